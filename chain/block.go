@@ -1,0 +1,78 @@
+package chain
+
+import "time"
+
+// Ref points at one block.
+type Ref struct {
+	Height uint64    `json:"height"`
+	Hash   string    `json:"hash"`
+	Time   time.Time `json:"time"`
+}
+
+// IsZero reports whether the reference points nowhere.
+func (r Ref) IsZero() bool { return r.Hash == "" }
+
+// Head is what a node says of the chain right now.
+type Head struct {
+	// Tip is the newest block.
+	Tip Ref
+	// Safe and Final are the newest blocks that the network itself calls safe and finalized; zero where
+	// the network has no such notion or the node did not say.
+	Safe, Final Ref
+}
+
+// Outpoint names one output of a transaction on a network that spends outputs (UTXO).
+type Outpoint struct {
+	TxHash string `json:"tx_hash"`
+	Vout   uint32 `json:"vout"`
+}
+
+// Transfer is one movement of one enabled asset to one address.
+//
+// (TxHash, Index) identifies it for ever: the index is the same from every source and through every
+// reorganisation. EVM and Tron: 0 is the transaction's own value, 1+k the k-th log of its receipt,
+// 2^20+k its k-th internal transfer; Bitcoin: the output's index; Solana: the index of the receiving
+// account among the resolved account keys.
+type Transfer struct {
+	TxHash  string
+	Index   uint32
+	From    Address // empty when unknown or when there are several senders
+	To      Address
+	AssetID string
+	Amount  Amount // what arrived, in base units
+}
+
+// Block is one canonical block with every movement of an enabled asset in it.
+type Block struct {
+	Ref
+	// Parent is the hash of the block before it.
+	Parent string
+	// Transfers are in chain order. Failed transactions and amounts of 0 are left out.
+	Transfers []Transfer
+	// Spent are the outputs spent in this block; empty on account networks.
+	Spent []Spend
+}
+
+// Spend is an output consumed by a transaction.
+type Spend struct {
+	Outpoint Outpoint
+	By       string // hash of the spending transaction
+}
+
+// PoolTx is a transaction that waits for a block.
+type PoolTx struct {
+	TxHash    string
+	Transfers []Transfer
+	Spent     []Spend
+}
+
+// Found is a transaction looked up by its hash.
+type Found struct {
+	TxHash string
+	// Block is where it is included; zero while it waits in the pool.
+	Block Ref
+	// Transfers are its movements of enabled assets; empty when it failed.
+	Transfers []Transfer
+	// Failed says that it was included and its execution failed.
+	Failed bool
+}

@@ -1,0 +1,91 @@
+package chain
+
+import "context"
+
+// Driver reads one network. Every call honours its context; a node that cannot answer is
+// fault.Unavailable and nothing is guessed. Drivers keep no state that matters: any number of processes
+// run the same driver over the same store.
+type Driver interface {
+	// Network describes the network, its assets complete with ids; always the same value.
+	Network() Network
+	// Head returns the node's view of the tip and of finality.
+	Head(ctx context.Context) (Head, error)
+	// RefAt returns the canonical block at a height. A height above the tip is fault.NotFound; a height
+	// that the node no longer has is fault.Stopped with code node_pruned.
+	RefAt(ctx context.Context, height uint64) (Ref, error)
+	// ParseAddress returns the canonical form of an address of this network, or fault.Invalid.
+	ParseAddress(s string) (Address, error)
+}
+
+// BlockScanner reads whole blocks. The driver reports every movement of an enabled asset and never
+// learns which addresses matter.
+type BlockScanner interface {
+	// Blocks returns the canonical blocks of the heights from to to (inclusive), ascending and linked by
+	// parent hash. It may return a shorter prefix (at least one block) when the range is too much for the
+	// node; it never leaves a gap. A range above the tip is fault.NotFound, a pruned one fault.Stopped.
+	Blocks(ctx context.Context, from, to uint64) ([]Block, error)
+}
+
+// AddressScanner reads the transfers to given addresses, for networks whose full blocks are too heavy.
+type AddressScanner interface {
+	// TransfersTo returns one Block per height that holds a transfer to one of the addresses, ascending,
+	// within from and to (inclusive).
+	TransfersTo(ctx context.Context, addresses []Address, from, to uint64) ([]Block, error)
+}
+
+// Mempool shows transactions that wait for a block.
+type Mempool interface {
+	// Pool returns the waiting transactions that move enabled assets. It may leave some out.
+	Pool(ctx context.Context) ([]PoolTx, error)
+}
+
+// Finder looks up one transaction: for hints and for transactions out of sight.
+type Finder interface {
+	// Transaction returns the transaction, or fault.NotFound when neither chain nor pool has it.
+	Transaction(ctx context.Context, hash string) (Found, error)
+}
+
+// Holding names a balance.
+type Holding struct {
+	Address Address
+	AssetID string
+}
+
+// Balancer reads balances at a block.
+type Balancer interface {
+	// Balances returns the balance of each holding at the state after block at, in the order asked. A block
+	// that the node does not have is fault.Unavailable.
+	Balances(ctx context.Context, at Ref, holdings []Holding) ([]Amount, error)
+}
+
+// Deriver turns public keys into addresses.
+type Deriver interface {
+	// DeriveAddress returns the canonical address of a public key. It does no I/O.
+	DeriveAddress(key PublicKey) (Address, error)
+}
+
+// TokenAccounter knows the account that holds a token for an owner (Solana).
+type TokenAccounter interface {
+	// TokenAccount returns the associated token account of owner for a token. It does no I/O.
+	TokenAccount(owner Address, asset Asset) (Address, error)
+}
+
+// URIBuilder writes payment URIs.
+type URIBuilder interface {
+	// PaymentURI returns what a QR code should hold: BIP-21, EIP-681, Solana Pay, or the bare address.
+	PaymentURI(to Address, asset Asset, amount Amount) string
+}
+
+// FeeEstimator estimates what a transaction may cost.
+type FeeEstimator interface {
+	// EstimateFee returns the most that the order's transaction should be allowed to cost now, in base
+	// units of the native coin, with room for a replacement, the creation of the destination's account included.
+	EstimateFee(ctx context.Context, order Order) (Amount, error)
+}
+
+// Nonces reads the account sequence number of networks that have one (EVM).
+type Nonces interface {
+	// Nonce returns how many transactions of the address are in blocks up to the tip: the next free nonce
+	// of an address that has nothing waiting.
+	Nonce(ctx context.Context, address Address) (uint64, error)
+}

@@ -1,0 +1,193 @@
+package chain
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+
+	"github.com/shopspring/decimal"
+)
+
+// Family groups networks that share address format, keys and transaction model.
+type Family string
+
+// The families. Sim is the in-memory network of chain/sim.
+const (
+	EVM     Family = "evm"
+	Bitcoin Family = "bitcoin"
+	Solana  Family = "solana"
+	Tron    Family = "tron"
+	Sim     Family = "sim"
+)
+
+// Rule says when a block counts as confirmed.
+type Rule string
+
+// The rules of specification 2.4. RuleConfirmations counts blocks on top of (and including) the block;
+// RuleSafe and RuleFinalized wait for the network's own finality.
+const (
+	RuleConfirmations Rule = "confirmations"
+	RuleSafe          Rule = "safe"
+	RuleFinalized     Rule = "finalized"
+)
+
+// Tier asks for more confirmations from a value on.
+type Tier struct {
+	// FromUSD is the smallest sum, in USD, that this tier applies to.
+	FromUSD decimal.Decimal
+	// Confirmations is how many blocks such a sum waits for, counting its own block as 1.
+	Confirmations uint64
+}
+
+// Network describes one network: what the API shows of it and how payments on it confirm.
+type Network struct {
+	// Slug is the network's name in the API, 2 to 32 characters: "ethereum", "sepolia".
+	Slug string
+	// Family groups networks that share addresses and keys.
+	Family Family
+	// ChainID is the EVM chain id (EIP-155); 0 elsewhere.
+	ChainID uint64
+	// CAIP2 identifies the network worldwide (CAIP-2), such as "eip155:1".
+	CAIP2 string
+	// DisplayName is the name for people.
+	DisplayName string
+	// NativeAsset is the symbol of the coin that network fees are paid in.
+	NativeAsset string
+	// ExplorerTxURL contains {txHash}; ExplorerAddressURL contains {address}. Either may be empty.
+	ExplorerTxURL, ExplorerAddressURL string
+	// Rule says when a payment confirms.
+	Rule Rule
+	// Confirmations is how many blocks a payment needs under RuleConfirmations, its own block counting as
+	// 1, and the fall-back depth under the other rules when finality cannot be read.
+	Confirmations uint64
+	// Tiers ask for more confirmations from a value on; ascending by FromUSD, may be empty.
+	Tiers []Tier
+	// EstimatedConfirmation is the expected time from sending to confirmed; 0 when there is no figure.
+	EstimatedConfirmation time.Duration
+	// BlockTime is the usual time between blocks; it paces polling.
+	BlockTime time.Duration
+	// FaucetURL is where test coins are had; test networks only.
+	FaucetURL string
+	// Livemode is true for networks whose coins are worth money.
+	Livemode bool
+	// Assets are what invoices and payouts may use here; the first of kind Native is the fee coin.
+	Assets []Asset
+}
+
+// ID returns the network's id: the first 12 bytes of SHA-256 of its CAIP-2 name, as hex.
+func (n Network) ID() string { return derivedID(n.CAIP2) }
+
+// Space names the key space that the network's addresses belong to: its family and mode. An address
+// has one owner in its whole space (an EVM address is the same on every EVM network).
+func (n Network) Space() Space { return Space{Family: n.Family, Livemode: n.Livemode} }
+
+// Native returns the asset that fees are paid in; ok is false for a network configured without one.
+func (n Network) Native() (Asset, bool) {
+	for _, a := range n.Assets {
+		if a.Kind == Native {
+			return a, true
+		}
+	}
+	return Asset{}, false
+}
+
+// Asset returns the network's asset of the given symbol.
+func (n Network) Asset(symbol string) (Asset, bool) {
+	for _, a := range n.Assets {
+		if a.Symbol == symbol {
+			return a, true
+		}
+	}
+	return Asset{}, false
+}
+
+// AssetByID returns the network's asset of the given id.
+func (n Network) AssetByID(id string) (Asset, bool) {
+	for _, a := range n.Assets {
+		if a.ID == id {
+			return a, true
+		}
+	}
+	return Asset{}, false
+}
+
+// With returns a copy of the network whose assets are complete: each one's id, network and mode are set
+// from the network. Drivers call it once on the network they were configured with.
+func (n Network) With(assets ...Asset) Network {
+	all := make([]Asset, 0, len(n.Assets)+len(assets))
+	for _, a := range append(append(all, n.Assets...), assets...) {
+		a.Network, a.Livemode = n.Slug, n.Livemode
+		a.ID = AssetID(n.CAIP2, a.Contract)
+		if a.Price == "" {
+			a.Price = a.Symbol
+		}
+		all = append(all, a)
+	}
+	n.Assets = all
+	return n
+}
+
+// AssetKind tells a network's own coin from a token.
+type AssetKind string
+
+// The kinds of specification 2.5.
+const (
+	Native AssetKind = "native"
+	Token  AssetKind = "token"
+)
+
+// Asset is a coin or token on one network.
+type Asset struct {
+	// ID is derived from network and contract, the same everywhere (see AssetID). 24 hex characters.
+	ID string
+	// Symbol is unique on its network, at most 16 characters.
+	Symbol string
+	// Network is the slug of the network it lives on.
+	Network string
+	// Name is the name for people; may be empty.
+	Name string
+	// Kind is Native or Token.
+	Kind AssetKind
+	// Contract is the token's contract or mint in canonical form; empty for the native coin.
+	Contract Address
+	// Decimals is how many base units make one unit: 10^Decimals.
+	Decimals uint8
+	// MinAmount is the smallest amount an invoice option may ask for, in base units.
+	MinAmount Amount
+	// Price is the symbol under which price sources quote the asset; Symbol when empty.
+	Price string
+	// Livemode is the network's.
+	Livemode bool
+}
+
+// AssetID returns the id of an asset: the first 12 bytes of SHA-256 of caip2 + "/" + contract, or
+// "native" for the native coin, as hex.
+func AssetID(caip2 string, contract Address) string {
+	if contract == "" {
+		contract = "native"
+	}
+	return derivedID(caip2 + "/" + string(contract))
+}
+
+func derivedID(s string) string {
+	h := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(h[:12])
+}
+
+// Address is an address in the canonical form of its network, as Driver.ParseAddress returns it
+// (EIP-55, bech32 in lower case, base58). Two addresses are the same exactly when the strings are.
+type Address string
+
+// Space is a key space: a family in one mode. Derivation indexes count up per space.
+type Space struct {
+	Family   Family
+	Livemode bool
+}
+
+// String returns "evm/live" or "evm/test".
+func (s Space) String() string {
+	if s.Livemode {
+		return string(s.Family) + "/live"
+	}
+	return string(s.Family) + "/test"
+}

@@ -1,0 +1,183 @@
+package chain
+
+import (
+	"context"
+	"time"
+)
+
+// Party is an address of ours with the key that signs for it.
+type Party struct {
+	Key     KeyRef  `json:"key"`
+	Address Address `json:"address"`
+}
+
+// Output is what one destination receives.
+type Output struct {
+	To      Address `json:"to"`
+	AssetID string  `json:"asset_id"`
+	Amount  Amount  `json:"amount"`
+}
+
+// Coin is a spendable output of ours on a UTXO network.
+type Coin struct {
+	Outpoint Outpoint `json:"outpoint"`
+	Owner    Party    `json:"owner"`
+	Amount   Amount   `json:"amount"`
+	Height   uint64   `json:"height"` // 0 while unconfirmed
+}
+
+// Order says what a transaction must do. chain/send fills in nonce and coins, which it owns.
+type Order struct {
+	// From signs and pays (account networks) or receives the change (UTXO networks).
+	From Party `json:"from"`
+	// FeePayer pays the network fee where that can be somebody else (Solana); nil: From.
+	FeePayer *Party `json:"fee_payer,omitempty"`
+	// Outputs are what must arrive. Networks that can pay only one destination refuse more (fault.Unsupported).
+	Outputs []Output `json:"outputs"`
+	// SubtractFee takes the network fee out of the last output, which must be of the native coin: a sweep
+	// whose inputs and outputs balance to the base unit.
+	SubtractFee bool `json:"subtract_fee,omitempty"`
+	// MaxFee is the most the transaction may cost, in base units of the native coin. Build refuses with
+	// fault.Limited and code fee_above_maximum when the network asks for more now.
+	MaxFee Amount `json:"max_fee"`
+	// Nonce is the account sequence number to use (networks with Nonces).
+	Nonce uint64 `json:"nonce,omitempty"`
+	// Coins are the inputs that may be chosen from (UTXO networks).
+	Coins []Coin `json:"coins,omitempty"`
+	// Replaces is an earlier attempt that this one must displace by paying more, at the same nonce or
+	// sharing a coin.
+	Replaces *Signed `json:"replaces,omitempty"`
+}
+
+// Unsigned is a built transaction that waits for its signatures.
+type Unsigned struct {
+	// Raw is the driver's own form of the transaction; chain/send does not look into it.
+	Raw []byte
+	// Payloads are what must be signed, in the order Assemble wants the signatures.
+	Payloads []Payload
+	// MaxFee is the most that this transaction can cost if it is included.
+	MaxFee Amount
+	// Inputs are the outputs it spends; UTXO networks only.
+	Inputs []Outpoint
+	// Outputs are what it pays, the network fee already taken out where SubtractFee asked for it.
+	Outputs []Output
+}
+
+// Signed is a transaction ready to be sent, as it is stored before the first broadcast.
+type Signed struct {
+	TxHash string     `json:"tx_hash"`
+	Raw    []byte     `json:"raw"`
+	Nonce  uint64     `json:"nonce,omitempty"`
+	MaxFee Amount     `json:"max_fee"`
+	Inputs []Outpoint `json:"inputs,omitempty"`
+	// Outputs are what it pays; see Unsigned.
+	Outputs []Output `json:"outputs,omitempty"`
+	// From is the account that sends it.
+	From Address `json:"from"`
+	// ValidToHeight and ValidTo bound when it can be included (Solana's last valid block height, Tron's
+	// expiration); zero where a network has no such bound.
+	ValidToHeight uint64    `json:"valid_to_height,omitempty"`
+	ValidTo       time.Time `json:"valid_to,omitzero"`
+}
+
+// TxState is where a transaction of ours stands on the network.
+type TxState string
+
+// The states. TxUnknown claims nothing: the transaction may still appear.
+const (
+	TxUnknown  TxState = "unknown"
+	TxPooled   TxState = "pooled"
+	TxIncluded TxState = "included"
+	TxDead     TxState = "dead"
+)
+
+// Death says why a transaction can never be included any more; only ever said of a fact at a final block.
+type Death string
+
+// The deaths: something else used the nonce or coin, or the validity ran out.
+const (
+	DeathConflict Death = "conflict"
+	DeathExpired  Death = "expired"
+)
+
+// TxStatus is the answer of Sender.Status.
+type TxStatus struct {
+	State TxState
+	// Block is where it is included.
+	Block Ref
+	// Final says that the block is final by the network's own rule (or deep enough where it has none).
+	Final bool
+	// Reverted says that it is included and its execution failed: only the fee was spent.
+	Reverted bool
+	// Fee is what the network took, in base units of the native coin; when included.
+	Fee Amount
+	// Transfers are what its inclusion moved, to count what measurably arrived; when included.
+	Transfers []Transfer
+	// Death is set when State is TxDead.
+	Death Death
+}
+
+// Sender makes, sends and looks up transactions. It never chooses a nonce and never signs.
+type Sender interface {
+	// Build makes the transaction of an order at current fees. Refusals that waiting cannot cure are
+	// fault.Invalid (code destination_not_payable), missing money fault.State (code insufficient_funds),
+	// fees above MaxFee fault.Limited; a node without an answer is fault.Unavailable.
+	Build(ctx context.Context, order Order) (Unsigned, error)
+	// Assemble puts the signatures in and computes the hash. It does no I/O and verifies every signature
+	// against the key that had to make it.
+	Assemble(order Order, unsigned Unsigned, keys []PublicKey, signatures [][]byte) (Signed, error)
+	// Broadcast hands the bytes to the network. nil: the node took them, or had them already.
+	// fault.Invalid: the node refused them for good as malformed or unfunded. Everything else, time-outs above all, says
+	// nothing: look the transaction up, and send the same bytes again.
+	Broadcast(ctx context.Context, tx Signed) error
+	// Status looks one attempt up. It answers TxDead only with a proof read at a final block.
+	Status(ctx context.Context, tx Signed) (TxStatus, error)
+}
+
+// StepKind names one transaction of a release.
+type StepKind string
+
+// The steps in the order in which they run. A network leaves out what it does not need.
+const (
+	StepTopUp StepKind = "topup" // native coin from the master wallet to the deposit address, for gas
+	StepFee   StepKind = "fee"   // the platform fee
+	StepSweep StepKind = "sweep" // the deposit to the master wallet; may also carry the platform fee
+)
+
+// Release asks how to move deposits of one asset from one address to the master wallet.
+type Release struct {
+	Asset   Asset
+	Deposit Party
+	Master  Party
+	// FeeAddress receives the platform fee.
+	FeeAddress Address
+	// Amount is the sum of the deposits to move, in base units of Asset.
+	Amount Amount
+	// Fee is the platform fee to pay now, in base units of the native coin; 0 when it is carried.
+	Fee Amount
+	// Residue is native coin already at the deposit address that no deposit explains (left-over top-up gas).
+	Residue Amount
+	// Spent is what earlier steps of this release took from the deposit's native coin, fees included.
+	Spent Amount
+	// Done are the steps that are confirmed.
+	Done []StepKind
+}
+
+// ReleaseStep is one transaction to make.
+type ReleaseStep struct {
+	Kind  StepKind
+	Order Order
+	// NetworkFee is the estimate of what it will cost, base units of the native coin.
+	NetworkFee Amount
+	// PaysFee is the platform fee carried by this transaction.
+	PaysFee Amount
+}
+
+// Sweeper plans releases.
+type Sweeper interface {
+	// PlanRelease returns the steps that are still to be done, at current fees, in order. It reads the
+	// network and changes nothing. A deposit that cannot be moved as it stands is fault.Invalid (code
+	// not_releasable); a native deposit smaller than the fees is returned with an empty plan and code
+	// uneconomic as fault.State.
+	PlanRelease(ctx context.Context, release Release) ([]ReleaseStep, error)
+}

@@ -1,0 +1,101 @@
+package chain
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// Role says what a key is for.
+type Role string
+
+// The roles. A deposit key belongs to one option or deposit address, a master key to one account.
+const (
+	RoleDeposit Role = "deposit"
+	RoleMaster  Role = "master"
+)
+
+// KeyRef names a key without saying what it is: the key space, the role, and an index within both.
+// The master wallet of an account has the account's index.
+type KeyRef struct {
+	Family   Family `json:"family"`
+	Livemode bool   `json:"livemode"`
+	Role     Role   `json:"role"`
+	Index    uint32 `json:"index"`
+}
+
+// String returns "evm/test/deposit/7".
+func (k KeyRef) String() string {
+	return fmt.Sprintf("%s/%s/%d", Space{k.Family, k.Livemode}, k.Role, k.Index)
+}
+
+// Curve names a signature scheme.
+type Curve string
+
+// The curves. A secp256k1 public key has 33 bytes (compressed), a signature 65 (r, s, recovery id 0 or 1)
+// with s in the lower half; Ed25519 has 32 and 64.
+const (
+	Secp256k1 Curve = "secp256k1"
+	Ed25519   Curve = "ed25519"
+)
+
+// CurveOf returns the curve that a family signs with.
+func CurveOf(f Family) Curve {
+	if f == Solana {
+		return Ed25519
+	}
+	return Secp256k1
+}
+
+// PublicKey is a public key.
+type PublicKey struct {
+	Curve Curve
+	Bytes []byte
+}
+
+// Payload is one thing to sign: a 32-byte digest for secp256k1, the whole message for Ed25519.
+type Payload struct {
+	Key  KeyRef
+	Data []byte
+	// Taproot asks for a BIP-340 signature with the key tweaked as in BIP-86, 64 bytes.
+	Taproot bool
+}
+
+// Intent tells a signer's policy what the transaction is for. It comes from stored records, not from a request.
+type Intent struct {
+	Kind      string // payout, refund, fee, topup, sweep, cancel
+	ObjectID  string
+	AccountID string
+	Outputs   []Output
+	MaxFee    Amount
+}
+
+// SignRequest is everything a policy needs to decide.
+type SignRequest struct {
+	Network  string // slug
+	Unsigned []byte // the driver's form of the whole transaction
+	Payloads []Payload
+	Intent   Intent
+}
+
+// Signer holds keys, or knows who does: a seed in memory (chain/hdkey), a KMS, an HSM, a remote service.
+// A *Refusal is final; any other error leaves the work pending, to be tried again.
+type Signer interface {
+	// PublicKey returns the public key of a reference: always the same.
+	PublicKey(ctx context.Context, key KeyRef) (PublicKey, error)
+	// Sign returns one signature per payload, in order.
+	Sign(ctx context.Context, request SignRequest) ([][]byte, error)
+}
+
+// Refusal is a signer's typed no. errors.Is finds fault.Forbidden.
+type Refusal struct{ Reason string }
+
+// Refuse returns a Refusal; the reason becomes the failure code signer_refused:<reason>.
+func Refuse(reason string) error { return &Refusal{Reason: reason} }
+
+// Error names the reason.
+func (r *Refusal) Error() string { return "the signer refused: " + r.Reason }
+
+// Unwrap returns fault.Forbidden.
+func (r *Refusal) Unwrap() error { return fault.Forbidden }
