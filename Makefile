@@ -26,7 +26,7 @@ soak: nodes ## run every TestSoak… for SOAKTIME
 	SOAKTIME=$(SOAKTIME) scripts/soak.sh
 
 vuln: ## look for known vulnerabilities (needs the Go vulnerability database)
-	scripts/each-module.sh go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
+	scripts/each-module.sh go run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./...
 
 nodes: ## fetch what the tests run into .cache
 	scripts/nodes.sh
