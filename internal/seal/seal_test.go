@@ -97,6 +97,9 @@ func TestEveryAlteredBitIsNoticed(t *testing.T) {
 				continue
 			}
 			damaged(t, fmt.Sprintf("byte %d, bit %d", i, bit), got, err)
+			if i == 0 && !strings.Contains(err.Error(), fmt.Sprintf("version is %d", altered[0])) {
+				t.Errorf("another version: the error does not name it: %v", err)
+			}
 		}
 	}
 	for size := range len(sealed) {
