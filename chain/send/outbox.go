@@ -52,7 +52,7 @@ const (
 // Outbox makes the transactions of all networks happen. It is safe for concurrent use, by any number of processes over
 // one store.
 type Outbox struct {
-	Config
+	config    Config
 	db        DB
 	registry  *chain.Registry
 	addresses sync.Map // network and chain.KeyRef → chain.Address; they never change
@@ -78,10 +78,10 @@ func New(c Config) *Outbox {
 	if c.Batch <= 0 {
 		c.Batch = 100
 	}
-	return &Outbox{Config: c, db: c.DB, registry: c.Registry}
+	return &Outbox{config: c, db: c.DB, registry: c.Registry}
 }
 
-func (o *Outbox) now() time.Time { return o.Now().UTC().Truncate(time.Millisecond) }
+func (o *Outbox) now() time.Time { return o.config.Now().UTC().Truncate(time.Millisecond) }
 
 func unknownNetwork(slug string) error {
 	return fault.New(fault.NotFound, "network_unknown", "network %q is not enabled here", slug)
@@ -102,7 +102,7 @@ func (o *Outbox) EnqueueTx(ctx context.Context, tx Tx, t Transaction) (Transacti
 		return Transaction{}, fault.New(fault.Invalid, "order_invalid", "the %s of %s on %s needs a kind, a payer, a destination and a maximum fee", t.Kind, t.ObjectID, t.Network)
 	}
 	if t.ID == "" {
-		t.ID = o.IDs.Next()
+		t.ID = o.config.IDs.Next()
 	}
 	now := o.now()
 	t.State, t.Attempts, t.TxHash, t.Failure, t.Version = Queued, nil, "", "", 0
@@ -147,7 +147,7 @@ func (o *Outbox) Master(ctx context.Context, network string, accountIndex uint32
 		return chain.Party{}, unknownNetwork(network)
 	}
 	key := chain.KeyRef{Family: n.Family, Livemode: n.Livemode, Role: chain.RoleMaster, Index: accountIndex}
-	if address, ok := o.WatchOnly[network][accountIndex]; ok {
+	if address, ok := o.config.WatchOnly[network][accountIndex]; ok {
 		return chain.Party{Key: key, Address: address}, nil
 	}
 	return o.Party(ctx, network, key)
@@ -170,7 +170,7 @@ func (o *Outbox) Party(ctx context.Context, network string, key chain.KeyRef) (c
 	if a, ok := o.addresses.Load(known{network, key}); ok {
 		return chain.Party{Key: key, Address: a.(chain.Address)}, nil
 	}
-	public, err := o.Signer.PublicKey(ctx, key)
+	public, err := o.config.Signer.PublicKey(ctx, key)
 	if err != nil {
 		return chain.Party{}, err
 	}

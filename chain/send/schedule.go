@@ -1,10 +1,6 @@
 package send
 
-import (
-	"time"
-
-	"github.com/seed-8ee7f392/payments/chain"
-)
+import "time"
 
 // When the worker looks at a transaction next follows from how long it has waited: often at first, then ever more
 // rarely, never later than the last row.
@@ -61,6 +57,3 @@ func (t *Transaction) schedule(now time.Time) {
 	}
 	t.DueAt = now.Add(every)
 }
-
-// dead is a proof of death of one attempt, or none.
-func dead(s chain.TxStatus) bool { return s.State == chain.TxDead }
