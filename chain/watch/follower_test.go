@@ -202,6 +202,39 @@ func TestFollowsAndWalksBack(t *testing.T) {
 	}
 }
 
+func TestForkBetweenTwoQuestions(t *testing.T) {
+	c, d := sim.New(sim.Config{NoFinality: true}), newDB()
+	f := follow(t, c, d, "a")
+	c.Mine(4)
+	drainAll(t, f)
+	c.Pay(c.NewAddress(), "SIM", chain.Units(5))
+	c.Mine(1)
+	drainAll(t, f)
+	c.Mine(1)
+	// The node answers for its tip, then the chain forks below the cursor, then the blocks are asked for.
+	forked := false
+	c.SetIntercept(func(_ context.Context, m sim.Method) error {
+		if m == sim.MethodBlocks && !forked {
+			forked = true
+			c.Fork(sim.Fork{Depth: 3, Fate: sim.Forget})
+		}
+		return nil
+	})
+	drainAll(t, f)
+	c.SetIntercept(nil)
+	c.Mine(3)
+	drainAll(t, f)
+	if diff := cmp.Diff(truth(t, c), d.seen); diff != "" {
+		t.Fatal(diff)
+	}
+	// Every block that the cursor trusts must be canonical.
+	for _, r := range append(d.cursors[c.Network().Slug].Recent, d.cursors[c.Network().Slug].At) {
+		if ref, err := c.RefAt(t.Context(), r.Height); err != nil || ref.Hash != r.Hash {
+			t.Errorf("the cursor trusts block %d %s, the chain has %s (%v)", r.Height, r.Hash, ref.Hash, err)
+		}
+	}
+}
+
 func TestOneOfTwoProcessesFollows(t *testing.T) {
 	c, d := sim.New(sim.Config{}), newDB()
 	a, b := follow(t, c, d, "a"), follow(t, c, d, "b")
@@ -321,7 +354,7 @@ func TestAnyHistoryEndsAsTheChain(t *testing.T) {
 			case 2:
 				head, _ := c.Head(context.Background())
 				if depth := rapid.IntRange(1, 12).Draw(t, "depth"); uint64(depth) < head.Tip.Height {
-					c.Fork(sim.Fork{Depth: uint64(depth)})
+					c.Fork(sim.Fork{Depth: uint64(depth), Fate: rapid.SampledFrom([]sim.Fate{sim.ReturnToPool, sim.Reinclude, sim.Forget}).Draw(t, "fate")})
 					c.Mine(rapid.IntRange(1, depth+2).Draw(t, "new"))
 				}
 			case 3:
@@ -340,6 +373,11 @@ func TestAnyHistoryEndsAsTheChain(t *testing.T) {
 		drainAll(t, fs[0])
 		if diff := cmp.Diff(truth(t, c), d.seen); diff != "" {
 			t.Fatal(diff)
+		}
+		for _, r := range d.cursors[c.Network().Slug].Recent {
+			if ref, err := c.RefAt(context.Background(), r.Height); err != nil || ref.Hash != r.Hash {
+				t.Fatalf("the cursor trusts block %d %s, the chain has %s (%v)", r.Height, r.Hash, ref.Hash, err)
+			}
 		}
 	})
 }
