@@ -1,3 +1,9 @@
+// Package conformance holds the suites that make one implementation as good as another: TestDriver for chain drivers,
+// TestSigner for signers, TestStore for stores.
+//
+// Each takes a factory and is for third parties too: an outsider's driver passes the same tests as the ones of this
+// library, without a line of it being changed. Nothing here imports a driver, and nothing here asks for a name.
+// What an implementation does not have it has to declare absent; what is neither there nor declared fails.
 package conformance
 
 // TestDriver: the suite for chain drivers, the harness it asks for, and the order of its parts.

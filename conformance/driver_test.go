@@ -2,8 +2,10 @@ package conformance_test
 
 import (
 	"context"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
@@ -62,8 +64,9 @@ func simHarness(t *testing.T) conformance.DriverHarness {
 	t.Helper()
 	c := sim.New(sim.Config{})
 	address := string(c.NewAddress())
-	typo := strings.Replace(address, address[10:11], map[bool]string{true: "1", false: "0"}[address[10] == '0'], 1)
-	return conformance.DriverHarness{
+	typo := []byte(address)
+	typo[10] ^= 1 // another hex digit
+	h := conformance.DriverHarness{
 		Driver:  c,
 		Network: simControls{c},
 		Signer:  sim.NewSigner(1, nil),
@@ -73,17 +76,26 @@ func simHarness(t *testing.T) conformance.DriverHarness {
 		Unreachable: sim.New(sim.Config{
 			Intercept: func(context.Context, sim.Method) error { return sim.Unavailable() },
 		}),
-		BadAddresses: []string{typo, strings.ToUpper(address[:8]) + address[8:], address + " "},
+		BadAddresses: []string{string(typo), strings.ToUpper(address[:8]) + address[8:], address + " "},
 		Spellings:    map[string]chain.Address{strings.ToUpper(address): chain.Address(address)},
 	}
+	if broken := driverMutants[os.Getenv(mutantVariable)]; broken.change != nil {
+		broken.change(&h, c)
+		h.Patience = 200 * time.Millisecond
+	}
+	return h
 }
 
 func TestDriverOfSim(t *testing.T) { conformance.TestDriver(t, simHarness) }
 
 func TestSignerOfSim(t *testing.T) {
 	conformance.TestSigner(t, func(*testing.T) conformance.SignerHarness {
+		var signer chain.Signer = sim.NewSigner(7, nil)
+		if broken := signerMutants[os.Getenv(mutantVariable)]; broken.change != nil {
+			signer = broken.change(signer)
+		}
 		return conformance.SignerHarness{
-			Signer: sim.NewSigner(7, nil), Network: "simnet",
+			Signer: signer, Network: "simnet",
 			Keys: []chain.KeyRef{
 				{Family: chain.Sim, Role: chain.RoleDeposit},
 				{Family: chain.Sim, Role: chain.RoleDeposit, Index: 1},
