@@ -77,7 +77,7 @@ func TestMnemonicRefusals(t *testing.T) {
 	}
 }
 
-func TestMnemonicIgnoresWhiteSpace(t *testing.T) {
+func TestMnemonicIgnoresWhiteSpaceAndWidth(t *testing.T) {
 	want, err := New(aboutMnemonic, "")
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +85,8 @@ func TestMnemonicIgnoresWhiteSpace(t *testing.T) {
 	for _, mnemonic := range []string{
 		" " + aboutMnemonic + "\r\n",
 		strings.ReplaceAll(aboutMnemonic, " ", "\n"),
-		strings.ReplaceAll(aboutMnemonic, " ", "\u3000"), // ideographic space, a space in NFKD
+		strings.ReplaceAll(aboutMnemonic, " ", "\u3000"), // ideographic space
+		strings.ReplaceAll(aboutMnemonic, "a", "\uff41"), // full-width a, an a in NFKD
 	} {
 		got, err := New(mnemonic, "")
 		if err != nil || got.Fingerprint() != want.Fingerprint() {

@@ -13,8 +13,8 @@ import (
 // Signer signs with keys derived from one seed. It is safe for concurrent use and never shows a secret
 // when printed. The zero value has no keys; use New or FromSeed.
 type Signer struct {
-	// keys is a pointer so that fmt, which does not call methods on unexported fields, shows an address at
-	// most when a Signer is printed as part of something else.
+	// keys is a pointer, and every key in it lies behind another: fmt calls no method on an unexported field,
+	// and for a wrong verb (%s on a struct that holds a Signer) it follows one pointer. It does not follow two.
 	keys     *keyring
 	policies []Policy
 }
