@@ -49,9 +49,6 @@ func (d *Driver) Balances(ctx context.Context, at chain.Ref, holdings []chain.Ho
 		}
 		return nil
 	})
-	if errors.Is(err, errLagging) {
-		err = fault.New(fault.Unavailable, "node_behind", "no node of network %s has block %d yet", d.network.Slug, at.Height)
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +115,8 @@ func (d *Driver) checkTokens(ctx context.Context, e *endpoint) error {
 	}
 	for i, c := range calls {
 		decimals, err := c.word(e)
-		if failed, ok := errors.AsType[*failure](err); (ok && failed.kind == garbled) || (err == nil && decimals != chain.Units(uint64(assets[i].Decimals))) {
+		_, noAnswer := errors.AsType[*failure](err)
+		if refused, ok := errors.AsType[*refusal](err); noAnswer || (ok && refused.reverts()) || (err == nil && decimals != chain.Units(uint64(assets[i].Decimals))) {
 			return fault.New(fault.Stopped, "token_mismatch",
 				"token %s of network %s: contract %s does not answer %d decimals; correct the configuration",
 				assets[i].Symbol, d.network.Slug, assets[i].Contract, assets[i].Decimals)

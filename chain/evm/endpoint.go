@@ -30,6 +30,7 @@ type endpoint struct {
 	verified        bool
 	tip             uint64 // newest height it has shown; 0 before the first
 	batch, maxBatch int    // calls per request now, and at most
+	streak          int    // full requests answered since the batch size changed
 	noBlockReceipts bool   // it does not know eth_getBlockReceipts
 	rest            *backoff.ExponentialBackOff
 	restUntil       time.Time // after a failure: others are preferred until then
@@ -303,15 +304,20 @@ func (e *endpoint) batchSize() int {
 func (e *endpoint) shrink(n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.batch = max(1, min(e.batch, n/2))
+	e.batch, e.streak = max(1, min(e.batch, n/2)), 0
 }
 
-// grow takes one call more after a full request was answered.
+// growAfter is how many full requests in a row must be answered before one call more is tried.
+const growAfter = 8
+
 func (e *endpoint) grow(n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if n >= e.batch && e.batch < e.maxBatch {
-		e.batch++
+	if n < e.batch || e.batch >= e.maxBatch {
+		return
+	}
+	if e.streak++; e.streak >= growAfter {
+		e.batch, e.streak = e.batch+1, 0
 	}
 }
 

@@ -78,9 +78,13 @@ func (m *mismatch) Error() string {
 // ask runs f against one endpoint after another, the fittest first, until one answers; then again after a
 // pause, as often as configured. An endpoint is only asked once its chain id is known to be right, and
 // not for a height above its tip (need; 0 asks for none). An error of f that carries a fault word other
-// than Unavailable is an answer and is returned as it is. errLagging is returned bare when every endpoint
+// than Unavailable is an answer and is returned as it is; errors.Is finds errLagging when every endpoint
 // that answers is behind.
 func (d *Driver) ask(ctx context.Context, need uint64, f func(context.Context, *endpoint) error) error {
+	return d.askRounds(ctx, d.attempts, need, f)
+}
+
+func (d *Driver) askRounds(ctx context.Context, rounds int, need uint64, f func(context.Context, *endpoint) error) error {
 	pause := backoff.ExponentialBackOff{
 		InitialInterval: 250 * time.Millisecond, RandomizationFactor: 0.5, Multiplier: 2, MaxInterval: 5 * time.Second,
 	}
@@ -97,7 +101,7 @@ func (d *Driver) ask(ctx context.Context, need uint64, f func(context.Context, *
 			t.add(err)
 		}
 		wait := max(pause.NextBackOff(), t.retryAfter)
-		if t.settled() || round >= d.attempts || wait > 10*time.Second {
+		if t.settled() || round >= rounds || wait > 10*time.Second {
 			return d.asFault(t.verdict())
 		}
 		timer := time.NewTimer(wait)
@@ -259,10 +263,10 @@ func decided(err error) bool {
 	return ok && !errors.Is(e.Word, fault.Unavailable)
 }
 
-// asFault puts the public word on an error of this file; errLagging stays, for callers to translate.
+// asFault puts the public word on an error of this file.
 func (d *Driver) asFault(err error) error {
-	if err == nil || errors.Is(err, errLagging) {
-		return err
+	if err == nil {
+		return nil
 	}
 	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return err
@@ -270,6 +274,9 @@ func (d *Driver) asFault(err error) error {
 	if m, ok := errors.AsType[*mismatch](err); ok {
 		return fault.New(fault.Stopped, "chain_id_mismatch",
 			"node %s of network %s serves chain id %d, not %d: correct the RPC URL", m.host, d.network.Slug, m.got, m.want)
+	}
+	if errors.Is(err, errLagging) {
+		return fault.Wrap(err, fault.Unavailable, "node_behind", "network %s has no node that is far enough", d.network.Slug)
 	}
 	if errors.Is(err, errPruned) {
 		return fault.New(fault.Stopped, "node_pruned",
