@@ -253,9 +253,12 @@ func (f *Follower) commonBlock(ctx context.Context, cursor Cursor, head chain.He
 		if t.Height > head.Tip.Height {
 			continue
 		}
-		ref, err := f.Driver.RefAt(ctx, t.Height)
-		if err != nil {
-			return chain.Ref{}, false, fmt.Errorf("asking %s for block %d: %w", f.network.Slug, t.Height, err)
+		ref := head.Tip
+		if t.Height < ref.Height {
+			var err error
+			if ref, err = f.Driver.RefAt(ctx, t.Height); err != nil {
+				return chain.Ref{}, false, fmt.Errorf("asking %s for block %d: %w", f.network.Slug, t.Height, err)
+			}
 		}
 		if ref.Hash == t.Hash {
 			if !forked && t.Height < cursor.At.Height {
