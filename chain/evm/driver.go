@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -44,10 +45,15 @@ var _ interface {
 	chain.Nonces
 	chain.Sender
 	chain.Sweeper
+	chain.Checker
 } = (*Driver)(nil)
 
-// Network describes the network, its assets complete with ids.
-func (d *Driver) Network() chain.Network { return d.network }
+// Network describes the network, its assets complete with ids. The caller may keep and change it.
+func (d *Driver) Network() chain.Network {
+	n := d.network
+	n.Assets, n.Tiers = slices.Clone(n.Assets), slices.Clone(n.Tiers)
+	return n
+}
 
 // Check asks every endpoint for its chain id and every token for its decimals. A wrong chain id is
 // fault.Stopped with code chain_id_mismatch, a token that is not there or counts differently is

@@ -116,5 +116,8 @@ func (d *Driver) Nonce(ctx context.Context, address chain.Address) (uint64, erro
 		}
 		return c.decode(e, &nonce)
 	})
-	return uint64(nonce), err
+	if err != nil {
+		return 0, err
+	}
+	return uint64(nonce), nil
 }

@@ -31,8 +31,11 @@ func (d *Driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, e
 		status, passed, err = d.statusAt(ctx, e, hash, from, tx.Nonce)
 		return err
 	})
-	if err != nil || !passed {
-		return status, err
+	if err != nil {
+		return chain.TxStatus{}, err
+	}
+	if !passed {
+		return status, nil
 	}
 	for _, e := range d.endpoints {
 		if err := d.verify(ctx, e); err != nil {
