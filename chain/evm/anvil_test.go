@@ -273,6 +273,10 @@ func (c *controls) Fork(ctx context.Context, depth int, keep ...string) error {
 		}
 		txs = append(txs, [2]any{raw, 0})
 	}
+	// Another miner: with the same transactions at the same time the new blocks would be the old ones.
+	if err := c.call(ctx, nil, "anvil_setCoinbase", randomAddress()); err != nil {
+		return err
+	}
 	if err := c.call(ctx, nil, "anvil_reorg", depth, txs); err != nil {
 		return err
 	}

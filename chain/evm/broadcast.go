@@ -53,7 +53,11 @@ func (e *endpoint) sendRaw(ctx context.Context, hash common.Hash, raw []byte) er
 		return err
 	}
 	if r, ok := errors.AsType[*refusal](c.err); ok {
-		return r.sendVerdict(hash)
+		verdict := r.sendVerdict(hash)
+		if verdict != nil && e.knows(ctx, hash) {
+			return nil
+		}
+		return verdict
 	}
 	var taken common.Hash
 	if err := c.decode(e, &taken); err != nil {
@@ -63,6 +67,14 @@ func (e *endpoint) sendRaw(ctx context.Context, hash common.Hash, raw []byte) er
 		return e.garbled("it took transaction %s as %s", hash.Hex(), taken.Hex())
 	}
 	return nil
+}
+
+// knows reports whether the node has the transaction already, in its pool or in a block: nodes refuse such
+// bytes with words about the nonce or the balance that is left.
+func (e *endpoint) knows(ctx context.Context, hash common.Hash) bool {
+	c := newCall("eth_getTransactionByHash", hash)
+	var tx txJSON
+	return e.do(ctx, c) == nil && !c.null() && c.decode(e, &tx) == nil && tx.Hash != nil && *tx.Hash == hash
 }
 
 // What nodes say of a transaction that they do not put into their pool. JSON-RPC has no codes for it, only

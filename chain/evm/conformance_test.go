@@ -23,7 +23,7 @@ func TestDriverOnARealNode(t *testing.T) {
 		n := startNode(t, contracts.TestERC20, chain.Asset{Symbol: "TST", Kind: chain.Token, Decimals: 18}, "Test", "TST", uint8(18))
 		conformance.TestDriver(t, func(t *testing.T) conformance.DriverHarness {
 			h := harness(t, n, unfreezing{newControls(t, n)}, func(c *evm.Config) {
-				c.Network.Rule, c.Pool = chain.RuleSafe, evm.PoolContent
+				c.Network.Rule, c.Pool = chain.RuleFinalized, evm.PoolContent
 			})
 			h.Absent = append(h.Absent, conformance.Freezing) // a standard token cannot refuse a destination
 			return h
@@ -32,13 +32,13 @@ func TestDriverOnARealNode(t *testing.T) {
 }
 
 // unfreezing hides Freeze.
-type unfreezing struct {
-	interface {
-		conformance.Controls
-		conformance.Forker
-		conformance.ZeroPayer
-		conformance.FailingPayer
-	}
+type unfreezing struct{ payingControls }
+
+type payingControls interface {
+	conformance.Controls
+	conformance.Forker
+	conformance.ZeroPayer
+	conformance.FailingPayer
 }
 
 func harness(t *testing.T, n *node, controls conformance.Controls, change ...func(*evm.Config)) conformance.DriverHarness {

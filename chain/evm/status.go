@@ -62,7 +62,7 @@ func (d *Driver) statusAt(ctx context.Context, e *endpoint, hash common.Hash, fr
 	final, isFinal := d.finalHeight(head)
 	used := false
 	if isFinal {
-		if used, err = e.nonceUsed(ctx, from, nonce, final); err != nil {
+		if used, err = e.nonceUsed(ctx, from, nonce, d.deathHeight(head, final)); err != nil {
 			return status, false, err
 		}
 	}
@@ -98,6 +98,15 @@ func (d *Driver) finalHeight(h chain.Head) (height uint64, ok bool) {
 		return 0, false
 	}
 	return h.Tip.Height + 1 - d.network.Confirmations, true
+}
+
+// deathHeight is where a proof of death is read: under the "safe" rule at the finalized block where there
+// is one, since a death cannot be taken back.
+func (d *Driver) deathHeight(h chain.Head, final uint64) uint64 {
+	if d.network.Rule == chain.RuleSafe && !h.Final.IsZero() {
+		return h.Final.Height
+	}
+	return final
 }
 
 // nonceUsed reports whether the account had sent more than nonce transactions by the final height, read
