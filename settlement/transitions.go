@@ -95,15 +95,22 @@ func (s *Settlement) Fail(reason Reason, now, due time.Time) error {
 	return nil
 }
 
-// Revert says that a reorganisation removed the sweep or the payment of a released settlement.
-func (s *Settlement) Revert() error {
-	if s.Status == Reverted {
-		return nil
+// Revert says that a reorganisation removed the sweep of a released settlement (reason "") or its payment
+// (payment_orphaned). A reverted one only takes note that its payment is gone as well.
+func (s *Settlement) Revert(reason Reason) error {
+	if reason != "" && reason != PaymentOrphaned {
+		return s.refuse("be reverted as " + string(reason))
 	}
-	if s.Status != Released {
+	switch s.Status {
+	case Released:
+		s.Status, s.Reason, s.NetReleased, s.ReleasedAt = Reverted, reason, nil, time.Time{}
+	case Reverted:
+		if reason != "" {
+			s.Reason = reason
+		}
+	default:
 		return s.refuse("be reverted")
 	}
-	s.Status, s.NetReleased, s.ReleasedAt = Reverted, nil, time.Time{}
 	return nil
 }
 
