@@ -56,7 +56,8 @@ type Controls interface {
 	NewAddress(ctx context.Context) (chain.Address, error)
 	// Fund gives an address coins that it can spend when Fund returns. It may mine blocks.
 	Fund(ctx context.Context, to chain.Address, asset chain.Asset, amount chain.Amount) error
-	// Pay sends a payment from outside and returns its hash. It waits in the pool until Mine.
+	// Pay sends a payment from outside and returns its hash. It waits in the pool until Mine. Payments do not
+	// depend on each other: a fork can keep any of them alone, so each needs a sender or coins of its own.
 	Pay(ctx context.Context, to chain.Address, asset chain.Asset, amount chain.Amount) (txHash string, err error)
 	// Mine makes n blocks, the first of which includes what waits.
 	Mine(ctx context.Context, n int) error
