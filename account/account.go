@@ -1,0 +1,153 @@
+// Package account knows the merchants: their settings, their API keys and what each key may do.
+//
+// It imports little of the house: the error words, the owner type of events, and chain for the assets and
+// addresses that settings and keys name. Domains that need a setting declare a small Settings type of
+// their own, which the store fills from the account's row.
+package account
+
+import (
+	"context"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/seed-8ee7f392/payments/webhook/event"
+)
+
+// Account is one merchant.
+type Account struct {
+	ID string
+	// Index names the account's master wallets (chain.KeyRef); unique, from 0.
+	Index    uint32
+	Settings Settings
+	// LogoType and Logo are the picture that the checkout page shows, at most 64 KiB of PNG, JPEG or WebP.
+	LogoType  string
+	Logo      []byte
+	CreatedAt time.Time
+	UpdatedAt time.Time
+	Version   int64
+}
+
+// Settings are what a merchant chose.
+type Settings struct {
+	// Name is shown on the checkout page, at most 80 characters.
+	Name string `json:"name"`
+	// WebsiteURL is linked from the checkout page; may be empty.
+	WebsiteURL string `json:"website_url,omitempty"`
+	// SuccessURL and CancelURL are the defaults of invoices that name none.
+	SuccessURL string `json:"success_url,omitempty"`
+	CancelURL  string `json:"cancel_url,omitempty"`
+	// ToleranceBPS is how much too little still pays an invoice, 0 to 500 ten-thousandths; default 0.
+	ToleranceBPS int `json:"tolerance_bps"`
+	// AcceptLatePayments lets late money pay an expired or canceled invoice by itself.
+	AcceptLatePayments bool `json:"accept_late_payments"`
+	// ManualRelease leaves settlements pending until Settlements.Release (auto_release false).
+	ManualRelease bool `json:"manual_release"`
+	// SweepMinUSD holds deposits that are worth less.
+	SweepMinUSD decimal.Decimal `json:"sweep_min_usd"`
+	// FeeBPS is the platform fee in ten-thousandths; nil: 50.
+	FeeBPS *int `json:"fee_bps,omitempty"`
+	// Assets are the ids of the assets that invoices may offer; nil: all.
+	Assets []string `json:"assets,omitempty"`
+	// PayoutsPerHour limits the creation of payouts; 0: 10.
+	PayoutsPerHour int `json:"payouts_per_hour,omitempty"`
+	// RequestsPerSecond and RequestBurst limit each key; 0: 100 and 300.
+	RequestsPerSecond int `json:"requests_per_second,omitempty"`
+	RequestBurst      int `json:"request_burst,omitempty"`
+}
+
+// Scope is a permission of a key.
+type Scope string
+
+// The scopes of decisions part 9.
+const (
+	InvoicesRead          Scope = "invoices:read"
+	InvoicesWrite         Scope = "invoices:write"
+	DepositAddressesRead  Scope = "deposit_addresses:read"
+	DepositAddressesWrite Scope = "deposit_addresses:write"
+	PayoutsRead           Scope = "payouts:read"
+	PayoutsWrite          Scope = "payouts:write"
+	RefundsRead           Scope = "refunds:read"
+	RefundsWrite          Scope = "refunds:write"
+	WebhooksRead          Scope = "webhook_endpoints:read"
+	WebhooksWrite         Scope = "webhook_endpoints:write"
+	PaymentsRead          Scope = "payments:read"
+	SettlementsRead       Scope = "settlements:read"
+	EventsRead            Scope = "events:read"
+	BalancesRead          Scope = "balances:read"
+)
+
+// AllScopes lists every scope.
+func AllScopes() []Scope {
+	return []Scope{
+		InvoicesRead, InvoicesWrite, DepositAddressesRead, DepositAddressesWrite, PayoutsRead, PayoutsWrite, RefundsRead, RefundsWrite,
+		WebhooksRead, WebhooksWrite, PaymentsRead, SettlementsRead, EventsRead, BalancesRead,
+	}
+}
+
+// DefaultScopes are those of a new key: all that cannot send money out.
+func DefaultScopes() []Scope {
+	var out []Scope
+	for _, s := range AllScopes() {
+		if s != PayoutsWrite && s != RefundsWrite {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Key is an API key as it is stored: its secret is only known as a SHA-256.
+type Key struct {
+	ID          string
+	Owner       event.Owner
+	Publishable bool
+	// Name is a label for people.
+	Name string
+	// Hash is SHA-256 of the whole key; unique.
+	Hash [32]byte
+	// Last4 are the last four characters, to recognise a key in a list.
+	Last4  string
+	Scopes []Scope
+	// AllowedIPs are addresses or CIDR ranges that may use the key; empty: any.
+	AllowedIPs []string
+	// Destinations are the canonical addresses that payouts may go to; empty: see the payout rules.
+	Destinations []string
+	// ExpiresAt ends a key, such as one that was rolled; zero: never. RevokedAt ended it at once.
+	ExpiresAt, RevokedAt time.Time
+	// RolledFrom is the id of the key this one replaced.
+	RolledFrom string
+	CreatedAt  time.Time
+	Version    int64
+}
+
+// Live reports whether the key works at a time.
+func (k Key) Live(now time.Time) bool {
+	return k.RevokedAt.IsZero() && (k.ExpiresAt.IsZero() || now.Before(k.ExpiresAt))
+}
+
+// Reader is what this package reads.
+type Reader interface {
+	Account(ctx context.Context, id string) (Account, error)
+	// Accounts returns a page, newest first.
+	Accounts(ctx context.Context, after string, limit int) ([]Account, error)
+	// KeyByHash returns a key and its account in one query, or fault.NotFound.
+	KeyByHash(ctx context.Context, hash [32]byte) (Key, Account, error)
+	// Keys returns all keys of an account, newest first.
+	Keys(ctx context.Context, accountID string) ([]Key, error)
+}
+
+// Tx is everything one operation of this package may touch.
+type Tx interface {
+	Reader
+	event.Appender
+	PutAccount(ctx context.Context, a *Account) error
+	PutKey(ctx context.Context, k *Key) error
+	// ReserveNumbers takes n consecutive numbers from a counter and returns the first; counters start at first.
+	ReserveNumbers(ctx context.Context, counter string, n int, first int64) (int64, error)
+}
+
+// DB is this package's view of a store.
+type DB interface {
+	Reader
+	Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error
+}

@@ -1,0 +1,10 @@
+//go:build unix
+
+package testenv
+
+import (
+	"os"
+	"testing"
+)
+
+func TestMain(m *testing.M) { os.Exit(Main(m)) }

@@ -1,0 +1,96 @@
+package invoice
+
+import (
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/webhook/event"
+)
+
+// PaymentStatus is where a payment stands.
+type PaymentStatus string
+
+// The statuses of specification 3.3.
+const (
+	Detected  PaymentStatus = "detected"
+	Confirmed PaymentStatus = "confirmed"
+	Orphaned  PaymentStatus = "orphaned"
+	Dropped   PaymentStatus = "dropped"
+)
+
+// PaymentStatuses lists them all.
+func PaymentStatuses() []PaymentStatus {
+	return []PaymentStatus{Detected, Confirmed, Orphaned, Dropped}
+}
+
+// Detection says how a payment was first seen.
+type Detection string
+
+// The ways of specification 2.7.
+const (
+	ByPoll      Detection = "poll"
+	ByHint      Detection = "hint"
+	ByBalance   Detection = "balance"
+	BySimulated Detection = "simulated"
+)
+
+// Payment is a transfer to an address of ours. (Network, TxHash, TxIndex) identifies it.
+type Payment struct {
+	ID     string
+	Owner  event.Owner
+	Status PaymentStatus
+	// InvoiceID and OptionID, or DepositAddressID: whose address it arrived at. OptionID is empty when the
+	// asset or network is not that of the option the address belongs to; such money settles but pays nothing.
+	InvoiceID, OptionID, DepositAddressID string
+	// InvoiceNumber and DepositAddressName are copies for lists.
+	InvoiceNumber      int64
+	DepositAddressName string
+	Network            string
+	Asset              string
+	AssetID            string
+	Contract           chain.Address
+	Decimals           uint8
+	// Address received it; Key signs for that address. FromAddress may be empty.
+	Address     chain.Address
+	Key         chain.KeyRef
+	FromAddress chain.Address
+	// TxHash is empty while only a balance change is known; TxIndex means something exactly when TxHash is set.
+	TxHash  string
+	TxIndex uint32
+	Amount  chain.Amount
+	// Block is where its transaction is; zero while it waits in the pool.
+	Block chain.Ref
+	// Required is how many confirmations it needs (the fall-back depth under the finality rules).
+	Required uint64
+	// Rate is the price of one unit in the invoice's currency at which it is credited, Credit = amount × rate,
+	// exact; both fixed at first sight. Zero where there is no invoice currency.
+	Rate, Credit decimal.Decimal
+	// USDValue is set from the price snapshot at confirmation; without a fresh price, later. NativeUSD is the
+	// price of one native coin in the same snapshot.
+	USDValue  decimal.NullDecimal
+	NativeUSD decimal.NullDecimal
+	// Late: confirmed after its invoice had expired or been canceled.
+	Late       bool
+	Simulated  bool
+	DetectedBy Detection
+	DetectedAt time.Time
+	// ConfirmedAt is set while it is confirmed.
+	ConfirmedAt time.Time
+	// LostAt is since when its transaction is neither in the chain nor in the pool; zero otherwise.
+	LostAt time.Time
+	// DueAt is when the worker looks at it next (a missing price, a lost transaction); zero when not at all.
+	DueAt    time.Time
+	Sequence int64
+	Version  int64
+}
+
+// ConfirmationsAt returns how many blocks confirm the payment when tip is the newest block, its own
+// counting as 1; 0 while it is in no block.
+func (p Payment) ConfirmationsAt(tip uint64) uint64 {
+	if p.Block.IsZero() || p.Status == Orphaned || p.Status == Dropped || tip < p.Block.Height {
+		return 0
+	}
+	return tip - p.Block.Height + 1
+}

@@ -1,0 +1,122 @@
+package invoice
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/watch"
+	"github.com/seed-8ee7f392/payments/webhook/event"
+)
+
+// Settings are what this package needs to know of an account.
+type Settings struct {
+	ToleranceBPS int
+	AcceptLate   bool
+	// Assets are the ids of the assets enabled for the account; nil: all.
+	Assets []string
+}
+
+// Filter selects invoices for a list.
+type Filter struct {
+	Owner    event.Owner
+	Statuses []Status
+	OrderID  string
+	// Networks keeps invoices with an option on one of them.
+	Networks []string
+	// Q matches id, order id or customer e-mail exactly or by prefix, without case.
+	Q                           string
+	CreatedAfter, CreatedBefore time.Time // inclusive, exclusive; zero: open
+	After                       string    // id to continue after, exclusive; newest first
+	Limit                       int
+}
+
+// PaymentFilter selects payments for a list.
+type PaymentFilter struct {
+	Owner                         event.Owner
+	Statuses                      []PaymentStatus
+	Networks                      []string
+	InvoiceID, DepositAddressID   string
+	Q                             string // transaction hash, address or id: exact or prefix, without case
+	DetectedAfter, DetectedBefore time.Time
+	After                         string
+	Limit                         int
+}
+
+// DepositFilter selects deposit addresses for a list.
+type DepositFilter struct {
+	Owner    event.Owner
+	Statuses []DepositStatus
+	Networks []string
+	Q        string // name, address or id: exact or prefix, without case
+	After    string
+	Limit    int
+}
+
+// TransferKey identifies a payment on its network.
+type TransferKey struct {
+	TxHash string
+	Index  uint32
+}
+
+// Reader is what this package reads. Reads of one object answer fault.NotFound when the owner has none.
+type Reader interface {
+	Invoice(ctx context.Context, owner event.Owner, id string) (Invoice, error)
+	// InvoiceByID is Invoice for callers who know no owner: the checkout page and the workers.
+	InvoiceByID(ctx context.Context, id string) (Invoice, error)
+	// InvoicesByID returns those that exist, in any order.
+	InvoicesByID(ctx context.Context, ids []string) ([]Invoice, error)
+	// Invoices returns a page, newest first.
+	Invoices(ctx context.Context, f Filter) ([]Invoice, error)
+	// DueInvoices returns invoices with a DueAt that is not after now, oldest DueAt first.
+	DueInvoices(ctx context.Context, now time.Time, limit int) ([]Invoice, error)
+
+	Payment(ctx context.Context, owner event.Owner, id string) (Payment, error)
+	PaymentByID(ctx context.Context, id string) (Payment, error)
+	Payments(ctx context.Context, f PaymentFilter) ([]Payment, error)
+	// PaymentsOfInvoice returns all payments to an invoice, oldest first.
+	PaymentsOfInvoice(ctx context.Context, invoiceID string) ([]Payment, error)
+	// PaymentsByTransfer returns the payments of a network that have one of the keys.
+	PaymentsByTransfer(ctx context.Context, network string, keys []TransferKey) ([]Payment, error)
+	// UnconfirmedPayments returns the payments of a network that are detected and in a block at or below
+	// the height, lowest block first: those whose time may have come.
+	UnconfirmedPayments(ctx context.Context, network string, height uint64, limit int) ([]Payment, error)
+	// PoolPayments returns the payments of a network that are detected and in no block.
+	PoolPayments(ctx context.Context, network string) ([]Payment, error)
+	// PaymentsAbove returns the detected and confirmed payments of a network in blocks above the height.
+	PaymentsAbove(ctx context.Context, network string, height uint64) ([]Payment, error)
+	// BalancePayments returns payments to an address in an asset that are not dropped, oldest first.
+	BalancePayments(ctx context.Context, network string, address chain.Address, assetID string) ([]Payment, error)
+	// DuePayments returns payments with a DueAt that is not after now, oldest DueAt first.
+	DuePayments(ctx context.Context, now time.Time, limit int) ([]Payment, error)
+
+	// MatchAddresses returns, of the addresses given, those that are ours: one indexed query.
+	MatchAddresses(ctx context.Context, space chain.Space, addresses []chain.Address) ([]Address, error)
+
+	DepositAddress(ctx context.Context, owner event.Owner, id string) (DepositAddress, error)
+	DepositAddresses(ctx context.Context, f DepositFilter) ([]DepositAddress, error)
+
+	// InvoiceSettings returns the settings of an account, or fault.NotFound.
+	InvoiceSettings(ctx context.Context, accountID string) (Settings, error)
+}
+
+// Tx is everything one operation of this package may touch.
+type Tx interface {
+	Reader
+	watch.Tx
+	event.Appender
+	PutInvoice(ctx context.Context, inv *Invoice) error
+	PutPayments(ctx context.Context, payments ...*Payment) error
+	PutDepositAddress(ctx context.Context, d *DepositAddress) error
+	// PutAddress stores an address of ours; fault.Duplicate when its space has it already.
+	PutAddress(ctx context.Context, a Address) error
+	// ReserveNumbers takes n consecutive numbers from a counter and returns the first; counters start at first.
+	// It is called in transactions of its own, so that creations never queue on one row.
+	ReserveNumbers(ctx context.Context, counter string, n int, first int64) (int64, error)
+}
+
+// DB is this package's view of a store.
+type DB interface {
+	Reader
+	Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error
+}

@@ -1,0 +1,251 @@
+// Package payout sends money out of master wallets: payouts that a merchant asks for, and refunds, which
+// are paid by payouts.
+//
+// payout.go and refund.go are pure state machines. A payout reserves its amount and its highest network
+// fee against the master wallet when it is accepted; chain/send makes it happen and reports by the fact
+// event.FactTransaction. In every failed case nothing was sent.
+package payout
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/internal/wire"
+	"github.com/seed-8ee7f392/payments/webhook/event"
+)
+
+// Status is where a payout stands.
+type Status string
+
+// The statuses of specification 3.2.
+const (
+	Pending    Status = "pending"
+	Processing Status = "processing"
+	Included   Status = "included"
+	Confirmed  Status = "confirmed"
+	Failed     Status = "failed"
+)
+
+// Statuses lists them all.
+func Statuses() []Status { return []Status{Pending, Processing, Included, Confirmed, Failed} }
+
+// Requester says who asked: a key of the API, or a user of the host's own interface.
+type Requester struct {
+	Type string `json:"type" enum:"user,apiKey"`
+	ID   string `json:"id"`
+}
+
+// Payout sends one asset from the master wallet to a destination.
+type Payout struct {
+	ID             string
+	Owner          event.Owner
+	Status         Status
+	Network        string
+	Asset          string
+	AssetID        string
+	Contract       chain.Address
+	Decimals       uint8
+	Amount         chain.Amount // what the destination receives
+	Destination    chain.Address
+	Memo           string
+	TxHash         string
+	RefundID       string
+	FailureCode    string
+	FailureMessage string
+	RequestedBy    Requester
+	NativeAsset    string
+	NativeDecimals uint8
+	// MaxNetworkFee is what was set aside for the fee, NetworkFee what the transaction paid while it is in a block.
+	MaxNetworkFee chain.Amount
+	NetworkFee    *chain.Amount
+	TransactionID string
+	CreatedAt     time.Time
+	ConfirmedAt   time.Time
+	FailedAt      time.Time
+	Sequence      int64
+	Version       int64
+}
+
+// RefundStatus is where a refund stands.
+type RefundStatus string
+
+// The statuses of decisions part 6.
+const (
+	RefundPending   RefundStatus = "pending"
+	RefundSucceeded RefundStatus = "succeeded"
+	RefundFailed    RefundStatus = "failed"
+	RefundCanceled  RefundStatus = "canceled"
+)
+
+// RefundStatuses lists them all.
+func RefundStatuses() []RefundStatus {
+	return []RefundStatus{RefundPending, RefundSucceeded, RefundFailed, RefundCanceled}
+}
+
+// Refund gives back what a payer paid, by a payout from the master wallet.
+type Refund struct {
+	ID                             string
+	Owner                          event.Owner
+	Status                         RefundStatus
+	InvoiceID, PaymentID, PayoutID string
+	Network                        string
+	Asset                          string
+	AssetID                        string
+	Contract                       chain.Address
+	Decimals                       uint8
+	Amount                         chain.Amount
+	Destination                    chain.Address
+	Reason                         string
+	Metadata                       map[string]string
+	RequestedBy                    Requester
+	Simulated                      bool
+	FailureCode                    string
+	CreatedAt                      time.Time
+	SucceededAt                    time.Time
+	FailedAt                       time.Time
+	Sequence                       int64
+	Version                        int64
+}
+
+// Settings are what this package needs to know of an account.
+type Settings struct {
+	// PerHour is how many payouts may be created in an hour.
+	PerHour int
+	// Index is the account's index, which names its master wallets.
+	Index uint32
+	// Assets are the ids of the assets enabled for the account; nil: all.
+	Assets []string
+}
+
+// Filter selects payouts for a list.
+type Filter struct {
+	Owner                       event.Owner
+	Statuses                    []Status
+	Networks                    []string
+	Q                           string
+	CreatedAfter, CreatedBefore time.Time
+	After                       string
+	Limit                       int
+}
+
+// RefundFilter selects refunds for a list.
+type RefundFilter struct {
+	Owner                       event.Owner
+	Statuses                    []RefundStatus
+	InvoiceID, PaymentID        string
+	CreatedAfter, CreatedBefore time.Time
+	After                       string
+	Limit                       int
+}
+
+// Reader is what this package reads.
+type Reader interface {
+	Payout(ctx context.Context, owner event.Owner, id string) (Payout, error)
+	PayoutByID(ctx context.Context, id string) (Payout, error)
+	Payouts(ctx context.Context, f Filter) ([]Payout, error)
+	// PayoutsSince counts payouts of an owner, refunds left out, that were created at or after t.
+	PayoutsSince(ctx context.Context, owner event.Owner, t time.Time) (int, error)
+	Refund(ctx context.Context, owner event.Owner, id string) (Refund, error)
+	RefundByID(ctx context.Context, id string) (Refund, error)
+	Refunds(ctx context.Context, f RefundFilter) ([]Refund, error)
+	PayoutSettings(ctx context.Context, accountID string) (Settings, error)
+}
+
+// Tx is everything one operation of this package may touch.
+type Tx interface {
+	Reader
+	send.Tx
+	PutPayout(ctx context.Context, p *Payout) error
+	PutRefund(ctx context.Context, r *Refund) error
+	// LockAccount makes operations with a limit over several rows of one account queue up.
+	LockAccount(ctx context.Context, accountID string) error
+}
+
+// DB is this package's view of a store.
+type DB interface {
+	Reader
+	send.Reader
+	Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error
+}
+
+// Resource is a payout as the API shows it (specification 2.3).
+type Resource struct {
+	ID             string        `json:"id"`
+	Status         Status        `json:"status" enum:"pending,processing,included,confirmed,failed"`
+	Network        string        `json:"network"`
+	Asset          string        `json:"asset"`
+	AssetID        string        `json:"asset_id"`
+	Contract       chain.Address `json:"contract,omitempty"`
+	Decimals       uint8         `json:"decimals"`
+	Amount         string        `json:"amount"`
+	Destination    chain.Address `json:"destination"`
+	Memo           string        `json:"memo,omitempty"`
+	TxHash         string        `json:"tx_hash,omitempty"`
+	RefundID       string        `json:"refund_id,omitempty"`
+	FailureCode    string        `json:"failure_code,omitempty"`
+	FailureMessage string        `json:"failure_message,omitempty"`
+	RequestedBy    Requester     `json:"requested_by"`
+	CreatedAt      string        `json:"created_at" format:"date-time"`
+	ConfirmedAt    string        `json:"confirmed_at,omitempty" format:"date-time"`
+	FailedAt       string        `json:"failed_at,omitempty" format:"date-time"`
+	NativeAsset    string        `json:"native_asset"`
+	NativeDecimals uint8         `json:"native_decimals"`
+	MaxNetworkFee  string        `json:"max_network_fee,omitempty"`
+	NetworkFee     string        `json:"network_fee,omitempty"`
+	Livemode       bool          `json:"livemode"`
+}
+
+// Resource returns the payout as the API shows it.
+func (p Payout) Resource() Resource {
+	r := Resource{
+		ID: p.ID, Status: p.Status, Network: p.Network, Asset: p.Asset, AssetID: p.AssetID, Contract: p.Contract, Decimals: p.Decimals,
+		Amount: p.Amount.String(), Destination: p.Destination, Memo: p.Memo, TxHash: p.TxHash, RefundID: p.RefundID,
+		FailureCode: p.FailureCode, FailureMessage: p.FailureMessage, RequestedBy: p.RequestedBy,
+		CreatedAt: wire.Time(p.CreatedAt), ConfirmedAt: wire.Time(p.ConfirmedAt), FailedAt: wire.Time(p.FailedAt),
+		NativeAsset: p.NativeAsset, NativeDecimals: p.NativeDecimals, Livemode: p.Owner.Livemode,
+	}
+	if !p.MaxNetworkFee.IsZero() {
+		r.MaxNetworkFee = p.MaxNetworkFee.String()
+	}
+	if p.NetworkFee != nil {
+		r.NetworkFee = p.NetworkFee.String()
+	}
+	return r
+}
+
+// RefundResource is a refund as the API shows it (decisions part 6).
+type RefundResource struct {
+	ID          string            `json:"id"`
+	Status      RefundStatus      `json:"status" enum:"pending,succeeded,failed,canceled"`
+	InvoiceID   string            `json:"invoice_id,omitempty"`
+	PaymentID   string            `json:"payment_id,omitempty"`
+	PayoutID    string            `json:"payout_id,omitempty"`
+	Network     string            `json:"network"`
+	Asset       string            `json:"asset"`
+	AssetID     string            `json:"asset_id"`
+	Contract    chain.Address     `json:"contract,omitempty"`
+	Decimals    uint8             `json:"decimals"`
+	Amount      string            `json:"amount"`
+	Destination chain.Address     `json:"destination"`
+	Reason      string            `json:"reason,omitempty"`
+	Metadata    map[string]string `json:"metadata,omitempty"`
+	RequestedBy Requester         `json:"requested_by"`
+	CreatedAt   string            `json:"created_at" format:"date-time"`
+	SucceededAt string            `json:"succeeded_at,omitempty" format:"date-time"`
+	FailedAt    string            `json:"failed_at,omitempty" format:"date-time"`
+	FailureCode string            `json:"failure_code,omitempty"`
+	Livemode    bool              `json:"livemode"`
+}
+
+// Resource returns the refund as the API shows it.
+func (r Refund) Resource() RefundResource {
+	return RefundResource{
+		ID: r.ID, Status: r.Status, InvoiceID: r.InvoiceID, PaymentID: r.PaymentID, PayoutID: r.PayoutID,
+		Network: r.Network, Asset: r.Asset, AssetID: r.AssetID, Contract: r.Contract, Decimals: r.Decimals, Amount: r.Amount.String(),
+		Destination: r.Destination, Reason: r.Reason, Metadata: r.Metadata, RequestedBy: r.RequestedBy,
+		CreatedAt: wire.Time(r.CreatedAt), SucceededAt: wire.Time(r.SucceededAt), FailedAt: wire.Time(r.FailedAt),
+		FailureCode: r.FailureCode, Livemode: r.Owner.Livemode,
+	}
+}

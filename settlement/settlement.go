@@ -1,0 +1,284 @@
+// Package settlement releases what was paid: it takes the platform fee and moves each deposit from its
+// address to the merchant's master wallet.
+//
+// A settlement opens by reaction to a confirmed payment that has a price, in the transaction that
+// confirms it. Planning groups the settlements of one address and asset into a Release, checks that it
+// is worth its fees and that the master wallet can pay them, and hands the transactions (top-up, fee,
+// sweep) one after the other to chain/send. Settlement.go is the pure state machine; planner.go decides;
+// service.go runs it.
+package settlement
+
+import (
+	"context"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/internal/wire"
+	"github.com/seed-8ee7f392/payments/webhook/event"
+)
+
+// Status is where a settlement stands.
+type Status string
+
+// The statuses of specification 3.4.
+const (
+	Pending   Status = "pending"
+	Held      Status = "held"
+	Releasing Status = "releasing"
+	Released  Status = "released"
+	Failed    Status = "failed"
+	Reverted  Status = "reverted"
+)
+
+// Statuses lists them all.
+func Statuses() []Status { return []Status{Pending, Held, Releasing, Released, Failed, Reverted} }
+
+// Reason says why a settlement is held or failed (specification 2.8).
+type Reason string
+
+// The reasons: the first three hold, the others fail.
+const (
+	InsufficientMasterBalance Reason = "insufficient_master_balance"
+	Uneconomic                Reason = "uneconomic"
+	BelowSweepMin             Reason = "below_sweep_min"
+
+	PaymentOrphaned   Reason = "payment_orphaned"
+	FundsMissing      Reason = "funds_missing"
+	NotReleasable     Reason = "not_releasable"
+	TransactionFailed Reason = "transaction_failed"
+	Replanning        Reason = "replanning"
+	Unclassified      Reason = "unclassified"
+)
+
+// FeeSource says who pays the platform fee.
+type FeeSource string
+
+// The sources: a native deposit pays its own fee, a token deposit's is paid by the master wallet.
+const (
+	FromDeposit FeeSource = "deposit"
+	FromMaster  FeeSource = "master"
+)
+
+// Settlement takes one confirmed payment to the master wallet.
+type Settlement struct {
+	ID        string
+	Owner     event.Owner
+	Status    Status
+	PaymentID string
+	// InvoiceID or DepositAddressID: what the payment was for.
+	InvoiceID, DepositAddressID string
+	Network                     string
+	Asset                       string
+	AssetID                     string
+	NativeAsset                 string
+	// Deposit is the address that holds the money and the key that signs for it.
+	Deposit chain.Party
+	// Gross is the deposit, in base units of the asset.
+	Gross    chain.Amount
+	USDValue decimal.Decimal
+	FeeBPS   int
+	// FeeUSD = USDValue × FeeBPS / 10000, rounded down to 8 places. NativePrice is USD per native coin in the
+	// same snapshot. FeeNative = FeeUSD ÷ NativePrice, rounded down to a base unit.
+	FeeUSD, NativePrice decimal.Decimal
+	FeeNative           chain.Amount
+	FeeSource           FeeSource
+	// FeePaid + FeeCarried = FeeNative + CarriedIn, always.
+	FeePaid, FeeCarried, CarriedIn chain.Amount
+	// RequiredNative is what the master wallet must hold for the release: fee + top-up + network fees.
+	RequiredNative      *chain.Amount
+	MasterWalletAddress chain.Address
+	Reason              Reason
+	FeeTx               string
+	TopUpTx             string
+	SweepTx             string
+	// NetworkFees is this settlement's share of what the release's transactions cost, native base units.
+	NetworkFees chain.Amount
+	// NetReleased is what measurably arrived at the master wallet; nil before.
+	NetReleased *chain.Amount
+	Simulated   bool
+	// ReleaseID is the release under way or done; empty while pending or held.
+	ReleaseID string
+	// ConfirmedAt is the payment's.
+	ConfirmedAt time.Time
+	HeldSince   time.Time
+	ReleasedAt  time.Time
+	FailedAt    time.Time
+	CreatedAt   time.Time
+	// DueAt is when planning looks at it next; zero when it waits for a person or for nothing.
+	DueAt    time.Time
+	Sequence int64
+	Version  int64
+}
+
+// Release is one journey of one or several settlements of an address and asset to the master wallet.
+type Release struct {
+	ID      string
+	Owner   event.Owner
+	Network string
+	AssetID string
+	Deposit chain.Party
+	Master  chain.Party
+	// SettlementIDs are its settlements, oldest first.
+	SettlementIDs []string
+	// Amount is the sum of their gross; Fee the platform fee to pay in it, CarryIn what earlier ones left.
+	Amount, Fee, CarryIn chain.Amount
+	// FeeAddress receives the platform fee.
+	FeeAddress chain.Address
+	// ResidueIn and ResidueOut: native coin at the deposit address that belongs to no deposit, before and after.
+	ResidueIn, ResidueOut chain.Amount
+	// Steps are its transactions so far, in order.
+	Steps []Step
+	// Done says that it ended, released or failed.
+	Done      bool
+	DueAt     time.Time
+	CreatedAt time.Time
+	Version   int64
+}
+
+// Step is one transaction of a release.
+type Step struct {
+	Kind          chain.StepKind `json:"kind"`
+	TransactionID string         `json:"transaction_id"`
+	State         send.State     `json:"state"`
+	TxHash        string         `json:"tx_hash,omitempty"`
+	NetworkFee    chain.Amount   `json:"network_fee"`
+	// PaysFee is the platform fee it carries.
+	PaysFee chain.Amount `json:"pays_fee"`
+}
+
+// Carry is the platform fee that was too small to be paid on its own: one row per owner and network.
+type Carry struct {
+	Owner   event.Owner
+	Network string
+	Amount  chain.Amount
+	Version int64
+}
+
+// Residue is native coin left at one of our addresses that belongs to no deposit.
+type Residue struct {
+	Network string
+	Address chain.Address
+	Amount  chain.Amount
+	Version int64
+}
+
+// Settings are what this package needs to know of an account.
+type Settings struct {
+	FeeBPS int
+	// SweepMinUSD holds deposits that are worth less.
+	SweepMinUSD decimal.Decimal
+	// AutoRelease false leaves settlements pending until Service.Release.
+	AutoRelease bool
+	// Index is the account's index, which names its master wallets.
+	Index uint32
+}
+
+// Filter selects settlements for a list.
+type Filter struct {
+	Owner                       event.Owner
+	Statuses                    []Status
+	Networks                    []string
+	PaymentID, InvoiceID        string
+	DepositAddressID            string
+	CreatedAfter, CreatedBefore time.Time
+	After                       string
+	Limit                       int
+}
+
+// Reader is what this package reads.
+type Reader interface {
+	Settlement(ctx context.Context, owner event.Owner, id string) (Settlement, error)
+	// SettlementsByID returns those that exist, oldest first.
+	SettlementsByID(ctx context.Context, ids []string) ([]Settlement, error)
+	// SettlementsOfPayments returns the settlements of these payments, in any order.
+	SettlementsOfPayments(ctx context.Context, paymentIDs []string) ([]Settlement, error)
+	Settlements(ctx context.Context, f Filter) ([]Settlement, error)
+	// DueSettlements returns pending, held and self-healing failed ones of a network with DueAt ≤ now, oldest first.
+	DueSettlements(ctx context.Context, network string, now time.Time, limit int) ([]Settlement, error)
+	// SettlementsAt returns the pending and held settlements of an address and asset, oldest first.
+	SettlementsAt(ctx context.Context, network string, address chain.Address, assetID string) ([]Settlement, error)
+	Release(ctx context.Context, id string) (Release, error)
+	// LiveReleases returns releases of a network that are not done, oldest first.
+	LiveReleases(ctx context.Context, network string, limit int) ([]Release, error)
+	// SettlementSettings returns the settings of an account, or fault.NotFound.
+	SettlementSettings(ctx context.Context, accountID string) (Settings, error)
+}
+
+// Tx is everything one operation of this package may touch. Carry and Residue lock their row.
+type Tx interface {
+	Reader
+	send.Tx
+	PutSettlements(ctx context.Context, s ...*Settlement) error
+	PutRelease(ctx context.Context, r *Release) error
+	Carry(ctx context.Context, owner event.Owner, network string) (Carry, error)
+	PutCarry(ctx context.Context, c *Carry) error
+	Residue(ctx context.Context, network string, address chain.Address) (Residue, error)
+	PutResidue(ctx context.Context, r *Residue) error
+}
+
+// DB is this package's view of a store.
+type DB interface {
+	Reader
+	send.Reader
+	Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error
+}
+
+// Resource is a settlement as the API shows it (specification 2.8).
+type Resource struct {
+	ID                  string        `json:"id"`
+	Status              Status        `json:"status" enum:"pending,held,releasing,released,failed,reverted"`
+	PaymentID           string        `json:"payment_id"`
+	InvoiceID           string        `json:"invoice_id,omitempty"`
+	DepositAddressID    string        `json:"deposit_address_id,omitempty"`
+	Network             string        `json:"network"`
+	Asset               string        `json:"asset"`
+	AssetID             string        `json:"asset_id"`
+	NativeAsset         string        `json:"native_asset"`
+	Gross               string        `json:"gross"`
+	USDValue            string        `json:"usd_value"`
+	FeeBPS              int           `json:"fee_bps"`
+	FeeNative           string        `json:"fee_native"`
+	FeeSource           FeeSource     `json:"fee_source" enum:"deposit,master"`
+	FeePaid             string        `json:"fee_paid"`
+	FeeCarried          string        `json:"fee_carried"`
+	RequiredNative      string        `json:"required_native,omitempty"`
+	MasterWalletAddress chain.Address `json:"master_wallet_address,omitempty"`
+	Reason              Reason        `json:"reason,omitempty"`
+	FeeTx               string        `json:"fee_tx,omitempty"`
+	TopUpTx             string        `json:"topup_tx,omitempty"`
+	SweepTx             string        `json:"sweep_tx,omitempty"`
+	NetworkFees         string        `json:"network_fees"`
+	NetReleased         string        `json:"net_released,omitempty"`
+	Simulated           bool          `json:"simulated"`
+	ConfirmedAt         string        `json:"confirmed_at" format:"date-time"`
+	HeldSince           string        `json:"held_since,omitempty" format:"date-time"`
+	ReleasedAt          string        `json:"released_at,omitempty" format:"date-time"`
+	FailedAt            string        `json:"failed_at,omitempty" format:"date-time"`
+	FeeUSD              string        `json:"fee_usd"`
+	NativePrice         string        `json:"native_price"`
+	Livemode            bool          `json:"livemode"`
+}
+
+// Resource returns the settlement as the API shows it.
+func (s Settlement) Resource() Resource {
+	r := Resource{
+		ID: s.ID, Status: s.Status, PaymentID: s.PaymentID, InvoiceID: s.InvoiceID, DepositAddressID: s.DepositAddressID,
+		Network: s.Network, Asset: s.Asset, AssetID: s.AssetID, NativeAsset: s.NativeAsset, Gross: s.Gross.String(),
+		USDValue: wire.Decimal(s.USDValue), FeeBPS: s.FeeBPS, FeeNative: s.FeeNative.String(), FeeSource: s.FeeSource,
+		FeePaid: s.FeePaid.String(), FeeCarried: s.FeeCarried.String(), MasterWalletAddress: s.MasterWalletAddress,
+		Reason: s.Reason, FeeTx: s.FeeTx, TopUpTx: s.TopUpTx, SweepTx: s.SweepTx, NetworkFees: s.NetworkFees.String(),
+		Simulated: s.Simulated, ConfirmedAt: wire.Time(s.ConfirmedAt), HeldSince: wire.Time(s.HeldSince),
+		ReleasedAt: wire.Time(s.ReleasedAt), FailedAt: wire.Time(s.FailedAt), FeeUSD: wire.Decimal(s.FeeUSD),
+		NativePrice: wire.Decimal(s.NativePrice), Livemode: s.Owner.Livemode,
+	}
+	if s.RequiredNative != nil {
+		r.RequiredNative = s.RequiredNative.String()
+	}
+	if s.NetReleased != nil {
+		r.NetReleased = s.NetReleased.String()
+	}
+	return r
+}

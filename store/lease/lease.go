@@ -1,0 +1,85 @@
+// Package lease gives work in progress an owner and a deadline.
+//
+// A lease is a row: a name (what is worked on), an owner (a process), a deadline and a fence number that
+// rises whenever the owner changes. Whoever works under a lease calls Check inside every transaction that
+// stores a result: if another process took over meanwhile, the transaction fails with fault.LeaseLost and
+// the results, signatures included, are thrown away. Two processes can therefore believe for a moment
+// that they hold the same lease, but only one of them can write.
+package lease
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// Lease is one row.
+type Lease struct {
+	// Name says what is worked on, such as "watch/sepolia" or "wallet/sepolia/0x…". Unique.
+	Name string
+	// Owner is the process that works; empty when it gave the lease back.
+	Owner string
+	// Fence rises by one whenever the owner changes; it starts at 1.
+	Fence int64
+	// ExpiresAt is the deadline: from then on anybody may take the lease.
+	ExpiresAt time.Time
+}
+
+// Tx is what lease operations ask of a transaction.
+type Tx interface {
+	// Lease returns the lease of a name and locks its row until the transaction ends; ok is false when there is none.
+	Lease(ctx context.Context, name string) (l Lease, ok bool, err error)
+	// PutLease stores a lease under its name, whatever was there.
+	PutLease(ctx context.Context, l Lease) error
+}
+
+// DB runs a closure in one transaction; it may run the closure again after a conflict.
+type DB interface {
+	Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error
+}
+
+// Take takes or prolongs the lease of a name for owner until now+ttl. ok is false when another owner's
+// lease has not run out; l is then that lease.
+func Take(ctx context.Context, tx Tx, name, owner string, now time.Time, ttl time.Duration) (l Lease, ok bool, err error) {
+	l, found, err := tx.Lease(ctx, name)
+	switch {
+	case err != nil:
+		return Lease{}, false, err
+	case !found:
+		l = Lease{Name: name, Owner: owner, Fence: 1}
+	case l.Owner == owner:
+		// Prolonged by its holder: the fence stays.
+	case l.Owner != "" && now.Before(l.ExpiresAt):
+		return l, false, nil
+	default:
+		l.Owner, l.Fence = owner, l.Fence+1
+	}
+	l.ExpiresAt = now.Add(ttl)
+	return l, true, tx.PutLease(ctx, l)
+}
+
+// Check makes sure, inside the transaction that stores a result, that l is still held: the same owner
+// under the same fence. A lease that ran out but was not taken by anybody still counts. Otherwise
+// fault.LeaseLost.
+func Check(ctx context.Context, tx Tx, l Lease) error {
+	now, found, err := tx.Lease(ctx, l.Name)
+	if err != nil {
+		return err
+	}
+	if !found || now.Owner != l.Owner || now.Fence != l.Fence {
+		return fault.New(fault.LeaseLost, "lease_lost", "another process took over %s; the results of this attempt were thrown away", l.Name)
+	}
+	return nil
+}
+
+// Release gives a lease back, so that another process need not wait for the deadline. Giving back a lease
+// that was lost does nothing.
+func Release(ctx context.Context, tx Tx, l Lease) error {
+	now, found, err := tx.Lease(ctx, l.Name)
+	if err != nil || !found || now.Owner != l.Owner || now.Fence != l.Fence {
+		return err
+	}
+	now.Owner = ""
+	return tx.PutLease(ctx, now)
+}

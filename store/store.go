@@ -1,0 +1,88 @@
+// Package store is the sum of what the domains ask of a store.
+//
+// Reader reads, Tx writes inside one transaction, Store is both with Update and Close. The memory, SQLite
+// and PostgreSQL stores pass the same suite (conformance.TestStore), as a third party's must.
+//
+// What every implementation guarantees:
+//
+//   - Update runs the closure in one transaction and commits when it returns nil; on an error, a panic or a
+//     cancelled context nothing of it remains. Writes may be buffered, but every read inside the closure sees
+//     them. The closure may be run again after a conflict; an implementation gives up after a bounded number of
+//     tries with fault.Conflict.
+//   - A record with a Version was read at that version; Version 0 means that it must not exist yet. A Put of
+//     any other version fails, at the latest at commit, with fault.Conflict (an existing record under Version 0
+//     with fault.Duplicate). Put raises the Version in the caller's record.
+//   - Everything is correct at READ COMMITTED: limits over several rows lock one parent row.
+//   - Lists page by id, newest first, with After exclusive; each is one query by key.
+//   - Records come back as they were put: times in UTC with at least millisecond precision, empty slices and
+//     maps may come back nil.
+//   - Errors are wrapped and found by errors.Is: fault.NotFound, fault.Duplicate, fault.Conflict,
+//     fault.Unavailable (the database is down, full, read-only or of another schema; the message says which).
+package store
+
+import (
+	"context"
+
+	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/account/idempotency"
+	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/chain/watch"
+	"github.com/seed-8ee7f392/payments/invoice"
+	"github.com/seed-8ee7f392/payments/payout"
+	"github.com/seed-8ee7f392/payments/settlement"
+	"github.com/seed-8ee7f392/payments/webhook"
+	"github.com/seed-8ee7f392/payments/webhook/event"
+)
+
+// Reader reads every record of the house. Its methods are those of the domains' Readers.
+type Reader interface {
+	account.Reader
+	idempotency.Reader
+	invoice.Reader
+	watch.Reader
+	send.Reader
+	settlement.Reader
+	payout.Reader
+	webhook.Reader
+}
+
+// Tx is one transaction. Its methods are those of the domains' Txs, and PutEvents.
+type Tx interface {
+	Reader
+	account.Tx
+	idempotency.Tx
+	invoice.Tx
+	send.Tx
+	settlement.Tx
+	payout.Tx
+	webhook.Tx
+	// PutEvents stores rendered events. Domains call AppendEvents, which the engine answers: it runs the reactions,
+	// renders, and calls PutEvents before the commit. A store's own AppendEvents is PutEvents.
+	PutEvents(ctx context.Context, events ...event.Event) error
+	// EndpointsOf returns the endpoints of an owner that are not disabled: who hears of an event.
+	EndpointsOf(ctx context.Context, owner event.Owner) ([]webhook.Endpoint, error)
+}
+
+// Store keeps the records. It is safe for concurrent use.
+type Store interface {
+	Reader
+	// Update runs f in one transaction; see the package comment.
+	Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error
+	// Close releases what the store opened itself, and nothing that was handed to it.
+	Close() error
+}
+
+// Waker is a store that can wake other processes: hints, sent after a commit. Polling is the truth.
+type Waker interface {
+	// Wake tells all processes, this one included, that there is work of a topic.
+	Wake(ctx context.Context, topic string) error
+	// Wakes calls f for every wake-up until ctx ends.
+	Wakes(ctx context.Context, f func(topic string)) error
+}
+
+// Limiter is a shared rate limiter, such as store/redis. Without one, each process limits for itself.
+type Limiter interface {
+	// Allow takes one token from the bucket of a key that refills at perSecond up to burst. When there is none,
+	// ok is false and retryAfter says when there will be.
+	Allow(ctx context.Context, key string, perSecond, burst int) (ok bool, retryAfterSeconds int, err error)
+}

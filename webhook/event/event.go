@@ -1,0 +1,166 @@
+// Package event holds the record of something that happened and the outbox that it is appended to.
+//
+// Events are how the rooms of the house tell each other things. A domain appends an event in the
+// transaction that makes it true; before that transaction commits, the engine runs the reactions of the
+// other domains to it (payments.go has the whole list), stores it, and makes its webhook deliveries.
+package event
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// Owner says whose an object is: one merchant's account in one mode. A key never sees an object of
+// another owner.
+type Owner struct {
+	AccountID string
+	Livemode  bool
+}
+
+// Type names what happened, as <object>.<what>.
+type Type string
+
+// The event types of specification part 6 and decisions part 8.
+const (
+	InvoiceCreated         Type = "invoice.created"
+	InvoicePending         Type = "invoice.pending"
+	InvoiceUnderpaid       Type = "invoice.underpaid"
+	InvoicePaid            Type = "invoice.paid"
+	InvoiceExpired         Type = "invoice.expired"
+	InvoiceCanceled        Type = "invoice.canceled"
+	InvoiceRefunded        Type = "invoice.refunded"
+	InvoicePaymentDetected Type = "invoice.payment_detected"
+	InvoicePaymentConfirm  Type = "invoice.payment_confirmed"
+	InvoicePaymentReversed Type = "invoice.payment_reversed"
+
+	DepositPaymentDetected  Type = "deposit.payment_detected"
+	DepositPaymentConfirmed Type = "deposit.payment_confirmed"
+	DepositPaymentReleased  Type = "deposit.payment_released"
+
+	PaymentOrphaned            Type = "payment.orphaned"
+	PaymentDropped             Type = "payment.dropped"
+	PaymentTransactionAttached Type = "payment.transaction_attached"
+
+	SettlementHeld     Type = "settlement.held"
+	SettlementReleased Type = "settlement.released"
+	SettlementFailed   Type = "settlement.failed"
+	SettlementReverted Type = "settlement.reverted"
+
+	PayoutCreated   Type = "payout.created"
+	PayoutBroadcast Type = "payout.broadcast"
+	PayoutConfirmed Type = "payout.confirmed"
+	PayoutFailed    Type = "payout.failed"
+
+	RefundCreated   Type = "refund.created"
+	RefundSucceeded Type = "refund.succeeded"
+	RefundFailed    Type = "refund.failed"
+
+	WebhookEndpointFailing  Type = "webhook_endpoint.failing"
+	WebhookEndpointDisabled Type = "webhook_endpoint.disabled"
+
+	Ping Type = "ping"
+)
+
+// Types lists every type an endpoint may subscribe to; ping is sent whatever the subscription.
+func Types() []Type {
+	return []Type{
+		InvoiceCreated, InvoicePending, InvoiceUnderpaid, InvoicePaid, InvoiceExpired, InvoiceCanceled, InvoiceRefunded,
+		InvoicePaymentDetected, InvoicePaymentConfirm, InvoicePaymentReversed,
+		DepositPaymentDetected, DepositPaymentConfirmed, DepositPaymentReleased,
+		PaymentOrphaned, PaymentDropped, PaymentTransactionAttached,
+		SettlementHeld, SettlementReleased, SettlementFailed, SettlementReverted,
+		PayoutCreated, PayoutBroadcast, PayoutConfirmed, PayoutFailed,
+		RefundCreated, RefundSucceeded, RefundFailed,
+		WebhookEndpointFailing, WebhookEndpointDisabled,
+	}
+}
+
+// Internal facts travel the same way as events but only inside the house: reactions see them, they are
+// neither stored nor delivered. Their types have no dot.
+const (
+	// FactPaymentPriced: a confirmed payment got its usd_value (at confirmation, or with the first fresh price).
+	FactPaymentPriced Type = "payment_priced"
+	// FactPaymentLost: a confirmed or detected payment left the chain or was dropped.
+	FactPaymentLost Type = "payment_lost"
+	// FactTransaction: a transaction of ours moved (signed, broadcast, included, confirmed, taken back, failed).
+	FactTransaction Type = "transaction"
+	// FactSettings: an account's settings changed.
+	FactSettings Type = "settings"
+	// FactSimulated: a simulated payment changed.
+	FactSimulated Type = "simulated"
+)
+
+// Internal reports whether the type is a fact that stays inside the house.
+func (t Type) Internal() bool {
+	switch t {
+	case FactPaymentPriced, FactPaymentLost, FactTransaction, FactSettings, FactSimulated:
+		return true
+	}
+	return false
+}
+
+// Event is one thing that happened to one object.
+type Event struct {
+	// ID is "evt_" and 24 hex characters; set by the engine before the event is stored.
+	ID    string
+	Owner Owner
+	Type  Type
+	// ObjectID is the object it happened to.
+	ObjectID string
+	// InvoiceID and PaymentID are set when the event is about one; deliveries are found by them.
+	InvoiceID, PaymentID string
+	// Sequence counts up per object, from 1, so that a receiver can put events of one object in order.
+	Sequence int64
+	// Subject is the record as the transaction leaves it (an invoice.Invoice, settlement.Settlement …):
+	// what reactions read and what data.object is rendered from. It is not stored.
+	Subject any `json:"-"`
+	// Previous holds the attributes that changed, with their earlier values; may be nil.
+	Previous map[string]any `json:"-"`
+	// Envelope is the rendered JSON, byte for byte what every delivery carries; set by the engine.
+	Envelope  json.RawMessage
+	CreatedAt time.Time
+	Request   Request
+}
+
+// Request names the API request that caused an event; zero for events that nobody asked for.
+type Request struct {
+	ID             string `json:"id,omitempty"`
+	IdempotencyKey string `json:"idempotency_key,omitempty"`
+}
+
+type requestKey struct{}
+
+// WithRequest returns a context whose events name the request.
+func WithRequest(ctx context.Context, r Request) context.Context {
+	return context.WithValue(ctx, requestKey{}, r)
+}
+
+// RequestOf returns the request that WithRequest put into the context.
+func RequestOf(ctx context.Context) Request {
+	r, _ := ctx.Value(requestKey{}).(Request)
+	return r
+}
+
+// Appender takes events into the transaction at hand.
+type Appender interface {
+	AppendEvents(ctx context.Context, events ...Event) error
+}
+
+// Filter selects events for a list.
+type Filter struct {
+	Owner                       Owner
+	Types                       []Type
+	ObjectID                    string
+	CreatedAfter, CreatedBefore time.Time // inclusive, exclusive; zero: open
+	After                       string    // id to continue after, exclusive; newest first
+	Limit                       int
+}
+
+// Reader reads stored events.
+type Reader interface {
+	// Event returns one event, or fault.NotFound.
+	Event(ctx context.Context, owner Owner, id string) (Event, error)
+	// Events returns a page, newest first.
+	Events(ctx context.Context, f Filter) ([]Event, error)
+}

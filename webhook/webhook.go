@@ -1,0 +1,259 @@
+// Package webhook tells merchants' servers what happened: endpoints, deliveries, signatures.
+//
+// A delivery is a row that is made in the transaction of its event, so that no event is ever lost
+// between commit and send. The worker claims due rows in batches, fairly between endpoints, posts the
+// event's envelope, byte for byte the same at every attempt, and stores each attempt. Verify and Receiver
+// are the other end, for merchants who write Go.
+package webhook
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/internal/wire"
+	"github.com/seed-8ee7f392/payments/store/lease"
+	"github.com/seed-8ee7f392/payments/webhook/event"
+)
+
+// EndpointStatus is whether an endpoint gets deliveries.
+type EndpointStatus string
+
+// The statuses of specification 3.5.
+const (
+	Enabled  EndpointStatus = "enabled"
+	Disabled EndpointStatus = "disabled"
+	Failing  EndpointStatus = "failing"
+)
+
+// Endpoint is a merchant's URL with what it wants to hear.
+type Endpoint struct {
+	ID          string
+	Owner       event.Owner
+	URL         string
+	Description string
+	// Events are the types it receives, or the single entry "*".
+	Events []event.Type
+	Status EndpointStatus
+	// SealedSecret and SealedPrevious are signing secrets, encrypted with Config.SecretKey.
+	SealedSecret, SealedPrevious []byte
+	SecretLast4                  string
+	PreviousSecretExpiresAt      time.Time
+	FailingSince, LastSuccessAt  time.Time
+	// FirstFailureAt is when the unbroken row of failed deliveries began; zero after a success.
+	FirstFailureAt       time.Time
+	CreatedAt, UpdatedAt time.Time
+	Sequence             int64
+	Version              int64
+}
+
+// Wants reports whether the endpoint is subscribed to a type and not disabled.
+func (e Endpoint) Wants(t event.Type) bool {
+	if e.Status == Disabled {
+		return false
+	}
+	for _, want := range e.Events {
+		if want == "*" || want == t {
+			return true
+		}
+	}
+	return false
+}
+
+// Trigger says why a delivery was made.
+type Trigger string
+
+// The triggers of specification 2.9.
+const (
+	ByEvent  Trigger = "event"
+	ByResend Trigger = "resend"
+	ByTest   Trigger = "test"
+)
+
+// DeliveryStatus is where a delivery stands.
+type DeliveryStatus string
+
+// The statuses of specification 3.5.
+const (
+	DeliveryPending   DeliveryStatus = "pending"
+	DeliverySucceeded DeliveryStatus = "succeeded"
+	DeliveryFailed    DeliveryStatus = "failed"
+)
+
+// Delivery takes one event to one endpoint.
+type Delivery struct {
+	ID                   string
+	Owner                event.Owner
+	EventID              string
+	EventType            event.Type
+	InvoiceID, PaymentID string
+	EndpointID           string
+	Trigger              Trigger
+	Status               DeliveryStatus
+	// Attempts counts tries; Log has them in order.
+	Attempts int
+	Log      []Attempt
+	// NextAttemptAt is when it is due; zero once it ended.
+	NextAttemptAt time.Time
+	LastAttemptAt time.Time
+	DeliveredAt   time.Time
+	// ClaimedBy and ClaimedUntil: the process that sends it now, and until when nobody else does.
+	ClaimedBy    string
+	ClaimedUntil time.Time
+	// Fence rises with every claim; a result is stored only under the fence it was claimed with.
+	Fence     int64
+	CreatedAt time.Time
+	Version   int64
+}
+
+// Attempt is one try (specification 2.9).
+type Attempt struct {
+	At         time.Time        `json:"at"`
+	HTTPStatus int              `json:"http_status,omitempty"`
+	Error      string           `json:"error,omitempty"`
+	DurationMS int64            `json:"duration_ms"`
+	Request    AttemptRequest   `json:"request"`
+	Response   *AttemptResponse `json:"response,omitempty"`
+}
+
+// AttemptRequest is what was sent; the body is the event itself.
+type AttemptRequest struct {
+	Headers map[string]string `json:"headers"`
+}
+
+// AttemptResponse is what the endpoint answered, without credentials.
+type AttemptResponse struct {
+	Headers       map[string]string `json:"headers"`
+	Body          string            `json:"body,omitempty"`
+	BodyTruncated bool              `json:"body_truncated"`
+}
+
+// DeliveryFilter selects deliveries for a list.
+type DeliveryFilter struct {
+	Owner      event.Owner
+	EventID    string
+	EndpointID string
+	Statuses   []DeliveryStatus
+	After      string
+	Limit      int
+}
+
+// EndpointFilter selects endpoints for a list.
+type EndpointFilter struct {
+	Owner event.Owner
+	After string
+	Limit int
+}
+
+// Reader is what this package reads.
+type Reader interface {
+	event.Reader
+	// EventByID is Event for the worker, which knows no owner.
+	EventByID(ctx context.Context, id string) (event.Event, error)
+	WebhookEndpoint(ctx context.Context, owner event.Owner, id string) (Endpoint, error)
+	WebhookEndpoints(ctx context.Context, f EndpointFilter) ([]Endpoint, error)
+	Delivery(ctx context.Context, owner event.Owner, id string) (Delivery, error)
+	Deliveries(ctx context.Context, f DeliveryFilter) ([]Delivery, error)
+	// PendingDeliveries counts what waits at an endpoint.
+	PendingDeliveries(ctx context.Context, endpointID string) (int, error)
+}
+
+// Tx is everything one operation of this package may touch.
+type Tx interface {
+	Reader
+	lease.Tx
+	event.Appender
+	PutEndpoint(ctx context.Context, e *Endpoint) error
+	DeleteEndpoint(ctx context.Context, id string) error
+	PutDeliveries(ctx context.Context, d ...*Delivery) error
+	// ClaimDeliveries gives up to limit due deliveries, at most perEndpoint of one endpoint, to owner until
+	// the given time: pending, NextAttemptAt ≤ now, and not claimed by anybody else at now. It sets ClaimedBy,
+	// ClaimedUntil and Fence. Rows locked by another transaction are passed over, not waited for. Oldest
+	// NextAttemptAt first.
+	ClaimDeliveries(ctx context.Context, owner string, now, until time.Time, limit, perEndpoint int) ([]Delivery, error)
+	// FailDeliveries ends all pending deliveries of an endpoint as failed.
+	FailDeliveries(ctx context.Context, endpointID string) error
+	// PruneDeliveries and PruneEvents delete up to limit ended rows created before t and return how many.
+	PruneDeliveries(ctx context.Context, before time.Time, limit int) (int, error)
+	PruneEvents(ctx context.Context, before time.Time, limit int) (int, error)
+	// LockAccount makes operations with a limit over several rows of one account queue up.
+	LockAccount(ctx context.Context, accountID string) error
+}
+
+// DB is this package's view of a store.
+type DB interface {
+	Reader
+	Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error
+}
+
+// EndpointResource is an endpoint as the API shows it (specification 2.10).
+type EndpointResource struct {
+	ID                      string         `json:"id"`
+	URL                     string         `json:"url" format:"uri"`
+	Description             string         `json:"description,omitempty"`
+	Events                  []event.Type   `json:"events" nullable:"false"`
+	Status                  EndpointStatus `json:"status" enum:"enabled,disabled,failing"`
+	SecretLast4             string         `json:"secret_last4"`
+	PreviousSecretExpiresAt string         `json:"previous_secret_expires_at,omitempty" format:"date-time"`
+	FailingSince            string         `json:"failing_since,omitempty" format:"date-time"`
+	LastSuccessAt           string         `json:"last_success_at,omitempty" format:"date-time"`
+	Livemode                bool           `json:"livemode"`
+	CreatedAt               string         `json:"created_at" format:"date-time"`
+	UpdatedAt               string         `json:"updated_at" format:"date-time"`
+	// Secret is set only in the answer that creates or rotates it.
+	Secret string `json:"secret,omitempty"`
+}
+
+// Resource returns the endpoint as the API shows it, without its secret.
+func (e Endpoint) Resource() EndpointResource {
+	return EndpointResource{
+		ID: e.ID, URL: e.URL, Description: e.Description, Events: append([]event.Type{}, e.Events...), Status: e.Status, SecretLast4: e.SecretLast4,
+		PreviousSecretExpiresAt: wire.Time(e.PreviousSecretExpiresAt), FailingSince: wire.Time(e.FailingSince),
+		LastSuccessAt: wire.Time(e.LastSuccessAt), Livemode: e.Owner.Livemode, CreatedAt: wire.Time(e.CreatedAt), UpdatedAt: wire.Time(e.UpdatedAt),
+	}
+}
+
+// DeliveryResource is a delivery as the API shows it (specification 2.9).
+type DeliveryResource struct {
+	ID                string            `json:"id"`
+	EventID           string            `json:"event_id"`
+	EventType         event.Type        `json:"event_type"`
+	InvoiceID         string            `json:"invoice_id,omitempty"`
+	PaymentID         string            `json:"payment_id,omitempty"`
+	WebhookEndpointID string            `json:"webhook_endpoint_id"`
+	Trigger           Trigger           `json:"trigger" enum:"event,resend,test"`
+	Status            DeliveryStatus    `json:"status" enum:"pending,succeeded,failed"`
+	Attempts          int               `json:"attempts"`
+	AttemptLog        []AttemptResource `json:"attempt_log" nullable:"false"`
+	NextAttemptAt     string            `json:"next_attempt_at,omitempty" format:"date-time"`
+	LastAttemptAt     string            `json:"last_attempt_at,omitempty" format:"date-time"`
+	DeliveredAt       string            `json:"delivered_at,omitempty" format:"date-time"`
+	CreatedAt         string            `json:"created_at" format:"date-time"`
+}
+
+// AttemptResource is one try as the API shows it.
+type AttemptResource struct {
+	At         string           `json:"at" format:"date-time"`
+	HTTPStatus int              `json:"http_status,omitempty"`
+	Error      string           `json:"error,omitempty" example:"http_500"`
+	DurationMS int64            `json:"duration_ms"`
+	Request    AttemptRequest   `json:"request"`
+	Response   *AttemptResponse `json:"response,omitempty"`
+}
+
+// Resource returns the delivery as the API shows it; responses only when a single one is read by its id.
+func (d Delivery) Resource(withResponses bool) DeliveryResource {
+	r := DeliveryResource{
+		ID: d.ID, EventID: d.EventID, EventType: d.EventType, InvoiceID: d.InvoiceID, PaymentID: d.PaymentID,
+		WebhookEndpointID: d.EndpointID, Trigger: d.Trigger, Status: d.Status, Attempts: d.Attempts,
+		AttemptLog: make([]AttemptResource, len(d.Log)), NextAttemptAt: wire.Time(d.NextAttemptAt),
+		LastAttemptAt: wire.Time(d.LastAttemptAt), DeliveredAt: wire.Time(d.DeliveredAt), CreatedAt: wire.Time(d.CreatedAt),
+	}
+	for i, a := range d.Log {
+		v := AttemptResource{At: wire.Time(a.At), HTTPStatus: a.HTTPStatus, Error: a.Error, DurationMS: a.DurationMS, Request: a.Request}
+		if withResponses {
+			v.Response = a.Response
+		}
+		r.AttemptLog[i] = v
+	}
+	return r
+}
