@@ -42,6 +42,7 @@ type account struct {
 	payments []*Payment // all of an invoice, the unconfirmed ones of a deposit address
 	changed  map[string]bool
 	touched  bool
+	fresh    []string // ids of payments that this transaction saw first
 	events   []event.Event
 }
 

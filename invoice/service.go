@@ -119,12 +119,14 @@ func cut[T any](page []T, limit int, err error) ([]T, bool, error) {
 	return page, false, nil
 }
 
-// again runs a whole operation, preparation included, once more when a unique value turned out to be taken: an
-// imported address at a fresh index, a payment that another source stored first.
+// again runs a whole operation, preparation included, once more when what was prepared does not hold any more: a
+// unique value turned out to be taken (an imported address at a fresh index, a payment that another source stored
+// first), a quote ran out, a price was not read.
 func again[T any](f func() (T, error)) (T, error) {
 	for try := 1; ; try++ {
 		v, err := f()
-		if err == nil || try == 4 || !errors.Is(err, fault.Duplicate) {
+		stale := errors.Is(err, fault.Duplicate) || errors.Is(err, fault.Conflict) || errors.Is(err, Unprepared)
+		if err == nil || try == 4 || !stale {
 			return v, err
 		}
 	}
