@@ -508,16 +508,3 @@ func stepIDs(r *Release) []string {
 	}
 	return ids
 }
-
-// abandonTx ends a release that no settlement is left in.
-func (s *Service) abandonTx(ctx context.Context, tx Tx, r Release) error {
-	g, err := tx.SettlementsByID(ctx, r.SettlementIDs)
-	if err != nil {
-		return err
-	}
-	w := &journey{Service: s, tx: tx, r: &r, g: g, events: map[string]event.Type{}}
-	if err := w.end(ctx, Replanning); err != nil {
-		return err
-	}
-	return w.save(ctx)
-}

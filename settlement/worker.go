@@ -372,12 +372,11 @@ func (p *run) enqueue(ctx context.Context, tx Tx, r *Release, steps []chain.Rele
 	}
 	rest := allFromMaster(steps[1:], r.Master.Address, p.native.ID)
 	now := fromMaster(first, r.Master.Address, p.native.ID)
-	for object, amount := range map[string]chain.Amount{r.ID: rest, t.ID: now} {
-		if err := p.outbox.ReserveTx(ctx, tx, r.Owner, r.Network, r.Master.Address, p.native.ID, object, amount); err != nil {
-			return err
-		}
+	// The rest first: on the way through a plan it shrinks, and frees what the transaction then takes.
+	if err := p.outbox.ReserveTx(ctx, tx, r.Owner, r.Network, r.Master.Address, p.native.ID, r.ID, rest); err != nil {
+		return err
 	}
-	return nil
+	return p.outbox.ReserveTx(ctx, tx, r.Owner, r.Network, r.Master.Address, p.native.ID, t.ID, now)
 }
 
 func kindOf(step chain.StepKind) send.Kind {
@@ -488,13 +487,13 @@ func (p *run) proceed(ctx context.Context, r Release) error {
 			if err != nil {
 				return err
 			}
-			free := b.Available()
+			others := b.Reserved
 			for _, own := range b.Reservations {
 				if own.ObjectID == r.ID {
-					free = free.Add(own.Amount)
+					others = others.Sub(own.Amount)
 				}
 			}
-			if free.Less(needs) {
+			if b.OnChain.SubFloor(others).Less(needs) {
 				short = true
 				return nil
 			}
