@@ -445,30 +445,32 @@ func (in *intake) first(ctx context.Context, m sighting, to Address, asset chain
 		Address: to.Address, Key: to.Key, FromAddress: m.From, TxHash: m.TxHash, TxIndex: m.Index, Amount: m.Amount,
 		Block: m.at, Required: in.n.Confirmations, DetectedBy: in.p.detectedBy, DetectedAt: in.now,
 	}
-	return in.enter(ctx, &p, to.OptionID, asset)
+	if p.DetectedBy == ByHint && p.Block.IsZero() {
+		p.DueAt = in.now.Add(postponed) // no scan may ever show it: Step looks for its block
+	}
+	_, _, err = in.enter(ctx, p, to.OptionID, asset)
+	return err
 }
 
 // enter credits a new payment and adds it to what it pays.
-func (l *ledger) enter(ctx context.Context, p *Payment, optionID string, asset chain.Asset) error {
+func (l *ledger) enter(ctx context.Context, p Payment, optionID string, asset chain.Asset) (*account, *Payment, error) {
 	var a *account
 	var err error
 	if p.InvoiceID != "" {
 		if a, err = l.invoiceAccount(ctx, p.InvoiceID); err != nil {
-			return err
+			return nil, nil, err
 		}
 		p.InvoiceNumber = a.invoice.Number
-		if err := l.credit(a.invoice, p, optionID, asset); err != nil {
-			return err
+		if err := l.credit(a.invoice, &p, optionID, asset); err != nil {
+			return nil, nil, err
 		}
 	} else {
 		if a, err = l.depositAccount(ctx, p.Owner, p.DepositAddressID); err != nil {
-			return err
+			return nil, nil, err
 		}
 		p.DepositAddressName = a.deposit.Name
 	}
-	l.add(a, *p)
-	a.fresh = append(a.fresh, p.ID)
-	return nil
+	return a, l.add(a, p), nil
 }
 
 // credit fixes what a payment pays and at which rate: the quote's, or a fresh one when the payment was made
@@ -688,7 +690,6 @@ func (in *intake) attach(ctx context.Context, m sighting, to Address, asset chai
 				rest.Credit = creditOf(rest.Amount, rest.Decimals, rest.Rate)
 			}
 			in.add(a, rest)
-			a.fresh = append(a.fresh, rest.ID)
 		}
 		return true, nil
 	}
