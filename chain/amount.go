@@ -85,6 +85,9 @@ func AmountFromBytes(b []byte) (Amount, error) {
 
 // AmountFromDecimalCeil converts whole units to base units, rounding up. Negative or too large: fault.Invalid.
 func AmountFromDecimalCeil(d decimal.Decimal, decimals uint8) (Amount, error) {
+	if d.IsNegative() { // less than a base unit below zero would round up to 0
+		return Amount{}, fault.New(fault.Invalid, "amount_invalid", "%s is negative: an amount must be 0 or more", d)
+	}
 	return AmountFromBig(d.Shift(int32(decimals)).Ceil().BigInt())
 }
 

@@ -89,3 +89,10 @@ type Nonces interface {
 	// of an address that has nothing waiting.
 	Nonce(ctx context.Context, address Address) (uint64, error)
 }
+
+// Checker verifies what it is connected to.
+type Checker interface {
+	// Check makes sure that the node can be reached and is the network it is configured as: fault.Unavailable or
+	// fault.Stopped (code chain_id_mismatch) otherwise.
+	Check(ctx context.Context) error
+}

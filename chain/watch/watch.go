@@ -1,6 +1,6 @@
 // Package watch follows networks: money in.
 //
-// One Follower per network reads blocks, checks that each is the child of the one before, walks back over
+// One Follower per network (follower.go) reads blocks, checks that each is the child of the one before, walks back over
 // a fork, and hands what it found to a Sink in batches. The cursor (how far it got, and the hashes it
 // trusts) moves in the same transaction in which the sink stores what the batch holds, by compare-and-set
 // on (height, hash): a crash at any point loses nothing and repeats nothing, and two processes that
@@ -112,8 +112,14 @@ type Batch struct {
 }
 
 // Advance moves the cursor inside tx, as the first thing a sink does, and returns it as it is then. It
-// fails with fault.Conflict when another process moved it first and fault.LeaseLost when the lease is gone.
+// fails with fault.LeaseLost when another process follows the network now or moved the cursor first.
 func (b Batch) Advance(ctx context.Context, tx Tx) (Cursor, error) { return b.advance(ctx, tx) }
+
+// DB is the follower's view of a store.
+type DB interface {
+	Reader
+	Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error
+}
 
 // Sink stores what a batch holds, in one transaction that begins with Batch.Advance.
 type Sink interface {

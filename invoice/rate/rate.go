@@ -26,8 +26,8 @@ type Quote struct {
 	FetchedAt, ExpiresAt time.Time
 }
 
-// Source prices assets. An unknown pair is fault.Invalid with code currency_unsupported or
-// asset_unpriced; no fresh price is fault.Unavailable with code price_unavailable.
+// Source prices assets. An unknown pair is fault.Invalid with code currency_unsupported;
+// no fresh price is fault.Unavailable with code price_unavailable.
 type Source interface {
 	Quote(ctx context.Context, base, currency string) (Quote, error)
 }
@@ -35,6 +35,11 @@ type Source interface {
 // Unavailable is the error of a pair that has no fresh price now.
 func Unavailable(base, currency string, cause error) error {
 	return fault.Wrap(cause, fault.Unavailable, "price_unavailable", "there is no fresh price of %s in %s; try again shortly", base, currency)
+}
+
+// Unsupported is the error of a pair that a source never prices.
+func Unsupported(base, currency string) error {
+	return fault.New(fault.Invalid, "currency_unsupported", "no price of %s in %s is to be had; use another currency or asset", base, currency)
 }
 
 // Round brings a price to 8 places, rounded down, and reports whether at least 3 significant digits are left.

@@ -1,0 +1,175 @@
+// Package seal encrypts the few secrets that have to be stored: webhook signing secrets and stored
+// answers. A row that leaks, is swapped with another or is altered gives nothing away and does not open.
+//
+// The cipher is XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03, golang.org/x/crypto/chacha20poly1305).
+// Its nonces of 192 bits are random: after n seals with one key the chance that any two share a nonce is
+// below n²/2^193, for 2^64 seals below 2^-65, so a key never wears out in use.
+//
+// The layout of what Seal returns is
+//
+//	version  1 byte, 1
+//	key id   4 bytes, the first of SHA-256("payments/seal key id v1" + NUL + key)
+//	nonce    24 bytes, random
+//	sealed   the ciphertext, as long as the plaintext, and a tag of 16 bytes
+//
+// and what is authenticated besides is version, key id and the caller's context. The cipher's key is
+// HKDF-SHA256 of the configured one, so that the configured key may serve other purposes too.
+package seal
+
+import (
+	"bytes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"golang.org/x/crypto/chacha20poly1305"
+
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+const (
+	// KeySize is the size of a key in bytes.
+	KeySize = 32
+	// Overhead is by how many bytes a sealed text is longer than the plaintext.
+	Overhead = headerSize + chacha20poly1305.NonceSizeX + chacha20poly1305.Overhead
+
+	version    = 1
+	keyIDSize  = 4
+	headerSize = 1 + keyIDSize
+)
+
+// Box seals and opens. It is safe for concurrent use and never shows a key when printed.
+type Box struct {
+	// ring is a pointer, and so is each cipher in it: fmt calls no method on an unexported field, and for a
+	// wrong verb (%s on a struct that holds a Box) it follows one pointer. It does not follow two.
+	ring *ring
+}
+
+type ring struct {
+	keys []key
+}
+
+type key struct {
+	id   [keyIDSize]byte
+	aead cipher.AEAD
+}
+
+// New returns a Box that seals with the first key and opens with any of them. To rotate, put the new key in
+// front and keep the old ones for as long as anything sealed with them is stored. No key at all, one that
+// has not 32 bytes, or one of zeros is fault.Invalid with code secret_key_invalid. The keys are not kept as
+// they are given; the caller may wipe them.
+func New(keys ...[]byte) (*Box, error) {
+	if len(keys) == 0 {
+		return nil, badKey("there is none: set one of %d random bytes", KeySize)
+	}
+	r := &ring{keys: make([]key, 0, len(keys))}
+	for i, raw := range keys {
+		if len(raw) != KeySize {
+			return nil, badKey("key %d has %d bytes: it must have %d, made at random", i+1, len(raw), KeySize)
+		}
+		if bytes.Equal(raw, make([]byte, KeySize)) {
+			return nil, badKey("key %d is all zeros: make %d random bytes", i+1, KeySize)
+		}
+		derived, err := hkdf.Key(sha256.New, raw, nil, "payments/seal v1 xchacha20poly1305", chacha20poly1305.KeySize)
+		if err != nil {
+			return nil, fault.Wrap(err, fault.Unsupported, "secret_key_unsupported", "this build of Go cannot derive the sealing key")
+		}
+		aead, err := chacha20poly1305.NewX(derived)
+		clear(derived)
+		if err != nil {
+			return nil, fault.Wrap(err, fault.Unsupported, "secret_key_unsupported", "this build of Go has no XChaCha20-Poly1305")
+		}
+		r.keys = append(r.keys, key{keyID(raw), aead})
+	}
+	return &Box{r}, nil
+}
+
+func badKey(format string, args ...any) error {
+	return fault.New(fault.Invalid, "secret_key_invalid", "the secret key for stored secrets cannot be used: %s", fmt.Sprintf(format, args...))
+}
+
+func keyID(raw []byte) [keyIDSize]byte {
+	h := sha256.New()
+	h.Write([]byte("payments/seal key id v1\x00"))
+	h.Write(raw)
+	return [keyIDSize]byte(h.Sum(nil)[:keyIDSize])
+}
+
+// Seal encrypts plaintext with the first key. context says where the result will be stored (table, row and
+// column, such as "webhook_endpoints/<id>/secret"): it is not stored with it, and Open must be given the
+// same, so that a sealed text opens nowhere else. Equal plaintexts give different results.
+func (b *Box) Seal(plaintext, context []byte) []byte {
+	k := b.ring.keys[0]
+	out := make([]byte, headerSize+chacha20poly1305.NonceSizeX, Overhead+len(plaintext))
+	out[0] = version
+	copy(out[1:], k.id[:])
+	nonce := out[headerSize:]
+	_, _ = rand.Read(nonce) // never fails: it ends the process instead
+	return k.aead.Seal(out, nonce, plaintext, authenticated(out[:headerSize], context))
+}
+
+// Open decrypts what Seal returned for the same context.
+//
+// Both errors are fault.Unavailable, for the fault lies with what is stored or configured and never with
+// the request that led here: secret_key_unknown when no configured key has the id of the sealing one, and
+// sealed_data_damaged when the bytes were altered, cut, moved from another row, or never sealed.
+func (b *Box) Open(sealed, context []byte) ([]byte, error) {
+	if len(sealed) < Overhead {
+		return nil, damaged("%d bytes are fewer than any sealed text has", len(sealed))
+	}
+	if sealed[0] != version {
+		return nil, damaged("its version is %d and this release knows only %d", sealed[0], version)
+	}
+	header, nonce, text := sealed[:headerSize], sealed[headerSize:Overhead-chacha20poly1305.Overhead], sealed[Overhead-chacha20poly1305.Overhead:]
+	id, known := [keyIDSize]byte(header[1:]), false
+	for _, k := range b.ring.keys { // two keys may share an id
+		if k.id != id {
+			continue
+		}
+		known = true
+		if plaintext, err := k.aead.Open(nil, nonce, text, authenticated(header, context)); err == nil {
+			return plaintext, nil
+		}
+	}
+	if !known {
+		return nil, fault.New(fault.Unavailable, "secret_key_unknown",
+			"a stored secret was sealed with the secret key of id %x, which is not configured: add that key after the current one", id)
+	}
+	return nil, damaged("it was altered, or belongs to another row")
+}
+
+func damaged(format string, args ...any) error {
+	return fault.New(fault.Unavailable, "sealed_data_damaged",
+		"a stored secret does not open: %s; restore the row or make a new secret", fmt.Sprintf(format, args...))
+}
+
+// authenticated joins header and context; the header's fixed size keeps them apart.
+func authenticated(header, context []byte) []byte { return slices.Concat(header, context) }
+
+// String names the ids of the keys, which say nothing about the keys.
+func (b Box) String() string {
+	var ids []string
+	if b.ring != nil {
+		for _, k := range b.ring.keys {
+			ids = append(ids, hex.EncodeToString(k.id[:]))
+		}
+	}
+	return fmt.Sprintf("seal.Box%v", ids)
+}
+
+// GoString is String.
+func (b Box) GoString() string { return b.String() }
+
+// Format writes String for every verb, so that no verb reaches the fields.
+func (b Box) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(b.String())) }
+
+// LogValue is String.
+func (b Box) LogValue() slog.Value { return slog.StringValue(b.String()) }
+
+// MarshalText is String, for encoders that would otherwise look at the fields.
+func (b Box) MarshalText() ([]byte, error) { return []byte(b.String()), nil }

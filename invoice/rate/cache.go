@@ -1,0 +1,102 @@
+package rate
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// Cache keeps quotes of another source until they expire. However many callers ask for a pair at once, one
+// of them asks the source; a caller whose context ends stops waiting. It is safe for concurrent use.
+type Cache struct {
+	source Source
+	now    func() time.Time
+
+	mu    sync.Mutex
+	pairs map[string]*pair
+}
+
+type pair struct {
+	quote   Quote
+	err     error
+	until   time.Time
+	waiting chan struct{} // closed when the refresh under way has ended; nil when there is none
+}
+
+// failureFor is how long a failure is remembered, so that a dead feed is not asked by every request.
+const failureFor = time.Second
+
+// maxPairs bounds the memory that callers with made-up symbols can take.
+const maxPairs = 10_000
+
+// NewCache returns a cache over source; now nil is time.Now.
+func NewCache(source Source, now func() time.Time) *Cache {
+	if now == nil {
+		now = time.Now
+	}
+	return &Cache{source: source, now: now, pairs: map[string]*pair{}}
+}
+
+// Quote implements Source.
+func (c *Cache) Quote(ctx context.Context, base, currency string) (Quote, error) {
+	base, currency = normal(base, currency)
+	key := base + "/" + currency
+	for {
+		c.mu.Lock()
+		p := c.pairs[key]
+		if p == nil {
+			if len(c.pairs) >= maxPairs {
+				clear(c.pairs)
+			}
+			p = &pair{}
+			c.pairs[key] = p
+		}
+		if c.now().Before(p.until) {
+			defer c.mu.Unlock()
+			return p.quote, p.err
+		}
+		if p.waiting == nil {
+			p.waiting = make(chan struct{})
+			c.mu.Unlock()
+			return c.refresh(ctx, p, base, currency)
+		}
+		wait := p.waiting
+		c.mu.Unlock()
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return Quote{}, Unavailable(base, currency, ctx.Err())
+		}
+	}
+}
+
+func (c *Cache) refresh(ctx context.Context, p *pair, base, currency string) (q Quote, err error) {
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		close(p.waiting)
+		p.waiting = nil
+		if ctx.Err() != nil && err != nil {
+			return // the caller gave up: that says nothing about the price
+		}
+		p.quote, p.err, p.until = q, err, q.ExpiresAt
+		if err != nil {
+			p.until = c.now().Add(failureFor)
+		}
+	}()
+	q, err = c.source.Quote(ctx, base, currency)
+	if err == nil && !c.now().Before(q.ExpiresAt) {
+		err = errors.New("the source answered a price that had already expired")
+	}
+	switch {
+	case err == nil:
+		return q, nil
+	case errors.Is(err, fault.Invalid), errors.Is(err, fault.Unavailable):
+		return Quote{}, err
+	}
+	return Quote{}, Unavailable(base, currency, err)
+}
