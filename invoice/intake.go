@@ -138,12 +138,13 @@ func (s *Service) PrepareBatch(ctx context.Context, b watch.Batch) (PreparedBatc
 	return p, s.fill(ctx, p.prices)
 }
 
-// top is the height of the newest block that the batch brings, or the tip where it brings none.
+// top is the height up to which payments may confirm with the batch.
 func top(b watch.Batch) uint64 {
+	height := b.Head.Tip.Height
 	if n := len(b.Blocks); n > 0 {
-		return b.Blocks[n-1].Height
+		height = max(height, b.Blocks[n-1].Height)
 	}
-	return b.Head.Tip.Height
+	return height
 }
 
 // wantForNew asks for the prices at which new payments are credited and valued.
