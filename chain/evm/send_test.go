@@ -496,6 +496,14 @@ func TestDeathNeedsAProofAndAllNodes(t *testing.T) {
 		want(chain.TxUnknown) // the nonce is free
 		usedAtTip = "0x4"
 		want(chain.TxUnknown) // used, but not finally
+		// What is in a block needs no old state, which most nodes do not have.
+		included := first.blocks[9].txs[0]["hash"].(string)
+		if st, err := d.Status(t.Context(), chain.Signed{TxHash: included, From: s.From, Nonce: 3}); err != nil || st.State != chain.TxIncluded {
+			t.Fatalf("%+v, %v", st, err)
+		}
+		if first.count("eth_getTransactionCount") != 3 { // for the unknown one
+			t.Errorf("%d nonces were read", first.count("eth_getTransactionCount"))
+		}
 		usedAtFinal = "0x4"
 		want(chain.TxDead)
 		// The other node still has the receipt: the first one has thrown its index away.
