@@ -193,4 +193,3 @@ const (
 func header(name string, values ...string) http.Header {
 	return http.Header{http.CanonicalHeaderKey(name): values}
 }
-
