@@ -24,6 +24,7 @@ import (
 // shop is one merchant of a service over a store in memory and two simulated networks, a test and a live one.
 type shop struct {
 	engine  *payments.Engine
+	network *sim.Chain // simnet, the test network
 	handler http.Handler
 	account account.Account
 	// key is a secret test key with every scope.
@@ -59,9 +60,9 @@ func openAt(t testing.TB, o *httpapi.Options, now func() time.Time) *shop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &shop{logs: &logs{}}
+	s := &shop{logs: &logs{}, network: sim.New(sim.Config{})}
 	s.engine, err = payments.New(payments.Config{
-		Store: memory.New(), Drivers: []payments.ChainDriver{sim.New(sim.Config{}), sim.New(sim.Config{Network: live})}, Signer: sim.NewSigner(1, nil), Rates: prices,
+		Store: memory.New(), Drivers: []payments.ChainDriver{s.network, sim.New(sim.Config{Network: live})}, Signer: sim.NewSigner(1, nil), Rates: prices,
 		BaseURL: "https://pay.example.com", SecretKey: bytes.Repeat([]byte{7}, 32), WebhookAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		Log: slog.New(slog.NewTextHandler(s.logs, &slog.HandlerOptions{Level: slog.LevelDebug})), Now: now,
 	})
