@@ -17,7 +17,9 @@ const day = 24 * time.Hour
 func TestEndpointMoves(t *testing.T) {
 	since := start.Add(-3 * day)
 	type move func(Endpoint) Endpoint
-	failed := func(ranOut, gone bool) move { return func(e Endpoint) Endpoint { return e.failed(start, ranOut, gone) } }
+	failed := func(ranOut, gone bool) move {
+		return func(e Endpoint) Endpoint { return e.failed(start, ranOut, gone) }
+	}
 	succeeded := func(e Endpoint) Endpoint { return e.succeeded(start) }
 	disabled := func(e Endpoint) Endpoint { return e.disabled(start) }
 	enabled := func(e Endpoint) Endpoint { return e.enabled(start) }
@@ -258,12 +260,12 @@ func TestDeliveryMoves(t *testing.T) {
 
 func TestRetryAfter(t *testing.T) {
 	for value, want := range map[string]time.Duration{
-		"":      0,
-		"0":     0,
-		"120":   2 * time.Minute,
-		" 120 ": 2 * time.Minute,
-		"86400": day,
-		"86401": day,
+		"":                           0,
+		"0":                          0,
+		"120":                        2 * time.Minute,
+		" 120 ":                      2 * time.Minute,
+		"86400":                      day,
+		"86401":                      day,
 		"99999999999999999999999999": day,
 		"-5":                         0,
 		"+5":                         0,

@@ -3,6 +3,7 @@ package webhook
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -27,10 +28,16 @@ var (
 	stranger = event.Owner{AccountID: "65a000000000000000000002", Livemode: true}
 )
 
-// zeros is entropy that makes every jitter −10 %.
-type zeros struct{}
+// steady is entropy that makes every jitter −10 %; secrets are random.
+type steady struct{}
 
-func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+func (steady) Read(p []byte) (int, error) {
+	if len(p) == 8 {
+		clear(p)
+		return len(p), nil
+	}
+	return rand.Read(p)
+}
 
 // house is a service over a memory.
 type house struct {

@@ -287,7 +287,9 @@ func (p *pool) store(batch []result) error {
 }
 
 // passing reports whether an error may be gone after a while.
-func passing(err error) bool { return errors.Is(err, fault.Unavailable) || errors.Is(err, fault.Conflict) }
+func passing(err error) bool {
+	return errors.Is(err, fault.Unavailable) || errors.Is(err, fault.Conflict)
+}
 
 // rest waits, and reports false when the pool is cut short meanwhile.
 func (p *pool) rest(wait time.Duration) bool {
