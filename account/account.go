@@ -1,7 +1,8 @@
 // Package account knows the merchants: their settings, their API keys and what each key may do.
 //
-// It imports nothing of the house but its error words and the owner type of events. Domains that need a
-// setting declare a small Settings type of their own, which the store fills from the account's row.
+// It imports little of the house: the error words, the owner type of events, and chain for the assets and
+// addresses that settings and keys name. Domains that need a setting declare a small Settings type of
+// their own, which the store fills from the account's row.
 package account
 
 import (

@@ -36,7 +36,7 @@ const (
 // State is where a transaction of ours stands.
 type State string
 
-// The states; see Transaction.Apply for the moves.
+// The states; transaction.go has the moves.
 const (
 	Queued    State = "queued"    // waits for its wallet; nothing is signed
 	Signed    State = "signed"    // bytes are stored; the network may or may not have them
@@ -94,7 +94,8 @@ type Transaction struct {
 	Failure string
 	// GiveUpAt is when an unsigned transaction is given up as stale.
 	GiveUpAt time.Time
-	// DueAt is when the worker looks at it next.
+	// DueAt is when the worker looks at it next; zero when nobody has to. A confirmed transaction is looked at for
+	// another day, as its block may leave the chain after all.
 	DueAt     time.Time
 	CreatedAt time.Time
 	// Version is the store's; see store.Tx.
@@ -158,7 +159,8 @@ type Reader interface {
 	Transaction(ctx context.Context, id string) (Transaction, error)
 	// TransactionsOf returns the rows of one object, oldest first.
 	TransactionsOf(ctx context.Context, objectID string) ([]Transaction, error)
-	// DueTransactions returns live rows with DueAt ≤ now, oldest id first, of one network.
+	// DueTransactions returns rows of one network that have a DueAt, at or before now, oldest id first. They are live
+	// or confirmed not long ago; a failed one has no DueAt.
 	DueTransactions(ctx context.Context, network string, now time.Time, limit int) ([]Transaction, error)
 	// LiveTransactions returns all live rows that one wallet pays, oldest first.
 	LiveTransactions(ctx context.Context, network string, from chain.Address) ([]Transaction, error)

@@ -1,0 +1,150 @@
+package account
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/id"
+	"github.com/seed-8ee7f392/payments/webhook/event"
+)
+
+const (
+	// MaxLogo is the largest logo, in bytes.
+	MaxLogo = 64 << 10
+
+	maxPage      = 100
+	indexCounter = "account_index" // from which Account.Index is taken
+)
+
+// Config is what a Service is made of.
+type Config struct {
+	DB DB
+	// Registry knows the assets and the addresses that settings and keys may name.
+	Registry *chain.Registry
+	IDs      *id.Source
+	// Now defaults to time.Now.
+	Now func() time.Time
+	// Entropy makes keys. Defaults to crypto/rand.
+	Entropy io.Reader
+	// KeyPrefix begins every key, 1 to 16 of a-z and 0-9. Defaults to "pay".
+	KeyPrefix string
+}
+
+// Service is the operations on accounts and keys. They are for the host's own code: the HTTP API only
+// authenticates. It is safe for concurrent use.
+type Service struct {
+	db       DB
+	registry *chain.Registry
+	ids      *id.Source
+	now      func() time.Time
+	entropy  io.Reader
+	prefix   string
+	seen     seen
+}
+
+// New returns a Service. It starts nothing. DB, Registry and IDs must be set, and a prefix that keys cannot
+// have is fault.Invalid.
+func New(c Config) (*Service, error) {
+	if c.DB == nil || c.Registry == nil || c.IDs == nil {
+		return nil, fault.New(fault.Invalid, "config_invalid", "account.Config needs DB, Registry and IDs")
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.KeyPrefix == "" {
+		c.KeyPrefix = "pay"
+	}
+	if !validPrefix(c.KeyPrefix) {
+		return nil, fault.New(fault.Invalid, "key_prefix_invalid", "%q cannot be the prefix of API keys: write 1 to %d of a-z and 0-9", shortened(c.KeyPrefix), MaxPrefix)
+	}
+	return &Service{db: c.DB, registry: c.Registry, ids: c.IDs, now: c.Now, entropy: c.Entropy, prefix: c.KeyPrefix}, nil
+}
+
+// CreateAccount adds a merchant. Settings that break a rule are fault.Invalid, and the error names the field.
+func (s *Service) CreateAccount(ctx context.Context, settings Settings) (Account, error) {
+	if err := s.checkSettings(settings); err != nil {
+		return Account{}, err
+	}
+	newID, at := s.ids.Next(), s.stamp()
+	var created Account
+	err := s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
+		index, err := tx.ReserveNumbers(ctx, indexCounter, 1, 0)
+		if err != nil {
+			return err
+		}
+		created = Account{ID: newID, Index: uint32(index), Settings: settings, CreatedAt: at, UpdatedAt: at}
+		return tx.PutAccount(ctx, &created)
+	})
+	return created, err
+}
+
+// Get returns an account, or fault.NotFound.
+func (s *Service) Get(ctx context.Context, id string) (Account, error) { return s.db.Account(ctx, id) }
+
+// List returns a page of accounts, newest first, that follow the id after ("" for the first page), and whether
+// there are more. A limit outside 1 to 100 is 50.
+func (s *Service) List(ctx context.Context, after string, limit int) (page []Account, more bool, err error) {
+	if limit < 1 || limit > maxPage {
+		limit = 50
+	}
+	page, err = s.db.Accounts(ctx, after, limit+1)
+	if len(page) > limit {
+		return page[:limit], true, err
+	}
+	return page, false, err
+}
+
+// UpdateSettings replaces an account's settings as a whole. Settlements that waited for another setting are
+// looked at again. What a key's requests read of them (the request rate) follows within CacheTTL in other processes.
+func (s *Service) UpdateSettings(ctx context.Context, id string, settings Settings) (Account, error) {
+	if err := s.checkSettings(settings); err != nil {
+		return Account{}, err
+	}
+	return s.change(ctx, id, func(a *Account) { a.Settings = settings })
+}
+
+// SetLogo stores the picture that the checkout page shows: PNG, JPEG or WebP, at most MaxLogo bytes, of the kind
+// that contentType says. No bytes at all remove it.
+func (s *Service) SetLogo(ctx context.Context, id, contentType string, logo []byte) (Account, error) {
+	switch {
+	case len(logo) == 0:
+		contentType, logo = "", nil
+	case len(logo) > MaxLogo:
+		return Account{}, fault.Param("logo", "logo_invalid", "the logo has %d bytes, and %d is the most: make it smaller", len(logo), MaxLogo)
+	case contentType != "image/png" && contentType != "image/jpeg" && contentType != "image/webp":
+		return Account{}, fault.Param("logo", "logo_invalid", "a logo is image/png, image/jpeg or image/webp")
+	case http.DetectContentType(logo) != contentType:
+		return Account{}, fault.Param("logo", "logo_invalid", "the logo's bytes are not %s", contentType)
+	}
+	return s.change(ctx, id, func(a *Account) { a.LogoType, a.Logo = contentType, logo })
+}
+
+// change reads, changes and stores an account, and tells the house in both modes.
+func (s *Service) change(ctx context.Context, id string, f func(*Account)) (Account, error) {
+	at := s.stamp()
+	var changed Account
+	err := s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
+		a, err := tx.Account(ctx, id)
+		if err != nil {
+			return err
+		}
+		f(&a)
+		a.UpdatedAt = at
+		if err := tx.PutAccount(ctx, &a); err != nil {
+			return err
+		}
+		changed = a
+		return tx.AppendEvents(ctx,
+			event.Event{Owner: event.Owner{AccountID: id}, Type: event.FactSettings, ObjectID: id, Subject: a},
+			event.Event{Owner: event.Owner{AccountID: id, Livemode: true}, Type: event.FactSettings, ObjectID: id, Subject: a})
+	})
+	s.seen.clear()
+	return changed, err
+}
+
+// stamp is the time as it is stored: UTC, in whole milliseconds.
+func (s *Service) stamp() time.Time { return s.now().UTC().Truncate(time.Millisecond) }

@@ -1,0 +1,203 @@
+package evm
+
+import (
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// PoolSource says where waiting transactions are read from.
+type PoolSource string
+
+// The sources of Driver.Pool.
+const (
+	// PoolPending reads the node's pending block: little data, offered almost everywhere, and limited to
+	// what fits into one block. Rollup nodes without a public pool show nothing.
+	PoolPending PoolSource = "pending"
+	// PoolContent reads txpool_content: everything the node knows, often refused by providers and large on
+	// busy networks. For a node of one's own.
+	PoolContent PoolSource = "txpool"
+	// PoolOff reads nothing: payments are first seen in blocks.
+	PoolOff PoolSource = "off"
+)
+
+// Config says which network to serve and over which nodes. Network and one URL are required.
+type Config struct {
+	// Network is one of this package's (Ethereum, Base, Local …) or the caller's own.
+	Network chain.Network
+	// RPC is the http or https URL of a node. It may hold a key: no error or log ever shows more of it
+	// than the host.
+	RPC string
+	// RPCs are further nodes, in order of preference after RPC. A node that fails or lags is passed over.
+	RPCs []string
+	// Tokens are enabled beside the network's own assets. Symbol, Contract and Decimals are required.
+	Tokens []chain.Asset
+	// HTTPClient carries the requests; its Timeout is left alone. Defaults to one without proxy settings of
+	// its own and without redirects.
+	HTTPClient *http.Client
+	// Logger hears of failing endpoints. Defaults to discarding.
+	Logger *slog.Logger
+	// Timeout bounds each HTTP request. Defaults to 20 seconds.
+	Timeout time.Duration
+	// Attempts is how often all endpoints are tried before a call is fault.Unavailable. Defaults to 3.
+	Attempts int
+	// Concurrency is how many HTTP requests one endpoint serves at a time. Defaults to 4.
+	Concurrency int
+	// MaxBatch is the most JSON-RPC calls put into one request, and so the most blocks that one call of
+	// Blocks returns. It halves when a node refuses and grows back one by one. Defaults to 32.
+	MaxBatch int
+	// MaxResponse is the largest response body that is read, in bytes. Defaults to 128 MiB.
+	MaxResponse int64
+	// Pool is where waiting transactions are read from. Defaults to PoolPending.
+	Pool PoolSource
+	// L1GasPriceOracle is the contract of an OP-stack rollup that answers getL1Fee(bytes). Defaults to the
+	// predeploy on the OP-stack networks of this package's catalogue, else to none.
+	L1GasPriceOracle chain.Address
+}
+
+// opGasPriceOracle is the predeployed GasPriceOracle of every OP-stack rollup.
+// Source: Optimism specification, "Predeploys".
+const opGasPriceOracle chain.Address = "0x420000000000000000000000000000000000000F"
+
+// New checks the configuration and returns the driver; it does no I/O. Driver.Check asks the nodes.
+// A configuration that cannot work is fault.Invalid.
+func New(c Config) (*Driver, error) {
+	c = c.withDefaults()
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	d := &Driver{
+		tokens:   map[common.Address]chain.Asset{},
+		attempts: c.Attempts,
+		maxBatch: c.MaxBatch,
+		parallel: c.Concurrency,
+		pool:     c.Pool,
+		log:      c.Logger,
+	}
+	tokens, err := canonicalTokens(append(append([]chain.Asset{}, c.Network.Assets...), c.Tokens...))
+	if err != nil {
+		return nil, err
+	}
+	c.Network.Assets = nil
+	d.network = c.Network.With(tokens...)
+	for _, a := range d.network.Assets {
+		if a.Kind == chain.Token {
+			d.tokens[common.HexToAddress(string(a.Contract))] = a
+		}
+	}
+	native, ok := d.network.Native()
+	if !ok {
+		return nil, invalidConfig("network %s has no native asset: add one of kind native", c.Network.Slug)
+	}
+	d.native = native
+	if c.L1GasPriceOracle != "" {
+		oracle, err := parseAddress(string(c.L1GasPriceOracle))
+		if err != nil {
+			return nil, err
+		}
+		d.l1Oracle = &oracle
+	}
+	for _, raw := range c.RPCs {
+		e, err := newEndpoint(raw, c)
+		if err != nil {
+			return nil, err
+		}
+		d.endpoints = append(d.endpoints, e)
+	}
+	return d, nil
+}
+
+func (c Config) withDefaults() Config {
+	if c.RPC != "" {
+		c.RPCs = append([]string{c.RPC}, c.RPCs...)
+	}
+	if c.HTTPClient == nil {
+		t := http.DefaultTransport.(*http.Transport).Clone()
+		t.MaxIdleConnsPerHost = 16
+		c.HTTPClient = &http.Client{Transport: t}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Timeout <= 0 {
+		c.Timeout = 20 * time.Second
+	}
+	if c.Attempts <= 0 {
+		c.Attempts = 3
+	}
+	if c.Concurrency <= 0 {
+		c.Concurrency = 4
+	}
+	if c.MaxBatch <= 0 {
+		c.MaxBatch = 32
+	}
+	if c.MaxResponse <= 0 {
+		c.MaxResponse = 128 << 20
+	}
+	if c.Pool == "" {
+		c.Pool = PoolPending
+	}
+	if c.L1GasPriceOracle == "" {
+		switch c.Network.ChainID {
+		case Optimism.ChainID, OPSepolia.ChainID, Base.ChainID, BaseSepolia.ChainID:
+			c.L1GasPriceOracle = opGasPriceOracle
+		}
+	}
+	return c
+}
+
+func (c Config) check() error {
+	switch {
+	case c.Network.Family != chain.EVM || c.Network.ChainID == 0:
+		return invalidConfig("network %q is not an EVM network with a chain id", c.Network.Slug)
+	case len(c.RPCs) == 0:
+		return invalidConfig("network %s has no node: set RPC", c.Network.Slug)
+	case c.Pool != PoolPending && c.Pool != PoolContent && c.Pool != PoolOff:
+		return invalidConfig("pool source %q is unknown: use pending, txpool or off", c.Pool)
+	case c.Network.Confirmations == 0:
+		return invalidConfig("network %s: Confirmations must be at least 1", c.Network.Slug)
+	}
+	switch c.Network.Rule {
+	case chain.RuleConfirmations, chain.RuleSafe, chain.RuleFinalized:
+		return nil
+	}
+	return invalidConfig("network %s: confirmation rule %q is unknown", c.Network.Slug, c.Network.Rule)
+}
+
+func canonicalTokens(assets []chain.Asset) ([]chain.Asset, error) {
+	seen := map[common.Address]string{}
+	for i, a := range assets {
+		if a.Kind == chain.Native {
+			continue
+		}
+		contract, err := parseAddress(string(a.Contract))
+		if err != nil || contract == (common.Address{}) || a.Symbol == "" {
+			return nil, invalidConfig("token %q: contract %q is not a contract address", a.Symbol, a.Contract)
+		}
+		if other, twice := seen[contract]; twice {
+			return nil, invalidConfig("tokens %s and %s have the same contract", other, a.Symbol)
+		}
+		seen[contract] = a.Symbol
+		assets[i].Kind, assets[i].Contract = chain.Token, canonical(contract)
+	}
+	return assets, nil
+}
+
+// checkURL returns the parsed URL of a node; its error never repeats the URL, which may hold a key.
+func checkURL(raw string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return nil, invalidConfig("an RPC URL is not of the form http(s)://host/path")
+	}
+	return u, nil
+}
+
+func invalidConfig(format string, args ...any) error {
+	return fault.New(fault.Invalid, "config_invalid", "evm: "+format, args...)
+}

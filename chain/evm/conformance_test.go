@@ -1,0 +1,69 @@
+//go:build unix
+
+package evm_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/evm"
+	"github.com/seed-8ee7f392/payments/conformance"
+	"github.com/seed-8ee7f392/payments/internal/testenv/contracts"
+)
+
+// TestDriverOnARealNode runs the suite against anvil, with a token that returns nothing from transfer (as
+// USDT) and, in a second round, with a standard ERC-20 and the network's own finality.
+func TestDriverOnARealNode(t *testing.T) {
+	t.Run("USDTLike", func(t *testing.T) {
+		n := usdtNode(t)
+		conformance.TestDriver(t, func(t *testing.T) conformance.DriverHarness { return harness(t, n, newControls(t, n)) })
+	})
+	t.Run("ERC20", func(t *testing.T) {
+		n := startNode(t, contracts.TestERC20, chain.Asset{Symbol: "TST", Kind: chain.Token, Decimals: 18}, "Test", "TST", uint8(18))
+		conformance.TestDriver(t, func(t *testing.T) conformance.DriverHarness {
+			h := harness(t, n, unfreezing{newControls(t, n)}, func(c *evm.Config) {
+				c.Network.Rule, c.Pool = chain.RuleFinalized, evm.PoolContent
+			})
+			h.Absent = append(h.Absent, conformance.Freezing) // a standard token cannot refuse a destination
+			return h
+		})
+	})
+}
+
+// unfreezing hides Freeze.
+type unfreezing struct{ payingControls }
+
+type payingControls interface {
+	conformance.Controls
+	conformance.Forker
+	conformance.ZeroPayer
+	conformance.FailingPayer
+}
+
+func harness(t *testing.T, n *node, controls conformance.Controls, change ...func(*evm.Config)) conformance.DriverHarness {
+	return conformance.DriverHarness{
+		Driver:  n.driver(t, change...),
+		Network: controls,
+		Signer:  freshSigner(t),
+		Absent: []conformance.Capability{
+			conformance.AddressScanner, conformance.TokenAccounter, conformance.CoinSource, // not of an account network with logs
+			conformance.Pruning, // anvil keeps everything; see TestPrunedHeightStops
+		},
+		Unreachable:   n.driver(t, func(c *evm.Config) { c.RPC, c.Attempts = "http://127.0.0.1:1", 1 }),
+		Misconfigured: n.driver(t, func(c *evm.Config) { c.Network.ChainID++ }),
+		BadAddresses: []string{
+			"0x5aAeb6053F3E94C9b9A09f33669435E7Ef1Beaed",  // checksum
+			"5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",    // no prefix
+			"0X5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",  // another prefix
+			"0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAe",   // too short
+			"0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAedd", // too long
+			"0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAeg",
+		},
+		Spellings: map[string]chain.Address{
+			"0x5aaeb6053f3e94c9b9a09f33669435e7ef1beaed": "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
+			"0x5AAEB6053F3E94C9B9A09F33669435E7EF1BEAED": "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
+		},
+		Patience: 30 * time.Second,
+	}
+}

@@ -1,0 +1,129 @@
+package evm
+
+import (
+	"context"
+	"encoding/hex"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// Driver serves one EVM network. It is safe for concurrent use.
+type Driver struct {
+	network   chain.Network
+	native    chain.Asset
+	tokens    map[common.Address]chain.Asset
+	endpoints []*endpoint
+	l1Oracle  *common.Address
+	pool      PoolSource
+	attempts  int
+	maxBatch  int
+	parallel  int
+	log       *slog.Logger
+
+	seen     atomic.Uint64 // highest tip that an endpoint showed
+	finality atomic.Bool   // a node has named safe or final blocks: from then on their absence is an outage
+}
+
+var _ interface {
+	chain.Driver
+	chain.BlockScanner
+	chain.Mempool
+	chain.Finder
+	chain.Balancer
+	chain.Deriver
+	chain.URIBuilder
+	chain.FeeEstimator
+	chain.Nonces
+	chain.Sender
+	chain.Sweeper
+	chain.Checker
+} = (*Driver)(nil)
+
+// Network describes the network, its assets complete with ids. The caller may keep and change it.
+func (d *Driver) Network() chain.Network {
+	n := d.network
+	n.Assets, n.Tiers = slices.Clone(n.Assets), slices.Clone(n.Tiers)
+	return n
+}
+
+// Check asks every endpoint for its chain id and every token for its decimals. A wrong chain id is
+// fault.Stopped with code chain_id_mismatch, a token that is not there or counts differently is
+// fault.Stopped with code token_mismatch, an endpoint without an answer is fault.Unavailable.
+func (d *Driver) Check(ctx context.Context) error {
+	for _, e := range d.endpoints {
+		if err := d.verify(ctx, e); err != nil {
+			return d.asFault(err)
+		}
+		if err := d.checkTokens(ctx, e); err != nil {
+			return d.asFault(err)
+		}
+	}
+	return nil
+}
+
+// ParseAddress returns the EIP-55 form of an address: 0x and 40 hex digits, either all of one case or
+// with a correct checksum. Anything else is fault.Invalid.
+func (d *Driver) ParseAddress(s string) (chain.Address, error) {
+	a, err := parseAddress(s)
+	if err != nil {
+		return "", err
+	}
+	return canonical(a), nil
+}
+
+func parseAddress(s string) (common.Address, error) {
+	var a common.Address
+	digits, ok := strings.CutPrefix(s, "0x")
+	if !ok || len(digits) != 2*common.AddressLength {
+		return a, badAddress(s, "write 0x and 40 hexadecimal digits")
+	}
+	if _, err := hex.Decode(a[:], []byte(digits)); err != nil {
+		return a, badAddress(s, "write 0x and 40 hexadecimal digits")
+	}
+	if digits != strings.ToLower(digits) && digits != strings.ToUpper(digits) && a.Hex() != s {
+		return a, badAddress(s, "its checksum (EIP-55) is wrong: copy it again")
+	}
+	return a, nil
+}
+
+func badAddress(s, what string) error {
+	if len(s) > 64 {
+		s = s[:64] + "…"
+	}
+	return fault.New(fault.Invalid, "address_invalid", "%q is not an EVM address: %s", s, what)
+}
+
+// canonical returns the EIP-55 form.
+func canonical(a common.Address) chain.Address { return chain.Address(a.Hex()) }
+
+// DeriveAddress returns the address of a compressed secp256k1 public key: the last 20 bytes of the
+// Keccak-256 of the uncompressed point. Another key is fault.Invalid.
+func (d *Driver) DeriveAddress(key chain.PublicKey) (chain.Address, error) {
+	if key.Curve != chain.Secp256k1 {
+		return "", fault.New(fault.Invalid, "key_invalid", "an EVM address needs a secp256k1 key, not %s", key.Curve)
+	}
+	pub, err := crypto.DecompressPubkey(key.Bytes)
+	if err != nil {
+		return "", fault.Wrap(err, fault.Invalid, "key_invalid", "the public key is not a compressed secp256k1 point")
+	}
+	return canonical(crypto.PubkeyToAddress(*pub)), nil
+}
+
+// PaymentURI returns an EIP-681 request: ethereum:<to>@<chain>?value=<wei>, or for a token
+// ethereum:<contract>@<chain>/transfer?address=<to>&uint256=<amount>.
+func (d *Driver) PaymentURI(to chain.Address, asset chain.Asset, amount chain.Amount) string {
+	id := strconv.FormatUint(d.network.ChainID, 10)
+	if asset.Kind == chain.Token {
+		return "ethereum:" + string(asset.Contract) + "@" + id + "/transfer?address=" + string(to) + "&uint256=" + amount.String()
+	}
+	return "ethereum:" + string(to) + "@" + id + "?value=" + amount.String()
+}

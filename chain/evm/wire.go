@@ -1,0 +1,175 @@
+package evm
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"github.com/seed-8ee7f392/payments/chain"
+)
+
+// The JSON forms of blocks, transactions, receipts and logs. Source: Ethereum execution API specification
+// (execution-apis). Only what is used is read, so that transaction types and header fields of other
+// networks do no harm; what is used must be there.
+
+type headerJSON struct {
+	Number           *hexutil.Uint64 `json:"number"`
+	Hash             *common.Hash    `json:"hash"`
+	ParentHash       *common.Hash    `json:"parentHash"`
+	Timestamp        *hexutil.Uint64 `json:"timestamp"`
+	LogsBloom        *types.Bloom    `json:"logsBloom"`
+	TransactionsRoot *common.Hash    `json:"transactionsRoot"`
+	BaseFeePerGas    *hexutil.Big    `json:"baseFeePerGas"`
+}
+
+type blockJSON struct {
+	headerJSON
+	Transactions []txJSON `json:"transactions"`
+}
+
+type txJSON struct {
+	Hash      *common.Hash    `json:"hash"`
+	From      *common.Address `json:"from"`
+	To        *common.Address `json:"to"` // nil: creates a contract
+	Value     *hexutil.Big    `json:"value"`
+	BlockHash *common.Hash    `json:"blockHash"`
+}
+
+// poolTxJSON is a waiting transaction, whose movements can only be foreseen from its input.
+type poolTxJSON struct {
+	txJSON
+	Input hexutil.Bytes `json:"input"`
+}
+
+type receiptJSON struct {
+	TransactionHash   *common.Hash    `json:"transactionHash"`
+	BlockHash         *common.Hash    `json:"blockHash"`
+	BlockNumber       *hexutil.Uint64 `json:"blockNumber"`
+	Status            *hexutil.Uint64 `json:"status"`
+	GasUsed           *hexutil.Uint64 `json:"gasUsed"`
+	EffectiveGasPrice *hexutil.Big    `json:"effectiveGasPrice"`
+	// L1Fee is what an OP-stack rollup charged for publishing the transaction.
+	L1Fee *hexutil.Big `json:"l1Fee"`
+	Logs  []logJSON    `json:"logs"`
+}
+
+type logJSON struct {
+	Address  *common.Address `json:"address"`
+	Topics   []common.Hash   `json:"topics"`
+	Data     hexutil.Bytes   `json:"data"`
+	LogIndex *hexutil.Uint64 `json:"logIndex"`
+	Removed  bool            `json:"removed"`
+}
+
+// null says that the node answered null: it does not have what was asked for.
+func (c *call) null() bool { return c.err == nil && (len(c.result) == 0 || string(c.result) == "null") }
+
+// decode reads the answer into v. null and anything that does not fit is a failure of the endpoint.
+func (c *call) decode(e *endpoint, v any) error {
+	if c.err != nil {
+		return c.err
+	}
+	if c.null() {
+		return e.garbled("%s answered null", c.method)
+	}
+	if err := json.Unmarshal(c.result, v); err != nil {
+		return e.garbled("%s answered something that does not fit: %s", c.method, e.clean(err.Error()))
+	}
+	return nil
+}
+
+func (e *endpoint) garbled(format string, args ...any) error {
+	return &failure{host: e.host, kind: garbled, what: fmt.Sprintf(format, args...)}
+}
+
+// ref checks a header and returns the reference to its block.
+func (h *headerJSON) ref(e *endpoint) (chain.Ref, error) {
+	if h.Number == nil || h.Hash == nil || h.ParentHash == nil || h.Timestamp == nil || uint64(*h.Timestamp) > 1<<40 {
+		return chain.Ref{}, e.garbled("a block without number, hash, parent hash or usable timestamp")
+	}
+	return chain.Ref{
+		Height: uint64(*h.Number),
+		Hash:   h.Hash.Hex(),
+		Time:   time.Unix(int64(*h.Timestamp), 0).UTC(),
+	}, nil
+}
+
+// check makes sure that everything the scan relies on is there.
+func (b *blockJSON) check(e *endpoint, height uint64) (chain.Ref, error) {
+	ref, err := b.ref(e)
+	if err != nil {
+		return ref, err
+	}
+	if ref.Height != height {
+		return ref, e.garbled("asked for block %d, it answered block %d", height, ref.Height)
+	}
+	if b.LogsBloom == nil || b.TransactionsRoot == nil || b.Transactions == nil {
+		return ref, e.garbled("block %d without logs bloom, transactions root or transactions", height)
+	}
+	if len(b.Transactions) == 0 && *b.TransactionsRoot != types.EmptyTxsHash {
+		return ref, e.garbled("block %d has transactions that the node left out", height)
+	}
+	for i := range b.Transactions {
+		tx := &b.Transactions[i]
+		if err := tx.check(e); err != nil {
+			return ref, err
+		}
+		if tx.BlockHash == nil || *tx.BlockHash != *b.Hash {
+			return ref, e.garbled("transaction %s of block %d belongs to another block", tx.Hash.Hex(), height)
+		}
+	}
+	return ref, nil
+}
+
+func (t *txJSON) check(e *endpoint) error {
+	if t.Hash == nil || t.From == nil || t.Value == nil {
+		return e.garbled("a transaction without hash, sender or value")
+	}
+	return nil
+}
+
+// check makes sure that the receipt is that of the transaction in the block, and complete in itself.
+func (r *receiptJSON) check(e *endpoint, tx, block common.Hash) error {
+	if r.TransactionHash == nil || *r.TransactionHash != tx || r.Status == nil || r.GasUsed == nil || r.BlockNumber == nil {
+		return e.garbled("the receipt of transaction %s is incomplete or another's", tx.Hex())
+	}
+	if r.BlockHash == nil || *r.BlockHash != block {
+		return e.garbled("the receipt of transaction %s belongs to another block", tx.Hex())
+	}
+	for k := range r.Logs {
+		l := &r.Logs[k]
+		if l.Address == nil || l.LogIndex == nil || l.Removed || *l.LogIndex != *r.Logs[0].LogIndex+hexutil.Uint64(k) {
+			return e.garbled("the logs of transaction %s have a gap or were removed", tx.Hex())
+		}
+	}
+	return nil
+}
+
+// maxPrice bounds what is taken for a gas price, so that no product with a gas amount overflows: 10^28 wei.
+var maxPrice = chain.Pow10(28)
+
+// price reads a gas price.
+func (e *endpoint) price(n *hexutil.Big) (chain.Amount, error) {
+	if n == nil {
+		return chain.Amount{}, e.garbled("a gas price is missing")
+	}
+	a, err := chain.AmountFromBig((*big.Int)(n))
+	if err != nil || maxPrice.Less(a) {
+		return chain.Amount{}, e.garbled("a gas price of %s wei", (*big.Int)(n))
+	}
+	return a, nil
+}
+
+// amount reads a quantity of base units.
+func (e *endpoint) amount(n *hexutil.Big) (chain.Amount, error) {
+	a, err := chain.AmountFromBig((*big.Int)(n))
+	if err != nil {
+		return a, e.garbled("an amount beyond 256 bits")
+	}
+	return a, nil
+}

@@ -1,0 +1,277 @@
+package send
+
+import (
+	"context"
+	"errors"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// sight is what the network showed of all the attempts of one transaction.
+type sight struct {
+	// hash is the attempt that is in a block, with its status; else empty.
+	hash   string
+	status chain.TxStatus
+	// pooled is an attempt that waits for a block; else empty.
+	pooled string
+	// death is set when every attempt is proven dead: conflict if any is, else expired.
+	death chain.Death
+}
+
+// look asks the network for every attempt, the newest first: an earlier one may still win.
+func (d *desk) look(ctx context.Context, t Transaction) (sight, error) {
+	var s sight
+	dead, conflict := 0, false
+	for i := len(t.Attempts) - 1; i >= 0; i-- {
+		signed := t.Attempts[i].Signed
+		status, err := d.sender.Status(ctx, signed)
+		if err != nil {
+			return sight{}, err
+		}
+		switch status.State {
+		case chain.TxIncluded:
+			return sight{hash: signed.TxHash, status: status}, nil
+		case chain.TxPooled:
+			if s.pooled == "" {
+				s.pooled = signed.TxHash
+			}
+		case chain.TxDead:
+			dead++
+			conflict = conflict || status.Death != chain.DeathExpired
+		}
+	}
+	if dead == len(t.Attempts) {
+		s.death = chain.DeathExpired
+		if conflict {
+			s.death = chain.DeathConflict
+		}
+	}
+	return s, nil
+}
+
+// follow moves a signed transaction to where the network proves it to be.
+func (d *desk) follow(ctx context.Context, t Transaction) error {
+	s, err := d.look(ctx, t)
+	if err != nil {
+		return err
+	}
+	if s.hash != "" {
+		return d.included(ctx, t, s)
+	}
+	if t.State == Included || t.State == Confirmed {
+		gone, err := d.left(ctx, t.Block)
+		if err != nil || !gone {
+			return errors.Join(err, d.update(ctx, t.ID)) // the node lags, or lost its index: it claims nothing
+		}
+		d.config.Log.WarnContext(ctx, "the block of a transaction left the chain", "transaction", t.ID, "network", t.Network,
+			"height", t.Block.Height, "was", string(t.State))
+		if err := d.update(ctx, t.ID, (*Transaction).Retract); err != nil {
+			return err
+		}
+		if s.pooled != "" {
+			return nil
+		}
+		return d.broadcast(ctx, t.ID, t.last().Signed)
+	}
+	if s.death != "" {
+		return d.died(ctx, t, s.death)
+	}
+	if s.pooled != "" {
+		at := d.now()
+		if err := d.update(ctx, t.ID, func(t *Transaction) error { return t.Taken(s.pooled, at) }); err != nil {
+			return err
+		}
+	} else if err := d.broadcast(ctx, t.ID, t.last().Signed); err != nil {
+		return err
+	}
+	return d.replace(ctx, t)
+}
+
+// included books the block that holds an attempt.
+func (d *desk) included(ctx context.Context, t Transaction, s sight) error {
+	var moves []move
+	if t.State == Confirmed && (t.Block.Hash != s.status.Block.Hash || t.TxHash != s.hash) {
+		moves = append(moves, (*Transaction).Retract)
+	}
+	moves = append(moves, func(t *Transaction) error { return t.Include(s.hash, s.status) })
+	if s.status.Final {
+		if s.status.Reverted {
+			moves = append(moves, fail(FailReverted))
+		} else {
+			moves = append(moves, (*Transaction).Confirm)
+		}
+	}
+	return d.update(ctx, t.ID, moves...)
+}
+
+// left reports whether a block is proven to be no longer in the chain: another one has its height. A node that is not as
+// far yet, or no longer has the block, proves nothing.
+func (d *desk) left(ctx context.Context, block chain.Ref) (bool, error) {
+	at, err := d.driver.RefAt(ctx, block.Height)
+	if errors.Is(err, fault.NotFound) || errors.Is(err, fault.Stopped) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return at.Hash != block.Hash, nil
+}
+
+// died ends a transaction of which no bytes can be included any more. Bytes that merely ran out are made again while there
+// is time: nothing of them can happen twice.
+func (d *desk) died(ctx context.Context, t Transaction, death chain.Death) error {
+	if death == chain.DeathConflict {
+		return d.update(ctx, t.ID, fail(FailConflict))
+	}
+	if d.hasNonces() || len(t.Attempts) >= maxAttempts || (!t.GiveUpAt.IsZero() && !d.now().Before(t.GiveUpAt)) {
+		return d.update(ctx, t.ID, fail(FailExpired))
+	}
+	a, err := d.make(ctx, t, t.Order)
+	if err == nil {
+		err = d.store(ctx, t, a)
+	}
+	switch {
+	case err == nil:
+		return d.broadcast(ctx, t.ID, a.Signed)
+	case errors.Is(err, fault.Invalid), errors.Is(err, fault.Unsupported), errors.Is(err, fault.Forbidden):
+		return d.update(ctx, t.ID, fail(FailExpired))
+	}
+	return err
+}
+
+// replace offers the network bytes that pay more for a transaction that has waited too long, within its maximum fee; when
+// that cannot be done for long, it queues a transaction to oneself that displaces it, so that the wallet goes on.
+// Only the foremost transaction of a wallet is stuck by its own fault.
+func (d *desk) replace(ctx context.Context, t Transaction) error {
+	if !d.hasNonces() && len(t.last().Signed.Inputs) == 0 {
+		return nil // this network does not replace
+	}
+	now := d.now()
+	if now.Sub(t.last().SignedAt) < d.config.ReplaceAfter {
+		return nil
+	}
+	live, err := d.db.LiveTransactions(ctx, t.Network, d.party.Address)
+	if err != nil {
+		return &storeError{err}
+	}
+	if d.hasNonces() {
+		counted, err := d.nonce(ctx)
+		if err != nil {
+			return err
+		}
+		if counted != t.Nonce || !foremost(t, live) {
+			return nil // it is its turn no more, or not yet
+		}
+	}
+	if len(t.Attempts) < maxAttempts {
+		last := t.last().Signed
+		order := t.Order
+		order.Nonce, order.Replaces = t.Nonce, &last
+		if len(last.Inputs) > 0 {
+			if order.Coins, err = d.coinsOf(ctx, t); err != nil {
+				return err
+			}
+		}
+		a, err := d.make(ctx, t, order)
+		if err == nil && len(last.Inputs) > 0 && !sharesCoin(t.Attempts, a.Signed.Inputs) {
+			err = fault.New(fault.Unavailable, "replacement_unsafe", "the driver built a replacement of %s that shares no coin with all earlier attempts; it was thrown away", t.ID)
+		}
+		if err == nil {
+			err = d.store(ctx, t, a)
+		}
+		if err == nil {
+			return d.broadcast(ctx, t.ID, a.Signed)
+		}
+		if d.stops(ctx, err) {
+			return err
+		}
+		d.config.Log.InfoContext(ctx, "a waiting transaction could not be replaced", "transaction", t.ID, "network", t.Network, "error", plain(err))
+	}
+	if now.Sub(t.Attempts[0].SignedAt) < d.config.CancelAfter || t.Kind == Cancel {
+		return nil
+	}
+	return d.cancel(ctx, t, live)
+}
+
+// coinsOf returns the coins that a transaction holds, and those that nobody does.
+func (d *desk) coinsOf(ctx context.Context, t Transaction) ([]chain.Coin, error) {
+	coins, err := d.db.Coins(ctx, t.Network, d.party.Address)
+	if err != nil {
+		return nil, &storeError{err}
+	}
+	var out []chain.Coin
+	for _, c := range coins {
+		if c.SpentBy == "" && (c.ReservedBy == t.ID || c.ReservedBy == "") {
+			out = append(out, c.Coin)
+		}
+	}
+	return out, nil
+}
+
+// cancel queues the transaction to oneself that displaces t, unless one is under way.
+func (d *desk) cancel(ctx context.Context, t Transaction, live []Transaction) error {
+	for _, other := range live {
+		if other.Kind == Cancel && other.ObjectID == t.ID {
+			return nil
+		}
+	}
+	return d.queueCancel(ctx, Transaction{Owner: t.Owner, Network: t.Network, Kind: Cancel, ObjectID: t.ID}, t.Nonce, &t)
+}
+
+// fillGap queues a transaction to oneself for a nonce that nobody holds any more and that keeps others waiting.
+func (d *desk) fillGap(ctx context.Context) error {
+	if d.counted == nil {
+		return nil // nothing was signed in this turn and nothing is stuck
+	}
+	live, err := d.db.LiveTransactions(ctx, d.network.Slug, d.party.Address)
+	if err != nil {
+		return &storeError{err}
+	}
+	nonce, ok := gap(*d.counted, live)
+	if !ok {
+		return nil
+	}
+	for _, t := range live {
+		if len(t.Attempts) > 0 && t.Nonce > nonce && d.now().Sub(t.last().SignedAt) >= d.config.ReplaceAfter {
+			return d.queueCancel(ctx, Transaction{Owner: t.Owner, Network: t.Network, Kind: Cancel, ObjectID: t.ID}, nonce, nil)
+		}
+	}
+	return nil
+}
+
+func (d *desk) queueCancel(ctx context.Context, t Transaction, nonce uint64, displaced *Transaction) error {
+	native, _ := d.network.Native()
+	order := chain.Order{From: d.party, Nonce: nonce, Outputs: []chain.Output{{To: d.party.Address, AssetID: native.ID, Amount: chain.Units(1)}}}
+	if displaced != nil {
+		last := displaced.last().Signed
+		order.Replaces, order.MaxFee = &last, last.MaxFee.Mul(2)
+		if len(last.Inputs) > 0 {
+			coins, err := d.coinsOf(ctx, *displaced)
+			if err != nil {
+				return err
+			}
+			order.Outputs[0].Amount, order.SubtractFee = chain.Amount{}, true
+			for _, c := range coins {
+				for _, in := range last.Inputs {
+					if c.Outpoint == in {
+						order.Outputs[0].Amount = order.Outputs[0].Amount.Add(c.Amount)
+					}
+				}
+			}
+		}
+	}
+	if estimator, ok := d.driver.(chain.FeeEstimator); ok {
+		most, err := estimator.EstimateFee(ctx, order)
+		if err != nil {
+			return err
+		}
+		order.MaxFee = chain.Max(order.MaxFee, most)
+	}
+	order.Replaces = nil // filled in when it is signed
+	t.Order = order
+	return d.write(ctx, func(ctx context.Context, tx Tx) error {
+		_, err := d.EnqueueTx(ctx, tx, t)
+		return err
+	})
+}

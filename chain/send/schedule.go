@@ -1,0 +1,59 @@
+package send
+
+import "time"
+
+// When the worker looks at a transaction next follows from how long it has waited: often at first, then ever more
+// rarely, never later than the last row.
+type wait struct{ until, every time.Duration }
+
+var (
+	// waiting is for transactions that are to be signed, taken or included, by the time since they were
+	// created or last signed.
+	waiting = []wait{
+		{30 * time.Second, 2 * time.Second},
+		{2 * time.Minute, 5 * time.Second},
+		{10 * time.Minute, 15 * time.Second},
+		{time.Hour, time.Minute},
+		{0, 5 * time.Minute},
+	}
+	// settled is for confirmed transactions, by the time since their block: a reorganisation deeper than finality
+	// ought not to happen, and has. After a day nobody looks any more.
+	settled = []wait{
+		{10 * time.Minute, time.Minute},
+		{time.Hour, 10 * time.Minute},
+		{24 * time.Hour, time.Hour},
+	}
+)
+
+// after returns the wait of an age; ok is false past the end of a table that has one.
+func after(table []wait, age time.Duration) (every time.Duration, ok bool) {
+	for _, row := range table {
+		if row.until == 0 || age < row.until {
+			return row.every, true
+		}
+	}
+	return 0, false
+}
+
+// schedule sets DueAt by the state.
+func (t *Transaction) schedule(now time.Time) {
+	since, table := t.CreatedAt, waiting
+	switch t.State {
+	case Failed:
+		t.DueAt = time.Time{}
+		return
+	case Confirmed:
+		since, table = t.Block.Time, settled
+	case Included:
+		since = t.Block.Time
+	case Queued:
+	default:
+		since = t.last().SignedAt
+	}
+	every, ok := after(table, now.Sub(since))
+	if !ok {
+		t.DueAt = time.Time{}
+		return
+	}
+	t.DueAt = now.Add(every)
+}

@@ -1,0 +1,353 @@
+package send
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// sign makes the first bytes of a queued transaction, stores them with their nonce or coins, and only then hands them to the
+// network.
+//
+// What fails before anything is signed: a destination that cannot be paid and a signer's refusal fail at once. Missing money
+// fails a payout after Config.FundsGrace as chain:insufficient_funds; top-ups, fees, sweeps and cancels wait for it
+// until GiveUpAt. Everything else (no answer, fees above the maximum) waits until GiveUpAt, and is stale then.
+func (d *desk) sign(ctx context.Context, t Transaction) error {
+	now := d.now()
+	if !t.GiveUpAt.IsZero() && !now.Before(t.GiveUpAt) {
+		return d.update(ctx, t.ID, fail(FailStale))
+	}
+	live, err := d.db.LiveTransactions(ctx, t.Network, d.party.Address)
+	if err != nil {
+		return &storeError{err}
+	}
+	if inFlight(live) >= maxInFlight && t.Kind != Cancel {
+		return d.update(ctx, t.ID)
+	}
+	if t.Kind == Cancel && d.hasNonces() {
+		if counted, err := d.nonce(ctx); err != nil {
+			return err
+		} else if counted > t.Order.Nonce {
+			return d.update(ctx, t.ID, fail(FailCanceled)) // what it was to displace is in a block, or was displaced by others
+		}
+	}
+	order := t.Order
+	if err := d.prepare(ctx, t, live, &order); err != nil {
+		return err
+	}
+	a, err := d.make(ctx, t, order)
+	if err != nil {
+		return d.unsigned(ctx, t, err)
+	}
+	if err := d.store(ctx, t, a); err != nil {
+		if errors.Is(err, fault.Duplicate) {
+			// The same bytes are on record for an equal transaction: others are made at the next turn, with another
+			// time or block hash.
+			return d.update(ctx, t.ID)
+		}
+		return err
+	}
+	return d.broadcast(ctx, t.ID, a.Signed)
+}
+
+func inFlight(live []Transaction) (n int) {
+	for _, t := range live {
+		if t.State == Signed || t.State == Broadcast {
+			n++
+		}
+	}
+	return n
+}
+
+func fail(code string) move { return func(t *Transaction) error { return t.Fail(code) } }
+
+// prepare fills in what the outbox owns: nonce or coins.
+func (d *desk) prepare(ctx context.Context, t Transaction, live []Transaction, order *chain.Order) error {
+	if t.Kind == Cancel {
+		// It displaces whatever of ours holds its nonce or coins.
+		for _, other := range live {
+			if len(other.Attempts) > 0 && (other.ID == t.ObjectID || (d.hasNonces() && other.Nonce == order.Nonce)) {
+				last := other.last().Signed
+				order.Replaces = &last
+			}
+		}
+	}
+	if d.hasNonces() {
+		if t.Kind == Cancel {
+			return nil
+		}
+		counted, err := d.nonce(ctx)
+		if err != nil {
+			return err
+		}
+		w, _, err := d.db.Wallet(ctx, t.Network, d.party.Address)
+		if err != nil {
+			return &storeError{err}
+		}
+		order.Nonce = w.next(counted)
+		return nil
+	}
+	coins, err := d.db.Coins(ctx, t.Network, d.party.Address)
+	if err != nil {
+		return &storeError{err}
+	}
+	for _, c := range coins {
+		if c.SpentBy == "" && (c.ReservedBy == "" || (t.Kind == Cancel && c.ReservedBy == t.ObjectID)) {
+			order.Coins = append(order.Coins, c.Coin)
+		}
+	}
+	return nil
+}
+
+func (d *desk) hasNonces() bool { _, ok := d.driver.(chain.Nonces); return ok }
+
+// nonce returns the chain's count of the wallet's transactions, asking once per turn.
+func (d *desk) nonce(ctx context.Context) (uint64, error) {
+	if d.counted == nil {
+		n, err := d.driver.(chain.Nonces).Nonce(ctx, d.party.Address)
+		if err != nil {
+			return 0, err
+		}
+		d.counted = &n
+	}
+	return *d.counted, nil
+}
+
+// make builds, signs and assembles an order, and checks that the driver made what was ordered.
+func (d *desk) make(ctx context.Context, t Transaction, order chain.Order) (Attempt, error) {
+	if err := d.ownsKeys(ctx, order); err != nil {
+		return Attempt{}, err
+	}
+	unsigned, err := d.sender.Build(ctx, order)
+	if err != nil {
+		return Attempt{}, err
+	}
+	if err := matches(order, unsigned); err != nil {
+		return Attempt{}, err
+	}
+	signatures, err := d.config.Signer.Sign(ctx, chain.SignRequest{
+		Network: t.Network, Unsigned: unsigned.Raw, Payloads: unsigned.Payloads,
+		Intent: chain.Intent{Kind: string(t.Kind), ObjectID: t.ObjectID, AccountID: t.Owner.AccountID, Outputs: unsigned.Outputs, MaxFee: unsigned.MaxFee},
+	})
+	if err != nil {
+		return Attempt{}, err
+	}
+	keys := make([]chain.PublicKey, len(unsigned.Payloads))
+	for i, p := range unsigned.Payloads {
+		if keys[i], err = d.config.Signer.PublicKey(ctx, p.Key); err != nil {
+			return Attempt{}, err
+		}
+	}
+	signed, err := d.sender.Assemble(order, unsigned, keys, signatures)
+	if err != nil {
+		// Not fault.Invalid: a signer that answered wrongly once says nothing against the order.
+		return Attempt{}, fault.Wrap(err, fault.Unavailable, "assemble_failed", "the signatures for %s %s do not fit it", t.Kind, t.ID)
+	}
+	if signed.TxHash == "" || (d.hasNonces() && signed.Nonce != order.Nonce) {
+		return Attempt{}, fault.New(fault.Unavailable, "assemble_failed", "the driver assembled %s %s with another nonce than ordered, or without a hash", t.Kind, t.ID)
+	}
+	return Attempt{Signed: signed, SignedAt: d.now()}, nil
+}
+
+// ownsKeys refuses an order from a wallet whose key is somebody else's.
+func (d *desk) ownsKeys(ctx context.Context, order chain.Order) error {
+	for _, p := range []*chain.Party{&order.From, order.FeePayer} {
+		if p == nil {
+			continue
+		}
+		own, err := d.Party(ctx, d.network.Slug, p.Key)
+		if errors.Is(err, fault.Unsupported) {
+			continue // Assemble checks the signature
+		}
+		if err != nil {
+			return err
+		}
+		if own.Address != p.Address {
+			return chain.Refuse("watch_only")
+		}
+	}
+	return nil
+}
+
+// matches checks that a built transaction pays what its order says and costs no more than it may: a driver with a
+// fault must not get a signature.
+func matches(order chain.Order, unsigned chain.Unsigned) error {
+	wrong := func(what string) error {
+		return fault.New(fault.Unavailable, "build_mismatch", "the driver built a transaction from %s that %s; it was not signed", order.From.Address, what)
+	}
+	if order.MaxFee.Less(unsigned.MaxFee) {
+		return wrong("may cost more than its maximum fee")
+	}
+	if len(unsigned.Outputs) < len(order.Outputs) || len(unsigned.Payloads) == 0 {
+		return wrong("leaves out payments or signatures")
+	}
+	for i, want := range order.Outputs {
+		got := unsigned.Outputs[i]
+		same := got == want
+		if order.SubtractFee && i == len(order.Outputs)-1 {
+			same = got.To == want.To && got.AssetID == want.AssetID && got.Amount.Less(want.Amount)
+		}
+		if !same {
+			return wrong("pays something else than ordered")
+		}
+	}
+	return nil
+}
+
+// unsigned decides what an error before the first signature means.
+func (d *desk) unsigned(ctx context.Context, t Transaction, err error) error {
+	if refusal, ok := errors.AsType[*chain.Refusal](err); ok {
+		return d.update(ctx, t.ID, fail(FailSignerRefused+reason(refusal.Reason)))
+	}
+	switch {
+	case errors.Is(err, fault.Invalid), errors.Is(err, fault.Unsupported):
+		return d.update(ctx, t.ID, fail(FailNotPayable))
+	case errors.Is(err, fault.State) && t.Kind == Payout && d.now().Sub(t.CreatedAt) >= d.config.FundsGrace:
+		return d.update(ctx, t.ID, fail(FailInsufficientFunds))
+	}
+	return err
+}
+
+// reason keeps what a failure code may hold of a signer's reason.
+func reason(s string) string {
+	clean := []byte{}
+	for _, c := range []byte(s) {
+		if c == '_' || c == '-' || c == '.' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') {
+			clean = append(clean, c)
+		}
+		if len(clean) == 64 {
+			break
+		}
+	}
+	if len(clean) == 0 {
+		return "unspecified"
+	}
+	return string(clean)
+}
+
+// store keeps signed bytes, their hash, and the nonce or coins that they use, in one transaction.
+func (d *desk) store(ctx context.Context, t Transaction, a Attempt) error {
+	return d.write(ctx, func(ctx context.Context, tx Tx) error {
+		stored, err := tx.Transaction(ctx, t.ID)
+		if err != nil {
+			return err
+		}
+		if stored.State != t.State || len(stored.Attempts) != len(t.Attempts) {
+			return &illegalMove{fault.New(fault.State, "transaction_state", "transaction %s was moved while it was signed; the signatures were thrown away", t.ID)}
+		}
+		if err := tx.PutAttemptHash(ctx, t.Network, a.Signed.TxHash, t.ID, t.Kind); err != nil {
+			return err
+		}
+		if d.hasNonces() && len(t.Attempts) == 0 {
+			if err := d.takeNonceTx(ctx, tx, t, a.Signed.Nonce); err != nil {
+				return err
+			}
+		}
+		if err := d.takeCoinsTx(ctx, tx, stored, a.Signed.Inputs); err != nil {
+			return err
+		}
+		_, err = d.moveTx(ctx, tx, stored, func(t *Transaction) error { return t.Sign(a) })
+		return err
+	})
+}
+
+// takeNonceTx advances the wallet's counter. A nonce that was given out meanwhile is not given out twice.
+func (d *desk) takeNonceTx(ctx context.Context, tx Tx, t Transaction, nonce uint64) error {
+	w, found, err := tx.Wallet(ctx, t.Network, d.party.Address)
+	if err != nil {
+		return err
+	}
+	if !found {
+		w = Wallet{Network: t.Network, Party: d.party}
+	}
+	if t.Kind != Cancel && nonce < w.NextNonce {
+		return &illegalMove{fault.New(fault.State, "nonce_taken", "nonce %d of %s was signed already; transaction %s is built again", nonce, d.party.Address, t.ID)}
+	}
+	w.sign(nonce)
+	return tx.PutWallet(ctx, &w)
+}
+
+// takeCoinsTx reserves the coins that signed bytes spend.
+func (d *desk) takeCoinsTx(ctx context.Context, tx Tx, t Transaction, inputs []chain.Outpoint) error {
+	if len(inputs) == 0 {
+		return nil
+	}
+	coins, err := tx.Coins(ctx, t.Network, d.party.Address)
+	if err != nil {
+		return err
+	}
+	for _, in := range inputs {
+		i := slices.IndexFunc(coins, func(c Coin) bool { return c.Outpoint == in })
+		if i < 0 {
+			return fault.New(fault.State, "coin_unknown", "output %s:%d is not a coin of %s; transaction %s is built again", in.TxHash, in.Vout, d.party.Address, t.ID)
+		}
+		c := coins[i]
+		if c.ReservedBy == t.ID {
+			continue
+		}
+		if c.ReservedBy != "" && (t.Kind != Cancel || c.ReservedBy != t.ObjectID) {
+			return fault.New(fault.State, "coin_taken", "output %s:%d is reserved by %s; transaction %s is built again", in.TxHash, in.Vout, c.ReservedBy, t.ID)
+		}
+		if t.Kind == Cancel {
+			continue // stays with what is displaced, until one of both is final
+		}
+		c.ReservedBy = t.ID
+		if err := tx.PutCoin(ctx, &c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settleCoinsTx marks the coins of a confirmed transaction as spent, and frees those of a failed one.
+func (d *desk) settleCoinsTx(ctx context.Context, tx Tx, t Transaction) error {
+	if len(t.Attempts) == 0 || len(t.last().Signed.Inputs) == 0 {
+		return nil
+	}
+	spent := map[chain.Outpoint]bool{}
+	if i := t.attempt(t.TxHash); t.State == Confirmed && i >= 0 {
+		for _, in := range t.Attempts[i].Signed.Inputs {
+			spent[in] = true
+		}
+	}
+	coins, err := tx.Coins(ctx, t.Network, t.Order.From.Address)
+	if err != nil {
+		return err
+	}
+	for _, c := range coins {
+		switch {
+		case spent[c.Outpoint]:
+			c.SpentBy = t.TxHash
+		case c.ReservedBy == t.ID:
+			c.ReservedBy = ""
+		default:
+			continue
+		}
+		if err := tx.PutCoin(ctx, &c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// broadcast hands stored bytes to the network and records what it said. No answer decides anything: the bytes are
+// looked up, and sent again.
+func (d *desk) broadcast(ctx context.Context, transactionID string, signed chain.Signed) error {
+	at := d.now()
+	err := d.sender.Broadcast(ctx, signed)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	problem := ""
+	moves := []move{}
+	if err != nil {
+		problem = plain(err)
+	} else {
+		moves = append(moves, func(t *Transaction) error { return t.Taken(signed.TxHash, at) })
+	}
+	moves = append([]move{func(t *Transaction) error { return t.Sent(signed.TxHash, at, problem) }}, moves...)
+	return d.update(ctx, transactionID, moves...)
+}

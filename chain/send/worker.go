@@ -1,0 +1,256 @@
+package send
+
+import (
+	"context"
+	"errors"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/store/lease"
+)
+
+// Step takes up one batch of due transactions of a network and moves each as far as it goes now: signs it, hands it to the
+// network, looks it up, replaces it. did is false when nothing was due. What goes wrong with one transaction delays that one and
+// is logged; the error is the store's or the context's.
+func (o *Outbox) Step(ctx context.Context, network string) (did bool, err error) {
+	driver, err := o.registry.Driver(network)
+	if err != nil {
+		return false, err
+	}
+	sender, ok := driver.(chain.Sender)
+	if !ok {
+		return false, nil
+	}
+	due, err := o.db.DueTransactions(ctx, network, o.now(), o.config.Batch)
+	if err != nil {
+		return false, err
+	}
+	for len(due) > 0 {
+		from := due[0].Order.From.Address
+		var mine, others []Transaction
+		for _, t := range due {
+			if t.Order.From.Address == from {
+				mine = append(mine, t)
+			} else {
+				others = append(others, t)
+			}
+		}
+		worked, err := o.wallet(ctx, driver, sender, mine)
+		did = did || worked
+		if err != nil {
+			return did, err
+		}
+		due = others
+	}
+	return did, nil
+}
+
+// desk is the work on one wallet under its lease. All RPC happens between its updates, never in one.
+type desk struct {
+	*Outbox
+	network chain.Network
+	driver  chain.Driver
+	sender  chain.Sender
+	party   chain.Party
+	lease   lease.Lease
+	// counted is the chain's nonce of the wallet, read once per turn; nil without nonces.
+	counted *uint64
+	moved   bool
+}
+
+// wallet works on due transactions of one wallet; worked is false when another process holds it.
+func (o *Outbox) wallet(ctx context.Context, driver chain.Driver, sender chain.Sender, due []Transaction) (worked bool, err error) {
+	d := &desk{Outbox: o, network: driver.Network(), driver: driver, sender: sender, party: due[0].Order.From}
+	// The owner is this turn, not this process: two turns of one process exclude each other too.
+	owner := o.config.Process + "/" + o.config.IDs.Next()
+	name := "wallet/" + d.network.Slug + "/" + string(d.party.Address)
+	taken := false
+	err = o.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
+		d.lease, taken, err = lease.Take(ctx, tx, name, owner, o.now(), o.config.LeaseFor)
+		return err
+	})
+	if err != nil || !taken {
+		return false, err
+	}
+	err = d.work(ctx, due)
+	if errors.Is(err, fault.LeaseLost) {
+		o.config.Log.WarnContext(ctx, "another process took over the wallet", "wallet", name)
+		return true, nil
+	}
+	if release := o.db.Update(ctx, func(ctx context.Context, tx Tx) error { return lease.Release(ctx, tx, d.lease) }); err == nil {
+		err = release
+	}
+	if err == nil && d.moved {
+		d.refresh(ctx)
+	}
+	return true, err
+}
+
+func (d *desk) work(ctx context.Context, due []Transaction) error {
+	for _, stale := range due {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		t, err := d.db.Transaction(ctx, stale.ID) // what was due may have been moved by whoever held the lease before
+		if err != nil {
+			return err
+		}
+		if t.State == Failed || t.DueAt.IsZero() {
+			continue
+		}
+		if t.State == Queued {
+			err = d.sign(ctx, t)
+		} else {
+			err = d.follow(ctx, t)
+		}
+		if err == nil {
+			continue
+		}
+		if d.stops(ctx, err) {
+			return err
+		}
+		d.config.Log.WarnContext(ctx, "a transaction could not be moved on", "transaction", t.ID, "network", t.Network, "kind", string(t.Kind),
+			"state", string(t.State), "error", plain(err))
+		if err := d.update(ctx, t.ID); err != nil {
+			return err
+		}
+	}
+	return d.fillGap(ctx)
+}
+
+// stops tells errors that end the turn (the lease is lost, the store is down, the context ended) from those of one
+// transaction, which may be the host's: a reaction to its fact that refuses.
+func (d *desk) stops(ctx context.Context, err error) bool {
+	_, stored := errors.AsType[*storeError](err)
+	return errors.Is(err, fault.LeaseLost) || (stored && errors.Is(err, fault.Unavailable)) || ctx.Err() != nil
+}
+
+// storeError marks an error that came out of an update.
+type storeError struct{ error }
+
+func (e *storeError) Unwrap() error { return e.error }
+
+// illegalMove marks the error of a move that the stored record refused.
+type illegalMove struct{ error }
+
+func (e *illegalMove) Unwrap() error { return e.error }
+
+// write runs a closure under the lease, and prolongs it.
+func (d *desk) write(ctx context.Context, f func(ctx context.Context, tx Tx) error) error {
+	err := d.db.Update(ctx, func(ctx context.Context, tx Tx) error {
+		if err := lease.Check(ctx, tx, d.lease); err != nil {
+			return err
+		}
+		held := d.lease
+		held.ExpiresAt = d.now().Add(d.config.LeaseFor)
+		if err := tx.PutLease(ctx, held); err != nil {
+			return err
+		}
+		return f(ctx, tx)
+	})
+	if err != nil {
+		return &storeError{err}
+	}
+	return nil
+}
+
+// move is one step of a record; several make one update.
+type move func(t *Transaction) error
+
+// update applies moves to a transaction as it is stored now, schedules it, and tells its owner of each move. A
+// move that is no longer legal (it was canceled meanwhile) ends the update without effect.
+func (d *desk) update(ctx context.Context, transactionID string, moves ...move) error {
+	changed := false
+	err := d.write(ctx, func(ctx context.Context, tx Tx) error {
+		t, err := tx.Transaction(ctx, transactionID)
+		if err != nil {
+			return err
+		}
+		changed, err = d.moveTx(ctx, tx, t, moves...)
+		return err
+	})
+	if _, illegal := errors.AsType[*illegalMove](err); illegal {
+		return nil
+	}
+	d.moved = d.moved || (err == nil && changed)
+	return err
+}
+
+// moveTx is update inside a transaction.
+func (d *desk) moveTx(ctx context.Context, tx Tx, t Transaction, moves ...move) (changed bool, err error) {
+	var facts []Transaction
+	start := t
+	for _, m := range moves {
+		before := t
+		if err := m(&t); err != nil {
+			return false, &illegalMove{err}
+		}
+		if t.moved(before) {
+			facts = append(facts, t)
+		}
+	}
+	t.schedule(d.now())
+	if err := tx.PutTransaction(ctx, &t); err != nil {
+		return false, err
+	}
+	if err := d.bookTx(ctx, tx, start, t); err != nil {
+		return false, err
+	}
+	for _, f := range facts {
+		f.Version, f.DueAt = t.Version, t.DueAt
+		if err := tx.AppendEvents(ctx, fact(f)); err != nil {
+			return false, err
+		}
+	}
+	return len(facts) > 0, nil
+}
+
+// bookTx keeps balances and coins in step with a move.
+func (d *desk) bookTx(ctx context.Context, tx Tx, before, after Transaction) error {
+	if before.Block.Hash != after.Block.Hash {
+		if err := d.spendTx(ctx, tx, d.network, after, after.Block.Height); err != nil {
+			return err
+		}
+	}
+	if before.State == after.State {
+		return nil
+	}
+	switch after.State {
+	case Failed, Confirmed:
+		return d.settleCoinsTx(ctx, tx, after)
+	}
+	return nil
+}
+
+// refresh reads the wallet's balances again after something moved. It is a courtesy: reservations end with it, nothing
+// depends on it.
+func (d *desk) refresh(ctx context.Context) {
+	native, _ := d.network.Native()
+	if _, tracked, err := d.db.Balance(ctx, d.network.Slug, d.party.Address, native.ID); err != nil || !tracked {
+		return // a deposit address
+	}
+	if err := d.RefreshBalances(ctx, d.network.Slug, d.party); err != nil {
+		d.config.Log.InfoContext(ctx, "balances could not be read again", "network", d.network.Slug, "wallet", string(d.party.Address), "error", plain(err))
+	}
+}
+
+// plain is what may be said of an error in rows and logs: drivers and signers of third parties may put
+// anything into theirs, an URL with its key for instance.
+func plain(err error) string {
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		said := f.Code
+		if f.Message != "" {
+			said += ": " + f.Message
+		}
+		if len(said) > 300 {
+			said = said[:300]
+		}
+		return said
+	}
+	for _, word := range []error{fault.Unavailable, fault.Invalid, fault.State, fault.Limited, context.DeadlineExceeded, context.Canceled} {
+		if errors.Is(err, word) {
+			return word.Error()
+		}
+	}
+	return "an error without a word; the driver or signer has the details"
+}

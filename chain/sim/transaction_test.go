@@ -1,0 +1,96 @@
+package sim
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/seed-8ee7f392/payments/chain"
+)
+
+func sample() *transaction {
+	return &transaction{
+		network: [8]byte{1}, from: account{2}, nonce: 3, maxPrice: 5, priority: 4, validToHeight: 6, validTo: 7,
+		moves: []movement{
+			{kind: moveValue, to: account{8}, amount: chain.Units(9)},
+			{kind: moveToken, asset: [12]byte{10}, to: account{11}, amount: chain.Units(12)},
+			{kind: moveInternal, to: account{13}, amount: chain.Units(14)},
+		},
+		signature: [signatureSize]byte{15},
+	}
+}
+
+func TestTransactionForm(t *testing.T) {
+	raw := sample().raw()
+	if want := txHeader + 3*movementSize + signatureSize; len(raw) != want {
+		t.Fatalf("%d bytes, want %d", len(raw), want)
+	}
+	if tx, err := decode(raw); err != nil || !bytes.Equal(tx.raw(), raw) {
+		t.Fatalf("read back: %+v, %v", tx, err)
+	}
+	const first, second, third = txHeader, txHeader + movementSize, txHeader + 2*movementSize
+	for name, change := range map[string]func(b []byte) []byte{
+		"empty":                        func([]byte) []byte { return nil },
+		"another version":              func(b []byte) []byte { b[0] = 2; return b },
+		"a byte short":                 func(b []byte) []byte { return b[:len(b)-1] },
+		"a byte more":                  func(b []byte) []byte { return append(b, 0) },
+		"no movements":                 func(b []byte) []byte { b[69] = 0; return b },
+		"a movement more than counted": func(b []byte) []byte { b[69] = 2; return b },
+		"too many movements": func(b []byte) []byte {
+			b[69] = maxMovements + 1
+			return append(b, make([]byte, maxMovements*movementSize)...)
+		},
+		"priority above the price":  func(b []byte) []byte { b[52] = 6; return b },
+		"a time beyond all years":   func(b []byte) []byte { b[61] = 1; return b },
+		"an unknown kind":           func(b []byte) []byte { b[first] = 3; return b },
+		"a native coin with an id":  func(b []byte) []byte { b[first+1] = 1; return b },
+		"a token without an id":     func(b []byte) []byte { b[second+1] = 0; return b },
+		"a value that is not first": func(b []byte) []byte { b[third] = moveValue; return b },
+	} {
+		if tx, err := decode(change(bytes.Clone(raw))); err == nil {
+			t.Errorf("%s is read as %+v", name, tx)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add(sample().raw())
+	f.Add([]byte{})
+	f.Add(bytes.Repeat([]byte{1}, txHeader+movementSize+signatureSize))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		tx, err := decode(raw)
+		if err != nil {
+			if tx != nil {
+				t.Fatal("a transaction beside an error")
+			}
+			return
+		}
+		if !bytes.Equal(tx.raw(), raw) {
+			t.Fatalf("%x is read as %+v, which is written %x", raw, tx, tx.raw())
+		}
+		// What can be read can be looked at without a panic.
+		c := New(Config{})
+		c.transfers(tx, tx.hash(), true)
+		tx.spendsNative()
+		if tx.gas() < GasNative || tx.verify() == nil {
+			t.Fatalf("a made-up transaction of gas %d is signed", tx.gas())
+		}
+	})
+}
+
+func FuzzParseAddress(f *testing.F) {
+	c := New(Config{})
+	f.Add(string(c.NewAddress()))
+	f.Add("sim1")
+	f.Fuzz(func(t *testing.T, s string) {
+		a, err := c.ParseAddress(s)
+		if err != nil {
+			if a != "" {
+				t.Fatalf("%q is %q beside an error", s, a)
+			}
+			return
+		}
+		if again, err := c.ParseAddress(string(a)); err != nil || again != a {
+			t.Fatalf("%q is %q, and that is %q, %v", s, a, again, err)
+		}
+	})
+}

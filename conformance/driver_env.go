@@ -1,0 +1,294 @@
+package conformance
+
+// What every subtest of the driver suite works with: the harness, its assets, and patience.
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+const (
+	defaultPatience = 10 * time.Second
+	pollInterval    = 20 * time.Millisecond
+)
+
+// driverEnv is the harness of one subtest.
+type driverEnv struct {
+	DriverHarness
+	t       *testing.T
+	ctx     context.Context
+	network chain.Network
+	native  chain.Asset
+	keys    uint32 // keys of the signer that were handed out
+}
+
+func newDriverEnv(t *testing.T, h DriverHarness) *driverEnv {
+	t.Helper()
+	if h.Patience == 0 {
+		h.Patience = defaultPatience
+	}
+	e := &driverEnv{DriverHarness: h, t: t, ctx: t.Context(), network: h.Driver.Network()}
+	var ok bool
+	if e.native, ok = e.network.Native(); !ok {
+		t.Fatalf("network %q has no native asset", e.network.Slug)
+	}
+	return e
+}
+
+// has reports whether a capability is there; testCapabilities sees to it that what is not is declared absent.
+func (e *driverEnv) has(c Capability) bool {
+	if c == Replacement || c == Expiry {
+		return !slices.Contains(e.Absent, c)
+	}
+	for _, known := range driverCapabilities {
+		if known.name == c {
+			return known.has(e.DriverHarness)
+		}
+	}
+	e.t.Fatalf("the suite asks for %q, which is no capability", c)
+	return false
+}
+
+// as returns the driver as one of the optional interfaces.
+func as[T any](e *driverEnv) T {
+	e.t.Helper()
+	v, ok := e.Driver.(T)
+	if !ok {
+		e.t.Fatalf("the driver is not a %T", new(T))
+	}
+	return v
+}
+
+// assets are the assets to repeat a test for: the native coin and, where there are any, a token.
+func (e *driverEnv) assets() []chain.Asset {
+	out := []chain.Asset{e.native}
+	if token, ok := e.token(); ok {
+		out = append(out, token)
+	}
+	return out
+}
+
+func (e *driverEnv) token() (chain.Asset, bool) {
+	for _, a := range e.network.Assets {
+		if a.Kind == chain.Token {
+			return a, true
+		}
+	}
+	return chain.Asset{}, false
+}
+
+// amount is what the suite sends of an asset: a hundredth of a whole unit, or ten times the least amount.
+func amount(a chain.Asset) chain.Amount {
+	hundredth := chain.Units(1)
+	if a.Decimals > 2 {
+		hundredth = chain.Pow10(a.Decimals - 2)
+	}
+	return chain.Max(hundredth, a.MinAmount.Mul(10))
+}
+
+// eventually polls until a condition holds; its error says what is still missing.
+func (e *driverEnv) eventually(what string, condition func() error) {
+	e.t.Helper()
+	deadline := time.Now().Add(e.Patience)
+	for {
+		err := condition()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			e.t.Fatalf("%s: not within %v: %v", what, e.Patience, err)
+		}
+		select {
+		case <-e.ctx.Done():
+			e.t.Fatalf("%s: %v", what, e.ctx.Err())
+		case <-time.After(pollInterval):
+		}
+	}
+}
+
+func (e *driverEnv) must(what string, err error) {
+	e.t.Helper()
+	if err != nil {
+		e.t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// wantFault checks word and, unless it is empty, code of an error.
+func (e *driverEnv) wantFault(what string, err, word error, code string) {
+	e.t.Helper()
+	switch {
+	case err == nil:
+		e.t.Fatalf("%s: no error, want %v (%s)", what, word, code)
+	case !errors.Is(err, word):
+		e.t.Fatalf("%s: %v, want an error that is %q (%s)", what, err, word, code)
+	case code != "" && fault.Code(err) != code:
+		e.t.Fatalf("%s: code %q of %v, want %s", what, fault.Code(err), err, code)
+	}
+}
+
+func (e *driverEnv) head() chain.Head {
+	e.t.Helper()
+	head, err := e.Driver.Head(e.ctx)
+	e.must("Head", err)
+	return head
+}
+
+// mine makes n blocks and waits until the driver shows them.
+func (e *driverEnv) mine(n int) {
+	e.t.Helper()
+	before := e.head().Tip.Height
+	e.must("Controls.Mine", e.Network.Mine(e.ctx, n))
+	e.settle()
+	e.eventually("the tip after mining", func() error {
+		if head := e.head(); head.Tip.Height < before+uint64(n) {
+			return errors.New("the tip did not rise")
+		}
+		return nil
+	})
+}
+
+func (e *driverEnv) settle() {
+	e.t.Helper()
+	e.must("Controls.Settle", e.Network.Settle(e.ctx))
+}
+
+// fork replaces the newest blocks and waits until the driver shows the other branch.
+func (e *driverEnv) fork(depth int, keep ...string) {
+	e.t.Helper()
+	old := e.head().Tip
+	e.must("Forker.Fork", e.Network.(Forker).Fork(e.ctx, depth, keep...))
+	e.settle()
+	e.eventually("the other branch after a fork", func() error {
+		ref, err := e.Driver.RefAt(e.ctx, old.Height)
+		if err == nil && ref.Hash == old.Hash {
+			err = errors.New("the old block is still there")
+		}
+		return err
+	})
+}
+
+// stranger returns an address that is not ours.
+func (e *driverEnv) stranger() chain.Address {
+	e.t.Helper()
+	a, err := e.Network.NewAddress(e.ctx)
+	e.must("Controls.NewAddress", err)
+	return a
+}
+
+// party returns an address of ours that was not used before.
+func (e *driverEnv) party(role chain.Role) chain.Party {
+	e.t.Helper()
+	e.keys++
+	ref := chain.KeyRef{Family: e.network.Family, Livemode: e.network.Livemode, Role: role, Index: e.keys}
+	key, err := e.Signer.PublicKey(e.ctx, ref)
+	e.must("Signer.PublicKey", err)
+	address, err := as[chain.Deriver](e).DeriveAddress(key)
+	e.must("DeriveAddress", err)
+	return chain.Party{Key: ref, Address: address}
+}
+
+func (e *driverEnv) fund(p chain.Party, a chain.Asset, amount chain.Amount) {
+	e.t.Helper()
+	e.must("Controls.Fund", e.Network.Fund(e.ctx, p.Address, a, amount))
+	e.settle()
+}
+
+func (e *driverEnv) pay(to chain.Address, a chain.Asset, amount chain.Amount) string {
+	e.t.Helper()
+	hash, err := e.Network.Pay(e.ctx, to, a, amount)
+	e.must("Controls.Pay", err)
+	if hash == "" {
+		e.t.Fatal("Controls.Pay returned no hash")
+	}
+	e.settle()
+	return hash
+}
+
+// scan reads all blocks from a height to the tip, checks that they are linked and without a gap, and returns them.
+func (e *driverEnv) scan(from uint64) []chain.Block {
+	e.t.Helper()
+	tip := e.head().Tip.Height
+	var all []chain.Block
+	for next := from; next <= tip; {
+		blocks, err := as[chain.BlockScanner](e).Blocks(e.ctx, next, tip)
+		e.must("Blocks", err)
+		if len(blocks) == 0 || len(blocks) > int(tip-next)+1 {
+			e.t.Fatalf("Blocks(%d, %d) returned %d blocks", next, tip, len(blocks))
+		}
+		for i, b := range blocks {
+			if b.Height != next+uint64(i) {
+				e.t.Fatalf("Blocks(%d, %d): block %d has height %d", next, tip, i, b.Height)
+			}
+			if n := len(all); n > 0 && b.Parent != all[n-1].Hash {
+				e.t.Fatalf("block %d has parent %s, but block %d is %s", b.Height, b.Parent, all[n-1].Height, all[n-1].Hash)
+			}
+			all = append(all, b)
+		}
+		next += uint64(len(blocks))
+	}
+	return all
+}
+
+// transfersTo picks the transfers to an address.
+func transfersTo(blocks []chain.Block, to chain.Address) []chain.Transfer {
+	var out []chain.Transfer
+	for _, b := range blocks {
+		for _, t := range b.Transfers {
+			if t.To == to {
+				out = append(out, t)
+			}
+		}
+	}
+	return out
+}
+
+// checkPayment checks the one transfer of a payment.
+func (e *driverEnv) checkPayment(where string, got []chain.Transfer, hash string, to chain.Address, a chain.Asset, amount chain.Amount) chain.Transfer {
+	e.t.Helper()
+	if len(got) != 1 {
+		e.t.Fatalf("%s: %d transfers to %s, want 1: %+v", where, len(got), to, got)
+	}
+	g := got[0]
+	if g.TxHash != hash || g.To != to || g.AssetID != a.ID || g.Amount != amount {
+		e.t.Fatalf("%s: %+v, want %s %s (%s) to %s in %s", where, g, amount, a.Symbol, a.ID, to, hash)
+	}
+	switch e.network.Family {
+	case chain.EVM, chain.Tron, chain.Sim:
+		if isToken := a.Kind == chain.Token; isToken != (g.Index > 0) || g.Index >= 1<<20 {
+			e.t.Fatalf("%s: index %d of a %s transfer; 0 is the value, 1+k the k-th log of the receipt", where, g.Index, a.Kind)
+		}
+	case chain.Bitcoin, chain.Solana:
+	}
+	return g
+}
+
+// balance is what a party holds at the tip.
+func (e *driverEnv) balance(of chain.Party, a chain.Asset) chain.Amount {
+	e.t.Helper()
+	if !e.has(Balancer) {
+		coins, err := e.Network.(CoinLister).Coins(e.ctx, of)
+		e.must("CoinLister.Coins", err)
+		var sum chain.Amount
+		for _, c := range coins {
+			sum = sum.Add(c.Amount)
+		}
+		return sum
+	}
+	return e.balanceAt(e.head().Tip, of.Address, a)
+}
+
+func (e *driverEnv) balanceAt(at chain.Ref, of chain.Address, a chain.Asset) chain.Amount {
+	e.t.Helper()
+	got, err := as[chain.Balancer](e).Balances(e.ctx, at, []chain.Holding{{Address: of, AssetID: a.ID}})
+	e.must("Balances", err)
+	if len(got) != 1 {
+		e.t.Fatalf("Balances of one holding returned %d amounts", len(got))
+	}
+	return got[0]
+}

@@ -1,0 +1,198 @@
+package memory
+
+// This file keeps invoices, payments and the addresses they arrive at.
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/invoice"
+	"github.com/seed-8ee7f392/payments/webhook/event"
+)
+
+var (
+	invoices = newKind("invoice",
+		func(i *invoice.Invoice) string { return i.ID }, func(i *invoice.Invoice) *int64 { return &i.Version })
+	invoicesByOwner = invoices.ordered(func(i *invoice.Invoice) (string, string, bool) { return ownerKey(i.Owner), i.ID, true })
+	invoicesByDue   = invoices.ordered(func(i *invoice.Invoice) (string, string, bool) {
+		return "", join(moment(i.DueAt), i.ID), !i.DueAt.IsZero()
+	})
+
+	payments = newKind("payment",
+		func(p *invoice.Payment) string { return p.ID }, func(p *invoice.Payment) *int64 { return &p.Version })
+	paymentsByOwner   = payments.ordered(func(p *invoice.Payment) (string, string, bool) { return ownerKey(p.Owner), p.ID, true })
+	paymentsByInvoice = payments.ordered(func(p *invoice.Payment) (string, string, bool) { return p.InvoiceID, p.ID, p.InvoiceID != "" })
+	paymentsByDeposit = payments.ordered(func(p *invoice.Payment) (string, string, bool) {
+		return p.DepositAddressID, p.ID, p.DepositAddressID != ""
+	})
+	paymentsByTransfer = payments.only(func(p *invoice.Payment) (string, bool) {
+		return transferKey(p.Network, p.TxHash, p.TxIndex), p.TxHash != ""
+	})
+	// paymentsUnconfirmed has those detected in a block, paymentsInPool those detected in none, and
+	// paymentsInBlocks all that a reorganisation may take.
+	paymentsUnconfirmed = payments.ordered(func(p *invoice.Payment) (string, string, bool) {
+		return p.Network, byHeight(p), p.Status == invoice.Detected && !p.Block.IsZero()
+	})
+	paymentsInPool = payments.ordered(func(p *invoice.Payment) (string, string, bool) {
+		return p.Network, p.ID, p.Status == invoice.Detected && p.Block.IsZero()
+	})
+	paymentsInBlocks = payments.ordered(func(p *invoice.Payment) (string, string, bool) {
+		return p.Network, byHeight(p), (p.Status == invoice.Detected || p.Status == invoice.Confirmed) && !p.Block.IsZero()
+	})
+	paymentsByAddress = payments.ordered(func(p *invoice.Payment) (string, string, bool) {
+		return join(p.Network, string(p.Address), p.AssetID), p.ID, p.Status != invoice.Dropped
+	})
+	paymentsByDue = payments.ordered(func(p *invoice.Payment) (string, string, bool) {
+		return "", join(moment(p.DueAt), p.ID), !p.DueAt.IsZero()
+	})
+
+	addresses = newKind("address", func(a *invoice.Address) string { return addressKey(a.Space, a.Address) }, nil)
+
+	deposits = newKind("deposit address",
+		func(d *invoice.DepositAddress) string { return d.ID }, func(d *invoice.DepositAddress) *int64 { return &d.Version })
+	depositsByOwner = deposits.ordered(func(d *invoice.DepositAddress) (string, string, bool) { return ownerKey(d.Owner), d.ID, true })
+)
+
+func byHeight(p *invoice.Payment) string { return join(number(p.Block.Height), p.ID) }
+
+func transferKey(network, hash string, index uint32) string {
+	return join(network, hash, strconv.FormatUint(uint64(index), 10))
+}
+
+func addressKey(s chain.Space, a chain.Address) string { return join(s.String(), string(a)) }
+
+func (r *reader) Invoice(ctx context.Context, owner event.Owner, id string) (invoice.Invoice, error) {
+	return get(ctx, r, invoices, id, func(i *invoice.Invoice) bool { return i.Owner == owner })
+}
+
+func (r *reader) InvoiceByID(ctx context.Context, id string) (invoice.Invoice, error) {
+	return get(ctx, r, invoices, id, nil)
+}
+
+func (r *reader) InvoicesByID(ctx context.Context, ids []string) ([]invoice.Invoice, error) {
+	return several(ctx, r, invoices, ids)
+}
+
+func (r *reader) Invoices(ctx context.Context, f invoice.Filter) ([]invoice.Invoice, error) {
+	return scan(ctx, r, invoicesByOwner, ownerKey(f.Owner), page(f.After, f.Limit, func(i *invoice.Invoice) bool {
+		return passes(f.Statuses, i.Status) && (f.OrderID == "" || i.OrderID == f.OrderID) &&
+			(len(f.Networks) == 0 || slices.ContainsFunc(i.Options, func(o invoice.Option) bool { return slices.Contains(f.Networks, o.Network) })) &&
+			starts(f.Q, i.ID, i.OrderID, i.CustomerEmail) && within(i.CreatedAt, f.CreatedAfter, f.CreatedBefore)
+	}))
+}
+
+func (r *reader) DueInvoices(ctx context.Context, now time.Time, limit int) ([]invoice.Invoice, error) {
+	return scan(ctx, r, invoicesByDue, "", window[invoice.Invoice]{to: until(now), limit: limit})
+}
+
+func (r *reader) Payment(ctx context.Context, owner event.Owner, id string) (invoice.Payment, error) {
+	return get(ctx, r, payments, id, func(p *invoice.Payment) bool { return p.Owner == owner })
+}
+
+func (r *reader) PaymentByID(ctx context.Context, id string) (invoice.Payment, error) {
+	return get(ctx, r, payments, id, nil)
+}
+
+func (r *reader) Payments(ctx context.Context, f invoice.PaymentFilter) ([]invoice.Payment, error) {
+	ix, bucket := paymentsByOwner, ownerKey(f.Owner)
+	switch {
+	case f.InvoiceID != "":
+		ix, bucket = paymentsByInvoice, f.InvoiceID
+	case f.DepositAddressID != "":
+		ix, bucket = paymentsByDeposit, f.DepositAddressID
+	}
+	return scan(ctx, r, ix, bucket, page(f.After, f.Limit, func(p *invoice.Payment) bool {
+		return p.Owner == f.Owner && passes(f.Statuses, p.Status) && passes(f.Networks, p.Network) &&
+			(f.InvoiceID == "" || p.InvoiceID == f.InvoiceID) && (f.DepositAddressID == "" || p.DepositAddressID == f.DepositAddressID) &&
+			starts(f.Q, p.TxHash, string(p.Address), p.ID) && within(p.DetectedAt, f.DetectedAfter, f.DetectedBefore)
+	}))
+}
+
+func (r *reader) PaymentsOfInvoice(ctx context.Context, invoiceID string) ([]invoice.Payment, error) {
+	return scan(ctx, r, paymentsByInvoice, invoiceID, window[invoice.Payment]{})
+}
+
+func (r *reader) PaymentsByTransfer(ctx context.Context, network string, keys []invoice.TransferKey) ([]invoice.Payment, error) {
+	var out []invoice.Payment
+	seen := make(map[invoice.TransferKey]bool, len(keys))
+	for _, k := range keys {
+		if seen[k] {
+			continue
+		}
+		seen[k] = true
+		found, err := scan(ctx, r, paymentsByTransfer, transferKey(network, k.TxHash, k.Index), window[invoice.Payment]{})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
+	}
+	return out, nil
+}
+
+func (r *reader) UnconfirmedPayments(ctx context.Context, network string, height uint64, limit int) ([]invoice.Payment, error) {
+	return scan(ctx, r, paymentsUnconfirmed, network, window[invoice.Payment]{to: join(number(height), "\xff"), limit: limit})
+}
+
+func (r *reader) PoolPayments(ctx context.Context, network string) ([]invoice.Payment, error) {
+	return scan(ctx, r, paymentsInPool, network, window[invoice.Payment]{})
+}
+
+func (r *reader) PaymentsAbove(ctx context.Context, network string, height uint64) ([]invoice.Payment, error) {
+	found, err := scan(ctx, r, paymentsInBlocks, network, window[invoice.Payment]{downward: true, above: join(number(height), "\xff")})
+	slices.Reverse(found)
+	return found, err
+}
+
+func (r *reader) BalancePayments(ctx context.Context, network string, address chain.Address, assetID string) ([]invoice.Payment, error) {
+	return scan(ctx, r, paymentsByAddress, join(network, string(address), assetID), window[invoice.Payment]{})
+}
+
+func (r *reader) DuePayments(ctx context.Context, now time.Time, limit int) ([]invoice.Payment, error) {
+	return scan(ctx, r, paymentsByDue, "", window[invoice.Payment]{to: until(now), limit: limit})
+}
+
+func (r *reader) MatchAddresses(ctx context.Context, space chain.Space, wanted []chain.Address) ([]invoice.Address, error) {
+	ids := make([]string, len(wanted))
+	for i, a := range wanted {
+		ids[i] = addressKey(space, a)
+	}
+	return several(ctx, r, addresses, ids)
+}
+
+func (r *reader) DepositAddress(ctx context.Context, owner event.Owner, id string) (invoice.DepositAddress, error) {
+	return get(ctx, r, deposits, id, func(d *invoice.DepositAddress) bool { return d.Owner == owner })
+}
+
+func (r *reader) DepositAddresses(ctx context.Context, f invoice.DepositFilter) ([]invoice.DepositAddress, error) {
+	return scan(ctx, r, depositsByOwner, ownerKey(f.Owner), page(f.After, f.Limit, func(d *invoice.DepositAddress) bool {
+		return passes(f.Statuses, d.Status) && passes(f.Networks, d.Network) && starts(f.Q, d.Name, string(d.Address), d.ID)
+	}))
+}
+
+func (tx *transaction) PutInvoice(ctx context.Context, inv *invoice.Invoice) error {
+	return put(ctx, tx, invoices, inv)
+}
+
+func (tx *transaction) PutPayments(ctx context.Context, all ...*invoice.Payment) error {
+	return putAll(ctx, tx, payments, all)
+}
+
+func (tx *transaction) PutDepositAddress(ctx context.Context, d *invoice.DepositAddress) error {
+	return put(ctx, tx, deposits, d)
+}
+
+func (tx *transaction) PutAddress(ctx context.Context, a invoice.Address) error {
+	return add(ctx, tx, addresses, &a)
+}
+
+func putAll[T any](ctx context.Context, tx *transaction, k *kind[T], records []*T) error {
+	for _, record := range records {
+		if err := put(ctx, tx, k, record); err != nil {
+			return err
+		}
+	}
+	return nil
+}
