@@ -34,19 +34,23 @@ const (
 	Nonces         Capability = "chain.Nonces"
 	Sender         Capability = "chain.Sender"
 	Sweeper        Capability = "chain.Sweeper"
+	Checker        Capability = "chain.Checker"
 )
 
 // The capabilities of the network under test: its assets, the harness' node, and its controls.
 const (
 	Tokens          Capability = "token assets"                // an asset of kind chain.Token
 	UnreachableNode Capability = "DriverHarness.Unreachable"   // a driver whose node does not answer
+	WrongNode       Capability = "DriverHarness.Misconfigured" // a driver whose node serves another network
 	Forking         Capability = "conformance.Forker"          // the controls can make a fork
 	ZeroPayments    Capability = "conformance.ZeroPayer"       // the network has payments of 0
 	FailedPayments  Capability = "conformance.FailingPayer"    // the network has transactions that fail in a block
 	Freezing        Capability = "conformance.Freezer"         // the network has destinations that cannot be paid
 	Pruning         Capability = "conformance.Pruner"          // the node can forget old blocks
 	CoinSource      Capability = "conformance.CoinLister"      // the network spends outputs (UTXO)
-	Replacement     Capability = "replacement of transactions" // a waiting transaction can be displaced; declared only
+	// These two show only in what transactions do: they are taken for granted unless they are declared absent.
+	Replacement Capability = "replacement of transactions" // a waiting transaction can be displaced
+	Expiry      Capability = "conformance.Expirer"         // where transactions run out, the controls can wait for it
 )
 
 // Controls are what a harness can do on its network besides reading it through the driver. All of them act for
@@ -56,7 +60,8 @@ type Controls interface {
 	NewAddress(ctx context.Context) (chain.Address, error)
 	// Fund gives an address coins that it can spend when Fund returns. It may mine blocks.
 	Fund(ctx context.Context, to chain.Address, asset chain.Asset, amount chain.Amount) error
-	// Pay sends a payment from outside and returns its hash. It waits in the pool until Mine.
+	// Pay sends a payment from outside and returns its hash. It waits in the pool until Mine. Payments do not
+	// depend on each other: a fork can keep any of them alone, so each needs a sender or coins of its own.
 	Pay(ctx context.Context, to chain.Address, asset chain.Asset, amount chain.Amount) (txHash string, err error)
 	// Mine makes n blocks, the first of which includes what waits.
 	Mine(ctx context.Context, n int) error
@@ -95,6 +100,12 @@ type Pruner interface {
 	Prune(ctx context.Context, below uint64) error
 }
 
+// Expirer lets transactions run out, on networks where they do.
+type Expirer interface {
+	// Expire lets so many blocks or so much time pass that the transaction can no longer be included.
+	Expire(ctx context.Context, tx chain.Signed) error
+}
+
 // CoinLister lists the outputs of addresses of ours, on networks that spend outputs.
 type CoinLister interface {
 	// Coins returns the confirmed outputs of a party that nothing has spent.
@@ -114,6 +125,8 @@ type DriverHarness struct {
 	Absent []Capability
 	// Unreachable is the same driver configured for a node that does not answer.
 	Unreachable chain.Driver
+	// Misconfigured is the driver configured as another network than its node serves.
+	Misconfigured chain.Driver
 	// BadAddresses are refused by ParseAddress: wrong checksums, addresses of the other mode.
 	BadAddresses []string
 	// Spellings are valid addresses that are not in canonical form, with that form.
@@ -194,7 +207,9 @@ var driverCapabilities = []struct {
 	{Nonces, driverIs[chain.Nonces]},
 	{Sender, driverIs[chain.Sender]},
 	{Sweeper, driverIs[chain.Sweeper]},
+	{Checker, driverIs[chain.Checker]},
 	{UnreachableNode, func(h DriverHarness) bool { return h.Unreachable != nil }},
+	{WrongNode, func(h DriverHarness) bool { return h.Misconfigured != nil }},
 	{Forking, controlsAre[Forker]},
 	{ZeroPayments, controlsAre[ZeroPayer]},
 	{FailedPayments, controlsAre[FailingPayer]},
@@ -217,7 +232,7 @@ func controlsAre[T any](h DriverHarness) bool {
 }
 
 func testCapabilities(t *testing.T, h DriverHarness) {
-	known := []Capability{Replacement}
+	known := []Capability{Replacement, Expiry}
 	for _, c := range driverCapabilities {
 		known = append(known, c.name)
 		switch has, declared := c.has(h), slices.Contains(h.Absent, c.name); {

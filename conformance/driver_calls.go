@@ -15,6 +15,7 @@ import (
 var callTests = []driverTest{
 	{"EndedContextIsHonoured", nil, testCallsCanceled},
 	{"NoNodeIsUnavailable", []Capability{UnreachableNode}, testCallsUnavailable},
+	{"NodeOfAnotherNetworkIsStopped", []Capability{Checker, WrongNode}, testCallsMisconfigured},
 	{"ConcurrentCalls", nil, testCallsConcurrent},
 }
 
@@ -41,6 +42,7 @@ func (e *driverEnv) calls() []driverCall {
 			calls = append(calls, driverCall{name, call})
 		}
 	}
+	add(Checker, "Check", func(ctx context.Context, d chain.Driver) (any, error) { return nil, d.(chain.Checker).Check(ctx) })
 	add(BlockScanner, "Blocks", func(ctx context.Context, d chain.Driver) (any, error) {
 		return d.(chain.BlockScanner).Blocks(ctx, tip.Height, tip.Height)
 	})
@@ -102,6 +104,14 @@ func testCallsUnavailable(e *driverEnv) {
 			e.t.Errorf("%s without a node guessed %+v", c.name, answer)
 		}
 	}
+}
+
+func testCallsMisconfigured(e *driverEnv) {
+	checker, ok := e.Misconfigured.(chain.Checker)
+	if !ok {
+		e.t.Fatal("DriverHarness.Misconfigured is not a chain.Checker, though the driver is")
+	}
+	e.wantFault("Check of a node of another network", checker.Check(e.ctx), fault.Stopped, "chain_id_mismatch")
 }
 
 func testCallsConcurrent(e *driverEnv) {

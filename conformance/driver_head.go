@@ -166,6 +166,7 @@ var foreign = map[chain.Family]string{
 	chain.Bitcoin: "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4",
 	chain.Solana:  "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA",
 	chain.Tron:    "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t",
+	chain.Sim:     "sim10000000000000000000000000000000000000000715a73bf",
 }
 
 func testParseAddressRefuses(e *driverEnv) {

@@ -1,6 +1,6 @@
 package conformance
 
-// Replacement and death.
+// Replacement and the two deaths.
 
 import (
 	"errors"
@@ -147,5 +147,42 @@ func testReplaceFork(e *driverEnv) {
 	e.include(replacement)
 	if st := e.status(old); st.State == chain.TxIncluded {
 		e.t.Error("both transactions are included")
+	}
+}
+
+// testExpiry is about transactions that say until when they can be included; on other networks there is nothing to it.
+func testExpiry(e *driverEnv) {
+	kept := e.sign(e.order(e.wallet(), e.native, e.stranger(), amount(e.native)))
+	lost := e.sign(e.order(e.wallet(), e.native, e.stranger(), amount(e.native)))
+	if lost.ValidToHeight == 0 && lost.ValidTo.IsZero() {
+		return
+	}
+	expirer, ok := e.Network.(Expirer)
+	if !ok {
+		e.t.Fatalf("transactions run out at height %d, %v: implement conformance.Expirer, or declare it absent", lost.ValidToHeight, lost.ValidTo)
+	}
+	e.include(kept)
+	e.mine(1)
+	if st := e.status(lost); st.State != chain.TxUnknown {
+		e.t.Errorf("a transaction that may still be sent is %+v", st)
+	}
+	e.must("Expirer.Expire", expirer.Expire(e.ctx, lost))
+	e.settle()
+	e.eventually("the death of what ran out", func() error {
+		st := e.status(lost)
+		if st.State == chain.TxDead {
+			if st.Death != chain.DeathExpired {
+				e.t.Fatalf("what ran out died of %q", st.Death)
+			}
+			return nil
+		}
+		e.mine(1)
+		return fmt.Errorf("it is %s", st.State)
+	})
+	if head := e.head(); !head.Final.IsZero() && lost.ValidToHeight != 0 && head.Final.Height <= lost.ValidToHeight {
+		e.t.Errorf("it is called dead at the final height %d, but can be included up to %d", head.Final.Height, lost.ValidToHeight)
+	}
+	if st := e.status(kept); st.State != chain.TxIncluded {
+		e.t.Errorf("a transaction that was included in time is %+v", st)
 	}
 }

@@ -21,6 +21,7 @@ var senderTests = []driverTest{
 	{"NonceIsTheOrders", []Capability{Nonces}, testSendNonce},
 	{"ForkTakesTheBlockAway", []Capability{Forking}, testSendFork},
 	{"FailedExecutionIsReverted", []Capability{Freezing, Tokens}, testSendReverted},
+	{"ExpiredIsDeadAtFinality", []Capability{Expiry}, testExpiry},
 	{"EstimateCoversWhatIsTaken", []Capability{FeeEstimator}, testSendEstimate},
 }
 

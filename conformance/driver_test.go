@@ -1,13 +1,16 @@
 package conformance_test
 
 import (
+	"bytes"
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/hdkey"
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/conformance"
 )
@@ -60,9 +63,25 @@ func (s simControls) Prune(_ context.Context, below uint64) error {
 	return nil
 }
 
+func (s simControls) Expire(_ context.Context, tx chain.Signed) error {
+	for tip := s.c.Mine(1); tip.Height <= tx.ValidToHeight; tip = s.c.Mine(1) {
+	}
+	return nil
+}
+
 func simHarness(t *testing.T) conformance.DriverHarness {
 	t.Helper()
-	c := sim.New(sim.Config{})
+	return harness(t, sim.New(sim.Config{}))
+}
+
+// expiringHarness is a network on which transactions run out.
+func expiringHarness(t *testing.T) conformance.DriverHarness {
+	t.Helper()
+	return harness(t, sim.New(sim.Config{ValidBlocks: 30}))
+}
+
+func harness(t *testing.T, c *sim.Chain) conformance.DriverHarness {
+	t.Helper()
 	address := string(c.NewAddress())
 	typo := []byte(address)
 	typo[10] ^= 1 // another hex digit
@@ -72,6 +91,7 @@ func simHarness(t *testing.T) conformance.DriverHarness {
 		Signer:  sim.NewSigner(1, nil),
 		Absent: []conformance.Capability{
 			conformance.AddressScanner, conformance.TokenAccounter, conformance.CoinSource,
+			conformance.WrongNode, // driver and node are one
 		},
 		Unreachable: sim.New(sim.Config{
 			Intercept: func(context.Context, sim.Method) error { return sim.Unavailable() },
@@ -87,6 +107,104 @@ func simHarness(t *testing.T) conformance.DriverHarness {
 }
 
 func TestDriverOfSim(t *testing.T) { conformance.TestDriver(t, simHarness) }
+
+func TestDriverOfExpiringSim(t *testing.T) { conformance.TestDriver(t, expiringHarness) }
+
+// light is a driver of the kind that cannot read whole blocks, cannot send, and knows token accounts.
+type light struct {
+	chain.Driver
+	chain.Finder
+	chain.Balancer
+	chain.Deriver
+	scanner chain.BlockScanner
+}
+
+func (l light) TransfersTo(ctx context.Context, addresses []chain.Address, from, to uint64) ([]chain.Block, error) {
+	blocks, err := l.scanner.Blocks(ctx, from, to)
+	if err != nil {
+		return nil, err
+	}
+	var out []chain.Block
+	for _, b := range blocks {
+		b.Transfers = slices.DeleteFunc(b.Transfers, func(t chain.Transfer) bool { return !slices.Contains(addresses, t.To) })
+		if len(b.Transfers) > 0 {
+			out = append(out, b)
+		}
+	}
+	return out, nil
+}
+
+func (l light) TokenAccount(owner chain.Address, asset chain.Asset) (chain.Address, error) {
+	if _, err := l.ParseAddress(string(owner)); err != nil {
+		return "", err
+	}
+	return chain.Address("token-account-" + string(asset.Contract) + "-" + string(owner)), nil
+}
+
+func lightHarness(t *testing.T) conformance.DriverHarness {
+	t.Helper()
+	h := simHarness(t)
+	lighten := func(d chain.Driver) light {
+		c := d.(*sim.Chain)
+		return light{c, c, c, c, c}
+	}
+	h.Driver, h.Unreachable = lighten(h.Driver), lighten(h.Unreachable)
+	h.Absent = []conformance.Capability{
+		conformance.BlockScanner, conformance.Mempool, conformance.URIBuilder, conformance.FeeEstimator, conformance.Nonces,
+		conformance.Sender, conformance.Sweeper, conformance.Checker, conformance.CoinSource, conformance.WrongNode,
+	}
+	if broken := lightMutants[os.Getenv(mutantVariable)]; broken.change != nil {
+		l := h.Driver.(light)
+		h.Driver = broken.change(l)
+		h.Patience = 200 * time.Millisecond
+	}
+	return h
+}
+
+func TestDriverOfLightSim(t *testing.T) { conformance.TestDriver(t, lightHarness) }
+
+// TestSignerOfHDKey holds the signer that the library brings along to the suite, with every family.
+func TestSignerOfHDKey(t *testing.T) {
+	for _, purpose := range []struct {
+		name    string
+		taproot bool
+	}{{"BIP84", false}, {"BIP86", true}} {
+		t.Run(purpose.name, func(t *testing.T) {
+			conformance.TestSigner(t, func(t *testing.T) conformance.SignerHarness {
+				var options []hdkey.Option
+				if purpose.taproot {
+					options = append(options, hdkey.WithTaproot())
+				}
+				signer, err := hdkey.FromSeed(bytes.Repeat([]byte{7}, 32), options...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				h := conformance.SignerHarness{
+					Signer: signer, Network: "ethereum",
+					Unknown: []chain.KeyRef{
+						{Family: "unheard-of", Role: chain.RoleMaster},
+						{Family: chain.EVM, Role: "owner"},
+						{Family: chain.EVM, Role: chain.RoleDeposit, Index: 1 << 31},
+					},
+				}
+				for _, family := range []chain.Family{chain.EVM, chain.Bitcoin, chain.Solana, chain.Tron, chain.Sim} {
+					for _, live := range []bool{false, true} {
+						for _, role := range []chain.Role{chain.RoleDeposit, chain.RoleMaster} {
+							for index := range uint32(2) {
+								ref := chain.KeyRef{Family: family, Livemode: live, Role: role, Index: index}
+								h.Keys = append(h.Keys, ref)
+								if family == chain.Bitcoin {
+									h.TaprootKeys = append(h.TaprootKeys, ref)
+								}
+							}
+						}
+					}
+				}
+				return h
+			})
+		})
+	}
+}
 
 func TestSignerOfSim(t *testing.T) {
 	conformance.TestSigner(t, func(*testing.T) conformance.SignerHarness {

@@ -28,6 +28,15 @@ func TestMutantsFail(t *testing.T) {
 	for name, m := range driverMutants {
 		t.Run(name, func(t *testing.T) { expectFailure(t, name, "TestDriverOfSim/"+m.fails) })
 	}
+	t.Run("what ran out never dies", func(t *testing.T) {
+		expectFailure(t, "death never comes", "TestDriverOfExpiringSim/Sender/ExpiredIsDeadAtFinality")
+	})
+	t.Run("what is unknown ran out", func(t *testing.T) {
+		expectFailure(t, "what is unknown is dead", "TestDriverOfExpiringSim/Sender/ExpiredIsDeadAtFinality")
+	})
+	for name, m := range lightMutants {
+		t.Run(name, func(t *testing.T) { expectFailure(t, name, "TestDriverOfLightSim/"+m.fails) })
+	}
 	for name, m := range signerMutants {
 		t.Run(name, func(t *testing.T) { expectFailure(t, name, "TestSignerOfSim/"+m.fails) })
 	}
@@ -425,6 +434,40 @@ var driverMutants = map[string]driverMutant{
 	"without a node there is a guess": {"Calls/NoNodeIsUnavailable", func(h *conformance.DriverHarness, _ *sim.Chain) {
 		h.Unreachable = sim.New(sim.Config{})
 	}},
+}
+
+type lightMutant struct {
+	fails  string
+	change func(light) chain.Driver
+}
+
+// everybody reports the transfers to all addresses.
+type everybody struct{ light }
+
+func (d everybody) TransfersTo(ctx context.Context, _ []chain.Address, from, to uint64) ([]chain.Block, error) {
+	return d.scanner.Blocks(ctx, from, to)
+}
+
+// backwards reports the newest block first.
+type backwards struct{ light }
+
+func (d backwards) TransfersTo(ctx context.Context, a []chain.Address, from, to uint64) ([]chain.Block, error) {
+	blocks, err := d.light.TransfersTo(ctx, a, from, to)
+	slices.Reverse(blocks)
+	return blocks, err
+}
+
+// shared has one token account for everybody.
+type shared struct{ light }
+
+func (d shared) TokenAccount(_ chain.Address, asset chain.Asset) (chain.Address, error) {
+	return asset.Contract, nil
+}
+
+var lightMutants = map[string]lightMutant{
+	"everybody's transfers are reported": {"AddressScanner/TransfersToTheAddressesAskedFor", func(l light) chain.Driver { return everybody{l} }},
+	"blocks come in another order":       {"AddressScanner/TransfersToTheAddressesAskedFor", func(l light) chain.Driver { return backwards{l} }},
+	"all owners share a token account":   {"Keys/TokenAccount", func(l light) chain.Driver { return shared{l} }},
 }
 
 type signerMutant struct {

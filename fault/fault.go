@@ -123,3 +123,9 @@ func RetryAfter(err error) time.Duration {
 	}
 	return 0
 }
+
+// In names the input field at fault and returns e.
+func (e *Error) In(param string) *Error {
+	e.Param = param
+	return e
+}

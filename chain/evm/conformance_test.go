@@ -50,7 +50,8 @@ func harness(t *testing.T, n *node, controls conformance.Controls, change ...fun
 			conformance.AddressScanner, conformance.TokenAccounter, conformance.CoinSource, // not of an account network with logs
 			conformance.Pruning, // anvil keeps everything; see TestPrunedHeightStops
 		},
-		Unreachable: n.driver(t, func(c *evm.Config) { c.RPC, c.Attempts = "http://127.0.0.1:1", 1 }),
+		Unreachable:   n.driver(t, func(c *evm.Config) { c.RPC, c.Attempts = "http://127.0.0.1:1", 1 }),
+		Misconfigured: n.driver(t, func(c *evm.Config) { c.Network.ChainID++ }),
 		BadAddresses: []string{
 			"0x5aAeb6053F3E94C9b9A09f33669435E7Ef1Beaed",  // checksum
 			"5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",    // no prefix

@@ -78,8 +78,7 @@ func (c *Chain) DeriveAddress(key chain.PublicKey) (chain.Address, error) {
 	return a.address(), nil
 }
 
-// PaymentURI returns "sim:<address>?amount=<base units>&asset=<symbol>".
+// PaymentURI returns "sim:<address>?asset=<symbol>&amount=<base units>".
 func (c *Chain) PaymentURI(to chain.Address, asset chain.Asset, amount chain.Amount) string {
-	query := url.Values{"asset": {asset.Symbol}, "amount": {amount.String()}}
-	return "sim:" + string(to) + "?" + query.Encode()
+	return "sim:" + string(to) + "?asset=" + url.QueryEscape(asset.Symbol) + "&amount=" + amount.String()
 }

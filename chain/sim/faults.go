@@ -26,6 +26,7 @@ const (
 	MethodBuild       Method = "Build"
 	MethodBroadcast   Method = "Broadcast"
 	MethodStatus      Method = "Status"
+	MethodCheck       Method = "Check"
 	MethodPlanRelease Method = "PlanRelease"
 )
 

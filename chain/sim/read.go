@@ -22,6 +22,9 @@ func (c *Chain) finalHeight() uint64 {
 	return min(c.final, view-min(c.config.FinalDepth, view))
 }
 
+// Check succeeds unless a fault was asked for: the node is the network.
+func (c *Chain) Check(ctx context.Context) error { return c.call(ctx, MethodCheck) }
+
 // Head returns the tip, and safe and final blocks unless Config.NoFinality.
 func (c *Chain) Head(ctx context.Context) (chain.Head, error) {
 	if err := c.call(ctx, MethodHead); err != nil {

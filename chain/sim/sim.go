@@ -2,7 +2,7 @@
 // time, with every fault a real node can have at the push of a button.
 //
 // A *Chain is both sides of the wire. As a driver it implements chain.Driver, BlockScanner, Mempool, Finder,
-// Balancer, Deriver, URIBuilder, FeeEstimator, Nonces, Sender and Sweeper, and knows nothing that a node would
+// Balancer, Deriver, URIBuilder, FeeEstimator, Nonces, Sender, Sweeper and Checker, and knows nothing that a node would
 // not tell. As a network it has controls (Fund, Pay, Mine, Fork, Drop, FailNext, Lag …) with which the demo of
 // examples/quickstart runs and the money rules of the domains are tested; package conformance uses the same
 // controls to hold this driver to the suite that every driver has to pass.
@@ -134,6 +134,7 @@ var (
 	_ chain.Nonces       = (*Chain)(nil)
 	_ chain.Sender       = (*Chain)(nil)
 	_ chain.Sweeper      = (*Chain)(nil)
+	_ chain.Checker      = (*Chain)(nil)
 )
 
 // New returns a network that consists of its genesis block, timed now. It panics when the configured network

@@ -85,6 +85,8 @@ const (
 	FactPaymentLost Type = "payment_lost"
 	// FactTransaction: a transaction of ours moved (signed, broadcast, included, confirmed, taken back, failed).
 	FactTransaction Type = "transaction"
+	// FactRefund: a refund changed without anything to tell (a reorganisation took its payout back).
+	FactRefund Type = "refund"
 	// FactSettings: an account's settings changed.
 	FactSettings Type = "settings"
 	// FactSimulated: a simulated payment changed.
@@ -94,7 +96,7 @@ const (
 // Internal reports whether the type is a fact that stays inside the house.
 func (t Type) Internal() bool {
 	switch t {
-	case FactPaymentPriced, FactPaymentLost, FactTransaction, FactSettings, FactSimulated:
+	case FactPaymentPriced, FactPaymentLost, FactTransaction, FactRefund, FactSettings, FactSimulated:
 		return true
 	}
 	return false

@@ -1,0 +1,269 @@
+package invoice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/wire"
+	"github.com/seed-8ee7f392/payments/webhook/event"
+)
+
+// CreateParams are what a merchant says of a new invoice. Bounds are those of decisions 2.1; lengths count
+// characters.
+type CreateParams struct {
+	Owner event.Owner
+	// Price makes a fiat invoice; its amount is above 0 with at most 8 places.
+	Price *Price
+	// Options are at most 20. Required without Price, each with an amount. Left out with Price: every asset that
+	// is enabled for the account.
+	Options       []OptionParams
+	OrderID       string
+	CustomerEmail string
+	Description   string
+	Metadata      map[string]string
+	// ToleranceBPS is 0 to 500; nil: the account's setting.
+	ToleranceBPS *int
+	// ExpiresIn is 300 to 604,800 s; 0: 86,400 s. PreSelectionExpiresIn is 300 s to ExpiresIn; 0: the smaller
+	// of 7,200 s and ExpiresIn.
+	ExpiresIn, PreSelectionExpiresIn time.Duration
+	SuccessURL, CancelURL            string
+	// Joined says that the transaction given to CreateTx is the host's own, so that the network may be read
+	// past the new address before it commits.
+	Joined bool
+}
+
+// OptionParams name one way to pay. Amount is in base units, and only for invoices without a price.
+type OptionParams struct {
+	Asset, Network string
+	Amount         chain.Amount
+}
+
+// PreparedCreate is an invoice that only has to be stored.
+type PreparedCreate struct {
+	invoice Invoice
+	address *Address
+	joined  bool
+}
+
+// PrepareCreate checks the parameters (fault.Invalid, naming the field), reads prices, takes a number and, when
+// there is only one option, derives its address. No fresh price is fault.Unavailable, price_unavailable.
+func (s *Service) PrepareCreate(ctx context.Context, p CreateParams) (PreparedCreate, error) {
+	if err := checkCreate(p); err != nil {
+		return PreparedCreate{}, err
+	}
+	settings, err := s.db.InvoiceSettings(ctx, p.Owner.AccountID)
+	if err != nil {
+		return PreparedCreate{}, err
+	}
+	inv := s.blank(p, settings)
+	if p.Price != nil {
+		if inv.Price, err = wire.ParseDecimal("price.amount", p.Price.Amount); err != nil {
+			return PreparedCreate{}, err
+		}
+	}
+	assets, err := s.choose(ctx, p, settings)
+	if err != nil {
+		return PreparedCreate{}, err
+	}
+	for i, a := range assets {
+		o := Option{ID: s.ids.Next(), Network: a.Network, Asset: a.Symbol, AssetID: a.ID, Contract: a.Contract, Decimals: a.Decimals}
+		if p.Price == nil {
+			o.AmountDue, o.DisplayDecimals = p.Options[i].Amount, a.Decimals
+		}
+		inv.Options = append(inv.Options, o)
+	}
+	prepared := PreparedCreate{joined: p.Joined}
+	if len(inv.Options) == 1 {
+		if prepared.address, err = s.selectOnly(ctx, &inv, assets[0]); err != nil {
+			return PreparedCreate{}, err
+		}
+	}
+	if inv.Number, err = s.numbers.take(ctx, invoiceCounter(p.Owner), 1); err != nil {
+		return PreparedCreate{}, err
+	}
+	inv.schedule()
+	prepared.invoice = inv
+	return prepared, nil
+}
+
+func (s *Service) blank(p CreateParams, settings Settings) Invoice {
+	now := s.now()
+	life, first := p.ExpiresIn, p.PreSelectionExpiresIn
+	if life == 0 {
+		life = defaultLife
+	}
+	if first == 0 {
+		first = min(defaultPreSelection, life)
+	}
+	inv := Invoice{
+		ID: s.ids.Next(), Owner: p.Owner, Kind: Crypto, Status: Open, ToleranceBPS: settings.ToleranceBPS, AcceptLate: settings.AcceptLate,
+		OrderID: p.OrderID, CustomerEmail: p.CustomerEmail, Description: p.Description, Metadata: p.Metadata,
+		SuccessURL: p.SuccessURL, CancelURL: p.CancelURL,
+		CreatedAt: now, ExpiresAt: now.Add(life), PreSelectionExpiresAt: now.Add(first),
+	}
+	if p.ToleranceBPS != nil {
+		inv.ToleranceBPS = *p.ToleranceBPS
+	}
+	if p.Price != nil {
+		inv.Kind, inv.Currency = Fiat, p.Price.Currency
+	}
+	return inv
+}
+
+// choose returns the assets of the options, and makes sure that a fiat invoice can be priced in at least one.
+func (s *Service) choose(ctx context.Context, p CreateParams, settings Settings) ([]chain.Asset, error) {
+	enabled := func(a chain.Asset) bool { return len(settings.Assets) == 0 || slices.Contains(settings.Assets, a.ID) }
+	var assets []chain.Asset
+	for i, o := range p.Options {
+		field := fmt.Sprintf("options[%d]", i)
+		n, ok := s.registry.Network(o.Network)
+		if !ok || n.Livemode != p.Owner.Livemode {
+			return nil, fault.Param(field+".network", "asset_not_enabled", "network %q is not enabled; GET /v1/networks lists those that are", o.Network)
+		}
+		a, ok := n.Asset(o.Asset)
+		if !ok || !enabled(a) {
+			return nil, fault.Param(field+".asset", "asset_not_enabled", "asset %q is not enabled on network %s; GET /v1/assets lists those that are", o.Asset, o.Network)
+		}
+		if slices.ContainsFunc(assets, func(other chain.Asset) bool { return other.ID == a.ID }) {
+			return nil, fault.Param(field, "parameter_invalid", "%s on %s is in the list twice", o.Asset, o.Network)
+		}
+		if p.Price == nil {
+			if o.Amount.Less(a.MinAmount) {
+				return nil, tooSmall(field+".amount", Option{Asset: a.Symbol, Network: a.Network, Decimals: a.Decimals}, a.MinAmount)
+			}
+			if chain.MaxTransfer.Less(o.Amount) {
+				return nil, fault.Param(field+".amount", "parameter_invalid", "the amount is more than one transfer can move")
+			}
+		}
+		assets = append(assets, a)
+	}
+	if p.Price == nil {
+		return assets, nil
+	}
+	if p.Options == nil {
+		for _, n := range s.registry.Networks(p.Owner.Livemode) {
+			for _, a := range n.Assets {
+				if enabled(a) {
+					assets = append(assets, a)
+				}
+			}
+		}
+		if len(assets) == 0 {
+			return nil, fault.Param("options", "asset_not_enabled", "no asset is enabled for this account")
+		}
+	}
+	return s.priceable(ctx, assets, p.Price.Currency, p.Options == nil)
+}
+
+// priceable makes sure that there is a fresh price of at least one asset. Of assets that nobody asked for by
+// name, those without any price in the currency are left out.
+func (s *Service) priceable(ctx context.Context, assets []chain.Asset, currency string, all bool) ([]chain.Asset, error) {
+	known := map[string]error{}
+	var kept []chain.Asset
+	var refused, stale error
+	fresh := false
+	for _, a := range assets {
+		base := priceOf(a)
+		err, asked := known[base]
+		if !asked {
+			_, err = s.quote(ctx, base, currency)
+			known[base] = err
+		}
+		switch {
+		case err == nil:
+			fresh = true
+		case errors.Is(err, fault.Invalid):
+			refused = err
+			if all {
+				continue
+			}
+		default:
+			stale = err
+		}
+		kept = append(kept, a)
+	}
+	switch {
+	case refused != nil && (!all || !fresh && stale == nil):
+		return nil, unpriced(refused, currency)
+	case !fresh:
+		return nil, stale
+	}
+	return kept, nil
+}
+
+// unpriced names the field that asked for a price nobody quotes.
+func unpriced(cause error, currency string) error {
+	if fault.Code(cause) == "asset_unpriced" {
+		e := fault.Param("options", "asset_not_enabled", "an asset in the list has no price in %s", currency)
+		e.Cause = cause
+		return e
+	}
+	e := fault.Param("price.currency", "parameter_invalid", "prices in %q are not available", currency)
+	e.Cause = cause
+	return e
+}
+
+// selectOnly selects the only option of an invoice that is not stored yet.
+func (s *Service) selectOnly(ctx context.Context, inv *Invoice, asset chain.Asset) (*Address, error) {
+	o := &inv.Options[0]
+	if inv.Kind == Fiat {
+		r, err := s.quote(ctx, priceOf(asset), inv.Currency)
+		if err != nil {
+			return nil, err
+		}
+		if err := inv.Quote(o.ID, r, asset.MinAmount, nil, inv.CreatedAt, s.quoteFor); err != nil {
+			return nil, err
+		}
+	}
+	a, err := s.optionAddress(ctx, inv, *o, asset)
+	if err != nil {
+		return nil, err
+	}
+	a.give(o)
+	return &a.Address, inv.Select(o.ID, inv.CreatedAt)
+}
+
+// CreateTx stores the invoice, and its address when it has one, in tx.
+func (s *Service) CreateTx(ctx context.Context, tx Tx, p PreparedCreate) (Invoice, error) {
+	inv := p.invoice
+	if p.address != nil {
+		if err := s.putAddress(ctx, tx, *p.address, p.joined); err != nil {
+			return Invoice{}, err
+		}
+	}
+	events, err := s.putInvoice(ctx, tx, &inv, "", []event.Type{event.InvoiceCreated}, inv.CreatedAt)
+	if err != nil {
+		return Invoice{}, err
+	}
+	return inv, appendEvents(ctx, tx, events)
+}
+
+// Create is PrepareCreate and CreateTx in a transaction of its own.
+func (s *Service) Create(ctx context.Context, p CreateParams) (Invoice, error) {
+	return again(func() (Invoice, error) {
+		prepared, err := s.PrepareCreate(ctx, p)
+		if err != nil {
+			return Invoice{}, err
+		}
+		return update(ctx, s, func(ctx context.Context, tx Tx) (Invoice, error) { return s.CreateTx(ctx, tx, prepared) })
+	})
+}
+
+// update runs f in a transaction and returns what it returned.
+func update[T any](ctx context.Context, s *Service, f func(ctx context.Context, tx Tx) (T, error)) (T, error) {
+	var out T
+	err := s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
+		out, err = f(ctx, tx)
+		return err
+	})
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return out, nil
+}

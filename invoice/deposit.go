@@ -1,0 +1,228 @@
+package invoice
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/watch"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/webhook/event"
+)
+
+// DepositParams are what a merchant says of a new deposit address.
+type DepositParams struct {
+	Owner   event.Owner
+	Network string
+	// Name is at most 64 characters.
+	Name     string
+	Metadata map[string]string
+	// Joined is that of CreateParams.
+	Joined bool
+}
+
+// PreparedDeposit is a deposit address that only has to be stored.
+type PreparedDeposit struct {
+	deposit DepositAddress
+	space   chain.Space
+	joined  bool
+}
+
+// PrepareDeposit checks the parameters and derives the address.
+func (s *Service) PrepareDeposit(ctx context.Context, p DepositParams) (PreparedDeposit, error) {
+	n, err := s.depositNetwork(p.Owner, p.Network, p.Name, p.Metadata)
+	if err != nil {
+		return PreparedDeposit{}, err
+	}
+	made, err := s.derive(ctx, n.Slug)
+	if err != nil {
+		return PreparedDeposit{}, err
+	}
+	d, err := s.depositAt(p.Owner, n, made.party, p.Name, p.Metadata)
+	return PreparedDeposit{deposit: d, space: n.Space(), joined: p.Joined}, err
+}
+
+func (s *Service) depositNetwork(owner event.Owner, network, name string, metadata map[string]string) (chain.Network, error) {
+	n, ok := s.registry.Network(network)
+	if !ok || n.Livemode != owner.Livemode {
+		return n, fault.Param("network", "parameter_invalid", "network %q is not enabled; GET /v1/networks lists those that are", clip(network))
+	}
+	if err := checkText("name", name, maxName); err != nil {
+		return n, err
+	}
+	return n, checkMetadata(metadata)
+}
+
+func (s *Service) depositAt(owner event.Owner, n chain.Network, at chain.Party, name string, metadata map[string]string) (DepositAddress, error) {
+	d := DepositAddress{
+		ID: s.ids.Next(), Owner: owner, Name: name, Network: n.Slug, Address: at.Address, Key: at.Key,
+		Status: Active, Metadata: metadata, CreatedAt: s.now(),
+	}
+	for _, a := range n.Assets {
+		account, err := s.tokenAccount(at.Address, a)
+		if err != nil {
+			return DepositAddress{}, fmt.Errorf("making the token account for %s: %w", a.Symbol, err)
+		}
+		if account != "" {
+			d.TokenAccounts = append(d.TokenAccounts, TokenAccount{Asset: a.Symbol, TokenAccount: account})
+		}
+	}
+	return d, nil
+}
+
+func (d DepositAddress) watched(space chain.Space) Address {
+	return Address{
+		Space: space, Address: d.Address, Kind: ForDeposit, Owner: d.Owner, DepositAddressID: d.ID,
+		Network: d.Network, Key: d.Key, CreatedAt: d.CreatedAt,
+	}
+}
+
+// DepositTx stores the deposit address in tx.
+func (s *Service) DepositTx(ctx context.Context, tx Tx, p PreparedDeposit) (DepositAddress, error) {
+	d := p.deposit
+	if err := s.putAddress(ctx, tx, d.watched(p.space), p.joined); err != nil {
+		return DepositAddress{}, err
+	}
+	return d, tx.PutDepositAddress(ctx, &d)
+}
+
+// CreateDeposit is PrepareDeposit and DepositTx in a transaction of its own.
+func (s *Service) CreateDeposit(ctx context.Context, p DepositParams) (DepositAddress, error) {
+	return again(func() (DepositAddress, error) {
+		prepared, err := s.PrepareDeposit(ctx, p)
+		if err != nil {
+			return DepositAddress{}, err
+		}
+		return update(ctx, s, func(ctx context.Context, tx Tx) (DepositAddress, error) { return s.DepositTx(ctx, tx, prepared) })
+	})
+}
+
+// GetDeposit returns a deposit address of an owner, or fault.NotFound.
+func (s *Service) GetDeposit(ctx context.Context, owner event.Owner, id string) (DepositAddress, error) {
+	return s.db.DepositAddress(ctx, owner, id)
+}
+
+// ListDeposits returns a page of deposit addresses, newest first, and whether there are more.
+func (s *Service) ListDeposits(ctx context.Context, f DepositFilter) ([]DepositAddress, bool, error) {
+	limit := f.Limit
+	f.Limit++
+	page, err := s.db.DepositAddresses(ctx, f)
+	return cut(page, limit, err)
+}
+
+// DepositUpdate changes what is not nil. Metadata is replaced as a whole. A disabled address is still watched and
+// credited; it is only not handed out any more.
+type DepositUpdate struct {
+	Name     *string
+	Metadata *map[string]string
+	Status   *DepositStatus
+}
+
+// UpdateDepositTx changes a deposit address in tx.
+func (s *Service) UpdateDepositTx(ctx context.Context, tx Tx, owner event.Owner, id string, u DepositUpdate) (DepositAddress, error) {
+	d, err := tx.DepositAddress(ctx, owner, id)
+	if err != nil {
+		return DepositAddress{}, err
+	}
+	if u.Name != nil {
+		if err := checkText("name", *u.Name, maxName); err != nil {
+			return DepositAddress{}, err
+		}
+		d.Name = *u.Name
+	}
+	if u.Metadata != nil {
+		if err := checkMetadata(*u.Metadata); err != nil {
+			return DepositAddress{}, err
+		}
+		d.Metadata = maps.Clone(*u.Metadata)
+	}
+	if u.Status != nil {
+		if *u.Status != Active && *u.Status != Disabled {
+			return DepositAddress{}, invalid("status", "the status of a deposit address is active or disabled")
+		}
+		d.Status = *u.Status
+	}
+	return d, tx.PutDepositAddress(ctx, &d)
+}
+
+// UpdateDeposit is UpdateDepositTx in a transaction of its own.
+func (s *Service) UpdateDeposit(ctx context.Context, owner event.Owner, id string, u DepositUpdate) (DepositAddress, error) {
+	return update(ctx, s, func(ctx context.Context, tx Tx) (DepositAddress, error) {
+		return s.UpdateDepositTx(ctx, tx, owner, id, u)
+	})
+}
+
+// ImportParams name an address that was made elsewhere, such as by an earlier generation of the service.
+type ImportParams struct {
+	Owner    event.Owner
+	Network  string
+	Name     string
+	Metadata map[string]string
+	Address  string
+	// Key is what signs for the address; it must be a deposit key of the network's space.
+	Key chain.KeyRef
+	// FromHeight is the first block from which payments to it count; 0: from now on.
+	FromHeight uint64
+}
+
+// Import adopts a deposit address. The key must really derive it, or its money could never be moved:
+// fault.Invalid, key_mismatch. Blocks from FromHeight on are read again for it. An address that is ours already
+// is fault.Duplicate.
+func (s *Service) Import(ctx context.Context, p ImportParams) (DepositAddress, error) {
+	n, err := s.depositNetwork(p.Owner, p.Network, p.Name, p.Metadata)
+	if err != nil {
+		return DepositAddress{}, err
+	}
+	at, err := s.importedParty(ctx, n, p)
+	if err != nil {
+		return DepositAddress{}, err
+	}
+	if err := s.numbers.skipTo(ctx, indexCounter(n.Space()), at.Key.Index); err != nil {
+		return DepositAddress{}, err
+	}
+	d, err := s.depositAt(p.Owner, n, at, p.Name, p.Metadata)
+	if err != nil {
+		return DepositAddress{}, err
+	}
+	return update(ctx, s, func(ctx context.Context, tx Tx) (DepositAddress, error) {
+		out, err := s.DepositTx(ctx, tx, PreparedDeposit{deposit: d, space: n.Space()})
+		if err != nil || p.FromHeight == 0 {
+			return out, err
+		}
+		cursor, ok, err := tx.Cursor(ctx, n.Slug)
+		if err != nil || !ok || cursor.At.Height < p.FromHeight {
+			return out, err // the follower will come to it by itself
+		}
+		return out, tx.PutRange(ctx, &watch.Range{
+			ID: s.ids.Next(), Network: n.Slug, Addresses: []chain.Address{d.Address},
+			Next: p.FromHeight, To: cursor.At.Height, CreatedAt: s.now(),
+		})
+	})
+}
+
+func (s *Service) importedParty(ctx context.Context, n chain.Network, p ImportParams) (chain.Party, error) {
+	driver, err := s.registry.Driver(n.Slug)
+	if err != nil {
+		return chain.Party{}, err
+	}
+	address, err := driver.ParseAddress(p.Address)
+	if err != nil {
+		return chain.Party{}, fault.Wrap(err, fault.Invalid, "address_invalid", "%q is not an address of network %s", clip(p.Address), n.Slug)
+	}
+	if (chain.Space{Family: p.Key.Family, Livemode: p.Key.Livemode}) != n.Space() || p.Key.Role != chain.RoleDeposit || p.Key.Index > 1<<31-1 {
+		return chain.Party{}, fault.Param("key", "key_mismatch", "key %s is not a deposit key of network %s", p.Key, n.Slug)
+	}
+	deriver, ok := driver.(chain.Deriver)
+	if !ok {
+		return chain.Party{}, fault.New(fault.Unsupported, "address_unsupported", "the driver of network %s cannot make addresses", n.Slug)
+	}
+	derived, err := s.addressOf(ctx, deriver, p.Key)
+	if err != nil {
+		return chain.Party{}, err
+	}
+	if derived != address {
+		return chain.Party{}, fault.Param("key", "key_mismatch", "key %s belongs to address %s, not to %s", p.Key, derived, address)
+	}
+	return chain.Party{Key: p.Key, Address: address}, nil
+}

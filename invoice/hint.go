@@ -1,0 +1,168 @@
+package invoice
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/watch"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// HintResult says what became of a payer's hint.
+type HintResult string
+
+// The results. A transaction that is unknown may still be on its way to our node.
+const (
+	HintFound    HintResult = "found"    // it pays the invoice, and is booked
+	HintForeign  HintResult = "foreign"  // it exists and pays nothing to this invoice
+	HintNotFound HintResult = "unknown"  // no network of the invoice knows it
+	HintUnusable HintResult = "unusable" // no network of the invoice can look transactions up
+)
+
+// PreparedHint is a transaction that was looked up.
+type PreparedHint struct {
+	result  HintResult
+	batches []PreparedBatch
+}
+
+// PrepareHint looks a transaction up on the networks of the invoice's selected options. A network that gives no
+// answer is fault.Unavailable unless another one found it.
+func (s *Service) PrepareHint(ctx context.Context, invoiceID, txHash string) (PreparedHint, error) {
+	txHash = strings.TrimSpace(txHash)
+	if err := checkText("tx_hash", txHash, 128); err != nil || txHash == "" {
+		return PreparedHint{}, errors.Join(err, missing(txHash))
+	}
+	inv, err := s.db.InvoiceByID(ctx, invoiceID)
+	if err != nil {
+		return PreparedHint{}, err
+	}
+	out := PreparedHint{result: HintUnusable}
+	var failed error
+	asked := map[string]bool{}
+	for _, o := range inv.Options {
+		if !o.Selected() || asked[o.Network] {
+			continue
+		}
+		asked[o.Network] = true
+		driver, err := s.registry.Driver(o.Network)
+		if err != nil {
+			continue
+		}
+		finder, ok := driver.(chain.Finder)
+		if !ok {
+			continue
+		}
+		if out.result == HintUnusable {
+			out.result = HintNotFound
+		}
+		found, err := finder.Transaction(ctx, txHash)
+		switch {
+		case errors.Is(err, fault.NotFound) || errors.Is(err, fault.Invalid):
+			continue
+		case err != nil:
+			failed = err
+			continue
+		}
+		if out.result != HintFound {
+			out.result = HintForeign
+		}
+		b, err := s.hintBatch(ctx, driver, inv, found)
+		if err != nil {
+			return PreparedHint{}, err
+		}
+		if b == nil {
+			continue
+		}
+		p, err := s.PrepareBatch(ctx, *b)
+		if err != nil {
+			return PreparedHint{}, err
+		}
+		p.detectedBy, out.result = ByHint, HintFound
+		var keys []TransferKey
+		for _, t := range p.sightings() {
+			keys = append(keys, t.key())
+		}
+		out.batches = append(out.batches, p.Only(keys...))
+	}
+	if failed != nil && out.result != HintFound {
+		return PreparedHint{}, failed
+	}
+	return out, nil
+}
+
+func missing(txHash string) error {
+	if txHash != "" {
+		return nil
+	}
+	return fault.Param("tx_hash", "parameter_missing", "name the hash of the transaction")
+}
+
+// hintBatch makes a batch of those movements of a transaction that go to the invoice; nil when none does. A block
+// that was not read yet is left out: the transaction waits until the follower has checked that block's place.
+func (s *Service) hintBatch(ctx context.Context, driver chain.Driver, inv Invoice, found chain.Found) (*watch.Batch, error) {
+	n := driver.Network()
+	var transfers []chain.Transfer
+	for _, t := range found.Transfers {
+		for _, o := range inv.Options {
+			if o.Selected() && o.Address == t.To && !t.Amount.IsZero() {
+				transfers = append(transfers, t)
+				break
+			}
+		}
+	}
+	if found.Failed || len(transfers) == 0 {
+		return nil, nil
+	}
+	b := &watch.Batch{Network: n}
+	cursor, err := s.cursor(ctx, n.Slug)
+	if err != nil {
+		return nil, err
+	}
+	if !found.Block.IsZero() && found.Block.Height <= cursor.At.Height {
+		ref, err := driver.RefAt(ctx, found.Block.Height)
+		if err != nil {
+			return nil, err
+		}
+		if ref.Hash == found.Block.Hash {
+			b.Blocks = []chain.Block{{Ref: ref, Transfers: transfers}}
+			return b, nil
+		}
+	}
+	b.Pool = []chain.PoolTx{{TxHash: found.TxHash, Transfers: transfers}}
+	return b, nil
+}
+
+// cursor reads how far a network was read.
+func (s *Service) cursor(ctx context.Context, network string) (watch.Cursor, error) {
+	return update(ctx, s, func(ctx context.Context, tx Tx) (watch.Cursor, error) {
+		c, _, err := tx.Cursor(ctx, network)
+		return c, err
+	})
+}
+
+// HintTx books what a hint found.
+func (s *Service) HintTx(ctx context.Context, tx Tx, p PreparedHint) (HintResult, error) {
+	for _, b := range p.batches {
+		cursor, _, err := tx.Cursor(ctx, b.batch.Network.Slug)
+		if err != nil {
+			return "", err
+		}
+		if err := s.ApplyTx(ctx, tx, b, cursor); err != nil {
+			return "", err
+		}
+	}
+	return p.result, nil
+}
+
+// Hint takes a payer's word that a transaction pays the invoice, and books it if the network agrees.
+func (s *Service) Hint(ctx context.Context, invoiceID, txHash string) (HintResult, error) {
+	return again(func() (HintResult, error) {
+		p, err := s.PrepareHint(ctx, invoiceID, txHash)
+		if err != nil || len(p.batches) == 0 {
+			return p.result, err
+		}
+		return update(ctx, s, func(ctx context.Context, tx Tx) (HintResult, error) { return s.HintTx(ctx, tx, p) })
+	})
+}

@@ -1,0 +1,132 @@
+package invoice
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/webhook/event"
+)
+
+// numbers hands out invoice numbers and derivation indexes. A process reserves them in ranges, each in a
+// transaction of its own, so that creations never queue on one row; gaps are allowed.
+type numbers struct {
+	db   DB
+	size int
+
+	mu       sync.Mutex
+	counters map[string]*counter
+}
+
+// counter is the rest of a range.
+type counter struct {
+	mu         sync.Mutex
+	next, left int64
+}
+
+// take returns the next number of a counter that starts at first.
+func (n *numbers) take(ctx context.Context, name string, first int64) (int64, error) {
+	n.mu.Lock()
+	c := n.counters[name]
+	if c == nil {
+		c = &counter{}
+		n.counters[name] = c
+	}
+	n.mu.Unlock()
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.left == 0 {
+		var start int64
+		err := n.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
+			start, err = tx.ReserveNumbers(ctx, name, n.size, first)
+			return err
+		})
+		if err != nil {
+			return 0, fmt.Errorf("reserving numbers of %s: %w", name, err)
+		}
+		c.next, c.left = start, int64(n.size)
+	}
+	c.next, c.left = c.next+1, c.left-1
+	return c.next - 1, nil
+}
+
+// skipTo makes sure that an index is not handed out any more, but for ranges that are reserved already.
+func (n *numbers) skipTo(ctx context.Context, name string, index uint32) error {
+	return n.db.Update(ctx, func(ctx context.Context, tx Tx) error {
+		next, err := tx.ReserveNumbers(ctx, name, 1, 0)
+		if err != nil || next >= int64(index) {
+			return err
+		}
+		_, err = tx.ReserveNumbers(ctx, name, int(int64(index)-next), 0)
+		return err
+	})
+}
+
+func invoiceCounter(owner event.Owner) string {
+	mode := "test"
+	if owner.Livemode {
+		mode = "live"
+	}
+	return "invoice-number/" + owner.AccountID + "/" + mode
+}
+
+func indexCounter(space chain.Space) string { return "index/" + space.String() }
+
+// derived is a fresh address with what names its key.
+type derived struct {
+	party   chain.Party
+	network chain.Network
+}
+
+// derive makes the next deposit address of a network's key space. Live and test keys never meet: the mode is
+// part of the space.
+func (s *Service) derive(ctx context.Context, network string) (derived, error) {
+	driver, err := s.registry.Driver(network)
+	if err != nil {
+		return derived{}, err
+	}
+	deriver, ok := driver.(chain.Deriver)
+	if !ok {
+		return derived{}, fault.New(fault.Unsupported, "address_unsupported", "the driver of network %s cannot make addresses", network)
+	}
+	n := driver.Network()
+	index, err := s.numbers.take(ctx, indexCounter(n.Space()), 0)
+	if err != nil {
+		return derived{}, err
+	}
+	if index > math.MaxInt32 { // BIP-32 has 2^31 indexes that are not hardened
+		return derived{}, fault.New(fault.Unavailable, "addresses_used_up", "key space %s has no index left for another address", n.Space())
+	}
+	key := chain.KeyRef{Family: n.Family, Livemode: n.Livemode, Role: chain.RoleDeposit, Index: uint32(index)}
+	address, err := s.addressOf(ctx, deriver, key)
+	return derived{party: chain.Party{Key: key, Address: address}, network: n}, err
+}
+
+func (s *Service) addressOf(ctx context.Context, deriver chain.Deriver, key chain.KeyRef) (chain.Address, error) {
+	public, err := s.keys.PublicKey(ctx, key)
+	if err != nil {
+		return "", fmt.Errorf("reading public key %s: %w", key, err)
+	}
+	address, err := deriver.DeriveAddress(public)
+	if err != nil {
+		return "", fmt.Errorf("making the address of key %s: %w", key, err)
+	}
+	return address, nil
+}
+
+// tokenAccount returns where an address holds a token, or "" on networks without token accounts.
+func (s *Service) tokenAccount(owner chain.Address, asset chain.Asset) (chain.Address, error) {
+	driver, err := s.registry.Driver(asset.Network)
+	if err != nil {
+		return "", err
+	}
+	accounter, ok := driver.(chain.TokenAccounter)
+	if !ok || asset.Kind != chain.Token {
+		return "", nil
+	}
+	return accounter.TokenAccount(owner, asset)
+}

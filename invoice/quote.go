@@ -1,0 +1,104 @@
+package invoice
+
+import (
+	"math/big"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// Quote fixes what an option of a fiat invoice costs at a rate (the price of one whole unit in the invoice's
+// currency, above 0) until now + holds.
+//
+// Outstanding = price − credits of detected and confirmed payments on all options. AmountDue is the option's
+// total: what it had received, plus outstanding ÷ rate rounded up to a base unit, the sum rounded up to a whole
+// display step. So AmountDue × rate always pays, and never asks for a full display step too much. A first
+// quote below minAmount is fault.Invalid with code amount_too_small; a later remainder is raised to it.
+func (inv *Invoice) Quote(optionID string, rate decimal.Decimal, minAmount chain.Amount, payments []Payment, now time.Time, holds time.Duration) error {
+	o := inv.Option(optionID)
+	if o == nil {
+		return fault.Missing("option", optionID)
+	}
+	r := inv.receive(payments)
+	credited := r.confirmed.Add(r.detected)
+	outstanding := inv.Price.Sub(credited)
+	if outstanding.Sign() < 0 {
+		outstanding = decimal.Decimal{}
+	}
+	rest, err := unitsFor(outstanding, rate, o.Decimals)
+	if err != nil {
+		return fault.Wrap(err, fault.Invalid, "amount_too_large", "the price of invoice %s is more %s than can be sent in one transfer", inv.ID, o.Asset)
+	}
+	first := o.AmountDue.IsZero() && credited.IsZero()
+	if first && rest.Less(minAmount) {
+		return tooSmall("price.amount", *o, minAmount)
+	}
+	display := displayDecimals(rate, o.Decimals)
+	step := chain.Pow10(o.Decimals - display)
+	received := o.AmountPaid.Add(o.AmountDetected)
+	asked := received.Add(rest).RoundUpTo(step)
+	due := received.Add(chain.Max(rest, minAmount)).RoundUpTo(step)
+	if chain.MaxTransfer.Less(due) {
+		return fault.New(fault.Invalid, "amount_too_large", "the price of invoice %s is more %s than can be sent in one transfer", inv.ID, o.Asset)
+	}
+	o.AmountDue, o.Raise, o.DisplayDecimals = due, due.Sub(asked), display
+	o.Rate, o.QuoteExpiresAt = rate, now.Add(holds)
+	return nil
+}
+
+func tooSmall(param string, o Option, minAmount chain.Amount) error {
+	return fault.Param(param, "amount_too_small", "an invoice cannot ask for less than %s %s on %s",
+		minAmount.Decimal(o.Decimals), o.Asset, o.Network)
+}
+
+// thousandth is how coarse a shown amount may be, in units of the currency.
+var thousandth = decimal.New(1, -3)
+
+// displayDecimals returns the smallest d ≤ decimals with rate·10^-d ≤ 0.001, or decimals when none fits.
+func displayDecimals(rate decimal.Decimal, decimals uint8) uint8 {
+	for d := range decimals {
+		if rate.Shift(-int32(d)).Cmp(thousandth) <= 0 {
+			return d
+		}
+	}
+	return decimals
+}
+
+// unitsFor returns value ÷ rate in base units, rounded up, by integer division: exact before the rounding.
+// value must not be negative and rate must be above 0. More than chain.MaxTransfer is fault.Invalid.
+func unitsFor(value, rate decimal.Decimal, decimals uint8) (chain.Amount, error) {
+	if value.Sign() < 0 || rate.Sign() <= 0 {
+		return chain.Amount{}, fault.New(fault.Invalid, "rate_invalid", "cannot convert %s at a rate of %s", value, rate)
+	}
+	// value·10^decimals ÷ rate = (v·10^ve·10^decimals) ÷ (r·10^re), brought to whole numbers.
+	n, d := value.Coefficient(), rate.Coefficient()
+	if e := int64(value.Exponent()) + int64(decimals) - int64(rate.Exponent()); e >= 0 {
+		n.Mul(n, pow10(e))
+	} else {
+		d.Mul(d, pow10(-e))
+	}
+	q, m := new(big.Int).QuoRem(n, d, new(big.Int))
+	if m.Sign() != 0 {
+		q.Add(q, big.NewInt(1))
+	}
+	units, err := chain.AmountFromBig(q)
+	if err == nil && chain.MaxTransfer.Less(units) {
+		err = fault.New(fault.Invalid, "amount_invalid", "%s base units are more than one transfer can move", q)
+	}
+	return units, err
+}
+
+func pow10(n int64) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(n), nil) }
+
+// creditOf returns what an amount is worth at a rate, exact.
+func creditOf(amount chain.Amount, decimals uint8, rate decimal.Decimal) decimal.Decimal {
+	return amount.Decimal(decimals).Mul(rate)
+}
+
+// usdOf returns what an amount is worth in USD, rounded down to 8 places.
+func usdOf(amount chain.Amount, decimals uint8, rate decimal.Decimal) decimal.Decimal {
+	return creditOf(amount, decimals, rate).RoundDown(8)
+}

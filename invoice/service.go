@@ -1,0 +1,133 @@
+package invoice
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/invoice/rate"
+	"github.com/seed-8ee7f392/payments/webhook/event"
+)
+
+// Keys knows the public keys that addresses are made of; every chain.Signer does.
+type Keys interface {
+	PublicKey(ctx context.Context, key chain.KeyRef) (chain.PublicKey, error)
+}
+
+// IDs makes the ids of new records.
+type IDs interface{ Next() string }
+
+// Config is what a Service works with. All but the last two are required.
+type Config struct {
+	DB       DB
+	Registry *chain.Registry
+	Rates    rate.Source
+	Keys     Keys
+	IDs      IDs
+	Now      func() time.Time
+	Log      *slog.Logger
+	// QuoteFor is how long a quote holds. Defaults to 20 minutes.
+	QuoteFor time.Duration
+	// Reserve is how many numbers and derivation indexes a process takes at a time; what it has left when it
+	// ends is a gap. Defaults to 64.
+	Reserve int
+}
+
+// Service creates, shows and moves invoices, payments and deposit addresses. It is safe for concurrent use.
+type Service struct {
+	db       DB
+	registry *chain.Registry
+	rates    rate.Source
+	keys     Keys
+	ids      IDs
+	clock    func() time.Time
+	log      *slog.Logger
+	quoteFor time.Duration
+	numbers  numbers
+
+	mu sync.Mutex
+	// wanted are prices that a batch of a network turned out to need; inputs are the coins that pool
+	// transactions of ours spend. Both are hints of this process alone.
+	wanted map[string]map[pair]bool
+	inputs map[string]map[string][]chain.Outpoint
+}
+
+// New returns a service. It starts nothing.
+func New(c Config) *Service {
+	if c.QuoteFor <= 0 {
+		c.QuoteFor = 20 * time.Minute
+	}
+	if c.Reserve <= 0 {
+		c.Reserve = 64
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Service{
+		db: c.DB, registry: c.Registry, rates: c.Rates, keys: c.Keys, ids: c.IDs, clock: c.Now, log: c.Log, quoteFor: c.QuoteFor,
+		numbers: numbers{db: c.DB, size: c.Reserve, counters: map[string]*counter{}},
+		wanted:  map[string]map[pair]bool{}, inputs: map[string]map[string][]chain.Outpoint{},
+	}
+}
+
+// now is the time that records carry: UTC, in whole milliseconds, as it is stored and shown.
+func (s *Service) now() time.Time { return s.clock().UTC().Truncate(time.Millisecond) }
+
+// Get returns an invoice of an owner, or fault.NotFound.
+func (s *Service) Get(ctx context.Context, owner event.Owner, id string) (Invoice, error) {
+	return s.db.Invoice(ctx, owner, id)
+}
+
+// GetByID returns an invoice to those who know no owner, such as the checkout page, or fault.NotFound.
+func (s *Service) GetByID(ctx context.Context, id string) (Invoice, error) {
+	return s.db.InvoiceByID(ctx, id)
+}
+
+// List returns a page of invoices, newest first, and whether there are more.
+func (s *Service) List(ctx context.Context, f Filter) ([]Invoice, bool, error) {
+	limit := f.Limit
+	f.Limit++
+	page, err := s.db.Invoices(ctx, f)
+	return cut(page, limit, err)
+}
+
+// Payment returns a payment of an owner, or fault.NotFound.
+func (s *Service) Payment(ctx context.Context, owner event.Owner, id string) (Payment, error) {
+	return s.db.Payment(ctx, owner, id)
+}
+
+// ListPayments returns a page of payments, newest first, and whether there are more.
+func (s *Service) ListPayments(ctx context.Context, f PaymentFilter) ([]Payment, bool, error) {
+	limit := f.Limit
+	f.Limit++
+	page, err := s.db.Payments(ctx, f)
+	return cut(page, limit, err)
+}
+
+// cut takes back the one that was asked for to see whether there are more.
+func cut[T any](page []T, limit int, err error) ([]T, bool, error) {
+	if err != nil {
+		return nil, false, err
+	}
+	if len(page) > limit {
+		return page[:limit], true, nil
+	}
+	return page, false, nil
+}
+
+// again runs a whole operation, preparation included, once more when what was prepared does not hold any more: a
+// unique value turned out to be taken (an imported address at a fresh index, a payment that another source stored
+// first), a quote ran out, a price was not read.
+func again[T any](f func() (T, error)) (T, error) {
+	for try := 1; ; try++ {
+		v, err := f()
+		stale := errors.Is(err, fault.Duplicate) || errors.Is(err, fault.Conflict) || errors.Is(err, Unprepared)
+		if err == nil || try == 4 || !stale {
+			return v, err
+		}
+	}
+}

@@ -1,0 +1,300 @@
+package payout
+
+import (
+	"context"
+	"errors"
+	"unicode/utf8"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/webhook/event"
+)
+
+// RefundParams asks for a refund.
+type RefundParams struct {
+	Owner event.Owner
+	// InvoiceID or PaymentID: what is refunded.
+	InvoiceID, PaymentID string
+	// Amount is in base units; nil: all that was received and not yet refunded.
+	Amount *chain.Amount
+	// Destination is required: an exchange pays from hot wallets, so a sender's address is never assumed.
+	Destination string
+	// Reason is at most 200 characters.
+	Reason       string
+	Metadata     map[string]string
+	RequestedBy  Requester
+	Destinations []string
+}
+
+// PrepareRefund checks a refund against what was received and the network. Refusals are fault.Invalid with the codes
+// parameter_missing, refund_payment_required, refund_exceeds_payment and those of Prepare; fault.State with
+// refund_no_payment when nothing confirmed was received.
+func (s *Service) PrepareRefund(ctx context.Context, p RefundParams) (Prepared, error) {
+	if (p.InvoiceID == "") == (p.PaymentID == "") {
+		return Prepared{}, fault.Param("invoice_id", "parameter_missing", "name either invoice_id or payment_id")
+	}
+	if p.Destination == "" {
+		return Prepared{}, fault.Param("destination", "parameter_missing", "destination is required: the sender's address may belong to an exchange")
+	}
+	if utf8.RuneCountInString(p.Reason) > 200 {
+		return Prepared{}, fault.Param("reason", "parameter_invalid", "reason has more than 200 characters")
+	}
+	total, left, err := s.refundable(ctx, s.DB, p.Owner, p.InvoiceID, p.PaymentID)
+	if err != nil {
+		return Prepared{}, err
+	}
+	amount := left
+	if p.Amount != nil {
+		amount = *p.Amount
+	}
+	settings, err := s.DB.PayoutSettings(ctx, p.Owner.AccountID)
+	if err != nil {
+		return Prepared{}, err
+	}
+	n, _ := s.Registry.Network(total.Network)
+	asset, ok := n.AssetByID(total.AssetID)
+	if !ok {
+		return Prepared{}, fault.New(fault.Invalid, "asset_not_enabled", "the asset that was received on network %s is not enabled any more", total.Network)
+	}
+	if amount.IsZero() {
+		return Prepared{}, fault.Param("amount", "refund_exceeds_payment", "all that was received has been refunded already")
+	}
+	r := Refund{
+		ID: s.IDs.Next(), Owner: p.Owner, Status: RefundPending, InvoiceID: total.InvoiceID, PaymentID: p.PaymentID, Network: total.Network,
+		Asset: asset.Symbol, AssetID: asset.ID, Contract: asset.Contract, Decimals: asset.Decimals, Amount: amount,
+		Reason: p.Reason, Metadata: p.Metadata, RequestedBy: p.RequestedBy, Simulated: total.Simulated,
+	}
+	params := Params{
+		Owner: p.Owner, Network: total.Network, Asset: asset.Symbol, Amount: amount, Destination: p.Destination,
+		RequestedBy: p.RequestedBy, Destinations: p.Destinations,
+	}
+	// What was received can be given back whatever the account offers now.
+	settings.Assets = nil
+	var prepared Prepared
+	if total.Simulated {
+		driver, err := s.Registry.Driver(total.Network)
+		if err != nil {
+			return Prepared{}, err
+		}
+		if r.Destination, err = driver.ParseAddress(p.Destination); err != nil {
+			return Prepared{}, fault.Wrap(err, fault.Invalid, "destination_invalid", "the destination is not an address of network %s", total.Network).In("destination")
+		}
+	} else {
+		if prepared, err = s.prepare(ctx, settings, params); err != nil {
+			return Prepared{}, err
+		}
+		r.Destination = prepared.payout.Destination
+		r.PayoutID, prepared.payout.RefundID = prepared.payout.ID, r.ID
+	}
+	prepared.refund = &r
+	return prepared, nil
+}
+
+// RefundTx accepts a prepared refund and the payout that pays it. What was received is read again under the account's
+// lock: refunds that have not failed never exceed it (422 refund_exceeds_payment).
+func (s *Service) RefundTx(ctx context.Context, tx Tx, prepared Prepared) (Refund, error) {
+	r, now := *prepared.refund, s.now()
+	if err := tx.LockAccount(ctx, r.Owner.AccountID); err != nil {
+		return Refund{}, err
+	}
+	invoiceID := r.InvoiceID
+	if r.PaymentID != "" {
+		invoiceID = ""
+	}
+	total, left, err := s.refundable(ctx, tx, r.Owner, invoiceID, r.PaymentID)
+	if err != nil {
+		return Refund{}, err
+	}
+	if left.Less(r.Amount) {
+		return Refund{}, fault.Param("amount", "refund_exceeds_payment", "%s base units were received; less what is refunded or being refunded, at most %s can be given back", total.Amount, left)
+	}
+	r.CreatedAt = now
+	if r.Simulated {
+		r.Status, r.SucceededAt = RefundSucceeded, now
+		return r, s.saveRefund(ctx, tx, &r, event.RefundCreated, event.RefundSucceeded)
+	}
+	if _, err := s.Tx(ctx, tx, prepared); err != nil {
+		return Refund{}, err
+	}
+	return r, s.saveRefund(ctx, tx, &r, event.RefundCreated)
+}
+
+// CreateRefund is PrepareRefund and RefundTx in a transaction of its own.
+func (s *Service) CreateRefund(ctx context.Context, params RefundParams) (r Refund, err error) {
+	prepared, err := s.PrepareRefund(ctx, params)
+	if err != nil {
+		return Refund{}, err
+	}
+	err = s.DB.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
+		r, err = s.RefundTx(ctx, tx, prepared)
+		return err
+	})
+	return r, err
+}
+
+// sum adds up what was received in one asset; several assets need a payment to be named.
+func sum(received []Received) (Received, error) {
+	if len(received) == 0 {
+		return Received{}, fault.New(fault.State, "refund_no_payment", "no confirmed payment was received that could be refunded")
+	}
+	total := received[0]
+	for _, r := range received[1:] {
+		if r.Network != total.Network || r.AssetID != total.AssetID || r.Simulated != total.Simulated {
+			return Received{}, fault.Param("payment_id", "refund_payment_required", "the invoice was paid in several assets: name the payment to refund")
+		}
+		total.Amount = total.Amount.Add(r.Amount)
+	}
+	if len(received) > 1 {
+		total.PaymentID = ""
+	}
+	return total, nil
+}
+
+// refundable returns what was received for an invoice or one payment, and how much of it may still be refunded:
+// refunds that have not failed count against the payment they name and against the invoice as a whole.
+func (s *Service) refundable(ctx context.Context, r Reader, owner event.Owner, invoiceID, paymentID string) (total Received, left chain.Amount, err error) {
+	received, err := s.Received(ctx, r, owner, invoiceID, paymentID)
+	if err != nil {
+		return Received{}, left, err
+	}
+	if total, err = sum(received); err != nil {
+		return Received{}, left, err
+	}
+	whole := total.Amount
+	if paymentID != "" && total.InvoiceID != "" {
+		all, err := s.Received(ctx, r, owner, total.InvoiceID, "")
+		if err != nil {
+			return Received{}, left, err
+		}
+		whole = chain.Amount{}
+		for _, x := range all {
+			if x.Network == total.Network && x.AssetID == total.AssetID {
+				whole = whole.Add(x.Amount)
+			}
+		}
+	}
+	f := RefundFilter{Owner: owner, InvoiceID: total.InvoiceID, Limit: 100, Statuses: []RefundStatus{RefundPending, RefundSucceeded}}
+	if total.InvoiceID == "" {
+		f.PaymentID = total.PaymentID
+	}
+	var ofPayment, ofAll chain.Amount
+	for {
+		page, err := r.Refunds(ctx, f)
+		if err != nil {
+			return Received{}, left, err
+		}
+		for _, x := range page {
+			if x.AssetID != total.AssetID || x.Network != total.Network {
+				continue
+			}
+			ofAll = ofAll.Add(x.Amount)
+			if paymentID != "" && x.PaymentID == paymentID {
+				ofPayment = ofPayment.Add(x.Amount)
+			}
+		}
+		if len(page) < f.Limit {
+			return total, chain.Min(total.Amount.SubFloor(ofPayment), whole.SubFloor(ofAll)), nil
+		}
+		f.After = page[len(page)-1].ID
+	}
+}
+
+// CancelRefundTx cancels a refund whose payout is not signed yet; otherwise fault.State with code refund_not_pending.
+func (s *Service) CancelRefundTx(ctx context.Context, tx Tx, owner event.Owner, refundID string) (Refund, error) {
+	r, err := tx.Refund(ctx, owner, refundID)
+	if err != nil {
+		return Refund{}, err
+	}
+	if r.Status == RefundCanceled {
+		return r, nil
+	}
+	if r.Status != RefundPending {
+		return Refund{}, fault.New(fault.State, "refund_not_pending", "refund %s is %s: only a pending one can be canceled", r.ID, r.Status)
+	}
+	if _, err := s.CancelTx(ctx, tx, owner, r.PayoutID); err != nil {
+		if errors.Is(err, fault.State) {
+			return Refund{}, fault.Wrap(err, fault.State, "refund_not_pending", "the payout of refund %s was signed already", r.ID)
+		}
+		return Refund{}, err
+	}
+	return tx.Refund(ctx, owner, refundID)
+}
+
+// CancelRefund is CancelRefundTx in a transaction of its own.
+func (s *Service) CancelRefund(ctx context.Context, owner event.Owner, refundID string) (r Refund, err error) {
+	err = s.DB.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
+		r, err = s.CancelRefundTx(ctx, tx, owner, refundID)
+		return err
+	})
+	return r, err
+}
+
+// PaymentLostTx is the reaction to a payment that left the chain: refunds of it that are not signed are canceled.
+func (s *Service) PaymentLostTx(ctx context.Context, tx Tx, owner event.Owner, paymentID, invoiceID string) error {
+	for _, f := range []RefundFilter{{PaymentID: paymentID}, {InvoiceID: invoiceID}} {
+		if f.PaymentID == "" && f.InvoiceID == "" {
+			continue
+		}
+		f.Owner, f.Limit, f.Statuses = owner, 100, []RefundStatus{RefundPending}
+		page, err := tx.Refunds(ctx, f)
+		if err != nil {
+			return err
+		}
+		for _, r := range page {
+			if _, err := s.CancelRefundTx(ctx, tx, owner, r.ID); err != nil && !errors.Is(err, fault.State) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// followTx brings a refund to where its payout stands.
+func (s *Service) followTx(ctx context.Context, tx Tx, r Refund, p Payout) error {
+	before := r.Status
+	events, err := r.Follow(p, s.now())
+	if err != nil || r.Status == before {
+		return err
+	}
+	if err := s.saveRefund(ctx, tx, &r, events...); err != nil {
+		return err
+	}
+	if len(events) > 0 {
+		return nil
+	}
+	// Taken back by a reorganisation: the invoice's flags follow although nobody is told.
+	return tx.AppendEvents(ctx, event.Event{Owner: r.Owner, Type: event.FactRefund, ObjectID: r.ID, Subject: r})
+}
+
+// saveRefund stores a refund with its events.
+func (s *Service) saveRefund(ctx context.Context, tx Tx, r *Refund, types ...event.Type) error {
+	first := r.Sequence
+	r.Sequence += int64(len(types))
+	if err := tx.PutRefund(ctx, r); err != nil {
+		return err
+	}
+	for i, typ := range types {
+		if err := tx.AppendEvents(ctx, event.Event{
+			Owner: r.Owner, Type: typ, ObjectID: r.ID, InvoiceID: r.InvoiceID, PaymentID: r.PaymentID, Sequence: first + int64(i) + 1, Subject: *r,
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// GetRefund returns a refund, or fault.NotFound.
+func (s *Service) GetRefund(ctx context.Context, owner event.Owner, id string) (Refund, error) {
+	return s.DB.Refund(ctx, owner, id)
+}
+
+// ListRefunds returns a page of refunds, newest first, and whether there are more.
+func (s *Service) ListRefunds(ctx context.Context, f RefundFilter) ([]Refund, bool, error) {
+	limit := f.Limit
+	f.Limit++
+	page, err := s.DB.Refunds(ctx, f)
+	if len(page) > limit {
+		return page[:limit], true, err
+	}
+	return page, false, err
+}

@@ -1,0 +1,118 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"code.dny.dev/ssrf"
+
+	"github.com/seed-8ee7f392/payments/webhook/event"
+)
+
+// This file holds one try of a delivery: the request, and what is kept of the answer.
+
+const userAgent = "payments-webhooks/1"
+
+// answer is what came of one try.
+type answer struct {
+	attempt Attempt
+	ended   time.Time
+	// retryAfter is how long the endpoint asked to wait; 0 when it did not ask.
+	retryAfter time.Duration
+}
+
+// post tries a delivery once. The answer's attempt succeeded when the endpoint answered 2xx, whatever became of
+// the body after that. ok is false when ctx was canceled: the try was cut short by us and has no outcome.
+func (s *Service) post(ctx context.Context, d Delivery, e Endpoint, ev event.Event, secrets []string) (a answer, ok bool) {
+	started := s.stamp()
+	header := http.Header{
+		"Content-Type":   {"application/json"},
+		"User-Agent":     {userAgent},
+		SignatureHeader:  {Sign(ev.Envelope, started, secrets...)},
+		EventIDHeader:    {ev.ID},
+		DeliveryIDHeader: {d.ID},
+	}
+	a.attempt = Attempt{At: started, Request: AttemptRequest{Headers: sentHeaders(header)}}
+	connected := false
+	limited, cancel := context.WithTimeout(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { connected = true },
+	}), s.timeout)
+	defer cancel()
+
+	response, err := s.send(limited, e.URL, header, ev.Envelope)
+	if err == nil {
+		raw, readErr := io.ReadAll(io.LimitReader(response.Body, readLimit))
+		response.Body.Close()
+		a.attempt.HTTPStatus = response.StatusCode
+		kept := &AttemptResponse{Headers: keptHeaders(response.Header)}
+		kept.Body, kept.BodyTruncated = keptBody(raw, readErr != nil || len(raw) == readLimit, response.Header)
+		a.attempt.Response = kept
+		if response.StatusCode < 200 || response.StatusCode > 299 {
+			a.attempt.Error = "http_" + strconv.Itoa(response.StatusCode)
+		}
+	} else {
+		a.attempt.Error = failure(err, connected)
+	}
+	a.ended = s.stamp()
+	a.attempt.DurationMS = max(a.ended.Sub(started).Milliseconds(), 0)
+	if response != nil {
+		a.retryAfter = parseRetryAfter(response.Header.Get("Retry-After"), a.ended)
+	}
+	return a, ctx.Err() == nil || a.attempt.HTTPStatus != 0
+}
+
+func (s *Service) send(ctx context.Context, url string, header http.Header, body []byte) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header = header
+	return s.client.Do(request)
+}
+
+// sentHeaders returns the headers of a request with names in lower case, without the signatures.
+func sentHeaders(h http.Header) map[string]string {
+	sent := make(map[string]string, len(h))
+	for name, values := range h {
+		sent[strings.ToLower(name)] = redactSecrets(strings.Join(values, ", "))
+	}
+	return sent
+}
+
+// failure names why there was no answer. The error's own text is not kept: it may tell about our network.
+func failure(err error, connected bool) string {
+	_, noTLS := errors.AsType[tls.RecordHeaderError](err)
+	_, alert := errors.AsType[tls.AlertError](err)
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	_, authority := errors.AsType[x509.UnknownAuthorityError](err)
+	timed, timeout := errors.AsType[net.Error](err)
+	dns, lookup := errors.AsType[*net.DNSError](err)
+	switch {
+	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedNetwork), errors.Is(err, ssrf.ErrInvalidHostPort):
+		return "address_not_allowed"
+	case errors.Is(err, context.DeadlineExceeded), timeout && timed.Timeout(), lookup && dns.IsTimeout:
+		return "timeout"
+	case lookup:
+		return "dns_error"
+	case noTLS, alert, untrusted, authority, errors.Is(err, http.ErrSchemeMismatch):
+		return "tls_error"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection_refused"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "connection_reset"
+	case connected:
+		return "invalid_response"
+	}
+	return "connection_failed"
+}

@@ -1,0 +1,94 @@
+package webhook
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"net/http"
+	"net/netip"
+	"syscall"
+	"time"
+
+	"code.dny.dev/ssrf"
+)
+
+// This file holds the HTTP client that endpoints are posted to with. Merchants choose the URLs, so the client
+// must not be a way into the network it stands in: it connects to public addresses only, judged when it connects
+// and not when the name is looked up, follows no redirect, uses no proxy, and never unpacks an answer.
+
+// HTTP says how endpoints are connected to. The zero value is right for the internet.
+type HTTP struct {
+	// Allow opens ranges of addresses that webhooks are otherwise not delivered to: for tests and intranets.
+	Allow []netip.Prefix
+	// RootCAs are who may vouch for an endpoint's certificate. Defaults to the system's.
+	RootCAs *x509.CertPool
+	// Resolver looks up names. Defaults to net.DefaultResolver.
+	Resolver *net.Resolver
+	// Timeout ends a try, from looking up the name to the last byte read. Defaults to 15 s, and is at most that.
+	Timeout time.Duration
+}
+
+// DefaultTimeout is the time limit of one try.
+const DefaultTimeout = 15 * time.Second
+
+// neverPublic are addresses in public ranges that clouds answer themselves, with credentials.
+var neverPublic = []netip.Prefix{
+	netip.MustParsePrefix("168.63.129.16/32"), // Azure's platform address
+}
+
+// guard decides which addresses may be connected to.
+type guard struct {
+	rules *ssrf.Guardian
+}
+
+func newGuard(allow []netip.Prefix) guard {
+	var v4, v6 []netip.Prefix
+	for _, p := range allow {
+		if p.Addr().Is4In6() && p.Bits() >= 96 {
+			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+		}
+		if p.Addr().Is4() {
+			v4 = append(v4, p)
+		} else {
+			v6 = append(v6, p)
+		}
+	}
+	return guard{ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...), ssrf.WithDeniedV4Prefixes(neverPublic...))}
+}
+
+// address returns an error for an address that must not be connected to. An IPv4 address written as an IPv6 one
+// is judged as what it is.
+func (g guard) address(addr netip.Addr) error { return g.rules.SafeAddr(addr.Unmap()) }
+
+// control is a net.Dialer.Control: it sees the address that is connected to, whatever name or notation it came from.
+func (g guard) control(network, address string, c syscall.RawConn) error {
+	if at, err := netip.ParseAddrPort(address); err == nil {
+		address = netip.AddrPortFrom(at.Addr().Unmap(), at.Port()).String()
+	}
+	return g.rules.Safe(network, address, c)
+}
+
+func newClient(g guard, h HTTP) *http.Client {
+	dialer := &net.Dialer{Control: g.control, Resolver: h.Resolver, KeepAlive: 30 * time.Second}
+	return &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
+			Proxy:                  nil, // a proxy would be the one whose address is checked
+			DialContext:            dialer.DialContext,
+			TLSClientConfig:        &tls.Config{RootCAs: h.RootCAs, MinVersion: tls.VersionTLS12},
+			DisableCompression:     true, // an answer is kept as it came: a small one cannot become a big one
+			MaxResponseHeaderBytes: 64 << 10,
+			MaxIdleConns:           256,
+			MaxIdleConnsPerHost:    4,
+			IdleConnTimeout:        30 * time.Second,
+			// HTTP/1.1 only: over HTTP/2 a dead connection would be shared by all tries until it is found out.
+			Protocols: http1(),
+		},
+	}
+}
+
+func http1() *http.Protocols {
+	var p http.Protocols
+	p.SetHTTP1(true)
+	return &p
+}

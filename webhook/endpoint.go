@@ -1,0 +1,226 @@
+package webhook
+
+import (
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/webhook/event"
+)
+
+// This file holds what an endpoint may be and its legal moves: pure functions of a record, a fact and a time.
+//
+//	enabled  → failing   a delivery ran out of retries
+//	failing  → enabled   at the next success
+//	enabled, failing → disabled   by the merchant, by 410 Gone, or after 5 days in which every delivery failed
+//	disabled → enabled   by the merchant
+
+const (
+	// MaxEndpoints is how many endpoints an account may have in each mode.
+	MaxEndpoints = 16
+
+	// disableAfter is how long every delivery must have failed until the endpoint is disabled.
+	disableAfter = 5 * 24 * time.Hour
+
+	maxURL         = 2048 // bytes
+	maxDescription = 200  // characters
+)
+
+// succeeded notes that the endpoint took a delivery at a time.
+func (e Endpoint) succeeded(at time.Time) Endpoint {
+	if at.After(e.LastSuccessAt) {
+		e.LastSuccessAt = at
+	}
+	if !e.FirstFailureAt.After(e.LastSuccessAt) {
+		e.FirstFailureAt = time.Time{}
+	}
+	if e.Status == Failing {
+		e.Status, e.FailingSince, e.UpdatedAt = Enabled, time.Time{}, at
+	}
+	return e
+}
+
+// failed notes that the endpoint did not take a delivery at a time. ranOut: it was that delivery's last try.
+// gone: the endpoint answered 410 Gone. Failures are noted in any order: one from before the last success
+// begins no row of failures.
+func (e Endpoint) failed(at time.Time, ranOut, gone bool) Endpoint {
+	if e.Status == Disabled {
+		return e
+	}
+	if at.After(e.LastSuccessAt) && (e.FirstFailureAt.IsZero() || at.Before(e.FirstFailureAt)) {
+		e.FirstFailureAt = at
+	}
+	switch {
+	case gone, !e.FirstFailureAt.IsZero() && at.Sub(e.FirstFailureAt) >= disableAfter:
+		return e.disabled(at)
+	case ranOut && e.Status == Enabled:
+		e.Status, e.FailingSince, e.UpdatedAt = Failing, at, at
+	}
+	return e
+}
+
+// disabled stops deliveries to the endpoint.
+func (e Endpoint) disabled(at time.Time) Endpoint {
+	if e.Status != Disabled {
+		e.Status, e.UpdatedAt = Disabled, at
+	}
+	return e
+}
+
+// enabled starts deliveries to a disabled endpoint again, with a clean slate. A failing endpoint gets its
+// deliveries anyway and stays failing until one succeeds.
+func (e Endpoint) enabled(at time.Time) Endpoint {
+	if e.Status == Disabled {
+		e.Status, e.UpdatedAt = Enabled, at
+		e.FailingSince, e.FirstFailureAt = time.Time{}, time.Time{}
+	}
+	return e
+}
+
+// rotated makes sealed the signing secret. What was the secret signs along for the overlap; what signed
+// along until now is dropped.
+func (e Endpoint) rotated(sealed []byte, last4 string, overlap time.Duration, at time.Time) Endpoint {
+	e.SealedPrevious, e.PreviousSecretExpiresAt = nil, time.Time{}
+	if overlap > 0 {
+		e.SealedPrevious, e.PreviousSecretExpiresAt = e.SealedSecret, at.Add(overlap)
+	}
+	e.SealedSecret, e.SecretLast4, e.UpdatedAt = sealed, last4, at
+	return e
+}
+
+// sealedSecrets returns the secrets that sign at a time, the current one first.
+func (e Endpoint) sealedSecrets(at time.Time) [][]byte {
+	if len(e.SealedPrevious) > 0 && at.Before(e.PreviousSecretExpiresAt) {
+		return [][]byte{e.SealedSecret, e.SealedPrevious}
+	}
+	return [][]byte{e.SealedSecret}
+}
+
+// pruned forgets the previous secret once it signs no more.
+func (e Endpoint) pruned(at time.Time) Endpoint {
+	if len(e.SealedPrevious) > 0 && !at.Before(e.PreviousSecretExpiresAt) {
+		e.SealedPrevious, e.PreviousSecretExpiresAt = nil, time.Time{}
+	}
+	return e
+}
+
+// secretContext binds a sealed secret to its endpoint.
+func secretContext(endpointID string) []byte { return []byte("webhook_secret/" + endpointID) }
+
+// announced returns the endpoint with the event that its change of status makes, if it makes one.
+func (e Endpoint) announced(before EndpointStatus) (Endpoint, []event.Event) {
+	var t event.Type
+	switch {
+	case e.Status == before:
+		return e, nil
+	case e.Status == Failing:
+		t = event.WebhookEndpointFailing
+	case e.Status == Disabled:
+		t = event.WebhookEndpointDisabled
+	default:
+		return e, nil
+	}
+	e.Sequence++
+	return e, []event.Event{{
+		Owner: e.Owner, Type: t, ObjectID: e.ID, Sequence: e.Sequence, Subject: e,
+		Previous: map[string]any{"status": before},
+	}}
+}
+
+// checkEvents returns the event types of a subscription without doubles. It is fault.Invalid unless they are
+// known types or the single entry "*".
+func checkEvents(types []event.Type) ([]event.Type, error) {
+	if len(types) == 0 {
+		return nil, fault.Param("events", "parameter_invalid", `events is empty: list the event types that the endpoint should get, or "*" for all`)
+	}
+	if slices.Equal(types, []event.Type{"*"}) {
+		return []event.Type{"*"}, nil
+	}
+	known := event.Types()
+	out := make([]event.Type, 0, min(len(types), len(known)))
+	for _, t := range types {
+		switch {
+		case t == "*":
+			return nil, fault.Param("events", "parameter_invalid", `"*" means all events and stands alone`)
+		case !slices.Contains(known, t):
+			return nil, fault.Param("events", "parameter_invalid", "%q is not an event type", cut(string(t), 64))
+		case !slices.Contains(out, t):
+			out = append(out, t)
+		}
+	}
+	return out, nil
+}
+
+// checkDescription is fault.Invalid for a description that is too long or not UTF-8.
+func checkDescription(s string) error {
+	if n := utf8.RuneCountInString(s); n > maxDescription || !utf8.ValidString(s) {
+		return fault.Param("description", "parameter_invalid", "description has %d characters: at most %d are allowed", n, maxDescription)
+	}
+	return nil
+}
+
+// checkURL is fault.Invalid unless an endpoint of the mode may have the URL: https, or http in test mode, with
+// a host, without user name or fragment. A host that is an address must be one that allowed lets through; where a
+// name leads is known only when it is connected to, and checked then.
+func checkURL(s string, livemode bool, allowed func(netip.Addr) error) error {
+	bad := func(format string, args ...any) error {
+		return fault.Param("url", "parameter_invalid", format, args...)
+	}
+	if len(s) > maxURL {
+		return bad("url has %d bytes: at most %d are allowed", len(s), maxURL)
+	}
+	u, err := url.Parse(s)
+	switch {
+	case err != nil || u.Opaque != "" || u.Host == "" || u.Hostname() == "":
+		return bad("url is not an absolute URL: write it like https://example.com/webhooks")
+	case u.Scheme == "http" && livemode:
+		return bad("url must begin with https://: http:// is for test mode only")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return bad("url must begin with https://")
+	case u.User != nil:
+		return bad("url must not hold a user name or password: deliveries prove where they come from by their signature")
+	case u.Fragment != "" || strings.HasSuffix(s, "#"):
+		return bad("url must not have a fragment (#)")
+	}
+	addr, err := netip.ParseAddr(u.Hostname())
+	if err != nil {
+		if numeric(u.Hostname()) {
+			return bad("url names an address in an unusual notation: write it in the usual one")
+		}
+		return nil
+	}
+	if err := allowed(addr); err != nil {
+		return fault.Param("url", "url_not_allowed", "url leads to %s, and webhooks are not delivered to internal addresses", addr)
+	}
+	return nil
+}
+
+// numeric reports whether a host that is no usual address would still be read as an IPv4 address by some
+// resolvers: its last label is a number (https://url.spec.whatwg.org/#ends-in-a-number-checker), such as 2130706433 or 0x7f.1.
+func numeric(host string) bool {
+	host = strings.TrimSuffix(host, ".")
+	last := strings.ToLower(host[strings.LastIndexByte(host, '.')+1:])
+	digits := "0123456789"
+	if hex, ok := strings.CutPrefix(last, "0x"); ok {
+		last, digits = hex, "0123456789abcdef"
+		if last == "" {
+			return true
+		}
+	}
+	return last != "" && strings.Trim(last, digits) == ""
+}
+
+// cut returns the first n characters of s.
+func cut(s string, n int) string {
+	for i := range s {
+		if n == 0 {
+			return s[:i]
+		}
+		n--
+	}
+	return s
+}

@@ -1,0 +1,31 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+)
+
+// pruneBatch is how many rows one transaction deletes: few enough that nobody waits for it.
+const pruneBatch = 500
+
+// Prune deletes one batch of ended deliveries and of events that are older than Config.Retention, each in a
+// transaction of its own. did says that there may be more.
+func (s *Service) Prune(ctx context.Context) (did bool, err error) {
+	before := s.stamp().Add(-s.retention)
+	var deliveries, events int
+	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
+		deliveries, err = tx.PruneDeliveries(ctx, before, pruneBatch)
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("prune webhook deliveries: %w", err)
+	}
+	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
+		events, err = tx.PruneEvents(ctx, before, pruneBatch)
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("prune events: %w", err)
+	}
+	return deliveries == pruneBatch || events == pruneBatch, nil
+}

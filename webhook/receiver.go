@@ -1,0 +1,223 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/webhook/event"
+)
+
+// This file holds the receiving end, for merchants who write Go.
+
+// Notification is an event as a merchant receives it: the envelope that is the body of a delivery.
+type Notification struct {
+	// ID is the event's id: the same in every delivery of it, however often it is sent.
+	ID         string     `json:"id"`
+	Type       event.Type `json:"type"`
+	APIVersion string     `json:"api_version"`
+	CreatedAt  time.Time  `json:"created_at"`
+	Livemode   bool       `json:"livemode"`
+	// Sequence counts up per object: of two events of one object, the higher one is the later, whichever arrives first.
+	Sequence int64            `json:"sequence"`
+	Data     NotificationData `json:"data"`
+	Request  event.Request    `json:"request"`
+}
+
+// NotificationData is what a notification is about.
+type NotificationData struct {
+	// Object is the object as it was when the event was made, in the form of the API.
+	Object json.RawMessage `json:"object"`
+	// PreviousAttributes are the earlier values of what changed; may be absent.
+	PreviousAttributes json.RawMessage `json:"previous_attributes,omitempty"`
+}
+
+// Seen remembers the events that were handled, so that a delivery that is sent twice, or replayed, is handled once.
+type Seen interface {
+	// Has reports whether the event was added before.
+	Has(ctx context.Context, eventID string) (bool, error)
+	// Add remembers an event that was handled.
+	Add(ctx context.Context, eventID string) error
+}
+
+// ReceiverConfig is what a Receiver is made of.
+type ReceiverConfig struct {
+	// Secrets are the endpoint's signing secrets: one, or two while a rotation is under way.
+	Secrets []string
+	// Handle is called once per event, after its signature was verified. An error makes the sender try again later, so
+	// types that are not of interest, and those unknown, must return nil. It has a few seconds: the sender gives up after 15.
+	// Processes that do not share a Seen may be called for the same event each.
+	Handle func(context.Context, Notification) error
+	// Seen defaults to the last 10,000 events, in memory.
+	Seen Seen
+	// MaxBody is the largest body in bytes that is read. Defaults to 1 MiB.
+	MaxBody int64
+	// Now defaults to time.Now.
+	Now func() time.Time
+	// Log is told of failures. Defaults to slog.Default.
+	Log *slog.Logger
+}
+
+// Receiver is an http.Handler that takes deliveries: it verifies them, drops repetitions, and calls Handle.
+//
+// It answers 204 when the event was handled, now or before; 401 to a delivery that does not verify; 400, 405 or
+// 413 to what is no delivery; 409 while the same event is being handled; 500 when Handle failed and 503 when Seen
+// did. The sender tries again after anything but 2xx.
+type Receiver struct {
+	c ReceiverConfig
+
+	mu      sync.Mutex
+	current map[string]bool // events that are being handled
+}
+
+// NewReceiver returns a Receiver. Without Handle, or without a secret, it is fault.Invalid.
+func NewReceiver(c ReceiverConfig) (*Receiver, error) {
+	if c.Handle == nil {
+		return nil, fault.New(fault.Invalid, "config_invalid", "webhook.ReceiverConfig needs Handle")
+	}
+	if len(c.Secrets) == 0 {
+		return nil, noSecret()
+	}
+	for _, secret := range c.Secrets {
+		if secret == "" {
+			return nil, noSecret()
+		}
+	}
+	if c.Seen == nil {
+		c.Seen = NewRecent(10_000)
+	}
+	if c.MaxBody <= 0 {
+		c.MaxBody = 1 << 20
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	return &Receiver{c: c, current: make(map[string]bool)}, nil
+}
+
+// ServeHTTP takes one delivery.
+func (r *Receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+	status, err := r.receive(w, q)
+	switch {
+	case err == nil:
+		w.WriteHeader(status)
+		return
+	case status >= 500:
+		r.c.Log.ErrorContext(q.Context(), "a webhook was not handled", "status", status, "error", err)
+		// The reason is ours alone: the sender keeps what it is answered.
+		http.Error(w, http.StatusText(status), status)
+	default:
+		http.Error(w, err.Error(), status)
+	}
+}
+
+func (r *Receiver) receive(w http.ResponseWriter, q *http.Request) (status int, err error) {
+	if q.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		return http.StatusMethodNotAllowed, errors.New("webhooks are delivered by POST")
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, q.Body, r.c.MaxBody))
+	if _, tooBig := errors.AsType[*http.MaxBytesError](err); tooBig {
+		return http.StatusRequestEntityTooLarge, errors.New("the body is too large")
+	}
+	if err != nil {
+		return http.StatusBadRequest, errors.New("the body cannot be read")
+	}
+	headers := q.Header.Values(SignatureHeader)
+	if len(headers) > 1 {
+		return http.StatusUnauthorized, errors.New("there are several signature headers")
+	}
+	if err := Verify(body, q.Header.Get(SignatureHeader), r.c.Now(), r.c.Secrets...); err != nil {
+		return http.StatusUnauthorized, err
+	}
+	var n Notification
+	if err := json.Unmarshal(body, &n); err != nil || n.ID == "" || n.Type == "" {
+		return http.StatusBadRequest, errors.New("the body is not an event")
+	}
+	if !r.begin(n.ID) {
+		w.Header().Set("Retry-After", "5")
+		return http.StatusConflict, errors.New("this event is being handled")
+	}
+	defer r.end(n.ID)
+	return r.handle(q.Context(), n)
+}
+
+func (r *Receiver) handle(ctx context.Context, n Notification) (status int, err error) {
+	seen, err := r.c.Seen.Has(ctx, n.ID)
+	if err != nil {
+		return http.StatusServiceUnavailable, err
+	}
+	if seen {
+		return http.StatusNoContent, nil
+	}
+	if err := r.c.Handle(ctx, n); err != nil {
+		return http.StatusInternalServerError, err
+	}
+	if err := r.c.Seen.Add(ctx, n.ID); err != nil {
+		// It was handled. To ask for another delivery would have it handled twice for certain.
+		r.c.Log.ErrorContext(ctx, "a webhook was handled but not remembered", "event", n.ID, "error", err)
+	}
+	return http.StatusNoContent, nil
+}
+
+// begin reports whether nobody handles the event at the moment, and makes the caller the one who does. The second
+// of two must not be told that all is well: the first may yet fail.
+func (r *Receiver) begin(eventID string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.current[eventID] {
+		return false
+	}
+	r.current[eventID] = true
+	return true
+}
+
+func (r *Receiver) end(eventID string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.current, eventID)
+}
+
+// Recent is a Seen in memory that forgets the oldest event when it is full. It is safe for concurrent use.
+type Recent struct {
+	mu    sync.Mutex
+	ids   map[string]bool
+	order []string // a ring
+	next  int
+}
+
+// NewRecent returns a Recent for up to size events, at least 1.
+func NewRecent(size int) *Recent {
+	size = max(size, 1)
+	return &Recent{ids: make(map[string]bool), order: make([]string, size)}
+}
+
+// Has reports whether the event is remembered.
+func (m *Recent) Has(_ context.Context, eventID string) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.ids[eventID], nil
+}
+
+// Add remembers an event.
+func (m *Recent) Add(_ context.Context, eventID string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ids[eventID] {
+		return nil
+	}
+	delete(m.ids, m.order[m.next])
+	m.order[m.next] = eventID
+	m.ids[eventID] = true
+	m.next = (m.next + 1) % len(m.order)
+	return nil
+}

@@ -1,0 +1,292 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// This file holds the worker: it claims due deliveries, sends them side by side, and stores what came of them.
+//
+// A claim lasts claimFor. A process that dies between sending and storing leaves its claims to lapse, and another
+// sends again: a delivery arrives at least once, and the receiver knows it by its event id. A result is stored
+// only under the fence of its claim, so a process that was taken for dead overwrites nothing.
+//
+// A slot is taken from the claim until the result is stored: that bounds goroutines, connections and results that
+// wait for the store alike. One endpoint has a few of them, so that the others never wait for it.
+
+const (
+	claimFor = time.Minute
+	// claimMargin is what must be left of a claim, beyond the time limit of a try, when the try begins.
+	claimMargin = 10 * time.Second
+	// drainLimit is how long tries that are under way may go on once Run's context ended.
+	drainLimit = 5 * time.Second
+	// storeLimit ends one transaction that stores results.
+	storeLimit = 10 * time.Second
+	storeBatch = 64
+	// parked is how many claimed deliveries of an endpoint, as a multiple of PerEndpoint, may wait here for a slot.
+	parked   = 4
+	maxPause = 30 * time.Second
+)
+
+// Run delivers until ctx ends, and returns nil when nothing of it runs any more: tries that are under way then
+// get 5 s to end, and are given back to be sent again if they do not. Several processes may run it over one
+// database, and one process several times. What goes wrong is logged.
+func (s *Service) Run(ctx context.Context) error {
+	p := newPool(ctx, s)
+	defer p.close()
+	var pause time.Duration
+	for ctx.Err() == nil {
+		wait := s.poll
+		_, started, err := p.fill(ctx)
+		switch {
+		case err != nil:
+			pause = min(max(2*pause, time.Second), maxPause)
+			wait = pause
+			s.log.ErrorContext(ctx, "webhook deliveries cannot be claimed", "error", err, "retry_in", wait)
+		case started > 0:
+			pause, wait = 0, 0 // there may be more
+		default:
+			pause = 0
+		}
+		p.await(ctx, wait)
+	}
+	return nil
+}
+
+// Wake makes Run look for due deliveries at once. It is a hint: without it, they are found at the next poll.
+func (s *Service) Wake() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Step claims one batch of due deliveries and returns when all of them were tried and the results stored. did says
+// that there were any. A process that delivers all the time calls Run instead, where nothing waits for the slowest.
+func (s *Service) Step(ctx context.Context) (did bool, err error) {
+	p := newPool(ctx, s)
+	claimed, _, err := p.fill(ctx)
+	for p.active > 0 && ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case stored := <-p.stored:
+			p.free(stored)
+		}
+	}
+	p.close()
+	return claimed > 0, errors.Join(err, p.failed)
+}
+
+// pool is what is under way. Its fields belong to the goroutine that called Run or Step, but for the channels.
+type pool struct {
+	s *Service
+	// sending is the context of tries; it outlives that of Run by drainLimit.
+	sending context.Context
+	cut     context.CancelFunc
+	results chan result   // from tries to the storer
+	stored  chan []result // from the storer back
+	running sync.WaitGroup
+
+	active int            // slots taken
+	busy   map[string]int // slots taken, by endpoint
+	// waiting are claimed deliveries, by endpoint, that found its slots taken.
+	waiting map[string][]Delivery
+	// struggling are endpoints whose last try failed: they get one slot, so that many dead endpoints together
+	// do not take them all.
+	struggling map[string]bool
+
+	failed error // belongs to the storer until close
+}
+
+func newPool(ctx context.Context, s *Service) *pool {
+	p := &pool{
+		s: s, results: make(chan result, s.concurrency), stored: make(chan []result, s.concurrency),
+		busy: make(map[string]int), waiting: make(map[string][]Delivery), struggling: make(map[string]bool),
+	}
+	p.sending, p.cut = context.WithCancel(context.WithoutCancel(ctx))
+	p.running.Go(p.storeAll)
+	return p
+}
+
+// fill claims due deliveries for the free slots and starts those that may start.
+func (p *pool) fill(ctx context.Context) (claimed, started int, err error) {
+	free := p.s.concurrency - p.active
+	if free == 0 {
+		return 0, 0, nil
+	}
+	var due []Delivery
+	err = p.s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
+		now := p.s.stamp()
+		// A claimant of its own for every claim: what this process has in flight counts as claimed by somebody else.
+		claimant := p.s.process + "/" + p.s.ids.Next()
+		due, err = tx.ClaimDeliveries(ctx, claimant, now, now.Add(claimFor), free, p.s.perEndpoint)
+		return err
+	})
+	if err != nil {
+		if ctx.Err() != nil {
+			return 0, 0, nil // stopped, not failed
+		}
+		return 0, 0, fmt.Errorf("claim webhook deliveries: %w", err)
+	}
+	for _, d := range due {
+		switch {
+		case p.mayStart(d.EndpointID):
+			p.start(d)
+			started++
+		case len(p.waiting[d.EndpointID]) < parked*p.s.perEndpoint:
+			p.waiting[d.EndpointID] = append(p.waiting[d.EndpointID], d)
+		}
+		// One that finds no room even to wait is due again when its claim lapses.
+	}
+	return len(due), started, nil
+}
+
+func (p *pool) mayStart(endpointID string) bool {
+	if p.struggling[endpointID] {
+		return p.busy[endpointID] == 0
+	}
+	return p.busy[endpointID] < p.s.perEndpoint
+}
+
+func (p *pool) start(d Delivery) {
+	p.active++
+	p.busy[d.EndpointID]++
+	p.running.Go(func() { p.results <- p.s.deliver(p.sending, d) })
+}
+
+// await waits until slots become free, somebody wakes the worker, ctx ends, or wait is over; with 0 it only
+// takes note of the slots that are free already.
+func (p *pool) await(ctx context.Context, wait time.Duration) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-p.s.wake:
+	case stored := <-p.stored:
+		p.free(stored)
+	}
+	for {
+		select {
+		case stored := <-p.stored:
+			p.free(stored)
+		default:
+			return
+		}
+	}
+}
+
+// free gives the slots of stored results to those who wait for them.
+func (p *pool) free(stored []result) {
+	for _, r := range stored {
+		endpointID := r.claimed.EndpointID
+		p.active--
+		if p.busy[endpointID]--; p.busy[endpointID] == 0 {
+			delete(p.busy, endpointID)
+		}
+		if r.kind == tried {
+			if r.attempt.succeeded() {
+				delete(p.struggling, endpointID)
+			} else {
+				p.struggling[endpointID] = true
+			}
+		}
+		for p.active < p.s.concurrency && len(p.waiting[endpointID]) > 0 && p.mayStart(endpointID) {
+			next := p.waiting[endpointID][0]
+			if p.waiting[endpointID] = p.waiting[endpointID][1:]; len(p.waiting[endpointID]) == 0 {
+				delete(p.waiting, endpointID)
+			}
+			if next.ClaimedUntil.Sub(p.s.now()) < p.s.timeout+claimMargin {
+				continue // the claim will lapse; then it is due again
+			}
+			p.start(next)
+		}
+	}
+}
+
+// close ends all that is under way: tries get drainLimit to end by themselves and are cut short then.
+// Deliveries that only waited are given back.
+func (p *pool) close() {
+	for _, waiting := range p.waiting {
+		for _, d := range waiting {
+			p.active++
+			p.busy[d.EndpointID]++
+			p.results <- result{claimed: d, kind: givenBack}
+		}
+	}
+	clear(p.waiting)
+	limit := time.AfterFunc(drainLimit, p.cut)
+	for p.active > 0 {
+		p.free(<-p.stored)
+	}
+	limit.Stop()
+	close(p.results)
+	p.running.Wait()
+	p.cut()
+	p.s.client.CloseIdleConnections()
+}
+
+// storeAll stores results as they come, all that are there in one transaction.
+func (p *pool) storeAll() {
+	for r := range p.results {
+		batch := []result{r}
+		for len(batch) < storeBatch {
+			select {
+			case r, more := <-p.results:
+				if more {
+					batch = append(batch, r)
+					continue
+				}
+			default:
+			}
+			break
+		}
+		if err := p.store(batch); err != nil {
+			p.failed = errors.Join(p.failed, err)
+			p.s.log.ErrorContext(p.sending, "results of webhook deliveries were not stored; they will be sent again", "error", err)
+		}
+		p.stored <- batch
+	}
+}
+
+// store stores results, again and again for a few seconds while the store is unavailable; what refuses to be stored
+// with the others is stored alone, so that one bad row takes none with it.
+func (p *pool) store(batch []result) error {
+	var unreadable error
+	batch = slices.DeleteFunc(slices.Clone(batch), func(r result) bool {
+		unreadable = errors.Join(unreadable, r.err)
+		return r.err != nil
+	})
+	if len(batch) == 0 {
+		return unreadable
+	}
+	err := p.s.record(p.sending, batch)
+	for wait := 100 * time.Millisecond; errors.Is(err, fault.Unavailable) && wait < storeLimit && p.rest(wait); wait *= 2 {
+		err = p.s.record(p.sending, batch)
+	}
+	if err != nil && len(batch) > 1 && !errors.Is(err, fault.Unavailable) {
+		err = nil
+		for _, r := range batch {
+			err = errors.Join(err, p.s.record(p.sending, []result{r}))
+		}
+	}
+	return errors.Join(unreadable, err)
+}
+
+// rest waits, and reports false when the pool is cut short meanwhile.
+func (p *pool) rest(wait time.Duration) bool {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-p.sending.Done():
+		return false
+	}
+}
