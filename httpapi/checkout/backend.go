@@ -26,15 +26,15 @@ type backend interface {
 	Condition(ctx context.Context, network string) (condition, error)
 	// Price returns the price of one unit of an asset in a currency, or fault.Unavailable.
 	Price(ctx context.Context, asset chain.Asset, currency string) (decimal.Decimal, error)
-	// Networks are those that are served.
-	Networks() *chain.Registry
+	// Registry has the networks that are served.
+	Registry() *chain.Registry
 
 	// Select chooses an option, with a fresh quote where the old one ran out.
 	Select(ctx context.Context, invoiceID, optionID string) error
 	// Hint looks a transaction up on the invoice's networks and takes it in when it pays the invoice.
-	Hint(ctx context.Context, invoiceID, txHash string) (hintAnswer, error)
+	Hint(ctx context.Context, invoiceID, txHash string) (invoice.HintResult, error)
 	// Simulate makes a payment that never was, to an invoice in test mode.
-	Simulate(ctx context.Context, inv invoice.Invoice, outcome string) error
+	Simulate(ctx context.Context, inv invoice.Invoice, outcome invoice.Outcome) error
 
 	Now() time.Time
 }
@@ -49,13 +49,3 @@ type condition struct {
 	// ReadAt is when a block was last stored; zero before the first.
 	ReadAt time.Time
 }
-
-// hintAnswer is what looking up a payer's transaction came to.
-type hintAnswer string
-
-const (
-	hintFound    hintAnswer = "found"     // it pays this invoice, and is recorded
-	hintNotFound hintAnswer = "not_found" // no network of the invoice knows it
-	hintForeign  hintAnswer = "foreign"   // it exists and pays somebody else
-	hintFailed   hintAnswer = "failed"    // it is in the chain, and its execution failed
-)

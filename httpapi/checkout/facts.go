@@ -31,7 +31,7 @@ type merchantCard struct {
 
 // facts reads everything about an invoice but prices.
 func (p *pages) facts(ctx context.Context, inv invoice.Invoice) (facts, error) {
-	f := facts{Invoice: inv, Networks: p.backend.Networks(), Conditions: map[string]condition{}, Now: p.backend.Now()}
+	f := facts{Invoice: inv, Networks: p.backend.Registry(), Conditions: map[string]condition{}, Now: p.backend.Now()}
 	card, err := p.merchant(ctx, inv.Owner.AccountID)
 	if err != nil {
 		return facts{}, err
@@ -89,7 +89,7 @@ func (p *pages) prices(ctx context.Context, inv invoice.Invoice) map[string]deci
 	defer cancel()
 	out := map[string]decimal.Decimal{}
 	for _, o := range inv.Options {
-		n, ok := p.backend.Networks().Network(o.Network)
+		n, ok := p.backend.Registry().Network(o.Network)
 		if !ok {
 			continue
 		}

@@ -28,7 +28,7 @@ const maxStreams = 32
 // maxBuckets bounds the limiter's memory; full buckets are forgotten when it is reached, then all.
 const maxBuckets = 50_000
 
-// localLimiter is the Limiter of one process. A bucket is kept as the time at which it is full again.
+// localLimiter is the store.Limiter of one process. A bucket is kept as the time at which it is full again.
 type localLimiter struct {
 	now func() time.Time
 
@@ -40,7 +40,7 @@ func newLocalLimiter(now func() time.Time) *localLimiter {
 	return &localLimiter{now: now, full: map[string]time.Time{}}
 }
 
-// Allow implements Limiter.
+// Allow implements store.Limiter.
 func (l *localLimiter) Allow(_ context.Context, key string, perSecond, burst int) (bool, int, error) {
 	token := time.Second / time.Duration(perSecond)
 	l.mu.Lock()

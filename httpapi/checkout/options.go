@@ -1,12 +1,13 @@
 package checkout
 
 import (
-	"context"
 	"fmt"
 	"io/fs"
 	"net/netip"
 	"strings"
 	"unicode"
+
+	"github.com/seed-8ee7f392/payments/store"
 )
 
 // Options change how the page looks and who may do what. The zero value, and nil, is the built-in page.
@@ -28,14 +29,7 @@ type Options struct {
 	// TrustedProxies are peers whose X-Forwarded-For header is believed. Defaults to none: a client is its peer address.
 	TrustedProxies []netip.Prefix
 	// Limiter counts requests, such as a store/redis limiter shared by many processes. Defaults to one in memory.
-	Limiter Limiter
-}
-
-// Limiter decides how often something may be done; store.Limiter is one.
-type Limiter interface {
-	// Allow takes one token from the bucket of a key that refills at perSecond up to burst. When there is none,
-	// ok is false and retryAfter says when there will be, in seconds.
-	Allow(ctx context.Context, key string, perSecond, burst int) (ok bool, retryAfter int, err error)
+	Limiter store.Limiter
 }
 
 // policy is the Content-Security-Policy of everything that is served.

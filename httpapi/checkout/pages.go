@@ -299,7 +299,8 @@ func (r *request) choose() error {
 var (
 	knownNotices = map[string]bool{"price_unavailable": true, "amount_too_small": true, "changed": true, "unavailable": true}
 	knownHints   = map[string]bool{
-		string(hintFound): true, string(hintNotFound): true, string(hintForeign): true, string(hintFailed): true, "invalid": true, "unavailable": true,
+		string(invoice.HintFound): true, string(invoice.HintForeign): true, string(invoice.HintNotFound): true, string(invoice.HintUnusable): true,
+		"invalid": true, "unavailable": true,
 	}
 )
 
@@ -335,13 +336,13 @@ func (r *request) hint() error {
 	}
 	answer := "invalid"
 	if isHash(hash) {
-		var found hintAnswer
+		var found invoice.HintResult
 		found, err = r.p.backend.Hint(r.Context(), inv.ID, hash)
 		switch {
 		case err == nil:
 			answer = string(found)
 		case errors.Is(err, fault.NotFound):
-			answer, err = string(hintNotFound), nil
+			answer, err = string(invoice.HintNotFound), nil
 		case errors.Is(err, fault.Invalid):
 			answer, err = "invalid", nil
 		case !expected(err):
@@ -355,7 +356,7 @@ func (r *request) hint() error {
 		return r.json(http.StatusOK, map[string]string{"hint": answer})
 	}
 	q := url.Values{"hint": {answer}}
-	if answer != string(hintFound) && len(hash) <= maxHash {
+	if answer != string(invoice.HintFound) && len(hash) <= maxHash {
 		q.Set("tx", hash)
 	}
 	return r.done(q, nil)
@@ -383,7 +384,7 @@ func (r *request) simulate() error {
 	if inv.Owner.Livemode {
 		return fault.Missing("invoice in test mode", inv.ID)
 	}
-	if err := r.p.backend.Simulate(r.Context(), inv, r.PostForm.Get("outcome")); err != nil {
+	if err := r.p.backend.Simulate(r.Context(), inv, invoice.Outcome(r.PostForm.Get("outcome"))); err != nil {
 		if !expected(err) {
 			return err
 		}

@@ -117,7 +117,10 @@ type TransactionView struct {
 }
 
 // Outcome is a simulation to press.
-type Outcome struct{ Value, Label string }
+type Outcome struct {
+	Value invoice.Outcome
+	Label string
+}
 
 // LanguageLink leads to the page in another language.
 type LanguageLink struct {
@@ -169,7 +172,7 @@ func newView(s State, l *language, all languages, v visit) View {
 	w.HintHash = v.HintHash
 	if v.HintAnswer != "" && w.CanHint {
 		tone := Warning
-		if v.HintAnswer == string(hintFound) {
+		if v.HintAnswer == string(invoice.HintFound) {
 			tone = Good
 		}
 		w.HintAnswer = &Notice{tone, l.say("hint."+v.HintAnswer, "merchant", w.Merchant)}
@@ -425,17 +428,17 @@ func (w *View) outcomes(l *language) {
 	if s.Livemode || s.Payment == nil {
 		return
 	}
-	var values []string
+	var values []invoice.Outcome
 	switch s.Phase {
 	case Pay, QuoteExpired, Underpaid:
-		values = []string{"paid", "detected", "underpaid", "overpaid"}
+		values = []invoice.Outcome{invoice.SimulatePaid, invoice.SimulateDetected, invoice.SimulateUnderpaid, invoice.SimulateOverpaid}
 	case Seen, Confirming:
-		values = []string{"paid", "dropped"}
+		values = []invoice.Outcome{invoice.SimulatePaid, invoice.SimulateDropped}
 	case Expired, Canceled:
-		values = []string{"late"}
+		values = []invoice.Outcome{invoice.SimulateLate}
 	}
 	for _, v := range values {
-		w.Outcomes = append(w.Outcomes, Outcome{v, l.say("simulate." + v)})
+		w.Outcomes = append(w.Outcomes, Outcome{v, l.say("simulate." + string(v))})
 	}
 }
 
