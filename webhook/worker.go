@@ -213,14 +213,21 @@ func (p *pool) free(stored []result) {
 // close ends all that is under way: tries get drainLimit to end by themselves and are cut short then.
 // Deliveries that only waited are given back.
 func (p *pool) close() {
+	var back []Delivery
 	for _, waiting := range p.waiting {
-		for _, d := range waiting {
-			p.active++
-			p.busy[d.EndpointID]++
-			p.results <- result{claimed: d, kind: givenBack}
-		}
+		back = append(back, waiting...)
 	}
 	clear(p.waiting)
+	for len(back) > 0 {
+		select { // the storer may be waiting for us
+		case p.results <- result{claimed: back[0], kind: givenBack}:
+			p.active++
+			p.busy[back[0].EndpointID]++
+			back = back[1:]
+		case stored := <-p.stored:
+			p.free(stored)
+		}
+	}
 	limit := time.AfterFunc(drainLimit, p.cut)
 	for p.active > 0 {
 		p.free(<-p.stored)
@@ -255,7 +262,7 @@ func (p *pool) storeAll() {
 	}
 }
 
-// store stores results, again and again for a few seconds while the store is unavailable; what refuses to be stored
+// store stores results, again and again for a few seconds while the store is unavailable or contended; what refuses to be stored
 // with the others is stored alone, so that one bad row takes none with it.
 func (p *pool) store(batch []result) error {
 	var unreadable error
@@ -267,16 +274,21 @@ func (p *pool) store(batch []result) error {
 		return unreadable
 	}
 	err := p.s.record(p.sending, batch)
-	for wait := 100 * time.Millisecond; errors.Is(err, fault.Unavailable) && wait < storeLimit && p.rest(wait); wait *= 2 {
+	for wait := 100 * time.Millisecond; passing(err) && wait < storeLimit && p.rest(wait); wait *= 2 {
 		err = p.s.record(p.sending, batch)
 	}
-	if err != nil && len(batch) > 1 && !errors.Is(err, fault.Unavailable) {
+	if err != nil && len(batch) > 1 && !passing(err) {
 		err = nil
 		for _, r := range batch {
 			err = errors.Join(err, p.s.record(p.sending, []result{r}))
 		}
 	}
 	return errors.Join(unreadable, err)
+}
+
+// passing reports whether an error may be gone after a while.
+func passing(err error) bool {
+	return errors.Is(err, fault.Unavailable) || errors.Is(err, fault.Conflict)
 }
 
 // rest waits, and reports false when the pool is cut short meanwhile.
