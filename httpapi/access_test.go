@@ -22,7 +22,7 @@ func TestWhoMayAsk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inv := s.post(t, "/v1/invoices", invoice)["id"].(string)
+	inv := s.post(t, "/v1/invoices", invoiceBody)["id"].(string)
 	for _, test := range []struct {
 		name   string
 		q      request
@@ -38,7 +38,7 @@ func TestWhoMayAsk(t *testing.T) {
 		{"unknown key", request{method: "GET", path: "/v1/invoices", key: stranger}, 401, "authentication", "api_key_invalid"},
 		{"publishable key", request{method: "GET", path: "/v1/invoices", key: public}, 403, "permission", "publishable_key_not_allowed"},
 		{"publishable key with an Origin", request{method: "GET", path: "/v1/invoices", key: public, header: header("Origin", "https://shop.example")}, 403, "permission", "publishable_key_not_allowed"},
-		{"without the scope", request{method: "POST", path: "/v1/invoices", key: reader, body: invoice}, 403, "permission", "scope_missing"},
+		{"without the scope", request{method: "POST", path: "/v1/invoices", key: reader, body: invoiceBody}, 403, "permission", "scope_missing"},
 		{"the other mode", request{method: "GET", path: "/v1/invoices/" + inv, key: live}, 404, "not_found", "resource_missing"},
 	} {
 		r := s.do(t, test.q)
@@ -62,7 +62,7 @@ func TestWhoMayAsk(t *testing.T) {
 
 func TestAnotherAccountSeesNothing(t *testing.T) {
 	s := open(t, nil)
-	inv := s.post(t, "/v1/invoices", invoice)["id"].(string)
+	inv := s.post(t, "/v1/invoices", invoiceBody)["id"].(string)
 	deposit := s.post(t, "/v1/deposit_addresses", `{"network":"simnet"}`)["id"].(string)
 	endpoint := s.post(t, "/v1/webhook_endpoints", `{"url":"http://127.0.0.1:1/","events":["*"]}`)["id"].(string)
 	event := s.get(t, "/v1/events")["data"].([]any)[0].(map[string]any)["id"].(string)
@@ -236,7 +236,7 @@ func TestNoSecretIsLoggedOrShown(t *testing.T) {
 
 func TestTimeoutIs503(t *testing.T) {
 	s := open(t, &httpapi.Options{Timeout: time.Nanosecond})
-	for _, q := range []request{{method: "POST", path: "/v1/invoices", body: invoice}} {
+	for _, q := range []request{{method: "POST", path: "/v1/invoices", body: invoiceBody}} {
 		if f := s.do(t, q).refused(t, http.StatusServiceUnavailable); f.Type != "unavailable" || f.Code != "service_unavailable" {
 			t.Errorf("%+v", f)
 		}

@@ -3,7 +3,6 @@ package httpapi_test
 import (
 	"bytes"
 	"encoding/json"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -122,13 +121,13 @@ func (s *shop) do(t testing.TB, q request) reply {
 	if q.remote != "" {
 		r.RemoteAddr = q.remote
 	}
+	return s.serve(r)
+}
+
+func (s *shop) serve(r *http.Request) reply {
 	w := httptest.NewRecorder()
 	s.handler.ServeHTTP(w, r)
-	body, err := io.ReadAll(w.Result().Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return reply{status: w.Code, header: w.Header(), body: body}
+	return reply{status: w.Code, header: w.Header(), body: w.Body.Bytes()}
 }
 
 // get, post and the like answer with the decoded body, and fail the test on any other status than 200.
@@ -186,8 +185,8 @@ func (r reply) refused(t testing.TB, status int) fault {
 }
 
 const (
-	nobody  = "0123456789abcdef01234567" // an id of nothing
-	invoice = `{"price":{"currency":"EUR","amount":"49.90"},"options":[{"asset":"SIM","network":"simnet"}],"order_id":"A-1"}`
+	nobody      = "0123456789abcdef01234567" // an id of nothing
+	invoiceBody = `{"price":{"currency":"EUR","amount":"49.90"},"options":[{"asset":"SIM","network":"simnet"}],"order_id":"A-1"}`
 )
 
 // header returns one header field.

@@ -13,7 +13,7 @@ import (
 func TestIdempotencyKeyReplays(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	s := openAt(t, nil, func() time.Time { return now })
-	q := request{method: "POST", path: "/v1/invoices", body: invoice, header: header("Idempotency-Key", "order-A1")}
+	q := request{method: "POST", path: "/v1/invoices", body: invoiceBody, header: header("Idempotency-Key", "order-A1")}
 	first := s.do(t, q)
 	s.ok(t, first)
 	if first.header.Get("Idempotent-Replayed") != "" {
@@ -24,7 +24,7 @@ func TestIdempotencyKeyReplays(t *testing.T) {
 		t.Errorf("the second answer is %s with %v", second.body, second.header)
 	}
 	changed := q
-	changed.body = strings.Replace(invoice, "49.90", "49.91", 1)
+	changed.body = strings.Replace(invoiceBody, "49.90", "49.91", 1)
 	if f := s.do(t, changed).refused(t, 422); f.Type != "idempotency" || f.Code != "idempotency_key_reused" {
 		t.Errorf("%+v", f)
 	}
@@ -68,18 +68,18 @@ func TestARefusalIsReplayedWithTheRequestIDOfNow(t *testing.T) {
 func TestIdempotencyKeyHasAForm(t *testing.T) {
 	s := open(t, nil)
 	for _, values := range [][]string{{""}, {"a b"}, {"ü"}, {"a\tb"}, {strings.Repeat("k", 256)}, {"a", "b"}} {
-		q := request{method: "POST", path: "/v1/invoices", body: invoice, header: header("Idempotency-Key", values...)}
+		q := request{method: "POST", path: "/v1/invoices", body: invoiceBody, header: header("Idempotency-Key", values...)}
 		if f := s.do(t, q).refused(t, 400); f.Type != "idempotency" || f.Code != "idempotency_key_invalid" {
 			t.Errorf("%q: %+v", values, f)
 		}
 	}
-	s.ok(t, s.do(t, request{method: "POST", path: "/v1/invoices", body: invoice, header: header("Idempotency-Key", strings.Repeat("~", 255))}))
+	s.ok(t, s.do(t, request{method: "POST", path: "/v1/invoices", body: invoiceBody, header: header("Idempotency-Key", strings.Repeat("~", 255))}))
 	s.ok(t, s.do(t, request{method: "GET", path: "/v1/invoices", header: header("Idempotency-Key", "a b")})) // only POST honours it
 }
 
 func TestManyRequestsWithOneKeyMakeOneObject(t *testing.T) {
 	s := open(t, nil)
-	q := request{method: "POST", path: "/v1/invoices", body: invoice, header: header("Idempotency-Key", "one")}
+	q := request{method: "POST", path: "/v1/invoices", body: invoiceBody, header: header("Idempotency-Key", "one")}
 	replies := make([]reply, 64)
 	var wg sync.WaitGroup
 	for i := range replies {

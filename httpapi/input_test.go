@@ -12,7 +12,7 @@ import (
 
 func TestBodiesAreReadStrictly(t *testing.T) {
 	s := open(t, nil)
-	with := func(field string) string { return invoice[:len(invoice)-1] + "," + field + "}" }
+	with := func(field string) string { return invoiceBody[:len(invoiceBody)-1] + "," + field + "}" }
 	options := func(entry string) string {
 		return `{"price":{"currency":"EUR","amount":"1"},"options":[` + entry + `]}`
 	}
@@ -24,8 +24,8 @@ func TestBodiesAreReadStrictly(t *testing.T) {
 	}{
 		{"nothing", "", 400, "body_invalid", ""},
 		{"no JSON", "price=1", 400, "body_invalid", ""},
-		{"half", invoice[:40], 400, "body_invalid", ""},
-		{"something after the end", invoice + "{}", 400, "body_invalid", ""},
+		{"half", invoiceBody[:40], 400, "body_invalid", ""},
+		{"something after the end", invoiceBody + "{}", 400, "body_invalid", ""},
 		{"a list", "[]", 400, "body_invalid", ""},
 		{"a number", "5", 400, "body_invalid", ""},
 		{"unknown field", with(`"colour":"red"`), 400, "parameter_unknown", "colour"},
@@ -114,13 +114,13 @@ func TestContentTypeAndSize(t *testing.T) {
 		return s.do(t, request{method: "POST", path: "/v1/invoices", body: body, header: h})
 	}
 	for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin1", "application/jsonx", ";"} {
-		if f := post(invoice, header("Content-Type", kind)).refused(t, 415); f.Code != "content_type_unsupported" || f.Type != "invalid_request" {
+		if f := post(invoiceBody, header("Content-Type", kind)).refused(t, 415); f.Code != "content_type_unsupported" || f.Type != "invalid_request" {
 			t.Errorf("%q: %+v", kind, f)
 		}
 	}
-	post(invoice, http.Header{"Content-Encoding": {"gzip"}}).refused(t, 415)
+	post(invoiceBody, http.Header{"Content-Encoding": {"gzip"}}).refused(t, 415)
 	for _, kind := range []string{"application/json", "application/json; charset=utf-8", "Application/JSON;charset=UTF-8"} {
-		s.ok(t, post(invoice, header("Content-Type", kind)))
+		s.ok(t, post(invoiceBody, header("Content-Type", kind)))
 	}
 	if f := post(`{"description":"`+strings.Repeat("x", 1000)+`"}`, nil).refused(t, 413); f.Code != "body_too_large" {
 		t.Errorf("%+v", f)
@@ -209,7 +209,7 @@ func TestMountedBelowAPrefix(t *testing.T) {
 func TestCursorBelongsToItsList(t *testing.T) {
 	s := open(t, nil)
 	for range 7 {
-		s.post(t, "/v1/invoices", invoice)
+		s.post(t, "/v1/invoices", invoiceBody)
 	}
 	seen := map[string]bool{}
 	next := ""

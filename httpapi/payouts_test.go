@@ -81,7 +81,7 @@ func TestPayoutNeedsAKeyAndAnAllowlist(t *testing.T) {
 	}
 	id := first["id"].(string)
 	canceled := s.ok(t, s.do(t, request{method: "POST", path: "/v1/payouts/" + id + "/cancel", key: held}))
-	if canceled["status"] != "failed" || canceled["failure_code"] != "canceled" || s.get(t, "/v1/payouts/" + id)["status"] != "failed" {
+	if canceled["status"] != "failed" || canceled["failure_code"] != "canceled" || s.get(t, "/v1/payouts/"+id)["status"] != "failed" {
 		t.Errorf("%v", canceled)
 	}
 }
@@ -131,7 +131,7 @@ func TestRefundOfWhatWasNeverReceived(t *testing.T) {
 	s := open(t, nil)
 	there := string(s.network.NewAddress())
 	key := s.newKey(t, account.KeyParams{Scopes: account.AllScopes(), Destinations: []string{there}})
-	inv := s.post(t, "/v1/invoices", invoice)["id"].(string)
+	inv := s.post(t, "/v1/invoices", invoiceBody)["id"].(string)
 	refund := func(key, body string) reply {
 		return s.do(t, request{method: "POST", path: "/v1/refunds", key: key, body: body, header: header("Idempotency-Key", "k"+body[:40])})
 	}
@@ -145,7 +145,7 @@ func TestRefundOfWhatWasNeverReceived(t *testing.T) {
 	}
 	refund(key, `{"destination":"`+there+`","reason":"of nothing"}`).refused(t, 400)
 	s.do(t, request{method: "GET", path: "/v1/refunds/" + nobody}).refused(t, 404)
-	if list := s.get(t, "/v1/refunds?invoice_id=" + inv)["data"].([]any); len(list) != 0 {
+	if list := s.get(t, "/v1/refunds?invoice_id="+inv)["data"].([]any); len(list) != 0 {
 		t.Errorf("%v", list)
 	}
 }
