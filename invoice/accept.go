@@ -28,7 +28,9 @@ func (s *Service) AcceptTx(ctx context.Context, tx Tx, owner event.Owner, id str
 
 // Accept is AcceptTx in a transaction of its own.
 func (s *Service) Accept(ctx context.Context, owner event.Owner, id string, allowUnderpaid bool) (Invoice, error) {
-	return update(ctx, s, func(ctx context.Context, tx Tx) (Invoice, error) { return s.AcceptTx(ctx, tx, owner, id, allowUnderpaid) })
+	return update(ctx, s, func(ctx context.Context, tx Tx) (Invoice, error) {
+		return s.AcceptTx(ctx, tx, owner, id, allowUnderpaid)
+	})
 }
 
 // RefundedTx books the move of a refund in the transaction that makes it.

@@ -138,12 +138,13 @@ func (s *Service) PrepareBatch(ctx context.Context, b watch.Batch) (PreparedBatc
 	return p, s.fill(ctx, p.prices)
 }
 
-// top is the height of the newest block that the batch brings, or the tip where it brings none.
+// top is the height up to which payments may confirm with the batch.
 func top(b watch.Batch) uint64 {
+	height := b.Head.Tip.Height
 	if n := len(b.Blocks); n > 0 {
-		return b.Blocks[n-1].Height
+		height = max(height, b.Blocks[n-1].Height)
 	}
-	return b.Head.Tip.Height
+	return height
 }
 
 // wantForNew asks for the prices at which new payments are credited and valued.
@@ -445,30 +446,32 @@ func (in *intake) first(ctx context.Context, m sighting, to Address, asset chain
 		Address: to.Address, Key: to.Key, FromAddress: m.From, TxHash: m.TxHash, TxIndex: m.Index, Amount: m.Amount,
 		Block: m.at, Required: in.n.Confirmations, DetectedBy: in.p.detectedBy, DetectedAt: in.now,
 	}
-	return in.enter(ctx, &p, to.OptionID, asset)
+	if p.DetectedBy == ByHint && p.Block.IsZero() {
+		p.DueAt = in.now.Add(postponed) // no scan may ever show it: Step looks for its block
+	}
+	_, _, err = in.enter(ctx, p, to.OptionID, asset)
+	return err
 }
 
 // enter credits a new payment and adds it to what it pays.
-func (l *ledger) enter(ctx context.Context, p *Payment, optionID string, asset chain.Asset) error {
+func (l *ledger) enter(ctx context.Context, p Payment, optionID string, asset chain.Asset) (*account, *Payment, error) {
 	var a *account
 	var err error
 	if p.InvoiceID != "" {
 		if a, err = l.invoiceAccount(ctx, p.InvoiceID); err != nil {
-			return err
+			return nil, nil, err
 		}
 		p.InvoiceNumber = a.invoice.Number
-		if err := l.credit(a.invoice, p, optionID, asset); err != nil {
-			return err
+		if err := l.credit(a.invoice, &p, optionID, asset); err != nil {
+			return nil, nil, err
 		}
 	} else {
 		if a, err = l.depositAccount(ctx, p.Owner, p.DepositAddressID); err != nil {
-			return err
+			return nil, nil, err
 		}
 		p.DepositAddressName = a.deposit.Name
 	}
-	l.add(a, *p)
-	a.fresh = append(a.fresh, p.ID)
-	return nil
+	return a, l.add(a, p), nil
 }
 
 // credit fixes what a payment pays and at which rate: the quote's, or a fresh one when the payment was made
@@ -660,15 +663,19 @@ func (in *intake) attach(ctx context.Context, m sighting, to Address, asset chai
 	if err != nil {
 		return false, err
 	}
+	var a *account
 	for _, c := range candidates {
-		if c.TxHash != "" || c.DetectedBy != ByBalance {
-			continue
+		if c.TxHash == "" {
+			if a, _, err = in.of(ctx, c); err != nil {
+				return false, err
+			}
 		}
-		a, p, err := in.of(ctx, c)
-		if err != nil {
-			return false, err
-		}
-		if p.TxHash != "" || p.Block.IsZero() || p.Block.Height < m.at.Height {
+	}
+	if a == nil {
+		return false, nil
+	}
+	for _, p := range a.payments { // with what this batch left of one
+		if p.TxHash != "" || p.Network != in.n.Slug || p.Address != to.Address || p.AssetID != asset.ID || p.Block.IsZero() || p.Block.Height < m.at.Height {
 			continue
 		}
 		if p.Status == Confirmed && p.Amount != m.Amount {
@@ -677,7 +684,14 @@ func (in *intake) attach(ctx context.Context, m sighting, to Address, asset chai
 			return true, nil
 		}
 		rest := *p
-		if err := in.move(a, p, func(p *Payment) ([]event.Type, error) { return p.Attach(m.Transfer, m.at) }); err != nil {
+		err := in.move(a, p, func(p *Payment) ([]event.Type, error) {
+			types, err := p.Attach(m.Transfer, m.at)
+			if slices.Contains(a.fresh, p.ID) {
+				types = nil // nobody heard of it yet
+			}
+			return types, err
+		})
+		if err != nil {
 			return false, err
 		}
 		in.seen[p.ID] = true
@@ -688,7 +702,6 @@ func (in *intake) attach(ctx context.Context, m sighting, to Address, asset chai
 				rest.Credit = creditOf(rest.Amount, rest.Decimals, rest.Rate)
 			}
 			in.add(a, rest)
-			a.fresh = append(a.fresh, rest.ID)
 		}
 		return true, nil
 	}

@@ -117,7 +117,9 @@ func (inv *Invoice) set(f Flag, on bool) {
 	}
 }
 
-func flagOrder(f Flag) int { return slices.Index([]Flag{Overpaid, Late, UnderpaidAccepted, PartiallyRefunded}, f) }
+func flagOrder(f Flag) int {
+	return slices.Index([]Flag{Overpaid, Late, UnderpaidAccepted, PartiallyRefunded}, f)
+}
 
 // Recompute brings sums, status, flags, times and DueAt in line with all payments to the invoice, and returns
 // the events that tell of a change of status. Nothing is counted up: the same payments give the same invoice,

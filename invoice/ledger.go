@@ -169,6 +169,7 @@ func (l *ledger) paymentEvent(p *Payment, t event.Type, before PaymentStatus) ev
 func (l *ledger) add(a *account, p Payment) *Payment {
 	a.payments = append(a.payments, &p)
 	l.changed(a, &p)
+	a.fresh = append(a.fresh, p.ID)
 	if a.deposit != nil {
 		a.deposit.LastPaymentAt = l.now
 	}

@@ -85,7 +85,9 @@ func (o Option) Quoted(now time.Time) bool {
 }
 
 // takes reports whether a transfer of an asset pays this option.
-func (o Option) takes(network, assetID string) bool { return o.Network == network && o.AssetID == assetID }
+func (o Option) takes(network, assetID string) bool {
+	return o.Network == network && o.AssetID == assetID
+}
 
 // step is one unit of the last decimal that is shown, in base units.
 func (o Option) step() chain.Amount { return chain.Pow10(o.Decimals - o.DisplayDecimals) }

@@ -207,7 +207,10 @@ func (p *Payment) Lose(now time.Time) error {
 		return p.refuse("payment_not_waiting", "be lost")
 	}
 	if p.LostAt.IsZero() {
-		p.LostAt, p.DueAt = now, now.Add(lostAfter)
+		p.LostAt = now
+		if p.DueAt.IsZero() { // a hint is looked for sooner
+			p.DueAt = now.Add(lostAfter)
+		}
 	}
 	return nil
 }

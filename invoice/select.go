@@ -2,6 +2,7 @@ package invoice
 
 import (
 	"context"
+	"time"
 
 	"github.com/shopspring/decimal"
 
@@ -33,8 +34,11 @@ func (s *Service) optionAddress(ctx context.Context, inv *Invoice, o Option, ass
 	}}, err
 }
 
+// joinedFor is how long a host's own transaction may take to commit.
+const joinedFor = 10 * time.Minute
+
 // putAddress makes an address ours. In a host's own transaction the network may be read past the address before
-// it commits, so it leaves a range to be read again from here.
+// it commits, so the blocks from here to the latest commit are left to be read again.
 func (s *Service) putAddress(ctx context.Context, tx Tx, a Address, joined bool) error {
 	if err := tx.PutAddress(ctx, a); err != nil {
 		return err
@@ -46,9 +50,13 @@ func (s *Service) putAddress(ctx context.Context, tx Tx, a Address, joined bool)
 	if err != nil || !ok {
 		return err
 	}
+	blocks := uint64(100)
+	if n, ok := s.registry.Network(a.Network); ok && n.BlockTime > 0 {
+		blocks = max(10, uint64(joinedFor/n.BlockTime))
+	}
 	return tx.PutRange(ctx, &watch.Range{
 		ID: s.ids.Next(), Network: a.Network, Addresses: []chain.Address{a.Address},
-		Next: cursor.At.Height, To: cursor.At.Height, CreatedAt: s.now(),
+		Next: cursor.At.Height + 1, To: cursor.At.Height + blocks, CreatedAt: s.now(),
 	})
 }
 

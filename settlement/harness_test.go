@@ -107,21 +107,20 @@ func (w *world) tick(effect func() error) error {
 		return errKilled
 	}
 	w.calls++
-	if w.calls == w.killAt && !w.killAfter {
+	now := w.calls == w.killAt
+	if now {
 		w.dead.Store(true)
+	}
+	if now && !w.killAfter {
 		return errKilled
 	}
-	var err error
-	if effect != nil {
-		err = effect()
+	if effect == nil {
+		return nil
 	}
-	if w.calls >= w.killAt && w.killAt > 0 && w.killAfter && !w.dead.Load() {
-		w.dead.Store(true)
-		if effect != nil {
-			return errKilled
-		}
+	if err := effect(); err != nil || !now {
+		return err
 	}
-	return err
+	return errKilled
 }
 
 // update does what the engine does: reactions to facts run before the commit, in the same transaction.

@@ -279,17 +279,6 @@ func (n *fakeNode) count(method string) int {
 	return sum
 }
 
-// largest is the biggest request since forget.
-func (n *fakeNode) largest() int {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	most := 0
-	for _, methods := range n.requests {
-		most = max(most, len(methods))
-	}
-	return most
-}
-
 func (n *fakeNode) forget() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -98,6 +98,51 @@ func TestBuildOffersTwiceTheBaseFee(t *testing.T) {
 	}
 }
 
+func TestAssembleTakesTheSendersSignatureAlone(t *testing.T) {
+	d := oneFake(t, newFakeNode(5))
+	o := nativeOrder(d)
+	u, _, _ := build(t, d, o)
+	other, err := crypto.ToECDSA(bytes.Repeat([]byte{8}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	public := func(key *ecdsa.PrivateKey) chain.PublicKey {
+		return chain.PublicKey{Curve: chain.Secp256k1, Bytes: crypto.CompressPubkey(&key.PublicKey)}
+	}
+	signature := func(key *ecdsa.PrivateKey, data []byte) []byte {
+		s, err := crypto.Sign(data, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	good := signature(senderKey, u.Payloads[0].Data)
+	high := bytes.Clone(good) // the same signature with the other s: valid mathematically, refused by EIP-2
+	s := new(big.Int).Sub(crypto.S256().Params().N, new(big.Int).SetBytes(good[32:64]))
+	s.FillBytes(high[32:64])
+	high[64] ^= 1
+	for name, c := range map[string]struct {
+		key       chain.PublicKey
+		signature []byte
+		nonce     uint64
+	}{
+		"another's signature":      {public(senderKey), signature(other, u.Payloads[0].Data), 3},
+		"another's key":            {public(other), good, 3},
+		"another's both":           {public(other), signature(other, u.Payloads[0].Data), 3},
+		"of something else":        {public(senderKey), signature(senderKey, crypto.Keccak256([]byte("x"))), 3},
+		"in the upper half":        {public(senderKey), high, 3},
+		"for another nonce":        {public(senderKey), good, 4},
+		"with a recovery id of 27": {public(senderKey), append(bytes.Clone(good[:64]), good[64]+27), 3},
+	} {
+		o.Nonce = c.nonce
+		if _, err := d.Assemble(o, u, []chain.PublicKey{c.key}, [][]byte{c.signature}); err == nil {
+			t.Errorf("a signature %s was taken", name)
+		} else {
+			wantFault(t, err, fault.Invalid, "")
+		}
+	}
+}
+
 func TestBuildStaysWithinMaxFee(t *testing.T) {
 	d := oneFake(t, newFakeNode(5))
 	o := nativeOrder(d)
@@ -496,6 +541,14 @@ func TestDeathNeedsAProofAndAllNodes(t *testing.T) {
 		want(chain.TxUnknown) // the nonce is free
 		usedAtTip = "0x4"
 		want(chain.TxUnknown) // used, but not finally
+		// What is in a block needs no old state, which most nodes do not have.
+		included := first.blocks[9].txs[0]["hash"].(string)
+		if st, err := d.Status(t.Context(), chain.Signed{TxHash: included, From: s.From, Nonce: 3}); err != nil || st.State != chain.TxIncluded {
+			t.Fatalf("%+v, %v", st, err)
+		}
+		if first.count("eth_getTransactionCount") != 3 { // for the unknown one
+			t.Errorf("%d nonces were read", first.count("eth_getTransactionCount"))
+		}
 		usedAtFinal = "0x4"
 		want(chain.TxDead)
 		// The other node still has the receipt: the first one has thrown its index away.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
+	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -328,17 +329,22 @@ func (f *Follower) advanceTo(was Cursor, known bool, next Cursor) func(context.C
 
 // backfill reads one stretch of an old range again, when there is one.
 func (f *Follower) backfill(ctx context.Context) (bool, error) {
-	ranges, err := f.DB.Ranges(ctx, f.network.Slug, 1)
+	ranges, err := f.DB.Ranges(ctx, f.network.Slug, 16)
 	if err != nil || len(ranges) == 0 {
 		return false, err
 	}
-	r := ranges[0]
 	head, err := f.Driver.Head(ctx)
 	if err != nil {
 		return false, err
 	}
+	// A range may reach above the tip (addresses made inside a host's transaction); that part waits.
+	at := slices.IndexFunc(ranges, func(r Range) bool { return r.Next <= head.Tip.Height || r.Next > r.To })
+	if at < 0 {
+		return false, nil
+	}
+	r := ranges[at]
 	b := Batch{Network: f.network, Head: head, Backfill: &r}
-	if to := min(r.To, r.Next+f.BatchBlocks-1); r.Next <= r.To {
+	if to := min(r.To, r.Next+f.BatchBlocks-1, head.Tip.Height); r.Next <= r.To {
 		if b.Blocks, err = f.scanner.Blocks(ctx, r.Next, to); err != nil {
 			return false, fmt.Errorf("reading old blocks from %d of %s again: %w", r.Next, f.network.Slug, err)
 		}
