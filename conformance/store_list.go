@@ -303,8 +303,10 @@ func storeLists() []storeList {
 					Name: storeOne(n, "Ann", "anna", "Bob", ""), Address: chain.Address(fmt.Sprintf("0xF%03d", n)),
 				}
 			},
-			id:  func(d invoice.DepositAddress) string { return d.ID },
-			put: func(ctx context.Context, tx store.Tx, d *invoice.DepositAddress) error { return tx.PutDepositAddress(ctx, d) },
+			id: func(d invoice.DepositAddress) string { return d.ID },
+			put: func(ctx context.Context, tx store.Tx, d *invoice.DepositAddress) error {
+				return tx.PutDepositAddress(ctx, d)
+			},
 			list: func(ctx context.Context, st store.Reader, f invoice.DepositFilter) ([]invoice.DepositAddress, error) {
 				return st.DepositAddresses(ctx, f)
 			},
@@ -330,8 +332,10 @@ func storeLists() []storeList {
 					Network: storeOne(n, "a", "b", "c"), PaymentID: storeOne(n, "p", "q"), InvoiceID: storeOne(n, "", "inv"), DepositAddressID: storeOne(n, "dep", ""),
 				}
 			},
-			id:  func(s settlement.Settlement) string { return s.ID },
-			put: func(ctx context.Context, tx store.Tx, s *settlement.Settlement) error { return tx.PutSettlements(ctx, s) },
+			id: func(s settlement.Settlement) string { return s.ID },
+			put: func(ctx context.Context, tx store.Tx, s *settlement.Settlement) error {
+				return tx.PutSettlements(ctx, s)
+			},
 			list: func(ctx context.Context, st store.Reader, f settlement.Filter) ([]settlement.Settlement, error) {
 				return st.Settlements(ctx, f)
 			},
@@ -358,9 +362,11 @@ func storeLists() []storeList {
 					Network: storeOne(n, "a", "b", "c"), TxHash: storeOne(n, "", "0xAB1", "0xab2"), Destination: chain.Address(storeOne(n, "0xDE1", "0xde2", "T9", "T8")),
 				}
 			},
-			id:   func(p payout.Payout) string { return p.ID },
-			put:  func(ctx context.Context, tx store.Tx, p *payout.Payout) error { return tx.PutPayout(ctx, p) },
-			list: func(ctx context.Context, st store.Reader, f payout.Filter) ([]payout.Payout, error) { return st.Payouts(ctx, f) },
+			id:  func(p payout.Payout) string { return p.ID },
+			put: func(ctx context.Context, tx store.Tx, p *payout.Payout) error { return tx.PutPayout(ctx, p) },
+			list: func(ctx context.Context, st store.Reader, f payout.Filter) ([]payout.Payout, error) {
+				return st.Payouts(ctx, f)
+			},
 			one: func(ctx context.Context, st store.Reader, o event.Owner, id string) (payout.Payout, error) {
 				return st.Payout(ctx, o, id)
 			},

@@ -234,7 +234,9 @@ func storeKinds() []storeKind {
 		storeKindOf[account.Account]{
 			kind: "Account", key: func(a *account.Account, n int) { a.ID, a.Index = storeID(n), uint32(n) },
 			putter: func(ctx context.Context, tx store.Tx, a *account.Account) error { return tx.PutAccount(ctx, a) },
-			getter: func(ctx context.Context, tx store.Tx, a *account.Account) (account.Account, error) { return tx.Account(ctx, a.ID) },
+			getter: func(ctx context.Context, tx store.Tx, a *account.Account) (account.Account, error) {
+				return tx.Account(ctx, a.ID)
+			},
 			versed: func(a *account.Account) *int64 { return &a.Version },
 		},
 		storeKindOf[account.Key]{
@@ -293,7 +295,9 @@ func storeKinds() []storeKind {
 		},
 		storeKindOf[invoice.DepositAddress]{
 			kind: "DepositAddress", key: func(d *invoice.DepositAddress, n int) { d.ID, d.Owner.AccountID = storeID(n), "acc" },
-			putter: func(ctx context.Context, tx store.Tx, d *invoice.DepositAddress) error { return tx.PutDepositAddress(ctx, d) },
+			putter: func(ctx context.Context, tx store.Tx, d *invoice.DepositAddress) error {
+				return tx.PutDepositAddress(ctx, d)
+			},
 			getter: func(ctx context.Context, tx store.Tx, d *invoice.DepositAddress) (invoice.DepositAddress, error) {
 				return tx.DepositAddress(ctx, d.Owner, d.ID)
 			},
@@ -326,7 +330,7 @@ func storeKinds() []storeKind {
 			versed: func(r *watch.Retry) *int64 { return &r.Version },
 		},
 		storeKindOf[lease.Lease]{
-			kind: "Lease", key: func(l *lease.Lease, n int) { l.Name = storeID(n) }, replace: true,
+			kind: "Lease", key: func(l *lease.Lease, n int) { l.Name, l.Fence = storeID(n), max(l.Fence, 1) }, replace: true,
 			putter: func(ctx context.Context, tx store.Tx, l *lease.Lease) error { return tx.PutLease(ctx, *l) },
 			getter: func(ctx context.Context, tx store.Tx, l *lease.Lease) (lease.Lease, error) {
 				return storeFound(tx.Lease(ctx, l.Name))
@@ -349,7 +353,9 @@ func storeKinds() []storeKind {
 			versed: func(w *send.Wallet) *int64 { return &w.Version },
 		},
 		storeKindOf[send.Balance]{
-			kind: "Balance", key: func(b *send.Balance, n int) { b.Network, b.Address, b.AssetID = "net", chain.Address(storeID(n)), "asset" },
+			kind: "Balance", key: func(b *send.Balance, n int) {
+				b.Network, b.Address, b.AssetID = "net", chain.Address(storeID(n)), "asset"
+			},
 			putter: func(ctx context.Context, tx store.Tx, b *send.Balance) error { return tx.PutBalance(ctx, b) },
 			getter: func(ctx context.Context, tx store.Tx, b *send.Balance) (send.Balance, error) {
 				return storeFound(tx.BalanceForUpdate(ctx, b.Network, b.Address, b.AssetID))
@@ -370,7 +376,9 @@ func storeKinds() []storeKind {
 		},
 		storeKindOf[settlement.Settlement]{
 			kind: "Settlement", key: func(s *settlement.Settlement, n int) { s.ID = storeID(n) },
-			putter: func(ctx context.Context, tx store.Tx, s *settlement.Settlement) error { return tx.PutSettlements(ctx, s) },
+			putter: func(ctx context.Context, tx store.Tx, s *settlement.Settlement) error {
+				return tx.PutSettlements(ctx, s)
+			},
 			getter: func(ctx context.Context, tx store.Tx, s *settlement.Settlement) (settlement.Settlement, error) {
 				all, err := tx.SettlementsByID(ctx, []string{s.ID})
 				return storeOnly(all, err, func(settlement.Settlement) bool { return true })
@@ -408,13 +416,17 @@ func storeKinds() []storeKind {
 		storeKindOf[payout.Payout]{
 			kind: "Payout", key: func(p *payout.Payout, n int) { p.ID = storeID(n) },
 			putter: func(ctx context.Context, tx store.Tx, p *payout.Payout) error { return tx.PutPayout(ctx, p) },
-			getter: func(ctx context.Context, tx store.Tx, p *payout.Payout) (payout.Payout, error) { return tx.PayoutByID(ctx, p.ID) },
+			getter: func(ctx context.Context, tx store.Tx, p *payout.Payout) (payout.Payout, error) {
+				return tx.PayoutByID(ctx, p.ID)
+			},
 			versed: func(p *payout.Payout) *int64 { return &p.Version },
 		},
 		storeKindOf[payout.Refund]{
 			kind: "Refund", key: func(r *payout.Refund, n int) { r.ID = storeID(n) },
 			putter: func(ctx context.Context, tx store.Tx, r *payout.Refund) error { return tx.PutRefund(ctx, r) },
-			getter: func(ctx context.Context, tx store.Tx, r *payout.Refund) (payout.Refund, error) { return tx.RefundByID(ctx, r.ID) },
+			getter: func(ctx context.Context, tx store.Tx, r *payout.Refund) (payout.Refund, error) {
+				return tx.RefundByID(ctx, r.ID)
+			},
 			versed: func(r *payout.Refund) *int64 { return &r.Version },
 		},
 		storeKindOf[webhook.Endpoint]{
@@ -431,7 +443,9 @@ func storeKinds() []storeKind {
 				e.ID, e.Subject, e.Previous = "evt_"+storeID(n), nil, nil
 			},
 			putter: func(ctx context.Context, tx store.Tx, e *event.Event) error { return tx.PutEvents(ctx, *e) },
-			getter: func(ctx context.Context, tx store.Tx, e *event.Event) (event.Event, error) { return tx.EventByID(ctx, e.ID) },
+			getter: func(ctx context.Context, tx store.Tx, e *event.Event) (event.Event, error) {
+				return tx.EventByID(ctx, e.ID)
+			},
 		},
 		storeKindOf[webhook.Delivery]{
 			kind: "Delivery", key: func(d *webhook.Delivery, n int) { d.ID, d.Owner.AccountID = storeID(n), "acc" },

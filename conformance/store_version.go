@@ -144,7 +144,9 @@ func testStoreUniqueKeyHash(t *testing.T, st store.Store) {
 }
 
 func testStoreUniqueIndex(t *testing.T, st store.Store) {
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error { return tx.PutAccount(ctx, &account.Account{ID: "a", Index: 3}) })
+	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+		return tx.PutAccount(ctx, &account.Account{ID: "a", Index: 3})
+	})
 	storeFails(t, st, fault.Duplicate, "a second account of one index", func(ctx context.Context, tx store.Tx) error {
 		return tx.PutAccount(ctx, &account.Account{ID: "b", Index: 3})
 	})

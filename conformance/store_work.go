@@ -107,9 +107,9 @@ func testStorePaymentWork(t *testing.T, st store.Store) {
 		for n := range 96 {
 			p := invoice.Payment{
 				ID: storeID(n), Owner: storeOwners[n%3], Status: statuses[n%4], Network: []string{"a", "b", "c"}[n/4%3], InvoiceID: fmt.Sprint("i", n%5),
-				Address: chain.Address(fmt.Sprint("addr", n/4%2)), AssetID: fmt.Sprint("s", n/8%2), TxHash: fmt.Sprint("h", n/3), TxIndex: uint32(n % 3),
+				Address: chain.Address(fmt.Sprint("addr", n/24%2)), AssetID: fmt.Sprint("s", n/12%2), TxHash: fmt.Sprint("h", n/3), TxIndex: uint32(n % 3),
 			}
-			if n%3 != 0 {
+			if n%32 >= 8 {
 				p.Block = chain.Ref{Height: uint64(50 - n%7), Hash: fmt.Sprint("b", n%7)}
 			}
 			if n%5 == 0 {
@@ -241,6 +241,9 @@ func testStoreTransactionWork(t *testing.T, st store.Store) {
 				ID: storeID(n), Network: []string{"a", "b"}[n/6%2], ObjectID: fmt.Sprint("o", n%5), State: states[n%6],
 				Order: chain.Order{From: chain.Party{Address: chain.Address(fmt.Sprint("w", n/12%2))}}, DueAt: storeAt(72 - n),
 			}
+			if n%7 == 0 {
+				x.DueAt = time.Time{}
+			}
 			if err := tx.PutTransaction(ctx, &x); err != nil {
 				return err
 			}
@@ -252,7 +255,9 @@ func testStoreTransactionWork(t *testing.T, st store.Store) {
 	id := func(x send.Transaction) string { return x.ID }
 	got, err := st.TransactionsOf(ctx, "o3")
 	storeExpect(t, "TransactionsOf", got, err, id, storePick(all, id, func(x send.Transaction) bool { return x.ObjectID == "o3" }, nil), false)
-	due := storePick(all, id, func(x send.Transaction) bool { return x.Network == "b" && x.Live() && !x.DueAt.After(storeAt(40)) }, nil)
+	due := storePick(all, id, func(x send.Transaction) bool {
+		return x.Network == "b" && !x.DueAt.IsZero() && !x.DueAt.After(storeAt(40))
+	}, nil)
 	got, err = st.DueTransactions(ctx, "b", storeAt(40), 100)
 	storeExpect(t, "DueTransactions", got, err, id, due, false)
 	got, err = st.DueTransactions(ctx, "b", storeAt(40), 3)
