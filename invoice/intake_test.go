@@ -366,3 +366,45 @@ func TestUnpreparedPriceIsRemembered(t *testing.T) {
 	w.must(apply(p))
 	w.onlyPayment(inv.ID)
 }
+
+// A payment whose block is known not to be in the chain never confirms, whatever made the fork pass it by.
+func TestForeignBlockNeverConfirms(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	inv := w.sell()
+	w.apply(watch.Batch{Blocks: []chain.Block{block(1, "b1", w.transfer(inv, "x", 0, due))}}, chain.Ref{Height: 1, Hash: "b1"})
+	w.want(w.get(inv.ID), invoice.Pending)
+	ctx := context.Background()
+	p, err := w.svc.PrepareBatch(ctx, watch.Batch{Network: w.chains[0].Network(), Head: chain.Head{Tip: chain.Ref{Height: 9, Hash: "b9"}}})
+	w.must(err)
+	w.must(w.update(ctx, func(ctx context.Context, tx *tx) error {
+		return w.svc.ApplyTx(ctx, tx, p, watch.Cursor{Network: "simnet", At: chain.Ref{Height: 9, Hash: "b9"}, Recent: []chain.Ref{{Height: 1, Hash: "another"}}})
+	}))
+	if got := w.onlyPayment(inv.ID); got.Status != invoice.Orphaned {
+		t.Errorf("the payment is %s", got.Status)
+	}
+}
+
+// A hinted transaction is looked for every so often, and dropped only after a day out of sight.
+func TestLostHintIsNotDroppedEarly(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	w.follow()
+	inv := w.sell()
+	hash := w.chains[0].PayHidden(inv.Options[0].Address, chain.MustAmount(due))
+	if _, err := w.svc.Hint(context.Background(), inv.ID, hash); err != nil {
+		t.Fatal(err)
+	}
+	w.chains[0].Drop(hash)
+	for range 3 {
+		w.pass(time.Minute)
+		w.step()
+	}
+	p := w.onlyPayment(inv.ID)
+	if p.Status != invoice.Detected || p.LostAt.IsZero() || !p.DueAt.Equal(p.LostAt.Add(24*time.Hour)) {
+		t.Errorf("out of sight: %+v", p)
+	}
+	w.pass(24 * time.Hour)
+	w.step()
+	if p := w.onlyPayment(inv.ID); p.Status != invoice.Dropped {
+		t.Errorf("after a day: %+v", p)
+	}
+}
