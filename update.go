@@ -107,7 +107,9 @@ func (t *transaction) finish(ctx context.Context) error {
 		return nil
 	}
 	for i := range public {
-		public[i].ID = t.engine.ids.Event()
+		if public[i].ID == "" { // a ping has one already: its delivery names it
+			public[i].ID = t.engine.ids.Event()
+		}
 		envelope, err := t.engine.envelope(ctx, t, public[i])
 		if err != nil {
 			return fmt.Errorf("rendering %s of %s: %w", public[i].Type, public[i].ObjectID, err)

@@ -28,8 +28,6 @@ type memory struct {
 	// refuse, when set, is asked before every commit.
 	refuse func() error
 	locked []string // accounts that were locked
-	// forgetful stores do not count claimed deliveries towards perEndpoint.
-	forgetful bool
 }
 
 type rows struct {
@@ -47,7 +45,7 @@ func (m *memory) Update(ctx context.Context, f func(context.Context, Tx) error) 
 	defer m.mu.Unlock()
 	var tx *memoryTx
 	for range 2 {
-		tx = &memoryTx{reader: reader{func() (rows, func()) { return tx.rows, func() {} }}, rows: m.rows.clone(), forgetful: m.forgetful}
+		tx = &memoryTx{reader: reader{func() (rows, func()) { return tx.rows, func() {} }}, rows: m.rows.clone()}
 		if err := f(ctx, tx); err != nil {
 			return err
 		}
@@ -218,8 +216,6 @@ type memoryTx struct {
 	rows     rows
 	appended []event.Event
 	locked   []string
-	// forgetful: ClaimDeliveries does not count what is claimed already.
-	forgetful bool
 }
 
 func (tx *memoryTx) Lease(context.Context, string) (lease.Lease, bool, error) {
@@ -283,11 +279,6 @@ func (tx *memoryTx) ClaimDeliveries(_ context.Context, owner string, now, until 
 	})
 	var claimed []Delivery
 	of := map[string]int{}
-	for _, d := range tx.rows.deliveries {
-		if d.Status == DeliveryPending && d.ClaimedBy != "" && now.Before(d.ClaimedUntil) && !tx.forgetful {
-			of[d.EndpointID]++
-		}
-	}
 	for _, d := range due {
 		if of[d.EndpointID] >= perEndpoint || len(claimed) == limit {
 			continue

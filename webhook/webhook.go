@@ -166,10 +166,9 @@ type Tx interface {
 	DeleteEndpoint(ctx context.Context, id string) error
 	PutDeliveries(ctx context.Context, d ...*Delivery) error
 	// ClaimDeliveries gives up to limit due deliveries, at most perEndpoint of one endpoint, to owner until
-	// the given time: pending, NextAttemptAt ≤ now, and not claimed by anybody else at now. Deliveries of the endpoint
-	// that are claimed at now count towards perEndpoint, so that a slow endpoint with much to come never fills the
-	// limit. It sets ClaimedBy, ClaimedUntil and Fence. Rows locked by another transaction are passed over, not waited
-	// for. Oldest NextAttemptAt first.
+	// the given time: pending, NextAttemptAt ≤ now, and not claimed by anybody else at now. It sets ClaimedBy,
+	// ClaimedUntil and Fence. Rows locked by another transaction are passed over, not waited for. Oldest
+	// NextAttemptAt first.
 	ClaimDeliveries(ctx context.Context, owner string, now, until time.Time, limit, perEndpoint int) ([]Delivery, error)
 	// FailDeliveries ends all pending deliveries of an endpoint as failed.
 	FailDeliveries(ctx context.Context, endpointID string) error

@@ -30,6 +30,7 @@ import (
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain/hdkey"
 	"github.com/seed-8ee7f392/payments/httpapi"
+	"github.com/seed-8ee7f392/payments/httpapi/checkout"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/store/sqlite"
 )
@@ -123,6 +124,7 @@ func run(ctx context.Context, once bool, rpc, addr string, verbose bool) (err er
 	// The two handlers, under the application's own mux.
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", httpapi.Handler(engine, nil))
+	mux.Handle("/checkout/", checkout.Handler(engine, nil))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
 
 	var wg sync.WaitGroup

@@ -226,9 +226,9 @@ func selectedOption(inv *invoice.Invoice) *invoice.Option {
 	return o
 }
 
-// counted reports whether a payment stands.
+// counted reports whether a payment stands and pays the invoice.
 func counted(p invoice.Payment) bool {
-	return p.Status == invoice.Detected || p.Status == invoice.Confirmed
+	return p.OptionID != "" && (p.Status == invoice.Detected || p.Status == invoice.Confirmed)
 }
 
 // outstanding is the price less what payments are credited with; never below zero.

@@ -96,11 +96,11 @@ type PayView struct {
 	Amount, Asset, Network, Address string
 	Coin                            Coin
 	Only                            string // the warning to use this asset and network alone
-	QR                                    *qrCode
-	QRLabel                               string
-	WalletURL                             template.URL
-	Until                                 *Moment
-	Rate                                  string
+	QR                              *qrCode
+	QRLabel                         string
+	WalletURL                       template.URL
+	Until                           *Moment
+	Rate                            string
 }
 
 // Progress counts confirmations. Of is 0 where there is nothing to count to.

@@ -25,6 +25,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/hdkey"
 	"github.com/seed-8ee7f392/payments/httpapi"
+	"github.com/seed-8ee7f392/payments/httpapi/checkout"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/store"
@@ -100,6 +101,7 @@ func start(t *testing.T, driver payments.ChainDriver, feeAddress string) *servic
 		t.Fatal(err)
 	}
 	mux.Handle("/v1/", httpapi.Handler(s.engine, nil))
+	mux.Handle("/checkout/", checkout.Handler(s.engine, nil))
 	s.base = server.URL
 	if s.account, err = s.engine.Accounts.CreateAccount(t.Context(), account.Settings{Name: "Corner Shop"}); err != nil {
 		t.Fatal(err)
