@@ -36,7 +36,7 @@ func TestArrows(t *testing.T) {
 		{"./invoice", [][]string{heavy, drivers, {module + "/settlement", module + "/payout"}, above}},
 		{"./settlement", [][]string{heavy, drivers, {module + "/invoice", module + "/payout"}, above}},
 		{"./payout", [][]string{heavy, drivers, {module + "/invoice", module + "/settlement"}, above}},
-		{"./conformance", [][]string{heavy, drivers, {module + "/store/memory", module + "/store/sqlite", module + "/store/postgres"}}},
+		{"./conformance", [][]string{{"github.com/ethereum/", "modernc.org/", "github.com/jackc/"}, drivers, {module + "/store/memory", module + "/store/sqlite", module + "/store/postgres"}}},
 		{"./store/sqlite", [][]string{{"github.com/ethereum/", "github.com/jackc/"}, drivers, above}},
 		{"./chain/evm", [][]string{{"modernc.org/", "github.com/jackc/"}, domains, above}},
 	} {

@@ -48,6 +48,8 @@ type transaction struct {
 	store.Tx
 	engine *Engine
 	events []event.Event
+	// reacted is how many of the events had their reactions.
+	reacted int
 }
 
 // maxEvents bounds what one transaction may cause; reaching it means that two reactions answer each other.
@@ -69,24 +71,45 @@ func (t *transaction) AppendEvents(ctx context.Context, events ...event.Event) e
 	return nil
 }
 
-// finish runs the reactions, which may append more events, and stores what has a place outside the house.
-func (t *transaction) finish(ctx context.Context) error {
-	var public []event.Event
-	for i := 0; i < len(t.events); i++ {
-		ev := t.events[i]
+// React runs the reactions to what was appended so far in a transaction of Update. Whoever reads in the same transaction
+// what they make calls it first; Update runs the rest.
+func (e *Engine) React(ctx context.Context, tx Tx) error {
+	if t, ok := tx.(*transaction); ok {
+		return t.react(ctx)
+	}
+	return nil
+}
+
+// react runs the reactions, which may append more events.
+func (t *transaction) react(ctx context.Context) error {
+	for t.reacted < len(t.events) {
+		ev := t.events[t.reacted]
+		t.reacted++
 		if err := t.engine.react(ctx, t, ev); err != nil {
 			return fmt.Errorf("reacting to %s of %s: %w", ev.Type, ev.ObjectID, err)
 		}
-		if ev.Type.Internal() {
-			continue
+	}
+	return nil
+}
+
+// finish runs the reactions and stores what has a place outside the house.
+func (t *transaction) finish(ctx context.Context) error {
+	if err := t.react(ctx); err != nil {
+		return err
+	}
+	var public []event.Event
+	for _, ev := range t.events {
+		if !ev.Type.Internal() {
+			public = append(public, ev)
 		}
-		public = append(public, ev)
 	}
 	if len(public) == 0 {
 		return nil
 	}
 	for i := range public {
-		public[i].ID = t.engine.ids.Event()
+		if public[i].ID == "" { // a ping has one already: its delivery names it
+			public[i].ID = t.engine.ids.Event()
+		}
 		envelope, err := t.engine.envelope(ctx, t, public[i])
 		if err != nil {
 			return fmt.Errorf("rendering %s of %s: %w", public[i].Type, public[i].ObjectID, err)

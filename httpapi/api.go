@@ -16,7 +16,7 @@ type api struct {
 // operations lists the whole API, in the order of the document.
 func (a *api) operations() []operation {
 	return slices.Concat(
-		a.invoices(), a.simulations(), a.payments(), a.settlements(), a.depositAddresses(), a.reference(), a.webhookEndpoints(), a.events(),
+		a.invoices(), a.simulations(), a.payments(), a.settlements(), a.depositAddresses(), a.payouts(), a.refunds(), a.balances(), a.reference(), a.webhookEndpoints(), a.events(),
 	)
 }
 

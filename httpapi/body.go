@@ -15,7 +15,7 @@ import (
 )
 
 // strict reads JSON as it was meant: names in their own case, none twice, none unknown, valid UTF-8, nothing after the end.
-var strict = json.JoinOptions(json.RejectUnknownMembers(true), jsontext.WithDepthLimit(16))
+var strict = json.RejectUnknownMembers(true)
 
 // readBody reads and decodes the body into c.body and keeps its bytes for the request's fingerprint.
 func (c *call) readBody(w http.ResponseWriter, r *http.Request, limit int64) error {
@@ -103,8 +103,8 @@ func refuseNUL(raw []byte) error {
 			return nil // the end: the bytes were decoded before
 		}
 		if token.Kind() == '"' && strings.ContainsRune(token.String(), 0) {
-			param := fieldPath(d.StackPointer())
-			return invalid(param, "%s holds the character U+0000", strings.ReplaceAll(param, "\x00", "?"))
+			param := strings.ReplaceAll(fieldPath(d.StackPointer()), "\x00", "?")
+			return invalid(param, "%s holds the character U+0000", param)
 		}
 	}
 }

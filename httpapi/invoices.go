@@ -56,7 +56,7 @@ func (a *api) invoices() []operation {
 		write(operation{
 			id: "createInvoice", method: "POST", path: "/v1/invoices", tag: tag, scope: account.InvoicesWrite,
 			summary: "Create an invoice",
-			codes:   []string{"422 asset_not_enabled", "422 amount_too_small", "422 currency_unsupported", "503 price_unavailable"},
+			codes:   []string{"422 asset_not_enabled", "422 amount_too_small", "503 price_unavailable"},
 		}, a.createInvoice),
 		list(operation{
 			id: "listInvoices", path: "/v1/invoices", tag: tag, scope: account.InvoicesRead, summary: "List invoices, newest first",

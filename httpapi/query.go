@@ -25,10 +25,6 @@ const (
 // readQuery decodes the query string into c.query, c.limit and c.after. Unknown and repeated parameters are refused.
 func (c *call) readQuery(r *http.Request) error {
 	c.query, c.limit = c.op.query.zero(), defaultLimit
-	if r.URL.RawQuery == "" {
-		c.filters = c.hashFilters(nil)
-		return nil
-	}
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return fault.Wrap(err, fault.Invalid, "parameter_invalid", "the query string cannot be read: escape every special character as %%XX")

@@ -17,7 +17,7 @@ type simulateInvoiceBody struct {
 
 type simulateDepositBody struct {
 	Asset   string `json:"asset" maxLength:"16"`
-	Amount  string `json:"amount" pattern:"^[0-9]{1,78}$" doc:"Base units"`
+	Amount  string `json:"amount,omitempty" pattern:"^[0-9]{1,78}$" doc:"Base units; required for a new payment"`
 	Outcome string `json:"outcome" enum:"detected,confirmed,orphaned,dropped"`
 }
 
@@ -28,7 +28,7 @@ func (a *api) simulations() []operation {
 			id: "simulateInvoicePayment", method: "POST", path: "/v1/test/invoices/{id}/simulate_payment", tag: tag, scope: account.InvoicesWrite, testOnly: true,
 			summary: "Pay an invoice without a network", codes: []string{"503 price_unavailable"},
 		}, func(ctx context.Context, c *call, b simulateInvoiceBody) (func(context.Context, store.Tx) (invoice.Resource, error), error) {
-			p := invoice.SimulateParams{Owner: c.owner, InvoiceID: c.id, OptionID: b.OptionID, Outcome: b.Outcome}
+			p := invoice.SimulateParams{Owner: c.owner, InvoiceID: c.id, OptionID: b.OptionID, Outcome: invoice.Outcome(b.Outcome)}
 			if b.Amount != "" {
 				v, err := amount("amount", b.Amount)
 				if err != nil {
@@ -49,19 +49,42 @@ func (a *api) simulations() []operation {
 			id: "simulateDepositPayment", method: "POST", path: "/v1/test/deposit_addresses/{id}/simulate_payment", tag: tag, scope: account.DepositAddressesWrite, testOnly: true,
 			summary: "Pay to a reusable address without a network", codes: []string{"422 asset_not_enabled"},
 		}, func(ctx context.Context, c *call, b simulateDepositBody) (func(context.Context, store.Tx) (payments.PaymentResource, error), error) {
-			v, err := amount("amount", b.Amount)
-			if err != nil {
-				return nil, err
+			p := invoice.SimulateParams{Owner: c.owner, DepositAddressID: c.id, Asset: b.Asset, Outcome: invoice.Outcome(b.Outcome)}
+			if b.Amount != "" {
+				v, err := amount("amount", b.Amount)
+				if err != nil {
+					return nil, err
+				}
+				p.Amount = v
 			}
-			prepared, err := a.Invoices.PrepareSimulate(ctx, invoice.SimulateParams{Owner: c.owner, DepositAddressID: c.id, Asset: b.Asset, Amount: v, Outcome: b.Outcome})
+			prepared, err := a.Invoices.PrepareSimulate(ctx, p)
 			if err != nil {
 				return nil, err
 			}
 			return func(ctx context.Context, tx store.Tx) (payments.PaymentResource, error) {
 				_, p, err := a.Invoices.SimulateTx(ctx, tx, prepared)
-				// A simulated payment is in no block. Its settlement opens when the transaction ends.
-				return payments.PaymentResource{PaymentResource: p.Resource(0)}, err
+				if err != nil {
+					return payments.PaymentResource{}, err
+				}
+				return a.simulatedPayment(ctx, tx, p)
 			}, nil
 		}),
 	}
+}
+
+// simulatedPayment renders a payment with the settlement that a reaction made of it. It is in no block, so no tip counts.
+func (a *api) simulatedPayment(ctx context.Context, tx store.Tx, p invoice.Payment) (payments.PaymentResource, error) {
+	r := payments.PaymentResource{PaymentResource: p.Resource(0)}
+	if err := a.React(ctx, tx); err != nil {
+		return r, err
+	}
+	settlements, err := tx.SettlementsOfPayments(ctx, []string{p.ID})
+	if err != nil {
+		return r, err
+	}
+	for _, s := range settlements {
+		settled := s.Resource()
+		r.Settlement = &settled
+	}
+	return r, nil
 }

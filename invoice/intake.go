@@ -663,15 +663,19 @@ func (in *intake) attach(ctx context.Context, m sighting, to Address, asset chai
 	if err != nil {
 		return false, err
 	}
+	var a *account
 	for _, c := range candidates {
-		if c.TxHash != "" || c.DetectedBy != ByBalance {
-			continue
+		if c.TxHash == "" {
+			if a, _, err = in.of(ctx, c); err != nil {
+				return false, err
+			}
 		}
-		a, p, err := in.of(ctx, c)
-		if err != nil {
-			return false, err
-		}
-		if p.TxHash != "" || p.Block.IsZero() || p.Block.Height < m.at.Height {
+	}
+	if a == nil {
+		return false, nil
+	}
+	for _, p := range a.payments { // with what this batch left of one
+		if p.TxHash != "" || p.Network != in.n.Slug || p.Address != to.Address || p.AssetID != asset.ID || p.Block.IsZero() || p.Block.Height < m.at.Height {
 			continue
 		}
 		if p.Status == Confirmed && p.Amount != m.Amount {
@@ -680,7 +684,14 @@ func (in *intake) attach(ctx context.Context, m sighting, to Address, asset chai
 			return true, nil
 		}
 		rest := *p
-		if err := in.move(a, p, func(p *Payment) ([]event.Type, error) { return p.Attach(m.Transfer, m.at) }); err != nil {
+		err := in.move(a, p, func(p *Payment) ([]event.Type, error) {
+			types, err := p.Attach(m.Transfer, m.at)
+			if slices.Contains(a.fresh, p.ID) {
+				types = nil // nobody heard of it yet
+			}
+			return types, err
+		})
+		if err != nil {
 			return false, err
 		}
 		in.seen[p.ID] = true

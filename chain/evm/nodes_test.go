@@ -431,6 +431,22 @@ func answerAll(result string) func(w http.ResponseWriter, calls []rpcCall) {
 	}
 }
 
+// A redirect could carry the request, and the key in it, to anybody.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		elsewhere := newFakeNode(5)
+		moved := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", "http://b/")
+			w.WriteHeader(http.StatusTemporaryRedirect)
+		})
+		_, err := fakeDriver(t, wire{"a": moved, "b": elsewhere}, []string{"a"}).Head(t.Context())
+		wantFault(t, err, fault.Unavailable, "node_unavailable")
+		if len(elsewhere.requests) != 0 {
+			t.Errorf("the redirect was followed: %v", elsewhere.requests)
+		}
+	})
+}
+
 func TestCheckReadsTheTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(5)

@@ -98,6 +98,51 @@ func TestBuildOffersTwiceTheBaseFee(t *testing.T) {
 	}
 }
 
+func TestAssembleTakesTheSendersSignatureAlone(t *testing.T) {
+	d := oneFake(t, newFakeNode(5))
+	o := nativeOrder(d)
+	u, _, _ := build(t, d, o)
+	other, err := crypto.ToECDSA(bytes.Repeat([]byte{8}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	public := func(key *ecdsa.PrivateKey) chain.PublicKey {
+		return chain.PublicKey{Curve: chain.Secp256k1, Bytes: crypto.CompressPubkey(&key.PublicKey)}
+	}
+	signature := func(key *ecdsa.PrivateKey, data []byte) []byte {
+		s, err := crypto.Sign(data, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	good := signature(senderKey, u.Payloads[0].Data)
+	high := bytes.Clone(good) // the same signature with the other s: valid mathematically, refused by EIP-2
+	s := new(big.Int).Sub(crypto.S256().Params().N, new(big.Int).SetBytes(good[32:64]))
+	s.FillBytes(high[32:64])
+	high[64] ^= 1
+	for name, c := range map[string]struct {
+		key       chain.PublicKey
+		signature []byte
+		nonce     uint64
+	}{
+		"another's signature":      {public(senderKey), signature(other, u.Payloads[0].Data), 3},
+		"another's key":            {public(other), good, 3},
+		"another's both":           {public(other), signature(other, u.Payloads[0].Data), 3},
+		"of something else":        {public(senderKey), signature(senderKey, crypto.Keccak256([]byte("x"))), 3},
+		"in the upper half":        {public(senderKey), high, 3},
+		"for another nonce":        {public(senderKey), good, 4},
+		"with a recovery id of 27": {public(senderKey), append(bytes.Clone(good[:64]), good[64]+27), 3},
+	} {
+		o.Nonce = c.nonce
+		if _, err := d.Assemble(o, u, []chain.PublicKey{c.key}, [][]byte{c.signature}); err == nil {
+			t.Errorf("a signature %s was taken", name)
+		} else {
+			wantFault(t, err, fault.Invalid, "")
+		}
+	}
+}
+
 func TestBuildStaysWithinMaxFee(t *testing.T) {
 	d := oneFake(t, newFakeNode(5))
 	o := nativeOrder(d)

@@ -173,8 +173,8 @@ func (tx *transaction) ClaimDeliveries(ctx context.Context, owner string, now, u
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
-	text := "UPDATE {deliveries} SET claimed_by = ?, claimed_until = ?, fence = fence + 1, version = version + 1 WHERE id IN (" +
-		tx.store.dialect.Claim + ") RETURNING " + deliveries.columns
+	text := "UPDATE {deliveries} SET claimed_by = ?, claimed_until = ?, fence = fence + 1, version = version + 1 WHERE " +
+		tx.store.dialect.Claim + " RETURNING " + deliveries.columns
 	claimed, err := rows(ctx, &tx.reader, deliveries, tx.store.text(text), []any{owner, until, ids, now, int64(limit)})
 	slices.SortFunc(claimed, func(a, b webhook.Delivery) int {
 		return cmp.Or(a.NextAttemptAt.Compare(b.NextAttemptAt), cmp.Compare(a.ID, b.ID))

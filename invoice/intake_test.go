@@ -1,0 +1,368 @@
+package invoice_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/chain/watch"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/invoice"
+	"github.com/seed-8ee7f392/payments/store"
+	"github.com/seed-8ee7f392/payments/webhook/event"
+)
+
+// apply takes a made-up batch in, with the cursor at its last block.
+func (w *world) apply(b watch.Batch, at chain.Ref) {
+	w.t.Helper()
+	ctx := context.Background()
+	b.Network = w.chains[0].Network()
+	if b.Head.Tip.IsZero() {
+		b.Head.Tip = at
+	}
+	p, err := w.svc.PrepareBatch(ctx, b)
+	w.must(err)
+	w.must(w.update(ctx, func(ctx context.Context, tx *tx) error {
+		return w.svc.ApplyTx(ctx, tx, p, watch.Cursor{Network: b.Network.Slug, At: at, Tip: at})
+	}))
+}
+
+func block(height uint64, hash string, transfers ...chain.Transfer) chain.Block {
+	return chain.Block{Ref: chain.Ref{Height: height, Hash: hash, Time: start}, Transfers: transfers}
+}
+
+func (w *world) transfer(inv invoice.Invoice, hash string, index uint32, amount string) chain.Transfer {
+	return chain.Transfer{TxHash: hash, Index: index, To: inv.Options[0].Address, AssetID: inv.Options[0].AssetID, Amount: chain.MustAmount(amount)}
+}
+
+func TestWhatIsNoPayment(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	inv := w.sell()
+	n := w.chains[0].Network()
+	signer := sim.NewSigner(1, nil)
+	wallet := signer.Party(chain.RoleMaster, 0, w.chains[0])
+	ctx := context.Background()
+	w.must(w.store.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+		for hash, kind := range map[string]send.Kind{"topup": send.TopUp, "fee": send.Fee, "sweep": send.Sweep, "cancel": send.Cancel, "payout": send.Payout} {
+			if err := tx.PutAttemptHash(ctx, n.Slug, hash, "t"+hash, kind); err != nil {
+				return err
+			}
+		}
+		return tx.PutAddress(ctx, invoice.Address{Space: n.Space(), Address: wallet.Address, Kind: invoice.ForWallet, Owner: w.owner, Network: n.Slug, Key: wallet.Key})
+	}))
+	tooMuch := w.transfer(inv, "toomuch", 0, "1")
+	tooMuch.Amount = chain.MaxTransfer.Add(chain.Units(1))
+	toWallet := w.transfer(inv, "wallet", 0, "1")
+	toWallet.To = wallet.Address
+	foreign := w.transfer(inv, "foreign", 0, "1")
+	foreign.AssetID = "ffffffffffffffffffffffff"
+	w.apply(watch.Batch{Blocks: []chain.Block{block(1, "b1",
+		w.transfer(inv, "zero", 0, "0"), tooMuch, toWallet, foreign,
+		w.transfer(inv, "topup", 0, "1"), w.transfer(inv, "fee", 0, "1"), w.transfer(inv, "sweep", 0, "1"), w.transfer(inv, "cancel", 0, "1"),
+		w.transfer(inv, "payout", 0, "7"),
+	)}}, chain.Ref{Height: 1, Hash: "b1"})
+	if p := w.onlyPayment(inv.ID); p.TxHash != "payout" || p.Amount != chain.Units(7) {
+		t.Errorf("the one payment is %+v", p)
+	}
+}
+
+func TestManyTransfersOfOneTransaction(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	inv := w.sell()
+	third := "16666666666666667"
+	one := w.transfer(inv, "many", 1, third)
+	b := watch.Batch{Blocks: []chain.Block{block(1, "b1", one, w.transfer(inv, "many", 2, third), w.transfer(inv, "many", 3, third), one)}}
+	w.apply(b, chain.Ref{Height: 3, Hash: "b3"})
+	w.want(w.get(inv.ID), invoice.Paid)
+	if n := len(w.paymentsOf(inv.ID)); n != 3 {
+		t.Errorf("%d payments, want 3", n)
+	}
+}
+
+// Row 12 of the pitfalls: a transaction whose coin another one took is dropped at once.
+func TestReplacedTransactionIsDropped(t *testing.T) {
+	for name, next := range map[string]watch.Batch{
+		"in the pool": {PoolRead: true, Pool: []chain.PoolTx{{TxHash: "other", Spent: []chain.Spend{{Outpoint: chain.Outpoint{TxHash: "coin", Vout: 1}, By: "other"}}}}},
+		"in a block":  {Blocks: []chain.Block{{Ref: chain.Ref{Height: 1, Hash: "b1"}, Spent: []chain.Spend{{Outpoint: chain.Outpoint{TxHash: "coin", Vout: 1}, By: "other"}}}}},
+	} {
+		w := newWorld(t, account.Settings{})
+		inv := w.sell()
+		pool := chain.PoolTx{
+			TxHash: "first", Transfers: []chain.Transfer{w.transfer(inv, "first", 0, due)},
+			Spent: []chain.Spend{{Outpoint: chain.Outpoint{TxHash: "coin", Vout: 1}, By: "first"}},
+		}
+		w.apply(watch.Batch{PoolRead: true, Pool: []chain.PoolTx{pool}}, chain.Ref{Height: 0, Hash: "b0"})
+		w.want(w.get(inv.ID), invoice.Pending)
+		w.apply(next, chain.Ref{Height: 1, Hash: "b1"})
+		w.want(w.get(inv.ID), invoice.Open)
+		if p := w.onlyPayment(inv.ID); p.Status != invoice.Dropped {
+			t.Errorf("%s: the payment is %s", name, p.Status)
+		}
+		// It was mined after all.
+		w.apply(watch.Batch{Blocks: []chain.Block{block(2, "b2", w.transfer(inv, "first", 0, due))}}, chain.Ref{Height: 4, Hash: "b4"})
+		w.want(w.get(inv.ID), invoice.Paid)
+	}
+}
+
+func TestDroppedAfterADayOutOfSight(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	w.follow()
+	inv := w.create(invoice.CreateParams{
+		Price: &invoice.Price{Currency: "EUR", Amount: "90"}, Options: []invoice.OptionParams{{Asset: "SIM", Network: "simnet"}}, ExpiresIn: 168 * time.Hour,
+	})
+	hash := w.pay(inv, due)
+	w.follow()
+	w.chains[0].Drop(hash)
+	w.chains[0].MineEmpty(1)
+	w.follow()
+	p := w.onlyPayment(inv.ID)
+	if p.Status != invoice.Detected || p.LostAt.IsZero() {
+		t.Fatalf("out of the pool: %+v", p)
+	}
+	w.pass(24*time.Hour - time.Millisecond)
+	w.step()
+	if p := w.onlyPayment(inv.ID); p.Status != invoice.Detected {
+		t.Errorf("dropped too early: %+v", p)
+	}
+	// The node is not in reach: nothing is decided.
+	w.pass(time.Millisecond)
+	w.chains[0].FailNext(sim.MethodTransaction, errors.New("down"), 1)
+	if _, err := w.svc.Step(context.Background()); err == nil {
+		t.Error("a node that is down went unnoticed")
+	}
+	if p := w.onlyPayment(inv.ID); p.Status != invoice.Detected {
+		t.Errorf("dropped without asking the node: %+v", p)
+	}
+	w.pass(time.Minute)
+	w.step()
+	if p := w.onlyPayment(inv.ID); p.Status != invoice.Dropped || !p.DueAt.IsZero() {
+		t.Errorf("after a day: %+v", p)
+	}
+	w.want(w.get(inv.ID), invoice.Open)
+}
+
+// A failing host hook keeps one payment back, not the network.
+func TestOneBadTransferDoesNotStallTheRest(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	w.follow()
+	bad, good := w.sell(), w.sell()
+	broken := true
+	w.refuse = func(e event.Event) error {
+		if broken && e.InvoiceID == bad.ID && e.Type == event.InvoicePaymentDetected {
+			return errors.New("the hook is broken")
+		}
+		return nil
+	}
+	w.pay(bad, due)
+	w.pay(good, due)
+	w.mine(1)
+	w.follow()
+	w.want(w.get(good.ID), invoice.Pending)
+	if len(w.paymentsOf(bad.ID)) != 0 {
+		t.Error("the refused payment was stored")
+	}
+	rows, err := w.store.Retries(context.Background(), "simnet", start.Add(time.Hour), 10)
+	w.must(err)
+	if len(rows) != 1 || rows[0].Attempts != 1 || !strings.Contains(rows[0].Error, "the hook is broken") || rows[0].Block.IsZero() {
+		t.Fatalf("retry rows: %+v", rows)
+	}
+	w.pass(time.Minute)
+	w.retry()
+	rows, err = w.store.Retries(context.Background(), "simnet", start.Add(time.Hour), 10)
+	w.must(err)
+	if len(rows) != 1 || rows[0].Attempts != 2 || !rows[0].DueAt.Equal(w.clock().Add(2*time.Minute)) {
+		t.Fatalf("after another failure: %+v", rows)
+	}
+	broken = false
+	w.pass(2 * time.Minute)
+	w.retry()
+	w.confirm()
+	w.want(w.get(good.ID), invoice.Paid)
+	w.want(w.get(bad.ID), invoice.Paid)
+	if rows, _ = w.store.Retries(context.Background(), "simnet", start.AddDate(1, 0, 0), 10); len(rows) != 0 {
+		t.Errorf("rows are left: %+v", rows)
+	}
+}
+
+// A confirmation that the hook refuses waits in its row and is not tried with every block.
+func TestRefusedConfirmationWaits(t *testing.T) {
+	w := newWorld(t, account.Settings{}, sim.Config{NoFinality: true})
+	w.follow()
+	inv := w.sell()
+	tried, broken := 0, true
+	w.refuse = func(e event.Event) error {
+		if broken && e.Type == event.InvoicePaymentConfirm {
+			tried++
+			return errors.New("no")
+		}
+		return nil
+	}
+	w.pay(inv, due)
+	w.mine(1)
+	w.follow()
+	w.mine(2)
+	w.follow()
+	if w.onlyPayment(inv.ID).Status != invoice.Detected {
+		t.Fatal("the refused confirmation was stored")
+	}
+	before := tried
+	w.confirm()
+	if tried != before {
+		t.Errorf("tried %d times more while it waits", tried-before)
+	}
+	// Meanwhile its block leaves the chain. The row must not confirm it.
+	w.chains[0].Fork(sim.Fork{Depth: 6, Fate: sim.Forget})
+	broken = false
+	w.pass(time.Minute)
+	w.retry()
+	if p := w.onlyPayment(inv.ID); p.Status != invoice.Orphaned {
+		t.Errorf("the payment is %s", p.Status)
+	}
+	w.follow()
+	w.want(w.get(inv.ID), invoice.Open)
+}
+
+func TestHints(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	w.follow()
+	ctx := context.Background()
+	inv, other := w.sell(), w.sell()
+	result := func(hash string) invoice.HintResult {
+		t.Helper()
+		r, err := w.svc.Hint(ctx, inv.ID, hash)
+		w.must(err)
+		return r
+	}
+	hash := w.pay(inv, "10000000000000000")
+	if got := result(hash); got != invoice.HintFound {
+		t.Errorf("in the pool: %s", got)
+	}
+	if got := result(w.pay(other, due)); got != invoice.HintForeign {
+		t.Errorf("to somebody else: %s", got)
+	}
+	if got := result("0xnever"); got != invoice.HintNotFound {
+		t.Errorf("unknown: %s", got)
+	}
+	_, err := w.svc.Hint(ctx, inv.ID, " ")
+	wantCode(t, err, fault.Invalid, "parameter_missing")
+	w.chains[0].FailNext(sim.MethodTransaction, fault.New(fault.Unavailable, "node_down", "down"), 1)
+	if _, err := w.svc.Hint(ctx, inv.ID, hash); !errors.Is(err, fault.Unavailable) {
+		t.Errorf("a node that is down: %v", err)
+	}
+	if p := w.onlyPayment(inv.ID); p.DetectedBy != invoice.ByHint || !p.Block.IsZero() {
+		t.Errorf("hinted: %+v", p)
+	}
+
+	// Row 4 of the pitfalls: what a contract sends shows in no scan. A hint finds it; its block counts only once
+	// the follower has passed it.
+	hidden := w.chains[0].PayHidden(inv.Options[0].Address, chain.MustAmount("40000000000000000"))
+	w.mine(1)
+	if got := result(hidden); got != invoice.HintFound {
+		t.Errorf("hidden: %s", got)
+	}
+	if p := w.paymentsOf(inv.ID)[1]; !p.Block.IsZero() || p.TxIndex != 1<<20 {
+		t.Errorf("in a block that was not read: %+v", p)
+	}
+	w.follow()
+	w.pass(time.Minute)
+	w.step()
+	if p := w.paymentsOf(inv.ID)[1]; p.Block.IsZero() {
+		t.Errorf("its block was not found: %+v", p)
+	}
+	w.confirm()
+	w.want(w.get(inv.ID), invoice.Paid)
+	if got := result(hidden); got != invoice.HintFound || len(w.paymentsOf(inv.ID)) != 2 {
+		t.Errorf("hinted twice: %s, %d payments", got, len(w.paymentsOf(inv.ID)))
+	}
+}
+
+func TestBalancePaymentIsExplained(t *testing.T) {
+	for name, row := range map[string]struct {
+		transfers []string
+		want      map[string]string // amount by transaction
+		told      string
+	}{
+		"by one transfer":    {[]string{due}, map[string]string{"t0": due}, "payment.transaction_attached"},
+		"by two":             {[]string{"20000000000000000", "30000000000000000"}, map[string]string{"t0": "20000000000000000", "t1": "30000000000000000"}, "payment.transaction_attached invoice.payment_detected"},
+		"by one, in a part":  {[]string{"20000000000000000"}, map[string]string{"t0": "20000000000000000", "": "30000000000000000"}, "payment.transaction_attached invoice.payment_detected"},
+		"one after the read": {nil, map[string]string{"": due, "later": "1"}, "invoice.payment_detected"},
+	} {
+		w := newWorld(t, account.Settings{})
+		inv := w.sell()
+		o := inv.Options[0]
+		ctx := context.Background()
+		w.must(w.store.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+			p := invoice.Payment{
+				ID: w.ids.Next(), Owner: w.owner, Status: invoice.Detected, InvoiceID: inv.ID, OptionID: o.ID, Network: "simnet", Asset: o.Asset,
+				AssetID: o.AssetID, Decimals: o.Decimals, Address: o.Address, Key: o.Key, Amount: chain.MustAmount(due), Block: chain.Ref{Height: 5, Hash: "b5"},
+				Rate: o.Rate, Credit: inv.Price, DetectedBy: invoice.ByBalance, DetectedAt: start, Required: 3,
+			}
+			return tx.PutPayments(ctx, &p)
+		}))
+		w.events = nil
+		var transfers []chain.Transfer
+		for i, amount := range row.transfers {
+			transfers = append(transfers, w.transfer(inv, "t"+string(rune('0'+i)), 1<<20, amount))
+		}
+		b := watch.Batch{Blocks: []chain.Block{block(4, "b4", transfers...)}}
+		if transfers == nil {
+			b.Blocks = []chain.Block{block(6, "b6", w.transfer(inv, "later", 0, "1"))}
+		}
+		w.apply(b, chain.Ref{Height: 5, Hash: "b5"})
+		got := map[string]string{}
+		for _, p := range w.paymentsOf(inv.ID) {
+			got[p.TxHash] = p.Amount.String()
+			if p.DetectedBy != invoice.ByBalance && p.TxHash != "later" {
+				t.Errorf("%s: %+v", name, p)
+			}
+		}
+		for hash, amount := range row.want {
+			if got[hash] != amount {
+				t.Errorf("%s: payments %v, want %v", name, got, row.want)
+			}
+		}
+		var told []string
+		for _, s := range strings.Fields(w.told(inv.ID)) {
+			if s != "invoice.pending" {
+				told = append(told, s)
+			}
+		}
+		if len(got) != len(row.want) || strings.Join(told, " ") != row.told {
+			t.Errorf("%s: payments %v, told %v", name, got, told)
+		}
+	}
+}
+
+// A price that turns out to be needed inside the transaction is asked for the next time.
+func TestUnpreparedPriceIsRemembered(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	inv := w.sell()
+	ctx := context.Background()
+	b := watch.Batch{Network: w.chains[0].Network(), Blocks: []chain.Block{block(1, "b1", w.transfer(inv, "x", 0, due))}}
+	b.Blocks[0].Time = start.Add(21 * time.Minute)
+	p, err := w.svc.PrepareBatch(ctx, b) // the quote still holds
+	w.must(err)
+	w.pass(21 * time.Minute)
+	apply := func(p invoice.PreparedBatch) error {
+		return w.update(ctx, func(ctx context.Context, tx *tx) error {
+			return w.svc.ApplyTx(ctx, tx, p, watch.Cursor{Network: "simnet", At: b.Blocks[0].Ref})
+		})
+	}
+	w.pass(time.Second)
+	if err := apply(p); !errors.Is(err, invoice.Unprepared) || errors.Is(err, fault.Conflict) {
+		t.Fatalf("without the fresh rate: %v", err)
+	}
+	if len(w.paymentsOf(inv.ID)) != 0 {
+		t.Error("something of it was stored")
+	}
+	p, err = w.svc.PrepareBatch(ctx, b)
+	w.must(err)
+	w.must(apply(p))
+	w.onlyPayment(inv.ID)
+}
