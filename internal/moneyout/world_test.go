@@ -299,10 +299,27 @@ func (w *world) check(what string, got, want chain.Amount) {
 	}
 }
 
+// follow has a network that was followed before read up to its tip, as an audit compares what was read.
+func (w *world) follow() {
+	w.t.Helper()
+	tip := w.chain.Mine(1)
+	if _, followed := w.cursor(); followed {
+		w.live("the network is read", func() bool { at, _ := w.cursor(); return at >= tip.Height })
+	}
+}
+
+func (w *world) cursor() (height uint64, followed bool) {
+	w.t.Helper()
+	c, followed, err := w.engine.Store().Cursor(w.t.Context(), network)
+	w.must(err)
+	return c.At.Height, followed
+}
+
 // clean checks that an audit finds no difference, that the master wallet's money from elsewhere is what was put in, and
 // that nothing is reserved any more.
 func (w *world) clean(coins, usd uint64) {
 	w.t.Helper()
+	w.follow()
 	w.must(w.engine.Outbox.RefreshBalances(w.t.Context(), network))
 	a, err := w.engine.Audit(w.t.Context())
 	w.must(err)
