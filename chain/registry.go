@@ -21,11 +21,11 @@ func NewRegistry(drivers ...Driver) (*Registry, error) {
 	ids := map[string]string{}
 	for _, d := range drivers {
 		n := d.Network()
-		if err := checkNetwork(n, ids); err != nil {
-			return nil, err
-		}
 		if _, twice := r.bySlug[n.Slug]; twice {
 			return nil, fault.New(fault.Invalid, "network_invalid", "two drivers are configured for network %s", n.Slug)
+		}
+		if err := checkNetwork(n, ids); err != nil {
+			return nil, err
 		}
 		r.bySlug[n.Slug] = d
 		r.slugs = append(r.slugs, n.Slug)

@@ -3,7 +3,6 @@ package payout
 import (
 	"context"
 	"errors"
-	"unicode/utf8"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
@@ -26,9 +25,9 @@ type RefundParams struct {
 	Destinations []string
 }
 
-// PrepareRefund checks a refund against what was received and the network. Refusals are fault.Invalid with the codes
-// parameter_missing, refund_payment_required, refund_exceeds_payment and those of Prepare; fault.State with
-// refund_no_payment when nothing confirmed was received.
+// PrepareRefund checks a refund against what was received and the network. Refusals are those of Prepare, fault.Invalid with
+// the codes parameter_missing, refund_payment_required and refund_exceeds_payment, and fault.State with refund_no_payment
+// when nothing confirmed was received.
 func (s *Service) PrepareRefund(ctx context.Context, p RefundParams) (Prepared, error) {
 	if (p.InvoiceID == "") == (p.PaymentID == "") {
 		return Prepared{}, fault.Param("invoice_id", "parameter_missing", "name either invoice_id or payment_id")
@@ -36,8 +35,11 @@ func (s *Service) PrepareRefund(ctx context.Context, p RefundParams) (Prepared, 
 	if p.Destination == "" {
 		return Prepared{}, fault.Param("destination", "parameter_missing", "destination is required: the sender's address may belong to an exchange")
 	}
-	if utf8.RuneCountInString(p.Reason) > 200 {
-		return Prepared{}, fault.Param("reason", "parameter_invalid", "reason has more than 200 characters")
+	if err := checkText("reason", p.Reason, maxReason); err != nil {
+		return Prepared{}, err
+	}
+	if err := checkMetadata(p.Metadata); err != nil {
+		return Prepared{}, err
 	}
 	total, left, err := s.refundable(ctx, s.DB, p.Owner, p.InvoiceID, p.PaymentID)
 	if err != nil {
@@ -56,8 +58,13 @@ func (s *Service) PrepareRefund(ctx context.Context, p RefundParams) (Prepared, 
 	if !ok {
 		return Prepared{}, fault.New(fault.Invalid, "asset_not_enabled", "the asset that was received on network %s is not enabled any more", total.Network)
 	}
-	if amount.IsZero() {
-		return Prepared{}, fault.Param("amount", "refund_exceeds_payment", "all that was received has been refunded already")
+	switch {
+	case left.IsZero():
+		return Prepared{}, fault.Param("amount", "refund_exceeds_payment", "all that was received is refunded or being refunded already")
+	case amount.IsZero():
+		return Prepared{}, fault.Param("amount", "amount_too_small", "the amount must be at least 1 base unit")
+	case left.Less(amount):
+		return Prepared{}, exceeds(total, left)
 	}
 	r := Refund{
 		ID: s.IDs.Next(), Owner: p.Owner, Status: RefundPending, InvoiceID: total.InvoiceID, PaymentID: p.PaymentID, Network: total.Network,
@@ -76,8 +83,8 @@ func (s *Service) PrepareRefund(ctx context.Context, p RefundParams) (Prepared, 
 		if err != nil {
 			return Prepared{}, err
 		}
-		if r.Destination, err = driver.ParseAddress(p.Destination); err != nil {
-			return Prepared{}, fault.Wrap(err, fault.Invalid, "destination_invalid", "the destination is not an address of network %s", total.Network).In("destination")
+		if r.Destination, err = destination(driver, p.Destination, p.Destinations); err != nil {
+			return Prepared{}, err
 		}
 	} else {
 		if prepared, err = s.prepare(ctx, settings, params); err != nil {
@@ -106,12 +113,15 @@ func (s *Service) RefundTx(ctx context.Context, tx Tx, prepared Prepared) (Refun
 		return Refund{}, err
 	}
 	if left.Less(r.Amount) {
-		return Refund{}, fault.Param("amount", "refund_exceeds_payment", "%s base units were received; less what is refunded or being refunded, at most %s can be given back", total.Amount, left)
+		return Refund{}, exceeds(total, left)
 	}
 	r.CreatedAt = now
 	if r.Simulated {
+		if err := s.saveRefund(ctx, tx, &r, event.RefundCreated); err != nil {
+			return Refund{}, err
+		}
 		r.Status, r.SucceededAt = RefundSucceeded, now
-		return r, s.saveRefund(ctx, tx, &r, event.RefundCreated, event.RefundSucceeded)
+		return r, s.saveRefund(ctx, tx, &r, event.RefundSucceeded)
 	}
 	if _, err := s.Tx(ctx, tx, prepared); err != nil {
 		return Refund{}, err
@@ -130,6 +140,10 @@ func (s *Service) CreateRefund(ctx context.Context, params RefundParams) (r Refu
 		return err
 	})
 	return r, err
+}
+
+func exceeds(total Received, left chain.Amount) error {
+	return fault.Param("amount", "refund_exceeds_payment", "%s base units were received; less what is refunded or being refunded, at most %s can be given back", total.Amount, left)
 }
 
 // sum adds up what was received in one asset; several assets need a payment to be named.
@@ -173,30 +187,25 @@ func (s *Service) refundable(ctx context.Context, r Reader, owner event.Owner, i
 			}
 		}
 	}
-	f := RefundFilter{Owner: owner, InvoiceID: total.InvoiceID, Limit: 100, Statuses: []RefundStatus{RefundPending, RefundSucceeded}}
+	f := RefundFilter{Owner: owner, InvoiceID: total.InvoiceID, Statuses: []RefundStatus{RefundPending, RefundSucceeded}}
 	if total.InvoiceID == "" {
 		f.PaymentID = total.PaymentID
 	}
-	var ofPayment, ofAll chain.Amount
-	for {
-		page, err := r.Refunds(ctx, f)
-		if err != nil {
-			return Received{}, left, err
-		}
-		for _, x := range page {
-			if x.AssetID != total.AssetID || x.Network != total.Network {
-				continue
-			}
-			ofAll = ofAll.Add(x.Amount)
-			if paymentID != "" && x.PaymentID == paymentID {
-				ofPayment = ofPayment.Add(x.Amount)
-			}
-		}
-		if len(page) < f.Limit {
-			return total, chain.Min(total.Amount.SubFloor(ofPayment), whole.SubFloor(ofAll)), nil
-		}
-		f.After = page[len(page)-1].ID
+	refunds, err := allRefunds(ctx, r, f)
+	if err != nil {
+		return Received{}, left, err
 	}
+	var ofPayment, ofAll chain.Amount
+	for _, x := range refunds {
+		if x.AssetID != total.AssetID || x.Network != total.Network {
+			continue
+		}
+		ofAll = ofAll.Add(x.Amount)
+		if paymentID != "" && x.PaymentID == paymentID {
+			ofPayment = ofPayment.Add(x.Amount)
+		}
+	}
+	return total, chain.Min(total.Amount.SubFloor(ofPayment), whole.SubFloor(ofAll)), nil
 }
 
 // CancelRefundTx cancels a refund whose payout is not signed yet; otherwise fault.State with code refund_not_pending.
@@ -229,24 +238,87 @@ func (s *Service) CancelRefund(ctx context.Context, owner event.Owner, refundID 
 	return r, err
 }
 
-// PaymentLostTx is the reaction to a payment that left the chain: refunds of it that are not signed are canceled.
+// PaymentLostTx is the reaction to a payment that left the chain. Refunds of that payment that are not signed are
+// canceled, and those of its invoice as a whole, the newest first, as long as what is still confirmed does not cover all
+// that have not failed.
 func (s *Service) PaymentLostTx(ctx context.Context, tx Tx, owner event.Owner, paymentID, invoiceID string) error {
-	for _, f := range []RefundFilter{{PaymentID: paymentID}, {InvoiceID: invoiceID}} {
-		if f.PaymentID == "" && f.InvoiceID == "" {
+	// A refund that is being created reads the payment under the same lock, so that one of the two sees the other.
+	if err := tx.LockAccount(ctx, owner.AccountID); err != nil {
+		return err
+	}
+	of := func(f RefundFilter) ([]Refund, error) {
+		f.Owner, f.Statuses = owner, []RefundStatus{RefundPending, RefundSucceeded}
+		return allRefunds(ctx, tx, f)
+	}
+	named, err := of(RefundFilter{PaymentID: paymentID})
+	if err != nil {
+		return err
+	}
+	for _, r := range named {
+		if _, err := s.cancelUnsigned(ctx, tx, r); err != nil {
+			return err
+		}
+	}
+	if invoiceID == "" {
+		return nil
+	}
+	rest, err := of(RefundFilter{InvoiceID: invoiceID})
+	if err != nil || len(rest) == 0 {
+		return err
+	}
+	received, err := s.Received(ctx, tx, owner, invoiceID, "")
+	if err != nil {
+		return err
+	}
+	type coin struct{ network, assetID string }
+	left, promised := map[coin]chain.Amount{}, map[coin]chain.Amount{}
+	for _, x := range received {
+		c := coin{x.Network, x.AssetID}
+		left[c] = left[c].Add(x.Amount)
+	}
+	for _, r := range rest {
+		c := coin{r.Network, r.AssetID}
+		promised[c] = promised[c].Add(r.Amount)
+	}
+	for _, r := range rest {
+		c := coin{r.Network, r.AssetID}
+		if r.PaymentID != "" || !left[c].Less(promised[c]) {
 			continue
 		}
-		f.Owner, f.Limit, f.Statuses = owner, 100, []RefundStatus{RefundPending}
-		page, err := tx.Refunds(ctx, f)
+		canceled, err := s.cancelUnsigned(ctx, tx, r)
 		if err != nil {
 			return err
 		}
-		for _, r := range page {
-			if _, err := s.CancelRefundTx(ctx, tx, owner, r.ID); err != nil && !errors.Is(err, fault.State) {
-				return err
-			}
+		if canceled {
+			promised[c] = promised[c].Sub(r.Amount)
 		}
 	}
 	return nil
+}
+
+// cancelUnsigned cancels a refund unless its payout is signed.
+func (s *Service) cancelUnsigned(ctx context.Context, tx Tx, r Refund) (bool, error) {
+	_, err := s.CancelRefundTx(ctx, tx, r.Owner, r.ID)
+	if errors.Is(err, fault.State) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// allRefunds reads every page of a list, newest first.
+func allRefunds(ctx context.Context, r Reader, f RefundFilter) (all []Refund, err error) {
+	f.Limit = 100
+	for {
+		page, err := r.Refunds(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page...)
+		if len(page) < f.Limit {
+			return all, nil
+		}
+		f.After = page[len(page)-1].ID
+	}
 }
 
 // followTx brings a refund to where its payout stands.

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/send"
@@ -72,24 +71,23 @@ type Params struct {
 
 // Prepared is a payout that was checked against the network and waits for its transaction.
 type Prepared struct {
-	payout   Payout
-	master   chain.Party
-	limit    int // payouts per hour; 0: not limited
-	native   chain.Asset
-	refund   *Refund
-	received []string
+	payout Payout
+	master chain.Party
+	limit  int // payouts per hour; 0: not limited
+	native chain.Asset
+	refund *Refund
 }
 
-// Prepare checks the request, estimates the highest network fee and reads the wallet's balance; it stores
-// nothing that matters. Refusals are fault.Invalid with the codes asset_not_enabled, destination_invalid and amount_too_small,
-// and fault.Forbidden with destination_not_allowed.
+// Prepare checks the request, estimates the highest network fee and reads the wallet's balance; it stores nothing but what
+// it read. Refusals are fault.Invalid with the codes asset_not_enabled, destination_invalid, amount_too_small and
+// parameter_invalid; fault.Forbidden with destination_not_allowed; fault.State with insufficient_balance.
 func (s *Service) Prepare(ctx context.Context, p Params) (Prepared, error) {
 	settings, err := s.DB.PayoutSettings(ctx, p.Owner.AccountID)
 	if err != nil {
 		return Prepared{}, err
 	}
-	if utf8.RuneCountInString(p.Memo) > 200 {
-		return Prepared{}, fault.Param("memo", "parameter_invalid", "memo has more than 200 characters")
+	if err := checkText("memo", p.Memo, maxMemo); err != nil {
+		return Prepared{}, err
 	}
 	prepared, err := s.prepare(ctx, settings, p)
 	if err != nil {
@@ -119,12 +117,9 @@ func (s *Service) prepare(ctx context.Context, settings Settings, p Params) (Pre
 	if err != nil {
 		return Prepared{}, err
 	}
-	to, err := driver.ParseAddress(p.Destination)
+	to, err := destination(driver, p.Destination, p.Destinations)
 	if err != nil {
-		return Prepared{}, fault.Wrap(err, fault.Invalid, "destination_invalid", "the destination is not an address of network %s", p.Network).In("destination")
-	}
-	if p.Destinations != nil && !slices.Contains(p.Destinations, string(to)) {
-		return Prepared{}, fault.New(fault.Forbidden, "destination_not_allowed", "%s is not on this key's list of payout destinations", to)
+		return Prepared{}, err
 	}
 	master, err := s.Outbox.Master(ctx, p.Network, settings.Index)
 	if err != nil {
@@ -139,6 +134,8 @@ func (s *Service) prepare(ctx context.Context, settings Settings, p Params) (Pre
 	}
 	fee, err := estimator.EstimateFee(ctx, chain.Order{From: master, Outputs: []chain.Output{{To: to, AssetID: asset.ID, Amount: p.Amount}}})
 	switch {
+	case fault.Code(err) == "amount_too_small":
+		return Prepared{}, fault.Wrap(err, fault.Invalid, "amount_too_small", "%s base units of %s are less than network %s moves", p.Amount, asset.Symbol, p.Network).In("amount")
 	case errors.Is(err, fault.Invalid):
 		return Prepared{}, fault.Wrap(err, fault.Invalid, "destination_invalid", "%s cannot receive %s", to, asset.Symbol).In("destination")
 	case errors.Is(err, fault.State):
@@ -146,6 +143,10 @@ func (s *Service) prepare(ctx context.Context, settings Settings, p Params) (Pre
 		return Prepared{}, fault.Wrap(err, fault.State, "insufficient_balance", "the master wallet %s cannot pay this amount and its network fee: top it up", master.Address)
 	case err != nil:
 		return Prepared{}, err
+	}
+	if chain.MaxTransfer.Less(p.Amount) || chain.MaxTransfer.Less(fee) {
+		// Their sum need not fit an Amount, and no wallet holds that much.
+		return Prepared{}, fault.New(fault.State, "insufficient_balance", "the master wallet %s does not hold %s base units and a network fee of up to %s", master.Address, p.Amount, fee)
 	}
 	if err := s.Outbox.RefreshBalances(ctx, p.Network, master); err != nil {
 		return Prepared{}, err
@@ -262,23 +263,16 @@ func (s *Service) TransactionTx(ctx context.Context, tx Tx, t send.Transaction) 
 		return nil
 	}
 	p, err := tx.PayoutByID(ctx, t.ObjectID)
-	if errors.Is(err, fault.NotFound) {
-		return nil // being created in this very transaction
-	}
 	if err != nil {
 		return err
 	}
-	before, now := p, s.now()
-	events, err := p.Follow(t, now)
+	before := p
+	events, err := p.Follow(t, s.now())
 	if err != nil {
 		return err
 	}
 	if p.Status == before.Status && p.TxHash == before.TxHash && sameAmount(p.NetworkFee, before.NetworkFee) {
 		return nil
-	}
-	if p.Status == Confirmed && before.Status == Confirmed {
-		p.ConfirmedAt = before.ConfirmedAt
-		events = nil
 	}
 	if p.Status == Failed {
 		if err := s.releaseTx(ctx, tx, p, t); err != nil {
@@ -298,15 +292,12 @@ func (s *Service) TransactionTx(ctx context.Context, tx Tx, t send.Transaction) 
 	return s.followTx(ctx, tx, r, p)
 }
 
-// releaseTx gives back what a failed payout had reserved. The fee of a reverted one is spent: its reservation ends with
-// the balance read at its block.
+// releaseTx gives back what a failed payout had reserved. What a reverted one spent was booked with its block: its
+// reservation ends with the balance read there.
 func (s *Service) releaseTx(ctx context.Context, tx Tx, p Payout, t send.Transaction) error {
 	n, _ := s.Registry.Network(p.Network)
 	native, _ := n.Native()
 	for _, r := range reservations(p, native) {
-		if p.FailureCode == send.FailReverted && r.AssetID == native.ID {
-			continue
-		}
 		if err := s.Outbox.ReleaseTx(ctx, tx, p.Network, t.Order.From.Address, r.AssetID, p.ID); err != nil {
 			return err
 		}
@@ -352,9 +343,4 @@ func (s *Service) List(ctx context.Context, f Filter) ([]Payout, bool, error) {
 		return page[:limit], true, err
 	}
 	return page, false, err
-}
-
-// Balances returns what the master wallets of an owner hold, have promised and have available.
-func (s *Service) Balances(ctx context.Context, owner event.Owner) ([]send.Balance, error) {
-	return s.DB.Balances(ctx, owner)
 }

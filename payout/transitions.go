@@ -1,6 +1,7 @@
 package payout
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -9,13 +10,61 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
-// legal holds every move of a payout (decisions part 5). Failing is refined by legalFailure.
-var legal = map[Status][]Status{
-	Pending:    {Processing, Failed},
-	Processing: {Included, Failed},
-	Included:   {Processing, Confirmed, Failed},
-	Confirmed:  {Processing},
-	Failed:     {},
+// Transition is one legal move of a payout or a refund. The tables below are what the methods Follow obey and what the
+// diagrams of docs/states.md are drawn from.
+type Transition[S ~string] struct {
+	// From is empty for the creation.
+	From, To S
+	// Codes are the failure codes that the move to failed may have; one that ends in a colon stands for all that begin
+	// with it. Nil for every other move.
+	Codes []string
+	// When says for people what causes the move.
+	When string
+}
+
+// transitions are the moves of a payout (decisions part 5). What was signed fails only by proof that it can never be
+// included, what is included only as reverted.
+var transitions = []Transition[Status]{
+	{To: Pending, When: "accepted; amount and highest fee are reserved"},
+	{From: Pending, To: Processing, When: "signed bytes are stored"},
+	{From: Pending, To: Failed, Codes: []string{
+		send.FailCanceled, send.FailStale, send.FailNotPayable, send.FailInsufficientFunds, send.FailSignerRefused,
+	}, When: "given up before it was signed"},
+	{From: Processing, To: Included, When: "in a block"},
+	{From: Processing, To: Failed, Codes: []string{send.FailConflict, send.FailExpired}, When: "proven never to be included"},
+	{From: Included, To: Processing, When: "its block left the chain"},
+	{From: Included, To: Confirmed, When: "its block is final"},
+	{From: Included, To: Failed, Codes: []string{send.FailReverted}, When: "executed in vain, at finality"},
+	{From: Confirmed, To: Processing, When: "its block left the chain after all"},
+}
+
+// refundTransitions are the moves of a refund (decisions part 6). One whose payout leaves its block after all is pending
+// again.
+var refundTransitions = []Transition[RefundStatus]{
+	{To: RefundPending, When: "accepted, with the payout that pays it"},
+	{To: RefundSucceeded, When: "of a simulated payment"},
+	{From: RefundPending, To: RefundSucceeded, When: "its payout is confirmed"},
+	{From: RefundPending, To: RefundFailed, When: "its payout failed"},
+	{From: RefundPending, To: RefundCanceled, When: "its payout was canceled"},
+	{From: RefundSucceeded, To: RefundPending, When: "its payout's block left the chain after all"},
+}
+
+// Transitions returns every legal move of a payout.
+func Transitions() []Transition[Status] { return slices.Clone(transitions) }
+
+// RefundTransitions returns every legal move of a refund.
+func RefundTransitions() []Transition[RefundStatus] { return slices.Clone(refundTransitions) }
+
+// allowed reports whether a table has a move, with the failure code if it needs one.
+func allowed[S ~string](table []Transition[S], from, to S, code string) bool {
+	for _, t := range table {
+		if t.From == from && t.To == to {
+			return t.Codes == nil || slices.ContainsFunc(t.Codes, func(c string) bool {
+				return code == c && !strings.HasSuffix(c, ":") || strings.HasSuffix(c, ":") && len(code) > len(c) && strings.HasPrefix(code, c)
+			})
+		}
+	}
+	return false
 }
 
 // statusOf is what a payout is called while its transaction is in a state.
@@ -39,30 +88,33 @@ var messages = map[string]string{
 }
 
 // Follow brings the payout to where its transaction stands and returns the events to tell. A transaction that
-// stands where the payout already is changes nothing. A move that is not legal is fault.State.
+// stands where the payout already is changes nothing but the hash of a replacement and the fee of another block. A move
+// that is not legal is fault.State with code payout_state, and changes nothing.
 func (p *Payout) Follow(t send.Transaction, now time.Time) ([]event.Type, error) {
 	next := statusOf[t.State]
-	var events []event.Type
-	if next != p.Status {
-		if !p.may(next, t.Failure) {
-			return nil, fault.New(fault.State, "payout_state", "payout %s is %s and cannot become %s (%s)", p.ID, p.Status, next, t.Failure)
-		}
-		p.Status = next
-	} else if next == Failed || next == Pending {
+	moved := next != p.Status
+	if moved && !allowed(transitions, p.Status, next, t.Failure) {
+		return nil, fault.New(fault.State, "payout_state", "payout %s is %s and cannot become %s (%s)", p.ID, p.Status, next, t.Failure)
+	}
+	if !moved && next == Failed {
 		return nil, nil
 	}
-	p.ConfirmedAt, p.NetworkFee = time.Time{}, nil
-	switch next {
-	case Included, Confirmed:
+	p.Status, p.NetworkFee = next, nil
+	if next == Included || next == Confirmed || t.Failure == send.FailReverted {
 		fee := t.Fee
 		p.NetworkFee = &fee
 	}
+	var events []event.Type
 	if taken(t) {
 		if p.TxHash == "" {
 			events = append(events, event.PayoutBroadcast)
 		}
 		p.TxHash = t.TxHash
 	}
+	if !moved {
+		return events, nil
+	}
+	p.ConfirmedAt = time.Time{}
 	switch next {
 	case Confirmed:
 		p.ConfirmedAt = now
@@ -72,41 +124,9 @@ func (p *Payout) Follow(t send.Transaction, now time.Time) ([]event.Type, error)
 		if strings.HasPrefix(t.Failure, send.FailSignerRefused) {
 			p.FailureMessage = "The signer refused to sign. Nothing was sent; see its policy for the reason."
 		}
-		if t.Failure == send.FailReverted {
-			fee := t.Fee
-			p.NetworkFee = &fee
-		}
 		events = append(events, event.PayoutFailed)
 	}
 	return events, nil
-}
-
-// may reports whether a move is in the table.
-func (p *Payout) may(next Status, failure string) bool {
-	for _, s := range legal[p.Status] {
-		if s == next {
-			return next != Failed || p.mayFail(failure)
-		}
-	}
-	return false
-}
-
-// mayFail reports whether a payout may fail with a code from where it stands: what was signed fails only by proof that it
-// can never be included, what is included only as reverted.
-func (p *Payout) mayFail(code string) bool {
-	switch p.Status {
-	case Pending:
-		switch code {
-		case send.FailCanceled, send.FailStale, send.FailNotPayable, send.FailInsufficientFunds:
-			return true
-		}
-		return strings.HasPrefix(code, send.FailSignerRefused)
-	case Processing:
-		return code == send.FailConflict || code == send.FailExpired
-	case Included:
-		return code == send.FailReverted
-	}
-	return false
 }
 
 // taken reports whether the network has had the transaction at least once.
@@ -123,16 +143,8 @@ func taken(t send.Transaction) bool {
 	return false
 }
 
-// legalRefund holds every move of a refund (decisions part 6). A refund whose payout leaves its block after all is
-// pending again.
-var legalRefund = map[RefundStatus][]RefundStatus{
-	RefundPending:   {RefundSucceeded, RefundFailed, RefundCanceled},
-	RefundSucceeded: {RefundPending},
-	RefundFailed:    {},
-	RefundCanceled:  {},
-}
-
-// Follow brings the refund to where its payout stands and returns the events to tell.
+// Follow brings the refund to where its payout stands and returns the events to tell. A move that is not legal is
+// fault.State with code refund_state, and changes nothing.
 func (r *Refund) Follow(p Payout, now time.Time) ([]event.Type, error) {
 	next := RefundPending
 	switch {
@@ -146,11 +158,7 @@ func (r *Refund) Follow(p Payout, now time.Time) ([]event.Type, error) {
 	if next == r.Status {
 		return nil, nil
 	}
-	ok := false
-	for _, s := range legalRefund[r.Status] {
-		ok = ok || s == next
-	}
-	if !ok {
+	if !allowed(refundTransitions, r.Status, next, "") {
 		return nil, fault.New(fault.State, "refund_state", "refund %s is %s and cannot become %s", r.ID, r.Status, next)
 	}
 	r.Status, r.SucceededAt, r.FailedAt, r.FailureCode = next, time.Time{}, time.Time{}, ""

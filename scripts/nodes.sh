@@ -34,3 +34,4 @@ case $(uname -sm) in
   *) anvil=() ;; # none is pinned; the tests say how to bring one
 esac
 npm_set internal/testenv/npm npm "${anvil[@]}"
+npm_set internal/testenv/browser browser

@@ -4,8 +4,8 @@
 // A settlement opens by reaction to a confirmed payment that has a price, in the transaction that
 // confirms it. Planning groups the settlements of one address and asset into a Release, checks that it
 // is worth its fees and that the master wallet can pay them, and hands the transactions (top-up, fee,
-// sweep) one after the other to chain/send. Settlement.go is the pure state machine; planner.go decides;
-// service.go runs it.
+// sweep) one after the other to chain/send. transitions.go is the pure state machine of a
+// settlement, release.go that of its journey, planner.go decides, service.go and worker.go run them.
 package settlement
 
 import (
@@ -85,21 +85,25 @@ type Settlement struct {
 	FeeUSD, NativePrice decimal.Decimal
 	FeeNative           chain.Amount
 	FeeSource           FeeSource
-	// FeePaid + FeeCarried = FeeNative + CarriedIn, always.
+	// FeePaid + FeeCarried = FeeNative + CarriedIn, always: FeeCarried is what is not paid, be it not yet or left to a
+	// later release.
 	FeePaid, FeeCarried, CarriedIn chain.Amount
 	// RequiredNative is what the master wallet must hold for the release: fee + top-up + network fees.
 	RequiredNative      *chain.Amount
 	MasterWalletAddress chain.Address
-	Reason              Reason
-	FeeTx               string
-	TopUpTx             string
-	SweepTx             string
+	// Reason is why it is held or failed. A reverted one has payment_orphaned while its payment is gone; the API does
+	// not show that.
+	Reason  Reason
+	FeeTx   string
+	TopUpTx string
+	SweepTx string
 	// NetworkFees is this settlement's share of what the release's transactions cost, native base units.
 	NetworkFees chain.Amount
 	// NetReleased is what measurably arrived at the master wallet; nil before.
 	NetReleased *chain.Amount
 	Simulated   bool
-	// ReleaseID is the release under way or done; empty while pending or held.
+	// ReleaseID is the release under way or done, from when its first transaction is queued: a pending or held
+	// settlement that has one is not planned again.
 	ReleaseID string
 	// ConfirmedAt is the payment's.
 	ConfirmedAt time.Time
@@ -144,9 +148,13 @@ type Step struct {
 	TransactionID string         `json:"transaction_id"`
 	State         send.State     `json:"state"`
 	TxHash        string         `json:"tx_hash,omitempty"`
-	NetworkFee    chain.Amount   `json:"network_fee"`
+	// NetworkFee is what the network took for it; 0 before it is final.
+	NetworkFee chain.Amount `json:"network_fee"`
 	// PaysFee is the platform fee it carries.
 	PaysFee chain.Amount `json:"pays_fee"`
+	// Booked is set once its inclusion was final and counted: a transaction that left the chain and came back is
+	// not counted twice.
+	Booked bool `json:"booked,omitempty"`
 }
 
 // Carry is the platform fee that was too small to be paid on its own: one row per owner and network.
@@ -273,6 +281,9 @@ func (s Settlement) Resource() Resource {
 		Simulated: s.Simulated, ConfirmedAt: wire.Time(s.ConfirmedAt), HeldSince: wire.Time(s.HeldSince),
 		ReleasedAt: wire.Time(s.ReleasedAt), FailedAt: wire.Time(s.FailedAt), FeeUSD: wire.Decimal(s.FeeUSD),
 		NativePrice: wire.Decimal(s.NativePrice), Livemode: s.Owner.Livemode,
+	}
+	if s.Status != Held && s.Status != Failed {
+		r.Reason = ""
 	}
 	if s.RequiredNative != nil {
 		r.RequiredNative = s.RequiredNative.String()

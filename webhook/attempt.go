@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"io"
 	"net"
@@ -12,6 +11,7 @@ import (
 	"net/http/httptrace"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -44,10 +44,8 @@ func (s *Service) post(ctx context.Context, d Delivery, e Endpoint, ev event.Eve
 		DeliveryIDHeader: {d.ID},
 	}
 	a.attempt = Attempt{At: started, Request: AttemptRequest{Headers: sentHeaders(header)}}
-	connected := false
-	limited, cancel := context.WithTimeout(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn: func(httptrace.GotConnInfo) { connected = true },
-	}), s.timeout)
+	var seen progress
+	limited, cancel := context.WithTimeout(httptrace.WithClientTrace(ctx, seen.trace()), s.timeout)
 	defer cancel()
 
 	response, err := s.send(limited, e.URL, header, ev.Envelope)
@@ -62,7 +60,7 @@ func (s *Service) post(ctx context.Context, d Delivery, e Endpoint, ev event.Eve
 			a.attempt.Error = "http_" + strconv.Itoa(response.StatusCode)
 		}
 	} else {
-		a.attempt.Error = failure(err, connected)
+		a.attempt.Error = failure(err, &seen)
 	}
 	a.ended = s.stamp()
 	a.attempt.DurationMS = max(a.ended.Sub(started).Milliseconds(), 0)
@@ -90,28 +88,36 @@ func sentHeaders(h http.Header) map[string]string {
 	return sent
 }
 
+// progress is how far a try came. A connection may still be made when the try it was for has ended.
+type progress struct {
+	connected, noTLS atomic.Bool
+}
+
+func (p *progress) trace() *httptrace.ClientTrace {
+	return &httptrace.ClientTrace{
+		GotConn:          func(httptrace.GotConnInfo) { p.connected.Store(true) },
+		TLSHandshakeDone: func(_ tls.ConnectionState, err error) { p.noTLS.Store(err != nil) },
+	}
+}
+
 // failure names why there was no answer. The error's own text is not kept: it may tell about our network.
-func failure(err error, connected bool) string {
-	_, noTLS := errors.AsType[tls.RecordHeaderError](err)
-	_, alert := errors.AsType[tls.AlertError](err)
-	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
-	_, authority := errors.AsType[x509.UnknownAuthorityError](err)
+func failure(err error, seen *progress) string {
 	timed, timeout := errors.AsType[net.Error](err)
-	dns, lookup := errors.AsType[*net.DNSError](err)
+	_, lookup := errors.AsType[*net.DNSError](err)
 	switch {
 	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedNetwork), errors.Is(err, ssrf.ErrInvalidHostPort):
 		return "address_not_allowed"
-	case errors.Is(err, context.DeadlineExceeded), timeout && timed.Timeout(), lookup && dns.IsTimeout:
+	case errors.Is(err, context.DeadlineExceeded), timeout && timed.Timeout():
 		return "timeout"
 	case lookup:
 		return "dns_error"
-	case noTLS, alert, untrusted, authority, errors.Is(err, http.ErrSchemeMismatch):
-		return "tls_error"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "connection_refused"
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return "connection_reset"
-	case connected:
+	case seen.noTLS.Load():
+		return "tls_error"
+	case seen.connected.Load():
 		return "invalid_response"
 	}
 	return "connection_failed"

@@ -75,6 +75,14 @@ func (d Delivery) failed() Delivery {
 	return d.unclaimed()
 }
 
+// putOff gives a claim back; the delivery is due again at a time.
+func (d Delivery) putOff(until time.Time) Delivery {
+	if d.Status == DeliveryPending {
+		d.NextAttemptAt = until
+	}
+	return d.unclaimed()
+}
+
 // unclaimed gives a claim back. The fence stays, so that nobody else's results fit.
 func (d Delivery) unclaimed() Delivery {
 	d.ClaimedBy, d.ClaimedUntil = "", time.Time{}

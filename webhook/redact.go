@@ -14,7 +14,7 @@ import (
 const (
 	redacted = "[redacted]"
 
-	maxBody   = 4096        // characters of an answer's body that are kept (specification part 8)
+	maxBody   = 4096          // characters of an answer's body that are kept (specification part 8)
 	readLimit = maxBody*4 + 1 // bytes that are read to have as many characters, and to see whether there are more
 
 	maxHeaders     = 64   // headers of an answer that are kept, in the order of their names

@@ -24,6 +24,8 @@ const (
 	unsendable
 	// givenBack: it was not tried, or the try was cut short by us; it stays due.
 	givenBack
+	// putOff: there was no room for it; it is due again a little later, behind what others have due.
+	putOff
 )
 
 type result struct {
@@ -31,6 +33,8 @@ type result struct {
 	kind    resultKind
 	answer
 	jitter uint64
+	// dueAt is when a delivery that was put off is due again.
+	dueAt time.Time
 	// err says why the delivery could not even be read; nothing is stored, and it is due again when its claim lapses.
 	err error
 }
@@ -130,6 +134,8 @@ func (s *Service) record(ctx context.Context, batch []result) error {
 
 func (r result) apply(d Delivery) Delivery {
 	switch r.kind {
+	case putOff:
+		return d.putOff(r.dueAt)
 	case tried:
 		return d.tried(r.attempt, r.ended, r.retryAfter, r.jitter)
 	case unsendable:

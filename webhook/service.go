@@ -224,21 +224,17 @@ func (s *Service) UpdateEndpointTx(ctx context.Context, tx Tx, owner event.Owner
 			return Endpoint{}, err
 		}
 		// What failed at the old URL says nothing about the new one.
-		e.URL, e.UpdatedAt, e.FirstFailureAt = *u.URL, at, time.Time{}
+		e.URL, e.FirstFailureAt = *u.URL, time.Time{}
 	}
-	if u.Description != nil && *u.Description != e.Description {
+	if u.Description != nil {
 		if err := checkDescription(*u.Description); err != nil {
 			return Endpoint{}, err
 		}
-		e.Description, e.UpdatedAt = *u.Description, at
+		e.Description = *u.Description
 	}
 	if u.Events != nil {
-		types, err := checkEvents(*u.Events)
-		if err != nil {
+		if e.Events, err = checkEvents(*u.Events); err != nil {
 			return Endpoint{}, err
-		}
-		if !slices.Equal(types, e.Events) {
-			e.Events, e.UpdatedAt = types, at
 		}
 	}
 	if u.Status != nil {
@@ -251,9 +247,10 @@ func (s *Service) UpdateEndpointTx(ctx context.Context, tx Tx, owner event.Owner
 			return Endpoint{}, fault.Param("status", "parameter_invalid", "status can be set to enabled or disabled")
 		}
 	}
-	if e.UpdatedAt.Equal(before.UpdatedAt) {
+	if e.URL == before.URL && e.Description == before.Description && slices.Equal(e.Events, before.Events) && e.Status == before.Status {
 		return before, nil
 	}
+	e.UpdatedAt = at
 	err = putMoved(ctx, tx, &e, before.Status)
 	return e, err
 }

@@ -30,7 +30,11 @@ const (
 	storeLimit = 10 * time.Second
 	storeBatch = 64
 	// parked is how many claimed deliveries of an endpoint, as a multiple of PerEndpoint, may wait here for a slot.
-	parked   = 4
+	parked = 4
+	// busyPutOff and strugglingPutOff are for how long deliveries beyond those leave the front of the queue.
+	busyPutOff       = 2 * time.Second
+	strugglingPutOff = time.Minute
+	// maxPause is the longest wait after claims that failed.
 	maxPause = 30 * time.Second
 )
 
@@ -40,21 +44,35 @@ const (
 func (s *Service) Run(ctx context.Context) error {
 	p := newPool(ctx, s)
 	defer p.close()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	var pause time.Duration
 	for ctx.Err() == nil {
+		claimed, full, err := p.fill(ctx)
 		wait := s.poll
-		_, started, err := p.fill(ctx)
-		switch {
-		case err != nil:
+		if err == nil {
+			pause = 0
+		} else {
 			pause = min(max(2*pause, time.Second), maxPause)
 			wait = pause
-			s.log.ErrorContext(ctx, "webhook deliveries cannot be claimed", "error", err, "retry_in", wait)
-		case started > 0:
-			pause, wait = 0, 0 // there may be more
-		default:
-			pause = 0
+			s.log.ErrorContext(ctx, "webhook deliveries cannot be claimed", "error", err, "claimed", claimed, "retry_in", wait)
 		}
-		p.await(ctx, wait)
+		if full {
+			wait = 0 // there may be more, of other endpoints
+		}
+		timer.Reset(wait)
+		for again := false; !again; {
+			select {
+			case <-ctx.Done():
+				again = true
+			case <-timer.C:
+				again = true
+			case <-s.wake:
+				again = true
+			case stored := <-p.stored:
+				again = p.free(stored) && err == nil
+			}
+		}
 	}
 	return nil
 }
@@ -114,11 +132,13 @@ func newPool(ctx context.Context, s *Service) *pool {
 	return p
 }
 
-// fill claims due deliveries for the free slots and starts those that may start.
-func (p *pool) fill(ctx context.Context) (claimed, started int, err error) {
+// fill claims due deliveries for the free slots and starts those that may start. The others wait here, a few of each
+// endpoint; more than that are put off, so that what one endpoint has due never hides what others have. full says that
+// as many were claimed as there were free slots.
+func (p *pool) fill(ctx context.Context) (claimed int, full bool, err error) {
 	free := p.s.concurrency - p.active
 	if free == 0 {
-		return 0, 0, nil
+		return 0, false, nil
 	}
 	var due []Delivery
 	err = p.s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
@@ -130,21 +150,33 @@ func (p *pool) fill(ctx context.Context) (claimed, started int, err error) {
 	})
 	if err != nil {
 		if ctx.Err() != nil {
-			return 0, 0, nil // stopped, not failed
+			return 0, false, nil // stopped, not failed
 		}
-		return 0, 0, fmt.Errorf("claim webhook deliveries: %w", err)
+		return 0, false, fmt.Errorf("claim webhook deliveries: %w", err)
 	}
+	var beyond []result
 	for _, d := range due {
 		switch {
 		case p.mayStart(d.EndpointID):
 			p.start(d)
-			started++
 		case len(p.waiting[d.EndpointID]) < parked*p.s.perEndpoint:
 			p.waiting[d.EndpointID] = append(p.waiting[d.EndpointID], d)
+		default:
+			wait := busyPutOff
+			if p.struggling[d.EndpointID] {
+				wait = strugglingPutOff
+			}
+			beyond = append(beyond, result{claimed: d, kind: putOff, dueAt: p.s.stamp().Add(wait)})
 		}
-		// One that finds no room even to wait is due again when its claim lapses.
 	}
-	return len(due), started, nil
+	full = len(due) == free
+	if len(beyond) == 0 {
+		return len(due), full, nil
+	}
+	if err := p.s.record(p.sending, beyond); err != nil { // then they are due again when their claims lapse
+		return len(due), false, fmt.Errorf("put webhook deliveries off: %w", err)
+	}
+	return len(due), full, nil
 }
 
 func (p *pool) mayStart(endpointID string) bool {
@@ -160,30 +192,9 @@ func (p *pool) start(d Delivery) {
 	p.running.Go(func() { p.results <- p.s.deliver(p.sending, d) })
 }
 
-// await waits until slots become free, somebody wakes the worker, ctx ends, or wait is over; with 0 it only
-// takes note of the slots that are free already.
-func (p *pool) await(ctx context.Context, wait time.Duration) {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	case <-p.s.wake:
-	case stored := <-p.stored:
-		p.free(stored)
-	}
-	for {
-		select {
-		case stored := <-p.stored:
-			p.free(stored)
-		default:
-			return
-		}
-	}
-}
-
-// free gives the slots of stored results to those who wait for them.
-func (p *pool) free(stored []result) {
+// free gives the slots of stored results to those who wait for them, and reports whether any is left over.
+func (p *pool) free(stored []result) (left bool) {
+	started := 0
 	for _, r := range stored {
 		endpointID := r.claimed.EndpointID
 		p.active--
@@ -206,21 +217,30 @@ func (p *pool) free(stored []result) {
 				continue // the claim will lapse; then it is due again
 			}
 			p.start(next)
+			started++
 		}
 	}
+	return started < len(stored)
 }
 
 // close ends all that is under way: tries get drainLimit to end by themselves and are cut short then.
 // Deliveries that only waited are given back.
 func (p *pool) close() {
+	var back []Delivery
 	for _, waiting := range p.waiting {
-		for _, d := range waiting {
-			p.active++
-			p.busy[d.EndpointID]++
-			p.results <- result{claimed: d, kind: givenBack}
-		}
+		back = append(back, waiting...)
 	}
 	clear(p.waiting)
+	for len(back) > 0 {
+		select { // the storer may be waiting for us
+		case p.results <- result{claimed: back[0], kind: givenBack}:
+			p.active++
+			p.busy[back[0].EndpointID]++
+			back = back[1:]
+		case stored := <-p.stored:
+			p.free(stored)
+		}
+	}
 	limit := time.AfterFunc(drainLimit, p.cut)
 	for p.active > 0 {
 		p.free(<-p.stored)
@@ -255,7 +275,7 @@ func (p *pool) storeAll() {
 	}
 }
 
-// store stores results, again and again for a few seconds while the store is unavailable; what refuses to be stored
+// store stores results, again and again for a few seconds while the store is unavailable or contended; what refuses to be stored
 // with the others is stored alone, so that one bad row takes none with it.
 func (p *pool) store(batch []result) error {
 	var unreadable error
@@ -267,16 +287,21 @@ func (p *pool) store(batch []result) error {
 		return unreadable
 	}
 	err := p.s.record(p.sending, batch)
-	for wait := 100 * time.Millisecond; errors.Is(err, fault.Unavailable) && wait < storeLimit && p.rest(wait); wait *= 2 {
+	for wait := 100 * time.Millisecond; passing(err) && wait < storeLimit && p.rest(wait); wait *= 2 {
 		err = p.s.record(p.sending, batch)
 	}
-	if err != nil && len(batch) > 1 && !errors.Is(err, fault.Unavailable) {
+	if err != nil && len(batch) > 1 && !passing(err) {
 		err = nil
 		for _, r := range batch {
 			err = errors.Join(err, p.s.record(p.sending, []result{r}))
 		}
 	}
 	return errors.Join(unreadable, err)
+}
+
+// passing reports whether an error may be gone after a while.
+func passing(err error) bool {
+	return errors.Is(err, fault.Unavailable) || errors.Is(err, fault.Conflict)
 }
 
 // rest waits, and reports false when the pool is cut short meanwhile.

@@ -1,7 +1,6 @@
 package evm
 
 import (
-	"bytes"
 	"context"
 
 	"github.com/ethereum/go-ethereum/crypto"
@@ -154,11 +153,6 @@ func (d *Driver) Assemble(order chain.Order, unsigned chain.Unsigned, keys []cha
 	if signer != canonical(from) {
 		return chain.Signed{}, fault.New(fault.Invalid, "signature_invalid", "the key is that of %s, the order is sent from %s", signer, order.From.Address)
 	}
-	hash := digest(unsigned.Raw)
-	point, err := crypto.Ecrecover(hash[:], signatures[0])
-	if err != nil || !bytes.Equal(compressed(point), keys[0].Bytes) {
-		return chain.Signed{}, fault.New(fault.Invalid, "signature_invalid", "the signature was not made by %s over this transaction", signer)
-	}
 	tx, err := t.sign(signatures[0])
 	if err != nil {
 		return chain.Signed{}, fault.Wrap(err, fault.Invalid, "signature_invalid", "the signature does not fit into the transaction")
@@ -167,19 +161,11 @@ func (d *Driver) Assemble(order chain.Order, unsigned chain.Unsigned, keys []cha
 	if err != nil {
 		return chain.Signed{}, malformed(err)
 	}
-	if _, sender, err := d.signedEnvelope(raw); err != nil || sender != from { // s in the upper half, as the network would refuse it
-		return chain.Signed{}, fault.New(fault.Invalid, "signature_invalid", "the network would not accept the signature as one of %s", signer)
+	// Recovered as the network does it: from these bytes alone, s in the lower half.
+	if _, sender, err := d.signedEnvelope(raw); err != nil || sender != from {
+		return chain.Signed{}, fault.New(fault.Invalid, "signature_invalid", "the signature is not one of %s over this transaction", signer)
 	}
 	return chain.Signed{
 		TxHash: tx.Hash().Hex(), Raw: raw, Nonce: t.nonce, MaxFee: unsigned.MaxFee, Outputs: unsigned.Outputs, From: signer,
 	}, nil
-}
-
-// compressed is the 33-byte form of an uncompressed point.
-func compressed(point []byte) []byte {
-	pub, err := crypto.UnmarshalPubkey(point)
-	if err != nil {
-		return nil
-	}
-	return crypto.CompressPubkey(pub)
 }

@@ -15,7 +15,8 @@ import (
 // Dead (conflict) takes a proof: at the newest final block the sender's nonce has passed the transaction's,
 // and afterwards no configured endpoint knows the transaction. All of them have to say so, since a node
 // may have thrown its index of old transactions away, and a wrong proof of death would be paid twice; one
-// that does not answer makes the call fault.Unavailable.
+// that does not answer makes the call fault.Unavailable. So does a node without the state of the final
+// block: where that lies more than 128 blocks back, the proof takes a node that keeps older states.
 func (d *Driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
 	hash, err := parseHash(tx.TxHash)
 	if err != nil {
@@ -60,13 +61,13 @@ func (d *Driver) statusAt(ctx context.Context, e *endpoint, hash common.Hash, fr
 		return status, false, err
 	}
 	final, isFinal := d.finalHeight(head)
+	s, err := d.sight(ctx, e, hash)
 	used := false
-	if isFinal {
-		if used, err = e.nonceUsed(ctx, from, nonce, d.deathHeight(head, final)); err != nil {
-			return status, false, err
+	if err == nil && s.tx == nil && isFinal {
+		if used, err = e.nonceUsed(ctx, from, nonce, d.deathHeight(head, final)); used {
+			s, err = d.sight(ctx, e, hash) // again: it may have been included meanwhile, and have used the nonce itself
 		}
 	}
-	s, err := d.sight(ctx, e, hash) // after the nonce: what is included meanwhile is seen
 	switch {
 	case err != nil:
 		return status, false, err

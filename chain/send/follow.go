@@ -124,10 +124,12 @@ func (d *desk) died(ctx context.Context, t Transaction, death chain.Death) error
 	if death == chain.DeathConflict {
 		return d.update(ctx, t.ID, fail(FailConflict))
 	}
-	if d.hasNonces() || len(t.Attempts) >= maxAttempts || (!t.GiveUpAt.IsZero() && !d.now().Before(t.GiveUpAt)) {
+	if len(t.Attempts) >= maxAttempts || (!t.GiveUpAt.IsZero() && !d.now().Before(t.GiveUpAt)) {
 		return d.update(ctx, t.ID, fail(FailExpired))
 	}
-	a, err := d.make(ctx, t, t.Order)
+	order := t.Order
+	order.Nonce = t.Nonce
+	a, err := d.make(ctx, t, order)
 	if err == nil {
 		err = d.store(ctx, t, a)
 	}
@@ -155,10 +157,18 @@ func (d *desk) replace(ctx context.Context, t Transaction) error {
 	if err != nil {
 		return &storeError{err}
 	}
+	for _, other := range live {
+		if other.Kind == Cancel && other.ObjectID == t.ID {
+			return nil // it is being displaced
+		}
+	}
 	if d.hasNonces() {
 		counted, err := d.nonce(ctx)
 		if err != nil {
 			return err
+		}
+		if counted < t.Nonce && foremost(t, live) {
+			return d.fillGap(ctx, t, counted, live)
 		}
 		if counted != t.Nonce || !foremost(t, live) {
 			return nil // it is its turn no more, or not yet
@@ -191,7 +201,7 @@ func (d *desk) replace(ctx context.Context, t Transaction) error {
 	if now.Sub(t.Attempts[0].SignedAt) < d.config.CancelAfter || t.Kind == Cancel {
 		return nil
 	}
-	return d.cancel(ctx, t, live)
+	return d.queueCancel(ctx, Transaction{Owner: t.Owner, Network: t.Network, Kind: Cancel, ObjectID: t.ID}, t.Nonce, &t)
 }
 
 // coinsOf returns the coins that a transaction holds, and those that nobody does.
@@ -209,35 +219,14 @@ func (d *desk) coinsOf(ctx context.Context, t Transaction) ([]chain.Coin, error)
 	return out, nil
 }
 
-// cancel queues the transaction to oneself that displaces t, unless one is under way.
-func (d *desk) cancel(ctx context.Context, t Transaction, live []Transaction) error {
-	for _, other := range live {
-		if other.Kind == Cancel && other.ObjectID == t.ID {
-			return nil
-		}
-	}
-	return d.queueCancel(ctx, Transaction{Owner: t.Owner, Network: t.Network, Kind: Cancel, ObjectID: t.ID}, t.Nonce, &t)
-}
-
-// fillGap queues a transaction to oneself for a nonce that nobody holds any more and that keeps others waiting.
-func (d *desk) fillGap(ctx context.Context) error {
-	if d.counted == nil {
-		return nil // nothing was signed in this turn and nothing is stuck
-	}
-	live, err := d.db.LiveTransactions(ctx, d.network.Slug, d.party.Address)
-	if err != nil {
-		return &storeError{err}
-	}
-	nonce, ok := gap(*d.counted, live)
+// fillGap queues a transaction to oneself for the nonce that nobody holds any more and that keeps t waiting. Should the node
+// have lagged and the nonce be taken after all, nothing comes of it.
+func (d *desk) fillGap(ctx context.Context, t Transaction, counted uint64, live []Transaction) error {
+	nonce, ok := gap(counted, live)
 	if !ok {
 		return nil
 	}
-	for _, t := range live {
-		if len(t.Attempts) > 0 && t.Nonce > nonce && d.now().Sub(t.last().SignedAt) >= d.config.ReplaceAfter {
-			return d.queueCancel(ctx, Transaction{Owner: t.Owner, Network: t.Network, Kind: Cancel, ObjectID: t.ID}, nonce, nil)
-		}
-	}
-	return nil
+	return d.queueCancel(ctx, Transaction{Owner: t.Owner, Network: t.Network, Kind: Cancel, ObjectID: t.ID}, nonce, nil)
 }
 
 func (d *desk) queueCancel(ctx context.Context, t Transaction, nonce uint64, displaced *Transaction) error {

@@ -69,7 +69,11 @@ func (d *desk) prepare(ctx context.Context, t Transaction, live []Transaction, o
 	if t.Kind == Cancel {
 		// It displaces whatever of ours holds its nonce or coins.
 		for _, other := range live {
-			if len(other.Attempts) > 0 && (other.ID == t.ObjectID || (d.hasNonces() && other.Nonce == order.Nonce)) {
+			held := other.ID == t.ObjectID
+			if d.hasNonces() {
+				held = other.Nonce == order.Nonce
+			}
+			if held && len(other.Attempts) > 0 {
 				last := other.last().Signed
 				order.Replaces = &last
 			}
@@ -203,6 +207,8 @@ func (d *desk) unsigned(ctx context.Context, t Transaction, err error) error {
 		return d.update(ctx, t.ID, fail(FailSignerRefused+reason(refusal.Reason)))
 	}
 	switch {
+	case t.Kind == Cancel:
+		// Nobody waits for it to fail; the wallet waits for it to happen.
 	case errors.Is(err, fault.Invalid), errors.Is(err, fault.Unsupported):
 		return d.update(ctx, t.ID, fail(FailNotPayable))
 	case errors.Is(err, fault.State) && t.Kind == Payout && d.now().Sub(t.CreatedAt) >= d.config.FundsGrace:

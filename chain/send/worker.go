@@ -115,7 +115,7 @@ func (d *desk) work(ctx context.Context, due []Transaction) error {
 			return err
 		}
 	}
-	return d.fillGap(ctx)
+	return nil
 }
 
 // stops tells errors that end the turn (the lease is lost, the store is down, the context ended) from those of one

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-
 	"github.com/seed-8ee7f392/payments/fault"
 )
 

@@ -25,7 +25,8 @@ var (
 	transactions = newKind("transaction",
 		func(t *send.Transaction) string { return t.ID }, func(t *send.Transaction) *int64 { return &t.Version })
 	transactionsByObject = transactions.ordered(func(t *send.Transaction) (string, string, bool) { return t.ObjectID, t.ID, true })
-	transactionsLive     = transactions.ordered(func(t *send.Transaction) (string, string, bool) { return t.Network, t.ID, t.Live() })
+	transactionsAt       = transactions.ordered(func(t *send.Transaction) (string, string, bool) { return t.Network, t.ID, true })
+	transactionsDue      = transactions.ordered(func(t *send.Transaction) (string, string, bool) { return t.Network, t.ID, !t.DueAt.IsZero() })
 	transactionsByWallet = transactions.ordered(func(t *send.Transaction) (string, string, bool) {
 		return join(t.Network, string(t.Order.From.Address)), t.ID, t.Live()
 	})
@@ -100,8 +101,12 @@ func (r *reader) TransactionsOf(ctx context.Context, objectID string) ([]send.Tr
 	return scan(ctx, r, transactionsByObject, objectID, window[send.Transaction]{})
 }
 
+func (r *reader) Transactions(ctx context.Context, network, after string, limit int) ([]send.Transaction, error) {
+	return scan(ctx, r, transactionsAt, network, page[send.Transaction](after, limit, nil))
+}
+
 func (r *reader) DueTransactions(ctx context.Context, network string, now time.Time, limit int) ([]send.Transaction, error) {
-	return scan(ctx, r, transactionsLive, network, window[send.Transaction]{
+	return scan(ctx, r, transactionsDue, network, window[send.Transaction]{
 		limit: limit, match: func(t *send.Transaction) bool { return !t.DueAt.After(now) },
 	})
 }

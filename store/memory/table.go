@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/deepcopy"
 )
 
 // layer holds one table per slot: all of them in the committed layer, those written to in a transaction's.
@@ -44,7 +45,7 @@ type index[T any] struct {
 }
 
 func newKind[T any](object string, key func(*T) string, version func(*T) *int64) *kind[T] {
-	k := &kind[T]{object: object, slot: len(tables), key: key, version: version, clone: cloner[T]()}
+	k := &kind[T]{object: object, slot: len(tables), key: key, version: version, clone: deepcopy.Of[T]()}
 	tables = append(tables, func() any {
 		return &table[T]{kind: k, rows: map[string]*T{}, gone: map[string]bool{}, buckets: make([]map[string][]entry[T], len(k.indexes))}
 	})

@@ -1,15 +1,15 @@
-package memory
-
-// This file copies records deeply, so that nobody holds a part of a stored row.
+// Package deepcopy copies records with everything they point to and brings their times into the form in
+// which stores keep them: so that nobody holds a part of a stored row, and all stores answer the same.
+package deepcopy
 
 import (
 	"reflect"
 	"time"
 )
 
-// cloner returns a function that copies a record of a type with everything it points to. Values behind
+// Of returns a function that copies a record of a type with everything it points to. Values behind
 // unexported fields are shared: in the records those are decimals, which nobody can change.
-func cloner[T any]() func(*T) *T {
+func Of[T any]() func(*T) *T {
 	deepen := deepener(reflect.TypeFor[T]())
 	return func(record *T) *T {
 		c := *record

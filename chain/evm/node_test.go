@@ -1,0 +1,295 @@
+//go:build unix
+
+package evm_test
+
+// What only a real node shows and the driver suite does not ask for.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/evm"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/testenv"
+)
+
+// bench is a driver on a node with a signer.
+type bench struct {
+	*controls
+	t      *testing.T
+	d      *evm.Driver
+	signer chain.Signer
+	native chain.Asset
+	token  chain.Asset
+}
+
+func newBench(t *testing.T, change ...func(*evm.Config)) *bench {
+	n := usdtNode(t)
+	b := &bench{controls: newControls(t, n), t: t, d: n.driver(t, change...), signer: freshSigner(t)}
+	b.native, _ = b.d.Network().Native()
+	b.token, _ = b.d.Network().Asset("USDT")
+	return b
+}
+
+func (b *bench) must(err error) {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) party(index uint32) chain.Party {
+	b.t.Helper()
+	ref := chain.KeyRef{Family: chain.EVM, Role: chain.RoleDeposit, Index: index}
+	key, err := b.signer.PublicKey(b.t.Context(), ref)
+	b.must(err)
+	address, err := b.d.DeriveAddress(key)
+	b.must(err)
+	return chain.Party{Key: ref, Address: address}
+}
+
+func (b *bench) sign(o chain.Order) chain.Signed {
+	b.t.Helper()
+	u, err := b.d.Build(b.t.Context(), o)
+	b.must(err)
+	key, err := b.signer.PublicKey(b.t.Context(), o.From.Key)
+	b.must(err)
+	signatures, err := b.signer.Sign(b.t.Context(), chain.SignRequest{Network: "local", Unsigned: u.Raw, Payloads: u.Payloads})
+	b.must(err)
+	s, err := b.d.Assemble(o, u, []chain.PublicKey{key}, signatures)
+	b.must(err)
+	return s
+}
+
+// include sends a transaction and waits until it is in a block.
+func (b *bench) include(s chain.Signed) chain.TxStatus {
+	b.t.Helper()
+	b.must(b.d.Broadcast(b.t.Context(), s))
+	b.must(b.Mine(b.t.Context(), 1))
+	var st chain.TxStatus
+	b.eventually(func() (err error) {
+		if st, err = b.d.Status(b.t.Context(), s); err == nil && st.State != chain.TxIncluded {
+			err = fmt.Errorf("it is %s", st.State)
+		}
+		return err
+	})
+	return st
+}
+
+func (b *bench) eventually(condition func() error) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.t.Context(), 20*time.Second)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := condition()
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			b.t.Fatal(err)
+		case <-tick.C:
+		}
+	}
+}
+
+func (b *bench) balance(of chain.Address, a chain.Asset) chain.Amount {
+	b.t.Helper()
+	head, err := b.d.Head(b.t.Context())
+	b.must(err)
+	got, err := b.d.Balances(b.t.Context(), head.Tip, []chain.Holding{{Address: of, AssetID: a.ID}})
+	b.must(err)
+	return got[0]
+}
+
+func TestRealCheck(t *testing.T) {
+	b := newBench(t)
+	b.must(b.d.Check(t.Context()))
+	wrong := b.node.driver(t, func(c *evm.Config) { c.Network.ChainID = 1 })
+	wantFault(t, wrong.Check(t.Context()), fault.Stopped, "chain_id_mismatch")
+	miscounted := b.node.driver(t, func(c *evm.Config) { c.Network.Assets[1].Decimals = 18 })
+	wantFault(t, miscounted.Check(t.Context()), fault.Stopped, "token_mismatch")
+	nowhere := b.node.driver(t, func(c *evm.Config) { c.Network.Assets[1].Contract = chain.Address(randomAddress().Hex()) })
+	wantFault(t, nowhere.Check(t.Context()), fault.Stopped, "token_mismatch")
+}
+
+// A fee-on-transfer token delivers less than the transaction says (Ethplorer #224): what arrived counts.
+func TestRealFeeOnTransferCountsWhatArrived(t *testing.T) {
+	b := newBench(t)
+	from, to := b.party(1), b.party(2)
+	b.must(b.Fund(t.Context(), from.Address, b.native, chain.Pow10(18)))
+	b.must(b.Fund(t.Context(), from.Address, b.token, chain.Units(1_000_000)))
+	input, err := b.abi.Pack("setFee", big.NewInt(100))
+	b.must(err)
+	b.must(b.call(t.Context(), new(common.Hash), "eth_sendTransaction", map[string]any{
+		"from": testenv.WellKnownDevAccounts[0].Address, "to": b.node.token, "data": hexutil.Bytes(input),
+	}))
+	b.must(b.Mine(t.Context(), 1))
+	st := b.include(b.sign(chain.Order{
+		From: from, Outputs: []chain.Output{{To: to.Address, AssetID: b.token.ID, Amount: chain.Units(1_000_000)}}, MaxFee: chain.Pow10(17),
+	}))
+	var arrived chain.Amount
+	for _, tr := range st.Transfers {
+		if tr.To == to.Address {
+			arrived = arrived.Add(tr.Amount)
+		}
+	}
+	if want := chain.Units(990_000); arrived != want || b.balance(to.Address, b.token) != want {
+		t.Errorf("%s by log, %s by balance, want %s", arrived, b.balance(to.Address, b.token), want)
+	}
+}
+
+// A cancellation is nothing sent to oneself at the nonce; it displaces what waits there.
+func TestRealCancellation(t *testing.T) {
+	b := newBench(t)
+	from := b.party(1)
+	b.must(b.Fund(t.Context(), from.Address, b.native, chain.Pow10(18)))
+	o := chain.Order{From: from, Outputs: []chain.Output{{To: chain.Address(randomAddress().Hex()), AssetID: b.native.ID, Amount: chain.Units(5)}}, MaxFee: chain.Pow10(17)}
+	first := b.sign(o)
+	b.must(b.d.Broadcast(t.Context(), first))
+	o.Replaces, o.Outputs = &first, []chain.Output{{To: from.Address, AssetID: b.native.ID}}
+	cancel := b.sign(o)
+	st := b.include(cancel)
+	if len(st.Transfers) != 0 || b.balance(from.Address, b.native) != chain.Pow10(18).Sub(st.Fee) {
+		t.Errorf("%+v, %s left", st, b.balance(from.Address, b.native))
+	}
+	b.must(b.Mine(t.Context(), 1)) // final: 2 confirmations
+	b.eventually(func() error {
+		if st, err := b.d.Status(t.Context(), first); err != nil || st.State != chain.TxDead || st.Death != chain.DeathConflict {
+			return fmt.Errorf("%+v, %w", st, err)
+		}
+		return nil
+	})
+}
+
+// With an L1 data fee a native release leaves what was set aside for it; amounts balance all the same.
+func TestRealReleaseWithL1Fee(t *testing.T) {
+	oracle := randomAddress()
+	b := newBench(t, func(c *evm.Config) { c.L1GasPriceOracle = chain.Address(oracle.Hex()) })
+	// PUSH32 10^12, PUSH1 0 MSTORE, PUSH1 32 PUSH1 0 RETURN
+	word := chain.Pow10(12).Bytes32()
+	code := append(append([]byte{0x7f}, word[:]...), 0x60, 0, 0x52, 0x60, 32, 0x60, 0, 0xf3)
+	b.must(b.call(t.Context(), nil, "anvil_setCode", oracle, hexutil.Bytes(code)))
+	b.must(b.Mine(t.Context(), 1))
+	deposit, master := b.party(1), b.party(2)
+	gross := chain.Pow10(17).Add(chain.Units(7))
+	b.must(b.Fund(t.Context(), deposit.Address, b.native, gross))
+	steps, err := b.d.PlanRelease(t.Context(), chain.Release{Asset: b.native, Deposit: deposit, Master: master, Amount: gross})
+	b.must(err)
+	if len(steps) != 1 {
+		t.Fatalf("%+v", steps)
+	}
+	s := b.sign(steps[0].Order)
+	st := b.include(s)
+	left, swept := b.balance(deposit.Address, b.native), b.balance(master.Address, b.native)
+	if want := chain.Pow10(12).Mul(5).Share(chain.Units(1), chain.Units(4)); left != want {
+		t.Errorf("%s left, want the %s set aside for the L1 data fee", left, want)
+	}
+	if swept.Add(st.Fee).Add(left) != gross || swept != s.Outputs[0].Amount {
+		t.Errorf("gross %s, swept %s, fee %s, left %s", gross, swept, st.Fee, left)
+	}
+}
+
+// A second top-up only comes when prices rose beyond what the first one brought, and the sweep then stays
+// within what there is.
+func TestRealTokenReleaseAfterPricesRose(t *testing.T) {
+	b := newBench(t)
+	deposit, master := b.party(1), b.party(2)
+	b.must(b.Fund(t.Context(), deposit.Address, b.token, chain.Units(5_000_000)))
+	r := chain.Release{Asset: b.token, Deposit: deposit, Master: master, Amount: chain.Units(5_000_000), FeeAddress: chain.Address(randomAddress().Hex())}
+	baseFee := func(gwei uint64) {
+		b.must(b.call(t.Context(), nil, "anvil_setNextBlockBaseFeePerGas", hexutil.Uint64(gwei*1_000_000_000)))
+		b.must(b.Mine(t.Context(), 1))
+	}
+	baseFee(1)
+	steps, err := b.d.PlanRelease(t.Context(), r) // planned though the master wallet is empty
+	b.must(err)
+	if len(steps) != 2 || steps[0].Kind != chain.StepTopUp || steps[1].Kind != chain.StepSweep {
+		t.Fatalf("%+v", steps)
+	}
+	gas := steps[0].Order.Outputs[0].Amount
+	if gas != steps[1].Order.MaxFee {
+		t.Errorf("topped up with %s for a sweep of up to %s", gas, steps[1].Order.MaxFee)
+	}
+	b.must(b.Fund(t.Context(), deposit.Address, b.native, gas))
+	r.Done = []chain.StepKind{chain.StepTopUp}
+	baseFee(8) // the sweep would cost twice what it was given
+	steps, err = b.d.PlanRelease(t.Context(), r)
+	b.must(err)
+	if len(steps) != 2 || steps[0].Kind != chain.StepTopUp || steps[0].Order.Outputs[0].Amount != steps[1].Order.MaxFee.Sub(gas) {
+		t.Fatalf("%+v, want a second top-up", steps)
+	}
+	baseFee(2)
+	steps, err = b.d.PlanRelease(t.Context(), r)
+	b.must(err)
+	if len(steps) != 1 || steps[0].Order.MaxFee != gas {
+		t.Fatalf("%+v, want a sweep of up to %s", steps, gas)
+	}
+	st := b.include(b.sign(steps[0].Order))
+	if got := b.balance(master.Address, b.token); got != r.Amount || b.balance(deposit.Address, b.native) != gas.Sub(st.Fee) {
+		t.Errorf("%s arrived, %s of the gas is left after a fee of %s", got, b.balance(deposit.Address, b.native), st.Fee)
+	}
+}
+
+func TestRealReleaseThatCannotBe(t *testing.T) {
+	b := newBench(t)
+	deposit, master := b.party(1), b.party(2)
+	r := chain.Release{Asset: b.native, Deposit: deposit, Master: master, Amount: chain.Pow10(17), FeeAddress: chain.Address(randomAddress().Hex())}
+	_, err := b.d.PlanRelease(t.Context(), r)
+	wantFault(t, err, fault.State, "funds_missing")
+	b.must(b.Fund(t.Context(), deposit.Address, b.native, chain.Pow10(17)))
+	r.Fee = chain.Pow10(17)
+	_, err = b.d.PlanRelease(t.Context(), r)
+	wantFault(t, err, fault.State, "uneconomic")
+	r.Fee, r.FeeAddress = chain.Pow10(14), ""
+	_, err = b.d.PlanRelease(t.Context(), r)
+	wantFault(t, err, fault.Invalid, "not_releasable")
+	r.FeeAddress = chain.Address(randomAddress().Hex())
+	b.must(b.Freeze(t.Context(), master.Address, b.native)) // a contract that refuses coin
+	b.must(b.Mine(t.Context(), 1))
+	_, err = b.d.PlanRelease(t.Context(), r)
+	wantFault(t, err, fault.Invalid, "not_releasable")
+
+	r.Asset, r.Amount, r.Fee = b.token, chain.Units(100), chain.Amount{}
+	_, err = b.d.PlanRelease(t.Context(), r)
+	wantFault(t, err, fault.State, "funds_missing")
+	b.must(b.Fund(t.Context(), deposit.Address, b.token, chain.Units(100)))
+	input, err := b.abi.Pack("setBlackListed", common.HexToAddress(string(deposit.Address)), true)
+	b.must(err)
+	b.must(b.call(t.Context(), new(common.Hash), "eth_sendTransaction", map[string]any{
+		"from": testenv.WellKnownDevAccounts[0].Address, "to": b.node.token, "data": hexutil.Bytes(input),
+	}))
+	b.must(b.Mine(t.Context(), 1))
+	_, err = b.d.PlanRelease(t.Context(), r)
+	wantFault(t, err, fault.Invalid, "not_releasable")
+}
+
+// Two nodes, of which the preferred one dies in the middle of a scan.
+func TestRealFailover(t *testing.T) {
+	b := newBench(t)
+	backup := b.url
+	first := testenv.Anvil(t, testenv.AnvilOptions{Args: []string{"--no-mining"}})
+	d, err := evm.New(evm.Config{Network: evm.Local(testenv.DefaultChainID, b.asset), RPCs: []string{first.URL, backup}})
+	b.must(err)
+	if _, err := d.Head(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	first.Kill()
+	blocks, err := d.Blocks(t.Context(), 0, 5)
+	if err != nil || len(blocks) != 6 {
+		t.Errorf("%d blocks, %v", len(blocks), err)
+	}
+	if _, err := d.Transaction(t.Context(), common.MaxHash.Hex()); !errors.Is(err, fault.NotFound) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,82 @@
+package send
+
+import (
+	"testing"
+
+	"github.com/seed-8ee7f392/payments/chain"
+)
+
+func TestNextNonce(t *testing.T) {
+	for _, c := range []struct {
+		name                  string
+		signed, counted, want uint64
+	}{
+		{"a new wallet", 0, 0, 0},
+		{"ours wait", 5, 3, 5},
+		{"somebody else sent", 3, 5, 5},
+		{"all are included", 5, 5, 5},
+		{"a node that lags", 5, 1, 5},
+	} {
+		w := Wallet{NextNonce: c.signed}
+		if got := w.next(c.counted); got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+		w.sign(c.want)
+		if w.NextNonce != c.want+1 {
+			t.Errorf("%s: the counter is %d after %d was signed", c.name, w.NextNonce, c.want)
+		}
+		w.sign(0)
+		if w.NextNonce != c.want+1 {
+			t.Errorf("%s: the counter fell to %d", c.name, w.NextNonce)
+		}
+	}
+}
+
+func waitingAt(id string, nonce uint64, state State) Transaction {
+	return Transaction{ID: id, State: state, Nonce: nonce, Attempts: []Attempt{attemptOf(id, nonce)}}
+}
+
+// Pitfall 17.
+func TestGap(t *testing.T) {
+	cancel := Transaction{ID: "c", Kind: Cancel, State: Queued, Order: chain.Order{Nonce: 3}}
+	for _, c := range []struct {
+		name string
+		live []Transaction
+		gap  bool
+	}{
+		{"nothing waits", nil, false},
+		{"only unsigned ones wait", []Transaction{{State: Queued}}, false},
+		{"the next nonce is ours", []Transaction{waitingAt("a", 3, Broadcast), waitingAt("b", 4, Signed)}, false},
+		{"nobody has the next nonce", []Transaction{waitingAt("b", 4, Signed)}, true},
+		{"it is being filled", []Transaction{waitingAt("b", 4, Signed), cancel}, false},
+		{"the node lags", []Transaction{waitingAt("b", 4, Included)}, false},
+	} {
+		if nonce, ok := gap(3, c.live); ok != c.gap || (ok && nonce != 3) {
+			t.Errorf("%s: gap %d %v, want %v", c.name, nonce, ok, c.gap)
+		}
+	}
+}
+
+func TestOnlyTheForemostIsStuckByItself(t *testing.T) {
+	a, b := waitingAt("a", 3, Broadcast), waitingAt("b", 4, Broadcast)
+	if live := []Transaction{a, b}; !foremost(a, live) || foremost(b, live) {
+		t.Error("of two that wait, the one with the lower nonce is foremost")
+	}
+	a.State = Included
+	if !foremost(b, []Transaction{a, b}) {
+		t.Error("one that is in a block holds nobody up")
+	}
+}
+
+func TestReplacementSharesACoinWithAll(t *testing.T) {
+	one, two, three := chain.Outpoint{TxHash: "x"}, chain.Outpoint{TxHash: "x", Vout: 1}, chain.Outpoint{TxHash: "y"}
+	attempts := []Attempt{{Signed: chain.Signed{Inputs: []chain.Outpoint{one, two}}}, {Signed: chain.Signed{Inputs: []chain.Outpoint{two, three}}}}
+	if !sharesCoin(attempts, []chain.Outpoint{two}) {
+		t.Error("an output that all spend was not found")
+	}
+	for _, next := range [][]chain.Outpoint{nil, {one}, {three}, {one, three}} {
+		if sharesCoin(attempts, next) {
+			t.Errorf("%v would let two attempts be included", next)
+		}
+	}
+}

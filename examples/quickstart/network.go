@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/ethclient"
+
+	"github.com/seed-8ee7f392/payments"
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/evm"
+	"github.com/seed-8ee7f392/payments/chain/sim"
+)
+
+// network is what the example plays on: a driver, and a payer with coins.
+type network struct {
+	driver payments.ChainDriver
+	slug   string
+	asset  string
+	// feeAddress receives the platform fee.
+	feeAddress string
+	// pay sends base units of the native coin from the payer and returns the transaction's hash.
+	pay func(ctx context.Context, to chain.Address, amount chain.Amount) (string, error)
+	// run keeps the network alive until ctx ends.
+	run func(ctx context.Context)
+}
+
+// dial returns a simulated network, or the real one behind a JSON-RPC URL.
+func dial(ctx context.Context, rpc string, log *slog.Logger) (*network, error) {
+	if rpc != "" {
+		return dialEVM(ctx, rpc, log)
+	}
+	n := sim.DefaultNetwork()
+	n.BlockTime = time.Second
+	c := sim.New(sim.Config{Network: n})
+	return &network{
+		driver: c, slug: n.Slug, asset: n.NativeAsset, feeAddress: string(c.NewAddress()),
+		pay: func(_ context.Context, to chain.Address, amount chain.Amount) (string, error) {
+			return c.Pay(to, n.NativeAsset, amount), nil
+		},
+		run: c.Run,
+	}, nil
+}
+
+// developmentKey is the first account of the public mnemonic "test test test test test test test test test
+// test test junk", which anvil and hardhat fund. Everybody knows it.
+const developmentKey = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
+
+func dialEVM(ctx context.Context, rpc string, log *slog.Logger) (*network, error) {
+	client, err := ethclient.DialContext(ctx, rpc)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the EVM node: %w", err)
+	}
+	chainID, err := client.ChainID(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("asking the EVM node for its chain id: %w", err)
+	}
+	n := evm.Local(chainID.Uint64())
+	d, err := evm.New(evm.Config{Network: n, RPC: rpc, Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	secret := os.Getenv("QUICKSTART_PAYER_KEY")
+	if secret == "" {
+		secret = developmentKey
+	}
+	key, err := crypto.HexToECDSA(strings.TrimPrefix(secret, "0x"))
+	if err != nil {
+		return nil, fmt.Errorf("QUICKSTART_PAYER_KEY is not a private key: 64 hex digits")
+	}
+	p := &payer{client: client, key: key, from: crypto.PubkeyToAddress(key.PublicKey), chainID: chainID}
+	return &network{
+		driver: d, slug: n.Slug, asset: n.NativeAsset, feeAddress: crypto.PubkeyToAddress(key.PublicKey).Hex(),
+		pay: p.pay, run: p.keepMining,
+	}, nil
+}
+
+// payer is an account outside of the service.
+type payer struct {
+	client  *ethclient.Client
+	key     *ecdsa.PrivateKey
+	from    common.Address
+	chainID *big.Int
+
+	mu sync.Mutex // one nonce at a time
+}
+
+func (p *payer) pay(ctx context.Context, to chain.Address, amount chain.Amount) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	nonce, err := p.client.PendingNonceAt(ctx, p.from)
+	if err != nil {
+		return "", err
+	}
+	tip, err := p.client.SuggestGasTipCap(ctx)
+	if err != nil {
+		return "", err
+	}
+	head, err := p.client.HeaderByNumber(ctx, nil)
+	if err != nil {
+		return "", err
+	}
+	receiver := common.HexToAddress(string(to))
+	tx, err := types.SignNewTx(p.key, types.LatestSignerForChainID(p.chainID), &types.DynamicFeeTx{
+		ChainID: p.chainID, Nonce: nonce, To: &receiver, Value: amount.Big(), Gas: 21_000,
+		GasTipCap: tip, GasFeeCap: new(big.Int).Add(tip, new(big.Int).Mul(head.BaseFee, big.NewInt(2))),
+	})
+	if err != nil {
+		return "", err
+	}
+	return tx.Hash().Hex(), p.client.SendTransaction(ctx, tx)
+}
+
+// keepMining makes blocks come on development nodes that only mine when there is a transaction: one wei to
+// oneself now and then, so that confirmations count up.
+func (p *payer) keepMining(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			// A failed attempt is made up for by the next one.
+			_, _ = p.pay(ctx, chain.Address(p.from.Hex()), chain.Units(1))
+		}
+	}
+}

@@ -1,0 +1,138 @@
+//go:build unix
+
+package checkout
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/internal/testenv"
+	"github.com/seed-8ee7f392/payments/invoice"
+)
+
+// screenshotsEnv names a directory that the pictures of every state are written to; make screenshots sets it.
+const screenshotsEnv = "PAYMENTS_SCREENSHOTS"
+
+// browse runs a task of testdata/browser.mjs and reports what it finds wrong.
+func browse(t *testing.T, server *httptest.Server, task string, more map[string]any) {
+	t.Helper()
+	input := map[string]any{"chromium": testenv.Chromium(t), "base": server.URL, "task": task}
+	for k, v := range more {
+		input[k] = v
+	}
+	var wrong []string
+	testenv.Script(t, "testdata/browser.mjs", input, &wrong)
+	for _, w := range wrong {
+		t.Error(w)
+	}
+}
+
+func TestEveryStateInABrowser(t *testing.T) {
+	server := httptest.NewServer(galleryServer(t, nil))
+	defer server.Close()
+	type page struct {
+		Name string `json:"name"`
+		Path string `json:"path"`
+	}
+	var pages []page
+	for _, e := range gallery() {
+		pages = append(pages, page{e.name, pageOf(e)})
+	}
+	pay := named(t, "pay")
+	pages = append(pages, page{"pay-es", pageOf(pay) + "?lang=es"}, page{"pay-zh", pageOf(pay) + "?lang=zh"}, page{"choose-zh", pageOf(named(t, "choose")) + "?lang=zh"})
+	browse(t, server, "gallery", map[string]any{"pages": pages, "shots": os.Getenv(screenshotsEnv)})
+}
+
+// stage is one invoice that a browser test changes while the page is open.
+type stage struct {
+	backend *fakeBackend
+	pages   *pages
+	server  *httptest.Server
+	path    string
+}
+
+func newStage(t *testing.T, first exhibit) *stage {
+	t.Helper()
+	s := &stage{backend: newFake(first), path: pageOf(first)}
+	s.backend.hintResult = invoice.HintNotFound
+	s.pages = newTestPages(t, s.backend, nil)
+	mux := http.NewServeMux()
+	mux.Handle("/checkout/", s.pages)
+	mux.HandleFunc("POST /control/{what}", func(w http.ResponseWriter, r *http.Request) {
+		switch what := r.PathValue("what"); what {
+		case "streams":
+			s.pages.streams.mu.Lock()
+			defer s.pages.streams.mu.Unlock()
+			n := 0
+			for _, open := range s.pages.streams.open {
+				n += open
+			}
+			_, _ = w.Write([]byte(strconv.Itoa(n)))
+		case "later":
+			s.backend.advance(time.Minute)
+		default:
+			e := named(t, what)
+			e.invoice.ID = first.invoice.ID
+			s.backend.set(e)
+		}
+	})
+	s.server = httptest.NewServer(mux)
+	t.Cleanup(s.server.Close)
+	return s
+}
+
+func TestPageIsLive(t *testing.T) {
+	s := newStage(t, named(t, "pay"))
+	browse(t, s.server, "live", map[string]any{"path": s.path})
+}
+
+func TestPageAsksWhereThereAreNoStreams(t *testing.T) {
+	s := newStage(t, named(t, "pay"))
+	browse(t, s.server, "polling", map[string]any{"path": s.path})
+}
+
+func TestQuoteRunsOutInFrontOfThePayer(t *testing.T) {
+	e := named(t, "pay")
+	e.invoice.Options[0].QuoteExpiresAt = noon.Add(4 * time.Second)
+	s := newStage(t, e)
+	browse(t, s.server, "quote", map[string]any{"path": s.path})
+}
+
+func TestCopyButtons(t *testing.T) {
+	s := newStage(t, named(t, "pay"))
+	browse(t, s.server, "copy", map[string]any{"path": s.path, "address": ethAddress})
+}
+
+func TestPageWithoutScripts(t *testing.T) {
+	s := newStage(t, named(t, "choose"))
+	browse(t, s.server, "noscript", map[string]any{"path": s.path})
+	if len(s.backend.hints) != 1 || s.backend.hints[0] != "0x"+strings.Repeat("ab", 32) || len(s.backend.selected) != 1 {
+		t.Errorf("selected %v, hints %v", s.backend.selected, s.backend.hints)
+	}
+}
+
+func TestQRCodesDecode(t *testing.T) {
+	texts := []string{
+		"bitcoin:" + btcAddress + "?amount=0.00058", ethAddress, tronAddress,
+		"ethereum:0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48@1/transfer?address=" + ethAddress + "&uint256=54239000",
+		"solana:" + solAddress + "?amount=49.9&spl-token=EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGkZwyTDt1v",
+		"12345678901234567890", "ABC-123", strings.Repeat("long ", 100),
+	}
+	var codes []map[string]any
+	for _, text := range texts {
+		c := newQR(text)
+		codes = append(codes, map[string]any{"path": c.Path, "size": c.Size})
+	}
+	var decoded []*string
+	testenv.Script(t, "testdata/qr.mjs", codes, &decoded)
+	for i, text := range texts {
+		if decoded[i] == nil || *decoded[i] != text {
+			t.Errorf("the QR code of %q decodes to %v", text, decoded[i])
+		}
+	}
+}

@@ -1,0 +1,156 @@
+// Looks at the checkout page with Chromium. Reads {chromium, base, task, …} and answers a list of what is wrong.
+import { createRequire } from "node:module";
+import { readFileSync } from "node:fs";
+const require = createRequire(process.env.PAYMENTS_NODE_MODULES + "/");
+const { chromium } = require("playwright-core");
+const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+
+let text = "";
+for await (const chunk of process.stdin) text += chunk;
+const input = JSON.parse(text);
+const wrong = [];
+
+const browser = await chromium.launch({
+  executablePath: input.chromium,
+  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+});
+
+// open shows a page in a fresh window and notes whatever a browser complains of, and every request to elsewhere.
+async function open(path, options = {}) {
+  const { name = path, ...rest } = options;
+  const context = await browser.newContext({ viewport: { width: 1200, height: 860 }, locale: "en-GB", timezoneId: "Europe/Madrid", ...rest });
+  const page = await context.newPage();
+  page.on("console", (m) => { if (["error", "warning"].includes(m.type())) wrong.push(`${name}: console: ${m.text()}`); });
+  page.on("pageerror", (e) => wrong.push(`${name}: script: ${e.message}`));
+  page.on("request", (r) => { if (!r.url().startsWith(input.base)) wrong.push(`${name}: request to ${r.url()}`); });
+  const answer = await page.goto(input.base + path, { waitUntil: "load" });
+  if (answer.status() !== 200) wrong.push(`${name}: status ${answer.status()}`);
+  return page;
+}
+
+const check = (ok, what) => { if (!ok) wrong.push(what); };
+const until = async (what, ready, ms = 15000) => {
+  const end = Date.now() + ms;
+  for (;;) {
+    const ok = await ready();
+    if (ok || Date.now() > end) return check(ok, `never happened: ${what}`);
+    await new Promise((r) => setTimeout(r, 30));
+  }
+};
+const control = async (what) => check((await fetch(`${input.base}/control/${what}`, { method: "POST" })).ok, `control ${what} failed`);
+
+const tasks = {
+  // Every state, wide and on a phone, light and dark: nothing sticks out, nothing is refused by the page's own
+  // policy, axe finds nothing.
+  async gallery() {
+    const looks = [
+      ["desktop-light", { colorScheme: "light" }],
+      ["desktop-dark", { colorScheme: "dark" }],
+      ["phone-light", { colorScheme: "light", viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true }],
+      ["phone-dark", { colorScheme: "dark", viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true }],
+    ];
+    for (const { name: exhibit, path } of input.pages) {
+      for (const [look, options] of looks) {
+        const name = `${exhibit}-${look}`;
+        const page = await open(path, { name, ...options, reducedMotion: "reduce" });
+        const [have, room] = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
+        check(have <= room, `${name}: ${have} pixels wide in a window of ${room}`);
+        if (input.shots) await page.screenshot({ path: `${input.shots}/${name}.png`, fullPage: true });
+        const result = await page.evaluate(`${axe}; axe.run({ resultTypes: ["violations"] })`);
+        for (const v of result.violations) wrong.push(`${name}: axe ${v.id}: ${v.help}: ${v.nodes.map((n) => n.html).join(" | ")}`);
+        await page.context().close();
+      }
+    }
+  },
+
+  // A payment arrives while the page is open, and what was typed stays.
+  async live() {
+    const page = await open(input.path);
+    await page.evaluate(() => { window.same = true; });
+    await page.locator("#hint summary").click();
+    await page.locator("#tx").fill("0xabc");
+    await control("underpaid");
+    await until("the page says that a part is missing", async () => (await page.locator("h1").innerText()).includes("still missing"));
+    check(await page.locator("#tx").inputValue() === "0xabc", "what was typed is gone after an update");
+    check(await page.evaluate(() => document.activeElement.id) === "tx", "the focus is gone after an update");
+    check((await page.locator("[data-announce]").innerText()).includes("still missing"), "the change is not announced to screen readers");
+    await control("confirming");
+    await until("the page counts confirmations", async () => (await page.locator(".progress").innerText().catch(() => "")).includes("5 of 12"));
+    await control("paid");
+    await until("the page says paid", async () => (await page.locator("h1").innerText()) === "Paid");
+    check((await page.title()).startsWith("Paid"), "the title does not say paid");
+    check(await page.evaluate(() => window.same === true), "the page was loaded anew");
+    await until("the stream is closed at the end", async () => (await (await fetch(`${input.base}/control/streams`, { method: "POST" })).text()) === "0");
+    await page.context().close();
+  },
+
+  // Without EventSource the page asks by itself.
+  async polling() {
+    const context = await browser.newContext();
+    await context.addInitScript(() => {
+      delete window.EventSource;
+      const real = window.setInterval;
+      window.setInterval = (f, ms) => real(f, ms / 50);
+    });
+    const page = await context.newPage();
+    await page.goto(input.base + input.path);
+    await control("paid");
+    await until("the page says paid without a stream", async () => (await page.locator("h1").innerText()) === "Paid");
+    await context.close();
+  },
+
+  // A quote runs out while the page is open.
+  async quote() {
+    const page = await open(input.path);
+    check(/^0:0[1-9]$/.test(await page.locator("[data-countdown]").innerText()), `the time left is ${await page.locator("[data-countdown]").innerText()}`);
+    await control("later");
+    await until("the page asks for a new amount", async () => (await page.locator("h1").innerText()).includes("run out"));
+    check(await page.locator("#amount").count() === 0, "an amount that no longer holds is still shown");
+    await page.context().close();
+  },
+
+  // What is copied is what pays.
+  async copy() {
+    for (const [what, label] of [["amount", "0.021321"], ["address", input.address]]) {
+      const page = await open(input.path, { permissions: ["clipboard-read", "clipboard-write"] });
+      await page.locator(`#copy-${what}`).click();
+      await until(`"Copied" is said of the ${what}`, async () => (await page.locator(`#copy-${what} span`).innerText()) === "Copied");
+      check(await page.evaluate(() => navigator.clipboard.readText()) === label, `the ${what} in the clipboard is not ${label}`);
+      check((await page.locator("[data-announce]").textContent()) === "Copied", "copying is not announced to screen readers");
+      await page.context().close();
+    }
+    // Where there is no clipboard interface, the old way.
+    const page = await open(input.path);
+    await page.evaluate(() => { Object.defineProperty(navigator, "clipboard", { value: undefined }); });
+    await page.locator("#copy-amount").click();
+    check(await page.evaluate(() => String(getSelection())) === "0.021321", "the amount is not selected where it cannot be copied");
+    await page.context().close();
+  },
+
+  // Everything but live updates without scripts: choose, look again, give a hint; with the keyboard alone.
+  async noscript() {
+    const page = await open(input.path, { javaScriptEnabled: false });
+    check(await page.locator(".copy").first().isVisible().catch(() => false) === false, "copy buttons are shown that cannot work");
+    await page.locator(".choice").first().focus();
+    await page.keyboard.press("Enter");
+    await page.waitForURL((u) => u.pathname.endsWith(input.path));
+    check((await page.locator("h1").innerText()) === "Pay with ETH", `after choosing: ${await page.locator("h1").innerText()}`);
+    check((await page.locator(".until time").innerText()).endsWith("UTC"), "the time is not said to be UTC");
+    await page.locator("#hint summary").click();
+    await page.locator("#tx").fill("0x" + "ab".repeat(32));
+    await page.locator("#hint button").click();
+    await page.waitForURL(/hint=unknown/);
+    check((await page.locator("#hint [role=alert]").innerText()).includes("does not know this transaction"), "the answer to a hint is not shown");
+    await control("paid");
+    await page.locator(".refresh button").click();
+    await until("paid after looking again", async () => (await page.locator("h1").innerText()) === "Paid");
+    await page.context().close();
+  },
+};
+
+try {
+  await tasks[input.task]();
+} finally {
+  await browser.close();
+}
+console.log(JSON.stringify(wrong));

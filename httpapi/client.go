@@ -1,0 +1,57 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// clientAddr returns the address that a request came from: the peer's, unless the peer is a trusted proxy; then the
+// right-most hop of the forwarding header that is not one itself. It is the zero value when nobody knows: then no
+// allowlist lets the request in.
+func clientAddr(r *http.Request, header string, trusted []netip.Prefix) netip.Addr {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	client := canonicalAddr(peer.Addr())
+	if !contains(trusted, client) {
+		return client
+	}
+	hops := strings.Split(strings.Join(r.Header.Values(header), ","), ",")
+	for i := len(hops) - 1; i >= 0; i-- {
+		hop := strings.TrimSpace(hops[i])
+		if hop == "" && len(hops) == 1 {
+			return client // the proxy speaks for itself
+		}
+		addr, err := parseHop(hop)
+		if err != nil {
+			return netip.Addr{}
+		}
+		client = addr
+		if !contains(trusted, client) {
+			return client
+		}
+	}
+	return client
+}
+
+// parseHop reads an address, or an address with a port.
+func parseHop(s string) (netip.Addr, error) {
+	if a, err := netip.ParseAddr(strings.Trim(s, "[]")); err == nil {
+		return canonicalAddr(a), nil
+	}
+	a, err := netip.ParseAddrPort(s)
+	return canonicalAddr(a.Addr()), err
+}
+
+func canonicalAddr(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
+
+func contains(ranges []netip.Prefix, a netip.Addr) bool {
+	for _, p := range ranges {
+		if p.Contains(a) {
+			return true
+		}
+	}
+	return false
+}

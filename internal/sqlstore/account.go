@@ -1,0 +1,243 @@
+package sqlstore
+
+// This file keeps accounts, API keys, idempotency keys, counters and leases.
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/account/idempotency"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/invoice"
+	"github.com/seed-8ee7f392/payments/payout"
+	"github.com/seed-8ee7f392/payments/settlement"
+	"github.com/seed-8ee7f392/payments/store"
+	"github.com/seed-8ee7f392/payments/store/lease"
+	"github.com/seed-8ee7f392/payments/webhook/event"
+)
+
+var accounts = newTable("accounts", "account", 1, func(a *account.Account) *int64 { return &a.Version }, cols[account.Account](
+	str("id", func(a *account.Account) *string { return &a.ID }),
+	num("idx", func(a *account.Account) *uint32 { return &a.Index }),
+	doc("settings", func(a *account.Account) *account.Settings { return &a.Settings }),
+	str("logo_type", func(a *account.Account) *string { return &a.LogoType }),
+	blob("logo", func(a *account.Account) *[]byte { return &a.Logo }),
+	at("created_at", func(a *account.Account) *time.Time { return &a.CreatedAt }),
+	at("updated_at", func(a *account.Account) *time.Time { return &a.UpdatedAt }),
+))
+
+var keys = newTable("api_keys", "API key", 1, func(k *account.Key) *int64 { return &k.Version }, cols[account.Key](
+	str("id", func(k *account.Key) *string { return &k.ID }),
+	owned(func(k *account.Key) *event.Owner { return &k.Owner }),
+	yes("publishable", func(k *account.Key) *bool { return &k.Publishable }),
+	str("name", func(k *account.Key) *string { return &k.Name }),
+	hash("hash", func(k *account.Key) *[32]byte { return &k.Hash }),
+	str("last4", func(k *account.Key) *string { return &k.Last4 }),
+	doc("scopes", func(k *account.Key) *[]account.Scope { return &k.Scopes }),
+	doc("allowed_ips", func(k *account.Key) *[]string { return &k.AllowedIPs }),
+	doc("destinations", func(k *account.Key) *[]string { return &k.Destinations }),
+	at("expires_at", func(k *account.Key) *time.Time { return &k.ExpiresAt }),
+	at("revoked_at", func(k *account.Key) *time.Time { return &k.RevokedAt }),
+	str("rolled_from", func(k *account.Key) *string { return &k.RolledFrom }),
+	at("created_at", func(k *account.Key) *time.Time { return &k.CreatedAt }),
+))
+
+var claims = newTable("idempotency_keys", "idempotency key", 3, nil, cols[idempotency.Record](
+	owned(func(r *idempotency.Record) *event.Owner { return &r.Owner }),
+	str("idempotency_key", func(r *idempotency.Record) *string { return &r.Key.Key }),
+	str("key_id", func(r *idempotency.Record) *string { return &r.KeyID }),
+	doc("scopes", func(r *idempotency.Record) *[]string { return &r.Scopes }),
+	hash("fingerprint", func(r *idempotency.Record) *[32]byte { return &r.Fingerprint }),
+	num("status", func(r *idempotency.Record) *int { return &r.Status }),
+	blob("sealed_body", func(r *idempotency.Record) *[]byte { return &r.SealedBody }),
+	at("created_at", func(r *idempotency.Record) *time.Time { return &r.CreatedAt }),
+))
+
+var leases = newTable("leases", "lease", 1, nil, cols[lease.Lease](
+	str("name", func(l *lease.Lease) *string { return &l.Name }),
+	str("owner", func(l *lease.Lease) *string { return &l.Owner }),
+	num("fence", func(l *lease.Lease) *int64 { return &l.Fence }),
+	at("expires_at", func(l *lease.Lease) *time.Time { return &l.ExpiresAt }),
+))
+
+func (r *reader) Account(ctx context.Context, id string) (account.Account, error) {
+	return get(ctx, r, accounts, id, nil)
+}
+
+func (r *reader) Accounts(ctx context.Context, after string, limit int) ([]account.Account, error) {
+	q := &query{}
+	q.has("id <> ''")
+	if after != "" {
+		q.has("id < ?", after)
+	}
+	return list(ctx, r, accounts, q, newest, limit)
+}
+
+// keyWithAccount is the query of KeyByHash.
+var keyWithAccount = "SELECT " + qualified("k.", keys.columns) + ", " + qualified("a.", accounts.columns) +
+	" FROM {api_keys} k JOIN {accounts} a ON a.id = k.account_id WHERE k.hash = ?"
+
+// qualified puts a table's alias before each of a list of columns.
+func qualified(alias, columns string) string {
+	return alias + strings.ReplaceAll(columns, ", ", ", "+alias)
+}
+
+func (r *reader) KeyByHash(ctx context.Context, hash [32]byte) (k account.Key, a account.Account, err error) {
+	if err := r.settle(ctx); err != nil {
+		return k, a, err
+	}
+	found, err := r.query(ctx, r.store.text(keyWithAccount), []any{hash[:]})
+	if err != nil {
+		return k, a, r.failed(ctx, err, keys.object)
+	}
+	defer found.Close()
+	if !found.Next() {
+		if err := found.Err(); err != nil {
+			return k, a, r.failed(ctx, err, keys.object)
+		}
+		return k, a, fault.New(fault.NotFound, "resource_missing", "no API key has this hash")
+	}
+	if err := found.Scan(append(keys.targets(&k), accounts.targets(&a)...)...); err != nil {
+		return k, a, r.failed(ctx, err, keys.object)
+	}
+	return k, a, nil
+}
+
+func (r *reader) Keys(ctx context.Context, accountID string) ([]account.Key, error) {
+	q := &query{}
+	q.has("account_id = ?", accountID)
+	return list(ctx, r, keys, q, newest, 0)
+}
+
+func (r *reader) InvoiceSettings(ctx context.Context, accountID string) (invoice.Settings, error) {
+	a, err := r.Account(ctx, accountID)
+	if err != nil {
+		return invoice.Settings{}, err
+	}
+	return store.InvoiceSettings(a), nil
+}
+
+func (r *reader) SettlementSettings(ctx context.Context, accountID string) (settlement.Settings, error) {
+	a, err := r.Account(ctx, accountID)
+	if err != nil {
+		return settlement.Settings{}, err
+	}
+	return store.SettlementSettings(a), nil
+}
+
+func (r *reader) PayoutSettings(ctx context.Context, accountID string) (payout.Settings, error) {
+	a, err := r.Account(ctx, accountID)
+	if err != nil {
+		return payout.Settings{}, err
+	}
+	return store.PayoutSettings(a), nil
+}
+
+func (r *reader) IdempotencyRecord(ctx context.Context, k idempotency.Key) (idempotency.Record, bool, error) {
+	return look(ctx, r, claims, false, k.Owner.AccountID, k.Owner.Livemode, k.Key)
+}
+
+func (tx *transaction) PutAccount(ctx context.Context, a *account.Account) error {
+	return put(ctx, tx, accounts, a)
+}
+
+func (tx *transaction) PutKey(ctx context.Context, k *account.Key) error {
+	return put(ctx, tx, keys, k)
+}
+
+func (tx *transaction) LockAccount(ctx context.Context, accountID string) error {
+	if err := tx.flush(ctx); err != nil {
+		return err
+	}
+	_, ok, err := look(ctx, &tx.reader, accounts, true, accountID)
+	if err == nil && !ok {
+		err = fault.Missing(accounts.object, accountID)
+	}
+	return err
+}
+
+const reserve = "INSERT INTO {counters} AS c (name, next) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET next = c.next + ? RETURNING next"
+
+func (tx *transaction) ReserveNumbers(ctx context.Context, counter string, n int, first int64) (int64, error) {
+	if n <= 0 {
+		return 0, fault.New(fault.Invalid, "count_invalid", "%d numbers cannot be reserved: ask for at least 1", n)
+	}
+	next, err := tx.count(ctx, reserve, counter, first+int64(n), int64(n))
+	return int64(next - n), err
+}
+
+func (tx *transaction) ClaimIdempotencyKey(ctx context.Context, r idempotency.Record, wait time.Duration) error {
+	if err := tx.flush(ctx); err != nil {
+		return err
+	}
+	values, err := claims.values(&r)
+	if err != nil {
+		return err
+	}
+	s := tx.store
+	texts, args := []string{s.text(claims.insert + " ON CONFLICT DO NOTHING")}, [][]any{s.dialect.args(values)}
+	at := 0
+	if s.dialect.BeforeClaim != "" {
+		at = 1
+		limit := max(1, wait.Milliseconds()) // 0 would wait for ever
+		texts = []string{s.text(s.dialect.BeforeClaim), texts[0], s.text(s.dialect.AfterClaim)}
+		args = [][]any{{limit}, args[0], nil}
+	}
+	changed, err := tx.send(ctx, texts, args)
+	if err != nil {
+		return tx.fail(ctx, err, "claim the idempotency key "+r.Key.Key)
+	}
+	if changed[at] == 0 {
+		return duplicate(claims.object, r.Key.Key)
+	}
+	return nil
+}
+
+func (tx *transaction) PutIdempotencyAnswer(ctx context.Context, r idempotency.Record) error {
+	if err := tx.usable(ctx); err != nil {
+		return err
+	}
+	k := []any{r.Owner.AccountID, r.Owner.Livemode, r.Key.Key}
+	args := append([]any{int64(r.Status), append([]byte(nil), r.SealedBody...)}, k...)
+	// Not under the row's slot: the buffer does not hold the whole record, so reads of it must ask the database.
+	tx.writes = append(tx.writes, &write{object: claims.object, label: r.Key.Key, values: args, one: true, text: func(*write) (string, []any) {
+		return "UPDATE {idempotency_keys} SET status = ?, sealed_body = ? WHERE account_id = ? AND livemode = ? AND idempotency_key = ?", args
+	}})
+	tx.partial = true
+	return nil
+}
+
+func (tx *transaction) DeleteIdempotencyKey(ctx context.Context, k idempotency.Key) error {
+	return remove(ctx, tx, claims, k.Owner.AccountID, k.Owner.Livemode, k.Key)
+}
+
+const pruneClaims = `DELETE FROM {idempotency_keys} WHERE (account_id, livemode, idempotency_key) IN
+	(SELECT account_id, livemode, idempotency_key FROM {idempotency_keys} WHERE created_at < ? ORDER BY created_at LIMIT ?)`
+
+func (tx *transaction) PruneIdempotencyKeys(ctx context.Context, before time.Time, limit int) (int, error) {
+	n, err := tx.now(ctx, pruneClaims, before, int64(limit))
+	return int(n), err
+}
+
+// Lease locks the row. Where writers are concurrent, a lease that does not exist is made as a row of fence 0
+// first, which counts as none, so that there is something to lock.
+func (tx *transaction) Lease(ctx context.Context, name string) (lease.Lease, bool, error) {
+	l, ok, err := look(ctx, &tx.reader, leases, true, name)
+	if err != nil || ok && l.Fence > 0 || !tx.store.dialect.Concurrent || tx.rows[leases.slot([]any{name})] != nil {
+		return l, ok && l.Fence > 0, err
+	}
+	if _, err := tx.now(ctx, leases.insert+" ON CONFLICT DO NOTHING", name, "", int64(0), nil); err != nil {
+		return lease.Lease{}, false, err
+	}
+	l, ok, err = look(ctx, &tx.reader, leases, true, name)
+	if !ok || l.Fence == 0 {
+		return lease.Lease{}, false, err
+	}
+	return l, true, err
+}
+
+func (tx *transaction) PutLease(ctx context.Context, l lease.Lease) error {
+	return set(ctx, tx, leases, &l)
+}

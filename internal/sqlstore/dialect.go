@@ -1,0 +1,84 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"strconv"
+	"strings"
+)
+
+// Dialect is what differs between the databases.
+type Dialect struct {
+	// Name is the database's, for people.
+	Name string
+	// Prefix stands before each table's name: "payments_", or a schema and that.
+	Prefix string
+	// Numbered says that parameters are $1, $2 … instead of ?.
+	Numbered bool
+	// Arg turns an argument (nil, string, int64, bool, []byte, time.Time, []string) into one the driver takes.
+	Arg func(any) any
+	// In is the condition that a column is in a list that is one argument of type []string.
+	In func(column string) string
+	// Lock is appended to a SELECT to lock its rows; empty where writers are alone anyway.
+	Lock string
+	// Concurrent says that several transactions write at once, so that rows that do not exist yet need locking too.
+	Concurrent bool
+	// Due selects from {deliveries}, in columns, the ids of up to ? (last argument) due deliveries, at most ? of one endpoint.
+	// Its arguments are now, now, the number per endpoint and the limit.
+	Due string
+	// Claim is the condition on {deliveries} that picks those to claim and locks them. Its arguments are the ids to
+	// choose from, now and the limit.
+	Claim string
+	// BeforeClaim and AfterClaim bound how long the insert of an idempotency key waits; BeforeClaim takes
+	// the milliseconds. Empty where nothing is waited for.
+	BeforeClaim, AfterClaim string
+	// OnBegin is run first in each transaction; may be empty.
+	OnBegin string
+	// Send runs statements, all in one round trip where it can, and returns the number of rows each one
+	// changed; on an error, the results before the statement that failed. nil: they run one by one.
+	Send func(ctx context.Context, conn *sql.Conn, texts []string, args [][]any) ([]int64, error)
+	// Explain says what kind of error a driver's error is.
+	Explain func(error) Explanation
+	// SchemaVersion returns the version of the schema, 0 when there is none.
+	SchemaVersion func(ctx context.Context, db *sql.DB) (int64, error)
+	// WantVersion is the schema version this code was written for.
+	WantVersion int64
+}
+
+// Explanation classifies a driver's error.
+type Explanation struct {
+	// Word is one of package fault's; nil when the error is none that callers can do something about.
+	Word error
+	// Code is the fault code, Sentence says for people what happened and what to do.
+	Code, Sentence string
+}
+
+// text makes the statement of a template: {name} becomes the table's full name, and ? the next parameter.
+// Templates hold no other braces and question marks.
+func (d *Dialect) text(template string) string {
+	var b strings.Builder
+	b.Grow(len(template) + 64)
+	n := 0
+	for i := range len(template) {
+		switch c := template[i]; {
+		case c == '{':
+			b.WriteString(d.Prefix)
+		case c == '}':
+		case c == '?' && d.Numbered:
+			n++
+			b.WriteByte('$')
+			b.WriteString(strconv.Itoa(n))
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+func (d *Dialect) args(values []any) []any {
+	out := make([]any, len(values))
+	for i, v := range values {
+		out[i] = d.Arg(v)
+	}
+	return out
+}

@@ -1,0 +1,223 @@
+// Package sqlstore is the store over a SQL database: everything that store/sqlite and store/postgres have in
+// common, which is all but what a Dialect holds.
+//
+// A record is a row. What is queried by has a column of its own, nested values are JSON. One list of columns
+// per table (table.go) serves writing and reading, so that no field can be stored and not read. A
+// transaction buffers its writes and sends them together before it commits (transaction.go).
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/store"
+)
+
+const (
+	// maxTries bounds how often Update runs a closure that ends in a conflict.
+	maxTries = 10
+	// firstPause and longestPause bound the wait before the next try; half of it is random.
+	firstPause, longestPause = 2 * time.Millisecond, 50 * time.Millisecond
+	// commitTimeout bounds a commit, which no longer follows the caller's context: a commit that was cut short
+	// would leave open whether it happened.
+	commitTimeout = 30 * time.Second
+)
+
+// Options configure a Store.
+type Options struct {
+	Dialect Dialect
+	// Write is the pool that transactions run on, Read the one for reads outside of them; Read may be nil: Write.
+	Write, Read *sql.DB
+	// Prepare has the statements of puts prepared on the (single) connection of Write.
+	Prepare bool
+	// Close releases what the store opened; may be nil.
+	Close func() error
+	// Wait waits before Update runs a closure again; nil: a timer. It returns early with the context's error.
+	Wait func(ctx context.Context, d time.Duration) error
+}
+
+// Store is a store.Store over a SQL database.
+type Store struct {
+	reader
+	options  Options
+	dialect  *Dialect
+	texts    sync.Map // template → statement
+	prepared sync.Map // statement → *sql.Stmt
+	prepare  sync.Once
+	fits     atomic.Bool
+}
+
+var _ store.Store = (*Store)(nil)
+
+// New returns a store. It does not touch the database.
+func New(o Options) *Store {
+	if o.Read == nil {
+		o.Read = o.Write
+	}
+	if o.Wait == nil {
+		o.Wait = wait
+	}
+	s := &Store{options: o}
+	s.dialect = &s.options.Dialect
+	s.reader = reader{store: s, on: o.Read}
+	return s
+}
+
+// wait waits for d or until the context ends.
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Close releases what the store opened itself.
+func (s *Store) Close() error {
+	var errs []error
+	s.prepared.Range(func(_, v any) bool {
+		errs = append(errs, v.(*sql.Stmt).Close())
+		return true
+	})
+	if s.options.Close != nil {
+		errs = append(errs, s.options.Close())
+	}
+	return errors.Join(errs...)
+}
+
+type updating struct{ store *Store }
+
+// Update runs f in one transaction; see package store. An Update inside the closure of another one is
+// refused with fault.State, because it could wait for itself.
+func (s *Store) Update(ctx context.Context, f func(ctx context.Context, tx store.Tx) error) error {
+	if ctx.Value(updating{s}) != nil {
+		return fault.New(fault.State, "update_nested", "an update was started inside an update: use the transaction that the closure was given")
+	}
+	pause := firstPause
+	for try := 1; ; try++ {
+		err := s.try(ctx, f)
+		if !errors.Is(err, fault.Conflict) {
+			return err
+		}
+		if try == maxTries {
+			return fmt.Errorf("gave up after %d tries: %w", try, err)
+		}
+		if waitErr := s.options.Wait(ctx, pause/2+rand.N(pause/2)); waitErr != nil {
+			return fmt.Errorf("%w, while waiting to run again after: %w", waitErr, err)
+		}
+		pause = min(2*pause, longestPause)
+	}
+}
+
+func (s *Store) try(ctx context.Context, f func(ctx context.Context, tx store.Tx) error) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	if s.options.Prepare {
+		s.prepare.Do(func() { s.prepareAll(ctx) })
+	}
+	conn, err := s.options.Write.Conn(ctx)
+	if err != nil {
+		return s.explain(ctx, err, "connect to the database")
+	}
+	defer conn.Close()
+	// The transaction does not end with the caller's context by itself: its statements do, and then it is rolled
+	// back here. Were it to end in the middle of a commit, nobody would know whether that happened.
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	sqlTx, err := conn.BeginTx(life, nil)
+	if err != nil {
+		return s.explain(ctx, err, "begin a transaction")
+	}
+	tx := newTransaction(s, sqlTx, conn)
+	committed := false
+	defer func() { // also while a panic of f passes through
+		tx.ended = true
+		if !committed {
+			_ = sqlTx.Rollback()
+			tx.takeBack()
+		}
+	}()
+	if s.dialect.OnBegin != "" {
+		if _, err := sqlTx.ExecContext(ctx, s.text(s.dialect.OnBegin)); err != nil {
+			return s.explain(ctx, err, "begin a transaction")
+		}
+	}
+	if err := f(context.WithValue(ctx, updating{s}, true), tx); err != nil {
+		return err
+	}
+	if err := tx.flush(ctx); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	limit := time.AfterFunc(commitTimeout, end)
+	defer limit.Stop()
+	if err := sqlTx.Commit(); err != nil {
+		return s.explain(life, err, "commit")
+	}
+	committed = true
+	return nil
+}
+
+// prepareAll prepares the statements of puts on the connection of Write, which nobody has yet. One that
+// cannot be prepared now is simply sent as text, and its error met there.
+func (s *Store) prepareAll(ctx context.Context) {
+	for _, template := range puts {
+		text := s.text(template)
+		if prepared, err := s.options.Write.PrepareContext(ctx, text); err == nil {
+			s.prepared.Store(text, prepared)
+		}
+	}
+}
+
+// text returns the statement of a fixed template, made once.
+func (s *Store) text(template string) string {
+	if t, ok := s.texts.Load(template); ok {
+		return t.(string)
+	}
+	t := s.dialect.text(template)
+	s.texts.Store(template, t)
+	return t
+}
+
+// explain gives a driver's error its word and says what was being done.
+func (s *Store) explain(ctx context.Context, err error, doing string) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s: %w: %w", doing, ctx.Err(), err)
+	}
+	if errors.Is(err, fault.Unavailable) || errors.Is(err, fault.Conflict) || errors.Is(err, fault.Duplicate) {
+		return err
+	}
+	return Explain(s.dialect.Explain, err, doing)
+}
+
+// ready checks, until it fits, that the database has the schema that this code was written for.
+func (s *Store) ready(ctx context.Context) error {
+	if s.fits.Load() || s.dialect.SchemaVersion == nil {
+		return ctx.Err()
+	}
+	have, err := s.dialect.SchemaVersion(ctx, s.options.Read)
+	if err != nil {
+		return s.explain(ctx, err, "read the version of the database's schema")
+	}
+	if err := s.dialect.Fits(have); err != nil {
+		return err
+	}
+	s.fits.Store(true)
+	return nil
+}

@@ -1,0 +1,132 @@
+package sqlstore
+
+// This file holds tables: the list of a record's columns and the statements made from it once.
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/seed-8ee7f392/payments/webhook/event"
+)
+
+// table says how records of one kind are stored. Its statements are templates; see Store.text.
+type table[T any] struct {
+	name    string // without prefix
+	object  string // the word for it in errors
+	keys    int    // so many columns, from the first, are the primary key
+	cols    []col[T]
+	version func(*T) *int64 // nil: records of this kind have no version
+	// also makes more statements for a new record, such as rows of a side table; may be nil.
+	also func(*T) []statement
+
+	columns                               string // those that are read
+	get, insert, update, upsert, deletion string
+}
+
+// statement is a template with its arguments.
+type statement struct {
+	text string
+	args []any
+}
+
+func newTable[T any](name, object string, keys int, version func(*T) *int64, columns []col[T]) *table[T] {
+	if version != nil {
+		columns = append(columns, num("version", version))
+	}
+	t := &table[T]{name: name, object: object, keys: keys, cols: columns, version: version}
+	var read, all, sets, where, marks []string
+	for i, c := range columns {
+		all, marks = append(all, c.name), append(marks, "?")
+		if !c.hidden {
+			read = append(read, c.name)
+		}
+		if i < keys {
+			where = append(where, c.name+" = ?")
+		} else {
+			sets = append(sets, c.name+" = ?")
+		}
+	}
+	var excluded []string
+	for _, c := range columns[keys:] {
+		excluded = append(excluded, c.name+" = excluded."+c.name)
+	}
+	t.columns = strings.Join(read, ", ")
+	condition := strings.Join(where, " AND ")
+	t.get = "SELECT " + t.columns + " FROM {" + name + "} WHERE " + condition
+	t.insert = "INSERT INTO {" + name + "} (" + strings.Join(all, ", ") + ") VALUES (" + strings.Join(marks, ", ") + ")"
+	t.upsert = t.insert + " ON CONFLICT (" + strings.Join(all[:keys], ", ") + ") DO UPDATE SET " + strings.Join(excluded, ", ")
+	t.update = "UPDATE {" + name + "} SET " + strings.Join(sets, ", ") + " WHERE " + condition + " AND version = ?"
+	t.deletion = "DELETE FROM {" + name + "} WHERE " + condition
+	puts = append(puts, t.insert)
+	if version != nil {
+		puts = append(puts, t.update)
+	}
+	return t
+}
+
+// puts are the templates of all inserts and updates.
+var puts []string
+
+// values reads all columns of a record.
+func (t *table[T]) values(record *T) ([]any, error) {
+	out := make([]any, len(t.cols))
+	for i, c := range t.cols {
+		v, err := c.at(record).Value()
+		if err != nil {
+			return nil, fmt.Errorf("write %s of a %s: %w", c.name, t.object, err)
+		}
+		out[i] = v
+	}
+	return out, nil
+}
+
+// fill makes a record of buffered values.
+func (t *table[T]) fill(values []any) (record T, err error) {
+	for i, c := range t.cols {
+		if !c.hidden {
+			if err := c.at(&record).Scan(values[i]); err != nil {
+				return record, fmt.Errorf("read %s of a %s: %w", c.name, t.object, err)
+			}
+		}
+	}
+	return record, nil
+}
+
+// targets are where a row of the table's columns is scanned to.
+func (t *table[T]) targets(record *T) []any {
+	out := make([]any, 0, len(t.cols))
+	for _, c := range t.cols {
+		if !c.hidden {
+			out = append(out, c.at(record))
+		}
+	}
+	return out
+}
+
+// slot names a row in a transaction's buffer.
+func (t *table[T]) slot(key []any) string {
+	var b strings.Builder
+	b.WriteString(t.name)
+	for _, k := range key {
+		b.WriteByte(0)
+		fmt.Fprint(&b, k)
+	}
+	return b.String()
+}
+
+// label names a row for people.
+func label(key []any) string {
+	parts := make([]string, 0, len(key))
+	for _, k := range key {
+		parts = append(parts, fmt.Sprint(k))
+	}
+	return strings.Join(parts, "/")
+}
+
+// owned are the two columns of an owner.
+func owned[T any](f func(*T) *event.Owner) []col[T] {
+	return []col[T]{
+		str("account_id", func(r *T) *string { return &f(r).AccountID }),
+		yes("livemode", func(r *T) *bool { return &f(r).Livemode }),
+	}
+}

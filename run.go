@@ -1,0 +1,278 @@
+package payments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/watch"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/store"
+)
+
+// How often each kind of work is looked for when nobody wakes it. Wake-ups are hints; this is the truth.
+const (
+	paceWorkers = time.Second
+	paceBalance = 15 * time.Second
+	pacePrune   = time.Minute
+	minPace     = 100 * time.Millisecond
+	maxPace     = 15 * time.Second
+)
+
+// worker is one kind of work: a bounded step that says whether more may be waiting.
+type worker struct {
+	name string
+	pace time.Duration
+	step func(ctx context.Context) (did bool, err error)
+}
+
+// Run follows the networks, expires invoices, releases settlements, sends transactions and delivers
+// webhooks until ctx ends; when it returns, nothing of it runs any more and its leases are given back.
+// A second Run at the same time answers fault.State. The error of an orderly end is nil.
+func (e *Engine) Run(ctx context.Context) error {
+	if !e.running.TryLock() {
+		return fault.New(fault.State, "already_running", "this engine is already running")
+	}
+	defer e.running.Unlock()
+
+	var wg sync.WaitGroup
+	for _, w := range e.workers() {
+		wake := e.subscribe()
+		wg.Go(func() {
+			defer e.unsubscribe(wake)
+			e.loop(ctx, w, wake)
+		})
+	}
+	wg.Go(func() {
+		if err := e.Webhooks.Run(ctx); err != nil && ctx.Err() == nil {
+			e.config.Log.ErrorContext(ctx, "webhook delivery stopped", "error", err)
+		}
+	})
+	if waker, ok := e.config.Store.(store.Waker); ok {
+		wg.Go(func() { e.listen(ctx, waker) })
+	}
+	wg.Wait()
+
+	done, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	for _, f := range e.followers {
+		if err := f.Release(done); err != nil {
+			e.config.Log.WarnContext(done, "a lease could not be given back; another process waits for its deadline", "error", err)
+		}
+	}
+	return nil
+}
+
+func (e *Engine) workers() []worker {
+	var all []worker
+	for _, f := range e.followers {
+		n := f.Driver.Network()
+		pace := min(max(n.BlockTime/4, minPace), maxPace)
+		all = append(all,
+			worker{"follower of " + n.Slug, pace, f.Step},
+			worker{"outbox of " + n.Slug, pace, func(ctx context.Context) (bool, error) { return e.Outbox.Step(ctx, n.Slug) }},
+			worker{"balances of " + n.Slug, paceBalance, func(ctx context.Context) (bool, error) { return false, e.Outbox.RefreshBalances(ctx, n.Slug) }},
+			worker{"retries of " + n.Slug, paceWorkers, func(ctx context.Context) (bool, error) { return e.retry(ctx, n.Slug) }},
+			worker{"settlements of " + n.Slug, pace, func(ctx context.Context) (bool, error) { return e.Settlements.Step(ctx, n.Slug) }},
+		)
+	}
+	return append(all,
+		worker{"invoices", paceWorkers, e.Invoices.Step},
+		worker{"retention", pacePrune, e.prune},
+	)
+}
+
+// loop steps until ctx ends: at once while there is work, at the worker's pace or a wake-up when there is
+// none, with growing pauses after errors.
+func (e *Engine) loop(ctx context.Context, w worker, wake <-chan struct{}) {
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = max(w.pace/4, minPace), 30*time.Second
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-wake:
+		}
+		did, err := e.step(ctx, w)
+		next := w.pace
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			next = pause.NextBackOff()
+			if errors.Is(err, fault.Stopped) {
+				next = pause.MaxInterval
+			}
+			e.config.Log.WarnContext(ctx, "work failed; it is tried again", "worker", w.name, "again_in", next.Round(time.Millisecond), "error", err)
+			wake := wake
+			if !e.rest(ctx, next, timer) {
+				return
+			}
+			drain(wake)
+			continue
+		case did:
+			next = 0
+		}
+		if err == nil {
+			pause.Reset()
+		}
+		timer.Reset(next)
+	}
+}
+
+// rest waits out a pause after an error, deaf to wake-ups, and arms the timer for at once.
+func (e *Engine) rest(ctx context.Context, d time.Duration, timer *time.Timer) bool {
+	timer.Reset(d)
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		timer.Reset(0)
+		return true
+	}
+}
+
+func drain(c <-chan struct{}) {
+	select {
+	case <-c:
+	default:
+	}
+}
+
+// step runs one step and turns a panic into an error: one damaged record must not end the process of the host.
+func (e *Engine) step(ctx context.Context, w worker) (did bool, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			e.config.Log.ErrorContext(ctx, "a worker panicked", "worker", w.name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			did, err = false, fmt.Errorf("%s panicked: %v", w.name, p)
+		}
+	}()
+	return w.step(ctx)
+}
+
+// prune forgets what is older than it has to be kept, in small batches.
+func (e *Engine) prune(ctx context.Context) (bool, error) { return e.Webhooks.Prune(ctx) }
+
+// Wake has every worker of this process look for work now, and other processes if the store can tell them.
+func (e *Engine) Wake() {
+	e.streams.wake()
+	e.Webhooks.Wake()
+	e.streams.mu.Lock()
+	defer e.streams.mu.Unlock()
+	for _, w := range e.wakers {
+		select {
+		case w <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (e *Engine) subscribe() chan struct{} {
+	e.streams.mu.Lock()
+	defer e.streams.mu.Unlock()
+	w := make(chan struct{}, 1)
+	e.wakers = append(e.wakers, w)
+	return w
+}
+
+func (e *Engine) unsubscribe(w chan struct{}) {
+	e.streams.mu.Lock()
+	defer e.streams.mu.Unlock()
+	for i, other := range e.wakers {
+		if other == w {
+			e.wakers = append(e.wakers[:i], e.wakers[i+1:]...)
+			return
+		}
+	}
+}
+
+// listen passes on the wake-ups of other processes.
+func (e *Engine) listen(ctx context.Context, waker store.Waker) {
+	for ctx.Err() == nil {
+		if err := waker.Wakes(ctx, func(string) { e.Wake() }); err != nil && ctx.Err() == nil {
+			e.config.Log.WarnContext(ctx, "wake-ups of other processes are not heard; polling goes on", "error", err)
+			if !e.rest(ctx, maxPace, time.NewTimer(0)) {
+				return
+			}
+		}
+	}
+}
+
+// NetworkHealth is how one network is doing.
+type NetworkHealth struct {
+	Network string
+	// Height is the last block whose payments are stored, Tip the newest one the node showed.
+	Height, Tip uint64
+	// Behind is Tip − Height.
+	Behind uint64
+	// Stopped is why the network is not read any more; empty while it runs. See Resume.
+	Stopped string
+	// ReadAt is when the cursor last moved.
+	ReadAt time.Time
+	// Follower is what this process knows; other processes may follow the network instead.
+	Follower watch.Health
+}
+
+// Health says how every network is doing.
+type Health struct {
+	Networks []NetworkHealth
+}
+
+// OK reports whether every network is read and none is stopped.
+func (h Health) OK() bool {
+	for _, n := range h.Networks {
+		if n.Stopped != "" || n.Follower.LastError != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// Health reads how every network is doing.
+func (e *Engine) Health(ctx context.Context) (Health, error) {
+	var h Health
+	for _, f := range e.followers {
+		slug := f.Driver.Network().Slug
+		c, _, err := e.config.Store.Cursor(ctx, slug)
+		if err != nil {
+			return Health{}, err
+		}
+		h.Networks = append(h.Networks, NetworkHealth{
+			Network: slug, Height: c.At.Height, Tip: c.Tip.Height, Behind: c.Tip.Height - min(c.Tip.Height, c.At.Height),
+			Stopped: c.Stopped, ReadAt: c.UpdatedAt, Follower: f.Health(),
+		})
+	}
+	return h, nil
+}
+
+// Resume lets a network that was stopped be read again, after a person looked into the reason that Health
+// names. What the node says is then trusted anew, a fork below finality included.
+func (e *Engine) Resume(ctx context.Context, network string) error {
+	if err := watch.Resume(ctx, narrow[watch.Tx]{e.config.Store, e}, network, e.config.Now()); err != nil {
+		return err
+	}
+	e.Wake()
+	return nil
+}
+
+// Check asks every driver that can (evm.Driver and others) whether its node is the network it is configured to be.
+func (e *Engine) Check(ctx context.Context) error {
+	var all []error
+	for _, d := range e.Networks.Drivers() {
+		if c, ok := d.(chain.Checker); ok {
+			if err := c.Check(ctx); err != nil {
+				all = append(all, err)
+			}
+		}
+	}
+	return errors.Join(all...)
+}

@@ -1,0 +1,325 @@
+package settlement_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/internal/id"
+	"github.com/seed-8ee7f392/payments/settlement"
+	"github.com/seed-8ee7f392/payments/store"
+	"github.com/seed-8ee7f392/payments/store/memory"
+	"github.com/seed-8ee7f392/payments/webhook/event"
+)
+
+const network = "simnet"
+
+var (
+	start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	owner = event.Owner{AccountID: "00000000000000000000aaaa"}
+	price = decimal.NewFromInt(2000) // USD per native coin
+)
+
+func coin(n uint64) chain.Amount    { return chain.Pow10(18).Mul(n) }
+func milli(n uint64) chain.Amount   { return chain.Pow10(15).Mul(n) }
+func dollars(n uint64) chain.Amount { return chain.Pow10(6).Mul(n) }
+
+// errKilled ends a process in the middle of whatever it does.
+var errKilled = errors.New("the process was killed")
+
+// world is a network, a store and what outlives a process; house is one process over them.
+type world struct {
+	t      *testing.T
+	now    time.Time
+	chain  *sim.Chain
+	signer *sim.Signer
+	store  *memory.Store
+	fee    chain.Address
+	events []event.Event // what was committed
+	// calls counts updates and driver calls; the process dies before or after the one with the number killAt.
+	calls, killAt int
+	killAfter     bool
+	dead          atomic.Bool
+	processes     int
+	*house
+}
+
+type house struct {
+	outbox  *send.Outbox
+	service *settlement.Service
+}
+
+func newWorld(t *testing.T, settings account.Settings) *world {
+	t.Helper()
+	w := &world{t: t, now: start, store: memory.New()}
+	w.chain = sim.New(sim.Config{Clock: func() time.Time { return w.now }})
+	w.signer = sim.NewSigner(7, nil)
+	w.fee = w.chain.NewAddress()
+	w.chain.SetIntercept(func(context.Context, sim.Method) error { return w.tick(nil) })
+	err := w.store.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+		return tx.PutAccount(ctx, &account.Account{ID: owner.AccountID, Settings: settings, CreatedAt: start})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.boot()
+	return w
+}
+
+// boot starts a process over what is stored.
+func (w *world) boot() {
+	w.t.Helper()
+	w.dead.Store(false)
+	w.processes++
+	registry, err := chain.NewRegistry(w.chain)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	if testing.Verbose() {
+		log = slog.New(slog.NewTextHandler(w.t.Output(), nil))
+	}
+	ids := id.New(func() time.Time { return w.now }, nil)
+	h := &house{}
+	h.outbox = send.New(send.Config{
+		DB: sendDB{w.store, w, h}, Registry: registry, Signer: w.signer, IDs: ids, Now: func() time.Time { return w.now }, Log: log, Process: "test",
+	})
+	h.service = settlement.New(settlement.Config{
+		DB: settleDB{w.store, w, h}, Registry: registry, Outbox: h.outbox, IDs: ids, Now: func() time.Time { return w.now }, Log: log, Process: "test",
+		FeeAddresses: map[string]chain.Address{network: w.fee},
+	})
+	w.house = h
+}
+
+// tick counts a call and kills the process at the chosen one: before it, or after it took effect.
+func (w *world) tick(effect func() error) error {
+	if w.dead.Load() {
+		return errKilled
+	}
+	w.calls++
+	now := w.calls == w.killAt
+	if now {
+		w.dead.Store(true)
+	}
+	if now && !w.killAfter {
+		return errKilled
+	}
+	if effect == nil {
+		return nil
+	}
+	if err := effect(); err != nil || !now {
+		return err
+	}
+	return errKilled
+}
+
+// update does what the engine does: reactions to facts run before the commit, in the same transaction.
+func (w *world) update(ctx context.Context, h *house, f func(ctx context.Context, tx store.Tx) error) error {
+	return w.tick(func() error {
+		var seen []event.Event
+		err := w.store.Update(ctx, func(ctx context.Context, inner store.Tx) error {
+			tx := &reacting{Tx: inner}
+			if err := f(ctx, tx); err != nil {
+				return err
+			}
+			seen = nil
+			for i := 0; i < len(tx.events); i++ {
+				e := tx.events[i]
+				if e.Type == event.FactTransaction {
+					if err := h.service.TransactionTx(ctx, tx, e.Subject.(send.Transaction)); err != nil {
+						return err
+					}
+				}
+				seen = append(seen, e)
+			}
+			return nil
+		})
+		if err == nil {
+			w.events = append(w.events, seen...)
+		}
+		return err
+	})
+}
+
+type reacting struct {
+	store.Tx
+	events []event.Event
+}
+
+func (r *reacting) AppendEvents(_ context.Context, events ...event.Event) error {
+	r.events = append(r.events, events...)
+	return nil
+}
+
+type sendDB struct {
+	store.Reader
+	w *world
+	h *house
+}
+
+func (d sendDB) Update(ctx context.Context, f func(ctx context.Context, tx send.Tx) error) error {
+	return d.w.update(ctx, d.h, func(ctx context.Context, tx store.Tx) error { return f(ctx, tx) })
+}
+
+type settleDB struct {
+	store.Reader
+	w *world
+	h *house
+}
+
+func (d settleDB) Update(ctx context.Context, f func(ctx context.Context, tx settlement.Tx) error) error {
+	return d.w.update(ctx, d.h, func(ctx context.Context, tx store.Tx) error { return f(ctx, tx) })
+}
+
+func (w *world) asset(symbol string) chain.Asset {
+	w.t.Helper()
+	a, ok := w.chain.Network().Asset(symbol)
+	if !ok {
+		w.t.Fatalf("no asset %s", symbol)
+	}
+	return a
+}
+
+func (w *world) deposit(index uint32) chain.Party {
+	return w.signer.Party(chain.RoleDeposit, index, w.chain)
+}
+func (w *world) master() chain.Party { return w.signer.Party(chain.RoleMaster, 0, w.chain) }
+
+// pay makes a confirmed payment to a deposit address and opens its settlement.
+func (w *world) pay(paymentID string, to chain.Party, symbol string, amount chain.Amount, usd int64) settlement.Settlement {
+	w.t.Helper()
+	w.chain.Pay(to.Address, symbol, amount)
+	w.chain.Mine(3)
+	return w.open(paymentID, to, symbol, amount, usd)
+}
+
+func (w *world) open(paymentID string, to chain.Party, symbol string, amount chain.Amount, usd int64) settlement.Settlement {
+	w.t.Helper()
+	return w.openAs(settlement.Opening{
+		Owner: owner, PaymentID: paymentID, Network: network, Asset: w.asset(symbol), Deposit: to, Gross: amount,
+		USDValue: decimal.NewFromInt(usd), NativePrice: price, ConfirmedAt: w.now,
+	})
+}
+
+func (w *world) openAs(o settlement.Opening) (s settlement.Settlement) {
+	w.t.Helper()
+	err := w.update(w.t.Context(), w.house, func(ctx context.Context, tx store.Tx) (err error) {
+		s, err = w.service.OpenTx(ctx, tx, o)
+		return err
+	})
+	if err != nil {
+		w.t.Fatalf("OpenTx: %v", err)
+	}
+	return s
+}
+
+func (w *world) lose(paymentID string) {
+	w.t.Helper()
+	err := w.update(w.t.Context(), w.house, func(ctx context.Context, tx store.Tx) error {
+		return w.service.PaymentLostTx(ctx, tx, paymentID)
+	})
+	if err != nil {
+		w.t.Fatalf("PaymentLostTx: %v", err)
+	}
+}
+
+func (w *world) get(id string) settlement.Settlement {
+	w.t.Helper()
+	s, err := w.store.Settlement(w.t.Context(), owner, id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if s.FeePaid.Add(s.FeeCarried) != s.FeeNative.Add(s.CarriedIn) {
+		w.t.Fatalf("fee_paid %s + fee_carried %s is not fee_native %s + carried in %s", s.FeePaid, s.FeeCarried, s.FeeNative, s.CarriedIn)
+	}
+	return s
+}
+
+// work runs the workers until nothing is due now. A killed process is started anew.
+func (w *world) work() {
+	w.t.Helper()
+	for range 50 {
+		var did bool
+		for _, step := range []func(context.Context, string) (bool, error){w.service.Step, w.outbox.Step} {
+			d, err := step(w.t.Context(), network)
+			if w.dead.Load() {
+				w.boot()
+				did = true
+				break
+			}
+			if err != nil {
+				w.t.Fatalf("step: %v", err)
+			}
+			did = did || d
+		}
+		if !did {
+			return
+		}
+	}
+}
+
+// run lets time pass: workers work, blocks come, until the condition holds.
+func (w *world) run(what string, done func() bool) {
+	w.t.Helper()
+	for range 400 {
+		w.work()
+		if done() {
+			return
+		}
+		w.pass(5 * time.Second)
+	}
+	w.t.Fatalf("never came true: %s", what)
+}
+
+// pass lets time pass by one block.
+func (w *world) pass(d time.Duration) {
+	w.now = w.now.Add(d)
+	w.chain.Mine(1)
+}
+
+func (w *world) until(id string, status settlement.Status) settlement.Settlement {
+	w.t.Helper()
+	var s settlement.Settlement
+	w.run("settlement is "+string(status), func() bool { s = w.get(id); return s.Status == status })
+	return s
+}
+
+// residue is the native coin that the books say lies at an address beside its deposits.
+func (w *world) residue(of chain.Party) (amount chain.Amount) {
+	w.t.Helper()
+	err := w.store.Update(w.t.Context(), func(ctx context.Context, tx store.Tx) error {
+		r, err := tx.Residue(ctx, network, of.Address)
+		amount = r.Amount
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return amount
+}
+
+func (w *world) told(t event.Type) (n int) {
+	for _, e := range w.events {
+		if e.Type == t {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *world) check(what string, got, want chain.Amount) {
+	w.t.Helper()
+	if got != want {
+		w.t.Errorf("%s is %s, want %s", what, got, want)
+	}
+}

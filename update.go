@@ -1,0 +1,172 @@
+package payments
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/seed-8ee7f392/payments/internal/wire"
+	"github.com/seed-8ee7f392/payments/store"
+	"github.com/seed-8ee7f392/payments/webhook/event"
+)
+
+// EventHook is the host's own reaction to an event; see Config.OnEvent.
+type EventHook func(ctx context.Context, tx Tx, ev event.Event) error
+
+// Update runs f in one transaction. Before it commits, the reactions of the domains to the events that f
+// appended run, the events are rendered and stored, their webhook deliveries are made and Config.OnEvent
+// is called, all in the same transaction. f may run more than once: it assigns and never appends to what it
+// captured, and does no network call.
+func (e *Engine) Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error {
+	happened := false
+	err := e.config.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+		t := &transaction{Tx: tx, engine: e}
+		if err := f(ctx, t); err != nil {
+			return err
+		}
+		happened = len(t.events) > 0
+		return t.finish(ctx)
+	})
+	if err == nil && happened {
+		e.Wake()
+	}
+	return err
+}
+
+// UpdateIn is Update inside a transaction of the host's own, as postgres.Join or sqlite.Join made it. It never runs f
+// again: a conflict goes to the host as fault.Conflict. The host commits.
+func (e *Engine) UpdateIn(ctx context.Context, joined store.Tx, f func(ctx context.Context, tx Tx) error) error {
+	t := &transaction{Tx: joined, engine: e}
+	if err := f(ctx, t); err != nil {
+		return err
+	}
+	return t.finish(ctx)
+}
+
+// transaction is a store's transaction that collects events instead of storing them as they are.
+type transaction struct {
+	store.Tx
+	engine *Engine
+	events []event.Event
+	// reacted is how many of the events had their reactions.
+	reacted int
+}
+
+// maxEvents bounds what one transaction may cause; reaching it means that two reactions answer each other.
+const maxEvents = 100_000
+
+// AppendEvents takes events; they are stored by finish.
+func (t *transaction) AppendEvents(ctx context.Context, events ...event.Event) error {
+	now, request := t.engine.config.Now(), event.RequestOf(ctx)
+	for _, ev := range events {
+		if ev.CreatedAt.IsZero() {
+			ev.CreatedAt = now
+		}
+		ev.Request = request
+		t.events = append(t.events, ev)
+	}
+	if len(t.events) > maxEvents {
+		return fmt.Errorf("more than %d events in one transaction, the last a %s: two reactions answer each other", maxEvents, t.events[len(t.events)-1].Type)
+	}
+	return nil
+}
+
+// React runs the reactions to what was appended so far in a transaction of Update. Whoever reads in the same transaction
+// what they make calls it first; Update runs the rest.
+func (e *Engine) React(ctx context.Context, tx Tx) error {
+	if t, ok := tx.(*transaction); ok {
+		return t.react(ctx)
+	}
+	return nil
+}
+
+// react runs the reactions, which may append more events.
+func (t *transaction) react(ctx context.Context) error {
+	for t.reacted < len(t.events) {
+		ev := t.events[t.reacted]
+		t.reacted++
+		if err := t.engine.react(ctx, t, ev); err != nil {
+			return fmt.Errorf("reacting to %s of %s: %w", ev.Type, ev.ObjectID, err)
+		}
+	}
+	return nil
+}
+
+// finish runs the reactions and stores what has a place outside the house.
+func (t *transaction) finish(ctx context.Context) error {
+	if err := t.react(ctx); err != nil {
+		return err
+	}
+	var public []event.Event
+	for _, ev := range t.events {
+		if !ev.Type.Internal() {
+			public = append(public, ev)
+		}
+	}
+	if len(public) == 0 {
+		return nil
+	}
+	for i := range public {
+		if public[i].ID == "" { // a ping has one already: its delivery names it
+			public[i].ID = t.engine.ids.Event()
+		}
+		envelope, err := t.engine.envelope(ctx, t, public[i])
+		if err != nil {
+			return fmt.Errorf("rendering %s of %s: %w", public[i].Type, public[i].ObjectID, err)
+		}
+		public[i].Envelope = envelope
+	}
+	if err := t.PutEvents(ctx, public...); err != nil {
+		return err
+	}
+	if err := t.engine.Webhooks.FanOutTx(ctx, t, public); err != nil {
+		return fmt.Errorf("making webhook deliveries: %w", err)
+	}
+	if hook := t.engine.config.OnEvent; hook != nil {
+		for _, ev := range public {
+			if err := hook(ctx, t, ev); err != nil {
+				return fmt.Errorf("the host's OnEvent for %s of %s: %w", ev.Type, ev.ObjectID, err)
+			}
+		}
+	}
+	return nil
+}
+
+// envelope is what a webhook delivery carries and GET /v1/events/{id} shows (decisions part 8).
+type envelope struct {
+	ID         string        `json:"id"`
+	Type       event.Type    `json:"type"`
+	APIVersion string        `json:"api_version"`
+	CreatedAt  string        `json:"created_at"`
+	Livemode   bool          `json:"livemode"`
+	Sequence   int64         `json:"sequence"`
+	Data       envelopeData  `json:"data"`
+	Request    event.Request `json:"request"`
+}
+
+type envelopeData struct {
+	Object   any            `json:"object"`
+	Previous map[string]any `json:"previous_attributes,omitempty"`
+}
+
+func (e *Engine) envelope(ctx context.Context, tx Tx, ev event.Event) (json.RawMessage, error) {
+	object, err := e.eventObject(ctx, tx, ev)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(envelope{
+		ID: ev.ID, Type: ev.Type, APIVersion: "v1", CreatedAt: wire.Time(ev.CreatedAt), Livemode: ev.Owner.Livemode,
+		Sequence: ev.Sequence, Data: envelopeData{Object: object, Previous: ev.Previous}, Request: ev.Request,
+	})
+}
+
+// narrow is a store as one domain sees it: all reads, and transactions of the domain's own type T.
+type narrow[T any] struct {
+	store.Reader
+	engine *Engine
+}
+
+// Update runs f in a transaction of the engine, so that events have their reactions.
+func (n narrow[T]) Update(ctx context.Context, f func(ctx context.Context, tx T) error) error {
+	return n.engine.Update(ctx, func(ctx context.Context, tx Tx) error { return f(ctx, any(tx).(T)) })
+}

@@ -1,0 +1,175 @@
+package payments
+
+import (
+	"context"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/invoice"
+)
+
+// pollStreams is how often watched invoices are read when nothing wakes the poller: how late a change made by
+// another process can be seen.
+const pollStreams = time.Second
+
+// Watch yields an invoice now and after every change of it, until ctx ends or the caller stops. While it is
+// pending it is also yielded when its network shows a new block, so that confirmations can be counted.
+// However many streams are open, one poller per process feeds them all with one query.
+func (e *Engine) Watch(ctx context.Context, invoiceID string) iter.Seq2[invoice.Invoice, error] {
+	return func(yield func(invoice.Invoice, error) bool) {
+		s := e.streams.open(invoiceID)
+		defer e.streams.close(s)
+		inv, err := e.config.Store.InvoiceByID(ctx, invoiceID)
+		if !yield(inv, err) || err != nil {
+			return
+		}
+		s.mark(inv, 0)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case inv := <-s.news:
+				if !yield(inv, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// streams is the poller and what it feeds. It runs while at least one stream is open.
+type streams struct {
+	engine *Engine
+	nudge  chan struct{}
+
+	mu      sync.Mutex
+	readers map[*stream]struct{}
+	stop    context.CancelFunc
+	stopped chan struct{}
+}
+
+// stream is one open Watch.
+type stream struct {
+	invoiceID string
+	news      chan invoice.Invoice // holds the newest state only
+
+	mu      sync.Mutex
+	version int64
+	tip     uint64
+}
+
+// mark remembers what the reader has seen and reports whether it was new.
+func (s *stream) mark(inv invoice.Invoice, tip uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	news := inv.Version > s.version || inv.Status == invoice.Pending && tip > s.tip && s.tip > 0
+	s.version, s.tip = max(s.version, inv.Version), max(s.tip, tip)
+	return news
+}
+
+// offer replaces whatever the reader has not taken yet.
+func (s *stream) offer(inv invoice.Invoice) {
+	for {
+		select {
+		case s.news <- inv:
+			return
+		default:
+		}
+		select {
+		case <-s.news:
+		default:
+		}
+	}
+}
+
+func (s *streams) open(invoiceID string) *stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := &stream{invoiceID: invoiceID, news: make(chan invoice.Invoice, 1)}
+	if len(s.readers) == 0 {
+		s.readers = map[*stream]struct{}{}
+		s.nudge, s.stopped = make(chan struct{}, 1), make(chan struct{})
+		ctx, cancel := context.WithCancel(context.Background())
+		s.stop = cancel
+		go s.poll(ctx, s.nudge, s.stopped)
+	}
+	s.readers[st] = struct{}{}
+	return st
+}
+
+// close ends a stream; with the last one the poller ends, and close returns when it has.
+func (s *streams) close(st *stream) {
+	s.mu.Lock()
+	delete(s.readers, st)
+	if len(s.readers) > 0 {
+		s.mu.Unlock()
+		return
+	}
+	stop, stopped := s.stop, s.stopped
+	s.nudge = nil
+	s.mu.Unlock()
+	stop()
+	<-stopped
+}
+
+func (s *streams) wake() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case s.nudge <- struct{}{}:
+	default:
+	}
+}
+
+func (s *streams) poll(ctx context.Context, nudge <-chan struct{}, stopped chan<- struct{}) {
+	defer close(stopped)
+	tick := time.NewTicker(pollStreams)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-nudge:
+		}
+		s.feed(ctx)
+	}
+}
+
+// feed reads every watched invoice once and offers what changed.
+func (s *streams) feed(ctx context.Context) {
+	s.mu.Lock()
+	byID := make(map[string][]*stream, len(s.readers))
+	for st := range s.readers {
+		byID[st.invoiceID] = append(byID[st.invoiceID], st)
+	}
+	s.mu.Unlock()
+	ids := make([]string, 0, len(byID))
+	for id := range byID {
+		ids = append(ids, id)
+	}
+	e := s.engine
+	invoices, err := e.config.Store.InvoicesByID(ctx, ids)
+	if err != nil {
+		if ctx.Err() == nil {
+			e.config.Log.WarnContext(ctx, "live invoices could not be read; trying again", "error", err)
+		}
+		return
+	}
+	tips := map[string]uint64{}
+	for _, inv := range invoices {
+		var tip uint64
+		if o := inv.Option(inv.SelectedOptionID); inv.Status == invoice.Pending && o != nil {
+			if _, known := tips[o.Network]; !known {
+				tips[o.Network], _ = e.Tip(ctx, o.Network)
+			}
+			tip = tips[o.Network]
+		}
+		for _, st := range byID[inv.ID] {
+			if st.mark(inv, tip) {
+				st.offer(inv)
+			}
+		}
+	}
+}
