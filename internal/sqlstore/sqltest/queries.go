@@ -150,7 +150,9 @@ func Queries() []Query {
 		}),
 		read("Ranges", func(ctx context.Context, st store.Reader) (any, error) { return st.Ranges(ctx, "n", 5) }),
 		read("Retries", func(ctx context.Context, st store.Reader) (any, error) { return st.Retries(ctx, "n", at, 5) }),
-		read("TransactionsOf", func(ctx context.Context, st store.Reader) ([]send.Transaction, error) { return st.TransactionsOf(ctx, "o") }),
+		read("TransactionsOf", func(ctx context.Context, st store.Reader) ([]send.Transaction, error) {
+			return st.TransactionsOf(ctx, "o")
+		}),
 		read("DueTransactions", func(ctx context.Context, st store.Reader) ([]send.Transaction, error) {
 			return st.DueTransactions(ctx, "n", at, 50)
 		}),
