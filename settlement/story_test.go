@@ -592,6 +592,24 @@ func TestReleaseThatIsGivenUpGivesItsReservationsBack(t *testing.T) {
 	}
 }
 
+// All of a release is in other blocks after a reorganisation below finality: it is booked once.
+func TestReorganisationDoesNotBookTwice(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+	deposit := w.deposit(1)
+	opened := w.pay("p1", deposit, "USDX", dollars(400), 400)
+	before := w.until(opened.ID, settlement.Released)
+	tip := w.chain.Mine(1)
+	w.chain.Fork(sim.Fork{Depth: tip.Height, Length: tip.Height + 5, Fate: sim.Reinclude})
+	w.now = w.now.Add(2 * time.Minute)
+	w.work()
+	s := w.get(opened.ID)
+	if s.Status != settlement.Released || s.FeePaid != before.FeePaid || s.NetworkFees != before.NetworkFees || w.told(event.SettlementReverted) != 1 {
+		t.Errorf("afterwards %+v", s)
+	}
+	w.check("booked as residue", w.residue(deposit), w.chain.Balance(deposit.Address, "SIM"))
+}
+
 // A carried fee is carried once, however often the sweep comes and goes.
 func TestReorganisationDoesNotCarryTwice(t *testing.T) {
 	w := newWorld(t, account.Settings{})
