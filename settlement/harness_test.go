@@ -294,6 +294,20 @@ func (w *world) until(id string, status settlement.Status) settlement.Settlement
 	return s
 }
 
+// residue is the native coin that the books say lies at an address beside its deposits.
+func (w *world) residue(of chain.Party) (amount chain.Amount) {
+	w.t.Helper()
+	err := w.store.Update(w.t.Context(), func(ctx context.Context, tx store.Tx) error {
+		r, err := tx.Residue(ctx, network, of.Address)
+		amount = r.Amount
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return amount
+}
+
 func (w *world) told(t event.Type) (n int) {
 	for _, e := range w.events {
 		if e.Type == t {

@@ -167,7 +167,7 @@ const live = "state NOT IN ('confirmed', 'failed')"
 
 func (r *reader) DueTransactions(ctx context.Context, network string, now time.Time, limit int) ([]send.Transaction, error) {
 	q := &query{}
-	q.has(live+" AND network = ? AND (due_at IS NULL OR due_at <= ?)", network, now)
+	q.has("due_at IS NOT NULL AND network = ? AND due_at <= ?", network, now)
 	return list(ctx, r, transactions, q, "ORDER BY id", limit)
 }
 
