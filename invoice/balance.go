@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/shopspring/decimal"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/watch"
@@ -168,4 +172,59 @@ func (s *Service) beforeExpiry(ctx context.Context, inv Invoice) error {
 		return nil
 	}
 	return err
+}
+
+// attach gives a transfer to the payment that was known from the balance alone which it explains: one read at
+// its block or later. If it explains only a part, the rest stays a payment without a transaction.
+func (in *intake) attach(ctx context.Context, m sighting, to Address, asset chain.Asset) (bool, error) {
+	if m.at.IsZero() {
+		return false, nil
+	}
+	candidates, err := in.tx.BalancePayments(ctx, in.n.Slug, to.Address, asset.ID)
+	if err != nil {
+		return false, err
+	}
+	var a *account
+	for _, c := range candidates {
+		if c.TxHash == "" {
+			if a, _, err = in.of(ctx, c); err != nil {
+				return false, err
+			}
+		}
+	}
+	if a == nil {
+		return false, nil
+	}
+	for _, p := range a.payments { // with what this batch left of one
+		if p.TxHash != "" || p.Network != in.n.Slug || p.Address != to.Address || p.AssetID != asset.ID || p.Block.IsZero() || p.Block.Height < m.at.Height {
+			continue
+		}
+		if p.Status == Confirmed && p.Amount != m.Amount {
+			in.s.log.LogAttrs(ctx, slog.LevelWarn, "a transfer explains a part of a confirmed payment that was known from the balance; it is counted already",
+				slog.String("payment", p.ID), slog.String("tx", m.TxHash), slog.Any("index", m.Index))
+			return true, nil
+		}
+		rest := *p
+		err := in.move(a, p, func(p *Payment) ([]event.Type, error) {
+			types, err := p.Attach(m.Transfer, m.at)
+			if slices.Contains(a.fresh, p.ID) {
+				types = nil // nobody heard of it yet
+			}
+			return types, err
+		})
+		if err != nil {
+			return false, err
+		}
+		in.seen[p.ID] = true
+		if !rest.Amount.Less(m.Amount) && rest.Amount != m.Amount {
+			rest.ID, rest.Amount, rest.Version, rest.Sequence = in.s.ids.Next(), rest.Amount.Sub(m.Amount), 0, 0
+			rest.Credit = decimal.Decimal{}
+			if !rest.Rate.IsZero() {
+				rest.Credit = creditOf(rest.Amount, rest.Decimals, rest.Rate)
+			}
+			in.add(a, rest)
+		}
+		return true, nil
+	}
+	return false, nil
 }

@@ -5,13 +5,12 @@ package checkout
 
 import (
 	"cmp"
+	"html/template"
 	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
 	"time"
-
-	"html/template"
 
 	"github.com/seed-8ee7f392/payments/invoice"
 )
