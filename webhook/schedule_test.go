@@ -43,7 +43,7 @@ func TestDeliveryGoesThroughTheWholeSchedule(t *testing.T) {
 			if q.body != tries[0].body {
 				t.Errorf("try %d has another body", i+1)
 			}
-			if err := Verify([]byte(q.body), q.header.Get(SignatureHeader), q.at, secret); err != nil {
+			if err := VerifyAt([]byte(q.body), q.header.Get(SignatureHeader), q.at, secret); err != nil {
 				t.Errorf("try %d: %v", i+1, err)
 			}
 		}
@@ -190,10 +190,10 @@ func TestOverlapRunsOutBetweenTries(t *testing.T) {
 			if n := strings.Count(header, ",v1="); within && n != 2 || !within && n != 1 {
 				t.Errorf("try %d has %d signatures", i+1, n)
 			}
-			if err := Verify([]byte(q.body), header, q.at, second); err != nil {
+			if err := VerifyAt([]byte(q.body), header, q.at, second); err != nil {
 				t.Errorf("try %d with the new secret: %v", i+1, err)
 			}
-			if err := Verify([]byte(q.body), header, q.at, first); within != (err == nil) {
+			if err := VerifyAt([]byte(q.body), header, q.at, first); within != (err == nil) {
 				t.Errorf("try %d with the old secret: %v", i+1, err)
 			}
 		}
