@@ -58,7 +58,7 @@ func TestStatusFollowsFromTheWord(t *testing.T) {
 // testServer serves one operation without any key.
 func testServer(log *strings.Builder, read func(ctx context.Context, c *call) (any, error)) *server {
 	s := &server{
-		options: (&Options{}).complete(), now: time.Now, ids: id.New(nil, nil), log: slog.New(slog.NewTextHandler(log, nil)),
+		options: (&Options{}).complete(), ids: id.New(nil, nil), log: slog.New(slog.NewTextHandler(log, nil)),
 	}
 	op := get(operation{id: "x", path: "/v1/x", access: noKey}, func(context.Context, *call, none) (none, error) { return none{}, nil })
 	op.read = read
