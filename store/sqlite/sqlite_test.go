@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -37,10 +38,41 @@ func openAt(t testing.TB, path string, opts ...sqlite.Option) *sqlite.Store {
 	return st
 }
 
+// emptyFile is an empty database with the tables in it, made once: that takes longer than most tests.
+var emptyFile = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "payments")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "empty.db")
+	st, err := sqlite.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	if err := st.Close(); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(file)
+})
+
+// migrated makes a copy of the empty database.
+func migrated(t testing.TB, file string) string {
+	t.Helper()
+	b, err := emptyFile()
+	if err == nil {
+		err = os.WriteFile(file, b, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
 // open returns an empty store in a file of its own.
 func open(t testing.TB) *sqlite.Store {
 	t.Helper()
-	return openAt(t, path(t))
+	return openAt(t, migrated(t, path(t)))
 }
 
 // raw opens a database as Open does, with a table raw.
@@ -66,12 +98,9 @@ func TestConformance(t *testing.T) {
 func host(t *testing.T) (*sql.DB, *sqltest.Recorder) {
 	t.Helper()
 	r := &sqltest.Recorder{}
-	db := sqltest.Open(&sqlitedriver.Driver{}, "file:"+filepath.Join(t.TempDir(), "host.db")+"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)", r)
+	file := migrated(t, filepath.Join(t.TempDir(), "host.db"))
+	db := sqltest.Open(&sqlitedriver.Driver{}, "file:"+file+"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)", r)
 	t.Cleanup(func() { _ = db.Close() })
-	if err := sqlite.Migrate(t.Context(), db); err != nil {
-		t.Fatal(err)
-	}
-	r.Take()
 	return db, r
 }
 
