@@ -376,17 +376,18 @@ func TestManyDeadEndpointsLeaveRoom(t *testing.T) {
 			}
 			return 200, nil, time.Hour
 		}}
-		h := bubble(t, merchants, func(c *Config) { c.Concurrency, c.PerEndpoint = 16, 4 })
+		h := bubble(t, merchants, func(c *Config) { c.Concurrency, c.PerEndpoint, c.Poll = 16, 4, 20*time.Second })
 		for i := range 4 {
 			h.endpoint(merchant, fmt.Sprintf("https://dead%d.example/", i), event.InvoicePaid)
 		}
 		quick, _ := h.endpoint(merchant, "https://quick.example/", event.InvoicePending)
-		for range 50 {
+		for range 300 {
 			h.happen(merchant, event.InvoicePaid)
 		}
 		stop := h.run()
 		time.Sleep(time.Minute)
-		h.happen(merchant, event.InvoicePending)
+		h.happen(merchant, event.InvoicePending) // behind all that the dead ones have due
+		h.Wake()
 		time.Sleep(1500 * time.Millisecond)
 		synctest.Wait()
 		if d := h.deliveries(quick.ID)[0]; d.Status != DeliverySucceeded {
@@ -584,7 +585,11 @@ func TestNothingIsSentToADisabledOrDeletedEndpoint(t *testing.T) {
 		off.Status = Disabled
 		h.db.rows.endpoints[off.ID] = off
 		delete(h.db.rows.endpoints, gone.ID)
-		clear(h.db.rows.events)
+		for id, ev := range h.db.rows.events {
+			if ev.Type == event.InvoicePaid {
+				delete(h.db.rows.events, id)
+			}
+		}
 		if did, err := h.Step(t.Context()); !did || err != nil {
 			t.Fatalf("did %v, error %v", did, err)
 		}
@@ -740,6 +745,33 @@ func TestClaimsBeyondTheSlotsOfAnEndpoint(t *testing.T) {
 		}
 		if slow := merchants.to("slow.example"); len(slow) != 60 {
 			t.Errorf("%d deliveries to the slow endpoint", len(slow))
+		}
+	})
+}
+
+// What one endpoint has due does not pile up here: a few wait, the others go back to the queue.
+func TestFewDeliveriesWaitForOneEndpoint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		merchants := &inMemory{answer: func(string, int) (int, http.Header, time.Duration) { return 200, nil, 14 * time.Second }}
+		h := bubble(t, merchants, func(c *Config) { c.PerEndpoint, c.Poll = 2, 100*time.Millisecond })
+		e, _ := h.endpoint(merchant, "https://slow.example/")
+		for range 100 {
+			h.happen(merchant, event.InvoicePaid)
+		}
+		stop := h.run()
+		defer stop()
+		for range 100 {
+			time.Sleep(100 * time.Millisecond)
+			synctest.Wait()
+			held := 0
+			for _, d := range h.deliveries(e.ID) {
+				if d.ClaimedBy != "" {
+					held++
+				}
+			}
+			if held > 2+parked*2 {
+				t.Fatalf("%d deliveries are held", held)
+			}
 		}
 	})
 }

@@ -316,7 +316,7 @@ func gallery() []exhibit {
 	{
 		inv := selectedFiat()
 		p := payment(&inv, invoice.Orphaned, due(&inv), tip-2)
-		add(exhibit{name: "orphaned", invoice: inv, payments: []invoice.Payment{p}, phase: Pay})
+		add(exhibit{name: "interrupted", invoice: inv, payments: []invoice.Payment{p}, phase: Interrupted})
 		d := payment(&inv, invoice.Dropped, due(&inv), 0)
 		add(exhibit{name: "dropped", invoice: inv, payments: []invoice.Payment{d}, phase: Pay})
 	}

@@ -35,6 +35,8 @@ const (
 	Seen Phase = "seen"
 	// Confirming: enough has arrived, and the network has yet to confirm it.
 	Confirming Phase = "confirming"
+	// Interrupted: the block with the payment left the chain; it usually returns, so nothing should be sent.
+	Interrupted Phase = "interrupted"
 	// Underpaid: something arrived, and some is missing.
 	Underpaid Phase = "underpaid"
 	// Closing: the time is up, and payments made in time are still looked for.
@@ -120,6 +122,7 @@ type PaymentDetails struct {
 	AmountPaid       string        `json:"amount_paid"`
 	AmountDetected   string        `json:"amount_detected"`
 	AmountMissing    string        `json:"amount_missing"`
+	DueText          string        `json:"due_text"`
 	MissingText      string        `json:"missing_text"`
 	ReceivedText     string        `json:"received_text"`
 	ExcessText       string        `json:"excess_text,omitempty"`
@@ -204,6 +207,9 @@ func stateOf(f facts) State {
 		s.SelectBefore = wire.Time(inv.PreSelectionExpiresAt)
 	}
 	s.Phase = phaseOf(f, selected, arrived)
+	if s.Payment != nil && s.Phase != Pay && s.Phase != Underpaid {
+		s.Payment.URI = "" // nothing should be sent now
+	}
 	s.CanSelect = slices.Contains([]Phase{Choose, Pay, QuoteExpired, Underpaid}, s.Phase)
 	s.Final = slices.Contains([]Phase{Paid, Expired, Canceled, Refunded, Late}, s.Phase)
 	for _, o := range inv.Options {
@@ -267,6 +273,8 @@ func phaseOf(f facts, selected *invoice.Option, arrived bool) Phase {
 		return Confirming
 	}
 	switch {
+	case slices.ContainsFunc(f.Payments, func(p invoice.Payment) bool { return p.Status == invoice.Orphaned && p.OptionID != "" }):
+		return Interrupted
 	case selected == nil && !f.Now.Before(inv.PreSelectionExpiresAt), !f.Now.Before(inv.ExpiresAt):
 		return Closing
 	case inv.Status == invoice.Underpaid || arrived:
@@ -344,7 +352,7 @@ func (f facts) details(o *invoice.Option) *PaymentDetails {
 		OptionID: o.ID, Network: o.Network, NetworkName: n.DisplayName, Asset: o.Asset, AssetName: a.Name, Contract: o.Contract,
 		Decimals: o.Decimals, DisplayDecimals: o.DisplayDecimals, Address: o.Address,
 		AmountDue: o.AmountDue.String(), AmountPaid: o.AmountPaid.String(), AmountDetected: o.AmountDetected.String(), AmountMissing: left.String(),
-		MissingText: units(left, o.Decimals, o.DisplayDecimals), ReceivedText: units(received, o.Decimals, o.DisplayDecimals),
+		DueText: units(o.AmountDue, o.Decimals, o.DisplayDecimals), MissingText: units(left, o.Decimals, o.DisplayDecimals), ReceivedText: units(received, o.Decimals, o.DisplayDecimals),
 		QuoteExpiresAt: wire.Time(o.QuoteExpiresAt), QuoteExpired: quoteOver(&f.Invoice, o, f.Now),
 		ConfirmationRule: n.Rule, UsuallySeconds: int64(n.EstimatedConfirmation / time.Second),
 	}

@@ -1,0 +1,202 @@
+package conformance
+
+// Every field of every record survives: put and read back in the same transaction, after it, and after it was replaced.
+
+import (
+	"context"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/store"
+)
+
+func storeFieldTests() []storeTest {
+	tests := []storeTest{
+		{"Fields/Zero", testStoreZeroFields},
+		{"Fields/SpentCoin", testStoreSpentCoin},
+		{"Fields/LargeNumbers", testStoreLargeNumbers},
+		{"Copies", testStoreCopies},
+	}
+	for _, k := range storeKinds() {
+		tests = append(tests, storeTest{"Fields/" + k.name(), func(t *testing.T, st store.Store) { testStoreFields(t, st, k) }})
+	}
+	return tests
+}
+
+// storeEqual compares a record that was read with the one that was put.
+func storeEqual(t testing.TB, when string, put, got any) {
+	t.Helper()
+	if diff := cmp.Diff(put, got, storeSame); diff != "" {
+		t.Errorf("%s the record is another (- put, + got):\n%s", when, diff)
+	}
+	storeTimes(reflect.ValueOf(got), "", func(path string, at time.Time) {
+		if !at.IsZero() && at.Location() != time.UTC {
+			t.Errorf("%s %s is not in UTC: %v", when, path, at)
+		}
+	})
+}
+
+func testStoreFields(t *testing.T, st store.Store, k storeKind) {
+	record, other := k.new(0, 100), k.new(1, 2000)
+	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+		for _, r := range []any{record, other} {
+			if err := k.put(ctx, tx, r); err != nil {
+				return err
+			}
+		}
+		got, err := k.get(ctx, tx, record)
+		if err != nil {
+			return err
+		}
+		storeEqual(t, "in its transaction", record, got)
+		return nil
+	})
+	if v := k.version(record); v != nil && *v != 1 {
+		t.Errorf("a new record has version %d in the caller's hands, want 1", *v)
+	}
+	read := func(when string, want any) {
+		t.Helper()
+		storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+			got, err := k.get(ctx, tx, want)
+			if err != nil {
+				return err
+			}
+			storeEqual(t, when, want, got)
+			return nil
+		})
+	}
+	read("after the commit", record)
+	// Several more, because a yes-or-no field has only two values to tell it from another by.
+	for i := range 6 {
+		seed := 5000 + 777*i
+		if k.version(record) != nil {
+			record = k.renew(record, 0, seed)
+		} else {
+			record = k.new(2+i, seed)
+		}
+		storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error { return k.put(ctx, tx, record) })
+		read("after it was replaced", record)
+	}
+	read("beside another", other)
+}
+
+// testStoreZeroFields stores records that have nothing but their key: zero times, no amounts, nil slices.
+func testStoreZeroFields(t *testing.T, st store.Store) {
+	for _, k := range storeKinds() {
+		record := k.bare()
+		storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error { return k.put(ctx, tx, record) })
+		storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+			got, err := k.get(ctx, tx, record)
+			if err != nil {
+				return err
+			}
+			storeEqual(t, k.name()+": after the commit", record, got)
+			return nil
+		})
+	}
+}
+
+func testStoreSpentCoin(t *testing.T, st store.Store) {
+	coin := send.Coin{Network: "net", Coin: chain.Coin{Outpoint: chain.Outpoint{TxHash: "a"}, Owner: chain.Party{Address: "w"}, Amount: chain.Units(5)}}
+	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error { return tx.PutCoin(ctx, &coin) })
+	coin.SpentBy = "b"
+	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error { return tx.PutCoin(ctx, &coin) })
+	if got, err := st.Coins(t.Context(), "net", "w"); err != nil || len(got) != 0 {
+		t.Fatalf("a spent coin is offered: %+v %v", got, err)
+	}
+	coin.SpentBy = ""
+	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error { return tx.PutCoin(ctx, &coin) })
+	if got, err := st.Coins(t.Context(), "net", "w"); err != nil || len(got) != 1 {
+		t.Fatalf("a coin whose spending was undone is not offered: %+v %v", got, err)
+	}
+}
+
+// testStoreLargeNumbers stores numbers that need all bits of their type.
+func testStoreLargeNumbers(t *testing.T, st store.Store) {
+	const top = ^uint64(0)
+	w := send.Wallet{Network: "net", Party: chain.Party{Address: "w", Key: chain.KeyRef{Family: "f", Role: "r", Index: ^uint32(0)}}, NextNonce: top}
+	b := send.Balance{Network: "net", Address: "w", AssetID: "a", Reservations: []send.Reservation{{SpentAt: top}}, At: chain.Ref{Height: top, Hash: "h"}}
+	b.OnChain, _ = chain.AmountFromBytes([]byte("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"))
+	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+		if err := tx.PutWallet(ctx, &w); err != nil {
+			return err
+		}
+		return tx.PutBalance(ctx, &b)
+	})
+	gotW, _, err := st.Wallet(t.Context(), "net", "w")
+	if err != nil {
+		t.Fatal(err)
+	}
+	storeEqual(t, "wallet:", w, gotW)
+	gotB, _, err := st.Balance(t.Context(), "net", "w", "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	storeEqual(t, "balance:", b, gotB)
+}
+
+// testStoreCopies changes every record after it was put and after it was read: the stored one stays.
+func testStoreCopies(t *testing.T, st store.Store) {
+	for _, k := range storeKinds() {
+		put, want := k.new(0, 300), k.new(0, 300)
+		storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+			if err := k.put(ctx, tx, put); err != nil {
+				return err
+			}
+			if v := k.version(put); v != nil {
+				*k.version(want) = *v
+			}
+			storeSpoil(reflect.ValueOf(put).Elem())
+			for range 2 {
+				got, err := k.get(ctx, tx, want)
+				if err != nil {
+					return err
+				}
+				storeEqual(t, k.name()+": in its transaction", want, got)
+				storeSpoil(reflect.ValueOf(got).Elem())
+			}
+			return nil
+		})
+		storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+			for range 2 {
+				got, err := k.get(ctx, tx, want)
+				if err != nil {
+					return err
+				}
+				storeEqual(t, k.name()+": after the commit", want, got)
+				storeSpoil(reflect.ValueOf(got).Elem())
+			}
+			return nil
+		})
+	}
+}
+
+// storeSpoil changes everything that v shares with others: elements of slices and maps, and what pointers point to.
+func storeSpoil(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			(&storeFill{n: 90000}).fill(v.Elem())
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			storeSpoil(v.Index(i))
+			(&storeFill{n: 90000}).fill(v.Index(i))
+		}
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			v.SetMapIndex(key, reflect.Zero(v.Type().Elem()))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				storeSpoil(v.Field(i))
+			}
+		}
+	}
+}
