@@ -650,3 +650,15 @@ func TestListPages(t *testing.T) {
 		t.Errorf("of payments: %d, %v", len(of), err)
 	}
 }
+
+func TestNodeWithoutAnswerIsNotAskedInALoop(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+	opened := w.pay("p1", w.deposit(1), "USDX", dollars(400), 400)
+	w.chain.FailNext(sim.MethodPlanRelease, sim.Unavailable(), 5)
+	w.work()
+	if n := w.chain.Calls(sim.MethodPlanRelease); n != 1 {
+		t.Errorf("it was asked %d times at once", n)
+	}
+	w.until(opened.ID, settlement.Released)
+}

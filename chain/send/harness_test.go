@@ -210,7 +210,7 @@ func (w *world) get(id string) send.Transaction {
 
 func (w *world) work() {
 	w.t.Helper()
-	for range 50 {
+	for range 200 {
 		did, err := w.outbox.Step(w.t.Context(), network)
 		if w.dead.Load() {
 			w.outbox = w.boot("next")
@@ -223,6 +223,7 @@ func (w *world) work() {
 			return
 		}
 	}
+	w.t.Fatal("the worker runs hot: there is always something due")
 }
 
 // pass lets time pass with one block at its end.
