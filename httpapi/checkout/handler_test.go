@@ -517,7 +517,7 @@ func TestFrames(t *testing.T) {
 
 // What many pages share is not read for each of them.
 func TestReadsPerPage(t *testing.T) {
-	for name, want := range map[string]int{"choose": 1, "pay": 2, "paid": 2} {
+	for name, want := range map[string]int{"choose": 1, "pay": 3, "confirming": 3, "paid": 2} {
 		e := named(t, name)
 		b := newFake(e)
 		h := newTestPages(t, b, nil)

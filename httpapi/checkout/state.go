@@ -296,7 +296,7 @@ func slowest(f facts) *invoice.Payment {
 		if p.Status != invoice.Detected {
 			continue
 		}
-		toGo := p.Required - min(p.Required, p.ConfirmationsAt(f.Conditions[p.Network].Tip))
+		toGo := p.Required - min(p.Required, f.confirmations(*p))
 		if p.Block.IsZero() {
 			toGo++ // one that waits for a block comes after one whose block is there
 		}
@@ -305,6 +305,11 @@ func slowest(f facts) *invoice.Payment {
 		}
 	}
 	return found
+}
+
+// confirmations counts from the newest block that is known, which is at least the payment's own.
+func (f facts) confirmations(p invoice.Payment) uint64 {
+	return p.ConfirmationsAt(max(f.Conditions[p.Network].Tip, p.Block.Height))
 }
 
 // missing is what is still to be paid to an option by its quote.
@@ -380,7 +385,7 @@ func (f facts) transaction(p invoice.Payment) Transaction {
 	t := Transaction{
 		TxHash: p.TxHash, Status: p.Status, Network: p.Network, NetworkName: n.DisplayName, Asset: p.Asset,
 		Amount: p.Amount.String(), AmountText: units(p.Amount, p.Decimals, 0),
-		Confirmations: p.ConfirmationsAt(f.Conditions[p.Network].Tip), ConfirmationsRequired: p.Required, ConfirmationRule: n.Rule,
+		Confirmations: f.confirmations(p), ConfirmationsRequired: p.Required, ConfirmationRule: n.Rule,
 		InBlock: !p.Block.IsZero(), Late: p.Late, Counts: p.OptionID != "", Simulated: p.Simulated,
 		DetectedAt: wire.Time(p.DetectedAt), ConfirmedAt: wire.Time(p.ConfirmedAt),
 	}

@@ -45,7 +45,7 @@ const tasks = {
   async gallery() {
     const looks = [
       ["desktop-light", { colorScheme: "light" }],
-      ["desktop-dark", { colorScheme: "dark" }],
+      ...(input.shots ? [["desktop-dark", { colorScheme: "dark" }]] : []), // its colours are the phone's
       ["phone-light", { colorScheme: "light", viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true }],
       ["phone-dark", { colorScheme: "dark", viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true }],
     ];
