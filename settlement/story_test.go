@@ -373,6 +373,34 @@ func TestPaymentLostWhileTheReleaseIsPlannedOn(t *testing.T) {
 	w.check("left for the other", w.chain.Balance(deposit.Address, "USDX"), dollars(300))
 }
 
+// The fee of a native deposit is signed when its payment leaves the chain, and is included when the payment is
+// back: what it took out of the deposit counts, and nothing is swept before the payment stands.
+func TestPaymentLostAfterTheFeeIsSigned(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	deposit := w.deposit(1)
+	s := w.pay("p1", deposit, "SIM", coin(1), 2000)
+	w.run("the fee is signed", func() bool { return w.get(s.ID).FeeTx != "" })
+	w.lose("p1")
+	w.run("the fee is paid all the same", func() bool { return !w.get(s.ID).FeePaid.IsZero() })
+	for range 20 {
+		w.pass(time.Minute)
+		w.work()
+	}
+	if lost := w.get(s.ID); lost.Status != settlement.Failed || lost.Reason != settlement.PaymentOrphaned || lost.SweepTx != "" {
+		t.Fatalf("without its payment it is %+v", lost)
+	}
+	if again := w.open("p1", deposit, "SIM", coin(1), 2000); again.ID != s.ID || again.Status != settlement.Releasing {
+		t.Fatalf("with its payment it is %+v", again)
+	}
+	s = w.until(s.ID, settlement.Released)
+	w.check("the sum", s.NetReleased.Add(s.FeePaid).Add(s.NetworkFees), coin(1))
+	w.check("the master wallet", w.chain.Balance(w.master().Address, "SIM"), *s.NetReleased)
+	w.check("left at the address", w.chain.Balance(deposit.Address, "SIM"), chain.Amount{})
+	if n := w.told(event.SettlementReleased); n != 1 {
+		t.Errorf("%d settlement.released", n)
+	}
+}
+
 func TestOneReleaseOfAnAddressAtATime(t *testing.T) {
 	w := newWorld(t, account.Settings{})
 	w.chain.Fund(w.master().Address, "SIM", coin(1))

@@ -204,6 +204,12 @@ func (p *run) proceed(ctx context.Context, r Release) error {
 	if len(found) == 0 {
 		return p.end(ctx, r, Replanning)
 	}
+	if lost, ok := waits(found); ok {
+		if p.now().Sub(lost.FailedAt) >= lostFor {
+			return p.end(ctx, r, Replanning)
+		}
+		return p.later(ctx, r)
+	}
 	asset, _ := p.network.AssetByID(r.AssetID)
 	steps, err := p.ask(ctx, &r, found, asset, r.done())
 	switch {
@@ -250,6 +256,23 @@ func (p *run) proceed(ctx context.Context, r Release) error {
 		return p.later(ctx, r)
 	}
 	return err
+}
+
+// lostFor is how long a release waits for the payment of its last settlement to come back: longer than it takes
+// for a payment that is neither in the chain nor in the pool to be dropped.
+const lostFor = 48 * time.Hour
+
+// waits reports whether the payments of all settlements of a release left the chain, and returns the one that left last.
+func waits(g group) (last Settlement, ok bool) {
+	for _, s := range g {
+		if s.Status != Failed || s.Reason != PaymentOrphaned {
+			return Settlement{}, false
+		}
+		if s.FailedAt.After(last.FailedAt) {
+			last = s
+		}
+	}
+	return last, true
 }
 
 // later puts a release that cannot go on now off for a while that grows with its age.
