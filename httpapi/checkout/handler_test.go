@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"regexp"
 	"strconv"
@@ -345,7 +346,14 @@ func TestRateLimits(t *testing.T) {
 	if code := hint("/checkout/"+other.invoice.ID+"/hint", ""); code != http.StatusSeeOther {
 		t.Errorf("a hint to another invoice: %d", code)
 	}
-	if len(b.hints) != actRate.Burst+1 {
+	neighbour := httptest.NewRequest(http.MethodPost, path, strings.NewReader("tx_hash=0x"+strings.Repeat("ab", 32)))
+	neighbour.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	neighbour.RemoteAddr = "203.0.113.9:1234"
+	answer := httptest.NewRecorder()
+	if h.ServeHTTP(answer, neighbour); answer.Code != http.StatusSeeOther {
+		t.Errorf("a hint from another address: %d", answer.Code)
+	}
+	if len(b.hints) != actRate.Burst+2 {
 		t.Errorf("the network was asked %d times", len(b.hints))
 	}
 	b.advance(time.Second)

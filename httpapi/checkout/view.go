@@ -313,7 +313,7 @@ func (w *View) pay(l *language) {
 	pairs := []string{"asset", p.Asset, "network", p.NetworkName, "amount", p.MissingText}
 	w.Pay = &PayView{
 		Amount: p.MissingText, Asset: p.Asset, Network: p.NetworkName, Address: string(p.Address), Coin: coin(p.Asset),
-		Only: l.say("only", pairs...), QRLabel: l.say("qr.label", pairs...), WalletURL: walletURL(p.URI, string(p.Address)),
+		Only: l.say("only", pairs...), QRLabel: l.say("qr.label", pairs...), WalletURL: walletURL(p.URI),
 		QR: newQR(cmp.Or(p.URI, string(p.Address))),
 	}
 	w.Pay.Label, w.Pay.Long = l.say("amount"), len(p.MissingText) > longAmount
@@ -339,9 +339,9 @@ var (
 )
 
 // walletURL is a payment URI as a link, or "" where it is none: a bare address opens no wallet.
-func walletURL(uri, address string) template.URL {
+func walletURL(uri string) template.URL {
 	scheme := walletScheme.FindString(uri)
-	if scheme == "" || uri == address || slices.Contains(browserSchemes, scheme) {
+	if scheme == "" || slices.Contains(browserSchemes, scheme) {
 		return ""
 	}
 	return template.URL(uri)
