@@ -30,11 +30,20 @@ func TestEveryAnswer(t *testing.T) {
 	id := pay.invoice.ID
 	type ask struct{ method, path, form string }
 	asks := []ask{
-		{"GET", "/checkout/" + id + "/state.json", ""}, {"GET", "/checkout/" + id + "/logo", ""}, {"HEAD", "/checkout/" + id, ""},
-		{"POST", "/checkout/" + id + "/select", "option=" + pay.invoice.Options[0].ID}, {"POST", "/checkout/" + id + "/select", "option=x"},
-		{"POST", "/checkout/" + id + "/hint", "tx_hash=x"}, {"POST", "/checkout/" + id + "/simulate", "outcome=paid"}, {"POST", "/checkout/" + id, ""},
-		{"GET", "/checkout/" + id + "/nothing", ""}, {"GET", "/checkout/" + strings.Repeat("0", 24), ""}, {"GET", "/checkout/", ""}, {"GET", "/checkout/assets/x.js", ""},
-		{"GET", "/checkout/" + id + "/", ""}, {"DELETE", "/checkout/" + id, ""},
+		{"GET", "/checkout/" + id + "/state.json", ""},
+		{"GET", "/checkout/" + id + "/logo", ""},
+		{"HEAD", "/checkout/" + id, ""},
+		{"POST", "/checkout/" + id + "/select", "option=" + pay.invoice.Options[0].ID},
+		{"POST", "/checkout/" + id + "/select", "option=x"},
+		{"POST", "/checkout/" + id + "/hint", "tx_hash=x"},
+		{"POST", "/checkout/" + id + "/simulate", "outcome=paid"},
+		{"POST", "/checkout/" + id, ""},
+		{"GET", "/checkout/" + id + "/nothing", ""},
+		{"GET", "/checkout/" + strings.Repeat("0", 24), ""},
+		{"GET", "/checkout/", ""},
+		{"GET", "/checkout/assets/x.js", ""},
+		{"GET", "/checkout/" + id + "/", ""},
+		{"DELETE", "/checkout/" + id, ""},
 	}
 	for _, e := range gallery() {
 		asks = append(asks, ask{"GET", pageOf(e), ""}, ask{"GET", "/checkout/" + e.invoice.ID + "/state.json", ""})
