@@ -210,7 +210,7 @@ func (w *View) words(l *language) {
 		pairs = append(pairs, "asset", p.Asset, "network", p.NetworkName, "missing", p.MissingText, "received", w.received(), "excess", p.ExcessText)
 	}
 	if s.Price != nil && s.Outstanding != "" {
-		pairs = append(pairs, "outstanding", money(mustDecimal(s.Outstanding), s.Price.Currency)+" "+s.Price.Currency)
+		pairs = append(pairs, "outstanding", money(mustDecimal(s.Outstanding), s.Price.Currency)+"\u00a0"+s.Price.Currency)
 	}
 	w.Tone = map[Phase]Tone{
 		Choose: Neutral, Pay: Neutral, QuoteExpired: Warning, Seen: Waiting, Confirming: Waiting, Interrupted: Waiting, Underpaid: Warning, Closing: Waiting,
@@ -325,7 +325,7 @@ func (w *View) pay(l *language) {
 		w.Pay.Until = &m
 	}
 	if p.Rate != "" && s.Price != nil {
-		w.Pay.Rate = l.say("rate", "asset", p.Asset, "price", money(mustDecimal(p.Rate), s.Price.Currency)+" "+s.Price.Currency)
+		w.Pay.Rate = l.say("rate", "asset", p.Asset, "price", money(mustDecimal(p.Rate), s.Price.Currency)+"\u00a0"+s.Price.Currency)
 	}
 }
 
