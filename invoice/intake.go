@@ -12,7 +12,7 @@ import (
 
 // ApplyTx takes a batch in: what it shows of our addresses becomes payments, payments follow their transactions
 // through the chain, and invoices follow their payments. cursor is the network's as the batch leaves it
-// (Batch.Advance). The same batch twice changes nothing. A price that was not prepared is Unprepared.
+// (Batch.Advance). The same batch twice changes nothing. A price that was not prepared is ErrUnprepared.
 func (s *Service) ApplyTx(ctx context.Context, tx Tx, p PreparedBatch, cursor watch.Cursor) error {
 	in := &intake{
 		ledger: s.newLedger(tx, p.batch.Network.Slug, p.prices), p: p, n: p.batch.Network, cursor: cursor,

@@ -355,7 +355,7 @@ func TestUnpreparedPriceIsRemembered(t *testing.T) {
 		})
 	}
 	w.pass(time.Second)
-	if err := apply(p); !errors.Is(err, invoice.Unprepared) || errors.Is(err, fault.Conflict) {
+	if err := apply(p); !errors.Is(err, invoice.ErrUnprepared) || errors.Is(err, fault.Conflict) {
 		t.Fatalf("without the fresh rate: %v", err)
 	}
 	if len(w.paymentsOf(inv.ID)) != 0 {

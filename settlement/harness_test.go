@@ -248,7 +248,7 @@ func (w *world) get(id string) settlement.Settlement {
 // work runs the workers until nothing is due now. A killed process is started anew.
 func (w *world) work() {
 	w.t.Helper()
-	for range 50 {
+	for range 200 {
 		var did bool
 		for _, step := range []func(context.Context, string) (bool, error){w.service.Step, w.outbox.Step} {
 			d, err := step(w.t.Context(), network)
@@ -266,6 +266,7 @@ func (w *world) work() {
 			return
 		}
 	}
+	w.t.Fatal("the workers run hot: there is always something due")
 }
 
 // run lets time pass: workers work, blocks come, until the condition holds.

@@ -592,6 +592,24 @@ func TestReleaseThatIsGivenUpGivesItsReservationsBack(t *testing.T) {
 	}
 }
 
+// All of a release is in other blocks after a reorganisation below finality: it is booked once.
+func TestReorganisationDoesNotBookTwice(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+	deposit := w.deposit(1)
+	opened := w.pay("p1", deposit, "USDX", dollars(400), 400)
+	before := w.until(opened.ID, settlement.Released)
+	tip := w.chain.Mine(1)
+	w.chain.Fork(sim.Fork{Depth: tip.Height, Length: tip.Height + 5, Fate: sim.Reinclude})
+	w.now = w.now.Add(2 * time.Minute)
+	w.work()
+	s := w.get(opened.ID)
+	if s.Status != settlement.Released || s.FeePaid != before.FeePaid || s.NetworkFees != before.NetworkFees || w.told(event.SettlementReverted) != 1 {
+		t.Errorf("afterwards %+v", s)
+	}
+	w.check("booked as residue", w.residue(deposit), w.chain.Balance(deposit.Address, "SIM"))
+}
+
 // A carried fee is carried once, however often the sweep comes and goes.
 func TestReorganisationDoesNotCarryTwice(t *testing.T) {
 	w := newWorld(t, account.Settings{})
@@ -631,4 +649,16 @@ func TestListPages(t *testing.T) {
 	if err != nil || len(of) != 2 {
 		t.Errorf("of payments: %d, %v", len(of), err)
 	}
+}
+
+func TestNodeWithoutAnswerIsNotAskedInALoop(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+	opened := w.pay("p1", w.deposit(1), "USDX", dollars(400), 400)
+	w.chain.FailNext(sim.MethodPlanRelease, sim.Unavailable(), 5)
+	w.work()
+	if n := w.chain.Calls(sim.MethodPlanRelease); n != 1 {
+		t.Errorf("it was asked %d times at once", n)
+	}
+	w.until(opened.ID, settlement.Released)
 }

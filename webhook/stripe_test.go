@@ -49,7 +49,7 @@ func TestAnotherImplementationVerifiesOurSignature(t *testing.T) {
 		t.Errorf("verdicts (-want +got):\n%s", diff)
 	}
 	for i, d := range deliveries { // and ours agrees on each
-		ours := webhook.Verify([]byte(d.Body), d.Header, time.UnixMilli(d.At), d.Secret) == nil
+		ours := webhook.VerifyAt([]byte(d.Body), d.Header, time.UnixMilli(d.At), d.Secret) == nil
 		if theirs := got[i] != nil; ours != theirs {
 			t.Errorf("delivery %d: ours says %v, theirs %v", i, ours, theirs)
 		}

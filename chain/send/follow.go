@@ -204,21 +204,6 @@ func (d *desk) replace(ctx context.Context, t Transaction) error {
 	return d.queueCancel(ctx, Transaction{Owner: t.Owner, Network: t.Network, Kind: Cancel, ObjectID: t.ID}, t.Nonce, &t)
 }
 
-// coinsOf returns the coins that a transaction holds, and those that nobody does.
-func (d *desk) coinsOf(ctx context.Context, t Transaction) ([]chain.Coin, error) {
-	coins, err := d.db.Coins(ctx, t.Network, d.party.Address)
-	if err != nil {
-		return nil, &storeError{err}
-	}
-	var out []chain.Coin
-	for _, c := range coins {
-		if c.SpentBy == "" && (c.ReservedBy == t.ID || c.ReservedBy == "") {
-			out = append(out, c.Coin)
-		}
-	}
-	return out, nil
-}
-
 // fillGap queues a transaction to oneself for the nonce that nobody holds any more and that keeps t waiting. Should the node
 // have lagged and the nonce be taken after all, nothing comes of it.
 func (d *desk) fillGap(ctx context.Context, t Transaction, counted uint64, live []Transaction) error {

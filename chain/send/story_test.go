@@ -124,6 +124,22 @@ func TestNodeThatLagsProvesNothing(t *testing.T) {
 	}
 }
 
+// A node that lost its index says that it does not know the transaction, while its block is where it was.
+func TestNodeWithoutIndexProvesNothing(t *testing.T) {
+	w := newWorld(t, sim.Config{})
+	p := w.payout("SIM", coin(1))
+	w.until(p.ID, send.Included)
+	w.forgetful = true
+	for range 10 {
+		w.wait(time.Minute)
+		if got := w.get(p.ID); got.State != send.Included {
+			t.Fatalf("a node without index made it %s", got.State)
+		}
+	}
+	w.forgetful = false
+	w.confirmed(p.ID)
+}
+
 func TestFeeSpikeReplacesWithinTheMaximum(t *testing.T) {
 	w := newWorld(t, sim.Config{})
 	p := w.payout("SIM", coin(1))
@@ -465,6 +481,7 @@ func TestExpiredBytesAreMadeAgainOnlyWhenDead(t *testing.T) {
 	if got := w.get(p.ID); len(got.Attempts) != 2 || got.State == send.Failed {
 		t.Fatalf("after the proof of death: %+v", got)
 	}
+	w.chain.MineEmpty(1) // so that others could be made
 	w.wait(10 * time.Second)
 	if got := w.get(p.ID); len(got.Attempts) != 2 {
 		t.Fatalf("the first attempt is dead, the second is not, and there are %d", len(got.Attempts))

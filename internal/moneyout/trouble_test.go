@@ -246,38 +246,15 @@ func (w *world) found(kind payments.DifferenceKind, at chain.Address) payments.D
 	return all[0]
 }
 
-// drain takes native coin out of the master wallet with its own key, behind the engine's back.
-func (w *world) drain(amount chain.Amount) {
-	w.t.Helper()
-	ctx := w.t.Context()
-	from, err := w.engine.Outbox.Master(ctx, network, w.account.Index)
-	w.must(err)
-	native, _ := w.chain.Network().Native()
-	nonce, err := w.chain.Nonce(ctx, from.Address)
-	w.must(err)
-	order := chain.Order{From: from, Outputs: []chain.Output{{To: w.chain.NewAddress(), AssetID: native.ID, Amount: amount}}, MaxFee: milli(10), Nonce: nonce}
-	u, err := w.chain.Build(ctx, order)
-	w.must(err)
-	policy := w.policy
-	w.policy = nil
-	signatures, err := w.signer.Sign(ctx, chain.SignRequest{Network: network, Unsigned: u.Raw, Payloads: u.Payloads})
-	w.must(err)
-	w.policy = policy
-	key, err := w.signer.PublicKey(ctx, from.Key)
-	w.must(err)
-	signed, err := w.chain.Assemble(order, u, []chain.PublicKey{key}, signatures)
-	w.must(err)
-	w.must(w.chain.Broadcast(ctx, signed))
-	w.chain.Mine(5)
-}
-
 // The wallet is emptied between the promise and the signature.
 func TestWalletDrainedBySomebodyElse(t *testing.T) {
 	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
 		w.fund(1, 0)
 		w.arrived(w.becomes(w.pay("SIM", milli(1)).ID, payout.Confirmed))
 		p := w.pay("SIM", milli(500))
-		w.drain(milli(900))
+		master, err := w.engine.Outbox.Master(t.Context(), network, w.account.Index)
+		w.must(err)
+		w.steal(master, milli(900))
 		began := time.Now()
 		p = w.becomes(p.ID, payout.Failed)
 		if p.FailureCode != "chain:insufficient_funds" || p.FailureMessage == "" {
@@ -287,7 +264,7 @@ func TestWalletDrainedBySomebodyElse(t *testing.T) {
 			t.Errorf("it failed after %s: the node may only have lagged", time.Since(began))
 		}
 		w.arrived(p)
-		_, err := w.engine.Payouts.Create(t.Context(), w.params("SIM", milli(500)))
+		_, err = w.engine.Payouts.Create(t.Context(), w.params("SIM", milli(500)))
 		wantFault(t, err, fault.State, "insufficient_balance")
 		next := w.becomes(w.pay("SIM", milli(5)).ID, payout.Confirmed)
 		w.arrived(next)

@@ -24,7 +24,7 @@ const (
 	// maxTries bounds how often Update runs a closure that ends in a conflict.
 	maxTries = 10
 	// firstPause and longestPause bound the wait before the next try; half of it is random.
-	firstPause, longestPause = 2 * time.Millisecond, 50 * time.Millisecond
+	firstPause, longestPause = time.Millisecond, 20 * time.Millisecond
 	// commitTimeout bounds a commit, which no longer follows the caller's context: a commit that was cut short
 	// would leave open whether it happened.
 	commitTimeout = 30 * time.Second

@@ -1,0 +1,401 @@
+package postgres_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"io/fs"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/seed-8ee7f392/payments/account/idempotency"
+	"github.com/seed-8ee7f392/payments/conformance"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/sqlstore/sqltest"
+	"github.com/seed-8ee7f392/payments/internal/testenv"
+	"github.com/seed-8ee7f392/payments/invoice"
+	"github.com/seed-8ee7f392/payments/store"
+	"github.com/seed-8ee7f392/payments/store/postgres"
+)
+
+func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
+
+// database opens a new, empty database with a pool of so many connections; change may change their settings.
+func database(t testing.TB, connections int, change func(*pgx.ConnConfig)) *sql.DB {
+	t.Helper()
+	config, err := pgx.ParseConfig(testenv.Postgres(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		change(config)
+	}
+	db := stdlib.OpenDB(*config)
+	t.Cleanup(func() { _ = db.Close() })
+	db.SetMaxOpenConns(connections)
+	db.SetMaxIdleConns(connections)
+	return db
+}
+
+// open brings the tables of a schema up to date and returns a store over them.
+func open(t testing.TB, db *sql.DB, schema string) *postgres.Store {
+	t.Helper()
+	o := postgres.Options{Schema: schema}
+	if err := postgres.Migrate(t.Context(), db, o); err != nil {
+		t.Fatal(err)
+	}
+	st, err := postgres.New(db, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
+// empty removes all rows of the library's tables but the version's.
+func empty(t *testing.T, db *sql.DB, schema string) {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), "SELECT schemaname || '.' || tablename FROM pg_tables WHERE schemaname = $1 AND tablename <> 'payments_schema_version'", schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var tables []string
+	for rows.Next() {
+		var table string
+		if err := rows.Scan(&table); err != nil {
+			t.Fatal(err)
+		}
+		tables = append(tables, table)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.ExecContext(t.Context(), "TRUNCATE "+strings.Join(tables, ", ")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestConformance(t *testing.T) {
+	db := database(t, 16, nil)
+	open(t, db, "")
+	conformance.TestStore(t, func(t *testing.T) store.Store {
+		empty(t, db, "public")
+		return open(t, db, "")
+	})
+}
+
+// TestOneConnection lets many goroutines share a pool of one connection, which works as long as closures use their
+// transaction.
+func TestOneConnection(t *testing.T) {
+	db := database(t, 2, nil)
+	open(t, db, "mine") // a migration holds its lock on a connection of its own
+	db.SetMaxOpenConns(1)
+	st, err := postgres.New(db, postgres.Options{Schema: "mine"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var done sync.WaitGroup
+	for n := range 20 {
+		done.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			err := st.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+				if _, err := tx.ReserveNumbers(ctx, "c", 1, 1); err != nil {
+					return err
+				}
+				_, err := tx.Invoices(ctx, invoice.Filter{Limit: 1})
+				return err
+			})
+			if err != nil {
+				t.Errorf("%d: %v", n, err)
+			}
+		})
+	}
+	done.Wait()
+}
+
+func put(id string) func(ctx context.Context, tx store.Tx) error {
+	return func(ctx context.Context, tx store.Tx) error { return tx.PutInvoice(ctx, &invoice.Invoice{ID: id}) }
+}
+
+// TestMigrate brings one database up to date from many processes at once, in two schemas.
+func TestMigrate(t *testing.T) {
+	db := database(t, 8, nil)
+	for _, schema := range []string{"", "shop_1"} {
+		st, err := postgres.New(db, postgres.Options{Schema: schema})
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect := func(code string, versions ...string) {
+			t.Helper()
+			_, readErr := st.InvoiceByID(t.Context(), "a")
+			for _, err := range []error{readErr, st.Update(t.Context(), put("a"))} {
+				if !errors.Is(err, fault.Unavailable) || fault.Code(err) != code {
+					t.Fatalf("schema %q: %v, want %s", schema, err, code)
+				}
+				for _, v := range versions {
+					if !strings.Contains(err.Error(), v) {
+						t.Errorf("%v does not name version %s", err, v)
+					}
+				}
+			}
+		}
+		expect("schema_missing", "1")
+		var done sync.WaitGroup
+		for range 3 {
+			done.Go(func() {
+				if err := postgres.Migrate(t.Context(), db, postgres.Options{Schema: schema}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		done.Wait()
+		if err := st.Update(t.Context(), put("a")); err != nil {
+			t.Fatal(err)
+		}
+		table := "payments_schema_version"
+		if schema != "" {
+			table = schema + "." + table
+		}
+		if _, err := db.Exec("INSERT INTO " + table + " (version_id, is_applied) VALUES (99, true)"); err != nil {
+			t.Fatal(err)
+		}
+		if st, err = postgres.New(db, postgres.Options{Schema: schema}); err != nil {
+			t.Fatal(err)
+		}
+		expect("schema_new", "99", "1")
+		if err := postgres.Migrate(t.Context(), db, postgres.Options{Schema: schema}); fault.Code(err) != "schema_new" {
+			t.Errorf("Migrate of a newer schema answered %v", err)
+		}
+	}
+	for _, bad := range []string{"x; DROP TABLE y", "Upper", "1x", "a.b", strings.Repeat("x", 49)} {
+		if _, err := postgres.New(db, postgres.Options{Schema: bad}); !errors.Is(err, fault.Invalid) {
+			t.Errorf("schema %q answered %v", bad, err)
+		}
+		if _, err := fs.ReadFile(postgres.Migrations(bad), "00001_tables.sql"); !errors.Is(err, fault.Invalid) {
+			t.Errorf("the migrations of schema %q answered %v", bad, err)
+		}
+	}
+}
+
+// TestRoundTrips counts what a creation costs on the wire: BEGIN, one pipelined batch, COMMIT.
+func TestRoundTrips(t *testing.T) {
+	r := &recorder{}
+	db := database(t, 2, func(c *pgx.ConnConfig) { c.DialFunc = r.dial(c.DialFunc) })
+	st := open(t, db, "")
+	db.SetMaxOpenConns(1)
+	create := func(id string) error {
+		return st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+			inv := invoice.Invoice{ID: id, Options: []invoice.Option{{Network: "a"}, {Network: "b"}}}
+			if err := tx.PutInvoice(ctx, &inv); err != nil {
+				return err
+			}
+			if _, err := tx.InvoiceByID(ctx, id); err != nil {
+				return err
+			}
+			return tx.PutPayments(ctx, &invoice.Payment{ID: id}, &invoice.Payment{ID: id + "x"})
+		})
+	}
+	if err := create("warm"); err != nil { // statements are prepared once per connection
+		t.Fatal(err)
+	}
+	r.reset()
+	if err := create("a"); err != nil {
+		t.Fatal(err)
+	}
+	if trips := r.trips(); trips != 3 {
+		t.Errorf("a creation takes %d round trips, want 3", trips)
+	}
+}
+
+// TestClaimWaits lets a rival wait for a claim: as long as it is told and no longer, and not longer for other locks later.
+func TestClaimWaits(t *testing.T) {
+	db := database(t, 4, nil)
+	st := open(t, db, "")
+	record := idempotency.Record{Key: idempotency.Key{Key: "k"}}
+	err := st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+		if err := tx.ClaimIdempotencyKey(ctx, record, time.Second); err != nil {
+			return err
+		}
+		err := st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+			return tx.ClaimIdempotencyKey(ctx, record, 20*time.Millisecond)
+		})
+		if !errors.Is(err, fault.Unavailable) || fault.Code(err) != "claim_busy" {
+			t.Errorf("a rival was answered %v", err)
+		}
+		sqlTx, _ := postgres.SQLTx(tx)
+		var timeout string
+		if err := sqlTx.QueryRowContext(ctx, "SELECT current_setting('lock_timeout')").Scan(&timeout); err != nil || timeout != "0" {
+			t.Errorf("after a claim the transaction's lock_timeout is %q (%v)", timeout, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestUnavailable(t *testing.T) {
+	db := database(t, 2, nil)
+	st := open(t, db, "")
+	if err := st.Update(t.Context(), put("a")); err != nil {
+		t.Fatal(err)
+	}
+	cut := func(ctx context.Context, tx store.Tx) error {
+		sqlTx, _ := postgres.SQLTx(tx)
+		_, err := sqlTx.ExecContext(ctx, "SELECT pg_terminate_backend(pg_backend_pid())")
+		if err == nil {
+			t.Error("the connection was not cut")
+		}
+		return put("b")(ctx, tx)
+	}
+	if err := st.Update(t.Context(), cut); !errors.Is(err, fault.Unavailable) || fault.Code(err) != "database_down" {
+		t.Errorf("a cut connection answered %v", err)
+	}
+	if err := st.Update(t.Context(), put("b")); err != nil {
+		t.Errorf("the next try: %v", err)
+	}
+	if _, err := db.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.InvoiceByID(t.Context(), "a"); err != nil && !errors.Is(err, fault.Unavailable) {
+		t.Errorf("a read on a cut connection answered %v", err)
+	}
+	if _, err := st.InvoiceByID(t.Context(), "a"); err != nil {
+		t.Errorf("the next read: %v", err)
+	}
+
+	// As a standby after a failover: the schema is there, writing is refused.
+	var name string
+	if err := db.QueryRow("SELECT current_database()").Scan(&name); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec("ALTER DATABASE " + name + " SET default_transaction_read_only = on"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"); err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxIdleConns(0)
+	if err := st.Update(t.Context(), put("c")); !errors.Is(err, fault.Unavailable) || fault.Code(err) != "database_read_only" {
+		t.Errorf("a read-only database answered %v", err)
+	}
+
+	nowhere, err := sql.Open("pgx", "postgres://nobody@127.0.0.1:1/nothing?connect_timeout=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nowhere.Close()
+	gone, err := postgres.New(nowhere, postgres.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := gone.Update(t.Context(), put("a")); !errors.Is(err, fault.Unavailable) || fault.Code(err) != "database_down" {
+		t.Errorf("a database that does not answer: %v", err)
+	}
+}
+
+// TestJoin writes a host's row and an invoice in the host's own transaction, under each isolation level.
+func TestJoin(t *testing.T) {
+	db := database(t, 4, nil)
+	st := open(t, db, "pay")
+	if _, err := db.Exec("CREATE TABLE orders (id text)"); err != nil {
+		t.Fatal(err)
+	}
+	for level, id := range map[sql.IsolationLevel]string{sql.LevelReadCommitted: "rc", sql.LevelRepeatableRead: "rr", sql.LevelSerializable: "s"} {
+		for _, commit := range []bool{false, true} {
+			sqlTx, err := db.BeginTx(t.Context(), &sql.TxOptions{Isolation: level})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := sqlTx.Exec("INSERT INTO orders VALUES ($1)", id); err != nil {
+				t.Fatal(err)
+			}
+			tx, flush, err := postgres.Join(sqlTx, postgres.Options{Schema: "pay"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(put(id)(t.Context(), tx), flush(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			end := sqlTx.Rollback
+			if commit {
+				end = sqlTx.Commit
+			}
+			if err := end(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := st.InvoiceByID(t.Context(), id); (err == nil) != commit {
+				t.Errorf("%v, committed %v: %v", level, commit, err)
+			}
+		}
+	}
+}
+
+// TestPlans asks PostgreSQL how it runs every query when it may choose: with an index, and without a sort but where one is
+// allowed.
+func TestPlans(t *testing.T) {
+	r := &recorder{}
+	db := database(t, 2, func(c *pgx.ConnConfig) { c.Tracer = r })
+	st := open(t, db, "")
+	if err := st.Update(t.Context(), put("a")); err != nil {
+		t.Fatal(err)
+	}
+	tables := regexp.MustCompile(`Seq Scan on payments_`)
+	for _, q := range sqltest.Queries() {
+		r.reset()
+		if err := q.Run(t.Context(), st); err != nil {
+			t.Errorf("%s: %v", q.Name, err)
+			continue
+		}
+		asked := 0
+		for _, s := range r.statements() {
+			if !strings.HasPrefix(s.Text, "SELECT") && !strings.HasPrefix(s.Text, "WITH") && !strings.HasPrefix(s.Text, "DELETE") && !strings.HasPrefix(s.Text, "UPDATE payments_deliveries") {
+				continue
+			}
+			asked++
+			plan := explainPlan(t, db, s)
+			if tables.MatchString(plan) || !q.Sorts && strings.Contains(plan, "Sort") {
+				t.Errorf("%s: %s\n%s", q.Name, s.Text, plan)
+			}
+		}
+		if asked == 0 {
+			t.Errorf("%s asked nothing", q.Name)
+		}
+	}
+}
+
+// explainPlan returns how a statement is run on tables too small for the planner's own figures to matter: what it does
+// when it shuns whole tables and sorts is what it can do.
+func explainPlan(t *testing.T, db *sql.DB, s sqltest.Statement) string {
+	t.Helper()
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	if _, err := tx.Exec("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off"); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := tx.Query("EXPLAIN "+s.Text, s.Args...)
+	if err != nil {
+		t.Fatalf("%s: %v", s.Text, err)
+	}
+	defer rows.Close()
+	var plan []string
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			t.Fatal(err)
+		}
+		plan = append(plan, line)
+	}
+	return strings.Join(plan, "\n")
+}
