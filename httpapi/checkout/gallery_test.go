@@ -266,6 +266,14 @@ func gallery() []exhibit {
 		add(exhibit{name: "underpaid-quote-expired", invoice: inv, payments: []invoice.Payment{p}, phase: Underpaid})
 	}
 	{
+		// All of the amount came, after its time, and is worth 3.20 less by now.
+		inv := selectedFiat()
+		p := payment(&inv, invoice.Confirmed, due(&inv), 980)
+		p.Credit = decimal.RequireFromString("46.7")
+		inv.Status = invoice.Underpaid
+		add(exhibit{name: "underpaid-price-moved", invoice: inv, payments: []invoice.Payment{p}, phase: Underpaid})
+	}
+	{
 		inv := selectedFiat()
 		p := payment(&inv, invoice.Detected, "15000000000000000", tip)
 		add(exhibit{name: "underpaid-detected", invoice: inv, payments: []invoice.Payment{p}, phase: Underpaid})

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"regexp"
 	"strconv"
@@ -29,11 +30,20 @@ func TestEveryAnswer(t *testing.T) {
 	id := pay.invoice.ID
 	type ask struct{ method, path, form string }
 	asks := []ask{
-		{"GET", "/checkout/" + id + "/state.json", ""}, {"GET", "/checkout/" + id + "/logo", ""}, {"HEAD", "/checkout/" + id, ""},
-		{"POST", "/checkout/" + id + "/select", "option=" + pay.invoice.Options[0].ID}, {"POST", "/checkout/" + id + "/select", "option=x"},
-		{"POST", "/checkout/" + id + "/hint", "tx_hash=x"}, {"POST", "/checkout/" + id + "/simulate", "outcome=paid"}, {"POST", "/checkout/" + id, ""},
-		{"GET", "/checkout/" + id + "/nothing", ""}, {"GET", "/checkout/" + strings.Repeat("0", 24), ""}, {"GET", "/checkout/", ""}, {"GET", "/checkout/assets/x.js", ""},
-		{"GET", "/checkout/" + id + "/", ""}, {"DELETE", "/checkout/" + id, ""},
+		{"GET", "/checkout/" + id + "/state.json", ""},
+		{"GET", "/checkout/" + id + "/logo", ""},
+		{"HEAD", "/checkout/" + id, ""},
+		{"POST", "/checkout/" + id + "/select", "option=" + pay.invoice.Options[0].ID},
+		{"POST", "/checkout/" + id + "/select", "option=x"},
+		{"POST", "/checkout/" + id + "/hint", "tx_hash=x"},
+		{"POST", "/checkout/" + id + "/simulate", "outcome=paid"},
+		{"POST", "/checkout/" + id, ""},
+		{"GET", "/checkout/" + id + "/nothing", ""},
+		{"GET", "/checkout/" + strings.Repeat("0", 24), ""},
+		{"GET", "/checkout/", ""},
+		{"GET", "/checkout/assets/x.js", ""},
+		{"GET", "/checkout/" + id + "/", ""},
+		{"DELETE", "/checkout/" + id, ""},
 	}
 	for _, e := range gallery() {
 		asks = append(asks, ask{"GET", pageOf(e), ""}, ask{"GET", "/checkout/" + e.invoice.ID + "/state.json", ""})
@@ -345,7 +355,14 @@ func TestRateLimits(t *testing.T) {
 	if code := hint("/checkout/"+other.invoice.ID+"/hint", ""); code != http.StatusSeeOther {
 		t.Errorf("a hint to another invoice: %d", code)
 	}
-	if len(b.hints) != actRate.Burst+1 {
+	neighbour := httptest.NewRequest(http.MethodPost, path, strings.NewReader("tx_hash=0x"+strings.Repeat("ab", 32)))
+	neighbour.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	neighbour.RemoteAddr = "203.0.113.9:1234"
+	answer := httptest.NewRecorder()
+	if h.ServeHTTP(answer, neighbour); answer.Code != http.StatusSeeOther {
+		t.Errorf("a hint from another address: %d", answer.Code)
+	}
+	if len(b.hints) != actRate.Burst+2 {
 		t.Errorf("the network was asked %d times", len(b.hints))
 	}
 	b.advance(time.Second)

@@ -210,7 +210,7 @@ func (w *View) words(l *language) {
 		pairs = append(pairs, "asset", p.Asset, "network", p.NetworkName, "missing", p.MissingText, "received", w.received(), "excess", p.ExcessText)
 	}
 	if s.Price != nil && s.Outstanding != "" {
-		pairs = append(pairs, "outstanding", money(mustDecimal(s.Outstanding), s.Price.Currency)+" "+s.Price.Currency)
+		pairs = append(pairs, "outstanding", money(mustDecimal(s.Outstanding), s.Price.Currency)+"\u00a0"+s.Price.Currency)
 	}
 	w.Tone = map[Phase]Tone{
 		Choose: Neutral, Pay: Neutral, QuoteExpired: Warning, Seen: Waiting, Confirming: Waiting, Interrupted: Waiting, Underpaid: Warning, Closing: Waiting,
@@ -313,7 +313,7 @@ func (w *View) pay(l *language) {
 	pairs := []string{"asset", p.Asset, "network", p.NetworkName, "amount", p.MissingText}
 	w.Pay = &PayView{
 		Amount: p.MissingText, Asset: p.Asset, Network: p.NetworkName, Address: string(p.Address), Coin: coin(p.Asset),
-		Only: l.say("only", pairs...), QRLabel: l.say("qr.label", pairs...), WalletURL: walletURL(p.URI, string(p.Address)),
+		Only: l.say("only", pairs...), QRLabel: l.say("qr.label", pairs...), WalletURL: walletURL(p.URI),
 		QR: newQR(cmp.Or(p.URI, string(p.Address))),
 	}
 	w.Pay.Label, w.Pay.Long = l.say("amount"), len(p.MissingText) > longAmount
@@ -325,7 +325,7 @@ func (w *View) pay(l *language) {
 		w.Pay.Until = &m
 	}
 	if p.Rate != "" && s.Price != nil {
-		w.Pay.Rate = l.say("rate", "asset", p.Asset, "price", money(mustDecimal(p.Rate), s.Price.Currency)+" "+s.Price.Currency)
+		w.Pay.Rate = l.say("rate", "asset", p.Asset, "price", money(mustDecimal(p.Rate), s.Price.Currency)+"\u00a0"+s.Price.Currency)
 	}
 }
 
@@ -339,9 +339,9 @@ var (
 )
 
 // walletURL is a payment URI as a link, or "" where it is none: a bare address opens no wallet.
-func walletURL(uri, address string) template.URL {
+func walletURL(uri string) template.URL {
 	scheme := walletScheme.FindString(uri)
-	if scheme == "" || uri == address || slices.Contains(browserSchemes, scheme) {
+	if scheme == "" || slices.Contains(browserSchemes, scheme) {
 		return ""
 	}
 	return template.URL(uri)

@@ -65,7 +65,8 @@ func TestEveryStateInWords(t *testing.T) {
 		"confirming":              {"Confirming your payment", "Ethereum is confirming", Waiting, "", "", "", "5 of 12 confirmations. This usually takes about 3 min."},
 		"confirming-finality":     {"Confirming your payment", "Solana is confirming", Waiting, "", "", "", "Waiting until Solana makes it final. This usually takes about 15 seconds."},
 		"underpaid":               {"A part is still missing", "received 0.015 ETH. Send the missing 0.006321 ETH", Warning, "0.006321", "oh", "", ""},
-		"underpaid-quote-expired": {"A part is still missing", "14.7925 EUR is still missing", Warning, "", "roh", "", ""},
+		"underpaid-quote-expired": {"A part is still missing", "14.7925\u00a0EUR is still missing", Warning, "", "roh", "", ""},
+		"underpaid-price-moved":   {"A part is still missing", "3.20\u00a0EUR is still missing", Warning, "", "roh", "", ""},
 		"underpaid-detected":      {"A part is still missing", "received 0.015 ETH", Warning, "0.006321", "oh", "", ""},
 		"closing":                 {"The time is up", "do not send anything", Waiting, "", "h", "", ""},
 		"paid":                    {"Paid", "Morning Roast has received", Good, "", "f", "", ""},
@@ -173,9 +174,12 @@ func TestReturnLinks(t *testing.T) {
 	if got := stateOf(f).ReturnURL; got != "https://shop.example.com/default" {
 		t.Errorf("without a success URL of its own: %q", got)
 	}
-	f.Merchant.SuccessURL, f.Merchant.WebsiteURL = "", "javascript:alert(1)"
-	if got := stateOf(f).ReturnURL; got != "" {
-		t.Errorf("a URL that is none of the web is linked: %q", got)
+	f.Merchant.SuccessURL = ""
+	for _, bad := range []string{"javascript:alert(1)", "javascript://shop.example.com/%0aalert(1)", "ftp://shop.example.com", "//shop.example.com", "shop"} {
+		f.Merchant.WebsiteURL = bad
+		if got := stateOf(f).ReturnURL; got != "" {
+			t.Errorf("a URL that is none of the web is linked: %q", got)
+		}
 	}
 }
 
@@ -184,7 +188,7 @@ func TestWalletLinks(t *testing.T) {
 		"bitcoin:bc1q?amount=1": "bitcoin:bc1q?amount=1", "ethereum:0x1@1?value=1": "ethereum:0x1@1?value=1", "javascript:alert(1)": "",
 		"data:text/html,x": "", "https://example.com": "", "TAddress": "", "": "", "JAVASCRIPT:alert(1)": "",
 	} {
-		if got := string(walletURL(uri, "TAddress")); got != want {
+		if got := string(walletURL(uri)); got != want {
 			t.Errorf("walletURL(%q) = %q, want %q", uri, got, want)
 		}
 	}
@@ -340,6 +344,15 @@ func TestNoMessageIsMissing(t *testing.T) {
 	}
 }
 
+// A payment whose block is newer than the tip that was last stored has that block's own confirmation.
+func TestConfirmationsBeforeTheTipIsStored(t *testing.T) {
+	f := factsOf(named(t, "confirming"))
+	f.Conditions["ethereum"] = condition{Height: 5, Tip: 5, ReadAt: noon}
+	if got := stateOf(f).Transactions[0].Confirmations; got != 1 {
+		t.Errorf("%d confirmations", got)
+	}
+}
+
 // Whatever the phase, there are words and a tone for it.
 func TestEveryPhaseHasWords(t *testing.T) {
 	source, err := os.ReadFile("state.go")
@@ -375,6 +388,7 @@ func TestChooseLanguage(t *testing.T) {
 		{"", "fr-FR,fr;q=0.9,zh-TW;q=0.5,en;q=0.4", "zh"},
 		{"", "en;q=0.1, es;q=0.2", "es"},
 		{"", "es;q=0", "en"},
+		{"", "fr, es;q=0.01", "es"},
 		{"", "es;q=abc, zh;q=1.5;x", "en"},
 		{"", "*", "en"},
 		{"zh", "es", "zh"},
@@ -406,5 +420,28 @@ func TestForeignMoneyPaysNothing(t *testing.T) {
 	s := stateOf(factsOf(e))
 	if s.Phase != Expired || s.Transactions[0].Counts {
 		t.Errorf("phase %s, %+v", s.Phase, s.Transactions)
+	}
+}
+
+// docs/checkout.md names every phase and every field of the state.
+func TestStateIsDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/checkout.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, typ := range []reflect.Type{
+		reflect.TypeFor[State](), reflect.TypeFor[Merchant](), reflect.TypeFor[Choice](), reflect.TypeFor[PaymentDetails](), reflect.TypeFor[Transaction](),
+	} {
+		for i := range typ.NumField() {
+			name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
+			if !strings.Contains(string(doc), "`"+name+"`") {
+				t.Errorf("docs/checkout.md does not name %s.%s", typ.Name(), name)
+			}
+		}
+	}
+	for _, e := range gallery() {
+		if !strings.Contains(string(doc), "`"+string(e.phase)+"`") {
+			t.Errorf("docs/checkout.md does not name the state %s", e.phase)
+		}
 	}
 }
