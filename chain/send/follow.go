@@ -124,7 +124,7 @@ func (d *desk) died(ctx context.Context, t Transaction, death chain.Death) error
 	if death == chain.DeathConflict {
 		return d.update(ctx, t.ID, fail(FailConflict))
 	}
-	if len(t.Attempts) >= maxAttempts || (!t.GiveUpAt.IsZero() && !d.now().Before(t.GiveUpAt)) {
+	if len(t.Attempts) >= maxAttempts || t.tooLate(d.now()) {
 		return d.update(ctx, t.ID, fail(FailExpired))
 	}
 	order := t.Order

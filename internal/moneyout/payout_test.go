@@ -265,6 +265,18 @@ func TestSigners(t *testing.T) {
 			w.clean(1, 0)
 		})
 	})
+	t.Run("slow beyond the payout's time", func(t *testing.T) {
+		inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+			w.fund(1, 0)
+			w.policy = func(chain.SignRequest) error { time.Sleep(payout.GiveUpAfter + time.Minute); return nil }
+			p := w.becomes(w.pay("SIM", milli(1)).ID, payout.Failed)
+			if p.FailureCode != "stale" || w.chain.Calls(sim.MethodBroadcast) != 0 {
+				t.Errorf("failed as %+v", p)
+			}
+			w.arrived(p)
+			w.clean(1, 0)
+		})
+	})
 	t.Run("watch only", func(t *testing.T) {
 		inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
 			cold := w.chain.NewAddress()

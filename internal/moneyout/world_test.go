@@ -103,7 +103,12 @@ func inTime(t *testing.T, settings account.Settings, config sim.Config, story fu
 
 func newWorld(t *testing.T, settings account.Settings, config sim.Config) *world {
 	t.Helper()
-	w := &world{t: t, chain: sim.New(config), store: &mortal{Store: memory.New()}}
+	return newWorldOver(t, memory.New(), settings, config)
+}
+
+func newWorldOver(t *testing.T, over store.Store, settings account.Settings, config sim.Config) *world {
+	t.Helper()
+	w := &world{t: t, chain: sim.New(config), store: &mortal{Store: over}}
 	w.signer = sim.NewSigner(7, func(r chain.SignRequest) error {
 		if w.policy != nil {
 			return w.policy(r)
