@@ -38,18 +38,20 @@ func digestsOf(p *psbt.Packet) ([][]byte, error) {
 	fetcher := txscript.NewMultiPrevOutFetcher(spent)
 	hashes := txscript.NewTxSigHashes(p.UnsignedTx, fetcher)
 	digests := make([][]byte, len(p.UnsignedTx.TxIn))
-	for i, in := range p.UnsignedTx.TxIn {
-		o := spent[in.PreviousOutPoint]
-		if txscript.IsPayToTaproot(o.PkScript) {
-			digests[i], err = txscript.CalcTaprootSignatureHash(hashes, txscript.SigHashDefault, p.UnsignedTx, i, fetcher)
-		} else {
-			digests[i], err = txscript.CalcWitnessSigHash(o.PkScript, hashes, txscript.SigHashAll, p.UnsignedTx, i, o.Value)
-		}
-		if err != nil {
+	for i := range digests {
+		if digests[i], err = digest(p.UnsignedTx, i, hashes, fetcher); err != nil {
 			return nil, malformed(err)
 		}
 	}
 	return digests, nil
+}
+
+func digest(tx *wire.MsgTx, i int, hashes *txscript.TxSigHashes, fetcher txscript.PrevOutputFetcher) ([]byte, error) {
+	o := fetcher.FetchPrevOutput(tx.TxIn[i].PreviousOutPoint)
+	if txscript.IsPayToTaproot(o.PkScript) {
+		return txscript.CalcTaprootSignatureHash(hashes, txscript.SigHashDefault, tx, i, fetcher)
+	}
+	return txscript.CalcWitnessSigHash(o.PkScript, hashes, txscript.SigHashAll, tx, i, o.Value)
 }
 
 // Assemble puts the signatures in and computes the hash. Each signature is judged as the network does it, by

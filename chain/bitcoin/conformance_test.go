@@ -50,15 +50,3 @@ func harness(t *testing.T, n *node, signer chain.Signer, change ...func(*bitcoin
 		Patience: 30 * time.Second,
 	}
 }
-
-// badAddresses are no addresses of regtest.
-var badAddresses = []string{
-	"bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt081",                       // checksum
-	"bcrt1Qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080",                       // two cases
-	"bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4",                         // mainnet
-	"tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx",                         // testnets and signet
-	"1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN2",                                 // mainnet, base58
-	"3J98t1WpEZ73CNmQviecrnyiWrnqRhWNLy",                                 // mainnet, base58 script
-	"0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798", // a public key
-	" bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080",
-}

@@ -96,18 +96,6 @@ func (n *node) driver(t *testing.T, change ...func(*bitcoin.Config)) *bitcoin.Dr
 	return newDriver(t, n.config(), change...)
 }
 
-func newDriver(t *testing.T, c bitcoin.Config, change ...func(*bitcoin.Config)) *bitcoin.Driver {
-	t.Helper()
-	for _, f := range change {
-		f(&c)
-	}
-	d, err := bitcoin.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
-
 func (n *node) NewAddress(ctx context.Context) (chain.Address, error) {
 	var a string
 	err := n.Call(ctx, &a, "getnewaddress", "", "bech32")
