@@ -33,11 +33,11 @@ func TestAddressesOfEveryKindAndNetwork(t *testing.T) {
 		{bitcoin.Testnet4, "1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN2", ""},
 		{bitcoin.Testnet4, "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080", ""},
 		{bitcoin.Mainnet, "bc1pw508d6qejxtdg4y5r3zarvary0c5xw7kw508d6qejxtdg4y5r3zarvary0c5xw7kt5nd6y", ""}, // v1, 40 bytes
-		{bitcoin.Mainnet, "BC1SW50QGDZ25J", ""},                                                                   // v16, 2 bytes
-		{bitcoin.Mainnet, "bc1zw508d6qejxtdg4y5r3zarvaryvaxxpcs", ""},                                             // v2
-		{bitcoin.Mainnet, "bc1pfeessrawgf", ""},                                                                   // pay-to-anchor
-		{bitcoin.Mainnet, "bc1p0xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7vqh2y7hd", ""},                   // v1 with the checksum of v0
-		{bitcoin.Mainnet, "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kemeawh", ""},                                       // v0 with the checksum of v1
+		{bitcoin.Mainnet, "BC1SW50QGDZ25J", ""},                                                             // v16, 2 bytes
+		{bitcoin.Mainnet, "bc1zw508d6qejxtdg4y5r3zarvaryvaxxpcs", ""},                                       // v2
+		{bitcoin.Mainnet, "bc1pfeessrawgf", ""},                                                             // pay-to-anchor
+		{bitcoin.Mainnet, "bc1p0xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7vqh2y7hd", ""},             // v1 with the checksum of v0
+		{bitcoin.Mainnet, "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kemeawh", ""},                                 // v0 with the checksum of v1
 		{bitcoin.Mainnet, "1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN3", ""},
 		{bitcoin.Mainnet, "bitcoin:1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN2", ""},
 	} {
