@@ -295,10 +295,8 @@ func (d *Driver) unsigned(order chain.Order, n need, s selection, height uint32)
 		return chain.Unsigned{}, malformed(err)
 	}
 	for i, c := range s.coins {
+		// No sighash type: without one a signer takes ALL for P2WPKH and DEFAULT for P2TR, as it must.
 		packet.Inputs[i].WitnessUtxo = wire.NewTxOut(c.value, c.script)
-		if !c.taproot {
-			packet.Inputs[i].SighashType = txscript.SigHashAll
-		}
 	}
 	digests, err := digestsOf(packet)
 	if err != nil {
