@@ -170,8 +170,14 @@ func settlements() machine {
 		in     bool // in a release
 	}
 	starts := []start{
-		{settlement.Pending, "", false}, {settlement.Pending, "", true}, {settlement.Held, settlement.Uneconomic, false}, {settlement.Held, settlement.Uneconomic, true},
-		{settlement.Releasing, "", true}, {settlement.Released, "", true}, {settlement.Reverted, "", true}, {settlement.Reverted, settlement.PaymentOrphaned, true},
+		{settlement.Pending, "", false},
+		{settlement.Pending, "", true},
+		{settlement.Held, settlement.Uneconomic, false},
+		{settlement.Held, settlement.Uneconomic, true},
+		{settlement.Releasing, "", true},
+		{settlement.Released, "", true},
+		{settlement.Reverted, "", true},
+		{settlement.Reverted, settlement.PaymentOrphaned, true},
 	}
 	failing := []settlement.Reason{
 		settlement.PaymentOrphaned, settlement.FundsMissing, settlement.NotReleasable, settlement.TransactionFailed, settlement.Replanning, settlement.Unclassified,
@@ -244,8 +250,11 @@ func payments(t *testing.T) machine {
 	m.see("", string(invoice.Detected), "seen in a pool or a block")
 	block := chain.Ref{Height: 7, Hash: "a", Time: now}
 	starts := []invoice.Payment{
-		{Status: invoice.Detected}, {Status: invoice.Detected, Block: block}, {Status: invoice.Confirmed, Block: block, ConfirmedAt: now},
-		{Status: invoice.Orphaned, LostAt: now}, {Status: invoice.Dropped},
+		{Status: invoice.Detected},
+		{Status: invoice.Detected, Block: block},
+		{Status: invoice.Confirmed, Block: block, ConfirmedAt: now},
+		{Status: invoice.Orphaned, LostAt: now},
+		{Status: invoice.Dropped},
 	}
 	moves := []struct {
 		when string
