@@ -33,7 +33,7 @@ func TestStates(t *testing.T) {
 
 Every object that moves money has a state machine. The diagrams are drawn from the code by the test beside this file
 (` + "`go test ./docs -update`" + `), which fails when they are out of date. A move that is not drawn is refused, and leaves
-the record as it was. What each status means is said in [decisions.md](decisions.md), parts 2 to 6.
+the record as it was. What each status means is said with its constant in the package that owns it.
 `)
 	for _, m := range []machine{invoices(t), payments(t), settlements(), payouts(), refunds(), transactions(t)} {
 		m.check(t)
