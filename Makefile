@@ -5,7 +5,7 @@ FUZZTIME ?= 10s
 SOAKTIME ?= 10m
 
 .DEFAULT_GOAL := help
-.PHONY: help test short lint fuzz soak vuln nodes contracts bench
+.PHONY: help test short lint fuzz soak vuln nodes contracts bench screenshots
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -36,3 +36,7 @@ contracts: ## compile the fixture contracts again
 
 bench: nodes ## run every benchmark
 	scripts/each-module.sh go test -run '^$$' -bench . -benchmem -p 1 -timeout 60m ./...
+
+screenshots: nodes ## write a picture of every state of the checkout page into screenshots/
+	mkdir -p screenshots
+	PAYMENTS_SCREENSHOTS=$(CURDIR)/screenshots go test -count=1 -run TestEveryStateInABrowser ./httpapi/checkout

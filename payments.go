@@ -60,6 +60,9 @@ type Config struct {
 	OldSecretKeys [][]byte
 	// FeeAddresses receive the platform fee, by network slug. Where there is none, fees are carried.
 	FeeAddresses map[string]string
+	// WatchOnly names master wallets whose keys this service does not have, by network slug and account.Account.Index. They
+	// receive settlements; a payout from one fails as signer_refused:watch_only.
+	WatchOnly map[string]map[uint32]string
 	// OnEvent runs for every event inside the transaction that makes it true: what it writes commits with it or
 	// not at all. It may run twice for one event when the transaction is run again; it must not call a network.
 	OnEvent EventHook
@@ -124,10 +127,14 @@ func New(c Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	watchOnly, err := watchOnlyAddresses(c.WatchOnly, e.Networks)
+	if err != nil {
+		return nil, err
+	}
 	e.ids = id.New(c.Now, nil)
 	e.Rates = rate.NewCache(c.Rates, c.Now)
 	e.streams.engine = e
-	if err := e.assemble(fees); err != nil {
+	if err := e.assemble(fees, watchOnly); err != nil {
 		return nil, err
 	}
 	for _, d := range e.Networks.Drivers() {
@@ -143,7 +150,7 @@ func New(c Config) (*Engine, error) {
 }
 
 // assemble makes the domains' services, each over its own view of the store.
-func (e *Engine) assemble(fees map[string]chain.Address) (err error) {
+func (e *Engine) assemble(fees map[string]chain.Address, watchOnly map[string]map[uint32]chain.Address) (err error) {
 	c := e.config
 	if e.Accounts, err = account.New(account.Config{
 		DB: narrow[account.Tx]{c.Store, e}, Registry: e.Networks, IDs: e.ids, Now: c.Now, Entropy: rand.Reader, KeyPrefix: c.KeyPrefix,
@@ -155,6 +162,7 @@ func (e *Engine) assemble(fees map[string]chain.Address) (err error) {
 	})
 	e.Outbox = send.New(send.Config{
 		DB: narrow[send.Tx]{c.Store, e}, Registry: e.Networks, Signer: c.Signer, IDs: e.ids, Now: c.Now, Log: c.Log, Process: c.Process,
+		WatchOnly: watchOnly,
 	})
 	e.Settlements = settlement.New(settlement.Config{
 		DB: narrow[settlement.Tx]{c.Store, e}, Registry: e.Networks, Outbox: e.Outbox, FeeAddresses: fees, IDs: e.ids, Now: c.Now, Log: c.Log, Process: c.Process,
@@ -220,6 +228,23 @@ func feeAddresses(configured map[string]string, networks *chain.Registry) (map[s
 		}
 		if out[slug], err = d.ParseAddress(s); err != nil {
 			return nil, fault.Wrap(err, fault.Invalid, "config_invalid", "payments.Config.FeeAddresses[%q]", slug)
+		}
+	}
+	return out, nil
+}
+
+func watchOnlyAddresses(configured map[string]map[uint32]string, networks *chain.Registry) (map[string]map[uint32]chain.Address, error) {
+	out := make(map[string]map[uint32]chain.Address, len(configured))
+	for slug, wallets := range configured {
+		d, err := networks.Driver(slug)
+		if err != nil {
+			return nil, fault.Wrap(err, fault.Invalid, "config_invalid", "payments.Config.WatchOnly names network %q", slug)
+		}
+		out[slug] = make(map[uint32]chain.Address, len(wallets))
+		for index, s := range wallets {
+			if out[slug][index], err = d.ParseAddress(s); err != nil {
+				return nil, fault.Wrap(err, fault.Invalid, "config_invalid", "payments.Config.WatchOnly[%q][%d]", slug, index)
+			}
 		}
 	}
 	return out, nil

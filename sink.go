@@ -30,11 +30,17 @@ func (s sink) Apply(ctx context.Context, b watch.Batch) (err error) {
 		if err != nil && ofItsOwn(ctx, err) && len(p.Keys()) > 0 {
 			err = s.storeRest(ctx, b, p, err)
 		}
-		if !errors.Is(err, fault.Conflict) {
+		if !changed(err) {
 			return err
 		}
 	}
 	return err
+}
+
+// changed reports whether something that was prepared is no longer so: an address was shown to a payer, or a hint
+// stored a payment, between the preparation and the transaction.
+func changed(err error) bool {
+	return errors.Is(err, fault.Conflict) || errors.Is(err, fault.Duplicate) || errors.Is(err, invoice.ErrUnprepared)
 }
 
 // store moves the cursor and stores a batch, with retry rows for the transfers in refused.
@@ -100,7 +106,7 @@ func (s sink) storeRest(ctx context.Context, b watch.Batch, p invoice.PreparedBa
 
 // ofItsOwn reports whether an error is a record's own fault, and not the store's, a rival's or the context's.
 func ofItsOwn(ctx context.Context, err error) bool {
-	return ctx.Err() == nil && !errors.Is(err, fault.Conflict) && !errors.Is(err, fault.LeaseLost) && !errors.Is(err, fault.Unavailable) &&
+	return ctx.Err() == nil && !changed(err) && !errors.Is(err, fault.LeaseLost) && !errors.Is(err, fault.Unavailable) &&
 		!errors.Is(err, fault.Stopped)
 }
 

@@ -241,7 +241,7 @@ func open(name string, s *huma.Schema) {
 		if values, ok := p.AdditionalProperties.(*huma.Schema); ok && p.MaxLength != nil { // the bound is that of a map's values
 			values.MaxLength, p.MaxLength = p.MaxLength, nil
 		}
-		if name != "Price" && p.Type == "string" && slices.Contains(amounts, field) {
+		if name != "Price" && p.Type == "string" && p.Pattern == "" && slices.Contains(amounts, field) {
 			p.Pattern = "^(0|[1-9][0-9]{0,77})$"
 		}
 	}

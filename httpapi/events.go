@@ -66,7 +66,7 @@ func (a *api) events() []operation {
 		}),
 		write(operation{
 			id: "resendEvent", method: "POST", path: "/v1/events/{id}/resend", tag: tag, scope: account.WebhooksWrite,
-			summary: "Deliver an event again to every endpoint that is subscribed to it",
+			summary: "Deliver an event again to every endpoint that is subscribed to it", codes: []string{"409 webhook_endpoint_none"},
 		}, func(_ context.Context, c *call, _ none) (func(context.Context, store.Tx) (listing[webhook.DeliveryResource], error), error) {
 			return func(ctx context.Context, tx store.Tx) (listing[webhook.DeliveryResource], error) {
 				made, err := a.Webhooks.ResendEventTx(ctx, tx, c.owner, c.id)

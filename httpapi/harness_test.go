@@ -53,6 +53,11 @@ func open(t testing.TB, o *httpapi.Options) *shop { return openAt(t, o, time.Now
 
 func openAt(t testing.TB, o *httpapi.Options, now func() time.Time) *shop {
 	t.Helper()
+	return openOn(t, memory.New(), o, now)
+}
+
+func openOn(t testing.TB, db payments.Store, o *httpapi.Options, now func() time.Time) *shop {
+	t.Helper()
 	live := sim.DefaultNetwork()
 	live.Slug, live.CAIP2, live.Livemode = "livenet", "sim:2", true
 	prices, err := rate.NewFixed(map[string]string{"ETH/USD": "2500", "ETH/EUR": "2300", "USDC/USD": "1", "USDC/EUR": "0.92"}, time.Minute, now)
@@ -61,7 +66,7 @@ func openAt(t testing.TB, o *httpapi.Options, now func() time.Time) *shop {
 	}
 	s := &shop{logs: &logs{}, network: sim.New(sim.Config{})}
 	s.engine, err = payments.New(payments.Config{
-		Store: memory.New(), Drivers: []payments.ChainDriver{s.network, sim.New(sim.Config{Network: live})}, Signer: sim.NewSigner(1, nil), Rates: prices,
+		Store: db, Drivers: []payments.ChainDriver{s.network, sim.New(sim.Config{Network: live})}, Signer: sim.NewSigner(1, nil), Rates: prices,
 		BaseURL: "https://pay.example.com", SecretKey: bytes.Repeat([]byte{7}, 32), WebhookAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		Log: slog.New(slog.NewTextHandler(s.logs, &slog.HandlerOptions{Level: slog.LevelDebug})), Now: now,
 	})

@@ -65,7 +65,7 @@ func Handler(engine *payments.Engine, o *Options) http.Handler {
 		answers: idempotency.Config[store.Tx]{
 			Reader: engine.Store(), Update: engine.Update, Seal: engine.Sealer(), Now: engine.Now,
 		},
-		now: engine.Now, log: engine.Log(), ids: id.New(engine.Now, nil), local: &buckets{now: engine.Now},
+		log: engine.Log(), ids: id.New(engine.Now, nil), local: &buckets{now: engine.Now},
 	}
 	operations := (&api{engine}).operations()
 	operations = append(operations, openAPI(operations, s.options.DocsURL))

@@ -2,17 +2,40 @@ package httpapi_test
 
 import (
 	"bytes"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/store/memory"
+	"github.com/seed-8ee7f392/payments/store/sqlite"
 )
 
-func TestIdempotencyKeyReplays(t *testing.T) {
+// stores are those that the protocol of claims is tried on: one that runs transactions side by side, one that does not.
+func stores(t *testing.T, f func(t *testing.T, db payments.Store)) {
+	t.Run("memory", func(t *testing.T) { f(t, memory.New()) })
+	t.Run("sqlite", func(t *testing.T) {
+		db, err := sqlite.Open(filepath.Join(t.TempDir(), "payments.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		f(t, db)
+	})
+}
+
+func TestIdempotencyKeyReplays(t *testing.T) { stores(t, testReplay) }
+
+func testReplay(t *testing.T, db payments.Store) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	s := openAt(t, nil, func() time.Time { return now })
+	s := openOn(t, db, nil, func() time.Time { return now })
 	q := request{method: "POST", path: "/v1/invoices", body: invoiceBody, header: header("Idempotency-Key", "order-A1")}
 	first := s.do(t, q)
 	s.ok(t, first)
@@ -77,8 +100,10 @@ func TestIdempotencyKeyHasAForm(t *testing.T) {
 	s.ok(t, s.do(t, request{method: "GET", path: "/v1/invoices", header: header("Idempotency-Key", "a b")})) // only POST honours it
 }
 
-func TestManyRequestsWithOneKeyMakeOneObject(t *testing.T) {
-	s := open(t, nil)
+func TestManyRequestsWithOneKeyMakeOneObject(t *testing.T) { stores(t, testRivals) }
+
+func testRivals(t *testing.T, db payments.Store) {
+	s := openOn(t, db, nil, time.Now)
 	q := request{method: "POST", path: "/v1/invoices", body: invoiceBody, header: header("Idempotency-Key", "one")}
 	replies := make([]reply, 64)
 	var wg sync.WaitGroup

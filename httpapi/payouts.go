@@ -216,7 +216,7 @@ func (a *api) balances() []operation {
 	return []operation{
 		list(operation{
 			id: "listBalances", path: "/v1/balances", tag: "Payouts", scope: account.BalancesRead,
-			summary: "List what the master wallets hold, by network and asset", description: "A wallet is listed once money was seen in it.",
+			summary: "List what the master wallets hold, by network and asset",
 		}, a.listBalances),
 	}
 }

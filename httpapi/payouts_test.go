@@ -103,8 +103,14 @@ func TestPayoutsPerHourAreLimited(t *testing.T) {
 
 func TestBalances(t *testing.T) {
 	s := open(t, nil)
-	if list := s.get(t, "/v1/balances")["data"].([]any); len(list) != 0 {
-		t.Errorf("an account without money has %v", list)
+	empty := s.get(t, "/v1/balances")["data"].([]any)
+	for _, row := range empty {
+		if b := row.(map[string]any); b["balance"] != "0" || b["available"] != "0" || b["address"] == "" {
+			t.Errorf("an account without money has %v", b)
+		}
+	}
+	if len(empty) != 2 {
+		t.Errorf("%d balances on a network with two assets", len(empty))
 	}
 	s.fund(t, "SIM", chain.Units(5_000_000_000_000_000_000))
 	s.fund(t, "USDX", chain.Units(9_000_000))

@@ -37,7 +37,6 @@ type server struct {
 	options      Options
 	authenticate func(ctx context.Context, secret string, client netip.Addr) (account.Key, account.Account, error)
 	answers      idempotency.Config[store.Tx]
-	now          func() time.Time
 	log          *slog.Logger
 	ids          *id.Source
 	local        *buckets

@@ -14,7 +14,7 @@ func TestSimulatedInvoicePayment(t *testing.T) {
 		if inv["status"] != status {
 			t.Errorf("outcome %s: the invoice is %v", outcome, inv["status"])
 		}
-		list := s.get(t, "/v1/invoices/" + id + "/payments")["data"].([]any)
+		list := s.get(t, "/v1/invoices/"+id+"/payments")["data"].([]any)
 		if len(list) != 1 || list[0].(map[string]any)["simulated"] != true {
 			t.Fatalf("outcome %s: payments %v", outcome, list)
 		}
@@ -41,10 +41,10 @@ func TestSimulatedDepositPayment(t *testing.T) {
 	if !ok || p["status"] != "confirmed" || settlement["payment_id"] != p["id"] || p["deposit_address_name"] != "customer 7" {
 		t.Fatalf("%v", p)
 	}
-	if got := s.get(t, "/v1/settlements/" + settlement["id"].(string)); got["status"] != settlement["status"] || got["gross"] != "5000000" {
+	if got := s.get(t, "/v1/settlements/"+settlement["id"].(string)); got["status"] != settlement["status"] || got["gross"] != "5000000" {
 		t.Errorf("answered with settlement %v, read %v", settlement, got)
 	}
-	if list := s.get(t, "/v1/deposit_addresses/" + id + "/payments?status=confirmed")["data"].([]any); len(list) != 1 {
+	if list := s.get(t, "/v1/deposit_addresses/"+id+"/payments?status=confirmed")["data"].([]any); len(list) != 1 {
 		t.Errorf("%v", list)
 	}
 	if f := s.do(t, request{method: "POST", path: path, body: `{"asset":"GOLD","amount":"1","outcome":"confirmed"}`}).refused(t, 422); f.Code != "asset_not_enabled" {

@@ -262,8 +262,13 @@ func TestImport(t *testing.T) {
 	}
 	// The index is not handed out again.
 	for range 12 {
-		fresh, err := w.svc.CreateDeposit(ctx, invoice.DepositParams{Owner: w.owner, Network: "simnet"})
+		prepared, err := w.svc.PrepareDeposit(ctx, invoice.DepositParams{Owner: w.owner, Network: "simnet"})
 		w.must(err)
+		var fresh invoice.DepositAddress
+		w.must(w.update(ctx, func(ctx context.Context, tx *tx) (err error) {
+			fresh, err = w.svc.DepositTx(ctx, tx, prepared)
+			return err
+		}))
 		if fresh.Address == old.Address {
 			t.Fatal("an imported address was handed out again")
 		}

@@ -355,7 +355,7 @@ func TestUnpreparedPriceIsRemembered(t *testing.T) {
 		})
 	}
 	w.pass(time.Second)
-	if err := apply(p); !errors.Is(err, invoice.Unprepared) || errors.Is(err, fault.Conflict) {
+	if err := apply(p); !errors.Is(err, invoice.ErrUnprepared) || errors.Is(err, fault.Conflict) {
 		t.Fatalf("without the fresh rate: %v", err)
 	}
 	if len(w.paymentsOf(inv.ID)) != 0 {
@@ -365,4 +365,119 @@ func TestUnpreparedPriceIsRemembered(t *testing.T) {
 	w.must(err)
 	w.must(apply(p))
 	w.onlyPayment(inv.ID)
+}
+
+// A payment whose block is known not to be in the chain never confirms, whatever made the fork pass it by.
+func TestForeignBlockNeverConfirms(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	inv := w.sell()
+	w.apply(watch.Batch{Blocks: []chain.Block{block(1, "b1", w.transfer(inv, "x", 0, due))}}, chain.Ref{Height: 1, Hash: "b1"})
+	w.want(w.get(inv.ID), invoice.Pending)
+	ctx := context.Background()
+	p, err := w.svc.PrepareBatch(ctx, watch.Batch{Network: w.chains[0].Network(), Head: chain.Head{Tip: chain.Ref{Height: 9, Hash: "b9"}}})
+	w.must(err)
+	w.must(w.update(ctx, func(ctx context.Context, tx *tx) error {
+		return w.svc.ApplyTx(ctx, tx, p, watch.Cursor{Network: "simnet", At: chain.Ref{Height: 9, Hash: "b9"}, Recent: []chain.Ref{{Height: 1, Hash: "another"}}})
+	}))
+	if got := w.onlyPayment(inv.ID); got.Status != invoice.Orphaned {
+		t.Errorf("the payment is %s", got.Status)
+	}
+}
+
+// A hinted transaction is looked for every so often, and dropped only after a day out of sight.
+func TestLostHintIsNotDroppedEarly(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	w.follow()
+	inv := w.sell()
+	hash := w.chains[0].PayHidden(inv.Options[0].Address, chain.MustAmount(due))
+	if _, err := w.svc.Hint(context.Background(), inv.ID, hash); err != nil {
+		t.Fatal(err)
+	}
+	w.chains[0].Drop(hash)
+	for range 3 {
+		w.pass(time.Minute)
+		w.step()
+	}
+	p := w.onlyPayment(inv.ID)
+	if p.Status != invoice.Detected || p.LostAt.IsZero() || !p.DueAt.Equal(p.LostAt.Add(24*time.Hour)) {
+		t.Errorf("out of sight: %+v", p)
+	}
+	w.pass(24 * time.Hour)
+	w.step()
+	if p := w.onlyPayment(inv.ID); p.Status != invoice.Dropped {
+		t.Errorf("after a day: %+v", p)
+	}
+}
+
+// Row 4 of the pitfalls: coin that a contract sent shows in no scan. The balance tells of it before the invoice
+// expires, once, and a hint names its transaction later.
+func TestHiddenCoinIsFoundByBalance(t *testing.T) {
+	w := newWorld(t, account.Settings{}, sim.Config{NoFinality: true})
+	w.follow()
+	ctx := context.Background()
+	inv := w.sell()
+	w.pay(inv, "10000000000000000")
+	hidden := w.chains[0].PayHidden(inv.Options[0].Address, chain.MustAmount("40000000000000000"))
+	w.pass(25 * time.Hour)
+	w.chains[0].Mine(1)
+	w.follow()
+	w.chains[0].FailNext(sim.MethodBalances, fault.New(fault.Unavailable, "node_down", "down"), 1)
+	if _, err := w.svc.Step(ctx); !errors.Is(err, fault.Unavailable) {
+		t.Errorf("the balance could not be read: %v", err)
+	}
+	w.want(w.get(inv.ID), invoice.Open)
+	w.pass(time.Minute)
+	w.step()
+	w.want(w.get(inv.ID), invoice.Pending)
+	list := w.paymentsOf(inv.ID)
+	if len(list) != 2 || list[1].TxHash != "" || list[1].DetectedBy != invoice.ByBalance || list[1].Amount.String() != "40000000000000000" {
+		t.Fatalf("payments %+v", list)
+	}
+	if found, err := w.svc.CheckBalances(ctx, inv.ID); found || err != nil {
+		t.Errorf("found again: %t, %v", found, err)
+	}
+	if _, err := w.svc.Hint(ctx, inv.ID, hidden); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.paymentsOf(inv.ID)[1]; got.TxHash != hidden || got.ID != list[1].ID || got.DetectedBy != invoice.ByBalance {
+		t.Errorf("named %+v", got)
+	}
+	w.confirm()
+	if n := len(w.paymentsOf(inv.ID)); n != 2 {
+		t.Errorf("%d payments", n)
+	}
+	for _, p := range w.paymentsOf(inv.ID) {
+		if p.Status != invoice.Confirmed {
+			t.Errorf("payment %+v", p)
+		}
+	}
+}
+
+func TestBalanceThatAForkTookBack(t *testing.T) {
+	w := newWorld(t, account.Settings{}, sim.Config{NoFinality: true})
+	w.follow()
+	ctx := context.Background()
+	inv := w.sell()
+	w.chains[0].PayHidden(inv.Options[0].Address, chain.MustAmount(due))
+	w.mine(2)
+	w.follow()
+	if found, err := w.svc.CheckBalances(ctx, inv.ID); !found || err != nil {
+		t.Fatalf("found %t, %v", found, err)
+	}
+	id := w.onlyPayment(inv.ID).ID
+	w.chains[0].Fork(sim.Fork{Depth: 2, Fate: sim.ReturnToPool})
+	w.follow()
+	if p := w.onlyPayment(inv.ID); p.Status != invoice.Orphaned {
+		t.Fatalf("after the fork: %+v", p)
+	}
+	w.mine(1)
+	w.follow()
+	if found, err := w.svc.CheckBalances(ctx, inv.ID); !found || err != nil {
+		t.Errorf("found %t, %v", found, err)
+	}
+	w.confirm()
+	w.want(w.get(inv.ID), invoice.Paid)
+	if p := w.onlyPayment(inv.ID); p.ID != id || p.Status != invoice.Confirmed {
+		t.Errorf("payment %+v", p)
+	}
 }

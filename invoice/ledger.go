@@ -3,21 +3,13 @@ package invoice
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
-	"github.com/shopspring/decimal"
-
-	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/webhook/event"
 )
-
-// priceRetry is how long a confirmed payment without a price waits for the next try.
-const priceRetry = 30 * time.Second
 
 // ledger is what one transaction reads and changes of payments and of what they pay. It writes everything at
 // its end, in the order of ids, so that transactions that meet take their rows in the same order.
@@ -176,116 +168,14 @@ func (l *ledger) add(a *account, p Payment) *Payment {
 	return &p
 }
 
-// confirm makes a payment final and books its price, when there is one.
-func (l *ledger) confirm(a *account, p *Payment) error {
-	late := a.invoice != nil && a.invoice.Closed()
-	confirmed := false
-	err := l.move(a, p, func(p *Payment) ([]event.Type, error) {
-		confirmed = p.Status != Confirmed
-		return p.Confirm(late, l.now)
-	})
-	if err != nil || !confirmed {
-		return err
-	}
-	return l.value(a, p)
-}
-
-// value books the price snapshot of a confirmed payment; without fresh prices it is tried again later.
-func (l *ledger) value(a *account, p *Payment) error {
-	asset, native, err := l.s.assets(p.Network, p.AssetID)
-	if err != nil {
-		return err
-	}
-	inUSD, ok1, err1 := l.price(priceOf(asset), usd)
-	nativeUSD, ok2, err2 := l.price(priceOf(native), usd)
-	if err := errors.Join(err1, err2); err != nil {
-		return err
-	}
-	return l.move(a, p, func(p *Payment) ([]event.Type, error) {
-		if !ok1 || !ok2 {
-			p.DueAt = l.now.Add(priceRetry)
-			return nil, nil
-		}
-		return p.Price(inUSD, nativeUSD)
-	})
-}
-
-// assets returns an asset and the native coin of its network.
-func (s *Service) assets(network, assetID string) (asset, native chain.Asset, err error) {
-	n, ok := s.registry.Network(network)
-	if !ok {
-		return asset, native, fault.New(fault.NotFound, "network_unknown", "network %q is not enabled here", network)
-	}
-	asset, ok1 := n.AssetByID(assetID)
-	native, ok2 := n.Native()
-	if !ok1 || !ok2 {
-		return asset, native, fault.New(fault.NotFound, "asset_unknown", "asset %s is not enabled on network %s", assetID, network)
-	}
-	return asset, native, nil
-}
-
-// require sets how many confirmations the unconfirmed payments of an account need: the tier follows the USD
-// sum of all of them, and is the highest one while a price is missing.
-func (l *ledger) require(a *account) error {
-	var sum decimal.Decimal
-	summed, priced := false, true
+// tellNew tells of payments that this transaction saw first and did not confirm at once.
+func (l *ledger) tellNew(a *account) {
 	for _, p := range a.payments {
-		if p.Status != Detected || p.Simulated {
-			continue
-		}
-		n, ok := l.s.registry.Network(p.Network)
-		if !ok {
-			continue
-		}
-		if !summed && n.Rule == chain.RuleConfirmations && len(n.Tiers) > 0 {
-			var err error
-			if sum, priced, err = l.unconfirmedUSD(a); err != nil {
-				return err
-			}
-			summed = true
-		}
-		if need := confirmationsFor(n, sum, priced); need != p.Required {
-			p.Required = need
-			l.changed(a, p)
+		if p.Status == Detected && slices.Contains(a.fresh, p.ID) {
+			a.events = append(a.events, l.paymentEvent(p, p.detectedEvent(), ""))
 		}
 	}
-	return nil
-}
-
-func (l *ledger) unconfirmedUSD(a *account) (sum decimal.Decimal, priced bool, err error) {
-	for _, p := range a.payments {
-		if p.Status != Detected || p.Simulated {
-			continue
-		}
-		asset, _, err := l.s.assets(p.Network, p.AssetID)
-		if err != nil {
-			return sum, false, nil // not served here any more: the highest tier
-		}
-		r, ok, err := l.price(priceOf(asset), usd)
-		if err != nil || !ok {
-			return sum, false, err
-		}
-		sum = sum.Add(creditOf(p.Amount, p.Decimals, r))
-	}
-	return sum, true, nil
-}
-
-// confirmationsFor returns what a network asks for a value. The finality rules ask for no count; theirs is the
-// fall-back depth.
-func confirmationsFor(n chain.Network, sum decimal.Decimal, priced bool) uint64 {
-	need := n.Confirmations
-	if n.Rule != chain.RuleConfirmations {
-		return need
-	}
-	for _, tier := range n.Tiers {
-		switch {
-		case !priced:
-			need = max(need, tier.Confirmations)
-		case sum.Cmp(tier.FromUSD) >= 0:
-			need = tier.Confirmations
-		}
-	}
-	return need
+	a.fresh = nil
 }
 
 // flush recomputes what was touched and writes it with its events.

@@ -2,7 +2,7 @@ package invoice
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"log/slog"
 
 	"github.com/shopspring/decimal"
@@ -12,9 +12,9 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 )
 
-// Unprepared says that a transaction turned out to need a price that was not read before it began. Prepare the
+// ErrUnprepared says that a transaction turned out to need a price that was not read before it began. Prepare the
 // same batch again: what was missing is remembered.
-var Unprepared = errors.New("a price is needed that was not prepared")
+var ErrUnprepared error = fault.New(fault.Unavailable, "price_unprepared", "a price is needed that was not prepared")
 
 const usd = "USD"
 
@@ -96,7 +96,7 @@ func (l *ledger) price(base, currency string) (r decimal.Decimal, ok bool, err e
 	p, prepared := l.prices[want]
 	if !prepared {
 		l.s.remember(l.network, want)
-		return decimal.Decimal{}, false, fault.Wrap(Unprepared, fault.Unavailable, "price_unprepared", "the price of %s in %s is needed", base, currency)
+		return decimal.Decimal{}, false, fmt.Errorf("the price of %s in %s: %w", base, currency, ErrUnprepared)
 	}
 	return p.Decimal, p.Valid, nil
 }

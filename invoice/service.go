@@ -125,7 +125,7 @@ func cut[T any](page []T, limit int, err error) ([]T, bool, error) {
 func again[T any](f func() (T, error)) (T, error) {
 	for try := 1; ; try++ {
 		v, err := f()
-		stale := errors.Is(err, fault.Duplicate) || errors.Is(err, fault.Conflict) || errors.Is(err, Unprepared)
+		stale := errors.Is(err, fault.Duplicate) || errors.Is(err, fault.Conflict) || errors.Is(err, ErrUnprepared)
 		if err == nil || try == 4 || !stale {
 			return v, err
 		}

@@ -28,7 +28,7 @@ func (s *Service) Step(ctx context.Context) (did bool, err error) {
 	}
 	var failed []error
 	for _, inv := range invoices {
-		if err := s.dueInvoice(ctx, inv.ID); err != nil {
+		if err := s.dueInvoice(ctx, inv); err != nil {
 			failed = append(failed, s.putOffInvoice(ctx, inv.ID, err))
 		}
 	}
@@ -45,9 +45,12 @@ func (s *Service) Step(ctx context.Context) (did bool, err error) {
 }
 
 // dueInvoice expires an invoice, or puts it off while a network lags behind or a payment may come back.
-func (s *Service) dueInvoice(ctx context.Context, id string) error {
+func (s *Service) dueInvoice(ctx context.Context, due Invoice) error {
+	if err := s.beforeExpiry(ctx, due); err != nil {
+		return err
+	}
 	return s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
-		inv, err := tx.InvoiceByID(ctx, id)
+		inv, err := tx.InvoiceByID(ctx, due.ID)
 		if err != nil {
 			return err
 		}

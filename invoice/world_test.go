@@ -308,14 +308,14 @@ func (s sink) Apply(ctx context.Context, b watch.Batch) error {
 		})
 	}
 	nothing := func(context.Context, invoice.Tx) error { return nil }
-	err := invoice.Unprepared
-	for try := 0; try < 3 && errors.Is(err, invoice.Unprepared); try++ {
+	err := invoice.ErrUnprepared
+	for try := 0; try < 3 && errors.Is(err, invoice.ErrUnprepared); try++ {
 		if p, err = w.svc.PrepareBatch(ctx, b); err != nil {
 			return err
 		}
 		err = apply(p, nothing)
 	}
-	if err == nil || errors.Is(err, fault.Conflict) || errors.Is(err, fault.LeaseLost) || errors.Is(err, invoice.Unprepared) {
+	if err == nil || errors.Is(err, fault.Conflict) || errors.Is(err, fault.LeaseLost) || errors.Is(err, invoice.ErrUnprepared) {
 		return err
 	}
 	failed := map[invoice.TransferKey]error{}

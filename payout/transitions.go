@@ -25,7 +25,7 @@ type Transition[S ~string] struct {
 // transitions are the moves of a payout (decisions part 5). What was signed fails only by proof that it can never be
 // included, what is included only as reverted.
 var transitions = []Transition[Status]{
-	{To: Pending, When: "accepted; amount and highest fee are reserved"},
+	{To: Pending, When: "accepted, amount and highest fee reserved"},
 	{From: Pending, To: Processing, When: "signed bytes are stored"},
 	{From: Pending, To: Failed, Codes: []string{
 		send.FailCanceled, send.FailStale, send.FailNotPayable, send.FailInsufficientFunds, send.FailSignerRefused,

@@ -248,7 +248,7 @@ func (w *world) get(id string) settlement.Settlement {
 // work runs the workers until nothing is due now. A killed process is started anew.
 func (w *world) work() {
 	w.t.Helper()
-	for range 50 {
+	for range 200 {
 		var did bool
 		for _, step := range []func(context.Context, string) (bool, error){w.service.Step, w.outbox.Step} {
 			d, err := step(w.t.Context(), network)
@@ -266,6 +266,7 @@ func (w *world) work() {
 			return
 		}
 	}
+	w.t.Fatal("the workers run hot: there is always something due")
 }
 
 // run lets time pass: workers work, blocks come, until the condition holds.
@@ -292,6 +293,20 @@ func (w *world) until(id string, status settlement.Status) settlement.Settlement
 	var s settlement.Settlement
 	w.run("settlement is "+string(status), func() bool { s = w.get(id); return s.Status == status })
 	return s
+}
+
+// residue is the native coin that the books say lies at an address beside its deposits.
+func (w *world) residue(of chain.Party) (amount chain.Amount) {
+	w.t.Helper()
+	err := w.store.Update(w.t.Context(), func(ctx context.Context, tx store.Tx) error {
+		r, err := tx.Residue(ctx, network, of.Address)
+		amount = r.Amount
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return amount
 }
 
 func (w *world) told(t event.Type) (n int) {

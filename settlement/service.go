@@ -189,6 +189,10 @@ func (s *Service) reopenTx(ctx context.Context, tx Tx, old Settlement) (Settleme
 		return Settlement{}, err
 	}
 	if !r.swept() {
+		r.DueAt = s.now() // it waited for this payment
+		if err := tx.PutRelease(ctx, &r); err != nil {
+			return Settlement{}, err
+		}
 		return old, tx.PutSettlements(ctx, &old)
 	}
 	if err := old.Release(s.netAgain(old), s.now()); err != nil {
@@ -247,7 +251,10 @@ func (s *Service) PaymentLostTx(ctx context.Context, tx Tx, paymentID string) er
 	if err := lost.Fail(PaymentOrphaned, s.now(), time.Time{}); err != nil {
 		return err
 	}
-	if in && !r.Done && !r.sweeps() {
+	// Alone in a release of which something is signed, it stays in it: those bytes may be included when the payment is, and
+	// what they take belongs to this settlement.
+	alone := len(r.SettlementIDs) == 1 && r.started()
+	if in && !r.Done && !r.sweeps() && !alone {
 		return s.detachTx(ctx, tx, r, lost)
 	}
 	return s.putTx(ctx, tx, &lost, event.SettlementFailed)

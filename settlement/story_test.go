@@ -1,6 +1,7 @@
 package settlement_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -59,12 +60,15 @@ func TestTokenDepositIsReleased(t *testing.T) {
 		t.Errorf("balance row is %+v, %v: nothing should be reserved any more", b, err)
 	}
 	w.check("balance row", b.OnChain, w.chain.Balance(w.master().Address, "SIM"))
+	w.check("booked as residue", w.residue(deposit), residue)
 	// What is left of the top-up is counted before the next one.
 	again := w.until(w.pay("p2", deposit, "USDX", dollars(400), 400).ID, settlement.Released)
 	w.check("net released", *again.NetReleased, dollars(400))
-	if left := w.chain.Balance(deposit.Address, "SIM"); residue.Less(left) {
+	left := w.chain.Balance(deposit.Address, "SIM")
+	if residue.Less(left) {
 		t.Errorf("the residue grew from %s to %s", residue, left)
 	}
+	w.check("booked as residue", w.residue(deposit), left)
 }
 
 func TestSeveralDepositsOfOneAddressShareASweep(t *testing.T) {
@@ -326,6 +330,102 @@ func TestPaymentLostFromAQueuedRelease(t *testing.T) {
 	w.check("in all", w.chain.Balance(w.master().Address, "USDX"), dollars(700))
 }
 
+// What is queued pays the fee of both: it is canceled, and the release planned again.
+func TestPaymentLostFromAQueuedNativeRelease(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	deposit := w.deposit(1)
+	a := w.pay("p1", deposit, "SIM", coin(1), 2000)
+	b := w.pay("p2", deposit, "SIM", coin(2), 4000)
+	if _, err := w.service.Step(t.Context(), network); err != nil {
+		t.Fatal(err)
+	}
+	w.lose("p2")
+	s := w.until(a.ID, settlement.Released)
+	w.check("paid", s.FeePaid, s.FeeNative)
+	w.check("at the fee address", w.chain.Balance(w.fee, "SIM"), s.FeeNative)
+	w.check("left for the other", w.chain.Balance(deposit.Address, "SIM"), coin(2))
+	w.open("p2", deposit, "SIM", coin(2), 4000)
+	s = w.until(b.ID, settlement.Released)
+	w.check("the sum", s.NetReleased.Add(s.FeePaid).Add(s.NetworkFees), coin(2))
+}
+
+// The payment goes away between the plan and its transaction.
+func TestPaymentLostWhileTheReleaseIsPlannedOn(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+	deposit := w.deposit(1)
+	a := w.pay("p1", deposit, "USDX", dollars(400), 400)
+	w.pay("p2", deposit, "USDX", dollars(300), 300)
+	w.run("the fee is on its way", func() bool { return w.get(a.ID).FeeTx != "" })
+	lost := false
+	w.chain.SetIntercept(func(_ context.Context, m sim.Method) error {
+		if m == sim.MethodPlanRelease && !lost {
+			lost = true
+			w.lose("p2")
+		}
+		return nil
+	})
+	s := w.until(a.ID, settlement.Released)
+	if !lost {
+		t.Fatal("it was never planned on")
+	}
+	w.check("released", *s.NetReleased, dollars(400))
+	w.check("left for the other", w.chain.Balance(deposit.Address, "USDX"), dollars(300))
+}
+
+// The fee of a native deposit is signed when its payment leaves the chain, and is included when the payment is
+// back: what it took out of the deposit counts, and nothing is swept before the payment stands.
+func TestPaymentLostAfterTheFeeIsSigned(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	deposit := w.deposit(1)
+	s := w.pay("p1", deposit, "SIM", coin(1), 2000)
+	w.run("the fee is signed", func() bool { return w.get(s.ID).FeeTx != "" })
+	w.lose("p1")
+	w.run("the fee is paid all the same", func() bool { return !w.get(s.ID).FeePaid.IsZero() })
+	for range 20 {
+		w.pass(time.Minute)
+		w.work()
+	}
+	if lost := w.get(s.ID); lost.Status != settlement.Failed || lost.Reason != settlement.PaymentOrphaned || lost.SweepTx != "" {
+		t.Fatalf("without its payment it is %+v", lost)
+	}
+	if again := w.open("p1", deposit, "SIM", coin(1), 2000); again.ID != s.ID || again.Status != settlement.Releasing {
+		t.Fatalf("with its payment it is %+v", again)
+	}
+	s = w.until(s.ID, settlement.Released)
+	w.check("the sum", s.NetReleased.Add(s.FeePaid).Add(s.NetworkFees), coin(1))
+	w.check("the master wallet", w.chain.Balance(w.master().Address, "SIM"), *s.NetReleased)
+	w.check("left at the address", w.chain.Balance(deposit.Address, "SIM"), chain.Amount{})
+	if n := w.told(event.SettlementReleased); n != 1 {
+		t.Errorf("%d settlement.released", n)
+	}
+}
+
+func TestOneReleaseOfAnAddressAtATime(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+	deposit := w.deposit(1)
+	a := w.pay("p1", deposit, "USDX", dollars(400), 400)
+	b := w.pay("p2", deposit, "SIM", coin(2), 4000)
+	both := func() (done bool) {
+		live, err := w.store.LiveReleases(t.Context(), network, 10)
+		if err != nil || len(live) > 1 {
+			t.Fatalf("%d releases at once, %v", len(live), err)
+		}
+		return w.get(a.ID).Status == settlement.Released && w.get(b.ID).Status == settlement.Released
+	}
+	for range 20 {
+		if _, err := w.service.Step(t.Context(), network); err != nil {
+			t.Fatal(err)
+		}
+		both()
+	}
+	w.run("both are released", both)
+	s := w.get(b.ID)
+	w.check("the sum", s.NetReleased.Add(s.FeePaid).Add(s.NetworkFees), coin(2))
+	w.check("booked as residue", w.residue(deposit), w.chain.Balance(deposit.Address, "SIM"))
+}
+
 // The sweep leaves the chain after it was final, and comes back by the same bytes.
 func TestReorganisationAfterTheRelease(t *testing.T) {
 	w := newWorld(t, account.Settings{})
@@ -495,6 +595,61 @@ func TestUnsignedReleaseIsPlannedAgain(t *testing.T) {
 	w.until(opened.ID, settlement.Released)
 }
 
+func TestReleaseThatIsGivenUpGivesItsReservationsBack(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+	w.signer = sim.NewSigner(7, func(chain.SignRequest) error { return errors.New("the HSM is away") })
+	w.boot()
+	opened := w.pay("p1", w.deposit(1), "USDX", dollars(400), 400)
+	seen := map[string]bool{}
+	for range 40 {
+		w.work()
+		s := w.get(opened.ID)
+		if s.ReleaseID == "" {
+			continue
+		}
+		seen[s.ReleaseID] = true
+		b, _, err := w.store.Balance(t.Context(), network, w.master().Address, w.asset("SIM").ID)
+		if err != nil || b.Reserved != *s.RequiredNative {
+			t.Fatalf("release %d: %s are reserved, %s are needed (%v)", len(seen), b.Reserved, s.RequiredNative, err)
+		}
+		w.pass(5 * time.Minute)
+	}
+	if len(seen) < 3 {
+		t.Fatalf("it was planned %d times", len(seen))
+	}
+}
+
+// All of a release is in other blocks after a reorganisation below finality: it is booked once.
+func TestReorganisationDoesNotBookTwice(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+	deposit := w.deposit(1)
+	opened := w.pay("p1", deposit, "USDX", dollars(400), 400)
+	before := w.until(opened.ID, settlement.Released)
+	tip := w.chain.Mine(1)
+	w.chain.Fork(sim.Fork{Depth: tip.Height, Length: tip.Height + 5, Fate: sim.Reinclude})
+	w.now = w.now.Add(2 * time.Minute)
+	w.work()
+	s := w.get(opened.ID)
+	if s.Status != settlement.Released || s.FeePaid != before.FeePaid || s.NetworkFees != before.NetworkFees || w.told(event.SettlementReverted) != 1 {
+		t.Errorf("afterwards %+v", s)
+	}
+	w.check("booked as residue", w.residue(deposit), w.chain.Balance(deposit.Address, "SIM"))
+}
+
+// A carried fee is carried once, however often the sweep comes and goes.
+func TestReorganisationDoesNotCarryTwice(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+	first := w.until(w.pay("p1", w.deposit(1), "USDX", dollars(1), 1).ID, settlement.Released)
+	w.chain.Fork(sim.Fork{Depth: 3, Fate: sim.Forget})
+	w.until(first.ID, settlement.Reverted)
+	w.until(first.ID, settlement.Released)
+	second := w.until(w.pay("p2", w.deposit(2), "USDX", dollars(400), 400).ID, settlement.Released)
+	w.check("carried in", second.CarriedIn, first.FeeNative)
+}
+
 func TestListPages(t *testing.T) {
 	w := newWorld(t, account.Settings{ManualRelease: true})
 	for _, p := range []string{"a", "b", "c", "d"} {
@@ -522,4 +677,16 @@ func TestListPages(t *testing.T) {
 	if err != nil || len(of) != 2 {
 		t.Errorf("of payments: %d, %v", len(of), err)
 	}
+}
+
+func TestNodeWithoutAnswerIsNotAskedInALoop(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+	opened := w.pay("p1", w.deposit(1), "USDX", dollars(400), 400)
+	w.chain.FailNext(sim.MethodPlanRelease, sim.Unavailable(), 5)
+	w.work()
+	if n := w.chain.Calls(sim.MethodPlanRelease); n != 1 {
+		t.Errorf("it was asked %d times at once", n)
+	}
+	w.until(opened.ID, settlement.Released)
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/store/lease"
 	"github.com/seed-8ee7f392/payments/webhook/event"
@@ -108,6 +107,9 @@ func (p *run) plan(ctx context.Context, next []Release, due []Settlement) error 
 		if err := p.each(ctx, string(at.address), func() error {
 			began, err := p.release(ctx, at)
 			started[at.address] = began
+			if err != nil {
+				err = errors.Join(err, p.postpone(ctx, at))
+			}
 			return err
 		}); err != nil {
 			return err
@@ -170,259 +172,19 @@ func (p *run) giveBack(ctx context.Context, settlementID string) error {
 	})
 }
 
-// release plans what waits at a place, and begins its release, holds it, or fails it.
-func (p *run) release(ctx context.Context, at place) (began bool, err error) {
-	waiting, err := p.db.SettlementsAt(ctx, p.network.Slug, at.address, at.assetID)
-	if err != nil {
-		return false, &storeError{err}
-	}
-	g := gather(waiting)
-	if len(g) == 0 {
-		return false, nil
-	}
-	settings, err := p.db.SettlementSettings(ctx, g[0].Owner.AccountID)
-	if err != nil {
-		return false, &storeError{err}
-	}
-	if g.belowMin(settings.SweepMinUSD) {
-		return false, p.hold(ctx, g, BelowSweepMin, nil)
-	}
-	asset, ok := p.network.AssetByID(at.assetID)
-	if !ok {
-		return false, p.fail(ctx, g, NotReleasable)
-	}
-	master, err := p.outbox.Master(ctx, p.network.Slug, settings.Index)
-	if err != nil {
-		return false, err
-	}
-	if g[0].FeeSource == FromMaster {
-		if err := p.read(ctx, g[0].Owner, master); err != nil {
-			return false, err
-		}
-	}
-	carry, residue, err := p.rows(ctx, g[0].Owner, at.address)
-	if err != nil {
-		return false, err
-	}
-	r := Release{
-		ID: p.config.IDs.Next(), Owner: g[0].Owner, Network: p.network.Slug, AssetID: asset.ID, Deposit: g[0].Deposit, Master: master,
-		SettlementIDs: g.ids(), Amount: g.gross(), FeeAddress: p.config.FeeAddresses[p.network.Slug],
-		ResidueIn: residue.Amount, ResidueOut: residue.Amount, CreatedAt: p.now(),
-	}
-	steps, err := p.withFee(ctx, &r, g, asset, carry.Amount)
-	switch {
-	case err == nil:
-	case errors.Is(err, fault.Invalid):
-		return false, p.fail(ctx, g, NotReleasable)
-	case fault.Code(err) == "funds_missing":
-		if p.now().Sub(g[len(g)-1].ConfirmedAt) < fundsGrace {
-			return false, err
-		}
-		return false, p.fail(ctx, g, FundsMissing)
-	case fault.Code(err) == "uneconomic":
-		return false, p.hold(ctx, g, Uneconomic, nil)
-	default:
-		return false, err
-	}
-	if g.uneconomic(steps, p.native.Decimals) {
-		return false, p.hold(ctx, g, Uneconomic, nil)
-	}
-	return p.begin(ctx, g, r, steps, carry, residue)
-}
-
-// read reads the master wallet's balances, whose rows are made when they are not there yet.
-func (p *run) read(ctx context.Context, owner event.Owner, master chain.Party) error {
-	b, found, err := p.db.Balance(ctx, p.network.Slug, master.Address, p.native.ID)
-	if err != nil {
-		return &storeError{err}
-	}
-	if !found || b.Owner != owner {
-		if err := p.write(ctx, func(ctx context.Context, tx Tx) error {
-			return p.outbox.TrackTx(ctx, tx, owner, p.network.Slug, master)
-		}); err != nil {
-			return err
-		}
-	}
-	return p.outbox.RefreshBalances(ctx, p.network.Slug, master)
-}
-
-// rows reads what is carried and what lies at the address beside the deposits.
-func (p *run) rows(ctx context.Context, owner event.Owner, at chain.Address) (carry Carry, residue Residue, err error) {
-	err = p.write(ctx, func(ctx context.Context, tx Tx) (err error) {
-		if carry, err = tx.Carry(ctx, owner, p.network.Slug); err != nil {
-			return err
-		}
-		residue, err = tx.Residue(ctx, p.network.Slug, at)
-		return err
-	})
-	return carry, residue, err
-}
-
-// withFee plans a release with as much of the platform fee as makes sense: with what was carried so far; without it
-// where the deposit cannot bear that much; without any where there is nobody to pay it to, or paying it costs more than it is.
-func (p *run) withFee(ctx context.Context, r *Release, g group, asset chain.Asset, carry chain.Amount) ([]chain.ReleaseStep, error) {
-	r.Fee, r.CarryIn = g.fee().Add(carry), carry
-	if r.FeeAddress == "" {
-		r.Fee, r.CarryIn = chain.Amount{}, chain.Amount{}
-	}
-	steps, err := p.ask(ctx, r, g, asset, nil)
-	if fault.Code(err) == "uneconomic" && !r.CarryIn.IsZero() {
-		r.Fee, r.CarryIn = g.fee(), chain.Amount{}
-		steps, err = p.ask(ctx, r, g, asset, nil)
-	}
-	if err == nil && notWorthSending(steps) {
-		r.Fee, r.CarryIn = chain.Amount{}, chain.Amount{}
-		steps, err = p.ask(ctx, r, g, asset, nil)
-	}
-	if err == nil && paysFee(steps).IsZero() {
-		r.Fee, r.CarryIn = chain.Amount{}, chain.Amount{} // below the network's dust limit: the driver left it out
-	}
-	return steps, err
-}
-
-// ask has the driver plan what is left of a release, and checks what it answers.
-func (p *run) ask(ctx context.Context, r *Release, g group, asset chain.Asset, done []chain.StepKind) ([]chain.ReleaseStep, error) {
-	residue := r.ResidueIn
-	if len(done) > 0 {
-		residue = r.ResidueOut
-	}
-	order := chain.Release{
-		Asset: asset, Deposit: r.Deposit, Master: r.Master, FeeAddress: r.FeeAddress, Amount: r.Amount, Fee: r.Fee, Residue: residue, Spent: g.spent(), Done: done,
-	}
-	steps, err := p.sweeper.PlanRelease(ctx, order)
-	if err != nil {
-		return nil, err
-	}
-	return steps, check(order, steps, p.native.ID)
-}
-
-// begin stores a release with its first transaction, in one transaction. Money of the master wallet is reserved for the whole
-// plan: for the first transaction in its own name, for the rest in the release's.
-func (p *run) begin(ctx context.Context, g group, r Release, steps []chain.ReleaseStep, carry Carry, residue Residue) (began bool, err error) {
-	required := allFromMaster(steps, r.Master.Address, p.native.ID)
-	short := false
-	err = p.write(ctx, func(ctx context.Context, tx Tx) error {
-		began, short = false, false
-		fresh, err := p.fresh(ctx, tx, g)
-		if err != nil || fresh == nil {
-			return err
-		}
-		nowCarry, err := tx.Carry(ctx, r.Owner, r.Network)
-		if err != nil {
-			return err
-		}
-		nowResidue, err := tx.Residue(ctx, r.Network, r.Deposit.Address)
-		if err != nil || nowCarry.Amount != carry.Amount || nowResidue.Amount != residue.Amount {
-			return err // planned on what is no longer so; the next run does better
-		}
-		if !required.IsZero() {
-			b, _, err := tx.BalanceForUpdate(ctx, r.Network, r.Master.Address, p.native.ID)
-			if err != nil {
-				return err
-			}
-			if b.Available().Less(required) {
-				short = true
-				return nil
-			}
-		}
-		r := r
-		if err := p.enqueue(ctx, tx, &r, steps); err != nil {
-			return err
-		}
-		for i := range fresh {
-			if err := fresh[i].Assign(r.ID, r.Master.Address); err != nil {
-				return err
-			}
-			fresh[i].RequiredNative = nil
-			if !required.IsZero() {
-				fresh[i].RequiredNative = &required
-			}
-			if err := tx.PutSettlements(ctx, &fresh[i]); err != nil {
-				return err
-			}
-		}
-		if !r.CarryIn.IsZero() {
-			nowCarry.Amount = nowCarry.Amount.Sub(r.CarryIn)
-			if err := tx.PutCarry(ctx, &nowCarry); err != nil {
-				return err
-			}
-		}
-		began = true
-		return nil
-	})
-	if err == nil && short {
-		return false, p.hold(ctx, g, InsufficientMasterBalance, &required)
-	}
-	return began, err
-}
-
-// enqueue puts the first of the steps into the outbox and stores the release with it.
-func (p *run) enqueue(ctx context.Context, tx Tx, r *Release, steps []chain.ReleaseStep) error {
-	first := steps[0]
-	t, err := p.outbox.EnqueueTx(ctx, tx, send.Transaction{
-		Owner: r.Owner, Network: r.Network, Kind: kindOf(first.Kind), ObjectID: r.ID, Order: first.Order, GiveUpAt: p.now().Add(p.config.SignWithin),
-	})
-	if err != nil {
-		return err
-	}
-	r.Steps = append(slices.Clip(r.Steps), Step{Kind: first.Kind, TransactionID: t.ID, State: t.State, PaysFee: first.PaysFee})
-	r.DueAt = time.Time{}
-	if err := tx.PutRelease(ctx, r); err != nil {
-		return err
-	}
-	rest := allFromMaster(steps[1:], r.Master.Address, p.native.ID)
-	now := fromMaster(first, r.Master.Address, p.native.ID)
-	// The rest first: on the way through a plan it shrinks, and frees what the transaction then takes.
-	if err := p.outbox.ReserveTx(ctx, tx, r.Owner, r.Network, r.Master.Address, p.native.ID, r.ID, rest); err != nil {
-		return err
-	}
-	return p.outbox.ReserveTx(ctx, tx, r.Owner, r.Network, r.Master.Address, p.native.ID, t.ID, now)
-}
-
-func kindOf(step chain.StepKind) send.Kind {
-	switch step {
-	case chain.StepTopUp:
-		return send.TopUp
-	case chain.StepFee:
-		return send.Fee
-	}
-	return send.Sweep
-}
-
-// fresh returns the group as it is stored now, locked, or nil when any of it was moved since it was planned.
-func (p *run) fresh(ctx context.Context, tx Tx, g group) (group, error) {
-	now, err := tx.SettlementsByID(ctx, g.ids())
-	if err != nil {
-		return nil, err
-	}
-	if len(now) != len(g) || slices.ContainsFunc(now, func(s Settlement) bool {
-		i := slices.IndexFunc(g, func(planned Settlement) bool { return planned.ID == s.ID })
-		return i < 0 || g[i].Version != s.Version
-	}) {
-		return nil, nil
-	}
-	return now, nil
-}
-
-// hold keeps a group back; an event is told when the reason is new.
-func (p *run) hold(ctx context.Context, g group, reason Reason, required *chain.Amount) error {
+// postpone puts off what could not be planned for want of an answer, for a while that grows with its age.
+func (p *run) postpone(ctx context.Context, at place) error {
 	return p.write(ctx, func(ctx context.Context, tx Tx) error {
-		fresh, err := p.fresh(ctx, tx, g)
+		waiting, err := tx.SettlementsAt(ctx, p.network.Slug, at.address, at.assetID)
 		if err != nil {
 			return err
 		}
-		for i := range fresh {
-			s := &fresh[i]
-			told, err := s.Hold(reason, required, p.now(), recheck(reason, p.now()))
-			if err != nil {
-				return err
+		for _, s := range waiting {
+			if s.ReleaseID != "" || s.DueAt.IsZero() || s.DueAt.After(p.now()) {
+				continue
 			}
-			if told {
-				err = p.putTx(ctx, tx, s, event.SettlementHeld)
-			} else {
-				err = tx.PutSettlements(ctx, s)
-			}
-			if err != nil {
+			s.DueAt = p.now().Add(backoff(p.now().Sub(s.ConfirmedAt)))
+			if err := tx.PutSettlements(ctx, &s); err != nil {
 				return err
 			}
 		}
@@ -430,24 +192,8 @@ func (p *run) hold(ctx context.Context, g group, reason Reason, required *chain.
 	})
 }
 
-// fail ends a group that cannot be released as it stands.
-func (p *run) fail(ctx context.Context, g group, reason Reason) error {
-	return p.write(ctx, func(ctx context.Context, tx Tx) error {
-		fresh, err := p.fresh(ctx, tx, g)
-		if err != nil {
-			return err
-		}
-		for i := range fresh {
-			if err := fresh[i].Fail(reason, p.now(), time.Time{}); err != nil {
-				return err
-			}
-			if err := p.putTx(ctx, tx, &fresh[i], event.SettlementFailed); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
+// backoff is how long to wait before something of an age is tried again: a quarter of it, from 10 seconds to 10 minutes.
+func backoff(age time.Duration) time.Duration { return min(max(age/4, 10*time.Second), 10*time.Minute) }
 
 // proceed makes the next transaction of a release whose last one is confirmed, planned anew at current fees.
 func (p *run) proceed(ctx context.Context, r Release) error {
@@ -457,6 +203,12 @@ func (p *run) proceed(ctx context.Context, r Release) error {
 	}
 	if len(found) == 0 {
 		return p.end(ctx, r, Replanning)
+	}
+	if lost, ok := waits(found); ok {
+		if p.now().Sub(lost.FailedAt) >= lostFor {
+			return p.end(ctx, r, Replanning)
+		}
+		return p.later(ctx, r)
 	}
 	asset, _ := p.network.AssetByID(r.AssetID)
 	steps, err := p.ask(ctx, &r, found, asset, r.done())
@@ -506,6 +258,23 @@ func (p *run) proceed(ctx context.Context, r Release) error {
 	return err
 }
 
+// lostFor is how long a release waits for the payment of its last settlement to come back: longer than it takes
+// for a payment that is neither in the chain nor in the pool to be dropped.
+const lostFor = 48 * time.Hour
+
+// waits reports whether the payments of all settlements of a release left the chain, and returns the one that left last.
+func waits(g group) (last Settlement, ok bool) {
+	for _, s := range g {
+		if s.Status != Failed || s.Reason != PaymentOrphaned {
+			return Settlement{}, false
+		}
+		if s.FailedAt.After(last.FailedAt) {
+			last = s
+		}
+	}
+	return last, true
+}
+
 // later puts a release that cannot go on now off for a while that grows with its age.
 func (p *run) later(ctx context.Context, r Release) error {
 	return p.write(ctx, func(ctx context.Context, tx Tx) error {
@@ -513,7 +282,7 @@ func (p *run) later(ctx context.Context, r Release) error {
 		if err != nil || now.Version != r.Version {
 			return err
 		}
-		now.DueAt = p.now().Add(min(max(p.now().Sub(r.CreatedAt)/4, 10*time.Second), 10*time.Minute))
+		now.DueAt = p.now().Add(backoff(p.now().Sub(r.CreatedAt)))
 		return tx.PutRelease(ctx, &now)
 	})
 }

@@ -343,7 +343,7 @@ func TestRequestIsWhatReceiversAreTold(t *testing.T) {
 	if diff := cmp.Diff(want, got.Header); diff != "" {
 		t.Errorf("headers (-want +got):\n%s", diff)
 	}
-	if err := Verify(body, got.Header.Get(SignatureHeader), start, secret); err != nil {
+	if err := VerifyAt(body, got.Header.Get(SignatureHeader), start, secret); err != nil {
 		t.Error(err)
 	}
 }

@@ -45,8 +45,8 @@ func ExampleVerify() {
 	const secret = "whsec_the-one-that-creating-the-endpoint-returned"
 	body, now := []byte(`{"type":"invoice.paid"}`), time.Now()
 	header := webhook.Sign(body, now, secret)
-	fmt.Println(webhook.Verify(body, header, now, secret))
-	fmt.Println(webhook.Verify([]byte(`{"type":"invoice.canceled"}`), header, now, secret) != nil)
+	fmt.Println(webhook.VerifyAt(body, header, now, secret))
+	fmt.Println(webhook.VerifyAt([]byte(`{"type":"invoice.canceled"}`), header, now, secret) != nil)
 	// Output:
 	// <nil>
 	// true

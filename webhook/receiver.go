@@ -136,7 +136,7 @@ func (r *Receiver) receive(w http.ResponseWriter, q *http.Request) (status int, 
 	if len(headers) > 1 {
 		return http.StatusUnauthorized, errors.New("there are several signature headers")
 	}
-	if err := Verify(body, q.Header.Get(SignatureHeader), r.c.Now(), r.c.Secrets...); err != nil {
+	if err := VerifyAt(body, q.Header.Get(SignatureHeader), r.c.Now(), r.c.Secrets...); err != nil {
 		return http.StatusUnauthorized, err
 	}
 	var n Notification

@@ -55,7 +55,12 @@ func signature(body []byte, t, secret string) []byte {
 	return mac.Sum(nil)
 }
 
-// Verify checks that a delivery was sent by the holder of one of the secrets, within Tolerance of now. body is
+// Verify is VerifyAt at the present time: what a merchant's handler calls.
+func Verify(body []byte, header string, secrets ...string) error {
+	return VerifyAt(body, header, time.Now(), secrets...)
+}
+
+// VerifyAt checks that a delivery was sent by the holder of one of the secrets, within Tolerance of now. body is
 // the raw body as it was received, before any parsing; header is the value of SignatureHeader. Give both secrets
 // while a rotation is under way. It compares in constant time.
 //
@@ -67,7 +72,7 @@ func signature(body []byte, t, secret string) []byte {
 //   - signature_expired: the signature is good, but its time is more than Tolerance before or after now: a replay, or a clock that is wrong.
 //
 // No secret at all, or an empty one, is fault.Invalid with code secret_missing: anybody could sign with it.
-func Verify(body []byte, header string, now time.Time, secrets ...string) error {
+func VerifyAt(body []byte, header string, now time.Time, secrets ...string) error {
 	if len(secrets) == 0 {
 		return noSecret()
 	}

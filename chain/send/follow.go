@@ -124,7 +124,7 @@ func (d *desk) died(ctx context.Context, t Transaction, death chain.Death) error
 	if death == chain.DeathConflict {
 		return d.update(ctx, t.ID, fail(FailConflict))
 	}
-	if len(t.Attempts) >= maxAttempts || (!t.GiveUpAt.IsZero() && !d.now().Before(t.GiveUpAt)) {
+	if len(t.Attempts) >= maxAttempts || t.tooLate(d.now()) {
 		return d.update(ctx, t.ID, fail(FailExpired))
 	}
 	order := t.Order
@@ -202,21 +202,6 @@ func (d *desk) replace(ctx context.Context, t Transaction) error {
 		return nil
 	}
 	return d.queueCancel(ctx, Transaction{Owner: t.Owner, Network: t.Network, Kind: Cancel, ObjectID: t.ID}, t.Nonce, &t)
-}
-
-// coinsOf returns the coins that a transaction holds, and those that nobody does.
-func (d *desk) coinsOf(ctx context.Context, t Transaction) ([]chain.Coin, error) {
-	coins, err := d.db.Coins(ctx, t.Network, d.party.Address)
-	if err != nil {
-		return nil, &storeError{err}
-	}
-	var out []chain.Coin
-	for _, c := range coins {
-		if c.SpentBy == "" && (c.ReservedBy == t.ID || c.ReservedBy == "") {
-			out = append(out, c.Coin)
-		}
-	}
-	return out, nil
 }
 
 // fillGap queues a transaction to oneself for the nonce that nobody holds any more and that keeps t waiting. Should the node

@@ -46,6 +46,7 @@ type world struct {
 	killAfter     bool
 	dead          atomic.Bool
 	processes     int
+	forgetful     bool // the node knows no transaction
 }
 
 func newWorld(t *testing.T, config sim.Config) *world {
@@ -99,6 +100,13 @@ func (s spy) Broadcast(ctx context.Context, signed chain.Signed) error {
 		s.w.t.Errorf("bytes were sent before their nonce %d was taken: %+v %v", signed.Nonce, wallet, err)
 	}
 	return s.Chain.Broadcast(ctx, signed)
+}
+
+func (s spy) Status(ctx context.Context, signed chain.Signed) (chain.TxStatus, error) {
+	if s.w.forgetful {
+		return chain.TxStatus{State: chain.TxUnknown}, nil
+	}
+	return s.Chain.Status(ctx, signed)
 }
 
 func (w *world) tick(effect func() error) error {
@@ -202,7 +210,7 @@ func (w *world) get(id string) send.Transaction {
 
 func (w *world) work() {
 	w.t.Helper()
-	for range 50 {
+	for range 200 {
 		did, err := w.outbox.Step(w.t.Context(), network)
 		if w.dead.Load() {
 			w.outbox = w.boot("next")
@@ -215,6 +223,7 @@ func (w *world) work() {
 			return
 		}
 	}
+	w.t.Fatal("the worker runs hot: there is always something due")
 }
 
 // pass lets time pass with one block at its end.

@@ -25,6 +25,9 @@ var (
 	}
 )
 
+// roomEvery is how often a queued transaction looks for room when its wallet has all that it may have in flight.
+const roomEvery = 5 * time.Second
+
 // after returns the wait of an age; ok is false past the end of a table that has one.
 func after(table []wait, age time.Duration) (every time.Duration, ok bool) {
 	for _, row := range table {

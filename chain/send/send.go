@@ -159,6 +159,8 @@ type Reader interface {
 	Transaction(ctx context.Context, id string) (Transaction, error)
 	// TransactionsOf returns the rows of one object, oldest first.
 	TransactionsOf(ctx context.Context, objectID string) ([]Transaction, error)
+	// Transactions returns a page of all rows of one network, newest first.
+	Transactions(ctx context.Context, network, after string, limit int) ([]Transaction, error)
 	// DueTransactions returns rows of one network that have a DueAt, at or before now, oldest id first. They are live
 	// or confirmed not long ago; a failed one has no DueAt.
 	DueTransactions(ctx context.Context, network string, now time.Time, limit int) ([]Transaction, error)

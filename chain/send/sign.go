@@ -3,7 +3,6 @@ package send
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
@@ -16,16 +15,8 @@ import (
 // fails a payout after Config.FundsGrace as chain:insufficient_funds; top-ups, fees, sweeps and cancels wait for it
 // until GiveUpAt. Everything else (no answer, fees above the maximum) waits until GiveUpAt, and is stale then.
 func (d *desk) sign(ctx context.Context, t Transaction) error {
-	now := d.now()
-	if !t.GiveUpAt.IsZero() && !now.Before(t.GiveUpAt) {
+	if t.tooLate(d.now()) {
 		return d.update(ctx, t.ID, fail(FailStale))
-	}
-	live, err := d.db.LiveTransactions(ctx, t.Network, d.party.Address)
-	if err != nil {
-		return &storeError{err}
-	}
-	if inFlight(live) >= maxInFlight && t.Kind != Cancel {
-		return d.update(ctx, t.ID)
 	}
 	if t.Kind == Cancel && d.hasNonces() {
 		if counted, err := d.nonce(ctx); err != nil {
@@ -35,7 +26,7 @@ func (d *desk) sign(ctx context.Context, t Transaction) error {
 		}
 	}
 	order := t.Order
-	if err := d.prepare(ctx, t, live, &order); err != nil {
+	if err := d.prepare(ctx, t, &order); err != nil {
 		return err
 	}
 	a, err := d.make(ctx, t, order)
@@ -50,23 +41,64 @@ func (d *desk) sign(ctx context.Context, t Transaction) error {
 		}
 		return err
 	}
+	if d.flying != nil {
+		*d.flying++
+	}
 	return d.broadcast(ctx, t.ID, a.Signed)
 }
 
-func inFlight(live []Transaction) (n int) {
-	for _, t := range live {
-		if t.State == Signed || t.State == Broadcast {
-			n++
+// full reports whether the wallet has as many transactions in flight as nodes keep of one sender. They are counted once
+// per turn: what was included meanwhile makes room in the next.
+func (d *desk) full(ctx context.Context) (bool, error) {
+	if d.flying == nil {
+		live, err := d.db.LiveTransactions(ctx, d.network.Slug, d.party.Address)
+		if err != nil {
+			return false, &storeError{err}
 		}
+		n := 0
+		for _, t := range live {
+			if t.State == Signed || t.State == Broadcast {
+				n++
+			}
+		}
+		d.flying = &n
 	}
-	return n
+	return *d.flying >= maxInFlight, nil
+}
+
+// waitForRoom has transactions that cannot be signed before others are included looked at again soon: all in one
+// write, so that a long queue costs no more than a short one.
+func (d *desk) waitForRoom(ctx context.Context, queued []string) error {
+	if len(queued) == 0 {
+		return nil
+	}
+	return d.write(ctx, func(ctx context.Context, tx Tx) error {
+		for _, id := range queued {
+			t, err := tx.Transaction(ctx, id)
+			if err != nil {
+				return err
+			}
+			if t.State != Queued {
+				continue
+			}
+			t.DueAt = d.now().Add(roomEvery)
+			if err := tx.PutTransaction(ctx, &t); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 func fail(code string) move { return func(t *Transaction) error { return t.Fail(code) } }
 
 // prepare fills in what the outbox owns: nonce or coins.
-func (d *desk) prepare(ctx context.Context, t Transaction, live []Transaction, order *chain.Order) error {
+func (d *desk) prepare(ctx context.Context, t Transaction, order *chain.Order) error {
 	if t.Kind == Cancel {
+		live, err := d.db.LiveTransactions(ctx, t.Network, d.party.Address)
+		if err != nil {
+			return &storeError{err}
+		}
 		// It displaces whatever of ours holds its nonce or coins.
 		for _, other := range live {
 			held := other.ID == t.ObjectID
@@ -244,6 +276,9 @@ func (d *desk) store(ctx context.Context, t Transaction, a Attempt) error {
 		if stored.State != t.State || len(stored.Attempts) != len(t.Attempts) {
 			return &illegalMove{fault.New(fault.State, "transaction_state", "transaction %s was moved while it was signed; the signatures were thrown away", t.ID)}
 		}
+		if len(stored.Attempts) == 0 && stored.tooLate(d.now()) {
+			return &illegalMove{fault.New(fault.State, "signed_too_late", "transaction %s was signed after its time; the signatures were thrown away", t.ID)}
+		}
 		if err := tx.PutAttemptHash(ctx, t.Network, a.Signed.TxHash, t.ID, t.Kind); err != nil {
 			return err
 		}
@@ -274,69 +309,6 @@ func (d *desk) takeNonceTx(ctx context.Context, tx Tx, t Transaction, nonce uint
 	}
 	w.sign(nonce)
 	return tx.PutWallet(ctx, &w)
-}
-
-// takeCoinsTx reserves the coins that signed bytes spend.
-func (d *desk) takeCoinsTx(ctx context.Context, tx Tx, t Transaction, inputs []chain.Outpoint) error {
-	if len(inputs) == 0 {
-		return nil
-	}
-	coins, err := tx.Coins(ctx, t.Network, d.party.Address)
-	if err != nil {
-		return err
-	}
-	for _, in := range inputs {
-		i := slices.IndexFunc(coins, func(c Coin) bool { return c.Outpoint == in })
-		if i < 0 {
-			return fault.New(fault.State, "coin_unknown", "output %s:%d is not a coin of %s; transaction %s is built again", in.TxHash, in.Vout, d.party.Address, t.ID)
-		}
-		c := coins[i]
-		if c.ReservedBy == t.ID {
-			continue
-		}
-		if c.ReservedBy != "" && (t.Kind != Cancel || c.ReservedBy != t.ObjectID) {
-			return fault.New(fault.State, "coin_taken", "output %s:%d is reserved by %s; transaction %s is built again", in.TxHash, in.Vout, c.ReservedBy, t.ID)
-		}
-		if t.Kind == Cancel {
-			continue // stays with what is displaced, until one of both is final
-		}
-		c.ReservedBy = t.ID
-		if err := tx.PutCoin(ctx, &c); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// settleCoinsTx marks the coins of a confirmed transaction as spent, and frees those of a failed one.
-func (d *desk) settleCoinsTx(ctx context.Context, tx Tx, t Transaction) error {
-	if len(t.Attempts) == 0 || len(t.last().Signed.Inputs) == 0 {
-		return nil
-	}
-	spent := map[chain.Outpoint]bool{}
-	if i := t.attempt(t.TxHash); t.State == Confirmed && i >= 0 {
-		for _, in := range t.Attempts[i].Signed.Inputs {
-			spent[in] = true
-		}
-	}
-	coins, err := tx.Coins(ctx, t.Network, t.Order.From.Address)
-	if err != nil {
-		return err
-	}
-	for _, c := range coins {
-		switch {
-		case spent[c.Outpoint]:
-			c.SpentBy = t.TxHash
-		case c.ReservedBy == t.ID:
-			c.ReservedBy = ""
-		default:
-			continue
-		}
-		if err := tx.PutCoin(ctx, &c); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // broadcast hands stored bytes to the network and records what it said. No answer decides anything: the bytes are

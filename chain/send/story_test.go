@@ -124,6 +124,22 @@ func TestNodeThatLagsProvesNothing(t *testing.T) {
 	}
 }
 
+// A node that lost its index says that it does not know the transaction, while its block is where it was.
+func TestNodeWithoutIndexProvesNothing(t *testing.T) {
+	w := newWorld(t, sim.Config{})
+	p := w.payout("SIM", coin(1))
+	w.until(p.ID, send.Included)
+	w.forgetful = true
+	for range 10 {
+		w.wait(time.Minute)
+		if got := w.get(p.ID); got.State != send.Included {
+			t.Fatalf("a node without index made it %s", got.State)
+		}
+	}
+	w.forgetful = false
+	w.confirmed(p.ID)
+}
+
 func TestFeeSpikeReplacesWithinTheMaximum(t *testing.T) {
 	w := newWorld(t, sim.Config{})
 	p := w.payout("SIM", coin(1))
@@ -382,6 +398,31 @@ func TestOneOwnerPerWallet(t *testing.T) {
 	}
 }
 
+// The other process takes the wallet and finds its signer away: nothing is stored that the first one could stumble over.
+// It has lost the wallet all the same.
+func TestSignatureOfALostLeaseIsThrownAway(t *testing.T) {
+	w := newWorld(t, sim.Config{})
+	p := w.payout("SIM", coin(1))
+	other := w.boot("two")
+	asked := 0
+	w.policy = func(chain.SignRequest) error {
+		if asked++; asked > 1 {
+			return errors.New("the HSM is away")
+		}
+		w.now = w.now.Add(2 * time.Minute)
+		_, err := other.Step(t.Context(), network)
+		return err
+	}
+	if _, err := w.outbox.Step(t.Context(), network); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.get(p.ID); asked != 2 || got.State != send.Queued || w.chain.Calls(sim.MethodBroadcast) != 0 {
+		t.Fatalf("after %d requests it is %s, %d broadcasts", asked, got.State, w.chain.Calls(sim.MethodBroadcast))
+	}
+	w.policy = nil
+	w.confirmed(p.ID)
+}
+
 // Bytes whose fee cap is too low for good are displaced, and the wallet goes on.
 func TestStuckForGoodIsDisplaced(t *testing.T) {
 	w := newWorld(t, sim.Config{})
@@ -439,6 +480,11 @@ func TestExpiredBytesAreMadeAgainOnlyWhenDead(t *testing.T) {
 	w.wait(10 * time.Second)
 	if got := w.get(p.ID); len(got.Attempts) != 2 || got.State == send.Failed {
 		t.Fatalf("after the proof of death: %+v", got)
+	}
+	w.chain.MineEmpty(1) // so that others could be made
+	w.wait(10 * time.Second)
+	if got := w.get(p.ID); len(got.Attempts) != 2 {
+		t.Fatalf("the first attempt is dead, the second is not, and there are %d", len(got.Attempts))
 	}
 	w.now = w.now.Add(2 * time.Hour)
 	for range 20 {

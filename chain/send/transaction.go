@@ -142,6 +142,11 @@ func (t *Transaction) refuse(what string) error {
 	return fault.New(fault.State, "transaction_state", "transaction %s is %s and cannot %s", t.ID, t.State, what)
 }
 
+// tooLate reports whether the time to sign the transaction is over.
+func (t *Transaction) tooLate(now time.Time) bool {
+	return !t.GiveUpAt.IsZero() && !now.Before(t.GiveUpAt)
+}
+
 // attempt returns the index of the attempt with a hash, or -1.
 func (t *Transaction) attempt(hash string) int {
 	return slices.IndexFunc(t.Attempts, func(a Attempt) bool { return a.Signed.TxHash == hash })

@@ -1,7 +1,5 @@
 package send
 
-import "github.com/seed-8ee7f392/payments/chain"
-
 // The nonces of a wallet. Every nonce below NextNonce has bytes of ours on record: NextNonce only rises in the
 // transaction that stores them. The chain's own count may be ahead (somebody else holds the key and used it, or this
 // store came back from a backup) or behind (transactions of ours wait, or the node lags).
@@ -41,23 +39,4 @@ func foremost(t Transaction, live []Transaction) bool {
 		}
 	}
 	return true
-}
-
-// sharesCoin reports whether some output is spent by all the attempts and by next, so that at most one of them can ever be
-// included.
-func sharesCoin(attempts []Attempt, next []chain.Outpoint) bool {
-	for _, coin := range next {
-		all := true
-		for _, a := range attempts {
-			found := false
-			for _, in := range a.Signed.Inputs {
-				found = found || in == coin
-			}
-			all = all && found
-		}
-		if all {
-			return true
-		}
-	}
-	return false
 }

@@ -55,7 +55,9 @@ type desk struct {
 	lease   lease.Lease
 	// counted is the chain's nonce of the wallet, read once per turn; nil without nonces.
 	counted *uint64
-	moved   bool
+	// flying is how many transactions of the wallet are signed and in no block, counted once per turn; nil before.
+	flying *int
+	moved  bool
 }
 
 // wallet works on due transactions of one wallet; worked is false when another process holds it.
@@ -87,9 +89,18 @@ func (o *Outbox) wallet(ctx context.Context, driver chain.Driver, sender chain.S
 }
 
 func (d *desk) work(ctx context.Context, due []Transaction) error {
+	var waiting []string
 	for _, stale := range due {
 		if err := ctx.Err(); err != nil {
 			return err
+		}
+		if stale.State == Queued && stale.Kind != Cancel && !stale.tooLate(d.now()) {
+			if full, err := d.full(ctx); err != nil {
+				return err
+			} else if full {
+				waiting = append(waiting, stale.ID)
+				continue
+			}
 		}
 		t, err := d.db.Transaction(ctx, stale.ID) // what was due may have been moved by whoever held the lease before
 		if err != nil {
@@ -115,7 +126,7 @@ func (d *desk) work(ctx context.Context, due []Transaction) error {
 			return err
 		}
 	}
-	return nil
+	return d.waitForRoom(ctx, waiting)
 }
 
 // stops tells errors that end the turn (the lease is lost, the store is down, the context ended) from those of one

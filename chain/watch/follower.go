@@ -276,7 +276,8 @@ func (f *Follower) commonBlock(ctx context.Context, cursor Cursor, head chain.He
 		forked = true
 	}
 	return chain.Ref{}, false, fault.New(fault.Stopped, "fork_too_deep",
-		"no block that was read before is in the node's chain any more (looked back from block %d); the node may be on another network", cursor.At.Height)
+		"the chain forked below block %d, the oldest that is remembered: none of the blocks read from there to block %d is in the node's chain any more; the node may be on another network",
+		trusted[len(trusted)-1].Height, cursor.At.Height)
 }
 
 // blocks reads the canonical blocks after base up to height to. An ordinary batch is what one call returns.

@@ -235,7 +235,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil {
-		err = webhook.Verify(body, req.Header.Get("Service-Signature"), time.Now(), r.secret)
+		err = webhook.Verify(body, req.Header.Get("Service-Signature"), r.secret)
 	}
 	if err != nil {
 		r.bad = err

@@ -1,7 +1,8 @@
 package checkout
 
-// Reading what a page is made from: the invoice costs one query, its payments a second once it was selected; what
-// many pages share is kept for a short time.
+// Reading what a page is made from: the invoice costs one query, its payments a second once an option was selected,
+// its network's cursor a third while that matters. The cursor is not kept: a page that is asked for because a block
+// came must show that block.
 
 import (
 	"context"
@@ -14,10 +15,9 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// How long shared facts are kept: a merchant's name and logo, and the state of a network.
 const (
-	merchantFor  = 15 * time.Second
-	conditionFor = time.Second
+	// merchantFor is how long a merchant's name and logo are kept.
+	merchantFor = 15 * time.Second
 	// priceFor bounds how long a page waits for estimates; those that did not come are left out.
 	priceFor = 2 * time.Second
 )
@@ -44,20 +44,20 @@ func (p *pages) facts(ctx context.Context, inv invoice.Invoice) (facts, error) {
 	if f.Payments, err = p.backend.Payments(ctx, inv.ID); err != nil {
 		return facts{}, err
 	}
-	slugs := map[string]bool{}
-	for _, pay := range f.Payments {
-		slugs[pay.Network] = pay.Status == invoice.Detected || slugs[pay.Network]
+	matter := map[string]bool{}
+	switch inv.Status {
+	case invoice.Open, invoice.Pending, invoice.Underpaid:
+		matter[selected.Network] = true
 	}
-	slugs[selected.Network] = true
-	for slug, matters := range slugs {
-		if !matters {
-			continue
+	for _, pay := range f.Payments {
+		if pay.Status == invoice.Detected {
+			matter[pay.Network] = true
 		}
-		c, err := p.conditions.get(slug, func() (condition, error) { return p.backend.Condition(ctx, slug) })
-		if err != nil {
+	}
+	for slug := range matter {
+		if f.Conditions[slug], err = p.backend.Condition(ctx, slug); err != nil {
 			return facts{}, err
 		}
-		f.Conditions[slug] = c
 	}
 	return f, nil
 }

@@ -111,6 +111,7 @@ func (b *fakeBackend) Account(context.Context, string) (account.Account, error) 
 func (b *fakeBackend) Condition(_ context.Context, slug string) (condition, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.reads++
 	if b.condition != nil {
 		return *b.condition, nil
 	}

@@ -266,6 +266,14 @@ func gallery() []exhibit {
 		add(exhibit{name: "underpaid-quote-expired", invoice: inv, payments: []invoice.Payment{p}, phase: Underpaid})
 	}
 	{
+		// All of the amount came, after its time, and is worth 3.20 less by now.
+		inv := selectedFiat()
+		p := payment(&inv, invoice.Confirmed, due(&inv), 980)
+		p.Credit = decimal.RequireFromString("46.7")
+		inv.Status = invoice.Underpaid
+		add(exhibit{name: "underpaid-price-moved", invoice: inv, payments: []invoice.Payment{p}, phase: Underpaid})
+	}
+	{
 		inv := selectedFiat()
 		p := payment(&inv, invoice.Detected, "15000000000000000", tip)
 		add(exhibit{name: "underpaid-detected", invoice: inv, payments: []invoice.Payment{p}, phase: Underpaid})
@@ -316,7 +324,7 @@ func gallery() []exhibit {
 	{
 		inv := selectedFiat()
 		p := payment(&inv, invoice.Orphaned, due(&inv), tip-2)
-		add(exhibit{name: "orphaned", invoice: inv, payments: []invoice.Payment{p}, phase: Pay})
+		add(exhibit{name: "interrupted", invoice: inv, payments: []invoice.Payment{p}, phase: Interrupted})
 		d := payment(&inv, invoice.Dropped, due(&inv), 0)
 		add(exhibit{name: "dropped", invoice: inv, payments: []invoice.Payment{d}, phase: Pay})
 	}

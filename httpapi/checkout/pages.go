@@ -28,9 +28,8 @@ type pages struct {
 	policy  string
 	log     *slog.Logger
 
-	merchants  cache[merchantCard]
-	conditions cache[condition]
-	streams    streamCount
+	merchants cache[merchantCard]
+	streams   streamCount
 }
 
 // newPages reads the files and checks the options.
@@ -50,7 +49,6 @@ func newPages(b backend, o *Options, log *slog.Logger) (*pages, error) {
 		return nil, err
 	}
 	p.merchants = cache[merchantCard]{now: b.Now, keep: merchantFor}
-	p.conditions = cache[condition]{now: b.Now, keep: conditionFor}
 	return p, nil
 }
 

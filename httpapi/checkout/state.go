@@ -35,6 +35,8 @@ const (
 	Seen Phase = "seen"
 	// Confirming: enough has arrived, and the network has yet to confirm it.
 	Confirming Phase = "confirming"
+	// Interrupted: the block with the payment left the chain; it usually returns, so nothing should be sent.
+	Interrupted Phase = "interrupted"
 	// Underpaid: something arrived, and some is missing.
 	Underpaid Phase = "underpaid"
 	// Closing: the time is up, and payments made in time are still looked for.
@@ -120,6 +122,7 @@ type PaymentDetails struct {
 	AmountPaid       string        `json:"amount_paid"`
 	AmountDetected   string        `json:"amount_detected"`
 	AmountMissing    string        `json:"amount_missing"`
+	DueText          string        `json:"due_text"`
 	MissingText      string        `json:"missing_text"`
 	ReceivedText     string        `json:"received_text"`
 	ExcessText       string        `json:"excess_text,omitempty"`
@@ -204,6 +207,9 @@ func stateOf(f facts) State {
 		s.SelectBefore = wire.Time(inv.PreSelectionExpiresAt)
 	}
 	s.Phase = phaseOf(f, selected, arrived)
+	if s.Payment != nil && s.Phase != Pay && s.Phase != Underpaid {
+		s.Payment.URI = "" // nothing should be sent now
+	}
 	s.CanSelect = slices.Contains([]Phase{Choose, Pay, QuoteExpired, Underpaid}, s.Phase)
 	s.Final = slices.Contains([]Phase{Paid, Expired, Canceled, Refunded, Late}, s.Phase)
 	for _, o := range inv.Options {
@@ -267,6 +273,8 @@ func phaseOf(f facts, selected *invoice.Option, arrived bool) Phase {
 		return Confirming
 	}
 	switch {
+	case slices.ContainsFunc(f.Payments, func(p invoice.Payment) bool { return p.Status == invoice.Orphaned && p.OptionID != "" }):
+		return Interrupted
 	case selected == nil && !f.Now.Before(inv.PreSelectionExpiresAt), !f.Now.Before(inv.ExpiresAt):
 		return Closing
 	case inv.Status == invoice.Underpaid || arrived:
@@ -288,7 +296,7 @@ func slowest(f facts) *invoice.Payment {
 		if p.Status != invoice.Detected {
 			continue
 		}
-		toGo := p.Required - min(p.Required, p.ConfirmationsAt(f.Conditions[p.Network].Tip))
+		toGo := p.Required - min(p.Required, f.confirmations(*p))
 		if p.Block.IsZero() {
 			toGo++ // one that waits for a block comes after one whose block is there
 		}
@@ -297,6 +305,11 @@ func slowest(f facts) *invoice.Payment {
 		}
 	}
 	return found
+}
+
+// confirmations counts from the newest block that is known, which is at least the payment's own.
+func (f facts) confirmations(p invoice.Payment) uint64 {
+	return p.ConfirmationsAt(max(f.Conditions[p.Network].Tip, p.Block.Height))
 }
 
 // missing is what is still to be paid to an option by its quote.
@@ -344,7 +357,7 @@ func (f facts) details(o *invoice.Option) *PaymentDetails {
 		OptionID: o.ID, Network: o.Network, NetworkName: n.DisplayName, Asset: o.Asset, AssetName: a.Name, Contract: o.Contract,
 		Decimals: o.Decimals, DisplayDecimals: o.DisplayDecimals, Address: o.Address,
 		AmountDue: o.AmountDue.String(), AmountPaid: o.AmountPaid.String(), AmountDetected: o.AmountDetected.String(), AmountMissing: left.String(),
-		MissingText: units(left, o.Decimals, o.DisplayDecimals), ReceivedText: units(received, o.Decimals, o.DisplayDecimals),
+		DueText: units(o.AmountDue, o.Decimals, o.DisplayDecimals), MissingText: units(left, o.Decimals, o.DisplayDecimals), ReceivedText: units(received, o.Decimals, o.DisplayDecimals),
 		QuoteExpiresAt: wire.Time(o.QuoteExpiresAt), QuoteExpired: quoteOver(&f.Invoice, o, f.Now),
 		ConfirmationRule: n.Rule, UsuallySeconds: int64(n.EstimatedConfirmation / time.Second),
 	}
@@ -372,7 +385,7 @@ func (f facts) transaction(p invoice.Payment) Transaction {
 	t := Transaction{
 		TxHash: p.TxHash, Status: p.Status, Network: p.Network, NetworkName: n.DisplayName, Asset: p.Asset,
 		Amount: p.Amount.String(), AmountText: units(p.Amount, p.Decimals, 0),
-		Confirmations: p.ConfirmationsAt(f.Conditions[p.Network].Tip), ConfirmationsRequired: p.Required, ConfirmationRule: n.Rule,
+		Confirmations: f.confirmations(p), ConfirmationsRequired: p.Required, ConfirmationRule: n.Rule,
 		InBlock: !p.Block.IsZero(), Late: p.Late, Counts: p.OptionID != "", Simulated: p.Simulated,
 		DetectedAt: wire.Time(p.DetectedAt), ConfirmedAt: wire.Time(p.ConfirmedAt),
 	}

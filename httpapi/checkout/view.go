@@ -5,13 +5,12 @@ package checkout
 
 import (
 	"cmp"
+	"html/template"
 	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
 	"time"
-
-	"html/template"
 
 	"github.com/seed-8ee7f392/payments/invoice"
 )
@@ -94,13 +93,16 @@ type ChoiceView struct {
 type PayView struct {
 	// Amount is shown and copied as it is.
 	Amount, Asset, Network, Address string
-	Coin                            Coin
-	Only                            string // the warning to use this asset and network alone
-	QR                              *qrCode
-	QRLabel                         string
-	WalletURL                       template.URL
-	Until                           *Moment
-	Rate                            string
+	// Label says whether Amount is all of it or what is missing; Long that it has many digits.
+	Label     string
+	Long      bool
+	Coin      Coin
+	Only      string // the warning to use this asset and network alone
+	QR        *qrCode
+	QRLabel   string
+	WalletURL template.URL
+	Until     *Moment
+	Rate      string
 }
 
 // Progress counts confirmations. Of is 0 where there is nothing to count to.
@@ -147,6 +149,8 @@ func newView(s State, l *language, all languages, v visit) View {
 	w.Initial = initial(w.Merchant)
 	if s.Price != nil {
 		w.Price, w.Currency = price(*s.Price), s.Price.Currency
+	} else if s.Payment != nil {
+		w.Price, w.Currency = s.Payment.DueText, s.Payment.Asset
 	}
 	w.words(l)
 	w.Title = l.say("title", "headline", w.Headline, "merchant", w.Merchant)
@@ -206,10 +210,10 @@ func (w *View) words(l *language) {
 		pairs = append(pairs, "asset", p.Asset, "network", p.NetworkName, "missing", p.MissingText, "received", w.received(), "excess", p.ExcessText)
 	}
 	if s.Price != nil && s.Outstanding != "" {
-		pairs = append(pairs, "outstanding", money(mustDecimal(s.Outstanding), s.Price.Currency)+" "+s.Price.Currency)
+		pairs = append(pairs, "outstanding", money(mustDecimal(s.Outstanding), s.Price.Currency)+"\u00a0"+s.Price.Currency)
 	}
 	w.Tone = map[Phase]Tone{
-		Choose: Neutral, Pay: Neutral, QuoteExpired: Warning, Seen: Waiting, Confirming: Waiting, Underpaid: Warning, Closing: Waiting,
+		Choose: Neutral, Pay: Neutral, QuoteExpired: Warning, Seen: Waiting, Confirming: Waiting, Interrupted: Waiting, Underpaid: Warning, Closing: Waiting,
 		Paid: Good, Expired: Off, Canceled: Off, Refunded: Good, Late: Warning,
 	}[s.Phase]
 	has := func(f invoice.Flag) bool { return slices.Contains(s.OutcomeFlags, f) }
@@ -262,11 +266,9 @@ func (w *View) notices(l *language, v visit) {
 	if s.NetworkTrouble != "" && !s.Final {
 		add(Warning, "network_"+s.NetworkTrouble, "network", s.Payment.NetworkName)
 	}
-	orphaned, dropped, foreign, standing := false, false, false, false
+	dropped, foreign, standing := false, false, false
 	for _, t := range s.Transactions {
 		switch {
-		case t.Status == invoice.Orphaned:
-			orphaned = true
 		case t.Status == invoice.Dropped:
 			dropped = true
 		case !t.Counts:
@@ -278,17 +280,14 @@ func (w *View) notices(l *language, v visit) {
 	if foreign {
 		add(Warning, "foreign")
 	}
-	switch {
-	case orphaned && !s.Final:
-		add(Warning, "orphaned")
-	case dropped && !standing && open:
+	if dropped && !standing && open {
 		add(Warning, "dropped")
 	}
 }
 
 func (w *View) steps(l *language) {
 	at := map[Phase]int{
-		Choose: 1, Pay: 2, QuoteExpired: 2, Underpaid: 2, Seen: 3, Confirming: 3, Closing: 3, Paid: 4,
+		Choose: 1, Pay: 2, QuoteExpired: 2, Underpaid: 2, Seen: 3, Confirming: 3, Interrupted: 3, Closing: 3, Paid: 4,
 	}[w.State.Phase]
 	if at == 0 {
 		return
@@ -314,17 +313,24 @@ func (w *View) pay(l *language) {
 	pairs := []string{"asset", p.Asset, "network", p.NetworkName, "amount", p.MissingText}
 	w.Pay = &PayView{
 		Amount: p.MissingText, Asset: p.Asset, Network: p.NetworkName, Address: string(p.Address), Coin: coin(p.Asset),
-		Only: l.say("only", pairs...), QRLabel: l.say("qr.label", pairs...), WalletURL: walletURL(p.URI, string(p.Address)),
+		Only: l.say("only", pairs...), QRLabel: l.say("qr.label", pairs...), WalletURL: walletURL(p.URI),
 		QR: newQR(cmp.Or(p.URI, string(p.Address))),
+	}
+	w.Pay.Label, w.Pay.Long = l.say("amount"), len(p.MissingText) > longAmount
+	if s.Phase == Underpaid {
+		w.Pay.Label = l.say("amount.missing")
 	}
 	if p.QuoteExpiresAt != "" {
 		m := moment(p.QuoteExpiresAt)
 		w.Pay.Until = &m
 	}
 	if p.Rate != "" && s.Price != nil {
-		w.Pay.Rate = l.say("rate", "asset", p.Asset, "price", money(mustDecimal(p.Rate), s.Price.Currency)+" "+s.Price.Currency)
+		w.Pay.Rate = l.say("rate", "asset", p.Asset, "price", money(mustDecimal(p.Rate), s.Price.Currency)+"\u00a0"+s.Price.Currency)
 	}
 }
+
+// longAmount is how many characters fit on one line of a phone in large type.
+const longAmount = 13
 
 // walletScheme is a scheme that some wallet may have registered; those that a browser acts on itself are refused.
 var (
@@ -333,9 +339,9 @@ var (
 )
 
 // walletURL is a payment URI as a link, or "" where it is none: a bare address opens no wallet.
-func walletURL(uri, address string) template.URL {
+func walletURL(uri string) template.URL {
 	scheme := walletScheme.FindString(uri)
-	if scheme == "" || uri == address || slices.Contains(browserSchemes, scheme) {
+	if scheme == "" || slices.Contains(browserSchemes, scheme) {
 		return ""
 	}
 	return template.URL(uri)

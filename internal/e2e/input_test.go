@@ -135,8 +135,12 @@ func TestSecretsStayIn(t *testing.T) {
 	})
 	var said bytes.Buffer
 	for _, req := range [][3]string{
-		{"GET", "/v1/invoices", s.key + "x"}, {"POST", "/v1/invoices", s.key}, {"GET", "/v1/nothing", s.key},
-		{"POST", "/v1/payouts", published}, {"GET", "/v1/invoices?limit=1000", s.key}, {"GET", "/v1/invoices/no-such-invoice", s.key},
+		{"GET", "/v1/invoices", s.key + "x"},
+		{"POST", "/v1/invoices", s.key},
+		{"GET", "/v1/nothing", s.key},
+		{"POST", "/v1/payouts", published},
+		{"GET", "/v1/invoices?limit=1000", s.key},
+		{"GET", "/v1/invoices/no-such-invoice", s.key},
 	} {
 		_, body := s.do(req[0], req[1], req[2], "")
 		said.Write(body)

@@ -288,3 +288,30 @@ func amount(t *testing.T, s string) chain.Amount {
 	}
 	return a
 }
+
+// payments returns the payments of an invoice.
+func (s *service) payments(id string) []paymentView {
+	s.t.Helper()
+	var page struct {
+		Data []paymentView `json:"data"`
+	}
+	s.call("GET", "/v1/invoices/"+id+"/payments", nil, &page)
+	return page.Data
+}
+
+// happened reports whether an event of a type is stored.
+func (s *service) happened(typ string) bool {
+	s.t.Helper()
+	var page struct {
+		Data []struct {
+			Type string `json:"type"`
+		} `json:"data"`
+	}
+	s.call("GET", "/v1/events?limit=100", nil, &page)
+	for _, e := range page.Data {
+		if e.Type == typ {
+			return true
+		}
+	}
+	return false
+}

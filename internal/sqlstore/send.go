@@ -154,6 +154,15 @@ func (r *reader) TransactionsOf(ctx context.Context, objectID string) ([]send.Tr
 	return list(ctx, r, transactions, q, "ORDER BY id", 0)
 }
 
+func (r *reader) Transactions(ctx context.Context, network, after string, limit int) ([]send.Transaction, error) {
+	q := &query{}
+	q.has("network = ?", network)
+	if after != "" {
+		q.has("id < ?", after)
+	}
+	return list(ctx, r, transactions, q, newest, limit)
+}
+
 const live = "state NOT IN ('confirmed', 'failed')"
 
 func (r *reader) DueTransactions(ctx context.Context, network string, now time.Time, limit int) ([]send.Transaction, error) {

@@ -25,6 +25,7 @@ var (
 	transactions = newKind("transaction",
 		func(t *send.Transaction) string { return t.ID }, func(t *send.Transaction) *int64 { return &t.Version })
 	transactionsByObject = transactions.ordered(func(t *send.Transaction) (string, string, bool) { return t.ObjectID, t.ID, true })
+	transactionsAt       = transactions.ordered(func(t *send.Transaction) (string, string, bool) { return t.Network, t.ID, true })
 	transactionsDue      = transactions.ordered(func(t *send.Transaction) (string, string, bool) { return t.Network, t.ID, !t.DueAt.IsZero() })
 	transactionsByWallet = transactions.ordered(func(t *send.Transaction) (string, string, bool) {
 		return join(t.Network, string(t.Order.From.Address)), t.ID, t.Live()
@@ -98,6 +99,10 @@ func (r *reader) Transaction(ctx context.Context, id string) (send.Transaction, 
 
 func (r *reader) TransactionsOf(ctx context.Context, objectID string) ([]send.Transaction, error) {
 	return scan(ctx, r, transactionsByObject, objectID, window[send.Transaction]{})
+}
+
+func (r *reader) Transactions(ctx context.Context, network, after string, limit int) ([]send.Transaction, error) {
+	return scan(ctx, r, transactionsAt, network, page[send.Transaction](after, limit, nil))
 }
 
 func (r *reader) DueTransactions(ctx context.Context, network string, now time.Time, limit int) ([]send.Transaction, error) {

@@ -7,7 +7,9 @@
   if (!live()) return;
   document.documentElement.classList.add("scripted");
   const words = document.body.dataset;
-  const lang = document.documentElement.lang || undefined;
+  // The page's language, as this visitor writes it: en-GB rather than en.
+  const page = document.documentElement.lang || undefined;
+  const lang = (navigator.languages || []).find((l) => l.split("-")[0] === page) || page;
 
   // The server's clock, so that a wrong clock here does not make a quote seem over. performance.now only goes forward.
   let base = 0;
@@ -71,8 +73,8 @@
     try {
       const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" });
       if (!answer.ok) throw new Error(answer.status);
-      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-      const fresh = page.querySelector("[data-live]"), old = live();
+      const next = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const fresh = next.querySelector("[data-live]"), old = live();
       if (!fresh) throw new Error("no page");
       online(true);
       setClock(fresh.dataset.now);
@@ -86,9 +88,9 @@
       for (const [id, value] of typed) { const i = document.getElementById(id); if (i && value) i.value = value; }
       const again = focused && document.getElementById(focused);
       if (again) again.focus({ preventScroll: true });
-      const test = document.querySelector("[data-test]"), freshTest = page.querySelector("[data-test]");
+      const test = document.querySelector("[data-test]"), freshTest = next.querySelector("[data-test]");
       if (test && freshTest) test.replaceWith(document.importNode(freshTest, true));
-      document.title = page.title;
+      document.title = next.title;
       localise();
       tick();
       if (moved) {

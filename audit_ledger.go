@@ -1,0 +1,196 @@
+package payments
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/invoice"
+)
+
+// ledger adds up what the records of one network bring to and take from each address of ours. It is pure.
+//
+// Payments bring money to deposit addresses. Our own transactions bring what measurably arrived (by log and balance
+// difference) to any address of ours, and take what their bytes pay and what the network took. A payout to a deposit
+// address is a payment there, so only the payment counts.
+type ledger struct {
+	network chain.Network
+	native  string // asset id
+	masters map[chain.Address]bool
+	books   map[chain.Holding]*book
+	// arrivals are what our own transactions brought to anybody, until close sorts out what is ours.
+	arrivals map[chain.Holding][]AuditRecord
+	// nonces are those that we signed, by sender; true when a transaction of ours used it or still may.
+	nonces map[chain.Address]map[uint64]bool
+	// payouts are the transactions of payouts by payout, without their bytes, and twice what has a second one.
+	payouts map[string]send.Transaction
+	twice   []Difference
+}
+
+// book is one asset of one address.
+type book struct {
+	in, out chain.Amount
+	records []AuditRecord
+}
+
+func newLedger(n chain.Network, masters map[chain.Address]bool) *ledger {
+	native, _ := n.Native()
+	return &ledger{
+		network: n, native: native.ID, masters: masters, books: map[chain.Holding]*book{}, arrivals: map[chain.Holding][]AuditRecord{},
+		nonces: map[chain.Address]map[uint64]bool{}, payouts: map[string]send.Transaction{},
+	}
+}
+
+func (l *ledger) at(address chain.Address, assetID string) *book {
+	h := chain.Holding{Address: address, AssetID: assetID}
+	b := l.books[h]
+	if b == nil {
+		b = &book{}
+		l.books[h] = b
+	}
+	return b
+}
+
+// move books a record's effect, and keeps the newest records.
+func (b *book) move(r AuditRecord) {
+	b.in, b.out = b.in.Add(r.In), b.out.Add(r.Out)
+	b.records = append(b.records, r)
+	if len(b.records) >= 4*maxRecords {
+		b.records = b.newest()
+	}
+}
+
+func (b *book) newest() []AuditRecord {
+	slices.SortStableFunc(b.records, func(x, y AuditRecord) int { return cmp.Or(cmp.Compare(y.Height, x.Height), cmp.Compare(y.ID, x.ID)) })
+	return slices.Clone(b.records[:min(len(b.records), maxRecords)])
+}
+
+// payment books a payment that is in a block at or below a height. It stands for money as long as that block does,
+// confirmed or not.
+func (l *ledger) payment(p invoice.Payment, height uint64) {
+	b := l.at(p.Address, p.AssetID) // compared even when nothing of it counts
+	if p.Simulated || p.Block.IsZero() || p.Block.Height > height || (p.Status != invoice.Detected && p.Status != invoice.Confirmed) {
+		return
+	}
+	b.move(AuditRecord{Object: "payment", ID: p.ID, TxHash: p.TxHash, Height: p.Block.Height, In: p.Amount})
+}
+
+// transaction books a transaction of ours if it is in a block at or below a height. What was reverted cost its fee.
+func (l *ledger) transaction(t send.Transaction, height uint64) {
+	i := slices.IndexFunc(t.Attempts, func(a send.Attempt) bool { return a.Signed.TxHash == t.TxHash })
+	included := i >= 0 && !t.Block.IsZero()
+	if len(t.Attempts) > 0 {
+		l.use(t, included)
+	}
+	if t.Kind == send.Payout {
+		l.payout(t)
+	}
+	if !included || t.Block.Height > height {
+		return
+	}
+	record := AuditRecord{Object: "transaction", ID: t.ID, TxHash: t.TxHash, Height: t.Block.Height}
+	from, payer := t.Order.From.Address, t.Order.From.Address
+	if t.Order.FeePayer != nil {
+		payer = t.Order.FeePayer.Address
+	}
+	fee := record
+	fee.Out = t.Fee
+	l.at(payer, l.native).move(fee)
+	if t.Failure == send.FailReverted {
+		return
+	}
+	for _, o := range t.Attempts[i].Signed.Outputs {
+		paid := record
+		paid.Out = o.Amount
+		l.at(from, o.AssetID).move(paid)
+	}
+	for _, m := range t.Transfers {
+		h := chain.Holding{Address: m.To, AssetID: m.AssetID}
+		if t.Kind == send.Payout && !l.masters[m.To] {
+			continue // to a stranger, or to a deposit address, where it is a payment
+		}
+		arrived := record
+		arrived.In = m.Amount
+		l.arrivals[h] = append(l.arrivals[h], arrived)
+	}
+}
+
+// close books what our own transactions brought to addresses of ours: master wallets, and those that were paid to or
+// sent from. What went to others, such as platform fees, is theirs. It returns every balance to compare, in order.
+func (l *ledger) close() []chain.Holding {
+	ours := maps.Clone(l.masters)
+	for h := range l.books {
+		ours[h.Address] = true
+	}
+	for h, arrived := range l.arrivals {
+		if !ours[h.Address] {
+			continue
+		}
+		for _, r := range arrived {
+			l.at(h.Address, h.AssetID).move(r)
+		}
+	}
+	l.arrivals = nil
+	for address := range l.masters {
+		for _, asset := range l.network.Assets {
+			l.at(address, asset.ID)
+		}
+	}
+	return slices.SortedFunc(maps.Keys(l.books), func(a, b chain.Holding) int {
+		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.AssetID, b.AssetID))
+	})
+}
+
+// use notes which nonce a signed transaction holds. Two of ours may hold one: the cancelling transaction and what it
+// displaces.
+func (l *ledger) use(t send.Transaction, included bool) {
+	from := t.Order.From.Address
+	if l.nonces[from] == nil {
+		l.nonces[from] = map[uint64]bool{}
+	}
+	// What is not proven dead may be the one that used it.
+	l.nonces[from][t.Nonce] = l.nonces[from][t.Nonce] || included || t.Live()
+}
+
+// senders returns the addresses that signed anything, in order.
+func (l *ledger) senders() []chain.Address { return slices.Sorted(maps.Keys(l.nonces)) }
+
+// foreign returns the nonces below the network's count that none of our transactions can have used, from our first one
+// on: what was before it is not ours to explain. next is the wallet's counter, read after the count: what was signed
+// since the records were read is below it.
+func (l *ledger) foreign(from chain.Address, counted, next uint64) (nonces []uint64) {
+	own := l.nonces[from]
+	signed := slices.Sorted(maps.Keys(own))
+	last := signed[len(signed)-1]
+	for n := signed[0]; n < counted; n++ {
+		ours, known := own[n]
+		if known && ours || !known && n > last && n < next {
+			continue
+		}
+		nonces = append(nonces, n)
+	}
+	return nonces
+}
+
+// recordsOf returns what our own transactions did with the native coin of an address.
+func (l *ledger) recordsOf(address chain.Address) []AuditRecord {
+	return l.at(address, l.native).newest()
+}
+
+// payout keeps the transaction of a payout for comparison, and notes a second one.
+func (l *ledger) payout(t send.Transaction) {
+	t.Attempts = slices.Clone(t.Attempts)
+	for i := range t.Attempts {
+		t.Attempts[i].Signed.Raw = nil
+	}
+	if other, known := l.payouts[t.ObjectID]; known {
+		l.twice = append(l.twice, Difference{
+			Kind: RecordsDisagree, Network: l.network.Slug, Message: fmt.Sprintf("payout %s has two transactions", t.ObjectID),
+			Records: []AuditRecord{{Object: "payout", ID: t.ObjectID}, {Object: "transaction", ID: other.ID, TxHash: other.TxHash}, {Object: "transaction", ID: t.ID, TxHash: t.TxHash}},
+		})
+	}
+	l.payouts[t.ObjectID] = t
+}

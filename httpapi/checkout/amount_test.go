@@ -1,0 +1,86 @@
+package checkout
+
+import (
+	"testing"
+
+	"github.com/shopspring/decimal"
+	"pgregory.net/rapid"
+
+	"github.com/seed-8ee7f392/payments/chain"
+)
+
+func TestUnits(t *testing.T) {
+	for _, c := range []struct {
+		amount           string
+		decimals, places uint8
+		want             string
+	}{
+		{"0", 18, 0, "0"},
+		{"0", 18, 3, "0.000"},
+		{"1", 18, 18, "0.000000000000000001"},
+		{"1000000", 6, 0, "1"},
+		{"1500000", 6, 2, "1.50"},     // exactly display_decimals
+		{"1500000", 6, 6, "1.500000"}, // all of them
+		{"1500001", 6, 2, "1.500001"}, // never less than what it is
+		{"21321000000000000", 18, 6, "0.021321"},
+		{"100", 0, 0, "100"},
+		{"115792089237316195423570985008687907853269984665640564039457584007913129639935", 18, 18, "115792089237316195423570985008687907853269984665640564039457.584007913129639935"},
+	} {
+		if got := units(chain.MustAmount(c.amount), c.decimals, c.places); got != c.want {
+			t.Errorf("units(%s, %d, %d) = %s, want %s", c.amount, c.decimals, c.places, got, c.want)
+		}
+	}
+}
+
+// What is shown and copied is what pays: read back, it is the same number of base units.
+func TestUnitsAreExact(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		amount, err := chain.AmountFromBytes(rapid.SliceOfN(rapid.Byte(), 0, 32).Draw(t, "amount"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		decimals := rapid.Uint8Range(0, 77).Draw(t, "decimals")
+		places := rapid.Uint8Range(0, decimals).Draw(t, "places")
+		text := units(amount, decimals, places)
+		back, err := chain.AmountFromDecimalFloor(decimal.RequireFromString(text), decimals)
+		if err != nil || back != amount {
+			t.Fatalf("%s base units of %d decimals are shown as %s, which is %s (%v)", amount, decimals, text, back, err)
+		}
+	})
+}
+
+func TestMoney(t *testing.T) {
+	for _, c := range []struct{ amount, currency, want string }{
+		{"49.9", "EUR", "49.90"},
+		{"49", "EUR", "49.00"},
+		{"0.00000001", "USD", "0.00000001"},
+		{"1200", "JPY", "1200"},
+		{"12000", "JPY", "12\u202f000"},
+		{"1234567.5", "USD", "1\u202f234\u202f567.50"},
+		{"1.5", "KWD", "1.500"},
+	} {
+		if got := money(decimal.RequireFromString(c.amount), c.currency); got != c.want {
+			t.Errorf("money(%s %s) = %q, want %q", c.amount, c.currency, got, c.want)
+		}
+	}
+}
+
+func TestEstimate(t *testing.T) {
+	for _, c := range []struct {
+		price, rate string
+		decimals    uint8
+		want        string
+	}{
+		{"49.9", "2340.5", 18, "0.0213203"}, // 7 places are worth less than a tenth of a cent; rounded up
+		{"100", "1", 6, "100.000"},
+		{"100", "3", 0, "34"}, // never more places than the asset has
+		{"10", "0.0001", 18, "100000"},
+		{"1", "0", 18, ""},
+		{"0", "1", 18, ""},
+	} {
+		got, ok := estimate(decimal.RequireFromString(c.price), decimal.RequireFromString(c.rate), c.decimals)
+		if got != c.want || ok != (c.want != "") {
+			t.Errorf("estimate(%s at %s) = %q, %v; want %q", c.price, c.rate, got, ok, c.want)
+		}
+	}
+}

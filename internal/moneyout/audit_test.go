@@ -1,0 +1,265 @@
+package moneyout_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/seed-8ee7f392/payments"
+	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/payout"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// hasRecord checks that a difference names a record.
+func hasRecord(t *testing.T, d payments.Difference, object, id string) {
+	t.Helper()
+	if !slices.ContainsFunc(d.Records, func(r payments.AuditRecord) bool { return r.Object == object && r.ID == id }) {
+		t.Errorf("%s does not name %s %s: %+v", d.Kind, object, id, d.Records)
+	}
+}
+
+func TestAuditFindsMoneyThatIsMissing(t *testing.T) {
+	inTime(t, account.Settings{ManualRelease: true}, sim.Config{}, func(t *testing.T, w *world) {
+		w.fund(1, 0)
+		s := w.deposited("SIM", milli(500))
+		w.clean(1, 0)
+		w.steal(s.Deposit, milli(200))
+		w.follow()
+		d := w.found(payments.MoneyMissing, s.Deposit.Address)
+		hasRecord(t, d, "payment", s.PaymentID)
+		w.check("expected", d.Expected, milli(500))
+		if !d.Found.Less(milli(300)) || d.Network != network {
+			t.Errorf("found as %+v", d)
+		}
+	})
+}
+
+func TestAuditFindsMoneyThatNothingExplains(t *testing.T) {
+	inTime(t, account.Settings{ManualRelease: true}, sim.Config{}, func(t *testing.T, w *world) {
+		w.fund(1, 0)
+		s := w.deposited("SIM", milli(500))
+		w.chain.Fund(s.Deposit.Address, "SIM", milli(1))
+		d := w.found(payments.MoneyUnexplained, s.Deposit.Address)
+		hasRecord(t, d, "payment", s.PaymentID)
+		w.check("expected", d.Expected, milli(500))
+		w.check("found", d.Found, milli(501))
+	})
+}
+
+// A master wallet's money from elsewhere is told, and is no difference.
+func TestAuditTellsMoneyFromElsewhere(t *testing.T) {
+	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+		w.fund(1, 5)
+		p := w.becomes(w.pay("SIM", milli(100)).ID, payout.Confirmed)
+		w.chain.Pay(w.master(), "SIM", coin(2))
+		w.chain.Mine(1)
+		w.clean(3, 5)
+		a, err := w.engine.Audit(t.Context())
+		w.must(err)
+		for _, m := range a.Networks[0].Wallets {
+			if m.Asset == "SIM" {
+				w.check("out", m.Out, p.Amount.Add(*p.NetworkFee))
+				w.check("on chain", m.OnChain, w.chain.Balance(w.master(), "SIM"))
+				if m.Owner != w.owner || m.Address != w.master() {
+					t.Errorf("the wallet is %+v", m)
+				}
+			}
+		}
+	})
+}
+
+func TestAuditFindsRecordsThatDisagree(t *testing.T) {
+	for name, test := range map[string]struct {
+		object string
+		tamper func(ctx context.Context, tx payments.Tx, w *world, p payout.Payout) (id string, err error)
+	}{
+		"a payout's amount": {"payout", func(ctx context.Context, tx payments.Tx, _ *world, p payout.Payout) (string, error) {
+			p.Amount = p.Amount.Add(chain.Units(1))
+			return p.ID, tx.PutPayout(ctx, &p)
+		}},
+		"a payout's destination": {"payout", func(ctx context.Context, tx payments.Tx, w *world, p payout.Payout) (string, error) {
+			p.Destination = w.chain.NewAddress()
+			return p.ID, tx.PutPayout(ctx, &p)
+		}},
+		"a payout's status": {"payout", func(ctx context.Context, tx payments.Tx, _ *world, p payout.Payout) (string, error) {
+			p.Status, p.FailureCode = payout.Failed, "canceled"
+			return p.ID, tx.PutPayout(ctx, &p)
+		}},
+		"a payout's highest fee": {"payout", func(ctx context.Context, tx payments.Tx, _ *world, p payout.Payout) (string, error) {
+			p.MaxNetworkFee = chain.Units(1)
+			return p.ID, tx.PutPayout(ctx, &p)
+		}},
+		"a settlement's gross": {"settlement", func(ctx context.Context, tx payments.Tx, w *world, _ payout.Payout) (string, error) {
+			s := w.settlements()[0]
+			s.Gross = s.Gross.Add(chain.Units(1))
+			return s.ID, tx.PutSettlements(ctx, &s)
+		}},
+		"a settlement's fee": {"settlement", func(ctx context.Context, tx payments.Tx, w *world, _ payout.Payout) (string, error) {
+			s := w.settlements()[0]
+			s.FeePaid = s.FeePaid.Add(chain.Units(1))
+			return s.ID, tx.PutSettlements(ctx, &s)
+		}},
+		"what a settlement brought": {"settlement", func(ctx context.Context, tx payments.Tx, w *world, _ payout.Payout) (string, error) {
+			s := w.settlements()[0]
+			more := s.NetReleased.Add(chain.Units(1))
+			s.NetReleased = &more
+			return s.ID, tx.PutSettlements(ctx, &s)
+		}},
+		"a second transaction of a payout": {"payout", func(ctx context.Context, tx payments.Tx, w *world, p payout.Payout) (string, error) {
+			t, err := tx.Transaction(ctx, p.TransactionID)
+			if err != nil {
+				return "", err
+			}
+			t.ID, t.Version, t.Attempts = w.engine.NewID(), 0, nil
+			return p.ID, tx.PutTransaction(ctx, &t)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+				w.fund(1, 0)
+				w.deposited("SIM", milli(500))
+				w.until("it is released", func() bool { return w.settlements()[0].Status == settlement.Released })
+				p := w.becomes(w.pay("SIM", milli(1)).ID, payout.Confirmed)
+				w.clean(1, 0)
+				var id string
+				w.must(w.store.Store.Update(t.Context(), func(ctx context.Context, tx payments.Tx) (err error) {
+					id, err = test.tamper(ctx, tx, w, p)
+					return err
+				}))
+				hasRecord(t, w.found(payments.RecordsDisagree, ""), test.object, id)
+			})
+		})
+	}
+}
+
+// A confirmed payment that lost its settlement, and a payment that lost its record.
+func TestAuditFindsAPaymentWithoutASettlement(t *testing.T) {
+	inTime(t, account.Settings{ManualRelease: true}, sim.Config{}, func(t *testing.T, w *world) {
+		s := w.deposited("SIM", milli(500))
+		w.must(w.store.Store.Update(t.Context(), func(ctx context.Context, tx payments.Tx) error {
+			p, err := tx.PaymentByID(ctx, s.PaymentID)
+			if err != nil {
+				return err
+			}
+			p.ID, p.Version, p.TxIndex = w.engine.NewID(), 0, 7 // a second record of the same money
+			return tx.PutPayments(ctx, &p)
+		}))
+		a, err := w.engine.Audit(t.Context())
+		w.must(err)
+		kinds := []payments.DifferenceKind{}
+		for _, d := range a.Differences() {
+			kinds = append(kinds, d.Kind)
+		}
+		slices.Sort(kinds)
+		if !slices.Equal(kinds, []payments.DifferenceKind{payments.MoneyMissing, payments.RecordsDisagree}) {
+			t.Errorf("found %v", kinds)
+		}
+	})
+}
+
+func TestAuditFindsAReservationThatWasLeft(t *testing.T) {
+	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+		w.fund(1, 0)
+		p := w.becomes(w.pay("SIM", milli(1)).ID, payout.Confirmed)
+		w.clean(1, 0)
+		w.must(w.store.Store.Update(t.Context(), func(ctx context.Context, tx payments.Tx) error {
+			return w.engine.Outbox.ReserveTx(ctx, tx, w.owner, network, w.master(), p.AssetID, p.ID, milli(3))
+		}))
+		d := w.found(payments.ReservationLeft, w.master())
+		w.check("reserved", d.Found, milli(3))
+		hasRecord(t, d, "payout", p.ID)
+	})
+}
+
+// An audit without all its answers is none.
+func TestAuditNeedsItsNode(t *testing.T) {
+	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+		w.fund(1, 0)
+		w.becomes(w.pay("SIM", milli(1)).ID, payout.Confirmed)
+		for _, m := range []sim.Method{sim.MethodBalances, sim.MethodNonce, sim.MethodHead} {
+			w.chain.FailNext(m, sim.Unavailable(), 1)
+			if a, err := w.engine.Audit(t.Context()); !errors.Is(err, fault.Unavailable) || len(a.Networks) != 0 {
+				t.Errorf("without %s: %+v, %v", m, a, err)
+			}
+		}
+		w.clean(1, 0)
+	})
+}
+
+// blind is a network whose driver only reads blocks.
+type blind struct {
+	chain.Driver
+	chain.BlockScanner
+}
+
+func TestAuditSaysWhatItCouldNotCheck(t *testing.T) {
+	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+		w.change = func(c *payments.Config) { c.Drivers = []payments.ChainDriver{blind{w.chain, w.chain}} }
+		a, err := w.boot().Audit(t.Context())
+		w.must(err)
+		if a.Clean() || a.Networks[0].Unchecked == "" || len(a.Differences()) != 0 {
+			t.Errorf("found %+v", a)
+		}
+	})
+}
+
+// What is on its way (detected, signed, waiting for a block) is no difference.
+func TestAuditInTheMiddle(t *testing.T) {
+	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+		w.fund(1, 100)
+		w.deposited("USDX", dollars(400))
+		audits := 0
+		check := func() {
+			a, err := w.engine.Audit(t.Context())
+			w.must(err)
+			audits++
+			for _, d := range a.Differences() {
+				t.Fatalf("audit %d: %s: %s %+v", audits, d.Kind, d.Message, d.Records)
+			}
+		}
+		w.live("the release ended", func() bool { check(); return w.settlements()[0].Status == settlement.Released })
+		p := w.pay("SIM", milli(1))
+		for range 30 {
+			check()
+			_, err := w.engine.Outbox.Step(t.Context(), network)
+			w.must(err)
+			check()
+			w.chain.Mine(1)
+			check() // the chain is ahead of the records
+			w.pass(3e9)
+		}
+		w.becomes(p.ID, payout.Confirmed)
+		if audits < 90 {
+			t.Errorf("%d audits", audits)
+		}
+		w.clean(1, 100)
+	})
+}
+
+// steal moves native coin away from an address of ours with its own key, behind the engine's back.
+func (w *world) steal(from chain.Party, amount chain.Amount) {
+	w.t.Helper()
+	ctx := w.t.Context()
+	native, _ := w.chain.Network().Native()
+	nonce, err := w.chain.Nonce(ctx, from.Address)
+	w.must(err)
+	order := chain.Order{From: from, Outputs: []chain.Output{{To: w.chain.NewAddress(), AssetID: native.ID, Amount: amount}}, MaxFee: milli(10), Nonce: nonce}
+	u, err := w.chain.Build(ctx, order)
+	w.must(err)
+	policy := w.policy
+	w.policy = nil
+	signatures, err := w.signer.Sign(ctx, chain.SignRequest{Network: network, Unsigned: u.Raw, Payloads: u.Payloads})
+	w.must(err)
+	w.policy = policy
+	key, err := w.signer.PublicKey(ctx, from.Key)
+	w.must(err)
+	signed, err := w.chain.Assemble(order, u, []chain.PublicKey{key}, signatures)
+	w.must(err)
+	w.must(w.chain.Broadcast(ctx, signed))
+	w.chain.Mine(5)
+}

@@ -1,0 +1,345 @@
+// Package moneyout_test tells the stories of money out through the whole engine: payouts, refunds and releases over
+// the store in memory and a simulated network, in fake time, and a few of them over a real Ethereum node.
+//
+// Nothing here is imported; the package exists so that the stories can use everything from the engine down.
+package moneyout_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-8ee7f392/payments"
+	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/invoice/rate"
+	"github.com/seed-8ee7f392/payments/payout"
+	"github.com/seed-8ee7f392/payments/store"
+	"github.com/seed-8ee7f392/payments/store/memory"
+	"github.com/seed-8ee7f392/payments/webhook/event"
+)
+
+const network = "simnet"
+
+func coin(n uint64) chain.Amount    { return chain.Pow10(18).Mul(n) }
+func milli(n uint64) chain.Amount   { return chain.Pow10(15).Mul(n) }
+func dollars(n uint64) chain.Amount { return chain.Pow10(6).Mul(n) }
+
+// errKilled ends a process in the middle of whatever it does.
+var errKilled = errors.New("the process was killed")
+
+// mortal is a store that loses its connection to a process that dies: at the update or the call of the node with the
+// number at, before it or after it took effect.
+type mortal struct {
+	store.Store
+	mu    sync.Mutex
+	armed bool
+	calls int
+	at    int
+	after bool
+	dead  bool
+}
+
+// tick counts a call; die says that the process ends now, late that it ends after the call.
+func (m *mortal) tick() (die, late bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.dead || !m.armed {
+		return m.dead, false
+	}
+	m.calls++
+	if m.calls != m.at {
+		return false, false
+	}
+	m.dead = true
+	return !m.after, m.after
+}
+
+func (m *mortal) died() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.dead
+}
+
+func (m *mortal) Update(ctx context.Context, f func(ctx context.Context, tx store.Tx) error) error {
+	die, late := m.tick()
+	if die {
+		return errKilled
+	}
+	err := m.Store.Update(ctx, f)
+	if late {
+		return errKilled
+	}
+	return err
+}
+
+// world is a network, a store and what outlives a process, in fake time; engine is one process over them.
+type world struct {
+	t       *testing.T
+	chain   *sim.Chain
+	store   *mortal
+	signer  chain.Signer
+	change  func(*payments.Config)
+	policy  func(chain.SignRequest) error
+	fee     chain.Address
+	account account.Account
+	owner   event.Owner
+	engine  *payments.Engine
+	boots   int
+}
+
+// inTime tells a story in a bubble of fake time.
+func inTime(t *testing.T, settings account.Settings, config sim.Config, story func(t *testing.T, w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { story(t, newWorld(t, settings, config)) })
+}
+
+func newWorld(t *testing.T, settings account.Settings, config sim.Config) *world {
+	t.Helper()
+	return newWorldOver(t, memory.New(), settings, config)
+}
+
+func newWorldOver(t *testing.T, over store.Store, settings account.Settings, config sim.Config) *world {
+	t.Helper()
+	w := &world{t: t, chain: sim.New(config), store: &mortal{Store: over}}
+	w.signer = sim.NewSigner(7, func(r chain.SignRequest) error {
+		if w.policy != nil {
+			return w.policy(r)
+		}
+		return nil
+	})
+	w.fee = w.chain.NewAddress()
+	w.chain.SetIntercept(func(context.Context, sim.Method) error {
+		if die, _ := w.store.tick(); die {
+			return errKilled
+		}
+		return nil // a process that dies after a call has had its effect, and hears of nothing more
+	})
+	w.engine = w.boot()
+	if settings.Name == "" {
+		settings.Name = "Corner Shop"
+	}
+	if settings.PayoutsPerHour == 0 {
+		settings.PayoutsPerHour = 100_000
+	}
+	a, err := w.engine.Accounts.CreateAccount(t.Context(), settings)
+	w.must(err)
+	w.account, w.owner = a, event.Owner{AccountID: a.ID}
+	w.chain.Mine(10)
+	return w
+}
+
+// boot starts a process over what is stored.
+func (w *world) boot() *payments.Engine {
+	w.t.Helper()
+	w.store.mu.Lock()
+	w.store.dead = false
+	w.store.mu.Unlock()
+	w.boots++
+	prices, err := rate.NewFixed(map[string]string{"ETH/USD": "2000", "ETH/EUR": "1800", "USDC/USD": "1", "USDC/EUR": "0.9"}, time.Minute, nil)
+	w.must(err)
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	if testing.Verbose() && w.boots < 3 {
+		log = slog.New(slog.NewTextHandler(w.t.Output(), nil))
+	}
+	c := payments.Config{
+		Store: w.store, Drivers: []payments.ChainDriver{w.chain}, Signer: w.signer, Rates: prices, BaseURL: "https://pay.example.com",
+		SecretKey: bytes.Repeat([]byte{7}, 32), FeeAddresses: map[string]string{network: string(w.fee)}, Log: log,
+	}
+	if w.change != nil {
+		w.change(&c)
+	}
+	engine, err := payments.New(c)
+	w.must(err)
+	return engine
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatalf("unexpected error: %v", err)
+	}
+}
+
+func (w *world) master() chain.Address {
+	w.t.Helper()
+	p, err := w.engine.Outbox.Master(w.t.Context(), network, w.account.Index)
+	w.must(err)
+	return p.Address
+}
+
+// fund gives the master wallet money from elsewhere.
+func (w *world) fund(coins, usd uint64) {
+	w.chain.Fund(w.master(), "SIM", coin(coins))
+	w.chain.Fund(w.master(), "USDX", dollars(usd))
+}
+
+// pay asks for a payout to a new address.
+func (w *world) pay(symbol string, amount chain.Amount) payout.Payout {
+	w.t.Helper()
+	p, err := w.engine.Payouts.Create(w.t.Context(), w.params(symbol, amount))
+	w.must(err)
+	return p
+}
+
+func (w *world) params(symbol string, amount chain.Amount) payout.Params {
+	return payout.Params{
+		Owner: w.owner, Network: network, Asset: symbol, Amount: amount, Destination: string(w.chain.NewAddress()),
+		RequestedBy: payout.Requester{Type: "user", ID: "test"},
+	}
+}
+
+func (w *world) get(id string) payout.Payout {
+	w.t.Helper()
+	p, err := w.engine.Payouts.Get(w.t.Context(), w.owner, id)
+	w.must(err)
+	if p.NetworkFee != nil && p.MaxNetworkFee.Less(*p.NetworkFee) {
+		w.t.Fatalf("payout %s cost %s, more than its maximum %s", p.ID, p.NetworkFee, p.MaxNetworkFee)
+	}
+	return p
+}
+
+// work runs outbox and planning until nothing is due now. A process that dies is replaced by another one.
+func (w *world) work() {
+	w.t.Helper()
+	for range 200 {
+		var did bool
+		for _, step := range []func(context.Context, string) (bool, error){w.engine.Settlements.Step, w.engine.Outbox.Step} {
+			d, err := step(w.t.Context(), network)
+			if w.store.died() {
+				w.engine = w.boot()
+				d, err = true, nil
+			}
+			w.must(err)
+			did = did || d
+		}
+		if !did {
+			return
+		}
+	}
+}
+
+// pass lets time pass, with one block at its end.
+func (w *world) pass(d time.Duration) {
+	time.Sleep(d)
+	w.chain.Mine(1)
+}
+
+// until works, block by block, until the condition holds.
+func (w *world) until(what string, done func() bool) {
+	w.t.Helper()
+	for range 2000 {
+		w.work()
+		if done() {
+			return
+		}
+		w.pass(5 * time.Second)
+	}
+	w.t.Fatalf("never came true: %s", what)
+}
+
+// becomes waits for a payout's status.
+func (w *world) becomes(id string, status payout.Status) (p payout.Payout) {
+	w.t.Helper()
+	w.until("payout is "+string(status), func() bool { p = w.get(id); return p.Status == status })
+	return p
+}
+
+// live runs whole engines, followers and all, with a block every 2 seconds, until the condition holds.
+func (w *world) live(what string, done func() bool, engines ...*payments.Engine) {
+	w.t.Helper()
+	if len(engines) == 0 {
+		engines = []*payments.Engine{w.engine}
+	}
+	ctx, stop := context.WithCancel(w.t.Context())
+	var wg sync.WaitGroup
+	for _, e := range engines {
+		wg.Go(func() {
+			if err := e.Run(ctx); err != nil {
+				w.t.Errorf("Run: %v", err)
+			}
+		})
+	}
+	defer wg.Wait()
+	defer stop()
+	for range 3000 {
+		if done() {
+			return
+		}
+		time.Sleep(2 * time.Second)
+		w.chain.Mine(1)
+	}
+	w.t.Errorf("never came true: %s", what)
+}
+
+// told counts the stored events of one type about one object.
+func (w *world) told(t event.Type, objectID string) int {
+	w.t.Helper()
+	found, _, err := w.engine.Webhooks.ListEvents(w.t.Context(), event.Filter{Owner: w.owner, Types: []event.Type{t}, ObjectID: objectID, Limit: 100})
+	w.must(err)
+	return len(found)
+}
+
+// arrived checks that a payout's destination holds exactly its amount, or nothing when it failed.
+func (w *world) arrived(p payout.Payout) {
+	w.t.Helper()
+	want := p.Amount
+	if p.Status == payout.Failed {
+		want = chain.Amount{}
+	}
+	w.check("what arrived of payout "+p.ID, w.chain.Balance(p.Destination, p.Asset), want)
+}
+
+func (w *world) check(what string, got, want chain.Amount) {
+	w.t.Helper()
+	if got != want {
+		w.t.Errorf("%s is %s, want %s", what, got, want)
+	}
+}
+
+// follow has a network that was followed before read up to its tip, as an audit compares what was read.
+func (w *world) follow() {
+	w.t.Helper()
+	tip := w.chain.Mine(1)
+	if _, followed := w.cursor(); followed {
+		w.live("the network is read", func() bool { at, _ := w.cursor(); return at >= tip.Height })
+	}
+}
+
+func (w *world) cursor() (height uint64, followed bool) {
+	w.t.Helper()
+	c, followed, err := w.engine.Store().Cursor(w.t.Context(), network)
+	w.must(err)
+	return c.At.Height, followed
+}
+
+// clean checks that an audit finds no difference, that the master wallet's money from elsewhere is what was put in, and
+// that nothing is reserved any more.
+func (w *world) clean(coins, usd uint64) {
+	w.t.Helper()
+	w.follow()
+	w.must(w.engine.Outbox.RefreshBalances(w.t.Context(), network))
+	a, err := w.engine.Audit(w.t.Context())
+	w.must(err)
+	for _, d := range a.Differences() {
+		w.t.Errorf("audit: %s: %s", d.Kind, d.Message)
+	}
+	if !a.Clean() {
+		w.t.Errorf("the audit is not clean: %+v", a)
+	}
+	outside := map[string]chain.Amount{"SIM": coin(coins), "USDX": dollars(usd)}
+	for _, m := range a.Networks[0].Wallets {
+		w.check("money from elsewhere in "+m.Asset, m.Outside, outside[m.Asset])
+		w.check("reserved in "+m.Asset, m.Reserved, chain.Amount{})
+	}
+	if len(a.Networks[0].Wallets) != 2 {
+		w.t.Errorf("%d wallets were audited, want 2", len(a.Networks[0].Wallets))
+	}
+}

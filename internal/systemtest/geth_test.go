@@ -1,0 +1,85 @@
+package systemtest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/big"
+	"net"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/eth/ethconfig"
+	"github.com/ethereum/go-ethereum/ethclient/simulated"
+	"github.com/ethereum/go-ethereum/node"
+	"github.com/ethereum/go-ethereum/params"
+
+	"github.com/seed-8ee7f392/payments/internal/testenv"
+)
+
+// gethNode runs go-ethereum's node in this process, on a chain of its own that grows a block a second, with the first
+// well-known development account funded, and returns its URL.
+func gethNode(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	l.Close()
+	backend := simulated.NewBackend(types.GenesisAlloc{
+		common.HexToAddress(testenv.WellKnownDevAccounts[0].Address): {Balance: new(big.Int).Mul(big.NewInt(1000), big.NewInt(params.Ether))},
+	}, func(n *node.Config, _ *ethconfig.Config) {
+		n.HTTPHost, n.HTTPPort, n.HTTPModules = "127.0.0.1", port, []string{"eth", "net", "web3", "txpool"}
+	})
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				backend.Commit()
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-done
+		if err := backend.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return fmt.Sprintf("http://127.0.0.1:%d", port)
+}
+
+// The quickstart's story with real transactions on go-ethereum's own node.
+func TestQuickstartOnGeth(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plays for half a minute; run without -short")
+	}
+	url := gethNode(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "go", "run", "./examples/quickstart", "-once", "-addr", "127.0.0.1:0", "-evm-rpc", url)
+	cmd.Dir = "../.."
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	for _, step := range []string{"open", "detected", "confirmed", "paid", "released", "delivered, signature verified"} {
+		if !strings.Contains(out.String(), step) {
+			t.Errorf("the story has no step %q:\n%s", step, out.String())
+		}
+	}
+	t.Log("\n" + out.String())
+}

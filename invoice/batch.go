@@ -1,0 +1,292 @@
+package invoice
+
+// This file prepares what the follower brings: the prices it needs, and how it can be split.
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/watch"
+)
+
+// PreparedBatch is a batch of the follower with the prices that taking it in may need. It can be split by
+// transfer (Keys, Only, Without), so that one transfer whose storing fails for its own sake does not keep the
+// others back.
+type PreparedBatch struct {
+	batch  watch.Batch
+	prices prices
+	// replaced are waiting transactions whose coins another transaction took.
+	replaced map[string]bool
+	// only, when not nil, are the keys to take in; without those to leave out.
+	only, without map[TransferKey]bool
+	// known are the keys of payments that the batch may confirm or take back.
+	known []TransferKey
+	// detectedBy is how what is new was found.
+	detectedBy Detection
+	// retry is the row that is being tried again.
+	retry string
+}
+
+// sighting is one transfer with the block it is in; the zero block is the pool.
+type sighting struct {
+	chain.Transfer
+	at chain.Ref
+}
+
+func (t sighting) key() TransferKey { return TransferKey{TxHash: t.TxHash, Index: t.Index} }
+
+// sightings lists the transfers of the batch, blocks before pool, each key once: a block outranks the pool.
+func (p PreparedBatch) sightings() []sighting {
+	var out []sighting
+	seen := map[TransferKey]bool{}
+	add := func(t chain.Transfer, at chain.Ref) {
+		s := sighting{t, at}
+		if !seen[s.key()] && p.takes(s.key()) {
+			seen[s.key()] = true
+			out = append(out, s)
+		}
+	}
+	for _, b := range p.batch.Blocks {
+		for _, t := range b.Transfers {
+			add(t, b.Ref)
+		}
+	}
+	for _, tx := range p.batch.Pool {
+		for _, t := range tx.Transfers {
+			add(t, chain.Ref{})
+		}
+	}
+	return out
+}
+
+func (p PreparedBatch) takes(k TransferKey) bool {
+	return (p.only == nil || p.only[k]) && !p.without[k]
+}
+
+// Keys returns what the batch can be split into: the transfers in it that were ours when it was prepared, and
+// the payments that it may confirm or take back.
+func (p PreparedBatch) Keys() []TransferKey {
+	return slices.DeleteFunc(slices.Clone(p.known), func(k TransferKey) bool { return !p.takes(k) })
+}
+
+// Only returns the batch with nothing but these transfers.
+func (p PreparedBatch) Only(keys ...TransferKey) PreparedBatch {
+	p.only = map[TransferKey]bool{}
+	for _, k := range keys {
+		p.only[k] = true
+	}
+	return p
+}
+
+// Without returns the batch without these transfers.
+func (p PreparedBatch) Without(keys ...TransferKey) PreparedBatch {
+	p.without = maps.Clone(p.without)
+	if p.without == nil {
+		p.without = map[TransferKey]bool{}
+	}
+	for _, k := range keys {
+		p.without[k] = true
+	}
+	return p
+}
+
+// PrepareBatch reads what taking in a batch will need, outside of any transaction: which of its recipients are
+// ours as far as can be told now, and the prices of what they got and of what may confirm. ApplyTx matches again.
+func (s *Service) PrepareBatch(ctx context.Context, b watch.Batch) (PreparedBatch, error) {
+	p := PreparedBatch{batch: b, prices: prices{}, detectedBy: ByPoll}
+	s.recall(b.Network.Slug, p.prices)
+	matched, addresses, err := s.match(ctx, s.db, b.Network, p.sightings())
+	if err != nil {
+		return PreparedBatch{}, err
+	}
+	known := map[TransferKey]bool{}
+	for _, m := range matched {
+		known[m.key()] = true
+	}
+	if err := s.wantForNew(ctx, p.prices, b.Network, matched, addresses); err != nil {
+		return PreparedBatch{}, err
+	}
+	waiting, err := s.unconfirmed(ctx, s.db, b.Network.Slug, top(b))
+	if err != nil {
+		return PreparedBatch{}, err
+	}
+	if b.Rewound {
+		above, err := s.db.PaymentsAbove(ctx, b.Network.Slug, b.ForkedFrom.Height)
+		if err != nil {
+			return PreparedBatch{}, err
+		}
+		waiting = append(waiting, above...)
+	}
+	for _, w := range waiting {
+		if a, ok := b.Network.AssetByID(w.AssetID); ok {
+			p.prices.wantUSD(a, b.Network)
+		}
+		known[TransferKey{w.TxHash, w.TxIndex}] = true
+	}
+	p.known = slices.SortedFunc(maps.Keys(known), func(a, b TransferKey) int {
+		return cmp.Or(cmp.Compare(a.TxHash, b.TxHash), cmp.Compare(a.Index, b.Index))
+	})
+	p.replaced = s.replaced(b, matched)
+	return p, s.fill(ctx, p.prices)
+}
+
+// top is the height up to which payments may confirm with the batch.
+func top(b watch.Batch) uint64 {
+	height := b.Head.Tip.Height
+	if n := len(b.Blocks); n > 0 {
+		height = max(height, b.Blocks[n-1].Height)
+	}
+	return height
+}
+
+// wantForNew asks for the prices at which new payments are credited and valued.
+func (s *Service) wantForNew(ctx context.Context, p prices, n chain.Network, matched []sighting, addresses map[chain.Address]Address) error {
+	var ids []string
+	for _, m := range matched {
+		if id := addresses[m.To].InvoiceID; id != "" {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	invoices := map[string]Invoice{}
+	if ids = slices.Compact(ids); len(ids) > 0 {
+		list, err := s.db.InvoicesByID(ctx, ids)
+		if err != nil {
+			return err
+		}
+		for _, inv := range list {
+			invoices[inv.ID] = inv
+		}
+	}
+	for _, m := range matched {
+		asset, ok := n.AssetByID(m.AssetID)
+		if !ok {
+			continue
+		}
+		p.wantUSD(asset, n)
+		a := addresses[m.To]
+		inv, ok := invoices[a.InvoiceID]
+		if !ok || inv.Kind != Fiat {
+			continue
+		}
+		if o := inv.Option(a.OptionID); o != nil && madeAt(s.now(), m.at).After(o.QuoteExpiresAt) {
+			p.want(priceOf(asset), inv.Currency)
+		}
+	}
+	return nil
+}
+
+// madeAt is when a payment counts as made: min(first seen, block time).
+func madeAt(firstSeen time.Time, at chain.Ref) time.Time {
+	if !at.IsZero() && !at.Time.IsZero() && at.Time.Before(firstSeen) {
+		return at.Time
+	}
+	return firstSeen
+}
+
+// match returns the sightings that could be payments to us, with our addresses: one indexed query. What moved
+// nothing, or more than is taken in, is left out here.
+func (s *Service) match(ctx context.Context, r Reader, n chain.Network, all []sighting) ([]sighting, map[chain.Address]Address, error) {
+	if len(all) == 0 {
+		return nil, nil, nil
+	}
+	recipients := make(map[chain.Address]bool, len(all))
+	for _, t := range all {
+		if !t.Amount.IsZero() {
+			recipients[t.To] = true
+		}
+	}
+	list, err := r.MatchAddresses(ctx, n.Space(), slices.Sorted(maps.Keys(recipients)))
+	if err != nil {
+		return nil, nil, err
+	}
+	ours := make(map[chain.Address]Address, len(list))
+	for _, a := range list {
+		if a.Kind != ForWallet {
+			ours[a.Address] = a
+		}
+	}
+	var out []sighting
+	for _, t := range all {
+		if _, ok := ours[t.To]; !ok || t.Amount.IsZero() {
+			continue
+		}
+		if chain.MaxTransfer.Less(t.Amount) {
+			s.log.LogAttrs(ctx, slog.LevelError, "a transfer to an address of ours is larger than any is taken in; it was ignored",
+				slog.String("network", n.Slug), slog.String("tx", t.TxHash), slog.Any("index", t.Index), slog.String("amount", t.Amount.String()))
+			continue
+		}
+		out = append(out, t)
+	}
+	return out, ours, nil
+}
+
+// unconfirmed returns every payment in a block up to height that waits for its confirmation.
+func (s *Service) unconfirmed(ctx context.Context, r Reader, network string, height uint64) ([]Payment, error) {
+	for limit := 1000; ; limit *= 4 {
+		page, err := r.UnconfirmedPayments(ctx, network, height, limit)
+		if err != nil || len(page) < limit {
+			return page, err
+		}
+	}
+}
+
+// replaced returns the waiting transactions of ours whose coins the batch shows spent by another. It also keeps
+// what the pool shows of their inputs for later batches. A process that did not see the inputs learns of a
+// replacement when the transaction has been out of sight for a day.
+func (s *Service) replaced(b watch.Batch, matched []sighting) map[string]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ours := s.inputs[b.Network.Slug]
+	if ours == nil {
+		ours = map[string][]chain.Outpoint{}
+		s.inputs[b.Network.Slug] = ours
+	}
+	for _, m := range matched {
+		if m.at.IsZero() {
+			for _, tx := range b.Pool {
+				if tx.TxHash == m.TxHash && ours[tx.TxHash] == nil {
+					for _, spend := range tx.Spent {
+						ours[tx.TxHash] = append(ours[tx.TxHash], spend.Outpoint)
+					}
+				}
+			}
+		} else {
+			delete(ours, m.TxHash)
+		}
+	}
+	if len(ours) == 0 {
+		return nil
+	}
+	by := map[chain.Outpoint]string{}
+	for _, tx := range b.Pool {
+		for _, spend := range tx.Spent {
+			by[spend.Outpoint] = tx.TxHash
+		}
+	}
+	for _, block := range b.Blocks {
+		for _, spend := range block.Spent {
+			by[spend.Outpoint] = spend.By
+		}
+	}
+	out := map[string]bool{}
+	for hash, inputs := range ours {
+		for _, in := range inputs {
+			if other := by[in]; other != "" && other != hash {
+				out[hash] = true
+			}
+		}
+	}
+	return out
+}
+
+// String names the batch in errors.
+func (p PreparedBatch) String() string {
+	return fmt.Sprintf("batch of %s up to block %d", p.batch.Network.Slug, top(p.batch))
+}

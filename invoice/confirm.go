@@ -1,0 +1,146 @@
+package invoice
+
+// This file ends an intake: what waits in no block, and what is deep enough in one.
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/webhook/event"
+)
+
+// pool follows the payments that wait in no block: whose transaction was replaced is dropped, whose transaction
+// the pool does not have any more is lost.
+func (in *intake) pool(ctx context.Context) error {
+	if !in.p.batch.PoolRead && len(in.p.replaced) == 0 {
+		return nil
+	}
+	waiting, err := in.tx.PoolPayments(ctx, in.n.Slug)
+	if err != nil {
+		return err
+	}
+	for _, stored := range waiting {
+		if stored.Simulated || stored.TxHash == "" || in.seen[stored.ID] && !in.p.replaced[stored.TxHash] || !in.p.takes(TransferKey{stored.TxHash, stored.TxIndex}) {
+			continue
+		}
+		a, p, err := in.of(ctx, stored)
+		if err != nil {
+			return err
+		}
+		if p.Status != Detected || !p.Block.IsZero() {
+			continue // this batch found it
+		}
+		switch {
+		case in.p.replaced[p.TxHash]:
+			err = in.move(a, p, func(p *Payment) ([]event.Type, error) { return p.Drop() })
+		case in.p.batch.PoolRead:
+			err = in.move(a, p, func(p *Payment) ([]event.Type, error) { return nil, p.Lose(in.now) })
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// confirmations confirms what is deep enough. A payment whose block is known not to be canonical, because the
+// fork was not taken in for it, is orphaned instead.
+func (in *intake) confirmations(ctx context.Context) error {
+	waiting, err := in.s.unconfirmed(ctx, in.tx, in.n.Slug, in.cursor.At.Height)
+	if err != nil {
+		return err
+	}
+	held, err := in.retries(ctx, len(waiting) > 0)
+	if err != nil {
+		return err
+	}
+	for _, stored := range waiting {
+		key := TransferKey{stored.TxHash, stored.TxIndex}
+		if !stored.Simulated && in.p.takes(key) && !held[key] && (in.near(stored.Block) || in.foreign(stored.Block)) {
+			if _, _, err := in.of(ctx, stored); err != nil {
+				return err
+			}
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(in.accounts)) {
+		a := in.accounts[id]
+		if err := in.require(a); err != nil {
+			return err
+		}
+		for _, p := range a.payments {
+			key := TransferKey{p.TxHash, p.TxIndex}
+			if p.Network != in.n.Slug || p.Status != Detected || p.Block.IsZero() || p.Simulated || !in.p.takes(key) || held[key] {
+				continue
+			}
+			switch {
+			case in.foreign(p.Block):
+				err = in.move(a, p, func(p *Payment) ([]event.Type, error) { return p.Orphan(in.now) })
+			case in.holds(p.Required, p.Block):
+				err = in.confirm(a, p)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		in.tellNew(a)
+	}
+	return nil
+}
+
+// near reports whether a block could be deep enough under the least that the network ever asks for.
+func (in *intake) near(block chain.Ref) bool {
+	least := in.n.Confirmations
+	for _, tier := range in.n.Tiers {
+		least = min(least, tier.Confirmations)
+	}
+	return in.holds(least, block)
+}
+
+// foreign reports whether a block is known not to be in the chain.
+func (in *intake) foreign(block chain.Ref) bool {
+	hash, known := in.trusted[block.Height]
+	return known && hash != block.Hash
+}
+
+// holds is the network's rule: N confirmations, counted up to the last block that was read so that every one of
+// them was checked, or its safe or final block reached. Where finality cannot be read, N is the fall-back.
+func (in *intake) holds(required uint64, block chain.Ref) bool {
+	at := in.cursor.At.Height
+	if at < block.Height {
+		return false
+	}
+	reached := chain.Ref{}
+	switch in.n.Rule {
+	case chain.RuleSafe:
+		reached = in.cursor.Safe
+		if reached.IsZero() {
+			reached = in.cursor.Final
+		}
+	case chain.RuleFinalized:
+		reached = in.cursor.Final
+	}
+	if !reached.IsZero() {
+		return reached.Height >= block.Height
+	}
+	return at-block.Height+1 >= required
+}
+
+// retries returns the transfers that wait in retry rows: they are not taken up again with every batch.
+func (in *intake) retries(ctx context.Context, any bool) (map[TransferKey]bool, error) {
+	if !any {
+		return nil, nil
+	}
+	rows, err := in.tx.Retries(ctx, in.n.Slug, in.now.AddDate(100, 0, 0), 10000)
+	if err != nil {
+		return nil, err
+	}
+	held := map[TransferKey]bool{}
+	for _, r := range rows {
+		if r.ID != in.p.retry {
+			held[TransferKey{r.Transfer.TxHash, r.Transfer.Index}] = true
+		}
+	}
+	return held, nil
+}

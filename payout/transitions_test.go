@@ -1,0 +1,300 @@
+package payout_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/payout"
+	"github.com/seed-8ee7f392/payments/webhook/event"
+)
+
+var now = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
+
+// fact is a state of a transaction that a payout may hear of.
+type fact struct {
+	state   send.State
+	failure string
+}
+
+func facts() []fact {
+	all := []fact{{send.Queued, ""}, {send.Signed, ""}, {send.Broadcast, ""}, {send.Included, ""}, {send.Confirmed, ""}, {"unheard of", ""}}
+	for _, code := range []string{
+		send.FailCanceled, send.FailStale, send.FailConflict, send.FailExpired, send.FailReverted, send.FailInsufficientFunds, send.FailNotPayable,
+		send.FailSignerRefused + "limit", send.FailSignerRefused, "made_up", "",
+	} {
+		all = append(all, fact{send.Failed, code})
+	}
+	return all
+}
+
+// legal is decisions part 5, written down a second time: what each fact makes of a payout in each status. What is not
+// here is refused.
+var legal = map[payout.Status]map[fact]payout.Status{
+	payout.Pending: {
+		{send.Queued, ""}:                         payout.Pending,
+		{send.Signed, ""}:                         payout.Processing,
+		{send.Broadcast, ""}:                      payout.Processing,
+		{send.Failed, "canceled"}:                 payout.Failed,
+		{send.Failed, "stale"}:                    payout.Failed,
+		{send.Failed, "signer_refused:limit"}:     payout.Failed,
+		{send.Failed, "destination_not_payable"}:  payout.Failed,
+		{send.Failed, "chain:insufficient_funds"}: payout.Failed,
+	},
+	payout.Processing: {
+		{send.Signed, ""}:         payout.Processing,
+		{send.Broadcast, ""}:      payout.Processing,
+		{send.Included, ""}:       payout.Included,
+		{send.Failed, "conflict"}: payout.Failed,
+		{send.Failed, "expired"}:  payout.Failed,
+	},
+	payout.Included: {
+		{send.Signed, ""}:         payout.Processing,
+		{send.Broadcast, ""}:      payout.Processing,
+		{send.Included, ""}:       payout.Included,
+		{send.Confirmed, ""}:      payout.Confirmed,
+		{send.Failed, "reverted"}: payout.Failed,
+	},
+	payout.Confirmed: {
+		{send.Signed, ""}:    payout.Processing,
+		{send.Broadcast, ""}: payout.Processing,
+		{send.Confirmed, ""}: payout.Confirmed,
+	},
+	payout.Failed: {}, // nothing moves it; hearing of its failure again is no move
+}
+
+// standing is a payout in a status as the moves before it leave it.
+func standing(s payout.Status) payout.Payout {
+	p := payout.Payout{ID: "p", Status: s, Amount: chain.Units(5), MaxNetworkFee: chain.Units(9), CreatedAt: now.Add(-time.Hour)}
+	fee := chain.Units(3)
+	switch s {
+	case payout.Processing:
+		p.TxHash = "hash"
+	case payout.Included:
+		p.TxHash, p.NetworkFee = "hash", &fee
+	case payout.Confirmed:
+		p.TxHash, p.NetworkFee, p.ConfirmedAt = "hash", &fee, now.Add(-time.Minute)
+	case payout.Failed:
+		p.FailureCode, p.FailedAt = send.FailStale, now.Add(-time.Minute)
+	}
+	return p
+}
+
+func transaction(f fact) send.Transaction {
+	t := send.Transaction{ID: "t", State: f.state, Failure: f.failure, TxHash: "hash"}
+	switch {
+	case f.state == send.Included, f.state == send.Confirmed, f.failure == send.FailReverted:
+		t.Fee = chain.Units(3)
+	case f.state == send.Queued:
+		t.TxHash = ""
+	}
+	return t
+}
+
+func TestEveryMoveOfAPayout(t *testing.T) {
+	moves, refusals := 0, 0
+	for _, from := range payout.Statuses() {
+		for _, f := range facts() {
+			before := standing(from)
+			p := before
+			events, err := p.Follow(transaction(f), now)
+			if from == payout.Failed && f.state == send.Failed {
+				if err != nil || p != before || len(events) != 0 {
+					t.Errorf("%s hears %v again: %+v %v %v", from, f, p, events, err)
+				}
+				continue
+			}
+			to, ok := legal[from][f]
+			if !ok {
+				refusals++
+				if !errors.Is(err, fault.State) || fault.Code(err) != "payout_state" || p != before || events != nil {
+					t.Errorf("%s must refuse %v: %+v %v %v", from, f, p, events, err)
+				}
+				continue
+			}
+			moves++
+			if err != nil || p.Status != to {
+				t.Errorf("%s hears %v: %s %v, want %s", from, f, p.Status, err, to)
+				continue
+			}
+			checkAfter(t, before, p, f, events)
+			again, err := p.Follow(transaction(f), now.Add(time.Hour))
+			if err != nil || len(again) != 0 || !p.ConfirmedAt.IsZero() && p.ConfirmedAt.After(now) || p.FailedAt.After(now) {
+				t.Errorf("%s hears %v twice: %+v %v %v", from, f, p, again, err)
+			}
+		}
+	}
+	t.Logf("%d pairs of status and fact: %d legal, %d refused", moves+refusals, moves, refusals)
+}
+
+func checkAfter(t *testing.T, before, p payout.Payout, f fact, events []event.Type) {
+	t.Helper()
+	inBlock := p.Status == payout.Included || p.Status == payout.Confirmed || p.FailureCode == send.FailReverted
+	if (p.NetworkFee != nil) != inBlock {
+		t.Errorf("%s after %v: network fee %v", p.Status, f, p.NetworkFee)
+	}
+	if p.ConfirmedAt.IsZero() == (p.Status == payout.Confirmed) || p.FailedAt.IsZero() == (p.Status == payout.Failed) {
+		t.Errorf("%s after %v: confirmed %v, failed %v", p.Status, f, p.ConfirmedAt, p.FailedAt)
+	}
+	if p.Status == payout.Failed && (p.FailureCode != f.failure || (p.FailureMessage == "") != (f.failure == send.FailCanceled)) {
+		t.Errorf("failed as %q: %q", p.FailureCode, p.FailureMessage)
+	}
+	var want []event.Type
+	if before.TxHash == "" && f.state == send.Broadcast {
+		want = append(want, event.PayoutBroadcast)
+	}
+	if before.Status != p.Status {
+		switch p.Status {
+		case payout.Confirmed:
+			want = append(want, event.PayoutConfirmed)
+		case payout.Failed:
+			want = append(want, event.PayoutFailed)
+		}
+	}
+	if !slices.Equal(events, want) {
+		t.Errorf("%s after %v tells %v, want %v", p.Status, f, events, want)
+	}
+}
+
+// The table that the diagrams are drawn from is the one that the test above wrote down a second time.
+func TestTableOfPayouts(t *testing.T) {
+	type edge struct{ from, to payout.Status }
+	want := map[edge]bool{{"", payout.Pending}: true}
+	for from, moves := range legal {
+		for _, to := range moves {
+			if from != to {
+				want[edge{from, to}] = true
+			}
+		}
+	}
+	got := map[edge]bool{}
+	for _, m := range payout.Transitions() {
+		e := edge{m.From, m.To}
+		if got[e] || m.When == "" || (m.Codes != nil) != (m.To == payout.Failed) {
+			t.Errorf("the row %+v is there twice, or says nothing", m)
+		}
+		got[e] = true
+		for _, code := range m.Codes {
+			if strings.HasSuffix(code, ":") {
+				code += "limit"
+			}
+			if legal[m.From][fact{send.Failed, code}] != payout.Failed {
+				t.Errorf("%s may not fail as %s", m.From, code)
+			}
+		}
+		if !want[e] {
+			t.Errorf("%s to %s is in the table and not legal", m.From, m.To)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("the table has %d moves, want %d", len(got), len(want))
+	}
+}
+
+// The hash is shown once the network took the bytes, and follows replacements.
+func TestHashOfAPayout(t *testing.T) {
+	p := standing(payout.Pending)
+	for _, step := range []struct {
+		t    send.Transaction
+		hash string
+		told []event.Type
+	}{
+		{send.Transaction{State: send.Signed, TxHash: "a"}, "", nil},
+		{send.Transaction{State: send.Broadcast, TxHash: "a"}, "a", []event.Type{event.PayoutBroadcast}},
+		{send.Transaction{State: send.Broadcast, TxHash: "b"}, "b", nil},
+		{send.Transaction{State: send.Included, TxHash: "a"}, "a", nil},
+		{send.Transaction{State: send.Broadcast, TxHash: "b"}, "b", nil},
+		{send.Transaction{State: send.Failed, Failure: send.FailConflict, TxHash: "b", Attempts: []send.Attempt{{FirstTakenAt: now}}}, "b", []event.Type{event.PayoutFailed}},
+	} {
+		told, err := p.Follow(step.t, now)
+		if err != nil || p.TxHash != step.hash || !slices.Equal(told, step.told) {
+			t.Errorf("%s %s: hash %q, told %v, %v", step.t.State, step.t.TxHash, p.TxHash, told, err)
+		}
+	}
+	lost := standing(payout.Pending)
+	lost.Status = payout.Processing // its broadcast was never answered
+	told, err := lost.Follow(send.Transaction{State: send.Included, TxHash: "a"}, now)
+	if err != nil || !slices.Equal(told, []event.Type{event.PayoutBroadcast}) {
+		t.Errorf("found in a block, it tells %v, %v", told, err)
+	}
+}
+
+func TestEveryMoveOfARefund(t *testing.T) {
+	type heard struct {
+		status payout.Status
+		code   string
+	}
+	all := []heard{
+		{payout.Pending, ""}, {payout.Processing, ""}, {payout.Included, ""}, {payout.Confirmed, ""},
+		{payout.Failed, "canceled"}, {payout.Failed, "stale"}, {payout.Failed, "conflict"}, {payout.Failed, "reverted"}, {payout.Failed, "signer_refused:limit"},
+	}
+	running := []heard{all[0], all[1], all[2]}
+	failed := all[5:]
+	legal := map[payout.RefundStatus]map[heard]payout.RefundStatus{
+		payout.RefundPending:   {all[3]: payout.RefundSucceeded, all[4]: payout.RefundCanceled},
+		payout.RefundSucceeded: {all[3]: payout.RefundSucceeded},
+		payout.RefundFailed:    {},
+		payout.RefundCanceled:  {all[4]: payout.RefundCanceled},
+	}
+	for _, h := range running {
+		legal[payout.RefundPending][h], legal[payout.RefundSucceeded][h] = payout.RefundPending, payout.RefundPending
+	}
+	for _, h := range failed {
+		legal[payout.RefundPending][h], legal[payout.RefundFailed][h] = payout.RefundFailed, payout.RefundFailed
+	}
+	told := map[payout.RefundStatus]event.Type{
+		payout.RefundSucceeded: event.RefundSucceeded, payout.RefundFailed: event.RefundFailed, payout.RefundCanceled: event.RefundFailed,
+	}
+	seen := map[[2]payout.RefundStatus]bool{{"", payout.RefundPending}: true, {"", payout.RefundSucceeded}: true}
+	for _, from := range payout.RefundStatuses() {
+		for _, h := range all {
+			r := payout.Refund{ID: "r", Status: from}
+			if from == payout.RefundSucceeded {
+				r.SucceededAt = now.Add(-time.Minute)
+			}
+			events, err := r.Follow(payout.Payout{Status: h.status, FailureCode: h.code}, now)
+			to, ok := legal[from][h]
+			if !ok {
+				if !errors.Is(err, fault.State) || fault.Code(err) != "refund_state" || r.Status != from || len(events) != 0 {
+					t.Errorf("%s must refuse %v: %s %v", from, h, r.Status, err)
+				}
+				continue
+			}
+			if err != nil || r.Status != to {
+				t.Errorf("%s hears %v: %s %v, want %s", from, h, r.Status, err, to)
+				continue
+			}
+			if from == to {
+				if len(events) != 0 {
+					t.Errorf("%s hears %v and tells %v", from, h, events)
+				}
+				continue
+			}
+			seen[[2]payout.RefundStatus{from, to}] = true
+			if to == payout.RefundPending {
+				if len(events) != 0 || !r.SucceededAt.IsZero() {
+					t.Errorf("taken back it is %+v and tells %v", r, events)
+				}
+				continue
+			}
+			if len(events) != 1 || events[0] != told[to] || r.SucceededAt.IsZero() == (to == payout.RefundSucceeded) || r.FailedAt.IsZero() == (to != payout.RefundSucceeded) || r.FailureCode != h.code {
+				t.Errorf("%s after %v is %+v and tells %v", to, h, r, events)
+			}
+		}
+	}
+	table := map[[2]payout.RefundStatus]bool{}
+	for _, m := range payout.RefundTransitions() {
+		table[[2]payout.RefundStatus{m.From, m.To}] = true
+		if !seen[[2]payout.RefundStatus{m.From, m.To}] {
+			t.Errorf("%s to %s is in the table and never happens", m.From, m.To)
+		}
+	}
+	if len(table) != len(seen) {
+		t.Errorf("the table has %d moves, %d happen", len(table), len(seen))
+	}
+}
