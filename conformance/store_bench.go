@@ -44,6 +44,7 @@ func BenchmarkStore(b *testing.B, factory func(b *testing.B) store.Store) {
 		st := factory(b)
 		b.SetParallelism(8)
 		b.ReportAllocs()
+		b.ResetTimer()
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
 				if err := create(b.Context(), st); err != nil {

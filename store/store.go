@@ -11,7 +11,8 @@
 //     tries with fault.Conflict.
 //   - A record with a Version was read at that version; Version 0 means that it must not exist yet. A Put of
 //     any other version fails, at the latest at commit, with fault.Conflict (an existing record under Version 0
-//     with fault.Duplicate). Put raises the Version in the caller's record.
+//     with fault.Duplicate). Put raises the Version in the caller's record; Update takes the raise back when it rolls
+//     back, so that a closure that runs again may put a record it captured.
 //   - Everything is correct at READ COMMITTED: limits over several rows lock one parent row.
 //   - Lists page by id, newest first, with After exclusive; each is one query by key.
 //   - Records come back as they were put: times in UTC with at least millisecond precision, empty slices and

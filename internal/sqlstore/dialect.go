@@ -17,8 +17,11 @@ type Dialect struct {
 	Numbered bool
 	// Arg turns an argument (nil, string, int64, bool, []byte, time.Time, []string) into one the driver takes.
 	Arg func(any) any
-	// In is the condition that a column is in a list that is one argument of type []string.
+	// In is the condition that a column is in a short list that is one argument of type []string, as filters have it.
 	In func(column string) string
+	// Among selects columns of {table} from the rows under the condition whose column has one of a list of values, the
+	// query's first argument: one look-up by index per value, whatever the planner knows of the table.
+	Among func(columns, table, condition, column string) string
 	// Lock is appended to a SELECT to lock its rows; empty where writers are alone anyway.
 	Lock string
 	// Concurrent says that several transactions write at once, so that rows that do not exist yet need locking too.

@@ -115,18 +115,12 @@ func (r *reader) PaymentsOfInvoice(ctx context.Context, invoiceID string) ([]inv
 
 // PaymentsByTransfer asks for the hashes and picks the indexes: few transactions pay us more than once.
 func (r *reader) PaymentsByTransfer(ctx context.Context, network string, keys []invoice.TransferKey) ([]invoice.Payment, error) {
-	if len(keys) == 0 {
-		return nil, nil
-	}
 	hashes := make([]string, len(keys))
 	wanted := make(map[invoice.TransferKey]bool, len(keys))
 	for i, k := range keys {
 		hashes[i], wanted[k] = k.TxHash, true
 	}
-	q := &query{}
-	q.has("tx_hash <> '' AND network = ?", network)
-	q.in(r, "tx_hash", hashes)
-	found, err := list(ctx, r, payments, q, "", 0)
+	found, err := among(ctx, r, payments, "tx_hash", hashes, "", "tx_hash <> '' AND network = ?", network)
 	return slices.DeleteFunc(found, func(p invoice.Payment) bool { return !wanted[invoice.TransferKey{TxHash: p.TxHash, Index: p.TxIndex}] }), err
 }
 
@@ -161,13 +155,7 @@ func (r *reader) DuePayments(ctx context.Context, now time.Time, limit int) ([]i
 }
 
 func (r *reader) MatchAddresses(ctx context.Context, space chain.Space, wanted []chain.Address) ([]invoice.Address, error) {
-	if len(wanted) == 0 {
-		return nil, nil
-	}
-	q := &query{}
-	q.has("space_family = ? AND space_livemode = ?", string(space.Family), space.Livemode)
-	q.in(r, "address", texts(wanted))
-	return list(ctx, r, addresses, q, "", 0)
+	return among(ctx, r, addresses, "address", texts(wanted), "", "space_family = ? AND space_livemode = ?", string(space.Family), space.Livemode)
 }
 
 func (r *reader) DepositAddress(ctx context.Context, owner event.Owner, id string) (invoice.DepositAddress, error) {

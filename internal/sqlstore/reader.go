@@ -76,12 +76,19 @@ func get[T any](ctx context.Context, r *reader, t *table[T], id string, may func
 
 // several returns the rows of those ids that exist.
 func several[T any](ctx context.Context, r *reader, t *table[T], ids []string) ([]T, error) {
-	if len(ids) == 0 {
+	return among(ctx, r, t, t.cols[0].name, ids, " ORDER BY "+t.cols[0].name, "1 = 1")
+}
+
+// among returns the rows under a condition whose column has one of the values.
+func among[T any](ctx context.Context, r *reader, t *table[T], column string, values []string, order, condition string, args ...any) ([]T, error) {
+	if len(values) == 0 {
 		return nil, nil
 	}
-	q := &query{}
-	q.in(r, t.cols[0].name, ids)
-	return list(ctx, r, t, q, "ORDER BY "+t.cols[0].name, 0)
+	if err := r.settle(ctx); err != nil {
+		return nil, err
+	}
+	template := r.store.dialect.Among(t.columns, t.name, condition, column) + order
+	return rows(ctx, r, t, r.store.text(template), append([]any{values}, args...))
 }
 
 // rows runs a query for a table's columns.

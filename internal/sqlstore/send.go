@@ -179,13 +179,7 @@ func (r *reader) LiveTransactions(ctx context.Context, network string, from chai
 
 func (r *reader) OwnTransactions(ctx context.Context, network string, hashes []string) (map[string]send.Kind, error) {
 	own := map[string]send.Kind{}
-	if len(hashes) == 0 {
-		return own, nil
-	}
-	q := &query{}
-	q.has("network = ?", network)
-	q.in(r, "hash", hashes)
-	found, err := list(ctx, r, attempts, q, "", 0)
+	found, err := among(ctx, r, attempts, "hash", hashes, "", "network = ?", network)
 	if err != nil {
 		return nil, err
 	}

@@ -99,12 +99,7 @@ func (r *reader) SettlementsByID(ctx context.Context, ids []string) ([]settlemen
 }
 
 func (r *reader) SettlementsOfPayments(ctx context.Context, paymentIDs []string) ([]settlement.Settlement, error) {
-	if len(paymentIDs) == 0 {
-		return nil, nil
-	}
-	q := &query{}
-	q.in(r, "payment_id", paymentIDs)
-	return list(ctx, r, settlements, q, "", 0)
+	return among(ctx, r, settlements, "payment_id", paymentIDs, "", "1 = 1")
 }
 
 func (r *reader) Settlements(ctx context.Context, f settlement.Filter) ([]settlement.Settlement, error) {

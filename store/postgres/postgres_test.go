@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"regexp"
@@ -23,6 +24,7 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/postgres"
+	"github.com/seed-8ee7f392/payments/webhook"
 )
 
 func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
@@ -234,6 +236,49 @@ func TestClaimWaits(t *testing.T) {
 		var timeout string
 		if err := sqlTx.QueryRowContext(ctx, "SELECT current_setting('lock_timeout')").Scan(&timeout); err != nil || timeout != "0" {
 			t.Errorf("after a claim the transaction's lock_timeout is %q (%v)", timeout, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestClaimPassesOverLocked claims deliveries while another transaction holds some that are due before the others.
+func TestClaimPassesOverLocked(t *testing.T) {
+	db := database(t, 4, nil)
+	st := open(t, db, "")
+	at := time.Unix(1e9, 0)
+	claim := func(claimed *[]webhook.Delivery) func(ctx context.Context, tx store.Tx) error {
+		return func(ctx context.Context, tx store.Tx) (err error) {
+			*claimed, err = tx.ClaimDeliveries(ctx, "p", at.Add(time.Hour), at.Add(2*time.Hour), 2, 10)
+			return err
+		}
+	}
+	err := st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+		for n := range 4 {
+			d := webhook.Delivery{ID: fmt.Sprint(n), EndpointID: "e", Status: webhook.DeliveryPending, NextAttemptAt: at.Add(time.Duration(n) * time.Second)}
+			if err := tx.PutDeliveries(ctx, &d); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+		var mine, theirs []webhook.Delivery
+		if err := claim(&mine)(ctx, tx); err != nil {
+			return err
+		}
+		limited, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		if err := st.Update(limited, claim(&theirs)); err != nil {
+			t.Errorf("a claim beside another one: %v", err)
+		}
+		if len(mine) != 2 || len(theirs) != 2 || theirs[0].ID != "2" || theirs[1].ID != "3" {
+			t.Errorf("one claim took %v, the other %v", mine, theirs)
 		}
 		return nil
 	})

@@ -24,7 +24,10 @@ func dialect() sqlstore.Dialect {
 		Prefix: prefix,
 		Arg:    argument,
 		// A list is one argument, however long: SQLite bounds the number of arguments.
-		In:            func(column string) string { return column + " IN (SELECT value FROM json_each(?))" },
+		In: func(column string) string { return column + " IN (SELECT value FROM json_each(?))" },
+		Among: func(columns, table, condition, column string) string {
+			return "SELECT " + columns + " FROM {" + table + "} WHERE " + column + " IN (SELECT value FROM json_each(?)) AND " + condition
+		},
 		Due:           due,
 		Claim:         claim,
 		Explain:       explain,

@@ -130,6 +130,7 @@ func (t tx) Commit() error {
 func RawInsert(b *testing.B, db *sql.DB, insert string) {
 	var n atomic.Int64
 	b.SetParallelism(8)
+	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			if _, err := db.ExecContext(b.Context(), insert, fmt.Sprintf("%024x", n.Add(1)), "some text of the length of a small record, which this is"); err != nil {
