@@ -52,7 +52,7 @@ type prose struct{ p *string }
 func (c prose) Value() (driver.Value, error) {
 	return strings.ReplaceAll(strings.ToValidUTF8(*c.p, "\uFFFD"), "\x00", "\uFFFD"), nil
 }
-func (c prose) Scan(src any) error { return text[string]{c.p}.Scan(src) }
+func (c prose) Scan(src any) error { return text[string](c).Scan(src) }
 
 type integer interface {
 	~int | ~int64 | ~uint8 | ~uint32 | ~uint64
