@@ -33,7 +33,7 @@ func TestStates(t *testing.T) {
 
 Every object that moves money has a state machine. The diagrams are drawn from the code by the test beside this file
 (` + "`go test ./docs -update`" + `), which fails when they are out of date. A move that is not drawn is refused, and leaves
-the record as it was. What each status means is said in [decisions.md](decisions.md), parts 2 to 6.
+the record as it was. What each status means is said with its constant in the package that owns it.
 `)
 	for _, m := range []machine{invoices(t), payments(t), settlements(), payouts(), refunds(), transactions(t)} {
 		m.check(t)
@@ -170,8 +170,14 @@ func settlements() machine {
 		in     bool // in a release
 	}
 	starts := []start{
-		{settlement.Pending, "", false}, {settlement.Pending, "", true}, {settlement.Held, settlement.Uneconomic, false}, {settlement.Held, settlement.Uneconomic, true},
-		{settlement.Releasing, "", true}, {settlement.Released, "", true}, {settlement.Reverted, "", true}, {settlement.Reverted, settlement.PaymentOrphaned, true},
+		{settlement.Pending, "", false},
+		{settlement.Pending, "", true},
+		{settlement.Held, settlement.Uneconomic, false},
+		{settlement.Held, settlement.Uneconomic, true},
+		{settlement.Releasing, "", true},
+		{settlement.Released, "", true},
+		{settlement.Reverted, "", true},
+		{settlement.Reverted, settlement.PaymentOrphaned, true},
 	}
 	failing := []settlement.Reason{
 		settlement.PaymentOrphaned, settlement.FundsMissing, settlement.NotReleasable, settlement.TransactionFailed, settlement.Replanning, settlement.Unclassified,
@@ -244,8 +250,11 @@ func payments(t *testing.T) machine {
 	m.see("", string(invoice.Detected), "seen in a pool or a block")
 	block := chain.Ref{Height: 7, Hash: "a", Time: now}
 	starts := []invoice.Payment{
-		{Status: invoice.Detected}, {Status: invoice.Detected, Block: block}, {Status: invoice.Confirmed, Block: block, ConfirmedAt: now},
-		{Status: invoice.Orphaned, LostAt: now}, {Status: invoice.Dropped},
+		{Status: invoice.Detected},
+		{Status: invoice.Detected, Block: block},
+		{Status: invoice.Confirmed, Block: block, ConfirmedAt: now},
+		{Status: invoice.Orphaned, LostAt: now},
+		{Status: invoice.Dropped},
 	}
 	moves := []struct {
 		when string

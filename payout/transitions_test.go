@@ -230,8 +230,15 @@ func TestEveryMoveOfARefund(t *testing.T) {
 		code   string
 	}
 	all := []heard{
-		{payout.Pending, ""}, {payout.Processing, ""}, {payout.Included, ""}, {payout.Confirmed, ""},
-		{payout.Failed, "canceled"}, {payout.Failed, "stale"}, {payout.Failed, "conflict"}, {payout.Failed, "reverted"}, {payout.Failed, "signer_refused:limit"},
+		{payout.Pending, ""},
+		{payout.Processing, ""},
+		{payout.Included, ""},
+		{payout.Confirmed, ""},
+		{payout.Failed, "canceled"},
+		{payout.Failed, "stale"},
+		{payout.Failed, "conflict"},
+		{payout.Failed, "reverted"},
+		{payout.Failed, "signer_refused:limit"},
 	}
 	running := []heard{all[0], all[1], all[2]}
 	failed := all[5:]

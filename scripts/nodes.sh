@@ -35,3 +35,4 @@ case $(uname -sm) in
 esac
 npm_set internal/testenv/npm npm "${anvil[@]}"
 npm_set internal/testenv/browser browser
+scripts/bitcoind.sh >&2

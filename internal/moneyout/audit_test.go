@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
@@ -208,11 +209,11 @@ func TestAuditSaysWhatItCouldNotCheck(t *testing.T) {
 	})
 }
 
-// What is on its way (detected, signed, waiting for a block) is no difference.
+// What is on its way (detected, signed, waiting for a block, in a block that the records do not know of yet, out of one
+// that they still name) is no difference, and the money from elsewhere is the same all along.
 func TestAuditInTheMiddle(t *testing.T) {
 	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
 		w.fund(1, 100)
-		w.deposited("USDX", dollars(400))
 		audits := 0
 		check := func() {
 			a, err := w.engine.Audit(t.Context())
@@ -221,21 +222,35 @@ func TestAuditInTheMiddle(t *testing.T) {
 			for _, d := range a.Differences() {
 				t.Fatalf("audit %d: %s: %s %+v", audits, d.Kind, d.Message, d.Records)
 			}
+			outside := map[string]chain.Amount{"SIM": coin(1), "USDX": dollars(100)}
+			for _, m := range a.Networks[0].Wallets {
+				w.check("money from elsewhere in "+m.Asset, m.Outside, outside[m.Asset])
+			}
+			if t.Failed() {
+				t.Fatalf("in audit %d", audits)
+			}
 		}
-		w.live("the release ended", func() bool { check(); return w.settlements()[0].Status == settlement.Released })
 		p := w.pay("SIM", milli(1))
-		for range 30 {
+		for range 10 {
 			check()
 			_, err := w.engine.Outbox.Step(t.Context(), network)
 			w.must(err)
 			check()
 			w.chain.Mine(1)
 			check() // the chain is ahead of the records
-			w.pass(3e9)
+			w.pass(3 * time.Second)
 		}
 		w.becomes(p.ID, payout.Confirmed)
-		if audits < 90 {
-			t.Errorf("%d audits", audits)
+		p = w.becomes(w.pay("SIM", milli(1)).ID, payout.Included)
+		w.chain.Fork(sim.Fork{Depth: 1, Fate: sim.Forget})
+		if check(); w.get(p.ID).Status != payout.Included {
+			t.Fatal("the records know of the reorganisation already")
+		}
+		w.becomes(p.ID, payout.Confirmed)
+		w.deposited("USDX", dollars(400))
+		w.live("the release ended", func() bool { check(); return w.settlements()[0].Status == settlement.Released })
+		if audits < 40 {
+			t.Errorf("only %d audits", audits)
 		}
 		w.clean(1, 100)
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -231,10 +232,9 @@ func TestSigners(t *testing.T) {
 	t.Run("slow, and another process takes over", func(t *testing.T) {
 		inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
 			w.fund(1, 0)
-			slow := true
+			var asked atomic.Int64
 			w.policy = func(chain.SignRequest) error {
-				if slow {
-					slow = false
+				if asked.Add(1) == 1 {
 					time.Sleep(10 * time.Minute)
 				}
 				return nil

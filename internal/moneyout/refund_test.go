@@ -1,10 +1,12 @@
 package moneyout_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
@@ -118,6 +120,34 @@ func TestRefundInParts(t *testing.T) {
 	})
 }
 
+// Two refunds that were prepared at the same time cannot both have the same money.
+func TestRefundsOfTheSameMoney(t *testing.T) {
+	inTime(t, account.Settings{ManualRelease: true}, sim.Config{}, func(t *testing.T, w *world) {
+		w.fund(3, 0)
+		ctx := t.Context()
+		inv, at := w.invoiced()
+		w.chain.Pay(at["SIM"], "SIM", coin(1))
+		w.live("the invoice is paid", func() bool { return w.invoice(inv.ID).Status == invoice.Paid })
+		var prepared [2]payout.Prepared
+		for i := range prepared {
+			var err error
+			prepared[i], err = w.engine.Payouts.PrepareRefund(ctx, w.refundTo(payout.RefundParams{InvoiceID: inv.ID, Amount: ptr(milli(600))}))
+			w.must(err)
+		}
+		create := func(p payout.Prepared) error {
+			return w.engine.Update(ctx, func(ctx context.Context, tx payments.Tx) error {
+				_, err := w.engine.Payouts.RefundTx(ctx, tx, p)
+				return err
+			})
+		}
+		w.must(create(prepared[0]))
+		wantFault(t, create(prepared[1]), fault.Invalid, "refund_exceeds_payment")
+		if all := w.payouts(); len(all) != 1 {
+			t.Errorf("%d payouts were made", len(all))
+		}
+	})
+}
+
 func ptr[T any](v T) *T { return &v }
 
 func TestRefundOfSeveralPayments(t *testing.T) {
@@ -128,15 +158,15 @@ func TestRefundOfSeveralPayments(t *testing.T) {
 		w.chain.Pay(at["SIM"], "SIM", milli(400))
 		w.chain.Pay(at["SIM"], "SIM", milli(500))
 		w.chain.Pay(at["USDX"], "USDX", dollars(2000))
-		var payments []invoice.Payment
+		var paid []invoice.Payment
 		w.live("three payments confirmed", func() bool {
 			var err error
-			payments, err = w.engine.Store().PaymentsOfInvoice(ctx, inv.ID)
+			paid, err = w.engine.Store().PaymentsOfInvoice(ctx, inv.ID)
 			w.must(err)
-			return len(payments) == 3 && !slices.ContainsFunc(payments, func(p invoice.Payment) bool { return p.Status != invoice.Confirmed })
+			return len(paid) == 3 && !slices.ContainsFunc(paid, func(p invoice.Payment) bool { return p.Status != invoice.Confirmed })
 		})
 		byAmount := map[chain.Amount]string{}
-		for _, p := range payments {
+		for _, p := range paid {
 			byAmount[p.Amount] = p.ID
 		}
 		_, err := w.engine.Payouts.CreateRefund(ctx, w.refundTo(payout.RefundParams{InvoiceID: inv.ID}))
@@ -212,13 +242,13 @@ func TestRefundOfAnOrphanedPayment(t *testing.T) {
 		ctx := t.Context()
 		inv, at := w.invoiced()
 		w.chain.Pay(at["SIM"], "SIM", milli(300))
-		var payments []invoice.Payment
+		var paid []invoice.Payment
 		confirmed := func(n int) func() bool {
 			return func() bool {
 				var err error
-				payments, err = w.engine.Store().PaymentsOfInvoice(ctx, inv.ID)
+				paid, err = w.engine.Store().PaymentsOfInvoice(ctx, inv.ID)
 				w.must(err)
-				return len(payments) == n && !slices.ContainsFunc(payments, func(p invoice.Payment) bool { return p.Status != invoice.Confirmed })
+				return len(paid) == n && !slices.ContainsFunc(paid, func(p invoice.Payment) bool { return p.Status != invoice.Confirmed })
 			}
 		}
 		w.live("the first confirmed", confirmed(1))
@@ -233,16 +263,16 @@ func TestRefundOfAnOrphanedPayment(t *testing.T) {
 			w.must(err)
 			return r
 		}
-		ofFirst := make(payout.RefundParams{PaymentID: payments[0].ID, Amount: ptr(milli(100))})
-		ofSecond := make(payout.RefundParams{PaymentID: payments[1].ID, Amount: ptr(milli(100))})
+		ofFirst := make(payout.RefundParams{PaymentID: paid[0].ID, Amount: ptr(milli(100))})
+		ofSecond := make(payout.RefundParams{PaymentID: paid[1].ID, Amount: ptr(milli(100))})
 		small := make(payout.RefundParams{InvoiceID: inv.ID, Amount: ptr(milli(150))})
 		large := make(payout.RefundParams{InvoiceID: inv.ID, Amount: ptr(milli(200))})
 
 		head, err := w.chain.Head(ctx)
 		w.must(err)
-		w.chain.Fork(sim.Fork{Depth: head.Tip.Height - payments[1].Block.Height + 1, Fate: sim.Forget})
+		w.chain.Fork(sim.Fork{Depth: head.Tip.Height - paid[1].Block.Height + 1, Fate: sim.Forget})
 		w.live("the second is orphaned", func() bool {
-			p, err := w.engine.Store().PaymentByID(ctx, payments[1].ID)
+			p, err := w.engine.Store().PaymentByID(ctx, paid[1].ID)
 			w.must(err)
 			return p.Status == invoice.Orphaned
 		})

@@ -22,7 +22,8 @@ var (
 	accounts = newKind("account",
 		func(a *account.Account) string { return a.ID }, func(a *account.Account) *int64 { return &a.Version })
 	accountsByID = accounts.ordered(func(a *account.Account) (string, string, bool) { return "", a.ID, true })
-	_            = accounts.only(func(a *account.Account) (string, bool) { return strconv.FormatUint(uint64(a.Index), 10), true })
+	// Nothing looks an account up by its index; it is unique all the same.
+	_ = accounts.only(func(a *account.Account) (string, bool) { return strconv.FormatUint(uint64(a.Index), 10), true })
 
 	keys          = newKind("API key", func(k *account.Key) string { return k.ID }, func(k *account.Key) *int64 { return &k.Version })
 	keysByHash    = keys.only(func(k *account.Key) (string, bool) { return string(k.Hash[:]), true })

@@ -1,0 +1,60 @@
+package bitcoin
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"strings"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// Broadcast hands the bytes to the network. Bytes that are not those of the hash, or that the node calls
+// invalid whatever else happens, are fault.Invalid. A coin that is spent, a fee that is too low and a clash
+// with another transaction are fault.Unavailable (broadcast_refused): Status finds out what they mean.
+func (d *Driver) Broadcast(ctx context.Context, tx chain.Signed) error {
+	if _, err := signedTx(tx); err != nil {
+		return err
+	}
+	return d.ask(ctx, func(ctx context.Context, e *endpoint) error {
+		// 0: no other maximum than the one that Build kept to.
+		var hash string
+		err := e.one(ctx, &hash, "sendrawtransaction", hex.EncodeToString(tx.Raw), 0)
+		r, refused := errors.AsType[*refusal](err)
+		switch {
+		case err == nil && hash != tx.TxHash:
+			return e.garbled("it took transaction %s as %s", tx.TxHash, e.clean(hash))
+		case refused && (r.code == codeAlreadyInUTXO || r.code == codeRejected && strings.Contains(r.message, "txn-already")):
+			return nil
+		case refused && r.forGood():
+			return fault.Wrap(r, fault.Invalid, "transaction_malformed", "the network does not take transaction %s as it is", tx.TxHash)
+		case refused:
+			return &failure{host: e.host, code: "broadcast_refused", what: "it does not take transaction " + tx.TxHash, cause: r}
+		}
+		return err
+	})
+}
+
+// forGood says that a transaction was refused for what it is, not for when and where it came. The node has
+// one code for all of that, and names of reasons that are part of its interface. Source: Bitcoin Core,
+// src/validation.cpp and src/consensus/tx_check.cpp.
+func (r *refusal) forGood() bool {
+	if r.code == codeUndecodable {
+		return true
+	}
+	if r.code != codeRejected {
+		return false
+	}
+	for _, passing := range []string{"inputs-missingorspent", "premature-spend", "nonfinal", "non-final"} {
+		if strings.Contains(r.message, passing) {
+			return false
+		}
+	}
+	for _, reason := range []string{"mandatory-script-verify-flag-failed", "bad-txns-", "bad-witness-", "tx-size"} {
+		if strings.Contains(r.message, reason) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,143 @@
+package bitcoin
+
+import (
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// Config says which network to serve and over which nodes. Network and one URL are required.
+type Config struct {
+	// Network is Mainnet, Testnet4, Signet or Regtest, or a copy of one with other settings.
+	Network chain.Network
+	// RPC is the URL of a node, http(s)://user:password@host:port. It may hold a key: no error or log ever
+	// shows more of it than the host.
+	RPC string
+	// RPCs are further nodes, in order of preference after RPC. One that fails is passed over, and the one
+	// that answers is kept to until it fails.
+	RPCs []string
+	// CookieFile is the path of a node's .cookie file, whose credentials are used for every URL that names
+	// none; it is read at each request, since a node writes it anew at each start. Defaults to none.
+	CookieFile string
+	// Taproot derives P2TR addresses by BIP-86 instead of P2WPKH by BIP-84. Choose before the first address
+	// is shown, together with the signer's keys (hdkey.WithTaproot). Coins of both kinds can be spent.
+	Taproot bool
+	// FeeTarget is within how many blocks a transaction of ours should be included, 1 to 1008. Defaults to 3.
+	FeeTarget int
+	// MinFeeRate and MaxFeeRate bound the node's fee estimate, in satoshi per 1000 virtual bytes; a node that
+	// takes nothing below MaxFeeRate is fault.Limited. Default to 1,000 and 500,000.
+	MinFeeRate, MaxFeeRate uint64
+	// FallbackFeeRate is used while the node has no estimate, in satoshi per 1000 virtual bytes. Defaults to 10,000.
+	FallbackFeeRate uint64
+	// HTTPClient carries the requests. Defaults to one without proxy settings of its own. Redirects are never followed.
+	HTTPClient *http.Client
+	// Logger hears of failing nodes. Defaults to discarding.
+	Logger *slog.Logger
+	// Timeout bounds each HTTP request. Defaults to 30 seconds.
+	Timeout time.Duration
+	// Attempts is how often all nodes are tried before a call is fault.Unavailable. Defaults to 3.
+	Attempts int
+	// Concurrency is how many HTTP requests one node serves at a time, and so how many blocks are held in
+	// memory at once while they are read. Defaults to 4, the number of threads of a Bitcoin Core by default.
+	Concurrency int
+	// MaxBlocks is the most blocks that one call of Blocks returns. Defaults to 8.
+	MaxBlocks int
+	// MaxResponse is the largest response body that is read, in bytes. Defaults to 128 MiB.
+	MaxResponse int64
+	// PoolLimit is the most waiting transactions that Pool shows. Where there are more, those that the node
+	// lists first are shown: the ones without waiting ancestors, by fee. Defaults to 20,000; negative reads
+	// no pool, and payments are first seen in blocks.
+	PoolLimit int
+}
+
+// New checks the configuration and returns the driver; it does no I/O. Driver.Check asks the nodes.
+// A configuration that cannot work is fault.Invalid.
+func New(c Config) (*Driver, error) {
+	c = c.withDefaults()
+	params := paramsOf(c.Network)
+	switch {
+	case c.Network.Family != chain.Bitcoin || params == nil:
+		return nil, invalidConfig("network %q is not a Bitcoin network of a known genesis block: start from Mainnet, Testnet4, Signet or Regtest", c.Network.Slug)
+	case c.Network.Rule != chain.RuleConfirmations || c.Network.Confirmations == 0:
+		return nil, invalidConfig("network %s: the rule must be confirmations, at least 1", c.Network.Slug)
+	case len(c.Network.Assets) != 1 || c.Network.Assets[0].Kind != chain.Native || c.Network.Assets[0].Decimals != decimals:
+		return nil, invalidConfig("network %s: it has one asset, its native coin with 8 decimals", c.Network.Slug)
+	case len(c.RPCs) == 0:
+		return nil, invalidConfig("network %s has no node: set RPC", c.Network.Slug)
+	case c.FeeTarget < 1 || c.FeeTarget > 1008:
+		return nil, invalidConfig("FeeTarget is %d: use 1 to 1008 blocks", c.FeeTarget)
+	case c.MinFeeRate > c.MaxFeeRate || c.MaxFeeRate > maxSaneFeeRate:
+		return nil, invalidConfig("fee rates %d to %d satoshi per 1000 vB: MinFeeRate must not exceed MaxFeeRate, nor that %d", c.MinFeeRate, c.MaxFeeRate, int64(maxSaneFeeRate))
+	}
+	network := c.Network
+	network.Assets = nil
+	d := &Driver{
+		network: network.With(c.Network.Assets...),
+		params:  params,
+		config:  c,
+		log:     c.Logger,
+		pool:    poolCache{limit: max(c.PoolLimit, 0)},
+		places:  map[string]*place{},
+	}
+	d.native = d.network.Assets[0]
+	for _, raw := range c.RPCs {
+		e, err := newEndpoint(raw, c)
+		if err != nil {
+			return nil, err
+		}
+		d.endpoints = append(d.endpoints, e)
+	}
+	return d, nil
+}
+
+func (c Config) withDefaults() Config {
+	if c.RPC != "" {
+		c.RPCs = append([]string{c.RPC}, c.RPCs...)
+	}
+	if c.HTTPClient == nil {
+		t := http.DefaultTransport.(*http.Transport).Clone()
+		t.MaxIdleConnsPerHost = 16
+		c.HTTPClient = &http.Client{Transport: t}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.FeeTarget == 0 {
+		c.FeeTarget = 3
+	}
+	if c.MinFeeRate == 0 {
+		c.MinFeeRate = 1_000
+	}
+	if c.MaxFeeRate == 0 {
+		c.MaxFeeRate = 500_000
+	}
+	if c.FallbackFeeRate == 0 {
+		c.FallbackFeeRate = 10_000
+	}
+	if c.Timeout <= 0 {
+		c.Timeout = 30 * time.Second
+	}
+	if c.Attempts <= 0 {
+		c.Attempts = 3
+	}
+	if c.Concurrency <= 0 {
+		c.Concurrency = 4
+	}
+	if c.MaxBlocks <= 0 {
+		c.MaxBlocks = 8
+	}
+	if c.MaxResponse <= 0 {
+		c.MaxResponse = 128 << 20
+	}
+	if c.PoolLimit == 0 {
+		c.PoolLimit = 20_000
+	}
+	return c
+}
+
+func invalidConfig(format string, args ...any) error {
+	return fault.New(fault.Invalid, "config_invalid", "bitcoin: "+format, args...)
+}

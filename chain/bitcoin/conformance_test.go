@@ -1,0 +1,52 @@
+//go:build unix
+
+package bitcoin_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/bitcoin"
+	"github.com/seed-8ee7f392/payments/chain/hdkey"
+	"github.com/seed-8ee7f392/payments/conformance"
+	"github.com/seed-8ee7f392/payments/internal/testenv"
+)
+
+// TestDriverOnARealNode runs the suite against bitcoind on regtest, with both kinds of address.
+func TestDriverOnARealNode(t *testing.T) {
+	t.Run("P2WPKH", func(t *testing.T) {
+		n := startNode(t, testenv.BitcoindOptions{}).rich(t, 6)
+		conformance.TestDriver(t, func(t *testing.T) conformance.DriverHarness { return harness(t, n, freshSigner(t)) })
+	})
+	t.Run("P2TR", func(t *testing.T) {
+		n := startNode(t, testenv.BitcoindOptions{}).rich(t, 6)
+		conformance.TestDriver(t, func(t *testing.T) conformance.DriverHarness {
+			return harness(t, n, freshSigner(t, hdkey.WithTaproot()), func(c *bitcoin.Config) { c.Taproot = true })
+		})
+	})
+}
+
+func harness(t *testing.T, n *node, signer chain.Signer, change ...func(*bitcoin.Config)) conformance.DriverHarness {
+	unreachable := append(change, func(c *bitcoin.Config) { c.RPC = "http://127.0.0.1:1" })
+	foreign := append(change, func(c *bitcoin.Config) { c.Network = bitcoin.Signet })
+	return conformance.DriverHarness{
+		Driver:  n.driver(t, change...),
+		Network: n,
+		Signer:  signer,
+		Absent: []conformance.Capability{
+			conformance.AddressScanner, conformance.TokenAccounter, conformance.Nonces, conformance.Tokens, // not of this network
+			conformance.Balancer,                             // a node keeps no balances of addresses; chain/send knows its coins
+			conformance.FailedPayments, conformance.Freezing, // no transaction fails in a block, no destination refuses
+			conformance.Expiry,  // transactions do not run out
+			conformance.Pruning, // a node prunes hundreds of blocks at a time; see TestPrunedNodeStops
+		},
+		Unreachable:   n.driver(t, unreachable...),
+		Misconfigured: n.driver(t, foreign...),
+		BadAddresses:  badAddresses,
+		Spellings: map[string]chain.Address{
+			"BCRT1QW508D6QEJXTDG4Y5R3ZARVARY0C5XW7KYGT080": "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080",
+		},
+		Patience: 30 * time.Second,
+	}
+}

@@ -1,0 +1,66 @@
+package bitcoin
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/btcsuite/btcd/chaincfg/v2"
+
+	"github.com/seed-8ee7f392/payments/chain"
+)
+
+// Driver serves one Bitcoin network. It is safe for concurrent use.
+type Driver struct {
+	network   chain.Network
+	native    chain.Asset
+	params    *chaincfg.Params
+	config    Config
+	endpoints []*endpoint
+	log       *slog.Logger
+
+	preferred atomic.Int32 // index of the endpoint that answered last
+	pool      poolCache
+
+	mu     sync.Mutex
+	places map[string]*place // by hash of a transaction of ours
+}
+
+var _ interface {
+	chain.Driver
+	chain.BlockScanner
+	chain.Mempool
+	chain.Finder
+	chain.Deriver
+	chain.URIBuilder
+	chain.FeeEstimator
+	chain.Sender
+	chain.Sweeper
+	chain.Checker
+} = (*Driver)(nil)
+
+// Network describes the network, its assets complete with ids. The caller may keep and change it.
+func (d *Driver) Network() chain.Network {
+	n := d.network
+	n.Assets, n.Tiers = slices.Clone(n.Assets), slices.Clone(n.Tiers)
+	return n
+}
+
+// Check asks every node for its genesis block and whether it has caught up with the network. Another
+// genesis block is fault.Stopped with code chain_id_mismatch; a node without an answer, with other
+// credentials (node_unauthorized) or still syncing (node_syncing) is fault.Unavailable.
+func (d *Driver) Check(ctx context.Context) error {
+	for _, e := range d.endpoints {
+		if err := d.inspect(ctx, e); err != nil {
+			return d.asFault(err)
+		}
+	}
+	return nil
+}
+
+// PaymentURI returns a BIP-21 URI: bitcoin:<address>?amount=<whole bitcoins>.
+func (d *Driver) PaymentURI(to chain.Address, _ chain.Asset, amount chain.Amount) string {
+	return "bitcoin:" + string(to) + "?amount=" + amount.Decimal(decimals).String()
+}

@@ -1,0 +1,184 @@
+package bitcoin_test
+
+// A node that says what a test wants it to say.
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/btcsuite/btcd/chaincfg/v2"
+	"github.com/btcsuite/btcd/chainhash/v2"
+	"github.com/btcsuite/btcd/wire/v2"
+
+	"github.com/seed-8ee7f392/payments/chain/bitcoin"
+)
+
+// rpcError is a JSON-RPC error that a fake node answers.
+type rpcError struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+}
+
+type params []json.RawMessage
+
+func (p params) text(i int) string {
+	var s string
+	_ = json.Unmarshal(p[i], &s)
+	return s
+}
+
+// fakeNode answers by method; raw takes over whole requests.
+type fakeNode struct {
+	*httptest.Server
+	mu      sync.Mutex
+	methods map[string]func(params) any
+	raw     http.HandlerFunc
+	calls   map[string]int
+}
+
+// newFake is a node of regtest that knows its genesis block and nothing more.
+func newFake(t *testing.T) *fakeNode {
+	t.Helper()
+	f := &fakeNode{methods: map[string]func(params) any{}, calls: map[string]int{}}
+	f.Server = httptest.NewServer(f)
+	t.Cleanup(f.Close)
+	f.on("getblockhash", func(params) any { return chaincfg.RegressionNetParams.GenesisHash.String() })
+	f.on("getblockchaininfo", func(params) any { return map[string]any{"initialblockdownload": false} })
+	return f
+}
+
+func (f *fakeNode) on(method string, answer func(params) any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.methods[method] = answer
+}
+
+func (f *fakeNode) called(method string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls[method]
+}
+
+func (f *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body) // before anything else: only then the server sees a client go away
+	if f.raw != nil {
+		f.raw(w, r)
+		return
+	}
+	var requests []struct {
+		ID     int
+		Method string
+		Params params
+	}
+	if err := json.Unmarshal(body, &requests); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	type response struct {
+		ID     int       `json:"id"`
+		Result any       `json:"result"`
+		Error  *rpcError `json:"error"`
+	}
+	var out []response
+	for i := len(requests) - 1; i >= 0; i-- { // the order of a batch's answers is free
+		q := requests[i]
+		f.mu.Lock()
+		answer := f.methods[q.Method]
+		f.calls[q.Method]++
+		f.mu.Unlock()
+		a := response{ID: q.ID, Error: &rpcError{-32601, "Method not found"}}
+		if answer != nil {
+			a.Result, a.Error = answer(q.Params), nil
+			if refused, ok := a.Result.(*rpcError); ok {
+				a.Result, a.Error = nil, refused
+			}
+		}
+		out = append(out, a)
+	}
+	_ = json.NewEncoder(w).Encode(out)
+}
+
+func (f *fakeNode) config() bitcoin.Config {
+	return bitcoin.Config{
+		Network: bitcoin.Regtest, RPC: strings.Replace(f.URL, "http://", "http://somebody:secret-password@", 1) + "/secret-path", Attempts: 1,
+		Timeout: 2 * time.Second,
+	}
+}
+
+// fakeBlock is a block with its answer to getblock, which a test spoils.
+type fakeBlock struct {
+	Hash       string   `json:"hash"`
+	Height     uint64   `json:"height"`
+	Version    int32    `json:"version"`
+	Parent     string   `json:"previousblockhash,omitempty"`
+	MerkleRoot string   `json:"merkleroot"`
+	Time       int64    `json:"time"`
+	Bits       string   `json:"bits"`
+	Nonce      uint32   `json:"nonce"`
+	Txs        []fakeTx `json:"tx"`
+}
+
+type fakeTx struct {
+	Hex string           `json:"hex"`
+	In  []map[string]any `json:"vin"`
+}
+
+// makeBlock puts transactions into a block; no work is done for it, as nodes see to that.
+func makeBlock(t *testing.T, height uint64, txs ...*wire.MsgTx) fakeBlock {
+	t.Helper()
+	var ids []chainhash.Hash
+	var in []fakeTx
+	for _, tx := range txs {
+		ids = append(ids, tx.TxHash())
+		in = append(in, fakeTx{Hex: hexOf(t, tx)})
+	}
+	for len(ids) > 1 { // written apart from the driver's own
+		var next []chainhash.Hash
+		for i := 0; i < len(ids); i += 2 {
+			right := ids[min(i+1, len(ids)-1)]
+			next = append(next, chainhash.DoubleHashH(append(ids[i][:], right[:]...)))
+		}
+		ids = next
+	}
+	h := wire.BlockHeader{
+		Version: 0x20000000, PrevBlock: *chaincfg.RegressionNetParams.GenesisHash, MerkleRoot: ids[0], Timestamp: time.Unix(1_700_000_000, 0), Bits: 0x207fffff,
+	}
+	return fakeBlock{
+		Hash: h.BlockHash().String(), Height: height, Version: h.Version, Parent: h.PrevBlock.String(), MerkleRoot: h.MerkleRoot.String(),
+		Time: h.Timestamp.Unix(), Bits: "207fffff", Txs: in,
+	}
+}
+
+func hexOf(t *testing.T, tx *wire.MsgTx) string {
+	t.Helper()
+	var b strings.Builder
+	if err := tx.Serialize(hexWriter{&b}); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+type hexWriter struct{ to *strings.Builder }
+
+func (w hexWriter) Write(p []byte) (int, error) {
+	const digits = "0123456789abcdef"
+	for _, c := range p {
+		w.to.WriteByte(digits[c>>4])
+		w.to.WriteByte(digits[c&15])
+	}
+	return len(p), nil
+}
+
+// makeTx spends an output that does not exist; salt tells transactions apart.
+func makeTx(salt byte, outputs ...*wire.TxOut) *wire.MsgTx {
+	tx := wire.NewMsgTx(2)
+	tx.AddTxIn(wire.NewTxIn(&wire.OutPoint{Hash: chainhash.Hash{salt}, Index: uint32(salt)}, nil, nil))
+	tx.TxOut = outputs
+	return tx
+}

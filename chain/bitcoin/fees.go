@@ -1,0 +1,141 @@
+package bitcoin
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// Fee rates are satoshi per 1000 virtual bytes.
+const (
+	// maxSaneFeeRate bounds every rate, so that rate × weight cannot overflow: a whole bitcoin.
+	maxSaneFeeRate = 100_000_000
+	// longTermRate is what spending a coin is taken to cost at some later, quieter time: below it, coins are
+	// gathered, above it, few are spent. Source: Bitcoin Core, DEFAULT_CONSOLIDATE_FEERATE.
+	longTermRate = 10_000
+	// headroom is how many times the current fee an estimate allows for, so that there is room for replacements.
+	headroom = 3
+)
+
+// rates is what a node asks for now.
+type rates struct {
+	// current is what gets a transaction into a block within Config.FeeTarget blocks.
+	current int64
+	// least is the least that the node relays.
+	least int64
+	// increment is what a replacement must pay on top for itself.
+	increment int64
+}
+
+// rates reads the node's estimate, within the configured bounds and never below what it relays. A node
+// that relays nothing within the bounds is fault.Limited.
+func (d *Driver) rates(ctx context.Context, e *endpoint) (rates, error) {
+	estimate := newCall("estimatesmartfee", d.config.FeeTarget)
+	pool := newCall("getmempoolinfo")
+	if err := e.do(ctx, estimate, pool); err != nil {
+		return rates{}, err
+	}
+	var floor struct {
+		Least     json.Number `json:"mempoolminfee"`
+		Relay     json.Number `json:"minrelaytxfee"`
+		Increment json.Number `json:"incrementalrelayfee"`
+	}
+	if err := pool.decode(e, &floor); err != nil {
+		return rates{}, err
+	}
+	var r rates
+	for _, f := range []struct {
+		number json.Number
+		into   *int64
+	}{{floor.Least, &r.least}, {floor.Relay, &r.least}, {floor.Increment, &r.increment}} {
+		rate, ok := rateOf(f.number)
+		if !ok {
+			return rates{}, e.garbled("it asks for a fee rate of %q bitcoin per 1000 vB", clip(f.number.String()))
+		}
+		*f.into = max(*f.into, rate)
+	}
+	r.increment = max(r.increment, 1)
+	r.current = int64(d.config.FallbackFeeRate)
+	var answer struct {
+		Rate json.Number `json:"feerate"`
+	}
+	if !refusedWith(estimate.err, codeNoMethod) { // btcd cannot estimate
+		if err := estimate.decode(e, &answer); err != nil {
+			return rates{}, err
+		}
+	}
+	if answer.Rate != "" { // without enough data the answer has none
+		rate, ok := rateOf(answer.Rate)
+		if !ok || rate == 0 {
+			return rates{}, e.garbled("it estimates a fee rate of %q bitcoin per 1000 vB", clip(answer.Rate.String()))
+		}
+		r.current = rate
+	}
+	r.current = max(min(r.current, int64(d.config.MaxFeeRate)), int64(d.config.MinFeeRate), r.least)
+	if r.current > int64(d.config.MaxFeeRate) {
+		return rates{}, fault.New(fault.Limited, "fee_above_maximum",
+			"node %s takes no transaction below %d satoshi per 1000 vB, Config.MaxFeeRate is %d", e.host, r.current, d.config.MaxFeeRate)
+	}
+	return r, nil
+}
+
+// rateOf reads a rate in whole bitcoins; empty is 0.
+func rateOf(number json.Number) (int64, bool) {
+	if number == "" {
+		return 0, true
+	}
+	rate, err := satoshiOf(number.String())
+	return rate, err == nil && rate <= maxSaneFeeRate
+}
+
+// assumedInputs is how many coins an order is taken to spend that names none yet.
+const assumedInputs = 3
+
+// EstimateFee returns three times the order's fee at current rates. It counts on the coins that Build would
+// choose of Order.Coins, or, where there are none yet or too few, on three inputs of our own kind of
+// address, and on change.
+func (d *Driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount, error) {
+	n, err := d.needOf(order)
+	if err != nil {
+		return chain.Amount{}, err
+	}
+	coins, required, err := d.candidates(order)
+	if err != nil {
+		coins, required = nil, nil // the coins of what is replaced may not be at hand yet
+	}
+	var fee int64
+	err = d.ask(ctx, func(ctx context.Context, e *endpoint) error {
+		r, err := d.rates(ctx, e)
+		if err != nil {
+			return err
+		}
+		prices := price{rate: r.current}
+		if s, err := choose(n, prices, coins, required); err == nil {
+			fee = s.fee
+		} else {
+			count := assumedInputs
+			if order.Replaces != nil {
+				count = max(1, len(order.Replaces.Inputs))
+			}
+			fee = prices.of(n.weight(count, int64(count)*d.ownInputWeight(), true))
+		}
+		return nil
+	})
+	if err != nil {
+		return chain.Amount{}, err
+	}
+	most := units(fee).Mul(headroom)
+	if order.Replaces != nil {
+		most = chain.Max(most, order.Replaces.MaxFee.Add(order.Replaces.MaxFee))
+	}
+	return most, nil
+}
+
+func (d *Driver) ownInputWeight() int64 {
+	if d.config.Taproot {
+		return p2trWeight
+	}
+	return p2wpkhWeight
+}

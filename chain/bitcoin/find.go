@@ -1,0 +1,89 @@
+package bitcoin
+
+import (
+	"context"
+
+	"github.com/btcsuite/btcd/wire/v2"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// Transaction looks a transaction up in pool and chain. A node finds one in a block only with an index of
+// transactions (-txindex=1): without it, or while it is being made, one that does not wait in the pool is
+// fault.Unavailable with code txindex_missing, since its absence is not known.
+func (d *Driver) Transaction(ctx context.Context, hash string) (chain.Found, error) {
+	hash, err := parseHash(hash)
+	if err != nil {
+		return chain.Found{}, err
+	}
+	found := chain.Found{TxHash: hash}
+	err = d.ask(ctx, func(ctx context.Context, e *endpoint) error {
+		s, err := e.sight(ctx, hash)
+		if err != nil {
+			return err
+		}
+		if s.tx == nil {
+			if err := e.indexed(ctx); err != nil {
+				return err
+			}
+			return fault.New(fault.NotFound, "transaction_unknown", "network %s has no transaction %s", d.network.Slug, hash)
+		}
+		found.Block, found.Transfers = s.block, d.transfers(s.tx, hash, "")
+		return nil
+	})
+	if err != nil {
+		return chain.Found{}, err
+	}
+	return found, nil
+}
+
+// sight is what a node shows of a transaction: nothing, one that waits, or one in a canonical block.
+type sight struct {
+	tx    *wire.MsgTx
+	block chain.Ref
+}
+
+func (e *endpoint) sight(ctx context.Context, hash string) (sight, error) {
+	var answer struct {
+		Hex       string `json:"hex"`
+		BlockHash string `json:"blockhash"`
+	}
+	err := e.one(ctx, &answer, "getrawtransaction", hash, 1)
+	if refusedWith(err, codeNotFound) {
+		return sight{}, nil
+	}
+	if err != nil {
+		return sight{}, err
+	}
+	tx, err := decodeTx(answer.Hex)
+	if err != nil || tx.TxHash().String() != hash {
+		return sight{}, e.garbled("asked for transaction %s, it answered another", hash)
+	}
+	if answer.BlockHash == "" {
+		return sight{tx: tx}, nil
+	}
+	h, err := e.header(ctx, answer.BlockHash)
+	if err != nil {
+		return sight{}, err
+	}
+	if h.Confirmations < 1 {
+		return sight{}, nil // in a block that left the chain
+	}
+	return sight{tx: tx, block: h.ref()}, nil
+}
+
+// indexed is nil when the node's index of transactions is complete.
+func (e *endpoint) indexed(ctx context.Context) error {
+	var indexes map[string]struct {
+		Synced bool `json:"synced"`
+	}
+	err := e.one(ctx, &indexes, "getindexinfo")
+	if refusedWith(err, codeNoMethod) {
+		return nil // btcd, which answers getrawtransaction with another code when it has no index
+	}
+	if err == nil && !indexes["txindex"].Synced {
+		err = &failure{host: e.host, code: "txindex_missing", what: "it has no complete index of transactions: start it with -txindex=1"}
+	}
+	return err
+}

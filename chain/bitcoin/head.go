@@ -1,0 +1,115 @@
+package bitcoin
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// headerJSON is what getblockheader answers.
+type headerJSON struct {
+	Hash string `json:"hash"`
+	// Confirmations is how many blocks of the best chain are at or above this one; -1 when it is not in that chain.
+	Confirmations int64 `json:"confirmations"`
+	Height        int64 `json:"height"`
+	Time          int64 `json:"time"`
+}
+
+// header reads the header of a hash. Any hash that the node has ever seen is answered.
+func (e *endpoint) header(ctx context.Context, hash string) (headerJSON, error) {
+	var h headerJSON
+	if err := e.one(ctx, &h, "getblockheader", hash, true); err != nil {
+		return headerJSON{}, err
+	}
+	if h.Hash != hash || h.Height < 0 || h.Time <= 0 {
+		return headerJSON{}, e.garbled("asked for the header of block %s, it answered that of %s", hash, e.clean(h.Hash))
+	}
+	return h, nil
+}
+
+func (h headerJSON) ref() chain.Ref {
+	return chain.Ref{Height: uint64(h.Height), Hash: h.Hash, Time: time.Unix(h.Time, 0).UTC()}
+}
+
+// Head returns the newest block of the best chain. Bitcoin has no safe or final blocks.
+func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
+	var head chain.Head
+	err := d.ask(ctx, func(ctx context.Context, e *endpoint) error {
+		h, err := e.tip(ctx)
+		head.Tip = h.ref()
+		return err
+	})
+	if err != nil {
+		return chain.Head{}, err
+	}
+	return head, nil
+}
+
+func (e *endpoint) tip(ctx context.Context) (headerJSON, error) {
+	var hash string
+	if err := e.one(ctx, &hash, "getbestblockhash"); err != nil {
+		return headerJSON{}, err
+	}
+	return e.header(ctx, hash)
+}
+
+// RefAt returns the canonical block at a height.
+func (d *Driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
+	var ref chain.Ref
+	err := d.ask(ctx, func(ctx context.Context, e *endpoint) error {
+		if err := e.unpruned(ctx, height); err != nil {
+			return err
+		}
+		hash, err := e.hashAt(ctx, height)
+		if err != nil {
+			return err
+		}
+		h, err := e.header(ctx, hash)
+		if err == nil && (uint64(h.Height) != height || h.Confirmations < 1) {
+			err = e.garbled("the chain moved while block %d was read", height)
+		}
+		ref = h.ref()
+		return err
+	})
+	if err != nil {
+		return chain.Ref{}, err
+	}
+	return ref, nil
+}
+
+func (e *endpoint) hashAt(ctx context.Context, height uint64) (string, error) {
+	if height > math.MaxInt32 {
+		return "", aboveTip(height)
+	}
+	var hash string
+	err := e.one(ctx, &hash, "getblockhash", height)
+	if refusedWith(err, codeOutOfRange) {
+		return "", aboveTip(height)
+	}
+	return hash, err
+}
+
+func aboveTip(height uint64) error {
+	return fault.New(fault.NotFound, "block_unknown", "block %d is above the tip", height)
+}
+
+// unpruned is fault.Stopped for a height that the node has thrown away.
+func (e *endpoint) unpruned(ctx context.Context, height uint64) error {
+	if !e.pruned.Load() {
+		return nil
+	}
+	var info struct {
+		Lowest uint64 `json:"pruneheight"`
+	}
+	if err := e.one(ctx, &info, "getblockchaininfo"); err != nil {
+		return err
+	}
+	if height < info.Lowest {
+		return fault.New(fault.Stopped, "node_pruned",
+			"node %s no longer has block %d, its oldest is %d: configure a node that keeps older blocks", e.host, height, info.Lowest)
+	}
+	return nil
+}

@@ -1,0 +1,241 @@
+package bitcoin
+
+// JSON-RPC 1.0 over HTTP as Bitcoin Core speaks it. btcd's own client is not used: its calls take no
+// context, and it retries for ever on its own.
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// maxBatch is how many calls are put into one request.
+const maxBatch = 100
+
+// endpoint is one node behind one URL.
+type endpoint struct {
+	host           string // all of the URL that may be shown
+	url            string // without user and password
+	user, password string
+	cookieFile     string
+	secrets        []string
+	client         *http.Client
+	timeout        time.Duration
+	limit          int64
+	slots          chan struct{} // requests in flight
+
+	verified atomic.Bool // it serves our network and has caught up with it
+	pruned   atomic.Bool
+}
+
+func newEndpoint(raw string, c Config) (*endpoint, error) {
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return nil, invalidConfig("an RPC URL is not of the form http(s)://user:password@host:port")
+	}
+	client := *c.HTTPClient
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	e := &endpoint{host: u.Host, client: &client, timeout: c.Timeout, limit: c.MaxResponse, slots: make(chan struct{}, c.Concurrency)}
+	if u.User != nil {
+		e.user = u.User.Username()
+		e.password, _ = u.User.Password()
+		u.User = nil
+	} else {
+		e.cookieFile = c.CookieFile
+	}
+	e.url = u.String()
+	for _, part := range append(strings.Split(u.Path, "/"), e.user, e.password) {
+		if len(part) >= 8 { // shorter words are names such as "wallet"
+			e.secrets = append(e.secrets, part, url.PathEscape(part))
+		}
+	}
+	return e, nil
+}
+
+// call is one JSON-RPC call and its outcome.
+type call struct {
+	method string
+	args   []any
+	result json.RawMessage
+	// err is the node's refusal of this call alone, a *refusal.
+	err error
+}
+
+func newCall(method string, args ...any) *call { return &call{method: method, args: args} }
+
+// decode reads the result. A refusal is returned as it is; a result of another form is a failure of the node.
+func (c *call) decode(e *endpoint, into any) error {
+	if c.err != nil {
+		return c.err
+	}
+	if err := json.Unmarshal(c.result, into); err != nil {
+		return e.garbled("its answer to %s has another form", c.method)
+	}
+	return nil
+}
+
+// null says that the node answered that there is no such thing.
+func (c *call) null() bool { return c.err == nil && (len(c.result) == 0 || string(c.result) == "null") }
+
+// do makes the calls. An error means that the node gave no usable answer as a whole; a refusal of a single
+// call is in the call.
+func (e *endpoint) do(ctx context.Context, calls ...*call) error {
+	for len(calls) > 0 {
+		n := min(len(calls), maxBatch)
+		if err := e.send(ctx, calls[:n]); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err() // it was the caller who gave up
+			}
+			return err
+		}
+		calls = calls[n:]
+	}
+	return nil
+}
+
+// one makes one call and decodes its result.
+func (e *endpoint) one(ctx context.Context, into any, method string, args ...any) error {
+	c := newCall(method, args...)
+	if err := e.do(ctx, c); err != nil {
+		return err
+	}
+	return c.decode(e, into)
+}
+
+// send makes one HTTP request, always a batch: to a batch the node answers status 200 whatever it says of
+// the single calls.
+func (e *endpoint) send(ctx context.Context, calls []*call) error {
+	select {
+	case e.slots <- struct{}{}:
+		defer func() { <-e.slots }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	type request struct {
+		Version string `json:"jsonrpc"`
+		ID      int    `json:"id"`
+		Method  string `json:"method"`
+		Params  []any  `json:"params"`
+	}
+	batch := make([]request, len(calls))
+	for i, c := range calls {
+		c.result, c.err = nil, nil
+		batch[i] = request{"1.0", i, c.method, append([]any{}, c.args...)}
+	}
+	body, err := json.Marshal(batch)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", calls[0].method, err)
+	}
+	answer, err := e.post(ctx, body)
+	if err != nil {
+		return err
+	}
+	var responses []struct {
+		ID     *int            `json:"id"`
+		Result json.RawMessage `json:"result"`
+		Error  *struct {
+			Code    int    `json:"code"`
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if err := json.Unmarshal(answer, &responses); err != nil || len(responses) != len(calls) {
+		return e.garbled("the answer is not a complete JSON-RPC response")
+	}
+	seen := make([]bool, len(calls))
+	for _, r := range responses {
+		if r.ID == nil || *r.ID < 0 || *r.ID >= len(calls) || seen[*r.ID] {
+			return e.garbled("the answer is not a complete JSON-RPC response")
+		}
+		c := calls[*r.ID]
+		seen[*r.ID] = true
+		switch {
+		case r.Error == nil:
+			c.result = r.Result
+		case r.Error.Code == codeWarmup:
+			return &failure{host: e.host, code: "node_syncing", what: "it is still starting"}
+		default:
+			c.err = &refusal{host: e.host, method: c.method, code: r.Error.Code, message: e.clean(r.Error.Message)}
+		}
+	}
+	return nil
+}
+
+// post sends a body and returns the answer's.
+func (e *endpoint) post(ctx context.Context, body []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, bytes.NewReader(body))
+	if err != nil {
+		return nil, e.unreachable(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	user, password := e.user, e.password
+	if e.cookieFile != "" {
+		cookie, err := os.ReadFile(e.cookieFile)
+		if err != nil {
+			return nil, &failure{host: e.host, code: "node_unauthorized", what: "its cookie file cannot be read", cause: err}
+		}
+		user, password, _ = strings.Cut(strings.TrimSpace(string(cookie)), ":")
+	}
+	if user != "" {
+		req.SetBasicAuth(user, password)
+	}
+	resp, err := e.client.Do(req)
+	if err != nil {
+		return nil, e.unreachable(err)
+	}
+	defer resp.Body.Close()
+	switch resp.StatusCode {
+	case http.StatusOK:
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return nil, &failure{host: e.host, code: "node_unauthorized", what: "it does not take the user and password: correct the RPC URL or the cookie file"}
+	default:
+		return nil, &failure{host: e.host, code: "node_unavailable", what: fmt.Sprintf("HTTP status %d", resp.StatusCode)}
+	}
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, e.limit+1))
+	if err != nil {
+		return nil, e.unreachable(err)
+	}
+	if int64(len(answer)) > e.limit {
+		return nil, e.garbled("the response is larger than %d bytes", e.limit)
+	}
+	return answer, nil
+}
+
+// unreachable wraps an error of the transport, which may hold the URL.
+func (e *endpoint) unreachable(err error) error {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err
+	}
+	what := e.clean(err.Error())
+	if errors.Is(err, context.DeadlineExceeded) {
+		what = fmt.Sprintf("no answer within %s", e.timeout)
+	}
+	return &failure{host: e.host, code: "node_unavailable", what: what}
+}
+
+// garbled is an answer that cannot be right.
+func (e *endpoint) garbled(format string, args ...any) error {
+	return &failure{host: e.host, code: "node_unavailable", what: fmt.Sprintf(format, args...)}
+}
+
+// clean makes a node's words fit for an error: short, on one line, without this endpoint's secrets.
+func (e *endpoint) clean(s string) string {
+	for _, secret := range e.secrets {
+		s = strings.ReplaceAll(s, secret, "…")
+	}
+	s = strings.ToValidUTF8(strings.Join(strings.Fields(s), " "), "")
+	if len(s) > 200 {
+		s = strings.ToValidUTF8(s[:200], "") + "…"
+	}
+	return s
+}
