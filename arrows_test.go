@@ -39,6 +39,8 @@ func TestArrows(t *testing.T) {
 		{"./conformance", [][]string{{"github.com/ethereum/", "modernc.org/", "github.com/jackc/"}, drivers, {module + "/store/memory", module + "/store/sqlite", module + "/store/postgres"}}},
 		{"./store/sqlite", [][]string{{"github.com/ethereum/", "github.com/jackc/"}, drivers, above}},
 		{"./chain/evm", [][]string{{"modernc.org/", "github.com/jackc/"}, domains, above}},
+		{"./chain/bitcoin", [][]string{{"github.com/ethereum/", "modernc.org/", "github.com/jackc/"}, domains, above}},
+		{"./store/postgres", [][]string{{"github.com/ethereum/", "github.com/btcsuite/", "modernc.org/"}, drivers, above}},
 	} {
 		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", c.pkg).CombinedOutput()
 		if err != nil {

@@ -52,6 +52,10 @@ type transaction struct {
 	reacted int
 }
 
+// Unwrap returns the store's own transaction, so that sqlite.SQLTx and postgres.SQLTx find the host's *sql.Tx in the tx that
+// Update and Config.OnEvent are given.
+func (t *transaction) Unwrap() store.Tx { return t.Tx }
+
 // maxEvents bounds what one transaction may cause; reaching it means that two reactions answer each other.
 const maxEvents = 100_000
 

@@ -255,6 +255,12 @@ func testStoreTransactionWork(t *testing.T, st store.Store) {
 	id := func(x send.Transaction) string { return x.ID }
 	got, err := st.TransactionsOf(ctx, "o3")
 	storeExpect(t, "TransactionsOf", got, err, id, storePick(all, id, func(x send.Transaction) bool { return x.ObjectID == "o3" }, nil), false)
+	onA := storePick(all, id, func(x send.Transaction) bool { return x.Network == "a" }, nil)
+	slices.Reverse(onA)
+	got, err = st.Transactions(ctx, "a", "", 5)
+	storeExpect(t, "Transactions", got, err, id, onA[:5], false)
+	got, err = st.Transactions(ctx, "a", onA[4], 100)
+	storeExpect(t, "Transactions, the rest", got, err, id, onA[5:], false)
 	due := storePick(all, id, func(x send.Transaction) bool {
 		return x.Network == "b" && !x.DueAt.IsZero() && !x.DueAt.After(storeAt(40))
 	}, nil)

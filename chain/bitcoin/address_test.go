@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/btcsuite/btcd/address/v2/bech32"
+
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/bitcoin"
 	"github.com/seed-8ee7f392/payments/fault"
@@ -133,4 +135,20 @@ var badAddresses = []string{
 	"3J98t1WpEZ73CNmQviecrnyiWrnqRhWNLy",                                 // mainnet, base58 script
 	"0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798", // a public key
 	" bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080",
+}
+
+// TestProgramOfALaterVersionIsNoP2WPKH: 20 bytes under witness version 1 are valid bech32m, and money that nobody
+// can spend.
+func TestProgramOfALaterVersionIsNoP2WPKH(t *testing.T) {
+	program, err := bech32.ConvertBits(payeeScript()[2:], 8, 5, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := bech32.EncodeM("bcrt", append([]byte{1}, program...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, err := offline(t, bitcoin.Regtest).ParseAddress(s); !errors.Is(err, fault.Invalid) {
+		t.Errorf("%s is taken for %q, %v", s, a, err)
+	}
 }

@@ -141,9 +141,11 @@ func TestNodesThatAreNotUsable(t *testing.T) {
 		"wrong credentials": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }, "node_unauthorized"},
 		"not allowed":       {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(403) }, "node_unauthorized"},
 		"busy":              {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, "node_unavailable"},
-		"redirect":          {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://127.0.0.1:1/secret", http.StatusFound) }, "node_unavailable"},
-		"a web page":        {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, "node_unavailable"},
-		"nothing":           {func(http.ResponseWriter, *http.Request) {}, "node_unavailable"},
+		"redirect": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://127.0.0.1:1/secret", http.StatusFound)
+		}, "node_unavailable"},
+		"a web page": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, "node_unavailable"},
+		"nothing":    {func(http.ResponseWriter, *http.Request) {}, "node_unavailable"},
 		"half an answer": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			_, _ = w.Write([]byte("["))

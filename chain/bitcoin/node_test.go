@@ -33,15 +33,12 @@ type outpoint struct {
 	Vout int    `json:"vout"`
 }
 
-const (
-	// payers is how many coins a node starts with. One payment of the suite takes one.
-	payers = 900
-	// payerCoin is what each holds, in whole bitcoins: more than the suite ever pays at once.
-	payerCoin = 2
-)
+// payerCoin is what each of a node's coins holds, in whole bitcoins: more than the suite ever pays at once.
+const payerCoin = 2
 
 func startNode(t *testing.T, o testenv.BitcoindOptions) *node {
 	t.Helper()
+	o.Args = append(o.Args, "-keypool=10") // of a thousand keys each by default, which takes longer than many a test
 	n := &node{BitcoindNode: testenv.Bitcoind(t, o)}
 	ctx := t.Context()
 	n.must(t, n.Call(ctx, nil, "createwallet", "payer"))
@@ -49,12 +46,12 @@ func startNode(t *testing.T, o testenv.BitcoindOptions) *node {
 	return n
 }
 
-// rich splits the wallet's rewards into coins for payments.
-func (n *node) rich(t *testing.T) *node {
+// rich splits the wallet's rewards into coins: hundreds, of which each payment takes one.
+func (n *node) rich(t *testing.T, hundreds int) *node {
 	t.Helper()
 	ctx := t.Context()
-	const perTx = 300
-	for range payers / perTx {
+	const perTx = 100
+	for range hundreds {
 		outputs := map[string]int{}
 		for range perTx {
 			a, err := n.NewAddress(ctx)
@@ -158,7 +155,7 @@ func (n *node) PayZero(ctx context.Context, to chain.Address, asset chain.Asset)
 // signed makes a transaction that spends the next coin.
 func (n *node) signed(ctx context.Context, to chain.Address, amount chain.Amount) (string, error) {
 	if len(n.coins) == 0 {
-		return "", errors.New("the test pays more often than there are coins: raise payers")
+		return "", errors.New("the test pays more often than there are coins: make the node richer")
 	}
 	coin := n.coins[0]
 	n.coins = n.coins[1:]

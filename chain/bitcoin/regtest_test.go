@@ -112,7 +112,7 @@ func (p *purse) status(tx chain.Signed) chain.TxStatus {
 }
 
 func TestOnRegtest(t *testing.T) {
-	n := startNode(t, testenv.BitcoindOptions{}).rich(t)
+	n := startNode(t, testenv.BitcoindOptions{}).rich(t, 1)
 	for name, test := range map[string]func(*testing.T, *node){
 		"BatchToEveryKindOfAddress":     batchToEveryKindOfAddress,
 		"ManyDepositsInOneSweep":        manyDepositsInOneSweep,

@@ -153,6 +153,9 @@ func Queries() []Query {
 		read("TransactionsOf", func(ctx context.Context, st store.Reader) ([]send.Transaction, error) {
 			return st.TransactionsOf(ctx, "o")
 		}),
+		read("Transactions", func(ctx context.Context, st store.Reader) ([]send.Transaction, error) {
+			return st.Transactions(ctx, "n", "x", 50)
+		}),
 		read("DueTransactions", func(ctx context.Context, st store.Reader) ([]send.Transaction, error) {
 			return st.DueTransactions(ctx, "n", at, 50)
 		}),

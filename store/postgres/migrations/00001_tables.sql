@@ -289,6 +289,7 @@ CREATE TABLE {schema}payments_transactions (
   PRIMARY KEY (id)
 );
 CREATE INDEX payments_transactions_object ON {schema}payments_transactions (object_id, id);
+CREATE INDEX payments_transactions_network ON {schema}payments_transactions (network, id);
 CREATE INDEX payments_transactions_due ON {schema}payments_transactions (network, id) WHERE due_at IS NOT NULL;
 CREATE INDEX payments_transactions_wallet ON {schema}payments_transactions (network, from_address, id) WHERE state NOT IN ('confirmed', 'failed');
 

@@ -287,6 +287,7 @@ CREATE TABLE payments_transactions (
   PRIMARY KEY (id)
 ) STRICT;
 CREATE INDEX payments_transactions_object ON payments_transactions (object_id, id);
+CREATE INDEX payments_transactions_network ON payments_transactions (network, id);
 CREATE INDEX payments_transactions_due ON payments_transactions (network, id) WHERE due_at IS NOT NULL;
 CREATE INDEX payments_transactions_wallet ON payments_transactions (network, from_address, id) WHERE state NOT IN ('confirmed', 'failed');
 
