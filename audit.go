@@ -309,6 +309,9 @@ func (a *auditor) reservations(ctx context.Context) (map[chain.Holding]chain.Amo
 				continue // ends with the next balance that is read
 			}
 			object, over, err := a.over(ctx, r.ObjectID)
+			if err == nil && over {
+				over, err = a.stillReserved(ctx, b, r)
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -322,6 +325,12 @@ func (a *auditor) reservations(ctx context.Context) (map[chain.Holding]chain.Amo
 		}
 	}
 	return reserved, nil
+}
+
+// stillReserved reads a balance again after what it is promised to was seen to be over: both ended in one transaction.
+func (a *auditor) stillReserved(ctx context.Context, b send.Balance, r send.Reservation) (bool, error) {
+	now, _, err := a.config.Store.Balance(ctx, b.Network, b.Address, b.AssetID)
+	return err == nil && slices.Contains(now.Reservations, r), err
 }
 
 // over reports whether what a reservation was made for has ended, and what it is.

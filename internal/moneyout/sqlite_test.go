@@ -25,7 +25,7 @@ func TestMoneyOutOverSQLite(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		w := newWorldOver(t, db, account.Settings{}, sim.Config{})
+		w := newWorldOver(t, db, account.Settings{}, sim.Config{}, nil)
 		w.fund(1, 100)
 		w.deposited("USDX", dollars(400))
 		w.live("it is released", func() bool { return w.settlements()[0].Status == settlement.Released })

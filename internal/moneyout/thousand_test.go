@@ -18,85 +18,104 @@ import (
 // Pitfalls 14 and 17. Four processes over one store pay a thousand times from one wallet: every payout once, and the
 // wallet's nonces without a gap. Audits made meanwhile find nothing wrong.
 func TestThousandPayoutsByFourProcesses(t *testing.T) {
-	const payouts, processes = 1000, 4
 	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
 		w.fund(10_000, 0)
 		engines := []*payments.Engine{w.engine}
-		for i := 1; i < processes; i++ {
+		for i := 1; i < 4; i++ {
 			w.change = func(c *payments.Config) { c.Process = fmt.Sprintf("process %d", i) }
 			engines = append(engines, w.boot())
 		}
-		began := time.Now()
-		params := make([]payout.Params, payouts)
-		for i := range params {
-			params[i] = w.params("SIM", milli(1).Add(chain.Units(uint64(i))))
-		}
-		created := make([]payout.Payout, payouts)
-		var wg sync.WaitGroup
-		for p, e := range engines {
-			wg.Go(func() {
-				for i := p; i < payouts; i += processes {
-					var err error
-					if created[i], err = e.Payouts.Create(t.Context(), params[i]); err != nil {
-						t.Errorf("payout %d: %v", i, err)
-						return
-					}
-				}
-			})
-		}
-		audits := 0
+		created := w.createMany(1000, engines)
+		began, audits := time.Now(), 0
 		w.live("all payouts are confirmed", func() bool {
-			if w.chain.Now().Sub(began) > time.Duration(audits)*30*time.Second {
+			if time.Since(began) > time.Duration(audits)*30*time.Second {
+				w.auditMeanwhile(engines[audits%len(engines)])
 				audits++
-				a, err := engines[audits%processes].Audit(t.Context())
-				w.must(err)
-				if all := a.Differences(); len(all) > 0 {
-					t.Fatalf("an audit during the work found %+v", all)
+			}
+			return w.allPaid(len(created))
+		}, engines...)
+		w.eachOnce(created)
+		w.clean(10_000, 0)
+		t.Logf("%d payouts by %d processes, each once, nonces without a gap, in %s of the network's time; %d audits meanwhile, all without a difference",
+			len(created), len(engines), time.Since(began).Round(time.Second), audits)
+	})
+}
+
+// createMany has several processes accept payouts at the same time.
+func (w *world) createMany(n int, engines []*payments.Engine) []payout.Payout {
+	w.t.Helper()
+	params := make([]payout.Params, n)
+	for i := range params {
+		params[i] = w.params("SIM", milli(1).Add(chain.Units(uint64(i))))
+	}
+	created := make([]payout.Payout, n)
+	var wg sync.WaitGroup
+	for p, e := range engines {
+		wg.Go(func() {
+			for i := p; i < n; i += len(engines) {
+				var err error
+				if created[i], err = e.Payouts.Create(w.t.Context(), params[i]); err != nil {
+					w.t.Errorf("payout %d: %v", i, err)
+					return
 				}
 			}
-			f := payout.Filter{Owner: w.owner, Statuses: []payout.Status{payout.Pending, payout.Processing, payout.Included, payout.Failed}, Limit: 1}
-			open, _, err := w.engine.Payouts.List(t.Context(), f)
-			w.must(err)
-			all, more, err := w.engine.Payouts.List(t.Context(), payout.Filter{Owner: w.owner, Limit: payouts})
-			w.must(err)
-			return len(open) == 0 && len(all) == payouts && !more
-		}, engines...)
-		wg.Wait()
-		took := time.Since(began)
+		})
+	}
+	wg.Wait()
+	if w.t.Failed() {
+		w.t.FailNow()
+	}
+	return created
+}
 
-		times := map[chain.Address]int{}
-		for _, m := range w.transfers() {
-			if m.From == w.master() {
-				times[m.To]++
-			}
+func (w *world) auditMeanwhile(e *payments.Engine) {
+	w.t.Helper()
+	a, err := e.Audit(w.t.Context())
+	w.must(err)
+	for _, d := range a.Differences() {
+		w.t.Errorf("an audit during the work found %s: %s", d.Kind, d.Message)
+	}
+}
+
+func (w *world) allPaid(n int) bool {
+	w.t.Helper()
+	confirmed, _, err := w.engine.Payouts.List(w.t.Context(), payout.Filter{Owner: w.owner, Statuses: []payout.Status{payout.Confirmed}, Limit: n})
+	w.must(err)
+	return len(confirmed) == n
+}
+
+// eachOnce checks that payouts are the only transactions of the wallet: one transfer each, and no nonce left out.
+func (w *world) eachOnce(created []payout.Payout) {
+	w.t.Helper()
+	times := map[chain.Address]int{}
+	for _, m := range w.transfers() {
+		if m.From == w.master() {
+			times[m.To]++
 		}
-		var nonces []uint64
-		for _, c := range created {
-			p := w.get(c.ID)
-			if p.Status != payout.Confirmed || times[p.Destination] != 1 {
-				t.Errorf("payout %s is %s and was paid %d times", p.ID, p.Status, times[p.Destination])
-			}
-			w.arrived(p)
-			txs, err := w.engine.Store().TransactionsOf(t.Context(), p.ID)
-			w.must(err)
-			if len(txs) != 1 || txs[0].State != send.Confirmed {
-				t.Fatalf("payout %s has the transactions %+v", p.ID, txs)
-			}
-			nonces = append(nonces, txs[0].Nonce)
+	}
+	var nonces []uint64
+	for _, c := range created {
+		p := w.get(c.ID)
+		if p.Status != payout.Confirmed || times[p.Destination] != 1 {
+			w.t.Errorf("payout %s is %s and was paid %d times", p.ID, p.Status, times[p.Destination])
 		}
-		slices.Sort(nonces)
-		for i, n := range nonces {
-			if n != uint64(i) {
-				t.Fatalf("the nonces have a gap or a double at %d: %d", i, n)
-			}
-		}
-		used, err := w.chain.Nonce(t.Context(), w.master())
+		w.arrived(p)
+		txs, err := w.engine.Store().TransactionsOf(w.t.Context(), p.ID)
 		w.must(err)
-		if used != payouts || len(times) != payouts {
-			t.Errorf("the wallet made %d transactions to %d destinations", used, len(times))
+		if len(txs) != 1 || txs[0].State != send.Confirmed {
+			w.t.Fatalf("payout %s has the transactions %+v", p.ID, txs)
 		}
-		w.clean(10_000, 0)
-		t.Logf("%d payouts by %d processes: %d transfers, nonces 0 to %d without a gap, in %s of the network's time; %d audits meanwhile, all without a difference",
-			payouts, processes, len(times), nonces[len(nonces)-1], took.Round(time.Second), audits)
-	})
+		nonces = append(nonces, txs[0].Nonce)
+	}
+	slices.Sort(nonces)
+	for i, n := range nonces {
+		if n != uint64(i) {
+			w.t.Fatalf("the nonces have a gap or a double at %d: %d", i, n)
+		}
+	}
+	used, err := w.chain.Nonce(w.t.Context(), w.master())
+	w.must(err)
+	if used != uint64(len(created)) || len(times) != len(created) {
+		w.t.Errorf("the wallet made %d transactions to %d destinations", used, len(times))
+	}
 }

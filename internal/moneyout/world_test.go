@@ -103,12 +103,12 @@ func inTime(t *testing.T, settings account.Settings, config sim.Config, story fu
 
 func newWorld(t *testing.T, settings account.Settings, config sim.Config) *world {
 	t.Helper()
-	return newWorldOver(t, memory.New(), settings, config)
+	return newWorldOver(t, memory.New(), settings, config, nil)
 }
 
-func newWorldOver(t *testing.T, over store.Store, settings account.Settings, config sim.Config) *world {
+func newWorldOver(t *testing.T, over store.Store, settings account.Settings, config sim.Config, change func(*payments.Config)) *world {
 	t.Helper()
-	w := &world{t: t, chain: sim.New(config), store: &mortal{Store: over}}
+	w := &world{t: t, chain: sim.New(config), store: &mortal{Store: over}, change: change}
 	w.signer = sim.NewSigner(7, func(r chain.SignRequest) error {
 		if w.policy != nil {
 			return w.policy(r)
@@ -325,6 +325,12 @@ func (w *world) cursor() (height uint64, followed bool) {
 func (w *world) clean(coins, usd uint64) {
 	w.t.Helper()
 	w.follow()
+	w.settled(coins, usd)
+}
+
+// settled is clean for a network that is not followed any further.
+func (w *world) settled(coins, usd uint64) {
+	w.t.Helper()
 	w.must(w.engine.Outbox.RefreshBalances(w.t.Context(), network))
 	a, err := w.engine.Audit(w.t.Context())
 	w.must(err)
