@@ -23,9 +23,14 @@ import (
 func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 
 // Four processes with pools of their own over one PostgreSQL. A database answers in real time, so that time here is real as
-// well, only faster: the engines and the network live through 20 seconds in each second.
-func TestThousandPayoutsOverPostgreSQL(t *testing.T) {
+// well, only faster: the engines and the network live through 20 seconds in each second. 150 payouts among the other
+// tests, 1,000 under make soak.
+func TestSoakPayoutsOverPostgreSQL(t *testing.T) {
 	const processes, speed = 4, 20
+	payouts := 150
+	if os.Getenv("SOAKTIME") != "" {
+		payouts = 1000
+	}
 	dsn := testenv.Postgres(t)
 	stores := make([]*postgres.Store, processes)
 	for i := range stores {
@@ -57,10 +62,10 @@ func TestThousandPayoutsOverPostgreSQL(t *testing.T) {
 		}
 		engines = append(engines, w.boot())
 	}
-	created := w.createMany(1000, engines)
+	created := w.createMany(payouts, engines)
 	accepted := time.Since(began)
 
-	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
 	var wg sync.WaitGroup
 	for _, e := range engines {
 		wg.Go(func() {
