@@ -103,40 +103,39 @@ func (e *Engine) loop(ctx context.Context, w worker, wake <-chan struct{}) {
 		case <-wake:
 		}
 		did, err := e.step(ctx, w)
-		next := w.pace
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			next = pause.NextBackOff()
+			again := pause.NextBackOff()
 			if errors.Is(err, fault.Stopped) {
-				next = pause.MaxInterval
+				again = pause.MaxInterval
 			}
-			e.config.Log.WarnContext(ctx, "work failed; it is tried again", "worker", w.name, "again_in", next.Round(time.Millisecond), "error", err)
-			wake := wake
-			if !e.rest(ctx, next, timer) {
+			e.config.Log.WarnContext(ctx, "work failed; it is tried again", "worker", w.name, "again_in", again.Round(time.Millisecond), "error", err)
+			// Deaf to wake-ups: what they are about was going to be looked at anyway.
+			if !rest(ctx, again) {
 				return
 			}
 			drain(wake)
-			continue
+			timer.Reset(0)
 		case did:
-			next = 0
-		}
-		if err == nil {
 			pause.Reset()
+			timer.Reset(0)
+		default:
+			pause.Reset()
+			timer.Reset(w.pace)
 		}
-		timer.Reset(next)
 	}
 }
 
-// rest waits out a pause after an error, deaf to wake-ups, and arms the timer for at once.
-func (e *Engine) rest(ctx context.Context, d time.Duration, timer *time.Timer) bool {
-	timer.Reset(d)
+// rest waits, and reports false when ctx ended first.
+func rest(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return false
 	case <-timer.C:
-		timer.Reset(0)
 		return true
 	}
 }
@@ -200,7 +199,7 @@ func (e *Engine) listen(ctx context.Context, waker store.Waker) {
 	for ctx.Err() == nil {
 		if err := waker.Wakes(ctx, func(string) { e.Wake() }); err != nil && ctx.Err() == nil {
 			e.config.Log.WarnContext(ctx, "wake-ups of other processes are not heard; polling goes on", "error", err)
-			if !e.rest(ctx, maxPace, time.NewTimer(0)) {
+			if !rest(ctx, maxPace) {
 				return
 			}
 		}

@@ -89,14 +89,12 @@ const (
 	FactRefund Type = "refund"
 	// FactSettings: an account's settings changed.
 	FactSettings Type = "settings"
-	// FactSimulated: a simulated payment changed.
-	FactSimulated Type = "simulated"
 )
 
 // Internal reports whether the type is a fact that stays inside the house.
 func (t Type) Internal() bool {
 	switch t {
-	case FactPaymentPriced, FactPaymentLost, FactTransaction, FactRefund, FactSettings, FactSimulated:
+	case FactPaymentPriced, FactPaymentLost, FactTransaction, FactRefund, FactSettings:
 		return true
 	}
 	return false
