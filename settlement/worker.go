@@ -142,12 +142,7 @@ func (e *storeError) Unwrap() error { return e.error }
 // write runs a closure under the lease, and prolongs it.
 func (p *run) write(ctx context.Context, f func(ctx context.Context, tx Tx) error) error {
 	err := p.db.Update(ctx, func(ctx context.Context, tx Tx) error {
-		if err := lease.Check(ctx, tx, p.lease); err != nil {
-			return err
-		}
-		held := p.lease
-		held.ExpiresAt = p.now().Add(p.config.LeaseFor)
-		if err := tx.PutLease(ctx, held); err != nil {
+		if err := lease.Prolong(ctx, tx, p.lease, p.now().Add(p.config.LeaseFor)); err != nil {
 			return err
 		}
 		return f(ctx, tx)

@@ -149,12 +149,7 @@ func (e *illegalMove) Unwrap() error { return e.error }
 // write runs a closure under the lease, and prolongs it.
 func (d *desk) write(ctx context.Context, f func(ctx context.Context, tx Tx) error) error {
 	err := d.db.Update(ctx, func(ctx context.Context, tx Tx) error {
-		if err := lease.Check(ctx, tx, d.lease); err != nil {
-			return err
-		}
-		held := d.lease
-		held.ExpiresAt = d.now().Add(d.config.LeaseFor)
-		if err := tx.PutLease(ctx, held); err != nil {
+		if err := lease.Prolong(ctx, tx, d.lease, d.now().Add(d.config.LeaseFor)); err != nil {
 			return err
 		}
 		return f(ctx, tx)

@@ -73,6 +73,15 @@ func Check(ctx context.Context, tx Tx, l Lease) error {
 	return nil
 }
 
+// Prolong is Check, and moves the deadline to until: what a holder calls in each transaction of a long piece of work.
+func Prolong(ctx context.Context, tx Tx, l Lease, until time.Time) error {
+	if err := Check(ctx, tx, l); err != nil {
+		return err
+	}
+	l.ExpiresAt = until
+	return tx.PutLease(ctx, l)
+}
+
 // Release gives a lease back, so that another process need not wait for the deadline. Giving back a lease
 // that was lost does nothing.
 func Release(ctx context.Context, tx Tx, l Lease) error {

@@ -41,6 +41,12 @@ func TestTakeCheckRelease(t *testing.T) {
 	if err := lease.Check(ctx, tx, b); err != nil {
 		t.Fatal(err)
 	}
+	if err := lease.Prolong(ctx, tx, a, t0.Add(time.Hour)); !errors.Is(err, fault.LeaseLost) || tx["watch/x"] != b {
+		t.Fatalf("a prolonged what b took: %v %+v", err, tx["watch/x"])
+	}
+	if err := lease.Prolong(ctx, tx, b, t0.Add(3*time.Minute)); err != nil || !tx["watch/x"].ExpiresAt.Equal(t0.Add(3*time.Minute)) || tx["watch/x"].Fence != 2 {
+		t.Fatalf("b prolonged: %v %+v", err, tx["watch/x"])
+	}
 	if err := lease.Release(ctx, tx, a); err != nil || tx["watch/x"].Owner != "b" {
 		t.Fatalf("a's release took b's lease away: %v %+v", err, tx["watch/x"])
 	}
