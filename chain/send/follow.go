@@ -179,7 +179,7 @@ func (d *desk) replace(ctx context.Context, t Transaction) error {
 		order := t.Order
 		order.Nonce, order.Replaces = t.Nonce, &last
 		if len(last.Inputs) > 0 {
-			if order.Coins, err = d.coinsOf(ctx, t); err != nil {
+			if order.Coins, err = d.offered(ctx, t); err != nil {
 				return err
 			}
 		}
@@ -221,11 +221,12 @@ func (d *desk) queueCancel(ctx context.Context, t Transaction, nonce uint64, dis
 		last := displaced.last().Signed
 		order.Replaces, order.MaxFee = &last, last.MaxFee.Mul(2)
 		if len(last.Inputs) > 0 {
-			coins, err := d.coinsOf(ctx, *displaced)
+			coins, err := d.offered(ctx, *displaced)
 			if err != nil {
 				return err
 			}
 			order.Outputs[0].Amount, order.SubtractFee = chain.Amount{}, true
+			order.Coins = displaced.Order.Coins
 			for _, c := range coins {
 				for _, in := range last.Inputs {
 					if c.Outpoint == in {
