@@ -66,6 +66,11 @@ func (s sink) store(ctx context.Context, b watch.Batch, p invoice.PreparedBatch,
 				return err
 			}
 		}
+		if b.Rewound {
+			if err := s.engine.Outbox.ForkTx(ctx, tx, b.Network.Slug, b.ForkedFrom.Height); err != nil {
+				return err
+			}
+		}
 		if err := s.engine.Outbox.BookTx(ctx, tx, b, parties(tx, b.Network.Space())); err != nil {
 			return err
 		}
