@@ -71,10 +71,11 @@ func (s sink) store(ctx context.Context, b watch.Batch, p invoice.PreparedBatch,
 				return err
 			}
 		}
-		if err := s.engine.Outbox.BookTx(ctx, tx, b, parties(tx, b.Network.Space())); err != nil {
+		if err := s.engine.Invoices.ApplyTx(ctx, tx, rest, cursor); err != nil {
 			return err
 		}
-		return s.engine.Invoices.ApplyTx(ctx, tx, rest, cursor)
+		// After the payments, whose invoices are locked before balances everywhere.
+		return s.engine.Outbox.BookTx(ctx, tx, b, parties(tx, b.Network.Space()))
 	})
 }
 

@@ -207,38 +207,43 @@ func (o *Outbox) addUpCoins(ctx context.Context, n chain.Network, parties []chai
 	}
 	slices.Sort(addresses) // one order of locks for everybody
 	return o.db.Update(ctx, func(ctx context.Context, tx Tx) error {
-		cursor, _, err := tx.Cursor(ctx, n.Slug) // before the coins, which may be newer but never older
-		if err != nil {
-			return err
-		}
 		for _, address := range slices.Compact(slices.Clone(addresses)) {
-			b, found, err := tx.BalanceForUpdate(ctx, n.Slug, address, native.ID)
-			if err != nil {
-				return err
-			}
-			if !found {
-				b = Balance{Network: n.Slug, Address: address, AssetID: native.ID}
-			}
-			coins, err := tx.Coins(ctx, n.Slug, address)
-			if err != nil {
-				return err
-			}
-			var sum chain.Amount
-			for _, c := range coins {
-				if c.Height > 0 {
-					sum = sum.Add(c.Amount)
-				}
-			}
-			was := b
-			if !b.Read(cursor.At, sum) || found && was.At.Hash == b.At.Hash && was.OnChain == sum && len(was.Reservations) == len(b.Reservations) {
-				continue
-			}
-			if err := tx.PutBalance(ctx, &b); err != nil {
+			if err := addUpTx(ctx, tx, n.Slug, address, native.ID, true); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+// addUpTx writes the balance of one wallet, and makes its row if that is wanted.
+func addUpTx(ctx context.Context, tx Tx, network string, address chain.Address, assetID string, create bool) error {
+	cursor, _, err := tx.Cursor(ctx, network) // before the coins, which may be newer but never older
+	if err != nil {
+		return err
+	}
+	b, found, err := tx.BalanceForUpdate(ctx, network, address, assetID)
+	if err != nil || !found && !create {
+		return err
+	}
+	if !found {
+		b = Balance{Network: network, Address: address, AssetID: assetID}
+	}
+	coins, err := tx.Coins(ctx, network, address)
+	if err != nil {
+		return err
+	}
+	var sum chain.Amount
+	for _, c := range coins {
+		if c.Height > 0 {
+			sum = sum.Add(c.Amount)
+		}
+	}
+	was := b
+	if !b.Read(cursor.At, sum) || found && was.At.Hash == b.At.Hash && was.OnChain == sum && len(was.Reservations) == len(b.Reservations) {
+		return nil
+	}
+	return tx.PutBalance(ctx, &b)
 }
 
 // RefreshBalances reads the balances of wallets at the newest block and writes their rows, ending the promises

@@ -16,7 +16,7 @@ import (
 type Parties func(ctx context.Context, addresses []chain.Address) (map[chain.Address]chain.Party, error)
 
 // BookTx books what a batch of blocks did with coins of ours: outputs to our addresses are made, spent, and both are taken
-// back for blocks that left the chain. Of the pool it takes the change of our own transactions; what others send counts
+// back for blocks that left the chain; balances of wallets follow. Of the pool it takes the change of our own transactions; what others send counts
 // from its block on. A network that keeps accounts has no coins, and nothing is done. The same batch twice changes nothing.
 func (o *Outbox) BookTx(ctx context.Context, tx Tx, b watch.Batch, parties Parties) error {
 	driver, err := o.registry.Driver(b.Network.Slug)
@@ -245,8 +245,10 @@ func (k *book) tell(ctx context.Context) error {
 // ours in the pool, or signed bytes spend it.
 func (k *book) save(ctx context.Context) error {
 	order := slices.SortedFunc(maps.Keys(k.coins), compareOutpoints)
+	touched := map[chain.Address]bool{}
 	for _, at := range order {
 		c := k.coins[at]
+		touched[c.Owner.Address] = touched[c.Owner.Address] || c.Height != c.stored.Height || c.SpentBy != c.stored.SpentBy
 		_, pooled := k.pool[at.TxHash]
 		var err error
 		switch {
@@ -258,6 +260,13 @@ func (k *book) save(ctx context.Context) error {
 			err = k.tx.PutCoin(ctx, &c.Coin)
 		}
 		if err != nil {
+			return err
+		}
+	}
+	maps.DeleteFunc(touched, func(_ chain.Address, touched bool) bool { return !touched })
+	native, _ := k.batch.Network.Native()
+	for _, address := range slices.Sorted(maps.Keys(touched)) { // one order of locks for everybody
+		if err := addUpTx(ctx, k.tx, k.batch.Network.Slug, address, native.ID, false); err != nil {
 			return err
 		}
 	}

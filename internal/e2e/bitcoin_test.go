@@ -10,157 +10,55 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shopspring/decimal"
-
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/bitcoin"
-	"github.com/seed-8ee7f392/payments/internal/testenv"
 )
-
-// bitcoinNode is a node whose wallet belongs to payers, and which makes blocks when told to.
-type bitcoinNode struct {
-	*testenv.BitcoindNode
-	t *testing.T
-}
-
-func startBitcoin(t *testing.T) *bitcoinNode {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("needs bitcoind; run without -short")
-	}
-	n := &bitcoinNode{testenv.Bitcoind(t, testenv.BitcoindOptions{Args: []string{"-keypool=10", "-fallbackfee=0.0001"}}), t}
-	n.call(nil, "createwallet", "payers")
-	n.mine(120)
-	return n
-}
-
-// in returns the node for a subtest.
-func (n *bitcoinNode) in(t *testing.T) *bitcoinNode { return &bitcoinNode{n.BitcoindNode, t} }
-
-func (n *bitcoinNode) call(out any, method string, params ...any) {
-	n.t.Helper()
-	if err := n.Call(n.t.Context(), out, method, params...); err != nil {
-		n.t.Fatalf("%s: %v", method, err)
-	}
-}
-
-func (n *bitcoinNode) address() string {
-	n.t.Helper()
-	var a string
-	n.call(&a, "getnewaddress", "", "bech32")
-	return a
-}
-
-// mine makes blocks to a fresh address, so that none is the same as one that was taken away.
-func (n *bitcoinNode) mine(blocks int) {
-	n.t.Helper()
-	n.call(nil, "generatetoaddress", blocks, n.address())
-}
-
-// mineEmpty makes blocks that leave the pool where it is.
-func (n *bitcoinNode) mineEmpty(blocks int) {
-	n.t.Helper()
-	for range blocks {
-		n.call(nil, "generateblock", n.address(), []string{})
-	}
-}
-
-func (n *bitcoinNode) height() (h uint64) {
-	n.t.Helper()
-	n.call(&h, "getblockcount")
-	return h
-}
-
-func (n *bitcoinNode) pool() (hashes []string) {
-	n.t.Helper()
-	n.call(&hashes, "getrawmempool")
-	return hashes
-}
-
-// pay sends from the payers' wallet and leaves the transaction in the pool.
-func (n *bitcoinNode) pay(to chain.Address, v chain.Amount) (hash string) {
-	n.t.Helper()
-	n.call(&hash, "sendtoaddress", to, json.Number(v.Decimal(8).String()))
-	return hash
-}
-
-// holds is what the node's own set of unspent outputs has for an address.
-func (n *bitcoinNode) holds(a chain.Address) chain.Amount {
-	n.t.Helper()
-	var out struct {
-		Total json.Number `json:"total_amount"`
-	}
-	n.call(&out, "scantxoutset", "start", []string{"addr(" + string(a) + ")"})
-	v, err := chain.AmountFromDecimalFloor(decimal.RequireFromString(out.Total.String()), 8)
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	return v
-}
-
-// rewind takes the newest blocks out of the chain and makes as many and one more that leave the pool alone.
-func (n *bitcoinNode) rewind(blocks int) {
-	n.t.Helper()
-	var first string
-	n.call(&first, "getblockhash", n.height()-uint64(blocks)+1)
-	n.call(nil, "invalidateblock", first)
-	n.mineEmpty(blocks + 1)
-}
-
-// mineUntil polls a condition, making a block whenever something waits in the pool or nothing has happened for a while.
-func (n *bitcoinNode) mineUntil(what string, ok func() (bool, string)) {
-	n.t.Helper()
-	polls := 0
-	eventually(n.t, what, func() (bool, string) {
-		done, state := ok()
-		if polls++; !done && polls%10 == 0 {
-			n.mine(1)
-		}
-		return done, state
-	})
-}
 
 // bitcoinStage is a service on a node, with what looks at both.
 type bitcoinStage struct {
 	*service
-	node   *bitcoinNode
+	node   world
 	feeTo  chain.Address
 	master chain.Address
 	slug   string
 }
 
-func stageBitcoin(t *testing.T, change ...func(*chain.Network)) *bitcoinStage {
+func stageBitcoin(t *testing.T, node world) *bitcoinStage {
 	t.Helper()
-	node := startBitcoin(t)
-	network := bitcoin.Regtest
-	for _, f := range change {
-		f(&network)
-	}
-	driver, err := bitcoin.New(bitcoin.Config{Network: network, RPC: node.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	feeTo := node.address()
-	s := &bitcoinStage{service: start(t, driver, feeTo), node: node, feeTo: chain.Address(feeTo), slug: network.Slug}
+	driver, err := bitcoin.New(bitcoin.Config{Network: bitcoin.Regtest, RPC: node.url()})
+	must(t, err)
+	feeTo := node.address(t)
+	s := &bitcoinStage{service: start(t, driver, feeTo), node: node, feeTo: chain.Address(feeTo), slug: bitcoin.Regtest.Slug}
 	master, err := s.engine.Outbox.Master(t.Context(), s.slug, s.account.Index)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.master = master.Address
 	return s
 }
 
+// mineUntil polls a condition and makes a block whenever nothing has happened for a while.
+func (s *bitcoinStage) mineUntil(what string, ok func() (bool, string)) {
+	s.t.Helper()
+	polls := 0
+	eventually(s.t, what, func() (bool, string) {
+		done, state := ok()
+		if polls++; !done && polls%10 == 0 {
+			s.node.mine(s.t, 1)
+		}
+		return done, state
+	})
+}
+
 func (s *bitcoinStage) at(t *testing.T) *bitcoinStage {
 	c := *s
-	c.service, c.node = s.service.in(t), s.node.in(t)
+	c.service = s.service.in(t)
 	return &c
 }
 
 // settled waits until all n payments of an invoice are released, making blocks meanwhile.
 func (s *bitcoinStage) settled(id string, n int) (all []paymentView) {
 	s.t.Helper()
-	s.node.mineUntil(fmt.Sprintf("%d payments of invoice %s released", n, id), func() (bool, string) {
+	s.mineUntil(fmt.Sprintf("%d payments of invoice %s released", n, id), func() (bool, string) {
 		all = s.payments(id)
 		b, _ := json.Marshal(all)
 		return len(all) == n && !slices.ContainsFunc(all, func(p paymentView) bool { return p.Settlement == nil || p.Settlement.Status != "released" }), string(b)
@@ -236,26 +134,28 @@ func (s *bitcoinStage) send(path, key string, body map[string]any) (o outgoing) 
 	return o
 }
 
-// TestBitcoin plays the main job on bitcoind and compares what the API says with the node, to the satoshi.
-func TestBitcoin(t *testing.T) {
-	s := stageBitcoin(t)
+// TestBitcoin plays the main job on both nodes and compares what the API says with the node, to the satoshi.
+func TestBitcoin(t *testing.T) { onBothNodes(t, playBitcoin) }
+
+func playBitcoin(t *testing.T, node world) {
+	s := stageBitcoin(t, node)
 
 	// The wallet is watched from when its account was made.
-	s.node.pay(s.master, chain.Units(50_000_000))
-	s.node.mineUntil("the master wallet's balance", func() (bool, string) {
+	s.node.pay(t, s.master, chain.Units(50_000_000))
+	s.mineUntil("the master wallet's balance", func() (bool, string) {
 		v := s.balance()
 		return v == chain.Units(50_000_000), v.String()
 	})
 
 	t.Run("two invoices, one sweep", func(t *testing.T) {
 		s := s.at(t)
-		masterBefore, feesBefore := s.node.holds(s.master), s.node.holds(s.feeTo)
+		masterBefore, feesBefore := s.node.holds(t, s.master), s.node.holds(t, s.feeTo)
 		a, b := s.order("500", "BTC", s.slug), s.order("700", "BTC", s.slug)
-		s.node.pay(a.Options[0].Address, amount(t, a.Options[0].AmountDue))
-		s.node.pay(b.Options[0].Address, amount(t, b.Options[0].AmountDue))
+		s.node.pay(t, a.Options[0].Address, amount(t, a.Options[0].AmountDue))
+		s.node.pay(t, b.Options[0].Address, amount(t, b.Options[0].AmountDue))
 		s.await(a.ID, "seen in the pool", func(v invoiceView) bool { return v.Status == "pending" })
 		s.await(b.ID, "seen in the pool", func(v invoiceView) bool { return v.Status == "pending" })
-		s.node.mine(2)
+		s.node.mine(t, 2)
 		var net, fee, network, gross chain.Amount
 		sweeps := map[string]bool{}
 		for _, id := range []string{a.ID, b.ID} {
@@ -275,14 +175,14 @@ func TestBitcoin(t *testing.T) {
 		if gross != net.Add(fee).Add(network) || fee.IsZero() || network.IsZero() {
 			t.Errorf("gross %s = net %s + fee %s + network fees %s does not balance", gross, net, fee, network)
 		}
-		if got := s.node.holds(s.master).Sub(masterBefore); got != net {
+		if got := s.node.holds(t, s.master).Sub(masterBefore); got != net {
 			t.Errorf("the master wallet got %s, the API says %s", got, net)
 		}
-		if got := s.node.holds(s.feeTo).Sub(feesBefore); got != fee {
+		if got := s.node.holds(t, s.feeTo).Sub(feesBefore); got != fee {
 			t.Errorf("the fee address got %s, the API says %s", got, fee)
 		}
 		for _, inv := range []invoiceView{a, b} {
-			if left := s.node.holds(inv.Options[0].Address); !left.IsZero() {
+			if left := s.node.holds(t, inv.Options[0].Address); !left.IsZero() {
 				t.Errorf("%s is left at a deposit address", left)
 			}
 		}
@@ -291,7 +191,7 @@ func TestBitcoin(t *testing.T) {
 
 	t.Run("payout", func(t *testing.T) {
 		s := s.at(t)
-		before, to := s.node.holds(s.master), s.node.address()
+		before, to := s.node.holds(t, s.master), s.node.address(t)
 		key := s.sendingKey(to)
 		var all []outgoing
 		for range 3 { // the second and third spend change that is not in a block yet
@@ -299,16 +199,16 @@ func TestBitcoin(t *testing.T) {
 		}
 		var fees chain.Amount
 		for _, p := range all {
-			s.node.mineUntil("payout "+p.ID+" confirmed", func() (bool, string) {
+			s.mineUntil("payout "+p.ID+" confirmed", func() (bool, string) {
 				s.call("GET", "/v1/payouts/"+p.ID, nil, &p)
 				return p.Status == "confirmed", fmt.Sprintf("%+v", p)
 			})
 			fees = fees.Add(amount(t, p.NetworkFee))
 		}
-		if got := s.node.holds(chain.Address(to)); got != chain.Units(3_000_000) {
+		if got := s.node.holds(t, chain.Address(to)); got != chain.Units(3_000_000) {
 			t.Errorf("the destination got %s", got)
 		}
-		if spent := before.Sub(s.node.holds(s.master)); spent != chain.Units(3_000_000).Add(fees) {
+		if spent := before.Sub(s.node.holds(t, s.master)); spent != chain.Units(3_000_000).Add(fees) {
 			t.Errorf("the master wallet lost %s for 3000000 and network fees of %s", spent, fees)
 		}
 		s.audited()
@@ -318,15 +218,15 @@ func TestBitcoin(t *testing.T) {
 		s := s.at(t)
 		inv := s.order("200", "BTC", s.slug)
 		due := amount(t, inv.Options[0].AmountDue)
-		s.node.pay(inv.Options[0].Address, due)
+		s.node.pay(t, inv.Options[0].Address, due)
 		s.settled(inv.ID, 1)
-		to := s.node.address()
+		to := s.node.address(t)
 		r := s.send("/v1/refunds", s.sendingKey(to), map[string]any{"invoice_id": inv.ID, "destination": to})
-		s.node.mineUntil("refund "+r.ID+" succeeded", func() (bool, string) {
+		s.mineUntil("refund "+r.ID+" succeeded", func() (bool, string) {
 			s.call("GET", "/v1/refunds/"+r.ID, nil, &r)
 			return r.Status == "succeeded", fmt.Sprintf("%+v", r)
 		})
-		if got := s.node.holds(chain.Address(to)); got != due {
+		if got := s.node.holds(t, chain.Address(to)); got != due {
 			t.Errorf("the payer got %s back of %s", got, due)
 		}
 		s.await(inv.ID, "refunded", func(v invoiceView) bool { return v.Status == "refunded" })
@@ -336,15 +236,15 @@ func TestBitcoin(t *testing.T) {
 	t.Run("replaced by one that pays elsewhere", func(t *testing.T) {
 		s := s.at(t)
 		inv := s.order("50", "BTC", s.slug)
-		hash := s.node.pay(inv.Options[0].Address, amount(t, inv.Options[0].AmountDue))
+		hash := s.node.pay(t, inv.Options[0].Address, amount(t, inv.Options[0].AmountDue))
 		s.await(inv.ID, "seen in the pool", func(v invoiceView) bool { return v.Status == "pending" })
-		s.node.call(nil, "bumpfee", hash, map[string]any{"outputs": []map[string]json.Number{{s.node.address(): "0.0001"}}})
+		s.node.replace(t, hash, chain.Address(s.node.address(t)), chain.Units(10_000))
 		eventually(t, "the payment dropped", func() (bool, string) {
 			p := s.payments(inv.ID)
 			return len(p) == 1 && p[0].Status == "dropped", fmt.Sprintf("%+v", p)
 		})
 		s.await(inv.ID, "open again", func(v invoiceView) bool { return v.Status == "open" })
-		s.node.mine(3)
+		s.node.mine(t, 3)
 		if inv = s.await(inv.ID, "read again", func(invoiceView) bool { return true }); inv.Status != "open" || inv.Options[0].Paid != "0" {
 			t.Errorf("after the other transaction's blocks the invoice is %+v", inv)
 		}
@@ -353,16 +253,16 @@ func TestBitcoin(t *testing.T) {
 	t.Run("replaced by one that pays more to the miner", func(t *testing.T) {
 		s := s.at(t)
 		inv := s.order("50", "BTC", s.slug)
-		first := s.node.pay(inv.Options[0].Address, amount(t, inv.Options[0].AmountDue))
+		due, to := amount(t, inv.Options[0].AmountDue), inv.Options[0].Address
+		first := s.node.pay(t, to, due)
 		s.await(inv.ID, "seen in the pool", func(v invoiceView) bool { return v.Status == "pending" })
-		var bumped struct{ Txid string }
-		s.node.call(&bumped, "bumpfee", first)
-		s.node.mineUntil("one confirms, the other is dropped", func() (bool, string) {
+		second := s.node.replace(t, first, to, due)
+		s.mineUntil("one confirms, the other is dropped", func() (bool, string) {
 			states := map[string]string{}
 			for _, p := range s.payments(inv.ID) {
 				states[p.TxHash] = p.Status
 			}
-			return len(states) == 2 && states[first] == "dropped" && states[bumped.Txid] == "confirmed", fmt.Sprint(states)
+			return len(states) == 2 && states[first] == "dropped" && states[second] == "confirmed", fmt.Sprint(states)
 		})
 		s.await(inv.ID, "paid, and not twice", func(v invoiceView) bool { return v.Status == "paid" && len(v.Flags) == 0 })
 	})
@@ -370,17 +270,19 @@ func TestBitcoin(t *testing.T) {
 
 // A reorganisation of one block takes a payment that is not confirmed out and puts it in again; one of six blocks
 // does that to a payment that was released, and to its release: both come back, and the money moved once.
-func TestBitcoinReorganisation(t *testing.T) {
-	s := stageBitcoin(t)
+func TestBitcoinReorganisation(t *testing.T) { onBothNodes(t, reorganiseBitcoin) }
+
+func reorganiseBitcoin(t *testing.T, node world) {
+	s := stageBitcoin(t, node)
 	t.Run("one block", func(t *testing.T) {
 		s := s.at(t)
 		inv := s.order("100", "BTC", s.slug)
-		s.node.pay(inv.Options[0].Address, amount(t, inv.Options[0].AmountDue))
-		s.node.mine(1)
+		s.node.pay(t, inv.Options[0].Address, amount(t, inv.Options[0].AmountDue))
+		s.node.mine(t, 1)
 		s.await(inv.ID, "pending in a block", func(v invoiceView) bool { return v.Status == "pending" })
 		before := s.payments(inv.ID)
-		s.node.rewind(1)
-		s.node.mine(2)
+		s.node.rewind(t, 1)
+		s.node.mine(t, 2)
 		s.await(inv.ID, "paid", func(v invoiceView) bool { return v.Status == "paid" })
 		if after := s.settled(inv.ID, 1); after[0].ID != before[0].ID {
 			t.Errorf("payment %s became %s", before[0].ID, after[0].ID)
@@ -389,35 +291,35 @@ func TestBitcoinReorganisation(t *testing.T) {
 	})
 	t.Run("six blocks", func(t *testing.T) {
 		s := s.at(t)
-		masterBefore := s.node.holds(s.master)
+		masterBefore := s.node.holds(t, s.master)
 		inv := s.order("100", "BTC", s.slug)
-		s.node.pay(inv.Options[0].Address, amount(t, inv.Options[0].AmountDue))
-		paidIn := s.node.height() + 1
-		s.node.mine(2)
+		s.node.pay(t, inv.Options[0].Address, amount(t, inv.Options[0].AmountDue))
+		paidIn := s.node.height(t) + 1
+		s.node.mine(t, 2)
 		s.await(inv.ID, "paid", func(v invoiceView) bool { return v.Status == "paid" })
 		var sweep string
 		eventually(t, "a sweep in the pool", func() (bool, string) {
-			pool := s.node.pool()
+			pool := s.node.pool(t)
 			if len(pool) == 1 {
 				sweep = pool[0]
 			}
 			return len(pool) == 1, strings.Join(pool, " ")
 		})
-		s.node.mine(4)
+		s.node.mine(t, 4)
 		before := s.settled(inv.ID, 1)
-		s.node.rewind(int(s.node.height() - paidIn + 1)) // six, or more on a slow machine
+		s.node.rewind(t, int(s.node.height(t)-paidIn+1)) // six, or more on a slow machine
 		s.await(inv.ID, "not paid any more", func(v invoiceView) bool { return v.Status == "open" || v.Status == "pending" })
 		eventually(t, "the settlement reverted", func() (bool, string) {
 			p := s.payments(inv.ID)
 			return len(p) == 1 && p[0].Settlement != nil && p[0].Settlement.Status == "reverted", fmt.Sprintf("%+v %+v", p, p[0].Settlement)
 		})
-		s.node.mine(2)
+		s.node.mine(t, 2)
 		s.await(inv.ID, "paid again", func(v invoiceView) bool { return v.Status == "paid" })
 		after := s.settled(inv.ID, 1)
 		if after[0].ID != before[0].ID || after[0].Settlement.SweepTx != sweep {
 			t.Errorf("payment %s swept by %s became %s swept by %s", before[0].ID, sweep, after[0].ID, after[0].Settlement.SweepTx)
 		}
-		if got := s.node.holds(s.master).Sub(masterBefore); got != amount(t, after[0].Settlement.NetReleased) {
+		if got := s.node.holds(t, s.master).Sub(masterBefore); got != amount(t, after[0].Settlement.NetReleased) {
 			t.Errorf("the master wallet got %s, the API says %s", got, after[0].Settlement.NetReleased)
 		}
 		s.audited()
