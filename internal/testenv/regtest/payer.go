@@ -36,6 +36,8 @@ type Payer struct {
 	coins []wire.OutPoint
 	// pending are transactions that the pool does not take; the next block includes them.
 	pending []*wire.MsgTx
+	// spent is how many block rewards were spent, the oldest first.
+	spent int
 	// extra makes every coinbase another.
 	extra int64
 }
@@ -82,6 +84,7 @@ func New(ctx context.Context, rpc Caller, hundreds int) (*Payer, error) {
 			p.coins = append(p.coins, wire.OutPoint{Hash: hash, Index: uint32(n)})
 		}
 		p.pending = append(p.pending, tx)
+		p.spent += perSplit
 	}
 	return p, p.Mine(ctx, 12)
 }
