@@ -5,15 +5,20 @@ package bitcoin_test
 import (
 	"bytes"
 	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"os"
 	"testing"
 
 	"github.com/btcsuite/btcd/btcec/v2"
+	"github.com/btcsuite/btcd/psbt/v2"
 	"github.com/btcsuite/btcd/wire/v2"
 	"github.com/decred/dcrd/dcrec/secp256k1/v4/ecdsa"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/bitcoin"
 	"github.com/seed-8ee7f392/payments/chain/hdkey"
+	"github.com/seed-8ee7f392/payments/fault"
 )
 
 func unhex(t *testing.T, s string) []byte {
@@ -131,5 +136,30 @@ func TestDigestOfBIP341(t *testing.T) {
 	digest, err := bitcoin.Digest(tx, 4, spent)
 	if got := hex.EncodeToString(digest); err != nil || got != "4f900a0bae3f1446fd48490c2958b5a023228f01661cda3496a11da502a7f7ef" {
 		t.Errorf("the digest is %s, %v", got, err)
+	}
+}
+
+// TestPSBTsOfBIP174: what the standard calls invalid is refused as no transaction of ours; what it calls valid is read, and
+// refused as none that Build made.
+func TestPSBTsOfBIP174(t *testing.T) {
+	text, err := os.ReadFile("testdata/bip174.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var vectors struct{ Valid, Invalid []string }
+	if err := json.Unmarshal(text, &vectors); err != nil || len(vectors.Valid) != 6 || len(vectors.Invalid) != 20 {
+		t.Fatalf("%d valid and %d invalid vectors: %v", len(vectors.Valid), len(vectors.Invalid), err)
+	}
+	d := offline(t, bitcoin.Regtest)
+	for i, v := range append(vectors.Valid, vectors.Invalid...) {
+		raw := unhex(t, v)
+		_, err := psbt.NewFromRawBytes(bytes.NewReader(raw), false)
+		if valid := i < len(vectors.Valid); valid != (err == nil) {
+			t.Errorf("vector %d: valid %v, read with %v", i, valid, err)
+		}
+		_, err = d.Assemble(chain.Order{}, chain.Unsigned{Raw: raw, Payloads: []chain.Payload{{}}}, []chain.PublicKey{{}}, [][]byte{{}})
+		if !errors.Is(err, fault.Invalid) {
+			t.Errorf("vector %d was assembled: %v", i, err)
+		}
 	}
 }
