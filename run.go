@@ -10,6 +10,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/seed-8ee7f392/payments/account/idempotency"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/watch"
 	"github.com/seed-8ee7f392/payments/fault"
@@ -158,8 +159,12 @@ func (e *Engine) step(ctx context.Context, w worker) (did bool, err error) {
 	return w.step(ctx)
 }
 
-// prune forgets what is older than it has to be kept, in small batches.
-func (e *Engine) prune(ctx context.Context) (bool, error) { return e.Webhooks.Prune(ctx) }
+// prune forgets what is older than it has to be kept, in small batches. What cannot be forgotten does not keep the rest.
+func (e *Engine) prune(ctx context.Context) (did bool, err error) {
+	sent, sentErr := e.Webhooks.Prune(ctx)
+	answered, answeredErr := idempotency.Prune(ctx, idempotency.Config[Tx]{Update: e.Update, Now: e.config.Now})
+	return sent || answered, errors.Join(sentErr, answeredErr)
+}
 
 // Wake has every worker of this process look for work now, and other processes if the store can tell them.
 func (e *Engine) Wake() {
