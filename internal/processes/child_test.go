@@ -1,0 +1,7 @@
+//go:build unix
+
+package processes_test
+
+const childVariable = "PAYMENTS_CHILD"
+
+func child() int { return 1 }
