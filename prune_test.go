@@ -33,7 +33,7 @@ func TestRunPrunes(t *testing.T) {
 				if n == 0 { // a younger one
 					r.CreatedAt = began.Add(2 * time.Hour)
 				}
-				if err := tx.ClaimIdempotencyKey(ctx, r, time.Second); err != nil {
+				if err := tx.ClaimIdempotencyKey(ctx, r, time.Time{}, time.Second); err != nil {
 					return err
 				}
 				if err := tx.PutEvents(ctx, event.Event{ID: fmt.Sprint("evt_", n), Owner: owner, Type: event.InvoiceCreated, CreatedAt: began}); err != nil {
