@@ -217,9 +217,13 @@ func (s *scene) settled() {
 	deadline, tick := time.After(4*time.Minute), time.NewTicker(250*time.Millisecond)
 	defer tick.Stop()
 	for {
-		_, all := s.records()
-		released, pending := 0, 0
+		payments, all := s.records()
+		state, released, pending := map[string]int{}, 0, 0
+		for _, p := range payments {
+			state["payments "+string(p.Status)]++
+		}
 		for _, x := range all {
+			state[strings.TrimSpace("settlements "+string(x.Status)+" "+string(x.Reason))]++
 			if x.Status == settlement.Released {
 				released++
 			}
@@ -234,7 +238,7 @@ func (s *scene) settled() {
 		}
 		select {
 		case <-deadline:
-			s.t.Fatalf("of %d payments %d are released; deliveries pending: %v", len(s.paid), released, pending > 0)
+			s.t.Fatalf("of %d payments %d are released; deliveries pending: %v; %v", len(s.paid), released, pending > 0, state)
 		case <-tick.C:
 		}
 	}
