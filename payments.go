@@ -74,8 +74,12 @@ type Config struct {
 	WebhookAllow []netip.Prefix
 	// KeepEvents is how long events and deliveries are kept. Defaults to 30 days.
 	KeepEvents time.Duration
-	// Process names this process in leases; unique among all processes over one store. Defaults to a random name.
+	// Process names this process in leases and wake-ups; unique among all processes over one store, at most 200 bytes.
+	// Defaults to a random name.
 	Process string
+	// Waker tells the other processes of work that this one made, such as store/redis. Defaults to the Store, if it can.
+	// Without one, a process notices what others did when it polls.
+	Waker store.Waker
 	// Log defaults to slog.Default(). Now defaults to time.Now.
 	Log *slog.Logger
 	Now func() time.Time
@@ -108,7 +112,7 @@ type Engine struct {
 	watched   watched
 
 	running sync.Mutex
-	wakers  []chan struct{}
+	wakes   wakes
 }
 
 // New checks the configuration and returns an Engine. It starts nothing and asks no network.
@@ -194,6 +198,8 @@ func (c *Config) complete() error {
 		return missing("Rates", "is missing")
 	case len(c.SecretKey) != 32:
 		return missing("SecretKey", "must be 32 random bytes (openssl rand -hex 32), kept outside the database")
+	case len(c.Process) > maxProcess:
+		return missing("Process", "is longer than 200 bytes")
 	}
 	u, err := url.Parse(c.BaseURL)
 	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
@@ -216,6 +222,9 @@ func (c *Config) complete() error {
 		var b [8]byte
 		rand.Read(b[:])
 		c.Process = hex.EncodeToString(b[:])
+	}
+	if c.Waker == nil {
+		c.Waker, _ = c.Store.(store.Waker)
 	}
 	return nil
 }

@@ -10,10 +10,10 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/seed-8ee7f392/payments/account/idempotency"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/watch"
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/store"
 )
 
 // How often each kind of work is looked for when nobody wakes it. Wake-ups are hints; this is the truth.
@@ -43,9 +43,9 @@ func (e *Engine) Run(ctx context.Context) error {
 
 	var wg sync.WaitGroup
 	for _, w := range e.workers() {
-		wake := e.subscribe()
+		wake := e.wakes.subscribe()
 		wg.Go(func() {
-			defer e.unsubscribe(wake)
+			defer e.wakes.unsubscribe(wake)
 			e.loop(ctx, w, wake)
 		})
 	}
@@ -54,10 +54,11 @@ func (e *Engine) Run(ctx context.Context) error {
 			e.config.Log.ErrorContext(ctx, "webhook delivery stopped", "error", err)
 		}
 	})
-	if waker, ok := e.config.Store.(store.Waker); ok {
-		wg.Go(func() { e.listen(ctx, waker) })
+	if e.config.Waker != nil {
+		wg.Go(func() { e.listen(ctx) })
 	}
 	wg.Wait()
+	e.wakes.hush()
 
 	done, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
@@ -158,52 +159,11 @@ func (e *Engine) step(ctx context.Context, w worker) (did bool, err error) {
 	return w.step(ctx)
 }
 
-// prune forgets what is older than it has to be kept, in small batches.
-func (e *Engine) prune(ctx context.Context) (bool, error) { return e.Webhooks.Prune(ctx) }
-
-// Wake has every worker of this process look for work now, and other processes if the store can tell them.
-func (e *Engine) Wake() {
-	e.streams.wake()
-	e.Webhooks.Wake()
-	e.streams.mu.Lock()
-	defer e.streams.mu.Unlock()
-	for _, w := range e.wakers {
-		select {
-		case w <- struct{}{}:
-		default:
-		}
-	}
-}
-
-func (e *Engine) subscribe() chan struct{} {
-	e.streams.mu.Lock()
-	defer e.streams.mu.Unlock()
-	w := make(chan struct{}, 1)
-	e.wakers = append(e.wakers, w)
-	return w
-}
-
-func (e *Engine) unsubscribe(w chan struct{}) {
-	e.streams.mu.Lock()
-	defer e.streams.mu.Unlock()
-	for i, other := range e.wakers {
-		if other == w {
-			e.wakers = append(e.wakers[:i], e.wakers[i+1:]...)
-			return
-		}
-	}
-}
-
-// listen passes on the wake-ups of other processes.
-func (e *Engine) listen(ctx context.Context, waker store.Waker) {
-	for ctx.Err() == nil {
-		if err := waker.Wakes(ctx, func(string) { e.Wake() }); err != nil && ctx.Err() == nil {
-			e.config.Log.WarnContext(ctx, "wake-ups of other processes are not heard; polling goes on", "error", err)
-			if !rest(ctx, maxPace) {
-				return
-			}
-		}
-	}
+// prune forgets what is older than it has to be kept, in small batches. What cannot be forgotten does not keep the rest.
+func (e *Engine) prune(ctx context.Context) (did bool, err error) {
+	sent, sentErr := e.Webhooks.Prune(ctx)
+	answered, answeredErr := idempotency.Prune(ctx, idempotency.Config[Tx]{Update: e.Update, Now: e.config.Now})
+	return sent || answered, errors.Join(sentErr, answeredErr)
 }
 
 // NetworkHealth is how one network is doing.

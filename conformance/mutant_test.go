@@ -40,6 +40,9 @@ func TestMutantsFail(t *testing.T) {
 	for name, m := range signerMutants {
 		t.Run(name, func(t *testing.T) { expectFailure(t, name, "TestSignerOfSim/"+m.fails) })
 	}
+	for name, m := range storeMutants {
+		t.Run(name, func(t *testing.T) { expectFailure(t, name, "TestStoreOfMemory/"+m.fails) })
+	}
 }
 
 func expectFailure(t *testing.T, mutant, subtest string) {

@@ -26,6 +26,7 @@ import (
 func storeConcurrencyTests() []storeTest {
 	return []storeTest{
 		{"Concurrent/IdempotencyKey", testStoreConcurrentClaim},
+		{"Concurrent/StaleIdempotencyKey", testStoreConcurrentStaleClaim},
 		{"Concurrent/Lease", testStoreConcurrentLease},
 		{"Concurrent/Balance", testStoreConcurrentBalance},
 		{"Concurrent/Numbers", testStoreConcurrentNumbers},
@@ -63,7 +64,7 @@ func testStoreConcurrentClaim(t *testing.T, st store.Store) {
 	answers := storeRace(func(n int) error {
 		return st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
 			r := idempotency.Record{Key: k, CreatedAt: storeEpoch}
-			if err := tx.ClaimIdempotencyKey(ctx, r, 30*time.Second); err != nil {
+			if err := tx.ClaimIdempotencyKey(ctx, r, time.Time{}, 30*time.Second); err != nil {
 				if errors.Is(err, fault.Duplicate) {
 					if got, ok, err := tx.IdempotencyRecord(ctx, k); err != nil || !ok || got.Status != 200 {
 						return fmt.Errorf("a refused claim reads %+v %v %w", got, ok, err)
@@ -91,6 +92,45 @@ func testStoreConcurrentClaim(t *testing.T, st store.Store) {
 	got, _, err2 := st.IdempotencyRecord(t.Context(), k)
 	if err := errors.Join(err, err2); err != nil || won != 1 || len(all) != 1 || string(got.SealedBody) != all[0].ID {
 		t.Errorf("%d of %d requests were carried out, %d invoices made, the answer is %q (%v)", won, storeGoroutines, len(all), got.SealedBody, err)
+	}
+}
+
+// testStoreConcurrentStaleClaim claims a key anew from many goroutines, whose record is too old to count: one of them
+// gets it, and its record is not taken for the old one.
+func testStoreConcurrentStaleClaim(t *testing.T, st store.Store) {
+	r := idempotency.Record{Key: idempotency.Key{Owner: storeOwners[0], Key: "again"}, CreatedAt: storeAt(10)}
+	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+		if err := tx.ClaimIdempotencyKey(ctx, r, time.Time{}, time.Second); err != nil {
+			return err
+		}
+		old := r
+		old.Status, old.SealedBody = 200, []byte("old")
+		return tx.PutIdempotencyAnswer(ctx, old)
+	})
+	claim := func(stale time.Time) func(ctx context.Context, tx store.Tx) error {
+		return func(ctx context.Context, tx store.Tx) error {
+			fresh := idempotency.Record{Key: r.Key, KeyID: "fresh", CreatedAt: storeAt(100)}
+			if err := tx.ClaimIdempotencyKey(ctx, fresh, stale, 30*time.Second); err != nil {
+				return err
+			}
+			if got, ok, err := tx.IdempotencyRecord(ctx, r.Key); err != nil || !ok || got.Status != 0 || len(got.SealedBody) != 0 || got.KeyID != "fresh" {
+				t.Errorf("what was claimed anew is %+v %v (%v)", got, ok, err)
+			}
+			fresh.Status = 201
+			return tx.PutIdempotencyAnswer(ctx, fresh)
+		}
+	}
+	storeFails(t, st, fault.Duplicate, "a claim of a key whose record counts", claim(storeAt(9)))
+	won := 0
+	for _, err := range storeRace(func(int) error { return st.Update(t.Context(), claim(storeAt(10))) }) {
+		if err == nil {
+			won++
+		} else if !errors.Is(err, fault.Duplicate) {
+			t.Errorf("a rival was answered %v", err)
+		}
+	}
+	if got, _, err := st.IdempotencyRecord(t.Context(), r.Key); err != nil || won != 1 || got.Status != 201 {
+		t.Errorf("%d of %d claims of a stale key succeeded, the record is %+v (%v)", won, storeGoroutines, got, err)
 	}
 }
 
@@ -304,7 +344,7 @@ func testStoreAnswer(t *testing.T, st store.Store) {
 		Key: idempotency.Key{Owner: storeOwners[0], Key: "k"}, KeyID: "key", Scopes: []string{"a", "b"}, Fingerprint: [32]byte{1, 2}, CreatedAt: storeEpoch,
 	}
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
-		if err := tx.ClaimIdempotencyKey(ctx, r, time.Second); err != nil {
+		if err := tx.ClaimIdempotencyKey(ctx, r, time.Time{}, time.Second); err != nil {
 			return err
 		}
 		if got, ok, err := tx.IdempotencyRecord(ctx, r.Key); err != nil || !ok || got.Status != 0 {
@@ -337,7 +377,7 @@ func testStorePruneClaims(t *testing.T, st store.Store) {
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
 		for n := range 10 {
 			r := idempotency.Record{Key: idempotency.Key{Owner: storeOwners[n%3], Key: fmt.Sprint(n)}, CreatedAt: storeAt(n)}
-			if err := tx.ClaimIdempotencyKey(ctx, r, time.Second); err != nil {
+			if err := tx.ClaimIdempotencyKey(ctx, r, time.Time{}, time.Second); err != nil {
 				return err
 			}
 		}

@@ -171,7 +171,7 @@ func (l storeListOf[T, F]) testPages(t *testing.T, st store.Store) {
 				t.Fatalf("a page of limit %d has %d records", limit, len(page))
 			}
 			got = append(got, l.ids(page)...)
-			if len(page) < limit {
+			if len(page) < limit || len(got) > len(want) {
 				break
 			}
 			after = l.id(page[limit-1])

@@ -258,7 +258,7 @@ func storeKinds() []storeKind {
 			putter: func(ctx context.Context, tx store.Tx, r *idempotency.Record) error {
 				claim := *r
 				claim.Status, claim.SealedBody = 0, nil
-				if err := tx.ClaimIdempotencyKey(ctx, claim, time.Second); err != nil {
+				if err := tx.ClaimIdempotencyKey(ctx, claim, time.Time{}, time.Second); err != nil {
 					return err
 				}
 				return tx.PutIdempotencyAnswer(ctx, *r)

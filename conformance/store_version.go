@@ -171,7 +171,7 @@ func testStoreUniqueClaim(t *testing.T, st store.Store) {
 	k := idempotency.Key{Owner: event.Owner{AccountID: "acc"}, Key: "k"}
 	claim := func(k idempotency.Key) func(ctx context.Context, tx store.Tx) error {
 		return func(ctx context.Context, tx store.Tx) error {
-			return tx.ClaimIdempotencyKey(ctx, idempotency.Record{Key: k, CreatedAt: storeEpoch}, time.Second)
+			return tx.ClaimIdempotencyKey(ctx, idempotency.Record{Key: k, CreatedAt: storeEpoch}, storeEpoch.Add(-time.Hour), time.Second)
 		}
 	}
 	storeUpdate(t, st, claim(k))
@@ -180,16 +180,13 @@ func testStoreUniqueClaim(t *testing.T, st store.Store) {
 	live.Owner.Livemode = true
 	storeUpdate(t, st, claim(live))
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
-		// A refused claim leaves the transaction usable: the stored answer is read next, and an old key claimed anew.
+		// A refused claim leaves the transaction usable: the stored answer is read next.
 		if err := claim(k)(ctx, tx); !errors.Is(err, fault.Duplicate) {
 			t.Errorf("a second claim of a key answered %v", err)
 		}
 		if _, ok, err := tx.IdempotencyRecord(ctx, k); err != nil || !ok {
 			t.Errorf("the record after a refused claim: %v %v", ok, err)
 		}
-		if err := tx.DeleteIdempotencyKey(ctx, k); err != nil {
-			return err
-		}
-		return claim(k)(ctx, tx)
+		return nil
 	})
 }

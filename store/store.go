@@ -73,17 +73,23 @@ type Store interface {
 	Close() error
 }
 
-// Waker is a store that can wake other processes: hints, sent after a commit. Polling is the truth.
+// Waker tells all processes of one service that there is work: hints, sent after a commit. Polling is the truth. The
+// PostgreSQL store is one (postgres.Options.ListenConn), and so is store/redis. The suite is conformance.TestWaker.
 type Waker interface {
-	// Wake tells all processes, this one included, that there is work of a topic.
-	Wake(ctx context.Context, topic string) error
-	// Wakes calls f for every wake-up until ctx ends.
-	Wakes(ctx context.Context, f func(topic string)) error
+	// Wake tells all processes, this one included, that there is work. from names the process that made it, at most 200
+	// bytes. A waker that cannot reach the others answers fault.Unavailable.
+	Wake(ctx context.Context, from string) error
+	// Wakes listens and calls f, from one goroutine, for every Wake. It calls f with an empty name as soon as it listens,
+	// for what went by before. When ctx ends it returns nil, and when it can listen no longer fault.Unavailable: then it
+	// is called again.
+	Wakes(ctx context.Context, f func(from string)) error
 }
 
-// Limiter is a shared rate limiter, such as store/redis. Without one, each process limits for itself.
+// Limiter is a rate limiter, such as the one of store/redis that processes share. Without one, each process limits for
+// itself. The suite is conformance.TestLimiter.
 type Limiter interface {
-	// Allow takes one token from the bucket of a key that refills at perSecond up to burst. When there is none,
-	// ok is false and retryAfter says when there will be.
+	// Allow takes one token from the bucket of a key, which is full at first and refills at perSecond up to burst; both are
+	// at least 1. When there is none, ok is false and there is one after retryAfterSeconds, rounded up. A limiter
+	// that cannot count answers fault.Unavailable within a moment; the caller decides what that means.
 	Allow(ctx context.Context, key string, perSecond, burst int) (ok bool, retryAfterSeconds int, err error)
 }

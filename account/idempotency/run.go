@@ -150,17 +150,9 @@ func holdsAll(have, want []string) bool {
 func (c Config[T]) claimAnd(ctx context.Context, r Request, work Commit[T]) (claimed bool, err error) {
 	err = c.Update(ctx, func(ctx context.Context, tx T) error {
 		claimed = false
-		record := Record{Key: r.Key, KeyID: r.KeyID, Scopes: r.Scopes, Fingerprint: r.Fingerprint, CreatedAt: c.Now().UTC().Truncate(time.Millisecond)}
-		old, ok, err := tx.IdempotencyRecord(ctx, r.Key)
-		if err != nil {
-			return err
-		}
-		if ok && c.expired(old) {
-			if err := tx.DeleteIdempotencyKey(ctx, r.Key); err != nil {
-				return err
-			}
-		}
-		if err := tx.ClaimIdempotencyKey(ctx, record, Wait); err != nil {
+		now := c.Now()
+		record := Record{Key: r.Key, KeyID: r.KeyID, Scopes: r.Scopes, Fingerprint: r.Fingerprint, CreatedAt: now.UTC().Truncate(time.Millisecond)}
+		if err := tx.ClaimIdempotencyKey(ctx, record, now.Add(-TTL), Wait); err != nil {
 			return err
 		}
 		claimed = true

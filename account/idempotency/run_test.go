@@ -70,7 +70,7 @@ func (r *rows) IdempotencyRecord(_ context.Context, k idempotency.Key) (idempote
 	return record, ok, nil
 }
 
-func (tx *rowsTx) ClaimIdempotencyKey(_ context.Context, record idempotency.Record, wait time.Duration) error {
+func (tx *rowsTx) ClaimIdempotencyKey(_ context.Context, record idempotency.Record, stale time.Time, wait time.Duration) error {
 	late := false
 	timer := time.AfterFunc(wait, func() {
 		tx.mu.Lock()
@@ -87,8 +87,7 @@ func (tx *rowsTx) ClaimIdempotencyKey(_ context.Context, record idempotency.Reco
 		}
 		tx.ended.Wait()
 	}
-	_, exists := tx.rows.records[record.Key]
-	if _, deleted := tx.records[record.Key]; exists && !deleted {
+	if old, exists := tx.rows.records[record.Key]; exists && old.CreatedAt.After(stale) {
 		return fault.New(fault.Duplicate, "", "claimed")
 	}
 	tx.held[record.Key] = true
@@ -103,11 +102,6 @@ func (tx *rowsTx) PutIdempotencyAnswer(_ context.Context, record idempotency.Rec
 		return err
 	}
 	tx.records[record.Key] = &record
-	return nil
-}
-
-func (tx *rowsTx) DeleteIdempotencyKey(_ context.Context, k idempotency.Key) error {
-	tx.records[k] = nil
 	return nil
 }
 

@@ -50,6 +50,10 @@ func (l *localLimiter) Allow(_ context.Context, key string, perSecond, burst int
 	if full.Before(now) {
 		full = now
 	}
+	if empty := now.Add(time.Duration(burst) * token); full.After(empty) { // the burst was larger
+		full = empty
+		l.full[key] = empty
+	}
 	after := full.Add(token)
 	if over := after.Sub(now) - time.Duration(burst)*token; over > 0 {
 		return false, int((over + time.Second - 1) / time.Second), nil

@@ -85,7 +85,7 @@ func qualified(alias, columns string) string {
 }
 
 func (r *reader) KeyByHash(ctx context.Context, hash [32]byte) (k account.Key, a account.Account, err error) {
-	if err := r.settle(ctx); err != nil {
+	if err := r.settle(ctx, keys.name, accounts.name); err != nil {
 		return k, a, err
 	}
 	found, err := r.query(ctx, r.store.text(keyWithAccount), []any{hash[:]})
@@ -164,11 +164,17 @@ func (tx *transaction) ReserveNumbers(ctx context.Context, counter string, n int
 	if n <= 0 {
 		return 0, fault.New(fault.Invalid, "count_invalid", "%d numbers cannot be reserved: ask for at least 1", n)
 	}
-	next, err := tx.count(ctx, reserve, counter, first+int64(n), int64(n))
+	if err := tx.begin(ctx); err != nil {
+		return 0, err
+	}
+	next, err := tx.count(ctx, "counters", reserve, counter, first+int64(n), int64(n))
 	return int64(next - n), err
 }
 
-func (tx *transaction) ClaimIdempotencyKey(ctx context.Context, r idempotency.Record, wait time.Duration) error {
+// claim takes a key that nobody holds, or one that is stale, in one statement: a rival's fresh claim is never taken over.
+var claim = claims.upsert + " WHERE {idempotency_keys}.created_at <= ?"
+
+func (tx *transaction) ClaimIdempotencyKey(ctx context.Context, r idempotency.Record, stale time.Time, wait time.Duration) error {
 	if err := tx.flush(ctx); err != nil {
 		return err
 	}
@@ -177,7 +183,7 @@ func (tx *transaction) ClaimIdempotencyKey(ctx context.Context, r idempotency.Re
 		return err
 	}
 	s := tx.store
-	texts, args := []string{s.text(claims.insert + " ON CONFLICT DO NOTHING")}, [][]any{s.dialect.args(values)}
+	texts, args := []string{s.text(claim)}, [][]any{s.dialect.args(append(values, stale))}
 	at := 0
 	if s.dialect.BeforeClaim != "" {
 		at = 1
@@ -192,6 +198,10 @@ func (tx *transaction) ClaimIdempotencyKey(ctx context.Context, r idempotency.Re
 	if changed[at] == 0 {
 		return duplicate(claims.object, r.Key.Key)
 	}
+	if tx.claimed == nil {
+		tx.claimed = map[string]bool{}
+	}
+	tx.claimed[claims.slot(values[:claims.keys])] = true
 	return nil
 }
 
@@ -202,15 +212,14 @@ func (tx *transaction) PutIdempotencyAnswer(ctx context.Context, r idempotency.R
 	k := []any{r.Owner.AccountID, r.Owner.Livemode, r.Key.Key}
 	args := append([]any{int64(r.Status), append([]byte(nil), r.SealedBody...)}, k...)
 	// Not under the row's slot: the buffer does not hold the whole record, so reads of it must ask the database.
-	tx.writes = append(tx.writes, &write{object: claims.object, label: r.Key.Key, values: args, one: true, text: func(*write) (string, []any) {
-		return "UPDATE {idempotency_keys} SET status = ?, sealed_body = ? WHERE account_id = ? AND livemode = ? AND idempotency_key = ?", args
-	}})
-	tx.partial = true
+	tx.buffer(&write{
+		table: claims.name, object: claims.object, label: r.Key.Key, values: args, one: true, certain: tx.claimed[claims.slot(k)],
+		text: func(*write) (string, []any) {
+			return "UPDATE {idempotency_keys} SET status = ?, sealed_body = ? WHERE account_id = ? AND livemode = ? AND idempotency_key = ?", args
+		},
+	})
+	tx.partial = claims.name
 	return nil
-}
-
-func (tx *transaction) DeleteIdempotencyKey(ctx context.Context, k idempotency.Key) error {
-	return remove(ctx, tx, claims, k.Owner.AccountID, k.Owner.Livemode, k.Key)
 }
 
 const pruneClaims = `DELETE FROM {idempotency_keys} WHERE (account_id, livemode, idempotency_key) IN

@@ -6,6 +6,7 @@ package sqlstore
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -62,14 +63,14 @@ func invoiceNetworks(i *invoice.Invoice) []statement {
 			networks = append(networks, o.Network)
 		}
 	}
-	out := make([]statement, len(networks))
-	for n, network := range networks {
-		out[n] = statement{
-			"INSERT INTO {invoice_networks} (account_id, livemode, network, invoice_id) VALUES (?, ?, ?, ?)",
-			[]any{i.Owner.AccountID, i.Owner.Livemode, network, i.ID},
-		}
+	if len(networks) == 0 {
+		return nil
 	}
-	return out
+	rows := statement{text: "INSERT INTO {invoice_networks} (account_id, livemode, network, invoice_id) VALUES (?, ?, ?, ?)" + strings.Repeat(", (?, ?, ?, ?)", len(networks)-1)}
+	for _, network := range networks {
+		rows.args = append(rows.args, i.Owner.AccountID, i.Owner.Livemode, network, i.ID)
+	}
+	return []statement{rows}
 }
 
 func (r *reader) Invoice(ctx context.Context, owner event.Owner, id string) (invoice.Invoice, error) {
@@ -85,7 +86,7 @@ func (r *reader) InvoicesByID(ctx context.Context, ids []string) ([]invoice.Invo
 }
 
 func (r *reader) Invoices(ctx context.Context, f invoice.Filter) ([]invoice.Invoice, error) {
-	if err := r.settle(ctx); err != nil {
+	if err := r.settle(ctx, invoices.name); err != nil {
 		return nil, err
 	}
 	text, args := invoiceList(r, f)

@@ -84,7 +84,7 @@ func (r *reader) Payouts(ctx context.Context, f payout.Filter) ([]payout.Payout,
 }
 
 func (r *reader) PayoutsSince(ctx context.Context, owner event.Owner, t time.Time) (int, error) {
-	return r.count(ctx, "SELECT count(*) FROM {payouts} WHERE refund_id = '' AND account_id = ? AND livemode = ? AND created_at >= ?",
+	return r.count(ctx, payouts.name, "SELECT count(*) FROM {payouts} WHERE refund_id = '' AND account_id = ? AND livemode = ? AND created_at >= ?",
 		owner.AccountID, owner.Livemode, t)
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,7 +29,7 @@ func look[T any](ctx context.Context, r *reader, t *table[T], locked bool, k ...
 		if err := r.tx.usable(ctx); err != nil {
 			return record, false, err
 		}
-		if r.tx.partial {
+		if r.tx.partial == t.name {
 			if err := r.tx.flush(ctx); err != nil {
 				return record, false, err
 			}
@@ -43,6 +44,9 @@ func look[T any](ctx context.Context, r *reader, t *table[T], locked bool, k ...
 	}
 	template := t.get
 	if locked {
+		if err := r.tx.begin(ctx); err != nil {
+			return record, false, err
+		}
 		template += r.store.dialect.Lock
 	}
 	found, err := rows(ctx, r, t, r.store.text(template), k)
@@ -84,7 +88,7 @@ func among[T any](ctx context.Context, r *reader, t *table[T], column string, va
 	if len(values) == 0 {
 		return nil, nil
 	}
-	if err := r.settle(ctx); err != nil {
+	if err := r.settle(ctx, t.name); err != nil {
 		return nil, err
 	}
 	template := r.store.dialect.Among(t.columns, t.name, condition, column) + order
@@ -128,17 +132,20 @@ func (r *reader) failed(ctx context.Context, err error, object string) error {
 	return r.store.explain(ctx, err, "read "+object)
 }
 
-// settle sends what the transaction buffered, so that a query sees it.
-func (r *reader) settle(ctx context.Context) error {
+// settle sends what the transaction buffered if that changes one of the tables, so that a query of them sees it.
+func (r *reader) settle(ctx context.Context, tables ...string) error {
 	if r.tx == nil {
 		return nil
 	}
-	return r.tx.flush(ctx)
+	if slices.ContainsFunc(tables, func(t string) bool { return r.tx.dirty[t] }) {
+		return r.tx.flush(ctx)
+	}
+	return r.tx.usable(ctx)
 }
 
-// count runs a query for one number.
-func (r *reader) count(ctx context.Context, template string, args ...any) (int, error) {
-	if err := r.settle(ctx); err != nil {
+// count runs a query of a table for one number.
+func (r *reader) count(ctx context.Context, table, template string, args ...any) (int, error) {
+	if err := r.settle(ctx, table); err != nil {
 		return 0, err
 	}
 	found, err := r.query(ctx, r.store.text(template), args)
@@ -158,7 +165,7 @@ func (r *reader) count(ctx context.Context, template string, args ...any) (int, 
 
 // list runs a query of a table under the conditions of q. limit 0: all.
 func list[T any](ctx context.Context, r *reader, t *table[T], q *query, order string, limit int) ([]T, error) {
-	if err := r.settle(ctx); err != nil {
+	if err := r.settle(ctx, t.name); err != nil {
 		return nil, err
 	}
 	text, args := selection(t, q, order, limit)

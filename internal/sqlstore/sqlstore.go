@@ -135,16 +135,18 @@ func (s *Store) try(ctx context.Context, f func(ctx context.Context, tx store.Tx
 	// back here. Were it to end in the middle of a commit, nobody would know whether that happened.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	sqlTx, err := conn.BeginTx(life, nil)
-	if err != nil {
-		return s.explain(ctx, err, "begin a transaction")
+	var sqlTx *sql.Tx
+	if s.dialect.Send == nil {
+		if sqlTx, err = conn.BeginTx(life, nil); err != nil {
+			return s.explain(ctx, err, "begin a transaction")
+		}
 	}
-	tx := newTransaction(s, sqlTx, conn)
+	tx := newTransaction(life, s, sqlTx, conn)
 	committed := false
 	defer func() { // also while a panic of f passes through
 		tx.ended = true
 		if !committed {
-			_ = sqlTx.Rollback()
+			tx.rollBack()
 			tx.takeBack()
 		}
 	}()
@@ -156,16 +158,8 @@ func (s *Store) try(ctx context.Context, f func(ctx context.Context, tx store.Tx
 	if err := f(context.WithValue(ctx, updating{s}, true), tx); err != nil {
 		return err
 	}
-	if err := tx.flush(ctx); err != nil {
+	if err := tx.commit(ctx, life, end); err != nil {
 		return err
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	limit := time.AfterFunc(commitTimeout, end)
-	defer limit.Stop()
-	if err := sqlTx.Commit(); err != nil {
-		return s.explain(life, err, "commit")
 	}
 	committed = true
 	return nil

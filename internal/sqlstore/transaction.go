@@ -15,14 +15,21 @@ import (
 // transaction is a running Update, or one that a host joined.
 type transaction struct {
 	reader
-	sql    *sql.Tx
-	conn   *sql.Conn // nil in a joined transaction
+	run   executor
+	sql   *sql.Tx   // nil when the transaction begins late
+	conn  *sql.Conn // nil in a joined transaction
+	life  context.Context
+	begun bool
+	loan  *loan
+
 	writes []*write
 	rows   map[string]*write // the buffered write of each row
-	// partial says that the buffer holds a change of a row that it does not hold as a whole, so that even a read by
-	// key has to send first.
-	partial bool
+	dirty  map[string]bool   // the tables that the buffer changes
+	// partial is a table of which the buffer holds a change, but not the whole row, so that even a read by key has to
+	// send first.
+	partial string
 	absent  map[string]bool // rows that were looked for and did not exist
+	claimed map[string]bool // idempotency keys that this transaction claimed
 	raised  []raised
 	ended   bool
 	broken  error // the first failure to send: the transaction must not commit
@@ -32,13 +39,14 @@ var _ store.Tx = (*transaction)(nil)
 
 // write is one buffered row.
 type write struct {
-	slot, object, label string
-	text                func(*write) (template string, args []any)
-	values              []any // nil: deleted
-	base                int64 // the version that the stored row must have
-	version             int64
-	one                 bool // exactly one row must change
-	also                []statement
+	slot, table, object, label string
+	text                       func(*write) (template string, args []any)
+	values                     []any // nil: deleted
+	base                       int64 // the version that the stored row must have
+	version                    int64
+	one                        bool // exactly one row must change
+	certain                    bool // it changes exactly one row or fails
+	also                       []statement
 }
 
 // raised is a version that a Put raised in a caller's record.
@@ -47,19 +55,24 @@ type raised struct {
 	before  int64
 }
 
-func newTransaction(s *Store, sqlTx *sql.Tx, conn *sql.Conn) *transaction {
-	tx := &transaction{sql: sqlTx, conn: conn}
-	tx.reader = reader{store: s, on: sqlTx, tx: tx}
+// newTransaction returns a transaction on a connection, which begins late, or in one that has begun.
+func newTransaction(life context.Context, s *Store, sqlTx *sql.Tx, conn *sql.Conn) *transaction {
+	tx := &transaction{sql: sqlTx, conn: conn, life: life}
+	if tx.run = conn; sqlTx != nil {
+		tx.run = sqlTx
+	}
+	tx.reader = reader{store: s, on: tx.run, tx: tx}
 	return tx
 }
 
-// SQL returns the transaction that tx runs in; ok is false when tx is none of a SQL store. It looks
+// SQL returns the SQL transaction that tx runs in; ok is false when tx is none of a SQL store. It looks
 // through wrappers that have a method Unwrap() store.Tx.
 func SQL(tx store.Tx) (sqlTx *sql.Tx, ok bool) {
 	for tx != nil {
 		switch t := tx.(type) {
 		case *transaction:
-			return t.sql, true
+			sqlTx, err := t.lend()
+			return sqlTx, err == nil
 		case interface{ Unwrap() store.Tx }:
 			tx = t.Unwrap()
 		default:
@@ -72,7 +85,7 @@ func SQL(tx store.Tx) (sqlTx *sql.Tx, ok bool) {
 // Join returns a transaction inside a host's own, and the function that sends what it buffered. The host calls flush
 // before it commits. Nothing is run again: conflicts go to the host.
 func (s *Store) Join(sqlTx *sql.Tx) (tx store.Tx, flush func(ctx context.Context) error) {
-	t := newTransaction(s, sqlTx, nil)
+	t := newTransaction(context.Background(), s, sqlTx, nil)
 	return t, t.flush
 }
 
@@ -135,7 +148,7 @@ func put[T any](ctx context.Context, tx *transaction, t *table[T], record *T) er
 			return nil
 		}
 	}
-	w := &write{slot: slot, object: t.object, label: label(k), values: values, base: base, version: *v, one: true}
+	w := &write{slot: slot, table: t.name, object: t.object, label: label(k), values: values, base: base, version: *v, one: true, certain: base == 0}
 	w.text = func(w *write) (string, []any) {
 		if w.base == 0 {
 			return t.insert, w.values
@@ -188,7 +201,7 @@ func keep[T any](ctx context.Context, tx *transaction, t *table[T], record *T, t
 		return nil
 	}
 	tx.buffer(&write{
-		slot: slot, object: t.object, label: label(k), values: values, one: true,
+		slot: slot, table: t.name, object: t.object, label: label(k), values: values, one: true, certain: true,
 		text: func(w *write) (string, []any) { return template, w.values },
 	})
 	return nil
@@ -200,7 +213,7 @@ func remove[T any](ctx context.Context, tx *transaction, t *table[T], k ...any) 
 		return err
 	}
 	tx.buffer(&write{
-		slot: t.slot(k), object: t.object, label: label(k),
+		slot: t.slot(k), table: t.name, object: t.object, label: label(k),
 		text: func(*write) (string, []any) { return t.deletion, k },
 	})
 	return nil
@@ -208,10 +221,13 @@ func remove[T any](ctx context.Context, tx *transaction, t *table[T], k ...any) 
 
 func (tx *transaction) buffer(w *write) {
 	if tx.rows == nil {
-		tx.rows = make(map[string]*write, 8)
+		tx.rows, tx.dirty = make(map[string]*write, 8), make(map[string]bool, 8)
 	}
 	tx.writes = append(tx.writes, w)
-	tx.rows[w.slot] = w
+	tx.dirty[w.table] = true
+	if w.slot != "" {
+		tx.rows[w.slot] = w
+	}
 }
 
 // flush sends the buffered writes.
@@ -222,6 +238,11 @@ func (tx *transaction) flush(ctx context.Context) error {
 	if len(tx.writes) == 0 {
 		return nil
 	}
+	return tx.deliver(ctx, "")
+}
+
+// deliver sends the buffered writes and after them, unless it is empty, the statement that ends the transaction.
+func (tx *transaction) deliver(ctx context.Context, ending string) error {
 	var (
 		texts []string
 		args  [][]any
@@ -234,6 +255,9 @@ func (tx *transaction) flush(ctx context.Context) error {
 		for _, a := range w.also {
 			texts, args, of = append(texts, s.text(a.text)), append(args, s.dialect.args(a.args)), append(of, nil)
 		}
+	}
+	if ending != "" {
+		texts, args, of = append(texts, ending), append(args, nil), append(of, nil)
 	}
 	changed, err := tx.send(ctx, texts, args)
 	for i, n := range changed {
@@ -252,7 +276,8 @@ func (tx *transaction) flush(ctx context.Context) error {
 		return tx.broken
 	}
 	clear(tx.rows)
-	tx.writes, tx.partial = nil, false
+	clear(tx.dirty)
+	tx.writes, tx.partial = nil, ""
 	return nil
 }
 
@@ -271,8 +296,17 @@ func (tx *transaction) refused(ctx context.Context, err error, w *write) error {
 
 // send runs statements in order and returns how many rows each changed, as far as it got.
 func (tx *transaction) send(ctx context.Context, texts []string, args [][]any) ([]int64, error) {
-	if send := tx.store.dialect.Send; send != nil && tx.conn != nil && len(texts) > 1 {
-		return send(ctx, tx.conn, texts, args)
+	if tx.late() {
+		begins := !tx.begun
+		if begins {
+			texts, args = append([]string{Begin}, texts...), append([][]any{nil}, args...)
+			tx.begun = true
+		}
+		changed, err := tx.store.dialect.Send(ctx, tx.conn, texts, args)
+		if begins && len(changed) > 0 {
+			changed = changed[1:]
+		}
+		return changed, err
 	}
 	changed := make([]int64, 0, len(texts))
 	for i, text := range texts {
@@ -291,14 +325,12 @@ func (tx *transaction) send(ctx context.Context, texts []string, args [][]any) (
 
 // exec runs one statement, prepared when the store prepares.
 func (tx *transaction) exec(ctx context.Context, text string, args []any) (sql.Result, error) {
-	if !tx.store.options.Prepare || tx.conn == nil {
-		return tx.sql.ExecContext(ctx, text, args...)
+	if tx.store.options.Prepare && tx.conn != nil {
+		if v, ok := tx.store.prepared.Load(text); ok {
+			return tx.sql.StmtContext(ctx, v.(*sql.Stmt)).ExecContext(ctx, args...)
+		}
 	}
-	v, ok := tx.store.prepared.Load(text)
-	if !ok {
-		return tx.sql.ExecContext(ctx, text, args...)
-	}
-	return tx.sql.StmtContext(ctx, v.(*sql.Stmt)).ExecContext(ctx, args...)
+	return tx.run.ExecContext(ctx, text, args...)
 }
 
 // now runs a statement at once, after what was buffered before it.
@@ -306,11 +338,11 @@ func (tx *transaction) now(ctx context.Context, template string, args ...any) (i
 	if err := tx.flush(ctx); err != nil {
 		return 0, err
 	}
-	result, err := tx.sql.ExecContext(ctx, tx.store.text(template), tx.store.dialect.args(args)...)
+	changed, err := tx.send(ctx, []string{tx.store.text(template)}, [][]any{tx.store.dialect.args(args)})
 	if err != nil {
 		return 0, tx.fail(ctx, err, "write")
 	}
-	return result.RowsAffected()
+	return changed[0], nil
 }
 
 // fail remembers that a statement of the transaction failed, so that it cannot be committed by somebody who

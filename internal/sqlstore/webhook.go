@@ -144,7 +144,7 @@ func (r *reader) Deliveries(ctx context.Context, f webhook.DeliveryFilter) ([]we
 }
 
 func (r *reader) PendingDeliveries(ctx context.Context, endpointID string) (int, error) {
-	return r.count(ctx, "SELECT count(*) FROM {deliveries} WHERE status = 'pending' AND endpoint_id = ?", endpointID)
+	return r.count(ctx, deliveries.name, "SELECT count(*) FROM {deliveries} WHERE status = 'pending' AND endpoint_id = ?", endpointID)
 }
 
 func (tx *transaction) PutDeliveries(ctx context.Context, d ...*webhook.Delivery) error {
@@ -171,6 +171,9 @@ func (tx *transaction) ClaimDeliveries(ctx context.Context, owner string, now, u
 	}
 	ids, err := tx.ids(ctx, tx.store.dialect.Due, now, now, int64(perEndpoint), look)
 	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	if err := tx.begin(ctx); err != nil {
 		return nil, err
 	}
 	text := "UPDATE {deliveries} SET claimed_by = ?, claimed_until = ?, fence = fence + 1, version = version + 1 WHERE " +

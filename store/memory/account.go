@@ -132,7 +132,14 @@ func (tx *transaction) ReserveNumbers(ctx context.Context, name string, n int, f
 }
 
 // ClaimIdempotencyKey never waits: rivals wait for the whole update.
-func (tx *transaction) ClaimIdempotencyKey(ctx context.Context, r idempotency.Record, _ time.Duration) error {
+func (tx *transaction) ClaimIdempotencyKey(ctx context.Context, r idempotency.Record, stale time.Time, _ time.Duration) error {
+	old, ok, err := try(ctx, &tx.reader, claims, claimKey(r.Key))
+	if err != nil {
+		return err
+	}
+	if ok && !old.CreatedAt.IsZero() && !old.CreatedAt.After(stale) {
+		return put(ctx, tx, claims, &r)
+	}
 	return add(ctx, tx, claims, &r)
 }
 
@@ -146,10 +153,6 @@ func (tx *transaction) PutIdempotencyAnswer(ctx context.Context, r idempotency.R
 	}
 	claimed.Status, claimed.SealedBody = r.Status, r.SealedBody
 	return put(ctx, tx, claims, &claimed)
-}
-
-func (tx *transaction) DeleteIdempotencyKey(ctx context.Context, k idempotency.Key) error {
-	return remove(ctx, tx, claims, claimKey(k))
 }
 
 func (tx *transaction) PruneIdempotencyKeys(ctx context.Context, before time.Time, limit int) (int, error) {

@@ -84,6 +84,12 @@ func send(ctx context.Context, conn *sql.Conn, texts []string, args [][]any) (ch
 			return nil
 		}
 		for i, text := range texts {
+			if text == sqlstore.Commit {
+				// In a transaction that failed, COMMIT rolls back and says so only in words that a driver does not pass on.
+				if _, err = c.ExecContext(ctx, "SELECT 1", nil); err != nil {
+					return nil
+				}
+			}
 			named := make([]driver.NamedValue, len(args[i]))
 			for n, arg := range args[i] {
 				named[n] = driver.NamedValue{Ordinal: n + 1, Value: arg}
@@ -100,21 +106,40 @@ func send(ctx context.Context, conn *sql.Conn, texts []string, args [][]any) (ch
 	return changed, errors.Join(err, rawErr)
 }
 
+// pipeline leaves out BEGIN and COMMIT when both are there: what is sent together is a transaction of its own, which
+// is committed when all of it has succeeded (PostgreSQL documentation, "Pipelining").
 func pipeline(ctx context.Context, c *pgx.Conn, texts []string, args [][]any, changed []int64) ([]int64, error) {
+	last := len(texts) - 1
+	whole := texts[0] == sqlstore.Begin && texts[last] == sqlstore.Commit
 	batch := &pgx.Batch{}
 	for i, text := range texts {
-		batch.Queue(text, args[i]...)
+		if !whole || i > 0 && i < last {
+			batch.Queue(text, args[i]...)
+		}
+	}
+	if whole {
+		changed = append(changed, 0) // BEGIN
 	}
 	results := c.SendBatch(ctx, batch)
-	for range texts {
+	for i := range batch.Len() {
 		tag, err := results.Exec()
 		if err != nil {
 			_ = results.Close()
 			return changed, err
 		}
+		if !whole && i == last && texts[last] == sqlstore.Commit && tag.String() != sqlstore.Commit {
+			_ = results.Close()
+			return changed, pgx.ErrTxCommitRollback
+		}
 		changed = append(changed, tag.RowsAffected())
 	}
-	return changed, results.Close()
+	if err := results.Close(); err != nil {
+		return changed, err
+	}
+	if whole {
+		changed = append(changed, 0) // COMMIT
+	}
+	return changed, nil
 }
 
 // schemaVersion reads the version; 0 when the table of versions is not there.

@@ -13,16 +13,23 @@ import (
 	"fmt"
 	"regexp"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/sqlstore"
 	"github.com/seed-8ee7f392/payments/store"
 )
 
-// Options say where the tables are.
+// Options say where the tables are, and how processes wake each other.
 type Options struct {
 	// Schema holds the tables: a lower-case name of letters, digits and underscores, at most 48 characters.
 	// Defaults to the first schema of the connection's search path.
 	Schema string
+	// ListenConn opens a connection of its own, on which a running engine listens for work that other processes make,
+	// and which it closes: func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, dsn) }. It must lead to
+	// the database itself, not through a proxy that pools transactions. Defaults to nil: no wake-ups are sent or heard,
+	// and other processes' work is found by polling.
+	ListenConn func(ctx context.Context) (*pgx.Conn, error)
 }
 
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,47}$`)
@@ -46,10 +53,17 @@ func (o Options) check() error {
 	return nil
 }
 
-// Store is a store over PostgreSQL. Its methods are those of store.Store.
-type Store struct{ *sqlstore.Store }
+// Store is a store over PostgreSQL. Its methods are those of store.Store and store.Waker.
+type Store struct {
+	*sqlstore.Store
+	options Options
+	db      *sql.DB
+}
 
-var _ store.Store = (*Store)(nil)
+var (
+	_ store.Store = (*Store)(nil)
+	_ store.Waker = (*Store)(nil)
+)
 
 // New returns a store over a database that the host opened and closes, and whose schema the host brings up to date with
 // Migrate or Migrations. It does not touch the database: the first use answers fault.Unavailable if the schema is not
@@ -58,7 +72,7 @@ func New(db *sql.DB, o Options) (*Store, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("open the PostgreSQL store: %w", err)
 	}
-	return &Store{sqlstore.New(sqlstore.Options{Dialect: dialect(o), Write: db})}, nil
+	return &Store{sqlstore.New(sqlstore.Options{Dialect: dialect(o), Write: db}), o, db}, nil
 }
 
 // Join returns a transaction inside the host's own and the function that sends what it buffered, which the host

@@ -39,10 +39,15 @@ func database(t testing.TB, connections int, change func(*pgx.ConnConfig)) *sql.
 	if change != nil {
 		change(config)
 	}
-	db := stdlib.OpenDB(*config)
-	t.Cleanup(func() { _ = db.Close() })
+	db := sqlOpen(t, config)
 	db.SetMaxOpenConns(connections)
 	db.SetMaxIdleConns(connections)
+	return db
+}
+
+func sqlOpen(t testing.TB, config *pgx.ConnConfig) *sql.DB {
+	db := stdlib.OpenDB(*config)
+	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
 
@@ -187,47 +192,17 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
-// TestRoundTrips counts what a creation costs on the wire: BEGIN, one pipelined batch, COMMIT.
-func TestRoundTrips(t *testing.T) {
-	r := &recorder{}
-	db := database(t, 2, func(c *pgx.ConnConfig) { c.DialFunc = r.dial(c.DialFunc) })
-	st := open(t, db, "")
-	db.SetMaxOpenConns(1)
-	create := func(id string) error {
-		return st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
-			inv := invoice.Invoice{ID: id, Options: []invoice.Option{{Network: "a"}, {Network: "b"}}}
-			if err := tx.PutInvoice(ctx, &inv); err != nil {
-				return err
-			}
-			if _, err := tx.InvoiceByID(ctx, id); err != nil {
-				return err
-			}
-			return tx.PutPayments(ctx, &invoice.Payment{ID: id}, &invoice.Payment{ID: id + "x"})
-		})
-	}
-	if err := create("warm"); err != nil { // statements are prepared once per connection
-		t.Fatal(err)
-	}
-	r.reset()
-	if err := create("a"); err != nil {
-		t.Fatal(err)
-	}
-	if trips := r.trips(); trips != 3 {
-		t.Errorf("a creation takes %d round trips, want 3", trips)
-	}
-}
-
 // TestClaimWaits lets a rival wait for a claim: as long as it is told and no longer, and not longer for other locks later.
 func TestClaimWaits(t *testing.T) {
 	db := database(t, 4, nil)
 	st := open(t, db, "")
 	record := idempotency.Record{Key: idempotency.Key{Key: "k"}}
 	err := st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
-		if err := tx.ClaimIdempotencyKey(ctx, record, time.Second); err != nil {
+		if err := tx.ClaimIdempotencyKey(ctx, record, time.Time{}, time.Second); err != nil {
 			return err
 		}
 		err := st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
-			return tx.ClaimIdempotencyKey(ctx, record, 20*time.Millisecond)
+			return tx.ClaimIdempotencyKey(ctx, record, time.Time{}, 20*time.Millisecond)
 		})
 		if !errors.Is(err, fault.Unavailable) || fault.Code(err) != "claim_busy" {
 			t.Errorf("a rival was answered %v", err)

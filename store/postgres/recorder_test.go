@@ -51,6 +51,16 @@ func (r *recorder) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.Trace
 
 func (r *recorder) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
+func (r *recorder) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	return ctx
+}
+
+func (r *recorder) TraceBatchQuery(ctx context.Context, c *pgx.Conn, d pgx.TraceBatchQueryData) {
+	r.TraceQueryStart(ctx, c, pgx.TraceQueryStartData{SQL: d.SQL, Args: d.Args})
+}
+
+func (r *recorder) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+
 // dial returns a dialer whose connections count.
 func (r *recorder) dial(inner pgconn.DialFunc) pgconn.DialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -76,13 +86,16 @@ func BenchmarkStore(b *testing.B) {
 	conformance.BenchmarkStore(b, func(b *testing.B) store.Store { return open(b, durable(b), "") })
 }
 
-// BenchmarkRawInsert is what a commit of one row costs on the same server, in as many goroutines.
-func BenchmarkRawInsert(b *testing.B) {
+// BenchmarkCreate compares creations with commits of one row on the same server.
+func BenchmarkCreate(b *testing.B) {
 	db := durable(b)
 	if _, err := db.Exec("CREATE TABLE raw (id text PRIMARY KEY, body text)"); err != nil {
 		b.Fatal(err)
 	}
-	sqltest.RawInsert(b, db, "INSERT INTO raw (id, body) VALUES ($1, $2)")
+	conformance.BenchmarkCreate(b, open(b, db, ""), func(ctx context.Context, id, body string) error {
+		_, err := db.ExecContext(ctx, "INSERT INTO raw (id, body) VALUES ($1, $2)", id, body)
+		return err
+	})
 }
 
 // durable opens a database of a server that waits for the disk.

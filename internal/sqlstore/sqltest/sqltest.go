@@ -1,5 +1,5 @@
 // Package sqltest holds what the tests of the SQL stores share: a driver that records statements, and the
-// baseline that benchmarks are compared with.
+// queries whose plans are looked at.
 package sqltest
 
 import (
@@ -7,10 +7,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"sync"
-	"sync/atomic"
-	"testing"
 )
 
 // Statement is one statement as it went to the driver.
@@ -124,20 +121,4 @@ func (t tx) Commit() error {
 	t.r.commits++
 	t.r.mu.Unlock()
 	return t.Tx.Commit()
-}
-
-// RawInsert benchmarks commits of one row of a table raw (id, body), in 8 goroutines per processor.
-func RawInsert(b *testing.B, db *sql.DB, insert string) {
-	var n atomic.Int64
-	b.SetParallelism(8)
-	b.ResetTimer()
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			if _, err := db.ExecContext(b.Context(), insert, fmt.Sprintf("%024x", n.Add(1)), "some text of the length of a small record, which this is"); err != nil {
-				b.Error(err)
-				return
-			}
-		}
-	})
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "commits/s")
 }
