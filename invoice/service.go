@@ -50,10 +50,10 @@ type Service struct {
 	numbers  numbers
 
 	mu sync.Mutex
-	// wanted are prices that a batch of a network turned out to need; inputs are the coins that pool
-	// transactions of ours spend. Both are hints of this process alone.
+	// wanted are prices that a batch of a network turned out to need; uses are what the transactions of payments
+	// use up, by network and hash. Both are hints of this process alone.
 	wanted map[string]map[pair]bool
-	inputs map[string]map[string][]chain.Outpoint
+	uses   map[string]map[string]*use
 }
 
 // New returns a service. It starts nothing.
@@ -70,7 +70,7 @@ func New(c Config) *Service {
 	return &Service{
 		db: c.DB, registry: c.Registry, rates: c.Rates, keys: c.Keys, ids: c.IDs, clock: c.Now, log: c.Log, quoteFor: c.QuoteFor,
 		numbers: numbers{db: c.DB, size: c.Reserve, counters: map[string]*counter{}},
-		wanted:  map[string]map[pair]bool{}, inputs: map[string]map[string][]chain.Outpoint{},
+		wanted:  map[string]map[pair]bool{}, uses: map[string]map[string]*use{},
 	}
 }
 
