@@ -77,6 +77,8 @@ func (s *Service) replaced(b watch.Batch, matched []sighting) []TransferKey {
 			delete(ours, hash)
 		}
 	}
-	slices.SortFunc(out, func(a, b TransferKey) int { return cmp.Or(cmp.Compare(a.TxHash, b.TxHash), cmp.Compare(a.Index, b.Index)) })
+	slices.SortFunc(out, func(a, b TransferKey) int {
+		return cmp.Or(cmp.Compare(a.TxHash, b.TxHash), cmp.Compare(a.Index, b.Index))
+	})
 	return out
 }

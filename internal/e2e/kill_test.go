@@ -31,25 +31,32 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 )
 
-// everyDeath is which share of the deaths TestKill dies: one in so many, an odd number so that both kinds have their share.
-const everyDeath = 9
+// everyDeath is which share TestKill dies of the deaths that it does not die all of: one in so many, an odd number so that
+// those before a moment and those after one have their share.
+const everyDeath = 45
 
 // TestKill tells the main story (an invoice is made, paid, settled and released) once in peace, and then again and again, with the
 // process killed at a moment of the first run: before or after a commit of the store or a call of the node. Whatever the moment,
 // another process over the same file brings everything to the same end, and on the chain everything happens once.
 //
-// It dies one in everyDeath of the deaths; TestSoakKill dies them all.
-func TestKill(t *testing.T) { killEverywhere(t, everyDeath) }
+// It dies after each commit that moves the story and after each transaction that it sends, and a share of the other deaths;
+// TestSoakKill dies them all.
+func TestKill(t *testing.T) {
+	killEverywhere(t, func(m moment, after bool, i int) bool { return after && m.moves() || i%everyDeath == everyDeath/2 })
+}
 
 // TestSoakKill is TestKill without leaving a death out. It ends when it has died them all, whatever SOAKTIME says.
 func TestSoakKill(t *testing.T) {
 	if os.Getenv("SOAKTIME") == "" {
 		t.Skip("TestKill dies a share of the same deaths; set SOAKTIME to die them all")
 	}
-	killEverywhere(t, 1)
+	killEverywhere(t, func(moment, bool, int) bool { return true })
 }
 
-func killEverywhere(t *testing.T, every int) {
+// moves reports whether the moment leaves something that the story goes on from: a record or a transaction sent.
+func (m moment) moves() bool { return strings.HasPrefix(m.Name, "commit ") || strings.Contains(m.Name, "sendRaw") }
+
+func killEverywhere(t *testing.T, wanted func(m moment, after bool, i int) bool) {
 	if testing.Short() {
 		t.Skip("needs anvil; run without -short")
 	}
@@ -83,7 +90,7 @@ func killEverywhere(t *testing.T, every int) {
 	}
 	var deaths []death
 	for i := range 2 * len(calm.moments) {
-		if i%every == every/2 {
+		if wanted(calm.moments[i/2], i%2 == 1, i) {
 			deaths = append(deaths, death{i/2 + 1, i%2 == 1})
 		}
 	}
@@ -252,7 +259,7 @@ func (s *story) boot() {
 		s.t.Fatal(err)
 	}
 	s.cmd = exec.Command(program)
-	s.cmd.Env, s.cmd.Stderr = append(os.Environ(), lifeEnv+"="+string(text)), &s.logs
+	s.cmd.Env, s.cmd.Stderr = append(os.Environ(), lifeEnv+"="+string(text), "GOGC=400"), &s.logs
 	if s.stdin, err = s.cmd.StdinPipe(); err != nil {
 		s.t.Fatal(err)
 	}
@@ -410,10 +417,8 @@ func (s *story) tell() {
 	for s.mine() {
 		s.work()
 	}
-	for range 3 { // what was put off is done
-		s.now = s.now.Add(time.Minute)
-		s.work()
-	}
+	s.now = s.now.Add(time.Minute) // what was put off is done
+	s.work()
 }
 
 // ending reads what the story left. The blocks after first are its own.

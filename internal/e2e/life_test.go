@@ -26,8 +26,12 @@ import (
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/chain/evm"
 	"github.com/seed-8ee7f392/payments/chain/hdkey"
+	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/chain/watch"
 	"github.com/seed-8ee7f392/payments/httpapi"
+	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
+	"github.com/seed-8ee7f392/payments/settlement"
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/sqlite"
 )
@@ -91,18 +95,57 @@ type mortal struct {
 }
 
 func (m mortal) Update(ctx context.Context, f func(ctx context.Context, tx store.Tx) error) error {
-	n, what := 0, moment{Name: "commit"}
+	var n int
+	var what moment
 	err := m.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error {
-		err := f(ctx, tx)
-		if err == nil {
-			n = m.reaper.begin(what)
+		w := &writer{Tx: tx}
+		if err := f(ctx, w); err != nil {
+			return err
 		}
-		return err
+		what = moment{Name: "commit" + w.of}
+		n = m.reaper.begin(what)
+		return nil
 	})
 	if err == nil {
 		m.reaper.end(n, what)
 	}
 	return err
+}
+
+// writer names the records of the story that a transaction writes.
+type writer struct {
+	store.Tx
+	of string
+}
+
+func (w *writer) PutCursor(ctx context.Context, c *watch.Cursor) error {
+	w.of += " cursor"
+	return w.Tx.PutCursor(ctx, c)
+}
+
+func (w *writer) PutInvoice(ctx context.Context, inv *invoice.Invoice) error {
+	w.of += " invoice"
+	return w.Tx.PutInvoice(ctx, inv)
+}
+
+func (w *writer) PutPayments(ctx context.Context, p ...*invoice.Payment) error {
+	w.of += " payments"
+	return w.Tx.PutPayments(ctx, p...)
+}
+
+func (w *writer) PutSettlements(ctx context.Context, s ...*settlement.Settlement) error {
+	w.of += " settlements"
+	return w.Tx.PutSettlements(ctx, s...)
+}
+
+func (w *writer) PutRelease(ctx context.Context, r *settlement.Release) error {
+	w.of += " release"
+	return w.Tx.PutRelease(ctx, r)
+}
+
+func (w *writer) PutTransaction(ctx context.Context, t *send.Transaction) error {
+	w.of += " transaction"
+	return w.Tx.PutTransaction(ctx, t)
 }
 
 // transport counts the requests to the node. The moment after one is when its answer has arrived.
