@@ -54,7 +54,9 @@ func TestSoakKill(t *testing.T) {
 }
 
 // moves reports whether the moment leaves something that the story goes on from: a record or a transaction sent.
-func (m moment) moves() bool { return strings.HasPrefix(m.Name, "commit ") || strings.Contains(m.Name, "sendRaw") }
+func (m moment) moves() bool {
+	return strings.HasPrefix(m.Name, "commit ") || strings.Contains(m.Name, "sendRaw")
+}
 
 func killEverywhere(t *testing.T, wanted func(m moment, after bool, i int) bool) {
 	if testing.Short() {
