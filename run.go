@@ -71,13 +71,14 @@ func (e *Engine) Run(ctx context.Context) error {
 
 func (e *Engine) workers() []worker {
 	var all []worker
-	for _, f := range e.followers {
+	for i, f := range e.followers {
 		n := f.Driver.Network()
 		pace := min(max(n.BlockTime/4, minPace), maxPace)
 		all = append(all,
 			worker{"follower of " + n.Slug, pace, f.Step},
 			worker{"outbox of " + n.Slug, pace, func(ctx context.Context) (bool, error) { return e.Outbox.Step(ctx, n.Slug) }},
 			worker{"balances of " + n.Slug, paceBalance, func(ctx context.Context) (bool, error) { return false, e.Outbox.RefreshBalances(ctx, n.Slug) }},
+			worker{"deposits of " + n.Slug, paceBalance, e.rounds[i].step},
 			worker{"retries of " + n.Slug, paceWorkers, func(ctx context.Context) (bool, error) { return e.retry(ctx, n.Slug) }},
 			worker{"settlements of " + n.Slug, pace, func(ctx context.Context) (bool, error) { return e.Settlements.Step(ctx, n.Slug) }},
 		)
