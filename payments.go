@@ -108,6 +108,7 @@ type Engine struct {
 	ids       *id.Source
 	box       *seal.Box
 	followers []*watch.Follower
+	rounds    []*depositRounds // of the followers
 	streams   streams
 	watched   watched
 
@@ -149,7 +150,7 @@ func New(c Config) (*Engine, error) {
 		if err != nil {
 			return nil, err
 		}
-		e.followers = append(e.followers, f)
+		e.followers, e.rounds = append(e.followers, f), append(e.rounds, newDepositRounds(e, f))
 	}
 	return e, nil
 }
@@ -163,7 +164,7 @@ func (e *Engine) assemble(fees map[string]chain.Address, watchOnly map[string]ma
 		return err
 	}
 	e.Invoices = invoice.New(invoice.Config{
-		DB: narrow[invoice.Tx]{c.Store, e}, Registry: e.Networks, Rates: e.Rates, Keys: c.Signer, IDs: e.ids, Now: c.Now, Log: c.Log, QuoteFor: c.QuoteFor,
+		DB: narrow[invoice.Tx]{c.Store, e}, Registry: e.Networks, Rates: e.Rates, Keys: c.Signer, IDs: e.ids, Now: c.Now, Log: c.Log, QuoteFor: c.QuoteFor, Kept: kept,
 	})
 	e.Outbox = send.New(send.Config{
 		DB: narrow[send.Tx]{c.Store, e}, Registry: e.Networks, Signer: c.Signer, IDs: e.ids, Now: c.Now, Log: c.Log, Process: c.Process,

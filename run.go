@@ -72,13 +72,14 @@ func (e *Engine) Run(ctx context.Context) error {
 
 func (e *Engine) workers() []worker {
 	var all []worker
-	for _, f := range e.followers {
+	for i, f := range e.followers {
 		n := f.Driver.Network()
 		pace := min(max(n.BlockTime/4, minPace), maxPace)
 		all = append(all,
 			worker{"follower of " + n.Slug, pace, f.Step},
 			worker{"outbox of " + n.Slug, pace, func(ctx context.Context) (bool, error) { return e.Outbox.Step(ctx, n.Slug) }},
 			worker{"balances of " + n.Slug, paceBalance, func(ctx context.Context) (bool, error) { return false, e.Outbox.RefreshBalances(ctx, n.Slug) }},
+			worker{"deposits of " + n.Slug, paceBalance, e.rounds[i].step},
 			worker{"retries of " + n.Slug, paceWorkers, func(ctx context.Context) (bool, error) { return e.retry(ctx, n.Slug) }},
 			worker{"settlements of " + n.Slug, pace, func(ctx context.Context) (bool, error) { return e.Settlements.Step(ctx, n.Slug) }},
 		)
@@ -87,6 +88,25 @@ func (e *Engine) workers() []worker {
 		worker{"invoices", paceWorkers, e.Invoices.Step},
 		worker{"retention", pacePrune, e.prune},
 	)
+}
+
+// Step does one bounded batch of each kind of work, one after the other, and reports whether any of them found something
+// to do: what Run does over and over, for a host that decides itself when work is done. Work that fails does not keep the
+// other kinds back; the errors come back joined. Beside Run or another Step it answers fault.State. The networks it followed
+// stay this process's until their leases run out.
+func (e *Engine) Step(ctx context.Context) (did bool, err error) {
+	if !e.running.TryLock() {
+		return false, fault.New(fault.State, "already_running", "this engine is already running")
+	}
+	defer e.running.Unlock()
+	for _, w := range append(e.workers(), worker{name: "webhooks", step: e.Webhooks.Step}) {
+		some, failed := e.step(ctx, w)
+		did = did || some
+		if failed != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", w.name, failed))
+		}
+	}
+	return did, err
 }
 
 // loop steps until ctx ends: at once while there is work, at the worker's pace or a wake-up when there is

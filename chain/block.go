@@ -49,21 +49,34 @@ type Block struct {
 	Parent string
 	// Transfers are in chain order. Failed transactions and amounts of 0 are left out.
 	Transfers []Transfer
-	// Spent are the outputs spent in this block; empty on account networks.
+	// Spent is what the block's transactions used up, the failed ones included; empty on networks where no transaction
+	// can take another one's place.
 	Spent []Spend
 }
 
-// Spend is an output consumed by a transaction.
+// Spend is what a transaction uses up for good, so that no other transaction of the same chain can: an output on
+// networks that spend outputs, a number of its sender on networks that count an account's transactions.
 type Spend struct {
+	// Outpoint is zero on account networks.
 	Outpoint Outpoint
-	By       string // hash of the spending transaction
+	// Sender and Nonce are zero on networks that spend outputs.
+	Sender Address
+	Nonce  uint64
+	By     string // hash of the transaction
+}
+
+// Used returns what is used up, whoever does: of two transactions with one Used in common a chain holds at most one.
+func (s Spend) Used() Spend {
+	s.By = ""
+	return s
 }
 
 // PoolTx is a transaction that waits for a block.
 type PoolTx struct {
 	TxHash    string
 	Transfers []Transfer
-	Spent     []Spend
+	// Spent is what it will use up; see Block.Spent.
+	Spent []Spend
 }
 
 // Found is a transaction looked up by its hash.

@@ -21,6 +21,7 @@ var blockTests = []driverTest{
 	{"RangeAboveTheTipIsNotFound", nil, testBlocksAbove},
 	{"PrunedRangeIsStopped", []Capability{Pruning}, testBlocksPruned},
 	{"SpentOutputsAreReported", []Capability{CoinSource, Sender}, testBlocksSpent},
+	{"UsedNoncesAreReported", []Capability{Nonces}, testBlocksNonces},
 }
 
 // recent is where the suite begins to scan: a node that is shared may have a long past.
@@ -193,6 +194,27 @@ func testBlocksSpent(e *driverEnv) {
 		if spent[in] != tx.TxHash {
 			e.t.Errorf("input %+v is spent by %q according to the block, want %s", in, spent[in], tx.TxHash)
 		}
+	}
+}
+
+func testBlocksNonces(e *driverEnv) {
+	from, to := e.recent(), e.stranger()
+	hash := e.pay(to, e.native, amount(e.native))
+	e.mine(1)
+	blocks := e.scan(from)
+	paid := e.checkPayment("in a block", transfersTo(blocks, to), hash, to, e.native, amount(e.native))
+	var used []chain.Spend
+	for _, b := range blocks {
+		for _, s := range b.Spent {
+			if s.By == hash {
+				used = append(used, s)
+			}
+		}
+	}
+	next, err := as[chain.Nonces](e).Nonce(e.ctx, paid.From)
+	e.must("Nonce", err)
+	if len(used) != 1 || used[0].Sender != paid.From || used[0].Nonce >= next || used[0].Outpoint != (chain.Outpoint{}) {
+		e.t.Errorf("transaction %s of %s, whose next nonce is %d, uses up %+v according to its block", hash, paid.From, next, used)
 	}
 }
 

@@ -27,6 +27,9 @@ func testPool(e *driverEnv) {
 			for _, tx := range txs {
 				if tx.TxHash == hash {
 					waiting = e.checkPayment("in the pool", ours(tx.Transfers, to), hash, to, a, amount(a))
+					if len(tx.Spent) == 0 && (e.has(Nonces) || e.has(CoinSource)) {
+						e.t.Errorf("the waiting transaction %s does not say what it uses up", hash)
+					}
 					return nil
 				}
 			}

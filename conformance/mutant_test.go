@@ -283,6 +283,23 @@ var driverMutants = map[string]driverMutant{
 	"the pool is empty": {"Mempool/WaitingPaymentIsShown", mutate(func(f *faulty, _ *sim.Chain) {
 		f.pool = func(context.Context) ([]chain.PoolTx, error) { return nil, nil }
 	})},
+	"what waits uses nothing up": {"Mempool/WaitingPaymentIsShown", mutate(func(f *faulty, c *sim.Chain) {
+		f.pool = func(ctx context.Context) ([]chain.PoolTx, error) {
+			txs, err := c.Pool(ctx)
+			for i := range txs {
+				txs[i].Spent = nil
+			}
+			return txs, err
+		}
+	})},
+	"blocks use up other nonces": {"BlockScanner/UsedNoncesAreReported", mutateBlocks(func(blocks []chain.Block) []chain.Block {
+		for i := range blocks {
+			for k := range blocks[i].Spent {
+				blocks[i].Spent[k].Nonce++
+			}
+		}
+		return blocks
+	})},
 	"an unknown transaction is no error": {"Finder/UnknownIsNotFound", mutate(func(f *faulty, c *sim.Chain) {
 		f.transaction = func(ctx context.Context, hash string) (chain.Found, error) {
 			found, _ := c.Transaction(ctx, hash)

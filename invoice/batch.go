@@ -21,8 +21,8 @@ import (
 type PreparedBatch struct {
 	batch  watch.Batch
 	prices prices
-	// replaced are waiting transactions whose coins another transaction took.
-	replaced map[string]bool
+	// replaced are payments whose transactions another one took the place of.
+	replaced []TransferKey
 	// only, when not nil, are the keys to take in; without those to leave out.
 	only, without map[TransferKey]bool
 	// known are the keys of payments that the batch may confirm or take back.
@@ -235,55 +235,6 @@ func (s *Service) unconfirmed(ctx context.Context, r Reader, network string, hei
 			return page, err
 		}
 	}
-}
-
-// replaced returns the waiting transactions of ours whose coins the batch shows spent by another. It also keeps
-// what the pool shows of their inputs for later batches. A process that did not see the inputs learns of a
-// replacement when the transaction has been out of sight for a day.
-func (s *Service) replaced(b watch.Batch, matched []sighting) map[string]bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ours := s.inputs[b.Network.Slug]
-	if ours == nil {
-		ours = map[string][]chain.Outpoint{}
-		s.inputs[b.Network.Slug] = ours
-	}
-	for _, m := range matched {
-		if m.at.IsZero() {
-			for _, tx := range b.Pool {
-				if tx.TxHash == m.TxHash && ours[tx.TxHash] == nil {
-					for _, spend := range tx.Spent {
-						ours[tx.TxHash] = append(ours[tx.TxHash], spend.Outpoint)
-					}
-				}
-			}
-		} else {
-			delete(ours, m.TxHash)
-		}
-	}
-	if len(ours) == 0 {
-		return nil
-	}
-	by := map[chain.Outpoint]string{}
-	for _, tx := range b.Pool {
-		for _, spend := range tx.Spent {
-			by[spend.Outpoint] = tx.TxHash
-		}
-	}
-	for _, block := range b.Blocks {
-		for _, spend := range block.Spent {
-			by[spend.Outpoint] = spend.By
-		}
-	}
-	out := map[string]bool{}
-	for hash, inputs := range ours {
-		for _, in := range inputs {
-			if other := by[in]; other != "" && other != hash {
-				out[hash] = true
-			}
-		}
-	}
-	return out
 }
 
 // String names the batch in errors.

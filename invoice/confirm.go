@@ -11,18 +11,18 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
-// pool follows the payments that wait in no block: whose transaction was replaced is dropped, whose transaction
-// the pool does not have any more is lost.
+// pool follows the payments that wait in no block: one whose transaction was replaced is dropped, one whose
+// transaction the pool does not have any more is lost.
 func (in *intake) pool(ctx context.Context) error {
-	if !in.p.batch.PoolRead && len(in.p.replaced) == 0 {
-		return nil
+	if err := in.dropReplaced(ctx); err != nil || !in.p.batch.PoolRead {
+		return err
 	}
 	waiting, err := in.tx.PoolPayments(ctx, in.n.Slug)
 	if err != nil {
 		return err
 	}
 	for _, stored := range waiting {
-		if stored.Simulated || stored.TxHash == "" || in.seen[stored.ID] && !in.p.replaced[stored.TxHash] || !in.p.takes(TransferKey{stored.TxHash, stored.TxIndex}) {
+		if stored.Simulated || stored.TxHash == "" || in.seen[stored.ID] || !in.p.takes(TransferKey{stored.TxHash, stored.TxIndex}) {
 			continue
 		}
 		a, p, err := in.of(ctx, stored)
@@ -30,15 +30,40 @@ func (in *intake) pool(ctx context.Context) error {
 			return err
 		}
 		if p.Status != Detected || !p.Block.IsZero() {
-			continue // this batch found it
+			continue // this batch found it, or dropped it
 		}
-		switch {
-		case in.p.replaced[p.TxHash]:
-			err = in.move(a, p, func(p *Payment) ([]event.Type, error) { return p.Drop() })
-		case in.p.batch.PoolRead:
-			err = in.move(a, p, func(p *Payment) ([]event.Type, error) { return nil, p.Lose(in.now) })
+		if err := in.move(a, p, func(p *Payment) ([]event.Type, error) { return nil, p.Lose(in.now) }); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// dropReplaced drops the payments whose transactions another one took the place of, wherever they wait: in the pool, or
+// outside of a chain that a fork took them out of.
+func (in *intake) dropReplaced(ctx context.Context) error {
+	var keys []TransferKey
+	for _, key := range in.p.replaced {
+		if in.p.takes(key) {
+			keys = append(keys, key)
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	stored, err := in.tx.PaymentsByTransfer(ctx, in.n.Slug, keys)
+	if err != nil {
+		return err
+	}
+	for _, q := range stored {
+		a, p, err := in.of(ctx, q)
 		if err != nil {
+			return err
+		}
+		if p.Status != Orphaned && (p.Status != Detected || !p.Block.IsZero()) {
+			continue // it is in the chain, whatever a pool says
+		}
+		if err := in.move(a, p, func(p *Payment) ([]event.Type, error) { return p.Drop() }); err != nil {
 			return err
 		}
 	}

@@ -3,11 +3,13 @@ package invoice
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/watch"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // HintResult says what became of a payer's hint.
@@ -15,10 +17,10 @@ type HintResult string
 
 // The results. A transaction that is unknown may still be on its way to our node.
 const (
-	HintFound    HintResult = "found"    // it pays the invoice, and is booked
-	HintForeign  HintResult = "foreign"  // it exists and pays nothing to this invoice
-	HintNotFound HintResult = "unknown"  // no network of the invoice knows it
-	HintUnusable HintResult = "unusable" // no network of the invoice can look transactions up
+	HintFound    HintResult = "found"    // it pays what it is said to pay, and is booked
+	HintForeign  HintResult = "foreign"  // it exists and pays nothing to it
+	HintNotFound HintResult = "unknown"  // no network in question knows it
+	HintUnusable HintResult = "unusable" // no network in question can look transactions up
 )
 
 // PreparedHint is a transaction that was looked up.
@@ -30,23 +32,42 @@ type PreparedHint struct {
 // PrepareHint looks a transaction up on the networks of the invoice's selected options. A network that gives no
 // answer is fault.Unavailable unless another one found it.
 func (s *Service) PrepareHint(ctx context.Context, invoiceID, txHash string) (PreparedHint, error) {
-	txHash = strings.TrimSpace(txHash)
-	if err := checkText("tx_hash", txHash, 128); err != nil || txHash == "" {
-		return PreparedHint{}, errors.Join(err, missing(txHash))
-	}
 	inv, err := s.db.InvoiceByID(ctx, invoiceID)
 	if err != nil {
 		return PreparedHint{}, err
 	}
-	out := PreparedHint{result: HintUnusable}
-	var failed error
-	asked := map[string]bool{}
+	var networks []string
+	ours := map[chain.Address]bool{}
 	for _, o := range inv.Options {
-		if !o.Selected() || asked[o.Network] {
+		if !o.Selected() {
 			continue
 		}
-		asked[o.Network] = true
-		driver, err := s.registry.Driver(o.Network)
+		ours[o.Address] = true
+		if !slices.Contains(networks, o.Network) {
+			networks = append(networks, o.Network)
+		}
+	}
+	return s.prepareHint(ctx, txHash, networks, ours)
+}
+
+// PrepareDepositHint looks a transaction up on the network of an owner's deposit address.
+func (s *Service) PrepareDepositHint(ctx context.Context, owner event.Owner, depositID, txHash string) (PreparedHint, error) {
+	d, err := s.db.DepositAddress(ctx, owner, depositID)
+	if err != nil {
+		return PreparedHint{}, err
+	}
+	return s.prepareHint(ctx, txHash, []string{d.Network}, map[chain.Address]bool{d.Address: true})
+}
+
+func (s *Service) prepareHint(ctx context.Context, txHash string, networks []string, ours map[chain.Address]bool) (PreparedHint, error) {
+	txHash = strings.TrimSpace(txHash)
+	if err := checkText("tx_hash", txHash, 128); err != nil || txHash == "" {
+		return PreparedHint{}, errors.Join(err, missing(txHash))
+	}
+	out := PreparedHint{result: HintUnusable}
+	var failed error
+	for _, network := range networks {
+		driver, err := s.registry.Driver(network)
 		if err != nil {
 			continue
 		}
@@ -68,7 +89,7 @@ func (s *Service) PrepareHint(ctx context.Context, invoiceID, txHash string) (Pr
 		if out.result != HintFound {
 			out.result = HintForeign
 		}
-		b, err := s.hintBatch(ctx, driver, inv, found)
+		b, err := s.hintBatch(ctx, driver, ours, found)
 		if err != nil {
 			return PreparedHint{}, err
 		}
@@ -99,17 +120,14 @@ func missing(txHash string) error {
 	return fault.Param("tx_hash", "parameter_missing", "name the hash of the transaction")
 }
 
-// hintBatch makes a batch of those movements of a transaction that go to the invoice; nil when none does. A block
+// hintBatch makes a batch of those movements of a transaction that go to addresses of ours; nil when none does. A block
 // that was not read yet is left out: the transaction waits until the follower has checked that block's place.
-func (s *Service) hintBatch(ctx context.Context, driver chain.Driver, inv Invoice, found chain.Found) (*watch.Batch, error) {
+func (s *Service) hintBatch(ctx context.Context, driver chain.Driver, ours map[chain.Address]bool, found chain.Found) (*watch.Batch, error) {
 	n := driver.Network()
 	var transfers []chain.Transfer
 	for _, t := range found.Transfers {
-		for _, o := range inv.Options {
-			if o.Selected() && o.Address == t.To && !t.Amount.IsZero() {
-				transfers = append(transfers, t)
-				break
-			}
+		if ours[t.To] && !t.Amount.IsZero() {
+			transfers = append(transfers, t)
 		}
 	}
 	if found.Failed || len(transfers) == 0 {
@@ -158,8 +176,17 @@ func (s *Service) HintTx(ctx context.Context, tx Tx, p PreparedHint) (HintResult
 
 // Hint takes a payer's word that a transaction pays the invoice, and books it if the network agrees.
 func (s *Service) Hint(ctx context.Context, invoiceID, txHash string) (HintResult, error) {
+	return s.hint(ctx, func() (PreparedHint, error) { return s.PrepareHint(ctx, invoiceID, txHash) })
+}
+
+// HintDeposit is Hint for an owner's deposit address.
+func (s *Service) HintDeposit(ctx context.Context, owner event.Owner, depositID, txHash string) (HintResult, error) {
+	return s.hint(ctx, func() (PreparedHint, error) { return s.PrepareDepositHint(ctx, owner, depositID, txHash) })
+}
+
+func (s *Service) hint(ctx context.Context, prepare func() (PreparedHint, error)) (HintResult, error) {
 	return again(func() (HintResult, error) {
-		p, err := s.PrepareHint(ctx, invoiceID, txHash)
+		p, err := prepare()
 		if err != nil || len(p.batches) == 0 {
 			return p.result, err
 		}

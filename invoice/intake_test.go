@@ -85,28 +85,68 @@ func TestManyTransfersOfOneTransaction(t *testing.T) {
 	}
 }
 
-// Row 12 of the pitfalls: a transaction whose coin another one took is dropped at once.
+// Row 12 of the pitfalls: a transaction whose coin or nonce another one took is dropped at once, wherever it was seen,
+// and is back when it is mined after all.
 func TestReplacedTransactionIsDropped(t *testing.T) {
-	for name, next := range map[string]watch.Batch{
-		"in the pool": {PoolRead: true, Pool: []chain.PoolTx{{TxHash: "other", Spent: []chain.Spend{{Outpoint: chain.Outpoint{TxHash: "coin", Vout: 1}, By: "other"}}}}},
-		"in a block":  {Blocks: []chain.Block{{Ref: chain.Ref{Height: 1, Hash: "b1"}, Spent: []chain.Spend{{Outpoint: chain.Outpoint{TxHash: "coin", Vout: 1}, By: "other"}}}}},
+	for kind, used := range map[string]chain.Spend{
+		"coin": {Outpoint: chain.Outpoint{TxHash: "coin", Vout: 1}}, "nonce": {Sender: "payer", Nonce: 7},
 	} {
-		w := newWorld(t, account.Settings{})
-		inv := w.sell()
-		pool := chain.PoolTx{
-			TxHash: "first", Transfers: []chain.Transfer{w.transfer(inv, "first", 0, due)},
-			Spent: []chain.Spend{{Outpoint: chain.Outpoint{TxHash: "coin", Vout: 1}, By: "first"}},
+		by := func(hash string) []chain.Spend {
+			s := used
+			s.By = hash
+			return []chain.Spend{s}
 		}
-		w.apply(watch.Batch{PoolRead: true, Pool: []chain.PoolTx{pool}}, chain.Ref{Height: 0, Hash: "b0"})
-		w.want(w.get(inv.ID), invoice.Pending)
-		w.apply(next, chain.Ref{Height: 1, Hash: "b1"})
-		w.want(w.get(inv.ID), invoice.Open)
-		if p := w.onlyPayment(inv.ID); p.Status != invoice.Dropped {
-			t.Errorf("%s: the payment is %s", name, p.Status)
+		other := block(1, "b1'")
+		other.Spent = by("other")
+		for name, c := range map[string]struct {
+			inBlock bool // first seen there, and not in the pool
+			next    watch.Batch
+		}{
+			"in the pool by the pool":   {false, watch.Batch{PoolRead: true, Pool: []chain.PoolTx{{TxHash: "other", Spent: by("other")}}}},
+			"in the pool by a block":    {false, watch.Batch{Blocks: []chain.Block{other}}},
+			"with its block, by a fork": {true, watch.Batch{Rewound: true, ForkedFrom: chain.Ref{Height: 0, Hash: "b0"}, Blocks: []chain.Block{other}}},
+		} {
+			name = kind + ", " + name
+			w := newWorld(t, account.Settings{})
+			inv := w.sell()
+			first := []chain.Transfer{w.transfer(inv, "first", 0, due)}
+			if c.inBlock {
+				b := block(1, "b1", first...)
+				b.Spent = by("first")
+				w.apply(watch.Batch{Blocks: []chain.Block{b}}, b.Ref)
+			} else {
+				w.apply(watch.Batch{PoolRead: true, Pool: []chain.PoolTx{{TxHash: "first", Transfers: first, Spent: by("first")}}}, chain.Ref{Height: 0, Hash: "b0"})
+			}
+			w.want(w.get(inv.ID), invoice.Pending)
+			w.apply(c.next, chain.Ref{Height: 1, Hash: "b1'"})
+			w.want(w.get(inv.ID), invoice.Open)
+			if p := w.onlyPayment(inv.ID); p.Status != invoice.Dropped {
+				t.Errorf("%s: the payment is %s", name, p.Status)
+			}
+			// A fork takes the other one out, and the first one is mined after all.
+			w.apply(watch.Batch{
+				Rewound: true, ForkedFrom: chain.Ref{Height: 0, Hash: "b0"}, Blocks: []chain.Block{block(2, "b2", first...)},
+			}, chain.Ref{Height: 4, Hash: "b4"})
+			w.want(w.get(inv.ID), invoice.Paid)
+			if t.Failed() {
+				t.Fatal(name)
+			}
 		}
-		// It was mined after all.
-		w.apply(watch.Batch{Blocks: []chain.Block{block(2, "b2", w.transfer(inv, "first", 0, due))}}, chain.Ref{Height: 4, Hash: "b4"})
-		w.want(w.get(inv.ID), invoice.Paid)
+	}
+}
+
+// A transaction in the chain stays there whatever a pool that lags behind shows.
+func TestInTheChainIsNotReplaced(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	inv := w.sell()
+	b := block(1, "b1", w.transfer(inv, "first", 0, due))
+	b.Spent = []chain.Spend{{Sender: "payer", Nonce: 7, By: "first"}}
+	pool := []chain.PoolTx{{TxHash: "other", Spent: []chain.Spend{{Sender: "payer", Nonce: 7, By: "other"}}}}
+	w.apply(watch.Batch{Blocks: []chain.Block{b}, PoolRead: true, Pool: pool}, b.Ref)
+	w.want(w.get(inv.ID), invoice.Pending)
+	w.apply(watch.Batch{PoolRead: true, Pool: pool}, b.Ref)
+	if p := w.onlyPayment(inv.ID); p.Status != invoice.Detected || p.Block.Hash != "b1" {
+		t.Errorf("the payment is %+v", p)
 	}
 }
 

@@ -32,6 +32,8 @@ type Config struct {
 	Log      *slog.Logger
 	// QuoteFor is how long a quote holds. Defaults to 20 minutes.
 	QuoteFor time.Duration
+	// Kept says what our own transactions left at a deposit address. Without it CheckDeposits does nothing.
+	Kept KeptFunc
 	// Reserve is how many numbers and derivation indexes a process takes at a time; what it has left when it
 	// ends is a gap. Defaults to 64.
 	Reserve int
@@ -47,13 +49,14 @@ type Service struct {
 	clock    func() time.Time
 	log      *slog.Logger
 	quoteFor time.Duration
+	kept     KeptFunc
 	numbers  numbers
 
 	mu sync.Mutex
-	// wanted are prices that a batch of a network turned out to need; inputs are the coins that pool
-	// transactions of ours spend. Both are hints of this process alone.
+	// wanted are prices that a batch of a network turned out to need; uses are what the transactions of payments
+	// use up, by network and hash. Both are hints of this process alone.
 	wanted map[string]map[pair]bool
-	inputs map[string]map[string][]chain.Outpoint
+	uses   map[string]map[string]*use
 }
 
 // New returns a service. It starts nothing.
@@ -68,9 +71,9 @@ func New(c Config) *Service {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Service{
-		db: c.DB, registry: c.Registry, rates: c.Rates, keys: c.Keys, ids: c.IDs, clock: c.Now, log: c.Log, quoteFor: c.QuoteFor,
+		db: c.DB, registry: c.Registry, rates: c.Rates, keys: c.Keys, ids: c.IDs, clock: c.Now, log: c.Log, quoteFor: c.QuoteFor, kept: c.Kept,
 		numbers: numbers{db: c.DB, size: c.Reserve, counters: map[string]*counter{}},
-		wanted:  map[string]map[pair]bool{}, inputs: map[string]map[string][]chain.Outpoint{},
+		wanted:  map[string]map[pair]bool{}, uses: map[string]map[string]*use{},
 	}
 }
 

@@ -56,6 +56,9 @@ type Config struct {
 	MaxResponse int64
 	// Pool is where waiting transactions are read from. Defaults to PoolPending.
 	Pool PoolSource
+	// Traces has Transaction ask the node for native coin that contracts sent (debug_traceTransaction): what a payer's hint
+	// names then counts, although blocks and receipts do not show it. Many providers refuse the method. Defaults to not asking.
+	Traces bool
 	// L1GasPriceOracle is the contract of an OP-stack rollup that answers getL1Fee(bytes). Defaults to the
 	// predeploy on the OP-stack networks of this package's catalogue, else to none.
 	L1GasPriceOracle chain.Address
@@ -79,6 +82,7 @@ func New(c Config) (*Driver, error) {
 		parallel: c.Concurrency,
 		pool:     c.Pool,
 		log:      c.Logger,
+		traces:   c.Traces,
 	}
 	tokens, err := canonicalTokens(append(append([]chain.Asset{}, c.Network.Assets...), c.Tokens...))
 	if err != nil {

@@ -24,6 +24,7 @@ type Driver struct {
 	endpoints []*endpoint
 	l1Oracle  *common.Address
 	pool      PoolSource
+	traces    bool
 	attempts  int
 	maxBatch  int
 	parallel  int

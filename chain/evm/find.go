@@ -33,7 +33,11 @@ func (d *Driver) Transaction(ctx context.Context, hash string) (chain.Found, err
 			return err
 		}
 		found.Block, found.Failed = s.block, *s.receipt.Status == 0
-		found.Transfers, err = d.moved(e, &s.tx.txJSON, s.receipt)
+		if found.Transfers, err = d.moved(e, &s.tx.txJSON, s.receipt); err != nil || !d.traces || found.Failed {
+			return err
+		}
+		internal, err := d.internal(ctx, e, h)
+		found.Transfers = append(found.Transfers, internal...)
 		return err
 	})
 	if err != nil {

@@ -36,7 +36,7 @@ func (d *Driver) Pool(ctx context.Context) ([]chain.PoolTx, error) {
 				return err
 			}
 			if len(transfers) > 0 {
-				out = append(out, chain.PoolTx{TxHash: waiting[i].Hash.Hex(), Transfers: transfers})
+				out = append(out, chain.PoolTx{TxHash: waiting[i].Hash.Hex(), Transfers: transfers, Spent: waiting[i].spent()})
 			}
 		}
 		return nil

@@ -59,6 +59,7 @@ func (d *Driver) scan(ctx context.Context, e *endpoint, from, to uint64) ([]chai
 				return nil, err
 			}
 			out[i].Transfers = append(out[i].Transfers, transfers...)
+			out[i].Spent = append(out[i].Spent, b.Transactions[k].spent()...)
 		}
 	}
 	return out, nil

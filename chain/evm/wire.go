@@ -37,7 +37,16 @@ type txJSON struct {
 	From      *common.Address `json:"from"`
 	To        *common.Address `json:"to"` // nil: creates a contract
 	Value     *hexutil.Big    `json:"value"`
+	Nonce     *hexutil.Uint64 `json:"nonce"`
 	BlockHash *common.Hash    `json:"blockHash"`
+}
+
+// spent is the nonce that the transaction uses up; nothing where the network gives it none.
+func (t *txJSON) spent() []chain.Spend {
+	if t.Nonce == nil {
+		return nil
+	}
+	return []chain.Spend{{Sender: canonical(*t.From), Nonce: uint64(*t.Nonce), By: t.Hash.Hex()}}
 }
 
 // poolTxJSON is a waiting transaction, whose movements can only be foreseen from its input.

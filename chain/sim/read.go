@@ -84,6 +84,7 @@ func (c *Chain) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, err
 	for _, b := range c.blocks[from : to+1] {
 		out := chain.Block{Ref: b.ref, Parent: b.parent}
 		for _, done := range b.txs {
+			out.Spent = append(out.Spent, done.tx.spent(done.hash))
 			if !done.reverted {
 				out.Transfers = append(out.Transfers, c.transfers(done.tx, done.hash, false)...)
 			}
@@ -105,10 +106,15 @@ func (c *Chain) Pool(ctx context.Context) ([]chain.PoolTx, error) {
 	for _, entry := range c.waiting.sorted(c.baseFee) {
 		transfers := c.transfers(entry.tx, entry.hash, false)
 		if len(transfers) > 0 && c.reachable(entry) {
-			out = append(out, chain.PoolTx{TxHash: entry.hash, Transfers: transfers})
+			out = append(out, chain.PoolTx{TxHash: entry.hash, Transfers: transfers, Spent: []chain.Spend{entry.tx.spent(entry.hash)}})
 		}
 	}
 	return out, nil
+}
+
+// spent is the nonce that the transaction uses up.
+func (t *transaction) spent(hash string) chain.Spend {
+	return chain.Spend{Sender: t.from.address(), Nonce: t.nonce, By: hash}
 }
 
 // Transaction looks a transaction up in chain and pool, internal transfers included.

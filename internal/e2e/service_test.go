@@ -32,7 +32,12 @@ import (
 	"github.com/seed-8ee7f392/payments/store/sqlite"
 )
 
-func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
+func TestMain(m *testing.M) {
+	if life := os.Getenv(lifeEnv); life != "" {
+		serve(life) // this is the service process of TestKill
+	}
+	os.Exit(testenv.Main(m))
+}
 
 // patience is how long a condition on a real node may take.
 const patience = time.Minute

@@ -1,0 +1,121 @@
+package payments
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/chain/watch"
+	"github.com/seed-8ee7f392/payments/invoice"
+	"github.com/seed-8ee7f392/payments/settlement"
+	"github.com/seed-8ee7f392/payments/webhook/event"
+)
+
+// This file goes round the deposit addresses of a network, looking for money that no transfer shows.
+
+const (
+	// depositsAtOnce is how many deposit addresses one step looks at.
+	depositsAtOnce = 100
+	// depositRound is how long a round takes at least: each address is looked at once in it. Many addresses take longer.
+	depositRound = 10 * time.Minute
+	// clocksApart is how far the time of a block may be from ours.
+	clocksApart = 15 * time.Minute
+)
+
+// depositRounds is how far a round of one network is. It lives in one process, the one that follows the network: another
+// one that takes over begins anew.
+type depositRounds struct {
+	engine   *Engine
+	follower *watch.Follower
+	network  chain.Network
+
+	begun          time.Time
+	account, after string // the account before the one at hand; the deposit address before the next, "" for the newest
+	done           bool
+}
+
+func newDepositRounds(e *Engine, f *watch.Follower) *depositRounds {
+	return &depositRounds{engine: e, follower: f, network: f.Driver.Network(), done: true}
+}
+
+// step looks at the next addresses.
+func (r *depositRounds) step(ctx context.Context) (bool, error) {
+	if _, can := r.follower.Driver.(chain.Balancer); !can || !r.follower.Health().Following {
+		return false, nil
+	}
+	now := r.engine.config.Now()
+	if r.done {
+		if now.Sub(r.begun) < depositRound {
+			return false, nil
+		}
+		r.begun, r.account, r.after, r.done = now, "", "", false
+	}
+	account, after := r.account, r.after
+	page, err := r.next(ctx)
+	if err != nil || len(page) == 0 {
+		return false, err
+	}
+	found, err := r.engine.Invoices.CheckDeposits(ctx, r.network.Slug, page)
+	if err != nil {
+		r.account, r.after = account, after // the same again
+	}
+	return found > 0, err
+}
+
+// next returns the next addresses of the round; none at its end.
+func (r *depositRounds) next(ctx context.Context) ([]invoice.DepositAddress, error) {
+	for {
+		accounts, err := r.engine.config.Store.Accounts(ctx, r.account, 1)
+		if err != nil || len(accounts) == 0 {
+			r.done = err == nil
+			return nil, err
+		}
+		page, err := r.engine.config.Store.DepositAddresses(ctx, invoice.DepositFilter{
+			Owner: event.Owner{AccountID: accounts[0].ID, Livemode: r.network.Livemode}, Networks: []string{r.network.Slug}, After: r.after, Limit: depositsAtOnce,
+		})
+		if err != nil {
+			return nil, err
+		}
+		if len(page) < depositsAtOnce {
+			r.account, r.after = accounts[0].ID, ""
+		} else {
+			r.after = page[len(page)-1].ID
+		}
+		if len(page) > 0 {
+			return page, nil
+		}
+	}
+}
+
+// kept says what settlements left at a deposit address. Nothing can be said while a release is under way or was given up after
+// transactions of its own, nor when one ended so near to the block that its sweep may be above it.
+func kept(ctx context.Context, tx invoice.Tx, network string, address chain.Address, payments []invoice.Payment, at chain.Ref) (k invoice.Kept, ok bool, err error) {
+	live, err := tx.(send.Reader).LiveTransactions(ctx, network, address)
+	if err != nil || len(live) > 0 {
+		return k, false, err
+	}
+	ids := make([]string, len(payments))
+	for i, p := range payments {
+		ids[i] = p.ID
+	}
+	books := tx.(settlement.Tx)
+	settlements, err := books.SettlementsOfPayments(ctx, ids)
+	if err != nil {
+		return k, false, err
+	}
+	k.Moved = map[string]bool{}
+	for _, s := range settlements {
+		switch {
+		case s.Simulated || s.Network != network:
+		case s.Status == settlement.Released && s.ReleasedAt.Before(at.Time.Add(-clocksApart)):
+			k.Moved[s.PaymentID] = true
+		case s.Status == settlement.Released, s.Status == settlement.Releasing, s.Status == settlement.Reverted,
+			s.ReleaseID != "", s.FeeTx != "", s.TopUpTx != "", s.SweepTx != "":
+			return k, false, nil
+		}
+	}
+	residue, err := books.Residue(ctx, network, address)
+	k.Coin = residue.Amount
+	return k, err == nil, err
+}
