@@ -110,7 +110,7 @@ func (a *api) listAssets(_ context.Context, c *call, q assetQuery) (page[assetRe
 			return page[assetResource]{}, err
 		}
 	}
-	enabled := c.account.Settings.Assets
+	enabled := c.settings.Assets
 	all := slices.DeleteFunc(a.Networks.Assets(c.owner.Livemode), func(v chain.Asset) bool {
 		return q.Network != "" && v.Network != q.Network || len(enabled) > 0 && !slices.Contains(enabled, v.ID)
 	})
