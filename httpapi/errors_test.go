@@ -41,6 +41,10 @@ func TestStatusFollowsFromTheWord(t *testing.T) {
 		{fault.New(fault.Unavailable, "price_unavailable", "no fresh price"), 503, "unavailable", "price_unavailable"},
 		{fault.Wrap(secret, fault.Unavailable, "node_unavailable", "dsn hunter2"), 503, "unavailable", "service_unavailable"},
 		{fault.Wrap(secret, fault.Stopped, "node_pruned", "hunter2"), 503, "unavailable", "service_unavailable"},
+		{fault.New(fault.State, "invoice_not_open", "x"), 409, "conflict", "invoice_not_open"},
+		{fault.New(fault.Conflict, "quote_expired", "hunter2"), 409, "conflict", "changed_meanwhile"},
+		{fault.New(fault.Duplicate, "", "hunter2"), 409, "conflict", "changed_meanwhile"},
+		{fault.New(fault.Conflict, "idempotency_request_in_progress", "x"), 409, "idempotency", "idempotency_request_in_progress"},
 		{context.DeadlineExceeded, 503, "unavailable", "service_unavailable"},
 		{secret, 500, "api_error", "internal_error"},
 	} {

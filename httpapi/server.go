@@ -24,6 +24,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/internal/limit"
+	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/webhook/event"
 )
@@ -31,7 +32,8 @@ import (
 const (
 	requestsPerSecond = 100 // of one key, by default
 	requestBurst      = 300
-	maxIdempotencyKey = 255      // bytes
+	maxIdempotencyKey = 255 // bytes
+	changeTries       = 4
 	bufferKept        = 64 << 10 // bytes; a buffer that grew beyond is not used again
 )
 
@@ -303,8 +305,20 @@ func (c *call) readIdempotencyKey(r *http.Request) error {
 	return nil
 }
 
-// change prepares and commits, once per Idempotency-Key.
+// change prepares and commits. What was prepared may not hold any more when it is committed, such as a quote that just ran
+// out or an address that another process gave away: then all of it is done again, a few times.
 func (s *server) change(ctx context.Context, c *call) (idempotency.Answer, error) {
+	for try := 1; ; try++ {
+		answer, err := s.changeOnce(ctx, c)
+		stale := errors.Is(err, fault.Conflict) || errors.Is(err, fault.Duplicate) || errors.Is(err, invoice.ErrUnprepared)
+		if !stale || try == changeTries || ctx.Err() != nil || strings.HasPrefix(fault.Code(err), "idempotency_") {
+			return answer, err
+		}
+	}
+}
+
+// changeOnce prepares and commits, once per Idempotency-Key.
+func (s *server) changeOnce(ctx context.Context, c *call) (idempotency.Answer, error) {
 	prepare := func(ctx context.Context) (idempotency.Commit[store.Tx], error) {
 		inside, err := c.op.prepare(ctx, c)
 		if err != nil {
