@@ -59,12 +59,18 @@ func openAt(t testing.TB, o *httpapi.Options, now func() time.Time) *shop {
 func openOn(t testing.TB, db payments.Store, o *httpapi.Options, now func() time.Time) *shop {
 	t.Helper()
 	s := boot(t, db, o, now)
+	s.enter(t)
+	return s
+}
+
+// enter makes the shop's account and key.
+func (s *shop) enter(t testing.TB) {
+	t.Helper()
 	var err error
 	if s.account, err = s.engine.Accounts.CreateAccount(t.Context(), account.Settings{Name: "Corner Shop"}); err != nil {
 		t.Fatal(err)
 	}
 	s.key = s.newKey(t, account.KeyParams{Scopes: account.AllScopes()})
-	return s
 }
 
 // boot starts the service as a process does, without an account. The first of secrets seals, and all open; none is a fixed one.
