@@ -32,7 +32,7 @@ func (a *api) depositAddresses() []operation {
 	return []operation{
 		write(operation{
 			id: "createDepositAddress", method: "POST", path: "/v1/deposit_addresses", tag: tag, scope: account.DepositAddressesWrite,
-			summary: "Create a reusable address", codes: []string{"422 network_unknown"},
+			summary: "Create a reusable address",
 		}, func(ctx context.Context, c *call, b createDepositBody) (func(context.Context, store.Tx) (invoice.DepositResource, error), error) {
 			if err := a.knownNetworks(c, b.Network); err != nil {
 				return nil, err

@@ -97,9 +97,9 @@ func (op *operation) document(schemas huma.Registry) *huma.Operation {
 	return o
 }
 
-// refusals returns the error codes of the operation by status.
+// refusals returns the error codes of the operation by status: all that it can answer, and none that it cannot.
 func (op *operation) refusals() map[int][]string {
-	out := map[int][]string{http.StatusInternalServerError: {"internal_error"}, http.StatusServiceUnavailable: {"service_unavailable"}}
+	out := map[int][]string{}
 	add := func(status int, codes ...string) {
 		for _, code := range codes {
 			if !slices.Contains(out[status], code) {
@@ -108,6 +108,8 @@ func (op *operation) refusals() map[int][]string {
 		}
 	}
 	if op.access != noKey {
+		add(http.StatusInternalServerError, "internal_error")
+		add(http.StatusServiceUnavailable, "service_unavailable")
 		add(http.StatusUnauthorized, "api_key_required", "api_key_invalid", "api_key_expired", "api_key_revoked")
 		add(http.StatusForbidden, "ip_not_allowed")
 		add(http.StatusTooManyRequests, "rate_limited")
@@ -122,11 +124,14 @@ func (op *operation) refusals() map[int][]string {
 		}
 	}
 	add(http.StatusBadRequest, "parameter_unknown", "parameter_invalid")
+	if op.query.demands() || op.body != nil && op.body.demands() {
+		add(http.StatusBadRequest, "parameter_missing")
+	}
 	if strings.Contains(op.path, "{") {
 		add(http.StatusNotFound, "resource_missing")
 	}
 	if op.prepare != nil {
-		add(http.StatusBadRequest, "body_invalid", "parameter_missing")
+		add(http.StatusBadRequest, "body_invalid")
 		add(http.StatusRequestEntityTooLarge, "body_too_large")
 		add(http.StatusUnsupportedMediaType, "content_type_unsupported")
 		add(http.StatusConflict, "changed_meanwhile")

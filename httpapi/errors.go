@@ -68,12 +68,12 @@ func problemOf(err error) problem {
 		p.status, p.kind = http.StatusForbidden, "permission"
 	case fault.NotFound:
 		p.status, p.kind = http.StatusNotFound, "not_found"
-	case fault.State, fault.Duplicate:
+	case fault.State:
 		p.status, p.kind = http.StatusConflict, "conflict"
-	case fault.Conflict:
+	case fault.Conflict, fault.Duplicate:
 		p.status, p.kind = http.StatusConflict, "conflict"
-		if p.code == "" {
-			p.code, p.message = "changed_meanwhile", "somebody else changed the object at the same time: send the request again"
+		if !strings.HasPrefix(p.code, "idempotency_") { // which of the rows it was is no use to a caller
+			p.code, p.message, p.param = "changed_meanwhile", "somebody else changed the object at the same time: send the request again", ""
 		}
 	case fault.Limited:
 		p.status, p.kind = http.StatusTooManyRequests, "rate_limited"

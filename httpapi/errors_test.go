@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/id"
@@ -42,6 +41,10 @@ func TestStatusFollowsFromTheWord(t *testing.T) {
 		{fault.New(fault.Unavailable, "price_unavailable", "no fresh price"), 503, "unavailable", "price_unavailable"},
 		{fault.Wrap(secret, fault.Unavailable, "node_unavailable", "dsn hunter2"), 503, "unavailable", "service_unavailable"},
 		{fault.Wrap(secret, fault.Stopped, "node_pruned", "hunter2"), 503, "unavailable", "service_unavailable"},
+		{fault.New(fault.State, "invoice_not_open", "x"), 409, "conflict", "invoice_not_open"},
+		{fault.New(fault.Conflict, "quote_expired", "hunter2"), 409, "conflict", "changed_meanwhile"},
+		{fault.New(fault.Duplicate, "", "hunter2"), 409, "conflict", "changed_meanwhile"},
+		{fault.New(fault.Conflict, "idempotency_request_in_progress", "x"), 409, "idempotency", "idempotency_request_in_progress"},
 		{context.DeadlineExceeded, 503, "unavailable", "service_unavailable"},
 		{secret, 500, "api_error", "internal_error"},
 	} {
@@ -88,27 +91,4 @@ func TestAPanicIsA500AndTellsOnlyTheLog(t *testing.T) {
 	}()
 	testServer(&log, func(context.Context, *call) (any, error) { panic(http.ErrAbortHandler) }).
 		ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/v1/x", http.NoBody))
-}
-
-func TestBucketsAreBounded(t *testing.T) {
-	now := time.Unix(0, 0)
-	b := &buckets{now: func() time.Time { return now }}
-	for range 2 {
-		if ok, _, err := b.Allow(t.Context(), "busy", 1, 2); !ok || err != nil {
-			t.Fatal(ok, err)
-		}
-	}
-	for i := range 5 * bucketsKept {
-		if ok, _, err := b.Allow(t.Context(), fmt.Sprint(i), 1, 2); !ok || err != nil {
-			t.Fatalf("key %d: %t, %v", i, ok, err)
-		}
-		if i%(bucketsKept/2) == 0 { // a key in use is not forgotten
-			if ok, retry, err := b.Allow(t.Context(), "busy", 1, 2); ok || retry != 1 || err != nil {
-				t.Fatalf("the busy key after %d others: %t, %d, %v", i, ok, retry, err)
-			}
-		}
-		if kept := len(b.young) + len(b.aged); kept > 2*bucketsKept {
-			t.Fatalf("%d buckets are kept", kept)
-		}
-	}
 }

@@ -58,6 +58,27 @@ func openAt(t testing.TB, o *httpapi.Options, now func() time.Time) *shop {
 
 func openOn(t testing.TB, db payments.Store, o *httpapi.Options, now func() time.Time) *shop {
 	t.Helper()
+	s := boot(t, db, o, now)
+	s.enter(t)
+	return s
+}
+
+// enter makes the shop's account and key.
+func (s *shop) enter(t testing.TB) {
+	t.Helper()
+	var err error
+	if s.account, err = s.engine.Accounts.CreateAccount(t.Context(), account.Settings{Name: "Corner Shop"}); err != nil {
+		t.Fatal(err)
+	}
+	s.key = s.newKey(t, account.KeyParams{Scopes: account.AllScopes()})
+}
+
+// boot starts the service as a process does, without an account. The first of secrets seals, and all open; none is a fixed one.
+func boot(t testing.TB, db payments.Store, o *httpapi.Options, now func() time.Time, secrets ...[]byte) *shop {
+	t.Helper()
+	if len(secrets) == 0 {
+		secrets = [][]byte{bytes.Repeat([]byte{7}, 32)}
+	}
 	live := sim.DefaultNetwork()
 	live.Slug, live.CAIP2, live.Livemode = "livenet", "sim:2", true
 	prices, err := rate.NewFixed(map[string]string{"ETH/USD": "2500", "ETH/EUR": "2300", "USDC/USD": "1", "USDC/EUR": "0.92"}, time.Minute, now)
@@ -67,16 +88,12 @@ func openOn(t testing.TB, db payments.Store, o *httpapi.Options, now func() time
 	s := &shop{logs: &logs{}, network: sim.New(sim.Config{})}
 	s.engine, err = payments.New(payments.Config{
 		Store: db, Drivers: []payments.ChainDriver{s.network, sim.New(sim.Config{Network: live})}, Signer: sim.NewSigner(1, nil), Rates: prices,
-		BaseURL: "https://pay.example.com", SecretKey: bytes.Repeat([]byte{7}, 32), WebhookAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		BaseURL: "https://pay.example.com", SecretKey: secrets[0], OldSecretKeys: secrets[1:], WebhookAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		Log: slog.New(slog.NewTextHandler(s.logs, &slog.HandlerOptions{Level: slog.LevelDebug})), Now: now,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.account, err = s.engine.Accounts.CreateAccount(t.Context(), account.Settings{Name: "Corner Shop"}); err != nil {
-		t.Fatal(err)
-	}
-	s.key = s.newKey(t, account.KeyParams{Scopes: account.AllScopes()})
 	s.handler = httpapi.Handler(s.engine, o)
 	return s
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account/idempotency"
 	"github.com/seed-8ee7f392/payments/internal/id"
+	"github.com/seed-8ee7f392/payments/internal/limit"
 	"github.com/seed-8ee7f392/payments/store"
 )
 
@@ -46,7 +47,7 @@ func (o *Options) complete() Options {
 		out = *o
 	}
 	if out.ForwardedHeader == "" {
-		out.ForwardedHeader = "X-Forwarded-For"
+		out.ForwardedHeader = limit.ForwardedFor
 	}
 	if out.MaxBody <= 0 {
 		out.MaxBody = 256 << 10
@@ -65,7 +66,7 @@ func Handler(engine *payments.Engine, o *Options) http.Handler {
 		answers: idempotency.Config[store.Tx]{
 			Reader: engine.Store(), Update: engine.Update, Seal: engine.Sealer(), Now: engine.Now,
 		},
-		log: engine.Log(), ids: id.New(engine.Now, nil), local: &buckets{now: engine.Now},
+		log: engine.Log(), ids: id.New(engine.Now, nil), local: limit.NewBuckets(engine.Now),
 	}
 	operations := (&api{engine}).operations()
 	operations = append(operations, openAPI(operations, s.options.DocsURL))

@@ -2,7 +2,6 @@ package httpapi_test
 
 import (
 	"bytes"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -10,26 +9,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
-	"github.com/seed-8ee7f392/payments/store/memory"
-	"github.com/seed-8ee7f392/payments/store/sqlite"
 )
-
-// stores are those that the protocol of claims is tried on: one that runs transactions side by side, one that does not.
-func stores(t *testing.T, f func(t *testing.T, db payments.Store)) {
-	t.Run("memory", func(t *testing.T) { f(t, memory.New()) })
-	t.Run("sqlite", func(t *testing.T) {
-		db, err := sqlite.Open(filepath.Join(t.TempDir(), "payments.db"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := db.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		f(t, db)
-	})
-}
 
 func TestIdempotencyKeyReplays(t *testing.T) { stores(t, testReplay) }
 

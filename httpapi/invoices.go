@@ -50,6 +50,11 @@ type invoicePaymentsQuery struct {
 	Status []invoice.PaymentStatus `query:"status" enum:"detected,confirmed,orphaned,dropped" maxLength:"256" doc:"One or several, separated by commas"`
 }
 
+// selecting are the codes of everything that chooses an option.
+var selecting = []string{
+	"409 invoice_payment_pending", "409 invoice_not_open", "409 invoice_expired", "422 amount_too_small", "503 price_unavailable",
+}
+
 func (a *api) invoices() []operation {
 	const tag = "Invoices"
 	return []operation{
@@ -68,25 +73,27 @@ func (a *api) invoices() []operation {
 		}),
 		write(operation{
 			id: "cancelInvoice", method: "POST", path: "/v1/invoices/{id}/cancel", tag: tag, scope: account.InvoicesWrite,
-			summary: "Cancel an open or underpaid invoice", codes: []string{"409 invoice_payment_pending"},
+			summary: "Cancel an open or underpaid invoice", codes: []string{"409 invoice_payment_pending", "409 invoice_not_open"},
 		}, a.moving(func(ctx context.Context, tx store.Tx, c *call) (invoice.Invoice, error) {
 			return a.Invoices.CancelTx(ctx, tx, c.owner, c.id)
 		})),
 		write(operation{
 			id: "acceptInvoice", method: "POST", path: "/v1/invoices/{id}/accept", tag: tag, scope: account.InvoicesWrite,
-			summary: "Take what arrived as payment, late or too little", codes: []string{"409 invoice_has_no_payment"},
+			summary: "Take what arrived as payment, late or too little",
+			codes:   []string{"409 invoice_has_no_payment", "409 invoice_payment_pending", "409 invoice_refunded"},
 		}, a.moving(func(ctx context.Context, tx store.Tx, c *call) (invoice.Invoice, error) {
 			return a.Invoices.AcceptTx(ctx, tx, c.owner, c.id, true)
 		})),
 		write(operation{
 			id: "acceptLatePayment", method: "POST", path: "/v1/invoices/{id}/accept_late_payment", tag: tag, scope: account.InvoicesWrite,
-			summary: "Take what arrived after the invoice expired or was canceled", codes: []string{"409 invoice_has_no_payment", "409 invoice_not_late"},
+			summary: "Take what arrived after the invoice expired or was canceled",
+			codes:   []string{"409 invoice_has_no_payment", "409 invoice_not_late", "409 invoice_refunded"},
 		}, a.moving(func(ctx context.Context, tx store.Tx, c *call) (invoice.Invoice, error) {
 			return a.Invoices.AcceptTx(ctx, tx, c.owner, c.id, false)
 		})),
 		write(operation{
 			id: "selectOption", method: "POST", path: "/v1/invoices/{id}/options/{option_id}/select", tag: tag, scope: account.InvoicesWrite,
-			summary: "Choose how an invoice is paid: gives the option its address and amount", codes: []string{"422 amount_too_small", "503 price_unavailable"},
+			summary: "Choose how an invoice is paid: gives the option its address and amount", codes: selecting,
 		}, a.selectOption),
 		list(operation{
 			id: "listInvoicePayments", path: "/v1/invoices/{id}/payments", tag: tag, scope: account.PaymentsRead, summary: "List the payments to an invoice, newest first",

@@ -50,7 +50,7 @@ type refundQuery struct {
 // sending are the codes of everything that sends money.
 var sending = []string{
 	"403 payout_allowlist_required", "403 destination_not_allowed", "422 asset_not_enabled", "422 destination_invalid", "422 amount_too_small",
-	"422 insufficient_balance", "429 payout_limit_exceeded",
+	"422 insufficient_balance",
 }
 
 func (a *api) payouts() []operation {
@@ -59,7 +59,8 @@ func (a *api) payouts() []operation {
 		write(operation{
 			id: "createPayout", method: "POST", path: "/v1/payouts", tag: tag, scope: account.PayoutsWrite, idempotency: keyRequired,
 			summary:     "Send an asset from the master wallet",
-			description: "The key needs the scope and an allowlist: of destinations, which are then the only ones it pays, or of IP addresses.", codes: sending,
+			description: "The key needs the scope and an allowlist: of destinations, which are then the only ones it pays, or of IP addresses.",
+			codes:       append([]string{"429 payout_limit_exceeded"}, sending...),
 		}, a.createPayout),
 		list(operation{
 			id: "listPayouts", path: "/v1/payouts", tag: tag, scope: account.PayoutsRead, summary: "List payouts, newest first",

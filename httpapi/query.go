@@ -25,9 +25,12 @@ const (
 // readQuery decodes the query string into c.query, c.limit and c.after. Unknown and repeated parameters are refused.
 func (c *call) readQuery(r *http.Request) error {
 	c.query, c.limit = c.op.query.zero(), defaultLimit
-	values, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return fault.Wrap(err, fault.Invalid, "parameter_invalid", "the query string cannot be read: escape every special character as %%XX")
+	var values url.Values
+	if r.URL.RawQuery != "" {
+		var err error
+		if values, err = url.ParseQuery(r.URL.RawQuery); err != nil {
+			return fault.Wrap(err, fault.Invalid, "parameter_invalid", "the query string cannot be read: escape every special character as %%XX")
+		}
 	}
 	for name, all := range values {
 		if !c.knows(name) {
@@ -47,6 +50,7 @@ func (c *call) readQuery(r *http.Request) error {
 		}
 	}
 	if s := values.Get("limit"); s != "" && c.op.paged {
+		var err error
 		c.limit, err = strconv.Atoi(s)
 		if err != nil || c.limit < 1 || c.limit > maxLimit {
 			return invalid("limit", "limit is %q: it must be 1 to %d", clip(s), maxLimit)

@@ -86,7 +86,7 @@ func (a *api) reference() []operation {
 			id: "listAssets", path: "/v1/assets", tag: tag, access: anyKey, summary: "List the assets that an invoice may offer, by id",
 		}, a.listAssets),
 		get(operation{
-			id: "getRate", path: "/v1/rates", tag: tag, access: anyKey, summary: "Read the price of an asset", codes: []string{"503 price_unavailable"},
+			id: "getRate", path: "/v1/rates", tag: tag, access: anyKey, summary: "Read the price of an asset", codes: []string{"422 currency_unsupported", "503 price_unavailable"},
 		}, a.getRate),
 	}
 }
@@ -110,7 +110,7 @@ func (a *api) listAssets(_ context.Context, c *call, q assetQuery) (page[assetRe
 			return page[assetResource]{}, err
 		}
 	}
-	enabled := c.account.Settings.Assets
+	enabled := c.settings.Assets
 	all := slices.DeleteFunc(a.Networks.Assets(c.owner.Livemode), func(v chain.Asset) bool {
 		return q.Network != "" && v.Network != q.Network || len(enabled) > 0 && !slices.Contains(enabled, v.ID)
 	})

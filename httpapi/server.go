@@ -16,12 +16,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/account/idempotency"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/id"
+	"github.com/seed-8ee7f392/payments/internal/limit"
+	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/webhook/event"
 )
@@ -30,6 +33,8 @@ const (
 	requestsPerSecond = 100 // of one key, by default
 	requestBurst      = 300
 	maxIdempotencyKey = 255 // bytes
+	changeTries       = 4
+	bufferKept        = 64 << 10 // bytes; a buffer that grew beyond is not used again
 )
 
 // server turns requests into calls of operations.
@@ -39,8 +44,9 @@ type server struct {
 	answers      idempotency.Config[store.Tx]
 	log          *slog.Logger
 	ids          *id.Source
-	local        *buckets
+	local        *limit.Buckets
 	mux          *http.ServeMux
+	buffers      sync.Pool // of *bytes.Buffer
 }
 
 // call is one request on its way through an operation.
@@ -50,11 +56,11 @@ type call struct {
 	// path is where it went, without the prefix; raw is its body.
 	path string
 	raw  []byte
-	// key, account and owner say who asks, and client from where; empty for operations without a key.
-	key     account.Key
-	account account.Account
-	owner   event.Owner
-	client  netip.Addr
+	// key and owner say who asks, settings what that account chose, and client from where; empty for operations without a key.
+	key      account.Key
+	owner    event.Owner
+	settings account.Settings
+	client   netip.Addr
 	// id and optionID are the path's wildcards.
 	id, optionID string
 	query, body  reflect.Value
@@ -77,8 +83,7 @@ func (s *server) route(operations []operation) {
 		byPath[op.path][op.method] = op
 	}
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		requestID, _ := r.Context().Value(requestIDKey{}).(string)
-		s.fail(w, r, requestID, noSuchPath())
+		s.fail(w, r, requestIDOf(w), noSuchPath())
 	})
 	for pattern, methods := range byPath {
 		s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.dispatch(w, r, methods) })
@@ -88,19 +93,13 @@ func (s *server) route(operations []operation) {
 // ServeHTTP answers one request. Whatever happens, the answer has a Request-Id and, if it is an error, our error body.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	requestID := "req_" + s.ids.Next()
-	h := w.Header()
-	h.Set("Request-Id", requestID)
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Cache-Control", "no-store")
-	ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), requestIDKey{}, requestID), s.options.Timeout)
-	defer cancel()
-	r = r.WithContext(ctx)
+	setHeader(w.Header(), "Request-Id", requestID, "X-Content-Type-Options", "nosniff", "Cache-Control", "no-store")
 	defer func() {
 		if p := recover(); p != nil {
 			if p == http.ErrAbortHandler { //nolint:errorlint // net/http's own sentinel for panics
 				panic(p)
 			}
-			s.log.ErrorContext(ctx, "a request panicked", "request_id", requestID, "method", r.Method, "pattern", r.Pattern, "panic", p, "stack", string(debug.Stack()))
+			s.log.ErrorContext(r.Context(), "a request panicked", "request_id", requestID, "method", r.Method, "pattern", r.Pattern, "panic", p, "stack", string(debug.Stack()))
 			s.fail(w, r, requestID, errors.New("panic"))
 		}
 	}()
@@ -111,14 +110,26 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if s.options.Prefix != "" {
-		u := *r.URL
+		u, whole := *r.URL, r
 		u.Path, u.RawPath = rest, ""
+		r = whole.WithContext(whole.Context()) // a copy: the request is the host's
 		r.URL = &u
 	}
 	s.mux.ServeHTTP(w, r)
 }
 
-type requestIDKey struct{}
+// setHeader sets headers that have one value, in pairs of canonical name and value. The values share one allocation, each
+// with room for no more, so that to add to one later leaves the others alone.
+func setHeader(h http.Header, pairs ...string) {
+	values := make([]string, 0, len(pairs)/2)
+	for i := 0; i < len(pairs); i += 2 {
+		values = append(values, pairs[i+1])
+		h[pairs[i]] = values[i/2 : i/2+1 : i/2+1]
+	}
+}
+
+// requestIDOf returns the id that ServeHTTP gave to the request of this answer.
+func requestIDOf(w http.ResponseWriter) string { return w.Header().Get("Request-Id") }
 
 func noSuchPath() error {
 	return fault.New(fault.NotFound, "path_unknown", "there is nothing at this path: see the API's document at /v1/openapi.json")
@@ -126,7 +137,7 @@ func noSuchPath() error {
 
 // dispatch finds the operation of a path by its method and answers.
 func (s *server) dispatch(w http.ResponseWriter, r *http.Request, methods map[string]*operation) {
-	requestID, _ := r.Context().Value(requestIDKey{}).(string)
+	requestID := requestIDOf(w)
 	method := r.Method
 	if method == http.MethodHead {
 		method = http.MethodGet
@@ -142,49 +153,52 @@ func (s *server) dispatch(w http.ResponseWriter, r *http.Request, methods map[st
 		s.fail(w, r, requestID, fault.New(fault.Invalid, "method_not_allowed", "this path does not know the method %s", clip(r.Method)))
 		return
 	}
-	c := &call{op: op, requestID: requestID, path: r.URL.Path, client: clientAddr(r, s.options.ForwardedHeader, s.options.TrustedProxies)}
-	answer, err := s.serve(w, r, c)
-	if answer.Replayed {
-		w.Header().Set("Idempotent-Replayed", "true")
-	}
-	if err != nil {
+	c := &call{op: op, requestID: requestID, path: r.URL.Path, client: limit.ClientAddr(r, s.options.ForwardedHeader, s.options.TrustedProxies)}
+	ctx, cancel := context.WithTimeout(r.Context(), s.options.Timeout)
+	defer cancel()
+	if err := s.serve(ctx, w, r, c); err != nil {
 		s.fail(w, r, requestID, err)
-		return
 	}
-	s.write(w, r, answer.Status, answer.Body)
 }
 
-// serve checks the request, in the order in which it may be refused, and carries it out.
-func (s *server) serve(w http.ResponseWriter, r *http.Request, c *call) (idempotency.Answer, error) {
-	if err := s.admit(w, r, c); err != nil {
-		return idempotency.Answer{}, err
+// serve checks the request, in the order in which it may be refused, and carries it out and answers it. After an error
+// nothing is written yet.
+func (s *server) serve(ctx context.Context, w http.ResponseWriter, r *http.Request, c *call) error {
+	if err := s.admit(ctx, w, r, c); err != nil {
+		return err
 	}
 	if err := c.readPath(r); err != nil {
-		return idempotency.Answer{}, err
+		return err
 	}
 	if err := c.readQuery(r); err != nil {
-		return idempotency.Answer{}, err
+		return err
 	}
-	ctx := r.Context()
 	if c.op.read != nil {
 		v, err := c.op.read(ctx, c)
 		if err != nil {
-			return idempotency.Answer{}, err
+			return err
 		}
-		body, err := render(v)
-		return idempotency.Answer{Status: http.StatusOK, Body: body}, err
+		return s.show(w, r, v)
 	}
 	if err := c.readIdempotencyKey(r); err != nil {
-		return idempotency.Answer{}, err
+		return err
 	}
 	if err := c.readBody(w, r, s.options.MaxBody); err != nil {
-		return idempotency.Answer{}, err
+		return err
 	}
-	return s.change(event.WithRequest(ctx, event.Request{ID: c.requestID, IdempotencyKey: c.idempotencyKey}), c)
+	answer, err := s.change(event.WithRequest(ctx, event.Request{ID: c.requestID, IdempotencyKey: c.idempotencyKey}), c)
+	if answer.Replayed {
+		setHeader(w.Header(), "Idempotent-Replayed", "true")
+	}
+	if err != nil {
+		return err
+	}
+	s.write(w, r, answer.Status, answer.Body)
+	return nil
 }
 
 // admit finds out who asks and whether that key may do this now.
-func (s *server) admit(w http.ResponseWriter, r *http.Request, c *call) error {
+func (s *server) admit(ctx context.Context, w http.ResponseWriter, r *http.Request, c *call) error {
 	if c.op.access == noKey {
 		return nil
 	}
@@ -193,14 +207,15 @@ func (s *server) admit(w http.ResponseWriter, r *http.Request, c *call) error {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		return err
 	}
-	if c.key, c.account, err = s.authenticate(r.Context(), secret, c.client); err != nil {
+	key, holder, err := s.authenticate(ctx, secret, c.client)
+	if err != nil {
 		if errors.Is(err, fault.Unauthenticated) {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 		}
 		return err
 	}
-	c.owner = c.key.Owner
-	if err := s.limit(r.Context(), c); err != nil {
+	c.key, c.owner, c.settings = key, key.Owner, holder.Settings
+	if err := s.limit(ctx, c); err != nil {
 		return err
 	}
 	switch {
@@ -229,7 +244,7 @@ func bearer(h http.Header) (string, error) {
 
 // limit takes one token of the key's bucket. A shared limiter that fails does not stop payments: this process limits alone then.
 func (s *server) limit(ctx context.Context, c *call) error {
-	perSecond, burst := c.account.Settings.RequestsPerSecond, c.account.Settings.RequestBurst
+	perSecond, burst := c.settings.RequestsPerSecond, c.settings.RequestBurst
 	if perSecond == 0 {
 		perSecond = requestsPerSecond
 	}
@@ -290,8 +305,20 @@ func (c *call) readIdempotencyKey(r *http.Request) error {
 	return nil
 }
 
-// change prepares and commits, once per Idempotency-Key.
+// change prepares and commits. What was prepared may not hold any more when it is committed, such as a quote that just ran
+// out or an address that another process gave away: then all of it is done again, a few times.
 func (s *server) change(ctx context.Context, c *call) (idempotency.Answer, error) {
+	for try := 1; ; try++ {
+		answer, err := s.changeOnce(ctx, c)
+		stale := errors.Is(err, fault.Conflict) || errors.Is(err, fault.Duplicate) || errors.Is(err, invoice.ErrUnprepared)
+		if !stale || try == changeTries || ctx.Err() != nil || strings.HasPrefix(fault.Code(err), "idempotency_") {
+			return answer, err
+		}
+	}
+}
+
+// changeOnce prepares and commits, once per Idempotency-Key.
+func (s *server) changeOnce(ctx context.Context, c *call) (idempotency.Answer, error) {
 	prepare := func(ctx context.Context) (idempotency.Commit[store.Tx], error) {
 		inside, err := c.op.prepare(ctx, c)
 		if err != nil {
@@ -343,10 +370,35 @@ func render(v any) ([]byte, error) {
 		return raw, nil
 	}
 	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
+	err := encode(&b, v)
 	return b.Bytes(), err
+}
+
+func encode(b *bytes.Buffer, v any) error {
+	e := json.NewEncoder(b)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// show answers with what was read. Unlike the answer of a change nobody keeps it, so that it is rendered where others were.
+func (s *server) show(w http.ResponseWriter, r *http.Request, v any) error {
+	if raw, ok := v.(json.RawMessage); ok {
+		s.write(w, r, http.StatusOK, raw)
+		return nil
+	}
+	b, ok := s.buffers.Get().(*bytes.Buffer)
+	if !ok {
+		b = &bytes.Buffer{}
+	}
+	b.Reset()
+	if err := encode(b, v); err != nil {
+		return err
+	}
+	s.write(w, r, http.StatusOK, b.Bytes())
+	if b.Cap() <= bufferKept {
+		s.buffers.Put(b)
+	}
+	return nil
 }
 
 // fail answers with an error, and logs those that are ours.
@@ -374,9 +426,7 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, requestID string, 
 }
 
 func (s *server) write(w http.ResponseWriter, r *http.Request, status int, body []byte) {
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(body)))
+	setHeader(w.Header(), "Content-Type", "application/json", "Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(body) // a client that went away is its own affair

@@ -84,6 +84,11 @@ func newShape(t reflect.Type, tag string) *shape {
 	return s
 }
 
+// demands reports whether there is a field that cannot be left out, be it inside another one.
+func (s *shape) demands() bool {
+	return slices.ContainsFunc(s.fields, func(f field) bool { return f.required || f.inside != nil && f.inside.demands() })
+}
+
 func tagInt(f reflect.StructField, tags ...string) int {
 	for _, tag := range tags {
 		if s, ok := f.Tag.Lookup(tag); ok {

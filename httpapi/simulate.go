@@ -26,7 +26,7 @@ func (a *api) simulations() []operation {
 	return []operation{
 		write(operation{
 			id: "simulateInvoicePayment", method: "POST", path: "/v1/test/invoices/{id}/simulate_payment", tag: tag, scope: account.InvoicesWrite, testOnly: true,
-			summary: "Pay an invoice without a network", codes: []string{"503 price_unavailable"},
+			summary: "Pay an invoice without a network", codes: selecting,
 		}, func(ctx context.Context, c *call, b simulateInvoiceBody) (func(context.Context, store.Tx) (invoice.Resource, error), error) {
 			p := invoice.SimulateParams{Owner: c.owner, InvoiceID: c.id, OptionID: b.OptionID, Outcome: invoice.Outcome(b.Outcome)}
 			if b.Amount != "" {

@@ -42,7 +42,7 @@ func (a *api) webhookEndpoints() []operation {
 		write(operation{
 			id: "createWebhookEndpoint", method: "POST", path: "/v1/webhook_endpoints", tag: tag, scope: account.WebhooksWrite,
 			summary: "Register an endpoint", description: "The answer holds the signing secret, which cannot be read again.",
-			codes: []string{"409 webhook_endpoint_limit_exceeded"},
+			codes: []string{"409 webhook_endpoint_limit_exceeded", "422 url_not_allowed"},
 		}, func(_ context.Context, c *call, b createEndpointBody) (func(context.Context, store.Tx) (webhook.EndpointResource, error), error) {
 			return func(ctx context.Context, tx store.Tx) (webhook.EndpointResource, error) {
 				return withSecret(a.Webhooks.CreateEndpointTx(ctx, tx, webhook.EndpointParams{Owner: c.owner, URL: b.URL, Description: b.Description, Events: b.Events}))
@@ -61,7 +61,7 @@ func (a *api) webhookEndpoints() []operation {
 		}),
 		write(operation{
 			id: "updateWebhookEndpoint", method: "PATCH", path: "/v1/webhook_endpoints/{id}", tag: tag, scope: account.WebhooksWrite,
-			summary: "Change an endpoint", description: "Disabling it fails its pending deliveries.",
+			summary: "Change an endpoint", description: "Disabling it fails its pending deliveries.", codes: []string{"422 url_not_allowed"},
 		}, func(_ context.Context, c *call, b updateEndpointBody) (func(context.Context, store.Tx) (webhook.EndpointResource, error), error) {
 			return func(ctx context.Context, tx store.Tx) (webhook.EndpointResource, error) {
 				u := webhook.EndpointUpdate{URL: b.URL, Description: b.Description, Events: b.Events, Status: b.Status}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/limit"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -39,7 +40,7 @@ func newPages(b backend, o *Options, log *slog.Logger) (*pages, error) {
 		p.options = *o
 	}
 	if p.options.Limiter == nil {
-		p.options.Limiter = newLocalLimiter(b.Now)
+		p.options.Limiter = limit.NewBuckets(b.Now)
 	}
 	var err error
 	if p.policy, err = p.options.policy(); err != nil {

@@ -156,44 +156,6 @@ func TestStreamOfNothing(t *testing.T) {
 	}
 }
 
-func TestLimiter(t *testing.T) {
-	now := noon
-	l := newLocalLimiter(func() time.Time { return now })
-	take := func(key string) bool {
-		ok, _, err := l.Allow(t.Context(), key, 2, 3)
-		return ok && err == nil
-	}
-	for i := range 3 {
-		if !take("a") {
-			t.Fatalf("token %d of 3 is refused", i)
-		}
-	}
-	if ok, after, _ := l.Allow(t.Context(), "a", 2, 3); ok || after != 1 {
-		t.Errorf("a fourth token: %v, %d", ok, after)
-	}
-	if !take("b") {
-		t.Error("another key is refused")
-	}
-	now = now.Add(500 * time.Millisecond)
-	if !take("a") || take("a") {
-		t.Error("after half a second there is not one token")
-	}
-	// The memory is bounded, and who still waits is not forgotten first.
-	now = now.Add(time.Minute)
-	for i := range 3 {
-		if !take("waits") {
-			t.Fatal(i)
-		}
-	}
-	for i := range maxBuckets {
-		l.full["old"+string(rune(i))] = now
-	}
-	take("new")
-	if len(l.full) > 10 || take("waits") {
-		t.Errorf("%d buckets are kept", len(l.full))
-	}
-}
-
 // Paying matters more than counting.
 func TestBrokenLimiterLetsThrough(t *testing.T) {
 	e := named(t, "pay")

@@ -1,4 +1,7 @@
-package httpapi
+// Package limit says who sends a request and how often they may: for the API and the checkout page alike.
+package limit
+
+// This file holds the client's address.
 
 import (
 	"net/http"
@@ -6,10 +9,14 @@ import (
 	"strings"
 )
 
-// clientAddr returns the address that a request came from: the peer's, unless the peer is a trusted proxy; then the
-// right-most hop of the forwarding header that is not one itself. It is the zero value when nobody knows: then no
-// allowlist lets the request in.
-func clientAddr(r *http.Request, header string, trusted []netip.Prefix) netip.Addr {
+// ForwardedFor is the header in which proxies usually name the client.
+const ForwardedFor = "X-Forwarded-For"
+
+// ClientAddr returns the address that a request came from: the peer's, unless the peer is a trusted proxy; then the
+// right-most hop of the forwarding header that is not one itself. The header holds addresses, with or without a port, the
+// latest hop last. IPv4 addresses are never in their IPv6 form, and no address has a zone. The result is the zero value when
+// nobody knows: when the peer has no address, or a trusted proxy names something that is none.
+func ClientAddr(r *http.Request, header string, trusted []netip.Prefix) netip.Addr {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
 		return netip.Addr{}
