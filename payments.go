@@ -110,7 +110,7 @@ type Engine struct {
 	followers []*watch.Follower
 	rounds    []*depositRounds // of the followers
 	streams   streams
-	watched   watched
+	watched   walletWatch
 
 	running sync.Mutex
 	wakes   wakes

@@ -16,8 +16,8 @@ import (
 // This file keeps the master wallets of networks that spend outputs among the watched addresses: their coins are booked
 // from blocks, so every account's wallet has to be known before the blocks that pay it are stored.
 
-// watched is how far the accounts were gone through, per network.
-type watched struct {
+// walletWatch is how far the accounts were gone through, per network.
+type walletWatch struct {
 	mu    sync.Mutex
 	after map[string]string // account id
 }

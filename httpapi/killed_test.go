@@ -80,7 +80,7 @@ func testKilled(t *testing.T, kind storeKind, when string) {
 	}
 	// What happened is told once as well.
 	for _, typ := range []string{"invoice.created", "payout.created"} {
-		if list := s.get(t, "/v1/events?type=" + typ)["data"].([]any); len(list) != 1 {
+		if list := s.get(t, "/v1/events?type="+typ)["data"].([]any); len(list) != 1 {
 			t.Errorf("%d events %s", len(list), typ)
 		}
 	}
@@ -189,11 +189,11 @@ type claiming struct {
 }
 
 // ClaimIdempotencyKey claims a key.
-func (c claiming) ClaimIdempotencyKey(ctx context.Context, r idempotency.Record, wait time.Duration) error {
+func (c claiming) ClaimIdempotencyKey(ctx context.Context, r idempotency.Record, stale time.Time, wait time.Duration) error {
 	if c.when == beforeClaim {
 		die()
 	}
-	err := c.Tx.ClaimIdempotencyKey(ctx, r, wait)
+	err := c.Tx.ClaimIdempotencyKey(ctx, r, stale, wait)
 	*c.claimed = err == nil
 	return err
 }

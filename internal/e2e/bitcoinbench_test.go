@@ -25,13 +25,13 @@ import (
 	"github.com/seed-8ee7f392/payments/store/sqlite"
 )
 
-// timed is a driver that tells how long reading blocks took: the node's work, its answer on the wire, and its parsing.
-type timed struct {
+// timedDriver is a driver that tells how long reading blocks took: the node's work, its answer on the wire, and its parsing.
+type timedDriver struct {
 	*bitcoin.Driver
 	reading atomic.Int64 // nanoseconds
 }
 
-func (d *timed) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, error) {
+func (d *timedDriver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, error) {
 	start := time.Now()
 	defer func() { d.reading.Add(int64(time.Since(start))) }()
 	return d.Driver.Blocks(ctx, from, to)
@@ -41,7 +41,7 @@ func (d *timed) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, err
 type follower struct {
 	engine *payments.Engine
 	store  *sqlite.Store
-	driver *timed
+	driver *timedDriver
 }
 
 func newFollower(b *testing.B, url string, watched []chain.Address) *follower {
@@ -52,7 +52,7 @@ func newFollower(b *testing.B, url string, watched []chain.Address) *follower {
 	if err != nil {
 		b.Fatal(err)
 	}
-	f := &follower{driver: &timed{Driver: driver}}
+	f := &follower{driver: &timedDriver{Driver: driver}}
 	if f.store, err = sqlite.Open(filepath.Join(b.TempDir(), "payments.db")); err != nil {
 		b.Fatal(err)
 	}

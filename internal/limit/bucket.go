@@ -35,8 +35,13 @@ func (b *Buckets) Allow(_ context.Context, key string, perSecond, burst int) (ok
 	if full.Before(now) {
 		full = now
 	}
+	whole := time.Duration(max(burst, 1)) * token
+	if empty := now.Add(whole); full.After(empty) { // the burst was larger before
+		full = empty
+		b.young[key] = empty
+	}
 	after := full.Add(token)
-	if over := after.Sub(now) - time.Duration(max(burst, 1))*token; over > 0 {
+	if over := after.Sub(now) - whole; over > 0 {
 		return false, int((over + time.Second - 1) / time.Second), nil
 	}
 	b.young[key] = after
