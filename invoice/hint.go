@@ -17,6 +17,7 @@ type HintResult string
 const (
 	HintFound    HintResult = "found"    // it pays the invoice, and is booked
 	HintForeign  HintResult = "foreign"  // it exists and pays nothing to this invoice
+	HintFailed   HintResult = "failed"   // it is in a block and its execution failed: it moved nothing
 	HintNotFound HintResult = "unknown"  // no network of the invoice knows it
 	HintUnusable HintResult = "unusable" // no network of the invoice can look transactions up
 )
@@ -65,7 +66,11 @@ func (s *Service) PrepareHint(ctx context.Context, invoiceID, txHash string) (Pr
 			failed = err
 			continue
 		}
-		if out.result != HintFound {
+		switch {
+		case out.result == HintFound:
+		case found.Failed:
+			out.result = HintFailed
+		case out.result != HintFailed:
 			out.result = HintForeign
 		}
 		b, err := s.hintBatch(ctx, driver, inv, found)

@@ -219,6 +219,7 @@ func TestHint(t *testing.T) {
 	}{
 		"found":           {hash, invoice.HintFound, nil, "found", true},
 		"foreign":         {hash, invoice.HintForeign, nil, "foreign", true},
+		"failed":          {hash, invoice.HintFailed, nil, "failed", true},
 		"unknown":         {hash, invoice.HintNotFound, nil, "unknown", true},
 		"unusable":        {hash, invoice.HintUnusable, nil, "unusable", true},
 		"not found":       {hash, "", fault.New(fault.NotFound, "x", "x"), "unknown", true},
