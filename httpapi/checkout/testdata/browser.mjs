@@ -5,9 +5,9 @@ const require = createRequire(process.env.PAYMENTS_NODE_MODULES + "/");
 const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
-let text = "";
-for await (const chunk of process.stdin) text += chunk;
-const input = JSON.parse(text);
+let read = "";
+for await (const chunk of process.stdin) read += chunk;
+const input = JSON.parse(read);
 const wrong = [];
 
 const browser = await chromium.launch({
@@ -37,7 +37,13 @@ const until = async (what, ready, ms = 15000) => {
     await new Promise((r) => setTimeout(r, 30));
   }
 };
-const control = async (what) => check((await fetch(`${input.base}/control/${what}`, { method: "POST" })).ok, `control ${what} failed`);
+// text is what an element says now, and nothing where there is none; a locator would wait for one.
+const text = (page, selector) => page.evaluate((s) => document.querySelector(s)?.innerText ?? "", selector);
+const control = async (what, body) => {
+  const answer = await fetch(`${input.base}/control/${what}`, { method: "POST", body: body && JSON.stringify(body) });
+  check(answer.ok, `control ${what} failed`);
+  return answer.text();
+};
 
 const tasks = {
   // Every state, wide and on a phone, light and dark: nothing sticks out, nothing is refused by the page's own
@@ -65,6 +71,42 @@ const tasks = {
     }));
   },
 
+  // Choose, try a payment that fails, pay what the page asks for, and see it confirm: over the real engine.
+  async pay() {
+    const page = await open(input.path);
+    await page.locator(".choice", { hasText: input.name }).click();
+    await page.locator("#amount").waitFor();
+    const shown = { amount: await page.locator("#amount").innerText(), address: await page.locator("#address").innerText() };
+    const uri = await page.locator(".pay a.button").getAttribute("href");
+    check(uri.includes(shown.address), `the wallet is opened with ${uri}, which does not name ${shown.address}`);
+
+    const failed = await control("fail", shown);
+    await page.locator("#hint summary").click();
+    await page.locator("#tx").fill(failed);
+    await page.locator("#hint button").click();
+    await page.locator("#hint [role=alert]").waitFor();
+    check((await page.locator("#hint [role=alert]").innerText()).startsWith("This transaction failed on the network"),
+      `a failed transaction is answered by ${await page.locator("#hint [role=alert]").innerText()}`);
+
+    await page.evaluate(() => { window.same = true; });
+    const headline = () => text(page, "h1");
+    const progress = () => text(page, ".progress");
+    const hash = await control("pay", shown);
+    await until("the page has seen the payment", async () => (await headline()) === "Payment seen");
+    await control("mine");
+    await until("the page counts a confirmation", async () => (await headline()) === "Confirming your payment" && /^1 of \d/.test(await progress()));
+    check((await page.locator(".transactions .hash").innerText()).replace(/\s/g, "").includes(hash.slice(0, 20)), `the page does not name the transaction ${hash}`);
+    for (let blocks = 0; blocks < 5 && (await headline()) !== "Paid"; blocks++) {
+      const before = await progress();
+      await control("mine");
+      await until("the page goes on with the chain", async () => (await headline()) === "Paid" || (await progress()) !== before);
+    }
+    check((await headline()) === "Paid", `in the end the page says ${await headline()}`);
+    check((await page.title()).startsWith("Paid"), "the title does not say paid");
+    check(await page.evaluate(() => window.same === true), "the page was loaded anew");
+    await page.context().close();
+  },
+
   // A payment arrives while the page is open, and what was typed stays.
   async live() {
     const page = await open(input.path);
@@ -77,7 +119,7 @@ const tasks = {
     check(await page.evaluate(() => document.activeElement.id) === "tx", "the focus is gone after an update");
     check((await page.locator("[data-announce]").innerText()).includes("still missing"), "the change is not announced to screen readers");
     await control("confirming");
-    await until("the page counts confirmations", async () => (await page.locator(".progress").innerText().catch(() => "")).includes("5 of 12"));
+    await until("the page counts confirmations", async () => (await text(page, ".progress")).includes("5 of 12"));
     await control("paid");
     await until("the page says paid", async () => (await page.locator("h1").innerText()) === "Paid");
     check((await page.title()).startsWith("Paid"), "the title does not say paid");
