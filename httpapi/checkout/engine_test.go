@@ -146,7 +146,7 @@ func TestPayerPays(t *testing.T) {
 
 // Options that cannot work are told at the start, not to a payer.
 func TestHandlerPanicsOnUnusableOptions(t *testing.T) {
-	engine := newEngine(t, sim.New(sim.Config{}))
+	engine := newEngine(sim.New(sim.Config{}))
 	defer func() {
 		if recover() == nil {
 			t.Error("a frame ancestor that is none is taken")

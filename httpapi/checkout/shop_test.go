@@ -36,22 +36,21 @@ type shop struct {
 }
 
 // newEngine returns an engine over a store in memory that does not run yet.
-func newEngine(t *testing.T, driver payments.ChainDriver) *payments.Engine {
-	t.Helper()
+func newEngine(driver payments.ChainDriver) *payments.Engine {
 	keys, err := hdkey.New(mnemonic, "")
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	prices, err := rate.NewFixed(map[string]string{"ETH/USD": "2500", "ETH/EUR": "2300", "USDC/USD": "1", "USDC/EUR": "0.92"}, time.Minute, nil)
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	engine, err := payments.New(payments.Config{
 		Store: memory.New(), Drivers: []payments.ChainDriver{driver}, Signer: keys, Rates: prices, BaseURL: "https://pay.example.com",
 		SecretKey: bytes.Repeat([]byte{7}, 32), Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	return engine
 }
@@ -61,7 +60,7 @@ func openShop(t *testing.T, driver payments.ChainDriver, o *checkout.Options) *s
 	t.Helper()
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() { http.DefaultClient.CloseIdleConnections(); goleak.VerifyNone(t, before) })
-	s := &shop{t: t, engine: newEngine(t, driver), mux: http.NewServeMux()}
+	s := &shop{t: t, engine: newEngine(driver), mux: http.NewServeMux()}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.engine.Run(ctx) }()
