@@ -50,7 +50,9 @@ func (e *Engine) begin(ctx context.Context, s *stream, yield func(invoice.Invoic
 // pass yields an invoice, for the same reason apart.
 //
 //go:noinline
-func pass(yield func(invoice.Invoice, error) bool, inv *invoice.Invoice) bool { return yield(*inv, nil) }
+func pass(yield func(invoice.Invoice, error) bool, inv *invoice.Invoice) bool {
+	return yield(*inv, nil)
+}
 
 // streams is the poller and what it feeds. It runs while at least one stream is open.
 type streams struct {
