@@ -20,22 +20,38 @@ func (e *Engine) Watch(ctx context.Context, invoiceID string) iter.Seq2[invoice.
 	return func(yield func(invoice.Invoice, error) bool) {
 		s := e.streams.open(invoiceID)
 		defer e.streams.close(s)
-		inv, err := e.config.Store.InvoiceByID(ctx, invoiceID)
-		if !yield(inv, err) || err != nil {
+		if !e.begin(ctx, s, yield) {
 			return
 		}
-		s.mark(inv, 0)
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case inv := <-s.news:
-				if !yield(inv, nil) {
+				if !pass(yield, inv) {
 					return
 				}
 			}
 		}
 	}
+}
+
+// begin yields what a stream starts with; false when it is over. It is apart so that a waiting stream keeps no
+// invoice on its stack.
+func (e *Engine) begin(ctx context.Context, s *stream, yield func(invoice.Invoice, error) bool) bool {
+	inv, err := e.config.Store.InvoiceByID(ctx, s.invoiceID)
+	if !yield(inv, err) || err != nil {
+		return false
+	}
+	s.mark(&inv, 0)
+	return true
+}
+
+// pass yields an invoice, for the same reason apart.
+//
+//go:noinline
+func pass(yield func(invoice.Invoice, error) bool, inv *invoice.Invoice) bool {
+	return yield(*inv, nil)
 }
 
 // streams is the poller and what it feeds. It runs while at least one stream is open.
@@ -52,7 +68,7 @@ type streams struct {
 // stream is one open Watch.
 type stream struct {
 	invoiceID string
-	news      chan invoice.Invoice // holds the newest state only
+	news      chan *invoice.Invoice // holds the newest state only; shared, so only read
 
 	mu      sync.Mutex
 	version int64
@@ -60,7 +76,7 @@ type stream struct {
 }
 
 // mark remembers what the reader has seen and reports whether it was new.
-func (s *stream) mark(inv invoice.Invoice, tip uint64) bool {
+func (s *stream) mark(inv *invoice.Invoice, tip uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	news := inv.Version > s.version || inv.Status == invoice.Pending && tip > s.tip && s.tip > 0
@@ -69,7 +85,7 @@ func (s *stream) mark(inv invoice.Invoice, tip uint64) bool {
 }
 
 // offer replaces whatever the reader has not taken yet.
-func (s *stream) offer(inv invoice.Invoice) {
+func (s *stream) offer(inv *invoice.Invoice) {
 	for {
 		select {
 		case s.news <- inv:
@@ -86,7 +102,7 @@ func (s *stream) offer(inv invoice.Invoice) {
 func (s *streams) open(invoiceID string) *stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := &stream{invoiceID: invoiceID, news: make(chan invoice.Invoice, 1)}
+	st := &stream{invoiceID: invoiceID, news: make(chan *invoice.Invoice, 1)}
 	if len(s.readers) == 0 {
 		s.readers = map[*stream]struct{}{}
 		s.nudge, s.stopped = make(chan struct{}, 1), make(chan struct{})
@@ -158,7 +174,8 @@ func (s *streams) feed(ctx context.Context) {
 		return
 	}
 	tips := map[string]uint64{}
-	for _, inv := range invoices {
+	for i := range invoices {
+		inv := &invoices[i]
 		var tip uint64
 		if o := inv.Option(inv.SelectedOptionID); inv.Status == invoice.Pending && o != nil {
 			if _, known := tips[o.Network]; !known {

@@ -19,6 +19,7 @@ type HintResult string
 const (
 	HintFound    HintResult = "found"    // it pays what it is said to pay, and is booked
 	HintForeign  HintResult = "foreign"  // it exists and pays nothing to it
+	HintFailed   HintResult = "failed"   // it is in a block and its execution failed: it moved nothing
 	HintNotFound HintResult = "unknown"  // no network in question knows it
 	HintUnusable HintResult = "unusable" // no network in question can look transactions up
 )
@@ -86,7 +87,11 @@ func (s *Service) prepareHint(ctx context.Context, txHash string, networks []str
 			failed = err
 			continue
 		}
-		if out.result != HintFound {
+		switch {
+		case out.result == HintFound:
+		case found.Failed:
+			out.result = HintFailed
+		case out.result != HintFailed:
 			out.result = HintForeign
 		}
 		b, err := s.hintBatch(ctx, driver, ours, found)

@@ -286,6 +286,11 @@ func TestHints(t *testing.T) {
 	if got := result(w.pay(other, due)); got != invoice.HintForeign {
 		t.Errorf("to somebody else: %s", got)
 	}
+	failing := w.chains[0].PayFailing(inv.Options[0].Address, inv.Options[0].Asset, chain.MustAmount("40000000000000000"))
+	w.mine(1)
+	if got := result(failing); got != invoice.HintFailed || len(w.paymentsOf(inv.ID)) != 1 {
+		t.Errorf("failed in its block: %s, %d payments", got, len(w.paymentsOf(inv.ID)))
+	}
 	if got := result("0xnever"); got != invoice.HintNotFound {
 		t.Errorf("unknown: %s", got)
 	}

@@ -42,10 +42,7 @@ const groupSpace = "\u202f"
 // money writes a price with the places its currency has, more where the price has more, and its thousands apart.
 // The currency is not part of it.
 func money(d decimal.Decimal, currency string) string {
-	places, known := minorUnits[currency]
-	if !known {
-		places = 2
-	}
+	places := placesOf(currency)
 	whole, fraction, _ := strings.Cut(d.String(), ".")
 	for len(fraction) < places {
 		fraction += "0"
@@ -61,6 +58,20 @@ func money(d decimal.Decimal, currency string) string {
 		out.WriteString("." + fraction)
 	}
 	return out.String()
+}
+
+// placesOf is how many places the prices of a currency have.
+func placesOf(currency string) int {
+	if places, known := minorUnits[currency]; known {
+		return places
+	}
+	return 2
+}
+
+// moneyUp writes what is missing of a price, with as many places as the price is written with and rounded up: nobody
+// who reads it takes too little for enough. What is to be paid is said by an amount, not by this.
+func moneyUp(d, price decimal.Decimal, currency string) string {
+	return money(d.RoundCeil(max(int32(placesOf(currency)), -price.Exponent())), currency)
 }
 
 // coarse is how coarse an estimate may be, in units of the currency: what quotes are rounded to as well.

@@ -65,6 +65,21 @@ func TestMoney(t *testing.T) {
 	}
 }
 
+// What is missing is never said to be less than it is.
+func TestMoneyUp(t *testing.T) {
+	for _, c := range []struct{ missing, price, currency, want string }{
+		{"14.7925", "49.9", "EUR", "14.80"},
+		{"14.80", "49.9", "EUR", "14.80"},
+		{"0.00000001", "49.9", "EUR", "0.01"},
+		{"0.00000001", "0.00000123", "USD", "0.00000001"},
+		{"99.2", "1200", "JPY", "100"},
+	} {
+		if got := moneyUp(decimal.RequireFromString(c.missing), decimal.RequireFromString(c.price), c.currency); got != c.want {
+			t.Errorf("moneyUp(%s of %s %s) = %q, want %q", c.missing, c.price, c.currency, got, c.want)
+		}
+	}
+}
+
 func TestEstimate(t *testing.T) {
 	for _, c := range []struct {
 		price, rate string

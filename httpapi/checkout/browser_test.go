@@ -38,13 +38,18 @@ func TestEveryStateInABrowser(t *testing.T) {
 	type page struct {
 		Name string `json:"name"`
 		Path string `json:"path"`
+		// Status is what the page is answered with; 0 for 200.
+		Status int `json:"status,omitempty"`
 	}
 	var pages []page
 	for _, e := range gallery() {
-		pages = append(pages, page{e.name, pageOf(e)})
+		pages = append(pages, page{e.name, pageOf(e), 0})
 	}
 	pay := named(t, "pay")
-	pages = append(pages, page{"pay-es", pageOf(pay) + "?lang=es"}, page{"pay-zh", pageOf(pay) + "?lang=zh"}, page{"choose-zh", pageOf(named(t, "choose")) + "?lang=zh"})
+	pages = append(pages,
+		page{"pay-es", pageOf(pay) + "?lang=es", 0}, page{"pay-zh", pageOf(pay) + "?lang=zh", 0}, page{"choose-zh", pageOf(named(t, "choose")) + "?lang=zh", 0},
+		page{"not-found", "/checkout/" + strings.Repeat("a", 24), http.StatusNotFound}, page{"error", pageOf(pay) + "/select", http.StatusMethodNotAllowed},
+	)
 	browse(t, server, "gallery", map[string]any{"pages": pages, "shots": os.Getenv(screenshotsEnv)})
 }
 
@@ -114,6 +119,22 @@ func TestPageWithoutScripts(t *testing.T) {
 	if len(s.backend.hints) != 1 || s.backend.hints[0] != "0x"+strings.Repeat("ab", 32) || len(s.backend.selected) != 1 {
 		t.Errorf("selected %v, hints %v", s.backend.selected, s.backend.hints)
 	}
+}
+
+// Everything can be done by the keyboard, in the order in which it is seen.
+func TestPageByKeyboard(t *testing.T) {
+	s := newStage(t, named(t, "choose"))
+	browse(t, s.server, "keyboard", map[string]any{"path": s.path})
+	if len(s.backend.selected) != 1 || len(s.backend.hints) != 1 {
+		t.Errorf("selected %v, hints %v", s.backend.selected, s.backend.hints)
+	}
+}
+
+// Who asks for less motion sees none.
+func TestPageInRest(t *testing.T) {
+	server := httptest.NewServer(galleryServer(t, nil))
+	defer server.Close()
+	browse(t, server, "motion", map[string]any{"paths": []string{pageOf(named(t, "seen")), pageOf(named(t, "confirming")), pageOf(named(t, "confirming-finality"))}})
 }
 
 func TestQRCodesDecode(t *testing.T) {

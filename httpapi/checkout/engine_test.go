@@ -1,34 +1,19 @@
 package checkout_test
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"io"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
-	"github.com/seed-8ee7f392/payments"
-	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/hdkey"
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/httpapi/checkout"
 	"github.com/seed-8ee7f392/payments/invoice"
-	"github.com/seed-8ee7f392/payments/invoice/rate"
-	"github.com/seed-8ee7f392/payments/store/memory"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
-
-// mnemonic is the well-known public one of the BIP-39 test vectors: everybody has its keys.
-const mnemonic = "legal winner thank year wave sausage worth useful legal winner thank yellow"
 
 // payer is somebody at a browser without scripts.
 type payer struct {
@@ -83,54 +68,11 @@ func (p payer) until(what string, ready func(checkout.State) bool) checkout.Stat
 // A payer chooses, sends the amount that the page shows to the address that it shows, and sees it confirm, over the
 // real engine and a simulated network.
 func TestPayerPays(t *testing.T) {
-	defer goleak.VerifyNone(t)
-	defer http.DefaultClient.CloseIdleConnections()
 	network := sim.New(sim.Config{})
-	keys, err := hdkey.New(mnemonic, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	prices, err := rate.NewFixed(map[string]string{"ETH/USD": "2500", "ETH/EUR": "2300", "USDC/USD": "1", "USDC/EUR": "0.92"}, time.Minute, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	engine, err := payments.New(payments.Config{
-		Store: memory.New(), Drivers: []payments.ChainDriver{network}, Signer: keys, Rates: prices, BaseURL: "https://pay.example.com",
-		SecretKey: bytes.Repeat([]byte{7}, 32), Log: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- engine.Run(ctx) }()
-	defer func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}()
-	shop, err := engine.Accounts.CreateAccount(ctx, account.Settings{Name: "Corner Shop"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	create := func() payer {
-		t.Helper()
-		inv, err := engine.Invoices.Create(ctx, invoice.CreateParams{
-			Owner: event.Owner{AccountID: shop.ID}, Price: &invoice.Price{Currency: "EUR", Amount: "49.90"}, OrderID: "SECRET-4711",
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return payer{t, inv.ID}
-	}
-	mux := http.NewServeMux()
-	mux.Handle("/checkout/", checkout.Handler(engine, nil))
-	server := httptest.NewServer(mux)
-	defer server.Close()
+	shop := openShop(t, network, nil)
+	create := func() payer { return payer{t, shop.server.URL + shop.path(shop.order("49.90"))} }
 
 	p := create()
-	p.base = server.URL + "/checkout/" + p.base
 	s := p.state()
 	if s.Phase != checkout.Choose || len(s.Options) != 2 || s.Options[0].EstimateText == "" {
 		t.Fatalf("a new invoice: %+v", s)
@@ -159,6 +101,12 @@ func TestPayerPays(t *testing.T) {
 		t.Error("an unknown transaction is not said to be one")
 	}
 
+	failing := network.PayFailing(s.Payment.Address, "USDX", chain.MustAmount(s.Payment.AmountMissing))
+	network.Mine(1)
+	if page := p.send("hint", url.Values{"tx_hash": {failing}}); !strings.Contains(page, "This transaction failed on the network") {
+		t.Error("a transaction that failed is not said to have failed")
+	}
+
 	// A part, then the rest: exactly the amounts that the page shows.
 	network.Pay(s.Payment.Address, "USDX", chain.Units(20_000_000))
 	s = p.until("the part is seen", func(s checkout.State) bool { return s.Phase == checkout.Underpaid })
@@ -171,13 +119,13 @@ func TestPayerPays(t *testing.T) {
 	}
 	p.until("enough is seen", func(s checkout.State) bool { return s.Phase == checkout.Seen })
 	network.Mine(1)
-	engine.Wake()
+	shop.engine.Wake()
 	s = p.until("one confirmation", func(s checkout.State) bool { return s.Phase == checkout.Confirming })
 	if tx := s.Transactions[len(s.Transactions)-1]; tx.Confirmations != 1 || tx.ConfirmationsRequired != 3 {
 		t.Errorf("confirmations %d of %d", tx.Confirmations, tx.ConfirmationsRequired)
 	}
 	network.Mine(2)
-	engine.Wake()
+	shop.engine.Wake()
 	s = p.until("paid", func(s checkout.State) bool { return s.Phase == checkout.Paid })
 	if !s.Final || len(s.OutcomeFlags) != 0 || len(s.Transactions) != 2 {
 		t.Errorf("paid: %+v", s)
@@ -188,7 +136,6 @@ func TestPayerPays(t *testing.T) {
 
 	// The buttons of test mode.
 	p = create()
-	p.base = server.URL + "/checkout/" + p.base
 	p.send("select", url.Values{"option": {p.state().Options[0].ID}})
 	p.send("simulate", url.Values{"outcome": {"overpaid"}})
 	s = p.until("a simulated payment", func(s checkout.State) bool { return s.Phase == checkout.Paid })
@@ -199,21 +146,7 @@ func TestPayerPays(t *testing.T) {
 
 // Options that cannot work are told at the start, not to a payer.
 func TestHandlerPanicsOnUnusableOptions(t *testing.T) {
-	keys, err := hdkey.New(mnemonic, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	prices, err := rate.NewFixed(map[string]string{"ETH/USD": "2500"}, time.Minute, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	engine, err := payments.New(payments.Config{
-		Store: memory.New(), Drivers: []payments.ChainDriver{sim.New(sim.Config{})}, Signer: keys, Rates: prices, BaseURL: "https://pay.example.com",
-		SecretKey: bytes.Repeat([]byte{7}, 32),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	engine := newEngine(sim.New(sim.Config{}))
 	defer func() {
 		if recover() == nil {
 			t.Error("a frame ancestor that is none is taken")

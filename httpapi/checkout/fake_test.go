@@ -187,6 +187,9 @@ func galleryServer(t testing.TB, o *Options) http.Handler {
 	var any http.Handler
 	for _, e := range gallery() {
 		b := newFake(e)
+		if e.merchant != "" {
+			b.account = account.Account{Settings: account.Settings{Name: e.merchant, WebsiteURL: b.account.Settings.WebsiteURL}}
+		}
 		c := conditionOf(e)
 		b.condition = &c
 		any = newTestPages(t, b, o)

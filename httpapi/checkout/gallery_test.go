@@ -176,8 +176,12 @@ type exhibit struct {
 	stopped, still bool
 	unpriced       bool   // no price is at hand
 	query          string // of the page's address
+	merchant       string // one without a logo; empty: Morning Roast
 	phase          Phase
 }
+
+// longName is as long as a merchant's name may be: 80 characters.
+const longName = "GesellschaftfürnachhaltigenKaffeehandelundRöstereibedarfmitbeschränkterHaftungKG"
 
 // tip is the newest block of every network of the gallery.
 const tip = 1000
@@ -338,6 +342,18 @@ func gallery() []exhibit {
 	}
 	add(exhibit{name: "network-stopped", invoice: selectedFiat(), stopped: true, phase: Pay})
 	add(exhibit{name: "network-behind", invoice: selectedFiat(), still: true, phase: Pay})
+	add(exhibit{name: "hint-failed", invoice: selectedFiat(), query: "hint=failed&tx=0x" + strings.Repeat("ab", 32), phase: Pay})
+	{
+		// As long as names and prices may be, and without a space to break them at.
+		inv := selectedFiat()
+		inv.Price, inv.Currency = decimal.RequireFromString("1234567890.12345678"), "VND"
+		inv.Description = strings.Repeat("Invoice-2026/11-0042-", 20)
+		add(exhibit{name: "long-names", invoice: inv, merchant: longName, phase: Pay})
+		add(exhibit{name: "long-names-choose", invoice: inv, merchant: longName, query: "choose=1", phase: Pay})
+		p := payment(&inv, invoice.Confirmed, due(&inv), 980)
+		inv.Status, inv.PaidAt, inv.PaidOptionID = invoice.Paid, noon, inv.SelectedOptionID
+		add(exhibit{name: "long-names-paid", invoice: inv, payments: []invoice.Payment{p}, merchant: longName, phase: Paid})
+	}
 	add(exhibit{name: "hint-not-found", invoice: selectedFiat(), query: "hint=unknown&tx=0x" + strings.Repeat("ab", 32), phase: Pay})
 	{
 		inv := selectedFiat()
@@ -372,6 +388,9 @@ func factsOf(e exhibit) facts {
 	f := facts{
 		Invoice: e.invoice, Payments: e.payments, Networks: registry(), Conditions: map[string]condition{}, Prices: pricesOf(e), Now: noon,
 		Merchant: merchant{Name: "Morning Roast", WebsiteURL: "https://shop.example.com", LogoVersion: "abc123"},
+	}
+	if e.merchant != "" {
+		f.Merchant.Name, f.Merchant.LogoVersion = e.merchant, ""
 	}
 	for _, o := range e.invoice.Options {
 		f.Conditions[o.Network] = conditionOf(e)

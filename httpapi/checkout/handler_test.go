@@ -219,6 +219,7 @@ func TestHint(t *testing.T) {
 	}{
 		"found":           {hash, invoice.HintFound, nil, "found", true},
 		"foreign":         {hash, invoice.HintForeign, nil, "foreign", true},
+		"failed":          {hash, invoice.HintFailed, nil, "failed", true},
 		"unknown":         {hash, invoice.HintNotFound, nil, "unknown", true},
 		"unusable":        {hash, invoice.HintUnusable, nil, "unusable", true},
 		"not found":       {hash, "", fault.New(fault.NotFound, "x", "x"), "unknown", true},
@@ -496,11 +497,15 @@ func TestFilesOfTheHost(t *testing.T) {
 		"assets/checkout.css": {Data: []byte("body{color:red}")},
 		"assets/banner.svg":   {Data: []byte("<svg/>")},
 		"lang/pt.json":        {Data: []byte(`{"language": "Português", "pay.headline": "Pague com {asset}"}`)},
+		"lang/es.json":        {Data: []byte(`{"pay.headline": "Con {asset}"}`)},
 		"error.html":          {Data: []byte(`{{define "error.html"}}oh no: {{.Headline}} {{asset "banner.svg"}}{{end}}`)},
 	}})
 	body := get(h, pageOf(e), "Accept-Language", "pt-BR").Body.String()
 	if !strings.Contains(body, "<h1>Pague com ETH</h1>") || !strings.Contains(body, "Copy the amount") || !strings.Contains(body, `<html lang="pt">`) || !strings.Contains(body, "Português") {
 		t.Errorf("an added language is not spoken: %s", body)
+	}
+	if body := get(h, pageOf(e), "Accept-Language", "es").Body.String(); !strings.Contains(body, "<h1>Con ETH</h1>") || !strings.Contains(body, "Copiar el importe") || strings.Contains(body, "brand.") {
+		t.Errorf("one other message of a language changes more than that one: %s", body)
 	}
 	css := regexp.MustCompile(`assets/checkout\.[0-9a-f]+\.css`).FindString(body)
 	if got := get(h, "/checkout/"+css).Body.String(); got != "body{color:red}" {

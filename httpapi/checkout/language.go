@@ -4,6 +4,7 @@ package checkout
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -36,7 +37,8 @@ func (l *language) say(key string, pairs ...string) string {
 // languages are all tables, the fallback first.
 type languages []*language
 
-// loadLanguages reads lang/*.json. Messages that a table lacks are taken from the fallback's.
+// loadLanguages reads lang/*.json. Of several layers each message is taken from the topmost that has it; messages that
+// a table lacks altogether are the fallback's.
 func loadLanguages(files fs.FS) (languages, error) {
 	names, err := fs.Glob(files, "lang/*.json")
 	if err != nil {
@@ -44,13 +46,18 @@ func loadLanguages(files fs.FS) (languages, error) {
 	}
 	var all languages
 	for _, name := range names {
-		data, err := fs.ReadFile(files, name)
-		if err != nil {
-			return nil, err
-		}
 		l := &language{Tag: strings.TrimSuffix(path.Base(name), ".json")}
-		if err := json.Unmarshal(data, &l.text); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+		for _, layer := range layersOf(files) {
+			data, err := fs.ReadFile(layer, name)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			if err := json.Unmarshal(data, &l.text); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
 		}
 		l.Name = l.text["language"]
 		all = append(all, l)

@@ -14,12 +14,13 @@ import (
 type Options struct {
 	// Files replaces files of the page by those of the same name, and adds languages and assets:
 	//
-	//	page.html, error.html   the templates of the same names (html/template); they are given a View
+	//	assets/brand.css        there is none built in: rules that come after the stylesheet's, such as other colours
 	//	assets/checkout.css     the stylesheet
 	//	assets/checkout.js      the script
 	//	assets/icon.svg         the picture in the browser's tab
-	//	assets/*                anything else that templates name by {{asset "name"}}
-	//	lang/<tag>.json         the messages of a language; what one lacks is said in English
+	//	assets/*                anything else that templates and stylesheets name
+	//	lang/<tag>.json         messages of a language, one by one; what a new one lacks is said in English
+	//	page.html, error.html   the templates of the same names (html/template); they are given a View
 	//
 	// It is read once. Inline styles and scripts and files from elsewhere are refused by the browser.
 	Files fs.FS

@@ -298,7 +298,7 @@ func (r *request) choose() error {
 var (
 	knownNotices = map[string]bool{"price_unavailable": true, "amount_too_small": true, "changed": true, "unavailable": true}
 	knownHints   = map[string]bool{
-		string(invoice.HintFound): true, string(invoice.HintForeign): true, string(invoice.HintNotFound): true, string(invoice.HintUnusable): true,
+		string(invoice.HintFound): true, string(invoice.HintForeign): true, string(invoice.HintFailed): true, string(invoice.HintNotFound): true, string(invoice.HintUnusable): true,
 		"invalid": true, "unavailable": true,
 	}
 )

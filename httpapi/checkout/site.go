@@ -54,7 +54,7 @@ func newSite(over fs.FS) (*site, error) {
 	if s.languages, err = loadLanguages(files); err != nil {
 		return nil, err
 	}
-	s.templates = template.New("").Option("missingkey=error").Funcs(template.FuncMap{"asset": s.path})
+	s.templates = template.New("").Option("missingkey=error").Funcs(template.FuncMap{"asset": s.path, "has": s.has})
 	names, err := fs.Glob(files, "*.html")
 	if err != nil {
 		return nil, err
@@ -106,6 +106,12 @@ func (s *site) path(name string) (string, error) {
 	return "assets/" + hashed, nil
 }
 
+// has is the template function has: whether there is a file of assets/.
+func (s *site) has(name string) bool {
+	_, ok := s.hashed[name]
+	return ok
+}
+
 func contentType(ext string, data []byte) string {
 	switch ext { // not left to the machine's own table
 	case ".css":
@@ -143,6 +149,14 @@ func gzipped(data []byte) []byte {
 
 // overlay is a file system of several, the later ones over the earlier.
 type overlay []fs.FS
+
+// layersOf returns the file systems that one is made of, the lowest first.
+func layersOf(files fs.FS) []fs.FS {
+	if o, ok := files.(overlay); ok {
+		return o
+	}
+	return []fs.FS{files}
+}
 
 // Open implements fs.FS.
 func (o overlay) Open(name string) (fs.File, error) {

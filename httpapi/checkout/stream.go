@@ -32,23 +32,12 @@ func (r *request) events() error {
 		return e
 	}
 	defer r.p.streams.leave(r.client)
-	first, err := r.p.read(r.Context(), r.id)
-	if err != nil {
+	s := stream{r: r, out: http.NewResponseController(r.w)}
+	if on, err := s.begin(); !on {
 		return err
 	}
-	h := r.w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("X-Accel-Buffering", "no") // nginx would keep the events back
-	if r.Method == http.MethodHead {
-		return nil
-	}
-	out := http.NewResponseController(r.w)
 	ctx, cancel := context.WithTimeout(r.Context(), streamFor)
 	defer cancel()
-	s := stream{r: r, out: out}
-	if !s.write("retry: 3000\n") || !s.state(first) {
-		return nil
-	}
 	for ctx.Err() == nil {
 		if !s.watch(ctx) || ctx.Err() == nil && !s.write(": \n\n") {
 			return nil
@@ -63,6 +52,20 @@ type stream struct {
 	out  *http.ResponseController
 	sent string // the revision that the client has
 	next time.Time
+}
+
+// begin sends the head and the first state; false when there is nothing to go on with. Its variables, and those of
+// what it calls, are gone from the stack by the time a stream waits: there are many streams, and they wait for long.
+func (s *stream) begin() (bool, error) {
+	r := s.r
+	first, err := r.p.read(r.Context(), r.id)
+	if err != nil {
+		return false, err
+	}
+	h := r.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("X-Accel-Buffering", "no") // nginx would keep the events back
+	return r.Method != http.MethodHead && s.write("retry: 3000\n") && s.state(first), nil
 }
 
 // watch passes on changes for a while; false when the stream is over.

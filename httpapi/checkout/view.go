@@ -114,8 +114,10 @@ type Progress struct {
 // TransactionView is a payment so far.
 type TransactionView struct {
 	Amount, Asset, Network, Status, Hash, URL string
-	Tone                                      Tone
-	At                                        Moment
+	// HashHead and HashTail are Hash in two parts, for where there is room for the ends only.
+	HashHead, HashTail string
+	Tone               Tone
+	At                 Moment
 }
 
 // Outcome is a simulation to press.
@@ -210,7 +212,7 @@ func (w *View) words(l *language) {
 		pairs = append(pairs, "asset", p.Asset, "network", p.NetworkName, "missing", p.MissingText, "received", w.received(), "excess", p.ExcessText)
 	}
 	if s.Price != nil && s.Outstanding != "" {
-		pairs = append(pairs, "outstanding", money(mustDecimal(s.Outstanding), s.Price.Currency)+"\u00a0"+s.Price.Currency)
+		pairs = append(pairs, "outstanding", moneyUp(mustDecimal(s.Outstanding), mustDecimal(s.Price.Amount), s.Price.Currency)+"\u00a0"+s.Price.Currency)
 	}
 	w.Tone = map[Phase]Tone{
 		Choose: Neutral, Pay: Neutral, QuoteExpired: Warning, Seen: Waiting, Confirming: Waiting, Interrupted: Waiting, Underpaid: Warning, Closing: Waiting,
@@ -379,6 +381,7 @@ func (w *View) progress(l *language) {
 	n, m := strconv.FormatUint(p.Have, 10), strconv.FormatUint(p.Of, 10)
 	switch {
 	case !slow.InBlock && !slow.Simulated:
+		p.Of = 0
 		p.Text = l.say("progress.pool", "network", slow.NetworkName)
 	case slow.ConfirmationRule != "" && slow.ConfirmationRule != "confirmations":
 		p.Of = 0
@@ -409,8 +412,13 @@ func duration(seconds int64, l *language) string {
 	return l.say("time.minutes", "n", strconv.FormatInt((seconds+59)/60, 10))
 }
 
+// hashTail is how many characters of a hash's end are always shown.
+const hashTail = 8
+
 func transactionView(t Transaction, l *language) TransactionView {
 	v := TransactionView{Amount: t.AmountText, Asset: t.Asset, Network: t.NetworkName, Hash: t.TxHash, URL: t.ExplorerURL, At: moment(t.DetectedAt)}
+	end := max(0, len(t.TxHash)-hashTail)
+	v.HashHead, v.HashTail = t.TxHash[:end], t.TxHash[end:]
 	n, m := strconv.FormatUint(min(t.Confirmations, t.ConfirmationsRequired), 10), strconv.FormatUint(t.ConfirmationsRequired, 10)
 	switch {
 	case t.Status == invoice.Confirmed:

@@ -81,13 +81,13 @@
       if (!force && fresh.dataset.revision === old.dataset.revision) return;
       const open = all("details[open]", old).map((d) => d.id);
       const typed = all("input:not([type=hidden])", old).map((i) => [i.id, i.value]);
-      const focused = document.activeElement && old.contains(document.activeElement) ? document.activeElement.id : "";
+      const focused = document.activeElement && old.contains(document.activeElement) ? document.activeElement : null;
       const moved = fresh.dataset.state !== old.dataset.state;
       old.replaceWith(document.importNode(fresh, true));
       for (const id of open) { const d = document.getElementById(id); if (d) d.open = true; }
       for (const [id, value] of typed) { const i = document.getElementById(id); if (i && value) i.value = value; }
-      const again = focused && document.getElementById(focused);
-      if (again) again.focus({ preventScroll: true });
+      // What had the focus may be gone: then it is where the news are, and not at the top of the document.
+      if (focused) (document.getElementById(focused.id) || document.getElementById("main")).focus({ preventScroll: true });
       const test = document.querySelector("[data-test]"), freshTest = next.querySelector("[data-test]");
       if (test && freshTest) test.replaceWith(document.importNode(freshTest, true));
       document.title = next.title;
