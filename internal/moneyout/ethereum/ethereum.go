@@ -6,6 +6,7 @@ package ethereum
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"log/slog"
 	"math/big"
@@ -83,8 +84,6 @@ func New(t testing.TB, c Config) *World {
 	w.Network = driver.Network().Slug
 	keys, err := hdkey.New(testenv.WellKnownDevMnemonic, "")
 	w.Must(err)
-	prices, err := rate.NewFixed(map[string]string{"ETH/USD": "2000", "USDC/USD": "1"}, time.Minute, nil)
-	w.Must(err)
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	if testing.Verbose() {
 		log = slog.New(slog.NewTextHandler(t.Output(), nil))
@@ -95,6 +94,8 @@ func New(t testing.TB, c Config) *World {
 	if c.Now == nil {
 		c.Now = func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
 	}
+	prices, err := rate.NewFixed(map[string]string{"ETH/USD": "2000", "USDC/USD": "1"}, time.Minute, c.Now)
+	w.Must(err)
 	w.Engine, err = payments.New(payments.Config{
 		Store: c.Store, Drivers: []payments.ChainDriver{driver}, Signer: keys, Rates: prices, BaseURL: "https://pay.example.com",
 		SecretKey: bytes.Repeat([]byte{7}, 32), Log: log, Now: c.Now, Process: c.Process,
@@ -234,6 +235,38 @@ func (w *World) Until(what string, blocks int, done func() bool) {
 		}
 	}
 	w.t.Fatalf("never came true: %s", what)
+}
+
+// Live runs the engine as a service does, followers and all, with a block at each look, until the condition holds.
+func (w *World) Live(what string, done func() bool) {
+	w.t.Helper()
+	ctx, stop := context.WithTimeout(w.t.Context(), time.Minute)
+	ended := make(chan error)
+	go func() { ended <- w.Engine.Run(ctx) }()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for !done() && ctx.Err() == nil {
+		<-tick.C
+		w.Mine(1)
+	}
+	late := ctx.Err() != nil
+	stop()
+	w.Must(<-ended)
+	if late {
+		w.t.Fatalf("never came true: %s", what)
+	}
+}
+
+// Follow has the network read up to its newest block, as an audit compares what was read.
+func (w *World) Follow() {
+	w.t.Helper()
+	var tip hexutil.Uint64
+	w.Call(&tip, "eth_blockNumber")
+	w.Live("the network is read", func() bool {
+		c, followed, err := w.Engine.Store().Cursor(w.t.Context(), w.Network)
+		w.Must(err)
+		return followed && c.At.Height >= uint64(tip)
+	})
 }
 
 // Becomes works until a payout has a status, making as many blocks each time as told.
