@@ -37,6 +37,9 @@ func (e *Engine) react(ctx context.Context, tx Tx, ev event.Event) error {
 	case event.RefundCreated, event.RefundSucceeded, event.RefundFailed, event.FactRefund:
 		// A refund moved: its invoice takes its flags.
 		return e.refunded(ctx, tx, ev)
+	case event.FactSettings:
+		// A merchant's settings changed: settlements that wait for others are looked at again.
+		return e.Settlements.SettingsTx(ctx, tx, ev.Owner)
 	case event.SettlementReleased:
 		// The merchant of a deposit address hears of it under the deposit's own name.
 		return e.depositReleased(ctx, tx, ev.Subject.(settlement.Settlement))

@@ -208,7 +208,12 @@ func TestSignerOfHDKey(t *testing.T) {
 
 func TestSignerOfSim(t *testing.T) {
 	conformance.TestSigner(t, func(*testing.T) conformance.SignerHarness {
-		var signer chain.Signer = sim.NewSigner(7, nil)
+		var signer chain.Signer = sim.NewSigner(7, func(r chain.SignRequest) error {
+			if r.Intent.Kind == "sweep" {
+				return chain.Refuse("no_sweeps")
+			}
+			return nil
+		})
 		if broken := signerMutants[os.Getenv(mutantVariable)]; broken.change != nil {
 			signer = broken.change(signer)
 		}
@@ -221,6 +226,10 @@ func TestSignerOfSim(t *testing.T) {
 				{Family: chain.Sim, Livemode: true, Role: chain.RoleMaster},
 			},
 			Unknown: []chain.KeyRef{{Family: chain.EVM, Role: chain.RoleDeposit}, {Family: chain.Sim, Role: "owner"}},
+			Refused: &chain.SignRequest{
+				Network: "simnet", Unsigned: []byte("transaction"), Intent: chain.Intent{Kind: "sweep"},
+				Payloads: []chain.Payload{{Key: chain.KeyRef{Family: chain.Sim, Role: chain.RoleMaster}, Data: bytes.Repeat([]byte{1}, 32)}},
+			},
 		}
 	})
 }

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/decred/dcrd/dcrec/secp256k1/v4"
-
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/conformance"
@@ -488,65 +486,4 @@ var lightMutants = map[string]lightMutant{
 	"everybody's transfers are reported": {"AddressScanner/TransfersToTheAddressesAskedFor", func(l light) chain.Driver { return everybody{l} }},
 	"blocks come in another order":       {"AddressScanner/TransfersToTheAddressesAskedFor", func(l light) chain.Driver { return backwards{l} }},
 	"all owners share a token account":   {"Keys/TokenAccount", func(l light) chain.Driver { return shared{l} }},
-}
-
-type signerMutant struct {
-	fails  string
-	change func(chain.Signer) chain.Signer
-}
-
-// faultySigner changes what a signer answers.
-type faultySigner struct {
-	chain.Signer
-	request func(*chain.SignRequest)
-	answer  func([][]byte)
-}
-
-func (f faultySigner) Sign(ctx context.Context, r chain.SignRequest) ([][]byte, error) {
-	if f.request != nil {
-		r.Payloads = slices.Clone(r.Payloads)
-		f.request(&r)
-	}
-	signatures, err := f.Signer.Sign(ctx, r)
-	if f.answer != nil {
-		f.answer(signatures)
-	}
-	return signatures, err
-}
-
-var signerMutants = map[string]signerMutant{
-	"s is in the upper half": {"SignaturesVerify", func(s chain.Signer) chain.Signer {
-		return faultySigner{Signer: s, answer: func(signatures [][]byte) {
-			for _, signature := range signatures {
-				var scalar secp256k1.ModNScalar
-				scalar.SetByteSlice(signature[32:64])
-				scalar.Negate().PutBytesUnchecked(signature[32:64])
-				signature[64] ^= 1
-			}
-		}}
-	}},
-	"the recovery id is wrong": {"SignaturesVerify", func(s chain.Signer) chain.Signer {
-		return faultySigner{Signer: s, answer: func(signatures [][]byte) {
-			for _, signature := range signatures {
-				signature[64] ^= 1
-			}
-		}}
-	}},
-	"signatures come in another order": {"OneSignaturePerPayloadInOrder", func(s chain.Signer) chain.Signer {
-		return faultySigner{Signer: s, answer: slices.Reverse[[][]byte]}
-	}},
-	"payloads are cut to size": {"PayloadOfAnotherSizeIsInvalid", func(s chain.Signer) chain.Signer {
-		return faultySigner{Signer: s, request: func(r *chain.SignRequest) {
-			for i := range r.Payloads {
-				r.Payloads[i].Data = append(slices.Clone(r.Payloads[i].Data), make([]byte, 32)...)[:32]
-			}
-		}}
-	}},
-	"unknown keys are made up": {"UnknownKeyIsRefused", func(s chain.Signer) chain.Signer {
-		return faultySigner{Signer: s, request: func(r *chain.SignRequest) {
-			for i := range r.Payloads {
-				r.Payloads[i].Key = r.Payloads[0].Key
-			}
-		}}
-	}},
 }

@@ -32,6 +32,8 @@ type SignerHarness struct {
 	Unknown []chain.KeyRef
 	// TaprootKeys are those of Keys that can sign for Taproot; none for a signer without Bitcoin.
 	TaprootKeys []chain.KeyRef
+	// Refused is a request that the signer's policy refuses; nil for a signer without a policy.
+	Refused *chain.SignRequest
 }
 
 // TestSigner holds a signer to every sentence of chain.Signer. The factory is called twice in a subtest that checks
@@ -46,6 +48,7 @@ func TestSigner(t *testing.T, factory func(t *testing.T) SignerHarness) {
 		{"TaprootSignaturesVerify", testSignerTaproot},
 		{"PayloadOfAnotherSizeIsInvalid", testSignerPayloadSize},
 		{"UnknownKeyIsRefused", testSignerUnknown},
+		{"RefusalIsTyped", testSignerRefusal},
 		{"EndedContextIsHonoured", testSignerCanceled},
 		{"CallerKeepsItsBytes", testSignerBytes},
 		{"ConcurrentCalls", testSignerConcurrent},
@@ -249,6 +252,24 @@ func testSignerUnknown(t *testing.T, h SignerHarness) {
 		} else if !classified(err) {
 			t.Errorf("Sign with %s: %v, want an error that is one of package fault's words", ref, err)
 		}
+	}
+}
+
+// testSignerRefusal checks that a policy's no can be told from a signer without an answer, and that it stays a no.
+func testSignerRefusal(t *testing.T, h SignerHarness) {
+	if h.Refused == nil {
+		return
+	}
+	for range 2 {
+		signatures, err := h.Signer.Sign(t.Context(), *h.Refused)
+		refusal, typed := errors.AsType[*chain.Refusal](err)
+		if !typed || refusal.Reason == "" || !errors.Is(err, fault.Forbidden) || len(signatures) != 0 {
+			t.Errorf("a request that the policy refuses was answered by %d signatures, %v; want a *chain.Refusal with a reason", len(signatures), err)
+		}
+	}
+	allowed := signRequest(h, signerPayload(h.Keys[0], 0))
+	if signatures, err := h.Signer.Sign(t.Context(), allowed); err != nil || len(signatures) != 1 {
+		t.Errorf("after a refusal another request was answered by %d signatures, %v", len(signatures), err)
 	}
 }
 

@@ -29,7 +29,7 @@ func TestReleaseSurvivesDeathAtEveryStep(t *testing.T) {
 					w.chain.Fund(w.master().Address, "SIM", coin(1))
 					deposit := w.deposit(1)
 					opened := w.pay("p1", deposit, story.symbol, story.amount, story.usd)
-					w.calls, w.killAt, w.killAfter = 0, at, after
+					w.process.Arm(at, after)
 					s := w.until(opened.ID, settlement.Released)
 					if w.processes == 1 {
 						if at < 20 {

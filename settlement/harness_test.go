@@ -2,10 +2,8 @@ package settlement_test
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log/slog"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +14,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/send"
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/internal/id"
+	"github.com/seed-8ee7f392/payments/internal/mortal"
 	"github.com/seed-8ee7f392/payments/settlement"
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/memory"
@@ -34,9 +33,6 @@ func coin(n uint64) chain.Amount    { return chain.Pow10(18).Mul(n) }
 func milli(n uint64) chain.Amount   { return chain.Pow10(15).Mul(n) }
 func dollars(n uint64) chain.Amount { return chain.Pow10(6).Mul(n) }
 
-// errKilled ends a process in the middle of whatever it does.
-var errKilled = errors.New("the process was killed")
-
 // world is a network, a store and what outlives a process; house is one process over them.
 type world struct {
 	t      *testing.T
@@ -46,11 +42,9 @@ type world struct {
 	store  *memory.Store
 	fee    chain.Address
 	events []event.Event // what was committed
-	// calls counts updates and driver calls; the process dies before or after the one with the number killAt.
-	calls, killAt int
-	killAfter     bool
-	dead          atomic.Bool
-	processes     int
+	// process counts updates and driver calls, and dies at one of them.
+	process   mortal.Process
+	processes int
 	*house
 }
 
@@ -65,7 +59,7 @@ func newWorld(t *testing.T, settings account.Settings) *world {
 	w.chain = sim.New(sim.Config{Clock: func() time.Time { return w.now }})
 	w.signer = sim.NewSigner(7, nil)
 	w.fee = w.chain.NewAddress()
-	w.chain.SetIntercept(func(context.Context, sim.Method) error { return w.tick(nil) })
+	w.chain.SetIntercept(func(_ context.Context, m sim.Method) error { return w.process.Call(string(m)) })
 	err := w.store.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
 		return tx.PutAccount(ctx, &account.Account{ID: owner.AccountID, Settings: settings, CreatedAt: start})
 	})
@@ -79,7 +73,7 @@ func newWorld(t *testing.T, settings account.Settings) *world {
 // boot starts a process over what is stored.
 func (w *world) boot() {
 	w.t.Helper()
-	w.dead.Store(false)
+	w.process.Next()
 	w.processes++
 	registry, err := chain.NewRegistry(w.chain)
 	if err != nil {
@@ -101,31 +95,9 @@ func (w *world) boot() {
 	w.house = h
 }
 
-// tick counts a call and kills the process at the chosen one: before it, or after it took effect.
-func (w *world) tick(effect func() error) error {
-	if w.dead.Load() {
-		return errKilled
-	}
-	w.calls++
-	now := w.calls == w.killAt
-	if now {
-		w.dead.Store(true)
-	}
-	if now && !w.killAfter {
-		return errKilled
-	}
-	if effect == nil {
-		return nil
-	}
-	if err := effect(); err != nil || !now {
-		return err
-	}
-	return errKilled
-}
-
 // update does what the engine does: reactions to facts run before the commit, in the same transaction.
 func (w *world) update(ctx context.Context, h *house, f func(ctx context.Context, tx store.Tx) error) error {
-	return w.tick(func() error {
+	return w.process.Do("update", func() error {
 		var seen []event.Event
 		err := w.store.Update(ctx, func(ctx context.Context, inner store.Tx) error {
 			tx := &reacting{Tx: inner}
@@ -252,7 +224,7 @@ func (w *world) work() {
 		var did bool
 		for _, step := range []func(context.Context, string) (bool, error){w.service.Step, w.outbox.Step} {
 			d, err := step(w.t.Context(), network)
-			if w.dead.Load() {
+			if w.process.Dead() {
 				w.boot()
 				did = true
 				break

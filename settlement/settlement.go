@@ -173,17 +173,6 @@ type Residue struct {
 	Version int64
 }
 
-// Settings are what this package needs to know of an account.
-type Settings struct {
-	FeeBPS int
-	// SweepMinUSD holds deposits that are worth less.
-	SweepMinUSD decimal.Decimal
-	// AutoRelease false leaves settlements pending until Service.Release.
-	AutoRelease bool
-	// Index is the account's index, which names its master wallets.
-	Index uint32
-}
-
 // Filter selects settlements for a list.
 type Filter struct {
 	Owner                       event.Owner

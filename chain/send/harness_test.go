@@ -2,10 +2,8 @@ package send_test
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log/slog"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,6 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/send"
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/internal/id"
+	"github.com/seed-8ee7f392/payments/internal/mortal"
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/memory"
 	"github.com/seed-8ee7f392/payments/webhook/event"
@@ -29,8 +28,6 @@ func coin(n uint64) chain.Amount    { return chain.Pow10(18).Mul(n) }
 func milli(n uint64) chain.Amount   { return chain.Pow10(15).Mul(n) }
 func dollars(n uint64) chain.Amount { return chain.Pow10(6).Mul(n) }
 
-var errKilled = errors.New("the process was killed")
-
 // world is a network, a store and what outlives a process; outbox is one process over them.
 type world struct {
 	t      *testing.T
@@ -41,12 +38,10 @@ type world struct {
 	policy func(chain.SignRequest) error
 	signer *sim.Signer
 	outbox *send.Outbox
-	// calls counts updates and driver calls; the process dies at the one with the number killAt, before it or after.
-	calls, killAt int
-	killAfter     bool
-	dead          atomic.Bool
-	processes     int
-	forgetful     bool // the node knows no transaction
+	// process counts updates and driver calls, and dies at one of them.
+	process   mortal.Process
+	processes int
+	forgetful bool // the node knows no transaction
 	// offers tells how many coins the last Build for a destination could choose from; see outputs.
 	offers func(to chain.Address) int
 }
@@ -62,7 +57,7 @@ func newWorld(t *testing.T, config sim.Config) *world {
 		}
 		return nil
 	})
-	w.chain.SetIntercept(func(context.Context, sim.Method) error { return w.tick(nil) })
+	w.chain.SetIntercept(func(_ context.Context, m sim.Method) error { return w.process.Call(string(m)) })
 	w.chain.Fund(w.master().Address, "SIM", coin(100))
 	w.chain.Fund(w.master().Address, "USDX", dollars(1000))
 	w.chain.Mine(10)
@@ -72,7 +67,7 @@ func newWorld(t *testing.T, config sim.Config) *world {
 
 func (w *world) boot(process string) *send.Outbox {
 	w.t.Helper()
-	w.dead.Store(false)
+	w.process.Next()
 	w.processes++
 	registry, err := chain.NewRegistry(spy{w.chain, w})
 	if err != nil {
@@ -111,34 +106,13 @@ func (s spy) Status(ctx context.Context, signed chain.Signed) (chain.TxStatus, e
 	return s.Chain.Status(ctx, signed)
 }
 
-func (w *world) tick(effect func() error) error {
-	if w.dead.Load() {
-		return errKilled
-	}
-	w.calls++
-	now := w.calls == w.killAt
-	if now {
-		w.dead.Store(true)
-	}
-	if now && !w.killAfter {
-		return errKilled
-	}
-	if effect == nil {
-		return nil
-	}
-	if err := effect(); err != nil || !now {
-		return err
-	}
-	return errKilled
-}
-
 type db struct {
 	store.Reader
 	w *world
 }
 
 func (d db) Update(ctx context.Context, f func(ctx context.Context, tx send.Tx) error) error {
-	return d.w.tick(func() error { return d.w.update(ctx, f) })
+	return d.w.process.Do("update", func() error { return d.w.update(ctx, f) })
 }
 
 func (w *world) update(ctx context.Context, f func(ctx context.Context, tx send.Tx) error) error {
@@ -214,7 +188,7 @@ func (w *world) work() {
 	w.t.Helper()
 	for range 200 {
 		did, err := w.outbox.Step(w.t.Context(), network)
-		if w.dead.Load() {
+		if w.process.Dead() {
 			w.outbox = w.boot("next")
 			continue
 		}

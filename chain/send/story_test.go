@@ -555,7 +555,7 @@ func TestPayoutSurvivesDeathAtEveryStep(t *testing.T) {
 			for at := 1; ; at++ {
 				w := newWorld(t, sim.Config{})
 				p, q := w.payout("SIM", coin(1)), w.payout("USDX", dollars(2))
-				w.calls, w.killAt, w.killAfter = 0, at, after
+				w.process.Arm(at, after)
 				w.confirmed(p.ID)
 				w.confirmed(q.ID)
 				if w.processes == 1 {

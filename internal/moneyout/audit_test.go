@@ -128,7 +128,7 @@ func TestAuditFindsRecordsThatDisagree(t *testing.T) {
 				p := w.becomes(w.pay("SIM", milli(1)).ID, payout.Confirmed)
 				w.clean(1, 0)
 				var id string
-				w.must(w.store.Store.Update(t.Context(), func(ctx context.Context, tx payments.Tx) (err error) {
+				w.must(w.store.Update(t.Context(), func(ctx context.Context, tx payments.Tx) (err error) {
 					id, err = test.tamper(ctx, tx, w, p)
 					return err
 				}))
@@ -142,7 +142,7 @@ func TestAuditFindsRecordsThatDisagree(t *testing.T) {
 func TestAuditFindsAPaymentWithoutASettlement(t *testing.T) {
 	inTime(t, account.Settings{ManualRelease: true}, sim.Config{}, func(t *testing.T, w *world) {
 		s := w.deposited("SIM", milli(500))
-		w.must(w.store.Store.Update(t.Context(), func(ctx context.Context, tx payments.Tx) error {
+		w.must(w.store.Update(t.Context(), func(ctx context.Context, tx payments.Tx) error {
 			p, err := tx.PaymentByID(ctx, s.PaymentID)
 			if err != nil {
 				return err
@@ -168,7 +168,7 @@ func TestAuditFindsAReservationThatWasLeft(t *testing.T) {
 		w.fund(1, 0)
 		p := w.becomes(w.pay("SIM", milli(1)).ID, payout.Confirmed)
 		w.clean(1, 0)
-		w.must(w.store.Store.Update(t.Context(), func(ctx context.Context, tx payments.Tx) error {
+		w.must(w.store.Update(t.Context(), func(ctx context.Context, tx payments.Tx) error {
 			return w.engine.Outbox.ReserveTx(ctx, tx, w.owner, network, w.master(), p.AssetID, p.ID, milli(3))
 		}))
 		d := w.found(payments.ReservationLeft, w.master())

@@ -8,6 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/internal/mortal"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
@@ -23,9 +24,9 @@ func deathEverywhere(t *testing.T, settings account.Settings, begin func(w *worl
 		inTime(t, settings, sim.Config{}, func(t *testing.T, w *world) {
 			begin(w)
 			boots := w.boots
-			w.store.arm(at, after)
+			w.process.Arm(at, after)
 			story(t, w)
-			n := w.store.disarm()
+			n := len(w.process.Disarm())
 			switch {
 			case at == 0:
 				calls = n
@@ -54,29 +55,16 @@ func deathEverywhere(t *testing.T, settings account.Settings, begin func(w *worl
 	}
 }
 
-func (m *mortal) arm(at int, after bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.armed, m.calls, m.at, m.after = true, 0, at, after
-}
-
-func (m *mortal) disarm() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.armed = false
-	return m.calls
-}
-
 // retry does what a client with an idempotency key does: when the process died, it asks again, and gets what was stored.
 func (w *world) retry(do func() error, stored func() bool) {
 	w.t.Helper()
 	for {
 		err := do()
-		if !w.store.died() {
+		if !w.process.Dead() {
 			w.must(err)
 			return
 		}
-		if err != nil && !errors.Is(err, errKilled) {
+		if err != nil && !errors.Is(err, mortal.ErrKilled) {
 			w.t.Logf("the dying process said %v", err)
 		}
 		w.engine = w.boot()
@@ -98,7 +86,7 @@ func TestPayoutSurvivesDeathAtEveryStep(t *testing.T) {
 					t.Fatalf("%d payouts were created", len(all))
 				}
 				p := w.becomes(all[0].ID, payout.Confirmed)
-				w.store.disarmed(func() {
+				w.process.Aside(func() {
 					w.arrived(p)
 					w.once(p)
 					w.outgoing(1)
@@ -107,17 +95,6 @@ func TestPayoutSurvivesDeathAtEveryStep(t *testing.T) {
 			})
 		})
 	}
-}
-
-func (m *mortal) disarmed(do func()) {
-	m.mu.Lock()
-	armed := m.armed
-	m.armed = false
-	m.mu.Unlock()
-	do()
-	m.mu.Lock()
-	m.armed = armed
-	m.mu.Unlock()
 }
 
 func (w *world) payouts() []payout.Payout {
@@ -182,7 +159,7 @@ func TestReleaseSurvivesDeathAtEveryStep(t *testing.T) {
 				s := w.settlements()[0]
 				w.retry(func() error { return w.engine.Settlements.ReleaseNow(t.Context(), w.owner, s.ID) }, func() bool { return false })
 				w.until("the settlement is released", func() bool { s = w.settlements()[0]; return s.Status == settlement.Released })
-				w.store.disarmed(func() {
+				w.process.Aside(func() {
 					w.outgoing(story.outgoing)
 					w.check("at the fee address", w.chain.Balance(w.fee, "SIM"), s.FeeNative)
 					if s.FeePaid != s.FeeNative || s.NetReleased == nil {

@@ -2,6 +2,7 @@ package moneyout_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -257,7 +258,7 @@ func TestRefundOfAnOrphanedPayment(t *testing.T) {
 		w.chain.Pay(at["SIM"], "SIM", milli(400))
 		w.live("the second confirmed", confirmed(2))
 
-		w.policy = func(chain.SignRequest) error { return errKilled } // nothing is signed for now
+		w.policy = func(chain.SignRequest) error { return errors.New("the vault is locked") } // nothing is signed for now
 		make := func(p payout.RefundParams) payout.Refund {
 			r, err := w.engine.Payouts.CreateRefund(ctx, w.refundTo(p))
 			w.must(err)

@@ -7,7 +7,6 @@ package moneyout_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"sync"
@@ -19,6 +18,7 @@ import (
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/internal/mortal"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/store"
@@ -32,59 +32,22 @@ func coin(n uint64) chain.Amount    { return chain.Pow10(18).Mul(n) }
 func milli(n uint64) chain.Amount   { return chain.Pow10(15).Mul(n) }
 func dollars(n uint64) chain.Amount { return chain.Pow10(6).Mul(n) }
 
-// errKilled ends a process in the middle of whatever it does.
-var errKilled = errors.New("the process was killed")
-
-// mortal is a store that loses its connection to a process that dies: at the update or the call of the node with the
-// number at, before it or after it took effect.
-type mortal struct {
+// connection is a process's connection to the store, which counts its updates.
+type connection struct {
 	store.Store
-	mu    sync.Mutex
-	armed bool
-	calls int
-	at    int
-	after bool
-	dead  bool
+	process *mortal.Process
 }
 
-// tick counts a call; die says that the process ends now, late that it ends after the call.
-func (m *mortal) tick() (die, late bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.dead || !m.armed {
-		return m.dead, false
-	}
-	m.calls++
-	if m.calls != m.at {
-		return false, false
-	}
-	m.dead = true
-	return !m.after, m.after
-}
-
-func (m *mortal) died() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.dead
-}
-
-func (m *mortal) Update(ctx context.Context, f func(ctx context.Context, tx store.Tx) error) error {
-	die, late := m.tick()
-	if die {
-		return errKilled
-	}
-	err := m.Store.Update(ctx, f)
-	if late {
-		return errKilled
-	}
-	return err
+func (c connection) Update(ctx context.Context, f func(ctx context.Context, tx store.Tx) error) error {
+	return c.process.Do("update", func() error { return c.Store.Update(ctx, f) })
 }
 
 // world is a network, a store and what outlives a process, in fake time; engine is one process over them.
 type world struct {
 	t       *testing.T
 	chain   *sim.Chain
-	store   *mortal
+	store   store.Store // as it is without a process
+	process mortal.Process
 	signer  chain.Signer
 	change  func(*payments.Config)
 	policy  func(chain.SignRequest) error
@@ -108,7 +71,7 @@ func newWorld(t *testing.T, settings account.Settings, config sim.Config) *world
 
 func newWorldOver(t *testing.T, over store.Store, settings account.Settings, config sim.Config, change func(*payments.Config)) *world {
 	t.Helper()
-	w := &world{t: t, chain: sim.New(config), store: &mortal{Store: over}, change: change}
+	w := &world{t: t, chain: sim.New(config), store: over, change: change}
 	w.signer = sim.NewSigner(7, func(r chain.SignRequest) error {
 		if w.policy != nil {
 			return w.policy(r)
@@ -116,12 +79,7 @@ func newWorldOver(t *testing.T, over store.Store, settings account.Settings, con
 		return nil
 	})
 	w.fee = w.chain.NewAddress()
-	w.chain.SetIntercept(func(context.Context, sim.Method) error {
-		if die, _ := w.store.tick(); die {
-			return errKilled
-		}
-		return nil // a process that dies after a call has had its effect, and hears of nothing more
-	})
+	w.chain.SetIntercept(func(_ context.Context, m sim.Method) error { return w.process.Call(string(m)) })
 	w.engine = w.boot()
 	if settings.Name == "" {
 		settings.Name = "Corner Shop"
@@ -139,9 +97,7 @@ func newWorldOver(t *testing.T, over store.Store, settings account.Settings, con
 // boot starts a process over what is stored.
 func (w *world) boot() *payments.Engine {
 	w.t.Helper()
-	w.store.mu.Lock()
-	w.store.dead = false
-	w.store.mu.Unlock()
+	w.process.Next()
 	w.boots++
 	prices, err := rate.NewFixed(map[string]string{"ETH/USD": "2000", "ETH/EUR": "1800", "USDC/USD": "1", "USDC/EUR": "0.9"}, time.Minute, nil)
 	w.must(err)
@@ -150,7 +106,7 @@ func (w *world) boot() *payments.Engine {
 		log = slog.New(slog.NewTextHandler(w.t.Output(), nil))
 	}
 	c := payments.Config{
-		Store: w.store, Drivers: []payments.ChainDriver{w.chain}, Signer: w.signer, Rates: prices, BaseURL: "https://pay.example.com",
+		Store: connection{w.store, &w.process}, Drivers: []payments.ChainDriver{w.chain}, Signer: w.signer, Rates: prices, BaseURL: "https://pay.example.com",
 		SecretKey: bytes.Repeat([]byte{7}, 32), FeeAddresses: map[string]string{network: string(w.fee)}, Log: log,
 	}
 	if w.change != nil {
@@ -213,7 +169,7 @@ func (w *world) work() {
 		var did bool
 		for _, step := range []func(context.Context, string) (bool, error){w.engine.Settlements.Step, w.engine.Outbox.Step} {
 			d, err := step(w.t.Context(), network)
-			if w.store.died() {
+			if w.process.Dead() {
 				w.engine = w.boot()
 				d, err = true, nil
 			}

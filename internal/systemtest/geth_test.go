@@ -21,9 +21,9 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 )
 
-// gethNode runs go-ethereum's node in this process, on a chain of its own that grows a block a second, with the first
-// well-known development account funded, and returns its URL.
-func gethNode(t *testing.T) string {
+// gethNode runs go-ethereum's node in this process, on a chain of its own with the first well-known development account
+// funded, and returns it with its URL. It makes a block when it is told to.
+func gethNode(t *testing.T, options ...func(*node.Config, *ethconfig.Config)) (*simulated.Backend, string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -31,11 +31,23 @@ func gethNode(t *testing.T) string {
 	}
 	port := l.Addr().(*net.TCPAddr).Port
 	l.Close()
-	backend := simulated.NewBackend(types.GenesisAlloc{
-		common.HexToAddress(testenv.WellKnownDevAccounts[0].Address): {Balance: new(big.Int).Mul(big.NewInt(1000), big.NewInt(params.Ether))},
-	}, func(n *node.Config, _ *ethconfig.Config) {
+	options = append(options, func(n *node.Config, _ *ethconfig.Config) {
 		n.HTTPHost, n.HTTPPort, n.HTTPModules = "127.0.0.1", port, []string{"eth", "net", "web3", "txpool"}
 	})
+	backend := simulated.NewBackend(types.GenesisAlloc{
+		common.HexToAddress(testenv.WellKnownDevAccounts[0].Address): {Balance: new(big.Int).Mul(big.NewInt(1000), big.NewInt(params.Ether))},
+	}, options...)
+	t.Cleanup(func() {
+		if err := backend.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return backend, fmt.Sprintf("http://127.0.0.1:%d", port)
+}
+
+// blockEverySecond has a node make blocks until the test ends.
+func blockEverySecond(t *testing.T, backend *simulated.Backend) {
+	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -54,11 +66,7 @@ func gethNode(t *testing.T) string {
 	t.Cleanup(func() {
 		stop()
 		<-done
-		if err := backend.Close(); err != nil {
-			t.Error(err)
-		}
 	})
-	return fmt.Sprintf("http://127.0.0.1:%d", port)
 }
 
 // The quickstart's story with real transactions on go-ethereum's own node.
@@ -66,7 +74,8 @@ func TestQuickstartOnGeth(t *testing.T) {
 	if testing.Short() {
 		t.Skip("plays for half a minute; run without -short")
 	}
-	url := gethNode(t)
+	backend, url := gethNode(t)
+	blockEverySecond(t, backend)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "go", "run", "./examples/quickstart", "-once", "-addr", "127.0.0.1:0", "-evm-rpc", url)

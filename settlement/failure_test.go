@@ -1,0 +1,176 @@
+package settlement_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// A foreign transaction takes the nonce of the sweep after the fee was paid: an operator retries, and the fee is not paid again.
+func TestRetryDoesNotPayTheFeeAgain(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+	deposit := w.deposit(1)
+	opened := w.pay("p1", deposit, "USDX", dollars(400), 400)
+	w.run("the sweep waits", func() bool { return w.get(opened.ID).SweepTx != "" })
+	w.chain.Replace(w.get(opened.ID).SweepTx)
+	s := w.until(opened.ID, settlement.Failed)
+	if s.Reason != settlement.TransactionFailed || s.FeePaid != s.FeeNative || s.NetReleased != nil {
+		t.Fatalf("failed as %+v", s)
+	}
+	if _, err := w.service.Retry(t.Context(), owner, s.ID); err != nil {
+		t.Fatal(err)
+	}
+	s = w.until(s.ID, settlement.Released)
+	w.check("paid", s.FeePaid, s.FeeNative)
+	w.check("at the fee address", w.chain.Balance(w.fee, "SIM"), s.FeeNative)
+	w.check("net", *s.NetReleased, dollars(400))
+	if _, err := w.service.Retry(t.Context(), owner, s.ID); !errors.Is(err, fault.State) {
+		t.Errorf("retrying a released one: %v", err)
+	}
+}
+
+func TestRetryOfANativeDepositReleasesWhatIsLeft(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	deposit := w.deposit(1)
+	opened := w.pay("p1", deposit, "SIM", coin(1), 2000)
+	w.run("the sweep waits", func() bool { return w.get(opened.ID).SweepTx != "" })
+	w.chain.Replace(w.get(opened.ID).SweepTx) // costs the address a network fee that no record explains
+	s := w.until(opened.ID, settlement.Failed)
+	missing := coin(1).Sub(s.FeePaid).Sub(s.NetworkFees).Sub(w.chain.Balance(deposit.Address, "SIM"))
+	w.chain.Fund(deposit.Address, "SIM", missing)
+	if _, err := w.service.Retry(t.Context(), owner, s.ID); err != nil {
+		t.Fatal(err)
+	}
+	s = w.until(s.ID, settlement.Released)
+	w.check("at the fee address", w.chain.Balance(w.fee, "SIM"), s.FeeNative)
+	w.check("the sum", s.NetReleased.Add(s.FeePaid).Add(s.NetworkFees), s.Gross)
+	w.check("left at the deposit address", w.chain.Balance(deposit.Address, "SIM"), chain.Amount{})
+}
+
+func TestMissingFundsNeedAnOperator(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+	s := w.open("p1", w.deposit(1), "USDX", dollars(400), 400) // nobody paid
+	w.work()
+	if s = w.get(s.ID); s.Status != settlement.Pending {
+		t.Fatalf("a node that may lag made it %s %s", s.Status, s.Reason)
+	}
+	w.now = w.now.Add(20 * time.Minute)
+	if s = w.until(s.ID, settlement.Failed); s.Reason != settlement.FundsMissing {
+		t.Errorf("failed for %s", s.Reason)
+	}
+}
+
+// Pitfall 20. What arrived counts, not what the transaction says.
+func TestTokenReleaseThatRevertsIsNotReleased(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+	deposit := w.deposit(1)
+	opened := w.pay("p1", deposit, "USDX", dollars(400), 400)
+	w.run("the sweep waits", func() bool { return w.get(opened.ID).SweepTx != "" })
+	w.chain.Freeze(w.master().Address, "USDX", true)
+	s := w.until(opened.ID, settlement.Failed)
+	if s.Reason != settlement.TransactionFailed || s.NetReleased != nil {
+		t.Fatalf("failed as %+v", s)
+	}
+	left := w.chain.Balance(deposit.Address, "SIM")
+	w.check("native coin in all", w.chain.Balance(w.master().Address, "SIM").Add(s.FeePaid).Add(s.NetworkFees).Add(left), coin(1))
+	w.chain.Freeze(w.master().Address, "USDX", false)
+	if _, err := w.service.Retry(t.Context(), owner, s.ID); err != nil {
+		t.Fatal(err)
+	}
+	s = w.until(s.ID, settlement.Released)
+	left = w.chain.Balance(deposit.Address, "SIM")
+	w.check("native coin in all", w.chain.Balance(w.master().Address, "SIM").Add(s.FeePaid).Add(s.NetworkFees).Add(left), coin(1))
+	w.check("paid", w.chain.Balance(w.fee, "SIM"), s.FeeNative)
+}
+
+func TestRefusalOfTheSignerNeedsAnOperator(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	refuse := true
+	w.signer = sim.NewSigner(7, func(chain.SignRequest) error {
+		if refuse {
+			return chain.Refuse("policy")
+		}
+		return nil
+	})
+	w.boot()
+	s := w.until(w.pay("p1", w.deposit(1), "SIM", coin(1), 2000).ID, settlement.Failed)
+	if s.Reason != settlement.TransactionFailed {
+		t.Errorf("failed for %s", s.Reason)
+	}
+	refuse = false
+	if _, err := w.service.Retry(t.Context(), owner, s.ID); err != nil {
+		t.Fatal(err)
+	}
+	w.until(s.ID, settlement.Released)
+}
+
+// A release that nobody signs in time is planned again by itself.
+func TestUnsignedReleaseIsPlannedAgain(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	away := true
+	w.signer = sim.NewSigner(7, func(chain.SignRequest) error {
+		if away {
+			return errors.New("the HSM is away")
+		}
+		return nil
+	})
+	w.boot()
+	opened := w.pay("p1", w.deposit(1), "SIM", coin(1), 2000)
+	w.work()
+	first := w.get(opened.ID).ReleaseID
+	for range 20 {
+		w.pass(5 * time.Minute)
+		w.work()
+	}
+	if s := w.get(opened.ID); s.Status != settlement.Pending || s.ReleaseID == first {
+		t.Fatalf("it is %s in release %s, the first was %s", s.Status, s.ReleaseID, first)
+	}
+	away = false
+	w.until(opened.ID, settlement.Released)
+}
+
+func TestReleaseThatIsGivenUpGivesItsReservationsBack(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+	w.signer = sim.NewSigner(7, func(chain.SignRequest) error { return errors.New("the HSM is away") })
+	w.boot()
+	opened := w.pay("p1", w.deposit(1), "USDX", dollars(400), 400)
+	seen := map[string]bool{}
+	for range 40 {
+		w.work()
+		s := w.get(opened.ID)
+		if s.ReleaseID == "" {
+			continue
+		}
+		seen[s.ReleaseID] = true
+		b, _, err := w.store.Balance(t.Context(), network, w.master().Address, w.asset("SIM").ID)
+		if err != nil || b.Reserved != *s.RequiredNative {
+			t.Fatalf("release %d: %s are reserved, %s are needed (%v)", len(seen), b.Reserved, s.RequiredNative, err)
+		}
+		w.pass(5 * time.Minute)
+	}
+	if len(seen) < 3 {
+		t.Fatalf("it was planned %d times", len(seen))
+	}
+}
+
+func TestNodeWithoutAnswerIsNotAskedInALoop(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+	opened := w.pay("p1", w.deposit(1), "USDX", dollars(400), 400)
+	w.chain.FailNext(sim.MethodPlanRelease, sim.Unavailable(), 5)
+	w.work()
+	if n := w.chain.Calls(sim.MethodPlanRelease); n != 1 {
+		t.Errorf("it was asked %d times at once", n)
+	}
+	w.until(opened.ID, settlement.Released)
+}

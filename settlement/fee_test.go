@@ -1,0 +1,45 @@
+package settlement_test
+
+import (
+	"testing"
+
+	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+func TestFeeTooSmallIsCarriedToTheNextRelease(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+	// 0.5 % of 1 USD is 0.005 USD = 2.5e-6 coins; a transfer costs 2.3e-5.
+	first := w.until(w.pay("p1", w.deposit(1), "USDX", dollars(1), 1).ID, settlement.Released)
+	if !first.FeePaid.IsZero() || first.FeeCarried != first.FeeNative || first.FeeTx != "" {
+		t.Fatalf("the fee of a small deposit: %+v", first)
+	}
+	w.check("at the fee address", w.chain.Balance(w.fee, "SIM"), chain.Amount{})
+	second := w.until(w.pay("p2", w.deposit(2), "USDX", dollars(400), 400).ID, settlement.Released)
+	w.check("carried in", second.CarriedIn, first.FeeNative)
+	w.check("paid", second.FeePaid, first.FeeNative.Add(second.FeeNative))
+	w.check("at the fee address", w.chain.Balance(w.fee, "SIM"), second.FeePaid)
+	third := w.until(w.pay("p3", w.deposit(3), "USDX", dollars(400), 400).ID, settlement.Released)
+	w.check("carried in a second time", third.CarriedIn, chain.Amount{})
+}
+
+func TestWithoutAFeeAddressTheFeeIsCarried(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	w.fee = ""
+	w.boot()
+	s := w.until(w.pay("p1", w.deposit(1), "SIM", coin(1), 2000).ID, settlement.Released)
+	if !s.FeePaid.IsZero() || s.FeeCarried != milli(5) || s.FeeTx != "" {
+		t.Errorf("released as %+v", s)
+	}
+}
+
+func TestWithoutAFeeThereIsNoFeeTransaction(t *testing.T) {
+	zero := 0
+	w := newWorld(t, account.Settings{FeeBPS: &zero})
+	s := w.until(w.pay("p1", w.deposit(1), "SIM", coin(1), 2000).ID, settlement.Released)
+	if s.FeeTx != "" || !s.FeePaid.IsZero() || !s.FeeCarried.IsZero() {
+		t.Errorf("released as %+v", s)
+	}
+}

@@ -1,0 +1,151 @@
+package settlement_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/settlement"
+	"github.com/seed-8ee7f392/payments/webhook/event"
+)
+
+func TestPaymentLostBeforeTheRelease(t *testing.T) {
+	w := newWorld(t, account.Settings{ManualRelease: true})
+	s := w.pay("p1", w.deposit(1), "SIM", coin(1), 2000)
+	w.lose("p1")
+	w.lose("p1")
+	if s = w.get(s.ID); s.Status != settlement.Failed || s.Reason != settlement.PaymentOrphaned {
+		t.Fatalf("without its payment it is %s %s", s.Status, s.Reason)
+	}
+	if _, err := w.service.Retry(t.Context(), owner, s.ID); !errors.Is(err, fault.State) {
+		t.Errorf("retrying without a payment: %v", err)
+	}
+	if again := w.open("p1", w.deposit(1), "SIM", coin(1), 2000); again.ID != s.ID || again.Status != settlement.Pending {
+		t.Errorf("with its payment it is %s", again.Status)
+	}
+	w.until(s.ID, settlement.Released)
+	if n := w.told(event.SettlementFailed); n != 1 {
+		t.Errorf("told %d times", n)
+	}
+}
+
+// The payment goes away while the release waits for its signature; the other deposit of the address is released all the same.
+func TestPaymentLostWhileItsReleaseIsQueued(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+	deposit := w.deposit(1)
+	w.chain.Pay(deposit.Address, "USDX", dollars(400))
+	w.chain.Mine(3)
+	a := w.open("p1", deposit, "USDX", dollars(400), 400)
+	b := w.open("p2", deposit, "USDX", dollars(300), 300) // its money will not be there
+	if _, err := w.service.Step(t.Context(), network); err != nil {
+		t.Fatal(err)
+	}
+	// The node does not show 700 yet, so nothing was planned; the second payment turns out to be gone.
+	w.lose("p2")
+	s := w.until(a.ID, settlement.Released)
+	w.check("released", *s.NetReleased, dollars(400))
+	if lost := w.get(b.ID); lost.Status != settlement.Failed || lost.Reason != settlement.PaymentOrphaned {
+		t.Errorf("the lost one is %s %s", lost.Status, lost.Reason)
+	}
+}
+
+func TestPaymentLostFromAQueuedRelease(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+	deposit := w.deposit(1)
+	a := w.pay("p1", deposit, "USDX", dollars(400), 400)
+	b := w.pay("p2", deposit, "USDX", dollars(300), 300)
+	if _, err := w.service.Step(t.Context(), network); err != nil {
+		t.Fatal(err)
+	}
+	if s := w.get(a.ID); s.ReleaseID == "" || s.Status != settlement.Pending {
+		t.Fatalf("planned as %+v", s)
+	}
+	w.lose("p2")
+	s := w.until(a.ID, settlement.Released)
+	w.check("released", *s.NetReleased, dollars(400))
+	w.check("paid", s.FeePaid, s.FeeNative)
+	if lost := w.get(b.ID); lost.Status != settlement.Failed || lost.Reason != settlement.PaymentOrphaned || lost.ReleaseID != "" {
+		t.Errorf("the lost one is %+v", lost)
+	}
+	w.open("p2", deposit, "USDX", dollars(300), 300)
+	w.until(b.ID, settlement.Released)
+	w.check("in all", w.chain.Balance(w.master().Address, "USDX"), dollars(700))
+}
+
+// What is queued pays the fee of both: it is canceled, and the release planned again.
+func TestPaymentLostFromAQueuedNativeRelease(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	deposit := w.deposit(1)
+	a := w.pay("p1", deposit, "SIM", coin(1), 2000)
+	b := w.pay("p2", deposit, "SIM", coin(2), 4000)
+	if _, err := w.service.Step(t.Context(), network); err != nil {
+		t.Fatal(err)
+	}
+	w.lose("p2")
+	s := w.until(a.ID, settlement.Released)
+	w.check("paid", s.FeePaid, s.FeeNative)
+	w.check("at the fee address", w.chain.Balance(w.fee, "SIM"), s.FeeNative)
+	w.check("left for the other", w.chain.Balance(deposit.Address, "SIM"), coin(2))
+	w.open("p2", deposit, "SIM", coin(2), 4000)
+	s = w.until(b.ID, settlement.Released)
+	w.check("the sum", s.NetReleased.Add(s.FeePaid).Add(s.NetworkFees), coin(2))
+}
+
+// The payment goes away between the plan and its transaction.
+func TestPaymentLostWhileTheReleaseIsPlannedOn(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+	deposit := w.deposit(1)
+	a := w.pay("p1", deposit, "USDX", dollars(400), 400)
+	w.pay("p2", deposit, "USDX", dollars(300), 300)
+	w.run("the fee is on its way", func() bool { return w.get(a.ID).FeeTx != "" })
+	lost := false
+	w.chain.SetIntercept(func(_ context.Context, m sim.Method) error {
+		if m == sim.MethodPlanRelease && !lost {
+			lost = true
+			w.lose("p2")
+		}
+		return nil
+	})
+	s := w.until(a.ID, settlement.Released)
+	if !lost {
+		t.Fatal("it was never planned on")
+	}
+	w.check("released", *s.NetReleased, dollars(400))
+	w.check("left for the other", w.chain.Balance(deposit.Address, "USDX"), dollars(300))
+}
+
+// The fee of a native deposit is signed when its payment leaves the chain, and is included when the payment is
+// back: what it took out of the deposit counts, and nothing is swept before the payment stands.
+func TestPaymentLostAfterTheFeeIsSigned(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	deposit := w.deposit(1)
+	s := w.pay("p1", deposit, "SIM", coin(1), 2000)
+	w.run("the fee is signed", func() bool { return w.get(s.ID).FeeTx != "" })
+	w.lose("p1")
+	w.run("the fee is paid all the same", func() bool { return !w.get(s.ID).FeePaid.IsZero() })
+	for range 20 {
+		w.pass(time.Minute)
+		w.work()
+	}
+	if lost := w.get(s.ID); lost.Status != settlement.Failed || lost.Reason != settlement.PaymentOrphaned || lost.SweepTx != "" {
+		t.Fatalf("without its payment it is %+v", lost)
+	}
+	if again := w.open("p1", deposit, "SIM", coin(1), 2000); again.ID != s.ID || again.Status != settlement.Releasing {
+		t.Fatalf("with its payment it is %+v", again)
+	}
+	s = w.until(s.ID, settlement.Released)
+	w.check("the sum", s.NetReleased.Add(s.FeePaid).Add(s.NetworkFees), coin(1))
+	w.check("the master wallet", w.chain.Balance(w.master().Address, "SIM"), *s.NetReleased)
+	w.check("left at the address", w.chain.Balance(deposit.Address, "SIM"), chain.Amount{})
+	if n := w.told(event.SettlementReleased); n != 1 {
+		t.Errorf("%d settlement.released", n)
+	}
+}
