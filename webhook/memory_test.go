@@ -29,7 +29,7 @@ type memory struct {
 	refuse func() error
 	// damaged is the id of an event that cannot be read.
 	damaged string
-	locked []string // accounts that were locked
+	locked  []string // accounts that were locked
 }
 
 type rows struct {

@@ -14,10 +14,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/webhook/event"
-	"go.uber.org/goleak"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // inMemory is a transport to merchants that live in the test; time may stand still in it.
 type inMemory struct {
