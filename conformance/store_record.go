@@ -444,7 +444,7 @@ func storeKinds() []storeKind {
 			},
 			putter: func(ctx context.Context, tx store.Tx, e *event.Event) error { return tx.PutEvents(ctx, *e) },
 			getter: func(ctx context.Context, tx store.Tx, e *event.Event) (event.Event, error) {
-				return tx.EventByID(ctx, e.ID)
+				return tx.Event(ctx, e.Owner, e.ID)
 			},
 		},
 		storeKindOf[webhook.Delivery]{

@@ -20,6 +20,7 @@ func storeWebhookTests() []storeTest {
 		{"Deliveries/Claim", testStoreClaim},
 		{"Deliveries/ClaimFairly", testStoreClaimFairly},
 		{"Deliveries/ClaimOnce", testStoreClaimOnce},
+		{"Deliveries/ByID", testStoreByID},
 		{"Deliveries/Fail", testStoreFailDeliveries},
 		{"Deliveries/Prune", testStorePruneDeliveries},
 		{"Events/Prune", testStorePruneEvents},
@@ -63,7 +64,7 @@ func testStoreClaim(t *testing.T, st store.Store) {
 	got := storeClaim(t, st, "p1", now, 3, 10)
 	storeExpect(t, "the first claim", got, nil, deliveryID, []string{storeID(9), storeID(8), storeID(7)}, false)
 	for _, d := range got {
-		if d.ClaimedBy != "p1" || !d.ClaimedUntil.Equal(now.Add(time.Minute)) || d.Fence != 1 {
+		if d.ClaimedBy != "p1" || !d.ClaimedUntil.Equal(now.Add(time.Minute)) || !d.LapsedAt.IsZero() || d.Fence != 1 {
 			t.Errorf("a claimed delivery: %+v", d)
 		}
 		stored, err := st.Delivery(t.Context(), d.Owner, d.ID)
@@ -87,9 +88,20 @@ func testStoreClaim(t *testing.T, st store.Store) {
 	expired := storeClaim(t, st, "p3", later, 10, 10)
 	storeExpect(t, "after the claims ran out", expired, nil, deliveryID, []string{storeID(9), storeID(8), storeID(7), storeID(5), storeID(4)}, false)
 	for _, d := range expired[:4] {
-		if d.Fence != 2 || d.ClaimedBy != "p3" {
+		if d.Fence != 2 || d.ClaimedBy != "p3" || !d.LapsedAt.Equal(now.Add(time.Minute)) {
 			t.Errorf("a delivery claimed again: %+v", d)
 		}
+	}
+	if first := expired[4]; first.Fence != 1 || !first.LapsedAt.IsZero() {
+		t.Errorf("a delivery claimed for the first time: %+v", first)
+	}
+	// A claim that was given back has not lapsed.
+	back := expired[0]
+	back.ClaimedBy, back.ClaimedUntil, back.LapsedAt = "", time.Time{}, time.Time{}
+	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error { return tx.PutDeliveries(ctx, &back) })
+	again := storeClaim(t, st, "p4", later, 10, 10)
+	if len(again) != 1 || again[0].ID != back.ID || !again[0].LapsedAt.IsZero() || again[0].Fence != 3 {
+		t.Errorf("after one was given back: %+v", again)
 	}
 	stale := got[1]
 	stale.Attempts++
@@ -169,6 +181,44 @@ func testStoreClaimOnce(t *testing.T, st store.Store) {
 	}
 }
 
+// testStoreByID reads what the worker needs for a batch: several records of any owner, inside the transaction that wrote
+// them and outside.
+func testStoreByID(t *testing.T, st store.Store) {
+	asked := []string{storeID(4), storeID(1), "none", storeID(4)}
+	want := []string{storeID(1), storeID(4)}
+	check := func(r store.Reader) {
+		t.Helper()
+		endpoints, err := r.EndpointsByID(t.Context(), asked)
+		storeExpect(t, "EndpointsByID", endpoints, err, func(e webhook.Endpoint) string { return e.ID }, want, true)
+		deliveries, err := r.DeliveriesByID(t.Context(), asked)
+		storeExpect(t, "DeliveriesByID", deliveries, err, deliveryID, want, true)
+		events, err := r.EventsByID(t.Context(), asked)
+		storeExpect(t, "EventsByID", events, err, func(e event.Event) string { return e.ID }, want, true)
+		for _, e := range events {
+			if string(e.Envelope) != "envelope of "+e.ID {
+				t.Errorf("event %s has the envelope %q", e.ID, e.Envelope)
+			}
+		}
+	}
+	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+		for n := range 6 {
+			id, owner := storeID(n), storeOwners[n%3]
+			if err := tx.PutEndpoint(ctx, &webhook.Endpoint{ID: id, Owner: owner}); err != nil {
+				return err
+			}
+			if err := tx.PutEvents(ctx, event.Event{ID: id, Owner: owner, Envelope: []byte("envelope of " + id)}); err != nil {
+				return err
+			}
+			if err := tx.PutDeliveries(ctx, &webhook.Delivery{ID: id, Owner: owner, EventID: id, EndpointID: id}); err != nil {
+				return err
+			}
+		}
+		check(tx)
+		return nil
+	})
+	check(st)
+}
+
 func testStoreFailDeliveries(t *testing.T, st store.Store) {
 	storeDeliveries(t, st, 6, func(n int) string { return fmt.Sprint("e", n%2) }, func(int) int { return 0 })
 	before, err := st.Delivery(t.Context(), storeOwners[0], storeID(0))
@@ -214,7 +264,7 @@ func testStorePruneEvents(t *testing.T, st store.Store) {
 	})
 	storePrune(t, st, []int{2, 2, 0}, func(ctx context.Context, tx store.Tx) (int, error) { return tx.PruneEvents(ctx, storeAt(5), 2) })
 	for n := range 8 {
-		_, err := st.EventByID(t.Context(), fmt.Sprint("evt_", n))
+		_, err := st.Event(t.Context(), storeOwners[0], fmt.Sprint("evt_", n))
 		if left := n == 1 || n >= 5; left != (err == nil) || err != nil && !errors.Is(err, fault.NotFound) {
 			t.Errorf("event %d after the pruning: %v", n, err)
 		}

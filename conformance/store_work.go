@@ -352,6 +352,9 @@ func testStoreNothing(t *testing.T, st store.Store) {
 	ctx := t.Context()
 	for what, read := range map[string]func() (int, error){
 		"InvoicesByID":          func() (int, error) { r, err := st.InvoicesByID(ctx, nil); return len(r), err },
+		"DeliveriesByID":        func() (int, error) { r, err := st.DeliveriesByID(ctx, nil); return len(r), err },
+		"EndpointsByID":         func() (int, error) { r, err := st.EndpointsByID(ctx, nil); return len(r), err },
+		"EventsByID":            func() (int, error) { r, err := st.EventsByID(ctx, nil); return len(r), err },
 		"PaymentsByTransfer":    func() (int, error) { r, err := st.PaymentsByTransfer(ctx, "a", nil); return len(r), err },
 		"MatchAddresses":        func() (int, error) { r, err := st.MatchAddresses(ctx, chain.Space{}, nil); return len(r), err },
 		"OwnTransactions":       func() (int, error) { r, err := st.OwnTransactions(ctx, "a", nil); return len(r), err },

@@ -146,7 +146,9 @@ func (l *ledger) changed(a *account, p *Payment) {
 
 // paymentEvent takes the payment as the move left it; a later move in the same transaction tells its own.
 func (l *ledger) paymentEvent(p *Payment, t event.Type, before PaymentStatus) event.Event {
-	p.Sequence++
+	if !t.Internal() { // nobody outside hears of a fact: it would look like an event that was lost
+		p.Sequence++
+	}
 	e := event.Event{
 		Owner: p.Owner, Type: t, ObjectID: p.ID, InvoiceID: p.InvoiceID, PaymentID: p.ID,
 		Sequence: p.Sequence, Subject: *p, CreatedAt: l.now,

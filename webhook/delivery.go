@@ -59,12 +59,35 @@ func (d Delivery) tried(a Attempt, ended time.Time, asked time.Duration, jitter 
 	if d.Status != DeliveryPending {
 		return d
 	}
-	delay, more := retryDelay(d.Attempts, asked, jitter)
+	delay, more := retryDelay(d.finished(), asked, jitter)
 	if !more || a.gone() {
 		return d.failed()
 	}
 	d.NextAttemptAt = ended.Add(delay)
 	return d
+}
+
+// interrupted is the error of a try of which nobody knows whether it arrived.
+const interrupted = "interrupted"
+
+// interrupted notes a try whose process ended, or was cut off from the store, before it could say what came of it. It
+// stays in the log, because the endpoint may have seen it, but spends nothing of the schedule.
+func (d Delivery) interrupted(a Attempt) Delivery {
+	a.Error = interrupted
+	d.Log = append(slices.Clip(d.Log), a)
+	d.Attempts++
+	d.LastAttemptAt, d.LapsedAt = a.At, time.Time{}
+	return d
+}
+
+// finished counts the tries whose outcome is known.
+func (d Delivery) finished() (n int) {
+	for _, a := range d.Log {
+		if a.Error != interrupted {
+			n++
+		}
+	}
+	return n
 }
 
 // failed ends a pending delivery without success.

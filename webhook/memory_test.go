@@ -18,7 +18,7 @@ import (
 
 // memory is a DB for tests, with the part of the engine that this package depends on: it renders appended events,
 // stores them and fans them out before the commit. It runs every closure twice and throws the first run away, as a
-// store may after a conflict. A closure that reads the DB instead of its transaction hangs.
+// store may, and again after a conflict. A closure that reads the DB instead of its transaction hangs.
 type memory struct {
 	mu      sync.Mutex
 	rows    rows
@@ -27,7 +27,9 @@ type memory struct {
 	now     func() time.Time
 	// refuse, when set, is asked before every commit.
 	refuse func() error
-	locked []string // accounts that were locked
+	// damaged is the id of an event that cannot be read.
+	damaged string
+	locked  []string // accounts that were locked
 }
 
 type rows struct {
@@ -44,11 +46,16 @@ func (m *memory) Update(ctx context.Context, f func(context.Context, Tx) error) 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var tx *memoryTx
-	for range 2 {
+	for tries, ran := 0, 0; ran < 2; tries++ {
 		tx = &memoryTx{reader: reader{func() (rows, func()) { return tx.rows, func() {} }}, rows: m.rows.clone()}
-		if err := f(ctx, tx); err != nil {
+		err := f(ctx, tx)
+		if errors.Is(err, fault.Conflict) && tries < 10 {
+			continue
+		}
+		if err != nil {
 			return err
 		}
+		ran++
 	}
 	for _, e := range tx.appended {
 		if e.ID == "" {
@@ -105,8 +112,19 @@ func (m *memory) Events(ctx context.Context, f event.Filter) ([]event.Event, err
 	return m.reader().Events(ctx, f)
 }
 
-func (m *memory) EventByID(ctx context.Context, id string) (event.Event, error) {
-	return m.reader().EventByID(ctx, id)
+func (m *memory) EventsByID(ctx context.Context, ids []string) ([]event.Event, error) {
+	if slices.Contains(ids, m.damaged) {
+		return nil, fmt.Errorf("event %s is damaged", m.damaged)
+	}
+	return m.reader().EventsByID(ctx, ids)
+}
+
+func (m *memory) EndpointsByID(ctx context.Context, ids []string) ([]Endpoint, error) {
+	return m.reader().EndpointsByID(ctx, ids)
+}
+
+func (m *memory) DeliveriesByID(ctx context.Context, ids []string) ([]Delivery, error) {
+	return m.reader().DeliveriesByID(ctx, ids)
 }
 
 func (m *memory) WebhookEndpoint(ctx context.Context, o event.Owner, id string) (Endpoint, error) {
@@ -131,22 +149,41 @@ func (m *memory) PendingDeliveries(ctx context.Context, id string) (int, error) 
 
 var errNoRow = fault.New(fault.NotFound, "", "no such row")
 
-func (r reader) EventByID(_ context.Context, id string) (event.Event, error) {
+func (r reader) EventsByID(_ context.Context, ids []string) ([]event.Event, error) {
+	rows, done := r.open()
+	defer done()
+	return several(rows.events, ids), nil
+}
+
+func (r reader) EndpointsByID(_ context.Context, ids []string) ([]Endpoint, error) {
+	rows, done := r.open()
+	defer done()
+	return several(rows.endpoints, ids), nil
+}
+
+func (r reader) DeliveriesByID(_ context.Context, ids []string) ([]Delivery, error) {
+	rows, done := r.open()
+	defer done()
+	return several(rows.deliveries, ids), nil
+}
+
+func several[T any](rows map[string]T, ids []string) (out []T) {
+	for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {
+		if row, ok := rows[id]; ok {
+			out = append(out, row)
+		}
+	}
+	return out
+}
+
+func (r reader) Event(_ context.Context, o event.Owner, id string) (event.Event, error) {
 	rows, done := r.open()
 	defer done()
 	e, ok := rows.events[id]
-	if !ok {
+	if !ok || e.Owner != o {
 		return event.Event{}, errNoRow
 	}
 	return e, nil
-}
-
-func (r reader) Event(ctx context.Context, o event.Owner, id string) (event.Event, error) {
-	e, err := r.EventByID(ctx, id)
-	if err == nil && e.Owner != o {
-		return event.Event{}, errNoRow
-	}
-	return e, err
 }
 
 func (r reader) Events(_ context.Context, f event.Filter) ([]event.Event, error) {
@@ -284,6 +321,7 @@ func (tx *memoryTx) ClaimDeliveries(_ context.Context, owner string, now, until 
 			continue
 		}
 		of[d.EndpointID]++
+		d.LapsedAt = d.ClaimedUntil
 		d.ClaimedBy, d.ClaimedUntil, d.Fence, d.Version = owner, until, d.Fence+1, d.Version+1
 		tx.rows.deliveries[d.ID] = d
 		claimed = append(claimed, d)

@@ -4,13 +4,14 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // This file holds what becomes of one claimed delivery, and how it is stored.
@@ -22,8 +23,10 @@ const (
 	tried resultKind = iota
 	// unsendable: its endpoint is disabled or gone, or its event was pruned.
 	unsendable
-	// givenBack: it was not tried, or the try was cut short by us; it stays due.
+	// givenBack: it was not tried; it stays due.
 	givenBack
+	// cutShort: the try was ended by us, so that nobody knows whether it arrived; it stays due.
+	cutShort
 	// putOff: there was no room for it; it is due again a little later, behind what others have due.
 	putOff
 )
@@ -35,43 +38,87 @@ type result struct {
 	jitter uint64
 	// dueAt is when a delivery that was put off is due again.
 	dueAt time.Time
-	// err says why the delivery could not even be read; nothing is stored, and it is due again when its claim lapses.
+	// err says why the delivery could not even be sent; that is our fault, so no try is noted, and it is put off.
 	err error
 }
 
+// loaded is a claimed delivery with what is needed to send it.
+type loaded struct {
+	Delivery
+	endpoint Endpoint
+	event    event.Event
+	// gone says that the endpoint or the event is not there any more.
+	gone bool
+	err  error
+}
+
+// load reads the endpoints and events of claimed deliveries: two queries, however many there are. When they cannot be read
+// together they are read one by one, so that one bad row takes none with it.
+func (s *Service) load(ctx context.Context, ds []Delivery) []loaded {
+	out := make([]loaded, len(ds))
+	var endpointIDs, eventIDs []string
+	for i, d := range ds {
+		out[i].Delivery = d
+		endpointIDs, eventIDs = append(endpointIDs, d.EndpointID), append(eventIDs, d.EventID)
+	}
+	endpoints, err := s.db.EndpointsByID(ctx, endpointIDs)
+	var events []event.Event
+	if err == nil {
+		events, err = s.db.EventsByID(ctx, eventIDs)
+	}
+	if err != nil && len(ds) > 1 && !passing(err) && ctx.Err() == nil {
+		for i, d := range ds {
+			out[i] = s.load(ctx, []Delivery{d})[0]
+		}
+		return out
+	}
+	if err != nil {
+		err = fmt.Errorf("read endpoint and event of webhook delivery %s and %d more: %w", ds[0].ID, len(ds)-1, err)
+	}
+	endpointOf := byID(endpoints, func(e Endpoint) string { return e.ID })
+	eventOf := byID(events, func(e event.Event) string { return e.ID })
+	for i, d := range ds {
+		e, there := endpointOf[d.EndpointID]
+		ev, happened := eventOf[d.EventID]
+		out[i].endpoint, out[i].event, out[i].gone, out[i].err = e, ev, !there || !happened, err
+	}
+	return out
+}
+
+func byID[T any](records []T, id func(T) string) map[string]T {
+	out := make(map[string]T, len(records))
+	for _, r := range records {
+		out[id(r)] = r
+	}
+	return out
+}
+
 // deliver tries one claimed delivery.
-func (s *Service) deliver(ctx context.Context, d Delivery) result {
-	r := result{claimed: d}
-	e, err := s.db.WebhookEndpoint(ctx, d.Owner, d.EndpointID)
-	if errors.Is(err, fault.NotFound) || err == nil && e.Status == Disabled {
+func (s *Service) deliver(ctx context.Context, d loaded) result {
+	r := result{claimed: d.Delivery, err: d.err}
+	if r.err == nil && (d.gone || d.endpoint.Status == Disabled) {
 		r.kind = unsendable
 		return r
 	}
-	if err != nil {
-		r.err = fmt.Errorf("read webhook endpoint %s: %w", d.EndpointID, err)
-		return r
+	var secrets []string
+	if r.err == nil {
+		secrets, r.err = s.secrets(d.endpoint, s.now())
 	}
-	ev, err := s.db.EventByID(ctx, d.EventID)
-	if errors.Is(err, fault.NotFound) {
-		r.kind = unsendable
-		return r
+	if r.err == nil {
+		r.jitter, r.err = s.jitter()
 	}
-	if err != nil {
-		r.err = fmt.Errorf("read event %s: %w", d.EventID, err)
+	switch {
+	case r.err == nil:
+	case ctx.Err() != nil:
+		r.kind, r.err = givenBack, nil
 		return r
-	}
-	secrets, err := s.secrets(e, s.now())
-	if err != nil {
-		r.err = err
-		return r
-	}
-	if r.jitter, err = s.jitter(); err != nil {
-		r.err = err
+	default:
+		r.kind, r.dueAt = putOff, s.stamp().Add(claimFor)
 		return r
 	}
 	var whole bool
-	if r.answer, whole = s.post(ctx, d, e, ev, secrets); !whole {
-		r.kind = givenBack
+	if r.answer, whole = s.post(ctx, d.Delivery, d.endpoint, d.event, secrets); !whole {
+		r.kind = cutShort
 	}
 	return r
 }
@@ -92,16 +139,27 @@ func (s *Service) record(ctx context.Context, batch []result) error {
 	defer cancel()
 	// In the order of their ids, so that two processes never wait for each other crosswise.
 	slices.SortFunc(batch, func(a, b result) int { return cmp.Compare(a.claimed.ID, b.claimed.ID) })
+	// As a rule nobody changes what is claimed. Only when somebody did, and the closure runs again, it is read.
+	stored, changed := make(map[string]Delivery, len(batch)), false
+	for _, r := range batch {
+		stored[r.claimed.ID] = r.claimed
+	}
+	ids := slices.Sorted(maps.Keys(stored))
 	return s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
+		if changed {
+			found, err := tx.DeliveriesByID(ctx, ids)
+			if err != nil {
+				return fmt.Errorf("read %d webhook deliveries: %w", len(ids), err)
+			}
+			stored = byID(found, func(d Delivery) string { return d.ID })
+		}
+		changed = true
 		var ds []*Delivery
 		outcomes := make(map[string][]outcome)
 		for _, r := range batch {
-			before, err := tx.Delivery(ctx, r.claimed.Owner, r.claimed.ID)
-			if errors.Is(err, fault.NotFound) {
+			before, there := stored[r.claimed.ID]
+			if !there {
 				continue
-			}
-			if err != nil {
-				return fmt.Errorf("read webhook delivery %s: %w", r.claimed.ID, err)
 			}
 			if before.Fence != r.claimed.Fence {
 				s.log.WarnContext(ctx, "another process took over a webhook delivery; its result here was thrown away", "delivery", r.claimed.ID)
@@ -120,15 +178,7 @@ func (s *Service) record(ctx context.Context, batch []result) error {
 		if err := putDeliveries(ctx, tx, ds...); err != nil {
 			return err
 		}
-		for _, d := range ds { // each endpoint once, in the order of the deliveries
-			if o := outcomes[d.EndpointID]; len(o) > 0 {
-				delete(outcomes, d.EndpointID)
-				if err := s.judge(ctx, tx, *d, o); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
+		return s.judge(ctx, tx, outcomes)
 	})
 }
 
@@ -140,6 +190,8 @@ func (r result) apply(d Delivery) Delivery {
 		return d.tried(r.attempt, r.ended, r.retryAfter, r.jitter)
 	case unsendable:
 		return d.failed()
+	case cutShort:
+		return d.interrupted(r.attempt).unclaimed()
 	default:
 		return d.unclaimed()
 	}
@@ -151,36 +203,41 @@ type outcome struct {
 	ranOut bool
 }
 
-// judge moves the endpoint of a delivery by the tries that were made of it, in the order they ended.
-func (s *Service) judge(ctx context.Context, tx Tx, d Delivery, outcomes []outcome) error {
-	before, err := tx.WebhookEndpoint(ctx, d.Owner, d.EndpointID)
-	if errors.Is(err, fault.NotFound) {
-		return nil // deleted meanwhile
-	}
+// judge moves endpoints by the tries that were made of them, in the order they ended.
+func (s *Service) judge(ctx context.Context, tx Tx, outcomes map[string][]outcome) error {
+	found, err := tx.EndpointsByID(ctx, slices.Sorted(maps.Keys(outcomes)))
 	if err != nil {
-		return fmt.Errorf("read webhook endpoint %s: %w", d.EndpointID, err)
+		return fmt.Errorf("read %d webhook endpoints: %w", len(outcomes), err)
 	}
-	slices.SortStableFunc(outcomes, func(a, b outcome) int { return a.ended.Compare(b.ended) })
-	e := before.pruned(s.now())
-	for _, o := range outcomes {
-		if o.attempt.succeeded() {
-			e = e.succeeded(o.ended)
-		} else {
-			e = e.failed(o.ended, o.ranOut && !o.attempt.gone(), o.attempt.gone())
+	// In the order of their ids, like the deliveries; those that are not there were deleted meanwhile.
+	slices.SortFunc(found, func(a, b Endpoint) int { return cmp.Compare(a.ID, b.ID) })
+	for _, before := range found {
+		tries := outcomes[before.ID]
+		slices.SortStableFunc(tries, func(a, b outcome) int { return a.ended.Compare(b.ended) })
+		e := before.pruned(s.now())
+		for _, o := range tries {
+			if o.attempt.succeeded() {
+				e = e.succeeded(o.ended)
+			} else {
+				e = e.failed(o.ended, o.ranOut && !o.attempt.gone(), o.attempt.gone())
+			}
 		}
-	}
-	if unmoved(before, e) {
-		return nil
-	}
-	if err := putMoved(ctx, tx, &e, before.Status); err != nil {
-		return fmt.Errorf("store webhook endpoint %s: %w", e.ID, err)
+		if unmoved(before, e) {
+			continue
+		}
+		if err := putMoved(ctx, tx, &e, before.Status); err != nil {
+			return fmt.Errorf("store webhook endpoint %s: %w", e.ID, err)
+		}
 	}
 	return nil
 }
 
+// successNoted is how exactly an endpoint notes its last success: many deliveries in a row write its row once.
+const successNoted = time.Second
+
 // unmoved reports whether tries left an endpoint as it was, so that its row need not be written.
 func unmoved(a, b Endpoint) bool {
 	same := func(x, y time.Time) bool { return x.Equal(y) }
-	return a.Status == b.Status && same(a.LastSuccessAt, b.LastSuccessAt) && same(a.FirstFailureAt, b.FirstFailureAt) &&
+	return a.Status == b.Status && b.LastSuccessAt.Sub(a.LastSuccessAt) < successNoted && same(a.FirstFailureAt, b.FirstFailureAt) &&
 		same(a.FailingSince, b.FailingSince) && len(a.SealedPrevious) == len(b.SealedPrevious)
 }

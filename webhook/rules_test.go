@@ -252,6 +252,15 @@ func TestDeliveryMoves(t *testing.T) {
 			}
 		})
 	}
+	// A try that nobody knows the outcome of is in the log and spends nothing of the schedule.
+	unknown := Delivery{Status: DeliveryPending, NextAttemptAt: start, LapsedAt: ended, Log: []Attempt{}}.interrupted(Attempt{At: start})
+	if unknown.Status != DeliveryPending || !unknown.NextAttemptAt.Equal(start) || unknown.Attempts != 1 || len(unknown.Log) != 1 ||
+		unknown.Log[0].Error != "interrupted" || !unknown.LastAttemptAt.Equal(start) || !unknown.LapsedAt.IsZero() {
+		t.Errorf("an interrupted one became %+v", unknown)
+	}
+	if after := unknown.tried(refused, ended, 0, 0); after.Attempts != 2 || !after.NextAttemptAt.Equal(ended.Add(4500*time.Millisecond)) {
+		t.Errorf("after it, the first failure made %+v", after)
+	}
 	ended2 := Delivery{Status: DeliverySucceeded, DeliveredAt: start}.failed()
 	if ended2.Status != DeliverySucceeded {
 		t.Error("a delivered one was failed")

@@ -47,11 +47,22 @@ func TestStoppingWaitsForTriesUnderWay(t *testing.T) {
 		if count[DeliverySucceeded] != 1 || count[DeliveryPending] != 2 {
 			t.Errorf("at the slow endpoint: %v", count)
 		}
+		cut := 0
 		for _, d := range h.deliveries(stuck.ID) {
-			// A try that we cut short is none: it is due at once, for whichever process comes next.
-			if d.Status != DeliveryPending || d.Attempts != 0 || d.ClaimedBy != "" || d.NextAttemptAt.After(time.Now()) {
+			// A try that we cut short may have arrived, so the log has it; the delivery is due at once, for whichever process
+			// comes next.
+			if d.Status != DeliveryPending || d.Attempts != len(d.Log) || d.ClaimedBy != "" || d.NextAttemptAt.After(time.Now()) {
 				t.Errorf("the stuck delivery is %+v", d)
 			}
+			for _, a := range d.Log {
+				if a.Error != interrupted || a.Request.Headers["service-delivery-id"] != d.ID {
+					t.Errorf("a try that was cut short is logged as %+v", a)
+				}
+				cut++
+			}
+		}
+		if cut != len(merchants.to("stuck.example")) || cut != 1 {
+			t.Errorf("%d tries are logged as cut short, %d were sent", cut, len(merchants.to("stuck.example")))
 		}
 	})
 }

@@ -44,7 +44,7 @@ type Config struct {
 	HTTP HTTP
 	// Process names this process in claims. Defaults to "webhook".
 	Process string
-	// Concurrency is how many deliveries are under way at once, in this process. Defaults to 128.
+	// Concurrency is how many deliveries are under way at once, in this process. Defaults to 256.
 	Concurrency int
 	// PerEndpoint is how many of them go to one endpoint. Defaults to 4. An endpoint whose last try failed gets one.
 	PerEndpoint int
@@ -86,7 +86,7 @@ func New(c Config) (*Service, error) {
 	}
 	s := &Service{
 		db: c.DB, ids: c.IDs, seal: c.Seal, guard: newGuard(c.HTTP.Allow), timeout: DefaultTimeout, process: c.Process,
-		concurrency: positive(c.Concurrency, 128), perEndpoint: positive(c.PerEndpoint, 4),
+		concurrency: positive(c.Concurrency, 256), perEndpoint: positive(c.PerEndpoint, 4),
 		poll: positive(c.Poll, time.Second), retention: positive(c.Retention, 30*24*time.Hour),
 		now: c.Now, entropy: c.Entropy, log: c.Log, wake: make(chan struct{}, 1),
 	}

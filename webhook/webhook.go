@@ -99,6 +99,8 @@ type Delivery struct {
 	// ClaimedBy and ClaimedUntil: the process that sends it now, and until when nobody else does.
 	ClaimedBy    string
 	ClaimedUntil time.Time
+	// LapsedAt is when the claim before this one ended without a word of its process; zero when that was heard of.
+	LapsedAt time.Time
 	// Fence rises with every claim; a result is stored only under the fence it was claimed with.
 	Fence     int64
 	CreatedAt time.Time
@@ -107,8 +109,9 @@ type Delivery struct {
 
 // Attempt is one try (specification 2.9).
 type Attempt struct {
-	At         time.Time        `json:"at"`
-	HTTPStatus int              `json:"http_status,omitempty"`
+	At         time.Time `json:"at"`
+	HTTPStatus int       `json:"http_status,omitempty"`
+	// Error is empty when the try succeeded; "interrupted" when nobody knows what came of it.
 	Error      string           `json:"error,omitempty"`
 	DurationMS int64            `json:"duration_ms"`
 	Request    AttemptRequest   `json:"request"`
@@ -147,8 +150,11 @@ type EndpointFilter struct {
 // Reader is what this package reads.
 type Reader interface {
 	event.Reader
-	// EventByID is Event for the worker, which knows no owner.
-	EventByID(ctx context.Context, id string) (event.Event, error)
+	// EventsByID, EndpointsByID and DeliveriesByID are for the worker, which knows no owner. They return those that
+	// exist, each once, in any order.
+	EventsByID(ctx context.Context, ids []string) ([]event.Event, error)
+	EndpointsByID(ctx context.Context, ids []string) ([]Endpoint, error)
+	DeliveriesByID(ctx context.Context, ids []string) ([]Delivery, error)
 	WebhookEndpoint(ctx context.Context, owner event.Owner, id string) (Endpoint, error)
 	WebhookEndpoints(ctx context.Context, f EndpointFilter) ([]Endpoint, error)
 	Delivery(ctx context.Context, owner event.Owner, id string) (Delivery, error)
@@ -166,9 +172,9 @@ type Tx interface {
 	DeleteEndpoint(ctx context.Context, id string) error
 	PutDeliveries(ctx context.Context, d ...*Delivery) error
 	// ClaimDeliveries gives up to limit due deliveries, at most perEndpoint of one endpoint, to owner until
-	// the given time: pending, NextAttemptAt ≤ now, and not claimed by anybody else at now. It sets ClaimedBy,
-	// ClaimedUntil and Fence. Rows locked by another transaction are passed over, not waited for. Oldest
-	// NextAttemptAt first.
+	// the given time: pending, NextAttemptAt ≤ now, and not claimed by anybody else at now. It sets LapsedAt to what
+	// ClaimedUntil was, and ClaimedBy, ClaimedUntil and Fence. Rows locked by another transaction are passed over, not
+	// waited for. Oldest NextAttemptAt first.
 	ClaimDeliveries(ctx context.Context, owner string, now, until time.Time, limit, perEndpoint int) ([]Delivery, error)
 	// FailDeliveries ends all pending deliveries of an endpoint as failed.
 	FailDeliveries(ctx context.Context, endpointID string) error

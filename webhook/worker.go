@@ -4,18 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// This file holds the worker: it claims due deliveries, sends them side by side, and stores what came of them.
+// This file holds the worker: it claims due deliveries, sends them side by side, and stores what came of them, each
+// of these for many deliveries at once.
 //
 // A claim lasts claimFor. A process that dies between sending and storing leaves its claims to lapse, and another
-// sends again: a delivery arrives at least once, and the receiver knows it by its event id. A result is stored
-// only under the fence of its claim, so a process that was taken for dead overwrites nothing.
+// sends again: a delivery arrives at least once, and the receiver knows it by its event id. Whoever claims it then notes
+// the try that may have been made, so that the log has every request that the endpoint saw. A result is stored only
+// under the fence of its claim, so a process that was taken for dead overwrites nothing.
 //
 // A slot is taken from the claim until the result is stored: that bounds goroutines, connections and results that
 // wait for the store alike. One endpoint has a few of them, so that the others never wait for it.
@@ -28,12 +29,14 @@ const (
 	drainLimit = 5 * time.Second
 	// storeLimit ends one transaction that stores results.
 	storeLimit = 10 * time.Second
-	storeBatch = 64
+	storeBatch = 128
 	// parked is how many claimed deliveries of an endpoint, as a multiple of PerEndpoint, may wait here for a slot.
 	parked = 4
 	// busyPutOff and strugglingPutOff are for how long deliveries beyond those leave the front of the queue.
 	busyPutOff       = 2 * time.Second
 	strugglingPutOff = time.Minute
+	// claimPause is how long a claim waits for more slots while there is a backlog, so that it takes many at once.
+	claimPause = 10 * time.Millisecond
 	// maxPause is the longest wait after claims that failed.
 	maxPause = 30 * time.Second
 )
@@ -70,7 +73,12 @@ func (s *Service) Run(ctx context.Context) error {
 			case <-s.wake:
 				again = true
 			case stored := <-p.stored:
-				again = p.free(stored) && err == nil
+				switch left := p.free(stored) && err == nil; {
+				case left && full && p.active > s.concurrency/2:
+					timer.Reset(claimPause)
+				case left:
+					again = true
+				}
 			}
 		}
 	}
@@ -115,6 +123,8 @@ type pool struct {
 	busy   map[string]int // slots taken, by endpoint
 	// waiting are claimed deliveries, by endpoint, that found its slots taken.
 	waiting map[string][]Delivery
+	// back are claimed deliveries that will not be sent under their claims: to be stored with the next claim.
+	back []result
 	// struggling are endpoints whose last try failed: they get one slot, so that many dead endpoints together
 	// do not take them all.
 	struggling map[string]bool
@@ -145,8 +155,10 @@ func (p *pool) fill(ctx context.Context) (claimed int, full bool, err error) {
 		now := p.s.stamp()
 		// A claimant of its own for every claim: what this process has in flight counts as claimed by somebody else.
 		claimant := p.s.process + "/" + p.s.ids.Next()
-		due, err = tx.ClaimDeliveries(ctx, claimant, now, now.Add(claimFor), free, p.s.perEndpoint)
-		return err
+		if due, err = tx.ClaimDeliveries(ctx, claimant, now, now.Add(claimFor), free, p.s.perEndpoint); err != nil {
+			return err
+		}
+		return noteLapsed(ctx, tx, due)
 	})
 	if err != nil {
 		if ctx.Err() != nil {
@@ -154,11 +166,12 @@ func (p *pool) fill(ctx context.Context) (claimed int, full bool, err error) {
 		}
 		return 0, false, fmt.Errorf("claim webhook deliveries: %w", err)
 	}
-	var beyond []result
+	var starting []Delivery
 	for _, d := range due {
 		switch {
 		case p.mayStart(d.EndpointID):
-			p.start(d)
+			p.take(d.EndpointID)
+			starting = append(starting, d)
 		case len(p.waiting[d.EndpointID]) < parked*p.s.perEndpoint:
 			p.waiting[d.EndpointID] = append(p.waiting[d.EndpointID], d)
 		default:
@@ -166,17 +179,35 @@ func (p *pool) fill(ctx context.Context) (claimed int, full bool, err error) {
 			if p.struggling[d.EndpointID] {
 				wait = strugglingPutOff
 			}
-			beyond = append(beyond, result{claimed: d, kind: putOff, dueAt: p.s.stamp().Add(wait)})
+			p.back = append(p.back, result{claimed: d, kind: putOff, dueAt: p.s.stamp().Add(wait)})
 		}
 	}
+	p.start(starting)
 	full = len(due) == free
-	if len(beyond) == 0 {
+	if len(p.back) == 0 {
 		return len(due), full, nil
 	}
-	if err := p.s.record(p.sending, beyond); err != nil { // then they are due again when their claims lapse
+	back := p.back
+	p.back = nil
+	if err := p.s.record(p.sending, back); err != nil { // then they are due again when their claims lapse
 		return len(due), false, fmt.Errorf("put webhook deliveries off: %w", err)
 	}
 	return len(due), full, nil
+}
+
+// noteLapsed writes into the logs of claimed deliveries the tries that were made under claims that lapsed, or may have been.
+func noteLapsed(ctx context.Context, tx Tx, claimed []Delivery) error {
+	var ds []*Delivery
+	for i, d := range claimed {
+		if !d.LapsedAt.IsZero() {
+			claimed[i] = d.interrupted(Attempt{At: d.LapsedAt.Add(-claimFor), Request: AttemptRequest{Headers: map[string]string{}}})
+			ds = append(ds, &claimed[i])
+		}
+	}
+	if len(ds) == 0 {
+		return nil
+	}
+	return putDeliveries(ctx, tx, ds...)
 }
 
 func (p *pool) mayStart(endpointID string) bool {
@@ -186,15 +217,27 @@ func (p *pool) mayStart(endpointID string) bool {
 	return p.busy[endpointID] < p.s.perEndpoint
 }
 
-func (p *pool) start(d Delivery) {
+// take takes a slot for a delivery to an endpoint.
+func (p *pool) take(endpointID string) {
 	p.active++
-	p.busy[d.EndpointID]++
-	p.running.Go(func() { p.results <- p.s.deliver(p.sending, d) })
+	p.busy[endpointID]++
+}
+
+// start sends deliveries that have their slots.
+func (p *pool) start(ds []Delivery) {
+	if len(ds) == 0 {
+		return
+	}
+	p.running.Go(func() {
+		for _, l := range p.s.load(p.sending, ds) {
+			p.running.Go(func() { p.results <- p.s.deliver(p.sending, l) })
+		}
+	})
 }
 
 // free gives the slots of stored results to those who wait for them, and reports whether any is left over.
 func (p *pool) free(stored []result) (left bool) {
-	started := 0
+	var starting []Delivery
 	for _, r := range stored {
 		endpointID := r.claimed.EndpointID
 		p.active--
@@ -214,29 +257,31 @@ func (p *pool) free(stored []result) (left bool) {
 				delete(p.waiting, endpointID)
 			}
 			if next.ClaimedUntil.Sub(p.s.now()) < p.s.timeout+claimMargin {
-				continue // the claim will lapse; then it is due again
+				p.back = append(p.back, result{claimed: next, kind: givenBack})
+				continue
 			}
-			p.start(next)
-			started++
+			p.take(endpointID)
+			starting = append(starting, next)
 		}
 	}
-	return started < len(stored)
+	p.start(starting)
+	return len(starting) < len(stored)
 }
 
 // close ends all that is under way: tries get drainLimit to end by themselves and are cut short then.
 // Deliveries that only waited are given back.
 func (p *pool) close() {
-	var back []Delivery
 	for _, waiting := range p.waiting {
-		back = append(back, waiting...)
+		for _, d := range waiting {
+			p.back = append(p.back, result{claimed: d, kind: givenBack})
+		}
 	}
 	clear(p.waiting)
-	for len(back) > 0 {
+	for len(p.back) > 0 {
 		select { // the storer may be waiting for us
-		case p.results <- result{claimed: back[0], kind: givenBack}:
-			p.active++
-			p.busy[back[0].EndpointID]++
-			back = back[1:]
+		case p.results <- p.back[0]:
+			p.take(p.back[0].claimed.EndpointID)
+			p.back = p.back[1:]
 		case stored := <-p.stored:
 			p.free(stored)
 		}
@@ -267,6 +312,12 @@ func (p *pool) storeAll() {
 			}
 			break
 		}
+		for _, r := range batch {
+			if r.err != nil {
+				p.failed = errors.Join(p.failed, r.err)
+				p.s.log.ErrorContext(p.sending, "a webhook delivery cannot be sent; it is tried again later", "delivery", r.claimed.ID, "retry_at", r.dueAt, "error", r.err)
+			}
+		}
 		if err := p.store(batch); err != nil {
 			p.failed = errors.Join(p.failed, err)
 			p.s.log.ErrorContext(p.sending, "results of webhook deliveries were not stored; they will be sent again", "error", err)
@@ -278,14 +329,6 @@ func (p *pool) storeAll() {
 // store stores results, again and again for a few seconds while the store is unavailable or contended; what refuses to be stored
 // with the others is stored alone, so that one bad row takes none with it.
 func (p *pool) store(batch []result) error {
-	var unreadable error
-	batch = slices.DeleteFunc(slices.Clone(batch), func(r result) bool {
-		unreadable = errors.Join(unreadable, r.err)
-		return r.err != nil
-	})
-	if len(batch) == 0 {
-		return unreadable
-	}
 	err := p.s.record(p.sending, batch)
 	for wait := 100 * time.Millisecond; passing(err) && wait < storeLimit && p.rest(wait); wait *= 2 {
 		err = p.s.record(p.sending, batch)
@@ -296,7 +339,7 @@ func (p *pool) store(batch []result) error {
 			err = errors.Join(err, p.s.record(p.sending, []result{r}))
 		}
 	}
-	return errors.Join(unreadable, err)
+	return err
 }
 
 // passing reports whether an error may be gone after a while.

@@ -14,10 +14,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/webhook/event"
-	"go.uber.org/goleak"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // inMemory is a transport to merchants that live in the test; time may stand still in it.
 type inMemory struct {
@@ -257,8 +254,12 @@ func TestACrashBetweenSendAndStoreSendsAgain(t *testing.T) {
 			t.Errorf("after the claim lapsed: did %v, error %v", did, err)
 		}
 		d := h.deliveries(e.ID)[0]
-		if d.Status != DeliverySucceeded || d.Fence != 2 || d.Attempts != 1 {
-			t.Errorf("the delivery is %+v", d)
+		if d.Status != DeliverySucceeded || d.Fence != 2 || d.Attempts != 2 || len(d.Log) != 2 {
+			t.Fatalf("the delivery is %+v", d)
+		}
+		// The log has the try that nobody could tell of.
+		if lost := d.Log[0]; lost.Error != interrupted || !lost.At.Equal(d.CreatedAt) || d.Log[1].Error != "" || !d.LapsedAt.IsZero() {
+			t.Errorf("the log is %+v", d.Log)
 		}
 		tries := merchants.to("example.com")
 		if len(tries) != 2 || tries[0].body != tries[1].body || tries[0].header.Get(EventIDHeader) != tries[1].header.Get(EventIDHeader) {
@@ -341,8 +342,29 @@ func TestOneBadRowTakesNoOtherWithIt(t *testing.T) {
 		if d := h.deliveries(good.ID)[0]; d.Status != DeliverySucceeded {
 			t.Errorf("the good delivery is %s", d.Status)
 		}
-		if d := h.deliveries(bad.ID)[0]; d.Status != DeliveryPending || d.Attempts != 0 || d.ClaimedBy == "" {
-			t.Errorf("the bad delivery is %+v", d) // our fault: no try is spent, and it is due when the claim lapses
+		if d := h.deliveries(bad.ID)[0]; d.Status != DeliveryPending || d.Attempts != 0 || d.ClaimedBy != "" || d.NextAttemptAt.Sub(time.Now()) != claimFor {
+			t.Errorf("the bad delivery is %+v", d) // our fault: no try is spent, and it is due again a little later
+		}
+	})
+}
+
+// One event cannot be read, which fails the query for all that were claimed with it: those are read one by one.
+func TestOneUnreadableRowTakesNoOtherWithIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := bubble(t, always(200), nil)
+		e, _ := h.endpoint(merchant, "https://example.com/hook")
+		for range 3 {
+			h.happen(merchant, event.InvoicePaid)
+		}
+		all := h.deliveries(e.ID)
+		h.db.damaged = all[1].EventID
+		if did, err := h.Step(t.Context()); !did || err == nil || !strings.Contains(err.Error(), all[1].ID) {
+			t.Errorf("did %v, error %v", did, err)
+		}
+		for i, d := range h.deliveries(e.ID) {
+			if want := map[bool]DeliveryStatus{true: DeliveryPending, false: DeliverySucceeded}[i == 1]; d.Status != want || d.ClaimedBy != "" {
+				t.Errorf("delivery %d is %+v", i, d)
+			}
 		}
 	})
 }

@@ -64,6 +64,7 @@ var deliveries = newTable("deliveries", "webhook delivery", 1, func(d *webhook.D
 	at("delivered_at", func(d *webhook.Delivery) *time.Time { return &d.DeliveredAt }),
 	str("claimed_by", func(d *webhook.Delivery) *string { return &d.ClaimedBy }),
 	at("claimed_until", func(d *webhook.Delivery) *time.Time { return &d.ClaimedUntil }),
+	at("lapsed_at", func(d *webhook.Delivery) *time.Time { return &d.LapsedAt }),
 	num("fence", func(d *webhook.Delivery) *int64 { return &d.Fence }),
 	at("created_at", func(d *webhook.Delivery) *time.Time { return &d.CreatedAt }),
 ))
@@ -72,8 +73,8 @@ func (r *reader) Event(ctx context.Context, owner event.Owner, id string) (event
 	return get(ctx, r, events, id, func(e *event.Event) bool { return e.Owner == owner })
 }
 
-func (r *reader) EventByID(ctx context.Context, id string) (event.Event, error) {
-	return get(ctx, r, events, id, nil)
+func (r *reader) EventsByID(ctx context.Context, ids []string) ([]event.Event, error) {
+	return several(ctx, r, events, ids)
 }
 
 func (r *reader) Events(ctx context.Context, f event.Filter) ([]event.Event, error) {
@@ -117,6 +118,10 @@ func (r *reader) WebhookEndpoints(ctx context.Context, f webhook.EndpointFilter)
 	return list(ctx, r, endpoints, of(f.Owner, f.After), newest, f.Limit)
 }
 
+func (r *reader) EndpointsByID(ctx context.Context, ids []string) ([]webhook.Endpoint, error) {
+	return several(ctx, r, endpoints, ids)
+}
+
 func (tx *transaction) EndpointsOf(ctx context.Context, owner event.Owner) ([]webhook.Endpoint, error) {
 	q := of(owner, "")
 	q.has("status <> 'disabled'")
@@ -141,6 +146,10 @@ func (r *reader) Deliveries(ctx context.Context, f webhook.DeliveryFilter) ([]we
 	q.is("endpoint_id", f.EndpointID)
 	oneOf(q, r, "status", f.Statuses)
 	return list(ctx, r, deliveries, q, newest, f.Limit)
+}
+
+func (r *reader) DeliveriesByID(ctx context.Context, ids []string) ([]webhook.Delivery, error) {
+	return several(ctx, r, deliveries, ids)
 }
 
 func (r *reader) PendingDeliveries(ctx context.Context, endpointID string) (int, error) {
@@ -176,7 +185,7 @@ func (tx *transaction) ClaimDeliveries(ctx context.Context, owner string, now, u
 	if err := tx.begin(ctx); err != nil {
 		return nil, err
 	}
-	text := "UPDATE {deliveries} SET claimed_by = ?, claimed_until = ?, fence = fence + 1, version = version + 1 WHERE " +
+	text := "UPDATE {deliveries} SET lapsed_at = claimed_until, claimed_by = ?, claimed_until = ?, fence = fence + 1, version = version + 1 WHERE " +
 		tx.store.dialect.Claim + " RETURNING " + deliveries.columns
 	claimed, err := rows(ctx, &tx.reader, deliveries, tx.store.text(text), []any{owner, until, ids, now, int64(limit)})
 	slices.SortFunc(claimed, func(a, b webhook.Delivery) int {

@@ -41,8 +41,8 @@ func (r *reader) Event(ctx context.Context, owner event.Owner, id string) (event
 	return get(ctx, r, events, id, func(e *event.Event) bool { return e.Owner == owner })
 }
 
-func (r *reader) EventByID(ctx context.Context, id string) (event.Event, error) {
-	return get(ctx, r, events, id, nil)
+func (r *reader) EventsByID(ctx context.Context, ids []string) ([]event.Event, error) {
+	return several(ctx, r, events, ids)
 }
 
 func (r *reader) Events(ctx context.Context, f event.Filter) ([]event.Event, error) {
@@ -106,6 +106,10 @@ func (r *reader) WebhookEndpoints(ctx context.Context, f webhook.EndpointFilter)
 	return scan(ctx, r, endpointsByOwner, ownerKey(f.Owner), page[webhook.Endpoint](f.After, f.Limit, nil))
 }
 
+func (r *reader) EndpointsByID(ctx context.Context, ids []string) ([]webhook.Endpoint, error) {
+	return several(ctx, r, endpoints, ids)
+}
+
 func (tx *transaction) EndpointsOf(ctx context.Context, owner event.Owner) ([]webhook.Endpoint, error) {
 	return scan(ctx, &tx.reader, endpointsByOwner, ownerKey(owner), window[webhook.Endpoint]{
 		match: func(e *webhook.Endpoint) bool { return e.Status != webhook.Disabled },
@@ -137,6 +141,10 @@ func (r *reader) Deliveries(ctx context.Context, f webhook.DeliveryFilter) ([]we
 	}))
 }
 
+func (r *reader) DeliveriesByID(ctx context.Context, ids []string) ([]webhook.Delivery, error) {
+	return several(ctx, r, deliveries, ids)
+}
+
 func (r *reader) PendingDeliveries(ctx context.Context, endpointID string) (int, error) {
 	found, err := scanStored(ctx, r, deliveriesPending, endpointID, window[webhook.Delivery]{})
 	return len(found), err
@@ -163,6 +171,7 @@ func (tx *transaction) ClaimDeliveries(ctx context.Context, owner string, now, u
 			continue
 		}
 		taken[d.EndpointID]++
+		d.LapsedAt = d.ClaimedUntil
 		d.ClaimedBy, d.ClaimedUntil, d.Fence = owner, until.UTC().Truncate(time.Microsecond), d.Fence+1
 		if err := put(ctx, tx, deliveries, &d); err != nil {
 			return nil, err

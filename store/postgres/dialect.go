@@ -46,11 +46,12 @@ func among(columns, table, condition, column string) string {
 		" FROM {" + table + "} WHERE " + condition + " AND " + column + " = w.value OFFSET 0) a"
 }
 
-// due walks from one endpoint with pending deliveries to the next by the index of pending deliveries.
+// due walks from one endpoint with pending deliveries to the next by the index of pending deliveries. Each step is a LIMIT and
+// not a min: beside many deliveries that ended, the planner thinks that hardly any are pending, and a min may read them all.
 const due = `WITH RECURSIVE e (id) AS (
-	SELECT min(endpoint_id) FROM {deliveries} WHERE status = 'pending'
+	(SELECT endpoint_id FROM {deliveries} WHERE status = 'pending' ORDER BY endpoint_id LIMIT 1)
 	UNION ALL
-	SELECT (SELECT min(endpoint_id) FROM {deliveries} WHERE status = 'pending' AND endpoint_id > e.id) FROM e WHERE e.id IS NOT NULL
+	SELECT (SELECT endpoint_id FROM {deliveries} WHERE status = 'pending' AND endpoint_id > e.id ORDER BY endpoint_id LIMIT 1) FROM e WHERE e.id IS NOT NULL
 )
 SELECT d.id FROM e CROSS JOIN LATERAL (
 	SELECT x.id, x.next_attempt_at FROM {deliveries} x
@@ -58,9 +59,11 @@ SELECT d.id FROM e CROSS JOIN LATERAL (
 	ORDER BY x.next_attempt_at, x.id LIMIT ?) d
 WHERE e.id IS NOT NULL ORDER BY d.next_attempt_at, d.id LIMIT ?`
 
-// claim passes over what others lock. A row that was claimed or ended since it was a candidate does not match any more.
-const claim = `id = ANY(ARRAY(SELECT id FROM {deliveries} WHERE id = ANY(?) AND status = 'pending'
-	AND (claimed_until IS NULL OR claimed_until <= ?) ORDER BY next_attempt_at, id LIMIT ? FOR UPDATE SKIP LOCKED))`
+// claim passes over what others lock, and takes the candidates in their order. A row that was claimed or ended since it was a
+// candidate does not match any more. Each is looked up by its id: the status is written so that the index of pending
+// deliveries does not fit, which the planner would read as a whole for every one.
+const claim = `id = ANY(ARRAY(SELECT d.id FROM unnest(?::text[]) w (id) CROSS JOIN LATERAL (SELECT x.id FROM {deliveries} x
+	WHERE x.id = w.id AND x.status || '' = 'pending' AND (x.claimed_until IS NULL OR x.claimed_until <= ?) OFFSET 0 FOR UPDATE SKIP LOCKED) d LIMIT ?))`
 
 // The wait of a claim for a rival is bounded by lock_timeout, in the claim's own round trip; the transaction's setting is
 // kept aside and put back.

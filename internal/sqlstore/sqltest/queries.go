@@ -183,6 +183,15 @@ func Queries() []Query {
 		read("SettlementsAt", func(ctx context.Context, st store.Reader) (s, error) { return st.SettlementsAt(ctx, "n", "a", "s") }),
 		read("LiveReleases", func(ctx context.Context, st store.Reader) (any, error) { return st.LiveReleases(ctx, "n", 50) }),
 		read("PayoutsSince", func(ctx context.Context, st store.Reader) (int, error) { return st.PayoutsSince(ctx, owner, at) }),
+		sorted(read("DeliveriesByID", func(ctx context.Context, st store.Reader) (any, error) {
+			return st.DeliveriesByID(ctx, []string{"a", "b"})
+		})),
+		sorted(read("EndpointsByID", func(ctx context.Context, st store.Reader) (any, error) {
+			return st.EndpointsByID(ctx, []string{"a", "b"})
+		})),
+		sorted(read("EventsByID", func(ctx context.Context, st store.Reader) (any, error) {
+			return st.EventsByID(ctx, []string{"a", "b"})
+		})),
 		read("PendingDeliveries", func(ctx context.Context, st store.Reader) (int, error) { return st.PendingDeliveries(ctx, "e") }),
 		read("IdempotencyRecord", func(ctx context.Context, st store.Reader) (any, error) {
 			_, _, err := st.IdempotencyRecord(ctx, idempotency.Key{Owner: owner, Key: "k"})

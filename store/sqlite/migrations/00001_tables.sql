@@ -569,6 +569,7 @@ CREATE TABLE payments_deliveries (
   delivered_at    INTEGER,
   claimed_by      TEXT NOT NULL,
   claimed_until   INTEGER,
+  lapsed_at       INTEGER,
   fence           INTEGER NOT NULL,
   created_at      INTEGER,
   version         INTEGER NOT NULL,

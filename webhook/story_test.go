@@ -1,0 +1,449 @@
+package webhook_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-8ee7f392/payments"
+	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/invoice"
+	"github.com/seed-8ee7f392/payments/invoice/rate"
+	"github.com/seed-8ee7f392/payments/payout"
+	"github.com/seed-8ee7f392/payments/settlement"
+	"github.com/seed-8ee7f392/payments/store"
+	"github.com/seed-8ee7f392/payments/store/memory"
+	"github.com/seed-8ee7f392/payments/webhook"
+	"github.com/seed-8ee7f392/payments/webhook/event"
+)
+
+// Every type of the catalogue happens by what merchants, payers and the network do, in fake time over two processes. The
+// host's OnEvent and the merchant's endpoint see the same events: the same bytes, and of each object the same sequence
+// without a gap.
+func TestEveryEventType(t *testing.T) {
+	m := newMerchant(t)
+	synctest.Test(t, func(t *testing.T) {
+		s := newStory(t, m)
+		s.tell()
+		s.compare()
+	})
+}
+
+// merchant is a web server with an endpoint for all events, one that always fails and one that is gone. It lives outside the
+// bubble of fake time, and closes its connections, because an open one would keep time from passing in there.
+type merchant struct {
+	*httptest.Server
+	mu     sync.Mutex
+	bodies map[string][]byte // by event id
+	errs   []error
+	secret string
+}
+
+func newMerchant(t *testing.T) *merchant {
+	m := &merchant{bodies: map[string][]byte{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/all", func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if err != nil {
+			m.errs = append(m.errs, err)
+		}
+		id := r.Header.Get(webhook.EventIDHeader)
+		if before, again := m.bodies[id]; again && !bytes.Equal(before, body) {
+			m.errs = append(m.errs, fmt.Errorf("event %s came with two bodies", id))
+		}
+		m.bodies[id] = body
+	})
+	mux.HandleFunc("/broken", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
+	mux.HandleFunc("/gone", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGone) })
+	m.Server = httptest.NewUnstartedServer(mux)
+	m.Config.SetKeepAlivesEnabled(false)
+	m.Start()
+	t.Cleanup(m.Close)
+	return m
+}
+
+// story is two processes over one store and a network.
+type story struct {
+	t        *testing.T
+	merchant *merchant
+	chain    *sim.Chain
+	engine   *payments.Engine
+	other    *payments.Engine
+	account  account.Account
+	owner    event.Owner
+	refusing chain.Address // the signer signs nothing for it
+
+	mu   sync.Mutex
+	seen map[string][]event.Event // what OnEvent saw of each object, in the order it saw it
+}
+
+func newStory(t *testing.T, m *merchant) *story {
+	t.Helper()
+	s := &story{t: t, merchant: m, seen: map[string][]event.Event{}}
+	s.chain = sim.New(sim.Config{NoFinality: true})
+	s.refusing = s.chain.NewAddress()
+	signer := sim.NewSigner(7, func(r chain.SignRequest) error {
+		if slices.ContainsFunc(r.Intent.Outputs, func(o chain.Output) bool { return o.To == s.refusing }) {
+			return chain.Refuse("policy")
+		}
+		return nil
+	})
+	fee := string(s.chain.NewAddress())
+	shared := memory.New()
+	boot := func() *payments.Engine {
+		prices, err := rate.NewFixed(map[string]string{"ETH/USD": "2000", "USDC/USD": "1"}, time.Minute, nil)
+		s.must(err)
+		e, err := payments.New(payments.Config{
+			Store: shared, Drivers: []payments.ChainDriver{s.chain}, Signer: signer, Rates: prices, BaseURL: "https://pay.example.com",
+			SecretKey: bytes.Repeat([]byte{7}, 32), FeeAddresses: map[string]string{"simnet": fee}, OnEvent: s.onEvent,
+			WebhookAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Log: slog.New(slog.DiscardHandler),
+		})
+		s.must(err)
+		return e
+	}
+	s.engine, s.other = boot(), boot()
+	var err error
+	s.account, err = s.engine.Accounts.CreateAccount(t.Context(), account.Settings{Name: "Corner Shop"})
+	s.must(err)
+	s.owner = event.Owner{AccountID: s.account.ID}
+	s.chain.Mine(10)
+	return s
+}
+
+// onEvent notes an event. It may run again for a transaction that is run again: then what it saw before did not happen.
+func (s *story) onEvent(_ context.Context, _ store.Tx, ev event.Event) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of := s.seen[ev.ObjectID]
+	again := slices.IndexFunc(of, func(e event.Event) bool { return e.Sequence >= ev.Sequence })
+	if again >= 0 {
+		of = of[:again]
+	}
+	s.seen[ev.ObjectID] = append(of, ev)
+	return nil
+}
+
+func (s *story) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatalf("unexpected error: %v", err)
+	}
+}
+
+// until mines a block every 2 seconds until the condition holds.
+func (s *story) until(what string, done func() bool) {
+	s.t.Helper()
+	for range 3000 {
+		if done() {
+			return
+		}
+		time.Sleep(2 * time.Second)
+		s.chain.Mine(1)
+	}
+	s.t.Fatalf("never came true: %s", what)
+}
+
+// told waits until an event of a type happened to an object.
+func (s *story) told(typ event.Type, objectID string) {
+	s.t.Helper()
+	s.until(fmt.Sprintf("%s of %s", typ, objectID), func() bool {
+		found, _, err := s.engine.Webhooks.ListEvents(s.t.Context(), event.Filter{Owner: s.owner, Types: []event.Type{typ}, ObjectID: objectID, Limit: 1})
+		s.must(err)
+		return len(found) > 0
+	})
+}
+
+// sell makes an invoice of a coin and returns it with its address.
+func (s *story) sell() (invoice.Invoice, chain.Address) {
+	s.t.Helper()
+	inv, err := s.engine.Invoices.Create(s.t.Context(), invoice.CreateParams{
+		Owner: s.owner, Options: []invoice.OptionParams{{Asset: "SIM", Network: "simnet", Amount: chain.Pow10(18)}},
+	})
+	s.must(err)
+	return inv, inv.Options[0].Address
+}
+
+func (s *story) paymentOf(invoiceID, depositID string) (p invoice.Payment) {
+	s.t.Helper()
+	s.until("a payment was detected", func() bool {
+		found, _, err := s.engine.Invoices.ListPayments(s.t.Context(), invoice.PaymentFilter{Owner: s.owner, InvoiceID: invoiceID, DepositAddressID: depositID, Limit: 10})
+		s.must(err)
+		if len(found) > 0 {
+			p = found[0]
+		}
+		return len(found) > 0
+	})
+	return p
+}
+
+func (s *story) settlementOf(paymentID string, status settlement.Status) (of settlement.Settlement) {
+	s.t.Helper()
+	s.until("the settlement is "+string(status), func() bool {
+		found, err := s.engine.Settlements.OfPayments(s.t.Context(), []string{paymentID})
+		s.must(err)
+		if len(found) > 0 {
+			of = found[0]
+		}
+		return of.Status == status
+	})
+	return of
+}
+
+// leave has the block of a payment leave the chain, and the network forget its transaction.
+func (s *story) leave(p invoice.Payment) {
+	s.t.Helper()
+	p, err := s.engine.Invoices.Payment(s.t.Context(), s.owner, p.ID)
+	s.must(err)
+	head, err := s.chain.Head(s.t.Context())
+	s.must(err)
+	s.chain.Fork(sim.Fork{Depth: head.Tip.Height - p.Block.Height + 1, Fate: sim.ReturnToPool, Each: map[string]sim.Fate{p.TxHash: sim.Forget}})
+}
+
+// tell tells the story in parts. Between them no process runs, so that days pass in no time.
+func (s *story) tell() {
+	var hooks map[string]string
+	s.run(func() {
+		hooks = s.endpoints()
+		s.until("the network is followed", func() bool {
+			_, followed, err := s.engine.Store().Cursor(s.t.Context(), "simnet")
+			s.must(err)
+			return followed
+		})
+		s.told(event.Ping, hooks["all"])
+		s.deposits()
+		s.reversal()
+		s.moneyOut()
+		s.told(event.WebhookEndpointDisabled, hooks["gone"])
+	})
+	s.days()
+	for tries := 0; ; tries++ { // ten over three days
+		if did, err := s.engine.Webhooks.Step(s.t.Context()); err != nil {
+			s.t.Fatal(err)
+		} else if did {
+			continue
+		}
+		e, err := s.engine.Webhooks.GetEndpoint(s.t.Context(), s.owner, hooks["broken"])
+		s.must(err)
+		n, err := s.engine.Store().PendingDeliveries(s.t.Context(), hooks["all"])
+		s.must(err)
+		if e.Status == webhook.Failing && n == 0 {
+			return
+		}
+		if tries > 100 {
+			s.t.Fatalf("the broken endpoint is %s, and %d deliveries are left", e.Status, n)
+		}
+		time.Sleep(time.Hour)
+	}
+}
+
+// run runs both processes while it tells a part.
+func (s *story) run(part func()) {
+	ctx, stop := context.WithCancel(s.t.Context())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+	for _, e := range []*payments.Engine{s.engine, s.other} {
+		running.Go(func() {
+			if err := e.Run(ctx); err != nil {
+				s.t.Errorf("Run: %v", err)
+			}
+		})
+	}
+	part()
+}
+
+func (s *story) endpoints() map[string]string {
+	ids := map[string]string{}
+	for path, types := range map[string][]event.Type{"all": {"*"}, "broken": {event.InvoiceCanceled}, "gone": {event.InvoiceCreated}} {
+		e, secret, err := s.engine.Webhooks.CreateEndpoint(s.t.Context(), webhook.EndpointParams{Owner: s.owner, URL: s.merchant.URL + "/" + path, Events: types})
+		s.must(err)
+		ids[path] = e.ID
+		if path == "all" {
+			s.merchant.secret = secret
+		}
+	}
+	_, err := s.engine.Webhooks.Test(s.t.Context(), s.owner, ids["all"])
+	s.must(err)
+	return ids
+}
+
+// deposits: two that are held because the master wallet cannot pay for their release. One of them leaves the chain, the
+// other is released once it can.
+func (s *story) deposits() {
+	var payments []invoice.Payment
+	for range 2 {
+		d, err := s.engine.Invoices.CreateDeposit(s.t.Context(), invoice.DepositParams{Owner: s.owner, Network: "simnet", Name: "customer 7"})
+		s.must(err)
+		s.chain.Pay(d.Address, "USDX", chain.Pow10(6).Mul(400))
+		p := s.paymentOf("", d.ID)
+		s.told(event.DepositPaymentConfirmed, p.ID)
+		s.settlementOf(p.ID, settlement.Held)
+		payments = append(payments, p)
+	}
+	s.leave(payments[1])
+	s.settlementOf(payments[1].ID, settlement.Failed)
+	master, err := s.engine.Outbox.Master(s.t.Context(), "simnet", s.account.Index)
+	s.must(err)
+	s.chain.Fund(master.Address, "SIM", chain.Pow10(19))
+	s.settlementOf(payments[0].ID, settlement.Released)
+	s.told(event.DepositPaymentReleased, payments[0].ID)
+}
+
+// reversal: an invoice is paid and its payment released; then the block of the payment leaves the chain.
+func (s *story) reversal() {
+	inv, at := s.sell()
+	s.chain.Pay(at, "SIM", chain.Pow10(18))
+	s.told(event.InvoicePending, inv.ID)
+	s.told(event.InvoicePaid, inv.ID)
+	p := s.paymentOf(inv.ID, "")
+	released := s.settlementOf(p.ID, settlement.Released)
+	s.leave(p)
+	s.told(event.PaymentOrphaned, p.ID)
+	s.told(event.InvoicePaymentReversed, inv.ID)
+	s.told(event.SettlementReverted, released.ID)
+}
+
+// days: invoices that are canceled, expire and are paid too little; a payment that is replaced before it is in a block, and
+// counts as dropped once it was out of sight for a day; and coin that a contract sent, which is found by the balance before
+// the invoice expires, and whose transaction is named later.
+func (s *story) days() {
+	var expired, short, dropped, hidden invoice.Invoice
+	var lost invoice.Payment
+	var unseen string
+	s.run(func() {
+		canceled, _ := s.sell()
+		_, err := s.engine.Invoices.Cancel(s.t.Context(), s.owner, canceled.ID)
+		s.must(err)
+		var at chain.Address
+		expired, _ = s.sell()
+		short, at = s.sell()
+		s.chain.Pay(at, "SIM", chain.Pow10(17))
+		s.told(event.InvoicePaymentConfirm, s.paymentOf(short.ID, "").ID)
+		hidden, at = s.sell()
+		unseen = s.chain.PayHidden(at, chain.Pow10(18))
+		dropped, at = s.sell()
+		hash := s.chain.Pay(at, "SIM", chain.Pow10(18))
+		s.untilWithoutBlocks("it is seen in the pool", func() bool {
+			found, _, err := s.engine.Invoices.ListPayments(s.t.Context(), invoice.PaymentFilter{Owner: s.owner, InvoiceID: dropped.ID, Limit: 1})
+			s.must(err)
+			return len(found) > 0
+		})
+		s.chain.Replace(hash)
+		s.until("it is out of sight", func() bool { lost = s.paymentOf(dropped.ID, ""); return !lost.LostAt.IsZero() })
+	})
+	time.Sleep(25 * time.Hour)
+	s.run(func() {
+		s.told(event.InvoiceExpired, expired.ID)
+		s.told(event.InvoiceUnderpaid, short.ID)
+		s.told(event.PaymentDropped, lost.ID)
+		found := s.paymentOf(hidden.ID, "")
+		_, err := s.engine.Invoices.Hint(s.t.Context(), hidden.ID, unseen)
+		s.must(err)
+		s.told(event.PaymentTransactionAttached, found.ID)
+	})
+}
+
+// untilWithoutBlocks waits without mining.
+func (s *story) untilWithoutBlocks(what string, done func() bool) {
+	s.t.Helper()
+	for range 100 {
+		if done() {
+			return
+		}
+		time.Sleep(time.Second)
+	}
+	s.t.Fatalf("never came true: %s", what)
+}
+
+// moneyOut: payouts that arrive and fail, and refunds that do.
+func (s *story) moneyOut() {
+	pay := func(to chain.Address) payout.Payout {
+		p, err := s.engine.Payouts.Create(s.t.Context(), payout.Params{
+			Owner: s.owner, Network: "simnet", Asset: "SIM", Amount: chain.Pow10(15), Destination: string(to), RequestedBy: payout.Requester{Type: "user", ID: "test"},
+		})
+		s.must(err)
+		return p
+	}
+	p := pay(s.chain.NewAddress())
+	s.told(event.PayoutConfirmed, p.ID)
+	s.told(event.PayoutFailed, pay(s.refusing).ID)
+
+	inv, at := s.sell()
+	s.chain.Pay(at, "SIM", chain.Pow10(18))
+	s.told(event.InvoicePaid, inv.ID)
+	refund := func(to chain.Address) payout.Refund {
+		r, err := s.engine.Payouts.CreateRefund(s.t.Context(), payout.RefundParams{Owner: s.owner, InvoiceID: inv.ID, Destination: string(to), RequestedBy: payout.Requester{Type: "user", ID: "test"}})
+		s.must(err)
+		return r
+	}
+	s.told(event.RefundFailed, refund(s.refusing).ID)
+	s.told(event.RefundSucceeded, refund(s.chain.NewAddress()).ID)
+	s.told(event.InvoiceRefunded, inv.ID)
+}
+
+// compare holds what OnEvent saw, what is stored and what the endpoint got against each other, and the catalogue.
+func (s *story) compare() {
+	types := map[event.Type]int{}
+	hooked := 0
+	for object, of := range s.seen {
+		for i, ev := range of {
+			hooked++
+			types[ev.Type]++
+			if ev.Sequence != int64(i+1) {
+				s.t.Errorf("OnEvent saw event %d of %s under sequence %d", i+1, object, ev.Sequence)
+			}
+			stored, err := s.engine.Webhooks.GetEvent(s.t.Context(), s.owner, ev.ID)
+			s.must(err)
+			if stored.Sequence != ev.Sequence || stored.ObjectID != object || stored.Type != ev.Type || !bytes.Equal(stored.Envelope, ev.Envelope) {
+				s.t.Errorf("OnEvent saw %s %s, stored is %+v", ev.Type, ev.ID, stored)
+			}
+		}
+	}
+	s.merchant.mu.Lock()
+	defer s.merchant.mu.Unlock()
+	for _, err := range s.merchant.errs {
+		s.t.Error(err)
+	}
+	if len(s.merchant.bodies) != hooked {
+		s.t.Errorf("OnEvent saw %d events, the endpoint %d", hooked, len(s.merchant.bodies))
+	}
+	for object, of := range s.seen {
+		for _, ev := range of {
+			if !bytes.Equal(s.merchant.bodies[ev.ID], ev.Envelope) {
+				s.t.Errorf("%s of %s arrived as %q", ev.Type, object, s.merchant.bodies[ev.ID])
+			}
+		}
+	}
+	catalogue := append(event.Types(), event.Ping)
+	for _, typ := range catalogue {
+		if types[typ] == 0 {
+			s.t.Errorf("%s did not happen", typ)
+		}
+	}
+	for typ := range types {
+		if !slices.Contains(catalogue, typ) {
+			s.t.Errorf("%s is not in the catalogue", typ)
+		}
+	}
+	var list strings.Builder
+	for _, typ := range slices.Sorted(maps.Keys(types)) {
+		fmt.Fprintf(&list, "\n%4d  %s", types[typ], typ)
+	}
+	s.t.Logf("%d events about %d objects, %d of the %d types:%s", hooked, len(s.seen), len(types), len(catalogue), list.String())
+}
