@@ -165,7 +165,7 @@ func (n *node) makePayment(p *payment) (*transaction, error) {
 	lastPayment = max(time.Now().UnixMilli(), lastPayment+1)
 	id := n.solid().id
 	raw := newMessage("raw", map[string]any{
-		"ref_block_bytes": id[6:8], "ref_block_hash": id[8:16], "expiration": n.head().timestamp + 60_000, "timestamp": lastPayment,
+		"ref_block_bytes": id[6:8], "ref_block_hash": id[8:16], "expiration": n.now() + 60_000, "timestamp": lastPayment,
 		"fee_limit": p.FeeLimit, "data": []byte(p.Memo),
 	})
 	raw.m.Mutable(raw.field("contract")).List().Append(protoreflect.ValueOfMessage(contract.m))
