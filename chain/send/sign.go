@@ -224,7 +224,7 @@ func matches(order chain.Order, unsigned chain.Unsigned) error {
 		got := unsigned.Outputs[i]
 		same := got == want
 		if order.SubtractFee && i == len(order.Outputs)-1 {
-			same = got.To == want.To && got.AssetID == want.AssetID && !want.Amount.Less(got.Amount) // equal where the fee is nothing
+			same = got.To == want.To && got.AssetID == want.AssetID && got.Amount.Less(want.Amount)
 		}
 		if !same {
 			return wrong("pays something else than ordered")

@@ -12,8 +12,9 @@ import (
 // which no fork can undo, and runs out Config.Validity after the newest block. A call's fee limit has room for a quarter
 // more energy than it takes now, or for what Order.MaxFee leaves of that while it still covers what it takes now.
 //
-// With SubtractFee the fee is what the transfer will burn as things are: nothing where stake or allowance cover it. Should
-// they be used up first, the network does not take the transaction, and it is made anew after it ran out.
+// With SubtractFee the fee is what the transfer will burn as things are. Where stake or allowance cover it, that is nothing, and
+// one sun stays behind: a fee that is not taken out at all cannot be told from one that was forgotten. Should stake or allowance be
+// used up first, the network does not take the transaction, and it is made anew after it ran out.
 //
 // Two transactions that this process builds never have the same time, so that two equal payments are two transactions.
 func (d *Driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, error) {
@@ -101,13 +102,13 @@ func (v survey) offer(order chain.Order, s spend) (limit uint64, maxFee chain.Am
 // afterFee is what a transfer of TRX can pay when its fee comes out of its amount. The fee is that of the smaller amount's
 // size; where that is a byte shorter just because of it, the price of that byte stays behind.
 func (v survey) afterFee(s spend) (chain.Amount, error) {
-	fee := v.bandwidthFee(bandwidth(s.draft(0).encode()))
+	fee := chain.Max(v.bandwidthFee(bandwidth(s.draft(0).encode())), chain.Units(1))
 	if s.amount.Cmp(fee) <= 0 {
 		return s.amount, fault.New(fault.State, "insufficient_funds", "the %s sun to send do not exceed the network fee of %s", s.amount, fee)
 	}
 	smaller := s
 	smaller.amount = s.amount.Sub(fee)
-	if again := v.bandwidthFee(bandwidth(smaller.draft(0).encode())); again.Less(fee) {
+	if again := v.bandwidthFee(bandwidth(smaller.draft(0).encode())); again.Less(fee) && !again.IsZero() {
 		exact := smaller
 		exact.amount = s.amount.Sub(again)
 		if v.bandwidthFee(bandwidth(exact.draft(0).encode())) == again {
