@@ -5,7 +5,7 @@ FUZZTIME ?= 10s
 SOAKTIME ?= 10m
 
 .DEFAULT_GOAL := help
-.PHONY: help test short lint fuzz soak vuln nodes contracts bench screenshots
+.PHONY: help test short lint fuzz soak vuln nodes contracts vectors bench screenshots
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -33,6 +33,9 @@ nodes: ## fetch what the tests run into .cache
 
 contracts: ## compile the fixture contracts again
 	scripts/contracts.sh
+
+vectors: nodes ## make the golden vectors of chain/tron again
+	scripts/vectors.sh
 
 bench: nodes ## run every benchmark
 	scripts/each-module.sh go test -run '^$$' -bench . -benchmem -p 1 -timeout 60m ./...

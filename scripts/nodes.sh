@@ -35,5 +35,6 @@ case $(uname -sm) in
 esac
 npm_set internal/testenv/npm npm "${anvil[@]}"
 npm_set internal/testenv/browser browser
+npm_set internal/testenv/tron tron
 scripts/bitcoind.sh >&2
 scripts/btcd.sh

@@ -90,6 +90,7 @@ func start(t *testing.T, driver payments.ChainDriver, feeAddress string) *servic
 	}
 	prices, err := rate.NewFixed(map[string]string{
 		"BTC/USD": "60000", "BTC/EUR": "55000", "ETH/USD": "2500", "ETH/EUR": "2300", "USDC/USD": "1", "USDC/EUR": "0.92", "USDT/USD": "1", "USDT/EUR": "0.92",
+		"TRX/USD": "0.25", "TRX/EUR": "0.23", "SOL/USD": "150", "SOL/EUR": "138",
 	}, time.Minute, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,91 @@
+package tron
+
+import (
+	"context"
+	"encoding/hex"
+
+	"github.com/seed-8ee7f392/payments/chain"
+)
+
+type callRequest struct {
+	Owner    string `json:"owner_address"`
+	Contract string `json:"contract_address"`
+	Data     string `json:"data"`
+}
+
+// simulation is what a call would do at the state that the node was asked at.
+type simulation struct {
+	// reverted says that the contract refused the call, or that there is no such contract.
+	reverted bool
+	result   []byte
+	energy   uint64
+}
+
+// maxEnergy bounds an energy figure that is believed.
+const maxEnergy = 1 << 40
+
+// simulate runs a call without a transaction (triggerconstantcontract).
+func (e *endpoint) simulate(ctx context.Context, s side, owner, contract address, data []byte) (simulation, error) {
+	const method = "triggerconstantcontract"
+	var answer struct {
+		Result struct {
+			Result  bool   `json:"result"`
+			Code    string `json:"code"`
+			Message string `json:"message"`
+		} `json:"result"`
+		Energy      int64    `json:"energy_used"`
+		Constant    []string `json:"constant_result"`
+		Transaction struct {
+			Ret []struct {
+				Ret string `json:"ret"`
+			} `json:"ret"`
+		} `json:"transaction"`
+	}
+	found, err := e.post(ctx, s, method, callRequest{nodeHex(owner), nodeHex(contract), hex.EncodeToString(data)}, &answer)
+	if err != nil {
+		return simulation{}, err
+	}
+	if answer.Result.Code == "CONTRACT_VALIDATE_ERROR" {
+		return simulation{reverted: true}, nil // there is no such contract
+	}
+	if !found || !answer.Result.Result || len(answer.Transaction.Ret) != 1 || answer.Energy < 0 || answer.Energy > maxEnergy {
+		return simulation{}, e.garbled("%s: %s %s", method, e.clean(answer.Result.Code), e.clean(words(answer.Result.Message)))
+	}
+	c := simulation{reverted: answer.Transaction.Ret[0].Ret == "FAILED", energy: uint64(answer.Energy)}
+	if len(answer.Constant) > 0 {
+		if c.result, err = hex.DecodeString(answer.Constant[0]); err != nil {
+			return simulation{}, e.garbled("%s: a result that is no hex", method)
+		}
+	}
+	return c, nil
+}
+
+// words reads a message that nodes write as the hex of its text.
+func words(message string) string {
+	if text, err := hex.DecodeString(message); err == nil {
+		return string(text)
+	}
+	return message
+}
+
+// number is the one uint256 that a view function returned; ok is false for anything else.
+func (c simulation) number() (chain.Amount, bool) {
+	if c.reverted || len(c.result) != 32 {
+		return chain.Amount{}, false
+	}
+	n, err := chain.AmountFromBytes(c.result)
+	return n, err == nil
+}
+
+// word calls a view function that returns one uint256.
+func (e *endpoint) word(ctx context.Context, s side, owner, contract address, data []byte) (chain.Amount, error) {
+	c, err := e.simulate(ctx, s, owner, contract, data)
+	if err != nil {
+		return chain.Amount{}, err
+	}
+	n, ok := c.number()
+	if !ok {
+		return chain.Amount{}, e.garbled("contract %s did not answer a number: is it the token it is configured as?", canonical(contract))
+	}
+	return n, nil
+}

@@ -1,0 +1,181 @@
+package tron
+
+import (
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// Node is one full node, or one provider.
+type Node struct {
+	// URL is the http or https address under which /wallet/… is served. It may hold a key: no error or log ever shows more
+	// of it than the host.
+	URL string
+	// SolidityURL is where /walletsolidity/… is served; a node of one's own has another port for it. Defaults to URL.
+	SolidityURL string
+	// APIKey is sent as TRON-PRO-API-KEY, if set.
+	APIKey string
+}
+
+// Config says which network to serve and over which nodes. Network and one node are required.
+type Config struct {
+	// Network is one of this package's (Mainnet, Nile, Shasta, Private) or the caller's own. Its CAIP2 name holds the last
+	// 4 bytes of the genesis block's id, by which nodes of another network are told.
+	Network chain.Network
+	// Nodes are asked in this order. One that fails or lags is passed over. Balances are read in several requests: a URL
+	// behind which several machines answer makes them fail more often, never wrong.
+	Nodes []Node
+	// Tokens are enabled beside the network's own assets. Symbol, Contract and Decimals are required.
+	Tokens []chain.Asset
+	// HTTPClient carries the requests; its Timeout is left alone. Defaults to one without proxy settings of
+	// its own and without redirects.
+	HTTPClient *http.Client
+	// Logger hears of failing nodes. Defaults to discarding.
+	Logger *slog.Logger
+	// Timeout bounds each HTTP request. Defaults to 20 seconds.
+	Timeout time.Duration
+	// Attempts is how often all nodes are tried before a call is fault.Unavailable. Defaults to 3.
+	Attempts int
+	// Concurrency is how many HTTP requests one node serves at a time. Defaults to 4.
+	Concurrency int
+	// MaxBlocks is the most blocks that one call of Blocks returns, 1 to 100. Defaults to 20.
+	MaxBlocks int
+	// MaxResponse is the largest response body that is read, in bytes. Defaults to 64 MiB.
+	MaxResponse int64
+	// Validity is for how long after the newest block a transaction can be included, 1 minute to 23 hours. What has not been
+	// included by then is made anew, about a minute later. Defaults to 5 minutes.
+	Validity time.Duration
+	// Now is the clock that dates transactions. Defaults to time.Now.
+	Now func() time.Time
+}
+
+// New checks the configuration and returns the driver; it does no I/O. Driver.Check asks the nodes.
+// A configuration that cannot work is fault.Invalid.
+func New(c Config) (*Driver, error) {
+	c = c.withDefaults()
+	genesis, err := c.check()
+	if err != nil {
+		return nil, err
+	}
+	d := &Driver{
+		genesis: genesis, tokens: map[address]chain.Asset{}, attempts: c.Attempts, maxBlocks: c.MaxBlocks, validity: c.Validity,
+		now: c.Now, log: c.Logger, scanned: newBlockCache(cachedBlocks),
+	}
+	tokens, err := canonicalTokens(append(append([]chain.Asset{}, c.Network.Assets...), c.Tokens...))
+	if err != nil {
+		return nil, err
+	}
+	c.Network.Assets = nil
+	d.network = c.Network.With(tokens...)
+	for _, a := range d.network.Assets {
+		if a.Kind == chain.Token {
+			contract, _ := parseAddress(string(a.Contract)) // canonical since canonicalTokens
+			d.tokens[contract] = a
+		}
+	}
+	native, ok := d.network.Native()
+	if !ok {
+		return nil, invalidConfig("network %s has no native asset: add one of kind native", c.Network.Slug)
+	}
+	d.native = native
+	for _, n := range c.Nodes {
+		e, err := newEndpoint(n, c)
+		if err != nil {
+			return nil, err
+		}
+		d.endpoints = append(d.endpoints, e)
+	}
+	return d, nil
+}
+
+func (c Config) withDefaults() Config {
+	if c.HTTPClient == nil {
+		t := http.DefaultTransport.(*http.Transport).Clone()
+		t.MaxIdleConnsPerHost = 16
+		c.HTTPClient = &http.Client{Transport: t}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Timeout <= 0 {
+		c.Timeout = 20 * time.Second
+	}
+	if c.Attempts <= 0 {
+		c.Attempts = 3
+	}
+	if c.Concurrency <= 0 {
+		c.Concurrency = 4
+	}
+	if c.MaxBlocks <= 0 {
+		c.MaxBlocks = 20
+	}
+	if c.MaxResponse <= 0 {
+		c.MaxResponse = 64 << 20
+	}
+	if c.Validity == 0 {
+		c.Validity = 5 * time.Minute
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
+}
+
+// check returns the last 4 bytes of the genesis block's id, in hex.
+func (c Config) check() (genesis string, err error) {
+	digits, ok := strings.CutPrefix(c.Network.CAIP2, "tron:0x")
+	switch {
+	case c.Network.Family != chain.Tron || !ok || !isHex(digits, 8):
+		return "", invalidConfig("network %q is no Tron network whose CAIP2 name is tron:0x and 8 hexadecimal digits, in lower case", c.Network.Slug)
+	case len(c.Nodes) == 0:
+		return "", invalidConfig("network %s has no node: set Nodes", c.Network.Slug)
+	case c.MaxBlocks > 100:
+		return "", invalidConfig("MaxBlocks is %d, and nodes return at most 100 blocks at once", c.MaxBlocks)
+	case c.Validity < time.Minute || c.Validity > 23*time.Hour:
+		return "", invalidConfig("Validity is %s: set it between 1 minute and 23 hours", c.Validity)
+	case c.Network.Confirmations == 0:
+		return "", invalidConfig("network %s: Confirmations must be at least 1", c.Network.Slug)
+	}
+	switch c.Network.Rule {
+	case chain.RuleConfirmations, chain.RuleFinalized:
+		return digits, nil
+	}
+	return "", invalidConfig("network %s: confirmation rule %q is unknown: use finalized or confirmations", c.Network.Slug, c.Network.Rule)
+}
+
+func canonicalTokens(assets []chain.Asset) ([]chain.Asset, error) {
+	seen := map[address]string{}
+	for i, a := range assets {
+		if a.Kind == chain.Native {
+			continue
+		}
+		contract, err := parseAddress(string(a.Contract))
+		if err != nil || contract == (address{}) || a.Symbol == "" {
+			return nil, invalidConfig("token %q: contract %q is not a contract address", a.Symbol, a.Contract)
+		}
+		if other, twice := seen[contract]; twice {
+			return nil, invalidConfig("tokens %s and %s have the same contract", other, a.Symbol)
+		}
+		seen[contract] = a.Symbol
+		assets[i].Kind, assets[i].Contract = chain.Token, canonical(contract)
+	}
+	return assets, nil
+}
+
+// checkURL returns the parsed URL of a node; its error never repeats the URL, which may hold a key.
+func checkURL(raw string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.RawQuery != "" || u.Fragment != "" {
+		return nil, invalidConfig("a node's URL is not of the form http(s)://host/path")
+	}
+	return u, nil
+}
+
+func invalidConfig(format string, args ...any) error {
+	return fault.New(fault.Invalid, "config_invalid", "tron: "+format, args...)
+}

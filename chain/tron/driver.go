@@ -1,0 +1,81 @@
+package tron
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+)
+
+// Driver serves one Tron network. It is safe for concurrent use.
+type Driver struct {
+	network   chain.Network
+	genesis   string // the last 4 bytes of the genesis block's id, in hex
+	native    chain.Asset
+	tokens    map[address]chain.Asset
+	endpoints []*endpoint
+	attempts  int
+	maxBlocks int
+	validity  time.Duration
+	now       func() time.Time
+	log       *slog.Logger
+
+	seen    atomic.Uint64 // highest tip that an endpoint showed
+	dated   atomic.Int64  // the timestamp that was given to a transaction last, in milliseconds
+	scanned *blockCache
+}
+
+var _ interface {
+	chain.Driver
+	chain.BlockScanner
+	chain.Finder
+	chain.Balancer
+	chain.Deriver
+	chain.URIBuilder
+	chain.FeeEstimator
+	chain.Sender
+	chain.Sweeper
+	chain.Checker
+} = (*Driver)(nil)
+
+// Network describes the network, its assets complete with ids. The caller may keep and change it.
+func (d *Driver) Network() chain.Network {
+	n := d.network
+	n.Assets, n.Tiers = slices.Clone(n.Assets), slices.Clone(n.Tiers)
+	return n
+}
+
+// Check asks every node for its genesis block and every token for its decimals. Another genesis block is fault.Stopped with
+// code chain_id_mismatch, a token that is not there or counts differently is fault.Stopped with code token_mismatch,
+// a node without an answer is fault.Unavailable.
+func (d *Driver) Check(ctx context.Context) error {
+	for _, e := range d.endpoints {
+		if err := d.verify(ctx, e); err != nil {
+			return d.asFault(err)
+		}
+		if _, err := e.newest(ctx, solidified); err != nil { // the second interface may be at another port
+			return d.asFault(err)
+		}
+		for contract, asset := range d.tokens {
+			if err := d.checkToken(ctx, e, contract, asset); err != nil {
+				return d.asFault(err)
+			}
+		}
+	}
+	return nil
+}
+
+// timestamp dates a transaction in milliseconds, never twice the same within this process: equal payments made at the same
+// time are then different transactions.
+func (d *Driver) timestamp() int64 {
+	for {
+		last := d.dated.Load()
+		next := max(d.now().UnixMilli(), last+1)
+		if d.dated.CompareAndSwap(last, next) {
+			return next
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package tron
+
+import (
+	"context"
+	"errors"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// Head returns the newest block and the newest that is solidified. With several nodes, one that is behind what was seen
+// before is passed over while another is ahead.
+func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
+	var best chain.Head
+	err := d.ask(ctx, 0, func(ctx context.Context, e *endpoint) error {
+		h, err := e.head(ctx)
+		if err != nil {
+			return err
+		}
+		if best.Tip.IsZero() || h.Tip.Height > best.Tip.Height {
+			best = h
+		}
+		if h.Tip.Height < d.seen.Load() {
+			return errLagging
+		}
+		return nil
+	})
+	if errors.Is(err, errLagging) { // all nodes agree that the chain became shorter
+		err = nil
+	}
+	if err != nil {
+		return chain.Head{}, err
+	}
+	d.seen.Store(best.Tip.Height)
+	return best, nil
+}
+
+// head reads one endpoint's head. The solidified block is asked for first: it can only be older than the tip.
+func (e *endpoint) head(ctx context.Context) (chain.Head, error) {
+	final, err := e.newest(ctx, solidified)
+	if err != nil {
+		return chain.Head{}, err
+	}
+	tip, err := e.newest(ctx, full)
+	if err != nil {
+		return chain.Head{}, err
+	}
+	if final.Height > tip.Height {
+		return chain.Head{}, e.garbled("the tip is %d and the solidified block %d", tip.Height, final.Height)
+	}
+	return chain.Head{Tip: tip, Final: final}, nil
+}
+
+// newest returns the newest block of one of the node's sides.
+func (e *endpoint) newest(ctx context.Context, s side) (chain.Ref, error) {
+	var b blockJSON
+	found, err := e.post(ctx, s, "getnowblock", struct{}{}, &b)
+	if err != nil {
+		return chain.Ref{}, err
+	}
+	if !found {
+		return chain.Ref{}, e.garbled("it has no newest block")
+	}
+	ref, err := b.ref(e)
+	if err == nil && s == full {
+		e.sawTip(ref.Height)
+	}
+	return ref, err
+}
+
+// RefAt returns the canonical block at a height.
+func (d *Driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
+	var ref chain.Ref
+	err := d.ask(ctx, height, func(ctx context.Context, e *endpoint) (err error) {
+		ref, err = e.refAt(ctx, height)
+		return err
+	})
+	if err != nil {
+		return chain.Ref{}, aboveTip(err, height)
+	}
+	return ref, nil
+}
+
+func (e *endpoint) refAt(ctx context.Context, height uint64) (chain.Ref, error) {
+	b, err := e.block(ctx, height)
+	if err != nil {
+		return chain.Ref{}, err
+	}
+	return b.ref(e)
+}
+
+// block reads the canonical block at a height.
+func (e *endpoint) block(ctx context.Context, height uint64) (*blockJSON, error) {
+	var b blockJSON
+	found, err := e.post(ctx, full, "getblockbynum", numRequest{height}, &b)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, e.absent(ctx, height)
+	}
+	ref, err := b.ref(e)
+	if err == nil && ref.Height != height {
+		err = e.garbled("asked for block %d, it answered block %d", height, ref.Height)
+	}
+	return &b, err
+}
+
+// youngDepth is how far below the tip a block may be missing because the node is still taking it in, or because another of
+// a provider's nodes answered; deeper, it was thrown away.
+const youngDepth = 128
+
+// absent says why the node does not have a block that it was asked for.
+func (e *endpoint) absent(ctx context.Context, height uint64) error {
+	if err := e.reaches(ctx, height); err != nil {
+		return err
+	}
+	if e.knownTip()-height < youngDepth {
+		return e.garbled("block %d is below its tip and missing", height)
+	}
+	return errPruned
+}
+
+// aboveTip translates errLagging for a height that no node has reached.
+func aboveTip(err error, height uint64) error {
+	if errors.Is(err, errLagging) {
+		return fault.New(fault.NotFound, "block_unknown", "block %d is above the tip", height)
+	}
+	return err
+}

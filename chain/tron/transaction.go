@@ -1,0 +1,315 @@
+package tron
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"math"
+	"math/big"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum/crypto"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// The bytes of transactions. Source: java-tron, protocol/src/main/protos/core/Tron.proto (Transaction),
+// contract/balance_contract.proto (TransferContract) and contract/smart_contract.proto (TriggerSmartContract). The
+// numbers below are those files' field numbers.
+
+// contractType says what a transaction does.
+type contractType uint64
+
+// The types that this package makes or looks into.
+const (
+	transferContract contractType = 1
+	triggerContract  contractType = 31
+)
+
+// typeURLs name the message inside a contract's parameter (google.protobuf.Any).
+var typeURLs = map[contractType]string{
+	transferContract: "type.googleapis.com/protocol.TransferContract",
+	triggerContract:  "type.googleapis.com/protocol.TriggerSmartContract",
+}
+
+// transaction is the raw_data of a transaction with one contract.
+type transaction struct {
+	refBytes   []byte // the last 2 bytes of the reference block's height
+	refHash    []byte // bytes 8 to 15 of its id
+	expiration int64  // milliseconds since 1970
+	timestamp  int64  // milliseconds since 1970
+	feeLimit   int64  // sun, the most that energy may cost
+	memo       []byte
+
+	kind  contractType
+	owner address // who sends and pays
+	// to and amount are what a TransferContract pays; the contract and the call value of a TriggerSmartContract.
+	to     address
+	amount int64  // sun
+	data   []byte // the call, of a TriggerSmartContract
+}
+
+// encode returns the serialized raw_data, fields in ascending order and those of value 0 left out, as every protobuf
+// library writes it.
+func (t *transaction) encode() []byte {
+	var b []byte
+	b = appendBytes(b, 1, t.refBytes)
+	b = appendBytes(b, 4, t.refHash)
+	b = appendInt(b, 8, t.expiration)
+	b = appendBytes(b, 10, t.memo)
+	b = appendBytes(b, 11, t.contract())
+	b = appendInt(b, 14, t.timestamp)
+	return appendInt(b, 18, t.feeLimit)
+}
+
+func (t *transaction) contract() []byte {
+	var value []byte
+	value = appendBytes(value, 1, prefixedBytes(t.owner))
+	value = appendBytes(value, 2, prefixedBytes(t.to))
+	value = appendInt(value, 3, t.amount)
+	value = appendBytes(value, 4, t.data)
+
+	var parameter []byte
+	parameter = appendBytes(parameter, 1, []byte(typeURLs[t.kind]))
+	parameter = appendBytes(parameter, 2, value)
+
+	return appendBytes(appendInt(nil, 1, int64(t.kind)), 2, parameter)
+}
+
+func appendBytes(b []byte, number protowire.Number, v []byte) []byte {
+	if len(v) == 0 {
+		return b
+	}
+	return protowire.AppendBytes(protowire.AppendTag(b, number, protowire.BytesType), v)
+}
+
+func appendInt(b []byte, number protowire.Number, v int64) []byte {
+	if v == 0 {
+		return b
+	}
+	return protowire.AppendVarint(protowire.AppendTag(b, number, protowire.VarintType), uint64(v))
+}
+
+// field is one field of a message: v of a number, raw of bytes.
+type field struct {
+	number protowire.Number
+	kind   protowire.Type
+	v      uint64
+	raw    []byte
+}
+
+// fields calls f with every field of a message in its order, and reports whether the bytes are a message.
+func fields(b []byte, f func(field)) bool {
+	for len(b) > 0 {
+		number, kind, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return false
+		}
+		b = b[n:]
+		x := field{number: number, kind: kind}
+		switch kind {
+		case protowire.VarintType:
+			x.v, n = protowire.ConsumeVarint(b)
+		case protowire.BytesType:
+			x.raw, n = protowire.ConsumeBytes(b)
+		default:
+			n = protowire.ConsumeFieldValue(number, kind, b)
+		}
+		if n < 0 {
+			return false
+		}
+		f(x)
+		b = b[n:]
+	}
+	return true
+}
+
+// take stores a field of bytes, takeInt one of a number. One of another wire type is no field of the message: it is passed over,
+// as protobuf wants it.
+func (x field) take(raw *[]byte) {
+	if x.kind == protowire.BytesType {
+		*raw = x.raw
+	}
+}
+
+func (x field) takeInt(v *int64) {
+	if x.kind == protowire.VarintType {
+		*v = int64(x.v)
+	}
+}
+
+// sameMessage compares type URLs by what is after the last slash, as protobuf's Any does.
+func sameMessage(a, b string) bool {
+	return strings.Contains(a, "/") && a[strings.LastIndex(a, "/"):] == b[strings.LastIndex(b, "/"):]
+}
+
+// decodeTransaction reads raw_data as any wallet may have written it. ok is false for bytes that are no transaction of one
+// contract of the two types of this package.
+func decodeTransaction(raw []byte) (t *transaction, ok bool) {
+	t = new(transaction)
+	var contract []byte
+	contracts := 0
+	ok = fields(raw, func(x field) {
+		switch x.number {
+		case 1:
+			x.take(&t.refBytes)
+		case 4:
+			x.take(&t.refHash)
+		case 8:
+			x.takeInt(&t.expiration)
+		case 10:
+			x.take(&t.memo)
+		case 11:
+			contracts++
+			x.take(&contract)
+		case 14:
+			x.takeInt(&t.timestamp)
+		case 18:
+			x.takeInt(&t.feeLimit)
+		}
+	})
+	if !ok || contracts != 1 {
+		return nil, false
+	}
+	var kind int64
+	var parameter, typeURL, value []byte
+	ok = fields(contract, func(x field) {
+		switch x.number {
+		case 1:
+			x.takeInt(&kind)
+		case 2:
+			x.take(&parameter)
+		}
+	}) && fields(parameter, func(x field) {
+		switch x.number {
+		case 1:
+			x.take(&typeURL)
+		case 2:
+			x.take(&value)
+		}
+	})
+	t.kind = contractType(kind)
+	want, known := typeURLs[t.kind]
+	if !ok || !known || !sameMessage(string(typeURL), want) || !t.readContract(value) {
+		return nil, false
+	}
+	return t, true
+}
+
+// readContract reads the message in a contract's parameter.
+func (t *transaction) readContract(value []byte) bool {
+	var owner, to []byte
+	ok := fields(value, func(x field) {
+		switch x.number {
+		case 1:
+			x.take(&owner)
+		case 2:
+			x.take(&to)
+		case 3:
+			x.takeInt(&t.amount)
+		case 4:
+			if t.kind == triggerContract {
+				x.take(&t.data)
+			}
+		}
+	})
+	var ok1, ok2 bool
+	t.owner, ok1 = prefixed(owner)
+	t.to, ok2 = prefixed(to)
+	return ok && ok1 && ok2 && t.amount >= 0
+}
+
+// txID is the hash that names a transaction and that its owner signs: SHA-256 of raw_data.
+func txID(raw []byte) [32]byte { return sha256.Sum256(raw) }
+
+// signed puts the one signature beside raw_data: the message Transaction as nodes take it.
+func signed(raw, signature []byte) []byte {
+	return appendBytes(appendBytes(nil, 1, raw), 2, signature)
+}
+
+// decodeSigned reads what signed writes and recovers who signed.
+func decodeSigned(b []byte) (t *transaction, raw []byte, signer address, err error) {
+	var signature []byte
+	parts := 0
+	ok := fields(b, func(x field) {
+		parts++
+		switch x.number {
+		case 1:
+			x.take(&raw)
+		case 2:
+			x.take(&signature)
+		}
+	})
+	if ok = ok && parts == 2; ok {
+		t, ok = decodeTransaction(raw)
+	}
+	if !ok {
+		return nil, nil, signer, malformed("they are no transfer or call with one signature")
+	}
+	signer, ok = recoverSigner(txID(raw), signature)
+	if !ok {
+		return nil, nil, signer, malformed("the signature is not one of secp256k1 in its lower half")
+	}
+	return t, raw, signer, nil
+}
+
+// signatureLength is that of r, s and a recovery byte.
+const signatureLength = 65
+
+// recoveryOffset is added to the recovery id, as java-tron and tronweb write it.
+const recoveryOffset = 27
+
+// recoverSigner returns the address whose key signed a hash.
+func recoverSigner(hash [32]byte, signature []byte) (address, bool) {
+	if len(signature) != signatureLength {
+		return address{}, false
+	}
+	rsv := append([]byte(nil), signature...)
+	if rsv[64] >= recoveryOffset {
+		rsv[64] -= recoveryOffset
+	}
+	if rsv[64] > 1 || !crypto.ValidateSignatureValues(rsv[64], new(big.Int).SetBytes(rsv[:32]), new(big.Int).SetBytes(rsv[32:64]), true) {
+		return address{}, false
+	}
+	pub, err := crypto.SigToPub(hash[:], rsv)
+	if err != nil {
+		return address{}, false
+	}
+	return crypto.PubkeyToAddress(*pub), true
+}
+
+func malformed(what string) error {
+	return fault.New(fault.Invalid, "transaction_malformed", "the bytes are not a Tron transaction of this driver: %s", what)
+}
+
+// Sizes that bandwidth is counted by. Source: java-tron, Constant.java (MAX_RESULT_SIZE_IN_TX) and BandwidthProcessor.consume.
+const resultSize = 64
+
+// bandwidth is how many bytes of bandwidth a transaction takes once it is signed.
+func bandwidth(raw []byte) uint64 {
+	return uint64(len(signed(raw, make([]byte, signatureLength)))) + resultSize
+}
+
+// millis converts between times and the milliseconds of transactions and blocks; ok is false for a time beyond reason.
+func millis(ms int64) (time.Time, bool) {
+	return time.UnixMilli(ms).UTC(), ms >= 0 && ms < math.MaxInt64/1_000_000
+}
+
+// parseTxID reads a transaction's hash, with or without the prefix 0x that some explorers put before it.
+func parseTxID(s string) ([32]byte, error) {
+	var id [32]byte
+	digits := s
+	if len(s) == 66 && s[:2] == "0x" {
+		digits = s[2:]
+	}
+	if len(digits) == 64 {
+		if _, err := hex.Decode(id[:], []byte(digits)); err == nil {
+			return id, nil
+		}
+	}
+	if len(s) > 80 {
+		s = s[:80] + "…"
+	}
+	return id, fault.New(fault.Invalid, "tx_hash_invalid", "%q is not a transaction hash: write 64 hexadecimal digits", s)
+}

@@ -1,0 +1,162 @@
+package tron
+
+import (
+	"encoding/hex"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/seed-8ee7f392/payments/chain"
+)
+
+// The JSON forms of blocks, transactions and receipts. Source: TRON documentation, docs/api/http. Only what is used is
+// read; numbers of value 0 and empty lists are left out by nodes. What a transaction does is read from its bytes
+// (raw_data_hex), not from the JSON beside them.
+
+type numRequest struct {
+	Num uint64 `json:"num"`
+}
+
+type valueRequest struct {
+	Value string `json:"value"`
+}
+
+type addressRequest struct {
+	Address string `json:"address"`
+}
+
+type blockJSON struct {
+	BlockID string `json:"blockID"`
+	Header  struct {
+		Raw struct {
+			Number    int64  `json:"number"`
+			TxRoot    string `json:"txTrieRoot"`
+			Parent    string `json:"parentHash"`
+			Timestamp int64  `json:"timestamp"`
+		} `json:"raw_data"`
+	} `json:"block_header"`
+	Transactions []txJSON `json:"transactions"`
+}
+
+type txJSON struct {
+	TxID       string `json:"txID"`
+	RawDataHex string `json:"raw_data_hex"`
+}
+
+type infoJSON struct {
+	ID          string      `json:"id"`
+	Fee         int64       `json:"fee"`
+	BlockNumber int64       `json:"blockNumber"`
+	Result      string      `json:"result"`
+	Receipt     receiptJSON `json:"receipt"`
+	Logs        []logJSON   `json:"log"`
+	Internal    []internal  `json:"internal_transactions"`
+}
+
+type receiptJSON struct {
+	Result string `json:"result"`
+}
+
+type logJSON struct {
+	Address string   `json:"address"` // 20 bytes, without the prefix
+	Topics  []string `json:"topics"`
+	Data    string   `json:"data"`
+}
+
+// internal is a call that a contract made.
+type internal struct {
+	Caller string `json:"caller_address"`
+	To     string `json:"transferTo_address"`
+	Values []struct {
+		Value int64  `json:"callValue"`
+		Token string `json:"tokenId"`
+	} `json:"callValueInfo"`
+	Note     string `json:"note"`
+	Rejected bool   `json:"rejected"`
+}
+
+// noTransactions is the transaction root of an empty block. Source: java-tron, BlockCapsule.calcMerkleRoot.
+var noTransactions = strings.Repeat("0", 64)
+
+func isHex(s string, digits int) bool {
+	if len(s) != digits {
+		return false
+	}
+	for _, c := range []byte(s) {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+// ref checks a header and returns the reference to its block. The first 8 bytes of a block's id are its height.
+func (b *blockJSON) ref(e *endpoint) (chain.Ref, error) {
+	h := &b.Header.Raw
+	at, ok := millis(h.Timestamp)
+	if !ok || h.Number < 0 || !heightIn(b.BlockID, uint64(h.Number)) {
+		return chain.Ref{}, e.garbled("a block whose id, height or time does not fit together")
+	}
+	if h.Number > 0 && !heightIn(h.Parent, uint64(h.Number)-1) {
+		return chain.Ref{}, e.garbled("block %d without a parent of the height before it", h.Number)
+	}
+	return chain.Ref{Height: uint64(h.Number), Hash: b.BlockID, Time: at}, nil
+}
+
+func heightIn(id string, height uint64) bool {
+	if !isHex(id, 64) {
+		return false
+	}
+	raw, err := hex.DecodeString(id[:16])
+	return err == nil && common.BytesToHash(raw).Big().Uint64() == height
+}
+
+// body is a transaction of a block as its bytes say it.
+type body struct {
+	hash string
+	raw  []byte
+	// tx is nil where the bytes are of a kind that this package does not read.
+	tx *transaction
+}
+
+// read checks that the bytes are those that the id names.
+func (t *txJSON) read(e *endpoint) (body, error) {
+	raw, err := hex.DecodeString(t.RawDataHex)
+	if err != nil || len(raw) == 0 {
+		return body{}, e.garbled("transaction %s without its bytes", e.clean(t.TxID))
+	}
+	id := txID(raw)
+	if hash := hex.EncodeToString(id[:]); hash != t.TxID {
+		return body{}, e.garbled("transaction %s has bytes whose id is %s", e.clean(t.TxID), hash)
+	}
+	b := body{hash: t.TxID, raw: raw}
+	if tx, ok := decodeTransaction(raw); ok {
+		b.tx = tx
+	}
+	return b, nil
+}
+
+// failed says that the execution of a transaction failed. Source: the TRON documentation of gettransactioninfobyid; a
+// transfer without a contract has no result in its receipt.
+func (i *infoJSON) failed() bool {
+	return i.Result == "FAILED" || (i.Receipt.Result != "" && i.Receipt.Result != "SUCCESS" && i.Receipt.Result != "DEFAULT")
+}
+
+// fee is what the network took.
+func (i *infoJSON) fee(e *endpoint) (chain.Amount, error) {
+	if i.Fee < 0 {
+		return chain.Amount{}, e.garbled("transaction %s has a fee of %d", i.ID, i.Fee)
+	}
+	return chain.Units(uint64(i.Fee)), nil
+}
+
+// check makes sure that the receipt is that of the transaction in the block.
+func (i *infoJSON) check(e *endpoint, b body, height uint64) error {
+	if i.ID != b.hash || i.BlockNumber < 0 || uint64(i.BlockNumber) != height {
+		return e.garbled("the receipt of transaction %s is missing or another's", b.hash)
+	}
+	if b.tx != nil && b.tx.kind == triggerContract && i.Receipt.Result == "" {
+		return e.garbled("the receipt of call %s has no result", b.hash)
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package main
+
+// Accounts, balances and resources. Coin and contracts live in go-ethereum's state, one sun being one wei; what Tron knows
+// beyond that lives beside it.
+
+import (
+	"fmt"
+	"maps"
+	"math/big"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/state"
+	"github.com/ethereum/go-ethereum/core/tracing"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/params"
+	"github.com/holiman/uint256"
+)
+
+var emptyRoot = types.EmptyRootHash
+
+// account is what Tron knows of an activated account.
+type account struct {
+	contract    bool
+	created     int64
+	freeUsed    int64 // bandwidth of the daily allowance that was used
+	netLimit    int64 // bandwidth from staking
+	netUsed     int64
+	energyLimit int64 // energy from staking
+	energyUsed  int64
+}
+
+// world is the state after a block. It does not change.
+type world struct {
+	root     common.Hash
+	accounts map[address]account
+}
+
+// store keeps the states of all blocks.
+type store struct{ db state.Database }
+
+func newStore() *store { return &store{state.NewDatabaseForTesting()} }
+
+// workspace is a world that is being changed.
+type workspace struct {
+	db       *state.StateDB
+	accounts map[address]account
+	txs      int
+}
+
+func (s *store) open(w world) (*workspace, error) {
+	db, err := state.New(w.root, s.db)
+	if err != nil {
+		return nil, err
+	}
+	return &workspace{db: db, accounts: maps.Clone(w.accounts)}, nil
+}
+
+// commit ends the work and returns the world that it made.
+func (ws *workspace) commit(height uint64) (world, error) {
+	root, err := ws.db.Commit(rules, height)
+	if err != nil {
+		return world{}, fmt.Errorf("commit block %d: %w", height, err)
+	}
+	return world{root: root, accounts: ws.accounts}, nil
+}
+
+// undo returns a function that takes back everything since the call.
+func (ws *workspace) undo() func() {
+	snapshot, accounts := ws.db.Snapshot(), maps.Clone(ws.accounts)
+	return func() {
+		ws.db.RevertToSnapshot(snapshot)
+		ws.accounts = accounts
+	}
+}
+
+func (ws *workspace) create(a address, contract bool, at int64) {
+	ws.accounts[a] = account{contract: contract, created: at}
+}
+
+func (ws *workspace) exists(a address) bool { _, ok := ws.accounts[a]; return ok }
+
+func (ws *workspace) balance(a address) int64 { return int64(ws.db.GetBalance(a).Uint64()) }
+
+func (ws *workspace) add(a address, sun int64) {
+	ws.db.AddBalance(a, uint256.NewInt(uint64(sun)), tracing.BalanceChangeUnspecified)
+}
+
+func (ws *workspace) take(a address, sun int64) bool {
+	if sun < 0 || ws.balance(a) < sun {
+		return false
+	}
+	ws.db.SubBalance(a, uint256.NewInt(uint64(sun)), tracing.BalanceChangeUnspecified)
+	return true
+}
+
+// chainConfig is Ethereum as of Istanbul, the newest whose gas has no notion of cold storage: that is nearest to TVM's energy.
+var chainConfig = &params.ChainConfig{
+	ChainID: big.NewInt(1), HomesteadBlock: new(big.Int), EIP150Block: new(big.Int), EIP155Block: new(big.Int), EIP158Block: new(big.Int),
+	ByzantiumBlock: new(big.Int), ConstantinopleBlock: new(big.Int), PetersburgBlock: new(big.Int), IstanbulBlock: new(big.Int),
+}
+
+var rules = chainConfig.Rules(new(big.Int), false, 0)
