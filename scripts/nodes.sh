@@ -35,4 +35,5 @@ case $(uname -sm) in
 esac
 npm_set internal/testenv/npm npm "${anvil[@]}"
 npm_set internal/testenv/browser browser
+npm_set internal/testenv/solana solana node_modules/litesvm/dist/internal.js
 scripts/bitcoind.sh >&2
