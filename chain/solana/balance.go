@@ -1,0 +1,126 @@
+package solana
+
+import (
+	"context"
+	"errors"
+
+	solanago "github.com/gagliardetto/solana-go"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// place is where a holding is kept: the owner's own account, or its associated token account.
+type place struct {
+	key  solanago.PublicKey
+	mint *mint // nil for the native coin
+}
+
+func (d *Driver) placeOf(h chain.Holding) (place, error) {
+	owner, err := parseKey(string(h.Address))
+	if err != nil {
+		return place{}, err
+	}
+	if h.AssetID == d.native.ID {
+		return place{key: owner}, nil
+	}
+	m, ok := d.mintOf(h.AssetID)
+	if !ok {
+		return place{}, fault.New(fault.Invalid, "asset_unknown", "network %s has no asset with id %q", d.network.Slug, h.AssetID)
+	}
+	account, err := m.accountOf(owner)
+	return place{key: account, mint: &m}, err
+}
+
+// amount reads what an account holds; 0 for one that does not exist or, being no token account of the mint, holds no tokens.
+func (p place) amount(a *accountInfo) uint64 {
+	if a == nil {
+		return 0
+	}
+	if p.mint == nil {
+		return a.Lamports
+	}
+	t, err := readTokenAccount(a, *p.mint)
+	if err != nil {
+		return 0
+	}
+	return t.amount
+}
+
+// Balances returns the balances after a block. Nodes only tell those of their newest block, so what came later is undone: the
+// balance is what the first later transaction that names the account found there.
+func (d *Driver) Balances(ctx context.Context, at chain.Ref, holdings []chain.Holding) ([]chain.Amount, error) {
+	places := make([]place, len(holdings))
+	for i, h := range holdings {
+		var err error
+		if places[i], err = d.placeOf(h); err != nil {
+			return nil, err
+		}
+	}
+	if len(holdings) == 0 && ctx.Err() == nil {
+		return nil, nil
+	}
+	amounts := make([]chain.Amount, len(holdings))
+	err := d.ask(ctx, func(ctx context.Context, e *endpoint) error {
+		h, err := d.headerAt(ctx, e, at.Height)
+		if err != nil {
+			return err
+		}
+		if h.Hash != at.Hash {
+			return e.garbled("its block %d is %s, not %s", at.Height, h.Hash, at.Hash)
+		}
+		keys := make([]solanago.PublicKey, len(places))
+		for i, p := range places {
+			keys[i] = p.key
+		}
+		now, slot, err := e.accounts(ctx, keys, h.slot)
+		if err != nil {
+			return err
+		}
+		return e.each(ctx, len(places), func(ctx context.Context, i int) error {
+			amount := places[i].amount(now[i])
+			if slot > h.slot {
+				if amount, err = d.amountAfter(ctx, e, places[i], h.slot, slot, amount); err != nil {
+					return err
+				}
+			}
+			amounts[i] = chain.Units(amount)
+			return nil
+		})
+	})
+	if err != nil {
+		if errors.Is(err, fault.Stopped) && fault.Code(err) == "node_pruned" {
+			err = fault.Wrap(err, fault.Unavailable, "node_pruned", "no node of network %s has block %d", d.network.Slug, at.Height)
+		}
+		return nil, err
+	}
+	return amounts, nil
+}
+
+// amountAfter returns what an account held after a slot, holding amount at a later one.
+func (d *Driver) amountAfter(ctx context.Context, e *endpoint, p place, slot, now, amount uint64) (uint64, error) {
+	later, err := e.signatures(ctx, p.key.String(), slot+1, now)
+	if err != nil || len(later) == 0 {
+		return amount, err
+	}
+	first := later[len(later)-1]
+	f, err := d.lookUp(ctx, e, first.Signature)
+	if err != nil {
+		return 0, err
+	}
+	for i, key := range f.keys {
+		if key != p.key {
+			continue
+		}
+		if p.mint == nil {
+			return f.meta.PreBalances[i], nil
+		}
+		for _, b := range f.meta.PreTokenBalances {
+			if b.AccountIndex == i && b.Mint == p.mint.key.String() {
+				return uint64(b.Amount.Digits), nil
+			}
+		}
+		return 0, nil
+	}
+	return 0, e.garbled("transaction %s is listed for account %s and does not name it", first.Signature, p.key)
+}
