@@ -81,6 +81,9 @@ class Machine {
     this.svm.setAccount(bs58.decode(address), before || new Account(0n, new Uint8Array(), SYSTEM, false, 0n));
   }
 
+  // grant makes an account with coin out of nothing.
+  grant(address, lamports) { this.svm.setAccount(bs58.decode(address), new Account(lamports, new Uint8Array(), SYSTEM, false, 0n)); }
+
   rentFor(size) { return this.svm.minimumBalanceForRentExemption(BigInt(size)); }
 
   // enterSlot sets what programs can see of the ledger: the clock, and the slots before, which lookup tables are made from.

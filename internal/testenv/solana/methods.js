@@ -24,7 +24,7 @@ function address(text) {
 
 function methods(machine, ledger) {
   const faucet = Keypair.generate();
-  machine.svm.airdrop(faucet.publicKey.toBytes(), FAUCET_LAMPORTS);
+  machine.grant(faucet.publicKey.toBase58(), FAUCET_LAMPORTS);
   let priorityFee = 0;
 
   const commitment = (o) => (o && o.commitment) || 'finalized';
