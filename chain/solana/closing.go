@@ -88,4 +88,3 @@ type innerInstructions struct {
 		Data     string `json:"data"`
 	} `json:"instructions"`
 }
-

@@ -128,11 +128,14 @@ func (d *Driver) anchor(ctx context.Context, e *endpoint, height uint64) (header
 		return tip, nil
 	}
 	// Between two blocks lie at least as many slots as heights. Going back as many slots as heights are too many never goes too
-	// far by much; the share on top makes up for the slots without a block.
-	slot := tip.slot
+	// far by much; the share on top makes up for the slots without a block, and doubles over a stretch that has none at all.
+	slot, more := tip.slot, uint64(1)
 	for h := tip; ; {
+		if slot == 0 {
+			return header{}, errPruned
+		}
 		tooHigh := h.Height - height
-		slot -= min(slot, tooHigh+tooHigh/16+1)
+		slot -= min(slot, tooHigh+tooHigh/16+more)
 		var first []uint64
 		if err := e.call(ctx, &first, "getBlocksWithLimit", slot, 1, confirmed{}); err != nil {
 			return header{}, e.absent(ctx, height, err)
@@ -141,20 +144,26 @@ func (d *Driver) anchor(ctx context.Context, e *endpoint, height uint64) (header
 			return header{}, e.garbled("it has no block from slot %d on, though its tip is %d", slot, tip.slot)
 		}
 		if first[0] >= h.slot {
-			return header{}, errPruned // nothing older is left
+			var oldest uint64
+			if err := e.call(ctx, &oldest, "getFirstAvailableBlock"); err != nil {
+				return header{}, err
+			}
+			if slot < oldest {
+				return header{}, errPruned
+			}
+			more *= 2
+			continue
 		}
 		if h, err = e.header(ctx, first[0]); err != nil {
 			return header{}, e.absent(ctx, height, err)
 		}
-		if h.Height <= height {
-			if height-h.Height > maxListed {
-				return header{}, e.garbled("block %d is in slot %d, too far from block %d for its tip", h.Height, h.slot, height)
-			}
-			return h, nil
+		if h.Height > height {
+			continue
 		}
-		if slot == 0 {
-			return header{}, errPruned
+		if height-h.Height > maxListed {
+			return header{}, e.garbled("block %d is in slot %d, too far from block %d for its tip", h.Height, h.slot, height)
 		}
+		return h, nil
 	}
 }
 

@@ -82,12 +82,12 @@ func (w *wireTransaction) UnmarshalJSON(text []byte) error {
 
 // meta is what execution left behind.
 type meta struct {
-	Err               json.RawMessage `json:"err"`
-	Fee               uint64          `json:"fee"`
-	PreBalances       []uint64        `json:"preBalances"`
-	PostBalances      []uint64        `json:"postBalances"`
-	PreTokenBalances  []tokenBalance  `json:"preTokenBalances"`
-	PostTokenBalances []tokenBalance  `json:"postTokenBalances"`
+	Err               json.RawMessage     `json:"err"`
+	Fee               uint64              `json:"fee"`
+	PreBalances       []uint64            `json:"preBalances"`
+	PostBalances      []uint64            `json:"postBalances"`
+	PreTokenBalances  []tokenBalance      `json:"preTokenBalances"`
+	PostTokenBalances []tokenBalance      `json:"postTokenBalances"`
 	Inner             []innerInstructions `json:"innerInstructions"`
 	LoadedAddresses   struct {
 		Writable []string `json:"writable"`

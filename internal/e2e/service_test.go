@@ -84,7 +84,7 @@ func start(t *testing.T, driver payments.ChainDriver, feeAddress string) *servic
 		t.Fatal(err)
 	}
 	prices, err := rate.NewFixed(map[string]string{
-		"ETH/USD": "2500", "ETH/EUR": "2300", "USDC/USD": "1", "USDC/EUR": "0.92", "USDT/USD": "1", "USDT/EUR": "0.92",
+		"ETH/USD": "2500", "ETH/EUR": "2300", "SOL/USD": "150", "SOL/EUR": "140", "USDC/USD": "1", "USDC/EUR": "0.92", "USDT/USD": "1", "USDT/EUR": "0.92",
 	}, time.Minute, nil)
 	if err != nil {
 		t.Fatal(err)
