@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/fault"
 )
 
 // Status looks one attempt up. A transaction that a node has executed in a block that is not confirmed yet is TxPooled. Included is
@@ -28,7 +27,7 @@ func (d *Driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, e
 	switch {
 	case err == nil:
 		return st, nil
-	case missing > 0 && errors.Is(err, fault.NotFound):
+	case missing > 0 && ctx.Err() == nil: // some node does not know it, and no node does
 		return d.expired(ctx, tx)
 	}
 	return chain.TxStatus{}, err
