@@ -3,6 +3,7 @@ package solana
 import (
 	"context"
 	"errors"
+	"slices"
 
 	solanago "github.com/gagliardetto/solana-go"
 
@@ -45,6 +46,26 @@ func (p place) amount(a *accountInfo) uint64 {
 		return 0
 	}
 	return t.amount
+}
+
+// change returns what an account held before and after a transaction; named is false when the transaction does not name it.
+func (p place) change(x executed) (before, after uint64, named bool) {
+	at := slices.Index(x.keys, p.key)
+	if at < 0 {
+		return 0, 0, false
+	}
+	if p.mint == nil {
+		return x.meta.PreBalances[at], x.meta.PostBalances[at], true
+	}
+	tokens := func(balances []tokenBalance) uint64 {
+		for _, b := range balances {
+			if b.AccountIndex == at && b.Mint == p.mint.key.String() {
+				return uint64(b.Amount.Digits)
+			}
+		}
+		return 0
+	}
+	return tokens(x.meta.PreTokenBalances), tokens(x.meta.PostTokenBalances), true
 }
 
 // Balances returns the balances after a block. Nodes only tell those of their newest block, so what came later is undone: the
@@ -99,7 +120,7 @@ func (d *Driver) Balances(ctx context.Context, at chain.Ref, holdings []chain.Ho
 
 // amountAfter returns what an account held after a slot, holding amount at a later one.
 func (d *Driver) amountAfter(ctx context.Context, e *endpoint, p place, slot, now, amount uint64) (uint64, error) {
-	later, err := e.signatures(ctx, p.key.String(), slot+1, now)
+	later, _, err := e.signatures(ctx, p.key.String(), slot+1, now)
 	if err != nil || len(later) == 0 {
 		return amount, err
 	}
@@ -108,19 +129,9 @@ func (d *Driver) amountAfter(ctx context.Context, e *endpoint, p place, slot, no
 	if err != nil {
 		return 0, err
 	}
-	for i, key := range f.keys {
-		if key != p.key {
-			continue
-		}
-		if p.mint == nil {
-			return f.meta.PreBalances[i], nil
-		}
-		for _, b := range f.meta.PreTokenBalances {
-			if b.AccountIndex == i && b.Mint == p.mint.key.String() {
-				return uint64(b.Amount.Digits), nil
-			}
-		}
-		return 0, nil
+	before, _, named := p.change(f.executed)
+	if named {
+		return before, nil
 	}
 	return 0, e.garbled("transaction %s is listed for account %s and does not name it", first.Signature, p.key)
 }

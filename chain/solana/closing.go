@@ -28,7 +28,7 @@ func (d *Driver) closing(ctx context.Context, e *endpoint, s *spend) error {
 	if moved != s.held.amount || (!s.held.closer.IsZero() && s.held.closer != s.from) {
 		return nil
 	}
-	history, err := e.signatures(ctx, s.source.String(), 0, 0)
+	history, _, err := e.signatures(ctx, s.source.String(), 0, 0)
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func New(c Config) (*Driver, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	d := &Driver{config: c, log: c.Logger, mints: map[solanago.PublicKey]mint{}, slots: newSlotMemory()}
+	d := &Driver{config: c, log: c.Logger, mints: map[solanago.PublicKey]mint{}, slots: newSlotMemory(), rests: newRestMemory()}
 	assets := append(append([]chain.Asset{}, c.Network.Assets...), c.Tokens...)
 	symbols := map[solanago.PublicKey]string{}
 	for i, a := range assets {

@@ -22,6 +22,7 @@ type Driver struct {
 	endpoints []*endpoint
 	log       *slog.Logger
 	slots     *slotMemory
+	rests     *restMemory
 
 	preferred atomic.Int32  // the endpoint that answered last
 	seen      atomic.Uint64 // highest tip that an endpoint showed

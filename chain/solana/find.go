@@ -22,7 +22,7 @@ func (d *Driver) Transaction(ctx context.Context, hash string) (chain.Found, err
 		if len(hash) > 100 {
 			hash = hash[:100] + "…"
 		}
-		return chain.Found{}, fault.New(fault.Invalid, "tx_hash_invalid", "%q is not a Solana signature: write its 64 bytes in base58", hash)
+		return chain.Found{}, fault.New(fault.NotFound, "transaction_unknown", "%q is no Solana transaction: those are named by 64 bytes in base58", hash)
 	}
 	var answer chain.Found
 	err = d.ask(ctx, func(ctx context.Context, e *endpoint) error {

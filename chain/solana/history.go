@@ -20,9 +20,9 @@ const pageOfSignatures = 1000
 
 // signatures returns the confirmed transactions that name an address from a slot on, newest first, page by page. A node that has
 // not reached minSlot is passed over: it would leave the newest out. A page may be
-// shorter than asked for without being the last one: only an empty page, or one that reaches below the slot, ends the list.
-func (e *endpoint) signatures(ctx context.Context, address string, fromSlot, minSlot uint64) ([]signatureInfo, error) {
-	var all []signatureInfo
+// shorter than asked for without being the last one: only an empty page, or one that reaches below the slot, ends the list. The
+// last transaction before the slot comes along as older; nil when there is none.
+func (e *endpoint) signatures(ctx context.Context, address string, fromSlot, minSlot uint64) (all []signatureInfo, older *signatureInfo, err error) {
 	seen := map[string]bool{}
 	for before := ""; ; {
 		options := map[string]any{"commitment": "confirmed", "limit": pageOfSignatures, "minContextSlot": minSlot}
@@ -31,18 +31,18 @@ func (e *endpoint) signatures(ctx context.Context, address string, fromSlot, min
 		}
 		var page []signatureInfo
 		if err := e.call(ctx, &page, "getSignaturesForAddress", address, options); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if len(page) == 0 {
-			return all, nil
+			return all, nil, nil
 		}
 		for i, s := range page {
 			if seen[s.Signature] || (i > 0 && s.Slot > page[i-1].Slot) || (i == 0 && len(all) > 0 && s.Slot > all[len(all)-1].Slot) {
-				return nil, e.garbled("its history of %s is not in order", address)
+				return nil, nil, e.garbled("its history of %s is not in order", address)
 			}
 			seen[s.Signature] = true
 			if s.Slot < fromSlot {
-				return all, nil
+				return all, &s, nil
 			}
 			all = append(all, s)
 		}
