@@ -145,7 +145,9 @@ func TestOthersReadWhatWeSend(t *testing.T) {
 	}{
 		{"Token", solanago.TokenProgramID, nil, "TransferChecked", []string{"SetComputeUnitLimit", "TransferChecked", "CloseAccount"}},
 		{
-			"Token2022WithFee", solanago.Token2022ProgramID, []mintExtension{withFee(250, 1_000_000)}, "TransferCheckedWithFee",
+			"Token2022WithFee", solanago.Token2022ProgramID,
+			[]mintExtension{withFee(250, 1_000_000)},
+			"TransferCheckedWithFee",
 			[]string{"SetComputeUnitLimit", "TransferCheckedWithFee", "HarvestWithheldTokensToMint", "CloseAccount"},
 		},
 	} {
