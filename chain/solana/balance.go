@@ -100,13 +100,12 @@ func (d *Driver) Balances(ctx context.Context, at chain.Ref, holdings []chain.Ho
 		}
 		return e.each(ctx, len(places), func(ctx context.Context, i int) error {
 			amount := places[i].amount(now[i])
+			var err error
 			if slot > h.slot {
-				if amount, err = d.amountAfter(ctx, e, places[i], h.slot, slot, amount); err != nil {
-					return err
-				}
+				amount, err = d.amountAfter(ctx, e, places[i], h.slot, slot, amount)
 			}
 			amounts[i] = chain.Units(amount)
-			return nil
+			return err
 		})
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,9 +46,10 @@ func mintBytes(extensions ...extension) []byte {
 
 // TestUnsafeMintsAreRefused refuses every extension but those known to be harmless, with a reason.
 func TestUnsafeMintsAreRefused(t *testing.T) {
+	taken := []extension{1, 18, 19, 20, 21, 22, 23} // transfer fee, metadata, groups
 	for kind := extension(1); kind < 64; kind++ {
 		_, err := readMint(testMint(solanago.Token2022ProgramID), &accountInfo{Owner: solanago.Token2022ProgramID.String(), Data: mintBytes(18, kind)})
-		if harmless[kind] {
+		if slices.Contains(taken, kind) {
 			if err != nil {
 				t.Errorf("extension %d: %v", kind, err)
 			}
