@@ -146,6 +146,7 @@ func New(c Config) (*Engine, error) {
 	for _, d := range e.Networks.Drivers() {
 		f, err := watch.New(watch.Config{
 			Driver: d, Sink: sink{e}, DB: narrow[watch.Tx]{e.config.Store, e}, Owner: c.Process, Now: c.Now, Log: c.Log,
+			Addresses: e.Invoices.AddressesOf(d.Network().Slug),
 		})
 		if err != nil {
 			return nil, err

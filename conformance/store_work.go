@@ -24,6 +24,7 @@ func storeWorkTests() []storeTest {
 		{"Work/Invoices", testStoreDueInvoices},
 		{"Work/Payments", testStorePaymentWork},
 		{"Work/Addresses", testStoreMatchAddresses},
+		{"Work/AddressesMade", testStoreAddressesMade},
 		{"Work/Watch", testStoreWatchWork},
 		{"Work/Transactions", testStoreTransactionWork},
 		{"Work/Settlements", testStoreSettlementWork},
@@ -196,6 +197,39 @@ func testStoreMatchAddresses(t *testing.T, st store.Store) {
 	got, err = st.MatchAddresses(t.Context(), live, []chain.Address{address(0), address(100)})
 	if err != nil || len(got) != 1 || got[0].InvoiceID != "live" {
 		t.Errorf("the live space: %+v %v", got, err)
+	}
+}
+
+// testStoreAddressesMade lists addresses by network, kind and age.
+func testStoreAddressesMade(t *testing.T, st store.Store) {
+	kinds := []invoice.AddressKind{invoice.ForOption, invoice.ForDeposit, invoice.ForWallet}
+	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+		for n := range 24 {
+			a := invoice.Address{
+				Space: chain.Space{Family: chain.Solana}, Address: chain.Address(fmt.Sprintf("address%02d", n)), Kind: kinds[n%3],
+				Network: []string{"a", "b"}[n/3%2], CreatedAt: storeAt(n),
+			}
+			if err := tx.PutAddress(ctx, a); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, c := range []struct {
+		kind  invoice.AddressKind
+		since time.Time
+		want  string
+	}{
+		{invoice.ForOption, time.Time{}, "[address18 address12 address06 address00]"},
+		{invoice.ForOption, storeAt(12), "[address18 address12]"},
+		{invoice.ForOption, storeAt(13), "[address18]"},
+		{invoice.ForOption, storeAt(19), "[]"},
+		{invoice.ForDeposit, storeAt(7), "[address19 address13 address07]"},
+	} {
+		got, err := st.AddressesMade(t.Context(), "a", c.kind, c.since)
+		if ids := storeIDs(got, func(a invoice.Address) string { return string(a.Address) }); err != nil || fmt.Sprint(ids) != c.want {
+			t.Errorf("%s addresses made since %s: %v, %v; want %s", c.kind, c.since, ids, err, c.want)
+		}
 	}
 }
 

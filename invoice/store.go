@@ -94,6 +94,10 @@ type Reader interface {
 	// MatchAddresses returns, of the addresses given, those that are ours: one indexed query.
 	MatchAddresses(ctx context.Context, space chain.Space, addresses []chain.Address) ([]Address, error)
 
+	// AddressesMade returns the addresses of a kind that were made for a network at or after a time, newest first; the zero time
+	// is for all of them.
+	AddressesMade(ctx context.Context, network string, kind AddressKind, since time.Time) ([]Address, error)
+
 	DepositAddress(ctx context.Context, owner event.Owner, id string) (DepositAddress, error)
 	DepositAddresses(ctx context.Context, f DepositFilter) ([]DepositAddress, error)
 

@@ -36,5 +36,6 @@ esac
 npm_set internal/testenv/npm npm "${anvil[@]}"
 npm_set internal/testenv/browser browser
 npm_set internal/testenv/tron tron
+npm_set internal/testenv/solana solana node_modules/litesvm/dist/internal.js
 scripts/bitcoind.sh >&2
 scripts/btcd.sh

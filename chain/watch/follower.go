@@ -18,8 +18,13 @@ import (
 
 // Config makes a Follower.
 type Config struct {
-	// Driver reads the network; it must be a chain.BlockScanner.
+	// Driver reads the network: a chain.BlockScanner, or a chain.AddressScanner.
 	Driver chain.Driver
+	// Addresses lists what a driver without blocks is asked for: the addresses of the network made at or after a time, all of them
+	// for the zero time. It is asked after the head was read, so that an address that could be paid in a block is in the list.
+	Addresses func(ctx context.Context, since time.Time) ([]chain.Address, error)
+	// PollFor is how long an address is asked for in that way. Defaults to 30 days.
+	PollFor time.Duration
 	// Sink stores what is found.
 	Sink Sink
 	DB   DB
@@ -39,12 +44,14 @@ type Config struct {
 type Follower struct {
 	Config
 	network chain.Network
-	scanner chain.BlockScanner
+	scanner chain.BlockScanner // nil: addresses are asked for
+	poller  chain.AddressScanner
 	name    string
 
 	mu       sync.Mutex
 	lease    lease.Lease
 	poolSeen uint64
+	reread   reread
 	health   Health
 }
 
@@ -59,12 +66,16 @@ type Health struct {
 	LastReadAt time.Time
 }
 
-// New returns a Follower, or fault.Unsupported when the driver cannot scan blocks. It starts nothing.
+// New returns a Follower, or fault.Unsupported when the driver can scan neither blocks nor addresses. It starts nothing.
 func New(c Config) (*Follower, error) {
 	n := c.Driver.Network()
-	scanner, ok := c.Driver.(chain.BlockScanner)
-	if !ok {
-		return nil, fault.New(fault.Unsupported, "scan_unsupported", "the driver of %s cannot scan blocks", n.Slug)
+	scanner, blocks := c.Driver.(chain.BlockScanner)
+	poller, addresses := c.Driver.(chain.AddressScanner)
+	if !blocks && (!addresses || c.Addresses == nil) {
+		return nil, fault.New(fault.Unsupported, "scan_unsupported", "the driver of %s can scan neither blocks nor addresses", n.Slug)
+	}
+	if c.PollFor == 0 {
+		c.PollFor = 30 * 24 * time.Hour
 	}
 	if c.BatchBlocks == 0 {
 		c.BatchBlocks = 50
@@ -72,7 +83,7 @@ func New(c Config) (*Follower, error) {
 	if c.LeaseFor == 0 {
 		c.LeaseFor = 30 * time.Second
 	}
-	return &Follower{Config: c, network: n, scanner: scanner, name: "watch/" + n.Slug}, nil
+	return &Follower{Config: c, network: n, scanner: scanner, poller: poller, name: "watch/" + n.Slug}, nil
 }
 
 // Health returns what this process knows.
@@ -189,10 +200,15 @@ func (f *Follower) read(ctx context.Context, cursor Cursor, known bool) (*Batch,
 		if forked {
 			to = max(to, cursor.At.Height)
 		}
-		if b.Blocks, err = f.blocks(ctx, base, min(to, head.Tip.Height)); err != nil {
+		if f.scanner == nil {
+			b.Blocks, err = f.poll(ctx, base, head.Tip, forked)
+		} else {
+			b.Blocks, err = f.blocks(ctx, base, min(to, head.Tip.Height))
+		}
+		if err != nil {
 			return nil, err
 		}
-		if !forked && len(b.Blocks) > 0 && b.Blocks[0].Parent != base.Hash {
+		if f.scanner != nil && !forked && len(b.Blocks) > 0 && b.Blocks[0].Parent != base.Hash {
 			// The fork happened between the two questions: the next step will see it.
 			return nil, nil
 		}
@@ -205,7 +221,7 @@ func (f *Follower) read(ctx context.Context, cursor Cursor, known bool) (*Batch,
 			"common_height", base.Height, "was_at", cursor.At.Height, "depth", cursor.At.Height-base.Height)
 	}
 	if len(b.Blocks) > 0 {
-		next = next.forward(b.Blocks)
+		next = next.forward(above(b.Blocks, base.Height))
 	}
 	next.Network, next.Tip = f.network.Slug, head.Tip
 	next.Safe, next.Final = newer(cursor.Safe, head.Safe), newer(cursor.Final, head.Final)
@@ -346,7 +362,7 @@ func (f *Follower) backfill(ctx context.Context) (bool, error) {
 	r := ranges[at]
 	b := Batch{Network: f.network, Head: head, Backfill: &r}
 	if to := min(r.To, r.Next+f.BatchBlocks-1, head.Tip.Height); r.Next <= r.To {
-		if b.Blocks, err = f.scanner.Blocks(ctx, r.Next, to); err != nil {
+		if b.Blocks, err = f.old(ctx, r, to); err != nil {
 			return false, fmt.Errorf("reading old blocks from %d of %s again: %w", r.Next, f.network.Slug, err)
 		}
 	}

@@ -158,6 +158,15 @@ func (r *reader) MatchAddresses(ctx context.Context, space chain.Space, wanted [
 	return among(ctx, r, addresses, "address", texts(wanted), "", "space_family = ? AND space_livemode = ?", string(space.Family), space.Livemode)
 }
 
+func (r *reader) AddressesMade(ctx context.Context, network string, kind invoice.AddressKind, since time.Time) ([]invoice.Address, error) {
+	q := &query{}
+	q.has("network = ? AND kind = ?", network, string(kind))
+	if !since.IsZero() {
+		q.has("created_at >= ?", since)
+	}
+	return list(ctx, r, addresses, q, "ORDER BY created_at DESC, address DESC", 0)
+}
+
 func (r *reader) DepositAddress(ctx context.Context, owner event.Owner, id string) (invoice.DepositAddress, error) {
 	return get(ctx, r, deposits, id, func(d *invoice.DepositAddress) bool { return d.Owner == owner })
 }

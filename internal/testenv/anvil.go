@@ -140,8 +140,12 @@ func (n *AnvilNode) ready() error {
 	return n.call(nil, "anvil_setLoggingEnabled", false)
 }
 
-// call makes one JSON-RPC call over a connection of its own, and stores the result in the value that result points to.
 func (n *AnvilNode) call(result any, method string, params ...any) error {
+	return callNode(n.URL, result, method, params...)
+}
+
+// callNode makes one JSON-RPC call over a connection of its own, and stores the result in the value that result points to.
+func callNode(url string, result any, method string, params ...any) error {
 	if params == nil {
 		params = []any{}
 	}
@@ -151,7 +155,7 @@ func (n *AnvilNode) call(result any, method string, params ...any) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, n.URL, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ package testenv
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +18,12 @@ import (
 func Node(t testing.TB, script string, input []byte) []byte {
 	t.Helper()
 	skipShort(t, "Node.js")
+	return runNode(t, nodeCommand(t.Context(), t, "npm", script), script, input)
+}
+
+// nodeCommand makes the command that runs a script in Node.js with the packages of one pinned set.
+func nodeCommand(ctx context.Context, t testing.TB, set, script string) *exec.Cmd {
+	t.Helper()
 	node, err := exec.LookPath("node")
 	if err != nil {
 		t.Fatalf("testenv: %s needs Node.js 20 or later: %v", script, err)
@@ -32,8 +39,13 @@ func Node(t testing.TB, script string, input []byte) []byte {
 	if err != nil {
 		t.Fatalf("testenv: %v", err)
 	}
-	cmd := exec.CommandContext(t.Context(), node, filepath.Join(root, filepath.FromSlash(script)))
-	cmd.Env = append(os.Environ(), "NODE_PATH="+filepath.Join(cache, "npm", "node_modules"))
+	cmd := exec.CommandContext(ctx, node, filepath.Join(root, filepath.FromSlash(script)))
+	cmd.Env = append(os.Environ(), "NODE_PATH="+filepath.Join(cache, set, "node_modules"))
+	return cmd
+}
+
+func runNode(t testing.TB, cmd *exec.Cmd, script string, input []byte) []byte {
+	t.Helper()
 	cmd.Stdin = bytes.NewReader(input)
 	var complaint bytes.Buffer
 	cmd.Stderr = &complaint

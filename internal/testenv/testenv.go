@@ -1,6 +1,7 @@
 //go:build unix
 
-// Package testenv starts the real things that tests talk to: an Ethereum development node (anvil), PostgreSQL and Redis.
+// Package testenv starts the real things that tests talk to: an Ethereum development node (anvil), the Solana virtual
+// machine, PostgreSQL and Redis.
 //
 // Every one of them is a child of the test binary that listens on 127.0.0.1 or on a Unix socket only, is known by its process id, and
 // is stopped when the test that asked for it ends; on Linux it also ends when the test binary is killed. What cannot be started fails

@@ -49,7 +49,10 @@ var (
 		return "", join(moment(p.DueAt), p.ID), !p.DueAt.IsZero()
 	})
 
-	addresses = newKind("address", func(a *invoice.Address) string { return addressKey(a.Space, a.Address) }, nil)
+	addresses     = newKind("address", func(a *invoice.Address) string { return addressKey(a.Space, a.Address) }, nil)
+	addressesMade = addresses.ordered(func(a *invoice.Address) (string, string, bool) {
+		return join(a.Network, string(a.Kind)), join(moment(a.CreatedAt), string(a.Address)), true
+	})
 
 	deposits = newKind("deposit address",
 		func(d *invoice.DepositAddress) string { return d.ID }, func(d *invoice.DepositAddress) *int64 { return &d.Version })
@@ -160,6 +163,10 @@ func (r *reader) MatchAddresses(ctx context.Context, space chain.Space, wanted [
 		ids[i] = addressKey(space, a)
 	}
 	return several(ctx, r, addresses, ids)
+}
+
+func (r *reader) AddressesMade(ctx context.Context, network string, kind invoice.AddressKind, since time.Time) ([]invoice.Address, error) {
+	return scan(ctx, r, addressesMade, join(network, string(kind)), window[invoice.Address]{downward: true, above: moment(since)})
 }
 
 func (r *reader) DepositAddress(ctx context.Context, owner event.Owner, id string) (invoice.DepositAddress, error) {

@@ -148,6 +148,9 @@ func Queries() []Query {
 		read("MatchAddresses", func(ctx context.Context, st store.Reader) (any, error) {
 			return st.MatchAddresses(ctx, chain.Space{Family: "f"}, []chain.Address{"a", "b"})
 		}),
+		read("AddressesMade", func(ctx context.Context, st store.Reader) (any, error) {
+			return st.AddressesMade(ctx, "n", invoice.ForOption, at)
+		}),
 		read("Ranges", func(ctx context.Context, st store.Reader) (any, error) { return st.Ranges(ctx, "n", 5) }),
 		read("Retries", func(ctx context.Context, st store.Reader) (any, error) { return st.Retries(ctx, "n", at, 5) }),
 		read("TransactionsOf", func(ctx context.Context, st store.Reader) ([]send.Transaction, error) {

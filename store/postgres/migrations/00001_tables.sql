@@ -190,6 +190,7 @@ CREATE TABLE {schema}payments_addresses (
   created_at         TIMESTAMPTZ,
   PRIMARY KEY (space_family, space_livemode, address)
 );
+CREATE INDEX payments_addresses_made ON {schema}payments_addresses (network, kind, created_at, address);
 
 CREATE TABLE {schema}payments_deposit_addresses (
   id              TEXT COLLATE "C" NOT NULL,

@@ -188,6 +188,7 @@ CREATE TABLE payments_addresses (
   created_at         INTEGER,
   PRIMARY KEY (space_family, space_livemode, address)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX payments_addresses_made ON payments_addresses (network, kind, created_at, address);
 
 CREATE TABLE payments_deposit_addresses (
   id              TEXT NOT NULL,

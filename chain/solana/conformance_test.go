@@ -1,0 +1,58 @@
+//go:build unix
+
+package solana_test
+
+import (
+	"testing"
+	"time"
+
+	solanago "github.com/gagliardetto/solana-go"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/solana"
+	"github.com/seed-8ee7f392/payments/conformance"
+)
+
+// TestDriverOnTheRealMachine runs the suite with a token of either program: once with a driver that reads blocks, once with one that
+// reads histories.
+func TestDriverOnTheRealMachine(t *testing.T) {
+	t.Run("Blocks", func(t *testing.T) {
+		n := startNode(t, solanago.TokenProgramID)
+		conformance.TestDriver(t, func(t *testing.T) conformance.DriverHarness {
+			return harness(t, n, func(d *solana.BlockDriver) chain.Driver { return d })
+		})
+	})
+	t.Run("Histories", func(t *testing.T) {
+		n := startNode(t, solanago.Token2022ProgramID, withFee(0, 0))
+		conformance.TestDriver(t, func(t *testing.T) conformance.DriverHarness {
+			h := harness(t, n, func(d *solana.BlockDriver) chain.Driver { return d.Driver })
+			h.Absent = append(h.Absent, conformance.BlockScanner)
+			return h
+		})
+	})
+}
+
+func harness(t *testing.T, n *node, as func(*solana.BlockDriver) chain.Driver) conformance.DriverHarness {
+	must(t, n.Prune(0)) // a test before may have pruned
+	return conformance.DriverHarness{
+		Driver:  as(n.driver(t)),
+		Network: controls{n},
+		Signer:  freshSigner(t),
+		Absent: []conformance.Capability{
+			conformance.Mempool,     // Solana has none that can be read
+			conformance.Nonces,      // nor account sequence numbers
+			conformance.CoinSource,  // nor outputs
+			conformance.Replacement, // so nothing can be displaced: transactions run out instead
+		},
+		Unreachable:   as(n.driver(t, func(c *solana.Config) { c.RPC = "http://127.0.0.1:1" })),
+		Misconfigured: as(n.driver(t, func(c *solana.Config) { c.Network.CAIP2 = solana.Devnet.CAIP2 })),
+		BadAddresses: []string{
+			"TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5D",   // too short
+			"TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DAA", // too long
+			"0okenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA",  // not base58
+			"1TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA", // 33 bytes
+			" TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA",
+		},
+		Patience: 30 * time.Second,
+	}
+}

@@ -1,0 +1,80 @@
+//go:build unix
+
+package solana_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	solanago "github.com/gagliardetto/solana-go"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// TestDestinations pays to everything that is no ordinary wallet: the right thing happens, or an error says what is wrong.
+func TestDestinations(t *testing.T) {
+	n := startNode(t, solanago.TokenProgramID)
+	s := newSender(t, n)
+	from := s.party(chain.RoleMaster, 1)
+	s.fund(from, sol, 9_000_000)
+	owner := newKey(t).PublicKey()
+	s.fund(chain.Party{Address: chain.Address(owner.String())}, 0, 5)
+	tokenAccount := chain.Address(n.accountOf(owner).String())
+	offCurve, _, err := solanago.FindProgramAddress([][]byte{[]byte("vault")}, solanago.MemoProgramID)
+	must(t, err)
+	vault, _, err := solanago.FindProgramAddress([][]byte{[]byte("vault with coin")}, solanago.MemoProgramID)
+	must(t, err)
+	s.fund(chain.Party{Address: chain.Address(vault.String())}, sol, 0)
+	frozen := stranger(t)
+	must(t, controls{n}.Freeze(t.Context(), frozen, n.asset))
+
+	for _, c := range []struct {
+		name   string
+		to     chain.Address
+		asset  chain.Asset
+		amount uint64
+		why    string // of the refusal; empty: it is paid
+	}{
+		{"coin to a new address", stranger(t), s.native(), 890_880, ""},
+		{"less than the rent minimum to a new address", stranger(t), s.native(), 890_879, "must receive at least 890880 lamports"},
+		{"one lamport to an account that is there", from.Address, s.native(), 1, ""},
+		{"coin to a token account", tokenAccount, s.native(), 1_000_000, "pay to its owner " + owner.String()},
+		{"tokens to a token account", tokenAccount, s.token(), 10, "pay to its owner " + owner.String()},
+		{"tokens to the owner of a token account", chain.Address(owner.String()), s.token(), 10, ""},
+		{"tokens to a new address", stranger(t), s.token(), 10, ""},
+		{"coin to a mint", chain.Address(n.mint.String()), s.native(), 1_000_000, "it is a mint"},
+		{"tokens to a mint", chain.Address(n.mint.String()), s.token(), 10, "it is a mint"},
+		{"coin to a program", chain.Address(solanago.TokenProgramID.String()), s.native(), 1_000_000, "it is a program"},
+		{"tokens to a program", chain.Address(solanago.TokenProgramID.String()), s.token(), 10, "it is a program"},
+		{"coin to a sysvar", chain.Address(solanago.SysVarRentPubkey.String()), s.native(), 1_000_000, "not a wallet"},
+		{"coin to an address off the curve", chain.Address(offCurve.String()), s.native(), 1_000_000, "off the curve"},
+		{"tokens to an address off the curve", chain.Address(offCurve.String()), s.token(), 10, "off the curve"},
+		{"coin to a vault off the curve that is there", chain.Address(vault.String()), s.native(), 1_000_000, ""},
+		{"tokens to a vault off the curve that is there", chain.Address(vault.String()), s.token(), 10, ""},
+		{"tokens to a frozen account", frozen, s.token(), 10, "is frozen by the issuer of TOK"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := *s
+			s.t = t
+			o := chain.Order{From: from, MaxFee: chain.Units(50_000_000), Outputs: []chain.Output{{To: c.to, AssetID: c.asset.ID, Amount: chain.Units(c.amount)}}}
+			if c.why != "" {
+				_, err := s.d.Build(t.Context(), o)
+				if !errors.Is(err, fault.Invalid) || fault.Code(err) != "destination_not_payable" || !strings.Contains(err.Error(), c.why) || !strings.Contains(err.Error(), string(c.to)) {
+					t.Errorf("refused with %v; want destination_not_payable, %q and the address", err, c.why)
+				}
+				return
+			}
+			before := s.balance(c.to, c.asset)
+			st := s.include(s.sign(o))
+			want := before.Add(chain.Units(c.amount))
+			if c.to == from.Address {
+				want = before.Sub(st.Fee)
+			}
+			if got := s.balance(c.to, c.asset); got != want {
+				t.Errorf("the destination holds %s, want %s", got, want)
+			}
+		})
+	}
+}

@@ -1,0 +1,287 @@
+//go:build unix
+
+package solana_test
+
+// The controls of a test node for conformance.TestDriver and the tests beside it: payments and tokens by strangers, written with the
+// instructions of solana-go, so that the driver's own are compared with another's.
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"testing"
+
+	solanago "github.com/gagliardetto/solana-go"
+	ata "github.com/gagliardetto/solana-go/programs/associated-token-account"
+	"github.com/gagliardetto/solana-go/programs/system"
+	tokenprogram "github.com/gagliardetto/solana-go/programs/token"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/hdkey"
+	"github.com/seed-8ee7f392/payments/chain/solana"
+	"github.com/seed-8ee7f392/payments/internal/testenv"
+)
+
+const sol = 1_000_000_000
+
+// node is a test node with one token.
+type node struct {
+	*testenv.SolanaNode
+	bank    solanago.PrivateKey // pays for everything and may mint and freeze
+	mint    solanago.PublicKey
+	program solanago.PublicKey
+	asset   chain.Asset
+}
+
+// startNode starts a node and makes a mint with the given extensions, which need Token-2022.
+func startNode(t *testing.T, program solanago.PublicKey, extensions ...mintExtension) *node {
+	t.Helper()
+	n := &node{SolanaNode: testenv.Solana(t, testenv.SolanaOptions{Finality: 4}), program: program}
+	n.bank = newKey(t)
+	must(t, n.Airdrop(n.bank.PublicKey().String(), 1_000_000*sol))
+	must(t, n.SolanaNode.Mine(6)) // past the first final blocks
+	n.mint = n.newMint(t, program, 6, extensions...)
+	n.asset = chain.Asset{Symbol: "TOK", Kind: chain.Token, Contract: chain.Address(n.mint.String()), Decimals: 6, MinAmount: chain.Units(1000)}
+	return n
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newKey(t *testing.T) solanago.PrivateKey {
+	t.Helper()
+	key, err := solanago.NewRandomPrivateKey()
+	must(t, err)
+	return key
+}
+
+func (n *node) config() solana.Config {
+	c := solana.Config{Network: solana.Local(n.GenesisHash, n.asset), RPC: n.URL, Attempts: 1}
+	if n.program == solanago.Token2022ProgramID {
+		c.Token2022 = []chain.Address{n.asset.Contract}
+	}
+	return c
+}
+
+func (n *node) driver(t *testing.T, change ...func(*solana.Config)) *solana.BlockDriver {
+	t.Helper()
+	c := n.config()
+	for _, f := range change {
+		f(&c)
+	}
+	d, err := solana.NewBlockDriver(c)
+	must(t, err)
+	return d
+}
+
+// mintExtension is an instruction that comes before InitializeMint2, and the room it takes.
+type mintExtension struct {
+	size int
+	data []byte
+	with []solanago.PublicKey // further accounts
+}
+
+// withFee makes a mint that keeps a share of every transfer.
+func withFee(bps uint16, most uint64) mintExtension {
+	data := []byte{26, 0, 0, 0} // InitializeTransferFeeConfig, without authorities
+	data = binary.LittleEndian.AppendUint16(data, bps)
+	return mintExtension{size: 4 + 108, data: binary.LittleEndian.AppendUint64(data, most)}
+}
+
+func (n *node) newMint(t *testing.T, program solanago.PublicKey, decimals uint8, extensions ...mintExtension) solanago.PublicKey {
+	t.Helper()
+	key := newKey(t)
+	size := 82
+	if len(extensions) > 0 {
+		size = 166
+	}
+	for _, x := range extensions {
+		size += x.size
+	}
+	var rent uint64
+	must(t, n.Call(&rent, "getMinimumBalanceForRentExemption", size))
+	list := []solanago.Instruction{system.NewCreateAccountInstruction(rent, uint64(size), program, n.bank.PublicKey(), key.PublicKey()).Build()}
+	for _, x := range extensions {
+		metas := solanago.AccountMetaSlice{solanago.Meta(key.PublicKey()).WRITE()}
+		for _, k := range x.with {
+			metas = append(metas, solanago.Meta(k))
+		}
+		list = append(list, solanago.NewInstruction(program, metas, x.data))
+	}
+	list = append(list, n.token(program, tokenprogram.NewInitializeMint2Instruction(decimals, n.bank.PublicKey(), n.bank.PublicKey(), key.PublicKey()).Build()))
+	_, err := n.send(list, n.bank, key)
+	must(t, err)
+	must(t, n.SolanaNode.Mine(1))
+	return key.PublicKey()
+}
+
+// token turns an instruction of SPL Token into one of another program with the same layout.
+func (n *node) token(program solanago.PublicKey, in solanago.Instruction) solanago.Instruction {
+	data, err := in.Data()
+	if err != nil {
+		panic(err)
+	}
+	return solanago.NewInstruction(program, in.Accounts(), data)
+}
+
+// send signs and sends a transaction without asking whether it will succeed.
+func (n *node) send(list []solanago.Instruction, signers ...solanago.PrivateKey) (string, error) {
+	var latest struct {
+		Value struct {
+			Blockhash solanago.Hash `json:"blockhash"`
+		} `json:"value"`
+	}
+	if err := n.Call(&latest, "getLatestBlockhash", map[string]string{"commitment": "finalized"}); err != nil {
+		return "", err
+	}
+	// Something that differs, so that equal payments are different transactions.
+	var salt [6]byte
+	_, _ = rand.Read(salt[:])
+	units := 400_000 + binary.LittleEndian.Uint32(salt[:])%400_000
+	list = append([]solanago.Instruction{solanago.NewInstruction(solanago.ComputeBudget, nil, binary.LittleEndian.AppendUint32([]byte{2}, units))}, list...)
+	tx, err := solanago.NewTransaction(list, latest.Value.Blockhash, solanago.TransactionPayer(signers[0].PublicKey()))
+	if err != nil {
+		return "", err
+	}
+	_, err = tx.Sign(func(key solanago.PublicKey) *solanago.PrivateKey {
+		for i := range signers {
+			if signers[i].PublicKey() == key {
+				return &signers[i]
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	raw, err := tx.MarshalBinary()
+	if err != nil {
+		return "", err
+	}
+	var signature string
+	err = n.Call(&signature, "sendTransaction", base64.StdEncoding.EncodeToString(raw), map[string]any{"encoding": "base64", "skipPreflight": true})
+	if err != nil {
+		return "", err
+	}
+	var status struct{ Value []*struct{ Slot uint64 } }
+	if err := n.Call(&status, "getSignatureStatuses", []string{signature}); err != nil {
+		return "", err
+	}
+	if len(status.Value) != 1 || status.Value[0] == nil {
+		return "", errors.New("the node dropped the transaction")
+	}
+	return signature, nil
+}
+
+func (n *node) accountOf(owner solanago.PublicKey) solanago.PublicKey {
+	account, _, err := solanago.FindAssociatedTokenAddressWithProgram(owner, n.mint, n.program)
+	if err != nil {
+		panic(err)
+	}
+	return account
+}
+
+// open makes an owner's token account, at the expense of payer.
+func (n *node) open(payer, owner solanago.PublicKey) solanago.Instruction {
+	return ata.NewCreateIdempotentInstructionWithTokenProgram(payer, owner, n.mint, n.program).Build()
+}
+
+// give mints tokens to an owner.
+func (n *node) give(owner solanago.PublicKey, amount uint64) []solanago.Instruction {
+	return []solanago.Instruction{
+		n.open(n.bank.PublicKey(), owner),
+		n.token(n.program, tokenprogram.NewMintToInstruction(amount, n.mint, n.accountOf(owner), n.bank.PublicKey(), nil).Build()),
+	}
+}
+
+// controls act on a node for strangers.
+type controls struct{ *node }
+
+func (c controls) NewAddress(context.Context) (chain.Address, error) {
+	key, err := solanago.NewRandomPrivateKey()
+	return chain.Address(key.PublicKey().String()), err
+}
+
+func (c controls) Settle(context.Context) error { return nil }
+
+func (c controls) Mine(_ context.Context, blocks int) error { return c.SolanaNode.Mine(blocks) }
+
+func (c controls) Fund(ctx context.Context, to chain.Address, asset chain.Asset, amount chain.Amount) error {
+	if _, err := c.Pay(ctx, to, asset, amount); err != nil {
+		return err
+	}
+	return c.SolanaNode.Mine(5) // deeper than any fork of the suite
+}
+
+func (c controls) Pay(_ context.Context, to chain.Address, asset chain.Asset, amount chain.Amount) (string, error) {
+	return c.send(c.payment(to, asset, amount), c.bank)
+}
+
+func (c controls) payment(to chain.Address, asset chain.Asset, amount chain.Amount) []solanago.Instruction {
+	key := solanago.MustPublicKeyFromBase58(string(to))
+	n, _ := amount.Uint64()
+	if asset.Kind == chain.Token {
+		return c.give(key, n)
+	}
+	return []solanago.Instruction{system.NewTransferInstruction(n, c.bank.PublicKey(), key).Build()}
+}
+
+func (c controls) PayZero(ctx context.Context, to chain.Address, asset chain.Asset) (string, error) {
+	return c.Pay(ctx, to, asset, chain.Amount{})
+}
+
+// PayFailing pays, and then pays more than there is, which takes back the first.
+func (c controls) PayFailing(_ context.Context, to chain.Address, asset chain.Asset, amount chain.Amount) (string, error) {
+	ruin := system.NewTransferInstruction(9_000_000*sol, c.bank.PublicKey(), solanago.MustPublicKeyFromBase58(string(to))).Build()
+	return c.send(append(c.payment(to, asset, amount), ruin), c.bank)
+}
+
+// Freeze freezes the token account of an address.
+func (c controls) Freeze(_ context.Context, address chain.Address, asset chain.Asset) error {
+	if asset.Kind != chain.Token {
+		return fmt.Errorf("%s cannot be frozen", asset.Symbol)
+	}
+	owner := solanago.MustPublicKeyFromBase58(string(address))
+	_, err := c.send([]solanago.Instruction{
+		c.open(c.bank.PublicKey(), owner),
+		c.token(c.program, tokenprogram.NewFreezeAccountInstruction(c.accountOf(owner), c.mint, c.bank.PublicKey(), nil).Build()),
+	}, c.bank)
+	if err != nil {
+		return err
+	}
+	return c.SolanaNode.Mine(1)
+}
+
+func (c controls) Fork(_ context.Context, depth int, keep ...string) error {
+	return c.SolanaNode.Fork(depth, keep...)
+}
+
+func (c controls) Prune(_ context.Context, below uint64) error { return c.SolanaNode.Prune(below) }
+
+func (c controls) Expire(_ context.Context, tx chain.Signed) error {
+	var tip uint64
+	if err := c.Call(&tip, "getBlockHeight", map[string]string{"commitment": "confirmed"}); err != nil {
+		return err
+	}
+	if tip > tx.ValidToHeight {
+		return nil
+	}
+	return c.SolanaNode.Mine(int(tx.ValidToHeight-tip) + 1)
+}
+
+// freshSigner is a signer whose keys nobody used before.
+func freshSigner(t *testing.T) *hdkey.Signer {
+	t.Helper()
+	mnemonic, err := hdkey.NewMnemonic(rand.Reader, 128)
+	must(t, err)
+	signer, err := hdkey.New(mnemonic, "")
+	must(t, err)
+	return signer
+}
