@@ -140,42 +140,42 @@ type process struct {
 	cmd   *exec.Cmd
 	input io.WriteCloser
 	log   string
+	dead  bool
 }
 
 // start starts a child and waits until it serves.
-func (o orders) start(t *testing.T, log string) *process {
-	t.Helper()
+func (o orders) start(log string) (*process, error) {
 	binary, err := os.Executable()
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	text, err := json.Marshal(o)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	file, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	defer file.Close()
 	p := &process{cmd: exec.Command(binary), log: log}
 	p.cmd.Env, p.cmd.Stderr = append(os.Environ(), childVariable+"="+string(text)), file
 	output, err := p.cmd.StdoutPipe()
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	if p.input, err = p.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	line, err := bufio.NewReader(output).ReadString('\n')
 	if err != nil {
-		t.Fatalf("a process did not start: %v (%v)\n%s", err, p.cmd.Wait(), tail(log))
+		return nil, fmt.Errorf("a process did not start: %w (%w)\n%s", err, p.cmd.Wait(), tail(log))
 	}
 	p.addr = strings.TrimSpace(line)
-	return p
+	return p, nil
 }
 
 // kill ends the process at once, wherever it is.
@@ -192,8 +192,9 @@ func (p *process) end() error {
 
 // family is the running processes, one of which may be replaced at any time.
 type family struct {
-	mu  sync.Mutex
-	all []*process
+	mu        sync.Mutex
+	all       []*process
+	replacing sync.WaitGroup
 }
 
 // somebody returns the address of the n-th process, counted around.
@@ -203,17 +204,30 @@ func (f *family) somebody(n int) string {
 	return f.all[n%len(f.all)].addr
 }
 
-// replace kills a process and starts another in its place.
-func (f *family) replace(t *testing.T, o orders, n int) {
+// replace kills a process and has another started in its place. It reports false, and does nothing, while the one before it
+// is still being replaced.
+func (f *family) replace(t *testing.T, o orders, n int) bool {
 	t.Helper()
 	f.mu.Lock()
-	old := f.all[n%len(f.all)]
-	f.mu.Unlock()
-	old.kill()
-	fresh := o.start(t, old.log)
-	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.all[n%len(f.all)] = fresh
+	at := n % len(f.all)
+	old := f.all[at]
+	if old.dead {
+		return false
+	}
+	old.dead = true
+	old.kill()
+	f.replacing.Go(func() {
+		fresh, err := o.start(old.log)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.all[at] = fresh
+	})
+	return true
 }
 
 // rear starts so many processes and stops what is left of them at the end of the test.
@@ -221,6 +235,7 @@ func rear(t *testing.T, o orders, n int) *family {
 	t.Helper()
 	dir, f := t.TempDir(), &family{}
 	t.Cleanup(func() {
+		f.replacing.Wait()
 		for _, p := range f.all {
 			p.kill()
 			if t.Failed() {
@@ -229,7 +244,11 @@ func rear(t *testing.T, o orders, n int) *family {
 		}
 	})
 	for i := range n {
-		f.all = append(f.all, o.start(t, filepath.Join(dir, fmt.Sprint(i))))
+		p, err := o.start(filepath.Join(dir, fmt.Sprint(i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.all = append(f.all, p)
 	}
 	return f
 }

@@ -59,8 +59,9 @@ func TestSoakProcessesAreKilled(t *testing.T) {
 	for tick := time.NewTicker(time.Second); ; {
 		select {
 		case <-tick.C:
-			f.replace(t, s.orders, kills*3) // each in its turn
-			kills++
+			if f.replace(t, s.orders, kills) { // each in its turn
+				kills++
+			}
 			continue
 		case <-ctx.Done():
 			tick.Stop()
@@ -68,6 +69,7 @@ func TestSoakProcessesAreKilled(t *testing.T) {
 		break
 	}
 	working.Wait()
+	f.replacing.Wait()
 	if t.Failed() {
 		t.FailNow()
 	}
@@ -129,7 +131,7 @@ func newScene(t *testing.T, o orders) *scene {
 
 // payAll orders and pays until ctx ends. What was begun is finished.
 func (s *scene) payAll(ctx context.Context, f *family, payer int) {
-	pace := time.NewTicker(300 * time.Millisecond)
+	pace := time.NewTicker(500 * time.Millisecond)
 	defer pace.Stop()
 	for n := 0; ; n++ {
 		select {
@@ -211,11 +213,14 @@ func (s *scene) pay(invoiceID string, to chain.Address, amount chain.Amount, pay
 	return nil
 }
 
-// settled waits until there is nothing left to do: all invoices paid, all settlements released, all deliveries made.
+// settled waits until there is nothing left to do: all invoices paid, all settlements released, all deliveries made. It
+// gives up when nothing moves any more.
 func (s *scene) settled() {
 	s.t.Helper()
-	deadline, tick := time.After(4*time.Minute), time.NewTicker(250*time.Millisecond)
+	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
+	var last string
+	moved := time.Now()
 	for {
 		payments, all := s.records()
 		state, released, pending := map[string]int{}, 0, 0
@@ -236,11 +241,14 @@ func (s *scene) settled() {
 		if released == len(s.paid) && pending == 0 {
 			return
 		}
-		select {
-		case <-deadline:
-			s.t.Fatalf("of %d payments %d are released; deliveries pending: %v; %v", len(s.paid), released, pending > 0, state)
-		case <-tick.C:
+		now := fmt.Sprint(state)
+		if now != last {
+			last, moved = now, time.Now()
 		}
+		if time.Since(moved) > patience {
+			s.t.Fatalf("of %d payments %d are released; deliveries pending: %v; %v", len(s.paid), released, pending > 0, state)
+		}
+		<-tick.C
 	}
 }
 

@@ -22,6 +22,9 @@ type Dialect struct {
 	// Among selects columns of {table} from the rows under the condition whose column has one of a list of values, the
 	// query's first argument: one look-up by index per value, whatever the planner knows of the table.
 	Among func(columns, table, condition, column string) string
+	// Each joins {table} AS alias to what stands before it in a FROM, by a look-up of the rows under the condition for each
+	// row there, in the order of those; the condition names columns of the table without the alias.
+	Each func(table, alias, condition string) string
 	// Lock is appended to a SELECT to lock its rows; empty where writers are alone anyway.
 	Lock string
 	// Concurrent says that several transactions write at once, so that rows that do not exist yet need locking too.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -226,11 +227,22 @@ func (q *query) in(r *reader, column string, values []string) {
 	q.has(r.store.dialect.In(column), values)
 }
 
-// oneOf adds the condition that a column has one of the values, unless there are none.
+// word is a value that may stand in a statement as it is.
+var word = regexp.MustCompile(`^[a-z][a-z0-9_.-]*$`)
+
+// oneOf adds the condition that a column has one of the values, unless there are none. Statuses and the like stand in
+// the statement itself: a database that plans a prepared statement once for all values cannot know whether one that comes
+// as an argument is rare, and would read a whole account's rows in search of a few.
 func oneOf[S ~string](q *query, r *reader, column string, values []S) {
-	if len(values) > 0 {
-		q.in(r, column, texts(values))
+	if len(values) == 0 {
+		return
 	}
+	all := slices.Sorted(slices.Values(texts(values)))
+	if slices.ContainsFunc(all, func(v string) bool { return !word.MatchString(v) }) {
+		q.in(r, column, all)
+		return
+	}
+	q.has(column + " IN ('" + strings.Join(slices.Compact(all), "', '") + "')")
 }
 
 // texts are values as plain strings.

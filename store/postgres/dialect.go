@@ -26,6 +26,7 @@ func dialect(o Options) sqlstore.Dialect {
 		Arg:           func(v any) any { return v }, // pgx takes them all, lists as arrays
 		In:            func(column string) string { return column + " = ANY(?)" },
 		Among:         among,
+		Each:          each,
 		Lock:          " FOR UPDATE",
 		Concurrent:    true,
 		Due:           due,
@@ -44,6 +45,11 @@ func dialect(o Options) sqlstore.Dialect {
 func among(columns, table, condition, column string) string {
 	return "SELECT a.* FROM (SELECT DISTINCT unnest(?::text[]) AS value) w CROSS JOIN LATERAL (SELECT " + columns +
 		" FROM {" + table + "} WHERE " + condition + " AND " + column + " = w.value OFFSET 0) a"
+}
+
+// each is a join that the planner has no choice about; see among.
+func each(table, alias, condition string) string {
+	return "CROSS JOIN LATERAL (SELECT * FROM {" + table + "} WHERE " + condition + " OFFSET 0) " + alias
 }
 
 // due walks from one endpoint with pending deliveries to the next by the index of pending deliveries. Each step is a LIMIT and

@@ -28,6 +28,10 @@ func dialect() sqlstore.Dialect {
 		Among: func(columns, table, condition, column string) string {
 			return "SELECT " + columns + " FROM {" + table + "} WHERE " + column + " IN (SELECT value FROM json_each(?)) AND " + condition
 		},
+		// SQLite never changes the order of a CROSS JOIN.
+		Each: func(table, alias, condition string) string {
+			return "CROSS JOIN {" + table + "} " + alias + " ON " + condition
+		},
 		Due:           due,
 		Claim:         claim,
 		Explain:       explain,
