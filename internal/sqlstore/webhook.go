@@ -77,7 +77,7 @@ func (r *reader) EventByID(ctx context.Context, id string) (event.Event, error) 
 }
 
 func (r *reader) Events(ctx context.Context, f event.Filter) ([]event.Event, error) {
-	q := of(f.Owner, f.After)
+	q := of(f.Owner, f.After, f.ObjectID)
 	oneOf(q, r, "type", f.Types)
 	q.is("object_id", f.ObjectID)
 	q.within("created_at", f.CreatedAfter, f.CreatedBefore)
@@ -136,7 +136,7 @@ func (r *reader) Delivery(ctx context.Context, owner event.Owner, id string) (we
 }
 
 func (r *reader) Deliveries(ctx context.Context, f webhook.DeliveryFilter) ([]webhook.Delivery, error) {
-	q := of(f.Owner, f.After)
+	q := of(f.Owner, f.After, f.EventID, f.EndpointID)
 	q.is("event_id", f.EventID)
 	q.is("endpoint_id", f.EndpointID)
 	oneOf(q, r, "status", f.Statuses)
