@@ -93,7 +93,7 @@ func (r *reader) PaymentByID(ctx context.Context, id string) (invoice.Payment, e
 }
 
 func (r *reader) Payments(ctx context.Context, f invoice.PaymentFilter) ([]invoice.Payment, error) {
-	q := of(f.Owner, f.After)
+	q := of(f.Owner, f.After, f.InvoiceID, f.DepositAddressID)
 	if f.InvoiceID != "" {
 		q.has("invoice_id <> '' AND invoice_id = ?", f.InvoiceID)
 	}

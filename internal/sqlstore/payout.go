@@ -97,7 +97,7 @@ func (r *reader) RefundByID(ctx context.Context, id string) (payout.Refund, erro
 }
 
 func (r *reader) Refunds(ctx context.Context, f payout.RefundFilter) ([]payout.Refund, error) {
-	q := of(f.Owner, f.After)
+	q := of(f.Owner, f.After, f.InvoiceID, f.PaymentID)
 	oneOf(q, r, "status", f.Statuses)
 	if f.InvoiceID != "" {
 		q.has("invoice_id <> '' AND invoice_id = ?", f.InvoiceID)

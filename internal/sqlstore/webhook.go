@@ -78,7 +78,7 @@ func (r *reader) EventsByID(ctx context.Context, ids []string) ([]event.Event, e
 }
 
 func (r *reader) Events(ctx context.Context, f event.Filter) ([]event.Event, error) {
-	q := of(f.Owner, f.After)
+	q := of(f.Owner, f.After, f.ObjectID)
 	oneOf(q, r, "type", f.Types)
 	q.is("object_id", f.ObjectID)
 	q.within("created_at", f.CreatedAfter, f.CreatedBefore)
@@ -141,7 +141,7 @@ func (r *reader) Delivery(ctx context.Context, owner event.Owner, id string) (we
 }
 
 func (r *reader) Deliveries(ctx context.Context, f webhook.DeliveryFilter) ([]webhook.Delivery, error) {
-	q := of(f.Owner, f.After)
+	q := of(f.Owner, f.After, f.EventID, f.EndpointID)
 	q.is("event_id", f.EventID)
 	q.is("endpoint_id", f.EndpointID)
 	oneOf(q, r, "status", f.Statuses)
