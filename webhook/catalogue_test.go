@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/webhook"
 	"github.com/seed-8ee7f392/payments/webhook/event"
@@ -46,6 +47,9 @@ func newMerchant(t *testing.T) *merchant {
 		body, err := io.ReadAll(r.Body)
 		m.mu.Lock()
 		defer m.mu.Unlock()
+		if err == nil {
+			err = verifyThen(body, r.Header.Get(webhook.SignatureHeader), m.secret)
+		}
 		if err != nil {
 			m.errs = append(m.errs, err)
 		}
@@ -62,6 +66,15 @@ func newMerchant(t *testing.T) *merchant {
 	m.Start()
 	t.Cleanup(m.Close)
 	return m
+}
+
+// verifyThen verifies a body at the time of its signature: the sender lives in another time.
+func verifyThen(body []byte, header, secret string) error {
+	var signed int64
+	if _, err := fmt.Sscanf(header, "t=%d", &signed); err != nil {
+		return fmt.Errorf("the signature %q has no time: %w", header, err)
+	}
+	return webhook.VerifyAt(body, header, time.Unix(signed, 0), secret)
 }
 
 // compare holds what OnEvent saw, what is stored and what the endpoint got against each other, and the catalogue.

@@ -222,7 +222,9 @@ func (s *story) endpoints() map[string]string {
 		s.must(err)
 		ids[path] = e.ID
 		if path == "all" {
+			s.merchant.mu.Lock()
 			s.merchant.secret = secret
+			s.merchant.mu.Unlock()
 		}
 	}
 	_, err := s.engine.Webhooks.Test(s.t.Context(), s.owner, ids["all"])
