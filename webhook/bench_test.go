@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -41,10 +42,15 @@ func BenchmarkDeliveries(b *testing.B) {
 	empty, full := newOffice(b, sinks), newOffice(b, sinks)
 	full.fill(b, ended)
 	var plain, few, many time.Duration
-	for b.Loop() {
+	for round := 0; b.Loop(); round++ {
 		plain += sinks.post(b, each)
-		few += empty.deliver(b, each)
-		many += full.deliver(b, each)
+		if round%2 == 0 {
+			few += empty.deliver(b, each)
+			many += full.deliver(b, each)
+		} else {
+			many += full.deliver(b, each)
+			few += empty.deliver(b, each)
+		}
 	}
 	perSecond := func(took time.Duration) float64 { return float64(each*b.N) / took.Seconds() }
 	b.ReportMetric(0, "ns/op")
@@ -52,6 +58,75 @@ func BenchmarkDeliveries(b *testing.B) {
 	b.ReportMetric(perSecond(few), "deliveries/s")
 	b.ReportMetric(perSecond(few)/perSecond(plain), "of_plain")
 	b.ReportMetric(perSecond(many)/perSecond(few), "of_empty")
+}
+
+// BenchmarkHangingEndpoint measures how long deliveries to 99 endpoints of seven accounts wait over PostgreSQL, from the
+// commit of the event to the request, while all answer and while the hundredth hangs:
+//
+//	p99_of_healthy   the 99th percentile while one hangs, as a part of that while all answer; wanted: about 1
+func BenchmarkHangingEndpoint(b *testing.B) {
+	const endpoints, rounds = 100, 30
+	sinks := newSinks(b, endpoints)
+	o := newOffice(b, sinks)
+	var healthy, hanging []time.Duration
+	for b.Loop() {
+		healthy = append(healthy, o.delays(b, rounds)...)
+		sinks.hangs.Store(true)
+		hanging = append(hanging, o.delays(b, rounds)...)
+		sinks.hangs.Store(false)
+	}
+	p99 := func(all []time.Duration) float64 {
+		slices.Sort(all)
+		return all[len(all)*99/100].Seconds() * 1000
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(p99(healthy), "healthy_p99_ms")
+	b.ReportMetric(p99(hanging), "hanging_p99_ms")
+	b.ReportMetric(p99(hanging)/p99(healthy), "p99_of_healthy")
+}
+
+// delays makes a delivery for each endpoint every 100 ms, and returns how long each took to arrive; not those of the first
+// endpoint, which may hang.
+func (o *office) delays(b *testing.B, rounds int) (all []time.Duration) {
+	b.Helper()
+	first := o.made
+	var made []time.Time
+	arrived := o.sinks.expect(rounds * (len(o.endpoints) - 1))
+	ctx, stop := context.WithTimeout(b.Context(), time.Minute)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- o.engine.Webhooks.Run(ctx) }()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for range rounds {
+		o.make(b, len(o.endpoints))
+		made = append(made, time.Now())
+		o.engine.Webhooks.Wake()
+		<-tick.C
+	}
+	select {
+	case <-arrived:
+	case <-ctx.Done():
+		b.Fatal("the deliveries did not arrive in time")
+	}
+	stop()
+	if err := <-ended; err != nil {
+		b.Fatal(err)
+	}
+	for n := first; n < o.made; n++ {
+		at, ok := o.sinks.at.LoadAndDelete(deliveryName(n))
+		if n%len(o.endpoints) == 0 {
+			continue
+		}
+		if !ok {
+			b.Fatalf("delivery %d did not arrive", n)
+		}
+		all = append(all, at.(time.Time).Sub(made[(n-first)/len(o.endpoints)]))
+	}
+	if _, err := o.db.ExecContext(b.Context(), "DELETE FROM payments_deliveries WHERE status = 'pending'"); err != nil { // of the one that hangs
+		b.Fatal(err)
+	}
+	return all
 }
 
 // benchEnvelope is about as long as that of an invoice.
@@ -63,6 +138,9 @@ type sinks struct {
 	taken atomic.Int64
 	full  atomic.Pointer[chan struct{}] // closed when want requests were taken
 	want  atomic.Int64
+	// hangs has the first server never answer; at is when a delivery arrived, by its id.
+	hangs atomic.Bool
+	at    sync.Map
 }
 
 func newSinks(b *testing.B, n int) *sinks {
@@ -70,6 +148,13 @@ func newSinks(b *testing.B, n int) *sinks {
 	s := &sinks{}
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
+		if s.hangs.Load() && s.urls[0] == "http://"+r.Host+"/hook" {
+			<-r.Context().Done()
+			return
+		}
+		if id := r.Header.Get(webhook.DeliveryIDHeader); id != "" {
+			s.at.LoadOrStore(id, time.Now())
+		}
 		_, _ = io.WriteString(w, "thank you")
 		if s.taken.Add(1) == s.want.Load() {
 			close(*s.full.Load())
@@ -194,8 +279,10 @@ func (o *office) fill(b *testing.B, n int) {
 			b.Fatal(err)
 		}
 	}
-	if _, err := o.db.ExecContext(b.Context(), "VACUUM ANALYZE"); err != nil {
-		b.Fatal(err)
+	for _, text := range []string{"VACUUM ANALYZE", "CHECKPOINT"} { // what the filling left to do
+		if _, err := o.db.ExecContext(b.Context(), text); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 
@@ -216,7 +303,7 @@ func (o *office) make(b *testing.B, n int) {
 		err := o.store.Update(b.Context(), func(ctx context.Context, tx store.Tx) error {
 			for i := range min(left, 500) {
 				e := o.endpoints[(from+i)%len(o.endpoints)]
-				id := fmt.Sprintf("f%023x", from+i)
+				id := deliveryName(from + i)
 				ev := event.Event{ID: "evt_" + id, Owner: e.Owner, Type: event.InvoicePaid, ObjectID: id, InvoiceID: id, Sequence: 1, Envelope: benchEnvelope, CreatedAt: now}
 				d := webhook.Delivery{
 					ID: id, Owner: e.Owner, EventID: ev.ID, EventType: ev.Type, InvoiceID: id, EndpointID: e.ID, Trigger: webhook.ByEvent,
@@ -238,6 +325,9 @@ func (o *office) make(b *testing.B, n int) {
 	}
 }
 
+// deliveryName is the id of the n-th delivery that was made.
+func deliveryName(n int) string { return fmt.Sprintf("f%023x", n) }
+
 // send runs the worker until the last n deliveries are stored as delivered.
 func (o *office) send(b *testing.B, n int) time.Duration {
 	b.Helper()
@@ -257,7 +347,7 @@ func (o *office) send(b *testing.B, n int) time.Duration {
 	}
 	took := time.Since(begun)
 	var stored int
-	if err := o.db.QueryRowContext(b.Context(), "SELECT count(*) FROM payments_deliveries WHERE id >= $1 AND status = 'succeeded' AND attempts = 1", fmt.Sprintf("f%023x", o.made-n)).Scan(&stored); err != nil || stored != n {
+	if err := o.db.QueryRowContext(b.Context(), "SELECT count(*) FROM payments_deliveries WHERE id >= $1 AND status = 'succeeded' AND attempts = 1", deliveryName(o.made-n)).Scan(&stored); err != nil || stored != n {
 		b.Fatalf("%d of %d deliveries are stored as delivered at the first try (%v)", stored, n, err)
 	}
 	return took
