@@ -39,6 +39,7 @@ var _ interface {
 	chain.Driver
 	chain.BlockScanner
 	chain.Rereader
+	chain.Doubter
 	chain.Mempool
 	chain.Finder
 	chain.Balancer

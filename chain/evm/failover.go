@@ -114,6 +114,13 @@ func (d *Driver) askRounds(ctx context.Context, rounds int, need uint64, f func(
 	}
 }
 
+// Doubt lets the endpoint that is preferred now rest like one that failed.
+func (d *Driver) Doubt(why string) {
+	e := d.ranked(0)[0]
+	e.failed()
+	d.log.Warn("node contradicts itself", "network", d.network.Slug, "host", e.host, "error", why)
+}
+
 // askOthers is ask for a second opinion: the endpoint that would be asked first is asked last, and the others take turns.
 func (d *Driver) askOthers(ctx context.Context, need uint64, f func(context.Context, *endpoint) error) error {
 	ranked := d.ranked(need)
