@@ -14,7 +14,7 @@ func TestPitfallsNameTheirTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := regexp.MustCompile("`([a-z0-9/]+)` (Test[A-Za-z0-9]+)").FindAllStringSubmatch(string(page), -1)
+	named := regexp.MustCompile("`([a-z0-9/.]+)` (Test[A-Za-z0-9]+)").FindAllStringSubmatch(string(page), -1)
 	if len(named) < 30 {
 		t.Fatalf("docs/pitfalls.md names %d tests", len(named))
 	}

@@ -26,6 +26,20 @@ type BlockScanner interface {
 	Blocks(ctx context.Context, from, to uint64) ([]Block, error)
 }
 
+// Rereader reads a block once more before payments in it confirm. Nodes are known to leave something out of a block that was
+// just made, and one of several may make something up.
+type Rereader interface {
+	// Reread returns the block of a reference as another node shows it, where there are several. That the node has another
+	// block at that height, or none, is fault.NotFound.
+	Reread(ctx context.Context, at Ref) (Block, error)
+}
+
+// Doubter is told when answers contradict each other that may all have come from one node of several.
+type Doubter interface {
+	// Doubt has another node preferred for a while, where there is one. It does no I/O.
+	Doubt(why string)
+}
+
 // AddressScanner reads the transfers to given addresses, for networks whose full blocks are too heavy.
 type AddressScanner interface {
 	// TransfersTo returns one Block per height that holds a transfer to one of the addresses, ascending,

@@ -23,6 +23,8 @@ type PreparedBatch struct {
 	prices prices
 	// replaced are payments whose transactions another one took the place of.
 	replaced []TransferKey
+	// again is what blocks hold that were read again, by hash.
+	again map[string]map[movement]bool
 	// only, when not nil, are the keys to take in; without those to leave out.
 	only, without map[TransferKey]bool
 	// known are the keys of payments that the batch may confirm or take back.
@@ -133,6 +135,7 @@ func (s *Service) PrepareBatch(ctx context.Context, b watch.Batch) (PreparedBatc
 		return cmp.Or(cmp.Compare(a.TxHash, b.TxHash), cmp.Compare(a.Index, b.Index))
 	})
 	p.replaced = s.replaced(b, matched)
+	p.again = s.readAgain(ctx, b.Network.Slug)
 	return p, s.fill(ctx, p.prices)
 }
 

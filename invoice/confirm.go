@@ -4,6 +4,7 @@ package invoice
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
@@ -89,6 +90,7 @@ func (in *intake) confirmations(ctx context.Context) error {
 			}
 		}
 	}
+	var unread error
 	for _, id := range slices.Sorted(maps.Keys(in.accounts)) {
 		a := in.accounts[id]
 		if err := in.require(a); err != nil {
@@ -103,7 +105,12 @@ func (in *intake) confirmations(ctx context.Context) error {
 			case in.foreign(p.Block):
 				err = in.move(a, p, func(p *Payment) ([]event.Type, error) { return p.Orphan(in.now) })
 			case in.holds(p.Required, p.Block):
-				err = in.confirm(a, p)
+				var sure bool
+				if sure, err = in.sure(p); sure {
+					err = in.confirm(a, p)
+				} else if err != nil && errors.Is(err, ErrUnprepared) {
+					unread, err = err, nil // all blocks are named before the batch is prepared again
+				}
 			}
 			if err != nil {
 				return err
@@ -111,7 +118,7 @@ func (in *intake) confirmations(ctx context.Context) error {
 		}
 		in.tellNew(a)
 	}
-	return nil
+	return unread
 }
 
 // near reports whether a block could be deep enough under the least that the network ever asks for.

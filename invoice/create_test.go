@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -272,6 +273,45 @@ func TestImport(t *testing.T) {
 		if fresh.Address == old.Address {
 			t.Fatal("an imported address was handed out again")
 		}
+	}
+}
+
+// An address is the same on every network of its family: an import has each read again from the height that is named for it.
+func TestImportOnSeveralNetworks(t *testing.T) {
+	named := func(slug string) sim.Config {
+		n := sim.DefaultNetwork()
+		n.Slug, n.CAIP2 = slug, "sim:"+slug
+		return sim.Config{Network: n, Seed: uint64(len(slug))}
+	}
+	w := newWorld(t, account.Settings{}, sim.Config{}, named("simnet-two"), named("simnet-three"))
+	ctx := context.Background()
+	old := sim.NewSigner(1, nil).Party(chain.RoleDeposit, 9, w.chains[0])
+	w.follow()
+	for i, c := range w.chains {
+		c.Mine(1)
+		c.Pay(old.Address, "USDX", chain.Units(uint64(i+1)*1_000_000))
+		c.Mine(5)
+	}
+	w.follow()
+	p := invoice.ImportParams{
+		Owner: w.owner, Network: "simnet", Address: string(old.Address), Key: old.Key, FromHeight: 1,
+		FromHeights: map[string]uint64{"simnet-two": 1, "nowhere": 1},
+	}
+	_, err := w.svc.Import(ctx, p)
+	wantCode(t, err, fault.Invalid, "parameter_invalid")
+	delete(p.FromHeights, "nowhere")
+	d, err := w.svc.Import(ctx, p)
+	w.must(err)
+	w.follow()
+	var got []string
+	list, _, err := w.svc.ListPayments(ctx, invoice.PaymentFilter{Owner: w.owner, DepositAddressID: d.ID, Limit: 10})
+	w.must(err)
+	for _, p := range list {
+		got = append(got, p.Network+" "+p.Amount.String())
+	}
+	slices.Sort(got)
+	if want := []string{"simnet 1000000", "simnet-two 2000000"}; !slices.Equal(got, want) {
+		t.Errorf("read again: %v, want %v", got, want)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/watch"
@@ -162,8 +163,11 @@ type ImportParams struct {
 	Address  string
 	// Key is what signs for the address; it must be a deposit key of the network's space.
 	Key chain.KeyRef
-	// FromHeight is the first block from which payments to it count; 0: from now on.
+	// FromHeight is the first block of Network from which payments to it count; 0: from now on.
 	FromHeight uint64
+	// FromHeights is the same for other networks of the family and mode, by slug, where the address is the same. On those that
+	// are not named payments count from now on.
+	FromHeights map[string]uint64
 }
 
 // Import adopts a deposit address. The key must really derive it, or its money could never be moved:
@@ -178,6 +182,10 @@ func (s *Service) Import(ctx context.Context, p ImportParams) (DepositAddress, e
 	if err != nil {
 		return DepositAddress{}, err
 	}
+	from, err := s.importHeights(n, p)
+	if err != nil {
+		return DepositAddress{}, err
+	}
 	if err := s.numbers.skipTo(ctx, indexCounter(n.Space()), at.Key.Index); err != nil {
 		return DepositAddress{}, err
 	}
@@ -187,18 +195,40 @@ func (s *Service) Import(ctx context.Context, p ImportParams) (DepositAddress, e
 	}
 	return update(ctx, s, func(ctx context.Context, tx Tx) (DepositAddress, error) {
 		out, err := s.DepositTx(ctx, tx, PreparedDeposit{deposit: d, space: n.Space()})
-		if err != nil || p.FromHeight == 0 {
+		if err != nil {
 			return out, err
 		}
-		cursor, ok, err := tx.Cursor(ctx, n.Slug)
-		if err != nil || !ok || cursor.At.Height < p.FromHeight {
-			return out, err // the follower will come to it by itself
+		for _, network := range slices.Sorted(maps.Keys(from)) {
+			cursor, ok, err := tx.Cursor(ctx, network)
+			if err != nil {
+				return out, err
+			}
+			if !ok || from[network] == 0 || cursor.At.Height < from[network] {
+				continue // the follower will come to it by itself
+			}
+			if err := tx.PutRange(ctx, &watch.Range{
+				ID: s.ids.Next(), Network: network, Addresses: []chain.Address{d.Address},
+				Next: from[network], To: cursor.At.Height, CreatedAt: s.now(),
+			}); err != nil {
+				return out, err
+			}
 		}
-		return out, tx.PutRange(ctx, &watch.Range{
-			ID: s.ids.Next(), Network: n.Slug, Addresses: []chain.Address{d.Address},
-			Next: p.FromHeight, To: cursor.At.Height, CreatedAt: s.now(),
-		})
+		return out, nil
 	})
+}
+
+// importHeights returns from which height each network is read again.
+func (s *Service) importHeights(n chain.Network, p ImportParams) (map[string]uint64, error) {
+	from := map[string]uint64{}
+	for slug, height := range p.FromHeights {
+		other, ok := s.registry.Network(slug)
+		if !ok || other.Space() != n.Space() {
+			return nil, fault.Param("from_heights", "parameter_invalid", "network %q is not one on which an address of network %s is the same", clip(slug), n.Slug)
+		}
+		from[slug] = height
+	}
+	from[n.Slug] = p.FromHeight
+	return from, nil
 }
 
 func (s *Service) importedParty(ctx context.Context, n chain.Network, p ImportParams) (chain.Party, error) {

@@ -53,10 +53,11 @@ type Service struct {
 	numbers  numbers
 
 	mu sync.Mutex
-	// wanted are prices that a batch of a network turned out to need; uses are what the transactions of payments
-	// use up, by network and hash. Both are hints of this process alone.
-	wanted map[string]map[pair]bool
-	uses   map[string]map[string]*use
+	// wanted are prices that a batch of a network turned out to need, doubted the blocks that are to be read again; uses are
+	// what the transactions of payments use up, by network and hash. All are hints of this process alone.
+	wanted  map[string]map[pair]bool
+	doubted map[string]map[chain.Ref]reread
+	uses    map[string]map[string]*use
 }
 
 // New returns a service. It starts nothing.
@@ -73,7 +74,7 @@ func New(c Config) *Service {
 	return &Service{
 		db: c.DB, registry: c.Registry, rates: c.Rates, keys: c.Keys, ids: c.IDs, clock: c.Now, log: c.Log, quoteFor: c.QuoteFor, kept: c.Kept,
 		numbers: numbers{db: c.DB, size: c.Reserve, counters: map[string]*counter{}},
-		wanted:  map[string]map[pair]bool{}, uses: map[string]map[string]*use{},
+		wanted:  map[string]map[pair]bool{}, doubted: map[string]map[chain.Ref]reread{}, uses: map[string]map[string]*use{},
 	}
 }
 

@@ -30,6 +30,7 @@ type Driver struct {
 	parallel  int
 	log       *slog.Logger
 
+	rereads  atomic.Uint64 // how many blocks were read again: another node has its turn each time
 	seen     atomic.Uint64 // highest tip that an endpoint showed
 	finality atomic.Bool   // a node has named safe or final blocks: from then on their absence is an outage
 }
@@ -37,6 +38,8 @@ type Driver struct {
 var _ interface {
 	chain.Driver
 	chain.BlockScanner
+	chain.Rereader
+	chain.Doubter
 	chain.Mempool
 	chain.Finder
 	chain.Balancer

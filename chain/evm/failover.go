@@ -114,6 +114,35 @@ func (d *Driver) askRounds(ctx context.Context, rounds int, need uint64, f func(
 	}
 }
 
+// Doubt lets the endpoint that is preferred now rest like one that failed.
+func (d *Driver) Doubt(why string) {
+	e := d.ranked(0)[0]
+	e.failed()
+	d.log.Warn("node contradicts itself", "network", d.network.Slug, "host", e.host, "error", why)
+}
+
+// askOthers is ask for a second opinion: the endpoint that would be asked first is asked last, and the others take turns.
+func (d *Driver) askOthers(ctx context.Context, need uint64, f func(context.Context, *endpoint) error) error {
+	ranked := d.ranked(need)
+	others := slices.Clone(ranked[1:])
+	if n := uint64(len(others)); n > 0 {
+		turn := d.rereads.Add(1) % n
+		others = append(others[turn:], others[:turn]...)
+	}
+	var t tally
+	for _, e := range append(others, ranked[0]) {
+		err := d.askOne(ctx, e, need, f)
+		if err == nil || decided(err) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return d.asFault(ctx.Err())
+		}
+		t.add(err)
+	}
+	return d.asFault(t.verdict())
+}
+
 func (d *Driver) askOne(ctx context.Context, e *endpoint, need uint64, f func(context.Context, *endpoint) error) error {
 	if wait := e.barred(); wait > 0 {
 		return &failure{host: e.host, kind: throttled, what: "it asked to be left alone for a while", retryAfter: wait}

@@ -33,6 +33,26 @@ func (d *Driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, er
 	return out, nil
 }
 
+// Reread reads a block again from another endpoint than the one that is preferred now, a different one each time.
+func (d *Driver) Reread(ctx context.Context, at chain.Ref) (chain.Block, error) {
+	var out chain.Block
+	err := d.askOthers(ctx, at.Height, func(ctx context.Context, e *endpoint) error {
+		blocks, err := d.scan(ctx, e, at.Height, at.Height)
+		if err != nil {
+			return err
+		}
+		if blocks[0].Hash != at.Hash {
+			return fault.New(fault.NotFound, "block_unknown", "node %s of network %s has block %s at height %d, not %s", e.host, d.network.Slug, blocks[0].Hash, at.Height, at.Hash)
+		}
+		out = blocks[0]
+		return nil
+	})
+	if err != nil {
+		return chain.Block{}, aboveTip(err, at.Height)
+	}
+	return out, nil
+}
+
 func (d *Driver) scan(ctx context.Context, e *endpoint, from, to uint64) ([]chain.Block, error) {
 	blocks, err := e.fullBlocks(ctx, from, to)
 	if err != nil {

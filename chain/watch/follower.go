@@ -16,6 +16,9 @@ import (
 	"github.com/seed-8ee7f392/payments/store/lease"
 )
 
+// unlinkedCode is the code of blocks that are no chain.
+const unlinkedCode = "blocks_not_linked"
+
 // Config makes a Follower.
 type Config struct {
 	// Driver reads the network: a chain.BlockScanner, or a chain.AddressScanner.
@@ -52,6 +55,7 @@ type Follower struct {
 	lease    lease.Lease
 	poolSeen uint64
 	reread   reread
+	unlinked int // how often in a row the node's blocks did not link
 	health   Health
 }
 
@@ -125,6 +129,7 @@ func (f *Follower) step(ctx context.Context) (bool, error) {
 		return false, stopped(f.network.Slug, cursor.Stopped)
 	}
 	batch, err := f.read(ctx, cursor, known)
+	f.doubt(err)
 	if errors.Is(err, fault.Stopped) {
 		return false, f.stop(ctx, cursor, err)
 	}
@@ -210,9 +215,11 @@ func (f *Follower) read(ctx context.Context, cursor Cursor, known bool) (*Batch,
 		}
 		if f.scanner != nil && !forked && len(b.Blocks) > 0 && b.Blocks[0].Parent != base.Hash {
 			// The fork happened between the two questions: the next step will see it.
+			f.unlinked++
 			return nil, nil
 		}
 	}
+	f.unlinked = 0
 	b.Rewound, b.ForkedFrom = forked, base
 	next := cursor
 	if forked {
@@ -242,6 +249,18 @@ func (f *Follower) read(ctx context.Context, cursor Cursor, known bool) (*Batch,
 	}
 	b.advance = f.advanceTo(cursor, known, next)
 	return b, nil
+}
+
+// doubt tells the driver when blocks do not link for the second time in a row: a fork while they were read is seen once, a
+// node that contradicts itself would keep the network where it is.
+func (f *Follower) doubt(err error) {
+	if fault.Code(err) == unlinkedCode {
+		f.unlinked++
+	}
+	if d, ok := f.Driver.(chain.Doubter); ok && f.unlinked > 1 {
+		f.unlinked = 0
+		d.Doubt(fmt.Sprintf("the blocks of %s do not link", f.network.Slug))
+	}
 }
 
 // begin returns the cursor of a network that was never followed.
@@ -306,15 +325,15 @@ func (f *Follower) blocks(ctx context.Context, base chain.Ref, to uint64) ([]cha
 		}
 		for i, b := range part {
 			if b.Height != next+uint64(i) {
-				return nil, fault.New(fault.Unavailable, "blocks_not_linked", "the node of %s left a gap before block %d", f.network.Slug, b.Height)
+				return nil, fault.New(fault.Unavailable, unlinkedCode, "the node of %s left a gap before block %d", f.network.Slug, b.Height)
 			}
 			if n := len(all); n > 0 && all[n-1].Hash != b.Parent {
-				return nil, fault.New(fault.Unavailable, "blocks_not_linked", "block %d of %s is not the child of the one before it; the chain moved while it was read", b.Height, f.network.Slug)
+				return nil, fault.New(fault.Unavailable, unlinkedCode, "block %d of %s is not the child of the one before it; the chain moved while it was read", b.Height, f.network.Slug)
 			}
 			all = append(all, b)
 		}
 		if len(part) == 0 {
-			return nil, fault.New(fault.Unavailable, "blocks_not_linked", "the node of %s answered no block for height %d", f.network.Slug, next)
+			return nil, fault.New(fault.Unavailable, unlinkedCode, "the node of %s answered no block for height %d", f.network.Slug, next)
 		}
 		next = all[len(all)-1].Height + 1
 		if uint64(len(all)) >= f.BatchBlocks && to-base.Height <= f.BatchBlocks {
