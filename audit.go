@@ -229,11 +229,15 @@ func (a *auditor) transactions(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		spent, err := a.spentBy(ctx, page)
+		if err != nil {
+			return err
+		}
 		for _, t := range page {
 			if t, err = a.asTheNetworkSees(ctx, t); err != nil {
 				return err
 			}
-			a.ledger.transaction(t, a.out.At.Height)
+			a.ledger.transaction(t, spent, a.out.At.Height)
 		}
 		a.out.Transactions += len(page)
 		if len(page) < auditPage {
@@ -355,6 +359,9 @@ func (a *auditor) over(ctx context.Context, objectID string) (object string, ove
 
 // balances compares every address with the network.
 func (a *auditor) balances(ctx context.Context, reserved map[chain.Holding]chain.Amount) error {
+	if reader, ok := a.driver.(chain.CoinReader); ok {
+		return a.coins(ctx, reader, reserved)
+	}
 	balancer, ok := a.driver.(chain.Balancer)
 	if !ok {
 		a.out.Unchecked = "the driver of this network cannot read balances"

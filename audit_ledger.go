@@ -78,8 +78,9 @@ func (l *ledger) payment(p invoice.Payment, height uint64) {
 	b.move(AuditRecord{Object: "payment", ID: p.ID, TxHash: p.TxHash, Height: p.Block.Height, In: p.Amount})
 }
 
-// transaction books a transaction of ours if it is in a block at or below a height. What was reverted cost its fee.
-func (l *ledger) transaction(t send.Transaction, height uint64) {
+// transaction books a transaction of ours if it is in a block at or below a height. What was reverted cost its fee. Where
+// coins are spent (coins has those of its inputs), it takes them whole, and brings what comes back as change.
+func (l *ledger) transaction(t send.Transaction, coins map[chain.Outpoint]chain.Coin, height uint64) {
 	i := slices.IndexFunc(t.Attempts, func(a send.Attempt) bool { return a.Signed.TxHash == t.TxHash })
 	included := i >= 0 && !t.Block.IsZero()
 	if len(t.Attempts) > 0 {
@@ -96,13 +97,24 @@ func (l *ledger) transaction(t send.Transaction, height uint64) {
 	if t.Order.FeePayer != nil {
 		payer = t.Order.FeePayer.Address
 	}
-	fee := record
-	fee.Out = t.Fee
-	l.at(payer, l.native).move(fee)
+	signed := t.Attempts[i].Signed
+	for _, in := range signed.Inputs {
+		spent := record
+		spent.Out = coins[in].Amount // what is not in the book counts nothing, and shows as a difference
+		l.at(coins[in].Owner.Address, l.native).move(spent)
+	}
+	if len(signed.Inputs) == 0 {
+		fee := record
+		fee.Out = t.Fee
+		l.at(payer, l.native).move(fee)
+	}
 	if t.Failure == send.FailReverted {
 		return
 	}
-	for _, o := range t.Attempts[i].Signed.Outputs {
+	for _, o := range signed.Outputs {
+		if len(signed.Inputs) > 0 {
+			break
+		}
 		paid := record
 		paid.Out = o.Amount
 		l.at(from, o.AssetID).move(paid)

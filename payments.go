@@ -105,6 +105,7 @@ type Engine struct {
 	box       *seal.Box
 	followers []*watch.Follower
 	streams   streams
+	watched   watched
 
 	running sync.Mutex
 	wakers  []chan struct{}
@@ -165,7 +166,7 @@ func (e *Engine) assemble(fees map[string]chain.Address, watchOnly map[string]ma
 		WatchOnly: watchOnly,
 	})
 	e.Settlements = settlement.New(settlement.Config{
-		DB: narrow[settlement.Tx]{c.Store, e}, Registry: e.Networks, Outbox: e.Outbox, FeeAddresses: fees, IDs: e.ids, Now: c.Now, Log: c.Log, Process: c.Process,
+		DB: narrow[settlement.Tx]{c.Store, e}, Registry: e.Networks, Outbox: e.Outbox, FeeAddresses: fees, Outputs: outputs, IDs: e.ids, Now: c.Now, Log: c.Log, Process: c.Process,
 	})
 	e.Payouts = payout.New(payout.Config{
 		DB: narrow[payout.Tx]{c.Store, e}, Registry: e.Networks, Outbox: e.Outbox, Received: received, IDs: e.ids, Now: c.Now, Log: c.Log,

@@ -223,3 +223,17 @@ func received(ctx context.Context, r payout.Reader, owner event.Owner, invoiceID
 	}
 	return out, nil
 }
+
+// outputs reads which outputs hold payments, for settlements on networks that spend outputs.
+func outputs(ctx context.Context, r settlement.Reader, paymentIDs []string) (map[string]chain.Outpoint, error) {
+	reader := r.(invoice.Reader)
+	out := make(map[string]chain.Outpoint, len(paymentIDs))
+	for _, id := range paymentIDs {
+		p, err := reader.PaymentByID(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		out[id] = chain.Outpoint{TxHash: p.TxHash, Vout: p.TxIndex}
+	}
+	return out, nil
+}

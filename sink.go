@@ -21,6 +21,9 @@ const prepareAgain = 5
 // hook that refuses), those become retry rows in the transaction that moves the cursor, and the rest is stored:
 // one bad record never stalls a network.
 func (s sink) Apply(ctx context.Context, b watch.Batch) (err error) {
+	if err := s.engine.watchWallets(ctx, b.Network); err != nil {
+		return err
+	}
 	for range prepareAgain {
 		p, prepErr := s.engine.Invoices.PrepareBatch(ctx, b)
 		if prepErr != nil {
@@ -63,7 +66,16 @@ func (s sink) store(ctx context.Context, b watch.Batch, p invoice.PreparedBatch,
 				return err
 			}
 		}
-		return s.engine.Invoices.ApplyTx(ctx, tx, rest, cursor)
+		if b.Rewound {
+			if err := s.engine.Outbox.ForkTx(ctx, tx, b.Network.Slug, b.ForkedFrom.Height); err != nil {
+				return err
+			}
+		}
+		if err := s.engine.Invoices.ApplyTx(ctx, tx, rest, cursor); err != nil {
+			return err
+		}
+		// After the payments, whose invoices are locked before balances everywhere.
+		return s.engine.Outbox.BookTx(ctx, tx, b, parties(tx, b.Network.Space()))
 	})
 }
 

@@ -58,6 +58,14 @@ type Balancer interface {
 	Balances(ctx context.Context, at Ref, holdings []Holding) ([]Amount, error)
 }
 
+// CoinReader reads outputs, on networks that spend outputs instead of keeping accounts (UTXO). chain/send books the coins of our
+// addresses from the blocks of such a network, and adds balances up from them.
+type CoinReader interface {
+	// Unspent returns the newest block and, in the order asked, the amount of each output that no block up to it spends;
+	// 0 for those that are spent, unknown or not yet in a block.
+	Unspent(ctx context.Context, outpoints []Outpoint) (at Ref, amounts []Amount, err error)
+}
+
 // Deriver turns public keys into addresses.
 type Deriver interface {
 	// DeriveAddress returns the canonical address of a public key. It does no I/O.

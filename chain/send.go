@@ -42,7 +42,7 @@ type Order struct {
 	MaxFee Amount `json:"max_fee"`
 	// Nonce is the account sequence number to use (networks with Nonces).
 	Nonce uint64 `json:"nonce,omitempty"`
-	// Coins are the inputs that may be chosen from (UTXO networks).
+	// Coins are the inputs that may be chosen from (UTXO networks); a release names those of its deposits.
 	Coins []Coin `json:"coins,omitempty"`
 	// Replaces is an earlier attempt that this one must displace by paying more, at the same nonce or
 	// sharing a coin.
@@ -155,6 +155,9 @@ type Release struct {
 	Amount Amount
 	// Fee is the platform fee to pay now, in base units of the native coin; 0 when it is carried.
 	Fee Amount
+	// Coins are the outputs that hold the deposits, on networks that spend outputs; they add up to Amount and may lie at
+	// several addresses, Deposit being that of the oldest.
+	Coins []Coin
 	// Residue is native coin already at the deposit address that no deposit explains (left-over top-up gas).
 	Residue Amount
 	// Spent is what earlier steps of this release took from the deposit's native coin, fees included.

@@ -254,6 +254,9 @@ func testCapabilities(t *testing.T, h DriverHarness) {
 	if !absent(Sender) && absent(Balancer) && absent(CoinSource) {
 		t.Errorf("the amounts of sent transactions cannot be checked without chain.Balancer or conformance.CoinLister")
 	}
+	if driverIs[chain.CoinReader](h) == absent(CoinSource) {
+		t.Errorf("a driver is a chain.CoinReader exactly when its network spends outputs, which conformance.CoinLister then lists")
+	}
 	if absent(BlockScanner) && absent(AddressScanner) {
 		t.Errorf("the driver sees no payments: implement chain.BlockScanner or chain.AddressScanner")
 	}

@@ -56,6 +56,10 @@ func (e *driverEnv) calls() []driverCall {
 	add(Balancer, "Balances", func(ctx context.Context, d chain.Driver) (any, error) {
 		return d.(chain.Balancer).Balances(ctx, tip, []chain.Holding{{Address: to, AssetID: e.native.ID}})
 	})
+	add(CoinSource, "Unspent", func(ctx context.Context, d chain.Driver) (any, error) {
+		_, amounts, err := d.(chain.CoinReader).Unspent(ctx, []chain.Outpoint{{TxHash: hash}})
+		return amounts, err
+	})
 	add(Nonces, "Nonce", func(ctx context.Context, d chain.Driver) (any, error) { return d.(chain.Nonces).Nonce(ctx, to) })
 	if e.has(Sender) {
 		o := e.order(e.wallet(), e.native, e.stranger(), amount(e.native))

@@ -28,9 +28,15 @@ func (e *driverEnv) release(a chain.Asset, sum, fee chain.Amount) chain.Release 
 	deposit := e.party(chain.RoleDeposit)
 	e.pay(deposit.Address, a, sum)
 	e.mine(1)
-	return chain.Release{
+	r := chain.Release{
 		Asset: a, Deposit: deposit, Master: e.wallet(a), FeeAddress: e.stranger(), Amount: sum, Fee: fee,
 	}
+	if e.has(CoinSource) {
+		coins, err := e.Network.(CoinLister).Coins(e.ctx, deposit)
+		e.must("CoinLister.Coins", err)
+		r.Coins = coins
+	}
+	return r
 }
 
 func (e *driverEnv) plan(r chain.Release) []chain.ReleaseStep {
@@ -272,6 +278,9 @@ func testReleaseUneconomic(e *driverEnv) {
 	r := e.release(e.native, amount(e.native), chain.Amount{})
 	steps := e.plan(r)
 	r.Amount = steps[len(steps)-1].NetworkFee.Share(chain.Units(1), chain.Units(2))
+	if len(r.Coins) > 0 {
+		r.Coins[0].Amount = r.Amount
+	}
 	steps, err := as[chain.Sweeper](e).PlanRelease(e.ctx, r)
 	e.wantFault("PlanRelease of a deposit smaller than its fees", err, fault.State, "uneconomic")
 	if len(steps) != 0 {

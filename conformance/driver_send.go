@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
@@ -23,6 +24,7 @@ var senderTests = []driverTest{
 	{"FailedExecutionIsReverted", []Capability{Freezing, Tokens}, testSendReverted},
 	{"ExpiredIsDeadAtFinality", []Capability{Expiry}, testExpiry},
 	{"EstimateCoversWhatIsTaken", []Capability{FeeEstimator}, testSendEstimate},
+	{"UnspentFollowsTheBlocks", []Capability{CoinSource}, testUnspent},
 }
 
 func (e *driverEnv) sender() chain.Sender { return as[chain.Sender](e) }
@@ -55,7 +57,7 @@ func (e *driverEnv) complete(o chain.Order) chain.Order {
 		e.must("Nonce", err)
 		o.Nonce = nonce
 	}
-	if e.has(CoinSource) {
+	if e.has(CoinSource) && len(o.Coins) == 0 {
 		coins, err := e.Network.(CoinLister).Coins(e.ctx, o.From)
 		e.must("CoinLister.Coins", err)
 		o.Coins = coins
@@ -69,6 +71,38 @@ func (e *driverEnv) complete(o chain.Order) chain.Order {
 		}
 	}
 	return o
+}
+
+func testUnspent(e *driverEnv) {
+	reader := as[chain.CoinReader](e)
+	amounts := func(outpoints ...chain.Outpoint) []chain.Amount {
+		e.t.Helper()
+		at, got, err := reader.Unspent(e.ctx, outpoints)
+		e.must("Unspent", err)
+		if tip := e.head().Tip; at.Hash != tip.Hash || len(got) != len(outpoints) {
+			e.t.Fatalf("Unspent of %d outputs at block %d (%s) returned %d amounts of block %d (%s)", len(outpoints), tip.Height, tip.Hash, len(got), at.Height, at.Hash)
+		}
+		return got
+	}
+	from := e.wallet(e.native)
+	coins, err := e.Network.(CoinLister).Coins(e.ctx, from)
+	e.must("CoinLister.Coins", err)
+	unknown := chain.Outpoint{TxHash: strings.Repeat("ab", 32)}
+	if got := amounts(unknown, coins[0].Outpoint); !got[0].IsZero() || got[1] != coins[0].Amount {
+		e.t.Fatalf("an unknown output has %s and a coin of %s has %s", got[0], coins[0].Amount, got[1])
+	}
+	o := e.order(from, e.native, e.stranger(), amount(e.native))
+	o.Coins = coins[:1]
+	tx := e.sign(o)
+	made := chain.Outpoint{TxHash: tx.TxHash}
+	e.broadcast(tx)
+	if got := amounts(made, coins[0].Outpoint); !got[0].IsZero() || got[1] != coins[0].Amount {
+		e.t.Errorf("with its transaction in the pool, an output has %s and the coin that it spends %s; the pool does not count", got[0], got[1])
+	}
+	e.include(tx)
+	if got := amounts(coins[0].Outpoint, made); !got[0].IsZero() || got[1] != amount(e.native) {
+		e.t.Errorf("with its transaction in a block, the coin that it spends has %s and an output of %s has %s", got[0], amount(e.native), got[1])
+	}
 }
 
 func (e *driverEnv) build(o chain.Order) chain.Unsigned {

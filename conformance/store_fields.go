@@ -5,6 +5,8 @@ package conformance
 import (
 	"context"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +21,7 @@ func storeFieldTests() []storeTest {
 	tests := []storeTest{
 		{"Fields/Zero", testStoreZeroFields},
 		{"Fields/SpentCoin", testStoreSpentCoin},
+		{"Fields/CoinHeights", testStoreCoinHeights},
 		{"Fields/LargeNumbers", testStoreLargeNumbers},
 		{"Copies", testStoreCopies},
 	}
@@ -104,15 +107,68 @@ func testStoreZeroFields(t *testing.T, st store.Store) {
 func testStoreSpentCoin(t *testing.T, st store.Store) {
 	coin := send.Coin{Network: "net", Coin: chain.Coin{Outpoint: chain.Outpoint{TxHash: "a"}, Owner: chain.Party{Address: "w"}, Amount: chain.Units(5)}}
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error { return tx.PutCoin(ctx, &coin) })
-	coin.SpentBy = "b"
+	coin.SpentBy, coin.SpentAt = "b", 8
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error { return tx.PutCoin(ctx, &coin) })
 	if got, err := st.Coins(t.Context(), "net", "w"); err != nil || len(got) != 0 {
 		t.Fatalf("a spent coin is offered: %+v %v", got, err)
 	}
-	coin.SpentBy = ""
+	if got, err := st.CoinsOf(t.Context(), "net", []string{"z", "a"}); err != nil || len(got) != 1 || got[0].SpentAt != 8 {
+		t.Fatalf("the coins of the transaction that made it: %+v %v", got, err)
+	}
+	coin.SpentBy, coin.SpentAt = "", 0
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error { return tx.PutCoin(ctx, &coin) })
 	if got, err := st.Coins(t.Context(), "net", "w"); err != nil || len(got) != 1 {
 		t.Fatalf("a coin whose spending was undone is not offered: %+v %v", got, err)
+	}
+}
+
+// testStoreCoinHeights finds coins by where they were made and spent.
+func testStoreCoinHeights(t *testing.T, st store.Store) {
+	ctx := t.Context()
+	hashes := func(coins []send.Coin, err error) string {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out []string
+		for _, c := range coins {
+			out = append(out, c.Outpoint.TxHash)
+		}
+		slices.Sort(out)
+		return strings.Join(out, " ")
+	}
+	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+		for _, c := range []struct {
+			hash           string
+			height, spends uint64
+		}{{"waiting", 0, 0}, {"old", 5, 0}, {"spent", 5, 9}, {"new", 9, 0}, {"both", 9, 9}, {"early", 4, 7}} {
+			coin := send.Coin{Network: "net", SpentAt: c.spends, Coin: chain.Coin{Outpoint: chain.Outpoint{TxHash: c.hash}, Height: c.height, Amount: chain.Units(1)}}
+			if c.spends > 0 {
+				coin.SpentBy = "x"
+			}
+			if err := tx.PutCoin(ctx, &coin); err != nil {
+				return err
+			}
+		}
+		if got := hashes(tx.WaitingCoins(ctx, "net")); got != "waiting" {
+			t.Errorf("before the commit these wait: %s", got)
+		}
+		return nil
+	})
+	if got := hashes(st.WaitingCoins(ctx, "net")); got != "waiting" {
+		t.Errorf("these wait: %s", got)
+	}
+	if got := hashes(st.CoinsAbove(ctx, "net", 7)); got != "both new spent" {
+		t.Errorf("made or spent above 7: %s", got)
+	}
+	if got := hashes(st.CoinsAbove(ctx, "other", 0)); got != "" {
+		t.Errorf("on another network: %s", got)
+	}
+	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+		return tx.DeleteCoin(ctx, "net", chain.Outpoint{TxHash: "waiting"})
+	})
+	if got := hashes(st.CoinsOf(ctx, "net", []string{"waiting", "old"})); got != "old" {
+		t.Errorf("after the deletion: %s", got)
 	}
 }
 

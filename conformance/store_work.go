@@ -355,6 +355,7 @@ func testStoreNothing(t *testing.T, st store.Store) {
 		"PaymentsByTransfer":    func() (int, error) { r, err := st.PaymentsByTransfer(ctx, "a", nil); return len(r), err },
 		"MatchAddresses":        func() (int, error) { r, err := st.MatchAddresses(ctx, chain.Space{}, nil); return len(r), err },
 		"OwnTransactions":       func() (int, error) { r, err := st.OwnTransactions(ctx, "a", nil); return len(r), err },
+		"CoinsOf":               func() (int, error) { r, err := st.CoinsOf(ctx, "a", nil); return len(r), err },
 		"SettlementsByID":       func() (int, error) { r, err := st.SettlementsByID(ctx, nil); return len(r), err },
 		"SettlementsOfPayments": func() (int, error) { r, err := st.SettlementsOfPayments(ctx, nil); return len(r), err },
 		"Keys":                  func() (int, error) { r, err := st.Keys(ctx, "a"); return len(r), err },

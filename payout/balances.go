@@ -47,7 +47,7 @@ func (s *Service) track(ctx context.Context, owner event.Owner, n chain.Network,
 	if err != nil {
 		return false, err
 	}
-	if _, ok := driver.(chain.Balancer); !ok {
+	if !send.HasBalances(driver) {
 		return false, nil // a network that cannot send has no balances to show
 	}
 	master, err := s.Outbox.Master(ctx, n.Slug, index)

@@ -36,3 +36,4 @@ esac
 npm_set internal/testenv/npm npm "${anvil[@]}"
 npm_set internal/testenv/browser browser
 scripts/bitcoind.sh >&2
+scripts/btcd.sh

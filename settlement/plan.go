@@ -13,8 +13,8 @@ import (
 )
 
 // release plans what waits at a place, and begins its release, holds it, or fails it.
-func (p *run) release(ctx context.Context, at place) (began bool, err error) {
-	waiting, err := p.db.SettlementsAt(ctx, p.network.Slug, at.address, at.assetID)
+func (p *run) release(ctx context.Context, at place, due group) (began bool, err error) {
+	waiting, err := p.waiting(ctx, at, due)
 	if err != nil {
 		return false, &storeError{err}
 	}
@@ -42,7 +42,7 @@ func (p *run) release(ctx context.Context, at place) (began bool, err error) {
 			return false, err
 		}
 	}
-	carry, residue, err := p.rows(ctx, g[0].Owner, at.address)
+	carry, residue, err := p.rows(ctx, g[0].Owner, g[0].Deposit.Address)
 	if err != nil {
 		return false, err
 	}
@@ -128,14 +128,52 @@ func (p *run) ask(ctx context.Context, r *Release, g group, asset chain.Asset, d
 	if len(done) > 0 {
 		residue = r.ResidueOut
 	}
+	coins, err := p.coins(ctx, g)
+	if err != nil {
+		return nil, err
+	}
 	order := chain.Release{
-		Asset: asset, Deposit: r.Deposit, Master: r.Master, FeeAddress: r.FeeAddress, Amount: r.Amount, Fee: r.Fee, Residue: residue, Spent: g.spent(), Done: done,
+		Coins: coins, Asset: asset, Deposit: r.Deposit, Master: r.Master, FeeAddress: r.FeeAddress, Amount: r.Amount, Fee: r.Fee, Residue: residue, Spent: g.spent(), Done: done,
 	}
 	steps, err := p.sweeper.PlanRelease(ctx, order)
 	if err != nil {
 		return nil, err
 	}
 	return steps, check(order, steps, p.native.ID)
+}
+
+// coins returns the outputs that hold the deposits of a group, where the network has outputs. One that is not in the book, or
+// spent, is fault.State with code funds_missing.
+func (p *run) coins(ctx context.Context, g group) ([]chain.Coin, error) {
+	if !p.spendsCoins {
+		return nil, nil
+	}
+	payments := make([]string, len(g))
+	for i, s := range g {
+		payments[i] = s.PaymentID
+	}
+	outputs, err := p.config.Outputs(ctx, p.db, payments)
+	if err != nil {
+		return nil, &storeError{err}
+	}
+	hashes := make([]string, 0, len(g))
+	for _, o := range outputs {
+		hashes = append(hashes, o.TxHash)
+	}
+	slices.Sort(hashes)
+	known, err := p.db.CoinsOf(ctx, p.network.Slug, slices.Compact(hashes))
+	if err != nil {
+		return nil, &storeError{err}
+	}
+	coins := make([]chain.Coin, 0, len(g))
+	for _, s := range g {
+		i := slices.IndexFunc(known, func(c send.Coin) bool { return c.Outpoint == outputs[s.PaymentID] })
+		if i < 0 || known[i].Height == 0 || known[i].SpentBy != "" {
+			return nil, fault.New(fault.State, "funds_missing", "the output of payment %s is not in the chain, or spent", s.PaymentID)
+		}
+		coins = append(coins, known[i].Coin)
+	}
+	return coins, nil
 }
 
 // begin stores a release with its first transaction, in one transaction. Money of the master wallet is reserved for the whole

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // The planner decides; it reads nothing and writes nothing.
@@ -16,20 +17,41 @@ import (
 // maxGroup bounds how many settlements one release takes.
 const maxGroup = 50
 
-// group is the settlements of one address and asset that may be released together, oldest first.
+// group is the settlements of one place that may be released together, oldest first.
 type group []Settlement
 
-// place is what a group shares.
+// place is what a group shares: an address and an asset; where coins are spent, an owner and an asset.
 type place struct {
 	address chain.Address
+	owner   event.Owner
 	assetID string
 }
 
+// String names the place in logs.
+func (p place) String() string { return string(p.address) + p.owner.AccountID }
+
+func placeOf(s Settlement, spendsCoins bool) place {
+	if spendsCoins {
+		return place{owner: s.Owner, assetID: s.AssetID}
+	}
+	return place{address: s.Deposit.Address, assetID: s.AssetID}
+}
+
+// of returns the settlements that are at the place.
+func (p place) of(all []Settlement) (at group) {
+	for _, s := range all {
+		if placeOf(s, p.address == "") == p {
+			at = append(at, s)
+		}
+	}
+	return at
+}
+
 // places returns where due settlements are, the oldest first.
-func places(due []Settlement) []place {
+func places(due []Settlement, spendsCoins bool) []place {
 	var out []place
 	for _, s := range due {
-		if p := (place{s.Deposit.Address, s.AssetID}); !slices.Contains(out, p) {
+		if p := placeOf(s, spendsCoins); !slices.Contains(out, p) {
 			out = append(out, p)
 		}
 	}

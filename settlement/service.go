@@ -30,6 +30,8 @@ type Config struct {
 	// FeeAddresses receive the platform fee, by network slug. On a network without one the fee is carried until
 	// there is one.
 	FeeAddresses map[string]chain.Address
+	// Outputs returns the outputs that hold payments, by payment id. It is asked on networks that spend outputs only.
+	Outputs func(ctx context.Context, r Reader, paymentIDs []string) (map[string]chain.Outpoint, error)
 	// SignWithin is how long a release transaction may wait for its signature before it is given up and the release
 	// planned again. Defaults to 30 minutes.
 	SignWithin time.Duration

@@ -40,6 +40,7 @@ func (s *Service) Step(ctx context.Context, network string) (did bool, err error
 	if err != nil {
 		return false, err
 	}
+	_, spendsCoins := driver.(chain.CoinReader)
 	var next []Release
 	busy := map[chain.Address]bool{}
 	for _, r := range live {
@@ -48,12 +49,12 @@ func (s *Service) Step(ctx context.Context, network string) (did bool, err error
 			next = append(next, r)
 		}
 	}
-	// One release of an address at a time, so that none counts on the native coin of another.
-	due = slices.DeleteFunc(due, func(d Settlement) bool { return busy[d.Deposit.Address] })
+	// One release of an address at a time, so that none counts on the native coin of another. Coins are told apart.
+	due = slices.DeleteFunc(due, func(d Settlement) bool { return busy[d.Deposit.Address] && !spendsCoins })
 	if len(next) == 0 && len(due) == 0 {
 		return false, nil
 	}
-	p := &run{Service: s, network: driver.Network(), sweeper: sweeper}
+	p := &run{Service: s, network: driver.Network(), sweeper: sweeper, spendsCoins: spendsCoins}
 	p.native, _ = p.network.Native()
 	held := false
 	// The owner is this run, not this process: two runs of one process exclude each other too.
@@ -82,7 +83,9 @@ type run struct {
 	network chain.Network
 	native  chain.Asset
 	sweeper chain.Sweeper
-	lease   lease.Lease
+	// spendsCoins: the network spends outputs, and one transaction moves the deposits of several addresses.
+	spendsCoins bool
+	lease       lease.Lease
 }
 
 func (p *run) plan(ctx context.Context, next []Release, due []Settlement) error {
@@ -100,15 +103,15 @@ func (p *run) plan(ctx context.Context, next []Release, due []Settlement) error 
 		}
 	}
 	started := map[chain.Address]bool{}
-	for _, at := range places(due) {
-		if started[at.address] {
+	for _, at := range places(due, p.spendsCoins) {
+		if started[at.address] && !p.spendsCoins {
 			continue
 		}
-		if err := p.each(ctx, string(at.address), func() error {
-			began, err := p.release(ctx, at)
+		if err := p.each(ctx, at.String(), func() error {
+			began, err := p.release(ctx, at, at.of(due))
 			started[at.address] = began
 			if err != nil {
-				err = errors.Join(err, p.postpone(ctx, at))
+				err = errors.Join(err, p.postpone(ctx, at.of(due)))
 			}
 			return err
 		}); err != nil {
@@ -116,6 +119,27 @@ func (p *run) plan(ctx context.Context, next []Release, due []Settlement) error 
 		}
 	}
 	return nil
+}
+
+// waiting returns what may be released together with the settlements that are due at a place: all that waits at the
+// address, or, where coins are spent, of the owner.
+func (p *run) waiting(ctx context.Context, at place, due group) ([]Settlement, error) {
+	if !p.spendsCoins {
+		return p.db.SettlementsAt(ctx, p.network.Slug, at.address, at.assetID)
+	}
+	others, err := p.db.Settlements(ctx, Filter{
+		Owner: at.owner, Statuses: []Status{Pending, Held}, Networks: []string{p.network.Slug}, Limit: maxDue,
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := slices.Clone(due)
+	for _, s := range others {
+		if s.AssetID == at.assetID && !slices.ContainsFunc(due, func(d Settlement) bool { return d.ID == s.ID }) {
+			all = append(all, s)
+		}
+	}
+	return all, nil
 }
 
 // each runs one piece of work, and passes on only what must end the run.
@@ -168,14 +192,14 @@ func (p *run) giveBack(ctx context.Context, settlementID string) error {
 }
 
 // postpone puts off what could not be planned for want of an answer, for a while that grows with its age.
-func (p *run) postpone(ctx context.Context, at place) error {
+func (p *run) postpone(ctx context.Context, due group) error {
 	return p.write(ctx, func(ctx context.Context, tx Tx) error {
-		waiting, err := tx.SettlementsAt(ctx, p.network.Slug, at.address, at.assetID)
+		waiting, err := tx.SettlementsByID(ctx, due.ids())
 		if err != nil {
 			return err
 		}
 		for _, s := range waiting {
-			if s.ReleaseID != "" || s.DueAt.IsZero() || s.DueAt.After(p.now()) {
+			if (s.Status != Pending && s.Status != Held) || s.ReleaseID != "" || s.DueAt.IsZero() || s.DueAt.After(p.now()) {
 				continue
 			}
 			s.DueAt = p.now().Add(backoff(p.now().Sub(s.ConfirmedAt)))

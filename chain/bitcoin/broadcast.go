@@ -30,6 +30,10 @@ func (d *Driver) Broadcast(ctx context.Context, tx chain.Signed) error {
 		case refused && r.forGood():
 			return fault.Wrap(r, fault.Invalid, "transaction_malformed", "the network does not take transaction %s as it is", tx.TxHash)
 		case refused:
+			// btcd has one code for this, too: what it has already it does not take again.
+			if s, err := e.sight(ctx, tx.TxHash); err == nil && s.tx != nil {
+				return nil
+			}
 			return &failure{host: e.host, code: "broadcast_refused", what: "it does not take transaction " + tx.TxHash, cause: r}
 		}
 		return err

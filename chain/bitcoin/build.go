@@ -249,8 +249,8 @@ func (e *endpoint) displacing(ctx context.Context, old chain.Signed, r rates) (p
 		} `json:"fees"`
 	}
 	err = e.one(ctx, &entry, "getmempoolentry", old.TxHash)
-	if refusedWith(err, codeNotFound) || refusedWith(err, codeNoMethod) {
-		return p, nil // it is not in the pool any more, or the node does not say
+	if refusedWith(err, codeNotFound) || refusedWith(err, codeNoMethod) || refusedWith(err, codeMisc) {
+		return p, nil // it is not in the pool any more, or the node does not say, as btcd
 	}
 	if err != nil {
 		return price{}, err

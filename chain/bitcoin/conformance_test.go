@@ -31,16 +31,10 @@ func harness(t *testing.T, n *node, signer chain.Signer, change ...func(*bitcoin
 	unreachable := append(change, func(c *bitcoin.Config) { c.RPC = "http://127.0.0.1:1" })
 	foreign := append(change, func(c *bitcoin.Config) { c.Network = bitcoin.Signet })
 	return conformance.DriverHarness{
-		Driver:  n.driver(t, change...),
-		Network: n,
-		Signer:  signer,
-		Absent: []conformance.Capability{
-			conformance.AddressScanner, conformance.TokenAccounter, conformance.Nonces, conformance.Tokens, // not of this network
-			conformance.Balancer,                             // a node keeps no balances of addresses; chain/send knows its coins
-			conformance.FailedPayments, conformance.Freezing, // no transaction fails in a block, no destination refuses
-			conformance.Expiry,  // transactions do not run out
-			conformance.Pruning, // a node prunes hundreds of blocks at a time; see TestPrunedNodeStops
-		},
+		Driver:        n.driver(t, change...),
+		Network:       n,
+		Signer:        signer,
+		Absent:        absent,
 		Unreachable:   n.driver(t, unreachable...),
 		Misconfigured: n.driver(t, foreign...),
 		BadAddresses:  badAddresses,
@@ -49,4 +43,13 @@ func harness(t *testing.T, n *node, signer chain.Signer, change ...func(*bitcoin
 		},
 		Patience: 30 * time.Second,
 	}
+}
+
+// absent is what the network or its nodes do not have.
+var absent = []conformance.Capability{
+	conformance.AddressScanner, conformance.TokenAccounter, conformance.Nonces, conformance.Tokens, // not of this network
+	conformance.Balancer,                             // a node keeps no balances of addresses; chain/send knows its coins
+	conformance.FailedPayments, conformance.Freezing, // no transaction fails in a block, no destination refuses
+	conformance.Expiry,  // transactions do not run out
+	conformance.Pruning, // a node prunes hundreds of blocks at a time; see TestPrunedNodeStops
 }

@@ -33,6 +33,7 @@ var _ interface {
 	chain.BlockScanner
 	chain.Mempool
 	chain.Finder
+	chain.CoinReader
 	chain.Deriver
 	chain.URIBuilder
 	chain.FeeEstimator

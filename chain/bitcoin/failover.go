@@ -44,6 +44,7 @@ const (
 	codeAlreadyInUTXO = -27
 	codeWarmup        = -28
 	codeNoMethod      = -32601
+	codeInternal      = -32603
 )
 
 func refusedWith(err error, code int) bool {

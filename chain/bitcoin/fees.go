@@ -15,6 +15,8 @@ const (
 	// longTermRate is what spending a coin is taken to cost at some later, quieter time: below it, coins are
 	// gathered, above it, few are spent. Source: Bitcoin Core, DEFAULT_CONSOLIDATE_FEERATE.
 	longTermRate = 10_000
+	// defaultIncrement is what nodes that do not say ask of a replacement. Source: btcd, mempool.DefaultMinRelayTxFee.
+	defaultIncrement = 1_000
 	// headroom is how many times the current fee an estimate allows for, so that there is room for replacements.
 	headroom = 3
 )
@@ -55,6 +57,9 @@ func (d *Driver) rates(ctx context.Context, e *endpoint) (rates, error) {
 			return rates{}, e.garbled("it asks for a fee rate of %q bitcoin per 1000 vB", clip(f.number.String()))
 		}
 		*f.into = max(*f.into, rate)
+	}
+	if floor.Increment == "" {
+		r.increment = defaultIncrement
 	}
 	r.increment = max(r.increment, 1)
 	r.current = int64(d.config.FallbackFeeRate)

@@ -21,7 +21,11 @@ type headerJSON struct {
 // header reads the header of a hash. Any hash that the node has ever seen is answered.
 func (e *endpoint) header(ctx context.Context, hash string) (headerJSON, error) {
 	var h headerJSON
-	if err := e.one(ctx, &h, "getblockheader", hash, true); err != nil {
+	err := e.one(ctx, &h, "getblockheader", hash, true)
+	if refusedWith(err, codeInternal) {
+		return headerJSON{Hash: hash, Confirmations: -1}, nil // btcd, of a block outside of the best chain
+	}
+	if err != nil {
 		return headerJSON{}, err
 	}
 	if h.Hash != hash || h.Height < 0 || h.Time <= 0 {
@@ -53,7 +57,11 @@ func (e *endpoint) tip(ctx context.Context) (headerJSON, error) {
 	if err := e.one(ctx, &hash, "getbestblockhash"); err != nil {
 		return headerJSON{}, err
 	}
-	return e.header(ctx, hash)
+	h, err := e.header(ctx, hash)
+	if err == nil && h.Confirmations < 1 {
+		err = e.garbled("its newest block left the chain while it was read")
+	}
+	return h, err
 }
 
 // RefAt returns the canonical block at a height.
@@ -88,6 +96,12 @@ func (e *endpoint) hashAt(ctx context.Context, height uint64) (string, error) {
 	err := e.one(ctx, &hash, "getblockhash", height)
 	if refusedWith(err, codeOutOfRange) {
 		return "", aboveTip(height)
+	}
+	if refusedWith(err, codeMisc) { // btcd says the same of every refusal
+		var tip uint64
+		if e.one(ctx, &tip, "getblockcount") == nil && height > tip {
+			return "", aboveTip(height)
+		}
 	}
 	return hash, err
 }

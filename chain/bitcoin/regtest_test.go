@@ -174,30 +174,31 @@ func batchToEveryKindOfAddress(t *testing.T, n *node) {
 
 func manyDepositsInOneSweep(t *testing.T, n *node) {
 	p := newPurse(t, n)
-	deposit, master := p.party(chain.RoleDeposit, 0), p.party(chain.RoleMaster, 0)
-	for _, amount := range []uint64{50_000, 70_001, 30_000, 90_000} {
+	deposit, other, master := p.party(chain.RoleDeposit, 0), p.party(chain.RoleDeposit, 1), p.party(chain.RoleMaster, 0)
+	for _, amount := range []uint64{50_000, 70_001, 90_000} {
 		p.pay(deposit.Address, amount)
 	}
+	p.pay(other.Address, 30_000)
 	p.mine(1)
+	deposits := slices.DeleteFunc(append(p.coins(deposit), p.coins(other)...), func(c chain.Coin) bool { return c.Amount == chain.Units(90_000) })
 	payee, err := n.NewAddress(t.Context())
 	n.must(t, err)
 	steps, err := p.d.PlanRelease(t.Context(), chain.Release{
 		Asset: p.d.Network().Assets[0], Deposit: deposit, Master: master, FeeAddress: payee, Amount: chain.Units(150_001), Fee: chain.Units(750),
+		Coins: deposits,
 	})
 	n.must(t, err)
 	if len(steps) != 1 || steps[0].PaysFee != chain.Units(750) {
 		t.Fatalf("planned %+v", steps)
 	}
-	o := steps[0].Order
-	o.Coins = p.coins(deposit)
-	tx := p.sign(o)
+	tx := p.sign(steps[0].Order)
 	fee, _ := p.accepted(tx)
 	if len(tx.Inputs) != 3 || tx.Outputs[0].Amount != chain.Units(750) || tx.Outputs[0].Amount.Add(tx.Outputs[1].Amount).Add(fee) != chain.Units(150_001) {
 		t.Errorf("%d inputs, outputs %+v and fee %s for 150001", len(tx.Inputs), tx.Outputs, fee)
 	}
 	n.must(t, p.d.Broadcast(t.Context(), tx))
 	p.mine(1)
-	if left := p.coins(deposit); len(left) != 1 || left[0].Amount != chain.Units(90_000) {
+	if left := append(p.coins(deposit), p.coins(other)...); len(left) != 1 || left[0].Amount != chain.Units(90_000) {
 		t.Errorf("%+v is left", left)
 	}
 }
@@ -208,6 +209,7 @@ func feeBelowDustIsLeftOut(t *testing.T, n *node) {
 		Asset: p.d.Network().Assets[0], Deposit: p.party(chain.RoleDeposit, 0), Master: p.party(chain.RoleMaster, 0),
 		FeeAddress: p.party(chain.RoleMaster, 1).Address, Amount: chain.Units(50_000),
 	}
+	r.Coins = []chain.Coin{{Owner: r.Deposit, Amount: r.Amount}}
 	for fee, pays := range map[uint64]uint64{293: 0, 294: 294} {
 		r.Fee = chain.Units(fee)
 		steps, err := p.d.PlanRelease(t.Context(), r)

@@ -10,16 +10,12 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// maxReleased is how many coins a release is allowed to pay for: as many deposits as one is ever made of.
-const maxReleased = 50
-
 // PlanRelease plans the one transaction of a release: the platform fee and the rest to the master wallet as its
-// outputs, the deposits as its inputs, the network fee taken out of the rest. However many deposits the
-// amount is the sum of, they are moved together; other coins at the address stay.
+// outputs, the deposits' coins as its inputs, the network fee taken out of the rest. The coins may lie at several addresses;
+// others at the addresses stay.
 //
 // A platform fee below the dust limit cannot be paid: it is left out, PaysFee is 0, and it is for the caller
-// to carry. NetworkFee is the estimate for one deposit; MaxFee allows for fifty, and never for more than
-// leaves something worth sending.
+// to carry. MaxFee leaves room for replacements, and never for more than leaves something worth sending.
 func (d *Driver) PlanRelease(ctx context.Context, r chain.Release) ([]chain.ReleaseStep, error) {
 	if slices.Contains(r.Done, chain.StepSweep) {
 		return nil, nil
@@ -30,13 +26,16 @@ func (d *Driver) PlanRelease(ctx context.Context, r chain.Release) ([]chain.Rele
 	if r.Asset.ID != d.native.ID {
 		return nil, impossible("network " + d.network.Slug + " has no such asset")
 	}
-	_, deposit, err := d.parse(string(r.Deposit.Address))
-	if err != nil || !spendableScript(deposit) {
+	if _, deposit, err := d.parse(string(r.Deposit.Address)); err != nil || !spendableScript(deposit) {
 		return nil, impossible("it is no P2WPKH or P2TR address of this network")
 	}
 	_, master, err := d.parse(string(r.Master.Address))
 	if err != nil {
 		return nil, impossible("the master wallet is no address of this network")
+	}
+	inputs, err := d.deposits(r)
+	if err != nil {
+		return nil, err
 	}
 	amount := r.Amount.SubFloor(r.Spent)
 	total, ok := satoshi(amount)
@@ -60,7 +59,7 @@ func (d *Driver) PlanRelease(ctx context.Context, r chain.Release) ([]chain.Rele
 	if left < dustLimit(master) {
 		return nil, uneconomic(r)
 	}
-	step := chain.ReleaseStep{Kind: chain.StepSweep, PaysFee: units(fee), Order: chain.Order{From: r.Deposit, SubtractFee: true}}
+	step := chain.ReleaseStep{Kind: chain.StepSweep, PaysFee: units(fee), Order: chain.Order{From: r.Deposit, SubtractFee: true, Coins: r.Coins}}
 	if fee > 0 {
 		step.Order.Outputs = append(step.Order.Outputs, chain.Output{To: r.FeeAddress, AssetID: d.native.ID, Amount: units(fee)})
 	}
@@ -75,20 +74,36 @@ func (d *Driver) PlanRelease(ctx context.Context, r chain.Release) ([]chain.Rele
 			return err
 		}
 		p := price{rate: now.current}
-		one := candidate{taproot: txscript.IsPayToTaproot(deposit)}.weight()
-		expected := p.of(n.weight(1, one, false))
+		expected := p.of(n.weight(len(r.Coins), inputs, false))
 		most := left - dustLimit(master)
 		if most < expected {
 			return uneconomic(r)
 		}
 		step.NetworkFee = units(expected)
-		step.Order.MaxFee = units(min(most, headroom*p.of(n.weight(maxReleased, maxReleased*one, false))))
+		step.Order.MaxFee = units(min(most, headroom*expected))
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	return []chain.ReleaseStep{step}, nil
+}
+
+// deposits returns the weight of the inputs that hold the deposits.
+func (d *Driver) deposits(r chain.Release) (weight int64, err error) {
+	var sum chain.Amount
+	for _, c := range r.Coins {
+		_, script, err := d.parse(string(c.Owner.Address))
+		if err != nil || !spendableScript(script) {
+			return 0, fault.New(fault.Invalid, "not_releasable", "the deposit at %s cannot be moved: it is no P2WPKH or P2TR address of this network", clip(string(c.Owner.Address)))
+		}
+		weight += candidate{taproot: txscript.IsPayToTaproot(script)}.weight()
+		sum = sum.Add(c.Amount)
+	}
+	if sum != r.Amount {
+		return 0, fault.New(fault.Invalid, "not_releasable", "the release of %s satoshi names coins of %s: they must be the same", r.Amount, sum)
+	}
+	return weight, nil
 }
 
 func uneconomic(r chain.Release) error {

@@ -80,6 +80,7 @@ type blockJSON struct {
 	Bits       string   `json:"bits"`
 	Nonce      uint32   `json:"nonce"`
 	Txs        []txJSON `json:"tx"`
+	RawTxs     []txJSON `json:"rawtx"` // what btcd calls them
 }
 
 // txJSON is the part of a transaction that is read: its bytes, and what they do not hold.
@@ -113,6 +114,7 @@ func (d *Driver) readBlock(e *endpoint, height uint64, hash string, b blockJSON)
 	wrong := func(what string) (chain.Block, error) {
 		return chain.Block{}, e.garbled("its block %s %s", e.clean(hash), what)
 	}
+	b.Txs = append(b.Txs, b.RawTxs...)
 	header, err := b.header()
 	if err != nil || header.BlockHash().String() != hash {
 		return wrong("has another hash")

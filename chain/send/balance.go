@@ -178,6 +178,74 @@ func (o *Outbox) spendTx(ctx context.Context, tx Tx, n chain.Network, t Transact
 	return nil
 }
 
+// HasBalances reports whether the balances of a network's wallets can be known: read from the node, or added up from coins.
+func HasBalances(driver chain.Driver) bool {
+	_, reads := driver.(chain.Balancer)
+	_, coins := driver.(chain.CoinReader)
+	return reads || coins
+}
+
+// addUpCoins writes the balances of wallets as the sum of their coins in blocks, as of the last block that was booked. Coins
+// that a waiting transaction of ours spends count until its block; what it may take of them is reserved.
+func (o *Outbox) addUpCoins(ctx context.Context, n chain.Network, parties []chain.Party) error {
+	native, _ := n.Native()
+	var addresses []chain.Address
+	for _, p := range parties {
+		addresses = append(addresses, p.Address)
+	}
+	if len(parties) == 0 {
+		rows, err := o.db.BalancesOf(ctx, n.Slug)
+		if err != nil {
+			return err
+		}
+		for _, b := range rows {
+			addresses = append(addresses, b.Address)
+		}
+	}
+	if len(addresses) == 0 {
+		return nil
+	}
+	slices.Sort(addresses) // one order of locks for everybody
+	return o.db.Update(ctx, func(ctx context.Context, tx Tx) error {
+		for _, address := range slices.Compact(slices.Clone(addresses)) {
+			if err := addUpTx(ctx, tx, n.Slug, address, native.ID, true); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// addUpTx writes the balance of one wallet, and makes its row if that is wanted.
+func addUpTx(ctx context.Context, tx Tx, network string, address chain.Address, assetID string, create bool) error {
+	cursor, _, err := tx.Cursor(ctx, network) // before the coins, which may be newer but never older
+	if err != nil {
+		return err
+	}
+	b, found, err := tx.BalanceForUpdate(ctx, network, address, assetID)
+	if err != nil || !found && !create {
+		return err
+	}
+	if !found {
+		b = Balance{Network: network, Address: address, AssetID: assetID}
+	}
+	coins, err := tx.Coins(ctx, network, address)
+	if err != nil {
+		return err
+	}
+	var sum chain.Amount
+	for _, c := range coins {
+		if c.Height > 0 {
+			sum = sum.Add(c.Amount)
+		}
+	}
+	was := b
+	if !b.Read(cursor.At, sum) || found && was.At.Hash == b.At.Hash && was.OnChain == sum && len(was.Reservations) == len(b.Reservations) {
+		return nil
+	}
+	return tx.PutBalance(ctx, &b)
+}
+
 // RefreshBalances reads the balances of wallets at the newest block and writes their rows, ending the promises
 // that the block shows fulfilled. Without parties it reads every row of the network again. A network whose driver
 // cannot read balances is fault.Unsupported; a node without an answer is fault.Unavailable.
@@ -185,6 +253,9 @@ func (o *Outbox) RefreshBalances(ctx context.Context, network string, parties ..
 	driver, err := o.registry.Driver(network)
 	if err != nil {
 		return err
+	}
+	if _, ok := driver.(chain.CoinReader); ok {
+		return o.addUpCoins(ctx, driver.Network(), parties)
 	}
 	balancer, ok := driver.(chain.Balancer)
 	if !ok {

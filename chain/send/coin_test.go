@@ -56,10 +56,16 @@ func (o *outputs) Status(_ context.Context, tx chain.Signed) (chain.TxStatus, er
 	return chain.TxStatus{State: chain.TxPooled}, nil
 }
 
+// Unspent makes it a network that spends outputs.
+func (o *outputs) Unspent(context.Context, []chain.Outpoint) (chain.Ref, []chain.Amount, error) {
+	return chain.Ref{}, nil, fault.New(fault.Unavailable, "unspent_unknown", "nobody asks here")
+}
+
 func newOutputs(t *testing.T, coins int) (*world, *outputs) {
 	t.Helper()
 	w := newWorld(t, sim.Config{})
 	driver := &outputs{Driver: w.chain, offered: map[string]int{}, status: map[string]chain.TxStatus{}}
+	w.offers = func(to chain.Address) int { return driver.offered[string(to)] }
 	registry, err := chain.NewRegistry(driver)
 	if err != nil {
 		t.Fatal(err)
@@ -112,8 +118,8 @@ func TestCoinsAreSpentByOneTransactionEach(t *testing.T) {
 	}
 	w.wait(time.Minute)
 	got := w.coins()
-	if _, unspent := got[0]; unspent {
-		t.Errorf("the coin of a confirmed transaction is not spent: %+v", got[0])
+	if got[0].ReservedBy != p.ID {
+		t.Errorf("the coin of a confirmed transaction, whose block is not booked yet, is reserved by %q", got[0].ReservedBy)
 	}
 	if got[1].ReservedBy != r.ID || w.get(r.ID).State != send.Broadcast {
 		t.Errorf("the coin of a dead transaction is reserved by %q, not by the one that waits", got[1].ReservedBy)

@@ -105,6 +105,26 @@ func (d *desk) included(ctx context.Context, t Transaction, s sight) error {
 	return d.update(ctx, t.ID, moves...)
 }
 
+// ForkTx has the transactions whose blocks a fork may have taken away looked at again at once: those above a height. It
+// belongs into the transaction that takes the fork in.
+func (o *Outbox) ForkTx(ctx context.Context, tx Tx, network string, above uint64) error {
+	now := o.now()
+	watched, err := tx.DueTransactions(ctx, network, now.Add(settled[len(settled)-1].until), 0)
+	if err != nil {
+		return err
+	}
+	for _, t := range watched {
+		if t.Block.Height <= above || !t.DueAt.After(now) {
+			continue
+		}
+		t.DueAt = now
+		if err := tx.PutTransaction(ctx, &t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // left reports whether a block is proven to be no longer in the chain: another one has its height. A node that is not as
 // far yet, or no longer has the block, proves nothing.
 func (d *desk) left(ctx context.Context, block chain.Ref) (bool, error) {
@@ -179,7 +199,7 @@ func (d *desk) replace(ctx context.Context, t Transaction) error {
 		order := t.Order
 		order.Nonce, order.Replaces = t.Nonce, &last
 		if len(last.Inputs) > 0 {
-			if order.Coins, err = d.coinsOf(ctx, t); err != nil {
+			if order.Coins, err = d.offered(ctx, t); err != nil {
 				return err
 			}
 		}
@@ -221,11 +241,12 @@ func (d *desk) queueCancel(ctx context.Context, t Transaction, nonce uint64, dis
 		last := displaced.last().Signed
 		order.Replaces, order.MaxFee = &last, last.MaxFee.Mul(2)
 		if len(last.Inputs) > 0 {
-			coins, err := d.coinsOf(ctx, *displaced)
+			coins, err := d.offered(ctx, *displaced)
 			if err != nil {
 				return err
 			}
 			order.Outputs[0].Amount, order.SubtractFee = chain.Amount{}, true
+			order.Coins = displaced.Order.Coins
 			for _, c := range coins {
 				for _, in := range last.Inputs {
 					if c.Outpoint == in {

@@ -42,6 +42,8 @@ type world struct {
 	process   mortal.Process
 	processes int
 	forgetful bool // the node knows no transaction
+	// offers tells how many coins the last Build for a destination could choose from; see outputs.
+	offers func(to chain.Address) int
 }
 
 func newWorld(t *testing.T, config sim.Config) *world {

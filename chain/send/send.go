@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/watch"
 	"github.com/seed-8ee7f392/payments/store/lease"
 	"github.com/seed-8ee7f392/payments/webhook/event"
 )
@@ -144,13 +145,19 @@ type Reservation struct {
 // Available returns what may still be promised: the balance less what is reserved.
 func (b Balance) Available() chain.Amount { return b.OnChain.SubFloor(b.Reserved) }
 
-// Coin is a spendable output of ours with who reserved and who spent it.
+// Coin is an output of ours with who reserved and who spent it. Its height is 0 while it is in no block; then it is change
+// of a transaction of ours that waits in the pool.
 type Coin struct {
 	chain.Coin
-	Network    string
-	ReservedBy string // transaction id
-	SpentBy    string // hash of the spending transaction
-	Version    int64
+	Network string
+	// ReservedBy is the transaction that may spend it (an id).
+	ReservedBy string
+	// SpentBy is the transaction that spends it in a block (a hash), and SpentAt the height of that block.
+	SpentBy string
+	SpentAt uint64
+	// Depth is how many waiting transactions of ours it rests on; 0 in a block.
+	Depth   int
+	Version int64
 }
 
 // Reader is what the outbox reads.
@@ -178,6 +185,14 @@ type Reader interface {
 	BalancesOf(ctx context.Context, network string) ([]Balance, error)
 	// Coins returns the unspent coins of an address.
 	Coins(ctx context.Context, network string, address chain.Address) ([]Coin, error)
+	// CoinsOf returns the coins that transactions made, spent ones included, given the hashes.
+	CoinsOf(ctx context.Context, network string, hashes []string) ([]Coin, error)
+	// WaitingCoins returns the coins that are in no block.
+	WaitingCoins(ctx context.Context, network string) ([]Coin, error)
+	// CoinsAbove returns the coins that were made or spent in blocks above a height.
+	CoinsAbove(ctx context.Context, network string, height uint64) ([]Coin, error)
+	// Cursor returns how far a network was read; see watch.Reader.
+	Cursor(ctx context.Context, network string) (c watch.Cursor, ok bool, err error)
 }
 
 // Tx is everything one outbox operation may touch. The …ForUpdate reads lock the row.
@@ -194,6 +209,7 @@ type Tx interface {
 	BalanceForUpdate(ctx context.Context, network string, address chain.Address, assetID string) (b Balance, ok bool, err error)
 	PutBalance(ctx context.Context, b *Balance) error
 	PutCoin(ctx context.Context, c *Coin) error
+	DeleteCoin(ctx context.Context, network string, outpoint chain.Outpoint) error
 }
 
 // DB is the outbox's view of a store.

@@ -3,6 +3,7 @@ package send
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
@@ -126,16 +127,9 @@ func (d *desk) prepare(ctx context.Context, t Transaction, order *chain.Order) e
 		order.Nonce = w.next(counted)
 		return nil
 	}
-	coins, err := d.db.Coins(ctx, t.Network, d.party.Address)
-	if err != nil {
-		return &storeError{err}
-	}
-	for _, c := range coins {
-		if c.SpentBy == "" && (c.ReservedBy == "" || (t.Kind == Cancel && c.ReservedBy == t.ObjectID)) {
-			order.Coins = append(order.Coins, c.Coin)
-		}
-	}
-	return nil
+	coins, err := d.offered(ctx, t)
+	order.Coins = coins
+	return err
 }
 
 func (d *desk) hasNonces() bool { _, ok := d.driver.(chain.Nonces); return ok }
@@ -188,12 +182,18 @@ func (d *desk) make(ctx context.Context, t Transaction, order chain.Order) (Atte
 	return Attempt{Signed: signed, SignedAt: d.now()}, nil
 }
 
-// ownsKeys refuses an order from a wallet whose key is somebody else's.
+// ownsKeys refuses an order that spends from a wallet whose key is somebody else's.
 func (d *desk) ownsKeys(ctx context.Context, order chain.Order) error {
-	for _, p := range []*chain.Party{&order.From, order.FeePayer} {
-		if p == nil {
-			continue
+	parties := []chain.Party{order.From}
+	if order.FeePayer != nil {
+		parties = append(parties, *order.FeePayer)
+	}
+	for _, c := range order.Coins {
+		if !slices.Contains(parties, c.Owner) {
+			parties = append(parties, c.Owner)
 		}
+	}
+	for _, p := range parties {
 		own, err := d.Party(ctx, d.network.Slug, p.Key)
 		if errors.Is(err, fault.Unsupported) {
 			continue // Assemble checks the signature

@@ -223,7 +223,7 @@ func (d *desk) bookTx(ctx context.Context, tx Tx, before, after Transaction) err
 	}
 	switch after.State {
 	case Failed, Confirmed:
-		return d.settleCoinsTx(ctx, tx, after)
+		return d.freeCoinsTx(ctx, tx, after)
 	}
 	return nil
 }

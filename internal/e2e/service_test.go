@@ -84,7 +84,7 @@ func start(t *testing.T, driver payments.ChainDriver, feeAddress string) *servic
 		t.Fatal(err)
 	}
 	prices, err := rate.NewFixed(map[string]string{
-		"ETH/USD": "2500", "ETH/EUR": "2300", "USDC/USD": "1", "USDC/EUR": "0.92", "USDT/USD": "1", "USDT/EUR": "0.92",
+		"BTC/USD": "60000", "BTC/EUR": "55000", "ETH/USD": "2500", "ETH/EUR": "2300", "USDC/USD": "1", "USDC/EUR": "0.92", "USDT/USD": "1", "USDT/EUR": "0.92",
 	}, time.Minute, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -138,6 +138,12 @@ func (s *service) in(t *testing.T) *service {
 // do sends a request with a body as it is and returns status and body.
 func (s *service) do(method, path, key, body string) (int, []byte) {
 	s.t.Helper()
+	return s.keyed(method, path, key, body, "")
+}
+
+// keyed is do with an Idempotency-Key.
+func (s *service) keyed(method, path, key, body, idempotency string) (int, []byte) {
+	s.t.Helper()
 	req, err := http.NewRequestWithContext(s.t.Context(), method, s.base+path, bytes.NewReader([]byte(body)))
 	if err != nil {
 		s.t.Fatal(err)
@@ -147,6 +153,9 @@ func (s *service) do(method, path, key, body string) (int, []byte) {
 	}
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
+	}
+	if idempotency != "" {
+		req.Header.Set("Idempotency-Key", idempotency)
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {

@@ -106,6 +106,8 @@ var coins = newTable("coins", "coin", 3, func(c *send.Coin) *int64 { return &c.V
 	num("height", func(c *send.Coin) *uint64 { return &c.Height }),
 	str("reserved_by", func(c *send.Coin) *string { return &c.ReservedBy }),
 	str("spent_by", func(c *send.Coin) *string { return &c.SpentBy }),
+	num("spent_at", func(c *send.Coin) *uint64 { return &c.SpentAt }),
+	num("depth", func(c *send.Coin) *int { return &c.Depth }),
 ))
 
 func (r *reader) Cursor(ctx context.Context, network string) (watch.Cursor, bool, error) {
@@ -214,6 +216,36 @@ func (r *reader) Coins(ctx context.Context, network string, address chain.Addres
 	return list(ctx, r, coins, q, "ORDER BY tx_hash, vout", 0)
 }
 
+func (r *reader) CoinsOf(ctx context.Context, network string, hashes []string) ([]send.Coin, error) {
+	return among(ctx, r, coins, "tx_hash", hashes, "", "network = ?", network)
+}
+
+func (r *reader) WaitingCoins(ctx context.Context, network string) ([]send.Coin, error) {
+	q := &query{}
+	q.has("height = 0 AND network = ?", network)
+	return list(ctx, r, coins, q, "ORDER BY tx_hash, vout", 0)
+}
+
+func (r *reader) CoinsAbove(ctx context.Context, network string, height uint64) ([]send.Coin, error) {
+	made, spent := &query{}, &query{}
+	made.has("network = ? AND height > ?", network, height)
+	out, err := list(ctx, r, coins, made, "ORDER BY height, tx_hash, vout", 0)
+	if err != nil {
+		return nil, err
+	}
+	spent.has("spent_at > 0 AND network = ? AND spent_at > ?", network, height)
+	more, err := list(ctx, r, coins, spent, "ORDER BY spent_at, tx_hash, vout", 0)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range more {
+		if c.Height <= height {
+			out = append(out, c)
+		}
+	}
+	return out, nil
+}
+
 func (tx *transaction) PutTransaction(ctx context.Context, t *send.Transaction) error {
 	return put(ctx, tx, transactions, t)
 }
@@ -236,4 +268,8 @@ func (tx *transaction) PutBalance(ctx context.Context, b *send.Balance) error {
 
 func (tx *transaction) PutCoin(ctx context.Context, c *send.Coin) error {
 	return put(ctx, tx, coins, c)
+}
+
+func (tx *transaction) DeleteCoin(ctx context.Context, network string, o chain.Outpoint) error {
+	return remove(ctx, tx, coins, network, o.TxHash, o.Vout)
 }

@@ -5,12 +5,9 @@
 package testenv
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,12 +31,7 @@ type BitcoindOptions struct {
 
 // BitcoindNode is a running Bitcoin node on an empty regtest chain that makes blocks only when told to.
 type BitcoindNode struct {
-	// URL is the JSON-RPC endpoint with its credentials, http://user:password@127.0.0.1:port.
-	URL string
-	// Addr is 127.0.0.1:port.
-	Addr string
-	// User and Password are the credentials of URL.
-	User, Password string
+	BitcoinRPC
 
 	process *process
 }
@@ -76,8 +68,7 @@ func startBitcoind(path, dir string, o BitcoindOptions) (*BitcoindNode, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &BitcoindNode{Addr: addr, User: "test", Password: "regtest-password"}
-	n.URL = "http://" + n.User + ":" + n.Password + "@" + addr
+	n := &BitcoindNode{BitcoinRPC: rpcAt(addr)}
 	args := []string{
 		"-regtest", "-datadir=" + dir, "-rpcbind=" + host, "-rpcallowip=127.0.0.1/32", "-rpcport=" + port, "-rpcuser=" + n.User,
 		"-rpcpassword=" + n.Password, "-listen=0", "-dnsseed=0", "-connect=0", "-printtoconsole=1", "-daemon=0", "-fallbackfee=0.0001",
@@ -118,53 +109,6 @@ func (n *BitcoindNode) ready(dir string) error {
 		return fmt.Errorf("another process answers at %s", n.Addr)
 	}
 	return nil
-}
-
-// BitcoindError is an error that the node answered.
-type BitcoindError struct {
-	Code    int    `json:"code"`
-	Message string `json:"message"`
-}
-
-func (e *BitcoindError) Error() string { return fmt.Sprintf("error %d: %s", e.Code, e.Message) }
-
-// Call makes one JSON-RPC call and stores the result in the value that result points to; nil throws it away. An error of the node's own
-// is a *BitcoindError.
-func (n *BitcoindNode) Call(ctx context.Context, result any, method string, params ...any) error {
-	if params == nil {
-		params = []any{}
-	}
-	body, err := json.Marshal(map[string]any{"jsonrpc": "1.0", "id": 1, "method": method, "params": params})
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, n.URL, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	resp, err := client.Do(req)
-	if err != nil {
-		return fmt.Errorf("%s: %w", method, err)
-	}
-	defer resp.Body.Close()
-	var answer struct {
-		Result json.RawMessage `json:"result"`
-		Error  *BitcoindError  `json:"error"`
-	}
-	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
-		return fmt.Errorf("%s: HTTP %s: %w", method, resp.Status, err)
-	}
-	if answer.Error != nil {
-		return fmt.Errorf("%s: %w", method, answer.Error)
-	}
-	if result == nil {
-		return nil
-	}
-	return json.Unmarshal(answer.Result, result)
 }
 
 // bitcoindPath returns the path of the node, after fetching it if need be.

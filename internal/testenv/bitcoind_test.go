@@ -22,7 +22,7 @@ func TestBitcoindAnswersOnRegtest(t *testing.T) {
 		t.Errorf("version %+v, %v; the tests are written for 29", version, err)
 	}
 	err := n.Call(t.Context(), nil, "getblockhash", 7)
-	if refused, ok := errors.AsType[*BitcoindError](err); !ok || refused.Code != -8 {
+	if refused, ok := errors.AsType[*BitcoinError](err); !ok || refused.Code != -8 {
 		t.Errorf("a block above the tip: %v", err)
 	}
 }

@@ -51,6 +51,15 @@ var (
 	coinsByAddress = coins.ordered(func(c *send.Coin) (string, string, bool) {
 		return join(c.Network, string(c.Owner.Address)), join(c.Outpoint.TxHash, number(uint64(c.Outpoint.Vout))), c.SpentBy == ""
 	})
+	coinsByTransaction = coins.ordered(func(c *send.Coin) (string, string, bool) {
+		return join(c.Network, c.Outpoint.TxHash), number(uint64(c.Outpoint.Vout)), true
+	})
+	coinsByHeight = coins.ordered(func(c *send.Coin) (string, string, bool) {
+		return c.Network, join(number(max(c.Height, c.SpentAt)), c.Outpoint.TxHash, number(uint64(c.Outpoint.Vout))), true
+	})
+	coinsWaiting = coins.ordered(func(c *send.Coin) (string, string, bool) {
+		return c.Network, join(c.Outpoint.TxHash, number(uint64(c.Outpoint.Vout))), c.Height == 0
+	})
 )
 
 // attempt is the hash of signed bytes of ours.
@@ -149,6 +158,26 @@ func (r *reader) Coins(ctx context.Context, network string, address chain.Addres
 	return scan(ctx, r, coinsByAddress, join(network, string(address)), window[send.Coin]{})
 }
 
+func (r *reader) CoinsOf(ctx context.Context, network string, hashes []string) ([]send.Coin, error) {
+	var out []send.Coin
+	for _, hash := range hashes {
+		made, err := scan(ctx, r, coinsByTransaction, join(network, hash), window[send.Coin]{})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, made...)
+	}
+	return out, nil
+}
+
+func (r *reader) WaitingCoins(ctx context.Context, network string) ([]send.Coin, error) {
+	return scan(ctx, r, coinsWaiting, network, window[send.Coin]{})
+}
+
+func (r *reader) CoinsAbove(ctx context.Context, network string, height uint64) ([]send.Coin, error) {
+	return scan(ctx, r, coinsByHeight, network, window[send.Coin]{downward: true, above: number(height + 1)})
+}
+
 func (tx *transaction) PutTransaction(ctx context.Context, t *send.Transaction) error {
 	return put(ctx, tx, transactions, t)
 }
@@ -171,4 +200,8 @@ func (tx *transaction) PutBalance(ctx context.Context, b *send.Balance) error {
 
 func (tx *transaction) PutCoin(ctx context.Context, c *send.Coin) error {
 	return put(ctx, tx, coins, c)
+}
+
+func (tx *transaction) DeleteCoin(ctx context.Context, network string, o chain.Outpoint) error {
+	return remove(ctx, tx, coins, join(network, o.TxHash, strconv.FormatUint(uint64(o.Vout), 10)))
 }

@@ -168,6 +168,11 @@ func Queries() []Query {
 		read("Balances", func(ctx context.Context, st store.Reader) (any, error) { return st.Balances(ctx, owner) }),
 		read("BalancesOf", func(ctx context.Context, st store.Reader) (any, error) { return st.BalancesOf(ctx, "n") }),
 		read("Coins", func(ctx context.Context, st store.Reader) (any, error) { return st.Coins(ctx, "n", "a") }),
+		sorted(read("CoinsOf", func(ctx context.Context, st store.Reader) ([]send.Coin, error) {
+			return st.CoinsOf(ctx, "n", []string{"a", "b"})
+		})),
+		read("WaitingCoins", func(ctx context.Context, st store.Reader) (any, error) { return st.WaitingCoins(ctx, "n") }),
+		read("CoinsAbove", func(ctx context.Context, st store.Reader) (any, error) { return st.CoinsAbove(ctx, "n", 7) }),
 		sorted(read("SettlementsByID", func(ctx context.Context, st store.Reader) (s, error) {
 			return st.SettlementsByID(ctx, []string{"a", "b"})
 		})),

@@ -337,10 +337,14 @@ CREATE TABLE {schema}payments_coins (
   height      BIGINT NOT NULL,
   reserved_by TEXT COLLATE "C" NOT NULL,
   spent_by    TEXT COLLATE "C" NOT NULL,
+  spent_at    BIGINT NOT NULL,
+  depth       BIGINT NOT NULL,
   version     BIGINT NOT NULL,
   PRIMARY KEY (network, tx_hash, vout)
 );
 CREATE INDEX payments_coins_unspent ON {schema}payments_coins (network, address, tx_hash, vout) WHERE spent_by = '';
+CREATE INDEX payments_coins_made ON {schema}payments_coins (network, height, tx_hash, vout);
+CREATE INDEX payments_coins_spent ON {schema}payments_coins (network, spent_at, tx_hash, vout) WHERE spent_at > 0;
 
 CREATE TABLE {schema}payments_settlements (
   id                    TEXT COLLATE "C" NOT NULL,

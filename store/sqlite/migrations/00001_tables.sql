@@ -335,10 +335,14 @@ CREATE TABLE payments_coins (
   height      INTEGER NOT NULL,
   reserved_by TEXT NOT NULL,
   spent_by    TEXT NOT NULL,
+  spent_at    INTEGER NOT NULL,
+  depth       INTEGER NOT NULL,
   version     INTEGER NOT NULL,
   PRIMARY KEY (network, tx_hash, vout)
 ) STRICT;
 CREATE INDEX payments_coins_unspent ON payments_coins (network, address, tx_hash, vout) WHERE spent_by = '';
+CREATE INDEX payments_coins_made ON payments_coins (network, height, tx_hash, vout);
+CREATE INDEX payments_coins_spent ON payments_coins (network, spent_at, tx_hash, vout) WHERE spent_at > 0;
 
 CREATE TABLE payments_settlements (
   id                    TEXT NOT NULL,
