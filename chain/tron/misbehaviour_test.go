@@ -7,6 +7,7 @@ package tron_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -169,9 +170,9 @@ func TestLiesAboutABlockAreUnavailable(t *testing.T) {
 		path string
 		f    func(a answer) answer
 	}{
-		"no receipts":          {infos, func(a answer) answer { return ok("[]") }},
-		"a receipt less":       {infos, func(a answer) answer { return editList(a, func(v []any) []any { return v[:2] }) }},
-		"receipts in disorder": {infos, func(a answer) answer { return editList(a, func(v []any) []any { return []any{v[1], v[0], v[2]} }) }},
+		"no receipts":     {infos, func(a answer) answer { return ok("[]") }},
+		"a receipt less":  {infos, func(a answer) answer { return editList(a, func(v []any) []any { return v[:2] }) }},
+		"a receipt twice": {infos, func(a answer) answer { return editList(a, func(v []any) []any { return []any{v[0], v[0], v[2]} }) }},
 		"another block's receipt": {infos, func(a answer) answer {
 			return editList(a, func(v []any) []any { v[0].(map[string]any)["blockNumber"] = 1; return v })
 		}},
@@ -226,6 +227,30 @@ func TestLiesAboutABlockAreUnavailable(t *testing.T) {
 				t.Errorf("afterwards: %+v, %v", blocks, err)
 			}
 		})
+	}
+}
+
+// Receipts belong to their transactions by id, in whatever order a provider lists them.
+func TestReceiptsInAnyOrder(t *testing.T) {
+	b := newBench(t, testenv.TronOptions{})
+	to := b.stranger()
+	for sum := range uint64(3) {
+		_, err := b.Pay(t.Context(), to, b.usdt, chain.Units(sum+1))
+		b.must(err)
+	}
+	b.mine(1)
+	l := lieFor(t, b.TronNode)
+	l.lie(func(path string, ask func() answer) answer {
+		a := ask()
+		if path == "/wallet/gettransactioninfobyblocknum" {
+			a = editList(a, func(v []any) []any { return []any{v[2], v[0], v[1]} })
+		}
+		return a
+	})
+	blocks, err := b.driver(t, through(l.URL)).Blocks(t.Context(), 1, 1)
+	b.must(err)
+	if got, want := fmt.Sprint(blocks[0].Transfers), fmt.Sprint(b.newest().Transfers); got != want || len(blocks[0].Transfers) != 3 {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -405,6 +407,37 @@ func TestTwoEqualPaymentsInOneSecond(t *testing.T) {
 	if got := b.balance(to, b.native); got != chain.Units(7_000_000) {
 		t.Errorf("the destination has %s after 1 and twice 3 TRX", got)
 	}
+	for _, tx := range []chain.Signed{one, two} {
+		st, err := b.d.Status(t.Context(), tx)
+		if err != nil || st.State != chain.TxIncluded || len(st.Transfers) != 1 || st.Transfers[0].TxHash != tx.TxHash {
+			t.Errorf("%s is %+v, %v", tx.TxHash, st, err)
+		}
+	}
+}
+
+// A node of one's own serves its two interfaces at two ports.
+func TestTwoInterfacesAtTwoURLs(t *testing.T) {
+	b := newBench(t, testenv.TronOptions{SolidLag: 2})
+	b.mine(5)
+	one, two := lieFor(t, b.TronNode), lieFor(t, b.TronNode)
+	only := func(prefix string) func(path string, ask func() answer) answer {
+		return func(path string, ask func() answer) answer {
+			if !strings.HasPrefix(path, prefix) {
+				return answer{status: http.StatusNotFound}
+			}
+			return ask()
+		}
+	}
+	one.lie(only("/wallet/"))
+	two.lie(only("/walletsolidity/"))
+	d := b.driver(t, func(c *tron.Config) { c.Nodes, c.Attempts = []tron.Node{{URL: one.URL, SolidityURL: two.URL}}, 1 })
+	b.must(d.Check(t.Context()))
+	head, err := d.Head(t.Context())
+	if err != nil || head.Tip.Height != 5 || head.Final.Height != 3 || two.requests.Load() == 0 {
+		t.Errorf("%+v, %v", head, err)
+	}
+	swapped := b.driver(t, func(c *tron.Config) { c.Nodes, c.Attempts = []tron.Node{{URL: one.URL}}, 1 })
+	wantFault(t, swapped.Check(t.Context()), fault.Unavailable, "node_unavailable")
 }
 
 func TestPrunedHeightStops(t *testing.T) {

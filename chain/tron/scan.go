@@ -12,8 +12,8 @@ import (
 
 // Blocks returns the canonical blocks of a range with every movement of an enabled asset, at most Config.MaxBlocks of them.
 //
-// Every transaction must hash to its id and have a receipt of its block, in its order; a block that the node serves without
-// transactions though its header names some, and receipts that do not fit, are fault.Unavailable.
+// Every transaction must hash to its id and have a receipt of its block; a block that the node serves without transactions
+// though its header names some, and receipts that do not fit, are fault.Unavailable.
 func (d *Driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, error) {
 	if to < from {
 		return nil, fault.New(fault.Invalid, "range_invalid", "the range from %d to %d is empty", from, to)
@@ -110,18 +110,19 @@ func (d *Driver) fill(ctx context.Context, e *endpoint, b *blockJSON, out *scann
 	if err != nil {
 		return err
 	}
-	if len(infos) != len(b.Transactions) {
-		return e.garbled("block %d has %d transactions and %d receipts", out.Height, len(b.Transactions), len(infos))
-	}
 	for k := range b.Transactions {
 		tx, err := b.Transactions[k].read(e)
 		if err != nil {
 			return err
 		}
-		if err := infos[k].check(e, tx, out.Height); err != nil {
+		info := infos[tx.hash]
+		if info == nil || len(infos) != len(b.Transactions) {
+			return e.garbled("block %d has %d transactions and %d receipts, or others' receipts", out.Height, len(b.Transactions), len(infos))
+		}
+		if err := info.check(e, tx, out.Height); err != nil {
 			return err
 		}
-		transfers, flows, err := d.moved(e, tx, &infos[k])
+		transfers, flows, err := d.moved(e, tx, info)
 		if err != nil {
 			return err
 		}
@@ -133,11 +134,17 @@ func (d *Driver) fill(ctx context.Context, e *endpoint, b *blockJSON, out *scann
 	return nil
 }
 
-// receipts reads the receipts of a block, in the order of its transactions.
-func (e *endpoint) receipts(ctx context.Context, height uint64) ([]infoJSON, error) {
-	var infos []infoJSON
-	_, err := e.post(ctx, full, "gettransactioninfobyblocknum", numRequest{height}, &infos)
-	return infos, err
+// receipts reads the receipts of a block, by the ids of their transactions.
+func (e *endpoint) receipts(ctx context.Context, height uint64) (map[string]*infoJSON, error) {
+	var list []infoJSON
+	if _, err := e.post(ctx, full, "gettransactioninfobyblocknum", numRequest{height}, &list); err != nil {
+		return nil, err
+	}
+	infos := make(map[string]*infoJSON, len(list))
+	for i := range list {
+		infos[list[i].ID] = &list[i]
+	}
+	return infos, nil
 }
 
 // cachedBlocks is how many scanned blocks are kept: those above the solidified one are needed again for balances.

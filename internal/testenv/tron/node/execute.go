@@ -68,13 +68,13 @@ func (n *node) knowsReference(t *transaction) bool {
 
 func recoverSigner(t *transaction) (address, error) {
 	if len(t.signature) != 65 {
-		return address{}, fmt.Errorf("Signature size is %d", len(t.signature))
+		return address{}, fmt.Errorf("signature size is %d", len(t.signature))
 	}
 	rsv := bytes.Clone(t.signature)
 	if rsv[64] >= 27 {
 		rsv[64] -= 27
 	}
-	// The lower half is java-tron's own rule for what it signs, and tronweb's; a node takes both. This one is stricter.
+	// Stricter than java-tron: only signatures in the lower half, which is what wallets make.
 	if rsv[64] > 1 || !crypto.ValidateSignatureValues(rsv[64], new(big.Int).SetBytes(rsv[:32]), new(big.Int).SetBytes(rsv[32:64]), true) {
 		return address{}, fmt.Errorf("signature values are out of range")
 	}

@@ -189,7 +189,7 @@ type transaction struct {
 	data   []byte
 }
 
-var errNoContract = errors.New("No contract!")
+var errNoContract = errors.New("no contract")
 
 // parseTransaction reads a transaction strictly. An error is one of form, which java-tron answers from its parser.
 func parseTransaction(b []byte) (*transaction, error) {
@@ -243,7 +243,7 @@ func parseTransaction(b []byte) (*transaction, error) {
 		}
 	}
 	if !ok1 || !ok2 {
-		return nil, errors.New("Invalid address")
+		return nil, errors.New("an address is no address")
 	}
 	return t, nil
 }
