@@ -133,7 +133,7 @@ func (k *killing) inPeace(work func() (orders, func())) (effects []string) {
 
 // sample picks the numbers of effects to die at: all of them when soaking, otherwise every broadcast and a few between.
 func sample(effects []string) (at []int) {
-	const between = 10
+	const between = 6
 	for i, name := range effects {
 		spread := i*(between-1)%(len(effects)-1) < between-1
 		if os.Getenv("SOAKTIME") != "" || spread || strings.Contains(name, "eth_sendRawTransaction") {
