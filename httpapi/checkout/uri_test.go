@@ -15,12 +15,14 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/bitcoin"
 	"github.com/seed-8ee7f392/payments/chain/evm"
+	"github.com/seed-8ee7f392/payments/chain/solana"
 )
 
 // The documents that the examples are from.
 const (
-	bip21  = "BIP-21, section Examples"
-	eip681 = "EIP-681, section Semantics"
+	bip21     = "BIP-21, section Examples"
+	eip681    = "EIP-681, section Semantics"
+	solanaPay = "Solana Pay Specification, section Specification: Transfer Request, Examples"
 )
 
 // uriExample is one request for money, as a standard writes it and as a driver does.
@@ -37,6 +39,8 @@ type uriExample struct {
 
 func uriExamples() []uriExample {
 	btc, eth := chain.Asset{Symbol: "BTC", Kind: chain.Native, Decimals: 8}, chain.Asset{Symbol: "ETH", Kind: chain.Native, Decimals: 18}
+	sol := chain.Asset{Symbol: "SOL", Kind: chain.Native, Decimals: 9}
+	usdc := chain.Asset{Symbol: "USDC", Kind: chain.Token, Decimals: 6, Contract: "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v"}
 	unicorn := chain.Asset{Symbol: "UNICORN", Kind: chain.Token, Contract: "0x89205A3A3b2A69De6Dbf7f01ED13B2108B2c43e7"}
 	return []uriExample{
 		{
@@ -64,6 +68,16 @@ func uriExamples() []uriExample {
 			evm.Base, eth, "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359", "1",
 			"ethereum:0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359@8453?value=1",
 		},
+		{
+			solanaPay, "solana:mvines9iiHiQTysrwkJjGf2gb9Ex9jXJX8ns3qwf2kN?amount=1&label=Michael&message=Thanks%20for%20all%20the%20fish&memo=OrderId12345",
+			solana.Mainnet, sol, "mvines9iiHiQTysrwkJjGf2gb9Ex9jXJX8ns3qwf2kN", "1000000000",
+			"solana:mvines9iiHiQTysrwkJjGf2gb9Ex9jXJX8ns3qwf2kN?amount=1",
+		},
+		{
+			solanaPay, "solana:mvines9iiHiQTysrwkJjGf2gb9Ex9jXJX8ns3qwf2kN?amount=0.01&spl-token=EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v",
+			solana.Mainnet, usdc, "mvines9iiHiQTysrwkJjGf2gb9Ex9jXJX8ns3qwf2kN", "10000",
+			"solana:mvines9iiHiQTysrwkJjGf2gb9Ex9jXJX8ns3qwf2kN?amount=0.01&spl-token=EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v",
+		},
 	}
 }
 
@@ -71,6 +85,9 @@ func uriExamples() []uriExample {
 var uriDrivers = map[chain.Family]func(chain.Network) (payments.ChainDriver, error){
 	chain.Bitcoin: func(n chain.Network) (payments.ChainDriver, error) {
 		return bitcoin.New(bitcoin.Config{Network: n, RPC: "http://127.0.0.1:1"})
+	},
+	chain.Solana: func(n chain.Network) (payments.ChainDriver, error) {
+		return solana.New(solana.Config{Network: n, RPC: "http://127.0.0.1:1"})
 	},
 	chain.EVM: func(n chain.Network) (payments.ChainDriver, error) {
 		return evm.New(evm.Config{Network: n, RPC: "http://127.0.0.1:1"})
