@@ -304,7 +304,9 @@ var storeMutants = map[string]storeMutant{
 		tx.pruneEvents = func(context.Context, time.Time, int) (int, error) { return 0, nil }
 	})},
 	"an id opens everybody's records": {"List/Invoices/Owners", mutateLists(func(st store.Store, l *lists) {
-		l.invoice = func(ctx context.Context, _ event.Owner, id string) (invoice.Invoice, error) { return st.InvoiceByID(ctx, id) }
+		l.invoice = func(ctx context.Context, _ event.Owner, id string) (invoice.Invoice, error) {
+			return st.InvoiceByID(ctx, id)
+		}
 	})},
 	"lists know no mode": {"List/Invoices/Owners", mutateLists(func(st store.Store, l *lists) {
 		l.invoices = func(ctx context.Context, f invoice.Filter) ([]invoice.Invoice, error) {

@@ -232,4 +232,3 @@ func literal(t *testing.T, v any) string {
 	t.Fatalf("no literal for a %T", v)
 	return ""
 }
-
