@@ -42,7 +42,7 @@ func TestArrows(t *testing.T) {
 		{"./chain/bitcoin", [][]string{{"github.com/ethereum/", "modernc.org/", "github.com/jackc/"}, domains, above}},
 		{"./chain/solana", [][]string{{"github.com/ethereum/", "github.com/btcsuite/", "modernc.org/", "github.com/jackc/"}, domains, above}},
 		{"./chain/tron", [][]string{{"github.com/gagliardetto/", "modernc.org/", "github.com/jackc/"}, domains, above}},
-		{"./store/redis", [][]string{{"github.com/ethereum/", "github.com/btcsuite/", "modernc.org/", "github.com/jackc/"}, drivers, above}},
+		{"./store/redis", [][]string{{"github.com/ethereum/", "github.com/btcsuite/", "modernc.org/", "github.com/jackc/", "github.com/pressly/"}, drivers, above}},
 		{"./store/postgres", [][]string{{"github.com/ethereum/", "github.com/btcsuite/", "modernc.org/"}, drivers, above}},
 	} {
 		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", c.pkg).CombinedOutput()
