@@ -27,7 +27,7 @@ const (
 
 // filterSamples are a value of each filter, and where several are allowed, several.
 var filterSamples = map[string][]string{
-	"status": nil, // from the document
+	"status":  nil, // from the document
 	"network": {"simnet", "simnet,simnet"}, "type": {"invoice.paid", "invoice.paid,invoice.created"},
 	"order_id": {"A-1"}, "q": {"a"}, "invoice_id": {nobody}, "payment_id": {nobody}, "deposit_address_id": {nobody}, "object_id": {nobody},
 	"created_after": {"2026-01-01T00:00:00Z"}, "created_before": {"2100-01-01T00:00:00Z"},
