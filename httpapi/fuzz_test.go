@@ -38,8 +38,13 @@ func FuzzRequest(f *testing.F) {
 		{"OPTIONS", "/v1/openapi.json", "[[[[", "\xff"},
 	} {
 		extra := []struct{ name, value string }{
-			{"X-Forwarded-For", "192.0.2.7, x"}, {"Content-Type", "application/json; charset=utf-8"}, {"Content-Encoding", "gzip"}, {"Authorization", "Bearer pay_test_sk_x"},
-			{"Content-Type", "\xff;;="}, {"Authorization", ""}, {"Origin", "null"},
+			{"X-Forwarded-For", "192.0.2.7, x"},
+			{"Content-Type", "application/json; charset=utf-8"},
+			{"Content-Encoding", "gzip"},
+			{"Authorization", "Bearer pay_test_sk_x"},
+			{"Content-Type", "\xff;;="},
+			{"Authorization", ""},
+			{"Origin", "null"},
 		}[i%7]
 		f.Add(seed.method, seed.path, seed.body, seed.idempotency, extra.name, extra.value)
 	}

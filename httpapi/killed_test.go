@@ -93,8 +93,8 @@ func (s *shop) sendToDying(t *testing.T, kind, name, when string, q request) {
 	defer cancel()
 	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestServeUntilKilled$", "-test.v")
 	child.Env = append(os.Environ(), dyingKind+"="+kind, dyingStore+"="+name, dyingWhen+"="+when)
-	var said bytes.Buffer
-	child.Stderr = &said
+	said := &logs{} // written to by us and by the copier of the standard error output
+	child.Stderr = said
 	out, err := child.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -105,12 +105,12 @@ func (s *shop) sendToDying(t *testing.T, kind, name, when string, q request) {
 	lines := bufio.NewScanner(out)
 	address := ""
 	for address == "" && lines.Scan() {
-		_, _ = said.WriteString(lines.Text() + "\n")
+		_, _ = said.Write([]byte(lines.Text() + "\n"))
 		_, address, _ = strings.Cut(lines.Text(), "serving on ")
 	}
 	if address == "" {
 		_ = child.Wait()
-		t.Fatalf("the other process does not serve:\n%s", &said)
+		t.Fatalf("the other process does not serve:\n%s", said)
 	}
 	r, err := http.NewRequestWithContext(ctx, q.method, "http://"+address+q.path, strings.NewReader(q.body))
 	if err != nil {
@@ -126,11 +126,11 @@ func (s *shop) sendToDying(t *testing.T, kind, name, when string, q request) {
 		_ = answer.Body.Close()
 		t.Errorf("%s: the dying process answered %d: %s", q.path, answer.StatusCode, body)
 	}
-	_, _ = io.Copy(&said, out)
+	_, _ = io.Copy(said, out)
 	err = child.Wait()
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	if ctx.Err() != nil || !ok || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-		t.Fatalf("%s: the other process ended with %v, not by the signal:\n%s", q.path, err, &said)
+		t.Fatalf("%s: the other process ended with %v, not by the signal:\n%s", q.path, err, said)
 	}
 }
 
