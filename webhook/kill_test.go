@@ -156,7 +156,10 @@ func (c *counter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	if err := verifyThen(body, r.Header.Get(webhook.SignatureHeader), c.secret); err != nil {
+	c.mu.Lock()
+	secret := c.secret
+	c.mu.Unlock()
+	if err := verifyThen(body, r.Header.Get(webhook.SignatureHeader), secret); err != nil {
 		c.mu.Lock()
 		c.unverified = err
 		c.mu.Unlock()
@@ -174,7 +177,7 @@ func (c *counter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // invoice's creation was answered reaches the endpoint at least once, and every request that the endpoint saw is in the
 // log of its delivery.
 func TestKilledAtAnyMoment(t *testing.T) {
-	const byCommit, atRandom = 48, 16
+	const byCommit, atRandom = 24, 8
 	path := filepath.Join(t.TempDir(), "payments.db")
 	db, err := sqlite.Open(path)
 	if err != nil {
@@ -193,11 +196,14 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	sink := &counter{requests: map[string]int{}, arrived: map[string]int{}}
 	server := httptest.NewServer(sink)
 	defer server.Close()
-	_, sink.secret, err = engine.Webhooks.CreateEndpoint(t.Context(), webhook.EndpointParams{Owner: owner, URL: server.URL, Events: []event.Type{"*"}})
+	_, secret, err := engine.Webhooks.CreateEndpoint(t.Context(), webhook.EndpointParams{Owner: owner, URL: server.URL, Events: []event.Type{"*"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 
+	sink.mu.Lock()
+	sink.secret = secret
+	sink.mu.Unlock()
 	var answered []string
 	kills := 0
 	start := func(c mortalConfig, after time.Duration) {

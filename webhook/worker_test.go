@@ -342,7 +342,7 @@ func TestOneBadRowTakesNoOtherWithIt(t *testing.T) {
 		if d := h.deliveries(good.ID)[0]; d.Status != DeliverySucceeded {
 			t.Errorf("the good delivery is %s", d.Status)
 		}
-		if d := h.deliveries(bad.ID)[0]; d.Status != DeliveryPending || d.Attempts != 0 || d.ClaimedBy != "" || d.NextAttemptAt.Sub(time.Now()) != claimFor {
+		if d := h.deliveries(bad.ID)[0]; d.Status != DeliveryPending || d.Attempts != 0 || d.ClaimedBy != "" || time.Until(d.NextAttemptAt) != claimFor {
 			t.Errorf("the bad delivery is %+v", d) // our fault: no try is spent, and it is due again a little later
 		}
 	})
