@@ -131,6 +131,44 @@ func TestPollingHearsOfNewAddresses(t *testing.T) {
 	}
 }
 
+// TestPollingAcrossAFork has the chain fork below the cursor after the head was read, with a payment in the very block that takes the
+// place of the tip.
+func TestPollingAcrossAFork(t *testing.T) {
+	p, d := newPolled(sim.New(sim.Config{NoFinality: true})), newDB()
+	f := p.follow(t, d)
+	p.c.Mine(5)
+	p.pay()
+	p.c.Mine(1)
+	drainAll(t, f)
+	p.c.Mine(1)
+	head, err := p.c.Head(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := p.c.NewAddress()
+	p.ours[known] = p.time
+	forked := false
+	p.asked = func() {
+		if forked {
+			return
+		}
+		forked = true
+		p.c.Fork(sim.Fork{Depth: 3, Length: 1, Fate: sim.Forget})
+		for now, err := p.c.Head(t.Context()); err == nil && now.Tip.Height < head.Tip.Height; now, err = p.c.Head(t.Context()) {
+			p.c.Pay(known, "SIM", chain.Units(3))
+			p.c.Mine(1)
+		}
+	}
+	for range 3 {
+		_, err = f.Step(t.Context()) // one of them may find that the chain moved
+	}
+	p.c.Mine(5)
+	drainAll(t, f)
+	if diff := cmp.Diff(truth(t, p.c), d.seen); diff != "" || !forked {
+		t.Fatal(diff)
+	}
+}
+
 // TestPollingLetsOldAddressesRest asks no more for addresses older than PollFor, but for all of them after a fork.
 func TestPollingLetsOldAddressesRest(t *testing.T) {
 	p, d := newPolled(sim.New(sim.Config{NoFinality: true})), newDB()
