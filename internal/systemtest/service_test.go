@@ -156,6 +156,6 @@ func (u unreliable) Update(ctx context.Context, f func(context.Context, store.Tx
 type busyTx struct{ store.Tx }
 
 // ClaimIdempotencyKey refuses.
-func (busyTx) ClaimIdempotencyKey(context.Context, idempotency.Record, time.Duration) error {
+func (busyTx) ClaimIdempotencyKey(context.Context, idempotency.Record, time.Time, time.Duration) error {
 	return fault.New(fault.Unavailable, "claim_busy", "another transaction holds the claim")
 }
