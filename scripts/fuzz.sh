@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Runs every fuzz target of every module for FUZZTIME (10s by default) and prints how many inputs each has tried.
+# Inputs that find something new are not made smaller, which for large ones takes longer than all the rest.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 log=$(mktemp)
@@ -13,7 +14,7 @@ for module in $modules; do
   while read -r package name; do
     [ -n "$package" ] || continue
     targets=$((targets + 1))
-    if (cd "$module" && go test -run '^$' -fuzz "^$name\$" -fuzztime "${FUZZTIME:-10s}" "$package") >"$log" 2>&1; then
+    if (cd "$module" && go test -run '^$' -fuzz "^$name\$" -fuzztime "${FUZZTIME:-10s}" -fuzzminimizetime 1x "$package") >"$log" 2>&1; then
       printf '%12s executions  %s %s\n' "$(grep -oE 'execs: [0-9]+' "$log" | tail -n 1 | cut -d' ' -f2)" "$package" "$name"
     else
       cat "$log"
