@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"mime"
@@ -49,12 +50,15 @@ func (c *call) readBody(w http.ResponseWriter, r *http.Request, limit int64) err
 	return c.op.body.check(c.body, "")
 }
 
+// emptyName stands for the name of a field or parameter that is the empty string.
+const emptyName = `""`
+
 // bodyFault says what is wrong with a body, and where.
 func bodyFault(err error) error {
 	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		f := fault.Wrap(err, fault.Invalid, "body_invalid", "the body is not valid JSON: something is wrong at byte %d", e.ByteOffset)
 		if errors.Is(err, jsontext.ErrDuplicateName) {
-			f.Param = fieldPath(e.JSONPointer)
+			f.Param = cmp.Or(fieldPath(e.JSONPointer), emptyName)
 			f.Message = "the body has " + f.Param + " twice"
 		}
 		return f
@@ -65,6 +69,7 @@ func bodyFault(err error) error {
 	}
 	param := fieldPath(e.JSONPointer)
 	if errors.Is(err, json.ErrUnknownName) {
+		param = cmp.Or(param, emptyName)
 		return fault.Param(param, "parameter_unknown", "there is no field %s here", param)
 	}
 	if param == "" {

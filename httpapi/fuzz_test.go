@@ -27,6 +27,8 @@ func FuzzRequest(f *testing.F) {
 		{"GET", "/v1/invoices?status=open&network=simnet&limit=3&created_after=2026-01-01T00:00:00Z&q=a%00", "", ""},
 		{"GET", "/v1/invoices?starting_after=AAAAAAAAAAAAMDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3", "", ""},
 		{"GET", "/v1/invoices/" + id, "", ""},
+		{"POST", "/v1/invoices", `{"":1}`, ""},
+		{"GET", "/v1/invoices?=x", "", ""},
 		{"POST", "/v1/invoices/" + id + "/cancel", "{}", "c"},
 		{"POST", "/v1/invoices/" + id + "/options/" + id + "/select", "", ""},
 		{"PATCH", "/v1/deposit_addresses/" + deposit, `{"name":null,"metadata":{"a":"b"},"status":"disabled"}`, ""},

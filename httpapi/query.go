@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"net/http"
@@ -34,7 +35,7 @@ func (c *call) readQuery(r *http.Request) error {
 	}
 	for name, all := range values {
 		if !c.knows(name) {
-			return fault.Param(clip(name), "parameter_unknown", "there is no query parameter %q here", clip(name))
+			return fault.Param(cmp.Or(clip(name), emptyName), "parameter_unknown", "there is no query parameter %q here", clip(name))
 		}
 		if len(all) != 1 {
 			return invalid(name, "%s is given %d times: give it once, with several values separated by commas where that is allowed", name, len(all))

@@ -118,6 +118,9 @@ func redactJSON(s string) string {
 		out.WriteString(s[done:value])
 		out.WriteString(`"` + redacted + `"`)
 		done = i
+		if s[i-1] == '"' {
+			i-- // it may have closed nothing, and begin a key
+		}
 	}
 	out.WriteString(s[done:])
 	return out.String()
@@ -145,30 +148,39 @@ func stringEnd(s string, i int) int {
 	return len(s)
 }
 
-// valueEnd returns the index after the JSON value that begins at i: behind the bracket that closes it, or at
-// the comma, bracket or white space that follows a number or word.
+// valueEnd returns the index after the JSON value that begins at i: behind the quote or bracket that closes it, or at what
+// can follow a number or word. Of something else nobody can say where it ends: the rest of the text is its.
 func valueEnd(s string, i int) int {
+	end := len(s)
+	switch s[i] {
+	case '"':
+		end = stringEnd(s, i)
+	case '{', '[':
+		end = bracketEnd(s, i)
+	default:
+		if n := strings.IndexAny(s[i:], "\",]} \t\r\n"); n >= 0 {
+			end = i + n
+		}
+	}
+	if !json.Valid([]byte(s[i:end])) {
+		return len(s)
+	}
+	return end
+}
+
+// bracketEnd returns the index behind the bracket that closes the one at i.
+func bracketEnd(s string, i int) int {
 	depth := 0
 	for i < len(s) {
 		switch s[i] {
 		case '"':
 			i = stringEnd(s, i)
-			if depth == 0 {
-				return i
-			}
 			continue
 		case '{', '[':
 			depth++
 		case '}', ']':
-			if depth == 0 {
-				return i
-			}
 			if depth--; depth == 0 {
 				return i + 1
-			}
-		case ',', ' ', '\t', '\r', '\n':
-			if depth == 0 {
-				return i
 			}
 		}
 		i++

@@ -120,7 +120,7 @@ func TestKeptBody(t *testing.T) {
 }
 
 func FuzzRedact(f *testing.F) {
-	for _, seed := range []string{`{"password":"x"}`, `{"a":"b`, `"":"`, `{"secret":[1,{"b":"}"}]}`, `"\`, "\x00\xff", secretA, strings.Repeat(`"`, 5000)} {
+	for _, seed := range []string{`{"password":"x"}`, `{"a":"b`, `"":"`, `{"secret":[1,{"b":"}"}]}`, `"\`, `{"password":x"}`, `{"token":[x"}]`, "{\"pwd\":\x80\"}", "\x00\xff", secretA, strings.Repeat(`"`, 5000)} {
 		f.Add([]byte(seed), "hunter2")
 	}
 	f.Fuzz(func(t *testing.T, raw []byte, secret string) {
