@@ -93,7 +93,7 @@ func (e *endpoint) blockhash(ctx context.Context) (solanago.Hash, uint64, error)
 	hash, err := solanago.HashFromBase58(latest.Value.Hash)
 	// A transaction counts as expired once this height is final, so a node must not make it up.
 	if err != nil || latest.Value.ValidTo < height+blockhashAge || latest.Value.ValidTo > height+4*blockhashAge {
-		return solanago.Hash{}, 0, e.garbled("its blockhash %q can be used up to height %d, and its final height is %d", e.clean(latest.Value.Hash), latest.Value.ValidTo, height)
+		return solanago.Hash{}, 0, e.Garbled("its blockhash %q can be used up to height %d, and its final height is %d", e.Clean(latest.Value.Hash), latest.Value.ValidTo, height)
 	}
 	return hash, latest.Value.ValidTo, nil
 }
