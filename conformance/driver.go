@@ -208,7 +208,7 @@ var driverCapabilities = []struct {
 	{FeeEstimator, driverIs[chain.FeeEstimator]},
 	{Nonces, driverIs[chain.Nonces]},
 	{Sender, driverIs[chain.Sender]},
-	{Batcher, driverIs[chain.Batcher]},
+	{Batcher, func(h DriverHarness) bool { b, ok := h.Driver.(chain.Batcher); return ok && b.MaxOutputs() > 1 }},
 	{Sweeper, driverIs[chain.Sweeper]},
 	{Checker, driverIs[chain.Checker]},
 	{UnreachableNode, func(h DriverHarness) bool { return h.Unreachable != nil }},
