@@ -26,8 +26,9 @@ type ledger struct {
 	// nonces are those that we signed, by sender; true when a transaction of ours used it or still may.
 	nonces map[chain.Address]map[uint64]bool
 	// payouts are the transactions of payouts by payout, without their bytes, and twice what has a second one.
-	payouts map[string]send.Transaction
-	twice   []Difference
+	// carriers are those of them that pay several, by their own id.
+	payouts, carriers map[string]send.Transaction
+	twice             []Difference
 }
 
 // book is one asset of one address.
@@ -40,7 +41,7 @@ func newLedger(n chain.Network, masters map[chain.Address]bool) *ledger {
 	native, _ := n.Native()
 	return &ledger{
 		network: n, native: native.ID, masters: masters, books: map[chain.Holding]*book{}, arrivals: map[chain.Holding][]AuditRecord{},
-		nonces: map[chain.Address]map[uint64]bool{}, payouts: map[string]send.Transaction{},
+		nonces: map[chain.Address]map[uint64]bool{}, payouts: map[string]send.Transaction{}, carriers: map[string]send.Transaction{},
 	}
 }
 
@@ -78,7 +79,8 @@ func (l *ledger) payment(p invoice.Payment, height uint64) {
 	b.move(AuditRecord{Object: "payment", ID: p.ID, TxHash: p.TxHash, Height: p.Block.Height, In: p.Amount})
 }
 
-// transaction books a transaction of ours if it is in a block at or below a height. What was reverted cost its fee. Where
+// transaction books a transaction of ours if it is in a block at or below a height. What pays several payouts is booked whole where
+// its bytes are, and nothing where it carries. What was reverted cost its fee. Where
 // coins are spent (coins has those of its inputs), it takes them whole, and brings what comes back as change.
 func (l *ledger) transaction(t send.Transaction, coins map[chain.Outpoint]chain.Coin, height uint64) {
 	i := slices.IndexFunc(t.Attempts, func(a send.Attempt) bool { return a.Signed.TxHash == t.TxHash })
@@ -205,4 +207,7 @@ func (l *ledger) payout(t send.Transaction) {
 		})
 	}
 	l.payouts[t.ObjectID] = t
+	if len(t.Carries) > 0 {
+		l.carriers[t.ID] = t
+	}
 }

@@ -174,9 +174,11 @@ func (a *auditor) payouts(ctx context.Context, owner event.Owner) error {
 	}
 }
 
-// payout compares one payout with its transaction, both read again until neither moved meanwhile.
+// payout compares one payout with its transaction and the one that carries it, all read again until none moved meanwhile.
 func (a *auditor) payout(ctx context.Context, p payout.Payout) (message string, t send.Transaction, err error) {
 	t, known := a.ledger.payouts[p.ID]
+	carrier, carried := a.ledger.carriers[t.CarriedBy]
+	known = known && carried == (t.CarriedBy != "")
 	for try := 0; ; try++ {
 		if !known || try > 0 {
 			if p, err = a.config.Store.PayoutByID(ctx, p.ID); err != nil {
@@ -185,9 +187,16 @@ func (a *auditor) payout(ctx context.Context, p payout.Payout) (message string, 
 			if t, err = a.config.Store.Transaction(ctx, p.TransactionID); err != nil {
 				return "", t, err
 			}
+			if t.CarriedBy != "" {
+				if carrier, err = a.config.Store.Transaction(ctx, t.CarriedBy); err != nil {
+					return "", t, err
+				}
+			}
 		}
 		known = true
-		message = contradiction(p, t)
+		if message = contradiction(p, t); message == "" && t.CarriedBy != "" {
+			message = notCarried(p, t, carrier)
+		}
 		if message == "" || try == 3 {
 			return message, t, nil
 		}
@@ -197,25 +206,48 @@ func (a *auditor) payout(ctx context.Context, p payout.Payout) (message string, 
 // contradiction says how a payout and its transaction disagree, or "".
 func contradiction(p payout.Payout, t send.Transaction) string {
 	want := []chain.Output{{To: p.Destination, AssetID: p.AssetID, Amount: p.Amount}}
-	if t.ID != p.TransactionID || t.Kind != send.Payout || !slices.Equal(t.Order.Outputs, want) {
+	if t.ID != p.TransactionID || t.Kind != send.Payout || !slices.Equal(t.OwnOutputs(), want) {
 		return fmt.Sprintf("transaction %s does not pay what payout %s says", t.ID, p.ID)
 	}
-	for _, attempt := range t.Attempts {
-		if !slices.Equal(attempt.Signed.Outputs, want) {
-			return fmt.Sprintf("the signed bytes %s do not pay what payout %s says", attempt.Signed.TxHash, p.ID)
-		}
-		if p.MaxNetworkFee.Less(attempt.Signed.MaxFee) {
-			return fmt.Sprintf("the signed bytes %s may cost %s, payout %s allows %s", attempt.Signed.TxHash, attempt.Signed.MaxFee, p.ID, p.MaxNetworkFee)
-		}
+	if message := unpaid(p, t); message != "" {
+		return message
 	}
-	if p.MaxNetworkFee.Less(t.Fee) {
-		return fmt.Sprintf("payout %s cost %s, more than the %s it may", p.ID, t.Fee, p.MaxNetworkFee)
+	if p.MaxNetworkFee.Less(t.OwnFee()) {
+		return fmt.Sprintf("payout %s cost %s, more than the %s it may", p.ID, t.OwnFee(), p.MaxNetworkFee)
 	}
 	there := p
 	if _, err := there.Follow(t, p.ConfirmedAt); err != nil || there.Status != p.Status || there.TxHash != p.TxHash {
 		return fmt.Sprintf("payout %s is %s (%s), its transaction %s (%s)", p.ID, p.Status, p.TxHash, t.State, t.TxHash)
 	}
 	return ""
+}
+
+// unpaid says which signed bytes of a transaction do not pay a payout of its own or of one that it carries, and nothing else for
+// it, at no more than it may cost; or "".
+func unpaid(p payout.Payout, t send.Transaction) string {
+	want := []chain.Output{{To: p.Destination, AssetID: p.AssetID, Amount: p.Amount}}
+	for _, attempt := range t.Attempts {
+		outputs, maxFee := t.Part(attempt, p.TransactionID)
+		if !slices.Equal(outputs, want) || len(attempt.Signed.Outputs) != 1+len(t.Carries) {
+			return fmt.Sprintf("the signed bytes %s do not pay what payout %s says", attempt.Signed.TxHash, p.ID)
+		}
+		if p.MaxNetworkFee.Less(maxFee) {
+			return fmt.Sprintf("the signed bytes %s may cost payout %s %s, it allows %s", attempt.Signed.TxHash, p.ID, maxFee, p.MaxNetworkFee)
+		}
+	}
+	return ""
+}
+
+// notCarried says how a payout's transaction and the one that carries it disagree, or "".
+func notCarried(p payout.Payout, t, carrier send.Transaction) string {
+	if len(t.Attempts) > 0 || len(t.Carries) > 0 || len(carrier.Attempts) == 0 || !slices.Contains(carrier.Carries, t.ID) {
+		return fmt.Sprintf("payout %s is to be paid by transaction %s, which does not carry it", p.ID, carrier.ID)
+	}
+	there := t
+	if err := there.Ride(carrier); err != nil || there.State != t.State || there.TxHash != t.TxHash || there.Fee != t.Fee {
+		return fmt.Sprintf("transaction %s of payout %s is %s (%s), transaction %s that carries it %s (%s)", t.ID, p.ID, t.State, t.TxHash, carrier.ID, carrier.State, carrier.TxHash)
+	}
+	return unpaid(p, carrier)
 }
 
 // refunds checks that each refund stands where its payout does.

@@ -138,6 +138,14 @@ type Sender interface {
 	Status(ctx context.Context, tx Signed) (TxStatus, error)
 }
 
+// Batcher is a Sender that can pay several destinations at once, as networks that spend outputs do. chain/send then puts payouts
+// that are due together into one transaction; of a driver that is no Batcher it asks for one output at a time.
+type Batcher interface {
+	// MaxOutputs returns how many outputs of one asset an order may have; 1 where the configuration allows no more. Build
+	// refuses more with fault.Unsupported, and pays each output for itself, be they to one destination. It does no I/O.
+	MaxOutputs() int
+}
+
 // StepKind names one transaction of a release.
 type StepKind string
 

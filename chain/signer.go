@@ -64,10 +64,14 @@ type Payload struct {
 
 // Intent tells a signer's policy what the transaction is for. It comes from stored records, not from a request.
 type Intent struct {
-	Kind      string // payout, refund, fee, topup, sweep, cancel
+	Kind string // payout, refund, fee, topup, sweep, cancel
+	// ObjectID is what wants the transaction. Several payouts may be paid by one: then it is the oldest of them.
 	ObjectID  string
 	AccountID string
 	Outputs   []Output
+	// ObjectIDs has, for each of Outputs, the object that it is paid for: a policy that looks payouts up looks at all of these. A
+	// payout whose batch was refused is asked for again alone.
+	ObjectIDs []string
 	MaxFee    Amount
 }
 

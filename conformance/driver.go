@@ -33,6 +33,7 @@ const (
 	FeeEstimator   Capability = "chain.FeeEstimator"
 	Nonces         Capability = "chain.Nonces"
 	Sender         Capability = "chain.Sender"
+	Batcher        Capability = "chain.Batcher"
 	Sweeper        Capability = "chain.Sweeper"
 	Checker        Capability = "chain.Checker"
 )
@@ -186,6 +187,7 @@ var driverParts = []driverPart{
 	{"Sender", []Capability{Sender}, senderTests},
 	{"Orders", []Capability{Sender}, orderTests},
 	{"Replacement", []Capability{Sender, Replacement}, replacementTests},
+	{"Batcher", []Capability{Sender, Batcher}, batchTests},
 	{"Sweeper", []Capability{Sweeper}, releaseTests},
 	{"Calls", nil, callTests},
 }
@@ -206,6 +208,7 @@ var driverCapabilities = []struct {
 	{FeeEstimator, driverIs[chain.FeeEstimator]},
 	{Nonces, driverIs[chain.Nonces]},
 	{Sender, driverIs[chain.Sender]},
+	{Batcher, func(h DriverHarness) bool { b, ok := h.Driver.(chain.Batcher); return ok && b.MaxOutputs() > 1 }},
 	{Sweeper, driverIs[chain.Sweeper]},
 	{Checker, driverIs[chain.Checker]},
 	{UnreachableNode, func(h DriverHarness) bool { return h.Unreachable != nil }},

@@ -71,13 +71,13 @@ func (s simControls) Expire(_ context.Context, tx chain.Signed) error {
 
 func simHarness(t *testing.T) conformance.DriverHarness {
 	t.Helper()
-	return harness(t, sim.New(sim.Config{}))
+	return harness(t, sim.New(sim.Config{MaxOutputs: 8}))
 }
 
 // expiringHarness is a network on which transactions run out.
 func expiringHarness(t *testing.T) conformance.DriverHarness {
 	t.Helper()
-	return harness(t, sim.New(sim.Config{ValidBlocks: 30}))
+	return harness(t, sim.New(sim.Config{ValidBlocks: 30, MaxOutputs: 8}))
 }
 
 func harness(t *testing.T, c *sim.Chain) conformance.DriverHarness {
@@ -151,7 +151,7 @@ func lightHarness(t *testing.T) conformance.DriverHarness {
 	h.Driver, h.Unreachable = lighten(h.Driver), lighten(h.Unreachable)
 	h.Absent = []conformance.Capability{
 		conformance.BlockScanner, conformance.Mempool, conformance.URIBuilder, conformance.FeeEstimator, conformance.Nonces,
-		conformance.Sender, conformance.Sweeper, conformance.Checker, conformance.CoinSource, conformance.WrongNode,
+		conformance.Sender, conformance.Batcher, conformance.Sweeper, conformance.Checker, conformance.CoinSource, conformance.WrongNode,
 	}
 	if broken := lightMutants[os.Getenv(mutantVariable)]; broken.change != nil {
 		l := h.Driver.(light)

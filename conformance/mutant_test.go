@@ -432,6 +432,26 @@ var driverMutants = map[string]driverMutant{
 			*st = chain.TxStatus{State: chain.TxUnknown}
 		}
 	})},
+	"the last of several outputs is left out": {"Batcher/EveryOutputIsPaid", mutateOrder(func(o *chain.Order) {
+		o.Outputs = o.Outputs[:max(1, len(o.Outputs)-1)]
+	})},
+	"outputs to one destination are merged": {"Batcher/EveryOutputIsPaid", mutateOrder(func(o *chain.Order) {
+		if n := len(o.Outputs); n > 1 && o.Outputs[n-1].To == o.Outputs[n-2].To {
+			o.Outputs[n-2].Amount = o.Outputs[n-2].Amount.Add(o.Outputs[n-1].Amount)
+			o.Outputs = o.Outputs[:n-1]
+		}
+	})},
+	"a replacement pays the first destination only": {"Batcher/ReplacementPaysTheSame", mutateOrder(func(o *chain.Order) {
+		if o.Replaces != nil {
+			o.Outputs = o.Outputs[:1]
+		}
+	})},
+	"outputs beyond the limit are cut off": {"Batcher/MoreThanMaxOutputsIsUnsupported", mutateOrder(func(o *chain.Order) {
+		o.Outputs = o.Outputs[:min(8, len(o.Outputs))]
+	})},
+	"what cannot be paid of several is left out": {"Batcher/OneBadDestinationRefusesAll", mutateOrder(func(o *chain.Order) {
+		o.Outputs = slices.DeleteFunc(o.Outputs, func(out chain.Output) bool { return !strings.HasPrefix(string(out.To), "sim") })
+	})},
 	"the sweep takes the whole balance": {"Sweeper/OtherDepositsStayWhereTheyAre", mutateRelease(func(c *sim.Chain, r *chain.Release) {
 		r.Amount, r.Spent = c.Balance(r.Deposit.Address, r.Asset.Symbol), chain.Amount{}
 	})},

@@ -418,7 +418,7 @@ func transactions(t *testing.T) machine {
 	states := []send.State{send.Queued, send.Signed, send.Broadcast, send.Included, send.Confirmed, send.Failed}
 	m := machine{
 		title: "Transaction of the outbox", states: names(states),
-		text: "Not shown by the API: the row that a payout or a step of a settlement follows. Signed bytes are stored before they are first sent, and nothing leads back to queued.",
+		text: "Not shown by the API: the row that a payout or a step of a settlement follows. Signed bytes are stored before they are first sent, and nothing leads back to queued. A row whose payout another row's bytes pay, too, makes the moves of that one.",
 	}
 	m.see("", string(send.Queued), "stored with the object that wants it")
 	block := chain.TxStatus{State: chain.TxIncluded, Block: chain.Ref{Height: 7, Hash: "a", Time: now}}

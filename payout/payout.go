@@ -57,7 +57,8 @@ type Payout struct {
 	RequestedBy    Requester
 	NativeAsset    string
 	NativeDecimals uint8
-	// MaxNetworkFee is what was set aside for the fee, NetworkFee what the transaction paid while it is in a block.
+	// MaxNetworkFee is what was set aside for the fee, NetworkFee what the transaction paid while it is in a block, or the payout's
+	// share of that where the transaction pays others, too (they have the same TxHash).
 	MaxNetworkFee chain.Amount
 	NetworkFee    *chain.Amount
 	TransactionID string

@@ -101,7 +101,7 @@ func (p *Payout) Follow(t send.Transaction, now time.Time) ([]event.Type, error)
 	}
 	p.Status, p.NetworkFee = next, nil
 	if next == Included || next == Confirmed || t.Failure == send.FailReverted {
-		fee := t.Fee
+		fee := t.OwnFee()
 		p.NetworkFee = &fee
 	}
 	var events []event.Type

@@ -58,11 +58,21 @@ func (d *Driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 	return u, nil
 }
 
+// maxOutputs is how many destinations one transaction pays: as many as a release takes deposits. With their coins they stay far
+// below what nodes relay.
+const maxOutputs = 50
+
+// MaxOutputs returns how many destinations one transaction pays.
+func (d *Driver) MaxOutputs() int { return maxOutputs }
+
 // needOf reads what an order pays.
 func (d *Driver) needOf(order chain.Order) (need, error) {
 	n := need{subtract: order.SubtractFee}
 	if len(order.Outputs) == 0 {
 		return n, fault.New(fault.Invalid, "order_invalid", "the order pays nothing")
+	}
+	if len(order.Outputs) > maxOutputs {
+		return n, fault.New(fault.Unsupported, "outputs_unsupported", "the order pays %d destinations, one transaction pays at most %d", len(order.Outputs), maxOutputs)
 	}
 	for i, o := range order.Outputs {
 		if o.AssetID != d.native.ID {

@@ -37,6 +37,7 @@ var _ interface {
 	chain.URIBuilder
 	chain.FeeEstimator
 	chain.Sender
+	chain.Batcher
 	chain.Sweeper
 	chain.Checker
 } = (*Driver)(nil)

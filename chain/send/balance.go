@@ -146,18 +146,19 @@ func (o *Outbox) ReleaseTx(ctx context.Context, tx Tx, network string, address c
 	return tx.PutBalance(ctx, &b)
 }
 
-// spendTx books the inclusion of a transaction, or with height 0 its retraction, with the balances it is paid from.
-func (o *Outbox) spendTx(ctx context.Context, tx Tx, n chain.Network, t Transaction, height uint64) error {
+// spendTx books the inclusion of a transaction, or with height 0 its retraction, with the balances it is paid from. The
+// transaction is the first of the rows; those that it carries follow, each with a promise of its own.
+func (o *Outbox) spendTx(ctx context.Context, tx Tx, n chain.Network, rows []Transaction, height uint64) error {
 	native, _ := n.Native()
+	t := rows[0]
 	payers := []chain.Address{t.Order.From.Address}
 	if t.Order.FeePayer != nil && t.Order.FeePayer.Address != t.Order.From.Address {
 		payers = append(payers, t.Order.FeePayer.Address)
 	}
 	slices.Sort(payers)
 	for _, payer := range payers {
-		spends := t.spends(payer, native.ID)
-		for _, assetID := range slices.Sorted(maps.Keys(spends)) { // one order of locks for everybody
-			amount := spends[assetID]
+		// What a transaction carries spends the same assets as itself.
+		for _, assetID := range slices.Sorted(maps.Keys(t.spends(t.ID, payer, native.ID))) { // one order of locks for everybody
 			b, found, err := tx.BalanceForUpdate(ctx, n.Slug, payer, assetID)
 			if err != nil {
 				return err
@@ -165,11 +166,13 @@ func (o *Outbox) spendTx(ctx context.Context, tx Tx, n chain.Network, t Transact
 			if !found {
 				continue
 			}
-			object := t.ID
-			if t.Kind == Payout && !slices.ContainsFunc(b.Reservations, func(r Reservation) bool { return r.ObjectID == t.ID }) {
-				object = t.ObjectID // a payout has one transaction and may reserve in its own name
+			for _, row := range rows {
+				object := row.ID
+				if row.Kind == Payout && !slices.ContainsFunc(b.Reservations, func(r Reservation) bool { return r.ObjectID == row.ID }) {
+					object = row.ObjectID // a payout has one transaction and may reserve in its own name
+				}
+				b.Spend(object, height, t.spends(row.ID, payer, native.ID)[assetID])
 			}
-			b.Spend(object, height, amount)
 			if err := tx.PutBalance(ctx, &b); err != nil {
 				return err
 			}

@@ -41,7 +41,8 @@ type world struct {
 	// process counts updates and driver calls, and dies at one of them.
 	process   mortal.Process
 	processes int
-	forgetful bool // the node knows no transaction
+	forgetful bool                // the node knows no transaction
+	driver    func() chain.Driver // what a process talks to; nil: the simulated network
 	// offers tells how many coins the last Build for a destination could choose from; see outputs.
 	offers func(to chain.Address) int
 }
@@ -69,7 +70,11 @@ func (w *world) boot(process string) *send.Outbox {
 	w.t.Helper()
 	w.process.Next()
 	w.processes++
-	registry, err := chain.NewRegistry(spy{w.chain, w})
+	driver := chain.Driver(spy{w.chain, w})
+	if w.driver != nil {
+		driver = w.driver()
+	}
+	registry, err := chain.NewRegistry(driver)
 	if err != nil {
 		w.t.Fatal(err)
 	}

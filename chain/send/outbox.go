@@ -106,6 +106,7 @@ func (o *Outbox) EnqueueTx(ctx context.Context, tx Tx, t Transaction) (Transacti
 	}
 	now := o.now()
 	t.State, t.Attempts, t.TxHash, t.Failure, t.Version = Queued, nil, "", "", 0
+	t.Carries, t.CarriedBy = nil, ""
 	t.CreatedAt, t.DueAt = now, now
 	if err := tx.PutTransaction(ctx, &t); err != nil {
 		return Transaction{}, err

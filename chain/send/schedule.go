@@ -41,10 +41,11 @@ func after(table []wait, age time.Duration) (every time.Duration, ok bool) {
 // schedule sets DueAt by the state.
 func (t *Transaction) schedule(now time.Time) {
 	since, table := t.CreatedAt, waiting
-	switch t.State {
-	case Failed:
+	if t.State == Failed || t.CarriedBy != "" {
 		t.DueAt = time.Time{}
 		return
+	}
+	switch t.State {
 	case Confirmed:
 		since, table = t.Block.Time, settled
 	case Included:

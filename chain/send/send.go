@@ -79,24 +79,30 @@ type Transaction struct {
 	// Order is what it must do. Nonce and coins are filled in when it is signed.
 	Order chain.Order
 	State State
-	// Attempts are the signed bytes, oldest first. The last one is the one to send.
+	// Attempts are the signed bytes, oldest first. The last one is the one to send. One that is carried has none of its own.
 	Attempts []Attempt
-	// Nonce is the account sequence number that all attempts share; valid once there is an attempt.
+	// Carries are the other payouts that the signed bytes pay, as ids of their transactions, in the order of Order.Outputs, of
+	// which the first is this one's own; see batch.go.
+	Carries []string
+	// CarriedBy is the transaction whose bytes pay this one's payout, and whose moves are its own; empty for most.
+	CarriedBy string
+	// Nonce is the account sequence number that all attempts share; valid once there is an attempt, its own or its carrier's.
 	Nonce uint64
 	// TxHash is the attempt that is in a block, else the last one; empty while queued.
 	TxHash string
 	// Block is where it is included; zero otherwise.
 	Block chain.Ref
-	// Fee is what the network took, in base units of the native coin, while it is included.
+	// Fee is what the network took, in base units of the native coin, while it is included: all of it where the bytes are, its
+	// share of it in one that is carried; see OwnFee.
 	Fee chain.Amount
-	// Transfers are what its inclusion moved.
+	// Transfers are what its inclusion moved; those of one that is carried are with its carrier.
 	Transfers []chain.Transfer
 	// Failure is the failure code; set exactly when State is Failed.
 	Failure string
 	// GiveUpAt is when an unsigned transaction is given up as stale.
 	GiveUpAt time.Time
-	// DueAt is when the worker looks at it next; zero when nobody has to. A confirmed transaction is looked at for
-	// another day, as its block may leave the chain after all.
+	// DueAt is when the worker looks at it next; zero when nobody has to, as one that is carried moves with its carrier. A confirmed
+	// transaction is looked at for another day, as its block may leave the chain after all.
 	DueAt     time.Time
 	CreatedAt time.Time
 	// Version is the store's; see store.Tx.

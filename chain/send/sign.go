@@ -15,7 +15,9 @@ import (
 // What fails before anything is signed: a destination that cannot be paid and a signer's refusal fail at once. Missing money
 // fails a payout after Config.FundsGrace as chain:insufficient_funds; top-ups, fees, sweeps and cancels wait for it
 // until GiveUpAt. Everything else (no answer, fees above the maximum) waits until GiveUpAt, and is stale then.
-func (d *desk) sign(ctx context.Context, t Transaction) error {
+//
+// A payout is signed together with those of the rest of what is due that one transaction can pay with it.
+func (d *desk) sign(ctx context.Context, t Transaction, rest []Transaction) error {
 	if t.tooLate(d.now()) {
 		return d.update(ctx, t.ID, fail(FailStale))
 	}
@@ -25,6 +27,9 @@ func (d *desk) sign(ctx context.Context, t Transaction) error {
 		} else if counted > t.Order.Nonce {
 			return d.update(ctx, t.ID, fail(FailCanceled)) // what it was to displace is in a block, or was displaced by others
 		}
+	}
+	if done, err := d.signTogether(ctx, t, rest); done || err != nil {
+		return err
 	}
 	order := t.Order
 	if err := d.prepare(ctx, t, &order); err != nil {
@@ -42,10 +47,15 @@ func (d *desk) sign(ctx context.Context, t Transaction) error {
 		}
 		return err
 	}
+	return d.first(ctx, t.ID, a)
+}
+
+// first hands the first bytes of a transaction to the network.
+func (d *desk) first(ctx context.Context, transactionID string, a Attempt) error {
 	if d.flying != nil {
 		*d.flying++
 	}
-	return d.broadcast(ctx, t.ID, a.Signed)
+	return d.broadcast(ctx, transactionID, a.Signed)
 }
 
 // full reports whether the wallet has as many transactions in flight as nodes keep of one sender. They are counted once
@@ -58,7 +68,7 @@ func (d *desk) full(ctx context.Context) (bool, error) {
 		}
 		n := 0
 		for _, t := range live {
-			if t.State == Signed || t.State == Broadcast {
+			if t.CarriedBy == "" && (t.State == Signed || t.State == Broadcast) {
 				n++
 			}
 		}
@@ -158,9 +168,15 @@ func (d *desk) make(ctx context.Context, t Transaction, order chain.Order) (Atte
 	if err := matches(order, unsigned); err != nil {
 		return Attempt{}, err
 	}
+	objects, err := d.objects(ctx, t, len(unsigned.Outputs))
+	if err != nil {
+		return Attempt{}, err
+	}
 	signatures, err := d.config.Signer.Sign(ctx, chain.SignRequest{
 		Network: t.Network, Unsigned: unsigned.Raw, Payloads: unsigned.Payloads,
-		Intent: chain.Intent{Kind: string(t.Kind), ObjectID: t.ObjectID, AccountID: t.Owner.AccountID, Outputs: unsigned.Outputs, MaxFee: unsigned.MaxFee},
+		Intent: chain.Intent{
+			Kind: string(t.Kind), ObjectID: t.ObjectID, AccountID: t.Owner.AccountID, Outputs: unsigned.Outputs, ObjectIDs: objects, MaxFee: unsigned.MaxFee,
+		},
 	})
 	if err != nil {
 		return Attempt{}, err
@@ -266,7 +282,8 @@ func reason(s string) string {
 	return string(clean)
 }
 
-// store keeps signed bytes, their hash, and the nonce or coins that they use, in one transaction.
+// store keeps signed bytes, their hash, and the nonce or coins that they use, in one transaction. With the first bytes come the
+// rows that they pay besides: one that was moved meanwhile, or whose time is over, has the signatures thrown away.
 func (d *desk) store(ctx context.Context, t Transaction, a Attempt) error {
 	return d.write(ctx, func(ctx context.Context, tx Tx) error {
 		stored, err := tx.Transaction(ctx, t.ID)
@@ -276,8 +293,10 @@ func (d *desk) store(ctx context.Context, t Transaction, a Attempt) error {
 		if stored.State != t.State || len(stored.Attempts) != len(t.Attempts) {
 			return &illegalMove{fault.New(fault.State, "transaction_state", "transaction %s was moved while it was signed; the signatures were thrown away", t.ID)}
 		}
-		if len(stored.Attempts) == 0 && stored.tooLate(d.now()) {
-			return &illegalMove{fault.New(fault.State, "signed_too_late", "transaction %s was signed after its time; the signatures were thrown away", t.ID)}
+		if len(stored.Attempts) == 0 {
+			if err := d.joinTx(ctx, tx, &stored, t); err != nil {
+				return err
+			}
 		}
 		if err := tx.PutAttemptHash(ctx, t.Network, a.Signed.TxHash, t.ID, t.Kind); err != nil {
 			return err

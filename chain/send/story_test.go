@@ -327,15 +327,9 @@ func TestSignerWithoutAnswerLeavesItQueued(t *testing.T) {
 
 func TestCancelBeforeAndAfterTheSignature(t *testing.T) {
 	w := newWorld(t, sim.Config{})
-	cancel := func(id string) error {
-		return w.update(t.Context(), func(ctx context.Context, tx send.Tx) error {
-			_, err := w.outbox.CancelTx(ctx, tx, id)
-			return err
-		})
-	}
 	p := w.payout("SIM", coin(1))
 	for range 2 {
-		if err := cancel(p.ID); err != nil {
+		if err := w.cancel(p.ID); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -344,7 +338,7 @@ func TestCancelBeforeAndAfterTheSignature(t *testing.T) {
 	}
 	q := w.payout("SIM", coin(2))
 	w.work()
-	if err := cancel(q.ID); !errors.Is(err, fault.State) || fault.Code(err) != "transaction_signed" {
+	if err := w.cancel(q.ID); !errors.Is(err, fault.State) || fault.Code(err) != "transaction_signed" {
 		t.Errorf("canceling a signed one: %v", err)
 	}
 	w.confirmed(q.ID)
@@ -354,12 +348,7 @@ func TestCancelBeforeAndAfterTheSignature(t *testing.T) {
 func TestCancelWhileItIsSigned(t *testing.T) {
 	w := newWorld(t, sim.Config{})
 	p := w.payout("SIM", coin(1))
-	w.policy = func(chain.SignRequest) error {
-		return w.update(t.Context(), func(ctx context.Context, tx send.Tx) error {
-			_, err := w.outbox.CancelTx(ctx, tx, p.ID)
-			return err
-		})
-	}
+	w.policy = func(chain.SignRequest) error { return w.cancel(p.ID) }
 	w.work()
 	w.policy = nil
 	w.wait(time.Minute)

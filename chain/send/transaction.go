@@ -9,7 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// The moves of a Transaction. Each is pure, legal from the states its comment names, and does nothing when what
+// The moves of a Transaction; batch.go has those of several in one. Each is pure, legal from the states its comment names, and does nothing when what
 // it says is already so; anything else is fault.State with code transaction_state and leaves the record as it
 // was. There is no way back to Queued: bytes that were signed stay signed.
 
@@ -18,6 +18,9 @@ import (
 func (t *Transaction) Sign(a Attempt) error {
 	if a.Signed.TxHash == "" {
 		return t.refuse("take bytes without a hash")
+	}
+	if t.CarriedBy != "" {
+		return t.refuseAlone()
 	}
 	if t.attempt(a.Signed.TxHash) >= 0 {
 		return nil
@@ -89,6 +92,9 @@ func (t *Transaction) Include(hash string, status chain.TxStatus) error {
 
 // Confirm says that the block of an Included transaction is final.
 func (t *Transaction) Confirm() error {
+	if t.CarriedBy != "" {
+		return t.refuseAlone()
+	}
 	switch t.State {
 	case Included:
 		t.State = Confirmed
@@ -102,6 +108,9 @@ func (t *Transaction) Confirm() error {
 // Retract says that the block of an Included or Confirmed transaction left the chain: it is Broadcast again, without block,
 // fee and transfers.
 func (t *Transaction) Retract() error {
+	if t.CarriedBy != "" {
+		return t.refuseAlone()
+	}
 	switch t.State {
 	case Included, Confirmed:
 		t.State, t.TxHash = Broadcast, t.last().Signed.TxHash
@@ -119,6 +128,9 @@ func (t *Transaction) Retract() error {
 func (t *Transaction) Fail(code string) error {
 	if t.State == Failed && t.Failure == code {
 		return nil
+	}
+	if t.CarriedBy != "" {
+		return t.refuseAlone()
 	}
 	legal := false
 	switch code {
@@ -142,6 +154,11 @@ func (t *Transaction) refuse(what string) error {
 	return fault.New(fault.State, "transaction_state", "transaction %s is %s and cannot %s", t.ID, t.State, what)
 }
 
+// refuseAlone refuses a move of what only moves with its carrier.
+func (t *Transaction) refuseAlone() error {
+	return t.refuse("move by itself: transaction " + t.CarriedBy + " carries it")
+}
+
 // tooLate reports whether the time to sign the transaction is over.
 func (t *Transaction) tooLate(now time.Time) bool {
 	return !t.GiveUpAt.IsZero() && !now.Before(t.GiveUpAt)
@@ -161,13 +178,13 @@ func (t *Transaction) moved(since Transaction) bool {
 	return t.State != since.State || t.TxHash != since.TxHash || t.Block.Hash != since.Block.Hash || t.Failure != since.Failure
 }
 
-// spends returns what the transaction takes at most from an address, per asset id: its outputs, and the network fee
-// for whoever pays that.
-func (t *Transaction) spends(from chain.Address, native string) map[string]chain.Amount {
+// spends returns what the transaction takes at most from an address for itself or for one that it carries, per asset id: the
+// outputs, and the network fee for whoever pays that.
+func (t *Transaction) spends(transactionID string, from chain.Address, native string) map[string]chain.Amount {
 	out := map[string]chain.Amount{}
-	signed := t.last().Signed
+	outputs, maxFee := t.Part(t.last(), transactionID)
 	if from == t.Order.From.Address {
-		for _, o := range signed.Outputs {
+		for _, o := range outputs {
 			out[o.AssetID] = out[o.AssetID].Add(o.Amount)
 		}
 	}
@@ -176,7 +193,7 @@ func (t *Transaction) spends(from chain.Address, native string) map[string]chain
 		payer = t.Order.FeePayer.Address
 	}
 	if from == payer {
-		out[native] = out[native].Add(signed.MaxFee)
+		out[native] = out[native].Add(maxFee)
 	}
 	return out
 }

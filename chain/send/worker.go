@@ -57,7 +57,11 @@ type desk struct {
 	counted *uint64
 	// flying is how many transactions of the wallet are signed and in no block, counted once per turn; nil before.
 	flying *int
-	moved  bool
+	// alone is set when payouts could not be signed together: for the rest of the turn each is signed for itself.
+	alone bool
+	// again are those that were to be signed together when one of them was moved: they are due, and left to the next turn.
+	again map[string]bool
+	moved bool
 }
 
 // wallet works on due transactions of one wallet; worked is false when another process holds it.
@@ -90,9 +94,12 @@ func (o *Outbox) wallet(ctx context.Context, driver chain.Driver, sender chain.S
 
 func (d *desk) work(ctx context.Context, due []Transaction) error {
 	var waiting []string
-	for _, stale := range due {
+	for i, stale := range due {
 		if err := ctx.Err(); err != nil {
 			return err
+		}
+		if d.again[stale.ID] {
+			continue
 		}
 		if stale.State == Queued && stale.Kind != Cancel && !stale.tooLate(d.now()) {
 			if full, err := d.full(ctx); err != nil {
@@ -110,7 +117,7 @@ func (d *desk) work(ctx context.Context, due []Transaction) error {
 			continue
 		}
 		if t.State == Queued {
-			err = d.sign(ctx, t)
+			err = d.sign(ctx, t, due[i+1:])
 		} else {
 			err = d.follow(ctx, t)
 		}
@@ -182,28 +189,44 @@ func (d *desk) update(ctx context.Context, transactionID string, moves ...move) 
 	return err
 }
 
-// moveTx is update inside a transaction.
+// moveTx is update inside a transaction. What the transaction carries makes each move with it.
 func (d *desk) moveTx(ctx context.Context, tx Tx, t Transaction, moves ...move) (changed bool, err error) {
 	var facts []Transaction
-	start := t
+	rows := []Transaction{t} // and what it carries, once it moves
 	for _, m := range moves {
-		before := t
-		if err := m(&t); err != nil {
+		before := rows[0]
+		if err := m(&rows[0]); err != nil {
 			return false, &illegalMove{err}
 		}
-		if t.moved(before) {
-			facts = append(facts, t)
+		if !rows[0].moved(before) {
+			continue
+		}
+		if len(rows) == 1 {
+			carried, err := rowsOf(ctx, tx, rows[0].Carries)
+			if err != nil {
+				return false, err
+			}
+			rows = append(rows, carried...)
+		}
+		for i := range rows[1:] {
+			if err := rows[1+i].Ride(rows[0]); err != nil {
+				return false, err
+			}
+		}
+		facts = append(facts, rows...)
+	}
+	rows[0].schedule(d.now())
+	for i := range rows {
+		if err := tx.PutTransaction(ctx, &rows[i]); err != nil {
+			return false, err
 		}
 	}
-	t.schedule(d.now())
-	if err := tx.PutTransaction(ctx, &t); err != nil {
+	if err := d.bookTx(ctx, tx, t, rows); err != nil {
 		return false, err
 	}
-	if err := d.bookTx(ctx, tx, start, t); err != nil {
-		return false, err
-	}
-	for _, f := range facts {
-		f.Version, f.DueAt = t.Version, t.DueAt
+	for i, f := range facts {
+		now := rows[i%len(rows)]
+		f.Version, f.DueAt = now.Version, now.DueAt
 		if err := tx.AppendEvents(ctx, fact(f)); err != nil {
 			return false, err
 		}
@@ -211,10 +234,11 @@ func (d *desk) moveTx(ctx context.Context, tx Tx, t Transaction, moves ...move) 
 	return len(facts) > 0, nil
 }
 
-// bookTx keeps balances and coins in step with a move.
-func (d *desk) bookTx(ctx context.Context, tx Tx, before, after Transaction) error {
+// bookTx keeps balances and coins in step with a move of a transaction, the first of the rows, and of those that it carries.
+func (d *desk) bookTx(ctx context.Context, tx Tx, before Transaction, rows []Transaction) error {
+	after := rows[0]
 	if before.Block.Hash != after.Block.Hash {
-		if err := d.spendTx(ctx, tx, d.network, after, after.Block.Height); err != nil {
+		if err := d.spendTx(ctx, tx, d.network, rows, after.Block.Height); err != nil {
 			return err
 		}
 	}

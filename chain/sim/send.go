@@ -31,29 +31,39 @@ func (c *Chain) allowance(tx *transaction) chain.Amount {
 
 // draft is the order's transaction without prices.
 func (c *Chain) draft(order chain.Order) (*transaction, error) {
-	if len(order.Outputs) != 1 {
-		return nil, fault.New(fault.Unsupported, "outputs_unsupported", "a transaction of network %s pays one destination, not %d", c.network.Slug, len(order.Outputs))
+	if len(order.Outputs) == 0 || len(order.Outputs) > c.config.MaxOutputs {
+		return nil, fault.New(fault.Unsupported, "outputs_unsupported", "a transaction of network %s pays 1 to %d destinations, not %d",
+			c.network.Slug, c.config.MaxOutputs, len(order.Outputs))
 	}
 	from, err := parseAccount(string(order.From.Address))
 	if err != nil {
 		return nil, err
 	}
-	out := order.Outputs[0]
-	m, err := c.movement(out)
-	if err != nil {
-		return nil, fault.Wrap(err, fault.Invalid, "destination_not_payable", "the order cannot be paid on network %s", c.network.Slug)
+	tx := &transaction{network: c.networkID, from: from, nonce: order.Nonce}
+	for _, out := range order.Outputs {
+		m, err := c.movement(out)
+		if err != nil {
+			return nil, fault.Wrap(err, fault.Invalid, "destination_not_payable", "the order cannot be paid on network %s", c.network.Slug)
+		}
+		if m.amount.IsZero() {
+			return nil, fault.New(fault.Invalid, "amount_too_small", "the order pays %s nothing", out.To)
+		}
+		if order.SubtractFee && m.kind != moveValue {
+			return nil, fault.New(fault.Invalid, "subtract_fee_invalid", "the fee can be taken out of the native coin only")
+		}
+		if out.AssetID != order.Outputs[0].AssetID {
+			return nil, fault.New(fault.Unsupported, "outputs_unsupported", "a transaction of network %s pays one asset", c.network.Slug)
+		}
+		if c.frozen[chain.Holding{Address: out.To, AssetID: out.AssetID}] {
+			return nil, fault.New(fault.Invalid, "destination_not_payable", "%s cannot receive this asset: it is frozen", out.To)
+		}
+		tx.moves = append(tx.moves, m)
 	}
-	if m.amount.IsZero() {
-		return nil, fault.New(fault.Invalid, "amount_too_small", "the order pays %s nothing", out.To)
-	}
-	if order.SubtractFee && m.kind != moveValue {
-		return nil, fault.New(fault.Invalid, "subtract_fee_invalid", "the fee can be taken out of the native coin only")
-	}
-	if c.frozen[chain.Holding{Address: out.To, AssetID: out.AssetID}] {
-		return nil, fault.New(fault.Invalid, "destination_not_payable", "%s cannot receive this asset: it is frozen", out.To)
-	}
-	return &transaction{network: c.networkID, from: from, nonce: order.Nonce, moves: []movement{m}}, nil
+	return tx, nil
 }
+
+// MaxOutputs returns Config.MaxOutputs.
+func (c *Chain) MaxOutputs() int { return c.config.MaxOutputs }
 
 // Build makes the order's transaction. It offers twice the base fee plus the priority price, or as much of that as
 // Order.MaxFee allows while it still covers the current fees. With SubtractFee it offers the current fees and an
@@ -72,7 +82,7 @@ func (c *Chain) Build(ctx context.Context, order chain.Order) (chain.Unsigned, e
 		return chain.Unsigned{}, err
 	}
 	if order.SubtractFee {
-		m := &tx.moves[0]
+		m := &tx.moves[len(tx.moves)-1]
 		if m.amount.Cmp(tx.maxFee()) <= 0 {
 			return chain.Unsigned{}, fault.New(fault.State, "insufficient_funds", "the %s base units to send do not exceed the network fee of %s", m.amount, tx.maxFee())
 		}
@@ -138,9 +148,12 @@ func (c *Chain) funded(tx *transaction, height uint64) error {
 		return fault.New(fault.State, "insufficient_funds", "%s holds too little %s for the transaction and its fee of up to %s",
 			from, c.native.Symbol, tx.maxFee())
 	}
+	sums := map[string]chain.Amount{}
 	for _, m := range tx.moves {
-		if m.kind == moveToken && c.balances.at(chain.Holding{Address: from, AssetID: c.assetID(m)}, height).Less(m.amount) {
-			return fault.New(fault.State, "insufficient_funds", "%s holds less than the %s base units of the token to send", from, m.amount)
+		id := c.assetID(m)
+		sum, fits := sums[id].AddOK(m.amount)
+		if sums[id] = sum; m.kind == moveToken && (!fits || c.balances.at(chain.Holding{Address: from, AssetID: id}, height).Less(sum)) {
+			return fault.New(fault.State, "insufficient_funds", "%s holds less than the %s base units of the token to send", from, sum)
 		}
 	}
 	return nil
@@ -196,6 +209,9 @@ func (c *Chain) accept(raw []byte) error {
 	}
 	if tx.network != c.networkID {
 		return fault.New(fault.Invalid, "transaction_foreign", "the transaction was made for another network than %s", c.network.Slug)
+	}
+	if tx.values() > uint64(c.config.MaxOutputs) {
+		return fault.New(fault.Invalid, "transaction_malformed", "a transaction of network %s pays at most %d destinations", c.network.Slug, c.config.MaxOutputs)
 	}
 	if slices.ContainsFunc(tx.moves, func(m movement) bool { return m.kind == moveInternal }) {
 		return fault.New(fault.Invalid, "transaction_malformed", "internal movements are a contract's, not a sender's")

@@ -2,7 +2,7 @@
 // time, with every fault a real node can have at the push of a button.
 //
 // A *Chain is both sides of the wire. As a driver it implements chain.Driver, BlockScanner, Mempool, Finder,
-// Balancer, Deriver, URIBuilder, FeeEstimator, Nonces, Sender, Sweeper and Checker, and knows nothing that a node would
+// Balancer, Deriver, URIBuilder, FeeEstimator, Nonces, Sender, Batcher, Sweeper and Checker, and knows nothing that a node would
 // not tell. As a network it has controls (Fund, Pay, Mine, Fork, Drop, FailNext, Lag …) with which the demo of
 // examples/quickstart runs and the money rules of the domains are tested; package conformance uses the same
 // controls to hold this driver to the suite that every driver has to pass.
@@ -28,7 +28,7 @@ import (
 )
 
 // The gas that a transaction uses, by what it does. A transaction without token or internal movements uses
-// GasNative; any other GasToken for each of those.
+// GasNative; any other GasToken for each of those. Each further destination of native coin costs GasNative more.
 const (
 	GasNative = 21_000
 	GasToken  = 60_000
@@ -51,6 +51,8 @@ type Config struct {
 	// SafeDepth and FinalDepth say how many blocks the safe and the final block lie below the tip.
 	// FinalDepth defaults to Network.Confirmations − 1, SafeDepth to half of FinalDepth, rounded up.
 	SafeDepth, FinalDepth uint64
+	// MaxOutputs is how many destinations one transaction may pay, up to 64, as on networks that spend outputs. Defaults to 1.
+	MaxOutputs int
 	// NoFinality makes Head leave Safe and Final out, as on networks without such a notion. Status still
 	// calls a transaction final at FinalDepth.
 	NoFinality bool
@@ -133,6 +135,7 @@ var (
 	_ chain.FeeEstimator = (*Chain)(nil)
 	_ chain.Nonces       = (*Chain)(nil)
 	_ chain.Sender       = (*Chain)(nil)
+	_ chain.Batcher      = (*Chain)(nil)
 	_ chain.Sweeper      = (*Chain)(nil)
 	_ chain.Checker      = (*Chain)(nil)
 )
@@ -155,6 +158,7 @@ func New(config Config) *Chain {
 	if config.FinalDepth == 0 && config.Network.Confirmations > 0 {
 		config.FinalDepth = config.Network.Confirmations - 1
 	}
+	config.MaxOutputs = min(max(config.MaxOutputs, 1), maxMovements)
 	if config.SafeDepth == 0 {
 		config.SafeDepth = (config.FinalDepth + 1) / 2
 	}

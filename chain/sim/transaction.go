@@ -42,15 +42,18 @@ const (
 	maxUnixMilli  = 253_402_300_799_999 // the end of year 9999
 )
 
-// The kinds of movement. Only the first may be a value, and a value is always there or not: its index is 0.
+// The kinds of movement. Values come first; the first one's index is 0, that of others counts from furtherIndex.
 const (
-	moveValue    = 0 // native coin, shown by a block scan as transfer 0
+	moveValue    = 0 // native coin, shown by a block scan
 	moveToken    = 1 // a token, shown as the log that it leaves
 	moveInternal = 2 // native coin moved by a contract: in no block scan
 )
 
-// internalIndex is the index of the first internal transfer; see chain.Transfer.
-const internalIndex = 1 << 20
+// internalIndex is the index of the first internal transfer; see chain.Transfer. furtherIndex is that of the second value.
+const (
+	internalIndex = 1 << 20
+	furtherIndex  = 1 << 19
+)
 
 type movement struct {
 	kind   byte
@@ -134,7 +137,7 @@ func decodeUnsigned(b []byte) (*transaction, error) {
 		m := movement{kind: p[0], asset: [12]byte(p[1:13]), to: account(p[13:33])}
 		m.amount, _ = chain.AmountFromBytes(p[33:65]) // 32 bytes always fit
 		native := m.asset == [12]byte{}
-		if m.kind > moveInternal || native == (m.kind == moveToken) || (m.kind == moveValue && i != 0) {
+		if m.kind > moveInternal || native == (m.kind == moveToken) || (m.kind == moveValue && i > 0 && t.moves[i-1].kind != moveValue) {
 			return nil, errTxMalformed
 		}
 		t.moves = append(t.moves, m)
@@ -142,18 +145,25 @@ func decodeUnsigned(b []byte) (*transaction, error) {
 	return t, nil
 }
 
-// gas is what the transaction uses; see GasNative.
-func (t *transaction) gas() uint64 {
-	var calls uint64
+// values counts the movements of native coin that a block scan shows, calls the others.
+func (t *transaction) values() (n uint64) {
 	for _, m := range t.moves {
-		if m.kind != moveValue {
-			calls++
+		if m.kind == moveValue {
+			n++
 		}
 	}
+	return n
+}
+
+func (t *transaction) calls() uint64 { return uint64(len(t.moves)) - t.values() }
+
+// gas is what the transaction uses; see GasNative.
+func (t *transaction) gas() uint64 {
+	calls, values := t.calls(), t.values()
 	if calls == 0 {
-		return GasNative
+		return values * GasNative
 	}
-	return calls * GasToken
+	return calls*GasToken + (max(values, 1)-1)*GasNative
 }
 
 func (t *transaction) maxFee() chain.Amount { return chain.Units(t.maxPrice).Mul(t.gas()) }
@@ -194,10 +204,15 @@ func (t *transaction) validToTime() time.Time {
 // are left out, but count in the indices, as a log of 0 does.
 func (c *Chain) transfers(t *transaction, hash string, internal bool) []chain.Transfer {
 	var out []chain.Transfer
-	var logs, inner uint32
+	var further, logs, inner uint32
 	for _, m := range t.moves {
 		var index uint32
 		switch m.kind {
+		case moveValue:
+			if further > 0 {
+				index = furtherIndex + further - 1
+			}
+			further++
 		case moveToken:
 			index = 1 + logs
 			logs++

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
 )
 
 func sample() *transaction {
@@ -49,6 +50,34 @@ func TestTransactionForm(t *testing.T) {
 		if tx, err := decode(change(bytes.Clone(raw))); err == nil {
 			t.Errorf("%s is read as %+v", name, tx)
 		}
+	}
+}
+
+// Further destinations of native coin are transfers with indices of their own, and cost gas.
+func TestSeveralValues(t *testing.T) {
+	c := New(Config{MaxOutputs: 3})
+	tx := &transaction{network: c.networkID, moves: []movement{
+		{kind: moveValue, to: account{1}, amount: chain.Units(1)}, {kind: moveValue, to: account{2}, amount: chain.Units(2)}, {kind: moveValue, to: account{2}, amount: chain.Units(3)},
+	}}
+	if again, err := decode(tx.raw()); err != nil || !bytes.Equal(again.raw(), tx.raw()) {
+		t.Fatalf("read back: %+v, %v", again, err)
+	}
+	if tx.gas() != 3*GasNative {
+		t.Errorf("three destinations use %d gas", tx.gas())
+	}
+	seen := map[uint32]bool{}
+	for i, m := range c.transfers(tx, "h", false) {
+		if m.Amount != chain.Units(uint64(1+i)) || seen[m.Index] || (m.Index == 0) != (i == 0) || m.Index >= internalIndex {
+			t.Errorf("transfer %d is %+v", i, m)
+		}
+		seen[m.Index] = true
+	}
+	if len(seen) != 3 {
+		t.Errorf("%d transfers", len(seen))
+	}
+	tx.moves = append(tx.moves, movement{kind: moveValue, to: account{3}})
+	if err := c.accept(tx.raw()); fault.Code(err) != "transaction_malformed" {
+		t.Errorf("a network of three destinations answers four with %v", err)
 	}
 }
 

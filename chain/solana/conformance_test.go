@@ -42,6 +42,7 @@ func harness(t *testing.T, n *node, as func(*solana.BlockDriver) chain.Driver) c
 			conformance.Mempool,     // Solana has none that can be read
 			conformance.Nonces,      // nor account sequence numbers
 			conformance.CoinSource,  // nor outputs
+			conformance.Batcher,     // one destination at a time
 			conformance.Replacement, // so nothing can be displaced: transactions run out instead
 		},
 		Unreachable:   as(n.driver(t, func(c *solana.Config) { c.RPC = "http://127.0.0.1:1" })),

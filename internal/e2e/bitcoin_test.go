@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -10,9 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/bitcoin"
+	"github.com/seed-8ee7f392/payments/store/lease"
 )
 
 // bitcoinStage is a service on a node, with what looks at both.
@@ -113,6 +116,7 @@ type outgoing struct {
 	ID          string `json:"id"`
 	Status      string `json:"status"`
 	TxHash      string `json:"tx_hash"`
+	PayoutID    string `json:"payout_id"`
 	NetworkFee  string `json:"network_fee"`
 	FailureCode string `json:"failure_code"`
 }
@@ -132,6 +136,24 @@ func (s *bitcoinStage) send(path, key string, body map[string]any) (o outgoing) 
 		s.t.Fatal(err)
 	}
 	return o
+}
+
+// hold keeps the service from the master wallet until release is called: what is asked for meanwhile is due at once then.
+func (s *bitcoinStage) hold() (release func()) {
+	s.t.Helper()
+	name := "wallet/" + s.slug + "/" + string(s.master)
+	var held lease.Lease
+	eventually(s.t, "the wallet's lease", func() (taken bool, state string) {
+		must(s.t, s.engine.Update(s.t.Context(), func(ctx context.Context, tx payments.Tx) (err error) {
+			held, taken, err = lease.Take(ctx, tx, name, "the test", time.Now(), patience)
+			return err
+		}))
+		return taken, name
+	})
+	return func() {
+		s.t.Helper()
+		must(s.t, s.engine.Update(s.t.Context(), func(ctx context.Context, tx payments.Tx) error { return lease.Release(ctx, tx, held) }))
+	}
 }
 
 // TestBitcoin plays the main job on both nodes and compares what the API says with the node, to the satoshi.
@@ -214,20 +236,54 @@ func playBitcoin(t *testing.T, node world) {
 		s.audited()
 	})
 
-	t.Run("refund", func(t *testing.T) {
+	t.Run("a refund and two payouts in one transaction", func(t *testing.T) {
 		s := s.at(t)
 		inv := s.order("200", "BTC", s.slug)
 		due := amount(t, inv.Options[0].AmountDue)
 		s.node.pay(t, inv.Options[0].Address, due)
 		s.settled(inv.ID, 1)
-		to := s.node.address(t)
-		r := s.send("/v1/refunds", s.sendingKey(to), map[string]any{"invoice_id": inv.ID, "destination": to})
+		before := s.node.holds(t, s.master)
+		to := []string{s.node.address(t), s.node.address(t), s.node.address(t)}
+		amounts := []chain.Amount{chain.Units(400_000), chain.Units(600_000), due}
+		key := s.sendingKey(to...)
+		release := s.hold()
+		var payouts []outgoing
+		for i := range 2 {
+			payouts = append(payouts, s.send("/v1/payouts", key, map[string]any{"network": s.slug, "asset": "BTC", "amount": amounts[i].String(), "destination": to[i]}))
+		}
+		r := s.send("/v1/refunds", key, map[string]any{"invoice_id": inv.ID, "destination": to[2]})
+		payouts = append(payouts, outgoing{ID: r.PayoutID})
+		release()
+		var hash string
+		eventually(t, "one transaction in the pool", func() (bool, string) {
+			pool := s.node.pool(t)
+			if len(pool) == 1 {
+				hash = pool[0]
+			}
+			return len(pool) == 1, strings.Join(pool, " ")
+		})
+		if n := s.node.outputs(t, hash); n != 4 { // and change
+			t.Errorf("transaction %s has %d outputs", hash, n)
+		}
 		s.mineUntil("refund "+r.ID+" succeeded", func() (bool, string) {
 			s.call("GET", "/v1/refunds/"+r.ID, nil, &r)
 			return r.Status == "succeeded", fmt.Sprintf("%+v", r)
 		})
-		if got := s.node.holds(t, chain.Address(to)); got != due {
-			t.Errorf("the payer got %s back of %s", got, due)
+		sum := chain.Units(1_000_000).Add(due)
+		for _, p := range payouts {
+			s.call("GET", "/v1/payouts/"+p.ID, nil, &p)
+			if p.Status != "confirmed" || p.TxHash != hash {
+				t.Errorf("payout %+v is not confirmed with transaction %s", p, hash)
+			}
+			sum = sum.Add(amount(t, p.NetworkFee))
+		}
+		if spent := before.Sub(s.node.holds(t, s.master)); spent != sum {
+			t.Errorf("the master wallet lost %s, payouts, refund and network fees are %s", spent, sum)
+		}
+		for i, v := range amounts {
+			if got := s.node.holds(t, chain.Address(to[i])); got != v {
+				t.Errorf("%s got %s of %s", to[i], got, v)
+			}
 		}
 		s.await(inv.ID, "refunded", func(v invoiceView) bool { return v.Status == "refunded" })
 		s.audited()

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 
@@ -22,6 +23,8 @@ type world interface {
 	mineEmpty(t *testing.T, blocks int)
 	height(t *testing.T) uint64
 	pool(t *testing.T) []string
+	// outputs counts those of a transaction in the pool.
+	outputs(t *testing.T, hash string) int
 	// pay sends a payment that waits in the pool; replace displaces it by one that pays more to the miner.
 	pay(t *testing.T, to chain.Address, v chain.Amount) (hash string)
 	replace(t *testing.T, hash string, to chain.Address, v chain.Amount) (other string)
@@ -80,6 +83,18 @@ func (n bitcoindWorld) pool(t *testing.T) (hashes []string) {
 	t.Helper()
 	n.call(t, &hashes, "getrawmempool")
 	return hashes
+}
+
+func (n bitcoindWorld) outputs(t *testing.T, hash string) int {
+	t.Helper()
+	return outputsOf(t, n.Call, hash)
+}
+
+func outputsOf(t *testing.T, call func(ctx context.Context, out any, method string, params ...any) error, hash string) int {
+	t.Helper()
+	var tx struct{ Vout []json.RawMessage }
+	must(t, call(t.Context(), &tx, "getrawtransaction", hash, 1))
+	return len(tx.Vout)
 }
 
 func (n bitcoindWorld) pay(t *testing.T, to chain.Address, v chain.Amount) (hash string) {
@@ -162,6 +177,11 @@ func (n btcdWorld) pool(t *testing.T) (hashes []string) {
 	t.Helper()
 	must(t, n.node.Call(t.Context(), &hashes, "getrawmempool"))
 	return hashes
+}
+
+func (n btcdWorld) outputs(t *testing.T, hash string) int {
+	t.Helper()
+	return outputsOf(t, n.node.Call, hash)
 }
 
 func (n btcdWorld) pay(t *testing.T, to chain.Address, v chain.Amount) string {

@@ -19,9 +19,14 @@ import (
 // does is counted.
 func deathEverywhere(t *testing.T, settings account.Settings, begin func(w *world), story func(t *testing.T, w *world)) {
 	t.Helper()
+	deathEverywhereOn(t, sim.Config{}, settings, begin, story)
+}
+
+func deathEverywhereOn(t *testing.T, network sim.Config, settings account.Settings, begin func(w *world), story func(t *testing.T, w *world)) {
+	t.Helper()
 	calls := 0
 	run := func(at int, after bool) {
-		inTime(t, settings, sim.Config{}, func(t *testing.T, w *world) {
+		inTime(t, settings, network, func(t *testing.T, w *world) {
 			begin(w)
 			boots := w.boots
 			w.process.Arm(at, after)

@@ -275,6 +275,8 @@ CREATE TABLE {schema}payments_transactions (
   from_address TEXT COLLATE "C" NOT NULL,
   state        TEXT COLLATE "C" NOT NULL,
   attempts     JSON,
+  carries      JSON,
+  carried_by   TEXT COLLATE "C" NOT NULL,
   nonce        BIGINT NOT NULL,
   tx_hash      TEXT COLLATE "C" NOT NULL,
   block_height BIGINT NOT NULL,

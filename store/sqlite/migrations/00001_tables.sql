@@ -273,6 +273,8 @@ CREATE TABLE payments_transactions (
   from_address TEXT NOT NULL,
   state        TEXT NOT NULL,
   attempts     TEXT,
+  carries      TEXT,
+  carried_by   TEXT NOT NULL,
   nonce        INTEGER NOT NULL,
   tx_hash      TEXT NOT NULL,
   block_height INTEGER NOT NULL,
