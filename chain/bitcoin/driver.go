@@ -39,6 +39,7 @@ var _ interface {
 	chain.FeeEstimator
 	chain.Sender
 	chain.Sweeper
+	chain.Lifter
 	chain.Checker
 } = (*Driver)(nil)
 
