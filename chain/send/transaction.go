@@ -161,12 +161,12 @@ func (t *Transaction) moved(since Transaction) bool {
 	return t.State != since.State || t.TxHash != since.TxHash || t.Block.Hash != since.Block.Hash || t.Failure != since.Failure
 }
 
-// spends returns what the transaction takes at most from an address, per asset id: its outputs, and the network fee
-// for whoever pays that.
+// spends returns what the transaction takes at most from an address, per asset id: its outputs, unless they come out of a coin
+// that it lifts, and the network fee for whoever pays that.
 func (t *Transaction) spends(from chain.Address, native string) map[string]chain.Amount {
 	out := map[string]chain.Amount{}
 	signed := t.last().Signed
-	if from == t.Order.From.Address {
+	if from == t.Order.From.Address && t.Order.Lift == nil {
 		for _, o := range signed.Outputs {
 			out[o.AssetID] = out[o.AssetID].Add(o.Amount)
 		}
