@@ -22,6 +22,8 @@ const (
 	maxFamilySize = 95_000
 	// maxRests bounds what is kept of the inputs of waiting ancestors, from which the death of the child is proven.
 	maxRests = 500
+	// maxPoolSize bounds the sizes that a node may say, so that rate × weight cannot overflow: no pool has so many vB.
+	maxPoolSize = 1e9
 	// topological is the version of transactions whose children have to be of it as well and small (BIP-431).
 	topological = 3
 )
@@ -87,8 +89,8 @@ func (l lifting) decide() (most int64, why string) {
 		return 0, "the node would take no transaction that spends it"
 	}
 	lacks := l.family.lacks(l.rate)
-	if lacks == 0 {
-		return 0, "it pays enough"
+	if lacks == 0 || l.family.carried(l.rate) {
+		return 0, "it pays enough, or what rests on it does"
 	}
 	if allowed < lacks {
 		return 0, "it is not worth what it would cost"
@@ -114,6 +116,8 @@ func over(order chain.Order, why string) error {
 type family struct {
 	// weight and fees are those of all of them, ownWeight and ownFee those of the transaction alone.
 	weight, fees, ownWeight, ownFee int64
+	// withChildren and theirFees are those of the transaction and all that rests on it.
+	withChildren, theirFees int64
 	// crowded says that nodes would take no child of it.
 	crowded bool
 	// rests are what all of them use up.
@@ -126,13 +130,25 @@ func (f family) lacks(rate int64) int64 {
 	return max(feeAt(rate, f.weight)-f.fees, feeAt(rate, f.ownWeight)-f.ownFee, 0)
 }
 
+// carried reports whether what rests on the transaction pays for it at a rate already, and for what it rests on: another payment of
+// the same transaction was lifted, or the payer helped himself.
+func (f family) carried(rate int64) bool {
+	ancestors := max(feeAt(rate, f.weight-f.ownWeight)-(f.fees-f.ownFee), 0)
+	return f.theirFees >= feeAt(rate, f.withChildren)+ancestors
+}
+
 // wants is nil when an order's child is to be made, or made anew, at a rate.
 func (f family) wants(order chain.Order, rate int64) error {
 	lacks := f.lacks(rate)
-	if lacks == 0 || f.crowded && order.Replaces == nil {
-		return over(order, "it pays enough, or the node takes no transaction that spends it")
-	}
-	if order.Replaces == nil {
+	switch {
+	case lacks == 0:
+		return over(order, "it pays enough")
+	case order.Replaces != nil: // what rests on it is what this replaces
+	case f.crowded:
+		return over(order, "the node would take no transaction that spends it")
+	case f.carried(rate):
+		return over(order, "what rests on it pays enough")
+	default:
 		return nil
 	}
 	old, err := signedTx(*order.Replaces)
@@ -154,13 +170,15 @@ func (e *endpoint) familyOf(ctx context.Context, order chain.Order, required []c
 	}
 	parent := order.Lift.Outpoint.TxHash
 	var entry struct {
-		Size          int64 `json:"vsize"`
-		Descendants   int   `json:"descendantcount"`
-		Ancestors     int   `json:"ancestorcount"`
-		AncestorsSize int64 `json:"ancestorsize"`
-		Fees          struct {
-			Own       json.Number `json:"modified"`
-			Ancestors json.Number `json:"ancestor"`
+		Size            int64 `json:"vsize"`
+		Descendants     int   `json:"descendantcount"`
+		DescendantsSize int64 `json:"descendantsize"`
+		Ancestors       int   `json:"ancestorcount"`
+		AncestorsSize   int64 `json:"ancestorsize"`
+		Fees            struct {
+			Own         json.Number `json:"modified"`
+			Ancestors   json.Number `json:"ancestor"`
+			Descendants json.Number `json:"descendant"`
 		} `json:"fees"`
 	}
 	err = e.one(ctx, &entry, "getmempoolentry", parent)
@@ -173,14 +191,18 @@ func (e *endpoint) familyOf(ctx context.Context, order chain.Order, required []c
 	case err != nil:
 		return family{}, err
 	}
-	own, err := satoshiOf(entry.Fees.Own.String())
-	if err == nil {
-		f.fees, err = satoshiOf(entry.Fees.Ancestors.String())
+	for _, fee := range []struct {
+		number json.Number
+		into   *int64
+	}{{entry.Fees.Own, &f.ownFee}, {entry.Fees.Ancestors, &f.fees}, {entry.Fees.Descendants, &f.theirFees}} {
+		if *fee.into, err = satoshiOf(fee.number.String()); err != nil {
+			return family{}, e.garbled("its fees of transaction %s are no amount", parent)
+		}
 	}
-	if err != nil || entry.Size < 1 || entry.AncestorsSize < entry.Size || entry.AncestorsSize > maxWeight || entry.Ancestors < 1 {
-		return family{}, e.garbled("what it says of waiting transaction %s cannot be", parent)
+	if entry.Size < 1 || min(entry.AncestorsSize, entry.DescendantsSize) < entry.Size || max(entry.AncestorsSize, entry.DescendantsSize) > maxPoolSize {
+		return family{}, e.garbled("its sizes of transaction %s cannot be", parent)
 	}
-	f.weight, f.ownWeight, f.ownFee = 4*entry.AncestorsSize, 4*entry.Size, own
+	f.weight, f.ownWeight, f.withChildren = 4*entry.AncestorsSize, 4*entry.Size, 4*entry.DescendantsSize
 	f.crowded = entry.Ancestors > maxFamily || entry.Descendants > maxFamily || entry.AncestorsSize > maxFamilySize
 	return f, e.rests(ctx, order, required, &f)
 }

@@ -29,6 +29,7 @@ func TestLiftOnRegtest(t *testing.T) {
 		"DeadWithItsParentsParent":     func(l *lifter) { l.deadWith(true) },
 		"AliveWhenItsParentIsIncluded": aliveWhenItsParentIsIncluded,
 		"NotWorthIt":                   notWorthIt,
+		"TwoPaymentsInOne":             twoPaymentsInOne,
 		"ParentOfVersionThree":         parentOfVersionThree,
 	} {
 		t.Run(name, func(t *testing.T) { test(newLifter(t, n)) })
@@ -43,8 +44,13 @@ type lifter struct {
 
 const lifted = 1_000_000 // satoshi of each payment
 
-func newLifter(t *testing.T, n *node, change ...func(*bitcoin.Config)) *lifter {
-	p := newPurse(t, n, append([]func(*bitcoin.Config){func(c *bitcoin.Config) { c.LiftMaxFee = 50_000 }}, change...)...)
+// lifting configures a driver to lift, at a rate whatever the node estimates.
+func lifting(rate uint64) func(*bitcoin.Config) {
+	return func(c *bitcoin.Config) { c.LiftMaxFee, c.MinFeeRate, c.MaxFeeRate = 50_000, rate, rate }
+}
+
+func newLifter(t *testing.T, n *node) *lifter {
+	p := newPurse(t, n, lifting(10_000))
 	l := &lifter{purse: p, master: p.party(chain.RoleMaster, 0), deposit: p.party(chain.RoleDeposit, 1)}
 	p.pay(l.master.Address, 300_000)
 	p.pay(l.master.Address, 200_000)
@@ -143,7 +149,7 @@ func raisedWhenRatesRise(l *lifter) {
 	order.Replaces = &first
 	_, err := l.d.Build(l.t.Context(), order)
 	mustCode(l.t, "raising what pays enough", err, fault.State, "lift_enough")
-	l.d = l.n.driver(l.t, func(c *bitcoin.Config) { c.LiftMaxFee, c.FallbackFeeRate = 50_000, 20_000 })
+	l.d = l.n.driver(l.t, lifting(20_000))
 	second := l.sign(order)
 	if !slices.Contains(second.Inputs, coin.Outpoint) || second.Outputs[0] != order.Outputs[0] {
 		l.t.Errorf("the replacement spends %+v and pays %+v", second.Inputs, second.Outputs)
@@ -240,10 +246,10 @@ func notWorthIt(l *lifter) {
 	for name, change := range map[string]func(*bitcoin.Config){
 		"off":              func(c *bitcoin.Config) { c.LiftMaxFee = 0 },
 		"a low ceiling":    func(c *bitcoin.Config) { c.LiftMaxFee = 2_000 },
-		"rates fell":       func(c *bitcoin.Config) { c.FallbackFeeRate = 1_000 },
-		"more than a part": func(c *bitcoin.Config) { c.FallbackFeeRate, c.LiftMaxFee = 400_000, 10_000_000 },
+		"rates fell":       lifting(1_000),
+		"more than a part": func(c *bitcoin.Config) { lifting(400_000)(c); c.LiftMaxFee = 10_000_000 },
 	} {
-		d := l.n.driver(l.t, func(c *bitcoin.Config) { c.LiftMaxFee = 50_000 }, change)
+		d := l.n.driver(l.t, lifting(10_000), change)
 		if order, ok, err := d.Lift(l.t.Context(), coin, l.master, l.coins(l.master)); ok || err != nil {
 			l.t.Errorf("%s: %+v, %v", name, order, err)
 		}
@@ -261,6 +267,33 @@ func notWorthIt(l *lifter) {
 		l.t.Errorf("what is in front of the miner's queue: %+v, %v", order, err)
 	}
 	l.mine(1)
+}
+
+// Where one transaction makes two payments, one lift is enough.
+func twoPaymentsInOne(l *lifter) {
+	t, n, ctx := l.t, l.n, l.t.Context()
+	second := l.party(chain.RoleDeposit, 2)
+	in := n.coins[0]
+	n.coins = n.coins[1:]
+	var raw string
+	var signed struct{ Hex string }
+	n.must(t, n.Call(ctx, &raw, "createrawtransaction", []outpoint{in}, []map[chain.Address]json.Number{{l.deposit.Address: "0.01"}, {second.Address: "1.98999800"}}))
+	n.must(t, n.Call(ctx, &signed, "signrawtransactionwithwallet", raw))
+	coin := l.send(signed.Hex)
+	other := chain.Coin{Outpoint: chain.Outpoint{TxHash: coin.Outpoint.TxHash, Vout: 1}, Owner: second, Amount: chain.Units(198_999_800)}
+	waiting := l.lift(other)
+	child := l.sign(l.lift(coin))
+	n.must(t, l.d.Broadcast(ctx, child))
+	if order, ok, err := l.d.Lift(ctx, other, l.master, l.coins(l.master)); ok || err != nil {
+		t.Errorf("the second one is lifted as well: %+v, %v", order, err)
+	}
+	waiting.Coins = l.coins(l.master)
+	_, err := l.d.Build(ctx, waiting)
+	mustCode(t, "the second one, when it was queued before", err, fault.NotFound, "lift_over")
+	l.mine(1)
+	if l.waits(coin.Outpoint.TxHash) {
+		t.Error("they still wait")
+	}
 }
 
 // The children of such a transaction have to be of its version and small, which ours are not.

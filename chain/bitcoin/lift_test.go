@@ -13,7 +13,7 @@ func TestWhetherAPaymentIsLifted(t *testing.T) {
 	whole := func(change ...func(*lifting)) lifting {
 		l := lifting{
 			ceiling: 50_000, rate: 10_000, need: needing(1_000_000), required: coinsOf(1_000_000), coins: coinsOf(0, 500_000)[1:],
-			family: family{weight: 800, fees: 200, ownWeight: 800, ownFee: 200},
+			family: family{weight: 800, fees: 200, ownWeight: 800, ownFee: 200, withChildren: 800, theirFees: 200},
 		}
 		for _, f := range change {
 			f(&l)
@@ -43,6 +43,11 @@ func TestWhetherAPaymentIsLifted(t *testing.T) {
 			l.family = family{weight: 8_000, fees: 5_000, ownWeight: 800, ownFee: 4_000}
 			l.ceiling = 60_000
 		}, 3 * (15_000 + child)},
+		{"its children pay for it", func(l *lifting) { l.family.withChildren, l.family.theirFees = 1_600, 4_000 }, 0},
+		{"its children pay a satoshi too little for it", func(l *lifting) { l.family.withChildren, l.family.theirFees = 1_600, 3_999 }, 3 * (1_800 + child)},
+		{"its children pay for it, not for what it rests on", func(l *lifting) {
+			l.family.weight, l.family.fees, l.family.withChildren, l.family.theirFees = 1_600, 400, 1_600, 4_000
+		}, 3 * (3_600 + child)},
 		{"the wallet is empty", func(l *lifting) { l.coins = nil }, 0},
 		{"the wallet holds too little", func(l *lifting) { l.coins = coinsOf(0, 2_000)[1:] }, 0},
 		{"the node would take no child", func(l *lifting) { l.family.crowded = true }, 0},

@@ -141,6 +141,16 @@ func (n *node) Pay(ctx context.Context, to chain.Address, asset chain.Asset, amo
 	return txid, n.Call(ctx, &txid, "sendrawtransaction", raw, 0)
 }
 
+// PayCheap pays about a satoshi per vB, where the driver takes ten for the current rate.
+func (n *node) PayCheap(ctx context.Context, to chain.Address, asset chain.Asset, amount chain.Amount) (string, error) {
+	raw, err := n.signedAt(ctx, to, amount, chain.Units(200))
+	if err != nil {
+		return "", err
+	}
+	var txid string
+	return txid, n.Call(ctx, &txid, "sendrawtransaction", raw, 0)
+}
+
 // PayZero is against the pool's rules, not against the chain's.
 func (n *node) PayZero(ctx context.Context, to chain.Address, asset chain.Asset) (string, error) {
 	raw, err := n.signed(ctx, to, chain.Amount{})

@@ -47,7 +47,7 @@ func harness(t *testing.T, n *node, controls conformance.Controls, change ...fun
 		Network: controls,
 		Signer:  freshSigner(t),
 		Absent: []conformance.Capability{
-			conformance.AddressScanner, conformance.TokenAccounter, conformance.CoinSource, // not of an account network with logs
+			conformance.AddressScanner, conformance.TokenAccounter, conformance.CoinSource, conformance.Lifter, conformance.CheapPayments, // not of an account network with logs
 			conformance.Pruning, // anvil keeps everything; see TestPrunedHeightStops
 		},
 		Unreachable:   n.driver(t, func(c *evm.Config) { c.RPC, c.Attempts = "http://127.0.0.1:1", 1 }),

@@ -39,9 +39,9 @@ func harness(t *testing.T, n *node, as func(*solana.BlockDriver) chain.Driver) c
 		Network: controls{n},
 		Signer:  freshSigner(t),
 		Absent: []conformance.Capability{
-			conformance.Mempool,     // Solana has none that can be read
-			conformance.Nonces,      // nor account sequence numbers
-			conformance.CoinSource,  // nor outputs
+			conformance.Mempool,                                                   // Solana has none that can be read
+			conformance.Nonces,                                                    // nor account sequence numbers
+			conformance.CoinSource, conformance.Lifter, conformance.CheapPayments, // nor outputs
 			conformance.Replacement, // so nothing can be displaced: transactions run out instead
 		},
 		Unreachable:   as(n.driver(t, func(c *solana.Config) { c.RPC = "http://127.0.0.1:1" })),

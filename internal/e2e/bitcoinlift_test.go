@@ -22,7 +22,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 )
 
-// liftStage is a service on a node whose miner leaves out what pays less than 5 satoshi per vB; estimates say 10.
+// liftStage is a service on a node whose miner leaves out what pays less than 5 satoshi per vB; ours are 10 at least.
 type liftStage struct {
 	*bitcoinStage
 	node   bitcoindWorld
@@ -38,7 +38,7 @@ func stageLift(t *testing.T, config bitcoin.Config) *liftStage {
 	n.call(t, nil, "createwallet", "payers")
 	n.mine(t, 120)
 	s := &liftStage{node: n}
-	config.Network, config.RPC, config.LiftAfter = bitcoin.Regtest, n.url(), time.Millisecond
+	config.Network, config.RPC, config.LiftAfter, config.MinFeeRate = bitcoin.Regtest, n.url(), time.Millisecond, 10_000
 	config.HTTPClient = &http.Client{Transport: s}
 	driver, err := bitcoin.New(config)
 	must(t, err)
