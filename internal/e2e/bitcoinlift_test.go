@@ -273,3 +273,22 @@ func TestBitcoinLiftIsOffOrTooDear(t *testing.T) {
 		})
 	}
 }
+
+// btcd does not say what waiting transactions pay, and the service says so.
+func TestBitcoinLiftOnBtcd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs btcd; run without -short")
+	}
+	n := startBtcd(t)
+	driver, err := bitcoin.New(bitcoin.Config{Network: bitcoin.Regtest, RPC: n.url(), LiftMaxFee: 50_000, LiftAfter: time.Millisecond})
+	must(t, err)
+	s := start(t, driver, n.address(t))
+	inv := s.order("500", "BTC", bitcoin.Regtest.Slug)
+	n.pay(t, inv.Options[0].Address, amount(t, inv.Options[0].AmountDue))
+	eventually(t, "the log says that it cannot be done", func() (bool, string) {
+		logs := s.logs.String()
+		return strings.Contains(logs, "payments cannot be lifted") && strings.Contains(logs, "getmempoolentry"), logs
+	})
+	n.mine(t, 2)
+	s.await(inv.ID, "paid", func(v invoiceView) bool { return v.Status == "paid" })
+}
