@@ -109,6 +109,7 @@ type Engine struct {
 	box       *seal.Box
 	followers []*watch.Follower
 	rounds    []*depositRounds // of the followers
+	lifts     []*lifts         // of the followers
 	streams   streams
 	watched   walletWatch
 
@@ -152,6 +153,7 @@ func New(c Config) (*Engine, error) {
 			return nil, err
 		}
 		e.followers, e.rounds = append(e.followers, f), append(e.rounds, newDepositRounds(e, f))
+		e.lifts = append(e.lifts, &lifts{engine: e, follower: f})
 	}
 	return e, nil
 }

@@ -77,7 +77,7 @@ func (e *Engine) workers() []worker {
 		pace := min(max(n.BlockTime/4, minPace), maxPace)
 		all = append(all,
 			worker{"follower of " + n.Slug, pace, f.Step},
-			worker{"outbox of " + n.Slug, pace, func(ctx context.Context) (bool, error) { return e.Outbox.Step(ctx, n.Slug) }},
+			worker{"outbox of " + n.Slug, pace, func(ctx context.Context) (bool, error) { return e.send(ctx, n.Slug, e.lifts[i]) }},
 			worker{"balances of " + n.Slug, paceBalance, func(ctx context.Context) (bool, error) { return false, e.Outbox.RefreshBalances(ctx, n.Slug) }},
 			worker{"deposits of " + n.Slug, paceBalance, e.rounds[i].step},
 			worker{"retries of " + n.Slug, paceWorkers, func(ctx context.Context) (bool, error) { return e.retry(ctx, n.Slug) }},
@@ -177,6 +177,13 @@ func (e *Engine) step(ctx context.Context, w worker) (did bool, err error) {
 		}
 	}()
 	return w.step(ctx)
+}
+
+// send queues what lifts payments, and moves what is to be sent.
+func (e *Engine) send(ctx context.Context, network string, l *lifts) (did bool, err error) {
+	_, liftErr := l.step(ctx)
+	did, err = e.Outbox.Step(ctx, network)
+	return did, errors.Join(err, liftErr)
 }
 
 // prune forgets what is older than it has to be kept, in small batches. What cannot be forgotten does not keep the rest.

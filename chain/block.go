@@ -58,11 +58,11 @@ type Block struct {
 // networks that spend outputs, a number of its sender on networks that count an account's transactions.
 type Spend struct {
 	// Outpoint is zero on account networks.
-	Outpoint Outpoint
+	Outpoint Outpoint `json:"outpoint"`
 	// Sender and Nonce are zero on networks that spend outputs.
-	Sender Address
-	Nonce  uint64
-	By     string // hash of the transaction
+	Sender Address `json:"sender,omitempty"`
+	Nonce  uint64  `json:"nonce,omitempty"`
+	By     string  `json:"by"` // hash of the transaction
 }
 
 // Used returns what is used up, whoever does: of two transactions with one Used in common a chain holds at most one.

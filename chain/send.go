@@ -48,6 +48,9 @@ type Order struct {
 	Nonce uint64 `json:"nonce,omitempty"`
 	// Coins are the inputs that may be chosen from (UTXO networks); a release names those of its deposits.
 	Coins []Coin `json:"coins,omitempty"`
+	// Lift is an output to one of our addresses that waits in somebody else's transaction. It must be spent, and the fee must
+	// pay for that transaction and what it rests on as well, so that all of them are included; see Lifter.
+	Lift *Coin `json:"lift,omitempty"`
 	// Replaces is an earlier attempt that this one must displace by paying more, at the same nonce or
 	// sharing a coin.
 	Replaces *Signed `json:"replaces,omitempty"`
@@ -65,6 +68,8 @@ type Unsigned struct {
 	Inputs []Outpoint
 	// Outputs are what it pays, the network fee already taken out where SubtractFee asked for it.
 	Outputs []Output
+	// RestsOn is what waiting transactions of others use up on which it rests; see Signed.
+	RestsOn []Spend
 }
 
 // Signed is a transaction ready to be sent, as it is stored before the first broadcast.
@@ -76,6 +81,9 @@ type Signed struct {
 	Inputs []Outpoint `json:"inputs,omitempty"`
 	// Outputs are what it pays; see Unsigned.
 	Outputs []Output `json:"outputs,omitempty"`
+	// RestsOn is what waiting transactions of others use up on which it rests, each with the transaction that does: should
+	// another one do so in a final block, this one can never be included.
+	RestsOn []Spend `json:"rests_on,omitempty"`
 	// From is the account that sends it.
 	From Address `json:"from"`
 	// ValidToHeight and ValidTo bound when it can be included (Solana's last valid block height, Tron's

@@ -64,7 +64,7 @@ type Payload struct {
 
 // Intent tells a signer's policy what the transaction is for. It comes from stored records, not from a request.
 type Intent struct {
-	Kind string // payout, refund, fee, topup, sweep, cancel
+	Kind string // payout, refund, fee, topup, sweep, lift, cancel
 	// ObjectID is what wants the transaction. Several payouts may be paid by one: then it is the oldest of them.
 	ObjectID  string
 	AccountID string

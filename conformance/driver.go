@@ -35,6 +35,7 @@ const (
 	Sender         Capability = "chain.Sender"
 	Batcher        Capability = "chain.Batcher"
 	Sweeper        Capability = "chain.Sweeper"
+	Lifter         Capability = "chain.Lifter"
 	Checker        Capability = "chain.Checker"
 )
 
@@ -49,6 +50,7 @@ const (
 	Freezing        Capability = "conformance.Freezer"         // the network has destinations that cannot be paid
 	Pruning         Capability = "conformance.Pruner"          // the node can forget old blocks
 	CoinSource      Capability = "conformance.CoinLister"      // the network spends outputs (UTXO)
+	CheapPayments   Capability = "conformance.CheapPayer"      // the network takes payments that pay less than the current fee
 	// These two show only in what transactions do: they are taken for granted unless they are declared absent.
 	Replacement Capability = "replacement of transactions" // a waiting transaction can be displaced
 	Expiry      Capability = "conformance.Expirer"         // where transactions run out, the controls can wait for it
@@ -189,6 +191,7 @@ var driverParts = []driverPart{
 	{"Replacement", []Capability{Sender, Replacement}, replacementTests},
 	{"Batcher", []Capability{Sender, Batcher}, batchTests},
 	{"Sweeper", []Capability{Sweeper}, releaseTests},
+	{"Lifter", []Capability{Lifter, Mempool, CoinSource}, liftTests},
 	{"Calls", nil, callTests},
 }
 
@@ -210,6 +213,7 @@ var driverCapabilities = []struct {
 	{Sender, driverIs[chain.Sender]},
 	{Batcher, func(h DriverHarness) bool { b, ok := h.Driver.(chain.Batcher); return ok && b.MaxOutputs() > 1 }},
 	{Sweeper, driverIs[chain.Sweeper]},
+	{Lifter, driverIs[chain.Lifter]},
 	{Checker, driverIs[chain.Checker]},
 	{UnreachableNode, func(h DriverHarness) bool { return h.Unreachable != nil }},
 	{WrongNode, func(h DriverHarness) bool { return h.Misconfigured != nil }},
@@ -219,6 +223,7 @@ var driverCapabilities = []struct {
 	{Freezing, controlsAre[Freezer]},
 	{Pruning, controlsAre[Pruner]},
 	{CoinSource, controlsAre[CoinLister]},
+	{CheapPayments, controlsAre[CheapPayer]},
 	{Tokens, func(h DriverHarness) bool {
 		return slices.ContainsFunc(h.Driver.Network().Assets, func(a chain.Asset) bool { return a.Kind == chain.Token })
 	}},

@@ -90,7 +90,7 @@ func harness(t *testing.T, c *sim.Chain) conformance.DriverHarness {
 		Network: simControls{c},
 		Signer:  sim.NewSigner(1, nil),
 		Absent: []conformance.Capability{
-			conformance.AddressScanner, conformance.TokenAccounter, conformance.CoinSource,
+			conformance.AddressScanner, conformance.TokenAccounter, conformance.CoinSource, conformance.Lifter, conformance.CheapPayments,
 			conformance.WrongNode, // driver and node are one
 		},
 		Unreachable: sim.New(sim.Config{
@@ -151,7 +151,8 @@ func lightHarness(t *testing.T) conformance.DriverHarness {
 	h.Driver, h.Unreachable = lighten(h.Driver), lighten(h.Unreachable)
 	h.Absent = []conformance.Capability{
 		conformance.BlockScanner, conformance.Mempool, conformance.URIBuilder, conformance.FeeEstimator, conformance.Nonces,
-		conformance.Sender, conformance.Batcher, conformance.Sweeper, conformance.Checker, conformance.CoinSource, conformance.WrongNode,
+		conformance.Sender, conformance.Batcher, conformance.Sweeper, conformance.Checker, conformance.CoinSource, conformance.Lifter, conformance.CheapPayments,
+		conformance.WrongNode,
 	}
 	if broken := lightMutants[os.Getenv(mutantVariable)]; broken.change != nil {
 		l := h.Driver.(light)

@@ -3,6 +3,7 @@ package settlement
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -18,7 +19,10 @@ func (p *run) release(ctx context.Context, at place, due group) (began bool, err
 	if err != nil {
 		return false, &storeError{err}
 	}
-	g := gather(waiting)
+	g, err := p.withoutLifted(ctx, gather(waiting), due)
+	if err != nil {
+		return false, err
+	}
 	if len(g) == 0 {
 		return false, nil
 	}
@@ -144,37 +148,61 @@ func (p *run) ask(ctx context.Context, r *Release, g group, asset chain.Asset, d
 }
 
 // coins returns the outputs that hold the deposits of a group, where the network has outputs. One that is not in the book, or
-// spent, is fault.State with code funds_missing.
+// spent, is fault.State with code funds_missing; one that is being lifted with code deposit_lifted.
 func (p *run) coins(ctx context.Context, g group) ([]chain.Coin, error) {
 	if !p.spendsCoins {
 		return nil, nil
 	}
+	outputs, held, lifted, err := p.held(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	coins := make([]chain.Coin, 0, len(g))
+	for _, s := range g {
+		c, ok := held[outputs[s.PaymentID]]
+		switch {
+		case lifted[outputs[s.PaymentID]]:
+			return nil, fault.New(fault.State, "deposit_lifted", "the output of payment %s is being lifted", s.PaymentID)
+		case !ok:
+			return nil, fault.New(fault.State, "funds_missing", "the output of payment %s is not in the chain, or spent", s.PaymentID)
+		}
+		coins = append(coins, c.Coin)
+	}
+	return coins, nil
+}
+
+// held reads which outputs paid a group, by payment id, and what holds their money now; see send.Held.
+func (p *run) held(ctx context.Context, g group) (outputs map[string]chain.Outpoint, held map[chain.Outpoint]send.Coin, lifted map[chain.Outpoint]bool, err error) {
 	payments := make([]string, len(g))
 	for i, s := range g {
 		payments[i] = s.PaymentID
 	}
-	outputs, err := p.config.Outputs(ctx, p.db, payments)
-	if err != nil {
-		return nil, &storeError{err}
+	if outputs, err = p.config.Outputs(ctx, p.db, payments); err != nil {
+		return nil, nil, nil, &storeError{err}
 	}
-	hashes := make([]string, 0, len(g))
-	for _, o := range outputs {
-		hashes = append(hashes, o.TxHash)
+	if held, lifted, err = send.Held(ctx, p.db, p.network.Slug, slices.Collect(maps.Values(outputs))); err != nil {
+		return nil, nil, nil, &storeError{err}
 	}
-	slices.Sort(hashes)
-	known, err := p.db.CoinsOf(ctx, p.network.Slug, slices.Compact(hashes))
-	if err != nil {
-		return nil, &storeError{err}
+	return outputs, held, lifted, nil
+}
+
+// withoutLifted leaves out what cannot be released yet because its deposit is being lifted, and puts off what of it is due: it must
+// not keep the others waiting.
+func (p *run) withoutLifted(ctx context.Context, g, due group) (group, error) {
+	if !p.spendsCoins || len(g) == 0 {
+		return g, nil
 	}
-	coins := make([]chain.Coin, 0, len(g))
-	for _, s := range g {
-		i := slices.IndexFunc(known, func(c send.Coin) bool { return c.Outpoint == outputs[s.PaymentID] })
-		if i < 0 || known[i].Height == 0 || known[i].SpentBy != "" {
-			return nil, fault.New(fault.State, "funds_missing", "the output of payment %s is not in the chain, or spent", s.PaymentID)
+	outputs, _, lifted, err := p.held(ctx, g)
+	if err != nil || len(lifted) == 0 {
+		return g, err
+	}
+	isLifted := func(s Settlement) bool { return lifted[outputs[s.PaymentID]] }
+	if late := slices.DeleteFunc(slices.Clone(due), func(s Settlement) bool { return !isLifted(s) }); len(late) > 0 {
+		if err := p.postpone(ctx, late); err != nil {
+			return nil, err
 		}
-		coins = append(coins, known[i].Coin)
 	}
-	return coins, nil
+	return slices.DeleteFunc(g, isLifted), nil
 }
 
 // begin stores a release with its first transaction, in one transaction. Money of the master wallet is reserved for the whole

@@ -104,7 +104,8 @@ func (d *Driver) Assemble(order chain.Order, unsigned chain.Unsigned, keys []cha
 		return chain.Signed{}, malformed(err)
 	}
 	return chain.Signed{
-		TxHash: tx.TxHash().String(), Raw: raw.Bytes(), MaxFee: unsigned.MaxFee, Inputs: unsigned.Inputs, Outputs: unsigned.Outputs, From: order.From.Address,
+		TxHash: tx.TxHash().String(), Raw: raw.Bytes(), MaxFee: unsigned.MaxFee, Inputs: unsigned.Inputs, Outputs: unsigned.Outputs, RestsOn: unsigned.RestsOn,
+		From: order.From.Address,
 	}, nil
 }
 

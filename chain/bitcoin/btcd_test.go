@@ -3,12 +3,14 @@
 package bitcoin_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/bitcoin"
 	"github.com/seed-8ee7f392/payments/conformance"
+	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 	"github.com/seed-8ee7f392/payments/internal/testenv/regtest"
 )
@@ -25,9 +27,20 @@ func TestDriverOnBtcd(t *testing.T) {
 	driver := func(t *testing.T, change ...func(*bitcoin.Config)) *bitcoin.Driver {
 		return newDriver(t, bitcoin.Config{Network: bitcoin.Regtest, RPC: n.URL, Attempts: 1}, change...)
 	}
+	t.Run("WhatWaitingTransactionsPayIsNotSaid", func(t *testing.T) {
+		d := driver(t, func(c *bitcoin.Config) { c.LiftMaxFee = 50_000 })
+		hash, err := payer.Pay(t.Context(), payee, chain.Asset{}, chain.Units(1_000_000))
+		if err != nil {
+			t.Fatal(err)
+		}
+		coin := chain.Coin{Outpoint: chain.Outpoint{TxHash: hash}, Owner: chain.Party{Address: payee}, Amount: chain.Units(1_000_000)}
+		_, _, err = d.Lift(t.Context(), coin, chain.Party{Address: payee}, nil)
+		mustCode(t, "Lift", err, fault.Unsupported, "lift_unsupported")
+	})
 	conformance.TestDriver(t, func(t *testing.T) conformance.DriverHarness {
 		return conformance.DriverHarness{
-			Driver: driver(t), Network: payer, Signer: freshSigner(t), Absent: absent,
+			Driver: driver(t), Network: payer, Signer: freshSigner(t),
+			Absent:        append(slices.Clone(absent), conformance.CheapPayments), // which it would not know, see above
 			Unreachable:   driver(t, func(c *bitcoin.Config) { c.RPC = "http://127.0.0.1:1" }),
 			Misconfigured: driver(t, func(c *bitcoin.Config) { c.Network = bitcoin.Signet }),
 			BadAddresses:  badAddresses,

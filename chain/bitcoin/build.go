@@ -28,6 +28,9 @@ import (
 // A replacement spends every coin of what it replaces, pays at least its fee (with that of whatever spends
 // it in turn) plus the relay fee for itself, at a higher rate, and takes no other unconfirmed coin (BIP-125).
 //
+// With Order.Lift the transaction spends that waiting coin first, takes no other unconfirmed one, and pays what its
+// ancestors lack, too (lift.go). When they lack nothing it is fault.NotFound (lift_over).
+//
 // The lock time is the newest height: an older block cannot be made anew to take the fee, and Status knows
 // from where on to look for the transaction.
 func (d *Driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, error) {
@@ -41,7 +44,11 @@ func (d *Driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 	}
 	var u chain.Unsigned
 	err = d.ask(ctx, func(ctx context.Context, e *endpoint) error {
-		s, err := d.afford(ctx, e, order, n, coins, required)
+		f, err := e.familyOf(ctx, order, required)
+		if err != nil {
+			return err
+		}
+		s, err := d.afford(ctx, e, order, n, coins, required, f)
 		if err != nil {
 			return err
 		}
@@ -50,6 +57,7 @@ func (d *Driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 			return err
 		}
 		u, err = d.unsigned(order, n, s, height)
+		u.RestsOn = f.rests
 		return err
 	})
 	if err != nil {
@@ -111,11 +119,22 @@ func spendableScript(script []byte) bool {
 // address that this package cannot sign for is passed over.
 func (d *Driver) candidates(order chain.Order) (coins, required []candidate, err error) {
 	var must []chain.Outpoint
+	offered := order.Coins
+	if order.Lift != nil {
+		must, offered = append(must, order.Lift.Outpoint), append([]chain.Coin{*order.Lift}, offered...)
+	}
 	if order.Replaces != nil {
-		must = order.Replaces.Inputs
+		if len(order.Replaces.Inputs) == 0 {
+			return nil, nil, fault.New(fault.Invalid, "replacement_invalid", "transaction %s names no coins that a replacement could share", clip(order.Replaces.TxHash))
+		}
+		for _, in := range order.Replaces.Inputs {
+			if !slices.Contains(must, in) {
+				must = append(must, in)
+			}
+		}
 	}
 	seen := map[chain.Outpoint]bool{}
-	for _, coin := range order.Coins {
+	for _, coin := range offered {
 		_, script, err := d.parse(string(coin.Owner.Address))
 		value, ok := satoshi(coin.Amount)
 		if err != nil || !ok || !spendableScript(script) || seen[coin.Outpoint] {
@@ -129,34 +148,36 @@ func (d *Driver) candidates(order chain.Order) (coins, required []candidate, err
 		switch {
 		case slices.Contains(must, coin.Outpoint):
 			required = append(required, c)
-		case order.Replaces == nil || coin.Height > 0:
+		case order.Replaces == nil && order.Lift == nil || coin.Height > 0:
 			coins = append(coins, c)
 		}
 	}
 	if len(required) != len(must) {
-		return nil, nil, fault.New(fault.Invalid, "replacement_invalid",
-			"transaction %s spends %d coins, of which the order has %d: a replacement needs them all", order.Replaces.TxHash, len(must), len(required))
-	}
-	if order.Replaces != nil && len(must) == 0 {
-		return nil, nil, fault.New(fault.Invalid, "replacement_invalid", "transaction %s names no coins that a replacement could share", clip(order.Replaces.TxHash))
+		return nil, nil, fault.New(fault.Invalid, "replacement_invalid", "the order has %d of the %d coins that it has to spend", len(required), len(must))
 	}
 	return coins, required, nil
 }
 
 // afford chooses coins that the node knows to be unspent, at a fee that the order allows.
-func (d *Driver) afford(ctx context.Context, e *endpoint, order chain.Order, n need, coins, required []candidate) (selection, error) {
+func (d *Driver) afford(ctx context.Context, e *endpoint, order chain.Order, n need, coins, required []candidate, f family) (selection, error) {
 	r, err := d.rates(ctx, e)
 	if err != nil {
 		return selection{}, err
 	}
 	prices := []price{{rate: r.current}}
+	if order.Lift != nil {
+		if err := f.wants(order, r.current); err != nil {
+			return selection{}, err
+		}
+		prices[0].lift, prices[0].liftRate = f.lacks(r.current), r.current
+	}
 	if order.Replaces != nil {
 		least, err := e.displacing(ctx, *order.Replaces, r)
 		if err != nil {
 			return selection{}, err
 		}
 		now := least
-		now.rate = max(r.current, least.rate)
+		now.rate, now.lift, now.liftRate = max(r.current, least.rate), prices[0].lift, prices[0].liftRate
 		prices = []price{now, least}
 	}
 	unchecked := true

@@ -34,6 +34,12 @@ type Config struct {
 	MinFeeRate, MaxFeeRate uint64
 	// FallbackFeeRate is used while the node has no estimate, in satoshi per 1000 virtual bytes. Defaults to 10,000.
 	FallbackFeeRate uint64
+	// LiftMaxFee switches child-pays-for-parent on: the most, in satoshi, that a transaction may cost which makes miners take a
+	// payment that pays them too little. The master wallet of the merchant pays it. However high it is, no payment is lifted for
+	// more than a tenth of its amount, rounded down. Defaults to 0: no payment is lifted.
+	LiftMaxFee uint64
+	// LiftAfter is how long a payment waits in the pool before it is lifted. Defaults to 1 hour.
+	LiftAfter time.Duration
 	// HTTPClient carries the requests. Defaults to one without proxy settings of its own. Redirects are never followed.
 	HTTPClient *http.Client
 	// Logger hears of failing nodes. Defaults to discarding.
@@ -73,6 +79,8 @@ func New(c Config) (*Driver, error) {
 		return nil, invalidConfig("FeeTarget is %d: use 1 to 1008 blocks", c.FeeTarget)
 	case c.MinFeeRate > c.MaxFeeRate || c.MaxFeeRate > maxSaneFeeRate:
 		return nil, invalidConfig("fee rates %d to %d satoshi per 1000 vB: MinFeeRate must not exceed MaxFeeRate, nor that %d", c.MinFeeRate, c.MaxFeeRate, int64(maxSaneFeeRate))
+	case c.LiftMaxFee > maxSatoshi:
+		return nil, invalidConfig("LiftMaxFee is %d satoshi, more than there are", c.LiftMaxFee)
 	}
 	network := c.Network
 	network.Assets = nil
@@ -106,6 +114,7 @@ func (c Config) withDefaults() Config {
 	c.MinFeeRate = cmp.Or(c.MinFeeRate, 1_000)
 	c.MaxFeeRate = cmp.Or(c.MaxFeeRate, 500_000)
 	c.FallbackFeeRate = cmp.Or(c.FallbackFeeRate, 10_000)
+	c.LiftAfter = failover.Positive(c.LiftAfter, time.Hour)
 	c.Timeout = failover.Positive(c.Timeout, 30*time.Second)
 	c.Attempts = failover.Positive(c.Attempts, 3)
 	c.Concurrency = failover.Positive(c.Concurrency, 4)

@@ -3,6 +3,7 @@
 package bitcoin_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -28,6 +29,7 @@ func TestDriverOnARealNode(t *testing.T) {
 }
 
 func harness(t *testing.T, n *node, signer chain.Signer, change ...func(*bitcoin.Config)) conformance.DriverHarness {
+	change = slices.Clip(append(change, func(c *bitcoin.Config) { c.LiftMaxFee = 100_000 }))
 	unreachable := append(change, func(c *bitcoin.Config) { c.RPC = "http://127.0.0.1:1" })
 	foreign := append(change, func(c *bitcoin.Config) { c.Network = bitcoin.Signet })
 	return conformance.DriverHarness{

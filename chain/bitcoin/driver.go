@@ -39,6 +39,7 @@ var _ interface {
 	chain.Sender
 	chain.Batcher
 	chain.Sweeper
+	chain.Lifter
 	chain.Checker
 } = (*Driver)(nil)
 

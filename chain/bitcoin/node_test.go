@@ -141,6 +141,16 @@ func (n *node) Pay(ctx context.Context, to chain.Address, asset chain.Asset, amo
 	return txid, n.Call(ctx, &txid, "sendrawtransaction", raw, 0)
 }
 
+// PayCheap pays about a satoshi per vB, where the driver takes ten for the current rate.
+func (n *node) PayCheap(ctx context.Context, to chain.Address, asset chain.Asset, amount chain.Amount) (string, error) {
+	raw, err := n.signedAt(ctx, to, amount, chain.Units(200))
+	if err != nil {
+		return "", err
+	}
+	var txid string
+	return txid, n.Call(ctx, &txid, "sendrawtransaction", raw, 0)
+}
+
 // PayZero is against the pool's rules, not against the chain's.
 func (n *node) PayZero(ctx context.Context, to chain.Address, asset chain.Asset) (string, error) {
 	raw, err := n.signed(ctx, to, chain.Amount{})
@@ -154,12 +164,17 @@ func (n *node) PayZero(ctx context.Context, to chain.Address, asset chain.Asset)
 
 // signed makes a transaction that spends the next coin.
 func (n *node) signed(ctx context.Context, to chain.Address, amount chain.Amount) (string, error) {
+	return n.signedAt(ctx, to, amount, chain.Units(2_000))
+}
+
+// signedAt does so at a fee.
+func (n *node) signedAt(ctx context.Context, to chain.Address, amount, fee chain.Amount) (string, error) {
 	if len(n.coins) == 0 {
 		return "", errors.New("the test pays more often than there are coins: make the node richer")
 	}
 	coin := n.coins[0]
 	n.coins = n.coins[1:]
-	return n.spend(ctx, coin, to, amount, chain.Units(2_000))
+	return n.spend(ctx, coin, to, amount, fee)
 }
 
 // spend signs a transaction of the node's wallet that spends a coin at a fee.

@@ -58,11 +58,17 @@ type price struct {
 	rate int64
 	// base and increment bound it from below for a replacement: base satoshi plus increment per 1000 virtual bytes.
 	base, increment int64
+	// lift and liftRate do so for one that pays for others: lift satoshi, which they lack, plus liftRate per 1000 virtual
+	// bytes, of which one that is begun counts whole, as it does with miners.
+	lift, liftRate int64
 }
 
 func (p price) of(weight int64) int64 {
-	return max(feeAt(p.rate, weight), p.base+feeAt(p.increment, weight))
+	return max(feeAt(p.rate, weight), p.base+feeAt(p.increment, weight), p.lift+feeAt(p.liftRate, wholeBytes(weight)))
 }
+
+// wholeBytes rounds a weight up to virtual bytes.
+func wholeBytes(weight int64) int64 { return (weight + 3) / 4 * 4 }
 
 // selection is a choice of coins. What the coins hold is what is paid, fee and change together.
 type selection struct {

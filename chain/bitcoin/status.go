@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/btcsuite/btcd/chainhash/v2"
 	"github.com/btcsuite/btcd/wire/v2"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -17,7 +18,7 @@ import (
 // No index of transactions is needed: while one of its coins is unspent a transaction is in no block, and
 // once all are spent, the blocks since it was built (its lock time) are searched for what spent them. That is
 // the transaction itself, or another one; once the other one's block is as deep as the network's rule
-// asks, the attempt is dead (conflict). The search reads a day of blocks per call and goes on from there at the
+// asks, the attempt is dead (conflict). So it is when another transaction did so to one that it rests on. The search reads a day of blocks per call and goes on from there at the
 // next; until it has an answer the transaction is unknown.
 //
 // Fee is the difference of inputs and outputs, which the signatures commit to: what Build computed.
@@ -38,7 +39,7 @@ func (d *Driver) Status(ctx context.Context, t chain.Signed) (chain.TxStatus, er
 		}
 		by, block := t.TxHash, s.block
 		if s.tx == nil {
-			if by, block, err = d.spender(ctx, e, t.TxHash, tx); err != nil {
+			if by, block, err = d.spender(ctx, e, t, tx); err != nil {
 				return err
 			}
 		}
@@ -93,23 +94,39 @@ const (
 	maxPlaces = 10_000
 )
 
-// spender finds the canonical transaction that spends a coin of tx: tx itself, or a rival. A zero Ref: a coin is
-// unspent and none of the others is known to be taken, or the search goes on.
-func (d *Driver) spender(ctx context.Context, e *endpoint, id string, tx *wire.MsgTx) (string, chain.Ref, error) {
-	calls := make([]*call, len(tx.TxIn))
-	for i, in := range tx.TxIn {
-		calls[i] = newCall("gettxout", in.PreviousOutPoint.Hash.String(), in.PreviousOutPoint.Index, false)
+// spender finds the canonical transaction that spends a coin of tx: tx itself, or a rival, of it or of what it rests on. A
+// zero Ref: a coin is unspent and none of the others is known to be taken, or the search goes on.
+func (d *Driver) spender(ctx context.Context, e *endpoint, t chain.Signed, tx *wire.MsgTx) (string, chain.Ref, error) {
+	id := t.TxHash
+	var uses []wire.OutPoint
+	for _, in := range tx.TxIn {
+		uses = append(uses, in.PreviousOutPoint)
+	}
+	for _, s := range t.RestsOn {
+		hash, err := chainhash.NewHashFromStr(s.Outpoint.TxHash)
+		if err != nil {
+			return "", chain.Ref{}, malformed(err)
+		}
+		uses = append(uses, wire.OutPoint{Hash: *hash, Index: s.Outpoint.Vout})
+	}
+	calls := make([]*call, len(uses))
+	for i, u := range uses {
+		calls[i] = newCall("gettxout", u.Hash.String(), u.Index, false)
 	}
 	if err := e.do(ctx, calls...); err != nil {
 		return "", chain.Ref{}, err
 	}
-	coins := map[wire.OutPoint]bool{} // that are spent, or never were
+	coins := map[wire.OutPoint]string{} // that are spent, or never were, with who may
 	for i, c := range calls {
 		if c.err != nil {
 			return "", chain.Ref{}, c.err
 		}
 		if c.null() {
-			coins[tx.TxIn[i].PreviousOutPoint] = true
+			may := ""
+			if i >= len(tx.TxIn) {
+				may = t.RestsOn[i-len(tx.TxIn)].By
+			}
+			coins[uses[i]] = may
 		}
 	}
 	if len(coins) == 0 {
@@ -136,9 +153,9 @@ func (d *Driver) spender(ctx context.Context, e *endpoint, id string, tx *wire.M
 	return by, block, nil
 }
 
-// search reads canonical blocks from a height on until one spends one of the coins. next is where to go on;
+// search reads canonical blocks from a height on until one spends one of the coins, other than by the transaction that may. next is where to go on;
 // at the tip that is 0, for a search from the start, as the chain may fork.
-func (e *endpoint) search(ctx context.Context, coins map[wire.OutPoint]bool, from uint64) (by string, block chain.Ref, next uint64, err error) {
+func (e *endpoint) search(ctx context.Context, coins map[wire.OutPoint]string, from uint64) (by string, block chain.Ref, next uint64, err error) {
 	for height := from; height < from+searchPerCall; height++ {
 		hash, err := e.hashAt(ctx, height)
 		if errors.Is(err, fault.NotFound) {
@@ -153,9 +170,12 @@ func (e *endpoint) search(ctx context.Context, coins map[wire.OutPoint]bool, fro
 		}
 		for _, tx := range b.Transactions {
 			for _, in := range tx.TxIn {
-				if coins[in.PreviousOutPoint] {
-					ref := chain.Ref{Height: height, Hash: hash, Time: b.Header.Timestamp.UTC()}
-					return tx.TxHash().String(), ref, 0, nil
+				may, searched := coins[in.PreviousOutPoint]
+				if !searched {
+					continue
+				}
+				if by := tx.TxHash().String(); by != may {
+					return by, chain.Ref{Height: height, Hash: hash, Time: b.Header.Timestamp.UTC()}, 0, nil
 				}
 			}
 		}

@@ -48,7 +48,7 @@ func harness(t *testing.T, n *node, controls conformance.Controls, change ...fun
 		Signer:  freshSigner(t),
 		Absent: []conformance.Capability{
 			conformance.AddressScanner, conformance.TokenAccounter, conformance.CoinSource, // not of an account network with logs
-			conformance.Batcher, // one destination at a time
+			conformance.Lifter, conformance.CheapPayments, conformance.Batcher, // one destination at a time
 			conformance.Pruning, // anvil keeps everything; see TestPrunedHeightStops
 		},
 		Unreachable:   n.driver(t, func(c *evm.Config) { c.RPC, c.Attempts = "http://127.0.0.1:1", 1 }),

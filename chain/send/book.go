@@ -16,8 +16,8 @@ import (
 type Parties func(ctx context.Context, addresses []chain.Address) (map[chain.Address]chain.Party, error)
 
 // BookTx books what a batch of blocks did with coins of ours: outputs to our addresses are made, spent, and both are taken
-// back for blocks that left the chain; balances of wallets follow. Of the pool it takes the change of our own transactions; what others send counts
-// from its block on. A network that keeps accounts has no coins, and nothing is done. The same batch twice changes nothing.
+// back for blocks that left the chain; balances of wallets follow. Of the pool it takes the change of our own transactions; what others send, and
+// what lifts it, counts from its block on. A network that keeps accounts has no coins, and nothing is done. The same batch twice changes nothing.
 func (o *Outbox) BookTx(ctx context.Context, tx Tx, b watch.Batch, parties Parties) error {
 	driver, err := o.registry.Driver(b.Network.Slug)
 	if err != nil {
@@ -84,7 +84,8 @@ func (k *book) run(ctx context.Context) error {
 	return k.save(ctx)
 }
 
-// ownPool picks the transactions of ours out of the pool.
+// ownPool picks the transactions of ours out of the pool. Lifts are left out: they rest on what others may replace, so nothing is
+// built on them before their block.
 func (k *book) ownPool(ctx context.Context) error {
 	k.pool = map[string]chain.PoolTx{}
 	for _, waiting := range k.batch.Pool {
@@ -99,7 +100,7 @@ func (k *book) ownPool(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	maps.DeleteFunc(k.pool, func(hash string, _ chain.PoolTx) bool { _, ours := own[hash]; return !ours })
+	maps.DeleteFunc(k.pool, func(hash string, _ chain.PoolTx) bool { kind, ours := own[hash]; return !ours || kind == Lift })
 	return nil
 }
 

@@ -52,9 +52,9 @@ func (c Coin) heldBy(t Transaction) bool {
 }
 
 // ready reports whether a coin may be spent anew: one in a block, or change of ours that does not rest on too many
-// waiting transactions. A release moves what is in blocks.
+// waiting transactions. A release moves what is in blocks, and a lift rests on one transaction only.
 func (c Coin) ready(t Transaction) bool {
-	return c.Height > 0 || len(t.Order.Coins) == 0 && c.Depth > 0 && c.Depth <= maxDepth
+	return c.Height > 0 || len(t.Order.Coins) == 0 && t.Order.Lift == nil && c.Depth > 0 && c.Depth <= maxDepth
 }
 
 // coinsAt returns the coins of ours among outputs, in their order.

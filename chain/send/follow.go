@@ -85,7 +85,7 @@ func (d *desk) follow(ctx context.Context, t Transaction) error {
 	} else if err := d.broadcast(ctx, t.ID, t.last().Signed); err != nil {
 		return err
 	}
-	return d.replace(ctx, t)
+	return d.replace(ctx, t, s.pooled != "")
 }
 
 // included books the block that holds an attempt.
@@ -164,8 +164,8 @@ func (d *desk) died(ctx context.Context, t Transaction, death chain.Death) error
 
 // replace offers the network bytes that pay more for a transaction that has waited too long, within its maximum fee; when
 // that cannot be done for long, it queues a transaction to oneself that displaces it, so that the wallet goes on.
-// Only the foremost transaction of a wallet is stuck by its own fault.
-func (d *desk) replace(ctx context.Context, t Transaction) error {
+// Only the foremost transaction of a wallet is stuck by its own fault. A lift that waits in the pool holds up nothing.
+func (d *desk) replace(ctx context.Context, t Transaction, pooled bool) error {
 	if !d.hasNonces() && len(t.last().Signed.Inputs) == 0 {
 		return nil // this network does not replace
 	}
@@ -218,7 +218,7 @@ func (d *desk) replace(ctx context.Context, t Transaction) error {
 		}
 		d.config.Log.InfoContext(ctx, "a waiting transaction could not be replaced", "transaction", t.ID, "network", t.Network, "error", plain(err))
 	}
-	if now.Sub(t.Attempts[0].SignedAt) < d.config.CancelAfter || t.Kind == Cancel {
+	if now.Sub(t.Attempts[0].SignedAt) < d.config.CancelAfter || t.Kind == Cancel || t.Kind == Lift && pooled {
 		return nil
 	}
 	return d.queueCancel(ctx, Transaction{Owner: t.Owner, Network: t.Network, Kind: Cancel, ObjectID: t.ID}, t.Nonce, &t)
@@ -238,7 +238,7 @@ func (d *desk) queueCancel(ctx context.Context, t Transaction, nonce uint64, dis
 	native, _ := d.network.Native()
 	order := chain.Order{From: d.party, Nonce: nonce, Outputs: []chain.Output{{To: d.party.Address, AssetID: native.ID, Amount: chain.Units(1)}}}
 	if displaced != nil {
-		last := displaced.last().Signed
+		last := displaced.displaced()
 		order.Replaces, order.MaxFee = &last, last.MaxFee.Mul(2)
 		if len(last.Inputs) > 0 {
 			coins, err := d.offered(ctx, *displaced)

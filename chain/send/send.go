@@ -25,12 +25,14 @@ import (
 // Kind says what a transaction is for.
 type Kind string
 
-// The kinds. A cancel displaces bytes that can never be broadcast again by a transaction to oneself.
+// The kinds. A cancel displaces bytes that can never be broadcast again by a transaction to oneself; a lift has a waiting payment
+// included that pays the miner too little (lift.go).
 const (
 	Payout Kind = "payout"
 	TopUp  Kind = "topup"
 	Fee    Kind = "fee"
 	Sweep  Kind = "sweep"
+	Lift   Kind = "lift"
 	Cancel Kind = "cancel"
 )
 
@@ -74,7 +76,7 @@ type Transaction struct {
 	Owner   event.Owner
 	Network string
 	Kind    Kind
-	// ObjectID is the payout, refund or release that wants it.
+	// ObjectID is the payout, refund or release that wants it, or the payment that a lift is for.
 	ObjectID string
 	// Order is what it must do. Nonce and coins are filled in when it is signed.
 	Order chain.Order

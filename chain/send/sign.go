@@ -117,7 +117,7 @@ func (d *desk) prepare(ctx context.Context, t Transaction, order *chain.Order) e
 				held = other.Nonce == order.Nonce
 			}
 			if held && len(other.Attempts) > 0 {
-				last := other.last().Signed
+				last := other.displaced()
 				order.Replaces = &last
 			}
 		}
@@ -204,6 +204,9 @@ func (d *desk) ownsKeys(ctx context.Context, order chain.Order) error {
 	if order.FeePayer != nil {
 		parties = append(parties, *order.FeePayer)
 	}
+	if order.Lift != nil {
+		parties = append(parties, order.Lift.Owner)
+	}
 	for _, c := range order.Coins {
 		if !slices.Contains(parties, c.Owner) {
 			parties = append(parties, c.Owner)
@@ -236,6 +239,9 @@ func matches(order chain.Order, unsigned chain.Unsigned) error {
 	if len(unsigned.Outputs) < len(order.Outputs) || len(unsigned.Payloads) == 0 {
 		return wrong("leaves out payments or signatures")
 	}
+	if order.Lift != nil && !slices.Contains(unsigned.Inputs, order.Lift.Outpoint) {
+		return wrong("does not spend the payment that it is to lift")
+	}
 	for i, want := range order.Outputs {
 		got := unsigned.Outputs[i]
 		same := got == want
@@ -255,6 +261,8 @@ func (d *desk) unsigned(ctx context.Context, t Transaction, err error) error {
 		return d.update(ctx, t.ID, fail(FailSignerRefused+reason(refusal.Reason)))
 	}
 	switch {
+	case t.Kind == Lift && errors.Is(err, fault.NotFound):
+		return d.update(ctx, t.ID, fail(FailCanceled)) // it is in a block, replaced, or pays enough by now
 	case t.Kind == Cancel:
 		// Nobody waits for it to fail; the wallet waits for it to happen.
 	case errors.Is(err, fault.Invalid), errors.Is(err, fault.Unsupported):
@@ -305,6 +313,9 @@ func (d *desk) store(ctx context.Context, t Transaction, a Attempt) error {
 			if err := d.takeNonceTx(ctx, tx, t, a.Signed.Nonce); err != nil {
 				return err
 			}
+		}
+		if err := d.bookLiftTx(ctx, tx, stored, a.Signed.Inputs); err != nil {
+			return err
 		}
 		if err := d.takeCoinsTx(ctx, tx, stored, a.Signed.Inputs); err != nil {
 			return err

@@ -179,11 +179,11 @@ func (t *Transaction) moved(since Transaction) bool {
 }
 
 // spends returns what the transaction takes at most from an address for itself or for one that it carries, per asset id: the
-// outputs, and the network fee for whoever pays that.
+// outputs, unless they come out of a coin that it lifts, and the network fee for whoever pays that.
 func (t *Transaction) spends(transactionID string, from chain.Address, native string) map[string]chain.Amount {
 	out := map[string]chain.Amount{}
 	outputs, maxFee := t.Part(t.last(), transactionID)
-	if from == t.Order.From.Address {
+	if from == t.Order.From.Address && t.Order.Lift == nil {
 		for _, o := range outputs {
 			out[o.AssetID] = out[o.AssetID].Add(o.Amount)
 		}

@@ -247,9 +247,11 @@ func (d *desk) bookTx(ctx context.Context, tx Tx, before Transaction, rows []Tra
 	}
 	switch after.State {
 	case Failed, Confirmed:
-		return d.freeCoinsTx(ctx, tx, after)
+		if err := d.freeCoinsTx(ctx, tx, after); err != nil {
+			return err
+		}
 	}
-	return nil
+	return d.endLiftTx(ctx, tx, after)
 }
 
 // refresh reads the wallet's balances again after something moved. It is a courtesy: reservations end with it, nothing

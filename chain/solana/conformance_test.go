@@ -39,9 +39,9 @@ func harness(t *testing.T, n *node, as func(*solana.BlockDriver) chain.Driver) c
 		Network: controls{n},
 		Signer:  freshSigner(t),
 		Absent: []conformance.Capability{
-			conformance.Mempool,     // Solana has none that can be read
-			conformance.Nonces,      // nor account sequence numbers
-			conformance.CoinSource,  // nor outputs
+			conformance.Mempool,                                                   // Solana has none that can be read
+			conformance.Nonces,                                                    // nor account sequence numbers
+			conformance.CoinSource, conformance.Lifter, conformance.CheapPayments, // nor outputs
 			conformance.Batcher,     // one destination at a time
 			conformance.Replacement, // so nothing can be displaced: transactions run out instead
 		},

@@ -25,7 +25,7 @@ func TestDriverOnTheFakeNode(t *testing.T) {
 			Network: c,
 			Signer:  freshSigner(t),
 			Absent: []conformance.Capability{
-				conformance.AddressScanner, conformance.TokenAccounter, conformance.CoinSource, // not of an account network with logs
+				conformance.AddressScanner, conformance.TokenAccounter, conformance.CoinSource, conformance.Lifter, conformance.CheapPayments, // not of an account network with logs
 				conformance.Mempool,     // a node hands its pool out one transaction at a time
 				conformance.Nonces,      // transactions are told apart by their time and reference block
 				conformance.Batcher,     // one destination at a time
