@@ -84,7 +84,7 @@ func Open(path string, opts ...Option) (*Store, error) {
 		return nil, fmt.Errorf("open the SQLite store at %s: %w", path, err)
 	}
 	return &Store{sqlstore.New(sqlstore.Options{
-		Dialect: dialect(), Write: write, Read: read, Prepare: true, Close: shut,
+		Dialect: dialect(), Write: write, Read: read, Single: true, Close: shut,
 	})}, nil
 }
 
@@ -98,11 +98,7 @@ func dsn(path string, o options, more string) string {
 // Migrate or Migrations. The pool needs at least two connections, if the host reads on the store while one
 // of its own closures runs.
 func New(db *sql.DB) *Store {
-	d := dialect()
-	// A host's connections begin deferred transactions. A write that changes nothing takes the writer's place at once:
-	// one that reads first and writes later can fail in between.
-	d.OnBegin = "UPDATE {counters} SET next = next WHERE name = ''"
-	return &Store{sqlstore.New(sqlstore.Options{Dialect: d, Write: db})}
+	return &Store{sqlstore.New(sqlstore.Options{Dialect: dialect(), Write: db})}
 }
 
 // Join returns a transaction inside the host's own and the function that sends what it buffered, which the host
