@@ -32,6 +32,7 @@ func TestArrows(t *testing.T) {
 		{"./chain/send", [][]string{heavy, drivers, {module + "/invoice", module + "/settlement", module + "/payout", module + "/account"}, above}},
 		{"./chain/hdkey", [][]string{domains, above, {"github.com/ethereum/"}}},
 		{"./chain/sim", [][]string{heavy, domains, above}},
+		{"./chain/internal/failover", [][]string{heavy, drivers, domains, above, {module + "/store", module + "/chain"}}},
 		{"./webhook", [][]string{heavy, drivers, {module + "/invoice", module + "/settlement", module + "/payout", module + "/account", module + "/chain"}, above}},
 		{"./invoice", [][]string{heavy, drivers, {module + "/settlement", module + "/payout"}, above}},
 		{"./settlement", [][]string{heavy, drivers, {module + "/invoice", module + "/payout"}, above}},

@@ -37,6 +37,10 @@ type Order struct {
 	// SubtractFee takes the network fee out of the last output, which must be of the native coin: a sweep
 	// whose inputs and outputs balance to the base unit.
 	SubtractFee bool `json:"subtract_fee,omitempty"`
+	// Close ends the account that the outputs empty, where networks have that (Solana: a token account, whose rent goes back to
+	// whoever paid it, or a wallet without coin). Such a transaction is reverted when something arrives in between. PlanRelease
+	// sets it; Build may leave the account open all the same.
+	Close bool `json:"close,omitempty"`
 	// MaxFee is the most the transaction may cost, in base units of the native coin. Build refuses with
 	// fault.Limited and code fee_above_maximum when the network asks for more now.
 	MaxFee Amount `json:"max_fee"`
@@ -164,6 +168,8 @@ type Release struct {
 	Spent Amount
 	// Done are the steps that are confirmed.
 	Done []StepKind
+	// KeepOpen asks for a plan without Order.Close: a sweep with it was reverted.
+	KeepOpen bool
 }
 
 // ReleaseStep is one transaction to make.

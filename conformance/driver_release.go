@@ -18,6 +18,7 @@ var releaseTests = []driverTest{
 	{"ResidueSavesATopUp", []Capability{Tokens}, testReleaseResidue},
 	{"ConfirmedStepsAreDone", nil, testReleaseDone},
 	{"PlanningChangesNothing", nil, testReleasePlanTwice},
+	{"AccountsStayOpenWhenAsked", nil, testReleaseKeepOpen},
 	{"SmallNativeDepositIsUneconomic", nil, testReleaseUneconomic},
 	{"UnmovableDepositIsInvalid", nil, testReleaseImpossible},
 }
@@ -270,6 +271,18 @@ func testReleasePlanTwice(e *driverEnv) {
 		e.mine(1)
 		if e.balance(r.Deposit, a) != deposit || e.balance(r.Master, e.native) != master {
 			e.t.Error("planning moved coins")
+		}
+	}
+}
+
+func testReleaseKeepOpen(e *driverEnv) {
+	for _, a := range e.assets() {
+		r := e.release(a, amount(a).Mul(100), e.nativeFee())
+		r.KeepOpen = true
+		for _, s := range e.plan(r) {
+			if s.Order.Close {
+				e.t.Errorf("the %s of %s closes an account that is to stay open", s.Kind, a.Symbol)
+			}
 		}
 	}
 }

@@ -444,6 +444,15 @@ var driverMutants = map[string]driverMutant{
 	"done steps are planned again": {"Sweeper/ConfirmedStepsAreDone", mutateRelease(func(_ *sim.Chain, r *chain.Release) {
 		r.Done = nil
 	})},
+	"accounts are closed all the same": {"Sweeper/AccountsStayOpenWhenAsked", mutate(func(f *faulty, c *sim.Chain) {
+		f.plan = func(ctx context.Context, r chain.Release) ([]chain.ReleaseStep, error) {
+			steps, err := c.PlanRelease(ctx, r)
+			if len(steps) > 0 {
+				steps[len(steps)-1].Order.Close = true
+			}
+			return steps, err
+		}
+	})},
 	"contexts are ignored": {"Calls/EndedContextIsHonoured", mutate(func(f *faulty, c *sim.Chain) {
 		f.status = func(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
 			return c.Status(context.WithoutCancel(ctx), tx)

@@ -1,6 +1,7 @@
 package settlement_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/settlement"
+	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // A foreign transaction takes the nonce of the sweep after the fee was paid: an operator retries, and the fee is not paid again.
@@ -90,6 +92,99 @@ func TestTokenReleaseThatRevertsIsNotReleased(t *testing.T) {
 	left = w.chain.Balance(deposit.Address, "SIM")
 	w.check("native coin in all", w.chain.Balance(w.master().Address, "SIM").Add(s.FeePaid).Add(s.NetworkFees).Add(left), coin(1))
 	w.check("paid", w.chain.Balance(w.fee, "SIM"), s.FeeNative)
+}
+
+// closing has a simulated network close accounts as Solana does, and the first sweeps reverted: what they pay to freezes.
+type closing struct {
+	*sim.Chain
+	from, to chain.Address
+	reverts  int
+	sent     map[string]bool
+	again    error // of planning without closing
+}
+
+func (c *closing) Broadcast(ctx context.Context, tx chain.Signed) error {
+	err := c.Chain.Broadcast(ctx, tx)
+	if tx.From == c.from && !c.sent[tx.TxHash] {
+		c.sent[tx.TxHash] = true
+		c.Freeze(c.to, "USDX", len(c.sent) <= c.reverts)
+	}
+	return err
+}
+
+func (c *closing) PlanRelease(ctx context.Context, r chain.Release) ([]chain.ReleaseStep, error) {
+	if r.KeepOpen {
+		c.Freeze(c.to, "USDX", false)
+		if c.again != nil {
+			return nil, c.again
+		}
+	}
+	steps, err := c.Chain.PlanRelease(ctx, r)
+	if err == nil && len(steps) > 0 {
+		steps[len(steps)-1].Order.Close = !r.KeepOpen
+	}
+	return steps, err
+}
+
+// A sweep that closes its account is reverted: the release goes on by itself, once, and leaves the account open.
+func TestRevertedSweepThatClosesIsMadeAgainWithoutClosing(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		reverts int
+		again   error
+		ends    settlement.Status
+		sweeps  int
+	}{
+		{"and goes through", 1, nil, settlement.Released, 2},
+		{"and is reverted again", 2, nil, settlement.Failed, 2},
+		{"and cannot pay for what has to stay", 1, fault.New(fault.State, "uneconomic", "too little"), settlement.Failed, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, account.Settings{})
+			deposit := w.deposit(1)
+			w.driver = &closing{w.chain, deposit.Address, w.master().Address, c.reverts, map[string]bool{}, c.again}
+			w.boot()
+			w.chain.Fund(w.master().Address, "SIM", coin(1))
+			opened := w.pay("p1", deposit, "USDX", dollars(400), 400)
+			s := w.until(opened.ID, c.ends)
+			r, err := w.store.Release(t.Context(), s.ReleaseID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sweeps := 0
+			for _, step := range r.Steps {
+				if step.Kind != chain.StepSweep {
+					continue
+				}
+				if tx, err := w.store.Transaction(t.Context(), step.TransactionID); err != nil || tx.Order.Close != (sweeps == 0) {
+					t.Errorf("sweep %d has Close %v, %v", sweeps+1, tx.Order.Close, err)
+				}
+				sweeps++
+			}
+			if sweeps != c.sweeps || s.ReleaseID != r.ID {
+				t.Errorf("release %s of the settlement in %s has %d sweeps, want %d", r.ID, s.ReleaseID, sweeps, c.sweeps)
+			}
+			failures := 0
+			if c.ends == settlement.Failed {
+				failures = 1
+				if s.Reason != settlement.TransactionFailed {
+					t.Errorf("it failed for %s", s.Reason)
+				}
+			} else {
+				w.check("net", *s.NetReleased, dollars(400))
+			}
+			if told := w.told(event.SettlementFailed); told != failures {
+				t.Errorf("a failure was told %d times, want %d", told, failures)
+			}
+			w.check("the platform fee", w.chain.Balance(w.fee, "SIM"), s.FeePaid)
+			left := w.chain.Balance(deposit.Address, "SIM")
+			w.check("native coin in all", w.chain.Balance(w.master().Address, "SIM").Add(s.FeePaid).Add(s.NetworkFees).Add(left), coin(1))
+			b, _, err := w.store.Balance(t.Context(), network, w.master().Address, w.asset("SIM").ID)
+			if err != nil || !b.Reserved.IsZero() {
+				t.Errorf("%s are still reserved (%v)", b.Reserved, err)
+			}
+		})
+	}
 }
 
 func TestRefusalOfTheSignerNeedsAnOperator(t *testing.T) {

@@ -38,6 +38,7 @@ type world struct {
 	t      *testing.T
 	now    time.Time
 	chain  *sim.Chain
+	driver chain.Driver // over chain
 	signer *sim.Signer
 	store  *memory.Store
 	fee    chain.Address
@@ -59,6 +60,7 @@ func newWorld(t *testing.T, settings account.Settings) *world {
 	w.chain = sim.New(sim.Config{Clock: func() time.Time { return w.now }})
 	w.signer = sim.NewSigner(7, nil)
 	w.fee = w.chain.NewAddress()
+	w.driver = w.chain
 	w.chain.SetIntercept(func(_ context.Context, m sim.Method) error { return w.process.Call(string(m)) })
 	err := w.store.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
 		return tx.PutAccount(ctx, &account.Account{ID: owner.AccountID, Settings: settings, CreatedAt: start})
@@ -75,7 +77,7 @@ func (w *world) boot() {
 	w.t.Helper()
 	w.process.Next()
 	w.processes++
-	registry, err := chain.NewRegistry(w.chain)
+	registry, err := chain.NewRegistry(w.driver)
 	if err != nil {
 		w.t.Fatal(err)
 	}

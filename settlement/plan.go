@@ -134,6 +134,7 @@ func (p *run) ask(ctx context.Context, r *Release, g group, asset chain.Asset, d
 	}
 	order := chain.Release{
 		Coins: coins, Asset: asset, Deposit: r.Deposit, Master: r.Master, FeeAddress: r.FeeAddress, Amount: r.Amount, Fee: r.Fee, Residue: residue, Spent: g.spent(), Done: done,
+		KeepOpen: r.has(chain.StepSweep, send.Failed), // it closed, or the release would have ended
 	}
 	steps, err := p.sweeper.PlanRelease(ctx, order)
 	if err != nil {

@@ -40,7 +40,10 @@ func (r *Release) has(kind chain.StepKind, states ...send.State) bool {
 
 func (r *Release) swept() bool { return r.has(chain.StepSweep, send.Confirmed) }
 
-func (r *Release) sweeps() bool { return r.has(chain.StepSweep) }
+// sweeps reports whether a sweep was made that has not failed.
+func (r *Release) sweeps() bool {
+	return slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Kind == chain.StepSweep && s.State != send.Failed })
+}
 
 // paysFee reports whether a transaction that pays the platform fee was made.
 func (r *Release) paysFee() bool {
@@ -232,8 +235,8 @@ func (w *journey) confirm(ctx context.Context, i int, t send.Transaction) error 
 	return w.carry(ctx)
 }
 
-// fail ends a release of which a transaction is proven dead, was never signed, or was reverted. A reverted one cost its
-// network fee.
+// fail ends a release of which a transaction is proven dead, was never signed, or was reverted, unless that was a sweep that closed
+// its account. A reverted one cost its network fee.
 func (w *journey) fail(ctx context.Context, i int, t send.Transaction) error {
 	step := &w.r.Steps[i]
 	again := step.Booked // it was confirmed before, and left the chain for good
@@ -250,6 +253,11 @@ func (w *journey) fail(ctx context.Context, i int, t send.Transaction) error {
 	}
 	if w.r.Done {
 		return nil // the release ended before; there is nothing to give up
+	}
+	if t.Failure == send.FailReverted && t.Order.Close && !again {
+		// Anybody can make that happen, by a payment while it is on its way: the release goes on, and leaves the account open.
+		w.r.DueAt = w.now()
+		return nil
 	}
 	return w.end(ctx, w.reason(t))
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/send"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/store/lease"
 	"github.com/seed-8ee7f392/payments/webhook/event"
@@ -237,6 +238,8 @@ func (p *run) proceed(ctx context.Context, r Release) error {
 		return p.end(ctx, r, NotReleasable)
 	case fault.Code(err) == "funds_missing" && p.now().Sub(r.CreatedAt) >= fundsGrace:
 		return p.end(ctx, r, FundsMissing)
+	case fault.Code(err) == "uneconomic" && r.has(chain.StepSweep, send.Failed):
+		return p.end(ctx, r, TransactionFailed) // what has to stay in an account that is left open is more than there is
 	default:
 		return errors.Join(err, p.later(ctx, r))
 	}

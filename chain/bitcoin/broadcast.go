@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -24,7 +25,7 @@ func (d *Driver) Broadcast(ctx context.Context, tx chain.Signed) error {
 		r, refused := errors.AsType[*refusal](err)
 		switch {
 		case err == nil && hash != tx.TxHash:
-			return e.garbled("it took transaction %s as %s", tx.TxHash, e.clean(hash))
+			return e.Garbled("it took transaction %s as %s", tx.TxHash, e.Clean(hash))
 		case refused && (r.code == codeAlreadyInUTXO || r.code == codeRejected && strings.Contains(r.message, "txn-already")):
 			return nil
 		case refused && r.forGood():
@@ -34,7 +35,7 @@ func (d *Driver) Broadcast(ctx context.Context, tx chain.Signed) error {
 			if s, err := e.sight(ctx, tx.TxHash); err == nil && s.tx != nil {
 				return nil
 			}
-			return &failure{host: e.host, code: "broadcast_refused", what: "it does not take transaction " + tx.TxHash, cause: r}
+			return &failover.Failure{Host: e.Host, Code: "broadcast_refused", What: "it does not take transaction " + tx.TxHash, Cause: r}
 		}
 		return err
 	})

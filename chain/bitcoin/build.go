@@ -257,7 +257,7 @@ func (e *endpoint) displacing(ctx context.Context, old chain.Signed, r rates) (p
 	}
 	all, err := satoshiOf(entry.Fees.Descendant.String())
 	if err != nil {
-		return price{}, e.garbled("its fees of transaction %s are no amount", old.TxHash)
+		return price{}, e.Garbled("its fees of transaction %s are no amount", old.TxHash)
 	}
 	p.base = max(p.base, all)
 	return p, nil

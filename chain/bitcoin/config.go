@@ -1,11 +1,13 @@
 package bitcoin
 
 import (
+	"cmp"
 	"log/slog"
 	"net/http"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -83,12 +85,13 @@ func New(c Config) (*Driver, error) {
 		places:  map[string]*place{},
 	}
 	d.native = d.network.Assets[0]
+	d.nodes = &failover.Set[*endpoint]{Network: d.network.Slug, Log: c.Logger, Keep: true, Verify: d.verify}
 	for _, raw := range c.RPCs {
 		e, err := newEndpoint(raw, c)
 		if err != nil {
 			return nil, err
 		}
-		d.endpoints = append(d.endpoints, e)
+		d.nodes.Nodes = append(d.nodes.Nodes, e)
 	}
 	return d, nil
 }
@@ -97,44 +100,18 @@ func (c Config) withDefaults() Config {
 	if c.RPC != "" {
 		c.RPCs = append([]string{c.RPC}, c.RPCs...)
 	}
-	if c.HTTPClient == nil {
-		t := http.DefaultTransport.(*http.Transport).Clone()
-		t.MaxIdleConnsPerHost = 16
-		c.HTTPClient = &http.Client{Transport: t}
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	if c.FeeTarget == 0 {
-		c.FeeTarget = 3
-	}
-	if c.MinFeeRate == 0 {
-		c.MinFeeRate = 1_000
-	}
-	if c.MaxFeeRate == 0 {
-		c.MaxFeeRate = 500_000
-	}
-	if c.FallbackFeeRate == 0 {
-		c.FallbackFeeRate = 10_000
-	}
-	if c.Timeout <= 0 {
-		c.Timeout = 30 * time.Second
-	}
-	if c.Attempts <= 0 {
-		c.Attempts = 3
-	}
-	if c.Concurrency <= 0 {
-		c.Concurrency = 4
-	}
-	if c.MaxBlocks <= 0 {
-		c.MaxBlocks = 8
-	}
-	if c.MaxResponse <= 0 {
-		c.MaxResponse = 128 << 20
-	}
-	if c.PoolLimit == 0 {
-		c.PoolLimit = 20_000
-	}
+	c.HTTPClient = failover.Client(c.HTTPClient)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	c.FeeTarget = cmp.Or(c.FeeTarget, 3)
+	c.MinFeeRate = cmp.Or(c.MinFeeRate, 1_000)
+	c.MaxFeeRate = cmp.Or(c.MaxFeeRate, 500_000)
+	c.FallbackFeeRate = cmp.Or(c.FallbackFeeRate, 10_000)
+	c.Timeout = failover.Positive(c.Timeout, 30*time.Second)
+	c.Attempts = failover.Positive(c.Attempts, 3)
+	c.Concurrency = failover.Positive(c.Concurrency, 4)
+	c.MaxBlocks = failover.Positive(c.MaxBlocks, 8)
+	c.MaxResponse = failover.Positive(c.MaxResponse, 128<<20)
+	c.PoolLimit = cmp.Or(c.PoolLimit, 20_000)
 	return c
 }
 

@@ -5,24 +5,23 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/btcsuite/btcd/chaincfg/v2"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
 
 // Driver serves one Bitcoin network. It is safe for concurrent use.
 type Driver struct {
-	network   chain.Network
-	native    chain.Asset
-	params    *chaincfg.Params
-	config    Config
-	endpoints []*endpoint
-	log       *slog.Logger
+	network chain.Network
+	native  chain.Asset
+	params  *chaincfg.Params
+	config  Config
+	nodes   *failover.Set[*endpoint]
+	log     *slog.Logger
 
-	preferred atomic.Int32 // index of the endpoint that answered last
-	pool      poolCache
+	pool poolCache
 
 	mu     sync.Mutex
 	places map[string]*place // by hash of a transaction of ours
@@ -53,9 +52,9 @@ func (d *Driver) Network() chain.Network {
 // genesis block is fault.Stopped with code chain_id_mismatch; a node without an answer, with other
 // credentials (node_unauthorized) or still syncing (node_syncing) is fault.Unavailable.
 func (d *Driver) Check(ctx context.Context) error {
-	for _, e := range d.endpoints {
-		if err := d.inspect(ctx, e); err != nil {
-			return d.asFault(err)
+	for _, e := range d.nodes.Nodes {
+		if err := d.verify(ctx, e); err != nil {
+			return failover.Fault(d.network.Slug, err)
 		}
 	}
 	return nil

@@ -54,7 +54,7 @@ func (d *Driver) rates(ctx context.Context, e *endpoint) (rates, error) {
 	}{{floor.Least, &r.least}, {floor.Relay, &r.least}, {floor.Increment, &r.increment}} {
 		rate, ok := rateOf(f.number)
 		if !ok {
-			return rates{}, e.garbled("it asks for a fee rate of %q bitcoin per 1000 vB", clip(f.number.String()))
+			return rates{}, e.Garbled("it asks for a fee rate of %q bitcoin per 1000 vB", clip(f.number.String()))
 		}
 		*f.into = max(*f.into, rate)
 	}
@@ -74,14 +74,14 @@ func (d *Driver) rates(ctx context.Context, e *endpoint) (rates, error) {
 	if answer.Rate != "" { // without enough data the answer has none
 		rate, ok := rateOf(answer.Rate)
 		if !ok || rate == 0 {
-			return rates{}, e.garbled("it estimates a fee rate of %q bitcoin per 1000 vB", clip(answer.Rate.String()))
+			return rates{}, e.Garbled("it estimates a fee rate of %q bitcoin per 1000 vB", clip(answer.Rate.String()))
 		}
 		r.current = rate
 	}
 	r.current = max(min(r.current, int64(d.config.MaxFeeRate)), int64(d.config.MinFeeRate), r.least)
 	if r.current > int64(d.config.MaxFeeRate) {
 		return rates{}, fault.New(fault.Limited, "fee_above_maximum",
-			"node %s takes no transaction below %d satoshi per 1000 vB, Config.MaxFeeRate is %d", e.host, r.current, d.config.MaxFeeRate)
+			"node %s takes no transaction below %d satoshi per 1000 vB, Config.MaxFeeRate is %d", e.Host, r.current, d.config.MaxFeeRate)
 	}
 	return r, nil
 }

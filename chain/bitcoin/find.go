@@ -6,6 +6,7 @@ import (
 	"github.com/btcsuite/btcd/wire/v2"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -58,7 +59,7 @@ func (e *endpoint) sight(ctx context.Context, hash string) (sight, error) {
 	}
 	tx, err := decodeTx(answer.Hex)
 	if err != nil || tx.TxHash().String() != hash {
-		return sight{}, e.garbled("asked for transaction %s, it answered another", hash)
+		return sight{}, e.Garbled("asked for transaction %s, it answered another", hash)
 	}
 	if answer.BlockHash == "" {
 		return sight{tx: tx}, nil
@@ -83,7 +84,7 @@ func (e *endpoint) indexed(ctx context.Context) error {
 		return nil // btcd, which answers getrawtransaction with another code when it has no index
 	}
 	if err == nil && !indexes["txindex"].Synced {
-		err = &failure{host: e.host, code: "txindex_missing", what: "it has no complete index of transactions: start it with -txindex=1"}
+		err = &failover.Failure{Host: e.Host, Code: "txindex_missing", What: "it has no complete index of transactions: start it with -txindex=1"}
 	}
 	return err
 }

@@ -2,10 +2,12 @@ package bitcoin
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -29,7 +31,7 @@ func (e *endpoint) header(ctx context.Context, hash string) (headerJSON, error) 
 		return headerJSON{}, err
 	}
 	if h.Hash != hash || h.Height < 0 || h.Time <= 0 {
-		return headerJSON{}, e.garbled("asked for the header of block %s, it answered that of %s", hash, e.clean(h.Hash))
+		return headerJSON{}, e.Garbled("asked for the header of block %s, it answered that of %s", hash, e.Clean(h.Hash))
 	}
 	return h, nil
 }
@@ -59,7 +61,7 @@ func (e *endpoint) tip(ctx context.Context) (headerJSON, error) {
 	}
 	h, err := e.header(ctx, hash)
 	if err == nil && h.Confirmations < 1 {
-		err = e.garbled("its newest block left the chain while it was read")
+		err = e.Garbled("its newest block left the chain while it was read")
 	}
 	return h, err
 }
@@ -77,7 +79,7 @@ func (d *Driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 		}
 		h, err := e.header(ctx, hash)
 		if err == nil && (uint64(h.Height) != height || h.Confirmations < 1) {
-			err = e.garbled("the chain moved while block %d was read", height)
+			err = e.Garbled("the chain moved while block %d was read", height)
 		}
 		ref = h.ref()
 		return err
@@ -110,7 +112,7 @@ func aboveTip(height uint64) error {
 	return fault.New(fault.NotFound, "block_unknown", "block %d is above the tip", height)
 }
 
-// unpruned is fault.Stopped for a height that the node has thrown away.
+// unpruned is failover.ErrPruned for a height that the node has thrown away.
 func (e *endpoint) unpruned(ctx context.Context, height uint64) error {
 	if !e.pruned.Load() {
 		return nil
@@ -122,8 +124,7 @@ func (e *endpoint) unpruned(ctx context.Context, height uint64) error {
 		return err
 	}
 	if height < info.Lowest {
-		return fault.New(fault.Stopped, "node_pruned",
-			"node %s no longer has block %d, its oldest is %d: configure a node that keeps older blocks", e.host, height, info.Lowest)
+		return fmt.Errorf("node %s, block %d, its oldest is %d: %w", e.Host, height, info.Lowest, failover.ErrPruned)
 	}
 	return nil
 }

@@ -87,11 +87,11 @@ func (d *Driver) readPool(ctx context.Context, e *endpoint) ([]chain.PoolTx, err
 func (d *Driver) poolTx(e *endpoint, hash string, answer json.RawMessage) (chain.PoolTx, error) {
 	var text string
 	if json.Unmarshal(answer, &text) != nil {
-		return chain.PoolTx{}, e.garbled("asked for transaction %s, it answered something else", e.clean(hash))
+		return chain.PoolTx{}, e.Garbled("asked for transaction %s, it answered something else", e.Clean(hash))
 	}
 	tx, err := decodeTx(text)
 	if err != nil || tx.TxHash().String() != hash {
-		return chain.PoolTx{}, e.garbled("asked for transaction %s, it answered another", e.clean(hash))
+		return chain.PoolTx{}, e.Garbled("asked for transaction %s, it answered another", e.Clean(hash))
 	}
 	return chain.PoolTx{TxHash: hash, Transfers: d.transfers(tx, hash, ""), Spent: spends(tx, hash)}, nil
 }

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,6 +15,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
 
 // maxBatch is how many calls are put into one request.
@@ -23,18 +24,16 @@ const maxBatch = 100
 
 // endpoint is one node behind one URL.
 type endpoint struct {
-	host           string // all of the URL that may be shown
+	failover.Node
 	url            string // without user and password
 	user, password string
 	cookieFile     string
-	secrets        []string
 	client         *http.Client
 	timeout        time.Duration
 	limit          int64
 	slots          chan struct{} // requests in flight
 
-	verified atomic.Bool // it serves our network and has caught up with it
-	pruned   atomic.Bool
+	pruned atomic.Bool
 }
 
 func newEndpoint(raw string, c Config) (*endpoint, error) {
@@ -42,9 +41,10 @@ func newEndpoint(raw string, c Config) (*endpoint, error) {
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 		return nil, invalidConfig("an RPC URL is not of the form http(s)://user:password@host:port")
 	}
-	client := *c.HTTPClient
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	e := &endpoint{host: u.Host, client: &client, timeout: c.Timeout, limit: c.MaxResponse, slots: make(chan struct{}, c.Concurrency)}
+	e := &endpoint{
+		Node: failover.Node{Host: u.Host, Secrets: failover.SecretsOf(u)}, client: c.HTTPClient, timeout: c.Timeout, limit: c.MaxResponse,
+		slots: make(chan struct{}, c.Concurrency),
+	}
 	if u.User != nil {
 		e.user = u.User.Username()
 		e.password, _ = u.User.Password()
@@ -53,11 +53,6 @@ func newEndpoint(raw string, c Config) (*endpoint, error) {
 		e.cookieFile = c.CookieFile
 	}
 	e.url = u.String()
-	for _, part := range append(strings.Split(u.Path, "/"), e.user, e.password) {
-		if len(part) >= 8 { // shorter words are names such as "wallet"
-			e.secrets = append(e.secrets, part, url.PathEscape(part))
-		}
-	}
 	return e, nil
 }
 
@@ -78,7 +73,7 @@ func (c *call) decode(e *endpoint, into any) error {
 		return c.err
 	}
 	if err := json.Unmarshal(c.result, into); err != nil {
-		return e.garbled("its answer to %s has another form", c.method)
+		return e.Garbled("its answer to %s has another form", c.method)
 	}
 	return nil
 }
@@ -148,12 +143,12 @@ func (e *endpoint) send(ctx context.Context, calls []*call) error {
 		} `json:"error"`
 	}
 	if err := json.Unmarshal(answer, &responses); err != nil || len(responses) != len(calls) {
-		return e.garbled("the answer is not a complete JSON-RPC response")
+		return e.Garbled("the answer is not a complete JSON-RPC response")
 	}
 	seen := make([]bool, len(calls))
 	for _, r := range responses {
 		if r.ID == nil || *r.ID < 0 || *r.ID >= len(calls) || seen[*r.ID] {
-			return e.garbled("the answer is not a complete JSON-RPC response")
+			return e.Garbled("the answer is not a complete JSON-RPC response")
 		}
 		c := calls[*r.ID]
 		seen[*r.ID] = true
@@ -161,9 +156,9 @@ func (e *endpoint) send(ctx context.Context, calls []*call) error {
 		case r.Error == nil:
 			c.result = r.Result
 		case r.Error.Code == codeWarmup:
-			return &failure{host: e.host, code: "node_syncing", what: "it is still starting"}
+			return e.syncing("it is still starting")
 		default:
-			c.err = &refusal{host: e.host, method: c.method, code: r.Error.Code, message: e.clean(r.Error.Message)}
+			c.err = &refusal{host: e.Host, method: c.method, code: r.Error.Code, message: e.Clean(r.Error.Message)}
 		}
 	}
 	return nil
@@ -182,7 +177,7 @@ func (e *endpoint) post(ctx context.Context, body []byte) ([]byte, error) {
 	if e.cookieFile != "" {
 		cookie, err := os.ReadFile(e.cookieFile)
 		if err != nil {
-			return nil, &failure{host: e.host, code: "node_unauthorized", what: "its cookie file cannot be read", cause: err}
+			return nil, &failover.Failure{Host: e.Host, Code: "node_unauthorized", What: "its cookie file cannot be read", Cause: err}
 		}
 		user, password, _ = strings.Cut(strings.TrimSpace(string(cookie)), ":")
 	}
@@ -197,45 +192,24 @@ func (e *endpoint) post(ctx context.Context, body []byte) ([]byte, error) {
 	switch resp.StatusCode {
 	case http.StatusOK:
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return nil, &failure{host: e.host, code: "node_unauthorized", what: "it does not take the user and password: correct the RPC URL or the cookie file"}
+		return nil, &failover.Failure{Host: e.Host, Code: "node_unauthorized", What: "it does not take the user and password: correct the RPC URL or the cookie file"}
 	default:
-		return nil, &failure{host: e.host, code: "node_unavailable", what: fmt.Sprintf("HTTP status %d", resp.StatusCode)}
+		return nil, e.Fail(failover.Unreachable, "HTTP status %d", resp.StatusCode)
 	}
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, e.limit+1))
 	if err != nil {
 		return nil, e.unreachable(err)
 	}
 	if int64(len(answer)) > e.limit {
-		return nil, e.garbled("the response is larger than %d bytes", e.limit)
+		return nil, e.Garbled("the response is larger than %d bytes", e.limit)
 	}
 	return answer, nil
 }
 
-// unreachable wraps an error of the transport, which may hold the URL.
 func (e *endpoint) unreachable(err error) error {
-	if u, ok := errors.AsType[*url.Error](err); ok {
-		err = u.Err
-	}
-	what := e.clean(err.Error())
-	if errors.Is(err, context.DeadlineExceeded) {
-		what = fmt.Sprintf("no answer within %s", e.timeout)
-	}
-	return &failure{host: e.host, code: "node_unavailable", what: what}
+	return e.Fail(failover.Unreachable, "%s", e.Why(err, e.timeout))
 }
 
-// garbled is an answer that cannot be right.
-func (e *endpoint) garbled(format string, args ...any) error {
-	return &failure{host: e.host, code: "node_unavailable", what: fmt.Sprintf(format, args...)}
-}
-
-// clean makes a node's words fit for an error: short, on one line, without this endpoint's secrets.
-func (e *endpoint) clean(s string) string {
-	for _, secret := range e.secrets {
-		s = strings.ReplaceAll(s, secret, "…")
-	}
-	s = strings.ToValidUTF8(strings.Join(strings.Fields(s), " "), "")
-	if len(s) > 200 {
-		s = strings.ToValidUTF8(s[:200], "") + "…"
-	}
-	return s
+func (e *endpoint) syncing(what string) error {
+	return &failover.Failure{Host: e.Host, Code: "node_syncing", What: what}
 }

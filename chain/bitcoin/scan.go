@@ -63,7 +63,7 @@ func (d *Driver) blocks(ctx context.Context, e *endpoint, from, n uint64) ([]cha
 	}
 	for i := 1; i < len(blocks); i++ {
 		if blocks[i].Parent != blocks[i-1].Hash {
-			return nil, e.garbled("the chain moved between blocks %d and %d while they were read", blocks[i-1].Height, blocks[i].Height)
+			return nil, e.Garbled("the chain moved between blocks %d and %d while they were read", blocks[i-1].Height, blocks[i].Height)
 		}
 	}
 	return blocks, nil
@@ -112,7 +112,7 @@ func (d *Driver) block(ctx context.Context, e *endpoint, height uint64, hash str
 // readBlock checks that an answer is the block of a hash, and reads it. Only the previous outputs are taken on trust.
 func (d *Driver) readBlock(e *endpoint, height uint64, hash string, b blockJSON) (chain.Block, error) {
 	wrong := func(what string) (chain.Block, error) {
-		return chain.Block{}, e.garbled("its block %s %s", e.clean(hash), what)
+		return chain.Block{}, e.Garbled("its block %s %s", e.Clean(hash), what)
 	}
 	b.Txs = append(b.Txs, b.RawTxs...)
 	header, err := b.header()

@@ -72,7 +72,7 @@ func (d *Driver) final(ctx context.Context, e *endpoint, block chain.Ref) (bool,
 		return false, err
 	}
 	if h.Confirmations < 1 {
-		return false, e.garbled("block %d left the chain while it was looked at", block.Height)
+		return false, e.Garbled("block %d left the chain while it was looked at", block.Height)
 	}
 	return uint64(h.Confirmations) >= d.network.Confirmations, nil
 }
@@ -174,11 +174,11 @@ func (e *endpoint) rawBlock(ctx context.Context, height uint64, hash string) (*w
 	}
 	b := new(wire.MsgBlock)
 	if err := b.Deserialize(hex.NewDecoder(strings.NewReader(text))); err != nil || b.BlockHash().String() != hash || len(b.Transactions) == 0 {
-		return nil, e.garbled("its block %s has another hash", e.clean(hash))
+		return nil, e.Garbled("its block %s has another hash", e.Clean(hash))
 	}
 	ids, err := b.TxHashes()
 	if err != nil || merkleRoot(ids) != b.Header.MerkleRoot {
-		return nil, e.garbled("its block %s has transactions that are not those of its header", e.clean(hash))
+		return nil, e.Garbled("its block %s has transactions that are not those of its header", e.Clean(hash))
 	}
 	return b, nil
 }

@@ -58,11 +58,11 @@ func (c *call) unspent(e *endpoint, tip string) (chain.Amount, error) {
 		return chain.Amount{}, err
 	}
 	if out.Best != tip {
-		return chain.Amount{}, fault.New(fault.Unavailable, "chain_moved", "a block arrived at node %s while its unspent outputs were read; ask again", e.host)
+		return chain.Amount{}, fault.New(fault.Unavailable, "chain_moved", "a block arrived at node %s while its unspent outputs were read; ask again", e.Host)
 	}
 	value, err := satoshiOf(out.Value.String())
 	if err != nil {
-		return chain.Amount{}, e.garbled("the value of an unspent output is no amount")
+		return chain.Amount{}, e.Garbled("the value of an unspent output is no amount")
 	}
 	return units(value), nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -95,7 +96,7 @@ func (c *call) word(e *endpoint) (chain.Amount, error) {
 		return chain.Amount{}, err
 	}
 	if len(out) != 32 {
-		return chain.Amount{}, e.garbled("a contract answered %d bytes instead of 32: is it the token it is configured as?", len(out))
+		return chain.Amount{}, e.Garbled("a contract answered %d bytes instead of 32: is it the token it is configured as?", len(out))
 	}
 	return chain.AmountFromBytes(out)
 }
@@ -115,7 +116,7 @@ func (d *Driver) checkTokens(ctx context.Context, e *endpoint) error {
 	}
 	for i, c := range calls {
 		decimals, err := c.word(e)
-		_, noAnswer := errors.AsType[*failure](err)
+		_, noAnswer := errors.AsType[*failover.Failure](err)
 		if refused, ok := errors.AsType[*refusal](err); noAnswer || (ok && refused.reverts()) || (err == nil && decimals != chain.Units(uint64(assets[i].Decimals))) {
 			return fault.New(fault.Stopped, "token_mismatch",
 				"token %s of network %s: contract %s does not answer %d decimals; correct the configuration",

@@ -26,7 +26,7 @@ func (d *Driver) Broadcast(ctx context.Context, tx chain.Signed) error {
 	}
 	var refused *fault.Error // the first verdict, while no node gave an unclear answer
 	unclear := false
-	err = d.askRounds(ctx, 1, 0, func(ctx context.Context, e *endpoint) error {
+	err = d.nodes.Ask(ctx, 1, 0, func(ctx context.Context, e *endpoint) error {
 		err := e.sendRaw(ctx, decoded.Hash(), tx.Raw)
 		verdict, ok := errors.AsType[*fault.Error](err)
 		if !ok {
@@ -64,7 +64,7 @@ func (e *endpoint) sendRaw(ctx context.Context, hash common.Hash, raw []byte) er
 		return err
 	}
 	if taken != hash {
-		return e.garbled("it took transaction %s as %s", hash.Hex(), taken.Hex())
+		return e.Garbled("it took transaction %s as %s", hash.Hex(), taken.Hex())
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package evm
 
 import (
+	"cmp"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -9,6 +10,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -81,7 +83,6 @@ func New(c Config) (*Driver, error) {
 		maxBatch: c.MaxBatch,
 		parallel: c.Concurrency,
 		pool:     c.Pool,
-		log:      c.Logger,
 		traces:   c.Traces,
 	}
 	tokens, err := canonicalTokens(append(append([]chain.Asset{}, c.Network.Assets...), c.Tokens...))
@@ -107,12 +108,13 @@ func New(c Config) (*Driver, error) {
 		}
 		d.l1Oracle = &oracle
 	}
+	d.nodes = &failover.Set[*endpoint]{Network: d.network.Slug, Log: c.Logger, Verify: d.verify, Reach: refreshTip}
 	for _, raw := range c.RPCs {
 		e, err := newEndpoint(raw, c)
 		if err != nil {
 			return nil, err
 		}
-		d.endpoints = append(d.endpoints, e)
+		d.nodes.Nodes = append(d.nodes.Nodes, e)
 	}
 	return d, nil
 }
@@ -121,32 +123,14 @@ func (c Config) withDefaults() Config {
 	if c.RPC != "" {
 		c.RPCs = append([]string{c.RPC}, c.RPCs...)
 	}
-	if c.HTTPClient == nil {
-		t := http.DefaultTransport.(*http.Transport).Clone()
-		t.MaxIdleConnsPerHost = 16
-		c.HTTPClient = &http.Client{Transport: t}
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	if c.Timeout <= 0 {
-		c.Timeout = 20 * time.Second
-	}
-	if c.Attempts <= 0 {
-		c.Attempts = 3
-	}
-	if c.Concurrency <= 0 {
-		c.Concurrency = 4
-	}
-	if c.MaxBatch <= 0 {
-		c.MaxBatch = 32
-	}
-	if c.MaxResponse <= 0 {
-		c.MaxResponse = 128 << 20
-	}
-	if c.Pool == "" {
-		c.Pool = PoolPending
-	}
+	c.HTTPClient = failover.Client(c.HTTPClient)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	c.Timeout = failover.Positive(c.Timeout, 20*time.Second)
+	c.Attempts = failover.Positive(c.Attempts, 3)
+	c.Concurrency = failover.Positive(c.Concurrency, 4)
+	c.MaxBatch = failover.Positive(c.MaxBatch, 32)
+	c.MaxResponse = failover.Positive(c.MaxResponse, 128<<20)
+	c.Pool = cmp.Or(c.Pool, PoolPending)
 	if c.L1GasPriceOracle == "" {
 		switch c.Network.ChainID {
 		case Optimism.ChainID, OPSepolia.ChainID, Base.ChainID, BaseSepolia.ChainID:

@@ -3,7 +3,6 @@ package evm
 import (
 	"context"
 	"encoding/hex"
-	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,26 +12,24 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
 // Driver serves one EVM network. It is safe for concurrent use.
 type Driver struct {
-	network   chain.Network
-	native    chain.Asset
-	tokens    map[common.Address]chain.Asset
-	endpoints []*endpoint
-	l1Oracle  *common.Address
-	pool      PoolSource
-	traces    bool
-	attempts  int
-	maxBatch  int
-	parallel  int
-	log       *slog.Logger
+	network  chain.Network
+	native   chain.Asset
+	tokens   map[common.Address]chain.Asset
+	nodes    *failover.Set[*endpoint]
+	l1Oracle *common.Address
+	pool     PoolSource
+	traces   bool
+	attempts int
+	maxBatch int
+	parallel int
 
-	rereads  atomic.Uint64 // how many blocks were read again: another node has its turn each time
-	seen     atomic.Uint64 // highest tip that an endpoint showed
-	finality atomic.Bool   // a node has named safe or final blocks: from then on their absence is an outage
+	finality atomic.Bool // a node has named safe or final blocks: from then on their absence is an outage
 }
 
 var _ interface {
@@ -63,12 +60,12 @@ func (d *Driver) Network() chain.Network {
 // fault.Stopped with code chain_id_mismatch, a token that is not there or counts differently is
 // fault.Stopped with code token_mismatch, an endpoint without an answer is fault.Unavailable.
 func (d *Driver) Check(ctx context.Context) error {
-	for _, e := range d.endpoints {
-		if err := d.verify(ctx, e); err != nil {
-			return d.asFault(err)
+	for _, e := range d.nodes.Nodes {
+		if err := d.nodes.Vet(ctx, e); err != nil {
+			return failover.Fault(d.network.Slug, err)
 		}
 		if err := d.checkTokens(ctx, e); err != nil {
-			return d.asFault(err)
+			return failover.Fault(d.network.Slug, err)
 		}
 	}
 	return nil

@@ -7,34 +7,26 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"github.com/ethereum/go-ethereum/rpc"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
 
 // endpoint is one node behind one URL.
 type endpoint struct {
-	host    string   // all of the URL that may be shown
-	secrets []string // the parts of it that may not
+	failover.Node
 	client  *rpc.Client
 	timeout time.Duration
 	slots   chan struct{} // requests in flight
 
 	mu              sync.Mutex
-	verified        bool
-	tip             uint64 // newest height it has shown; 0 before the first
-	batch, maxBatch int    // calls per request now, and at most
-	streak          int    // full requests answered since the batch size changed
-	noBlockReceipts bool   // it does not know eth_getBlockReceipts
-	rest            *backoff.ExponentialBackOff
-	restUntil       time.Time // after a failure: others are preferred until then
-	barredUntil     time.Time // it asked (Retry-After) to be left alone until then
+	batch, maxBatch int  // calls per request now, and at most
+	streak          int  // full requests answered since the batch size changed
+	noBlockReceipts bool // it does not know eth_getBlockReceipts
 }
 
 func newEndpoint(raw string, c Config) (*endpoint, error) {
@@ -43,54 +35,19 @@ func newEndpoint(raw string, c Config) (*endpoint, error) {
 		return nil, err
 	}
 	e := &endpoint{
-		host:     u.Host,
-		secrets:  secretsOf(u),
+		Node:     failover.Node{Host: u.Host, Secrets: failover.SecretsOf(u)},
 		timeout:  c.Timeout,
 		slots:    make(chan struct{}, c.Concurrency),
 		batch:    c.MaxBatch,
 		maxBatch: c.MaxBatch,
-		rest:     backoff.NewExponentialBackOff(),
 	}
 	client := *c.HTTPClient
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	client.Transport = &transport{base: client.Transport, limit: c.MaxResponse, endpoint: e}
 	e.client, err = rpc.DialOptions(context.Background(), raw, rpc.WithHTTPClient(&client)) // no I/O for http URLs
 	if err != nil {
-		return nil, invalidConfig("the RPC client refuses the URL of %s", e.host)
+		return nil, invalidConfig("the RPC client refuses the URL of %s", e.Host)
 	}
 	return e, nil
-}
-
-// secretsOf lists what of a URL must never appear in a message: providers put keys into user info, path
-// and query.
-func secretsOf(u *url.URL) []string {
-	parts := strings.Split(u.Path, "/")
-	if u.User != nil {
-		password, _ := u.User.Password()
-		parts = append(parts, u.User.Username(), password)
-	}
-	for _, values := range u.Query() {
-		parts = append(parts, values...)
-	}
-	var out []string
-	for _, p := range parts {
-		if len(p) >= 8 { // shorter words are names such as "v3" or "rpc"
-			out = append(out, p, url.PathEscape(p), url.QueryEscape(p))
-		}
-	}
-	return out
-}
-
-// clean makes a node's words fit for an error: short, on one line, without this endpoint's secrets.
-func (e *endpoint) clean(s string) string {
-	for _, secret := range e.secrets {
-		s = strings.ReplaceAll(s, secret, "…")
-	}
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > 200 {
-		s = s[:200] + "…"
-	}
-	return s
 }
 
 var errBodyTooLarge = errors.New("the response is larger than allowed")
@@ -112,9 +69,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable {
-		if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && s > 0 {
-			t.endpoint.bar(time.Duration(min(s, 3600)) * time.Second)
-		}
+		t.endpoint.HearRetryAfter(resp)
 	}
 	resp.Body = &boundedBody{ReadCloser: resp.Body, left: t.limit}
 	return resp, nil
@@ -166,11 +121,11 @@ func (e *endpoint) split(ctx context.Context, calls []*call) error {
 		return nil
 	}
 	err := e.send(ctx, calls)
-	if f, ok := errors.AsType[*failure](err); ok && len(calls) > 1 {
-		if f.kind == tooMuch || f.kind == throttled {
+	if f, ok := errors.AsType[*failover.Failure](err); ok && len(calls) > 1 {
+		if f.Kind == tooMuch || f.Kind == failover.Throttled {
 			e.shrink(len(calls))
 		}
-		if f.kind == tooMuch {
+		if f.Kind == tooMuch {
 			half := len(calls) / 2
 			if err := e.split(ctx, calls[:half]); err != nil {
 				return err
@@ -245,9 +200,9 @@ func refusalInBody(err error) error {
 // outcome keeps a node's refusal in the call and passes every other error on.
 func (c *call) outcome(e *endpoint, err error) error {
 	if refused, ok := errors.AsType[rpc.Error](err); ok {
-		r := &refusal{host: e.host, method: c.method, code: refused.ErrorCode(), message: e.clean(refused.Error())}
+		r := &refusal{host: e.Host, method: c.method, code: refused.ErrorCode(), message: e.Clean(refused.Error())}
 		if r.throttles() {
-			return &failure{host: e.host, kind: throttled, what: r.message}
+			return e.Fail(failover.Throttled, "%s", r.message)
 		}
 		c.err = r
 		return nil
@@ -263,33 +218,28 @@ func (e *endpoint) settle(ctx context.Context, calls []*call, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if f, ok := errors.AsType[*failure](err); ok {
+	if f, ok := errors.AsType[*failover.Failure](err); ok {
 		return f
 	}
-	if u, ok := errors.AsType[*url.Error](err); ok {
-		err = u.Err // its text holds the whole URL
-	}
-	f := &failure{host: e.host, kind: unreachable, what: e.clean(err.Error())}
+	f := e.Fail(failover.Unreachable, "%s", e.Why(err, e.timeout))
 	if answered, ok := errors.AsType[rpc.HTTPError](err); ok {
-		f.what = fmt.Sprintf("HTTP status %d", answered.StatusCode)
+		f.What = fmt.Sprintf("HTTP status %d", answered.StatusCode)
 		switch {
 		case answered.StatusCode == http.StatusTooManyRequests:
-			f.kind = throttled
+			f.Kind = failover.Throttled
 		case answered.StatusCode == http.StatusRequestEntityTooLarge, answered.StatusCode == http.StatusBadRequest:
-			f.kind = tooMuch // of several calls; of one it is a plain failure
+			f.Kind = tooMuch // of several calls; of one it is a plain failure
 		}
 		return f
 	}
 	_, notAList := errors.AsType[*json.UnmarshalTypeError](err) // one error object in answer to a batch
 	_, notJSON := errors.AsType[*json.SyntaxError](err)
 	switch {
-	case errors.Is(err, errBodyTooLarge), notAList && len(calls) > 1:
-		f.kind = tooMuch
-	case errors.Is(err, context.DeadlineExceeded):
-		f.kind, f.what = tooMuch, fmt.Sprintf("no answer within %s", e.timeout)
+	case errors.Is(err, errBodyTooLarge), errors.Is(err, context.DeadlineExceeded), notAList && len(calls) > 1:
+		f.Kind = tooMuch
 	case notAList, notJSON, errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF),
 		errors.Is(err, rpc.ErrNoResult), errors.Is(err, rpc.ErrMissingBatchResponse):
-		f.kind, f.what = garbled, "the answer is not a complete JSON-RPC response"
+		f.Kind, f.What = failover.Garbled, "the answer is not a complete JSON-RPC response"
 	}
 	return f
 }
@@ -319,49 +269,4 @@ func (e *endpoint) grow(n int) {
 	if e.streak++; e.streak >= growAfter {
 		e.batch, e.streak = e.batch+1, 0
 	}
-}
-
-func (e *endpoint) sawTip(height uint64) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.tip = height
-}
-
-func (e *endpoint) knownTip() uint64 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.tip
-}
-
-func (e *endpoint) bar(d time.Duration) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.barredUntil = time.Now().Add(d)
-}
-
-// barred returns how long the endpoint still wants to be left alone.
-func (e *endpoint) barred() time.Duration {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return max(0, time.Until(e.barredUntil))
-}
-
-// failed prefers other endpoints for a while that grows with every failure in a row.
-func (e *endpoint) failed() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.restUntil = time.Now().Add(e.rest.NextBackOff())
-}
-
-func (e *endpoint) worked() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.restUntil = time.Time{}
-	e.rest.Reset()
-}
-
-func (e *endpoint) resting() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return time.Now().Before(e.restUntil)
 }

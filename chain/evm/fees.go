@@ -184,7 +184,7 @@ func (c *call) gasLimit(e *endpoint, s spend) (uint64, error) {
 		return 0, err
 	}
 	if gas < plainGas || gas > maxGas {
-		return 0, e.garbled("a gas estimate of %d", uint64(gas))
+		return 0, e.Garbled("a gas estimate of %d", uint64(gas))
 	}
 	if gas == plainGas {
 		return plainGas, nil
@@ -219,7 +219,7 @@ func (d *Driver) l1Fee(ctx context.Context, e *endpoint, s spend, v survey) (cha
 		return fee, err
 	}
 	if chain.MaxTransfer.Less(fee) {
-		return fee, e.garbled("an L1 data fee of %s wei", fee)
+		return fee, e.Garbled("an L1 data fee of %s wei", fee)
 	}
 	return fee.Add(quarterUp(fee)), nil
 }

@@ -71,11 +71,11 @@ func (d *Driver) sight(ctx context.Context, e *endpoint, hash common.Hash) (sigh
 		return s, err
 	}
 	if *s.tx.Hash != hash {
-		return s, e.garbled("asked for transaction %s, it answered %s", hash.Hex(), s.tx.Hash.Hex())
+		return s, e.Garbled("asked for transaction %s, it answered %s", hash.Hex(), s.tx.Hash.Hex())
 	}
 	if receipt.null() {
 		if s.tx.BlockHash != nil {
-			return s, e.garbled("transaction %s is in a block and has no receipt", hash.Hex())
+			return s, e.Garbled("transaction %s is in a block and has no receipt", hash.Hex())
 		}
 		return s, nil
 	}
@@ -83,7 +83,7 @@ func (d *Driver) sight(ctx context.Context, e *endpoint, hash common.Hash) (sigh
 		return s, err
 	}
 	if s.receipt.BlockNumber == nil || s.receipt.BlockHash == nil {
-		return s, e.garbled("the receipt of transaction %s names no block", hash.Hex())
+		return s, e.Garbled("the receipt of transaction %s names no block", hash.Hex())
 	}
 	var err error
 	if s.block, err = e.refAt(ctx, uint64(*s.receipt.BlockNumber)); err != nil {

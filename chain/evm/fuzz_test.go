@@ -22,7 +22,7 @@ func fuzzDriver(f *testing.F) (*Driver, *endpoint, common.Address) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	return d, d.endpoints[0], contract
+	return d, d.nodes.Nodes[0], contract
 }
 
 // FuzzBlock feeds a node's answer through everything that a scan does with it.

@@ -7,6 +7,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -22,18 +23,18 @@ func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
 		if best.Tip.IsZero() || h.Tip.Height > best.Tip.Height {
 			best = h
 		}
-		if h.Tip.Height < d.seen.Load() {
-			return errLagging
+		if h.Tip.Height < d.nodes.Seen.Load() {
+			return failover.ErrLagging
 		}
 		return nil
 	})
-	if errors.Is(err, errLagging) { // all nodes agree that the chain became shorter
+	if errors.Is(err, failover.ErrLagging) { // all nodes agree that the chain became shorter
 		err = nil
 	}
 	if err != nil {
 		return chain.Head{}, err
 	}
-	d.seen.Store(best.Tip.Height)
+	d.nodes.Seen.Store(best.Tip.Height)
 	return best, nil
 }
 
@@ -61,9 +62,9 @@ func (d *Driver) headOf(ctx context.Context, e *endpoint) (chain.Head, error) {
 		return chain.Head{}, err
 	}
 	if h.Safe.Height > h.Tip.Height || (!h.Safe.IsZero() && h.Final.Height > h.Safe.Height) {
-		return chain.Head{}, e.garbled("tip %d, safe %d, final %d", h.Tip.Height, h.Safe.Height, h.Final.Height)
+		return chain.Head{}, e.Garbled("tip %d, safe %d, final %d", h.Tip.Height, h.Safe.Height, h.Final.Height)
 	}
-	e.sawTip(h.Tip.Height)
+	e.SawTip(h.Tip.Height)
 	return h, nil
 }
 
@@ -72,7 +73,7 @@ func (d *Driver) headOf(ctx context.Context, e *endpoint) (chain.Head, error) {
 func (d *Driver) tagged(e *endpoint, c *call) (chain.Ref, error) {
 	if c.null() || c.err != nil {
 		if d.finality.Load() {
-			return chain.Ref{}, e.garbled("it no longer names its safe and final blocks")
+			return chain.Ref{}, e.Garbled("it no longer names its safe and final blocks")
 		}
 		return chain.Ref{}, nil
 	}
@@ -111,7 +112,7 @@ func (e *endpoint) refAt(ctx context.Context, height uint64) (chain.Ref, error) 
 	}
 	ref, err := header.ref(e)
 	if err == nil && ref.Height != height {
-		err = e.garbled("asked for block %d, it answered block %d", height, ref.Height)
+		err = e.Garbled("asked for block %d, it answered block %d", height, ref.Height)
 	}
 	return ref, err
 }
@@ -124,22 +125,22 @@ const youngDepth = 128
 func (e *endpoint) absent(ctx context.Context, height uint64, c *call) error {
 	if refused, ok := errors.AsType[*refusal](c.err); ok {
 		if refused.code == codePruned {
-			return errPruned
+			return failover.ErrPruned
 		}
 		return c.err
 	}
-	if err := e.refreshTip(ctx, height); err != nil {
+	if err := refreshTip(ctx, e, height); err != nil {
 		return err
 	}
-	if e.knownTip()-height < youngDepth {
-		return e.garbled("block %d is below its tip and missing", height)
+	if e.KnownTip()-height < youngDepth {
+		return e.Garbled("block %d is below its tip and missing", height)
 	}
-	return errPruned
+	return failover.ErrPruned
 }
 
-// aboveTip translates errLagging for a height that no node has reached.
+// aboveTip translates failover.ErrLagging for a height that no node has reached.
 func aboveTip(err error, height uint64) error {
-	if errors.Is(err, errLagging) {
+	if errors.Is(err, failover.ErrLagging) {
 		return fault.New(fault.NotFound, "block_unknown", "block %d is above the tip", height)
 	}
 	return err

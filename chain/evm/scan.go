@@ -36,13 +36,13 @@ func (d *Driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, er
 // Reread reads a block again from another endpoint than the one that is preferred now, a different one each time.
 func (d *Driver) Reread(ctx context.Context, at chain.Ref) (chain.Block, error) {
 	var out chain.Block
-	err := d.askOthers(ctx, at.Height, func(ctx context.Context, e *endpoint) error {
+	err := d.nodes.AskOthers(ctx, at.Height, func(ctx context.Context, e *endpoint) error {
 		blocks, err := d.scan(ctx, e, at.Height, at.Height)
 		if err != nil {
 			return err
 		}
 		if blocks[0].Hash != at.Hash {
-			return fault.New(fault.NotFound, "block_unknown", "node %s of network %s has block %s at height %d, not %s", e.host, d.network.Slug, blocks[0].Hash, at.Height, at.Hash)
+			return fault.New(fault.NotFound, "block_unknown", "node %s of network %s has block %s at height %d, not %s", e.Host, d.network.Slug, blocks[0].Hash, at.Height, at.Hash)
 		}
 		out = blocks[0]
 		return nil
@@ -230,7 +230,7 @@ func explained(e *endpoint, b *blockJSON, receipts []*receiptJSON) error {
 	}
 	for i, bits := range b.LogsBloom {
 		if bits&^bloom[i] != 0 {
-			return e.garbled("block %d has logs that its receipts leave out", uint64(*b.Number))
+			return e.Garbled("block %d has logs that its receipts leave out", uint64(*b.Number))
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
 
 // Status looks one attempt up.
@@ -38,13 +39,13 @@ func (d *Driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, e
 	if !passed {
 		return status, nil
 	}
-	for _, e := range d.endpoints {
-		if err := d.verify(ctx, e); err != nil {
-			return chain.TxStatus{}, d.asFault(err)
+	for _, e := range d.nodes.Nodes {
+		if err := d.nodes.Vet(ctx, e); err != nil {
+			return chain.TxStatus{}, failover.Fault(d.network.Slug, err)
 		}
 		s, err := d.sight(ctx, e, hash)
 		if err != nil {
-			return chain.TxStatus{}, d.asFault(err)
+			return chain.TxStatus{}, failover.Fault(d.network.Slug, err)
 		}
 		if s.tx != nil {
 			return status, nil
@@ -137,7 +138,7 @@ func (e *endpoint) nonceUsed(ctx context.Context, from common.Address, nonce, fi
 // publishing.
 func (r *receiptJSON) fee(e *endpoint) (chain.Amount, error) {
 	if r.EffectiveGasPrice == nil {
-		return chain.Amount{}, e.garbled("the receipt of transaction %s names no gas price", r.TransactionHash.Hex())
+		return chain.Amount{}, e.Garbled("the receipt of transaction %s names no gas price", r.TransactionHash.Hex())
 	}
 	fee := new(big.Int).Mul(r.EffectiveGasPrice.ToInt(), new(big.Int).SetUint64(uint64(*r.GasUsed)))
 	if r.L1Fee != nil {

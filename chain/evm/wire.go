@@ -2,7 +2,6 @@ package evm
 
 import (
 	"encoding/json"
-	"fmt"
 	"math/big"
 	"time"
 
@@ -84,22 +83,18 @@ func (c *call) decode(e *endpoint, v any) error {
 		return c.err
 	}
 	if c.null() {
-		return e.garbled("%s answered null", c.method)
+		return e.Garbled("%s answered null", c.method)
 	}
 	if err := json.Unmarshal(c.result, v); err != nil {
-		return e.garbled("%s answered something that does not fit: %s", c.method, e.clean(err.Error()))
+		return e.Garbled("%s answered something that does not fit: %s", c.method, e.Clean(err.Error()))
 	}
 	return nil
-}
-
-func (e *endpoint) garbled(format string, args ...any) error {
-	return &failure{host: e.host, kind: garbled, what: fmt.Sprintf(format, args...)}
 }
 
 // ref checks a header and returns the reference to its block.
 func (h *headerJSON) ref(e *endpoint) (chain.Ref, error) {
 	if h.Number == nil || h.Hash == nil || h.ParentHash == nil || h.Timestamp == nil || uint64(*h.Timestamp) > 1<<40 {
-		return chain.Ref{}, e.garbled("a block without number, hash, parent hash or usable timestamp")
+		return chain.Ref{}, e.Garbled("a block without number, hash, parent hash or usable timestamp")
 	}
 	return chain.Ref{
 		Height: uint64(*h.Number),
@@ -115,13 +110,13 @@ func (b *blockJSON) check(e *endpoint, height uint64) (chain.Ref, error) {
 		return ref, err
 	}
 	if ref.Height != height {
-		return ref, e.garbled("asked for block %d, it answered block %d", height, ref.Height)
+		return ref, e.Garbled("asked for block %d, it answered block %d", height, ref.Height)
 	}
 	if b.LogsBloom == nil || b.TransactionsRoot == nil || b.Transactions == nil {
-		return ref, e.garbled("block %d without logs bloom, transactions root or transactions", height)
+		return ref, e.Garbled("block %d without logs bloom, transactions root or transactions", height)
 	}
 	if len(b.Transactions) == 0 && *b.TransactionsRoot != types.EmptyTxsHash {
-		return ref, e.garbled("block %d has transactions that the node left out", height)
+		return ref, e.Garbled("block %d has transactions that the node left out", height)
 	}
 	for i := range b.Transactions {
 		tx := &b.Transactions[i]
@@ -129,7 +124,7 @@ func (b *blockJSON) check(e *endpoint, height uint64) (chain.Ref, error) {
 			return ref, err
 		}
 		if tx.BlockHash == nil || *tx.BlockHash != *b.Hash {
-			return ref, e.garbled("transaction %s of block %d belongs to another block", tx.Hash.Hex(), height)
+			return ref, e.Garbled("transaction %s of block %d belongs to another block", tx.Hash.Hex(), height)
 		}
 	}
 	return ref, nil
@@ -137,7 +132,7 @@ func (b *blockJSON) check(e *endpoint, height uint64) (chain.Ref, error) {
 
 func (t *txJSON) check(e *endpoint) error {
 	if t.Hash == nil || t.From == nil || t.Value == nil {
-		return e.garbled("a transaction without hash, sender or value")
+		return e.Garbled("a transaction without hash, sender or value")
 	}
 	return nil
 }
@@ -145,15 +140,15 @@ func (t *txJSON) check(e *endpoint) error {
 // check makes sure that the receipt is that of the transaction in the block, and complete in itself.
 func (r *receiptJSON) check(e *endpoint, tx, block common.Hash) error {
 	if r.TransactionHash == nil || *r.TransactionHash != tx || r.Status == nil || r.GasUsed == nil || r.BlockNumber == nil {
-		return e.garbled("the receipt of transaction %s is incomplete or another's", tx.Hex())
+		return e.Garbled("the receipt of transaction %s is incomplete or another's", tx.Hex())
 	}
 	if r.BlockHash == nil || *r.BlockHash != block {
-		return e.garbled("the receipt of transaction %s belongs to another block", tx.Hex())
+		return e.Garbled("the receipt of transaction %s belongs to another block", tx.Hex())
 	}
 	for k := range r.Logs {
 		l := &r.Logs[k]
 		if l.Address == nil || l.LogIndex == nil || l.Removed || *l.LogIndex != *r.Logs[0].LogIndex+hexutil.Uint64(k) {
-			return e.garbled("the logs of transaction %s have a gap or were removed", tx.Hex())
+			return e.Garbled("the logs of transaction %s have a gap or were removed", tx.Hex())
 		}
 	}
 	return nil
@@ -165,11 +160,11 @@ var maxPrice = chain.Pow10(28)
 // price reads a gas price.
 func (e *endpoint) price(n *hexutil.Big) (chain.Amount, error) {
 	if n == nil {
-		return chain.Amount{}, e.garbled("a gas price is missing")
+		return chain.Amount{}, e.Garbled("a gas price is missing")
 	}
 	a, err := chain.AmountFromBig((*big.Int)(n))
 	if err != nil || maxPrice.Less(a) {
-		return chain.Amount{}, e.garbled("a gas price of %s wei", (*big.Int)(n))
+		return chain.Amount{}, e.Garbled("a gas price of %s wei", (*big.Int)(n))
 	}
 	return a, nil
 }
@@ -178,7 +173,7 @@ func (e *endpoint) price(n *hexutil.Big) (chain.Amount, error) {
 func (e *endpoint) amount(n *hexutil.Big) (chain.Amount, error) {
 	a, err := chain.AmountFromBig((*big.Int)(n))
 	if err != nil {
-		return a, e.garbled("an amount beyond 256 bits")
+		return a, e.Garbled("an amount beyond 256 bits")
 	}
 	return a, nil
 }

@@ -88,7 +88,7 @@ func (d *Driver) Balances(ctx context.Context, at chain.Ref, holdings []chain.Ho
 			return err
 		}
 		if h.Hash != at.Hash {
-			return e.garbled("its block %d is %s, not %s", at.Height, h.Hash, at.Hash)
+			return e.Garbled("its block %d is %s, not %s", at.Height, h.Hash, at.Hash)
 		}
 		keys := make([]solanago.PublicKey, len(places))
 		for i, p := range places {
@@ -132,5 +132,5 @@ func (d *Driver) amountAfter(ctx context.Context, e *endpoint, p place, slot, no
 	if named {
 		return before, nil
 	}
-	return 0, e.garbled("transaction %s is listed for account %s and does not name it", first.Signature, p.key)
+	return 0, e.Garbled("transaction %s is listed for account %s and does not name it", first.Signature, p.key)
 }

@@ -41,13 +41,13 @@ func (d *Driver) Broadcast(ctx context.Context, tx chain.Signed) error {
 		case r.code == codeBadSignature || r.code == codeInvalidParams:
 			return fault.Wrap(r, fault.Invalid, "transaction_malformed", "the node takes transaction %s for malformed", tx.TxHash)
 		case r.code != codePreflightFailed:
-			return e.garbled("%s", r)
+			return e.Garbled("%s", r)
 		}
 		switch why := preflight(r); {
 		case why.name == "AlreadyProcessed":
 			return nil
 		case why.name == "BlockhashNotFound": // it ran out, or this node is behind
-			return e.garbled("%s", r)
+			return e.Garbled("%s", r)
 		case why.unfunded():
 			return fault.Wrap(r, fault.Invalid, "transaction_unfunded", "the money for transaction %s from %s is not there", tx.TxHash, tx.From)
 		}

@@ -23,8 +23,9 @@ type draft struct {
 // younger one could leave the chain, and the transaction with it. Token accounts that a destination lacks are made and paid for by the
 // fee payer. A transfer fee of the token is put on top, so that the amount arrives.
 //
-// A deposit address whose tokens leave it altogether has its token account closed, and the rent returned to whoever paid it; where that cannot be
-// found out, the account stays.
+// An order to close is carried out where it empties a token account: the rent returns to whoever paid it; where that cannot be found
+// out, the account stays. One that would leave less than the rent minimum of coin, since more arrived than it was planned for, pays
+// the last output less by what is missing.
 func (d *Driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, error) {
 	s, err := d.spendOf(order)
 	if err != nil {
@@ -65,6 +66,13 @@ func (d *Driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 func (d *Driver) settleAmounts(s *spend, fee uint64) error {
 	if s.order.SubtractFee {
 		last := &s.payments[len(s.payments)-1]
+		if s.order.Close {
+			var paid chain.Amount
+			for _, p := range s.payments {
+				paid = paid.Add(chain.Units(p.amount))
+			}
+			last.amount -= min(last.amount, s.missing(paid, false))
+		}
 		if last.amount <= fee {
 			return fault.New(fault.State, "insufficient_funds", "the %d lamports to send do not exceed the network fee of %d", last.amount, fee)
 		}
@@ -93,7 +101,7 @@ func (e *endpoint) blockhash(ctx context.Context) (solanago.Hash, uint64, error)
 	hash, err := solanago.HashFromBase58(latest.Value.Hash)
 	// A transaction counts as expired once this height is final, so a node must not make it up.
 	if err != nil || latest.Value.ValidTo < height+blockhashAge || latest.Value.ValidTo > height+4*blockhashAge {
-		return solanago.Hash{}, 0, e.garbled("its blockhash %q can be used up to height %d, and its final height is %d", e.clean(latest.Value.Hash), latest.Value.ValidTo, height)
+		return solanago.Hash{}, 0, e.Garbled("its blockhash %q can be used up to height %d, and its final height is %d", e.Clean(latest.Value.Hash), latest.Value.ValidTo, height)
 	}
 	return hash, latest.Value.ValidTo, nil
 }

@@ -6,16 +6,14 @@ import (
 
 	solanago "github.com/gagliardetto/solana-go"
 	"github.com/gagliardetto/solana-go/base58"
-
-	"github.com/seed-8ee7f392/payments/chain"
 )
 
 // longHistory is how many transactions of a token account are looked through for the one that made it.
 const longHistory = 200
 
-// closing decides whether the sender's token account is closed, and notes to whom its rent goes.
+// closing decides whether the sender's token account is closed as ordered, and notes to whom its rent goes.
 func (d *Driver) closing(ctx context.Context, e *endpoint, s *spend) error {
-	if s.sourceMint == nil || s.order.From.Key.Role != chain.RoleDeposit || s.held.amount == 0 {
+	if s.sourceMint == nil || !s.order.Close || s.held.amount == 0 {
 		return nil
 	}
 	var moved uint64

@@ -1,6 +1,7 @@
 package solana
 
 import (
+	"cmp"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	solanago "github.com/gagliardetto/solana-go"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -59,7 +61,7 @@ func New(c Config) (*Driver, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	d := &Driver{config: c, log: c.Logger, mints: map[solanago.PublicKey]mint{}, slots: newSlotMemory(), rests: newRestMemory()}
+	d := &Driver{config: c, mints: map[solanago.PublicKey]mint{}, slots: newSlotMemory(), rests: newRestMemory()}
 	assets := append(append([]chain.Asset{}, c.Network.Assets...), c.Tokens...)
 	symbols := map[solanago.PublicKey]string{}
 	for i, a := range assets {
@@ -98,12 +100,13 @@ func New(c Config) (*Driver, error) {
 		return nil, invalidConfig("network %s has no native asset: add one of kind native", c.Network.Slug)
 	}
 	d.native = native
+	d.nodes = &failover.Set[*endpoint]{Network: d.network.Slug, Log: c.Logger, Keep: true, Verify: d.verify}
 	for _, raw := range c.RPCs {
 		e, err := newEndpoint(raw, c)
 		if err != nil {
 			return nil, err
 		}
-		d.endpoints = append(d.endpoints, e)
+		d.nodes.Nodes = append(d.nodes.Nodes, e)
 	}
 	return d, nil
 }
@@ -121,32 +124,14 @@ func (c Config) withDefaults() Config {
 	if c.RPC != "" {
 		c.RPCs = append([]string{c.RPC}, c.RPCs...)
 	}
-	if c.HTTPClient == nil {
-		t := http.DefaultTransport.(*http.Transport).Clone()
-		t.MaxIdleConnsPerHost = 16
-		c.HTTPClient = &http.Client{Transport: t}
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	if c.Timeout <= 0 {
-		c.Timeout = 20 * time.Second
-	}
-	if c.Attempts <= 0 {
-		c.Attempts = 3
-	}
-	if c.Concurrency <= 0 {
-		c.Concurrency = 8
-	}
-	if c.MaxBlocks <= 0 {
-		c.MaxBlocks = 16
-	}
-	if c.MaxResponse <= 0 {
-		c.MaxResponse = 128 << 20
-	}
-	if c.MaxPriorityPrice == 0 {
-		c.MaxPriorityPrice = 1_000_000
-	}
+	c.HTTPClient = failover.Client(c.HTTPClient)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	c.Timeout = failover.Positive(c.Timeout, 20*time.Second)
+	c.Attempts = failover.Positive(c.Attempts, 3)
+	c.Concurrency = failover.Positive(c.Concurrency, 8)
+	c.MaxBlocks = failover.Positive(c.MaxBlocks, 16)
+	c.MaxResponse = failover.Positive(c.MaxResponse, 128<<20)
+	c.MaxPriorityPrice = cmp.Or(c.MaxPriorityPrice, 1_000_000)
 	return c
 }
 

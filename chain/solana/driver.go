@@ -2,30 +2,25 @@ package solana
 
 import (
 	"context"
-	"log/slog"
 	"net/url"
 	"slices"
-	"sync/atomic"
 
 	solanago "github.com/gagliardetto/solana-go"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
 // Driver serves one Solana network. It is safe for concurrent use.
 type Driver struct {
-	config    Config
-	network   chain.Network
-	native    chain.Asset
-	mints     map[solanago.PublicKey]mint // enabled tokens
-	endpoints []*endpoint
-	log       *slog.Logger
-	slots     *slotMemory
-	rests     *restMemory
-
-	preferred atomic.Int32  // the endpoint that answered last
-	seen      atomic.Uint64 // highest tip that an endpoint showed
+	config  Config
+	network chain.Network
+	native  chain.Asset
+	mints   map[solanago.PublicKey]mint // enabled tokens
+	nodes   *failover.Set[*endpoint]
+	slots   *slotMemory
+	rests   *restMemory
 }
 
 // BlockDriver is a Driver that also reads whole blocks.
@@ -58,12 +53,12 @@ func (d *Driver) Network() chain.Network {
 // chain_id_mismatch; a token that is not there, counts differently, belongs to another program or can be taken away is
 // fault.Stopped with code token_mismatch or token_unsafe; a node without an answer is fault.Unavailable.
 func (d *Driver) Check(ctx context.Context) error {
-	for _, e := range d.endpoints {
-		if err := d.inspect(ctx, e); err != nil {
-			return d.asFault(err)
+	for _, e := range d.nodes.Nodes {
+		if err := d.verify(ctx, e); err != nil {
+			return failover.Fault(d.network.Slug, err)
 		}
 		if err := d.checkMints(ctx, e); err != nil {
-			return d.asFault(err)
+			return failover.Fault(d.network.Slug, err)
 		}
 	}
 	return nil

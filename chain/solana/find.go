@@ -6,6 +6,7 @@ import (
 	solanago "github.com/gagliardetto/solana-go"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -40,7 +41,7 @@ func (d *Driver) Transaction(ctx context.Context, hash string) (chain.Found, err
 	return answer, nil
 }
 
-// lookUp reads a transaction and the block that holds it; errMissing when the node does not know it.
+// lookUp reads a transaction and the block that holds it; failover.ErrMissing when the node does not know it.
 func (d *Driver) lookUp(ctx context.Context, e *endpoint, hash string) (found, error) {
 	var answer *struct {
 		Slot        uint64          `json:"slot"`
@@ -54,14 +55,14 @@ func (d *Driver) lookUp(ctx context.Context, e *endpoint, hash string) (found, e
 		return found{}, err
 	}
 	if answer == nil {
-		return found{}, errMissing
+		return found{}, failover.ErrMissing
 	}
 	x, err := e.resolve(answer.Transaction, answer.Meta)
 	if err != nil {
 		return found{}, err
 	}
 	if x.hash != hash {
-		return found{}, e.garbled("asked for transaction %s, it answered %s", hash, x.hash)
+		return found{}, e.Garbled("asked for transaction %s, it answered %s", hash, x.hash)
 	}
 	block, err := e.header(ctx, answer.Slot)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -22,25 +23,25 @@ func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
 			return err
 		}
 		if final.Height > tip.Height {
-			return e.garbled("its final block %d is above its tip %d", final.Height, tip.Height)
+			return e.Garbled("its final block %d is above its tip %d", final.Height, tip.Height)
 		}
-		e.sawTip(tip.Height)
+		e.SawTip(tip.Height)
 		d.slots.put(tip.Height, tip.slot)
 		if best.Tip.IsZero() || tip.Height > best.Tip.Height {
 			best = chain.Head{Tip: tip.ref(), Safe: tip.ref(), Final: final.ref()}
 		}
-		if tip.Height < d.seen.Load() {
-			return errLagging
+		if tip.Height < d.nodes.Seen.Load() {
+			return failover.ErrLagging
 		}
 		return nil
 	})
-	if errors.Is(err, errLagging) && !best.Tip.IsZero() { // all nodes agree that the chain became shorter
+	if errors.Is(err, failover.ErrLagging) && !best.Tip.IsZero() { // all nodes agree that the chain became shorter
 		err = nil
 	}
 	if err != nil {
 		return chain.Head{}, err
 	}
-	d.seen.Store(best.Tip.Height)
+	d.nodes.Seen.Store(best.Tip.Height)
 	return best, nil
 }
 
@@ -57,9 +58,9 @@ func (d *Driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 	return ref, aboveTip(err, height)
 }
 
-// aboveTip translates errLagging for a height that no node has reached.
+// aboveTip translates failover.ErrLagging for a height that no node has reached.
 func aboveTip(err error, height uint64) error {
-	if errors.Is(err, errLagging) {
+	if errors.Is(err, failover.ErrLagging) {
 		return fault.New(fault.NotFound, "block_unknown", "block %d is above the tip", height)
 	}
 	return err

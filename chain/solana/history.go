@@ -38,7 +38,7 @@ func (e *endpoint) signatures(ctx context.Context, address string, fromSlot, min
 		}
 		for i, s := range page {
 			if seen[s.Signature] || (i > 0 && s.Slot > page[i-1].Slot) || (i == 0 && len(all) > 0 && s.Slot > all[len(all)-1].Slot) {
-				return nil, nil, e.garbled("its history of %s is not in order", address)
+				return nil, nil, e.Garbled("its history of %s is not in order", address)
 			}
 			seen[s.Signature] = true
 			if s.Slot < fromSlot {

@@ -265,6 +265,16 @@ func (s *spend) judge(native chain.Asset, fee uint64) error {
 	return nil
 }
 
+// missing is what the sender has to pay less than planned, so that its account keeps nothing or the rent minimum; when it is to
+// stay open, the rent minimum.
+func (s *spend) missing(planned chain.Amount, keepOpen bool) uint64 {
+	stays, _ := chain.Units(s.coin).SubFloor(planned).Uint64() // no more than coin, so it fits
+	if stays == 0 && !keepOpen {
+		return 0
+	}
+	return s.least - min(s.least, stays)
+}
+
 func lamports(a *accountInfo) uint64 {
 	if a == nil {
 		return 0

@@ -11,6 +11,7 @@ import (
 	solanago "github.com/gagliardetto/solana-go"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -122,8 +123,8 @@ func (p *poll) history(ctx context.Context, e *endpoint, account place, from, no
 	read := make([]found, len(list))
 	for i, s := range list { // one by one: whoever runs this for many accounts does so beside each other
 		f, err := p.driver.lookUp(ctx, e, s.Signature)
-		if errors.Is(err, errMissing) {
-			return nil, e.garbled("it lists transaction %s and does not have it", s.Signature)
+		if errors.Is(err, failover.ErrMissing) {
+			return nil, e.Garbled("it lists transaction %s and does not have it", s.Signature)
 		}
 		if err != nil {
 			return nil, err
@@ -137,12 +138,12 @@ func (p *poll) history(ctx context.Context, e *endpoint, account place, from, no
 			expected = amount
 		}
 		if !named || (list[i].Slot <= now && after != expected) {
-			return nil, e.garbled("its history of %s leaves something out: transaction %s left %d, found later were %d", account.key, f.hash, after, expected)
+			return nil, e.Garbled("its history of %s leaves something out: transaction %s left %d, found later were %d", account.key, f.hash, after, expected)
 		}
 		expected = before
 	}
 	if older == nil && expected != 0 && (len(list) == 0 || list[len(list)-1].Slot <= now) {
-		return nil, e.garbled("its history of %s leaves something out: it began with %d", account.key, expected)
+		return nil, e.Garbled("its history of %s leaves something out: it began with %d", account.key, expected)
 	}
 	if older != nil {
 		read = read[:len(read)-1]
@@ -168,7 +169,7 @@ func (p *poll) blocks(e *endpoint, seen map[string]found) ([]chain.Block, error)
 			byHeight[f.block.Height] = b
 		}
 		if b.Hash != f.block.Hash {
-			return nil, e.garbled("block %d changed while it was read", b.Height)
+			return nil, e.Garbled("block %d changed while it was read", b.Height)
 		}
 		b.Transfers = append(b.Transfers, moved...)
 	}

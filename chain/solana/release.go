@@ -18,6 +18,9 @@ import (
 // deposits are paid for by the master wallet: the platform fee in a transaction of its own, then the tokens, with the master wallet as fee
 // payer, so that no coin has to be sent to the deposit address. A platform fee too small to open the fee address is left out.
 //
+// A sweep that leaves nothing closes the account. With KeepOpen the rent minimum of a native deposit stays, and the rent of a token
+// account: whatever arrives meanwhile, the sweep goes through.
+//
 // Beyond what chain.Sweeper says, an address that holds less than its deposits explain is fault.State with code funds_missing.
 func (d *Driver) PlanRelease(ctx context.Context, r chain.Release) ([]chain.ReleaseStep, error) {
 	if slices.Contains(r.Done, chain.StepSweep) {
@@ -65,9 +68,9 @@ func (d *Driver) planNative(ctx context.Context, e *endpoint, r chain.Release) (
 		return nil, fundsMissing(r, held)
 	}
 	last := &step.Order.Outputs[len(step.Order.Outputs)-1]
-	if stays := held.Sub(share); !stays.IsZero() && stays.Less(least) {
-		last.Amount = last.Amount.SubFloor(least.Sub(stays))
-	}
+	missing := s.missing(share, r.KeepOpen)
+	last.Amount = last.Amount.SubFloor(chain.Units(missing))
+	step.Order.Close = held == share && missing == 0
 	step.NetworkFee = chain.Units(s.feeAt(price, s.mostUnits()))
 	arrives := last.Amount.SubFloor(step.NetworkFee)
 	if arrives.IsZero() {
@@ -108,6 +111,7 @@ func (d *Driver) planToken(ctx context.Context, e *endpoint, r chain.Release) ([
 	}
 	sweep := chain.ReleaseStep{Kind: chain.StepSweep, Order: chain.Order{
 		From: r.Deposit, FeePayer: &r.Master, Outputs: []chain.Output{{To: r.Master.Address, AssetID: r.Asset.ID, Amount: arrives}},
+		Close: !r.KeepOpen,
 	}}
 	if err := d.complete(ctx, e, r, &sweep); err != nil {
 		return nil, err
@@ -129,6 +133,7 @@ func (d *Driver) complete(ctx context.Context, e *endpoint, r chain.Release, ste
 			return fundsMissing(r, held)
 		}
 	}
+	step.Order.Close = s.refund != nil
 	step.NetworkFee = chain.Units(s.feeAt(price, s.mostUnits())).Add(chain.Units(s.rent))
 	step.Order.MaxFee = s.allowance(price)
 	return nil

@@ -37,7 +37,7 @@ func (d *Driver) blocks(ctx context.Context, e *endpoint, from, to uint64) ([]ch
 			return e.absent(ctx, from+uint64(i), err)
 		}
 		if h.Height != from+uint64(i) {
-			return e.garbled("its list of slots leaves out blocks: slot %d has block %d, not %d", h.slot, h.Height, from+uint64(i))
+			return e.Garbled("its list of slots leaves out blocks: slot %d has block %d, not %d", h.slot, h.Height, from+uint64(i))
 		}
 		blocks[i] = chain.Block{Ref: h.ref(), Parent: h.Parent}
 		if blocks[i].Transfers, err = d.blockTransfers(e, h); err != nil {
@@ -52,7 +52,7 @@ func (d *Driver) blocks(ctx context.Context, e *endpoint, from, to uint64) ([]ch
 	}
 	for i := 1; i < n; i++ {
 		if read[i].Parent != read[i-1].Hash || read[i].ParentSlot != read[i-1].slot {
-			return nil, e.garbled("block %d is not the child of the one before it; the chain moved while it was read", read[i].Height)
+			return nil, e.Garbled("block %d is not the child of the one before it; the chain moved while it was read", read[i].Height)
 		}
 	}
 	for _, h := range read {
@@ -64,7 +64,7 @@ func (d *Driver) blocks(ctx context.Context, e *endpoint, from, to uint64) ([]ch
 // blockTransfers lists what the transactions of a block moved.
 func (d *Driver) blockTransfers(e *endpoint, h header) ([]chain.Transfer, error) {
 	if h.Transactions == nil {
-		return nil, e.garbled("it sent block %d without its transactions", h.Height)
+		return nil, e.Garbled("it sent block %d without its transactions", h.Height)
 	}
 	var all []chain.Transfer
 	for _, t := range h.Transactions {

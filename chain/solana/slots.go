@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"sync"
+
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
 
 // Nodes are asked for blocks by slot, and slots may have no block: here heights become slots.
@@ -43,8 +45,8 @@ func (m *slotMemory) forget() {
 // maxListed is the longest list of slots that a node is asked for. Source: Agave, MAX_GET_CONFIRMED_BLOCKS_RANGE is 500,000.
 const maxListed = 400_000
 
-// headerAt returns the block at a height without its transactions. A height above the node's tip is errLagging, one below its
-// ledger errPruned.
+// headerAt returns the block at a height without its transactions. A height above the node's tip is failover.ErrLagging, one below its
+// ledger failover.ErrPruned.
 func (d *Driver) headerAt(ctx context.Context, e *endpoint, height uint64) (header, error) {
 	if slot, ok := d.slots.get(height); ok {
 		h, err := e.header(ctx, slot)
@@ -65,7 +67,7 @@ func (d *Driver) headerAt(ctx context.Context, e *endpoint, height uint64) (head
 		return header{}, e.absent(ctx, height, err)
 	}
 	if h.Height != height {
-		return header{}, e.garbled("its list of slots leaves out blocks: slot %d has block %d, not %d", slots[0], h.Height, height)
+		return header{}, e.Garbled("its list of slots leaves out blocks: slot %d has block %d, not %d", slots[0], h.Height, height)
 	}
 	d.slots.put(height, h.slot)
 	return h, nil
@@ -75,12 +77,12 @@ func (d *Driver) headerAt(ctx context.Context, e *endpoint, height uint64) (head
 // heights with what it asked for, as a list with a gap cannot be told from one without.
 func (d *Driver) slotsOf(ctx context.Context, e *endpoint, height uint64, n int) ([]uint64, error) {
 	last := height + uint64(n) - 1
-	if last > e.tip.Load() {
+	if last > e.KnownTip() {
 		if err := e.refreshTip(ctx); err != nil {
 			return nil, err
 		}
-		if last > e.tip.Load() {
-			return nil, errLagging
+		if last > e.KnownTip() {
+			return nil, failover.ErrLagging
 		}
 	}
 	below, err := d.anchor(ctx, e, height)
@@ -93,11 +95,11 @@ func (d *Driver) slotsOf(ctx context.Context, e *endpoint, height uint64, n int)
 		return nil, e.absent(ctx, height, err)
 	}
 	if len(slots) != count || slots[0] != below.slot {
-		return nil, e.garbled("its list of %d slots from %d on has %d, though its tip is higher", count, below.slot, len(slots))
+		return nil, e.Garbled("its list of %d slots from %d on has %d, though its tip is higher", count, below.slot, len(slots))
 	}
 	for i := 1; i < len(slots); i++ {
 		if slots[i] <= slots[i-1] {
-			return nil, e.garbled("its list of slots from %d on is not in order", below.slot)
+			return nil, e.Garbled("its list of slots from %d on is not in order", below.slot)
 		}
 	}
 	return slots[count-n:], nil
@@ -132,7 +134,7 @@ func (d *Driver) anchor(ctx context.Context, e *endpoint, height uint64) (header
 	slot, more := tip.slot, uint64(1)
 	for h := tip; ; {
 		if slot == 0 {
-			return header{}, errPruned
+			return header{}, failover.ErrPruned
 		}
 		tooHigh := h.Height - height
 		slot -= min(slot, tooHigh+tooHigh/16+more)
@@ -141,7 +143,7 @@ func (d *Driver) anchor(ctx context.Context, e *endpoint, height uint64) (header
 			return header{}, e.absent(ctx, height, err)
 		}
 		if len(first) != 1 || first[0] < slot {
-			return header{}, e.garbled("it has no block from slot %d on, though its tip is %d", slot, tip.slot)
+			return header{}, e.Garbled("it has no block from slot %d on, though its tip is %d", slot, tip.slot)
 		}
 		if first[0] >= h.slot {
 			var oldest uint64
@@ -149,7 +151,7 @@ func (d *Driver) anchor(ctx context.Context, e *endpoint, height uint64) (header
 				return header{}, err
 			}
 			if slot < oldest {
-				return header{}, errPruned
+				return header{}, failover.ErrPruned
 			}
 			more *= 2
 			continue
@@ -161,7 +163,7 @@ func (d *Driver) anchor(ctx context.Context, e *endpoint, height uint64) (header
 			continue
 		}
 		if height-h.Height > maxListed {
-			return header{}, e.garbled("block %d is in slot %d, too far from block %d for its tip", h.Height, h.slot, height)
+			return header{}, e.Garbled("block %d is in slot %d, too far from block %d for its tip", h.Height, h.slot, height)
 		}
 		return h, nil
 	}
@@ -171,17 +173,17 @@ func (d *Driver) anchor(ctx context.Context, e *endpoint, height uint64) (header
 func (e *endpoint) absent(ctx context.Context, height uint64, err error) error {
 	switch {
 	case refusedWith(err, codeBlockCleanedUp):
-		return errPruned
+		return failover.ErrPruned
 	case refusedWith(err, codeBlockNotYet, codeBlockStatusNotYet):
 		if err := e.refreshTip(ctx); err != nil {
 			return err
 		}
-		if height > e.tip.Load() {
-			return errLagging
+		if height > e.KnownTip() {
+			return failover.ErrLagging
 		}
-		return e.garbled("block %d is at or below its tip and not there yet", height)
+		return e.Garbled("block %d is at or below its tip and not there yet", height)
 	case refusedWith(err, codeSlotSkipped, codeLongTermSkipped):
-		return e.garbled("block %d was in its list of slots and is not there", height)
+		return e.Garbled("block %d was in its list of slots and is not there", height)
 	}
 	return err
 }
@@ -192,7 +194,7 @@ func (e *endpoint) refreshTip(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.sawTip(h.Height)
+	e.SawTip(h.Height)
 	return nil
 }
 
@@ -214,7 +216,7 @@ func (e *endpoint) newest(ctx context.Context, commitment string) (header, error
 		}
 	}
 	if len(slots) == 0 {
-		return header{}, e.garbled("it has no block at or below slot %d", slot)
+		return header{}, e.Garbled("it has no block at or below slot %d", slot)
 	}
 	var last error
 	for i := len(slots) - 1; i >= max(0, len(slots)-4); i-- {
@@ -228,7 +230,7 @@ func (e *endpoint) newest(ctx context.Context, commitment string) (header, error
 		last = err
 	}
 	if r, ok := errors.AsType[*refusal](last); ok {
-		return header{}, e.garbled("its newest blocks are not there yet: %s", r.message)
+		return header{}, e.Garbled("its newest blocks are not there yet: %s", r.message)
 	}
 	return header{}, last
 }

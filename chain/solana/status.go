@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
 
 // Status looks one attempt up. A transaction that a node has executed in a block that is not confirmed yet is TxPooled. Included is
@@ -20,7 +21,7 @@ func (d *Driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, e
 		st, err = d.statusOf(ctx, e, tx)
 		if err == nil && st.State == chain.TxUnknown {
 			missing++
-			return errMissing // another node may have it
+			return failover.ErrMissing // another node may have it
 		}
 		return err
 	})
@@ -44,7 +45,7 @@ func (d *Driver) statusOf(ctx context.Context, e *endpoint, tx chain.Signed) (ch
 		return chain.TxStatus{}, err
 	}
 	if len(answer.Value) != 1 {
-		return chain.TxStatus{}, e.garbled("it answered %d statuses for one transaction", len(answer.Value))
+		return chain.TxStatus{}, e.Garbled("it answered %d statuses for one transaction", len(answer.Value))
 	}
 	status := answer.Value[0]
 	if status != nil && status.Status == "processed" {
@@ -52,10 +53,10 @@ func (d *Driver) statusOf(ctx context.Context, e *endpoint, tx chain.Signed) (ch
 	}
 	f, err := d.lookUp(ctx, e, tx.TxHash)
 	switch {
-	case errors.Is(err, errMissing) && status == nil:
+	case errors.Is(err, failover.ErrMissing) && status == nil:
 		return chain.TxStatus{State: chain.TxUnknown}, nil
-	case errors.Is(err, errMissing):
-		return chain.TxStatus{}, e.garbled("it has a status for transaction %s and does not have the transaction", tx.TxHash)
+	case errors.Is(err, failover.ErrMissing):
+		return chain.TxStatus{}, e.Garbled("it has a status for transaction %s and does not have the transaction", tx.TxHash)
 	case err != nil:
 		return chain.TxStatus{}, err
 	}
@@ -86,14 +87,14 @@ func (d *Driver) expired(ctx context.Context, tx chain.Signed) (chain.TxStatus, 
 	if tx.ValidToHeight == 0 {
 		return unknown, nil
 	}
-	for _, e := range d.endpoints {
-		err := d.verify(ctx, e)
+	for _, e := range d.nodes.Nodes {
+		err := d.nodes.Vet(ctx, e)
 		dead := false
 		if err == nil {
 			dead, err = d.missedFor(ctx, e, tx)
 		}
 		if ctx.Err() != nil {
-			return chain.TxStatus{}, d.asFault(ctx.Err())
+			return chain.TxStatus{}, failover.Fault(d.network.Slug, ctx.Err())
 		}
 		if err != nil || !dead {
 			return unknown, nil // a node that cannot say so could know better

@@ -17,25 +17,25 @@ type executed struct {
 func (e *endpoint) resolve(raw []byte, m *meta) (executed, error) {
 	signature, keys, err := staticKeys(raw)
 	if err != nil || m == nil {
-		return executed{}, e.garbled("it sent a transaction that cannot be read, or nothing of its execution")
+		return executed{}, e.Garbled("it sent a transaction that cannot be read, or nothing of its execution")
 	}
 	for _, list := range [][]string{m.LoadedAddresses.Writable, m.LoadedAddresses.Readonly} {
 		for _, s := range list {
 			key, err := solanago.PublicKeyFromBase58(s)
 			if err != nil {
-				return executed{}, e.garbled("a loaded address of transaction %s is none", signature)
+				return executed{}, e.Garbled("a loaded address of transaction %s is none", signature)
 			}
 			keys = append(keys, key)
 		}
 	}
 	x := executed{hash: signature.String(), keys: keys, meta: m}
 	if len(m.PreBalances) != len(keys) || len(m.PostBalances) != len(keys) {
-		return executed{}, e.garbled("transaction %s has %d accounts and %d balances", x.hash, len(keys), len(m.PostBalances))
+		return executed{}, e.Garbled("transaction %s has %d accounts and %d balances", x.hash, len(keys), len(m.PostBalances))
 	}
 	for _, list := range [][]tokenBalance{m.PreTokenBalances, m.PostTokenBalances} {
 		for _, b := range list {
 			if b.AccountIndex < 0 || b.AccountIndex >= len(keys) {
-				return executed{}, e.garbled("transaction %s has a token balance of account %d of %d", x.hash, b.AccountIndex, len(keys))
+				return executed{}, e.Garbled("transaction %s has a token balance of account %d of %d", x.hash, b.AccountIndex, len(keys))
 			}
 		}
 	}

@@ -52,10 +52,10 @@ func (e *endpoint) block(ctx context.Context, slot uint64, details string) (head
 		return header{}, err
 	}
 	if h == nil {
-		return header{}, e.garbled("it has no block for slot %d and does not say why", slot)
+		return header{}, e.Garbled("it has no block for slot %d and does not say why", slot)
 	}
 	if h.MaybeHeight == nil || h.MaybeTime == nil || *h.MaybeTime <= 0 || !isHash(h.Hash) || !isHash(h.Parent) || (h.ParentSlot >= slot && slot > 0) {
-		return header{}, e.garbled("its block of slot %d has no height, time, hash or parent", slot)
+		return header{}, e.Garbled("its block of slot %d has no height, time, hash or parent", slot)
 	}
 	h.slot, h.Height = slot, *h.MaybeHeight
 	return *h, nil
@@ -150,7 +150,7 @@ func (e *endpoint) accounts(ctx context.Context, keys []solanago.PublicKey, minS
 			return nil, 0, err
 		}
 		if len(answer.Value) != len(part) || answer.Context.Slot < minSlot {
-			return nil, 0, e.garbled("it answered %d of %d accounts, of slot %d", len(answer.Value), len(part), answer.Context.Slot)
+			return nil, 0, e.Garbled("it answered %d of %d accounts, of slot %d", len(answer.Value), len(part), answer.Context.Slot)
 		}
 		if start == 0 || answer.Context.Slot < oldest {
 			oldest = answer.Context.Slot

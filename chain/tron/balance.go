@@ -88,7 +88,7 @@ func (d *Driver) solidBalances(ctx context.Context, e *endpoint, wanted []holdin
 		}
 		before = after
 	}
-	return chain.Ref{}, nil, e.garbled("its solidified block changes faster than balances can be read at it")
+	return chain.Ref{}, nil, e.Garbled("its solidified block changes faster than balances can be read at it")
 }
 
 // held reads what an address has at one of the node's sides.
@@ -130,7 +130,7 @@ func (d *Driver) carry(ctx context.Context, e *endpoint, solid, at chain.Ref, wa
 		}
 		sum, ok := held[i].AddOK(plus)
 		if !ok || sum.Less(minus) {
-			return nil, e.garbled("the balance of %s at block %d does not follow from that at block %d", canonical(h.owner), at.Height, solid.Height)
+			return nil, e.Garbled("the balance of %s at block %d does not follow from that at block %d", canonical(h.owner), at.Height, solid.Height)
 		}
 		out[i] = sum.Sub(minus)
 	}
@@ -209,7 +209,7 @@ func (e *endpoint) account(ctx context.Context, s side, a address) (accountState
 		return accountState{}, err
 	}
 	if got, ok := hexAddress(answer.Address); !ok || got != a || answer.Balance < 0 {
-		return accountState{}, e.garbled("asked for account %s, it answered another's, or a negative balance", canonical(a))
+		return accountState{}, e.Garbled("asked for account %s, it answered another's, or a negative balance", canonical(a))
 	}
 	return accountState{exists: true, contract: answer.Type == "Contract", balance: chain.Units(uint64(answer.Balance))}, nil
 }

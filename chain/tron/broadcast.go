@@ -26,7 +26,7 @@ func (d *Driver) Broadcast(ctx context.Context, tx chain.Signed) error {
 	}
 	var refusal *fault.Error // the first verdict, while no node gave an unclear answer
 	unclear := false
-	err = d.askRounds(ctx, 1, 0, func(ctx context.Context, e *endpoint) error {
+	err = d.nodes.Ask(ctx, 1, 0, func(ctx context.Context, e *endpoint) error {
 		err := e.send(ctx, id, tx)
 		verdict, ok := errors.AsType[*fault.Error](err)
 		if !ok {
@@ -65,7 +65,7 @@ func (e *endpoint) send(ctx context.Context, id [32]byte, tx chain.Signed) error
 		return err
 	}
 	if !found || (answer.TxID != "" && answer.TxID != tx.TxHash) {
-		return e.garbled("%s: it took transaction %s as %q", method, tx.TxHash, e.clean(answer.TxID))
+		return e.Garbled("%s: it took transaction %s as %q", method, tx.TxHash, e.Clean(answer.TxID))
 	}
 	if answer.Result {
 		return nil
@@ -75,7 +75,7 @@ func (e *endpoint) send(ctx context.Context, id [32]byte, tx chain.Signed) error
 	if s, err := e.sight(ctx, id); err == nil && s.tx != nil {
 		return nil
 	}
-	said := e.failure(refused, "%s: %s: %s", method, e.clean(answer.Code), e.clean(words(answer.Message)))
+	said := e.Fail(refused, "%s: %s: %s", method, e.Clean(answer.Code), e.Clean(words(answer.Message)))
 	switch answer.Code {
 	case "CONTRACT_VALIDATE_ERROR", "BANDWITH_ERROR":
 		return fault.Wrap(said, fault.Invalid, "chain:insufficient_funds", "the sender of transaction %s cannot pay for it, or its destination takes nothing", tx.TxHash)

@@ -49,12 +49,12 @@ func (e *endpoint) simulate(ctx context.Context, s side, owner, contract address
 		return simulation{reverted: true}, nil // there is no such contract
 	}
 	if !found || !answer.Result.Result || len(answer.Transaction.Ret) != 1 || answer.Energy < 0 || answer.Energy > maxEnergy {
-		return simulation{}, e.garbled("%s: %s %s", method, e.clean(answer.Result.Code), e.clean(words(answer.Result.Message)))
+		return simulation{}, e.Garbled("%s: %s %s", method, e.Clean(answer.Result.Code), e.Clean(words(answer.Result.Message)))
 	}
 	c := simulation{reverted: answer.Transaction.Ret[0].Ret == "FAILED", energy: uint64(answer.Energy)}
 	if len(answer.Constant) > 0 {
 		if c.result, err = hex.DecodeString(answer.Constant[0]); err != nil {
-			return simulation{}, e.garbled("%s: a result that is no hex", method)
+			return simulation{}, e.Garbled("%s: a result that is no hex", method)
 		}
 	}
 	return c, nil
@@ -85,7 +85,7 @@ func (e *endpoint) word(ctx context.Context, s side, owner, contract address, da
 	}
 	n, ok := c.number()
 	if !ok {
-		return chain.Amount{}, e.garbled("contract %s did not answer a number: is it the token it is configured as?", canonical(contract))
+		return chain.Amount{}, e.Garbled("contract %s did not answer a number: is it the token it is configured as?", canonical(contract))
 	}
 	return n, nil
 }

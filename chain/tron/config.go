@@ -1,6 +1,7 @@
 package tron
 
 import (
+	"cmp"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -64,7 +66,7 @@ func New(c Config) (*Driver, error) {
 	}
 	d := &Driver{
 		genesis: genesis, tokens: map[address]chain.Asset{}, attempts: c.Attempts, maxBlocks: c.MaxBlocks, validity: c.Validity,
-		now: c.Now, log: c.Logger, scanned: newBlockCache(cachedBlocks),
+		now: c.Now, scanned: newBlockCache(cachedBlocks),
 	}
 	tokens, err := canonicalTokens(append(append([]chain.Asset{}, c.Network.Assets...), c.Tokens...))
 	if err != nil {
@@ -83,43 +85,26 @@ func New(c Config) (*Driver, error) {
 		return nil, invalidConfig("network %s has no native asset: add one of kind native", c.Network.Slug)
 	}
 	d.native = native
+	d.nodes = &failover.Set[*endpoint]{Network: d.network.Slug, Log: c.Logger, Verify: d.verify, Reach: reaches}
 	for _, n := range c.Nodes {
 		e, err := newEndpoint(n, c)
 		if err != nil {
 			return nil, err
 		}
-		d.endpoints = append(d.endpoints, e)
+		d.nodes.Nodes = append(d.nodes.Nodes, e)
 	}
 	return d, nil
 }
 
 func (c Config) withDefaults() Config {
-	if c.HTTPClient == nil {
-		t := http.DefaultTransport.(*http.Transport).Clone()
-		t.MaxIdleConnsPerHost = 16
-		c.HTTPClient = &http.Client{Transport: t}
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	if c.Timeout <= 0 {
-		c.Timeout = 20 * time.Second
-	}
-	if c.Attempts <= 0 {
-		c.Attempts = 3
-	}
-	if c.Concurrency <= 0 {
-		c.Concurrency = 4
-	}
-	if c.MaxBlocks <= 0 {
-		c.MaxBlocks = 20
-	}
-	if c.MaxResponse <= 0 {
-		c.MaxResponse = 64 << 20
-	}
-	if c.Validity == 0 {
-		c.Validity = 5 * time.Minute
-	}
+	c.HTTPClient = failover.Client(c.HTTPClient)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	c.Timeout = failover.Positive(c.Timeout, 20*time.Second)
+	c.Attempts = failover.Positive(c.Attempts, 3)
+	c.Concurrency = failover.Positive(c.Concurrency, 4)
+	c.MaxBlocks = failover.Positive(c.MaxBlocks, 20)
+	c.MaxResponse = failover.Positive(c.MaxResponse, 64<<20)
+	c.Validity = cmp.Or(c.Validity, 5*time.Minute)
 	if c.Now == nil {
 		c.Now = time.Now
 	}

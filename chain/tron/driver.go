@@ -2,12 +2,12 @@ package tron
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
 
 // Driver serves one Tron network. It is safe for concurrent use.
@@ -16,15 +16,13 @@ type Driver struct {
 	genesis   string // the last 4 bytes of the genesis block's id, in hex
 	native    chain.Asset
 	tokens    map[address]chain.Asset
-	endpoints []*endpoint
+	nodes     *failover.Set[*endpoint]
 	attempts  int
 	maxBlocks int
 	validity  time.Duration
 	now       func() time.Time
-	log       *slog.Logger
 
-	seen    atomic.Uint64 // highest tip that an endpoint showed
-	dated   atomic.Int64  // the timestamp that was given to a transaction last, in milliseconds
+	dated   atomic.Int64 // the timestamp that was given to a transaction last, in milliseconds
 	scanned *blockCache
 }
 
@@ -52,16 +50,16 @@ func (d *Driver) Network() chain.Network {
 // code chain_id_mismatch, a token that is not there or counts differently is fault.Stopped with code token_mismatch,
 // a node without an answer is fault.Unavailable.
 func (d *Driver) Check(ctx context.Context) error {
-	for _, e := range d.endpoints {
-		if err := d.verify(ctx, e); err != nil {
-			return d.asFault(err)
+	for _, e := range d.nodes.Nodes {
+		if err := d.nodes.Vet(ctx, e); err != nil {
+			return failover.Fault(d.network.Slug, err)
 		}
 		if _, err := e.newest(ctx, solidified); err != nil { // the second interface may be at another port
-			return d.asFault(err)
+			return failover.Fault(d.network.Slug, err)
 		}
 		for contract, asset := range d.tokens {
 			if err := d.checkToken(ctx, e, contract, asset); err != nil {
-				return d.asFault(err)
+				return failover.Fault(d.network.Slug, err)
 			}
 		}
 	}

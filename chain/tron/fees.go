@@ -49,17 +49,17 @@ func (e *endpoint) prices(ctx context.Context) (prices, error) {
 	for _, x := range answer.List {
 		if to, ok := wanted[x.Key]; ok {
 			if x.Value < 0 || x.Value > maxPrice {
-				return prices{}, e.garbled("chain parameter %s is %d", x.Key, x.Value)
+				return prices{}, e.Garbled("chain parameter %s is %d", x.Key, x.Value)
 			}
 			*to = uint64(x.Value)
 			delete(wanted, x.Key)
 		}
 	}
 	for key := range wanted {
-		return prices{}, e.garbled("getchainparameters leaves out %s", key)
+		return prices{}, e.Garbled("getchainparameters leaves out %s", key)
 	}
 	if p.perEnergy == 0 {
-		return prices{}, e.garbled("energy has no price")
+		return prices{}, e.Garbled("energy has no price")
 	}
 	return p, nil
 }
@@ -225,7 +225,7 @@ func (d *Driver) survey(ctx context.Context, e *endpoint, s spend) (survey, erro
 	case run.reverted:
 		return v, notPayable(s.payee, "the contract of "+s.asset.Symbol+" refuses the transfer")
 	case s.contract != nil && v.energy == 0:
-		return v, e.garbled("a call that takes no energy")
+		return v, e.Garbled("a call that takes no energy")
 	}
 	return v, nil
 }

@@ -62,7 +62,7 @@ func (e *endpoint) sight(ctx context.Context, id [32]byte) (sighting, error) {
 		return sighting{}, err
 	}
 	if tx.TxID != hash {
-		return sighting{}, e.garbled("asked for transaction %s, it answered %s", hash, e.clean(tx.TxID))
+		return sighting{}, e.Garbled("asked for transaction %s, it answered %s", hash, e.Clean(tx.TxID))
 	}
 	b, err := tx.read(e)
 	return sighting{tx: &b}, err
@@ -71,7 +71,7 @@ func (e *endpoint) sight(ctx context.Context, id [32]byte) (sighting, error) {
 // sightIn finds a transaction in the block that its receipt names.
 func (e *endpoint) sightIn(ctx context.Context, hash string, info *infoJSON) (sighting, error) {
 	if info.BlockNumber <= 0 {
-		return sighting{}, e.garbled("the receipt of transaction %s names no block", hash)
+		return sighting{}, e.Garbled("the receipt of transaction %s names no block", hash)
 	}
 	block, err := e.block(ctx, uint64(info.BlockNumber))
 	if err != nil {
@@ -91,5 +91,5 @@ func (e *endpoint) sightIn(ctx context.Context, hash string, info *infoJSON) (si
 		}
 		return s, info.check(e, b, s.block.Height)
 	}
-	return sighting{}, e.garbled("transaction %s is not in block %d, which its receipt names", hash, info.BlockNumber)
+	return sighting{}, e.Garbled("transaction %s is not in block %d, which its receipt names", hash, info.BlockNumber)
 }

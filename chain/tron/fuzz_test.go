@@ -59,7 +59,7 @@ func FuzzTransaction(f *testing.F) {
 // FuzzBlock feeds a node's answers through everything that a scan does with them.
 func FuzzBlock(f *testing.F) {
 	d := testDriver(f)
-	e := d.endpoints[0]
+	e := d.nodes.Nodes[0]
 	v := readVectors(f)
 	id, parent := "0000000000000007"+noTransactions[:48], "0000000000000006"+noTransactions[:48]
 	block := func(x vectorTx) string {

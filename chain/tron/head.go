@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -20,18 +21,18 @@ func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
 		if best.Tip.IsZero() || h.Tip.Height > best.Tip.Height {
 			best = h
 		}
-		if h.Tip.Height < d.seen.Load() {
-			return errLagging
+		if h.Tip.Height < d.nodes.Seen.Load() {
+			return failover.ErrLagging
 		}
 		return nil
 	})
-	if errors.Is(err, errLagging) { // all nodes agree that the chain became shorter
+	if errors.Is(err, failover.ErrLagging) { // all nodes agree that the chain became shorter
 		err = nil
 	}
 	if err != nil {
 		return chain.Head{}, err
 	}
-	d.seen.Store(best.Tip.Height)
+	d.nodes.Seen.Store(best.Tip.Height)
 	return best, nil
 }
 
@@ -46,7 +47,7 @@ func (e *endpoint) head(ctx context.Context) (chain.Head, error) {
 		return chain.Head{}, err
 	}
 	if final.Height > tip.Height {
-		return chain.Head{}, e.garbled("the tip is %d and the solidified block %d", tip.Height, final.Height)
+		return chain.Head{}, e.Garbled("the tip is %d and the solidified block %d", tip.Height, final.Height)
 	}
 	return chain.Head{Tip: tip, Final: final}, nil
 }
@@ -59,11 +60,11 @@ func (e *endpoint) newest(ctx context.Context, s side) (chain.Ref, error) {
 		return chain.Ref{}, err
 	}
 	if !found {
-		return chain.Ref{}, e.garbled("it has no newest block")
+		return chain.Ref{}, e.Garbled("it has no newest block")
 	}
 	ref, err := b.ref(e)
 	if err == nil && s == full {
-		e.sawTip(ref.Height)
+		e.SawTip(ref.Height)
 	}
 	return ref, err
 }
@@ -101,7 +102,7 @@ func (e *endpoint) block(ctx context.Context, height uint64) (*blockJSON, error)
 	}
 	ref, err := b.ref(e)
 	if err == nil && ref.Height != height {
-		err = e.garbled("asked for block %d, it answered block %d", height, ref.Height)
+		err = e.Garbled("asked for block %d, it answered block %d", height, ref.Height)
 	}
 	return &b, err
 }
@@ -112,18 +113,18 @@ const youngDepth = 128
 
 // absent says why the node does not have a block that it was asked for.
 func (e *endpoint) absent(ctx context.Context, height uint64) error {
-	if err := e.reaches(ctx, height); err != nil {
+	if err := reaches(ctx, e, height); err != nil {
 		return err
 	}
-	if e.knownTip()-height < youngDepth {
-		return e.garbled("block %d is below its tip and missing", height)
+	if e.KnownTip()-height < youngDepth {
+		return e.Garbled("block %d is below its tip and missing", height)
 	}
-	return errPruned
+	return failover.ErrPruned
 }
 
-// aboveTip translates errLagging for a height that no node has reached.
+// aboveTip translates failover.ErrLagging for a height that no node has reached.
 func aboveTip(err error, height uint64) error {
-	if errors.Is(err, errLagging) {
+	if errors.Is(err, failover.ErrLagging) {
 		return fault.New(fault.NotFound, "block_unknown", "block %d is above the tip", height)
 	}
 	return err

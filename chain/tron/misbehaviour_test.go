@@ -342,7 +342,7 @@ func TestBroadcastThatTimesOutAfterItWasTaken(t *testing.T) {
 	b := newBench(t, testenv.TronOptions{})
 	from, to := b.wallet(100), b.wallet(1).Address
 	l := lieFor(t, b.TronNode)
-	d := b.driver(t, through(l.URL), func(c *tron.Config) { c.Timeout = 300 * time.Millisecond })
+	d := b.driver(t, through(l.URL), func(c *tron.Config) { c.Timeout = 2 * time.Second })
 	b.must(d.Check(t.Context()))
 	tx := b.sign(b.order(from, b.native, to, 5_000_000))
 	release := make(chan struct{})

@@ -33,7 +33,7 @@ func publishedAnswer(t *testing.T, path string, v any) {
 // What this package reads of answers is what real nodes write.
 func TestPublishedAnswersAreRead(t *testing.T) {
 	d := testDriver(t)
-	e := d.endpoints[0]
+	e := d.nodes.Nodes[0]
 
 	var block blockJSON
 	publishedAnswer(t, "/wallet/getnowblock", &block)

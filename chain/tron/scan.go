@@ -70,7 +70,7 @@ func (d *Driver) scan(ctx context.Context, e *endpoint, from, to uint64) ([]*sca
 		case i == 0 && ref.Height > from:
 			return nil, e.absent(ctx, from)
 		case ref.Height != next || ref.Height > to:
-			return nil, e.garbled("asked for blocks %d to %d, it answered block %d in place of %d", from, to, ref.Height, next)
+			return nil, e.Garbled("asked for blocks %d to %d, it answered block %d in place of %d", from, to, ref.Height, next)
 		case i > 0 && b.Header.Raw.Parent != out[i-1].Hash: // reorganised while reading: the next call starts on the new branch
 			list.Blocks = list.Blocks[:i]
 		}
@@ -102,7 +102,7 @@ func (d *Driver) scan(ctx context.Context, e *endpoint, from, to uint64) ([]*sca
 func (d *Driver) fill(ctx context.Context, e *endpoint, b *blockJSON, out *scannedBlock) error {
 	if len(b.Transactions) == 0 {
 		if b.Header.Raw.TxRoot != noTransactions {
-			return e.garbled("block %d has transactions that the node left out", out.Height)
+			return e.Garbled("block %d has transactions that the node left out", out.Height)
 		}
 		return nil
 	}
@@ -117,7 +117,7 @@ func (d *Driver) fill(ctx context.Context, e *endpoint, b *blockJSON, out *scann
 		}
 		info := infos[tx.hash]
 		if info == nil || len(infos) != len(b.Transactions) {
-			return e.garbled("block %d has %d transactions and %d receipts, or others' receipts", out.Height, len(b.Transactions), len(infos))
+			return e.Garbled("block %d has %d transactions and %d receipts, or others' receipts", out.Height, len(b.Transactions), len(infos))
 		}
 		if err := info.check(e, tx, out.Height); err != nil {
 			return err

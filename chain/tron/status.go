@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
 
 // Status looks one attempt up.
@@ -31,13 +32,13 @@ func (d *Driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, e
 	if !over {
 		return status, nil
 	}
-	for _, e := range d.endpoints {
-		if err := d.verify(ctx, e); err != nil {
-			return chain.TxStatus{}, d.asFault(err)
+	for _, e := range d.nodes.Nodes {
+		if err := d.nodes.Vet(ctx, e); err != nil {
+			return chain.TxStatus{}, failover.Fault(d.network.Slug, err)
 		}
 		again, over, err := d.statusAt(ctx, e, id, tx)
 		if err != nil {
-			return chain.TxStatus{}, d.asFault(err)
+			return chain.TxStatus{}, failover.Fault(d.network.Slug, err)
 		}
 		if !over {
 			return again, nil

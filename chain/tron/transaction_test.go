@@ -56,11 +56,11 @@ func TestOddTransactionsAreReadAsTheNetworkDoes(t *testing.T) {
 	raw := rawOf(2, "type.googleapis.com/protocol.TransferAssetContract", plain)
 	id := txID(raw)
 	x := txJSON{TxID: hex.EncodeToString(id[:]), RawDataHex: hex.EncodeToString(raw)}
-	b, err := x.read(d.endpoints[0])
+	b, err := x.read(d.nodes.Nodes[0])
 	if err != nil || b.tx != nil {
 		t.Fatalf("%+v, %v", b, err)
 	}
-	transfers, _, err := d.moved(d.endpoints[0], b, &infoJSON{ID: b.hash, Fee: 5})
+	transfers, _, err := d.moved(d.nodes.Nodes[0], b, &infoJSON{ID: b.hash, Fee: 5})
 	if err != nil || len(transfers) != 0 {
 		t.Errorf("%+v, %v", transfers, err)
 	}
@@ -96,7 +96,7 @@ func TestInternalIndexesAreTheSameEverywhere(t *testing.T) {
 		if err := json.Unmarshal([]byte(`{"internal_transactions":[`+list+`]}`), &i); err != nil {
 			t.Fatal(err)
 		}
-		got, _, err := d.moved(d.endpoints[0], body{hash: "h"}, &i)
+		got, _, err := d.moved(d.nodes.Nodes[0], body{hash: "h"}, &i)
 		if err != nil || len(got) != 2 || got[0].Index != firstInternal || got[1].Index != firstInternal+1 || got[0].Amount != chain.Units(5) {
 			t.Errorf("%+v, %v", got, err)
 		}

@@ -93,7 +93,7 @@ func (i *internal) transfer(e *endpoint, hash string) (from, to address, amount 
 		from, ok1 = hexAddress(i.Caller)
 		to, ok2 = hexAddress(i.To)
 		if v.Value < 0 || !ok1 || !ok2 || ok {
-			return from, to, amount, false, e.garbled("an internal transaction of %s does not fit", hash)
+			return from, to, amount, false, e.Garbled("an internal transaction of %s does not fit", hash)
 		}
 		amount, ok = chain.Units(uint64(v.Value)), true
 	}

@@ -95,10 +95,10 @@ func (b *blockJSON) ref(e *endpoint) (chain.Ref, error) {
 	h := &b.Header.Raw
 	at, ok := millis(h.Timestamp)
 	if !ok || h.Number < 0 || !heightIn(b.BlockID, uint64(h.Number)) {
-		return chain.Ref{}, e.garbled("a block whose id, height or time does not fit together")
+		return chain.Ref{}, e.Garbled("a block whose id, height or time does not fit together")
 	}
 	if h.Number > 0 && !heightIn(h.Parent, uint64(h.Number)-1) {
-		return chain.Ref{}, e.garbled("block %d without a parent of the height before it", h.Number)
+		return chain.Ref{}, e.Garbled("block %d without a parent of the height before it", h.Number)
 	}
 	return chain.Ref{Height: uint64(h.Number), Hash: b.BlockID, Time: at}, nil
 }
@@ -123,11 +123,11 @@ type body struct {
 func (t *txJSON) read(e *endpoint) (body, error) {
 	raw, err := hex.DecodeString(t.RawDataHex)
 	if err != nil || len(raw) == 0 {
-		return body{}, e.garbled("transaction %s without its bytes", e.clean(t.TxID))
+		return body{}, e.Garbled("transaction %s without its bytes", e.Clean(t.TxID))
 	}
 	id := txID(raw)
 	if hash := hex.EncodeToString(id[:]); hash != t.TxID {
-		return body{}, e.garbled("transaction %s has bytes whose id is %s", e.clean(t.TxID), hash)
+		return body{}, e.Garbled("transaction %s has bytes whose id is %s", e.Clean(t.TxID), hash)
 	}
 	b := body{hash: t.TxID, raw: raw}
 	if tx, ok := decodeTransaction(raw); ok {
@@ -145,7 +145,7 @@ func (i *infoJSON) failed() bool {
 // fee is what the network took.
 func (i *infoJSON) fee(e *endpoint) (chain.Amount, error) {
 	if i.Fee < 0 {
-		return chain.Amount{}, e.garbled("transaction %s has a fee of %d", i.ID, i.Fee)
+		return chain.Amount{}, e.Garbled("transaction %s has a fee of %d", i.ID, i.Fee)
 	}
 	return chain.Units(uint64(i.Fee)), nil
 }
@@ -153,10 +153,10 @@ func (i *infoJSON) fee(e *endpoint) (chain.Amount, error) {
 // check makes sure that the receipt is that of the transaction in the block.
 func (i *infoJSON) check(e *endpoint, b body, height uint64) error {
 	if i.ID != b.hash || i.BlockNumber < 0 || uint64(i.BlockNumber) != height {
-		return e.garbled("the receipt of transaction %s is missing or another's", b.hash)
+		return e.Garbled("the receipt of transaction %s is missing or another's", b.hash)
 	}
 	if b.tx != nil && b.tx.kind == triggerContract && i.Receipt.Result == "" {
-		return e.garbled("the receipt of call %s has no result", b.hash)
+		return e.Garbled("the receipt of call %s has no result", b.hash)
 	}
 	return nil
 }

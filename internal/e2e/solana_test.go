@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"slices"
 	"testing"
-	"time"
 
 	solanago "github.com/gagliardetto/solana-go"
 
@@ -162,42 +161,14 @@ func TestSolana(t *testing.T) {
 }
 
 func solanaStory(t *testing.T, open func(solana.Config) (payments.ChainDriver, error)) {
-	node := testenv.Solana(t, testenv.SolanaOptions{Finality: 8, BlockTime: 100 * time.Millisecond})
-	eventually(t, "some blocks are final", func() (bool, string) {
-		var height uint64
-		if err := node.Call(&height, "getBlockHeight"); err != nil {
-			t.Fatal(err)
-		}
-		return height > 2, fmt.Sprint(height)
-	})
-	p := newSolanaPayer(t, node)
-	usdc := p.mint("USDC", "token", nil)
-	taxed := p.mint("USDT", "token-2022", map[string]any{"bps": 100, "most": "1000000"})
-	network := solana.Local(node.GenesisHash, usdc.asset, taxed.asset)
-	network.BlockTime = 100 * time.Millisecond
-	driver, err := open(solana.Config{Network: network, RPC: node.URL, Token2022: []chain.Address{taxed.asset.Contract}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the tokens are there", func() (bool, string) {
-		err := driver.(chain.Checker).Check(t.Context())
-		return err == nil, fmt.Sprint(err)
-	})
-	feeTo := p.freshAddress()
-	s := start(t, driver, string(feeTo))
-	slug := network.Slug
-	master, err := s.engine.Outbox.Master(t.Context(), slug, s.account.Index)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.native(master.Address, chain.Units(5_000_000_000), "legacy") // token deposits have their fees paid by the master wallet
-	p.native(feeTo, chain.Units(10_000_000), "legacy")
+	shop := openSolanaShop(t, open)
+	s, p, usdc, taxed, slug, master, feeTo := shop.service, shop.p, shop.usdc, shop.taxed, shop.slug, shop.master, shop.feeTo
 
 	t.Run("coin, paid in two parts by transactions of two forms", func(t *testing.T) {
 		s, p := s.in(t), p.in(t)
 		inv := s.order("100", "SOL", slug)
 		due, to := amount(t, inv.Options[0].AmountDue), inv.Options[0].Address
-		feesBefore, masterBefore := p.balance(feeTo), p.balance(master.Address)
+		feesBefore, masterBefore := p.balance(feeTo), p.balance(master)
 		half := due.Share(chain.Units(1), chain.Units(2))
 		p.native(to, half, "v0")
 		s.await(inv.ID, "underpaid", func(v invoiceView) bool { return v.Status == "underpaid" })
@@ -211,7 +182,7 @@ func solanaStory(t *testing.T, open func(solana.Config) (payments.ChainDriver, e
 		if gross != due || gross != net.Add(fee).Add(network) {
 			t.Errorf("due %s, gross %s = net %s + fee %s + network fees %s does not balance", due, gross, net, fee, network)
 		}
-		if got := p.balance(master.Address).Sub(masterBefore); got != net {
+		if got := p.balance(master).Sub(masterBefore); got != net {
 			t.Errorf("the master wallet got %s, the API says %s", got, net)
 		}
 		if got := p.balance(feeTo).Sub(feesBefore); got != fee || fee.IsZero() {
@@ -223,7 +194,7 @@ func solanaStory(t *testing.T, open func(solana.Config) (payments.ChainDriver, e
 	})
 
 	for _, tok := range []solanaToken{usdc, taxed} {
-		t.Run(tok.program+", overpaid", func(t *testing.T) { s.in(t).overpaidInTokens(p.in(t), tok, slug, master.Address, feeTo) })
+		t.Run(tok.program+", overpaid", func(t *testing.T) { s.in(t).overpaidInTokens(p.in(t), tok, slug, master, feeTo) })
 	}
 
 	t.Run("two equal payouts, and a refund", func(t *testing.T) {
@@ -274,7 +245,7 @@ func solanaStory(t *testing.T, open func(solana.Config) (payments.ChainDriver, e
 				list := s.payments(inv.ID)
 				return len(list) == 1, fmt.Sprint(list)
 			})
-			p.must(node.Fork(6))
+			p.must(p.node.Fork(6))
 			eventually(t, "the payment is orphaned, or was too deep already", func() (bool, string) {
 				list := s.payments(inv.ID)
 				back = len(list) == 1 && list[0].Status == "orphaned"
@@ -283,9 +254,8 @@ func solanaStory(t *testing.T, open func(solana.Config) (payments.ChainDriver, e
 		}
 		s.await(inv.ID, "open again", func(v invoiceView) bool { return v.Status == "open" })
 		signature := p.native(to, due, "legacy")
-		var result any
 		eventually(t, "the hint finds it", func() (bool, string) {
-			result, err = s.engine.Invoices.Hint(t.Context(), inv.ID, signature)
+			result, err := s.engine.Invoices.Hint(t.Context(), inv.ID, signature)
 			return fmt.Sprint(result) == "found", fmt.Sprint(result, err)
 		})
 		s.await(inv.ID, "paid", func(v invoiceView) bool { return v.Status == "paid" })
