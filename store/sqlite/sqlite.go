@@ -2,7 +2,7 @@
 //
 // Open keeps a connection of its own for writing, so that writers queue in the process instead of failing as
 // busy, and a few for reading, which never wait for the writer (WAL). A commit is on the disk when Update
-// returns (synchronous=FULL). Several processes may open one file on one machine; they wait for each other.
+// returns (synchronous=FULL); updates that only write and end at the same time share one. Several processes may open one file on one machine; they wait for each other.
 // New works on a database that the host opened and may share with its own tables: all of this package's begin
 // with payments_. The work is done in internal/sqlstore, which store/postgres shares.
 package sqlite
