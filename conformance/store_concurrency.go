@@ -32,6 +32,7 @@ func storeConcurrencyTests() []storeTest {
 		{"Concurrent/Numbers", testStoreConcurrentNumbers},
 		{"Concurrent/Account", testStoreConcurrentAccount},
 		{"Concurrent/Readers", testStoreConcurrentReaders},
+		{"Concurrent/Writers", testStoreConcurrentWriters},
 		{"Lease", testStoreLease},
 		{"Idempotency/Answer", testStoreAnswer},
 		{"Idempotency/Prune", testStorePruneClaims},
@@ -131,6 +132,46 @@ func testStoreConcurrentStaleClaim(t *testing.T, st store.Store) {
 	}
 	if got, _, err := st.IdempotencyRecord(t.Context(), r.Key); err != nil || won != 1 || got.Status != 201 {
 		t.Errorf("%d of %d claims of a stale key succeeded, the record is %+v (%v)", won, storeGoroutines, got, err)
+	}
+}
+
+// testStoreConcurrentWriters has transactions that only write end at once, which a store may commit together: half of them
+// make the same invoice as a rival, and one of them ends with its context. Each hears its own answer, and all or nothing of it
+// is stored.
+func testStoreConcurrentWriters(t *testing.T, st store.Store) {
+	over, end := context.WithCancel(t.Context())
+	end()
+	for round := range 5 {
+		id := func(n int) string { // 0 and 1 are rivals, so are 4 and 5, …
+			if n%4 == 1 {
+				n--
+			}
+			return storeID(round*storeGoroutines + n)
+		}
+		eventID := func(n int) string { return fmt.Sprint("evt_", round*storeGoroutines+n) }
+		answers := storeRace(func(n int) error {
+			ctx := t.Context()
+			if n == 2 {
+				ctx = over
+			}
+			return st.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+				inv := invoice.Invoice{ID: id(n), Owner: storeOwners[0], Options: []invoice.Option{{Network: "a"}, {Network: fmt.Sprint("b", n%3)}}}
+				return errors.Join(tx.PutInvoice(ctx, &inv), tx.PutEvents(ctx, event.Event{ID: eventID(n), Owner: storeOwners[0], CreatedAt: storeEpoch}))
+			})
+		})
+		for n, err := range answers {
+			switch {
+			case n == 2 && !errors.Is(err, context.Canceled):
+				t.Errorf("a writer whose context was over was answered %v", err)
+			case n%4 == 1 && (err == nil) == (answers[n-1] == nil):
+				t.Errorf("of two that made one invoice, one was answered %v and the other %v", answers[n-1], err)
+			case n%4 < 2 && err != nil && !errors.Is(err, fault.Duplicate), n%4 >= 2 && n != 2 && err != nil:
+				t.Errorf("writer %d was answered %v", n, err)
+			}
+			if found, e := st.EventsByID(t.Context(), []string{eventID(n)}); e != nil || (len(found) == 1) != (err == nil) {
+				t.Errorf("writer %d was answered %v, and %d events of it are stored (%v)", n, err, len(found), e)
+			}
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -280,6 +281,19 @@ var storeMutants = map[string]storeMutant{
 			return tx.Tx.ReserveNumbers(ctx, counter, 1, first)
 		}
 	})},
+	"writers that end together fail together": {"Concurrent/Writers", func(st store.Store) store.Store {
+		var last atomic.Pointer[error]
+		return faultyStore{st, func(ctx context.Context, f closure) error {
+			if err := st.Update(ctx, f); err != nil {
+				last.Store(&err)
+				return err
+			}
+			if other := last.Swap(nil); other != nil {
+				return *other
+			}
+			return nil
+		}}
+	}},
 	"deliveries are claimed again": {"Deliveries/Claim", mutateCall(func(_ store.Store, tx *faultyTx) {
 		tx.deliveries = func(ctx context.Context, owner string, now, until time.Time, limit, perEndpoint int) ([]webhook.Delivery, error) {
 			return tx.Tx.ClaimDeliveries(ctx, owner, now, now, limit, perEndpoint)

@@ -191,7 +191,7 @@ func (tx *transaction) ClaimIdempotencyKey(ctx context.Context, r idempotency.Re
 		texts = []string{s.text(s.dialect.BeforeClaim), texts[0], s.text(s.dialect.AfterClaim)}
 		args = [][]any{{limit}, args[0], nil}
 	}
-	changed, err := tx.send(ctx, texts, args)
+	changed, err := tx.send(ctx, Batch{Texts: texts, Args: args})
 	if err != nil {
 		return tx.fail(ctx, err, "claim the idempotency key "+r.Key.Key)
 	}

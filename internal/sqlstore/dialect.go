@@ -38,13 +38,14 @@ type Dialect struct {
 	// BeforeClaim and AfterClaim bound how long the insert of an idempotency key waits; BeforeClaim takes
 	// the milliseconds. Empty where nothing is waited for.
 	BeforeClaim, AfterClaim string
-	// OnBegin is run first in each transaction; may be empty. Not with Send.
-	OnBegin string
-	// Send runs statements, all in one round trip where it can, and returns the number of rows each one
-	// changed; on an error, the results before the statement that failed. The first may be Begin and the last Commit,
-	// which fails when the transaction was rolled back instead. nil: the driver begins and ends transactions, and
-	// statements run one by one.
-	Send func(ctx context.Context, conn *sql.Conn, texts []string, args [][]any) ([]int64, error)
+	// Begin begins a transaction that may write.
+	Begin string
+	// Writers is how many groups of transactions are committed at once; Rows, how many rows one statement inserts at most.
+	Writers, Rows int
+	// Send runs a batch in one round trip where it can, and returns the number of rows each statement changed; on an error,
+	// those before the statement that failed. A commit fails when the transaction was rolled back instead. nil: statements
+	// are run one by one.
+	Send func(ctx context.Context, conn *sql.Conn, b Batch) ([]int64, error)
 	// Explain says what kind of error a driver's error is.
 	Explain func(error) Explanation
 	// SchemaVersion returns the version of the schema, 0 when there is none.

@@ -6,7 +6,6 @@ package sqlstore
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -55,22 +54,19 @@ var invoices = func() *table[invoice.Invoice] {
 	return t
 }()
 
-// invoiceNetworks writes the networks of a new invoice, which never change.
-func invoiceNetworks(i *invoice.Invoice) []statement {
+var intoInvoiceNetworks = &into{head: "INSERT INTO {invoice_networks} (account_id, livemode, network, invoice_id) VALUES ", marks: "(?, ?, ?, ?)"}
+
+// invoiceNetworks makes the rows of the networks of a new invoice, which never change.
+func invoiceNetworks(i *invoice.Invoice) []insertion {
+	rows := insertion{into: intoInvoiceNetworks}
 	var networks []string
 	for _, o := range i.Options {
 		if !slices.Contains(networks, o.Network) {
 			networks = append(networks, o.Network)
+			rows.rows = append(rows.rows, []any{i.Owner.AccountID, i.Owner.Livemode, o.Network, i.ID})
 		}
 	}
-	if len(networks) == 0 {
-		return nil
-	}
-	rows := statement{text: "INSERT INTO {invoice_networks} (account_id, livemode, network, invoice_id) VALUES (?, ?, ?, ?)" + strings.Repeat(", (?, ?, ?, ?)", len(networks)-1)}
-	for _, network := range networks {
-		rows.args = append(rows.args, i.Owner.AccountID, i.Owner.Livemode, network, i.ID)
-	}
-	return []statement{rows}
+	return []insertion{rows}
 }
 
 func (r *reader) Invoice(ctx context.Context, owner event.Owner, id string) (invoice.Invoice, error) {

@@ -23,8 +23,8 @@ type loan struct {
 
 // lend returns the transaction's *sql.Tx.
 func (tx *transaction) lend() (*sql.Tx, error) {
-	if !tx.late() {
-		return tx.sql, nil
+	if tx.joined != nil {
+		return tx.joined, nil
 	}
 	if tx.loan != nil {
 		return tx.loan.tx, nil
@@ -36,7 +36,7 @@ func (tx *transaction) lend() (*sql.Tx, error) {
 		return nil, err
 	}
 	l := &loan{over: &atomic.Bool{}}
-	l.db = sql.OpenDB(lender{tx.conn, tx.store.options.Write.Driver(), l.over})
+	l.db = sql.OpenDB(lender{tx.session.conn, tx.store.options.Write.Driver(), l.over})
 	var err error
 	if l.tx, err = l.db.BeginTx(tx.life, nil); err != nil {
 		return nil, errors.Join(err, l.db.Close())

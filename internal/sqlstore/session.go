@@ -2,10 +2,9 @@ package sqlstore
 
 // This file holds how a transaction begins and ends on its connection.
 //
-// Where statements are pipelined (Dialect.Send), it begins with its first write or lock: what is only read before that sees
-// what is committed, as it would at READ COMMITTED inside the transaction. BEGIN travels with the first
-// statements, and COMMIT with the last ones when none of these can miss its row without failing. A creation that locks
-// nothing is one round trip.
+// A transaction of ours has no connection until its first write or lock: what it only reads before that sees what is
+// committed, as it would at READ COMMITTED. One that only writes is sent whole, when its closure has returned, together
+// with others that do so at the same time (group.go).
 
 import (
 	"context"
@@ -14,37 +13,164 @@ import (
 	"time"
 )
 
-// Begin and Commit are the statements that Dialect.Send is given among the others.
-const (
-	Begin    = "BEGIN"
-	Commit   = "COMMIT"
-	rollback = "ROLLBACK"
-)
-
 const (
 	// rollbackTimeout bounds a roll-back; a connection on which it fails is thrown away.
 	rollbackTimeout = 5 * time.Second
-	// maxWithCommit bounds how many writes are sent together with COMMIT, since then the caller's context no longer
+	// maxTogether bounds how many writes are sent together with COMMIT, since then the caller's context no longer
 	// ends them.
-	maxWithCommit = 100
+	maxTogether = 100
 )
 
-// executor runs statements: a *sql.Conn, or a *sql.Tx that a driver or a host began.
-type executor interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+// session is a connection for writing, in the hands of one transaction or of one group of them.
+type session struct {
+	conn *sql.Conn
+	// prepared are the statements of puts and ends; nil on connections that come back to the host's pool.
+	prepared map[string]*sql.Stmt
+	broken   bool
 }
 
-// late reports whether the transaction begins with its first write.
-func (tx *transaction) late() bool { return tx.conn != nil && tx.store.dialect.Send != nil }
+// open waits for a connection to write on.
+func (s *Store) open(ctx context.Context) (*session, error) {
+	if s.writer == nil {
+		conn, err := s.options.Write.Conn(ctx)
+		if err != nil {
+			return nil, s.explain(ctx, err, "connect to the database")
+		}
+		return &session{conn: conn}, nil
+	}
+	select {
+	case c, open := <-s.writer:
+		if !open {
+			return nil, s.explain(ctx, sql.ErrConnDone, "connect to the database")
+		}
+		if c != nil {
+			return c, nil
+		}
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	conn, err := s.options.Write.Conn(ctx)
+	if err != nil {
+		s.writer <- nil
+		return nil, s.explain(ctx, err, "connect to the database")
+	}
+	return &session{conn: conn, prepared: map[string]*sql.Stmt{}}, nil
+}
 
-// begin begins the transaction, for a statement that cannot travel with BEGIN.
-func (tx *transaction) begin(ctx context.Context) error {
-	if !tx.late() || tx.begun {
+// leave gives the connection back, or ends it when it is broken.
+func (s *Store) leave(c *session) {
+	switch {
+	case s.writer == nil:
+		c.close()
+	case c.broken:
+		c.close()
+		s.writer <- nil
+	default:
+		s.writer <- c
+	}
+}
+
+// close ends the statements before the connection: SQLite's are freed with it.
+func (c *session) close() {
+	for _, stmt := range c.prepared {
+		_ = stmt.Close()
+	}
+	if c.broken {
+		_ = c.conn.Raw(func(any) error { return driver.ErrBadConn })
+	}
+	_ = c.conn.Close()
+}
+
+// exec runs one statement.
+func (c *session) exec(ctx context.Context, text string, args []any) (int64, error) {
+	run := func() (sql.Result, error) { return c.conn.ExecContext(ctx, text, args...) }
+	if c.prepared != nil {
+		stmt := c.prepared[text]
+		if stmt == nil {
+			var err error
+			if stmt, err = c.conn.PrepareContext(ctx, text); err != nil {
+				return 0, err
+			}
+			c.prepared[text] = stmt
+		}
+		run = func() (sql.Result, error) { return stmt.ExecContext(ctx, args...) }
+	}
+	result, err := run()
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// Batch is a run of statements, and what goes before and after them.
+type Batch struct {
+	Begin, Commit bool
+	Texts         []string
+	Args          [][]any
+}
+
+func (b *Batch) add(text string, args []any) {
+	b.Texts, b.Args = append(b.Texts, text), append(b.Args, args)
+}
+
+// send runs a batch and returns how many rows each statement changed, as far as it got.
+func (s *Store) send(ctx context.Context, c *session, b Batch) ([]int64, error) {
+	if s.dialect.Send != nil {
+		return s.dialect.Send(ctx, c.conn, b)
+	}
+	if b.Begin {
+		if _, err := c.exec(ctx, s.dialect.Begin, nil); err != nil {
+			return nil, err
+		}
+	}
+	changed := make([]int64, 0, len(b.Texts))
+	for i, text := range b.Texts {
+		n, err := c.exec(ctx, text, b.Args[i])
+		if err != nil {
+			return changed, err
+		}
+		changed = append(changed, n)
+	}
+	if b.Commit {
+		if _, err := c.exec(ctx, "COMMIT", nil); err != nil {
+			return changed, err
+		}
+	}
+	return changed, nil
+}
+
+// rollBack ends what runs on the connection without effect.
+func (c *session) rollBack() {
+	ctx, cancel := context.WithTimeout(context.Background(), rollbackTimeout)
+	defer cancel()
+	if _, err := c.conn.ExecContext(ctx, "ROLLBACK"); err != nil {
+		c.broken = true
+	}
+}
+
+// connect gives the transaction its connection; begin also begins it there, for a statement that cannot travel with BEGIN.
+func (tx *transaction) connect(ctx context.Context) error {
+	if tx.joined != nil || tx.session != nil {
 		return nil
 	}
+	c, err := tx.store.open(ctx)
+	if err != nil {
+		tx.broken = err
+		return err
+	}
+	tx.session, tx.on = c, c.conn
+	return nil
+}
+
+func (tx *transaction) begin(ctx context.Context) error {
+	if tx.joined != nil || tx.begun {
+		return nil
+	}
+	if err := tx.connect(ctx); err != nil {
+		return err
+	}
 	tx.begun = true
-	if _, err := tx.conn.ExecContext(ctx, Begin); err != nil {
+	if _, err := tx.session.exec(ctx, tx.store.dialect.Begin, nil); err != nil {
 		return tx.fail(ctx, err, "begin a transaction")
 	}
 	return nil
@@ -53,7 +179,13 @@ func (tx *transaction) begin(ctx context.Context) error {
 // commit sends what is buffered and commits. life is the context of the commit itself, and end ends it.
 func (tx *transaction) commit(ctx, life context.Context, end func()) error {
 	tx.takeLoanBack()
-	together := tx.late() && tx.certain()
+	if !tx.begun && tx.certain() {
+		if err := tx.usable(ctx); err != nil {
+			return err
+		}
+		return tx.store.group.commit(ctx, tx)
+	}
+	together := tx.certain()
 	if !together {
 		if err := tx.flush(ctx); err != nil {
 			return err
@@ -65,12 +197,10 @@ func (tx *transaction) commit(ctx, life context.Context, end func()) error {
 	limit := time.AfterFunc(commitTimeout, end)
 	defer limit.Stop()
 	switch {
-	case !tx.late():
-		return tx.store.explain(life, tx.sql.Commit(), "commit")
 	case together:
-		return tx.deliver(life, Commit)
+		return tx.deliver(life, true)
 	case tx.begun:
-		_, err := tx.store.dialect.Send(life, tx.conn, []string{Commit}, [][]any{nil})
+		_, err := tx.store.send(life, tx.session, Batch{Commit: true})
 		return tx.store.explain(life, err, "commit")
 	}
 	return nil // nothing but reads
@@ -78,7 +208,7 @@ func (tx *transaction) commit(ctx, life context.Context, end func()) error {
 
 // certain reports whether there are writes, few enough, and each of them changes its row or fails.
 func (tx *transaction) certain() bool {
-	if len(tx.writes) == 0 || len(tx.writes) > maxWithCommit {
+	if len(tx.writes) == 0 || len(tx.writes) > maxTogether {
 		return false
 	}
 	for _, w := range tx.writes {
@@ -92,14 +222,7 @@ func (tx *transaction) certain() bool {
 // rollBack ends the transaction without effect.
 func (tx *transaction) rollBack() {
 	tx.takeLoanBack()
-	switch {
-	case !tx.late():
-		_ = tx.sql.Rollback()
-	case tx.begun:
-		ctx, cancel := context.WithTimeout(context.Background(), rollbackTimeout)
-		defer cancel()
-		if _, err := tx.conn.ExecContext(ctx, rollback); err != nil {
-			_ = tx.conn.Raw(func(any) error { return driver.ErrBadConn })
-		}
+	if tx.begun {
+		tx.session.rollBack()
 	}
 }

@@ -35,8 +35,8 @@ type Options struct {
 	Dialect Dialect
 	// Write is the pool that transactions run on, Read the one for reads outside of them; Read may be nil: Write.
 	Write, Read *sql.DB
-	// Prepare has the statements of puts prepared on the (single) connection of Write.
-	Prepare bool
+	// Single says that Write is the store's own, with one connection, which is kept with its prepared statements.
+	Single bool
 	// Close releases what the store opened; may be nil.
 	Close func() error
 	// Wait waits before Update runs a closure again; nil: a timer. It returns early with the context's error.
@@ -46,12 +46,17 @@ type Options struct {
 // Store is a store.Store over a SQL database.
 type Store struct {
 	reader
-	options  Options
-	dialect  *Dialect
-	texts    sync.Map // template → statement
-	prepared sync.Map // statement → *sql.Stmt
-	prepare  sync.Once
-	fits     atomic.Bool
+	options Options
+	dialect *Dialect
+	texts   sync.Map // template → statement
+	fits    atomic.Bool
+	// writer holds the only connection for writing when nobody has it, or nil before it is opened; the channel itself is nil
+	// when connections come from the host's pool.
+	writer chan *session
+	group  group
+
+	closing sync.Once
+	closed  error
 }
 
 var _ store.Store = (*Store)(nil)
@@ -67,6 +72,11 @@ func New(o Options) *Store {
 	s := &Store{options: o}
 	s.dialect = &s.options.Dialect
 	s.reader = reader{store: s, on: o.Read}
+	s.group.store = s
+	if o.Single {
+		s.writer = make(chan *session, 1)
+		s.writer <- nil
+	}
 	return s
 }
 
@@ -82,17 +92,20 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Close releases what the store opened itself.
+// Close releases what the store opened itself, when the last transaction has ended.
 func (s *Store) Close() error {
-	var errs []error
-	s.prepared.Range(func(_, v any) bool {
-		errs = append(errs, v.(*sql.Stmt).Close())
-		return true
+	s.closing.Do(func() {
+		if s.writer != nil {
+			if c := <-s.writer; c != nil {
+				c.close()
+			}
+			close(s.writer)
+		}
+		if s.options.Close != nil {
+			s.closed = s.options.Close()
+		}
 	})
-	if s.options.Close != nil {
-		errs = append(errs, s.options.Close())
-	}
-	return errors.Join(errs...)
+	return s.closed
 }
 
 type updating struct{ store *Store }
@@ -105,7 +118,7 @@ func (s *Store) Update(ctx context.Context, f func(ctx context.Context, tx store
 	}
 	pause := firstPause
 	for try := 1; ; try++ {
-		err := s.try(ctx, f)
+		err := s.try(ctx, f, try > 1)
 		if !errors.Is(err, fault.Conflict) {
 			return err
 		}
@@ -119,29 +132,16 @@ func (s *Store) Update(ctx context.Context, f func(ctx context.Context, tx store
 	}
 }
 
-func (s *Store) try(ctx context.Context, f func(ctx context.Context, tx store.Tx) error) error {
+// try runs f once. After a conflict it begins before f runs, where writers are alone then: nothing can come in between again.
+func (s *Store) try(ctx context.Context, f func(ctx context.Context, tx store.Tx) error, again bool) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	if s.options.Prepare {
-		s.prepare.Do(func() { s.prepareAll(ctx) })
-	}
-	conn, err := s.options.Write.Conn(ctx)
-	if err != nil {
-		return s.explain(ctx, err, "connect to the database")
-	}
-	defer conn.Close()
 	// The transaction does not end with the caller's context by itself: its statements do, and then it is rolled
 	// back here. Were it to end in the middle of a commit, nobody would know whether that happened.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	var sqlTx *sql.Tx
-	if s.dialect.Send == nil {
-		if sqlTx, err = conn.BeginTx(life, nil); err != nil {
-			return s.explain(ctx, err, "begin a transaction")
-		}
-	}
-	tx := newTransaction(life, s, sqlTx, conn)
+	tx := newTransaction(life, s, nil)
 	committed := false
 	defer func() { // also while a panic of f passes through
 		tx.ended = true
@@ -149,10 +149,13 @@ func (s *Store) try(ctx context.Context, f func(ctx context.Context, tx store.Tx
 			tx.rollBack()
 			tx.takeBack()
 		}
+		if tx.session != nil {
+			s.leave(tx.session)
+		}
 	}()
-	if s.dialect.OnBegin != "" {
-		if _, err := sqlTx.ExecContext(ctx, s.text(s.dialect.OnBegin)); err != nil {
-			return s.explain(ctx, err, "begin a transaction")
+	if again && !s.dialect.Concurrent {
+		if err := tx.begin(ctx); err != nil {
+			return err
 		}
 	}
 	if err := f(context.WithValue(ctx, updating{s}, true), tx); err != nil {
@@ -163,17 +166,6 @@ func (s *Store) try(ctx context.Context, f func(ctx context.Context, tx store.Tx
 	}
 	committed = true
 	return nil
-}
-
-// prepareAll prepares the statements of puts on the connection of Write, which nobody has yet. One that
-// cannot be prepared now is simply sent as text, and its error met there.
-func (s *Store) prepareAll(ctx context.Context) {
-	for _, template := range puts {
-		text := s.text(template)
-		if prepared, err := s.options.Write.PrepareContext(ctx, text); err == nil {
-			s.prepared.Store(text, prepared)
-		}
-	}
 }
 
 // text returns the statement of a fixed template, made once.

@@ -17,16 +17,11 @@ type table[T any] struct {
 	cols    []col[T]
 	version func(*T) *int64 // nil: records of this kind have no version
 	// also makes more statements for a new record, such as rows of a side table; may be nil.
-	also func(*T) []statement
+	also func(*T) []insertion
 
 	columns                               string // those that are read
 	get, insert, update, upsert, deletion string
-}
-
-// statement is a template with its arguments.
-type statement struct {
-	text string
-	args []any
+	into                                  *into
 }
 
 func newTable[T any](name, object string, keys int, version func(*T) *int64, columns []col[T]) *table[T] {
@@ -53,19 +48,13 @@ func newTable[T any](name, object string, keys int, version func(*T) *int64, col
 	t.columns = strings.Join(read, ", ")
 	condition := strings.Join(where, " AND ")
 	t.get = "SELECT " + t.columns + " FROM {" + name + "} WHERE " + condition
-	t.insert = "INSERT INTO {" + name + "} (" + strings.Join(all, ", ") + ") VALUES (" + strings.Join(marks, ", ") + ")"
+	t.into = &into{head: "INSERT INTO {" + name + "} (" + strings.Join(all, ", ") + ") VALUES ", marks: "(" + strings.Join(marks, ", ") + ")"}
+	t.insert = t.into.head + t.into.marks
 	t.upsert = t.insert + " ON CONFLICT (" + strings.Join(all[:keys], ", ") + ") DO UPDATE SET " + strings.Join(excluded, ", ")
 	t.update = "UPDATE {" + name + "} SET " + strings.Join(sets, ", ") + " WHERE " + condition + " AND version = ?"
 	t.deletion = "DELETE FROM {" + name + "} WHERE " + condition
-	puts = append(puts, t.insert)
-	if version != nil {
-		puts = append(puts, t.update)
-	}
 	return t
 }
-
-// puts are the templates of all inserts and updates.
-var puts []string
 
 // values reads all columns of a record.
 func (t *table[T]) values(record *T) ([]any, error) {

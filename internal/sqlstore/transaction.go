@@ -15,12 +15,11 @@ import (
 // transaction is a running Update, or one that a host joined.
 type transaction struct {
 	reader
-	run   executor
-	sql   *sql.Tx   // nil when the transaction begins late
-	conn  *sql.Conn // nil in a joined transaction
-	life  context.Context
-	begun bool
-	loan  *loan
+	joined  *sql.Tx  // the host's; nil in an Update
+	session *session // the connection of an Update, from its first write or lock on
+	life    context.Context
+	begun   bool
+	loan    *loan
 
 	writes []*write
 	rows   map[string]*write // the buffered write of each row
@@ -44,9 +43,15 @@ type write struct {
 	values                     []any // nil: deleted
 	base                       int64 // the version that the stored row must have
 	version                    int64
-	one                        bool // exactly one row must change
-	certain                    bool // it changes exactly one row or fails
-	also                       []statement
+	one                        bool  // exactly one row must change
+	certain                    bool  // it changes exactly one row or fails
+	fresh                      *into // where a row that must be new goes; else nil
+	also                       []insertion
+}
+
+// insertions are the rows that a fresh write makes.
+func (w *write) insertions() []insertion {
+	return append([]insertion{{w.fresh, [][]any{w.values}}}, w.also...)
 }
 
 // raised is a version that a Put raised in a caller's record.
@@ -55,13 +60,13 @@ type raised struct {
 	before  int64
 }
 
-// newTransaction returns a transaction on a connection, which begins late, or in one that has begun.
-func newTransaction(life context.Context, s *Store, sqlTx *sql.Tx, conn *sql.Conn) *transaction {
-	tx := &transaction{sql: sqlTx, conn: conn, life: life}
-	if tx.run = conn; sqlTx != nil {
-		tx.run = sqlTx
+// newTransaction returns a transaction that has no connection yet, or one in a host's that has begun.
+func newTransaction(life context.Context, s *Store, joined *sql.Tx) *transaction {
+	tx := &transaction{joined: joined, life: life}
+	tx.reader = reader{store: s, on: s.options.Read, tx: tx}
+	if joined != nil {
+		tx.on = joined
 	}
-	tx.reader = reader{store: s, on: tx.run, tx: tx}
 	return tx
 }
 
@@ -85,7 +90,7 @@ func SQL(tx store.Tx) (sqlTx *sql.Tx, ok bool) {
 // Join returns a transaction inside a host's own, and the function that sends what it buffered. The host calls flush
 // before it commits. Nothing is run again: conflicts go to the host.
 func (s *Store) Join(sqlTx *sql.Tx) (tx store.Tx, flush func(ctx context.Context) error) {
-	t := newTransaction(context.Background(), s, sqlTx, nil)
+	t := newTransaction(context.Background(), s, sqlTx)
 	return t, t.flush
 }
 
@@ -157,8 +162,11 @@ func put[T any](ctx context.Context, tx *transaction, t *table[T], record *T) er
 		args = append(append(args, w.values[t.keys:]...), w.values[:t.keys]...)
 		return t.update, append(args, w.base)
 	}
-	if base == 0 && t.also != nil {
-		w.also = t.also(record)
+	if base == 0 {
+		w.fresh = t.into
+		if t.also != nil {
+			w.also = t.also(record)
+		}
 	}
 	tx.buffer(w)
 	tx.raised = append(tx.raised, raised{v, base})
@@ -176,14 +184,14 @@ func putAll[T any](ctx context.Context, tx *transaction, t *table[T], records []
 
 // add buffers a record without a version that must not exist yet; set one that replaces what was there.
 func add[T any](ctx context.Context, tx *transaction, t *table[T], record *T) error {
-	return keep(ctx, tx, t, record, t.insert, true)
+	return keep(ctx, tx, t, record, t.insert, t.into)
 }
 
 func set[T any](ctx context.Context, tx *transaction, t *table[T], record *T) error {
-	return keep(ctx, tx, t, record, t.upsert, false)
+	return keep(ctx, tx, t, record, t.upsert, nil)
 }
 
-func keep[T any](ctx context.Context, tx *transaction, t *table[T], record *T, template string, fresh bool) error {
+func keep[T any](ctx context.Context, tx *transaction, t *table[T], record *T, template string, fresh *into) error {
 	if err := tx.usable(ctx); err != nil {
 		return err
 	}
@@ -194,14 +202,14 @@ func keep[T any](ctx context.Context, tx *transaction, t *table[T], record *T, t
 	k := values[:t.keys]
 	slot := t.slot(k)
 	if w := tx.rows[slot]; w != nil && w.values != nil {
-		if fresh {
+		if fresh != nil {
 			return duplicate(t.object, label(k))
 		}
 		w.values = values
 		return nil
 	}
 	tx.buffer(&write{
-		slot: slot, table: t.name, object: t.object, label: label(k), values: values, one: true, certain: true,
+		slot: slot, table: t.name, object: t.object, label: label(k), values: values, one: true, certain: true, fresh: fresh,
 		text: func(w *write) (string, []any) { return template, w.values },
 	})
 	return nil
@@ -238,28 +246,29 @@ func (tx *transaction) flush(ctx context.Context) error {
 	if len(tx.writes) == 0 {
 		return nil
 	}
-	return tx.deliver(ctx, "")
+	return tx.deliver(ctx, false)
 }
 
-// deliver sends the buffered writes and after them, unless it is empty, the statement that ends the transaction.
-func (tx *transaction) deliver(ctx context.Context, ending string) error {
-	var (
-		texts []string
-		args  [][]any
-		of    []*write // the write whose main statement it is, or nil
-	)
+// statements adds the buffered writes to a batch, and returns the write of which each statement is the main one, or nil.
+func (tx *transaction) statements(b *Batch) (of []*write) {
 	s := tx.store
 	for _, w := range tx.writes {
 		template, values := w.text(w)
-		texts, args, of = append(texts, s.text(template)), append(args, s.dialect.args(values)), append(of, w)
-		for _, a := range w.also {
-			texts, args, of = append(texts, s.text(a.text)), append(args, s.dialect.args(a.args)), append(of, nil)
+		b.add(s.text(template), s.dialect.args(values))
+		of = append(of, w)
+		for _, i := range w.also {
+			s.insert(b, i)
 		}
+		of = append(of, make([]*write, len(b.Texts)-len(of))...)
 	}
-	if ending != "" {
-		texts, args, of = append(texts, ending), append(args, nil), append(of, nil)
-	}
-	changed, err := tx.send(ctx, texts, args)
+	return of
+}
+
+// deliver sends the buffered writes, and commits when it is told to.
+func (tx *transaction) deliver(ctx context.Context, commit bool) error {
+	b := Batch{Commit: commit}
+	of := tx.statements(&b)
+	changed, err := tx.send(ctx, b)
 	for i, n := range changed {
 		if w := of[i]; w != nil && w.one && n != 1 {
 			// An update that found no row of its version.
@@ -294,23 +303,18 @@ func (tx *transaction) refused(ctx context.Context, err error, w *write) error {
 	return err
 }
 
-// send runs statements in order and returns how many rows each changed, as far as it got.
-func (tx *transaction) send(ctx context.Context, texts []string, args [][]any) ([]int64, error) {
-	if tx.late() {
-		begins := !tx.begun
-		if begins {
-			texts, args = append([]string{Begin}, texts...), append([][]any{nil}, args...)
-			tx.begun = true
+// send runs a batch, which begins the transaction if nothing has yet.
+func (tx *transaction) send(ctx context.Context, b Batch) ([]int64, error) {
+	if tx.joined == nil {
+		if err := tx.connect(ctx); err != nil {
+			return nil, err
 		}
-		changed, err := tx.store.dialect.Send(ctx, tx.conn, texts, args)
-		if begins && len(changed) > 0 {
-			changed = changed[1:]
-		}
-		return changed, err
+		b.Begin, tx.begun = !tx.begun, true
+		return tx.store.send(ctx, tx.session, b)
 	}
-	changed := make([]int64, 0, len(texts))
-	for i, text := range texts {
-		result, err := tx.exec(ctx, text, args[i])
+	changed := make([]int64, 0, len(b.Texts))
+	for i, text := range b.Texts {
+		result, err := tx.joined.ExecContext(ctx, text, b.Args[i]...)
 		if err != nil {
 			return changed, err
 		}
@@ -323,22 +327,12 @@ func (tx *transaction) send(ctx context.Context, texts []string, args [][]any) (
 	return changed, nil
 }
 
-// exec runs one statement, prepared when the store prepares.
-func (tx *transaction) exec(ctx context.Context, text string, args []any) (sql.Result, error) {
-	if tx.store.options.Prepare && tx.conn != nil {
-		if v, ok := tx.store.prepared.Load(text); ok {
-			return tx.sql.StmtContext(ctx, v.(*sql.Stmt)).ExecContext(ctx, args...)
-		}
-	}
-	return tx.run.ExecContext(ctx, text, args...)
-}
-
 // now runs a statement at once, after what was buffered before it.
 func (tx *transaction) now(ctx context.Context, template string, args ...any) (int64, error) {
 	if err := tx.flush(ctx); err != nil {
 		return 0, err
 	}
-	changed, err := tx.send(ctx, []string{tx.store.text(template)}, [][]any{tx.store.dialect.args(args)})
+	changed, err := tx.send(ctx, Batch{Texts: []string{tx.store.text(template)}, Args: [][]any{tx.store.dialect.args(args)}})
 	if err != nil {
 		return 0, tx.fail(ctx, err, "write")
 	}

@@ -33,6 +33,9 @@ func dialect(o Options) sqlstore.Dialect {
 		Claim:         claim,
 		BeforeClaim:   beforeClaim,
 		AfterClaim:    afterClaim,
+		Begin:         "BEGIN",
+		Writers:       2,
+		Rows:          16,
 		Send:          send,
 		Explain:       explain,
 		SchemaVersion: o.schemaVersion,
@@ -80,11 +83,11 @@ const (
 
 // send pipelines statements: all are sent, then all answers read. A connection that is not pgx's own (a wrapped driver) gets
 // them one by one.
-func send(ctx context.Context, conn *sql.Conn, texts []string, args [][]any) (changed []int64, err error) {
-	changed = make([]int64, 0, len(texts))
+func send(ctx context.Context, conn *sql.Conn, b sqlstore.Batch) (changed []int64, err error) {
+	changed = make([]int64, 0, len(b.Texts))
 	rawErr := conn.Raw(func(raw any) error {
 		if c, ok := raw.(*stdlib.Conn); ok {
-			changed, err = pipeline(ctx, c.Conn(), texts, args, changed)
+			changed, err = pipeline(ctx, c.Conn(), b, changed)
 			return nil
 		}
 		c, ok := raw.(driver.ExecerContext)
@@ -92,63 +95,90 @@ func send(ctx context.Context, conn *sql.Conn, texts []string, args [][]any) (ch
 			err = errors.New("the database's driver is not pgx")
 			return nil
 		}
-		for i, text := range texts {
-			if text == sqlstore.Commit {
-				// In a transaction that failed, COMMIT rolls back and says so only in words that a driver does not pass on.
-				if _, err = c.ExecContext(ctx, "SELECT 1", nil); err != nil {
-					return nil
-				}
-			}
-			named := make([]driver.NamedValue, len(args[i]))
-			for n, arg := range args[i] {
-				named[n] = driver.NamedValue{Ordinal: n + 1, Value: arg}
-			}
-			var result driver.Result
-			if result, err = c.ExecContext(ctx, text, named); err != nil {
-				return nil
-			}
-			n, _ := result.RowsAffected()
-			changed = append(changed, n)
-		}
+		changed, err = oneByOne(ctx, c, b, changed)
 		return nil
 	})
 	return changed, errors.Join(err, rawErr)
 }
 
-// pipeline leaves out BEGIN and COMMIT when both are there: what is sent together is a transaction of its own, which
-// is committed when all of it has succeeded (PostgreSQL documentation, "Pipelining").
-func pipeline(ctx context.Context, c *pgx.Conn, texts []string, args [][]any, changed []int64) ([]int64, error) {
-	last := len(texts) - 1
-	whole := texts[0] == sqlstore.Begin && texts[last] == sqlstore.Commit
-	batch := &pgx.Batch{}
-	for i, text := range texts {
-		if !whole || i > 0 && i < last {
-			batch.Queue(text, args[i]...)
-		}
-	}
-	if whole {
-		changed = append(changed, 0) // BEGIN
-	}
-	results := c.SendBatch(ctx, batch)
-	for i := range batch.Len() {
-		tag, err := results.Exec()
-		if err != nil {
-			_ = results.Close()
+const (
+	begin  = "BEGIN"
+	commit = "COMMIT"
+)
+
+func oneByOne(ctx context.Context, c driver.ExecerContext, b sqlstore.Batch, changed []int64) ([]int64, error) {
+	if b.Begin {
+		if _, err := c.ExecContext(ctx, begin, nil); err != nil {
 			return changed, err
 		}
-		if !whole && i == last && texts[last] == sqlstore.Commit && tag.String() != sqlstore.Commit {
-			_ = results.Close()
-			return changed, pgx.ErrTxCommitRollback
+	}
+	for i, text := range b.Texts {
+		named := make([]driver.NamedValue, len(b.Args[i]))
+		for n, arg := range b.Args[i] {
+			named[n] = driver.NamedValue{Ordinal: n + 1, Value: arg}
+		}
+		result, err := c.ExecContext(ctx, text, named)
+		if err != nil {
+			return changed, err
+		}
+		n, err := result.RowsAffected()
+		if err != nil {
+			return changed, err
+		}
+		changed = append(changed, n)
+	}
+	if !b.Commit {
+		return changed, nil
+	}
+	// In a transaction that failed, COMMIT rolls back and says so only in words that a driver does not pass on.
+	if _, err := c.ExecContext(ctx, "SELECT 1", nil); err != nil {
+		return changed, err
+	}
+	_, err := c.ExecContext(ctx, commit, nil)
+	return changed, err
+}
+
+// pipeline leaves out BEGIN and COMMIT when both are there: what is sent together is a transaction of its own, which
+// is committed when all of it has succeeded (PostgreSQL documentation, "Pipelining").
+func pipeline(ctx context.Context, c *pgx.Conn, b sqlstore.Batch, changed []int64) ([]int64, error) {
+	whole := b.Begin && b.Commit
+	queue := &pgx.Batch{}
+	if b.Begin && !whole {
+		queue.Queue(begin)
+	}
+	for i, text := range b.Texts {
+		queue.Queue(text, b.Args[i]...)
+	}
+	if b.Commit && !whole {
+		queue.Queue(commit)
+	}
+	results := c.SendBatch(ctx, queue)
+	fail := func(err error) ([]int64, error) {
+		_ = results.Close()
+		return changed, err
+	}
+	if b.Begin && !whole {
+		if _, err := results.Exec(); err != nil {
+			return fail(err)
+		}
+	}
+	for range b.Texts {
+		tag, err := results.Exec()
+		if err != nil {
+			return fail(err)
 		}
 		changed = append(changed, tag.RowsAffected())
 	}
-	if err := results.Close(); err != nil {
-		return changed, err
+	if b.Commit && !whole {
+		tag, err := results.Exec()
+		if err != nil {
+			return fail(err)
+		}
+		if tag.String() != commit {
+			return fail(pgx.ErrTxCommitRollback)
+		}
 	}
-	if whole {
-		changed = append(changed, 0) // COMMIT
-	}
-	return changed, nil
+	return changed, results.Close()
 }
 
 // schemaVersion reads the version; 0 when the table of versions is not there.

@@ -32,6 +32,10 @@ func dialect() sqlstore.Dialect {
 		Each: func(table, alias, condition string) string {
 			return "CROSS JOIN {" + table + "} " + alias + " ON " + condition
 		},
+		// A write that comes after a read can find that another has written in between; one that begins as a writer cannot.
+		Begin:         "BEGIN IMMEDIATE",
+		Writers:       1,
+		Rows:          1, // a statement of many rows is no faster here
 		Due:           due,
 		Claim:         claim,
 		Explain:       explain,

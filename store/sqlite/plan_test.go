@@ -105,8 +105,8 @@ func TestCreateIsOneCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	statements, begins, commits := r.Take()
-	// The lock, the invoice, its network, the address, the event and the delivery.
-	if begins != 1 || commits != 1 || len(statements) != 6 {
+	// The invoice, its network, the address, the event and the delivery.
+	if begins != 1 || commits != 1 || len(statements) != 5 {
 		t.Errorf("%d begins, %d commits, %d statements: %v", begins, commits, len(statements), statements)
 	}
 }

@@ -2,7 +2,7 @@
 //
 // Open keeps a connection of its own for writing, so that writers queue in the process instead of failing as
 // busy, and a few for reading, which never wait for the writer (WAL). A commit is on the disk when Update
-// returns (synchronous=FULL). Several processes may open one file on one machine; they wait for each other.
+// returns (synchronous=FULL); updates that only write and end at the same time share one. Several processes may open one file on one machine; they wait for each other.
 // New works on a database that the host opened and may share with its own tables: all of this package's begin
 // with payments_. The work is done in internal/sqlstore, which store/postgres shares.
 package sqlite
@@ -84,7 +84,7 @@ func Open(path string, opts ...Option) (*Store, error) {
 		return nil, fmt.Errorf("open the SQLite store at %s: %w", path, err)
 	}
 	return &Store{sqlstore.New(sqlstore.Options{
-		Dialect: dialect(), Write: write, Read: read, Prepare: true, Close: shut,
+		Dialect: dialect(), Write: write, Read: read, Single: true, Close: shut,
 	})}, nil
 }
 
@@ -98,11 +98,7 @@ func dsn(path string, o options, more string) string {
 // Migrate or Migrations. The pool needs at least two connections, if the host reads on the store while one
 // of its own closures runs.
 func New(db *sql.DB) *Store {
-	d := dialect()
-	// A host's connections begin deferred transactions. A write that changes nothing takes the writer's place at once:
-	// one that reads first and writes later can fail in between.
-	d.OnBegin = "UPDATE {counters} SET next = next WHERE name = ''"
-	return &Store{sqlstore.New(sqlstore.Options{Dialect: d, Write: db})}
+	return &Store{sqlstore.New(sqlstore.Options{Dialect: dialect(), Write: db})}
 }
 
 // Join returns a transaction inside the host's own and the function that sends what it buffered, which the host

@@ -141,6 +141,9 @@ func TestTwoProcesses(t *testing.T) {
 		if err := put("a")(ctx, tx); err != nil {
 			return err
 		}
+		if _, err := tx.ReserveNumbers(ctx, "n", 1, 1); err != nil { // it writes at once
+			return err
+		}
 		if err := b.Update(t.Context(), put("b")); !errors.Is(err, fault.Conflict) || fault.Code(err) != "database_busy" {
 			t.Errorf("a writer beside another process answered %v", err)
 		}

@@ -118,7 +118,6 @@ CREATE TABLE {schema}payments_invoice_networks (
   invoice_id TEXT COLLATE "C" NOT NULL,
   PRIMARY KEY (account_id, livemode, network, invoice_id)
 );
-CREATE INDEX payments_invoice_networks_invoice ON {schema}payments_invoice_networks (invoice_id, network);
 
 CREATE TABLE {schema}payments_payments (
   id                     TEXT COLLATE "C" NOT NULL,

@@ -116,7 +116,6 @@ CREATE TABLE payments_invoice_networks (
   invoice_id TEXT NOT NULL,
   PRIMARY KEY (account_id, livemode, network, invoice_id)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX payments_invoice_networks_invoice ON payments_invoice_networks (invoice_id, network);
 
 CREATE TABLE payments_payments (
   id                     TEXT NOT NULL,

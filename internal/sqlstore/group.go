@@ -1,0 +1,230 @@
+package sqlstore
+
+// This file holds the group commit: transactions that only write, and end at the same time, are sent and committed as one.
+// It costs no waiting: who comes alone goes alone, and who comes while others are being committed goes with the next group.
+// Databases share a good part of a commit's cost, the wait for the disk above all.
+//
+// Each keeps its own fate. When the group fails by the fault of one of its rows, each of its transactions is sent by
+// itself and hears its own answer. When the database fails, nobody can say what became of the group, and all of them hear that.
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// maxGroup bounds how many transactions go together.
+const maxGroup = 32
+
+// group is the queue of transactions that wait to be committed.
+type group struct {
+	store *Store
+
+	mu      sync.Mutex
+	waiting []*member
+	leaders int // of those that were told to lead
+}
+
+// member is a transaction in the queue.
+type member struct {
+	tx   *transaction
+	told chan bool // true: lead the next group; false: err is what became of the transaction
+	lead bool
+	err  error
+}
+
+// commit commits a transaction that has not begun, with others or alone. A context that ends before its turn takes it out of
+// the queue; what was sent is waited for.
+func (g *group) commit(ctx context.Context, tx *transaction) error {
+	m := g.join(tx)
+	select {
+	case lead := <-m.told:
+		if !lead {
+			return m.err
+		}
+	case <-ctx.Done():
+		if g.quit(m) {
+			return ctx.Err()
+		}
+		if lead := <-m.told; !lead {
+			return m.err
+		}
+	}
+	c, err := g.store.open(ctx)
+	if err != nil {
+		g.quit(m)
+		g.pass()
+		return err
+	}
+	others := g.take(m)
+	life, end := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer end()
+	g.store.commitAll(life, c, append([]*member{m}, others...))
+	g.store.leave(c)
+	g.pass()
+	for _, other := range others {
+		other.told <- false
+	}
+	return m.err
+}
+
+// join puts a transaction into the queue, and has it lead when there is room for one more leader.
+func (g *group) join(tx *transaction) *member {
+	m := &member{tx: tx, told: make(chan bool, 1)}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting = append(g.waiting, m)
+	if g.leaders < g.store.dialect.Writers {
+		g.leaders++
+		m.lead = true
+		m.told <- true
+	}
+	return m
+}
+
+// quit takes a member out of the queue, unless it is another's to commit, or was told to lead and has not been heard.
+func (g *group) quit(m *member) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	i := slices.Index(g.waiting, m)
+	if i < 0 || m.lead && len(m.told) > 0 {
+		return false
+	}
+	g.waiting = slices.Delete(g.waiting, i, i+1)
+	return true
+}
+
+// take empties the queue for a leader, up to the bound, but for those that lead themselves.
+func (g *group) take(leader *member) (others []*member) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting = slices.DeleteFunc(g.waiting, func(m *member) bool {
+		taken := m == leader || !m.lead && len(others) < maxGroup-1
+		if taken && m != leader {
+			others = append(others, m)
+		}
+		return taken
+	})
+	return others
+}
+
+// pass has the member that waits longest lead the next group.
+func (g *group) pass() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, m := range g.waiting {
+		if !m.lead {
+			m.lead = true
+			m.told <- true
+			return
+		}
+	}
+	g.leaders--
+}
+
+// commitAll commits the transactions of a group and leaves each one's error in its member.
+func (s *Store) commitAll(ctx context.Context, c *session, members []*member) {
+	if len(members) > 1 {
+		_, err := s.send(ctx, c, s.merged(members))
+		if err == nil {
+			return
+		}
+		c.rollBack()
+		err = s.explain(ctx, err, "commit")
+		if ctx.Err() != nil || errors.Is(err, fault.Unavailable) || c.broken {
+			for _, m := range members {
+				m.err = err
+			}
+			return
+		}
+	}
+	for _, m := range members {
+		m.tx.session = c
+		if m.err = m.tx.deliver(ctx, true); m.err != nil {
+			c.rollBack()
+		}
+		m.tx.session, m.tx.begun = nil, false
+	}
+}
+
+// merged is the batch that does what all the members do: rows that they insert into one table go together, everything else
+// follows in the order of the members. Inserts of new rows either do not touch each other, or fail.
+func (s *Store) merged(members []*member) Batch {
+	b := Batch{Begin: true, Commit: true}
+	var order []*insertion
+	byTable := map[*into]*insertion{}
+	for _, m := range members {
+		if !m.tx.inserts() {
+			continue
+		}
+		for _, w := range m.tx.writes {
+			for _, i := range w.insertions() {
+				all := byTable[i.into]
+				if all == nil {
+					all = &insertion{into: i.into}
+					byTable[i.into] = all
+					order = append(order, all)
+				}
+				all.rows = append(all.rows, i.rows...)
+			}
+		}
+	}
+	for _, i := range order {
+		s.insert(&b, *i)
+	}
+	for _, m := range members {
+		if !m.tx.inserts() {
+			m.tx.statements(&b)
+		}
+	}
+	return b
+}
+
+// inserts reports whether the transaction writes nothing but new rows.
+func (tx *transaction) inserts() bool {
+	return !slices.ContainsFunc(tx.writes, func(w *write) bool { return w.fresh == nil })
+}
+
+// insertion is rows for one table.
+type insertion struct {
+	into *into
+	rows [][]any
+}
+
+// into is how rows come into a table: "INSERT INTO … VALUES " and "(?, …)", once for each table.
+type into struct{ head, marks string }
+
+// insert adds statements with up to Dialect.Rows rows each. Their numbers of rows are powers of two, so that few different
+// statements are ever prepared.
+func (s *Store) insert(b *Batch, i insertion) {
+	for rows := i.rows; len(rows) > 0; {
+		n := 1
+		for n*2 <= min(len(rows), s.dialect.Rows) {
+			n *= 2
+		}
+		args := make([]any, 0, n*len(rows[0]))
+		for _, row := range rows[:n] {
+			args = append(args, row...)
+		}
+		b.add(s.rowsText(i.into, n), s.dialect.args(args))
+		rows = rows[n:]
+	}
+}
+
+// rowsText is the statement that inserts n rows, made once.
+func (s *Store) rowsText(t *into, n int) string {
+	type key struct {
+		*into
+		n int
+	}
+	if text, ok := s.texts.Load(key{t, n}); ok {
+		return text.(string)
+	}
+	text := s.dialect.text(t.head + t.marks + strings.Repeat(", "+t.marks, n-1))
+	s.texts.Store(key{t, n}, text)
+	return text
+}
