@@ -49,7 +49,7 @@ func (o *Outbox) Lift(ctx context.Context, w Waiting, wallet chain.Party) (queue
 		return false, nil
 	}
 	after, on := lifter.LiftAfter()
-	l := lifting{waited: o.now().Sub(w.Since), after: after, id: w.PaymentID}
+	l := lifting{waited: o.now().Sub(w.Since), after: after}
 	if !on || l.waited < l.after {
 		return false, nil
 	}
@@ -129,7 +129,6 @@ func (o *Outbox) mayLift(ctx context.Context, r Reader, w Waiting, wallet chain.
 
 // lifting is what the records say of a payment that waits.
 type lifting struct {
-	id            string
 	waited, after time.Duration
 	// own: the payment is a payout of ours, which is replaced instead.
 	own bool
