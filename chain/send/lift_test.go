@@ -27,6 +27,7 @@ type pond struct {
 	waits    bool // the payment does
 	replaced bool // it was, by another transaction that is final
 	careless bool // Build leaves the payment out
+	rival    func()
 }
 
 func newPond(t *testing.T) *pond {
@@ -68,6 +69,10 @@ func (p *pond) LiftAfter() (time.Duration, bool) { return time.Hour, !p.off }
 func (p *pond) Lift(_ context.Context, c chain.Coin, wallet chain.Party, coins []chain.Coin) (chain.Order, bool, error) {
 	if err := p.book.process.Call("Lift"); err != nil {
 		return chain.Order{}, false, err
+	}
+	if rival := p.rival; rival != nil {
+		p.rival = nil
+		rival()
 	}
 	native, _ := p.Network().Native()
 	return chain.Order{
@@ -416,6 +421,31 @@ func (w *world) reserve(object string, amount chain.Amount) {
 		return w.outbox.ReserveTx(ctx, tx, owner, network, w.master().Address, w.asset("SIM").ID, object, amount)
 	}); err != nil {
 		w.t.Fatal(err)
+	}
+}
+
+// Another process is faster, while the node is asked.
+func TestTwoProcessesLiftOnce(t *testing.T) {
+	p := newPond(t)
+	p.book.now = p.book.now.Add(time.Hour)
+	lift := func() bool {
+		queued, err := p.book.outbox.Lift(t.Context(), p.payment(), p.book.master())
+		if err != nil {
+			t.Error(err)
+		}
+		return queued
+	}
+	p.rival = func() {
+		if !lift() {
+			t.Error("the rival lifts nothing")
+		}
+	}
+	if lift() {
+		t.Error("both lift it")
+	}
+	p.lift()
+	if b := p.balance(); len(b.Reservations) != 1 {
+		t.Errorf("reserved: %+v", b.Reservations)
 	}
 }
 

@@ -110,6 +110,16 @@ func (n bitcoindWorld) spendAgain(t *testing.T, hash string, fee chain.Amount) {
 	n.call(t, nil, "sendrawtransaction", signed.Hex, 0)
 }
 
+// without returns the one transaction in the pool beside those named.
+func (n bitcoindWorld) without(t *testing.T, known ...string) string {
+	t.Helper()
+	pool := slices.DeleteFunc(n.pool(t), func(hash string) bool { return slices.Contains(known, hash) })
+	if len(pool) != 1 {
+		t.Fatalf("in the pool are also %v", pool)
+	}
+	return pool[0]
+}
+
 // child waits until the payment is lifted, and returns the row of the transaction that does.
 func (s *liftStage) child(inv invoiceView, parent string) (row send.Transaction) {
 	s.t.Helper()
@@ -209,6 +219,30 @@ func TestBitcoinLift(t *testing.T) {
 		if now := s.node.holds(t, s.master); now != before {
 			t.Errorf("the wallet had %s and has %s", before, now)
 		}
+		s.audited()
+	})
+	t.Run("the payment alone in a block", func(t *testing.T) {
+		s := s.in(t)
+		inv, parent := s.cheap()
+		other := s.order("300", "BTC", s.slug)
+		row := s.child(inv, parent)
+		s.node.pay(t, other.Options[0].Address, amount(t, other.Options[0].AmountDue))
+		s.await(other.ID, "seen in the pool", func(v invoiceView) bool { return v.Status == "pending" })
+		s.node.call(t, nil, "generateblock", s.node.address(t), []string{parent, s.node.without(t, parent, row.TxHash)})
+		s.node.mineEmpty(t, 2)
+		s.await(inv.ID, "paid", func(v invoiceView) bool { return v.Status == "paid" })
+		// The other payment does not wait for the one whose lift is on its way.
+		eventually(t, "a sweep of the other payment", func() (bool, string) {
+			p := s.payments(other.ID)
+			return len(p) == 1 && p[0].Settlement != nil && p[0].Settlement.SweepTx != "", fmt.Sprintf("%+v", p)
+		})
+		if p := s.payments(inv.ID); p[0].Settlement == nil || p[0].Settlement.Status != "pending" || p[0].Settlement.SweepTx != "" {
+			t.Errorf("while its lift waits the payment is %+v, settled by %+v", p[0], p[0].Settlement)
+		}
+		s.audited()
+		s.settled(other.ID, 1)
+		s.settled(inv.ID, 1)
+		s.unreserved()
 		s.audited()
 	})
 	t.Run("a reorganisation takes both away", func(t *testing.T) {
