@@ -213,7 +213,7 @@ func (tx *transaction) PutIdempotencyAnswer(ctx context.Context, r idempotency.R
 	args := append([]any{int64(r.Status), append([]byte(nil), r.SealedBody...)}, k...)
 	// Not under the row's slot: the buffer does not hold the whole record, so reads of it must ask the database.
 	tx.buffer(&write{
-		table: claims.name, object: claims.object, label: r.Key.Key, values: args, one: true, certain: tx.claimed[claims.slot(k)],
+		table: claims.name, object: claims.object, key: []any{r.Key.Key}, values: args, one: true, certain: tx.claimed[claims.slot(k)],
 		text: func(*write) (string, []any) {
 			return "UPDATE {idempotency_keys} SET status = ?, sealed_body = ? WHERE account_id = ? AND livemode = ? AND idempotency_key = ?", args
 		},

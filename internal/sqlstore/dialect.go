@@ -15,7 +15,7 @@ type Dialect struct {
 	Prefix string
 	// Numbered says that parameters are $1, $2 … instead of ?.
 	Numbered bool
-	// Arg turns an argument (nil, string, int64, bool, []byte, time.Time, []string) into one the driver takes.
+	// Arg turns an argument (nil, string, int64, bool, []byte, time.Time, []string) into one the driver takes; nil: it takes all.
 	Arg func(any) any
 	// In is the condition that a column is in a short list that is one argument of type []string, as filters have it.
 	In func(column string) string
@@ -85,6 +85,9 @@ func (d *Dialect) text(template string) string {
 }
 
 func (d *Dialect) args(values []any) []any {
+	if d.Arg == nil {
+		return values
+	}
 	out := make([]any, len(values))
 	for i, v := range values {
 		out[i] = d.Arg(v)

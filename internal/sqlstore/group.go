@@ -10,6 +10,7 @@ package sqlstore
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -60,6 +61,7 @@ func (g *group) commit(ctx context.Context, tx *transaction) error {
 		g.pass()
 		return err
 	}
+	runtime.Gosched() // who is about to join, joins
 	others := g.take(m)
 	life, end := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer end()
@@ -206,9 +208,9 @@ func (s *Store) insert(b *Batch, i insertion) {
 		for n*2 <= min(len(rows), s.dialect.Rows) {
 			n *= 2
 		}
-		args := make([]any, 0, n*len(rows[0]))
-		for _, row := range rows[:n] {
-			args = append(args, row...)
+		args := rows[0]
+		if n > 1 {
+			args = slices.Concat(rows[:n]...)
 		}
 		b.add(s.rowsText(i.into, n), s.dialect.args(args))
 		rows = rows[n:]

@@ -98,6 +98,10 @@ func (t *table[T]) slot(key []any) string {
 	b.WriteString(t.name)
 	for _, k := range key {
 		b.WriteByte(0)
+		if s, ok := k.(string); ok {
+			b.WriteString(s)
+			continue
+		}
 		fmt.Fprint(&b, k)
 	}
 	return b.String()

@@ -38,15 +38,16 @@ var _ store.Tx = (*transaction)(nil)
 
 // write is one buffered row.
 type write struct {
-	slot, table, object, label string
-	text                       func(*write) (template string, args []any)
-	values                     []any // nil: deleted
-	base                       int64 // the version that the stored row must have
-	version                    int64
-	one                        bool  // exactly one row must change
-	certain                    bool  // it changes exactly one row or fails
-	fresh                      *into // where a row that must be new goes; else nil
-	also                       []insertion
+	slot, table, object string
+	key                 []any
+	text                func(*write) (template string, args []any)
+	values              []any // nil: deleted
+	base                int64 // the version that the stored row must have
+	version             int64
+	one                 bool  // exactly one row must change
+	certain             bool  // it changes exactly one row or fails
+	fresh               *into // where a row that must be new goes; else nil
+	also                []insertion
 }
 
 // insertions are the rows that a fresh write makes.
@@ -153,7 +154,7 @@ func put[T any](ctx context.Context, tx *transaction, t *table[T], record *T) er
 			return nil
 		}
 	}
-	w := &write{slot: slot, table: t.name, object: t.object, label: label(k), values: values, base: base, version: *v, one: true, certain: base == 0}
+	w := &write{slot: slot, table: t.name, object: t.object, key: k, values: values, base: base, version: *v, one: true, certain: base == 0}
 	w.text = func(w *write) (string, []any) {
 		if w.base == 0 {
 			return t.insert, w.values
@@ -209,7 +210,7 @@ func keep[T any](ctx context.Context, tx *transaction, t *table[T], record *T, t
 		return nil
 	}
 	tx.buffer(&write{
-		slot: slot, table: t.name, object: t.object, label: label(k), values: values, one: true, certain: true, fresh: fresh,
+		slot: slot, table: t.name, object: t.object, key: k, values: values, one: true, certain: true, fresh: fresh,
 		text: func(w *write) (string, []any) { return template, w.values },
 	})
 	return nil
@@ -221,7 +222,7 @@ func remove[T any](ctx context.Context, tx *transaction, t *table[T], k ...any) 
 		return err
 	}
 	tx.buffer(&write{
-		slot: t.slot(k), table: t.name, object: t.object, label: label(k),
+		slot: t.slot(k), table: t.name, object: t.object, key: k,
 		text: func(*write) (string, []any) { return t.deletion, k },
 	})
 	return nil
@@ -272,7 +273,7 @@ func (tx *transaction) deliver(ctx context.Context, commit bool) error {
 	for i, n := range changed {
 		if w := of[i]; w != nil && w.one && n != 1 {
 			// An update that found no row of its version.
-			tx.broken = conflict(w.object, w.label)
+			tx.broken = conflict(w.object, label(w.key))
 			return tx.broken
 		}
 	}
@@ -296,9 +297,9 @@ func (tx *transaction) refused(ctx context.Context, err error, w *write) error {
 	if w == nil {
 		return tx.store.explain(ctx, err, "write")
 	}
-	err = tx.store.explain(ctx, err, fmt.Sprintf("write %s %s", w.object, w.label))
+	err = tx.store.explain(ctx, err, fmt.Sprintf("write %s %s", w.object, label(w.key)))
 	if errors.Is(err, fault.Duplicate) && tx.absent[w.slot] {
-		return conflict(w.object, w.label)
+		return conflict(w.object, label(w.key))
 	}
 	return err
 }

@@ -23,7 +23,6 @@ func dialect(o Options) sqlstore.Dialect {
 		Name:          "PostgreSQL",
 		Prefix:        o.prefix(),
 		Numbered:      true,
-		Arg:           func(v any) any { return v }, // pgx takes them all, lists as arrays
 		In:            func(column string) string { return column + " = ANY(?)" },
 		Among:         among,
 		Each:          each,
@@ -35,7 +34,7 @@ func dialect(o Options) sqlstore.Dialect {
 		AfterClaim:    afterClaim,
 		Begin:         "BEGIN",
 		Writers:       2,
-		Rows:          16,
+		Rows:          8,
 		Send:          send,
 		Explain:       explain,
 		SchemaVersion: o.schemaVersion,
