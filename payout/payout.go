@@ -183,7 +183,7 @@ type Resource struct {
 	Amount         string        `json:"amount"`
 	Destination    chain.Address `json:"destination"`
 	Memo           string        `json:"memo,omitempty"`
-	TxHash         string        `json:"tx_hash,omitempty"`
+	TxHash         string        `json:"tx_hash,omitempty" doc:"Payouts that left in one transaction share it"`
 	RefundID       string        `json:"refund_id,omitempty"`
 	FailureCode    string        `json:"failure_code,omitempty"`
 	FailureMessage string        `json:"failure_message,omitempty"`
@@ -194,7 +194,7 @@ type Resource struct {
 	NativeAsset    string        `json:"native_asset"`
 	NativeDecimals uint8         `json:"native_decimals"`
 	MaxNetworkFee  string        `json:"max_network_fee,omitempty"`
-	NetworkFee     string        `json:"network_fee,omitempty"`
+	NetworkFee     string        `json:"network_fee,omitempty" doc:"What the network took for this payout: its share, where the transaction pays others too"`
 	Livemode       bool          `json:"livemode"`
 }
 
