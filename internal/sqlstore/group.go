@@ -157,10 +157,12 @@ func (s *Store) commitAll(ctx context.Context, c *session, members []*member) {
 // follows in the order of the members. Inserts of new rows either do not touch each other, or fail.
 func (s *Store) merged(members []*member) Batch {
 	b := Batch{Begin: true, Commit: true}
+	var others []*transaction
 	var order []*insertion
 	byTable := map[*into]*insertion{}
 	for _, m := range members {
 		if !m.tx.inserts() {
+			others = append(others, m.tx)
 			continue
 		}
 		for _, w := range m.tx.writes {
@@ -178,10 +180,8 @@ func (s *Store) merged(members []*member) Batch {
 	for _, i := range order {
 		s.insert(&b, *i)
 	}
-	for _, m := range members {
-		if !m.tx.inserts() {
-			m.tx.statements(&b)
-		}
+	for _, tx := range others {
+		tx.statements(&b)
 	}
 	return b
 }

@@ -83,24 +83,30 @@ func (c *session) close() {
 
 // exec runs one statement.
 func (c *session) exec(ctx context.Context, text string, args []any) (int64, error) {
-	run := func() (sql.Result, error) { return c.conn.ExecContext(ctx, text, args...) }
-	if c.prepared != nil {
-		stmt := c.prepared[text]
-		if stmt == nil {
-			var err error
-			if stmt, err = c.conn.PrepareContext(ctx, text); err != nil {
-				return 0, err
-			}
-			c.prepared[text] = stmt
-		}
-		run = func() (sql.Result, error) { return stmt.ExecContext(ctx, args...) }
+	if c.prepared == nil {
+		return Affected(c.conn.ExecContext(ctx, text, args...))
 	}
-	result, err := run()
+	stmt := c.prepared[text]
+	if stmt == nil {
+		var err error
+		if stmt, err = c.conn.PrepareContext(ctx, text); err != nil {
+			return 0, err
+		}
+		c.prepared[text] = stmt
+	}
+	return Affected(stmt.ExecContext(ctx, args...))
+}
+
+// Affected returns how many rows a statement changed, given what running it answered.
+func Affected(result driver.Result, err error) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected()
 }
+
+// Commit is the statement that commits.
+const Commit = "COMMIT"
 
 // Batch is a run of statements, and what goes before and after them.
 type Batch struct {
@@ -113,30 +119,36 @@ func (b *Batch) add(text string, args []any) {
 	b.Texts, b.Args = append(b.Texts, text), append(b.Args, args)
 }
 
-// send runs a batch and returns how many rows each statement changed, as far as it got.
-func (s *Store) send(ctx context.Context, c *session, b Batch) ([]int64, error) {
-	if s.dialect.Send != nil {
-		return s.dialect.Send(ctx, c.conn, b)
-	}
+// OneByOne hands the statements of the batch to exec, between begin and Commit where the batch has these, and returns how many
+// rows each one changed, as far as it got.
+func (b Batch) OneByOne(begin string, exec func(text string, args []any) (int64, error)) ([]int64, error) {
+	changed := make([]int64, 0, len(b.Texts))
 	if b.Begin {
-		if _, err := c.exec(ctx, s.dialect.Begin, nil); err != nil {
-			return nil, err
+		if _, err := exec(begin, nil); err != nil {
+			return changed, err
 		}
 	}
-	changed := make([]int64, 0, len(b.Texts))
 	for i, text := range b.Texts {
-		n, err := c.exec(ctx, text, b.Args[i])
+		n, err := exec(text, b.Args[i])
 		if err != nil {
 			return changed, err
 		}
 		changed = append(changed, n)
 	}
 	if b.Commit {
-		if _, err := c.exec(ctx, "COMMIT", nil); err != nil {
+		if _, err := exec(Commit, nil); err != nil {
 			return changed, err
 		}
 	}
 	return changed, nil
+}
+
+// send runs a batch and returns how many rows each statement changed, as far as it got.
+func (s *Store) send(ctx context.Context, c *session, b Batch) ([]int64, error) {
+	if s.dialect.Send != nil {
+		return s.dialect.Send(ctx, c.conn, b)
+	}
+	return b.OneByOne(s.dialect.Begin, func(text string, args []any) (int64, error) { return c.exec(ctx, text, args) })
 }
 
 // rollBack ends what runs on the connection without effect.
@@ -148,9 +160,9 @@ func (c *session) rollBack() {
 	}
 }
 
-// connect gives the transaction its connection; begin also begins it there, for a statement that cannot travel with BEGIN.
+// connect gives a transaction of ours its connection.
 func (tx *transaction) connect(ctx context.Context) error {
-	if tx.joined != nil || tx.session != nil {
+	if tx.session != nil {
 		return nil
 	}
 	c, err := tx.store.open(ctx)
@@ -162,6 +174,7 @@ func (tx *transaction) connect(ctx context.Context) error {
 	return nil
 }
 
+// begin begins a transaction of ours, for a statement that cannot travel with BEGIN.
 func (tx *transaction) begin(ctx context.Context) error {
 	if tx.joined != nil || tx.begun {
 		return nil
@@ -179,13 +192,13 @@ func (tx *transaction) begin(ctx context.Context) error {
 // commit sends what is buffered and commits. life is the context of the commit itself, and end ends it.
 func (tx *transaction) commit(ctx, life context.Context, end func()) error {
 	tx.takeLoanBack()
-	if !tx.begun && tx.certain() {
+	together := tx.certain()
+	if together && !tx.begun {
 		if err := tx.usable(ctx); err != nil {
 			return err
 		}
 		return tx.store.group.commit(ctx, tx)
 	}
-	together := tx.certain()
 	if !together {
 		if err := tx.flush(ctx); err != nil {
 			return err

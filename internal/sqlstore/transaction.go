@@ -313,19 +313,9 @@ func (tx *transaction) send(ctx context.Context, b Batch) ([]int64, error) {
 		b.Begin, tx.begun = !tx.begun, true
 		return tx.store.send(ctx, tx.session, b)
 	}
-	changed := make([]int64, 0, len(b.Texts))
-	for i, text := range b.Texts {
-		result, err := tx.joined.ExecContext(ctx, text, b.Args[i]...)
-		if err != nil {
-			return changed, err
-		}
-		n, err := result.RowsAffected()
-		if err != nil {
-			return changed, err
-		}
-		changed = append(changed, n)
-	}
-	return changed, nil
+	return b.OneByOne("", func(text string, args []any) (int64, error) {
+		return Affected(tx.joined.ExecContext(ctx, text, args...))
+	})
 }
 
 // now runs a statement at once, after what was buffered before it.

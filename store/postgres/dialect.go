@@ -32,7 +32,7 @@ func dialect(o Options) sqlstore.Dialect {
 		Claim:         claim,
 		BeforeClaim:   beforeClaim,
 		AfterClaim:    afterClaim,
-		Begin:         "BEGIN",
+		Begin:         begin,
 		Writers:       2,
 		Rows:          8,
 		Send:          send,
@@ -83,63 +83,41 @@ const (
 // send pipelines statements: all are sent, then all answers read. A connection that is not pgx's own (a wrapped driver) gets
 // them one by one.
 func send(ctx context.Context, conn *sql.Conn, b sqlstore.Batch) (changed []int64, err error) {
-	changed = make([]int64, 0, len(b.Texts))
 	rawErr := conn.Raw(func(raw any) error {
-		if c, ok := raw.(*stdlib.Conn); ok {
-			changed, err = pipeline(ctx, c.Conn(), b, changed)
-			return nil
-		}
-		c, ok := raw.(driver.ExecerContext)
-		if !ok {
+		switch c := raw.(type) {
+		case *stdlib.Conn:
+			changed, err = pipeline(ctx, c.Conn(), b)
+		case driver.ExecerContext:
+			changed, err = b.OneByOne(begin, func(text string, args []any) (int64, error) { return exec(ctx, c, text, args) })
+		default:
 			err = errors.New("the database's driver is not pgx")
-			return nil
 		}
-		changed, err = oneByOne(ctx, c, b, changed)
 		return nil
 	})
 	return changed, errors.Join(err, rawErr)
 }
 
-const (
-	begin  = "BEGIN"
-	commit = "COMMIT"
-)
+const begin = "BEGIN"
 
-func oneByOne(ctx context.Context, c driver.ExecerContext, b sqlstore.Batch, changed []int64) ([]int64, error) {
-	if b.Begin {
-		if _, err := c.ExecContext(ctx, begin, nil); err != nil {
-			return changed, err
+// exec runs one statement on a wrapped driver. In a transaction that failed, COMMIT rolls back and says so only in words that
+// a driver does not pass on: another statement before it fails there.
+func exec(ctx context.Context, c driver.ExecerContext, text string, args []any) (int64, error) {
+	if text == sqlstore.Commit {
+		if _, err := c.ExecContext(ctx, "SELECT 1", nil); err != nil {
+			return 0, err
 		}
 	}
-	for i, text := range b.Texts {
-		named := make([]driver.NamedValue, len(b.Args[i]))
-		for n, arg := range b.Args[i] {
-			named[n] = driver.NamedValue{Ordinal: n + 1, Value: arg}
-		}
-		result, err := c.ExecContext(ctx, text, named)
-		if err != nil {
-			return changed, err
-		}
-		n, err := result.RowsAffected()
-		if err != nil {
-			return changed, err
-		}
-		changed = append(changed, n)
+	named := make([]driver.NamedValue, len(args))
+	for i, arg := range args {
+		named[i] = driver.NamedValue{Ordinal: i + 1, Value: arg}
 	}
-	if !b.Commit {
-		return changed, nil
-	}
-	// In a transaction that failed, COMMIT rolls back and says so only in words that a driver does not pass on.
-	if _, err := c.ExecContext(ctx, "SELECT 1", nil); err != nil {
-		return changed, err
-	}
-	_, err := c.ExecContext(ctx, commit, nil)
-	return changed, err
+	return sqlstore.Affected(c.ExecContext(ctx, text, named))
 }
 
 // pipeline leaves out BEGIN and COMMIT when both are there: what is sent together is a transaction of its own, which
 // is committed when all of it has succeeded (PostgreSQL documentation, "Pipelining").
-func pipeline(ctx context.Context, c *pgx.Conn, b sqlstore.Batch, changed []int64) ([]int64, error) {
+func pipeline(ctx context.Context, c *pgx.Conn, b sqlstore.Batch) ([]int64, error) {
+	changed := make([]int64, 0, len(b.Texts))
 	whole := b.Begin && b.Commit
 	queue := &pgx.Batch{}
 	if b.Begin && !whole {
@@ -149,7 +127,7 @@ func pipeline(ctx context.Context, c *pgx.Conn, b sqlstore.Batch, changed []int6
 		queue.Queue(text, b.Args[i]...)
 	}
 	if b.Commit && !whole {
-		queue.Queue(commit)
+		queue.Queue(sqlstore.Commit)
 	}
 	results := c.SendBatch(ctx, queue)
 	fail := func(err error) ([]int64, error) {
@@ -173,7 +151,7 @@ func pipeline(ctx context.Context, c *pgx.Conn, b sqlstore.Batch, changed []int6
 		if err != nil {
 			return fail(err)
 		}
-		if tag.String() != commit {
+		if tag.String() != sqlstore.Commit {
 			return fail(pgx.ErrTxCommitRollback)
 		}
 	}
