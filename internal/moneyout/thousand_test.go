@@ -19,26 +19,33 @@ import (
 // wallet's nonces without a gap. Audits made meanwhile find nothing wrong.
 func TestThousandPayoutsByFourProcesses(t *testing.T) {
 	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
-		w.fund(10_000, 0)
-		engines := []*payments.Engine{w.engine}
-		for i := 1; i < 4; i++ {
-			w.change = func(c *payments.Config) { c.Process = fmt.Sprintf("process %d", i) }
-			engines = append(engines, w.boot())
-		}
-		created := w.createMany(1000, engines)
-		began, audits := time.Now(), 0
-		w.live("all payouts are confirmed", func() bool {
-			if time.Since(began) > time.Duration(audits)*30*time.Second {
-				w.auditMeanwhile(engines[audits%len(engines)])
-				audits++
-			}
-			return w.allPaid(len(created))
-		}, engines...)
+		created, audits, took := w.payByFour(1000, 30*time.Second)
 		w.eachOnce(created)
 		w.clean(10_000, 0)
 		t.Logf("%d payouts by %d processes, each once, nonces without a gap, in %s of the network's time; %d audits meanwhile, all without a difference",
-			len(created), len(engines), time.Since(began).Round(time.Second), audits)
+			len(created), 4, took.Round(time.Second), audits)
 	})
+}
+
+// payByFour has four processes over one store pay so many times from one wallet. Audits made meanwhile find nothing wrong.
+func (w *world) payByFour(n int, auditEvery time.Duration) (created []payout.Payout, audits int, took time.Duration) {
+	w.t.Helper()
+	w.fund(10_000, 0)
+	engines := []*payments.Engine{w.engine}
+	for i := 1; i < 4; i++ {
+		w.change = func(c *payments.Config) { c.Process = fmt.Sprintf("process %d", i) }
+		engines = append(engines, w.boot())
+	}
+	created = w.createMany(n, engines)
+	began := time.Now()
+	w.live("all payouts are confirmed", func() bool {
+		if time.Since(began) > time.Duration(audits)*auditEvery {
+			w.auditMeanwhile(engines[audits%len(engines)])
+			audits++
+		}
+		return w.allPaid(len(created))
+	}, engines...)
+	return created, audits, time.Since(began)
 }
 
 // createMany has several processes accept payouts at the same time.
@@ -84,8 +91,8 @@ func (w *world) allPaid(n int) bool {
 	return len(confirmed) == n
 }
 
-// eachOnce checks that payouts are the only transactions of the wallet: one transfer each, and no nonce left out.
-func (w *world) eachOnce(created []payout.Payout) {
+// timesPaid is how often the wallet paid each destination.
+func (w *world) timesPaid() map[chain.Address]int {
 	w.t.Helper()
 	times := map[chain.Address]int{}
 	for _, m := range w.transfers() {
@@ -93,6 +100,13 @@ func (w *world) eachOnce(created []payout.Payout) {
 			times[m.To]++
 		}
 	}
+	return times
+}
+
+// eachOnce checks that payouts are the only transactions of the wallet: one transfer each, and no nonce left out.
+func (w *world) eachOnce(created []payout.Payout) {
+	w.t.Helper()
+	times := w.timesPaid()
 	var nonces []uint64
 	for _, c := range created {
 		p := w.get(c.ID)

@@ -2,7 +2,6 @@ package moneyout_test
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -337,25 +336,8 @@ func TestAuditFindsABatchThatDisagrees(t *testing.T) {
 // Pitfall 14 with batches: four processes over one store, every payout once.
 func TestManyPayoutsTogetherByFourProcesses(t *testing.T) {
 	inTime(t, account.Settings{}, together, func(t *testing.T, w *world) {
-		w.fund(10_000, 0)
-		engines := []*payments.Engine{w.engine}
-		for i := 1; i < 4; i++ {
-			w.change = func(c *payments.Config) { c.Process = fmt.Sprintf("process %d", i) }
-			engines = append(engines, w.boot())
-		}
-		created := w.createMany(300, engines)
-		began, audits := time.Now(), 0
-		w.live("all payouts are confirmed", func() bool {
-			if time.Since(began) > time.Duration(audits)*10*time.Second {
-				w.auditMeanwhile(engines[audits%len(engines)])
-				audits++
-			}
-			return w.allPaid(len(created))
-		}, engines...)
-		times := map[chain.Address]int{}
-		for _, m := range w.transfers() {
-			times[m.To]++
-		}
+		created, audits, _ := w.payByFour(300, 10*time.Second)
+		times := w.timesPaid()
 		for _, p := range created {
 			if p = w.get(p.ID); times[p.Destination] != 1 {
 				t.Errorf("payout %s was paid %d times", p.ID, times[p.Destination])
