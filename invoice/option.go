@@ -18,22 +18,22 @@ type Option struct {
 	Contract chain.Address `json:"contract,omitempty"`
 	Decimals uint8         `json:"decimals"`
 	// AmountDue is what a payer has to pay to this option in total, in base units; 0 before a quote.
-	AmountDue chain.Amount `json:"amount_due"`
+	AmountDue chain.Amount `json:"amount_due,omitzero"`
 	// DisplayDecimals: AmountDue is a whole number of 10^(Decimals−DisplayDecimals) base units.
-	DisplayDecimals uint8 `json:"display_decimals"`
+	DisplayDecimals uint8 `json:"display_decimals,omitzero"`
 	// Raise is the part of AmountDue that brought a remainder up to the asset's smallest amount: who pays it has
 	// not paid too much.
 	Raise chain.Amount `json:"raise,omitzero"`
 	// Rate is the price of one unit in the invoice's currency; zero for crypto invoices and before a quote.
-	Rate           decimal.Decimal `json:"rate"`
+	Rate           decimal.Decimal `json:"rate,omitzero"`
 	QuoteExpiresAt time.Time       `json:"quote_expires_at,omitzero"`
 	Address        chain.Address   `json:"address,omitempty"`
 	TokenAccount   chain.Address   `json:"token_account,omitempty"`
-	Key            chain.KeyRef    `json:"key"`
+	Key            chain.KeyRef    `json:"key,omitzero"`
 	SelectedAt     time.Time       `json:"selected_at,omitzero"`
 	// AmountPaid and AmountDetected are the sums of confirmed and of detected payments to this option.
-	AmountPaid     chain.Amount `json:"amount_paid"`
-	AmountDetected chain.Amount `json:"amount_detected"`
+	AmountPaid     chain.Amount `json:"amount_paid,omitzero"`
+	AmountDetected chain.Amount `json:"amount_detected,omitzero"`
 }
 
 // Selected reports whether the option has an address.

@@ -8,6 +8,7 @@ import (
 	"database/sql/driver"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -248,14 +249,14 @@ type document[V any] struct {
 }
 
 func (c document[V]) Value() (driver.Value, error) {
-	b, err := json.Marshal(c.clone(c.p))
-	if err != nil {
+	if reflect.ValueOf(c.p).Elem().IsZero() {
+		return nil, nil
+	}
+	var b strings.Builder
+	if err := json.NewEncoder(&b).Encode(c.clone(c.p)); err != nil {
 		return nil, err
 	}
-	if s := string(b); s != "null" {
-		return s, nil
-	}
-	return nil, nil
+	return strings.TrimSuffix(b.String(), "\n"), nil
 }
 
 func (c document[V]) Scan(src any) error {
