@@ -1,8 +1,8 @@
 package sqlstore
 
 // This file holds the group commit: transactions that only write, and end at the same time, are sent and committed as one.
-// It costs no waiting: who comes alone goes alone, and who comes while others are being committed goes with the next group.
-// Databases share a good part of a commit's cost, the wait for the disk above all.
+// Databases share a good part of a commit's cost, the wait for the disk above all. It hardly costs waiting: who comes alone
+// goes alone, and who comes while others are being committed goes with the next group.
 //
 // Each keeps its own fate. When the group fails by the fault of one of its rows, each of its transactions is sent by
 // itself and hears its own answer. When the database fails, nobody can say what became of the group, and all of them hear that.
@@ -21,20 +21,23 @@ import (
 // maxGroup bounds how many transactions go together.
 const maxGroup = 32
 
-// group is the queue of transactions that wait to be committed.
+// group is the queue of transactions that wait to be committed, and what is known of the groups on their way, of which there
+// are at most Dialect.Writers. The first goes as soon as anybody waits. Beside others, one goes when as many wait as they
+// hold on average: groups of like sizes cost the database the least. Nobody waits longer than for the groups on their way.
 type group struct {
 	store *Store
 
 	mu      sync.Mutex
 	waiting []*member
-	leaders int // of those that were told to lead
+	leader  *member // was told to lead, and has not taken its group yet
+	groups  int     // on their way
+	members int     // in those
 }
 
 // member is a transaction in the queue.
 type member struct {
 	tx   *transaction
 	told chan bool // true: lead the next group; false: err is what became of the transaction
-	lead bool
 	err  error
 }
 
@@ -51,81 +54,85 @@ func (g *group) commit(ctx context.Context, tx *transaction) error {
 		if g.quit(m) {
 			return ctx.Err()
 		}
-		if lead := <-m.told; !lead {
-			return m.err
-		}
+		<-m.told
+		return m.err
 	}
 	c, err := g.store.open(ctx)
 	if err != nil {
 		g.quit(m)
-		g.pass()
 		return err
 	}
 	runtime.Gosched() // who is about to join, joins
-	others := g.take(m)
+	members := g.take()
 	life, end := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer end()
-	g.store.commitAll(life, c, append([]*member{m}, others...))
+	g.store.commitAll(life, c, members)
 	g.store.leave(c)
-	g.pass()
-	for _, other := range others {
+	g.back(len(members))
+	for _, other := range members[1:] {
 		other.told <- false
 	}
 	return m.err
 }
 
-// join puts a transaction into the queue, and has it lead when there is room for one more leader.
+// join puts a transaction into the queue.
 func (g *group) join(tx *transaction) *member {
 	m := &member{tx: tx, told: make(chan bool, 1)}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.waiting = append(g.waiting, m)
-	if g.leaders < g.store.dialect.Writers {
-		g.leaders++
-		m.lead = true
-		m.told <- true
-	}
+	g.appoint()
 	return m
 }
 
-// quit takes a member out of the queue, unless it is another's to commit, or was told to lead and has not been heard.
+// quit takes a member out of the queue, unless it is on its way.
 func (g *group) quit(m *member) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	i := slices.Index(g.waiting, m)
-	if i < 0 || m.lead && len(m.told) > 0 {
+	if i < 0 {
 		return false
 	}
 	g.waiting = slices.Delete(g.waiting, i, i+1)
+	if g.leader == m {
+		g.leader = nil
+		g.appoint()
+	}
 	return true
 }
 
-// take empties the queue for a leader, up to the bound, but for those that lead themselves.
-func (g *group) take(leader *member) (others []*member) {
+// take has the leader leave with those that waited longest, itself the first of them. Writers that are free get as many.
+func (g *group) take() (members []*member) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.waiting = slices.DeleteFunc(g.waiting, func(m *member) bool {
-		taken := m == leader || !m.lead && len(others) < maxGroup-1
-		if taken && m != leader {
-			others = append(others, m)
-		}
-		return taken
-	})
-	return others
+	free := g.store.dialect.Writers - g.groups
+	n := min((len(g.waiting)+free-1)/free, maxGroup)
+	members = slices.Clone(g.waiting[:n])
+	g.waiting = slices.Delete(g.waiting, 0, n)
+	g.leader = nil
+	g.groups++
+	g.members += n
+	g.appoint()
+	return members
 }
 
-// pass has the member that waits longest lead the next group.
-func (g *group) pass() {
+// back is told that a group of n is no longer on its way.
+func (g *group) back(n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, m := range g.waiting {
-		if !m.lead {
-			m.lead = true
-			m.told <- true
-			return
-		}
+	g.groups--
+	g.members -= n
+	g.appoint()
+}
+
+// appoint tells the member that waits longest to lead, when it is time for a group to go. The caller holds the lock.
+func (g *group) appoint() {
+	waiting := len(g.waiting)
+	if waiting == 0 || g.leader != nil || g.groups == g.store.dialect.Writers || waiting*g.groups < g.members {
+		return
 	}
-	g.leaders--
+	g.leader = g.waiting[0]
+	g.leader.told <- true
 }
 
 // commitAll commits the transactions of a group and leaves each one's error in its member.
@@ -160,20 +167,24 @@ func (s *Store) merged(members []*member) Batch {
 	var others []*transaction
 	var order []*insertion
 	byTable := map[*into]*insertion{}
+	add := func(t *into, rows ...[]any) {
+		all := byTable[t]
+		if all == nil {
+			all = &insertion{into: t}
+			byTable[t] = all
+			order = append(order, all)
+		}
+		all.rows = append(all.rows, rows...)
+	}
 	for _, m := range members {
 		if !m.tx.inserts() {
 			others = append(others, m.tx)
 			continue
 		}
 		for _, w := range m.tx.writes {
-			for _, i := range w.insertions() {
-				all := byTable[i.into]
-				if all == nil {
-					all = &insertion{into: i.into}
-					byTable[i.into] = all
-					order = append(order, all)
-				}
-				all.rows = append(all.rows, i.rows...)
+			add(w.fresh, w.values)
+			for _, i := range w.also {
+				add(i.into, i.rows...)
 			}
 		}
 	}

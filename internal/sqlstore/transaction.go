@@ -44,15 +44,10 @@ type write struct {
 	values              []any // nil: deleted
 	base                int64 // the version that the stored row must have
 	version             int64
-	one                 bool  // exactly one row must change
-	certain             bool  // it changes exactly one row or fails
-	fresh               *into // where a row that must be new goes; else nil
-	also                []insertion
-}
-
-// insertions are the rows that a fresh write makes.
-func (w *write) insertions() []insertion {
-	return append([]insertion{{w.fresh, [][]any{w.values}}}, w.also...)
+	one                 bool        // exactly one row must change
+	certain             bool        // it changes exactly one row or fails
+	fresh               *into       // where a row that must be new goes; else nil
+	also                []insertion // what a new row brings with it
 }
 
 // raised is a version that a Put raised in a caller's record.

@@ -1,0 +1,98 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+)
+
+// TestGroups plays the queue: who is told to lead when, and with how many.
+func TestGroups(t *testing.T) {
+	g := &group{store: &Store{dialect: &Dialect{Writers: 2}}}
+	var all []*member
+	join := func(n int) {
+		for range n {
+			all = append(all, g.join(nil))
+		}
+	}
+	// led is the index of who was told to lead and has not heard it yet.
+	led := func() int {
+		return slices.IndexFunc(all, func(m *member) bool { return len(m.told) > 0 })
+	}
+	leads := func(why string, want int) {
+		t.Helper()
+		if got := led(); got != want {
+			t.Fatalf("%s: %d leads, want %d", why, got, want)
+		}
+	}
+	leaves := func(why string, want int) {
+		t.Helper()
+		i := led()
+		if i < 0 {
+			t.Fatalf("%s: nobody leads", why)
+		}
+		<-all[i].told
+		if members := g.take(); len(members) != want || members[0] != all[i] {
+			t.Fatalf("%s: %d left, want %d and the leader first", why, len(members), want)
+		}
+	}
+	leads("nobody waits", -1)
+	join(1)
+	leaves("who comes alone", 1)
+	join(1)
+	leaves("the same beside a group of one", 1)
+	join(8)
+	leads("both writers are on their way", -1)
+	g.back(1)
+	leaves("one is back", 8)
+	g.back(1)
+	join(7)
+	leads("fewer wait than are on their way", -1)
+	join(1)
+	leaves("as many wait", 8)
+	join(9)
+	g.back(8)
+	leaves("more wait than are on their way", 9)
+	g.back(8)
+	g.back(9)
+	join(1)
+	leads("the first", 27)
+	join(7)
+	leaves("both writers are free: half", 4)
+	leaves("the other half, at once", 4)
+	g.back(4)
+	g.back(4)
+
+	join(3)
+	if !g.quit(all[35]) || led() != 35 {
+		// all[35] has its word in the channel still, which nobody hears.
+		t.Fatal("the leader cannot quit")
+	}
+	<-all[35].told
+	leads("the next after a leader that quit", 36)
+	if !g.quit(all[37]) || g.quit(all[37]) {
+		t.Fatal("who waits can quit, once")
+	}
+	leaves("who is left", 1)
+	if g.quit(all[36]) {
+		t.Fatal("who is on the way cannot quit")
+	}
+	g.back(1)
+	join(2*maxGroup + 6)
+	leaves("a group has a bound", maxGroup)
+	leaves("the other one too", maxGroup)
+	if len(g.waiting) != 6 {
+		t.Fatalf("%d wait on, want 6", len(g.waiting))
+	}
+}
+
+// TestQuitInTime ends a context while its transaction waits behind groups on their way.
+func TestQuitInTime(t *testing.T) {
+	g := &group{store: &Store{dialect: &Dialect{Writers: 1}}, groups: 1, members: 1}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := g.commit(ctx, &transaction{}); !errors.Is(err, context.Canceled) || len(g.waiting) > 0 {
+		t.Fatal(err, len(g.waiting))
+	}
+}
