@@ -35,13 +35,22 @@ type meter struct {
 	outside *sql.DB // another pool, to look from
 }
 
-func newMeter(t *testing.T) *meter {
+// metered runs a test over a connection as a host opens it, and over one with a tracer, which sends its batches in another
+// way, at the same cost.
+func metered(t *testing.T, f func(t *testing.T, m *meter)) {
+	t.Run("plain", func(t *testing.T) { f(t, newMeter(t, false)) })
+	t.Run("traced", func(t *testing.T) { f(t, newMeter(t, true)) })
+}
+
+func newMeter(t *testing.T, traced bool) *meter {
 	t.Helper()
 	m := &meter{t: t, r: &recorder{}}
 	db := database(t, 2, func(c *pgx.ConnConfig) {
 		m.outside = sqlOpen(t, c.Copy())
 		c.DialFunc = m.r.dial(c.DialFunc)
-		c.Tracer = m.r
+		if traced {
+			c.Tracer = m.r
+		}
 	})
 	m.st = open(t, db, "shop")
 	db.SetMaxOpenConns(1)
@@ -81,8 +90,9 @@ func (m *meter) update(f func(ctx context.Context, tx store.Tx) error) func() er
 	return func() error { return m.st.Update(m.t.Context(), f) }
 }
 
-func TestRoundTrips(t *testing.T) {
-	m := newMeter(t)
+func TestRoundTrips(t *testing.T) { metered(t, testRoundTrips) }
+
+func testRoundTrips(t *testing.T, m *meter) {
 	var n int
 	id := func() string { n++; return time.Unix(int64(n), 0).Format("150405") }
 	fill := func(ctx context.Context, tx store.Tx) error {
@@ -138,8 +148,9 @@ func TestRoundTrips(t *testing.T) {
 
 // TestWhatAnInvoiceCosts counts through the engine: everything that a creation asks, with the settings of the account
 // and the endpoints that hear of it, is three round trips, and under an idempotency key its transaction is.
-func TestWhatAnInvoiceCosts(t *testing.T) {
-	m := newMeter(t)
+func TestWhatAnInvoiceCosts(t *testing.T) { metered(t, testWhatAnInvoiceCosts) }
+
+func testWhatAnInvoiceCosts(t *testing.T, m *meter) {
 	prices, err := rate.NewFixed(map[string]string{"ETH/USD": "2500", "ETH/EUR": "2300"}, time.Hour, nil)
 	if err != nil {
 		t.Fatal(err)

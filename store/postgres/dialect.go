@@ -1,6 +1,6 @@
 package postgres
 
-// This file holds what PostgreSQL does its own way: locks, pipelines, claims, and what its errors mean.
+// This file holds what PostgreSQL does its own way: locks, claims, and what its errors mean.
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/sqlstore"
@@ -80,84 +79,6 @@ const (
 	afterClaim  = `SELECT set_config('lock_timeout', current_setting('payments.lock_timeout'), true)`
 )
 
-// send pipelines statements: all are sent, then all answers read. A connection that is not pgx's own (a wrapped driver) gets
-// them one by one.
-func send(ctx context.Context, conn *sql.Conn, b sqlstore.Batch) (changed []int64, err error) {
-	rawErr := conn.Raw(func(raw any) error {
-		switch c := raw.(type) {
-		case *stdlib.Conn:
-			changed, err = pipeline(ctx, c.Conn(), b)
-		case driver.ExecerContext:
-			changed, err = b.OneByOne(begin, func(text string, args []any) (int64, error) { return exec(ctx, c, text, args) })
-		default:
-			err = errors.New("the database's driver is not pgx")
-		}
-		return nil
-	})
-	return changed, errors.Join(err, rawErr)
-}
-
-const begin = "BEGIN"
-
-// exec runs one statement on a wrapped driver. In a transaction that failed, COMMIT rolls back and says so only in words that
-// a driver does not pass on: another statement before it fails there.
-func exec(ctx context.Context, c driver.ExecerContext, text string, args []any) (int64, error) {
-	if text == sqlstore.Commit {
-		if _, err := c.ExecContext(ctx, "SELECT 1", nil); err != nil {
-			return 0, err
-		}
-	}
-	named := make([]driver.NamedValue, len(args))
-	for i, arg := range args {
-		named[i] = driver.NamedValue{Ordinal: i + 1, Value: arg}
-	}
-	return sqlstore.Affected(c.ExecContext(ctx, text, named))
-}
-
-// pipeline leaves out BEGIN and COMMIT when both are there: what is sent together is a transaction of its own, which
-// is committed when all of it has succeeded (PostgreSQL documentation, "Pipelining").
-func pipeline(ctx context.Context, c *pgx.Conn, b sqlstore.Batch) ([]int64, error) {
-	changed := make([]int64, 0, len(b.Texts))
-	whole := b.Begin && b.Commit
-	queue := &pgx.Batch{}
-	if b.Begin && !whole {
-		queue.Queue(begin)
-	}
-	for i, text := range b.Texts {
-		queue.Queue(text, b.Args[i]...)
-	}
-	if b.Commit && !whole {
-		queue.Queue(sqlstore.Commit)
-	}
-	results := c.SendBatch(ctx, queue)
-	fail := func(err error) ([]int64, error) {
-		_ = results.Close()
-		return changed, err
-	}
-	if b.Begin && !whole {
-		if _, err := results.Exec(); err != nil {
-			return fail(err)
-		}
-	}
-	for range b.Texts {
-		tag, err := results.Exec()
-		if err != nil {
-			return fail(err)
-		}
-		changed = append(changed, tag.RowsAffected())
-	}
-	if b.Commit && !whole {
-		tag, err := results.Exec()
-		if err != nil {
-			return fail(err)
-		}
-		if tag.String() != sqlstore.Commit {
-			return fail(pgx.ErrTxCommitRollback)
-		}
-	}
-	return changed, results.Close()
-}
-
 // schemaVersion reads the version; 0 when the table of versions is not there.
 func (o Options) schemaVersion(ctx context.Context, db *sql.DB) (int64, error) {
 	var there bool
@@ -180,6 +101,8 @@ func explain(err error) sqlstore.Explanation {
 			return is(fault.Duplicate, "duplicate", "it, or one with the same unique value, already exists")
 		case "40001", "40P01": // serialization_failure, deadlock_detected
 			return is(fault.Conflict, "transaction_conflict", "another transaction came in between; run the operation again")
+		case statementLost:
+			return is(fault.Conflict, "statement_lost", "the connection lost its prepared statements; run the operation again")
 		case "55P03": // lock_not_available
 			return is(fault.Unavailable, "claim_busy", "another transaction holds it; try again shortly")
 		case "57014": // query_canceled

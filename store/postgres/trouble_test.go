@@ -12,10 +12,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
-	"github.com/seed-8ee7f392/payments/conformance"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 	"github.com/seed-8ee7f392/payments/invoice"
@@ -231,12 +231,7 @@ func TestLentTransaction(t *testing.T) {
 
 // TestConformanceOfAWrappedDriver runs the suite over connections that are not pgx's own, as tools that trace have them.
 func TestConformanceOfAWrappedDriver(t *testing.T) {
-	db := wrapped(t, &atomic.Int32{})
-	open(t, db, "")
-	conformance.TestStore(t, func(t *testing.T) store.Store {
-		empty(t, db, "public")
-		return open(t, db, "")
-	})
+	testConformanceOver(t, wrapped(t, &atomic.Int32{}))
 }
 
 // TestDiskFullOnAWrappedConnection has a connection answer SQLSTATE 53100 to the n-th statement that changes something, for
@@ -329,4 +324,19 @@ func (c wrappedConn) CheckNamedValue(v *driver.NamedValue) error {
 
 func (c wrappedConn) ResetSession(ctx context.Context) error {
 	return c.Conn.(driver.SessionResetter).ResetSession(ctx)
+}
+
+// TestDiscardAll has somebody make the only connection forget its prepared statements: what was to be written is written.
+func TestDiscardAll(t *testing.T) {
+	db := database(t, 2, nil)
+	st := open(t, db, "")
+	db.SetMaxOpenConns(1)
+	for _, id := range []string{"a", "b", "c"} {
+		if err := st.Update(t.Context(), put(id)); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+		if _, err := db.ExecContext(t.Context(), "DISCARD ALL", pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
