@@ -143,7 +143,7 @@ func exchangePrepared(ctx context.Context, c *pgx.Conn, texts []string, args [][
 		if err := params.encode(c.TypeMap(), statement.ParamOIDs, args[i]); err != nil {
 			return fail(fmt.Errorf("%s: %w", texts[i], err))
 		}
-		line.SendQueryStatement(statement, params.values, params.formats, nil)
+		line.SendQueryStatement(statement, params.values, binary, nil)
 	}
 	if err := line.Sync(); err != nil {
 		return fail(err)
@@ -166,38 +166,38 @@ func exchangePrepared(ctx context.Context, c *pgx.Conn, texts []string, args [][
 	return tags, line.Close()
 }
 
-// parameters are those of one statement as they are sent.
+// parameters are those of one statement as they are sent, in the binary format.
 type parameters struct {
-	values  [][]byte
-	formats []int16
-	bytes   []byte // what values point into
+	values [][]byte
+	bytes  []byte // what values point into
 }
+
+var binary = []int16{pgtype.BinaryFormatCode} // of all parameters
 
 // The bytes are never nil, which would make a NULL of an empty text.
 var buffers = sync.Pool{New: func() any { return &parameters{bytes: []byte{}} }}
 
-// encode replaces what was there before. Texts are sent as they are, everything else in the type's own format.
+// encode replaces what was there before. A string is a text or JSON, whose binary format is the text.
 func (p *parameters) encode(types *pgtype.Map, oids []uint32, args []any) error {
 	if len(args) != len(oids) {
 		return fmt.Errorf("the statement takes %d parameters, not %d", len(oids), len(args))
 	}
-	p.values, p.formats, p.bytes = p.values[:0], p.formats[:0], p.bytes[:0]
+	p.values, p.bytes = p.values[:0], p.bytes[:0]
 	for i, arg := range args {
-		format := int16(pgtype.TextFormatCode)
-		if _, ok := arg.(string); !ok {
-			format = types.FormatCodeForOID(oids[i])
+		var grown []byte
+		if text, ok := arg.(string); ok {
+			grown = append(p.bytes, text...)
+		} else {
+			var err error
+			if grown, err = types.Encode(oids[i], pgtype.BinaryFormatCode, arg, p.bytes); err != nil {
+				return fmt.Errorf("parameter %d: %w", i+1, err)
+			}
 		}
-		from := len(p.bytes)
-		grown, err := types.Encode(oids[i], format, arg, p.bytes)
-		if err != nil {
-			return fmt.Errorf("parameter %d: %w", i+1, err)
-		}
-		p.formats = append(p.formats, format)
 		if grown == nil { // NULL
 			p.values = append(p.values, nil)
 			continue
 		}
-		p.values, p.bytes = append(p.values, grown[from:]), grown
+		p.values, p.bytes = append(p.values, grown[len(p.bytes):]), grown
 	}
 	return nil
 }
