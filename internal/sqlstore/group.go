@@ -14,16 +14,22 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// maxGroup bounds how many transactions go together.
-const maxGroup = 32
+const (
+	// maxGroup bounds how many transactions go together.
+	maxGroup = 32
+	// patience bounds how long a free writer waits for a group of the size of others: those may be held up, by a row that
+	// somebody locks for example.
+	patience = 5 * time.Millisecond
+)
 
 // group is the queue of transactions that wait to be committed, and what is known of the groups on their way, of which there
 // are at most Dialect.Writers. The first goes as soon as anybody waits. Beside others, one goes when as many wait as they
-// hold on average: groups of like sizes cost the database the least. Nobody waits longer than for the groups on their way.
+// hold on average, or one has waited for so long: groups of like sizes cost the database the least.
 type group struct {
 	store *Store
 
@@ -32,13 +38,15 @@ type group struct {
 	leader  *member // was told to lead, and has not taken its group yet
 	groups  int     // on their way
 	members int     // in those
+	watched bool    // hurry will be called
 }
 
 // member is a transaction in the queue.
 type member struct {
-	tx   *transaction
-	told chan bool // true: lead the next group; false: err is what became of the transaction
-	err  error
+	tx    *transaction
+	since time.Time
+	told  chan bool // true: lead the next group; false: err is what became of the transaction
+	err   error
 }
 
 // commit commits a transaction that has not begun, with others or alone. A context that ends before its turn takes it out of
@@ -77,7 +85,7 @@ func (g *group) commit(ctx context.Context, tx *transaction) error {
 
 // join puts a transaction into the queue.
 func (g *group) join(tx *transaction) *member {
-	m := &member{tx: tx, told: make(chan bool, 1)}
+	m := &member{tx: tx, since: time.Now(), told: make(chan bool, 1)}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.waiting = append(g.waiting, m)
@@ -127,12 +135,27 @@ func (g *group) back(n int) {
 
 // appoint tells the member that waits longest to lead, when it is time for a group to go. The caller holds the lock.
 func (g *group) appoint() {
-	waiting := len(g.waiting)
-	if waiting == 0 || g.leader != nil || g.groups == g.store.dialect.Writers || waiting*g.groups < g.members {
+	if len(g.waiting) == 0 || g.leader != nil || g.groups == g.store.dialect.Writers {
 		return
 	}
-	g.leader = g.waiting[0]
-	g.leader.told <- true
+	first := g.waiting[0]
+	if waited := time.Since(first.since); len(g.waiting)*g.groups < g.members && waited < patience {
+		if !g.watched {
+			g.watched = true
+			time.AfterFunc(patience-waited, g.hurry)
+		}
+		return
+	}
+	g.leader = first
+	first.told <- true
+}
+
+// hurry looks again whether it is time.
+func (g *group) hurry() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.watched = false
+	g.appoint()
 }
 
 // commitAll commits the transactions of a group and leaves each one's error in its member.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // TestGroups plays the queue: who is told to lead when, and with how many.
@@ -85,6 +87,34 @@ func TestGroups(t *testing.T) {
 	if len(g.waiting) != 6 {
 		t.Fatalf("%d wait on, want 6", len(g.waiting))
 	}
+}
+
+// TestPatience has a few wait beside a large group that does not come back.
+func TestPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &group{store: &Store{dialect: &Dialect{Writers: 2}}, groups: 1, members: 10}
+		early := g.join(nil)
+		time.Sleep(patience - 1)
+		late := g.join(nil)
+		if len(early.told) > 0 {
+			t.Fatal("a small group went at once")
+		}
+		time.Sleep(1)
+		synctest.Wait()
+		if len(early.told) != 1 || len(g.take()) != 2 {
+			t.Fatal("who had waited enough did not go, and the other with it")
+		}
+		if len(late.told) > 0 {
+			t.Fatal("two lead")
+		}
+		g.back(2)
+		next := g.join(nil)
+		time.Sleep(patience)
+		synctest.Wait()
+		if len(next.told) != 1 {
+			t.Fatal("the next did not go")
+		}
+	})
 }
 
 // TestQuitInTime ends a context while its transaction waits behind groups on their way.
