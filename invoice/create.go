@@ -166,8 +166,8 @@ func (s *Service) priceable(ctx context.Context, assets []chain.Asset, currency 
 	known := map[string]error{}
 	var kept []chain.Asset
 	var refused, stale error
-	fresh := false
-	for _, a := range assets {
+	without, fresh := 0, false
+	for i, a := range assets {
 		base := priceOf(a)
 		err, asked := known[base]
 		if !asked {
@@ -178,7 +178,7 @@ func (s *Service) priceable(ctx context.Context, assets []chain.Asset, currency 
 		case err == nil:
 			fresh = true
 		case errors.Is(err, fault.Invalid):
-			refused = err
+			refused, without = err, i
 			if all {
 				continue
 			}
@@ -188,22 +188,20 @@ func (s *Service) priceable(ctx context.Context, assets []chain.Asset, currency 
 		kept = append(kept, a)
 	}
 	switch {
-	case refused != nil && (!all || !fresh && stale == nil):
-		return nil, unpriced(refused, currency)
+	case refused != nil && !all && (fresh || stale != nil): // it is not the currency
+		a := assets[without]
+		return nil, because(refused, fault.Param(fmt.Sprintf("options[%d].asset", without), "asset_not_enabled",
+			"%s on %s has no price in %q; leave it out or use another currency", a.Symbol, a.Network, currency))
+	case refused != nil && !fresh && stale == nil:
+		return nil, because(refused, fault.Param("price.currency", "parameter_invalid",
+			"no asset of the invoice has a price in %q; use another currency or other assets", currency))
 	case !fresh:
 		return nil, stale
 	}
 	return kept, nil
 }
 
-// unpriced names the field that asked for a price nobody quotes.
-func unpriced(cause error, currency string) error {
-	if fault.Code(cause) == "asset_unpriced" {
-		e := fault.Param("options", "asset_not_enabled", "an asset in the list has no price in %s", currency)
-		e.Cause = cause
-		return e
-	}
-	e := fault.Param("price.currency", "parameter_invalid", "prices in %q are not available", currency)
+func because(cause error, e *fault.Error) error {
 	e.Cause = cause
 	return e
 }

@@ -138,6 +138,28 @@ func TestNoPriceNoInvoice(t *testing.T) {
 	}
 }
 
+// TestAssetWithoutAPrice has one of two assets priced in a currency: it is the other asset that cannot be in the invoice.
+func TestAssetWithoutAPrice(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	p := invoice.CreateParams{Owner: w.owner, Price: &invoice.Price{Currency: "GBP", Amount: "90"}}
+	for _, price := range []string{"1500", ""} { // "": known, but not fresh
+		w.must(w.rates.Set("ETH/GBP", price))
+		p.Options = []invoice.OptionParams{{Asset: "SIM", Network: "simnet"}, {Asset: "USDX", Network: "simnet"}}
+		_, err := w.svc.Create(context.Background(), p)
+		var e *fault.Error
+		if !errors.As(err, &e) || e.Code != "asset_not_enabled" || e.Param != "options[1].asset" || !strings.Contains(e.Error(), `USDX on simnet has no price in "GBP"`) {
+			t.Errorf("named in the options: %v", err)
+		}
+	}
+	p.Options = nil
+	_, err := w.svc.Create(context.Background(), p)
+	wantCode(t, err, fault.Unavailable, "price_unavailable")
+	w.must(w.rates.Set("ETH/GBP", "1500"))
+	if inv := w.create(p); len(inv.Options) != 1 || inv.Options[0].Asset != "SIM" {
+		t.Errorf("not named in the options: %+v", inv.Options)
+	}
+}
+
 // Numbers and addresses are unique across processes that create at the same time. Row 27: the same order id
 // makes two invoices; it is a label.
 func TestManyProcessesCreateAtOnce(t *testing.T) {
