@@ -22,13 +22,13 @@ func (d *Driver) Broadcast(ctx context.Context, tx chain.Signed) error {
 		// 0: no other maximum than the one that Build kept to.
 		var hash string
 		err := e.one(ctx, &hash, "sendrawtransaction", hex.EncodeToString(tx.Raw), 0)
-		r, refused := errors.AsType[*refusal](err)
+		r, refused := errors.AsType[*failover.Refusal](err)
 		switch {
 		case err == nil && hash != tx.TxHash:
 			return e.Garbled("it took transaction %s as %s", tx.TxHash, e.Clean(hash))
-		case refused && (r.code == codeAlreadyInUTXO || r.code == codeRejected && strings.Contains(r.message, "txn-already")):
+		case refused && (r.Code == codeAlreadyInUTXO || r.Code == codeRejected && strings.Contains(r.Message, "txn-already")):
 			return nil
-		case refused && r.forGood():
+		case refused && forGood(r):
 			return fault.Wrap(r, fault.Invalid, "transaction_malformed", "the network does not take transaction %s as it is", tx.TxHash)
 		case refused:
 			// btcd has one code for this, too: what it has already it does not take again.
@@ -44,20 +44,20 @@ func (d *Driver) Broadcast(ctx context.Context, tx chain.Signed) error {
 // forGood says that a transaction was refused for what it is, not for when and where it came. The node has
 // one code for all of that, and names of reasons that are part of its interface. Source: Bitcoin Core,
 // src/validation.cpp and src/consensus/tx_check.cpp.
-func (r *refusal) forGood() bool {
-	if r.code == codeUndecodable {
+func forGood(r *failover.Refusal) bool {
+	if r.Code == codeUndecodable {
 		return true
 	}
-	if r.code != codeRejected {
+	if r.Code != codeRejected {
 		return false
 	}
 	for _, passing := range []string{"inputs-missingorspent", "premature-spend", "nonfinal", "non-final"} {
-		if strings.Contains(r.message, passing) {
+		if strings.Contains(r.Message, passing) {
 			return false
 		}
 	}
 	for _, reason := range []string{"mandatory-script-verify-flag-failed", "bad-txns-", "bad-witness-", "tx-size"} {
-		if strings.Contains(r.message, reason) {
+		if strings.Contains(r.Message, reason) {
 			return true
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/btcsuite/btcd/wire/v2"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -280,7 +281,7 @@ func (e *endpoint) displacing(ctx context.Context, old chain.Signed, r rates) (p
 		} `json:"fees"`
 	}
 	err = e.one(ctx, &entry, "getmempoolentry", old.TxHash)
-	if refusedWith(err, codeNotFound) || refusedWith(err, codeNoMethod) || refusedWith(err, codeMisc) {
+	if failover.RefusedWith(err, codeNotFound, codeNoMethod, codeMisc) {
 		return p, nil // it is not in the pool any more, or the node does not say, as btcd
 	}
 	if err != nil {

@@ -2,22 +2,9 @@ package bitcoin
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
-
-// refusal is a node's JSON-RPC error in answer to one call.
-type refusal struct {
-	host, method string
-	code         int
-	message      string
-}
-
-func (r *refusal) Error() string {
-	return fmt.Sprintf("node %s refused %s: %s (code %d)", r.host, r.method, r.message, r.code)
-}
 
 // The JSON-RPC codes that are acted on. Source: Bitcoin Core, src/rpc/protocol.h.
 const (
@@ -32,11 +19,6 @@ const (
 	codeNoMethod      = -32601
 	codeInternal      = -32603
 )
-
-func refusedWith(err error, code int) bool {
-	r, ok := errors.AsType[*refusal](err)
-	return ok && r.code == code
-}
 
 // ask is failover.Set.Ask for as many rounds as configured.
 func (d *Driver) ask(ctx context.Context, f func(context.Context, *endpoint) error) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -66,7 +67,7 @@ func (d *Driver) rates(ctx context.Context, e *endpoint) (rates, error) {
 	var answer struct {
 		Rate json.Number `json:"feerate"`
 	}
-	if !refusedWith(estimate.err, codeNoMethod) { // btcd cannot estimate
+	if !failover.RefusedWith(estimate.err, codeNoMethod) { // btcd cannot estimate
 		if err := estimate.decode(e, &answer); err != nil {
 			return rates{}, err
 		}

@@ -51,7 +51,7 @@ func (e *endpoint) sight(ctx context.Context, hash string) (sight, error) {
 		BlockHash string `json:"blockhash"`
 	}
 	err := e.one(ctx, &answer, "getrawtransaction", hash, 1)
-	if refusedWith(err, codeNotFound) {
+	if failover.RefusedWith(err, codeNotFound) {
 		return sight{}, nil
 	}
 	if err != nil {
@@ -80,7 +80,7 @@ func (e *endpoint) indexed(ctx context.Context) error {
 		Synced bool `json:"synced"`
 	}
 	err := e.one(ctx, &indexes, "getindexinfo")
-	if refusedWith(err, codeNoMethod) {
+	if failover.RefusedWith(err, codeNoMethod) {
 		return nil // btcd, which answers getrawtransaction with another code when it has no index
 	}
 	if err == nil && !indexes["txindex"].Synced {

@@ -24,7 +24,7 @@ type headerJSON struct {
 func (e *endpoint) header(ctx context.Context, hash string) (headerJSON, error) {
 	var h headerJSON
 	err := e.one(ctx, &h, "getblockheader", hash, true)
-	if refusedWith(err, codeInternal) {
+	if failover.RefusedWith(err, codeInternal) {
 		return headerJSON{Hash: hash, Confirmations: -1}, nil // btcd, of a block outside of the best chain
 	}
 	if err != nil {
@@ -96,10 +96,10 @@ func (e *endpoint) hashAt(ctx context.Context, height uint64) (string, error) {
 	}
 	var hash string
 	err := e.one(ctx, &hash, "getblockhash", height)
-	if refusedWith(err, codeOutOfRange) {
+	if failover.RefusedWith(err, codeOutOfRange) {
 		return "", aboveTip(height)
 	}
-	if refusedWith(err, codeMisc) { // btcd says the same of every refusal
+	if failover.RefusedWith(err, codeMisc) { // btcd says the same of every refusal
 		var tip uint64
 		if e.one(ctx, &tip, "getblockcount") == nil && height > tip {
 			return "", aboveTip(height)

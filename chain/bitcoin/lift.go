@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -183,9 +184,9 @@ func (e *endpoint) familyOf(ctx context.Context, order chain.Order, required []c
 	}
 	err = e.one(ctx, &entry, "getmempoolentry", parent)
 	switch {
-	case refusedWith(err, codeNotFound):
+	case failover.RefusedWith(err, codeNotFound):
 		return family{}, over(order, "its transaction does not wait")
-	case refusedWith(err, codeNoMethod), refusedWith(err, codeMisc):
+	case failover.RefusedWith(err, codeNoMethod, codeMisc):
 		return family{}, fault.New(fault.Unsupported, "lift_unsupported",
 			"node %s does not say what waiting transactions pay (getmempoolentry): payments are lifted with Bitcoin Core and its derivatives only", e.Host)
 	case err != nil:
@@ -212,7 +213,7 @@ func (e *endpoint) rests(ctx context.Context, order chain.Order, required []cand
 	at := order.Lift.Outpoint
 	hashes := []string{}
 	err := e.one(ctx, &hashes, "getmempoolancestors", at.TxHash)
-	if refusedWith(err, codeNotFound) {
+	if failover.RefusedWith(err, codeNotFound) {
 		return over(order, "its transaction does not wait any more")
 	}
 	if err != nil {

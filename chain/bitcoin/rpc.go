@@ -61,7 +61,7 @@ type call struct {
 	method string
 	args   []any
 	result json.RawMessage
-	// err is the node's refusal of this call alone, a *refusal.
+	// err is the node's refusal of this call alone, a *failover.Refusal.
 	err error
 }
 
@@ -158,7 +158,7 @@ func (e *endpoint) send(ctx context.Context, calls []*call) error {
 		case r.Error.Code == codeWarmup:
 			return e.syncing("it is still starting")
 		default:
-			c.err = &refusal{host: e.Host, method: c.method, code: r.Error.Code, message: e.Clean(r.Error.Message)}
+			c.err = &failover.Refusal{Host: e.Host, Method: c.method, Code: r.Error.Code, Message: e.Clean(r.Error.Message)}
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -98,7 +99,7 @@ type txJSON struct {
 func (d *Driver) block(ctx context.Context, e *endpoint, height uint64, hash string) (chain.Block, error) {
 	var b blockJSON
 	err := e.one(ctx, &b, "getblock", hash, 3)
-	if refusedWith(err, codeMisc) {
+	if failover.RefusedWith(err, codeMisc) {
 		if pruned := e.unpruned(ctx, height); pruned != nil { // meanwhile
 			return chain.Block{}, pruned
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/btcsuite/btcd/wire/v2"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -139,7 +140,7 @@ func (d *Driver) spender(ctx context.Context, e *endpoint, t chain.Signed, tx *w
 		if err == nil && h.Confirmations > 0 {
 			return p.by, p.block, nil
 		}
-		if err != nil && !refusedWith(err, codeNotFound) {
+		if err != nil && !failover.RefusedWith(err, codeNotFound) {
 			return "", chain.Ref{}, err
 		}
 		d.forget(id) // its block left the chain

@@ -9,6 +9,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -52,8 +53,8 @@ func (e *endpoint) sendRaw(ctx context.Context, hash common.Hash, raw []byte) er
 	if err := e.do(ctx, c); err != nil {
 		return err
 	}
-	if r, ok := errors.AsType[*refusal](c.err); ok {
-		verdict := r.sendVerdict(hash)
+	if r, ok := errors.AsType[*failover.Refusal](c.err); ok {
+		verdict := sendVerdict(r, hash)
 		if verdict != nil && e.knows(ctx, hash) {
 			return nil
 		}
@@ -91,8 +92,8 @@ var (
 
 // sendVerdict classifies a refusal: nil when the node had the transaction already, fault.Invalid when it
 // is no good, the refusal itself when it proves nothing.
-func (r *refusal) sendVerdict(hash common.Hash) error {
-	words := strings.ToLower(r.message)
+func sendVerdict(r *failover.Refusal, hash common.Hash) error {
+	words := strings.ToLower(r.Message)
 	says := func(list []string) bool {
 		for _, w := range list {
 			if strings.Contains(words, w) {

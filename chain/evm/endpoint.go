@@ -94,7 +94,7 @@ type call struct {
 	method string
 	args   []any
 	result json.RawMessage
-	// err is the node's refusal of this call alone, a *refusal.
+	// err is the node's refusal of this call alone, a *failover.Refusal.
 	err error
 }
 
@@ -200,9 +200,9 @@ func refusalInBody(err error) error {
 // outcome keeps a node's refusal in the call and passes every other error on.
 func (c *call) outcome(e *endpoint, err error) error {
 	if refused, ok := errors.AsType[rpc.Error](err); ok {
-		r := &refusal{host: e.Host, method: c.method, code: refused.ErrorCode(), message: e.Clean(refused.Error())}
-		if r.throttles() {
-			return e.Fail(failover.Throttled, "%s", r.message)
+		r := &failover.Refusal{Host: e.Host, Method: c.method, Code: refused.ErrorCode(), Message: e.Clean(refused.Error())}
+		if throttles(r) {
+			return e.Fail(failover.Throttled, "%s", r.Message)
 		}
 		c.err = r
 		return nil

@@ -12,17 +12,6 @@ import (
 // tooMuch is the kind of a node that a smaller request may suit.
 const tooMuch failover.Kind = "too much"
 
-// refusal is a node's JSON-RPC error in answer to one call.
-type refusal struct {
-	host, method string
-	code         int
-	message      string
-}
-
-func (r *refusal) Error() string {
-	return fmt.Sprintf("node %s refused %s: %s (code %d)", r.host, r.method, r.message, r.code)
-}
-
 // The JSON-RPC codes that are acted on. Sources: JSON-RPC 2.0, section 5.1; EIP-1474; EIP-4444 as
 // go-ethereum answers it.
 const (
@@ -33,8 +22,8 @@ const (
 	codeLimit       = -32005
 )
 
-func (r *refusal) throttles() bool { return r.code == codeLimit || r.code == 429 }
-func (r *refusal) noMethod() bool  { return r.code == codeNoMethod || r.code == codeUnsupported }
+func throttles(r *failover.Refusal) bool { return r.Code == codeLimit || r.Code == 429 }
+func noMethod(r *failover.Refusal) bool  { return r.Code == codeNoMethod || r.Code == codeUnsupported }
 
 // ask is failover.Set.Ask for as many rounds as configured.
 func (d *Driver) ask(ctx context.Context, need uint64, f func(context.Context, *endpoint) error) error {

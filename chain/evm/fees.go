@@ -9,6 +9,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -153,7 +154,7 @@ func (e *endpoint) prices(ctx context.Context, header, tip *call) (base, priorit
 		return
 	}
 	var n hexutil.Big
-	if refused, ok := errors.AsType[*refusal](tip.err); ok && refused.noMethod() {
+	if refused, ok := errors.AsType[*failover.Refusal](tip.err); ok && noMethod(refused) {
 		sum := newCall("eth_gasPrice")
 		if err = e.do(ctx, sum); err != nil {
 			return
@@ -176,7 +177,7 @@ func (e *endpoint) prices(ctx context.Context, header, tip *call) (base, priorit
 // gasLimit reads a gas estimate: as it is for a plain transfer of native coin, else with a fifth on top,
 // rounded up, since the state may change until the transaction is included.
 func (c *call) gasLimit(e *endpoint, s spend) (uint64, error) {
-	if refused, ok := errors.AsType[*refusal](c.err); ok && refused.reverts() {
+	if refused, ok := errors.AsType[*failover.Refusal](c.err); ok && reverts(refused) {
 		return 0, notPayable(refused, canonical(s.payee))
 	}
 	var gas hexutil.Uint64
@@ -194,9 +195,9 @@ func (c *call) gasLimit(e *endpoint, s spend) (uint64, error) {
 
 // reverts says that the node ran the call and the contract refused it. go-ethereum, Erigon, Reth and Anvil
 // answer code 3; Nethermind -32015; others, and a call that burns all gas, only say so in words.
-func (r *refusal) reverts() bool {
-	words := strings.ToLower(r.message)
-	return r.code == codeReverted || r.code == -32015 || strings.Contains(words, "revert") || strings.Contains(words, "gas required exceeds allowance")
+func reverts(r *failover.Refusal) bool {
+	words := strings.ToLower(r.Message)
+	return r.Code == codeReverted || r.Code == -32015 || strings.Contains(words, "revert") || strings.Contains(words, "gas required exceeds allowance")
 }
 
 // l1Fee asks the rollup's oracle what publishing the transaction costs and adds a quarter, rounded up: the

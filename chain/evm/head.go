@@ -123,8 +123,8 @@ const youngDepth = 128
 
 // absent says why the node does not have a block that it was asked for.
 func (e *endpoint) absent(ctx context.Context, height uint64, c *call) error {
-	if refused, ok := errors.AsType[*refusal](c.err); ok {
-		if refused.code == codePruned {
+	if refused, ok := errors.AsType[*failover.Refusal](c.err); ok {
+		if refused.Code == codePruned {
 			return failover.ErrPruned
 		}
 		return c.err

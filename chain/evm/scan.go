@@ -9,6 +9,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -165,7 +166,7 @@ func (e *endpoint) blockReceipts(ctx context.Context, blocks []blockJSON, found 
 	}
 	for n, c := range calls {
 		b := &blocks[at[n]]
-		if refused, ok := errors.AsType[*refusal](c.err); ok && refused.noMethod() {
+		if refused, ok := errors.AsType[*failover.Refusal](c.err); ok && noMethod(refused) {
 			e.mu.Lock()
 			e.noBlockReceipts = true
 			e.mu.Unlock()

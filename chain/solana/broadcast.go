@@ -9,6 +9,7 @@ import (
 	solanago "github.com/gagliardetto/solana-go"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -33,14 +34,14 @@ func (d *Driver) Broadcast(ctx context.Context, tx chain.Signed) error {
 	}
 	return d.ask(ctx, func(ctx context.Context, e *endpoint) error {
 		err := e.send(ctx, tx.Raw, false)
-		r, ok := errors.AsType[*refusal](err)
+		r, ok := errors.AsType[*failover.Refusal](err)
 		if !ok {
 			return err
 		}
 		switch {
-		case r.code == codeBadSignature || r.code == codeInvalidParams:
+		case r.Code == codeBadSignature || r.Code == codeInvalidParams:
 			return fault.Wrap(r, fault.Invalid, "transaction_malformed", "the node takes transaction %s for malformed", tx.TxHash)
-		case r.code != codePreflightFailed:
+		case r.Code != codePreflightFailed:
 			return e.Garbled("%s", r)
 		}
 		switch why := preflight(r); {
@@ -69,12 +70,12 @@ type reason struct {
 
 // preflight reads the reason from the data of a refusal.
 // Source: solana-sdk, TransactionError and InstructionError as they are written in JSON.
-func preflight(r *refusal) reason {
+func preflight(r *failover.Refusal) reason {
 	none := reason{custom: -1}
 	var data struct {
 		Err json.RawMessage `json:"err"`
 	}
-	if json.Unmarshal(r.data, &data) != nil {
+	if json.Unmarshal(r.Data, &data) != nil {
 		return none
 	}
 	if json.Unmarshal(data.Err, &none.name) == nil {

@@ -39,7 +39,7 @@ func newEndpoint(raw string, c Config) (*endpoint, error) {
 	}, nil
 }
 
-// call makes one call and decodes its result. A node's refusal is a *refusal, the lack of a usable answer a *failover.Failure.
+// call makes one call and decodes its result. A node's refusal is a *failover.Refusal, the lack of a usable answer a *failover.Failure.
 func (e *endpoint) call(ctx context.Context, into any, method string, params ...any) error {
 	if into == nil {
 		into = new(json.RawMessage)
@@ -82,8 +82,8 @@ func (e *endpoint) call(ctx context.Context, into any, method string, params ...
 		return e.Garbled("the answer to %s is not a complete JSON-RPC response", method)
 	}
 	if refused := response.Error; refused != nil {
-		r := &refusal{host: e.Host, method: method, code: refused.Code, message: e.Clean(refused.Message), data: refused.Data}
-		if r.unfit() {
+		r := &failover.Refusal{Host: e.Host, Method: method, Code: refused.Code, Message: e.Clean(refused.Message), Data: refused.Data}
+		if unfit(r) {
 			return e.Fail("", "%s", r)
 		}
 		return r

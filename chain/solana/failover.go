@@ -2,25 +2,10 @@ package solana
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
-
-// refusal is a node's JSON-RPC error in answer to one call.
-type refusal struct {
-	host, method string
-	code         int
-	message      string
-	data         json.RawMessage
-}
-
-func (r *refusal) Error() string {
-	return fmt.Sprintf("node %s refused %s: %s (code %d)", r.host, r.method, r.message, r.code)
-}
 
 // The JSON-RPC codes that are acted on. Sources: JSON-RPC 2.0, section 5.1; Agave, rpc-client-api/src/custom_error.rs.
 const (
@@ -39,20 +24,10 @@ const (
 )
 
 // unfit says that a refusal is the node's own trouble.
-func (r *refusal) unfit() bool {
-	switch r.code {
+func unfit(r *failover.Refusal) bool {
+	switch r.Code {
 	case codeNodeUnhealthy, codeNoHistory, codeMinContextSlot, codeTooManyRequests:
 		return true
-	}
-	return false
-}
-
-func refusedWith(err error, codes ...int) bool {
-	r, ok := errors.AsType[*refusal](err)
-	for _, code := range codes {
-		if ok && r.code == code {
-			return true
-		}
 	}
 	return false
 }

@@ -53,7 +53,7 @@ func (d *Driver) headerAt(ctx context.Context, e *endpoint, height uint64) (head
 		if err == nil && h.Height == height {
 			return h, nil
 		}
-		if err != nil && !refusedWith(err, codeSlotSkipped, codeLongTermSkipped) {
+		if err != nil && !failover.RefusedWith(err, codeSlotSkipped, codeLongTermSkipped) {
 			return header{}, e.absent(ctx, height, err)
 		}
 		d.slots.forget() // another branch, or another node
@@ -116,7 +116,7 @@ func (d *Driver) anchor(ctx context.Context, e *endpoint, height uint64) (header
 		if err == nil && h.Height <= height {
 			return h, nil
 		}
-		if err != nil && !refusedWith(err, codeSlotSkipped, codeLongTermSkipped) {
+		if err != nil && !failover.RefusedWith(err, codeSlotSkipped, codeLongTermSkipped) {
 			return header{}, e.absent(ctx, height, err)
 		}
 		d.slots.forget()
@@ -172,9 +172,9 @@ func (d *Driver) anchor(ctx context.Context, e *endpoint, height uint64) (header
 // absent says why the node does not have a block at a height that it was asked for.
 func (e *endpoint) absent(ctx context.Context, height uint64, err error) error {
 	switch {
-	case refusedWith(err, codeBlockCleanedUp):
+	case failover.RefusedWith(err, codeBlockCleanedUp):
 		return failover.ErrPruned
-	case refusedWith(err, codeBlockNotYet, codeBlockStatusNotYet):
+	case failover.RefusedWith(err, codeBlockNotYet, codeBlockStatusNotYet):
 		if err := e.refreshTip(ctx); err != nil {
 			return err
 		}
@@ -182,7 +182,7 @@ func (e *endpoint) absent(ctx context.Context, height uint64, err error) error {
 			return failover.ErrLagging
 		}
 		return e.Garbled("block %d is at or below its tip and not there yet", height)
-	case refusedWith(err, codeSlotSkipped, codeLongTermSkipped):
+	case failover.RefusedWith(err, codeSlotSkipped, codeLongTermSkipped):
 		return e.Garbled("block %d was in its list of slots and is not there", height)
 	}
 	return err
@@ -224,13 +224,13 @@ func (e *endpoint) newest(ctx context.Context, commitment string) (header, error
 		if err == nil {
 			return h, nil
 		}
-		if !refusedWith(err, codeBlockNotYet, codeBlockStatusNotYet, codeSlotSkipped) {
+		if !failover.RefusedWith(err, codeBlockNotYet, codeBlockStatusNotYet, codeSlotSkipped) {
 			return header{}, err
 		}
 		last = err
 	}
-	if r, ok := errors.AsType[*refusal](last); ok {
-		return header{}, e.Garbled("its newest blocks are not there yet: %s", r.message)
+	if r, ok := errors.AsType[*failover.Refusal](last); ok {
+		return header{}, e.Garbled("its newest blocks are not there yet: %s", r.Message)
 	}
 	return header{}, last
 }

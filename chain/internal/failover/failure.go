@@ -1,8 +1,10 @@
 package failover
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/fault"
@@ -39,6 +41,25 @@ func (f *Failure) Error() string {
 
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Cause }
+
+// Refusal is a node's JSON-RPC error in answer to one call (JSON-RPC 2.0, section 5.1).
+type Refusal struct {
+	Host, Method string
+	Code         int
+	Message      string
+	Data         json.RawMessage
+}
+
+// Error names the node, the call and what the node said.
+func (r *Refusal) Error() string {
+	return fmt.Sprintf("node %s refused %s: %s (code %d)", r.Host, r.Method, r.Message, r.Code)
+}
+
+// RefusedWith reports whether err is a refusal with one of the codes.
+func RefusedWith(err error, codes ...int) bool {
+	r, ok := errors.AsType[*Refusal](err)
+	return ok && slices.Contains(codes, r.Code)
+}
 
 // What a node that works may lack; drivers wrap these in words of their own.
 var (
