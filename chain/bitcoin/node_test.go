@@ -99,7 +99,8 @@ func (n *node) NewAddress(ctx context.Context) (chain.Address, error) {
 	return chain.Address(a), err
 }
 
-// Mine makes blocks to a fresh address, so that a block is never the same as one that was taken away.
+// Mine makes blocks to a fresh address, so that a block is never the same as one that was taken away. It mines in steps, each
+// within the time that a call has on a busy machine.
 func (n *node) Mine(ctx context.Context, blocks int) error {
 	a, err := n.NewAddress(ctx)
 	if err != nil {
@@ -116,10 +117,14 @@ func (n *node) Mine(ctx context.Context, blocks int) error {
 		n.pending = nil
 		blocks--
 	}
-	if blocks == 0 {
-		return nil
+	for blocks > 0 {
+		step := min(blocks, 50)
+		if err := n.Call(ctx, nil, "generatetoaddress", step, a); err != nil {
+			return err
+		}
+		blocks -= step
 	}
-	return n.Call(ctx, nil, "generatetoaddress", blocks, a)
+	return nil
 }
 
 func (n *node) Settle(context.Context) error { return nil }
