@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,6 +22,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/moneyout/ethereum"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 	"github.com/seed-8ee7f392/payments/payout"
+	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/postgres"
 )
 
@@ -49,6 +51,16 @@ func openPostgres(t *testing.T, dsn string, migrate bool) payments.Store {
 		t.Fatal(err)
 	}
 	return st
+}
+
+// Each of four processes has connections of its own, and each transaction of the wallet pays several of their payouts.
+func TestPayoutsTogetherOverPostgres(t *testing.T) {
+	dsn := testenv.Postgres(t)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorldOver(t, openPostgres(t, dsn, true), account.Settings{}, together, nil)
+		w.open = func() store.Store { return openPostgres(t, dsn, false) }
+		w.payTogetherByFour(120)
+	})
 }
 
 // serve accepts payouts and runs an engine until its input ends.

@@ -46,7 +46,8 @@ func (c connection) Update(ctx context.Context, f func(ctx context.Context, tx s
 type world struct {
 	t       *testing.T
 	chain   *sim.Chain
-	store   store.Store // as it is without a process
+	store   store.Store        // as it is without a process
+	open    func() store.Store // what each process opens for itself; nil: store
 	process mortal.Process
 	signer  chain.Signer
 	change  func(*payments.Config)
@@ -105,8 +106,12 @@ func (w *world) boot() *payments.Engine {
 	if testing.Verbose() && w.boots < 3 {
 		log = slog.New(slog.NewTextHandler(w.t.Output(), nil))
 	}
+	over := w.store
+	if w.open != nil {
+		over = w.open()
+	}
 	c := payments.Config{
-		Store: connection{w.store, &w.process}, Drivers: []payments.ChainDriver{w.chain}, Signer: w.signer, Rates: prices, BaseURL: "https://pay.example.com",
+		Store: connection{over, &w.process}, Drivers: []payments.ChainDriver{w.chain}, Signer: w.signer, Rates: prices, BaseURL: "https://pay.example.com",
 		SecretKey: bytes.Repeat([]byte{7}, 32), FeeAddresses: map[string]string{network: string(w.fee)}, Log: log,
 	}
 	if w.change != nil {
