@@ -3,8 +3,11 @@
 //
 // It works on the host's own *sql.DB, which must be one of pgx (github.com/jackc/pgx/v5/stdlib): pool, TLS and
 // credentials are the host's. A transaction sends what it wrote in one pipelined batch before it commits, those
-// that only write and end at the same time together, and the pool may be as small as one connection. Tables begin with payments_ and lie in the schema of
-// Options, or where the search path leads. The work is done in internal/sqlstore, which store/sqlite shares.
+// that only write and end at the same time together, and the pool may be as small as one connection. A tracer hears of
+// every statement; behind a proxy that pools transactions, set pgx's DefaultQueryExecMode as for any other use of it.
+//
+// Tables begin with payments_ and lie in the schema of Options, or where the search path leads. The work is done in
+// internal/sqlstore, which store/sqlite shares.
 package postgres
 
 import (
