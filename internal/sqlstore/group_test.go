@@ -94,12 +94,12 @@ func TestPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &group{store: &Store{dialect: &Dialect{Writers: 2}}, groups: 1, members: 10}
 		early := g.join(nil)
-		time.Sleep(patience - 1)
+		time.Sleep(patience - time.Nanosecond)
 		late := g.join(nil)
 		if len(early.told) > 0 {
 			t.Fatal("a small group went at once")
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if len(early.told) != 1 || len(g.take()) != 2 {
 			t.Fatal("who had waited enough did not go, and the other with it")
