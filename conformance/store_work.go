@@ -287,7 +287,9 @@ func testStoreTransactionWork(t *testing.T, st store.Store) {
 	})
 	ctx := t.Context()
 	id := func(x send.Transaction) string { return x.ID }
-	got, err := st.TransactionsOf(ctx, "o3")
+	got, err := st.TransactionsByID(ctx, []string{storeID(40), storeID(2), "none", storeID(40)})
+	storeExpect(t, "TransactionsByID", got, err, id, []string{storeID(2), storeID(40)}, false)
+	got, err = st.TransactionsOf(ctx, "o3")
 	storeExpect(t, "TransactionsOf", got, err, id, storePick(all, id, func(x send.Transaction) bool { return x.ObjectID == "o3" }, nil), false)
 	onA := storePick(all, id, func(x send.Transaction) bool { return x.Network == "a" }, nil)
 	slices.Reverse(onA)
@@ -393,6 +395,7 @@ func testStoreNothing(t *testing.T, st store.Store) {
 		"MatchAddresses":        func() (int, error) { r, err := st.MatchAddresses(ctx, chain.Space{}, nil); return len(r), err },
 		"OwnTransactions":       func() (int, error) { r, err := st.OwnTransactions(ctx, "a", nil); return len(r), err },
 		"CoinsOf":               func() (int, error) { r, err := st.CoinsOf(ctx, "a", nil); return len(r), err },
+		"TransactionsByID":      func() (int, error) { r, err := st.TransactionsByID(ctx, nil); return len(r), err },
 		"SettlementsByID":       func() (int, error) { r, err := st.SettlementsByID(ctx, nil); return len(r), err },
 		"SettlementsOfPayments": func() (int, error) { r, err := st.SettlementsOfPayments(ctx, nil); return len(r), err },
 		"Keys":                  func() (int, error) { r, err := st.Keys(ctx, "a"); return len(r), err },

@@ -106,13 +106,20 @@ func (t Transaction) Part(a Attempt, transactionID string) (outputs []chain.Outp
 
 // rowsOf reads rows of the outbox by id, in that order.
 func rowsOf(ctx context.Context, r Reader, ids []string) ([]Transaction, error) {
-	var rows []Transaction
-	for _, id := range ids {
-		t, err := r.Transaction(ctx, id)
-		if err != nil {
-			return nil, err
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	found, err := r.TransactionsByID(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]Transaction, len(ids))
+	for i, id := range ids {
+		at := slices.IndexFunc(found, func(t Transaction) bool { return t.ID == id })
+		if at < 0 {
+			return nil, fault.Missing("transaction", id)
 		}
-		rows = append(rows, t)
+		rows[i] = found[at]
 	}
 	return rows, nil
 }

@@ -172,6 +172,8 @@ type Coin struct {
 type Reader interface {
 	// Transaction returns a row of the outbox, or fault.NotFound.
 	Transaction(ctx context.Context, id string) (Transaction, error)
+	// TransactionsByID returns those that exist, by id.
+	TransactionsByID(ctx context.Context, ids []string) ([]Transaction, error)
 	// TransactionsOf returns the rows of one object, oldest first.
 	TransactionsOf(ctx context.Context, objectID string) ([]Transaction, error)
 	// Transactions returns a page of all rows of one network, newest first.

@@ -152,6 +152,10 @@ func (r *reader) Transaction(ctx context.Context, id string) (send.Transaction, 
 	return get(ctx, r, transactions, id, nil)
 }
 
+func (r *reader) TransactionsByID(ctx context.Context, ids []string) ([]send.Transaction, error) {
+	return several(ctx, r, transactions, ids)
+}
+
 func (r *reader) TransactionsOf(ctx context.Context, objectID string) ([]send.Transaction, error) {
 	q := &query{}
 	q.has("object_id = ?", objectID)

@@ -3,7 +3,9 @@ package memory
 // This file keeps what follows networks and what is sent: cursors, the outbox, wallets, balances and coins.
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -104,6 +106,12 @@ func (tx *transaction) DeleteRetry(ctx context.Context, id string) error {
 
 func (r *reader) Transaction(ctx context.Context, id string) (send.Transaction, error) {
 	return get(ctx, r, transactions, id, nil)
+}
+
+func (r *reader) TransactionsByID(ctx context.Context, ids []string) ([]send.Transaction, error) {
+	found, err := several(ctx, r, transactions, ids)
+	slices.SortFunc(found, func(a, b send.Transaction) int { return cmp.Compare(a.ID, b.ID) })
+	return found, err
 }
 
 func (r *reader) TransactionsOf(ctx context.Context, objectID string) ([]send.Transaction, error) {

@@ -153,6 +153,9 @@ func Queries() []Query {
 		}),
 		read("Ranges", func(ctx context.Context, st store.Reader) (any, error) { return st.Ranges(ctx, "n", 5) }),
 		read("Retries", func(ctx context.Context, st store.Reader) (any, error) { return st.Retries(ctx, "n", at, 5) }),
+		sorted(read("TransactionsByID", func(ctx context.Context, st store.Reader) ([]send.Transaction, error) {
+			return st.TransactionsByID(ctx, []string{"a", "b"})
+		})),
 		read("TransactionsOf", func(ctx context.Context, st store.Reader) ([]send.Transaction, error) {
 			return st.TransactionsOf(ctx, "o")
 		}),
