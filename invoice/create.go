@@ -190,20 +190,15 @@ func (s *Service) priceable(ctx context.Context, assets []chain.Asset, currency 
 	switch {
 	case refused != nil && !all && (fresh || stale != nil): // it is not the currency
 		a := assets[without]
-		return nil, because(refused, fault.Param(fmt.Sprintf("options[%d].asset", without), "asset_not_enabled",
-			"%s on %s has no price in %q; leave it out or use another currency", a.Symbol, a.Network, currency))
+		return nil, fault.Wrap(refused, fault.Invalid, "asset_not_enabled",
+			"%s on %s has no price in %q; leave it out or use another currency", a.Symbol, a.Network, currency).In(fmt.Sprintf("options[%d].asset", without))
 	case refused != nil && !fresh && stale == nil:
-		return nil, because(refused, fault.Param("price.currency", "parameter_invalid",
-			"no asset of the invoice has a price in %q; use another currency or other assets", currency))
+		return nil, fault.Wrap(refused, fault.Invalid, "parameter_invalid",
+			"no asset of the invoice has a price in %q; use another currency or other assets", currency).In("price.currency")
 	case !fresh:
 		return nil, stale
 	}
 	return kept, nil
-}
-
-func because(cause error, e *fault.Error) error {
-	e.Cause = cause
-	return e
 }
 
 // selectOnly selects the only option of an invoice that is not stored yet.
