@@ -117,7 +117,7 @@ func (d *Driver) checkTokens(ctx context.Context, e *endpoint) error {
 	for i, c := range calls {
 		decimals, err := c.word(e)
 		_, noAnswer := errors.AsType[*failover.Failure](err)
-		if refused, ok := errors.AsType[*failover.Refusal](err); noAnswer || (ok && reverts(refused)) || (err == nil && decimals != chain.Units(uint64(assets[i].Decimals))) {
+		if noAnswer || reverts(err) || (err == nil && decimals != chain.Units(uint64(assets[i].Decimals))) {
 			return fault.New(fault.Stopped, "token_mismatch",
 				"token %s of network %s: contract %s does not answer %d decimals; correct the configuration",
 				assets[i].Symbol, d.network.Slug, assets[i].Contract, assets[i].Decimals)

@@ -22,8 +22,8 @@ const (
 	codeLimit       = -32005
 )
 
-func throttles(r *failover.Refusal) bool { return r.Code == codeLimit || r.Code == 429 }
-func noMethod(r *failover.Refusal) bool  { return r.Code == codeNoMethod || r.Code == codeUnsupported }
+func throttles(err error) bool { return failover.RefusedWith(err, codeLimit, 429) }
+func noMethod(err error) bool  { return failover.RefusedWith(err, codeNoMethod, codeUnsupported) }
 
 // ask is failover.Set.Ask for as many rounds as configured.
 func (d *Driver) ask(ctx context.Context, need uint64, f func(context.Context, *endpoint) error) error {

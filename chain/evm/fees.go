@@ -154,7 +154,7 @@ func (e *endpoint) prices(ctx context.Context, header, tip *call) (base, priorit
 		return
 	}
 	var n hexutil.Big
-	if refused, ok := errors.AsType[*failover.Refusal](tip.err); ok && noMethod(refused) {
+	if noMethod(tip.err) {
 		sum := newCall("eth_gasPrice")
 		if err = e.do(ctx, sum); err != nil {
 			return
@@ -177,8 +177,8 @@ func (e *endpoint) prices(ctx context.Context, header, tip *call) (base, priorit
 // gasLimit reads a gas estimate: as it is for a plain transfer of native coin, else with a fifth on top,
 // rounded up, since the state may change until the transaction is included.
 func (c *call) gasLimit(e *endpoint, s spend) (uint64, error) {
-	if refused, ok := errors.AsType[*failover.Refusal](c.err); ok && reverts(refused) {
-		return 0, notPayable(refused, canonical(s.payee))
+	if reverts(c.err) {
+		return 0, notPayable(c.err, canonical(s.payee))
 	}
 	var gas hexutil.Uint64
 	if err := c.decode(e, &gas); err != nil {
@@ -195,7 +195,11 @@ func (c *call) gasLimit(e *endpoint, s spend) (uint64, error) {
 
 // reverts says that the node ran the call and the contract refused it. go-ethereum, Erigon, Reth and Anvil
 // answer code 3; Nethermind -32015; others, and a call that burns all gas, only say so in words.
-func reverts(r *failover.Refusal) bool {
+func reverts(err error) bool {
+	r, ok := errors.AsType[*failover.Refusal](err)
+	if !ok {
+		return false
+	}
 	words := strings.ToLower(r.Message)
 	return r.Code == codeReverted || r.Code == -32015 || strings.Contains(words, "revert") || strings.Contains(words, "gas required exceeds allowance")
 }

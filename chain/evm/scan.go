@@ -2,14 +2,12 @@ package evm
 
 import (
 	"context"
-	"errors"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -166,7 +164,7 @@ func (e *endpoint) blockReceipts(ctx context.Context, blocks []blockJSON, found 
 	}
 	for n, c := range calls {
 		b := &blocks[at[n]]
-		if refused, ok := errors.AsType[*failover.Refusal](c.err); ok && noMethod(refused) {
+		if noMethod(c.err) {
 			e.mu.Lock()
 			e.noBlockReceipts = true
 			e.mu.Unlock()
