@@ -106,9 +106,6 @@ func (t Transaction) Part(a Attempt, transactionID string) (outputs []chain.Outp
 
 // rowsOf reads rows of the outbox by id, in that order.
 func rowsOf(ctx context.Context, r Reader, ids []string) ([]Transaction, error) {
-	if len(ids) == 0 {
-		return nil, nil
-	}
 	found, err := r.TransactionsByID(ctx, ids)
 	if err != nil {
 		return nil, err

@@ -3,9 +3,7 @@ package memory
 // This file keeps what follows networks and what is sent: cursors, the outbox, wallets, balances and coins.
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"strconv"
 	"time"
 
@@ -109,9 +107,7 @@ func (r *reader) Transaction(ctx context.Context, id string) (send.Transaction, 
 }
 
 func (r *reader) TransactionsByID(ctx context.Context, ids []string) ([]send.Transaction, error) {
-	found, err := several(ctx, r, transactions, ids)
-	slices.SortFunc(found, func(a, b send.Transaction) int { return cmp.Compare(a.ID, b.ID) })
-	return found, err
+	return several(ctx, r, transactions, ids)
 }
 
 func (r *reader) TransactionsOf(ctx context.Context, objectID string) ([]send.Transaction, error) {

@@ -3,7 +3,6 @@ package memory
 // This file keeps settlements with their releases, payouts and refunds.
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -63,9 +62,7 @@ func (r *reader) Settlement(ctx context.Context, owner event.Owner, id string) (
 }
 
 func (r *reader) SettlementsByID(ctx context.Context, ids []string) ([]settlement.Settlement, error) {
-	found, err := several(ctx, r, settlements, ids)
-	slices.SortFunc(found, func(a, b settlement.Settlement) int { return cmp.Compare(a.ID, b.ID) })
-	return found, err
+	return several(ctx, r, settlements, ids)
 }
 
 func (r *reader) SettlementsOfPayments(ctx context.Context, paymentIDs []string) ([]settlement.Settlement, error) {

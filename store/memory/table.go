@@ -192,15 +192,10 @@ func try[T any](ctx context.Context, r *reader, k *kind[T], key string) (row T, 
 	return *k.clone(p), true, nil
 }
 
-// several returns the rows of those keys that exist, each once, in the order of the keys.
+// several returns the rows of those keys that exist, each once, lowest key first.
 func several[T any](ctx context.Context, r *reader, k *kind[T], keys []string) ([]T, error) {
 	out := make([]T, 0, len(keys))
-	seen := make(map[string]bool, len(keys))
-	for _, key := range keys {
-		if seen[key] {
-			continue
-		}
-		seen[key] = true
+	for _, key := range slices.Compact(slices.Sorted(slices.Values(keys))) {
 		row, ok, err := try(ctx, r, k, key)
 		if err != nil {
 			return nil, err

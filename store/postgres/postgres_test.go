@@ -78,18 +78,14 @@ func empty(t *testing.T, db *sql.DB) {
 	}
 }
 
-func TestConformance(t *testing.T) { testConformance(t, nil) }
+func TestConformance(t *testing.T) { testConformance(t, database(t, 16, nil)) }
 
 // TestConformanceInSimpleProtocol is for hosts that talk to the database through a pooler: pgx sends the batches its own way.
 func TestConformanceInSimpleProtocol(t *testing.T) {
-	testConformance(t, func(c *pgx.ConnConfig) { c.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol })
+	testConformance(t, database(t, 16, func(c *pgx.ConnConfig) { c.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol }))
 }
 
-func testConformance(t *testing.T, change func(*pgx.ConnConfig)) {
-	testConformanceOver(t, database(t, 16, change))
-}
-
-func testConformanceOver(t *testing.T, db *sql.DB) {
+func testConformance(t *testing.T, db *sql.DB) {
 	open(t, db, "")
 	conformance.TestStore(t, func(t *testing.T) store.Store {
 		empty(t, db)

@@ -231,7 +231,7 @@ func TestLentTransaction(t *testing.T) {
 
 // TestConformanceOfAWrappedDriver runs the suite over connections that are not pgx's own, as tools that trace have them.
 func TestConformanceOfAWrappedDriver(t *testing.T) {
-	testConformanceOver(t, wrapped(t, &atomic.Int32{}))
+	testConformance(t, wrapped(t, &atomic.Int32{}))
 }
 
 // TestDiskFullOnAWrappedConnection has a connection answer SQLSTATE 53100 to the n-th statement that changes something, for
