@@ -66,10 +66,9 @@ func (s sink) store(ctx context.Context, b watch.Batch, p invoice.PreparedBatch,
 				return err
 			}
 		}
-		if b.Rewound {
-			if err := s.engine.Outbox.ForkTx(ctx, tx, b.Network.Slug, b.ForkedFrom.Height); err != nil {
-				return err
-			}
+		// Before the payments: one that is back by now is told from the sweep that is not.
+		if err := s.engine.Outbox.ForkTx(ctx, tx, b); err != nil {
+			return err
 		}
 		if err := s.engine.Invoices.ApplyTx(ctx, tx, rest, cursor); err != nil {
 			return err

@@ -3,8 +3,10 @@ package send
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/watch"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -64,8 +66,7 @@ func (d *desk) follow(ctx context.Context, t Transaction) error {
 		if err != nil || !gone {
 			return errors.Join(err, d.update(ctx, t.ID)) // the node lags, or lost its index: it claims nothing
 		}
-		d.config.Log.WarnContext(ctx, "the block of a transaction left the chain", "transaction", t.ID, "network", t.Network,
-			"height", t.Block.Height, "was", string(t.State))
+		d.lost(ctx, t)
 		if err := d.update(ctx, t.ID, (*Transaction).Retract); err != nil {
 			return err
 		}
@@ -88,9 +89,21 @@ func (d *desk) follow(ctx context.Context, t Transaction) error {
 	return d.replace(ctx, t, s.pooled != "")
 }
 
-// included books the block that holds an attempt.
+// lost logs that the block of a transaction left the chain.
+func (d *desk) lost(ctx context.Context, t Transaction) {
+	d.config.Log.WarnContext(ctx, "the block of a transaction left the chain", "transaction", t.ID, "network", t.Network,
+		"height", t.Block.Height, "was", string(t.State))
+}
+
+// included books the block that holds an attempt. It was seen before a fork that was taken in meanwhile, or after: nobody knows,
+// so the transaction is left as the fork left it, and looked at again.
 func (d *desk) included(ctx context.Context, t Transaction, s sight) error {
-	var moves []move
+	moves := []move{func(now *Transaction) error {
+		if now.Version != t.Version {
+			return now.refuse("be included by what was seen before it was moved")
+		}
+		return nil
+	}}
 	if t.State == Confirmed && (t.Block.Hash != s.status.Block.Hash || t.TxHash != s.hash) {
 		moves = append(moves, (*Transaction).Retract)
 	}
@@ -105,24 +118,57 @@ func (d *desk) included(ctx context.Context, t Transaction, s sight) error {
 	return d.update(ctx, t.ID, moves...)
 }
 
-// ForkTx has the transactions whose blocks a fork may have taken away looked at again at once: those above a height. It
-// belongs into the transaction that takes the fork in.
-func (o *Outbox) ForkTx(ctx context.Context, tx Tx, network string, above uint64) error {
+// ForkTx takes a fork in, in the transaction that moves the network's cursor over it. Transactions in blocks above the common
+// one are looked at again at once. Those that the batch proves to be gone (another block has the height of theirs, and none
+// of the batch has them) are out of their blocks from here on, so that nothing that comes back with the new blocks rests on them.
+func (o *Outbox) ForkTx(ctx context.Context, tx Tx, b watch.Batch) error {
+	if !b.Rewound {
+		return nil
+	}
+	driver, err := o.registry.Driver(b.Network.Slug)
+	if err != nil {
+		return err
+	}
 	now := o.now()
-	watched, err := tx.DueTransactions(ctx, network, now.Add(settled[len(settled)-1].until), 0)
+	watched, err := tx.DueTransactions(ctx, b.Network.Slug, now.Add(settled[len(settled)-1].until), 0)
 	if err != nil {
 		return err
 	}
 	for _, t := range watched {
-		if t.Block.Height <= above || !t.DueAt.After(now) {
+		if t.Block.Height <= b.ForkedFrom.Height {
 			continue
 		}
-		t.DueAt = now
+		if gone(t, b.Blocks) {
+			d := &desk{Outbox: o, network: driver.Network(), party: t.Order.From}
+			d.lost(ctx, t)
+			if _, err := d.moveTx(ctx, tx, t, (*Transaction).Retract); err != nil {
+				return err
+			}
+			if t, err = tx.Transaction(ctx, t.ID); err != nil {
+				return err
+			}
+		}
+		t.DueAt = now // even if it is so: what was seen of it until now is no longer believed, see included
 		if err := tx.PutTransaction(ctx, &t); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// gone reports whether canonical blocks prove that a transaction in a block left the chain with it, and is in none of them.
+func gone(t Transaction, canonical []chain.Block) bool {
+	displaced := false
+	for _, b := range canonical {
+		if b.Hash == t.Block.Hash {
+			return false
+		}
+		displaced = displaced || b.Height == t.Block.Height
+		if slices.ContainsFunc(b.Transfers, func(m chain.Transfer) bool { return t.attempt(m.TxHash) >= 0 }) {
+			return false // it merely moved
+		}
+	}
+	return displaced
 }
 
 // left reports whether a block is proven to be no longer in the chain: another one has its height. A node that is not as

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/send"
 	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/chain/watch"
 	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/internal/mortal"
 	"github.com/seed-8ee7f392/payments/store"
@@ -42,6 +43,7 @@ type world struct {
 	process   mortal.Process
 	processes int
 	forgetful bool                // the node knows no transaction
+	answered  func()              // is called when the node has answered for a transaction
 	driver    func() chain.Driver // what a process talks to; nil: the simulated network
 	// offers tells how many coins the last Build for a destination could choose from; see outputs.
 	offers func(to chain.Address) int
@@ -108,7 +110,11 @@ func (s spy) Status(ctx context.Context, signed chain.Signed) (chain.TxStatus, e
 	if s.w.forgetful {
 		return chain.TxStatus{State: chain.TxUnknown}, nil
 	}
-	return s.Chain.Status(ctx, signed)
+	status, err := s.Chain.Status(ctx, signed)
+	if s.w.answered != nil {
+		s.w.answered()
+	}
+	return status, err
 }
 
 type db struct {
@@ -258,4 +264,24 @@ func (w *world) states(id string) (out []send.State) {
 		}
 	}
 	return out
+}
+
+// fork has the chain fork, and takes that in.
+func (w *world) fork(f sim.Fork) {
+	w.t.Helper()
+	before, err := w.chain.Head(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	tip := w.chain.Fork(f)
+	b := watch.Batch{Network: w.chain.Network(), Rewound: true}
+	if b.ForkedFrom, err = w.chain.RefAt(w.t.Context(), before.Tip.Height-f.Depth); err != nil {
+		w.t.Fatal(err)
+	}
+	if b.Blocks, err = w.chain.Blocks(w.t.Context(), b.ForkedFrom.Height+1, tip.Height); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.update(w.t.Context(), func(ctx context.Context, tx send.Tx) error { return w.outbox.ForkTx(ctx, tx, b) }); err != nil {
+		w.t.Fatal(err)
+	}
 }

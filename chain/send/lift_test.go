@@ -287,13 +287,13 @@ func TestLiftInAReorganisation(t *testing.T) {
 	child := p.lift().TxHash
 	p.mine(3, "a", child)
 	p.wait(time.Minute)
-	k.want("the block is gone", k.take(watch.Batch{Rewound: true, ForkedFrom: chain.Ref{Height: 2, Hash: "a2"}, PoolRead: true, Blocks: []chain.Block{block(3, "b", nil)}}),
-		"m:0@2, n:0@2, p:0@0")
 	p.status[child] = chain.TxStatus{State: chain.TxPooled}
-	if err := k.update(t.Context(), func(ctx context.Context, tx send.Tx) error { return k.outbox.ForkTx(ctx, tx, network, 2) }); err != nil {
+	fork := watch.Batch{Rewound: true, ForkedFrom: chain.Ref{Height: 2, Hash: "a2"}, PoolRead: true, Blocks: []chain.Block{block(3, "b", nil)}}
+	fork.Network = p.Network()
+	if err := k.update(t.Context(), func(ctx context.Context, tx send.Tx) error { return k.outbox.ForkTx(ctx, tx, fork) }); err != nil {
 		t.Fatal(err)
 	}
-	p.wait(time.Minute)
+	k.want("the block is gone", k.take(fork), "m:0@2, n:0@2, p:0@0")
 	if got := p.lift(); got.State != send.Broadcast {
 		t.Fatalf("out of its block it is %s", got.State)
 	}

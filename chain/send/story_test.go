@@ -238,6 +238,29 @@ func TestReorganisationAfterConfirmation(t *testing.T) {
 	}
 }
 
+// The node called it final, and a fork was taken in before that was stored: it is not confirmed by a block that is gone.
+func TestForkBetweenAnswerAndUpdate(t *testing.T) {
+	w := newWorld(t, sim.Config{})
+	p := w.payout("SIM", coin(1))
+	w.until(p.ID, send.Included)
+	w.chain.Mine(8)
+	w.answered = func() {
+		w.answered = nil
+		w.fork(sim.Fork{Depth: 9, Fate: sim.Forget})
+	}
+	w.now = w.now.Add(10 * time.Second)
+	if _, err := w.outbox.Step(t.Context(), network); err != nil {
+		t.Fatal(err)
+	}
+	if w.answered != nil {
+		t.Fatal("nobody asked the node")
+	}
+	if got := w.get(p.ID); got.State != send.Broadcast || got.DueAt.After(w.now) {
+		t.Errorf("out of its block it is %s, and looked at %s later", got.State, got.DueAt.Sub(w.now))
+	}
+	w.confirmed(p.ID)
+}
+
 func TestRevertedAtFinality(t *testing.T) {
 	w := newWorld(t, sim.Config{})
 	p := w.payout("USDX", dollars(5))

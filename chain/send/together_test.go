@@ -337,12 +337,10 @@ func TestReorganisationTogether(t *testing.T) {
 				w := newWorld(t, together)
 				ids := w.three()
 				before := w.until(ids[0], state)
-				w.chain.Fork(sim.Fork{Depth: depth, Fate: fate})
-				err := w.update(t.Context(), func(ctx context.Context, tx send.Tx) error {
-					return w.outbox.ForkTx(ctx, tx, network, before.Block.Height-1)
-				})
-				if err != nil {
-					t.Fatal(err)
+				w.fork(sim.Fork{Depth: depth, Fate: fate})
+				w.carried(ids...)
+				if got, want := w.get(ids[2]).State, map[bool]send.State{true: state, false: send.Broadcast}[fate == sim.Reinclude]; got != want {
+					t.Errorf("after the fork it is %s, want %s", got, want)
 				}
 				w.work()
 				w.carried(ids...)

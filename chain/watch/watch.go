@@ -101,7 +101,7 @@ type Batch struct {
 	// Head is the node's view when the batch was read.
 	Head chain.Head
 	// Rewound is set when the chain forked: every stored sighting in a block above ForkedFrom that is not
-	// in Canonical left the chain. It is the newest common block.
+	// in Blocks left the chain. They reach as far as was read before, unless the other branch is shorter.
 	Rewound bool
 	// ForkedFrom is the newest block that both branches share.
 	ForkedFrom chain.Ref
