@@ -119,8 +119,9 @@ func (d *desk) included(ctx context.Context, t Transaction, s sight) error {
 }
 
 // ForkTx takes a fork in, in the transaction that moves the network's cursor over it. Transactions in blocks above the common
-// one are looked at again at once. Those that the batch proves to be gone (another block has the height of theirs, and none
-// of the batch has them) are out of their blocks from here on, so that nothing that comes back with the new blocks rests on them.
+// one are looked at again at once. Those whose blocks the batch proves to be gone are out of them from here on, so that nothing
+// that comes back with the new blocks rests on them. One that was in its block for less than finality and is in another
+// now is left where it was: it is about to be found there.
 func (o *Outbox) ForkTx(ctx context.Context, tx Tx, b watch.Batch) error {
 	if !b.Rewound {
 		return nil
@@ -156,7 +157,7 @@ func (o *Outbox) ForkTx(ctx context.Context, tx Tx, b watch.Batch) error {
 	return nil
 }
 
-// gone reports whether canonical blocks prove that a transaction in a block left the chain with it, and is in none of them.
+// gone reports whether canonical blocks prove that the block of a transaction left the chain, and took it along.
 func gone(t Transaction, canonical []chain.Block) bool {
 	displaced := false
 	for _, b := range canonical {
@@ -164,8 +165,8 @@ func gone(t Transaction, canonical []chain.Block) bool {
 			return false
 		}
 		displaced = displaced || b.Height == t.Block.Height
-		if slices.ContainsFunc(b.Transfers, func(m chain.Transfer) bool { return t.attempt(m.TxHash) >= 0 }) {
-			return false // it merely moved
+		if t.State == Included && slices.ContainsFunc(b.Transfers, func(m chain.Transfer) bool { return t.attempt(m.TxHash) >= 0 }) {
+			return false
 		}
 	}
 	return displaced
