@@ -264,7 +264,6 @@ func TestBitcoinLift(t *testing.T) {
 		first := s.settled(inv.ID, 1)[0]
 		s.audited()
 
-		// The node keeps the transactions of ten blocks that it takes away.
 		s.node.rewind(t, int(s.node.height(t)-paidIn+1))
 		s.await(inv.ID, "not paid any more", func(v invoiceView) bool { return v.Status == "open" || v.Status == "pending" })
 		s.mineUntil("released again", func() (bool, string) {

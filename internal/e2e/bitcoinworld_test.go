@@ -123,12 +123,32 @@ func (n bitcoindWorld) holds(t *testing.T, a chain.Address) chain.Amount {
 	return v
 }
 
+// What was in the blocks is handed over again, as other nodes would: bitcoind returns to its pool only what is final at the
+// height it went back to, and of the newest ten blocks.
 func (n bitcoindWorld) rewind(t *testing.T, blocks int) {
 	t.Helper()
 	var first string
-	n.call(t, &first, "getblockhash", n.height(t)-uint64(blocks)+1)
+	var waiting []string
+	tip := n.height(t)
+	for height := tip - uint64(blocks) + 1; height <= tip; height++ {
+		var hash string
+		var block struct {
+			Tx []struct{ Hex string }
+		}
+		n.call(t, &hash, "getblockhash", height)
+		n.call(t, &block, "getblock", hash, 2)
+		if first == "" {
+			first = hash
+		}
+		for _, tx := range block.Tx[1:] {
+			waiting = append(waiting, tx.Hex)
+		}
+	}
 	n.call(t, nil, "invalidateblock", first)
 	n.mineEmpty(t, blocks+1)
+	for _, tx := range waiting {
+		n.call(t, nil, "sendrawtransaction", tx)
+	}
 }
 
 // btcdWorld is btcd, with a payer and miner of the tests' own.
