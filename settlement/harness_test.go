@@ -92,7 +92,7 @@ func (w *world) boot() {
 	})
 	h.service = settlement.New(settlement.Config{
 		DB: settleDB{w.store, w, h}, Registry: registry, Outbox: h.outbox, IDs: ids, Now: func() time.Time { return w.now }, Log: log, Process: "test",
-		FeeAddresses: map[string]chain.Address{network: w.fee},
+		FeeAddresses: map[string]chain.Address{network: w.fee}, Outputs: outputOf,
 	})
 	w.house = h
 }

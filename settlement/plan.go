@@ -19,12 +19,9 @@ func (p *run) release(ctx context.Context, at place, due group) (began bool, err
 	if err != nil {
 		return false, &storeError{err}
 	}
-	g, err := p.withoutLifted(ctx, gather(waiting), due)
-	if err != nil {
+	g, coins, err := p.movable(ctx, gather(waiting), due)
+	if err != nil || len(g) == 0 {
 		return false, err
-	}
-	if len(g) == 0 {
-		return false, nil
 	}
 	settings, err := p.db.SettlementSettings(ctx, g[0].Owner.AccountID)
 	if err != nil {
@@ -55,7 +52,7 @@ func (p *run) release(ctx context.Context, at place, due group) (began bool, err
 		SettlementIDs: g.ids(), Amount: g.gross(), FeeAddress: p.config.FeeAddresses[p.network.Slug],
 		ResidueIn: residue.Amount, ResidueOut: residue.Amount, CreatedAt: p.now(),
 	}
-	steps, err := p.withFee(ctx, &r, g, asset, carry.Amount)
+	steps, err := p.withFee(ctx, &r, g, coins, asset, carry.Amount)
 	switch {
 	case err == nil:
 	case errors.Is(err, fault.Invalid):
@@ -106,19 +103,19 @@ func (p *run) rows(ctx context.Context, owner event.Owner, at chain.Address) (ca
 
 // withFee plans a release with as much of the platform fee as makes sense: with what was carried so far; without it
 // where the deposit cannot bear that much; without any where there is nobody to pay it to, or paying it costs more than it is.
-func (p *run) withFee(ctx context.Context, r *Release, g group, asset chain.Asset, carry chain.Amount) ([]chain.ReleaseStep, error) {
+func (p *run) withFee(ctx context.Context, r *Release, g group, coins []chain.Coin, asset chain.Asset, carry chain.Amount) ([]chain.ReleaseStep, error) {
 	r.Fee, r.CarryIn = g.fee().Add(carry), carry
 	if r.FeeAddress == "" {
 		r.Fee, r.CarryIn = chain.Amount{}, chain.Amount{}
 	}
-	steps, err := p.ask(ctx, r, g, asset, nil)
+	steps, err := p.ask(ctx, r, g, coins, asset, nil)
 	if fault.Code(err) == "uneconomic" && !r.CarryIn.IsZero() {
 		r.Fee, r.CarryIn = g.fee(), chain.Amount{}
-		steps, err = p.ask(ctx, r, g, asset, nil)
+		steps, err = p.ask(ctx, r, g, coins, asset, nil)
 	}
 	if err == nil && notWorthSending(steps) {
 		r.Fee, r.CarryIn = chain.Amount{}, chain.Amount{}
-		steps, err = p.ask(ctx, r, g, asset, nil)
+		steps, err = p.ask(ctx, r, g, coins, asset, nil)
 	}
 	if err == nil && paysFee(steps).IsZero() {
 		r.Fee, r.CarryIn = chain.Amount{}, chain.Amount{} // below the network's dust limit: the driver left it out
@@ -127,14 +124,10 @@ func (p *run) withFee(ctx context.Context, r *Release, g group, asset chain.Asse
 }
 
 // ask has the driver plan what is left of a release, and checks what it answers.
-func (p *run) ask(ctx context.Context, r *Release, g group, asset chain.Asset, done []chain.StepKind) ([]chain.ReleaseStep, error) {
+func (p *run) ask(ctx context.Context, r *Release, g group, coins []chain.Coin, asset chain.Asset, done []chain.StepKind) ([]chain.ReleaseStep, error) {
 	residue := r.ResidueIn
 	if len(done) > 0 {
 		residue = r.ResidueOut
-	}
-	coins, err := p.coins(ctx, g)
-	if err != nil {
-		return nil, err
 	}
 	order := chain.Release{
 		Coins: coins, Asset: asset, Deposit: r.Deposit, Master: r.Master, FeeAddress: r.FeeAddress, Amount: r.Amount, Fee: r.Fee, Residue: residue, Spent: g.spent(), Done: done,
@@ -147,8 +140,45 @@ func (p *run) ask(ctx context.Context, r *Release, g group, asset chain.Asset, d
 	return steps, check(order, steps, p.native.ID)
 }
 
-// coins returns the outputs that hold the deposits of a group, where the network has outputs. One that is not in the book, or
-// spent, is fault.State with code funds_missing; one that is being lifted with code deposit_lifted.
+// movable tells what of a group can be released now, and which coins hold it, in its order, where the network spends outputs. What
+// is being lifted, or is not in the book of coins, must not keep the others waiting: what of it is due is put off, and what
+// stays missing fails by itself.
+func (p *run) movable(ctx context.Context, g, due group) (now group, coins []chain.Coin, err error) {
+	if !p.spendsCoins || len(g) == 0 {
+		return g, nil, nil
+	}
+	outputs, held, lifted, err := p.held(ctx, g)
+	if err != nil {
+		return nil, nil, err
+	}
+	var late, missing group
+	for _, s := range g {
+		at := outputs[s.PaymentID]
+		c, ok := held[at]
+		switch {
+		case ok:
+			now, coins = append(now, s), append(coins, c.Coin)
+		case !lifted[at] && p.now().Sub(s.ConfirmedAt) >= fundsGrace:
+			missing = append(missing, s)
+		case slices.ContainsFunc(due, func(d Settlement) bool { return d.ID == s.ID }):
+			late = append(late, s)
+		}
+	}
+	if len(late) > 0 {
+		if err := p.postpone(ctx, late); err != nil {
+			return nil, nil, err
+		}
+	}
+	if len(missing) > 0 {
+		if err := p.fail(ctx, missing, FundsMissing); err != nil {
+			return nil, nil, err
+		}
+	}
+	return now, coins, nil
+}
+
+// coins returns the outputs that hold the deposits of a release under way, where the network has outputs. One that is not in the
+// book, or spent, is fault.State with code funds_missing; one that is being lifted with code deposit_lifted.
 func (p *run) coins(ctx context.Context, g group) ([]chain.Coin, error) {
 	if !p.spendsCoins {
 		return nil, nil
@@ -184,25 +214,6 @@ func (p *run) held(ctx context.Context, g group) (outputs map[string]chain.Outpo
 		return nil, nil, nil, &storeError{err}
 	}
 	return outputs, held, lifted, nil
-}
-
-// withoutLifted leaves out what cannot be released yet because its deposit is being lifted, and puts off what of it is due: it must
-// not keep the others waiting.
-func (p *run) withoutLifted(ctx context.Context, g, due group) (group, error) {
-	if !p.spendsCoins || len(g) == 0 {
-		return g, nil
-	}
-	outputs, _, lifted, err := p.held(ctx, g)
-	if err != nil || len(lifted) == 0 {
-		return g, err
-	}
-	isLifted := func(s Settlement) bool { return lifted[outputs[s.PaymentID]] }
-	if late := slices.DeleteFunc(slices.Clone(due), func(s Settlement) bool { return !isLifted(s) }); len(late) > 0 {
-		if err := p.postpone(ctx, late); err != nil {
-			return nil, err
-		}
-	}
-	return slices.DeleteFunc(g, isLifted), nil
 }
 
 // begin stores a release with its first transaction, in one transaction. Money of the master wallet is reserved for the whole

@@ -231,7 +231,11 @@ func (p *run) proceed(ctx context.Context, r Release) error {
 		return p.later(ctx, r)
 	}
 	asset, _ := p.network.AssetByID(r.AssetID)
-	steps, err := p.ask(ctx, &r, found, asset, r.done())
+	coins, err := p.coins(ctx, found)
+	var steps []chain.ReleaseStep
+	if err == nil {
+		steps, err = p.ask(ctx, &r, found, coins, asset, r.done())
+	}
 	switch {
 	case err == nil:
 	case errors.Is(err, fault.Invalid):
