@@ -110,16 +110,14 @@ func (l storeListOf[T, F]) want(all []T, owner int, passes ...func(T) bool) []st
 	return ids
 }
 
-// testFilters tries every filter alone and every pair of them.
+// testFilters tries every filter alone and every pair of them, on one page and on pages of 7.
 func (l storeListOf[T, F]) testFilters(t *testing.T, st store.Store) {
 	all := l.fill(t, st, 0, 40)
 	try := func(fs ...storeFilter[T, F]) {
 		t.Helper()
-		f := l.filter(storeOwners[1], "", 100)
 		name := "no filter"
 		var passes []func(T) bool
 		for i, x := range fs {
-			x.set(&f)
 			passes = append(passes, x.passes)
 			if name = x.name; i > 0 {
 				name = fs[0].name + " and " + x.name
@@ -129,12 +127,35 @@ func (l storeListOf[T, F]) testFilters(t *testing.T, st store.Store) {
 		if len(fs) < 2 && (len(want) == 0 || len(fs) == 1 && len(want) == 40) {
 			t.Fatalf("%s: the suite's own records do not try this filter: it keeps %d of 40", name, len(want))
 		}
-		got, err := l.list(t.Context(), st, f)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
+		page := func(after string, limit int) []string {
+			t.Helper()
+			f := l.filter(storeOwners[1], after, limit)
+			for _, x := range fs {
+				x.set(&f)
+			}
+			got, err := l.list(t.Context(), st, f)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			return l.ids(got)
 		}
-		if !slices.Equal(l.ids(got), want) {
-			t.Errorf("%s: got %v, want %v", name, l.ids(got), want)
+		if got := page("", 100); !slices.Equal(got, want) {
+			t.Errorf("%s: got %v, want %v", name, got, want)
+		}
+		if slices.ContainsFunc(fs, func(x storeFilter[T, F]) bool { return x.name == "After" }) {
+			return
+		}
+		const limit = 7
+		for at, after := 0, ""; ; at += limit {
+			got, rest := page(after, limit), want[min(at, len(want)):]
+			if !slices.Equal(got, rest[:min(limit, len(rest))]) {
+				t.Errorf("%s: a page of %d after %q is %v, want the next of %v", name, limit, after, got, rest)
+				return
+			}
+			if len(got) < limit {
+				return
+			}
+			after = got[limit-1]
 		}
 	}
 	try()
@@ -374,7 +395,8 @@ func storeLists() []storeList {
 				return payout.Filter{Owner: o, After: after, Limit: limit}
 			},
 			filters: []storeFilter[payout.Payout, payout.Filter]{
-				{"Statuses", func(f *payout.Filter) { f.Statuses = []payout.Status{payout.Failed} }, func(p payout.Payout) bool { return p.Status == payout.Failed }},
+				{"Statuses of one", func(f *payout.Filter) { f.Statuses = []payout.Status{payout.Failed} }, func(p payout.Payout) bool { return p.Status == payout.Failed }},
+				{"Statuses of two", func(f *payout.Filter) { f.Statuses = []payout.Status{payout.Failed, payout.Pending} }, func(p payout.Payout) bool { return p.Status != payout.Confirmed }},
 				{"Networks", func(f *payout.Filter) { f.Networks = []string{"b", "c"} }, func(p payout.Payout) bool { return p.Network != "a" }},
 				{"Q transaction", func(f *payout.Filter) { f.Q = "0xab" }, func(p payout.Payout) bool { return storeStarts("0xab")(p.TxHash) }},
 				{"Q destination", func(f *payout.Filter) { f.Q = "0xDE" }, func(p payout.Payout) bool { return storeStarts("0xde")(string(p.Destination)) }},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -335,6 +336,14 @@ var storeMutants = map[string]storeMutant{
 				f.After = ""
 			}
 			return st.Invoices(ctx, f)
+		}
+	})},
+	"a page is cut before it is filtered": {"List/Invoices/Filters", mutateLists(func(st store.Store, l *lists) {
+		l.invoices = func(ctx context.Context, f invoice.Filter) ([]invoice.Invoice, error) {
+			wanted := f.Statuses
+			f.Statuses = nil
+			all, err := st.Invoices(ctx, f)
+			return slices.DeleteFunc(all, func(i invoice.Invoice) bool { return len(wanted) > 0 && !slices.Contains(wanted, i.Status) }), err
 		}
 	})},
 	"the first of several statuses counts": {"List/Invoices/Filters", mutateLists(func(st store.Store, l *lists) {

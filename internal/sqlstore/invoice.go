@@ -115,7 +115,7 @@ func invoiceList(r *reader, f invoice.Filter) (string, []any) {
 	if f.After != "" && !walk {
 		q.has("id < ?", f.After)
 	}
-	oneOf(q, r, "i.status", f.Statuses)
+	anyOf(q, r, "i.status", f.Statuses, walk || f.OrderID != "" || f.Q != "")
 	if f.OrderID != "" {
 		q.has("i.q_order <> '' AND i.q_order = ? AND i.order_id = ?", searched(f.OrderID).lower(), f.OrderID)
 	}
@@ -125,12 +125,7 @@ func invoiceList(r *reader, f invoice.Filter) (string, []any) {
 		sub.starts("invoices", f.Owner, f.Q, "id", "q_order", "q_email")
 		q.has("i."+sub.where.String(), sub.args...)
 	}
-	text := "SELECT " + columns + " FROM " + from + " WHERE " + q.where.String() + " " + order
-	if f.Limit > 0 {
-		text += " LIMIT ?"
-		q.args = append(q.args, int64(f.Limit))
-	}
-	return text, q.args
+	return q.statement(columns, from, order, f.Limit)
 }
 
 func (r *reader) DueInvoices(ctx context.Context, now time.Time, limit int) ([]invoice.Invoice, error) {

@@ -100,7 +100,7 @@ func (r *reader) Payments(ctx context.Context, f invoice.PaymentFilter) ([]invoi
 	if f.DepositAddressID != "" {
 		q.has("deposit_address_id <> '' AND deposit_address_id = ?", f.DepositAddressID)
 	}
-	oneOf(q, r, "status", f.Statuses)
+	anyOf(q, r, "status", f.Statuses, f.InvoiceID != "" || f.DepositAddressID != "" || f.Q != "")
 	oneOf(q, r, "network", f.Networks)
 	q.within("detected_at", f.DetectedAfter, f.DetectedBefore)
 	q.starts("payments", f.Owner, f.Q, "id", "q_tx_hash", "q_address")

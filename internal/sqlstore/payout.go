@@ -76,7 +76,7 @@ func (r *reader) PayoutByID(ctx context.Context, id string) (payout.Payout, erro
 
 func (r *reader) Payouts(ctx context.Context, f payout.Filter) ([]payout.Payout, error) {
 	q := of(f.Owner, f.After)
-	oneOf(q, r, "status", f.Statuses)
+	anyOf(q, r, "status", f.Statuses, f.Q != "")
 	oneOf(q, r, "network", f.Networks)
 	q.within("created_at", f.CreatedAfter, f.CreatedBefore)
 	q.starts("payouts", f.Owner, f.Q, "id", "q_tx_hash", "q_destination")
@@ -98,7 +98,7 @@ func (r *reader) RefundByID(ctx context.Context, id string) (payout.Refund, erro
 
 func (r *reader) Refunds(ctx context.Context, f payout.RefundFilter) ([]payout.Refund, error) {
 	q := of(f.Owner, f.After, f.InvoiceID, f.PaymentID)
-	oneOf(q, r, "status", f.Statuses)
+	anyOf(q, r, "status", f.Statuses, f.InvoiceID != "" || f.PaymentID != "")
 	if f.InvoiceID != "" {
 		q.has("invoice_id <> '' AND invoice_id = ?", f.InvoiceID)
 	}

@@ -169,18 +169,8 @@ func list[T any](ctx context.Context, r *reader, t *table[T], q *query, order st
 	if err := r.settle(ctx, t.name); err != nil {
 		return nil, err
 	}
-	text, args := selection(t, q, order, limit)
+	text, args := q.statement(t.columns, "{"+t.name+"}", order, limit)
 	return rows(ctx, r, t, r.store.dialect.text(text), args)
-}
-
-func selection[T any](t *table[T], q *query, order string, limit int) (string, []any) {
-	text := "SELECT " + t.columns + " FROM {" + t.name + "} WHERE " + q.where.String() + " " + order
-	args := q.args
-	if limit > 0 {
-		text += " LIMIT ?"
-		args = append(args, int64(limit))
-	}
-	return text, args
 }
 
 // newest is the order of lists.
@@ -190,6 +180,28 @@ const newest = "ORDER BY id DESC"
 type query struct {
 	where strings.Builder
 	args  []any
+	// branches are conditions of which a row fulfils one, if there are any; see anyOf.
+	branches []string
+}
+
+// statement is the query of the columns, in an order, with its arguments. limit 0: all.
+func (q *query) statement(columns, from, order string, limit int) (string, []any) {
+	end, args := " "+order, slices.Clip(q.args)
+	if limit > 0 {
+		end += " LIMIT ?"
+		args = append(args, int64(limit))
+	}
+	text := "SELECT " + columns + " FROM " + from + " WHERE " + q.where.String()
+	if len(q.branches) == 0 {
+		return text + end, args
+	}
+	// Each branch is ordered by itself: PostgreSQL merges what it knows to be in order, and sorts the whole otherwise.
+	branches, all := make([]string, len(q.branches)), []any(nil)
+	for i, branch := range q.branches {
+		branches[i] = "SELECT * FROM (" + text + " AND " + branch + end + ") branch"
+		all = append(all, args...)
+	}
+	return strings.Join(branches, " UNION ALL ") + end, append(all, args[len(q.args):]...)
 }
 
 // has adds a condition.
@@ -243,12 +255,32 @@ func oneOf[S ~string](q *query, r *reader, column string, values []S) {
 	if len(values) == 0 {
 		return
 	}
-	all := slices.Sorted(slices.Values(texts(values)))
-	if slices.ContainsFunc(all, func(v string) bool { return !word.MatchString(v) }) {
+	all, words := distinct(values)
+	if !words {
 		q.in(r, column, all)
 		return
 	}
-	q.has(column + " IN ('" + strings.Join(slices.Compact(all), "', '") + "')")
+	q.has(column + " IN ('" + strings.Join(all, "', '") + "')")
+}
+
+// anyOf is oneOf for a column by which an index has the owner's rows, each value's in the order of the list. Several are as many
+// queries that the database merges: it reads what it answers, however rare the values are. narrow says that the list is narrowed
+// to fewer rows by something else.
+func anyOf[S ~string](q *query, r *reader, column string, values []S, narrow bool) {
+	all, words := distinct(values)
+	if narrow || len(all) < 2 || !words {
+		oneOf(q, r, column, values)
+		return
+	}
+	for _, v := range all {
+		q.branches = append(q.branches, column+" = '"+v+"'")
+	}
+}
+
+// distinct returns values once each, sorted; words says that each may stand in a statement as it is.
+func distinct[S ~string](values []S) (all []string, words bool) {
+	all = slices.Compact(slices.Sorted(slices.Values(texts(values))))
+	return all, !slices.ContainsFunc(all, func(v string) bool { return !word.MatchString(v) })
 }
 
 // texts are values as plain strings.

@@ -104,7 +104,7 @@ func (r *reader) SettlementsOfPayments(ctx context.Context, paymentIDs []string)
 
 func (r *reader) Settlements(ctx context.Context, f settlement.Filter) ([]settlement.Settlement, error) {
 	q := of(f.Owner, f.After, f.PaymentID, f.InvoiceID, f.DepositAddressID)
-	oneOf(q, r, "status", f.Statuses)
+	anyOf(q, r, "status", f.Statuses, f.PaymentID != "" || f.InvoiceID != "" || f.DepositAddressID != "")
 	oneOf(q, r, "network", f.Networks)
 	q.is("payment_id", f.PaymentID)
 	if f.InvoiceID != "" {

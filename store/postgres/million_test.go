@@ -24,8 +24,8 @@ const million = 1_000_000
 // millionID is the id of the n-th invoice.
 func millionID(n int) string { return fmt.Sprintf("%024x", n) }
 
-// fillMillion puts one invoice by the store and copies it in the database, with what tells invoices apart. One in a hundred
-// is paid, one in ten takes payments on the network "rare" as well.
+// fillMillion puts one invoice by the store and copies it in the database, with what tells invoices apart. One in two hundred
+// is paid, as many are refunded, one in ten takes payments on the network "rare" as well.
 func fillMillion(t *testing.T, db *sql.DB, st store.Store, owner event.Owner) {
 	t.Helper()
 	pattern := invoice.Invoice{
@@ -36,7 +36,7 @@ func fillMillion(t *testing.T, db *sql.DB, st store.Store, owner event.Owner) {
 		t.Fatal(err)
 	}
 	different := map[string]string{
-		"id": "lpad(to_hex(n), 24, '0')", "number": "n", "status": "CASE WHEN n % 100 = 0 THEN 'paid' ELSE 'open' END",
+		"id": "lpad(to_hex(n), 24, '0')", "number": "n", "status": "CASE WHEN n % 200 = 0 THEN 'paid' WHEN n % 100 = 0 THEN 'refunded' ELSE 'open' END",
 		"order_id": "'Order-' || n", "q_order": "'order-' || n", "created_at": "i.created_at + n * interval '1 second'", "due_at": "i.due_at + n * interval '1 second'",
 	}
 	rows, err := db.QueryContext(t.Context(), "SELECT column_name FROM information_schema.columns WHERE table_name = 'payments_invoices' ORDER BY ordinal_position")
@@ -107,7 +107,9 @@ func TestMillionInvoices(t *testing.T) {
 		step   int // the matching invoices are this far apart, from number 0
 	}{
 		{"all", invoice.Filter{}, 1},
-		{"paid", invoice.Filter{Statuses: []invoice.Status{invoice.Paid}}, 100},
+		{"paid", invoice.Filter{Statuses: []invoice.Status{invoice.Paid}}, 200},
+		{"paid or refunded", invoice.Filter{Statuses: []invoice.Status{invoice.Paid, invoice.Refunded}}, 100},
+		{"all statuses", invoice.Filter{Statuses: []invoice.Status{invoice.Paid, invoice.Refunded, invoice.Open, invoice.Expired}}, 1},
 		{"one network", invoice.Filter{Networks: []string{"rare"}}, 10},
 		{"two networks", invoice.Filter{Networks: []string{"ethereum", "rare"}}, 1},
 	} {
