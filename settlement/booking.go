@@ -2,6 +2,7 @@ package settlement
 
 import (
 	"context"
+	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/send"
@@ -46,15 +47,20 @@ func allGross(g []Settlement) []chain.Amount {
 	return out
 }
 
-// book divides what the release's transactions cost among the settlements by gross, the remainder to the oldest,
-// given that a step has cost fee.
+// book takes down what a step has cost.
 func (w *journey) book(step *Step, fee chain.Amount) {
+	w.cost(func() { step.NetworkFee = fee })
+}
+
+// cost divides what the release's transactions cost among the settlements by gross, the remainder to the oldest, when that
+// changes.
+func (w *journey) cost(change func()) {
 	if len(w.g) == 0 {
-		step.NetworkFee = fee
+		change()
 		return
 	}
 	before := Split(w.r.networkFees(), allGross(w.g))
-	step.NetworkFee = fee
+	change()
 	for i, share := range Split(w.r.networkFees(), allGross(w.g)) {
 		w.g[i].NetworkFees = w.g[i].NetworkFees.Add(share).SubFloor(before[i])
 	}
@@ -114,28 +120,93 @@ func paysNetworkFee(t send.Transaction, address chain.Address) bool {
 	return t.Order.From.Address == address
 }
 
-// payFee books a platform fee that is paid: each settlement's is, what is left of the sum (nothing, unless settlements left
-// the release meanwhile) is the oldest's.
-func (w *journey) payFee(amount chain.Amount) {
+// payFee books the platform fee of a step that is final: to each settlement its own, less what is booked already to those that
+// left the release.
+func (w *journey) payFee(step *Step) {
+	amount := step.unbooked()
+	leaves := len(w.g) > 1 && step.Kind != chain.StepSweep
 	for i := range w.g {
 		part := chain.Min(amount, w.g[i].FeeCarried)
 		w.g[i].Pay(part)
 		amount = amount.Sub(part)
+		if leaves && !part.IsZero() {
+			step.Parts = append(slices.Clip(step.Parts), Part{w.g[i].ID, part})
+		}
 	}
 }
 
-// unpayFee takes back a platform fee whose transaction is proven dead after it was confirmed. Of settlements that
-// are released already it is carried.
-func (w *journey) unpayFee(ctx context.Context, amount chain.Amount) error {
+// leave books to a settlement that leaves the release its part of a platform fee that is on its way: the bytes are signed, and
+// pay it whether its payment comes back or not.
+func (r *Release) leave(lost *Settlement) {
+	r.Steps = slices.Clone(r.Steps)
+	for i := range r.Steps {
+		step := &r.Steps[i]
+		if step.Booked || step.State == send.Queued || step.State == send.Failed {
+			continue
+		}
+		if part := chain.Min(step.unbooked(), lost.FeeCarried); !part.IsZero() {
+			lost.Pay(part)
+			step.Parts = append(slices.Clip(step.Parts), Part{lost.ID, part})
+		}
+	}
+}
+
+// unbooked is what is booked to nobody by name.
+func (s *Step) unbooked() chain.Amount {
+	left := s.PaysFee
+	for _, p := range s.Parts {
+		left = left.Sub(p.Amount)
+	}
+	return left
+}
+
+// unpayFee takes back the platform fee of a step that is proven dead: the parts, and, when it was confirmed before, the rest. Of
+// settlements that are released already it is carried.
+func (w *journey) unpayFee(ctx context.Context, step *Step, confirmed bool) error {
+	rest, parts := step.unbooked(), step.Parts
+	step.Parts = nil
+	for _, p := range parts {
+		if i := slices.IndexFunc(w.g, func(s Settlement) bool { return s.ID == p.SettlementID }); i >= 0 {
+			w.g[i].Unpay(p.Amount)
+			continue
+		}
+		if err := w.unpayLeft(ctx, p); err != nil {
+			return err
+		}
+	}
+	if !confirmed {
+		return nil
+	}
 	for i := range w.g {
-		part := chain.Min(amount, w.g[i].FeePaid)
+		part := chain.Min(rest, w.g[i].FeePaid)
 		w.g[i].Unpay(part)
-		amount = amount.Sub(part)
+		rest = rest.Sub(part)
 	}
 	if !w.r.Done {
 		return nil
 	}
 	return w.carry(ctx)
+}
+
+// unpayLeft is unpayFee for one that left the release.
+func (w *journey) unpayLeft(ctx context.Context, p Part) error {
+	found, err := w.tx.SettlementsByID(ctx, []string{p.SettlementID})
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	s := found[0]
+	s.Unpay(p.Amount)
+	if s.Status == Released {
+		row, err := w.tx.Carry(ctx, w.r.Owner, w.r.Network)
+		if err != nil {
+			return err
+		}
+		row.Amount = row.Amount.Add(p.Amount)
+		if err := w.tx.PutCarry(ctx, &row); err != nil {
+			return err
+		}
+	}
+	return w.tx.PutSettlements(ctx, &s)
 }
 
 // carry adds what the release did not pay to the fee that waits for a later one.

@@ -269,3 +269,41 @@ func TestNodeWithoutAnswerIsNotAskedInALoop(t *testing.T) {
 	}
 	w.until(opened.ID, settlement.Released)
 }
+
+// A sweep that pays too little for hours is displaced by a transaction to oneself, which costs the deposit: that is booked, and the
+// release made again moves what is left.
+func TestRetryAfterASweepWasDisplaced(t *testing.T) {
+	for symbol, amount := range map[string]chain.Amount{"SIM": coin(1), "USDX": dollars(400)} {
+		t.Run(symbol, func(t *testing.T) {
+			w := newWorld(t, account.Settings{})
+			w.chain.Fund(w.master().Address, "SIM", coin(1))
+			deposit := w.deposit(1)
+			s := w.pay("p1", deposit, symbol, amount, 2000)
+			w.run("the sweep is on its way", func() bool { return w.get(s.ID).SweepTx != "" })
+			paid := w.get(s.ID).NetworkFees
+			w.chain.SetFee(40*sim.DefaultBaseFee, sim.DefaultPriority)
+			if symbol == "USDX" {
+				w.chain.Fund(deposit.Address, "SIM", milli(10)) // for the displacement
+			}
+			for range 100 {
+				w.pass(5 * time.Minute)
+				w.work()
+			}
+			if s = w.get(s.ID); s.Status != settlement.Failed || s.Reason != settlement.TransactionFailed {
+				t.Fatalf("it is %s %s", s.Status, s.Reason)
+			}
+			if !paid.Less(s.NetworkFees) {
+				t.Errorf("the network fees are %s, as before it was displaced", s.NetworkFees)
+			}
+			w.chain.SetFee(sim.DefaultBaseFee, sim.DefaultPriority)
+			if _, err := w.service.Retry(t.Context(), owner, s.ID); err != nil {
+				t.Fatal(err)
+			}
+			s = w.until(s.ID, settlement.Released)
+			if symbol == "SIM" {
+				w.check("the sum", s.NetReleased.Add(s.FeePaid).Add(s.NetworkFees), s.Gross)
+				w.check("left at the deposit address", w.chain.Balance(deposit.Address, "SIM"), chain.Amount{})
+			}
+		})
+	}
+}

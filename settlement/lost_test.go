@@ -149,3 +149,67 @@ func TestPaymentLostAfterTheFeeIsSigned(t *testing.T) {
 		t.Errorf("%d settlement.released", n)
 	}
 }
+
+// The payment goes away while the platform fee of both is on its way: it is paid for the lost one too, which owes nothing more when
+// it is back.
+func TestPaymentLostWhileItsFeeIsOnItsWay(t *testing.T) {
+	for symbol, amount := range map[string]chain.Amount{"SIM": coin(1), "USDX": dollars(400)} {
+		t.Run(symbol, func(t *testing.T) {
+			w := newWorld(t, account.Settings{})
+			w.chain.Fund(w.master().Address, "SIM", coin(1))
+			deposit := w.deposit(1)
+			a := w.pay("p1", deposit, symbol, amount, 400)
+			b := w.pay("p2", deposit, symbol, amount, 400)
+			w.run("the fee is on its way", func() bool { return w.get(a.ID).FeeTx != "" })
+			w.lose("p2")
+			if lost := w.get(b.ID); lost.FeePaid != lost.FeeNative {
+				t.Errorf("the signed fee is of both, and the lost one has paid %s", lost.FeePaid)
+			}
+			a = w.until(a.ID, settlement.Released)
+			w.open("p2", deposit, symbol, amount, 400)
+			b = w.until(b.ID, settlement.Released)
+			for _, s := range []settlement.Settlement{a, b} {
+				w.check("paid", s.FeePaid, s.FeeNative)
+				if symbol == "SIM" {
+					w.check("the sum", s.NetReleased.Add(s.FeePaid).Add(s.NetworkFees), s.Gross)
+				}
+			}
+			w.check("at the fee address", w.chain.Balance(w.fee, "SIM"), a.FeeNative.Add(b.FeeNative))
+			w.check("left at the deposit address", w.chain.Balance(deposit.Address, "SIM"), w.residue(deposit))
+		})
+	}
+}
+
+// The fee of both never comes about, or is undone after it was final: the lost one owes it again.
+func TestPaymentLostWithAFeeThatFails(t *testing.T) {
+	for name, undo := range map[string]func(w *world, a settlement.Settlement){
+		"on its way": func(w *world, a settlement.Settlement) {
+			w.lose("p2")
+			w.chain.Replace(a.FeeTx)
+		},
+		"final": func(w *world, a settlement.Settlement) {
+			w.chain.FailNext(sim.MethodPlanRelease, sim.Unavailable(), 1000) // no sweep is planned
+			w.run("it is booked", func() bool { return !w.get(a.ID).FeePaid.IsZero() })
+			w.lose("p2")
+			w.chain.Fork(sim.Fork{Depth: 4, Fate: sim.Forget})
+			w.chain.UseNonce(a.Deposit.Address)
+			w.chain.Mine(1)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, account.Settings{})
+			deposit := w.deposit(1)
+			a := w.pay("p1", deposit, "SIM", coin(1), 2000)
+			b := w.pay("p2", deposit, "SIM", coin(1), 2000)
+			w.run("the fee is on its way", func() bool { return w.get(a.ID).FeeTx != "" })
+			undo(w, w.get(a.ID))
+			if lost := w.get(b.ID); lost.FeePaid != lost.FeeNative || lost.ReleaseID != "" {
+				t.Errorf("out of its release the lost one has paid %s", lost.FeePaid)
+			}
+			a = w.until(a.ID, settlement.Failed)
+			w.check("paid", a.FeePaid, chain.Amount{})
+			w.check("paid of the lost one", w.get(b.ID).FeePaid, chain.Amount{})
+			w.check("at the fee address", w.chain.Balance(w.fee, "SIM"), chain.Amount{})
+		})
+	}
+}

@@ -61,38 +61,28 @@ func (r *Release) done() []chain.StepKind {
 	return kinds
 }
 
-// networkFees is what its transactions cost so far.
+// networkFees is what its transactions cost so far, and those that displaced some of them.
 func (r *Release) networkFees() (sum chain.Amount) {
 	for _, s := range r.Steps {
 		sum = sum.Add(s.NetworkFee)
+		for _, c := range s.Displaced {
+			sum = sum.Add(c.NetworkFee)
+		}
 	}
 	return sum
 }
 
 // TransactionTx moves a release and its settlements when one of its transactions moves. Transactions of others are ignored.
 func (s *Service) TransactionTx(ctx context.Context, tx Tx, t send.Transaction) error {
-	if t.Kind != send.TopUp && t.Kind != send.Fee && t.Kind != send.Sweep {
-		return nil
+	if t.Kind == send.Cancel {
+		return s.displacedTx(ctx, tx, t)
 	}
-	r, err := tx.Release(ctx, t.ObjectID)
-	if errors.Is(err, fault.NotFound) {
-		return nil
-	}
-	if err != nil {
+	w, i, err := s.journeyOf(ctx, tx, t)
+	if err != nil || w == nil {
 		return err
 	}
-	i := slices.IndexFunc(r.Steps, func(step Step) bool { return step.TransactionID == t.ID })
-	if i < 0 {
-		return nil
-	}
-	g, err := tx.SettlementsByID(ctx, r.SettlementIDs)
-	if err != nil {
-		return err
-	}
-	w := &journey{Service: s, tx: tx, r: &r, g: g, events: map[string]event.Type{}}
-	before := r.Steps[i]
-	r.Steps = slices.Clone(r.Steps)
-	r.Steps[i].State, r.Steps[i].TxHash = t.State, t.TxHash
+	before := w.r.Steps[i]
+	w.r.Steps[i].State, w.r.Steps[i].TxHash = t.State, t.TxHash
 	w.show(t)
 	switch t.State {
 	case send.Queued:
@@ -108,6 +98,57 @@ func (s *Service) TransactionTx(ctx context.Context, tx Tx, t send.Transaction) 
 		return err
 	}
 	return w.save(ctx)
+}
+
+// displacedTx books what it cost to displace a transaction of a release that could not be included.
+func (s *Service) displacedTx(ctx context.Context, tx Tx, t send.Transaction) error {
+	if t.State != send.Confirmed {
+		return nil
+	}
+	displaced, err := tx.Transaction(ctx, t.ObjectID)
+	if errors.Is(err, fault.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	w, i, err := s.journeyOf(ctx, tx, displaced)
+	if err != nil || w == nil || w.r.swept() {
+		return err
+	}
+	step := &w.r.Steps[i]
+	if slices.ContainsFunc(step.Displaced, func(c Cost) bool { return c.TransactionID == t.ID }) {
+		return nil // it left the chain and is back
+	}
+	w.cost(func() { step.Displaced = append(slices.Clip(step.Displaced), Cost{t.ID, t.Fee}) })
+	if err := w.residue(ctx, "", t); err != nil {
+		return err
+	}
+	return w.save(ctx)
+}
+
+// journeyOf returns the move of the release that a transaction is a step of, and which; nil for transactions of others.
+func (s *Service) journeyOf(ctx context.Context, tx Tx, t send.Transaction) (w *journey, step int, err error) {
+	if t.Kind != send.TopUp && t.Kind != send.Fee && t.Kind != send.Sweep {
+		return nil, 0, nil
+	}
+	r, err := tx.Release(ctx, t.ObjectID)
+	if errors.Is(err, fault.NotFound) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	i := slices.IndexFunc(r.Steps, func(step Step) bool { return step.TransactionID == t.ID })
+	if i < 0 {
+		return nil, 0, nil
+	}
+	g, err := tx.SettlementsByID(ctx, r.SettlementIDs)
+	if err != nil {
+		return nil, 0, err
+	}
+	r.Steps = slices.Clone(r.Steps)
+	return &journey{Service: s, tx: tx, r: &r, g: g, events: map[string]event.Type{}}, i, nil
 }
 
 // journey is one move of a release: the records as they will be stored, and what will be told.
@@ -196,7 +237,7 @@ func (w *journey) confirm(ctx context.Context, i int, t send.Transaction) error 
 		if err := w.residue(ctx, step.Kind, t); err != nil {
 			return err
 		}
-		w.payFee(step.PaysFee)
+		w.payFee(step)
 	}
 	step.Booked = true
 	if step.Kind != chain.StepSweep {
@@ -246,10 +287,8 @@ func (w *journey) fail(ctx context.Context, i int, t send.Transaction) error {
 			return err
 		}
 	}
-	if again {
-		if err := w.unpayFee(ctx, step.PaysFee); err != nil {
-			return err
-		}
+	if err := w.unpayFee(ctx, step, again); err != nil {
+		return err
 	}
 	if w.r.Done {
 		return nil // the release ended before; there is nothing to give up

@@ -266,6 +266,7 @@ func (s *Service) PaymentLostTx(ctx context.Context, tx Tx, paymentID string) er
 // does the release: what is queued is canceled.
 func (s *Service) detachTx(ctx context.Context, tx Tx, r Release, lost Settlement) error {
 	carried := lost.CarryOut()
+	r.leave(&lost)
 	lost.ReleaseID = ""
 	if err := s.putTx(ctx, tx, &lost, event.SettlementFailed); err != nil {
 		return err

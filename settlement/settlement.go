@@ -152,9 +152,26 @@ type Step struct {
 	NetworkFee chain.Amount `json:"network_fee"`
 	// PaysFee is the platform fee it carries.
 	PaysFee chain.Amount `json:"pays_fee"`
+	// Parts say to which settlements how much of PaysFee is booked, where some may leave the release, or have left it, before the
+	// sweep; what they leave out is the settlements' of the release.
+	Parts []Part `json:"parts,omitempty"`
+	// Displaced are the transactions that stood in its way or took its place in a block, with what they cost.
+	Displaced []Cost `json:"displaced,omitempty"`
 	// Booked is set once its inclusion was final and counted: a transaction that left the chain and came back is
 	// not counted twice.
 	Booked bool `json:"booked,omitempty"`
+}
+
+// Cost is what the network took for a transaction.
+type Cost struct {
+	TransactionID string       `json:"transaction_id"`
+	NetworkFee    chain.Amount `json:"network_fee"`
+}
+
+// Part is what one settlement bears of a platform fee.
+type Part struct {
+	SettlementID string       `json:"settlement_id"`
+	Amount       chain.Amount `json:"amount"`
 }
 
 // Carry is the platform fee that was too small to be paid on its own: one row per owner and network.

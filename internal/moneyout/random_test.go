@@ -1,0 +1,261 @@
+package moneyout_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/invoice"
+	"github.com/seed-8ee7f392/payments/payout"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// chaos is a world in which anything happens in any order, while the engine runs.
+type chaos struct {
+	*world
+	rand     *rand.Rand
+	deaf     atomic.Pointer[sim.Method] // what the node does not answer
+	deposits []chain.Address
+	paid     map[string]bool // transactions of payers, by hash
+	payouts  []payout.Payout
+	read     map[string]bool // blocks that the follower has read, by hash
+}
+
+// Payments, payouts, forks of any fate, and a node that does not answer this or that. Whatever has happened, nothing is told
+// as final that the chain, as far as it was read, does not hold; in the end everything has moved once, and the audit is clean.
+func TestMoneyMovesOnceWhateverHappens(t *testing.T) {
+	for name, config := range map[string]sim.Config{
+		"one by one": {NoFinality: true},
+		"together":   {NoFinality: true, MaxOutputs: 8},
+	} {
+		for seed := range uint64(seeds(t)) {
+			t.Run(fmt.Sprintf("%s, seed %d", name, seed), func(t *testing.T) {
+				inTime(t, account.Settings{}, config, func(t *testing.T, w *world) {
+					c := &chaos{world: w, rand: rand.New(rand.NewPCG(seed, 0)), paid: map[string]bool{}, read: map[string]bool{}}
+					c.begin()
+					c.run(60)
+				})
+			})
+		}
+	}
+}
+
+// seeds is how many stories are told: SEEDS, if it is set.
+func seeds(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("SEEDS")
+	if text == "" {
+		return 12
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("SEEDS=%s is no number", text)
+	}
+	return n
+}
+
+func (c *chaos) begin() {
+	c.t.Helper()
+	c.fund(5, 2000)
+	for range 3 {
+		d, err := c.engine.Invoices.CreateDeposit(c.t.Context(), invoice.DepositParams{Owner: c.owner, Network: network})
+		c.must(err)
+		c.deposits = append(c.deposits, d.Address)
+	}
+	c.live("the network is followed", func() bool { _, followed := c.cursor(); return followed })
+	c.chain.Mine(10)
+	c.chain.SetIntercept(func(_ context.Context, m sim.Method) error {
+		if deaf := c.deaf.Load(); deaf != nil && (*deaf == m || *deaf == sim.AnyMethod) {
+			return sim.Unavailable()
+		}
+		return nil
+	})
+}
+
+// run has n things happen while the engine runs, and then lets everything come to rest.
+func (c *chaos) run(n int) {
+	c.t.Helper()
+	ctx, stop := context.WithCancel(c.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- c.engine.Run(ctx) }()
+	defer func() {
+		stop()
+		c.must(<-ended)
+	}()
+	for range n {
+		c.happen()
+		time.Sleep(time.Duration(c.rand.IntN(8_000)) * time.Millisecond)
+		c.check()
+	}
+	c.deaf.Store(nil)
+	// What cannot be included any more, as a fork made what came before it dearer, is displaced after Config.CancelAfter.
+	for i := range 1500 {
+		c.chain.Mine(1)
+		time.Sleep(max(5*time.Second, time.Duration(i-100)*100*time.Millisecond))
+		c.check()
+		if c.atRest() {
+			break
+		}
+	}
+	if !c.atRest() {
+		var states []string
+		for _, s := range c.settlements() {
+			states = append(states, string(s.Status)+" "+string(s.Reason))
+		}
+		for _, p := range c.now() {
+			states = append(states, string(p.Status))
+		}
+		c.t.Fatalf("%d payments and %d payouts do not come to rest: %q", len(c.paid), len(c.payouts), states)
+	}
+	for _, p := range c.now() {
+		c.arrived(p)
+	}
+	c.settled(5, 2000)
+}
+
+func (c *chaos) happen() {
+	c.t.Helper()
+	switch k := c.rand.IntN(20); {
+	case k < 4:
+		symbol, amount := "SIM", milli(100+c.rand.Uint64N(400))
+		if c.rand.IntN(3) == 0 {
+			symbol, amount = "USDX", dollars(100+c.rand.Uint64N(300))
+		}
+		c.paid[c.chain.Pay(c.deposits[c.rand.IntN(len(c.deposits))], symbol, amount)] = true
+	case k < 6:
+		symbol, amount := "SIM", milli(1+c.rand.Uint64N(20))
+		if c.rand.IntN(3) == 0 {
+			symbol, amount = "USDX", dollars(1+c.rand.Uint64N(20))
+		}
+		deaf := c.deaf.Swap(nil)
+		c.payouts = append(c.payouts, c.pay(symbol, amount))
+		c.deaf.Store(deaf)
+	case k < 13:
+		c.chain.Mine(1 + c.rand.IntN(3))
+	case k < 14:
+		c.chain.MineEmpty(1)
+	case k < 17:
+		c.fork()
+	case k < 19:
+		all := []sim.Method{sim.MethodHead, sim.MethodRefAt, sim.MethodBlocks, sim.MethodBroadcast, sim.MethodStatus, sim.MethodStatus, sim.MethodNonce, sim.MethodPlanRelease, sim.AnyMethod}
+		c.deaf.Store(&all[c.rand.IntN(len(all))])
+	default:
+		c.deaf.Store(nil)
+	}
+}
+
+// fork takes up to 8 blocks away. Payments come back in the end; of ours anything may be forgotten.
+func (c *chaos) fork() {
+	c.t.Helper()
+	deaf := c.deaf.Swap(nil)
+	defer c.deaf.Store(deaf)
+	head, err := c.chain.Head(c.t.Context())
+	c.must(err)
+	f := sim.Fork{Depth: 1 + c.rand.Uint64N(8), Each: map[string]sim.Fate{}}
+	blocks, err := c.chain.Blocks(c.t.Context(), head.Tip.Height-f.Depth+1, head.Tip.Height)
+	c.must(err)
+	for _, b := range blocks {
+		for _, m := range b.Transfers {
+			if f.Each[m.TxHash] = sim.Fate(c.rand.IntN(3)); c.paid[m.TxHash] {
+				f.Each[m.TxHash] = sim.Fate(c.rand.IntN(2))
+			}
+		}
+	}
+	c.chain.Fork(f)
+}
+
+// now are the payouts as they are stored.
+func (c *chaos) now() (all []payout.Payout) {
+	c.t.Helper()
+	for _, p := range c.payouts {
+		all = append(all, c.get(p.ID))
+	}
+	return all
+}
+
+func (c *chaos) atRest() bool {
+	c.t.Helper()
+	head, err := c.chain.Head(c.t.Context())
+	c.must(err)
+	at, _ := c.cursor()
+	return at == head.Tip.Height && len(c.settlements()) == len(c.paid) &&
+		!slices.ContainsFunc(c.settlements(), func(s settlement.Settlement) bool { return s.Status != settlement.Released }) &&
+		!slices.ContainsFunc(c.now(), func(p payout.Payout) bool { return p.Status != payout.Confirmed && p.Status != payout.Failed })
+}
+
+// check looks at what is stored while the engine waits for time to pass.
+func (c *chaos) check() {
+	c.t.Helper()
+	synctest.Wait()
+	deaf := c.deaf.Swap(nil)
+	defer c.deaf.Store(deaf)
+	rows, err := c.engine.Store().Transactions(c.t.Context(), network, "", 1000)
+	c.must(err)
+	byID := map[string]send.Transaction{}
+	for _, t := range rows {
+		byID[t.ID] = t
+	}
+	for _, s := range c.settlements() {
+		if s.Status != settlement.Released {
+			continue
+		}
+		r, err := c.engine.Store().Release(c.t.Context(), s.ReleaseID)
+		c.must(err)
+		if sweep := byID[r.Steps[len(r.Steps)-1].TransactionID]; sweep.State != send.Confirmed {
+			c.t.Fatalf("settlement %s is released by transaction %s, which is %s", s.ID, sweep.ID, sweep.State)
+		}
+	}
+	for _, p := range c.now() {
+		of, err := c.engine.Store().TransactionsOf(c.t.Context(), p.ID)
+		c.must(err)
+		if p.Status == payout.Confirmed && !slices.ContainsFunc(of, func(t send.Transaction) bool { return t.State == send.Confirmed }) {
+			c.t.Fatalf("payout %s is confirmed by %+v", p.ID, of)
+		}
+	}
+	head, err := c.chain.Head(c.t.Context())
+	c.must(err)
+	cursor, _, err := c.engine.Store().Cursor(c.t.Context(), network)
+	c.must(err)
+	for _, ref := range append([]chain.Ref{cursor.At}, cursor.Recent...) {
+		c.read[ref.Hash] = true
+	}
+	if cursor.At.Hash != head.Tip.Hash {
+		return
+	}
+	for _, t := range rows {
+		if t.State != send.Confirmed {
+			continue
+		}
+		at, err := c.chain.RefAt(c.t.Context(), t.Block.Height)
+		c.must(err)
+		switch {
+		case at.Hash == t.Block.Hash:
+		case c.read[t.Block.Hash]:
+			c.t.Fatalf("%s transaction %s is confirmed in block %d %s, and the chain that was read has %s there", t.Kind, t.ID, t.Block.Height, t.Block.Hash, at.Hash)
+		default:
+			return // it was seen in a block that was never read, and came and went meanwhile: it is looked at within a minute
+		}
+	}
+	c.audit()
+}
+
+// audit fails unless the books agree with the chain.
+func (c *chaos) audit() {
+	c.t.Helper()
+	a, err := c.engine.Audit(c.t.Context())
+	c.must(err)
+	for _, d := range a.Differences() {
+		c.t.Fatalf("audit: %s: %s %+v", d.Kind, d.Message, d.Records)
+	}
+}
