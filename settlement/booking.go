@@ -39,6 +39,16 @@ func (w *journey) net(arrived chain.Amount) []chain.Amount {
 	return net
 }
 
+// arrived is what a sweep brought to the master wallet.
+func (r *Release) arrived(sweep send.Transaction) (sum chain.Amount) {
+	for _, m := range sweep.Transfers {
+		if m.To == r.Master.Address && m.AssetID == r.AssetID {
+			sum = sum.Add(m.Amount)
+		}
+	}
+	return sum
+}
+
 func allGross(g []Settlement) []chain.Amount {
 	out := make([]chain.Amount, len(g))
 	for i, s := range g {
@@ -66,23 +76,19 @@ func (w *journey) cost(change func()) {
 	}
 }
 
-// residue keeps the native coin at the deposit address that no deposit explains.
-func (w *journey) residue(ctx context.Context, kind chain.StepKind, t send.Transaction) error {
+// residue keeps the native coin at the deposit address that no deposit explains, given that a step is final as t.
+func (w *journey) residue(ctx context.Context, step *Step, t send.Transaction) error {
 	n, _ := w.registry.Network(w.r.Network)
 	native, _ := n.Native()
-	row, err := w.tx.Residue(ctx, w.r.Network, w.r.Deposit.Address)
-	if err != nil {
-		return err
-	}
-	old := row.Amount
+	var left, took chain.Amount
 	switch {
-	case kind == chain.StepTopUp:
+	case step.Kind == chain.StepTopUp:
 		for _, m := range t.Transfers {
 			if m.To == w.r.Deposit.Address && m.AssetID == native.ID {
-				row.Amount = row.Amount.Add(m.Amount)
+				left = left.Add(m.Amount)
 			}
 		}
-	case w.r.AssetID == native.ID && kind == chain.StepSweep && t.State == send.Confirmed:
+	case w.r.AssetID == native.ID && step.Kind == chain.StepSweep && t.State == send.Confirmed:
 		// What the deposits held, less what they paid and what arrived, stays behind.
 		taken := t.Fee
 		for _, m := range t.Transfers {
@@ -90,10 +96,36 @@ func (w *journey) residue(ctx context.Context, kind chain.StepKind, t send.Trans
 				taken = taken.Add(m.Amount)
 			}
 		}
-		row.Amount = row.Amount.Add(w.left().SubFloor(taken))
+		left = w.left().SubFloor(taken)
 	case w.r.AssetID != native.ID && paysNetworkFee(t, w.r.Deposit.Address):
-		row.Amount = row.Amount.SubFloor(t.Fee)
+		took = t.Fee
 	}
+	return w.leaves(ctx, step, left, took)
+}
+
+// residueAgain corrects the residue when a native deposit's transaction other than its sweep costs something else than before, as
+// it was included again or is undone: the sweep, where that is final, left behind more, or less, than was counted.
+func (w *journey) residueAgain(ctx context.Context, more, less chain.Amount) error {
+	i := slices.IndexFunc(w.r.Steps, func(s Step) bool { return s.Kind == chain.StepSweep && s.Booked && s.State == send.Confirmed })
+	if i < 0 {
+		return nil
+	}
+	sweep := &w.r.Steps[i]
+	return w.leaves(ctx, sweep, sweep.Left.Add(more).SubFloor(less), sweep.Took)
+}
+
+// leaves takes down that a step left so much at the deposit address, or took so much of what lay there, instead of what it was
+// thought to have.
+func (w *journey) leaves(ctx context.Context, step *Step, left, took chain.Amount) error {
+	row, err := w.tx.Residue(ctx, w.r.Network, w.r.Deposit.Address)
+	if err != nil {
+		return err
+	}
+	old := row.Amount
+	row.Amount = row.Amount.Add(step.Took).Add(left).SubFloor(step.Left)
+	took = chain.Min(took, row.Amount)
+	row.Amount = row.Amount.Sub(took)
+	step.Left, step.Took = left, took
 	w.r.ResidueOut = row.Amount
 	if row.Amount == old {
 		return nil
@@ -111,6 +143,13 @@ func (w *journey) left() chain.Amount {
 		left = left.Add(last.NetworkFee)
 	}
 	return left
+}
+
+// ofNative reports whether the deposits are of the native coin, which pays for its own way.
+func (w *journey) ofNative() bool {
+	n, _ := w.registry.Network(w.r.Network)
+	native, _ := n.Native()
+	return w.r.AssetID == native.ID
 }
 
 func paysNetworkFee(t send.Transaction, address chain.Address) bool {

@@ -121,7 +121,7 @@ func (s *Service) displacedTx(ctx context.Context, tx Tx, t send.Transaction) er
 		return nil // it left the chain and is back
 	}
 	w.cost(func() { step.Displaced = append(slices.Clip(step.Displaced), Cost{t.ID, t.Fee}) })
-	if err := w.residue(ctx, "", t); err != nil {
+	if err := w.residue(ctx, &Step{}, t); err != nil {
 		return err
 	}
 	return w.save(ctx)
@@ -231,12 +231,16 @@ func (w *journey) advance(ctx context.Context, before Step, t send.Transaction) 
 // confirm books a final transaction. After the sweep the release is done; after any other step it is planned on.
 func (w *journey) confirm(ctx context.Context, i int, t send.Transaction) error {
 	step := &w.r.Steps[i]
-	again := step.Booked // it was confirmed before, and left the chain in between
+	again, was := step.Booked, step.NetworkFee // it was confirmed before, and left the chain in between
 	w.book(step, t.Fee)
-	if !again {
-		if err := w.residue(ctx, step.Kind, t); err != nil {
+	if again && w.ofNative() && step.Kind != chain.StepSweep {
+		if err := w.residueAgain(ctx, was, t.Fee); err != nil {
 			return err
 		}
+	} else if err := w.residue(ctx, step, t); err != nil {
+		return err
+	}
+	if !again {
 		w.payFee(step)
 	}
 	step.Booked = true
@@ -244,12 +248,7 @@ func (w *journey) confirm(ctx context.Context, i int, t send.Transaction) error 
 		w.r.DueAt = w.now()
 		return nil
 	}
-	var arrived chain.Amount
-	for _, m := range t.Transfers {
-		if m.To == w.r.Master.Address && m.AssetID == w.r.AssetID {
-			arrived = arrived.Add(m.Amount)
-		}
-	}
+	arrived := w.r.arrived(t)
 	if arrived.IsZero() {
 		// The token reported success and moved nothing.
 		return w.end(ctx, TransactionFailed)
@@ -280,12 +279,19 @@ func (w *journey) confirm(ctx context.Context, i int, t send.Transaction) error 
 // its account. A reverted one cost its network fee.
 func (w *journey) fail(ctx context.Context, i int, t send.Transaction) error {
 	step := &w.r.Steps[i]
-	again := step.Booked // it was confirmed before, and left the chain for good
+	again, was := step.Booked, step.NetworkFee // it was confirmed before, and left the chain for good
 	w.book(step, t.Fee)
-	if t.Failure == send.FailReverted {
-		if err := w.residue(ctx, step.Kind, t); err != nil {
-			return err
-		}
+	var err error
+	switch {
+	case t.Failure == send.FailReverted:
+		err = w.residue(ctx, step, t)
+	case again && w.ofNative() && step.Kind != chain.StepSweep:
+		err = w.residueAgain(ctx, was.Add(step.PaysFee), chain.Amount{})
+	case again:
+		err = w.leaves(ctx, step, chain.Amount{}, chain.Amount{})
+	}
+	if err != nil {
+		return err
 	}
 	if err := w.unpayFee(ctx, step, again); err != nil {
 		return err

@@ -1,10 +1,12 @@
 package settlement_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/settlement"
 	"github.com/seed-8ee7f392/payments/webhook/event"
@@ -53,6 +55,36 @@ func TestPaymentLostAfterTheReleaseAndBack(t *testing.T) {
 	w.check("at the master wallet", w.chain.Balance(w.master().Address, "SIM"), *s.NetReleased)
 }
 
+// The sweep and the fee are in other blocks after a fork, and cost less there: the rest is left at the address, and the books say
+// so. What the sweep brought counts as well when the payment goes and is back.
+func TestReorganisationThatIsCheaper(t *testing.T) {
+	for symbol, amount := range map[string]chain.Amount{"SIM": coin(1), "USDX": dollars(400)} {
+		t.Run(symbol, func(t *testing.T) {
+			w := newWorld(t, account.Settings{})
+			w.chain.Fund(w.master().Address, "SIM", coin(1))
+			deposit := w.deposit(1)
+			w.chain.SetFee(4*sim.DefaultBaseFee, sim.DefaultPriority)
+			opened := w.pay("p1", deposit, symbol, amount, 400)
+			before := w.until(opened.ID, settlement.Released)
+			left := w.residue(deposit)
+			tip := w.chain.Mine(1)
+			w.chain.SetFee(sim.DefaultBaseFee, sim.DefaultPriority)
+			w.chain.Fork(sim.Fork{Depth: tip.Height, Length: tip.Height + 5, Fate: sim.Reinclude})
+			w.now = w.now.Add(2 * time.Minute)
+			w.work()
+			s := w.until(opened.ID, settlement.Released)
+			if !s.NetworkFees.Less(before.NetworkFees) || !left.Less(w.residue(deposit)) {
+				t.Errorf("the fees were %s and are %s, %s and now %s are left", before.NetworkFees, s.NetworkFees, left, w.residue(deposit))
+			}
+			w.check("booked as residue", w.residue(deposit), w.chain.Balance(deposit.Address, "SIM"))
+			w.lose("p1")
+			if s = w.open("p1", deposit, symbol, amount, 400); s.Status != settlement.Released || *s.NetReleased != *before.NetReleased {
+				t.Errorf("its payment is back, and it is %s with %s, before %s", s.Status, s.NetReleased, before.NetReleased)
+			}
+		})
+	}
+}
+
 // All of a release is in other blocks after a reorganisation below finality: it is booked once.
 func TestReorganisationDoesNotBookTwice(t *testing.T) {
 	w := newWorld(t, account.Settings{})
@@ -81,4 +113,33 @@ func TestReorganisationDoesNotCarryTwice(t *testing.T) {
 	w.until(first.ID, settlement.Released)
 	second := w.until(w.pay("p2", w.deposit(2), "USDX", dollars(400), 400).ID, settlement.Released)
 	w.check("carried in", second.CarriedIn, first.FeeNative)
+}
+
+// The top-up is undone after it was final: what it had brought is not counted on when the release is made again.
+func TestTopUpThatIsUndone(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+	w.chain.Mine(4)
+	deposit := w.deposit(1)
+	opened := w.pay("p1", deposit, "USDX", dollars(400), 400)
+	w.run("the top-up is on its way", func() bool { return w.get(opened.ID).TopUpTx != "" })
+	w.chain.SetIntercept(func(_ context.Context, m sim.Method) error {
+		if m == sim.MethodPlanRelease {
+			return sim.Unavailable()
+		}
+		return nil
+	})
+	w.run("it is booked", func() bool { return !w.residue(deposit).IsZero() })
+	w.chain.SetIntercept(nil)
+	w.chain.Fork(sim.Fork{Depth: 3, Fate: sim.Forget})
+	w.chain.UseNonce(w.master().Address)
+	w.chain.Mine(1)
+	w.until(opened.ID, settlement.Failed)
+	w.check("booked at the address", w.residue(deposit), chain.Amount{})
+	if _, err := w.service.Retry(t.Context(), owner, opened.ID); err != nil {
+		t.Fatal(err)
+	}
+	s := w.until(opened.ID, settlement.Released)
+	w.check("released", *s.NetReleased, dollars(400))
+	w.check("booked as residue", w.residue(deposit), w.chain.Balance(deposit.Address, "SIM"))
 }

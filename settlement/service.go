@@ -197,18 +197,29 @@ func (s *Service) reopenTx(ctx context.Context, tx Tx, old Settlement) (Settleme
 		}
 		return old, tx.PutSettlements(ctx, &old)
 	}
-	if err := old.Release(s.netAgain(old), s.now()); err != nil {
+	net, err := s.netAgain(ctx, tx, &r, old.ID)
+	if err != nil {
+		return Settlement{}, err
+	}
+	if err := old.Release(net, s.now()); err != nil {
 		return Settlement{}, err
 	}
 	return old, s.putTx(ctx, tx, &old, event.SettlementReleased)
 }
 
 // netAgain is what a settlement brought whose sweep stood while its payment was thought lost.
-func (s *Service) netAgain(old Settlement) chain.Amount {
-	if old.FeeSource == FromMaster {
-		return old.Gross
+func (s *Service) netAgain(ctx context.Context, tx Tx, r *Release, settlementID string) (chain.Amount, error) {
+	sweep, err := tx.Transaction(ctx, r.last().TransactionID)
+	if err != nil {
+		return chain.Amount{}, err
 	}
-	return old.Gross.SubFloor(old.FeePaid).SubFloor(old.NetworkFees)
+	g, err := tx.SettlementsByID(ctx, r.SettlementIDs)
+	if err != nil {
+		return chain.Amount{}, err
+	}
+	w := &journey{Service: s, tx: tx, r: r, g: g}
+	net := w.net(r.arrived(sweep))
+	return net[slices.IndexFunc(g, func(s Settlement) bool { return s.ID == settlementID })], nil
 }
 
 // releaseTx returns the release that a settlement is or was in; ok is false without one.

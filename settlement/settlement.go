@@ -157,6 +157,10 @@ type Step struct {
 	Parts []Part `json:"parts,omitempty"`
 	// Displaced are the transactions that stood in its way or took its place in a block, with what they cost.
 	Displaced []Cost `json:"displaced,omitempty"`
+	// Left is what it left at the deposit's address beside the deposits, or brought there, Took what it took of that; of the native
+	// coin.
+	Left chain.Amount `json:"left,omitzero"`
+	Took chain.Amount `json:"took,omitzero"`
 	// Booked is set once its inclusion was final and counted: a transaction that left the chain and came back is
 	// not counted twice.
 	Booked bool `json:"booked,omitempty"`

@@ -29,6 +29,7 @@ type chaos struct {
 	deposits []chain.Address
 	paid     map[string]bool // transactions of payers, by hash
 	payouts  []payout.Payout
+	fee      uint64          // base fee of the network
 	read     map[string]bool // blocks that the follower has read, by hash
 }
 
@@ -68,6 +69,8 @@ func seeds(t *testing.T) int {
 func (c *chaos) begin() {
 	c.t.Helper()
 	c.fund(5, 2000)
+	c.fee = 10 * sim.DefaultBaseFee
+	c.chain.SetFee(c.fee, sim.DefaultPriority)
 	for range 3 {
 		d, err := c.engine.Invoices.CreateDeposit(c.t.Context(), invoice.DepositParams{Owner: c.owner, Network: network})
 		c.must(err)
@@ -107,6 +110,12 @@ func (c *chaos) run(n int) {
 		if c.atRest() {
 			break
 		}
+		for _, s := range c.settlements() {
+			if s.Status == settlement.Failed && s.Reason == settlement.TransactionFailed { // an operator's business
+				_, err := c.engine.Settlements.Retry(c.t.Context(), c.owner, s.ID)
+				c.must(err)
+			}
+		}
 	}
 	if !c.atRest() {
 		var states []string
@@ -126,7 +135,7 @@ func (c *chaos) run(n int) {
 
 func (c *chaos) happen() {
 	c.t.Helper()
-	switch k := c.rand.IntN(20); {
+	switch k := c.rand.IntN(22); {
 	case k < 4:
 		symbol, amount := "SIM", milli(100+c.rand.Uint64N(400))
 		if c.rand.IntN(3) == 0 {
@@ -150,8 +159,14 @@ func (c *chaos) happen() {
 	case k < 19:
 		all := []sim.Method{sim.MethodHead, sim.MethodRefAt, sim.MethodBlocks, sim.MethodBroadcast, sim.MethodStatus, sim.MethodStatus, sim.MethodNonce, sim.MethodPlanRelease, sim.AnyMethod}
 		c.deaf.Store(&all[c.rand.IntN(len(all))])
-	default:
+	case k < 20:
 		c.deaf.Store(nil)
+	case k < 21:
+		c.chain.LoseResponseNext(1 + c.rand.IntN(2))
+	default:
+		// What a fork takes out of a block costs less the next time: if it cost more, that would be missing at its address.
+		c.fee = max(1, c.fee*2/3)
+		c.chain.SetFee(c.fee, sim.DefaultPriority)
 	}
 }
 
