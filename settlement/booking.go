@@ -96,7 +96,8 @@ func (w *journey) residue(ctx context.Context, step *Step, t send.Transaction) e
 				taken = taken.Add(m.Amount)
 			}
 		}
-		left = w.left().SubFloor(taken)
+		held := w.left()
+		left, took = held.SubFloor(taken), taken.SubFloor(held)
 	case w.r.AssetID != native.ID && paysNetworkFee(t, w.r.Deposit.Address):
 		took = t.Fee
 	}
@@ -111,7 +112,8 @@ func (w *journey) residueAgain(ctx context.Context, more, less chain.Amount) err
 		return nil
 	}
 	sweep := &w.r.Steps[i]
-	return w.leaves(ctx, sweep, sweep.Left.Add(more).SubFloor(less), sweep.Took)
+	left, took := sweep.Left.Add(more), sweep.Took.Add(less)
+	return w.leaves(ctx, sweep, left.SubFloor(took), took.SubFloor(left))
 }
 
 // leaves takes down that a step left so much at the deposit address, or took so much of what lay there, instead of what it was
@@ -121,28 +123,30 @@ func (w *journey) leaves(ctx context.Context, step *Step, left, took chain.Amoun
 	if err != nil {
 		return err
 	}
-	old := row.Amount
-	row.Amount = row.Amount.Add(step.Took).Add(left).SubFloor(step.Left)
-	took = chain.Min(took, row.Amount)
-	row.Amount = row.Amount.Sub(took)
+	old := row
+	more, less := row.Amount.Add(step.Took).Add(left), row.Owed.Add(step.Left).Add(took)
+	row.Amount, row.Owed = more.SubFloor(less), less.SubFloor(more)
 	step.Left, step.Took = left, took
 	w.r.ResidueOut = row.Amount
-	if row.Amount == old {
+	if row == old {
 		return nil
 	}
 	return w.tx.PutResidue(ctx, &row)
 }
 
-// left is what earlier transactions left of native deposits; the sweep at hand is booked already.
+// left is what earlier transactions left of native deposits, for the sweep; what of it is booked already is left out.
 func (w *journey) left() chain.Amount {
-	left := w.r.Amount
+	left, gone := w.r.Amount, chain.Amount{}
 	for _, s := range w.g {
-		left = left.SubFloor(s.FeePaid).SubFloor(s.NetworkFees)
+		gone = gone.Add(s.FeePaid).Add(s.NetworkFees)
 	}
 	if last := w.r.last(); last != nil && last.Kind == chain.StepSweep {
 		left = left.Add(last.NetworkFee)
+		if last.Booked {
+			left = left.Add(last.PaysFee)
+		}
 	}
-	return left
+	return left.SubFloor(gone)
 }
 
 // ofNative reports whether the deposits are of the native coin, which pays for its own way.

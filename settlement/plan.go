@@ -47,6 +47,10 @@ func (p *run) release(ctx context.Context, at place, due group) (began bool, err
 	if err != nil {
 		return false, err
 	}
+	if g[0].FeeSource == FromDeposit {
+		g = slices.Clone(g)
+		g[0].NetworkFees = g[0].NetworkFees.Add(residue.Owed)
+	}
 	r := Release{
 		ID: p.config.IDs.Next(), Owner: g[0].Owner, Network: p.network.Slug, AssetID: asset.ID, Deposit: g[0].Deposit, Master: master,
 		SettlementIDs: g.ids(), Amount: g.gross(), FeeAddress: p.config.FeeAddresses[p.network.Slug],
@@ -232,7 +236,7 @@ func (p *run) begin(ctx context.Context, g group, r Release, steps []chain.Relea
 			return err
 		}
 		nowResidue, err := tx.Residue(ctx, r.Network, r.Deposit.Address)
-		if err != nil || nowCarry.Amount != carry.Amount || nowResidue.Amount != residue.Amount {
+		if err != nil || nowCarry.Amount != carry.Amount || nowResidue.Amount != residue.Amount || nowResidue.Owed != residue.Owed {
 			return err // planned on what is no longer so; the next run does better
 		}
 		if !required.IsZero() {
@@ -248,6 +252,12 @@ func (p *run) begin(ctx context.Context, g group, r Release, steps []chain.Relea
 		r := r
 		if err := p.enqueue(ctx, tx, &r, steps); err != nil {
 			return err
+		}
+		if owed := nowResidue.Owed; !owed.IsZero() && g[0].FeeSource == FromDeposit {
+			fresh[0].NetworkFees, nowResidue.Owed = fresh[0].NetworkFees.Add(owed), chain.Amount{}
+			if err := tx.PutResidue(ctx, &nowResidue); err != nil {
+				return err
+			}
 		}
 		for i := range fresh {
 			if err := fresh[i].Assign(r.ID, r.Master.Address); err != nil {

@@ -143,3 +143,32 @@ func TestTopUpThatIsUndone(t *testing.T) {
 	w.check("released", *s.NetReleased, dollars(400))
 	w.check("booked as residue", w.residue(deposit), w.chain.Balance(deposit.Address, "SIM"))
 }
+
+// The fee of a release is dearer after a fork, and its sweep takes the rest out of another deposit of the address: the release of
+// that one bears it, and moves what is left.
+func TestReorganisationThatIsDearer(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	deposit := w.deposit(1)
+	first := w.until(w.pay("p1", deposit, "SIM", coin(1), 2000).ID, settlement.Released)
+	w.chain.Pay(deposit.Address, "SIM", coin(1))
+	tip := w.chain.Mine(3)
+	w.chain.SetFee(sim.DefaultBaseFee*9/8, sim.DefaultPriority) // as much as the sweep can bear
+	w.chain.Fork(sim.Fork{Depth: tip.Height, Length: tip.Height + 5, Fate: sim.Reinclude})
+	w.now = w.now.Add(2 * time.Minute)
+	w.work()
+	again := w.until(first.ID, settlement.Released)
+	dearer := again.NetworkFees.SubFloor(first.NetworkFees)
+	if dearer.IsZero() || w.chain.Balance(deposit.Address, "SIM") != coin(1).Sub(dearer) {
+		t.Fatalf("the fees were %s and are %s, %s are left of the other deposit", first.NetworkFees, again.NetworkFees, w.chain.Balance(deposit.Address, "SIM"))
+	}
+	s := w.open("p2", deposit, "SIM", coin(1), 2000)
+	s = w.until(s.ID, settlement.Released)
+	w.check("the sum", s.NetReleased.Add(s.FeePaid).Add(s.NetworkFees), s.Gross)
+	if !dearer.Less(s.NetworkFees) {
+		t.Errorf("it bore %s", s.NetworkFees)
+	}
+	w.check("left at the deposit address", w.chain.Balance(deposit.Address, "SIM"), chain.Amount{})
+	third := w.until(w.pay("p3", deposit, "SIM", coin(1), 2000).ID, settlement.Released)
+	w.check("borne by the next", third.NetworkFees, s.NetworkFees.Sub(dearer))
+	w.check("the sum", third.NetReleased.Add(third.FeePaid).Add(third.NetworkFees), third.Gross)
+}

@@ -186,11 +186,14 @@ type Carry struct {
 	Version int64
 }
 
-// Residue is native coin left at one of our addresses that belongs to no deposit.
+// Residue is native coin left at one of our addresses that belongs to no deposit. Owed is the opposite: what releases took out of
+// deposits that were not theirs, as a fork had them included again at a higher cost. The next release of native coin bears it as a
+// network fee. One of the two is 0.
 type Residue struct {
 	Network string
 	Address chain.Address
 	Amount  chain.Amount
+	Owed    chain.Amount
 	Version int64
 }
 

@@ -378,6 +378,13 @@ func reorganiseBitcoin(t *testing.T, node world) {
 		if got := s.node.holds(t, s.master).Sub(masterBefore); got != amount(t, after[0].Settlement.NetReleased) {
 			t.Errorf("the master wallet got %s, the API says %s", got, after[0].Settlement.NetReleased)
 		}
+		must(t, s.store.Update(t.Context(), func(ctx context.Context, tx payments.Tx) error {
+			r, err := tx.Residue(ctx, s.slug, chain.Address(inv.Options[0].Address))
+			if !r.Amount.IsZero() || !r.Owed.IsZero() {
+				t.Errorf("the books say that %s are left at the address, or %s owed", r.Amount, r.Owed)
+			}
+			return err
+		}))
 		s.audited()
 	})
 }

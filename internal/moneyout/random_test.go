@@ -30,10 +30,12 @@ type chaos struct {
 	paid     map[string]bool // transactions of payers, by hash
 	payouts  []payout.Payout
 	fee      uint64          // base fee of the network
+	stop     func() error    // ends the engine
+	dies     bool            // after what happens now
 	read     map[string]bool // blocks that the follower has read, by hash
 }
 
-// Payments, payouts, forks of any fate, and a node that does not answer this or that. Whatever has happened, nothing is told
+// Payments, payouts, forks of any fate, a node that does not answer this or that, and processes that die. Whatever has happened, nothing is told
 // as final that the chain, as far as it was read, does not hold; in the end everything has moved once, and the audit is clean.
 func TestMoneyMovesOnceWhateverHappens(t *testing.T) {
 	for name, config := range map[string]sim.Config{
@@ -82,31 +84,27 @@ func (c *chaos) begin() {
 		if deaf := c.deaf.Load(); deaf != nil && (*deaf == m || *deaf == sim.AnyMethod) {
 			return sim.Unavailable()
 		}
-		return nil
+		return c.process.Call(string(m))
 	})
 }
 
 // run has n things happen while the engine runs, and then lets everything come to rest.
 func (c *chaos) run(n int) {
 	c.t.Helper()
-	ctx, stop := context.WithCancel(c.t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- c.engine.Run(ctx) }()
-	defer func() {
-		stop()
-		c.must(<-ended)
-	}()
+	c.start()
+	defer func() { c.must(c.stop()) }()
 	for range n {
-		c.happen()
+		c.alone(c.happen)
 		time.Sleep(time.Duration(c.rand.IntN(8_000)) * time.Millisecond)
-		c.check()
+		c.alone(c.check)
 	}
+	c.process.Disarm()
 	c.deaf.Store(nil)
 	// What cannot be included any more, as a fork made what came before it dearer, is displaced after Config.CancelAfter.
 	for i := range 1500 {
 		c.chain.Mine(1)
 		time.Sleep(max(5*time.Second, time.Duration(i-100)*100*time.Millisecond))
-		c.check()
+		c.alone(c.check)
 		if c.atRest() {
 			break
 		}
@@ -133,9 +131,37 @@ func (c *chaos) run(n int) {
 	c.settled(5, 2000)
 }
 
+// start runs the engine.
+func (c *chaos) start() {
+	ctx, stop := context.WithCancel(c.t.Context())
+	ended, e := make(chan error, 1), c.engine
+	go func() { ended <- e.Run(ctx) }()
+	c.stop = func() error {
+		stop()
+		return <-ended
+	}
+}
+
+// alone does something while the engine waits for time to pass. A process that died is replaced by another one first.
+func (c *chaos) alone(do func()) {
+	c.t.Helper()
+	synctest.Wait()
+	if c.process.Dead() {
+		_ = c.stop() // what it says of what it could not do any more is of no interest
+		c.engine = c.boot()
+		c.start()
+		synctest.Wait()
+	}
+	c.process.Aside(do)
+	if c.dies {
+		c.dies = false
+		c.process.Arm(1+c.rand.IntN(12), c.rand.IntN(2) == 0)
+	}
+}
+
 func (c *chaos) happen() {
 	c.t.Helper()
-	switch k := c.rand.IntN(22); {
+	switch k := c.rand.IntN(24); {
 	case k < 4:
 		symbol, amount := "SIM", milli(100+c.rand.Uint64N(400))
 		if c.rand.IntN(3) == 0 {
@@ -163,6 +189,8 @@ func (c *chaos) happen() {
 		c.deaf.Store(nil)
 	case k < 21:
 		c.chain.LoseResponseNext(1 + c.rand.IntN(2))
+	case k < 23:
+		c.dies = true
 	default:
 		// What a fork takes out of a block costs less the next time: if it cost more, that would be missing at its address.
 		c.fee = max(1, c.fee*2/3)
@@ -212,7 +240,6 @@ func (c *chaos) atRest() bool {
 // check looks at what is stored while the engine waits for time to pass.
 func (c *chaos) check() {
 	c.t.Helper()
-	synctest.Wait()
 	deaf := c.deaf.Swap(nil)
 	defer c.deaf.Store(deaf)
 	rows, err := c.engine.Store().Transactions(c.t.Context(), network, "", 1000)

@@ -88,6 +88,7 @@ var residues = newTable("residues", "residue", 2, func(r *settlement.Residue) *i
 	str("network", func(r *settlement.Residue) *string { return &r.Network }),
 	str("address", func(r *settlement.Residue) *chain.Address { return &r.Address }),
 	amt("amount", func(r *settlement.Residue) *chain.Amount { return &r.Amount }),
+	amt("owed", func(r *settlement.Residue) *chain.Amount { return &r.Owed }),
 ))
 
 func (r *reader) Settlement(ctx context.Context, owner event.Owner, id string) (settlement.Settlement, error) {

@@ -439,6 +439,7 @@ CREATE TABLE {schema}payments_residues (
   network TEXT COLLATE "C" NOT NULL,
   address TEXT COLLATE "C" NOT NULL,
   amount  TEXT COLLATE "C" NOT NULL,
+  owed    TEXT COLLATE "C" NOT NULL,
   version BIGINT NOT NULL,
   PRIMARY KEY (network, address)
 );

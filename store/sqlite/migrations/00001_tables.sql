@@ -437,6 +437,7 @@ CREATE TABLE payments_residues (
   network TEXT NOT NULL,
   address TEXT NOT NULL,
   amount  TEXT NOT NULL,
+  owed    TEXT NOT NULL,
   version INTEGER NOT NULL,
   PRIMARY KEY (network, address)
 ) STRICT;
