@@ -47,10 +47,7 @@ func (p *run) release(ctx context.Context, at place, due group) (began bool, err
 	if err != nil {
 		return false, err
 	}
-	if g[0].FeeSource == FromDeposit {
-		g = slices.Clone(g)
-		g[0].NetworkFees = g[0].NetworkFees.Add(residue.Owed)
-	}
+	g = g.bearing(residue.Owed)
 	r := Release{
 		ID: p.config.IDs.Next(), Owner: g[0].Owner, Network: p.network.Slug, AssetID: asset.ID, Deposit: g[0].Deposit, Master: master,
 		SettlementIDs: g.ids(), Amount: g.gross(), FeeAddress: p.config.FeeAddresses[p.network.Slug],
@@ -235,9 +232,11 @@ func (p *run) begin(ctx context.Context, g group, r Release, steps []chain.Relea
 		if err != nil {
 			return err
 		}
-		nowResidue, err := tx.Residue(ctx, r.Network, r.Deposit.Address)
-		if err != nil || nowCarry.Amount != carry.Amount || nowResidue.Amount != residue.Amount || nowResidue.Owed != residue.Owed {
-			return err // planned on what is no longer so; the next run does better
+		if nowCarry.Amount != carry.Amount {
+			return nil // planned on what is no longer so; the next run does better
+		}
+		if as, err := p.bear(ctx, tx, fresh, residue); err != nil || !as {
+			return err
 		}
 		if !required.IsZero() {
 			b, _, err := tx.BalanceForUpdate(ctx, r.Network, r.Master.Address, p.native.ID)
@@ -252,12 +251,6 @@ func (p *run) begin(ctx context.Context, g group, r Release, steps []chain.Relea
 		r := r
 		if err := p.enqueue(ctx, tx, &r, steps); err != nil {
 			return err
-		}
-		if owed := nowResidue.Owed; !owed.IsZero() && g[0].FeeSource == FromDeposit {
-			fresh[0].NetworkFees, nowResidue.Owed = fresh[0].NetworkFees.Add(owed), chain.Amount{}
-			if err := tx.PutResidue(ctx, &nowResidue); err != nil {
-				return err
-			}
 		}
 		for i := range fresh {
 			if err := fresh[i].Assign(r.ID, r.Master.Address); err != nil {
@@ -284,6 +277,24 @@ func (p *run) begin(ctx context.Context, g group, r Release, steps []chain.Relea
 		return false, p.hold(ctx, g, InsufficientMasterBalance, &required)
 	}
 	return began, err
+}
+
+// bear books what a plan counted on at an address: its residue, and that the oldest of a group bears what is owed there. as is
+// false when that is no longer so.
+func (p *run) bear(ctx context.Context, tx Tx, g group, planned Residue) (as bool, err error) {
+	now, err := tx.Residue(ctx, planned.Network, planned.Address)
+	if err != nil || now.Amount != planned.Amount || now.Owed != planned.Owed {
+		return false, err
+	}
+	bearing := g.bearing(now.Owed)
+	if bearing[0].NetworkFees == g[0].NetworkFees {
+		return true, nil
+	}
+	g[0].NetworkFees, now.Owed = bearing[0].NetworkFees, chain.Amount{}
+	if err := tx.PutSettlements(ctx, &g[0]); err != nil {
+		return false, err
+	}
+	return true, tx.PutResidue(ctx, &now)
 }
 
 // enqueue puts the first of the steps into the outbox and stores the release with it.

@@ -101,6 +101,16 @@ func (g group) spent() (sum chain.Amount) {
 	return sum
 }
 
+// bearing returns the group with what is owed at its address as a network fee of the oldest, if that pays its own way.
+func (g group) bearing(owed chain.Amount) group {
+	if owed.IsZero() || g[0].FeeSource != FromDeposit {
+		return g
+	}
+	g = slices.Clone(g)
+	g[0].NetworkFees = g[0].NetworkFees.Add(owed)
+	return g
+}
+
 func (g group) ids() []string {
 	ids := make([]string, len(g))
 	for i, s := range g {

@@ -172,3 +172,27 @@ func TestReorganisationThatIsDearer(t *testing.T) {
 	w.check("borne by the next", third.NetworkFees, s.NetworkFees.Sub(dearer))
 	w.check("the sum", third.NetReleased.Add(third.FeePaid).Add(third.NetworkFees), third.Gross)
 }
+
+// The same while the release of the other deposit is under way.
+func TestReorganisationThatIsDearerForAReleaseUnderWay(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	deposit := w.deposit(1)
+	first := w.until(w.pay("p1", deposit, "SIM", coin(1), 2000).ID, settlement.Released)
+	opened := w.pay("p2", deposit, "SIM", coin(1), 2000)
+	w.run("its fee is on its way", func() bool { return w.get(opened.ID).FeeTx != "" })
+	w.chain.SetIntercept(func(_ context.Context, m sim.Method) error {
+		if m == sim.MethodPlanRelease {
+			return sim.Unavailable()
+		}
+		return nil
+	})
+	w.run("its fee is paid", func() bool { return !w.get(opened.ID).FeePaid.IsZero() })
+	tip := w.chain.Mine(1)
+	w.chain.SetFee(sim.DefaultBaseFee*9/8, sim.DefaultPriority)
+	w.chain.Fork(sim.Fork{Depth: tip.Height, Length: tip.Height + 5, Fate: sim.Reinclude})
+	w.run("the first is dearer", func() bool { return first.NetworkFees.Less(w.get(first.ID).NetworkFees) })
+	w.chain.SetIntercept(nil)
+	s := w.until(opened.ID, settlement.Released)
+	w.check("the sum", s.NetReleased.Add(s.FeePaid).Add(s.NetworkFees), s.Gross)
+	w.check("left at the deposit address", w.chain.Balance(deposit.Address, "SIM"), chain.Amount{})
+}

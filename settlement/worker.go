@@ -231,10 +231,16 @@ func (p *run) proceed(ctx context.Context, r Release) error {
 		return p.later(ctx, r)
 	}
 	asset, _ := p.network.AssetByID(r.AssetID)
+	var residue Residue
+	if asset.ID == p.native.ID && !p.spendsCoins {
+		if _, residue, err = p.rows(ctx, r.Owner, r.Deposit.Address); err != nil {
+			return err
+		}
+	}
 	coins, err := p.coins(ctx, found)
 	var steps []chain.ReleaseStep
 	if err == nil {
-		steps, err = p.ask(ctx, &r, found, coins, asset, r.done())
+		steps, err = p.ask(ctx, &r, group(found).bearing(residue.Owed), coins, asset, r.done())
 	}
 	switch {
 	case err == nil:
@@ -259,6 +265,15 @@ func (p *run) proceed(ctx context.Context, r Release) error {
 		now, err := tx.Release(ctx, r.ID)
 		if err != nil || now.Version != r.Version {
 			return err
+		}
+		if !residue.Owed.IsZero() {
+			g, err := tx.SettlementsByID(ctx, now.SettlementIDs)
+			if err != nil || len(g) == 0 {
+				return err
+			}
+			if as, err := p.bear(ctx, tx, g, residue); err != nil || !as {
+				return err
+			}
 		}
 		if !needs.IsZero() {
 			b, _, err := tx.BalanceForUpdate(ctx, r.Network, r.Master.Address, p.native.ID)
