@@ -215,7 +215,7 @@ func (c *chaos) now() (all []payout.Payout) {
 	return all
 }
 
-// atRest reports whether all is read, every payment released and every payout over, in blocks that are in the chain.
+// atRest reports whether all is read, every payment released and every payout over, by transactions in blocks of the chain.
 func (c *chaos) atRest() bool {
 	c.t.Helper()
 	head, err := c.chain.Head(c.t.Context())
@@ -224,7 +224,9 @@ func (c *chaos) atRest() bool {
 	return at == head.Tip.Height && len(c.settlements()) == len(c.paid) &&
 		!slices.ContainsFunc(c.settlements(), func(s settlement.Settlement) bool { return s.Status != settlement.Released }) &&
 		!slices.ContainsFunc(c.now(), func(p payout.Payout) bool { return p.Status != payout.Confirmed && p.Status != payout.Failed }) &&
-		!slices.ContainsFunc(c.transactions(), func(t send.Transaction) bool { return t.State == send.Confirmed && !c.stands(t.Block) })
+		!slices.ContainsFunc(c.transactions(), func(t send.Transaction) bool {
+			return t.State != send.Failed && (t.State != send.Confirmed || !c.stands(t.Block))
+		})
 }
 
 func (c *chaos) transactions() []send.Transaction {
@@ -278,11 +280,13 @@ func (c *chaos) check() {
 		return
 	}
 	for _, t := range byID {
-		if t.State != send.Confirmed || c.stands(t.Block) {
+		if t.Block.IsZero() || t.State == send.Included || c.stands(t.Block) {
 			continue
 		}
-		if !c.read[t.Block.Hash] {
-			return // it was seen in a block that was never read, and came and went meanwhile: it is looked at within a minute
+		if t.State == send.Failed || !c.read[t.Block.Hash] {
+			// A failure is final, even if a fork undoes it below finality. Or it was seen in a block that was never read, and came and
+			// went meanwhile: it is looked at within a minute.
+			return
 		}
 		c.t.Fatalf("%s transaction %s is confirmed in block %d %s, which was read and is not in the chain", t.Kind, t.ID, t.Block.Height, t.Block.Hash)
 	}
