@@ -78,27 +78,25 @@ func (w *journey) cost(change func()) {
 
 // residue keeps the native coin at the deposit address that no deposit explains, given that a step is final as t.
 func (w *journey) residue(ctx context.Context, step *Step, t send.Transaction) error {
-	n, _ := w.registry.Network(w.r.Network)
-	native, _ := n.Native()
 	var left, took chain.Amount
 	switch {
 	case step.Kind == chain.StepTopUp:
 		for _, m := range t.Transfers {
-			if m.To == w.r.Deposit.Address && m.AssetID == native.ID {
+			if m.To == w.r.Deposit.Address && m.AssetID == w.native() {
 				left = left.Add(m.Amount)
 			}
 		}
-	case w.r.AssetID == native.ID && step.Kind == chain.StepSweep && t.State == send.Confirmed:
+	case w.ofNative() && step.Kind == chain.StepSweep && t.State == send.Confirmed:
 		// What the deposits held, less what they paid and what arrived, stays behind.
 		taken := t.Fee
 		for _, m := range t.Transfers {
-			if m.AssetID == native.ID && (m.To == w.r.Master.Address || m.To == w.r.FeeAddress) {
+			if m.AssetID == w.native() && (m.To == w.r.Master.Address || m.To == w.r.FeeAddress) {
 				taken = taken.Add(m.Amount)
 			}
 		}
 		held := w.left()
 		left, took = held.SubFloor(taken), taken.SubFloor(held)
-	case w.r.AssetID != native.ID && paysNetworkFee(t, w.r.Deposit.Address):
+	case !w.ofNative() && paysNetworkFee(t, w.r.Deposit.Address):
 		took = t.Fee
 	}
 	return w.leaves(ctx, step, left, took)
@@ -150,10 +148,13 @@ func (w *journey) left() chain.Amount {
 }
 
 // ofNative reports whether the deposits are of the native coin, which pays for its own way.
-func (w *journey) ofNative() bool {
+func (w *journey) ofNative() bool { return w.r.AssetID == w.native() }
+
+// native is the id of the network's native coin.
+func (w *journey) native() string {
 	n, _ := w.registry.Network(w.r.Network)
 	native, _ := n.Native()
-	return w.r.AssetID == native.ID
+	return native.ID
 }
 
 func paysNetworkFee(t send.Transaction, address chain.Address) bool {

@@ -235,7 +235,7 @@ func (p *run) begin(ctx context.Context, g group, r Release, steps []chain.Relea
 		if nowCarry.Amount != carry.Amount {
 			return nil // planned on what is no longer so; the next run does better
 		}
-		if as, err := p.bear(ctx, tx, fresh, residue); err != nil || !as {
+		if as, err := p.bear(ctx, tx, &r, fresh, residue); err != nil || !as {
 			return err
 		}
 		if !required.IsZero() {
@@ -279,10 +279,10 @@ func (p *run) begin(ctx context.Context, g group, r Release, steps []chain.Relea
 	return began, err
 }
 
-// bear books what a plan counted on at an address: its residue, and that the oldest of a group bears what is owed there. as is
-// false when that is no longer so.
-func (p *run) bear(ctx context.Context, tx Tx, g group, planned Residue) (as bool, err error) {
-	now, err := tx.Residue(ctx, planned.Network, planned.Address)
+// bear books what the plan of a release counted on at its address: the residue, and that the oldest of its settlements bears what is
+// owed there. as is false when that is no longer so.
+func (p *run) bear(ctx context.Context, tx Tx, r *Release, g group, planned Residue) (as bool, err error) {
+	now, err := tx.Residue(ctx, r.Network, r.Deposit.Address)
 	if err != nil || now.Amount != planned.Amount || now.Owed != planned.Owed {
 		return false, err
 	}

@@ -271,7 +271,7 @@ func (p *run) proceed(ctx context.Context, r Release) error {
 			if err != nil || len(g) == 0 {
 				return err
 			}
-			if as, err := p.bear(ctx, tx, g, residue); err != nil || !as {
+			if as, err := p.bear(ctx, tx, &now, g, residue); err != nil || !as {
 				return err
 			}
 		}
