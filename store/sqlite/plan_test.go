@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"context"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,9 +57,11 @@ func TestPlans(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = rows.Close()
+			// Of several statuses each is a branch that is read in order and cut to a page; SQLite sorts that page again.
+			branches := slices.Contains(plan, "CO-ROUTINE branch")
 			for _, line := range plan {
 				// e is the list of endpoints in the claim of deliveries, as long as there are such.
-				if fullScan.MatchString(line) && line != "SCAN e" || !q.Sorts && strings.Contains(line, "TEMP B-TREE") {
+				if fullScan.MatchString(line) && line != "SCAN e" && line != "SCAN branch" || !q.Sorts && !branches && strings.Contains(line, "TEMP B-TREE") {
 					t.Errorf("%s: %s\nplan: %s", q.Name, s.Text, strings.Join(plan, "\n      "))
 					break
 				}
