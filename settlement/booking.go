@@ -13,23 +13,22 @@ import (
 
 // net divides what arrived among the settlements: to each its deposit less what it paid itself, the
 // difference (residue, token fees) taken from the oldest that has it; where that does not work out, by gross.
-func (w *journey) net(arrived chain.Amount) []chain.Amount {
-	gross := make([]chain.Amount, len(w.g))
-	net := make([]chain.Amount, len(w.g))
+func (g group) net(arrived chain.Amount) []chain.Amount {
+	net := make([]chain.Amount, len(g))
 	var sum chain.Amount
-	for i, s := range w.g {
-		gross[i], net[i] = s.Gross, s.Gross
+	for i, s := range g {
+		net[i] = s.Gross
 		if s.FeeSource == FromDeposit {
 			own := s.FeePaid.Add(s.NetworkFees)
 			if s.Gross.Less(own) {
-				return Split(arrived, allGross(w.g))
+				return Split(arrived, allGross(g))
 			}
 			net[i] = s.Gross.Sub(own)
 		}
 		sum = sum.Add(net[i])
 	}
 	if sum.Less(arrived) {
-		return Split(arrived, allGross(w.g))
+		return Split(arrived, allGross(g))
 	}
 	short := sum.Sub(arrived)
 	for i := range net {

@@ -253,7 +253,7 @@ func (w *journey) confirm(ctx context.Context, i int, t send.Transaction) error 
 		// The token reported success and moved nothing.
 		return w.end(ctx, TransactionFailed)
 	}
-	for j, net := range w.net(arrived) {
+	for j, net := range group(w.g).net(arrived) {
 		s := &w.g[j]
 		if s.Status == Reverted && s.Reason == "" { // the sweep was taken back, and is here again
 			if err := s.Return(false, true, time.Time{}); err != nil {

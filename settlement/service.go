@@ -197,7 +197,7 @@ func (s *Service) reopenTx(ctx context.Context, tx Tx, old Settlement) (Settleme
 		}
 		return old, tx.PutSettlements(ctx, &old)
 	}
-	net, err := s.netAgain(ctx, tx, &r, old.ID)
+	net, err := netAgain(ctx, tx, &r, old.ID)
 	if err != nil {
 		return Settlement{}, err
 	}
@@ -208,7 +208,7 @@ func (s *Service) reopenTx(ctx context.Context, tx Tx, old Settlement) (Settleme
 }
 
 // netAgain is what a settlement brought whose sweep stood while its payment was thought lost.
-func (s *Service) netAgain(ctx context.Context, tx Tx, r *Release, settlementID string) (chain.Amount, error) {
+func netAgain(ctx context.Context, tx Tx, r *Release, settlementID string) (chain.Amount, error) {
 	sweep, err := tx.Transaction(ctx, r.last().TransactionID)
 	if err != nil {
 		return chain.Amount{}, err
@@ -217,8 +217,7 @@ func (s *Service) netAgain(ctx context.Context, tx Tx, r *Release, settlementID 
 	if err != nil {
 		return chain.Amount{}, err
 	}
-	w := &journey{Service: s, tx: tx, r: r, g: g}
-	net := w.net(r.arrived(sweep))
+	net := group(g).net(r.arrived(sweep))
 	return net[slices.IndexFunc(g, func(s Settlement) bool { return s.ID == settlementID })], nil
 }
 

@@ -90,8 +90,8 @@ func (d *desk) follow(ctx context.Context, t Transaction) error {
 }
 
 // lost logs that the block of a transaction left the chain.
-func (d *desk) lost(ctx context.Context, t Transaction) {
-	d.config.Log.WarnContext(ctx, "the block of a transaction left the chain", "transaction", t.ID, "network", t.Network,
+func (o *Outbox) lost(ctx context.Context, t Transaction) {
+	o.config.Log.WarnContext(ctx, "the block of a transaction left the chain", "transaction", t.ID, "network", t.Network,
 		"height", t.Block.Height, "was", string(t.State))
 }
 
@@ -140,8 +140,8 @@ func (o *Outbox) ForkTx(ctx context.Context, tx Tx, b watch.Batch) error {
 			continue
 		}
 		if gone(t, b.Blocks) {
+			o.lost(ctx, t)
 			d := &desk{Outbox: o, network: driver.Network(), party: t.Order.From}
-			d.lost(ctx, t)
 			if _, err := d.moveTx(ctx, tx, t, (*Transaction).Retract); err != nil {
 				return err
 			}
