@@ -6,17 +6,36 @@ import (
 	"testing"
 )
 
-// The arrows of the house, as far as the linker sees them: an application links the drivers and stores that it
-// imports, and no others.
+// The arrows of the house, as far as the linker sees them: an application links the drivers and
+// stores that it imports, and no others.
 func TestArrows(t *testing.T) {
 	const module = "github.com/seed-8ee7f392/payments"
+
 	heavy := []string{
-		"github.com/ethereum/", "github.com/btcsuite/", "github.com/gagliardetto/", "modernc.org/", "github.com/jackc/",
-		"github.com/jmoiron/", "github.com/redis/", "github.com/pressly/",
+		"github.com/ethereum/",
+		"github.com/btcsuite/",
+		"github.com/gagliardetto/",
+		"modernc.org/",
+		"github.com/jackc/",
+		"github.com/jmoiron/",
+		"github.com/redis/",
+		"github.com/pressly/",
 	}
-	drivers := []string{module + "/chain/evm", module + "/chain/bitcoin", module + "/chain/solana", module + "/chain/tron", module + "/chain/sim"}
+	drivers := []string{
+		module + "/chain/evm",
+		module + "/chain/bitcoin",
+		module + "/chain/solana",
+		module + "/chain/tron",
+		module + "/chain/sim",
+	}
 	above := []string{module, module + "/httpapi", module + "/httpapi/checkout", module + "/conformance"}
-	domains := []string{module + "/invoice", module + "/settlement", module + "/payout", module + "/webhook", module + "/account"}
+	domains := []string{
+		module + "/invoice",
+		module + "/settlement",
+		module + "/payout",
+		module + "/webhook",
+		module + "/account",
+	}
 
 	for _, c := range []struct {
 		pkg       string
@@ -29,37 +48,96 @@ func TestArrows(t *testing.T) {
 		{"./fault", [][]string{{module + "/"}}},
 		{"./chain", [][]string{heavy, domains, above, {module + "/store"}}},
 		{"./chain/watch", [][]string{heavy, drivers, domains, above}},
-		{"./chain/send", [][]string{heavy, drivers, {module + "/invoice", module + "/settlement", module + "/payout", module + "/account"}, above}},
+		{
+			"./chain/send",
+			[][]string{
+				heavy,
+				drivers,
+				{module + "/invoice", module + "/settlement", module + "/payout", module + "/account"},
+				above,
+			},
+		},
 		{"./chain/hdkey", [][]string{domains, above, {"github.com/ethereum/"}}},
 		{"./chain/sim", [][]string{heavy, domains, above}},
-		{"./chain/internal/failover", [][]string{heavy, drivers, domains, above, {module + "/store", module + "/chain"}}},
-		{"./webhook", [][]string{heavy, drivers, {module + "/invoice", module + "/settlement", module + "/payout", module + "/account", module + "/chain"}, above}},
+		{
+			"./chain/internal/failover",
+			[][]string{heavy, drivers, domains, above, {module + "/store", module + "/chain"}},
+		},
+		{
+			"./webhook",
+			[][]string{
+				heavy,
+				drivers,
+				{
+					module + "/invoice",
+					module + "/settlement",
+					module + "/payout",
+					module + "/account",
+					module + "/chain",
+				},
+				above,
+			},
+		},
 		{"./invoice", [][]string{heavy, drivers, {module + "/settlement", module + "/payout"}, above}},
 		{"./settlement", [][]string{heavy, drivers, {module + "/invoice", module + "/payout"}, above}},
 		{"./payout", [][]string{heavy, drivers, {module + "/invoice", module + "/settlement"}, above}},
-		{"./conformance", [][]string{{"github.com/ethereum/", "modernc.org/", "github.com/jackc/"}, drivers, {module + "/store/memory", module + "/store/sqlite", module + "/store/postgres"}}},
+		{
+			"./conformance",
+			[][]string{
+				{"github.com/ethereum/", "modernc.org/", "github.com/jackc/"},
+				drivers,
+				{module + "/store/memory", module + "/store/sqlite", module + "/store/postgres"},
+			},
+		},
 		{"./store/sqlite", [][]string{{"github.com/ethereum/", "github.com/jackc/"}, drivers, above}},
 		{"./chain/evm", [][]string{{"modernc.org/", "github.com/jackc/"}, domains, above}},
 		{"./chain/bitcoin", [][]string{{"github.com/ethereum/", "modernc.org/", "github.com/jackc/"}, domains, above}},
-		{"./chain/solana", [][]string{{"github.com/ethereum/", "github.com/btcsuite/", "modernc.org/", "github.com/jackc/"}, domains, above}},
+		{
+			"./chain/solana",
+			[][]string{
+				{"github.com/ethereum/", "github.com/btcsuite/", "modernc.org/", "github.com/jackc/"},
+				domains,
+				above,
+			},
+		},
 		{"./chain/tron", [][]string{{"github.com/gagliardetto/", "modernc.org/", "github.com/jackc/"}, domains, above}},
-		{"./store/redis", [][]string{{"github.com/ethereum/", "github.com/btcsuite/", "modernc.org/", "github.com/jackc/", "github.com/pressly/"}, drivers, above}},
-		{"./store/postgres", [][]string{{"github.com/ethereum/", "github.com/btcsuite/", "modernc.org/"}, drivers, above}},
+		{
+			"./store/redis",
+			[][]string{
+				{
+					"github.com/ethereum/",
+					"github.com/btcsuite/",
+					"modernc.org/",
+					"github.com/jackc/",
+					"github.com/pressly/",
+				},
+				drivers,
+				above,
+			},
+		},
+		{
+			"./store/postgres",
+			[][]string{{"github.com/ethereum/", "github.com/btcsuite/", "modernc.org/"}, drivers, above},
+		},
 	} {
 		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", c.pkg).CombinedOutput()
 		if err != nil {
 			t.Fatalf("go list -deps %s: %v\n%s", c.pkg, err, out)
 		}
+
 		deps := strings.Fields(string(out))
+
 		for _, list := range c.forbidden {
 			for _, bad := range list {
 				for _, dep := range deps {
 					self := dep == module+strings.TrimPrefix(c.pkg, ".")
 					if !self && (dep == bad || strings.HasSuffix(bad, "/") && strings.HasPrefix(dep, bad)) {
 						// store/lease is a leaf that every worker imports; internal packages serve them all.
-						if strings.HasPrefix(dep, module+"/store/lease") || strings.HasPrefix(dep, module+"/internal/") && bad == module+"/" {
+						if strings.HasPrefix(dep, module+"/store/lease") ||
+							strings.HasPrefix(dep, module+"/internal/") && bad == module+"/" {
 							continue
 						}
+
 						t.Errorf("%s links %s", c.pkg, dep)
 					}
 				}

@@ -28,6 +28,7 @@ func (a Audit) Clean() bool {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -37,6 +38,7 @@ func (a Audit) Differences() []Difference {
 	for _, n := range a.Networks {
 		all = append(all, n.Differences...)
 	}
+
 	return all
 }
 
@@ -45,7 +47,8 @@ type NetworkAudit struct {
 	Network string
 	// At is the block whose state was compared: the newest whose payments are stored.
 	At chain.Ref
-	// Unchecked says why balances were not compared (the driver cannot read them); the records were, among themselves.
+	// Unchecked says why balances were not compared (the driver cannot read them); the records
+	// were, among themselves.
 	Unchecked string
 	// Payments, Transactions and Holdings count what was added up and how many balances were compared.
 	Payments, Transactions, Holdings int
@@ -64,8 +67,9 @@ type WalletAudit struct {
 	OnChain chain.Amount
 	// In and Out are what our own transactions brought and took, network fees included.
 	In, Out chain.Amount
-	// Outside = OnChain + Out − In: what came from elsewhere, such as the merchant's own top-ups, of which there
-	// are no records. From one audit to the next it changes only by what the merchant put in or took out.
+	// Outside = OnChain + Out − In: what came from elsewhere, such as the merchant's own top-ups,
+	// of which there are no records. From one audit to the next it changes only by what the
+	// merchant put in or took out.
 	Outside chain.Amount
 	// Reserved is what payouts and releases may still take.
 	Reserved chain.Amount
@@ -78,8 +82,8 @@ type DifferenceKind string
 const (
 	// MoneyMissing: an address holds less than the records explain.
 	MoneyMissing DifferenceKind = "money_missing"
-	// MoneyUnexplained: a deposit address holds more than the records explain. A payment that only a balance shows is
-	// one until the follower has found it.
+	// MoneyUnexplained: a deposit address holds more than the records explain. A payment that only
+	// a balance shows is one until the follower has found it.
 	MoneyUnexplained DifferenceKind = "money_unexplained"
 	// ForeignTransaction: somebody else used the key of an address of ours.
 	ForeignTransaction DifferenceKind = "foreign_transaction"
@@ -117,24 +121,30 @@ type AuditRecord struct {
 // maxRecords bounds the records of one difference.
 const maxRecords = 100
 
-// Audit recomputes from payments, settlements, payouts, refunds and transactions what every address of ours must hold, reads
-// what it does hold at the newest block whose payments are stored, and reports each difference. It changes nothing and may
-// run beside the workers. It reads every record and the balance of every address, so it belongs into a quiet hour, not into a
-// request. A store or node without an answer is fault.Unavailable: no half of an audit is ever returned.
+// Audit recomputes from payments, settlements, payouts, refunds and transactions what every address
+// of ours must hold, reads what it does hold at the newest block whose payments are stored, and
+// reports each difference. It changes nothing and may run beside the workers. It reads every record
+// and the balance of every address, so it belongs into a quiet hour, not into a request. A store or
+// node without an answer is fault.Unavailable: no half of an audit is ever returned.
 func (e *Engine) Audit(ctx context.Context) (Audit, error) {
 	accounts, err := e.allAccounts(ctx)
 	if err != nil {
 		return Audit{}, err
 	}
+
 	var out Audit
+
 	for _, d := range e.Networks.Drivers() {
 		n := d.Network()
+
 		a := &auditor{Engine: e, driver: d, network: n, out: NetworkAudit{Network: n.Slug}}
 		if err := a.run(ctx, accounts); err != nil {
 			return Audit{}, fmt.Errorf("auditing %s: %w", n.Slug, err)
 		}
+
 		out.Networks = append(out.Networks, a.out)
 	}
+
 	return out, nil
 }
 
@@ -145,10 +155,12 @@ func (e *Engine) allAccounts(ctx context.Context) (all []account.Account, err er
 		if err != nil {
 			return nil, err
 		}
+
 		all = append(all, page...)
 		if len(page) < auditPage {
 			return all, nil
 		}
+
 		after = page[len(page)-1].ID
 	}
 }
@@ -172,52 +184,68 @@ func (a *auditor) run(ctx context.Context, accounts []account.Account) error {
 	if err := a.begin(ctx, accounts); err != nil {
 		return err
 	}
+
 	if err := a.transactions(ctx); err != nil {
 		return err
 	}
+
 	for _, acc := range accounts {
 		if err := a.records(ctx, event.Owner{AccountID: acc.ID, Livemode: a.network.Livemode}); err != nil {
 			return err
 		}
 	}
+
 	a.out.Differences = append(a.out.Differences, a.ledger.twice...)
 	if err := a.nonces(ctx); err != nil {
 		return err
 	}
+
 	reserved, err := a.reservations(ctx)
 	if err != nil {
 		return err
 	}
+
 	return a.balances(ctx, reserved)
 }
 
-// begin chooses the block and finds the master wallets. Everything at or below the block is stored: what is read
-// afterwards may know of more, which is left out by its height.
+// begin chooses the block and finds the master wallets. Everything at or below the block is stored:
+// what is read afterwards may know of more, which is left out by its height.
 func (a *auditor) begin(ctx context.Context, accounts []account.Account) error {
 	cursor, followed, err := a.config.Store.Cursor(ctx, a.network.Slug)
 	if err != nil {
 		return err
 	}
+
 	if a.out.At = cursor.At; !followed || cursor.At.IsZero() {
 		head, err := a.driver.Head(ctx) // nothing was ever read from this network, so there are no payments
 		if err != nil {
 			return err
 		}
+
 		a.out.At = head.Tip
 	}
+
 	a.masters = map[chain.Address]event.Owner{}
 	addresses := map[chain.Address]bool{}
+
 	for _, acc := range accounts {
 		p, err := a.Outbox.Master(ctx, a.network.Slug, acc.Index)
 		if errors.Is(err, fault.Unsupported) || errors.Is(err, fault.Forbidden) {
 			continue // this network only receives, or the signer has no such key
 		}
+
 		if err != nil {
 			return err
 		}
-		a.masters[p.Address], addresses[p.Address] = event.Owner{AccountID: acc.ID, Livemode: a.network.Livemode}, true
+
+		a.masters[p.Address], addresses[p.Address] = event.Owner{
+			AccountID: acc.ID,
+			Livemode:  a.network.Livemode,
+		}, true
 	}
+
 	a.ledger = newLedger(a.network, addresses)
+
 	return nil
 }
 
@@ -229,55 +257,66 @@ func (a *auditor) transactions(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		spent, err := a.spentBy(ctx, page)
 		if err != nil {
 			return err
 		}
+
 		for _, t := range page {
 			if t, err = a.asTheNetworkSees(ctx, t); err != nil {
 				return err
 			}
+
 			a.ledger.transaction(t, spent, a.out.At.Height)
 		}
+
 		a.out.Transactions += len(page)
 		if len(page) < auditPage {
 			return nil
 		}
+
 		after = page[len(page)-1].ID
 	}
 }
 
-// asTheNetworkSees looks up a transaction that is not final: the network may have included it, or taken it out of its
-// block, before the outbox knows.
+// asTheNetworkSees looks up a transaction that is not final: the network may have included it, or
+// taken it out of its block, before the outbox knows.
 func (a *auditor) asTheNetworkSees(ctx context.Context, t send.Transaction) (send.Transaction, error) {
 	sender, ok := a.driver.(chain.Sender)
 	if !ok || (t.State != send.Signed && t.State != send.Broadcast && t.State != send.Included) {
 		return t, nil
 	}
+
 	for _, attempt := range slices.Backward(t.Attempts) {
 		status, err := sender.Status(ctx, attempt.Signed)
 		if err != nil {
 			return t, err
 		}
+
 		if status.State == chain.TxIncluded {
 			t.TxHash, t.Block, t.Fee, t.Transfers = attempt.Signed.TxHash, status.Block, status.Fee, status.Transfers
 			if status.Reverted {
 				t.Failure = send.FailReverted
 			}
+
 			return t, nil
 		}
 	}
+
 	t.Block = chain.Ref{}
+
 	return t, nil
 }
 
-// nonces finds transactions that somebody else made with a key of ours: every number that the network counted, from our
-// first on, must be one of our own.
+// nonces finds transactions that somebody else made with a key of ours: every number that the
+// network counted, from our first on, must be one of our own.
 func (a *auditor) nonces(ctx context.Context) error {
 	reader, ok := a.driver.(chain.Nonces)
 	if !ok {
 		return nil
 	}
+
 	for _, from := range a.ledger.senders() {
 		counted, err := reader.Nonce(ctx, from)
 		if err != nil {
@@ -288,14 +327,21 @@ func (a *auditor) nonces(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		for _, nonce := range a.ledger.foreign(from, counted, w.NextNonce) {
 			a.report(Difference{
-				Kind: ForeignTransaction, Address: from,
-				Message: fmt.Sprintf("nonce %d of %s was used by a transaction that is not on record: somebody else has its key", nonce, from),
+				Kind:    ForeignTransaction,
+				Address: from,
+				Message: fmt.Sprintf(
+					"nonce %d of %s was used by a transaction that is not on record: somebody else has its key",
+					nonce,
+					from,
+				),
 				Records: a.ledger.recordsOf(from),
 			})
 		}
 	}
+
 	return nil
 }
 
@@ -305,6 +351,7 @@ func (a *auditor) reservations(ctx context.Context) (map[chain.Holding]chain.Amo
 	if err != nil {
 		return nil, err
 	}
+
 	reserved := map[chain.Holding]chain.Amount{}
 	for _, b := range rows {
 		reserved[chain.Holding{Address: b.Address, AssetID: b.AssetID}] = b.Reserved
@@ -312,26 +359,37 @@ func (a *auditor) reservations(ctx context.Context) (map[chain.Holding]chain.Amo
 			if r.Released || r.SpentAt != 0 {
 				continue // ends with the next balance that is read
 			}
+
 			object, over, err := a.over(ctx, r.ObjectID)
 			if err == nil && over {
 				over, err = a.stillReserved(ctx, b, r)
 			}
+
 			if err != nil {
 				return nil, err
 			}
+
 			if over {
 				a.report(Difference{
-					Kind: ReservationLeft, Address: b.Address, AssetID: b.AssetID, Found: r.Amount,
-					Message: fmt.Sprintf("%s base units are still reserved for %s %s, which is over", r.Amount, object, r.ObjectID),
+					Kind:    ReservationLeft,
+					Address: b.Address,
+					AssetID: b.AssetID,
+					Found:   r.Amount,
+					Message: fmt.Sprintf(
+						"%s base units are still reserved for %s %s, which is over",
+						r.Amount, object, r.ObjectID,
+					),
 					Records: []AuditRecord{{Object: object, ID: r.ObjectID}},
 				})
 			}
 		}
 	}
+
 	return reserved, nil
 }
 
-// stillReserved reads a balance again after what it is promised to was seen to be over: both ended in one transaction.
+// stillReserved reads a balance again after what it is promised to was seen to be over: both ended
+// in one transaction.
 func (a *auditor) stillReserved(ctx context.Context, b send.Balance, r send.Reservation) (bool, error) {
 	now, _, err := a.config.Store.Balance(ctx, b.Network, b.Address, b.AssetID)
 	return err == nil && slices.Contains(now.Reservations, r), err
@@ -344,16 +402,19 @@ func (a *auditor) over(ctx context.Context, objectID string) (object string, ove
 	} else if !errors.Is(err, fault.NotFound) {
 		return "", false, err
 	}
+
 	if p, err := a.config.Store.PayoutByID(ctx, objectID); err == nil {
 		t, err := a.config.Store.Transaction(ctx, p.TransactionID)
 		return "payout", err == nil && !t.Live(), err
 	} else if !errors.Is(err, fault.NotFound) {
 		return "", false, err
 	}
+
 	r, err := a.config.Store.Release(ctx, objectID)
 	if errors.Is(err, fault.NotFound) {
 		return "object", true, nil
 	}
+
 	return "release", r.Done, err
 }
 
@@ -362,52 +423,87 @@ func (a *auditor) balances(ctx context.Context, reserved map[chain.Holding]chain
 	if reader, ok := a.driver.(chain.CoinReader); ok {
 		return a.coins(ctx, reader, reserved)
 	}
+
 	balancer, ok := a.driver.(chain.Balancer)
 	if !ok {
 		a.out.Unchecked = "the driver of this network cannot read balances"
 		return nil
 	}
+
 	for holdings := range slices.Chunk(a.ledger.close(), auditHoldings) {
 		amounts, err := balancer.Balances(ctx, a.out.At, holdings)
 		if err != nil {
 			return err
 		}
+
 		if len(amounts) != len(holdings) {
-			return fault.New(fault.Unavailable, "balances_incomplete", "the driver answered %d of %d balances", len(amounts), len(holdings))
+			return fault.New(
+				fault.Unavailable, "balances_incomplete", "the driver answered %d of %d balances",
+				len(amounts), len(holdings),
+			)
 		}
+
 		for i, h := range holdings {
 			a.compare(h, amounts[i], reserved[h])
 		}
+
 		a.out.Holdings += len(holdings)
 	}
+
 	return nil
 }
 
-// compare holds one balance against the ledger. A master wallet may have money from elsewhere, a deposit address may not.
+// compare holds one balance against the ledger. A master wallet may have money from elsewhere, a
+// deposit address may not.
 func (a *auditor) compare(h chain.Holding, found, reserved chain.Amount) {
 	book := a.ledger.at(h.Address, h.AssetID)
 	asset, _ := a.network.AssetByID(h.AssetID)
+
 	has := found.Add(book.out)
 	if has.Less(book.in) {
 		a.report(Difference{
-			Kind: MoneyMissing, Address: h.Address, AssetID: h.AssetID, Expected: book.in.SubFloor(book.out), Found: found,
-			Message: fmt.Sprintf("%s base units of %s are missing at %s: the records bring %s and take %s", book.in.Sub(has), asset.Symbol, h.Address, book.in, book.out),
+			Kind:     MoneyMissing,
+			Address:  h.Address,
+			AssetID:  h.AssetID,
+			Expected: book.in.SubFloor(book.out),
+			Found:    found,
+			Message: fmt.Sprintf(
+				"%s base units of %s are missing at %s: the records bring %s and take %s",
+				book.in.Sub(has), asset.Symbol, h.Address, book.in, book.out,
+			),
 			Records: book.newest(),
 		})
 		has = book.in
 	}
+
 	outside := has.Sub(book.in)
 	if owner, isMaster := a.masters[h.Address]; isMaster {
 		a.out.Wallets = append(a.out.Wallets, WalletAudit{
-			Owner: owner, Address: h.Address, Asset: asset.Symbol, AssetID: h.AssetID, OnChain: found, In: book.in, Out: book.out, Outside: outside,
+			Owner:    owner,
+			Address:  h.Address,
+			Asset:    asset.Symbol,
+			AssetID:  h.AssetID,
+			OnChain:  found,
+			In:       book.in,
+			Out:      book.out,
+			Outside:  outside,
 			Reserved: reserved,
 		})
+
 		return
 	}
+
 	if !outside.IsZero() {
 		a.report(Difference{
-			Kind: MoneyUnexplained, Address: h.Address, AssetID: h.AssetID, Expected: book.in.SubFloor(book.out), Found: found,
-			Message: fmt.Sprintf("%s base units of %s at %s are not explained by any record", outside, asset.Symbol, h.Address),
+			Kind:     MoneyUnexplained,
+			Address:  h.Address,
+			AssetID:  h.AssetID,
+			Expected: book.in.SubFloor(book.out),
+			Found:    found,
+			Message: fmt.Sprintf(
+				"%s base units of %s at %s are not explained by any record",
+				outside, asset.Symbol, h.Address,
+			),
 			Records: book.newest(),
 		})
 	}

@@ -10,12 +10,16 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// This file audits networks that spend outputs. The records are held against the book of coins, which follows from
-// blocks alone, and the book against the node's own set of unspent outputs.
+// This file audits networks that spend outputs. The records are held against the book of coins,
+// which follows from blocks alone, and the book against the node's own set of unspent outputs.
 
 // spentBy returns the coins that the included transactions of a page spend, by output.
-func (a *auditor) spentBy(ctx context.Context, page []send.Transaction) (map[chain.Outpoint]chain.Coin, error) {
+func (a *auditor) spentBy(
+	ctx context.Context,
+	page []send.Transaction,
+) (map[chain.Outpoint]chain.Coin, error) {
 	var hashes []string
+
 	for _, t := range page {
 		for _, attempt := range t.Attempts {
 			for _, in := range attempt.Signed.Inputs {
@@ -23,86 +27,126 @@ func (a *auditor) spentBy(ctx context.Context, page []send.Transaction) (map[cha
 			}
 		}
 	}
+
 	if len(hashes) == 0 {
 		return nil, nil
 	}
+
 	slices.Sort(hashes)
 	found, err := a.config.Store.CoinsOf(ctx, a.network.Slug, slices.Compact(hashes))
+
 	coins := make(map[chain.Outpoint]chain.Coin, len(found))
 	for _, c := range found {
 		coins[c.Outpoint] = c.Coin
 	}
+
 	return coins, err
 }
 
 // coins compares every address of ours with the book of coins, and that with the node.
-func (a *auditor) coins(ctx context.Context, reader chain.CoinReader, reserved map[chain.Holding]chain.Amount) error {
+func (a *auditor) coins(
+	ctx context.Context,
+	reader chain.CoinReader,
+	reserved map[chain.Holding]chain.Amount,
+) error {
 	undone := map[chain.Address][]send.Coin{} // spent by blocks that are newer than what is compared
+
 	above, err := a.config.Store.CoinsAbove(ctx, a.network.Slug, a.out.At.Height)
 	if err != nil {
 		return err
 	}
+
 	for _, c := range above {
 		if c.SpentBy != "" {
 			undone[c.Owner.Address] = append(undone[c.Owner.Address], c)
 		}
 	}
+
 	for _, h := range a.ledger.close() {
 		unspent, err := a.config.Store.Coins(ctx, a.network.Slug, h.Address)
 		if err != nil {
 			return err
 		}
+
 		var sum chain.Amount
+
 		for _, c := range append(unspent, undone[h.Address]...) {
 			if c.Height > 0 && c.Height <= a.out.At.Height {
 				sum = sum.Add(c.Amount)
 			}
 		}
+
 		a.compare(h, sum, reserved[h])
+
 		a.out.Holdings++
-		for part := range slices.Chunk(slices.DeleteFunc(unspent, func(c send.Coin) bool { return c.Height == 0 }), auditHoldings) {
+		for part := range slices.Chunk(
+			slices.DeleteFunc(unspent, func(c send.Coin) bool { return c.Height == 0 }),
+			auditHoldings,
+		) {
 			if err := a.onNode(ctx, reader, part); err != nil {
 				return err
 			}
 		}
 	}
+
 	return nil
 }
 
-// onNode checks that the node has the coins. One that it lacks may be spent in a block, or have left the chain with one,
-// that is not read yet: then the book is not wrong.
+// onNode checks that the node has the coins. One that it lacks may be spent in a block, or have
+// left the chain with one, that is not read yet: then the book is not wrong.
 func (a *auditor) onNode(ctx context.Context, reader chain.CoinReader, coins []send.Coin) error {
 	outpoints := make([]chain.Outpoint, len(coins))
 	for i, c := range coins {
 		outpoints[i] = c.Outpoint
 	}
+
 	at, amounts, err := reader.Unspent(ctx, outpoints)
 	if err != nil {
 		return err
 	}
+
 	if len(amounts) != len(coins) {
-		return fault.New(fault.Unavailable, "coins_incomplete", "the driver answered %d of %d outputs", len(amounts), len(coins))
+		return fault.New(
+			fault.Unavailable, "coins_incomplete", "the driver answered %d of %d outputs",
+			len(amounts), len(coins),
+		)
 	}
+
 	for i, c := range coins {
 		if amounts[i] == c.Amount {
 			continue
 		}
+
 		cursor, _, err := a.config.Store.Cursor(ctx, a.network.Slug)
 		if err != nil {
 			return err
 		}
+
 		now, err := a.config.Store.CoinsOf(ctx, a.network.Slug, []string{c.Outpoint.TxHash})
 		if err != nil {
 			return err
 		}
-		same := slices.ContainsFunc(now, func(other send.Coin) bool { return other.Outpoint == c.Outpoint && other.Version == c.Version })
+
+		same := slices.ContainsFunc(
+			now,
+			func(other send.Coin) bool { return other.Outpoint == c.Outpoint && other.Version == c.Version },
+		)
 		if cursor.At.Hash != at.Hash || !same {
 			continue
 		}
+
 		a.report(Difference{
-			Kind: MoneyMissing, Address: c.Owner.Address, AssetID: a.ledger.native, Expected: c.Amount, Found: amounts[i],
-			Message: fmt.Sprintf("output %s:%d of %s is unspent on record and not on the node: compare the node with others", c.Outpoint.TxHash, c.Outpoint.Vout, c.Owner.Address),
+			Kind:     MoneyMissing,
+			Address:  c.Owner.Address,
+			AssetID:  a.ledger.native,
+			Expected: c.Amount,
+			Found:    amounts[i],
+			Message: fmt.Sprintf(
+				"output %s:%d of %s is unspent on record and not on the node: compare the node with others",
+				c.Outpoint.TxHash, c.Outpoint.Vout, c.Owner.Address,
+			),
 		})
 	}
+
 	return nil
 }

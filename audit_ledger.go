@@ -13,9 +13,9 @@ import (
 
 // ledger adds up what the records of one network bring to and take from each address of ours. It is pure.
 //
-// Payments bring money to deposit addresses. Our own transactions bring what measurably arrived (by log and balance
-// difference) to any address of ours, and take what their bytes pay and what the network took. A payout to a deposit
-// address is a payment there, so only the payment counts.
+// Payments bring money to deposit addresses. Our own transactions bring what measurably arrived (by
+// log and balance difference) to any address of ours, and take what their bytes pay and what the
+// network took. A payout to a deposit address is a payment there, so only the payment counts.
 type ledger struct {
 	network chain.Network
 	native  string // asset id
@@ -25,8 +25,8 @@ type ledger struct {
 	arrivals map[chain.Holding][]AuditRecord
 	// nonces are those that we signed, by sender; true when a transaction of ours used it or still may.
 	nonces map[chain.Address]map[uint64]bool
-	// payouts are the transactions of payouts by payout, without their bytes, and twice what has a second one.
-	// carriers are those of them that pay several, by their own id.
+	// payouts are the transactions of payouts by payout, without their bytes, and twice what has a
+	// second one. carriers are those of them that pay several, by their own id.
 	payouts, carriers map[string]send.Transaction
 	twice             []Difference
 }
@@ -39,25 +39,35 @@ type book struct {
 
 func newLedger(n chain.Network, masters map[chain.Address]bool) *ledger {
 	native, _ := n.Native()
+
 	return &ledger{
-		network: n, native: native.ID, masters: masters, books: map[chain.Holding]*book{}, arrivals: map[chain.Holding][]AuditRecord{},
-		nonces: map[chain.Address]map[uint64]bool{}, payouts: map[string]send.Transaction{}, carriers: map[string]send.Transaction{},
+		network:  n,
+		native:   native.ID,
+		masters:  masters,
+		books:    map[chain.Holding]*book{},
+		arrivals: map[chain.Holding][]AuditRecord{},
+		nonces:   map[chain.Address]map[uint64]bool{},
+		payouts:  map[string]send.Transaction{},
+		carriers: map[string]send.Transaction{},
 	}
 }
 
 func (l *ledger) at(address chain.Address, assetID string) *book {
 	h := chain.Holding{Address: address, AssetID: assetID}
+
 	b := l.books[h]
 	if b == nil {
 		b = &book{}
 		l.books[h] = b
 	}
+
 	return b
 }
 
 // move books a record's effect, and keeps the newest records.
 func (b *book) move(r AuditRecord) {
 	b.in, b.out = b.in.Add(r.In), b.out.Add(r.Out)
+
 	b.records = append(b.records, r)
 	if len(b.records) >= 4*maxRecords {
 		b.records = b.newest()
@@ -65,101 +75,125 @@ func (b *book) move(r AuditRecord) {
 }
 
 func (b *book) newest() []AuditRecord {
-	slices.SortStableFunc(b.records, func(x, y AuditRecord) int { return cmp.Or(cmp.Compare(y.Height, x.Height), cmp.Compare(y.ID, x.ID)) })
+	slices.SortStableFunc(
+		b.records,
+		func(x, y AuditRecord) int { return cmp.Or(cmp.Compare(y.Height, x.Height), cmp.Compare(y.ID, x.ID)) },
+	)
+
 	return slices.Clone(b.records[:min(len(b.records), maxRecords)])
 }
 
-// payment books a payment that is in a block at or below a height. It stands for money as long as that block does,
-// confirmed or not.
+// payment books a payment that is in a block at or below a height. It stands for money as long as
+// that block does, confirmed or not.
 func (l *ledger) payment(p invoice.Payment, height uint64) {
 	b := l.at(p.Address, p.AssetID) // compared even when nothing of it counts
-	if p.Simulated || p.Block.IsZero() || p.Block.Height > height || (p.Status != invoice.Detected && p.Status != invoice.Confirmed) {
+	if p.Simulated || p.Block.IsZero() || p.Block.Height > height ||
+		(p.Status != invoice.Detected && p.Status != invoice.Confirmed) {
 		return
 	}
+
 	b.move(AuditRecord{Object: "payment", ID: p.ID, TxHash: p.TxHash, Height: p.Block.Height, In: p.Amount})
 }
 
-// transaction books a transaction of ours if it is in a block at or below a height. What pays several payouts is booked whole where
-// its bytes are, and nothing where it carries. What was reverted cost its fee. Where
-// coins are spent (coins has those of its inputs), it takes them whole, and brings what comes back as change.
+// transaction books a transaction of ours if it is in a block at or below a height. What pays
+// several payouts is booked whole where its bytes are, and nothing where it carries. What was
+// reverted cost its fee. Where coins are spent (coins has those of its inputs), it takes them
+// whole, and brings what comes back as change.
 func (l *ledger) transaction(t send.Transaction, coins map[chain.Outpoint]chain.Coin, height uint64) {
 	i := slices.IndexFunc(t.Attempts, func(a send.Attempt) bool { return a.Signed.TxHash == t.TxHash })
+
 	included := i >= 0 && !t.Block.IsZero()
 	if len(t.Attempts) > 0 {
 		l.use(t, included)
 	}
+
 	if t.Kind == send.Payout {
 		l.payout(t)
 	}
+
 	if !included || t.Block.Height > height {
 		return
 	}
+
 	record := AuditRecord{Object: "transaction", ID: t.ID, TxHash: t.TxHash, Height: t.Block.Height}
+
 	from, payer := t.Order.From.Address, t.Order.From.Address
 	if t.Order.FeePayer != nil {
 		payer = t.Order.FeePayer.Address
 	}
+
 	signed := t.Attempts[i].Signed
 	for _, in := range signed.Inputs {
 		spent := record
 		spent.Out = coins[in].Amount // what is not in the book counts nothing, and shows as a difference
 		l.at(coins[in].Owner.Address, l.native).move(spent)
 	}
+
 	if len(signed.Inputs) == 0 {
 		fee := record
 		fee.Out = t.Fee
 		l.at(payer, l.native).move(fee)
 	}
+
 	if t.Failure == send.FailReverted {
 		return
 	}
+
 	for _, o := range signed.Outputs {
 		if len(signed.Inputs) > 0 {
 			break
 		}
+
 		paid := record
 		paid.Out = o.Amount
 		l.at(from, o.AssetID).move(paid)
 	}
+
 	for _, m := range t.Transfers {
 		h := chain.Holding{Address: m.To, AssetID: m.AssetID}
 		if t.Kind == send.Payout && !l.masters[m.To] {
 			continue // to a stranger, or to a deposit address, where it is a payment
 		}
+
 		arrived := record
 		arrived.In = m.Amount
 		l.arrivals[h] = append(l.arrivals[h], arrived)
 	}
 }
 
-// close books what our own transactions brought to addresses of ours: master wallets, and those that were paid to or
-// sent from. What went to others, such as platform fees, is theirs. It returns every balance to compare, in order.
+// close books what our own transactions brought to addresses of ours: master wallets, and those
+// that were paid to or sent from. What went to others, such as platform fees, is theirs. It returns
+// every balance to compare, in order.
 func (l *ledger) close() []chain.Holding {
 	ours := maps.Clone(l.masters)
 	for h := range l.books {
 		ours[h.Address] = true
 	}
+
 	for h, arrived := range l.arrivals {
 		if !ours[h.Address] {
 			continue
 		}
+
 		for _, r := range arrived {
 			l.at(h.Address, h.AssetID).move(r)
 		}
 	}
+
 	l.arrivals = nil
 	for address := range l.masters {
 		for _, asset := range l.network.Assets {
 			l.at(address, asset.ID)
 		}
 	}
+
 	return slices.SortedFunc(maps.Keys(l.books), func(a, b chain.Holding) int {
 		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.AssetID, b.AssetID))
 	})
 }
 
-// use notes which nonce a signed transaction holds. Two of ours may hold one: the cancelling transaction and what it
-// displaces.
+// use notes which nonce a signed transaction holds. Two of ours may hold one: the cancelling
+// transaction and what it displaces.
 func (l *ledger) use(t send.Transaction, included bool) {
 	from := t.Order.From.Address
 	if l.nonces[from] == nil {
@@ -172,20 +206,23 @@ func (l *ledger) use(t send.Transaction, included bool) {
 // senders returns the addresses that signed anything, in order.
 func (l *ledger) senders() []chain.Address { return slices.Sorted(maps.Keys(l.nonces)) }
 
-// foreign returns the nonces below the network's count that none of our transactions can have used, from our first one
-// on: what was before it is not ours to explain. next is the wallet's counter, read after the count: what was signed
-// since the records were read is below it.
+// foreign returns the nonces below the network's count that none of our transactions can have used,
+// from our first one on: what was before it is not ours to explain. next is the wallet's counter,
+// read after the count: what was signed since the records were read is below it.
 func (l *ledger) foreign(from chain.Address, counted, next uint64) (nonces []uint64) {
 	own := l.nonces[from]
 	signed := slices.Sorted(maps.Keys(own))
+
 	last := signed[len(signed)-1]
 	for n := signed[0]; n < counted; n++ {
 		ours, known := own[n]
 		if known && ours || !known && n > last && n < next {
 			continue
 		}
+
 		nonces = append(nonces, n)
 	}
+
 	return nonces
 }
 
@@ -200,12 +237,20 @@ func (l *ledger) payout(t send.Transaction) {
 	for i := range t.Attempts {
 		t.Attempts[i].Signed.Raw = nil
 	}
+
 	if other, known := l.payouts[t.ObjectID]; known {
 		l.twice = append(l.twice, Difference{
-			Kind: RecordsDisagree, Network: l.network.Slug, Message: fmt.Sprintf("payout %s has two transactions", t.ObjectID),
-			Records: []AuditRecord{{Object: "payout", ID: t.ObjectID}, {Object: "transaction", ID: other.ID, TxHash: other.TxHash}, {Object: "transaction", ID: t.ID, TxHash: t.TxHash}},
+			Kind:    RecordsDisagree,
+			Network: l.network.Slug,
+			Message: fmt.Sprintf("payout %s has two transactions", t.ObjectID),
+			Records: []AuditRecord{
+				{Object: "payout", ID: t.ObjectID},
+				{Object: "transaction", ID: other.ID, TxHash: other.TxHash},
+				{Object: "transaction", ID: t.ID, TxHash: t.TxHash},
+			},
 		})
 	}
+
 	l.payouts[t.ObjectID] = t
 	if len(t.Carries) > 0 {
 		l.carriers[t.ID] = t

@@ -13,19 +13,23 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
-// This file holds the records of one owner against each other: payments against their settlements, settlements against
-// their sweeps, payouts against their transactions, refunds against their payouts.
+// This file holds the records of one owner against each other: payments against their settlements,
+// settlements against their sweeps, payouts against their transactions, refunds against their
+// payouts.
 
 func (a *auditor) records(ctx context.Context, owner event.Owner) error {
 	if err := a.payments(ctx, owner); err != nil {
 		return err
 	}
+
 	if err := a.settlements(ctx, owner); err != nil {
 		return err
 	}
+
 	if err := a.payouts(ctx, owner); err != nil {
 		return err
 	}
+
 	return a.refunds(ctx, owner)
 }
 
@@ -42,33 +46,51 @@ func (a *auditor) payments(ctx context.Context, owner event.Owner) error {
 		if err != nil {
 			return err
 		}
+
 		ids := make([]string, len(page))
 		for i, p := range page {
 			ids[i] = p.ID
 			a.ledger.payment(p, a.out.At.Height)
 		}
+
 		found, err := a.config.Store.SettlementsOfPayments(ctx, ids)
 		if err != nil {
 			return err
 		}
+
 		of := map[string]settlement.Settlement{}
 		for _, s := range found {
 			of[s.PaymentID] = s
 		}
+
 		for _, p := range page {
 			s, settled := of[p.ID]
 			switch {
 			case !settled && p.Status == invoice.Confirmed && p.USDValue.Valid:
-				a.disagree(fmt.Sprintf("payment %s is confirmed and has no settlement", p.ID), AuditRecord{Object: "payment", ID: p.ID, TxHash: p.TxHash, In: p.Amount})
+				a.disagree(
+					fmt.Sprintf("payment %s is confirmed and has no settlement", p.ID),
+					AuditRecord{Object: "payment", ID: p.ID, TxHash: p.TxHash, In: p.Amount},
+				)
 			case settled && s.Gross != p.Amount:
-				a.disagree(fmt.Sprintf("settlement %s is of %s base units, its payment %s of %s", s.ID, s.Gross, p.ID, p.Amount),
-					AuditRecord{Object: "settlement", ID: s.ID}, AuditRecord{Object: "payment", ID: p.ID, TxHash: p.TxHash, In: p.Amount})
+				a.disagree(
+					fmt.Sprintf(
+						"settlement %s is of %s base units, its payment %s of %s",
+						s.ID, s.Gross, p.ID, p.Amount,
+					),
+					AuditRecord{
+						Object: "settlement",
+						ID:     s.ID,
+					},
+					AuditRecord{Object: "payment", ID: p.ID, TxHash: p.TxHash, In: p.Amount},
+				)
 			}
 		}
+
 		a.out.Payments += len(page)
 		if len(page) < auditPage {
 			return nil
 		}
+
 		f.After = page[len(page)-1].ID
 	}
 }
@@ -77,27 +99,43 @@ func (a *auditor) payments(ctx context.Context, owner event.Owner) error {
 func (a *auditor) settlements(ctx context.Context, owner event.Owner) error {
 	f := settlement.Filter{Owner: owner, Networks: []string{a.network.Slug}, Limit: auditPage}
 	checked := map[string]bool{}
+
 	for {
 		page, err := a.config.Store.Settlements(ctx, f)
 		if err != nil {
 			return err
 		}
+
 		for _, s := range page {
 			if s.FeePaid.Add(s.FeeCarried) != s.FeeNative.Add(s.CarriedIn) {
-				a.disagree(fmt.Sprintf("settlement %s paid %s of its platform fee and carries %s, which is not what it owes (%s) and took over (%s)",
-					s.ID, s.FeePaid, s.FeeCarried, s.FeeNative, s.CarriedIn), AuditRecord{Object: "settlement", ID: s.ID})
+				a.disagree(
+					fmt.Sprintf(
+						"settlement %s paid %s of its platform fee and carries %s, which is not what it "+
+							"owes (%s) and took over (%s)",
+						s.ID,
+						s.FeePaid,
+						s.FeeCarried,
+						s.FeeNative,
+						s.CarriedIn,
+					),
+					AuditRecord{Object: "settlement", ID: s.ID},
+				)
 			}
+
 			if s.Status != settlement.Released || s.Simulated || checked[s.ReleaseID] {
 				continue
 			}
+
 			checked[s.ReleaseID] = true
 			if err := a.release(ctx, s); err != nil {
 				return err
 			}
 		}
+
 		if len(page) < auditPage {
 			return nil
 		}
+
 		f.After = page[len(page)-1].ID
 	}
 }
@@ -108,32 +146,51 @@ func (a *auditor) release(ctx context.Context, of settlement.Settlement) error {
 	if err != nil {
 		return err
 	}
+
 	all, err := a.config.Store.SettlementsByID(ctx, r.SettlementIDs)
 	if err != nil {
 		return err
 	}
+
 	var arrived, net chain.Amount
+
 	swept := false
+
 	records := []AuditRecord{{Object: "release", ID: r.ID}}
 	for _, step := range r.Steps {
 		if step.Kind != chain.StepSweep {
 			continue
 		}
+
 		t, err := a.config.Store.Transaction(ctx, step.TransactionID)
 		if err != nil {
 			return err
 		}
+
 		if t.State != send.Confirmed {
 			continue
 		}
+
 		swept = true
+
 		for _, m := range t.Transfers {
 			if m.To == r.Master.Address && m.AssetID == r.AssetID {
 				arrived = arrived.Add(m.Amount)
 			}
 		}
-		records = append(records, AuditRecord{Object: "transaction", ID: t.ID, TxHash: t.TxHash, Height: t.Block.Height, In: arrived})
+
+		records = append(
+			records,
+			AuditRecord{
+				Object: "transaction",
+				ID:     t.ID,
+				TxHash: t.TxHash,
+				Height: t.Block.Height,
+				In:     arrived,
+			},
+		)
 	}
+
 	whole := true
 	for _, s := range all {
 		whole = whole && s.Status == settlement.Released
@@ -142,14 +199,21 @@ func (a *auditor) release(ctx context.Context, of settlement.Settlement) error {
 			records = append(records, AuditRecord{Object: "settlement", ID: s.ID, Out: *s.NetReleased})
 		}
 	}
+
 	if !swept || arrived.Less(net) || whole && arrived != net {
-		a.disagree(fmt.Sprintf("the settlements of release %s were credited %s base units, its sweep brought %s", r.ID, net, arrived), records...)
+		a.disagree(
+			fmt.Sprintf(
+				"the settlements of release %s were credited %s base units, its sweep brought %s",
+				r.ID, net, arrived,
+			),
+			records...)
 	}
+
 	return nil
 }
 
-// payouts checks that each payout has one transaction, which pays what it says, at no more than it may cost, and that it
-// stands where that one does.
+// payouts checks that each payout has one transaction, which pays what it says, at no more than it
+// may cost, and that it stands where that one does.
 func (a *auditor) payouts(ctx context.Context, owner event.Owner) error {
 	f := payout.Filter{Owner: owner, Networks: []string{a.network.Slug}, Limit: auditPage}
 	for {
@@ -157,46 +221,69 @@ func (a *auditor) payouts(ctx context.Context, owner event.Owner) error {
 		if err != nil {
 			return err
 		}
+
 		for _, p := range page {
 			message, t, err := a.payout(ctx, p)
 			if err != nil {
 				return err
 			}
+
 			if message != "" {
-				a.disagree(message, AuditRecord{Object: "payout", ID: p.ID, TxHash: p.TxHash, Out: p.Amount},
-					AuditRecord{Object: "transaction", ID: t.ID, TxHash: t.TxHash, Height: t.Block.Height, Out: p.Amount})
+				a.disagree(
+					message,
+					AuditRecord{Object: "payout", ID: p.ID, TxHash: p.TxHash, Out: p.Amount},
+					AuditRecord{
+						Object: "transaction",
+						ID:     t.ID,
+						TxHash: t.TxHash,
+						Height: t.Block.Height,
+						Out:    p.Amount,
+					},
+				)
 			}
 		}
+
 		if len(page) < auditPage {
 			return nil
 		}
+
 		f.After = page[len(page)-1].ID
 	}
 }
 
-// payout compares one payout with its transaction and the one that carries it, all read again until none moved meanwhile.
-func (a *auditor) payout(ctx context.Context, p payout.Payout) (message string, t send.Transaction, err error) {
+// payout compares one payout with its transaction and the one that carries it, all read again until
+// none moved meanwhile.
+func (a *auditor) payout(
+	ctx context.Context,
+	p payout.Payout,
+) (message string, t send.Transaction, err error) {
 	t, known := a.ledger.payouts[p.ID]
 	carrier, carried := a.ledger.carriers[t.CarriedBy]
+
 	known = known && carried == (t.CarriedBy != "")
 	for try := 0; ; try++ {
 		if !known || try > 0 {
 			if p, err = a.config.Store.PayoutByID(ctx, p.ID); err != nil {
 				return "", t, err
 			}
+
 			if t, err = a.config.Store.Transaction(ctx, p.TransactionID); err != nil {
 				return "", t, err
 			}
+
 			if t.CarriedBy != "" {
 				if carrier, err = a.config.Store.Transaction(ctx, t.CarriedBy); err != nil {
 					return "", t, err
 				}
 			}
 		}
+
 		known = true
+
 		if message = contradiction(p, t); message == "" && t.CarriedBy != "" {
 			message = notCarried(p, t, carrier)
 		}
+
 		if message == "" || try == 3 {
 			return message, t, nil
 		}
@@ -209,44 +296,74 @@ func contradiction(p payout.Payout, t send.Transaction) string {
 	if t.ID != p.TransactionID || t.Kind != send.Payout || !slices.Equal(t.OwnOutputs(), want) {
 		return fmt.Sprintf("transaction %s does not pay what payout %s says", t.ID, p.ID)
 	}
+
 	if message := unpaid(p, t); message != "" {
 		return message
 	}
+
 	if p.MaxNetworkFee.Less(t.OwnFee()) {
 		return fmt.Sprintf("payout %s cost %s, more than the %s it may", p.ID, t.OwnFee(), p.MaxNetworkFee)
 	}
+
 	there := p
-	if _, err := there.Follow(t, p.ConfirmedAt); err != nil || there.Status != p.Status || there.TxHash != p.TxHash {
-		return fmt.Sprintf("payout %s is %s (%s), its transaction %s (%s)", p.ID, p.Status, p.TxHash, t.State, t.TxHash)
+	if _, err := there.Follow(
+		t, p.ConfirmedAt,
+	); err != nil || there.Status != p.Status ||
+		there.TxHash != p.TxHash {
+		return fmt.Sprintf(
+			"payout %s is %s (%s), its transaction %s (%s)",
+			p.ID, p.Status, p.TxHash, t.State, t.TxHash,
+		)
 	}
+
 	return ""
 }
 
-// unpaid says which signed bytes of a transaction do not pay a payout of its own or of one that it carries, and nothing else for
-// it, at no more than it may cost; or "".
+// unpaid says which signed bytes of a transaction do not pay a payout of its own or of one that it
+// carries, and nothing else for it, at no more than it may cost; or "".
 func unpaid(p payout.Payout, t send.Transaction) string {
 	want := []chain.Output{{To: p.Destination, AssetID: p.AssetID, Amount: p.Amount}}
 	for _, attempt := range t.Attempts {
 		outputs, maxFee := t.Part(attempt, p.TransactionID)
 		if !slices.Equal(outputs, want) || len(attempt.Signed.Outputs) != 1+len(t.Carries) {
-			return fmt.Sprintf("the signed bytes %s do not pay what payout %s says", attempt.Signed.TxHash, p.ID)
+			return fmt.Sprintf(
+				"the signed bytes %s do not pay what payout %s says",
+				attempt.Signed.TxHash, p.ID,
+			)
 		}
+
 		if p.MaxNetworkFee.Less(maxFee) {
-			return fmt.Sprintf("the signed bytes %s may cost payout %s %s, it allows %s", attempt.Signed.TxHash, p.ID, maxFee, p.MaxNetworkFee)
+			return fmt.Sprintf(
+				"the signed bytes %s may cost payout %s %s, it allows %s",
+				attempt.Signed.TxHash, p.ID, maxFee, p.MaxNetworkFee,
+			)
 		}
 	}
+
 	return ""
 }
 
 // notCarried says how a payout's transaction and the one that carries it disagree, or "".
 func notCarried(p payout.Payout, t, carrier send.Transaction) string {
-	if len(t.Attempts) > 0 || len(t.Carries) > 0 || len(carrier.Attempts) == 0 || !slices.Contains(carrier.Carries, t.ID) {
-		return fmt.Sprintf("payout %s is to be paid by transaction %s, which does not carry it", p.ID, carrier.ID)
+	if len(t.Attempts) > 0 || len(t.Carries) > 0 || len(carrier.Attempts) == 0 ||
+		!slices.Contains(carrier.Carries, t.ID) {
+		return fmt.Sprintf(
+			"payout %s is to be paid by transaction %s, which does not carry it",
+			p.ID, carrier.ID,
+		)
 	}
+
 	there := t
-	if err := there.Ride(carrier); err != nil || there.State != t.State || there.TxHash != t.TxHash || there.Fee != t.Fee {
-		return fmt.Sprintf("transaction %s of payout %s is %s (%s), transaction %s that carries it %s (%s)", t.ID, p.ID, t.State, t.TxHash, carrier.ID, carrier.State, carrier.TxHash)
+	if err := there.Ride(
+		carrier,
+	); err != nil || there.State != t.State || there.TxHash != t.TxHash ||
+		there.Fee != t.Fee {
+		return fmt.Sprintf(
+			"transaction %s of payout %s is %s (%s), transaction %s that carries it %s (%s)",
+			t.ID, p.ID, t.State, t.TxHash, carrier.ID, carrier.State, carrier.TxHash,
+		)
 	}
+
 	return unpaid(p, carrier)
 }
 
@@ -258,17 +375,21 @@ func (a *auditor) refunds(ctx context.Context, owner event.Owner) error {
 		if err != nil {
 			return err
 		}
+
 		for _, r := range page {
 			if r.Network != a.network.Slug || r.PayoutID == "" {
 				continue
 			}
+
 			if err := a.refund(ctx, r); err != nil {
 				return err
 			}
 		}
+
 		if len(page) < auditPage {
 			return nil
 		}
+
 		f.After = page[len(page)-1].ID
 	}
 }
@@ -279,16 +400,30 @@ func (a *auditor) refund(ctx context.Context, r payout.Refund) error {
 		if err != nil {
 			return err
 		}
+
 		there := r
+
 		_, err = there.Follow(p, r.CreatedAt)
-		if err == nil && there.Status == r.Status && p.RefundID == r.ID && p.Amount == r.Amount && p.Destination == r.Destination && p.AssetID == r.AssetID {
+		if err == nil && there.Status == r.Status && p.RefundID == r.ID && p.Amount == r.Amount &&
+			p.Destination == r.Destination &&
+			p.AssetID == r.AssetID {
 			return nil
 		}
+
 		if try == 3 {
-			a.disagree(fmt.Sprintf("refund %s is %s, its payout %s %s", r.ID, r.Status, p.ID, p.Status),
-				AuditRecord{Object: "refund", ID: r.ID, Out: r.Amount}, AuditRecord{Object: "payout", ID: p.ID, TxHash: p.TxHash, Out: p.Amount})
+			a.disagree(
+				fmt.Sprintf("refund %s is %s, its payout %s %s", r.ID, r.Status, p.ID, p.Status),
+				AuditRecord{
+					Object: "refund",
+					ID:     r.ID,
+					Out:    r.Amount,
+				},
+				AuditRecord{Object: "payout", ID: p.ID, TxHash: p.TxHash, Out: p.Amount},
+			)
+
 			return nil
 		}
+
 		if r, err = a.config.Store.RefundByID(ctx, r.ID); err != nil {
 			return err
 		}

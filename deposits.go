@@ -17,21 +17,23 @@ import (
 const (
 	// depositsAtOnce is how many deposit addresses one step looks at.
 	depositsAtOnce = 100
-	// depositRound is how long a round takes at least: each address is looked at once in it. Many addresses take longer.
+	// depositRound is how long a round takes at least: each address is looked at once in it. Many
+	// addresses take longer.
 	depositRound = 10 * time.Minute
 	// clocksApart is how far the time of a block may be from ours.
 	clocksApart = 15 * time.Minute
 )
 
-// depositRounds is how far a round of one network is. It lives in one process, the one that follows the network: another
-// one that takes over begins anew.
+// depositRounds is how far a round of one network is. It lives in one process, the one that follows
+// the network: another one that takes over begins anew.
 type depositRounds struct {
 	engine   *Engine
 	follower *watch.Follower
 	network  chain.Network
 
-	begun          time.Time
-	account, after string // the account before the one at hand; the deposit address before the next, "" for the newest
+	begun time.Time
+	// the account before the one at hand; the deposit address before the next, "" for the newest
+	account, after string
 	done           bool
 }
 
@@ -44,22 +46,28 @@ func (r *depositRounds) step(ctx context.Context) (bool, error) {
 	if _, can := r.follower.Driver.(chain.Balancer); !can || !r.follower.Health().Following {
 		return false, nil
 	}
+
 	now := r.engine.config.Now()
 	if r.done {
 		if now.Sub(r.begun) < depositRound {
 			return false, nil
 		}
+
 		r.begun, r.account, r.after, r.done = now, "", "", false
 	}
+
 	account, after := r.account, r.after
+
 	page, err := r.next(ctx)
 	if err != nil || len(page) == 0 {
 		return false, err
 	}
+
 	found, err := r.engine.Invoices.CheckDeposits(ctx, r.network.Slug, page)
 	if err != nil {
 		r.account, r.after = account, after // the same again
 	}
+
 	return found > 0, err
 }
 
@@ -71,51 +79,77 @@ func (r *depositRounds) next(ctx context.Context) ([]invoice.DepositAddress, err
 			r.done = err == nil
 			return nil, err
 		}
+
 		page, err := r.engine.config.Store.DepositAddresses(ctx, invoice.DepositFilter{
-			Owner: event.Owner{AccountID: accounts[0].ID, Livemode: r.network.Livemode}, Networks: []string{r.network.Slug}, After: r.after, Limit: depositsAtOnce,
+			Owner:    event.Owner{AccountID: accounts[0].ID, Livemode: r.network.Livemode},
+			Networks: []string{r.network.Slug},
+			After:    r.after,
+			Limit:    depositsAtOnce,
 		})
 		if err != nil {
 			return nil, err
 		}
+
 		if len(page) < depositsAtOnce {
 			r.account, r.after = accounts[0].ID, ""
 		} else {
 			r.after = page[len(page)-1].ID
 		}
+
 		if len(page) > 0 {
 			return page, nil
 		}
 	}
 }
 
-// kept says what settlements left at a deposit address. Nothing can be said while a release is under way or was given up after
-// transactions of its own, nor when one ended so near to the block that its sweep may be above it.
-func kept(ctx context.Context, tx invoice.Tx, network string, address chain.Address, payments []invoice.Payment, at chain.Ref) (k invoice.Kept, ok bool, err error) {
+// kept says what settlements left at a deposit address. Nothing can be said while a release is
+// under way or was given up after transactions of its own, nor when one ended so near to the block
+// that its sweep may be above it.
+func kept(
+	ctx context.Context,
+	tx invoice.Tx,
+	network string,
+	address chain.Address,
+	payments []invoice.Payment,
+	at chain.Ref,
+) (k invoice.Kept, ok bool, err error) {
 	live, err := tx.(send.Reader).LiveTransactions(ctx, network, address)
 	if err != nil || len(live) > 0 {
 		return k, false, err
 	}
+
 	ids := make([]string, len(payments))
 	for i, p := range payments {
 		ids[i] = p.ID
 	}
+
 	books := tx.(settlement.Tx)
+
 	settlements, err := books.SettlementsOfPayments(ctx, ids)
 	if err != nil {
 		return k, false, err
 	}
+
 	k.Moved = map[string]bool{}
+
 	for _, s := range settlements {
 		switch {
 		case s.Simulated || s.Network != network:
 		case s.Status == settlement.Released && s.ReleasedAt.Before(at.Time.Add(-clocksApart)):
 			k.Moved[s.PaymentID] = true
-		case s.Status == settlement.Released, s.Status == settlement.Releasing, s.Status == settlement.Reverted,
-			s.ReleaseID != "", s.FeeTx != "", s.TopUpTx != "", s.SweepTx != "":
+		case s.Status == settlement.Released,
+			s.Status == settlement.Releasing,
+			s.Status == settlement.Reverted,
+			s.ReleaseID != "",
+			s.FeeTx != "",
+			s.TopUpTx != "",
+			s.SweepTx != "":
 			return k, false, nil
 		}
 	}
+
 	residue, err := books.Residue(ctx, network, address)
 	k.Coin = residue.Amount
+
 	return k, err == nil, err
 }

@@ -48,17 +48,21 @@ func newCustomer(t testing.TB, fatalf func(string, ...any), c sim.Config) *custo
 	w.owner = event.Owner{AccountID: a.ID}
 	w.chain.Mine(5)
 	w.work()
-	w.deposit, err = w.engine.Invoices.CreateDeposit(t.Context(), invoice.DepositParams{Owner: w.owner, Network: "simnet"})
+	w.deposit, err = w.engine.Invoices.CreateDeposit(
+		t.Context(), invoice.DepositParams{Owner: w.owner, Network: "simnet"},
+	)
 	w.must(err)
 	master, err := w.engine.Outbox.Master(t.Context(), "simnet", a.Index)
 	w.must(err)
 	w.chain.Fund(master.Address, "SIM", chain.Pow10(18)) // pays what token deposits cost
 	w.pass(time.Minute, 1)
+
 	return w
 }
 
 func (w *customer) must(err error) {
 	w.t.Helper()
+
 	if err != nil {
 		w.fatalf("unexpected error: %v", err)
 	}
@@ -67,24 +71,29 @@ func (w *customer) must(err error) {
 func (w *customer) clock() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	return w.now
 }
 
 func (w *customer) work() {
 	w.t.Helper()
+
 	for range 200 {
 		did, err := w.engine.Step(context.Background())
 		w.must(err)
+
 		if !did {
 			return
 		}
 	}
+
 	w.fatalf("the engine does not come to rest")
 }
 
 // pass lets time pass with blocks in it, and has everything done in between.
 func (w *customer) pass(d time.Duration, blocks int) {
 	w.t.Helper()
+
 	for range blocks {
 		w.mu.Lock()
 		w.now = w.now.Add(d / time.Duration(blocks))
@@ -96,42 +105,66 @@ func (w *customer) pass(d time.Duration, blocks int) {
 
 func (w *customer) payments() []invoice.Payment {
 	w.t.Helper()
-	all, _, err := w.engine.Invoices.ListPayments(context.Background(), invoice.PaymentFilter{Owner: w.owner, DepositAddressID: w.deposit.ID, Limit: 200})
+	all, _, err := w.engine.Invoices.ListPayments(
+		context.Background(),
+		invoice.PaymentFilter{Owner: w.owner, DepositAddressID: w.deposit.ID, Limit: 200},
+	)
 	w.must(err)
 	slices.Reverse(all) // the oldest first
+
 	return all
 }
 
-// Coin that a contract sends to a deposit address shows in no scan. The balance tells of it, once, and again when more
-// comes after the first was swept; a hint names its transaction.
+// Coin that a contract sends to a deposit address shows in no scan. The balance tells of it, once,
+// and again when more comes after the first was swept; a hint names its transaction.
 func TestHiddenCoinAtADepositAddress(t *testing.T) {
 	w := newCustomer(t, t.Fatalf, sim.Config{NoFinality: true})
 	hidden := w.chain.PayHidden(w.deposit.Address, chain.Pow10(17))
 	w.pass(11*time.Minute, 11)
+
 	first := w.payments()
-	if len(first) != 1 || first[0].Status != invoice.Confirmed || first[0].DetectedBy != invoice.ByBalance || first[0].TxHash != "" || first[0].Amount != chain.Pow10(17) {
+	if len(first) != 1 || first[0].Status != invoice.Confirmed || first[0].DetectedBy != invoice.ByBalance ||
+		first[0].TxHash != "" ||
+		first[0].Amount != chain.Pow10(17) {
 		t.Fatalf("the payments are %+v", first)
 	}
-	if d, err := w.engine.Invoices.GetDeposit(t.Context(), w.owner, w.deposit.ID); err != nil || d.LastPaymentAt.IsZero() {
+
+	if d, err := w.engine.Invoices.GetDeposit(
+		t.Context(), w.owner, w.deposit.ID,
+	); err != nil ||
+		d.LastPaymentAt.IsZero() {
 		t.Errorf("the deposit address had its last payment at %s, %v", d.LastPaymentAt, err)
 	}
-	if result, err := w.engine.Invoices.HintDeposit(t.Context(), w.owner, w.deposit.ID, hidden); err != nil || result != invoice.HintFound {
+
+	if result, err := w.engine.Invoices.HintDeposit(
+		t.Context(), w.owner, w.deposit.ID, hidden,
+	); err != nil ||
+		result != invoice.HintFound {
 		t.Fatalf("a hint: %s, %v", result, err)
 	}
+
 	w.pass(time.Minute, 1)
-	if named := w.payments(); len(named) != 1 || named[0].ID != first[0].ID || named[0].TxHash != hidden || named[0].TxIndex < 1<<20 {
+
+	if named := w.payments(); len(named) != 1 || named[0].ID != first[0].ID || named[0].TxHash != hidden ||
+		named[0].TxIndex < 1<<20 {
 		t.Fatalf("with a hint the payments are %+v", named)
 	}
+
 	w.pass(30*time.Minute, 30)
+
 	released, _, err := w.engine.Settlements.List(t.Context(), settlement.Filter{Owner: w.owner, Limit: 10})
 	if err != nil || len(released) != 1 || released[0].Status != settlement.Released {
 		t.Fatalf("the settlements are %+v, %v", released, err)
 	}
+
 	w.chain.PayHidden(w.deposit.Address, chain.Pow10(16))
 	w.pass(time.Hour, 60)
-	if all := w.payments(); len(all) != 2 || all[1].Amount != chain.Pow10(16) || all[1].TxHash != "" || all[1].Status != invoice.Confirmed {
+
+	if all := w.payments(); len(all) != 2 || all[1].Amount != chain.Pow10(16) || all[1].TxHash != "" ||
+		all[1].Status != invoice.Confirmed {
 		t.Errorf("after more of it the payments are %+v", all)
 	}
+
 	if a, err := w.engine.Audit(t.Context()); err != nil || !a.Clean() {
 		t.Errorf("the audit found %+v, %v", a.Differences(), err)
 	}
@@ -143,18 +176,24 @@ func TestHiddenCoinThatAForkTakesBack(t *testing.T) {
 	w.pass(10*time.Minute, 1) // the next block ends a round
 	w.chain.PayHidden(w.deposit.Address, chain.Pow10(17))
 	w.pass(10*time.Minute, 1)
+
 	seen := w.payments()
 	if len(seen) != 1 || seen[0].Status != invoice.Detected {
 		t.Fatalf("the payments are %+v", seen)
 	}
+
 	w.chain.Fork(sim.Fork{Depth: 1, Fate: sim.ReturnToPool})
 	w.chain.MineEmpty(2)
 	w.work()
+
 	if lost := w.payments(); len(lost) != 1 || lost[0].Status != invoice.Orphaned {
 		t.Fatalf("after a fork the payments are %+v", lost)
 	}
+
 	w.pass(20*time.Minute, 10)
-	if back := w.payments(); len(back) != 1 || back[0].ID != seen[0].ID || back[0].Status != invoice.Confirmed {
+
+	if back := w.payments(); len(back) != 1 || back[0].ID != seen[0].ID ||
+		back[0].Status != invoice.Confirmed {
 		t.Errorf("the payments came back as %+v, they were %+v", back, seen)
 	}
 }
@@ -166,28 +205,35 @@ func TestBalancesThatCannotBeRead(t *testing.T) {
 	w.chain.Mine(1)
 	w.now = w.now.Add(10 * time.Minute)
 	down := errors.New("down")
+
 	w.chain.SetIntercept(func(_ context.Context, m sim.Method) error {
 		if m == sim.MethodBalances {
 			return down
 		}
+
 		return nil
 	})
+
 	if _, err := w.engine.Step(t.Context()); !errors.Is(err, down) {
 		t.Fatalf("a node that is down: %v", err)
 	}
+
 	w.chain.SetIntercept(nil)
 	w.pass(11*time.Minute, 11)
+
 	if all := w.payments(); len(all) != 1 || all[0].Status != invoice.Confirmed {
 		t.Errorf("the payments are %+v", all)
 	}
 }
 
-// Whatever comes and goes at the address (payments that scans show and payments that none shows, top-ups, sweeps, carried
-// fees), the payments are in the end what others sent: nothing of ours is ever taken for a payment.
+// Whatever comes and goes at the address (payments that scans show and payments that none shows,
+// top-ups, sweeps, carried fees), the payments are in the end what others sent: nothing of ours is
+// ever taken for a payment.
 func TestOwnTransactionsAreNeverUnexplained(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newCustomer(t, rt.Fatalf, sim.Config{NoFinality: true, Seed: rapid.Uint64().Draw(rt, "seed")})
 		sent := map[string]chain.Amount{}
+
 		for range rapid.IntRange(1, 12).Draw(rt, "events") {
 			amount := chain.Units(uint64(rapid.IntRange(1, 400).Draw(rt, "amount")))
 			switch rapid.IntRange(0, 4).Draw(rt, "event") {
@@ -204,21 +250,29 @@ func TestOwnTransactionsAreNeverUnexplained(t *testing.T) {
 				w.chain.PayHidden(w.deposit.Address, amount)
 				sent["SIM"] = sent["SIM"].Add(amount)
 			case 3:
-				w.pass(time.Duration(rapid.IntRange(1, 40).Draw(rt, "minutes"))*time.Minute, rapid.IntRange(1, 8).Draw(rt, "blocks"))
+				w.pass(
+					time.Duration(rapid.IntRange(1, 40).Draw(rt, "minutes"))*time.Minute,
+					rapid.IntRange(1, 8).Draw(rt, "blocks"),
+				)
 			case 4:
 				w.chain.Mine(rapid.IntRange(1, 3).Draw(rt, "blocks"))
 			}
 		}
+
 		for range 12 {
 			w.pass(20*time.Minute, 8)
 		}
+
 		got := map[string]chain.Amount{}
+
 		for _, p := range w.payments() {
 			if p.Status != invoice.Confirmed {
 				rt.Errorf("payment %s is %s", p.ID, p.Status)
 			}
+
 			got[p.Asset] = got[p.Asset].Add(p.Amount)
 		}
+
 		for _, asset := range []string{"SIM", "USDX"} {
 			if got[asset] != sent[asset] {
 				rt.Errorf("payments of %s %s were taken in, %s were sent", got[asset], asset, sent[asset])

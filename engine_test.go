@@ -30,18 +30,30 @@ const mnemonic = "legal winner thank year wave sausage worth useful legal winner
 
 func config(t testing.TB, c *sim.Chain) payments.Config {
 	t.Helper()
+
 	keys, err := hdkey.New(mnemonic, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	prices, err := rate.NewFixed(map[string]string{"ETH/USD": "2500", "ETH/EUR": "2300", "USDC/USD": "1", "USDC/EUR": "0.92"}, time.Minute, nil)
+
+	prices, err := rate.NewFixed(
+		map[string]string{"ETH/USD": "2500", "ETH/EUR": "2300", "USDC/USD": "1", "USDC/EUR": "0.92"},
+		time.Minute, nil,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return payments.Config{
-		Store: memory.New(), Drivers: []payments.ChainDriver{c}, Signer: keys, Rates: prices, BaseURL: "https://pay.example.com",
-		SecretKey: bytes.Repeat([]byte{7}, 32), FeeAddresses: map[string]string{c.Network().Slug: string(c.NewAddress())},
-		WebhookAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Log: slog.New(slog.DiscardHandler),
+		Store:        memory.New(),
+		Drivers:      []payments.ChainDriver{c},
+		Signer:       keys,
+		Rates:        prices,
+		BaseURL:      "https://pay.example.com",
+		SecretKey:    bytes.Repeat([]byte{7}, 32),
+		FeeAddresses: map[string]string{c.Network().Slug: string(c.NewAddress())},
+		WebhookAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		Log:          slog.New(slog.DiscardHandler),
 	}
 }
 
@@ -59,7 +71,11 @@ func TestNewSaysWhatIsMissing(t *testing.T) {
 	} {
 		cfg := config(t, c)
 		spoil(&cfg)
-		if _, err := payments.New(cfg); !errors.Is(err, fault.Invalid) || !strings.Contains(err.Error(), want) {
+
+		if _, err := payments.New(
+			cfg,
+		); !errors.Is(err, fault.Invalid) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("without a usable %s: %v", want, err)
 		}
 	}
@@ -67,18 +83,24 @@ func TestNewSaysWhatIsMissing(t *testing.T) {
 
 func TestRunStartsAndStopsAThousandTimes(t *testing.T) {
 	defer goleak.VerifyNone(t)
+
 	engine, err := payments.New(config(t, sim.New(sim.Config{})))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for i := range 1000 {
 		ctx, cancel := context.WithCancel(t.Context())
+
 		done := make(chan error, 1)
 		go func() { done <- engine.Run(ctx) }()
+
 		if i%3 == 0 {
 			engine.Wake()
 		}
+
 		cancel()
+
 		if err := <-done; err != nil && !errors.Is(err, fault.State) {
 			t.Fatalf("start %d: %v", i, err)
 		}
@@ -87,70 +109,94 @@ func TestRunStartsAndStopsAThousandTimes(t *testing.T) {
 
 func TestOnlyOneRunAtATime(t *testing.T) {
 	defer goleak.VerifyNone(t)
+
 	c := sim.New(sim.Config{})
 	running := make(chan struct{}, 1)
+
 	c.SetIntercept(func(context.Context, sim.Method) error {
 		select {
 		case running <- struct{}{}:
 		default:
 		}
+
 		return nil
 	})
+
 	engine, err := payments.New(config(t, c))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	ctx, cancel := context.WithCancel(t.Context())
+
 	done := make(chan error, 1)
 	go func() { done <- engine.Run(ctx) }()
+
 	<-running
+
 	if err := engine.Run(ctx); !errors.Is(err, fault.State) {
 		t.Errorf("a second Run: %v", err)
 	}
+
 	cancel()
+
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
 }
 
-// What a host's hook writes commits with the event or not at all: a hook that refuses takes the invoice with it.
+// What a host's hook writes commits with the event or not at all: a hook that refuses takes the
+// invoice with it.
 func TestOnEventIsPartOfTheTransaction(t *testing.T) {
 	c := sim.New(sim.Config{})
 	cfg := config(t, c)
 	refuse := errors.New("the host refuses")
+
 	var types []event.Type
+
 	cfg.OnEvent = func(_ context.Context, _ payments.Tx, ev event.Event) error {
 		types = append(types, ev.Type)
 		if len(types) == 1 {
 			return refuse
 		}
+
 		return nil
 	}
+
 	engine, err := payments.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	a, err := engine.Accounts.CreateAccount(t.Context(), account.Settings{Name: "Corner Shop"})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	params := invoice.CreateParams{
-		Owner: event.Owner{AccountID: a.ID}, Options: []invoice.OptionParams{{Asset: "SIM", Network: "simnet", Amount: chain.MustAmount("1000000000000000")}},
+		Owner: event.Owner{AccountID: a.ID},
+		Options: []invoice.OptionParams{
+			{Asset: "SIM", Network: "simnet", Amount: chain.MustAmount("1000000000000000")},
+		},
 	}
 	if _, err := engine.Invoices.Create(t.Context(), params); !errors.Is(err, refuse) {
 		t.Fatalf("the hook refused, Create answered %v", err)
 	}
+
 	list, _, err := engine.Invoices.List(t.Context(), invoice.Filter{Owner: params.Owner, Limit: 10})
 	if err != nil || len(list) != 0 {
 		t.Fatalf("%d invoices are stored although the hook refused (%v)", len(list), err)
 	}
+
 	inv, err := engine.Invoices.Create(t.Context(), params)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if len(types) != 2 || types[1] != event.InvoiceCreated {
 		t.Fatalf("the hook saw %v", types)
 	}
+
 	events, _, err := engine.Webhooks.ListEvents(t.Context(), event.Filter{Owner: params.Owner, Limit: 10})
 	if err != nil || len(events) != 1 || events[0].ObjectID != inv.ID || events[0].Sequence != 1 {
 		t.Fatalf("stored events: %+v, %v", events, err)
@@ -160,81 +206,110 @@ func TestOnEventIsPartOfTheTransaction(t *testing.T) {
 // The main job on the simulated network: paid, confirmed, released, and each change seen by Watch.
 func TestInvoiceIsPaidAndReleased(t *testing.T) {
 	defer goleak.VerifyNone(t)
+
 	c := sim.New(sim.Config{})
+
 	engine, err := payments.New(config(t, c))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
+
 	done := make(chan error, 1)
+
 	runCtx, stop := context.WithCancel(ctx)
 	go func() { done <- engine.Run(runCtx) }()
+
 	defer func() {
 		stop()
+
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	}()
+
 	a, err := engine.Accounts.CreateAccount(ctx, account.Settings{Name: "Corner Shop"})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	owner := event.Owner{AccountID: a.ID}
+
 	inv, err := engine.Invoices.Create(ctx, invoice.CreateParams{
-		Owner: owner, Options: []invoice.OptionParams{{Asset: "SIM", Network: "simnet", Amount: chain.MustAmount("1000000000000000000")}},
+		Owner: owner,
+		Options: []invoice.OptionParams{
+			{Asset: "SIM", Network: "simnet", Amount: chain.MustAmount("1000000000000000000")},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var seen []invoice.Status
+
 	paid := false
+
 	for now, err := range engine.Watch(ctx, inv.ID) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if len(seen) == 0 || seen[len(seen)-1] != now.Status {
 			seen = append(seen, now.Status)
 		}
+
 		switch {
 		case now.Status == invoice.Open && !paid:
 			paid = true
+
 			c.Pay(inv.Options[0].Address, "SIM", inv.Options[0].AmountDue)
 		case now.Status == invoice.Pending:
 			c.Mine(1)
 			engine.Wake()
 		}
+
 		if now.Status == invoice.Paid {
 			break
 		}
 	}
+
 	if len(seen) != 3 || seen[1] != invoice.Pending {
 		t.Fatalf("Watch saw %v", seen)
 	}
+
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
+
 	for {
 		page, _, err := engine.Settlements.List(ctx, settlement.Filter{Owner: owner, Limit: 5})
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if len(page) == 1 && page[0].Status == settlement.Released {
 			s := page[0]
 			if s.NetReleased == nil || s.Gross != s.NetReleased.Add(s.FeePaid).Add(s.NetworkFees) {
 				t.Fatalf("the books do not balance: %+v", s)
 			}
+
 			master, err := engine.Outbox.Master(ctx, "simnet", a.Index)
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			if got := c.Balance(master.Address, "SIM"); got != *s.NetReleased {
 				t.Fatalf("the master wallet holds %s, net_released is %s", got, s.NetReleased)
 			}
+
 			if left := c.Balance(inv.Options[0].Address, "SIM"); left != (chain.Amount{}) {
 				t.Fatalf("%s is left at the deposit address", left)
 			}
+
 			return
 		}
+
 		select {
 		case <-ctx.Done():
 			t.Fatalf("not released in time: %+v", page)

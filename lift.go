@@ -12,14 +12,14 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// This file offers payments that wait in the pool for too long to the outbox, which lifts those that are worth it (chain/send,
-// lift.go).
+// This file offers payments that wait in the pool for too long to the outbox, which lifts those
+// that are worth it (chain/send, lift.go).
 
 // unliftable is for how long a network is left alone whose node cannot tell what waiting transactions pay.
 const unliftable = time.Hour
 
-// lifts is when the waiting payments of one network are looked at next. It lives in one process, the one that follows the network:
-// another one that takes over looks at all of them.
+// lifts is when the waiting payments of one network are looked at next. It lives in one process,
+// the one that follows the network: another one that takes over looks at all of them.
 type lifts struct {
 	engine   *Engine
 	follower *watch.Follower
@@ -33,44 +33,64 @@ func (l *lifts) step(ctx context.Context) (did bool, err error) {
 	if !can || !l.follower.Health().Following {
 		return false, nil
 	}
+
 	after, on := lifter.LiftAfter()
+
 	now := l.engine.config.Now()
 	if !on || now.Before(l.again) {
 		return false, nil
 	}
+
 	waiting, err := l.engine.config.Store.PoolPayments(ctx, l.follower.Driver.Network().Slug)
 	if err != nil {
 		return false, err
 	}
+
 	next := make(map[string]time.Time, len(waiting))
 	for _, p := range waiting {
 		next[p.ID] = l.next[p.ID]
 	}
+
 	l.next = next
+
 	for _, p := range waiting {
 		waited := now.Sub(p.DetectedAt)
 		if p.Simulated || p.TxHash == "" || !p.LostAt.IsZero() || waited < after || now.Before(next[p.ID]) {
 			continue
 		}
+
 		next[p.ID] = now.Add(liftPause(waited))
+
 		queued, err := l.engine.lift(ctx, p)
 		if errors.Is(err, fault.Unsupported) {
 			l.again = now.Add(unliftable)
-			l.engine.config.Log.ErrorContext(ctx, "payments cannot be lifted, though the driver is configured to", "network", p.Network, "error", err)
+			l.engine.config.Log.ErrorContext(
+				ctx, "payments cannot be lifted, though the driver is configured to",
+				"network", p.Network, "error", err,
+			)
+
 			return did, nil
 		}
+
 		if ctx.Err() != nil {
 			return did, ctx.Err()
 		}
+
 		if err != nil {
-			l.engine.config.Log.WarnContext(ctx, "a payment could not be lifted; it is tried again", "payment", p.ID, "network", p.Network, "error", err)
+			l.engine.config.Log.WarnContext(
+				ctx, "a payment could not be lifted; it is tried again",
+				"payment", p.ID, "network", p.Network, "error", err,
+			)
 		}
+
 		did = did || queued
 	}
+
 	return did, nil
 }
 
-// liftPause is how long a payment that has waited for a time is not looked at again: an eighth of it, from a second to a minute.
+// liftPause is how long a payment that has waited for a time is not looked at again: an eighth of
+// it, from a second to a minute.
 func liftPause(waited time.Duration) time.Duration {
 	return min(max(waited/8, time.Second), time.Minute)
 }
@@ -81,15 +101,25 @@ func (e *Engine) lift(ctx context.Context, p invoice.Payment) (queued bool, err 
 	if err != nil {
 		return false, err
 	}
+
 	master, err := e.Outbox.Master(ctx, p.Network, settings.Index)
 	if errors.Is(err, fault.Forbidden) {
 		return false, nil // the signer has no such key
 	}
+
 	if err != nil {
 		return false, err
 	}
+
 	return e.Outbox.Lift(ctx, send.Waiting{
-		Owner: p.Owner, PaymentID: p.ID, Network: p.Network, Since: p.DetectedAt,
-		Coin: chain.Coin{Outpoint: chain.Outpoint{TxHash: p.TxHash, Vout: p.TxIndex}, Owner: chain.Party{Key: p.Key, Address: p.Address}, Amount: p.Amount},
+		Owner:     p.Owner,
+		PaymentID: p.ID,
+		Network:   p.Network,
+		Since:     p.DetectedAt,
+		Coin: chain.Coin{
+			Outpoint: chain.Outpoint{TxHash: p.TxHash, Vout: p.TxIndex},
+			Owner:    chain.Party{Key: p.Key, Address: p.Address},
+			Amount:   p.Amount,
+		},
 	}, master)
 }

@@ -60,25 +60,28 @@ type Config struct {
 	OldSecretKeys [][]byte
 	// FeeAddresses receive the platform fee, by network slug. Where there is none, fees are carried.
 	FeeAddresses map[string]string
-	// WatchOnly names master wallets whose keys this service does not have, by network slug and account.Account.Index. They
-	// receive settlements; a payout from one fails as signer_refused:watch_only.
+	// WatchOnly names master wallets whose keys this service does not have, by network slug and
+	// account.Account.Index. They receive settlements; a payout from one fails as
+	// signer_refused:watch_only.
 	WatchOnly map[string]map[uint32]string
-	// OnEvent runs for every event inside the transaction that makes it true: what it writes commits with it or
-	// not at all. It may run twice for one event when the transaction is run again; it must not call a network.
+	// OnEvent runs for every event inside the transaction that makes it true: what it writes
+	// commits with it or not at all. It may run twice for one event when the transaction is run
+	// again; it must not call a network.
 	OnEvent EventHook
 	// KeyPrefix begins API keys, 2 to 12 lower-case letters. Defaults to "pay".
 	KeyPrefix string
 	// QuoteFor is how long an amount due holds. Defaults to 20 minutes.
 	QuoteFor time.Duration
-	// WebhookAllow are otherwise forbidden address ranges that webhooks may be delivered to: for tests and intranets.
+	// WebhookAllow are otherwise forbidden address ranges that webhooks may be delivered to: for
+	// tests and intranets.
 	WebhookAllow []netip.Prefix
 	// KeepEvents is how long events and deliveries are kept. Defaults to 30 days.
 	KeepEvents time.Duration
-	// Process names this process in leases and wake-ups; unique among all processes over one store, at most 200 bytes.
-	// Defaults to a random name.
+	// Process names this process in leases and wake-ups; unique among all processes over one store,
+	// at most 200 bytes. Defaults to a random name.
 	Process string
-	// Waker tells the other processes of work that this one made, such as store/redis. Defaults to the Store, if it can.
-	// Without one, a process notices what others did when it polls.
+	// Waker tells the other processes of work that this one made, such as store/redis. Defaults to
+	// the Store, if it can. Without one, a process notices what others did when it polls.
 	Waker store.Waker
 	// Log defaults to slog.Default(). Now defaults to time.Now.
 	Log *slog.Logger
@@ -122,67 +125,126 @@ func New(c Config) (*Engine, error) {
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
+
 	e := &Engine{config: c}
+
 	var err error
 	if e.Networks, err = chain.NewRegistry(c.Drivers...); err != nil {
 		return nil, err
 	}
+
 	if e.box, err = seal.New(append([][]byte{c.SecretKey}, c.OldSecretKeys...)...); err != nil {
 		return nil, err
 	}
+
 	fees, err := feeAddresses(c.FeeAddresses, e.Networks)
 	if err != nil {
 		return nil, err
 	}
+
 	watchOnly, err := watchOnlyAddresses(c.WatchOnly, e.Networks)
 	if err != nil {
 		return nil, err
 	}
+
 	e.ids = id.New(c.Now, nil)
 	e.Rates = rate.NewCache(c.Rates, c.Now)
+
 	e.streams.engine = e
 	if err := e.assemble(fees, watchOnly); err != nil {
 		return nil, err
 	}
+
 	for _, d := range e.Networks.Drivers() {
 		f, err := watch.New(watch.Config{
-			Driver: d, Sink: sink{e}, DB: narrow[watch.Tx]{e.config.Store, e}, Owner: c.Process, Now: c.Now, Log: c.Log,
+			Driver:    d,
+			Sink:      sink{e},
+			DB:        narrow[watch.Tx]{e.config.Store, e},
+			Owner:     c.Process,
+			Now:       c.Now,
+			Log:       c.Log,
 			Addresses: e.Invoices.AddressesOf(d.Network().Slug),
 		})
 		if err != nil {
 			return nil, err
 		}
+
 		e.followers, e.rounds = append(e.followers, f), append(e.rounds, newDepositRounds(e, f))
 		e.lifts = append(e.lifts, &lifts{engine: e, follower: f})
 	}
+
 	return e, nil
 }
 
 // assemble makes the domains' services, each over its own view of the store.
-func (e *Engine) assemble(fees map[string]chain.Address, watchOnly map[string]map[uint32]chain.Address) (err error) {
+func (e *Engine) assemble(
+	fees map[string]chain.Address,
+	watchOnly map[string]map[uint32]chain.Address,
+) (err error) {
 	c := e.config
 	if e.Accounts, err = account.New(account.Config{
-		DB: narrow[account.Tx]{c.Store, e}, Registry: e.Networks, IDs: e.ids, Now: c.Now, Entropy: rand.Reader, KeyPrefix: c.KeyPrefix,
+		DB:        narrow[account.Tx]{c.Store, e},
+		Registry:  e.Networks,
+		IDs:       e.ids,
+		Now:       c.Now,
+		Entropy:   rand.Reader,
+		KeyPrefix: c.KeyPrefix,
 	}); err != nil {
 		return err
 	}
+
 	e.Invoices = invoice.New(invoice.Config{
-		DB: narrow[invoice.Tx]{c.Store, e}, Registry: e.Networks, Rates: e.Rates, Keys: c.Signer, IDs: e.ids, Now: c.Now, Log: c.Log, QuoteFor: c.QuoteFor, Kept: kept,
+		DB:       narrow[invoice.Tx]{c.Store, e},
+		Registry: e.Networks,
+		Rates:    e.Rates,
+		Keys:     c.Signer,
+		IDs:      e.ids,
+		Now:      c.Now,
+		Log:      c.Log,
+		QuoteFor: c.QuoteFor,
+		Kept:     kept,
 	})
 	e.Outbox = send.New(send.Config{
-		DB: narrow[send.Tx]{c.Store, e}, Registry: e.Networks, Signer: c.Signer, IDs: e.ids, Now: c.Now, Log: c.Log, Process: c.Process,
+		DB:        narrow[send.Tx]{c.Store, e},
+		Registry:  e.Networks,
+		Signer:    c.Signer,
+		IDs:       e.ids,
+		Now:       c.Now,
+		Log:       c.Log,
+		Process:   c.Process,
 		WatchOnly: watchOnly,
 	})
 	e.Settlements = settlement.New(settlement.Config{
-		DB: narrow[settlement.Tx]{c.Store, e}, Registry: e.Networks, Outbox: e.Outbox, FeeAddresses: fees, Outputs: outputs, IDs: e.ids, Now: c.Now, Log: c.Log, Process: c.Process,
+		DB:           narrow[settlement.Tx]{c.Store, e},
+		Registry:     e.Networks,
+		Outbox:       e.Outbox,
+		FeeAddresses: fees,
+		Outputs:      outputs,
+		IDs:          e.ids,
+		Now:          c.Now,
+		Log:          c.Log,
+		Process:      c.Process,
 	})
 	e.Payouts = payout.New(payout.Config{
-		DB: narrow[payout.Tx]{c.Store, e}, Registry: e.Networks, Outbox: e.Outbox, Received: received, IDs: e.ids, Now: c.Now, Log: c.Log,
+		DB:       narrow[payout.Tx]{c.Store, e},
+		Registry: e.Networks,
+		Outbox:   e.Outbox,
+		Received: received,
+		IDs:      e.ids,
+		Now:      c.Now,
+		Log:      c.Log,
 	})
 	e.Webhooks, err = webhook.New(webhook.Config{
-		DB: narrow[webhook.Tx]{c.Store, e}, Seal: e.box, HTTP: webhook.HTTP{Allow: c.WebhookAllow}, IDs: e.ids, Now: c.Now, Log: c.Log,
-		Process: c.Process, Retention: c.KeepEvents,
+		DB:        narrow[webhook.Tx]{c.Store, e},
+		Seal:      e.box,
+		HTTP:      webhook.HTTP{Allow: c.WebhookAllow},
+		IDs:       e.ids,
+		Now:       c.Now,
+		Log:       c.Log,
+		Process:   c.Process,
+		Retention: c.KeepEvents,
 	})
+
 	return err
 }
 
@@ -191,6 +253,7 @@ func (c *Config) complete() error {
 	missing := func(field, why string) error {
 		return fault.New(fault.Invalid, "config_invalid", "payments.Config.%s %s", field, why)
 	}
+
 	switch {
 	case c.Store == nil:
 		return missing("Store", "is missing")
@@ -201,35 +264,46 @@ func (c *Config) complete() error {
 	case c.Rates == nil:
 		return missing("Rates", "is missing")
 	case len(c.SecretKey) != 32:
-		return missing("SecretKey", "must be 32 random bytes (openssl rand -hex 32), kept outside the database")
+		return missing(
+			"SecretKey",
+			"must be 32 random bytes (openssl rand -hex 32), kept outside the database",
+		)
 	case len(c.Process) > maxProcess:
 		return missing("Process", "is longer than 200 bytes")
 	}
+
 	u, err := url.Parse(c.BaseURL)
 	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
 		return missing("BaseURL", `must be an absolute URL such as "https://pay.example.com"`)
 	}
+
 	c.BaseURL = strings.TrimRight(c.BaseURL, "/")
 	if c.KeyPrefix == "" {
 		c.KeyPrefix = "pay"
 	}
+
 	if c.KeepEvents == 0 {
 		c.KeepEvents = 30 * 24 * time.Hour
 	}
+
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
+
 	if c.Process == "" {
 		var b [8]byte
 		rand.Read(b[:])
 		c.Process = hex.EncodeToString(b[:])
 	}
+
 	if c.Waker == nil {
 		c.Waker, _ = c.Store.(store.Waker)
 	}
+
 	return nil
 }
 
@@ -238,29 +312,48 @@ func feeAddresses(configured map[string]string, networks *chain.Registry) (map[s
 	for slug, s := range configured {
 		d, err := networks.Driver(slug)
 		if err != nil {
-			return nil, fault.Wrap(err, fault.Invalid, "config_invalid", "payments.Config.FeeAddresses names network %q", slug)
+			return nil, fault.Wrap(
+				err, fault.Invalid, "config_invalid",
+				"payments.Config.FeeAddresses names network %q",
+				slug,
+			)
 		}
+
 		if out[slug], err = d.ParseAddress(s); err != nil {
-			return nil, fault.Wrap(err, fault.Invalid, "config_invalid", "payments.Config.FeeAddresses[%q]", slug)
+			return nil, fault.Wrap(
+				err, fault.Invalid, "config_invalid", "payments.Config.FeeAddresses[%q]", slug,
+			)
 		}
 	}
+
 	return out, nil
 }
 
-func watchOnlyAddresses(configured map[string]map[uint32]string, networks *chain.Registry) (map[string]map[uint32]chain.Address, error) {
+func watchOnlyAddresses(
+	configured map[string]map[uint32]string,
+	networks *chain.Registry,
+) (map[string]map[uint32]chain.Address, error) {
 	out := make(map[string]map[uint32]chain.Address, len(configured))
 	for slug, wallets := range configured {
 		d, err := networks.Driver(slug)
 		if err != nil {
-			return nil, fault.Wrap(err, fault.Invalid, "config_invalid", "payments.Config.WatchOnly names network %q", slug)
+			return nil, fault.Wrap(
+				err, fault.Invalid, "config_invalid", "payments.Config.WatchOnly names network %q",
+				slug,
+			)
 		}
+
 		out[slug] = make(map[uint32]chain.Address, len(wallets))
 		for index, s := range wallets {
 			if out[slug][index], err = d.ParseAddress(s); err != nil {
-				return nil, fault.Wrap(err, fault.Invalid, "config_invalid", "payments.Config.WatchOnly[%q][%d]", slug, index)
+				return nil, fault.Wrap(
+					err, fault.Invalid, "config_invalid", "payments.Config.WatchOnly[%q][%d]", slug,
+					index,
+				)
 			}
 		}
 	}
+
 	return out, nil
 }
 

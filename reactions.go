@@ -20,12 +20,13 @@ func (e *Engine) react(ctx context.Context, tx Tx, ev event.Event) error {
 		// A confirmed payment has a price: its settlement opens, or returns to the queue.
 		return e.openSettlement(ctx, tx, ev.Subject.(invoice.Payment))
 	case event.FactPaymentLost:
-		// A payment left the chain: its settlement fails, or is reverted if it was released; refunds of it that are
-		// not signed are canceled.
+		// A payment left the chain: its settlement fails, or is reverted if it was released;
+		// refunds of it that are not signed are canceled.
 		p := ev.Subject.(invoice.Payment)
 		if err := e.Settlements.PaymentLostTx(ctx, tx, p.ID); err != nil {
 			return err
 		}
+
 		return e.Payouts.PaymentLostTx(ctx, tx, p.Owner, p.ID, p.InvoiceID)
 	case event.FactTransaction:
 		// One of our transactions moved: whoever wanted it moves on.
@@ -33,6 +34,7 @@ func (e *Engine) react(ctx context.Context, tx Tx, ev event.Event) error {
 		if err := e.Settlements.TransactionTx(ctx, tx, t); err != nil {
 			return err
 		}
+
 		return e.Payouts.TransactionTx(ctx, tx, t)
 	case event.RefundCreated, event.RefundSucceeded, event.RefundFailed, event.FactRefund:
 		// A refund moved: its invoice takes its flags.
@@ -43,18 +45,29 @@ func (e *Engine) react(ctx context.Context, tx Tx, ev event.Event) error {
 	case event.SettlementReleased:
 		// The merchant of a deposit address hears of it under the deposit's own name.
 		return e.depositReleased(ctx, tx, ev.Subject.(settlement.Settlement))
+	default:
+		return nil
 	}
-	return nil
 }
 
 func (e *Engine) openSettlement(ctx context.Context, tx Tx, p invoice.Payment) error {
 	n, _ := e.Networks.Network(p.Network)
 	asset, _ := n.AssetByID(p.AssetID)
 	_, err := e.Settlements.OpenTx(ctx, tx, settlement.Opening{
-		Owner: p.Owner, PaymentID: p.ID, InvoiceID: p.InvoiceID, DepositAddressID: p.DepositAddressID, Network: p.Network, Asset: asset,
-		Deposit: chain.Party{Key: p.Key, Address: p.Address}, Gross: p.Amount, USDValue: p.USDValue.Decimal, NativePrice: p.NativeUSD.Decimal,
-		ConfirmedAt: p.ConfirmedAt, Simulated: p.Simulated,
+		Owner:            p.Owner,
+		PaymentID:        p.ID,
+		InvoiceID:        p.InvoiceID,
+		DepositAddressID: p.DepositAddressID,
+		Network:          p.Network,
+		Asset:            asset,
+		Deposit:          chain.Party{Key: p.Key, Address: p.Address},
+		Gross:            p.Amount,
+		USDValue:         p.USDValue.Decimal,
+		NativePrice:      p.NativeUSD.Decimal,
+		ConfirmedAt:      p.ConfirmedAt,
+		Simulated:        p.Simulated,
 	})
+
 	return err
 }
 
@@ -62,16 +75,24 @@ func (e *Engine) depositReleased(ctx context.Context, tx Tx, s settlement.Settle
 	if s.DepositAddressID == "" {
 		return nil
 	}
+
 	p, err := tx.PaymentByID(ctx, s.PaymentID)
 	if err != nil {
 		return err
 	}
+
 	p.Sequence++
 	if err := tx.PutPayments(ctx, &p); err != nil {
 		return err
 	}
+
 	return tx.AppendEvents(ctx, event.Event{
-		Owner: p.Owner, Type: event.DepositPaymentReleased, ObjectID: p.ID, PaymentID: p.ID, Sequence: p.Sequence, Subject: p,
+		Owner:     p.Owner,
+		Type:      event.DepositPaymentReleased,
+		ObjectID:  p.ID,
+		PaymentID: p.ID,
+		Sequence:  p.Sequence,
+		Subject:   p,
 	})
 }
 
@@ -114,6 +135,7 @@ func (e *Engine) eventObject(ctx context.Context, tx Tx, ev event.Event) (any, e
 	case webhook.Endpoint:
 		return s.Resource(), nil
 	}
+
 	return ev.Subject, nil
 }
 
@@ -122,42 +144,54 @@ func (e *Engine) eventPayment(ctx context.Context, tx Tx, typ event.Type, p invo
 	if err != nil {
 		return nil, err
 	}
+
 	v := eventPayment{PaymentResource: p.Resource(cursor.Tip.Height)}
 	if !p.ConfirmedAt.IsZero() {
 		of, err := tx.SettlementsOfPayments(ctx, []string{p.ID})
 		if err != nil {
 			return nil, err
 		}
+
 		if len(of) > 0 {
 			v.Settlement = &eventSettlement{of[0].ID, of[0].Status}
 		}
 	}
-	switch typ {
-	case event.DepositPaymentDetected, event.DepositPaymentConfirmed, event.DepositPaymentReleased:
+
+	if typ == event.DepositPaymentDetected || typ == event.DepositPaymentConfirmed ||
+		typ == event.DepositPaymentReleased {
 		d, err := tx.DepositAddress(ctx, p.Owner, p.DepositAddressID)
 		if err != nil {
 			return nil, err
 		}
+
 		return depositEvent{Payment: v, DepositAddress: d.Resource()}, nil
 	}
+
 	return v, nil
 }
 
 // PaymentResources renders payments with their settlements in full: two queries, however many there are.
-func (e *Engine) PaymentResources(ctx context.Context, payments ...invoice.Payment) ([]PaymentResource, error) {
+func (e *Engine) PaymentResources(
+	ctx context.Context,
+	payments ...invoice.Payment,
+) ([]PaymentResource, error) {
 	ids := make([]string, len(payments))
 	for i, p := range payments {
 		ids[i] = p.ID
 	}
+
 	settlements, err := e.config.Store.SettlementsOfPayments(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
+
 	byPayment := make(map[string]settlement.Resource, len(settlements))
 	for _, s := range settlements {
 		byPayment[s.PaymentID] = s.Resource()
 	}
+
 	tips := map[string]uint64{}
+
 	out := make([]PaymentResource, len(payments))
 	for i, p := range payments {
 		tip, known := tips[p.Network]
@@ -165,13 +199,16 @@ func (e *Engine) PaymentResources(ctx context.Context, payments ...invoice.Payme
 			if tip, err = e.Tip(ctx, p.Network); err != nil {
 				return nil, err
 			}
+
 			tips[p.Network] = tip
 		}
+
 		out[i].PaymentResource = p.Resource(tip)
 		if s, ok := byPayment[p.ID]; ok {
 			out[i].Settlement = &s
 		}
 	}
+
 	return out, nil
 }
 
@@ -187,53 +224,84 @@ func (e *Engine) refunded(ctx context.Context, tx Tx, ev event.Event) error {
 	if r.InvoiceID == "" {
 		return nil
 	}
+
 	move := map[event.Type]invoice.RefundMove{
-		event.RefundCreated: invoice.RefundPending, event.RefundSucceeded: invoice.RefundSucceeded,
-		event.RefundFailed: invoice.RefundFailed, event.FactRefund: invoice.RefundReversed,
+		event.RefundCreated:   invoice.RefundPending,
+		event.RefundSucceeded: invoice.RefundSucceeded,
+		event.RefundFailed:    invoice.RefundFailed,
+		event.FactRefund:      invoice.RefundReversed,
 	}[ev.Type]
-	return e.Invoices.RefundedTx(ctx, tx, invoice.RefundFact{InvoiceID: r.InvoiceID, AssetID: r.AssetID, Amount: r.Amount, Move: move})
+
+	return e.Invoices.RefundedTx(
+		ctx, tx,
+		invoice.RefundFact{InvoiceID: r.InvoiceID, AssetID: r.AssetID, Amount: r.Amount, Move: move},
+	)
 }
 
 // received reads what can be refunded: the confirmed payments of an invoice, or one payment.
-func received(ctx context.Context, r payout.Reader, owner event.Owner, invoiceID, paymentID string) ([]payout.Received, error) {
+func received(
+	ctx context.Context,
+	r payout.Reader,
+	owner event.Owner,
+	invoiceID, paymentID string,
+) ([]payout.Received, error) {
 	reader := r.(invoice.Reader)
+
 	var payments []invoice.Payment
+
 	if paymentID != "" {
 		p, err := reader.Payment(ctx, owner, paymentID)
 		if err != nil {
 			return nil, err
 		}
+
 		payments = append(payments, p)
 	} else {
 		if _, err := reader.Invoice(ctx, owner, invoiceID); err != nil {
 			return nil, err
 		}
+
 		var err error
 		if payments, err = reader.PaymentsOfInvoice(ctx, invoiceID); err != nil {
 			return nil, err
 		}
 	}
+
 	var out []payout.Received
+
 	for _, p := range payments {
 		if p.Status == invoice.Confirmed {
 			out = append(out, payout.Received{
-				PaymentID: p.ID, InvoiceID: p.InvoiceID, Network: p.Network, AssetID: p.AssetID, Amount: p.Amount, Simulated: p.Simulated,
+				PaymentID: p.ID,
+				InvoiceID: p.InvoiceID,
+				Network:   p.Network,
+				AssetID:   p.AssetID,
+				Amount:    p.Amount,
+				Simulated: p.Simulated,
 			})
 		}
 	}
+
 	return out, nil
 }
 
 // outputs reads which outputs hold payments, for settlements on networks that spend outputs.
-func outputs(ctx context.Context, r settlement.Reader, paymentIDs []string) (map[string]chain.Outpoint, error) {
+func outputs(
+	ctx context.Context,
+	r settlement.Reader,
+	paymentIDs []string,
+) (map[string]chain.Outpoint, error) {
 	reader := r.(invoice.Reader)
+
 	out := make(map[string]chain.Outpoint, len(paymentIDs))
 	for _, id := range paymentIDs {
 		p, err := reader.PaymentByID(ctx, id)
 		if err != nil {
 			return nil, err
 		}
+
 		out[id] = chain.Outpoint{TxHash: p.TxHash, Vout: p.TxIndex}
 	}
+
 	return out, nil
 }

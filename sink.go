@@ -17,50 +17,64 @@ type sink struct{ engine *Engine }
 // between its preparation and its transaction.
 const prepareAgain = 5
 
-// Apply implements watch.Sink. When storing fails for the sake of single transfers (a damaged record, a host's
-// hook that refuses), those become retry rows in the transaction that moves the cursor, and the rest is stored:
-// one bad record never stalls a network.
+// Apply implements watch.Sink. When storing fails for the sake of single transfers (a damaged
+// record, a host's hook that refuses), those become retry rows in the transaction that moves the
+// cursor, and the rest is stored: one bad record never stalls a network.
 func (s sink) Apply(ctx context.Context, b watch.Batch) (err error) {
 	if err := s.engine.watchWallets(ctx, b.Network); err != nil {
 		return err
 	}
+
 	for range prepareAgain {
 		p, prepErr := s.engine.Invoices.PrepareBatch(ctx, b)
 		if prepErr != nil {
 			return prepErr
 		}
+
 		err = s.store(ctx, b, p, nil)
 		if err != nil && ofItsOwn(ctx, err) && len(p.Keys()) > 0 {
 			err = s.storeRest(ctx, b, p, err)
 		}
+
 		if !changed(err) {
 			return err
 		}
 	}
+
 	return err
 }
 
-// changed reports whether something that was prepared is no longer so: an address was shown to a payer, or a hint
-// stored a payment, between the preparation and the transaction.
+// changed reports whether something that was prepared is no longer so: an address was shown to a
+// payer, or a hint stored a payment, between the preparation and the transaction.
 func changed(err error) bool {
-	return errors.Is(err, fault.Conflict) || errors.Is(err, fault.Duplicate) || errors.Is(err, invoice.ErrUnprepared)
+	return errors.Is(err, fault.Conflict) || errors.Is(err, fault.Duplicate) ||
+		errors.Is(err, invoice.ErrUnprepared)
 }
 
 // store moves the cursor and stores a batch, with retry rows for the transfers in refused.
-func (s sink) store(ctx context.Context, b watch.Batch, p invoice.PreparedBatch, refused map[invoice.TransferKey]error) error {
+func (s sink) store(
+	ctx context.Context,
+	b watch.Batch,
+	p invoice.PreparedBatch,
+	refused map[invoice.TransferKey]error,
+) error {
 	rest := p
+
 	if len(refused) > 0 {
 		keys := make([]invoice.TransferKey, 0, len(refused))
 		for key := range refused {
 			keys = append(keys, key)
 		}
+
 		rest = p.Without(keys...)
 	}
+
 	return s.engine.Update(ctx, func(ctx context.Context, tx Tx) error {
 		cursor, err := b.Advance(ctx, tx)
 		if err != nil {
 			return err
 		}
+
 		for key, cause := range refused {
 			if err := s.engine.Invoices.QueueRetryTx(ctx, tx, p, key, cause); err != nil {
 				return err
@@ -70,6 +84,7 @@ func (s sink) store(ctx context.Context, b watch.Batch, p invoice.PreparedBatch,
 		if err := s.engine.Outbox.ForkTx(ctx, tx, b); err != nil {
 			return err
 		}
+
 		if err := s.engine.Invoices.ApplyTx(ctx, tx, rest, cursor); err != nil {
 			return err
 		}
@@ -84,12 +99,14 @@ var errTried = errors.New("the trial went through")
 // storeRest finds out which transfers are refused, each in a trial of its own, and stores the others.
 func (s sink) storeRest(ctx context.Context, b watch.Batch, p invoice.PreparedBatch, cause error) error {
 	refused := map[invoice.TransferKey]error{}
+
 	for _, key := range p.Keys() {
 		err := s.engine.Update(ctx, func(ctx context.Context, tx Tx) error {
 			cursor, err := b.Advance(ctx, tx)
 			if err != nil {
 				return err
 			}
+
 			if err := s.engine.Invoices.ApplyTx(ctx, tx, p.Only(key), cursor); err != nil {
 				return err
 			}
@@ -97,6 +114,7 @@ func (s sink) storeRest(ctx context.Context, b watch.Batch, p invoice.PreparedBa
 			if err := tx.(*transaction).finish(ctx); err != nil {
 				return err
 			}
+
 			return errTried
 		})
 		switch {
@@ -107,17 +125,23 @@ func (s sink) storeRest(ctx context.Context, b watch.Batch, p invoice.PreparedBa
 			return err
 		}
 	}
+
 	if len(refused) == 0 {
 		return cause // no single transfer is to blame
 	}
-	s.engine.config.Log.ErrorContext(ctx, "payments could not be stored and are tried again by themselves", "network", b.Network.Slug,
-		"payments", len(refused), "error", cause)
+
+	s.engine.config.Log.ErrorContext(
+		ctx, "payments could not be stored and are tried again by themselves",
+		"network", b.Network.Slug, "payments", len(refused), "error", cause,
+	)
+
 	return s.store(ctx, b, p, refused)
 }
 
 // ofItsOwn reports whether an error is a record's own fault, and not the store's, a rival's or the context's.
 func ofItsOwn(ctx context.Context, err error) bool {
-	return ctx.Err() == nil && !changed(err) && !errors.Is(err, fault.LeaseLost) && !errors.Is(err, fault.Unavailable) &&
+	return ctx.Err() == nil && !changed(err) && !errors.Is(err, fault.LeaseLost) &&
+		!errors.Is(err, fault.Unavailable) &&
 		!errors.Is(err, fault.Stopped)
 }
 
@@ -127,22 +151,33 @@ func (e *Engine) retry(ctx context.Context, network string) (did bool, err error
 	if err != nil {
 		return false, err
 	}
+
 	for _, r := range rows {
 		p, err := e.Invoices.PrepareRetry(ctx, r)
 		if err == nil {
-			err = e.Update(ctx, func(ctx context.Context, tx Tx) error { return e.Invoices.RetryTx(ctx, tx, p) })
+			err = e.Update(
+				ctx,
+				func(ctx context.Context, tx Tx) error { return e.Invoices.RetryTx(ctx, tx, p) },
+			)
 		}
+
 		if err == nil {
 			did = true
 			continue
 		}
+
 		if !ofItsOwn(ctx, err) {
 			return did, fmt.Errorf("trying payment %s:%d again: %w", r.Transfer.TxHash, r.Transfer.Index, err)
 		}
+
 		cause := err
-		if err := e.Update(ctx, func(ctx context.Context, tx Tx) error { return e.Invoices.PostponeRetryTx(ctx, tx, r, cause) }); err != nil {
+		if err := e.Update(
+			ctx,
+			func(ctx context.Context, tx Tx) error { return e.Invoices.PostponeRetryTx(ctx, tx, r, cause) },
+		); err != nil {
 			return did, err
 		}
 	}
+
 	return did, nil
 }

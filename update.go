@@ -19,27 +19,36 @@ type EventHook func(ctx context.Context, tx Tx, ev event.Event) error
 // captured, and does no network call.
 func (e *Engine) Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error {
 	happened := false
+
 	err := e.config.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error {
 		t := &transaction{Tx: tx, engine: e}
 		if err := f(ctx, t); err != nil {
 			return err
 		}
+
 		happened = len(t.events) > 0
+
 		return t.finish(ctx)
 	})
 	if err == nil && happened {
 		e.Wake()
 	}
+
 	return err
 }
 
-// UpdateIn is Update inside a transaction of the host's own, as postgres.Join or sqlite.Join made it. It never runs f
-// again: a conflict goes to the host as fault.Conflict. The host commits.
-func (e *Engine) UpdateIn(ctx context.Context, joined store.Tx, f func(ctx context.Context, tx Tx) error) error {
+// UpdateIn is Update inside a transaction of the host's own, as postgres.Join or sqlite.Join made
+// it. It never runs f again: a conflict goes to the host as fault.Conflict. The host commits.
+func (e *Engine) UpdateIn(
+	ctx context.Context,
+	joined store.Tx,
+	f func(ctx context.Context, tx Tx) error,
+) error {
 	t := &transaction{Tx: joined, engine: e}
 	if err := f(ctx, t); err != nil {
 		return err
 	}
+
 	return t.finish(ctx)
 }
 
@@ -52,8 +61,8 @@ type transaction struct {
 	reacted int
 }
 
-// Unwrap returns the store's own transaction, so that sqlite.SQLTx and postgres.SQLTx find the host's *sql.Tx in the tx that
-// Update and Config.OnEvent are given.
+// Unwrap returns the store's own transaction, so that sqlite.SQLTx and postgres.SQLTx find the
+// host's *sql.Tx in the tx that Update and Config.OnEvent are given.
 func (t *transaction) Unwrap() store.Tx { return t.Tx }
 
 // maxEvents bounds what one transaction may cause; reaching it means that two reactions answer each other.
@@ -62,25 +71,33 @@ const maxEvents = 100_000
 // AppendEvents takes events; they are stored by finish.
 func (t *transaction) AppendEvents(ctx context.Context, events ...event.Event) error {
 	now, request := t.engine.config.Now(), event.RequestOf(ctx)
+
 	for _, ev := range events {
 		if ev.CreatedAt.IsZero() {
 			ev.CreatedAt = now
 		}
+
 		ev.Request = request
 		t.events = append(t.events, ev)
 	}
+
 	if len(t.events) > maxEvents {
-		return fmt.Errorf("more than %d events in one transaction, the last a %s: two reactions answer each other", maxEvents, t.events[len(t.events)-1].Type)
+		return fmt.Errorf(
+			"more than %d events in one transaction, the last a %s: two reactions answer each other",
+			maxEvents, t.events[len(t.events)-1].Type,
+		)
 	}
+
 	return nil
 }
 
-// React runs the reactions to what was appended so far in a transaction of Update. Whoever reads in the same transaction
-// what they make calls it first; Update runs the rest.
+// React runs the reactions to what was appended so far in a transaction of Update. Whoever reads in
+// the same transaction what they make calls it first; Update runs the rest.
 func (e *Engine) React(ctx context.Context, tx Tx) error {
 	if t, ok := tx.(*transaction); ok {
 		return t.react(ctx)
 	}
+
 	return nil
 }
 
@@ -88,11 +105,13 @@ func (e *Engine) React(ctx context.Context, tx Tx) error {
 func (t *transaction) react(ctx context.Context) error {
 	for t.reacted < len(t.events) {
 		ev := t.events[t.reacted]
+
 		t.reacted++
 		if err := t.engine.react(ctx, t, ev); err != nil {
 			return fmt.Errorf("reacting to %s of %s: %w", ev.Type, ev.ObjectID, err)
 		}
 	}
+
 	return nil
 }
 
@@ -101,31 +120,40 @@ func (t *transaction) finish(ctx context.Context) error {
 	if err := t.react(ctx); err != nil {
 		return err
 	}
+
 	var public []event.Event
+
 	for _, ev := range t.events {
 		if !ev.Type.Internal() {
 			public = append(public, ev)
 		}
 	}
+
 	if len(public) == 0 {
 		return nil
 	}
+
 	for i := range public {
 		if public[i].ID == "" { // a ping has one already: its delivery names it
 			public[i].ID = t.engine.ids.Event()
 		}
+
 		envelope, err := t.engine.envelope(ctx, t, public[i])
 		if err != nil {
 			return fmt.Errorf("rendering %s of %s: %w", public[i].Type, public[i].ObjectID, err)
 		}
+
 		public[i].Envelope = envelope
 	}
+
 	if err := t.PutEvents(ctx, public...); err != nil {
 		return err
 	}
+
 	if err := t.engine.Webhooks.FanOutTx(ctx, t, public); err != nil {
 		return fmt.Errorf("making webhook deliveries: %w", err)
 	}
+
 	if hook := t.engine.config.OnEvent; hook != nil {
 		for _, ev := range public {
 			if err := hook(ctx, t, ev); err != nil {
@@ -133,6 +161,7 @@ func (t *transaction) finish(ctx context.Context) error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -158,9 +187,16 @@ func (e *Engine) envelope(ctx context.Context, tx Tx, ev event.Event) (json.RawM
 	if err != nil {
 		return nil, err
 	}
+
 	return json.Marshal(envelope{
-		ID: ev.ID, Type: ev.Type, APIVersion: "v1", CreatedAt: wire.Time(ev.CreatedAt), Livemode: ev.Owner.Livemode,
-		Sequence: ev.Sequence, Data: envelopeData{Object: object, Previous: ev.Previous}, Request: ev.Request,
+		ID:         ev.ID,
+		Type:       ev.Type,
+		APIVersion: "v1",
+		CreatedAt:  wire.Time(ev.CreatedAt),
+		Livemode:   ev.Owner.Livemode,
+		Sequence:   ev.Sequence,
+		Data:       envelopeData{Object: object, Previous: ev.Previous},
+		Request:    ev.Request,
 	})
 }
 

@@ -9,13 +9,13 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// This file holds wake-ups: hints that there is work, to the workers of this process and to other processes. What is
-// lost of them, polling finds.
+// This file holds wake-ups: hints that there is work, to the workers of this process and to other
+// processes. What is lost of them, polling finds.
 
 const (
 	maxProcess = 200
-	// wakeGap is the least time between two wake-ups that this process sends, and between two that it follows: a burst of
-	// commits is one hint, and a hint alone is passed on at once.
+	// wakeGap is the least time between two wake-ups that this process sends, and between two that
+	// it follows: a burst of commits is one hint, and a hint alone is passed on at once.
 	wakeGap = 50 * time.Millisecond
 	// wakeTimeout bounds the sending of one.
 	wakeTimeout = 5 * time.Second
@@ -25,15 +25,16 @@ const (
 type wakes struct {
 	mu      sync.Mutex
 	workers []chan struct{}
-	// telling ends the goroutine that tells the others and told is closed when it has ended; both are nil while there is
-	// none. again says that there is something to tell.
+	// telling ends the goroutine that tells the others and told is closed when it has ended; both
+	// are nil while there is none. again says that there is something to tell.
 	telling context.CancelFunc
 	told    chan struct{}
 	again   bool
 }
 
-// Wake has every worker of this process look for work now, and tells the other processes if Config.Waker can. It
-// does not wait for that. A host calls it after it has committed what it made with UpdateIn.
+// Wake has every worker of this process look for work now, and tells the other processes if
+// Config.Waker can. It does not wait for that. A host calls it after it has committed what it made
+// with UpdateIn.
 func (e *Engine) Wake() {
 	e.wakeHere()
 	e.tell()
@@ -45,6 +46,7 @@ func (e *Engine) wakeHere() {
 	e.Webhooks.Wake()
 	e.wakes.mu.Lock()
 	defer e.wakes.mu.Unlock()
+
 	for _, w := range e.wakes.workers {
 		select {
 		case w <- struct{}{}:
@@ -56,28 +58,35 @@ func (e *Engine) wakeHere() {
 func (w *wakes) subscribe() chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	c := make(chan struct{}, 1)
 	w.workers = append(w.workers, c)
+
 	return c
 }
 
 func (w *wakes) unsubscribe(c chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	w.workers = slices.DeleteFunc(w.workers, func(other chan struct{}) bool { return other == c })
 }
 
-// tell has the other processes told soon. The goroutine that does it lives as long as there is something to tell, so
-// that a process that only serves requests, without Run, tells the workers of the others too.
+// tell has the other processes told soon. The goroutine that does it lives as long as there is
+// something to tell, so that a process that only serves requests, without Run, tells the workers of
+// the others too.
 func (e *Engine) tell() {
 	if e.config.Waker == nil {
 		return
 	}
+
 	e.wakes.mu.Lock()
 	defer e.wakes.mu.Unlock()
+
 	e.wakes.again = true
 	if e.wakes.told == nil {
 		ctx, cancel := context.WithCancel(context.Background())
+
 		e.wakes.telling, e.wakes.told = cancel, make(chan struct{})
 		go e.tellAll(ctx)
 	}
@@ -87,12 +96,20 @@ func (e *Engine) tellAll(ctx context.Context) {
 	for e.wakes.more(ctx) {
 		limited, cancel := context.WithTimeout(ctx, wakeTimeout)
 		err := e.config.Waker.Wake(limited, e.config.Process)
+
 		cancel()
+
 		pause := wakeGap
+
 		if err != nil && ctx.Err() == nil {
-			e.config.Log.WarnContext(ctx, "other processes were not told of work; they find it when they poll", "error", err)
+			e.config.Log.WarnContext(
+				ctx, "other processes were not told of work; they find it when they poll",
+				"error", err,
+			)
+
 			pause = wakeTimeout
 		}
+
 		rest(ctx, pause)
 	}
 }
@@ -101,33 +118,41 @@ func (e *Engine) tellAll(ctx context.Context) {
 func (w *wakes) more(ctx context.Context) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	if w.again && ctx.Err() == nil {
 		w.again = false
 		return true
 	}
+
 	w.telling()
 	close(w.told)
 	w.telling, w.told, w.again = nil, nil, false
+
 	return false
 }
 
 // hush ends the telling and waits until it has.
 func (w *wakes) hush() {
 	w.mu.Lock()
+
 	told := w.told
 	if told != nil {
 		w.telling()
 	}
 	w.mu.Unlock()
+
 	if told != nil {
 		<-told
 	}
 }
 
-// listen follows the wake-ups of other processes until ctx ends, and listens again when the connection is lost.
+// listen follows the wake-ups of other processes until ctx ends, and listens again when the
+// connection is lost.
 func (e *Engine) listen(ctx context.Context) {
 	heard := make(chan struct{}, 1)
+
 	var followed sync.WaitGroup
+
 	followed.Go(func() {
 		for range heard {
 			e.wakeHere()
@@ -136,14 +161,18 @@ func (e *Engine) listen(ctx context.Context) {
 	})
 	defer followed.Wait()
 	defer close(heard)
+
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = minPace, maxPace
+
 	for {
 		err := e.config.Waker.Wakes(ctx, func(from string) {
 			if from == e.config.Process {
 				return
 			}
+
 			pause.Reset()
+
 			select {
 			case heard <- struct{}{}:
 			default:
@@ -152,8 +181,13 @@ func (e *Engine) listen(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+
 		again := pause.NextBackOff()
-		e.config.Log.WarnContext(ctx, "wake-ups of other processes are not heard; polling goes on", "again_in", again.Round(time.Millisecond), "error", err)
+		e.config.Log.WarnContext(
+			ctx, "wake-ups of other processes are not heard; polling goes on",
+			"again_in", again.Round(time.Millisecond), "error", err,
+		)
+
 		if !rest(ctx, again) {
 			return
 		}

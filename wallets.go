@@ -13,8 +13,9 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
-// This file keeps the master wallets of networks that spend outputs among the watched addresses: their coins are booked
-// from blocks, so every account's wallet has to be known before the blocks that pay it are stored.
+// This file keeps the master wallets of networks that spend outputs among the watched addresses:
+// their coins are booked from blocks, so every account's wallet has to be known before the blocks
+// that pay it are stored.
 
 // walletWatch is how far the accounts were gone through, per network.
 type walletWatch struct {
@@ -22,71 +23,97 @@ type walletWatch struct {
 	after map[string]string // account id
 }
 
-// watchWallets registers the master wallets of accounts made since it was last called. The sink calls it before each batch
-// of such a network: who was told a wallet's address before a block was mined has its coins booked.
+// watchWallets registers the master wallets of accounts made since it was last called. The sink
+// calls it before each batch of such a network: who was told a wallet's address before a block was
+// mined has its coins booked.
 func (e *Engine) watchWallets(ctx context.Context, n chain.Network) error {
 	driver, err := e.Networks.Driver(n.Slug)
 	if err != nil {
 		return err
 	}
+
 	if _, ok := driver.(chain.CoinReader); !ok {
 		return nil
 	}
+
 	e.watched.mu.Lock()
 	defer e.watched.mu.Unlock()
+
 	if e.watched.after == nil {
 		e.watched.after = map[string]string{}
 	}
+
 	for {
 		page, err := e.config.Store.Accounts(ctx, e.watched.after[n.Slug], auditPage)
 		if err != nil || len(page) == 0 {
 			return err
 		}
+
 		if err := e.registerWallets(ctx, n, page); err != nil {
 			return err
 		}
+
 		e.watched.after[n.Slug] = page[len(page)-1].ID
 	}
 }
 
-// registerWallets makes the master wallets of accounts watched addresses with balances. Doing it again changes nothing.
+// registerWallets makes the master wallets of accounts watched addresses with balances. Doing it
+// again changes nothing.
 func (e *Engine) registerWallets(ctx context.Context, n chain.Network, accounts []account.Account) error {
 	owners := map[chain.Address]event.Owner{}
-	var parties []chain.Party
-	var addresses []chain.Address
+
+	var (
+		parties   []chain.Party
+		addresses []chain.Address
+	)
+
 	for _, a := range accounts {
 		p, err := e.Outbox.Master(ctx, n.Slug, a.Index)
 		if errors.Is(err, fault.Forbidden) {
 			continue // the signer has no such key: nothing will ever be sent from there
 		}
+
 		if err != nil {
 			return err
 		}
+
 		owners[p.Address] = event.Owner{AccountID: a.ID, Livemode: n.Livemode}
 		parties, addresses = append(parties, p), append(addresses, p.Address)
 	}
+
 	return e.Update(ctx, func(ctx context.Context, tx Tx) error {
 		known, err := tx.MatchAddresses(ctx, n.Space(), addresses)
 		if err != nil {
 			return err
 		}
+
 		have := map[chain.Address]bool{}
 		for _, a := range known {
 			have[a.Address] = true
 		}
+
 		for _, p := range parties {
 			if err := e.Outbox.TrackTx(ctx, tx, owners[p.Address], n.Slug, p); err != nil {
 				return err
 			}
+
 			if have[p.Address] {
 				continue
 			}
+
 			if err := tx.PutAddress(ctx, invoice.Address{
-				Space: n.Space(), Address: p.Address, Kind: invoice.ForWallet, Owner: owners[p.Address], Network: n.Slug, Key: p.Key, CreatedAt: e.config.Now(),
+				Space:     n.Space(),
+				Address:   p.Address,
+				Kind:      invoice.ForWallet,
+				Owner:     owners[p.Address],
+				Network:   n.Slug,
+				Key:       p.Key,
+				CreatedAt: e.config.Now(),
 			}); err != nil {
 				return err
 			}
 		}
+
 		return nil
 	})
 }
@@ -98,10 +125,12 @@ func parties(tx Tx, space chain.Space) send.Parties {
 		if err != nil {
 			return nil, err
 		}
+
 		ours := make(map[chain.Address]chain.Party, len(found))
 		for _, a := range found {
 			ours[a.Address] = chain.Party{Key: a.Key, Address: a.Address}
 		}
+
 		return ours, nil
 	}
 }

@@ -20,9 +20,11 @@ func (e *Engine) Watch(ctx context.Context, invoiceID string) iter.Seq2[invoice.
 	return func(yield func(invoice.Invoice, error) bool) {
 		s := e.streams.open(invoiceID)
 		defer e.streams.close(s)
+
 		if !e.begin(ctx, s, yield) {
 			return
 		}
+
 		for {
 			select {
 			case <-ctx.Done():
@@ -36,14 +38,16 @@ func (e *Engine) Watch(ctx context.Context, invoiceID string) iter.Seq2[invoice.
 	}
 }
 
-// begin yields what a stream starts with; false when it is over. It is apart so that a waiting stream keeps no
-// invoice on its stack.
+// begin yields what a stream starts with; false when it is over. It is apart so that a waiting
+// stream keeps no invoice on its stack.
 func (e *Engine) begin(ctx context.Context, s *stream, yield func(invoice.Invoice, error) bool) bool {
 	inv, err := e.config.Store.InvoiceByID(ctx, s.invoiceID)
 	if !yield(inv, err) || err != nil {
 		return false
 	}
+
 	s.mark(&inv, 0)
+
 	return true
 }
 
@@ -79,8 +83,10 @@ type stream struct {
 func (s *stream) mark(inv *invoice.Invoice, tip uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	news := inv.Version > s.version || inv.Status == invoice.Pending && tip > s.tip && s.tip > 0
 	s.version, s.tip = max(s.version, inv.Version), max(s.tip, tip)
+
 	return news
 }
 
@@ -92,6 +98,7 @@ func (s *stream) offer(inv *invoice.Invoice) {
 			return
 		default:
 		}
+
 		select {
 		case <-s.news:
 		default:
@@ -102,15 +109,20 @@ func (s *stream) offer(inv *invoice.Invoice) {
 func (s *streams) open(invoiceID string) *stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	st := &stream{invoiceID: invoiceID, news: make(chan *invoice.Invoice, 1)}
+
 	if len(s.readers) == 0 {
 		s.readers = map[*stream]struct{}{}
 		s.nudge, s.stopped = make(chan struct{}, 1), make(chan struct{})
 		ctx, cancel := context.WithCancel(context.Background())
+
 		s.stop = cancel
 		go s.poll(ctx, s.nudge, s.stopped)
 	}
+
 	s.readers[st] = struct{}{}
+
 	return st
 }
 
@@ -118,10 +130,12 @@ func (s *streams) open(invoiceID string) *stream {
 func (s *streams) close(st *stream) {
 	s.mu.Lock()
 	delete(s.readers, st)
+
 	if len(s.readers) > 0 {
 		s.mu.Unlock()
 		return
 	}
+
 	stop, stopped := s.stop, s.stopped
 	s.nudge = nil
 	s.mu.Unlock()
@@ -132,6 +146,7 @@ func (s *streams) close(st *stream) {
 func (s *streams) wake() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	select {
 	case s.nudge <- struct{}{}:
 	default:
@@ -140,8 +155,10 @@ func (s *streams) wake() {
 
 func (s *streams) poll(ctx context.Context, nudge <-chan struct{}, stopped chan<- struct{}) {
 	defer close(stopped)
+
 	tick := time.NewTicker(pollStreams)
 	defer tick.Stop()
+
 	for {
 		select {
 		case <-ctx.Done():
@@ -149,6 +166,7 @@ func (s *streams) poll(ctx context.Context, nudge <-chan struct{}, stopped chan<
 		case <-tick.C:
 		case <-nudge:
 		}
+
 		s.feed(ctx)
 	}
 }
@@ -156,33 +174,44 @@ func (s *streams) poll(ctx context.Context, nudge <-chan struct{}, stopped chan<
 // feed reads every watched invoice once and offers what changed.
 func (s *streams) feed(ctx context.Context) {
 	s.mu.Lock()
+
 	byID := make(map[string][]*stream, len(s.readers))
 	for st := range s.readers {
 		byID[st.invoiceID] = append(byID[st.invoiceID], st)
 	}
 	s.mu.Unlock()
+
 	ids := make([]string, 0, len(byID))
 	for id := range byID {
 		ids = append(ids, id)
 	}
+
 	e := s.engine
+
 	invoices, err := e.config.Store.InvoicesByID(ctx, ids)
 	if err != nil {
 		if ctx.Err() == nil {
 			e.config.Log.WarnContext(ctx, "live invoices could not be read; trying again", "error", err)
 		}
+
 		return
 	}
+
 	tips := map[string]uint64{}
+
 	for i := range invoices {
 		inv := &invoices[i]
+
 		var tip uint64
+
 		if o := inv.Option(inv.SelectedOptionID); inv.Status == invoice.Pending && o != nil {
 			if _, known := tips[o.Network]; !known {
 				tips[o.Network], _ = e.Tip(ctx, o.Network)
 			}
+
 			tip = tips[o.Network]
 		}
+
 		for _, st := range byID[inv.ID] {
 			if st.mark(inv, tip) {
 				st.offer(inv)

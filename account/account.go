@@ -80,19 +80,33 @@ const (
 // AllScopes lists every scope.
 func AllScopes() []Scope {
 	return []Scope{
-		InvoicesRead, InvoicesWrite, DepositAddressesRead, DepositAddressesWrite, PayoutsRead, PayoutsWrite, RefundsRead, RefundsWrite,
-		WebhooksRead, WebhooksWrite, PaymentsRead, SettlementsRead, EventsRead, BalancesRead,
+		InvoicesRead,
+		InvoicesWrite,
+		DepositAddressesRead,
+		DepositAddressesWrite,
+		PayoutsRead,
+		PayoutsWrite,
+		RefundsRead,
+		RefundsWrite,
+		WebhooksRead,
+		WebhooksWrite,
+		PaymentsRead,
+		SettlementsRead,
+		EventsRead,
+		BalancesRead,
 	}
 }
 
 // DefaultScopes are those of a new key: all that cannot send money out.
 func DefaultScopes() []Scope {
 	var out []Scope
+
 	for _, s := range AllScopes() {
 		if s != PayoutsWrite && s != RefundsWrite {
 			out = append(out, s)
 		}
 	}
+
 	return out
 }
 
@@ -142,7 +156,8 @@ type Tx interface {
 	event.Appender
 	PutAccount(ctx context.Context, a *Account) error
 	PutKey(ctx context.Context, k *Key) error
-	// ReserveNumbers takes n consecutive numbers from a counter and returns the first; counters start at first.
+	// ReserveNumbers takes n consecutive numbers from a counter and returns the first; counters
+	// start at first.
 	ReserveNumbers(ctx context.Context, counter string, n int, first int64) (int64, error)
 }
 

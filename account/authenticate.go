@@ -18,61 +18,87 @@ const CacheTTL = 5 * time.Second
 
 const cacheSize = 4096 // keys
 
-// Authenticate returns the key that a secret belongs to, with its account. What is no key, or none that is known, is
-// fault.Unauthenticated with code api_key_invalid; an ended one api_key_expired or api_key_revoked. A client that
-// the key's allowlist leaves out is fault.Forbidden with code ip_not_allowed.
+// Authenticate returns the key that a secret belongs to, with its account. What is no key, or none
+// that is known, is fault.Unauthenticated with code api_key_invalid; an ended one api_key_expired
+// or api_key_revoked. A client that the key's allowlist leaves out is fault.Forbidden with code
+// ip_not_allowed.
 func (s *Service) Authenticate(ctx context.Context, secret string, client netip.Addr) (Key, Account, error) {
 	if _, err := ParseKey(secret); err != nil {
 		return Key{}, Account{}, err
 	}
+
 	hash, now := HashKey(secret), s.now()
+
 	known, ok, generation := s.seen.get(hash, now)
 	if !ok {
 		k, a, err := s.db.KeyByHash(ctx, hash)
 		if errors.Is(err, fault.NotFound) {
 			return Key{}, Account{}, unknownKey()
 		}
+
 		if err != nil {
 			return Key{}, Account{}, err
 		}
+
 		known = seenKey{key: k, account: a, until: now.Add(CacheTTL)}
 		s.seen.put(hash, known, generation)
 	}
+
 	k := known.key
 	if subtle.ConstantTimeCompare(k.Hash[:], hash[:]) != 1 {
 		return Key{}, Account{}, unknownKey()
 	}
+
 	if !k.RevokedAt.IsZero() {
-		return Key{}, Account{}, fault.New(fault.Unauthenticated, "api_key_revoked", "the API key %s was revoked: use another one", k.ID)
+		return Key{}, Account{}, fault.New(
+			fault.Unauthenticated, "api_key_revoked", "the API key %s was revoked: use another one",
+			k.ID,
+		)
 	}
+
 	if !k.Live(now) {
-		return Key{}, Account{}, fault.New(fault.Unauthenticated, "api_key_expired", "the API key %s expired: use the one that replaced it", k.ID)
+		return Key{}, Account{}, fault.New(
+			fault.Unauthenticated, "api_key_expired",
+			"the API key %s expired: use the one that replaced it",
+			k.ID,
+		)
 	}
+
 	if !k.AllowsIP(client) {
-		return Key{}, Account{}, fault.New(fault.Forbidden, "ip_not_allowed", "the API key %s may not be used from this IP address: add it to the key's allowlist", k.ID)
+		return Key{}, Account{}, fault.New(
+			fault.Forbidden, "ip_not_allowed",
+			"the API key %s may not be used from this IP address: add it to the key's allowlist",
+			k.ID,
+		)
 	}
+
 	return k, known.account, nil
 }
 
 func unknownKey() error {
-	return fault.New(fault.Unauthenticated, "api_key_invalid", "no such API key: check that it was copied whole and belongs to this service")
+	return fault.New(
+		fault.Unauthenticated, "api_key_invalid",
+		"no such API key: check that it was copied whole and belongs to this service",
+	)
 }
 
 // Allows reports whether the key holds a scope.
 func (k Key) Allows(scope Scope) bool { return slices.Contains(k.Scopes, scope) }
 
-// AllowsIP reports whether a client of this address may use the key. An unknown address (the zero value) may use
-// only keys without an allowlist.
+// AllowsIP reports whether a client of this address may use the key. An unknown address (the zero
+// value) may use only keys without an allowlist.
 func (k Key) AllowsIP(client netip.Addr) bool {
 	if len(k.AllowedIPs) == 0 {
 		return true
 	}
+
 	client = client.Unmap().WithZone("")
 	for _, text := range k.AllowedIPs {
 		if p, err := parseRange(text); err == nil && p.Contains(client) {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -93,29 +119,35 @@ type seenKey struct {
 func (c *seen) get(hash [32]byte, now time.Time) (k seenKey, ok bool, generation int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	k, ok = c.keys[hash]
 	if ok && !now.Before(k.until) {
 		delete(c.keys, hash)
 		return seenKey{}, false, c.generation
 	}
+
 	return k, ok, c.generation
 }
 
 func (c *seen) put(hash [32]byte, k seenKey, generation int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if generation != c.generation {
 		return
 	}
+
 	if c.keys == nil || len(c.keys) >= cacheSize {
 		c.keys = make(map[[32]byte]seenKey, 64)
 	}
+
 	c.keys[hash] = k
 }
 
 func (c *seen) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	c.generation++
 	c.keys = nil
 }

@@ -36,37 +36,63 @@ type Parsed struct {
 //
 // A prefix that is not 1 to 16 of a-z and 0-9 is fault.Invalid with code key_prefix_invalid; an error of
 // the reader is fault.Unavailable.
-func GenerateKey(prefix string, livemode, publishable bool, entropy io.Reader) (secret string, hash [32]byte, err error) {
+func GenerateKey(
+	prefix string,
+	livemode, publishable bool,
+	entropy io.Reader,
+) (secret string, hash [32]byte, err error) {
 	if !validPrefix(prefix) {
-		return "", hash, fault.New(fault.Invalid, "key_prefix_invalid", "API keys cannot have a prefix like this one of %d bytes: write 1 to %d of a-z and 0-9", len(prefix), MaxPrefix)
+		return "", hash, fault.New(
+			fault.Invalid, "key_prefix_invalid",
+			"API keys cannot have a prefix like this one of %d bytes: write 1 to %d of a-z and 0-9",
+			len(prefix), MaxPrefix,
+		)
 	}
+
 	if entropy == nil {
 		entropy = rand.Reader
 	}
+
 	var raw [keyBytes]byte
 	if _, err := io.ReadFull(entropy, raw[:]); err != nil {
-		return "", hash, fault.Wrap(err, fault.Unavailable, "entropy_unavailable", "no API key was made, for want of %d bytes of entropy", keyBytes)
+		return "", hash, fault.Wrap(
+			err, fault.Unavailable, "entropy_unavailable",
+			"no API key was made, for want of %d bytes of entropy",
+			keyBytes,
+		)
 	}
+
 	mode, kind := "test", "sk"
 	if livemode {
 		mode = "live"
 	}
+
 	if publishable {
 		kind = "pk"
 	}
+
 	secret = fmt.Sprintf("%s_%s_%s_%s", prefix, mode, kind, encodeBase62(raw))
+
 	return secret, HashKey(secret), nil
 }
 
 // ParseKey reads mode and kind from the text of a key of any prefix. Text of another shape is
-// fault.Unauthenticated with code api_key_invalid, and needs no look into the store; the error never shows it.
+// fault.Unauthenticated with code api_key_invalid, and needs no look into the store; the error
+// never shows it.
 func ParseKey(s string) (Parsed, error) {
 	prefix, rest, ok := strings.Cut(s, "_")
 	mode, rest, ok2 := strings.Cut(rest, "_")
+
 	kind, digits, ok3 := strings.Cut(rest, "_")
-	if !ok || !ok2 || !ok3 || !validPrefix(prefix) || (mode != "live" && mode != "test") || (kind != "sk" && kind != "pk") || !validDigits(digits) {
-		return Parsed{}, fault.New(fault.Unauthenticated, "api_key_invalid", "this is not an API key: check that it was copied whole")
+	if !ok || !ok2 || !ok3 || !validPrefix(prefix) || (mode != "live" && mode != "test") ||
+		(kind != "sk" && kind != "pk") ||
+		!validDigits(digits) {
+		return Parsed{}, fault.New(
+			fault.Unauthenticated, "api_key_invalid",
+			"this is not an API key: check that it was copied whole",
+		)
 	}
+
 	return Parsed{Livemode: mode == "live", Publishable: kind == "pk"}, nil
 }
 
@@ -76,18 +102,21 @@ func ParseKey(s string) (Parsed, error) {
 func HashKey(s string) [32]byte { return sha256.Sum256([]byte(s)) }
 
 func validPrefix(prefix string) bool {
-	return len(prefix) >= 1 && len(prefix) <= MaxPrefix && strings.Trim(prefix, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
+	return len(prefix) >= 1 && len(prefix) <= MaxPrefix &&
+		strings.Trim(prefix, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
 }
 
 func validDigits(digits string) bool {
 	if len(digits) != keyDigits {
 		return false
 	}
+
 	for i := range len(digits) {
 		if c := digits[i]; (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
 			return false
 		}
 	}
+
 	return true
 }
 

@@ -41,22 +41,29 @@ func (s *Service) CreateKey(ctx context.Context, p KeyParams) (Key, string, erro
 	if err != nil {
 		return Key{}, "", err
 	}
+
 	secret, hash, err := GenerateKey(s.prefix, p.Livemode, p.Publishable, s.entropy)
 	if err != nil {
 		return Key{}, "", err
 	}
+
 	k.ID, k.Hash, k.Last4, k.CreatedAt = s.ids.Next(), hash, last4(secret), s.stamp()
+
 	var created Key
+
 	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
 		if _, err := tx.Account(ctx, p.AccountID); err != nil {
 			return err
 		}
+
 		created = k
+
 		return tx.PutKey(ctx, &created)
 	})
 	if err != nil {
 		return Key{}, "", err
 	}
+
 	return created, secret, nil
 }
 
@@ -65,101 +72,152 @@ func (s *Service) keyOf(p KeyParams) (Key, error) {
 	if err := checkName("name", p.Name); err != nil {
 		return Key{}, err
 	}
+
 	scopes := slices.Clone(p.Scopes)
 	switch {
 	case p.Publishable && len(scopes) > 0:
-		return Key{}, fault.Param("scopes", "key_invalid", "a publishable key reads reference data only and has no scopes")
+		return Key{}, fault.Param(
+			"scopes", "key_invalid",
+			"a publishable key reads reference data only and has no scopes",
+		)
 	case !p.Publishable && scopes == nil:
 		scopes = DefaultScopes()
 	}
+
 	known := AllScopes()
 	for i, scope := range scopes {
 		if !slices.Contains(known, scope) || slices.Contains(scopes[:i], scope) {
-			return Key{}, fault.Param("scopes", "key_invalid", "%q is no scope (or it is twice in the list)", shortened(string(scope)))
+			return Key{}, fault.Param(
+				"scopes", "key_invalid", "%q is no scope (or it is twice in the list)",
+				shortened(string(scope)),
+			)
 		}
 	}
+
 	if len(p.AllowedIPs) > maxAllowlist || len(p.Destinations) > maxAllowlist {
-		return Key{}, fault.New(fault.Invalid, "key_invalid", "an allowlist of a key has at most %d entries", maxAllowlist)
+		return Key{}, fault.New(
+			fault.Invalid, "key_invalid", "an allowlist of a key has at most %d entries",
+			maxAllowlist,
+		)
 	}
+
 	ips, err := canonicalRanges(p.AllowedIPs)
 	if err != nil {
 		return Key{}, err
 	}
+
 	destinations, err := s.canonicalDestinations(p.Livemode, p.Destinations)
 	if err != nil {
 		return Key{}, err
 	}
+
 	if !p.ExpiresAt.IsZero() && !p.ExpiresAt.After(s.now()) {
 		return Key{}, fault.Param("expires_at", "key_invalid", "expires_at is in the past")
 	}
+
 	return Key{
-		Owner: event.Owner{AccountID: p.AccountID, Livemode: p.Livemode}, Publishable: p.Publishable, Name: p.Name, Scopes: scopes,
-		AllowedIPs: ips, Destinations: destinations, ExpiresAt: p.ExpiresAt.UTC().Truncate(time.Millisecond),
+		Owner:        event.Owner{AccountID: p.AccountID, Livemode: p.Livemode},
+		Publishable:  p.Publishable,
+		Name:         p.Name,
+		Scopes:       scopes,
+		AllowedIPs:   ips,
+		Destinations: destinations,
+		ExpiresAt:    p.ExpiresAt.UTC().Truncate(time.Millisecond),
 	}, nil
 }
 
 // RollKey replaces a key by a new one that may do the same, and returns it with its secret. The old key works
 // on for overlap, 0 to MaxOverlap, and no longer than it would have. A key that does not work any more is
 // fault.State with code key_not_live.
-func (s *Service) RollKey(ctx context.Context, accountID, keyID string, overlap time.Duration) (Key, string, error) {
+func (s *Service) RollKey(
+	ctx context.Context,
+	accountID, keyID string,
+	overlap time.Duration,
+) (Key, string, error) {
 	if overlap < 0 || overlap > MaxOverlap {
-		return Key{}, "", fault.Param("overlap", "key_invalid", "the overlap is %v: it must be 0 to %v", overlap, MaxOverlap)
+		return Key{}, "", fault.Param(
+			"overlap", "key_invalid", "the overlap is %v: it must be 0 to %v",
+			overlap, MaxOverlap,
+		)
 	}
+
 	old, err := findKey(ctx, s.db, accountID, keyID)
 	if err != nil {
 		return Key{}, "", err
 	}
+
 	secret, hash, err := GenerateKey(s.prefix, old.Owner.Livemode, old.Publishable, s.entropy)
 	if err != nil {
 		return Key{}, "", err
 	}
+
 	newID, at := s.ids.Next(), s.stamp()
+
 	var created Key
+
 	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
 		old, err := findKey(ctx, tx, accountID, keyID)
 		if err != nil {
 			return err
 		}
+
 		if !old.Live(at) {
-			return fault.New(fault.State, "key_not_live", "the key %s is revoked or expired and cannot be rolled: create a new one", keyID)
+			return fault.New(
+				fault.State, "key_not_live",
+				"the key %s is revoked or expired and cannot be rolled: create a new one",
+				keyID,
+			)
 		}
+
 		created = old
 		created.ID, created.Hash, created.Last4, created.CreatedAt = newID, hash, last4(secret), at
+
 		created.RolledFrom, created.Version = old.ID, 0
 		if end := at.Add(overlap); old.ExpiresAt.IsZero() || end.Before(old.ExpiresAt) {
 			old.ExpiresAt = end
 		}
+
 		if err := tx.PutKey(ctx, &old); err != nil {
 			return err
 		}
+
 		return tx.PutKey(ctx, &created)
 	})
 	s.seen.clear()
+
 	if err != nil {
 		return Key{}, "", err
 	}
+
 	return created, secret, nil
 }
 
-// RevokeKey ends a key for good: in this process at once, in others within CacheTTL. To revoke it again changes nothing.
+// RevokeKey ends a key for good: in this process at once, in others within CacheTTL. To revoke it
+// again changes nothing.
 func (s *Service) RevokeKey(ctx context.Context, accountID, keyID string) (Key, error) {
 	at := s.stamp()
+
 	var revoked Key
+
 	err := s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
 		k, err := findKey(ctx, tx, accountID, keyID)
 		if err != nil {
 			return err
 		}
+
 		if k.RevokedAt.IsZero() {
 			k.RevokedAt = at
 			if err := tx.PutKey(ctx, &k); err != nil {
 				return err
 			}
 		}
+
 		revoked = k
+
 		return nil
 	})
 	s.seen.clear()
+
 	return revoked, err
 }
 
@@ -168,6 +226,7 @@ func (s *Service) Keys(ctx context.Context, accountID string) ([]Key, error) {
 	if _, err := s.db.Account(ctx, accountID); err != nil {
 		return nil, err
 	}
+
 	return s.db.Keys(ctx, accountID)
 }
 
@@ -176,26 +235,34 @@ func findKey(ctx context.Context, r Reader, accountID, keyID string) (Key, error
 	if err != nil {
 		return Key{}, err
 	}
+
 	for _, k := range keys {
 		if k.ID == keyID {
 			return k, nil
 		}
 	}
+
 	return Key{}, fault.Missing("API key", keyID)
 }
 
 // canonicalRanges writes addresses and CIDR ranges one way: masked, and IPv4 as IPv4.
 func canonicalRanges(in []string) ([]string, error) {
 	var out []string
+
 	for _, text := range in {
 		p, err := parseRange(text)
 		if err != nil {
-			return nil, fault.Param("allowed_ips", "key_invalid", "%q is no IP address and no CIDR range", shortened(text))
+			return nil, fault.Param(
+				"allowed_ips", "key_invalid", "%q is no IP address and no CIDR range",
+				shortened(text),
+			)
 		}
+
 		if s := p.String(); !slices.Contains(out, s) {
 			out = append(out, s)
 		}
 	}
+
 	return out, nil
 }
 
@@ -205,19 +272,27 @@ func parseRange(text string) (netip.Prefix, error) {
 		if err != nil || a.Zone() != "" {
 			return netip.Prefix{}, fault.New(fault.Invalid, "key_invalid", "not an IP address")
 		}
+
 		a = a.Unmap()
+
 		return netip.PrefixFrom(a, a.BitLen()), nil
 	}
+
 	p, err := netip.ParsePrefix(text)
 	if err != nil {
 		return netip.Prefix{}, err
 	}
+
 	if p.Addr().Is4In6() {
 		if p.Bits() < 96 {
-			return netip.Prefix{}, fault.New(fault.Invalid, "key_invalid", "the range spans more than the mapped IPv4 addresses")
+			return netip.Prefix{}, fault.New(
+				fault.Invalid, "key_invalid", "the range spans more than the mapped IPv4 addresses",
+			)
 		}
+
 		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
 	}
+
 	return p.Masked(), nil
 }
 

@@ -52,16 +52,31 @@ func New(c Config) (*Service, error) {
 	if c.DB == nil || c.Registry == nil || c.IDs == nil {
 		return nil, fault.New(fault.Invalid, "config_invalid", "account.Config needs DB, Registry and IDs")
 	}
+
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+
 	if c.KeyPrefix == "" {
 		c.KeyPrefix = "pay"
 	}
+
 	if !validPrefix(c.KeyPrefix) {
-		return nil, fault.New(fault.Invalid, "key_prefix_invalid", "%q cannot be the prefix of API keys: write 1 to %d of a-z and 0-9", shortened(c.KeyPrefix), MaxPrefix)
+		return nil, fault.New(
+			fault.Invalid, "key_prefix_invalid",
+			"%q cannot be the prefix of API keys: write 1 to %d of a-z and 0-9",
+			shortened(c.KeyPrefix), MaxPrefix,
+		)
 	}
-	return &Service{db: c.DB, registry: c.Registry, ids: c.IDs, now: c.Now, entropy: c.Entropy, prefix: c.KeyPrefix}, nil
+
+	return &Service{
+		db:       c.DB,
+		registry: c.Registry,
+		ids:      c.IDs,
+		now:      c.Now,
+		entropy:  c.Entropy,
+		prefix:   c.KeyPrefix,
+	}, nil
 }
 
 // CreateAccount adds a merchant. Settings that break a rule are fault.Invalid, and the error names the field.
@@ -69,80 +84,113 @@ func (s *Service) CreateAccount(ctx context.Context, settings Settings) (Account
 	if err := s.checkSettings(settings); err != nil {
 		return Account{}, err
 	}
+
 	newID, at := s.ids.Next(), s.stamp()
+
 	var created Account
+
 	err := s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
 		index, err := tx.ReserveNumbers(ctx, indexCounter, 1, 0)
 		if err != nil {
 			return err
 		}
+
 		created = Account{ID: newID, Index: uint32(index), Settings: settings, CreatedAt: at, UpdatedAt: at}
+
 		return tx.PutAccount(ctx, &created)
 	})
+
 	return created, err
 }
 
 // Get returns an account, or fault.NotFound.
 func (s *Service) Get(ctx context.Context, id string) (Account, error) { return s.db.Account(ctx, id) }
 
-// List returns a page of accounts, newest first, that follow the id after ("" for the first page), and whether
-// there are more. A limit outside 1 to 100 is 50.
+// List returns a page of accounts, newest first, that follow the id after ("" for the first page),
+// and whether there are more. A limit outside 1 to 100 is 50.
 func (s *Service) List(ctx context.Context, after string, limit int) (page []Account, more bool, err error) {
 	if limit < 1 || limit > maxPage {
 		limit = 50
 	}
+
 	page, err = s.db.Accounts(ctx, after, limit+1)
 	if len(page) > limit {
 		return page[:limit], true, err
 	}
+
 	return page, false, err
 }
 
-// UpdateSettings replaces an account's settings as a whole. Settlements that waited for another setting are
-// looked at again. What a key's requests read of them (the request rate) follows within CacheTTL in other processes.
+// UpdateSettings replaces an account's settings as a whole. Settlements that waited for another
+// setting are looked at again. What a key's requests read of them (the request rate) follows within
+// CacheTTL in other processes.
 func (s *Service) UpdateSettings(ctx context.Context, id string, settings Settings) (Account, error) {
 	if err := s.checkSettings(settings); err != nil {
 		return Account{}, err
 	}
+
 	return s.change(ctx, id, func(a *Account) { a.Settings = settings })
 }
 
-// SetLogo stores the picture that the checkout page shows: PNG, JPEG or WebP, at most MaxLogo bytes, of the kind
-// that contentType says. No bytes at all remove it.
+// SetLogo stores the picture that the checkout page shows: PNG, JPEG or WebP, at most MaxLogo
+// bytes, of the kind that contentType says. No bytes at all remove it.
 func (s *Service) SetLogo(ctx context.Context, id, contentType string, logo []byte) (Account, error) {
 	switch {
 	case len(logo) == 0:
 		contentType, logo = "", nil
 	case len(logo) > MaxLogo:
-		return Account{}, fault.Param("logo", "logo_invalid", "the logo has %d bytes, and %d is the most: make it smaller", len(logo), MaxLogo)
+		return Account{}, fault.Param(
+			"logo", "logo_invalid", "the logo has %d bytes, and %d is the most: make it smaller",
+			len(logo), MaxLogo,
+		)
 	case contentType != "image/png" && contentType != "image/jpeg" && contentType != "image/webp":
 		return Account{}, fault.Param("logo", "logo_invalid", "a logo is image/png, image/jpeg or image/webp")
 	case http.DetectContentType(logo) != contentType:
 		return Account{}, fault.Param("logo", "logo_invalid", "the logo's bytes are not %s", contentType)
 	}
+
 	return s.change(ctx, id, func(a *Account) { a.LogoType, a.Logo = contentType, logo })
 }
 
 // change reads, changes and stores an account, and tells the house in both modes.
 func (s *Service) change(ctx context.Context, id string, f func(*Account)) (Account, error) {
 	at := s.stamp()
+
 	var changed Account
+
 	err := s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
 		a, err := tx.Account(ctx, id)
 		if err != nil {
 			return err
 		}
+
 		f(&a)
+
 		a.UpdatedAt = at
 		if err := tx.PutAccount(ctx, &a); err != nil {
 			return err
 		}
+
 		changed = a
-		return tx.AppendEvents(ctx,
-			event.Event{Owner: event.Owner{AccountID: id}, Type: event.FactSettings, ObjectID: id, Subject: a},
-			event.Event{Owner: event.Owner{AccountID: id, Livemode: true}, Type: event.FactSettings, ObjectID: id, Subject: a})
+
+		return tx.AppendEvents(
+			ctx,
+			event.Event{
+				Owner:    event.Owner{AccountID: id},
+				Type:     event.FactSettings,
+				ObjectID: id,
+				Subject:  a,
+			},
+			event.Event{
+				Owner:    event.Owner{AccountID: id, Livemode: true},
+				Type:     event.FactSettings,
+				ObjectID: id,
+				Subject:  a,
+			},
+		)
 	})
 	s.seen.clear()
+
 	return changed, err
 }
 

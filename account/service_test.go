@@ -23,6 +23,7 @@ const nobody = "000000000000000000000000"
 // refuses fails the test unless err has the word and the code.
 func refuses(t *testing.T, err, word error, code string) {
 	t.Helper()
+
 	if !errors.Is(err, word) || fault.Code(err) != code {
 		t.Errorf("got error %v (code %q), want %v with code %q", err, fault.Code(err), word, code)
 	}
@@ -31,6 +32,7 @@ func refuses(t *testing.T, err, word error, code string) {
 // refusesParam fails the test unless err is fault.Invalid about the field.
 func refusesParam(t *testing.T, err error, param string) {
 	t.Helper()
+
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok || !errors.Is(err, fault.Invalid) || f.Param != param {
 		t.Errorf("got error %v, want fault.Invalid about %s", err, param)
@@ -52,30 +54,39 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 
 func TestAccountsHaveIndexesFromZeroAndPageNewestFirst(t *testing.T) {
 	h := newHouse(t)
+
 	ids := []string{h.account.ID}
 	for i := range 4 {
 		h.now = h.now.Add(time.Second)
+
 		a, err := h.CreateAccount(t.Context(), account.Settings{})
 		if err != nil || a.Index != uint32(i+1) {
 			t.Fatalf("account %d has index %d, error %v", i+1, a.Index, err)
 		}
+
 		ids = append(ids, a.ID)
 	}
+
 	slices.Reverse(ids)
+
 	var got []string
 	for after, more := "", true; more; after = got[len(got)-1] {
 		page, again, err := h.List(t.Context(), after, 2)
 		if err != nil || len(page) == 0 || len(page) > 2 {
 			t.Fatalf("a page of %d after %q: %v", len(page), after, err)
 		}
+
 		for _, a := range page {
 			got = append(got, a.ID)
 		}
+
 		more = again
 	}
+
 	if diff := cmp.Diff(ids, got); diff != "" {
 		t.Fatal(diff)
 	}
+
 	_, err := h.Get(t.Context(), nobody)
 	refuses(t, err, fault.NotFound, "resource_missing")
 }
@@ -83,6 +94,7 @@ func TestAccountsHaveIndexesFromZeroAndPageNewestFirst(t *testing.T) {
 func TestSettingsAreChecked(t *testing.T) {
 	h := newHouse(t)
 	asset := h.registry.Assets(false)[0].ID
+
 	fee := func(n int) *int { return &n }
 	for _, test := range []struct {
 		name     string
@@ -90,11 +102,23 @@ func TestSettingsAreChecked(t *testing.T) {
 		param    string // "" when it is right
 	}{
 		{"zero", account.Settings{}, ""},
-		{"full", account.Settings{
-			Name: strings.Repeat("é", 80), WebsiteURL: "https://shop.example", SuccessURL: "https://shop.example/ok?x=1", CancelURL: "https://shop.example/no",
-			ToleranceBPS: 500, SweepMinUSD: decimal.RequireFromString("12.00000001"), FeeBPS: fee(0), Assets: []string{asset}, PayoutsPerHour: 20,
-			RequestsPerSecond: 10, RequestBurst: 30,
-		}, ""},
+		{
+			"full",
+			account.Settings{
+				Name:              strings.Repeat("é", 80),
+				WebsiteURL:        "https://shop.example",
+				SuccessURL:        "https://shop.example/ok?x=1",
+				CancelURL:         "https://shop.example/no",
+				ToleranceBPS:      500,
+				SweepMinUSD:       decimal.RequireFromString("12.00000001"),
+				FeeBPS:            fee(0),
+				Assets:            []string{asset},
+				PayoutsPerHour:    20,
+				RequestsPerSecond: 10,
+				RequestBurst:      30,
+			},
+			"",
+		},
 		{"long name", account.Settings{Name: strings.Repeat("é", 81)}, "name"},
 		{"name of two lines", account.Settings{Name: "a\nb"}, "name"},
 		{"name in no UTF-8", account.Settings{Name: "\xff"}, "name"},
@@ -122,11 +146,14 @@ func TestSettingsAreChecked(t *testing.T) {
 				refusesParam(t, err, test.param)
 				_, err = h.CreateAccount(t.Context(), test.settings)
 				refusesParam(t, err, test.param)
+
 				return
 			}
+
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			if diff := cmp.Diff(test.settings, a.Settings); diff != "" {
 				t.Fatal(diff)
 			}
@@ -136,24 +163,38 @@ func TestSettingsAreChecked(t *testing.T) {
 
 func TestChangedSettingsAreToldToBothModes(t *testing.T) {
 	h := newHouse(t)
+
 	a, err := h.UpdateSettings(t.Context(), h.account.ID, account.Settings{Name: "New"})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var want []event.Event
 	for _, livemode := range []bool{false, true} {
-		want = append(want, event.Event{Owner: event.Owner{AccountID: a.ID, Livemode: livemode}, Type: event.FactSettings, ObjectID: a.ID, Subject: a})
+		want = append(
+			want,
+			event.Event{
+				Owner:    event.Owner{AccountID: a.ID, Livemode: livemode},
+				Type:     event.FactSettings,
+				ObjectID: a.ID,
+				Subject:  a,
+			},
+		)
 	}
+
 	if diff := cmp.Diff(want, h.db.events); diff != "" {
 		t.Error(diff)
 	}
+
 	_, err = h.UpdateSettings(t.Context(), nobody, account.Settings{})
 	refuses(t, err, fault.NotFound, "resource_missing")
 }
 
 func TestLogo(t *testing.T) {
 	h := newHouse(t)
+
 	png := append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 100)...)
+
 	webp := append([]byte("RIFF\x00\x00\x00\x00WEBPVP8 "), make([]byte, 100)...)
 	for _, test := range []struct {
 		name, contentType string
@@ -173,6 +214,7 @@ func TestLogo(t *testing.T) {
 		if test.ok && (err != nil || !bytes.Equal(a.Logo, test.logo) || a.LogoType != test.contentType) {
 			t.Errorf("%s: %v, stored %d bytes as %q", test.name, err, len(a.Logo), a.LogoType)
 		}
+
 		if !test.ok {
 			refuses(t, err, fault.Invalid, "logo_invalid")
 		}

@@ -27,6 +27,7 @@ func (s *Service) checkSettings(v Settings) error {
 	if err := checkName("name", v.Name); err != nil {
 		return err
 	}
+
 	for _, u := range []struct{ param, value string }{
 		{"website_url", v.WebsiteURL},
 		{"success_url", v.SuccessURL},
@@ -36,10 +37,12 @@ func (s *Service) checkSettings(v Settings) error {
 			return err
 		}
 	}
+
 	fee := 0
 	if v.FeeBPS != nil {
 		fee = *v.FeeBPS
 	}
+
 	for _, n := range []struct {
 		param      string
 		value, max int
@@ -51,12 +54,23 @@ func (s *Service) checkSettings(v Settings) error {
 		{"request_burst", v.RequestBurst, maxRate},
 	} {
 		if n.value < 0 || n.value > n.max {
-			return fault.Param(n.param, "settings_invalid", "%s is %d: it must be 0 to %d", n.param, n.value, n.max)
+			return fault.Param(
+				n.param, "settings_invalid", "%s is %d: it must be 0 to %d", n.param, n.value,
+				n.max,
+			)
 		}
 	}
-	if m := v.SweepMinUSD; m.IsNegative() || m.Exponent() < -20 || m.Exponent() > 20 || m.GreaterThan(maxSweep) || !m.Equal(m.Truncate(8)) {
-		return fault.Param("sweep_min_usd", "settings_invalid", "sweep_min_usd must be 0 to %s with at most 8 places", maxSweep)
+
+	if m := v.SweepMinUSD; m.IsNegative() || m.Exponent() < -20 || m.Exponent() > 20 ||
+		m.GreaterThan(maxSweep) ||
+		!m.Equal(m.Truncate(8)) {
+		return fault.Param(
+			"sweep_min_usd", "settings_invalid",
+			"sweep_min_usd must be 0 to %s with at most 8 places",
+			maxSweep,
+		)
 	}
+
 	return s.checkAssets(v.Assets)
 }
 
@@ -66,18 +80,29 @@ func (s *Service) checkAssets(ids []string) error {
 	}
 	// A store does not tell an empty list from none, and none means all.
 	if len(ids) == 0 {
-		return fault.Param("assets", "settings_invalid", "assets is empty: name at least one asset id, or leave the list out to enable all")
+		return fault.Param(
+			"assets", "settings_invalid",
+			"assets is empty: name at least one asset id, or leave the list out to enable all",
+		)
 	}
+
 	known := map[string]bool{}
 	for _, a := range append(s.registry.Assets(true), s.registry.Assets(false)...) {
 		known[a.ID] = true
 	}
+
 	for _, id := range ids {
 		if !known[id] {
-			return fault.Param("assets", "asset_unknown", "no asset with the id %q is enabled here (or it is twice in the list)", shortened(id))
+			return fault.Param(
+				"assets", "asset_unknown",
+				"no asset with the id %q is enabled here (or it is twice in the list)",
+				shortened(id),
+			)
 		}
+
 		delete(known, id)
 	}
+
 	return nil
 }
 
@@ -86,11 +111,13 @@ func checkName(param, s string) error {
 	if !utf8.ValidString(s) || utf8.RuneCountInString(s) > maxName {
 		return fault.Param(param, "settings_invalid", "%s must be at most %d characters", param, maxName)
 	}
+
 	for _, r := range s {
 		if unicode.IsControl(r) {
 			return fault.Param(param, "settings_invalid", "%s holds a control character", param)
 		}
 	}
+
 	return nil
 }
 
@@ -100,10 +127,16 @@ func checkURL(param, s string) error {
 	if s == "" {
 		return nil
 	}
+
 	u, err := url.Parse(s)
 	if err != nil || len(s) > maxURL || u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
-		return fault.Param(param, "settings_invalid", "%s must be an https URL of at most %d bytes, without user and password", param, maxURL)
+		return fault.Param(
+			param, "settings_invalid",
+			"%s must be an https URL of at most %d bytes, without user and password",
+			param, maxURL,
+		)
 	}
+
 	return nil
 }
 
@@ -111,27 +144,39 @@ func checkURL(param, s string) error {
 // network, so it is kept in the form of every network of the mode that can pay it.
 func (s *Service) canonicalDestinations(livemode bool, addresses []string) ([]string, error) {
 	var out []string
+
 	have := map[chain.Address]bool{}
+
 	for _, text := range addresses {
 		found := false
+
 		for _, d := range s.registry.Drivers() {
 			if d.Network().Livemode != livemode {
 				continue
 			}
+
 			a, err := d.ParseAddress(text)
 			if err != nil {
 				continue
 			}
+
 			found = true
+
 			if !have[a] {
 				have[a] = true
 				out = append(out, string(a))
 			}
 		}
+
 		if !found {
-			return nil, fault.Param("destinations", "destination_invalid", "%q is an address of no network that is enabled for this mode", shortened(text))
+			return nil, fault.Param(
+				"destinations", "destination_invalid",
+				"%q is an address of no network that is enabled for this mode",
+				shortened(text),
+			)
 		}
 	}
+
 	return out, nil
 }
 
@@ -140,5 +185,6 @@ func shortened(s string) string {
 	if len(s) > 64 {
 		return strings.ToValidUTF8(s[:64], "") + "…"
 	}
+
 	return s
 }

@@ -19,6 +19,7 @@ type Amount struct{ u uint256.Int }
 var MaxTransfer = func() Amount {
 	var a Amount
 	a.u.SetAllOne().Rsh(&a.u, 16)
+
 	return a
 }()
 
@@ -26,6 +27,7 @@ var MaxTransfer = func() Amount {
 func Units(n uint64) Amount {
 	var a Amount
 	a.u.SetUint64(n)
+
 	return a
 }
 
@@ -35,15 +37,18 @@ func ParseAmount(s string) (Amount, error) {
 	if s == "" || len(s) > 78 || (len(s) > 1 && s[0] == '0') {
 		return Amount{}, badAmount(s)
 	}
+
 	for i := range len(s) {
 		if s[i] < '0' || s[i] > '9' {
 			return Amount{}, badAmount(s)
 		}
 	}
+
 	var a Amount
 	if err := a.u.SetFromDecimal(s); err != nil {
 		return Amount{}, badAmount(s)
 	}
+
 	return a, nil
 }
 
@@ -51,8 +56,14 @@ func badAmount(s string) error {
 	if len(s) > 90 {
 		s = s[:90] + "…"
 	}
-	return fault.New(fault.Invalid, "amount_invalid",
-		"%q is not an amount in base units: write a whole number of at most 2^256-1 as digits, without sign or leading zeros", s)
+
+	return fault.New(
+		fault.Invalid,
+		"amount_invalid",
+		"%q is not an amount in base units: write a whole number of at most 2^256-1 as digits, without "+
+			"sign or leading zeros",
+		s,
+	)
 }
 
 // MustAmount is ParseAmount for constants; it panics on a malformed one.
@@ -61,6 +72,7 @@ func MustAmount(s string) Amount {
 	if err != nil {
 		panic(err)
 	}
+
 	return a
 }
 
@@ -68,30 +80,46 @@ func MustAmount(s string) Amount {
 func AmountFromBig(n *big.Int) (Amount, error) {
 	var a Amount
 	if n == nil || n.Sign() < 0 || a.u.SetFromBig(n) {
-		return Amount{}, fault.New(fault.Invalid, "amount_invalid", "%v is not an amount of base units between 0 and 2^256-1", n)
+		return Amount{}, fault.New(
+			fault.Invalid, "amount_invalid",
+			"%v is not an amount of base units between 0 and 2^256-1",
+			n,
+		)
 	}
+
 	return a, nil
 }
 
 // AmountFromBytes reads a big-endian number of at most 32 bytes.
 func AmountFromBytes(b []byte) (Amount, error) {
 	if len(b) > 32 {
-		return Amount{}, fault.New(fault.Invalid, "amount_invalid", "an amount of %d bytes is longer than 256 bits", len(b))
+		return Amount{}, fault.New(
+			fault.Invalid, "amount_invalid", "an amount of %d bytes is longer than 256 bits",
+			len(b),
+		)
 	}
+
 	var a Amount
 	a.u.SetBytes(b)
+
 	return a, nil
 }
 
-// AmountFromDecimalCeil converts whole units to base units, rounding up. Negative or too large: fault.Invalid.
+// AmountFromDecimalCeil converts whole units to base units, rounding up. Negative or too large:
+// fault.Invalid.
 func AmountFromDecimalCeil(d decimal.Decimal, decimals uint8) (Amount, error) {
 	if d.IsNegative() { // less than a base unit below zero would round up to 0
-		return Amount{}, fault.New(fault.Invalid, "amount_invalid", "%s is negative: an amount must be 0 or more", d)
+		return Amount{}, fault.New(
+			fault.Invalid, "amount_invalid", "%s is negative: an amount must be 0 or more",
+			d,
+		)
 	}
+
 	return AmountFromBig(d.Shift(int32(decimals)).Ceil().BigInt())
 }
 
-// AmountFromDecimalFloor converts whole units to base units, rounding down. Negative or too large: fault.Invalid.
+// AmountFromDecimalFloor converts whole units to base units, rounding down. Negative or too large:
+// fault.Invalid.
 func AmountFromDecimalFloor(d decimal.Decimal, decimals uint8) (Amount, error) {
 	return AmountFromBig(d.Shift(int32(decimals)).Floor().BigInt())
 }
@@ -129,13 +157,16 @@ func (a Amount) Add(b Amount) Amount {
 	if !ok {
 		panic(fmt.Sprintf("chain: amount overflow: %s + %s", a, b))
 	}
+
 	return sum
 }
 
 // AddOK returns a+b and whether it fits 256 bits.
 func (a Amount) AddOK(b Amount) (Amount, bool) {
 	var c Amount
+
 	_, over := c.u.AddOverflow(&a.u, &b.u)
+
 	return c, !over
 }
 
@@ -144,8 +175,10 @@ func (a Amount) Sub(b Amount) Amount {
 	if a.Less(b) {
 		panic(fmt.Sprintf("chain: amount below zero: %s - %s", a, b))
 	}
+
 	var c Amount
 	c.u.Sub(&a.u, &b.u)
+
 	return c
 }
 
@@ -154,16 +187,19 @@ func (a Amount) SubFloor(b Amount) Amount {
 	if a.Less(b) {
 		return Amount{}
 	}
+
 	return a.Sub(b)
 }
 
 // Mul returns a·n and panics on overflow: for fee arithmetic (gas × price), whose factors are bounded.
 func (a Amount) Mul(n uint64) Amount {
 	var c Amount
+
 	f := Units(n)
 	if _, over := c.u.MulOverflow(&a.u, &f.u); over {
 		panic(fmt.Sprintf("chain: amount overflow: %s * %d", a, n))
 	}
+
 	return c
 }
 
@@ -173,6 +209,7 @@ func (a Amount) Share(num, den Amount) Amount {
 	if _, over := c.u.MulDivOverflow(&a.u, &num.u, &den.u); over {
 		panic(fmt.Sprintf("chain: share overflow: %s * %s / %s", a, num, den))
 	}
+
 	return c
 }
 
@@ -183,9 +220,11 @@ func (a Amount) BPS(bps int) Amount { return a.Share(Units(uint64(bps)), Units(1
 func (a Amount) RoundUpTo(step Amount) Amount {
 	var r Amount
 	r.u.Mod(&a.u, &step.u)
+
 	if r.IsZero() {
 		return a
 	}
+
 	return a.Add(step.Sub(r))
 }
 
@@ -193,6 +232,7 @@ func (a Amount) RoundUpTo(step Amount) Amount {
 func Pow10(n uint8) Amount {
 	var c Amount
 	c.u.Exp(uint256.NewInt(10), uint256.NewInt(uint64(n)))
+
 	return c
 }
 
@@ -201,6 +241,7 @@ func Min(a, b Amount) Amount {
 	if b.Less(a) {
 		return b
 	}
+
 	return a
 }
 
@@ -209,6 +250,7 @@ func Max(a, b Amount) Amount {
 	if a.Less(b) {
 		return b
 	}
+
 	return a
 }
 
@@ -221,6 +263,8 @@ func (a *Amount) UnmarshalText(b []byte) error {
 	if err != nil {
 		return err
 	}
+
 	*a = v
+
 	return nil
 }

@@ -49,13 +49,14 @@ type Block struct {
 	Parent string
 	// Transfers are in chain order. Failed transactions and amounts of 0 are left out.
 	Transfers []Transfer
-	// Spent is what the block's transactions used up, the failed ones included; empty on networks where no transaction
-	// can take another one's place.
+	// Spent is what the block's transactions used up, the failed ones included; empty on networks
+	// where no transaction can take another one's place.
 	Spent []Spend
 }
 
-// Spend is what a transaction uses up for good, so that no other transaction of the same chain can: an output on
-// networks that spend outputs, a number of its sender on networks that count an account's transactions.
+// Spend is what a transaction uses up for good, so that no other transaction of the same chain can:
+// an output on networks that spend outputs, a number of its sender on networks that count an
+// account's transactions.
 type Spend struct {
 	// Outpoint is zero on account networks.
 	Outpoint Outpoint `json:"outpoint"`
@@ -65,7 +66,8 @@ type Spend struct {
 	By     string  `json:"by"` // hash of the transaction
 }
 
-// Used returns what is used up, whoever does: of two transactions with one Used in common a chain holds at most one.
+// Used returns what is used up, whoever does: of two transactions with one Used in common a chain
+// holds at most one.
 func (s Spend) Used() Spend {
 	s.By = ""
 	return s

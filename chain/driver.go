@@ -26,11 +26,11 @@ type BlockScanner interface {
 	Blocks(ctx context.Context, from, to uint64) ([]Block, error)
 }
 
-// Rereader reads a block once more before payments in it confirm. Nodes are known to leave something out of a block that was
-// just made, and one of several may make something up.
+// Rereader reads a block once more before payments in it confirm. Nodes are known to leave
+// something out of a block that was just made, and one of several may make something up.
 type Rereader interface {
-	// Reread returns the block of a reference as another node shows it, where there are several. That the node has another
-	// block at that height, or none, is fault.NotFound.
+	// Reread returns the block of a reference as another node shows it, where there are several.
+	// That the node has another block at that height, or none, is fault.NotFound.
 	Reread(ctx context.Context, at Ref) (Block, error)
 }
 
@@ -72,11 +72,12 @@ type Balancer interface {
 	Balances(ctx context.Context, at Ref, holdings []Holding) ([]Amount, error)
 }
 
-// CoinReader reads outputs, on networks that spend outputs instead of keeping accounts (UTXO). chain/send books the coins of our
-// addresses from the blocks of such a network, and adds balances up from them.
+// CoinReader reads outputs, on networks that spend outputs instead of keeping accounts (UTXO).
+// chain/send books the coins of our addresses from the blocks of such a network, and adds balances
+// up from them.
 type CoinReader interface {
-	// Unspent returns the newest block and, in the order asked, the amount of each output that no block up to it spends;
-	// 0 for those that are spent, unknown or not yet in a block.
+	// Unspent returns the newest block and, in the order asked, the amount of each output that no
+	// block up to it spends; 0 for those that are spent, unknown or not yet in a block.
 	Unspent(ctx context.Context, outpoints []Outpoint) (at Ref, amounts []Amount, err error)
 }
 
@@ -100,8 +101,9 @@ type URIBuilder interface {
 
 // FeeEstimator estimates what a transaction may cost.
 type FeeEstimator interface {
-	// EstimateFee returns the most that the order's transaction should be allowed to cost now, in base
-	// units of the native coin, with room for a replacement, the creation of the destination's account included.
+	// EstimateFee returns the most that the order's transaction should be allowed to cost now, in
+	// base units of the native coin, with room for a replacement, the creation of the destination's
+	// account included.
 	EstimateFee(ctx context.Context, order Order) (Amount, error)
 }
 
@@ -114,7 +116,7 @@ type Nonces interface {
 
 // Checker verifies what it is connected to.
 type Checker interface {
-	// Check makes sure that the node can be reached and is the network it is configured as: fault.Unavailable or
-	// fault.Stopped (code chain_id_mismatch) otherwise.
+	// Check makes sure that the node can be reached and is the network it is configured as:
+	// fault.Unavailable or fault.Stopped (code chain_id_mismatch) otherwise.
 	Check(ctx context.Context) error
 }

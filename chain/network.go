@@ -88,6 +88,7 @@ func (n Network) Native() (Asset, bool) {
 			return a, true
 		}
 	}
+
 	return Asset{}, false
 }
 
@@ -98,6 +99,7 @@ func (n Network) Asset(symbol string) (Asset, bool) {
 			return a, true
 		}
 	}
+
 	return Asset{}, false
 }
 
@@ -108,6 +110,7 @@ func (n Network) AssetByID(id string) (Asset, bool) {
 			return a, true
 		}
 	}
+
 	return Asset{}, false
 }
 
@@ -117,13 +120,17 @@ func (n Network) With(assets ...Asset) Network {
 	all := make([]Asset, 0, len(n.Assets)+len(assets))
 	for _, a := range append(append(all, n.Assets...), assets...) {
 		a.Network, a.Livemode = n.Slug, n.Livemode
+
 		a.ID = AssetID(n.CAIP2, a.Contract)
 		if a.Price == "" {
 			a.Price = a.Symbol
 		}
+
 		all = append(all, a)
 	}
+
 	n.Assets = all
+
 	return n
 }
 
@@ -166,6 +173,7 @@ func AssetID(caip2 string, contract Address) string {
 	if contract == "" {
 		contract = "native"
 	}
+
 	return derivedID(caip2 + "/" + string(contract))
 }
 
@@ -189,5 +197,6 @@ func (s Space) String() string {
 	if s.Livemode {
 		return string(s.Family) + "/live"
 	}
+
 	return string(s.Family) + "/test"
 }

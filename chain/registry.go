@@ -19,45 +19,68 @@ type Registry struct {
 func NewRegistry(drivers ...Driver) (*Registry, error) {
 	r := &Registry{bySlug: make(map[string]Driver, len(drivers))}
 	ids := map[string]string{}
+
 	for _, d := range drivers {
 		n := d.Network()
 		if _, twice := r.bySlug[n.Slug]; twice {
-			return nil, fault.New(fault.Invalid, "network_invalid", "two drivers are configured for network %s", n.Slug)
+			return nil, fault.New(
+				fault.Invalid, "network_invalid", "two drivers are configured for network %s",
+				n.Slug,
+			)
 		}
+
 		if err := checkNetwork(n, ids); err != nil {
 			return nil, err
 		}
+
 		r.bySlug[n.Slug] = d
 		r.slugs = append(r.slugs, n.Slug)
 	}
+
 	slices.Sort(r.slugs)
+
 	return r, nil
 }
 
 func checkNetwork(n Network, ids map[string]string) error {
 	bad := func(format string, args ...any) error {
-		return fault.New(fault.Invalid, "network_invalid", "network %q: %s", n.Slug, fmt.Sprintf(format, args...))
+		return fault.New(
+			fault.Invalid, "network_invalid", "network %q: %s", n.Slug,
+			fmt.Sprintf(format, args...),
+		)
 	}
 	if len(n.Slug) < 2 || len(n.Slug) > 32 {
 		return bad("the slug must have 2 to 32 characters")
 	}
+
 	if n.CAIP2 == "" || n.Confirmations == 0 {
 		return bad("CAIP2 and Confirmations must be set")
 	}
+
 	if _, ok := n.Native(); !ok {
 		return bad("it has no native asset")
 	}
+
 	if other, taken := ids[n.ID()]; taken {
 		return bad("its CAIP-2 name %s is also that of %s", n.CAIP2, other)
 	}
+
 	ids[n.ID()] = n.Slug
+
 	symbols := map[string]bool{}
 	for _, a := range n.Assets {
-		if a.Symbol == "" || len(a.Symbol) > 16 || symbols[a.Symbol] || a.ID == "" || ids[a.ID] != "" || a.Decimals > 77 {
-			return bad("asset %q: the symbol must be unique and have 1 to 16 characters, the id must be set and unique, decimals at most 77", a.Symbol)
+		if a.Symbol == "" || len(a.Symbol) > 16 || symbols[a.Symbol] || a.ID == "" || ids[a.ID] != "" ||
+			a.Decimals > 77 {
+			return bad(
+				"asset %q: the symbol must be unique and have 1 to 16 characters, the id must be set and "+
+					"unique, decimals at most 77",
+				a.Symbol,
+			)
 		}
+
 		symbols[a.Symbol], ids[a.ID] = true, n.Slug+"/"+a.Symbol
 	}
+
 	return nil
 }
 
@@ -66,6 +89,7 @@ func (r *Registry) Driver(slug string) (Driver, error) {
 	if d, ok := r.bySlug[slug]; ok {
 		return d, nil
 	}
+
 	return nil, fault.New(fault.NotFound, "network_unknown", "network %q is not enabled here", slug)
 }
 
@@ -75,17 +99,20 @@ func (r *Registry) Network(slug string) (Network, bool) {
 	if !ok {
 		return Network{}, false
 	}
+
 	return d.Network(), true
 }
 
 // Networks returns the networks of one mode, by slug.
 func (r *Registry) Networks(livemode bool) []Network {
 	var out []Network
+
 	for _, s := range r.slugs {
 		if n := r.bySlug[s].Network(); n.Livemode == livemode {
 			out = append(out, n)
 		}
 	}
+
 	return out
 }
 
@@ -95,6 +122,7 @@ func (r *Registry) Drivers() []Driver {
 	for _, s := range r.slugs {
 		out = append(out, r.bySlug[s])
 	}
+
 	return out
 }
 
@@ -104,6 +132,7 @@ func (r *Registry) Asset(network, symbol string) (Asset, bool) {
 	if !ok {
 		return Asset{}, false
 	}
+
 	return n.Asset(symbol)
 }
 
@@ -113,6 +142,8 @@ func (r *Registry) Assets(livemode bool) []Asset {
 	for _, n := range r.Networks(livemode) {
 		out = append(out, n.Assets...)
 	}
+
 	slices.SortFunc(out, func(a, b Asset) int { return cmp.Compare(a.ID, b.ID) })
+
 	return out
 }

@@ -26,19 +26,33 @@ func (described) ParseAddress(s string) (chain.Address, error) { return chain.Ad
 
 var (
 	coin = chain.Asset{Symbol: "ETH", Kind: chain.Native, Decimals: 18}
-	usdt = chain.Asset{Symbol: "USDT", Kind: chain.Token, Contract: "0xdAC17F958D2ee523a2206206994597C13D831ec7", Decimals: 6}
+	usdt = chain.Asset{
+		Symbol:   "USDT",
+		Kind:     chain.Token,
+		Contract: "0xdAC17F958D2ee523a2206206994597C13D831ec7",
+		Decimals: 6,
+	}
 )
 
 func network(slug, caip2 string, livemode bool, assets ...chain.Asset) chain.Network {
-	return chain.Network{Slug: slug, Family: chain.EVM, CAIP2: caip2, Confirmations: 12, Livemode: livemode}.With(assets...)
+	return chain.Network{
+		Slug:          slug,
+		Family:        chain.EVM,
+		CAIP2:         caip2,
+		Confirmations: 12,
+		Livemode:      livemode,
+	}.With(
+		assets...)
 }
 
 func TestRegistryRefusals(t *testing.T) {
 	good := network("ethereum", "eip155:1", true, coin, usdt)
+
 	with := func(change func(*chain.Network)) chain.Network {
 		n := good
 		n.Assets = slices.Clone(n.Assets)
 		change(&n)
+
 		return n
 	}
 	for name, networks := range map[string][]chain.Network{
@@ -64,11 +78,13 @@ func TestRegistryRefusals(t *testing.T) {
 		for _, n := range networks {
 			drivers = append(drivers, described{n})
 		}
+
 		r, err := chain.NewRegistry(drivers...)
 		if !errors.Is(err, fault.Invalid) || fault.Code(err) != "network_invalid" || r != nil {
 			t.Errorf("%s: error %v, want fault.Invalid with network_invalid", name, err)
 		}
 	}
+
 	widest := with(func(n *chain.Network) {
 		n.Slug, n.Confirmations = strings.Repeat("e", 32), 1
 		n.Assets[1].Symbol, n.Assets[1].Decimals = strings.Repeat("U", 16), 77
@@ -87,51 +103,65 @@ func TestRegistryAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	slugs := func(networks []chain.Network) (out []string) {
 		for _, n := range networks {
 			out = append(out, n.Slug)
 		}
+
 		return out
 	}
 	if got := slugs(r.Networks(true)); !slices.Equal(got, []string{"base", "ethereum"}) {
 		t.Errorf("live networks %v", got)
 	}
+
 	if got := slugs(r.Networks(false)); !slices.Equal(got, []string{"sepolia"}) {
 		t.Errorf("test networks %v", got)
 	}
+
 	var all []chain.Network
 	for _, d := range r.Drivers() {
 		all = append(all, d.Network())
 	}
+
 	if got := slugs(all); !slices.Equal(got, []string{"base", "ethereum", "sepolia"}) {
 		t.Errorf("drivers %v", got)
 	}
+
 	if d, err := r.Driver("base"); err != nil || d.Network().CAIP2 != "eip155:8453" {
 		t.Errorf("driver of base: %v, error %v", d, err)
 	}
+
 	if _, err := r.Driver("solana"); !errors.Is(err, fault.NotFound) || fault.Code(err) != "network_unknown" {
 		t.Errorf("driver of a network that is not enabled: error %v", err)
 	}
+
 	if _, ok := r.Network("solana"); ok {
 		t.Error("a network that is not enabled is found")
 	}
+
 	if a, ok := r.Asset("ethereum", "USDT"); !ok || a.Contract != usdt.Contract {
 		t.Errorf("USDT on ethereum: %+v, %v", a, ok)
 	}
+
 	for _, missing := range [][2]string{{"base", "USDT"}, {"ethereum", "usdt"}, {"solana", "USDT"}} {
 		if a, ok := r.Asset(missing[0], missing[1]); ok {
 			t.Errorf("%s on %s: %+v", missing[1], missing[0], a)
 		}
 	}
+
 	assets := r.Assets(true)
-	if len(assets) != 3 || !slices.IsSortedFunc(assets, func(a, b chain.Asset) int { return strings.Compare(a.ID, b.ID) }) {
+	if len(assets) != 3 ||
+		!slices.IsSortedFunc(assets, func(a, b chain.Asset) int { return strings.Compare(a.ID, b.ID) }) {
 		t.Errorf("live assets %+v: want three, by id", assets)
 	}
+
 	for _, a := range assets {
 		if !a.Livemode {
 			t.Errorf("a test asset among the live ones: %+v", a)
 		}
 	}
+
 	empty, err := chain.NewRegistry()
 	if err != nil || len(empty.Drivers()) != 0 || len(empty.Assets(true)) != 0 {
 		t.Errorf("registry without drivers: error %v", err)
@@ -143,6 +173,7 @@ func TestDerivedIDs(t *testing.T) {
 	if got, want := network("ethereum", "eip155:1", true).ID(), "1a290b3d78267165e501197c"; got != want {
 		t.Errorf("network id %s, want %s", got, want)
 	}
+
 	for _, c := range []struct {
 		caip2    string
 		contract chain.Address
@@ -163,10 +194,12 @@ func TestWithCompletesAssets(t *testing.T) {
 	bridged := usdt
 	bridged.Symbol, bridged.Contract, bridged.Price = "USDT0", "0x0000000000000000000000000000000000000001", "USDT"
 	before := chain.Network{Slug: "ethereum", CAIP2: "eip155:1", Livemode: true, Assets: []chain.Asset{coin}}
+
 	after := before.With(usdt, bridged)
 	if len(before.Assets) != 1 || before.Assets[0] != coin {
 		t.Fatalf("With changed its receiver: %+v", before.Assets)
 	}
+
 	want := []struct{ symbol, id, price string }{
 		{"ETH", "985338a33e090084acbb577c", "ETH"},
 		{"USDT", "1e9935c7f118a9513aef7511", "USDT"},
@@ -174,22 +207,28 @@ func TestWithCompletesAssets(t *testing.T) {
 	}
 	for i, w := range want {
 		a := after.Assets[i]
-		if a.Symbol != w.symbol || a.ID != w.id || a.Price != w.price || a.Network != "ethereum" || !a.Livemode {
+		if a.Symbol != w.symbol || a.ID != w.id || a.Price != w.price || a.Network != "ethereum" ||
+			!a.Livemode {
 			t.Errorf("asset %d is %+v, want %+v", i, a, w)
 		}
+
 		if byID, ok := after.AssetByID(w.id); !ok || byID != a {
 			t.Errorf("by id %s: %+v, %v", w.id, byID, ok)
 		}
+
 		if bySymbol, ok := after.Asset(w.symbol); !ok || bySymbol != a {
 			t.Errorf("by symbol %s: %+v, %v", w.symbol, bySymbol, ok)
 		}
 	}
+
 	if native, ok := after.Native(); !ok || native.Symbol != "ETH" {
 		t.Errorf("native asset %+v, %v", native, ok)
 	}
+
 	if _, ok := after.AssetByID("000000000000000000000000"); ok {
 		t.Error("an asset is found under an id of nothing")
 	}
+
 	if _, ok := (chain.Network{}).Native(); ok {
 		t.Error("an empty network has a native asset")
 	}

@@ -32,14 +32,16 @@ type Order struct {
 	From Party `json:"from"`
 	// FeePayer pays the network fee where that can be somebody else (Solana); nil: From.
 	FeePayer *Party `json:"fee_payer,omitempty"`
-	// Outputs are what must arrive. Networks that can pay only one destination refuse more (fault.Unsupported).
+	// Outputs are what must arrive. Networks that can pay only one destination refuse more
+	// (fault.Unsupported).
 	Outputs []Output `json:"outputs"`
 	// SubtractFee takes the network fee out of the last output, which must be of the native coin: a sweep
 	// whose inputs and outputs balance to the base unit.
 	SubtractFee bool `json:"subtract_fee,omitempty"`
-	// Close ends the account that the outputs empty, where networks have that (Solana: a token account, whose rent goes back to
-	// whoever paid it, or a wallet without coin). Such a transaction is reverted when something arrives in between. PlanRelease
-	// sets it; Build may leave the account open all the same.
+	// Close ends the account that the outputs empty, where networks have that (Solana: a token
+	// account, whose rent goes back to whoever paid it, or a wallet without coin). Such a
+	// transaction is reverted when something arrives in between. PlanRelease sets it; Build may
+	// leave the account open all the same.
 	Close bool `json:"close,omitempty"`
 	// MaxFee is the most the transaction may cost, in base units of the native coin. Build refuses with
 	// fault.Limited and code fee_above_maximum when the network asks for more now.
@@ -48,8 +50,9 @@ type Order struct {
 	Nonce uint64 `json:"nonce,omitempty"`
 	// Coins are the inputs that may be chosen from (UTXO networks); a release names those of its deposits.
 	Coins []Coin `json:"coins,omitempty"`
-	// Lift is an output to one of our addresses that waits in somebody else's transaction. It must be spent, and the fee must
-	// pay for that transaction and what it rests on as well, so that all of them are included; see Lifter.
+	// Lift is an output to one of our addresses that waits in somebody else's transaction. It must
+	// be spent, and the fee must pay for that transaction and what it rests on as well, so that all
+	// of them are included; see Lifter.
 	Lift *Coin `json:"lift,omitempty"`
 	// Replaces is an earlier attempt that this one must displace by paying more, at the same nonce or
 	// sharing a coin.
@@ -81,8 +84,9 @@ type Signed struct {
 	Inputs []Outpoint `json:"inputs,omitempty"`
 	// Outputs are what it pays; see Unsigned.
 	Outputs []Output `json:"outputs,omitempty"`
-	// RestsOn is what waiting transactions of others use up on which it rests, each with the transaction that does: should
-	// another one do so in a final block, this one can never be included.
+	// RestsOn is what waiting transactions of others use up on which it rests, each with the
+	// transaction that does: should another one do so in a final block, this one can never be
+	// included.
 	RestsOn []Spend `json:"rests_on,omitempty"`
 	// From is the account that sends it.
 	From Address `json:"from"`
@@ -139,18 +143,20 @@ type Sender interface {
 	// against the key that had to make it.
 	Assemble(order Order, unsigned Unsigned, keys []PublicKey, signatures [][]byte) (Signed, error)
 	// Broadcast hands the bytes to the network. nil: the node took them, or had them already.
-	// fault.Invalid: the node refused them for good as malformed or unfunded. Everything else, time-outs above all, says
-	// nothing: look the transaction up, and send the same bytes again.
+	// fault.Invalid: the node refused them for good as malformed or unfunded. Everything else,
+	// time-outs above all, says nothing: look the transaction up, and send the same bytes again.
 	Broadcast(ctx context.Context, tx Signed) error
 	// Status looks one attempt up. It answers TxDead only with a proof read at a final block.
 	Status(ctx context.Context, tx Signed) (TxStatus, error)
 }
 
-// Batcher is a Sender that can pay several destinations at once, as networks that spend outputs do. chain/send then puts payouts
-// that are due together into one transaction; of a driver that is no Batcher it asks for one output at a time.
+// Batcher is a Sender that can pay several destinations at once, as networks that spend outputs do.
+// chain/send then puts payouts that are due together into one transaction; of a driver that is no
+// Batcher it asks for one output at a time.
 type Batcher interface {
-	// MaxOutputs returns how many outputs of one asset an order may have; 1 where the configuration allows no more. Build
-	// refuses more with fault.Unsupported, and pays each output for itself, be they to one destination. It does no I/O.
+	// MaxOutputs returns how many outputs of one asset an order may have; 1 where the configuration
+	// allows no more. Build refuses more with fault.Unsupported, and pays each output for itself,
+	// be they to one destination. It does no I/O.
 	MaxOutputs() int
 }
 
@@ -175,8 +181,8 @@ type Release struct {
 	Amount Amount
 	// Fee is the platform fee to pay now, in base units of the native coin; 0 when it is carried.
 	Fee Amount
-	// Coins are the outputs that hold the deposits, on networks that spend outputs; they add up to Amount and may lie at
-	// several addresses, Deposit being that of the oldest.
+	// Coins are the outputs that hold the deposits, on networks that spend outputs; they add up to
+	// Amount and may lie at several addresses, Deposit being that of the oldest.
 	Coins []Coin
 	// Residue is native coin already at the deposit address that no deposit explains (left-over top-up gas).
 	Residue Amount

@@ -45,6 +45,7 @@ func CurveOf(f Family) Curve {
 	if f == Solana {
 		return Ed25519
 	}
+
 	return Secp256k1
 }
 
@@ -62,15 +63,17 @@ type Payload struct {
 	Taproot bool
 }
 
-// Intent tells a signer's policy what the transaction is for. It comes from stored records, not from a request.
+// Intent tells a signer's policy what the transaction is for. It comes from stored records, not
+// from a request.
 type Intent struct {
 	Kind string // payout, refund, fee, topup, sweep, lift, cancel
-	// ObjectID is what wants the transaction. Several payouts may be paid by one: then it is the oldest of them.
+	// ObjectID is what wants the transaction. Several payouts may be paid by one: then it is the
+	// oldest of them.
 	ObjectID  string
 	AccountID string
 	Outputs   []Output
-	// ObjectIDs has, for each of Outputs, the object that it is paid for: a policy that looks payouts up looks at all of these. A
-	// payout whose batch was refused is asked for again alone.
+	// ObjectIDs has, for each of Outputs, the object that it is paid for: a policy that looks
+	// payouts up looks at all of these. A payout whose batch was refused is asked for again alone.
 	ObjectIDs []string
 	MaxFee    Amount
 }

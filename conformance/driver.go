@@ -1,9 +1,10 @@
-// Package conformance holds the suites that make one implementation as good as another: TestDriver for chain drivers,
-// TestSigner for signers, TestStore for stores.
+// Package conformance holds the suites that make one implementation as good as another: TestDriver
+// for chain drivers, TestSigner for signers, TestStore for stores.
 //
-// Each takes a factory and is for third parties too: an outsider's driver passes the same tests as the ones of this
-// library, without a line of it being changed. Nothing here imports a driver, and nothing here asks for a name.
-// What an implementation does not have it has to declare absent; what is neither there nor declared fails.
+// Each takes a factory and is for third parties too: an outsider's driver passes the same tests as
+// the ones of this library, without a line of it being changed. Nothing here imports a driver, and
+// nothing here asks for a name. What an implementation does not have it has to declare absent; what
+// is neither there nor declared fails.
 package conformance
 
 // TestDriver: the suite for chain drivers, the harness it asks for, and the order of its parts.
@@ -46,18 +47,23 @@ const (
 	WrongNode       Capability = "DriverHarness.Misconfigured" // a driver whose node serves another network
 	Forking         Capability = "conformance.Forker"          // the controls can make a fork
 	ZeroPayments    Capability = "conformance.ZeroPayer"       // the network has payments of 0
-	FailedPayments  Capability = "conformance.FailingPayer"    // the network has transactions that fail in a block
-	Freezing        Capability = "conformance.Freezer"         // the network has destinations that cannot be paid
-	Pruning         Capability = "conformance.Pruner"          // the node can forget old blocks
-	CoinSource      Capability = "conformance.CoinLister"      // the network spends outputs (UTXO)
-	CheapPayments   Capability = "conformance.CheapPayer"      // the network takes payments that pay less than the current fee
-	// These two show only in what transactions do: they are taken for granted unless they are declared absent.
+	// the network has transactions that fail in a block
+	FailedPayments Capability = "conformance.FailingPayer"
+	// the network has destinations that cannot be paid
+	Freezing   Capability = "conformance.Freezer"
+	Pruning    Capability = "conformance.Pruner"     // the node can forget old blocks
+	CoinSource Capability = "conformance.CoinLister" // the network spends outputs (UTXO)
+	// the network takes payments that pay less than the current fee
+	CheapPayments Capability = "conformance.CheapPayer"
+	// These two show only in what transactions do: they are taken for granted unless they are
+	// declared absent.
 	Replacement Capability = "replacement of transactions" // a waiting transaction can be displaced
-	Expiry      Capability = "conformance.Expirer"         // where transactions run out, the controls can wait for it
+	// where transactions run out, the controls can wait for it
+	Expiry Capability = "conformance.Expirer"
 )
 
-// Controls are what a harness can do on its network besides reading it through the driver. All of them act for
-// other people: nothing is signed with the keys of DriverHarness.Signer.
+// Controls are what a harness can do on its network besides reading it through the driver. All of
+// them act for other people: nothing is signed with the keys of DriverHarness.Signer.
 type Controls interface {
 	// NewAddress returns an address without history, of which nothing of ours has the key.
 	NewAddress(ctx context.Context) (chain.Address, error)
@@ -65,7 +71,12 @@ type Controls interface {
 	Fund(ctx context.Context, to chain.Address, asset chain.Asset, amount chain.Amount) error
 	// Pay sends a payment from outside and returns its hash. It waits in the pool until Mine. Payments do not
 	// depend on each other: a fork can keep any of them alone, so each needs a sender or coins of its own.
-	Pay(ctx context.Context, to chain.Address, asset chain.Asset, amount chain.Amount) (txHash string, err error)
+	Pay(
+		ctx context.Context,
+		to chain.Address,
+		asset chain.Asset,
+		amount chain.Amount,
+	) (txHash string, err error)
 	// Mine makes n blocks, the first of which includes what waits.
 	Mine(ctx context.Context, n int) error
 	// Settle returns when the node can be expected to show what was done. The suite still polls.
@@ -88,7 +99,12 @@ type ZeroPayer interface {
 // FailingPayer sends payments that do not succeed.
 type FailingPayer interface {
 	// PayFailing sends a payment that will be included and fail; it waits in the pool.
-	PayFailing(ctx context.Context, to chain.Address, asset chain.Asset, amount chain.Amount) (txHash string, err error)
+	PayFailing(
+		ctx context.Context,
+		to chain.Address,
+		asset chain.Asset,
+		amount chain.Amount,
+	) (txHash string, err error)
 }
 
 // Freezer makes destinations unpayable.
@@ -143,6 +159,7 @@ type DriverHarness struct {
 // The suite never assumes that a node shows a change at once, and takes amounts from the network's assets.
 func TestDriver(t *testing.T, factory func(t *testing.T) DriverHarness) {
 	t.Run("Capabilities", func(t *testing.T) { testCapabilities(t, factory(t)) })
+
 	for _, part := range driverParts {
 		t.Run(part.name, func(t *testing.T) {
 			probe := newDriverEnv(t, factory(t))
@@ -151,6 +168,7 @@ func TestDriver(t *testing.T, factory func(t *testing.T) DriverHarness) {
 					t.Skipf("declared absent: %s", c)
 				}
 			}
+
 			for _, test := range part.tests {
 				t.Run(test.name, func(t *testing.T) {
 					e := newDriverEnv(t, factory(t))
@@ -159,6 +177,7 @@ func TestDriver(t *testing.T, factory func(t *testing.T) DriverHarness) {
 							t.Skipf("declared absent: %s", c)
 						}
 					}
+
 					test.run(e)
 				})
 			}
@@ -211,7 +230,10 @@ var driverCapabilities = []struct {
 	{FeeEstimator, driverIs[chain.FeeEstimator]},
 	{Nonces, driverIs[chain.Nonces]},
 	{Sender, driverIs[chain.Sender]},
-	{Batcher, func(h DriverHarness) bool { b, ok := h.Driver.(chain.Batcher); return ok && b.MaxOutputs() > 1 }},
+	{
+		Batcher,
+		func(h DriverHarness) bool { b, ok := h.Driver.(chain.Batcher); return ok && b.MaxOutputs() > 1 },
+	},
 	{Sweeper, driverIs[chain.Sweeper]},
 	{Lifter, driverIs[chain.Lifter]},
 	{Checker, driverIs[chain.Checker]},
@@ -224,9 +246,15 @@ var driverCapabilities = []struct {
 	{Pruning, controlsAre[Pruner]},
 	{CoinSource, controlsAre[CoinLister]},
 	{CheapPayments, controlsAre[CheapPayer]},
-	{Tokens, func(h DriverHarness) bool {
-		return slices.ContainsFunc(h.Driver.Network().Assets, func(a chain.Asset) bool { return a.Kind == chain.Token })
-	}},
+	{
+		Tokens,
+		func(h DriverHarness) bool {
+			return slices.ContainsFunc(
+				h.Driver.Network().Assets,
+				func(a chain.Asset) bool { return a.Kind == chain.Token },
+			)
+		},
+	},
 }
 
 func driverIs[T any](h DriverHarness) bool {
@@ -245,26 +273,39 @@ func testCapabilities(t *testing.T, h DriverHarness) {
 		known = append(known, c.name)
 		switch has, declared := c.has(h), slices.Contains(h.Absent, c.name); {
 		case has && declared:
-			t.Errorf("%s is declared absent, but it is there: take it off DriverHarness.Absent so that it is tested", c.name)
+			t.Errorf(
+				"%s is declared absent, but it is there: take it off DriverHarness.Absent so that it is tested",
+				c.name,
+			)
 		case !has && !declared:
 			t.Errorf("%s is missing: implement it, or declare it in DriverHarness.Absent", c.name)
 		}
 	}
+
 	for _, c := range h.Absent {
 		if !slices.Contains(known, c) {
 			t.Errorf("DriverHarness.Absent names %q, which is no capability", c)
 		}
 	}
+
 	absent := func(c Capability) bool { return slices.Contains(h.Absent, c) }
 	if !absent(Sender) && absent(Deriver) {
 		t.Errorf("a driver that sends has to derive the addresses it sends from: implement chain.Deriver")
 	}
+
 	if !absent(Sender) && absent(Balancer) && absent(CoinSource) {
-		t.Errorf("the amounts of sent transactions cannot be checked without chain.Balancer or conformance.CoinLister")
+		t.Errorf(
+			"the amounts of sent transactions cannot be checked without chain.Balancer or conformance.CoinLister",
+		)
 	}
+
 	if driverIs[chain.CoinReader](h) == absent(CoinSource) {
-		t.Errorf("a driver is a chain.CoinReader exactly when its network spends outputs, which conformance.CoinLister then lists")
+		t.Errorf(
+			"a driver is a chain.CoinReader exactly when its network spends outputs, which " +
+				"conformance.CoinLister then lists",
+		)
 	}
+
 	if absent(BlockScanner) && absent(AddressScanner) {
 		t.Errorf("the driver sees no payments: implement chain.BlockScanner or chain.AddressScanner")
 	}

@@ -20,17 +20,22 @@ func testBalanceAt(e *driverEnv) {
 	for _, a := range e.assets() {
 		to := e.stranger()
 		e.pay(to, a, amount(a))
+
 		before := e.head().Tip
 		if got := e.balanceAt(before, to, a); !got.IsZero() {
 			e.t.Errorf("%s %s before the block of the payment", got, a.Symbol)
 		}
+
 		e.mine(1)
 		after, err := e.Driver.RefAt(e.ctx, before.Height+1)
 		e.must("RefAt", err)
+
 		if got := e.balanceAt(after, to, a); got != amount(a) {
 			e.t.Errorf("%s %s after the block of the payment, want %s", got, a.Symbol, amount(a))
 		}
+
 		e.mine(1)
+
 		if got := e.balanceAt(before, to, a); !got.IsZero() {
 			e.t.Errorf("%s %s at block %d when asked later, want 0", got, a.Symbol, before.Height)
 		}
@@ -38,22 +43,31 @@ func testBalanceAt(e *driverEnv) {
 }
 
 func testBalanceOrder(e *driverEnv) {
-	var holdings []chain.Holding
-	var want []chain.Amount
+	var (
+		holdings []chain.Holding
+		want     []chain.Amount
+	)
+
 	for i, a := range append(e.assets(), e.assets()...) {
 		to := e.stranger()
 		sum := amount(a).Add(chain.Units(uint64(i)))
 		e.pay(to, a, sum)
-		holdings = append(holdings, chain.Holding{Address: to, AssetID: a.ID}, chain.Holding{Address: e.stranger(), AssetID: a.ID})
+		holdings = append(
+			holdings, chain.Holding{Address: to, AssetID: a.ID},
+			chain.Holding{Address: e.stranger(), AssetID: a.ID},
+		)
 		want = append(want, sum, chain.Amount{})
 	}
+
 	e.mine(1)
 	tip := e.head().Tip
 	got, err := as[chain.Balancer](e).Balances(e.ctx, tip, holdings)
 	e.must("Balances", err)
+
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		e.t.Errorf("Balances = %v, want %v", got, want)
 	}
+
 	none, err := as[chain.Balancer](e).Balances(e.ctx, tip, nil)
 	if err != nil || len(none) != 0 {
 		e.t.Errorf("Balances of nothing = %v, %v", none, err)
@@ -67,10 +81,15 @@ func testBalanceUnknown(e *driverEnv) {
 	above := tip
 	above.Height += 1000
 	foreign := tip
+
 	foreign.Hash = swapDigits(tip.Hash)
 	for _, at := range []chain.Ref{above, foreign} {
 		got, err := as[chain.Balancer](e).Balances(e.ctx, at, holding)
-		e.wantFault(fmt.Sprintf("Balances at %+v, which the node does not have", at), err, fault.Unavailable, "")
+		e.wantFault(
+			fmt.Sprintf("Balances at %+v, which the node does not have", at), err,
+			fault.Unavailable, "",
+		)
+
 		if len(got) != 0 {
 			e.t.Errorf("Balances at an unknown block returned %v beside its error", got)
 		}
@@ -83,14 +102,20 @@ func testBalanceFork(e *driverEnv) {
 	e.mine(1)
 	left := e.head().Tip
 	e.fork(1)
+
 	if got := e.balanceAt(e.head().Tip, to, e.native); !got.IsZero() {
 		e.t.Errorf("balance %s on a branch without the payment", got)
 	}
 	// A node may still answer for a block that left the chain, but only with that block's state.
-	got, err := as[chain.Balancer](e).Balances(e.ctx, left, []chain.Holding{{Address: to, AssetID: e.native.ID}})
+	got, err := as[chain.Balancer](
+		e,
+	).Balances(e.ctx, left, []chain.Holding{{Address: to, AssetID: e.native.ID}})
 	if err != nil {
 		e.wantFault("Balances at a block that left the chain", err, fault.Unavailable, "")
 	} else if len(got) != 1 || got[0] != amount(e.native) {
-		e.t.Errorf("Balances at block %s, which left the chain, is %v: the state of another block", left.Hash, got)
+		e.t.Errorf(
+			"Balances at block %s, which left the chain, is %v: the state of another block",
+			left.Hash, got,
+		)
 	}
 }

@@ -30,24 +30,31 @@ func (e *driverEnv) recent() uint64 { return e.head().Tip.Height + 1 }
 func testBlocksLinked(e *driverEnv) {
 	from := e.recent() - 1
 	e.mine(5)
+
 	all := e.scan(from)
 	if len(all) < 6 {
 		e.t.Fatalf("%d blocks from %d on, want at least 6", len(all), from)
 	}
+
 	for _, b := range all {
 		ref, err := e.Driver.RefAt(e.ctx, b.Height)
 		e.must("RefAt", err)
+
 		if ref.Hash != b.Hash || !ref.Time.Equal(b.Time) {
 			e.t.Errorf("Blocks has %+v at %d, RefAt %+v", b.Ref, b.Height, ref)
 		}
 	}
+
 	one, err := as[chain.BlockScanner](e).Blocks(e.ctx, from+2, from+2)
 	e.must("Blocks of one height", err)
+
 	if len(one) != 1 || one[0].Hash != all[2].Hash || one[0].Parent != all[1].Hash {
 		e.t.Errorf("Blocks(%d, %d) = %+v, want block %s", from+2, from+2, one, all[2].Hash)
 	}
+
 	some, err := as[chain.BlockScanner](e).Blocks(e.ctx, from+1, from+3)
 	e.must("Blocks of a range below the tip", err)
+
 	if len(some) > 3 {
 		e.t.Errorf("Blocks(%d, %d) returned %d blocks", from+1, from+3, len(some))
 	}
@@ -64,35 +71,44 @@ func testBlocksPayment(e *driverEnv) {
 
 func testBlocksSeveral(e *driverEnv) {
 	from := e.recent()
+
 	type payment struct {
 		hash   string
 		to     chain.Address
 		amount chain.Amount
 	}
+
 	var paid []payment
+
 	for i := range 3 {
 		to := e.stranger()
 		sum := amount(e.native).Add(chain.Units(uint64(i)))
 		paid = append(paid, payment{e.pay(to, e.native, sum), to, sum})
 	}
+
 	e.mine(1)
 	blocks := e.scan(from)
 	seen := map[string]bool{}
+
 	for _, b := range blocks {
 		for _, t := range b.Transfers {
 			id := fmt.Sprintf("%s/%d", t.TxHash, t.Index)
 			if seen[id] {
 				e.t.Errorf("transfer %s is there twice", id)
 			}
+
 			seen[id] = true
+
 			if t.Amount.IsZero() || t.To == "" || t.TxHash == "" {
 				e.t.Errorf("transfer %+v is not complete", t)
 			}
+
 			if _, ok := e.network.AssetByID(t.AssetID); !ok {
 				e.t.Errorf("transfer %+v is of no asset of the network", t)
 			}
 		}
 	}
+
 	for _, p := range paid {
 		e.checkPayment("one of several payments", transfersTo(blocks, p.to), p.hash, p.to, e.native, p.amount)
 	}
@@ -105,10 +121,12 @@ func testBlocksFailed(e *driverEnv) {
 		e.must("FailingPayer.PayFailing", err)
 		hash := e.pay(other, a, amount(a))
 		e.mine(1)
+
 		blocks := e.scan(from)
 		if got := transfersTo(blocks, to); len(got) != 0 {
 			e.t.Errorf("a payment that failed is reported: %+v", got)
 		}
+
 		e.checkPayment("the payment beside it", transfersTo(blocks, other), hash, other, a, amount(a))
 	}
 }
@@ -120,6 +138,7 @@ func testBlocksZero(e *driverEnv) {
 		e.must("ZeroPayer.PayZero", err)
 		e.settle()
 		e.mine(1)
+
 		if got := transfersTo(e.scan(from), to); len(got) != 0 {
 			e.t.Errorf("a transfer of 0 is reported: %+v", got)
 		}
@@ -136,10 +155,15 @@ func testBlocksForkKeeps(e *driverEnv) {
 		first := e.checkPayment("before the fork", transfersTo(before, to), hash, to, a, amount(a))
 		e.fork(1, hash)
 		after := e.scan(from)
+
 		again := e.checkPayment("after the fork", transfersTo(after, to), hash, to, a, amount(a))
 		if again.Index != first.Index {
-			e.t.Errorf("the %s transfer had index %d and has %d after the fork", a.Symbol, first.Index, again.Index)
+			e.t.Errorf(
+				"the %s transfer had index %d and has %d after the fork",
+				a.Symbol, first.Index, again.Index,
+			)
 		}
+
 		if before[0].Hash == after[0].Hash {
 			e.t.Errorf("block %d is the same %s on both branches", from, before[0].Hash)
 		}
@@ -153,6 +177,7 @@ func testBlocksForkDrops(e *driverEnv) {
 	e.mine(2)
 	e.checkPayment("before the fork", transfersTo(e.scan(from), to), hash, to, e.native, amount(e.native))
 	e.fork(2)
+
 	if got := transfersTo(e.scan(from-1), to); len(got) != 0 {
 		e.t.Errorf("the payment is still reported after its block left: %+v", got)
 	}
@@ -162,6 +187,7 @@ func testBlocksAbove(e *driverEnv) {
 	tip := e.head().Tip.Height
 	blocks, err := as[chain.BlockScanner](e).Blocks(e.ctx, tip+1000, tip+1001)
 	e.wantFault("Blocks above the tip", err, fault.NotFound, "")
+
 	if len(blocks) != 0 {
 		e.t.Errorf("Blocks above the tip returned %d blocks beside its error", len(blocks))
 	}
@@ -179,17 +205,22 @@ func testBlocksPruned(e *driverEnv) {
 func testBlocksSpent(e *driverEnv) {
 	from := e.recent()
 	wallet := e.wallet(e.native)
+
 	tx := e.sign(e.order(wallet, e.native, e.stranger(), amount(e.native)))
 	if len(tx.Inputs) == 0 {
 		e.t.Fatal("a transaction that spends outputs names no inputs")
 	}
+
 	e.include(tx)
+
 	spent := map[chain.Outpoint]string{}
+
 	for _, b := range e.scan(from) {
 		for _, s := range b.Spent {
 			spent[s.Outpoint] = s.By
 		}
 	}
+
 	for _, in := range tx.Inputs {
 		if spent[in] != tx.TxHash {
 			e.t.Errorf("input %+v is spent by %q according to the block, want %s", in, spent[in], tx.TxHash)
@@ -203,7 +234,9 @@ func testBlocksNonces(e *driverEnv) {
 	e.mine(1)
 	blocks := e.scan(from)
 	paid := e.checkPayment("in a block", transfersTo(blocks, to), hash, to, e.native, amount(e.native))
+
 	var used []chain.Spend
+
 	for _, b := range blocks {
 		for _, s := range b.Spent {
 			if s.By == hash {
@@ -211,10 +244,16 @@ func testBlocksNonces(e *driverEnv) {
 			}
 		}
 	}
+
 	next, err := as[chain.Nonces](e).Nonce(e.ctx, paid.From)
 	e.must("Nonce", err)
-	if len(used) != 1 || used[0].Sender != paid.From || used[0].Nonce >= next || used[0].Outpoint != (chain.Outpoint{}) {
-		e.t.Errorf("transaction %s of %s, whose next nonce is %d, uses up %+v according to its block", hash, paid.From, next, used)
+
+	if len(used) != 1 || used[0].Sender != paid.From || used[0].Nonce >= next ||
+		used[0].Outpoint != (chain.Outpoint{}) {
+		e.t.Errorf(
+			"transaction %s of %s, whose next nonce is %d, uses up %+v according to its block",
+			hash, paid.From, next, used,
+		)
 	}
 }
 
@@ -234,30 +273,47 @@ func testAddressScan(e *driverEnv) {
 		second := e.pay(two, a, amount(a).Add(amount(a)))
 		e.mine(2)
 		to := e.head().Tip.Height
+
 		var blocks []chain.Block
+
 		e.eventually("both transfers", func() error {
 			var err error
+
 			blocks, err = scanner.TransfersTo(e.ctx, []chain.Address{one, two}, from, to)
 			e.must("TransfersTo", err)
+
 			if len(transfersTo(blocks, one)) == 0 || len(transfersTo(blocks, two)) == 0 {
 				return fmt.Errorf("only %+v", blocks)
 			}
+
 			return nil
 		})
 		e.checkPayment("the first address", transfersTo(blocks, one), first, one, a, amount(a))
-		e.checkPayment("the second address", transfersTo(blocks, two), second, two, a, amount(a).Add(amount(a)))
+		e.checkPayment(
+			"the second address", transfersTo(blocks, two), second, two, a,
+			amount(a).Add(amount(a)),
+		)
+
 		if got := transfersTo(blocks, other); len(got) != 0 {
 			e.t.Errorf("an address that was not asked for is reported: %+v", got)
 		}
+
 		for i, b := range blocks {
 			ref, err := e.Driver.RefAt(e.ctx, b.Height)
 			e.must("RefAt", err)
-			if ref.Hash != b.Hash || b.Height < from || b.Height > to || len(b.Transfers) == 0 || (i > 0 && b.Height <= blocks[i-1].Height) {
-				e.t.Errorf("block %+v is out of order or range %d to %d, empty, or not canonical", b, from, to)
+
+			if ref.Hash != b.Hash || b.Height < from || b.Height > to || len(b.Transfers) == 0 ||
+				(i > 0 && b.Height <= blocks[i-1].Height) {
+				e.t.Errorf(
+					"block %+v is out of order or range %d to %d, empty, or not canonical",
+					b, from, to,
+				)
 			}
 		}
+
 		none, err := scanner.TransfersTo(e.ctx, []chain.Address{e.stranger()}, from, to)
 		e.must("TransfersTo of an unused address", err)
+
 		if len(none) != 0 {
 			e.t.Errorf("an unused address has %+v", none)
 		}
@@ -271,12 +327,20 @@ func testAddressScanFailed(e *driverEnv) {
 	hash := e.pay(to, e.native, amount(e.native))
 	e.mine(1)
 	e.eventually("the payment that succeeded", func() error {
-		blocks, err := as[chain.AddressScanner](e).TransfersTo(e.ctx, []chain.Address{to}, from, e.head().Tip.Height)
+		blocks, err := as[chain.AddressScanner](
+			e,
+		).TransfersTo(e.ctx, []chain.Address{to}, from, e.head().Tip.Height)
 		e.must("TransfersTo", err)
+
 		if len(blocks) == 0 {
 			return errors.New("nothing")
 		}
-		e.checkPayment("beside a failed payment", transfersTo(blocks, to), hash, to, e.native, amount(e.native))
+
+		e.checkPayment(
+			"beside a failed payment", transfersTo(blocks, to), hash, to, e.native,
+			amount(e.native),
+		)
+
 		return nil
 	})
 }

@@ -33,6 +33,7 @@ func (e *driverEnv) calls() []driverCall {
 	to := e.stranger()
 	hash := e.pay(to, e.native, amount(e.native))
 	e.mine(1)
+
 	calls := []driverCall{
 		{"Head", func(ctx context.Context, d chain.Driver) (any, error) { return d.Head(ctx) }},
 		{"RefAt", func(ctx context.Context, d chain.Driver) (any, error) { return d.RefAt(ctx, tip.Height) }},
@@ -42,14 +43,20 @@ func (e *driverEnv) calls() []driverCall {
 			calls = append(calls, driverCall{name, call})
 		}
 	}
-	add(Checker, "Check", func(ctx context.Context, d chain.Driver) (any, error) { return nil, d.(chain.Checker).Check(ctx) })
+	add(
+		Checker, "Check",
+		func(ctx context.Context, d chain.Driver) (any, error) { return nil, d.(chain.Checker).Check(ctx) },
+	)
 	add(BlockScanner, "Blocks", func(ctx context.Context, d chain.Driver) (any, error) {
 		return d.(chain.BlockScanner).Blocks(ctx, tip.Height, tip.Height)
 	})
 	add(AddressScanner, "TransfersTo", func(ctx context.Context, d chain.Driver) (any, error) {
 		return d.(chain.AddressScanner).TransfersTo(ctx, []chain.Address{to}, tip.Height, tip.Height)
 	})
-	add(Mempool, "Pool", func(ctx context.Context, d chain.Driver) (any, error) { return d.(chain.Mempool).Pool(ctx) })
+	add(
+		Mempool, "Pool",
+		func(ctx context.Context, d chain.Driver) (any, error) { return d.(chain.Mempool).Pool(ctx) },
+	)
 	add(Finder, "Transaction", func(ctx context.Context, d chain.Driver) (any, error) {
 		return d.(chain.Finder).Transaction(ctx, hash)
 	})
@@ -60,25 +67,40 @@ func (e *driverEnv) calls() []driverCall {
 		_, amounts, err := d.(chain.CoinReader).Unspent(ctx, []chain.Outpoint{{TxHash: hash}})
 		return amounts, err
 	})
-	add(Nonces, "Nonce", func(ctx context.Context, d chain.Driver) (any, error) { return d.(chain.Nonces).Nonce(ctx, to) })
+	add(
+		Nonces, "Nonce",
+		func(ctx context.Context, d chain.Driver) (any, error) { return d.(chain.Nonces).Nonce(ctx, to) },
+	)
+
 	if e.has(Sender) {
 		o := e.order(e.wallet(), e.native, e.stranger(), amount(e.native))
 		tx := e.sign(o)
+
 		add(FeeEstimator, "EstimateFee", func(ctx context.Context, d chain.Driver) (any, error) {
 			return d.(chain.FeeEstimator).EstimateFee(ctx, o)
 		})
-		add(Sender, "Build", func(ctx context.Context, d chain.Driver) (any, error) { return d.(chain.Sender).Build(ctx, o) })
+		add(
+			Sender, "Build",
+			func(ctx context.Context, d chain.Driver) (any, error) { return d.(chain.Sender).Build(ctx, o) },
+		)
 		add(Sender, "Broadcast", func(ctx context.Context, d chain.Driver) (any, error) {
 			return nil, d.(chain.Sender).Broadcast(ctx, tx)
 		})
-		add(Sender, "Status", func(ctx context.Context, d chain.Driver) (any, error) { return d.(chain.Sender).Status(ctx, tx) })
+		add(
+			Sender,
+			"Status",
+			func(ctx context.Context, d chain.Driver) (any, error) { return d.(chain.Sender).Status(ctx, tx) },
+		)
 	}
+
 	if e.has(Sweeper) {
 		r := e.release(e.native, amount(e.native).Mul(100), chain.Amount{})
+
 		add(Sweeper, "PlanRelease", func(ctx context.Context, d chain.Driver) (any, error) {
 			return d.(chain.Sweeper).PlanRelease(ctx, r)
 		})
 	}
+
 	return calls
 }
 
@@ -86,9 +108,11 @@ func testCallsCanceled(e *driverEnv) {
 	for _, c := range e.calls() {
 		ctx, cancel := context.WithCancel(e.ctx)
 		cancel()
+
 		if _, err := c.call(ctx, e.Driver); !errors.Is(err, context.Canceled) {
 			e.t.Errorf("%s with a canceled context: %v, want an error that is context.Canceled", c.name, err)
 		}
+
 		if answer, err := c.call(e.ctx, e.Driver); err != nil {
 			e.t.Errorf("%s after that: %v, %v", c.name, answer, err)
 		}
@@ -101,9 +125,11 @@ func testCallsUnavailable(e *driverEnv) {
 		if !errors.Is(err, fault.Unavailable) {
 			e.t.Errorf("%s without a node: %v, want fault.Unavailable", c.name, err)
 		}
+
 		if errors.Is(err, fault.Invalid) || errors.Is(err, fault.NotFound) {
 			e.t.Errorf("%s without a node: %v decides something that nobody knows", c.name, err)
 		}
+
 		if answer != nil && !reflect.ValueOf(answer).IsZero() {
 			e.t.Errorf("%s without a node guessed %+v", c.name, answer)
 		}
@@ -115,12 +141,18 @@ func testCallsMisconfigured(e *driverEnv) {
 	if !ok {
 		e.t.Fatal("DriverHarness.Misconfigured is not a chain.Checker, though the driver is")
 	}
-	e.wantFault("Check of a node of another network", checker.Check(e.ctx), fault.Stopped, "chain_id_mismatch")
+
+	e.wantFault(
+		"Check of a node of another network",
+		checker.Check(e.ctx), fault.Stopped, "chain_id_mismatch",
+	)
 }
 
 func testCallsConcurrent(e *driverEnv) {
 	calls := e.calls()
+
 	var wg sync.WaitGroup
+
 	for range 4 {
 		for _, c := range calls {
 			wg.Go(func() {
@@ -130,5 +162,6 @@ func testCallsConcurrent(e *driverEnv) {
 			})
 		}
 	}
+
 	wg.Wait()
 }

@@ -30,14 +30,18 @@ type driverEnv struct {
 
 func newDriverEnv(t *testing.T, h DriverHarness) *driverEnv {
 	t.Helper()
+
 	if h.Patience == 0 {
 		h.Patience = defaultPatience
 	}
+
 	e := &driverEnv{DriverHarness: h, t: t, ctx: t.Context(), network: h.Driver.Network()}
+
 	var ok bool
 	if e.native, ok = e.network.Native(); !ok {
 		t.Fatalf("network %q has no native asset", e.network.Slug)
 	}
+
 	return e
 }
 
@@ -46,22 +50,27 @@ func (e *driverEnv) has(c Capability) bool {
 	if c == Replacement || c == Expiry {
 		return !slices.Contains(e.Absent, c)
 	}
+
 	for _, known := range driverCapabilities {
 		if known.name == c {
 			return known.has(e.DriverHarness)
 		}
 	}
+
 	e.t.Fatalf("the suite asks for %q, which is no capability", c)
+
 	return false
 }
 
 // as returns the driver as one of the optional interfaces.
 func as[T any](e *driverEnv) T {
 	e.t.Helper()
+
 	v, ok := e.Driver.(T)
 	if !ok {
 		e.t.Fatalf("the driver is not a %T", new(T))
 	}
+
 	return v
 }
 
@@ -71,6 +80,7 @@ func (e *driverEnv) assets() []chain.Asset {
 	if token, ok := e.token(); ok {
 		out = append(out, token)
 	}
+
 	return out
 }
 
@@ -80,6 +90,7 @@ func (e *driverEnv) token() (chain.Asset, bool) {
 			return a, true
 		}
 	}
+
 	return chain.Asset{}, false
 }
 
@@ -89,6 +100,7 @@ func amount(a chain.Asset) chain.Amount {
 	if a.Decimals > 2 {
 		hundredth = chain.Pow10(a.Decimals - 2)
 	}
+
 	return chain.Max(hundredth, a.MinAmount.Mul(10))
 }
 
@@ -96,14 +108,17 @@ func amount(a chain.Asset) chain.Amount {
 func (e *driverEnv) eventually(what string, condition func() error) {
 	e.t.Helper()
 	deadline := time.Now().Add(e.Patience)
+
 	for {
 		err := condition()
 		if err == nil {
 			return
 		}
+
 		if time.Now().After(deadline) {
 			e.t.Fatalf("%s: not within %v: %v", what, e.Patience, err)
 		}
+
 		select {
 		case <-e.ctx.Done():
 			e.t.Fatalf("%s: %v", what, e.ctx.Err())
@@ -114,6 +129,7 @@ func (e *driverEnv) eventually(what string, condition func() error) {
 
 func (e *driverEnv) must(what string, err error) {
 	e.t.Helper()
+
 	if err != nil {
 		e.t.Fatalf("%s: %v", what, err)
 	}
@@ -122,6 +138,7 @@ func (e *driverEnv) must(what string, err error) {
 // wantFault checks word and, unless it is empty, code of an error.
 func (e *driverEnv) wantFault(what string, err, word error, code string) {
 	e.t.Helper()
+
 	switch {
 	case err == nil:
 		e.t.Fatalf("%s: no error, want %v (%s)", what, word, code)
@@ -136,6 +153,7 @@ func (e *driverEnv) head() chain.Head {
 	e.t.Helper()
 	head, err := e.Driver.Head(e.ctx)
 	e.must("Head", err)
+
 	return head
 }
 
@@ -149,6 +167,7 @@ func (e *driverEnv) mine(n int) {
 		if head := e.head(); head.Tip.Height < before+uint64(n) {
 			return errors.New("the tip did not rise")
 		}
+
 		return nil
 	})
 }
@@ -169,6 +188,7 @@ func (e *driverEnv) fork(depth int, keep ...string) {
 		if err == nil && ref.Hash == old.Hash {
 			err = errors.New("the old block is still there")
 		}
+
 		return err
 	})
 }
@@ -178,6 +198,7 @@ func (e *driverEnv) stranger() chain.Address {
 	e.t.Helper()
 	a, err := e.Network.NewAddress(e.ctx)
 	e.must("Controls.NewAddress", err)
+
 	return a
 }
 
@@ -190,6 +211,7 @@ func (e *driverEnv) party(role chain.Role) chain.Party {
 	e.must("Signer.PublicKey", err)
 	address, err := as[chain.Deriver](e).DeriveAddress(key)
 	e.must("DeriveAddress", err)
+
 	return chain.Party{Key: ref, Address: address}
 }
 
@@ -203,41 +225,57 @@ func (e *driverEnv) pay(to chain.Address, a chain.Asset, amount chain.Amount) st
 	e.t.Helper()
 	hash, err := e.Network.Pay(e.ctx, to, a, amount)
 	e.must("Controls.Pay", err)
+
 	if hash == "" {
 		e.t.Fatal("Controls.Pay returned no hash")
 	}
+
 	e.settle()
+
 	return hash
 }
 
-// scan reads all blocks from a height to the tip, checks that they are linked and without a gap, and returns them.
+// scan reads all blocks from a height to the tip, checks that they are linked and without a gap,
+// and returns them.
 func (e *driverEnv) scan(from uint64) []chain.Block {
 	e.t.Helper()
 	tip := e.head().Tip.Height
+
 	var all []chain.Block
+
 	for next := from; next <= tip; {
 		blocks, err := as[chain.BlockScanner](e).Blocks(e.ctx, next, tip)
 		e.must("Blocks", err)
+
 		if len(blocks) == 0 || len(blocks) > int(tip-next)+1 {
 			e.t.Fatalf("Blocks(%d, %d) returned %d blocks", next, tip, len(blocks))
 		}
+
 		for i, b := range blocks {
 			if b.Height != next+uint64(i) {
 				e.t.Fatalf("Blocks(%d, %d): block %d has height %d", next, tip, i, b.Height)
 			}
+
 			if n := len(all); n > 0 && b.Parent != all[n-1].Hash {
-				e.t.Fatalf("block %d has parent %s, but block %d is %s", b.Height, b.Parent, all[n-1].Height, all[n-1].Hash)
+				e.t.Fatalf(
+					"block %d has parent %s, but block %d is %s",
+					b.Height, b.Parent, all[n-1].Height, all[n-1].Hash,
+				)
 			}
+
 			all = append(all, b)
 		}
+
 		next += uint64(len(blocks))
 	}
+
 	return all
 }
 
 // transfersTo picks the transfers to an address.
 func transfersTo(blocks []chain.Block, to chain.Address) []chain.Transfer {
 	var out []chain.Transfer
+
 	for _, b := range blocks {
 		for _, t := range b.Transfers {
 			if t.To == to {
@@ -245,41 +283,60 @@ func transfersTo(blocks []chain.Block, to chain.Address) []chain.Transfer {
 			}
 		}
 	}
+
 	return out
 }
 
 // checkPayment checks the one transfer of a payment.
-func (e *driverEnv) checkPayment(where string, got []chain.Transfer, hash string, to chain.Address, a chain.Asset, amount chain.Amount) chain.Transfer {
+func (e *driverEnv) checkPayment(
+	where string,
+	got []chain.Transfer,
+	hash string,
+	to chain.Address,
+	a chain.Asset,
+	amount chain.Amount,
+) chain.Transfer {
 	e.t.Helper()
+
 	if len(got) != 1 {
 		e.t.Fatalf("%s: %d transfers to %s, want 1: %+v", where, len(got), to, got)
 	}
+
 	g := got[0]
 	if g.TxHash != hash || g.To != to || g.AssetID != a.ID || g.Amount != amount {
 		e.t.Fatalf("%s: %+v, want %s %s (%s) to %s in %s", where, g, amount, a.Symbol, a.ID, to, hash)
 	}
+
 	switch e.network.Family {
 	case chain.EVM, chain.Tron, chain.Sim:
 		if isToken := a.Kind == chain.Token; isToken != (g.Index > 0) || g.Index >= 1<<20 {
-			e.t.Fatalf("%s: index %d of a %s transfer; 0 is the value, 1+k the k-th log of the receipt", where, g.Index, a.Kind)
+			e.t.Fatalf(
+				"%s: index %d of a %s transfer; 0 is the value, 1+k the k-th log of the receipt",
+				where, g.Index, a.Kind,
+			)
 		}
 	case chain.Bitcoin, chain.Solana:
 	}
+
 	return g
 }
 
 // balance is what a party holds at the tip.
 func (e *driverEnv) balance(of chain.Party, a chain.Asset) chain.Amount {
 	e.t.Helper()
+
 	if !e.has(Balancer) {
 		coins, err := e.Network.(CoinLister).Coins(e.ctx, of)
 		e.must("CoinLister.Coins", err)
+
 		var sum chain.Amount
 		for _, c := range coins {
 			sum = sum.Add(c.Amount)
 		}
+
 		return sum
 	}
+
 	return e.balanceAt(e.head().Tip, of.Address, a)
 }
 
@@ -287,8 +344,10 @@ func (e *driverEnv) balanceAt(at chain.Ref, of chain.Address, a chain.Asset) cha
 	e.t.Helper()
 	got, err := as[chain.Balancer](e).Balances(e.ctx, at, []chain.Holding{{Address: of, AssetID: a.ID}})
 	e.must("Balances", err)
+
 	if len(got) != 1 {
 		e.t.Fatalf("Balances of one holding returned %d amounts", len(got))
 	}
+
 	return got[0]
 }

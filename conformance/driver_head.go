@@ -27,25 +27,33 @@ func testNetwork(e *driverEnv) {
 	if _, err := chain.NewRegistry(e.Driver); err != nil {
 		e.t.Errorf("NewRegistry refuses the driver's network: %v", err)
 	}
+
 	for _, a := range e.network.Assets {
 		if want := chain.AssetID(e.network.CAIP2, a.Contract); a.ID != want {
 			e.t.Errorf("asset %s has id %s, want %s", a.Symbol, a.ID, want)
 		}
+
 		if a.Network != e.network.Slug || a.Livemode != e.network.Livemode || a.Price == "" {
 			e.t.Errorf("asset %s is not complete: %+v; use Network.With", a.Symbol, a)
 		}
-		if (a.Kind == chain.Native) != (a.Contract == "") || (a.Kind != chain.Native && a.Kind != chain.Token) {
+
+		if (a.Kind == chain.Native) != (a.Contract == "") ||
+			(a.Kind != chain.Native && a.Kind != chain.Token) {
 			e.t.Errorf("asset %s of kind %q has contract %q", a.Symbol, a.Kind, a.Contract)
 		}
 	}
+
 	if e.native.Symbol != e.network.NativeAsset {
 		e.t.Errorf("NativeAsset is %q, the native asset %q", e.network.NativeAsset, e.native.Symbol)
 	}
+
 	e.network.Assets[0].Symbol = "CHANGED"
+
 	second := e.Driver.Network()
 	if second.Assets[0].Symbol == "CHANGED" {
 		e.t.Error("a caller can change the driver's network through the assets it was given")
 	}
+
 	e.network.Assets[0].Symbol = second.Assets[0].Symbol
 	if !reflect.DeepEqual(e.network, second) {
 		e.t.Errorf("Network answered %+v, then %+v", e.network, second)
@@ -61,21 +69,30 @@ func testHead(e *driverEnv) {
 				if name == "tip" {
 					e.t.Fatal("Head has no tip")
 				}
+
 				continue
 			}
+
 			if ref.Time.IsZero() || ref.Time.Unix() < 0 {
 				e.t.Fatalf("the %s block has the time %v", name, ref.Time)
 			}
+
 			got, err := e.Driver.RefAt(e.ctx, ref.Height)
 			e.must("RefAt", err)
+
 			if got.Hash != ref.Hash || got.Height != ref.Height || !got.Time.Equal(ref.Time) {
 				return fmt.Errorf("the %s block is %+v, but RefAt says %+v", name, ref, got)
 			}
 		}
+
 		if head.Safe.Height > head.Tip.Height || head.Final.Height > head.Tip.Height ||
 			(!head.Safe.IsZero() && head.Final.Height > head.Safe.Height) {
-			e.t.Fatalf("final %d, safe %d, tip %d are not in order", head.Final.Height, head.Safe.Height, head.Tip.Height)
+			e.t.Fatalf(
+				"final %d, safe %d, tip %d are not in order",
+				head.Final.Height, head.Safe.Height, head.Tip.Height,
+			)
 		}
+
 		return nil
 	})
 }
@@ -83,17 +100,24 @@ func testHead(e *driverEnv) {
 func testHeadRises(e *driverEnv) {
 	before := e.head()
 	e.mine(2)
+
 	after := e.head()
 	if after.Tip.Hash == before.Tip.Hash {
 		e.t.Errorf("two blocks later the tip is still %s", after.Tip.Hash)
 	}
+
 	if after.Final.Height < before.Final.Height || after.Safe.Height < before.Safe.Height {
 		e.t.Errorf("finality fell from %+v to %+v", before, after)
 	}
+
 	old, err := e.Driver.RefAt(e.ctx, before.Tip.Height)
 	e.must("RefAt", err)
+
 	if old.Hash != before.Tip.Hash {
-		e.t.Errorf("block %d was %s and is %s, though nothing forked", before.Tip.Height, before.Tip.Hash, old.Hash)
+		e.t.Errorf(
+			"block %d was %s and is %s, though nothing forked",
+			before.Tip.Height, before.Tip.Hash, old.Hash,
+		)
 	}
 }
 
@@ -105,12 +129,15 @@ func testRefAtFork(e *driverEnv) {
 	e.fork(2)
 	got, err := e.Driver.RefAt(e.ctx, below.Height)
 	e.must("RefAt below the fork", err)
+
 	if got.Hash != below.Hash {
 		e.t.Errorf("block %d below the fork changed from %s to %s", below.Height, below.Hash, got.Hash)
 	}
+
 	for height := tip.Height - 1; height <= tip.Height; height++ {
 		got, err := e.Driver.RefAt(e.ctx, height)
 		e.must("RefAt on the other branch", err)
+
 		if got.Height != height || (height == tip.Height && got.Hash == tip.Hash) {
 			e.t.Errorf("RefAt(%d) after the fork is %+v", height, got)
 		}
@@ -122,6 +149,7 @@ func testRefAtAbove(e *driverEnv) {
 	for _, height := range []uint64{tip + 1000, math.MaxInt64} {
 		ref, err := e.Driver.RefAt(e.ctx, height)
 		e.wantFault(fmt.Sprintf("RefAt(%d) above the tip %d", height, tip), err, fault.NotFound, "")
+
 		if !ref.IsZero() {
 			e.t.Errorf("RefAt above the tip returned %+v beside its error", ref)
 		}
@@ -144,16 +172,20 @@ func testParseAddress(e *driverEnv) {
 	for range 2 {
 		again, err := e.Driver.ParseAddress(string(address))
 		e.must("ParseAddress", err)
+
 		if again != address {
 			e.t.Fatalf("ParseAddress(%q) = %q", address, again)
 		}
 	}
+
 	for spelling, want := range e.Spellings {
 		got, err := e.Driver.ParseAddress(spelling)
 		e.must("ParseAddress of another spelling", err)
+
 		if got != want {
 			e.t.Errorf("ParseAddress(%q) = %q, want %q", spelling, got, want)
 		}
+
 		if spelling == string(want) {
 			e.t.Errorf("DriverHarness.Spellings has %q as a spelling of itself", spelling)
 		}
@@ -171,21 +203,35 @@ var foreign = map[chain.Family]string{
 
 func testParseAddressRefuses(e *driverEnv) {
 	good := string(e.stranger())
+
 	bad := append([]string{
-		"", " ", "0x", "address", good + good, good + "!", "!" + good[1:], good[:len(good)/2],
-		good[:len(good)-1] + "\x00", strings.Repeat("1", 10_000), "\xff\xfe", e.network.Slug + ":" + good,
+		"",
+		" ",
+		"0x",
+		"address",
+		good + good,
+		good + "!",
+		"!" + good[1:],
+		good[:len(good)/2],
+		good[:len(good)-1] + "\x00",
+		strings.Repeat("1", 10_000),
+		"\xff\xfe",
+		e.network.Slug + ":" + good,
 	}, e.BadAddresses...)
 	for family, address := range foreign {
 		if family != e.network.Family {
 			bad = append(bad, address)
 		}
 	}
+
 	for _, s := range bad {
 		got, err := e.Driver.ParseAddress(s)
 		if len(s) > 100 {
 			s = s[:100]
 		}
+
 		e.wantFault(fmt.Sprintf("ParseAddress(%q)", s), err, fault.Invalid, "")
+
 		if got != "" {
 			e.t.Errorf("ParseAddress(%q) returned %q beside its error", s, got)
 		}

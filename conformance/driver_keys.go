@@ -18,8 +18,12 @@ var keyTests = []driverTest{
 
 func (e *driverEnv) publicKey(role chain.Role, index uint32) chain.PublicKey {
 	e.t.Helper()
-	key, err := e.Signer.PublicKey(e.ctx, chain.KeyRef{Family: e.network.Family, Livemode: e.network.Livemode, Role: role, Index: index})
+	key, err := e.Signer.PublicKey(
+		e.ctx,
+		chain.KeyRef{Family: e.network.Family, Livemode: e.network.Livemode, Role: role, Index: index},
+	)
 	e.must("Signer.PublicKey", err)
+
 	return key
 }
 
@@ -28,20 +32,26 @@ func testDerive(e *driverEnv) {
 	if e.has(UnreachableNode) {
 		drivers["the driver without a node"] = e.Unreachable
 	}
+
 	seen := map[chain.Address]uint32{}
+
 	for index := range uint32(5) {
 		key := e.publicKey(chain.RoleDeposit, index)
 		first, err := as[chain.Deriver](e).DeriveAddress(key)
 		e.must("DeriveAddress", err)
+
 		if other, twice := seen[first]; twice {
 			e.t.Errorf("keys %d and %d have the same address %s", other, index, first)
 		}
+
 		seen[first] = index
 		canonical, err := e.Driver.ParseAddress(string(first))
 		e.must("ParseAddress of a derived address", err)
+
 		if canonical != first {
 			e.t.Errorf("the derived address %s is not canonical: that is %s", first, canonical)
 		}
+
 		for name, d := range drivers {
 			again, err := d.(chain.Deriver).DeriveAddress(key)
 			if err != nil || again != first {
@@ -53,10 +63,12 @@ func testDerive(e *driverEnv) {
 
 func testDeriveRefuses(e *driverEnv) {
 	key := e.publicKey(chain.RoleDeposit, 0)
+
 	other := chain.Ed25519
 	if key.Curve == chain.Ed25519 {
 		other = chain.Secp256k1
 	}
+
 	for name, bad := range map[string]chain.PublicKey{
 		"an empty key":           {Curve: key.Curve},
 		"a key cut short":        {Curve: key.Curve, Bytes: key.Bytes[:len(key.Bytes)-1]},
@@ -65,6 +77,7 @@ func testDeriveRefuses(e *driverEnv) {
 	} {
 		address, err := as[chain.Deriver](e).DeriveAddress(bad)
 		e.wantFault("DeriveAddress of "+name, err, fault.Invalid, "")
+
 		if address != "" {
 			e.t.Errorf("DeriveAddress of %s returned %s beside its error", name, address)
 		}
@@ -76,25 +89,31 @@ func testTokenAccount(e *driverEnv) {
 	if !ok {
 		e.t.Fatal("a driver with token accounts has no token to test them with")
 	}
+
 	owner, other := e.stranger(), e.stranger()
 	accounts := as[chain.TokenAccounter](e)
 	first, err := accounts.TokenAccount(owner, token)
 	e.must("TokenAccount", err)
+
 	if first == owner || first == "" {
 		e.t.Errorf("the token account of %s is %q", owner, first)
 	}
+
 	drivers := []chain.Driver{e.Driver}
 	if e.has(UnreachableNode) {
 		drivers = append(drivers, e.Unreachable)
 	}
+
 	for _, d := range drivers {
 		if again, err := d.(chain.TokenAccounter).TokenAccount(owner, token); err != nil || again != first {
 			e.t.Errorf("TokenAccount is %q, then %q, %v", first, again, err)
 		}
 	}
+
 	if second, err := accounts.TokenAccount(other, token); err != nil || second == first {
 		e.t.Errorf("TokenAccount of another owner is %q, %v", second, err)
 	}
+
 	if _, err := accounts.TokenAccount("not an address", token); err == nil {
 		e.t.Error("TokenAccount of a malformed owner succeeds")
 	}
@@ -104,13 +123,16 @@ func testPaymentURI(e *driverEnv) {
 	uris := as[chain.URIBuilder](e)
 	for _, a := range e.assets() {
 		to := e.stranger()
+
 		uri := uris.PaymentURI(to, a, amount(a))
 		if !strings.Contains(uri, string(to)) {
 			e.t.Errorf("PaymentURI of %s is %q, which does not contain the address %s", a.Symbol, uri, to)
 		}
+
 		if strings.ContainsAny(uri, " \n\"<>") {
 			e.t.Errorf("PaymentURI of %s is %q, which is not a URI", a.Symbol, uri)
 		}
+
 		if again := uris.PaymentURI(to, a, amount(a)); again != uri {
 			e.t.Errorf("PaymentURI is %q, then %q", uri, again)
 		}

@@ -13,7 +13,12 @@ import (
 // CheapPayer sends payments that pay the network less than the driver takes for the current fee.
 type CheapPayer interface {
 	// PayCheap sends a payment that waits in the pool.
-	PayCheap(ctx context.Context, to chain.Address, asset chain.Asset, amount chain.Amount) (txHash string, err error)
+	PayCheap(
+		ctx context.Context,
+		to chain.Address,
+		asset chain.Asset,
+		amount chain.Amount,
+	) (txHash string, err error)
 }
 
 var liftTests = []driverTest{
@@ -34,6 +39,7 @@ func (e *driverEnv) cheapCoin() chain.Coin {
 		if err != nil {
 			return err
 		}
+
 		for _, tx := range pool {
 			for _, t := range tx.Transfers {
 				if t.TxHash == hash && t.To == coin.Owner.Address {
@@ -42,8 +48,10 @@ func (e *driverEnv) cheapCoin() chain.Coin {
 				}
 			}
 		}
+
 		return errors.New("it is not there")
 	})
+
 	return coin
 }
 
@@ -51,24 +59,33 @@ func (e *driverEnv) coinsOf(p chain.Party) []chain.Coin {
 	e.t.Helper()
 	coins, err := e.Network.(CoinLister).Coins(e.ctx, p)
 	e.must("CoinLister.Coins", err)
+
 	return coins
 }
 
 // liftOf asks for the order that lifts a coin, and completes it.
 func (e *driverEnv) liftOf(coin chain.Coin, wallet chain.Party) chain.Order {
 	e.t.Helper()
+
 	if _, on := as[chain.Lifter](e).LiftAfter(); !on {
 		e.t.Fatal("the driver under test is configured to lift nothing: configure it to")
 	}
+
 	o, ok, err := as[chain.Lifter](e).Lift(e.ctx, coin, wallet, e.coinsOf(wallet))
 	e.must("Lift", err)
+
 	if !ok {
 		e.t.Fatalf("%+v is not to be lifted", coin)
 	}
+
 	want := chain.Output{To: coin.Owner.Address, AssetID: e.native.ID, Amount: coin.Amount}
-	if o.From != wallet || o.Lift == nil || *o.Lift != coin || len(o.Outputs) != 1 || o.Outputs[0] != want || o.MaxFee.IsZero() || o.SubtractFee || len(o.Coins) > 0 {
+	if o.From != wallet || o.Lift == nil || *o.Lift != coin || len(o.Outputs) != 1 || o.Outputs[0] != want ||
+		o.MaxFee.IsZero() ||
+		o.SubtractFee ||
+		len(o.Coins) > 0 {
 		e.t.Fatalf("the order is %+v: it has to pay the whole coin back to its owner, from the wallet", o)
 	}
+
 	return e.complete(o)
 }
 
@@ -76,21 +93,26 @@ func testLift(e *driverEnv) {
 	wallet := e.wallet()
 	before := e.balance(wallet, e.native)
 	coin := e.cheapCoin()
+
 	tx := e.sign(e.liftOf(coin, wallet))
 	if !slices.Contains(tx.Inputs, coin.Outpoint) {
 		e.t.Fatalf("it spends %+v, and not the coin", tx.Inputs)
 	}
+
 	if !slices.ContainsFunc(tx.RestsOn, func(s chain.Spend) bool { return s.By == coin.Outpoint.TxHash }) {
 		e.t.Errorf("it rests on %+v: its death could not be proven", tx.RestsOn)
 	}
+
 	e.broadcast(tx)
 	e.state(tx, chain.TxPooled)
 	e.mine(1)
 	st := e.state(tx, chain.TxIncluded)
 	e.checkIncluded(tx, st)
+
 	if got := e.balance(coin.Owner, e.native); got != coin.Amount {
 		e.t.Errorf("the owner of the coin of %s holds %s", coin.Amount, got)
 	}
+
 	if got := e.balance(wallet, e.native); got != before.Sub(st.Fee) {
 		e.t.Errorf("the wallet had %s, has %s, and the fee was %s", before, got, st.Fee)
 	}
@@ -101,6 +123,7 @@ func testNoLift(e *driverEnv) {
 	cheap := e.cheapCoin()
 	refused := func(what string, coin chain.Coin, coins []chain.Coin) {
 		e.t.Helper()
+
 		o, ok, err := as[chain.Lifter](e).Lift(e.ctx, coin, wallet, coins)
 		if ok || err != nil {
 			e.t.Errorf("%s is to be lifted by %+v, %v", what, o, err)
@@ -127,10 +150,17 @@ func testLiftOnce(e *driverEnv) {
 	first := e.sign(o)
 	e.broadcast(first)
 	e.state(first, chain.TxPooled)
+
 	o.Replaces = &first
-	if u, err := e.sender().Build(e.ctx, o); err == nil && (!slices.Contains(u.Inputs, coin.Outpoint) || u.MaxFee.Cmp(first.MaxFee) <= 0) {
-		e.t.Errorf("its replacement spends %+v and pays %s, the first one paid %s", u.Inputs, u.MaxFee, first.MaxFee)
+	if u, err := e.sender().
+		Build(e.ctx, o); err == nil &&
+		(!slices.Contains(u.Inputs, coin.Outpoint) || u.MaxFee.Cmp(first.MaxFee) <= 0) {
+		e.t.Errorf(
+			"its replacement spends %+v and pays %s, the first one paid %s",
+			u.Inputs, u.MaxFee, first.MaxFee,
+		)
 	}
+
 	e.mine(1)
 	e.state(first, chain.TxIncluded)
 }

@@ -24,16 +24,21 @@ var orderTests = []driverTest{
 func testOrderMaxFee(e *driverEnv) {
 	for _, a := range e.assets() {
 		from := e.wallet(a)
+
 		o := e.order(from, a, e.stranger(), amount(a))
 		for _, most := range []chain.Amount{chain.Units(1), {}} {
 			o.MaxFee = most
 			_, err := e.sender().Build(e.ctx, o)
 			e.wantFault("Build with a maximum fee of "+most.String(), err, fault.Limited, "fee_above_maximum")
 		}
+
 		if a.Kind == chain.Native {
 			o.MaxFee, o.SubtractFee = chain.Units(1), true
 			_, err := e.sender().Build(e.ctx, o)
-			e.wantFault("Build with SubtractFee and a maximum fee of 1", err, fault.Limited, "fee_above_maximum")
+			e.wantFault(
+				"Build with SubtractFee and a maximum fee of 1",
+				err, fault.Limited, "fee_above_maximum",
+			)
 		}
 	}
 }
@@ -45,10 +50,14 @@ func testOrderFunds(e *driverEnv) {
 		o.Outputs = []chain.Output{{To: to, AssetID: a.ID, Amount: amount(a).Mul(101)}}
 		_, err := e.sender().Build(e.ctx, o)
 		e.wantFault("Build of more "+a.Symbol+" than there is", err, fault.State, "insufficient_funds")
+
 		if a.Kind == chain.Native {
 			o.Outputs = []chain.Output{{To: to, AssetID: a.ID, Amount: amount(a).Mul(100)}}
 			_, err = e.sender().Build(e.ctx, o)
-			e.wantFault("Build of all the native coin, nothing left for the fee", err, fault.State, "insufficient_funds")
+			e.wantFault(
+				"Build of all the native coin, nothing left for the fee",
+				err, fault.State, "insufficient_funds",
+			)
 		}
 	}
 }
@@ -59,7 +68,9 @@ func testOrderDestination(e *driverEnv) {
 	o.Outputs = []chain.Output{{To: "not an address", AssetID: e.native.ID, Amount: amount(e.native)}}
 	_, err := e.sender().Build(e.ctx, o)
 	e.wantFault("Build to a malformed address", err, fault.Invalid, "destination_not_payable")
-	o.Outputs = []chain.Output{{To: e.stranger(), AssetID: "000000000000000000000000", Amount: amount(e.native)}}
+	o.Outputs = []chain.Output{
+		{To: e.stranger(), AssetID: "000000000000000000000000", Amount: amount(e.native)},
+	}
 	_, err = e.sender().Build(e.ctx, o)
 	e.wantFault("Build of an asset that the network does not have", err, fault.Invalid, "")
 }
@@ -69,6 +80,7 @@ func testOrderUnpayable(e *driverEnv) {
 	if token, ok := e.token(); ok {
 		a = token // freezing is a thing of tokens on most networks
 	}
+
 	from, to := e.wallet(a), e.stranger()
 	o := e.order(from, a, to, amount(a))
 	e.must("Freezer.Freeze", e.Network.(Freezer).Freeze(e.ctx, to, a))
@@ -80,18 +92,26 @@ func testOrderUnpayable(e *driverEnv) {
 func testOrderOutputs(e *driverEnv) {
 	from, one, two := e.wallet(), e.stranger(), e.stranger()
 	o := e.order(from, e.native, one, amount(e.native))
-	o.Outputs = append(o.Outputs, chain.Output{To: two, AssetID: e.native.ID, Amount: amount(e.native).Mul(2)})
+	o.Outputs = append(
+		o.Outputs, chain.Output{To: two, AssetID: e.native.ID, Amount: amount(e.native).Mul(2)},
+	)
+
 	_, err := e.sender().Build(e.ctx, o)
 	if errors.Is(err, fault.Unsupported) {
 		return // allowed, and then nothing else is
 	}
+
 	e.must("Build of two outputs", err)
+
 	o.MaxFee = o.MaxFee.Add(o.MaxFee)
+
 	tx := e.sign(o)
 	if !slices.Equal(tx.Outputs, o.Outputs) {
 		e.t.Errorf("outputs %+v, the order has %+v", tx.Outputs, o.Outputs)
 	}
+
 	e.include(tx)
+
 	for _, out := range o.Outputs {
 		if got := e.balance(chain.Party{Address: out.To}, e.native); got != out.Amount {
 			e.t.Errorf("%s arrived at %s, want %s", got, out.To, out.Amount)
@@ -105,9 +125,11 @@ func testBuildNoEffect(e *driverEnv) {
 	e.sign(e.order(from, e.native, to, amount(e.native)))
 	tx := e.sign(e.order(from, e.native, to, amount(e.native)))
 	e.mine(2)
+
 	if got := e.balance(from, e.native); got != before {
 		e.t.Errorf("building changed the balance from %s to %s", before, got)
 	}
+
 	if st := e.status(tx); st.State == chain.TxIncluded || st.State == chain.TxPooled {
 		e.t.Errorf("a transaction that was only built is %s", st.State)
 	}
@@ -120,6 +142,7 @@ func testAssembleChecks(e *driverEnv) {
 	keys, signatures := e.signatures(unsigned)
 	first, err := e.sender().Assemble(o, unsigned, keys, signatures)
 	e.must("Assemble", err)
+
 	again, err := e.sender().Assemble(o, unsigned, keys, signatures)
 	if err != nil || again.TxHash != first.TxHash || !slices.Equal(again.Raw, first.Raw) {
 		e.t.Errorf("assembled twice: %s, then %s, %v", first.TxHash, again.TxHash, err)
@@ -127,6 +150,7 @@ func testAssembleChecks(e *driverEnv) {
 
 	refused := func(what string, keys []chain.PublicKey, signatures [][]byte) {
 		e.t.Helper()
+
 		if tx, err := e.sender().Assemble(o, unsigned, keys, signatures); err == nil {
 			e.t.Errorf("Assemble took %s and made %s", what, tx.TxHash)
 		} else if !errors.Is(err, fault.Invalid) {
@@ -136,9 +160,11 @@ func testAssembleChecks(e *driverEnv) {
 	refused("no signatures", keys, nil)
 	refused("no keys", nil, signatures)
 	refused("a signature too many", keys, append(slices.Clone(signatures), signatures[0]))
+
 	change := func(f func(signature []byte) []byte) [][]byte {
 		changed := slices.Clone(signatures)
 		changed[len(changed)-1] = f(slices.Clone(changed[len(changed)-1]))
+
 		return changed
 	}
 	refused("an empty signature", keys, change(func([]byte) []byte { return nil }))
@@ -149,10 +175,12 @@ func testAssembleChecks(e *driverEnv) {
 	// Somebody else's key, with a signature that is right for it.
 	foreign := unsigned
 	foreign.Payloads = slices.Clone(unsigned.Payloads)
+
 	stranger := e.party(chain.RoleMaster)
 	for i := range foreign.Payloads {
 		foreign.Payloads[i].Key = stranger.Key
 	}
+
 	otherKeys, otherSignatures := e.signatures(foreign)
 	refused("another key's signature", keys, otherSignatures)
 	refused("another key with its signature", otherKeys, otherSignatures)
@@ -172,6 +200,7 @@ func testAssembleOffline(e *driverEnv) {
 	e.must("Assemble", err)
 	second, err := e.Unreachable.(chain.Sender).Assemble(o, unsigned, keys, signatures)
 	e.must("Assemble of a driver without a node", err)
+
 	if first.TxHash != second.TxHash || !slices.Equal(first.Raw, second.Raw) {
 		e.t.Errorf("with a node the transaction is %s, without one %s", first.TxHash, second.TxHash)
 	}

@@ -20,36 +20,48 @@ func testPool(e *driverEnv) {
 	for _, a := range e.assets() {
 		from, to := e.recent(), e.stranger()
 		hash := e.pay(to, a, amount(a))
+
 		var waiting chain.Transfer
+
 		e.eventually("the payment in the pool", func() error {
 			txs, err := pool.Pool(e.ctx)
 			e.must("Pool", err)
+
 			for _, tx := range txs {
 				if tx.TxHash == hash {
 					waiting = e.checkPayment("in the pool", ours(tx.Transfers, to), hash, to, a, amount(a))
 					if len(tx.Spent) == 0 && (e.has(Nonces) || e.has(CoinSource)) {
 						e.t.Errorf("the waiting transaction %s does not say what it uses up", hash)
 					}
+
 					return nil
 				}
 			}
+
 			return fmt.Errorf("%d transactions, but not %s", len(txs), hash)
 		})
 		e.mine(1)
+
 		if e.has(BlockScanner) {
 			mined := e.checkPayment("in a block", transfersTo(e.scan(from), to), hash, to, a, amount(a))
 			if mined.Index != waiting.Index {
-				e.t.Errorf("the transfer has index %d in the pool and %d in its block", waiting.Index, mined.Index)
+				e.t.Errorf(
+					"the transfer has index %d in the pool and %d in its block",
+					waiting.Index, mined.Index,
+				)
 			}
 		}
+
 		e.eventually("a pool without the mined payment", func() error {
 			txs, err := pool.Pool(e.ctx)
 			e.must("Pool", err)
+
 			for _, tx := range txs {
 				if tx.TxHash == hash {
 					return errors.New("it is still there")
 				}
 			}
+
 			return nil
 		})
 	}
@@ -75,13 +87,17 @@ func (e *driverEnv) find(hash string) (chain.Found, error) {
 // findIncluded waits until a transaction is found in a block.
 func (e *driverEnv) findIncluded(hash string) chain.Found {
 	e.t.Helper()
+
 	var found chain.Found
+
 	e.eventually("the transaction in a block", func() (err error) {
 		if found, err = e.find(hash); err == nil && found.Block.IsZero() {
 			err = errors.New("it has no block")
 		}
+
 		return err
 	})
+
 	return found
 }
 
@@ -91,21 +107,27 @@ func testFinderUnknown(e *driverEnv) {
 	e.mine(1)
 	found, err := e.find(swapDigits(hash))
 	e.wantFault("Transaction of an unknown hash", err, fault.NotFound, "")
+
 	if found.TxHash != "" || len(found.Transfers) != 0 {
 		e.t.Errorf("an unknown transaction is %+v beside its error", found)
 	}
+
 	for _, garbage := range []string{"", "x", "not a hash", strings.Repeat("f", 5000)} {
 		if found, err := e.find(garbage); err == nil {
 			e.t.Errorf("Transaction(%.20q) = %+v", garbage, found)
 		} else if !errors.Is(err, fault.NotFound) && !errors.Is(err, fault.Invalid) {
-			e.t.Errorf("Transaction(%.20q): %v, want fault.NotFound or fault.Invalid: payers write such hints", garbage, err)
+			e.t.Errorf(
+				"Transaction(%.20q): %v, want fault.NotFound or fault.Invalid: payers write such hints",
+				garbage, err,
+			)
 		}
 	}
 }
 
 // swapDigits makes another hash of the same form, whether it is written in hex or base58.
 func swapDigits(hash string) string {
-	return strings.NewReplacer("1", "2", "2", "1", "3", "4", "4", "3", "5", "6", "6", "5", "7", "8", "8", "7").Replace(hash)
+	return strings.NewReplacer("1", "2", "2", "1", "3", "4", "4", "3", "5", "6", "6", "5", "7", "8", "8", "7").
+		Replace(hash)
 }
 
 func testFinderBlock(e *driverEnv) {
@@ -114,15 +136,19 @@ func testFinderBlock(e *driverEnv) {
 		hash := e.pay(to, a, amount(a))
 		e.mine(2)
 		found := e.findIncluded(hash)
+
 		got := e.checkPayment("looked up", ours(found.Transfers, to), hash, to, a, amount(a))
 		if found.Failed || found.TxHash != hash {
 			e.t.Errorf("found %+v, want %s without failure", found, hash)
 		}
+
 		ref, err := e.Driver.RefAt(e.ctx, found.Block.Height)
 		e.must("RefAt", err)
+
 		if ref.Hash != found.Block.Hash || found.Block.Height < from {
 			e.t.Errorf("found in %+v, the canonical block is %+v", found.Block, ref)
 		}
+
 		if e.has(BlockScanner) {
 			if scanned := transfersTo(e.scan(from), to); len(scanned) != 1 || scanned[0].Index != got.Index {
 				e.t.Errorf("the transfer has index %d when looked up, scanned it is %+v", got.Index, scanned)
@@ -134,14 +160,18 @@ func testFinderBlock(e *driverEnv) {
 func testFinderPool(e *driverEnv) {
 	to := e.stranger()
 	hash := e.pay(to, e.native, amount(e.native))
+
 	var found chain.Found
+
 	e.eventually("the waiting transaction", func() (err error) {
 		found, err = e.find(hash)
 		return err
 	})
+
 	if !found.Block.IsZero() || found.Failed {
 		e.t.Errorf("a waiting transaction is %+v", found)
 	}
+
 	e.checkPayment("waiting", ours(found.Transfers, to), hash, to, e.native, amount(e.native))
 }
 
@@ -151,6 +181,7 @@ func testFinderFailed(e *driverEnv) {
 		e.must("FailingPayer.PayFailing", err)
 		e.settle()
 		e.mine(1)
+
 		if found := e.findIncluded(hash); !found.Failed || len(found.Transfers) != 0 {
 			e.t.Errorf("a failed payment is %+v, want Failed and no transfers", found)
 		}
@@ -167,6 +198,7 @@ func testFinderFork(e *driverEnv) {
 		if errors.Is(err, fault.NotFound) || (err == nil && found.Block.IsZero()) {
 			return nil
 		}
+
 		return fmt.Errorf("%+v, %w", found, err)
 	})
 }

@@ -29,14 +29,22 @@ func (e *driverEnv) release(a chain.Asset, sum, fee chain.Amount) chain.Release 
 	deposit := e.party(chain.RoleDeposit)
 	e.pay(deposit.Address, a, sum)
 	e.mine(1)
+
 	r := chain.Release{
-		Asset: a, Deposit: deposit, Master: e.wallet(a), FeeAddress: e.stranger(), Amount: sum, Fee: fee,
+		Asset:      a,
+		Deposit:    deposit,
+		Master:     e.wallet(a),
+		FeeAddress: e.stranger(),
+		Amount:     sum,
+		Fee:        fee,
 	}
 	if e.has(CoinSource) {
 		coins, err := e.Network.(CoinLister).Coins(e.ctx, deposit)
 		e.must("CoinLister.Coins", err)
+
 		r.Coins = coins
 	}
+
 	return r
 }
 
@@ -44,24 +52,31 @@ func (e *driverEnv) plan(r chain.Release) []chain.ReleaseStep {
 	e.t.Helper()
 	steps, err := as[chain.Sweeper](e).PlanRelease(e.ctx, r)
 	e.must("PlanRelease", err)
+
 	order := []chain.StepKind{chain.StepTopUp, chain.StepFee, chain.StepSweep}
 	last := -1
+
 	for _, s := range steps {
 		at := slices.Index(order, s.Kind)
 		if at <= last {
 			e.t.Fatalf("the plan %v is out of order", kinds(steps))
 		}
+
 		last = at
+
 		if s.NetworkFee.IsZero() || s.Order.MaxFee.Less(s.NetworkFee) {
 			e.t.Fatalf("the %s is to cost %s and may cost %s", s.Kind, s.NetworkFee, s.Order.MaxFee)
 		}
+
 		if slices.Contains(r.Done, s.Kind) {
 			e.t.Fatalf("the %s is planned again though it is done", s.Kind)
 		}
 	}
+
 	if len(steps) > 0 && steps[len(steps)-1].Kind != chain.StepSweep {
 		e.t.Fatalf("the plan %v does not end in a sweep", kinds(steps))
 	}
+
 	return steps
 }
 
@@ -70,6 +85,7 @@ func kinds(steps []chain.ReleaseStep) []chain.StepKind {
 	for _, s := range steps {
 		out = append(out, s.Kind)
 	}
+
 	return out
 }
 
@@ -85,49 +101,61 @@ type played struct {
 // play runs a release to its end as chain/send and settlement do: one step, confirmed, then the plan anew.
 func (e *driverEnv) play(r chain.Release) played {
 	e.t.Helper()
+
 	var p played
 	for len(p.steps) < 4 {
 		steps := e.plan(r)
 		if len(steps) == 0 {
 			return p
 		}
+
 		step := steps[0]
+
 		st := e.include(e.sign(e.complete(step.Order)))
 		if st.Reverted {
 			e.t.Fatalf("the %s failed", step.Kind)
 		}
+
 		payer := step.Order.From.Address
 		if step.Order.FeePayer != nil {
 			payer = step.Order.FeePayer.Address
 		}
+
 		if payer == r.Deposit.Address {
 			p.depositFees = p.depositFees.Add(st.Fee)
 			r.Spent = r.Spent.Add(st.Fee)
 		} else {
 			p.masterFees = p.masterFees.Add(st.Fee)
 		}
+
 		for _, out := range step.Order.Outputs {
 			if out.AssetID == e.native.ID && step.Kind == chain.StepTopUp {
 				p.topUp = p.topUp.Add(out.Amount)
 			}
+
 			if out.AssetID == e.native.ID && step.Kind == chain.StepFee && step.Order.From == r.Deposit {
 				r.Spent = r.Spent.Add(out.Amount)
 			}
 		}
+
 		p.feePaid = p.feePaid.Add(step.PaysFee)
 		p.steps = append(p.steps, step.Kind)
 		r.Done = append(r.Done, step.Kind)
 	}
+
 	e.t.Fatalf("the release does not end: it took %v", p.steps)
+
 	return p
 }
 
 func (e *driverEnv) gain(of chain.Party, a chain.Asset, before chain.Amount) chain.Amount {
 	e.t.Helper()
+
 	after := e.balance(of, a)
 	if after.Less(before) {
 		e.t.Fatalf("%s has %s %s, less than the %s before", of.Address, after, a.Symbol, before)
 	}
+
 	return after.Sub(before)
 }
 
@@ -149,16 +177,23 @@ func (e *driverEnv) releaseNative(fee chain.Amount) played {
 	before := e.balance(r.Master, e.native)
 	p := e.play(r)
 	swept := e.gain(r.Master, e.native, before)
+
 	got := e.balance(chain.Party{Address: r.FeeAddress}, e.native)
 	if got != fee || p.feePaid != fee {
 		e.t.Errorf("the fee address received %s and the steps say %s, want %s", got, p.feePaid, fee)
 	}
+
 	if sum := swept.Add(got).Add(p.depositFees); sum != gross || !p.masterFees.IsZero() {
-		e.t.Errorf("gross %s, but swept %s + fee %s + network fees %s = %s (the master paid %s)", gross, swept, got, p.depositFees, sum, p.masterFees)
+		e.t.Errorf(
+			"gross %s, but swept %s + fee %s + network fees %s = %s (the master paid %s)",
+			gross, swept, got, p.depositFees, sum, p.masterFees,
+		)
 	}
+
 	if left := e.balance(r.Deposit, e.native); !left.IsZero() {
 		e.t.Errorf("%s is left at the deposit address", left)
 	}
+
 	return p
 }
 
@@ -169,6 +204,7 @@ func testReleaseOnlyItsOwn(e *driverEnv) {
 	e.pay(r.Deposit.Address, e.native, other)
 	e.mine(1)
 	e.play(r)
+
 	if left := e.balance(r.Deposit, e.native); left != other {
 		e.t.Errorf("%s is left of a deposit of %s that was not to be released", left, other)
 	}
@@ -179,13 +215,16 @@ func testReleaseToken(e *driverEnv) {
 	gross, fee := amount(token).Mul(20), e.nativeFee()
 	r := e.release(token, gross, fee)
 	tokens, coins := e.balance(r.Master, token), e.balance(r.Master, e.native)
+
 	p := e.play(r)
 	if got := e.gain(r.Master, token, tokens); got != gross {
 		e.t.Errorf("%s %s arrived at the master wallet, want %s", got, token.Symbol, gross)
 	}
+
 	if got := e.balance(chain.Party{Address: r.FeeAddress}, e.native); got != fee || p.feePaid != fee {
 		e.t.Errorf("the fee address received %s and the steps say %s, want %s", got, p.feePaid, fee)
 	}
+
 	if left := e.balance(r.Deposit, token); !left.IsZero() {
 		e.t.Errorf("%s %s is left at the deposit address", left, token.Symbol)
 	}
@@ -195,6 +234,7 @@ func testReleaseToken(e *driverEnv) {
 		e.t.Errorf("the master wallet lost %s, but fee %s + top-up %s + network fees %s = %s",
 			coins.Sub(e.balance(r.Master, e.native)), fee, p.topUp, p.masterFees, want)
 	}
+
 	if residue.Add(p.depositFees) != p.topUp {
 		e.t.Errorf("a top-up of %s, of which the sweep took %s, leaves %s", p.topUp, p.depositFees, residue)
 	}
@@ -206,12 +246,14 @@ func topUp(steps []chain.ReleaseStep) chain.Amount {
 			return s.Order.Outputs[0].Amount
 		}
 	}
+
 	return chain.Amount{}
 }
 
 func testReleaseResidue(e *driverEnv) {
 	token, _ := e.token()
 	r := e.release(token, amount(token), e.nativeFee())
+
 	whole := topUp(e.plan(r))
 	if whole.IsZero() {
 		return // a network without top-ups, such as one where somebody else can pay the fee
@@ -219,14 +261,18 @@ func testReleaseResidue(e *driverEnv) {
 	// A native deposit at the same address is nobody's gas.
 	e.pay(r.Deposit.Address, e.native, amount(e.native))
 	e.mine(1)
+
 	if got := topUp(e.plan(r)); got != whole {
 		e.t.Errorf("the top-up is %s beside a native deposit, without it %s", got, whole)
 	}
+
 	residue := whole.Share(chain.Units(1), chain.Units(3))
+
 	r.Residue = residue
 	if got := topUp(e.plan(r)); got != whole.Sub(residue) {
 		e.t.Errorf("with a residue of %s the top-up is %s, want %s", residue, got, whole.Sub(residue))
 	}
+
 	r.Residue = whole
 	if steps := e.plan(r); !topUp(steps).IsZero() {
 		e.t.Errorf("with a residue that covers the gas the plan is %v", kinds(steps))
@@ -238,6 +284,7 @@ func testReleaseDone(e *driverEnv) {
 		r := e.release(a, amount(a).Mul(100), e.nativeFee())
 		for len(e.plan(r)) > 0 {
 			first := e.plan(r)[0]
+
 			r.Done = append(r.Done, first.Kind) // plan fails the test when a step comes back
 			if first.Kind == chain.StepTopUp {
 				given := topUp([]chain.ReleaseStep{first})
@@ -247,6 +294,7 @@ func testReleaseDone(e *driverEnv) {
 				e.plan(booked)
 			}
 		}
+
 		if !slices.Contains(r.Done, chain.StepSweep) {
 			e.t.Errorf("the plan of a %s release ended after %v", a.Symbol, r.Done)
 		}
@@ -264,11 +312,14 @@ func testReleasePlanTwice(e *driverEnv) {
 	for _, a := range e.assets() {
 		r := e.release(a, amount(a).Mul(100), e.nativeFee())
 		deposit, master := e.balance(r.Deposit, a), e.balance(r.Master, e.native)
+
 		first, second := e.plan(r), e.plan(r)
 		if !reflect.DeepEqual(first, second) {
 			e.t.Errorf("the plan was %+v, then %+v", first, second)
 		}
+
 		e.mine(1)
+
 		if e.balance(r.Deposit, a) != deposit || e.balance(r.Master, e.native) != master {
 			e.t.Error("planning moved coins")
 		}
@@ -278,6 +329,7 @@ func testReleasePlanTwice(e *driverEnv) {
 func testReleaseKeepOpen(e *driverEnv) {
 	for _, a := range e.assets() {
 		r := e.release(a, amount(a).Mul(100), e.nativeFee())
+
 		r.KeepOpen = true
 		for _, s := range e.plan(r) {
 			if s.Order.Close {
@@ -290,12 +342,15 @@ func testReleaseKeepOpen(e *driverEnv) {
 func testReleaseUneconomic(e *driverEnv) {
 	r := e.release(e.native, amount(e.native), chain.Amount{})
 	steps := e.plan(r)
+
 	r.Amount = steps[len(steps)-1].NetworkFee.Share(chain.Units(1), chain.Units(2))
 	if len(r.Coins) > 0 {
 		r.Coins[0].Amount = r.Amount
 	}
+
 	steps, err := as[chain.Sweeper](e).PlanRelease(e.ctx, r)
 	e.wantFault("PlanRelease of a deposit smaller than its fees", err, fault.State, "uneconomic")
+
 	if len(steps) != 0 {
 		e.t.Errorf("the plan is %v beside its error", kinds(steps))
 	}
@@ -306,6 +361,7 @@ func testReleaseImpossible(e *driverEnv) {
 	r.Asset.ID, r.Asset.Symbol, r.Asset.Contract = "000000000000000000000000", "NONE", "none"
 	steps, err := as[chain.Sweeper](e).PlanRelease(e.ctx, r)
 	e.wantFault("PlanRelease of an unknown asset", err, fault.Invalid, "not_releasable")
+
 	if len(steps) != 0 {
 		e.t.Errorf("the plan is %v beside its error", kinds(steps))
 	}

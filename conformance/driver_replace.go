@@ -27,20 +27,30 @@ func (e *driverEnv) pair() (old, replacement chain.Signed) {
 	e.broadcast(old)
 	e.state(old, chain.TxPooled)
 	o.Replaces = &old
-	o.Outputs = []chain.Output{{To: e.stranger(), AssetID: e.native.ID, Amount: amount(e.native).Add(chain.Units(1))}}
+	o.Outputs = []chain.Output{
+		{To: e.stranger(), AssetID: e.native.ID, Amount: amount(e.native).Add(chain.Units(1))},
+	}
+
 	replacement = e.sign(o)
 	if replacement.TxHash == old.TxHash {
 		e.t.Fatalf("the replacement of %s has its hash", old.TxHash)
 	}
+
 	if replacement.MaxFee.Cmp(old.MaxFee) <= 0 {
-		e.t.Errorf("the replacement may cost %s, the first one %s: it has to pay more", replacement.MaxFee, old.MaxFee)
+		e.t.Errorf(
+			"the replacement may cost %s, the first one %s: it has to pay more",
+			replacement.MaxFee, old.MaxFee,
+		)
 	}
+
 	if e.has(Nonces) && replacement.Nonce != old.Nonce {
 		e.t.Errorf("the replacement has nonce %d, the first one %d", replacement.Nonce, old.Nonce)
 	}
+
 	if e.has(CoinSource) && !sharesCoin(old, replacement) {
 		e.t.Errorf("the replacement %+v shares no coin with %+v", replacement.Inputs, old.Inputs)
 	}
+
 	return old, replacement
 }
 
@@ -52,6 +62,7 @@ func sharesCoin(a, b chain.Signed) bool {
 			}
 		}
 	}
+
 	return false
 }
 
@@ -61,9 +72,11 @@ func testReplace(e *driverEnv) {
 	e.state(replacement, chain.TxPooled)
 	e.mine(1)
 	e.state(replacement, chain.TxIncluded)
+
 	if got := e.balance(chain.Party{Address: old.Outputs[0].To}, e.native); !got.IsZero() {
 		e.t.Errorf("the displaced transaction paid %s", got)
 	}
+
 	if out := replacement.Outputs[0]; e.balance(chain.Party{Address: out.To}, e.native) != out.Amount {
 		e.t.Errorf("the replacement did not pay %s", out.Amount)
 	}
@@ -74,11 +87,15 @@ func testReplaceDeath(e *driverEnv) {
 	if st := e.status(old); st.State != chain.TxPooled {
 		e.t.Errorf("a transaction is %s before its replacement was sent", st.State)
 	}
+
 	e.include(replacement)
+
 	sawAlive := false
+
 	e.eventually("the proof of death", func() error {
 		// In this order: a death that is proven must have been final before.
 		st := e.status(old)
+
 		final := e.status(replacement).Final
 		switch {
 		case st.State == chain.TxDead && st.Death != chain.DeathConflict:
@@ -92,13 +109,18 @@ func testReplaceDeath(e *driverEnv) {
 		case final && e.status(old).State != chain.TxDead:
 			return errors.New("the replacement is final, and it is " + string(st.State))
 		}
+
 		sawAlive = true
+
 		e.mine(1)
+
 		return fmt.Errorf("it is %s", st.State)
 	})
+
 	if !sawAlive {
 		e.t.Error("the displaced transaction was dead as soon as its replacement was included")
 	}
+
 	if st := e.status(replacement); st.State != chain.TxIncluded || !st.Final {
 		e.t.Errorf("the replacement is %+v", st)
 	}
@@ -121,17 +143,21 @@ func testReplaceSubtractFee(e *driverEnv) {
 	sum := amount(e.native)
 	e.fund(from, e.native, sum)
 	o := e.complete(chain.Order{
-		From: from, Outputs: []chain.Output{{To: to, AssetID: e.native.ID, Amount: sum}}, SubtractFee: true,
+		From:        from,
+		Outputs:     []chain.Output{{To: to, AssetID: e.native.ID, Amount: sum}},
+		SubtractFee: true,
 	})
 	old := e.sign(o)
 	e.broadcast(old)
 	e.state(old, chain.TxPooled)
 	o.Replaces = &old
 	replacement := e.sign(o)
+
 	st := e.include(replacement)
 	if got := e.balance(chain.Party{Address: to}, e.native).Add(st.Fee); got != sum {
 		e.t.Errorf("the replaced sweep of %s delivered and paid %s", sum, got)
 	}
+
 	if left := e.balance(from, e.native); !left.IsZero() {
 		e.t.Errorf("%s is left at the emptied address", left)
 	}
@@ -141,31 +167,43 @@ func testReplaceFork(e *driverEnv) {
 	old, replacement := e.pair()
 	e.include(replacement)
 	e.fork(1)
+
 	if st := e.status(old); st.State == chain.TxDead {
 		e.t.Errorf("the displaced transaction is dead after the replacement's block left the chain: %+v", st)
 	}
+
 	e.include(replacement)
+
 	if st := e.status(old); st.State == chain.TxIncluded {
 		e.t.Error("both transactions are included")
 	}
 }
 
-// testExpiry is about transactions that say until when they can be included; on other networks there is nothing to it.
+// testExpiry is about transactions that say until when they can be included; on other networks
+// there is nothing to it.
 func testExpiry(e *driverEnv) {
 	kept := e.sign(e.order(e.wallet(), e.native, e.stranger(), amount(e.native)))
+
 	lost := e.sign(e.order(e.wallet(), e.native, e.stranger(), amount(e.native)))
 	if lost.ValidToHeight == 0 && lost.ValidTo.IsZero() {
 		return
 	}
+
 	expirer, ok := e.Network.(Expirer)
 	if !ok {
-		e.t.Fatalf("transactions run out at height %d, %v: implement conformance.Expirer, or declare it absent", lost.ValidToHeight, lost.ValidTo)
+		e.t.Fatalf(
+			"transactions run out at height %d, %v: implement conformance.Expirer, or declare it absent",
+			lost.ValidToHeight, lost.ValidTo,
+		)
 	}
+
 	e.include(kept)
 	e.mine(1)
+
 	if st := e.status(lost); st.State != chain.TxUnknown {
 		e.t.Errorf("a transaction that may still be sent is %+v", st)
 	}
+
 	e.must("Expirer.Expire", expirer.Expire(e.ctx, lost))
 	e.settle()
 	e.eventually("the death of what ran out", func() error {
@@ -174,14 +212,23 @@ func testExpiry(e *driverEnv) {
 			if st.Death != chain.DeathExpired {
 				e.t.Fatalf("what ran out died of %q", st.Death)
 			}
+
 			return nil
 		}
+
 		e.mine(1)
+
 		return fmt.Errorf("it is %s", st.State)
 	})
-	if head := e.head(); !head.Final.IsZero() && lost.ValidToHeight != 0 && head.Final.Height <= lost.ValidToHeight {
-		e.t.Errorf("it is called dead at the final height %d, but can be included up to %d", head.Final.Height, lost.ValidToHeight)
+
+	if head := e.head(); !head.Final.IsZero() && lost.ValidToHeight != 0 &&
+		head.Final.Height <= lost.ValidToHeight {
+		e.t.Errorf(
+			"it is called dead at the final height %d, but can be included up to %d",
+			head.Final.Height, lost.ValidToHeight,
+		)
 	}
+
 	if st := e.status(kept); st.State != chain.TxIncluded {
 		e.t.Errorf("a transaction that was included in time is %+v", st)
 	}

@@ -25,7 +25,12 @@ func (s simControls) Fund(_ context.Context, to chain.Address, a chain.Asset, am
 	return nil
 }
 
-func (s simControls) Pay(_ context.Context, to chain.Address, a chain.Asset, amount chain.Amount) (string, error) {
+func (s simControls) Pay(
+	_ context.Context,
+	to chain.Address,
+	a chain.Asset,
+	amount chain.Amount,
+) (string, error) {
 	return s.c.Pay(to, a.Symbol, amount), nil
 }
 
@@ -41,7 +46,9 @@ func (s simControls) Fork(_ context.Context, depth int, keep ...string) error {
 	for _, hash := range keep {
 		f.Each[hash] = sim.Reinclude
 	}
+
 	s.c.Fork(f)
+
 	return nil
 }
 
@@ -49,7 +56,12 @@ func (s simControls) PayZero(_ context.Context, to chain.Address, a chain.Asset)
 	return s.c.Pay(to, a.Symbol, chain.Amount{}), nil
 }
 
-func (s simControls) PayFailing(_ context.Context, to chain.Address, a chain.Asset, amount chain.Amount) (string, error) {
+func (s simControls) PayFailing(
+	_ context.Context,
+	to chain.Address,
+	a chain.Asset,
+	amount chain.Amount,
+) (string, error) {
 	return s.c.PayFailing(to, a.Symbol, amount), nil
 }
 
@@ -66,6 +78,7 @@ func (s simControls) Prune(_ context.Context, below uint64) error {
 func (s simControls) Expire(_ context.Context, tx chain.Signed) error {
 	for tip := s.c.Mine(1); tip.Height <= tx.ValidToHeight; tip = s.c.Mine(1) {
 	}
+
 	return nil
 }
 
@@ -82,15 +95,21 @@ func expiringHarness(t *testing.T) conformance.DriverHarness {
 
 func harness(t *testing.T, c *sim.Chain) conformance.DriverHarness {
 	t.Helper()
+
 	address := string(c.NewAddress())
 	typo := []byte(address)
 	typo[10] ^= 1 // another hex digit
+
 	h := conformance.DriverHarness{
 		Driver:  c,
 		Network: simControls{c},
 		Signer:  sim.NewSigner(1, nil),
 		Absent: []conformance.Capability{
-			conformance.AddressScanner, conformance.TokenAccounter, conformance.CoinSource, conformance.Lifter, conformance.CheapPayments,
+			conformance.AddressScanner,
+			conformance.TokenAccounter,
+			conformance.CoinSource,
+			conformance.Lifter,
+			conformance.CheapPayments,
 			conformance.WrongNode, // driver and node are one
 		},
 		Unreachable: sim.New(sim.Config{
@@ -103,6 +122,7 @@ func harness(t *testing.T, c *sim.Chain) conformance.DriverHarness {
 		broken.change(&h, c)
 		h.Patience = 200 * time.Millisecond
 	}
+
 	return h
 }
 
@@ -119,18 +139,27 @@ type light struct {
 	scanner chain.BlockScanner
 }
 
-func (l light) TransfersTo(ctx context.Context, addresses []chain.Address, from, to uint64) ([]chain.Block, error) {
+func (l light) TransfersTo(
+	ctx context.Context,
+	addresses []chain.Address,
+	from, to uint64,
+) ([]chain.Block, error) {
 	blocks, err := l.scanner.Blocks(ctx, from, to)
 	if err != nil {
 		return nil, err
 	}
+
 	var out []chain.Block
+
 	for _, b := range blocks {
-		b.Transfers = slices.DeleteFunc(b.Transfers, func(t chain.Transfer) bool { return !slices.Contains(addresses, t.To) })
+		b.Transfers = slices.DeleteFunc(
+			b.Transfers, func(t chain.Transfer) bool { return !slices.Contains(addresses, t.To) },
+		)
 		if len(b.Transfers) > 0 {
 			out = append(out, b)
 		}
 	}
+
 	return out, nil
 }
 
@@ -138,6 +167,7 @@ func (l light) TokenAccount(owner chain.Address, asset chain.Asset) (chain.Addre
 	if _, err := l.ParseAddress(string(owner)); err != nil {
 		return "", err
 	}
+
 	return chain.Address("token-account-" + string(asset.Contract) + "-" + string(owner)), nil
 }
 
@@ -149,9 +179,20 @@ func lightHarness(t *testing.T) conformance.DriverHarness {
 		return light{c, c, c, c, c}
 	}
 	h.Driver, h.Unreachable = lighten(h.Driver), lighten(h.Unreachable)
+
 	h.Absent = []conformance.Capability{
-		conformance.BlockScanner, conformance.Mempool, conformance.URIBuilder, conformance.FeeEstimator, conformance.Nonces,
-		conformance.Sender, conformance.Batcher, conformance.Sweeper, conformance.Checker, conformance.CoinSource, conformance.Lifter, conformance.CheapPayments,
+		conformance.BlockScanner,
+		conformance.Mempool,
+		conformance.URIBuilder,
+		conformance.FeeEstimator,
+		conformance.Nonces,
+		conformance.Sender,
+		conformance.Batcher,
+		conformance.Sweeper,
+		conformance.Checker,
+		conformance.CoinSource,
+		conformance.Lifter,
+		conformance.CheapPayments,
 		conformance.WrongNode,
 	}
 	if broken := lightMutants[os.Getenv(mutantVariable)]; broken.change != nil {
@@ -159,6 +200,7 @@ func lightHarness(t *testing.T) conformance.DriverHarness {
 		h.Driver = broken.change(l)
 		h.Patience = 200 * time.Millisecond
 	}
+
 	return h
 }
 
@@ -176,12 +218,15 @@ func TestSignerOfHDKey(t *testing.T) {
 				if purpose.taproot {
 					options = append(options, hdkey.WithTaproot())
 				}
+
 				signer, err := hdkey.FromSeed(bytes.Repeat([]byte{7}, 32), options...)
 				if err != nil {
 					t.Fatal(err)
 				}
+
 				h := conformance.SignerHarness{
-					Signer: signer, Network: "ethereum",
+					Signer:  signer,
+					Network: "ethereum",
 					Unknown: []chain.KeyRef{
 						{Family: "unheard-of", Role: chain.RoleMaster},
 						{Family: chain.EVM, Role: "owner"},
@@ -193,6 +238,7 @@ func TestSignerOfHDKey(t *testing.T) {
 						for _, role := range []chain.Role{chain.RoleDeposit, chain.RoleMaster} {
 							for index := range uint32(2) {
 								ref := chain.KeyRef{Family: family, Livemode: live, Role: role, Index: index}
+
 								h.Keys = append(h.Keys, ref)
 								if family == chain.Bitcoin {
 									h.TaprootKeys = append(h.TaprootKeys, ref)
@@ -201,6 +247,7 @@ func TestSignerOfHDKey(t *testing.T) {
 						}
 					}
 				}
+
 				return h
 			})
 		})
@@ -213,23 +260,36 @@ func TestSignerOfSim(t *testing.T) {
 			if r.Intent.Kind == "sweep" {
 				return chain.Refuse("no_sweeps")
 			}
+
 			return nil
 		})
 		if broken := signerMutants[os.Getenv(mutantVariable)]; broken.change != nil {
 			signer = broken.change(signer)
 		}
+
 		return conformance.SignerHarness{
-			Signer: signer, Network: "simnet",
+			Signer:  signer,
+			Network: "simnet",
 			Keys: []chain.KeyRef{
 				{Family: chain.Sim, Role: chain.RoleDeposit},
 				{Family: chain.Sim, Role: chain.RoleDeposit, Index: 1},
 				{Family: chain.Sim, Role: chain.RoleMaster},
 				{Family: chain.Sim, Livemode: true, Role: chain.RoleMaster},
 			},
-			Unknown: []chain.KeyRef{{Family: chain.EVM, Role: chain.RoleDeposit}, {Family: chain.Sim, Role: "owner"}},
+			Unknown: []chain.KeyRef{
+				{Family: chain.EVM, Role: chain.RoleDeposit},
+				{Family: chain.Sim, Role: "owner"},
+			},
 			Refused: &chain.SignRequest{
-				Network: "simnet", Unsigned: []byte("transaction"), Intent: chain.Intent{Kind: "sweep"},
-				Payloads: []chain.Payload{{Key: chain.KeyRef{Family: chain.Sim, Role: chain.RoleMaster}, Data: bytes.Repeat([]byte{1}, 32)}},
+				Network:  "simnet",
+				Unsigned: []byte("transaction"),
+				Intent:   chain.Intent{Kind: "sweep"},
+				Payloads: []chain.Payload{
+					{
+						Key:  chain.KeyRef{Family: chain.Sim, Role: chain.RoleMaster},
+						Data: bytes.Repeat([]byte{1}, 32),
+					},
+				},
 			},
 		}
 	})

@@ -1,7 +1,7 @@
 package conformance
 
-// TestLimiter: the suite for rate limiters, whose clock may be real. What was allowed is compared with what the time that
-// passed meanwhile allows, so that a slow machine changes no verdict.
+// TestLimiter: the suite for rate limiters, whose clock may be real. What was allowed is compared
+// with what the time that passed meanwhile allows, so that a slow machine changes no verdict.
 
 import (
 	"context"
@@ -48,30 +48,37 @@ type limiterTest struct {
 // take asks once.
 func (l limiterTest) take(key string, perSecond, burst int) bool {
 	l.t.Helper()
+
 	ok, after, err := l.Limiter.Allow(l.t.Context(), key, perSecond, burst)
 	if err != nil {
 		l.t.Fatalf("Allow: %v", err)
 	}
+
 	if !ok && after != 1 { // at one token a second or more there is always one within a second
 		l.t.Errorf("a refusal at %d a second says to come back after %d s, want 1", perSecond, after)
 	}
+
 	return ok
 }
 
-// drain asks so many times, and checks that a bucket with so many tokens allowed as many as it had to and could.
+// drain asks so many times, and checks that a bucket with so many tokens allowed as many as it had
+// to and could.
 func (l limiterTest) drain(key string, perSecond, burst, tokens, asks int) {
 	l.t.Helper()
+
 	began, allowed := l.Now(), 0
 	for range asks {
 		if l.take(key, perSecond, burst) {
 			allowed++
 		}
 	}
+
 	l.between(allowed, tokens, tokens+refilled(l.Now().Sub(began), perSecond), asks)
 }
 
 func (l limiterTest) between(allowed, least, most, asks int) {
 	l.t.Helper()
+
 	if least, most := min(least, asks), min(most, asks); allowed < least || allowed > most {
 		l.t.Errorf("%d of %d requests were allowed, want %d to %d", allowed, asks, least, most)
 	}
@@ -91,19 +98,23 @@ func testLimiterBurst(t *testing.T, l limiterTest) {
 func testLimiterRefill(t *testing.T, l limiterTest) {
 	began := l.Now()
 	allowed := 0
+
 	for range 20 {
 		if l.take("a", 20, 4) {
 			allowed++
 		}
 	}
+
 	for range 3 {
 		l.Wait(150 * time.Millisecond) // three tokens
+
 		for range 5 {
 			if l.take("a", 20, 4) {
 				allowed++
 			}
 		}
 	}
+
 	l.between(allowed, 4+3*3-1, 4+refilled(l.Now().Sub(began), 20), 1000)
 }
 
@@ -117,6 +128,7 @@ func testLimiterFull(t *testing.T, l limiterTest) {
 func testLimiterRetry(t *testing.T, l limiterTest) {
 	l.drain("a", 1, 2, 2, 3)
 	l.Wait(time.Second)
+
 	if !l.take("a", 1, 2) {
 		t.Error("refused after the time that a refusal named")
 	}
@@ -126,6 +138,7 @@ func testLimiterRetry(t *testing.T, l limiterTest) {
 func testLimiterRefusals(t *testing.T, l limiterTest) {
 	l.drain("a", 2, 1, 1, 50)
 	l.Wait(500 * time.Millisecond)
+
 	if !l.take("a", 2, 1) {
 		t.Error("refusals used tokens up")
 	}
@@ -139,12 +152,14 @@ func testLimiterKeys(t *testing.T, l limiterTest) {
 // testLimiterSettings makes a burst smaller: from then on no more than that is allowed at once.
 func testLimiterSettings(t *testing.T, l limiterTest) {
 	l.drain("a", 2, 50, 10, 10)
+
 	began, allowed := l.Now(), 0
 	for range 10 {
 		if l.take("a", 2, 3) {
 			allowed++
 		}
 	}
+
 	l.between(allowed, 0, 3+refilled(l.Now().Sub(began), 2), 10)
 	l.Wait(2 * time.Second)
 	l.drain("a", 2, 3, 3, 6)
@@ -152,12 +167,15 @@ func testLimiterSettings(t *testing.T, l limiterTest) {
 
 func testLimiterConcurrent(t *testing.T, l limiterTest) {
 	const asks, burst, perSecond = 25, 100, 10
+
 	var (
 		mu      sync.Mutex
 		allowed int
 		done    sync.WaitGroup
 	)
+
 	began := l.Now()
+
 	for range storeGoroutines {
 		done.Go(func() {
 			for range asks {
@@ -165,6 +183,7 @@ func testLimiterConcurrent(t *testing.T, l limiterTest) {
 				if err != nil {
 					t.Errorf("Allow: %v", err)
 				}
+
 				if ok {
 					mu.Lock()
 					allowed++
@@ -173,6 +192,7 @@ func testLimiterConcurrent(t *testing.T, l limiterTest) {
 			}
 		})
 	}
+
 	done.Wait()
 	l.between(allowed, burst, burst+refilled(l.Now().Sub(began), perSecond), storeGoroutines*asks)
 }

@@ -36,8 +36,8 @@ type SignerHarness struct {
 	Refused *chain.SignRequest
 }
 
-// TestSigner holds a signer to every sentence of chain.Signer. The factory is called twice in a subtest that checks
-// what another process with the same secrets would answer.
+// TestSigner holds a signer to every sentence of chain.Signer. The factory is called twice in a
+// subtest that checks what another process with the same secrets would answer.
 func TestSigner(t *testing.T, factory func(t *testing.T) SignerHarness) {
 	for _, test := range []struct {
 		name string
@@ -58,35 +58,47 @@ func TestSigner(t *testing.T, factory func(t *testing.T) SignerHarness) {
 			if len(h.Keys) < 2 || len(h.Unknown) == 0 {
 				t.Fatal("SignerHarness needs at least two Keys and one in Unknown")
 			}
+
 			test.run(t, h)
 		})
 	}
+
 	t.Run("PublicKeyIsStable", func(t *testing.T) { testSignerStable(t, factory(t), factory(t)) })
 }
 
 func signerKey(t *testing.T, h SignerHarness, ref chain.KeyRef) chain.PublicKey {
 	t.Helper()
+
 	key, err := h.Signer.PublicKey(t.Context(), ref)
 	if err != nil {
 		t.Fatalf("PublicKey(%s): %v", ref, err)
 	}
+
 	return key
 }
 
 func testSignerStable(t *testing.T, first, second SignerHarness) {
 	seen := map[string]chain.KeyRef{}
+
 	for _, ref := range first.Keys {
 		key := signerKey(t, first, ref)
+
 		size := secp256k1.PubKeyBytesLenCompressed
 		if key.Curve == chain.Ed25519 {
 			size = ed25519.PublicKeySize
 		}
+
 		if key.Curve != chain.CurveOf(ref.Family) || len(key.Bytes) != size {
-			t.Errorf("key %s is %d bytes of %s, want %d of %s", ref, len(key.Bytes), key.Curve, size, chain.CurveOf(ref.Family))
+			t.Errorf(
+				"key %s is %d bytes of %s, want %d of %s",
+				ref, len(key.Bytes), key.Curve, size, chain.CurveOf(ref.Family),
+			)
 		}
+
 		if other, twice := seen[string(key.Bytes)]; twice && other != ref {
 			t.Errorf("%s and %s are the same key", other, ref)
 		}
+
 		seen[string(key.Bytes)] = ref
 		for name, h := range map[string]SignerHarness{"the same": first, "another": second} {
 			if again := signerKey(t, h, ref); !bytes.Equal(again.Bytes, key.Bytes) {
@@ -101,13 +113,16 @@ func testSignerVerifies(t *testing.T, h SignerHarness) {
 		key := signerKey(t, h, ref)
 		for i := range 8 {
 			p := signerPayload(ref, i)
+
 			signatures, err := h.Signer.Sign(t.Context(), signRequest(h, p))
 			if err != nil {
 				t.Fatalf("Sign with %s: %v", ref, err)
 			}
+
 			if len(signatures) != 1 {
 				t.Fatalf("%d signatures of one payload", len(signatures))
 			}
+
 			if err := verifySignature(key, p.Data, signatures[0]); err != nil {
 				t.Errorf("signature of %s: %v", ref, err)
 			}
@@ -123,8 +138,14 @@ func signerPayload(ref chain.KeyRef, i int) chain.Payload {
 
 func signRequest(h SignerHarness, payloads ...chain.Payload) chain.SignRequest {
 	return chain.SignRequest{
-		Network: h.Network, Unsigned: []byte("transaction"), Payloads: payloads,
-		Intent: chain.Intent{Kind: "payout", ObjectID: "000000000000000000000001", AccountID: "000000000000000000000002"},
+		Network:  h.Network,
+		Unsigned: []byte("transaction"),
+		Payloads: payloads,
+		Intent: chain.Intent{
+			Kind:      "payout",
+			ObjectID:  "000000000000000000000001",
+			AccountID: "000000000000000000000002",
+		},
 	}
 }
 
@@ -134,38 +155,49 @@ func verifySignature(key chain.PublicKey, data, signature []byte) error {
 		if len(signature) != ed25519.SignatureSize || !ed25519.Verify(key.Bytes, data, signature) {
 			return fmt.Errorf("%x is no Ed25519 signature of the message", signature)
 		}
+
 		return nil
 	}
+
 	if len(signature) != 65 {
 		return fmt.Errorf("%d bytes, want r, s and the recovery id: 65", len(signature))
 	}
+
 	if signature[64] > 1 {
 		return fmt.Errorf("recovery id %d, want 0 or 1", signature[64])
 	}
+
 	var r, s secp256k1.ModNScalar
 	if r.SetByteSlice(signature[:32]) || s.SetByteSlice(signature[32:64]) {
 		return errors.New("r or s is not below the group order")
 	}
+
 	if s.IsOverHalfOrder() {
 		return errors.New("s is in the upper half of the group order")
 	}
+
 	public, err := secp256k1.ParsePubKey(key.Bytes)
 	if err != nil {
 		return err
 	}
+
 	if !ecdsa.NewSignature(&r, &s).Verify(data, public) {
 		return errors.New("it does not verify")
 	}
+
 	recovered, _, err := ecdsa.RecoverCompact(append([]byte{27 + 4 + signature[64]}, signature[:64]...), data)
 	if err != nil || !recovered.IsEqual(public) {
 		return fmt.Errorf("the recovery id leads to another key (%w)", err)
 	}
+
 	return nil
 }
 
 func testSignerOrder(t *testing.T, h SignerHarness) {
 	curve := chain.CurveOf(h.Keys[0].Family)
+
 	var payloads []chain.Payload
+
 	for i := range 3 {
 		for _, ref := range h.Keys {
 			if chain.CurveOf(ref.Family) == curve {
@@ -173,13 +205,16 @@ func testSignerOrder(t *testing.T, h SignerHarness) {
 			}
 		}
 	}
+
 	signatures, err := h.Signer.Sign(t.Context(), signRequest(h, payloads...))
 	if err != nil {
 		t.Fatalf("Sign: %v", err)
 	}
+
 	if len(signatures) != len(payloads) {
 		t.Fatalf("%d signatures of %d payloads", len(signatures), len(payloads))
 	}
+
 	for i, p := range payloads {
 		if err := verifySignature(signerKey(t, h, p.Key), p.Data, signatures[i]); err != nil {
 			t.Errorf("signature %d, which is to be that of %s: %v", i, p.Key, err)
@@ -191,24 +226,37 @@ func testSignerTaproot(t *testing.T, h SignerHarness) {
 	for _, ref := range h.TaprootKeys {
 		p := signerPayload(ref, 0)
 		p.Taproot = true
+
 		signatures, err := h.Signer.Sign(t.Context(), signRequest(h, p))
 		if err != nil || len(signatures) != 1 || len(signatures[0]) != schnorr.SignatureSize {
 			t.Fatalf("Sign for Taproot with %s: %x, %v", ref, signatures, err)
 		}
+
 		if err := verifyTaproot(signerKey(t, h, ref), p.Data, signatures[0]); err != nil {
 			t.Errorf("Taproot signature of %s: %v", ref, err)
 		}
 	}
+
 	for _, ref := range h.Keys {
 		if slices.Contains(h.TaprootKeys, ref) {
 			continue
 		}
+
 		p := signerPayload(ref, 0)
+
 		p.Taproot = true
-		if signatures, err := h.Signer.Sign(t.Context(), signRequest(h, p)); err == nil || len(signatures) != 0 {
+		if signatures, err := h.Signer.Sign(
+			t.Context(), signRequest(h, p),
+		); err == nil ||
+			len(signatures) != 0 {
 			t.Errorf("%s signed for Taproot, which it is not declared for", ref)
-		} else if !classified(err) {
-			t.Errorf("Sign for Taproot with %s: %v, want an error that is one of package fault's words", ref, err)
+		} else if !classified(
+			err,
+		) {
+			t.Errorf(
+				"Sign for Taproot with %s: %v, want an error that is one of package fault's words",
+				ref, err,
+			)
 		}
 	}
 }
@@ -219,11 +267,16 @@ func testSignerPayloadSize(t *testing.T, h SignerHarness) {
 		if chain.CurveOf(ref.Family) == chain.Secp256k1 {
 			sizes = []int{0, 1, 31, 33, 64}
 		}
+
 		for _, size := range sizes {
 			good, bad := signerPayload(ref, 0), chain.Payload{Key: ref, Data: make([]byte, size)}
+
 			signatures, err := h.Signer.Sign(t.Context(), signRequest(h, good, bad))
 			if !errors.Is(err, fault.Invalid) || len(signatures) != 0 {
-				t.Errorf("%s signed a payload of %d bytes: %x, %v, want fault.Invalid", ref, size, signatures, err)
+				t.Errorf(
+					"%s signed a payload of %d bytes: %x, %v, want fault.Invalid",
+					ref, size, signatures, err,
+				)
 			}
 		}
 	}
@@ -236,6 +289,7 @@ func classified(err error) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -246,7 +300,10 @@ func testSignerUnknown(t *testing.T, h SignerHarness) {
 		} else if !classified(err) {
 			t.Errorf("PublicKey(%s): %v, want an error that is one of package fault's words", ref, err)
 		}
-		signatures, err := h.Signer.Sign(t.Context(), signRequest(h, signerPayload(h.Keys[0], 0), signerPayload(ref, 0)))
+
+		signatures, err := h.Signer.Sign(
+			t.Context(), signRequest(h, signerPayload(h.Keys[0], 0), signerPayload(ref, 0)),
+		)
 		if err == nil || len(signatures) != 0 {
 			t.Errorf("Sign with %s returned %d signatures, %v", ref, len(signatures), err)
 		} else if !classified(err) {
@@ -255,18 +312,27 @@ func testSignerUnknown(t *testing.T, h SignerHarness) {
 	}
 }
 
-// testSignerRefusal checks that a policy's no can be told from a signer without an answer, and that it stays a no.
+// testSignerRefusal checks that a policy's no can be told from a signer without an answer, and that
+// it stays a no.
 func testSignerRefusal(t *testing.T, h SignerHarness) {
 	if h.Refused == nil {
 		return
 	}
+
 	for range 2 {
 		signatures, err := h.Signer.Sign(t.Context(), *h.Refused)
+
 		refusal, typed := errors.AsType[*chain.Refusal](err)
 		if !typed || refusal.Reason == "" || !errors.Is(err, fault.Forbidden) || len(signatures) != 0 {
-			t.Errorf("a request that the policy refuses was answered by %d signatures, %v; want a *chain.Refusal with a reason", len(signatures), err)
+			t.Errorf(
+				"a request that the policy refuses was answered by %d signatures, %v; want a "+
+					"*chain.Refusal with a reason",
+				len(signatures),
+				err,
+			)
 		}
 	}
+
 	allowed := signRequest(h, signerPayload(h.Keys[0], 0))
 	if signatures, err := h.Signer.Sign(t.Context(), allowed); err != nil || len(signatures) != 1 {
 		t.Errorf("after a refusal another request was answered by %d signatures, %v", len(signatures), err)
@@ -276,9 +342,11 @@ func testSignerRefusal(t *testing.T, h SignerHarness) {
 func testSignerCanceled(t *testing.T, h SignerHarness) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
+
 	if _, err := h.Signer.PublicKey(ctx, h.Keys[0]); !errors.Is(err, context.Canceled) {
 		t.Errorf("PublicKey with a canceled context: %v", err)
 	}
+
 	signatures, err := h.Signer.Sign(ctx, signRequest(h, signerPayload(h.Keys[0], 0)))
 	if !errors.Is(err, context.Canceled) || len(signatures) != 0 {
 		t.Errorf("Sign with a canceled context: %d signatures, %v", len(signatures), err)
@@ -291,14 +359,18 @@ func testSignerBytes(t *testing.T, h SignerHarness) {
 	key := signerKey(t, h, ref)
 	want := bytes.Clone(key.Bytes)
 	clear(key.Bytes)
+
 	if again := signerKey(t, h, ref); !bytes.Equal(again.Bytes, want) {
 		t.Error("a caller can change the signer's public key")
 	}
+
 	p := signerPayload(ref, 0)
+
 	data := bytes.Clone(p.Data)
 	if _, err := h.Signer.Sign(t.Context(), signRequest(h, p)); err != nil {
 		t.Fatalf("Sign: %v", err)
 	}
+
 	if !bytes.Equal(p.Data, data) {
 		t.Error("Sign changed its payload")
 	}
@@ -309,54 +381,66 @@ func testSignerConcurrent(t *testing.T, h SignerHarness) {
 	for i := range 8 {
 		wg.Go(func() {
 			ref := h.Keys[i%len(h.Keys)]
+
 			key, err := h.Signer.PublicKey(t.Context(), ref)
 			if err != nil {
 				t.Errorf("PublicKey: %v", err)
 				return
 			}
+
 			p := signerPayload(ref, i)
+
 			signatures, err := h.Signer.Sign(t.Context(), signRequest(h, p))
 			if err != nil || len(signatures) != 1 {
 				t.Errorf("Sign: %d signatures, %v", len(signatures), err)
 				return
 			}
+
 			if err := verifySignature(key, p.Data, signatures[0]); err != nil {
 				t.Errorf("signature of %s beside others: %v", ref, err)
 			}
 		})
 	}
+
 	wg.Wait()
 }
 
-// verifyTaproot checks a BIP-340 signature by the key tweaked as in BIP-86: Q = P + hash_TapTweak(P)·G, with the
-// y coordinate of P even.
+// verifyTaproot checks a BIP-340 signature by the key tweaked as in BIP-86: Q = P +
+// hash_TapTweak(P)·G, with the y coordinate of P even.
 func verifyTaproot(key chain.PublicKey, digest, signature []byte) error {
 	internal, err := secp256k1.ParsePubKey(key.Bytes)
 	if err != nil {
 		return err
 	}
+
 	tag := sha256.Sum256([]byte("TapTweak"))
 	x := internal.SerializeCompressed()[1:]
 	tweak := sha256.Sum256(slices.Concat(tag[:], tag[:], x))
+
 	var scalar secp256k1.ModNScalar
 	if scalar.SetBytes(&tweak) != 0 {
 		return errors.New("the key has no Taproot output key")
 	}
+
 	even, err := secp256k1.ParsePubKey(append([]byte{secp256k1.PubKeyFormatCompressedEven}, x...))
 	if err != nil {
 		return err
 	}
+
 	var p, tweakPoint, q secp256k1.JacobianPoint
 	even.AsJacobian(&p)
 	secp256k1.ScalarBaseMultNonConst(&scalar, &tweakPoint)
 	secp256k1.AddNonConst(&p, &tweakPoint, &q)
 	q.ToAffine()
+
 	parsed, err := schnorr.ParseSignature(signature)
 	if err != nil {
 		return err
 	}
+
 	if !parsed.Verify(digest, secp256k1.NewPublicKey(&q.X, &q.Y)) {
 		return errors.New("it does not verify under the tweaked key")
 	}
+
 	return nil
 }

@@ -19,15 +19,22 @@ type storeTest struct {
 func storeTests() []storeTest {
 	var all []storeTest
 	for _, part := range [][]storeTest{
-		storeFieldTests(), storeTransactionTests(), storeVersionTests(), storeListTests(), storeWorkTests(), storeConcurrencyTests(), storeWebhookTests(),
+		storeFieldTests(),
+		storeTransactionTests(),
+		storeVersionTests(),
+		storeListTests(),
+		storeWorkTests(),
+		storeConcurrencyTests(),
+		storeWebhookTests(),
 	} {
 		all = append(all, part...)
 	}
+
 	return all
 }
 
-// TestStore runs the suite against stores that factory makes: a new, empty one per call, safe for concurrent use, and
-// closed by a t.Cleanup of the factory.
+// TestStore runs the suite against stores that factory makes: a new, empty one per call, safe for
+// concurrent use, and closed by a t.Cleanup of the factory.
 func TestStore(t *testing.T, factory func(t *testing.T) store.Store) {
 	for _, test := range storeTests() {
 		t.Run(test.name, func(t *testing.T) { test.run(t, factory(t)) })
@@ -49,17 +56,20 @@ func (s twice) Update(ctx context.Context, f func(ctx context.Context, tx store.
 		if err := f(ctx, tx); err != nil {
 			return err
 		}
+
 		return errAgain
 	})
 	if !errors.Is(err, errAgain) {
 		return err
 	}
+
 	return s.Store.Update(ctx, f)
 }
 
 // storeUpdate runs a closure that must succeed.
 func storeUpdate(t testing.TB, st store.Store, f func(ctx context.Context, tx store.Tx) error) {
 	t.Helper()
+
 	if err := st.Update(t.Context(), f); err != nil {
 		t.Fatalf("update: %v", err)
 	}

@@ -45,21 +45,26 @@ const storeGoroutines = 32
 // storeRace runs f in many goroutines at once and returns their answers.
 func storeRace[T any](f func(n int) T) []T {
 	answers := make([]T, storeGoroutines)
+
 	var start, done sync.WaitGroup
 	start.Add(1)
+
 	for n := range answers {
 		done.Go(func() {
 			start.Wait()
+
 			answers[n] = f(n)
 		})
 	}
+
 	start.Done()
 	done.Wait()
+
 	return answers
 }
 
-// testStoreConcurrentClaim sends one request many times at once: it is carried out once, and the others are refused or
-// read the answer.
+// testStoreConcurrentClaim sends one request many times at once: it is carried out once, and the
+// others are refused or read the answer.
 func testStoreConcurrentClaim(t *testing.T, st store.Store) {
 	k := idempotency.Key{Owner: storeOwners[0], Key: "once"}
 	answers := storeRace(func(n int) error {
@@ -71,17 +76,22 @@ func testStoreConcurrentClaim(t *testing.T, st store.Store) {
 						return fmt.Errorf("a refused claim reads %+v %v %w", got, ok, err)
 					}
 				}
+
 				return err
 			}
+
 			inv := invoice.Invoice{ID: storeID(n), Owner: storeOwners[0]}
 			if err := tx.PutInvoice(ctx, &inv); err != nil {
 				return err
 			}
+
 			r.Status, r.SealedBody = 200, []byte(inv.ID)
+
 			return tx.PutIdempotencyAnswer(ctx, r)
 		})
 	})
 	won := 0
+
 	for _, err := range answers {
 		if err == nil {
 			won++
@@ -89,23 +99,34 @@ func testStoreConcurrentClaim(t *testing.T, st store.Store) {
 			t.Errorf("a rival was answered %v", err)
 		}
 	}
+
 	all, err := st.Invoices(t.Context(), invoice.Filter{Owner: storeOwners[0], Limit: 100})
+
 	got, _, err2 := st.IdempotencyRecord(t.Context(), k)
-	if err := errors.Join(err, err2); err != nil || won != 1 || len(all) != 1 || string(got.SealedBody) != all[0].ID {
-		t.Errorf("%d of %d requests were carried out, %d invoices made, the answer is %q (%v)", won, storeGoroutines, len(all), got.SealedBody, err)
+	if err := errors.Join(
+		err, err2,
+	); err != nil || won != 1 || len(all) != 1 ||
+		string(got.SealedBody) != all[0].ID {
+		t.Errorf(
+			"%d of %d requests were carried out, %d invoices made, the answer is %q (%v)",
+			won, storeGoroutines, len(all), got.SealedBody, err,
+		)
 	}
 }
 
-// testStoreConcurrentStaleClaim claims a key anew from many goroutines, whose record is too old to count: one of them
-// gets it, and its record is not taken for the old one.
+// testStoreConcurrentStaleClaim claims a key anew from many goroutines, whose record is too old to
+// count: one of them gets it, and its record is not taken for the old one.
 func testStoreConcurrentStaleClaim(t *testing.T, st store.Store) {
 	r := idempotency.Record{Key: idempotency.Key{Owner: storeOwners[0], Key: "again"}, CreatedAt: storeAt(10)}
+
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
 		if err := tx.ClaimIdempotencyKey(ctx, r, time.Time{}, time.Second); err != nil {
 			return err
 		}
+
 		old := r
 		old.Status, old.SealedBody = 200, []byte("old")
+
 		return tx.PutIdempotencyAnswer(ctx, old)
 	})
 	claim := func(stale time.Time) func(ctx context.Context, tx store.Tx) error {
@@ -114,15 +135,23 @@ func testStoreConcurrentStaleClaim(t *testing.T, st store.Store) {
 			if err := tx.ClaimIdempotencyKey(ctx, fresh, stale, 30*time.Second); err != nil {
 				return err
 			}
-			if got, ok, err := tx.IdempotencyRecord(ctx, r.Key); err != nil || !ok || got.Status != 0 || len(got.SealedBody) != 0 || got.KeyID != "fresh" {
+
+			if got, ok, err := tx.IdempotencyRecord(
+				ctx, r.Key,
+			); err != nil || !ok || got.Status != 0 || len(got.SealedBody) != 0 ||
+				got.KeyID != "fresh" {
 				t.Errorf("what was claimed anew is %+v %v (%v)", got, ok, err)
 			}
+
 			fresh.Status = 201
+
 			return tx.PutIdempotencyAnswer(ctx, fresh)
 		}
 	}
 	storeFails(t, st, fault.Duplicate, "a claim of a key whose record counts", claim(storeAt(9)))
+
 	won := 0
+
 	for _, err := range storeRace(func(int) error { return st.Update(t.Context(), claim(storeAt(10))) }) {
 		if err == nil {
 			won++
@@ -130,33 +159,52 @@ func testStoreConcurrentStaleClaim(t *testing.T, st store.Store) {
 			t.Errorf("a rival was answered %v", err)
 		}
 	}
+
 	if got, _, err := st.IdempotencyRecord(t.Context(), r.Key); err != nil || won != 1 || got.Status != 201 {
-		t.Errorf("%d of %d claims of a stale key succeeded, the record is %+v (%v)", won, storeGoroutines, got, err)
+		t.Errorf(
+			"%d of %d claims of a stale key succeeded, the record is %+v (%v)",
+			won, storeGoroutines, got, err,
+		)
 	}
 }
 
-// testStoreConcurrentWriters has transactions that only write end at once, which a store may commit together: half of them
-// make the same invoice as a rival, and one of them ends with its context. Each hears its own answer, and all or nothing of it
-// is stored.
+// testStoreConcurrentWriters has transactions that only write end at once, which a store may commit
+// together: half of them make the same invoice as a rival, and one of them ends with its context.
+// Each hears its own answer, and all or nothing of it is stored.
 func testStoreConcurrentWriters(t *testing.T, st store.Store) {
 	over, end := context.WithCancel(t.Context())
 	end()
+
 	for round := range 5 {
 		id := func(n int) string { // 0 and 1 are rivals, so are 4 and 5, …
 			if n%4 == 1 {
 				n--
 			}
+
 			return storeID(round*storeGoroutines + n)
 		}
 		eventID := func(n int) string { return fmt.Sprint("evt_", round*storeGoroutines+n) }
+
 		answers := storeRace(func(n int) error {
 			ctx := t.Context()
 			if n == 2 {
 				ctx = over
 			}
+
 			return st.Update(ctx, func(ctx context.Context, tx store.Tx) error {
-				inv := invoice.Invoice{ID: id(n), Owner: storeOwners[0], Options: []invoice.Option{{Network: "a"}, {Network: fmt.Sprint("b", n%3)}}}
-				return errors.Join(tx.PutInvoice(ctx, &inv), tx.PutEvents(ctx, event.Event{ID: eventID(n), Owner: storeOwners[0], CreatedAt: storeEpoch}))
+				inv := invoice.Invoice{
+					ID:      id(n),
+					Owner:   storeOwners[0],
+					Options: []invoice.Option{{Network: "a"}, {Network: fmt.Sprint("b", n%3)}},
+				}
+
+				return errors.Join(
+					tx.PutInvoice(ctx, &inv),
+					tx.PutEvents(
+						ctx,
+						event.Event{ID: eventID(n), Owner: storeOwners[0], CreatedAt: storeEpoch},
+					),
+				)
 			})
 		})
 		for n, err := range answers {
@@ -164,12 +212,22 @@ func testStoreConcurrentWriters(t *testing.T, st store.Store) {
 			case n == 2 && !errors.Is(err, context.Canceled):
 				t.Errorf("a writer whose context was over was answered %v", err)
 			case n%4 == 1 && (err == nil) == (answers[n-1] == nil):
-				t.Errorf("of two that made one invoice, one was answered %v and the other %v", answers[n-1], err)
+				t.Errorf(
+					"of two that made one invoice, one was answered %v and the other %v",
+					answers[n-1], err,
+				)
 			case n%4 < 2 && err != nil && !errors.Is(err, fault.Duplicate), n%4 >= 2 && n != 2 && err != nil:
 				t.Errorf("writer %d was answered %v", n, err)
 			}
-			if found, e := st.EventsByID(t.Context(), []string{eventID(n)}); e != nil || (len(found) == 1) != (err == nil) {
-				t.Errorf("writer %d was answered %v, and %d events of it are stored (%v)", n, err, len(found), e)
+
+			if found, e := st.EventsByID(
+				t.Context(), []string{eventID(n)},
+			); e != nil ||
+				(len(found) == 1) != (err == nil) {
+				t.Errorf(
+					"writer %d was answered %v, and %d events of it are stored (%v)",
+					n, err, len(found), e,
+				)
 			}
 		}
 	}
@@ -182,28 +240,37 @@ func testStoreConcurrentLease(t *testing.T, st store.Store) {
 		ok  bool
 		err error
 	}
+
 	answers := storeRace(func(n int) (a answer) {
 		a.err = st.Update(t.Context(), func(ctx context.Context, tx store.Tx) (err error) {
-			a.l, a.ok, err = lease.Take(ctx, tx, "watch/net", fmt.Sprint("process ", n), storeEpoch, time.Minute)
+			a.l, a.ok, err = lease.Take(
+				ctx, tx, "watch/net", fmt.Sprint("process ", n), storeEpoch, time.Minute,
+			)
+
 			return err
 		})
+
 		return a
 	})
 	taken := 0
+
 	for _, a := range answers {
 		if a.err != nil {
 			t.Error(a.err)
 		}
+
 		if a.ok {
 			taken++
 		}
 	}
+
 	if taken != 1 {
 		t.Errorf("%d processes hold one lease", taken)
 	}
 }
 
-// testStoreConcurrentBalance reserves against one balance row from many goroutines, the first of which makes it.
+// testStoreConcurrentBalance reserves against one balance row from many goroutines, the first of
+// which makes it.
 func testStoreConcurrentBalance(t *testing.T, st store.Store) {
 	answers := storeRace(func(n int) error {
 		return st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
@@ -211,18 +278,30 @@ func testStoreConcurrentBalance(t *testing.T, st store.Store) {
 			if err != nil {
 				return err
 			}
+
 			if !ok {
-				b = send.Balance{Network: "net", Address: "wallet", AssetID: "asset", OnChain: chain.Units(10)}
+				b = send.Balance{
+					Network: "net",
+					Address: "wallet",
+					AssetID: "asset",
+					OnChain: chain.Units(10),
+				}
 			}
+
 			if b.Available().IsZero() {
 				return fault.New(fault.State, "insufficient_balance", "nothing left")
 			}
+
 			b.Reserved = b.Reserved.Add(chain.Units(1))
-			b.Reservations = append(b.Reservations, send.Reservation{ObjectID: fmt.Sprint(n), Amount: chain.Units(1)})
+			b.Reservations = append(
+				b.Reservations, send.Reservation{ObjectID: fmt.Sprint(n), Amount: chain.Units(1)},
+			)
+
 			return tx.PutBalance(ctx, &b)
 		})
 	})
 	reserved := 0
+
 	for _, err := range answers {
 		if err == nil {
 			reserved++
@@ -230,6 +309,7 @@ func testStoreConcurrentBalance(t *testing.T, st store.Store) {
 			t.Errorf("a reservation was answered %v", err)
 		}
 	}
+
 	b, _, err := st.Balance(t.Context(), "net", "wallet", "asset")
 	if err != nil || reserved != 10 || b.Reserved != chain.Units(10) || len(b.Reservations) != 10 {
 		t.Errorf("%d reservations of 10 were made: %+v %v", reserved, b, err)
@@ -245,9 +325,11 @@ func testStoreConcurrentNumbers(t *testing.T, st store.Store) {
 		if err != nil {
 			t.Error(err)
 		}
+
 		return first
 	})
 	slices.Sort(firsts)
+
 	for i, first := range firsts {
 		if want := int64(1 + 10*i); first != want {
 			t.Fatalf("ranges overlap or have gaps: %v", firsts)
@@ -260,23 +342,31 @@ func testStoreConcurrentAccount(t *testing.T, st store.Store) {
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
 		return tx.PutAccount(ctx, &account.Account{ID: storeOwners[0].AccountID})
 	})
+
 	const limit = 5
+
 	answers := storeRace(func(n int) error {
 		return st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
 			if err := tx.LockAccount(ctx, storeOwners[0].AccountID); err != nil {
 				return err
 			}
+
 			made, err := tx.PayoutsSince(ctx, storeOwners[0], storeEpoch)
 			if err != nil {
 				return err
 			}
+
 			if made >= limit {
 				return fault.New(fault.Limited, "payout_limit_exceeded", "enough")
 			}
-			return tx.PutPayout(ctx, &payout.Payout{ID: storeID(n), Owner: storeOwners[0], CreatedAt: storeEpoch})
+
+			return tx.PutPayout(
+				ctx, &payout.Payout{ID: storeID(n), Owner: storeOwners[0], CreatedAt: storeEpoch},
+			)
 		})
 	})
 	made := 0
+
 	for _, err := range answers {
 		if err == nil {
 			made++
@@ -284,17 +374,26 @@ func testStoreConcurrentAccount(t *testing.T, st store.Store) {
 			t.Errorf("a payout was answered %v", err)
 		}
 	}
+
 	if made != limit {
 		t.Errorf("%d payouts were made under a limit of %d", made, limit)
 	}
-	storeFails(t, st, fault.NotFound, "LockAccount of an unknown account", func(ctx context.Context, tx store.Tx) error {
-		return tx.LockAccount(ctx, "none")
-	})
+
+	storeFails(
+		t,
+		st,
+		fault.NotFound,
+		"LockAccount of an unknown account",
+		func(ctx context.Context, tx store.Tx) error {
+			return tx.LockAccount(ctx, "none")
+		},
+	)
 }
 
 // testStoreConcurrentReaders reads while others write: what is read was committed as a whole.
 func testStoreConcurrentReaders(t *testing.T, st store.Store) {
 	owner := event.Owner{AccountID: "acc"}
+
 	put := func(value string) error {
 		return st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
 			for n := range 2 {
@@ -302,33 +401,40 @@ func testStoreConcurrentReaders(t *testing.T, st store.Store) {
 				if errors.Is(err, fault.NotFound) {
 					inv, err = invoice.Invoice{ID: storeID(n), Owner: owner}, nil
 				}
+
 				if err != nil {
 					return err
 				}
+
 				inv.OrderID = value
 				if err := tx.PutInvoice(ctx, &inv); err != nil {
 					return err
 				}
 			}
+
 			return nil
 		})
 	}
 	if err := put("start"); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, err := range storeRace(func(n int) error {
 		if n%4 == 0 {
 			return put(fmt.Sprint(n))
 		}
+
 		for range 5 {
 			all, err := st.Invoices(t.Context(), invoice.Filter{Owner: owner, Limit: 10})
 			if err != nil || len(all) != 2 {
 				return fmt.Errorf("%d invoices: %w", len(all), err)
 			}
+
 			if all[0].OrderID != all[1].OrderID {
 				return fmt.Errorf("half of a transaction is seen: %q and %q", all[0].OrderID, all[1].OrderID)
 			}
 		}
+
 		return nil
 	}) {
 		if err != nil {
@@ -344,6 +450,7 @@ func testStoreLease(t *testing.T, st store.Store) {
 			l, ok, err = lease.Take(ctx, tx, "wallet/net", owner, at, time.Minute)
 			return err
 		})
+
 		return l, ok
 	}
 	write := func(l lease.Lease, id string) error {
@@ -351,30 +458,39 @@ func testStoreLease(t *testing.T, st store.Store) {
 			if err := tx.PutInvoice(ctx, &invoice.Invoice{ID: id}); err != nil {
 				return err
 			}
+
 			return lease.Check(ctx, tx, l)
 		})
 	}
+
 	a, ok := take("a", storeEpoch)
 	if !ok || a.Fence != 1 {
 		t.Fatalf("the first take: %+v %v", a, ok)
 	}
+
 	if held, ok := take("b", storeEpoch.Add(59*time.Second)); ok || held.Owner != "a" {
 		t.Fatalf("b took a lease that had not run out: %+v", held)
 	}
+
 	b, ok := take("b", storeEpoch.Add(time.Minute))
 	if !ok || b.Fence != 2 {
 		t.Fatalf("b after the deadline: %+v %v", b, ok)
 	}
+
 	if err := write(a, storeID(0)); !errors.Is(err, fault.LeaseLost) {
 		t.Errorf("a process whose lease was taken over wrote (%v)", err)
 	}
+
 	if _, err := st.InvoiceByID(t.Context(), storeID(0)); !errors.Is(err, fault.NotFound) {
 		t.Errorf("its results remain (%v)", err)
 	}
+
 	if err := write(b, storeID(1)); err != nil {
 		t.Errorf("the holder cannot write: %v", err)
 	}
+
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error { return lease.Release(ctx, tx, b) })
+
 	if c, ok := take("c", storeEpoch.Add(time.Minute)); !ok || c.Fence != 3 {
 		t.Errorf("after it was given back: %+v %v", c, ok)
 	}
@@ -382,32 +498,49 @@ func testStoreLease(t *testing.T, st store.Store) {
 
 func testStoreAnswer(t *testing.T, st store.Store) {
 	r := idempotency.Record{
-		Key: idempotency.Key{Owner: storeOwners[0], Key: "k"}, KeyID: "key", Scopes: []string{"a", "b"}, Fingerprint: [32]byte{1, 2}, CreatedAt: storeEpoch,
+		Key:         idempotency.Key{Owner: storeOwners[0], Key: "k"},
+		KeyID:       "key",
+		Scopes:      []string{"a", "b"},
+		Fingerprint: [32]byte{1, 2},
+		CreatedAt:   storeEpoch,
 	}
+
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
 		if err := tx.ClaimIdempotencyKey(ctx, r, time.Time{}, time.Second); err != nil {
 			return err
 		}
+
 		if got, ok, err := tx.IdempotencyRecord(ctx, r.Key); err != nil || !ok || got.Status != 0 {
 			t.Errorf("the claim in its transaction: %+v %v %v", got, ok, err)
 		}
+
 		answer := r
+
 		answer.Status, answer.SealedBody = 422, []byte{0, 1, 2}
 		if err := tx.PutIdempotencyAnswer(ctx, answer); err != nil {
 			return err
 		}
+
 		got, _, err := tx.IdempotencyRecord(ctx, r.Key)
 		storeEqual(t, "in its transaction", answer, got)
+
 		return err
 	})
-	for _, other := range []idempotency.Key{{Owner: storeOwners[1], Key: "k"}, {Owner: storeOwners[2], Key: "k"}, {Owner: storeOwners[0], Key: "K"}} {
+
+	for _, other := range []idempotency.Key{
+		{Owner: storeOwners[1], Key: "k"},
+		{Owner: storeOwners[2], Key: "k"},
+		{Owner: storeOwners[0], Key: "K"},
+	} {
 		if _, ok, err := st.IdempotencyRecord(t.Context(), other); err != nil || ok {
 			t.Errorf("the answer of %+v is found as %+v (%v)", r.Key, other, err)
 		}
 	}
+
 	if err := st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
 		none := r
 		none.Key.Key = "none"
+
 		return tx.PutIdempotencyAnswer(ctx, none)
 	}); err == nil {
 		t.Error("an answer was stored for a key that nobody claimed")
@@ -417,18 +550,25 @@ func testStoreAnswer(t *testing.T, st store.Store) {
 func testStorePruneClaims(t *testing.T, st store.Store) {
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
 		for n := range 10 {
-			r := idempotency.Record{Key: idempotency.Key{Owner: storeOwners[n%3], Key: fmt.Sprint(n)}, CreatedAt: storeAt(n)}
+			r := idempotency.Record{
+				Key:       idempotency.Key{Owner: storeOwners[n%3], Key: fmt.Sprint(n)},
+				CreatedAt: storeAt(n),
+			}
 			if err := tx.ClaimIdempotencyKey(ctx, r, time.Time{}, time.Second); err != nil {
 				return err
 			}
 		}
+
 		return nil
 	})
 	storePrune(t, st, []int{4, 3, 0}, func(ctx context.Context, tx store.Tx) (int, error) {
 		return tx.PruneIdempotencyKeys(ctx, storeAt(7), 4)
 	})
+
 	for n := range 10 {
-		_, ok, err := st.IdempotencyRecord(t.Context(), idempotency.Key{Owner: storeOwners[n%3], Key: fmt.Sprint(n)})
+		_, ok, err := st.IdempotencyRecord(
+			t.Context(), idempotency.Key{Owner: storeOwners[n%3], Key: fmt.Sprint(n)},
+		)
 		if err != nil || ok != (n >= 7) {
 			t.Errorf("claim %d after the pruning: %v %v", n, ok, err)
 		}
@@ -436,14 +576,22 @@ func testStorePruneClaims(t *testing.T, st store.Store) {
 }
 
 // storePrune prunes in batches and checks how many each removed.
-func storePrune(t *testing.T, st store.Store, want []int, prune func(ctx context.Context, tx store.Tx) (int, error)) {
+func storePrune(
+	t *testing.T,
+	st store.Store,
+	want []int,
+	prune func(ctx context.Context, tx store.Tx) (int, error),
+) {
 	t.Helper()
+
 	for _, n := range want {
 		var pruned int
+
 		storeUpdate(t, st, func(ctx context.Context, tx store.Tx) (err error) {
 			pruned, err = prune(ctx, tx)
 			return err
 		})
+
 		if pruned != n {
 			t.Errorf("a batch removed %d, want %d", pruned, n)
 		}
@@ -457,6 +605,7 @@ func testStoreNumbers(t *testing.T, st store.Store) {
 			if got, err := tx.ReserveNumbers(ctx, counter, n, first); err != nil || got != want {
 				t.Errorf("%d numbers of %s: from %d (%v), want %d", n, counter, got, err, want)
 			}
+
 			return nil
 		})
 	}
@@ -465,13 +614,16 @@ func testStoreNumbers(t *testing.T, st store.Store) {
 	reserve("b", 5, 0, 0)
 	reserve("a", 100, 1, 5)
 	reserve("b", 1, 0, 5)
+
 	if err := st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
 		if _, err := tx.ReserveNumbers(ctx, "a", 50, 1); err != nil {
 			return err
 		}
+
 		return errStoreRefused
 	}); !errors.Is(err, errStoreRefused) {
 		t.Fatal(err)
 	}
+
 	reserve("a", 1, 1, 105)
 }

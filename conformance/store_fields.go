@@ -1,6 +1,7 @@
 package conformance
 
-// Every field of every record survives: put and read back in the same transaction, after it, and after it was replaced.
+// Every field of every record survives: put and read back in the same transaction, after it, and
+// after it was replaced.
 
 import (
 	"context"
@@ -26,17 +27,23 @@ func storeFieldTests() []storeTest {
 		{"Copies", testStoreCopies},
 	}
 	for _, k := range storeKinds() {
-		tests = append(tests, storeTest{"Fields/" + k.name(), func(t *testing.T, st store.Store) { testStoreFields(t, st, k) }})
+		tests = append(
+			tests,
+			storeTest{"Fields/" + k.name(), func(t *testing.T, st store.Store) { testStoreFields(t, st, k) }},
+		)
 	}
+
 	return tests
 }
 
 // storeEqual compares a record that was read with the one that was put.
 func storeEqual(t testing.TB, when string, put, got any) {
 	t.Helper()
+
 	if diff := cmp.Diff(put, got, storeSame); diff != "" {
 		t.Errorf("%s the record is another (- put, + got):\n%s", when, diff)
 	}
+
 	storeTimes(reflect.ValueOf(got), "", func(path string, at time.Time) {
 		if !at.IsZero() && at.Location() != time.UTC {
 			t.Errorf("%s %s is not in UTC: %v", when, path, at)
@@ -46,22 +53,28 @@ func storeEqual(t testing.TB, when string, put, got any) {
 
 func testStoreFields(t *testing.T, st store.Store, k storeKind) {
 	record, other := k.new(0, 100), k.new(1, 2000)
+
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
 		for _, r := range []any{record, other} {
 			if err := k.put(ctx, tx, r); err != nil {
 				return err
 			}
 		}
+
 		got, err := k.get(ctx, tx, record)
 		if err != nil {
 			return err
 		}
+
 		storeEqual(t, "in its transaction", record, got)
+
 		return nil
 	})
+
 	if v := k.version(record); v != nil && *v != 1 {
 		t.Errorf("a new record has version %d in the caller's hands, want 1", *v)
 	}
+
 	read := func(when string, want any) {
 		t.Helper()
 		storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
@@ -69,7 +82,9 @@ func testStoreFields(t *testing.T, st store.Store, k storeKind) {
 			if err != nil {
 				return err
 			}
+
 			storeEqual(t, when, want, got)
+
 			return nil
 		})
 	}
@@ -82,9 +97,11 @@ func testStoreFields(t *testing.T, st store.Store, k storeKind) {
 		} else {
 			record = k.new(2+i, seed)
 		}
+
 		storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error { return k.put(ctx, tx, record) })
 		read("after it was replaced", record)
 	}
+
 	read("beside another", other)
 }
 
@@ -92,31 +109,52 @@ func testStoreFields(t *testing.T, st store.Store, k storeKind) {
 func testStoreZeroFields(t *testing.T, st store.Store) {
 	for _, k := range storeKinds() {
 		record := k.bare()
+
 		storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error { return k.put(ctx, tx, record) })
 		storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
 			got, err := k.get(ctx, tx, record)
 			if err != nil {
 				return err
 			}
+
 			storeEqual(t, k.name()+": after the commit", record, got)
+
 			return nil
 		})
 	}
 }
 
 func testStoreSpentCoin(t *testing.T, st store.Store) {
-	coin := send.Coin{Network: "net", Coin: chain.Coin{Outpoint: chain.Outpoint{TxHash: "a"}, Owner: chain.Party{Address: "w"}, Amount: chain.Units(5)}}
+	coin := send.Coin{
+		Network: "net",
+		Coin: chain.Coin{
+			Outpoint: chain.Outpoint{TxHash: "a"},
+			Owner:    chain.Party{Address: "w"},
+			Amount:   chain.Units(5),
+		},
+	}
+
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error { return tx.PutCoin(ctx, &coin) })
+
 	coin.SpentBy, coin.SpentAt = "b", 8
+
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error { return tx.PutCoin(ctx, &coin) })
+
 	if got, err := st.Coins(t.Context(), "net", "w"); err != nil || len(got) != 0 {
 		t.Fatalf("a spent coin is offered: %+v %v", got, err)
 	}
-	if got, err := st.CoinsOf(t.Context(), "net", []string{"z", "a"}); err != nil || len(got) != 1 || got[0].SpentAt != 8 {
+
+	if got, err := st.CoinsOf(
+		t.Context(), "net", []string{"z", "a"},
+	); err != nil || len(got) != 1 ||
+		got[0].SpentAt != 8 {
 		t.Fatalf("the coins of the transaction that made it: %+v %v", got, err)
 	}
+
 	coin.SpentBy, coin.SpentAt = "", 0
+
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error { return tx.PutCoin(ctx, &coin) })
+
 	if got, err := st.Coins(t.Context(), "net", "w"); err != nil || len(got) != 1 {
 		t.Fatalf("a coin whose spending was undone is not offered: %+v %v", got, err)
 	}
@@ -127,46 +165,67 @@ func testStoreCoinHeights(t *testing.T, st store.Store) {
 	ctx := t.Context()
 	hashes := func(coins []send.Coin, err error) string {
 		t.Helper()
+
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		var out []string
 		for _, c := range coins {
 			out = append(out, c.Outpoint.TxHash)
 		}
+
 		slices.Sort(out)
+
 		return strings.Join(out, " ")
 	}
+
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
 		for _, c := range []struct {
 			hash           string
 			height, spends uint64
 		}{{"waiting", 0, 0}, {"old", 5, 0}, {"spent", 5, 9}, {"new", 9, 0}, {"both", 9, 9}, {"early", 4, 7}} {
-			coin := send.Coin{Network: "net", SpentAt: c.spends, Coin: chain.Coin{Outpoint: chain.Outpoint{TxHash: c.hash}, Height: c.height, Amount: chain.Units(1)}}
+			coin := send.Coin{
+				Network: "net",
+				SpentAt: c.spends,
+				Coin: chain.Coin{
+					Outpoint: chain.Outpoint{TxHash: c.hash},
+					Height:   c.height,
+					Amount:   chain.Units(1),
+				},
+			}
 			if c.spends > 0 {
 				coin.SpentBy = "x"
 			}
+
 			if err := tx.PutCoin(ctx, &coin); err != nil {
 				return err
 			}
 		}
+
 		if got := hashes(tx.WaitingCoins(ctx, "net")); got != "waiting" {
 			t.Errorf("before the commit these wait: %s", got)
 		}
+
 		return nil
 	})
+
 	if got := hashes(st.WaitingCoins(ctx, "net")); got != "waiting" {
 		t.Errorf("these wait: %s", got)
 	}
+
 	if got := hashes(st.CoinsAbove(ctx, "net", 7)); got != "both new spent" {
 		t.Errorf("made or spent above 7: %s", got)
 	}
+
 	if got := hashes(st.CoinsAbove(ctx, "other", 0)); got != "" {
 		t.Errorf("on another network: %s", got)
 	}
+
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
 		return tx.DeleteCoin(ctx, "net", chain.Outpoint{TxHash: "waiting"})
 	})
+
 	if got := hashes(st.CoinsOf(ctx, "net", []string{"waiting", "old"})); got != "old" {
 		t.Errorf("after the deletion: %s", got)
 	}
@@ -175,24 +234,46 @@ func testStoreCoinHeights(t *testing.T, st store.Store) {
 // testStoreLargeNumbers stores numbers that need all bits of their type.
 func testStoreLargeNumbers(t *testing.T, st store.Store) {
 	const top = ^uint64(0)
-	w := send.Wallet{Network: "net", Party: chain.Party{Address: "w", Key: chain.KeyRef{Family: "f", Role: "r", Index: ^uint32(0)}}, NextNonce: top}
-	b := send.Balance{Network: "net", Address: "w", AssetID: "a", Reservations: []send.Reservation{{SpentAt: top}}, At: chain.Ref{Height: top, Hash: "h"}}
-	b.OnChain, _ = chain.AmountFromBytes([]byte("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"))
+
+	w := send.Wallet{
+		Network:   "net",
+		Party:     chain.Party{Address: "w", Key: chain.KeyRef{Family: "f", Role: "r", Index: ^uint32(0)}},
+		NextNonce: top,
+	}
+	b := send.Balance{
+		Network:      "net",
+		Address:      "w",
+		AssetID:      "a",
+		Reservations: []send.Reservation{{SpentAt: top}},
+		At:           chain.Ref{Height: top, Hash: "h"},
+	}
+	b.OnChain, _ = chain.AmountFromBytes(
+		[]byte(
+			"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff" +
+				"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+		),
+	)
+
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
 		if err := tx.PutWallet(ctx, &w); err != nil {
 			return err
 		}
+
 		return tx.PutBalance(ctx, &b)
 	})
+
 	gotW, _, err := st.Wallet(t.Context(), "net", "w")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	storeEqual(t, "wallet:", w, gotW)
+
 	gotB, _, err := st.Balance(t.Context(), "net", "w", "a")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	storeEqual(t, "balance:", b, gotB)
 }
 
@@ -200,22 +281,28 @@ func testStoreLargeNumbers(t *testing.T, st store.Store) {
 func testStoreCopies(t *testing.T, st store.Store) {
 	for _, k := range storeKinds() {
 		put, want := k.new(0, 300), k.new(0, 300)
+
 		storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
 			if err := k.put(ctx, tx, put); err != nil {
 				return err
 			}
+
 			if v := k.version(put); v != nil {
 				*k.version(want) = *v
 			}
+
 			storeSpoil(reflect.ValueOf(put).Elem())
+
 			for range 2 {
 				got, err := k.get(ctx, tx, want)
 				if err != nil {
 					return err
 				}
+
 				storeEqual(t, k.name()+": in its transaction", want, got)
 				storeSpoil(reflect.ValueOf(got).Elem())
 			}
+
 			return nil
 		})
 		storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
@@ -224,15 +311,18 @@ func testStoreCopies(t *testing.T, st store.Store) {
 				if err != nil {
 					return err
 				}
+
 				storeEqual(t, k.name()+": after the commit", want, got)
 				storeSpoil(reflect.ValueOf(got).Elem())
 			}
+
 			return nil
 		})
 	}
 }
 
-// storeSpoil changes everything that v shares with others: elements of slices and maps, and what pointers point to.
+// storeSpoil changes everything that v shares with others: elements of slices and maps, and what
+// pointers point to.
 func storeSpoil(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:

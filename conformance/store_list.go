@@ -1,7 +1,7 @@
 package conformance
 
-// Lists: every filter against what a plain loop over the same records finds, pages whole while rows come in, and
-// owners that never see each other.
+// Lists: every filter against what a plain loop over the same records finds, pages whole while rows
+// come in, and owners that never see each other.
 
 import (
 	"context"
@@ -33,11 +33,19 @@ func storeListTests() []storeTest {
 			storeTest{"List/" + l.name() + "/Owners", l.testOwners},
 		)
 	}
-	return append(tests, storeTest{"List/Accounts", testStoreAccounts}, storeTest{"List/Keys", testStoreKeys}, storeTest{"List/Balances", testStoreBalances})
+
+	return append(
+		tests, storeTest{"List/Accounts", testStoreAccounts}, storeTest{"List/Keys", testStoreKeys},
+		storeTest{"List/Balances", testStoreBalances},
+	)
 }
 
 // storeOwners are two accounts in two modes, the first two differing in mode alone.
-var storeOwners = []event.Owner{{AccountID: "one"}, {AccountID: "one", Livemode: true}, {AccountID: "two", Livemode: true}}
+var storeOwners = []event.Owner{
+	{AccountID: "one"},
+	{AccountID: "one", Livemode: true},
+	{AccountID: "two", Livemode: true},
+}
 
 type storeList interface {
 	name() string
@@ -73,20 +81,26 @@ func (l storeListOf[T, F]) name() string { return l.kind }
 // fill stores n records of each owner, in turns, and returns all of them, oldest first.
 func (l storeListOf[T, F]) fill(t *testing.T, st store.Store, from, n int) []T {
 	t.Helper()
+
 	var all []T
+
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
 		all = nil
+
 		for i := from; i < from+n; i++ {
 			for o, owner := range storeOwners {
 				record := l.make(i*len(storeOwners)+o, owner)
 				if err := l.put(ctx, tx, &record); err != nil {
 					return err
 				}
+
 				all = append(all, record)
 			}
 		}
+
 		return nil
 	})
+
 	return all
 }
 
@@ -95,18 +109,23 @@ func (l storeListOf[T, F]) ids(records []T) []string {
 	for i, r := range records {
 		ids[i] = l.id(r)
 	}
+
 	return ids
 }
 
 // want are the ids of an owner's records that pass, newest first.
 func (l storeListOf[T, F]) want(all []T, owner int, passes ...func(T) bool) []string {
 	var ids []string
+
 	for i, r := range all {
-		if i%len(storeOwners) == owner && !slices.ContainsFunc(passes, func(p func(T) bool) bool { return !p(r) }) {
+		if i%len(storeOwners) == owner &&
+			!slices.ContainsFunc(passes, func(p func(T) bool) bool { return !p(r) }) {
 			ids = append(ids, l.id(r))
 		}
 	}
+
 	slices.Reverse(ids)
+
 	return ids
 }
 
@@ -115,7 +134,9 @@ func (l storeListOf[T, F]) testFilters(t *testing.T, st store.Store) {
 	all := l.fill(t, st, 0, 40)
 	try := func(fs ...storeFilter[T, F]) {
 		t.Helper()
+
 		name := "no filter"
+
 		var passes []func(T) bool
 		for i, x := range fs {
 			passes = append(passes, x.passes)
@@ -123,44 +144,59 @@ func (l storeListOf[T, F]) testFilters(t *testing.T, st store.Store) {
 				name = fs[0].name + " and " + x.name
 			}
 		}
+
 		want := l.want(all, 1, passes...)
 		if len(fs) < 2 && (len(want) == 0 || len(fs) == 1 && len(want) == 40) {
 			t.Fatalf("%s: the suite's own records do not try this filter: it keeps %d of 40", name, len(want))
 		}
+
 		page := func(after string, limit int) []string {
 			t.Helper()
+
 			f := l.filter(storeOwners[1], after, limit)
 			for _, x := range fs {
 				x.set(&f)
 			}
+
 			got, err := l.list(t.Context(), st, f)
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
+
 			return l.ids(got)
 		}
 		if got := page("", 100); !slices.Equal(got, want) {
 			t.Errorf("%s: got %v, want %v", name, got, want)
 		}
+
 		if slices.ContainsFunc(fs, func(x storeFilter[T, F]) bool { return x.name == "After" }) {
 			return
 		}
+
 		const limit = 7
 		for at, after := 0, ""; ; at += limit {
 			got, rest := page(after, limit), want[min(at, len(want)):]
 			if !slices.Equal(got, rest[:min(limit, len(rest))]) {
-				t.Errorf("%s: a page of %d after %q is %v, want the next of %v", name, limit, after, got, rest)
+				t.Errorf(
+					"%s: a page of %d after %q is %v, want the next of %v",
+					name, limit, after, got, rest,
+				)
+
 				return
 			}
+
 			if len(got) < limit {
 				return
 			}
+
 			after = got[limit-1]
 		}
 	}
 	try()
+
 	for i, a := range l.filters {
 		try(a)
+
 		for _, b := range l.filters[i+1:] {
 			if storeFilterField(a.name) != storeFilterField(b.name) {
 				try(a, b)
@@ -175,30 +211,37 @@ func storeFilterField(name string) string {
 	return field
 }
 
-// testPages reads all pages with limits 1 and 3, while a newer record comes in after each page: nothing that was there is
-// missing or doubled.
+// testPages reads all pages with limits 1 and 3, while a newer record comes in after each page:
+// nothing that was there is missing or doubled.
 func (l storeListOf[T, F]) testPages(t *testing.T, st store.Store) {
 	all := l.fill(t, st, 0, 10)
 	more := 10
+
 	for _, limit := range []int{1, 3} {
 		want := l.want(all, 1)
+
 		var got []string
+
 		for after := ""; ; {
 			page, err := l.list(t.Context(), st, l.filter(storeOwners[1], after, limit))
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			if len(page) > limit {
 				t.Fatalf("a page of limit %d has %d records", limit, len(page))
 			}
+
 			got = append(got, l.ids(page)...)
 			if len(page) < limit || len(got) > len(want) {
 				break
 			}
+
 			after = l.id(page[limit-1])
 			all = append(all, l.fill(t, st, more, 1)...)
 			more++
 		}
+
 		if !slices.Equal(got, want) {
 			t.Errorf("pages of %d: got %v, want %v", limit, got, want)
 		}
@@ -219,6 +262,7 @@ func (l storeListOf[T, F]) testOwners(t *testing.T, st store.Store) {
 			}
 		}
 	}
+
 	for o, owner := range storeOwners {
 		got, err := l.list(t.Context(), st, l.filter(owner, "", 100))
 		if want := l.want(all, o); err != nil || !slices.Equal(l.ids(got), want) {
@@ -242,17 +286,23 @@ func storeStarts(q string) func(string) bool {
 func storeLists() []storeList {
 	after, before := storeAt(30), storeAt(80)
 	inside := func(at time.Time) bool { return !at.Before(after) && at.Before(before) }
+
 	return []storeList{
 		storeListOf[invoice.Invoice, invoice.Filter]{
 			kind: "Invoices",
 			make: func(n int, o event.Owner) invoice.Invoice {
 				i := invoice.Invoice{
-					ID: storeID(n), Owner: o, CreatedAt: storeAt(n), Status: storeOne(n, invoice.Open, invoice.Paid, invoice.Expired),
-					OrderID: storeOne(n, "", "Order-1", "order-12", "Änder_%", "x"), CustomerEmail: fmt.Sprintf("Person%d@Example.com", n%7),
+					ID:            storeID(n),
+					Owner:         o,
+					CreatedAt:     storeAt(n),
+					Status:        storeOne(n, invoice.Open, invoice.Paid, invoice.Expired),
+					OrderID:       storeOne(n, "", "Order-1", "order-12", "Änder_%", "x"),
+					CustomerEmail: fmt.Sprintf("Person%d@Example.com", n%7),
 				}
 				for _, network := range storeOne(n, []string{"a"}, []string{"a", "b"}, []string{"b", "c", "b"}, nil) {
 					i.Options = append(i.Options, invoice.Option{Network: network})
 				}
+
 				return i
 			},
 			id:  func(i invoice.Invoice) string { return i.ID },
@@ -267,27 +317,81 @@ func storeLists() []storeList {
 				return invoice.Filter{Owner: o, After: after, Limit: limit}
 			},
 			filters: []storeFilter[invoice.Invoice, invoice.Filter]{
-				{"Statuses of one", func(f *invoice.Filter) { f.Statuses = []invoice.Status{invoice.Paid} }, func(i invoice.Invoice) bool { return i.Status == invoice.Paid }},
-				{"Statuses of two", func(f *invoice.Filter) { f.Statuses = []invoice.Status{invoice.Paid, invoice.Open} }, func(i invoice.Invoice) bool { return i.Status != invoice.Expired }},
-				{"OrderID", func(f *invoice.Filter) { f.OrderID = "Order-1" }, func(i invoice.Invoice) bool { return i.OrderID == "Order-1" }},
-				{"Networks of one", func(f *invoice.Filter) { f.Networks = []string{"b"} }, func(i invoice.Invoice) bool { return storeOnNetwork(i, "b") }},
-				{"Networks of two", func(f *invoice.Filter) { f.Networks = []string{"a", "b"} }, func(i invoice.Invoice) bool { return storeOnNetwork(i, "a", "b") }},
-				{"Q prefix of an order", func(f *invoice.Filter) { f.Q = "ORDER-1" }, func(i invoice.Invoice) bool { return storeStarts("order-1")(i.OrderID) }},
-				{"Q with wildcards", func(f *invoice.Filter) { f.Q = "änder_%" }, func(i invoice.Invoice) bool { return i.OrderID == "Änder_%" }},
-				{"Q e-mail", func(f *invoice.Filter) { f.Q = "person3@example.com" }, func(i invoice.Invoice) bool { return i.CustomerEmail == "Person3@Example.com" }},
-				{"Q id", func(f *invoice.Filter) { f.Q = storeID(16) }, func(i invoice.Invoice) bool { return i.ID == storeID(16) }},
-				{"Created", func(f *invoice.Filter) { f.CreatedAfter, f.CreatedBefore = after, before }, func(i invoice.Invoice) bool { return inside(i.CreatedAt) }},
-				{"CreatedAfter alone", func(f *invoice.Filter) { f.CreatedAfter = storeAt(61) }, func(i invoice.Invoice) bool { return !i.CreatedAt.Before(storeAt(61)) }},
-				{"After", func(f *invoice.Filter) { f.After = storeID(61) }, func(i invoice.Invoice) bool { return i.ID < storeID(61) }},
+				{
+					"Statuses of one",
+					func(f *invoice.Filter) { f.Statuses = []invoice.Status{invoice.Paid} },
+					func(i invoice.Invoice) bool { return i.Status == invoice.Paid },
+				},
+				{
+					"Statuses of two",
+					func(f *invoice.Filter) { f.Statuses = []invoice.Status{invoice.Paid, invoice.Open} },
+					func(i invoice.Invoice) bool { return i.Status != invoice.Expired },
+				},
+				{
+					"OrderID",
+					func(f *invoice.Filter) { f.OrderID = "Order-1" },
+					func(i invoice.Invoice) bool { return i.OrderID == "Order-1" },
+				},
+				{
+					"Networks of one",
+					func(f *invoice.Filter) { f.Networks = []string{"b"} },
+					func(i invoice.Invoice) bool { return storeOnNetwork(i, "b") },
+				},
+				{
+					"Networks of two",
+					func(f *invoice.Filter) { f.Networks = []string{"a", "b"} },
+					func(i invoice.Invoice) bool { return storeOnNetwork(i, "a", "b") },
+				},
+				{
+					"Q prefix of an order",
+					func(f *invoice.Filter) { f.Q = "ORDER-1" },
+					func(i invoice.Invoice) bool { return storeStarts("order-1")(i.OrderID) },
+				},
+				{
+					"Q with wildcards",
+					func(f *invoice.Filter) { f.Q = "änder_%" },
+					func(i invoice.Invoice) bool { return i.OrderID == "Änder_%" },
+				},
+				{
+					"Q e-mail",
+					func(f *invoice.Filter) { f.Q = "person3@example.com" },
+					func(i invoice.Invoice) bool { return i.CustomerEmail == "Person3@Example.com" },
+				},
+				{
+					"Q id",
+					func(f *invoice.Filter) { f.Q = storeID(16) },
+					func(i invoice.Invoice) bool { return i.ID == storeID(16) },
+				},
+				{
+					"Created",
+					func(f *invoice.Filter) { f.CreatedAfter, f.CreatedBefore = after, before },
+					func(i invoice.Invoice) bool { return inside(i.CreatedAt) },
+				},
+				{
+					"CreatedAfter alone",
+					func(f *invoice.Filter) { f.CreatedAfter = storeAt(61) },
+					func(i invoice.Invoice) bool { return !i.CreatedAt.Before(storeAt(61)) },
+				},
+				{
+					"After",
+					func(f *invoice.Filter) { f.After = storeID(61) },
+					func(i invoice.Invoice) bool { return i.ID < storeID(61) },
+				},
 			},
 		},
 		storeListOf[invoice.Payment, invoice.PaymentFilter]{
 			kind: "Payments",
 			make: func(n int, o event.Owner) invoice.Payment {
 				return invoice.Payment{
-					ID: storeID(n), Owner: o, DetectedAt: storeAt(n), Status: storeOne(n, invoice.Detected, invoice.Confirmed, invoice.Orphaned),
-					Network: storeOne(n, "a", "b", "c"), TxHash: fmt.Sprintf("0xAB%03d", n), Address: chain.Address(storeOne(n, "0xDEad", "0xDEaf", "bc1q")),
-					InvoiceID: storeOne(n, "", "inv"), DepositAddressID: storeOne(n, "dep", ""),
+					ID:               storeID(n),
+					Owner:            o,
+					DetectedAt:       storeAt(n),
+					Status:           storeOne(n, invoice.Detected, invoice.Confirmed, invoice.Orphaned),
+					Network:          storeOne(n, "a", "b", "c"),
+					TxHash:           fmt.Sprintf("0xAB%03d", n),
+					Address:          chain.Address(storeOne(n, "0xDEad", "0xDEaf", "bc1q")),
+					InvoiceID:        storeOne(n, "", "inv"),
+					DepositAddressID: storeOne(n, "dep", ""),
 				}
 			},
 			id:  func(p invoice.Payment) string { return p.ID },
@@ -302,33 +406,81 @@ func storeLists() []storeList {
 				return invoice.PaymentFilter{Owner: o, After: after, Limit: limit}
 			},
 			filters: []storeFilter[invoice.Payment, invoice.PaymentFilter]{
-				{"Statuses of one", func(f *invoice.PaymentFilter) { f.Statuses = []invoice.PaymentStatus{invoice.Confirmed} }, func(p invoice.Payment) bool { return p.Status == invoice.Confirmed }},
-				{"Statuses of two", func(f *invoice.PaymentFilter) {
-					f.Statuses = []invoice.PaymentStatus{invoice.Confirmed, invoice.Orphaned}
-				}, func(p invoice.Payment) bool { return p.Status != invoice.Detected }},
-				{"Networks of one", func(f *invoice.PaymentFilter) { f.Networks = []string{"a"} }, func(p invoice.Payment) bool { return p.Network == "a" }},
-				{"Networks of two", func(f *invoice.PaymentFilter) { f.Networks = []string{"a", "c"} }, func(p invoice.Payment) bool { return p.Network != "b" }},
-				{"InvoiceID", func(f *invoice.PaymentFilter) { f.InvoiceID = "inv" }, func(p invoice.Payment) bool { return p.InvoiceID == "inv" }},
-				{"DepositAddressID", func(f *invoice.PaymentFilter) { f.DepositAddressID = "dep" }, func(p invoice.Payment) bool { return p.DepositAddressID == "dep" }},
-				{"Q transaction", func(f *invoice.PaymentFilter) { f.Q = "0xab01" }, func(p invoice.Payment) bool { return storeStarts("0xab01")(p.TxHash) }},
-				{"Q address", func(f *invoice.PaymentFilter) { f.Q = "0xdEA" }, func(p invoice.Payment) bool { return storeStarts("0xdea")(string(p.Address)) }},
-				{"Q id", func(f *invoice.PaymentFilter) { f.Q = storeID(16) }, func(p invoice.Payment) bool { return p.ID == storeID(16) }},
-				{"Detected", func(f *invoice.PaymentFilter) { f.DetectedAfter, f.DetectedBefore = after, before }, func(p invoice.Payment) bool { return inside(p.DetectedAt) }},
+				{
+					"Statuses of one",
+					func(f *invoice.PaymentFilter) { f.Statuses = []invoice.PaymentStatus{invoice.Confirmed} },
+					func(p invoice.Payment) bool { return p.Status == invoice.Confirmed },
+				},
+				{
+					"Statuses of two",
+					func(f *invoice.PaymentFilter) {
+						f.Statuses = []invoice.PaymentStatus{invoice.Confirmed, invoice.Orphaned}
+					},
+					func(p invoice.Payment) bool { return p.Status != invoice.Detected },
+				},
+				{
+					"Networks of one",
+					func(f *invoice.PaymentFilter) { f.Networks = []string{"a"} },
+					func(p invoice.Payment) bool { return p.Network == "a" },
+				},
+				{
+					"Networks of two",
+					func(f *invoice.PaymentFilter) { f.Networks = []string{"a", "c"} },
+					func(p invoice.Payment) bool { return p.Network != "b" },
+				},
+				{
+					"InvoiceID",
+					func(f *invoice.PaymentFilter) { f.InvoiceID = "inv" },
+					func(p invoice.Payment) bool { return p.InvoiceID == "inv" },
+				},
+				{
+					"DepositAddressID",
+					func(f *invoice.PaymentFilter) { f.DepositAddressID = "dep" },
+					func(p invoice.Payment) bool { return p.DepositAddressID == "dep" },
+				},
+				{
+					"Q transaction",
+					func(f *invoice.PaymentFilter) { f.Q = "0xab01" },
+					func(p invoice.Payment) bool { return storeStarts("0xab01")(p.TxHash) },
+				},
+				{
+					"Q address",
+					func(f *invoice.PaymentFilter) { f.Q = "0xdEA" },
+					func(p invoice.Payment) bool { return storeStarts("0xdea")(string(p.Address)) },
+				},
+				{
+					"Q id",
+					func(f *invoice.PaymentFilter) { f.Q = storeID(16) },
+					func(p invoice.Payment) bool { return p.ID == storeID(16) },
+				},
+				{
+					"Detected",
+					func(f *invoice.PaymentFilter) { f.DetectedAfter, f.DetectedBefore = after, before },
+					func(p invoice.Payment) bool { return inside(p.DetectedAt) },
+				},
 			},
 		},
 		storeListOf[invoice.DepositAddress, invoice.DepositFilter]{
 			kind: "DepositAddresses",
 			make: func(n int, o event.Owner) invoice.DepositAddress {
 				return invoice.DepositAddress{
-					ID: storeID(n), Owner: o, Status: storeOne(n, invoice.Active, invoice.Disabled, invoice.Active), Network: storeOne(n, "a", "b", "c"),
-					Name: storeOne(n, "Ann", "anna", "Bob", ""), Address: chain.Address(fmt.Sprintf("0xF%03d", n)),
+					ID:      storeID(n),
+					Owner:   o,
+					Status:  storeOne(n, invoice.Active, invoice.Disabled, invoice.Active),
+					Network: storeOne(n, "a", "b", "c"),
+					Name:    storeOne(n, "Ann", "anna", "Bob", ""),
+					Address: chain.Address(fmt.Sprintf("0xF%03d", n)),
 				}
 			},
 			id: func(d invoice.DepositAddress) string { return d.ID },
 			put: func(ctx context.Context, tx store.Tx, d *invoice.DepositAddress) error {
 				return tx.PutDepositAddress(ctx, d)
 			},
-			list: func(ctx context.Context, st store.Reader, f invoice.DepositFilter) ([]invoice.DepositAddress, error) {
+			list: func(
+				ctx context.Context,
+				st store.Reader,
+				f invoice.DepositFilter,
+			) ([]invoice.DepositAddress, error) {
 				return st.DepositAddresses(ctx, f)
 			},
 			one: func(ctx context.Context, st store.Reader, o event.Owner, id string) (invoice.DepositAddress, error) {
@@ -338,19 +490,45 @@ func storeLists() []storeList {
 				return invoice.DepositFilter{Owner: o, After: after, Limit: limit}
 			},
 			filters: []storeFilter[invoice.DepositAddress, invoice.DepositFilter]{
-				{"Statuses", func(f *invoice.DepositFilter) { f.Statuses = []invoice.DepositStatus{invoice.Disabled} }, func(d invoice.DepositAddress) bool { return d.Status == invoice.Disabled }},
-				{"Networks", func(f *invoice.DepositFilter) { f.Networks = []string{"a", "b"} }, func(d invoice.DepositAddress) bool { return d.Network != "c" }},
-				{"Q name", func(f *invoice.DepositFilter) { f.Q = "ANN" }, func(d invoice.DepositAddress) bool { return storeStarts("ann")(d.Name) }},
-				{"Q address", func(f *invoice.DepositFilter) { f.Q = "0xf01" }, func(d invoice.DepositAddress) bool { return storeStarts("0xf01")(string(d.Address)) }},
-				{"Q id", func(f *invoice.DepositFilter) { f.Q = storeID(16) }, func(d invoice.DepositAddress) bool { return d.ID == storeID(16) }},
+				{
+					"Statuses",
+					func(f *invoice.DepositFilter) { f.Statuses = []invoice.DepositStatus{invoice.Disabled} },
+					func(d invoice.DepositAddress) bool { return d.Status == invoice.Disabled },
+				},
+				{
+					"Networks",
+					func(f *invoice.DepositFilter) { f.Networks = []string{"a", "b"} },
+					func(d invoice.DepositAddress) bool { return d.Network != "c" },
+				},
+				{
+					"Q name",
+					func(f *invoice.DepositFilter) { f.Q = "ANN" },
+					func(d invoice.DepositAddress) bool { return storeStarts("ann")(d.Name) },
+				},
+				{
+					"Q address",
+					func(f *invoice.DepositFilter) { f.Q = "0xf01" },
+					func(d invoice.DepositAddress) bool { return storeStarts("0xf01")(string(d.Address)) },
+				},
+				{
+					"Q id",
+					func(f *invoice.DepositFilter) { f.Q = storeID(16) },
+					func(d invoice.DepositAddress) bool { return d.ID == storeID(16) },
+				},
 			},
 		},
 		storeListOf[settlement.Settlement, settlement.Filter]{
 			kind: "Settlements",
 			make: func(n int, o event.Owner) settlement.Settlement {
 				return settlement.Settlement{
-					ID: storeID(n), Owner: o, CreatedAt: storeAt(n), Status: storeOne(n, settlement.Pending, settlement.Released, settlement.Failed),
-					Network: storeOne(n, "a", "b", "c"), PaymentID: storeOne(n, "p", "q"), InvoiceID: storeOne(n, "", "inv"), DepositAddressID: storeOne(n, "dep", ""),
+					ID:               storeID(n),
+					Owner:            o,
+					CreatedAt:        storeAt(n),
+					Status:           storeOne(n, settlement.Pending, settlement.Released, settlement.Failed),
+					Network:          storeOne(n, "a", "b", "c"),
+					PaymentID:        storeOne(n, "p", "q"),
+					InvoiceID:        storeOne(n, "", "inv"),
+					DepositAddressID: storeOne(n, "dep", ""),
 				}
 			},
 			id: func(s settlement.Settlement) string { return s.ID },
@@ -367,20 +545,54 @@ func storeLists() []storeList {
 				return settlement.Filter{Owner: o, After: after, Limit: limit}
 			},
 			filters: []storeFilter[settlement.Settlement, settlement.Filter]{
-				{"Statuses", func(f *settlement.Filter) { f.Statuses = []settlement.Status{settlement.Pending, settlement.Failed} }, func(s settlement.Settlement) bool { return s.Status != settlement.Released }},
-				{"Networks", func(f *settlement.Filter) { f.Networks = []string{"b"} }, func(s settlement.Settlement) bool { return s.Network == "b" }},
-				{"PaymentID", func(f *settlement.Filter) { f.PaymentID = "p" }, func(s settlement.Settlement) bool { return s.PaymentID == "p" }},
-				{"InvoiceID", func(f *settlement.Filter) { f.InvoiceID = "inv" }, func(s settlement.Settlement) bool { return s.InvoiceID == "inv" }},
-				{"DepositAddressID", func(f *settlement.Filter) { f.DepositAddressID = "dep" }, func(s settlement.Settlement) bool { return s.DepositAddressID == "dep" }},
-				{"Created", func(f *settlement.Filter) { f.CreatedAfter, f.CreatedBefore = after, before }, func(s settlement.Settlement) bool { return inside(s.CreatedAt) }},
+				{
+					"Statuses",
+					func(f *settlement.Filter) {
+						f.Statuses = []settlement.Status{
+							settlement.Pending,
+							settlement.Failed,
+						}
+					},
+					func(s settlement.Settlement) bool { return s.Status != settlement.Released },
+				},
+				{
+					"Networks",
+					func(f *settlement.Filter) { f.Networks = []string{"b"} },
+					func(s settlement.Settlement) bool { return s.Network == "b" },
+				},
+				{
+					"PaymentID",
+					func(f *settlement.Filter) { f.PaymentID = "p" },
+					func(s settlement.Settlement) bool { return s.PaymentID == "p" },
+				},
+				{
+					"InvoiceID",
+					func(f *settlement.Filter) { f.InvoiceID = "inv" },
+					func(s settlement.Settlement) bool { return s.InvoiceID == "inv" },
+				},
+				{
+					"DepositAddressID",
+					func(f *settlement.Filter) { f.DepositAddressID = "dep" },
+					func(s settlement.Settlement) bool { return s.DepositAddressID == "dep" },
+				},
+				{
+					"Created",
+					func(f *settlement.Filter) { f.CreatedAfter, f.CreatedBefore = after, before },
+					func(s settlement.Settlement) bool { return inside(s.CreatedAt) },
+				},
 			},
 		},
 		storeListOf[payout.Payout, payout.Filter]{
 			kind: "Payouts",
 			make: func(n int, o event.Owner) payout.Payout {
 				return payout.Payout{
-					ID: storeID(n), Owner: o, CreatedAt: storeAt(n), Status: storeOne(n, payout.Pending, payout.Confirmed, payout.Failed),
-					Network: storeOne(n, "a", "b", "c"), TxHash: storeOne(n, "", "0xAB1", "0xab2"), Destination: chain.Address(storeOne(n, "0xDE1", "0xde2", "T9", "T8")),
+					ID:          storeID(n),
+					Owner:       o,
+					CreatedAt:   storeAt(n),
+					Status:      storeOne(n, payout.Pending, payout.Confirmed, payout.Failed),
+					Network:     storeOne(n, "a", "b", "c"),
+					TxHash:      storeOne(n, "", "0xAB1", "0xab2"),
+					Destination: chain.Address(storeOne(n, "0xDE1", "0xde2", "T9", "T8")),
 				}
 			},
 			id:  func(p payout.Payout) string { return p.ID },
@@ -395,20 +607,48 @@ func storeLists() []storeList {
 				return payout.Filter{Owner: o, After: after, Limit: limit}
 			},
 			filters: []storeFilter[payout.Payout, payout.Filter]{
-				{"Statuses of one", func(f *payout.Filter) { f.Statuses = []payout.Status{payout.Failed} }, func(p payout.Payout) bool { return p.Status == payout.Failed }},
-				{"Statuses of two", func(f *payout.Filter) { f.Statuses = []payout.Status{payout.Failed, payout.Pending} }, func(p payout.Payout) bool { return p.Status != payout.Confirmed }},
-				{"Networks", func(f *payout.Filter) { f.Networks = []string{"b", "c"} }, func(p payout.Payout) bool { return p.Network != "a" }},
-				{"Q transaction", func(f *payout.Filter) { f.Q = "0xab" }, func(p payout.Payout) bool { return storeStarts("0xab")(p.TxHash) }},
-				{"Q destination", func(f *payout.Filter) { f.Q = "0xDE" }, func(p payout.Payout) bool { return storeStarts("0xde")(string(p.Destination)) }},
-				{"Created", func(f *payout.Filter) { f.CreatedAfter, f.CreatedBefore = after, before }, func(p payout.Payout) bool { return inside(p.CreatedAt) }},
+				{
+					"Statuses of one",
+					func(f *payout.Filter) { f.Statuses = []payout.Status{payout.Failed} },
+					func(p payout.Payout) bool { return p.Status == payout.Failed },
+				},
+				{
+					"Statuses of two",
+					func(f *payout.Filter) { f.Statuses = []payout.Status{payout.Failed, payout.Pending} },
+					func(p payout.Payout) bool { return p.Status != payout.Confirmed },
+				},
+				{
+					"Networks",
+					func(f *payout.Filter) { f.Networks = []string{"b", "c"} },
+					func(p payout.Payout) bool { return p.Network != "a" },
+				},
+				{
+					"Q transaction",
+					func(f *payout.Filter) { f.Q = "0xab" },
+					func(p payout.Payout) bool { return storeStarts("0xab")(p.TxHash) },
+				},
+				{
+					"Q destination",
+					func(f *payout.Filter) { f.Q = "0xDE" },
+					func(p payout.Payout) bool { return storeStarts("0xde")(string(p.Destination)) },
+				},
+				{
+					"Created",
+					func(f *payout.Filter) { f.CreatedAfter, f.CreatedBefore = after, before },
+					func(p payout.Payout) bool { return inside(p.CreatedAt) },
+				},
 			},
 		},
 		storeListOf[payout.Refund, payout.RefundFilter]{
 			kind: "Refunds",
 			make: func(n int, o event.Owner) payout.Refund {
 				return payout.Refund{
-					ID: storeID(n), Owner: o, CreatedAt: storeAt(n), Status: storeOne(n, payout.RefundPending, payout.RefundFailed, payout.RefundSucceeded),
-					InvoiceID: storeOne(n, "", "inv"), PaymentID: storeOne(n, "p", "", "q"),
+					ID:        storeID(n),
+					Owner:     o,
+					CreatedAt: storeAt(n),
+					Status:    storeOne(n, payout.RefundPending, payout.RefundFailed, payout.RefundSucceeded),
+					InvoiceID: storeOne(n, "", "inv"),
+					PaymentID: storeOne(n, "p", "", "q"),
 				}
 			},
 			id:  func(r payout.Refund) string { return r.ID },
@@ -423,20 +663,39 @@ func storeLists() []storeList {
 				return payout.RefundFilter{Owner: o, After: after, Limit: limit}
 			},
 			filters: []storeFilter[payout.Refund, payout.RefundFilter]{
-				{"Statuses", func(f *payout.RefundFilter) {
-					f.Statuses = []payout.RefundStatus{payout.RefundPending, payout.RefundFailed}
-				}, func(r payout.Refund) bool { return r.Status != payout.RefundSucceeded }},
-				{"InvoiceID", func(f *payout.RefundFilter) { f.InvoiceID = "inv" }, func(r payout.Refund) bool { return r.InvoiceID == "inv" }},
-				{"PaymentID", func(f *payout.RefundFilter) { f.PaymentID = "p" }, func(r payout.Refund) bool { return r.PaymentID == "p" }},
-				{"Created", func(f *payout.RefundFilter) { f.CreatedAfter, f.CreatedBefore = after, before }, func(r payout.Refund) bool { return inside(r.CreatedAt) }},
+				{
+					"Statuses",
+					func(f *payout.RefundFilter) {
+						f.Statuses = []payout.RefundStatus{payout.RefundPending, payout.RefundFailed}
+					},
+					func(r payout.Refund) bool { return r.Status != payout.RefundSucceeded },
+				},
+				{
+					"InvoiceID",
+					func(f *payout.RefundFilter) { f.InvoiceID = "inv" },
+					func(r payout.Refund) bool { return r.InvoiceID == "inv" },
+				},
+				{
+					"PaymentID",
+					func(f *payout.RefundFilter) { f.PaymentID = "p" },
+					func(r payout.Refund) bool { return r.PaymentID == "p" },
+				},
+				{
+					"Created",
+					func(f *payout.RefundFilter) { f.CreatedAfter, f.CreatedBefore = after, before },
+					func(r payout.Refund) bool { return inside(r.CreatedAt) },
+				},
 			},
 		},
 		storeListOf[event.Event, event.Filter]{
 			kind: "Events",
 			make: func(n int, o event.Owner) event.Event {
 				return event.Event{
-					ID: "evt_" + storeID(n), Owner: o, CreatedAt: storeAt(n), Type: storeOne(n, event.InvoicePaid, event.InvoiceExpired, event.Ping),
-					ObjectID: storeOne(n, "x", "y"),
+					ID:        "evt_" + storeID(n),
+					Owner:     o,
+					CreatedAt: storeAt(n),
+					Type:      storeOne(n, event.InvoicePaid, event.InvoiceExpired, event.Ping),
+					ObjectID:  storeOne(n, "x", "y"),
 				}
 			},
 			id:  func(e event.Event) string { return e.ID },
@@ -451,10 +710,26 @@ func storeLists() []storeList {
 				return event.Filter{Owner: o, After: after, Limit: limit}
 			},
 			filters: []storeFilter[event.Event, event.Filter]{
-				{"Types of one", func(f *event.Filter) { f.Types = []event.Type{event.Ping} }, func(e event.Event) bool { return e.Type == event.Ping }},
-				{"Types of two", func(f *event.Filter) { f.Types = []event.Type{event.Ping, event.InvoicePaid} }, func(e event.Event) bool { return e.Type != event.InvoiceExpired }},
-				{"ObjectID", func(f *event.Filter) { f.ObjectID = "x" }, func(e event.Event) bool { return e.ObjectID == "x" }},
-				{"Created", func(f *event.Filter) { f.CreatedAfter, f.CreatedBefore = after, before }, func(e event.Event) bool { return inside(e.CreatedAt) }},
+				{
+					"Types of one",
+					func(f *event.Filter) { f.Types = []event.Type{event.Ping} },
+					func(e event.Event) bool { return e.Type == event.Ping },
+				},
+				{
+					"Types of two",
+					func(f *event.Filter) { f.Types = []event.Type{event.Ping, event.InvoicePaid} },
+					func(e event.Event) bool { return e.Type != event.InvoiceExpired },
+				},
+				{
+					"ObjectID",
+					func(f *event.Filter) { f.ObjectID = "x" },
+					func(e event.Event) bool { return e.ObjectID == "x" },
+				},
+				{
+					"Created",
+					func(f *event.Filter) { f.CreatedAfter, f.CreatedBefore = after, before },
+					func(e event.Event) bool { return inside(e.CreatedAt) },
+				},
 			},
 		},
 		storeListOf[webhook.Endpoint, webhook.EndpointFilter]{
@@ -478,8 +753,15 @@ func storeLists() []storeList {
 			kind: "Deliveries",
 			make: func(n int, o event.Owner) webhook.Delivery {
 				return webhook.Delivery{
-					ID: storeID(n), Owner: o, CreatedAt: storeAt(n), Status: storeOne(n, webhook.DeliveryPending, webhook.DeliveryFailed, webhook.DeliverySucceeded),
-					EventID: storeOne(n, "x", "y"), EndpointID: storeOne(n, "e", "f", "g"),
+					ID:        storeID(n),
+					Owner:     o,
+					CreatedAt: storeAt(n),
+					Status: storeOne(
+						n, webhook.DeliveryPending, webhook.DeliveryFailed,
+						webhook.DeliverySucceeded,
+					),
+					EventID:    storeOne(n, "x", "y"),
+					EndpointID: storeOne(n, "e", "f", "g"),
 				}
 			},
 			id:  func(d webhook.Delivery) string { return d.ID },
@@ -494,18 +776,32 @@ func storeLists() []storeList {
 				return webhook.DeliveryFilter{Owner: o, After: after, Limit: limit}
 			},
 			filters: []storeFilter[webhook.Delivery, webhook.DeliveryFilter]{
-				{"EventID", func(f *webhook.DeliveryFilter) { f.EventID = "x" }, func(d webhook.Delivery) bool { return d.EventID == "x" }},
-				{"EndpointID", func(f *webhook.DeliveryFilter) { f.EndpointID = "f" }, func(d webhook.Delivery) bool { return d.EndpointID == "f" }},
-				{"Statuses", func(f *webhook.DeliveryFilter) {
-					f.Statuses = []webhook.DeliveryStatus{webhook.DeliveryPending, webhook.DeliveryFailed}
-				}, func(d webhook.Delivery) bool { return d.Status != webhook.DeliverySucceeded }},
+				{
+					"EventID",
+					func(f *webhook.DeliveryFilter) { f.EventID = "x" },
+					func(d webhook.Delivery) bool { return d.EventID == "x" },
+				},
+				{
+					"EndpointID",
+					func(f *webhook.DeliveryFilter) { f.EndpointID = "f" },
+					func(d webhook.Delivery) bool { return d.EndpointID == "f" },
+				},
+				{
+					"Statuses",
+					func(f *webhook.DeliveryFilter) {
+						f.Statuses = []webhook.DeliveryStatus{webhook.DeliveryPending, webhook.DeliveryFailed}
+					},
+					func(d webhook.Delivery) bool { return d.Status != webhook.DeliverySucceeded },
+				},
 			},
 		},
 	}
 }
 
 func storeOnNetwork(i invoice.Invoice, networks ...string) bool {
-	return slices.ContainsFunc(i.Options, func(o invoice.Option) bool { return slices.Contains(networks, o.Network) })
+	return slices.ContainsFunc(
+		i.Options, func(o invoice.Option) bool { return slices.Contains(networks, o.Network) },
+	)
 }
 
 func testStoreAccounts(t *testing.T, st store.Store) {
@@ -515,16 +811,20 @@ func testStoreAccounts(t *testing.T, st store.Store) {
 				return err
 			}
 		}
+
 		return nil
 	})
+
 	first, err := st.Accounts(t.Context(), "", 3)
 	if err != nil || len(first) != 3 || first[0].ID != storeID(4) || first[2].ID != storeID(2) {
 		t.Fatalf("the first page: %+v %v", first, err)
 	}
+
 	rest, err := st.Accounts(t.Context(), first[2].ID, 3)
 	if err != nil || len(rest) != 2 || rest[1].ID != storeID(0) {
 		t.Fatalf("the rest: %+v %v", rest, err)
 	}
+
 	for what, read := range map[string]func() error{
 		"Account":            func() error { _, err := st.Account(t.Context(), "none"); return err },
 		"InvoiceSettings":    func() error { _, err := st.InvoiceSettings(t.Context(), "none"); return err },
@@ -535,10 +835,12 @@ func testStoreAccounts(t *testing.T, st store.Store) {
 			t.Errorf("%s of an unknown account answered %v", what, err)
 		}
 	}
+
 	s, err := st.SettlementSettings(t.Context(), storeID(3))
 	if err != nil || s.FeeBPS != 50 || !s.AutoRelease || s.Index != 3 {
 		t.Errorf("the settlement settings of an account that chose nothing: %+v %v", s, err)
 	}
+
 	p, err := st.PayoutSettings(t.Context(), storeID(3))
 	if err != nil || p.PerHour != 10 || p.Index != 3 || p.Assets != nil {
 		t.Errorf("the payout settings of an account that chose nothing: %+v %v", p, err)
@@ -553,8 +855,10 @@ func testStoreKeys(t *testing.T, st store.Store) {
 				return err
 			}
 		}
+
 		return nil
 	})
+
 	all, err := st.Keys(t.Context(), "one")
 	if err != nil || len(all) != 4 || all[0].ID != storeID(4) || all[3].ID != storeID(0) {
 		t.Errorf("the keys of an account, newest first, of both modes: %+v %v", all, err)
@@ -563,26 +867,45 @@ func testStoreKeys(t *testing.T, st store.Store) {
 
 func testStoreBalances(t *testing.T, st store.Store) {
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
-		for n, owner := range []event.Owner{storeOwners[0], storeOwners[1], storeOwners[0], storeOwners[0], storeOwners[2]} {
-			b := send.Balance{Network: storeOne(n*3, "b", "a"), Address: chain.Address(fmt.Sprint(n)), AssetID: fmt.Sprint("s", 9-n), Owner: owner}
+		for n, owner := range []event.Owner{
+			storeOwners[0],
+			storeOwners[1],
+			storeOwners[0],
+			storeOwners[0],
+			storeOwners[2],
+		} {
+			b := send.Balance{
+				Network: storeOne(n*3, "b", "a"),
+				Address: chain.Address(fmt.Sprint(n)),
+				AssetID: fmt.Sprint("s", 9-n),
+				Owner:   owner,
+			}
 			if err := tx.PutBalance(ctx, &b); err != nil {
 				return err
 			}
 		}
+
 		return nil
 	})
+
 	got, err := st.Balances(t.Context(), storeOwners[0])
 	if err != nil || len(got) != 3 {
 		t.Fatalf("the balances of an owner: %+v %v", got, err)
 	}
+
 	if !slices.IsSortedFunc(got, func(a, b send.Balance) int {
 		return strings.Compare(a.Network+"\x00"+a.AssetID, b.Network+"\x00"+b.AssetID)
 	}) {
 		t.Errorf("the balances of an owner are not in the order of network and asset: %+v", got)
 	}
+
 	a, err := st.BalancesOf(t.Context(), "a")
+
 	b, err2 := st.BalancesOf(t.Context(), "b")
-	if err := errors.Join(err, err2); err != nil || len(a)+len(b) != 5 || len(a) == 0 || slices.ContainsFunc(a, func(x send.Balance) bool { return x.Network != "a" }) {
+	if err := errors.Join(
+		err, err2,
+	); err != nil || len(a)+len(b) != 5 || len(a) == 0 ||
+		slices.ContainsFunc(a, func(x send.Balance) bool { return x.Network != "a" }) {
 		t.Errorf("the balances of networks: %+v %+v %v", a, b, err)
 	}
 }

@@ -27,6 +27,7 @@ func TestStoreOfMemory(t *testing.T) {
 		if m, ok := storeMutants[os.Getenv(mutantVariable)]; ok {
 			st = m.change(st)
 		}
+
 		return st
 	})
 }
@@ -47,7 +48,9 @@ type faultyStore struct {
 func (s faultyStore) Update(ctx context.Context, f closure) error { return s.update(ctx, f) }
 
 // mutateUpdate replaces how a store runs a closure.
-func mutateUpdate(update func(st store.Store, ctx context.Context, f closure) error) func(store.Store) store.Store {
+func mutateUpdate(
+	update func(st store.Store, ctx context.Context, f closure) error,
+) func(store.Store) store.Store {
 	return func(st store.Store) store.Store {
 		return faultyStore{st, func(ctx context.Context, f closure) error { return update(st, ctx, f) }}
 	}
@@ -66,7 +69,12 @@ type faultyTx struct {
 	putInvoice  func(context.Context, *invoice.Invoice) error
 	putPayments func(context.Context, ...*invoice.Payment) error
 	claim       func(ctx context.Context, r idempotency.Record, stale time.Time, wait time.Duration) error
-	deliveries  func(ctx context.Context, owner string, now, until time.Time, limit, perEndpoint int) ([]webhook.Delivery, error)
+	deliveries  func(
+		ctx context.Context,
+		owner string,
+		now, until time.Time,
+		limit, perEndpoint int,
+	) ([]webhook.Delivery, error)
 	lease       func(ctx context.Context, name string) (lease.Lease, bool, error)
 	numbers     func(ctx context.Context, counter string, n int, first int64) (int64, error)
 	pruneKeys   func(ctx context.Context, before time.Time, limit int) (int, error)
@@ -83,11 +91,21 @@ func (tx *faultyTx) PutPayments(ctx context.Context, p ...*invoice.Payment) erro
 	return tx.putPayments(ctx, p...)
 }
 
-func (tx *faultyTx) ClaimIdempotencyKey(ctx context.Context, r idempotency.Record, stale time.Time, wait time.Duration) error {
+func (tx *faultyTx) ClaimIdempotencyKey(
+	ctx context.Context,
+	r idempotency.Record,
+	stale time.Time,
+	wait time.Duration,
+) error {
 	return tx.claim(ctx, r, stale, wait)
 }
 
-func (tx *faultyTx) ClaimDeliveries(ctx context.Context, owner string, now, until time.Time, limit, perEndpoint int) ([]webhook.Delivery, error) {
+func (tx *faultyTx) ClaimDeliveries(
+	ctx context.Context,
+	owner string,
+	now, until time.Time,
+	limit, perEndpoint int,
+) ([]webhook.Delivery, error) {
 	return tx.deliveries(ctx, owner, now, until, limit, perEndpoint)
 }
 
@@ -119,11 +137,20 @@ func (tx *faultyTx) Payments(ctx context.Context, f invoice.PaymentFilter) ([]in
 func mutateCall(change func(st store.Store, tx *faultyTx)) func(store.Store) store.Store {
 	return mutateTx(func(st store.Store, inner store.Tx) store.Tx {
 		tx := &faultyTx{
-			Tx: inner, putInvoice: inner.PutInvoice, putPayments: inner.PutPayments, claim: inner.ClaimIdempotencyKey,
-			deliveries: inner.ClaimDeliveries, lease: inner.Lease, numbers: inner.ReserveNumbers, pruneKeys: inner.PruneIdempotencyKeys,
-			pruneEvents: inner.PruneEvents, endpoints: inner.EndpointsOf, payments: inner.Payments,
+			Tx:          inner,
+			putInvoice:  inner.PutInvoice,
+			putPayments: inner.PutPayments,
+			claim:       inner.ClaimIdempotencyKey,
+			deliveries:  inner.ClaimDeliveries,
+			lease:       inner.Lease,
+			numbers:     inner.ReserveNumbers,
+			pruneKeys:   inner.PruneIdempotencyKeys,
+			pruneEvents: inner.PruneEvents,
+			endpoints:   inner.EndpointsOf,
+			payments:    inner.Payments,
 		}
 		change(st, tx)
+
 		return tx
 	})
 }
@@ -147,6 +174,7 @@ func mutateLists(change func(st store.Store, l *lists)) func(store.Store) store.
 	return func(st store.Store) store.Store {
 		l := &lists{Store: st, invoice: st.Invoice, invoices: st.Invoices}
 		change(st, l)
+
 		return l
 	}
 }
@@ -154,202 +182,335 @@ func mutateLists(change func(st store.Store, l *lists)) func(store.Store) store.
 var errOnlyOnce = errors.New("the closure was run again")
 
 var storeMutants = map[string]storeMutant{
-	"an error commits": {"Transaction/Error", mutateUpdate(func(st store.Store, ctx context.Context, f closure) error {
-		var failed error
-		err := st.Update(ctx, func(ctx context.Context, tx store.Tx) error {
-			failed = f(ctx, tx)
-			return nil
-		})
-		return errors.Join(failed, err)
-	})},
-	"a panic is swallowed": {"Transaction/Panic", mutateUpdate(func(st store.Store, ctx context.Context, f closure) (err error) {
-		defer func() {
-			if recover() != nil {
-				err = errors.New("something went wrong")
+	"an error commits": {
+		"Transaction/Error",
+		mutateUpdate(func(st store.Store, ctx context.Context, f closure) error {
+			var failed error
+
+			err := st.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+				failed = f(ctx, tx)
+				return nil
+			})
+
+			return errors.Join(failed, err)
+		}),
+	},
+	"a panic is swallowed": {
+		"Transaction/Panic",
+		mutateUpdate(func(st store.Store, ctx context.Context, f closure) (err error) {
+			defer func() {
+				if recover() != nil {
+					err = errors.New("something went wrong")
+				}
+			}()
+
+			return st.Update(ctx, f)
+		}),
+	},
+	"a panic commits": {
+		"Transaction/Panic",
+		mutateUpdate(func(st store.Store, ctx context.Context, f closure) error {
+			var panicked any
+
+			err := st.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+				defer func() { panicked = recover() }()
+				return f(ctx, tx)
+			})
+
+			if panicked != nil {
+				panic(panicked)
 			}
-		}()
-		return st.Update(ctx, f)
-	})},
-	"a panic commits": {"Transaction/Panic", mutateUpdate(func(st store.Store, ctx context.Context, f closure) error {
-		var panicked any
-		err := st.Update(ctx, func(ctx context.Context, tx store.Tx) error {
-			defer func() { panicked = recover() }()
-			return f(ctx, tx)
-		})
-		if panicked != nil {
-			panic(panicked)
-		}
-		return err
-	})},
-	"a canceled context commits": {"Transaction/Canceled", mutateUpdate(func(st store.Store, ctx context.Context, f closure) error {
-		return st.Update(context.WithoutCancel(ctx), f)
-	})},
-	"a canceled context begins": {"Transaction/CanceledBefore", mutateUpdate(func(st store.Store, ctx context.Context, f closure) error {
-		return st.Update(context.WithoutCancel(ctx), f)
-	})},
-	"a conflict is not run again": {"Transaction/RunsAgain", mutateUpdate(func(st store.Store, ctx context.Context, f closure) error {
-		runs := 0
-		return st.Update(ctx, func(ctx context.Context, tx store.Tx) error {
-			if runs++; runs > 1 {
-				return errOnlyOnce
-			}
-			return f(ctx, tx)
-		})
-	})},
-	"a conflict is run for ever": {"Transaction/GivesUp", mutateUpdate(func(st store.Store, ctx context.Context, f closure) (err error) {
-		for range 50 {
-			if err = st.Update(ctx, f); !errors.Is(err, fault.Conflict) {
-				return err
-			}
-		}
-		return err
-	})},
-	"errors lose their word": {"Version/Invoice", mutateUpdate(func(st store.Store, ctx context.Context, f closure) error {
-		if err := st.Update(ctx, f); err != nil {
-			return errors.New(err.Error())
-		}
-		return nil
-	})},
-	"the last put wins": {"Version/Invoice", mutateCall(func(_ store.Store, tx *faultyTx) {
-		tx.putInvoice = func(ctx context.Context, i *invoice.Invoice) error {
-			if stored, err := tx.InvoiceByID(ctx, i.ID); err == nil {
-				i.Version = stored.Version
-			}
-			return tx.Tx.PutInvoice(ctx, i)
-		}
-	})},
-	"a field is forgotten": {"Fields/Invoice", mutateCall(func(_ store.Store, tx *faultyTx) {
-		tx.putInvoice = func(ctx context.Context, i *invoice.Invoice) error {
-			kept := i.CancelURL
-			i.CancelURL = ""
-			err := tx.Tx.PutInvoice(ctx, i)
-			i.CancelURL = kept
+
 			return err
-		}
-	})},
-	"a transfer is recorded twice": {"Unique/Transfer", mutateCall(func(_ store.Store, tx *faultyTx) {
-		tx.putPayments = func(ctx context.Context, payments ...*invoice.Payment) error {
-			for _, p := range payments {
-				if err := tx.Tx.PutPayments(ctx, p); err != nil && !errors.Is(err, fault.Duplicate) {
+		}),
+	},
+	"a canceled context commits": {
+		"Transaction/Canceled",
+		mutateUpdate(func(st store.Store, ctx context.Context, f closure) error {
+			return st.Update(context.WithoutCancel(ctx), f)
+		}),
+	},
+	"a canceled context begins": {
+		"Transaction/CanceledBefore",
+		mutateUpdate(func(st store.Store, ctx context.Context, f closure) error {
+			return st.Update(context.WithoutCancel(ctx), f)
+		}),
+	},
+	"a conflict is not run again": {
+		"Transaction/RunsAgain",
+		mutateUpdate(func(st store.Store, ctx context.Context, f closure) error {
+			runs := 0
+
+			return st.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+				if runs++; runs > 1 {
+					return errOnlyOnce
+				}
+
+				return f(ctx, tx)
+			})
+		}),
+	},
+	"a conflict is run for ever": {
+		"Transaction/GivesUp",
+		mutateUpdate(func(st store.Store, ctx context.Context, f closure) (err error) {
+			for range 50 {
+				if err = st.Update(ctx, f); !errors.Is(err, fault.Conflict) {
 					return err
 				}
 			}
-			return nil
-		}
-	})},
-	"writes are seen after the commit only": {"Transaction/ReadsOwnWrites", mutateCall(func(st store.Store, tx *faultyTx) {
-		tx.payments = st.Payments
-	})},
-	"a write after the end is lost without a word": {"Transaction/Ended", mutateCall(func(_ store.Store, tx *faultyTx) {
-		tx.putInvoice = func(ctx context.Context, i *invoice.Invoice) error {
-			_ = tx.Tx.PutInvoice(ctx, i)
-			return nil
-		}
-	})},
-	"a claim is given to everybody": {"Unique/IdempotencyKey", mutateCall(func(_ store.Store, tx *faultyTx) {
-		tx.claim = func(ctx context.Context, r idempotency.Record, stale time.Time, wait time.Duration) error {
-			if err := tx.Tx.ClaimIdempotencyKey(ctx, r, stale, wait); err != nil && !errors.Is(err, fault.Duplicate) {
-				return err
-			}
-			return nil
-		}
-	})},
-	"rivals carry a request out too": {"Concurrent/IdempotencyKey", mutateCall(func(_ store.Store, tx *faultyTx) {
-		tx.claim = func(ctx context.Context, r idempotency.Record, stale time.Time, wait time.Duration) error {
-			if err := tx.Tx.ClaimIdempotencyKey(ctx, r, stale, wait); err != nil && !errors.Is(err, fault.Duplicate) {
-				return err
-			}
-			return nil
-		}
-	})},
-	"claims never run out": {"Concurrent/StaleIdempotencyKey", mutateCall(func(_ store.Store, tx *faultyTx) {
-		tx.claim = func(ctx context.Context, r idempotency.Record, _ time.Time, wait time.Duration) error {
-			return tx.Tx.ClaimIdempotencyKey(ctx, r, time.Time{}, wait)
-		}
-	})},
-	"a lease is nobody's": {"Concurrent/Lease", mutateCall(func(_ store.Store, tx *faultyTx) {
-		tx.lease = func(context.Context, string) (lease.Lease, bool, error) { return lease.Lease{}, false, nil }
-	})},
-	"a fence does not rise": {"Lease", mutateCall(func(_ store.Store, tx *faultyTx) {
-		tx.lease = func(ctx context.Context, name string) (lease.Lease, bool, error) {
-			l, ok, err := tx.Tx.Lease(ctx, name)
-			l.Fence = min(l.Fence, 1)
-			return l, ok, err
-		}
-	})},
-	"numbers are reserved one by one": {"Concurrent/Numbers", mutateCall(func(_ store.Store, tx *faultyTx) {
-		tx.numbers = func(ctx context.Context, counter string, _ int, first int64) (int64, error) {
-			return tx.Tx.ReserveNumbers(ctx, counter, 1, first)
-		}
-	})},
-	"writers that end together fail together": {"Concurrent/Writers", func(st store.Store) store.Store {
-		var last atomic.Pointer[error]
-		return faultyStore{st, func(ctx context.Context, f closure) error {
+
+			return err
+		}),
+	},
+	"errors lose their word": {
+		"Version/Invoice",
+		mutateUpdate(func(st store.Store, ctx context.Context, f closure) error {
 			if err := st.Update(ctx, f); err != nil {
-				last.Store(&err)
+				return errors.New(err.Error())
+			}
+
+			return nil
+		}),
+	},
+	"the last put wins": {
+		"Version/Invoice",
+		mutateCall(func(_ store.Store, tx *faultyTx) {
+			tx.putInvoice = func(ctx context.Context, i *invoice.Invoice) error {
+				if stored, err := tx.InvoiceByID(ctx, i.ID); err == nil {
+					i.Version = stored.Version
+				}
+
+				return tx.Tx.PutInvoice(ctx, i)
+			}
+		}),
+	},
+	"a field is forgotten": {
+		"Fields/Invoice",
+		mutateCall(func(_ store.Store, tx *faultyTx) {
+			tx.putInvoice = func(ctx context.Context, i *invoice.Invoice) error {
+				kept := i.CancelURL
+				i.CancelURL = ""
+				err := tx.Tx.PutInvoice(ctx, i)
+				i.CancelURL = kept
+
 				return err
 			}
-			if other := last.Swap(nil); other != nil {
-				return *other
+		}),
+	},
+	"a transfer is recorded twice": {
+		"Unique/Transfer",
+		mutateCall(func(_ store.Store, tx *faultyTx) {
+			tx.putPayments = func(ctx context.Context, payments ...*invoice.Payment) error {
+				for _, p := range payments {
+					if err := tx.Tx.PutPayments(ctx, p); err != nil && !errors.Is(err, fault.Duplicate) {
+						return err
+					}
+				}
+
+				return nil
 			}
-			return nil
-		}}
-	}},
-	"deliveries are claimed again": {"Deliveries/Claim", mutateCall(func(_ store.Store, tx *faultyTx) {
-		tx.deliveries = func(ctx context.Context, owner string, now, until time.Time, limit, perEndpoint int) ([]webhook.Delivery, error) {
-			return tx.Tx.ClaimDeliveries(ctx, owner, now, now, limit, perEndpoint)
-		}
-	})},
-	"a long queue comes first": {"Deliveries/ClaimFairly", mutateCall(func(_ store.Store, tx *faultyTx) {
-		tx.deliveries = func(ctx context.Context, owner string, now, until time.Time, limit, _ int) ([]webhook.Delivery, error) {
-			return tx.Tx.ClaimDeliveries(ctx, owner, now, until, limit, limit)
-		}
-	})},
-	"disabled endpoints hear of events": {"Endpoints/OfOwner", mutateCall(func(_ store.Store, tx *faultyTx) {
-		tx.endpoints = func(ctx context.Context, owner event.Owner) ([]webhook.Endpoint, error) {
-			return tx.WebhookEndpoints(ctx, webhook.EndpointFilter{Owner: owner, Limit: 100})
-		}
-	})},
-	"all is pruned at once": {"Idempotency/Prune", mutateCall(func(_ store.Store, tx *faultyTx) {
-		tx.pruneKeys = func(ctx context.Context, before time.Time, _ int) (int, error) {
-			return tx.Tx.PruneIdempotencyKeys(ctx, before, 1000)
-		}
-	})},
-	"events outlive their time": {"Events/Prune", mutateCall(func(_ store.Store, tx *faultyTx) {
-		tx.pruneEvents = func(context.Context, time.Time, int) (int, error) { return 0, nil }
-	})},
-	"an id opens everybody's records": {"List/Invoices/Owners", mutateLists(func(st store.Store, l *lists) {
-		l.invoice = func(ctx context.Context, _ event.Owner, id string) (invoice.Invoice, error) {
-			return st.InvoiceByID(ctx, id)
-		}
-	})},
-	"lists know no mode": {"List/Invoices/Owners", mutateLists(func(st store.Store, l *lists) {
-		l.invoices = func(ctx context.Context, f invoice.Filter) ([]invoice.Invoice, error) {
-			f.Owner.Livemode = false
-			return st.Invoices(ctx, f)
-		}
-	})},
-	"a page begins with the last one's end": {"List/Invoices/Pages", mutateLists(func(st store.Store, l *lists) {
-		l.invoices = func(ctx context.Context, f invoice.Filter) ([]invoice.Invoice, error) {
-			f.After += "~"
-			if f.After == "~" {
-				f.After = ""
+		}),
+	},
+	"writes are seen after the commit only": {
+		"Transaction/ReadsOwnWrites",
+		mutateCall(func(st store.Store, tx *faultyTx) {
+			tx.payments = st.Payments
+		}),
+	},
+	"a write after the end is lost without a word": {
+		"Transaction/Ended",
+		mutateCall(func(_ store.Store, tx *faultyTx) {
+			tx.putInvoice = func(ctx context.Context, i *invoice.Invoice) error {
+				_ = tx.Tx.PutInvoice(ctx, i)
+				return nil
 			}
-			return st.Invoices(ctx, f)
-		}
-	})},
-	"a page is cut before it is filtered": {"List/Invoices/Filters", mutateLists(func(st store.Store, l *lists) {
-		l.invoices = func(ctx context.Context, f invoice.Filter) ([]invoice.Invoice, error) {
-			wanted := f.Statuses
-			f.Statuses = nil
-			all, err := st.Invoices(ctx, f)
-			return slices.DeleteFunc(all, func(i invoice.Invoice) bool { return len(wanted) > 0 && !slices.Contains(wanted, i.Status) }), err
-		}
-	})},
-	"the first of several statuses counts": {"List/Invoices/Filters", mutateLists(func(st store.Store, l *lists) {
-		l.invoices = func(ctx context.Context, f invoice.Filter) ([]invoice.Invoice, error) {
-			f.Statuses = f.Statuses[:min(1, len(f.Statuses))]
-			return st.Invoices(ctx, f)
-		}
-	})},
+		}),
+	},
+	"a claim is given to everybody": {
+		"Unique/IdempotencyKey",
+		mutateCall(func(_ store.Store, tx *faultyTx) {
+			tx.claim = func(ctx context.Context, r idempotency.Record, stale time.Time, wait time.Duration) error {
+				if err := tx.Tx.ClaimIdempotencyKey(
+					ctx, r, stale, wait,
+				); err != nil &&
+					!errors.Is(err, fault.Duplicate) {
+					return err
+				}
+
+				return nil
+			}
+		}),
+	},
+	"rivals carry a request out too": {
+		"Concurrent/IdempotencyKey",
+		mutateCall(func(_ store.Store, tx *faultyTx) {
+			tx.claim = func(ctx context.Context, r idempotency.Record, stale time.Time, wait time.Duration) error {
+				if err := tx.Tx.ClaimIdempotencyKey(
+					ctx, r, stale, wait,
+				); err != nil &&
+					!errors.Is(err, fault.Duplicate) {
+					return err
+				}
+
+				return nil
+			}
+		}),
+	},
+	"claims never run out": {
+		"Concurrent/StaleIdempotencyKey",
+		mutateCall(func(_ store.Store, tx *faultyTx) {
+			tx.claim = func(ctx context.Context, r idempotency.Record, _ time.Time, wait time.Duration) error {
+				return tx.Tx.ClaimIdempotencyKey(ctx, r, time.Time{}, wait)
+			}
+		}),
+	},
+	"a lease is nobody's": {
+		"Concurrent/Lease",
+		mutateCall(func(_ store.Store, tx *faultyTx) {
+			tx.lease = func(context.Context, string) (lease.Lease, bool, error) { return lease.Lease{}, false, nil }
+		}),
+	},
+	"a fence does not rise": {
+		"Lease",
+		mutateCall(func(_ store.Store, tx *faultyTx) {
+			tx.lease = func(ctx context.Context, name string) (lease.Lease, bool, error) {
+				l, ok, err := tx.Tx.Lease(ctx, name)
+				l.Fence = min(l.Fence, 1)
+
+				return l, ok, err
+			}
+		}),
+	},
+	"numbers are reserved one by one": {
+		"Concurrent/Numbers",
+		mutateCall(func(_ store.Store, tx *faultyTx) {
+			tx.numbers = func(ctx context.Context, counter string, _ int, first int64) (int64, error) {
+				return tx.Tx.ReserveNumbers(ctx, counter, 1, first)
+			}
+		}),
+	},
+	"writers that end together fail together": {
+		"Concurrent/Writers",
+		func(st store.Store) store.Store {
+			var last atomic.Pointer[error]
+
+			return faultyStore{
+				st,
+				func(ctx context.Context, f closure) error {
+					if err := st.Update(ctx, f); err != nil {
+						last.Store(&err)
+						return err
+					}
+
+					if other := last.Swap(nil); other != nil {
+						return *other
+					}
+
+					return nil
+				},
+			}
+		},
+	},
+	"deliveries are claimed again": {
+		"Deliveries/Claim",
+		mutateCall(func(_ store.Store, tx *faultyTx) {
+			tx.deliveries = func(
+				ctx context.Context,
+				owner string,
+				now, until time.Time,
+				limit, perEndpoint int,
+			) ([]webhook.Delivery, error) {
+				return tx.Tx.ClaimDeliveries(ctx, owner, now, now, limit, perEndpoint)
+			}
+		}),
+	},
+	"a long queue comes first": {
+		"Deliveries/ClaimFairly",
+		mutateCall(func(_ store.Store, tx *faultyTx) {
+			tx.deliveries = func(
+				ctx context.Context,
+				owner string,
+				now, until time.Time,
+				limit, _ int,
+			) ([]webhook.Delivery, error) {
+				return tx.Tx.ClaimDeliveries(ctx, owner, now, until, limit, limit)
+			}
+		}),
+	},
+	"disabled endpoints hear of events": {
+		"Endpoints/OfOwner",
+		mutateCall(func(_ store.Store, tx *faultyTx) {
+			tx.endpoints = func(ctx context.Context, owner event.Owner) ([]webhook.Endpoint, error) {
+				return tx.WebhookEndpoints(ctx, webhook.EndpointFilter{Owner: owner, Limit: 100})
+			}
+		}),
+	},
+	"all is pruned at once": {
+		"Idempotency/Prune",
+		mutateCall(func(_ store.Store, tx *faultyTx) {
+			tx.pruneKeys = func(ctx context.Context, before time.Time, _ int) (int, error) {
+				return tx.Tx.PruneIdempotencyKeys(ctx, before, 1000)
+			}
+		}),
+	},
+	"events outlive their time": {
+		"Events/Prune",
+		mutateCall(func(_ store.Store, tx *faultyTx) {
+			tx.pruneEvents = func(context.Context, time.Time, int) (int, error) { return 0, nil }
+		}),
+	},
+	"an id opens everybody's records": {
+		"List/Invoices/Owners",
+		mutateLists(func(st store.Store, l *lists) {
+			l.invoice = func(ctx context.Context, _ event.Owner, id string) (invoice.Invoice, error) {
+				return st.InvoiceByID(ctx, id)
+			}
+		}),
+	},
+	"lists know no mode": {
+		"List/Invoices/Owners",
+		mutateLists(func(st store.Store, l *lists) {
+			l.invoices = func(ctx context.Context, f invoice.Filter) ([]invoice.Invoice, error) {
+				f.Owner.Livemode = false
+				return st.Invoices(ctx, f)
+			}
+		}),
+	},
+	"a page begins with the last one's end": {
+		"List/Invoices/Pages",
+		mutateLists(func(st store.Store, l *lists) {
+			l.invoices = func(ctx context.Context, f invoice.Filter) ([]invoice.Invoice, error) {
+				f.After += "~"
+				if f.After == "~" {
+					f.After = ""
+				}
+
+				return st.Invoices(ctx, f)
+			}
+		}),
+	},
+	"a page is cut before it is filtered": {
+		"List/Invoices/Filters",
+		mutateLists(func(st store.Store, l *lists) {
+			l.invoices = func(ctx context.Context, f invoice.Filter) ([]invoice.Invoice, error) {
+				wanted := f.Statuses
+				f.Statuses = nil
+				all, err := st.Invoices(ctx, f)
+
+				return slices.DeleteFunc(
+					all,
+					func(i invoice.Invoice) bool { return len(wanted) > 0 && !slices.Contains(wanted, i.Status) },
+				), err
+			}
+		}),
+	},
+	"the first of several statuses counts": {
+		"List/Invoices/Filters",
+		mutateLists(func(st store.Store, l *lists) {
+			l.invoices = func(ctx context.Context, f invoice.Filter) ([]invoice.Invoice, error) {
+				f.Statuses = f.Statuses[:min(1, len(f.Statuses))]
+				return st.Invoices(ctx, f)
+			}
+		}),
+	},
 }

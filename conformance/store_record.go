@@ -1,7 +1,7 @@
 package conformance
 
-// Records of every kind: filled by reflection, so that a field added to a record later is covered without a change
-// here, and with the ways to put and read each.
+// Records of every kind: filled by reflection, so that a field added to a record later is covered
+// without a change here, and with the ways to put and read each.
 
 import (
 	"context"
@@ -36,19 +36,23 @@ var storeEpoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // storeID returns the n-th id of the suite: ids sort as their numbers.
 func storeID(n int) string { return fmt.Sprintf("%024x", n+1) }
 
-// storeFill sets every exported field of what v points to, each to a value that no other field has. Times are not in
-// UTC, amounts need 256 bits, decimals all their places.
+// storeFill sets every exported field of what v points to, each to a value that no other field has.
+// Times are not in UTC, amounts need 256 bits, decimals all their places.
 type storeFill struct{ n int }
 
 func (f *storeFill) fill(v reflect.Value) {
 	f.n++
+
 	switch p := v.Addr().Interface().(type) {
 	case *time.Time:
-		*p = storeEpoch.Add(time.Duration(f.n) * 1001 * time.Millisecond).In(time.FixedZone("elsewhere", 3*3600))
+		*p = storeEpoch.Add(time.Duration(f.n) * 1001 * time.Millisecond).
+			In(time.FixedZone("elsewhere", 3*3600))
+
 		return
 	case *chain.Amount:
 		n := new(big.Int).Lsh(big.NewInt(1), 255)
 		*p, _ = chain.AmountFromBig(n.Add(n, big.NewInt(int64(f.n))))
+
 		return
 	case *decimal.Decimal:
 		*p = decimal.RequireFromString(fmt.Sprintf("%d.12345678", f.n))
@@ -60,6 +64,7 @@ func (f *storeFill) fill(v reflect.Value) {
 		*p = json.RawMessage(fmt.Sprintf(`{"b": %d,  "a":1.50, "b": "\u0000é<"}`, f.n))
 		return
 	}
+
 	switch v.Kind() {
 	case reflect.String:
 		v.SetString(fmt.Sprintf("V%04d é'\"", f.n))
@@ -82,6 +87,7 @@ func (f *storeFill) fill(v reflect.Value) {
 		}
 	case reflect.Map:
 		v.Set(reflect.MakeMap(v.Type()))
+
 		for range 2 {
 			key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
 			f.fill(key)
@@ -106,6 +112,7 @@ func storeTimes(v reflect.Value, path string, see func(path string, at time.Time
 		see(path, v.Interface().(time.Time))
 		return
 	}
+
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
@@ -164,15 +171,18 @@ func (k storeKindOf[T]) new(n, seed int) any {
 	record := new(T)
 	(&storeFill{n: seed}).fill(reflect.ValueOf(record).Elem())
 	k.key(record, n)
+
 	if k.versed != nil {
 		*k.versed(record) = 0
 	}
+
 	return record
 }
 
 func (k storeKindOf[T]) bare() any {
 	record := new(T)
 	k.key(record, 0)
+
 	return record
 }
 
@@ -181,6 +191,7 @@ func (k storeKindOf[T]) renew(record any, n, seed int) any {
 	if v := k.version(fresh); v != nil {
 		*v = *k.version(record)
 	}
+
 	return fresh
 }
 
@@ -202,6 +213,7 @@ func (k storeKindOf[T]) version(record any) *int64 {
 	if k.versed == nil {
 		return nil
 	}
+
 	return k.versed(record.(*T))
 }
 
@@ -212,6 +224,7 @@ func storeFound[T any](record T, ok bool, err error) (T, error) {
 	if err == nil && !ok {
 		err = fault.Missing("record", "")
 	}
+
 	return record, err
 }
 
@@ -220,11 +233,13 @@ func storeOnly[T any](all []T, err error, is func(T) bool) (record T, _ error) {
 	if err != nil {
 		return record, err
 	}
+
 	for _, r := range all {
 		if is(r) {
 			return r, nil
 		}
 	}
+
 	return record, fault.Missing("record", "")
 }
 
@@ -232,7 +247,8 @@ func storeOnly[T any](all []T, err error, is func(T) bool) (record T, _ error) {
 func storeKinds() []storeKind {
 	return []storeKind{
 		storeKindOf[account.Account]{
-			kind: "Account", key: func(a *account.Account, n int) { a.ID, a.Index = storeID(n), uint32(n) },
+			kind:   "Account",
+			key:    func(a *account.Account, n int) { a.ID, a.Index = storeID(n), uint32(n) },
 			putter: func(ctx context.Context, tx store.Tx, a *account.Account) error { return tx.PutAccount(ctx, a) },
 			getter: func(ctx context.Context, tx store.Tx, a *account.Account) (account.Account, error) {
 				return tx.Account(ctx, a.ID)
@@ -240,7 +256,8 @@ func storeKinds() []storeKind {
 			versed: func(a *account.Account) *int64 { return &a.Version },
 		},
 		storeKindOf[account.Key]{
-			kind: "Key", key: func(k *account.Key, n int) {
+			kind: "Key",
+			key: func(k *account.Key, n int) {
 				k.ID, k.Owner.AccountID = storeID(n), "acc"
 				k.Hash = [32]byte{byte(n), byte(n >> 8), 7}
 			},
@@ -252,15 +269,18 @@ func storeKinds() []storeKind {
 			versed: func(k *account.Key) *int64 { return &k.Version },
 		},
 		storeKindOf[idempotency.Record]{
-			kind: "IdempotencyRecord", key: func(r *idempotency.Record, n int) {
+			kind: "IdempotencyRecord",
+			key: func(r *idempotency.Record, n int) {
 				r.Key = idempotency.Key{Owner: event.Owner{AccountID: "acc", Livemode: true}, Key: storeID(n)}
 			},
 			putter: func(ctx context.Context, tx store.Tx, r *idempotency.Record) error {
 				claim := *r
+
 				claim.Status, claim.SealedBody = 0, nil
 				if err := tx.ClaimIdempotencyKey(ctx, claim, time.Time{}, time.Second); err != nil {
 					return err
 				}
+
 				return tx.PutIdempotencyAnswer(ctx, *r)
 			},
 			getter: func(ctx context.Context, tx store.Tx, r *idempotency.Record) (idempotency.Record, error) {
@@ -268,7 +288,8 @@ func storeKinds() []storeKind {
 			},
 		},
 		storeKindOf[invoice.Invoice]{
-			kind: "Invoice", key: func(i *invoice.Invoice, n int) { i.ID = storeID(n) },
+			kind:   "Invoice",
+			key:    func(i *invoice.Invoice, n int) { i.ID = storeID(n) },
 			putter: func(ctx context.Context, tx store.Tx, i *invoice.Invoice) error { return tx.PutInvoice(ctx, i) },
 			getter: func(ctx context.Context, tx store.Tx, i *invoice.Invoice) (invoice.Invoice, error) {
 				return tx.InvoiceByID(ctx, i.ID)
@@ -276,7 +297,8 @@ func storeKinds() []storeKind {
 			versed: func(i *invoice.Invoice) *int64 { return &i.Version },
 		},
 		storeKindOf[invoice.Payment]{
-			kind: "Payment", key: func(p *invoice.Payment, n int) { p.ID = storeID(n) },
+			kind:   "Payment",
+			key:    func(p *invoice.Payment, n int) { p.ID = storeID(n) },
 			putter: func(ctx context.Context, tx store.Tx, p *invoice.Payment) error { return tx.PutPayments(ctx, p) },
 			getter: func(ctx context.Context, tx store.Tx, p *invoice.Payment) (invoice.Payment, error) {
 				return tx.PaymentByID(ctx, p.ID)
@@ -284,7 +306,8 @@ func storeKinds() []storeKind {
 			versed: func(p *invoice.Payment) *int64 { return &p.Version },
 		},
 		storeKindOf[invoice.Address]{
-			kind: "Address", key: func(a *invoice.Address, n int) {
+			kind: "Address",
+			key: func(a *invoice.Address, n int) {
 				a.Space, a.Address = chain.Space{Family: "fam", Livemode: false}, chain.Address(storeID(n))
 			},
 			putter: func(ctx context.Context, tx store.Tx, a *invoice.Address) error { return tx.PutAddress(ctx, *a) },
@@ -294,7 +317,8 @@ func storeKinds() []storeKind {
 			},
 		},
 		storeKindOf[invoice.DepositAddress]{
-			kind: "DepositAddress", key: func(d *invoice.DepositAddress, n int) { d.ID, d.Owner.AccountID = storeID(n), "acc" },
+			kind: "DepositAddress",
+			key:  func(d *invoice.DepositAddress, n int) { d.ID, d.Owner.AccountID = storeID(n), "acc" },
 			putter: func(ctx context.Context, tx store.Tx, d *invoice.DepositAddress) error {
 				return tx.PutDepositAddress(ctx, d)
 			},
@@ -304,7 +328,8 @@ func storeKinds() []storeKind {
 			versed: func(d *invoice.DepositAddress) *int64 { return &d.Version },
 		},
 		storeKindOf[watch.Cursor]{
-			kind: "Cursor", key: func(c *watch.Cursor, n int) { c.Network = storeID(n) },
+			kind:   "Cursor",
+			key:    func(c *watch.Cursor, n int) { c.Network = storeID(n) },
 			putter: func(ctx context.Context, tx store.Tx, c *watch.Cursor) error { return tx.PutCursor(ctx, c) },
 			getter: func(ctx context.Context, tx store.Tx, c *watch.Cursor) (watch.Cursor, error) {
 				return storeFound(tx.Cursor(ctx, c.Network))
@@ -312,7 +337,8 @@ func storeKinds() []storeKind {
 			versed: func(c *watch.Cursor) *int64 { return &c.Version },
 		},
 		storeKindOf[watch.Range]{
-			kind: "Range", key: func(r *watch.Range, n int) { r.ID, r.Network = storeID(n), "net" },
+			kind:   "Range",
+			key:    func(r *watch.Range, n int) { r.ID, r.Network = storeID(n), "net" },
 			putter: func(ctx context.Context, tx store.Tx, r *watch.Range) error { return tx.PutRange(ctx, r) },
 			getter: func(ctx context.Context, tx store.Tx, r *watch.Range) (watch.Range, error) {
 				all, err := tx.Ranges(ctx, r.Network, 1000)
@@ -321,7 +347,8 @@ func storeKinds() []storeKind {
 			versed: func(r *watch.Range) *int64 { return &r.Version },
 		},
 		storeKindOf[watch.Retry]{
-			kind: "Retry", key: func(r *watch.Retry, n int) { r.ID, r.Network = storeID(n), "net" },
+			kind:   "Retry",
+			key:    func(r *watch.Retry, n int) { r.ID, r.Network = storeID(n), "net" },
 			putter: func(ctx context.Context, tx store.Tx, r *watch.Retry) error { return tx.PutRetry(ctx, r) },
 			getter: func(ctx context.Context, tx store.Tx, r *watch.Retry) (watch.Retry, error) {
 				all, err := tx.Retries(ctx, r.Network, storeEpoch.AddDate(1, 0, 0), 1000)
@@ -330,22 +357,28 @@ func storeKinds() []storeKind {
 			versed: func(r *watch.Retry) *int64 { return &r.Version },
 		},
 		storeKindOf[lease.Lease]{
-			kind: "Lease", key: func(l *lease.Lease, n int) { l.Name, l.Fence = storeID(n), max(l.Fence, 1) }, replace: true,
-			putter: func(ctx context.Context, tx store.Tx, l *lease.Lease) error { return tx.PutLease(ctx, *l) },
+			kind:    "Lease",
+			key:     func(l *lease.Lease, n int) { l.Name, l.Fence = storeID(n), max(l.Fence, 1) },
+			replace: true,
+			putter:  func(ctx context.Context, tx store.Tx, l *lease.Lease) error { return tx.PutLease(ctx, *l) },
 			getter: func(ctx context.Context, tx store.Tx, l *lease.Lease) (lease.Lease, error) {
 				return storeFound(tx.Lease(ctx, l.Name))
 			},
 		},
 		storeKindOf[send.Transaction]{
-			kind: "Transaction", key: func(x *send.Transaction, n int) { x.ID = storeID(n) },
-			putter: func(ctx context.Context, tx store.Tx, x *send.Transaction) error { return tx.PutTransaction(ctx, x) },
+			kind: "Transaction",
+			key:  func(x *send.Transaction, n int) { x.ID = storeID(n) },
+			putter: func(ctx context.Context, tx store.Tx, x *send.Transaction) error {
+				return tx.PutTransaction(ctx, x)
+			},
 			getter: func(ctx context.Context, tx store.Tx, x *send.Transaction) (send.Transaction, error) {
 				return tx.Transaction(ctx, x.ID)
 			},
 			versed: func(x *send.Transaction) *int64 { return &x.Version },
 		},
 		storeKindOf[send.Wallet]{
-			kind: "Wallet", key: func(w *send.Wallet, n int) { w.Network, w.Party.Address = "net", chain.Address(storeID(n)) },
+			kind:   "Wallet",
+			key:    func(w *send.Wallet, n int) { w.Network, w.Party.Address = "net", chain.Address(storeID(n)) },
 			putter: func(ctx context.Context, tx store.Tx, w *send.Wallet) error { return tx.PutWallet(ctx, w) },
 			getter: func(ctx context.Context, tx store.Tx, w *send.Wallet) (send.Wallet, error) {
 				return storeFound(tx.Wallet(ctx, w.Network, w.Party.Address))
@@ -353,7 +386,8 @@ func storeKinds() []storeKind {
 			versed: func(w *send.Wallet) *int64 { return &w.Version },
 		},
 		storeKindOf[send.Balance]{
-			kind: "Balance", key: func(b *send.Balance, n int) {
+			kind: "Balance",
+			key: func(b *send.Balance, n int) {
 				b.Network, b.Address, b.AssetID = "net", chain.Address(storeID(n)), "asset"
 			},
 			putter: func(ctx context.Context, tx store.Tx, b *send.Balance) error { return tx.PutBalance(ctx, b) },
@@ -363,9 +397,13 @@ func storeKinds() []storeKind {
 			versed: func(b *send.Balance) *int64 { return &b.Version },
 		},
 		storeKindOf[send.Coin]{
-			kind: "Coin", key: func(c *send.Coin, n int) {
+			kind: "Coin",
+			key: func(c *send.Coin, n int) {
 				// A coin that was spent is in no list: the field has a test of its own.
-				c.Network, c.Outpoint, c.Owner.Address, c.SpentBy = "net", chain.Outpoint{TxHash: storeID(n), Vout: 3}, "wallet", ""
+				c.Network, c.Outpoint, c.Owner.Address, c.SpentBy = "net", chain.Outpoint{
+					TxHash: storeID(n),
+					Vout:   3,
+				}, "wallet", ""
 			},
 			putter: func(ctx context.Context, tx store.Tx, c *send.Coin) error { return tx.PutCoin(ctx, c) },
 			getter: func(ctx context.Context, tx store.Tx, c *send.Coin) (send.Coin, error) {
@@ -375,7 +413,8 @@ func storeKinds() []storeKind {
 			versed: func(c *send.Coin) *int64 { return &c.Version },
 		},
 		storeKindOf[settlement.Settlement]{
-			kind: "Settlement", key: func(s *settlement.Settlement, n int) { s.ID = storeID(n) },
+			kind: "Settlement",
+			key:  func(s *settlement.Settlement, n int) { s.ID = storeID(n) },
 			putter: func(ctx context.Context, tx store.Tx, s *settlement.Settlement) error {
 				return tx.PutSettlements(ctx, s)
 			},
@@ -386,15 +425,19 @@ func storeKinds() []storeKind {
 			versed: func(s *settlement.Settlement) *int64 { return &s.Version },
 		},
 		storeKindOf[settlement.Release]{
-			kind: "Release", key: func(r *settlement.Release, n int) { r.ID = storeID(n) },
-			putter: func(ctx context.Context, tx store.Tx, r *settlement.Release) error { return tx.PutRelease(ctx, r) },
+			kind: "Release",
+			key:  func(r *settlement.Release, n int) { r.ID = storeID(n) },
+			putter: func(ctx context.Context, tx store.Tx, r *settlement.Release) error {
+				return tx.PutRelease(ctx, r)
+			},
 			getter: func(ctx context.Context, tx store.Tx, r *settlement.Release) (settlement.Release, error) {
 				return tx.Release(ctx, r.ID)
 			},
 			versed: func(r *settlement.Release) *int64 { return &r.Version },
 		},
 		storeKindOf[settlement.Carry]{
-			kind: "Carry", key: func(c *settlement.Carry, n int) {
+			kind: "Carry",
+			key: func(c *settlement.Carry, n int) {
 				c.Owner, c.Network = event.Owner{AccountID: "acc", Livemode: true}, storeID(n)
 			},
 			putter: func(ctx context.Context, tx store.Tx, c *settlement.Carry) error { return tx.PutCarry(ctx, c) },
@@ -405,8 +448,11 @@ func storeKinds() []storeKind {
 			versed: func(c *settlement.Carry) *int64 { return &c.Version },
 		},
 		storeKindOf[settlement.Residue]{
-			kind: "Residue", key: func(r *settlement.Residue, n int) { r.Network, r.Address = "net", chain.Address(storeID(n)) },
-			putter: func(ctx context.Context, tx store.Tx, r *settlement.Residue) error { return tx.PutResidue(ctx, r) },
+			kind: "Residue",
+			key:  func(r *settlement.Residue, n int) { r.Network, r.Address = "net", chain.Address(storeID(n)) },
+			putter: func(ctx context.Context, tx store.Tx, r *settlement.Residue) error {
+				return tx.PutResidue(ctx, r)
+			},
 			getter: func(ctx context.Context, tx store.Tx, r *settlement.Residue) (settlement.Residue, error) {
 				got, err := tx.Residue(ctx, r.Network, r.Address)
 				return storeFound(got, got.Version != 0, err)
@@ -414,7 +460,8 @@ func storeKinds() []storeKind {
 			versed: func(r *settlement.Residue) *int64 { return &r.Version },
 		},
 		storeKindOf[payout.Payout]{
-			kind: "Payout", key: func(p *payout.Payout, n int) { p.ID = storeID(n) },
+			kind:   "Payout",
+			key:    func(p *payout.Payout, n int) { p.ID = storeID(n) },
 			putter: func(ctx context.Context, tx store.Tx, p *payout.Payout) error { return tx.PutPayout(ctx, p) },
 			getter: func(ctx context.Context, tx store.Tx, p *payout.Payout) (payout.Payout, error) {
 				return tx.PayoutByID(ctx, p.ID)
@@ -422,7 +469,8 @@ func storeKinds() []storeKind {
 			versed: func(p *payout.Payout) *int64 { return &p.Version },
 		},
 		storeKindOf[payout.Refund]{
-			kind: "Refund", key: func(r *payout.Refund, n int) { r.ID = storeID(n) },
+			kind:   "Refund",
+			key:    func(r *payout.Refund, n int) { r.ID = storeID(n) },
 			putter: func(ctx context.Context, tx store.Tx, r *payout.Refund) error { return tx.PutRefund(ctx, r) },
 			getter: func(ctx context.Context, tx store.Tx, r *payout.Refund) (payout.Refund, error) {
 				return tx.RefundByID(ctx, r.ID)
@@ -430,7 +478,8 @@ func storeKinds() []storeKind {
 			versed: func(r *payout.Refund) *int64 { return &r.Version },
 		},
 		storeKindOf[webhook.Endpoint]{
-			kind: "Endpoint", key: func(e *webhook.Endpoint, n int) { e.ID, e.Owner.AccountID = storeID(n), "acc" },
+			kind:   "Endpoint",
+			key:    func(e *webhook.Endpoint, n int) { e.ID, e.Owner.AccountID = storeID(n), "acc" },
 			putter: func(ctx context.Context, tx store.Tx, e *webhook.Endpoint) error { return tx.PutEndpoint(ctx, e) },
 			getter: func(ctx context.Context, tx store.Tx, e *webhook.Endpoint) (webhook.Endpoint, error) {
 				return tx.WebhookEndpoint(ctx, e.Owner, e.ID)
@@ -438,7 +487,8 @@ func storeKinds() []storeKind {
 			versed: func(e *webhook.Endpoint) *int64 { return &e.Version },
 		},
 		storeKindOf[event.Event]{
-			kind: "Event", key: func(e *event.Event, n int) {
+			kind: "Event",
+			key: func(e *event.Event, n int) {
 				// Subject and Previous are for reactions and rendering; neither is stored.
 				e.ID, e.Subject, e.Previous = "evt_"+storeID(n), nil, nil
 			},
@@ -448,8 +498,11 @@ func storeKinds() []storeKind {
 			},
 		},
 		storeKindOf[webhook.Delivery]{
-			kind: "Delivery", key: func(d *webhook.Delivery, n int) { d.ID, d.Owner.AccountID = storeID(n), "acc" },
-			putter: func(ctx context.Context, tx store.Tx, d *webhook.Delivery) error { return tx.PutDeliveries(ctx, d) },
+			kind: "Delivery",
+			key:  func(d *webhook.Delivery, n int) { d.ID, d.Owner.AccountID = storeID(n), "acc" },
+			putter: func(ctx context.Context, tx store.Tx, d *webhook.Delivery) error {
+				return tx.PutDeliveries(ctx, d)
+			},
 			getter: func(ctx context.Context, tx store.Tx, d *webhook.Delivery) (webhook.Delivery, error) {
 				return tx.Delivery(ctx, d.Owner, d.ID)
 			},

@@ -26,14 +26,29 @@ func storeVersionTests() []storeTest {
 		{"Unique/IdempotencyKey", testStoreUniqueClaim},
 	}
 	for _, k := range storeKinds() {
-		tests = append(tests, storeTest{"Version/" + k.name(), func(t *testing.T, st store.Store) { testStoreVersion(t, st, k) }})
+		tests = append(
+			tests,
+			storeTest{
+				"Version/" + k.name(),
+				func(t *testing.T, st store.Store) { testStoreVersion(t, st, k) },
+			},
+		)
 	}
+
 	return tests
 }
 
-// storeFails checks that an update of one put fails with a word, and that the put left the caller's version alone.
-func storeFails(t *testing.T, st store.Store, word error, what string, f func(ctx context.Context, tx store.Tx) error) {
+// storeFails checks that an update of one put fails with a word, and that the put left the caller's
+// version alone.
+func storeFails(
+	t *testing.T,
+	st store.Store,
+	word error,
+	what string,
+	f func(ctx context.Context, tx store.Tx) error,
+) {
 	t.Helper()
+
 	if err := st.Update(t.Context(), f); !errors.Is(err, word) {
 		t.Errorf("%s answered %v, want %v", what, err, word)
 	}
@@ -45,63 +60,90 @@ func testStoreVersion(t *testing.T, st store.Store, k storeKind) {
 		return func(ctx context.Context, tx store.Tx) error { return k.put(ctx, tx, record) }
 	}
 	storeUpdate(t, st, put(record))
+
 	if !k.unique() {
 		storeUpdate(t, st, put(k.new(0, 500)))
 		return
 	}
+
 	storeFails(t, st, fault.Duplicate, "a put of a new record whose key exists", put(k.new(0, 500)))
-	storeFails(t, st, fault.Duplicate, "a second put of a new record in one transaction", func(ctx context.Context, tx store.Tx) error {
-		if err := k.put(ctx, tx, k.new(1, 500)); err != nil {
-			return err
-		}
-		return k.put(ctx, tx, k.new(1, 900))
-	})
+	storeFails(
+		t,
+		st,
+		fault.Duplicate,
+		"a second put of a new record in one transaction",
+		func(ctx context.Context, tx store.Tx) error {
+			if err := k.put(ctx, tx, k.new(1, 500)); err != nil {
+				return err
+			}
+
+			return k.put(ctx, tx, k.new(1, 900))
+		},
+	)
+
 	if k.version(record) == nil {
 		return
 	}
+
 	for _, wrong := range []int64{2, 3, -1} {
 		other := k.renew(record, 0, 500)
 		*k.version(other) = wrong
 		storeFails(t, st, fault.Conflict, "a put under a version that is not the stored one", put(other))
+
 		if v := *k.version(other); v != wrong {
 			t.Errorf("a put that failed leaves version %d in the caller's hands, want %d", v, wrong)
 		}
 	}
+
 	none := k.new(5, 500)
 	*k.version(none) = 1
 	storeFails(t, st, fault.Conflict, "a put of a later version of what does not exist", put(none))
 
 	// Two puts in one transaction, then one from a copy that was read before them.
 	stale := k.renew(record, 0, 700)
+
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
 		if err := k.put(ctx, tx, record); err != nil {
 			return err
 		}
+
 		return k.put(ctx, tx, record)
 	})
+
 	if v := *k.version(record); v != 3 {
 		t.Errorf("two more puts left version %d, want 3", v)
 	}
+
 	storeFails(t, st, fault.Conflict, "a put of a record that was changed since it was read", put(stale))
-	storeFails(t, st, fault.Conflict, "a put that was overtaken in its own transaction", func(ctx context.Context, tx store.Tx) error {
-		mine, theirs := k.renew(record, 0, 700), k.renew(record, 0, 800)
-		if err := k.put(ctx, tx, mine); err != nil {
-			return err
-		}
-		return k.put(ctx, tx, theirs)
-	})
+	storeFails(
+		t,
+		st,
+		fault.Conflict,
+		"a put that was overtaken in its own transaction",
+		func(ctx context.Context, tx store.Tx) error {
+			mine, theirs := k.renew(record, 0, 700), k.renew(record, 0, 800)
+			if err := k.put(ctx, tx, mine); err != nil {
+				return err
+			}
+
+			return k.put(ctx, tx, theirs)
+		},
+	)
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
 		got, err := k.get(ctx, tx, record)
 		if err != nil {
 			return err
 		}
+
 		storeEqual(t, "after puts that failed", record, got)
+
 		return nil
 	})
 }
 
 func testStoreUniqueTransfer(t *testing.T, st store.Store) {
 	p := invoice.Payment{ID: storeID(0), Network: "net", TxHash: "h", TxIndex: 1}
+
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
 		return tx.PutPayments(ctx, &p,
 			&invoice.Payment{ID: storeID(1), Network: "net", TxHash: "h", TxIndex: 2},
@@ -109,18 +151,37 @@ func testStoreUniqueTransfer(t *testing.T, st store.Store) {
 			&invoice.Payment{ID: storeID(3), Network: "net"},
 			&invoice.Payment{ID: storeID(4), Network: "net"})
 	})
-	storeFails(t, st, fault.Duplicate, "a second payment of one transfer", func(ctx context.Context, tx store.Tx) error {
-		return tx.PutPayments(ctx, &invoice.Payment{ID: storeID(5), Network: "net", TxHash: "h", TxIndex: 1})
-	})
-	storeFails(t, st, fault.Duplicate, "two new payments of one transfer", func(ctx context.Context, tx store.Tx) error {
-		return tx.PutPayments(ctx, &invoice.Payment{ID: storeID(6), Network: "net", TxHash: "new"}, &invoice.Payment{ID: storeID(7), Network: "net", TxHash: "new"})
-	})
+	storeFails(
+		t,
+		st,
+		fault.Duplicate,
+		"a second payment of one transfer",
+		func(ctx context.Context, tx store.Tx) error {
+			return tx.PutPayments(
+				ctx, &invoice.Payment{ID: storeID(5), Network: "net", TxHash: "h", TxIndex: 1},
+			)
+		},
+	)
+	storeFails(
+		t,
+		st,
+		fault.Duplicate,
+		"two new payments of one transfer",
+		func(ctx context.Context, tx store.Tx) error {
+			return tx.PutPayments(
+				ctx, &invoice.Payment{ID: storeID(6), Network: "net", TxHash: "new"},
+				&invoice.Payment{ID: storeID(7), Network: "net", TxHash: "new"},
+			)
+		},
+	)
 	// The transfer may pass from one payment to another.
 	p.TxHash = ""
+
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
 		if err := tx.PutPayments(ctx, &p); err != nil {
 			return err
 		}
+
 		return tx.PutPayments(ctx, &invoice.Payment{ID: storeID(8), Network: "net", TxHash: "h", TxIndex: 1})
 	})
 }
@@ -130,14 +191,32 @@ func testStoreUniqueKeyHash(t *testing.T, st store.Store) {
 		if err := tx.PutAccount(ctx, &account.Account{ID: "acc"}); err != nil {
 			return err
 		}
-		return tx.PutKey(ctx, &account.Key{ID: storeID(0), Owner: event.Owner{AccountID: "acc"}, Hash: [32]byte{1}})
+
+		return tx.PutKey(
+			ctx,
+			&account.Key{ID: storeID(0), Owner: event.Owner{AccountID: "acc"}, Hash: [32]byte{1}},
+		)
 	})
-	storeFails(t, st, fault.Duplicate, "a second key of one hash", func(ctx context.Context, tx store.Tx) error {
-		return tx.PutKey(ctx, &account.Key{ID: storeID(1), Owner: event.Owner{AccountID: "acc"}, Hash: [32]byte{1}})
-	})
-	if k, a, err := st.KeyByHash(t.Context(), [32]byte{1}); err != nil || k.ID != storeID(0) || a.ID != "acc" || a.Version != 1 || k.Version != 1 {
+	storeFails(
+		t,
+		st,
+		fault.Duplicate,
+		"a second key of one hash",
+		func(ctx context.Context, tx store.Tx) error {
+			return tx.PutKey(
+				ctx,
+				&account.Key{ID: storeID(1), Owner: event.Owner{AccountID: "acc"}, Hash: [32]byte{1}},
+			)
+		},
+	)
+
+	if k, a, err := st.KeyByHash(
+		t.Context(), [32]byte{1},
+	); err != nil || k.ID != storeID(0) || a.ID != "acc" || a.Version != 1 ||
+		k.Version != 1 {
 		t.Errorf("KeyByHash: %+v %+v %v", k, a, err)
 	}
+
 	if _, _, err := st.KeyByHash(t.Context(), [32]byte{2}); !errors.Is(err, fault.NotFound) {
 		t.Errorf("KeyByHash of an unknown hash answered %v", err)
 	}
@@ -147,9 +226,15 @@ func testStoreUniqueIndex(t *testing.T, st store.Store) {
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
 		return tx.PutAccount(ctx, &account.Account{ID: "a", Index: 3})
 	})
-	storeFails(t, st, fault.Duplicate, "a second account of one index", func(ctx context.Context, tx store.Tx) error {
-		return tx.PutAccount(ctx, &account.Account{ID: "b", Index: 3})
-	})
+	storeFails(
+		t,
+		st,
+		fault.Duplicate,
+		"a second account of one index",
+		func(ctx context.Context, tx store.Tx) error {
+			return tx.PutAccount(ctx, &account.Account{ID: "b", Index: 3})
+		},
+	)
 }
 
 func testStoreUniqueAttempt(t *testing.T, st store.Store) {
@@ -161,6 +246,7 @@ func testStoreUniqueAttempt(t *testing.T, st store.Store) {
 	storeUpdate(t, st, put("net", "h"))
 	storeUpdate(t, st, put("other", "h"))
 	storeFails(t, st, fault.Duplicate, "a second attempt of one hash", put("net", "h"))
+
 	got, err := st.OwnTransactions(t.Context(), "net", []string{"h", "x", "h"})
 	if err != nil || len(got) != 1 || got["h"] != send.Payout {
 		t.Errorf("OwnTransactions: %v %v", got, err)
@@ -171,7 +257,10 @@ func testStoreUniqueClaim(t *testing.T, st store.Store) {
 	k := idempotency.Key{Owner: event.Owner{AccountID: "acc"}, Key: "k"}
 	claim := func(k idempotency.Key) func(ctx context.Context, tx store.Tx) error {
 		return func(ctx context.Context, tx store.Tx) error {
-			return tx.ClaimIdempotencyKey(ctx, idempotency.Record{Key: k, CreatedAt: storeEpoch}, storeEpoch.Add(-time.Hour), time.Second)
+			return tx.ClaimIdempotencyKey(
+				ctx, idempotency.Record{Key: k, CreatedAt: storeEpoch}, storeEpoch.Add(-time.Hour),
+				time.Second,
+			)
 		}
 	}
 	storeUpdate(t, st, claim(k))
@@ -184,9 +273,11 @@ func testStoreUniqueClaim(t *testing.T, st store.Store) {
 		if err := claim(k)(ctx, tx); !errors.Is(err, fault.Duplicate) {
 			t.Errorf("a second claim of a key answered %v", err)
 		}
+
 		if _, ok, err := tx.IdempotencyRecord(ctx, k); err != nil || !ok {
 			t.Errorf("the record after a refused claim: %v %v", ok, err)
 		}
+
 		return nil
 	})
 }

@@ -36,45 +36,71 @@ func storeDeliveries(t *testing.T, st store.Store, count int, of func(n int) str
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
 		for n := range count {
 			d := webhook.Delivery{
-				ID: storeID(n), Owner: storeOwners[0], EndpointID: of(n), EventID: fmt.Sprint("evt_", n), Status: webhook.DeliveryPending,
-				NextAttemptAt: storeAt(at(n)), CreatedAt: storeAt(n),
+				ID:            storeID(n),
+				Owner:         storeOwners[0],
+				EndpointID:    of(n),
+				EventID:       fmt.Sprint("evt_", n),
+				Status:        webhook.DeliveryPending,
+				NextAttemptAt: storeAt(at(n)),
+				CreatedAt:     storeAt(n),
 			}
 			if err := tx.PutDeliveries(ctx, &d); err != nil {
 				return err
 			}
 		}
+
 		return nil
 	})
 }
 
 // storeClaim claims deliveries in a transaction of its own.
-func storeClaim(t *testing.T, st store.Store, owner string, now time.Time, limit, perEndpoint int) (got []webhook.Delivery) {
+func storeClaim(
+	t *testing.T,
+	st store.Store,
+	owner string,
+	now time.Time,
+	limit, perEndpoint int,
+) (got []webhook.Delivery) {
 	t.Helper()
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) (err error) {
 		got, err = tx.ClaimDeliveries(ctx, owner, now, now.Add(time.Minute), limit, perEndpoint)
 		return err
 	})
+
 	return got
 }
 
 func testStoreClaim(t *testing.T, st store.Store) {
 	// Due in the reverse order of ids.
-	storeDeliveries(t, st, 10, func(n int) string { return fmt.Sprint("e", n) }, func(n int) int { return 10 - n })
+	storeDeliveries(
+		t, st, 10, func(n int) string { return fmt.Sprint("e", n) },
+		func(n int) int { return 10 - n },
+	)
+
 	now := storeAt(5)
 	got := storeClaim(t, st, "p1", now, 3, 10)
-	storeExpect(t, "the first claim", got, nil, deliveryID, []string{storeID(9), storeID(8), storeID(7)}, false)
+	storeExpect(
+		t, "the first claim", got, nil, deliveryID, []string{storeID(9), storeID(8), storeID(7)},
+		false,
+	)
+
 	for _, d := range got {
-		if d.ClaimedBy != "p1" || !d.ClaimedUntil.Equal(now.Add(time.Minute)) || !d.LapsedAt.IsZero() || d.Fence != 1 {
+		if d.ClaimedBy != "p1" || !d.ClaimedUntil.Equal(now.Add(time.Minute)) || !d.LapsedAt.IsZero() ||
+			d.Fence != 1 {
 			t.Errorf("a claimed delivery: %+v", d)
 		}
+
 		stored, err := st.Delivery(t.Context(), d.Owner, d.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		storeEqual(t, "as it is stored", d, stored)
 	}
+
 	got = storeClaim(t, st, "p2", now, 10, 10)
 	storeExpect(t, "the second claim", got, nil, deliveryID, []string{storeID(6), storeID(5)}, false)
+
 	if again := storeClaim(t, st, "p2", now.Add(59*time.Second), 10, 10); len(again) != 0 {
 		t.Errorf("deliveries are claimed twice: %v", storeIDs(again, deliveryID))
 	}
@@ -82,32 +108,48 @@ func testStoreClaim(t *testing.T, st store.Store) {
 	// A result is stored from the record that was claimed; then it is due later, or never.
 	d := got[0]
 	d.Status, d.NextAttemptAt, d.ClaimedUntil = webhook.DeliverySucceeded, time.Time{}, time.Time{}
+
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error { return tx.PutDeliveries(ctx, &d) })
 
 	later := now.Add(61 * time.Second)
 	expired := storeClaim(t, st, "p3", later, 10, 10)
-	storeExpect(t, "after the claims ran out", expired, nil, deliveryID, []string{storeID(9), storeID(8), storeID(7), storeID(5), storeID(4)}, false)
+	storeExpect(
+		t, "after the claims ran out", expired, nil, deliveryID,
+		[]string{storeID(9), storeID(8), storeID(7), storeID(5), storeID(4)}, false,
+	)
+
 	for _, d := range expired[:4] {
 		if d.Fence != 2 || d.ClaimedBy != "p3" || !d.LapsedAt.Equal(now.Add(time.Minute)) {
 			t.Errorf("a delivery claimed again: %+v", d)
 		}
 	}
+
 	if first := expired[4]; first.Fence != 1 || !first.LapsedAt.IsZero() {
 		t.Errorf("a delivery claimed for the first time: %+v", first)
 	}
 	// A claim that was given back has not lapsed.
 	back := expired[0]
 	back.ClaimedBy, back.ClaimedUntil, back.LapsedAt = "", time.Time{}, time.Time{}
+
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error { return tx.PutDeliveries(ctx, &back) })
+
 	again := storeClaim(t, st, "p4", later, 10, 10)
 	if len(again) != 1 || again[0].ID != back.ID || !again[0].LapsedAt.IsZero() || again[0].Fence != 3 {
 		t.Errorf("after one was given back: %+v", again)
 	}
+
 	stale := got[1]
 	stale.Attempts++
-	storeFails(t, st, fault.Conflict, "a result under a claim that was taken over", func(ctx context.Context, tx store.Tx) error {
-		return tx.PutDeliveries(ctx, &stale)
-	})
+
+	storeFails(
+		t,
+		st,
+		fault.Conflict,
+		"a result under a claim that was taken over",
+		func(ctx context.Context, tx store.Tx) error {
+			return tx.PutDeliveries(ctx, &stale)
+		},
+	)
 }
 
 // testStoreClaimFairly gives one endpoint a long queue that is older than everybody else's.
@@ -116,36 +158,47 @@ func testStoreClaimFairly(t *testing.T, st store.Store) {
 		if n < 60 {
 			return "busy"
 		}
+
 		return fmt.Sprint("e", n%5)
 	}
 	storeDeliveries(t, st, 70, of, func(n int) int { return n })
 	got := storeClaim(t, st, "p", storeAt(100), 8, 3)
+
 	count := map[string]int{}
 	for _, d := range got {
 		count[d.EndpointID]++
 	}
+
 	if len(got) != 8 || count["busy"] != 3 || len(count) != 6 {
 		t.Errorf("a claim of 8, at most 3 per endpoint, took %v", count)
 	}
+
 	got = storeClaim(t, st, "p", storeAt(100), 100, 3)
 	for _, d := range got {
 		count[d.EndpointID]++
 	}
+
 	if count["busy"] != 6 || len(got) != 8 {
 		t.Errorf("a second claim took %d, in all %v", len(got), count)
 	}
+
 	if n, err := st.PendingDeliveries(t.Context(), "busy"); err != nil || n != 60 {
 		t.Errorf("PendingDeliveries: %d %v", n, err)
 	}
 }
 
-// testStoreClaimOnce lets many processes claim at once until nothing is left: each delivery goes to one of them.
+// testStoreClaimOnce lets many processes claim at once until nothing is left: each delivery goes to
+// one of them.
 func testStoreClaimOnce(t *testing.T, st store.Store) {
 	const total = 300
-	storeDeliveries(t, st, total, func(n int) string { return fmt.Sprint("e", n%7) }, func(n int) int { return n % 10 })
+	storeDeliveries(
+		t, st, total, func(n int) string { return fmt.Sprint("e", n%7) },
+		func(n int) int { return n % 10 },
+	)
 	claims := storeRace(func(n int) (mine []webhook.Delivery) {
 		for empty := 0; empty < 3; {
 			var got []webhook.Delivery
+
 			err := st.Update(t.Context(), func(ctx context.Context, tx store.Tx) (err error) {
 				got, err = tx.ClaimDeliveries(ctx, fmt.Sprint("p", n), storeAt(10), storeAt(11), 5, 2)
 				return err
@@ -154,66 +207,87 @@ func testStoreClaimOnce(t *testing.T, st store.Store) {
 				t.Error(err)
 				return mine
 			}
+
 			if len(got) == 0 {
 				empty++
 			}
+
 			mine = append(mine, got...)
 		}
+
 		return mine
 	})
 	by := map[string]string{}
+
 	for n, mine := range claims {
 		for _, d := range mine {
 			if d.Fence != 1 {
 				t.Errorf("%s was claimed %d times", d.ID, d.Fence)
 			}
+
 			if who, ok := by[d.ID]; ok {
 				t.Errorf("%s was claimed by %s and %d", d.ID, who, n)
 			}
+
 			by[d.ID] = fmt.Sprint(n)
 		}
 	}
-	for _, d := range storeClaim(t, st, "last", storeAt(10), total, total) { // what others held locked when all looked
+	// what others held locked when all looked
+	for _, d := range storeClaim(t, st, "last", storeAt(10), total, total) {
 		by[d.ID] = "last"
 	}
+
 	if len(by) != total {
 		t.Errorf("%d of %d deliveries were claimed", len(by), total)
 	}
 }
 
-// testStoreByID reads what the worker needs for a batch: several records of any owner, inside the transaction that wrote
-// them and outside.
+// testStoreByID reads what the worker needs for a batch: several records of any owner, inside the
+// transaction that wrote them and outside.
 func testStoreByID(t *testing.T, st store.Store) {
 	asked := []string{storeID(4), storeID(1), "none", storeID(4)}
 	want := []string{storeID(1), storeID(4)}
 	check := func(r store.Reader) {
 		t.Helper()
 		endpoints, err := r.EndpointsByID(t.Context(), asked)
-		storeExpect(t, "EndpointsByID", endpoints, err, func(e webhook.Endpoint) string { return e.ID }, want, true)
+		storeExpect(
+			t, "EndpointsByID", endpoints, err, func(e webhook.Endpoint) string { return e.ID },
+			want, true,
+		)
 		deliveries, err := r.DeliveriesByID(t.Context(), asked)
 		storeExpect(t, "DeliveriesByID", deliveries, err, deliveryID, want, true)
 		events, err := r.EventsByID(t.Context(), asked)
 		storeExpect(t, "EventsByID", events, err, func(e event.Event) string { return e.ID }, want, true)
+
 		for _, e := range events {
 			if string(e.Envelope) != "envelope of "+e.ID {
 				t.Errorf("event %s has the envelope %q", e.ID, e.Envelope)
 			}
 		}
 	}
+
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
 		for n := range 6 {
 			id, owner := storeID(n), storeOwners[n%3]
 			if err := tx.PutEndpoint(ctx, &webhook.Endpoint{ID: id, Owner: owner}); err != nil {
 				return err
 			}
-			if err := tx.PutEvents(ctx, event.Event{ID: id, Owner: owner, Envelope: []byte("envelope of " + id)}); err != nil {
+
+			if err := tx.PutEvents(
+				ctx, event.Event{ID: id, Owner: owner, Envelope: []byte("envelope of " + id)},
+			); err != nil {
 				return err
 			}
-			if err := tx.PutDeliveries(ctx, &webhook.Delivery{ID: id, Owner: owner, EventID: id, EndpointID: id}); err != nil {
+
+			if err := tx.PutDeliveries(
+				ctx, &webhook.Delivery{ID: id, Owner: owner, EventID: id, EndpointID: id},
+			); err != nil {
 				return err
 			}
 		}
+
 		check(tx)
+
 		return nil
 	})
 	check(st)
@@ -221,39 +295,60 @@ func testStoreByID(t *testing.T, st store.Store) {
 
 func testStoreFailDeliveries(t *testing.T, st store.Store) {
 	storeDeliveries(t, st, 6, func(n int) string { return fmt.Sprint("e", n%2) }, func(int) int { return 0 })
+
 	before, err := st.Delivery(t.Context(), storeOwners[0], storeID(0))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error { return tx.FailDeliveries(ctx, "e0") })
+
 	for n := range 6 {
 		d, err := st.Delivery(t.Context(), storeOwners[0], storeID(n))
+
 		failed := d.Status == webhook.DeliveryFailed && d.NextAttemptAt.IsZero()
 		if err != nil || failed != (n%2 == 0) {
 			t.Errorf("delivery %d: %+v %v", n, d, err)
 		}
 	}
+
 	if n, err := st.PendingDeliveries(t.Context(), "e0"); err != nil || n != 0 {
 		t.Errorf("PendingDeliveries: %d %v", n, err)
 	}
-	storeFails(t, st, fault.Conflict, "a result for a delivery that was ended meanwhile", func(ctx context.Context, tx store.Tx) error {
-		return tx.PutDeliveries(ctx, &before)
-	})
+
+	storeFails(
+		t,
+		st,
+		fault.Conflict,
+		"a result for a delivery that was ended meanwhile",
+		func(ctx context.Context, tx store.Tx) error {
+			return tx.PutDeliveries(ctx, &before)
+		},
+	)
 }
 
 func testStorePruneDeliveries(t *testing.T, st store.Store) {
 	storeDeliveries(t, st, 10, func(n int) string { return fmt.Sprint("e", n%2) }, func(int) int { return 0 })
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error { return tx.FailDeliveries(ctx, "e0") })
 	// Ended are 0, 2, 4, 6, 8; created before storeAt(8) are the first four of them.
-	storePrune(t, st, []int{3, 1, 0}, func(ctx context.Context, tx store.Tx) (int, error) { return tx.PruneDeliveries(ctx, storeAt(8), 3) })
+	storePrune(
+		t, st, []int{3, 1, 0},
+		func(ctx context.Context, tx store.Tx) (int, error) { return tx.PruneDeliveries(ctx, storeAt(8), 3) },
+	)
 	all, err := st.Deliveries(t.Context(), webhook.DeliveryFilter{Owner: storeOwners[0], Limit: 100})
-	storeExpect(t, "what is left", all, err, deliveryID, []string{storeID(1), storeID(3), storeID(5), storeID(7), storeID(8), storeID(9)}, true)
+	storeExpect(
+		t, "what is left", all, err, deliveryID,
+		[]string{storeID(1), storeID(3), storeID(5), storeID(7), storeID(8), storeID(9)}, true,
+	)
 }
 
 func testStorePruneEvents(t *testing.T, st store.Store) {
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
 		for n := range 8 {
-			if err := tx.PutEvents(ctx, event.Event{ID: fmt.Sprint("evt_", n), Owner: storeOwners[0], CreatedAt: storeAt(n)}); err != nil {
+			if err := tx.PutEvents(
+				ctx,
+				event.Event{ID: fmt.Sprint("evt_", n), Owner: storeOwners[0], CreatedAt: storeAt(n)},
+			); err != nil {
 				return err
 			}
 		}
@@ -262,7 +357,11 @@ func testStorePruneEvents(t *testing.T, st store.Store) {
 			&webhook.Delivery{ID: storeID(0), EventID: "evt_1", Status: webhook.DeliveryPending},
 			&webhook.Delivery{ID: storeID(1), EventID: "evt_2", Status: webhook.DeliverySucceeded})
 	})
-	storePrune(t, st, []int{2, 2, 0}, func(ctx context.Context, tx store.Tx) (int, error) { return tx.PruneEvents(ctx, storeAt(5), 2) })
+	storePrune(
+		t, st, []int{2, 2, 0},
+		func(ctx context.Context, tx store.Tx) (int, error) { return tx.PruneEvents(ctx, storeAt(5), 2) },
+	)
+
 	for n := range 8 {
 		_, err := st.Event(t.Context(), storeOwners[0], fmt.Sprint("evt_", n))
 		if left := n == 1 || n >= 5; left != (err == nil) || err != nil && !errors.Is(err, fault.NotFound) {
@@ -273,20 +372,33 @@ func testStorePruneEvents(t *testing.T, st store.Store) {
 
 func testStoreEndpointsOf(t *testing.T, st store.Store) {
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
-		for n, status := range []webhook.EndpointStatus{webhook.Enabled, webhook.Disabled, webhook.Failing, webhook.Enabled} {
+		for n, status := range []webhook.EndpointStatus{
+			webhook.Enabled,
+			webhook.Disabled,
+			webhook.Failing,
+			webhook.Enabled,
+		} {
 			owner := storeOwners[0]
 			if n == 3 {
 				owner = storeOwners[1]
 			}
-			if err := tx.PutEndpoint(ctx, &webhook.Endpoint{ID: storeID(n), Owner: owner, Status: status}); err != nil {
+
+			if err := tx.PutEndpoint(
+				ctx, &webhook.Endpoint{ID: storeID(n), Owner: owner, Status: status},
+			); err != nil {
 				return err
 			}
 		}
+
 		return nil
 	})
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
 		got, err := tx.EndpointsOf(ctx, storeOwners[0])
-		storeExpect(t, "EndpointsOf", got, err, func(e webhook.Endpoint) string { return e.ID }, []string{storeID(0), storeID(2)}, true)
+		storeExpect(
+			t, "EndpointsOf", got, err, func(e webhook.Endpoint) string { return e.ID },
+			[]string{storeID(0), storeID(2)}, true,
+		)
+
 		return nil
 	})
 }

@@ -39,17 +39,29 @@ func storeIDs[T any](records []T, id func(T) string) []string {
 	for i, r := range records {
 		out[i] = id(r)
 	}
+
 	return out
 }
 
 // storeExpect compares the ids of a work list with those wanted, in order; with sorted, in any order.
-func storeExpect[T any](t *testing.T, what string, got []T, err error, id func(T) string, want []string, anyOrder bool) {
+func storeExpect[T any](
+	t *testing.T,
+	what string,
+	got []T,
+	err error,
+	id func(T) string,
+	want []string,
+	anyOrder bool,
+) {
 	t.Helper()
+
 	ids := storeIDs(got, id)
 	if anyOrder {
 		slices.Sort(ids)
+
 		want = slices.Sorted(slices.Values(want))
 	}
+
 	if err != nil || !slices.Equal(ids, want) {
 		t.Errorf("%s: %v (%v), want %v", what, ids, err, want)
 	}
@@ -64,8 +76,10 @@ func storePick[T any](all []T, id func(T) string, passes func(T) bool, order fun
 				return c
 			}
 		}
+
 		return strings.Compare(id(a), id(b))
 	})
+
 	return storeIDs(picked, id)
 }
 
@@ -75,22 +89,32 @@ func invoiceID(i invoice.Invoice) string { return i.ID }
 
 func testStoreDueInvoices(t *testing.T, st store.Store) {
 	var all []invoice.Invoice
+
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
 		all = nil
+
 		for n := range 30 {
 			i := invoice.Invoice{ID: storeID(n), Owner: storeOwners[n%3]}
 			if n%4 != 0 {
 				i.DueAt = storeAt(n * 7 % 30)
 			}
+
 			if err := tx.PutInvoice(ctx, &i); err != nil {
 				return err
 			}
+
 			all = append(all, i)
 		}
+
 		return nil
 	})
+
 	now := storeAt(15)
-	want := storePick(all, invoiceID, func(i invoice.Invoice) bool { return !i.DueAt.IsZero() && !i.DueAt.After(now) }, func(i invoice.Invoice) string { return storeSorts(i.DueAt) })
+	want := storePick(
+		all, invoiceID,
+		func(i invoice.Invoice) bool { return !i.DueAt.IsZero() && !i.DueAt.After(now) },
+		func(i invoice.Invoice) string { return storeSorts(i.DueAt) },
+	)
 	got, err := st.DueInvoices(t.Context(), now, 100)
 	storeExpect(t, "DueInvoices", got, err, invoiceID, want, false)
 	got, err = st.DueInvoices(t.Context(), now, 3)
@@ -102,41 +126,68 @@ func testStoreDueInvoices(t *testing.T, st store.Store) {
 
 func testStorePaymentWork(t *testing.T, st store.Store) {
 	var all []invoice.Payment
+
 	statuses := invoice.PaymentStatuses()
+
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
 		all = nil
+
 		for n := range 96 {
 			p := invoice.Payment{
-				ID: storeID(n), Owner: storeOwners[n%3], Status: statuses[n%4], Network: []string{"a", "b", "c"}[n/4%3], InvoiceID: fmt.Sprint("i", n%5),
-				Address: chain.Address(fmt.Sprint("addr", n/24%2)), AssetID: fmt.Sprint("s", n/12%2), TxHash: fmt.Sprint("h", n/3), TxIndex: uint32(n % 3),
+				ID:        storeID(n),
+				Owner:     storeOwners[n%3],
+				Status:    statuses[n%4],
+				Network:   []string{"a", "b", "c"}[n/4%3],
+				InvoiceID: fmt.Sprint("i", n%5),
+				Address:   chain.Address(fmt.Sprint("addr", n/24%2)),
+				AssetID:   fmt.Sprint("s", n/12%2),
+				TxHash:    fmt.Sprint("h", n/3),
+				TxIndex:   uint32(n % 3),
 			}
 			if n%32 >= 8 {
 				p.Block = chain.Ref{Height: uint64(50 - n%7), Hash: fmt.Sprint("b", n%7)}
 			}
+
 			if n%5 == 0 {
 				p.DueAt = storeAt(n * 7 % 30)
 			}
+
 			if err := tx.PutPayments(ctx, &p); err != nil {
 				return err
 			}
+
 			all = append(all, p)
 		}
+
 		return nil
 	})
 	ctx := t.Context()
 	id := func(p invoice.Payment) string { return p.ID }
 	height := func(p invoice.Payment) string { return fmt.Sprintf("%020d", p.Block.Height) }
-	expect := func(what string, got []invoice.Payment, err error, anyOrder bool, order func(invoice.Payment) string, passes func(invoice.Payment) bool) []string {
+	expect := func(
+		what string,
+		got []invoice.Payment,
+		err error,
+		anyOrder bool,
+		order func(invoice.Payment) string,
+		passes func(invoice.Payment) bool,
+	) []string {
 		t.Helper()
+
 		want := storePick(all, id, passes, order)
 		if len(want) < 2 {
 			t.Fatalf("%s: the suite's own records do not try it: %v", what, want)
 		}
+
 		storeExpect(t, what, got, err, id, want, anyOrder)
+
 		return want
 	}
 	got, err := st.PaymentsOfInvoice(ctx, "i2")
-	expect("PaymentsOfInvoice", got, err, false, nil, func(p invoice.Payment) bool { return p.InvoiceID == "i2" })
+	expect(
+		"PaymentsOfInvoice", got, err, false, nil,
+		func(p invoice.Payment) bool { return p.InvoiceID == "i2" },
+	)
 	unconfirmed := func(p invoice.Payment) bool {
 		return p.Network == "a" && p.Status == invoice.Detected && !p.Block.IsZero() && p.Block.Height <= 48
 	}
@@ -150,50 +201,80 @@ func testStorePaymentWork(t *testing.T, st store.Store) {
 	})
 	got, err = st.PaymentsAbove(ctx, "c", 46)
 	expect("PaymentsAbove", got, err, true, nil, func(p invoice.Payment) bool {
-		return p.Network == "c" && (p.Status == invoice.Detected || p.Status == invoice.Confirmed) && !p.Block.IsZero() && p.Block.Height > 46
+		return p.Network == "c" && (p.Status == invoice.Detected || p.Status == invoice.Confirmed) &&
+			!p.Block.IsZero() &&
+			p.Block.Height > 46
 	})
 	got, err = st.BalancePayments(ctx, "a", "addr0", "s1")
 	expect("BalancePayments", got, err, false, nil, func(p invoice.Payment) bool {
 		return p.Network == "a" && p.Address == "addr0" && p.AssetID == "s1" && p.Status != invoice.Dropped
 	})
 	got, err = st.DuePayments(ctx, storeAt(15), 100)
-	expect("DuePayments", got, err, false, func(p invoice.Payment) string { return storeSorts(p.DueAt) }, func(p invoice.Payment) bool {
-		return !p.DueAt.IsZero() && !p.DueAt.After(storeAt(15))
-	})
+	expect(
+		"DuePayments",
+		got,
+		err,
+		false,
+		func(p invoice.Payment) string { return storeSorts(p.DueAt) },
+		func(p invoice.Payment) bool {
+			return !p.DueAt.IsZero() && !p.DueAt.After(storeAt(15))
+		},
+	)
+
 	var keys []invoice.TransferKey
 	for n := range 40 {
-		keys = append(keys, invoice.TransferKey{TxHash: fmt.Sprint("h", n), Index: 1}, invoice.TransferKey{TxHash: fmt.Sprint("h", n), Index: 1})
+		keys = append(
+			keys, invoice.TransferKey{TxHash: fmt.Sprint("h", n), Index: 1},
+			invoice.TransferKey{TxHash: fmt.Sprint("h", n), Index: 1},
+		)
 	}
+
 	got, err = st.PaymentsByTransfer(ctx, "b", keys)
-	expect("PaymentsByTransfer", got, err, true, nil, func(p invoice.Payment) bool { return p.Network == "b" && p.TxIndex == 1 })
+	expect(
+		"PaymentsByTransfer", got, err, true, nil,
+		func(p invoice.Payment) bool { return p.Network == "b" && p.TxIndex == 1 },
+	)
 }
 
 // testStoreMatchAddresses matches batches of recipients far longer than what databases take as arguments.
 func testStoreMatchAddresses(t *testing.T, st store.Store) {
 	evm, live := chain.Space{Family: chain.EVM}, chain.Space{Family: chain.EVM, Livemode: true}
 	address := func(n int) chain.Address { return chain.Address(fmt.Sprintf("0x%040d", n)) }
+
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
 		for n := range 300 {
-			if err := tx.PutAddress(ctx, invoice.Address{Space: evm, Address: address(n * 100), Owner: storeOwners[n%3], InvoiceID: fmt.Sprint(n)}); err != nil {
+			if err := tx.PutAddress(
+				ctx,
+				invoice.Address{
+					Space:     evm,
+					Address:   address(n * 100),
+					Owner:     storeOwners[n%3],
+					InvoiceID: fmt.Sprint(n),
+				},
+			); err != nil {
 				return err
 			}
 		}
 		// The same address in another space is another one.
 		return tx.PutAddress(ctx, invoice.Address{Space: live, Address: address(100), InvoiceID: "live"})
 	})
+
 	batch := make([]chain.Address, 40_000)
 	for n := range batch {
 		batch[n] = address(n)
 	}
+
 	got, err := st.MatchAddresses(t.Context(), evm, append(batch, batch[100]))
 	if err != nil || len(got) != 300 {
 		t.Fatalf("%d addresses of 300 are ours (%v)", len(got), err)
 	}
+
 	for _, a := range got {
 		if a.Address == address(100) && a.InvoiceID != "1" || a.Space != evm {
 			t.Errorf("an address of another space: %+v", a)
 		}
 	}
+
 	got, err = st.MatchAddresses(t.Context(), live, []chain.Address{address(0), address(100)})
 	if err != nil || len(got) != 1 || got[0].InvoiceID != "live" {
 		t.Errorf("the live space: %+v %v", got, err)
@@ -203,18 +284,24 @@ func testStoreMatchAddresses(t *testing.T, st store.Store) {
 // testStoreAddressesMade lists addresses by network, kind and age.
 func testStoreAddressesMade(t *testing.T, st store.Store) {
 	kinds := []invoice.AddressKind{invoice.ForOption, invoice.ForDeposit, invoice.ForWallet}
+
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
 		for n := range 24 {
 			a := invoice.Address{
-				Space: chain.Space{Family: chain.Solana}, Address: chain.Address(fmt.Sprintf("address%02d", n)), Kind: kinds[n%3],
-				Network: []string{"a", "b"}[n/3%2], CreatedAt: storeAt(n),
+				Space:     chain.Space{Family: chain.Solana},
+				Address:   chain.Address(fmt.Sprintf("address%02d", n)),
+				Kind:      kinds[n%3],
+				Network:   []string{"a", "b"}[n/3%2],
+				CreatedAt: storeAt(n),
 			}
 			if err := tx.PutAddress(ctx, a); err != nil {
 				return err
 			}
 		}
+
 		return nil
 	})
+
 	for _, c := range []struct {
 		kind  invoice.AddressKind
 		since time.Time
@@ -227,7 +314,10 @@ func testStoreAddressesMade(t *testing.T, st store.Store) {
 		{invoice.ForDeposit, storeAt(7), "[address19 address13 address07]"},
 	} {
 		got, err := st.AddressesMade(t.Context(), "a", c.kind, c.since)
-		if ids := storeIDs(got, func(a invoice.Address) string { return string(a.Address) }); err != nil || fmt.Sprint(ids) != c.want {
+		if ids := storeIDs(
+			got, func(a invoice.Address) string { return string(a.Address) },
+		); err != nil ||
+			fmt.Sprint(ids) != c.want {
 			t.Errorf("%s addresses made since %s: %v, %v; want %s", c.kind, c.since, ids, err, c.want)
 		}
 	}
@@ -237,6 +327,7 @@ func testStoreWatchWork(t *testing.T, st store.Store) {
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
 		for n := range 12 {
 			network := []string{"a", "b"}[n%2]
+
 			r := watch.Range{ID: storeID(n), Network: network}
 			if err := tx.PutRange(ctx, &r); err != nil {
 				return err
@@ -247,42 +338,73 @@ func testStoreWatchWork(t *testing.T, st store.Store) {
 				return err
 			}
 		}
+
 		return nil
 	})
 	ranges, err := st.Ranges(t.Context(), "b", 2)
-	storeExpect(t, "Ranges", ranges, err, func(r watch.Range) string { return r.ID }, []string{storeID(1), storeID(3)}, false)
+	storeExpect(
+		t, "Ranges", ranges, err, func(r watch.Range) string { return r.ID },
+		[]string{storeID(1), storeID(3)}, false,
+	)
 	retries, err := st.Retries(t.Context(), "a", storeAt(6), 2)
-	storeExpect(t, "Retries", retries, err, func(r watch.Retry) string { return r.ID }, []string{storeID(6), storeID(8)}, false)
+	storeExpect(
+		t, "Retries", retries, err, func(r watch.Retry) string { return r.ID },
+		[]string{storeID(6), storeID(8)}, false,
+	)
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
 		if err := tx.DeleteRange(ctx, storeID(1)); err != nil {
 			return err
 		}
+
 		return tx.DeleteRetry(ctx, storeID(6))
 	})
 	ranges, err = st.Ranges(t.Context(), "b", 1)
-	storeExpect(t, "Ranges after a deletion", ranges, err, func(r watch.Range) string { return r.ID }, []string{storeID(3)}, false)
+	storeExpect(
+		t, "Ranges after a deletion", ranges, err, func(r watch.Range) string { return r.ID },
+		[]string{storeID(3)}, false,
+	)
 	retries, err = st.Retries(t.Context(), "a", storeAt(6), 1)
-	storeExpect(t, "Retries after a deletion", retries, err, func(r watch.Retry) string { return r.ID }, []string{storeID(8)}, false)
+	storeExpect(
+		t, "Retries after a deletion", retries, err, func(r watch.Retry) string { return r.ID },
+		[]string{storeID(8)}, false,
+	)
 }
 
 func testStoreTransactionWork(t *testing.T, st store.Store) {
-	states := []send.State{send.Queued, send.Signed, send.Broadcast, send.Included, send.Confirmed, send.Failed}
+	states := []send.State{
+		send.Queued,
+		send.Signed,
+		send.Broadcast,
+		send.Included,
+		send.Confirmed,
+		send.Failed,
+	}
+
 	var all []send.Transaction
+
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
 		all = nil
+
 		for n := range 72 {
 			x := send.Transaction{
-				ID: storeID(n), Network: []string{"a", "b"}[n/6%2], ObjectID: fmt.Sprint("o", n%5), State: states[n%6],
-				Order: chain.Order{From: chain.Party{Address: chain.Address(fmt.Sprint("w", n/12%2))}}, DueAt: storeAt(72 - n),
+				ID:       storeID(n),
+				Network:  []string{"a", "b"}[n/6%2],
+				ObjectID: fmt.Sprint("o", n%5),
+				State:    states[n%6],
+				Order:    chain.Order{From: chain.Party{Address: chain.Address(fmt.Sprint("w", n/12%2))}},
+				DueAt:    storeAt(72 - n),
 			}
 			if n%7 == 0 {
 				x.DueAt = time.Time{}
 			}
+
 			if err := tx.PutTransaction(ctx, &x); err != nil {
 				return err
 			}
+
 			all = append(all, x)
 		}
+
 		return nil
 	})
 	ctx := t.Context()
@@ -290,9 +412,13 @@ func testStoreTransactionWork(t *testing.T, st store.Store) {
 	got, err := st.TransactionsByID(ctx, []string{storeID(40), storeID(2), "none", storeID(40)})
 	storeExpect(t, "TransactionsByID", got, err, id, []string{storeID(2), storeID(40)}, false)
 	got, err = st.TransactionsOf(ctx, "o3")
-	storeExpect(t, "TransactionsOf", got, err, id, storePick(all, id, func(x send.Transaction) bool { return x.ObjectID == "o3" }, nil), false)
+	storeExpect(
+		t, "TransactionsOf", got, err, id,
+		storePick(all, id, func(x send.Transaction) bool { return x.ObjectID == "o3" }, nil), false,
+	)
 	onA := storePick(all, id, func(x send.Transaction) bool { return x.Network == "a" }, nil)
 	slices.Reverse(onA)
+
 	got, err = st.Transactions(ctx, "a", "", 5)
 	storeExpect(t, "Transactions", got, err, id, onA[:5], false)
 	got, err = st.Transactions(ctx, "a", onA[4], 100)
@@ -311,36 +437,58 @@ func testStoreTransactionWork(t *testing.T, st store.Store) {
 }
 
 func testStoreSettlementWork(t *testing.T, st store.Store) {
-	reasons := []settlement.Reason{"", settlement.PaymentOrphaned, settlement.Replanning, settlement.FundsMissing, settlement.Uneconomic}
+	reasons := []settlement.Reason{
+		"",
+		settlement.PaymentOrphaned,
+		settlement.Replanning,
+		settlement.FundsMissing,
+		settlement.Uneconomic,
+	}
+
 	var all []settlement.Settlement
+
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
 		all = nil
+
 		for n := range 120 {
 			s := settlement.Settlement{
-				ID: storeID(n), Network: []string{"a", "b"}[n/30%2], Status: settlement.Statuses()[n%6], Reason: reasons[n/6%5], PaymentID: fmt.Sprint("p", n/2),
-				Deposit: chain.Party{Address: chain.Address(fmt.Sprint("w", n/3%2))}, AssetID: fmt.Sprint("s", n/5%2),
+				ID:        storeID(n),
+				Network:   []string{"a", "b"}[n/30%2],
+				Status:    settlement.Statuses()[n%6],
+				Reason:    reasons[n/6%5],
+				PaymentID: fmt.Sprint("p", n/2),
+				Deposit:   chain.Party{Address: chain.Address(fmt.Sprint("w", n/3%2))},
+				AssetID:   fmt.Sprint("s", n/5%2),
 			}
 			if n%7 != 0 {
 				s.DueAt = storeAt(120 - n)
 			}
+
 			if err := tx.PutSettlements(ctx, &s); err != nil {
 				return err
 			}
+
 			all = append(all, s)
 		}
+
 		for n := range 6 {
 			r := settlement.Release{ID: storeID(n), Network: []string{"a", "b"}[n%2], Done: n == 2}
 			if err := tx.PutRelease(ctx, &r); err != nil {
 				return err
 			}
 		}
+
 		return nil
 	})
 	ctx := t.Context()
 	id := func(s settlement.Settlement) string { return s.ID }
 	due := storePick(all, id, func(s settlement.Settlement) bool {
-		heals := s.Status == settlement.Failed && (s.Reason == settlement.PaymentOrphaned || s.Reason == settlement.Replanning)
-		return s.Network == "b" && (s.Status == settlement.Pending || s.Status == settlement.Held || heals) && !s.DueAt.IsZero() && !s.DueAt.After(storeAt(80))
+		heals := s.Status == settlement.Failed &&
+			(s.Reason == settlement.PaymentOrphaned || s.Reason == settlement.Replanning)
+
+		return s.Network == "b" && (s.Status == settlement.Pending || s.Status == settlement.Held || heals) &&
+			!s.DueAt.IsZero() &&
+			!s.DueAt.After(storeAt(80))
 	}, nil)
 	got, err := st.DueSettlements(ctx, "b", storeAt(80), 1000)
 	storeExpect(t, "DueSettlements", got, err, id, due, false)
@@ -348,16 +496,26 @@ func testStoreSettlementWork(t *testing.T, st store.Store) {
 	storeExpect(t, "DueSettlements, limit 3", got, err, id, due[:3], false)
 	got, err = st.SettlementsAt(ctx, "a", "w1", "s0")
 	storeExpect(t, "SettlementsAt", got, err, id, storePick(all, id, func(s settlement.Settlement) bool {
-		return s.Network == "a" && s.Deposit.Address == "w1" && s.AssetID == "s0" && (s.Status == settlement.Pending || s.Status == settlement.Held)
+		return s.Network == "a" && s.Deposit.Address == "w1" && s.AssetID == "s0" &&
+			(s.Status == settlement.Pending || s.Status == settlement.Held)
 	}, nil), false)
 	got, err = st.SettlementsByID(ctx, []string{storeID(50), storeID(2), "none", storeID(50)})
 	storeExpect(t, "SettlementsByID", got, err, id, []string{storeID(2), storeID(50)}, false)
 	got, err = st.SettlementsOfPayments(ctx, []string{"p7", "p3", "none", "p7"})
-	storeExpect(t, "SettlementsOfPayments", got, err, id, []string{storeID(6), storeID(7), storeID(14), storeID(15)}, true)
+	storeExpect(
+		t, "SettlementsOfPayments", got, err, id,
+		[]string{storeID(6), storeID(7), storeID(14), storeID(15)}, true,
+	)
 	releases, err := st.LiveReleases(ctx, "a", 5)
-	storeExpect(t, "LiveReleases", releases, err, func(r settlement.Release) string { return r.ID }, []string{storeID(0), storeID(4)}, false)
+	storeExpect(
+		t, "LiveReleases", releases, err, func(r settlement.Release) string { return r.ID },
+		[]string{storeID(0), storeID(4)}, false,
+	)
 	releases, err = st.LiveReleases(ctx, "a", 1)
-	storeExpect(t, "LiveReleases, limit 1", releases, err, func(r settlement.Release) string { return r.ID }, []string{storeID(0)}, false)
+	storeExpect(
+		t, "LiveReleases, limit 1", releases, err,
+		func(r settlement.Release) string { return r.ID }, []string{storeID(0)}, false,
+	)
 }
 
 func testStorePayoutsSince(t *testing.T, st store.Store) {
@@ -367,6 +525,7 @@ func testStorePayoutsSince(t *testing.T, st store.Store) {
 			if n == 8 {
 				p.RefundID = "refund"
 			}
+
 			if err := tx.PutPayout(ctx, &p); err != nil {
 				return err
 			}
@@ -376,9 +535,11 @@ func testStorePayoutsSince(t *testing.T, st store.Store) {
 		if err := tx.PutPayout(ctx, &p); err != nil {
 			return err
 		}
+
 		if n, err := tx.PayoutsSince(ctx, storeOwners[0], storeAt(4)); err != nil || n != 4 {
 			t.Errorf("PayoutsSince: %d %v, want 4", n, err)
 		}
+
 		return nil
 	})
 }
@@ -386,20 +547,33 @@ func testStorePayoutsSince(t *testing.T, st store.Store) {
 // testStoreNothing asks an empty store for everything that is a list, with nothing to look for.
 func testStoreNothing(t *testing.T, st store.Store) {
 	ctx := t.Context()
+
 	for what, read := range map[string]func() (int, error){
-		"InvoicesByID":          func() (int, error) { r, err := st.InvoicesByID(ctx, nil); return len(r), err },
-		"DeliveriesByID":        func() (int, error) { r, err := st.DeliveriesByID(ctx, nil); return len(r), err },
-		"EndpointsByID":         func() (int, error) { r, err := st.EndpointsByID(ctx, nil); return len(r), err },
-		"EventsByID":            func() (int, error) { r, err := st.EventsByID(ctx, nil); return len(r), err },
-		"PaymentsByTransfer":    func() (int, error) { r, err := st.PaymentsByTransfer(ctx, "a", nil); return len(r), err },
-		"MatchAddresses":        func() (int, error) { r, err := st.MatchAddresses(ctx, chain.Space{}, nil); return len(r), err },
-		"OwnTransactions":       func() (int, error) { r, err := st.OwnTransactions(ctx, "a", nil); return len(r), err },
-		"CoinsOf":               func() (int, error) { r, err := st.CoinsOf(ctx, "a", nil); return len(r), err },
-		"TransactionsByID":      func() (int, error) { r, err := st.TransactionsByID(ctx, nil); return len(r), err },
-		"SettlementsByID":       func() (int, error) { r, err := st.SettlementsByID(ctx, nil); return len(r), err },
-		"SettlementsOfPayments": func() (int, error) { r, err := st.SettlementsOfPayments(ctx, nil); return len(r), err },
-		"Keys":                  func() (int, error) { r, err := st.Keys(ctx, "a"); return len(r), err },
-		"PendingDeliveries":     func() (int, error) { return st.PendingDeliveries(ctx, "a") },
+		"InvoicesByID":   func() (int, error) { r, err := st.InvoicesByID(ctx, nil); return len(r), err },
+		"DeliveriesByID": func() (int, error) { r, err := st.DeliveriesByID(ctx, nil); return len(r), err },
+		"EndpointsByID":  func() (int, error) { r, err := st.EndpointsByID(ctx, nil); return len(r), err },
+		"EventsByID":     func() (int, error) { r, err := st.EventsByID(ctx, nil); return len(r), err },
+		"PaymentsByTransfer": func() (int, error) {
+			r, err := st.PaymentsByTransfer(ctx, "a", nil)
+			return len(r), err
+		},
+		"MatchAddresses": func() (int, error) {
+			r, err := st.MatchAddresses(ctx, chain.Space{}, nil)
+			return len(r), err
+		},
+		"OwnTransactions": func() (int, error) {
+			r, err := st.OwnTransactions(ctx, "a", nil)
+			return len(r), err
+		},
+		"CoinsOf":          func() (int, error) { r, err := st.CoinsOf(ctx, "a", nil); return len(r), err },
+		"TransactionsByID": func() (int, error) { r, err := st.TransactionsByID(ctx, nil); return len(r), err },
+		"SettlementsByID":  func() (int, error) { r, err := st.SettlementsByID(ctx, nil); return len(r), err },
+		"SettlementsOfPayments": func() (int, error) {
+			r, err := st.SettlementsOfPayments(ctx, nil)
+			return len(r), err
+		},
+		"Keys":              func() (int, error) { r, err := st.Keys(ctx, "a"); return len(r), err },
+		"PendingDeliveries": func() (int, error) { return st.PendingDeliveries(ctx, "a") },
 	} {
 		if n, err := read(); err != nil || n != 0 {
 			t.Errorf("%s of nothing: %d %v", what, n, err)

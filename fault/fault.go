@@ -67,12 +67,15 @@ func (e *Error) Error() string {
 	if s == "" {
 		s = e.Code
 	}
+
 	if s == "" && e.Word != nil {
 		s = e.Word.Error()
 	}
+
 	if e.Cause != nil {
 		s += ": " + e.Cause.Error()
 	}
+
 	return s
 }
 
@@ -81,6 +84,7 @@ func (e *Error) Unwrap() []error {
 	if e.Cause == nil {
 		return []error{e.Word}
 	}
+
 	return []error{e.Word, e.Cause}
 }
 
@@ -93,6 +97,7 @@ func New(word error, code, format string, args ...any) *Error {
 func Wrap(cause, word error, code, format string, args ...any) *Error {
 	e := New(word, code, format, args...)
 	e.Cause = cause
+
 	return e
 }
 
@@ -100,6 +105,7 @@ func Wrap(cause, word error, code, format string, args ...any) *Error {
 func Param(param, code, format string, args ...any) *Error {
 	e := New(Invalid, code, format, args...)
 	e.Param = param
+
 	return e
 }
 
@@ -113,6 +119,7 @@ func Code(err error) string {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
 	}
+
 	return ""
 }
 
@@ -121,6 +128,7 @@ func RetryAfter(err error) time.Duration {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.RetryAfter
 	}
+
 	return 0
 }
 

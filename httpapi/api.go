@@ -16,21 +16,30 @@ type api struct {
 // operations lists the whole API, in the order of the document.
 func (a *api) operations() []operation {
 	return slices.Concat(
-		a.invoices(), a.simulations(), a.payments(), a.settlements(), a.depositAddresses(), a.payouts(), a.refunds(), a.balances(), a.reference(), a.webhookEndpoints(), a.events(),
+		a.invoices(), a.simulations(), a.payments(), a.settlements(), a.depositAddresses(),
+		a.payouts(), a.refunds(), a.balances(), a.reference(), a.webhookEndpoints(), a.events(),
 	)
 }
 
 // openAPI is the operation that serves the document of all the others.
 func openAPI(operations []operation, docsURL string) operation {
 	var rendered json.RawMessage
+
 	op := get(operation{
-		id: "getDocument", path: "/v1/openapi.json", tag: "Reference", access: noKey,
-		summary: "Read this document", description: "Needs no key.",
+		id:          "getDocument",
+		path:        "/v1/openapi.json",
+		tag:         "Reference",
+		access:      noKey,
+		summary:     "Read this document",
+		description: "Needs no key.",
 	}, func(context.Context, *call, none) (json.RawMessage, error) { return rendered, nil })
+
 	var err error
 	if rendered, err = document(append(slices.Clone(operations), op), docsURL); err != nil {
-		panic("httpapi: the document of the API cannot be written: " + err.Error()) // a mistake in an operation's types
+		// a mistake in an operation's types
+		panic("httpapi: the document of the API cannot be written: " + err.Error())
 	}
+
 	return op
 }
 
@@ -38,8 +47,12 @@ func openAPI(operations []operation, docsURL string) operation {
 func (a *api) knownNetworks(c *call, slugs ...string) error {
 	for _, slug := range slugs {
 		if n, ok := a.Networks.Network(slug); !ok || n.Livemode != c.owner.Livemode {
-			return invalid("network", "network %q is not enabled; GET /v1/networks lists those that are", clip(slug))
+			return invalid(
+				"network", "network %q is not enabled; GET /v1/networks lists those that are",
+				clip(slug),
+			)
 		}
 	}
+
 	return nil
 }

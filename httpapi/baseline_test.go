@@ -13,9 +13,9 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
-// baseline is what version 1 of the API once offered. Within a version the service only adds (specification part 9), so
-// nothing that is in testdata/v1.json may disappear; -update adds what is new, and never takes anything away. Each entry is
-// a promise:
+// baseline is what version 1 of the API once offered. Within a version the service only adds
+// (specification part 9), so nothing that is in testdata/v1.json may disappear; -update adds what
+// is new, and never takes anything away. Each entry is a promise:
 //
 //	operations   method, path, id, what it answers with, and who may call it
 //	parameters   that one is known, by type; that it may be left out; each value that it takes
@@ -33,23 +33,34 @@ type baseline struct {
 const baselineFile = "testdata/v1.json"
 
 func (b *baseline) lists() map[string]*[]string {
-	return map[string]*[]string{"operation": &b.Operations, "parameter": &b.Parameters, "field": &b.Fields, "error": &b.Errors, "event type": &b.EventTypes}
+	return map[string]*[]string{
+		"operation":  &b.Operations,
+		"parameter":  &b.Parameters,
+		"field":      &b.Fields,
+		"error":      &b.Errors,
+		"event type": &b.EventTypes,
+	}
 }
 
 func TestVersionOneOnlyGrows(t *testing.T) {
 	now := offered(t)
+
 	var once baseline
+
 	raw, err := os.ReadFile(baselineFile)
 	if err == nil {
 		err = json.Unmarshal(raw, &once)
 	}
+
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	lost := lostSince(&once, &now)
 	for _, line := range lost {
 		t.Errorf("version 1 offered this, and it is gone: %s", line)
 	}
+
 	if *update {
 		all := once
 		for kind, list := range all.lists() {
@@ -57,18 +68,26 @@ func TestVersionOneOnlyGrows(t *testing.T) {
 			slices.Sort(*list)
 			*list = slices.Compact(*list)
 		}
+
 		if raw, err = json.MarshalIndent(all, "", "\t"); err != nil {
 			t.Fatal(err)
 		}
+
 		if err := os.WriteFile(baselineFile, append(raw, '\n'), 0o644); err != nil {
 			t.Fatal(err)
 		}
+
 		return
 	}
+
 	for kind, list := range now.lists() {
 		for _, line := range *list {
 			if !slices.Contains(*once.lists()[kind], line) {
-				t.Logf("the %s %q is new: go test ./httpapi -run TestVersionOneOnlyGrows -update makes it a promise", kind, line)
+				t.Logf(
+					"the %s %q is new: go test ./httpapi -run TestVersionOneOnlyGrows -update makes it a promise",
+					kind,
+					line,
+				)
 			}
 		}
 	}
@@ -78,19 +97,24 @@ func TestVersionOneOnlyGrows(t *testing.T) {
 func TestEveryLossIsNoticed(t *testing.T) {
 	once := offered(t)
 	tried := 0
+
 	for kind, list := range once.lists() {
 		if len(*list) < 30 {
 			t.Errorf("only %d %ss: %q", len(*list), kind, *list)
 		}
+
 		for i, line := range *list {
 			now := once
+
 			*now.lists()[kind] = slices.Delete(slices.Clone(*list), i, i+1)
 			if lost := lostSince(&once, &now); len(lost) != 1 || !strings.Contains(lost[0], line) {
 				t.Fatalf("without the %s %q the test finds %q", kind, line, lost)
 			}
+
 			tried++
 		}
 	}
+
 	t.Logf("%d entries", tried)
 }
 
@@ -102,42 +126,54 @@ func lostSince(once, now *baseline) (lost []string) {
 			}
 		}
 	}
+
 	slices.Sort(lost)
+
 	return lost
 }
 
 // offered reads what the API offers from its own document.
 func offered(t *testing.T) baseline {
 	t.Helper()
+
 	op := openAPI((&api{&payments.Engine{}}).operations(), "")
+
 	v, err := op.read(t.Context(), &call{query: op.query.zero()})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	raw, ok := v.(json.RawMessage)
 	if !ok {
 		t.Fatalf("the document is a %T", v)
 	}
+
 	var d openDocument
 	if err := json.Unmarshal(raw, &d); err != nil {
 		t.Fatal(err)
 	}
+
 	b := baseline{}
+
 	for path, methods := range d.Paths {
 		for method, op := range methods {
 			b.operation(strings.ToUpper(method)+" "+path, op)
 		}
 	}
+
 	for name, s := range d.Components.Schemas {
 		b.schema(name, s)
 	}
+
 	for _, typ := range append(event.Types(), event.Ping) {
 		b.EventTypes = append(b.EventTypes, string(typ))
 	}
+
 	for _, list := range b.lists() {
 		slices.Sort(*list)
 		*list = slices.Compact(*list)
 	}
+
 	return b
 }
 
@@ -188,6 +224,7 @@ func (s openSchema) kind() string {
 	case s.Format == "date-time":
 		return "date-time"
 	}
+
 	return strings.Trim(fmt.Sprint(s.Type), "[]")
 }
 
@@ -201,35 +238,44 @@ func (b *baseline) operation(route string, op openOperation) {
 	case op.Scope != "":
 		b.Operations = append(b.Operations, route+" needs "+op.Scope+" alone")
 	}
+
 	for status, r := range op.Responses {
 		if status == "200" {
 			for _, content := range r.Content {
 				b.Operations = append(b.Operations, route+" answers "+content.Schema.kind())
 			}
+
 			continue
 		}
+
 		for _, code := range codeName.FindAllString(r.Description, -1) {
 			b.Errors = append(b.Errors, status+" "+code)
 		}
 	}
+
 	if op.RequestBody != nil {
 		for _, content := range op.RequestBody.Content {
 			b.Parameters = append(b.Parameters, route+" body: "+content.Schema.kind())
 		}
+
 		if !op.RequestBody.Required {
 			b.Parameters = append(b.Parameters, route+" body may be left out")
 		}
 	}
+
 	for _, p := range op.Parameters {
 		name := route + " " + p.In + " " + p.Name
+
 		b.Parameters = append(b.Parameters, name+": "+p.Schema.kind())
 		if !p.Required {
 			b.Parameters = append(b.Parameters, name+" may be left out")
 		}
+
 		values := p.Schema.Enum
 		if p.Schema.Items != nil {
 			values = p.Schema.Items.Enum
 		}
+
 		for _, v := range values {
 			b.Parameters = append(b.Parameters, fmt.Sprintf("%s takes %v", name, v))
 		}
@@ -241,16 +287,19 @@ func (b *baseline) schema(name string, s openSchema) {
 	for field, p := range s.Properties {
 		at := name + "." + field
 		b.Fields = append(b.Fields, at+": "+p.kind())
+
 		switch required := slices.Contains(s.Required, field); {
 		case isBody && !required:
 			b.Fields = append(b.Fields, at+" may be left out")
 		case !isBody && required:
 			b.Fields = append(b.Fields, at+" is always there")
 		}
+
 		values := p.Enum
 		if p.Items != nil {
 			values = p.Items.Enum
 		}
+
 		for _, v := range values {
 			b.Fields = append(b.Fields, fmt.Sprintf("%s knows %v", at, v))
 		}

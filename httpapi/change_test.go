@@ -34,24 +34,38 @@ func TestAChangeIsPreparedAgain(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			prepared := 0
-			op := write(operation{id: "x", method: "POST", path: "/v1/x", access: noKey}, func(context.Context, *call, none) (func(context.Context, store.Tx) (none, error), error) {
-				prepared++
-				n := prepared
-				return func(context.Context, store.Tx) (none, error) {
-					if n <= test.times {
-						return none{}, test.err
-					}
-					return none{}, nil
-				}, nil
-			})
+			op := write(
+				operation{id: "x", method: "POST", path: "/v1/x", access: noKey},
+				func(context.Context, *call, none) (func(context.Context, store.Tx) (none, error), error) {
+					prepared++
+					n := prepared
+
+					return func(context.Context, store.Tx) (none, error) {
+						if n <= test.times {
+							return none{}, test.err
+						}
+
+						return none{}, nil
+					}, nil
+				},
+			)
+
 			var log strings.Builder
+
 			s := testServer(&log, nil)
-			s.answers.Update = func(ctx context.Context, f func(context.Context, store.Tx) error) error { return f(ctx, nil) }
+			s.answers.Update = func(ctx context.Context, f func(context.Context, store.Tx) error) error {
+				return f(ctx, nil)
+			}
 			s.route([]operation{op})
+
 			w := httptest.NewRecorder()
 			s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/x", http.NoBody))
+
 			if w.Code != test.status || prepared != test.wanted {
-				t.Errorf("status %d, want %d, after %d preparations, want %d: %s", w.Code, test.status, prepared, test.wanted, w.Body)
+				t.Errorf(
+					"status %d, want %d, after %d preparations, want %d: %s",
+					w.Code, test.status, prepared, test.wanted, w.Body,
+				)
 			}
 		})
 	}

@@ -11,78 +11,136 @@ import (
 
 type createDepositBody struct {
 	Network  string            `json:"network" minLength:"2" maxLength:"32" example:"ethereum"`
-	Name     string            `json:"name,omitempty" maxLength:"64" doc:"For people, such as your customer's number"`
-	Metadata map[string]string `json:"metadata,omitempty" maxProperties:"50" keyMaxLength:"40" maxLength:"500" doc:"At most 50 keys of 1 to 40 characters"`
+	Name     string            `json:"name,omitempty" maxLength:"64"`
+	Metadata map[string]string `json:"metadata,omitempty" maxProperties:"50" keyMaxLength:"40" maxLength:"500"`
 }
 
 type updateDepositBody struct {
 	Name     *string                `json:"name,omitempty" maxLength:"64"`
-	Metadata *map[string]string     `json:"metadata,omitempty" maxProperties:"50" keyMaxLength:"40" maxLength:"500" doc:"Replaces all keys"`
-	Status   *invoice.DepositStatus `json:"status,omitempty" enum:"active,disabled" doc:"A disabled address is still watched and credited; it is only no longer handed out"`
+	Metadata *map[string]string     `json:"metadata,omitempty" maxProperties:"50" keyMaxLength:"40" maxLength:"500"`
+	Status   *invoice.DepositStatus `json:"status,omitempty" enum:"active,disabled"`
 }
 
 type depositQuery struct {
-	Status  []invoice.DepositStatus `query:"status" enum:"active,disabled" maxLength:"64" doc:"One or several, separated by commas"`
-	Network []string                `query:"network" maxLength:"256" doc:"Slugs, separated by commas"`
-	Q       string                  `query:"q" maxLength:"128" doc:"Name, address or id: whole or its beginning, without case"`
+	Status  []invoice.DepositStatus `query:"status" enum:"active,disabled" maxLength:"64"`
+	Network []string                `query:"network" maxLength:"256"`
+	Q       string                  `query:"q" maxLength:"128"`
 }
 
 func (a *api) depositAddresses() []operation {
 	const tag = "Deposit addresses"
+
 	return []operation{
 		write(operation{
-			id: "createDepositAddress", method: "POST", path: "/v1/deposit_addresses", tag: tag, scope: account.DepositAddressesWrite,
+			id:      "createDepositAddress",
+			method:  "POST",
+			path:    "/v1/deposit_addresses",
+			tag:     tag,
+			scope:   account.DepositAddressesWrite,
 			summary: "Create a reusable address",
-		}, func(ctx context.Context, c *call, b createDepositBody) (func(context.Context, store.Tx) (invoice.DepositResource, error), error) {
+		}, func(
+			ctx context.Context,
+			c *call,
+			b createDepositBody,
+		) (func(context.Context, store.Tx) (invoice.DepositResource, error), error) {
 			if err := a.knownNetworks(c, b.Network); err != nil {
 				return nil, err
 			}
-			prepared, err := a.Invoices.PrepareDeposit(ctx, invoice.DepositParams{Owner: c.owner, Network: b.Network, Name: b.Name, Metadata: b.Metadata})
+
+			prepared, err := a.Invoices.PrepareDeposit(
+				ctx,
+				invoice.DepositParams{Owner: c.owner, Network: b.Network, Name: b.Name, Metadata: b.Metadata},
+			)
 			if err != nil {
 				return nil, err
 			}
+
 			return func(ctx context.Context, tx store.Tx) (invoice.DepositResource, error) {
 				d, err := a.Invoices.DepositTx(ctx, tx, prepared)
 				return d.Resource(), err
 			}, nil
 		}),
 		list(operation{
-			id: "listDepositAddresses", path: "/v1/deposit_addresses", tag: tag, scope: account.DepositAddressesRead, summary: "List reusable addresses, newest first",
+			id:      "listDepositAddresses",
+			path:    "/v1/deposit_addresses",
+			tag:     tag,
+			scope:   account.DepositAddressesRead,
+			summary: "List reusable addresses, newest first",
 		}, func(ctx context.Context, c *call, q depositQuery) (page[invoice.DepositResource], error) {
 			if err := a.knownNetworks(c, q.Network...); err != nil {
 				return page[invoice.DepositResource]{}, err
 			}
+
 			found, more, err := a.Invoices.ListDeposits(ctx, invoice.DepositFilter{
-				Owner: c.owner, Statuses: q.Status, Networks: q.Network, Q: q.Q, After: c.after, Limit: c.limit,
+				Owner:    c.owner,
+				Statuses: q.Status,
+				Networks: q.Network,
+				Q:        q.Q,
+				After:    c.after,
+				Limit:    c.limit,
 			})
-			return pageOf(found, more, err, invoice.DepositAddress.Resource, func(d invoice.DepositAddress) string { return d.ID })
+
+			return pageOf(
+				found, more, err, invoice.DepositAddress.Resource,
+				func(d invoice.DepositAddress) string { return d.ID },
+			)
 		}),
 		get(operation{
-			id: "getDepositAddress", path: "/v1/deposit_addresses/{id}", tag: tag, scope: account.DepositAddressesRead, summary: "Read a reusable address",
+			id:      "getDepositAddress",
+			path:    "/v1/deposit_addresses/{id}",
+			tag:     tag,
+			scope:   account.DepositAddressesRead,
+			summary: "Read a reusable address",
 		}, func(ctx context.Context, c *call, _ none) (invoice.DepositResource, error) {
 			d, err := a.Invoices.GetDeposit(ctx, c.owner, c.id)
 			if err != nil {
 				return invoice.DepositResource{}, err
 			}
+
 			return d.Resource(), nil
 		}),
 		write(operation{
-			id: "updateDepositAddress", method: "PATCH", path: "/v1/deposit_addresses/{id}", tag: tag, scope: account.DepositAddressesWrite,
+			id:      "updateDepositAddress",
+			method:  "PATCH",
+			path:    "/v1/deposit_addresses/{id}",
+			tag:     tag,
+			scope:   account.DepositAddressesWrite,
 			summary: "Change a reusable address's name, metadata or status",
-		}, func(_ context.Context, c *call, b updateDepositBody) (func(context.Context, store.Tx) (invoice.DepositResource, error), error) {
+		}, func(
+			_ context.Context,
+			c *call,
+			b updateDepositBody,
+		) (func(context.Context, store.Tx) (invoice.DepositResource, error), error) {
 			return func(ctx context.Context, tx store.Tx) (invoice.DepositResource, error) {
-				d, err := a.Invoices.UpdateDepositTx(ctx, tx, c.owner, c.id, invoice.DepositUpdate{Name: b.Name, Metadata: b.Metadata, Status: b.Status})
+				d, err := a.Invoices.UpdateDepositTx(
+					ctx, tx, c.owner, c.id,
+					invoice.DepositUpdate{Name: b.Name, Metadata: b.Metadata, Status: b.Status},
+				)
+
 				return d.Resource(), err
 			}, nil
 		}),
 		list(operation{
-			id: "listDepositPayments", path: "/v1/deposit_addresses/{id}/payments", tag: tag, scope: account.PaymentsRead,
+			id:      "listDepositPayments",
+			path:    "/v1/deposit_addresses/{id}/payments",
+			tag:     tag,
+			scope:   account.PaymentsRead,
 			summary: "List the payments to a reusable address, newest first, each with its settlement",
 		}, func(ctx context.Context, c *call, q invoicePaymentsQuery) (page[payments.PaymentResource], error) {
 			if _, err := a.Invoices.GetDeposit(ctx, c.owner, c.id); err != nil {
 				return page[payments.PaymentResource]{}, err
 			}
-			return a.paymentsPage(ctx, invoice.PaymentFilter{Owner: c.owner, DepositAddressID: c.id, Statuses: q.Status, After: c.after, Limit: c.limit})
+
+			return a.paymentsPage(
+				ctx,
+				invoice.PaymentFilter{
+					Owner:            c.owner,
+					DepositAddressID: c.id,
+					Statuses:         q.Status,
+					After:            c.after,
+					Limit:            c.limit,
+				},
+			)
 		}),
 	}
 }

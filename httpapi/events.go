@@ -32,58 +32,87 @@ type eventResource struct {
 	APIVersion string     `json:"api_version" enum:"v1"`
 	CreatedAt  string     `json:"created_at" format:"date-time"`
 	Livemode   bool       `json:"livemode"`
-	Sequence   int64      `json:"sequence" doc:"Counts up per object: puts its events in order"`
+	Sequence   int64      `json:"sequence"`
 	Data       eventData  `json:"data"`
 	Request    struct {
 		ID             string `json:"id,omitempty"`
 		IdempotencyKey string `json:"idempotency_key,omitempty"`
-	} `json:"request" doc:"The API request that caused it; empty when none did"`
+	} `json:"request"`
 }
 
 type eventData struct {
-	Object             map[string]any `json:"object" doc:"The object as the event left it"`
+	Object             map[string]any `json:"object"`
 	PreviousAttributes map[string]any `json:"previous_attributes,omitempty"`
 }
 
 type eventQuery struct {
-	Type          []event.Type `query:"type" maxLength:"256" doc:"One or several, separated by commas"`
+	Type          []event.Type `query:"type" maxLength:"256"`
 	ObjectID      string       `query:"object_id" pattern:"^[0-9a-f]{24}$"`
-	CreatedAfter  time.Time    `query:"created_after" doc:"Inclusive"`
-	CreatedBefore time.Time    `query:"created_before" doc:"Exclusive"`
+	CreatedAfter  time.Time    `query:"created_after"`
+	CreatedBefore time.Time    `query:"created_before"`
 }
 
 func (a *api) events() []operation {
 	const tag = "Events"
+
 	return []operation{
 		list(operation{
-			id: "listEvents", path: "/v1/events", tag: tag, scope: account.EventsRead, summary: "List events, newest first", description: "Events are kept for 30 days.",
+			id:          "listEvents",
+			path:        "/v1/events",
+			tag:         tag,
+			scope:       account.EventsRead,
+			summary:     "List events, newest first",
+			description: "Events are kept for 30 days.",
 		}, a.listEvents),
 		get(operation{
-			id: "getEvent", path: "/v1/events/{id}", tag: tag, scope: account.EventsRead, summary: "Read an event",
+			id:      "getEvent",
+			path:    "/v1/events/{id}",
+			tag:     tag,
+			scope:   account.EventsRead,
+			summary: "Read an event",
 		}, func(ctx context.Context, c *call, _ none) (storedEvent, error) {
 			e, err := a.Webhooks.GetEvent(ctx, c.owner, c.id)
 			return storedEvent{e.Envelope}, err
 		}),
 		write(operation{
-			id: "resendEvent", method: "POST", path: "/v1/events/{id}/resend", tag: tag, scope: account.WebhooksWrite,
-			summary: "Deliver an event again to every endpoint that is subscribed to it", codes: []string{"409 webhook_endpoint_none"},
-		}, func(_ context.Context, c *call, _ none) (func(context.Context, store.Tx) (listing[webhook.DeliveryResource], error), error) {
+			id:      "resendEvent",
+			method:  "POST",
+			path:    "/v1/events/{id}/resend",
+			tag:     tag,
+			scope:   account.WebhooksWrite,
+			summary: "Deliver an event again to every endpoint that is subscribed to it",
+			codes:   []string{"409 webhook_endpoint_none"},
+		}, func(
+			_ context.Context,
+			c *call,
+			_ none,
+		) (func(context.Context, store.Tx) (listing[webhook.DeliveryResource], error), error) {
 			return func(ctx context.Context, tx store.Tx) (listing[webhook.DeliveryResource], error) {
 				made, err := a.Webhooks.ResendEventTx(ctx, tx, c.owner, c.id)
+
 				out := listing[webhook.DeliveryResource]{Data: make([]webhook.DeliveryResource, len(made))}
 				for i, d := range made {
 					out.Data[i] = d.Resource(false)
 				}
+
 				return out, err
 			}, nil
 		}),
 		list(operation{
-			id: "listEventDeliveries", path: "/v1/events/{id}/deliveries", tag: tag, scope: account.EventsRead, summary: "List the deliveries of an event, newest first",
+			id:      "listEventDeliveries",
+			path:    "/v1/events/{id}/deliveries",
+			tag:     tag,
+			scope:   account.EventsRead,
+			summary: "List the deliveries of an event, newest first",
 		}, func(ctx context.Context, c *call, _ none) (page[webhook.DeliveryResource], error) {
 			if _, err := a.Webhooks.GetEvent(ctx, c.owner, c.id); err != nil {
 				return page[webhook.DeliveryResource]{}, err
 			}
-			return a.deliveriesPage(ctx, webhook.DeliveryFilter{Owner: c.owner, EventID: c.id, After: c.after, Limit: c.limit})
+
+			return a.deliveriesPage(
+				ctx,
+				webhook.DeliveryFilter{Owner: c.owner, EventID: c.id, After: c.after, Limit: c.limit},
+			)
 		}),
 	}
 }
@@ -93,13 +122,25 @@ func (a *api) listEvents(ctx context.Context, c *call, q eventQuery) (page[store
 	for _, t := range event.Types() {
 		known[t] = true
 	}
+
 	for _, t := range q.Type {
 		if !known[t] {
 			return page[storedEvent]{}, invalid("type", "%q is no event type", clip(string(t)))
 		}
 	}
+
 	records, more, err := a.Webhooks.ListEvents(ctx, event.Filter{
-		Owner: c.owner, Types: q.Type, ObjectID: q.ObjectID, CreatedAfter: q.CreatedAfter, CreatedBefore: q.CreatedBefore, After: c.after, Limit: c.limit,
+		Owner:         c.owner,
+		Types:         q.Type,
+		ObjectID:      q.ObjectID,
+		CreatedAfter:  q.CreatedAfter,
+		CreatedBefore: q.CreatedBefore,
+		After:         c.after,
+		Limit:         c.limit,
 	})
-	return pageOf(records, more, err, func(e event.Event) storedEvent { return storedEvent{e.Envelope} }, func(e event.Event) string { return e.ID })
+
+	return pageOf(
+		records, more, err, func(e event.Event) storedEvent { return storedEvent{e.Envelope} },
+		func(e event.Event) string { return e.ID },
+	)
 }

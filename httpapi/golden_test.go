@@ -28,13 +28,14 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/golden anew")
 
-// Every resource is rendered from a record that has every field, whose values are the fields' names, so that a mapping
-// of one field to another shows; and from a record that has none.
+// Every resource is rendered from a record that has every field, whose values are the fields'
+// names, so that a mapping of one field to another shows; and from a record that has none.
 func TestGolden(t *testing.T) {
 	networks, err := chain.NewRegistry(sim.New(sim.Config{}))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	a := &api{&payments.Engine{Networks: networks}}
 	balance := fill[send.Balance]()
 	asset := networks.Assets(false)[0]
@@ -50,12 +51,17 @@ func TestGolden(t *testing.T) {
 	fullInvoice.Kind = invoice.Fiat
 	endpoint := fill[webhook.Endpoint]().Resource()
 	endpoint.Secret = "Secret"
+
 	next := "NextCursor"
 	for _, test := range []struct {
 		name        string
 		full, empty any
 	}{
-		{"invoice", fullInvoice.Resource("https://pay.example.com/checkout/"), emptyInvoice.Resource("https://pay.example.com/checkout/")},
+		{
+			"invoice",
+			fullInvoice.Resource("https://pay.example.com/checkout/"),
+			emptyInvoice.Resource("https://pay.example.com/checkout/"),
+		},
 		{"payment", settled, payment(invoice.Payment{})},
 		{"settlement", full, settlement.Settlement{}.Resource()},
 		{"deposit_address", fill[invoice.DepositAddress]().Resource(), invoice.DepositAddress{}.Resource()},
@@ -67,7 +73,11 @@ func TestGolden(t *testing.T) {
 		{"asset", showAsset(fill[chain.Asset]()), showAsset(chain.Asset{})},
 		{"rate", fill[rateResource](), rateResource{}},
 		{"balance", a.showBalance(balance), a.showBalance(send.Balance{})},
-		{"list", listing[rateResource]{Data: []rateResource{{}}, HasMore: true, NextCursor: &next}, listing[rateResource]{Data: []rateResource{}}},
+		{
+			"list",
+			listing[rateResource]{Data: []rateResource{{}}, HasMore: true, NextCursor: &next},
+			listing[rateResource]{Data: []rateResource{}},
+		},
 		{"deleted", fill[deletedResource](), deletedResource{}},
 		{"error", fill[errorBody](), errorBody{}},
 	} {
@@ -75,13 +85,19 @@ func TestGolden(t *testing.T) {
 			golden(t, test.name+"_full", test.full)
 			golden(t, test.name+"_empty", test.empty)
 			names := jsonNames(reflect.TypeOf(test.full))
+
 			body, err := render(test.full)
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			for _, name := range names {
 				if !bytes.Contains(body, []byte(`"`+name+`":`)) {
-					t.Errorf("the full %s has no %s: the record's field is not mapped, or the test does not fill it", test.name, name)
+					t.Errorf(
+						"the full %s has no %s: the record's field is not mapped, or the test does not fill it",
+						test.name,
+						name,
+					)
 				}
 			}
 		})
@@ -90,24 +106,29 @@ func TestGolden(t *testing.T) {
 
 func golden(t *testing.T, name string, v any) {
 	t.Helper()
+
 	body, err := render(v)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var got bytes.Buffer
 	if err := json.Indent(&got, body, "", "  "); err != nil {
 		t.Fatal(err)
 	}
+
 	file := filepath.Join("testdata", "golden", name+".json")
 	if *update {
 		if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	want, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatalf("%v (go test ./httpapi -update writes it)", err)
 	}
+
 	if diff := cmp.Diff(string(want), got.String()); diff != "" {
 		t.Errorf("%s: %s", file, diff)
 	}
@@ -122,29 +143,38 @@ func jsonNames(t reflect.Type) []string {
 	default:
 		return nil
 	}
+
 	var names []string
+
 	for i := range t.NumField() {
 		f := t.Field(i)
+
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name != "" {
 			names = append(names, name)
 		}
+
 		names = append(names, jsonNames(f.Type)...)
 	}
+
 	slices.Sort(names)
+
 	return slices.Compact(names)
 }
 
 // fill returns a value each of whose fields says its name, or is a number that differs from the others.
 func fill[T any]() T {
 	var v T
+
 	n := 0
 	fillValue(reflect.ValueOf(&v).Elem(), reflect.TypeFor[T]().Name(), &n)
+
 	return v
 }
 
 func fillValue(v reflect.Value, name string, n *int) {
 	*n++
+
 	switch v.Interface().(type) {
 	case time.Time:
 		v.Set(reflect.ValueOf(time.Date(2026, 1, 2, 3, 4, *n%60, 5_000_000, time.FixedZone("", 3600))))
@@ -162,6 +192,7 @@ func fillValue(v reflect.Value, name string, n *int) {
 		v.Set(reflect.ValueOf(chain.Units(uint64(*n) * 1000)))
 		return
 	}
+
 	switch v.Kind() {
 	case reflect.String:
 		v.SetString(name)

@@ -40,12 +40,14 @@ type logs struct {
 func (l *logs) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	return l.b.Write(p)
 }
 
 func (l *logs) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	return l.b.String()
 }
 
@@ -60,51 +62,83 @@ func openOn(t testing.TB, db payments.Store, o *httpapi.Options, now func() time
 	t.Helper()
 	s := boot(t, db, o, now)
 	s.enter(t)
+
 	return s
 }
 
 // enter makes the shop's account and key.
 func (s *shop) enter(t testing.TB) {
 	t.Helper()
+
 	var err error
-	if s.account, err = s.engine.Accounts.CreateAccount(t.Context(), account.Settings{Name: "Corner Shop"}); err != nil {
+	if s.account, err = s.engine.Accounts.CreateAccount(
+		t.Context(), account.Settings{Name: "Corner Shop"},
+	); err != nil {
 		t.Fatal(err)
 	}
+
 	s.key = s.newKey(t, account.KeyParams{Scopes: account.AllScopes()})
 }
 
-// boot starts the service as a process does, without an account. The first of secrets seals, and all open; none is a fixed one.
-func boot(t testing.TB, db payments.Store, o *httpapi.Options, now func() time.Time, secrets ...[]byte) *shop {
+// boot starts the service as a process does, without an account. The first of secrets seals, and
+// all open; none is a fixed one.
+func boot(
+	t testing.TB,
+	db payments.Store,
+	o *httpapi.Options,
+	now func() time.Time,
+	secrets ...[]byte,
+) *shop {
 	t.Helper()
+
 	if len(secrets) == 0 {
 		secrets = [][]byte{bytes.Repeat([]byte{7}, 32)}
 	}
+
 	live := sim.DefaultNetwork()
 	live.Slug, live.CAIP2, live.Livemode = "livenet", "sim:2", true
-	prices, err := rate.NewFixed(map[string]string{"ETH/USD": "2500", "ETH/EUR": "2300", "USDC/USD": "1", "USDC/EUR": "0.92"}, time.Minute, now)
+
+	prices, err := rate.NewFixed(
+		map[string]string{"ETH/USD": "2500", "ETH/EUR": "2300", "USDC/USD": "1", "USDC/EUR": "0.92"},
+		time.Minute, now,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	s := &shop{logs: &logs{}, network: sim.New(sim.Config{})}
+
 	s.engine, err = payments.New(payments.Config{
-		Store: db, Drivers: []payments.ChainDriver{s.network, sim.New(sim.Config{Network: live})}, Signer: sim.NewSigner(1, nil), Rates: prices,
-		BaseURL: "https://pay.example.com", SecretKey: secrets[0], OldSecretKeys: secrets[1:], WebhookAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
-		Log: slog.New(slog.NewTextHandler(s.logs, &slog.HandlerOptions{Level: slog.LevelDebug})), Now: now,
+		Store:         db,
+		Drivers:       []payments.ChainDriver{s.network, sim.New(sim.Config{Network: live})},
+		Signer:        sim.NewSigner(1, nil),
+		Rates:         prices,
+		BaseURL:       "https://pay.example.com",
+		SecretKey:     secrets[0],
+		OldSecretKeys: secrets[1:],
+		WebhookAllow:  []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		Log:           slog.New(slog.NewTextHandler(s.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Now:           now,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	s.handler = httpapi.Handler(s.engine, o)
+
 	return s
 }
 
 func (s *shop) newKey(t testing.TB, p account.KeyParams) string {
 	t.Helper()
+
 	p.AccountID = s.account.ID
+
 	_, secret, err := s.engine.Accounts.CreateKey(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return secret
 }
 
@@ -124,12 +158,14 @@ type request struct {
 
 func (s *shop) do(t testing.TB, q request) reply {
 	t.Helper()
+
 	r := httptest.NewRequest(q.method, q.path, strings.NewReader(q.body))
 	if q.body == "" {
 		r = httptest.NewRequest(q.method, q.path, http.NoBody)
 	} else {
 		r.Header.Set("Content-Type", "application/json")
 	}
+
 	switch q.key {
 	case "":
 		r.Header.Set("Authorization", "Bearer "+s.key)
@@ -137,18 +173,22 @@ func (s *shop) do(t testing.TB, q request) reply {
 	default:
 		r.Header.Set("Authorization", "Bearer "+q.key)
 	}
+
 	for name, values := range q.header {
 		r.Header[name] = values
 	}
+
 	if q.remote != "" {
 		r.RemoteAddr = q.remote
 	}
+
 	return s.serve(r)
 }
 
 func (s *shop) serve(r *http.Request) reply {
 	w := httptest.NewRecorder()
 	s.handler.ServeHTTP(w, r)
+
 	return reply{status: w.Code, header: w.Header(), body: w.Body.Bytes()}
 }
 
@@ -165,18 +205,22 @@ func (s *shop) post(t testing.TB, path, body string) map[string]any {
 
 func (s *shop) ok(t testing.TB, r reply) map[string]any {
 	t.Helper()
+
 	if r.status != http.StatusOK {
 		t.Fatalf("status %d: %s", r.status, r.body)
 	}
+
 	return r.json(t)
 }
 
 func (r reply) json(t testing.TB) map[string]any {
 	t.Helper()
+
 	var v map[string]any
 	if err := json.Unmarshal(r.body, &v); err != nil {
 		t.Fatalf("%v in %q", err, r.body)
 	}
+
 	return v
 }
 
@@ -190,25 +234,34 @@ type fault struct {
 // refused returns the error, and fails the test when the answer is not a proper error body of that status.
 func (r reply) refused(t testing.TB, status int) fault {
 	t.Helper()
+
 	var v struct{ Error fault }
-	if err := json.Unmarshal(r.body, &v); err != nil || v.Error.Type == "" || v.Error.Code == "" || v.Error.Message == "" {
+	if err := json.Unmarshal(
+		r.body, &v,
+	); err != nil || v.Error.Type == "" || v.Error.Code == "" ||
+		v.Error.Message == "" {
 		t.Fatalf("status %d with the body %q", r.status, r.body)
 	}
+
 	if r.status != status {
 		t.Fatalf("status %d, want %d: %s", r.status, status, r.body)
 	}
+
 	if id := r.header.Get("Request-Id"); id == "" || id != v.Error.RequestID {
 		t.Fatalf("Request-Id %q, request_id %q", id, v.Error.RequestID)
 	}
+
 	if got := r.header.Get("Content-Type"); got != "application/json" {
 		t.Fatalf("Content-Type %q", got)
 	}
+
 	return v.Error
 }
 
 const (
 	nobody      = "0123456789abcdef01234567" // an id of nothing
-	invoiceBody = `{"price":{"currency":"EUR","amount":"49.90"},"options":[{"asset":"SIM","network":"simnet"}],"order_id":"A-1"}`
+	invoiceBody = `{"price":{"currency":"EUR","amount":"49.90"},"options":[{"asset":"SIM",` +
+		`"network":"simnet"}],"order_id":"A-1"}`
 )
 
 // header returns one header field.

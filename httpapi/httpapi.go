@@ -1,10 +1,10 @@
 // Package httpapi serves the JSON API under /v1: a plain http.Handler over a payments.Engine.
 //
-// Each operation is one Go value (operation.go): method, path, scope, the types of its query, body and answer,
-// its error codes and its function. Routing, checking of input (shape.go), and the OpenAPI document
-// (document.go) are all made from that value. server.go takes a request through the checks that all share, in
-// this order: key, rate, permission, path, query, Idempotency-Key, body. The other files hold the operations,
-// one resource each.
+// Each operation is one Go value (operation.go): method, path, scope, the types of its query, body
+// and answer, its error codes and its function. Routing, checking of input (shape.go), and the
+// OpenAPI document (document.go) are all made from that value. server.go takes a request through
+// the checks that all share, in this order: key, rate, permission, path, query, Idempotency-Key,
+// body. The other files hold the operations, one resource each.
 //
 // The handler starts no goroutine, keeps no global state, and can be mounted in any mux.
 package httpapi
@@ -23,10 +23,11 @@ import (
 
 // Options adjust a Handler. The zero value works.
 type Options struct {
-	// Prefix is the path in front of /v1 when the handler is mounted below one without http.StripPrefix, such as
-	// "/pay". Defaults to none.
+	// Prefix is the path in front of /v1 when the handler is mounted below one without
+	// http.StripPrefix, such as "/pay". Defaults to none.
 	Prefix string
-	// TrustedProxies are the peers whose forwarding header is believed. Defaults to none: then the client is the peer.
+	// TrustedProxies are the peers whose forwarding header is believed. Defaults to none: then the
+	// client is the peer.
 	TrustedProxies []netip.Prefix
 	// ForwardedHeader is the header in which they name the client, a list of addresses, the latest hop last.
 	// Defaults to X-Forwarded-For.
@@ -46,15 +47,19 @@ func (o *Options) complete() Options {
 	if o != nil {
 		out = *o
 	}
+
 	if out.ForwardedHeader == "" {
 		out.ForwardedHeader = limit.ForwardedFor
 	}
+
 	if out.MaxBody <= 0 {
 		out.MaxBody = 256 << 10
 	}
+
 	if out.Timeout <= 0 {
 		out.Timeout = 30 * time.Second
 	}
+
 	return out
 }
 
@@ -64,12 +69,18 @@ func Handler(engine *payments.Engine, o *Options) http.Handler {
 		options:      o.complete(),
 		authenticate: engine.Accounts.Authenticate,
 		answers: idempotency.Config[store.Tx]{
-			Reader: engine.Store(), Update: engine.Update, Seal: engine.Sealer(), Now: engine.Now,
+			Reader: engine.Store(),
+			Update: engine.Update,
+			Seal:   engine.Sealer(),
+			Now:    engine.Now,
 		},
-		log: engine.Log(), ids: id.New(engine.Now, nil), local: limit.NewBuckets(engine.Now),
+		log:   engine.Log(),
+		ids:   id.New(engine.Now, nil),
+		local: limit.NewBuckets(engine.Now),
 	}
 	operations := (&api{engine}).operations()
 	operations = append(operations, openAPI(operations, s.options.DocsURL))
 	s.route(operations)
+
 	return s
 }

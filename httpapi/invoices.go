@@ -13,90 +13,138 @@ import (
 )
 
 type createInvoiceBody struct {
-	Price                 *priceBody        `json:"price,omitempty" doc:"What is owed in money; makes a fiat invoice"`
-	Options               []optionBody      `json:"options,omitempty" maxItems:"20" nullable:"false" doc:"How it may be paid. Left out with a price: with every asset that is enabled. Required without one, each with its amount"`
-	OrderID               string            `json:"order_id,omitempty" maxLength:"128" doc:"The merchant's own reference"`
-	CustomerEmail         string            `json:"customer_email,omitempty" maxLength:"254"`
-	Description           string            `json:"description,omitempty" maxLength:"500"`
-	Metadata              map[string]string `json:"metadata,omitempty" maxProperties:"50" keyMaxLength:"40" maxLength:"500" doc:"At most 50 keys of 1 to 40 characters"`
-	ToleranceBPS          *int              `json:"tolerance_bps,omitempty" minimum:"0" maximum:"500" doc:"How much too little still pays it, in ten-thousandths. Defaults to the account's setting"`
-	ExpiresIn             *int              `json:"expires_in,omitempty" minimum:"300" maximum:"604800" doc:"Seconds. Defaults to 86400"`
-	PreSelectionExpiresIn *int              `json:"pre_selection_expires_in,omitempty" minimum:"300" maximum:"604800" doc:"Seconds, at most expires_in. Defaults to 7200 or expires_in, whichever is less"`
-	SuccessURL            string            `json:"success_url,omitempty" maxLength:"2048" format:"uri" doc:"https; http only in test mode"`
-	CancelURL             string            `json:"cancel_url,omitempty" maxLength:"2048" format:"uri" doc:"https; http only in test mode"`
+	Price         *priceBody   `json:"price,omitempty"`
+	Options       []optionBody `json:"options,omitempty" maxItems:"20" nullable:"false"`
+	OrderID       string       `json:"order_id,omitempty" maxLength:"128"`
+	CustomerEmail string       `json:"customer_email,omitempty" maxLength:"254"`
+	Description   string       `json:"description,omitempty" maxLength:"500"`
+
+	Metadata map[string]string `json:"metadata,omitempty" maxProperties:"50" keyMaxLength:"40" maxLength:"500"`
+
+	ToleranceBPS          *int   `json:"tolerance_bps,omitempty" minimum:"0" maximum:"500"`
+	ExpiresIn             *int   `json:"expires_in,omitempty" minimum:"300" maximum:"604800"`
+	PreSelectionExpiresIn *int   `json:"pre_selection_expires_in,omitempty" minimum:"300" maximum:"604800"`
+	SuccessURL            string `json:"success_url,omitempty" maxLength:"2048" format:"uri"`
+	CancelURL             string `json:"cancel_url,omitempty" maxLength:"2048" format:"uri"`
 }
 
 type priceBody struct {
-	Currency string `json:"currency" pattern:"^[A-Z]{3}$" doc:"ISO 4217" example:"EUR"`
-	Amount   string `json:"amount" pattern:"^[0-9]{1,31}(\\.[0-9]{1,8})?$" doc:"Above 0, at most 8 decimal places" example:"49.90"`
+	Currency string `json:"currency" pattern:"^[A-Z]{3}$" example:"EUR"`
+	Amount   string `json:"amount" pattern:"^[0-9]{1,31}(\\.[0-9]{1,8})?$" example:"49.90"`
 }
 
 type optionBody struct {
 	Asset   string `json:"asset" maxLength:"16" example:"USDC"`
 	Network string `json:"network" minLength:"2" maxLength:"32" example:"ethereum"`
-	Amount  string `json:"amount,omitempty" pattern:"^[0-9]{1,78}$" doc:"Base units; only without a price"`
+	Amount  string `json:"amount,omitempty" pattern:"^[0-9]{1,78}$"`
 }
 
+type invoiceStatus = invoice.Status
+
 type invoiceQuery struct {
-	Status        []invoice.Status `query:"status" enum:"open,pending,underpaid,paid,expired,canceled,refunded" maxLength:"256" doc:"One or several, separated by commas"`
-	Network       []string         `query:"network" maxLength:"256" doc:"Slugs, separated by commas: invoices with an option there"`
-	OrderID       string           `query:"order_id" maxLength:"128"`
-	Q             string           `query:"q" maxLength:"254" doc:"Id, order id or customer e-mail: whole or its beginning, without case"`
-	CreatedAfter  time.Time        `query:"created_after" doc:"Inclusive"`
-	CreatedBefore time.Time        `query:"created_before" doc:"Exclusive"`
+	Status []invoiceStatus `query:"status" enum:"open,pending,underpaid,paid,expired,canceled,refunded" maxLength:"256"`
+
+	Network       []string  `query:"network" maxLength:"256"`
+	OrderID       string    `query:"order_id" maxLength:"128"`
+	Q             string    `query:"q" maxLength:"254"`
+	CreatedAfter  time.Time `query:"created_after"`
+	CreatedBefore time.Time `query:"created_before"`
 }
 
 type invoicePaymentsQuery struct {
-	Status []invoice.PaymentStatus `query:"status" enum:"detected,confirmed,orphaned,dropped" maxLength:"256" doc:"One or several, separated by commas"`
+	Status []invoice.PaymentStatus `query:"status" enum:"detected,confirmed,orphaned,dropped" maxLength:"256"`
 }
 
 // selecting are the codes of everything that chooses an option.
 var selecting = []string{
-	"409 invoice_payment_pending", "409 invoice_not_open", "409 invoice_expired", "422 amount_too_small", "503 price_unavailable",
+	"409 invoice_payment_pending",
+	"409 invoice_not_open",
+	"409 invoice_expired",
+	"422 amount_too_small",
+	"503 price_unavailable",
 }
 
 func (a *api) invoices() []operation {
 	const tag = "Invoices"
+
 	return []operation{
 		write(operation{
-			id: "createInvoice", method: "POST", path: "/v1/invoices", tag: tag, scope: account.InvoicesWrite,
+			id:      "createInvoice",
+			method:  "POST",
+			path:    "/v1/invoices",
+			tag:     tag,
+			scope:   account.InvoicesWrite,
 			summary: "Create an invoice",
 			codes:   []string{"422 asset_not_enabled", "422 amount_too_small", "503 price_unavailable"},
 		}, a.createInvoice),
 		list(operation{
-			id: "listInvoices", path: "/v1/invoices", tag: tag, scope: account.InvoicesRead, summary: "List invoices, newest first",
+			id:      "listInvoices",
+			path:    "/v1/invoices",
+			tag:     tag,
+			scope:   account.InvoicesRead,
+			summary: "List invoices, newest first",
 		}, a.listInvoices),
 		get(operation{
-			id: "getInvoice", path: "/v1/invoices/{id}", tag: tag, scope: account.InvoicesRead, summary: "Read an invoice",
+			id:      "getInvoice",
+			path:    "/v1/invoices/{id}",
+			tag:     tag,
+			scope:   account.InvoicesRead,
+			summary: "Read an invoice",
 		}, func(ctx context.Context, c *call, _ none) (invoice.Resource, error) {
 			return a.shown(a.Invoices.Get(ctx, c.owner, c.id))
 		}),
 		write(operation{
-			id: "cancelInvoice", method: "POST", path: "/v1/invoices/{id}/cancel", tag: tag, scope: account.InvoicesWrite,
-			summary: "Cancel an open or underpaid invoice", codes: []string{"409 invoice_payment_pending", "409 invoice_not_open"},
+			id:      "cancelInvoice",
+			method:  "POST",
+			path:    "/v1/invoices/{id}/cancel",
+			tag:     tag,
+			scope:   account.InvoicesWrite,
+			summary: "Cancel an open or underpaid invoice",
+			codes:   []string{"409 invoice_payment_pending", "409 invoice_not_open"},
 		}, a.moving(func(ctx context.Context, tx store.Tx, c *call) (invoice.Invoice, error) {
 			return a.Invoices.CancelTx(ctx, tx, c.owner, c.id)
 		})),
 		write(operation{
-			id: "acceptInvoice", method: "POST", path: "/v1/invoices/{id}/accept", tag: tag, scope: account.InvoicesWrite,
+			id:      "acceptInvoice",
+			method:  "POST",
+			path:    "/v1/invoices/{id}/accept",
+			tag:     tag,
+			scope:   account.InvoicesWrite,
 			summary: "Take what arrived as payment, late or too little",
-			codes:   []string{"409 invoice_has_no_payment", "409 invoice_payment_pending", "409 invoice_refunded"},
+			codes: []string{
+				"409 invoice_has_no_payment",
+				"409 invoice_payment_pending",
+				"409 invoice_refunded",
+			},
 		}, a.moving(func(ctx context.Context, tx store.Tx, c *call) (invoice.Invoice, error) {
 			return a.Invoices.AcceptTx(ctx, tx, c.owner, c.id, true)
 		})),
 		write(operation{
-			id: "acceptLatePayment", method: "POST", path: "/v1/invoices/{id}/accept_late_payment", tag: tag, scope: account.InvoicesWrite,
+			id:      "acceptLatePayment",
+			method:  "POST",
+			path:    "/v1/invoices/{id}/accept_late_payment",
+			tag:     tag,
+			scope:   account.InvoicesWrite,
 			summary: "Take what arrived after the invoice expired or was canceled",
 			codes:   []string{"409 invoice_has_no_payment", "409 invoice_not_late", "409 invoice_refunded"},
 		}, a.moving(func(ctx context.Context, tx store.Tx, c *call) (invoice.Invoice, error) {
 			return a.Invoices.AcceptTx(ctx, tx, c.owner, c.id, false)
 		})),
 		write(operation{
-			id: "selectOption", method: "POST", path: "/v1/invoices/{id}/options/{option_id}/select", tag: tag, scope: account.InvoicesWrite,
-			summary: "Choose how an invoice is paid: gives the option its address and amount", codes: selecting,
+			id:      "selectOption",
+			method:  "POST",
+			path:    "/v1/invoices/{id}/options/{option_id}/select",
+			tag:     tag,
+			scope:   account.InvoicesWrite,
+			summary: "Choose how an invoice is paid: gives the option its address and amount",
+			codes:   selecting,
 		}, a.selectOption),
 		list(operation{
-			id: "listInvoicePayments", path: "/v1/invoices/{id}/payments", tag: tag, scope: account.PaymentsRead, summary: "List the payments to an invoice, newest first",
+			id:      "listInvoicePayments",
+			path:    "/v1/invoices/{id}/payments",
+			tag:     tag,
+			scope:   account.PaymentsRead,
+			summary: "List the payments to an invoice, newest first",
 		}, a.listInvoicePayments),
 	}
 }
@@ -106,27 +154,47 @@ func (a *api) shown(inv invoice.Invoice, err error) (invoice.Resource, error) {
 	if err != nil {
 		return invoice.Resource{}, err
 	}
+
 	return inv.Resource(a.CheckoutBase()), nil
 }
 
 // moving is an operation on an invoice that needs no preparation and no body.
-func (a *api) moving(f func(ctx context.Context, tx store.Tx, c *call) (invoice.Invoice, error)) func(context.Context, *call, none) (func(context.Context, store.Tx) (invoice.Resource, error), error) {
+func (a *api) moving(
+	f func(ctx context.Context, tx store.Tx, c *call) (invoice.Invoice, error),
+) func(context.Context, *call, none) (func(context.Context, store.Tx) (invoice.Resource, error), error) {
 	return func(_ context.Context, c *call, _ none) (func(context.Context, store.Tx) (invoice.Resource, error), error) {
 		return func(ctx context.Context, tx store.Tx) (invoice.Resource, error) { return a.shown(f(ctx, tx, c)) }, nil
 	}
 }
 
-func (a *api) createInvoice(ctx context.Context, c *call, b createInvoiceBody) (func(context.Context, store.Tx) (invoice.Resource, error), error) {
+func (a *api) createInvoice(
+	ctx context.Context,
+	c *call,
+	b createInvoiceBody,
+) (func(context.Context, store.Tx) (invoice.Resource, error), error) {
 	p := invoice.CreateParams{
-		Owner: c.owner, OrderID: b.OrderID, CustomerEmail: b.CustomerEmail, Description: b.Description, Metadata: b.Metadata, ToleranceBPS: b.ToleranceBPS,
-		ExpiresIn: seconds(b.ExpiresIn), PreSelectionExpiresIn: seconds(b.PreSelectionExpiresIn), SuccessURL: b.SuccessURL, CancelURL: b.CancelURL,
+		Owner:                 c.owner,
+		OrderID:               b.OrderID,
+		CustomerEmail:         b.CustomerEmail,
+		Description:           b.Description,
+		Metadata:              b.Metadata,
+		ToleranceBPS:          b.ToleranceBPS,
+		ExpiresIn:             seconds(b.ExpiresIn),
+		PreSelectionExpiresIn: seconds(b.PreSelectionExpiresIn),
+		SuccessURL:            b.SuccessURL,
+		CancelURL:             b.CancelURL,
 	}
 	if b.Price != nil {
 		p.Price = &invoice.Price{Currency: b.Price.Currency, Amount: b.Price.Amount}
 	}
+
 	if b.Options != nil && len(b.Options) == 0 {
-		return nil, invalid("options", "options is empty: name at least one, or leave it out to offer every asset that is enabled")
+		return nil, invalid(
+			"options",
+			"options is empty: name at least one, or leave it out to offer every asset that is enabled",
+		)
 	}
+
 	for i, o := range b.Options {
 		option := invoice.OptionParams{Asset: o.Asset, Network: o.Network}
 		if o.Amount != "" {
@@ -135,15 +203,22 @@ func (a *api) createInvoice(ctx context.Context, c *call, b createInvoiceBody) (
 				return nil, err
 			}
 		}
+
 		if (o.Amount == "") != (b.Price != nil) {
-			return nil, invalid("options["+strconv.Itoa(i)+"].amount", "an option has an amount exactly when the invoice has no price")
+			return nil, invalid(
+				"options["+strconv.Itoa(i)+"].amount",
+				"an option has an amount exactly when the invoice has no price",
+			)
 		}
+
 		p.Options = append(p.Options, option)
 	}
+
 	prepared, err := a.Invoices.PrepareCreate(ctx, p)
 	if err != nil {
 		return nil, err
 	}
+
 	return func(ctx context.Context, tx store.Tx) (invoice.Resource, error) {
 		return a.shown(a.Invoices.CreateTx(ctx, tx, prepared))
 	}, nil
@@ -153,6 +228,7 @@ func seconds(n *int) time.Duration {
 	if n == nil {
 		return 0
 	}
+
 	return time.Duration(*n) * time.Second
 }
 
@@ -162,6 +238,7 @@ func amount(param, s string) (chain.Amount, error) {
 	if err != nil {
 		return chain.Amount{}, invalid(param, "%s", err)
 	}
+
 	return v, nil
 }
 
@@ -169,26 +246,58 @@ func (a *api) listInvoices(ctx context.Context, c *call, q invoiceQuery) (page[i
 	if err := a.knownNetworks(c, q.Network...); err != nil {
 		return page[invoice.Resource]{}, err
 	}
+
 	found, more, err := a.Invoices.List(ctx, invoice.Filter{
-		Owner: c.owner, Statuses: q.Status, Networks: q.Network, OrderID: q.OrderID, Q: q.Q, CreatedAfter: q.CreatedAfter, CreatedBefore: q.CreatedBefore,
-		After: c.after, Limit: c.limit,
+		Owner:         c.owner,
+		Statuses:      q.Status,
+		Networks:      q.Network,
+		OrderID:       q.OrderID,
+		Q:             q.Q,
+		CreatedAfter:  q.CreatedAfter,
+		CreatedBefore: q.CreatedBefore,
+		After:         c.after,
+		Limit:         c.limit,
 	})
-	return pageOf(found, more, err, func(inv invoice.Invoice) invoice.Resource { return inv.Resource(a.CheckoutBase()) }, func(inv invoice.Invoice) string { return inv.ID })
+
+	return pageOf(
+		found, more, err,
+		func(inv invoice.Invoice) invoice.Resource { return inv.Resource(a.CheckoutBase()) },
+		func(inv invoice.Invoice) string { return inv.ID },
+	)
 }
 
-func (a *api) selectOption(ctx context.Context, c *call, _ none) (func(context.Context, store.Tx) (invoice.Resource, error), error) {
+func (a *api) selectOption(
+	ctx context.Context,
+	c *call,
+	_ none,
+) (func(context.Context, store.Tx) (invoice.Resource, error), error) {
 	prepared, err := a.Invoices.PrepareSelect(ctx, &c.owner, c.id, c.optionID)
 	if err != nil {
 		return nil, err
 	}
+
 	return func(ctx context.Context, tx store.Tx) (invoice.Resource, error) {
 		return a.shown(a.Invoices.SelectTx(ctx, tx, prepared))
 	}, nil
 }
 
-func (a *api) listInvoicePayments(ctx context.Context, c *call, q invoicePaymentsQuery) (page[payments.PaymentResource], error) {
+func (a *api) listInvoicePayments(
+	ctx context.Context,
+	c *call,
+	q invoicePaymentsQuery,
+) (page[payments.PaymentResource], error) {
 	if _, err := a.Invoices.Get(ctx, c.owner, c.id); err != nil {
 		return page[payments.PaymentResource]{}, err
 	}
-	return a.paymentsPage(ctx, invoice.PaymentFilter{Owner: c.owner, InvoiceID: c.id, Statuses: q.Status, After: c.after, Limit: c.limit})
+
+	return a.paymentsPage(
+		ctx,
+		invoice.PaymentFilter{
+			Owner:     c.owner,
+			InvoiceID: c.id,
+			Statuses:  q.Status,
+			After:     c.after,
+			Limit:     c.limit,
+		},
+	)
 }

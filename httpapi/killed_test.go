@@ -40,13 +40,14 @@ const (
 	dyingWhen  = "HTTPAPI_TEST_DYING_WHEN"
 )
 
-// A process is killed while it serves a request. The same request with the same Idempotency-Key, to another process over the
-// same database, makes or finds one object.
+// A process is killed while it serves a request. The same request with the same Idempotency-Key, to
+// another process over the same database, makes or finds one object.
 func TestKilledBetweenEffectAndAnswer(t *testing.T) {
 	for _, kind := range storeKinds {
 		if kind.create == nil {
 			continue // nothing of it outlives the process
 		}
+
 		for _, when := range []string{beforeClaim, beforeCommit, beforeAnswer} {
 			t.Run(kind.name+"/"+when, func(t *testing.T) { testKilled(t, kind, when) })
 		}
@@ -58,6 +59,7 @@ func testKilled(t *testing.T, kind storeKind, when string) {
 	s := openOn(t, kind.open(t, name), nil, time.Now)
 	s.fund(t, "SIM", chain.Pow10(20))
 	payee := string(s.network.NewAddress())
+
 	s.key = s.newKey(t, account.KeyParams{Scopes: account.AllScopes(), Destinations: []string{payee}})
 	for _, q := range []request{
 		{method: "POST", path: "/v1/invoices", body: invoiceBody},
@@ -67,14 +69,18 @@ func testKilled(t *testing.T, kind storeKind, when string) {
 		q.header = header("Idempotency-Key", "killed"+strings.ReplaceAll(q.path, "/", "-"))
 		s.sendToDying(t, kind.name, name, when, q)
 		first, second := s.do(t, q), s.do(t, q)
+
 		made, again := s.ok(t, first), s.ok(t, second)
 		if replayed := first.header.Get("Idempotent-Replayed") == "true"; replayed != (when == beforeAnswer) {
 			t.Errorf("%s: replayed: %t", q.path, replayed)
 		}
+
 		if second.header.Get("Idempotent-Replayed") != "true" || !bytes.Equal(first.body, second.body) {
 			t.Errorf("%s made %v and then %v", q.path, made, again)
 		}
-		if list := s.get(t, q.path)["data"].([]any); len(list) != 1 || list[0].(map[string]any)["id"] != made["id"] {
+
+		if list := s.get(t, q.path)["data"].([]any); len(list) != 1 ||
+			list[0].(map[string]any)["id"] != made["id"] {
 			t.Errorf("%s lists %v; %v was made", q.path, list, made["id"])
 		}
 	}
@@ -89,45 +95,59 @@ func testKilled(t *testing.T, kind storeKind, when string) {
 // sendToDying sends a request to another process, which dies of it.
 func (s *shop) sendToDying(t *testing.T, kind, name, when string, q request) {
 	t.Helper()
+
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
+
 	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestServeUntilKilled$", "-test.v")
+
 	child.Env = append(os.Environ(), dyingKind+"="+kind, dyingStore+"="+name, dyingWhen+"="+when)
 	said := &logs{} // written to by us and by the copier of the standard error output
 	child.Stderr = said
+
 	out, err := child.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	lines := bufio.NewScanner(out)
+
 	address := ""
 	for address == "" && lines.Scan() {
 		_, _ = said.Write([]byte(lines.Text() + "\n"))
 		_, address, _ = strings.Cut(lines.Text(), "serving on ")
 	}
+
 	if address == "" {
 		_ = child.Wait()
+
 		t.Fatalf("the other process does not serve:\n%s", said)
 	}
+
 	r, err := http.NewRequestWithContext(ctx, q.method, "http://"+address+q.path, strings.NewReader(q.body))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	r.GetBody = nil // the client must not send it again by itself
 	r.Header.Set("Authorization", "Bearer "+s.key)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Idempotency-Key", q.header.Get("Idempotency-Key"))
+
 	answer, err := http.DefaultTransport.RoundTrip(r)
 	if err == nil {
 		body, _ := io.ReadAll(answer.Body)
 		_ = answer.Body.Close()
 		t.Errorf("%s: the dying process answered %d: %s", q.path, answer.StatusCode, body)
 	}
+
 	_, _ = io.Copy(said, out)
 	err = child.Wait()
+
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	if ctx.Err() != nil || !ok || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 		t.Fatalf("%s: the other process ended with %v, not by the signal:\n%s", q.path, err, said)
@@ -140,24 +160,30 @@ func TestServeUntilKilled(t *testing.T) {
 	if when == "" {
 		return
 	}
+
 	i := slices.IndexFunc(storeKinds, func(k storeKind) bool { return k.name == os.Getenv(dyingKind) })
 	db := storeKinds[i].open(t, os.Getenv(dyingStore))
+
 	accounts, err := db.Accounts(t.Context(), "", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	s := boot(t, dying{db, when}, nil, time.Now)
 	s.account = accounts[0]
 	s.fund(t, "SIM", chain.Pow10(20)) // each process has a simulated network of its own
+
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	fmt.Println("serving on " + listener.Addr().String())
 	t.Fatal(http.Serve(listener, s.handler))
 }
 
-// dying is a store that kills its process at a moment of the first transaction that claims an Idempotency-Key.
+// dying is a store that kills its process at a moment of the first transaction that claims an
+// Idempotency-Key.
 type dying struct {
 	payments.Store
 	when string
@@ -166,18 +192,22 @@ type dying struct {
 // Update runs a transaction.
 func (d dying) Update(ctx context.Context, f func(context.Context, store.Tx) error) error {
 	claimed := false
+
 	err := d.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error {
 		if err := f(ctx, claiming{tx, d.when, &claimed}); err != nil {
 			return err
 		}
+
 		if claimed && d.when == beforeCommit {
 			die()
 		}
+
 		return nil
 	})
 	if err == nil && claimed {
 		die()
 	}
+
 	return err
 }
 
@@ -189,17 +219,25 @@ type claiming struct {
 }
 
 // ClaimIdempotencyKey claims a key.
-func (c claiming) ClaimIdempotencyKey(ctx context.Context, r idempotency.Record, stale time.Time, wait time.Duration) error {
+func (c claiming) ClaimIdempotencyKey(
+	ctx context.Context,
+	r idempotency.Record,
+	stale time.Time,
+	wait time.Duration,
+) error {
 	if c.when == beforeClaim {
 		die()
 	}
+
 	err := c.Tx.ClaimIdempotencyKey(ctx, r, stale, wait)
 	*c.claimed = err == nil
+
 	return err
 }
 
 // die ends the process as a power failure would: nothing of it runs any more.
 func die() {
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+
 	select {}
 }

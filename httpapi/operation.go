@@ -61,6 +61,7 @@ func get[Q, R any](op operation, f func(ctx context.Context, c *call, q Q) (R, e
 	op.method = "GET"
 	op.query, op.answer = shapeOf[Q]("query"), shapeOf[R]("json")
 	op.read = func(ctx context.Context, c *call) (any, error) { return f(ctx, c, c.query.Interface().(Q)) }
+
 	return op
 }
 
@@ -73,29 +74,38 @@ func list[Q, R any](op operation, f func(ctx context.Context, c *call, q Q) (pag
 		if err != nil {
 			return nil, err
 		}
+
 		out := listing[R]{Data: p.rows, HasMore: p.more}
 		if out.Data == nil {
 			out.Data = []R{}
 		}
+
 		if p.more {
 			next := c.cursor(p.last)
 			out.NextCursor = &next
 		}
+
 		return out, nil
 	}
+
 	return op
 }
 
 // write completes an operation that changes something: f prepares (no effect) and returns what to commit.
-func write[B, R any](op operation, f func(ctx context.Context, c *call, b B) (func(ctx context.Context, tx store.Tx) (R, error), error)) operation {
+func write[B, R any](
+	op operation,
+	f func(ctx context.Context, c *call, b B) (func(ctx context.Context, tx store.Tx) (R, error), error),
+) operation {
 	op.query, op.body, op.answer = shapeOf[none]("query"), shapeOf[B]("json"), shapeOf[R]("json")
 	op.prepare = func(ctx context.Context, c *call) (commit, error) {
 		inside, err := f(ctx, c, c.body.Interface().(B))
 		if err != nil {
 			return nil, err
 		}
+
 		return func(ctx context.Context, tx store.Tx) (any, error) { return inside(ctx, tx) }, nil
 	}
+
 	return op
 }
 
@@ -103,7 +113,7 @@ func write[B, R any](op operation, f func(ctx context.Context, c *call, b B) (fu
 type listing[R any] struct {
 	Data       []R     `json:"data" nullable:"false"`
 	HasMore    bool    `json:"has_more"`
-	NextCursor *string `json:"next_cursor" doc:"Pass it as starting_after to read on; null on the last page"`
+	NextCursor *string `json:"next_cursor"`
 }
 
 // page is what a list operation found: the rows as they are answered, and where the next page begins.
@@ -114,17 +124,26 @@ type page[R any] struct {
 }
 
 // pageOf renders records; key names a record's place in the list.
-func pageOf[T, R any](records []T, more bool, err error, render func(T) R, key func(T) string) (page[R], error) {
+func pageOf[T, R any](
+	records []T,
+	more bool,
+	err error,
+	render func(T) R,
+	key func(T) string,
+) (page[R], error) {
 	if err != nil {
 		return page[R]{}, err
 	}
+
 	p := page[R]{rows: make([]R, len(records)), more: more && len(records) > 0}
 	for i, r := range records {
 		p.rows[i] = render(r)
 	}
+
 	if p.more {
 		p.last = key(records[len(records)-1])
 	}
+
 	return p, nil
 }
 

@@ -11,87 +11,139 @@ import (
 )
 
 type paymentQuery struct {
-	Status           []invoice.PaymentStatus `query:"status" enum:"detected,confirmed,orphaned,dropped" maxLength:"256" doc:"One or several, separated by commas"`
-	Network          []string                `query:"network" maxLength:"256" doc:"Slugs, separated by commas"`
+	Status           []invoice.PaymentStatus `query:"status" enum:"detected,confirmed,orphaned,dropped" maxLength:"256"`
+	Network          []string                `query:"network" maxLength:"256"`
 	InvoiceID        string                  `query:"invoice_id" pattern:"^[0-9a-f]{24}$"`
 	DepositAddressID string                  `query:"deposit_address_id" pattern:"^[0-9a-f]{24}$"`
-	Q                string                  `query:"q" maxLength:"128" doc:"Transaction hash, address or id: whole or its beginning, without case"`
-	DetectedAfter    time.Time               `query:"detected_after" doc:"Inclusive"`
-	DetectedBefore   time.Time               `query:"detected_before" doc:"Exclusive"`
+	Q                string                  `query:"q" maxLength:"128"`
+	DetectedAfter    time.Time               `query:"detected_after"`
+	DetectedBefore   time.Time               `query:"detected_before"`
 }
 
 func (a *api) payments() []operation {
 	const tag = "Payments"
+
 	return []operation{
 		list(operation{
-			id: "listPayments", path: "/v1/payments", tag: tag, scope: account.PaymentsRead, summary: "List payments, newest first, each with its settlement",
+			id:      "listPayments",
+			path:    "/v1/payments",
+			tag:     tag,
+			scope:   account.PaymentsRead,
+			summary: "List payments, newest first, each with its settlement",
 		}, func(ctx context.Context, c *call, q paymentQuery) (page[payments.PaymentResource], error) {
 			if err := a.knownNetworks(c, q.Network...); err != nil {
 				return page[payments.PaymentResource]{}, err
 			}
+
 			return a.paymentsPage(ctx, invoice.PaymentFilter{
-				Owner: c.owner, Statuses: q.Status, Networks: q.Network, InvoiceID: q.InvoiceID, DepositAddressID: q.DepositAddressID, Q: q.Q,
-				DetectedAfter: q.DetectedAfter, DetectedBefore: q.DetectedBefore, After: c.after, Limit: c.limit,
+				Owner:            c.owner,
+				Statuses:         q.Status,
+				Networks:         q.Network,
+				InvoiceID:        q.InvoiceID,
+				DepositAddressID: q.DepositAddressID,
+				Q:                q.Q,
+				DetectedAfter:    q.DetectedAfter,
+				DetectedBefore:   q.DetectedBefore,
+				After:            c.after,
+				Limit:            c.limit,
 			})
 		}),
 		get(operation{
-			id: "getPayment", path: "/v1/payments/{id}", tag: tag, scope: account.PaymentsRead, summary: "Read a payment with its settlement",
+			id:      "getPayment",
+			path:    "/v1/payments/{id}",
+			tag:     tag,
+			scope:   account.PaymentsRead,
+			summary: "Read a payment with its settlement",
 		}, func(ctx context.Context, c *call, _ none) (payments.PaymentResource, error) {
 			p, err := a.Invoices.Payment(ctx, c.owner, c.id)
 			if err != nil {
 				return payments.PaymentResource{}, err
 			}
+
 			shown, err := a.PaymentResources(ctx, p)
 			if err != nil {
 				return payments.PaymentResource{}, err
 			}
+
 			return shown[0], nil
 		}),
 	}
 }
 
 // paymentsPage lists payments with their settlements.
-func (a *api) paymentsPage(ctx context.Context, f invoice.PaymentFilter) (page[payments.PaymentResource], error) {
+func (a *api) paymentsPage(
+	ctx context.Context,
+	f invoice.PaymentFilter,
+) (page[payments.PaymentResource], error) {
 	found, more, err := a.Invoices.ListPayments(ctx, f)
 	if err != nil {
 		return page[payments.PaymentResource]{}, err
 	}
+
 	shown, err := a.PaymentResources(ctx, found...)
-	return pageOf(shown, more, err, func(r payments.PaymentResource) payments.PaymentResource { return r }, func(r payments.PaymentResource) string { return r.ID })
+
+	return pageOf(
+		shown, more, err, func(r payments.PaymentResource) payments.PaymentResource { return r },
+		func(r payments.PaymentResource) string { return r.ID },
+	)
 }
 
 type settlementQuery struct {
-	Status           []settlement.Status `query:"status" enum:"pending,held,releasing,released,failed,reverted" maxLength:"256" doc:"One or several, separated by commas"`
-	Network          []string            `query:"network" maxLength:"256" doc:"Slugs, separated by commas"`
-	PaymentID        string              `query:"payment_id" pattern:"^[0-9a-f]{24}$"`
-	InvoiceID        string              `query:"invoice_id" pattern:"^[0-9a-f]{24}$"`
-	DepositAddressID string              `query:"deposit_address_id" pattern:"^[0-9a-f]{24}$"`
-	CreatedAfter     time.Time           `query:"created_after" doc:"Inclusive"`
-	CreatedBefore    time.Time           `query:"created_before" doc:"Exclusive"`
+	Status []settlement.Status `query:"status" enum:"pending,held,releasing,released,failed,reverted" maxLength:"256"`
+
+	Network          []string  `query:"network" maxLength:"256"`
+	PaymentID        string    `query:"payment_id" pattern:"^[0-9a-f]{24}$"`
+	InvoiceID        string    `query:"invoice_id" pattern:"^[0-9a-f]{24}$"`
+	DepositAddressID string    `query:"deposit_address_id" pattern:"^[0-9a-f]{24}$"`
+	CreatedAfter     time.Time `query:"created_after"`
+	CreatedBefore    time.Time `query:"created_before"`
 }
 
 func (a *api) settlements() []operation {
 	const tag = "Settlements"
+
 	return []operation{
 		list(operation{
-			id: "listSettlements", path: "/v1/settlements", tag: tag, scope: account.SettlementsRead, summary: "List settlements, newest first",
+			id:      "listSettlements",
+			path:    "/v1/settlements",
+			tag:     tag,
+			scope:   account.SettlementsRead,
+			summary: "List settlements, newest first",
 		}, func(ctx context.Context, c *call, q settlementQuery) (page[settlement.Resource], error) {
 			if err := a.knownNetworks(c, q.Network...); err != nil {
 				return page[settlement.Resource]{}, err
 			}
+
 			found, more, err := a.Settlements.List(ctx, settlement.Filter{
-				Owner: c.owner, Statuses: q.Status, Networks: q.Network, PaymentID: q.PaymentID, InvoiceID: q.InvoiceID, DepositAddressID: q.DepositAddressID,
-				CreatedAfter: q.CreatedAfter, CreatedBefore: q.CreatedBefore, After: c.after, Limit: c.limit,
+				Owner:            c.owner,
+				Statuses:         q.Status,
+				Networks:         q.Network,
+				PaymentID:        q.PaymentID,
+				InvoiceID:        q.InvoiceID,
+				DepositAddressID: q.DepositAddressID,
+				CreatedAfter:     q.CreatedAfter,
+				CreatedBefore:    q.CreatedBefore,
+				After:            c.after,
+				Limit:            c.limit,
 			})
-			return pageOf(found, more, err, settlement.Settlement.Resource, func(s settlement.Settlement) string { return s.ID })
+
+			return pageOf(
+				found, more, err, settlement.Settlement.Resource,
+				func(s settlement.Settlement) string { return s.ID },
+			)
 		}),
 		get(operation{
-			id: "getSettlement", path: "/v1/settlements/{id}", tag: tag, scope: account.SettlementsRead, summary: "Read a settlement",
+			id:      "getSettlement",
+			path:    "/v1/settlements/{id}",
+			tag:     tag,
+			scope:   account.SettlementsRead,
+			summary: "Read a settlement",
 		}, func(ctx context.Context, c *call, _ none) (settlement.Resource, error) {
 			s, err := a.Settlements.Get(ctx, c.owner, c.id)
 			if err != nil {
 				return settlement.Resource{}, err
 			}
+
 			return s.Resource(), nil
 		}),
 	}

@@ -17,7 +17,14 @@ import (
 func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 
 func init() {
-	storeKinds = append(storeKinds, storeKind{name: "postgres", create: func(t *testing.T) string { return testenv.Postgres(t) }, open: openPostgres})
+	storeKinds = append(
+		storeKinds,
+		storeKind{
+			name:   "postgres",
+			create: func(t *testing.T) string { return testenv.Postgres(t) },
+			open:   openPostgres,
+		},
+	)
 }
 
 func openPostgres(t *testing.T, name string) payments.Store {
@@ -25,15 +32,20 @@ func openPostgres(t *testing.T, name string) payments.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	db := stdlib.OpenDB(*config)
+
 	t.Cleanup(func() { _ = db.Close() })
 	db.SetMaxOpenConns(16)
+
 	if err := postgres.Migrate(t.Context(), db, postgres.Options{}); err != nil {
 		t.Fatal(err)
 	}
+
 	st, err := postgres.New(db, postgres.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return st
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// shape is a Go type together with the rules that its tags put on input. The document is made from the same tags
-// (by huma's schema generator), so that what is documented is what is enforced:
+// shape is a Go type together with the rules that its tags put on input. The document is made from
+// the same tags (by huma's schema generator), so that what is documented is what is enforced:
 //
 //	minLength, maxLength, pattern, enum   of strings, and of the entries of lists of strings
 //	minimum, maximum                      of integers
@@ -45,14 +45,20 @@ func newShape(t reflect.Type, tag string) *shape {
 	if t.Kind() != reflect.Struct {
 		return s
 	}
+
 	for _, f := range reflect.VisibleFields(t) {
 		name, options, _ := strings.Cut(f.Tag.Get(tag), ",")
 		if name == "" || name == "-" {
 			continue
 		}
+
 		v := field{
-			name: name, index: f.Index, required: tag == "json" && !strings.Contains(options, "omit") || f.Tag.Get("required") == "true",
-			maxItems: tagInt(f, "maxItems", "maxProperties"), keyMaxLength: tagInt(f, "keyMaxLength"),
+			name:  name,
+			index: f.Index,
+			required: tag == "json" && !strings.Contains(options, "omit") ||
+				f.Tag.Get("required") == "true",
+			maxItems:     tagInt(f, "maxItems", "maxProperties"),
+			keyMaxLength: tagInt(f, "keyMaxLength"),
 		}
 		for _, bound := range []struct {
 			tag string
@@ -63,30 +69,39 @@ func newShape(t reflect.Type, tag string) *shape {
 				*bound.to = &n
 			}
 		}
+
 		if f.Type.Kind() == reflect.Int && (v.min == nil) != (v.max == nil) {
 			panic("httpapi: field " + f.Name + " has only one of minimum and maximum")
 		}
+
 		if p := f.Tag.Get("pattern"); p != "" {
 			v.pattern = regexp.MustCompile(p)
 		}
+
 		if e := f.Tag.Get("enum"); e != "" {
 			v.enum = strings.Split(e, ",")
 		}
+
 		inner := f.Type
 		for inner.Kind() == reflect.Pointer || inner.Kind() == reflect.Slice {
 			inner = inner.Elem()
 		}
+
 		if inner.Kind() == reflect.Struct && inner.PkgPath() == t.PkgPath() {
 			v.inside = newShape(inner, tag)
 		}
+
 		s.fields = append(s.fields, v)
 	}
+
 	return s
 }
 
 // demands reports whether there is a field that cannot be left out, be it inside another one.
 func (s *shape) demands() bool {
-	return slices.ContainsFunc(s.fields, func(f field) bool { return f.required || f.inside != nil && f.inside.demands() })
+	return slices.ContainsFunc(
+		s.fields, func(f field) bool { return f.required || f.inside != nil && f.inside.demands() },
+	)
 }
 
 func tagInt(f reflect.StructField, tags ...string) int {
@@ -96,13 +111,16 @@ func tagInt(f reflect.StructField, tags ...string) int {
 			if err != nil {
 				panic("httpapi: field " + f.Name + " has the tag " + tag + ":" + s)
 			}
+
 			return n
 		}
 	}
+
 	return 0
 }
 
-// check refuses a decoded value that breaks a rule; the error names the field by its path ("options[0].asset").
+// check refuses a decoded value that breaks a rule; the error names the field by its path
+// ("options[0].asset").
 func (s *shape) check(v reflect.Value, path string) error {
 	for i := range s.fields {
 		f := &s.fields[i]
@@ -110,6 +128,7 @@ func (s *shape) check(v reflect.Value, path string) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -118,11 +137,14 @@ func (f *field) check(v reflect.Value, path string) error {
 		if v.IsNil() {
 			return f.absent(path)
 		}
+
 		return f.value(v.Elem(), path)
 	}
+
 	if v.IsZero() {
 		return f.absent(path)
 	}
+
 	return f.value(v, path)
 }
 
@@ -130,6 +152,7 @@ func (f *field) absent(path string) error {
 	if f.required {
 		return fault.Param(path, "parameter_missing", "%s is missing", path)
 	}
+
 	return nil
 }
 
@@ -149,6 +172,7 @@ func (f *field) value(v reflect.Value, path string) error {
 		if f.maxItems > 0 && v.Len() > f.maxItems {
 			return invalid(path, "%s has %d entries, and %d is the most", path, v.Len(), f.maxItems)
 		}
+
 		for i := range v.Len() {
 			if err := f.value(v.Index(i), path+"["+strconv.Itoa(i)+"]"); err != nil {
 				return err
@@ -158,16 +182,19 @@ func (f *field) value(v reflect.Value, path string) error {
 		if f.maxItems > 0 && v.Len() > f.maxItems {
 			return invalid(path, "%s has %d keys, and %d is the most", path, v.Len(), f.maxItems)
 		}
+
 		for it := v.MapRange(); it.Next(); {
 			key := it.Key().String()
 			if n := utf8.RuneCountInString(key); n < 1 || f.keyMaxLength > 0 && n > f.keyMaxLength {
 				return invalid(path, "the keys of %s must have 1 to %d characters", path, f.keyMaxLength)
 			}
+
 			if err := f.text(it.Value().String(), path+"."+key); err != nil {
 				return err
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -183,6 +210,7 @@ func (f *field) text(s, path string) error {
 	case f.pattern != nil && !f.pattern.MatchString(s):
 		return invalid(path, "%s is %q, which does not match %s", path, clip(s), f.pattern)
 	}
+
 	return nil
 }
 
@@ -195,5 +223,6 @@ func clip(s string) string {
 	if len(s) > 64 {
 		return strings.ToValidUTF8(s[:64], "") + "…"
 	}
+
 	return s
 }

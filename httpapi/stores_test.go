@@ -21,17 +21,20 @@ type storeKind struct {
 var storeKinds = []storeKind{
 	{name: "memory", open: func(*testing.T, string) payments.Store { return memory.New() }},
 	{
-		name: "sqlite", create: func(t *testing.T) string { return filepath.Join(t.TempDir(), "payments.db") },
+		name:   "sqlite",
+		create: func(t *testing.T) string { return filepath.Join(t.TempDir(), "payments.db") },
 		open: func(t *testing.T, name string) payments.Store {
 			db, err := sqlite.Open(name)
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			t.Cleanup(func() {
 				if err := db.Close(); err != nil {
 					t.Error(err)
 				}
 			})
+
 			return db
 		},
 	},
@@ -45,6 +48,7 @@ func stores(t *testing.T, f func(t *testing.T, db payments.Store)) {
 			if kind.create != nil {
 				name = kind.create(t)
 			}
+
 			f(t, kind.open(t, name))
 		})
 	}

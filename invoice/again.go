@@ -20,28 +20,42 @@ type movement struct {
 	amount  chain.Amount
 }
 
-// sure reports whether a payment that is deep enough may confirm: where blocks can be read again, its block was and still shows
-// it. Until then it waits, however long. A payment that scans do not show, known from a hint or a balance, is not looked for.
+// sure reports whether a payment that is deep enough may confirm: where blocks can be read again,
+// its block was and still shows it. Until then it waits, however long. A payment that scans do not
+// show, known from a hint or a balance, is not looked for.
 func (in *intake) sure(p *Payment) (bool, error) {
 	if p.DetectedBy != ByPoll {
 		return true, nil
 	}
+
 	driver, err := in.s.registry.Driver(p.Network)
 	if err != nil {
 		return false, err
 	}
+
 	if _, can := driver.(chain.Rereader); !can {
 		return true, nil
 	}
+
 	shown, read := in.p.again[p.Block.Hash]
 	if !read {
 		in.s.doubt(p.Network, p.Block)
-		return false, fmt.Errorf("block %d of %s was not read again: %w", p.Block.Height, p.Network, ErrUnprepared)
+
+		return false, fmt.Errorf(
+			"block %d of %s was not read again: %w",
+			p.Block.Height, p.Network, ErrUnprepared,
+		)
 	}
+
 	if shown[movement{TransferKey{p.TxHash, p.TxIndex}, p.Address, p.AssetID, p.Amount}] {
 		return true, nil
 	}
-	in.s.log.Warn("a payment is not in its block when that is read again; it waits", "payment", p.ID, "network", p.Network, "tx", p.TxHash, "height", p.Block.Height)
+
+	in.s.log.Warn(
+		"a payment is not in its block when that is read again; it waits",
+		"payment", p.ID, "network", p.Network, "tx", p.TxHash, "height", p.Block.Height,
+	)
+
 	return false, nil
 }
 
@@ -49,15 +63,18 @@ func (in *intake) sure(p *Payment) (bool, error) {
 func (s *Service) doubt(network string, block chain.Ref) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if s.doubted[network] == nil {
 		s.doubted[network] = map[chain.Ref]reread{}
 	}
+
 	if _, known := s.doubted[network][block]; !known {
 		s.doubted[network][block] = reread{}
 	}
 }
 
-// rereadHolds is for how long a block that was read again is not read once more: while one batch is prepared several times.
+// rereadHolds is for how long a block that was read again is not read once more: while one batch is
+// prepared several times.
 const rereadHolds = 10 * time.Second
 
 // reread is a block that was doubted, and from when it was read again, what it shows.
@@ -66,14 +83,16 @@ type reread struct {
 	until time.Time
 }
 
-// readAgain returns what the blocks show that were doubted. Payments in one that cannot be read now, or does not show them, do
-// not confirm with this batch.
+// readAgain returns what the blocks show that were doubted. Payments in one that cannot be read
+// now, or does not show them, do not confirm with this batch.
 func (s *Service) readAgain(ctx context.Context, network string) map[string]map[movement]bool {
 	s.mu.Lock()
 	doubted := maps.Clone(s.doubted[network])
 	s.mu.Unlock()
+
 	again := make(map[string]map[movement]bool, len(doubted))
 	now := s.now()
+
 	for at, r := range doubted {
 		switch {
 		case r.shown == nil:
@@ -81,6 +100,7 @@ func (s *Service) readAgain(ctx context.Context, network string) map[string]map[
 		case now.After(r.until):
 			r = reread{}
 		}
+
 		s.mu.Lock()
 		if r.shown == nil {
 			delete(s.doubted[network], at)
@@ -90,28 +110,37 @@ func (s *Service) readAgain(ctx context.Context, network string) map[string]map[
 		}
 		s.mu.Unlock()
 	}
+
 	return again
 }
 
 // rereadBlock returns what a block shows when it is read again; nothing when it cannot be.
 func (s *Service) rereadBlock(ctx context.Context, network string, at chain.Ref) map[movement]bool {
 	shown := map[movement]bool{}
+
 	driver, err := s.registry.Driver(network)
 	if err != nil {
 		return shown
 	}
+
 	reader, can := driver.(chain.Rereader)
 	if !can {
 		return shown
 	}
+
 	block, err := reader.Reread(ctx, at)
 	if err != nil {
-		s.log.LogAttrs(ctx, slog.LevelWarn, "a block could not be read again; payments in it wait", slog.String("network", network),
-			slog.Any("height", at.Height), slog.Any("error", err))
+		s.log.LogAttrs(
+			ctx, slog.LevelWarn, "a block could not be read again; payments in it wait",
+			slog.String("network", network), slog.Any("height", at.Height), slog.Any("error", err),
+		)
+
 		return shown
 	}
+
 	for _, t := range block.Transfers {
 		shown[movement{TransferKey{t.TxHash, t.Index}, t.To, t.AssetID, t.Amount}] = true
 	}
+
 	return shown
 }

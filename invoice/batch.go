@@ -46,7 +46,9 @@ func (t sighting) key() TransferKey { return TransferKey{TxHash: t.TxHash, Index
 // sightings lists the transfers of the batch, blocks before pool, each key once: a block outranks the pool.
 func (p PreparedBatch) sightings() []sighting {
 	var out []sighting
+
 	seen := map[TransferKey]bool{}
+
 	add := func(t chain.Transfer, at chain.Ref) {
 		s := sighting{t, at}
 		if !seen[s.key()] && p.takes(s.key()) {
@@ -59,11 +61,13 @@ func (p PreparedBatch) sightings() []sighting {
 			add(t, b.Ref)
 		}
 	}
+
 	for _, tx := range p.batch.Pool {
 		for _, t := range tx.Transfers {
 			add(t, chain.Ref{})
 		}
 	}
+
 	return out
 }
 
@@ -83,6 +87,7 @@ func (p PreparedBatch) Only(keys ...TransferKey) PreparedBatch {
 	for _, k := range keys {
 		p.only[k] = true
 	}
+
 	return p
 }
 
@@ -92,50 +97,63 @@ func (p PreparedBatch) Without(keys ...TransferKey) PreparedBatch {
 	if p.without == nil {
 		p.without = map[TransferKey]bool{}
 	}
+
 	for _, k := range keys {
 		p.without[k] = true
 	}
+
 	return p
 }
 
-// PrepareBatch reads what taking in a batch will need, outside of any transaction: which of its recipients are
-// ours as far as can be told now, and the prices of what they got and of what may confirm. ApplyTx matches again.
+// PrepareBatch reads what taking in a batch will need, outside of any transaction: which of its
+// recipients are ours as far as can be told now, and the prices of what they got and of what may
+// confirm. ApplyTx matches again.
 func (s *Service) PrepareBatch(ctx context.Context, b watch.Batch) (PreparedBatch, error) {
 	p := PreparedBatch{batch: b, prices: prices{}, detectedBy: ByPoll}
 	s.recall(b.Network.Slug, p.prices)
+
 	matched, addresses, err := s.match(ctx, s.db, b.Network, p.sightings())
 	if err != nil {
 		return PreparedBatch{}, err
 	}
+
 	known := map[TransferKey]bool{}
 	for _, m := range matched {
 		known[m.key()] = true
 	}
+
 	if err := s.wantForNew(ctx, p.prices, b.Network, matched, addresses); err != nil {
 		return PreparedBatch{}, err
 	}
+
 	waiting, err := s.unconfirmed(ctx, s.db, b.Network.Slug, top(b))
 	if err != nil {
 		return PreparedBatch{}, err
 	}
+
 	if b.Rewound {
 		above, err := s.db.PaymentsAbove(ctx, b.Network.Slug, b.ForkedFrom.Height)
 		if err != nil {
 			return PreparedBatch{}, err
 		}
+
 		waiting = append(waiting, above...)
 	}
+
 	for _, w := range waiting {
 		if a, ok := b.Network.AssetByID(w.AssetID); ok {
 			p.prices.wantUSD(a, b.Network)
 		}
+
 		known[TransferKey{w.TxHash, w.TxIndex}] = true
 	}
+
 	p.known = slices.SortedFunc(maps.Keys(known), func(a, b TransferKey) int {
 		return cmp.Or(cmp.Compare(a.TxHash, b.TxHash), cmp.Compare(a.Index, b.Index))
 	})
 	p.replaced = s.replaced(b, matched)
 	p.again = s.readAgain(ctx, b.Network.Slug)
+
 	return p, s.fill(ctx, p.prices)
 }
 
@@ -145,43 +163,61 @@ func top(b watch.Batch) uint64 {
 	if n := len(b.Blocks); n > 0 {
 		height = max(height, b.Blocks[n-1].Height)
 	}
+
 	return height
 }
 
 // wantForNew asks for the prices at which new payments are credited and valued.
-func (s *Service) wantForNew(ctx context.Context, p prices, n chain.Network, matched []sighting, addresses map[chain.Address]Address) error {
+func (s *Service) wantForNew(
+	ctx context.Context,
+	p prices,
+	n chain.Network,
+	matched []sighting,
+	addresses map[chain.Address]Address,
+) error {
 	var ids []string
+
 	for _, m := range matched {
 		if id := addresses[m.To].InvoiceID; id != "" {
 			ids = append(ids, id)
 		}
 	}
+
 	slices.Sort(ids)
+
 	invoices := map[string]Invoice{}
+
 	if ids = slices.Compact(ids); len(ids) > 0 {
 		list, err := s.db.InvoicesByID(ctx, ids)
 		if err != nil {
 			return err
 		}
+
 		for _, inv := range list {
 			invoices[inv.ID] = inv
 		}
 	}
+
 	for _, m := range matched {
 		asset, ok := n.AssetByID(m.AssetID)
 		if !ok {
 			continue
 		}
+
 		p.wantUSD(asset, n)
+
 		a := addresses[m.To]
+
 		inv, ok := invoices[a.InvoiceID]
 		if !ok || inv.Kind != Fiat {
 			continue
 		}
+
 		if o := inv.Option(a.OptionID); o != nil && madeAt(s.now(), m.at).After(o.QuoteExpiresAt) {
 			p.want(priceOf(asset), inv.Currency)
 		}
 	}
+
 	return nil
 }
 
@@ -190,48 +226,77 @@ func madeAt(firstSeen time.Time, at chain.Ref) time.Time {
 	if !at.IsZero() && !at.Time.IsZero() && at.Time.Before(firstSeen) {
 		return at.Time
 	}
+
 	return firstSeen
 }
 
 // match returns the sightings that could be payments to us, with our addresses: one indexed query. What moved
 // nothing, or more than is taken in, is left out here.
-func (s *Service) match(ctx context.Context, r Reader, n chain.Network, all []sighting) ([]sighting, map[chain.Address]Address, error) {
+func (s *Service) match(
+	ctx context.Context,
+	r Reader,
+	n chain.Network,
+	all []sighting,
+) ([]sighting, map[chain.Address]Address, error) {
 	if len(all) == 0 {
 		return nil, nil, nil
 	}
+
 	recipients := make(map[chain.Address]bool, len(all))
 	for _, t := range all {
 		if !t.Amount.IsZero() {
 			recipients[t.To] = true
 		}
 	}
+
 	list, err := r.MatchAddresses(ctx, n.Space(), slices.Sorted(maps.Keys(recipients)))
 	if err != nil {
 		return nil, nil, err
 	}
+
 	ours := make(map[chain.Address]Address, len(list))
 	for _, a := range list {
 		if a.Kind != ForWallet {
 			ours[a.Address] = a
 		}
 	}
+
 	var out []sighting
+
 	for _, t := range all {
 		if _, ok := ours[t.To]; !ok || t.Amount.IsZero() {
 			continue
 		}
+
 		if chain.MaxTransfer.Less(t.Amount) {
-			s.log.LogAttrs(ctx, slog.LevelError, "a transfer to an address of ours is larger than any is taken in; it was ignored",
-				slog.String("network", n.Slug), slog.String("tx", t.TxHash), slog.Any("index", t.Index), slog.String("amount", t.Amount.String()))
+			s.log.LogAttrs(
+				ctx,
+				slog.LevelError,
+				"a transfer to an address of ours is larger than any is taken in; it was ignored",
+				slog.String(
+					"network", n.Slug,
+				),
+				slog.String("tx", t.TxHash),
+				slog.Any("index", t.Index),
+				slog.String("amount", t.Amount.String()),
+			)
+
 			continue
 		}
+
 		out = append(out, t)
 	}
+
 	return out, ours, nil
 }
 
 // unconfirmed returns every payment in a block up to height that waits for its confirmation.
-func (s *Service) unconfirmed(ctx context.Context, r Reader, network string, height uint64) ([]Payment, error) {
+func (s *Service) unconfirmed(
+	ctx context.Context,
+	r Reader,
+	network string,
+	height uint64,
+) ([]Payment, error) {
 	for limit := 1000; ; limit *= 4 {
 		page, err := r.UnconfirmedPayments(ctx, network, height, limit)
 		if err != nil || len(page) < limit {

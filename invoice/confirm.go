@@ -18,56 +18,72 @@ func (in *intake) pool(ctx context.Context) error {
 	if err := in.dropReplaced(ctx); err != nil || !in.p.batch.PoolRead {
 		return err
 	}
+
 	waiting, err := in.tx.PoolPayments(ctx, in.n.Slug)
 	if err != nil {
 		return err
 	}
+
 	for _, stored := range waiting {
-		if stored.Simulated || stored.TxHash == "" || in.seen[stored.ID] || !in.p.takes(TransferKey{stored.TxHash, stored.TxIndex}) {
+		if stored.Simulated || stored.TxHash == "" || in.seen[stored.ID] ||
+			!in.p.takes(TransferKey{stored.TxHash, stored.TxIndex}) {
 			continue
 		}
+
 		a, p, err := in.of(ctx, stored)
 		if err != nil {
 			return err
 		}
+
 		if p.Status != Detected || !p.Block.IsZero() {
 			continue // this batch found it, or dropped it
 		}
-		if err := in.move(a, p, func(p *Payment) ([]event.Type, error) { return nil, p.Lose(in.now) }); err != nil {
+
+		if err := in.move(
+			a, p, func(p *Payment) ([]event.Type, error) { return nil, p.Lose(in.now) },
+		); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
-// dropReplaced drops the payments whose transactions another one took the place of, wherever they wait: in the pool, or
-// outside of a chain that a fork took them out of.
+// dropReplaced drops the payments whose transactions another one took the place of, wherever they
+// wait: in the pool, or outside of a chain that a fork took them out of.
 func (in *intake) dropReplaced(ctx context.Context) error {
 	var keys []TransferKey
+
 	for _, key := range in.p.replaced {
 		if in.p.takes(key) {
 			keys = append(keys, key)
 		}
 	}
+
 	if len(keys) == 0 {
 		return nil
 	}
+
 	stored, err := in.tx.PaymentsByTransfer(ctx, in.n.Slug, keys)
 	if err != nil {
 		return err
 	}
+
 	for _, q := range stored {
 		a, p, err := in.of(ctx, q)
 		if err != nil {
 			return err
 		}
+
 		if p.Status != Orphaned && (p.Status != Detected || !p.Block.IsZero()) {
 			continue // it is in the chain, whatever a pool says
 		}
+
 		if err := in.move(a, p, func(p *Payment) ([]event.Type, error) { return p.Drop() }); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -78,29 +94,38 @@ func (in *intake) confirmations(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	held, err := in.retries(ctx, len(waiting) > 0)
 	if err != nil {
 		return err
 	}
+
 	for _, stored := range waiting {
 		key := TransferKey{stored.TxHash, stored.TxIndex}
-		if !stored.Simulated && in.p.takes(key) && !held[key] && (in.near(stored.Block) || in.foreign(stored.Block)) {
+		if !stored.Simulated && in.p.takes(key) && !held[key] &&
+			(in.near(stored.Block) || in.foreign(stored.Block)) {
 			if _, _, err := in.of(ctx, stored); err != nil {
 				return err
 			}
 		}
 	}
+
 	var unread error
+
 	for _, id := range slices.Sorted(maps.Keys(in.accounts)) {
 		a := in.accounts[id]
 		if err := in.require(a); err != nil {
 			return err
 		}
+
 		for _, p := range a.payments {
 			key := TransferKey{p.TxHash, p.TxIndex}
-			if p.Network != in.n.Slug || p.Status != Detected || p.Block.IsZero() || p.Simulated || !in.p.takes(key) || held[key] {
+			if p.Network != in.n.Slug || p.Status != Detected || p.Block.IsZero() || p.Simulated ||
+				!in.p.takes(key) ||
+				held[key] {
 				continue
 			}
+
 			switch {
 			case in.foreign(p.Block):
 				err = in.move(a, p, func(p *Payment) ([]event.Type, error) { return p.Orphan(in.now) })
@@ -112,12 +137,15 @@ func (in *intake) confirmations(ctx context.Context) error {
 					unread, err = err, nil // all blocks are named before the batch is prepared again
 				}
 			}
+
 			if err != nil {
 				return err
 			}
 		}
+
 		in.tellNew(a)
 	}
+
 	return unread
 }
 
@@ -127,6 +155,7 @@ func (in *intake) near(block chain.Ref) bool {
 	for _, tier := range in.n.Tiers {
 		least = min(least, tier.Confirmations)
 	}
+
 	return in.holds(least, block)
 }
 
@@ -136,14 +165,17 @@ func (in *intake) foreign(block chain.Ref) bool {
 	return known && hash != block.Hash
 }
 
-// holds is the network's rule: N confirmations, counted up to the last block that was read so that every one of
-// them was checked, or its safe or final block reached. Where finality cannot be read, N is the fall-back.
+// holds is the network's rule: N confirmations, counted up to the last block that was read so that
+// every one of them was checked, or its safe or final block reached. Where finality cannot be read,
+// N is the fall-back.
 func (in *intake) holds(required uint64, block chain.Ref) bool {
 	at := in.cursor.At.Height
 	if at < block.Height {
 		return false
 	}
+
 	reached := chain.Ref{}
+
 	switch in.n.Rule {
 	case chain.RuleSafe:
 		reached = in.cursor.Safe
@@ -152,10 +184,14 @@ func (in *intake) holds(required uint64, block chain.Ref) bool {
 		}
 	case chain.RuleFinalized:
 		reached = in.cursor.Final
+	case chain.RuleConfirmations:
+		// Counted below.
 	}
+
 	if !reached.IsZero() {
 		return reached.Height >= block.Height
 	}
+
 	return at-block.Height+1 >= required
 }
 
@@ -164,15 +200,19 @@ func (in *intake) retries(ctx context.Context, any bool) (map[TransferKey]bool, 
 	if !any {
 		return nil, nil
 	}
+
 	rows, err := in.tx.Retries(ctx, in.n.Slug, in.now.AddDate(100, 0, 0), 10000)
 	if err != nil {
 		return nil, err
 	}
+
 	held := map[TransferKey]bool{}
+
 	for _, r := range rows {
 		if r.ID != in.p.retry {
 			held[TransferKey{r.Transfer.TxHash, r.Transfer.Index}] = true
 		}
 	}
+
 	return held, nil
 }

@@ -19,8 +19,8 @@ type CreateParams struct {
 	Owner event.Owner
 	// Price makes a fiat invoice; its amount is above 0 with at most 8 places.
 	Price *Price
-	// Options are at most 20. Required without Price, each with an amount. Left out with Price: every asset that
-	// is enabled for the account.
+	// Options are at most 20. Required without Price, each with an amount. Left out with Price:
+	// every asset that is enabled for the account.
 	Options       []OptionParams
 	OrderID       string
 	CustomerEmail string
@@ -50,101 +50,161 @@ type PreparedCreate struct {
 	joined  bool
 }
 
-// PrepareCreate checks the parameters (fault.Invalid, naming the field), reads prices, takes a number and, when
-// there is only one option, derives its address. No fresh price is fault.Unavailable, price_unavailable.
+// PrepareCreate checks the parameters (fault.Invalid, naming the field), reads prices, takes a
+// number and, when there is only one option, derives its address. No fresh price is
+// fault.Unavailable, price_unavailable.
 func (s *Service) PrepareCreate(ctx context.Context, p CreateParams) (PreparedCreate, error) {
 	if err := checkCreate(p); err != nil {
 		return PreparedCreate{}, err
 	}
+
 	settings, err := s.db.InvoiceSettings(ctx, p.Owner.AccountID)
 	if err != nil {
 		return PreparedCreate{}, err
 	}
+
 	inv := s.blank(p, settings)
 	if p.Price != nil {
 		if inv.Price, err = wire.ParseDecimal("price.amount", p.Price.Amount); err != nil {
 			return PreparedCreate{}, err
 		}
 	}
+
 	assets, err := s.choose(ctx, p, settings)
 	if err != nil {
 		return PreparedCreate{}, err
 	}
+
 	for i, a := range assets {
-		o := Option{ID: s.ids.Next(), Network: a.Network, Asset: a.Symbol, AssetID: a.ID, Contract: a.Contract, Decimals: a.Decimals}
+		o := Option{
+			ID:       s.ids.Next(),
+			Network:  a.Network,
+			Asset:    a.Symbol,
+			AssetID:  a.ID,
+			Contract: a.Contract,
+			Decimals: a.Decimals,
+		}
 		if p.Price == nil {
 			o.AmountDue, o.DisplayDecimals = p.Options[i].Amount, a.Decimals
 		}
+
 		inv.Options = append(inv.Options, o)
 	}
+
 	prepared := PreparedCreate{joined: p.Joined}
 	if len(inv.Options) == 1 {
 		if prepared.address, err = s.selectOnly(ctx, &inv, assets[0]); err != nil {
 			return PreparedCreate{}, err
 		}
 	}
+
 	if inv.Number, err = s.numbers.take(ctx, invoiceCounter(p.Owner), 1); err != nil {
 		return PreparedCreate{}, err
 	}
+
 	inv.schedule()
 	prepared.invoice = inv
+
 	return prepared, nil
 }
 
 func (s *Service) blank(p CreateParams, settings Settings) Invoice {
 	now := s.now()
+
 	life, first := p.ExpiresIn, p.PreSelectionExpiresIn
 	if life == 0 {
 		life = defaultLife
 	}
+
 	if first == 0 {
 		first = min(defaultPreSelection, life)
 	}
+
 	inv := Invoice{
-		ID: s.ids.Next(), Owner: p.Owner, Kind: Crypto, Status: Open, ToleranceBPS: settings.ToleranceBPS, AcceptLate: settings.AcceptLate,
-		OrderID: p.OrderID, CustomerEmail: p.CustomerEmail, Description: p.Description, Metadata: p.Metadata,
-		SuccessURL: p.SuccessURL, CancelURL: p.CancelURL,
-		CreatedAt: now, ExpiresAt: now.Add(life), PreSelectionExpiresAt: now.Add(first),
+		ID:                    s.ids.Next(),
+		Owner:                 p.Owner,
+		Kind:                  Crypto,
+		Status:                Open,
+		ToleranceBPS:          settings.ToleranceBPS,
+		AcceptLate:            settings.AcceptLate,
+		OrderID:               p.OrderID,
+		CustomerEmail:         p.CustomerEmail,
+		Description:           p.Description,
+		Metadata:              p.Metadata,
+		SuccessURL:            p.SuccessURL,
+		CancelURL:             p.CancelURL,
+		CreatedAt:             now,
+		ExpiresAt:             now.Add(life),
+		PreSelectionExpiresAt: now.Add(first),
 	}
 	if p.ToleranceBPS != nil {
 		inv.ToleranceBPS = *p.ToleranceBPS
 	}
+
 	if p.Price != nil {
 		inv.Kind, inv.Currency = Fiat, p.Price.Currency
 	}
+
 	return inv
 }
 
 // choose returns the assets of the options, and makes sure that a fiat invoice can be priced in at least one.
 func (s *Service) choose(ctx context.Context, p CreateParams, settings Settings) ([]chain.Asset, error) {
 	enabled := func(a chain.Asset) bool { return len(settings.Assets) == 0 || slices.Contains(settings.Assets, a.ID) }
+
 	var assets []chain.Asset
+
 	for i, o := range p.Options {
 		field := fmt.Sprintf("options[%d]", i)
+
 		n, ok := s.registry.Network(o.Network)
 		if !ok || n.Livemode != p.Owner.Livemode {
-			return nil, fault.Param(field+".network", "asset_not_enabled", "network %q is not enabled; GET /v1/networks lists those that are", o.Network)
+			return nil, fault.Param(
+				field+".network", "asset_not_enabled",
+				"network %q is not enabled; GET /v1/networks lists those that are",
+				o.Network,
+			)
 		}
+
 		a, ok := n.Asset(o.Asset)
 		if !ok || !enabled(a) {
-			return nil, fault.Param(field+".asset", "asset_not_enabled", "asset %q is not enabled on network %s; GET /v1/assets lists those that are", o.Asset, o.Network)
+			return nil, fault.Param(
+				field+".asset", "asset_not_enabled",
+				"asset %q is not enabled on network %s; GET /v1/assets lists those that are",
+				o.Asset, o.Network,
+			)
 		}
+
 		if slices.ContainsFunc(assets, func(other chain.Asset) bool { return other.ID == a.ID }) {
-			return nil, fault.Param(field, "parameter_invalid", "%s on %s is in the list twice", o.Asset, o.Network)
+			return nil, fault.Param(
+				field, "parameter_invalid", "%s on %s is in the list twice",
+				o.Asset, o.Network,
+			)
 		}
+
 		if p.Price == nil {
 			if o.Amount.Less(a.MinAmount) {
-				return nil, tooSmall(field+".amount", Option{Asset: a.Symbol, Network: a.Network, Decimals: a.Decimals}, a.MinAmount)
+				return nil, tooSmall(
+					field+".amount",
+					Option{Asset: a.Symbol, Network: a.Network, Decimals: a.Decimals}, a.MinAmount,
+				)
 			}
+
 			if chain.MaxTransfer.Less(o.Amount) {
-				return nil, fault.Param(field+".amount", "parameter_invalid", "the amount is more than one transfer can move")
+				return nil, fault.Param(
+					field+".amount", "parameter_invalid",
+					"the amount is more than one transfer can move",
+				)
 			}
 		}
+
 		assets = append(assets, a)
 	}
+
 	if p.Price == nil {
 		return assets, nil
 	}
+
 	if p.Options == nil {
 		for _, n := range s.registry.Networks(p.Owner.Livemode) {
 			for _, a := range n.Assets {
@@ -153,51 +213,76 @@ func (s *Service) choose(ctx context.Context, p CreateParams, settings Settings)
 				}
 			}
 		}
+
 		if len(assets) == 0 {
 			return nil, fault.Param("options", "asset_not_enabled", "no asset is enabled for this account")
 		}
 	}
+
 	return s.priceable(ctx, assets, p.Price.Currency, p.Options == nil)
 }
 
 // priceable makes sure that there is a fresh price of at least one asset. Of assets that nobody asked for by
 // name, those without any price in the currency are left out.
-func (s *Service) priceable(ctx context.Context, assets []chain.Asset, currency string, all bool) ([]chain.Asset, error) {
+func (s *Service) priceable(
+	ctx context.Context,
+	assets []chain.Asset,
+	currency string,
+	all bool,
+) ([]chain.Asset, error) {
 	known := map[string]error{}
-	var kept []chain.Asset
-	var refused, stale error
+
+	var (
+		kept           []chain.Asset
+		refused, stale error
+	)
+
 	without, fresh := 0, false
+
 	for i, a := range assets {
 		base := priceOf(a)
+
 		err, asked := known[base]
 		if !asked {
 			_, err = s.quote(ctx, base, currency)
 			known[base] = err
 		}
+
 		switch {
 		case err == nil:
 			fresh = true
 		case errors.Is(err, fault.Invalid):
 			refused, without = err, i
+
 			if all {
 				continue
 			}
 		default:
 			stale = err
 		}
+
 		kept = append(kept, a)
 	}
+
 	switch {
 	case refused != nil && !all && (fresh || stale != nil): // it is not the currency
 		a := assets[without]
-		return nil, fault.Wrap(refused, fault.Invalid, "asset_not_enabled",
-			"%s on %s has no price in %q; leave it out or use another currency", a.Symbol, a.Network, currency).In(fmt.Sprintf("options[%d].asset", without))
+
+		return nil, fault.Wrap(
+			refused, fault.Invalid, "asset_not_enabled",
+			"%s on %s has no price in %q; leave it out or use another currency",
+			a.Symbol, a.Network, currency,
+		).In(fmt.Sprintf("options[%d].asset", without))
 	case refused != nil && !fresh && stale == nil:
-		return nil, fault.Wrap(refused, fault.Invalid, "parameter_invalid",
-			"no asset of the invoice has a price in %q; use another currency or other assets", currency).In("price.currency")
+		return nil, fault.Wrap(
+			refused, fault.Invalid, "parameter_invalid",
+			"no asset of the invoice has a price in %q; use another currency or other assets",
+			currency,
+		).In("price.currency")
 	case !fresh:
 		return nil, stale
 	}
+
 	return kept, nil
 }
 
@@ -209,15 +294,19 @@ func (s *Service) selectOnly(ctx context.Context, inv *Invoice, asset chain.Asse
 		if err != nil {
 			return nil, err
 		}
+
 		if err := inv.Quote(o.ID, r, asset.MinAmount, nil, inv.CreatedAt, s.quoteFor); err != nil {
 			return nil, err
 		}
 	}
+
 	a, err := s.optionAddress(ctx, inv, *o, asset)
 	if err != nil {
 		return nil, err
 	}
+
 	a.give(o)
+
 	return &a.Address, inv.Select(o.ID, inv.CreatedAt)
 }
 
@@ -229,10 +318,12 @@ func (s *Service) CreateTx(ctx context.Context, tx Tx, p PreparedCreate) (Invoic
 			return Invoice{}, err
 		}
 	}
+
 	events, err := s.putInvoice(ctx, tx, &inv, "", []event.Type{event.InvoiceCreated}, inv.CreatedAt)
 	if err != nil {
 		return Invoice{}, err
 	}
+
 	return inv, appendEvents(ctx, tx, events)
 }
 
@@ -243,13 +334,22 @@ func (s *Service) Create(ctx context.Context, p CreateParams) (Invoice, error) {
 		if err != nil {
 			return Invoice{}, err
 		}
-		return update(ctx, s, func(ctx context.Context, tx Tx) (Invoice, error) { return s.CreateTx(ctx, tx, prepared) })
+
+		return update(
+			ctx, s,
+			func(ctx context.Context, tx Tx) (Invoice, error) { return s.CreateTx(ctx, tx, prepared) },
+		)
 	})
 }
 
 // update runs f in a transaction and returns what it returned.
-func update[T any](ctx context.Context, s *Service, f func(ctx context.Context, tx Tx) (T, error)) (T, error) {
+func update[T any](
+	ctx context.Context,
+	s *Service,
+	f func(ctx context.Context, tx Tx) (T, error),
+) (T, error) {
 	var out T
+
 	err := s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
 		out, err = f(ctx, tx)
 		return err
@@ -258,5 +358,6 @@ func update[T any](ctx context.Context, s *Service, f func(ctx context.Context, 
 		var none T
 		return none, err
 	}
+
 	return out, nil
 }

@@ -19,13 +19,21 @@ import (
 const priceRetry = 30 * time.Second
 
 // enter credits a new payment and adds it to what it pays.
-func (l *ledger) enter(ctx context.Context, p Payment, optionID string, asset chain.Asset) (*account, *Payment, error) {
-	var a *account
-	var err error
+func (l *ledger) enter(
+	ctx context.Context,
+	p Payment,
+	optionID string,
+	asset chain.Asset,
+) (*account, *Payment, error) {
+	var (
+		a   *account
+		err error
+	)
 	if p.InvoiceID != "" {
 		if a, err = l.invoiceAccount(ctx, p.InvoiceID); err != nil {
 			return nil, nil, err
 		}
+
 		p.InvoiceNumber = a.invoice.Number
 		if err := l.credit(a.invoice, &p, optionID, asset); err != nil {
 			return nil, nil, err
@@ -34,34 +42,42 @@ func (l *ledger) enter(ctx context.Context, p Payment, optionID string, asset ch
 		if a, err = l.depositAccount(ctx, p.Owner, p.DepositAddressID); err != nil {
 			return nil, nil, err
 		}
+
 		p.DepositAddressName = a.deposit.Name
 	}
+
 	return a, l.add(a, p), nil
 }
 
-// credit fixes what a payment pays and at which rate: the quote's, or a fresh one when the payment was made
-// after the quote ran out (the quote's again when there is no fresh one). Money in another asset or on another
-// network than the option's pays nothing.
+// credit fixes what a payment pays and at which rate: the quote's, or a fresh one when the payment
+// was made after the quote ran out (the quote's again when there is no fresh one). Money in another
+// asset or on another network than the option's pays nothing.
 func (l *ledger) credit(inv *Invoice, p *Payment, optionID string, asset chain.Asset) error {
 	o := inv.Option(optionID)
 	if o == nil || !o.takes(p.Network, p.AssetID) {
 		return nil
 	}
+
 	p.OptionID = o.ID
+
 	if inv.Kind != Fiat {
 		return nil
 	}
+
 	p.Rate = o.Rate
 	if madeAt(p.DetectedAt, p.Block).After(o.QuoteExpiresAt) {
 		fresh, ok, err := l.price(priceOf(asset), inv.Currency)
 		if err != nil {
 			return err
 		}
+
 		if ok {
 			p.Rate = fresh
 		}
 	}
+
 	p.Credit = creditOf(p.Amount, p.Decimals, p.Rate)
+
 	return nil
 }
 
@@ -69,6 +85,7 @@ func (l *ledger) credit(inv *Invoice, p *Payment, optionID string, asset chain.A
 func (l *ledger) confirm(a *account, p *Payment) error {
 	late := a.invoice != nil && a.invoice.Closed()
 	confirmed := false
+
 	err := l.move(a, p, func(p *Payment) ([]event.Type, error) {
 		confirmed = p.Status != Confirmed
 		return p.Confirm(late, l.now)
@@ -76,6 +93,7 @@ func (l *ledger) confirm(a *account, p *Payment) error {
 	if err != nil || !confirmed {
 		return err
 	}
+
 	return l.value(a, p)
 }
 
@@ -85,16 +103,20 @@ func (l *ledger) value(a *account, p *Payment) error {
 	if err != nil {
 		return err
 	}
+
 	inUSD, ok1, err1 := l.price(priceOf(asset), usd)
+
 	nativeUSD, ok2, err2 := l.price(priceOf(native), usd)
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
+
 	return l.move(a, p, func(p *Payment) ([]event.Type, error) {
 		if !ok1 || !ok2 {
 			p.DueAt = l.now.Add(priceRetry)
 			return nil, nil
 		}
+
 		return p.Price(inUSD, nativeUSD)
 	})
 }
@@ -103,13 +125,22 @@ func (l *ledger) value(a *account, p *Payment) error {
 func (s *Service) assets(network, assetID string) (asset, native chain.Asset, err error) {
 	n, ok := s.registry.Network(network)
 	if !ok {
-		return asset, native, fault.New(fault.NotFound, "network_unknown", "network %q is not enabled here", network)
+		return asset, native, fault.New(
+			fault.NotFound, "network_unknown", "network %q is not enabled here",
+			network,
+		)
 	}
+
 	asset, ok1 := n.AssetByID(assetID)
+
 	native, ok2 := n.Native()
 	if !ok1 || !ok2 {
-		return asset, native, fault.New(fault.NotFound, "asset_unknown", "asset %s is not enabled on network %s", assetID, network)
+		return asset, native, fault.New(
+			fault.NotFound, "asset_unknown", "asset %s is not enabled on network %s",
+			assetID, network,
+		)
 	}
+
 	return asset, native, nil
 }
 
@@ -117,27 +148,34 @@ func (s *Service) assets(network, assetID string) (asset, native chain.Asset, er
 // sum of all of them, and is the highest one while a price is missing.
 func (l *ledger) require(a *account) error {
 	var sum decimal.Decimal
+
 	summed, priced := false, true
+
 	for _, p := range a.payments {
 		if p.Status != Detected || p.Simulated {
 			continue
 		}
+
 		n, ok := l.s.registry.Network(p.Network)
 		if !ok {
 			continue
 		}
+
 		if !summed && n.Rule == chain.RuleConfirmations && len(n.Tiers) > 0 {
 			var err error
 			if sum, priced, err = l.unconfirmedUSD(a); err != nil {
 				return err
 			}
+
 			summed = true
 		}
+
 		if need := confirmationsFor(n, sum, priced); need != p.Required {
 			p.Required = need
 			l.changed(a, p)
 		}
 	}
+
 	return nil
 }
 
@@ -146,26 +184,31 @@ func (l *ledger) unconfirmedUSD(a *account) (sum decimal.Decimal, priced bool, e
 		if p.Status != Detected || p.Simulated {
 			continue
 		}
+
 		asset, _, err := l.s.assets(p.Network, p.AssetID)
 		if err != nil {
 			return sum, false, nil // not served here any more: the highest tier
 		}
+
 		r, ok, err := l.price(priceOf(asset), usd)
 		if err != nil || !ok {
 			return sum, false, err
 		}
+
 		sum = sum.Add(creditOf(p.Amount, p.Decimals, r))
 	}
+
 	return sum, true, nil
 }
 
-// confirmationsFor returns what a network asks for a value. The finality rules ask for no count; theirs is the
-// fall-back depth.
+// confirmationsFor returns what a network asks for a value. The finality rules ask for no count;
+// theirs is the fall-back depth.
 func confirmationsFor(n chain.Network, sum decimal.Decimal, priced bool) uint64 {
 	need := n.Confirmations
 	if n.Rule != chain.RuleConfirmations {
 		return need
 	}
+
 	for _, tier := range n.Tiers {
 		switch {
 		case !priced:
@@ -174,5 +217,6 @@ func confirmationsFor(n chain.Network, sum decimal.Decimal, priced bool) uint64 
 			need = tier.Confirmations
 		}
 	}
+
 	return need
 }

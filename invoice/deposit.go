@@ -36,46 +36,80 @@ func (s *Service) PrepareDeposit(ctx context.Context, p DepositParams) (Prepared
 	if err != nil {
 		return PreparedDeposit{}, err
 	}
+
 	made, err := s.derive(ctx, n.Slug)
 	if err != nil {
 		return PreparedDeposit{}, err
 	}
+
 	d, err := s.depositAt(p.Owner, n, made.party, p.Name, p.Metadata)
+
 	return PreparedDeposit{deposit: d, space: n.Space(), joined: p.Joined}, err
 }
 
-func (s *Service) depositNetwork(owner event.Owner, network, name string, metadata map[string]string) (chain.Network, error) {
+func (s *Service) depositNetwork(
+	owner event.Owner,
+	network, name string,
+	metadata map[string]string,
+) (chain.Network, error) {
 	n, ok := s.registry.Network(network)
 	if !ok || n.Livemode != owner.Livemode {
-		return n, fault.Param("network", "parameter_invalid", "network %q is not enabled; GET /v1/networks lists those that are", clip(network))
+		return n, fault.Param(
+			"network", "parameter_invalid",
+			"network %q is not enabled; GET /v1/networks lists those that are",
+			clip(network),
+		)
 	}
+
 	if err := checkText("name", name, maxName); err != nil {
 		return n, err
 	}
+
 	return n, checkMetadata(metadata)
 }
 
-func (s *Service) depositAt(owner event.Owner, n chain.Network, at chain.Party, name string, metadata map[string]string) (DepositAddress, error) {
+func (s *Service) depositAt(
+	owner event.Owner,
+	n chain.Network,
+	at chain.Party,
+	name string,
+	metadata map[string]string,
+) (DepositAddress, error) {
 	d := DepositAddress{
-		ID: s.ids.Next(), Owner: owner, Name: name, Network: n.Slug, Address: at.Address, Key: at.Key,
-		Status: Active, Metadata: metadata, CreatedAt: s.now(),
+		ID:        s.ids.Next(),
+		Owner:     owner,
+		Name:      name,
+		Network:   n.Slug,
+		Address:   at.Address,
+		Key:       at.Key,
+		Status:    Active,
+		Metadata:  metadata,
+		CreatedAt: s.now(),
 	}
 	for _, a := range n.Assets {
 		account, err := s.tokenAccount(at.Address, a)
 		if err != nil {
 			return DepositAddress{}, fmt.Errorf("making the token account for %s: %w", a.Symbol, err)
 		}
+
 		if account != "" {
 			d.TokenAccounts = append(d.TokenAccounts, TokenAccount{Asset: a.Symbol, TokenAccount: account})
 		}
 	}
+
 	return d, nil
 }
 
 func (d DepositAddress) watched(space chain.Space) Address {
 	return Address{
-		Space: space, Address: d.Address, Kind: ForDeposit, Owner: d.Owner, DepositAddressID: d.ID,
-		Network: d.Network, Key: d.Key, CreatedAt: d.CreatedAt,
+		Space:            space,
+		Address:          d.Address,
+		Kind:             ForDeposit,
+		Owner:            d.Owner,
+		DepositAddressID: d.ID,
+		Network:          d.Network,
+		Key:              d.Key,
+		CreatedAt:        d.CreatedAt,
 	}
 }
 
@@ -85,6 +119,7 @@ func (s *Service) DepositTx(ctx context.Context, tx Tx, p PreparedDeposit) (Depo
 	if err := s.putAddress(ctx, tx, d.watched(p.space), p.joined); err != nil {
 		return DepositAddress{}, err
 	}
+
 	return d, tx.PutDepositAddress(ctx, &d)
 }
 
@@ -95,7 +130,12 @@ func (s *Service) CreateDeposit(ctx context.Context, p DepositParams) (DepositAd
 		if err != nil {
 			return DepositAddress{}, err
 		}
-		return update(ctx, s, func(ctx context.Context, tx Tx) (DepositAddress, error) { return s.DepositTx(ctx, tx, prepared) })
+
+		return update(
+			ctx,
+			s,
+			func(ctx context.Context, tx Tx) (DepositAddress, error) { return s.DepositTx(ctx, tx, prepared) },
+		)
 	})
 }
 
@@ -109,11 +149,12 @@ func (s *Service) ListDeposits(ctx context.Context, f DepositFilter) ([]DepositA
 	limit := f.Limit
 	f.Limit++
 	page, err := s.db.DepositAddresses(ctx, f)
+
 	return cut(page, limit, err)
 }
 
-// DepositUpdate changes what is not nil. Metadata is replaced as a whole. A disabled address is still watched and
-// credited; it is only not handed out any more.
+// DepositUpdate changes what is not nil. Metadata is replaced as a whole. A disabled address is
+// still watched and credited; it is only not handed out any more.
 type DepositUpdate struct {
 	Name     *string
 	Metadata *map[string]string
@@ -121,34 +162,54 @@ type DepositUpdate struct {
 }
 
 // UpdateDepositTx changes a deposit address in tx.
-func (s *Service) UpdateDepositTx(ctx context.Context, tx Tx, owner event.Owner, id string, u DepositUpdate) (DepositAddress, error) {
+func (s *Service) UpdateDepositTx(
+	ctx context.Context,
+	tx Tx,
+	owner event.Owner,
+	id string,
+	u DepositUpdate,
+) (DepositAddress, error) {
 	d, err := tx.DepositAddress(ctx, owner, id)
 	if err != nil {
 		return DepositAddress{}, err
 	}
+
 	if u.Name != nil {
 		if err := checkText("name", *u.Name, maxName); err != nil {
 			return DepositAddress{}, err
 		}
+
 		d.Name = *u.Name
 	}
+
 	if u.Metadata != nil {
 		if err := checkMetadata(*u.Metadata); err != nil {
 			return DepositAddress{}, err
 		}
+
 		d.Metadata = maps.Clone(*u.Metadata)
 	}
+
 	if u.Status != nil {
 		if *u.Status != Active && *u.Status != Disabled {
-			return DepositAddress{}, invalid("status", "the status of a deposit address is active or disabled")
+			return DepositAddress{}, invalid(
+				"status", "the status of a deposit address is active or disabled",
+			)
 		}
+
 		d.Status = *u.Status
 	}
+
 	return d, tx.PutDepositAddress(ctx, &d)
 }
 
 // UpdateDeposit is UpdateDepositTx in a transaction of its own.
-func (s *Service) UpdateDeposit(ctx context.Context, owner event.Owner, id string, u DepositUpdate) (DepositAddress, error) {
+func (s *Service) UpdateDeposit(
+	ctx context.Context,
+	owner event.Owner,
+	id string,
+	u DepositUpdate,
+) (DepositAddress, error) {
 	return update(ctx, s, func(ctx context.Context, tx Tx) (DepositAddress, error) {
 		return s.UpdateDepositTx(ctx, tx, owner, id, u)
 	})
@@ -165,54 +226,67 @@ type ImportParams struct {
 	Key chain.KeyRef
 	// FromHeight is the first block of Network from which payments to it count; 0: from now on.
 	FromHeight uint64
-	// FromHeights is the same for other networks of the family and mode, by slug, where the address is the same. On those that
-	// are not named payments count from now on.
+	// FromHeights is the same for other networks of the family and mode, by slug, where the address
+	// is the same. On those that are not named payments count from now on.
 	FromHeights map[string]uint64
 }
 
-// Import adopts a deposit address. The key must really derive it, or its money could never be moved:
-// fault.Invalid, key_mismatch. Blocks from FromHeight on are read again for it. An address that is ours already
-// is fault.Duplicate.
+// Import adopts a deposit address. The key must really derive it, or its money could never be
+// moved: fault.Invalid, key_mismatch. Blocks from FromHeight on are read again for it. An address
+// that is ours already is fault.Duplicate.
 func (s *Service) Import(ctx context.Context, p ImportParams) (DepositAddress, error) {
 	n, err := s.depositNetwork(p.Owner, p.Network, p.Name, p.Metadata)
 	if err != nil {
 		return DepositAddress{}, err
 	}
+
 	at, err := s.importedParty(ctx, n, p)
 	if err != nil {
 		return DepositAddress{}, err
 	}
+
 	from, err := s.importHeights(n, p)
 	if err != nil {
 		return DepositAddress{}, err
 	}
+
 	if err := s.numbers.skipTo(ctx, indexCounter(n.Space()), at.Key.Index); err != nil {
 		return DepositAddress{}, err
 	}
+
 	d, err := s.depositAt(p.Owner, n, at, p.Name, p.Metadata)
 	if err != nil {
 		return DepositAddress{}, err
 	}
+
 	return update(ctx, s, func(ctx context.Context, tx Tx) (DepositAddress, error) {
 		out, err := s.DepositTx(ctx, tx, PreparedDeposit{deposit: d, space: n.Space()})
 		if err != nil {
 			return out, err
 		}
+
 		for _, network := range slices.Sorted(maps.Keys(from)) {
 			cursor, ok, err := tx.Cursor(ctx, network)
 			if err != nil {
 				return out, err
 			}
+
 			if !ok || from[network] == 0 || cursor.At.Height < from[network] {
 				continue // the follower will come to it by itself
 			}
+
 			if err := tx.PutRange(ctx, &watch.Range{
-				ID: s.ids.Next(), Network: network, Addresses: []chain.Address{d.Address},
-				Next: from[network], To: cursor.At.Height, CreatedAt: s.now(),
+				ID:        s.ids.Next(),
+				Network:   network,
+				Addresses: []chain.Address{d.Address},
+				Next:      from[network],
+				To:        cursor.At.Height,
+				CreatedAt: s.now(),
 			}); err != nil {
 				return out, err
 			}
 		}
+
 		return out, nil
 	})
 }
@@ -220,14 +294,22 @@ func (s *Service) Import(ctx context.Context, p ImportParams) (DepositAddress, e
 // importHeights returns from which height each network is read again.
 func (s *Service) importHeights(n chain.Network, p ImportParams) (map[string]uint64, error) {
 	from := map[string]uint64{}
+
 	for slug, height := range p.FromHeights {
 		other, ok := s.registry.Network(slug)
 		if !ok || other.Space() != n.Space() {
-			return nil, fault.Param("from_heights", "parameter_invalid", "network %q is not one on which an address of network %s is the same", clip(slug), n.Slug)
+			return nil, fault.Param(
+				"from_heights", "parameter_invalid",
+				"network %q is not one on which an address of network %s is the same",
+				clip(slug), n.Slug,
+			)
 		}
+
 		from[slug] = height
 	}
+
 	from[n.Slug] = p.FromHeight
+
 	return from, nil
 }
 
@@ -236,23 +318,44 @@ func (s *Service) importedParty(ctx context.Context, n chain.Network, p ImportPa
 	if err != nil {
 		return chain.Party{}, err
 	}
+
 	address, err := driver.ParseAddress(p.Address)
 	if err != nil {
-		return chain.Party{}, fault.Wrap(err, fault.Invalid, "address_invalid", "%q is not an address of network %s", clip(p.Address), n.Slug)
+		return chain.Party{}, fault.Wrap(
+			err, fault.Invalid, "address_invalid", "%q is not an address of network %s",
+			clip(p.Address), n.Slug,
+		)
 	}
-	if (chain.Space{Family: p.Key.Family, Livemode: p.Key.Livemode}) != n.Space() || p.Key.Role != chain.RoleDeposit || p.Key.Index > 1<<31-1 {
-		return chain.Party{}, fault.Param("key", "key_mismatch", "key %s is not a deposit key of network %s", p.Key, n.Slug)
+
+	if (chain.Space{Family: p.Key.Family, Livemode: p.Key.Livemode}) != n.Space() ||
+		p.Key.Role != chain.RoleDeposit ||
+		p.Key.Index > 1<<31-1 {
+		return chain.Party{}, fault.Param(
+			"key", "key_mismatch", "key %s is not a deposit key of network %s",
+			p.Key, n.Slug,
+		)
 	}
+
 	deriver, ok := driver.(chain.Deriver)
 	if !ok {
-		return chain.Party{}, fault.New(fault.Unsupported, "address_unsupported", "the driver of network %s cannot make addresses", n.Slug)
+		return chain.Party{}, fault.New(
+			fault.Unsupported, "address_unsupported",
+			"the driver of network %s cannot make addresses",
+			n.Slug,
+		)
 	}
+
 	derived, err := s.addressOf(ctx, deriver, p.Key)
 	if err != nil {
 		return chain.Party{}, err
 	}
+
 	if derived != address {
-		return chain.Party{}, fault.Param("key", "key_mismatch", "key %s belongs to address %s, not to %s", p.Key, derived, address)
+		return chain.Party{}, fault.Param(
+			"key", "key_mismatch", "key %s belongs to address %s, not to %s",
+			p.Key, derived, address,
+		)
 	}
+
 	return chain.Party{Key: p.Key, Address: address}, nil
 }

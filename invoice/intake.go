@@ -10,14 +10,20 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
-// ApplyTx takes a batch in: what it shows of our addresses becomes payments, payments follow their transactions
-// through the chain, and invoices follow their payments. cursor is the network's as the batch leaves it
-// (Batch.Advance). The same batch twice changes nothing. A price that was not prepared is ErrUnprepared.
+// ApplyTx takes a batch in: what it shows of our addresses becomes payments, payments follow their
+// transactions through the chain, and invoices follow their payments. cursor is the network's as
+// the batch leaves it (Batch.Advance). The same batch twice changes nothing. A price that was not
+// prepared is ErrUnprepared.
 func (s *Service) ApplyTx(ctx context.Context, tx Tx, p PreparedBatch, cursor watch.Cursor) error {
 	in := &intake{
-		ledger: s.newLedger(tx, p.batch.Network.Slug, p.prices), p: p, n: p.batch.Network, cursor: cursor,
-		trusted: map[uint64]string{}, seen: map[string]bool{},
+		ledger:  s.newLedger(tx, p.batch.Network.Slug, p.prices),
+		p:       p,
+		n:       p.batch.Network,
+		cursor:  cursor,
+		trusted: map[uint64]string{},
+		seen:    map[string]bool{},
 	}
+
 	return in.run(ctx)
 }
 
@@ -37,27 +43,34 @@ func (in *intake) run(ctx context.Context) error {
 	for _, ref := range append([]chain.Ref{in.cursor.At}, in.cursor.Recent...) {
 		in.trusted[ref.Height] = ref.Hash
 	}
+
 	for _, b := range in.p.batch.Blocks {
 		in.trusted[b.Height] = b.Hash
 	}
+
 	lost, err := in.lost(ctx)
 	if err != nil {
 		return err
 	}
+
 	if err := in.sight(ctx, lost); err != nil {
 		return err
 	}
+
 	for _, p := range lost {
 		if err := in.orphan(ctx, p); err != nil {
 			return err
 		}
 	}
+
 	if err := in.pool(ctx); err != nil {
 		return err
 	}
+
 	if err := in.confirmations(ctx); err != nil {
 		return err
 	}
+
 	return in.flush(ctx)
 }
 
@@ -66,20 +79,25 @@ func (in *intake) lost(ctx context.Context) (map[string]Payment, error) {
 	if !in.p.batch.Rewound {
 		return nil, nil
 	}
+
 	above, err := in.tx.PaymentsAbove(ctx, in.n.Slug, in.p.batch.ForkedFrom.Height)
 	if err != nil {
 		return nil, err
 	}
+
 	lost := map[string]Payment{}
+
 	for _, p := range above {
 		canonical := false
 		for _, b := range in.p.batch.Blocks {
 			canonical = canonical || b.Hash == p.Block.Hash
 		}
+
 		if !canonical && !p.Simulated && in.p.takes(TransferKey{p.TxHash, p.TxIndex}) {
 			lost[p.ID] = p
 		}
 	}
+
 	return lost, nil
 }
 
@@ -89,58 +107,76 @@ func (in *intake) sight(ctx context.Context, lost map[string]Payment) error {
 	if err != nil || len(matched) == 0 {
 		return err
 	}
-	var hashes []string
-	var keys []TransferKey
+
+	var (
+		hashes []string
+		keys   []TransferKey
+	)
 	for _, m := range matched {
 		hashes, keys = append(hashes, m.TxHash), append(keys, m.key())
 	}
+
 	slices.Sort(hashes)
+
 	own, err := in.tx.OwnTransactions(ctx, in.n.Slug, slices.Compact(hashes))
 	if err != nil {
 		return err
 	}
+
 	stored, err := in.tx.PaymentsByTransfer(ctx, in.n.Slug, keys)
 	if err != nil {
 		return err
 	}
+
 	known := map[TransferKey]Payment{}
 	for _, p := range stored {
 		known[TransferKey{p.TxHash, p.TxIndex}] = p
 	}
+
 	for _, m := range matched {
 		asset, enabled := in.n.AssetByID(m.AssetID)
+
 		kind, ours := own[m.TxHash]
 		if !enabled || ours && kind != send.Payout {
 			continue // no asset of ours, or our own top-up, fee, sweep or cancellation
 		}
+
 		if p, ok := known[m.key()]; ok {
 			if err := in.again(ctx, p, m, lost); err != nil {
 				return err
 			}
+
 			continue
 		}
+
 		if err := in.first(ctx, m, addresses[m.To], asset); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
-// again follows a known payment to where its transaction is now. One that a fork took out of its block and that
-// is in another now keeps its id and tells nothing, unless it had been confirmed and is not deep enough there.
+// again follows a known payment to where its transaction is now. One that a fork took out of its
+// block and that is in another now keeps its id and tells nothing, unless it had been confirmed and
+// is not deep enough there.
 func (in *intake) again(ctx context.Context, stored Payment, m sighting, lost map[string]Payment) error {
 	a, p, err := in.of(ctx, stored)
 	if err != nil {
 		return err
 	}
+
 	in.seen[p.ID] = true
 	if _, gone := lost[p.ID]; gone {
 		delete(lost, p.ID)
+
 		switch {
 		case p.Status == Confirmed && !m.at.IsZero() && in.holds(p.Required, m.at):
 			return in.move(a, p, func(p *Payment) ([]event.Type, error) { return nil, p.Move(m.at) })
 		case p.Status == Confirmed:
-			if err := in.move(a, p, func(p *Payment) ([]event.Type, error) { return p.Orphan(in.now) }); err != nil {
+			if err := in.move(
+				a, p, func(p *Payment) ([]event.Type, error) { return p.Orphan(in.now) },
+			); err != nil {
 				return err
 			}
 		case m.at.IsZero(): // detected in a block that is gone, and back in the pool
@@ -150,9 +186,11 @@ func (in *intake) again(ctx context.Context, stored Payment, m sighting, lost ma
 			})
 		}
 	}
+
 	if p.Status == Confirmed {
 		return nil // in its block, or read again in a back-fill
 	}
+
 	return in.move(a, p, func(p *Payment) ([]event.Type, error) { return p.See(m.at) })
 }
 
@@ -162,16 +200,35 @@ func (in *intake) first(ctx context.Context, m sighting, to Address, asset chain
 	if err != nil || attached {
 		return err
 	}
+
 	p := Payment{
-		ID: in.s.ids.Next(), Owner: to.Owner, Status: Detected, InvoiceID: to.InvoiceID, DepositAddressID: to.DepositAddressID,
-		Network: in.n.Slug, Asset: asset.Symbol, AssetID: asset.ID, Contract: asset.Contract, Decimals: asset.Decimals,
-		Address: to.Address, Key: to.Key, FromAddress: m.From, TxHash: m.TxHash, TxIndex: m.Index, Amount: m.Amount,
-		Block: m.at, Required: in.n.Confirmations, DetectedBy: in.p.detectedBy, DetectedAt: in.now,
+		ID:               in.s.ids.Next(),
+		Owner:            to.Owner,
+		Status:           Detected,
+		InvoiceID:        to.InvoiceID,
+		DepositAddressID: to.DepositAddressID,
+		Network:          in.n.Slug,
+		Asset:            asset.Symbol,
+		AssetID:          asset.ID,
+		Contract:         asset.Contract,
+		Decimals:         asset.Decimals,
+		Address:          to.Address,
+		Key:              to.Key,
+		FromAddress:      m.From,
+		TxHash:           m.TxHash,
+		TxIndex:          m.Index,
+		Amount:           m.Amount,
+		Block:            m.at,
+		Required:         in.n.Confirmations,
+		DetectedBy:       in.p.detectedBy,
+		DetectedAt:       in.now,
 	}
 	if p.DetectedBy == ByHint && p.Block.IsZero() {
 		p.DueAt = in.now.Add(postponed) // no scan may ever show it: Step looks for its block
 	}
+
 	_, _, err = in.enter(ctx, p, to.OptionID, asset)
+
 	return err
 }
 
@@ -181,5 +238,6 @@ func (in *intake) orphan(ctx context.Context, stored Payment) error {
 	if err != nil {
 		return err
 	}
+
 	return in.move(a, p, func(p *Payment) ([]event.Type, error) { return p.Orphan(in.now) })
 }

@@ -146,10 +146,12 @@ func (inv *Invoice) Recompute(payments []Payment, now time.Time) []event.Type {
 		next = Paid
 	case inv.ClosedAs != "" && standing == Paid && inv.AcceptLate && !inv.refunding():
 		inv.set(Late, true)
+
 		next = Paid
 	case inv.ClosedAs != "":
 		next = inv.ClosedAs
 	}
+
 	inv.Status = next
 
 	switch {
@@ -160,13 +162,16 @@ func (inv *Invoice) Recompute(payments []Payment, now time.Time) []event.Type {
 	case next != Paid && next != Refunded:
 		inv.PaidAt = time.Time{}
 	}
+
 	inv.PaidOptionID = ""
 	if !inv.PaidAt.IsZero() {
 		inv.PaidOptionID = inv.payingOption(payments)
 	}
+
 	inv.set(Overpaid, !inv.PaidAt.IsZero() && inv.overpaid(r))
 	inv.set(PartiallyRefunded, next != Refunded && positive(inv.Refunds.Succeeded))
 	inv.schedule()
+
 	return told(before, next)
 }
 
@@ -179,6 +184,7 @@ func told(before, next Status) []event.Type {
 	case before == Paid && next != Refunded:
 		return []event.Type{event.InvoicePaymentReversed}
 	}
+
 	switch next {
 	case Pending:
 		return []event.Type{event.InvoicePending}
@@ -192,7 +198,10 @@ func told(before, next Status) []event.Type {
 		return []event.Type{event.InvoiceCanceled}
 	case Refunded:
 		return []event.Type{event.InvoiceRefunded}
+	case Open:
+		// Falling back to open is not told.
 	}
+
 	return nil
 }
 
@@ -208,6 +217,7 @@ type receipt struct {
 
 func (inv *Invoice) receive(payments []Payment) receipt {
 	var r receipt
+
 	paid, detected := make([]chain.Amount, len(inv.Options)), make([]chain.Amount, len(inv.Options))
 	for _, p := range payments {
 		i := slices.IndexFunc(inv.Options, func(o Option) bool { return o.ID == p.OptionID })
@@ -224,11 +234,13 @@ func (inv *Invoice) receive(payments []Payment) receipt {
 			detected[i] = detected[i].Add(p.Amount)
 		}
 	}
+
 	for i := range inv.Options {
 		o := &inv.Options[i]
 		r.less = r.less || paid[i].Less(o.AmountPaid)
 		o.AmountPaid, o.AmountDetected = paid[i], detected[i]
 	}
+
 	return r
 }
 
@@ -242,6 +254,7 @@ func (inv *Invoice) standing(r receipt) Status {
 	case r.credited:
 		return Underpaid
 	}
+
 	return Open
 }
 
@@ -253,17 +266,21 @@ func (inv *Invoice) enough(r receipt, waiting bool) bool {
 		if waiting {
 			sum = sum.Add(r.detected)
 		}
+
 		return sum.Cmp(inv.Price.Sub(inv.tolerance())) >= 0
 	}
+
 	for _, o := range inv.Options {
 		sum := o.AmountPaid
 		if waiting {
 			sum = sum.Add(o.AmountDetected)
 		}
+
 		if !sum.IsZero() && !sum.Less(o.AmountDue.Sub(o.AmountDue.BPS(inv.ToleranceBPS))) {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -280,46 +297,56 @@ func (inv *Invoice) overpaid(r receipt) bool {
 		if o := inv.Option(inv.PaidOptionID); o != nil {
 			limit = limit.Add(o.step().Add(o.Raise).Decimal(o.Decimals).Mul(o.Rate))
 		}
+
 		return r.confirmed.Cmp(limit) > 0
 	}
+
 	for _, o := range inv.Options {
 		limit := o.AmountDue.BPS(inv.ToleranceBPS).Add(o.step())
 		if o.ID == inv.PaidOptionID {
 			limit = limit.Add(o.AmountDue)
 		}
+
 		if limit.Less(o.AmountPaid) {
 			return true
 		}
 	}
+
 	return false
 }
 
 // payingOption is the option of the payment that made it enough; of the latest one where an acceptance did.
 func (inv *Invoice) payingOption(payments []Payment) string {
 	var confirmed []Payment
+
 	for _, p := range payments {
 		if p.Status == Confirmed && p.OptionID != "" {
 			confirmed = append(confirmed, p)
 		}
 	}
+
 	slices.SortFunc(confirmed, func(a, b Payment) int {
 		return cmp.Or(a.ConfirmedAt.Compare(b.ConfirmedAt), cmp.Compare(a.ID, b.ID))
 	})
+
 	trial, r, last := Invoice{Kind: inv.Kind, Price: inv.Price, ToleranceBPS: inv.ToleranceBPS}, receipt{}, ""
 	for _, o := range inv.Options {
 		o.AmountPaid, o.AmountDetected = chain.Amount{}, chain.Amount{}
 		trial.Options = append(trial.Options, o)
 	}
+
 	for _, p := range confirmed {
 		o := trial.Option(p.OptionID)
 		if o == nil {
 			continue
 		}
+
 		o.AmountPaid, r.confirmed, last = o.AmountPaid.Add(p.Amount), r.confirmed.Add(p.Credit), o.ID
 		if trial.enough(r, false) {
 			break
 		}
 	}
+
 	return last
 }
 
@@ -335,6 +362,7 @@ func (inv *Invoice) deadline() time.Time {
 	if inv.SelectedOptionID == "" {
 		return inv.PreSelectionExpiresAt
 	}
+
 	return inv.ExpiresAt
 }
 
@@ -345,28 +373,44 @@ func (inv *Invoice) schedule() {
 	}
 }
 
-// Expire ends an open or underpaid invoice whose time is over; an expired one stays as it is. scanned tells up
-// to which block time each network has been read: an invoice with a selection expires only once all its
-// networks have been read up to its end, so that our own lag never punishes the payer. Refusals are fault.State:
-// invoice_payment_pending while a payment may still come back, invoice_not_due before the time.
-func (inv *Invoice) Expire(payments []Payment, scanned map[string]time.Time, now time.Time) ([]event.Type, error) {
+// Expire ends an open or underpaid invoice whose time is over; an expired one stays as it is.
+// scanned tells up to which block time each network has been read: an invoice with a selection
+// expires only once all its networks have been read up to its end, so that our own lag never
+// punishes the payer. Refusals are fault.State: invoice_payment_pending while a payment may still
+// come back, invoice_not_due before the time.
+func (inv *Invoice) Expire(
+	payments []Payment,
+	scanned map[string]time.Time,
+	now time.Time,
+) ([]event.Type, error) {
 	if inv.Status == Expired {
 		return nil, nil
 	}
+
 	if inv.Status != Open && inv.Status != Underpaid {
 		return nil, inv.refuseClosing("expire")
 	}
+
 	if err := inv.waiting(payments); err != nil {
 		return nil, err
 	}
+
 	if now.Before(inv.deadline()) {
-		return nil, fault.New(fault.State, "invoice_not_due", "invoice %s expires at %s", inv.ID, inv.deadline())
+		return nil, fault.New(
+			fault.State, "invoice_not_due", "invoice %s expires at %s", inv.ID, inv.deadline(),
+		)
 	}
+
 	for _, o := range inv.Options {
 		if o.Selected() && scanned[o.Network].Before(inv.ExpiresAt) {
-			return nil, fault.New(fault.State, "invoice_not_due", "network %s has not been read up to the end of invoice %s", o.Network, inv.ID)
+			return nil, fault.New(
+				fault.State, "invoice_not_due",
+				"network %s has not been read up to the end of invoice %s",
+				o.Network, inv.ID,
+			)
 		}
 	}
+
 	return inv.close(Expired, payments, now), nil
 }
 
@@ -375,12 +419,15 @@ func (inv *Invoice) Cancel(payments []Payment, now time.Time) ([]event.Type, err
 	if inv.Status == Canceled {
 		return nil, nil
 	}
+
 	if inv.Status != Open && inv.Status != Underpaid {
 		return nil, inv.refuseClosing("be canceled")
 	}
+
 	if err := inv.waiting(payments); err != nil {
 		return nil, err
 	}
+
 	return inv.close(Canceled, payments, now), nil
 }
 
@@ -391,48 +438,83 @@ func (inv *Invoice) close(as Status, payments []Payment, now time.Time) []event.
 	} else {
 		inv.CanceledAt = now
 	}
+
 	return inv.Recompute(payments, now)
 }
 
 func (inv *Invoice) refuseClosing(what string) error {
 	if inv.Status == Pending {
-		return fault.New(fault.State, "invoice_payment_pending", "invoice %s waits for a payment to confirm, so it cannot %s", inv.ID, what)
+		return fault.New(
+			fault.State, "invoice_payment_pending",
+			"invoice %s waits for a payment to confirm, so it cannot %s",
+			inv.ID, what,
+		)
 	}
-	return fault.New(fault.State, "invoice_not_open", "invoice %s is %s, so it cannot %s", inv.ID, inv.Status, what)
+
+	return fault.New(
+		fault.State, "invoice_not_open", "invoice %s is %s, so it cannot %s",
+		inv.ID, inv.Status, what,
+	)
 }
 
 // waiting refuses while a payment is orphaned and not yet dropped: it may still come back.
 func (inv *Invoice) waiting(payments []Payment) error {
 	for _, p := range payments {
 		if p.Status == Orphaned {
-			return fault.New(fault.State, "invoice_payment_pending",
-				"payment %s of invoice %s was taken back by a reorganisation and may return; wait until it confirms or is dropped", p.ID, inv.ID)
+			return fault.New(
+				fault.State,
+				"invoice_payment_pending",
+				"payment %s of invoice %s was taken back by a reorganisation and may return; wait until "+
+					"it confirms or is dropped",
+				p.ID,
+				inv.ID,
+			)
 		}
 	}
+
 	return nil
 }
 
 // Accept takes what an expired or canceled invoice received as its payment (flag late) and, with
-// allowUnderpaid, also what an underpaid one did; UnderpaidAccepted is flagged when it is not enough. Refusals
-// are fault.State: invoice_refunded after any refund, invoice_payment_pending, invoice_not_late for what is
-// underpaid or open without allowUnderpaid, invoice_has_no_payment. An invoice accepted before stays as it is.
+// allowUnderpaid, also what an underpaid one did; UnderpaidAccepted is flagged when it is not
+// enough. Refusals are fault.State: invoice_refunded after any refund, invoice_payment_pending,
+// invoice_not_late for what is underpaid or open without allowUnderpaid, invoice_has_no_payment. An
+// invoice accepted before stays as it is.
 func (inv *Invoice) Accept(payments []Payment, allowUnderpaid bool, now time.Time) ([]event.Type, error) {
 	closed := inv.Status == Expired || inv.Status == Canceled
 	switch {
 	case inv.Status == Refunded || inv.refunding():
-		return nil, fault.New(fault.State, "invoice_refunded", "invoice %s was refunded, wholly or in part, so its payment cannot be accepted any more", inv.ID)
+		return nil, fault.New(
+			fault.State, "invoice_refunded",
+			"invoice %s was refunded, wholly or in part, so its payment cannot be accepted any more",
+			inv.ID,
+		)
 	case inv.Status == Paid && (allowUnderpaid || inv.Has(Late)):
 		return nil, nil
 	case !closed && !allowUnderpaid:
-		return nil, fault.New(fault.State, "invoice_not_late", "invoice %s is %s: only an expired or canceled invoice has a late payment to accept", inv.ID, inv.Status)
+		return nil, fault.New(
+			fault.State, "invoice_not_late",
+			"invoice %s is %s: only an expired or canceled invoice has a late payment to accept",
+			inv.ID, inv.Status,
+		)
 	case inv.Status == Pending:
-		return nil, fault.New(fault.State, "invoice_payment_pending", "invoice %s waits for a payment to confirm; accept it afterwards if it is not enough", inv.ID)
+		return nil, fault.New(
+			fault.State, "invoice_payment_pending",
+			"invoice %s waits for a payment to confirm; accept it afterwards if it is not enough",
+			inv.ID,
+		)
 	}
+
 	r := inv.receive(payments)
 	if !r.any || inv.Status == Open {
-		return nil, fault.New(fault.State, "invoice_has_no_payment", "invoice %s has no confirmed payment to accept", inv.ID)
+		return nil, fault.New(
+			fault.State, "invoice_has_no_payment", "invoice %s has no confirmed payment to accept",
+			inv.ID,
+		)
 	}
+
 	inv.set(Late, closed)
 	inv.set(UnderpaidAccepted, !inv.enough(r, false))
+
 	return inv.Recompute(payments, now), nil
 }

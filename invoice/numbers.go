@@ -30,6 +30,7 @@ type counter struct {
 // take returns the next number of a counter that starts at first.
 func (n *numbers) take(ctx context.Context, name string, first int64) (int64, error) {
 	n.mu.Lock()
+
 	c := n.counters[name]
 	if c == nil {
 		c = &counter{}
@@ -39,8 +40,10 @@ func (n *numbers) take(ctx context.Context, name string, first int64) (int64, er
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if c.left == 0 {
 		var start int64
+
 		err := n.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
 			start, err = tx.ReserveNumbers(ctx, name, n.size, first)
 			return err
@@ -48,9 +51,12 @@ func (n *numbers) take(ctx context.Context, name string, first int64) (int64, er
 		if err != nil {
 			return 0, fmt.Errorf("reserving numbers of %s: %w", name, err)
 		}
+
 		c.next, c.left = start, int64(n.size)
 	}
+
 	c.next, c.left = c.next+1, c.left-1
+
 	return c.next - 1, nil
 }
 
@@ -61,7 +67,9 @@ func (n *numbers) skipTo(ctx context.Context, name string, index uint32) error {
 		if err != nil || next >= int64(index) {
 			return err
 		}
+
 		_, err = tx.ReserveNumbers(ctx, name, int(int64(index)-next), 0)
+
 		return err
 	})
 }
@@ -71,6 +79,7 @@ func invoiceCounter(owner event.Owner) string {
 	if owner.Livemode {
 		mode = "live"
 	}
+
 	return "invoice-number/" + owner.AccountID + "/" + mode
 }
 
@@ -89,32 +98,52 @@ func (s *Service) derive(ctx context.Context, network string) (derived, error) {
 	if err != nil {
 		return derived{}, err
 	}
+
 	deriver, ok := driver.(chain.Deriver)
 	if !ok {
-		return derived{}, fault.New(fault.Unsupported, "address_unsupported", "the driver of network %s cannot make addresses", network)
+		return derived{}, fault.New(
+			fault.Unsupported, "address_unsupported",
+			"the driver of network %s cannot make addresses",
+			network,
+		)
 	}
+
 	n := driver.Network()
+
 	index, err := s.numbers.take(ctx, indexCounter(n.Space()), 0)
 	if err != nil {
 		return derived{}, err
 	}
+
 	if index > math.MaxInt32 { // BIP-32 has 2^31 indexes that are not hardened
-		return derived{}, fault.New(fault.Unavailable, "addresses_used_up", "key space %s has no index left for another address", n.Space())
+		return derived{}, fault.New(
+			fault.Unavailable, "addresses_used_up",
+			"key space %s has no index left for another address",
+			n.Space(),
+		)
 	}
+
 	key := chain.KeyRef{Family: n.Family, Livemode: n.Livemode, Role: chain.RoleDeposit, Index: uint32(index)}
 	address, err := s.addressOf(ctx, deriver, key)
+
 	return derived{party: chain.Party{Key: key, Address: address}, network: n}, err
 }
 
-func (s *Service) addressOf(ctx context.Context, deriver chain.Deriver, key chain.KeyRef) (chain.Address, error) {
+func (s *Service) addressOf(
+	ctx context.Context,
+	deriver chain.Deriver,
+	key chain.KeyRef,
+) (chain.Address, error) {
 	public, err := s.keys.PublicKey(ctx, key)
 	if err != nil {
 		return "", fmt.Errorf("reading public key %s: %w", key, err)
 	}
+
 	address, err := deriver.DeriveAddress(public)
 	if err != nil {
 		return "", fmt.Errorf("making the address of key %s: %w", key, err)
 	}
+
 	return address, nil
 }
 
@@ -124,9 +153,11 @@ func (s *Service) tokenAccount(owner chain.Address, asset chain.Asset) (chain.Ad
 	if err != nil {
 		return "", err
 	}
+
 	accounter, ok := driver.(chain.TokenAccounter)
 	if !ok || asset.Kind != chain.Token {
 		return "", nil
 	}
+
 	return accounter.TokenAccount(owner, asset)
 }

@@ -21,8 +21,8 @@ type Option struct {
 	AmountDue chain.Amount `json:"amount_due,omitzero"`
 	// DisplayDecimals: AmountDue is a whole number of 10^(Decimals−DisplayDecimals) base units.
 	DisplayDecimals uint8 `json:"display_decimals,omitzero"`
-	// Raise is the part of AmountDue that brought a remainder up to the asset's smallest amount: who pays it has
-	// not paid too much.
+	// Raise is the part of AmountDue that brought a remainder up to the asset's smallest amount:
+	// who pays it has not paid too much.
 	Raise chain.Amount `json:"raise,omitzero"`
 	// Rate is the price of one unit in the invoice's currency; zero for crypto invoices and before a quote.
 	Rate           decimal.Decimal `json:"rate,omitzero"`
@@ -46,6 +46,7 @@ func (inv *Invoice) Option(id string) *Option {
 			return &inv.Options[i]
 		}
 	}
+
 	return nil
 }
 
@@ -56,8 +57,10 @@ func (inv *Invoice) Select(optionID string, now time.Time) error {
 	if err != nil {
 		return err
 	}
+
 	inv.SelectedOptionID, o.SelectedAt = o.ID, now
 	inv.schedule()
+
 	return nil
 }
 
@@ -66,15 +69,25 @@ func (inv *Invoice) selectable(optionID string, now time.Time) (*Option, error) 
 	if o == nil {
 		return nil, fault.Missing("option", optionID)
 	}
+
 	switch {
 	case inv.Status == Pending:
 		return nil, fault.New(fault.State, "invoice_payment_pending",
 			"invoice %s waits for a payment to confirm; an option can be chosen again if it does not", inv.ID)
 	case inv.Status != Open && inv.Status != Underpaid:
-		return nil, fault.New(fault.State, "invoice_not_open", "invoice %s is %s, so no option can be chosen any more", inv.ID, inv.Status)
+		return nil, fault.New(
+			fault.State, "invoice_not_open",
+			"invoice %s is %s, so no option can be chosen any more",
+			inv.ID, inv.Status,
+		)
 	case !now.Before(inv.deadline()):
-		return nil, fault.New(fault.State, "invoice_expired", "the time to pay invoice %s is over; ask for a new invoice", inv.ID)
+		return nil, fault.New(
+			fault.State, "invoice_expired",
+			"the time to pay invoice %s is over; ask for a new invoice",
+			inv.ID,
+		)
 	}
+
 	return o, nil
 }
 

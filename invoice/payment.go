@@ -58,7 +58,8 @@ type Payment struct {
 	Address     chain.Address
 	Key         chain.KeyRef
 	FromAddress chain.Address
-	// TxHash is empty while only a balance change is known; TxIndex means something exactly when TxHash is set.
+	// TxHash is empty while only a balance change is known; TxIndex means something exactly when
+	// TxHash is set.
 	TxHash  string
 	TxIndex uint32
 	Amount  chain.Amount
@@ -66,8 +67,8 @@ type Payment struct {
 	Block chain.Ref
 	// Required is how many confirmations it needs (the fall-back depth under the finality rules).
 	Required uint64
-	// Rate is the price of one unit in the invoice's currency at which it is credited, Credit = amount × rate,
-	// exact; both fixed at first sight. Zero where there is no invoice currency.
+	// Rate is the price of one unit in the invoice's currency at which it is credited, Credit =
+	// amount × rate, exact; both fixed at first sight. Zero where there is no invoice currency.
 	Rate, Credit decimal.Decimal
 	// USDValue is set from the price snapshot at confirmation; without a fresh price, later. NativeUSD is the
 	// price of one native coin in the same snapshot.
@@ -94,10 +95,12 @@ func (p Payment) ConfirmationsAt(tip uint64) uint64 {
 	if p.Block.IsZero() || p.Status == Orphaned || p.Status == Dropped || tip < p.Block.Height {
 		return 0
 	}
+
 	return tip - p.Block.Height + 1
 }
 
-// lostAfter is how long a transaction may be out of both the pool and the chain before its payment is dropped.
+// lostAfter is how long a transaction may be out of both the pool and the chain before its payment
+// is dropped.
 const lostAfter = 24 * time.Hour
 
 // detectedEvent and confirmedEvent name the events by what was paid.
@@ -105,6 +108,7 @@ func (p *Payment) detectedEvent() event.Type {
 	if p.InvoiceID != "" {
 		return event.InvoicePaymentDetected
 	}
+
 	return event.DepositPaymentDetected
 }
 
@@ -112,11 +116,13 @@ func (p *Payment) confirmedEvent() event.Type {
 	if p.InvoiceID != "" {
 		return event.InvoicePaymentConfirm
 	}
+
 	return event.DepositPaymentConfirmed
 }
 
-// The moves below change the record and return what to tell. They are idempotent: a fact that is known already
-// changes nothing. What the table of decisions part 3 does not allow is fault.State and changes nothing.
+// The moves below change the record and return what to tell. They are idempotent: a fact that is
+// known already changes nothing. What the table of decisions part 3 does not allow is fault.State
+// and changes nothing.
 
 // See books a sighting: in a block, or in the pool when at is zero. A detected payment takes the block, an
 // orphaned or dropped one is detected again. A block outranks the pool, whose view may be older. A confirmed
@@ -127,29 +133,37 @@ func (p *Payment) See(at chain.Ref) ([]event.Type, error) {
 		if !at.IsZero() && at.Hash != p.Block.Hash {
 			return nil, p.refuse("payment_confirmed", "be seen in block %d %s", at.Height, at.Hash)
 		}
+
 		return nil, nil
 	case Detected:
 		if !at.IsZero() {
 			p.Block = at
 		}
+
 		p.found()
+
 		return nil, nil
 	case Orphaned, Dropped:
 		p.Status, p.Block = Detected, at
 		p.found()
+
 		return []event.Type{p.detectedEvent()}, nil
 	}
+
 	return nil, p.refuse("payment_status_unknown", "be seen")
 }
 
 func (p *Payment) found() { p.LostAt, p.DueAt = time.Time{}, time.Time{} }
 
-// Move puts a confirmed payment whose block left the chain into another block in which it is confirmed as well.
+// Move puts a confirmed payment whose block left the chain into another block in which it is
+// confirmed as well.
 func (p *Payment) Move(to chain.Ref) error {
 	if p.Status != Confirmed || to.IsZero() {
 		return p.refuse("payment_not_confirmed", "move to block %d", to.Height)
 	}
+
 	p.Block = to
+
 	return nil
 }
 
@@ -164,8 +178,10 @@ func (p *Payment) Confirm(late bool, now time.Time) ([]event.Type, error) {
 	case p.Block.IsZero() && !p.Simulated:
 		return nil, p.refuse("payment_not_in_block", "confirm")
 	}
+
 	p.Status, p.ConfirmedAt, p.Late = Confirmed, now, late
 	p.found()
+
 	return []event.Type{p.confirmedEvent()}, nil
 }
 
@@ -175,12 +191,15 @@ func (p *Payment) Price(usd, native decimal.Decimal) ([]event.Type, error) {
 	if p.Status != Confirmed {
 		return nil, p.refuse("payment_not_confirmed", "be priced")
 	}
+
 	if p.USDValue.Valid {
 		return nil, nil
 	}
+
 	p.USDValue = decimal.NewNullDecimal(usdOf(p.Amount, p.Decimals, usd))
 	p.NativeUSD = decimal.NewNullDecimal(native)
 	p.DueAt = time.Time{}
+
 	return []event.Type{event.FactPaymentPriced}, nil
 }
 
@@ -194,24 +213,29 @@ func (p *Payment) Orphan(now time.Time) ([]event.Type, error) {
 	case p.Status == Detected && p.Block.IsZero() && !p.Simulated:
 		return nil, p.refuse("payment_not_in_block", "be orphaned")
 	}
+
 	p.Status, p.Block = Orphaned, chain.Ref{}
 	p.ConfirmedAt, p.Late = time.Time{}, false
 	p.USDValue, p.NativeUSD = decimal.NullDecimal{}, decimal.NullDecimal{}
 	p.LostAt, p.DueAt = now, now.Add(lostAfter)
+
 	return []event.Type{event.PaymentOrphaned, event.FactPaymentLost}, nil
 }
 
-// Lose says that the pool does not have the payment's transaction any more: the time until it is dropped runs.
+// Lose says that the pool does not have the payment's transaction any more: the time until it is
+// dropped runs.
 func (p *Payment) Lose(now time.Time) error {
 	if p.Status != Detected || !p.Block.IsZero() {
 		return p.refuse("payment_not_waiting", "be lost")
 	}
+
 	if p.LostAt.IsZero() {
 		p.LostAt = now
 		if p.DueAt.IsZero() { // a hint is looked for sooner
 			p.DueAt = now.Add(lostAfter)
 		}
 	}
+
 	return nil
 }
 
@@ -223,12 +247,15 @@ func (p *Payment) Drop() ([]event.Type, error) {
 	case p.Status == Confirmed || !p.Block.IsZero():
 		return nil, p.refuse("payment_in_block", "be dropped")
 	}
+
 	types := []event.Type{event.PaymentDropped}
 	if p.Status == Detected {
 		types = append(types, event.FactPaymentLost)
 	}
+
 	p.Status = Dropped
 	p.found()
+
 	return types, nil
 }
 
@@ -243,18 +270,25 @@ func (p *Payment) Attach(t chain.Transfer, at chain.Ref) ([]event.Type, error) {
 	case p.Status == Confirmed && p.Amount != t.Amount:
 		return nil, p.refuse("payment_confirmed", "change its amount to %s", t.Amount)
 	}
+
 	p.TxHash, p.TxIndex, p.FromAddress = t.TxHash, t.Index, t.From
 	if p.Amount != t.Amount {
 		p.Amount, p.Credit = t.Amount, creditOf(t.Amount, p.Decimals, p.Rate)
 	}
+
 	if p.Status == Confirmed {
 		p.Block = at
 		return []event.Type{event.PaymentTransactionAttached}, nil
 	}
+
 	types, err := p.See(at)
+
 	return append([]event.Type{event.PaymentTransactionAttached}, types...), err
 }
 
 func (p *Payment) refuse(code, format string, args ...any) error {
-	return fault.New(fault.State, code, "payment %s is %s, so it cannot %s", p.ID, p.Status, fmt.Sprintf(format, args...))
+	return fault.New(
+		fault.State, code, "payment %s is %s, so it cannot %s",
+		p.ID, p.Status, fmt.Sprintf(format, args...),
+	)
 }

@@ -19,9 +19,19 @@ var (
 	blockB = chain.Ref{Height: 7, Hash: "b", Time: now}
 )
 
-// payment returns one in a state: a status, and for detected whether it waits in the pool, is lost or in a block.
+// payment returns one in a state: a status, and for detected whether it waits in the pool, is lost
+// or in a block.
 func payment(state string) Payment {
-	p := Payment{ID: "p", InvoiceID: "i", Amount: chain.Units(5), Decimals: 0, Rate: decimal.NewFromInt(2), Credit: decimal.NewFromInt(10), TxHash: "t"}
+	p := Payment{
+		ID:        "p",
+		InvoiceID: "i",
+		Amount:    chain.Units(5),
+		Decimals:  0,
+		Rate:      decimal.NewFromInt(2),
+		Credit:    decimal.NewFromInt(10),
+		TxHash:    "t",
+	}
+
 	switch state {
 	case "pool":
 		p.Status = Detected
@@ -31,7 +41,11 @@ func payment(state string) Payment {
 		p.Status, p.Block = Detected, blockA
 	case "confirmed":
 		p.Status, p.Block, p.ConfirmedAt, p.Late = Confirmed, blockA, now, true
-		p.USDValue, p.NativeUSD = decimal.NewNullDecimal(decimal.NewFromInt(9)), decimal.NewNullDecimal(decimal.NewFromInt(1))
+		p.USDValue, p.NativeUSD = decimal.NewNullDecimal(
+			decimal.NewFromInt(9),
+		), decimal.NewNullDecimal(
+			decimal.NewFromInt(1),
+		)
 	case "unpriced":
 		p.Status, p.Block, p.ConfirmedAt, p.DueAt = Confirmed, blockA, now, now
 	case "orphaned":
@@ -39,6 +53,7 @@ func payment(state string) Payment {
 	case "dropped":
 		p.Status = Dropped
 	}
+
 	return p
 }
 
@@ -50,80 +65,156 @@ func TestPaymentMoves(t *testing.T) {
 		"see in another": func(p *Payment) ([]event.Type, error) { return p.See(blockB) },
 		"move":           func(p *Payment) ([]event.Type, error) { return nil, p.Move(blockB) },
 		"confirm":        func(p *Payment) ([]event.Type, error) { return p.Confirm(true, now) },
-		"price":          func(p *Payment) ([]event.Type, error) { return p.Price(decimal.NewFromInt(3), decimal.NewFromInt(1)) },
-		"orphan":         func(p *Payment) ([]event.Type, error) { return p.Orphan(now) },
-		"lose":           func(p *Payment) ([]event.Type, error) { return nil, p.Lose(now) },
-		"drop":           func(p *Payment) ([]event.Type, error) { return p.Drop() },
+		"price": func(p *Payment) ([]event.Type, error) {
+			return p.Price(
+				decimal.NewFromInt(3), decimal.NewFromInt(1),
+			)
+		},
+		"orphan": func(p *Payment) ([]event.Type, error) { return p.Orphan(now) },
+		"lose":   func(p *Payment) ([]event.Type, error) { return nil, p.Lose(now) },
+		"drop":   func(p *Payment) ([]event.Type, error) { return p.Drop() },
 	}
 	states := []string{"pool", "lost", "block", "confirmed", "unpriced", "orphaned", "dropped"}
-	const seen, final, orphaned, dropped, lost, priced = event.InvoicePaymentDetected, event.InvoicePaymentConfirm, event.PaymentOrphaned,
-		event.PaymentDropped, event.FactPaymentLost, event.FactPaymentPriced
+
+	const (
+		seen     = event.InvoicePaymentDetected
+		final    = event.InvoicePaymentConfirm
+		orphaned = event.PaymentOrphaned
+		dropped  = event.PaymentDropped
+		lost     = event.FactPaymentLost
+		priced   = event.FactPaymentPriced
+	)
+
 	type result struct {
 		status  PaymentStatus
 		block   string
 		told    []event.Type
 		refused string
 	}
+
 	ok := func(s PaymentStatus, block string, told ...event.Type) result {
 		return result{status: s, block: block, told: told}
 	}
 	no := func(code string) result { return result{refused: code} }
+
 	want := map[string][]result{ // in the order of states
 		"see in pool": {
-			ok(Detected, ""), ok(Detected, ""), ok(Detected, "a"), ok(Confirmed, "a"), ok(Confirmed, "a"), ok(Detected, "", seen), ok(Detected, "", seen),
+			ok(Detected, ""),
+			ok(Detected, ""),
+			ok(Detected, "a"),
+			ok(Confirmed, "a"),
+			ok(Confirmed, "a"),
+			ok(Detected, "", seen),
+			ok(Detected, "", seen),
 		},
 		"see in block": {
-			ok(Detected, "a"), ok(Detected, "a"), ok(Detected, "a"), ok(Confirmed, "a"), ok(Confirmed, "a"), ok(Detected, "a", seen), ok(Detected, "a", seen),
+			ok(Detected, "a"),
+			ok(Detected, "a"),
+			ok(Detected, "a"),
+			ok(Confirmed, "a"),
+			ok(Confirmed, "a"),
+			ok(Detected, "a", seen),
+			ok(Detected, "a", seen),
 		},
 		"see in another": {
-			ok(Detected, "b"), ok(Detected, "b"), ok(Detected, "b"), no("payment_confirmed"), no("payment_confirmed"), ok(Detected, "b", seen), ok(Detected, "b", seen),
+			ok(Detected, "b"),
+			ok(Detected, "b"),
+			ok(Detected, "b"),
+			no("payment_confirmed"),
+			no("payment_confirmed"),
+			ok(Detected, "b", seen),
+			ok(Detected, "b", seen),
 		},
 		"move": {
-			no("payment_not_confirmed"), no("payment_not_confirmed"), no("payment_not_confirmed"), ok(Confirmed, "b"), ok(Confirmed, "b"),
-			no("payment_not_confirmed"), no("payment_not_confirmed"),
+			no("payment_not_confirmed"),
+			no("payment_not_confirmed"),
+			no("payment_not_confirmed"),
+			ok(Confirmed, "b"),
+			ok(Confirmed, "b"),
+			no("payment_not_confirmed"),
+			no("payment_not_confirmed"),
 		},
 		"confirm": {
-			no("payment_not_in_block"), no("payment_not_in_block"), ok(Confirmed, "a", final), ok(Confirmed, "a"), ok(Confirmed, "a"),
-			no("payment_not_detected"), no("payment_not_detected"),
+			no("payment_not_in_block"),
+			no("payment_not_in_block"),
+			ok(Confirmed, "a", final),
+			ok(Confirmed, "a"),
+			ok(Confirmed, "a"),
+			no("payment_not_detected"),
+			no("payment_not_detected"),
 		},
 		"price": {
-			no("payment_not_confirmed"), no("payment_not_confirmed"), no("payment_not_confirmed"), ok(Confirmed, "a"), ok(Confirmed, "a", priced),
-			no("payment_not_confirmed"), no("payment_not_confirmed"),
+			no("payment_not_confirmed"),
+			no("payment_not_confirmed"),
+			no("payment_not_confirmed"),
+			ok(Confirmed, "a"),
+			ok(Confirmed, "a", priced),
+			no("payment_not_confirmed"),
+			no("payment_not_confirmed"),
 		},
 		"orphan": {
-			no("payment_not_in_block"), no("payment_not_in_block"), ok(Orphaned, "", orphaned, lost), ok(Orphaned, "", orphaned, lost),
-			ok(Orphaned, "", orphaned, lost), ok(Orphaned, ""), no("payment_dropped"),
+			no("payment_not_in_block"),
+			no("payment_not_in_block"),
+			ok(Orphaned, "", orphaned, lost),
+			ok(Orphaned, "", orphaned, lost),
+			ok(Orphaned, "", orphaned, lost),
+			ok(Orphaned, ""),
+			no("payment_dropped"),
 		},
 		"lose": {
-			ok(Detected, ""), ok(Detected, ""), no("payment_not_waiting"), no("payment_not_waiting"), no("payment_not_waiting"),
-			no("payment_not_waiting"), no("payment_not_waiting"),
+			ok(Detected, ""),
+			ok(Detected, ""),
+			no("payment_not_waiting"),
+			no("payment_not_waiting"),
+			no("payment_not_waiting"),
+			no("payment_not_waiting"),
+			no("payment_not_waiting"),
 		},
 		"drop": {
-			ok(Dropped, "", dropped, lost), ok(Dropped, "", dropped, lost), no("payment_in_block"), no("payment_in_block"), no("payment_in_block"),
-			ok(Dropped, "", dropped), ok(Dropped, ""),
+			ok(Dropped, "", dropped, lost),
+			ok(Dropped, "", dropped, lost),
+			no("payment_in_block"),
+			no("payment_in_block"),
+			no("payment_in_block"),
+			ok(Dropped, "", dropped),
+			ok(Dropped, ""),
 		},
 	}
 	for name, move := range moves {
 		if len(want[name]) != len(states) {
 			t.Fatalf("%s: %d results for %d states", name, len(want[name]), len(states))
 		}
+
 		for i, state := range states {
 			p, w := payment(state), want[name][i]
 			before := p
+
 			told, err := move(&p)
 			if w.refused != "" {
-				if !errors.Is(err, fault.State) || fault.Code(err) != w.refused || p != before || told != nil {
-					t.Errorf("%s from %s: error %v, record %+v; want it refused with %s", name, state, err, p, w.refused)
+				if !errors.Is(err, fault.State) || fault.Code(err) != w.refused || p != before ||
+					told != nil {
+					t.Errorf(
+						"%s from %s: error %v, record %+v; want it refused with %s",
+						name, state, err, p, w.refused,
+					)
 				}
+
 				continue
 			}
+
 			if err != nil || p.Status != w.status || p.Block.Hash != w.block || !slices.Equal(told, w.told) {
-				t.Errorf("%s from %s: %s in block %q, told %v, error %v; want %+v", name, state, p.Status, p.Block.Hash, told, err, w)
+				t.Errorf(
+					"%s from %s: %s in block %q, told %v, error %v; want %+v",
+					name, state, p.Status, p.Block.Hash, told, err, w,
+				)
 			}
 			// The same fact again changes nothing.
 			after := p
 			if told, err := move(&p); err != nil || p != after || told != nil {
-				t.Errorf("%s twice from %s: %+v after %+v, told %v, error %v", name, state, p, after, told, err)
+				t.Errorf(
+					"%s twice from %s: %+v after %+v, told %v, error %v",
+					name, state, p, after, told, err,
+				)
 			}
 		}
 	}
@@ -134,26 +225,40 @@ func TestPaymentMovesKeepTheRecordWhole(t *testing.T) {
 	if _, err := p.Orphan(now); err != nil {
 		t.Fatal(err)
 	}
-	if p.USDValue.Valid || p.NativeUSD.Valid || p.Late || !p.ConfirmedAt.IsZero() || !p.LostAt.Equal(now) || !p.DueAt.Equal(now.Add(24*time.Hour)) {
+
+	if p.USDValue.Valid || p.NativeUSD.Valid || p.Late || !p.ConfirmedAt.IsZero() || !p.LostAt.Equal(now) ||
+		!p.DueAt.Equal(now.Add(24*time.Hour)) {
 		t.Errorf("orphaned: %+v", p)
 	}
+
 	if _, err := p.See(blockB); err != nil || !p.LostAt.IsZero() || !p.DueAt.IsZero() {
 		t.Errorf("found again: %+v, %v", p, err)
 	}
+
 	if p.Credit.String() != "10" || p.Rate.String() != "2" {
 		t.Errorf("the credit of first sight changed: %+v", p)
 	}
+
 	lost := payment("pool")
-	if err := lost.Lose(now); err != nil || !lost.LostAt.Equal(now) || !lost.DueAt.Equal(now.Add(24*time.Hour)) {
+	if err := lost.Lose(
+		now,
+	); err != nil || !lost.LostAt.Equal(now) ||
+		!lost.DueAt.Equal(now.Add(24*time.Hour)) {
 		t.Errorf("lost: %+v, %v", lost, err)
 	}
+
 	if _, err := lost.See(chain.Ref{}); err != nil || !lost.LostAt.IsZero() || !lost.DueAt.IsZero() {
 		t.Errorf("back in the pool: %+v, %v", lost, err)
 	}
+
 	sim := Payment{Status: Detected, Simulated: true, DepositAddressID: "d"}
-	if told, err := sim.Confirm(false, now); err != nil || !slices.Equal(told, []event.Type{event.DepositPaymentConfirmed}) {
+	if told, err := sim.Confirm(
+		false, now,
+	); err != nil ||
+		!slices.Equal(told, []event.Type{event.DepositPaymentConfirmed}) {
 		t.Errorf("a simulated payment needs no block: %v, %v", told, err)
 	}
+
 	if got := (Payment{DepositAddressID: "d", Status: Orphaned}); true {
 		if told, _ := got.See(blockA); !slices.Equal(told, []event.Type{event.DepositPaymentDetected}) {
 			t.Errorf("a deposit's payment tells %v", told)
@@ -165,28 +270,45 @@ func TestAttach(t *testing.T) {
 	transfer := chain.Transfer{TxHash: "x", Index: 3, From: "f", Amount: chain.Units(4)}
 	p := payment("block")
 	p.TxHash = ""
+
 	told, err := p.Attach(transfer, blockB)
-	if err != nil || p.TxHash != "x" || p.TxIndex != 3 || p.FromAddress != "f" || p.Amount != chain.Units(4) || p.Credit.String() != "8" || p.Block != blockB {
+	if err != nil || p.TxHash != "x" || p.TxIndex != 3 || p.FromAddress != "f" ||
+		p.Amount != chain.Units(4) ||
+		p.Credit.String() != "8" ||
+		p.Block != blockB {
 		t.Errorf("attached: %+v, %v", p, err)
 	}
+
 	if !slices.Equal(told, []event.Type{event.PaymentTransactionAttached}) {
 		t.Errorf("told %v", told)
 	}
+
 	if told, err := p.Attach(transfer, blockB); told != nil || err != nil {
 		t.Errorf("attached twice: %v, %v", told, err)
 	}
+
 	other := transfer
+
 	other.TxHash = "y"
 	if _, err := p.Attach(other, blockB); fault.Code(err) != "payment_attached" {
 		t.Errorf("attached to another transaction: %v", err)
 	}
+
 	final := payment("confirmed")
+
 	final.TxHash = ""
-	if _, err := final.Attach(transfer, blockA); fault.Code(err) != "payment_confirmed" || final.TxHash != "" {
+	if _, err := final.Attach(
+		transfer, blockA,
+	); fault.Code(err) != "payment_confirmed" ||
+		final.TxHash != "" {
 		t.Errorf("a confirmed amount changed: %v", err)
 	}
+
 	transfer.Amount = chain.Units(5)
-	if _, err := final.Attach(transfer, blockA); err != nil || final.TxHash != "x" || final.Status != Confirmed {
+	if _, err := final.Attach(
+		transfer, blockA,
+	); err != nil || final.TxHash != "x" ||
+		final.Status != Confirmed {
 		t.Errorf("attached to a confirmed payment: %+v, %v", final, err)
 	}
 }

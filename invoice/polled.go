@@ -7,24 +7,30 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// AddressesOf returns the list of a network's addresses for networks that are asked by address: those of options made at or after a
-// time, and every deposit address, as that is handed out for good.
-func (s *Service) AddressesOf(network string) func(ctx context.Context, since time.Time) ([]chain.Address, error) {
+// AddressesOf returns the list of a network's addresses for networks that are asked by address:
+// those of options made at or after a time, and every deposit address, as that is handed out for
+// good.
+func (s *Service) AddressesOf(
+	network string,
+) func(ctx context.Context, since time.Time) ([]chain.Address, error) {
 	return func(ctx context.Context, since time.Time) ([]chain.Address, error) {
 		options, err := s.db.AddressesMade(ctx, network, ForOption, since)
 		if err != nil {
 			return nil, err
 		}
+
 		deposits, err := s.db.AddressesMade(ctx, network, ForDeposit, time.Time{})
 		if err != nil {
 			return nil, err
 		}
+
 		out := make([]chain.Address, 0, len(options)+len(deposits))
 		for _, list := range [][]Address{options, deposits} {
 			for _, a := range list {
 				out = append(out, a.Address)
 			}
 		}
+
 		return out, nil
 	}
 }

@@ -13,39 +13,63 @@ import (
 // Quote fixes what an option of a fiat invoice costs at a rate (the price of one whole unit in the invoice's
 // currency, above 0) until now + holds.
 //
-// Outstanding = price − credits of detected and confirmed payments on all options. AmountDue is the option's
-// total: what it had received, plus outstanding ÷ rate rounded up to a base unit, the sum rounded up to a whole
-// display step. So AmountDue × rate always pays, and never asks for a full display step too much. A first
-// quote below minAmount is fault.Invalid with code amount_too_small; a later remainder is raised to it.
-func (inv *Invoice) Quote(optionID string, rate decimal.Decimal, minAmount chain.Amount, payments []Payment, now time.Time, holds time.Duration) error {
+// Outstanding = price − credits of detected and confirmed payments on all options. AmountDue is the
+// option's total: what it had received, plus outstanding ÷ rate rounded up to a base unit, the sum
+// rounded up to a whole display step. So AmountDue × rate always pays, and never asks for a full
+// display step too much. A first quote below minAmount is fault.Invalid with code amount_too_small;
+// a later remainder is raised to it.
+func (inv *Invoice) Quote(
+	optionID string,
+	rate decimal.Decimal,
+	minAmount chain.Amount,
+	payments []Payment,
+	now time.Time,
+	holds time.Duration,
+) error {
 	o := inv.Option(optionID)
 	if o == nil {
 		return fault.Missing("option", optionID)
 	}
+
 	r := inv.receive(payments)
 	credited := r.confirmed.Add(r.detected)
+
 	outstanding := inv.Price.Sub(credited)
 	if outstanding.Sign() < 0 {
 		outstanding = decimal.Decimal{}
 	}
+
 	rest, err := unitsFor(outstanding, rate, o.Decimals)
 	if err != nil {
-		return fault.Wrap(err, fault.Invalid, "amount_too_large", "the price of invoice %s is more %s than can be sent in one transfer", inv.ID, o.Asset)
+		return fault.Wrap(
+			err, fault.Invalid, "amount_too_large",
+			"the price of invoice %s is more %s than can be sent in one transfer",
+			inv.ID, o.Asset,
+		)
 	}
+
 	first := o.AmountDue.IsZero() && credited.IsZero()
 	if first && rest.Less(minAmount) {
 		return tooSmall("price.amount", *o, minAmount)
 	}
+
 	display := displayDecimals(rate, o.Decimals)
 	step := chain.Pow10(o.Decimals - display)
 	received := o.AmountPaid.Add(o.AmountDetected)
 	asked := received.Add(rest).RoundUpTo(step)
+
 	due := received.Add(chain.Max(rest, minAmount)).RoundUpTo(step)
 	if chain.MaxTransfer.Less(due) {
-		return fault.New(fault.Invalid, "amount_too_large", "the price of invoice %s is more %s than can be sent in one transfer", inv.ID, o.Asset)
+		return fault.New(
+			fault.Invalid, "amount_too_large",
+			"the price of invoice %s is more %s than can be sent in one transfer",
+			inv.ID, o.Asset,
+		)
 	}
+
 	o.AmountDue, o.Raise, o.DisplayDecimals = due, due.Sub(asked), display
 	o.Rate, o.QuoteExpiresAt = rate, now.Add(holds)
+
 	return nil
 }
 
@@ -64,6 +88,7 @@ func displayDecimals(rate decimal.Decimal, decimals uint8) uint8 {
 			return d
 		}
 	}
+
 	return decimals
 }
 
@@ -71,7 +96,10 @@ func displayDecimals(rate decimal.Decimal, decimals uint8) uint8 {
 // value must not be negative and rate must be above 0. More than chain.MaxTransfer is fault.Invalid.
 func unitsFor(value, rate decimal.Decimal, decimals uint8) (chain.Amount, error) {
 	if value.Sign() < 0 || rate.Sign() <= 0 {
-		return chain.Amount{}, fault.New(fault.Invalid, "rate_invalid", "cannot convert %s at a rate of %s", value, rate)
+		return chain.Amount{}, fault.New(
+			fault.Invalid, "rate_invalid", "cannot convert %s at a rate of %s",
+			value, rate,
+		)
 	}
 	// value·10^decimals ÷ rate = (v·10^ve·10^decimals) ÷ (r·10^re), brought to whole numbers.
 	n, d := value.Coefficient(), rate.Coefficient()
@@ -80,14 +108,20 @@ func unitsFor(value, rate decimal.Decimal, decimals uint8) (chain.Amount, error)
 	} else {
 		d.Mul(d, pow10(-e))
 	}
+
 	q, m := new(big.Int).QuoRem(n, d, new(big.Int))
 	if m.Sign() != 0 {
 		q.Add(q, big.NewInt(1))
 	}
+
 	units, err := chain.AmountFromBig(q)
 	if err == nil && chain.MaxTransfer.Less(units) {
-		err = fault.New(fault.Invalid, "amount_invalid", "%s base units are more than one transfer can move", q)
+		err = fault.New(
+			fault.Invalid, "amount_invalid", "%s base units are more than one transfer can move",
+			q,
+		)
 	}
+
 	return units, err
 }
 

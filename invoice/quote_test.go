@@ -40,43 +40,64 @@ func TestQuote(t *testing.T) {
 	fresh := func() Invoice {
 		inv := owed()
 		inv.Options[0] = Option{ID: "o", Network: "n", AssetID: "x", Asset: "USDC", Decimals: 6}
+
 		return inv
 	}
+
 	inv := fresh()
 	if err := inv.Quote("o", rate, chain.Units(1), nil, now, 20*time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	// 100 ÷ 0.9 = 111.111111…, shown with three decimals, rounded up.
-	if o := inv.Options[0]; o.AmountDue.String() != "111112000" || o.DisplayDecimals != 3 || !o.Raise.IsZero() || !o.QuoteExpiresAt.Equal(now.Add(20*time.Minute)) {
+	if o := inv.Options[0]; o.AmountDue.String() != "111112000" || o.DisplayDecimals != 3 ||
+		!o.Raise.IsZero() ||
+		!o.QuoteExpiresAt.Equal(now.Add(20*time.Minute)) {
 		t.Errorf("quoted %+v", o)
 	}
+
 	inv = fresh()
-	if err := inv.Quote("o", rate, chain.Units(111_111_113), nil, now, time.Minute); err == nil || fault.Code(err) != "amount_too_small" {
+	if err := inv.Quote(
+		"o", rate, chain.Units(111_111_113), nil, now, time.Minute,
+	); err == nil ||
+		fault.Code(err) != "amount_too_small" {
 		t.Errorf("a first quote below the minimum: %v", err)
 	}
 	// What is left is below the minimum: raised to it, and paying it is not too much.
 	inv = fresh()
 	most := paying("1", Confirmed, 0)
-	most.Amount, most.Decimals, most.Rate, most.Credit = chain.Units(111_000_000), 6, rate, decimal.RequireFromString("99.9")
+
+	most.Amount, most.Decimals, most.Rate, most.Credit = chain.Units(
+		111_000_000,
+	), 6, rate, decimal.RequireFromString(
+		"99.9",
+	)
 	if err := inv.Quote("o", rate, chain.Units(5_000_000), []Payment{most}, now, time.Minute); err != nil {
 		t.Fatal(err)
 	}
+
 	if o := inv.Options[0]; o.AmountDue.String() != "116000000" || o.Raise.String() != "4888000" {
 		t.Errorf("raised to %s, by %s", o.AmountDue, o.Raise)
 	}
+
 	rest := most
+
 	rest.ID, rest.Amount, rest.Credit = "2", chain.Units(5_000_000), decimal.RequireFromString("4.5")
 	if inv.Recompute([]Payment{most, rest}, now); inv.Status != Paid || len(inv.Flags) != 0 {
 		t.Errorf("paying what was asked: %s %v", inv.Status, inv.Flags)
 	}
+
 	rest.Amount, rest.Credit = chain.Units(6_000_000), decimal.RequireFromString("5.4")
 	if inv.Recompute([]Payment{most, rest}, now); !inv.Has(Overpaid) {
 		t.Errorf("paying more than was asked: %v", inv.Flags)
 	}
 	// A price that no transfer could move.
 	inv = fresh()
+
 	inv.Price = decimal.New(1, 75)
-	if err := inv.Quote("o", rate, chain.Units(1), nil, now, time.Minute); err == nil || fault.Code(err) != "amount_too_large" {
+	if err := inv.Quote(
+		"o", rate, chain.Units(1), nil, now, time.Minute,
+	); err == nil ||
+		fault.Code(err) != "amount_too_large" {
 		t.Errorf("a price beyond 2^240: %v", err)
 	}
 }
@@ -92,28 +113,55 @@ func FuzzQuote(f *testing.F) {
 		if price == 0 || rate < 100 || decimals > 30 {
 			t.Skip()
 		}
+
 		p := decimal.NewFromBigInt(new(big.Int).SetUint64(price), -8)
 		r := decimal.NewFromBigInt(new(big.Int).SetUint64(rate), -8)
-		inv := Invoice{ID: "i", Kind: Fiat, Status: Open, Price: p, Options: []Option{{ID: "o", Decimals: decimals}}}
+
+		inv := Invoice{
+			ID:      "i",
+			Kind:    Fiat,
+			Status:  Open,
+			Price:   p,
+			Options: []Option{{ID: "o", Decimals: decimals}},
+		}
 		if err := inv.Quote("o", r, chain.Units(1), nil, now, time.Minute); err != nil {
 			if fault.Code(err) == "amount_too_large" {
 				return
 			}
+
 			t.Fatal(err)
 		}
+
 		o := inv.Options[0]
+
 		credit := creditOf(o.AmountDue, decimals, r)
 		if credit.Cmp(p) < 0 {
 			t.Fatalf("%s at %s asks for %s, which is worth only %s", p, r, o.AmountDue, credit)
 		}
+
 		step := creditOf(o.step(), decimals, r)
 		if credit.Sub(p).Cmp(step) >= 0 {
-			t.Fatalf("%s at %s asks for %s, which is %s too much with a step of %s", p, r, o.AmountDue, credit.Sub(p), step)
+			t.Fatalf(
+				"%s at %s asks for %s, which is %s too much with a step of %s",
+				p, r, o.AmountDue, credit.Sub(p), step,
+			)
 		}
+
 		if o.AmountDue.RoundUpTo(o.step()) != o.AmountDue {
 			t.Fatalf("%s is no whole number of %s", o.AmountDue, o.step())
 		}
-		paid := []Payment{{ID: "1", OptionID: "o", Status: Confirmed, Amount: o.AmountDue, Credit: credit, Decimals: decimals, Rate: r}}
+
+		paid := []Payment{
+			{
+				ID:       "1",
+				OptionID: "o",
+				Status:   Confirmed,
+				Amount:   o.AmountDue,
+				Credit:   credit,
+				Decimals: decimals,
+				Rate:     r,
+			},
+		}
 		if inv.Recompute(paid, now); inv.Status != Paid || inv.Has(Overpaid) {
 			t.Fatalf("paying exactly what was asked: %s %v", inv.Status, inv.Flags)
 		}
@@ -135,11 +183,14 @@ func TestUnitsForIsExact(t *testing.T) {
 		{"18.4", "1", 18, "18400000000000000000"},
 		{"1e3", "0.00000123", 6, "813008130081301"},
 	} {
-		got, err := unitsFor(decimal.RequireFromString(row.value), decimal.RequireFromString(row.rate), row.decimals)
+		got, err := unitsFor(
+			decimal.RequireFromString(row.value), decimal.RequireFromString(row.rate), row.decimals,
+		)
 		if err != nil || got.String() != row.want {
 			t.Errorf("%s at %s: %s, %v; want %s", row.value, row.rate, got, err, row.want)
 		}
 	}
+
 	if _, err := unitsFor(decimal.NewFromInt(1), decimal.Decimal{}, 6); err == nil {
 		t.Error("a rate of 0 was taken")
 	}

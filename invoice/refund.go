@@ -35,10 +35,13 @@ func (inv *Invoice) Refund(fact RefundFact, payments []Payment, now time.Time) (
 	if pending == nil {
 		pending = map[string]chain.Amount{}
 	}
+
 	if succeeded == nil {
 		succeeded = map[string]chain.Amount{}
 	}
-	ok := true
+
+	var ok bool
+
 	switch fact.Move {
 	case RefundPending:
 		ok = put(pending, fact)
@@ -51,17 +54,24 @@ func (inv *Invoice) Refund(fact RefundFact, payments []Payment, now time.Time) (
 	default:
 		return nil, fault.New(fault.Invalid, "refund_move_unknown", "a refund cannot become %q", fact.Move)
 	}
+
 	if !ok {
-		return nil, fault.New(fault.State, "refund_unknown", "invoice %s has no refund of %s of asset %s that could become %s",
-			inv.ID, fact.Amount, fact.AssetID, fact.Move)
+		return nil, fault.New(
+			fault.State, "refund_unknown",
+			"invoice %s has no refund of %s of asset %s that could become %s",
+			inv.ID, fact.Amount, fact.AssetID, fact.Move,
+		)
 	}
+
 	inv.Refunds = Refunds{Pending: pending, Succeeded: succeeded}
+
 	return inv.Recompute(payments, now), nil
 }
 
 func put(sums map[string]chain.Amount, fact RefundFact) bool {
 	sum, ok := sums[fact.AssetID].AddOK(fact.Amount)
 	sums[fact.AssetID] = sum
+
 	return ok
 }
 
@@ -70,9 +80,11 @@ func take(sums map[string]chain.Amount, fact RefundFact) bool {
 	if sum.Less(fact.Amount) {
 		return false
 	}
+
 	if sums[fact.AssetID] = sum.Sub(fact.Amount); sum == fact.Amount {
 		delete(sums, fact.AssetID)
 	}
+
 	return true
 }
 
@@ -82,6 +94,7 @@ func positive(sums map[string]chain.Amount) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -95,16 +108,20 @@ func (inv *Invoice) refundedInFull(payments []Payment) bool {
 	if inv.Status == Open || inv.Status == Pending || !positive(inv.Refunds.Succeeded) {
 		return false
 	}
+
 	received := map[string]chain.Amount{}
+
 	for _, p := range payments {
 		if p.Status == Confirmed {
 			received[p.AssetID] = received[p.AssetID].Add(p.Amount)
 		}
 	}
+
 	for assetID, sum := range received {
 		if inv.Refunds.Succeeded[assetID].Less(sum) {
 			return false
 		}
 	}
+
 	return len(received) > 0
 }

@@ -21,36 +21,45 @@ type use struct {
 	until time.Time
 }
 
-// replaced returns the payments whose transactions cannot be included any more as far as the batch shows, because
-// another one uses up what they do. It also keeps what the batch shows of the uses of its payments for
-// later batches. A process that did not see them learns of a replacement when the transaction has been out of sight for a
-// day. Nothing is final here: a fork may take the other one out and put the first one in.
+// replaced returns the payments whose transactions cannot be included any more as far as the batch
+// shows, because another one uses up what they do. It also keeps what the batch shows of the uses
+// of its payments for later batches. A process that did not see them learns of a replacement when
+// the transaction has been out of sight for a day. Nothing is final here: a fork may take the other
+// one out and put the first one in.
 func (s *Service) replaced(b watch.Batch, matched []sighting) []TransferKey {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	ours := s.uses[b.Network.Slug]
 	if ours == nil {
 		ours = map[string]*use{}
 		s.uses[b.Network.Slug] = ours
 	}
+
 	now := s.now()
+
 	for _, m := range matched {
 		u := ours[m.TxHash]
 		if u == nil {
 			u = &use{}
 			ours[m.TxHash] = u
 		}
+
 		if !slices.Contains(u.keys, m.key()) {
 			u.keys = append(u.keys, m.key())
 		}
+
 		if u.until = now.Add(lostAfter); !m.at.IsZero() {
 			u.until = now.Add(usesKept)
 		}
 	}
+
 	if len(ours) == 0 {
 		return nil
 	}
+
 	by := map[chain.Spend]string{}
+
 	see := func(all []chain.Spend) {
 		for _, spend := range all {
 			by[spend.Used()] = spend.By
@@ -62,10 +71,13 @@ func (s *Service) replaced(b watch.Batch, matched []sighting) []TransferKey {
 	for _, tx := range b.Pool {
 		see(tx.Spent)
 	}
+
 	for _, block := range b.Blocks { // what is in a block outranks the pool
 		see(block.Spent)
 	}
+
 	var out []TransferKey
+
 	for hash, u := range ours {
 		for _, used := range u.spent {
 			if other := by[used]; other != "" && other != hash {
@@ -73,12 +85,15 @@ func (s *Service) replaced(b watch.Batch, matched []sighting) []TransferKey {
 				break
 			}
 		}
+
 		if now.After(u.until) {
 			delete(ours, hash)
 		}
 	}
+
 	slices.SortFunc(out, func(a, b TransferKey) int {
 		return cmp.Or(cmp.Compare(a.TxHash, b.TxHash), cmp.Compare(a.Index, b.Index))
 	})
+
 	return out
 }

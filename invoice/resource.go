@@ -7,8 +7,8 @@ import (
 
 // Price is the price of a fiat invoice, as the API shows it.
 type Price struct {
-	Currency string `json:"currency" doc:"ISO 4217 code" example:"EUR"`
-	Amount   string `json:"amount" doc:"Decimal with at most 8 places" example:"49.90"`
+	Currency string `json:"currency" example:"EUR"`
+	Amount   string `json:"amount" example:"49.90"`
 }
 
 // Resource is an invoice as the API and events show it (specification 2.2).
@@ -62,32 +62,62 @@ type OptionResource struct {
 // Resource returns the invoice as the API shows it; checkoutBase is the URL its id is appended to.
 func (inv Invoice) Resource(checkoutBase string) Resource {
 	r := Resource{
-		ID: inv.ID, Number: inv.Number, Status: inv.Status, OutcomeFlags: append([]Flag{}, inv.Flags...), Kind: inv.Kind,
-		Options: make([]OptionResource, len(inv.Options)), SelectedOptionID: inv.SelectedOptionID, PaidOptionID: inv.PaidOptionID,
-		ToleranceBPS: inv.ToleranceBPS, OrderID: inv.OrderID, CustomerEmail: inv.CustomerEmail, Description: inv.Description,
-		Metadata: inv.Metadata, SuccessURL: inv.SuccessURL, CancelURL: inv.CancelURL,
-		ExpiresAt: wire.Time(inv.ExpiresAt), PreSelectionExpiresAt: wire.Time(inv.PreSelectionExpiresAt), CreatedAt: wire.Time(inv.CreatedAt),
-		PaidAt: wire.Time(inv.PaidAt), ExpiredAt: wire.Time(inv.ExpiredAt), CanceledAt: wire.Time(inv.CanceledAt), RefundedAt: wire.Time(inv.RefundedAt),
-		Livemode: inv.Owner.Livemode, CheckoutURL: checkoutBase + inv.ID,
+		ID:                    inv.ID,
+		Number:                inv.Number,
+		Status:                inv.Status,
+		OutcomeFlags:          append([]Flag{}, inv.Flags...),
+		Kind:                  inv.Kind,
+		Options:               make([]OptionResource, len(inv.Options)),
+		SelectedOptionID:      inv.SelectedOptionID,
+		PaidOptionID:          inv.PaidOptionID,
+		ToleranceBPS:          inv.ToleranceBPS,
+		OrderID:               inv.OrderID,
+		CustomerEmail:         inv.CustomerEmail,
+		Description:           inv.Description,
+		Metadata:              inv.Metadata,
+		SuccessURL:            inv.SuccessURL,
+		CancelURL:             inv.CancelURL,
+		ExpiresAt:             wire.Time(inv.ExpiresAt),
+		PreSelectionExpiresAt: wire.Time(inv.PreSelectionExpiresAt),
+		CreatedAt:             wire.Time(inv.CreatedAt),
+		PaidAt:                wire.Time(inv.PaidAt),
+		ExpiredAt:             wire.Time(inv.ExpiredAt),
+		CanceledAt:            wire.Time(inv.CanceledAt),
+		RefundedAt:            wire.Time(inv.RefundedAt),
+		Livemode:              inv.Owner.Livemode,
+		CheckoutURL:           checkoutBase + inv.ID,
 	}
 	if inv.Kind == Fiat {
 		r.Price = &Price{Currency: inv.Currency, Amount: wire.Decimal(inv.Price)}
 	}
+
 	for i, o := range inv.Options {
 		v := OptionResource{
-			ID: o.ID, Network: o.Network, Asset: o.Asset, AssetID: o.AssetID, Contract: o.Contract, Decimals: o.Decimals,
-			QuoteExpiresAt: wire.Time(o.QuoteExpiresAt), Address: o.Address, TokenAccount: o.TokenAccount, SelectedAt: wire.Time(o.SelectedAt),
-			AmountPaid: o.AmountPaid.String(), AmountDetected: o.AmountDetected.String(),
+			ID:             o.ID,
+			Network:        o.Network,
+			Asset:          o.Asset,
+			AssetID:        o.AssetID,
+			Contract:       o.Contract,
+			Decimals:       o.Decimals,
+			QuoteExpiresAt: wire.Time(o.QuoteExpiresAt),
+			Address:        o.Address,
+			TokenAccount:   o.TokenAccount,
+			SelectedAt:     wire.Time(o.SelectedAt),
+			AmountPaid:     o.AmountPaid.String(),
+			AmountDetected: o.AmountDetected.String(),
 		}
 		if !o.AmountDue.IsZero() {
 			display := o.DisplayDecimals
 			v.AmountDue, v.DisplayDecimals = o.AmountDue.String(), &display
 		}
+
 		if !o.Rate.IsZero() {
 			v.Rate = wire.Decimal(o.Rate)
 		}
+
 		r.Options[i] = v
 	}
+
 	return r
 }
 
@@ -124,25 +154,47 @@ type PaymentResource struct {
 	Livemode              bool          `json:"livemode"`
 }
 
-// Resource returns the payment as the API shows it, without its settlement; tip is the newest block seen on its network.
+// Resource returns the payment as the API shows it, without its settlement; tip is the newest block
+// seen on its network.
 func (p Payment) Resource(tip uint64) PaymentResource {
 	r := PaymentResource{
-		ID: p.ID, Status: p.Status, InvoiceID: p.InvoiceID, OptionID: p.OptionID, DepositAddressID: p.DepositAddressID,
-		Network: p.Network, Asset: p.Asset, AssetID: p.AssetID, Contract: p.Contract, Decimals: p.Decimals,
-		Address: p.Address, FromAddress: p.FromAddress, TxHash: p.TxHash, Amount: p.Amount.String(),
-		Confirmations: p.ConfirmationsAt(tip), ConfirmationsRequired: p.Required, BlockHash: p.Block.Hash,
-		USDValue: wire.OptionalDecimal(p.USDValue), Late: p.Late, Simulated: p.Simulated, DetectedBy: p.DetectedBy,
-		DetectedAt: wire.Time(p.DetectedAt), ConfirmedAt: wire.Time(p.ConfirmedAt),
-		InvoiceNumber: p.InvoiceNumber, DepositAddressName: p.DepositAddressName, Livemode: p.Owner.Livemode,
+		ID:                    p.ID,
+		Status:                p.Status,
+		InvoiceID:             p.InvoiceID,
+		OptionID:              p.OptionID,
+		DepositAddressID:      p.DepositAddressID,
+		Network:               p.Network,
+		Asset:                 p.Asset,
+		AssetID:               p.AssetID,
+		Contract:              p.Contract,
+		Decimals:              p.Decimals,
+		Address:               p.Address,
+		FromAddress:           p.FromAddress,
+		TxHash:                p.TxHash,
+		Amount:                p.Amount.String(),
+		Confirmations:         p.ConfirmationsAt(tip),
+		ConfirmationsRequired: p.Required,
+		BlockHash:             p.Block.Hash,
+		USDValue:              wire.OptionalDecimal(p.USDValue),
+		Late:                  p.Late,
+		Simulated:             p.Simulated,
+		DetectedBy:            p.DetectedBy,
+		DetectedAt:            wire.Time(p.DetectedAt),
+		ConfirmedAt:           wire.Time(p.ConfirmedAt),
+		InvoiceNumber:         p.InvoiceNumber,
+		DepositAddressName:    p.DepositAddressName,
+		Livemode:              p.Owner.Livemode,
 	}
 	if p.TxHash != "" {
 		index := p.TxIndex
 		r.TxIndex = &index
 	}
+
 	if !p.Block.IsZero() {
 		height := p.Block.Height
 		r.BlockHeight = &height
 	}
+
 	return r
 }
 
@@ -163,7 +215,15 @@ type DepositResource struct {
 // Resource returns the deposit address as the API shows it.
 func (d DepositAddress) Resource() DepositResource {
 	return DepositResource{
-		ID: d.ID, Name: d.Name, Network: d.Network, Address: d.Address, TokenAccounts: d.TokenAccounts, Status: d.Status,
-		Metadata: d.Metadata, LastPaymentAt: wire.Time(d.LastPaymentAt), CreatedAt: wire.Time(d.CreatedAt), Livemode: d.Owner.Livemode,
+		ID:            d.ID,
+		Name:          d.Name,
+		Network:       d.Network,
+		Address:       d.Address,
+		TokenAccounts: d.TokenAccounts,
+		Status:        d.Status,
+		Metadata:      d.Metadata,
+		LastPaymentAt: wire.Time(d.LastPaymentAt),
+		CreatedAt:     wire.Time(d.CreatedAt),
+		Livemode:      d.Owner.Livemode,
 	}
 }

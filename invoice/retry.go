@@ -18,41 +18,61 @@ const (
 	retryLast  = time.Hour
 )
 
-// QueueRetryTx leaves a row for a transfer that was left out of a batch (PreparedBatch.Without) because storing
-// it failed with cause. It belongs into the transaction that takes the rest of the batch in.
-func (s *Service) QueueRetryTx(ctx context.Context, tx Tx, p PreparedBatch, key TransferKey, cause error) error {
+// QueueRetryTx leaves a row for a transfer that was left out of a batch (PreparedBatch.Without)
+// because storing it failed with cause. It belongs into the transaction that takes the rest of the
+// batch in.
+func (s *Service) QueueRetryTx(
+	ctx context.Context,
+	tx Tx,
+	p PreparedBatch,
+	key TransferKey,
+	cause error,
+) error {
 	now := s.now()
 	network := p.batch.Network.Slug
 	r := watch.Retry{
-		ID: s.ids.Next(), Network: network, Error: short(cause), Attempts: 1, DueAt: now.Add(retryFirst), CreatedAt: now,
-		Transfer: chain.Transfer{TxHash: key.TxHash, Index: key.Index},
+		ID:        s.ids.Next(),
+		Network:   network,
+		Error:     short(cause),
+		Attempts:  1,
+		DueAt:     now.Add(retryFirst),
+		CreatedAt: now,
+		Transfer:  chain.Transfer{TxHash: key.TxHash, Index: key.Index},
 	}
+
 	shown := false
 	for _, m := range p.Only(key).sightings() {
 		r.Transfer, r.Block, shown = m.Transfer, m.at, true
 	}
+
 	if !shown {
 		stored, err := tx.PaymentsByTransfer(ctx, network, []TransferKey{key})
 		if err != nil || len(stored) == 0 {
 			return err
 		}
+
 		q := stored[0]
 		r.Block = q.Block
-		r.Transfer.From, r.Transfer.To, r.Transfer.AssetID, r.Transfer.Amount = q.FromAddress, q.Address, q.AssetID, q.Amount
+		r.Transfer.From, r.Transfer.To = q.FromAddress, q.Address
+		r.Transfer.AssetID, r.Transfer.Amount = q.AssetID, q.Amount
 	}
+
 	return tx.PutRetry(ctx, &r)
 }
 
 func short(err error) string {
 	const most = 500
+
 	text := err.Error()
 	if len(text) <= most {
 		return text
 	}
+
 	text = text[:most]
 	for !utf8.ValidString(text) {
 		text = text[:len(text)-1]
 	}
+
 	return text + "…"
 }
 
@@ -64,13 +84,16 @@ type PreparedRetry struct {
 	gone bool
 }
 
-// PrepareRetry asks the network whether the block of the row is still in the chain, and prepares its transfer.
+// PrepareRetry asks the network whether the block of the row is still in the chain, and prepares
+// its transfer.
 func (s *Service) PrepareRetry(ctx context.Context, r watch.Retry) (PreparedRetry, error) {
 	driver, err := s.registry.Driver(r.Network)
 	if err != nil {
 		return PreparedRetry{}, err
 	}
+
 	b := watch.Batch{Network: driver.Network()}
+
 	out := PreparedRetry{row: r}
 	if r.Block.IsZero() {
 		b.Pool = []chain.PoolTx{{TxHash: r.Transfer.TxHash, Transfers: []chain.Transfer{r.Transfer}}}
@@ -79,16 +102,20 @@ func (s *Service) PrepareRetry(ctx context.Context, r watch.Retry) (PreparedRetr
 		if err != nil && !errors.Is(err, fault.NotFound) {
 			return PreparedRetry{}, err
 		}
+
 		if out.gone = err != nil || ref.Hash != r.Block.Hash; !out.gone {
 			b.Blocks = []chain.Block{{Ref: r.Block, Transfers: []chain.Transfer{r.Transfer}}}
 		}
 	}
+
 	p, err := s.PrepareBatch(ctx, b)
 	if err != nil {
 		return PreparedRetry{}, err
 	}
+
 	out.batch = p.Only(TransferKey{r.Transfer.TxHash, r.Transfer.Index})
 	out.batch.retry = r.ID
+
 	return out, nil
 }
 
@@ -99,36 +126,46 @@ func (s *Service) RetryTx(ctx context.Context, tx Tx, p PreparedRetry) error {
 	if err != nil {
 		return err
 	}
+
 	if p.gone {
 		err = s.takeBack(ctx, tx, p)
 	} else {
 		err = s.ApplyTx(ctx, tx, p.batch, cursor)
 	}
+
 	if err != nil {
 		return err
 	}
+
 	return tx.DeleteRetry(ctx, p.row.ID)
 }
 
 func (s *Service) takeBack(ctx context.Context, tx Tx, p PreparedRetry) error {
 	key := TransferKey{p.row.Transfer.TxHash, p.row.Transfer.Index}
+
 	stored, err := tx.PaymentsByTransfer(ctx, p.row.Network, []TransferKey{key})
 	if err != nil {
 		return err
 	}
+
 	l := s.newLedger(tx, p.row.Network, p.batch.prices)
 	for _, q := range stored {
 		if q.Block.Hash != p.row.Block.Hash {
 			continue
 		}
+
 		a, q, err := l.of(ctx, q)
 		if err != nil {
 			return err
 		}
-		if err := l.move(a, q, func(q *Payment) ([]event.Type, error) { return q.Orphan(l.now) }); err != nil {
+
+		if err := l.move(
+			a, q, func(q *Payment) ([]event.Type, error) { return q.Orphan(l.now) },
+		); err != nil {
 			return err
 		}
 	}
+
 	return l.flush(ctx)
 }
 
@@ -138,7 +175,9 @@ func (s *Service) PostponeRetryTx(ctx context.Context, tx Tx, r watch.Retry, cau
 	for range r.Attempts {
 		wait = min(2*wait, retryLast)
 	}
+
 	r.Attempts++
 	r.Error, r.DueAt = short(cause), s.now().Add(wait)
+
 	return tx.PutRetry(ctx, &r)
 }

@@ -22,41 +22,67 @@ func (a optionAddress) give(o *Option) {
 	o.Address, o.TokenAccount, o.Key = a.Address.Address, a.tokenAccount, a.Key
 }
 
-func (s *Service) optionAddress(ctx context.Context, inv *Invoice, o Option, asset chain.Asset) (optionAddress, error) {
+func (s *Service) optionAddress(
+	ctx context.Context,
+	inv *Invoice,
+	o Option,
+	asset chain.Asset,
+) (optionAddress, error) {
 	d, err := s.derive(ctx, o.Network)
 	if err != nil {
 		return optionAddress{}, err
 	}
+
 	account, err := s.tokenAccount(d.party.Address, asset)
-	return optionAddress{tokenAccount: account, Address: Address{
-		Space: d.network.Space(), Address: d.party.Address, Kind: ForOption, Owner: inv.Owner, InvoiceID: inv.ID, OptionID: o.ID,
-		Network: o.Network, Key: d.party.Key, CreatedAt: s.now(),
-	}}, err
+
+	return optionAddress{
+		tokenAccount: account,
+		Address: Address{
+			Space:     d.network.Space(),
+			Address:   d.party.Address,
+			Kind:      ForOption,
+			Owner:     inv.Owner,
+			InvoiceID: inv.ID,
+			OptionID:  o.ID,
+			Network:   o.Network,
+			Key:       d.party.Key,
+			CreatedAt: s.now(),
+		},
+	}, err
 }
 
 // joinedFor is how long a host's own transaction may take to commit.
 const joinedFor = 10 * time.Minute
 
-// putAddress makes an address ours. In a host's own transaction the network may be read past the address before
-// it commits, so the blocks from here to the latest commit are left to be read again.
+// putAddress makes an address ours. In a host's own transaction the network may be read past the
+// address before it commits, so the blocks from here to the latest commit are left to be read
+// again.
 func (s *Service) putAddress(ctx context.Context, tx Tx, a Address, joined bool) error {
 	if err := tx.PutAddress(ctx, a); err != nil {
 		return err
 	}
+
 	if !joined {
 		return nil
 	}
+
 	cursor, ok, err := tx.Cursor(ctx, a.Network)
 	if err != nil || !ok {
 		return err
 	}
+
 	blocks := uint64(100)
 	if n, ok := s.registry.Network(a.Network); ok && n.BlockTime > 0 {
 		blocks = max(10, uint64(joinedFor/n.BlockTime))
 	}
+
 	return tx.PutRange(ctx, &watch.Range{
-		ID: s.ids.Next(), Network: a.Network, Addresses: []chain.Address{a.Address},
-		Next: cursor.At.Height + 1, To: cursor.At.Height + blocks, CreatedAt: s.now(),
+		ID:        s.ids.Next(),
+		Network:   a.Network,
+		Addresses: []chain.Address{a.Address},
+		Next:      cursor.At.Height + 1,
+		To:        cursor.At.Height + blocks,
+		CreatedAt: s.now(),
 	})
 }
 
@@ -69,38 +95,54 @@ type PreparedSelect struct {
 	address             *optionAddress
 }
 
-// PrepareSelect reads what selecting an option needs. owner is nil on the checkout page. What cannot be selected
-// now is fault.State; no fresh price fault.Unavailable.
-func (s *Service) PrepareSelect(ctx context.Context, owner *event.Owner, invoiceID, optionID string) (PreparedSelect, error) {
+// PrepareSelect reads what selecting an option needs. owner is nil on the checkout page. What
+// cannot be selected now is fault.State; no fresh price fault.Unavailable.
+func (s *Service) PrepareSelect(
+	ctx context.Context,
+	owner *event.Owner,
+	invoiceID, optionID string,
+) (PreparedSelect, error) {
 	inv, err := s.read(ctx, s.db, owner, invoiceID)
 	if err != nil {
 		return PreparedSelect{}, err
 	}
+
 	return s.prepareSelect(ctx, owner, inv, optionID)
 }
 
-func (s *Service) prepareSelect(ctx context.Context, owner *event.Owner, inv Invoice, optionID string) (PreparedSelect, error) {
+func (s *Service) prepareSelect(
+	ctx context.Context,
+	owner *event.Owner,
+	inv Invoice,
+	optionID string,
+) (PreparedSelect, error) {
 	now := s.now()
+
 	o, err := inv.selectable(optionID, now)
 	if err != nil {
 		return PreparedSelect{}, err
 	}
+
 	p := PreparedSelect{owner: owner, invoiceID: inv.ID, optionID: optionID}
 	if p.asset, _, err = s.assets(o.Network, o.AssetID); err != nil {
 		return PreparedSelect{}, err
 	}
+
 	if !o.Quoted(now) {
 		if p.rate, err = s.quote(ctx, priceOf(p.asset), inv.Currency); err != nil {
 			return PreparedSelect{}, err
 		}
 	}
+
 	if !o.Selected() {
 		a, err := s.optionAddress(ctx, &inv, *o, p.asset)
 		if err != nil {
 			return PreparedSelect{}, err
 		}
+
 		p.address = &a
 	}
+
 	return p, nil
 }
 
@@ -109,6 +151,7 @@ func (s *Service) read(ctx context.Context, r Reader, owner *event.Owner, id str
 	if owner == nil {
 		return r.InvoiceByID(ctx, id)
 	}
+
 	return r.Invoice(ctx, *owner, id)
 }
 
@@ -119,55 +162,83 @@ func (s *Service) SelectTx(ctx context.Context, tx Tx, p PreparedSelect) (Invoic
 	if err != nil {
 		return Invoice{}, err
 	}
+
 	l := s.newLedger(tx, "", nil)
+
 	a, err := l.open(ctx, inv)
 	if err != nil {
 		return Invoice{}, err
 	}
+
 	if err := s.choosing(ctx, l, a, p); err != nil {
 		return Invoice{}, err
 	}
+
 	return *a.invoice, l.flush(ctx)
 }
 
 // choosing selects the option within a ledger.
 func (s *Service) choosing(ctx context.Context, l *ledger, a *account, p PreparedSelect) error {
 	inv := a.invoice
+
 	o, err := inv.selectable(p.optionID, l.now)
 	if err != nil {
 		return err
 	}
+
 	if o.Quoted(l.now) && o.Selected() && inv.SelectedOptionID == o.ID {
 		return nil
 	}
+
 	if !o.Quoted(l.now) {
 		if p.rate.IsZero() { // it ran out between the two looks at it
-			return fault.New(fault.Conflict, "quote_expired", "the quote of invoice %s ran out just now; select the option again", inv.ID)
+			return fault.New(
+				fault.Conflict, "quote_expired",
+				"the quote of invoice %s ran out just now; select the option again",
+				inv.ID,
+			)
 		}
+
 		if err := inv.Quote(o.ID, p.rate, p.asset.MinAmount, a.values(), l.now, s.quoteFor); err != nil {
 			return err
 		}
 	}
+
 	if !o.Selected() {
 		if p.address == nil {
-			return fault.New(fault.Conflict, "option_changed", "option %s changed meanwhile; select it again", o.ID)
+			return fault.New(
+				fault.Conflict, "option_changed", "option %s changed meanwhile; select it again",
+				o.ID,
+			)
 		}
+
 		if err := s.putAddress(ctx, l.tx, p.address.Address, false); err != nil {
 			return err
 		}
+
 		p.address.give(o)
 	}
+
 	a.touched = true
+
 	return inv.Select(o.ID, l.now)
 }
 
 // Select is PrepareSelect and SelectTx in a transaction of its own.
-func (s *Service) Select(ctx context.Context, owner *event.Owner, invoiceID, optionID string) (Invoice, error) {
+func (s *Service) Select(
+	ctx context.Context,
+	owner *event.Owner,
+	invoiceID, optionID string,
+) (Invoice, error) {
 	return again(func() (Invoice, error) {
 		p, err := s.PrepareSelect(ctx, owner, invoiceID, optionID)
 		if err != nil {
 			return Invoice{}, err
 		}
-		return update(ctx, s, func(ctx context.Context, tx Tx) (Invoice, error) { return s.SelectTx(ctx, tx, p) })
+
+		return update(
+			ctx, s,
+			func(ctx context.Context, tx Tx) (Invoice, error) { return s.SelectTx(ctx, tx, p) },
+		)
 	})
 }

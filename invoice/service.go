@@ -53,8 +53,9 @@ type Service struct {
 	numbers  numbers
 
 	mu sync.Mutex
-	// wanted are prices that a batch of a network turned out to need, doubted the blocks that are to be read again; uses are
-	// what the transactions of payments use up, by network and hash. All are hints of this process alone.
+	// wanted are prices that a batch of a network turned out to need, doubted the blocks that are
+	// to be read again; uses are what the transactions of payments use up, by network and hash. All
+	// are hints of this process alone.
 	wanted  map[string]map[pair]bool
 	doubted map[string]map[chain.Ref]reread
 	uses    map[string]map[string]*use
@@ -65,16 +66,29 @@ func New(c Config) *Service {
 	if c.QuoteFor <= 0 {
 		c.QuoteFor = 20 * time.Minute
 	}
+
 	if c.Reserve <= 0 {
 		c.Reserve = 64
 	}
+
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+
 	return &Service{
-		db: c.DB, registry: c.Registry, rates: c.Rates, keys: c.Keys, ids: c.IDs, clock: c.Now, log: c.Log, quoteFor: c.QuoteFor, kept: c.Kept,
-		numbers: numbers{db: c.DB, size: c.Reserve, counters: map[string]*counter{}},
-		wanted:  map[string]map[pair]bool{}, doubted: map[string]map[chain.Ref]reread{}, uses: map[string]map[string]*use{},
+		db:       c.DB,
+		registry: c.Registry,
+		rates:    c.Rates,
+		keys:     c.Keys,
+		ids:      c.IDs,
+		clock:    c.Now,
+		log:      c.Log,
+		quoteFor: c.QuoteFor,
+		kept:     c.Kept,
+		numbers:  numbers{db: c.DB, size: c.Reserve, counters: map[string]*counter{}},
+		wanted:   map[string]map[pair]bool{},
+		doubted:  map[string]map[chain.Ref]reread{},
+		uses:     map[string]map[string]*use{},
 	}
 }
 
@@ -96,6 +110,7 @@ func (s *Service) List(ctx context.Context, f Filter) ([]Invoice, bool, error) {
 	limit := f.Limit
 	f.Limit++
 	page, err := s.db.Invoices(ctx, f)
+
 	return cut(page, limit, err)
 }
 
@@ -109,6 +124,7 @@ func (s *Service) ListPayments(ctx context.Context, f PaymentFilter) ([]Payment,
 	limit := f.Limit
 	f.Limit++
 	page, err := s.db.Payments(ctx, f)
+
 	return cut(page, limit, err)
 }
 
@@ -117,19 +133,23 @@ func cut[T any](page []T, limit int, err error) ([]T, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
+
 	if len(page) > limit {
 		return page[:limit], true, nil
 	}
+
 	return page, false, nil
 }
 
-// again runs a whole operation, preparation included, once more when what was prepared does not hold any more: a
-// unique value turned out to be taken (an imported address at a fresh index, a payment that another source stored
-// first), a quote ran out, a price was not read.
+// again runs a whole operation, preparation included, once more when what was prepared does not
+// hold any more: a unique value turned out to be taken (an imported address at a fresh index, a
+// payment that another source stored first), a quote ran out, a price was not read.
 func again[T any](f func() (T, error)) (T, error) {
 	for try := 1; ; try++ {
 		v, err := f()
-		stale := errors.Is(err, fault.Duplicate) || errors.Is(err, fault.Conflict) || errors.Is(err, ErrUnprepared)
+
+		stale := errors.Is(err, fault.Duplicate) || errors.Is(err, fault.Conflict) ||
+			errors.Is(err, ErrUnprepared)
 		if err == nil || try == 4 || !stale {
 			return v, err
 		}

@@ -20,34 +20,64 @@ func TestSimulate(t *testing.T) {
 		payment invoice.PaymentStatus
 		told    string
 	}{
-		invoice.SimulateDetected:  {invoice.Pending, nil, invoice.Detected, "invoice.payment_detected invoice.pending"},
-		invoice.SimulatePaid:      {invoice.Paid, nil, invoice.Confirmed, "invoice.payment_confirmed invoice.paid"},
-		invoice.SimulateUnderpaid: {invoice.Underpaid, nil, invoice.Confirmed, "invoice.payment_confirmed invoice.underpaid"},
-		invoice.SimulateOverpaid:  {invoice.Paid, []invoice.Flag{invoice.Overpaid}, invoice.Confirmed, "invoice.payment_confirmed invoice.paid"},
-		invoice.SimulateLate:      {invoice.Expired, nil, invoice.Confirmed, "invoice.expired invoice.payment_confirmed"},
-		invoice.SimulateOrphaned:  {invoice.Open, nil, invoice.Orphaned, "payment.orphaned"},
-		invoice.SimulateDropped:   {invoice.Open, nil, invoice.Dropped, "payment.dropped"},
+		invoice.SimulateDetected: {invoice.Pending, nil, invoice.Detected, "invoice.payment_detected invoice.pending"},
+		invoice.SimulatePaid:     {invoice.Paid, nil, invoice.Confirmed, "invoice.payment_confirmed invoice.paid"},
+		invoice.SimulateUnderpaid: {
+			invoice.Underpaid,
+			nil,
+			invoice.Confirmed,
+			"invoice.payment_confirmed invoice.underpaid",
+		},
+		invoice.SimulateOverpaid: {
+			invoice.Paid,
+			[]invoice.Flag{invoice.Overpaid},
+			invoice.Confirmed,
+			"invoice.payment_confirmed invoice.paid",
+		},
+		invoice.SimulateLate: {
+			invoice.Expired,
+			nil,
+			invoice.Confirmed,
+			"invoice.expired invoice.payment_confirmed",
+		},
+		invoice.SimulateOrphaned: {invoice.Open, nil, invoice.Orphaned, "payment.orphaned"},
+		invoice.SimulateDropped:  {invoice.Open, nil, invoice.Dropped, "payment.dropped"},
 	} {
 		for _, fiat := range []bool{true, false} {
 			w := newWorld(t, account.Settings{ToleranceBPS: 500})
 			w.follow()
+
 			p := invoice.CreateParams{Price: &invoice.Price{Currency: "EUR", Amount: "90"}}
 			if !fiat {
-				p = invoice.CreateParams{Options: []invoice.OptionParams{
-					{Asset: "SIM", Network: "simnet", Amount: chain.MustAmount(due)}, {Asset: "USDX", Network: "simnet", Amount: chain.Units(1_000_000)},
-				}}
+				p = invoice.CreateParams{
+					Options: []invoice.OptionParams{
+						{Asset: "SIM", Network: "simnet", Amount: chain.MustAmount(due)},
+						{Asset: "USDX", Network: "simnet", Amount: chain.Units(1_000_000)},
+					},
+				}
 			}
+
 			inv := w.create(p)
 			w.events = nil
-			inv, pay, err := w.svc.Simulate(context.Background(), invoice.SimulateParams{Owner: w.owner, InvoiceID: inv.ID, Outcome: outcome})
+			inv, pay, err := w.svc.Simulate(
+				context.Background(),
+				invoice.SimulateParams{Owner: w.owner, InvoiceID: inv.ID, Outcome: outcome},
+			)
 			w.must(err)
 			w.want(inv, want.status, want.flags...)
-			if pay.Status != want.payment || pay.TxHash != "sim_"+pay.ID || !pay.Simulated || pay.DetectedBy != invoice.BySimulated || pay.OptionID != inv.SelectedOptionID || !inv.Simulated {
+
+			if pay.Status != want.payment || pay.TxHash != "sim_"+pay.ID || !pay.Simulated ||
+				pay.DetectedBy != invoice.BySimulated ||
+				pay.OptionID != inv.SelectedOptionID ||
+				!inv.Simulated {
 				t.Errorf("%s: payment %+v", outcome, pay)
 			}
-			if pay.Late != (outcome == invoice.SimulateLate) || (pay.Status == invoice.Confirmed) != (w.facts(event.FactPaymentPriced) == 1) {
+
+			if pay.Late != (outcome == invoice.SimulateLate) ||
+				(pay.Status == invoice.Confirmed) != (w.facts(event.FactPaymentPriced) == 1) {
 				t.Errorf("%s: late %t, priced %d times", outcome, pay.Late, w.facts(event.FactPaymentPriced))
 			}
+
 			if got := w.told(inv.ID); got != want.told {
 				t.Errorf("%s: told %q, want %q", outcome, got, want.told)
 			}
@@ -56,6 +86,7 @@ func TestSimulate(t *testing.T) {
 			w.follow()
 			w.chains[0].Fork(sim.Fork{Depth: 1})
 			w.follow()
+
 			if got := w.onlyPayment(inv.ID); got.Status != pay.Status {
 				t.Errorf("%s: the network made it %s", outcome, got.Status)
 			}
@@ -69,17 +100,33 @@ func TestSimulateFollowsUp(t *testing.T) {
 	ctx := context.Background()
 	do := func(outcome invoice.Outcome, amount string, status invoice.Status, payments int) invoice.Payment {
 		t.Helper()
-		inv, pay, err := w.svc.Simulate(ctx, invoice.SimulateParams{Owner: w.owner, InvoiceID: inv.ID, Outcome: outcome, Amount: chain.MustAmount(amount)})
+
+		inv, pay, err := w.svc.Simulate(
+			ctx,
+			invoice.SimulateParams{
+				Owner:     w.owner,
+				InvoiceID: inv.ID,
+				Outcome:   outcome,
+				Amount:    chain.MustAmount(amount),
+			},
+		)
 		w.must(err)
+
 		if inv.Status != status || len(w.paymentsOf(inv.ID)) != payments {
-			t.Errorf("%s: %s with %d payments, want %s with %d", outcome, inv.Status, len(w.paymentsOf(inv.ID)), status, payments)
+			t.Errorf(
+				"%s: %s with %d payments, want %s with %d",
+				outcome, inv.Status, len(w.paymentsOf(inv.ID)), status, payments,
+			)
 		}
+
 		return pay
 	}
+
 	first := do(invoice.SimulateUnderpaid, "0", invoice.Underpaid, 1)
 	if first.Amount.String() != "25000000000000000" {
 		t.Errorf("too little is %s", first.Amount)
 	}
+
 	do(invoice.SimulatePaid, "0", invoice.Paid, 2)
 	do(invoice.SimulateOrphaned, "0", invoice.Underpaid, 2)
 	do(invoice.SimulateDropped, "0", invoice.Underpaid, 2)
@@ -94,25 +141,75 @@ func TestSimulateRefuses(t *testing.T) {
 	inv := w.sell()
 	d, err := w.svc.CreateDeposit(ctx, invoice.DepositParams{Owner: w.owner, Network: "simnet"})
 	w.must(err)
+
 	live := event.Owner{AccountID: w.owner.AccountID, Livemode: true}
 	for name, row := range map[string]struct {
 		p    invoice.SimulateParams
 		word error
 		code string
 	}{
-		"live key":        {invoice.SimulateParams{Owner: live, InvoiceID: inv.ID, Outcome: invoice.SimulatePaid}, fault.Forbidden, "test_mode_only"},
-		"unknown":         {invoice.SimulateParams{Owner: w.owner, InvoiceID: inv.ID, Outcome: "rich"}, fault.Invalid, "parameter_invalid"},
-		"deposit outcome": {invoice.SimulateParams{Owner: w.owner, InvoiceID: inv.ID, Outcome: invoice.SimulateConfirmed}, fault.Invalid, "parameter_invalid"},
-		"invoice outcome": {invoice.SimulateParams{Owner: w.owner, DepositAddressID: d.ID, Asset: "SIM", Amount: chain.Units(1), Outcome: invoice.SimulatePaid}, fault.Invalid, "parameter_invalid"},
-		"no amount":       {invoice.SimulateParams{Owner: w.owner, DepositAddressID: d.ID, Asset: "SIM", Outcome: invoice.SimulateDetected}, fault.Invalid, "parameter_missing"},
-		"no asset":        {invoice.SimulateParams{Owner: w.owner, DepositAddressID: d.ID, Amount: chain.Units(1), Outcome: invoice.SimulateDetected}, fault.Invalid, "asset_not_enabled"},
-		"somebody else's": {invoice.SimulateParams{Owner: event.Owner{AccountID: "x"}, InvoiceID: inv.ID, Outcome: invoice.SimulatePaid}, fault.NotFound, "resource_missing"},
+		"live key": {
+			invoice.SimulateParams{Owner: live, InvoiceID: inv.ID, Outcome: invoice.SimulatePaid},
+			fault.Forbidden,
+			"test_mode_only",
+		},
+		"unknown": {
+			invoice.SimulateParams{Owner: w.owner, InvoiceID: inv.ID, Outcome: "rich"},
+			fault.Invalid,
+			"parameter_invalid",
+		},
+		"deposit outcome": {
+			invoice.SimulateParams{Owner: w.owner, InvoiceID: inv.ID, Outcome: invoice.SimulateConfirmed},
+			fault.Invalid,
+			"parameter_invalid",
+		},
+		"invoice outcome": {
+			invoice.SimulateParams{
+				Owner:            w.owner,
+				DepositAddressID: d.ID,
+				Asset:            "SIM",
+				Amount:           chain.Units(1),
+				Outcome:          invoice.SimulatePaid,
+			},
+			fault.Invalid,
+			"parameter_invalid",
+		},
+		"no amount": {
+			invoice.SimulateParams{
+				Owner:            w.owner,
+				DepositAddressID: d.ID,
+				Asset:            "SIM",
+				Outcome:          invoice.SimulateDetected,
+			},
+			fault.Invalid,
+			"parameter_missing",
+		},
+		"no asset": {
+			invoice.SimulateParams{
+				Owner:            w.owner,
+				DepositAddressID: d.ID,
+				Amount:           chain.Units(1),
+				Outcome:          invoice.SimulateDetected,
+			},
+			fault.Invalid,
+			"asset_not_enabled",
+		},
+		"somebody else's": {
+			invoice.SimulateParams{
+				Owner:     event.Owner{AccountID: "x"},
+				InvoiceID: inv.ID,
+				Outcome:   invoice.SimulatePaid,
+			},
+			fault.NotFound,
+			"resource_missing",
+		},
 	} {
 		_, _, err := w.svc.Simulate(ctx, row.p)
 		if wantCode(t, err, row.word, row.code); t.Failed() {
 			t.Fatalf("%s", name)
 		}
 	}
+
 	if len(w.paymentsOf(inv.ID)) != 0 {
 		t.Error("a refused simulation left a payment")
 	}
@@ -121,9 +218,13 @@ func TestSimulateRefuses(t *testing.T) {
 func TestSimulateDeposit(t *testing.T) {
 	w := newWorld(t, account.Settings{})
 	ctx := context.Background()
-	d, err := w.svc.CreateDeposit(ctx, invoice.DepositParams{Owner: w.owner, Network: "simnet", Name: "seven"})
+	d, err := w.svc.CreateDeposit(
+		ctx, invoice.DepositParams{Owner: w.owner, Network: "simnet", Name: "seven"},
+	)
 	w.must(err)
+
 	var first string
+
 	for _, row := range []struct {
 		outcome invoice.Outcome
 		status  invoice.PaymentStatus
@@ -136,19 +237,28 @@ func TestSimulateDeposit(t *testing.T) {
 		{invoice.SimulateDropped, invoice.Dropped, false},
 	} {
 		_, pay, err := w.svc.Simulate(ctx, invoice.SimulateParams{
-			Owner: w.owner, DepositAddressID: d.ID, Asset: "USDX", Amount: chain.Units(3_000_000), Outcome: row.outcome,
+			Owner:            w.owner,
+			DepositAddressID: d.ID,
+			Asset:            "USDX",
+			Amount:           chain.Units(3_000_000),
+			Outcome:          row.outcome,
 		})
 		w.must(err)
+
 		if pay.Status != row.status || (pay.ID != first) != row.fresh || pay.DepositAddressName != "seven" {
 			t.Errorf("%s: %+v", row.outcome, pay)
 		}
+
 		first = pay.ID
 	}
+
 	var told []string
 	for _, e := range w.events {
 		told = append(told, string(e.Type))
 	}
-	const want = "deposit.payment_confirmed payment_priced payment.orphaned payment_lost payment.dropped deposit.payment_detected payment.dropped payment_lost"
+
+	const want = "deposit.payment_confirmed payment_priced payment.orphaned payment_lost payment.dropped " +
+		"deposit.payment_detected payment.dropped payment_lost"
 	if got := strings.Join(told, " "); got != want {
 		t.Errorf("told %q, want %q", got, want)
 	}

@@ -87,15 +87,20 @@ type Reader interface {
 	// PaymentsAbove returns the detected and confirmed payments of a network in blocks above the height.
 	PaymentsAbove(ctx context.Context, network string, height uint64) ([]Payment, error)
 	// BalancePayments returns payments to an address in an asset that are not dropped, oldest first.
-	BalancePayments(ctx context.Context, network string, address chain.Address, assetID string) ([]Payment, error)
+	BalancePayments(
+		ctx context.Context,
+		network string,
+		address chain.Address,
+		assetID string,
+	) ([]Payment, error)
 	// DuePayments returns payments with a DueAt that is not after now, oldest DueAt first.
 	DuePayments(ctx context.Context, now time.Time, limit int) ([]Payment, error)
 
 	// MatchAddresses returns, of the addresses given, those that are ours: one indexed query.
 	MatchAddresses(ctx context.Context, space chain.Space, addresses []chain.Address) ([]Address, error)
 
-	// AddressesMade returns the addresses of a kind that were made for a network at or after a time, newest first; the zero time
-	// is for all of them.
+	// AddressesMade returns the addresses of a kind that were made for a network at or after a
+	// time, newest first; the zero time is for all of them.
 	AddressesMade(ctx context.Context, network string, kind AddressKind, since time.Time) ([]Address, error)
 
 	DepositAddress(ctx context.Context, owner event.Owner, id string) (DepositAddress, error)
@@ -110,16 +115,17 @@ type Tx interface {
 	Reader
 	watch.Tx
 	event.Appender
-	// OwnTransactions is that of send.Reader: which of the hashes are transactions of ours, and of what kind. What
-	// they move is no payment, but for payouts.
+	// OwnTransactions is that of send.Reader: which of the hashes are transactions of ours, and of
+	// what kind. What they move is no payment, but for payouts.
 	OwnTransactions(ctx context.Context, network string, hashes []string) (map[string]send.Kind, error)
 	PutInvoice(ctx context.Context, inv *Invoice) error
 	PutPayments(ctx context.Context, payments ...*Payment) error
 	PutDepositAddress(ctx context.Context, d *DepositAddress) error
 	// PutAddress stores an address of ours; fault.Duplicate when its space has it already.
 	PutAddress(ctx context.Context, a Address) error
-	// ReserveNumbers takes n consecutive numbers from a counter and returns the first; counters start at first.
-	// It is called in transactions of its own, so that creations never queue on one row.
+	// ReserveNumbers takes n consecutive numbers from a counter and returns the first; counters
+	// start at first. It is called in transactions of its own, so that creations never queue on one
+	// row.
 	ReserveNumbers(ctx context.Context, counter string, n int, first int64) (int64, error)
 }
 

@@ -21,26 +21,45 @@ const due = "50000000000000000" // 0.05 SIM: 90 EUR at 1,800
 func TestMoneyIn(t *testing.T) {
 	w := newWorld(t, account.Settings{})
 	w.follow()
-	inv := w.create(invoice.CreateParams{Price: &invoice.Price{Currency: "EUR", Amount: "90"}, OrderID: "A-1"})
-	if inv.Number != 1 || inv.Status != invoice.Open || inv.Kind != invoice.Fiat || len(inv.Options) != 2 || inv.SelectedOptionID != "" {
+
+	inv := w.create(
+		invoice.CreateParams{Price: &invoice.Price{Currency: "EUR", Amount: "90"}, OrderID: "A-1"},
+	)
+	if inv.Number != 1 || inv.Status != invoice.Open || inv.Kind != invoice.Fiat || len(inv.Options) != 2 ||
+		inv.SelectedOptionID != "" {
 		t.Fatalf("created %+v", inv)
 	}
-	if !inv.ExpiresAt.Equal(start.Add(24*time.Hour)) || !inv.PreSelectionExpiresAt.Equal(start.Add(2*time.Hour)) || !inv.DueAt.Equal(inv.PreSelectionExpiresAt) {
-		t.Errorf("expires %s, before a selection %s, due %s", inv.ExpiresAt, inv.PreSelectionExpiresAt, inv.DueAt)
+
+	if !inv.ExpiresAt.Equal(start.Add(24*time.Hour)) ||
+		!inv.PreSelectionExpiresAt.Equal(start.Add(2*time.Hour)) ||
+		!inv.DueAt.Equal(inv.PreSelectionExpiresAt) {
+		t.Errorf(
+			"expires %s, before a selection %s, due %s",
+			inv.ExpiresAt, inv.PreSelectionExpiresAt, inv.DueAt,
+		)
 	}
 
 	inv, err := w.svc.Select(context.Background(), nil, inv.ID, inv.Options[0].ID)
 	w.must(err)
+
 	o := inv.Options[0]
-	if o.AmountDue.String() != due || o.DisplayDecimals != 7 || o.Rate.String() != "1800" || !o.QuoteExpiresAt.Equal(start.Add(20*time.Minute)) || o.Address == "" {
+	if o.AmountDue.String() != due || o.DisplayDecimals != 7 || o.Rate.String() != "1800" ||
+		!o.QuoteExpiresAt.Equal(start.Add(20*time.Minute)) ||
+		o.Address == "" {
 		t.Fatalf("selected %+v", o)
 	}
+
 	hash := w.pay(inv, due)
 	w.follow()
 	w.want(w.get(inv.ID), invoice.Pending)
-	if p := w.onlyPayment(inv.ID); p.Status != invoice.Detected || p.TxHash != hash || !p.Block.IsZero() || p.DetectedBy != invoice.ByPoll {
+
+	if p := w.onlyPayment(
+		inv.ID,
+	); p.Status != invoice.Detected || p.TxHash != hash || !p.Block.IsZero() ||
+		p.DetectedBy != invoice.ByPoll {
 		t.Errorf("in the pool: %+v", p)
 	}
+
 	w.mine(2)
 	w.follow()
 	w.want(w.get(inv.ID), invoice.Pending)
@@ -49,26 +68,41 @@ func TestMoneyIn(t *testing.T) {
 	w.want(w.get(inv.ID), invoice.Paid)
 
 	inv, p := w.get(inv.ID), w.onlyPayment(inv.ID)
-	if inv.PaidOptionID != o.ID || !inv.PaidAt.Equal(w.clock()) || inv.Options[0].AmountPaid.String() != due || !inv.Options[0].AmountDetected.IsZero() || !inv.DueAt.IsZero() {
+	if inv.PaidOptionID != o.ID || !inv.PaidAt.Equal(w.clock()) ||
+		inv.Options[0].AmountPaid.String() != due ||
+		!inv.Options[0].AmountDetected.IsZero() ||
+		!inv.DueAt.IsZero() {
 		t.Errorf("paid: %+v", inv)
 	}
-	if p.Status != invoice.Confirmed || !p.Credit.Equal(inv.Price) || p.USDValue.Decimal.String() != "100" || p.NativeUSD.Decimal.String() != "2000" || p.Late || p.Required != 3 {
+
+	if p.Status != invoice.Confirmed || !p.Credit.Equal(inv.Price) || p.USDValue.Decimal.String() != "100" ||
+		p.NativeUSD.Decimal.String() != "2000" ||
+		p.Late ||
+		p.Required != 3 {
 		t.Errorf("confirmed: %+v", p)
 	}
+
 	const events = "invoice.created invoice.payment_detected invoice.pending invoice.payment_confirmed invoice.paid"
 	if got := w.told(inv.ID); got != events {
 		t.Errorf("told %q, want %q", got, events)
 	}
+
 	if n := w.facts(event.FactPaymentPriced); n != 1 {
 		t.Errorf("%d facts that the payment is priced, want 1", n)
 	}
+
 	sequences := map[string]int64{}
+
 	for _, e := range w.events {
 		if !e.Type.Internal() {
 			sequences[e.ObjectID]++
 		}
+
 		if e.Sequence != sequences[e.ObjectID] {
-			t.Errorf("event %s of %s has sequence %d, want %d", e.Type, e.ObjectID, e.Sequence, sequences[e.ObjectID])
+			t.Errorf(
+				"event %s of %s has sequence %d, want %d",
+				e.Type, e.ObjectID, e.Sequence, sequences[e.ObjectID],
+			)
 		}
 	}
 }
@@ -88,14 +122,17 @@ func TestTooLittleThenTheRest(t *testing.T) {
 	w.must(w.rates.Set("ETH/EUR", "2700"))
 	inv, err := w.svc.Select(context.Background(), nil, inv.ID, inv.SelectedOptionID)
 	w.must(err)
-	if got := inv.Options[0].AmountDue.String(); got != "40000000000000000" { // 0.02 received + 54 EUR at 2,700
+	// 0.02 received + 54 EUR at 2,700
+	if got := inv.Options[0].AmountDue.String(); got != "40000000000000000" {
 		t.Errorf("the option's total is %s", got)
 	}
+
 	w.pay(inv, "20000000000000000")
 	w.follow()
 	w.want(w.get(inv.ID), invoice.Pending)
 	w.confirm()
 	w.want(w.get(inv.ID), invoice.Paid)
+
 	const events = "invoice.created invoice.payment_detected invoice.payment_confirmed invoice.underpaid " +
 		"invoice.payment_detected invoice.pending invoice.payment_confirmed invoice.paid"
 	if got := w.told(inv.ID); got != events {
@@ -145,6 +182,7 @@ func TestMoreMoneyOnAPaidInvoiceIsOverpaidNotLate(t *testing.T) {
 	w.pay(inv, due)
 	w.confirm()
 	w.want(w.get(inv.ID), invoice.Paid, invoice.Overpaid)
+
 	if p := w.paymentsOf(inv.ID)[1]; p.Late {
 		t.Error("the second payment is late")
 	}
@@ -153,12 +191,17 @@ func TestMoreMoneyOnAPaidInvoiceIsOverpaidNotLate(t *testing.T) {
 func TestToleranceCountsBothWays(t *testing.T) {
 	w := newWorld(t, account.Settings{ToleranceBPS: 100})
 	w.follow()
-	for amount, want := range map[string]invoice.Status{"49500000000000000": invoice.Paid, "49499999999999999": invoice.Underpaid} {
+
+	for amount, want := range map[string]invoice.Status{
+		"49500000000000000": invoice.Paid,
+		"49499999999999999": invoice.Underpaid,
+	} {
 		inv := w.sell()
 		w.pay(inv, amount)
 		w.confirm()
 		w.want(w.get(inv.ID), want)
 	}
+
 	inv := w.sell()
 	w.pay(inv, "50500000000000000")
 	w.confirm()
@@ -185,9 +228,11 @@ func TestExpiry(t *testing.T) {
 	w.pass(time.Minute)
 	w.step()
 	w.want(w.get(chosen.ID), invoice.Expired)
+
 	if got := w.told(chosen.ID); got != "invoice.created invoice.expired" {
 		t.Errorf("told %q", got)
 	}
+
 	_, err := w.svc.Select(context.Background(), nil, chosen.ID, chosen.SelectedOptionID)
 	wantCode(t, err, fault.State, "invoice_not_open")
 }
@@ -212,13 +257,16 @@ func TestPendingDoesNotExpire(t *testing.T) {
 	w.pass(23 * time.Hour)
 	w.step()
 	w.want(w.get(inv.ID), invoice.Expired)
+
 	const events = "invoice.created invoice.payment_detected invoice.pending payment.dropped invoice.expired"
 	if got := w.told(inv.ID); got != events {
 		t.Errorf("told %q, want %q", got, events)
 	}
+
 	if n := w.facts(event.FactPaymentLost); n != 1 {
 		t.Errorf("%d facts that the payment is lost, want 1", n)
 	}
+
 	_, err := w.svc.Cancel(context.Background(), w.owner, inv.ID)
 	wantCode(t, err, fault.State, "invoice_not_open")
 }
@@ -236,10 +284,12 @@ func TestReorganisation(t *testing.T) {
 	w.pass(time.Second)
 	w.chains[0].Fork(sim.Fork{Depth: 1, Fate: sim.Reinclude})
 	w.follow()
+
 	moved := w.onlyPayment(inv.ID)
 	if moved.ID != first.ID || moved.Block.Hash == first.Block.Hash || moved.Status != invoice.Detected {
 		t.Errorf("moved to %+v", moved)
 	}
+
 	if got := w.told(inv.ID); got != "invoice.created invoice.payment_detected invoice.pending" {
 		t.Errorf("told %q", got)
 	}
@@ -250,10 +300,14 @@ func TestReorganisation(t *testing.T) {
 	w.chains[0].Fork(sim.Fork{Depth: 5, Fate: sim.Forget})
 	w.follow()
 	w.want(w.get(inv.ID), invoice.Open)
+
 	gone := w.onlyPayment(inv.ID)
-	if gone.Status != invoice.Orphaned || gone.USDValue.Valid || !gone.ConfirmedAt.IsZero() || !gone.Block.IsZero() || !w.get(inv.ID).PaidAt.IsZero() {
+	if gone.Status != invoice.Orphaned || gone.USDValue.Valid || !gone.ConfirmedAt.IsZero() ||
+		!gone.Block.IsZero() ||
+		!w.get(inv.ID).PaidAt.IsZero() {
 		t.Errorf("orphaned: %+v", gone)
 	}
+
 	if got := w.told(inv.ID); got != "payment.orphaned invoice.payment_reversed" {
 		t.Errorf("told %q", got)
 	}
@@ -274,13 +328,19 @@ func TestPaidAgainAfterAReorganisation(t *testing.T) {
 	w.want(w.get(inv.ID), invoice.Pending)
 	w.confirm()
 	w.want(w.get(inv.ID), invoice.Paid)
+
 	p := w.onlyPayment(inv.ID)
 	if p.ID != id || p.Status != invoice.Confirmed {
 		t.Errorf("payment %+v, want %s again", p, id)
 	}
+
 	if w.facts(event.FactPaymentPriced) != 2 || w.facts(event.FactPaymentLost) != 1 {
-		t.Errorf("priced %d times and lost %d times", w.facts(event.FactPaymentPriced), w.facts(event.FactPaymentLost))
+		t.Errorf(
+			"priced %d times and lost %d times",
+			w.facts(event.FactPaymentPriced), w.facts(event.FactPaymentLost),
+		)
 	}
+
 	if !w.get(inv.ID).PaidAt.Equal(p.ConfirmedAt) {
 		t.Error("paid_at is not that of the second confirmation")
 	}
@@ -297,9 +357,11 @@ func TestConfirmedMovesSilently(t *testing.T) {
 	w.chains[0].Fork(sim.Fork{Depth: 3, Length: 4, Fate: sim.Reinclude})
 	w.follow()
 	w.want(w.get(inv.ID), invoice.Paid)
+
 	if got := w.told(inv.ID); got != before {
 		t.Errorf("told %q", got)
 	}
+
 	if p := w.onlyPayment(inv.ID); p.Block.Hash == "" || p.Status != invoice.Confirmed {
 		t.Errorf("payment %+v", p)
 	}
@@ -316,16 +378,23 @@ func TestReversedFallsBackToWhatItWasClosedAs(t *testing.T) {
 	w.pay(inv, "40000000000000000")
 	w.confirm()
 	w.want(w.get(inv.ID), invoice.Canceled)
+
 	if p := w.onlyPayment(inv.ID); !p.Late || !p.USDValue.Valid {
 		t.Errorf("a payment to a canceled invoice: %+v", p)
 	}
+
 	_, err = w.svc.Accept(context.Background(), w.owner, inv.ID, false)
 	w.must(err)
 	w.want(w.get(inv.ID), invoice.Paid, invoice.Late, invoice.UnderpaidAccepted)
+
 	version := w.get(inv.ID).Sequence
-	if _, err = w.svc.Accept(context.Background(), w.owner, inv.ID, true); err != nil || w.get(inv.ID).Sequence != version {
+	if _, err = w.svc.Accept(
+		context.Background(), w.owner, inv.ID, true,
+	); err != nil ||
+		w.get(inv.ID).Sequence != version {
 		t.Errorf("accepting again: %v, sequence %d after %d", err, w.get(inv.ID).Sequence, version)
 	}
+
 	w.chains[0].Fork(sim.Fork{Depth: 3, Fate: sim.Forget})
 	w.follow()
 	w.want(w.get(inv.ID), invoice.Canceled)
@@ -356,9 +425,11 @@ func TestUnderpaidIsAcceptedOnlyByAccept(t *testing.T) {
 	inv, err = w.svc.Accept(context.Background(), w.owner, inv.ID, true)
 	w.must(err)
 	w.want(inv, invoice.Paid, invoice.UnderpaidAccepted)
+
 	if inv.PaidOptionID != inv.SelectedOptionID {
 		t.Errorf("paid option %q", inv.PaidOptionID)
 	}
+
 	_, err = w.svc.Accept(context.Background(), event.Owner{AccountID: "somebody else"}, inv.ID, true)
 	wantCode(t, err, fault.NotFound, "resource_missing")
 }
@@ -380,6 +451,7 @@ func TestQuoteRunsOut(t *testing.T) {
 	w.must(w.rates.Set("ETH/EUR", "1800"))
 	w.confirm()
 	w.want(w.get(second.ID), invoice.Underpaid)
+
 	if p := w.onlyPayment(second.ID); p.Rate.String() != "900" || p.Credit.String() != "45" {
 		t.Errorf("credited %s at %s", p.Credit, p.Rate)
 	}
@@ -400,16 +472,24 @@ func TestSelectingAgain(t *testing.T) {
 	w.pass(19 * time.Minute)
 	same, err := w.svc.Select(ctx, nil, inv.ID, inv.SelectedOptionID)
 	w.must(err)
+
 	if same.Options[0].AmountDue != inv.Options[0].AmountDue || same.Version != inv.Version {
 		t.Error("selecting before the quote ran out changed it")
 	}
+
 	w.pass(2 * time.Minute)
 	again, err := w.svc.Select(ctx, &w.owner, inv.ID, inv.SelectedOptionID)
 	w.must(err)
-	if o := again.Options[0]; o.Address != inv.Options[0].Address || o.AmountDue.String() != "100000000000000000" {
+
+	if o := again.Options[0]; o.Address != inv.Options[0].Address ||
+		o.AmountDue.String() != "100000000000000000" {
 		t.Errorf("after the quote ran out: %+v", o)
 	}
-	_, err = w.svc.Select(ctx, &event.Owner{AccountID: w.owner.AccountID, Livemode: true}, inv.ID, inv.SelectedOptionID)
+
+	_, err = w.svc.Select(
+		ctx, &event.Owner{AccountID: w.owner.AccountID, Livemode: true}, inv.ID,
+		inv.SelectedOptionID,
+	)
 	wantCode(t, err, fault.NotFound, "resource_missing")
 	_, err = w.svc.Select(ctx, nil, inv.ID, "ffffffffffffffffffffffff")
 	wantCode(t, err, fault.NotFound, "resource_missing")
@@ -419,10 +499,12 @@ func TestSelectingAgain(t *testing.T) {
 func TestSameAmountsTwoInvoices(t *testing.T) {
 	w := newWorld(t, account.Settings{})
 	w.follow()
+
 	a, b := w.sell(), w.sell()
 	if a.Options[0].Address == b.Options[0].Address {
 		t.Fatal("two options share an address")
 	}
+
 	w.pay(b, due)
 	w.confirm()
 	w.want(w.get(a.ID), invoice.Open)
@@ -442,15 +524,18 @@ func TestAnotherAssetPaysNothingButIsKept(t *testing.T) {
 	w.chains[1].Mine(3)
 	w.follow()
 	w.want(w.get(inv.ID), invoice.Open)
+
 	list := w.paymentsOf(inv.ID)
 	if len(list) != 2 {
 		t.Fatalf("%d payments, want 2", len(list))
 	}
+
 	for _, p := range list {
 		if p.Status != invoice.Confirmed || p.OptionID != "" || !p.Credit.IsZero() || !p.USDValue.Valid {
 			t.Errorf("%s on %s: %+v", p.Asset, p.Network, p)
 		}
 	}
+
 	if n := w.facts(event.FactPaymentPriced); n != 2 {
 		t.Errorf("%d payments can settle, want 2", n)
 	}
@@ -464,15 +549,24 @@ func TestConfirmedWithoutAPrice(t *testing.T) {
 	w.pay(inv, due)
 	w.confirm()
 	w.want(w.get(inv.ID), invoice.Paid)
-	if p := w.onlyPayment(inv.ID); p.USDValue.Valid || p.DueAt.IsZero() || w.facts(event.FactPaymentPriced) != 0 {
+
+	if p := w.onlyPayment(
+		inv.ID,
+	); p.USDValue.Valid || p.DueAt.IsZero() ||
+		w.facts(event.FactPaymentPriced) != 0 {
 		t.Fatalf("without a price: %+v", p)
 	}
+
 	w.pass(time.Minute)
 	w.step()
 	w.must(w.rates.Set("ETH/USD", "3000"))
 	w.pass(time.Minute)
 	w.step()
-	if p := w.onlyPayment(inv.ID); p.USDValue.Decimal.String() != "150" || !p.DueAt.IsZero() || w.facts(event.FactPaymentPriced) != 1 {
+
+	if p := w.onlyPayment(
+		inv.ID,
+	); p.USDValue.Decimal.String() != "150" || !p.DueAt.IsZero() ||
+		w.facts(event.FactPaymentPriced) != 1 {
 		t.Errorf("with the first price: %+v", p)
 	}
 }
@@ -480,7 +574,10 @@ func TestConfirmedWithoutAPrice(t *testing.T) {
 func TestValueTiers(t *testing.T) {
 	n := sim.DefaultNetwork()
 	n.Confirmations = 1
-	n.Tiers = []chain.Tier{{FromUSD: decimal.NewFromInt(150), Confirmations: 4}, {FromUSD: decimal.NewFromInt(100_000), Confirmations: 6}}
+	n.Tiers = []chain.Tier{
+		{FromUSD: decimal.NewFromInt(150), Confirmations: 4},
+		{FromUSD: decimal.NewFromInt(100_000), Confirmations: 6},
+	}
 	w := newWorld(t, account.Settings{}, sim.Config{Network: n, NoFinality: true})
 	w.follow()
 	inv := w.sell()
@@ -489,11 +586,13 @@ func TestValueTiers(t *testing.T) {
 	w.mine(3)
 	w.follow()
 	w.want(w.get(inv.ID), invoice.Pending)
+
 	for _, p := range w.paymentsOf(inv.ID) {
 		if p.Required != 4 {
 			t.Errorf("payment %s requires %d confirmations, want 4", p.ID, p.Required)
 		}
 	}
+
 	w.mine(1)
 	w.follow()
 	w.want(w.get(inv.ID), invoice.Paid, invoice.Overpaid)
@@ -527,20 +626,27 @@ func TestFinalityRule(t *testing.T) {
 func TestCryptoOptionsStandAlone(t *testing.T) {
 	w := newWorld(t, account.Settings{ToleranceBPS: 100})
 	w.follow()
-	inv := w.create(invoice.CreateParams{Options: []invoice.OptionParams{
-		{Asset: "SIM", Network: "simnet", Amount: chain.MustAmount(due)}, {Asset: "USDX", Network: "simnet", Amount: chain.Units(100_000_099)},
-	}})
+
+	inv := w.create(invoice.CreateParams{
+		Options: []invoice.OptionParams{
+			{Asset: "SIM", Network: "simnet", Amount: chain.MustAmount(due)},
+			{Asset: "USDX", Network: "simnet", Amount: chain.Units(100_000_099)},
+		},
+	})
 	if inv.Kind != invoice.Crypto || inv.Options[1].DisplayDecimals != 6 {
 		t.Fatalf("created %+v", inv)
 	}
+
 	inv, err := w.svc.Select(context.Background(), nil, inv.ID, inv.Options[0].ID)
 	w.must(err)
 	w.pay(inv, "40000000000000000")
 	inv, err = w.svc.Select(context.Background(), nil, inv.ID, inv.Options[1].ID)
 	w.must(err)
+
 	if o := inv.Options[1]; !o.QuoteExpiresAt.IsZero() || !o.Rate.IsZero() {
 		t.Errorf("a fixed amount has a quote: %+v", o)
 	}
+
 	w.pay(inv, "98999999") // the allowed shortfall is rounded down: 1000000, so 99000099 is enough
 	w.confirm()
 	w.want(w.get(inv.ID), invoice.Underpaid)
@@ -548,6 +654,7 @@ func TestCryptoOptionsStandAlone(t *testing.T) {
 	w.confirm()
 	// The money on the other option is more than what was due.
 	w.want(w.get(inv.ID), invoice.Paid, invoice.Overpaid)
+
 	if got := w.get(inv.ID).PaidOptionID; got != inv.Options[1].ID {
 		t.Errorf("paid option %s", got)
 	}
@@ -559,10 +666,20 @@ func TestRefundsOfAnInvoice(t *testing.T) {
 	inv := w.sell()
 	w.pay(inv, due)
 	w.confirm()
+
 	asset := inv.Options[0].AssetID
 	move := func(amount string, m invoice.RefundMove) error {
 		return w.update(context.Background(), func(ctx context.Context, tx *tx) error {
-			return w.svc.RefundedTx(ctx, tx, invoice.RefundFact{InvoiceID: inv.ID, AssetID: asset, Amount: chain.MustAmount(amount), Move: m})
+			return w.svc.RefundedTx(
+				ctx,
+				tx,
+				invoice.RefundFact{
+					InvoiceID: inv.ID,
+					AssetID:   asset,
+					Amount:    chain.MustAmount(amount),
+					Move:      m,
+				},
+			)
 		})
 	}
 	wantCode(t, move("1", invoice.RefundSucceeded), fault.State, "refund_unknown")
@@ -577,9 +694,11 @@ func TestRefundsOfAnInvoice(t *testing.T) {
 	w.must(move("30000000000000000", invoice.RefundPending))
 	w.must(move("30000000000000000", invoice.RefundSucceeded))
 	w.want(w.get(inv.ID), invoice.Refunded)
+
 	if got := w.get(inv.ID); got.RefundedAt.IsZero() || !got.DueAt.IsZero() {
 		t.Errorf("refunded: %+v", got)
 	}
+
 	if !slices.ContainsFunc(w.events, func(e event.Event) bool { return e.Type == event.InvoiceRefunded }) {
 		t.Error("invoice.refunded was not told")
 	}

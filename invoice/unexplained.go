@@ -24,57 +24,94 @@ type Kept struct {
 	Coin chain.Amount
 }
 
-// KeptFunc says what our own transactions left at an address of what payments brought there, as it was after block at. ok is
-// false when that cannot be told: while a transaction of ours touches the address, or may have since that block.
-type KeptFunc func(ctx context.Context, tx Tx, network string, address chain.Address, payments []Payment, at chain.Ref) (k Kept, ok bool, err error)
+// KeptFunc says what our own transactions left at an address of what payments brought there, as it
+// was after block at. ok is false when that cannot be told: while a transaction of ours touches the
+// address, or may have since that block.
+type KeptFunc func(
+	ctx context.Context,
+	tx Tx,
+	network string,
+	address chain.Address,
+	payments []Payment,
+	at chain.Ref,
+) (k Kept, ok bool, err error)
 
-// CheckDeposits compares what deposit addresses of one network hold with what their payments and our own transactions
-// explain, both at the last block that was read. Only an excess becomes a payment, without a transaction until one is found that
-// explains it. found is how many there were.
+// CheckDeposits compares what deposit addresses of one network hold with what their payments and
+// our own transactions explain, both at the last block that was read. Only an excess becomes a
+// payment, without a transaction until one is found that explains it. found is how many there were.
 //
-// It looks at the native coin, which contracts send without a trace in blocks and receipts; and at tokens too where
-// transfers are asked for by address, because such answers are known to leave some out. In blocks and receipts
-// none can be missing unnoticed.
-func (s *Service) CheckDeposits(ctx context.Context, network string, deposits []DepositAddress) (found int, err error) {
+// It looks at the native coin, which contracts send without a trace in blocks and receipts; and at
+// tokens too where transfers are asked for by address, because such answers are known to leave some
+// out. In blocks and receipts none can be missing unnoticed.
+func (s *Service) CheckDeposits(
+	ctx context.Context,
+	network string,
+	deposits []DepositAddress,
+) (found int, err error) {
 	driver, err := s.registry.Driver(network)
 	if err != nil {
 		return 0, err
 	}
+
 	balancer, can := driver.(chain.Balancer)
+
 	cursor, err := s.cursor(ctx, network)
 	if err != nil || !can || s.kept == nil || cursor.At.IsZero() || len(deposits) == 0 {
 		return 0, err
 	}
+
 	if cursor.At.Height+caughtUp < cursor.Tip.Height {
-		return 0, nil // few nodes know balances of long ago; until the network is caught up, transfers may still explain them
+		// few nodes know balances of long ago; until the network is caught up, transfers may still
+		// explain them
+		return 0, nil
 	}
+
 	assets := checkedAssets(driver)
+
 	var holdings []chain.Holding
+
 	for _, d := range deposits {
 		for _, a := range assets {
 			holdings = append(holdings, chain.Holding{Address: d.Address, AssetID: a.ID})
 		}
 	}
+
 	balances, err := balancer.Balances(ctx, cursor.At, holdings)
 	if err != nil {
 		return 0, fmt.Errorf("reading balances of deposit addresses on %s: %w", network, err)
 	}
+
 	if len(balances) != len(holdings) {
-		return 0, fault.New(fault.Unavailable, "balance_unreadable", "the node of %s answered %d balances for %d addresses", network, len(balances), len(holdings))
+		return 0, fault.New(
+			fault.Unavailable, "balance_unreadable",
+			"the node of %s answered %d balances for %d addresses",
+			network, len(balances), len(holdings),
+		)
 	}
+
 	for i, balance := range balances {
 		if balance.IsZero() || chain.MaxTransfer.Less(balance) {
 			continue // what is swept holds nothing: most addresses cost no query
 		}
-		look := look{deposit: deposits[i/len(assets)], network: driver.Network(), asset: assets[i%len(assets)], at: cursor.At, balance: balance}
+
+		look := look{
+			deposit: deposits[i/len(assets)],
+			network: driver.Network(),
+			asset:   assets[i%len(assets)],
+			at:      cursor.At,
+			balance: balance,
+		}
+
 		some, err := s.checkDeposit(ctx, look)
 		if err != nil {
 			return found, fmt.Errorf("deposit address %s: %w", look.deposit.ID, err)
 		}
+
 		if some {
 			found++
 		}
 	}
+
 	return found, nil
 }
 
@@ -84,7 +121,9 @@ func checkedAssets(driver chain.Driver) []chain.Asset {
 	if _, byAddress := driver.(chain.AddressScanner); byAddress {
 		return n.Assets
 	}
+
 	native, _ := n.Native()
+
 	return []chain.Asset{native}
 }
 
@@ -99,12 +138,18 @@ type look struct {
 
 func (s *Service) checkDeposit(ctx context.Context, k look) (bool, error) {
 	wanted := prices{} // read only where there is an excess, and the value decides on confirmations
+
 	for try := 1; ; try++ {
-		found, err := update(ctx, s, func(ctx context.Context, tx Tx) (bool, error) { return s.checkDepositTx(ctx, tx, k, wanted) })
+		found, err := update(
+			ctx, s,
+			func(ctx context.Context, tx Tx) (bool, error) { return s.checkDepositTx(ctx, tx, k, wanted) },
+		)
 		if !errors.Is(err, ErrUnprepared) || try == 4 {
 			return found, err
 		}
+
 		s.recall(k.network.Slug, wanted)
+
 		if err := s.fill(ctx, wanted); err != nil {
 			return false, err
 		}
@@ -116,57 +161,93 @@ func (s *Service) checkDepositTx(ctx context.Context, tx Tx, k look, wanted pric
 	if err != nil || cursor.At.Hash != k.at.Hash {
 		return false, err // blocks were read meanwhile: the next look compares anew
 	}
+
 	payments, err := allOfDeposit(ctx, tx, k.deposit)
 	if err != nil {
 		return false, err
 	}
+
 	kept, ok, err := s.kept(ctx, tx, k.network.Slug, k.deposit.Address, payments, k.at)
 	if err != nil || !ok {
 		return false, err
 	}
+
 	explained, back, ok := k.explained(payments, kept)
+
 	excess := k.balance.SubFloor(explained)
 	if !ok || excess.IsZero() || back != nil && back.Amount != excess {
 		return false, nil
 	}
+
 	l := s.newLedger(tx, k.network.Slug, wanted)
+
 	var a *account
+
 	if back != nil {
 		var p *Payment
 		if a, p, err = l.of(ctx, *back); err == nil {
 			err = l.move(a, p, func(p *Payment) ([]event.Type, error) { return p.See(k.at) })
 		}
 	} else {
-		s.log.LogAttrs(ctx, slog.LevelInfo, "a deposit address holds more than its transfers explain; it is booked as a payment",
-			slog.String("deposit_address", k.deposit.ID), slog.String("network", k.network.Slug), slog.String("asset", k.asset.Symbol), slog.String("amount", excess.String()))
+		s.log.LogAttrs(
+			ctx,
+			slog.LevelInfo,
+			"a deposit address holds more than its transfers explain; it is booked as a payment",
+			slog.String(
+				"deposit_address", k.deposit.ID,
+			),
+			slog.String("network", k.network.Slug),
+			slog.String("asset", k.asset.Symbol),
+			slog.String("amount", excess.String()),
+		)
 		a, _, err = l.enter(ctx, Payment{
-			ID: s.ids.Next(), Owner: k.deposit.Owner, Status: Detected, DepositAddressID: k.deposit.ID,
-			Network: k.network.Slug, Asset: k.asset.Symbol, AssetID: k.asset.ID, Contract: k.asset.Contract, Decimals: k.asset.Decimals,
-			Address: k.deposit.Address, Key: k.deposit.Key, Amount: excess, Block: k.at, Required: k.network.Confirmations,
-			DetectedBy: ByBalance, DetectedAt: l.now,
+			ID:               s.ids.Next(),
+			Owner:            k.deposit.Owner,
+			Status:           Detected,
+			DepositAddressID: k.deposit.ID,
+			Network:          k.network.Slug,
+			Asset:            k.asset.Symbol,
+			AssetID:          k.asset.ID,
+			Contract:         k.asset.Contract,
+			Decimals:         k.asset.Decimals,
+			Address:          k.deposit.Address,
+			Key:              k.deposit.Key,
+			Amount:           excess,
+			Block:            k.at,
+			Required:         k.network.Confirmations,
+			DetectedBy:       ByBalance,
+			DetectedAt:       l.now,
 		}, "", k.asset)
 	}
+
 	if err != nil {
 		return false, err
 	}
+
 	if err := l.require(a); err != nil {
 		return false, err
 	}
+
 	l.tellNew(a)
+
 	return true, l.flush(ctx)
 }
 
-// explained sums what payments and our own transactions leave at the address up to the block. back is a payment without a
-// transaction that a fork took back. ok is false where nothing can be said: a payment may be back without a trace, or one without
-// a transaction stands for money that is still there, of which there is at most one.
+// explained sums what payments and our own transactions leave at the address up to the block. back
+// is a payment without a transaction that a fork took back. ok is false where nothing can be said:
+// a payment may be back without a trace, or one without a transaction stands for money that is
+// still there, of which there is at most one.
 func (k look) explained(payments []Payment, kept Kept) (sum chain.Amount, back *Payment, ok bool) {
 	if k.asset.Kind == chain.Native {
 		sum = kept.Coin
 	}
+
 	for i, p := range payments {
-		if p.Network != k.network.Slug || p.AssetID != k.asset.ID || p.Simulated || p.Status == Dropped || kept.Moved[p.ID] {
+		if p.Network != k.network.Slug || p.AssetID != k.asset.ID || p.Simulated || p.Status == Dropped ||
+			kept.Moved[p.ID] {
 			continue
 		}
+
 		switch {
 		case p.Status == Orphaned && p.TxHash == "":
 			back = &payments[i]
@@ -176,6 +257,7 @@ func (k look) explained(payments []Payment, kept Kept) (sum chain.Amount, back *
 			sum = sum.Add(p.Amount)
 		}
 	}
+
 	return sum, back, true
 }
 
@@ -187,10 +269,12 @@ func allOfDeposit(ctx context.Context, r Reader, d DepositAddress) (all []Paymen
 		if err != nil {
 			return nil, err
 		}
+
 		all = append(all, page...)
 		if len(page) < f.Limit {
 			return all, nil
 		}
+
 		f.After = page[len(page)-1].ID
 	}
 }

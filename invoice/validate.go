@@ -39,38 +39,53 @@ func checkCreate(p CreateParams) error {
 	if err := checkMoney(p); err != nil {
 		return err
 	}
+
 	for _, t := range []struct {
 		param, text string
 		limit       int
 	}{
-		{"order_id", p.OrderID, maxOrderID}, {"customer_email", p.CustomerEmail, maxEmail}, {"description", p.Description, maxDescription},
+		{"order_id", p.OrderID, maxOrderID},
+		{"customer_email", p.CustomerEmail, maxEmail},
+		{"description", p.Description, maxDescription},
 	} {
 		if err := checkText(t.param, t.text, t.limit); err != nil {
 			return err
 		}
 	}
+
 	if p.CustomerEmail != "" && !isEmail(p.CustomerEmail) {
 		return invalid("customer_email", "%q is not an e-mail address", p.CustomerEmail)
 	}
+
 	if err := checkMetadata(p.Metadata); err != nil {
 		return err
 	}
+
 	if p.ToleranceBPS != nil && (*p.ToleranceBPS < 0 || *p.ToleranceBPS > maxTolerance) {
 		return invalid("tolerance_bps", "the tolerance is 0 to %d ten-thousandths", maxTolerance)
 	}
+
 	life := p.ExpiresIn
 	if life == 0 {
 		life = defaultLife
 	}
+
 	if life < minLife || life > maxLife {
 		return invalid("expires_in", "an invoice lives from 300 to 604800 seconds")
 	}
+
 	if p.PreSelectionExpiresIn != 0 && (p.PreSelectionExpiresIn < minLife || p.PreSelectionExpiresIn > life) {
-		return invalid("pre_selection_expires_in", "the time to choose an option is from 300 seconds to expires_in (%d)", int64(life/time.Second))
+		return invalid(
+			"pre_selection_expires_in",
+			"the time to choose an option is from 300 seconds to expires_in (%d)",
+			int64(life/time.Second),
+		)
 	}
+
 	if err := checkURL("success_url", p.SuccessURL, p.Owner.Livemode); err != nil {
 		return err
 	}
+
 	return checkURL("cancel_url", p.CancelURL, p.Owner.Livemode)
 }
 
@@ -80,31 +95,42 @@ func checkMoney(p CreateParams) error {
 		if c := p.Price.Currency; len(c) != 3 || strings.Trim(c, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
 			return invalid("price.currency", "%q is not an ISO 4217 code such as EUR", clip(c))
 		}
+
 		amount, err := wire.ParseDecimal("price.amount", p.Price.Amount)
 		if err != nil {
 			return err
 		}
+
 		if amount.Sign() <= 0 {
 			return invalid("price.amount", "the price must be above 0")
 		}
 	}
+
 	switch {
 	case p.Price == nil && len(p.Options) == 0:
-		return fault.Param("options", "parameter_missing", "an invoice without a price needs options with amounts")
+		return fault.Param(
+			"options", "parameter_missing", "an invoice without a price needs options with amounts",
+		)
 	case p.Options != nil && len(p.Options) == 0:
 		return invalid("options", "the list is empty: leave it out to take every enabled asset")
 	case len(p.Options) > maxOptions:
 		return invalid("options", "an invoice has at most %d options", maxOptions)
 	}
+
 	for i, o := range p.Options {
 		amount := fmt.Sprintf("options[%d].amount", i)
 		if p.Price != nil && !o.Amount.IsZero() {
 			return invalid(amount, "an invoice with a price has no amounts in its options")
 		}
+
 		if p.Price == nil && o.Amount.IsZero() {
-			return fault.Param(amount, "parameter_missing", "an invoice without a price needs an amount above 0 in each option")
+			return fault.Param(
+				amount, "parameter_missing",
+				"an invoice without a price needs an amount above 0 in each option",
+			)
 		}
 	}
+
 	return nil
 }
 
@@ -112,6 +138,7 @@ func clip(s string) string {
 	if r := []rune(s); len(r) > 64 {
 		return string(r[:64]) + "…"
 	}
+
 	return s
 }
 
@@ -120,9 +147,11 @@ func checkText(param, text string, limit int) error {
 	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 		return invalid(param, "the text must be UTF-8 without NUL characters")
 	}
+
 	if utf8.RuneCountInString(text) > limit {
 		return invalid(param, "the text has more than %d characters", limit)
 	}
+
 	return nil
 }
 
@@ -130,25 +159,32 @@ func checkMetadata(m map[string]string) error {
 	if len(m) > maxMetadata {
 		return invalid("metadata", "metadata has at most %d keys", maxMetadata)
 	}
+
 	for k, v := range m {
 		if k == "" {
 			return invalid("metadata", "a metadata key has 1 to %d characters", maxMetadataKey)
 		}
+
 		if err := checkText("metadata", k, maxMetadataKey); err != nil {
 			return err
 		}
+
 		if err := checkText("metadata."+clip(k), v, maxMetadataText); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
 // isEmail looks for the form of an address, not for its mailbox: one @, something on both sides, no spaces.
 func isEmail(s string) bool {
 	local, domain, ok := strings.Cut(s, "@")
-	return ok && local != "" && domain != "" && !strings.ContainsAny(s, " \t\r\n<>,;\"") && !strings.Contains(domain, "@") &&
-		!strings.HasPrefix(domain, ".") && !strings.HasSuffix(domain, ".") && !strings.Contains(domain, "..")
+
+	return ok && local != "" && domain != "" && !strings.ContainsAny(s, " \t\r\n<>,;\"") &&
+		!strings.Contains(domain, "@") &&
+		!strings.HasPrefix(domain, ".") && !strings.HasSuffix(domain, ".") &&
+		!strings.Contains(domain, "..")
 }
 
 // checkURL wants https, or http in test mode, and a host.
@@ -156,15 +192,20 @@ func checkURL(param, s string, livemode bool) error {
 	if s == "" {
 		return nil
 	}
+
 	if err := checkText(param, s, maxURL); err != nil {
 		return err
 	}
+
 	u, err := url.Parse(s)
-	if err != nil || u.Host == "" || u.Hostname() == "" || u.User != nil || (u.Scheme != "https" && (u.Scheme != "http" || livemode)) {
+	if err != nil || u.Host == "" || u.Hostname() == "" || u.User != nil ||
+		(u.Scheme != "https" && (u.Scheme != "http" || livemode)) {
 		if livemode {
 			return invalid(param, "the URL must begin with https:// and name a host")
 		}
+
 		return invalid(param, "the URL must begin with https:// or http:// and name a host")
 	}
+
 	return nil
 }

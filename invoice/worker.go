@@ -18,29 +18,34 @@ const (
 	postponed = 30 * time.Second
 )
 
-// Step does one bounded batch of what is due: invoices that expire, prices that were missing, transactions
-// that are out of sight. did says that there was something. One record that fails is put off and does not keep
-// the others back; the errors come back joined.
+// Step does one bounded batch of what is due: invoices that expire, prices that were missing,
+// transactions that are out of sight. did says that there was something. One record that fails is
+// put off and does not keep the others back; the errors come back joined.
 func (s *Service) Step(ctx context.Context) (did bool, err error) {
 	invoices, err := s.db.DueInvoices(ctx, s.now(), stepLimit)
 	if err != nil {
 		return false, err
 	}
+
 	var failed []error
+
 	for _, inv := range invoices {
 		if err := s.dueInvoice(ctx, inv); err != nil {
 			failed = append(failed, s.putOffInvoice(ctx, inv.ID, err))
 		}
 	}
+
 	payments, err := s.db.DuePayments(ctx, s.now(), stepLimit)
 	if err != nil {
 		return len(invoices) > 0, errors.Join(append(failed, err)...)
 	}
+
 	for _, p := range payments {
 		if err := s.duePayment(ctx, p); err != nil {
 			failed = append(failed, s.putOffPayment(ctx, p.ID, err))
 		}
 	}
+
 	return len(invoices)+len(payments) > 0, errors.Join(failed...)
 }
 
@@ -49,60 +54,88 @@ func (s *Service) dueInvoice(ctx context.Context, due Invoice) error {
 	if err := s.beforeExpiry(ctx, due); err != nil {
 		return err
 	}
+
 	return s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
 		inv, err := tx.InvoiceByID(ctx, due.ID)
 		if err != nil {
 			return err
 		}
+
 		scanned := map[string]time.Time{}
+
 		for _, o := range inv.Options {
 			if !o.Selected() {
 				continue
 			}
+
 			cursor, _, err := tx.Cursor(ctx, o.Network)
 			if err != nil {
 				return err
 			}
+
 			scanned[o.Network] = cursor.At.Time
 		}
-		_, err = s.actOn(ctx, tx, inv, func(inv *Invoice, l *ledger, payments []Payment) ([]event.Type, error) {
-			if inv.DueAt.IsZero() || l.now.Before(inv.DueAt) {
-				return nil, nil
-			}
-			types, err := inv.Expire(payments, scanned, l.now)
-			if errors.Is(err, fault.State) {
-				inv.schedule()
-				if !inv.DueAt.IsZero() && !l.now.Before(inv.DueAt) {
-					inv.DueAt = l.now.Add(postponed)
+
+		_, err = s.actOn(
+			ctx,
+			tx,
+			inv,
+			func(inv *Invoice, l *ledger, payments []Payment) ([]event.Type, error) {
+				if inv.DueAt.IsZero() || l.now.Before(inv.DueAt) {
+					return nil, nil
 				}
-				return nil, nil
-			}
-			return types, err
-		})
+
+				types, err := inv.Expire(payments, scanned, l.now)
+				if errors.Is(err, fault.State) {
+					inv.schedule()
+
+					if !inv.DueAt.IsZero() && !l.now.Before(inv.DueAt) {
+						inv.DueAt = l.now.Add(postponed)
+					}
+
+					return nil, nil
+				}
+
+				return types, err
+			},
+		)
+
 		return err
 	})
 }
 
 func (s *Service) putOffInvoice(ctx context.Context, id string, cause error) error {
-	s.log.LogAttrs(ctx, slog.LevelError, "an invoice that is due could not be moved; it is tried again", slog.String("invoice", id), slog.Any("error", cause))
+	s.log.LogAttrs(
+		ctx, slog.LevelError, "an invoice that is due could not be moved; it is tried again",
+		slog.String("invoice", id), slog.Any("error", cause),
+	)
+
 	return errors.Join(cause, s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
 		inv, err := tx.InvoiceByID(ctx, id)
 		if err != nil {
 			return err
 		}
+
 		inv.DueAt = s.now().Add(postponed)
+
 		return tx.PutInvoice(ctx, &inv)
 	}))
 }
 
 func (s *Service) putOffPayment(ctx context.Context, id string, cause error) error {
-	s.log.LogAttrs(ctx, slog.LevelError, "a payment that is due could not be moved; it is tried again", slog.String("payment", id), slog.Any("error", cause))
+	s.log.LogAttrs(
+		ctx, slog.LevelError, "a payment that is due could not be moved; it is tried again",
+		slog.String("payment", id), slog.Any("error", cause),
+	)
+
 	return errors.Join(cause, s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
 		p, err := tx.PaymentByID(ctx, id)
 		if err != nil {
 			return err
 		}
+
 		p.DueAt = s.now().Add(postponed)
+
 		return tx.PutPayments(ctx, &p)
 	}))
 }
@@ -110,12 +143,15 @@ func (s *Service) putOffPayment(ctx context.Context, id string, cause error) err
 // duePayment gets a missing price, or looks for a transaction that is out of sight.
 func (s *Service) duePayment(ctx context.Context, p Payment) error {
 	prices := prices{}
+
 	if n, ok := s.registry.Network(p.Network); ok {
 		if asset, ok := n.AssetByID(p.AssetID); ok {
 			prices.wantUSD(asset, n)
 		}
 	}
+
 	found, known := chain.Found{}, false
+
 	if p.Status == Confirmed {
 		if err := s.fill(ctx, prices); err != nil {
 			return err
@@ -126,27 +162,33 @@ func (s *Service) duePayment(ctx context.Context, p Payment) error {
 			return err
 		}
 	}
+
 	return s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
 		stored, err := tx.PaymentByID(ctx, p.ID)
 		if err != nil {
 			return err
 		}
+
 		l := s.newLedger(tx, p.Network, prices)
 		if stored.DueAt.IsZero() || l.now.Before(stored.DueAt) || stored.Status != p.Status {
 			return nil // somebody else was here
 		}
+
 		a, q, err := l.of(ctx, stored)
 		if err != nil {
 			return err
 		}
+
 		if q.Status == Confirmed {
 			err = l.value(a, q)
 		} else {
 			err = l.search(ctx, a, q, found, known)
 		}
+
 		if err != nil {
 			return err
 		}
+
 		return l.flush(ctx)
 	})
 }
@@ -158,32 +200,39 @@ func (s *Service) find(ctx context.Context, p Payment) (found chain.Found, known
 	if err != nil {
 		return found, false, err
 	}
+
 	finder, ok := driver.(chain.Finder)
 	if !ok || p.TxHash == "" || p.Simulated {
 		return found, false, nil
 	}
+
 	found, err = finder.Transaction(ctx, p.TxHash)
 	if errors.Is(err, fault.NotFound) {
 		return found, false, nil
 	}
+
 	if err != nil {
 		return found, false, err
 	}
+
 	for _, t := range found.Transfers {
 		if t.Index == p.TxIndex && t.To == p.Address && t.AssetID == p.AssetID && t.Amount == p.Amount {
 			return found, true, nil
 		}
 	}
+
 	return found, false, nil
 }
 
-// search decides about a payment that is in no block. Its transaction is in a block that was read: it is there.
-// In the pool, or in a block that will be read: it waits. Nowhere for a day: it is dropped.
+// search decides about a payment that is in no block. Its transaction is in a block that was read:
+// it is there. In the pool, or in a block that will be read: it waits. Nowhere for a day: it is
+// dropped.
 func (l *ledger) search(ctx context.Context, a *account, p *Payment, found chain.Found, known bool) error {
 	cursor, _, err := l.tx.Cursor(ctx, p.Network)
 	if err != nil {
 		return err
 	}
+
 	return l.move(a, p, func(p *Payment) ([]event.Type, error) {
 		switch {
 		case !p.Block.IsZero():
@@ -194,13 +243,16 @@ func (l *ledger) search(ctx context.Context, a *account, p *Payment, found chain
 		case known:
 			types, err := p.See(chain.Ref{})
 			p.DueAt = l.now.Add(postponed)
+
 			return types, err
 		case p.LostAt.IsZero():
 			return nil, p.Lose(l.now)
 		case !l.now.Before(p.LostAt.Add(lostAfter)):
 			return p.Drop()
 		}
+
 		p.DueAt = p.LostAt.Add(lostAfter)
+
 		return nil, nil
 	})
 }

@@ -56,41 +56,59 @@ var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // newWorld starts with one network, or with those that are given.
 func newWorld(t tester, settings account.Settings, networks ...sim.Config) *world {
 	t.Helper()
-	w := &world{t: t, now: start, store: memory.New(), owner: event.Owner{AccountID: "0123456789abcdef01234567"}}
+	w := &world{
+		t:     t,
+		now:   start,
+		store: memory.New(),
+		owner: event.Owner{AccountID: "0123456789abcdef01234567"},
+	}
 	w.ids = id.New(w.clock, nil)
+
 	if len(networks) == 0 {
 		networks = []sim.Config{{}}
 	}
+
 	for _, c := range networks {
 		c.Clock = w.clock
 		w.chains = append(w.chains, sim.New(c))
 	}
+
 	var err error
+
 	w.rates, err = rate.NewFixed(map[string]string{
-		"ETH/USD": "2000", "ETH/EUR": "1800", "USDC/USD": "1", "USDC/EUR": "0.9",
+		"ETH/USD":  "2000",
+		"ETH/EUR":  "1800",
+		"USDC/USD": "1",
+		"USDC/EUR": "0.9",
 	}, time.Minute, w.clock)
 	w.must(err)
 	w.must(w.store.Update(context.Background(), func(ctx context.Context, tx store.Tx) error {
-		return tx.PutAccount(ctx, &account.Account{ID: w.owner.AccountID, Settings: settings, CreatedAt: w.now})
+		return tx.PutAccount(
+			ctx, &account.Account{ID: w.owner.AccountID, Settings: settings, CreatedAt: w.now},
+		)
 	}))
 	w.restart()
+
 	return w
 }
 
 func (w *world) clock() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	return w.now
 }
 
 func (w *world) pass(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	w.now = w.now.Add(d)
 }
 
 func (w *world) must(err error) {
 	w.t.Helper()
+
 	if err != nil {
 		w.t.Fatalf("unexpected error: %v", err)
 	}
@@ -100,22 +118,37 @@ func (w *world) must(err error) {
 func (w *world) restart() {
 	w.t.Helper()
 	w.process++
+
 	drivers := make([]chain.Driver, len(w.chains))
 	for i, c := range w.chains {
 		drivers[i] = c
 	}
+
 	registry, err := chain.NewRegistry(drivers...)
 	w.must(err)
+
 	w.svc = invoice.New(invoice.Config{
-		DB: db{w.store, w}, Registry: registry, Rates: w.rates, Keys: sim.NewSigner(1, nil), IDs: w.ids, Now: w.clock, Reserve: 4,
+		DB:       db{w.store, w},
+		Registry: registry,
+		Rates:    w.rates,
+		Keys:     sim.NewSigner(1, nil),
+		IDs:      w.ids,
+		Now:      w.clock,
+		Reserve:  4,
 	})
 	for _, f := range w.followers {
 		w.must(f.Release(context.Background()))
 	}
+
 	w.followers = nil
 	for _, c := range w.chains {
 		f, err := watch.New(watch.Config{
-			Driver: c, Sink: sink{w}, DB: watchDB{w.store}, Owner: fmt.Sprintf("process-%d", w.process), Now: w.clock, Log: slog.New(slog.DiscardHandler),
+			Driver: c,
+			Sink:   sink{w},
+			DB:     watchDB{w.store},
+			Owner:  fmt.Sprintf("process-%d", w.process),
+			Now:    w.clock,
+			Log:    slog.New(slog.DiscardHandler),
 		})
 		w.must(err)
 		w.followers = append(w.followers, f)
@@ -125,13 +158,16 @@ func (w *world) restart() {
 // follow reads every network up to its tip.
 func (w *world) follow() {
 	w.t.Helper()
+
 	for _, f := range w.followers {
 		for i := 0; ; i++ {
 			did, err := f.Step(context.Background())
 			w.must(err)
+
 			if !did {
 				break
 			}
+
 			if i > 1000 {
 				w.t.Fatalf("the follower of %s does not come to rest", f.Driver.Network().Slug)
 			}
@@ -142,9 +178,11 @@ func (w *world) follow() {
 // step does the due work, until there is none or nothing more moves.
 func (w *world) step() {
 	w.t.Helper()
+
 	for range 5 {
 		did, err := w.svc.Step(context.Background())
 		w.must(err)
+
 		if !did {
 			return
 		}
@@ -169,6 +207,7 @@ func (w *world) get(id string) invoice.Invoice {
 	w.t.Helper()
 	inv, err := w.svc.Get(context.Background(), w.owner, id)
 	w.must(err)
+
 	return inv
 }
 
@@ -176,15 +215,18 @@ func (w *world) paymentsOf(id string) []invoice.Payment {
 	w.t.Helper()
 	list, err := w.store.PaymentsOfInvoice(context.Background(), id)
 	w.must(err)
+
 	return list
 }
 
 func (w *world) onlyPayment(id string) invoice.Payment {
 	w.t.Helper()
+
 	list := w.paymentsOf(id)
 	if len(list) != 1 {
 		w.t.Fatalf("the invoice has %d payments, want 1: %+v", len(list), list)
 	}
+
 	return list[0]
 }
 
@@ -193,14 +235,17 @@ func (w *world) create(p invoice.CreateParams) invoice.Invoice {
 	p.Owner = w.owner
 	inv, err := w.svc.Create(context.Background(), p)
 	w.must(err)
+
 	return inv
 }
 
 // sell makes an invoice of 90 EUR that is to be paid in SIM: 0.05 at 1,800.
 func (w *world) sell() invoice.Invoice {
 	w.t.Helper()
+
 	return w.create(invoice.CreateParams{
-		Price: &invoice.Price{Currency: "EUR", Amount: "90"}, Options: []invoice.OptionParams{{Asset: "SIM", Network: "simnet"}},
+		Price:   &invoice.Price{Currency: "EUR", Amount: "90"},
+		Options: []invoice.OptionParams{{Asset: "SIM", Network: "simnet"}},
 	})
 }
 
@@ -212,11 +257,13 @@ func (w *world) pay(inv invoice.Invoice, amount string) string {
 // told returns the types of the events about an invoice and its payments since mark, facts left out.
 func (w *world) told(invoiceID string) string {
 	var out []string
+
 	for _, e := range w.events {
 		if e.InvoiceID == invoiceID && !e.Type.Internal() {
 			out = append(out, string(e.Type))
 		}
 	}
+
 	return strings.Join(out, " ")
 }
 
@@ -226,6 +273,7 @@ func (w *world) facts(t event.Type) int {
 
 func (w *world) want(inv invoice.Invoice, status invoice.Status, flags ...invoice.Flag) {
 	w.t.Helper()
+
 	if inv.Status != status || !slices.Equal(inv.Flags, flags) {
 		w.t.Errorf("the invoice is %s %v, want %s %v", inv.Status, inv.Flags, status, flags)
 	}
@@ -233,6 +281,7 @@ func (w *world) want(inv invoice.Invoice, status invoice.Status, flags ...invoic
 
 func wantCode(t tester, err error, word error, code string) {
 	t.Helper()
+
 	if !errors.Is(err, word) || fault.Code(err) != code {
 		t.Errorf("error %v (code %q), want %v with code %q", err, fault.Code(err), word, code)
 	}
@@ -250,10 +299,12 @@ func (d db) Update(ctx context.Context, f func(ctx context.Context, tx invoice.T
 
 func (w *world) update(ctx context.Context, f func(ctx context.Context, tx *tx) error) error {
 	var events []event.Event
+
 	err := w.store.Update(ctx, func(ctx context.Context, inner store.Tx) error {
 		t := &tx{Tx: inner, refuse: w.refuse}
 		err := f(ctx, t)
 		events = t.events
+
 		return err
 	})
 	if err == nil {
@@ -261,6 +312,7 @@ func (w *world) update(ctx context.Context, f func(ctx context.Context, tx *tx) 
 		w.events = append(w.events, events...)
 		w.mu.Unlock()
 	}
+
 	return err
 }
 
@@ -278,7 +330,9 @@ func (t *tx) AppendEvents(_ context.Context, events ...event.Event) error {
 			}
 		}
 	}
+
 	t.events = append(t.events, events...)
+
 	return nil
 }
 
@@ -288,54 +342,67 @@ func (d watchDB) Update(ctx context.Context, f func(ctx context.Context, tx watc
 	return d.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error { return f(ctx, tx) })
 }
 
-// sink stores batches as the engine does: prepared anew while prices are missing, split when a transfer fails for
-// its own sake.
+// sink stores batches as the engine does: prepared anew while prices are missing, split when a
+// transfer fails for its own sake.
 type sink struct{ w *world }
 
 func (s sink) Apply(ctx context.Context, b watch.Batch) error {
 	w := s.w
+
 	var p invoice.PreparedBatch
+
 	apply := func(p invoice.PreparedBatch, more func(ctx context.Context, tx invoice.Tx) error) error {
 		return w.update(ctx, func(ctx context.Context, tx *tx) error {
 			cursor, err := b.Advance(ctx, tx)
 			if err != nil {
 				return err
 			}
+
 			if err := w.svc.ApplyTx(ctx, tx, p, cursor); err != nil {
 				return err
 			}
+
 			return more(ctx, tx)
 		})
 	}
 	nothing := func(context.Context, invoice.Tx) error { return nil }
+
 	err := invoice.ErrUnprepared
 	for try := 0; try < 3 && errors.Is(err, invoice.ErrUnprepared); try++ {
 		if p, err = w.svc.PrepareBatch(ctx, b); err != nil {
 			return err
 		}
+
 		err = apply(p, nothing)
 	}
-	if err == nil || errors.Is(err, fault.Conflict) || errors.Is(err, fault.LeaseLost) || errors.Is(err, invoice.ErrUnprepared) {
+
+	if err == nil || errors.Is(err, fault.Conflict) || errors.Is(err, fault.LeaseLost) ||
+		errors.Is(err, invoice.ErrUnprepared) {
 		return err
 	}
+
 	failed := map[invoice.TransferKey]error{}
 	dry := errors.New("only tried")
+
 	for _, key := range p.Keys() {
 		err := apply(p.Only(key), func(context.Context, invoice.Tx) error { return dry })
 		if !errors.Is(err, dry) {
 			failed[key] = err
 		}
 	}
+
 	rest := p
 	for key := range failed {
 		rest = rest.Without(key)
 	}
+
 	return apply(rest, func(ctx context.Context, tx invoice.Tx) error {
 		for key, cause := range failed {
 			if err := w.svc.QueueRetryTx(ctx, tx, p, key, cause); err != nil {
 				return err
 			}
 		}
+
 		return nil
 	})
 }
@@ -343,17 +410,26 @@ func (s sink) Apply(ctx context.Context, b watch.Batch) error {
 // retry takes up what waits in retry rows, as the engine does.
 func (w *world) retry() {
 	w.t.Helper()
+
 	ctx := context.Background()
 	for _, c := range w.chains {
 		rows, err := w.store.Retries(ctx, c.Network().Slug, w.clock(), 100)
 		w.must(err)
+
 		for _, r := range rows {
 			p, err := w.svc.PrepareRetry(ctx, r)
 			w.must(err)
+
 			err = w.update(ctx, func(ctx context.Context, tx *tx) error { return w.svc.RetryTx(ctx, tx, p) })
 			if err != nil {
 				cause := err
-				w.must(w.update(ctx, func(ctx context.Context, tx *tx) error { return w.svc.PostponeRetryTx(ctx, tx, r, cause) }))
+
+				w.must(
+					w.update(
+						ctx,
+						func(ctx context.Context, tx *tx) error { return w.svc.PostponeRetryTx(ctx, tx, r, cause) },
+					),
+				)
 			}
 		}
 	}

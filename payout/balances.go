@@ -8,61 +8,88 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
-// Balances returns what the master wallets of an owner hold, have promised and have available, by network and asset. A
-// wallet that nobody asked for before is read now and kept up to date from then on; one whose node does not answer then is
-// left out.
+// Balances returns what the master wallets of an owner hold, have promised and have available, by
+// network and asset. A wallet that nobody asked for before is read now and kept up to date from
+// then on; one whose node does not answer then is left out.
 func (s *Service) Balances(ctx context.Context, owner event.Owner) ([]send.Balance, error) {
 	rows, err := s.DB.Balances(ctx, owner)
 	if err != nil {
 		return nil, err
 	}
+
 	settings, err := s.DB.PayoutSettings(ctx, owner.AccountID)
 	if err != nil {
 		return nil, err
 	}
+
 	known := map[chain.Holding]bool{}
 	for _, b := range rows {
 		known[chain.Holding{Address: b.Address, AssetID: b.AssetID}] = true
 	}
+
 	fresh := false
+
 	for _, n := range s.Registry.Networks(owner.Livemode) {
 		began, err := s.track(ctx, owner, n, settings.Index, known)
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, err
 			}
-			s.Log.WarnContext(ctx, "a master wallet could not be read", "network", n.Slug, "account", owner.AccountID, "error", err)
+
+			s.Log.WarnContext(
+				ctx, "a master wallet could not be read",
+				"network", n.Slug, "account", owner.AccountID, "error", err,
+			)
 		}
+
 		fresh = fresh || began
 	}
+
 	if !fresh {
 		return rows, nil
 	}
+
 	return s.DB.Balances(ctx, owner)
 }
 
-// track reads the master wallet of a network, unless all its balances are known, and gives the rows their owner.
-func (s *Service) track(ctx context.Context, owner event.Owner, n chain.Network, index uint32, known map[chain.Holding]bool) (began bool, err error) {
+// track reads the master wallet of a network, unless all its balances are known, and gives the rows
+// their owner.
+func (s *Service) track(
+	ctx context.Context,
+	owner event.Owner,
+	n chain.Network,
+	index uint32,
+	known map[chain.Holding]bool,
+) (began bool, err error) {
 	driver, err := s.Registry.Driver(n.Slug)
 	if err != nil {
 		return false, err
 	}
+
 	if !send.HasBalances(driver) {
 		return false, nil // a network that cannot send has no balances to show
 	}
+
 	master, err := s.Outbox.Master(ctx, n.Slug, index)
 	if err != nil {
 		return false, err
 	}
+
 	missing := false
 	for _, a := range n.Assets {
 		missing = missing || !known[chain.Holding{Address: master.Address, AssetID: a.ID}]
 	}
+
 	if !missing {
 		return false, nil
 	}
+
 	if err := s.Outbox.RefreshBalances(ctx, n.Slug, master); err != nil {
 		return false, err
 	}
-	return true, s.DB.Update(ctx, func(ctx context.Context, tx Tx) error { return s.Outbox.TrackTx(ctx, tx, owner, n.Slug, master) })
+
+	return true, s.DB.Update(
+		ctx,
+		func(ctx context.Context, tx Tx) error { return s.Outbox.TrackTx(ctx, tx, owner, n.Slug, master) },
+	)
 }

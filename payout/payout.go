@@ -57,8 +57,9 @@ type Payout struct {
 	RequestedBy    Requester
 	NativeAsset    string
 	NativeDecimals uint8
-	// MaxNetworkFee is what was set aside for the fee, NetworkFee what the transaction paid while it is in a block, or the payout's
-	// share of that where the transaction pays others, too (they have the same TxHash).
+	// MaxNetworkFee is what was set aside for the fee, NetworkFee what the transaction paid while
+	// it is in a block, or the payout's share of that where the transaction pays others, too (they
+	// have the same TxHash).
 	MaxNetworkFee chain.Amount
 	NetworkFee    *chain.Amount
 	TransactionID string
@@ -183,7 +184,7 @@ type Resource struct {
 	Amount         string        `json:"amount"`
 	Destination    chain.Address `json:"destination"`
 	Memo           string        `json:"memo,omitempty"`
-	TxHash         string        `json:"tx_hash,omitempty" doc:"Payouts that left in one transaction share it"`
+	TxHash         string        `json:"tx_hash,omitempty"`
 	RefundID       string        `json:"refund_id,omitempty"`
 	FailureCode    string        `json:"failure_code,omitempty"`
 	FailureMessage string        `json:"failure_message,omitempty"`
@@ -194,25 +195,43 @@ type Resource struct {
 	NativeAsset    string        `json:"native_asset"`
 	NativeDecimals uint8         `json:"native_decimals"`
 	MaxNetworkFee  string        `json:"max_network_fee,omitempty"`
-	NetworkFee     string        `json:"network_fee,omitempty" doc:"What the network took for this payout: its share, where the transaction pays others too"`
+	NetworkFee     string        `json:"network_fee,omitempty"`
 	Livemode       bool          `json:"livemode"`
 }
 
 // Resource returns the payout as the API shows it.
 func (p Payout) Resource() Resource {
 	r := Resource{
-		ID: p.ID, Status: p.Status, Network: p.Network, Asset: p.Asset, AssetID: p.AssetID, Contract: p.Contract, Decimals: p.Decimals,
-		Amount: p.Amount.String(), Destination: p.Destination, Memo: p.Memo, TxHash: p.TxHash, RefundID: p.RefundID,
-		FailureCode: p.FailureCode, FailureMessage: p.FailureMessage, RequestedBy: p.RequestedBy,
-		CreatedAt: wire.Time(p.CreatedAt), ConfirmedAt: wire.Time(p.ConfirmedAt), FailedAt: wire.Time(p.FailedAt),
-		NativeAsset: p.NativeAsset, NativeDecimals: p.NativeDecimals, Livemode: p.Owner.Livemode,
+		ID:             p.ID,
+		Status:         p.Status,
+		Network:        p.Network,
+		Asset:          p.Asset,
+		AssetID:        p.AssetID,
+		Contract:       p.Contract,
+		Decimals:       p.Decimals,
+		Amount:         p.Amount.String(),
+		Destination:    p.Destination,
+		Memo:           p.Memo,
+		TxHash:         p.TxHash,
+		RefundID:       p.RefundID,
+		FailureCode:    p.FailureCode,
+		FailureMessage: p.FailureMessage,
+		RequestedBy:    p.RequestedBy,
+		CreatedAt:      wire.Time(p.CreatedAt),
+		ConfirmedAt:    wire.Time(p.ConfirmedAt),
+		FailedAt:       wire.Time(p.FailedAt),
+		NativeAsset:    p.NativeAsset,
+		NativeDecimals: p.NativeDecimals,
+		Livemode:       p.Owner.Livemode,
 	}
 	if !p.MaxNetworkFee.IsZero() {
 		r.MaxNetworkFee = p.MaxNetworkFee.String()
 	}
+
 	if p.NetworkFee != nil {
 		r.NetworkFee = p.NetworkFee.String()
 	}
+
 	return r
 }
 
@@ -243,10 +262,25 @@ type RefundResource struct {
 // Resource returns the refund as the API shows it.
 func (r Refund) Resource() RefundResource {
 	return RefundResource{
-		ID: r.ID, Status: r.Status, InvoiceID: r.InvoiceID, PaymentID: r.PaymentID, PayoutID: r.PayoutID,
-		Network: r.Network, Asset: r.Asset, AssetID: r.AssetID, Contract: r.Contract, Decimals: r.Decimals, Amount: r.Amount.String(),
-		Destination: r.Destination, Reason: r.Reason, Metadata: r.Metadata, RequestedBy: r.RequestedBy,
-		CreatedAt: wire.Time(r.CreatedAt), SucceededAt: wire.Time(r.SucceededAt), FailedAt: wire.Time(r.FailedAt),
-		FailureCode: r.FailureCode, Livemode: r.Owner.Livemode,
+		ID:          r.ID,
+		Status:      r.Status,
+		InvoiceID:   r.InvoiceID,
+		PaymentID:   r.PaymentID,
+		PayoutID:    r.PayoutID,
+		Network:     r.Network,
+		Asset:       r.Asset,
+		AssetID:     r.AssetID,
+		Contract:    r.Contract,
+		Decimals:    r.Decimals,
+		Amount:      r.Amount.String(),
+		Destination: r.Destination,
+		Reason:      r.Reason,
+		Metadata:    r.Metadata,
+		RequestedBy: r.RequestedBy,
+		CreatedAt:   wire.Time(r.CreatedAt),
+		SucceededAt: wire.Time(r.SucceededAt),
+		FailedAt:    wire.Time(r.FailedAt),
+		FailureCode: r.FailureCode,
+		Livemode:    r.Owner.Livemode,
 	}
 }

@@ -25,64 +25,109 @@ type RefundParams struct {
 	Destinations []string
 }
 
-// PrepareRefund checks a refund against what was received and the network. Refusals are those of Prepare, fault.Invalid with
-// the codes parameter_missing, refund_payment_required and refund_exceeds_payment, and fault.State with refund_no_payment
-// when nothing confirmed was received.
+// PrepareRefund checks a refund against what was received and the network. Refusals are those of
+// Prepare, fault.Invalid with the codes parameter_missing, refund_payment_required and
+// refund_exceeds_payment, and fault.State with refund_no_payment when nothing confirmed was
+// received.
 func (s *Service) PrepareRefund(ctx context.Context, p RefundParams) (Prepared, error) {
 	if (p.InvoiceID == "") == (p.PaymentID == "") {
-		return Prepared{}, fault.Param("invoice_id", "parameter_missing", "name either invoice_id or payment_id")
+		return Prepared{}, fault.Param(
+			"invoice_id", "parameter_missing", "name either invoice_id or payment_id",
+		)
 	}
+
 	if p.Destination == "" {
-		return Prepared{}, fault.Param("destination", "parameter_missing", "destination is required: the sender's address may belong to an exchange")
+		return Prepared{}, fault.Param(
+			"destination", "parameter_missing",
+			"destination is required: the sender's address may belong to an exchange",
+		)
 	}
+
 	if err := checkText("reason", p.Reason, maxReason); err != nil {
 		return Prepared{}, err
 	}
+
 	if err := checkMetadata(p.Metadata); err != nil {
 		return Prepared{}, err
 	}
+
 	total, left, err := s.refundable(ctx, s.DB, p.Owner, p.InvoiceID, p.PaymentID)
 	if err != nil {
 		return Prepared{}, err
 	}
+
 	amount := left
 	if p.Amount != nil {
 		amount = *p.Amount
 	}
+
 	settings, err := s.DB.PayoutSettings(ctx, p.Owner.AccountID)
 	if err != nil {
 		return Prepared{}, err
 	}
+
 	n, _ := s.Registry.Network(total.Network)
+
 	asset, ok := n.AssetByID(total.AssetID)
 	if !ok {
-		return Prepared{}, fault.New(fault.Invalid, "asset_not_enabled", "the asset that was received on network %s is not enabled any more", total.Network)
+		return Prepared{}, fault.New(
+			fault.Invalid, "asset_not_enabled",
+			"the asset that was received on network %s is not enabled any more",
+			total.Network,
+		)
 	}
+
 	switch {
 	case left.IsZero():
-		return Prepared{}, fault.Param("amount", "refund_exceeds_payment", "all that was received is refunded or being refunded already")
+		return Prepared{}, fault.Param(
+			"amount", "refund_exceeds_payment",
+			"all that was received is refunded or being refunded already",
+		)
 	case amount.IsZero():
-		return Prepared{}, fault.Param("amount", "amount_too_small", "the amount must be at least 1 base unit")
+		return Prepared{}, fault.Param(
+			"amount", "amount_too_small", "the amount must be at least 1 base unit",
+		)
 	case left.Less(amount):
 		return Prepared{}, exceeds(total, left)
 	}
+
 	r := Refund{
-		ID: s.IDs.Next(), Owner: p.Owner, Status: RefundPending, InvoiceID: total.InvoiceID, PaymentID: p.PaymentID, Network: total.Network,
-		Asset: asset.Symbol, AssetID: asset.ID, Contract: asset.Contract, Decimals: asset.Decimals, Amount: amount,
-		Reason: p.Reason, Metadata: p.Metadata, RequestedBy: p.RequestedBy, Simulated: total.Simulated,
+		ID:          s.IDs.Next(),
+		Owner:       p.Owner,
+		Status:      RefundPending,
+		InvoiceID:   total.InvoiceID,
+		PaymentID:   p.PaymentID,
+		Network:     total.Network,
+		Asset:       asset.Symbol,
+		AssetID:     asset.ID,
+		Contract:    asset.Contract,
+		Decimals:    asset.Decimals,
+		Amount:      amount,
+		Reason:      p.Reason,
+		Metadata:    p.Metadata,
+		RequestedBy: p.RequestedBy,
+		Simulated:   total.Simulated,
 	}
 	params := Params{
-		Owner: p.Owner, Network: total.Network, Asset: asset.Symbol, Amount: amount, Destination: p.Destination,
-		RequestedBy: p.RequestedBy, Destinations: p.Destinations,
+		Owner:        p.Owner,
+		Network:      total.Network,
+		Asset:        asset.Symbol,
+		Amount:       amount,
+		Destination:  p.Destination,
+		RequestedBy:  p.RequestedBy,
+		Destinations: p.Destinations,
 	}
 	// What was received can be given back whatever the account offers now.
 	settings.Assets = nil
+
 	var prepared Prepared
+
 	if total.Simulated {
 		driver, err := s.Registry.Driver(total.Network)
 		if err != nil {
 			return Prepared{}, err
 		}
+
 		if r.Destination, err = destination(driver, p.Destination, p.Destinations); err != nil {
 			return Prepared{}, err
 		}
@@ -90,42 +135,54 @@ func (s *Service) PrepareRefund(ctx context.Context, p RefundParams) (Prepared, 
 		if prepared, err = s.prepare(ctx, settings, params); err != nil {
 			return Prepared{}, err
 		}
+
 		r.Destination = prepared.payout.Destination
 		r.PayoutID, prepared.payout.RefundID = prepared.payout.ID, r.ID
 	}
+
 	prepared.refund = &r
+
 	return prepared, nil
 }
 
-// RefundTx accepts a prepared refund and the payout that pays it. What was received is read again under the account's
-// lock: refunds that have not failed never exceed it (422 refund_exceeds_payment).
+// RefundTx accepts a prepared refund and the payout that pays it. What was received is read again
+// under the account's lock: refunds that have not failed never exceed it (422
+// refund_exceeds_payment).
 func (s *Service) RefundTx(ctx context.Context, tx Tx, prepared Prepared) (Refund, error) {
 	r, now := *prepared.refund, s.now()
 	if err := tx.LockAccount(ctx, r.Owner.AccountID); err != nil {
 		return Refund{}, err
 	}
+
 	invoiceID := r.InvoiceID
 	if r.PaymentID != "" {
 		invoiceID = ""
 	}
+
 	total, left, err := s.refundable(ctx, tx, r.Owner, invoiceID, r.PaymentID)
 	if err != nil {
 		return Refund{}, err
 	}
+
 	if left.Less(r.Amount) {
 		return Refund{}, exceeds(total, left)
 	}
+
 	r.CreatedAt = now
 	if r.Simulated {
 		if err := s.saveRefund(ctx, tx, &r, event.RefundCreated); err != nil {
 			return Refund{}, err
 		}
+
 		r.Status, r.SucceededAt = RefundSucceeded, now
+
 		return r, s.saveRefund(ctx, tx, &r, event.RefundSucceeded)
 	}
+
 	if _, err := s.Tx(ctx, tx, prepared); err != nil {
 		return Refund{}, err
 	}
+
 	return r, s.saveRefund(ctx, tx, &r, event.RefundCreated)
 }
 
@@ -135,164 +192,244 @@ func (s *Service) CreateRefund(ctx context.Context, params RefundParams) (r Refu
 	if err != nil {
 		return Refund{}, err
 	}
+
 	err = s.DB.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
 		r, err = s.RefundTx(ctx, tx, prepared)
 		return err
 	})
+
 	return r, err
 }
 
 func exceeds(total Received, left chain.Amount) error {
-	return fault.Param("amount", "refund_exceeds_payment", "%s base units were received; less what is refunded or being refunded, at most %s can be given back", total.Amount, left)
+	return fault.Param(
+		"amount", "refund_exceeds_payment",
+		"%s base units were received; less what is refunded or being refunded, at most %s can be given back",
+		total.Amount, left,
+	)
 }
 
 // sum adds up what was received in one asset; several assets need a payment to be named.
 func sum(received []Received) (Received, error) {
 	if len(received) == 0 {
-		return Received{}, fault.New(fault.State, "refund_no_payment", "no confirmed payment was received that could be refunded")
+		return Received{}, fault.New(
+			fault.State, "refund_no_payment",
+			"no confirmed payment was received that could be refunded",
+		)
 	}
+
 	total := received[0]
 	for _, r := range received[1:] {
 		if r.Network != total.Network || r.AssetID != total.AssetID || r.Simulated != total.Simulated {
-			return Received{}, fault.Param("payment_id", "refund_payment_required", "the invoice was paid in several assets: name the payment to refund")
+			return Received{}, fault.Param(
+				"payment_id", "refund_payment_required",
+				"the invoice was paid in several assets: name the payment to refund",
+			)
 		}
+
 		total.Amount = total.Amount.Add(r.Amount)
 	}
+
 	if len(received) > 1 {
 		total.PaymentID = ""
 	}
+
 	return total, nil
 }
 
-// refundable returns what was received for an invoice or one payment, and how much of it may still be refunded:
-// refunds that have not failed count against the payment they name and against the invoice as a whole.
-func (s *Service) refundable(ctx context.Context, r Reader, owner event.Owner, invoiceID, paymentID string) (total Received, left chain.Amount, err error) {
+// refundable returns what was received for an invoice or one payment, and how much of it may still
+// be refunded: refunds that have not failed count against the payment they name and against the
+// invoice as a whole.
+func (s *Service) refundable(
+	ctx context.Context,
+	r Reader,
+	owner event.Owner,
+	invoiceID, paymentID string,
+) (total Received, left chain.Amount, err error) {
 	received, err := s.Received(ctx, r, owner, invoiceID, paymentID)
 	if err != nil {
 		return Received{}, left, err
 	}
+
 	if total, err = sum(received); err != nil {
 		return Received{}, left, err
 	}
+
 	whole := total.Amount
 	if paymentID != "" && total.InvoiceID != "" {
 		all, err := s.Received(ctx, r, owner, total.InvoiceID, "")
 		if err != nil {
 			return Received{}, left, err
 		}
+
 		whole = chain.Amount{}
+
 		for _, x := range all {
 			if x.Network == total.Network && x.AssetID == total.AssetID {
 				whole = whole.Add(x.Amount)
 			}
 		}
 	}
-	f := RefundFilter{Owner: owner, InvoiceID: total.InvoiceID, Statuses: []RefundStatus{RefundPending, RefundSucceeded}}
+
+	f := RefundFilter{
+		Owner:     owner,
+		InvoiceID: total.InvoiceID,
+		Statuses:  []RefundStatus{RefundPending, RefundSucceeded},
+	}
 	if total.InvoiceID == "" {
 		f.PaymentID = total.PaymentID
 	}
+
 	refunds, err := allRefunds(ctx, r, f)
 	if err != nil {
 		return Received{}, left, err
 	}
+
 	var ofPayment, ofAll chain.Amount
+
 	for _, x := range refunds {
 		if x.AssetID != total.AssetID || x.Network != total.Network {
 			continue
 		}
+
 		ofAll = ofAll.Add(x.Amount)
 		if paymentID != "" && x.PaymentID == paymentID {
 			ofPayment = ofPayment.Add(x.Amount)
 		}
 	}
+
 	return total, chain.Min(total.Amount.SubFloor(ofPayment), whole.SubFloor(ofAll)), nil
 }
 
-// CancelRefundTx cancels a refund whose payout is not signed yet; otherwise fault.State with code refund_not_pending.
-func (s *Service) CancelRefundTx(ctx context.Context, tx Tx, owner event.Owner, refundID string) (Refund, error) {
+// CancelRefundTx cancels a refund whose payout is not signed yet; otherwise fault.State with code
+// refund_not_pending.
+func (s *Service) CancelRefundTx(
+	ctx context.Context,
+	tx Tx,
+	owner event.Owner,
+	refundID string,
+) (Refund, error) {
 	r, err := tx.Refund(ctx, owner, refundID)
 	if err != nil {
 		return Refund{}, err
 	}
+
 	if r.Status == RefundCanceled {
 		return r, nil
 	}
+
 	if r.Status != RefundPending {
-		return Refund{}, fault.New(fault.State, "refund_not_pending", "refund %s is %s: only a pending one can be canceled", r.ID, r.Status)
+		return Refund{}, fault.New(
+			fault.State, "refund_not_pending",
+			"refund %s is %s: only a pending one can be canceled",
+			r.ID, r.Status,
+		)
 	}
+
 	if _, err := s.CancelTx(ctx, tx, owner, r.PayoutID); err != nil {
 		if errors.Is(err, fault.State) {
-			return Refund{}, fault.Wrap(err, fault.State, "refund_not_pending", "the payout of refund %s was signed already", r.ID)
+			return Refund{}, fault.Wrap(
+				err, fault.State, "refund_not_pending",
+				"the payout of refund %s was signed already",
+				r.ID,
+			)
 		}
+
 		return Refund{}, err
 	}
+
 	return tx.Refund(ctx, owner, refundID)
 }
 
 // CancelRefund is CancelRefundTx in a transaction of its own.
-func (s *Service) CancelRefund(ctx context.Context, owner event.Owner, refundID string) (r Refund, err error) {
+func (s *Service) CancelRefund(
+	ctx context.Context,
+	owner event.Owner,
+	refundID string,
+) (r Refund, err error) {
 	err = s.DB.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
 		r, err = s.CancelRefundTx(ctx, tx, owner, refundID)
 		return err
 	})
+
 	return r, err
 }
 
-// PaymentLostTx is the reaction to a payment that left the chain. Refunds of that payment that are not signed are
-// canceled, and those of its invoice as a whole, the newest first, as long as what is still confirmed does not cover all
-// that have not failed.
-func (s *Service) PaymentLostTx(ctx context.Context, tx Tx, owner event.Owner, paymentID, invoiceID string) error {
-	// A refund that is being created reads the payment under the same lock, so that one of the two sees the other.
+// PaymentLostTx is the reaction to a payment that left the chain. Refunds of that payment that are
+// not signed are canceled, and those of its invoice as a whole, the newest first, as long as what
+// is still confirmed does not cover all that have not failed.
+func (s *Service) PaymentLostTx(
+	ctx context.Context,
+	tx Tx,
+	owner event.Owner,
+	paymentID, invoiceID string,
+) error {
+	// A refund that is being created reads the payment under the same lock, so that one of the two
+	// sees the other.
 	if err := tx.LockAccount(ctx, owner.AccountID); err != nil {
 		return err
 	}
+
 	of := func(f RefundFilter) ([]Refund, error) {
 		f.Owner, f.Statuses = owner, []RefundStatus{RefundPending, RefundSucceeded}
 		return allRefunds(ctx, tx, f)
 	}
+
 	named, err := of(RefundFilter{PaymentID: paymentID})
 	if err != nil {
 		return err
 	}
+
 	for _, r := range named {
 		if _, err := s.cancelUnsigned(ctx, tx, r); err != nil {
 			return err
 		}
 	}
+
 	if invoiceID == "" {
 		return nil
 	}
+
 	rest, err := of(RefundFilter{InvoiceID: invoiceID})
 	if err != nil || len(rest) == 0 {
 		return err
 	}
+
 	received, err := s.Received(ctx, tx, owner, invoiceID, "")
 	if err != nil {
 		return err
 	}
+
 	type coin struct{ network, assetID string }
+
 	left, promised := map[coin]chain.Amount{}, map[coin]chain.Amount{}
+
 	for _, x := range received {
 		c := coin{x.Network, x.AssetID}
 		left[c] = left[c].Add(x.Amount)
 	}
+
 	for _, r := range rest {
 		c := coin{r.Network, r.AssetID}
 		promised[c] = promised[c].Add(r.Amount)
 	}
+
 	for _, r := range rest {
 		c := coin{r.Network, r.AssetID}
 		if r.PaymentID != "" || !left[c].Less(promised[c]) {
 			continue
 		}
+
 		canceled, err := s.cancelUnsigned(ctx, tx, r)
 		if err != nil {
 			return err
 		}
+
 		if canceled {
 			promised[c] = promised[c].Sub(r.Amount)
 		}
 	}
+
 	return nil
 }
 
@@ -302,6 +439,7 @@ func (s *Service) cancelUnsigned(ctx context.Context, tx Tx, r Refund) (bool, er
 	if errors.Is(err, fault.State) {
 		return false, nil
 	}
+
 	return err == nil, err
 }
 
@@ -313,10 +451,12 @@ func allRefunds(ctx context.Context, r Reader, f RefundFilter) (all []Refund, er
 		if err != nil {
 			return nil, err
 		}
+
 		all = append(all, page...)
 		if len(page) < f.Limit {
 			return all, nil
 		}
+
 		f.After = page[len(page)-1].ID
 	}
 }
@@ -324,34 +464,48 @@ func allRefunds(ctx context.Context, r Reader, f RefundFilter) (all []Refund, er
 // followTx brings a refund to where its payout stands.
 func (s *Service) followTx(ctx context.Context, tx Tx, r Refund, p Payout) error {
 	before := r.Status
+
 	events, err := r.Follow(p, s.now())
 	if err != nil || r.Status == before {
 		return err
 	}
+
 	if err := s.saveRefund(ctx, tx, &r, events...); err != nil {
 		return err
 	}
+
 	if len(events) > 0 {
 		return nil
 	}
 	// Taken back by a reorganisation: the invoice's flags follow although nobody is told.
-	return tx.AppendEvents(ctx, event.Event{Owner: r.Owner, Type: event.FactRefund, ObjectID: r.ID, Subject: r})
+	return tx.AppendEvents(
+		ctx, event.Event{Owner: r.Owner, Type: event.FactRefund, ObjectID: r.ID, Subject: r},
+	)
 }
 
 // saveRefund stores a refund with its events.
 func (s *Service) saveRefund(ctx context.Context, tx Tx, r *Refund, types ...event.Type) error {
 	first := r.Sequence
+
 	r.Sequence += int64(len(types))
 	if err := tx.PutRefund(ctx, r); err != nil {
 		return err
 	}
+
 	for i, typ := range types {
 		if err := tx.AppendEvents(ctx, event.Event{
-			Owner: r.Owner, Type: typ, ObjectID: r.ID, InvoiceID: r.InvoiceID, PaymentID: r.PaymentID, Sequence: first + int64(i) + 1, Subject: *r,
+			Owner:     r.Owner,
+			Type:      typ,
+			ObjectID:  r.ID,
+			InvoiceID: r.InvoiceID,
+			PaymentID: r.PaymentID,
+			Sequence:  first + int64(i) + 1,
+			Subject:   *r,
 		}); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -364,9 +518,11 @@ func (s *Service) GetRefund(ctx context.Context, owner event.Owner, id string) (
 func (s *Service) ListRefunds(ctx context.Context, f RefundFilter) ([]Refund, bool, error) {
 	limit := f.Limit
 	f.Limit++
+
 	page, err := s.DB.Refunds(ctx, f)
 	if len(page) > limit {
 		return page[:limit], true, err
 	}
+
 	return page, false, err
 }

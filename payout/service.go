@@ -22,7 +22,8 @@ type Config struct {
 	DB       DB
 	Registry *chain.Registry
 	Outbox   *send.Outbox
-	// Received reads what was received for an invoice or a payment, with the reader of the transaction at hand.
+	// Received reads what was received for an invoice or a payment, with the reader of the
+	// transaction at hand.
 	Received func(ctx context.Context, r Reader, owner event.Owner, invoiceID, paymentID string) ([]Received, error)
 	IDs      *id.Source
 	Now      func() time.Time
@@ -47,9 +48,11 @@ func New(c Config) *Service {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
+
 	return &Service{Config: c}
 }
 
@@ -78,25 +81,31 @@ type Prepared struct {
 	refund *Refund
 }
 
-// Prepare checks the request, estimates the highest network fee and reads the wallet's balance; it stores nothing but what
-// it read. Refusals are fault.Invalid with the codes asset_not_enabled, destination_invalid, amount_too_small and
-// parameter_invalid; fault.Forbidden with destination_not_allowed; fault.State with insufficient_balance.
+// Prepare checks the request, estimates the highest network fee and reads the wallet's balance; it
+// stores nothing but what it read. Refusals are fault.Invalid with the codes asset_not_enabled,
+// destination_invalid, amount_too_small and parameter_invalid; fault.Forbidden with
+// destination_not_allowed; fault.State with insufficient_balance.
 func (s *Service) Prepare(ctx context.Context, p Params) (Prepared, error) {
 	settings, err := s.DB.PayoutSettings(ctx, p.Owner.AccountID)
 	if err != nil {
 		return Prepared{}, err
 	}
+
 	if err := checkText("memo", p.Memo, maxMemo); err != nil {
 		return Prepared{}, err
 	}
+
 	prepared, err := s.prepare(ctx, settings, p)
 	if err != nil {
 		return Prepared{}, err
 	}
+
 	if prepared.limit = settings.PerHour; prepared.limit == 0 {
 		prepared.limit = 10
 	}
+
 	prepared.payout.Memo = p.Memo
+
 	return prepared, nil
 }
 
@@ -104,96 +113,174 @@ func (s *Service) Prepare(ctx context.Context, p Params) (Prepared, error) {
 func (s *Service) prepare(ctx context.Context, settings Settings, p Params) (Prepared, error) {
 	n, ok := s.Registry.Network(p.Network)
 	if !ok || n.Livemode != p.Owner.Livemode {
-		return Prepared{}, fault.Param("network", "asset_not_enabled", "network %q is not enabled; GET /v1/networks lists those that are", p.Network)
+		return Prepared{}, fault.Param(
+			"network", "asset_not_enabled",
+			"network %q is not enabled; GET /v1/networks lists those that are",
+			p.Network,
+		)
 	}
+
 	asset, ok := n.Asset(p.Asset)
 	if !ok || (settings.Assets != nil && !slices.Contains(settings.Assets, asset.ID)) {
-		return Prepared{}, fault.Param("asset", "asset_not_enabled", "asset %q is not enabled on network %s; GET /v1/assets lists those that are", p.Asset, p.Network)
+		return Prepared{}, fault.Param(
+			"asset", "asset_not_enabled",
+			"asset %q is not enabled on network %s; GET /v1/assets lists those that are",
+			p.Asset, p.Network,
+		)
 	}
+
 	if p.Amount.IsZero() {
-		return Prepared{}, fault.Param("amount", "amount_too_small", "the amount must be at least 1 base unit")
+		return Prepared{}, fault.Param(
+			"amount", "amount_too_small", "the amount must be at least 1 base unit",
+		)
 	}
+
 	driver, err := s.Registry.Driver(p.Network)
 	if err != nil {
 		return Prepared{}, err
 	}
+
 	to, err := destination(driver, p.Destination, p.Destinations)
 	if err != nil {
 		return Prepared{}, err
 	}
+
 	master, err := s.Outbox.Master(ctx, p.Network, settings.Index)
 	if err != nil {
 		return Prepared{}, err
 	}
+
 	if master.Address == to {
-		return Prepared{}, fault.Param("destination", "destination_invalid", "the destination is the master wallet itself")
+		return Prepared{}, fault.Param(
+			"destination", "destination_invalid", "the destination is the master wallet itself",
+		)
 	}
+
 	estimator, ok := driver.(chain.FeeEstimator)
 	if !ok {
-		return Prepared{}, fault.New(fault.Unsupported, "send_unsupported", "network %s cannot send", p.Network)
+		return Prepared{}, fault.New(
+			fault.Unsupported, "send_unsupported", "network %s cannot send", p.Network,
+		)
 	}
-	fee, err := estimator.EstimateFee(ctx, chain.Order{From: master, Outputs: []chain.Output{{To: to, AssetID: asset.ID, Amount: p.Amount}}})
+
+	fee, err := estimator.EstimateFee(
+		ctx,
+		chain.Order{From: master, Outputs: []chain.Output{{To: to, AssetID: asset.ID, Amount: p.Amount}}},
+	)
 	switch {
 	case fault.Code(err) == "amount_too_small":
-		return Prepared{}, fault.Wrap(err, fault.Invalid, "amount_too_small", "%s base units of %s are less than network %s moves", p.Amount, asset.Symbol, p.Network).In("amount")
+		return Prepared{}, fault.Wrap(
+			err, fault.Invalid, "amount_too_small",
+			"%s base units of %s are less than network %s moves",
+			p.Amount, asset.Symbol, p.Network,
+		).
+			In("amount")
 	case errors.Is(err, fault.Invalid):
-		return Prepared{}, fault.Wrap(err, fault.Invalid, "destination_invalid", "%s cannot receive %s", to, asset.Symbol).In("destination")
+		return Prepared{}, fault.Wrap(
+			err, fault.Invalid, "destination_invalid", "%s cannot receive %s", to, asset.Symbol,
+		).
+			In("destination")
 	case errors.Is(err, fault.State):
 		// The node will not estimate what the wallet cannot pay.
-		return Prepared{}, fault.Wrap(err, fault.State, "insufficient_balance", "the master wallet %s cannot pay this amount and its network fee: top it up", master.Address)
+		return Prepared{}, fault.Wrap(
+			err, fault.State, "insufficient_balance",
+			"the master wallet %s cannot pay this amount and its network fee: top it up",
+			master.Address,
+		)
 	case err != nil:
 		return Prepared{}, err
 	}
+
 	if chain.MaxTransfer.Less(p.Amount) || chain.MaxTransfer.Less(fee) {
 		// Their sum need not fit an Amount, and no wallet holds that much.
-		return Prepared{}, fault.New(fault.State, "insufficient_balance", "the master wallet %s does not hold %s base units and a network fee of up to %s", master.Address, p.Amount, fee)
+		return Prepared{}, fault.New(
+			fault.State, "insufficient_balance",
+			"the master wallet %s does not hold %s base units and a network fee of up to %s",
+			master.Address, p.Amount, fee,
+		)
 	}
+
 	if err := s.Outbox.RefreshBalances(ctx, p.Network, master); err != nil {
 		return Prepared{}, err
 	}
+
 	native, _ := n.Native()
+
 	return Prepared{
-		master: master, native: native,
+		master: master,
+		native: native,
 		payout: Payout{
-			ID: s.IDs.Next(), Owner: p.Owner, Status: Pending, Network: p.Network, Asset: asset.Symbol, AssetID: asset.ID, Contract: asset.Contract,
-			Decimals: asset.Decimals, Amount: p.Amount, Destination: to, RequestedBy: p.RequestedBy,
-			NativeAsset: native.Symbol, NativeDecimals: native.Decimals, MaxNetworkFee: fee,
+			ID:             s.IDs.Next(),
+			Owner:          p.Owner,
+			Status:         Pending,
+			Network:        p.Network,
+			Asset:          asset.Symbol,
+			AssetID:        asset.ID,
+			Contract:       asset.Contract,
+			Decimals:       asset.Decimals,
+			Amount:         p.Amount,
+			Destination:    to,
+			RequestedBy:    p.RequestedBy,
+			NativeAsset:    native.Symbol,
+			NativeDecimals: native.Decimals,
+			MaxNetworkFee:  fee,
 		},
 	}, nil
 }
 
-// Tx accepts a prepared payout: the hourly limit, the reservation of amount and fee, the row in the outbox and the
-// record are one transaction. Missing money is fault.State with code insufficient_balance; too many payouts,
-// fault.Limited with code payout_limit_exceeded.
+// Tx accepts a prepared payout: the hourly limit, the reservation of amount and fee, the row in the
+// outbox and the record are one transaction. Missing money is fault.State with code
+// insufficient_balance; too many payouts, fault.Limited with code payout_limit_exceeded.
 func (s *Service) Tx(ctx context.Context, tx Tx, prepared Prepared) (Payout, error) {
 	p, now := prepared.payout, s.now()
 	if prepared.limit > 0 {
 		if err := tx.LockAccount(ctx, p.Owner.AccountID); err != nil {
 			return Payout{}, err
 		}
+
 		n, err := tx.PayoutsSince(ctx, p.Owner, now.Add(-time.Hour))
 		if err != nil {
 			return Payout{}, err
 		}
+
 		if n >= prepared.limit {
-			e := fault.New(fault.Limited, "payout_limit_exceeded", "%d payouts were created within the last hour, as many as this account may", n)
+			e := fault.New(
+				fault.Limited, "payout_limit_exceeded",
+				"%d payouts were created within the last hour, as many as this account may",
+				n,
+			)
 			e.RetryAfter = 10 * time.Minute
+
 			return Payout{}, e
 		}
 	}
+
 	for _, r := range reservations(p, prepared.native) {
-		if err := s.Outbox.ReserveTx(ctx, tx, p.Owner, p.Network, prepared.master.Address, r.AssetID, p.ID, r.Amount); err != nil {
+		if err := s.Outbox.ReserveTx(
+			ctx, tx, p.Owner, p.Network, prepared.master.Address, r.AssetID, p.ID, r.Amount,
+		); err != nil {
 			return Payout{}, err
 		}
 	}
+
 	t, err := s.Outbox.EnqueueTx(ctx, tx, send.Transaction{
-		Owner: p.Owner, Network: p.Network, Kind: send.Payout, ObjectID: p.ID, GiveUpAt: now.Add(GiveUpAfter),
-		Order: chain.Order{From: prepared.master, MaxFee: p.MaxNetworkFee, Outputs: []chain.Output{{To: p.Destination, AssetID: p.AssetID, Amount: p.Amount}}},
+		Owner:    p.Owner,
+		Network:  p.Network,
+		Kind:     send.Payout,
+		ObjectID: p.ID,
+		GiveUpAt: now.Add(GiveUpAfter),
+		Order: chain.Order{
+			From:    prepared.master,
+			MaxFee:  p.MaxNetworkFee,
+			Outputs: []chain.Output{{To: p.Destination, AssetID: p.AssetID, Amount: p.Amount}},
+		},
 	})
 	if err != nil {
 		return Payout{}, err
 	}
+
 	p.TransactionID, p.CreatedAt = t.ID, now
+
 	return p, s.save(ctx, tx, &p, event.PayoutCreated)
 }
 
@@ -203,10 +290,12 @@ func (s *Service) Create(ctx context.Context, params Params) (p Payout, err erro
 	if err != nil {
 		return Payout{}, err
 	}
+
 	err = s.DB.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
 		p, err = s.Tx(ctx, tx, prepared)
 		return err
 	})
+
 	return p, err
 }
 
@@ -215,10 +304,15 @@ func reservations(p Payout, native chain.Asset) []chain.Output {
 	if p.AssetID == native.ID {
 		return []chain.Output{{AssetID: native.ID, Amount: p.Amount.Add(p.MaxNetworkFee)}}
 	}
-	out := []chain.Output{{AssetID: native.ID, Amount: p.MaxNetworkFee}, {AssetID: p.AssetID, Amount: p.Amount}}
+
+	out := []chain.Output{
+		{AssetID: native.ID, Amount: p.MaxNetworkFee},
+		{AssetID: p.AssetID, Amount: p.Amount},
+	}
 	if out[1].AssetID < out[0].AssetID {
 		out[0], out[1] = out[1], out[0]
 	}
+
 	return out
 }
 
@@ -229,22 +323,36 @@ func (s *Service) CancelTx(ctx context.Context, tx Tx, owner event.Owner, payout
 	if err != nil {
 		return Payout{}, err
 	}
+
 	if p.Status == Failed && p.FailureCode == send.FailCanceled {
 		return p, nil
 	}
+
 	if p.Status != Pending {
-		return Payout{}, fault.New(fault.State, "payout_not_pending", "payout %s is %s: only a pending one can be canceled", p.ID, p.Status)
+		return Payout{}, fault.New(
+			fault.State, "payout_not_pending",
+			"payout %s is %s: only a pending one can be canceled",
+			p.ID, p.Status,
+		)
 	}
+
 	t, err := s.Outbox.CancelTx(ctx, tx, p.TransactionID)
 	if errors.Is(err, fault.State) {
-		return Payout{}, fault.Wrap(err, fault.State, "payout_not_pending", "payout %s was signed meanwhile and can no longer be canceled", p.ID)
+		return Payout{}, fault.Wrap(
+			err, fault.State, "payout_not_pending",
+			"payout %s was signed meanwhile and can no longer be canceled",
+			p.ID,
+		)
 	}
+
 	if err != nil {
 		return Payout{}, err
 	}
+
 	if err := s.TransactionTx(ctx, tx, t); err != nil {
 		return Payout{}, err
 	}
+
 	return tx.Payout(ctx, owner, payoutID)
 }
 
@@ -254,6 +362,7 @@ func (s *Service) Cancel(ctx context.Context, owner event.Owner, payoutID string
 		p, err = s.CancelTx(ctx, tx, owner, payoutID)
 		return err
 	})
+
 	return p, err
 }
 
@@ -262,46 +371,57 @@ func (s *Service) TransactionTx(ctx context.Context, tx Tx, t send.Transaction) 
 	if t.Kind != send.Payout {
 		return nil
 	}
+
 	p, err := tx.PayoutByID(ctx, t.ObjectID)
 	if err != nil {
 		return err
 	}
+
 	before := p
+
 	events, err := p.Follow(t, s.now())
 	if err != nil {
 		return err
 	}
+
 	if p.Status == before.Status && p.TxHash == before.TxHash && sameAmount(p.NetworkFee, before.NetworkFee) {
 		return nil
 	}
+
 	if p.Status == Failed {
 		if err := s.releaseTx(ctx, tx, p, t); err != nil {
 			return err
 		}
 	}
+
 	if err := s.save(ctx, tx, &p, events...); err != nil {
 		return err
 	}
+
 	if p.RefundID == "" {
 		return nil
 	}
+
 	r, err := tx.RefundByID(ctx, p.RefundID)
 	if err != nil {
 		return err
 	}
+
 	return s.followTx(ctx, tx, r, p)
 }
 
-// releaseTx gives back what a failed payout had reserved. What a reverted one spent was booked with its block: its
-// reservation ends with the balance read there.
+// releaseTx gives back what a failed payout had reserved. What a reverted one spent was booked with
+// its block: its reservation ends with the balance read there.
 func (s *Service) releaseTx(ctx context.Context, tx Tx, p Payout, t send.Transaction) error {
 	n, _ := s.Registry.Network(p.Network)
+
 	native, _ := n.Native()
 	for _, r := range reservations(p, native) {
 		if err := s.Outbox.ReleaseTx(ctx, tx, p.Network, t.Order.From.Address, r.AssetID, p.ID); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -309,23 +429,31 @@ func sameAmount(a, b *chain.Amount) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
+
 	return *a == *b
 }
 
 // save stores a payout with its events.
 func (s *Service) save(ctx context.Context, tx Tx, p *Payout, types ...event.Type) error {
 	first := p.Sequence
+
 	p.Sequence += int64(len(types))
 	if err := tx.PutPayout(ctx, p); err != nil {
 		return err
 	}
+
 	for i, typ := range types {
 		if err := tx.AppendEvents(ctx, event.Event{
-			Owner: p.Owner, Type: typ, ObjectID: p.ID, Sequence: first + int64(i) + 1, Subject: *p,
+			Owner:    p.Owner,
+			Type:     typ,
+			ObjectID: p.ID,
+			Sequence: first + int64(i) + 1,
+			Subject:  *p,
 		}); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -338,9 +466,11 @@ func (s *Service) Get(ctx context.Context, owner event.Owner, id string) (Payout
 func (s *Service) List(ctx context.Context, f Filter) ([]Payout, bool, error) {
 	limit := f.Limit
 	f.Limit++
+
 	page, err := s.DB.Payouts(ctx, f)
 	if len(page) > limit {
 		return page[:limit], true, err
 	}
+
 	return page, false, err
 }

@@ -10,36 +10,50 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
-// Transition is one legal move of a payout or a refund. The tables below are what the methods Follow obey and what the
-// diagrams of docs/states.md are drawn from.
+// Transition is one legal move of a payout or a refund. The tables below are what the methods
+// Follow obey and what the diagrams of docs/states.md are drawn from.
 type Transition[S ~string] struct {
 	// From is empty for the creation.
 	From, To S
-	// Codes are the failure codes that the move to failed may have; one that ends in a colon stands for all that begin
-	// with it. Nil for every other move.
+	// Codes are the failure codes that the move to failed may have; one that ends in a colon stands
+	// for all that begin with it. Nil for every other move.
 	Codes []string
 	// When says for people what causes the move.
 	When string
 }
 
-// transitions are the moves of a payout (decisions part 5). What was signed fails only by proof that it can never be
-// included, what is included only as reverted.
+// transitions are the moves of a payout (decisions part 5). What was signed fails only by proof
+// that it can never be included, what is included only as reverted.
 var transitions = []Transition[Status]{
 	{To: Pending, When: "accepted, amount and highest fee reserved"},
 	{From: Pending, To: Processing, When: "signed bytes are stored"},
-	{From: Pending, To: Failed, Codes: []string{
-		send.FailCanceled, send.FailStale, send.FailNotPayable, send.FailInsufficientFunds, send.FailSignerRefused,
-	}, When: "given up before it was signed"},
+	{
+		From: Pending,
+		To:   Failed,
+		Codes: []string{
+			send.FailCanceled,
+			send.FailStale,
+			send.FailNotPayable,
+			send.FailInsufficientFunds,
+			send.FailSignerRefused,
+		},
+		When: "given up before it was signed",
+	},
 	{From: Processing, To: Included, When: "in a block"},
-	{From: Processing, To: Failed, Codes: []string{send.FailConflict, send.FailExpired}, When: "proven never to be included"},
+	{
+		From:  Processing,
+		To:    Failed,
+		Codes: []string{send.FailConflict, send.FailExpired},
+		When:  "proven never to be included",
+	},
 	{From: Included, To: Processing, When: "its block left the chain"},
 	{From: Included, To: Confirmed, When: "its block is final"},
 	{From: Included, To: Failed, Codes: []string{send.FailReverted}, When: "executed in vain, at finality"},
 	{From: Confirmed, To: Processing, When: "its block left the chain after all"},
 }
 
-// refundTransitions are the moves of a refund (decisions part 6). One whose payout leaves its block after all is pending
-// again.
+// refundTransitions are the moves of a refund (decisions part 6). One whose payout leaves its block
+// after all is pending again.
 var refundTransitions = []Transition[RefundStatus]{
 	{To: RefundPending, When: "accepted, with the payout that pays it"},
 	{To: RefundSucceeded, When: "of a simulated payment"},
@@ -60,10 +74,12 @@ func allowed[S ~string](table []Transition[S], from, to S, code string) bool {
 	for _, t := range table {
 		if t.From == from && t.To == to {
 			return t.Codes == nil || slices.ContainsFunc(t.Codes, func(c string) bool {
-				return code == c && !strings.HasSuffix(c, ":") || strings.HasSuffix(c, ":") && len(code) > len(c) && strings.HasPrefix(code, c)
+				return code == c && !strings.HasSuffix(c, ":") ||
+					strings.HasSuffix(c, ":") && len(code) > len(c) && strings.HasPrefix(code, c)
 			})
 		}
 	}
+
 	return false
 }
 
@@ -79,74 +95,100 @@ var statusOf = map[send.State]Status{
 
 // messages explain failure codes to people; a code without a row needs no explanation.
 var messages = map[string]string{
-	send.FailStale:             "The payout was not signed within two hours of its creation and was given up rather than paid late. Nothing was sent; create it again.",
-	send.FailConflict:          "Something else used the wallet's nonce or coins first. Nothing was sent; check who else uses the master wallet, then create the payout again.",
-	send.FailExpired:           "The network never took the signed transaction and never will. Nothing was sent; create the payout again.",
-	send.FailReverted:          "The transaction was included but its execution failed. The destination received nothing; only the network fee was spent.",
-	send.FailInsufficientFunds: "The master wallet did not hold enough to pay the amount and the network fee. Nothing was sent; top it up and create the payout again.",
-	send.FailNotPayable:        "The destination cannot receive this asset. Nothing was sent; check the address with its owner.",
+	send.FailStale: "The payout was not signed within two hours of its creation and was given " +
+		"up rather than paid late. Nothing was sent; create it again.",
+	send.FailConflict: "Something else used the wallet's nonce or coins first. Nothing was sent; " +
+		"check who else uses the master wallet, then create the payout again.",
+	send.FailExpired: "The network never took the signed transaction and never will. Nothing " +
+		"was sent; create the payout again.",
+	send.FailReverted: "The transaction was included but its execution failed. The destination " +
+		"received nothing; only the network fee was spent.",
+	send.FailInsufficientFunds: "The master wallet did not hold enough to pay the amount and the network " +
+		"fee. Nothing was sent; top it up and create the payout again.",
+	send.FailNotPayable: "The destination cannot receive this asset. Nothing was sent; check the address " +
+		"with its owner.",
 }
 
-// Follow brings the payout to where its transaction stands and returns the events to tell. A transaction that
-// stands where the payout already is changes nothing but the hash of a replacement and the fee of another block. A move
-// that is not legal is fault.State with code payout_state, and changes nothing.
+// Follow brings the payout to where its transaction stands and returns the events to tell. A
+// transaction that stands where the payout already is changes nothing but the hash of a replacement
+// and the fee of another block. A move that is not legal is fault.State with code payout_state, and
+// changes nothing.
 func (p *Payout) Follow(t send.Transaction, now time.Time) ([]event.Type, error) {
 	next := statusOf[t.State]
+
 	moved := next != p.Status
 	if moved && !allowed(transitions, p.Status, next, t.Failure) {
-		return nil, fault.New(fault.State, "payout_state", "payout %s is %s and cannot become %s (%s)", p.ID, p.Status, next, t.Failure)
+		return nil, fault.New(
+			fault.State, "payout_state", "payout %s is %s and cannot become %s (%s)",
+			p.ID, p.Status, next, t.Failure,
+		)
 	}
+
 	if !moved && next == Failed {
 		return nil, nil
 	}
+
 	p.Status, p.NetworkFee = next, nil
 	if next == Included || next == Confirmed || t.Failure == send.FailReverted {
 		fee := t.OwnFee()
 		p.NetworkFee = &fee
 	}
+
 	var events []event.Type
+
 	if taken(t) {
 		if p.TxHash == "" {
 			events = append(events, event.PayoutBroadcast)
 		}
+
 		p.TxHash = t.TxHash
 	}
+
 	if !moved {
 		return events, nil
 	}
+
 	p.ConfirmedAt = time.Time{}
+
 	switch next {
 	case Confirmed:
 		p.ConfirmedAt = now
+
 		events = append(events, event.PayoutConfirmed)
 	case Failed:
 		p.FailedAt, p.FailureCode, p.FailureMessage = now, t.Failure, messages[t.Failure]
 		if strings.HasPrefix(t.Failure, send.FailSignerRefused) {
 			p.FailureMessage = "The signer refused to sign. Nothing was sent; see its policy for the reason."
 		}
+
 		events = append(events, event.PayoutFailed)
+	case Pending, Processing, Included:
+		// On the way.
 	}
+
 	return events, nil
 }
 
 // taken reports whether the network has had the transaction at least once.
 func taken(t send.Transaction) bool {
-	switch t.State {
-	case send.Broadcast, send.Included, send.Confirmed:
+	if t.State == send.Broadcast || t.State == send.Included || t.State == send.Confirmed {
 		return true
 	}
+
 	for _, a := range t.Attempts {
 		if !a.FirstTakenAt.IsZero() {
 			return true
 		}
 	}
+
 	return false
 }
 
-// Follow brings the refund to where its payout stands and returns the events to tell. A move that is not legal is
-// fault.State with code refund_state, and changes nothing.
+// Follow brings the refund to where its payout stands and returns the events to tell. A move that
+// is not legal is fault.State with code refund_state, and changes nothing.
 func (r *Refund) Follow(p Payout, now time.Time) ([]event.Type, error) {
 	next := RefundPending
+
 	switch {
 	case p.Status == Confirmed:
 		next = RefundSucceeded
@@ -155,12 +197,18 @@ func (r *Refund) Follow(p Payout, now time.Time) ([]event.Type, error) {
 	case p.Status == Failed:
 		next = RefundFailed
 	}
+
 	if next == r.Status {
 		return nil, nil
 	}
+
 	if !allowed(refundTransitions, r.Status, next, "") {
-		return nil, fault.New(fault.State, "refund_state", "refund %s is %s and cannot become %s", r.ID, r.Status, next)
+		return nil, fault.New(
+			fault.State, "refund_state", "refund %s is %s and cannot become %s",
+			r.ID, r.Status, next,
+		)
 	}
+
 	r.Status, r.SucceededAt, r.FailedAt, r.FailureCode = next, time.Time{}, time.Time{}, ""
 	switch next {
 	case RefundSucceeded:
@@ -169,6 +217,9 @@ func (r *Refund) Follow(p Payout, now time.Time) ([]event.Type, error) {
 	case RefundFailed, RefundCanceled:
 		r.FailedAt, r.FailureCode = now, p.FailureCode
 		return []event.Type{event.RefundFailed}, nil
+	case RefundPending:
+		// Its payout went back into the chain's hands.
 	}
+
 	return nil, nil
 }

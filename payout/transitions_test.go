@@ -23,18 +23,35 @@ type fact struct {
 }
 
 func facts() []fact {
-	all := []fact{{send.Queued, ""}, {send.Signed, ""}, {send.Broadcast, ""}, {send.Included, ""}, {send.Confirmed, ""}, {"unheard of", ""}}
+	all := []fact{
+		{send.Queued, ""},
+		{send.Signed, ""},
+		{send.Broadcast, ""},
+		{send.Included, ""},
+		{send.Confirmed, ""},
+		{"unheard of", ""},
+	}
 	for _, code := range []string{
-		send.FailCanceled, send.FailStale, send.FailConflict, send.FailExpired, send.FailReverted, send.FailInsufficientFunds, send.FailNotPayable,
-		send.FailSignerRefused + "limit", send.FailSignerRefused, "made_up", "",
+		send.FailCanceled,
+		send.FailStale,
+		send.FailConflict,
+		send.FailExpired,
+		send.FailReverted,
+		send.FailInsufficientFunds,
+		send.FailNotPayable,
+		send.FailSignerRefused + "limit",
+		send.FailSignerRefused,
+		"made_up",
+		"",
 	} {
 		all = append(all, fact{send.Failed, code})
 	}
+
 	return all
 }
 
-// legal is decisions part 5, written down a second time: what each fact makes of a payout in each status. What is not
-// here is refused.
+// legal is decisions part 5, written down a second time: what each fact makes of a payout in each
+// status. What is not here is refused.
 var legal = map[payout.Status]map[fact]payout.Status{
 	payout.Pending: {
 		{send.Queued, ""}:                         payout.Pending,
@@ -70,9 +87,17 @@ var legal = map[payout.Status]map[fact]payout.Status{
 
 // standing is a payout in a status as the moves before it leave it.
 func standing(s payout.Status) payout.Payout {
-	p := payout.Payout{ID: "p", Status: s, Amount: chain.Units(5), MaxNetworkFee: chain.Units(9), CreatedAt: now.Add(-time.Hour)}
+	p := payout.Payout{
+		ID:            "p",
+		Status:        s,
+		Amount:        chain.Units(5),
+		MaxNetworkFee: chain.Units(9),
+		CreatedAt:     now.Add(-time.Hour),
+	}
 	fee := chain.Units(3)
+
 	switch s {
+	case payout.Pending:
 	case payout.Processing:
 		p.TxHash = "hash"
 	case payout.Included:
@@ -82,6 +107,7 @@ func standing(s payout.Status) payout.Payout {
 	case payout.Failed:
 		p.FailureCode, p.FailedAt = send.FailStale, now.Add(-time.Minute)
 	}
+
 	return p
 }
 
@@ -93,69 +119,93 @@ func transaction(f fact) send.Transaction {
 	case f.state == send.Queued:
 		t.TxHash = ""
 	}
+
 	return t
 }
 
 func TestEveryMoveOfAPayout(t *testing.T) {
 	moves, refusals := 0, 0
+
 	for _, from := range payout.Statuses() {
 		for _, f := range facts() {
 			before := standing(from)
 			p := before
+
 			events, err := p.Follow(transaction(f), now)
 			if from == payout.Failed && f.state == send.Failed {
 				if err != nil || p != before || len(events) != 0 {
 					t.Errorf("%s hears %v again: %+v %v %v", from, f, p, events, err)
 				}
+
 				continue
 			}
+
 			to, ok := legal[from][f]
 			if !ok {
 				refusals++
-				if !errors.Is(err, fault.State) || fault.Code(err) != "payout_state" || p != before || events != nil {
+
+				if !errors.Is(err, fault.State) || fault.Code(err) != "payout_state" || p != before ||
+					events != nil {
 					t.Errorf("%s must refuse %v: %+v %v %v", from, f, p, events, err)
 				}
+
 				continue
 			}
+
 			moves++
+
 			if err != nil || p.Status != to {
 				t.Errorf("%s hears %v: %s %v, want %s", from, f, p.Status, err, to)
 				continue
 			}
+
 			checkAfter(t, before, p, f, events)
+
 			again, err := p.Follow(transaction(f), now.Add(time.Hour))
-			if err != nil || len(again) != 0 || !p.ConfirmedAt.IsZero() && p.ConfirmedAt.After(now) || p.FailedAt.After(now) {
+			if err != nil || len(again) != 0 || !p.ConfirmedAt.IsZero() && p.ConfirmedAt.After(now) ||
+				p.FailedAt.After(now) {
 				t.Errorf("%s hears %v twice: %+v %v %v", from, f, p, again, err)
 			}
 		}
 	}
+
 	t.Logf("%d pairs of status and fact: %d legal, %d refused", moves+refusals, moves, refusals)
 }
 
 func checkAfter(t *testing.T, before, p payout.Payout, f fact, events []event.Type) {
 	t.Helper()
-	inBlock := p.Status == payout.Included || p.Status == payout.Confirmed || p.FailureCode == send.FailReverted
+
+	inBlock := p.Status == payout.Included || p.Status == payout.Confirmed ||
+		p.FailureCode == send.FailReverted
 	if (p.NetworkFee != nil) != inBlock {
 		t.Errorf("%s after %v: network fee %v", p.Status, f, p.NetworkFee)
 	}
-	if p.ConfirmedAt.IsZero() == (p.Status == payout.Confirmed) || p.FailedAt.IsZero() == (p.Status == payout.Failed) {
+
+	if p.ConfirmedAt.IsZero() == (p.Status == payout.Confirmed) ||
+		p.FailedAt.IsZero() == (p.Status == payout.Failed) {
 		t.Errorf("%s after %v: confirmed %v, failed %v", p.Status, f, p.ConfirmedAt, p.FailedAt)
 	}
-	if p.Status == payout.Failed && (p.FailureCode != f.failure || (p.FailureMessage == "") != (f.failure == send.FailCanceled)) {
+
+	if p.Status == payout.Failed &&
+		(p.FailureCode != f.failure || (p.FailureMessage == "") != (f.failure == send.FailCanceled)) {
 		t.Errorf("failed as %q: %q", p.FailureCode, p.FailureMessage)
 	}
+
 	var want []event.Type
 	if before.TxHash == "" && f.state == send.Broadcast {
 		want = append(want, event.PayoutBroadcast)
 	}
+
 	if before.Status != p.Status {
 		switch p.Status {
 		case payout.Confirmed:
 			want = append(want, event.PayoutConfirmed)
 		case payout.Failed:
 			want = append(want, event.PayoutFailed)
+		case payout.Pending, payout.Processing, payout.Included:
 		}
 	}
+
 	if !slices.Equal(events, want) {
 		t.Errorf("%s after %v tells %v, want %v", p.Status, f, events, want)
 	}
@@ -164,7 +214,9 @@ func checkAfter(t *testing.T, before, p payout.Payout, f fact, events []event.Ty
 // The table that the diagrams are drawn from is the one that the test above wrote down a second time.
 func TestTableOfPayouts(t *testing.T) {
 	type edge struct{ from, to payout.Status }
+
 	want := map[edge]bool{{"", payout.Pending}: true}
+
 	for from, moves := range legal {
 		for _, to := range moves {
 			if from != to {
@@ -172,25 +224,32 @@ func TestTableOfPayouts(t *testing.T) {
 			}
 		}
 	}
+
 	got := map[edge]bool{}
+
 	for _, m := range payout.Transitions() {
 		e := edge{m.From, m.To}
 		if got[e] || m.When == "" || (m.Codes != nil) != (m.To == payout.Failed) {
 			t.Errorf("the row %+v is there twice, or says nothing", m)
 		}
+
 		got[e] = true
+
 		for _, code := range m.Codes {
 			if strings.HasSuffix(code, ":") {
 				code += "limit"
 			}
+
 			if legal[m.From][fact{send.Failed, code}] != payout.Failed {
 				t.Errorf("%s may not fail as %s", m.From, code)
 			}
 		}
+
 		if !want[e] {
 			t.Errorf("%s to %s is in the table and not legal", m.From, m.To)
 		}
 	}
+
 	if len(got) != len(want) {
 		t.Errorf("the table has %d moves, want %d", len(got), len(want))
 	}
@@ -209,15 +268,26 @@ func TestHashOfAPayout(t *testing.T) {
 		{send.Transaction{State: send.Broadcast, TxHash: "b"}, "b", nil},
 		{send.Transaction{State: send.Included, TxHash: "a"}, "a", nil},
 		{send.Transaction{State: send.Broadcast, TxHash: "b"}, "b", nil},
-		{send.Transaction{State: send.Failed, Failure: send.FailConflict, TxHash: "b", Attempts: []send.Attempt{{FirstTakenAt: now}}}, "b", []event.Type{event.PayoutFailed}},
+		{
+			send.Transaction{
+				State:    send.Failed,
+				Failure:  send.FailConflict,
+				TxHash:   "b",
+				Attempts: []send.Attempt{{FirstTakenAt: now}},
+			},
+			"b",
+			[]event.Type{event.PayoutFailed},
+		},
 	} {
 		told, err := p.Follow(step.t, now)
 		if err != nil || p.TxHash != step.hash || !slices.Equal(told, step.told) {
 			t.Errorf("%s %s: hash %q, told %v, %v", step.t.State, step.t.TxHash, p.TxHash, told, err)
 		}
 	}
+
 	lost := standing(payout.Pending)
 	lost.Status = payout.Processing // its broadcast was never answered
+
 	told, err := lost.Follow(send.Transaction{State: send.Included, TxHash: "a"}, now)
 	if err != nil || !slices.Equal(told, []event.Type{event.PayoutBroadcast}) {
 		t.Errorf("found in a block, it tells %v, %v", told, err)
@@ -229,6 +299,7 @@ func TestEveryMoveOfARefund(t *testing.T) {
 		status payout.Status
 		code   string
 	}
+
 	all := []heard{
 		{payout.Pending, ""},
 		{payout.Processing, ""},
@@ -242,6 +313,7 @@ func TestEveryMoveOfARefund(t *testing.T) {
 	}
 	running := []heard{all[0], all[1], all[2]}
 	failed := all[5:]
+
 	legal := map[payout.RefundStatus]map[heard]payout.RefundStatus{
 		payout.RefundPending:   {all[3]: payout.RefundSucceeded, all[4]: payout.RefundCanceled},
 		payout.RefundSucceeded: {all[3]: payout.RefundSucceeded},
@@ -251,49 +323,71 @@ func TestEveryMoveOfARefund(t *testing.T) {
 	for _, h := range running {
 		legal[payout.RefundPending][h], legal[payout.RefundSucceeded][h] = payout.RefundPending, payout.RefundPending
 	}
+
 	for _, h := range failed {
 		legal[payout.RefundPending][h], legal[payout.RefundFailed][h] = payout.RefundFailed, payout.RefundFailed
 	}
+
 	told := map[payout.RefundStatus]event.Type{
-		payout.RefundSucceeded: event.RefundSucceeded, payout.RefundFailed: event.RefundFailed, payout.RefundCanceled: event.RefundFailed,
+		payout.RefundSucceeded: event.RefundSucceeded,
+		payout.RefundFailed:    event.RefundFailed,
+		payout.RefundCanceled:  event.RefundFailed,
 	}
-	seen := map[[2]payout.RefundStatus]bool{{"", payout.RefundPending}: true, {"", payout.RefundSucceeded}: true}
+	seen := map[[2]payout.RefundStatus]bool{
+		{"", payout.RefundPending}:   true,
+		{"", payout.RefundSucceeded}: true,
+	}
+
 	for _, from := range payout.RefundStatuses() {
 		for _, h := range all {
 			r := payout.Refund{ID: "r", Status: from}
 			if from == payout.RefundSucceeded {
 				r.SucceededAt = now.Add(-time.Minute)
 			}
+
 			events, err := r.Follow(payout.Payout{Status: h.status, FailureCode: h.code}, now)
+
 			to, ok := legal[from][h]
 			if !ok {
-				if !errors.Is(err, fault.State) || fault.Code(err) != "refund_state" || r.Status != from || len(events) != 0 {
+				if !errors.Is(err, fault.State) || fault.Code(err) != "refund_state" || r.Status != from ||
+					len(events) != 0 {
 					t.Errorf("%s must refuse %v: %s %v", from, h, r.Status, err)
 				}
+
 				continue
 			}
+
 			if err != nil || r.Status != to {
 				t.Errorf("%s hears %v: %s %v, want %s", from, h, r.Status, err, to)
 				continue
 			}
+
 			if from == to {
 				if len(events) != 0 {
 					t.Errorf("%s hears %v and tells %v", from, h, events)
 				}
+
 				continue
 			}
+
 			seen[[2]payout.RefundStatus{from, to}] = true
 			if to == payout.RefundPending {
 				if len(events) != 0 || !r.SucceededAt.IsZero() {
 					t.Errorf("taken back it is %+v and tells %v", r, events)
 				}
+
 				continue
 			}
-			if len(events) != 1 || events[0] != told[to] || r.SucceededAt.IsZero() == (to == payout.RefundSucceeded) || r.FailedAt.IsZero() == (to != payout.RefundSucceeded) || r.FailureCode != h.code {
+
+			if len(events) != 1 || events[0] != told[to] ||
+				r.SucceededAt.IsZero() == (to == payout.RefundSucceeded) ||
+				r.FailedAt.IsZero() == (to != payout.RefundSucceeded) ||
+				r.FailureCode != h.code {
 				t.Errorf("%s after %v is %+v and tells %v", to, h, r, events)
 			}
 		}
 	}
+
 	table := map[[2]payout.RefundStatus]bool{}
 	for _, m := range payout.RefundTransitions() {
 		table[[2]payout.RefundStatus{m.From, m.To}] = true
@@ -301,6 +395,7 @@ func TestEveryMoveOfARefund(t *testing.T) {
 			t.Errorf("%s to %s is in the table and never happens", m.From, m.To)
 		}
 	}
+
 	if len(table) != len(seen) {
 		t.Errorf("the table has %d moves, %d happen", len(table), len(seen))
 	}

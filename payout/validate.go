@@ -23,9 +23,11 @@ func checkText(param, text string, limit int) error {
 	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 		return fault.Param(param, "parameter_invalid", "%s must be UTF-8 without NUL characters", param)
 	}
+
 	if utf8.RuneCountInString(text) > limit {
 		return fault.Param(param, "parameter_invalid", "%s has more than %d characters", param, limit)
 	}
+
 	return nil
 }
 
@@ -33,17 +35,24 @@ func checkMetadata(m map[string]string) error {
 	if len(m) > maxMetadata {
 		return fault.Param("metadata", "parameter_invalid", "metadata has more than %d keys", maxMetadata)
 	}
+
 	for k, v := range m {
 		if k == "" {
-			return fault.Param("metadata", "parameter_invalid", "a metadata key has 1 to %d characters", maxMetadataKey)
+			return fault.Param(
+				"metadata", "parameter_invalid", "a metadata key has 1 to %d characters",
+				maxMetadataKey,
+			)
 		}
+
 		if err := checkText("metadata", k, maxMetadataKey); err != nil {
 			return err
 		}
+
 		if err := checkText("metadata", v, maxMetadataText); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -51,10 +60,21 @@ func checkMetadata(m map[string]string) error {
 func destination(driver chain.Driver, address string, only []string) (chain.Address, error) {
 	to, err := driver.ParseAddress(address)
 	if err != nil {
-		return "", fault.Wrap(err, fault.Invalid, "destination_invalid", "the destination is not an address of network %s", driver.Network().Slug).In("destination")
+		return "", fault.Wrap(
+			err, fault.Invalid, "destination_invalid",
+			"the destination is not an address of network %s",
+			driver.Network().Slug,
+		).
+			In("destination")
 	}
+
 	if only != nil && !slices.Contains(only, string(to)) {
-		return "", fault.New(fault.Forbidden, "destination_not_allowed", "%s is not on this key's list of payout destinations", to)
+		return "", fault.New(
+			fault.Forbidden, "destination_not_allowed",
+			"%s is not on this key's list of payout destinations",
+			to,
+		)
 	}
+
 	return to, nil
 }

@@ -8,14 +8,16 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/send"
 )
 
-// The books of a release: who bears which network fee, what arrived, what stays behind, and the platform fee paid or carried.
-// Everything sums to the base unit.
+// The books of a release: who bears which network fee, what arrived, what stays behind, and the
+// platform fee paid or carried. Everything sums to the base unit.
 
 // net divides what arrived among the settlements: to each its deposit less what it paid itself, the
 // difference (residue, token fees) taken from the oldest that has it; where that does not work out, by gross.
 func (g group) net(arrived chain.Amount) []chain.Amount {
 	net := make([]chain.Amount, len(g))
+
 	var sum chain.Amount
+
 	for i, s := range g {
 		net[i] = s.Gross
 		if s.FeeSource == FromDeposit {
@@ -23,18 +25,23 @@ func (g group) net(arrived chain.Amount) []chain.Amount {
 			if s.Gross.Less(own) {
 				return Split(arrived, allGross(g))
 			}
+
 			net[i] = s.Gross.Sub(own)
 		}
+
 		sum = sum.Add(net[i])
 	}
+
 	if sum.Less(arrived) {
 		return Split(arrived, allGross(g))
 	}
+
 	short := sum.Sub(arrived)
 	for i := range net {
 		take := chain.Min(short, net[i])
 		net[i], short = net[i].Sub(take), short.Sub(take)
 	}
+
 	return net
 }
 
@@ -45,6 +52,7 @@ func (r *Release) arrived(sweep send.Transaction) (sum chain.Amount) {
 			sum = sum.Add(m.Amount)
 		}
 	}
+
 	return sum
 }
 
@@ -53,6 +61,7 @@ func allGross(g []Settlement) []chain.Amount {
 	for i, s := range g {
 		out[i] = s.Gross
 	}
+
 	return out
 }
 
@@ -61,23 +70,28 @@ func (w *journey) book(step *Step, fee chain.Amount) {
 	w.cost(func() { step.NetworkFee = fee })
 }
 
-// cost divides what the release's transactions cost among the settlements by gross, the remainder to the oldest, when that
-// changes.
+// cost divides what the release's transactions cost among the settlements by gross, the remainder
+// to the oldest, when that changes.
 func (w *journey) cost(change func()) {
 	if len(w.g) == 0 {
 		change()
 		return
 	}
+
 	before := Split(w.r.networkFees(), allGross(w.g))
+
 	change()
+
 	for i, share := range Split(w.r.networkFees(), allGross(w.g)) {
 		w.g[i].NetworkFees = w.g[i].NetworkFees.Add(share).SubFloor(before[i])
 	}
 }
 
-// residue keeps the native coin at the deposit address that no deposit explains, given that a step is final as t.
+// residue keeps the native coin at the deposit address that no deposit explains, given that a step
+// is final as t.
 func (w *journey) residue(ctx context.Context, step *Step, t send.Transaction) error {
 	var left, took chain.Amount
+
 	switch {
 	case step.Kind == chain.StepTopUp:
 		for _, m := range t.Transfers {
@@ -93,56 +107,70 @@ func (w *journey) residue(ctx context.Context, step *Step, t send.Transaction) e
 				taken = taken.Add(m.Amount)
 			}
 		}
+
 		held := w.left()
 		left, took = held.SubFloor(taken), taken.SubFloor(held)
 	case !w.ofNative() && paysNetworkFee(t, w.r.Deposit.Address):
 		took = t.Fee
 	}
+
 	return w.leaves(ctx, step, left, took)
 }
 
-// residueAgain corrects the residue when a native deposit's transaction other than its sweep costs something else than before, as
-// it was included again or is undone: the sweep, where that is final, left behind more, or less, than was counted.
+// residueAgain corrects the residue when a native deposit's transaction other than its sweep costs
+// something else than before, as it was included again or is undone: the sweep, where that is
+// final, left behind more, or less, than was counted.
 func (w *journey) residueAgain(ctx context.Context, more, less chain.Amount) error {
-	i := slices.IndexFunc(w.r.Steps, func(s Step) bool { return s.Kind == chain.StepSweep && s.Booked && s.State == send.Confirmed })
+	i := slices.IndexFunc(
+		w.r.Steps,
+		func(s Step) bool { return s.Kind == chain.StepSweep && s.Booked && s.State == send.Confirmed },
+	)
 	if i < 0 {
 		return nil
 	}
+
 	sweep := &w.r.Steps[i]
 	left, took := sweep.Left.Add(more), sweep.Took.Add(less)
+
 	return w.leaves(ctx, sweep, left.SubFloor(took), took.SubFloor(left))
 }
 
-// leaves takes down that a step left so much at the deposit address, or took so much of what lay there, instead of what it was
-// thought to have.
+// leaves takes down that a step left so much at the deposit address, or took so much of what lay
+// there, instead of what it was thought to have.
 func (w *journey) leaves(ctx context.Context, step *Step, left, took chain.Amount) error {
 	row, err := w.tx.Residue(ctx, w.r.Network, w.r.Deposit.Address)
 	if err != nil {
 		return err
 	}
+
 	old := row
 	more, less := row.Amount.Add(step.Took).Add(left), row.Owed.Add(step.Left).Add(took)
 	row.Amount, row.Owed = more.SubFloor(less), less.SubFloor(more)
 	step.Left, step.Took = left, took
+
 	w.r.ResidueOut = row.Amount
 	if row == old {
 		return nil
 	}
+
 	return w.tx.PutResidue(ctx, &row)
 }
 
-// left is what earlier transactions left of native deposits, for the sweep; what of it is booked already is left out.
+// left is what earlier transactions left of native deposits, for the sweep; what of it is booked
+// already is left out.
 func (w *journey) left() chain.Amount {
 	left, gone := w.r.Amount, chain.Amount{}
 	for _, s := range w.g {
 		gone = gone.Add(s.FeePaid).Add(s.NetworkFees)
 	}
+
 	if last := w.r.last(); last != nil && last.Kind == chain.StepSweep {
 		left = left.Add(last.NetworkFee)
 		if last.Booked {
 			left = left.Add(last.PaysFee)
 		}
 	}
+
 	return left.SubFloor(gone)
 }
 
@@ -153,6 +181,7 @@ func (w *journey) ofNative() bool { return w.r.AssetID == w.native() }
 func (w *journey) native() string {
 	n, _ := w.registry.Network(w.r.Network)
 	native, _ := n.Native()
+
 	return native.ID
 }
 
@@ -160,17 +189,20 @@ func paysNetworkFee(t send.Transaction, address chain.Address) bool {
 	if t.Order.FeePayer != nil {
 		return t.Order.FeePayer.Address == address
 	}
+
 	return t.Order.From.Address == address
 }
 
-// payFee books the platform fee of a step that is final: to each settlement its own, less what is booked already to those that
-// left the release.
+// payFee books the platform fee of a step that is final: to each settlement its own, less what is
+// booked already to those that left the release.
 func (w *journey) payFee(step *Step) {
 	amount := step.unbooked()
+
 	leaves := len(w.g) > 1 && step.Kind != chain.StepSweep
 	for i := range w.g {
 		part := chain.Min(amount, w.g[i].FeeCarried)
 		w.g[i].Pay(part)
+
 		amount = amount.Sub(part)
 		if leaves && !part.IsZero() {
 			step.Parts = append(slices.Clip(step.Parts), Part{w.g[i].ID, part})
@@ -178,8 +210,8 @@ func (w *journey) payFee(step *Step) {
 	}
 }
 
-// leave books to a settlement that leaves the release its part of a platform fee that is on its way: the bytes are signed, and
-// pay it whether its payment comes back or not.
+// leave books to a settlement that leaves the release its part of a platform fee that is on its
+// way: the bytes are signed, and pay it whether its payment comes back or not.
 func (r *Release) leave(lost *Settlement) {
 	r.Steps = slices.Clone(r.Steps)
 	for i := range r.Steps {
@@ -187,6 +219,7 @@ func (r *Release) leave(lost *Settlement) {
 		if step.Booked || step.State == send.Queued || step.State == send.Failed {
 			continue
 		}
+
 		if part := chain.Min(step.unbooked(), lost.FeeCarried); !part.IsZero() {
 			lost.Pay(part)
 			step.Parts = append(slices.Clip(step.Parts), Part{lost.ID, part})
@@ -200,34 +233,41 @@ func (s *Step) unbooked() chain.Amount {
 	for _, p := range s.Parts {
 		left = left.Sub(p.Amount)
 	}
+
 	return left
 }
 
-// unpayFee takes back the platform fee of a step that is proven dead: the parts, and, when it was confirmed before, the rest. Of
-// settlements that are released already it is carried.
+// unpayFee takes back the platform fee of a step that is proven dead: the parts, and, when it was
+// confirmed before, the rest. Of settlements that are released already it is carried.
 func (w *journey) unpayFee(ctx context.Context, step *Step, confirmed bool) error {
 	rest, parts := step.unbooked(), step.Parts
 	step.Parts = nil
+
 	for _, p := range parts {
 		if i := slices.IndexFunc(w.g, func(s Settlement) bool { return s.ID == p.SettlementID }); i >= 0 {
 			w.g[i].Unpay(p.Amount)
 			continue
 		}
+
 		if err := w.unpayLeft(ctx, p); err != nil {
 			return err
 		}
 	}
+
 	if !confirmed {
 		return nil
 	}
+
 	for i := range w.g {
 		part := chain.Min(rest, w.g[i].FeePaid)
 		w.g[i].Unpay(part)
 		rest = rest.Sub(part)
 	}
+
 	if !w.r.Done {
 		return nil
 	}
+
 	return w.carry(ctx)
 }
 
@@ -237,18 +277,22 @@ func (w *journey) unpayLeft(ctx context.Context, p Part) error {
 	if err != nil || len(found) == 0 {
 		return err
 	}
+
 	s := found[0]
 	s.Unpay(p.Amount)
+
 	if s.Status == Released {
 		row, err := w.tx.Carry(ctx, w.r.Owner, w.r.Network)
 		if err != nil {
 			return err
 		}
+
 		row.Amount = row.Amount.Add(p.Amount)
 		if err := w.tx.PutCarry(ctx, &row); err != nil {
 			return err
 		}
 	}
+
 	return w.tx.PutSettlements(ctx, &s)
 }
 
@@ -265,6 +309,7 @@ func (w *journey) uncarry(ctx context.Context) error {
 			c = c.Sub(back)
 			w.g[i].Pay(w.g[i].FeeCarried.Sub(back))
 		}
+
 		return c
 	})
 }
@@ -273,14 +318,18 @@ func (w *journey) moveCarry(ctx context.Context, f func(chain.Amount) chain.Amou
 	if group(w.g).fee().IsZero() {
 		return nil
 	}
+
 	row, err := w.tx.Carry(ctx, w.r.Owner, w.r.Network)
 	if err != nil {
 		return err
 	}
+
 	amount := f(row.Amount)
 	if amount == row.Amount {
 		return nil
 	}
+
 	row.Amount = amount
+
 	return w.tx.PutCarry(ctx, &row)
 }

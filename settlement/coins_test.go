@@ -25,10 +25,20 @@ func (utxo) Unspent(context.Context, []chain.Outpoint) (chain.Ref, []chain.Amoun
 
 func (u utxo) PlanRelease(_ context.Context, r chain.Release) ([]chain.ReleaseStep, error) {
 	native, _ := u.Network().Native()
-	return []chain.ReleaseStep{{Kind: chain.StepSweep, NetworkFee: milli(1), Order: chain.Order{
-		From: r.Deposit, SubtractFee: true, Coins: r.Coins, MaxFee: milli(2),
-		Outputs: []chain.Output{{To: r.Master.Address, AssetID: native.ID, Amount: r.Amount}},
-	}}}, nil
+
+	return []chain.ReleaseStep{
+		{
+			Kind:       chain.StepSweep,
+			NetworkFee: milli(1),
+			Order: chain.Order{
+				From:        r.Deposit,
+				SubtractFee: true,
+				Coins:       r.Coins,
+				MaxFee:      milli(2),
+				Outputs:     []chain.Output{{To: r.Master.Address, AssetID: native.ID, Amount: r.Amount}},
+			},
+		},
+	}, nil
 }
 
 // outputOf says that every payment is the first output of a transaction that is called like it.
@@ -37,44 +47,66 @@ func outputOf(_ context.Context, _ settlement.Reader, payments []string) (map[st
 	for _, id := range payments {
 		out[id] = chain.Outpoint{TxHash: id}
 	}
+
 	return out, nil
 }
 
-// A deposit whose coin is not in the book keeps none of the others waiting, joins a later release when its coin comes, and fails
-// by itself when it does not.
+// A deposit whose coin is not in the book keeps none of the others waiting, joins a later release
+// when its coin comes, and fails by itself when it does not.
 func TestMissingCoinDelaysNobodyElse(t *testing.T) {
 	w := newWorld(t, account.Settings{})
 	w.driver = utxo{w.chain}
 	w.boot()
+
 	opened := map[string]settlement.Settlement{}
 	arrive := func(payment string) {
 		t.Helper()
-		c := send.Coin{Network: network, Coin: chain.Coin{Outpoint: chain.Outpoint{TxHash: payment}, Owner: opened[payment].Deposit, Amount: coin(1), Height: 1}}
-		if err := w.store.Update(t.Context(), func(ctx context.Context, tx store.Tx) error { return tx.PutCoin(ctx, &c) }); err != nil {
+
+		c := send.Coin{
+			Network: network,
+			Coin: chain.Coin{
+				Outpoint: chain.Outpoint{TxHash: payment},
+				Owner:    opened[payment].Deposit,
+				Amount:   coin(1),
+				Height:   1,
+			},
+		}
+
+		if err := w.store.Update(
+			t.Context(),
+			func(ctx context.Context, tx store.Tx) error { return tx.PutCoin(ctx, &c) },
+		); err != nil {
 			t.Fatal(err)
 		}
 	}
 	plan := func() {
 		t.Helper()
+
 		if _, err := w.service.Step(t.Context(), network); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	for i, payment := range []string{"p1", "p2", "p3", "p4"} {
 		opened[payment] = w.open(payment, w.deposit(uint32(i+1)), "SIM", coin(1), 2000)
 	}
+
 	arrive("p1")
 	arrive("p3")
 	plan()
+
 	now := func(payment string) settlement.Settlement { return w.get(opened[payment].ID) }
+
 	first := now("p1").ReleaseID
 	if first == "" || now("p3").ReleaseID != first {
 		t.Errorf("the coins that are there are in releases %q and %q", first, now("p3").ReleaseID)
 	}
+
 	r, err := w.store.Release(t.Context(), first)
 	if err != nil || len(r.SettlementIDs) != 2 || r.Amount != coin(2) {
 		t.Errorf("released together are %v, %s: %v", r.SettlementIDs, r.Amount, err)
 	}
+
 	for _, payment := range []string{"p2", "p4"} {
 		if s := now(payment); s.Status != settlement.Pending || s.ReleaseID != "" || !s.DueAt.After(w.now) {
 			t.Errorf("without its coin %s is %+v", payment, s)
@@ -82,23 +114,34 @@ func TestMissingCoinDelaysNobodyElse(t *testing.T) {
 	}
 
 	arrive("p2")
+
 	w.now = w.now.Add(time.Minute)
+
 	plan()
+
 	if id := now("p2").ReleaseID; id == "" || id == first || now("p4").ReleaseID != "" {
 		t.Errorf("when its coin had come, p2 was in release %q and p4 in %q", id, now("p4").ReleaseID)
 	}
 
 	w.now = w.now.Add(15 * time.Minute)
 	opened["p5"] = w.open("p5", w.deposit(5), "SIM", coin(1), 2000)
+
 	arrive("p5")
 	plan()
+
 	if s := now("p4"); s.Status != settlement.Failed || s.Reason != settlement.FundsMissing {
 		t.Errorf("after 16 minutes without its coin p4 is %s %s", s.Status, s.Reason)
 	}
+
 	if now("p5").ReleaseID == "" {
 		t.Error("p5 is in no release")
 	}
-	if failed := slices.DeleteFunc(slices.Clone(w.events), func(e event.Event) bool { return e.Type != event.SettlementFailed }); len(failed) != 1 || failed[0].ObjectID != opened["p4"].ID {
+
+	if failed := slices.DeleteFunc(
+		slices.Clone(w.events),
+		func(e event.Event) bool { return e.Type != event.SettlementFailed },
+	); len(failed) != 1 ||
+		failed[0].ObjectID != opened["p4"].ID {
 		t.Errorf("told as failed are %v", failed)
 	}
 }

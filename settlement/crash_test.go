@@ -9,8 +9,9 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// Pitfall 13. A process dies at every update and every call of its node, before it and after it took effect; others
-// take over what is stored. Whatever the moment, there is exactly one transfer of each kind.
+// Pitfall 13. A process dies at every update and every call of its node, before it and after it
+// took effect; others take over what is stored. Whatever the moment, there is exactly one transfer
+// of each kind.
 func TestReleaseSurvivesDeathAtEveryStep(t *testing.T) {
 	stories := map[string]struct {
 		symbol string
@@ -30,25 +31,41 @@ func TestReleaseSurvivesDeathAtEveryStep(t *testing.T) {
 					deposit := w.deposit(1)
 					opened := w.pay("p1", deposit, story.symbol, story.amount, story.usd)
 					w.process.Arm(at, after)
+
 					s := w.until(opened.ID, settlement.Released)
 					if w.processes == 1 {
 						if at < 20 {
 							t.Fatalf("only %d calls were counted", at)
 						}
+
 						t.Logf("died at %d moments", at-1)
+
 						return
 					}
+
 					where := fmt.Sprintf("killed at call %d", at)
 					w.onlyOnce(where, deposit.Address, story.steps)
 					w.check(where+": at the fee address", w.chain.Balance(w.fee, "SIM"), s.FeeNative)
 					w.check(where+": fee paid", s.FeePaid, s.FeeNative)
+
 					if story.symbol == "USDX" {
-						w.check(where+": tokens at the master wallet", w.chain.Balance(w.master().Address, "USDX"), story.amount)
+						w.check(
+							where+": tokens at the master wallet",
+							w.chain.Balance(w.master().Address, "USDX"), story.amount,
+						)
 						left := w.chain.Balance(deposit.Address, "SIM")
-						w.check(where+": native coin in all", w.chain.Balance(w.master().Address, "SIM").Add(s.FeePaid).Add(s.NetworkFees).Add(left), coin(1))
+						w.check(
+							where+": native coin in all",
+							w.chain.Balance(w.master().Address, "SIM").
+								Add(s.FeePaid).
+								Add(s.NetworkFees).
+								Add(left),
+							coin(1),
+						)
 					} else {
 						w.check(where+": the sum", s.NetReleased.Add(s.FeePaid).Add(s.NetworkFees), s.Gross)
 					}
+
 					if t.Failed() {
 						return
 					}
@@ -61,16 +78,20 @@ func TestReleaseSurvivesDeathAtEveryStep(t *testing.T) {
 // onlyOnce checks that the chain holds as many transactions of ours as a release has steps.
 func (w *world) onlyOnce(where string, deposit chain.Address, steps int) {
 	w.t.Helper()
+
 	tip, err := w.chain.Head(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}
+
 	blocks, err := w.chain.Blocks(w.t.Context(), 0, tip.Tip.Height)
 	if err != nil {
 		w.t.Fatal(err)
 	}
+
 	ours := map[string]int{}
 	n := 0
+
 	for _, b := range blocks {
 		for _, m := range b.Transfers {
 			if m.From == deposit || m.From == w.master().Address {
@@ -79,11 +100,13 @@ func (w *world) onlyOnce(where string, deposit chain.Address, steps int) {
 			}
 		}
 	}
+
 	for what, times := range ours {
 		if times != 1 {
 			w.t.Errorf("%s: %d transfers from %s", where, times, what)
 		}
 	}
+
 	if n != steps {
 		w.t.Errorf("%s: %d transfers of ours, want %d", where, n, steps)
 	}

@@ -16,6 +16,7 @@ func TestFeeTooSmallIsCarriedToTheNextRelease(t *testing.T) {
 	if !first.FeePaid.IsZero() || first.FeeCarried != first.FeeNative || first.FeeTx != "" {
 		t.Fatalf("the fee of a small deposit: %+v", first)
 	}
+
 	w.check("at the fee address", w.chain.Balance(w.fee, "SIM"), chain.Amount{})
 	second := w.until(w.pay("p2", w.deposit(2), "USDX", dollars(400), 400).ID, settlement.Released)
 	w.check("carried in", second.CarriedIn, first.FeeNative)
@@ -29,6 +30,7 @@ func TestWithoutAFeeAddressTheFeeIsCarried(t *testing.T) {
 	w := newWorld(t, account.Settings{})
 	w.fee = ""
 	w.boot()
+
 	s := w.until(w.pay("p1", w.deposit(1), "SIM", coin(1), 2000).ID, settlement.Released)
 	if !s.FeePaid.IsZero() || s.FeeCarried != milli(5) || s.FeeTx != "" {
 		t.Errorf("released as %+v", s)
@@ -38,6 +40,7 @@ func TestWithoutAFeeAddressTheFeeIsCarried(t *testing.T) {
 func TestWithoutAFeeThereIsNoFeeTransaction(t *testing.T) {
 	zero := 0
 	w := newWorld(t, account.Settings{FeeBPS: &zero})
+
 	s := w.until(w.pay("p1", w.deposit(1), "SIM", coin(1), 2000).ID, settlement.Released)
 	if s.FeeTx != "" || !s.FeePaid.IsZero() || !s.FeeCarried.IsZero() {
 		t.Errorf("released as %+v", s)

@@ -62,13 +62,16 @@ func newWorld(t *testing.T, settings account.Settings) *world {
 	w.fee = w.chain.NewAddress()
 	w.driver = w.chain
 	w.chain.SetIntercept(func(_ context.Context, m sim.Method) error { return w.process.Call(string(m)) })
+
 	err := w.store.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
 		return tx.PutAccount(ctx, &account.Account{ID: owner.AccountID, Settings: settings, CreatedAt: start})
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	w.boot()
+
 	return w
 }
 
@@ -77,22 +80,38 @@ func (w *world) boot() {
 	w.t.Helper()
 	w.process.Next()
 	w.processes++
+
 	registry, err := chain.NewRegistry(w.driver)
 	if err != nil {
 		w.t.Fatal(err)
 	}
+
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	if testing.Verbose() {
 		log = slog.New(slog.NewTextHandler(w.t.Output(), nil))
 	}
+
 	ids := id.New(func() time.Time { return w.now }, nil)
 	h := &house{}
 	h.outbox = send.New(send.Config{
-		DB: sendDB{w.store, w, h}, Registry: registry, Signer: w.signer, IDs: ids, Now: func() time.Time { return w.now }, Log: log, Process: "test",
+		DB:       sendDB{w.store, w, h},
+		Registry: registry,
+		Signer:   w.signer,
+		IDs:      ids,
+		Now:      func() time.Time { return w.now },
+		Log:      log,
+		Process:  "test",
 	})
 	h.service = settlement.New(settlement.Config{
-		DB: settleDB{w.store, w, h}, Registry: registry, Outbox: h.outbox, IDs: ids, Now: func() time.Time { return w.now }, Log: log, Process: "test",
-		FeeAddresses: map[string]chain.Address{network: w.fee}, Outputs: outputOf,
+		DB:           settleDB{w.store, w, h},
+		Registry:     registry,
+		Outbox:       h.outbox,
+		IDs:          ids,
+		Now:          func() time.Time { return w.now },
+		Log:          log,
+		Process:      "test",
+		FeeAddresses: map[string]chain.Address{network: w.fee},
+		Outputs:      outputOf,
 	})
 	w.house = h
 }
@@ -101,12 +120,15 @@ func (w *world) boot() {
 func (w *world) update(ctx context.Context, h *house, f func(ctx context.Context, tx store.Tx) error) error {
 	return w.process.Do("update", func() error {
 		var seen []event.Event
+
 		err := w.store.Update(ctx, func(ctx context.Context, inner store.Tx) error {
 			tx := &reacting{Tx: inner}
 			if err := f(ctx, tx); err != nil {
 				return err
 			}
+
 			seen = nil
+
 			for i := 0; i < len(tx.events); i++ {
 				e := tx.events[i]
 				if e.Type == event.FactTransaction {
@@ -114,13 +136,16 @@ func (w *world) update(ctx context.Context, h *house, f func(ctx context.Context
 						return err
 					}
 				}
+
 				seen = append(seen, e)
 			}
+
 			return nil
 		})
 		if err == nil {
 			w.events = append(w.events, seen...)
 		}
+
 		return err
 	})
 }
@@ -157,10 +182,12 @@ func (d settleDB) Update(ctx context.Context, f func(ctx context.Context, tx set
 
 func (w *world) asset(symbol string) chain.Asset {
 	w.t.Helper()
+
 	a, ok := w.chain.Network().Asset(symbol)
 	if !ok {
 		w.t.Fatalf("no asset %s", symbol)
 	}
+
 	return a
 }
 
@@ -170,23 +197,45 @@ func (w *world) deposit(index uint32) chain.Party {
 func (w *world) master() chain.Party { return w.signer.Party(chain.RoleMaster, 0, w.chain) }
 
 // pay makes a confirmed payment to a deposit address and opens its settlement.
-func (w *world) pay(paymentID string, to chain.Party, symbol string, amount chain.Amount, usd int64) settlement.Settlement {
+func (w *world) pay(
+	paymentID string,
+	to chain.Party,
+	symbol string,
+	amount chain.Amount,
+	usd int64,
+) settlement.Settlement {
 	w.t.Helper()
 	w.chain.Pay(to.Address, symbol, amount)
 	w.chain.Mine(3)
+
 	return w.open(paymentID, to, symbol, amount, usd)
 }
 
-func (w *world) open(paymentID string, to chain.Party, symbol string, amount chain.Amount, usd int64) settlement.Settlement {
+func (w *world) open(
+	paymentID string,
+	to chain.Party,
+	symbol string,
+	amount chain.Amount,
+	usd int64,
+) settlement.Settlement {
 	w.t.Helper()
+
 	return w.openAs(settlement.Opening{
-		Owner: owner, PaymentID: paymentID, Network: network, Asset: w.asset(symbol), Deposit: to, Gross: amount,
-		USDValue: decimal.NewFromInt(usd), NativePrice: price, ConfirmedAt: w.now,
+		Owner:       owner,
+		PaymentID:   paymentID,
+		Network:     network,
+		Asset:       w.asset(symbol),
+		Deposit:     to,
+		Gross:       amount,
+		USDValue:    decimal.NewFromInt(usd),
+		NativePrice: price,
+		ConfirmedAt: w.now,
 	})
 }
 
 func (w *world) openAs(o settlement.Opening) (s settlement.Settlement) {
 	w.t.Helper()
+
 	err := w.update(w.t.Context(), w.house, func(ctx context.Context, tx store.Tx) (err error) {
 		s, err = w.service.OpenTx(ctx, tx, o)
 		return err
@@ -194,11 +243,13 @@ func (w *world) openAs(o settlement.Opening) (s settlement.Settlement) {
 	if err != nil {
 		w.t.Fatalf("OpenTx: %v", err)
 	}
+
 	return s
 }
 
 func (w *world) lose(paymentID string) {
 	w.t.Helper()
+
 	err := w.update(w.t.Context(), w.house, func(ctx context.Context, tx store.Tx) error {
 		return w.service.PaymentLostTx(ctx, tx, paymentID)
 	})
@@ -209,50 +260,68 @@ func (w *world) lose(paymentID string) {
 
 func (w *world) get(id string) settlement.Settlement {
 	w.t.Helper()
+
 	s, err := w.store.Settlement(w.t.Context(), owner, id)
 	if err != nil {
 		w.t.Fatal(err)
 	}
+
 	if s.FeePaid.Add(s.FeeCarried) != s.FeeNative.Add(s.CarriedIn) {
-		w.t.Fatalf("fee_paid %s + fee_carried %s is not fee_native %s + carried in %s", s.FeePaid, s.FeeCarried, s.FeeNative, s.CarriedIn)
+		w.t.Fatalf(
+			"fee_paid %s + fee_carried %s is not fee_native %s + carried in %s",
+			s.FeePaid, s.FeeCarried, s.FeeNative, s.CarriedIn,
+		)
 	}
+
 	return s
 }
 
 // work runs the workers until nothing is due now. A killed process is started anew.
 func (w *world) work() {
 	w.t.Helper()
+
 	for range 200 {
 		var did bool
+
 		for _, step := range []func(context.Context, string) (bool, error){w.service.Step, w.outbox.Step} {
 			d, err := step(w.t.Context(), network)
 			if w.process.Dead() {
 				w.boot()
+
 				did = true
+
 				break
 			}
+
 			if err != nil {
 				w.t.Fatalf("step: %v", err)
 			}
+
 			did = did || d
 		}
+
 		if !did {
 			return
 		}
 	}
+
 	w.t.Fatal("the workers run hot: there is always something due")
 }
 
 // run lets time pass: workers work, blocks come, until the condition holds.
 func (w *world) run(what string, done func() bool) {
 	w.t.Helper()
+
 	for range 400 {
 		w.work()
+
 		if done() {
 			return
 		}
+
 		w.pass(5 * time.Second)
 	}
+
 	w.t.Fatalf("never came true: %s", what)
 }
 
@@ -264,22 +333,28 @@ func (w *world) pass(d time.Duration) {
 
 func (w *world) until(id string, status settlement.Status) settlement.Settlement {
 	w.t.Helper()
+
 	var s settlement.Settlement
+
 	w.run("settlement is "+string(status), func() bool { s = w.get(id); return s.Status == status })
+
 	return s
 }
 
 // residue is the native coin that the books say lies at an address beside its deposits.
 func (w *world) residue(of chain.Party) (amount chain.Amount) {
 	w.t.Helper()
+
 	err := w.store.Update(w.t.Context(), func(ctx context.Context, tx store.Tx) error {
 		r, err := tx.Residue(ctx, network, of.Address)
 		amount = r.Amount
+
 		return err
 	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
+
 	return amount
 }
 
@@ -289,11 +364,13 @@ func (w *world) told(t event.Type) (n int) {
 			n++
 		}
 	}
+
 	return n
 }
 
 func (w *world) check(what string, got, want chain.Amount) {
 	w.t.Helper()
+
 	if got != want {
 		w.t.Errorf("%s is %s, want %s", what, got, want)
 	}

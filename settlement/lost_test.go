@@ -19,22 +19,31 @@ func TestPaymentLostBeforeTheRelease(t *testing.T) {
 	s := w.pay("p1", w.deposit(1), "SIM", coin(1), 2000)
 	w.lose("p1")
 	w.lose("p1")
+
 	if s = w.get(s.ID); s.Status != settlement.Failed || s.Reason != settlement.PaymentOrphaned {
 		t.Fatalf("without its payment it is %s %s", s.Status, s.Reason)
 	}
+
 	if _, err := w.service.Retry(t.Context(), owner, s.ID); !errors.Is(err, fault.State) {
 		t.Errorf("retrying without a payment: %v", err)
 	}
-	if again := w.open("p1", w.deposit(1), "SIM", coin(1), 2000); again.ID != s.ID || again.Status != settlement.Pending {
+
+	if again := w.open(
+		"p1", w.deposit(1), "SIM", coin(1), 2000,
+	); again.ID != s.ID ||
+		again.Status != settlement.Pending {
 		t.Errorf("with its payment it is %s", again.Status)
 	}
+
 	w.until(s.ID, settlement.Released)
+
 	if n := w.told(event.SettlementFailed); n != 1 {
 		t.Errorf("told %d times", n)
 	}
 }
 
-// The payment goes away while the release waits for its signature; the other deposit of the address is released all the same.
+// The payment goes away while the release waits for its signature; the other deposit of the address
+// is released all the same.
 func TestPaymentLostWhileItsReleaseIsQueued(t *testing.T) {
 	w := newWorld(t, account.Settings{})
 	w.chain.Fund(w.master().Address, "SIM", coin(1))
@@ -42,6 +51,7 @@ func TestPaymentLostWhileItsReleaseIsQueued(t *testing.T) {
 	w.chain.Pay(deposit.Address, "USDX", dollars(400))
 	w.chain.Mine(3)
 	a := w.open("p1", deposit, "USDX", dollars(400), 400)
+
 	b := w.open("p2", deposit, "USDX", dollars(300), 300) // its money will not be there
 	if _, err := w.service.Step(t.Context(), network); err != nil {
 		t.Fatal(err)
@@ -50,6 +60,7 @@ func TestPaymentLostWhileItsReleaseIsQueued(t *testing.T) {
 	w.lose("p2")
 	s := w.until(a.ID, settlement.Released)
 	w.check("released", *s.NetReleased, dollars(400))
+
 	if lost := w.get(b.ID); lost.Status != settlement.Failed || lost.Reason != settlement.PaymentOrphaned {
 		t.Errorf("the lost one is %s %s", lost.Status, lost.Reason)
 	}
@@ -60,20 +71,28 @@ func TestPaymentLostFromAQueuedRelease(t *testing.T) {
 	w.chain.Fund(w.master().Address, "SIM", coin(1))
 	deposit := w.deposit(1)
 	a := w.pay("p1", deposit, "USDX", dollars(400), 400)
+
 	b := w.pay("p2", deposit, "USDX", dollars(300), 300)
 	if _, err := w.service.Step(t.Context(), network); err != nil {
 		t.Fatal(err)
 	}
+
 	if s := w.get(a.ID); s.ReleaseID == "" || s.Status != settlement.Pending {
 		t.Fatalf("planned as %+v", s)
 	}
+
 	w.lose("p2")
 	s := w.until(a.ID, settlement.Released)
 	w.check("released", *s.NetReleased, dollars(400))
 	w.check("paid", s.FeePaid, s.FeeNative)
-	if lost := w.get(b.ID); lost.Status != settlement.Failed || lost.Reason != settlement.PaymentOrphaned || lost.ReleaseID != "" {
+
+	if lost := w.get(
+		b.ID,
+	); lost.Status != settlement.Failed || lost.Reason != settlement.PaymentOrphaned ||
+		lost.ReleaseID != "" {
 		t.Errorf("the lost one is %+v", lost)
 	}
+
 	w.open("p2", deposit, "USDX", dollars(300), 300)
 	w.until(b.ID, settlement.Released)
 	w.check("in all", w.chain.Balance(w.master().Address, "USDX"), dollars(700))
@@ -84,10 +103,12 @@ func TestPaymentLostFromAQueuedNativeRelease(t *testing.T) {
 	w := newWorld(t, account.Settings{})
 	deposit := w.deposit(1)
 	a := w.pay("p1", deposit, "SIM", coin(1), 2000)
+
 	b := w.pay("p2", deposit, "SIM", coin(2), 4000)
 	if _, err := w.service.Step(t.Context(), network); err != nil {
 		t.Fatal(err)
 	}
+
 	w.lose("p2")
 	s := w.until(a.ID, settlement.Released)
 	w.check("paid", s.FeePaid, s.FeeNative)
@@ -106,24 +127,31 @@ func TestPaymentLostWhileTheReleaseIsPlannedOn(t *testing.T) {
 	a := w.pay("p1", deposit, "USDX", dollars(400), 400)
 	w.pay("p2", deposit, "USDX", dollars(300), 300)
 	w.run("the fee is on its way", func() bool { return w.get(a.ID).FeeTx != "" })
+
 	lost := false
+
 	w.chain.SetIntercept(func(_ context.Context, m sim.Method) error {
 		if m == sim.MethodPlanRelease && !lost {
 			lost = true
+
 			w.lose("p2")
 		}
+
 		return nil
 	})
 	s := w.until(a.ID, settlement.Released)
+
 	if !lost {
 		t.Fatal("it was never planned on")
 	}
+
 	w.check("released", *s.NetReleased, dollars(400))
 	w.check("left for the other", w.chain.Balance(deposit.Address, "USDX"), dollars(300))
 }
 
-// The fee of a native deposit is signed when its payment leaves the chain, and is included when the payment is
-// back: what it took out of the deposit counts, and nothing is swept before the payment stands.
+// The fee of a native deposit is signed when its payment leaves the chain, and is included when the
+// payment is back: what it took out of the deposit counts, and nothing is swept before the payment
+// stands.
 func TestPaymentLostAfterTheFeeIsSigned(t *testing.T) {
 	w := newWorld(t, account.Settings{})
 	deposit := w.deposit(1)
@@ -131,27 +159,38 @@ func TestPaymentLostAfterTheFeeIsSigned(t *testing.T) {
 	w.run("the fee is signed", func() bool { return w.get(s.ID).FeeTx != "" })
 	w.lose("p1")
 	w.run("the fee is paid all the same", func() bool { return !w.get(s.ID).FeePaid.IsZero() })
+
 	for range 20 {
 		w.pass(time.Minute)
 		w.work()
 	}
-	if lost := w.get(s.ID); lost.Status != settlement.Failed || lost.Reason != settlement.PaymentOrphaned || lost.SweepTx != "" {
+
+	if lost := w.get(
+		s.ID,
+	); lost.Status != settlement.Failed || lost.Reason != settlement.PaymentOrphaned ||
+		lost.SweepTx != "" {
 		t.Fatalf("without its payment it is %+v", lost)
 	}
-	if again := w.open("p1", deposit, "SIM", coin(1), 2000); again.ID != s.ID || again.Status != settlement.Releasing {
+
+	if again := w.open(
+		"p1", deposit, "SIM", coin(1), 2000,
+	); again.ID != s.ID ||
+		again.Status != settlement.Releasing {
 		t.Fatalf("with its payment it is %+v", again)
 	}
+
 	s = w.until(s.ID, settlement.Released)
 	w.check("the sum", s.NetReleased.Add(s.FeePaid).Add(s.NetworkFees), coin(1))
 	w.check("the master wallet", w.chain.Balance(w.master().Address, "SIM"), *s.NetReleased)
 	w.check("left at the address", w.chain.Balance(deposit.Address, "SIM"), chain.Amount{})
+
 	if n := w.told(event.SettlementReleased); n != 1 {
 		t.Errorf("%d settlement.released", n)
 	}
 }
 
-// The payment goes away while the platform fee of both is on its way: it is paid for the lost one too, which owes nothing more when
-// it is back.
+// The payment goes away while the platform fee of both is on its way: it is paid for the lost one
+// too, which owes nothing more when it is back.
 func TestPaymentLostWhileItsFeeIsOnItsWay(t *testing.T) {
 	for symbol, amount := range map[string]chain.Amount{"SIM": coin(1), "USDX": dollars(400)} {
 		t.Run(symbol, func(t *testing.T) {
@@ -162,20 +201,28 @@ func TestPaymentLostWhileItsFeeIsOnItsWay(t *testing.T) {
 			b := w.pay("p2", deposit, symbol, amount, 400)
 			w.run("the fee is on its way", func() bool { return w.get(a.ID).FeeTx != "" })
 			w.lose("p2")
+
 			if lost := w.get(b.ID); lost.FeePaid != lost.FeeNative {
 				t.Errorf("the signed fee is of both, and the lost one has paid %s", lost.FeePaid)
 			}
+
 			a = w.until(a.ID, settlement.Released)
 			w.open("p2", deposit, symbol, amount, 400)
+
 			b = w.until(b.ID, settlement.Released)
 			for _, s := range []settlement.Settlement{a, b} {
 				w.check("paid", s.FeePaid, s.FeeNative)
+
 				if symbol == "SIM" {
 					w.check("the sum", s.NetReleased.Add(s.FeePaid).Add(s.NetworkFees), s.Gross)
 				}
 			}
+
 			w.check("at the fee address", w.chain.Balance(w.fee, "SIM"), a.FeeNative.Add(b.FeeNative))
-			w.check("left at the deposit address", w.chain.Balance(deposit.Address, "SIM"), w.residue(deposit))
+			w.check(
+				"left at the deposit address", w.chain.Balance(deposit.Address, "SIM"),
+				w.residue(deposit),
+			)
 		})
 	}
 }
@@ -203,9 +250,11 @@ func TestPaymentLostWithAFeeThatFails(t *testing.T) {
 			b := w.pay("p2", deposit, "SIM", coin(1), 2000)
 			w.run("the fee is on its way", func() bool { return w.get(a.ID).FeeTx != "" })
 			undo(w, w.get(a.ID))
+
 			if lost := w.get(b.ID); lost.FeePaid != lost.FeeNative || lost.ReleaseID != "" {
 				t.Errorf("out of its release the lost one has paid %s", lost.FeePaid)
 			}
+
 			a = w.until(a.ID, settlement.Failed)
 			w.check("paid", a.FeePaid, chain.Amount{})
 			w.check("paid of the lost one", w.get(b.ID).FeePaid, chain.Amount{})

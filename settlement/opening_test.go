@@ -18,25 +18,36 @@ import (
 func TestManualReleaseWaitsForThePerson(t *testing.T) {
 	w := newWorld(t, account.Settings{ManualRelease: true})
 	a := w.pay("p1", w.deposit(1), "SIM", coin(1), 2000)
+
 	b := w.pay("p2", w.deposit(1), "SIM", coin(1), 2000)
 	for range 10 {
 		w.work()
 		w.pass(time.Minute)
 	}
+
 	if s := w.get(a.ID); s.Status != settlement.Pending {
 		t.Fatalf("it is %s", s.Status)
 	}
+
 	if err := w.service.ReleaseNow(t.Context(), owner, a.ID); err != nil {
 		t.Fatal(err)
 	}
+
 	w.until(a.ID, settlement.Released)
+
 	if s := w.get(b.ID); s.Status != settlement.Pending {
 		t.Errorf("the other one is %s", s.Status)
 	}
+
 	if err := w.service.ReleaseNow(t.Context(), owner, a.ID); !errors.Is(err, fault.State) {
 		t.Errorf("releasing it again: %v", err)
 	}
-	if err := w.service.ReleaseNow(t.Context(), event.Owner{AccountID: "other"}, b.ID); !errors.Is(err, fault.NotFound) {
+
+	if err := w.service.ReleaseNow(
+		t.Context(), event.Owner{AccountID: "other"}, b.ID,
+	); !errors.Is(
+		err, fault.NotFound,
+	) {
 		t.Errorf("releasing somebody else's: %v", err)
 	}
 }
@@ -44,23 +55,38 @@ func TestManualReleaseWaitsForThePerson(t *testing.T) {
 func TestSimulatedIsReleasedAtOnce(t *testing.T) {
 	w := newWorld(t, account.Settings{})
 	opening := settlement.Opening{
-		Owner: owner, PaymentID: "p1", Network: network, Asset: w.asset("SIM"), Gross: coin(1), USDValue: decimal.NewFromInt(2000),
-		NativePrice: price, ConfirmedAt: w.now, Simulated: true,
+		Owner:       owner,
+		PaymentID:   "p1",
+		Network:     network,
+		Asset:       w.asset("SIM"),
+		Gross:       coin(1),
+		USDValue:    decimal.NewFromInt(2000),
+		NativePrice: price,
+		ConfirmedAt: w.now,
+		Simulated:   true,
 	}
+
 	s := w.openAs(opening)
-	if s.Status != settlement.Released || !strings.HasPrefix(s.SweepTx, "sim_") || !strings.HasPrefix(s.FeeTx, "sim_") || !s.NetworkFees.IsZero() {
+	if s.Status != settlement.Released || !strings.HasPrefix(s.SweepTx, "sim_") ||
+		!strings.HasPrefix(s.FeeTx, "sim_") ||
+		!s.NetworkFees.IsZero() {
 		t.Fatalf("released as %+v", s)
 	}
+
 	w.check("the sum", s.NetReleased.Add(s.FeePaid), coin(1))
 	w.lose("p1")
+
 	if s = w.get(s.ID); s.Status != settlement.Reverted {
 		t.Errorf("without its payment it is %s", s.Status)
 	}
+
 	if again := w.openAs(opening); again.ID != s.ID || again.Status != settlement.Released {
 		t.Errorf("with its payment it is %+v", again)
 	}
+
 	w.get(s.ID)
 	w.work()
+
 	if n := w.chain.Calls(sim.MethodBuild); n != 0 {
 		t.Errorf("%d transactions were built", n)
 	}
@@ -68,12 +94,18 @@ func TestSimulatedIsReleasedAtOnce(t *testing.T) {
 
 func TestOpeningTwiceIsOneSettlement(t *testing.T) {
 	w := newWorld(t, account.Settings{})
+
 	a := w.pay("p1", w.deposit(1), "SIM", coin(1), 2000)
 	if b := w.open("p1", w.deposit(1), "SIM", coin(1), 2000); b.ID != a.ID {
 		t.Error("a payment has two settlements")
 	}
+
 	w.until(a.ID, settlement.Released)
-	if c := w.open("p1", w.deposit(1), "SIM", coin(1), 2000); c.ID != a.ID || c.Status != settlement.Released {
+
+	if c := w.open(
+		"p1", w.deposit(1), "SIM", coin(1), 2000,
+	); c.ID != a.ID ||
+		c.Status != settlement.Released {
 		t.Errorf("opened again it is %s", c.Status)
 	}
 }
@@ -83,24 +115,31 @@ func TestListPages(t *testing.T) {
 	for _, p := range []string{"a", "b", "c", "d"} {
 		w.open(p, w.deposit(1), "SIM", coin(1), 2000)
 	}
+
 	var seen []string
+
 	f := settlement.Filter{Owner: owner, Limit: 3}
 	for {
 		page, more, err := w.service.List(t.Context(), f)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for _, s := range page {
 			seen = append(seen, s.PaymentID)
 		}
+
 		if !more {
 			break
 		}
+
 		f.After = page[len(page)-1].ID
 	}
+
 	if got := strings.Join(seen, ""); got != "dcba" {
 		t.Errorf("listed %s", got)
 	}
+
 	of, err := w.service.OfPayments(t.Context(), []string{"a", "c", "x"})
 	if err != nil || len(of) != 2 {
 		t.Errorf("of payments: %d, %v", len(of), err)

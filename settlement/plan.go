@@ -19,40 +19,58 @@ func (p *run) release(ctx context.Context, at place, due group) (began bool, err
 	if err != nil {
 		return false, &storeError{err}
 	}
+
 	g, coins, err := p.movable(ctx, gather(waiting), due)
 	if err != nil || len(g) == 0 {
 		return false, err
 	}
+
 	settings, err := p.db.SettlementSettings(ctx, g[0].Owner.AccountID)
 	if err != nil {
 		return false, &storeError{err}
 	}
+
 	if g.belowMin(settings.SweepMinUSD) {
 		return false, p.hold(ctx, g, BelowSweepMin, nil)
 	}
+
 	asset, ok := p.network.AssetByID(at.assetID)
 	if !ok {
 		return false, p.fail(ctx, g, NotReleasable)
 	}
+
 	master, err := p.outbox.Master(ctx, p.network.Slug, settings.Index)
 	if err != nil {
 		return false, err
 	}
+
 	if g[0].FeeSource == FromMaster {
 		if err := p.read(ctx, g[0].Owner, master); err != nil {
 			return false, err
 		}
 	}
+
 	carry, residue, err := p.rows(ctx, g[0].Owner, g[0].Deposit.Address)
 	if err != nil {
 		return false, err
 	}
+
 	g = g.bearing(residue.Owed)
 	r := Release{
-		ID: p.config.IDs.Next(), Owner: g[0].Owner, Network: p.network.Slug, AssetID: asset.ID, Deposit: g[0].Deposit, Master: master,
-		SettlementIDs: g.ids(), Amount: g.gross(), FeeAddress: p.config.FeeAddresses[p.network.Slug],
-		ResidueIn: residue.Amount, ResidueOut: residue.Amount, CreatedAt: p.now(),
+		ID:            p.config.IDs.Next(),
+		Owner:         g[0].Owner,
+		Network:       p.network.Slug,
+		AssetID:       asset.ID,
+		Deposit:       g[0].Deposit,
+		Master:        master,
+		SettlementIDs: g.ids(),
+		Amount:        g.gross(),
+		FeeAddress:    p.config.FeeAddresses[p.network.Slug],
+		ResidueIn:     residue.Amount,
+		ResidueOut:    residue.Amount,
+		CreatedAt:     p.now(),
 	}
+
 	steps, err := p.withFee(ctx, &r, g, coins, asset, carry.Amount)
 	switch {
 	case err == nil:
@@ -62,15 +80,18 @@ func (p *run) release(ctx context.Context, at place, due group) (began bool, err
 		if p.now().Sub(g[len(g)-1].ConfirmedAt) < fundsGrace {
 			return false, err
 		}
+
 		return false, p.fail(ctx, g, FundsMissing)
 	case fault.Code(err) == "uneconomic":
 		return false, p.hold(ctx, g, Uneconomic, nil)
 	default:
 		return false, err
 	}
+
 	if g.uneconomic(steps, p.native.Decimals) {
 		return false, p.hold(ctx, g, Uneconomic, nil)
 	}
+
 	return p.begin(ctx, g, r, steps, carry, residue)
 }
 
@@ -80,6 +101,7 @@ func (p *run) read(ctx context.Context, owner event.Owner, master chain.Party) e
 	if err != nil {
 		return &storeError{err}
 	}
+
 	if !found || b.Owner != owner {
 		if err := p.write(ctx, func(ctx context.Context, tx Tx) error {
 			return p.outbox.TrackTx(ctx, tx, owner, p.network.Slug, master)
@@ -87,74 +109,118 @@ func (p *run) read(ctx context.Context, owner event.Owner, master chain.Party) e
 			return err
 		}
 	}
+
 	return p.outbox.RefreshBalances(ctx, p.network.Slug, master)
 }
 
 // rows reads what is carried and what lies at the address beside the deposits.
-func (p *run) rows(ctx context.Context, owner event.Owner, at chain.Address) (carry Carry, residue Residue, err error) {
+func (p *run) rows(
+	ctx context.Context,
+	owner event.Owner,
+	at chain.Address,
+) (carry Carry, residue Residue, err error) {
 	err = p.write(ctx, func(ctx context.Context, tx Tx) (err error) {
 		if carry, err = tx.Carry(ctx, owner, p.network.Slug); err != nil {
 			return err
 		}
+
 		residue, err = tx.Residue(ctx, p.network.Slug, at)
+
 		return err
 	})
+
 	return carry, residue, err
 }
 
-// withFee plans a release with as much of the platform fee as makes sense: with what was carried so far; without it
-// where the deposit cannot bear that much; without any where there is nobody to pay it to, or paying it costs more than it is.
-func (p *run) withFee(ctx context.Context, r *Release, g group, coins []chain.Coin, asset chain.Asset, carry chain.Amount) ([]chain.ReleaseStep, error) {
+// withFee plans a release with as much of the platform fee as makes sense: with what was carried so
+// far; without it where the deposit cannot bear that much; without any where there is nobody to pay
+// it to, or paying it costs more than it is.
+func (p *run) withFee(
+	ctx context.Context,
+	r *Release,
+	g group,
+	coins []chain.Coin,
+	asset chain.Asset,
+	carry chain.Amount,
+) ([]chain.ReleaseStep, error) {
 	r.Fee, r.CarryIn = g.fee().Add(carry), carry
 	if r.FeeAddress == "" {
 		r.Fee, r.CarryIn = chain.Amount{}, chain.Amount{}
 	}
+
 	steps, err := p.ask(ctx, r, g, coins, asset, nil)
 	if fault.Code(err) == "uneconomic" && !r.CarryIn.IsZero() {
 		r.Fee, r.CarryIn = g.fee(), chain.Amount{}
 		steps, err = p.ask(ctx, r, g, coins, asset, nil)
 	}
+
 	if err == nil && notWorthSending(steps) {
 		r.Fee, r.CarryIn = chain.Amount{}, chain.Amount{}
 		steps, err = p.ask(ctx, r, g, coins, asset, nil)
 	}
+
 	if err == nil && paysFee(steps).IsZero() {
-		r.Fee, r.CarryIn = chain.Amount{}, chain.Amount{} // below the network's dust limit: the driver left it out
+		// below the network's dust limit: the driver left it out
+		r.Fee, r.CarryIn = chain.Amount{}, chain.Amount{}
 	}
+
 	return steps, err
 }
 
 // ask has the driver plan what is left of a release, and checks what it answers.
-func (p *run) ask(ctx context.Context, r *Release, g group, coins []chain.Coin, asset chain.Asset, done []chain.StepKind) ([]chain.ReleaseStep, error) {
+func (p *run) ask(
+	ctx context.Context,
+	r *Release,
+	g group,
+	coins []chain.Coin,
+	asset chain.Asset,
+	done []chain.StepKind,
+) ([]chain.ReleaseStep, error) {
 	residue := r.ResidueIn
 	if len(done) > 0 {
 		residue = r.ResidueOut
 	}
+
 	order := chain.Release{
-		Coins: coins, Asset: asset, Deposit: r.Deposit, Master: r.Master, FeeAddress: r.FeeAddress, Amount: r.Amount, Fee: r.Fee, Residue: residue, Spent: g.spent(), Done: done,
-		KeepOpen: r.has(chain.StepSweep, send.Failed), // it closed, or the release would have ended
+		Coins:      coins,
+		Asset:      asset,
+		Deposit:    r.Deposit,
+		Master:     r.Master,
+		FeeAddress: r.FeeAddress,
+		Amount:     r.Amount,
+		Fee:        r.Fee,
+		Residue:    residue,
+		Spent:      g.spent(),
+		Done:       done,
+		KeepOpen:   r.has(chain.StepSweep, send.Failed), // it closed, or the release would have ended
 	}
+
 	steps, err := p.sweeper.PlanRelease(ctx, order)
 	if err != nil {
 		return nil, err
 	}
+
 	return steps, check(order, steps, p.native.ID)
 }
 
-// movable tells what of a group can be released now, and which coins hold it, in its order, where the network spends outputs. What
-// is being lifted, or is not in the book of coins, must not keep the others waiting: what of it is due is put off, and what
-// stays missing fails by itself.
+// movable tells what of a group can be released now, and which coins hold it, in its order, where
+// the network spends outputs. What is being lifted, or is not in the book of coins, must not keep
+// the others waiting: what of it is due is put off, and what stays missing fails by itself.
 func (p *run) movable(ctx context.Context, g, due group) (now group, coins []chain.Coin, err error) {
 	if !p.spendsCoins || len(g) == 0 {
 		return g, nil, nil
 	}
+
 	outputs, held, lifted, err := p.held(ctx, g)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	var late, missing group
+
 	for _, s := range g {
 		at := outputs[s.PaymentID]
+
 		c, ok := held[at]
 		switch {
 		case ok:
@@ -165,158 +231,222 @@ func (p *run) movable(ctx context.Context, g, due group) (now group, coins []cha
 			late = append(late, s)
 		}
 	}
+
 	if len(late) > 0 {
 		if err := p.postpone(ctx, late); err != nil {
 			return nil, nil, err
 		}
 	}
+
 	if len(missing) > 0 {
 		if err := p.fail(ctx, missing, FundsMissing); err != nil {
 			return nil, nil, err
 		}
 	}
+
 	return now, coins, nil
 }
 
-// coins returns the outputs that hold the deposits of a release under way, where the network has outputs. One that is not in the
-// book, or spent, is fault.State with code funds_missing; one that is being lifted with code deposit_lifted.
+// coins returns the outputs that hold the deposits of a release under way, where the network has
+// outputs. One that is not in the book, or spent, is fault.State with code funds_missing; one that
+// is being lifted with code deposit_lifted.
 func (p *run) coins(ctx context.Context, g group) ([]chain.Coin, error) {
 	if !p.spendsCoins {
 		return nil, nil
 	}
+
 	outputs, held, lifted, err := p.held(ctx, g)
 	if err != nil {
 		return nil, err
 	}
+
 	coins := make([]chain.Coin, 0, len(g))
 	for _, s := range g {
 		c, ok := held[outputs[s.PaymentID]]
 		switch {
 		case lifted[outputs[s.PaymentID]]:
-			return nil, fault.New(fault.State, "deposit_lifted", "the output of payment %s is being lifted", s.PaymentID)
+			return nil, fault.New(
+				fault.State, "deposit_lifted", "the output of payment %s is being lifted",
+				s.PaymentID,
+			)
 		case !ok:
-			return nil, fault.New(fault.State, "funds_missing", "the output of payment %s is not in the chain, or spent", s.PaymentID)
+			return nil, fault.New(
+				fault.State, "funds_missing",
+				"the output of payment %s is not in the chain, or spent",
+				s.PaymentID,
+			)
 		}
+
 		coins = append(coins, c.Coin)
 	}
+
 	return coins, nil
 }
 
 // held reads which outputs paid a group, by payment id, and what holds their money now; see send.Held.
-func (p *run) held(ctx context.Context, g group) (outputs map[string]chain.Outpoint, held map[chain.Outpoint]send.Coin, lifted map[chain.Outpoint]bool, err error) {
+func (p *run) held(
+	ctx context.Context,
+	g group,
+) (outputs map[string]chain.Outpoint, held map[chain.Outpoint]send.Coin, lifted map[chain.Outpoint]bool, err error) {
 	payments := make([]string, len(g))
 	for i, s := range g {
 		payments[i] = s.PaymentID
 	}
+
 	if outputs, err = p.config.Outputs(ctx, p.db, payments); err != nil {
 		return nil, nil, nil, &storeError{err}
 	}
-	if held, lifted, err = send.Held(ctx, p.db, p.network.Slug, slices.Collect(maps.Values(outputs))); err != nil {
+
+	if held, lifted, err = send.Held(
+		ctx, p.db, p.network.Slug, slices.Collect(maps.Values(outputs)),
+	); err != nil {
 		return nil, nil, nil, &storeError{err}
 	}
+
 	return outputs, held, lifted, nil
 }
 
-// begin stores a release with its first transaction, in one transaction. Money of the master wallet is reserved for the whole
-// plan: for the first transaction in its own name, for the rest in the release's.
-func (p *run) begin(ctx context.Context, g group, r Release, steps []chain.ReleaseStep, carry Carry, residue Residue) (began bool, err error) {
+// begin stores a release with its first transaction, in one transaction. Money of the master wallet
+// is reserved for the whole plan: for the first transaction in its own name, for the rest in the
+// release's.
+func (p *run) begin(
+	ctx context.Context,
+	g group,
+	r Release,
+	steps []chain.ReleaseStep,
+	carry Carry,
+	residue Residue,
+) (began bool, err error) {
 	required := allFromMaster(steps, r.Master.Address, p.native.ID)
 	short := false
+
 	err = p.write(ctx, func(ctx context.Context, tx Tx) error {
 		began, short = false, false
+
 		fresh, err := p.fresh(ctx, tx, g)
 		if err != nil || fresh == nil {
 			return err
 		}
+
 		nowCarry, err := tx.Carry(ctx, r.Owner, r.Network)
 		if err != nil {
 			return err
 		}
+
 		if nowCarry.Amount != carry.Amount {
 			return nil // planned on what is no longer so; the next run does better
 		}
+
 		if as, err := p.bear(ctx, tx, &r, fresh, residue); err != nil || !as {
 			return err
 		}
+
 		if !required.IsZero() {
 			b, _, err := tx.BalanceForUpdate(ctx, r.Network, r.Master.Address, p.native.ID)
 			if err != nil {
 				return err
 			}
+
 			if b.Available().Less(required) {
 				short = true
 				return nil
 			}
 		}
+
 		r := r
 		if err := p.enqueue(ctx, tx, &r, steps); err != nil {
 			return err
 		}
+
 		for i := range fresh {
 			if err := fresh[i].Assign(r.ID, r.Master.Address); err != nil {
 				return err
 			}
+
 			fresh[i].RequiredNative = nil
 			if !required.IsZero() {
 				fresh[i].RequiredNative = &required
 			}
+
 			if err := tx.PutSettlements(ctx, &fresh[i]); err != nil {
 				return err
 			}
 		}
+
 		if !r.CarryIn.IsZero() {
 			nowCarry.Amount = nowCarry.Amount.Sub(r.CarryIn)
 			if err := tx.PutCarry(ctx, &nowCarry); err != nil {
 				return err
 			}
 		}
+
 		began = true
+
 		return nil
 	})
 	if err == nil && short {
 		return false, p.hold(ctx, g, InsufficientMasterBalance, &required)
 	}
+
 	return began, err
 }
 
-// bear books what the plan of a release counted on at its address: the residue, and that the oldest of its settlements bears what is
-// owed there. as is false when that is no longer so.
+// bear books what the plan of a release counted on at its address: the residue, and that the oldest
+// of its settlements bears what is owed there. as is false when that is no longer so.
 func (p *run) bear(ctx context.Context, tx Tx, r *Release, g group, planned Residue) (as bool, err error) {
 	now, err := tx.Residue(ctx, r.Network, r.Deposit.Address)
 	if err != nil || now.Amount != planned.Amount || now.Owed != planned.Owed {
 		return false, err
 	}
+
 	bearing := g.bearing(now.Owed)
 	if bearing[0].NetworkFees == g[0].NetworkFees {
 		return true, nil
 	}
+
 	g[0].NetworkFees, now.Owed = bearing[0].NetworkFees, chain.Amount{}
 	if err := tx.PutSettlements(ctx, &g[0]); err != nil {
 		return false, err
 	}
+
 	return true, tx.PutResidue(ctx, &now)
 }
 
 // enqueue puts the first of the steps into the outbox and stores the release with it.
 func (p *run) enqueue(ctx context.Context, tx Tx, r *Release, steps []chain.ReleaseStep) error {
 	first := steps[0]
+
 	t, err := p.outbox.EnqueueTx(ctx, tx, send.Transaction{
-		Owner: r.Owner, Network: r.Network, Kind: kindOf(first.Kind), ObjectID: r.ID, Order: first.Order, GiveUpAt: p.now().Add(p.config.SignWithin),
+		Owner:    r.Owner,
+		Network:  r.Network,
+		Kind:     kindOf(first.Kind),
+		ObjectID: r.ID,
+		Order:    first.Order,
+		GiveUpAt: p.now().Add(p.config.SignWithin),
 	})
 	if err != nil {
 		return err
 	}
-	r.Steps = append(slices.Clip(r.Steps), Step{Kind: first.Kind, TransactionID: t.ID, State: t.State, PaysFee: first.PaysFee})
+
+	r.Steps = append(
+		slices.Clip(r.Steps),
+		Step{Kind: first.Kind, TransactionID: t.ID, State: t.State, PaysFee: first.PaysFee},
+	)
+
 	r.DueAt = time.Time{}
 	if err := tx.PutRelease(ctx, r); err != nil {
 		return err
 	}
+
 	rest := allFromMaster(steps[1:], r.Master.Address, p.native.ID)
 	now := fromMaster(first, r.Master.Address, p.native.ID)
 	// The rest first: on the way through a plan it shrinks, and frees what the transaction then takes.
-	if err := p.outbox.ReserveTx(ctx, tx, r.Owner, r.Network, r.Master.Address, p.native.ID, r.ID, rest); err != nil {
+	if err := p.outbox.ReserveTx(
+		ctx, tx, r.Owner, r.Network, r.Master.Address, p.native.ID, r.ID, rest,
+	); err != nil {
 		return err
 	}
+
 	return p.outbox.ReserveTx(ctx, tx, r.Owner, r.Network, r.Master.Address, p.native.ID, t.ID, now)
 }
 
@@ -326,8 +456,9 @@ func kindOf(step chain.StepKind) send.Kind {
 		return send.TopUp
 	case chain.StepFee:
 		return send.Fee
+	default:
+		return send.Sweep
 	}
-	return send.Sweep
 }
 
 // fresh returns the group as it is stored now, locked, or nil when any of it was moved since it was planned.
@@ -336,12 +467,14 @@ func (p *run) fresh(ctx context.Context, tx Tx, g group) (group, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if len(now) != len(g) || slices.ContainsFunc(now, func(s Settlement) bool {
 		i := slices.IndexFunc(g, func(planned Settlement) bool { return planned.ID == s.ID })
 		return i < 0 || g[i].Version != s.Version
 	}) {
 		return nil, nil
 	}
+
 	return now, nil
 }
 
@@ -352,21 +485,26 @@ func (p *run) hold(ctx context.Context, g group, reason Reason, required *chain.
 		if err != nil {
 			return err
 		}
+
 		for i := range fresh {
 			s := &fresh[i]
+
 			told, err := s.Hold(reason, required, p.now(), recheck(reason, p.now()))
 			if err != nil {
 				return err
 			}
+
 			if told {
 				err = p.putTx(ctx, tx, s, event.SettlementHeld)
 			} else {
 				err = tx.PutSettlements(ctx, s)
 			}
+
 			if err != nil {
 				return err
 			}
 		}
+
 		return nil
 	})
 }
@@ -378,14 +516,17 @@ func (p *run) fail(ctx context.Context, g group, reason Reason) error {
 		if err != nil {
 			return err
 		}
+
 		for i := range fresh {
 			if err := fresh[i].Fail(reason, p.now(), time.Time{}); err != nil {
 				return err
 			}
+
 			if err := p.putTx(ctx, tx, &fresh[i], event.SettlementFailed); err != nil {
 				return err
 			}
 		}
+
 		return nil
 	})
 }

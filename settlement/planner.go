@@ -34,6 +34,7 @@ func placeOf(s Settlement, spendsCoins bool) place {
 	if spendsCoins {
 		return place{owner: s.Owner, assetID: s.AssetID}
 	}
+
 	return place{address: s.Deposit.Address, assetID: s.AssetID}
 }
 
@@ -44,6 +45,7 @@ func (p place) of(all []Settlement) (at group) {
 			at = append(at, s)
 		}
 	}
+
 	return at
 }
 
@@ -55,6 +57,7 @@ func places(due []Settlement, spendsCoins bool) []place {
 			out = append(out, p)
 		}
 	}
+
 	return out
 }
 
@@ -63,15 +66,21 @@ func places(due []Settlement, spendsCoins bool) []place {
 func gather(at []Settlement) group {
 	var g group
 	for _, s := range at {
-		if (s.Status != Pending && s.Status != Held) || s.ReleaseID != "" || s.DueAt.IsZero() || s.Simulated || len(g) == maxGroup {
+		if (s.Status != Pending && s.Status != Held) || s.ReleaseID != "" || s.DueAt.IsZero() ||
+			s.Simulated ||
+			len(g) == maxGroup {
 			continue
 		}
+
 		if len(g) > 0 && g[0].Owner != s.Owner {
 			continue
 		}
+
 		g = append(g, s)
 	}
+
 	slices.SortFunc(g, func(a, b Settlement) int { return cmp.Compare(a.ID, b.ID) })
+
 	return g
 }
 
@@ -79,6 +88,7 @@ func (g group) gross() (sum chain.Amount) {
 	for _, s := range g {
 		sum = sum.Add(s.Gross)
 	}
+
 	return sum
 }
 
@@ -87,6 +97,7 @@ func (g group) fee() (sum chain.Amount) {
 	for _, s := range g {
 		sum = sum.Add(s.FeeCarried)
 	}
+
 	return sum
 }
 
@@ -95,19 +106,24 @@ func (g group) spent() (sum chain.Amount) {
 	if g[0].FeeSource != FromDeposit {
 		return sum
 	}
+
 	for _, s := range g {
 		sum = sum.Add(s.FeePaid).Add(s.NetworkFees)
 	}
+
 	return sum
 }
 
-// bearing returns the group with what is owed at its address as a network fee of the oldest, if that pays its own way.
+// bearing returns the group with what is owed at its address as a network fee of the oldest, if
+// that pays its own way.
 func (g group) bearing(owed chain.Amount) group {
 	if owed.IsZero() || g[0].FeeSource != FromDeposit {
 		return g
 	}
+
 	g = slices.Clone(g)
 	g[0].NetworkFees = g[0].NetworkFees.Add(owed)
+
 	return g
 }
 
@@ -116,32 +132,37 @@ func (g group) ids() []string {
 	for i, s := range g {
 		ids[i] = s.ID
 	}
+
 	return ids
 }
 
-// belowMin reports whether every deposit of the group is worth less than the account's sweep minimum. One that is
-// worth enough takes the others along.
+// belowMin reports whether every deposit of the group is worth less than the account's sweep
+// minimum. One that is worth enough takes the others along.
 func (g group) belowMin(minimum decimal.Decimal) bool {
 	for _, s := range g {
 		if !s.USDValue.LessThan(minimum) {
 			return false
 		}
 	}
+
 	return true
 }
 
-// uneconomic reports whether the network fees exceed half of what the group is worth. Native deposits are compared in base
-// units, tokens in USD at the newest snapshot of the group.
+// uneconomic reports whether the network fees exceed half of what the group is worth. Native
+// deposits are compared in base units, tokens in USD at the newest snapshot of the group.
 func (g group) uneconomic(steps []chain.ReleaseStep, nativeDecimals uint8) bool {
 	fees := networkFees(steps)
 	if g[0].FeeSource == FromDeposit {
 		return g.gross().Less(fees.Add(fees))
 	}
+
 	var worth decimal.Decimal
 	for _, s := range g {
 		worth = worth.Add(s.USDValue)
 	}
+
 	cost := fees.Decimal(nativeDecimals).Mul(g[len(g)-1].NativePrice)
+
 	return cost.Add(cost).GreaterThan(worth)
 }
 
@@ -149,6 +170,7 @@ func networkFees(steps []chain.ReleaseStep) (sum chain.Amount) {
 	for _, s := range steps {
 		sum = sum.Add(s.NetworkFee)
 	}
+
 	return sum
 }
 
@@ -157,16 +179,19 @@ func paysFee(steps []chain.ReleaseStep) (sum chain.Amount) {
 	for _, s := range steps {
 		sum = sum.Add(s.PaysFee)
 	}
+
 	return sum
 }
 
-// notWorthSending reports whether a transaction that does nothing but pay the platform fee costs more than it pays.
+// notWorthSending reports whether a transaction that does nothing but pay the platform fee costs
+// more than it pays.
 func notWorthSending(steps []chain.ReleaseStep) bool {
 	for _, s := range steps {
 		if s.Kind == chain.StepFee && !s.NetworkFee.Less(s.PaysFee) {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -176,9 +201,11 @@ func fromMaster(step chain.ReleaseStep, master chain.Address, nativeID string) (
 	if step.Order.FeePayer != nil {
 		payer = step.Order.FeePayer.Address
 	}
+
 	if payer == master {
 		sum = sum.Add(step.Order.MaxFee)
 	}
+
 	if step.Order.From.Address == master {
 		for _, o := range step.Order.Outputs {
 			if o.AssetID == nativeID {
@@ -186,44 +213,60 @@ func fromMaster(step chain.ReleaseStep, master chain.Address, nativeID string) (
 			}
 		}
 	}
+
 	return sum
 }
 
-// allFromMaster is what a plan can take from the master wallet: the platform fee, the top-up, and network fees with their
-// headroom. It is what the wallet has to hold, and what is reserved there.
+// allFromMaster is what a plan can take from the master wallet: the platform fee, the top-up, and
+// network fees with their headroom. It is what the wallet has to hold, and what is reserved there.
 func allFromMaster(steps []chain.ReleaseStep, master chain.Address, nativeID string) (sum chain.Amount) {
 	for _, s := range steps {
 		sum = sum.Add(fromMaster(s, master, nativeID))
 	}
+
 	return sum
 }
 
-// check makes sure that a plan does what was asked and nothing else: a driver with a fault must not move money.
+// check makes sure that a plan does what was asked and nothing else: a driver with a fault must not
+// move money.
 func check(r chain.Release, steps []chain.ReleaseStep, nativeID string) error {
 	wrong := func(what string) error {
-		return fault.New(fault.Invalid, "not_releasable", "the driver's plan for %s of %s at %s %s; it was not carried out", r.Amount, r.Asset.Symbol, r.Deposit.Address, what)
+		return fault.New(
+			fault.Invalid, "not_releasable",
+			"the driver's plan for %s of %s at %s %s; it was not carried out",
+			r.Amount, r.Asset.Symbol, r.Deposit.Address, what,
+		)
 	}
 	if len(steps) == 0 || steps[len(steps)-1].Kind != chain.StepSweep {
 		return wrong("does not end with a sweep")
 	}
+
 	if fee := paysFee(steps); !fee.IsZero() && fee != r.Fee {
 		return wrong("pays another platform fee than asked")
 	}
+
 	for i, s := range steps {
-		if len(s.Order.Outputs) == 0 || s.Order.MaxFee.IsZero() || (s.Kind == chain.StepSweep && i != len(steps)-1) {
+		if len(s.Order.Outputs) == 0 || s.Order.MaxFee.IsZero() ||
+			(s.Kind == chain.StepSweep && i != len(steps)-1) {
 			return wrong("has a step without a payment or a maximum fee, or after the sweep")
 		}
+
 		from := r.Deposit.Address
 		if s.Kind == chain.StepTopUp || (s.Kind == chain.StepFee && r.Asset.ID != nativeID) {
 			from = r.Master.Address
 		}
+
 		if s.Order.From.Address != from {
 			return wrong("pays its " + string(s.Kind) + " from another wallet")
 		}
-		if p := s.Order.FeePayer; p != nil && p.Address != r.Deposit.Address && p.Address != r.Master.Address {
+
+		if p := s.Order.FeePayer; p != nil && p.Address != r.Deposit.Address &&
+			p.Address != r.Master.Address {
 			return wrong("has its network fees paid by another wallet")
 		}
+
 		var swept, paid chain.Amount
+
 		for _, o := range s.Order.Outputs {
 			switch {
 			case s.Kind == chain.StepTopUp && o.To == r.Deposit.Address && o.AssetID == nativeID:
@@ -235,16 +278,19 @@ func check(r chain.Release, steps []chain.ReleaseStep, nativeID string) error {
 				return wrong("pays " + string(o.To))
 			}
 		}
+
 		if paid != s.PaysFee {
 			// A merchant whose master wallet is the fee address cannot be told apart; the sum is.
 			if r.FeeAddress != r.Master.Address {
 				return wrong("pays another platform fee than it says")
 			}
 		}
+
 		if r.Amount.Less(swept) || (s.Kind == chain.StepSweep && swept.IsZero()) {
 			return wrong("sweeps more than the deposits, or nothing")
 		}
 	}
+
 	return nil
 }
 
@@ -253,5 +299,6 @@ func recheck(reason Reason, now time.Time) time.Time {
 	if reason == InsufficientMasterBalance {
 		return now.Add(time.Minute)
 	}
+
 	return now.Add(5 * time.Minute)
 }

@@ -16,11 +16,15 @@ func TestGatherTakesWhatMayGoTogether(t *testing.T) {
 	s := func(id string, change func(*Settlement)) Settlement {
 		out := Settlement{ID: id, Status: Pending, DueAt: due}
 		change(&out)
+
 		return out
 	}
 	keep := func(*Settlement) {}
+
 	got := gather([]Settlement{
-		s("c", keep), s("a", keep), s("b", func(s *Settlement) { s.Status = Held }),
+		s("c", keep),
+		s("a", keep),
+		s("b", func(s *Settlement) { s.Status = Held }),
 		s("d", func(s *Settlement) { s.ReleaseID = "r" }),
 		s("e", func(s *Settlement) { s.DueAt = time.Time{} }),
 		s("f", func(s *Settlement) { s.Simulated = true }),
@@ -30,10 +34,12 @@ func TestGatherTakesWhatMayGoTogether(t *testing.T) {
 	if ids := got.ids(); len(ids) != 3 || ids[0] != "a" || ids[1] != "b" || ids[2] != "c" {
 		t.Errorf("gathered %v", ids)
 	}
+
 	var many []Settlement
 	for range 2 * maxGroup {
 		many = append(many, s("x", keep))
 	}
+
 	if n := len(gather(many)); n != maxGroup {
 		t.Errorf("gathered %d", n)
 	}
@@ -52,14 +58,31 @@ func TestUneconomicAboveHalfOfTheWorth(t *testing.T) {
 	steps := func(fee uint64) []chain.ReleaseStep {
 		return []chain.ReleaseStep{{NetworkFee: chain.Units(1)}, {NetworkFee: chain.Units(fee - 1)}}
 	}
-	native := group{{FeeSource: FromDeposit, Gross: chain.Units(60)}, {FeeSource: FromDeposit, Gross: chain.Units(41)}}
-	token := group{{FeeSource: FromMaster, USDValue: decimal.NewFromInt(10), NativePrice: decimal.NewFromInt(1)}, {FeeSource: FromMaster, USDValue: decimal.NewFromInt(30), NativePrice: decimal.NewFromInt(200)}}
+	native := group{
+		{FeeSource: FromDeposit, Gross: chain.Units(60)},
+		{FeeSource: FromDeposit, Gross: chain.Units(41)},
+	}
+
+	token := group{
+		{FeeSource: FromMaster, USDValue: decimal.NewFromInt(10), NativePrice: decimal.NewFromInt(1)},
+		{FeeSource: FromMaster, USDValue: decimal.NewFromInt(30), NativePrice: decimal.NewFromInt(200)},
+	}
 	for _, c := range []struct {
 		name string
 		g    group
 		fee  uint64
 		want bool
-	}{{"half of native", native, 50, false}, {"more than half of native", native, 51, true}, {"half of tokens", token, 10, false}, {"more than half of tokens", token, 11, true}} {
+	}{
+		{"half of native", native, 50, false},
+		{
+			"more than half of native",
+			native,
+			51,
+			true,
+		},
+		{"half of tokens", token, 10, false},
+		{"more than half of tokens", token, 11, true},
+	} {
 		if got := c.g.uneconomic(steps(c.fee), 2); got != c.want {
 			t.Errorf("%s: uneconomic is %v", c.name, got)
 		}
@@ -69,11 +92,31 @@ func TestUneconomicAboveHalfOfTheWorth(t *testing.T) {
 func TestPlanIsCheckedBeforeItIsCarriedOut(t *testing.T) {
 	n := chain.Units
 	master, deposit := chain.Party{Address: "master"}, chain.Party{Address: "deposit"}
-	r := chain.Release{Asset: chain.Asset{ID: "token"}, Deposit: deposit, Master: master, FeeAddress: "fee", Amount: n(100), Fee: n(5)}
-	step := func(kind chain.StepKind, from chain.Party, to chain.Address, asset string, amount, paysFee uint64) chain.ReleaseStep {
-		return chain.ReleaseStep{Kind: kind, PaysFee: n(paysFee), NetworkFee: n(1), Order: chain.Order{
-			From: from, MaxFee: n(2), Outputs: []chain.Output{{To: to, AssetID: asset, Amount: n(amount)}},
-		}}
+	r := chain.Release{
+		Asset:      chain.Asset{ID: "token"},
+		Deposit:    deposit,
+		Master:     master,
+		FeeAddress: "fee",
+		Amount:     n(100),
+		Fee:        n(5),
+	}
+	step := func(
+		kind chain.StepKind,
+		from chain.Party,
+		to chain.Address,
+		asset string,
+		amount, paysFee uint64,
+	) chain.ReleaseStep {
+		return chain.ReleaseStep{
+			Kind:       kind,
+			PaysFee:    n(paysFee),
+			NetworkFee: n(1),
+			Order: chain.Order{
+				From:    from,
+				MaxFee:  n(2),
+				Outputs: []chain.Output{{To: to, AssetID: asset, Amount: n(amount)}},
+			},
+		}
 	}
 	topup := step(chain.StepTopUp, master, "deposit", "coin", 3, 0)
 	fee := step(chain.StepFee, master, "fee", "coin", 5, 5)
@@ -81,6 +124,7 @@ func TestPlanIsCheckedBeforeItIsCarriedOut(t *testing.T) {
 	foreign := sweep
 	foreign.Order.FeePayer = &chain.Party{Address: "thief"}
 	free := sweep
+
 	free.Order.MaxFee = chain.Amount{}
 	for _, c := range []struct {
 		name  string
@@ -95,19 +139,33 @@ func TestPlanIsCheckedBeforeItIsCarriedOut(t *testing.T) {
 		{"two sweeps", []chain.ReleaseStep{sweep, sweep}, false},
 		{"sweep to a thief", []chain.ReleaseStep{step(chain.StepSweep, deposit, "thief", "token", 100, 0)}, false},
 		{"sweep of more", []chain.ReleaseStep{step(chain.StepSweep, deposit, "master", "token", 101, 0)}, false},
-		{"sweep of another asset", []chain.ReleaseStep{step(chain.StepSweep, deposit, "master", "coin", 100, 0)}, false},
-		{"sweep from the master wallet", []chain.ReleaseStep{step(chain.StepSweep, master, "master", "token", 100, 0)}, false},
+		{
+			"sweep of another asset",
+			[]chain.ReleaseStep{step(chain.StepSweep, deposit, "master", "coin", 100, 0)},
+			false,
+		},
+		{
+			"sweep from the master wallet",
+			[]chain.ReleaseStep{step(chain.StepSweep, master, "master", "token", 100, 0)},
+			false,
+		},
 		{"top-up of a thief", []chain.ReleaseStep{step(chain.StepTopUp, master, "thief", "coin", 3, 0), sweep}, false},
 		{"another fee", []chain.ReleaseStep{step(chain.StepFee, master, "fee", "coin", 6, 6), sweep}, false},
-		{"a fee that is not what it says", []chain.ReleaseStep{step(chain.StepFee, master, "fee", "coin", 6, 5), sweep}, false},
+		{
+			"a fee that is not what it says",
+			[]chain.ReleaseStep{step(chain.StepFee, master, "fee", "coin", 6, 5), sweep},
+			false,
+		},
 		{"fees paid by somebody", []chain.ReleaseStep{foreign}, false},
 		{"no maximum", []chain.ReleaseStep{free}, false},
 	} {
 		err := check(r, c.steps, "coin")
-		if (err == nil) != c.ok || (err != nil && (!errors.Is(err, fault.Invalid) || fault.Code(err) != "not_releasable")) {
+		if (err == nil) != c.ok ||
+			(err != nil && (!errors.Is(err, fault.Invalid) || fault.Code(err) != "not_releasable")) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
+
 	if got := allFromMaster([]chain.ReleaseStep{topup, fee, sweep}, "master", "coin"); got != n(3+2+5+2) {
 		t.Errorf("the master wallet has to hold %s", got)
 	}

@@ -19,12 +19,15 @@ func (r *Release) last() *Step {
 	if len(r.Steps) == 0 {
 		return nil
 	}
+
 	return &r.Steps[len(r.Steps)-1]
 }
 
 // running reports whether a transaction of the release may still be included.
 func (r *Release) running() bool {
-	return slices.ContainsFunc(r.Steps, func(s Step) bool { return s.State != send.Confirmed && s.State != send.Failed })
+	return slices.ContainsFunc(
+		r.Steps, func(s Step) bool { return s.State != send.Confirmed && s.State != send.Failed },
+	)
 }
 
 // started reports whether anything of the release was ever signed.
@@ -42,22 +45,28 @@ func (r *Release) swept() bool { return r.has(chain.StepSweep, send.Confirmed) }
 
 // sweeps reports whether a sweep was made that has not failed.
 func (r *Release) sweeps() bool {
-	return slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Kind == chain.StepSweep && s.State != send.Failed })
+	return slices.ContainsFunc(
+		r.Steps, func(s Step) bool { return s.Kind == chain.StepSweep && s.State != send.Failed },
+	)
 }
 
 // paysFee reports whether a transaction that pays the platform fee was made.
 func (r *Release) paysFee() bool {
-	return slices.ContainsFunc(r.Steps, func(s Step) bool { return !s.PaysFee.IsZero() && s.State != send.Failed })
+	return slices.ContainsFunc(
+		r.Steps, func(s Step) bool { return !s.PaysFee.IsZero() && s.State != send.Failed },
+	)
 }
 
 // done lists the kinds of the confirmed steps.
 func (r *Release) done() []chain.StepKind {
 	var kinds []chain.StepKind
+
 	for _, s := range r.Steps {
 		if s.State == send.Confirmed {
 			kinds = append(kinds, s.Kind)
 		}
 	}
+
 	return kinds
 }
 
@@ -69,21 +78,26 @@ func (r *Release) networkFees() (sum chain.Amount) {
 			sum = sum.Add(c.NetworkFee)
 		}
 	}
+
 	return sum
 }
 
-// TransactionTx moves a release and its settlements when one of its transactions moves. Transactions of others are ignored.
+// TransactionTx moves a release and its settlements when one of its transactions moves.
+// Transactions of others are ignored.
 func (s *Service) TransactionTx(ctx context.Context, tx Tx, t send.Transaction) error {
 	if t.Kind == send.Cancel {
 		return s.displacedTx(ctx, tx, t)
 	}
+
 	w, i, err := s.journeyOf(ctx, tx, t)
 	if err != nil || w == nil {
 		return err
 	}
+
 	before := w.r.Steps[i]
 	w.r.Steps[i].State, w.r.Steps[i].TxHash = t.State, t.TxHash
 	w.show(t)
+
 	switch t.State {
 	case send.Queued:
 		return nil
@@ -94,9 +108,11 @@ func (s *Service) TransactionTx(ctx context.Context, tx Tx, t send.Transaction) 
 	case send.Failed:
 		err = w.fail(ctx, i, t)
 	}
+
 	if err != nil {
 		return err
 	}
+
 	return w.save(ctx)
 }
 
@@ -105,49 +121,67 @@ func (s *Service) displacedTx(ctx context.Context, tx Tx, t send.Transaction) er
 	if t.State != send.Confirmed {
 		return nil
 	}
+
 	displaced, err := tx.Transaction(ctx, t.ObjectID)
 	if errors.Is(err, fault.NotFound) {
 		return nil
 	}
+
 	if err != nil {
 		return err
 	}
+
 	w, i, err := s.journeyOf(ctx, tx, displaced)
 	if err != nil || w == nil || w.r.swept() {
 		return err
 	}
+
 	step := &w.r.Steps[i]
 	if slices.ContainsFunc(step.Displaced, func(c Cost) bool { return c.TransactionID == t.ID }) {
 		return nil // it left the chain and is back
 	}
+
 	w.cost(func() { step.Displaced = append(slices.Clip(step.Displaced), Cost{t.ID, t.Fee}) })
+
 	if err := w.residue(ctx, &Step{}, t); err != nil {
 		return err
 	}
+
 	return w.save(ctx)
 }
 
-// journeyOf returns the move of the release that a transaction is a step of, and which; nil for transactions of others.
-func (s *Service) journeyOf(ctx context.Context, tx Tx, t send.Transaction) (w *journey, step int, err error) {
+// journeyOf returns the move of the release that a transaction is a step of, and which; nil for
+// transactions of others.
+func (s *Service) journeyOf(
+	ctx context.Context,
+	tx Tx,
+	t send.Transaction,
+) (w *journey, step int, err error) {
 	if t.Kind != send.TopUp && t.Kind != send.Fee && t.Kind != send.Sweep {
 		return nil, 0, nil
 	}
+
 	r, err := tx.Release(ctx, t.ObjectID)
 	if errors.Is(err, fault.NotFound) {
 		return nil, 0, nil
 	}
+
 	if err != nil {
 		return nil, 0, err
 	}
+
 	i := slices.IndexFunc(r.Steps, func(step Step) bool { return step.TransactionID == t.ID })
 	if i < 0 {
 		return nil, 0, nil
 	}
+
 	g, err := tx.SettlementsByID(ctx, r.SettlementIDs)
 	if err != nil {
 		return nil, 0, err
 	}
+
 	r.Steps = slices.Clone(r.Steps)
+
 	return &journey{Service: s, tx: tx, r: &r, g: g, events: map[string]event.Type{}}, i, nil
 }
 
@@ -164,18 +198,22 @@ func (w *journey) save(ctx context.Context) error {
 	if err := w.tx.PutRelease(ctx, w.r); err != nil {
 		return err
 	}
+
 	for i := range w.g {
 		t, told := w.events[w.g[i].ID]
 		if !told {
 			if err := w.tx.PutSettlements(ctx, &w.g[i]); err != nil {
 				return err
 			}
+
 			continue
 		}
+
 		if err := w.putTx(ctx, w.tx, &w.g[i], t); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -183,6 +221,7 @@ func (w *journey) save(ctx context.Context) error {
 func (w *journey) show(t send.Transaction) {
 	for i := range w.g {
 		s := &w.g[i]
+
 		switch t.Kind {
 		case send.TopUp:
 			s.TopUpTx = t.TxHash
@@ -195,15 +234,18 @@ func (w *journey) show(t send.Transaction) {
 					s.FeeTx = t.TxHash
 				}
 			}
+		case send.Payout, send.Lift, send.Cancel:
+			// No step of a release.
 		}
 	}
 }
 
-// advance follows a transaction that is signed and not final. The first one starts the settlements; a sweep that was
-// confirmed and left the chain reverts them.
+// advance follows a transaction that is signed and not final. The first one starts the settlements;
+// a sweep that was confirmed and left the chain reverts them.
 func (w *journey) advance(ctx context.Context, before Step, t send.Transaction) error {
 	carry := w.r.CarryIn
 	swept := t.Kind == send.Sweep && before.State == send.Confirmed
+
 	for i := range w.g {
 		s := &w.g[i]
 		switch {
@@ -211,28 +253,34 @@ func (w *journey) advance(ctx context.Context, before Step, t send.Transaction) 
 			if err := s.Start(carry); err != nil {
 				return err
 			}
+
 			carry = chain.Amount{}
 		case s.Status == Released && swept:
 			if err := s.Revert(""); err != nil {
 				return err
 			}
+
 			w.events[s.ID] = event.SettlementReverted
 		}
 	}
+
 	if swept && w.r.Done {
 		w.r.Done = false // its transactions are on their way again
 		if err := w.uncarry(ctx); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
-// confirm books a final transaction. After the sweep the release is done; after any other step it is planned on.
+// confirm books a final transaction. After the sweep the release is done; after any other step it
+// is planned on.
 func (w *journey) confirm(ctx context.Context, i int, t send.Transaction) error {
 	step := &w.r.Steps[i]
 	again, was := step.Booked, step.NetworkFee // it was confirmed before, and left the chain in between
 	w.book(step, t.Fee)
+
 	if again && w.ofNative() && step.Kind != chain.StepSweep {
 		if err := w.residueAgain(ctx, was, t.Fee); err != nil {
 			return err
@@ -240,48 +288,60 @@ func (w *journey) confirm(ctx context.Context, i int, t send.Transaction) error 
 	} else if err := w.residue(ctx, step, t); err != nil {
 		return err
 	}
+
 	if !again {
 		w.payFee(step)
 	}
+
 	step.Booked = true
 	if step.Kind != chain.StepSweep {
 		w.r.DueAt = w.now()
 		return nil
 	}
+
 	arrived := w.r.arrived(t)
 	if arrived.IsZero() {
 		// The token reported success and moved nothing.
 		return w.end(ctx, TransactionFailed)
 	}
+
 	for j, net := range group(w.g).net(arrived) {
 		s := &w.g[j]
 		if s.Status == Reverted && s.Reason == "" { // the sweep was taken back, and is here again
 			if err := s.Return(false, true, time.Time{}); err != nil {
 				return err
 			}
+
 			if err := s.Start(chain.Amount{}); err != nil {
 				return err
 			}
 		}
+
 		if s.Status != Releasing {
 			continue // its payment is gone; should it confirm again, this sweep stands for it
 		}
+
 		if err := s.Release(net, w.now()); err != nil {
 			return err
 		}
+
 		w.events[s.ID] = event.SettlementReleased
 	}
+
 	w.r.Done, w.r.DueAt = true, time.Time{}
+
 	return w.carry(ctx)
 }
 
-// fail ends a release of which a transaction is proven dead, was never signed, or was reverted, unless that was a sweep that closed
-// its account. A reverted one cost its network fee.
+// fail ends a release of which a transaction is proven dead, was never signed, or was reverted,
+// unless that was a sweep that closed its account. A reverted one cost its network fee.
 func (w *journey) fail(ctx context.Context, i int, t send.Transaction) error {
 	step := &w.r.Steps[i]
 	again, was := step.Booked, step.NetworkFee // it was confirmed before, and left the chain for good
 	w.book(step, t.Fee)
+
 	var err error
+
 	switch {
 	case t.Failure == send.FailReverted:
 		err = w.residue(ctx, step, t)
@@ -290,20 +350,26 @@ func (w *journey) fail(ctx context.Context, i int, t send.Transaction) error {
 	case again:
 		err = w.leaves(ctx, step, chain.Amount{}, chain.Amount{})
 	}
+
 	if err != nil {
 		return err
 	}
+
 	if err := w.unpayFee(ctx, step, again); err != nil {
 		return err
 	}
+
 	if w.r.Done {
 		return nil // the release ended before; there is nothing to give up
 	}
+
 	if t.Failure == send.FailReverted && t.Order.Close && !again {
-		// Anybody can make that happen, by a payment while it is on its way: the release goes on, and leaves the account open.
+		// Anybody can make that happen, by a payment while it is on its way: the release goes on,
+		// and leaves the account open.
 		w.r.DueAt = w.now()
 		return nil
 	}
+
 	return w.end(ctx, w.reason(t))
 }
 
@@ -314,24 +380,31 @@ func (w *journey) reason(t send.Transaction) Reason {
 		return NotReleasable
 	case t.Failure == send.FailCanceled, t.Failure == send.FailStale, t.Failure == send.FailInsufficientFunds:
 		return Replanning
-	case t.Failure == send.FailConflict, t.Failure == send.FailExpired, t.Failure == send.FailReverted, strings.HasPrefix(t.Failure, send.FailSignerRefused):
+	case t.Failure == send.FailConflict,
+		t.Failure == send.FailExpired,
+		t.Failure == send.FailReverted,
+		strings.HasPrefix(t.Failure, send.FailSignerRefused):
 		return TransactionFailed
 	}
+
 	return Unclassified
 }
 
-// end gives a release up: reservations and the carry go back, the settlements fail, or return to the queue when
-// nothing was signed and nothing is wrong with them.
+// end gives a release up: reservations and the carry go back, the settlements fail, or return to
+// the queue when nothing was signed and nothing is wrong with them.
 func (w *journey) end(ctx context.Context, reason Reason) error {
 	r := w.r
 	r.Done, r.DueAt = true, time.Time{}
+
 	if err := w.unreserve(ctx); err != nil {
 		return err
 	}
+
 	back := chain.Amount{}
 	if !r.started() {
 		back = r.CarryIn
 	}
+
 	for i := range w.g {
 		s := &w.g[i]
 		switch s.Status {
@@ -339,10 +412,12 @@ func (w *journey) end(ctx context.Context, reason Reason) error {
 			if s.ReleaseID != r.ID {
 				continue
 			}
+
 			if reason == Replanning {
 				if err := s.Unassign(w.now()); err != nil {
 					return err
 				}
+
 				continue
 			}
 		case Releasing:
@@ -351,52 +426,68 @@ func (w *journey) end(ctx context.Context, reason Reason) error {
 			if s.Reason == PaymentOrphaned {
 				continue
 			}
+
 			if err := s.Return(false, false, w.now()); err != nil {
 				return err
 			}
+
 			continue
 		default:
 			continue
 		}
+
 		due := time.Time{}
 		if reason == Replanning {
 			due = w.now()
 		}
+
 		if err := s.Fail(reason, w.now(), due); err != nil {
 			return err
 		}
+
 		w.events[s.ID] = event.SettlementFailed
 	}
+
 	if back.IsZero() {
 		return nil
 	}
+
 	row, err := w.tx.Carry(ctx, r.Owner, r.Network)
 	if err != nil {
 		return err
 	}
+
 	row.Amount = row.Amount.Add(back)
+
 	return w.tx.PutCarry(ctx, &row)
 }
 
 // unreserve gives back what the release reserved of the master wallet and did not spend.
 func (w *journey) unreserve(ctx context.Context) error {
 	n, _ := w.registry.Network(w.r.Network)
+
 	native, _ := n.Native()
 	for _, object := range append(stepIDs(w.r), w.r.ID) {
-		if err := w.outbox.ReleaseTx(ctx, w.tx, w.r.Network, w.r.Master.Address, native.ID, object); err != nil {
+		if err := w.outbox.ReleaseTx(
+			ctx, w.tx, w.r.Network, w.r.Master.Address, native.ID, object,
+		); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
-// stepIDs are the transactions of a release that were not confirmed: what those took was booked by their inclusion.
+// stepIDs are the transactions of a release that were not confirmed: what those took was booked by
+// their inclusion.
 func stepIDs(r *Release) []string {
 	var ids []string
+
 	for _, s := range r.Steps {
 		if s.State != send.Confirmed {
 			ids = append(ids, s.TransactionID)
 		}
 	}
+
 	return ids
 }

@@ -12,10 +12,12 @@ import (
 func TestNativeDepositIsReleasedToTheBaseUnit(t *testing.T) {
 	w := newWorld(t, account.Settings{})
 	deposit := w.deposit(1)
+
 	opened := w.pay("p1", deposit, "SIM", coin(1), 2000)
 	if opened.Status != settlement.Pending || opened.FeeSource != settlement.FromDeposit {
 		t.Fatalf("opened as %+v", opened)
 	}
+
 	w.check("fee", opened.FeeNative, milli(5)) // 0.5 % of 1 coin
 	s := w.until(opened.ID, settlement.Released)
 	w.check("fee paid", s.FeePaid, milli(5))
@@ -23,9 +25,12 @@ func TestNativeDepositIsReleasedToTheBaseUnit(t *testing.T) {
 	w.check("at the master wallet", w.chain.Balance(w.master().Address, "SIM"), *s.NetReleased)
 	w.check("left at the deposit address", w.chain.Balance(deposit.Address, "SIM"), chain.Amount{})
 	w.check("the sum", s.NetReleased.Add(s.FeePaid).Add(s.NetworkFees), s.Gross)
-	if s.FeeTx == "" || s.SweepTx == "" || s.TopUpTx != "" || s.MasterWalletAddress != w.master().Address || s.ReleasedAt.IsZero() {
+
+	if s.FeeTx == "" || s.SweepTx == "" || s.TopUpTx != "" || s.MasterWalletAddress != w.master().Address ||
+		s.ReleasedAt.IsZero() {
 		t.Errorf("released as %+v", s)
 	}
+
 	if w.told(event.SettlementReleased) != 1 || s.Sequence != 1 {
 		t.Errorf("told %d times, sequence %d", w.told(event.SettlementReleased), s.Sequence)
 	}
@@ -43,23 +48,32 @@ func TestTokenDepositIsReleased(t *testing.T) {
 	w.check("tokens at the master wallet", w.chain.Balance(w.master().Address, "USDX"), dollars(400))
 	w.check("at the fee address", w.chain.Balance(w.fee, "SIM"), milli(1))
 	residue := w.chain.Balance(deposit.Address, "SIM")
-	w.check("native coin in all", w.chain.Balance(w.master().Address, "SIM").Add(s.FeePaid).Add(s.NetworkFees).Add(residue), coin(1))
+	w.check(
+		"native coin in all",
+		w.chain.Balance(w.master().Address, "SIM").Add(s.FeePaid).Add(s.NetworkFees).Add(residue),
+		coin(1),
+	)
+
 	if s.FeeTx == "" || s.SweepTx == "" || s.TopUpTx == "" || s.RequiredNative == nil {
 		t.Errorf("released as %+v", s)
 	}
+
 	b, _, err := w.store.Balance(t.Context(), network, w.master().Address, w.asset("SIM").ID)
 	if err != nil || !b.Reserved.IsZero() {
 		t.Errorf("balance row is %+v, %v: nothing should be reserved any more", b, err)
 	}
+
 	w.check("balance row", b.OnChain, w.chain.Balance(w.master().Address, "SIM"))
 	w.check("booked as residue", w.residue(deposit), residue)
 	// What is left of the top-up is counted before the next one.
 	again := w.until(w.pay("p2", deposit, "USDX", dollars(400), 400).ID, settlement.Released)
 	w.check("net released", *again.NetReleased, dollars(400))
+
 	left := w.chain.Balance(deposit.Address, "SIM")
 	if residue.Less(left) {
 		t.Errorf("the residue grew from %s to %s", residue, left)
 	}
+
 	w.check("booked as residue", w.residue(deposit), left)
 }
 
@@ -67,30 +81,52 @@ func TestSeveralDepositsOfOneAddressShareASweep(t *testing.T) {
 	w := newWorld(t, account.Settings{})
 	w.chain.Fund(w.master().Address, "SIM", coin(1))
 	deposit := w.deposit(1)
-	var ids []string
-	var gross chain.Amount
+
+	var (
+		ids   []string
+		gross chain.Amount
+	)
+
 	for i, usd := range []int64{100, 33, 17} {
 		amount := dollars(uint64(usd))
 		ids = append(ids, w.pay(string(rune('a'+i)), deposit, "USDX", amount, usd).ID)
 		gross = gross.Add(amount)
 	}
-	var fees, paid, owed, net chain.Amount
-	var first settlement.Settlement
+
+	var (
+		fees, paid, owed, net chain.Amount
+		first                 settlement.Settlement
+	)
+
 	for i, id := range ids {
 		s := w.until(id, settlement.Released)
 		if i == 0 {
 			first = s
 		}
+
 		if s.SweepTx != first.SweepTx || s.ReleaseID != first.ReleaseID {
 			t.Errorf("settlement %d has a sweep of its own", i)
 		}
-		fees, paid, owed, net = fees.Add(s.NetworkFees), paid.Add(s.FeePaid), owed.Add(s.FeeNative), net.Add(*s.NetReleased)
+
+		fees, paid, owed, net = fees.Add(
+			s.NetworkFees,
+		), paid.Add(
+			s.FeePaid,
+		), owed.Add(
+			s.FeeNative,
+		), net.Add(
+			*s.NetReleased,
+		)
 	}
+
 	w.check("released", net, gross)
 	w.check("paid", paid, owed)
 	w.check("at the fee address", w.chain.Balance(w.fee, "SIM"), owed)
 	left := w.chain.Balance(deposit.Address, "SIM")
-	w.check("native coin in all", w.chain.Balance(w.master().Address, "SIM").Add(paid).Add(fees).Add(left), coin(1))
+	w.check(
+		"native coin in all",
+		w.chain.Balance(w.master().Address, "SIM").Add(paid).Add(fees).Add(left), coin(1),
+	)
 }
 
 func TestTwoNativeDepositsBalanceToTheBaseUnit(t *testing.T) {
@@ -99,8 +135,15 @@ func TestTwoNativeDepositsBalanceToTheBaseUnit(t *testing.T) {
 	a := w.pay("a", deposit, "SIM", milli(333), 666)
 	b := w.pay("b", deposit, "SIM", milli(778), 1556)
 	a, b = w.until(a.ID, settlement.Released), w.until(b.ID, settlement.Released)
-	w.check("the sum", a.NetReleased.Add(*b.NetReleased).Add(a.FeePaid).Add(b.FeePaid).Add(a.NetworkFees).Add(b.NetworkFees), milli(1111))
-	w.check("at the master wallet", w.chain.Balance(w.master().Address, "SIM"), a.NetReleased.Add(*b.NetReleased))
+	w.check(
+		"the sum",
+		a.NetReleased.Add(*b.NetReleased).Add(a.FeePaid).Add(b.FeePaid).Add(a.NetworkFees).Add(b.NetworkFees),
+		milli(1111),
+	)
+	w.check(
+		"at the master wallet", w.chain.Balance(w.master().Address, "SIM"),
+		a.NetReleased.Add(*b.NetReleased),
+	)
 }
 
 func TestOneReleaseOfAnAddressAtATime(t *testing.T) {
@@ -114,14 +157,18 @@ func TestOneReleaseOfAnAddressAtATime(t *testing.T) {
 		if err != nil || len(live) > 1 {
 			t.Fatalf("%d releases at once, %v", len(live), err)
 		}
+
 		return w.get(a.ID).Status == settlement.Released && w.get(b.ID).Status == settlement.Released
 	}
+
 	for range 20 {
 		if _, err := w.service.Step(t.Context(), network); err != nil {
 			t.Fatal(err)
 		}
+
 		both()
 	}
+
 	w.run("both are released", both)
 	s := w.get(b.ID)
 	w.check("the sum", s.NetReleased.Add(s.FeePaid).Add(s.NetworkFees), coin(2))

@@ -17,18 +17,28 @@ func TestReorganisationAfterTheRelease(t *testing.T) {
 	w := newWorld(t, account.Settings{})
 	s := w.until(w.pay("p1", w.deposit(1), "SIM", coin(1), 2000).ID, settlement.Released)
 	before := s
+
 	w.chain.Fork(sim.Fork{Depth: 3, Fate: sim.Forget})
+
 	s = w.until(s.ID, settlement.Reverted)
 	if s.NetReleased != nil || !s.ReleasedAt.IsZero() || s.Resource().Reason != "" {
 		t.Errorf("reverted as %+v", s)
 	}
+
 	s = w.until(s.ID, settlement.Released)
-	if s.SweepTx != before.SweepTx || *s.NetReleased != *before.NetReleased || s.NetworkFees != before.NetworkFees || s.FeePaid != before.FeePaid {
+	if s.SweepTx != before.SweepTx || *s.NetReleased != *before.NetReleased ||
+		s.NetworkFees != before.NetworkFees ||
+		s.FeePaid != before.FeePaid {
 		t.Errorf("released again as %+v, before as %+v", s, before)
 	}
+
 	w.check("the sum", s.NetReleased.Add(s.FeePaid).Add(s.NetworkFees), s.Gross)
+
 	if w.told(event.SettlementReverted) != 1 || w.told(event.SettlementReleased) != 2 || s.Sequence != 3 {
-		t.Errorf("told %d reverted, %d released, sequence %d", w.told(event.SettlementReverted), w.told(event.SettlementReleased), s.Sequence)
+		t.Errorf(
+			"told %d reverted, %d released, sequence %d",
+			w.told(event.SettlementReverted), w.told(event.SettlementReleased), s.Sequence,
+		)
 	}
 }
 
@@ -37,26 +47,32 @@ func TestPaymentLostAfterTheReleaseAndBack(t *testing.T) {
 	w := newWorld(t, account.Settings{})
 	s := w.until(w.pay("p1", w.deposit(1), "SIM", coin(1), 2000).ID, settlement.Released)
 	w.lose("p1")
+
 	if s = w.get(s.ID); s.Status != settlement.Reverted {
 		t.Fatalf("without its payment it is %s", s.Status)
 	}
+
 	if s = w.open("p1", w.deposit(1), "SIM", coin(1), 2000); s.Status != settlement.Released {
 		t.Fatalf("its sweep stands, its payment is back, and it is %s", s.Status)
 	}
+
 	w.check("the sum", s.NetReleased.Add(s.FeePaid).Add(s.NetworkFees), s.Gross)
 	w.lose("p1")
 	w.chain.Fork(sim.Fork{Depth: 3, Fate: sim.Forget})
 	w.now = w.now.Add(2 * time.Minute)
 	w.work()
+
 	if s = w.open("p1", w.deposit(1), "SIM", coin(1), 2000); s.Status != settlement.Releasing {
 		t.Fatalf("its sweep is on its way again, and it is %s", s.Status)
 	}
+
 	s = w.until(s.ID, settlement.Released)
 	w.check("at the master wallet", w.chain.Balance(w.master().Address, "SIM"), *s.NetReleased)
 }
 
-// The sweep and the fee are in other blocks after a fork, and cost less there: the rest is left at the address, and the books say
-// so. What the sweep brought counts as well when the payment goes and is back.
+// The sweep and the fee are in other blocks after a fork, and cost less there: the rest is left at
+// the address, and the books say so. What the sweep brought counts as well when the payment goes
+// and is back.
 func TestReorganisationThatIsCheaper(t *testing.T) {
 	for symbol, amount := range map[string]chain.Amount{"SIM": coin(1), "USDX": dollars(400)} {
 		t.Run(symbol, func(t *testing.T) {
@@ -72,14 +88,26 @@ func TestReorganisationThatIsCheaper(t *testing.T) {
 			w.chain.Fork(sim.Fork{Depth: tip.Height, Length: tip.Height + 5, Fate: sim.Reinclude})
 			w.now = w.now.Add(2 * time.Minute)
 			w.work()
+
 			s := w.until(opened.ID, settlement.Released)
 			if !s.NetworkFees.Less(before.NetworkFees) || !left.Less(w.residue(deposit)) {
-				t.Errorf("the fees were %s and are %s, %s and now %s are left", before.NetworkFees, s.NetworkFees, left, w.residue(deposit))
+				t.Errorf(
+					"the fees were %s and are %s, %s and now %s are left",
+					before.NetworkFees, s.NetworkFees, left, w.residue(deposit),
+				)
 			}
+
 			w.check("booked as residue", w.residue(deposit), w.chain.Balance(deposit.Address, "SIM"))
 			w.lose("p1")
-			if s = w.open("p1", deposit, symbol, amount, 400); s.Status != settlement.Released || *s.NetReleased != *before.NetReleased {
-				t.Errorf("its payment is back, and it is %s with %s, before %s", s.Status, s.NetReleased, before.NetReleased)
+
+			if s = w.open(
+				"p1", deposit, symbol, amount, 400,
+			); s.Status != settlement.Released ||
+				*s.NetReleased != *before.NetReleased {
+				t.Errorf(
+					"its payment is back, and it is %s with %s, before %s",
+					s.Status, s.NetReleased, before.NetReleased,
+				)
 			}
 		})
 	}
@@ -96,10 +124,14 @@ func TestReorganisationDoesNotBookTwice(t *testing.T) {
 	w.chain.Fork(sim.Fork{Depth: tip.Height, Length: tip.Height + 5, Fate: sim.Reinclude})
 	w.now = w.now.Add(2 * time.Minute)
 	w.work()
+
 	s := w.get(opened.ID)
-	if s.Status != settlement.Released || s.FeePaid != before.FeePaid || s.NetworkFees != before.NetworkFees || w.told(event.SettlementReverted) != 1 {
+	if s.Status != settlement.Released || s.FeePaid != before.FeePaid ||
+		s.NetworkFees != before.NetworkFees ||
+		w.told(event.SettlementReverted) != 1 {
 		t.Errorf("afterwards %+v", s)
 	}
+
 	w.check("booked as residue", w.residue(deposit), w.chain.Balance(deposit.Address, "SIM"))
 }
 
@@ -115,7 +147,8 @@ func TestReorganisationDoesNotCarryTwice(t *testing.T) {
 	w.check("carried in", second.CarriedIn, first.FeeNative)
 }
 
-// The top-up is undone after it was final: what it had brought is not counted on when the release is made again.
+// The top-up is undone after it was final: what it had brought is not counted on when the release
+// is made again.
 func TestTopUpThatIsUndone(t *testing.T) {
 	w := newWorld(t, account.Settings{})
 	w.chain.Fund(w.master().Address, "SIM", coin(1))
@@ -127,6 +160,7 @@ func TestTopUpThatIsUndone(t *testing.T) {
 		if m == sim.MethodPlanRelease {
 			return sim.Unavailable()
 		}
+
 		return nil
 	})
 	w.run("it is booked", func() bool { return !w.residue(deposit).IsZero() })
@@ -136,16 +170,18 @@ func TestTopUpThatIsUndone(t *testing.T) {
 	w.chain.Mine(1)
 	w.until(opened.ID, settlement.Failed)
 	w.check("booked at the address", w.residue(deposit), chain.Amount{})
+
 	if _, err := w.service.Retry(t.Context(), owner, opened.ID); err != nil {
 		t.Fatal(err)
 	}
+
 	s := w.until(opened.ID, settlement.Released)
 	w.check("released", *s.NetReleased, dollars(400))
 	w.check("booked as residue", w.residue(deposit), w.chain.Balance(deposit.Address, "SIM"))
 }
 
-// The fee of a release is dearer after a fork, and its sweep takes the rest out of another deposit of the address: the release of
-// that one bears it, and moves what is left.
+// The fee of a release is dearer after a fork, and its sweep takes the rest out of another deposit
+// of the address: the release of that one bears it, and moves what is left.
 func TestReorganisationThatIsDearer(t *testing.T) {
 	w := newWorld(t, account.Settings{})
 	deposit := w.deposit(1)
@@ -157,16 +193,23 @@ func TestReorganisationThatIsDearer(t *testing.T) {
 	w.now = w.now.Add(2 * time.Minute)
 	w.work()
 	again := w.until(first.ID, settlement.Released)
+
 	dearer := again.NetworkFees.SubFloor(first.NetworkFees)
 	if dearer.IsZero() || w.chain.Balance(deposit.Address, "SIM") != coin(1).Sub(dearer) {
-		t.Fatalf("the fees were %s and are %s, %s are left of the other deposit", first.NetworkFees, again.NetworkFees, w.chain.Balance(deposit.Address, "SIM"))
+		t.Fatalf(
+			"the fees were %s and are %s, %s are left of the other deposit",
+			first.NetworkFees, again.NetworkFees, w.chain.Balance(deposit.Address, "SIM"),
+		)
 	}
+
 	s := w.open("p2", deposit, "SIM", coin(1), 2000)
 	s = w.until(s.ID, settlement.Released)
 	w.check("the sum", s.NetReleased.Add(s.FeePaid).Add(s.NetworkFees), s.Gross)
+
 	if !dearer.Less(s.NetworkFees) {
 		t.Errorf("it bore %s", s.NetworkFees)
 	}
+
 	w.check("left at the deposit address", w.chain.Balance(deposit.Address, "SIM"), chain.Amount{})
 	third := w.until(w.pay("p3", deposit, "SIM", coin(1), 2000).ID, settlement.Released)
 	w.check("borne by the next", third.NetworkFees, s.NetworkFees.Sub(dearer))
@@ -184,6 +227,7 @@ func TestReorganisationThatIsDearerForAReleaseUnderWay(t *testing.T) {
 		if m == sim.MethodPlanRelease {
 			return sim.Unavailable()
 		}
+
 		return nil
 	})
 	w.run("its fee is paid", func() bool { return !w.get(opened.ID).FeePaid.IsZero() })

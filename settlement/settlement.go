@@ -85,14 +85,14 @@ type Settlement struct {
 	FeeUSD, NativePrice decimal.Decimal
 	FeeNative           chain.Amount
 	FeeSource           FeeSource
-	// FeePaid + FeeCarried = FeeNative + CarriedIn, always: FeeCarried is what is not paid, be it not yet or left to a
-	// later release.
+	// FeePaid + FeeCarried = FeeNative + CarriedIn, always: FeeCarried is what is not paid, be it
+	// not yet or left to a later release.
 	FeePaid, FeeCarried, CarriedIn chain.Amount
 	// RequiredNative is what the master wallet must hold for the release: fee + top-up + network fees.
 	RequiredNative      *chain.Amount
 	MasterWalletAddress chain.Address
-	// Reason is why it is held or failed. A reverted one has payment_orphaned while its payment is gone; the API does
-	// not show that.
+	// Reason is why it is held or failed. A reverted one has payment_orphaned while its payment is
+	// gone; the API does not show that.
 	Reason  Reason
 	FeeTx   string
 	TopUpTx string
@@ -102,8 +102,8 @@ type Settlement struct {
 	// NetReleased is what measurably arrived at the master wallet; nil before.
 	NetReleased *chain.Amount
 	Simulated   bool
-	// ReleaseID is the release under way or done, from when its first transaction is queued: a pending or held
-	// settlement that has one is not planned again.
+	// ReleaseID is the release under way or done, from when its first transaction is queued: a
+	// pending or held settlement that has one is not planned again.
 	ReleaseID string
 	// ConfirmedAt is the payment's.
 	ConfirmedAt time.Time
@@ -131,7 +131,8 @@ type Release struct {
 	Amount, Fee, CarryIn chain.Amount
 	// FeeAddress receives the platform fee.
 	FeeAddress chain.Address
-	// ResidueIn and ResidueOut: native coin at the deposit address that belongs to no deposit, before and after.
+	// ResidueIn and ResidueOut: native coin at the deposit address that belongs to no deposit,
+	// before and after.
 	ResidueIn, ResidueOut chain.Amount
 	// Steps are its transactions so far, in order.
 	Steps []Step
@@ -152,17 +153,18 @@ type Step struct {
 	NetworkFee chain.Amount `json:"network_fee"`
 	// PaysFee is the platform fee it carries.
 	PaysFee chain.Amount `json:"pays_fee"`
-	// Parts say to which settlements how much of PaysFee is booked, where some may leave the release, or have left it, before the
-	// sweep; what they leave out is the settlements' of the release.
+	// Parts say to which settlements how much of PaysFee is booked, where some may leave the
+	// release, or have left it, before the sweep; what they leave out is the settlements' of the
+	// release.
 	Parts []Part `json:"parts,omitempty"`
 	// Displaced are the transactions that stood in its way or took its place in a block, with what they cost.
 	Displaced []Cost `json:"displaced,omitempty"`
-	// Left is what it left at the deposit's address beside the deposits, or brought there, Took what it took of that; of the native
-	// coin.
+	// Left is what it left at the deposit's address beside the deposits, or brought there, Took
+	// what it took of that; of the native coin.
 	Left chain.Amount `json:"left,omitzero"`
 	Took chain.Amount `json:"took,omitzero"`
-	// Booked is set once its inclusion was final and counted: a transaction that left the chain and came back is
-	// not counted twice.
+	// Booked is set once its inclusion was final and counted: a transaction that left the chain and
+	// came back is not counted twice.
 	Booked bool `json:"booked,omitempty"`
 }
 
@@ -186,9 +188,10 @@ type Carry struct {
 	Version int64
 }
 
-// Residue is native coin left at one of our addresses that belongs to no deposit. Owed is the opposite: what releases took out of
-// deposits that were not theirs, as a fork had them included again at a higher cost. The next release of native coin bears it as a
-// network fee. One of the two is 0.
+// Residue is native coin left at one of our addresses that belongs to no deposit. Owed is the
+// opposite: what releases took out of deposits that were not theirs, as a fork had them included
+// again at a higher cost. The next release of native coin bears it as a network fee. One of the two
+// is 0.
 type Residue struct {
 	Network string
 	Address chain.Address
@@ -217,10 +220,16 @@ type Reader interface {
 	// SettlementsOfPayments returns the settlements of these payments, in any order.
 	SettlementsOfPayments(ctx context.Context, paymentIDs []string) ([]Settlement, error)
 	Settlements(ctx context.Context, f Filter) ([]Settlement, error)
-	// DueSettlements returns pending, held and self-healing failed ones of a network with DueAt ≤ now, oldest first.
+	// DueSettlements returns pending, held and self-healing failed ones of a network with DueAt ≤
+	// now, oldest first.
 	DueSettlements(ctx context.Context, network string, now time.Time, limit int) ([]Settlement, error)
 	// SettlementsAt returns the pending and held settlements of an address and asset, oldest first.
-	SettlementsAt(ctx context.Context, network string, address chain.Address, assetID string) ([]Settlement, error)
+	SettlementsAt(
+		ctx context.Context,
+		network string,
+		address chain.Address,
+		assetID string,
+	) ([]Settlement, error)
 	Release(ctx context.Context, id string) (Release, error)
 	// LiveReleases returns releases of a network that are not done, oldest first.
 	LiveReleases(ctx context.Context, network string, limit int) ([]Release, error)
@@ -286,23 +295,48 @@ type Resource struct {
 // Resource returns the settlement as the API shows it.
 func (s Settlement) Resource() Resource {
 	r := Resource{
-		ID: s.ID, Status: s.Status, PaymentID: s.PaymentID, InvoiceID: s.InvoiceID, DepositAddressID: s.DepositAddressID,
-		Network: s.Network, Asset: s.Asset, AssetID: s.AssetID, NativeAsset: s.NativeAsset, Gross: s.Gross.String(),
-		USDValue: wire.Decimal(s.USDValue), FeeBPS: s.FeeBPS, FeeNative: s.FeeNative.String(), FeeSource: s.FeeSource,
-		FeePaid: s.FeePaid.String(), FeeCarried: s.FeeCarried.String(), MasterWalletAddress: s.MasterWalletAddress,
-		Reason: s.Reason, FeeTx: s.FeeTx, TopUpTx: s.TopUpTx, SweepTx: s.SweepTx, NetworkFees: s.NetworkFees.String(),
-		Simulated: s.Simulated, ConfirmedAt: wire.Time(s.ConfirmedAt), HeldSince: wire.Time(s.HeldSince),
-		ReleasedAt: wire.Time(s.ReleasedAt), FailedAt: wire.Time(s.FailedAt), FeeUSD: wire.Decimal(s.FeeUSD),
-		NativePrice: wire.Decimal(s.NativePrice), Livemode: s.Owner.Livemode,
+		ID:                  s.ID,
+		Status:              s.Status,
+		PaymentID:           s.PaymentID,
+		InvoiceID:           s.InvoiceID,
+		DepositAddressID:    s.DepositAddressID,
+		Network:             s.Network,
+		Asset:               s.Asset,
+		AssetID:             s.AssetID,
+		NativeAsset:         s.NativeAsset,
+		Gross:               s.Gross.String(),
+		USDValue:            wire.Decimal(s.USDValue),
+		FeeBPS:              s.FeeBPS,
+		FeeNative:           s.FeeNative.String(),
+		FeeSource:           s.FeeSource,
+		FeePaid:             s.FeePaid.String(),
+		FeeCarried:          s.FeeCarried.String(),
+		MasterWalletAddress: s.MasterWalletAddress,
+		Reason:              s.Reason,
+		FeeTx:               s.FeeTx,
+		TopUpTx:             s.TopUpTx,
+		SweepTx:             s.SweepTx,
+		NetworkFees:         s.NetworkFees.String(),
+		Simulated:           s.Simulated,
+		ConfirmedAt:         wire.Time(s.ConfirmedAt),
+		HeldSince:           wire.Time(s.HeldSince),
+		ReleasedAt:          wire.Time(s.ReleasedAt),
+		FailedAt:            wire.Time(s.FailedAt),
+		FeeUSD:              wire.Decimal(s.FeeUSD),
+		NativePrice:         wire.Decimal(s.NativePrice),
+		Livemode:            s.Owner.Livemode,
 	}
 	if s.Status != Held && s.Status != Failed {
 		r.Reason = ""
 	}
+
 	if s.RequiredNative != nil {
 		r.RequiredNative = s.RequiredNative.String()
 	}
+
 	if s.NetReleased != nil {
 		r.NetReleased = s.NetReleased.String()
 	}
+
 	return r
 }

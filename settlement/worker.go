@@ -21,28 +21,35 @@ const (
 	fundsGrace = 15 * time.Minute
 )
 
-// Step is one planning run of a network: releases under way get their next transaction, what failed for replanning goes
-// back into the queue, and what waits is released, held or failed. did is false when nothing was due or another
-// process plans. What goes wrong with one release delays that one and is logged; the error is the store's or the context's.
+// Step is one planning run of a network: releases under way get their next transaction, what failed
+// for replanning goes back into the queue, and what waits is released, held or failed. did is false
+// when nothing was due or another process plans. What goes wrong with one release delays that one
+// and is logged; the error is the store's or the context's.
 func (s *Service) Step(ctx context.Context, network string) (did bool, err error) {
 	driver, err := s.registry.Driver(network)
 	if err != nil {
 		return false, err
 	}
+
 	sweeper, ok := driver.(chain.Sweeper)
 	if !ok {
 		return false, nil
 	}
+
 	live, err := s.db.LiveReleases(ctx, network, maxReleases)
 	if err != nil {
 		return false, err
 	}
+
 	due, err := s.db.DueSettlements(ctx, network, s.now(), maxDue)
 	if err != nil {
 		return false, err
 	}
+
 	_, spendsCoins := driver.(chain.CoinReader)
+
 	var next []Release
+
 	busy := map[chain.Address]bool{}
 	for _, r := range live {
 		busy[r.Deposit.Address] = true
@@ -50,16 +57,19 @@ func (s *Service) Step(ctx context.Context, network string) (did bool, err error
 			next = append(next, r)
 		}
 	}
-	// One release of an address at a time, so that none counts on the native coin of another. Coins are told apart.
+	// One release of an address at a time, so that none counts on the native coin of another. Coins
+	// are told apart.
 	due = slices.DeleteFunc(due, func(d Settlement) bool { return busy[d.Deposit.Address] && !spendsCoins })
 	if len(next) == 0 && len(due) == 0 {
 		return false, nil
 	}
+
 	p := &run{Service: s, network: driver.Network(), sweeper: sweeper, spendsCoins: spendsCoins}
 	p.native, _ = p.network.Native()
 	held := false
 	// The owner is this run, not this process: two runs of one process exclude each other too.
 	owner := s.config.Process + "/" + s.config.IDs.Next()
+
 	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
 		p.lease, held, err = lease.Take(ctx, tx, "settle/"+network, owner, s.now(), s.config.LeaseFor)
 		return err
@@ -67,14 +77,19 @@ func (s *Service) Step(ctx context.Context, network string) (did bool, err error
 	if err != nil || !held {
 		return false, err
 	}
+
 	err = p.plan(ctx, next, due)
 	if errors.Is(err, fault.LeaseLost) {
 		s.config.Log.WarnContext(ctx, "another process took over planning", "network", network)
 		return true, nil
 	}
-	if release := s.db.Update(ctx, func(ctx context.Context, tx Tx) error { return lease.Release(ctx, tx, p.lease) }); err == nil {
+
+	if release := s.db.Update(
+		ctx, func(ctx context.Context, tx Tx) error { return lease.Release(ctx, tx, p.lease) },
+	); err == nil {
 		err = release
 	}
+
 	return true, err
 }
 
@@ -95,51 +110,65 @@ func (p *run) plan(ctx context.Context, next []Release, due []Settlement) error 
 			return err
 		}
 	}
+
 	for _, failed := range due {
 		if failed.Status != Failed {
 			continue
 		}
+
 		if err := p.each(ctx, failed.ID, func() error { return p.giveBack(ctx, failed.ID) }); err != nil {
 			return err
 		}
 	}
+
 	started := map[chain.Address]bool{}
 	for _, at := range places(due, p.spendsCoins) {
 		if started[at.address] && !p.spendsCoins {
 			continue
 		}
+
 		if err := p.each(ctx, at.String(), func() error {
 			began, err := p.release(ctx, at, at.of(due))
+
 			started[at.address] = began
 			if err != nil {
 				err = errors.Join(err, p.postpone(ctx, at.of(due)))
 			}
+
 			return err
 		}); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
-// waiting returns what may be released together with the settlements that are due at a place: all that waits at the
-// address, or, where coins are spent, of the owner.
+// waiting returns what may be released together with the settlements that are due at a place: all
+// that waits at the address, or, where coins are spent, of the owner.
 func (p *run) waiting(ctx context.Context, at place, due group) ([]Settlement, error) {
 	if !p.spendsCoins {
 		return p.db.SettlementsAt(ctx, p.network.Slug, at.address, at.assetID)
 	}
+
 	others, err := p.db.Settlements(ctx, Filter{
-		Owner: at.owner, Statuses: []Status{Pending, Held}, Networks: []string{p.network.Slug}, Limit: maxDue,
+		Owner:    at.owner,
+		Statuses: []Status{Pending, Held},
+		Networks: []string{p.network.Slug},
+		Limit:    maxDue,
 	})
 	if err != nil {
 		return nil, err
 	}
+
 	all := slices.Clone(due)
 	for _, s := range others {
-		if s.AssetID == at.assetID && !slices.ContainsFunc(due, func(d Settlement) bool { return d.ID == s.ID }) {
+		if s.AssetID == at.assetID &&
+			!slices.ContainsFunc(due, func(d Settlement) bool { return d.ID == s.ID }) {
 			all = append(all, s)
 		}
 	}
+
 	return all, nil
 }
 
@@ -149,13 +178,20 @@ func (p *run) each(ctx context.Context, what string, f func() error) error {
 	if err == nil {
 		return nil
 	}
+
 	if ctx.Err() != nil || errors.Is(err, fault.LeaseLost) {
 		return err
 	}
+
 	if _, stored := errors.AsType[*storeError](err); stored && errors.Is(err, fault.Unavailable) {
 		return err
 	}
-	p.config.Log.WarnContext(ctx, "a release could not be planned", "network", p.network.Slug, "what", what, "code", fault.Code(err))
+
+	p.config.Log.WarnContext(
+		ctx, "a release could not be planned",
+		"network", p.network.Slug, "what", what, "code", fault.Code(err),
+	)
+
 	return nil
 }
 
@@ -170,11 +206,13 @@ func (p *run) write(ctx context.Context, f func(ctx context.Context, tx Tx) erro
 		if err := lease.Prolong(ctx, tx, p.lease, p.now().Add(p.config.LeaseFor)); err != nil {
 			return err
 		}
+
 		return f(ctx, tx)
 	})
 	if err != nil {
 		return &storeError{err}
 	}
+
 	return nil
 }
 
@@ -185,9 +223,11 @@ func (p *run) giveBack(ctx context.Context, settlementID string) error {
 		if err != nil || len(g) == 0 || g[0].Status != Failed || g[0].Reason != Replanning {
 			return err
 		}
+
 		if err := g[0].Return(false, false, p.now()); err != nil {
 			return err
 		}
+
 		return tx.PutSettlements(ctx, &g[0])
 	})
 }
@@ -199,20 +239,25 @@ func (p *run) postpone(ctx context.Context, due group) error {
 		if err != nil {
 			return err
 		}
+
 		for _, s := range waiting {
-			if (s.Status != Pending && s.Status != Held) || s.ReleaseID != "" || s.DueAt.IsZero() || s.DueAt.After(p.now()) {
+			if (s.Status != Pending && s.Status != Held) || s.ReleaseID != "" || s.DueAt.IsZero() ||
+				s.DueAt.After(p.now()) {
 				continue
 			}
+
 			s.DueAt = p.now().Add(backoff(p.now().Sub(s.ConfirmedAt)))
 			if err := tx.PutSettlements(ctx, &s); err != nil {
 				return err
 			}
 		}
+
 		return nil
 	})
 }
 
-// backoff is how long to wait before something of an age is tried again: a quarter of it, from 10 seconds to 10 minutes.
+// backoff is how long to wait before something of an age is tried again: a quarter of it, from 10
+// seconds to 10 minutes.
 func backoff(age time.Duration) time.Duration { return min(max(age/4, 10*time.Second), 10*time.Minute) }
 
 // proceed makes the next transaction of a release whose last one is confirmed, planned anew at current fees.
@@ -221,27 +266,35 @@ func (p *run) proceed(ctx context.Context, r Release) error {
 	if err != nil {
 		return &storeError{err}
 	}
+
 	if len(found) == 0 {
 		return p.end(ctx, r, Replanning)
 	}
+
 	if lost, ok := waits(found); ok {
 		if p.now().Sub(lost.FailedAt) >= lostFor {
 			return p.end(ctx, r, Replanning)
 		}
+
 		return p.later(ctx, r)
 	}
+
 	asset, _ := p.network.AssetByID(r.AssetID)
+
 	var residue Residue
 	if asset.ID == p.native.ID && !p.spendsCoins {
 		if _, residue, err = p.rows(ctx, r.Owner, r.Deposit.Address); err != nil {
 			return err
 		}
 	}
+
 	coins, err := p.coins(ctx, found)
+
 	var steps []chain.ReleaseStep
 	if err == nil {
 		steps, err = p.ask(ctx, &r, group(found).bearing(residue.Owed), coins, asset, r.done())
 	}
+
 	switch {
 	case err == nil:
 	case errors.Is(err, fault.Invalid):
@@ -249,70 +302,85 @@ func (p *run) proceed(ctx context.Context, r Release) error {
 	case fault.Code(err) == "funds_missing" && p.now().Sub(r.CreatedAt) >= fundsGrace:
 		return p.end(ctx, r, FundsMissing)
 	case fault.Code(err) == "uneconomic" && r.has(chain.StepSweep, send.Failed):
-		return p.end(ctx, r, TransactionFailed) // what has to stay in an account that is left open is more than there is
+		// what has to stay in an account that is left open is more than there is
+		return p.end(ctx, r, TransactionFailed)
 	default:
 		return errors.Join(err, p.later(ctx, r))
 	}
+
 	needs := allFromMaster(steps, r.Master.Address, p.native.ID)
 	if !needs.IsZero() {
 		if err := p.read(ctx, r.Owner, r.Master); err != nil {
 			return errors.Join(err, p.later(ctx, r))
 		}
 	}
+
 	short := false
+
 	err = p.write(ctx, func(ctx context.Context, tx Tx) error {
 		short = false
+
 		now, err := tx.Release(ctx, r.ID)
 		if err != nil || now.Version != r.Version {
 			return err
 		}
+
 		if !residue.Owed.IsZero() {
 			g, err := tx.SettlementsByID(ctx, now.SettlementIDs)
 			if err != nil || len(g) == 0 {
 				return err
 			}
+
 			if as, err := p.bear(ctx, tx, &now, g, residue); err != nil || !as {
 				return err
 			}
 		}
+
 		if !needs.IsZero() {
 			b, _, err := tx.BalanceForUpdate(ctx, r.Network, r.Master.Address, p.native.ID)
 			if err != nil {
 				return err
 			}
+
 			others := b.Reserved
 			for _, own := range b.Reservations {
 				if own.ObjectID == r.ID {
 					others = others.Sub(own.Amount)
 				}
 			}
+
 			if b.OnChain.SubFloor(others).Less(needs) {
 				short = true
 				return nil
 			}
 		}
+
 		return p.enqueue(ctx, tx, &now, steps)
 	})
 	if err == nil && short {
 		return p.later(ctx, r)
 	}
+
 	return err
 }
 
-// lostFor is how long a release waits for the payment of its last settlement to come back: longer than it takes
-// for a payment that is neither in the chain nor in the pool to be dropped.
+// lostFor is how long a release waits for the payment of its last settlement to come back: longer
+// than it takes for a payment that is neither in the chain nor in the pool to be dropped.
 const lostFor = 48 * time.Hour
 
-// waits reports whether the payments of all settlements of a release left the chain, and returns the one that left last.
+// waits reports whether the payments of all settlements of a release left the chain, and returns
+// the one that left last.
 func waits(g group) (last Settlement, ok bool) {
 	for _, s := range g {
 		if s.Status != Failed || s.Reason != PaymentOrphaned {
 			return Settlement{}, false
 		}
+
 		if s.FailedAt.After(last.FailedAt) {
 			last = s
 		}
 	}
+
 	return last, true
 }
 
@@ -323,7 +391,9 @@ func (p *run) later(ctx context.Context, r Release) error {
 		if err != nil || now.Version != r.Version {
 			return err
 		}
+
 		now.DueAt = p.now().Add(backoff(p.now().Sub(r.CreatedAt)))
+
 		return tx.PutRelease(ctx, &now)
 	})
 }
@@ -335,14 +405,17 @@ func (p *run) end(ctx context.Context, r Release, reason Reason) error {
 		if err != nil || now.Version != r.Version {
 			return err
 		}
+
 		g, err := tx.SettlementsByID(ctx, now.SettlementIDs)
 		if err != nil {
 			return err
 		}
+
 		w := &journey{Service: p.Service, tx: tx, r: &now, g: g, events: map[string]event.Type{}}
 		if err := w.end(ctx, reason); err != nil {
 			return err
 		}
+
 		return w.save(ctx)
 	})
 }

@@ -17,17 +17,25 @@ const (
 
 // InvoiceSettings returns what package invoice needs to know of an account.
 func InvoiceSettings(a account.Account) invoice.Settings {
-	return invoice.Settings{ToleranceBPS: a.Settings.ToleranceBPS, AcceptLate: a.Settings.AcceptLatePayments, Assets: a.Settings.Assets}
+	return invoice.Settings{
+		ToleranceBPS: a.Settings.ToleranceBPS,
+		AcceptLate:   a.Settings.AcceptLatePayments,
+		Assets:       a.Settings.Assets,
+	}
 }
 
 // SettlementSettings returns what package settlement needs to know of an account.
 func SettlementSettings(a account.Account) settlement.Settings {
 	s := settlement.Settings{
-		FeeBPS: defaultFeeBPS, SweepMinUSD: a.Settings.SweepMinUSD, AutoRelease: !a.Settings.ManualRelease, Index: a.Index,
+		FeeBPS:      defaultFeeBPS,
+		SweepMinUSD: a.Settings.SweepMinUSD,
+		AutoRelease: !a.Settings.ManualRelease,
+		Index:       a.Index,
 	}
 	if a.Settings.FeeBPS != nil {
 		s.FeeBPS = *a.Settings.FeeBPS
 	}
+
 	return s
 }
 
@@ -37,5 +45,6 @@ func PayoutSettings(a account.Account) payout.Settings {
 	if a.Settings.PayoutsPerHour != 0 {
 		s.PerHour = a.Settings.PayoutsPerHour
 	}
+
 	return s
 }

@@ -5,14 +5,15 @@
 //
 // What every implementation guarantees:
 //
-//   - Update runs the closure in one transaction and commits when it returns nil; on an error, a panic or a
-//     cancelled context nothing of it remains. Writes may be buffered, but every read inside the closure sees
-//     them. The closure may be run again after a conflict; an implementation gives up after a bounded number of
-//     tries with fault.Conflict.
-//   - A record with a Version was read at that version; Version 0 means that it must not exist yet. A Put of
-//     any other version fails, at the latest at commit, with fault.Conflict (an existing record under Version 0
-//     with fault.Duplicate). Put raises the Version in the caller's record; Update takes the raise back when it rolls
-//     back, so that a closure that runs again may put a record it captured.
+//   - Update runs the closure in one transaction and commits when it returns nil; on an error, a
+//     panic or a cancelled context nothing of it remains. Writes may be buffered, but every read
+//     inside the closure sees them. The closure may be run again after a conflict; an
+//     implementation gives up after a bounded number of tries with fault.Conflict.
+//   - A record with a Version was read at that version; Version 0 means that it must not exist yet.
+//     A Put of any other version fails, at the latest at commit, with fault.Conflict (an existing
+//     record under Version 0 with fault.Duplicate). Put raises the Version in the caller's record;
+//     Update takes the raise back when it rolls back, so that a closure that runs again may put a
+//     record it captured.
 //   - Everything is correct at READ COMMITTED: limits over several rows lock one parent row.
 //   - Lists page by id, newest first, with After exclusive; each is one query by key.
 //   - Records come back as they were put: times in UTC with at least millisecond precision, empty slices and
@@ -57,8 +58,9 @@ type Tx interface {
 	settlement.Tx
 	payout.Tx
 	webhook.Tx
-	// PutEvents stores rendered events. Domains call AppendEvents, which the engine answers: it runs the reactions,
-	// renders, and calls PutEvents before the commit. A store's own AppendEvents is PutEvents.
+	// PutEvents stores rendered events. Domains call AppendEvents, which the engine answers: it
+	// runs the reactions, renders, and calls PutEvents before the commit. A store's own
+	// AppendEvents is PutEvents.
 	PutEvents(ctx context.Context, events ...event.Event) error
 	// EndpointsOf returns the endpoints of an owner that are not disabled: who hears of an event.
 	EndpointsOf(ctx context.Context, owner event.Owner) ([]webhook.Endpoint, error)
@@ -73,23 +75,25 @@ type Store interface {
 	Close() error
 }
 
-// Waker tells all processes of one service that there is work: hints, sent after a commit. Polling is the truth. The
-// PostgreSQL store is one (postgres.Options.ListenConn), and so is store/redis. The suite is conformance.TestWaker.
+// Waker tells all processes of one service that there is work: hints, sent after a commit. Polling
+// is the truth. The PostgreSQL store is one (postgres.Options.ListenConn), and so is store/redis.
+// The suite is conformance.TestWaker.
 type Waker interface {
-	// Wake tells all processes, this one included, that there is work. from names the process that made it, at most 200
-	// bytes. A waker that cannot reach the others answers fault.Unavailable.
+	// Wake tells all processes, this one included, that there is work. from names the process that
+	// made it, at most 200 bytes. A waker that cannot reach the others answers fault.Unavailable.
 	Wake(ctx context.Context, from string) error
-	// Wakes listens and calls f, from one goroutine, for every Wake. It calls f with an empty name as soon as it listens,
-	// for what went by before. When ctx ends it returns nil, and when it can listen no longer fault.Unavailable: then it
-	// is called again.
+	// Wakes listens and calls f, from one goroutine, for every Wake. It calls f with an empty name
+	// as soon as it listens, for what went by before. When ctx ends it returns nil, and when it can
+	// listen no longer fault.Unavailable: then it is called again.
 	Wakes(ctx context.Context, f func(from string)) error
 }
 
-// Limiter is a rate limiter, such as the one of store/redis that processes share. Without one, each process limits for
-// itself. The suite is conformance.TestLimiter.
+// Limiter is a rate limiter, such as the one of store/redis that processes share. Without one, each
+// process limits for itself. The suite is conformance.TestLimiter.
 type Limiter interface {
-	// Allow takes one token from the bucket of a key, which is full at first and refills at perSecond up to burst; both are
-	// at least 1. When there is none, ok is false and there is one after retryAfterSeconds, rounded up. A limiter
-	// that cannot count answers fault.Unavailable within a moment; the caller decides what that means.
+	// Allow takes one token from the bucket of a key, which is full at first and refills at
+	// perSecond up to burst; both are at least 1. When there is none, ok is false and there is one
+	// after retryAfterSeconds, rounded up. A limiter that cannot count answers fault.Unavailable
+	// within a moment; the caller decides what that means.
 	Allow(ctx context.Context, key string, perSecond, burst int) (ok bool, retryAfterSeconds int, err error)
 }

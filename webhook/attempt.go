@@ -32,9 +32,16 @@ type answer struct {
 	retryAfter time.Duration
 }
 
-// post tries a delivery once. The answer's attempt succeeded when the endpoint answered 2xx, whatever became of
-// the body after that. ok is false when ctx was canceled: the try was cut short by us and has no outcome.
-func (s *Service) post(ctx context.Context, d Delivery, e Endpoint, ev event.Event, secrets []string) (a answer, ok bool) {
+// post tries a delivery once. The answer's attempt succeeded when the endpoint answered 2xx,
+// whatever became of the body after that. ok is false when ctx was canceled: the try was cut short
+// by us and has no outcome.
+func (s *Service) post(
+	ctx context.Context,
+	d Delivery,
+	e Endpoint,
+	ev event.Event,
+	secrets []string,
+) (a answer, ok bool) {
 	started := s.stamp()
 	header := http.Header{
 		"Content-Type":   {"application/json"},
@@ -44,7 +51,9 @@ func (s *Service) post(ctx context.Context, d Delivery, e Endpoint, ev event.Eve
 		DeliveryIDHeader: {d.ID},
 	}
 	a.attempt = Attempt{At: started, Request: AttemptRequest{Headers: sentHeaders(header)}}
+
 	var seen progress
+
 	limited, cancel := context.WithTimeout(httptrace.WithClientTrace(ctx, seen.trace()), s.timeout)
 	defer cancel()
 
@@ -54,7 +63,10 @@ func (s *Service) post(ctx context.Context, d Delivery, e Endpoint, ev event.Eve
 		response.Body.Close()
 		a.attempt.HTTPStatus = response.StatusCode
 		kept := &AttemptResponse{Headers: keptHeaders(response.Header)}
-		kept.Body, kept.BodyTruncated = keptBody(raw, readErr != nil || len(raw) == readLimit, response.Header)
+		kept.Body, kept.BodyTruncated = keptBody(
+			raw, readErr != nil || len(raw) == readLimit, response.Header,
+		)
+
 		a.attempt.Response = kept
 		if response.StatusCode < 200 || response.StatusCode > 299 {
 			a.attempt.Error = "http_" + strconv.Itoa(response.StatusCode)
@@ -62,20 +74,30 @@ func (s *Service) post(ctx context.Context, d Delivery, e Endpoint, ev event.Eve
 	} else {
 		a.attempt.Error = failure(err, &seen)
 	}
+
 	a.ended = s.stamp()
+
 	a.attempt.DurationMS = max(a.ended.Sub(started).Milliseconds(), 0)
 	if response != nil {
 		a.retryAfter = parseRetryAfter(response.Header.Get("Retry-After"), a.ended)
 	}
+
 	return a, ctx.Err() == nil || a.attempt.HTTPStatus != 0
 }
 
-func (s *Service) send(ctx context.Context, url string, header http.Header, body []byte) (*http.Response, error) {
+func (s *Service) send(
+	ctx context.Context,
+	url string,
+	header http.Header,
+	body []byte,
+) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
+
 	request.Header = header
+
 	return s.client.Do(request)
 }
 
@@ -85,6 +107,7 @@ func sentHeaders(h http.Header) map[string]string {
 	for name, values := range h {
 		sent[strings.ToLower(name)] = redactSecrets(strings.Join(values, ", "))
 	}
+
 	return sent
 }
 
@@ -103,9 +126,12 @@ func (p *progress) trace() *httptrace.ClientTrace {
 // failure names why there was no answer. The error's own text is not kept: it may tell about our network.
 func failure(err error, seen *progress) string {
 	timed, timeout := errors.AsType[net.Error](err)
+
 	_, lookup := errors.AsType[*net.DNSError](err)
 	switch {
-	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedNetwork), errors.Is(err, ssrf.ErrInvalidHostPort):
+	case errors.Is(err, ssrf.ErrProhibitedIP),
+		errors.Is(err, ssrf.ErrProhibitedNetwork),
+		errors.Is(err, ssrf.ErrInvalidHostPort):
 		return "address_not_allowed"
 	case errors.Is(err, context.DeadlineExceeded), timeout && timed.Timeout():
 		return "timeout"
@@ -113,12 +139,16 @@ func failure(err error, seen *progress) string {
 		return "dns_error"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "connection_refused"
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.Is(err, syscall.ECONNRESET),
+		errors.Is(err, syscall.EPIPE),
+		errors.Is(err, io.EOF),
+		errors.Is(err, io.ErrUnexpectedEOF):
 		return "connection_reset"
 	case seen.noTLS.Load():
 		return "tls_error"
 	case seen.connected.Load():
 		return "invalid_response"
 	}
+
 	return "connection_failed"
 }

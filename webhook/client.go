@@ -12,9 +12,10 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// This file holds the HTTP client that endpoints are posted to with. Merchants choose the URLs, so the client
-// must not be a way into the network it stands in: it connects to public addresses only, judged when it connects
-// and not when the name is looked up, follows no redirect, uses no proxy, and never unpacks an answer.
+// This file holds the HTTP client that endpoints are posted to with. Merchants choose the URLs, so
+// the client must not be a way into the network it stands in: it connects to public addresses only,
+// judged when it connects and not when the name is looked up, follows no redirect, uses no proxy,
+// and never unpacks an answer.
 
 // HTTP says how endpoints are connected to. The zero value is right for the internet.
 type HTTP struct {
@@ -24,7 +25,8 @@ type HTTP struct {
 	RootCAs *x509.CertPool
 	// Resolver looks up names. Defaults to net.DefaultResolver.
 	Resolver *net.Resolver
-	// Timeout ends a try, from looking up the name to the last byte read. Defaults to 15 s, and is at most that.
+	// Timeout ends a try, from looking up the name to the last byte read. Defaults to 15 s, and is
+	// at most that.
 	Timeout time.Duration
 }
 
@@ -43,33 +45,44 @@ type guard struct {
 
 func newGuard(allow []netip.Prefix) guard {
 	var v4, v6 []netip.Prefix
+
 	for _, p := range allow {
 		if p.Addr().Is4In6() && p.Bits() >= 96 {
 			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
 		}
+
 		if p.Addr().Is4() {
 			v4 = append(v4, p)
 		} else {
 			v6 = append(v6, p)
 		}
 	}
-	return guard{ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...), ssrf.WithDeniedV4Prefixes(neverPublic...))}
+
+	return guard{
+		ssrf.New(
+			ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...),
+			ssrf.WithAllowedV6Prefixes(v6...), ssrf.WithDeniedV4Prefixes(neverPublic...),
+		),
+	}
 }
 
-// address returns an error for an address that must not be connected to. An IPv4 address written as an IPv6 one
-// is judged as what it is.
+// address returns an error for an address that must not be connected to. An IPv4 address written as
+// an IPv6 one is judged as what it is.
 func (g guard) address(addr netip.Addr) error { return g.rules.SafeAddr(addr.Unmap()) }
 
-// control is a net.Dialer.Control: it sees the address that is connected to, whatever name or notation it came from.
+// control is a net.Dialer.Control: it sees the address that is connected to, whatever name or
+// notation it came from.
 func (g guard) control(network, address string, c syscall.RawConn) error {
 	if at, err := netip.ParseAddrPort(address); err == nil {
 		address = netip.AddrPortFrom(at.Addr().Unmap(), at.Port()).String()
 	}
+
 	return g.rules.Safe(network, address, c)
 }
 
 func newClient(g guard, h HTTP) *http.Client {
 	dialer := &net.Dialer{Control: g.control, Resolver: h.Resolver, KeepAlive: 30 * time.Second}
+
 	return &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
@@ -81,7 +94,8 @@ func newClient(g guard, h HTTP) *http.Client {
 			MaxIdleConns:           256,
 			MaxIdleConnsPerHost:    4,
 			IdleConnTimeout:        30 * time.Second,
-			// HTTP/1.1 only: over HTTP/2 a dead connection would be shared by all tries until it is found out.
+			// HTTP/1.1 only: over HTTP/2 a dead connection would be shared by all tries until it is
+			// found out.
 			Protocols: http1(),
 		},
 	}
@@ -90,5 +104,6 @@ func newClient(g guard, h HTTP) *http.Client {
 func http1() *http.Protocols {
 	var p http.Protocols
 	p.SetHTTP1(true)
+
 	return &p
 }

@@ -18,8 +18,15 @@ import (
 // schedule is how long to wait after the first failed try, the second, and so on: ten tries in all, over
 // about three days. A table, so that no arithmetic can overflow into retries that run hot.
 var schedule = [...]time.Duration{
-	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour,
-	10 * time.Hour, 10 * time.Hour, 24 * time.Hour, 24 * time.Hour,
+	5 * time.Second,
+	5 * time.Minute,
+	30 * time.Minute,
+	2 * time.Hour,
+	5 * time.Hour,
+	10 * time.Hour,
+	10 * time.Hour,
+	24 * time.Hour,
+	24 * time.Hour,
 }
 
 // maxRetryAfter is the longest wait that an endpoint may ask for.
@@ -32,16 +39,27 @@ func retryDelay(tries int, asked time.Duration, jitter uint64) (delay time.Durat
 	if tries < 1 || tries > len(schedule) {
 		return 0, false
 	}
+
 	delay = schedule[tries-1]
 	delay += time.Duration(jitter%uint64(delay/5+1)) - delay/10
+
 	return max(delay, min(asked, maxRetryAfter)), true
 }
 
 // newDelivery returns a delivery of an event to an endpoint that is due at once.
 func newDelivery(id string, e event.Event, endpointID string, why Trigger, at time.Time) *Delivery {
 	return &Delivery{
-		ID: id, Owner: e.Owner, EventID: e.ID, EventType: e.Type, InvoiceID: e.InvoiceID, PaymentID: e.PaymentID,
-		EndpointID: endpointID, Trigger: why, Status: DeliveryPending, NextAttemptAt: at, CreatedAt: at,
+		ID:            id,
+		Owner:         e.Owner,
+		EventID:       e.ID,
+		EventType:     e.Type,
+		InvoiceID:     e.InvoiceID,
+		PaymentID:     e.PaymentID,
+		EndpointID:    endpointID,
+		Trigger:       why,
+		Status:        DeliveryPending,
+		NextAttemptAt: at,
+		CreatedAt:     at,
 	}
 }
 
@@ -51,32 +69,39 @@ func (d Delivery) tried(a Attempt, ended time.Time, asked time.Duration, jitter 
 	d = d.unclaimed()
 	d.Log = append(slices.Clip(d.Log), a)
 	d.Attempts++
+
 	d.LastAttemptAt = a.At
 	if a.succeeded() {
 		d.Status, d.DeliveredAt, d.NextAttemptAt = DeliverySucceeded, ended, time.Time{}
 		return d
 	}
+
 	if d.Status != DeliveryPending {
 		return d
 	}
+
 	delay, more := retryDelay(d.finished(), asked, jitter)
 	if !more || a.gone() {
 		return d.failed()
 	}
+
 	d.NextAttemptAt = ended.Add(delay)
+
 	return d
 }
 
 // interrupted is the error of a try of which nobody knows whether it arrived.
 const interrupted = "interrupted"
 
-// interrupted notes a try whose process ended, or was cut off from the store, before it could say what came of it. It
-// stays in the log, because the endpoint may have seen it, but spends nothing of the schedule.
+// interrupted notes a try whose process ended, or was cut off from the store, before it could say
+// what came of it. It stays in the log, because the endpoint may have seen it, but spends nothing
+// of the schedule.
 func (d Delivery) interrupted(a Attempt) Delivery {
 	a.Error = interrupted
 	d.Log = append(slices.Clip(d.Log), a)
 	d.Attempts++
 	d.LastAttemptAt, d.LapsedAt = a.At, time.Time{}
+
 	return d
 }
 
@@ -87,6 +112,7 @@ func (d Delivery) finished() (n int) {
 			n++
 		}
 	}
+
 	return n
 }
 
@@ -95,6 +121,7 @@ func (d Delivery) failed() Delivery {
 	if d.Status == DeliveryPending {
 		d.Status, d.NextAttemptAt = DeliveryFailed, time.Time{}
 	}
+
 	return d.unclaimed()
 }
 
@@ -103,6 +130,7 @@ func (d Delivery) putOff(until time.Time) Delivery {
 	if d.Status == DeliveryPending {
 		d.NextAttemptAt = until
 	}
+
 	return d.unclaimed()
 }
 
@@ -124,11 +152,14 @@ func parseRetryAfter(value string, now time.Time) time.Duration {
 		if err != nil || seconds > int64(maxRetryAfter/time.Second) {
 			return maxRetryAfter // digits that do not fit are very many seconds
 		}
+
 		return time.Duration(seconds) * time.Second
 	}
+
 	at, err := http.ParseTime(value)
 	if err != nil {
 		return 0
 	}
+
 	return min(max(at.Sub(now), 0), maxRetryAfter)
 }

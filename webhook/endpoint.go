@@ -35,12 +35,15 @@ func (e Endpoint) succeeded(at time.Time) Endpoint {
 	if at.After(e.LastSuccessAt) {
 		e.LastSuccessAt = at
 	}
+
 	if !e.FirstFailureAt.After(e.LastSuccessAt) {
 		e.FirstFailureAt = time.Time{}
 	}
+
 	if e.Status == Failing {
 		e.Status, e.FailingSince, e.UpdatedAt = Enabled, time.Time{}, at
 	}
+
 	return e
 }
 
@@ -51,15 +54,18 @@ func (e Endpoint) failed(at time.Time, ranOut, gone bool) Endpoint {
 	if e.Status == Disabled {
 		return e
 	}
+
 	if at.After(e.LastSuccessAt) && (e.FirstFailureAt.IsZero() || at.Before(e.FirstFailureAt)) {
 		e.FirstFailureAt = at
 	}
+
 	switch {
 	case gone, !e.FirstFailureAt.IsZero() && at.Sub(e.FirstFailureAt) >= disableAfter:
 		return e.disabled(at)
 	case ranOut && e.Status == Enabled:
 		e.Status, e.FailingSince, e.UpdatedAt = Failing, at, at
 	}
+
 	return e
 }
 
@@ -68,6 +74,7 @@ func (e Endpoint) disabled(at time.Time) Endpoint {
 	if e.Status != Disabled {
 		e.Status, e.UpdatedAt = Disabled, at
 	}
+
 	return e
 }
 
@@ -78,6 +85,7 @@ func (e Endpoint) enabled(at time.Time) Endpoint {
 		e.Status, e.UpdatedAt = Enabled, at
 		e.FailingSince, e.FirstFailureAt = time.Time{}, time.Time{}
 	}
+
 	return e
 }
 
@@ -88,7 +96,9 @@ func (e Endpoint) rotated(sealed []byte, last4 string, overlap time.Duration, at
 	if overlap > 0 {
 		e.SealedPrevious, e.PreviousSecretExpiresAt = e.SealedSecret, at.Add(overlap)
 	}
+
 	e.SealedSecret, e.SecretLast4, e.UpdatedAt = sealed, last4, at
+
 	return e
 }
 
@@ -97,6 +107,7 @@ func (e Endpoint) sealedSecrets(at time.Time) [][]byte {
 	if len(e.SealedPrevious) > 0 && at.Before(e.PreviousSecretExpiresAt) {
 		return [][]byte{e.SealedSecret, e.SealedPrevious}
 	}
+
 	return [][]byte{e.SealedSecret}
 }
 
@@ -105,6 +116,7 @@ func (e Endpoint) pruned(at time.Time) Endpoint {
 	if len(e.SealedPrevious) > 0 && !at.Before(e.PreviousSecretExpiresAt) {
 		e.SealedPrevious, e.PreviousSecretExpiresAt = nil, time.Time{}
 	}
+
 	return e
 }
 
@@ -114,6 +126,7 @@ func secretContext(endpointID string) []byte { return []byte("webhook_secret/" +
 // announced returns the endpoint with the event that its change of status makes, if it makes one.
 func (e Endpoint) announced(before EndpointStatus) (Endpoint, []event.Event) {
 	var t event.Type
+
 	switch {
 	case e.Status == before:
 		return e, nil
@@ -124,48 +137,70 @@ func (e Endpoint) announced(before EndpointStatus) (Endpoint, []event.Event) {
 	default:
 		return e, nil
 	}
+
 	e.Sequence++
-	return e, []event.Event{{
-		Owner: e.Owner, Type: t, ObjectID: e.ID, Sequence: e.Sequence, Subject: e,
-		Previous: map[string]any{"status": before},
-	}}
+
+	return e, []event.Event{
+		{
+			Owner:    e.Owner,
+			Type:     t,
+			ObjectID: e.ID,
+			Sequence: e.Sequence,
+			Subject:  e,
+			Previous: map[string]any{"status": before},
+		},
+	}
 }
 
 // checkEvents returns the event types of a subscription without doubles. It is fault.Invalid unless they are
 // known types or the single entry "*".
 func checkEvents(types []event.Type) ([]event.Type, error) {
 	if len(types) == 0 {
-		return nil, fault.Param("events", "parameter_invalid", `events is empty: list the event types that the endpoint should get, or "*" for all`)
+		return nil, fault.Param(
+			"events", "parameter_invalid",
+			`events is empty: list the event types that the endpoint should get, or "*" for all`,
+		)
 	}
+
 	if slices.Equal(types, []event.Type{"*"}) {
 		return []event.Type{"*"}, nil
 	}
+
 	known := event.Types()
+
 	out := make([]event.Type, 0, min(len(types), len(known)))
 	for _, t := range types {
 		switch {
 		case t == "*":
 			return nil, fault.Param("events", "parameter_invalid", `"*" means all events and stands alone`)
 		case !slices.Contains(known, t):
-			return nil, fault.Param("events", "parameter_invalid", "%q is not an event type", cut(string(t), 64))
+			return nil, fault.Param(
+				"events", "parameter_invalid", "%q is not an event type", cut(string(t), 64),
+			)
 		case !slices.Contains(out, t):
 			out = append(out, t)
 		}
 	}
+
 	return out, nil
 }
 
 // checkDescription is fault.Invalid for a description that is too long or not UTF-8.
 func checkDescription(s string) error {
 	if n := utf8.RuneCountInString(s); n > maxDescription || !utf8.ValidString(s) {
-		return fault.Param("description", "parameter_invalid", "description has %d characters: at most %d are allowed", n, maxDescription)
+		return fault.Param(
+			"description", "parameter_invalid",
+			"description has %d characters: at most %d are allowed",
+			n, maxDescription,
+		)
 	}
+
 	return nil
 }
 
-// checkURL is fault.Invalid unless an endpoint of the mode may have the URL: https, or http in test mode, with
-// a host, without user name or fragment. A host that is an address must be one that allowed lets through; where a
-// name leads is known only when it is connected to, and checked then.
+// checkURL is fault.Invalid unless an endpoint of the mode may have the URL: https, or http in test
+// mode, with a host, without user name or fragment. A host that is an address must be one that
+// allowed lets through; where a name leads is known only when it is connected to, and checked then.
 func checkURL(s string, livemode bool, allowed func(netip.Addr) error) error {
 	bad := func(format string, args ...any) error {
 		return fault.Param("url", "parameter_invalid", format, args...)
@@ -173,6 +208,7 @@ func checkURL(s string, livemode bool, allowed func(netip.Addr) error) error {
 	if len(s) > maxURL {
 		return bad("url has %d bytes: at most %d are allowed", len(s), maxURL)
 	}
+
 	u, err := url.Parse(s)
 	switch {
 	case err != nil || u.Opaque != "" || u.Host == "" || u.Hostname() == "":
@@ -182,28 +218,40 @@ func checkURL(s string, livemode bool, allowed func(netip.Addr) error) error {
 	case u.Scheme != "http" && u.Scheme != "https":
 		return bad("url must begin with https://")
 	case u.User != nil:
-		return bad("url must not hold a user name or password: deliveries prove where they come from by their signature")
+		return bad(
+			"url must not hold a user name or password: deliveries prove where they come from by their signature",
+		)
 	case u.Fragment != "" || strings.HasSuffix(s, "#"):
 		return bad("url must not have a fragment (#)")
 	}
+
 	addr, err := netip.ParseAddr(u.Hostname())
 	if err != nil {
 		if numeric(u.Hostname()) {
 			return bad("url names an address in an unusual notation: write it in the usual one")
 		}
+
 		return nil
 	}
+
 	if err := allowed(addr); err != nil {
-		return fault.Param("url", "url_not_allowed", "url leads to %s, and webhooks are not delivered to internal addresses", addr)
+		return fault.Param(
+			"url", "url_not_allowed",
+			"url leads to %s, and webhooks are not delivered to internal addresses",
+			addr,
+		)
 	}
+
 	return nil
 }
 
-// numeric reports whether a host that is no usual address would still be read as an IPv4 address by some
-// resolvers: its last label is a number (https://url.spec.whatwg.org/#ends-in-a-number-checker), such as 2130706433 or 0x7f.1.
+// numeric reports whether a host that is no usual address would still be read as an IPv4 address by
+// some resolvers: its last label is a number
+// (https://url.spec.whatwg.org/#ends-in-a-number-checker), such as 2130706433 or 0x7f.1.
 func numeric(host string) bool {
 	host = strings.TrimSuffix(host, ".")
 	last := strings.ToLower(host[strings.LastIndexByte(host, '.')+1:])
+
 	digits := "0123456789"
 	if hex, ok := strings.CutPrefix(last, "0x"); ok {
 		last, digits = hex, "0123456789abcdef"
@@ -211,6 +259,7 @@ func numeric(host string) bool {
 			return true
 		}
 	}
+
 	return last != "" && strings.Trim(last, digits) == ""
 }
 
@@ -220,7 +269,9 @@ func cut(s string, n int) string {
 		if n == 0 {
 			return s[:i]
 		}
+
 		n--
 	}
+
 	return s
 }

@@ -11,9 +11,11 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
-// A merchant's server mounts a Receiver where its endpoint's URL leads; its tests sign deliveries of their own.
+// A merchant's server mounts a Receiver where its endpoint's URL leads; its tests sign deliveries
+// of their own.
 func ExampleReceiver() {
 	const secret = "whsec_the-one-that-creating-the-endpoint-returned"
+
 	receiver, err := webhook.NewReceiver(webhook.ReceiverConfig{
 		Secrets: []string{secret},
 		Handle: func(_ context.Context, n webhook.Notification) error {
@@ -30,6 +32,7 @@ func ExampleReceiver() {
 	for range 2 { // sent twice, handled once
 		request := httptest.NewRequest(http.MethodPost, "/webhooks", strings.NewReader(body))
 		request.Header.Set(webhook.SignatureHeader, webhook.Sign([]byte(body), time.Now(), secret))
+
 		answer := httptest.NewRecorder()
 		receiver.ServeHTTP(answer, request)
 		fmt.Println(answer.Code)
@@ -43,6 +46,7 @@ func ExampleReceiver() {
 // Whoever does not use Receiver verifies by hand, before parsing the body.
 func ExampleVerify() {
 	const secret = "whsec_the-one-that-creating-the-endpoint-returned"
+
 	body, now := []byte(`{"type":"invoice.paid"}`), time.Now()
 	header := webhook.Sign(body, now, secret)
 	fmt.Println(webhook.VerifyAt(body, header, now, secret))

@@ -16,33 +16,40 @@ type FanOut interface {
 	PutDeliveries(ctx context.Context, d ...*Delivery) error
 }
 
-// FanOutTx makes one delivery of each event to each endpoint of its owner that is subscribed to it, in the
-// transaction that stores the events: none is ever lost between the two. Facts that stay inside the house are passed
-// over, and so is a ping, whose one delivery TestTx made.
+// FanOutTx makes one delivery of each event to each endpoint of its owner that is subscribed to it,
+// in the transaction that stores the events: none is ever lost between the two. Facts that stay
+// inside the house are passed over, and so is a ping, whose one delivery TestTx made.
 func (s *Service) FanOutTx(ctx context.Context, tx FanOut, events []event.Event) error {
 	at := s.stamp()
 	endpoints := make(map[event.Owner][]Endpoint, 1)
+
 	var ds []*Delivery
+
 	for _, ev := range events {
 		if ev.Type.Internal() || ev.Type == event.Ping {
 			continue
 		}
+
 		there, known := endpoints[ev.Owner]
 		if !known {
 			var err error
 			if there, err = tx.EndpointsOf(ctx, ev.Owner); err != nil {
 				return fmt.Errorf("find the webhook endpoints of account %s: %w", ev.Owner.AccountID, err)
 			}
+
 			endpoints[ev.Owner] = there
 		}
+
 		for _, e := range there {
 			if e.Wants(ev.Type) {
 				ds = append(ds, newDelivery(s.ids.Next(), ev, e.ID, ByEvent, at))
 			}
 		}
 	}
+
 	if len(ds) == 0 {
 		return nil
 	}
+
 	return putDeliveries(ctx, tx, ds...)
 }

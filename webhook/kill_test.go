@@ -35,8 +35,8 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
-// This file kills processes that deliver. A process is this test binary, started again with the variable that names
-// the database; it makes invoices and delivers their events until it is killed.
+// This file kills processes that deliver. A process is this test binary, started again with the
+// variable that names the database; it makes invoices and delivers their events until it is killed.
 
 const processVariable = "PAYMENTS_WEBHOOK_TEST_DATABASE"
 
@@ -44,9 +44,10 @@ const processVariable = "PAYMENTS_WEBHOOK_TEST_DATABASE"
 type mortalConfig struct {
 	Path  string
 	Owner event.Owner
-	Ahead time.Duration // what the clock of this process is ahead by: the claims of the one before have lapsed
-	// KillAt is the commit at which the process kills itself, from 1; 0: it never does. After says that it does so when
-	// the commit took effect, not before it.
+	// what the clock of this process is ahead by: the claims of the one before have lapsed
+	Ahead time.Duration
+	// KillAt is the commit at which the process kills itself, from 1; 0: it never does. After says
+	// that it does so when the commit took effect, not before it.
 	KillAt int
 	After  bool
 	Makes  bool // it makes events as well
@@ -63,25 +64,31 @@ type mortalStore struct {
 func (m *mortalStore) Update(ctx context.Context, f func(context.Context, store.Tx) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+
 	die := false
 	err := m.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error {
 		if err := f(ctx, tx); err != nil {
 			return err
 		}
+
 		m.commits++
 		if die = m.commits == m.c.KillAt; die && !m.c.After {
 			kill()
 		}
+
 		return nil
 	})
+
 	if die {
 		kill()
 	}
+
 	return err
 }
 
 func kill() {
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+
 	select {}
 }
 
@@ -91,37 +98,51 @@ func engineAt(st store.Store, ahead time.Duration) (*payments.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return payments.New(payments.Config{
-		Store: st, Drivers: []payments.ChainDriver{sim.New(sim.Config{})}, Signer: sim.NewSigner(7, nil), Rates: prices, BaseURL: "https://pay.example.com",
-		SecretKey: bytes.Repeat([]byte{7}, 32), WebhookAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Log: slog.New(slog.DiscardHandler),
-		Now: func() time.Time { return time.Now().Add(ahead) },
+		Store:        st,
+		Drivers:      []payments.ChainDriver{sim.New(sim.Config{})},
+		Signer:       sim.NewSigner(7, nil),
+		Rates:        prices,
+		BaseURL:      "https://pay.example.com",
+		SecretKey:    bytes.Repeat([]byte{7}, 32),
+		WebhookAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		Log:          slog.New(slog.DiscardHandler),
+		Now:          func() time.Time { return time.Now().Add(ahead) },
 	})
 }
 
-// deliverUntilKilled is the main function of such a process. It writes a line for each invoice whose creation was
-// answered, and ends by itself when nothing is pending any more.
+// deliverUntilKilled is the main function of such a process. It writes a line for each invoice
+// whose creation was answered, and ends by itself when nothing is pending any more.
 func deliverUntilKilled(variable string) error {
 	var c mortalConfig
 	if err := json.Unmarshal([]byte(variable), &c); err != nil {
 		return err
 	}
+
 	db, err := sqlite.Open(c.Path)
 	if err != nil {
 		return err
 	}
-	defer db.Close()
+	defer func() { _ = db.Close() }()
+
 	engine, err := engineAt(&mortalStore{Store: db, c: c}, c.Ahead)
 	if err != nil {
 		return err
 	}
+
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
+
 	var work sync.WaitGroup
 	if c.Makes {
 		work.Go(func() {
 			for ctx.Err() == nil {
 				inv, err := engine.Invoices.Create(ctx, invoice.CreateParams{
-					Owner: c.Owner, Options: []invoice.OptionParams{{Asset: "SIM", Network: "simnet", Amount: chain.Pow10(15)}},
+					Owner: c.Owner,
+					Options: []invoice.OptionParams{
+						{Asset: "SIM", Network: "simnet", Amount: chain.Pow10(15)},
+					},
 				})
 				if err == nil {
 					fmt.Println(inv.ID)
@@ -129,6 +150,7 @@ func deliverUntilKilled(variable string) error {
 			}
 		})
 	}
+
 	if c.Makes {
 		err = engine.Webhooks.Run(ctx)
 	} else {
@@ -136,13 +158,15 @@ func deliverUntilKilled(variable string) error {
 			did, err = engine.Webhooks.Step(ctx)
 		}
 	}
+
 	stop()
 	work.Wait()
+
 	return err
 }
 
-// counter is an endpoint that counts the requests of each delivery and event. It takes a little while, so that processes
-// die with requests under way.
+// counter is an endpoint that counts the requests of each delivery and event. It takes a little
+// while, so that processes die with requests under way.
 type counter struct {
 	mu         sync.Mutex
 	requests   map[string]int // by delivery
@@ -156,14 +180,17 @@ func (c *counter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
+
 	c.mu.Lock()
 	secret := c.secret
 	c.mu.Unlock()
+
 	if err := verifyThen(body, r.Header.Get(webhook.SignatureHeader), secret); err != nil {
 		c.mu.Lock()
 		c.unverified = err
 		c.mu.Unlock()
 	}
+
 	c.mu.Lock()
 	c.requests[r.Header.Get(webhook.DeliveryIDHeader)]++
 	c.mu.Unlock()
@@ -173,30 +200,40 @@ func (c *counter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mu.Unlock()
 }
 
-// Killed at any moment, by itself at each of its first commits and from outside at random ones: every event whose
-// invoice's creation was answered reaches the endpoint at least once, and every request that the endpoint saw is in the
-// log of its delivery.
+// Killed at any moment, by itself at each of its first commits and from outside at random ones:
+// every event whose invoice's creation was answered reaches the endpoint at least once, and every
+// request that the endpoint saw is in the log of its delivery.
 func TestKilledAtAnyMoment(t *testing.T) {
 	const byCommit, atRandom = 24, 8
+
 	path := filepath.Join(t.TempDir(), "payments.db")
+
 	db, err := sqlite.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
+	defer func() { _ = db.Close() }()
+
 	engine, err := engineAt(db, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	a, err := engine.Accounts.CreateAccount(t.Context(), account.Settings{Name: "Corner Shop"})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	owner := event.Owner{AccountID: a.ID}
 	sink := &counter{requests: map[string]int{}, arrived: map[string]int{}}
+
 	server := httptest.NewServer(sink)
 	defer server.Close()
-	_, secret, err := engine.Webhooks.CreateEndpoint(t.Context(), webhook.EndpointParams{Owner: owner, URL: server.URL, Events: []event.Type{"*"}})
+
+	_, secret, err := engine.Webhooks.CreateEndpoint(
+		t.Context(),
+		webhook.EndpointParams{Owner: owner, URL: server.URL, Events: []event.Type{"*"}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,12 +241,15 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	sink.mu.Lock()
 	sink.secret = secret
 	sink.mu.Unlock()
+
 	var answered []string
+
 	kills := 0
 	start := func(c mortalConfig, after time.Duration) {
 		t.Helper()
 		made, killed := process(t, c, after)
 		answered = append(answered, made...)
+
 		if killed {
 			kills++
 		} else if c.Makes {
@@ -217,124 +257,185 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		}
 	}
 	generation := 0
-	next := func() mortalConfig { // each process lives two minutes after the one before: its claims have lapsed
+	// each process lives two minutes after the one before: its claims have lapsed
+	next := func() mortalConfig {
 		generation++
-		return mortalConfig{Path: path, Owner: owner, Ahead: time.Duration(generation) * 2 * time.Minute, Makes: true}
+
+		return mortalConfig{
+			Path:  path,
+			Owner: owner,
+			Ahead: time.Duration(generation) * 2 * time.Minute,
+			Makes: true,
+		}
 	}
 	for n := range byCommit {
 		c := next()
 		c.KillAt, c.After = 1+n/2, n%2 == 1
 		start(c, 0)
 	}
+
 	for range atRandom {
 		start(next(), 50*time.Millisecond+rand.N(200*time.Millisecond))
 	}
+
 	if kills != byCommit+atRandom {
 		t.Fatalf("%d processes were killed, want %d", kills, byCommit+atRandom)
 	}
+
 	if len(answered) == 0 {
 		t.Fatal("no creation was answered")
 	}
+
 	for range 5 { // in peace, until nothing is left
 		c := next()
 		c.Makes = false
 		start(c, 0)
 	}
+
 	checkLog(t, engine, owner, sink, answered, kills)
 }
 
-// process runs one process, and kills it after a while unless that is 0. It returns the invoices whose creation was answered.
+// process runs one process, and kills it after a while unless that is 0. It returns the invoices
+// whose creation was answered.
 func process(t *testing.T, c mortalConfig, after time.Duration) (made []string, killed bool) {
 	t.Helper()
+
 	variable, err := json.Marshal(c)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
+
 	cmd.Env = append(os.Environ(), processVariable+"="+string(variable))
+
 	var out, errs bytes.Buffer
+
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	if after > 0 {
 		timer := time.AfterFunc(after, func() { _ = cmd.Process.Kill() })
 		defer timer.Stop()
 	}
+
 	err = cmd.Wait()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		killed = exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL
 	}
+
 	if err != nil && !killed {
 		t.Fatalf("a process ended with %v: %s", err, errs.String())
 	}
+
 	for line := range bytes.Lines(out.Bytes()) {
 		if id, whole := bytes.CutSuffix(line, []byte("\n")); whole { // the last one may have been cut off
 			made = append(made, string(id))
 		}
 	}
+
 	return made, killed
 }
 
-func checkLog(t *testing.T, engine *payments.Engine, owner event.Owner, sink *counter, answered []string, kills int) {
+func checkLog(
+	t *testing.T,
+	engine *payments.Engine,
+	owner event.Owner,
+	sink *counter,
+	answered []string,
+	kills int,
+) {
 	t.Helper()
 	sink.mu.Lock()
 	defer sink.mu.Unlock()
+
 	if sink.unverified != nil {
 		t.Error(sink.unverified)
 	}
+
 	events := map[string]string{} // by invoice
+
 	f := event.Filter{Owner: owner, Limit: 100}
 	for more := true; more; {
 		page, next, err := engine.Webhooks.ListEvents(t.Context(), f)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for _, ev := range page {
 			events[ev.ObjectID], f.After = ev.ID, ev.ID
 			if sink.arrived[ev.ID] == 0 {
 				t.Errorf("event %s never arrived", ev.ID)
 			}
 		}
+
 		more = next
 	}
+
 	for _, id := range answered {
 		if events[id] == "" {
 			t.Errorf("the creation of invoice %s was answered, and there is no event", id)
 		}
 	}
+
 	deliveries, requests, logged, interrupted, twice := 0, 0, 0, 0, 0
+
 	g := webhook.DeliveryFilter{Owner: owner, Limit: 100}
 	for more := true; more; {
 		page, next, err := engine.Webhooks.ListDeliveries(t.Context(), g)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for _, d := range page {
 			g.After = d.ID
 			deliveries++
 			requests += sink.requests[d.ID]
+
 			logged += len(d.Log)
 			for _, a := range d.Log {
 				if a.Error == "interrupted" {
 					interrupted++
 				}
 			}
+
 			if sink.requests[d.ID] > 1 {
 				twice++
 			}
+
 			if d.Status != webhook.DeliverySucceeded || d.Attempts != len(d.Log) || d.ClaimedBy != "" {
-				t.Errorf("delivery %s is %s after %d attempts, %d of them in the log", d.ID, d.Status, d.Attempts, len(d.Log))
+				t.Errorf(
+					"delivery %s is %s after %d attempts, %d of them in the log",
+					d.ID, d.Status, d.Attempts, len(d.Log),
+				)
 			}
+
 			if sink.requests[d.ID] > len(d.Log) {
-				t.Errorf("the endpoint saw %d requests of delivery %s, the log has %d", sink.requests[d.ID], d.ID, len(d.Log))
+				t.Errorf(
+					"the endpoint saw %d requests of delivery %s, the log has %d",
+					sink.requests[d.ID], d.ID, len(d.Log),
+				)
 			}
 		}
+
 		more = next
 	}
+
 	if interrupted == 0 || twice == 0 {
-		t.Errorf("%d interrupted attempts and %d deliveries that came twice: nobody was killed in the middle of something", interrupted, twice)
+		t.Errorf(
+			"%d interrupted attempts and %d deliveries that came twice: nobody was killed in the middle of something",
+			interrupted,
+			twice,
+		)
 	}
-	t.Log(strconv.Itoa(kills), "processes killed:", len(events), "events,", len(answered), "creations answered,", deliveries, "deliveries,", requests, "requests seen by the endpoint,",
-		logged, "attempts in the log,", interrupted, "of them interrupted,", twice, "deliveries that came more than once; none lost")
+
+	t.Log(
+		strconv.Itoa(kills), "processes killed:", len(events), "events,", len(answered),
+		"creations answered,", deliveries, "deliveries,", requests,
+		"requests seen by the endpoint,",
+		logged, "attempts in the log,", interrupted, "of them interrupted,", twice,
+		"deliveries that came more than once; none lost",
+	)
 }

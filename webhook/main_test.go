@@ -11,12 +11,15 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if variable := os.Getenv(processVariable); variable != "" { // a process that TestKilledAtAnyMoment started
+	// a process that TestKilledAtAnyMoment started
+	if variable := os.Getenv(processVariable); variable != "" {
 		if err := deliverUntilKilled(variable); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
+
 		return
 	}
+
 	goleak.VerifyTestMain(m)
 }

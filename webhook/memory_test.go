@@ -16,9 +16,10 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
-// memory is a DB for tests, with the part of the engine that this package depends on: it renders appended events,
-// stores them and fans them out before the commit. It runs every closure twice and throws the first run away, as a
-// store may, and again after a conflict. A closure that reads the DB instead of its transaction hangs.
+// memory is a DB for tests, with the part of the engine that this package depends on: it renders
+// appended events, stores them and fans them out before the commit. It runs every closure twice and
+// throws the first run away, as a store may, and again after a conflict. A closure that reads the
+// DB instead of its transaction hangs.
 type memory struct {
 	mu      sync.Mutex
 	rows    rows
@@ -45,43 +46,62 @@ func newMemory() *memory {
 func (m *memory) Update(ctx context.Context, f func(context.Context, Tx) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+
 	var tx *memoryTx
 	for tries, ran := 0, 0; ran < 2; tries++ {
-		tx = &memoryTx{reader: reader{func() (rows, func()) { return tx.rows, func() {} }}, rows: m.rows.clone()}
+		tx = &memoryTx{
+			reader: reader{func() (rows, func()) { return tx.rows, func() {} }},
+			rows:   m.rows.clone(),
+		}
+
 		err := f(ctx, tx)
 		if errors.Is(err, fault.Conflict) && tries < 10 {
 			continue
 		}
+
 		if err != nil {
 			return err
 		}
+
 		ran++
 	}
+
 	for _, e := range tx.appended {
 		if e.ID == "" {
 			e.ID = m.ids.Event()
 		}
+
 		e.CreatedAt = m.now()
+
 		subject, err := json.Marshal(e.Subject)
 		if err != nil {
 			return err
 		}
-		e.Envelope = fmt.Appendf(nil, `{"id":%q,"type":%q,"sequence":%d,"data":{"object":%s}}`, e.ID, e.Type, e.Sequence, subject)
+
+		e.Envelope = fmt.Appendf(
+			nil, `{"id":%q,"type":%q,"sequence":%d,"data":{"object":%s}}`, e.ID, e.Type, e.Sequence,
+			subject,
+		)
+
 		tx.rows.events[e.ID] = e
 		if err := m.service.FanOutTx(ctx, tx, []event.Event{e}); err != nil {
 			return err
 		}
 	}
+
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+
 	if m.refuse != nil {
 		if err := m.refuse(); err != nil {
 			return err
 		}
 	}
+
 	m.rows = tx.rows
 	m.locked = append(m.locked, tx.locked...)
+
 	return nil
 }
 
@@ -98,10 +118,12 @@ func (r rows) clone() rows {
 type reader struct{ open func() (rows, func()) }
 
 func (m *memory) reader() reader {
-	return reader{func() (rows, func()) {
-		m.mu.Lock()
-		return m.rows, m.mu.Unlock
-	}}
+	return reader{
+		func() (rows, func()) {
+			m.mu.Lock()
+			return m.rows, m.mu.Unlock
+		},
+	}
 }
 
 func (m *memory) Event(ctx context.Context, o event.Owner, id string) (event.Event, error) {
@@ -116,6 +138,7 @@ func (m *memory) EventsByID(ctx context.Context, ids []string) ([]event.Event, e
 	if slices.Contains(ids, m.damaged) {
 		return nil, fmt.Errorf("event %s is damaged", m.damaged)
 	}
+
 	return m.reader().EventsByID(ctx, ids)
 }
 
@@ -152,18 +175,21 @@ var errNoRow = fault.New(fault.NotFound, "", "no such row")
 func (r reader) EventsByID(_ context.Context, ids []string) ([]event.Event, error) {
 	rows, done := r.open()
 	defer done()
+
 	return several(rows.events, ids), nil
 }
 
 func (r reader) EndpointsByID(_ context.Context, ids []string) ([]Endpoint, error) {
 	rows, done := r.open()
 	defer done()
+
 	return several(rows.endpoints, ids), nil
 }
 
 func (r reader) DeliveriesByID(_ context.Context, ids []string) ([]Delivery, error) {
 	rows, done := r.open()
 	defer done()
+
 	return several(rows.deliveries, ids), nil
 }
 
@@ -173,56 +199,67 @@ func several[T any](rows map[string]T, ids []string) (out []T) {
 			out = append(out, row)
 		}
 	}
+
 	return out
 }
 
 func (r reader) Event(_ context.Context, o event.Owner, id string) (event.Event, error) {
 	rows, done := r.open()
 	defer done()
+
 	e, ok := rows.events[id]
 	if !ok || e.Owner != o {
 		return event.Event{}, errNoRow
 	}
+
 	return e, nil
 }
 
 func (r reader) Events(_ context.Context, f event.Filter) ([]event.Event, error) {
 	rows, done := r.open()
 	defer done()
+
 	return page(rows.events, f.After, f.Limit, func(e event.Event) bool { return e.Owner == f.Owner }), nil
 }
 
 func (r reader) WebhookEndpoint(_ context.Context, o event.Owner, id string) (Endpoint, error) {
 	rows, done := r.open()
 	defer done()
+
 	e, ok := rows.endpoints[id]
 	if !ok || e.Owner != o {
 		return Endpoint{}, errNoRow
 	}
+
 	return e, nil
 }
 
 func (r reader) WebhookEndpoints(_ context.Context, f EndpointFilter) ([]Endpoint, error) {
 	rows, done := r.open()
 	defer done()
+
 	return page(rows.endpoints, f.After, f.Limit, func(e Endpoint) bool { return e.Owner == f.Owner }), nil
 }
 
 func (r reader) Delivery(_ context.Context, o event.Owner, id string) (Delivery, error) {
 	rows, done := r.open()
 	defer done()
+
 	d, ok := rows.deliveries[id]
 	if !ok || d.Owner != o {
 		return Delivery{}, errNoRow
 	}
+
 	return d, nil
 }
 
 func (r reader) Deliveries(_ context.Context, f DeliveryFilter) ([]Delivery, error) {
 	rows, done := r.open()
 	defer done()
+
 	return page(rows.deliveries, f.After, f.Limit, func(d Delivery) bool {
-		return d.Owner == f.Owner && (f.EventID == "" || d.EventID == f.EventID) && (f.EndpointID == "" || d.EndpointID == f.EndpointID) &&
+		return d.Owner == f.Owner && (f.EventID == "" || d.EventID == f.EventID) &&
+			(f.EndpointID == "" || d.EndpointID == f.EndpointID) &&
 			(len(f.Statuses) == 0 || slices.Contains(f.Statuses, d.Status))
 	}), nil
 }
@@ -230,11 +267,13 @@ func (r reader) Deliveries(_ context.Context, f DeliveryFilter) ([]Delivery, err
 func (r reader) PendingDeliveries(_ context.Context, endpointID string) (n int, _ error) {
 	rows, done := r.open()
 	defer done()
+
 	for _, d := range rows.deliveries {
 		if d.EndpointID == endpointID && d.Status == DeliveryPending {
 			n++
 		}
 	}
+
 	return n, nil
 }
 
@@ -245,6 +284,7 @@ func page[T any](rows map[string]T, after string, limit int, want func(T) bool) 
 			out = append(out, rows[id])
 		}
 	}
+
 	return out
 }
 
@@ -281,8 +321,10 @@ func put[T any](rows map[string]T, id string, row *T, stored, given int64, versi
 	case given != stored:
 		return fault.New(fault.Conflict, "", "row %s has version %d, not %d", id, stored, given)
 	}
+
 	*version = given + 1
 	rows[id] = *row
+
 	return nil
 }
 
@@ -297,35 +339,50 @@ func (tx *memoryTx) DeleteEndpoint(_ context.Context, id string) error {
 
 func (tx *memoryTx) PutDeliveries(_ context.Context, ds ...*Delivery) error {
 	for _, d := range ds {
-		if err := put(tx.rows.deliveries, d.ID, d, tx.rows.deliveries[d.ID].Version, d.Version, &d.Version); err != nil {
+		if err := put(
+			tx.rows.deliveries, d.ID, d, tx.rows.deliveries[d.ID].Version, d.Version, &d.Version,
+		); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
-func (tx *memoryTx) ClaimDeliveries(_ context.Context, owner string, now, until time.Time, limit, perEndpoint int) ([]Delivery, error) {
+func (tx *memoryTx) ClaimDeliveries(
+	_ context.Context,
+	owner string,
+	now, until time.Time,
+	limit, perEndpoint int,
+) ([]Delivery, error) {
 	var due []Delivery
+
 	for _, d := range tx.rows.deliveries {
-		if d.Status == DeliveryPending && !d.NextAttemptAt.After(now) && (d.ClaimedBy == "" || d.ClaimedBy == owner || !now.Before(d.ClaimedUntil)) {
+		if d.Status == DeliveryPending && !d.NextAttemptAt.After(now) &&
+			(d.ClaimedBy == "" || d.ClaimedBy == owner || !now.Before(d.ClaimedUntil)) {
 			due = append(due, d)
 		}
 	}
+
 	slices.SortFunc(due, func(a, b Delivery) int {
 		return cmp.Or(a.NextAttemptAt.Compare(b.NextAttemptAt), cmp.Compare(a.ID, b.ID))
 	})
+
 	var claimed []Delivery
+
 	of := map[string]int{}
 	for _, d := range due {
 		if of[d.EndpointID] >= perEndpoint || len(claimed) == limit {
 			continue
 		}
+
 		of[d.EndpointID]++
 		d.LapsedAt = d.ClaimedUntil
 		d.ClaimedBy, d.ClaimedUntil, d.Fence, d.Version = owner, until, d.Fence+1, d.Version+1
 		tx.rows.deliveries[d.ID] = d
 		claimed = append(claimed, d)
 	}
+
 	return claimed, nil
 }
 
@@ -336,6 +393,7 @@ func (tx *memoryTx) FailDeliveries(_ context.Context, endpointID string) error {
 			tx.rows.deliveries[id] = d
 		}
 	}
+
 	return nil
 }
 
@@ -343,9 +401,11 @@ func (tx *memoryTx) PruneDeliveries(_ context.Context, before time.Time, limit i
 	for id, d := range tx.rows.deliveries {
 		if d.Status != DeliveryPending && d.CreatedAt.Before(before) && n < limit {
 			delete(tx.rows.deliveries, id)
+
 			n++
 		}
 	}
+
 	return n, nil
 }
 
@@ -353,9 +413,11 @@ func (tx *memoryTx) PruneEvents(_ context.Context, before time.Time, limit int) 
 	for id, e := range tx.rows.events {
 		if e.CreatedAt.Before(before) && n < limit {
 			delete(tx.rows.events, id)
+
 			n++
 		}
 	}
+
 	return n, nil
 }
 
@@ -365,5 +427,6 @@ func (tx *memoryTx) EndpointsOf(_ context.Context, owner event.Owner) (out []End
 			out = append(out, e)
 		}
 	}
+
 	return out, nil
 }

@@ -12,7 +12,9 @@ const pruneBatch = 500
 // transaction of its own. did says that there may be more.
 func (s *Service) Prune(ctx context.Context) (did bool, err error) {
 	before := s.stamp().Add(-s.retention)
+
 	var deliveries, events int
+
 	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
 		deliveries, err = tx.PruneDeliveries(ctx, before, pruneBatch)
 		return err
@@ -20,6 +22,7 @@ func (s *Service) Prune(ctx context.Context) (did bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("prune webhook deliveries: %w", err)
 	}
+
 	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
 		events, err = tx.PruneEvents(ctx, before, pruneBatch)
 		return err
@@ -27,5 +30,6 @@ func (s *Service) Prune(ctx context.Context) (did bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("prune events: %w", err)
 	}
+
 	return deliveries == pruneBatch || events == pruneBatch, nil
 }

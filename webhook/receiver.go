@@ -24,7 +24,8 @@ type Notification struct {
 	APIVersion string     `json:"api_version"`
 	CreatedAt  time.Time  `json:"created_at"`
 	Livemode   bool       `json:"livemode"`
-	// Sequence counts up per object: of two events of one object, the higher one is the later, whichever arrives first.
+	// Sequence counts up per object: of two events of one object, the higher one is the later,
+	// whichever arrives first.
 	Sequence int64            `json:"sequence"`
 	Data     NotificationData `json:"data"`
 	Request  event.Request    `json:"request"`
@@ -38,7 +39,8 @@ type NotificationData struct {
 	PreviousAttributes json.RawMessage `json:"previous_attributes,omitempty"`
 }
 
-// Seen remembers the events that were handled, so that a delivery that is sent twice, or replayed, is handled once.
+// Seen remembers the events that were handled, so that a delivery that is sent twice, or replayed,
+// is handled once.
 type Seen interface {
 	// Has reports whether the event was added before.
 	Has(ctx context.Context, eventID string) (bool, error)
@@ -50,9 +52,10 @@ type Seen interface {
 type ReceiverConfig struct {
 	// Secrets are the endpoint's signing secrets: one, or two while a rotation is under way.
 	Secrets []string
-	// Handle is called once per event, after its signature was verified. An error makes the sender try again later, so
-	// types that are not of interest, and those unknown, must return nil. It has a few seconds: the sender gives up after 15.
-	// Processes that do not share a Seen may be called for the same event each.
+	// Handle is called once per event, after its signature was verified. An error makes the sender
+	// try again later, so types that are not of interest, and those unknown, must return nil. It
+	// has a few seconds: the sender gives up after 15. Processes that do not share a Seen may be
+	// called for the same event each.
 	Handle func(context.Context, Notification) error
 	// Seen defaults to the last 10,000 events, in memory.
 	Seen Seen
@@ -66,9 +69,9 @@ type ReceiverConfig struct {
 
 // Receiver is an http.Handler that takes deliveries: it verifies them, drops repetitions, and calls Handle.
 //
-// It answers 204 when the event was handled, now or before; 401 to a delivery that does not verify; 400, 405 or
-// 413 to what is no delivery; 409 while the same event is being handled; 500 when Handle failed and 503 when Seen
-// did. The sender tries again after anything but 2xx.
+// It answers 204 when the event was handled, now or before; 401 to a delivery that does not verify;
+// 400, 405 or 413 to what is no delivery; 409 while the same event is being handled; 500 when
+// Handle failed and 503 when Seen did. The sender tries again after anything but 2xx.
 type Receiver struct {
 	c ReceiverConfig
 
@@ -81,26 +84,33 @@ func NewReceiver(c ReceiverConfig) (*Receiver, error) {
 	if c.Handle == nil {
 		return nil, fault.New(fault.Invalid, "config_invalid", "webhook.ReceiverConfig needs Handle")
 	}
+
 	if len(c.Secrets) == 0 {
 		return nil, noSecret()
 	}
+
 	for _, secret := range c.Secrets {
 		if secret == "" {
 			return nil, noSecret()
 		}
 	}
+
 	if c.Seen == nil {
 		c.Seen = NewRecent(10_000)
 	}
+
 	if c.MaxBody <= 0 {
 		c.MaxBody = 1 << 20
 	}
+
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
+
 	return &Receiver{c: c, current: make(map[string]bool)}, nil
 }
 
@@ -125,29 +135,36 @@ func (r *Receiver) receive(w http.ResponseWriter, q *http.Request) (status int, 
 		w.Header().Set("Allow", http.MethodPost)
 		return http.StatusMethodNotAllowed, errors.New("webhooks are delivered by POST")
 	}
+
 	body, err := io.ReadAll(http.MaxBytesReader(w, q.Body, r.c.MaxBody))
 	if _, tooBig := errors.AsType[*http.MaxBytesError](err); tooBig {
 		return http.StatusRequestEntityTooLarge, errors.New("the body is too large")
 	}
+
 	if err != nil {
 		return http.StatusBadRequest, errors.New("the body cannot be read")
 	}
+
 	headers := q.Header.Values(SignatureHeader)
 	if len(headers) > 1 {
 		return http.StatusUnauthorized, errors.New("there are several signature headers")
 	}
+
 	if err := VerifyAt(body, q.Header.Get(SignatureHeader), r.c.Now(), r.c.Secrets...); err != nil {
 		return http.StatusUnauthorized, err
 	}
+
 	var n Notification
 	if err := json.Unmarshal(body, &n); err != nil || n.ID == "" || n.Type == "" {
 		return http.StatusBadRequest, errors.New("the body is not an event")
 	}
+
 	if !r.begin(n.ID) {
 		w.Header().Set("Retry-After", "5")
 		return http.StatusConflict, errors.New("this event is being handled")
 	}
 	defer r.end(n.ID)
+
 	return r.handle(q.Context(), n)
 }
 
@@ -156,34 +173,42 @@ func (r *Receiver) handle(ctx context.Context, n Notification) (status int, err 
 	if err != nil {
 		return http.StatusServiceUnavailable, err
 	}
+
 	if seen {
 		return http.StatusNoContent, nil
 	}
+
 	if err := r.c.Handle(ctx, n); err != nil {
 		return http.StatusInternalServerError, err
 	}
+
 	if err := r.c.Seen.Add(ctx, n.ID); err != nil {
 		// It was handled. To ask for another delivery would have it handled twice for certain.
 		r.c.Log.ErrorContext(ctx, "a webhook was handled but not remembered", "event", n.ID, "error", err)
 	}
+
 	return http.StatusNoContent, nil
 }
 
-// begin reports whether nobody handles the event at the moment, and makes the caller the one who does. The second
-// of two must not be told that all is well: the first may yet fail.
+// begin reports whether nobody handles the event at the moment, and makes the caller the one who
+// does. The second of two must not be told that all is well: the first may yet fail.
 func (r *Receiver) begin(eventID string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	if r.current[eventID] {
 		return false
 	}
+
 	r.current[eventID] = true
+
 	return true
 }
 
 func (r *Receiver) end(eventID string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	delete(r.current, eventID)
 }
 
@@ -205,6 +230,7 @@ func NewRecent(size int) *Recent {
 func (m *Recent) Has(_ context.Context, eventID string) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+
 	return m.ids[eventID], nil
 }
 
@@ -212,12 +238,15 @@ func (m *Recent) Has(_ context.Context, eventID string) (bool, error) {
 func (m *Recent) Add(_ context.Context, eventID string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+
 	if m.ids[eventID] {
 		return nil
 	}
+
 	delete(m.ids, m.order[m.next])
 	m.order[m.next] = eventID
 	m.ids[eventID] = true
 	m.next = (m.next + 1) % len(m.order)
+
 	return nil
 }

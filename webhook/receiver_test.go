@@ -16,7 +16,8 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-const paid = `{"id":"evt_1","type":"invoice.paid","api_version":"v1","created_at":"2026-11-20T12:00:00.000Z","livemode":true,"sequence":3,` +
+const paid = `{"id":"evt_1","type":"invoice.paid","api_version":"v1",` +
+	`"created_at":"2026-11-20T12:00:00.000Z","livemode":true,"sequence":3,` +
 	`"data":{"object":{"id":"inv"},"previous_attributes":{"status":"pending"}},"request":{"id":"req_1"}}`
 
 type till struct {
@@ -28,23 +29,30 @@ type till struct {
 
 func newTill(t *testing.T, change func(*ReceiverConfig)) *till {
 	t.Helper()
+
 	x := &till{}
+
 	c := ReceiverConfig{
-		Secrets: []string{secretA}, Now: func() time.Time { return start }, Log: slog.New(slog.NewTextHandler(&x.log, nil)),
+		Secrets: []string{secretA},
+		Now:     func() time.Time { return start },
+		Log:     slog.New(slog.NewTextHandler(&x.log, nil)),
 		Handle: func(_ context.Context, n Notification) error {
 			if x.refuse == nil {
 				x.handled = append(x.handled, n)
 			}
+
 			return x.refuse
 		},
 	}
 	if change != nil {
 		change(&c)
 	}
+
 	var err error
 	if x.Receiver, err = NewReceiver(c); err != nil {
 		t.Fatal(err)
 	}
+
 	return x
 }
 
@@ -53,8 +61,10 @@ func (x *till) post(body, header string) *httptest.ResponseRecorder {
 	if header != "" {
 		q.Header.Set(SignatureHeader, header)
 	}
+
 	w := httptest.NewRecorder()
 	x.ServeHTTP(w, q)
+
 	return w
 }
 
@@ -65,12 +75,17 @@ func TestReceiverHandlesAnEventOnce(t *testing.T) {
 			t.Fatalf("answered %d %s", w.Code, w.Body)
 		}
 	}
+
 	if len(x.handled) != 1 {
 		t.Fatalf("handled %d times", len(x.handled))
 	}
+
 	n := x.handled[0]
-	if n.ID != "evt_1" || n.Type != "invoice.paid" || n.APIVersion != "v1" || !n.CreatedAt.Equal(start) || !n.Livemode || n.Sequence != 3 ||
-		string(n.Data.Object) != `{"id":"inv"}` || string(n.Data.PreviousAttributes) != `{"status":"pending"}` || n.Request.ID != "req_1" {
+	if n.ID != "evt_1" || n.Type != "invoice.paid" || n.APIVersion != "v1" || !n.CreatedAt.Equal(start) ||
+		!n.Livemode || n.Sequence != 3 ||
+		string(n.Data.Object) != `{"id":"inv"}` ||
+		string(n.Data.PreviousAttributes) != `{"status":"pending"}` ||
+		n.Request.ID != "req_1" {
 		t.Errorf("handled %+v", n)
 	}
 }
@@ -78,6 +93,7 @@ func TestReceiverHandlesAnEventOnce(t *testing.T) {
 func TestReceiverRefuses(t *testing.T) {
 	x := newTill(t, func(c *ReceiverConfig) { c.MaxBody = 1000 })
 	long := `{"id":"` + strings.Repeat("x", 1000) + `","type":"a.b"}`
+
 	sign := func(body string) string { return Sign([]byte(body), start, secretA) }
 	for _, c := range []struct {
 		name, body, header string
@@ -96,22 +112,29 @@ func TestReceiverRefuses(t *testing.T) {
 			t.Errorf("%s: answered %d %s, want %d", c.name, w.Code, w.Body, c.want)
 		}
 	}
+
 	w := httptest.NewRecorder()
 	x.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/hook", nil))
+
 	if w.Code != 405 || w.Header().Get("Allow") != "POST" {
 		t.Errorf("GET: answered %d", w.Code)
 	}
+
 	q := httptest.NewRequest(http.MethodPost, "/hook", strings.NewReader(paid))
 	q.Header[SignatureHeader] = []string{sign(paid), sign(paid)}
+
 	w = httptest.NewRecorder()
 	if x.ServeHTTP(w, q); w.Code != 401 {
 		t.Errorf("two headers: answered %d", w.Code)
 	}
+
 	q = httptest.NewRequest(http.MethodPost, "/hook", io.MultiReader(strings.NewReader("{"), brokenReader{}))
+
 	w = httptest.NewRecorder()
 	if x.ServeHTTP(w, q); w.Code != 400 {
 		t.Errorf("a body that breaks off: answered %d", w.Code)
 	}
+
 	if len(x.handled) != 0 {
 		t.Errorf("handled %+v", x.handled)
 	}
@@ -123,6 +146,7 @@ func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 func TestReceiverAcceptsBothSecretsDuringARotation(t *testing.T) {
 	x := newTill(t, func(c *ReceiverConfig) { c.Secrets = []string{secretB, secretA} })
+
 	for i, secret := range []string{secretA, secretB} {
 		body := fmt.Sprintf(`{"id":"evt_%d","type":"ping"}`, i)
 		if w := x.post(body, Sign([]byte(body), start, secret)); w.Code != 204 {
@@ -135,10 +159,13 @@ func TestReceiverAsksAgainWhenHandlingFails(t *testing.T) {
 	x := newTill(t, nil)
 	x.refuse = errors.New("database password hunter2 was refused")
 	header := Sign([]byte(paid), start, secretA)
+
 	w := x.post(paid, header)
-	if w.Code != 500 || strings.Contains(w.Body.String(), "hunter2") || !strings.Contains(x.log.String(), "hunter2") {
+	if w.Code != 500 || strings.Contains(w.Body.String(), "hunter2") ||
+		!strings.Contains(x.log.String(), "hunter2") {
 		t.Errorf("answered %d %q, logged %q", w.Code, w.Body, &x.log)
 	}
+
 	x.refuse = nil
 	if w := x.post(paid, header); w.Code != 204 || len(x.handled) != 1 {
 		t.Errorf("the next time: answered %d, handled %d times", w.Code, len(x.handled))
@@ -151,16 +178,22 @@ func TestReceiverDoesNotPromiseWhatIsUnderWay(t *testing.T) {
 		c.Handle = func(context.Context, Notification) error { close(begun); return <-finish }
 	})
 	header := Sign([]byte(paid), start, secretA)
+
 	first := make(chan int)
 	go func() { first <- x.post(paid, header).Code }()
+
 	<-begun
+
 	if w := x.post(paid, header); w.Code != 409 || w.Header().Get("Retry-After") == "" {
 		t.Errorf("the second was answered %d", w.Code)
 	}
+
 	finish <- nil
+
 	if code := <-first; code != 204 {
 		t.Errorf("the first was answered %d", code)
 	}
+
 	if w := x.post(paid, header); w.Code != 204 {
 		t.Errorf("the third was answered %d", w.Code)
 	}
@@ -173,15 +206,20 @@ func TestReceiverLetsGoOfAnEventWhenItsHandlerPanics(t *testing.T) {
 			if panics {
 				panic("oops")
 			}
+
 			return nil
 		}
 	})
 	header := Sign([]byte(paid), start, secretA)
+
 	func() {
 		defer func() { _ = recover() }()
+
 		x.post(paid, header)
 	}()
+
 	panics = false
+
 	if w := x.post(paid, header); w.Code != 204 {
 		t.Errorf("answered %d", w.Code)
 	}
@@ -194,12 +232,17 @@ func (s brokenSeen) Add(context.Context, string) error         { return s.add }
 
 func TestReceiverWithoutMemory(t *testing.T) {
 	header := Sign([]byte(paid), start, secretA)
+
 	x := newTill(t, func(c *ReceiverConfig) { c.Seen = brokenSeen{has: errors.New("down")} })
 	if w := x.post(paid, header); w.Code != 503 || len(x.handled) != 0 {
 		t.Errorf("answered %d, handled %d times", w.Code, len(x.handled))
 	}
+
 	x = newTill(t, func(c *ReceiverConfig) { c.Seen = brokenSeen{add: errors.New("full")} })
-	if w := x.post(paid, header); w.Code != 204 || len(x.handled) != 1 || !strings.Contains(x.log.String(), "full") {
+	if w := x.post(
+		paid, header,
+	); w.Code != 204 || len(x.handled) != 1 ||
+		!strings.Contains(x.log.String(), "full") {
 		t.Errorf("answered %d, handled %d times, logged %q", w.Code, len(x.handled), &x.log)
 	}
 }
@@ -211,11 +254,13 @@ func TestRecentForgetsTheOldest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	for id, want := range map[string]bool{"a": false, "b": false, "c": true, "d": true, "e": true, "": false} {
 		if has, err := m.Has(t.Context(), id); has != want || err != nil {
 			t.Errorf("%q: %v, error %v", id, has, err)
 		}
 	}
+
 	if len(m.ids) != 3 {
 		t.Errorf("%d events are remembered", len(m.ids))
 	}
@@ -234,21 +279,27 @@ func TestReceiverConfigMustBeWhole(t *testing.T) {
 // What the sender sends, the receiver takes: over a real connection, with a rotation under way.
 func TestSenderAndReceiverAgree(t *testing.T) {
 	h := newHouse(t, nil)
+
 	var x *till
+
 	url := serve(t, func(w http.ResponseWriter, q *http.Request) { x.ServeHTTP(w, q) }).URL
 	e, first := h.endpoint(tester, url)
+
 	_, second, err := h.RotateSecret(t.Context(), tester, e.ID, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, secret := range []string{first, second} {
 		x = newTill(t, func(c *ReceiverConfig) { c.Secrets = []string{secret} })
 		if _, err := h.Test(t.Context(), tester, e.ID); err != nil {
 			t.Fatal(err)
 		}
+
 		if did, err := h.Step(t.Context()); !did || err != nil {
 			t.Fatalf("did %v, error %v", did, err)
 		}
+
 		if len(x.handled) != 1 || x.handled[0].Type != "ping" {
 			t.Errorf("handled %+v, logged %s", x.handled, &x.log)
 		}

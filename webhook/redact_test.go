@@ -63,20 +63,43 @@ func TestRedactSecrets(t *testing.T) {
 
 func TestKeptHeaders(t *testing.T) {
 	given := http.Header{
-		"Content-Type": {"text/plain"}, "X-Two": {"a", "b"}, "Date": {"today"},
-		"Set-Cookie": {"a=b"}, "Cookie": {"a"}, "Authorization": {"a"}, "Proxy-Authorization": {"a"}, "Www-Authenticate": {"a"},
-		"Proxy-Authenticate": {"a"}, "Authentication-Info": {"a"}, "X-Api-Key": {"a"}, "X-Auth-Token": {"a"}, "X-Amz-Security-Token": {"a"},
-		"X-Session-Id": {"a"}, "X-Client-Secret": {"a"}, "Service-Signature": {"a"}, "set-cookie": {"not canonical"},
-		"X-Bytes": {"a\xffb"}, "X-Long": {strings.Repeat("é", 2000)},
+		"Content-Type":         {"text/plain"},
+		"X-Two":                {"a", "b"},
+		"Date":                 {"today"},
+		"Set-Cookie":           {"a=b"},
+		"Cookie":               {"a"},
+		"Authorization":        {"a"},
+		"Proxy-Authorization":  {"a"},
+		"Www-Authenticate":     {"a"},
+		"Proxy-Authenticate":   {"a"},
+		"Authentication-Info":  {"a"},
+		"X-Api-Key":            {"a"},
+		"X-Auth-Token":         {"a"},
+		"X-Amz-Security-Token": {"a"},
+		"X-Session-Id":         {"a"},
+		"X-Client-Secret":      {"a"},
+		"Service-Signature":    {"a"},
+		"set-cookie":           {"not canonical"},
+		"X-Bytes":              {"a\xffb"},
+		"X-Long":               {strings.Repeat("é", 2000)},
 	}
-	want := map[string]string{"content-type": "text/plain", "x-two": "a, b", "date": "today", "x-bytes": "a\uFFFDb", "x-long": strings.Repeat("é", maxHeaderValue)}
+
+	want := map[string]string{
+		"content-type": "text/plain",
+		"x-two":        "a, b",
+		"date":         "today",
+		"x-bytes":      "a\uFFFDb",
+		"x-long":       strings.Repeat("é", maxHeaderValue),
+	}
 	if diff := cmp.Diff(want, keptHeaders(given)); diff != "" {
 		t.Errorf("kept (-want +got):\n%s", diff)
 	}
+
 	many := http.Header{}
 	for i := range 1000 {
 		many.Set(fmt.Sprintf("X-%04d", i), "y")
 	}
+
 	if kept := keptHeaders(many); len(kept) != maxHeaders || kept["x-0000"] != "y" || kept["x-0999"] != "" {
 		t.Errorf("%d headers are kept", len(kept))
 	}
@@ -103,8 +126,12 @@ func TestKeptBody(t *testing.T) {
 		{"NUL and no UTF-8", "a\x00\xffb", false, "", "a\uFFFD\uFFFDb", false},
 		{"only no UTF-8, and more of it", strings.Repeat("\xff", readLimit), true, "", "\uFFFD", true},
 		{
-			"a secret across the cut", strings.Repeat("x", maxBody-len(secretTail)-1) + secretTail + "hunter2" + `"}`, false, "",
-			strings.Repeat("x", maxBody-len(secretTail)-1) + `"},"password":"[`, true,
+			"a secret across the cut",
+			strings.Repeat("x", maxBody-len(secretTail)-1) + secretTail + "hunter2" + `"}`,
+			false,
+			"",
+			strings.Repeat("x", maxBody-len(secretTail)-1) + `"},"password":"[`,
+			true,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -112,20 +139,41 @@ func TestKeptBody(t *testing.T) {
 			if c.encoding != "" {
 				h.Set("Content-Encoding", c.encoding)
 			}
-			if got, truncated := keptBody([]byte(c.raw), c.more, h); got != c.want || truncated != c.truncated {
-				t.Errorf("kept %d characters, truncated %v: %.60q … %q", len([]rune(got)), truncated, got, got[max(0, len(got)-60):])
+
+			if got, truncated := keptBody(
+				[]byte(c.raw), c.more, h,
+			); got != c.want ||
+				truncated != c.truncated {
+				t.Errorf(
+					"kept %d characters, truncated %v: %.60q … %q",
+					len([]rune(got)), truncated, got, got[max(0, len(got)-60):],
+				)
 			}
 		})
 	}
 }
 
 func FuzzRedact(f *testing.F) {
-	for _, seed := range []string{`{"password":"x"}`, `{"a":"b`, `"":"`, `{"secret":[1,{"b":"}"}]}`, `"\`, `{"password":x"}`, `{"token":[x"}]`, "{\"pwd\":\x80\"}", "\x00\xff", secretA, strings.Repeat(`"`, 5000)} {
+	for _, seed := range []string{
+		`{"password":"x"}`,
+		`{"a":"b`,
+		`"":"`,
+		`{"secret":[1,{"b":"}"}]}`,
+		`"\`,
+		`{"password":x"}`,
+		`{"token":[x"}]`,
+		"{\"pwd\":\x80\"}",
+		"\x00\xff",
+		secretA,
+		strings.Repeat(`"`, 5000),
+	} {
 		f.Add([]byte(seed), "hunter2")
 	}
+
 	f.Fuzz(func(t *testing.T, raw []byte, secret string) {
 		body, _ := keptBody(raw, false, http.Header{})
-		if !utf8.ValidString(body) || strings.Contains(body, "\x00") || utf8.RuneCountInString(body) > maxBody {
+		if !utf8.ValidString(body) || strings.Contains(body, "\x00") ||
+			utf8.RuneCountInString(body) > maxBody {
 			t.Errorf("kept %q of %q", body, raw)
 		}
 		// Whatever text stands before, a field that comes after it is redacted.
@@ -133,8 +181,12 @@ func FuzzRedact(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		prefix := strings.ToValidUTF8(string(raw), "")
-		if text := redactJSON(prefix + "\n" + `{"password":` + string(value) + `}`); !strings.HasSuffix(text, `"[redacted]"}`) && !strings.HasSuffix(text, `"[redacted]"`) {
+		if text := redactJSON(
+			prefix + "\n" + `{"password":` + string(value) + `}`,
+		); !strings.HasSuffix(text, `"[redacted]"}`) &&
+			!strings.HasSuffix(text, `"[redacted]"`) {
 			t.Errorf("kept %q", text)
 		}
 	})

@@ -10,9 +10,9 @@ import (
 
 // This file holds what a new Config.SecretKey asks for.
 
-// Reseal encrypts the signing secrets of an owner's endpoints anew, with the key that Seal uses now, and returns how many
-// endpoints it did. The secrets themselves stay, and so does what receivers verify. An endpoint whose secret does not open
-// stops no other; its error names it.
+// Reseal encrypts the signing secrets of an owner's endpoints anew, with the key that Seal uses
+// now, and returns how many endpoints it did. The secrets themselves stay, and so does what
+// receivers verify. An endpoint whose secret does not open stops no other; its error names it.
 func (s *Service) Reseal(ctx context.Context, owner event.Owner) (done int, err error) {
 	f := EndpointFilter{Owner: owner, Limit: maxPage}
 	for {
@@ -20,16 +20,24 @@ func (s *Service) Reseal(ctx context.Context, owner event.Owner) (done int, err 
 		if listErr != nil {
 			return done, errors.Join(err, listErr)
 		}
+
 		for _, e := range page {
 			if oneErr := s.reseal(ctx, owner, e.ID); oneErr != nil {
-				err = errors.Join(err, fmt.Errorf("seal the signing secret of webhook endpoint %s anew: %w", e.ID, oneErr))
+				err = errors.Join(
+					err,
+					fmt.Errorf("seal the signing secret of webhook endpoint %s anew: %w", e.ID, oneErr),
+				)
+
 				continue
 			}
+
 			done++
 		}
+
 		if len(page) < f.Limit || ctx.Err() != nil {
 			return done, errors.Join(err, ctx.Err())
 		}
+
 		f.After = page[len(page)-1].ID
 	}
 }
@@ -40,16 +48,20 @@ func (s *Service) reseal(ctx context.Context, owner event.Owner, id string) erro
 		if err != nil {
 			return err
 		}
+
 		for _, sealed := range []*[]byte{&e.SealedSecret, &e.SealedPrevious} {
 			if len(*sealed) == 0 {
 				continue
 			}
+
 			secret, err := s.seal.Open(*sealed, secretContext(id))
 			if err != nil {
 				return err
 			}
+
 			*sealed = s.seal.Seal(secret, secretContext(id))
 		}
+
 		return tx.PutEndpoint(ctx, &e)
 	})
 }

@@ -8,15 +8,17 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
-// This file holds what merchants do with events and deliveries: read them, send them again, and test an endpoint.
+// This file holds what merchants do with events and deliveries: read them, send them again, and
+// test an endpoint.
 
-// Test sends a ping to an endpoint, whatever it is subscribed to. A disabled endpoint is fault.State with code
-// webhook_endpoint_disabled.
+// Test sends a ping to an endpoint, whatever it is subscribed to. A disabled endpoint is
+// fault.State with code webhook_endpoint_disabled.
 func (s *Service) Test(ctx context.Context, owner event.Owner, endpointID string) (d Delivery, err error) {
 	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
 		d, err = s.TestTx(ctx, tx, owner, endpointID)
 		return err
 	})
+
 	return d, err
 }
 
@@ -27,86 +29,135 @@ func (s *Service) TestTx(ctx context.Context, tx Tx, owner event.Owner, endpoint
 	if err != nil {
 		return Delivery{}, err
 	}
+
 	e.Sequence++
 	if err := tx.PutEndpoint(ctx, &e); err != nil {
 		return Delivery{}, err
 	}
-	ping := event.Event{ID: s.ids.Event(), Owner: owner, Type: event.Ping, ObjectID: e.ID, Sequence: e.Sequence, Subject: e}
+
+	ping := event.Event{
+		ID:       s.ids.Event(),
+		Owner:    owner,
+		Type:     event.Ping,
+		ObjectID: e.ID,
+		Sequence: e.Sequence,
+		Subject:  e,
+	}
 	if err := tx.AppendEvents(ctx, ping); err != nil {
 		return Delivery{}, err
 	}
+
 	d := newDelivery(s.ids.Next(), ping, e.ID, ByTest, s.stamp())
 	err = putDeliveries(ctx, tx, d)
+
 	return *d, err
 }
 
 // ResendEvent delivers an event once more to every endpoint that is subscribed to its type now; a ping to the
 // endpoint it tests. Without any it is fault.State with code webhook_endpoint_none.
-func (s *Service) ResendEvent(ctx context.Context, owner event.Owner, eventID string) (ds []Delivery, err error) {
+func (s *Service) ResendEvent(
+	ctx context.Context,
+	owner event.Owner,
+	eventID string,
+) (ds []Delivery, err error) {
 	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
 		ds, err = s.ResendEventTx(ctx, tx, owner, eventID)
 		return err
 	})
+
 	return ds, err
 }
 
 // ResendEventTx is ResendEvent inside the caller's transaction.
-func (s *Service) ResendEventTx(ctx context.Context, tx Tx, owner event.Owner, eventID string) ([]Delivery, error) {
+func (s *Service) ResendEventTx(
+	ctx context.Context,
+	tx Tx,
+	owner event.Owner,
+	eventID string,
+) ([]Delivery, error) {
 	ev, err := eventOf(ctx, tx, owner, eventID)
 	if err != nil {
 		return nil, err
 	}
+
 	endpoints, err := tx.WebhookEndpoints(ctx, EndpointFilter{Owner: owner, Limit: MaxEndpoints})
 	if err != nil {
 		return nil, fmt.Errorf("list the webhook endpoints of account %s: %w", owner.AccountID, err)
 	}
+
 	at := s.stamp()
+
 	var ds []*Delivery
+
 	for _, e := range endpoints {
-		if ev.Type == event.Ping && (e.ID != ev.ObjectID || e.Status == Disabled) || ev.Type != event.Ping && !e.Wants(ev.Type) {
+		if ev.Type == event.Ping && (e.ID != ev.ObjectID || e.Status == Disabled) ||
+			ev.Type != event.Ping && !e.Wants(ev.Type) {
 			continue
 		}
+
 		ds = append(ds, newDelivery(s.ids.Next(), ev, e.ID, ByResend, at))
 	}
+
 	if len(ds) == 0 {
-		return nil, fault.New(fault.State, "webhook_endpoint_none",
-			"no enabled webhook endpoint is subscribed to %s: subscribe one, or resend a delivery to its own endpoint", ev.Type)
+		return nil, fault.New(
+			fault.State,
+			"webhook_endpoint_none",
+			"no enabled webhook endpoint is subscribed to %s: subscribe one, or resend a delivery to its own endpoint",
+			ev.Type,
+		)
 	}
+
 	if err := putDeliveries(ctx, tx, ds...); err != nil {
 		return nil, err
 	}
+
 	out := make([]Delivery, len(ds))
 	for i, d := range ds {
 		out[i] = *d
 	}
+
 	return out, nil
 }
 
-// ResendDelivery makes a new delivery of the same event to the same endpoint. A disabled endpoint is fault.State
-// with code webhook_endpoint_disabled.
-func (s *Service) ResendDelivery(ctx context.Context, owner event.Owner, deliveryID string) (d Delivery, err error) {
+// ResendDelivery makes a new delivery of the same event to the same endpoint. A disabled endpoint
+// is fault.State with code webhook_endpoint_disabled.
+func (s *Service) ResendDelivery(
+	ctx context.Context,
+	owner event.Owner,
+	deliveryID string,
+) (d Delivery, err error) {
 	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
 		d, err = s.ResendDeliveryTx(ctx, tx, owner, deliveryID)
 		return err
 	})
+
 	return d, err
 }
 
 // ResendDeliveryTx is ResendDelivery inside the caller's transaction.
-func (s *Service) ResendDeliveryTx(ctx context.Context, tx Tx, owner event.Owner, deliveryID string) (Delivery, error) {
+func (s *Service) ResendDeliveryTx(
+	ctx context.Context,
+	tx Tx,
+	owner event.Owner,
+	deliveryID string,
+) (Delivery, error) {
 	old, err := tx.Delivery(ctx, owner, deliveryID)
 	if err != nil {
 		return Delivery{}, missing(err, "webhook delivery", deliveryID)
 	}
+
 	if _, err := receiving(ctx, tx, owner, old.EndpointID); err != nil {
 		return Delivery{}, err
 	}
+
 	ev, err := eventOf(ctx, tx, owner, old.EventID)
 	if err != nil {
 		return Delivery{}, err
 	}
+
 	d := newDelivery(s.ids.Next(), ev, old.EndpointID, ByResend, s.stamp())
 	err = putDeliveries(ctx, tx, d)
+
 	return *d, err
 }
 
@@ -114,8 +165,13 @@ func (s *Service) ResendDeliveryTx(ctx context.Context, tx Tx, owner event.Owner
 func receiving(ctx context.Context, tx Tx, owner event.Owner, id string) (Endpoint, error) {
 	e, err := endpoint(ctx, tx, owner, id)
 	if err == nil && e.Status == Disabled {
-		err = fault.New(fault.State, "webhook_endpoint_disabled", "webhook endpoint %s is disabled: enable it before anything is sent to it", id)
+		err = fault.New(
+			fault.State, "webhook_endpoint_disabled",
+			"webhook endpoint %s is disabled: enable it before anything is sent to it",
+			id,
+		)
 	}
+
 	return e, err
 }
 
@@ -126,6 +182,7 @@ func putDeliveries(ctx context.Context, tx interface {
 	if err := tx.PutDeliveries(ctx, ds...); err != nil {
 		return fmt.Errorf("store webhook deliveries: %w", err)
 	}
+
 	return nil
 }
 
@@ -135,22 +192,30 @@ func (s *Service) GetDelivery(ctx context.Context, owner event.Owner, id string)
 	return d, missing(err, "webhook delivery", id)
 }
 
-// ListDeliveries returns a page of deliveries, newest first, and whether there are more. A limit outside 1 to 100
-// is 50. A filter that names an event or endpoint that the owner does not have is fault.NotFound.
-func (s *Service) ListDeliveries(ctx context.Context, f DeliveryFilter) (page []Delivery, more bool, err error) {
+// ListDeliveries returns a page of deliveries, newest first, and whether there are more. A limit
+// outside 1 to 100 is 50. A filter that names an event or endpoint that the owner does not have is
+// fault.NotFound.
+func (s *Service) ListDeliveries(
+	ctx context.Context,
+	f DeliveryFilter,
+) (page []Delivery, more bool, err error) {
 	f.Limit = pageLimit(f.Limit) + 1
 	if page, err = s.db.Deliveries(ctx, f); err != nil {
 		return nil, false, err
 	}
+
 	if len(page) == 0 && f.After == "" { // only an empty list has to be told from that of an unknown object
 		if f.EventID != "" {
 			_, err = eventOf(ctx, s.db, f.Owner, f.EventID)
 		}
+
 		if f.EndpointID != "" && err == nil {
 			_, err = endpoint(ctx, s.db, f.Owner, f.EndpointID)
 		}
 	}
+
 	page, more = pageOf(page, f.Limit-1)
+
 	return page, more, err
 }
 
@@ -159,11 +224,13 @@ func (s *Service) GetEvent(ctx context.Context, owner event.Owner, id string) (e
 	return eventOf(ctx, s.db, owner, id)
 }
 
-// ListEvents returns a page of events, newest first, and whether there are more. A limit outside 1 to 100 is 50.
+// ListEvents returns a page of events, newest first, and whether there are more. A limit outside 1
+// to 100 is 50.
 func (s *Service) ListEvents(ctx context.Context, f event.Filter) (page []event.Event, more bool, err error) {
 	f.Limit = pageLimit(f.Limit) + 1
 	page, err = s.db.Events(ctx, f)
 	page, more = pageOf(page, f.Limit-1)
+
 	return page, more, err
 }
 

@@ -38,7 +38,8 @@ type result struct {
 	jitter uint64
 	// dueAt is when a delivery that was put off is due again.
 	dueAt time.Time
-	// err says why the delivery could not even be sent; that is our fault, so no try is noted, and it is put off.
+	// err says why the delivery could not even be sent; that is our fault, so no try is noted, and
+	// it is put off.
 	err error
 }
 
@@ -52,36 +53,50 @@ type loaded struct {
 	err  error
 }
 
-// load reads the endpoints and events of claimed deliveries: two queries, however many there are. When they cannot be read
-// together they are read one by one, so that one bad row takes none with it.
+// load reads the endpoints and events of claimed deliveries: two queries, however many there are.
+// When they cannot be read together they are read one by one, so that one bad row takes none with
+// it.
 func (s *Service) load(ctx context.Context, ds []Delivery) []loaded {
 	out := make([]loaded, len(ds))
+
 	var endpointIDs, eventIDs []string
+
 	for i, d := range ds {
 		out[i].Delivery = d
 		endpointIDs, eventIDs = append(endpointIDs, d.EndpointID), append(eventIDs, d.EventID)
 	}
+
 	endpoints, err := s.db.EndpointsByID(ctx, endpointIDs)
+
 	var events []event.Event
 	if err == nil {
 		events, err = s.db.EventsByID(ctx, eventIDs)
 	}
+
 	if err != nil && len(ds) > 1 && !passing(err) && ctx.Err() == nil {
 		for i, d := range ds {
 			out[i] = s.load(ctx, []Delivery{d})[0]
 		}
+
 		return out
 	}
+
 	if err != nil {
-		err = fmt.Errorf("read endpoint and event of webhook delivery %s and %d more: %w", ds[0].ID, len(ds)-1, err)
+		err = fmt.Errorf(
+			"read endpoint and event of webhook delivery %s and %d more: %w",
+			ds[0].ID, len(ds)-1, err,
+		)
 	}
+
 	endpointOf := byID(endpoints, func(e Endpoint) string { return e.ID })
+
 	eventOf := byID(events, func(e event.Event) string { return e.ID })
 	for i, d := range ds {
 		e, there := endpointOf[d.EndpointID]
 		ev, happened := eventOf[d.EventID]
 		out[i].endpoint, out[i].event, out[i].gone, out[i].err = e, ev, !there || !happened, err
 	}
+
 	return out
 }
 
@@ -90,6 +105,7 @@ func byID[T any](records []T, id func(T) string) map[string]T {
 	for _, r := range records {
 		out[id(r)] = r
 	}
+
 	return out
 }
 
@@ -100,13 +116,16 @@ func (s *Service) deliver(ctx context.Context, d loaded) result {
 		r.kind = unsendable
 		return r
 	}
+
 	var secrets []string
 	if r.err == nil {
 		secrets, r.err = s.secrets(d.endpoint, s.now())
 	}
+
 	if r.err == nil {
 		r.jitter, r.err = s.jitter()
 	}
+
 	switch {
 	case r.err == nil:
 	case ctx.Err() != nil:
@@ -116,10 +135,12 @@ func (s *Service) deliver(ctx context.Context, d loaded) result {
 		r.kind, r.dueAt = putOff, s.stamp().Add(claimFor)
 		return r
 	}
+
 	var whole bool
 	if r.answer, whole = s.post(ctx, d.Delivery, d.endpoint, d.event, secrets); !whole {
 		r.kind = cutShort
 	}
+
 	return r
 }
 
@@ -127,57 +148,82 @@ func (s *Service) deliver(ctx context.Context, d loaded) result {
 func (s *Service) jitter() (uint64, error) {
 	var raw [8]byte
 	if _, err := io.ReadFull(s.entropy, raw[:]); err != nil {
-		return 0, fault.Wrap(err, fault.Unavailable, "entropy_unavailable", "no randomness for the time of a retry")
+		return 0, fault.Wrap(
+			err, fault.Unavailable, "entropy_unavailable", "no randomness for the time of a retry",
+		)
 	}
+
 	return binary.BigEndian.Uint64(raw[:]), nil
 }
 
-// record stores results in one transaction, with what they mean for their endpoints. Results whose claim was taken
-// over meanwhile are thrown away.
+// record stores results in one transaction, with what they mean for their endpoints. Results whose
+// claim was taken over meanwhile are thrown away.
 func (s *Service) record(ctx context.Context, batch []result) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeLimit)
 	defer cancel()
 	// In the order of their ids, so that two processes never wait for each other crosswise.
 	slices.SortFunc(batch, func(a, b result) int { return cmp.Compare(a.claimed.ID, b.claimed.ID) })
-	// As a rule nobody changes what is claimed. Only when somebody did, and the closure runs again, it is read.
+	// As a rule nobody changes what is claimed. Only when somebody did, and the closure runs again,
+	// it is read.
 	stored, changed := make(map[string]Delivery, len(batch)), false
 	for _, r := range batch {
 		stored[r.claimed.ID] = r.claimed
 	}
+
 	ids := slices.Sorted(maps.Keys(stored))
+
 	return s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
 		if changed {
 			found, err := tx.DeliveriesByID(ctx, ids)
 			if err != nil {
 				return fmt.Errorf("read %d webhook deliveries: %w", len(ids), err)
 			}
+
 			stored = byID(found, func(d Delivery) string { return d.ID })
 		}
+
 		changed = true
+
 		var ds []*Delivery
+
 		outcomes := make(map[string][]outcome)
+
 		for _, r := range batch {
 			before, there := stored[r.claimed.ID]
 			if !there {
 				continue
 			}
+
 			if before.Fence != r.claimed.Fence {
-				s.log.WarnContext(ctx, "another process took over a webhook delivery; its result here was thrown away", "delivery", r.claimed.ID)
+				s.log.WarnContext(
+					ctx,
+					"another process took over a webhook delivery; its result here was thrown away",
+					"delivery", r.claimed.ID,
+				)
+
 				continue
 			}
+
 			after := r.apply(before)
+
 			ds = append(ds, &after)
 			if r.kind == tried {
-				o := outcome{answer: r.answer, ranOut: before.Status == DeliveryPending && after.Status == DeliveryFailed}
+				o := outcome{
+					answer: r.answer,
+					ranOut: before.Status == DeliveryPending && after.Status == DeliveryFailed,
+				}
 				outcomes[after.EndpointID] = append(outcomes[after.EndpointID], o)
 			}
 		}
+
 		if len(ds) == 0 {
 			return nil
 		}
+
 		if err := putDeliveries(ctx, tx, ds...); err != nil {
 			return err
 		}
+
 		return s.judge(ctx, tx, outcomes)
 	})
 }
@@ -211,10 +257,13 @@ func (s *Service) judge(ctx context.Context, tx Tx, outcomes map[string][]outcom
 	}
 	// In the order of their ids, like the deliveries; those that are not there were deleted meanwhile.
 	slices.SortFunc(found, func(a, b Endpoint) int { return cmp.Compare(a.ID, b.ID) })
+
 	for _, before := range found {
 		tries := outcomes[before.ID]
 		slices.SortStableFunc(tries, func(a, b outcome) int { return a.ended.Compare(b.ended) })
+
 		e := before.pruned(s.now())
+
 		for _, o := range tries {
 			if o.attempt.succeeded() {
 				e = e.succeeded(o.ended)
@@ -222,22 +271,29 @@ func (s *Service) judge(ctx context.Context, tx Tx, outcomes map[string][]outcom
 				e = e.failed(o.ended, o.ranOut && !o.attempt.gone(), o.attempt.gone())
 			}
 		}
+
 		if unmoved(before, e) {
 			continue
 		}
+
 		if err := putMoved(ctx, tx, &e, before.Status); err != nil {
 			return fmt.Errorf("store webhook endpoint %s: %w", e.ID, err)
 		}
 	}
+
 	return nil
 }
 
-// successNoted is how exactly an endpoint notes its last success: many deliveries in a row write its row once.
+// successNoted is how exactly an endpoint notes its last success: many deliveries in a row write
+// its row once.
 const successNoted = time.Second
 
 // unmoved reports whether tries left an endpoint as it was, so that its row need not be written.
 func unmoved(a, b Endpoint) bool {
 	same := func(x, y time.Time) bool { return x.Equal(y) }
-	return a.Status == b.Status && b.LastSuccessAt.Sub(a.LastSuccessAt) < successNoted && same(a.FirstFailureAt, b.FirstFailureAt) &&
-		same(a.FailingSince, b.FailingSince) && len(a.SealedPrevious) == len(b.SealedPrevious)
+
+	return a.Status == b.Status && b.LastSuccessAt.Sub(a.LastSuccessAt) < successNoted &&
+		same(a.FirstFailureAt, b.FirstFailureAt) &&
+		same(a.FailingSince, b.FailingSince) &&
+		len(a.SealedPrevious) == len(b.SealedPrevious)
 }

@@ -16,12 +16,15 @@ const day = 24 * time.Hour
 
 func TestEndpointMoves(t *testing.T) {
 	since := start.Add(-3 * day)
+
 	type move func(Endpoint) Endpoint
+
 	failed := func(ranOut, gone bool) move {
 		return func(e Endpoint) Endpoint { return e.failed(start, ranOut, gone) }
 	}
 	succeeded := func(e Endpoint) Endpoint { return e.succeeded(start) }
 	disabled := func(e Endpoint) Endpoint { return e.disabled(start) }
+
 	enabled := func(e Endpoint) Endpoint { return e.enabled(start) }
 	for _, c := range []struct {
 		name         string
@@ -33,45 +36,216 @@ func TestEndpointMoves(t *testing.T) {
 		event        event.Type
 	}{
 		{"a success of an enabled one", Endpoint{Status: Enabled}, succeeded, Enabled, time.Time{}, time.Time{}, ""},
-		{"a success ends a row of failures", Endpoint{Status: Enabled, FirstFailureAt: since}, succeeded, Enabled, time.Time{}, time.Time{}, ""},
-		{"a success of a failing one", Endpoint{Status: Failing, FailingSince: since, FirstFailureAt: since}, succeeded, Enabled, time.Time{}, time.Time{}, ""},
-		{"a late success does not enable a disabled one", Endpoint{Status: Disabled}, succeeded, Disabled, time.Time{}, time.Time{}, ""},
-		{"a failed try begins a row of failures", Endpoint{Status: Enabled}, failed(false, false), Enabled, time.Time{}, start, ""},
-		{"a failed try goes on with a row of failures", Endpoint{Status: Enabled, FirstFailureAt: since}, failed(false, false), Enabled, time.Time{}, since, ""},
-		{"a failure from before the last success", Endpoint{Status: Enabled, LastSuccessAt: start.Add(1)}, failed(false, false), Enabled, time.Time{}, time.Time{}, ""},
-		{"a delivery ran out", Endpoint{Status: Enabled, FirstFailureAt: since}, failed(true, false), Failing, start, since, event.WebhookEndpointFailing},
-		{"another ran out", Endpoint{Status: Failing, FailingSince: since, FirstFailureAt: since}, failed(true, false), Failing, since, since, ""},
-		{"gone", Endpoint{Status: Enabled}, failed(false, true), Disabled, time.Time{}, start, event.WebhookEndpointDisabled},
-		{"gone while failing", Endpoint{Status: Failing, FailingSince: since, FirstFailureAt: since}, failed(false, true), Disabled, since, since, event.WebhookEndpointDisabled},
-		{"just under five days of failures", Endpoint{Status: Enabled, FirstFailureAt: start.Add(-5*day + 1)}, failed(false, false), Enabled, time.Time{}, start.Add(-5*day + 1), ""},
-		{"five days of failures", Endpoint{Status: Enabled, FirstFailureAt: start.Add(-5 * day)}, failed(false, false), Disabled, time.Time{}, start.Add(-5 * day), event.WebhookEndpointDisabled},
-		{"five days of failures while failing", Endpoint{Status: Failing, FailingSince: since, FirstFailureAt: start.Add(-5 * day)}, failed(true, false), Disabled, since, start.Add(-5 * day), event.WebhookEndpointDisabled},
-		{"nothing moves a disabled one: failure", Endpoint{Status: Disabled}, failed(true, false), Disabled, time.Time{}, time.Time{}, ""},
-		{"nothing moves a disabled one: gone", Endpoint{Status: Disabled}, failed(false, true), Disabled, time.Time{}, time.Time{}, ""},
-		{"disabled by the merchant", Endpoint{Status: Enabled}, disabled, Disabled, time.Time{}, time.Time{}, event.WebhookEndpointDisabled},
-		{"disabled while failing", Endpoint{Status: Failing, FailingSince: since}, disabled, Disabled, since, time.Time{}, event.WebhookEndpointDisabled},
+		{
+			"a success ends a row of failures",
+			Endpoint{Status: Enabled, FirstFailureAt: since},
+			succeeded,
+			Enabled,
+			time.Time{},
+			time.Time{},
+			"",
+		},
+		{
+			"a success of a failing one",
+			Endpoint{Status: Failing, FailingSince: since, FirstFailureAt: since},
+			succeeded,
+			Enabled,
+			time.Time{},
+			time.Time{},
+			"",
+		},
+		{
+			"a late success does not enable a disabled one",
+			Endpoint{Status: Disabled},
+			succeeded,
+			Disabled,
+			time.Time{},
+			time.Time{},
+			"",
+		},
+		{
+			"a failed try begins a row of failures",
+			Endpoint{Status: Enabled},
+			failed(false, false),
+			Enabled,
+			time.Time{},
+			start,
+			"",
+		},
+		{
+			"a failed try goes on with a row of failures",
+			Endpoint{Status: Enabled, FirstFailureAt: since},
+			failed(false, false),
+			Enabled,
+			time.Time{},
+			since,
+			"",
+		},
+		{
+			"a failure from before the last success",
+			Endpoint{Status: Enabled, LastSuccessAt: start.Add(1)},
+			failed(false, false),
+			Enabled,
+			time.Time{},
+			time.Time{},
+			"",
+		},
+		{
+			"a delivery ran out",
+			Endpoint{Status: Enabled, FirstFailureAt: since},
+			failed(true, false),
+			Failing,
+			start,
+			since,
+			event.WebhookEndpointFailing,
+		},
+		{
+			"another ran out",
+			Endpoint{Status: Failing, FailingSince: since, FirstFailureAt: since},
+			failed(true, false),
+			Failing,
+			since,
+			since,
+			"",
+		},
+		{
+			"gone",
+			Endpoint{Status: Enabled},
+			failed(false, true),
+			Disabled,
+			time.Time{},
+			start,
+			event.WebhookEndpointDisabled,
+		},
+		{
+			"gone while failing",
+			Endpoint{Status: Failing, FailingSince: since, FirstFailureAt: since},
+			failed(false, true),
+			Disabled,
+			since,
+			since,
+			event.WebhookEndpointDisabled,
+		},
+		{
+			"just under five days of failures",
+			Endpoint{Status: Enabled, FirstFailureAt: start.Add(-5*day + 1)},
+			failed(false, false),
+			Enabled,
+			time.Time{},
+			start.Add(-5*day + 1),
+			"",
+		},
+		{
+			"five days of failures",
+			Endpoint{Status: Enabled, FirstFailureAt: start.Add(-5 * day)},
+			failed(false, false),
+			Disabled,
+			time.Time{},
+			start.Add(-5 * day),
+			event.WebhookEndpointDisabled,
+		},
+		{
+			"five days of failures while failing",
+			Endpoint{Status: Failing, FailingSince: since, FirstFailureAt: start.Add(-5 * day)},
+			failed(true, false),
+			Disabled,
+			since,
+			start.Add(-5 * day),
+			event.WebhookEndpointDisabled,
+		},
+		{
+			"nothing moves a disabled one: failure",
+			Endpoint{Status: Disabled},
+			failed(true, false),
+			Disabled,
+			time.Time{},
+			time.Time{},
+			"",
+		},
+		{
+			"nothing moves a disabled one: gone",
+			Endpoint{Status: Disabled},
+			failed(false, true),
+			Disabled,
+			time.Time{},
+			time.Time{},
+			"",
+		},
+		{
+			"disabled by the merchant",
+			Endpoint{Status: Enabled},
+			disabled,
+			Disabled,
+			time.Time{},
+			time.Time{},
+			event.WebhookEndpointDisabled,
+		},
+		{
+			"disabled while failing",
+			Endpoint{Status: Failing, FailingSince: since},
+			disabled,
+			Disabled,
+			since,
+			time.Time{},
+			event.WebhookEndpointDisabled,
+		},
 		{"disabled twice", Endpoint{Status: Disabled}, disabled, Disabled, time.Time{}, time.Time{}, ""},
-		{"enabled again", Endpoint{Status: Disabled, FailingSince: since, FirstFailureAt: since}, enabled, Enabled, time.Time{}, time.Time{}, ""},
-		{"enabling a failing one", Endpoint{Status: Failing, FailingSince: since, FirstFailureAt: since}, enabled, Failing, since, since, ""},
-		{"enabling an enabled one", Endpoint{Status: Enabled, FirstFailureAt: since}, enabled, Enabled, time.Time{}, since, ""},
+		{
+			"enabled again",
+			Endpoint{Status: Disabled, FailingSince: since, FirstFailureAt: since},
+			enabled,
+			Enabled,
+			time.Time{},
+			time.Time{},
+			"",
+		},
+		{
+			"enabling a failing one",
+			Endpoint{Status: Failing, FailingSince: since, FirstFailureAt: since},
+			enabled,
+			Failing,
+			since,
+			since,
+			"",
+		},
+		{
+			"enabling an enabled one",
+			Endpoint{Status: Enabled, FirstFailureAt: since},
+			enabled,
+			Enabled,
+			time.Time{},
+			since,
+			"",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := c.before
 			before.Sequence = 4
+
 			after, events := c.move(before).announced(before.Status)
-			if after.Status != c.status || !after.FailingSince.Equal(c.failing) || !after.FirstFailureAt.Equal(c.firstFailure) {
-				t.Errorf("moved to %s, failing since %s, first failure at %s", after.Status, after.FailingSince, after.FirstFailureAt)
+			if after.Status != c.status || !after.FailingSince.Equal(c.failing) ||
+				!after.FirstFailureAt.Equal(c.firstFailure) {
+				t.Errorf(
+					"moved to %s, failing since %s, first failure at %s",
+					after.Status, after.FailingSince, after.FirstFailureAt,
+				)
 			}
+
 			if moved := after.Status != before.Status; moved != after.UpdatedAt.Equal(start) {
 				t.Errorf("updated at %s", after.UpdatedAt)
 			}
+
 			if c.event == "" {
 				if len(events) != 0 || after.Sequence != 4 {
 					t.Errorf("events %+v, sequence %d", events, after.Sequence)
 				}
+
 				return
 			}
-			if len(events) != 1 || events[0].Type != c.event || events[0].Sequence != 5 || after.Sequence != 5 || events[0].Previous["status"] != before.Status {
+
+			if len(events) != 1 || events[0].Type != c.event || events[0].Sequence != 5 ||
+				after.Sequence != 5 ||
+				events[0].Previous["status"] != before.Status {
 				t.Errorf("events %+v, sequence %d", events, after.Sequence)
 			}
 		})
@@ -83,6 +257,7 @@ func TestLateResultsKeepTheLatestSuccess(t *testing.T) {
 	if e = e.succeeded(start.Add(-time.Hour)); !e.LastSuccessAt.Equal(start) || e.FirstFailureAt.IsZero() {
 		t.Errorf("an older success made %+v", e)
 	}
+
 	e = Endpoint{Status: Enabled, FirstFailureAt: start}
 	if e = e.failed(start.Add(-time.Hour), false, false); !e.FirstFailureAt.Equal(start.Add(-time.Hour)) {
 		t.Errorf("an older failure made %+v", e)
@@ -94,6 +269,7 @@ func TestExpiredSecretIsForgotten(t *testing.T) {
 	if kept := e.pruned(start.Add(-1)); len(kept.SealedPrevious) == 0 {
 		t.Error("forgotten before it expired")
 	}
+
 	if gone := e.pruned(start); gone.SealedPrevious != nil || !gone.PreviousSecretExpiresAt.IsZero() {
 		t.Errorf("kept as %+v", gone)
 	}
@@ -145,8 +321,10 @@ func TestEndpointURL(t *testing.T) {
 			if err != nil {
 				t.Errorf("%q (live %v): %v", c.url, c.live, err)
 			}
+
 			continue
 		}
+
 		wantFault(t, err, fault.Invalid, c.code)
 	}
 }
@@ -154,7 +332,10 @@ func TestEndpointURL(t *testing.T) {
 func TestEndpointEvents(t *testing.T) {
 	for _, c := range []struct{ given, want []event.Type }{
 		{[]event.Type{"*"}, []event.Type{"*"}},
-		{[]event.Type{event.InvoicePaid, event.PayoutFailed, event.InvoicePaid}, []event.Type{event.InvoicePaid, event.PayoutFailed}},
+		{
+			[]event.Type{event.InvoicePaid, event.PayoutFailed, event.InvoicePaid},
+			[]event.Type{event.InvoicePaid, event.PayoutFailed},
+		},
 		{nil, nil},
 		{[]event.Type{}, nil},
 		{[]event.Type{"*", event.InvoicePaid}, nil},
@@ -168,6 +349,7 @@ func TestEndpointEvents(t *testing.T) {
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%v became %v", c.given, got)
 		}
+
 		if c.want == nil {
 			wantFault(t, err, fault.Invalid, "parameter_invalid")
 		} else if err != nil {
@@ -179,26 +361,39 @@ func TestEndpointEvents(t *testing.T) {
 // pitfall 32: the schedule is a table.
 func TestRetryDelay(t *testing.T) {
 	want := []time.Duration{
-		5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 10 * time.Hour, 24 * time.Hour, 24 * time.Hour,
+		5 * time.Second,
+		5 * time.Minute,
+		30 * time.Minute,
+		2 * time.Hour,
+		5 * time.Hour,
+		10 * time.Hour,
+		10 * time.Hour,
+		24 * time.Hour,
+		24 * time.Hour,
 	}
 	for i, base := range want {
 		low, high := base-base/10, base+base/10
 		if d, ok := retryDelay(i+1, 0, 0); d != low || !ok {
 			t.Errorf("the least wait after %d tries is %s, want %s", i+1, d, low)
 		}
+
 		if d, ok := retryDelay(i+1, 0, uint64(base/5)); d != high || !ok {
 			t.Errorf("the longest wait after %d tries is %s, want %s", i+1, d, high)
 		}
+
 		if d, _ := retryDelay(i+1, 0, ^uint64(0)); d < low || d > high {
 			t.Errorf("the wait after %d tries is %s", i+1, d)
 		}
+
 		if d, _ := retryDelay(i+1, low-1, 0); d != low {
 			t.Errorf("after %d tries a shorter wait was honoured: %s", i+1, d)
 		}
+
 		if d, _ := retryDelay(i+1, 1000*day, 0); d != max(day, low) {
 			t.Errorf("after %d tries a wait of %s", i+1, d)
 		}
 	}
+
 	for _, tries := range []int{-1, 0, 10, 11, 1 << 40} {
 		if _, ok := retryDelay(tries, 0, 0); ok {
 			t.Errorf("there is a try after %d", tries)
@@ -208,7 +403,19 @@ func TestRetryDelay(t *testing.T) {
 
 func TestDeliveryMoves(t *testing.T) {
 	ended := start.Add(time.Second)
-	ok, refused, gone := Attempt{At: start, HTTPStatus: 204}, Attempt{At: start, HTTPStatus: 500, Error: "http_500"}, Attempt{At: start, HTTPStatus: 410, Error: "http_410"}
+
+	ok, refused, gone := Attempt{
+		At:         start,
+		HTTPStatus: 204,
+	}, Attempt{
+		At:         start,
+		HTTPStatus: 500,
+		Error:      "http_500",
+	}, Attempt{
+		At:         start,
+		HTTPStatus: 410,
+		Error:      "http_410",
+	}
 	for _, c := range []struct {
 		name    string
 		status  DeliveryStatus
@@ -230,37 +437,71 @@ func TestDeliveryMoves(t *testing.T) {
 		{"ended meanwhile, but it arrived", DeliveryFailed, 3, ok, 0, DeliverySucceeded, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			before := Delivery{Status: c.status, Attempts: c.tries, Log: make([]Attempt, c.tries, 20), ClaimedBy: "p", ClaimedUntil: ended, Fence: 3}
+			before := Delivery{
+				Status:       c.status,
+				Attempts:     c.tries,
+				Log:          make([]Attempt, c.tries, 20),
+				ClaimedBy:    "p",
+				ClaimedUntil: ended,
+				Fence:        3,
+			}
 			if c.status == DeliveryPending {
 				before.NextAttemptAt = start
 			}
+
 			after := before.tried(c.attempt, ended, c.asked, 0)
-			if after.Status != c.want || after.Attempts != c.tries+1 || len(after.Log) != c.tries+1 || after.Log[c.tries].At != start || !after.LastAttemptAt.Equal(start) {
+			if after.Status != c.want || after.Attempts != c.tries+1 || len(after.Log) != c.tries+1 ||
+				after.Log[c.tries].At != start ||
+				!after.LastAttemptAt.Equal(start) {
 				t.Errorf("became %+v", after)
 			}
-			if next := after.NextAttemptAt; c.next == 0 && !next.IsZero() || c.next != 0 && !next.Equal(ended.Add(c.next)) {
+
+			if next := after.NextAttemptAt; c.next == 0 && !next.IsZero() ||
+				c.next != 0 && !next.Equal(ended.Add(c.next)) {
 				t.Errorf("next try at %s", next)
 			}
-			if delivered := !after.DeliveredAt.IsZero(); delivered != (c.want == DeliverySucceeded) || delivered && !after.DeliveredAt.Equal(ended) {
+
+			if delivered := !after.DeliveredAt.IsZero(); delivered != (c.want == DeliverySucceeded) ||
+				delivered && !after.DeliveredAt.Equal(ended) {
 				t.Errorf("delivered at %s", after.DeliveredAt)
 			}
+
 			if after.ClaimedBy != "" || !after.ClaimedUntil.IsZero() || after.Fence != 3 {
-				t.Errorf("the claim is still %s until %s, fence %d", after.ClaimedBy, after.ClaimedUntil, after.Fence)
+				t.Errorf(
+					"the claim is still %s until %s, fence %d",
+					after.ClaimedBy, after.ClaimedUntil, after.Fence,
+				)
 			}
+
 			if len(before.Log[:c.tries+1:20]) > 0 && !before.Log[:c.tries+1][c.tries].At.IsZero() {
 				t.Error("the log of the record before was written into")
 			}
 		})
 	}
 	// A try that nobody knows the outcome of is in the log and spends nothing of the schedule.
-	unknown := Delivery{Status: DeliveryPending, NextAttemptAt: start, LapsedAt: ended, Log: []Attempt{}}.interrupted(Attempt{At: start})
-	if unknown.Status != DeliveryPending || !unknown.NextAttemptAt.Equal(start) || unknown.Attempts != 1 || len(unknown.Log) != 1 ||
-		unknown.Log[0].Error != "interrupted" || !unknown.LastAttemptAt.Equal(start) || !unknown.LapsedAt.IsZero() {
+	unknown := Delivery{
+		Status:        DeliveryPending,
+		NextAttemptAt: start,
+		LapsedAt:      ended,
+		Log:           []Attempt{},
+	}.interrupted(
+		Attempt{At: start},
+	)
+	if unknown.Status != DeliveryPending || !unknown.NextAttemptAt.Equal(start) || unknown.Attempts != 1 ||
+		len(unknown.Log) != 1 ||
+		unknown.Log[0].Error != "interrupted" ||
+		!unknown.LastAttemptAt.Equal(start) ||
+		!unknown.LapsedAt.IsZero() {
 		t.Errorf("an interrupted one became %+v", unknown)
 	}
-	if after := unknown.tried(refused, ended, 0, 0); after.Attempts != 2 || !after.NextAttemptAt.Equal(ended.Add(4500*time.Millisecond)) {
+
+	if after := unknown.tried(
+		refused, ended, 0, 0,
+	); after.Attempts != 2 ||
+		!after.NextAttemptAt.Equal(ended.Add(4500*time.Millisecond)) {
 		t.Errorf("after it, the first failure made %+v", after)
 	}
+
 	ended2 := Delivery{Status: DeliverySucceeded, DeliveredAt: start}.failed()
 	if ended2.Status != DeliverySucceeded {
 		t.Error("a delivered one was failed")
@@ -297,9 +538,17 @@ func TestRetryAfter(t *testing.T) {
 }
 
 func FuzzRetryAfter(f *testing.F) {
-	for _, seed := range []string{"", "120", "-1", "18446744073709551616", "Fri, 20 Nov 2026 12:30:00 GMT", "Friday, 20-Nov-26 12:30:00 GMT"} {
+	for _, seed := range []string{
+		"",
+		"120",
+		"-1",
+		"18446744073709551616",
+		"Fri, 20 Nov 2026 12:30:00 GMT",
+		"Friday, 20-Nov-26 12:30:00 GMT",
+	} {
 		f.Add(seed)
 	}
+
 	f.Fuzz(func(t *testing.T, value string) {
 		if d := parseRetryAfter(value, start); d < 0 || d > maxRetryAfter {
 			t.Errorf("Retry-After %q is %s", value, d)

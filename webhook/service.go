@@ -46,7 +46,8 @@ type Config struct {
 	Process string
 	// Concurrency is how many deliveries are under way at once, in this process. Defaults to 256.
 	Concurrency int
-	// PerEndpoint is how many of them go to one endpoint. Defaults to 4. An endpoint whose last try failed gets one.
+	// PerEndpoint is how many of them go to one endpoint. Defaults to 4. An endpoint whose last try
+	// failed gets one.
 	PerEndpoint int
 	// Poll is how often Run looks for deliveries that became due. Defaults to 1 s.
 	Poll time.Duration
@@ -60,7 +61,8 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Service is the operations on endpoints and deliveries, and the worker that delivers. It is safe for concurrent use.
+// Service is the operations on endpoints and deliveries, and the worker that delivers. It is safe
+// for concurrent use.
 type Service struct {
 	db          DB
 	ids         *id.Source
@@ -84,28 +86,45 @@ func New(c Config) (*Service, error) {
 	if c.DB == nil || c.IDs == nil || c.Seal == nil {
 		return nil, fault.New(fault.Invalid, "config_invalid", "webhook.Config needs DB, IDs and Seal")
 	}
+
 	s := &Service{
-		db: c.DB, ids: c.IDs, seal: c.Seal, guard: newGuard(c.HTTP.Allow), timeout: DefaultTimeout, process: c.Process,
-		concurrency: positive(c.Concurrency, 256), perEndpoint: positive(c.PerEndpoint, 4),
-		poll: positive(c.Poll, time.Second), retention: positive(c.Retention, 30*24*time.Hour),
-		now: c.Now, entropy: c.Entropy, log: c.Log, wake: make(chan struct{}, 1),
+		db:          c.DB,
+		ids:         c.IDs,
+		seal:        c.Seal,
+		guard:       newGuard(c.HTTP.Allow),
+		timeout:     DefaultTimeout,
+		process:     c.Process,
+		concurrency: positive(c.Concurrency, 256),
+		perEndpoint: positive(c.PerEndpoint, 4),
+		poll:        positive(c.Poll, time.Second),
+		retention:   positive(c.Retention, 30*24*time.Hour),
+		now:         c.Now,
+		entropy:     c.Entropy,
+		log:         c.Log,
+		wake:        make(chan struct{}, 1),
 	}
+
 	s.client = newClient(s.guard, c.HTTP)
 	if c.HTTP.Timeout > 0 {
 		s.timeout = min(c.HTTP.Timeout, DefaultTimeout)
 	}
+
 	if s.process == "" {
 		s.process = "webhook"
 	}
+
 	if s.now == nil {
 		s.now = time.Now
 	}
+
 	if s.entropy == nil {
 		s.entropy = rand.Reader
 	}
+
 	if s.log == nil {
 		s.log = slog.Default()
 	}
+
 	return s, nil
 }
 
@@ -113,6 +132,7 @@ func positive[T int | time.Duration](v, otherwise T) T {
 	if v > 0 {
 		return v
 	}
+
 	return otherwise
 }
 
@@ -127,14 +147,18 @@ type EndpointParams struct {
 	Events []event.Type
 }
 
-// CreateEndpoint adds an endpoint and returns its signing secret, which cannot be read again. Parameters that
-// break a rule are fault.Invalid naming the field; an account that has MaxEndpoints in this mode is fault.State
-// with code webhook_endpoint_limit_exceeded.
-func (s *Service) CreateEndpoint(ctx context.Context, p EndpointParams) (e Endpoint, secret string, err error) {
+// CreateEndpoint adds an endpoint and returns its signing secret, which cannot be read again.
+// Parameters that break a rule are fault.Invalid naming the field; an account that has MaxEndpoints
+// in this mode is fault.State with code webhook_endpoint_limit_exceeded.
+func (s *Service) CreateEndpoint(
+	ctx context.Context,
+	p EndpointParams,
+) (e Endpoint, secret string, err error) {
 	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
 		e, secret, err = s.CreateEndpointTx(ctx, tx, p)
 		return err
 	})
+
 	return e, secret, err
 }
 
@@ -144,30 +168,51 @@ func (s *Service) CreateEndpointTx(ctx context.Context, tx Tx, p EndpointParams)
 	if err == nil {
 		err = checkDescription(p.Description)
 	}
+
 	if err == nil {
 		err = checkURL(p.URL, p.Owner.Livemode, s.guard.address)
 	}
+
 	if err != nil {
 		return Endpoint{}, "", err
 	}
+
 	if err := tx.LockAccount(ctx, p.Owner.AccountID); err != nil {
 		return Endpoint{}, "", fmt.Errorf("lock account %s: %w", p.Owner.AccountID, err)
 	}
+
 	there, err := tx.WebhookEndpoints(ctx, EndpointFilter{Owner: p.Owner, Limit: MaxEndpoints})
 	if err != nil {
-		return Endpoint{}, "", fmt.Errorf("count the webhook endpoints of account %s: %w", p.Owner.AccountID, err)
+		return Endpoint{}, "", fmt.Errorf(
+			"count the webhook endpoints of account %s: %w",
+			p.Owner.AccountID, err,
+		)
 	}
+
 	if len(there) >= MaxEndpoints {
 		return Endpoint{}, "", fault.New(fault.State, "webhook_endpoint_limit_exceeded",
 			"this account has %d webhook endpoints, as many as it may have: delete one first", len(there))
 	}
+
 	at := s.stamp()
-	e := Endpoint{ID: s.ids.Next(), Owner: p.Owner, URL: p.URL, Description: p.Description, Events: types, Status: Enabled, CreatedAt: at, UpdatedAt: at}
+	e := Endpoint{
+		ID:          s.ids.Next(),
+		Owner:       p.Owner,
+		URL:         p.URL,
+		Description: p.Description,
+		Events:      types,
+		Status:      Enabled,
+		CreatedAt:   at,
+		UpdatedAt:   at,
+	}
+
 	var secret string
 	if secret, e.SealedSecret, e.SecretLast4, err = s.newSecret(e.ID); err != nil {
 		return Endpoint{}, "", err
 	}
+
 	err = tx.PutEndpoint(ctx, &e)
+
 	return e, secret, err
 }
 
@@ -175,22 +220,29 @@ func (s *Service) CreateEndpointTx(ctx context.Context, tx Tx, p EndpointParams)
 func (s *Service) newSecret(endpointID string) (secret string, sealed []byte, last4 string, err error) {
 	var raw [32]byte
 	if _, err := io.ReadFull(s.entropy, raw[:]); err != nil {
-		return "", nil, "", fault.Wrap(err, fault.Unavailable, "entropy_unavailable", "no randomness for a signing secret")
+		return "", nil, "", fault.Wrap(
+			err, fault.Unavailable, "entropy_unavailable", "no randomness for a signing secret",
+		)
 	}
+
 	secret = secretPrefix + base64.StdEncoding.EncodeToString(raw[:])
+
 	return secret, s.seal.Seal([]byte(secret), secretContext(endpointID)), secret[len(secret)-4:], nil
 }
 
 // secrets opens the secrets that sign an endpoint's deliveries at a time.
 func (s *Service) secrets(e Endpoint, at time.Time) ([]string, error) {
 	var out []string
+
 	for _, sealed := range e.sealedSecrets(at) {
 		secret, err := s.seal.Open(sealed, secretContext(e.ID))
 		if err != nil {
 			return nil, fmt.Errorf("open the signing secret of webhook endpoint %s: %w", e.ID, err)
 		}
+
 		out = append(out, string(secret))
 	}
+
 	return out, nil
 }
 
@@ -204,20 +256,33 @@ type EndpointUpdate struct {
 }
 
 // UpdateEndpoint changes an endpoint. Disabling it fails its pending deliveries.
-func (s *Service) UpdateEndpoint(ctx context.Context, owner event.Owner, id string, u EndpointUpdate) (e Endpoint, err error) {
+func (s *Service) UpdateEndpoint(
+	ctx context.Context,
+	owner event.Owner,
+	id string,
+	u EndpointUpdate,
+) (e Endpoint, err error) {
 	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
 		e, err = s.UpdateEndpointTx(ctx, tx, owner, id, u)
 		return err
 	})
+
 	return e, err
 }
 
 // UpdateEndpointTx is UpdateEndpoint inside the caller's transaction.
-func (s *Service) UpdateEndpointTx(ctx context.Context, tx Tx, owner event.Owner, id string, u EndpointUpdate) (Endpoint, error) {
+func (s *Service) UpdateEndpointTx(
+	ctx context.Context,
+	tx Tx,
+	owner event.Owner,
+	id string,
+	u EndpointUpdate,
+) (Endpoint, error) {
 	before, err := endpoint(ctx, tx, owner, id)
 	if err != nil {
 		return Endpoint{}, err
 	}
+
 	e, at := before, s.stamp()
 	if u.URL != nil && *u.URL != e.URL {
 		if err := checkURL(*u.URL, owner.Livemode, s.guard.address); err != nil {
@@ -226,17 +291,21 @@ func (s *Service) UpdateEndpointTx(ctx context.Context, tx Tx, owner event.Owner
 		// What failed at the old URL says nothing about the new one.
 		e.URL, e.FirstFailureAt = *u.URL, time.Time{}
 	}
+
 	if u.Description != nil {
 		if err := checkDescription(*u.Description); err != nil {
 			return Endpoint{}, err
 		}
+
 		e.Description = *u.Description
 	}
+
 	if u.Events != nil {
 		if e.Events, err = checkEvents(*u.Events); err != nil {
 			return Endpoint{}, err
 		}
 	}
+
 	if u.Status != nil {
 		switch *u.Status {
 		case Enabled:
@@ -244,38 +313,51 @@ func (s *Service) UpdateEndpointTx(ctx context.Context, tx Tx, owner event.Owner
 		case Disabled:
 			e = e.disabled(at)
 		default:
-			return Endpoint{}, fault.Param("status", "parameter_invalid", "status can be set to enabled or disabled")
+			return Endpoint{}, fault.Param(
+				"status", "parameter_invalid", "status can be set to enabled or disabled",
+			)
 		}
 	}
-	if e.URL == before.URL && e.Description == before.Description && slices.Equal(e.Events, before.Events) && e.Status == before.Status {
+
+	if e.URL == before.URL && e.Description == before.Description && slices.Equal(e.Events, before.Events) &&
+		e.Status == before.Status {
 		return before, nil
 	}
+
 	e.UpdatedAt = at
 	err = putMoved(ctx, tx, &e, before.Status)
+
 	return e, err
 }
 
 // putMoved stores an endpoint whose status was another before, with what follows from that.
 func putMoved(ctx context.Context, tx Tx, e *Endpoint, before EndpointStatus) error {
 	moved, events := e.announced(before)
+
 	*e = moved
 	if err := tx.PutEndpoint(ctx, e); err != nil {
 		return err
 	}
+
 	if e.Status == Disabled && before != Disabled {
 		if err := tx.FailDeliveries(ctx, e.ID); err != nil {
 			return fmt.Errorf("end the deliveries of webhook endpoint %s: %w", e.ID, err)
 		}
 	}
+
 	if len(events) == 0 {
 		return nil
 	}
+
 	return tx.AppendEvents(ctx, events...)
 }
 
 // DeleteEndpoint removes an endpoint and fails its pending deliveries; those that ended stay readable.
 func (s *Service) DeleteEndpoint(ctx context.Context, owner event.Owner, id string) error {
-	return s.db.Update(ctx, func(ctx context.Context, tx Tx) error { return s.DeleteEndpointTx(ctx, tx, owner, id) })
+	return s.db.Update(
+		ctx,
+		func(ctx context.Context, tx Tx) error { return s.DeleteEndpointTx(ctx, tx, owner, id) },
+	)
 }
 
 // DeleteEndpointTx is DeleteEndpoint inside the caller's transaction.
@@ -283,37 +365,58 @@ func (s *Service) DeleteEndpointTx(ctx context.Context, tx Tx, owner event.Owner
 	if _, err := endpoint(ctx, tx, owner, id); err != nil {
 		return err
 	}
+
 	if err := tx.FailDeliveries(ctx, id); err != nil {
 		return fmt.Errorf("end the deliveries of webhook endpoint %s: %w", id, err)
 	}
+
 	return tx.DeleteEndpoint(ctx, id)
 }
 
-// RotateSecret gives an endpoint a new signing secret and returns it. The one it had signs along for overlap, 0 to
-// MaxOverlap; one that signed along until now is dropped.
-func (s *Service) RotateSecret(ctx context.Context, owner event.Owner, id string, overlap time.Duration) (e Endpoint, secret string, err error) {
+// RotateSecret gives an endpoint a new signing secret and returns it. The one it had signs along
+// for overlap, 0 to MaxOverlap; one that signed along until now is dropped.
+func (s *Service) RotateSecret(
+	ctx context.Context,
+	owner event.Owner,
+	id string,
+	overlap time.Duration,
+) (e Endpoint, secret string, err error) {
 	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
 		e, secret, err = s.RotateSecretTx(ctx, tx, owner, id, overlap)
 		return err
 	})
+
 	return e, secret, err
 }
 
 // RotateSecretTx is RotateSecret inside the caller's transaction.
-func (s *Service) RotateSecretTx(ctx context.Context, tx Tx, owner event.Owner, id string, overlap time.Duration) (Endpoint, string, error) {
+func (s *Service) RotateSecretTx(
+	ctx context.Context,
+	tx Tx,
+	owner event.Owner,
+	id string,
+	overlap time.Duration,
+) (Endpoint, string, error) {
 	if overlap < 0 || overlap > MaxOverlap {
-		return Endpoint{}, "", fault.Param("overlap_hours", "parameter_invalid", "overlap_hours must be 0 to %d", int(MaxOverlap/time.Hour))
+		return Endpoint{}, "", fault.Param(
+			"overlap_hours", "parameter_invalid", "overlap_hours must be 0 to %d",
+			int(MaxOverlap/time.Hour),
+		)
 	}
+
 	e, err := endpoint(ctx, tx, owner, id)
 	if err != nil {
 		return Endpoint{}, "", err
 	}
+
 	secret, sealed, last4, err := s.newSecret(id)
 	if err != nil {
 		return Endpoint{}, "", err
 	}
+
 	e = e.rotated(sealed, last4, overlap, s.stamp())
 	err = tx.PutEndpoint(ctx, &e)
+
 	return e, secret, err
 }
 
@@ -322,11 +425,16 @@ func (s *Service) GetEndpoint(ctx context.Context, owner event.Owner, id string)
 	return endpoint(ctx, s.db, owner, id)
 }
 
-// ListEndpoints returns a page of endpoints, newest first, and whether there are more. A limit outside 1 to 100 is 50.
-func (s *Service) ListEndpoints(ctx context.Context, f EndpointFilter) (page []Endpoint, more bool, err error) {
+// ListEndpoints returns a page of endpoints, newest first, and whether there are more. A limit
+// outside 1 to 100 is 50.
+func (s *Service) ListEndpoints(
+	ctx context.Context,
+	f EndpointFilter,
+) (page []Endpoint, more bool, err error) {
 	f.Limit = pageLimit(f.Limit) + 1
 	page, err = s.db.WebhookEndpoints(ctx, f)
 	page, more = pageOf(page, f.Limit-1)
+
 	return page, more, err
 }
 
@@ -334,6 +442,7 @@ func pageLimit(n int) int {
 	if n < 1 || n > maxPage {
 		return 50
 	}
+
 	return n
 }
 
@@ -351,5 +460,6 @@ func missing(err error, object, id string) error {
 	if errors.Is(err, fault.NotFound) {
 		return fault.Missing(object, id)
 	}
+
 	return err
 }

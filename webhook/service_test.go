@@ -36,6 +36,7 @@ func (steady) Read(p []byte) (int, error) {
 		clear(p)
 		return len(p), nil
 	}
+
 	return rand.Read(p)
 }
 
@@ -51,42 +52,66 @@ type house struct {
 func newHouse(t testing.TB, change func(*Config)) *house {
 	t.Helper()
 	h := &house{t: t, db: newMemory(), log: &bytes.Buffer{}}
+
 	box, err := seal.New(bytes.Repeat([]byte{7}, seal.KeySize))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	c := Config{
-		DB: h.db, Seal: box, Now: func() time.Time { return start }, Log: slog.New(slog.NewTextHandler(h.log, nil)),
+		DB:   h.db,
+		Seal: box,
+		Now:  func() time.Time { return start },
+		Log:  slog.New(slog.NewTextHandler(h.log, nil)),
 		HTTP: HTTP{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 	}
 	if change != nil {
 		change(&c)
 	}
+
 	c.IDs = id.New(c.Now, nil)
+
 	h.db.ids, h.db.now = c.IDs, c.Now
 	if h.Service, err = New(c); err != nil {
 		t.Fatal(err)
 	}
+
 	h.db.service = h.Service
+
 	return h
 }
 
 func (h *house) endpoint(owner event.Owner, url string, types ...event.Type) (Endpoint, string) {
 	h.t.Helper()
+
 	if len(types) == 0 {
 		types = []event.Type{"*"}
 	}
-	e, secret, err := h.CreateEndpoint(context.Background(), EndpointParams{Owner: owner, URL: url, Events: types})
+
+	e, secret, err := h.CreateEndpoint(
+		context.Background(), EndpointParams{Owner: owner, URL: url, Events: types},
+	)
 	if err != nil {
 		h.t.Fatal(err)
 	}
+
 	return e, secret
 }
 
 // happen makes an event about an invoice.
 func (h *house) happen(owner event.Owner, t event.Type) {
 	h.t.Helper()
-	err := h.db.append(context.Background(), event.Event{Owner: owner, Type: t, ObjectID: "65a0000000000000000000aa", InvoiceID: "65a0000000000000000000aa", Sequence: 1})
+
+	err := h.db.append(
+		context.Background(),
+		event.Event{
+			Owner:     owner,
+			Type:      t,
+			ObjectID:  "65a0000000000000000000aa",
+			InvoiceID: "65a0000000000000000000aa",
+			Sequence:  1,
+		},
+	)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -96,31 +121,40 @@ func (h *house) deliveries(endpointID string) []Delivery {
 	h.t.Helper()
 	h.db.mu.Lock()
 	defer h.db.mu.Unlock()
-	return page(h.db.rows.deliveries, "", 1<<30, func(d Delivery) bool { return endpointID == "" || d.EndpointID == endpointID })
+
+	return page(
+		h.db.rows.deliveries, "", 1<<30,
+		func(d Delivery) bool { return endpointID == "" || d.EndpointID == endpointID },
+	)
 }
 
 func (h *house) reread(e Endpoint) Endpoint {
 	h.t.Helper()
+
 	e, err := h.GetEndpoint(context.Background(), e.Owner, e.ID)
 	if err != nil {
 		h.t.Fatal(err)
 	}
+
 	return e
 }
 
 func (h *house) events(t event.Type) (n int) {
 	h.db.mu.Lock()
 	defer h.db.mu.Unlock()
+
 	for _, e := range h.db.rows.events {
 		if e.Type == t {
 			n++
 		}
 	}
+
 	return n
 }
 
 func wantFault(t *testing.T, err, word error, code string) {
 	t.Helper()
+
 	if !errors.Is(err, word) || fault.Code(err) != code {
 		t.Errorf("error is %v (code %q), want %v with code %q", err, fault.Code(err), word, code)
 	}
@@ -128,31 +162,44 @@ func wantFault(t *testing.T, err, word error, code string) {
 
 func TestCreateEndpoint(t *testing.T) {
 	h := newHouse(t, nil)
-	e, secret := h.endpoint(merchant, "https://example.com/hook", event.InvoicePaid, event.InvoicePaid, event.PayoutFailed)
+
+	e, secret := h.endpoint(
+		merchant, "https://example.com/hook", event.InvoicePaid, event.InvoicePaid,
+		event.PayoutFailed,
+	)
 	if !strings.HasPrefix(secret, "whsec_") || len(secret) != len("whsec_")+44 {
 		t.Errorf("secret %q is not whsec_ and 32 bytes in base64", secret)
 	}
-	if e.Status != Enabled || e.SecretLast4 != secret[len(secret)-4:] || !e.CreatedAt.Equal(start) || e.Version != 1 ||
+
+	if e.Status != Enabled || e.SecretLast4 != secret[len(secret)-4:] || !e.CreatedAt.Equal(start) ||
+		e.Version != 1 ||
 		!slices.Equal(e.Events, []event.Type{event.InvoicePaid, event.PayoutFailed}) {
 		t.Errorf("created %+v", e)
 	}
+
 	if bytes.Contains(e.SealedSecret, []byte(secret)) {
 		t.Error("the secret is stored as it is")
 	}
+
 	if got := h.reread(e); got.Version != 1 || !bytes.Equal(got.SealedSecret, e.SealedSecret) {
 		t.Errorf("stored %+v", got)
 	}
+
 	if secrets, err := h.secrets(e, start); err != nil || !slices.Equal(secrets, []string{secret}) {
 		t.Errorf("the stored secret opens as %q, error %v", secrets, err)
 	}
+
 	moved := e
+
 	moved.ID = "65a0000000000000000000ff"
 	if _, err := h.secrets(moved, start); err == nil {
 		t.Error("a sealed secret that was moved to another endpoint opened")
 	}
+
 	if _, err := h.GetEndpoint(t.Context(), stranger, e.ID); true {
 		wantFault(t, err, fault.NotFound, "resource_missing")
 	}
+
 	if _, err := h.GetEndpoint(t.Context(), tester, e.ID); true {
 		wantFault(t, err, fault.NotFound, "resource_missing")
 	}
@@ -160,21 +207,26 @@ func TestCreateEndpoint(t *testing.T) {
 
 func TestSixteenEndpointsPerAccountAndMode(t *testing.T) {
 	h := newHouse(t, nil)
+
 	var last Endpoint
 	for i := range MaxEndpoints {
 		last, _ = h.endpoint(merchant, fmt.Sprintf("https://example.com/%d", i))
 	}
+
 	params := EndpointParams{Owner: merchant, URL: "https://example.com/more", Events: []event.Type{"*"}}
 	_, _, err := h.CreateEndpoint(t.Context(), params)
 	wantFault(t, err, fault.State, "webhook_endpoint_limit_exceeded")
 	h.endpoint(tester, "https://example.com/test-mode-counts-for-itself")
 	h.endpoint(stranger, "https://example.com/and-so-does-another-account")
+
 	if len(h.db.locked) != MaxEndpoints+2 {
 		t.Errorf("the account was locked %d times", len(h.db.locked))
 	}
+
 	if err := h.DeleteEndpoint(t.Context(), merchant, last.ID); err != nil {
 		t.Fatal(err)
 	}
+
 	if _, _, err := h.CreateEndpoint(t.Context(), params); err != nil {
 		t.Errorf("after one was deleted: %v", err)
 	}
@@ -186,38 +238,54 @@ func TestRotateSecret(t *testing.T) {
 	e, first := h.endpoint(merchant, "https://example.com/hook")
 	rotate := func(overlap time.Duration) string {
 		t.Helper()
+
 		_, secret, err := h.RotateSecret(t.Context(), merchant, e.ID, overlap)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		return secret
 	}
 	signing := func(want ...string) {
 		t.Helper()
+
 		if got, err := h.secrets(h.reread(e), now); err != nil || !slices.Equal(got, want) {
 			t.Errorf("signed with %q, error %v, want %q", got, err, want)
 		}
 	}
 	second := rotate(24 * time.Hour)
 	signing(second, first)
-	if got := h.reread(e); !got.PreviousSecretExpiresAt.Equal(start.Add(24*time.Hour)) || got.SecretLast4 != second[len(second)-4:] {
+
+	if got := h.reread(
+		e,
+	); !got.PreviousSecretExpiresAt.Equal(start.Add(24*time.Hour)) ||
+		got.SecretLast4 != second[len(second)-4:] {
 		t.Errorf("rotated to %+v", got)
 	}
+
 	third := rotate(time.Hour) // within the overlap: the oldest is dropped
 	signing(third, second)
+
 	now = start.Add(time.Hour - 1)
+
 	signing(third, second)
+
 	now = start.Add(time.Hour)
+
 	signing(third)
+
 	fourth := rotate(0)
 	signing(fourth)
+
 	if got := h.reread(e); got.SealedPrevious != nil || !got.PreviousSecretExpiresAt.IsZero() {
 		t.Errorf("without overlap the previous secret stays: %+v", got)
 	}
+
 	for _, overlap := range []time.Duration{-time.Hour, MaxOverlap + 1} {
 		_, _, err := h.RotateSecret(t.Context(), merchant, e.ID, overlap)
 		wantFault(t, err, fault.Invalid, "parameter_invalid")
 	}
+
 	_, _, err := h.RotateSecret(t.Context(), stranger, e.ID, 0)
 	wantFault(t, err, fault.NotFound, "resource_missing")
 	signing(fourth)
@@ -229,17 +297,26 @@ func TestUpdateEndpoint(t *testing.T) {
 	e, _ := h.endpoint(merchant, "https://example.com/hook", event.InvoicePaid)
 	other, _ := h.endpoint(merchant, "https://example.com/other", event.WebhookEndpointDisabled)
 	h.happen(merchant, event.InvoicePaid)
+
 	now = start.Add(time.Minute)
 	update := func(u EndpointUpdate) (Endpoint, error) { return h.UpdateEndpoint(t.Context(), merchant, e.ID, u) }
 
-	if got, err := update(EndpointUpdate{}); err != nil || got.Version != e.Version || !got.UpdatedAt.Equal(start) {
+	if got, err := update(
+		EndpointUpdate{},
+	); err != nil || got.Version != e.Version ||
+		!got.UpdatedAt.Equal(start) {
 		t.Errorf("an update of nothing wrote %+v, error %v", got, err)
 	}
+
 	url, text, types := "https://example.org/new", "orders", []event.Type{"*"}
+
 	got, err := update(EndpointUpdate{URL: &url, Description: &text, Events: &types})
-	if err != nil || got.URL != url || got.Description != text || !slices.Equal(got.Events, types) || !got.UpdatedAt.Equal(now) || got.Status != Enabled {
+	if err != nil || got.URL != url || got.Description != text || !slices.Equal(got.Events, types) ||
+		!got.UpdatedAt.Equal(now) ||
+		got.Status != Enabled {
 		t.Errorf("updated to %+v, error %v", got, err)
 	}
+
 	bad := []EndpointUpdate{
 		{URL: ptr("http://example.org")},
 		{Description: ptr(strings.Repeat("é", 201))},
@@ -254,22 +331,32 @@ func TestUpdateEndpoint(t *testing.T) {
 	if got, err = update(EndpointUpdate{Status: ptr(Disabled)}); err != nil || got.Status != Disabled {
 		t.Fatalf("disabled: %+v, error %v", got, err)
 	}
+
 	if d := h.deliveries(e.ID); len(d) != 1 || d[0].Status != DeliveryFailed || !d[0].NextAttemptAt.IsZero() {
 		t.Errorf("disabling left %+v", d)
 	}
+
 	if d := h.deliveries(other.ID); len(d) != 1 || d[0].EventType != event.WebhookEndpointDisabled {
 		t.Errorf("the other endpoint heard %+v", d)
 	}
-	if _, err = update(EndpointUpdate{Status: ptr(Disabled)}); err != nil || h.events(event.WebhookEndpointDisabled) != 1 {
+
+	if _, err = update(
+		EndpointUpdate{Status: ptr(Disabled)},
+	); err != nil ||
+		h.events(event.WebhookEndpointDisabled) != 1 {
 		t.Errorf("disabling twice: error %v, %d events", err, h.events(event.WebhookEndpointDisabled))
 	}
+
 	h.happen(merchant, event.InvoicePaid)
+
 	if d := h.deliveries(e.ID); len(d) != 1 {
 		t.Errorf("a disabled endpoint got a delivery")
 	}
+
 	if got, err = update(EndpointUpdate{Status: ptr(Enabled)}); err != nil || got.Status != Enabled {
 		t.Errorf("enabled: %+v, error %v", got, err)
 	}
+
 	_, err = h.UpdateEndpoint(t.Context(), stranger, e.ID, EndpointUpdate{Description: &text})
 	wantFault(t, err, fault.NotFound, "resource_missing")
 }
@@ -281,16 +368,20 @@ func TestDeleteEndpoint(t *testing.T) {
 	e, _ := h.endpoint(merchant, "https://example.com/hook")
 	h.happen(merchant, event.InvoicePaid)
 	wantFault(t, h.DeleteEndpoint(t.Context(), stranger, e.ID), fault.NotFound, "resource_missing")
+
 	if err := h.DeleteEndpoint(t.Context(), merchant, e.ID); err != nil {
 		t.Fatal(err)
 	}
+
 	d := h.deliveries(e.ID)
 	if len(d) != 1 || d[0].Status != DeliveryFailed {
 		t.Fatalf("deleting left %+v", d)
 	}
+
 	if _, err := h.GetDelivery(t.Context(), merchant, d[0].ID); err != nil {
 		t.Errorf("an ended delivery is not readable any more: %v", err)
 	}
+
 	wantFault(t, h.DeleteEndpoint(t.Context(), merchant, e.ID), fault.NotFound, "resource_missing")
 	_, err := h.ResendDelivery(t.Context(), merchant, d[0].ID)
 	wantFault(t, err, fault.NotFound, "resource_missing")
@@ -300,43 +391,64 @@ func TestPingAndResend(t *testing.T) {
 	h := newHouse(t, nil)
 	e, _ := h.endpoint(merchant, "https://example.com/hook", event.InvoicePaid)
 	all, _ := h.endpoint(merchant, "https://example.com/all")
+
 	ping, err := h.Test(t.Context(), merchant, e.ID)
-	if err != nil || ping.Trigger != ByTest || ping.EventType != event.Ping || ping.EndpointID != e.ID || ping.Status != DeliveryPending {
+	if err != nil || ping.Trigger != ByTest || ping.EventType != event.Ping || ping.EndpointID != e.ID ||
+		ping.Status != DeliveryPending {
 		t.Fatalf("ping %+v, error %v", ping, err)
 	}
-	if stored, err := h.GetDelivery(t.Context(), merchant, ping.ID); err != nil || stored.Version != ping.Version {
+
+	if stored, err := h.GetDelivery(
+		t.Context(), merchant, ping.ID,
+	); err != nil ||
+		stored.Version != ping.Version {
 		t.Errorf("stored ping %+v, error %v", stored, err)
 	}
-	if ev, err := h.GetEvent(t.Context(), merchant, ping.EventID); err != nil || ev.Type != event.Ping || ev.ObjectID != e.ID || ev.Sequence != 1 {
+
+	if ev, err := h.GetEvent(
+		t.Context(), merchant, ping.EventID,
+	); err != nil || ev.Type != event.Ping || ev.ObjectID != e.ID ||
+		ev.Sequence != 1 {
 		t.Errorf("the ping's event is %+v, error %v", ev, err)
 	}
+
 	if n := len(h.deliveries("")); n != 1 {
 		t.Errorf("a ping made %d deliveries", n)
 	}
+
 	again, err := h.ResendEvent(t.Context(), merchant, ping.EventID)
 	if err != nil || len(again) != 1 || again[0].EndpointID != e.ID || again[0].Trigger != ByResend {
 		t.Errorf("a ping was resent as %+v, error %v", again, err)
 	}
 
 	h.happen(merchant, event.InvoicePaid)
+
 	original := h.deliveries(e.ID)[0]
 	if original.Trigger != ByEvent || original.InvoiceID == "" {
 		t.Errorf("the original is %+v", original)
 	}
+
 	ds, err := h.ResendEvent(t.Context(), merchant, original.EventID)
-	if err != nil || len(ds) != 2 || ds[0].EndpointID == ds[1].EndpointID || ds[0].EventID != original.EventID {
+	if err != nil || len(ds) != 2 || ds[0].EndpointID == ds[1].EndpointID ||
+		ds[0].EventID != original.EventID {
 		t.Errorf("resent as %+v, error %v", ds, err)
 	}
+
 	one, err := h.ResendDelivery(t.Context(), merchant, original.ID)
-	if err != nil || one.EndpointID != e.ID || one.EventID != original.EventID || one.ID == original.ID || one.Trigger != ByResend || one.Attempts != 0 {
+	if err != nil || one.EndpointID != e.ID || one.EventID != original.EventID || one.ID == original.ID ||
+		one.Trigger != ByResend ||
+		one.Attempts != 0 {
 		t.Errorf("resent as %+v, error %v", one, err)
 	}
 
 	for _, endpoint := range []Endpoint{e, all} {
-		if _, err := h.UpdateEndpoint(t.Context(), merchant, endpoint.ID, EndpointUpdate{Status: ptr(Disabled)}); err != nil {
+		if _, err := h.UpdateEndpoint(
+			t.Context(), merchant, endpoint.ID, EndpointUpdate{Status: ptr(Disabled)},
+		); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	_, err = h.Test(t.Context(), merchant, e.ID)
 	wantFault(t, err, fault.State, "webhook_endpoint_disabled")
 	_, err = h.ResendDelivery(t.Context(), merchant, original.ID)
@@ -355,34 +467,45 @@ func TestPingAndResend(t *testing.T) {
 
 func TestLists(t *testing.T) {
 	h := newHouse(t, nil)
+
 	e, _ := h.endpoint(merchant, "https://example.com/hook")
 	for range 5 {
 		h.happen(merchant, event.InvoicePaid)
 	}
+
 	var seen []string
+
 	f := DeliveryFilter{Owner: merchant, EndpointID: e.ID, Limit: 2}
+
 	for more := true; more; {
-		var page []Delivery
-		var err error
+		var (
+			page []Delivery
+			err  error
+		)
 		if page, more, err = h.ListDeliveries(t.Context(), f); err != nil || len(page) > 2 {
 			t.Fatalf("a page of %d, error %v", len(page), err)
 		}
+
 		for _, d := range page {
 			seen = append(seen, d.ID)
 			f.After = d.ID
 		}
 	}
+
 	if len(seen) != 5 || !slices.IsSortedFunc(seen, func(a, b string) int { return strings.Compare(b, a) }) {
 		t.Errorf("read %v", seen)
 	}
+
 	events, more, err := h.ListEvents(t.Context(), event.Filter{Owner: merchant, Limit: 4})
 	if len(events) != 4 || !more || err != nil {
 		t.Errorf("%d events, more %v, error %v", len(events), more, err)
 	}
+
 	endpoints, more, err := h.ListEndpoints(t.Context(), EndpointFilter{Owner: merchant})
 	if len(endpoints) != 1 || more || err != nil {
 		t.Errorf("%d endpoints, more %v, error %v", len(endpoints), more, err)
 	}
+
 	for _, f := range []DeliveryFilter{
 		{Owner: merchant, EventID: "evt_65a0000000000000000000ff"},
 		{Owner: merchant, EndpointID: "65a0000000000000000000ff"},
@@ -398,54 +521,82 @@ func TestConfigMustBeWhole(t *testing.T) {
 	wantFault(t, err, fault.Invalid, "config_invalid")
 }
 
-// pitfall 33: whatever is subscribed how, and however often, one event makes one delivery per subscribed endpoint.
+// pitfall 33: whatever is subscribed how, and however often, one event makes one delivery per
+// subscribed endpoint.
 func TestFanOutMakesExactlyOneDeliveryPerSubscribedEndpoint(t *testing.T) {
 	types := append(event.Types(), event.Ping, event.FactTransaction)
+
 	rapid.Check(t, func(rt *rapid.T) {
 		h := newHouse(t, nil)
 		owners := []event.Owner{merchant, tester, stranger}
+
 		var endpoints []Endpoint
+
 		for i := range rapid.IntRange(0, 6).Draw(rt, "endpoints") {
 			subscribed := rapid.SliceOfN(rapid.SampledFrom(event.Types()), 1, 4).Draw(rt, "types")
 			if rapid.Bool().Draw(rt, "all") {
 				subscribed = []event.Type{"*"}
 			}
-			e, _ := h.endpoint(rapid.SampledFrom(owners).Draw(rt, "owner"), fmt.Sprintf("https://example.com/%d", i), subscribed...)
+
+			e, _ := h.endpoint(
+				rapid.SampledFrom(owners).Draw(rt, "owner"),
+				fmt.Sprintf("https://example.com/%d", i),
+				subscribed...)
 			if rapid.IntRange(0, 3).Draw(rt, "disabled") == 0 {
 				e.Status = Disabled
 				h.db.rows.endpoints[e.ID] = e
 			}
+
 			endpoints = append(endpoints, e)
 		}
+
 		events := make([]event.Event, rapid.IntRange(1, 5).Draw(rt, "events"))
 		for i := range events {
 			events[i] = event.Event{
-				ID: h.ids.Event(), Owner: rapid.SampledFrom(owners).Draw(rt, "owner"), Type: rapid.SampledFrom(types).Draw(rt, "type"), ObjectID: "x",
+				ID:       h.ids.Event(),
+				Owner:    rapid.SampledFrom(owners).Draw(rt, "owner"),
+				Type:     rapid.SampledFrom(types).Draw(rt, "type"),
+				ObjectID: "x",
 			}
 		}
+
 		tx := &memoryTx{rows: h.db.rows.clone()}
 		if err := h.FanOutTx(context.Background(), tx, events); err != nil {
 			rt.Fatal(err)
 		}
+
 		total := 0
+
 		for _, ev := range events {
 			for _, e := range endpoints {
 				want := 0
-				if e.Owner == ev.Owner && e.Wants(ev.Type) && ev.Type != event.Ping && ev.Type != event.FactTransaction {
+				if e.Owner == ev.Owner && e.Wants(ev.Type) && ev.Type != event.Ping &&
+					ev.Type != event.FactTransaction {
 					want = 1
 				}
+
 				got := 0
+
 				for _, d := range tx.rows.deliveries {
-					if d.EventID == ev.ID && d.EndpointID == e.ID && d.Owner == ev.Owner && d.EventType == ev.Type && d.Trigger == ByEvent && d.Status == DeliveryPending {
+					if d.EventID == ev.ID && d.EndpointID == e.ID && d.Owner == ev.Owner &&
+						d.EventType == ev.Type &&
+						d.Trigger == ByEvent &&
+						d.Status == DeliveryPending {
 						got++
 					}
 				}
+
 				if got != want {
-					rt.Fatalf("%d deliveries of %s to %v (%s), want %d", got, ev.Type, e.Events, e.Status, want)
+					rt.Fatalf(
+						"%d deliveries of %s to %v (%s), want %d",
+						got, ev.Type, e.Events, e.Status, want,
+					)
 				}
+
 				total += got
 			}
 		}
+
 		if total != len(tx.rows.deliveries) {
 			rt.Fatalf("%d deliveries, of which only %d were asked for", len(tx.rows.deliveries), total)
 		}
@@ -454,25 +605,41 @@ func TestFanOutMakesExactlyOneDeliveryPerSubscribedEndpoint(t *testing.T) {
 
 func TestPrune(t *testing.T) {
 	now := start
-	h := newHouse(t, func(c *Config) { c.Now = func() time.Time { return now }; c.Retention = 24 * time.Hour })
+	h := newHouse(
+		t,
+		func(c *Config) { c.Now = func() time.Time { return now }; c.Retention = 24 * time.Hour },
+	)
+
 	e, _ := h.endpoint(merchant, "https://example.com/hook")
 	for range pruneBatch + 1 {
 		h.happen(merchant, event.InvoicePaid)
 	}
+
 	now = now.Add(time.Hour)
-	if _, err := h.UpdateEndpoint(t.Context(), merchant, e.ID, EndpointUpdate{Status: ptr(Disabled)}); err != nil {
+
+	if _, err := h.UpdateEndpoint(
+		t.Context(), merchant, e.ID, EndpointUpdate{Status: ptr(Disabled)},
+	); err != nil {
 		t.Fatal(err)
 	}
+
 	if did, err := h.Prune(t.Context()); did || err != nil || len(h.deliveries("")) != pruneBatch+1 {
 		t.Fatalf("pruned before its time: %v, error %v", did, err)
 	}
+
 	now = start.Add(24*time.Hour + 1)
+
 	if did, err := h.Prune(t.Context()); !did || err != nil || len(h.deliveries("")) != 1 {
 		t.Errorf("the first batch: did %v, error %v, %d left", did, err, len(h.deliveries("")))
 	}
-	if did, err := h.Prune(t.Context()); did || err != nil || len(h.deliveries("")) != 0 || h.events(event.InvoicePaid) != 0 {
+
+	if did, err := h.Prune(
+		t.Context(),
+	); did || err != nil || len(h.deliveries("")) != 0 ||
+		h.events(event.InvoicePaid) != 0 {
 		t.Errorf("the second batch: did %v, error %v, %d left", did, err, len(h.deliveries("")))
 	}
+
 	if h.events(event.WebhookEndpointDisabled) != 1 {
 		t.Error("a young event was pruned")
 	}

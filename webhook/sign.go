@@ -37,13 +37,16 @@ const (
 // Receivers use it in their tests to make deliveries of their own.
 func Sign(body []byte, at time.Time, secrets ...string) string {
 	t := strconv.FormatInt(at.Unix(), 10)
+
 	var b strings.Builder
 	b.WriteString("t=")
 	b.WriteString(t)
+
 	for _, secret := range secrets {
 		b.WriteString(",v1=")
 		b.WriteString(hex.EncodeToString(signature(body, t, secret)))
 	}
+
 	return b.String()
 }
 
@@ -52,6 +55,7 @@ func signature(body []byte, t, secret string) []byte {
 	mac.Write([]byte(t))
 	mac.Write([]byte{'.'})
 	mac.Write(body)
+
 	return mac.Sum(nil)
 }
 
@@ -60,51 +64,72 @@ func Verify(body []byte, header string, secrets ...string) error {
 	return VerifyAt(body, header, time.Now(), secrets...)
 }
 
-// VerifyAt checks that a delivery was sent by the holder of one of the secrets, within Tolerance of now. body is
-// the raw body as it was received, before any parsing; header is the value of SignatureHeader. Give both secrets
-// while a rotation is under way. It compares in constant time.
+// VerifyAt checks that a delivery was sent by the holder of one of the secrets, within Tolerance of
+// now. body is the raw body as it was received, before any parsing; header is the value of
+// SignatureHeader. Give both secrets while a rotation is under way. It compares in constant time.
 //
 // A refused delivery is fault.Unauthenticated, with code
 //
 //   - signature_missing: the header is empty;
 //   - signature_malformed: the header has no single timestamp, no v1 signature, or more than 16 of them;
 //   - signature_mismatch: no signature was made with any of the secrets over this body and timestamp;
-//   - signature_expired: the signature is good, but its time is more than Tolerance before or after now: a replay, or a clock that is wrong.
+//   - signature_expired: the signature is good, but its time is more than Tolerance before or after
+//     now: a replay, or a clock that is wrong.
 //
 // No secret at all, or an empty one, is fault.Invalid with code secret_missing: anybody could sign with it.
 func VerifyAt(body []byte, header string, now time.Time, secrets ...string) error {
 	if len(secrets) == 0 {
 		return noSecret()
 	}
+
 	t, given, err := parseSignature(header)
 	if err != nil {
 		return err
 	}
+
 	genuine := false
+
 	for _, secret := range secrets {
 		if secret == "" {
 			return noSecret()
 		}
+
 		want := signature(body, t.text, secret)
 		for _, got := range given {
 			// Every pair is compared, so that the time taken tells nothing about which one matched.
 			genuine = hmac.Equal(got, want) || genuine
 		}
 	}
+
 	if !genuine {
-		return fault.New(fault.Unauthenticated, "signature_mismatch",
-			"no signature of this delivery was made with the endpoint's secret: check that the secret is the current one, and that the body is verified as it was received, before parsing")
+		return fault.New(
+			fault.Unauthenticated,
+			"signature_mismatch",
+			"no signature of this delivery was made with the endpoint's secret: check that the secret is "+
+				"the current one, and that the body is verified as it was received, before parsing",
+		)
 	}
-	// In whole seconds, as the header has them. A difference of times would saturate far from now, and be refused all the same.
+	// In whole seconds, as the header has them. A difference of times would saturate far from now,
+	// and be refused all the same.
 	if age := now.Unix() - t.unix; age > int64(Tolerance/time.Second) || age < -int64(Tolerance/time.Second) {
-		return fault.New(fault.Unauthenticated, "signature_expired",
-			"this delivery was signed %d s from now, and at most %d s are allowed: it is a replay, or one of the clocks is wrong", age, int64(Tolerance/time.Second))
+		return fault.New(
+			fault.Unauthenticated,
+			"signature_expired",
+			"this delivery was signed %d s from now, and at most %d s are allowed: it is a replay, or one "+
+				"of the clocks is wrong",
+			age,
+			int64(Tolerance/time.Second),
+		)
 	}
+
 	return nil
 }
 
 func noSecret() error {
-	return fault.New(fault.Invalid, "secret_missing", "no signing secret was given: set the one that the creation of the endpoint returned")
+	return fault.New(
+		fault.Invalid, "secret_missing",
+		"no signing secret was given: set the one that the creation of the endpoint returned",
+	)
 }
 
 // timestamp is a signature's time: as it was signed, and as a number.
@@ -116,14 +141,22 @@ type timestamp struct {
 // parseSignature reads a header. Elements of other schemes are passed over, so that schemes can be added.
 func parseSignature(header string) (t timestamp, signatures [][]byte, err error) {
 	malformed := func(what string) (timestamp, [][]byte, error) {
-		return timestamp{}, nil, fault.New(fault.Unauthenticated, "signature_malformed", "the %s header cannot be read: %s", SignatureHeader, what)
+		return timestamp{}, nil, fault.New(
+			fault.Unauthenticated, "signature_malformed", "the %s header cannot be read: %s",
+			SignatureHeader, what,
+		)
 	}
+
 	switch {
 	case header == "":
-		return timestamp{}, nil, fault.New(fault.Unauthenticated, "signature_missing", "the request has no %s header", SignatureHeader)
+		return timestamp{}, nil, fault.New(
+			fault.Unauthenticated, "signature_missing", "the request has no %s header",
+			SignatureHeader,
+		)
 	case len(header) > maxSignatureHeader:
 		return malformed("it is too long")
 	}
+
 	for element := range strings.SplitSeq(header, ",") {
 		key, value, _ := strings.Cut(element, "=")
 		switch key {
@@ -131,28 +164,34 @@ func parseSignature(header string) (t timestamp, signatures [][]byte, err error)
 			if t.text != "" {
 				return malformed("it has two timestamps")
 			}
+
 			unix, ok := parseUnix(value)
 			if !ok {
 				return malformed("its timestamp is not a number of seconds")
 			}
+
 			t = timestamp{value, unix}
 		case "v1":
 			if len(signatures) == maxSignatures {
 				return malformed("it has too many signatures")
 			}
+
 			mac, err := hex.DecodeString(value)
 			if err != nil || len(mac) != sha256.Size {
 				return malformed("a v1 signature is not 64 hex characters")
 			}
+
 			signatures = append(signatures, mac)
 		}
 	}
+
 	switch {
 	case t.text == "":
 		return malformed("it has no timestamp")
 	case len(signatures) == 0:
 		return malformed("it has no v1 signature")
 	}
+
 	return t, signatures, nil
 }
 
@@ -161,11 +200,14 @@ func parseUnix(s string) (int64, bool) {
 	if s == "" || len(s) > 12 || (s[0] == '0' && len(s) > 1) {
 		return 0, false
 	}
+
 	for i := range len(s) {
 		if s[i] < '0' || s[i] > '9' {
 			return 0, false
 		}
 	}
+
 	unix, err := strconv.ParseInt(s, 10, 64)
+
 	return unix, err == nil
 }

@@ -30,14 +30,29 @@ func TestVerify(t *testing.T) {
 	good := Sign(body, start, secretA)
 	both := Sign(body, start, secretB, secretA)
 	mac := strings.TrimPrefix(good, "t=1795176000,v1=")
+
 	type verdict struct {
 		word error
 		code string
 	}
+
 	fine := verdict{}
-	missing, malformed := verdict{fault.Unauthenticated, "signature_missing"}, verdict{fault.Unauthenticated, "signature_malformed"}
-	mismatch, expired := verdict{fault.Unauthenticated, "signature_mismatch"}, verdict{fault.Unauthenticated, "signature_expired"}
+	missing, malformed := verdict{
+		fault.Unauthenticated,
+		"signature_missing",
+	}, verdict{
+		fault.Unauthenticated,
+		"signature_malformed",
+	}
+	mismatch, expired := verdict{
+		fault.Unauthenticated,
+		"signature_mismatch",
+	}, verdict{
+		fault.Unauthenticated,
+		"signature_expired",
+	}
 	secretMissing := verdict{fault.Invalid, "secret_missing"}
+
 	one := []string{secretA}
 	for _, c := range []struct {
 		name    string
@@ -66,7 +81,14 @@ func TestVerify(t *testing.T) {
 		{"another time", string(body), "t=1795176001,v1=" + mac, start, one, mismatch},
 		{"another time with leading zeros", string(body), "t=01795176000,v1=" + mac, start, one, malformed},
 		{"a signature of zeros", string(body), "t=1795176000,v1=" + strings.Repeat("00", 32), start, one, mismatch},
-		{"the secret without its prefix", string(body), good, start, []string{strings.TrimPrefix(secretA, "whsec_")}, mismatch},
+		{
+			"the secret without its prefix",
+			string(body),
+			good,
+			start,
+			[]string{strings.TrimPrefix(secretA, "whsec_")},
+			mismatch,
+		},
 		{"no header", string(body), "", start, one, missing},
 		{"no time", string(body), "v1=" + mac, start, one, malformed},
 		{"an empty time", string(body), "t=,v1=" + mac, start, one, malformed},
@@ -80,8 +102,22 @@ func TestVerify(t *testing.T) {
 		{"not hex", string(body), "t=1795176000,v1=" + strings.Repeat("zz", 32), start, one, malformed},
 		{"an empty signature", string(body), "t=1795176000,v1=", start, one, malformed},
 		{"spaces", string(body), "t=1795176000, v1=" + mac, start, one, malformed},
-		{"16 signatures", string(body), "t=1795176000" + strings.Repeat(",v1="+strings.Repeat("00", 32), 15) + ",v1=" + mac, start, one, fine},
-		{"17 signatures", string(body), "t=1795176000" + strings.Repeat(",v1="+strings.Repeat("00", 32), 16) + ",v1=" + mac, start, one, malformed},
+		{
+			"16 signatures",
+			string(body),
+			"t=1795176000" + strings.Repeat(",v1="+strings.Repeat("00", 32), 15) + ",v1=" + mac,
+			start,
+			one,
+			fine,
+		},
+		{
+			"17 signatures",
+			string(body),
+			"t=1795176000" + strings.Repeat(",v1="+strings.Repeat("00", 32), 16) + ",v1=" + mac,
+			start,
+			one,
+			malformed,
+		},
 		{"a header without end", string(body), good + strings.Repeat(",", maxSignatureHeader), start, one, malformed},
 		{"no secret", string(body), good, start, nil, secretMissing},
 		{"an empty secret", string(body), good, start, []string{secretA, ""}, secretMissing},
@@ -92,9 +128,12 @@ func TestVerify(t *testing.T) {
 				if err != nil {
 					t.Errorf("refused: %v", err)
 				}
+
 				return
 			}
+
 			wantFault(t, err, c.want.word, c.want.code)
+
 			if err != nil && strings.Contains(err.Error(), secretA) {
 				t.Errorf("the error tells the secret: %v", err)
 			}
@@ -117,11 +156,13 @@ func FuzzVerify(f *testing.F) {
 			if at, ok := strings.CutPrefix(element, "t="); ok {
 				mac := hmac.New(sha256.New, []byte(secretA))
 				mac.Write([]byte(at + "." + string(body)))
+
 				if strings.Contains(strings.ToLower(header), "v1="+hex.EncodeToString(mac.Sum(nil))) {
 					return
 				}
 			}
 		}
+
 		t.Errorf("accepted %q over %q", header, body)
 	})
 }

@@ -49,6 +49,7 @@ func newStory(t *testing.T, m *merchant) *story {
 		if slices.ContainsFunc(r.Intent.Outputs, func(o chain.Output) bool { return o.To == s.refusing }) {
 			return chain.Refuse("policy")
 		}
+
 		return nil
 	})
 	fee := string(s.chain.NewAddress())
@@ -57,37 +58,54 @@ func newStory(t *testing.T, m *merchant) *story {
 		prices, err := rate.NewFixed(map[string]string{"ETH/USD": "2000", "USDC/USD": "1"}, time.Minute, nil)
 		s.must(err)
 		e, err := payments.New(payments.Config{
-			Store: shared, Drivers: []payments.ChainDriver{s.chain}, Signer: signer, Rates: prices, BaseURL: "https://pay.example.com",
-			SecretKey: bytes.Repeat([]byte{7}, 32), FeeAddresses: map[string]string{"simnet": fee}, OnEvent: s.onEvent,
-			WebhookAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Log: slog.New(slog.DiscardHandler),
+			Store:        shared,
+			Drivers:      []payments.ChainDriver{s.chain},
+			Signer:       signer,
+			Rates:        prices,
+			BaseURL:      "https://pay.example.com",
+			SecretKey:    bytes.Repeat([]byte{7}, 32),
+			FeeAddresses: map[string]string{"simnet": fee},
+			OnEvent:      s.onEvent,
+			WebhookAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+			Log:          slog.New(slog.DiscardHandler),
 		})
 		s.must(err)
+
 		return e
 	}
 	s.engine, s.other = boot(), boot()
+
 	var err error
+
 	s.account, err = s.engine.Accounts.CreateAccount(t.Context(), account.Settings{Name: "Corner Shop"})
 	s.must(err)
 	s.owner = event.Owner{AccountID: s.account.ID}
 	s.chain.Mine(10)
+
 	return s
 }
 
-// onEvent notes an event. It may run again for a transaction that is run again: then what it saw before did not happen.
+// onEvent notes an event. It may run again for a transaction that is run again: then what it saw
+// before did not happen.
 func (s *story) onEvent(_ context.Context, _ store.Tx, ev event.Event) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	of := s.seen[ev.ObjectID]
+
 	again := slices.IndexFunc(of, func(e event.Event) bool { return e.Sequence >= ev.Sequence })
 	if again >= 0 {
 		of = of[:again]
 	}
+
 	s.seen[ev.ObjectID] = append(of, ev)
+
 	return nil
 }
 
 func (s *story) must(err error) {
 	s.t.Helper()
+
 	if err != nil {
 		s.t.Fatalf("unexpected error: %v", err)
 	}
@@ -96,13 +114,16 @@ func (s *story) must(err error) {
 // until mines a block every 2 seconds until the condition holds.
 func (s *story) until(what string, done func() bool) {
 	s.t.Helper()
+
 	for range 3000 {
 		if done() {
 			return
 		}
+
 		time.Sleep(2 * time.Second)
 		s.chain.Mine(1)
 	}
+
 	s.t.Fatalf("never came true: %s", what)
 }
 
@@ -110,8 +131,12 @@ func (s *story) until(what string, done func() bool) {
 func (s *story) told(typ event.Type, objectID string) {
 	s.t.Helper()
 	s.until(fmt.Sprintf("%s of %s", typ, objectID), func() bool {
-		found, _, err := s.engine.Webhooks.ListEvents(s.t.Context(), event.Filter{Owner: s.owner, Types: []event.Type{typ}, ObjectID: objectID, Limit: 1})
+		found, _, err := s.engine.Webhooks.ListEvents(
+			s.t.Context(),
+			event.Filter{Owner: s.owner, Types: []event.Type{typ}, ObjectID: objectID, Limit: 1},
+		)
 		s.must(err)
+
 		return len(found) > 0
 	})
 }
@@ -120,22 +145,35 @@ func (s *story) told(typ event.Type, objectID string) {
 func (s *story) sell() (invoice.Invoice, chain.Address) {
 	s.t.Helper()
 	inv, err := s.engine.Invoices.Create(s.t.Context(), invoice.CreateParams{
-		Owner: s.owner, Options: []invoice.OptionParams{{Asset: "SIM", Network: "simnet", Amount: chain.Pow10(18)}},
+		Owner:   s.owner,
+		Options: []invoice.OptionParams{{Asset: "SIM", Network: "simnet", Amount: chain.Pow10(18)}},
 	})
 	s.must(err)
+
 	return inv, inv.Options[0].Address
 }
 
 func (s *story) paymentOf(invoiceID, depositID string) (p invoice.Payment) {
 	s.t.Helper()
 	s.until("a payment was detected", func() bool {
-		found, _, err := s.engine.Invoices.ListPayments(s.t.Context(), invoice.PaymentFilter{Owner: s.owner, InvoiceID: invoiceID, DepositAddressID: depositID, Limit: 10})
+		found, _, err := s.engine.Invoices.ListPayments(
+			s.t.Context(),
+			invoice.PaymentFilter{
+				Owner:            s.owner,
+				InvoiceID:        invoiceID,
+				DepositAddressID: depositID,
+				Limit:            10,
+			},
+		)
 		s.must(err)
+
 		if len(found) > 0 {
 			p = found[0]
 		}
+
 		return len(found) > 0
 	})
+
 	return p
 }
 
@@ -144,11 +182,14 @@ func (s *story) settlementOf(paymentID string, status settlement.Status) (of set
 	s.until("the settlement is "+string(status), func() bool {
 		found, err := s.engine.Settlements.OfPayments(s.t.Context(), []string{paymentID})
 		s.must(err)
+
 		if len(found) > 0 {
 			of = found[0]
 		}
+
 		return of.Status == status
 	})
+
 	return of
 }
 
@@ -159,17 +200,25 @@ func (s *story) leave(p invoice.Payment) {
 	s.must(err)
 	head, err := s.chain.Head(s.t.Context())
 	s.must(err)
-	s.chain.Fork(sim.Fork{Depth: head.Tip.Height - p.Block.Height + 1, Fate: sim.ReturnToPool, Each: map[string]sim.Fate{p.TxHash: sim.Forget}})
+	s.chain.Fork(
+		sim.Fork{
+			Depth: head.Tip.Height - p.Block.Height + 1,
+			Fate:  sim.ReturnToPool,
+			Each:  map[string]sim.Fate{p.TxHash: sim.Forget},
+		},
+	)
 }
 
 // tell tells the story in parts. Between them no process runs, so that days pass in no time.
 func (s *story) tell() {
 	var hooks map[string]string
+
 	s.run(func() {
 		hooks = s.endpoints()
 		s.until("the network is followed", func() bool {
 			_, followed, err := s.engine.Store().Cursor(s.t.Context(), "simnet")
 			s.must(err)
+
 			return followed
 		})
 		s.told(event.Ping, hooks["all"])
@@ -179,22 +228,27 @@ func (s *story) tell() {
 		s.told(event.WebhookEndpointDisabled, hooks["gone"])
 	})
 	s.days()
+
 	for tries := 0; ; tries++ { // ten over three days
 		if did, err := s.engine.Webhooks.Step(s.t.Context()); err != nil {
 			s.t.Fatal(err)
 		} else if did {
 			continue
 		}
+
 		e, err := s.engine.Webhooks.GetEndpoint(s.t.Context(), s.owner, hooks["broken"])
 		s.must(err)
 		n, err := s.engine.Store().PendingDeliveries(s.t.Context(), hooks["all"])
 		s.must(err)
+
 		if e.Status == webhook.Failing && n == 0 {
 			return
 		}
+
 		if tries > 100 {
 			s.t.Fatalf("the broken endpoint is %s, and %d deliveries are left", e.Status, n)
 		}
+
 		time.Sleep(time.Hour)
 	}
 }
@@ -202,9 +256,11 @@ func (s *story) tell() {
 // run runs both processes while it tells a part.
 func (s *story) run(part func()) {
 	ctx, stop := context.WithCancel(s.t.Context())
+
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
+
 	for _, e := range []*payments.Engine{s.engine, s.other} {
 		running.Go(func() {
 			if err := e.Run(ctx); err != nil {
@@ -212,14 +268,24 @@ func (s *story) run(part func()) {
 			}
 		})
 	}
+
 	part()
 }
 
 func (s *story) endpoints() map[string]string {
 	ids := map[string]string{}
-	for path, types := range map[string][]event.Type{"all": {"*"}, "broken": {event.InvoiceCanceled}, "gone": {event.InvoiceCreated}} {
-		e, secret, err := s.engine.Webhooks.CreateEndpoint(s.t.Context(), webhook.EndpointParams{Owner: s.owner, URL: s.merchant.URL + "/" + path, Events: types})
+
+	for path, types := range map[string][]event.Type{
+		"all":    {"*"},
+		"broken": {event.InvoiceCanceled},
+		"gone":   {event.InvoiceCreated},
+	} {
+		e, secret, err := s.engine.Webhooks.CreateEndpoint(
+			s.t.Context(),
+			webhook.EndpointParams{Owner: s.owner, URL: s.merchant.URL + "/" + path, Events: types},
+		)
 		s.must(err)
+
 		ids[path] = e.ID
 		if path == "all" {
 			s.merchant.mu.Lock()
@@ -227,17 +293,23 @@ func (s *story) endpoints() map[string]string {
 			s.merchant.mu.Unlock()
 		}
 	}
+
 	_, err := s.engine.Webhooks.Test(s.t.Context(), s.owner, ids["all"])
 	s.must(err)
+
 	return ids
 }
 
-// deposits: two that are held because the master wallet cannot pay for their release. One of them leaves the chain, the
-// other is released once it can.
+// deposits: two that are held because the master wallet cannot pay for their release. One of them
+// leaves the chain, the other is released once it can.
 func (s *story) deposits() {
 	var payments []invoice.Payment
+
 	for range 2 {
-		d, err := s.engine.Invoices.CreateDeposit(s.t.Context(), invoice.DepositParams{Owner: s.owner, Network: "simnet", Name: "customer 7"})
+		d, err := s.engine.Invoices.CreateDeposit(
+			s.t.Context(),
+			invoice.DepositParams{Owner: s.owner, Network: "simnet", Name: "customer 7"},
+		)
 		s.must(err)
 		s.chain.Pay(d.Address, "USDX", chain.Pow10(6).Mul(400))
 		p := s.paymentOf("", d.ID)
@@ -245,6 +317,7 @@ func (s *story) deposits() {
 		s.settlementOf(p.ID, settlement.Held)
 		payments = append(payments, p)
 	}
+
 	s.leave(payments[1])
 	s.settlementOf(payments[1].ID, settlement.Failed)
 	master, err := s.engine.Outbox.Master(s.t.Context(), "simnet", s.account.Index)
@@ -268,18 +341,24 @@ func (s *story) reversal() {
 	s.told(event.SettlementReverted, released.ID)
 }
 
-// days: invoices that are canceled, expire and are paid too little; a payment that is replaced before it is in a block, and
-// counts as dropped once it was out of sight for a day; and coin that a contract sent, which is found by the balance before
-// the invoice expires, and whose transaction is named later.
+// days: invoices that are canceled, expire and are paid too little; a payment that is replaced
+// before it is in a block, and counts as dropped once it was out of sight for a day; and coin that
+// a contract sent, which is found by the balance before the invoice expires, and whose transaction
+// is named later.
 func (s *story) days() {
-	var expired, short, dropped, hidden invoice.Invoice
-	var lost invoice.Payment
-	var unseen string
+	var (
+		expired, short, dropped, hidden invoice.Invoice
+		lost                            invoice.Payment
+		unseen                          string
+	)
+
 	s.run(func() {
 		canceled, _ := s.sell()
 		_, err := s.engine.Invoices.Cancel(s.t.Context(), s.owner, canceled.ID)
 		s.must(err)
+
 		var at chain.Address
+
 		expired, _ = s.sell()
 		short, at = s.sell()
 		s.chain.Pay(at, "SIM", chain.Pow10(17))
@@ -289,12 +368,19 @@ func (s *story) days() {
 		dropped, at = s.sell()
 		hash := s.chain.Pay(at, "SIM", chain.Pow10(18))
 		s.untilWithoutBlocks("it is seen in the pool", func() bool {
-			found, _, err := s.engine.Invoices.ListPayments(s.t.Context(), invoice.PaymentFilter{Owner: s.owner, InvoiceID: dropped.ID, Limit: 1})
+			found, _, err := s.engine.Invoices.ListPayments(
+				s.t.Context(),
+				invoice.PaymentFilter{Owner: s.owner, InvoiceID: dropped.ID, Limit: 1},
+			)
 			s.must(err)
+
 			return len(found) > 0
 		})
 		s.chain.Replace(hash)
-		s.until("it is out of sight", func() bool { lost = s.paymentOf(dropped.ID, ""); return !lost.LostAt.IsZero() })
+		s.until(
+			"it is out of sight",
+			func() bool { lost = s.paymentOf(dropped.ID, ""); return !lost.LostAt.IsZero() },
+		)
 	})
 	time.Sleep(25 * time.Hour)
 	s.run(func() {
@@ -311,12 +397,15 @@ func (s *story) days() {
 // untilWithoutBlocks waits without mining.
 func (s *story) untilWithoutBlocks(what string, done func() bool) {
 	s.t.Helper()
+
 	for range 100 {
 		if done() {
 			return
 		}
+
 		time.Sleep(time.Second)
 	}
+
 	s.t.Fatalf("never came true: %s", what)
 }
 
@@ -324,9 +413,15 @@ func (s *story) untilWithoutBlocks(what string, done func() bool) {
 func (s *story) moneyOut() {
 	pay := func(to chain.Address) payout.Payout {
 		p, err := s.engine.Payouts.Create(s.t.Context(), payout.Params{
-			Owner: s.owner, Network: "simnet", Asset: "SIM", Amount: chain.Pow10(15), Destination: string(to), RequestedBy: payout.Requester{Type: "user", ID: "test"},
+			Owner:       s.owner,
+			Network:     "simnet",
+			Asset:       "SIM",
+			Amount:      chain.Pow10(15),
+			Destination: string(to),
+			RequestedBy: payout.Requester{Type: "user", ID: "test"},
 		})
 		s.must(err)
+
 		return p
 	}
 	p := pay(s.chain.NewAddress())
@@ -336,9 +431,19 @@ func (s *story) moneyOut() {
 	inv, at := s.sell()
 	s.chain.Pay(at, "SIM", chain.Pow10(18))
 	s.told(event.InvoicePaid, inv.ID)
+
 	refund := func(to chain.Address) payout.Refund {
-		r, err := s.engine.Payouts.CreateRefund(s.t.Context(), payout.RefundParams{Owner: s.owner, InvoiceID: inv.ID, Destination: string(to), RequestedBy: payout.Requester{Type: "user", ID: "test"}})
+		r, err := s.engine.Payouts.CreateRefund(
+			s.t.Context(),
+			payout.RefundParams{
+				Owner:       s.owner,
+				InvoiceID:   inv.ID,
+				Destination: string(to),
+				RequestedBy: payout.Requester{Type: "user", ID: "test"},
+			},
+		)
 		s.must(err)
+
 		return r
 	}
 	s.told(event.RefundFailed, refund(s.refusing).ID)

@@ -51,11 +51,13 @@ func (e Endpoint) Wants(t event.Type) bool {
 	if e.Status == Disabled {
 		return false
 	}
+
 	for _, want := range e.Events {
 		if want == "*" || want == t {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -99,7 +101,8 @@ type Delivery struct {
 	// ClaimedBy and ClaimedUntil: the process that sends it now, and until when nobody else does.
 	ClaimedBy    string
 	ClaimedUntil time.Time
-	// LapsedAt is when the claim before this one ended without a word of its process; zero when that was heard of.
+	// LapsedAt is when the claim before this one ended without a word of its process; zero when
+	// that was heard of.
 	LapsedAt time.Time
 	// Fence rises with every claim; a result is stored only under the fence it was claimed with.
 	Fence     int64
@@ -150,8 +153,8 @@ type EndpointFilter struct {
 // Reader is what this package reads.
 type Reader interface {
 	event.Reader
-	// EventsByID, EndpointsByID and DeliveriesByID are for the worker, which knows no owner. They return those that
-	// exist, each once, in any order.
+	// EventsByID, EndpointsByID and DeliveriesByID are for the worker, which knows no owner. They
+	// return those that exist, each once, in any order.
 	EventsByID(ctx context.Context, ids []string) ([]event.Event, error)
 	EndpointsByID(ctx context.Context, ids []string) ([]Endpoint, error)
 	DeliveriesByID(ctx context.Context, ids []string) ([]Delivery, error)
@@ -171,11 +174,16 @@ type Tx interface {
 	PutEndpoint(ctx context.Context, e *Endpoint) error
 	DeleteEndpoint(ctx context.Context, id string) error
 	PutDeliveries(ctx context.Context, d ...*Delivery) error
-	// ClaimDeliveries gives up to limit due deliveries, at most perEndpoint of one endpoint, to owner until
-	// the given time: pending, NextAttemptAt ≤ now, and not claimed by anybody else at now. It sets LapsedAt to what
-	// ClaimedUntil was, and ClaimedBy, ClaimedUntil and Fence. Rows locked by another transaction are passed over, not
-	// waited for. Oldest NextAttemptAt first.
-	ClaimDeliveries(ctx context.Context, owner string, now, until time.Time, limit, perEndpoint int) ([]Delivery, error)
+	// ClaimDeliveries gives up to limit due deliveries, at most perEndpoint of one endpoint, to
+	// owner until the given time: pending, NextAttemptAt ≤ now, and not claimed by anybody else at
+	// now. It sets LapsedAt to what ClaimedUntil was, and ClaimedBy, ClaimedUntil and Fence. Rows
+	// locked by another transaction are passed over, not waited for. Oldest NextAttemptAt first.
+	ClaimDeliveries(
+		ctx context.Context,
+		owner string,
+		now, until time.Time,
+		limit, perEndpoint int,
+	) ([]Delivery, error)
 	// FailDeliveries ends all pending deliveries of an endpoint as failed.
 	FailDeliveries(ctx context.Context, endpointID string) error
 	// PruneDeliveries and PruneEvents delete up to limit ended rows created before t and return how many.
@@ -212,9 +220,18 @@ type EndpointResource struct {
 // Resource returns the endpoint as the API shows it, without its secret.
 func (e Endpoint) Resource() EndpointResource {
 	return EndpointResource{
-		ID: e.ID, URL: e.URL, Description: e.Description, Events: append([]event.Type{}, e.Events...), Status: e.Status, SecretLast4: e.SecretLast4,
-		PreviousSecretExpiresAt: wire.Time(e.PreviousSecretExpiresAt), FailingSince: wire.Time(e.FailingSince),
-		LastSuccessAt: wire.Time(e.LastSuccessAt), Livemode: e.Owner.Livemode, CreatedAt: wire.Time(e.CreatedAt), UpdatedAt: wire.Time(e.UpdatedAt),
+		ID:                      e.ID,
+		URL:                     e.URL,
+		Description:             e.Description,
+		Events:                  append([]event.Type{}, e.Events...),
+		Status:                  e.Status,
+		SecretLast4:             e.SecretLast4,
+		PreviousSecretExpiresAt: wire.Time(e.PreviousSecretExpiresAt),
+		FailingSince:            wire.Time(e.FailingSince),
+		LastSuccessAt:           wire.Time(e.LastSuccessAt),
+		Livemode:                e.Owner.Livemode,
+		CreatedAt:               wire.Time(e.CreatedAt),
+		UpdatedAt:               wire.Time(e.UpdatedAt),
 	}
 }
 
@@ -249,17 +266,35 @@ type AttemptResource struct {
 // Resource returns the delivery as the API shows it; responses only when a single one is read by its id.
 func (d Delivery) Resource(withResponses bool) DeliveryResource {
 	r := DeliveryResource{
-		ID: d.ID, EventID: d.EventID, EventType: d.EventType, InvoiceID: d.InvoiceID, PaymentID: d.PaymentID,
-		WebhookEndpointID: d.EndpointID, Trigger: d.Trigger, Status: d.Status, Attempts: d.Attempts,
-		AttemptLog: make([]AttemptResource, len(d.Log)), NextAttemptAt: wire.Time(d.NextAttemptAt),
-		LastAttemptAt: wire.Time(d.LastAttemptAt), DeliveredAt: wire.Time(d.DeliveredAt), CreatedAt: wire.Time(d.CreatedAt),
+		ID:                d.ID,
+		EventID:           d.EventID,
+		EventType:         d.EventType,
+		InvoiceID:         d.InvoiceID,
+		PaymentID:         d.PaymentID,
+		WebhookEndpointID: d.EndpointID,
+		Trigger:           d.Trigger,
+		Status:            d.Status,
+		Attempts:          d.Attempts,
+		AttemptLog:        make([]AttemptResource, len(d.Log)),
+		NextAttemptAt:     wire.Time(d.NextAttemptAt),
+		LastAttemptAt:     wire.Time(d.LastAttemptAt),
+		DeliveredAt:       wire.Time(d.DeliveredAt),
+		CreatedAt:         wire.Time(d.CreatedAt),
 	}
 	for i, a := range d.Log {
-		v := AttemptResource{At: wire.Time(a.At), HTTPStatus: a.HTTPStatus, Error: a.Error, DurationMS: a.DurationMS, Request: a.Request}
+		v := AttemptResource{
+			At:         wire.Time(a.At),
+			HTTPStatus: a.HTTPStatus,
+			Error:      a.Error,
+			DurationMS: a.DurationMS,
+			Request:    a.Request,
+		}
 		if withResponses {
 			v.Response = a.Response
 		}
+
 		r.AttemptLog[i] = v
 	}
+
 	return r
 }

@@ -10,16 +10,18 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// This file holds the worker: it claims due deliveries, sends them side by side, and stores what came of them, each
-// of these for many deliveries at once.
+// This file holds the worker: it claims due deliveries, sends them side by side, and stores what
+// came of them, each of these for many deliveries at once.
 //
-// A claim lasts claimFor. A process that dies between sending and storing leaves its claims to lapse, and another
-// sends again: a delivery arrives at least once, and the receiver knows it by its event id. Whoever claims it then notes
-// the try that may have been made, so that the log has every request that the endpoint saw. A result is stored only
-// under the fence of its claim, so a process that was taken for dead overwrites nothing.
+// A claim lasts claimFor. A process that dies between sending and storing leaves its claims to
+// lapse, and another sends again: a delivery arrives at least once, and the receiver knows it by
+// its event id. Whoever claims it then notes the try that may have been made, so that the log has
+// every request that the endpoint saw. A result is stored only under the fence of its claim, so a
+// process that was taken for dead overwrites nothing.
 //
-// A slot is taken from the claim until the result is stored: that bounds goroutines, connections and results that
-// wait for the store alike. One endpoint has a few of them, so that the others never wait for it.
+// A slot is taken from the claim until the result is stored: that bounds goroutines, connections
+// and results that wait for the store alike. One endpoint has a few of them, so that the others
+// never wait for it.
 
 const (
 	claimFor = time.Minute
@@ -30,40 +32,52 @@ const (
 	// storeLimit ends one transaction that stores results.
 	storeLimit = 10 * time.Second
 	storeBatch = 128
-	// parked is how many claimed deliveries of an endpoint, as a multiple of PerEndpoint, may wait here for a slot.
+	// parked is how many claimed deliveries of an endpoint, as a multiple of PerEndpoint, may wait
+	// here for a slot.
 	parked = 4
 	// busyPutOff and strugglingPutOff are for how long deliveries beyond those leave the front of the queue.
 	busyPutOff       = 2 * time.Second
 	strugglingPutOff = time.Minute
-	// claimPause is how long a claim waits for more slots while there is a backlog, so that it takes many at once.
+	// claimPause is how long a claim waits for more slots while there is a backlog, so that it
+	// takes many at once.
 	claimPause = 10 * time.Millisecond
 	// maxPause is the longest wait after claims that failed.
 	maxPause = 30 * time.Second
 )
 
-// Run delivers until ctx ends, and returns nil when nothing of it runs any more: tries that are under way then
-// get 5 s to end, and are given back to be sent again if they do not. Several processes may run it over one
-// database, and one process several times. What goes wrong is logged.
+// Run delivers until ctx ends, and returns nil when nothing of it runs any more: tries that are
+// under way then get 5 s to end, and are given back to be sent again if they do not. Several
+// processes may run it over one database, and one process several times. What goes wrong is logged.
 func (s *Service) Run(ctx context.Context) error {
 	p := newPool(ctx, s)
 	defer p.close()
+
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+
 	var pause time.Duration
+
 	for ctx.Err() == nil {
 		claimed, full, err := p.fill(ctx)
 		wait := s.poll
+
 		if err == nil {
 			pause = 0
 		} else {
 			pause = min(max(2*pause, time.Second), maxPause)
 			wait = pause
-			s.log.ErrorContext(ctx, "webhook deliveries cannot be claimed", "error", err, "claimed", claimed, "retry_in", wait)
+			s.log.ErrorContext(
+				ctx, "webhook deliveries cannot be claimed",
+				"error", err, "claimed", claimed, "retry_in", wait,
+			)
 		}
+
 		if full {
 			wait = 0 // there may be more, of other endpoints
 		}
+
 		timer.Reset(wait)
+
 		for again := false; !again; {
 			select {
 			case <-ctx.Done():
@@ -82,6 +96,7 @@ func (s *Service) Run(ctx context.Context) error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -93,10 +108,12 @@ func (s *Service) Wake() {
 	}
 }
 
-// Step claims one batch of due deliveries and returns when all of them were tried and the results stored. did says
-// that there were any. A process that delivers all the time calls Run instead, where nothing waits for the slowest.
+// Step claims one batch of due deliveries and returns when all of them were tried and the results
+// stored. did says that there were any. A process that delivers all the time calls Run instead,
+// where nothing waits for the slowest.
 func (s *Service) Step(ctx context.Context) (did bool, err error) {
 	p := newPool(ctx, s)
+
 	claimed, _, err := p.fill(ctx)
 	for p.active > 0 && ctx.Err() == nil {
 		select {
@@ -105,11 +122,14 @@ func (s *Service) Step(ctx context.Context) (did bool, err error) {
 			p.free(stored)
 		}
 	}
+
 	p.close()
+
 	return claimed > 0, errors.Join(err, p.failed)
 }
 
-// pool is what is under way. Its fields belong to the goroutine that called Run or Step, but for the channels.
+// pool is what is under way. Its fields belong to the goroutine that called Run or Step, but for
+// the channels.
 type pool struct {
 	s *Service
 	// sending is the context of tries; it outlives that of Run by drainLimit.
@@ -134,39 +154,53 @@ type pool struct {
 
 func newPool(ctx context.Context, s *Service) *pool {
 	p := &pool{
-		s: s, results: make(chan result, s.concurrency), stored: make(chan []result, s.concurrency),
-		busy: make(map[string]int), waiting: make(map[string][]Delivery), struggling: make(map[string]bool),
+		s:          s,
+		results:    make(chan result, s.concurrency),
+		stored:     make(chan []result, s.concurrency),
+		busy:       make(map[string]int),
+		waiting:    make(map[string][]Delivery),
+		struggling: make(map[string]bool),
 	}
 	p.sending, p.cut = context.WithCancel(context.WithoutCancel(ctx))
 	p.running.Go(p.storeAll)
+
 	return p
 }
 
-// fill claims due deliveries for the free slots and starts those that may start. The others wait here, a few of each
-// endpoint; more than that are put off, so that what one endpoint has due never hides what others have. full says that
-// as many were claimed as there were free slots.
+// fill claims due deliveries for the free slots and starts those that may start. The others wait
+// here, a few of each endpoint; more than that are put off, so that what one endpoint has due never
+// hides what others have. full says that as many were claimed as there were free slots.
 func (p *pool) fill(ctx context.Context) (claimed int, full bool, err error) {
 	free := p.s.concurrency - p.active
 	if free == 0 {
 		return 0, false, nil
 	}
+
 	var due []Delivery
+
 	err = p.s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
 		now := p.s.stamp()
-		// A claimant of its own for every claim: what this process has in flight counts as claimed by somebody else.
+		// A claimant of its own for every claim: what this process has in flight counts as claimed
+		// by somebody else.
 		claimant := p.s.process + "/" + p.s.ids.Next()
-		if due, err = tx.ClaimDeliveries(ctx, claimant, now, now.Add(claimFor), free, p.s.perEndpoint); err != nil {
+		if due, err = tx.ClaimDeliveries(
+			ctx, claimant, now, now.Add(claimFor), free, p.s.perEndpoint,
+		); err != nil {
 			return err
 		}
+
 		return noteLapsed(ctx, tx, due)
 	})
 	if err != nil {
 		if ctx.Err() != nil {
 			return 0, false, nil // stopped, not failed
 		}
+
 		return 0, false, fmt.Errorf("claim webhook deliveries: %w", err)
 	}
+
 	var starting []Delivery
+
 	for _, d := range due {
 		switch {
 		case p.mayStart(d.EndpointID):
@@ -179,34 +213,46 @@ func (p *pool) fill(ctx context.Context) (claimed int, full bool, err error) {
 			if p.struggling[d.EndpointID] {
 				wait = strugglingPutOff
 			}
+
 			p.back = append(p.back, result{claimed: d, kind: putOff, dueAt: p.s.stamp().Add(wait)})
 		}
 	}
+
 	p.start(starting)
+
 	full = len(due) == free
 	if len(p.back) == 0 {
 		return len(due), full, nil
 	}
+
 	back := p.back
+
 	p.back = nil
 	if err := p.s.record(p.sending, back); err != nil { // then they are due again when their claims lapse
 		return len(due), false, fmt.Errorf("put webhook deliveries off: %w", err)
 	}
+
 	return len(due), full, nil
 }
 
-// noteLapsed writes into the logs of claimed deliveries the tries that were made under claims that lapsed, or may have been.
+// noteLapsed writes into the logs of claimed deliveries the tries that were made under claims that
+// lapsed, or may have been.
 func noteLapsed(ctx context.Context, tx Tx, claimed []Delivery) error {
 	var ds []*Delivery
+
 	for i, d := range claimed {
 		if !d.LapsedAt.IsZero() {
-			claimed[i] = d.interrupted(Attempt{At: d.LapsedAt.Add(-claimFor), Request: AttemptRequest{Headers: map[string]string{}}})
+			claimed[i] = d.interrupted(
+				Attempt{At: d.LapsedAt.Add(-claimFor), Request: AttemptRequest{Headers: map[string]string{}}},
+			)
 			ds = append(ds, &claimed[i])
 		}
 	}
+
 	if len(ds) == 0 {
 		return nil
 	}
+
 	return putDeliveries(ctx, tx, ds...)
 }
 
@@ -214,6 +260,7 @@ func (p *pool) mayStart(endpointID string) bool {
 	if p.struggling[endpointID] {
 		return p.busy[endpointID] == 0
 	}
+
 	return p.busy[endpointID] < p.s.perEndpoint
 }
 
@@ -228,6 +275,7 @@ func (p *pool) start(ds []Delivery) {
 	if len(ds) == 0 {
 		return
 	}
+
 	p.running.Go(func() {
 		for _, l := range p.s.load(p.sending, ds) {
 			p.running.Go(func() { p.results <- p.s.deliver(p.sending, l) })
@@ -238,12 +286,15 @@ func (p *pool) start(ds []Delivery) {
 // free gives the slots of stored results to those who wait for them, and reports whether any is left over.
 func (p *pool) free(stored []result) (left bool) {
 	var starting []Delivery
+
 	for _, r := range stored {
 		endpointID := r.claimed.EndpointID
+
 		p.active--
 		if p.busy[endpointID]--; p.busy[endpointID] == 0 {
 			delete(p.busy, endpointID)
 		}
+
 		if r.kind == tried {
 			if r.attempt.succeeded() {
 				delete(p.struggling, endpointID)
@@ -251,20 +302,26 @@ func (p *pool) free(stored []result) (left bool) {
 				p.struggling[endpointID] = true
 			}
 		}
+
 		for p.active < p.s.concurrency && len(p.waiting[endpointID]) > 0 && p.mayStart(endpointID) {
 			next := p.waiting[endpointID][0]
 			if p.waiting[endpointID] = p.waiting[endpointID][1:]; len(p.waiting[endpointID]) == 0 {
 				delete(p.waiting, endpointID)
 			}
+
 			if next.ClaimedUntil.Sub(p.s.now()) < p.s.timeout+claimMargin {
 				p.back = append(p.back, result{claimed: next, kind: givenBack})
 				continue
 			}
+
 			p.take(endpointID)
+
 			starting = append(starting, next)
 		}
 	}
+
 	p.start(starting)
+
 	return len(starting) < len(stored)
 }
 
@@ -276,7 +333,9 @@ func (p *pool) close() {
 			p.back = append(p.back, result{claimed: d, kind: givenBack})
 		}
 	}
+
 	clear(p.waiting)
+
 	for len(p.back) > 0 {
 		select { // the storer may be waiting for us
 		case p.results <- p.back[0]:
@@ -286,10 +345,12 @@ func (p *pool) close() {
 			p.free(stored)
 		}
 	}
+
 	limit := time.AfterFunc(drainLimit, p.cut)
 	for p.active > 0 {
 		p.free(<-p.stored)
 	}
+
 	limit.Stop()
 	close(p.results)
 	p.running.Wait()
@@ -310,35 +371,48 @@ func (p *pool) storeAll() {
 				}
 			default:
 			}
+
 			break
 		}
+
 		for _, r := range batch {
 			if r.err != nil {
 				p.failed = errors.Join(p.failed, r.err)
-				p.s.log.ErrorContext(p.sending, "a webhook delivery cannot be sent; it is tried again later", "delivery", r.claimed.ID, "retry_at", r.dueAt, "error", r.err)
+				p.s.log.ErrorContext(
+					p.sending, "a webhook delivery cannot be sent; it is tried again later",
+					"delivery", r.claimed.ID, "retry_at", r.dueAt, "error", r.err,
+				)
 			}
 		}
+
 		if err := p.store(batch); err != nil {
 			p.failed = errors.Join(p.failed, err)
-			p.s.log.ErrorContext(p.sending, "results of webhook deliveries were not stored; they will be sent again", "error", err)
+			p.s.log.ErrorContext(
+				p.sending, "results of webhook deliveries were not stored; they will be sent again",
+				"error", err,
+			)
 		}
+
 		p.stored <- batch
 	}
 }
 
-// store stores results, again and again for a few seconds while the store is unavailable or contended; what refuses to be stored
-// with the others is stored alone, so that one bad row takes none with it.
+// store stores results, again and again for a few seconds while the store is unavailable or
+// contended; what refuses to be stored with the others is stored alone, so that one bad row takes
+// none with it.
 func (p *pool) store(batch []result) error {
 	err := p.s.record(p.sending, batch)
 	for wait := 100 * time.Millisecond; passing(err) && wait < storeLimit && p.rest(wait); wait *= 2 {
 		err = p.s.record(p.sending, batch)
 	}
+
 	if err != nil && len(batch) > 1 && !passing(err) {
 		err = nil
 		for _, r := range batch {
 			err = errors.Join(err, p.s.record(p.sending, []result{r}))
 		}
 	}
+
 	return err
 }
 
@@ -351,6 +425,7 @@ func passing(err error) bool {
 func (p *pool) rest(wait time.Duration) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
+
 	select {
 	case <-timer.C:
 		return true

@@ -45,9 +45,10 @@ type Reader interface {
 // Tx is what a claim asks of a transaction.
 type Tx interface {
 	Reader
-	// ClaimIdempotencyKey inserts the record at once (it is not buffered) or fails with fault.Duplicate. A record that was
-	// created at stale or before, and has a time at all, counts as none and is replaced, by one claim only. While another
-	// transaction holds the same claim it waits up to wait, then fails with fault.Unavailable and code claim_busy.
+	// ClaimIdempotencyKey inserts the record at once (it is not buffered) or fails with
+	// fault.Duplicate. A record that was created at stale or before, and has a time at all, counts
+	// as none and is replaced, by one claim only. While another transaction holds the same claim it
+	// waits up to wait, then fails with fault.Unavailable and code claim_busy.
 	ClaimIdempotencyKey(ctx context.Context, r Record, stale time.Time, wait time.Duration) error
 	// PutIdempotencyAnswer stores status and body of a claimed key.
 	PutIdempotencyAnswer(ctx context.Context, r Record) error

@@ -39,60 +39,84 @@ type rowsTx struct {
 func newRows() *rows {
 	r := &rows{records: map[idempotency.Key]idempotency.Record{}, held: map[idempotency.Key]bool{}}
 	r.ended = sync.NewCond(&r.mu)
+
 	return r
 }
 
 func (r *rows) Update(ctx context.Context, f func(context.Context, *rowsTx) error) error {
 	tx := &rowsTx{rows: r, records: map[idempotency.Key]*idempotency.Record{}}
 	err := f(ctx, tx)
+
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	for _, k := range tx.claims {
 		delete(r.held, k)
 	}
+
 	r.ended.Broadcast()
+
 	if err != nil {
 		return err
 	}
+
 	for k, record := range tx.records {
 		if delete(r.records, k); record != nil {
 			r.records[k] = *record
 		}
 	}
+
 	r.made = append(r.made, tx.made...)
+
 	return nil
 }
 
 func (r *rows) IdempotencyRecord(_ context.Context, k idempotency.Key) (idempotency.Record, bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	record, ok := r.records[k]
+
 	return record, ok, nil
 }
 
-func (tx *rowsTx) ClaimIdempotencyKey(_ context.Context, record idempotency.Record, stale time.Time, wait time.Duration) error {
+func (tx *rowsTx) ClaimIdempotencyKey(
+	_ context.Context,
+	record idempotency.Record,
+	stale time.Time,
+	wait time.Duration,
+) error {
 	late := false
+
 	timer := time.AfterFunc(wait, func() {
 		tx.mu.Lock()
 		defer tx.mu.Unlock()
+
 		late = true
+
 		tx.ended.Broadcast()
 	})
 	defer timer.Stop()
+
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
+
 	for tx.held[record.Key] {
 		if late {
 			return fault.New(fault.Unavailable, "claim_busy", "claimed")
 		}
+
 		tx.ended.Wait()
 	}
+
 	if old, exists := tx.rows.records[record.Key]; exists && old.CreatedAt.After(stale) {
 		return fault.New(fault.Duplicate, "", "claimed")
 	}
+
 	tx.held[record.Key] = true
 	tx.claims = append(tx.claims, record.Key)
 	tx.records[record.Key] = &record
+
 	return nil
 }
 
@@ -101,7 +125,9 @@ func (tx *rowsTx) PutIdempotencyAnswer(_ context.Context, record idempotency.Rec
 		tx.failPut = nil
 		return err
 	}
+
 	tx.records[record.Key] = &record
+
 	return nil
 }
 
@@ -117,19 +143,29 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
+
 	box, err := seal.New(bytes.Repeat([]byte{7}, seal.KeySize))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	b := &bench{rows: newRows(), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-	b.config = idempotency.Config[*rowsTx]{Reader: b.rows, Update: b.Update, Seal: box, Now: func() time.Time { return b.now }}
+	b.config = idempotency.Config[*rowsTx]{
+		Reader: b.rows,
+		Update: b.Update,
+		Seal:   box,
+		Now:    func() time.Time { return b.now },
+	}
+
 	return b
 }
 
 func request(body string) idempotency.Request {
 	return idempotency.Request{
-		Key:   idempotency.Key{Owner: event.Owner{AccountID: "a1"}, Key: "order-1"},
-		KeyID: "k1", Scopes: []string{"invoices:write"}, Fingerprint: [32]byte([]byte(body + strings.Repeat(" ", 32))[:32]),
+		Key:         idempotency.Key{Owner: event.Owner{AccountID: "a1"}, Key: "order-1"},
+		KeyID:       "k1",
+		Scopes:      []string{"invoices:write"},
+		Fingerprint: [32]byte([]byte(body + strings.Repeat(" ", 32))[:32]),
 	}
 }
 
@@ -166,9 +202,11 @@ func TestTheSecondRequestIsAnsweredFromMemory(t *testing.T) {
 			t.Fatalf("request %d: %+v, %v", i, a, err)
 		}
 	}
+
 	if len(b.made) != 1 {
 		t.Fatalf("%d things were made", len(b.made))
 	}
+
 	if record := b.records[request("").Key]; bytes.Contains(record.SealedBody, []byte("thing")) {
 		t.Error("the stored answer is not encrypted")
 	}
@@ -179,16 +217,19 @@ func TestMemoryEndsAfterADay(t *testing.T) {
 	if _, err := b.create(t, request("body")); err != nil {
 		t.Fatal(err)
 	}
+
 	b.now = b.now.Add(idempotency.TTL - time.Millisecond)
 	if a, err := b.create(t, request("body")); err != nil || !a.Replayed {
 		t.Fatalf("just before the end: %+v, %v", a, err)
 	}
+
 	b.now = b.now.Add(time.Millisecond)
 	for i := range 2 {
 		if a, err := b.create(t, request("another body")); err != nil || a.Replayed != (i > 0) {
 			t.Fatalf("after the end, request %d: %+v, %v", i, a, err)
 		}
 	}
+
 	if len(b.made) != 2 {
 		t.Fatalf("%d things were made", len(b.made))
 	}
@@ -199,6 +240,7 @@ func TestWhoseAnswerItIsComesBeforeWhatItWasFor(t *testing.T) {
 	if _, err := b.create(t, request("body")); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, test := range []struct {
 		name, body, keyID string
 		scopes            []string
@@ -213,12 +255,15 @@ func TestWhoseAnswerItIsComesBeforeWhatItWasFor(t *testing.T) {
 	} {
 		r := request(test.body)
 		r.KeyID, r.Scopes = test.keyID, test.scopes
+
 		a, err := b.create(t, r)
 		if fault.Code(err) != test.code || a.Replayed != (err == nil) {
 			t.Errorf("%s: %+v, error %v, want code %q", test.name, a, err, test.code)
 		}
 	}
+
 	other := request("body")
+
 	other.Owner.Livemode = true
 	if a, err := b.create(t, other); err != nil || a.Replayed {
 		t.Errorf("the other mode is answered from the memory of this one: %+v, %v", a, err)
@@ -242,21 +287,33 @@ func TestWhichRefusalsAreRemembered(t *testing.T) {
 		{fault.Wrap(fault.New(fault.Invalid, "x", "below"), fault.Unavailable, "node_down", "node"), false},
 		{errors.New("a bug"), false},
 	} {
-		for where, refuse := range map[string]func(error) func(context.Context) (idempotency.Commit[*rowsTx], error){"prepare": refusing, "commit": refusingInside} {
+		for where, refuse := range map[string]func(error) func(context.Context) (idempotency.Commit[*rowsTx], error){
+			"prepare": refusing,
+			"commit":  refusingInside,
+		} {
 			b := newBench(t)
+
 			a, err := idempotency.Run(t.Context(), b.config, request("body"), refuse(test.err))
 			if !errors.Is(err, test.err) || a.Replayed {
 				t.Errorf("%v in %s: the first request got %+v, %v", test.err, where, a, err)
 			}
+
 			a, err = b.create(t, request("body"))
 			switch {
 			case !test.remembered && (err != nil || len(b.made) != 1):
 				t.Errorf("%v in %s: remembered: %v", test.err, where, err)
 			case test.remembered:
 				want, _ := errors.AsType[*fault.Error](test.err)
+
 				got, ok := errors.AsType[*fault.Error](err)
-				if !ok || !a.Replayed || got.Word != want.Word || got.Code != want.Code || got.Message != want.Message || got.Param != want.Param || len(b.made) != 0 {
-					t.Errorf("%v in %s: the second request got %+v, %v, and %q was made", test.err, where, a, err, b.made)
+				if !ok || !a.Replayed || !errors.Is(got.Word, want.Word) || got.Code != want.Code ||
+					got.Message != want.Message ||
+					got.Param != want.Param ||
+					len(b.made) != 0 {
+					t.Errorf(
+						"%v in %s: the second request got %+v, %v, and %q was made",
+						test.err, where, a, err, b.made,
+					)
 				}
 			}
 		}
@@ -265,13 +322,16 @@ func TestWhichRefusalsAreRemembered(t *testing.T) {
 
 func TestAFailedCommitLeavesNeitherThingNorClaim(t *testing.T) {
 	b := newBench(t)
+
 	b.failPut = fault.New(fault.Unavailable, "", "the disk is full")
 	if _, err := b.create(t, request("body")); !errors.Is(err, fault.Unavailable) {
 		t.Fatal(err)
 	}
+
 	if len(b.made) != 0 || len(b.records) != 0 {
 		t.Fatalf("%q and %d records stayed", b.made, len(b.records))
 	}
+
 	if a, err := b.create(t, request("body")); err != nil || a.Replayed {
 		t.Fatalf("the next request: %+v, %v", a, err)
 	}
@@ -280,12 +340,18 @@ func TestAFailedCommitLeavesNeitherThingNorClaim(t *testing.T) {
 func TestADuplicateInTheWorkIsNotTakenForARival(t *testing.T) {
 	b := newBench(t)
 	runs := 0
-	_, err := idempotency.Run(t.Context(), b.config, request("body"), func(context.Context) (idempotency.Commit[*rowsTx], error) {
-		return func(context.Context, *rowsTx) (int, []byte, error) {
-			runs++
-			return 0, nil, fault.New(fault.Duplicate, "address_taken", "taken")
-		}, nil
-	})
+
+	_, err := idempotency.Run(
+		t.Context(),
+		b.config,
+		request("body"),
+		func(context.Context) (idempotency.Commit[*rowsTx], error) {
+			return func(context.Context, *rowsTx) (int, []byte, error) {
+				runs++
+				return 0, nil, fault.New(fault.Duplicate, "address_taken", "taken")
+			}, nil
+		},
+	)
 	if fault.Code(err) != "address_taken" || runs != 1 {
 		t.Fatalf("%d runs, error %v", runs, err)
 	}
@@ -293,23 +359,32 @@ func TestADuplicateInTheWorkIsNotTakenForARival(t *testing.T) {
 
 func TestRivalsMakeOneThing(t *testing.T) {
 	b := newBench(t)
-	var wg sync.WaitGroup
-	var mu sync.Mutex
+
+	var (
+		wg sync.WaitGroup
+		mu sync.Mutex
+	)
+
 	fresh := 0
+
 	for range 64 {
 		wg.Go(func() {
 			a, err := b.create(t, request("body"))
 			if err != nil || string(a.Body) != `{"id":"thing"}` {
 				t.Errorf("%+v, %v", a, err)
 			}
+
 			mu.Lock()
 			defer mu.Unlock()
+
 			if !a.Replayed {
 				fresh++
 			}
 		})
 	}
+
 	wg.Wait()
+
 	if fresh != 1 || len(b.made) != 1 {
 		t.Fatalf("%d fresh answers, %d things", fresh, len(b.made))
 	}
@@ -319,29 +394,45 @@ func TestARivalWaitsTwoSecondsAndIsToldToComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		release, first := make(chan struct{}), make(chan error)
+
 		go func() {
-			_, err := idempotency.Run(t.Context(), b.config, request("body"), func(context.Context) (idempotency.Commit[*rowsTx], error) {
-				return func(_ context.Context, tx *rowsTx) (int, []byte, error) {
-					<-release
-					tx.made = []string{"thing"}
-					return 200, nil, nil
-				}, nil
-			})
+			_, err := idempotency.Run(
+				t.Context(),
+				b.config,
+				request("body"),
+				func(context.Context) (idempotency.Commit[*rowsTx], error) {
+					return func(_ context.Context, tx *rowsTx) (int, []byte, error) {
+						<-release
+
+						tx.made = []string{"thing"}
+
+						return 200, nil, nil
+					}, nil
+				},
+			)
 			first <- err
 		}()
+
 		synctest.Wait() // the first holds the claim
+
 		start := time.Now()
+
 		_, err := b.create(t, request("body"))
-		if fault.Code(err) != "idempotency_request_in_progress" || fault.RetryAfter(err) <= 0 || !errors.Is(err, fault.Conflict) {
+		if fault.Code(err) != "idempotency_request_in_progress" || fault.RetryAfter(err) <= 0 ||
+			!errors.Is(err, fault.Conflict) {
 			t.Errorf("got error %v, retry after %v", err, fault.RetryAfter(err))
 		}
+
 		if waited := time.Since(start); waited != idempotency.Wait {
 			t.Errorf("waited %v", waited)
 		}
+
 		close(release)
+
 		if err := <-first; err != nil {
 			t.Error(err)
 		}
+
 		if a, err := b.create(t, request("body")); err != nil || !a.Replayed || len(b.made) != 1 {
 			t.Errorf("afterwards: %+v, %v", a, err)
 		}
@@ -351,16 +442,20 @@ func TestARivalWaitsTwoSecondsAndIsToldToComeBack(t *testing.T) {
 func TestKeysOfOthersDoNotMeet(t *testing.T) {
 	b := newBench(t)
 	keys := map[string]bool{}
+
 	for _, account := range []string{"a1", "a2"} {
 		for _, key := range []string{"order-1", "order-2"} {
 			r := request("body")
+
 			r.Owner.AccountID, r.Key.Key = account, key
 			if a, err := b.create(t, r); err != nil || a.Replayed {
 				t.Errorf("%s %s: %+v, %v", account, key, a, err)
 			}
+
 			keys[account+key] = true
 		}
 	}
+
 	if len(maps.Clone(b.records)) != len(keys) {
 		t.Errorf("%d records for %d keys", len(b.records), len(keys))
 	}

@@ -30,10 +30,12 @@ func (d *Driver) parse(s string) (chain.Address, []byte, error) {
 	if len(s) < 14 || len(s) > 90 { // BIP-173's limit; base58 addresses are shorter
 		return "", nil, badAddress(s, d.network.DisplayName)
 	}
+
 	a, err := address.DecodeAddress(s, d.params)
 	if err != nil || !a.IsForNet(d.params) {
 		return "", nil, badAddress(s, d.network.DisplayName)
 	}
+
 	canonical := a.EncodeAddress()
 	switch a.(type) {
 	case *address.AddressPubKeyHash, *address.AddressScriptHash:
@@ -41,18 +43,20 @@ func (d *Driver) parse(s string) (chain.Address, []byte, error) {
 			return "", nil, badAddress(s, d.network.DisplayName)
 		}
 	case *address.AddressWitnessPubKeyHash, *address.AddressWitnessScriptHash, *address.AddressTaproot:
-		// What was decoded must be what was written: a program of 20 bytes under a later witness version, which
-		// nobody can spend today, must not pass for P2WPKH.
+		// What was decoded must be what was written: a program of 20 bytes under a later witness
+		// version, which nobody can spend today, must not pass for P2WPKH.
 		if canonical != strings.ToLower(s) {
 			return "", nil, badAddress(s, d.network.DisplayName)
 		}
 	default:
 		return "", nil, badAddress(s, d.network.DisplayName)
 	}
+
 	script, err := txscript.PayToAddrScript(a)
 	if err != nil {
 		return "", nil, badAddress(s, d.network.DisplayName)
 	}
+
 	return chain.Address(canonical), script, nil
 }
 
@@ -60,7 +64,12 @@ func badAddress(s, network string) error {
 	if len(s) > 100 {
 		s = s[:100] + "…"
 	}
-	return fault.New(fault.Invalid, "address_invalid", "%q is not an address on %s: copy it again, and see that it is of this network", s, network)
+
+	return fault.New(
+		fault.Invalid, "address_invalid",
+		"%q is not an address on %s: copy it again, and see that it is of this network",
+		s, network,
+	)
 }
 
 // addressOf returns the address that an output pays, or "" when it pays none: data, bare keys and scripts,
@@ -70,8 +79,13 @@ func (d *Driver) addressOf(script []byte) chain.Address {
 	if err != nil || len(addresses) != 1 {
 		return ""
 	}
+
 	switch class {
-	case txscript.PubKeyHashTy, txscript.ScriptHashTy, txscript.WitnessV0PubKeyHashTy, txscript.WitnessV0ScriptHashTy, txscript.WitnessV1TaprootTy:
+	case txscript.PubKeyHashTy,
+		txscript.ScriptHashTy,
+		txscript.WitnessV0PubKeyHashTy,
+		txscript.WitnessV0ScriptHashTy,
+		txscript.WitnessV1TaprootTy:
 		return chain.Address(addresses[0].EncodeAddress())
 	default:
 		return ""
@@ -86,20 +100,32 @@ func (d *Driver) DeriveAddress(key chain.PublicKey) (chain.Address, error) {
 
 func (d *Driver) derive(key chain.PublicKey, taproot bool) (chain.Address, error) {
 	if key.Curve != chain.Secp256k1 || len(key.Bytes) != btcec.PubKeyBytesLenCompressed {
-		return "", fault.New(fault.Invalid, "key_invalid", "a Bitcoin address needs a compressed secp256k1 key, not %d bytes of %s", len(key.Bytes), key.Curve)
+		return "", fault.New(
+			fault.Invalid, "key_invalid",
+			"a Bitcoin address needs a compressed secp256k1 key, not %d bytes of %s",
+			len(key.Bytes), key.Curve,
+		)
 	}
+
 	public, err := btcec.ParsePubKey(key.Bytes)
 	if err != nil {
-		return "", fault.Wrap(err, fault.Invalid, "key_invalid", "the public key is not a compressed secp256k1 point")
+		return "", fault.Wrap(
+			err, fault.Invalid, "key_invalid", "the public key is not a compressed secp256k1 point",
+		)
 	}
+
 	var a address.Address
 	if taproot {
-		a, err = address.NewAddressTaproot(schnorr.SerializePubKey(txscript.ComputeTaprootKeyNoScript(public)), d.params)
+		a, err = address.NewAddressTaproot(
+			schnorr.SerializePubKey(txscript.ComputeTaprootKeyNoScript(public)), d.params,
+		)
 	} else {
 		a, err = address.NewAddressWitnessPubKeyHash(address.Hash160(key.Bytes), d.params)
 	}
+
 	if err != nil {
 		return "", fault.Wrap(err, fault.Invalid, "key_invalid", "no address can be made of the public key")
 	}
+
 	return chain.Address(a.EncodeAddress()), nil
 }

@@ -22,10 +22,22 @@ func TestAddressesOfEveryKindAndNetwork(t *testing.T) {
 		{bitcoin.Mainnet, "1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN2", "1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN2"},
 		{bitcoin.Mainnet, "3J98t1WpEZ73CNmQviecrnyiWrnqRhWNLy", "3J98t1WpEZ73CNmQviecrnyiWrnqRhWNLy"},
 		{bitcoin.Mainnet, "BC1QW508D6QEJXTDG4Y5R3ZARVARY0C5XW7KV8F3T4", "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4"},
-		{bitcoin.Mainnet, "bc1qrp33g0q5c5txsp9arysrx4k6zdkfs4nce4xj0gdcccefvpysxf3qccfmv3", "bc1qrp33g0q5c5txsp9arysrx4k6zdkfs4nce4xj0gdcccefvpysxf3qccfmv3"},
-		{bitcoin.Mainnet, "bc1p0xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7vqzk5jj0", "bc1p0xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7vqzk5jj0"},
+		{
+			bitcoin.Mainnet,
+			"bc1qrp33g0q5c5txsp9arysrx4k6zdkfs4nce4xj0gdcccefvpysxf3qccfmv3",
+			"bc1qrp33g0q5c5txsp9arysrx4k6zdkfs4nce4xj0gdcccefvpysxf3qccfmv3",
+		},
+		{
+			bitcoin.Mainnet,
+			"bc1p0xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7vqzk5jj0",
+			"bc1p0xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7vqzk5jj0",
+		},
 		{bitcoin.Testnet4, "tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx", "tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx"},
-		{bitcoin.Signet, "tb1pqqqqp399et2xygdj5xreqhjjvcmzhxw4aywxecjdzew6hylgvsesf3hn0c", "tb1pqqqqp399et2xygdj5xreqhjjvcmzhxw4aywxecjdzew6hylgvsesf3hn0c"},
+		{
+			bitcoin.Signet,
+			"tb1pqqqqp399et2xygdj5xreqhjjvcmzhxw4aywxecjdzew6hylgvsesf3hn0c",
+			"tb1pqqqqp399et2xygdj5xreqhjjvcmzhxw4aywxecjdzew6hylgvsesf3hn0c",
+		},
 		{bitcoin.Regtest, "2MzQwSSnBHWHqSAqtTVQ6v47XtaisrJa1Vc", "2MzQwSSnBHWHqSAqtTVQ6v47XtaisrJa1Vc"},
 		{bitcoin.Testnet4, "mipcBbFg9gMiCh81Kj8tqqdgoZub1ZJRfn", "mipcBbFg9gMiCh81Kj8tqqdgoZub1ZJRfn"},
 
@@ -34,12 +46,18 @@ func TestAddressesOfEveryKindAndNetwork(t *testing.T) {
 		{bitcoin.Mainnet, "2MzQwSSnBHWHqSAqtTVQ6v47XtaisrJa1Vc", ""},
 		{bitcoin.Testnet4, "1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN2", ""},
 		{bitcoin.Testnet4, "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080", ""},
-		{bitcoin.Mainnet, "bc1pw508d6qejxtdg4y5r3zarvary0c5xw7kw508d6qejxtdg4y5r3zarvary0c5xw7kt5nd6y", ""}, // v1, 40 bytes
-		{bitcoin.Mainnet, "BC1SW50QGDZ25J", ""},                                                             // v16, 2 bytes
-		{bitcoin.Mainnet, "bc1zw508d6qejxtdg4y5r3zarvaryvaxxpcs", ""},                                       // v2
-		{bitcoin.Mainnet, "bc1pfeessrawgf", ""},                                                             // pay-to-anchor
-		{bitcoin.Mainnet, "bc1p0xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7vqh2y7hd", ""},             // v1 with the checksum of v0
-		{bitcoin.Mainnet, "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kemeawh", ""},                                 // v0 with the checksum of v1
+		// v1, 40 bytes
+		{bitcoin.Mainnet, "bc1pw508d6qejxtdg4y5r3zarvary0c5xw7kw508d6qejxtdg4y5r3zarvary0c5xw7kt5nd6y", ""},
+		// v16, 2 bytes
+		{bitcoin.Mainnet, "BC1SW50QGDZ25J", ""},
+		// v2
+		{bitcoin.Mainnet, "bc1zw508d6qejxtdg4y5r3zarvaryvaxxpcs", ""},
+		// pay-to-anchor
+		{bitcoin.Mainnet, "bc1pfeessrawgf", ""},
+		// v1 with the checksum of v0
+		{bitcoin.Mainnet, "bc1p0xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7vqh2y7hd", ""},
+		// v0 with the checksum of v1
+		{bitcoin.Mainnet, "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kemeawh", ""},
 		{bitcoin.Mainnet, "1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN3", ""},
 		{bitcoin.Mainnet, "bitcoin:1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN2", ""},
 	} {
@@ -53,7 +71,9 @@ func TestAddressesOfEveryKindAndNetwork(t *testing.T) {
 func TestPaymentURIIsThatOfBIP21(t *testing.T) {
 	d := offline(t, bitcoin.Mainnet)
 	for amount, want := range map[uint64]string{
-		5_000_000_000: "bitcoin:bc1qx?amount=50", 2_030_000_000: "bitcoin:bc1qx?amount=20.3", 1: "bitcoin:bc1qx?amount=0.00000001",
+		5_000_000_000: "bitcoin:bc1qx?amount=50",
+		2_030_000_000: "bitcoin:bc1qx?amount=20.3",
+		1:             "bitcoin:bc1qx?amount=0.00000001",
 	} {
 		if got := d.PaymentURI("bc1qx", d.Network().Assets[0], chain.Units(amount)); got != want {
 			t.Errorf("PaymentURI of %d is %s, want %s", amount, got, want)
@@ -61,7 +81,8 @@ func TestPaymentURIIsThatOfBIP21(t *testing.T) {
 	}
 }
 
-// TestNetworksAreNamedByTheirGenesis. The names are those of CAIP-4's registry and the networks' first blocks.
+// TestNetworksAreNamedByTheirGenesis. The names are those of CAIP-4's registry and the networks'
+// first blocks.
 func TestNetworksAreNamedByTheirGenesis(t *testing.T) {
 	for _, c := range []struct {
 		network chain.Network
@@ -76,6 +97,7 @@ func TestNetworksAreNamedByTheirGenesis(t *testing.T) {
 		if c.network.CAIP2 != c.caip2 || c.network.Livemode != c.live {
 			t.Errorf("%s is %s, live %t", c.network.Slug, c.network.CAIP2, c.network.Livemode)
 		}
+
 		if _, err := chain.NewRegistry(offline(t, c.network)); err != nil {
 			t.Error(err)
 		}
@@ -97,29 +119,43 @@ func TestConfigurationThatCannotWork(t *testing.T) {
 	} {
 		c := bitcoin.Config{Network: bitcoin.Regtest, RPC: "http://user:hidden-password@127.0.0.1:1"}
 		change(&c)
-		if _, err := bitcoin.New(c); !errors.Is(err, fault.Invalid) || strings.Contains(err.Error(), "hidden") {
+
+		if _, err := bitcoin.New(
+			c,
+		); !errors.Is(err, fault.Invalid) ||
+			strings.Contains(err.Error(), "hidden") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
 func FuzzParseAddress(f *testing.F) {
-	for _, s := range append(badAddresses, "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080", "2MzQwSSnBHWHqSAqtTVQ6v47XtaisrJa1Vc") {
+	for _, s := range append(
+		badAddresses, "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080",
+		"2MzQwSSnBHWHqSAqtTVQ6v47XtaisrJa1Vc",
+	) {
 		f.Add(s)
 	}
+
 	d, err := bitcoin.New(bitcoin.Config{Network: bitcoin.Regtest, RPC: "http://127.0.0.1:1"})
 	if err != nil {
 		f.Fatal(err)
 	}
+
 	f.Fuzz(func(t *testing.T, s string) {
 		a, err := d.ParseAddress(s)
 		if err != nil {
 			if a != "" || !errors.Is(err, fault.Invalid) {
 				t.Fatalf("%q: %q, %v", s, a, err)
 			}
+
 			return
 		}
-		if again, err := d.ParseAddress(string(a)); err != nil || again != a || !strings.EqualFold(string(a), s) {
+
+		if again, err := d.ParseAddress(
+			string(a),
+		); err != nil || again != a ||
+			!strings.EqualFold(string(a), s) {
 			t.Fatalf("%q is %q, which is %q, %v", s, a, again, err)
 		}
 	})
@@ -137,17 +173,19 @@ var badAddresses = []string{
 	" bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080",
 }
 
-// TestProgramOfALaterVersionIsNoP2WPKH: 20 bytes under witness version 1 are valid bech32m, and money that nobody
-// can spend.
+// TestProgramOfALaterVersionIsNoP2WPKH: 20 bytes under witness version 1 are valid bech32m, and
+// money that nobody can spend.
 func TestProgramOfALaterVersionIsNoP2WPKH(t *testing.T) {
 	program, err := bech32.ConvertBits(payeeScript()[2:], 8, 5, true)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	s, err := bech32.EncodeM("bcrt", append([]byte{1}, program...))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if a, err := offline(t, bitcoin.Regtest).ParseAddress(s); !errors.Is(err, fault.Invalid) {
 		t.Errorf("%s is taken for %q, %v", s, a, err)
 	}

@@ -18,25 +18,40 @@ func (d *Driver) Broadcast(ctx context.Context, tx chain.Signed) error {
 	if _, err := signedTx(tx); err != nil {
 		return err
 	}
+
 	return d.ask(ctx, func(ctx context.Context, e *endpoint) error {
 		// 0: no other maximum than the one that Build kept to.
 		var hash string
+
 		err := e.one(ctx, &hash, "sendrawtransaction", hex.EncodeToString(tx.Raw), 0)
+
 		r, refused := errors.AsType[*failover.Refusal](err)
 		switch {
 		case err == nil && hash != tx.TxHash:
 			return e.Garbled("it took transaction %s as %s", tx.TxHash, e.Clean(hash))
-		case refused && (r.Code == codeAlreadyInUTXO || r.Code == codeRejected && strings.Contains(r.Message, "txn-already")):
+		case refused && (r.Code == codeAlreadyInUTXO ||
+			r.Code == codeRejected && strings.Contains(r.Message, "txn-already")):
 			return nil
 		case refused && forGood(r):
-			return fault.Wrap(r, fault.Invalid, "transaction_malformed", "the network does not take transaction %s as it is", tx.TxHash)
+			return fault.Wrap(
+				r, fault.Invalid, "transaction_malformed",
+				"the network does not take transaction %s as it is",
+				tx.TxHash,
+			)
 		case refused:
 			// btcd has one code for this, too: what it has already it does not take again.
 			if s, err := e.sight(ctx, tx.TxHash); err == nil && s.tx != nil {
 				return nil
 			}
-			return &failover.Failure{Host: e.Host, Code: "broadcast_refused", What: "it does not take transaction " + tx.TxHash, Cause: r}
+
+			return &failover.Failure{
+				Host:  e.Host,
+				Code:  "broadcast_refused",
+				What:  "it does not take transaction " + tx.TxHash,
+				Cause: r,
+			}
 		}
+
 		return err
 	})
 }
@@ -48,18 +63,22 @@ func forGood(r *failover.Refusal) bool {
 	if r.Code == codeUndecodable {
 		return true
 	}
+
 	if r.Code != codeRejected {
 		return false
 	}
+
 	for _, passing := range []string{"inputs-missingorspent", "premature-spend", "nonfinal", "non-final"} {
 		if strings.Contains(r.Message, passing) {
 			return false
 		}
 	}
+
 	for _, reason := range []string{"mandatory-script-verify-flag-failed", "bad-txns-", "bad-witness-", "tx-size"} {
 		if strings.Contains(r.Message, reason) {
 			return true
 		}
 	}
+
 	return false
 }

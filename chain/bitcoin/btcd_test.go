@@ -15,32 +15,43 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/testenv/regtest"
 )
 
-// TestDriverOnBtcd runs the suite against a node of another make. It estimates no fees (the driver falls back to its
-// configured rate), shows nothing of the pool's packages (a replacement counts with what it displaces alone), and names no
-// previous outputs (Transfer.From stays empty).
+// TestDriverOnBtcd runs the suite against a node of another make. It estimates no fees (the driver
+// falls back to its configured rate), shows nothing of the pool's packages (a replacement counts
+// with what it displaces alone), and names no previous outputs (Transfer.From stays empty).
 func TestDriverOnBtcd(t *testing.T) {
 	n := testenv.Btcd(t)
+
 	payer, err := regtest.New(t.Context(), &n.BitcoinRPC, 6)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	driver := func(t *testing.T, change ...func(*bitcoin.Config)) *bitcoin.Driver {
 		return newDriver(t, bitcoin.Config{Network: bitcoin.Regtest, RPC: n.URL, Attempts: 1}, change...)
 	}
 	t.Run("WhatWaitingTransactionsPayIsNotSaid", func(t *testing.T) {
 		d := driver(t, func(c *bitcoin.Config) { c.LiftMaxFee = 50_000 })
+
 		hash, err := payer.Pay(t.Context(), payee, chain.Asset{}, chain.Units(1_000_000))
 		if err != nil {
 			t.Fatal(err)
 		}
-		coin := chain.Coin{Outpoint: chain.Outpoint{TxHash: hash}, Owner: chain.Party{Address: payee}, Amount: chain.Units(1_000_000)}
+
+		coin := chain.Coin{
+			Outpoint: chain.Outpoint{TxHash: hash},
+			Owner:    chain.Party{Address: payee},
+			Amount:   chain.Units(1_000_000),
+		}
 		_, _, err = d.Lift(t.Context(), coin, chain.Party{Address: payee}, nil)
 		mustCode(t, "Lift", err, fault.Unsupported, "lift_unsupported")
 	})
 	conformance.TestDriver(t, func(t *testing.T) conformance.DriverHarness {
 		return conformance.DriverHarness{
-			Driver: driver(t), Network: payer, Signer: freshSigner(t),
-			Absent:        append(slices.Clone(absent), conformance.CheapPayments), // which it would not know, see above
+			Driver:  driver(t),
+			Network: payer,
+			Signer:  freshSigner(t),
+			// which it would not know, see above
+			Absent:        append(slices.Clone(absent), conformance.CheapPayments),
 			Unreachable:   driver(t, func(c *bitcoin.Config) { c.RPC = "http://127.0.0.1:1" }),
 			Misconfigured: driver(t, func(c *bitcoin.Config) { c.Network = bitcoin.Signet }),
 			BadAddresses:  badAddresses,

@@ -32,15 +32,18 @@ type Config struct {
 	// MinFeeRate and MaxFeeRate bound the node's fee estimate, in satoshi per 1000 virtual bytes; a node that
 	// takes nothing below MaxFeeRate is fault.Limited. Default to 1,000 and 500,000.
 	MinFeeRate, MaxFeeRate uint64
-	// FallbackFeeRate is used while the node has no estimate, in satoshi per 1000 virtual bytes. Defaults to 10,000.
+	// FallbackFeeRate is used while the node has no estimate, in satoshi per 1000 virtual bytes.
+	// Defaults to 10,000.
 	FallbackFeeRate uint64
-	// LiftMaxFee switches child-pays-for-parent on: the most, in satoshi, that a transaction may cost which makes miners take a
-	// payment that pays them too little. The master wallet of the merchant pays it. However high it is, no payment is lifted for
-	// more than a tenth of its amount, rounded down. Defaults to 0: no payment is lifted.
+	// LiftMaxFee switches child-pays-for-parent on: the most, in satoshi, that a transaction may
+	// cost which makes miners take a payment that pays them too little. The master wallet of the
+	// merchant pays it. However high it is, no payment is lifted for more than a tenth of its
+	// amount, rounded down. Defaults to 0: no payment is lifted.
 	LiftMaxFee uint64
 	// LiftAfter is how long a payment waits in the pool before it is lifted. Defaults to 1 hour.
 	LiftAfter time.Duration
-	// HTTPClient carries the requests. Defaults to one without proxy settings of its own. Redirects are never followed.
+	// HTTPClient carries the requests. Defaults to one without proxy settings of its own. Redirects
+	// are never followed.
 	HTTPClient *http.Client
 	// Logger hears of failing nodes. Defaults to discarding.
 	Logger *slog.Logger
@@ -65,23 +68,36 @@ type Config struct {
 // A configuration that cannot work is fault.Invalid.
 func New(c Config) (*Driver, error) {
 	c = c.withDefaults()
+
 	params := paramsOf(c.Network)
 	switch {
 	case c.Network.Family != chain.Bitcoin || params == nil:
-		return nil, invalidConfig("network %q is not a Bitcoin network of a known genesis block: start from Mainnet, Testnet4, Signet or Regtest", c.Network.Slug)
+		return nil, invalidConfig(
+			"network %q is not a Bitcoin network of a known genesis block: start from Mainnet, Testnet4, "+
+				"Signet or Regtest",
+			c.Network.Slug,
+		)
 	case c.Network.Rule != chain.RuleConfirmations || c.Network.Confirmations == 0:
 		return nil, invalidConfig("network %s: the rule must be confirmations, at least 1", c.Network.Slug)
-	case len(c.Network.Assets) != 1 || c.Network.Assets[0].Kind != chain.Native || c.Network.Assets[0].Decimals != decimals:
-		return nil, invalidConfig("network %s: it has one asset, its native coin with 8 decimals", c.Network.Slug)
+	case len(c.Network.Assets) != 1 || c.Network.Assets[0].Kind != chain.Native ||
+		c.Network.Assets[0].Decimals != decimals:
+		return nil, invalidConfig(
+			"network %s: it has one asset, its native coin with 8 decimals",
+			c.Network.Slug,
+		)
 	case len(c.RPCs) == 0:
 		return nil, invalidConfig("network %s has no node: set RPC", c.Network.Slug)
 	case c.FeeTarget < 1 || c.FeeTarget > 1008:
 		return nil, invalidConfig("FeeTarget is %d: use 1 to 1008 blocks", c.FeeTarget)
 	case c.MinFeeRate > c.MaxFeeRate || c.MaxFeeRate > maxSaneFeeRate:
-		return nil, invalidConfig("fee rates %d to %d satoshi per 1000 vB: MinFeeRate must not exceed MaxFeeRate, nor that %d", c.MinFeeRate, c.MaxFeeRate, int64(maxSaneFeeRate))
+		return nil, invalidConfig(
+			"fee rates %d to %d satoshi per 1000 vB: MinFeeRate must not exceed MaxFeeRate, nor that %d",
+			c.MinFeeRate, c.MaxFeeRate, int64(maxSaneFeeRate),
+		)
 	case c.LiftMaxFee > maxSatoshi:
 		return nil, invalidConfig("LiftMaxFee is %d satoshi, more than there are", c.LiftMaxFee)
 	}
+
 	network := c.Network
 	network.Assets = nil
 	d := &Driver{
@@ -93,14 +109,17 @@ func New(c Config) (*Driver, error) {
 		places:  map[string]*place{},
 	}
 	d.native = d.network.Assets[0]
+
 	d.nodes = &failover.Set[*endpoint]{Network: d.network.Slug, Log: c.Logger, Keep: true, Verify: d.verify}
 	for _, raw := range c.RPCs {
 		e, err := newEndpoint(raw, c)
 		if err != nil {
 			return nil, err
 		}
+
 		d.nodes.Nodes = append(d.nodes.Nodes, e)
 	}
+
 	return d, nil
 }
 
@@ -108,6 +127,7 @@ func (c Config) withDefaults() Config {
 	if c.RPC != "" {
 		c.RPCs = append([]string{c.RPC}, c.RPCs...)
 	}
+
 	c.HTTPClient = failover.Client(c.HTTPClient)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	c.FeeTarget = cmp.Or(c.FeeTarget, 3)
@@ -121,6 +141,7 @@ func (c Config) withDefaults() Config {
 	c.MaxBlocks = failover.Positive(c.MaxBlocks, 8)
 	c.MaxResponse = failover.Positive(c.MaxResponse, 128<<20)
 	c.PoolLimit = cmp.Or(c.PoolLimit, 20_000)
+
 	return c
 }
 

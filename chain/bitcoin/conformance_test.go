@@ -18,20 +18,32 @@ import (
 func TestDriverOnARealNode(t *testing.T) {
 	t.Run("P2WPKH", func(t *testing.T) {
 		n := startNode(t, testenv.BitcoindOptions{}).rich(t, 6)
-		conformance.TestDriver(t, func(t *testing.T) conformance.DriverHarness { return harness(t, n, freshSigner(t)) })
+		conformance.TestDriver(
+			t,
+			func(t *testing.T) conformance.DriverHarness { return harness(t, n, freshSigner(t)) },
+		)
 	})
 	t.Run("P2TR", func(t *testing.T) {
 		n := startNode(t, testenv.BitcoindOptions{}).rich(t, 6)
 		conformance.TestDriver(t, func(t *testing.T) conformance.DriverHarness {
-			return harness(t, n, freshSigner(t, hdkey.WithTaproot()), func(c *bitcoin.Config) { c.Taproot = true })
+			return harness(
+				t, n, freshSigner(t, hdkey.WithTaproot()),
+				func(c *bitcoin.Config) { c.Taproot = true },
+			)
 		})
 	})
 }
 
-func harness(t *testing.T, n *node, signer chain.Signer, change ...func(*bitcoin.Config)) conformance.DriverHarness {
+func harness(
+	t *testing.T,
+	n *node,
+	signer chain.Signer,
+	change ...func(*bitcoin.Config),
+) conformance.DriverHarness {
 	change = slices.Clip(append(change, func(c *bitcoin.Config) { c.LiftMaxFee = 100_000 }))
 	unreachable := append(change, func(c *bitcoin.Config) { c.RPC = "http://127.0.0.1:1" })
 	foreign := append(change, func(c *bitcoin.Config) { c.Network = bitcoin.Signet })
+
 	return conformance.DriverHarness{
 		Driver:        n.driver(t, change...),
 		Network:       n,
@@ -49,9 +61,12 @@ func harness(t *testing.T, n *node, signer chain.Signer, change ...func(*bitcoin
 
 // absent is what the network or its nodes do not have.
 var absent = []conformance.Capability{
-	conformance.AddressScanner, conformance.TokenAccounter, conformance.Nonces, conformance.Tokens, // not of this network
-	conformance.Balancer,                             // a node keeps no balances of addresses; chain/send knows its coins
-	conformance.FailedPayments, conformance.Freezing, // no transaction fails in a block, no destination refuses
+	// not of this network
+	conformance.AddressScanner, conformance.TokenAccounter, conformance.Nonces, conformance.Tokens,
+	// a node keeps no balances of addresses; chain/send knows its coins
+	conformance.Balancer,
+	// no transaction fails in a block, no destination refuses
+	conformance.FailedPayments, conformance.Freezing,
 	conformance.Expiry,  // transactions do not run out
 	conformance.Pruning, // a node prunes hundreds of blocks at a time; see TestPrunedNodeStops
 }

@@ -47,6 +47,7 @@ var _ interface {
 func (d *Driver) Network() chain.Network {
 	n := d.network
 	n.Assets, n.Tiers = slices.Clone(n.Assets), slices.Clone(n.Tiers)
+
 	return n
 }
 
@@ -59,6 +60,7 @@ func (d *Driver) Check(ctx context.Context) error {
 			return failover.Fault(d.network.Slug, err)
 		}
 	}
+
 	return nil
 }
 

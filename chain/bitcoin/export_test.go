@@ -13,7 +13,9 @@ func Digest(tx *wire.MsgTx, i int, spent []*wire.TxOut) ([]byte, error) {
 	for i, in := range tx.TxIn {
 		outputs[in.PreviousOutPoint] = spent[i]
 	}
+
 	fetcher := txscript.NewMultiPrevOutFetcher(outputs)
+
 	return digest(tx, i, txscript.NewTxSigHashes(tx, fetcher), fetcher)
 }
 

@@ -25,19 +25,23 @@ func (d *Driver) ask(ctx context.Context, f func(context.Context, *endpoint) err
 	return d.nodes.Ask(ctx, d.config.Attempts, 0, f)
 }
 
-// verify compares the endpoint's genesis block with the network's, and makes sure that it has caught up with it.
+// verify compares the endpoint's genesis block with the network's, and makes sure that it has
+// caught up with it.
 func (d *Driver) verify(ctx context.Context, e *endpoint) error {
 	genesis, info := newCall("getblockhash", 0), newCall("getblockchaininfo")
 	if err := e.do(ctx, genesis, info); err != nil {
 		return err
 	}
+
 	var hash string
 	if err := genesis.decode(e, &hash); err != nil {
 		return err
 	}
+
 	if want := d.params.GenesisHash.String(); hash != want {
 		return &failover.Mismatch{Host: e.Host, Shows: "has genesis block " + e.Clean(hash), Want: want}
 	}
+
 	var state struct {
 		Syncing bool `json:"initialblockdownload"`
 		Pruned  bool `json:"pruned"`
@@ -45,9 +49,12 @@ func (d *Driver) verify(ctx context.Context, e *endpoint) error {
 	if err := info.decode(e, &state); err != nil {
 		return err
 	}
+
 	if state.Syncing {
 		return e.syncing("it has not caught up with the network yet")
 	}
+
 	e.pruned.Store(state.Pruned)
+
 	return nil
 }

@@ -29,7 +29,9 @@ type params []json.RawMessage
 
 func (p params) text(i int) string {
 	var s string
+
 	_ = json.Unmarshal(p[i], &s)
+
 	return s
 }
 
@@ -45,23 +47,27 @@ type fakeNode struct {
 // newFake is a node of regtest that knows its genesis block and nothing more.
 func newFake(t *testing.T) *fakeNode {
 	t.Helper()
+
 	f := &fakeNode{methods: map[string]func(params) any{}, calls: map[string]int{}}
 	f.Server = httptest.NewServer(f)
 	t.Cleanup(f.Close)
 	f.on("getblockhash", func(params) any { return chaincfg.RegressionNetParams.GenesisHash.String() })
 	f.on("getblockchaininfo", func(params) any { return map[string]any{"initialblockdownload": false} })
+
 	return f
 }
 
 func (f *fakeNode) on(method string, answer func(params) any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+
 	f.methods[method] = answer
 }
 
 func (f *fakeNode) called(method string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+
 	return f.calls[method]
 }
 
@@ -71,6 +77,7 @@ func (f *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.raw(w, r)
 		return
 	}
+
 	var requests []struct {
 		ID     int
 		Method string
@@ -80,18 +87,23 @@ func (f *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+
 	type response struct {
 		ID     int       `json:"id"`
 		Result any       `json:"result"`
 		Error  *rpcError `json:"error"`
 	}
+
 	var out []response
+
 	for i := len(requests) - 1; i >= 0; i-- { // the order of a batch's answers is free
 		q := requests[i]
+
 		f.mu.Lock()
 		answer := f.methods[q.Method]
 		f.calls[q.Method]++
 		f.mu.Unlock()
+
 		a := response{ID: q.ID, Error: &rpcError{-32601, "Method not found"}}
 		if answer != nil {
 			a.Result, a.Error = answer(q.Params), nil
@@ -99,15 +111,19 @@ func (f *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				a.Result, a.Error = nil, refused
 			}
 		}
+
 		out = append(out, a)
 	}
+
 	_ = json.NewEncoder(w).Encode(out)
 }
 
 func (f *fakeNode) config() bitcoin.Config {
 	return bitcoin.Config{
-		Network: bitcoin.Regtest, RPC: strings.Replace(f.URL, "http://", "http://somebody:secret-password@", 1) + "/secret-path", Attempts: 1,
-		Timeout: 2 * time.Second,
+		Network:  bitcoin.Regtest,
+		RPC:      strings.Replace(f.URL, "http://", "http://somebody:secret-password@", 1) + "/secret-path",
+		Attempts: 1,
+		Timeout:  2 * time.Second,
 	}
 }
 
@@ -132,35 +148,56 @@ type fakeTx struct {
 // makeBlock puts transactions into a block; no work is done for it, as nodes see to that.
 func makeBlock(t *testing.T, height uint64, txs ...*wire.MsgTx) fakeBlock {
 	t.Helper()
-	var ids []chainhash.Hash
-	var in []fakeTx
+
+	var (
+		ids []chainhash.Hash
+		in  []fakeTx
+	)
+
 	for _, tx := range txs {
 		ids = append(ids, tx.TxHash())
 		in = append(in, fakeTx{Hex: hexOf(t, tx)})
 	}
+
 	for len(ids) > 1 { // written apart from the driver's own
 		var next []chainhash.Hash
+
 		for i := 0; i < len(ids); i += 2 {
 			right := ids[min(i+1, len(ids)-1)]
 			next = append(next, chainhash.DoubleHashH(append(ids[i][:], right[:]...)))
 		}
+
 		ids = next
 	}
+
 	h := wire.BlockHeader{
-		Version: 0x20000000, PrevBlock: *chaincfg.RegressionNetParams.GenesisHash, MerkleRoot: ids[0], Timestamp: time.Unix(1_700_000_000, 0), Bits: 0x207fffff,
+		Version:    0x20000000,
+		PrevBlock:  *chaincfg.RegressionNetParams.GenesisHash,
+		MerkleRoot: ids[0],
+		Timestamp:  time.Unix(1_700_000_000, 0),
+		Bits:       0x207fffff,
 	}
+
 	return fakeBlock{
-		Hash: h.BlockHash().String(), Height: height, Version: h.Version, Parent: h.PrevBlock.String(), MerkleRoot: h.MerkleRoot.String(),
-		Time: h.Timestamp.Unix(), Bits: "207fffff", Txs: in,
+		Hash:       h.BlockHash().String(),
+		Height:     height,
+		Version:    h.Version,
+		Parent:     h.PrevBlock.String(),
+		MerkleRoot: h.MerkleRoot.String(),
+		Time:       h.Timestamp.Unix(),
+		Bits:       "207fffff",
+		Txs:        in,
 	}
 }
 
 func hexOf(t *testing.T, tx *wire.MsgTx) string {
 	t.Helper()
+
 	var b strings.Builder
 	if err := tx.Serialize(hexWriter{&b}); err != nil {
 		t.Fatal(err)
 	}
+
 	return b.String()
 }
 
@@ -172,6 +209,7 @@ func (w hexWriter) Write(p []byte) (int, error) {
 		w.to.WriteByte(digits[c>>4])
 		w.to.WriteByte(digits[c&15])
 	}
+
 	return len(p), nil
 }
 
@@ -180,5 +218,6 @@ func makeTx(salt byte, outputs ...*wire.TxOut) *wire.MsgTx {
 	tx := wire.NewMsgTx(2)
 	tx.AddTxIn(wire.NewTxIn(&wire.OutPoint{Hash: chainhash.Hash{salt}, Index: uint32(salt)}, nil, nil))
 	tx.TxOut = outputs
+
 	return tx
 }

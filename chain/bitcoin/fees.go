@@ -16,9 +16,11 @@ const (
 	// longTermRate is what spending a coin is taken to cost at some later, quieter time: below it, coins are
 	// gathered, above it, few are spent. Source: Bitcoin Core, DEFAULT_CONSOLIDATE_FEERATE.
 	longTermRate = 10_000
-	// defaultIncrement is what nodes that do not say ask of a replacement. Source: btcd, mempool.DefaultMinRelayTxFee.
+	// defaultIncrement is what nodes that do not say ask of a replacement. Source: btcd,
+	// mempool.DefaultMinRelayTxFee.
 	defaultIncrement = 1_000
-	// headroom is how many times the current fee an estimate allows for, so that there is room for replacements.
+	// headroom is how many times the current fee an estimate allows for, so that there is room for
+	// replacements.
 	headroom = 3
 )
 
@@ -36,10 +38,12 @@ type rates struct {
 // that relays nothing within the bounds is fault.Limited.
 func (d *Driver) rates(ctx context.Context, e *endpoint) (rates, error) {
 	estimate := newCall("estimatesmartfee", d.config.FeeTarget)
+
 	pool := newCall("getmempoolinfo")
 	if err := e.do(ctx, estimate, pool); err != nil {
 		return rates{}, err
 	}
+
 	var floor struct {
 		Least     json.Number `json:"mempoolminfee"`
 		Relay     json.Number `json:"minrelaytxfee"`
@@ -48,6 +52,7 @@ func (d *Driver) rates(ctx context.Context, e *endpoint) (rates, error) {
 	if err := pool.decode(e, &floor); err != nil {
 		return rates{}, err
 	}
+
 	var r rates
 	for _, f := range []struct {
 		number json.Number
@@ -55,15 +60,22 @@ func (d *Driver) rates(ctx context.Context, e *endpoint) (rates, error) {
 	}{{floor.Least, &r.least}, {floor.Relay, &r.least}, {floor.Increment, &r.increment}} {
 		rate, ok := rateOf(f.number)
 		if !ok {
-			return rates{}, e.Garbled("it asks for a fee rate of %q bitcoin per 1000 vB", clip(f.number.String()))
+			return rates{}, e.Garbled(
+				"it asks for a fee rate of %q bitcoin per 1000 vB",
+				clip(f.number.String()),
+			)
 		}
+
 		*f.into = max(*f.into, rate)
 	}
+
 	if floor.Increment == "" {
 		r.increment = defaultIncrement
 	}
+
 	r.increment = max(r.increment, 1)
 	r.current = int64(d.config.FallbackFeeRate)
+
 	var answer struct {
 		Rate json.Number `json:"feerate"`
 	}
@@ -72,18 +84,28 @@ func (d *Driver) rates(ctx context.Context, e *endpoint) (rates, error) {
 			return rates{}, err
 		}
 	}
+
 	if answer.Rate != "" { // without enough data the answer has none
 		rate, ok := rateOf(answer.Rate)
 		if !ok || rate == 0 {
-			return rates{}, e.Garbled("it estimates a fee rate of %q bitcoin per 1000 vB", clip(answer.Rate.String()))
+			return rates{}, e.Garbled(
+				"it estimates a fee rate of %q bitcoin per 1000 vB",
+				clip(answer.Rate.String()),
+			)
 		}
+
 		r.current = rate
 	}
+
 	r.current = max(min(r.current, int64(d.config.MaxFeeRate)), int64(d.config.MinFeeRate), r.least)
 	if r.current > int64(d.config.MaxFeeRate) {
-		return rates{}, fault.New(fault.Limited, "fee_above_maximum",
-			"node %s takes no transaction below %d satoshi per 1000 vB, Config.MaxFeeRate is %d", e.Host, r.current, d.config.MaxFeeRate)
+		return rates{}, fault.New(
+			fault.Limited, "fee_above_maximum",
+			"node %s takes no transaction below %d satoshi per 1000 vB, Config.MaxFeeRate is %d",
+			e.Host, r.current, d.config.MaxFeeRate,
+		)
 	}
+
 	return r, nil
 }
 
@@ -92,7 +114,9 @@ func rateOf(number json.Number) (int64, bool) {
 	if number == "" {
 		return 0, true
 	}
+
 	rate, err := satoshiOf(number.String())
+
 	return rate, err == nil && rate <= maxSaneFeeRate
 }
 
@@ -107,16 +131,20 @@ func (d *Driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amou
 	if err != nil {
 		return chain.Amount{}, err
 	}
+
 	coins, required, err := d.candidates(order)
 	if err != nil {
 		coins, required = nil, nil // the coins of what is replaced may not be at hand yet
 	}
+
 	var fee int64
+
 	err = d.ask(ctx, func(ctx context.Context, e *endpoint) error {
 		r, err := d.rates(ctx, e)
 		if err != nil {
 			return err
 		}
+
 		prices := price{rate: r.current}
 		if s, err := choose(n, prices, coins, required); err == nil {
 			fee = s.fee
@@ -125,17 +153,21 @@ func (d *Driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amou
 			if order.Replaces != nil {
 				count = max(1, len(order.Replaces.Inputs))
 			}
+
 			fee = prices.of(n.weight(count, int64(count)*d.ownInputWeight(), true))
 		}
+
 		return nil
 	})
 	if err != nil {
 		return chain.Amount{}, err
 	}
+
 	most := units(fee).Mul(headroom)
 	if order.Replaces != nil {
 		most = chain.Max(most, order.Replaces.MaxFee.Add(order.Replaces.MaxFee))
 	}
+
 	return most, nil
 }
 
@@ -143,5 +175,6 @@ func (d *Driver) ownInputWeight() int64 {
 	if d.config.Taproot {
 		return p2trWeight
 	}
+
 	return p2wpkhWeight
 }

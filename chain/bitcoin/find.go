@@ -18,24 +18,34 @@ func (d *Driver) Transaction(ctx context.Context, hash string) (chain.Found, err
 	if err != nil {
 		return chain.Found{}, err
 	}
+
 	found := chain.Found{TxHash: hash}
+
 	err = d.ask(ctx, func(ctx context.Context, e *endpoint) error {
 		s, err := e.sight(ctx, hash)
 		if err != nil {
 			return err
 		}
+
 		if s.tx == nil {
 			if err := e.indexed(ctx); err != nil {
 				return err
 			}
-			return fault.New(fault.NotFound, "transaction_unknown", "network %s has no transaction %s", d.network.Slug, hash)
+
+			return fault.New(
+				fault.NotFound, "transaction_unknown", "network %s has no transaction %s",
+				d.network.Slug, hash,
+			)
 		}
+
 		found.Block, found.Transfers = s.block, d.transfers(s.tx, hash, "")
+
 		return nil
 	})
 	if err != nil {
 		return chain.Found{}, err
 	}
+
 	return found, nil
 }
 
@@ -50,27 +60,34 @@ func (e *endpoint) sight(ctx context.Context, hash string) (sight, error) {
 		Hex       string `json:"hex"`
 		BlockHash string `json:"blockhash"`
 	}
+
 	err := e.one(ctx, &answer, "getrawtransaction", hash, 1)
 	if failover.RefusedWith(err, codeNotFound) {
 		return sight{}, nil
 	}
+
 	if err != nil {
 		return sight{}, err
 	}
+
 	tx, err := decodeTx(answer.Hex)
 	if err != nil || tx.TxHash().String() != hash {
 		return sight{}, e.Garbled("asked for transaction %s, it answered another", hash)
 	}
+
 	if answer.BlockHash == "" {
 		return sight{tx: tx}, nil
 	}
+
 	h, err := e.header(ctx, answer.BlockHash)
 	if err != nil {
 		return sight{}, err
 	}
+
 	if h.Confirmations < 1 {
 		return sight{}, nil // in a block that left the chain
 	}
+
 	return sight{tx: tx, block: h.ref()}, nil
 }
 
@@ -79,12 +96,19 @@ func (e *endpoint) indexed(ctx context.Context) error {
 	var indexes map[string]struct {
 		Synced bool `json:"synced"`
 	}
+
 	err := e.one(ctx, &indexes, "getindexinfo")
 	if failover.RefusedWith(err, codeNoMethod) {
 		return nil // btcd, which answers getrawtransaction with another code when it has no index
 	}
+
 	if err == nil && !indexes["txindex"].Synced {
-		err = &failover.Failure{Host: e.Host, Code: "txindex_missing", What: "it has no complete index of transactions: start it with -txindex=1"}
+		err = &failover.Failure{
+			Host: e.Host,
+			Code: "txindex_missing",
+			What: "it has no complete index of transactions: start it with -txindex=1",
+		}
 	}
+
 	return err
 }

@@ -14,7 +14,8 @@ import (
 // headerJSON is what getblockheader answers.
 type headerJSON struct {
 	Hash string `json:"hash"`
-	// Confirmations is how many blocks of the best chain are at or above this one; -1 when it is not in that chain.
+	// Confirmations is how many blocks of the best chain are at or above this one; -1 when it is
+	// not in that chain.
 	Confirmations int64 `json:"confirmations"`
 	Height        int64 `json:"height"`
 	Time          int64 `json:"time"`
@@ -23,16 +24,23 @@ type headerJSON struct {
 // header reads the header of a hash. Any hash that the node has ever seen is answered.
 func (e *endpoint) header(ctx context.Context, hash string) (headerJSON, error) {
 	var h headerJSON
+
 	err := e.one(ctx, &h, "getblockheader", hash, true)
 	if failover.RefusedWith(err, codeInternal) {
 		return headerJSON{Hash: hash, Confirmations: -1}, nil // btcd, of a block outside of the best chain
 	}
+
 	if err != nil {
 		return headerJSON{}, err
 	}
+
 	if h.Hash != hash || h.Height < 0 || h.Time <= 0 {
-		return headerJSON{}, e.Garbled("asked for the header of block %s, it answered that of %s", hash, e.Clean(h.Hash))
+		return headerJSON{}, e.Garbled(
+			"asked for the header of block %s, it answered that of %s",
+			hash, e.Clean(h.Hash),
+		)
 	}
+
 	return h, nil
 }
 
@@ -43,14 +51,17 @@ func (h headerJSON) ref() chain.Ref {
 // Head returns the newest block of the best chain. Bitcoin has no safe or final blocks.
 func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
 	var head chain.Head
+
 	err := d.ask(ctx, func(ctx context.Context, e *endpoint) error {
 		h, err := e.tip(ctx)
 		head.Tip = h.ref()
+
 		return err
 	})
 	if err != nil {
 		return chain.Head{}, err
 	}
+
 	return head, nil
 }
 
@@ -59,34 +70,42 @@ func (e *endpoint) tip(ctx context.Context) (headerJSON, error) {
 	if err := e.one(ctx, &hash, "getbestblockhash"); err != nil {
 		return headerJSON{}, err
 	}
+
 	h, err := e.header(ctx, hash)
 	if err == nil && h.Confirmations < 1 {
 		err = e.Garbled("its newest block left the chain while it was read")
 	}
+
 	return h, err
 }
 
 // RefAt returns the canonical block at a height.
 func (d *Driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 	var ref chain.Ref
+
 	err := d.ask(ctx, func(ctx context.Context, e *endpoint) error {
 		if err := e.unpruned(ctx, height); err != nil {
 			return err
 		}
+
 		hash, err := e.hashAt(ctx, height)
 		if err != nil {
 			return err
 		}
+
 		h, err := e.header(ctx, hash)
 		if err == nil && (uint64(h.Height) != height || h.Confirmations < 1) {
 			err = e.Garbled("the chain moved while block %d was read", height)
 		}
+
 		ref = h.ref()
+
 		return err
 	})
 	if err != nil {
 		return chain.Ref{}, err
 	}
+
 	return ref, nil
 }
 
@@ -94,17 +113,21 @@ func (e *endpoint) hashAt(ctx context.Context, height uint64) (string, error) {
 	if height > math.MaxInt32 {
 		return "", aboveTip(height)
 	}
+
 	var hash string
+
 	err := e.one(ctx, &hash, "getblockhash", height)
 	if failover.RefusedWith(err, codeOutOfRange) {
 		return "", aboveTip(height)
 	}
+
 	if failover.RefusedWith(err, codeMisc) { // btcd says the same of every refusal
 		var tip uint64
 		if e.one(ctx, &tip, "getblockcount") == nil && height > tip {
 			return "", aboveTip(height)
 		}
 	}
+
 	return hash, err
 }
 
@@ -117,14 +140,20 @@ func (e *endpoint) unpruned(ctx context.Context, height uint64) error {
 	if !e.pruned.Load() {
 		return nil
 	}
+
 	var info struct {
 		Lowest uint64 `json:"pruneheight"`
 	}
 	if err := e.one(ctx, &info, "getblockchaininfo"); err != nil {
 		return err
 	}
+
 	if height < info.Lowest {
-		return fmt.Errorf("node %s, block %d, its oldest is %d: %w", e.Host, height, info.Lowest, failover.ErrPruned)
+		return fmt.Errorf(
+			"node %s, block %d, its oldest is %d: %w",
+			e.Host, height, info.Lowest, failover.ErrPruned,
+		)
 	}
+
 	return nil
 }

@@ -14,40 +14,76 @@ import (
 var (
 	// Mainnet is Bitcoin. Larger sums wait for six blocks.
 	Mainnet = chain.Network{
-		Slug: "bitcoin", Family: chain.Bitcoin, CAIP2: caip2(&chaincfg.MainNetParams), DisplayName: "Bitcoin", NativeAsset: "BTC",
-		ExplorerTxURL: "https://mempool.space/tx/{txHash}", ExplorerAddressURL: "https://mempool.space/address/{address}",
-		Rule: chain.RuleConfirmations, Confirmations: 3,
+		Slug:                  "bitcoin",
+		Family:                chain.Bitcoin,
+		CAIP2:                 caip2(&chaincfg.MainNetParams),
+		DisplayName:           "Bitcoin",
+		NativeAsset:           "BTC",
+		ExplorerTxURL:         "https://mempool.space/tx/{txHash}",
+		ExplorerAddressURL:    "https://mempool.space/address/{address}",
+		Rule:                  chain.RuleConfirmations,
+		Confirmations:         3,
 		Tiers:                 []chain.Tier{{FromUSD: decimal.NewFromInt(10_000), Confirmations: 6}},
-		EstimatedConfirmation: 30 * time.Minute, BlockTime: 10 * time.Minute, Livemode: true,
-		Assets: []chain.Asset{bitcoin(10_000)},
+		EstimatedConfirmation: 30 * time.Minute,
+		BlockTime:             10 * time.Minute,
+		Livemode:              true,
+		Assets:                []chain.Asset{bitcoin(10_000)},
 	}
 	// Testnet4 is the public test network of BIP-94.
 	Testnet4 = chain.Network{
-		Slug: "bitcoin-testnet4", Family: chain.Bitcoin, CAIP2: caip2(&chaincfg.TestNet4Params), DisplayName: "Bitcoin Testnet4", NativeAsset: "BTC",
-		ExplorerTxURL: "https://mempool.space/testnet4/tx/{txHash}", ExplorerAddressURL: "https://mempool.space/testnet4/address/{address}",
-		Rule: chain.RuleConfirmations, Confirmations: 3, EstimatedConfirmation: 30 * time.Minute, BlockTime: 10 * time.Minute,
-		FaucetURL: "https://mempool.space/testnet4/faucet",
-		Assets:    []chain.Asset{bitcoin(1_000)},
+		Slug:                  "bitcoin-testnet4",
+		Family:                chain.Bitcoin,
+		CAIP2:                 caip2(&chaincfg.TestNet4Params),
+		DisplayName:           "Bitcoin Testnet4",
+		NativeAsset:           "BTC",
+		ExplorerTxURL:         "https://mempool.space/testnet4/tx/{txHash}",
+		ExplorerAddressURL:    "https://mempool.space/testnet4/address/{address}",
+		Rule:                  chain.RuleConfirmations,
+		Confirmations:         3,
+		EstimatedConfirmation: 30 * time.Minute,
+		BlockTime:             10 * time.Minute,
+		FaucetURL:             "https://mempool.space/testnet4/faucet",
+		Assets:                []chain.Asset{bitcoin(1_000)},
 	}
 	// Signet is the default network of BIP-325, whose blocks are signed.
 	Signet = chain.Network{
-		Slug: "bitcoin-signet", Family: chain.Bitcoin, CAIP2: caip2(&chaincfg.SigNetParams), DisplayName: "Bitcoin Signet", NativeAsset: "BTC",
-		ExplorerTxURL: "https://mempool.space/signet/tx/{txHash}", ExplorerAddressURL: "https://mempool.space/signet/address/{address}",
-		Rule: chain.RuleConfirmations, Confirmations: 3, EstimatedConfirmation: 30 * time.Minute, BlockTime: 10 * time.Minute,
-		FaucetURL: "https://signetfaucet.com",
-		Assets:    []chain.Asset{bitcoin(1_000)},
+		Slug:                  "bitcoin-signet",
+		Family:                chain.Bitcoin,
+		CAIP2:                 caip2(&chaincfg.SigNetParams),
+		DisplayName:           "Bitcoin Signet",
+		NativeAsset:           "BTC",
+		ExplorerTxURL:         "https://mempool.space/signet/tx/{txHash}",
+		ExplorerAddressURL:    "https://mempool.space/signet/address/{address}",
+		Rule:                  chain.RuleConfirmations,
+		Confirmations:         3,
+		EstimatedConfirmation: 30 * time.Minute,
+		BlockTime:             10 * time.Minute,
+		FaucetURL:             "https://signetfaucet.com",
+		Assets:                []chain.Asset{bitcoin(1_000)},
 	}
 	// Regtest is a private chain on which blocks are made at will. Payments confirm after 2 blocks.
 	Regtest = chain.Network{
-		Slug: "bitcoin-regtest", Family: chain.Bitcoin, CAIP2: caip2(&chaincfg.RegressionNetParams), DisplayName: "Bitcoin Regtest", NativeAsset: "BTC",
-		Rule: chain.RuleConfirmations, Confirmations: 2, BlockTime: time.Second,
-		Assets: []chain.Asset{bitcoin(1_000)},
+		Slug:          "bitcoin-regtest",
+		Family:        chain.Bitcoin,
+		CAIP2:         caip2(&chaincfg.RegressionNetParams),
+		DisplayName:   "Bitcoin Regtest",
+		NativeAsset:   "BTC",
+		Rule:          chain.RuleConfirmations,
+		Confirmations: 2,
+		BlockTime:     time.Second,
+		Assets:        []chain.Asset{bitcoin(1_000)},
 	}
 )
 
 // bitcoin is the coin; least is in satoshi and above the dust limit of every kind of output.
 func bitcoin(least uint64) chain.Asset {
-	return chain.Asset{Symbol: "BTC", Name: "Bitcoin", Kind: chain.Native, Decimals: decimals, MinAmount: chain.Units(least)}
+	return chain.Asset{
+		Symbol:    "BTC",
+		Name:      "Bitcoin",
+		Kind:      chain.Native,
+		Decimals:  decimals,
+		MinAmount: chain.Units(least),
+	}
 }
 
 // caip2 names a network by the first 16 bytes of its genesis block's hash. Source: CAIP-4.
@@ -56,11 +92,15 @@ func caip2(p *chaincfg.Params) string { return "bip122:" + p.GenesisHash.String(
 // paramsOf returns the address prefixes and the genesis block of a network; nil when it is none of the above.
 func paramsOf(n chain.Network) *chaincfg.Params {
 	for _, p := range []*chaincfg.Params{
-		&chaincfg.MainNetParams, &chaincfg.TestNet4Params, &chaincfg.SigNetParams, &chaincfg.RegressionNetParams,
+		&chaincfg.MainNetParams,
+		&chaincfg.TestNet4Params,
+		&chaincfg.SigNetParams,
+		&chaincfg.RegressionNetParams,
 	} {
 		if caip2(p) == n.CAIP2 {
 			return p
 		}
 	}
+
 	return nil
 }

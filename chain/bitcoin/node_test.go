@@ -38,11 +38,13 @@ const payerCoin = 2
 
 func startNode(t *testing.T, o testenv.BitcoindOptions) *node {
 	t.Helper()
-	o.Args = append(o.Args, "-keypool=10") // of a thousand keys each by default, which takes longer than many a test
+	// of a thousand keys each by default, which takes longer than many a test
+	o.Args = append(o.Args, "-keypool=10")
 	n := &node{BitcoindNode: testenv.Bitcoind(t, o)}
 	ctx := t.Context()
 	n.must(t, n.Call(ctx, nil, "createwallet", "payer"))
 	n.must(t, n.Mine(ctx, 220)) // past the 100 blocks that a reward needs, with enough rewards below
+
 	return n
 }
 
@@ -50,16 +52,22 @@ func startNode(t *testing.T, o testenv.BitcoindOptions) *node {
 func (n *node) rich(t *testing.T, hundreds int) *node {
 	t.Helper()
 	ctx := t.Context()
+
 	const perTx = 100
+
 	for range hundreds {
 		outputs := map[string]int{}
+
 		for range perTx {
 			a, err := n.NewAddress(ctx)
 			n.must(t, err)
+
 			outputs[string(a)] = payerCoin
 		}
+
 		var txid string
 		n.must(t, n.Call(ctx, &txid, "sendmany", "", outputs))
+
 		var tx struct {
 			Vout []struct {
 				N     int
@@ -67,18 +75,22 @@ func (n *node) rich(t *testing.T, hundreds int) *node {
 			}
 		}
 		n.must(t, n.Call(ctx, &tx, "getrawtransaction", txid, true))
+
 		for _, o := range tx.Vout {
 			if decimal.RequireFromString(o.Value.String()).Equal(decimal.NewFromInt(payerCoin)) {
 				n.coins = append(n.coins, outpoint{txid, o.N})
 			}
 		}
 	}
+
 	n.must(t, n.Mine(ctx, 8)) // deeper than any fork of the suite
+
 	return n
 }
 
 func (n *node) must(t *testing.T, err error) {
 	t.Helper()
+
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,35 +107,43 @@ func (n *node) driver(t *testing.T, change ...func(*bitcoin.Config)) *bitcoin.Dr
 
 func (n *node) NewAddress(ctx context.Context) (chain.Address, error) {
 	var a string
+
 	err := n.Call(ctx, &a, "getnewaddress", "", "bech32")
+
 	return chain.Address(a), err
 }
 
-// Mine makes blocks to a fresh address, so that a block is never the same as one that was taken away. It mines in steps, each
-// within the time that a call has on a busy machine.
+// Mine makes blocks to a fresh address, so that a block is never the same as one that was taken
+// away. It mines in steps, each within the time that a call has on a busy machine.
 func (n *node) Mine(ctx context.Context, blocks int) error {
 	a, err := n.NewAddress(ctx)
 	if err != nil {
 		return err
 	}
+
 	if len(n.pending) > 0 {
 		var waiting []string
 		if err := n.Call(ctx, &waiting, "getrawmempool"); err != nil {
 			return err
 		}
+
 		if err := n.Call(ctx, nil, "generateblock", a, append(waiting, n.pending...)); err != nil {
 			return err
 		}
+
 		n.pending = nil
 		blocks--
 	}
+
 	for blocks > 0 {
 		step := min(blocks, 50)
 		if err := n.Call(ctx, nil, "generatetoaddress", step, a); err != nil {
 			return err
 		}
+
 		blocks -= step
 	}
+
 	return nil
 }
 
@@ -133,26 +153,41 @@ func (n *node) Fund(ctx context.Context, to chain.Address, asset chain.Asset, am
 	if _, err := n.Pay(ctx, to, asset, amount); err != nil {
 		return err
 	}
+
 	return n.Mine(ctx, 1)
 }
 
 // Pay spends a coin of its own.
-func (n *node) Pay(ctx context.Context, to chain.Address, asset chain.Asset, amount chain.Amount) (string, error) {
+func (n *node) Pay(
+	ctx context.Context,
+	to chain.Address,
+	asset chain.Asset,
+	amount chain.Amount,
+) (string, error) {
 	raw, err := n.signed(ctx, to, amount)
 	if err != nil {
 		return "", err
 	}
+
 	var txid string
+
 	return txid, n.Call(ctx, &txid, "sendrawtransaction", raw, 0)
 }
 
 // PayCheap pays about a satoshi per vB, where the driver takes ten for the current rate.
-func (n *node) PayCheap(ctx context.Context, to chain.Address, asset chain.Asset, amount chain.Amount) (string, error) {
+func (n *node) PayCheap(
+	ctx context.Context,
+	to chain.Address,
+	asset chain.Asset,
+	amount chain.Amount,
+) (string, error) {
 	raw, err := n.signedAt(ctx, to, amount, chain.Units(200))
 	if err != nil {
 		return "", err
 	}
+
 	var txid string
+
 	return txid, n.Call(ctx, &txid, "sendrawtransaction", raw, 0)
 }
 
@@ -162,8 +197,11 @@ func (n *node) PayZero(ctx context.Context, to chain.Address, asset chain.Asset)
 	if err != nil {
 		return "", err
 	}
+
 	n.pending = append(n.pending, raw)
+
 	var tx struct{ Txid string }
+
 	return tx.Txid, n.Call(ctx, &tx, "decoderawtransaction", raw)
 }
 
@@ -177,24 +215,35 @@ func (n *node) signedAt(ctx context.Context, to chain.Address, amount, fee chain
 	if len(n.coins) == 0 {
 		return "", errors.New("the test pays more often than there are coins: make the node richer")
 	}
+
 	coin := n.coins[0]
 	n.coins = n.coins[1:]
+
 	return n.spend(ctx, coin, to, amount, fee)
 }
 
 // spend signs a transaction of the node's wallet that spends a coin at a fee.
-func (n *node) spend(ctx context.Context, coin outpoint, to chain.Address, amount, fee chain.Amount) (string, error) {
+func (n *node) spend(
+	ctx context.Context,
+	coin outpoint,
+	to chain.Address,
+	amount, fee chain.Amount,
+) (string, error) {
 	back, err := n.NewAddress(ctx)
 	if err != nil {
 		return "", err
 	}
+
 	change := chain.Units(payerCoin * 100_000_000).Sub(amount).Sub(fee)
+
 	var raw string
 	if err := n.Call(ctx, &raw, "createrawtransaction", []outpoint{coin}, []map[chain.Address]json.Number{
-		{to: json.Number(amount.Decimal(8).String())}, {back: json.Number(change.Decimal(8).String())},
+		{to: json.Number(amount.Decimal(8).String())},
+		{back: json.Number(change.Decimal(8).String())},
 	}); err != nil {
 		return "", err
 	}
+
 	var out struct {
 		Hex      string
 		Complete bool
@@ -202,9 +251,11 @@ func (n *node) spend(ctx context.Context, coin outpoint, to chain.Address, amoun
 	if err := n.Call(ctx, &out, "signrawtransactionwithwallet", raw); err != nil {
 		return "", err
 	}
+
 	if !out.Complete {
 		return "", fmt.Errorf("the node did not sign for %v", coin)
 	}
+
 	return out.Hex, nil
 }
 
@@ -214,28 +265,35 @@ func (n *node) Fork(ctx context.Context, depth int, keep ...string) error {
 	if err := n.Call(ctx, &tip, "getblockcount"); err != nil {
 		return err
 	}
+
 	var first string
 	if err := n.Call(ctx, &first, "getblockhash", tip-depth+1); err != nil {
 		return err
 	}
+
 	if err := n.Call(ctx, nil, "invalidateblock", first); err != nil {
 		return err
 	}
+
 	if keep == nil {
 		keep = []string{}
 	}
+
 	for i := range depth + 1 {
 		a, err := n.NewAddress(ctx)
 		if err != nil {
 			return err
 		}
+
 		if i > 0 {
 			keep = []string{}
 		}
+
 		if err := n.Call(ctx, nil, "generateblock", a, keep); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -249,30 +307,47 @@ func (n *node) Coins(ctx context.Context, owner chain.Party) ([]chain.Coin, erro
 			Height uint64
 		}
 	}
-	if err := n.Call(ctx, &out, "scantxoutset", "start", []string{"addr(" + string(owner.Address) + ")"}); err != nil {
+	if err := n.Call(
+		ctx, &out, "scantxoutset", "start", []string{"addr(" + string(owner.Address) + ")"},
+	); err != nil {
 		return nil, err
 	}
+
 	var coins []chain.Coin
+
 	for _, u := range out.Unspents {
 		amount, err := chain.AmountFromDecimalFloor(decimal.RequireFromString(u.Amount.String()), 8)
 		if err != nil {
 			return nil, err
 		}
-		coins = append(coins, chain.Coin{Outpoint: chain.Outpoint{TxHash: u.Txid, Vout: u.Vout}, Owner: owner, Amount: amount, Height: u.Height})
+
+		coins = append(
+			coins,
+			chain.Coin{
+				Outpoint: chain.Outpoint{TxHash: u.Txid, Vout: u.Vout},
+				Owner:    owner,
+				Amount:   amount,
+				Height:   u.Height,
+			},
+		)
 	}
+
 	return coins, nil
 }
 
 // freshSigner is a signer whose keys nobody used before.
 func freshSigner(t *testing.T, options ...hdkey.Option) *hdkey.Signer {
 	t.Helper()
+
 	mnemonic, err := hdkey.NewMnemonic(rand.Reader, 128)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	signer, err := hdkey.New(mnemonic, "", options...)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return signer
 }

@@ -19,12 +19,14 @@ type poolCache struct {
 func (p *poolCache) known() map[string]chain.PoolTx {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	return p.txs
 }
 
 func (p *poolCache) keep(txs map[string]chain.PoolTx) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	p.txs = txs
 }
 
@@ -32,6 +34,7 @@ func (p *poolCache) keep(txs map[string]chain.PoolTx) {
 // seen to. See Config.PoolLimit for how many.
 func (d *Driver) Pool(ctx context.Context) ([]chain.PoolTx, error) {
 	var out []chain.PoolTx
+
 	err := d.ask(ctx, func(ctx context.Context, e *endpoint) (err error) {
 		out, err = d.readPool(ctx, e)
 		return err
@@ -39,6 +42,7 @@ func (d *Driver) Pool(ctx context.Context) ([]chain.PoolTx, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return out, nil
 }
 
@@ -46,52 +50,69 @@ func (d *Driver) readPool(ctx context.Context, e *endpoint) ([]chain.PoolTx, err
 	if d.pool.limit == 0 {
 		return nil, nil
 	}
+
 	var hashes []string
 	if err := e.one(ctx, &hashes, "getrawmempool"); err != nil {
 		return nil, err
 	}
+
 	hashes = hashes[:min(len(hashes), d.pool.limit)]
 	known := d.pool.known()
+
 	var missing []*call
+
 	for _, hash := range hashes {
 		if _, ok := known[hash]; !ok {
 			missing = append(missing, newCall("getrawtransaction", hash, 0))
 		}
 	}
+
 	if err := e.do(ctx, missing...); err != nil {
 		return nil, err
 	}
+
 	now := make(map[string]chain.PoolTx, len(hashes))
 	out := make([]chain.PoolTx, 0, len(hashes))
 	next := 0
+
 	for _, hash := range hashes {
 		tx, ok := known[hash]
 		if !ok {
 			c := missing[next]
 			next++
+
 			if c.err != nil {
 				continue // it left the pool meanwhile
 			}
+
 			var err error
 			if tx, err = d.poolTx(e, hash, c.result); err != nil {
 				return nil, err
 			}
 		}
+
 		now[hash] = tx
 		out = append(out, tx)
 	}
+
 	d.pool.keep(now)
+
 	return out, nil
 }
 
 func (d *Driver) poolTx(e *endpoint, hash string, answer json.RawMessage) (chain.PoolTx, error) {
 	var text string
 	if json.Unmarshal(answer, &text) != nil {
-		return chain.PoolTx{}, e.Garbled("asked for transaction %s, it answered something else", e.Clean(hash))
+		return chain.PoolTx{}, e.Garbled(
+			"asked for transaction %s, it answered something else",
+			e.Clean(hash),
+		)
 	}
+
 	tx, err := decodeTx(text)
 	if err != nil || tx.TxHash().String() != hash {
 		return chain.PoolTx{}, e.Garbled("asked for transaction %s, it answered another", e.Clean(hash))
 	}
+
 	return chain.PoolTx{TxHash: hash, Transfers: d.transfers(tx, hash, ""), Spent: spends(tx, hash)}, nil
 }

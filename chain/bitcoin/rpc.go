@@ -41,9 +41,13 @@ func newEndpoint(raw string, c Config) (*endpoint, error) {
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 		return nil, invalidConfig("an RPC URL is not of the form http(s)://user:password@host:port")
 	}
+
 	e := &endpoint{
-		Node: failover.Node{Host: u.Host, Secrets: failover.SecretsOf(u)}, client: c.HTTPClient, timeout: c.Timeout, limit: c.MaxResponse,
-		slots: make(chan struct{}, c.Concurrency),
+		Node:    failover.Node{Host: u.Host, Secrets: failover.SecretsOf(u)},
+		client:  c.HTTPClient,
+		timeout: c.Timeout,
+		limit:   c.MaxResponse,
+		slots:   make(chan struct{}, c.Concurrency),
 	}
 	if u.User != nil {
 		e.user = u.User.Username()
@@ -52,7 +56,9 @@ func newEndpoint(raw string, c Config) (*endpoint, error) {
 	} else {
 		e.cookieFile = c.CookieFile
 	}
+
 	e.url = u.String()
+
 	return e, nil
 }
 
@@ -72,9 +78,11 @@ func (c *call) decode(e *endpoint, into any) error {
 	if c.err != nil {
 		return c.err
 	}
+
 	if err := json.Unmarshal(c.result, into); err != nil {
 		return e.Garbled("its answer to %s has another form", c.method)
 	}
+
 	return nil
 }
 
@@ -90,10 +98,13 @@ func (e *endpoint) do(ctx context.Context, calls ...*call) error {
 			if ctx.Err() != nil {
 				return ctx.Err() // it was the caller who gave up
 			}
+
 			return err
 		}
+
 		calls = calls[n:]
 	}
+
 	return nil
 }
 
@@ -103,6 +114,7 @@ func (e *endpoint) one(ctx context.Context, into any, method string, args ...any
 	if err := e.do(ctx, c); err != nil {
 		return err
 	}
+
 	return c.decode(e, into)
 }
 
@@ -115,25 +127,30 @@ func (e *endpoint) send(ctx context.Context, calls []*call) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+
 	type request struct {
 		Version string `json:"jsonrpc"`
 		ID      int    `json:"id"`
 		Method  string `json:"method"`
 		Params  []any  `json:"params"`
 	}
+
 	batch := make([]request, len(calls))
 	for i, c := range calls {
 		c.result, c.err = nil, nil
 		batch[i] = request{"1.0", i, c.method, append([]any{}, c.args...)}
 	}
+
 	body, err := json.Marshal(batch)
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", calls[0].method, err)
 	}
+
 	answer, err := e.post(ctx, body)
 	if err != nil {
 		return err
 	}
+
 	var responses []struct {
 		ID     *int            `json:"id"`
 		Result json.RawMessage `json:"result"`
@@ -145,12 +162,15 @@ func (e *endpoint) send(ctx context.Context, calls []*call) error {
 	if err := json.Unmarshal(answer, &responses); err != nil || len(responses) != len(calls) {
 		return e.Garbled("the answer is not a complete JSON-RPC response")
 	}
+
 	seen := make([]bool, len(calls))
 	for _, r := range responses {
 		if r.ID == nil || *r.ID < 0 || *r.ID >= len(calls) || seen[*r.ID] {
 			return e.Garbled("the answer is not a complete JSON-RPC response")
 		}
+
 		c := calls[*r.ID]
+
 		seen[*r.ID] = true
 		switch {
 		case r.Error == nil:
@@ -158,9 +178,15 @@ func (e *endpoint) send(ctx context.Context, calls []*call) error {
 		case r.Error.Code == codeWarmup:
 			return e.syncing("it is still starting")
 		default:
-			c.err = &failover.Refusal{Host: e.Host, Method: c.method, Code: r.Error.Code, Message: e.Clean(r.Error.Message)}
+			c.err = &failover.Refusal{
+				Host:    e.Host,
+				Method:  c.method,
+				Code:    r.Error.Code,
+				Message: e.Clean(r.Error.Message),
+			}
 		}
 	}
+
 	return nil
 }
 
@@ -168,41 +194,60 @@ func (e *endpoint) send(ctx context.Context, calls []*call) error {
 func (e *endpoint) post(ctx context.Context, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
+
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, bytes.NewReader(body))
 	if err != nil {
 		return nil, e.unreachable(err)
 	}
+
 	req.Header.Set("Content-Type", "application/json")
+
 	user, password := e.user, e.password
 	if e.cookieFile != "" {
 		cookie, err := os.ReadFile(e.cookieFile)
 		if err != nil {
-			return nil, &failover.Failure{Host: e.Host, Code: "node_unauthorized", What: "its cookie file cannot be read", Cause: err}
+			return nil, &failover.Failure{
+				Host:  e.Host,
+				Code:  "node_unauthorized",
+				What:  "its cookie file cannot be read",
+				Cause: err,
+			}
 		}
+
 		user, password, _ = strings.Cut(strings.TrimSpace(string(cookie)), ":")
 	}
+
 	if user != "" {
 		req.SetBasicAuth(user, password)
 	}
+
 	resp, err := e.client.Do(req)
 	if err != nil {
 		return nil, e.unreachable(err)
 	}
 	defer resp.Body.Close()
+
 	switch resp.StatusCode {
 	case http.StatusOK:
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return nil, &failover.Failure{Host: e.Host, Code: "node_unauthorized", What: "it does not take the user and password: correct the RPC URL or the cookie file"}
+		return nil, &failover.Failure{
+			Host: e.Host,
+			Code: "node_unauthorized",
+			What: "it does not take the user and password: correct the RPC URL or the cookie file",
+		}
 	default:
 		return nil, e.Fail(failover.Unreachable, "HTTP status %d", resp.StatusCode)
 	}
+
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, e.limit+1))
 	if err != nil {
 		return nil, e.unreachable(err)
 	}
+
 	if int64(len(answer)) > e.limit {
 		return nil, e.Garbled("the response is larger than %d bytes", e.limit)
 	}
+
 	return answer, nil
 }
 

@@ -23,8 +23,11 @@ func (d *Driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, er
 	if to < from {
 		return nil, fault.New(fault.Invalid, "range_invalid", "blocks %d to %d are no range", from, to)
 	}
+
 	n := min(to-from, uint64(d.config.MaxBlocks-1)) + 1
+
 	var blocks []chain.Block
+
 	err := d.ask(ctx, func(ctx context.Context, e *endpoint) (err error) {
 		blocks, err = d.blocks(ctx, e, from, n)
 		return err
@@ -32,6 +35,7 @@ func (d *Driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, er
 	if err != nil {
 		return nil, err
 	}
+
 	return blocks, nil
 }
 
@@ -39,34 +43,45 @@ func (d *Driver) blocks(ctx context.Context, e *endpoint, from, n uint64) ([]cha
 	if err := e.unpruned(ctx, from); err != nil {
 		return nil, err
 	}
+
 	hashes := make([]string, 0, n)
 	for height := from; height < from+n; height++ {
 		hash, err := e.hashAt(ctx, height)
 		if errors.Is(err, fault.NotFound) && len(hashes) > 0 {
 			break // the part of the range that there is
 		}
+
 		if err != nil {
 			return nil, err
 		}
+
 		hashes = append(hashes, hash)
 	}
+
 	blocks := make([]chain.Block, len(hashes))
 	g, inner := errgroup.WithContext(ctx)
 	g.SetLimit(d.config.Concurrency)
+
 	for i, hash := range hashes {
 		g.Go(func() (err error) {
 			blocks[i], err = d.block(inner, e, from+uint64(i), hash)
 			return err
 		})
 	}
+
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
+
 	for i := 1; i < len(blocks); i++ {
 		if blocks[i].Parent != blocks[i-1].Hash {
-			return nil, e.Garbled("the chain moved between blocks %d and %d while they were read", blocks[i-1].Height, blocks[i].Height)
+			return nil, e.Garbled(
+				"the chain moved between blocks %d and %d while they were read",
+				blocks[i-1].Height, blocks[i].Height,
+			)
 		}
 	}
+
 	return blocks, nil
 }
 
@@ -98,75 +113,101 @@ type txJSON struct {
 
 func (d *Driver) block(ctx context.Context, e *endpoint, height uint64, hash string) (chain.Block, error) {
 	var b blockJSON
+
 	err := e.one(ctx, &b, "getblock", hash, 3)
 	if failover.RefusedWith(err, codeMisc) {
 		if pruned := e.unpruned(ctx, height); pruned != nil { // meanwhile
 			return chain.Block{}, pruned
 		}
 	}
+
 	if err != nil {
 		return chain.Block{}, err
 	}
+
 	return d.readBlock(e, height, hash, b)
 }
 
-// readBlock checks that an answer is the block of a hash, and reads it. Only the previous outputs are taken on trust.
+// readBlock checks that an answer is the block of a hash, and reads it. Only the previous outputs
+// are taken on trust.
 func (d *Driver) readBlock(e *endpoint, height uint64, hash string, b blockJSON) (chain.Block, error) {
 	wrong := func(what string) (chain.Block, error) {
 		return chain.Block{}, e.Garbled("its block %s %s", e.Clean(hash), what)
 	}
+
 	b.Txs = append(b.Txs, b.RawTxs...)
+
 	header, err := b.header()
 	if err != nil || header.BlockHash().String() != hash {
 		return wrong("has another hash")
 	}
+
 	if b.Height != height || len(b.Txs) == 0 {
 		return wrong("has another height, or no transactions")
 	}
-	out := chain.Block{Ref: chain.Ref{Height: height, Hash: hash, Time: header.Timestamp.UTC()}, Parent: header.PrevBlock.String()}
+
+	out := chain.Block{
+		Ref:    chain.Ref{Height: height, Hash: hash, Time: header.Timestamp.UTC()},
+		Parent: header.PrevBlock.String(),
+	}
 	ids := make([]chainhash.Hash, len(b.Txs))
+
 	seen := make(map[chainhash.Hash]bool, len(b.Txs))
 	for i, t := range b.Txs {
 		tx, err := decodeTx(t.Hex)
 		if err != nil {
 			return wrong("holds bytes that are no transaction")
 		}
+
 		ids[i] = tx.TxHash()
 		if seen[ids[i]] {
 			return wrong("holds a transaction twice") // which a Merkle root alone does not show
 		}
+
 		seen[ids[i]] = true
 		id := ids[i].String()
+
 		out.Transfers = append(out.Transfers, d.transfers(tx, id, d.sender(t))...)
 		if i > 0 { // the first one, which makes the block's reward, spends nothing
 			out.Spent = append(out.Spent, spends(tx, id)...)
 		}
 	}
+
 	if merkleRoot(ids) != header.MerkleRoot {
 		return wrong("has transactions that are not those of its header")
 	}
+
 	return out, nil
 }
 
 // header puts the header together again.
 func (b blockJSON) header() (wire.BlockHeader, error) {
 	parent := new(chainhash.Hash)
+
 	if b.Parent != "" { // the genesis block has none
 		var err error
 		if parent, err = chainhash.NewHashFromStr(b.Parent); err != nil {
 			return wire.BlockHeader{}, err
 		}
 	}
+
 	root, err := chainhash.NewHashFromStr(b.MerkleRoot)
 	if err != nil {
 		return wire.BlockHeader{}, err
 	}
+
 	bits, err := strconv.ParseUint(b.Bits, 16, 32)
 	if err != nil {
 		return wire.BlockHeader{}, err
 	}
+
 	return wire.BlockHeader{
-		Version: b.Version, PrevBlock: *parent, MerkleRoot: *root, Timestamp: time.Unix(b.Time, 0), Bits: uint32(bits), Nonce: b.Nonce,
+		Version:    b.Version,
+		PrevBlock:  *parent,
+		MerkleRoot: *root,
+		Timestamp:  time.Unix(b.Time, 0),
+		Bits:       uint32(bits),
+		Nonce:      b.Nonce,
 	}, nil
 }
 
@@ -174,17 +215,21 @@ func (b blockJSON) header() (wire.BlockHeader, error) {
 // one with itself. ids is overwritten.
 func merkleRoot(ids []chainhash.Hash) chainhash.Hash {
 	var pair [2 * chainhash.HashSize]byte
+
 	for len(ids) > 1 {
 		if len(ids)%2 == 1 {
 			ids = append(ids, ids[len(ids)-1])
 		}
+
 		for i := 0; i < len(ids); i += 2 {
 			copy(pair[:], ids[i][:])
 			copy(pair[chainhash.HashSize:], ids[i+1][:])
 			ids[i/2] = chainhash.DoubleHashH(pair[:])
 		}
+
 		ids = ids[:len(ids)/2]
 	}
+
 	return ids[0]
 }
 
@@ -194,20 +239,34 @@ func decodeTx(s string) (*wire.MsgTx, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return decodeRawTx(raw)
 }
 
 // transfers returns every output of a transaction that pays an address.
 func (d *Driver) transfers(tx *wire.MsgTx, id string, from chain.Address) []chain.Transfer {
 	var out []chain.Transfer
+
 	for i, o := range tx.TxOut {
 		if o.Value <= 0 || o.Value > maxSatoshi {
 			continue
 		}
+
 		if to := d.addressOf(o.PkScript); to != "" {
-			out = append(out, chain.Transfer{TxHash: id, Index: uint32(i), From: from, To: to, AssetID: d.native.ID, Amount: chain.Units(uint64(o.Value))})
+			out = append(
+				out,
+				chain.Transfer{
+					TxHash:  id,
+					Index:   uint32(i),
+					From:    from,
+					To:      to,
+					AssetID: d.native.ID,
+					Amount:  chain.Units(uint64(o.Value)),
+				},
+			)
 		}
 	}
+
 	return out
 }
 
@@ -217,6 +276,7 @@ func spends(tx *wire.MsgTx, id string) []chain.Spend {
 	for i, in := range tx.TxIn {
 		out[i] = chain.Spend{Outpoint: outpointOf(in.PreviousOutPoint), By: id}
 	}
+
 	return out
 }
 
@@ -227,19 +287,24 @@ func outpointOf(o wire.OutPoint) chain.Outpoint {
 // sender is the one address whose outputs a transaction spends; "" when it is not known or there are several.
 func (d *Driver) sender(t txJSON) chain.Address {
 	var from chain.Address
+
 	for i, in := range t.In {
 		if in.Spent == nil {
 			return ""
 		}
+
 		script, err := hex.DecodeString(in.Spent.Script.Hex)
 		if err != nil {
 			return ""
 		}
+
 		a := d.addressOf(script)
 		if a == "" || (i > 0 && a != from) {
 			return ""
 		}
+
 		from = a
 	}
+
 	return from
 }

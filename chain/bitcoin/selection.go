@@ -24,6 +24,7 @@ func (c candidate) weight() int64 {
 	if c.taproot {
 		return p2trWeight
 	}
+
 	return p2wpkhWeight
 }
 
@@ -45,10 +46,12 @@ func (n need) weight(inputs int, inputWeights int64, change bool) int64 {
 	for _, o := range n.outputs {
 		w += outputWeight(o.PkScript)
 	}
+
 	if change {
 		outputs++
 		w += outputWeight(n.change)
 	}
+
 	return w + countsWeight(inputs, outputs)
 }
 
@@ -56,15 +59,20 @@ func (n need) weight(inputs int, inputWeights int64, change bool) int64 {
 type price struct {
 	// rate is in satoshi per 1000 virtual bytes.
 	rate int64
-	// base and increment bound it from below for a replacement: base satoshi plus increment per 1000 virtual bytes.
+	// base and increment bound it from below for a replacement: base satoshi plus increment per
+	// 1000 virtual bytes.
 	base, increment int64
-	// lift and liftRate do so for one that pays for others: lift satoshi, which they lack, plus liftRate per 1000 virtual
-	// bytes, of which one that is begun counts whole, as it does with miners.
+	// lift and liftRate do so for one that pays for others: lift satoshi, which they lack, plus
+	// liftRate per 1000 virtual bytes, of which one that is begun counts whole, as it does with
+	// miners.
 	lift, liftRate int64
 }
 
 func (p price) of(weight int64) int64 {
-	return max(feeAt(p.rate, weight), p.base+feeAt(p.increment, weight), p.lift+feeAt(p.liftRate, wholeBytes(weight)))
+	return max(
+		feeAt(p.rate, weight), p.base+feeAt(p.increment, weight),
+		p.lift+feeAt(p.liftRate, wholeBytes(weight)),
+	)
 }
 
 // wholeBytes rounds a weight up to virtual bytes.
@@ -81,7 +89,8 @@ type selection struct {
 
 var (
 	errShort = errors.New("the coins do not cover payments and fee")
-	// errInexact: to take the fee out of the payments, coins must add up to them, or exceed them by enough for change.
+	// errInexact: to take the fee out of the payments, coins must add up to them, or exceed them by
+	// enough for change.
 	errInexact = errors.New("no choice of coins adds up to the payments")
 	errHeavy   = errors.New("it takes more coins than fit into one transaction")
 )
@@ -96,19 +105,27 @@ var (
 // longTermRate, plus what change costs to make and to spend, or, without change, what is given away.
 func choose(n need, p price, coins, required []candidate) (selection, error) {
 	confirmed := slices.DeleteFunc(slices.Clone(coins), func(c candidate) bool { return c.Height == 0 })
+
 	s, err := chooseFrom(n, p, confirmed, required)
 	if err != nil && len(confirmed) < len(coins) {
 		s, err = chooseFrom(n, p, slices.Clone(coins), required)
 	}
+
 	return s, err
 }
 
 func chooseFrom(n need, p price, coins, required []candidate) (selection, error) {
 	slices.SortFunc(coins, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.value, a.value), cmp.Compare(a.Outpoint.TxHash, b.Outpoint.TxHash), cmp.Compare(a.Outpoint.Vout, b.Outpoint.Vout))
+		return cmp.Or(
+			cmp.Compare(b.value, a.value), cmp.Compare(a.Outpoint.TxHash, b.Outpoint.TxHash),
+			cmp.Compare(a.Outpoint.Vout, b.Outpoint.Vout),
+		)
 	})
+
 	var best *selection
+
 	why := errShort
+
 	take := func(chosen []candidate) bool {
 		s, err := n.settle(p, append(slices.Clone(required), chosen...))
 		switch {
@@ -117,24 +134,29 @@ func chooseFrom(n need, p price, coins, required []candidate) (selection, error)
 		case err == nil && (best == nil || s.waste < best.waste):
 			best = &s
 		}
+
 		return err == nil
 	}
 	if len(required) == 0 || !take(nil) {
 		take(n.match(p, coins, sum(required)))
+
 		for i := len(coins) - 1; i >= 0; i-- { // the smallest that is enough
 			if take(coins[i : i+1]) {
 				break
 			}
 		}
+
 		for i := range coins {
 			if take(coins[:i+1]) {
 				break
 			}
 		}
 	}
+
 	if best == nil {
 		return selection{}, why
 	}
+
 	return *best, nil
 }
 
@@ -142,6 +164,7 @@ func sum(coins []candidate) (total int64) {
 	for _, c := range coins {
 		total += c.value
 	}
+
 	return total
 }
 
@@ -151,11 +174,14 @@ func (n need) settle(p price, coins []candidate) (selection, error) {
 	if len(coins) == 0 {
 		return s, errShort
 	}
+
 	var inputs int64
 	for _, c := range coins {
 		inputs += c.weight()
 	}
+
 	bare, changed := n.weight(len(coins), inputs, false), n.weight(len(coins), inputs, true)
+
 	left := sum(coins) - n.payments
 	if n.subtract {
 		switch {
@@ -178,15 +204,18 @@ func (n need) settle(p price, coins []candidate) (selection, error) {
 			return s, errShort
 		}
 	}
+
 	if changed > maxWeight {
 		return s, errHeavy
 	}
+
 	s.waste = feeAt(p.rate, inputs) - feeAt(longTermRate, inputs)
 	if s.change > 0 {
 		s.waste += n.changeCost(p)
 	} else if !n.subtract {
 		s.waste += s.fee - p.of(bare)
 	}
+
 	return s, nil
 }
 
@@ -208,44 +237,59 @@ func (n need) match(p price, coins []candidate, have int64) []candidate {
 		target += p.of(n.weight(0, 0, false))
 		slack = n.changeCost(p)
 	}
+
 	if target <= 0 {
 		return nil
 	}
+
 	type option struct {
 		candidate
 		worth, cost int64
 	}
+
 	var options []option
+
 	var rest int64 // what the options from here on are worth together
+
 	for _, c := range coins {
 		o := option{candidate: c, worth: c.value, cost: feeAt(p.rate, c.weight())}
 		if !n.subtract {
 			o.worth -= o.cost
 		}
+
 		if o.worth > 0 {
 			options = append(options, o)
 			rest += o.worth
 		}
 	}
+
 	var best, picked []int
+
 	bestWaste := int64(-1)
+
 	var worth, cost int64
+
 	tries := 0
 	// Depth first, each coin first taken, then left out.
 	var search func(i int, rest int64)
+
 	search = func(i int, rest int64) {
 		if tries++; tries > maxTries || worth > target+slack || worth+rest < target {
 			return
 		}
+
 		if worth >= target {
 			if waste := cost + worth - target; bestWaste < 0 || waste < bestWaste {
 				best, bestWaste = slices.Clone(picked), waste
 			}
+
 			return // more coins would only cost more
 		}
+
 		if i == len(options) {
 			return
 		}
+
 		o := options[i]
 		picked, worth, cost = append(picked, i), worth+o.worth, cost+o.cost
 		search(i+1, rest-o.worth)
@@ -254,12 +298,15 @@ func (n need) match(p price, coins []candidate, have int64) []candidate {
 		for rest -= o.worth; i+1 < len(options) && options[i+1].worth == o.worth; i++ {
 			rest -= options[i+1].worth
 		}
+
 		search(i+1, rest)
 	}
 	search(0, rest)
+
 	chosen := make([]candidate, 0, len(best))
 	for _, i := range best {
 		chosen = append(chosen, options[i].candidate)
 	}
+
 	return chosen
 }

@@ -21,10 +21,16 @@ func coinsOf(values ...int64) []candidate {
 	out := make([]candidate, len(values))
 	for i, v := range values {
 		out[i] = candidate{
-			Coin:  chain.Coin{Outpoint: chain.Outpoint{TxHash: fmt.Sprintf("%064d", i)}, Amount: units(v), Height: 1},
-			value: v, script: scriptP2WPKH,
+			Coin: chain.Coin{
+				Outpoint: chain.Outpoint{TxHash: fmt.Sprintf("%064d", i)},
+				Amount:   units(v),
+				Height:   1,
+			},
+			value:  v,
+			script: scriptP2WPKH,
 		}
 	}
+
 	return out
 }
 
@@ -33,12 +39,18 @@ func valuesOf(s selection) []int64 {
 	for _, c := range s.coins {
 		out = append(out, c.value)
 	}
+
 	slices.Sort(out)
+
 	return out
 }
 
 func needing(payments int64) need {
-	return need{payments: payments, outputs: []*wire.TxOut{wire.NewTxOut(payments, scriptP2WPKH)}, change: scriptP2WPKH}
+	return need{
+		payments: payments,
+		outputs:  []*wire.TxOut{wire.NewTxOut(payments, scriptP2WPKH)},
+		change:   scriptP2WPKH,
+	}
 }
 
 func TestDustLimits(t *testing.T) {
@@ -60,7 +72,13 @@ func TestDustLimits(t *testing.T) {
 }
 
 func TestFeesAreRoundedUp(t *testing.T) {
-	for _, c := range []struct{ rate, weight, want int64 }{{1000, 4, 1}, {1000, 5, 2}, {1500, 400, 150}, {1, 1, 1}, {0, 400, 0}} {
+	for _, c := range []struct{ rate, weight, want int64 }{
+		{1000, 4, 1},
+		{1000, 5, 2},
+		{1500, 400, 150},
+		{1, 1, 1},
+		{0, 400, 0},
+	} {
 		if got := feeAt(c.rate, c.weight); got != c.want {
 			t.Errorf("feeAt(%d, %d) = %d, want %d", c.rate, c.weight, got, c.want)
 		}
@@ -81,13 +99,30 @@ func TestSelection(t *testing.T) {
 		{"one that matches", needing(10_000), cheap, []int64{50_000, 10_110, 9_000}, []int64{10_110}, false},
 		{"two that match", needing(10_000), dear, []int64{15_050, 12_750, 3_000}, []int64{12_750, 15_050}, false},
 		{"change when nothing matches", needing(10_000), cheap, []int64{1_000_000}, []int64{1_000_000}, true},
-		{"few coins when fees are high", needing(100_000), dear, []int64{60_000, 60_000, 60_000, 900_000}, []int64{900_000}, true},
+		{
+			"few coins when fees are high",
+			needing(100_000),
+			dear,
+			[]int64{60_000, 60_000, 60_000, 900_000},
+			[]int64{900_000},
+			true,
+		},
 		{"worthless coins stay", needing(10_000), dear, []int64{500, 600, 700, 200_000}, []int64{200_000}, true},
-		{"several when none is enough", needing(150_000), cheap, []int64{100_000, 90_000, 1_000}, []int64{90_000, 100_000}, true},
+		{
+			"several when none is enough",
+			needing(150_000),
+			cheap,
+			[]int64{100_000, 90_000, 1_000},
+			[]int64{90_000, 100_000},
+			true,
+		},
 	} {
 		s, err := choose(c.need, c.price, coinsOf(c.coins...), nil)
 		if err != nil || !slices.Equal(valuesOf(s), c.want) || (s.change > 0) != c.change {
-			t.Errorf("%s: chose %v with fee %d and change %d, %v; want %v", c.name, valuesOf(s), s.fee, s.change, err, c.want)
+			t.Errorf(
+				"%s: chose %v with fee %d and change %d, %v; want %v",
+				c.name, valuesOf(s), s.fee, s.change, err, c.want,
+			)
 		}
 	}
 }
@@ -95,6 +130,7 @@ func TestSelection(t *testing.T) {
 func TestSweepTakesItsOwnCoins(t *testing.T) {
 	n := needing(60_000)
 	n.subtract = true
+
 	s, err := choose(n, price{rate: 1_000}, coinsOf(100_000, 30_000, 25_000, 10_000, 20_000, 999), nil)
 	if err != nil || !slices.Equal(valuesOf(s), []int64{10_000, 20_000, 30_000}) || s.change != 0 {
 		t.Errorf("chose %v, change %d, %v", valuesOf(s), s.change, err)
@@ -107,10 +143,15 @@ func TestSweepTakesItsOwnCoins(t *testing.T) {
 
 func TestUnconfirmedCoinsAreTheLast(t *testing.T) {
 	coins := coinsOf(10_110, 50_000)
+
 	coins[0].Height = 0
-	if s, err := choose(needing(10_000), price{rate: 1_000}, coins, nil); err != nil || !slices.Equal(valuesOf(s), []int64{50_000}) {
+	if s, err := choose(
+		needing(10_000), price{rate: 1_000}, coins, nil,
+	); err != nil ||
+		!slices.Equal(valuesOf(s), []int64{50_000}) {
 		t.Errorf("chose %v, %v while a confirmed coin is enough", valuesOf(s), err)
 	}
+
 	if s, err := choose(needing(55_000), price{rate: 1_000}, coins, nil); err != nil || len(s.coins) != 2 {
 		t.Errorf("chose %v, %v when it takes both", valuesOf(s), err)
 	}
@@ -121,10 +162,20 @@ func TestTooManyCoinsForOneTransaction(t *testing.T) {
 	for i := range values {
 		values[i] = 1_000
 	}
-	if _, err := choose(needing(1_700_000), price{rate: 1_000}, coinsOf(values...), nil); !errors.Is(err, errHeavy) {
+
+	if _, err := choose(
+		needing(1_700_000), price{rate: 1_000}, coinsOf(values...), nil,
+	); !errors.Is(
+		err, errHeavy,
+	) {
 		t.Errorf("1,800 inputs: %v", err)
 	}
-	if _, err := choose(needing(3_000_000), price{rate: 1_000}, coinsOf(values...), nil); !errors.Is(err, errShort) {
+
+	if _, err := choose(
+		needing(3_000_000), price{rate: 1_000}, coinsOf(values...), nil,
+	); !errors.Is(
+		err, errShort,
+	) {
 		t.Errorf("more than there is: %v", err)
 	}
 }
@@ -134,57 +185,73 @@ func TestTooManyCoinsForOneTransaction(t *testing.T) {
 func TestSelectionBalances(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := needing(rapid.Int64Range(294, 1_000_000).Draw(t, "payments"))
+
 		n.subtract = rapid.Bool().Draw(t, "subtract")
 		if rapid.Bool().Draw(t, "taproot change") {
 			n.change = scriptP2TR
 		}
+
 		p := price{rate: rapid.Int64Range(100, 200_000).Draw(t, "rate")}
 		coins := coinsOf(rapid.SliceOfN(rapid.Int64Range(1, 600_000), 1, 12).Draw(t, "coins")...)
+
 		var required []candidate
+
 		if rapid.Bool().Draw(t, "replaces") {
 			p.base, p.increment = rapid.Int64Range(1, 20_000).Draw(t, "base"), 1_000
 			required, coins = coins[:1], coins[1:]
 		}
+
 		s, err := choose(n, p, coins, required)
-		all, everything := slices.Concat(required, coins), int64(0)
-		everything = sum(all)
+		all := slices.Concat(required, coins)
+		everything := sum(all)
+
 		if err != nil {
 			if _, failed := n.settle(p, all); failed == nil {
 				t.Fatalf("%v, though all coins together do", err)
 			}
+
 			if n.subtract && everything < n.payments && !errors.Is(err, errShort) {
 				t.Fatalf("%v, though there is too little", err)
 			}
+
 			return
 		}
+
 		in, inputs, seen := int64(0), int64(0), map[string]bool{}
 		for _, c := range s.coins {
 			if seen[c.Outpoint.TxHash] {
 				t.Fatalf("coin %s is spent twice", c.Outpoint.TxHash)
 			}
+
 			seen[c.Outpoint.TxHash] = true
 			in += c.value
 			inputs += c.weight()
 		}
+
 		for _, c := range required {
 			if !seen[c.Outpoint.TxHash] {
 				t.Fatal("a coin that must be spent is not")
 			}
 		}
+
 		paid := n.payments
 		if n.subtract {
 			paid -= s.fee
 		}
+
 		if in != paid+s.fee+s.change {
 			t.Fatalf("%d come in, %d are paid, fee %d, change %d", in, paid, s.fee, s.change)
 		}
+
 		if s.change != 0 && s.change < dustLimit(n.change) {
 			t.Fatalf("change of %d is dust", s.change)
 		}
+
 		due := p.of(n.weight(len(s.coins), inputs, s.change > 0))
 		if s.fee < due || (n.subtract && s.fee != due) {
 			t.Fatalf("the fee is %d, due are %d", s.fee, due)
 		}
+
 		if most := p.of(n.weight(len(s.coins), inputs, true)) + dustLimit(n.change); s.fee > most {
 			t.Fatalf("the fee is %d, change would have begun at %d", s.fee, most)
 		}
@@ -197,17 +264,23 @@ func TestMatchFindsTheBest(t *testing.T) {
 		n := needing(rapid.Int64Range(1_000, 40_000).Draw(t, "payments"))
 		n.subtract = rapid.Bool().Draw(t, "subtract")
 		p := price{rate: rapid.Int64Range(100, 20_000).Draw(t, "rate")}
-		coins := coinsOf(rapid.SliceOfN(rapid.Map(rapid.Int64Range(1, 30), func(v int64) int64 { return v * 1_000 }), 1, 9).Draw(t, "coins")...)
+		coins := coinsOf(
+			rapid.SliceOfN(rapid.Map(rapid.Int64Range(1, 30), func(v int64) int64 { return v * 1_000 }), 1, 9).
+				Draw(t, "coins")...)
 		slices.SortFunc(coins, func(a, b candidate) int { return int(b.value - a.value) })
+
 		target, slack := n.payments, int64(0)
 		if !n.subtract {
 			target += p.of(n.weight(0, 0, false))
 			slack = n.changeCost(p)
 		}
+
 		waste := func(chosen []candidate) (int64, bool) {
 			var worth, cost int64
+
 			for _, c := range chosen {
 				fee := feeAt(p.rate, c.weight())
+
 				cost += fee
 				if worth += c.value; !n.subtract {
 					worth -= fee
@@ -216,20 +289,25 @@ func TestMatchFindsTheBest(t *testing.T) {
 					}
 				}
 			}
+
 			return cost + worth - target, len(chosen) > 0 && worth >= target && worth <= target+slack
 		}
 		best := int64(-1)
+
 		for set := range 1 << len(coins) {
 			var chosen []candidate
+
 			for i := range coins {
 				if set&(1<<i) != 0 {
 					chosen = append(chosen, coins[i])
 				}
 			}
+
 			if w, ok := waste(chosen); ok && (best < 0 || w < best) {
 				best = w
 			}
 		}
+
 		got, ok := waste(n.match(p, coins, 0))
 		if ok != (best >= 0) || (ok && got != best) {
 			t.Fatalf("found waste %d (%t), the best is %d", got, ok, best)

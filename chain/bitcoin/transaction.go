@@ -28,6 +28,7 @@ func satoshi(a chain.Amount) (n int64, ok bool) {
 	if !fits || u == 0 || u > maxSatoshi {
 		return 0, false
 	}
+
 	return int64(u), true
 }
 
@@ -38,21 +39,25 @@ func satoshiOf(number string) (int64, error) {
 	if len(number) > 32 {
 		return 0, errors.New("the number is too long")
 	}
+
 	d, err := decimal.NewFromString(number)
 	if err != nil {
 		return 0, err
 	}
+
 	d = d.Shift(decimals)
 	if d.IsNegative() || d.GreaterThan(decimal.NewFromInt(maxSatoshi)) || !d.IsInteger() {
 		return 0, errors.New("the number is no amount of satoshi")
 	}
+
 	return d.IntPart(), nil
 }
 
 // Weights of a transaction's parts, in weight units (BIP-141: a byte counts 4, a byte of witness 1).
 // The signatures are taken at their longest, so that what is paid for is never less than what is sent.
 const (
-	// version and lock time 4 bytes each, segwit marker and flag as witness; the two counts are added by sizeOf.
+	// version and lock time 4 bytes each, segwit marker and flag as witness; the two counts are
+	// added by sizeOf.
 	emptyWeight = 4*(4+4) + 2
 	// outpoint 36, empty script 1, sequence 4.
 	inputWeight = 4 * (36 + 1 + 4)
@@ -81,13 +86,15 @@ func feeAt(rate, weight int64) int64 { return (rate*weight + 3999) / 4000 }
 // virtual bytes. Source: Bitcoin Core, DUST_RELAY_TX_FEE.
 const dustRate = 3000
 
-// dustLimit is the least that an output of a script must hold to be relayed: what it costs, at dustRate, to
-// make it and to spend it. Source: Bitcoin Core, GetDustThreshold: spending takes 148 bytes, or 67 with a witness.
+// dustLimit is the least that an output of a script must hold to be relayed: what it costs, at
+// dustRate, to make it and to spend it. Source: Bitcoin Core, GetDustThreshold: spending takes 148
+// bytes, or 67 with a witness.
 func dustLimit(script []byte) int64 {
 	spending := int64(32 + 4 + 1 + 107 + 4)
 	if txscript.IsWitnessProgram(script) {
 		spending = 32 + 4 + 1 + 107/4 + 4
 	}
+
 	return dustRate * (outputWeight(script)/4 + spending) / 1000
 }
 
@@ -98,13 +105,16 @@ const replaceable = wire.MaxTxInSequenceNum - 2
 // decodeRawTx reads the bytes of one transaction, all of them.
 func decodeRawTx(raw []byte) (*wire.MsgTx, error) {
 	tx := new(wire.MsgTx)
+
 	r := bytes.NewReader(raw)
 	if err := tx.Deserialize(r); err != nil {
 		return nil, err
 	}
+
 	if r.Len() != 0 || len(tx.TxIn) == 0 || len(tx.TxOut) == 0 {
 		return nil, errors.New("the bytes are not one whole transaction")
 	}
+
 	return tx, nil
 }
 
@@ -112,11 +122,20 @@ func decodeRawTx(raw []byte) (*wire.MsgTx, error) {
 func signedTx(t chain.Signed) (*wire.MsgTx, error) {
 	tx, err := decodeRawTx(t.Raw)
 	if err != nil {
-		return nil, fault.Wrap(err, fault.Invalid, "transaction_malformed", "the bytes of transaction %q are no transaction", clip(t.TxHash))
+		return nil, fault.Wrap(
+			err, fault.Invalid, "transaction_malformed",
+			"the bytes of transaction %q are no transaction",
+			clip(t.TxHash),
+		)
 	}
+
 	if tx.TxHash().String() != t.TxHash {
-		return nil, fault.New(fault.Invalid, "transaction_malformed", "the bytes of transaction %q have another hash", clip(t.TxHash))
+		return nil, fault.New(
+			fault.Invalid, "transaction_malformed", "the bytes of transaction %q have another hash",
+			clip(t.TxHash),
+		)
 	}
+
 	return tx, nil
 }
 
@@ -128,12 +147,17 @@ func parseHash(s string) (string, error) {
 			return s, nil
 		}
 	}
-	return "", fault.New(fault.Invalid, "hash_invalid", "%q is not a transaction hash: write 64 hexadecimal digits", clip(s))
+
+	return "", fault.New(
+		fault.Invalid, "hash_invalid", "%q is not a transaction hash: write 64 hexadecimal digits",
+		clip(s),
+	)
 }
 
 func clip(s string) string {
 	if len(s) > 70 {
 		return s[:70] + "…"
 	}
+
 	return s
 }

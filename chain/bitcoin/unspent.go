@@ -13,35 +13,45 @@ const unspentBatch = 200
 
 // Unspent asks the node's set of unspent outputs, without the pool. Every answer is of one tip: when a block
 // arrives in between, it is fault.Unavailable.
-func (d *Driver) Unspent(ctx context.Context, outpoints []chain.Outpoint) (at chain.Ref, amounts []chain.Amount, err error) {
+func (d *Driver) Unspent(
+	ctx context.Context,
+	outpoints []chain.Outpoint,
+) (at chain.Ref, amounts []chain.Amount, err error) {
 	err = d.ask(ctx, func(ctx context.Context, e *endpoint) error {
 		tip, err := e.tip(ctx)
 		if err != nil {
 			return err
 		}
+
 		at, amounts = tip.ref(), make([]chain.Amount, 0, len(outpoints))
 		for start := 0; start < len(outpoints); start += unspentBatch {
 			part := outpoints[start:min(start+unspentBatch, len(outpoints))]
+
 			calls := make([]*call, len(part))
 			for i, o := range part {
 				calls[i] = newCall("gettxout", o.TxHash, o.Vout, false)
 			}
+
 			if err := e.do(ctx, calls...); err != nil {
 				return err
 			}
+
 			for _, c := range calls {
 				amount, err := c.unspent(e, tip.Hash)
 				if err != nil {
 					return err
 				}
+
 				amounts = append(amounts, amount)
 			}
 		}
+
 		return nil
 	})
 	if err != nil {
 		return chain.Ref{}, nil, err
 	}
+
 	return at, amounts, nil
 }
 
@@ -50,6 +60,7 @@ func (c *call) unspent(e *endpoint, tip string) (chain.Amount, error) {
 	if c.null() {
 		return chain.Amount{}, nil
 	}
+
 	var out struct {
 		Best  string      `json:"bestblock"`
 		Value json.Number `json:"value"`
@@ -57,12 +68,19 @@ func (c *call) unspent(e *endpoint, tip string) (chain.Amount, error) {
 	if err := c.decode(e, &out); err != nil {
 		return chain.Amount{}, err
 	}
+
 	if out.Best != tip {
-		return chain.Amount{}, fault.New(fault.Unavailable, "chain_moved", "a block arrived at node %s while its unspent outputs were read; ask again", e.Host)
+		return chain.Amount{}, fault.New(
+			fault.Unavailable, "chain_moved",
+			"a block arrived at node %s while its unspent outputs were read; ask again",
+			e.Host,
+		)
 	}
+
 	value, err := satoshiOf(out.Value.String())
 	if err != nil {
 		return chain.Amount{}, e.Garbled("the value of an unspent output is no amount")
 	}
+
 	return units(value), nil
 }

@@ -42,34 +42,43 @@ type node struct {
 func startNode(t *testing.T, contract contracts.Contract, asset chain.Asset, args ...any) *node {
 	t.Helper()
 	anvil := testenv.Anvil(t, testenv.AnvilOptions{SlotsInAnEpoch: 2, Args: []string{"--no-mining"}})
+
 	client, err := rpc.DialContext(t.Context(), anvil.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(client.Close)
+
 	n := &node{url: anvil.URL, rpc: client, asset: asset}
 	if n.abi, err = abi.JSON(strings.NewReader(contract.ABI)); err != nil {
 		t.Fatal(err)
 	}
+
 	code, err := hexutil.Decode(contract.Bytecode)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	input, err := n.abi.Pack("", args...)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	n.token = n.deploy(t, append(code, input...))
+
 	n.asset.Contract = chain.Address(n.token.Hex())
 	if err := n.Mine(t.Context(), 8); err != nil { // past the first safe and final blocks
 		t.Fatal(err)
 	}
+
 	return n
 }
 
 func usdtNode(t *testing.T) *node {
 	n := startNode(t, contracts.USDTLike, chain.Asset{Symbol: "USDT", Kind: chain.Token, Decimals: 6})
 	n.balancesSlot = n.findBalancesSlot(t)
+
 	return n
 }
 
@@ -77,21 +86,28 @@ func (n *node) call(ctx context.Context, result any, method string, args ...any)
 	if err := n.rpc.CallContext(ctx, result, method, args...); err != nil {
 		return fmt.Errorf("%s: %w", method, err)
 	}
+
 	return nil
 }
 
 func (n *node) deploy(t *testing.T, code []byte) common.Address {
 	t.Helper()
+
 	var hash common.Hash
+
 	err := n.call(t.Context(), &hash, "eth_sendTransaction", map[string]any{
-		"from": testenv.WellKnownDevAccounts[0].Address, "data": hexutil.Bytes(code), "gas": hexutil.Uint64(5_000_000),
+		"from": testenv.WellKnownDevAccounts[0].Address,
+		"data": hexutil.Bytes(code),
+		"gas":  hexutil.Uint64(5_000_000),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := n.Mine(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
+
 	var receipt struct {
 		ContractAddress *common.Address `json:"contractAddress"`
 		Status          hexutil.Uint64  `json:"status"`
@@ -99,32 +115,42 @@ func (n *node) deploy(t *testing.T, code []byte) common.Address {
 	if err := n.call(t.Context(), &receipt, "eth_getTransactionReceipt", hash); err != nil {
 		t.Fatal(err)
 	}
+
 	if receipt.ContractAddress == nil || receipt.Status != 1 {
 		t.Fatalf("the contract was not deployed: %+v", receipt)
 	}
+
 	return *receipt.ContractAddress
 }
 
 // findBalancesSlot finds the mapping that holds the token's balances by looking for a minted one.
 func (n *node) findBalancesSlot(t *testing.T) uint64 {
 	t.Helper()
+
 	owner := randomAddress()
 	if err := n.mint(t.Context(), owner, big.NewInt(12345)); err != nil {
 		t.Fatal(err)
 	}
+
 	if err := n.Mine(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
+
 	for slot := range uint64(12) {
 		var word common.Hash
-		if err := n.call(t.Context(), &word, "eth_getStorageAt", n.token, mappingSlot(owner, slot), "latest"); err != nil {
+		if err := n.call(
+			t.Context(), &word, "eth_getStorageAt", n.token, mappingSlot(owner, slot), "latest",
+		); err != nil {
 			t.Fatal(err)
 		}
+
 		if word.Big().Int64() == 12345 {
 			return slot
 		}
 	}
+
 	t.Fatal("the token keeps its balances where they were not looked for")
+
 	return 0
 }
 
@@ -139,8 +165,12 @@ func (n *node) mint(ctx context.Context, to common.Address, amount *big.Int) err
 	if err != nil {
 		return err
 	}
+
 	return n.call(ctx, new(common.Hash), "eth_sendTransaction", map[string]any{
-		"from": testenv.WellKnownDevAccounts[0].Address, "to": n.token, "data": hexutil.Bytes(input), "gas": hexutil.Uint64(200_000),
+		"from": testenv.WellKnownDevAccounts[0].Address,
+		"to":   n.token,
+		"data": hexutil.Bytes(input),
+		"gas":  hexutil.Uint64(200_000),
 	})
 }
 
@@ -154,14 +184,17 @@ func (n *node) config() evm.Config {
 
 func (n *node) driver(t *testing.T, change ...func(*evm.Config)) *evm.Driver {
 	t.Helper()
+
 	c := n.config()
 	for _, f := range change {
 		f(&c)
 	}
+
 	d, err := evm.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return d
 }
 
@@ -176,24 +209,33 @@ const payersPerTest = 20
 
 func newControls(t *testing.T, n *node) *controls {
 	t.Helper()
+
 	c := &controls{node: n}
+
 	for range payersPerTest {
 		key, err := crypto.GenerateKey()
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		c.payers = append(c.payers, key)
+
 		owner := crypto.PubkeyToAddress(key.PublicKey)
-		if err := n.call(t.Context(), nil, "anvil_setBalance", owner, hexutil.EncodeBig(eth(10_000))); err != nil {
+		if err := n.call(
+			t.Context(), nil, "anvil_setBalance", owner, hexutil.EncodeBig(eth(10_000)),
+		); err != nil {
 			t.Fatal(err)
 		}
+
 		if err := n.mint(t.Context(), owner, eth(1)); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if err := n.Mine(t.Context(), 4); err != nil { // deeper than any fork of the suite
 		t.Fatal(err)
 	}
+
 	return c
 }
 
@@ -201,7 +243,9 @@ func eth(n int64) *big.Int { return new(big.Int).Mul(big.NewInt(n), big.NewInt(1
 
 func randomAddress() common.Address {
 	var a common.Address
+
 	_, _ = rand.Read(a[:])
+
 	return a
 }
 
@@ -216,22 +260,32 @@ func (c *controls) Fund(ctx context.Context, to chain.Address, asset chain.Asset
 		if err := c.mint(ctx, common.HexToAddress(string(to)), amount.Big()); err != nil {
 			return err
 		}
+
 		return c.Mine(ctx, 1)
 	}
+
 	if _, err := c.Pay(ctx, to, asset, amount); err != nil {
 		return err
 	}
+
 	return c.Mine(ctx, 1)
 }
 
-func (c *controls) Pay(ctx context.Context, to chain.Address, asset chain.Asset, amount chain.Amount) (string, error) {
+func (c *controls) Pay(
+	ctx context.Context,
+	to chain.Address,
+	asset chain.Asset,
+	amount chain.Amount,
+) (string, error) {
 	if asset.Kind == chain.Native {
 		return c.send(ctx, common.HexToAddress(string(to)), amount.Big(), nil)
 	}
+
 	input, err := c.abi.Pack("transfer", common.HexToAddress(string(to)), amount.Big())
 	if err != nil {
 		return "", err
 	}
+
 	return c.send(ctx, c.token, new(big.Int), input)
 }
 
@@ -240,13 +294,20 @@ func (c *controls) PayZero(ctx context.Context, to chain.Address, asset chain.As
 }
 
 // PayFailing lets the destination of coin refuse it, and sends more tokens than there are.
-func (c *controls) PayFailing(ctx context.Context, to chain.Address, asset chain.Asset, amount chain.Amount) (string, error) {
+func (c *controls) PayFailing(
+	ctx context.Context,
+	to chain.Address,
+	asset chain.Asset,
+	amount chain.Amount,
+) (string, error) {
 	if asset.Kind == chain.Token {
 		return c.Pay(ctx, to, asset, chain.MustAmount(new(big.Int).Lsh(big.NewInt(1), 200).String()))
 	}
+
 	if err := c.Freeze(ctx, to, asset); err != nil {
 		return "", err
 	}
+
 	return c.Pay(ctx, to, asset, amount)
 }
 
@@ -259,7 +320,9 @@ func (c *controls) Freeze(ctx context.Context, address chain.Address, asset chai
 	if asset.Kind == chain.Native {
 		return c.call(ctx, nil, "anvil_setCode", to, revertingCode)
 	}
+
 	most := common.HexToHash("0x" + strings.Repeat("f", 64))
+
 	return c.call(ctx, nil, "anvil_setStorageAt", c.token, mappingSlot(to, c.balancesSlot), most)
 }
 
@@ -271,53 +334,75 @@ func (c *controls) Fork(ctx context.Context, depth int, keep ...string) error {
 		if err := c.call(ctx, &raw, "eth_getRawTransactionByHash", hash); err != nil {
 			return err
 		}
+
 		txs = append(txs, [2]any{raw, 0})
 	}
 	// Another miner: with the same transactions at the same time the new blocks would be the old ones.
 	if err := c.call(ctx, nil, "anvil_setCoinbase", randomAddress()); err != nil {
 		return err
 	}
+
 	if err := c.call(ctx, nil, "anvil_reorg", depth, txs); err != nil {
 		return err
 	}
+
 	return c.Mine(ctx, 1)
 }
 
 // send signs with the next payer's key. The gas limit is set, so that what fails is sent as well.
-func (c *controls) send(ctx context.Context, to common.Address, value *big.Int, input []byte) (string, error) {
+func (c *controls) send(
+	ctx context.Context,
+	to common.Address,
+	value *big.Int,
+	input []byte,
+) (string, error) {
 	if len(c.payers) == 0 {
 		return "", errors.New("the test pays more often than there are payers: raise payersPerTest")
 	}
+
 	key := c.payers[0]
 	c.payers = c.payers[1:]
 	id := big.NewInt(testenv.DefaultChainID)
+
 	tx, err := types.SignNewTx(key, types.LatestSignerForChainID(id), &types.DynamicFeeTx{
-		ChainID: id, GasTipCap: big.NewInt(1e9), GasFeeCap: big.NewInt(100e9), Gas: 150_000, To: &to, Value: value, Data: input,
+		ChainID:   id,
+		GasTipCap: big.NewInt(1e9),
+		GasFeeCap: big.NewInt(100e9),
+		Gas:       150_000,
+		To:        &to,
+		Value:     value,
+		Data:      input,
 	})
 	if err != nil {
 		return "", err
 	}
+
 	raw, err := tx.MarshalBinary()
 	if err != nil {
 		return "", err
 	}
+
 	var hash common.Hash
 	if err := c.call(ctx, &hash, "eth_sendRawTransaction", hexutil.Bytes(raw)); err != nil {
 		return "", err
 	}
+
 	return hash.Hex(), nil
 }
 
 // freshSigner is a signer whose keys nobody used before.
 func freshSigner(t *testing.T) *hdkey.Signer {
 	t.Helper()
+
 	mnemonic, err := hdkey.NewMnemonic(rand.Reader, 128)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	signer, err := hdkey.New(mnemonic, "")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return signer
 }

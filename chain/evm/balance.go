@@ -20,39 +20,53 @@ var (
 
 // Balances returns the balance of each holding at the state after block at, in the order asked: one
 // JSON-RPC call per holding, pinned to the block's hash (EIP-1898) and sent in batches.
-func (d *Driver) Balances(ctx context.Context, at chain.Ref, holdings []chain.Holding) ([]chain.Amount, error) {
+func (d *Driver) Balances(
+	ctx context.Context,
+	at chain.Ref,
+	holdings []chain.Holding,
+) ([]chain.Amount, error) {
 	if at.IsZero() {
 		return nil, fault.New(fault.Invalid, "block_invalid", "balances need a block to be read at")
 	}
+
 	block := map[string]any{"blockHash": at.Hash, "requireCanonical": true}
+
 	calls := make([]*call, len(holdings))
 	for i, h := range holdings {
 		c, err := d.balanceCall(h, block)
 		if err != nil {
 			return nil, err
 		}
+
 		calls[i] = c
 	}
+
 	if len(calls) == 0 {
 		return nil, nil
 	}
+
 	out := make([]chain.Amount, len(holdings))
+
 	err := d.ask(ctx, at.Height, func(ctx context.Context, e *endpoint) error {
 		if err := e.do(ctx, calls...); err != nil {
 			return err
 		}
+
 		for i, c := range calls {
 			balance, err := c.balance(e)
 			if err != nil {
 				return err
 			}
+
 			out[i] = balance
 		}
+
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
+
 	return out, nil
 }
 
@@ -62,14 +76,23 @@ func (d *Driver) balanceCall(h chain.Holding, block any) (*call, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	asset, ok := d.network.AssetByID(h.AssetID)
 	if !ok {
-		return nil, fault.New(fault.Invalid, "asset_not_enabled", "network %s has no asset %s", d.network.Slug, h.AssetID)
+		return nil, fault.New(
+			fault.Invalid, "asset_not_enabled", "network %s has no asset %s", d.network.Slug,
+			h.AssetID,
+		)
 	}
+
 	if asset.Kind == chain.Native {
 		return newCall("eth_getBalance", owner, block), nil
 	}
-	return viewCall(common.HexToAddress(string(asset.Contract)), append(balanceOfSelector[:4:4], common.LeftPadBytes(owner[:], 32)...), block), nil
+
+	return viewCall(
+		common.HexToAddress(string(asset.Contract)),
+		append(balanceOfSelector[:4:4], common.LeftPadBytes(owner[:], 32)...), block,
+	), nil
 }
 
 // viewCall is an eth_call of a contract.
@@ -82,10 +105,12 @@ func (c *call) balance(e *endpoint) (chain.Amount, error) {
 	if c.method == "eth_call" {
 		return c.word(e)
 	}
+
 	var n hexutil.Big
 	if err := c.decode(e, &n); err != nil {
 		return chain.Amount{}, err
 	}
+
 	return e.amount(&n)
 }
 
@@ -95,36 +120,49 @@ func (c *call) word(e *endpoint) (chain.Amount, error) {
 	if err := c.decode(e, &out); err != nil {
 		return chain.Amount{}, err
 	}
+
 	if len(out) != 32 {
-		return chain.Amount{}, e.Garbled("a contract answered %d bytes instead of 32: is it the token it is configured as?", len(out))
+		return chain.Amount{}, e.Garbled(
+			"a contract answered %d bytes instead of 32: is it the token it is configured as?",
+			len(out),
+		)
 	}
+
 	return chain.AmountFromBytes(out)
 }
 
 // checkTokens compares every token's decimals with what its contract says.
 func (d *Driver) checkTokens(ctx context.Context, e *endpoint) error {
-	var calls []*call
-	var assets []chain.Asset
+	var (
+		calls  []*call
+		assets []chain.Asset
+	)
 	for contract, asset := range d.tokens {
 		calls, assets = append(calls, viewCall(contract, decimalsSelector, "latest")), append(assets, asset)
 	}
+
 	if len(calls) == 0 {
 		return nil
 	}
+
 	if err := e.do(ctx, calls...); err != nil {
 		return err
 	}
+
 	for i, c := range calls {
 		decimals, err := c.word(e)
+
 		_, noAnswer := errors.AsType[*failover.Failure](err)
 		if noAnswer || reverts(err) || (err == nil && decimals != chain.Units(uint64(assets[i].Decimals))) {
 			return fault.New(fault.Stopped, "token_mismatch",
 				"token %s of network %s: contract %s does not answer %d decimals; correct the configuration",
 				assets[i].Symbol, d.network.Slug, assets[i].Contract, assets[i].Decimals)
 		}
+
 		if err != nil {
 			return err
 		}
 	}
+
 	return nil
 }

@@ -58,8 +58,9 @@ type Config struct {
 	MaxResponse int64
 	// Pool is where waiting transactions are read from. Defaults to PoolPending.
 	Pool PoolSource
-	// Traces has Transaction ask the node for native coin that contracts sent (debug_traceTransaction): what a payer's hint
-	// names then counts, although blocks and receipts do not show it. Many providers refuse the method. Defaults to not asking.
+	// Traces has Transaction ask the node for native coin that contracts sent
+	// (debug_traceTransaction): what a payer's hint names then counts, although blocks and receipts
+	// do not show it. Many providers refuse the method. Defaults to not asking.
 	Traces bool
 	// L1GasPriceOracle is the contract of an OP-stack rollup that answers getL1Fee(bytes). Defaults to the
 	// predeploy on the OP-stack networks of this package's catalogue, else to none.
@@ -77,6 +78,7 @@ func New(c Config) (*Driver, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
+
 	d := &Driver{
 		tokens:   map[common.Address]chain.Asset{},
 		attempts: c.Attempts,
@@ -85,37 +87,52 @@ func New(c Config) (*Driver, error) {
 		pool:     c.Pool,
 		traces:   c.Traces,
 	}
+
 	tokens, err := canonicalTokens(append(append([]chain.Asset{}, c.Network.Assets...), c.Tokens...))
 	if err != nil {
 		return nil, err
 	}
+
 	c.Network.Assets = nil
+
 	d.network = c.Network.With(tokens...)
 	for _, a := range d.network.Assets {
 		if a.Kind == chain.Token {
 			d.tokens[common.HexToAddress(string(a.Contract))] = a
 		}
 	}
+
 	native, ok := d.network.Native()
 	if !ok {
 		return nil, invalidConfig("network %s has no native asset: add one of kind native", c.Network.Slug)
 	}
+
 	d.native = native
+
 	if c.L1GasPriceOracle != "" {
 		oracle, err := parseAddress(string(c.L1GasPriceOracle))
 		if err != nil {
 			return nil, err
 		}
+
 		d.l1Oracle = &oracle
 	}
-	d.nodes = &failover.Set[*endpoint]{Network: d.network.Slug, Log: c.Logger, Verify: d.verify, Reach: refreshTip}
+
+	d.nodes = &failover.Set[*endpoint]{
+		Network: d.network.Slug,
+		Log:     c.Logger,
+		Verify:  d.verify,
+		Reach:   refreshTip,
+	}
 	for _, raw := range c.RPCs {
 		e, err := newEndpoint(raw, c)
 		if err != nil {
 			return nil, err
 		}
+
 		d.nodes.Nodes = append(d.nodes.Nodes, e)
 	}
+
 	return d, nil
 }
 
@@ -123,6 +140,7 @@ func (c Config) withDefaults() Config {
 	if c.RPC != "" {
 		c.RPCs = append([]string{c.RPC}, c.RPCs...)
 	}
+
 	c.HTTPClient = failover.Client(c.HTTPClient)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	c.Timeout = failover.Positive(c.Timeout, 20*time.Second)
@@ -130,6 +148,7 @@ func (c Config) withDefaults() Config {
 	c.Concurrency = failover.Positive(c.Concurrency, 4)
 	c.MaxBatch = failover.Positive(c.MaxBatch, 32)
 	c.MaxResponse = failover.Positive(c.MaxResponse, 128<<20)
+
 	c.Pool = cmp.Or(c.Pool, PoolPending)
 	if c.L1GasPriceOracle == "" {
 		switch c.Network.ChainID {
@@ -137,6 +156,7 @@ func (c Config) withDefaults() Config {
 			c.L1GasPriceOracle = opGasPriceOracle
 		}
 	}
+
 	return c
 }
 
@@ -151,29 +171,36 @@ func (c Config) check() error {
 	case c.Network.Confirmations == 0:
 		return invalidConfig("network %s: Confirmations must be at least 1", c.Network.Slug)
 	}
+
 	switch c.Network.Rule {
 	case chain.RuleConfirmations, chain.RuleSafe, chain.RuleFinalized:
 		return nil
 	}
+
 	return invalidConfig("network %s: confirmation rule %q is unknown", c.Network.Slug, c.Network.Rule)
 }
 
 func canonicalTokens(assets []chain.Asset) ([]chain.Asset, error) {
 	seen := map[common.Address]string{}
+
 	for i, a := range assets {
 		if a.Kind == chain.Native {
 			continue
 		}
+
 		contract, err := parseAddress(string(a.Contract))
 		if err != nil || contract == (common.Address{}) || a.Symbol == "" {
 			return nil, invalidConfig("token %q: contract %q is not a contract address", a.Symbol, a.Contract)
 		}
+
 		if other, twice := seen[contract]; twice {
 			return nil, invalidConfig("tokens %s and %s have the same contract", other, a.Symbol)
 		}
+
 		seen[contract] = a.Symbol
 		assets[i].Kind, assets[i].Contract = chain.Token, canonical(contract)
 	}
+
 	return assets, nil
 }
 
@@ -183,6 +210,7 @@ func checkURL(raw string) (*url.URL, error) {
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 		return nil, invalidConfig("an RPC URL is not of the form http(s)://host/path")
 	}
+
 	return u, nil
 }
 

@@ -17,15 +17,22 @@ import (
 func TestDriverOnARealNode(t *testing.T) {
 	t.Run("USDTLike", func(t *testing.T) {
 		n := usdtNode(t)
-		conformance.TestDriver(t, func(t *testing.T) conformance.DriverHarness { return harness(t, n, newControls(t, n)) })
+		conformance.TestDriver(
+			t,
+			func(t *testing.T) conformance.DriverHarness { return harness(t, n, newControls(t, n)) },
+		)
 	})
 	t.Run("ERC20", func(t *testing.T) {
-		n := startNode(t, contracts.TestERC20, chain.Asset{Symbol: "TST", Kind: chain.Token, Decimals: 18}, "Test", "TST", uint8(18))
+		n := startNode(
+			t, contracts.TestERC20, chain.Asset{Symbol: "TST", Kind: chain.Token, Decimals: 18},
+			"Test", "TST", uint8(18),
+		)
 		conformance.TestDriver(t, func(t *testing.T) conformance.DriverHarness {
 			h := harness(t, n, unfreezing{newControls(t, n)}, func(c *evm.Config) {
 				c.Network.Rule, c.Pool = chain.RuleFinalized, evm.PoolContent
 			})
 			h.Absent = append(h.Absent, conformance.Freezing) // a standard token cannot refuse a destination
+
 			return h
 		})
 	})
@@ -41,13 +48,19 @@ type payingControls interface {
 	conformance.FailingPayer
 }
 
-func harness(t *testing.T, n *node, controls conformance.Controls, change ...func(*evm.Config)) conformance.DriverHarness {
+func harness(
+	t *testing.T,
+	n *node,
+	controls conformance.Controls,
+	change ...func(*evm.Config),
+) conformance.DriverHarness {
 	return conformance.DriverHarness{
 		Driver:  n.driver(t, change...),
 		Network: controls,
 		Signer:  freshSigner(t),
 		Absent: []conformance.Capability{
-			conformance.AddressScanner, conformance.TokenAccounter, conformance.CoinSource, // not of an account network with logs
+			// not of an account network with logs
+			conformance.AddressScanner, conformance.TokenAccounter, conformance.CoinSource,
 			conformance.Lifter, conformance.CheapPayments, conformance.Batcher, // one destination at a time
 			conformance.Pruning, // anvil keeps everything; see TestPrunedHeightStops
 		},

@@ -53,6 +53,7 @@ var _ interface {
 func (d *Driver) Network() chain.Network {
 	n := d.network
 	n.Assets, n.Tiers = slices.Clone(n.Assets), slices.Clone(n.Tiers)
+
 	return n
 }
 
@@ -64,10 +65,12 @@ func (d *Driver) Check(ctx context.Context) error {
 		if err := d.nodes.Vet(ctx, e); err != nil {
 			return failover.Fault(d.network.Slug, err)
 		}
+
 		if err := d.checkTokens(ctx, e); err != nil {
 			return failover.Fault(d.network.Slug, err)
 		}
 	}
+
 	return nil
 }
 
@@ -78,21 +81,26 @@ func (d *Driver) ParseAddress(s string) (chain.Address, error) {
 	if err != nil {
 		return "", err
 	}
+
 	return canonical(a), nil
 }
 
 func parseAddress(s string) (common.Address, error) {
 	var a common.Address
+
 	digits, ok := strings.CutPrefix(s, "0x")
 	if !ok || len(digits) != 2*common.AddressLength {
 		return a, badAddress(s, "write 0x and 40 hexadecimal digits")
 	}
+
 	if _, err := hex.Decode(a[:], []byte(digits)); err != nil {
 		return a, badAddress(s, "write 0x and 40 hexadecimal digits")
 	}
+
 	if digits != strings.ToLower(digits) && digits != strings.ToUpper(digits) && a.Hex() != s {
 		return a, badAddress(s, "its checksum (EIP-55) is wrong: copy it again")
 	}
+
 	return a, nil
 }
 
@@ -100,6 +108,7 @@ func badAddress(s, what string) error {
 	if len(s) > 64 {
 		s = s[:64] + "…"
 	}
+
 	return fault.New(fault.Invalid, "address_invalid", "%q is not an EVM address: %s", s, what)
 }
 
@@ -110,12 +119,19 @@ func canonical(a common.Address) chain.Address { return chain.Address(a.Hex()) }
 // Keccak-256 of the uncompressed point. Another key is fault.Invalid.
 func (d *Driver) DeriveAddress(key chain.PublicKey) (chain.Address, error) {
 	if key.Curve != chain.Secp256k1 {
-		return "", fault.New(fault.Invalid, "key_invalid", "an EVM address needs a secp256k1 key, not %s", key.Curve)
+		return "", fault.New(
+			fault.Invalid, "key_invalid", "an EVM address needs a secp256k1 key, not %s",
+			key.Curve,
+		)
 	}
+
 	pub, err := crypto.DecompressPubkey(key.Bytes)
 	if err != nil {
-		return "", fault.Wrap(err, fault.Invalid, "key_invalid", "the public key is not a compressed secp256k1 point")
+		return "", fault.Wrap(
+			err, fault.Invalid, "key_invalid", "the public key is not a compressed secp256k1 point",
+		)
 	}
+
 	return canonical(crypto.PubkeyToAddress(*pub)), nil
 }
 
@@ -124,7 +140,12 @@ func (d *Driver) DeriveAddress(key chain.PublicKey) (chain.Address, error) {
 func (d *Driver) PaymentURI(to chain.Address, asset chain.Asset, amount chain.Amount) string {
 	id := strconv.FormatUint(d.network.ChainID, 10)
 	if asset.Kind == chain.Token {
-		return "ethereum:" + string(asset.Contract) + "@" + id + "/transfer?address=" + string(to) + "&uint256=" + amount.String()
+		return "ethereum:" + string(
+			asset.Contract,
+		) + "@" + id + "/transfer?address=" + string(
+			to,
+		) + "&uint256=" + amount.String()
 	}
+
 	return "ethereum:" + string(to) + "@" + id + "?value=" + amount.String()
 }

@@ -38,24 +38,37 @@ type envelopeRLP struct {
 
 func (t *envelope) encode() []byte {
 	body, err := rlp.EncodeToBytes(&envelopeRLP{
-		ChainID: t.chainID, Nonce: t.nonce, Tip: t.tip.Big(), Cap: t.cap.Big(), Gas: t.gas, To: t.to, Value: t.value.Big(), Data: t.data,
+		ChainID: t.chainID,
+		Nonce:   t.nonce,
+		Tip:     t.tip.Big(),
+		Cap:     t.cap.Big(),
+		Gas:     t.gas,
+		To:      t.to,
+		Value:   t.value.Big(),
+		Data:    t.data,
 	})
 	if err != nil {
-		panic("evm: a transaction of numbers and bytes does not encode: " + err.Error()) // no input makes RLP refuse these types
+		// no input makes RLP refuse these types
+		panic("evm: a transaction of numbers and bytes does not encode: " + err.Error())
 	}
+
 	return append([]byte{types.DynamicFeeTxType}, body...)
 }
 
 // decodeEnvelope reads what encode writes.
 func decodeEnvelope(raw []byte) (*envelope, error) {
 	var w envelopeRLP
+
 	if len(raw) == 0 || raw[0] != types.DynamicFeeTxType {
 		return nil, malformed(nil)
 	}
+
 	if err := rlp.DecodeBytes(raw[1:], &w); err != nil {
 		return nil, malformed(err)
 	}
+
 	t := &envelope{chainID: w.ChainID, nonce: w.Nonce, gas: w.Gas, to: w.To, data: w.Data}
+
 	var err error
 	for _, n := range []struct {
 		to   *chain.Amount
@@ -65,15 +78,21 @@ func decodeEnvelope(raw []byte) (*envelope, error) {
 			return nil, malformed(err)
 		}
 	}
+
 	if len(w.AccessList) != 0 {
 		return nil, malformed(nil)
 	}
+
 	return t, nil
 }
 
 func malformed(cause error) error {
-	e := fault.New(fault.Invalid, "transaction_malformed", "the bytes are not a type-2 transaction of this driver")
+	e := fault.New(
+		fault.Invalid, "transaction_malformed",
+		"the bytes are not a type-2 transaction of this driver",
+	)
 	e.Cause = cause
+
 	return e
 }
 
@@ -84,8 +103,16 @@ func digest(raw []byte) common.Hash { return crypto.Keccak256Hash(raw) }
 func (t *envelope) sign(signature []byte) (*types.Transaction, error) {
 	id := new(big.Int).SetUint64(t.chainID)
 	tx := types.NewTx(&types.DynamicFeeTx{
-		ChainID: id, Nonce: t.nonce, GasTipCap: t.tip.Big(), GasFeeCap: t.cap.Big(), Gas: t.gas, To: &t.to, Value: t.value.Big(), Data: t.data,
+		ChainID:   id,
+		Nonce:     t.nonce,
+		GasTipCap: t.tip.Big(),
+		GasFeeCap: t.cap.Big(),
+		Gas:       t.gas,
+		To:        &t.to,
+		Value:     t.value.Big(),
+		Data:      t.data,
 	})
+
 	return tx.WithSignature(types.LatestSignerForChainID(id), signature)
 }
 
@@ -95,17 +122,21 @@ func (d *Driver) signedEnvelope(raw []byte) (*types.Transaction, common.Address,
 	if err := tx.UnmarshalBinary(raw); err != nil {
 		return nil, common.Address{}, malformed(err)
 	}
+
 	if tx.Type() != types.DynamicFeeTxType || tx.To() == nil {
 		return nil, common.Address{}, malformed(nil)
 	}
+
 	id := new(big.Int).SetUint64(d.network.ChainID)
 	if tx.ChainId().Cmp(id) != 0 {
 		return nil, common.Address{}, fault.New(fault.Invalid, "transaction_foreign",
 			"the transaction was signed for chain id %s, not for network %s", tx.ChainId(), d.network.Slug)
 	}
+
 	from, err := types.Sender(types.LatestSignerForChainID(id), tx)
 	if err != nil {
 		return nil, common.Address{}, malformed(err)
 	}
+
 	return tx, from, nil
 }

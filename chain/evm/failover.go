@@ -39,13 +39,20 @@ func (d *Driver) verify(ctx context.Context, e *endpoint) error {
 	if err := e.do(ctx, c); err != nil {
 		return err
 	}
+
 	var id hexutil.Uint64
 	if err := c.decode(e, &id); err != nil {
 		return err
 	}
+
 	if uint64(id) != d.network.ChainID {
-		return &failover.Mismatch{Host: e.Host, Shows: fmt.Sprintf("serves chain id %d", uint64(id)), Want: fmt.Sprint(d.network.ChainID)}
+		return &failover.Mismatch{
+			Host:  e.Host,
+			Shows: fmt.Sprintf("serves chain id %d", uint64(id)),
+			Want:  fmt.Sprint(d.network.ChainID),
+		}
 	}
+
 	return nil
 }
 
@@ -55,13 +62,17 @@ func refreshTip(ctx context.Context, e *endpoint, need uint64) error {
 	if err := e.do(ctx, c); err != nil {
 		return err
 	}
+
 	var tip hexutil.Uint64
 	if err := c.decode(e, &tip); err != nil {
 		return err
 	}
+
 	e.SawTip(uint64(tip))
+
 	if uint64(tip) < need {
 		return failover.ErrLagging
 	}
+
 	return nil
 }

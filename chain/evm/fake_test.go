@@ -27,7 +27,10 @@ const fakeChainID = 4242
 
 var (
 	fakeToken = chain.Asset{
-		Symbol: "USDX", Kind: chain.Token, Decimals: 6, Contract: chain.Address(common.HexToAddress("0x1000000000000000000000000000000000000001").Hex()),
+		Symbol:   "USDX",
+		Kind:     chain.Token,
+		Decimals: 6,
+		Contract: chain.Address(common.HexToAddress("0x1000000000000000000000000000000000000001").Hex()),
 	}
 	transferTopic = crypto.Keccak256Hash([]byte("Transfer(address,address,uint256)"))
 	payer         = common.HexToAddress("0x2000000000000000000000000000000000000002")
@@ -49,6 +52,7 @@ func (c rpcCall) param(i int) string {
 	if i < len(c.Params) {
 		_ = json.Unmarshal(c.Params[i], &s)
 	}
+
 	return s
 }
 
@@ -72,6 +76,7 @@ func (b fakeBlock) json(full bool) object {
 	for k, v := range b.header {
 		out[k] = v
 	}
+
 	txs := []any{}
 	for _, tx := range b.txs {
 		if full {
@@ -80,7 +85,9 @@ func (b fakeBlock) json(full bool) object {
 			txs = append(txs, tx["hash"])
 		}
 	}
+
 	out["transactions"] = txs
+
 	return out
 }
 
@@ -103,70 +110,113 @@ func newFakeNode(tip int) *fakeNode {
 	for range tip + 1 {
 		n.extend("main")
 	}
+
 	return n
 }
 
 func (n *fakeNode) extend(branch string) {
 	height := len(n.blocks)
 	hash := crypto.Keccak256Hash(fmt.Appendf(nil, "block %d %s", height, branch))
+
 	parent := common.Hash{}
 	if height > 0 {
 		parent = common.HexToHash(n.blocks[height-1].hash())
 	}
-	b := fakeBlock{header: object{
-		"number": hexutil.Uint64(height), "hash": hash.Hex(), "parentHash": parent.Hex(), "timestamp": hexutil.Uint64(1_700_000_000 + 12*height),
-		"transactionsRoot": types.EmptyTxsHash.Hex(), "baseFeePerGas": hexutil.Uint64(1_000_000_000), "logsBloom": types.Bloom{},
-	}}
+
+	b := fakeBlock{
+		header: object{
+			"number":           hexutil.Uint64(height),
+			"hash":             hash.Hex(),
+			"parentHash":       parent.Hex(),
+			"timestamp":        hexutil.Uint64(1_700_000_000 + 12*height),
+			"transactionsRoot": types.EmptyTxsHash.Hex(),
+			"baseFeePerGas":    hexutil.Uint64(1_000_000_000),
+			"logsBloom":        types.Bloom{},
+		},
+	}
 	if height > 0 {
 		b.header["transactionsRoot"] = common.HexToHash("0x01").Hex()
 		tx := crypto.Keccak256Hash(fmt.Appendf(nil, "tx %d %s", height, branch)).Hex()
-		b.txs = []object{{
-			"hash": tx, "from": payer.Hex(), "to": payee.Hex(), "value": hexutil.Uint64(1000 + height), "blockHash": hash.Hex(), "input": "0x", "type": "0x7e",
-		}}
+		b.txs = []object{
+			{
+				"hash":      tx,
+				"from":      payer.Hex(),
+				"to":        payee.Hex(),
+				"value":     hexutil.Uint64(1000 + height),
+				"blockHash": hash.Hex(),
+				"input":     "0x",
+				"type":      "0x7e",
+			},
+		}
 		token := common.HexToAddress(string(fakeToken.Contract))
+
 		var bloom types.Bloom
+
 		other := common.HexToAddress("0x4000000000000000000000000000000000000004")
 		for _, item := range [][]byte{
-			other.Bytes(), transferTopic[:], token.Bytes(),
-			common.LeftPadBytes(payer[:], 32), common.LeftPadBytes(payee[:], 32),
+			other.Bytes(),
+			transferTopic[:],
+			token.Bytes(),
+			common.LeftPadBytes(payer[:], 32),
+			common.LeftPadBytes(payee[:], 32),
 		} {
 			bloom.Add(item)
 		}
+
 		b.header["logsBloom"] = bloom
-		b.receipts = []object{{
-			"transactionHash": tx, "blockHash": hash.Hex(), "blockNumber": hexutil.Uint64(height), "status": "0x1", "gasUsed": "0x5208",
-			"effectiveGasPrice": "0x3b9aca00",
-			"logs": []object{
-				logOf(other, 7, 1), // another contract's
-				logOf(token, 8, uint64(height)),
+		b.receipts = []object{
+			{
+				"transactionHash":   tx,
+				"blockHash":         hash.Hex(),
+				"blockNumber":       hexutil.Uint64(height),
+				"status":            "0x1",
+				"gasUsed":           "0x5208",
+				"effectiveGasPrice": "0x3b9aca00",
+				"logs": []object{
+					logOf(other, 7, 1), // another contract's
+					logOf(token, 8, uint64(height)),
+				},
 			},
-		}}
+		}
 	}
+
 	n.blocks = append(n.blocks, b)
 }
 
 func logOf(contract common.Address, index, amount uint64) object {
 	word := chain.Units(amount).Bytes32()
+
 	return object{
-		"address": contract.Hex(), "logIndex": hexutil.Uint64(index), "data": hexutil.Bytes(word[:]),
-		"topics": []string{transferTopic.Hex(), common.BytesToHash(payer[:]).Hex(), common.BytesToHash(payee[:]).Hex()},
+		"address":  contract.Hex(),
+		"logIndex": hexutil.Uint64(index),
+		"data":     hexutil.Bytes(word[:]),
+		"topics": []string{
+			transferTopic.Hex(),
+			common.BytesToHash(payer[:]).Hex(),
+			common.BytesToHash(payee[:]).Hex(),
+		},
 	}
 }
 
 func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+
 	body, _ := io.ReadAll(r.Body)
 	calls, batch := parseCalls(body)
+
 	var methods []string
 	for _, c := range calls {
 		methods = append(methods, c.Method)
 	}
+
 	n.requests = append(n.requests, methods)
 	if n.http != nil && n.http(w, calls) {
 		return
 	}
+
 	var answers []object
+
 	for _, c := range calls {
 		a := object{"jsonrpc": "2.0", "id": c.ID}
 		if result := n.respond(c); isRefuse(result) {
@@ -174,13 +224,17 @@ func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		} else {
 			a["result"] = result
 		}
+
 		answers = append(answers, a)
 	}
+
 	w.Header().Set("Content-Type", "application/json")
+
 	if batch {
 		_ = json.NewEncoder(w).Encode(answers)
 		return
 	}
+
 	_ = json.NewEncoder(w).Encode(answers[0])
 }
 
@@ -189,8 +243,11 @@ func parseCalls(body []byte) (calls []rpcCall, batch bool) {
 		_ = json.Unmarshal(body, &calls)
 		return calls, true
 	}
+
 	var c rpcCall
+
 	_ = json.Unmarshal(body, &c)
+
 	return []rpcCall{c}, false
 }
 
@@ -202,7 +259,9 @@ func (n *fakeNode) respond(c rpcCall) any {
 			return result
 		}
 	}
+
 	tip := len(n.blocks) - 1
+
 	switch c.Method {
 	case "eth_chainId":
 		return hexutil.Uint64(n.chainID)
@@ -211,6 +270,7 @@ func (n *fakeNode) respond(c rpcCall) any {
 	case "eth_getBlockByNumber":
 		full := len(c.Params) > 1 && string(c.Params[1]) == "true"
 		height := tip
+
 		switch tag := c.param(0); tag {
 		case "latest":
 		case "safe":
@@ -222,8 +282,10 @@ func (n *fakeNode) respond(c rpcCall) any {
 			if err != nil || h > uint64(tip) {
 				return nil
 			}
+
 			height = int(h)
 		}
+
 		return n.blocks[height].json(full)
 	case "eth_getBlockReceipts":
 		for _, b := range n.blocks {
@@ -231,6 +293,7 @@ func (n *fakeNode) respond(c rpcCall) any {
 				return b.receipts
 			}
 		}
+
 		return nil
 	case "eth_getTransactionReceipt":
 		return n.find(c.param(0), func(b fakeBlock, i int) any { return b.receipts[i] })
@@ -250,6 +313,7 @@ func (n *fakeNode) respond(c rpcCall) any {
 		word := chain.Pow10(12).Bytes32()
 		return hexutil.Bytes(word[:])
 	}
+
 	return refuse{-32601, "the method does not exist"}
 }
 
@@ -261,6 +325,7 @@ func (n *fakeNode) find(hash string, get func(b fakeBlock, i int) any) any {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -268,7 +333,9 @@ func (n *fakeNode) find(hash string, get func(b fakeBlock, i int) any) any {
 func (n *fakeNode) count(method string) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+
 	sum := 0
+
 	for _, methods := range n.requests {
 		for _, m := range methods {
 			if m == method {
@@ -276,18 +343,21 @@ func (n *fakeNode) count(method string) int {
 			}
 		}
 	}
+
 	return sum
 }
 
 func (n *fakeNode) forget() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+
 	n.requests = nil
 }
 
 func (n *fakeNode) script(f func(n *fakeNode)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+
 	f(n)
 }
 
@@ -298,39 +368,48 @@ func (w wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
+
 	node, ok := w[r.URL.Hostname()]
 	if !ok {
 		return nil, errors.New("dial tcp: connection refused")
 	}
+
 	if node == nil { // a black hole
 		<-r.Context().Done()
 		return nil, r.Context().Err()
 	}
+
 	rec := httptest.NewRecorder()
 	node.ServeHTTP(rec, r)
+
 	return rec.Result(), nil
 }
 
 func fakeNetwork() chain.Network {
 	n := evm.Local(fakeChainID, fakeToken)
 	n.Rule, n.Confirmations = chain.RuleFinalized, 3
+
 	return n
 }
 
 // fakeDriver reads fake nodes, preferred in the order given.
 func fakeDriver(t *testing.T, w wire, hosts []string, change ...func(*evm.Config)) *evm.Driver {
 	t.Helper()
+
 	c := evm.Config{Network: fakeNetwork(), HTTPClient: &http.Client{Transport: w}, MaxBatch: 16}
 	for _, h := range hosts {
 		c.RPCs = append(c.RPCs, "http://"+h)
 	}
+
 	for _, f := range change {
 		f(&c)
 	}
+
 	d, err := evm.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return d
 }
 
@@ -344,15 +423,18 @@ func heights(blocks []chain.Block) []uint64 {
 	for _, b := range blocks {
 		out = append(out, b.Height)
 	}
+
 	return out
 }
 
 func wantHeights(t *testing.T, blocks []chain.Block, from, to uint64) {
 	t.Helper()
+
 	var want []uint64
 	for h := from; h <= to; h++ {
 		want = append(want, h)
 	}
+
 	if !slices.Equal(heights(blocks), want) {
 		t.Fatalf("blocks %v, want %d to %d", heights(blocks), from, to)
 	}

@@ -38,45 +38,65 @@ func (d *Driver) spendOf(order chain.Order) (spend, error) {
 		return spend{}, fault.New(fault.Unsupported, "outputs_unsupported",
 			"a transaction of network %s pays one destination, not %d", d.network.Slug, len(order.Outputs))
 	}
+
 	if order.FeePayer != nil && *order.FeePayer != order.From {
-		return spend{}, fault.New(fault.Unsupported, "fee_payer_unsupported", "on network %s the sender pays the fee", d.network.Slug)
+		return spend{}, fault.New(
+			fault.Unsupported, "fee_payer_unsupported", "on network %s the sender pays the fee",
+			d.network.Slug,
+		)
 	}
+
 	from, err := parseAddress(string(order.From.Address))
 	if err != nil {
 		return spend{}, err
 	}
+
 	out := order.Outputs[0]
+
 	payee, err := parseAddress(string(out.To))
 	if err != nil {
 		return spend{}, notPayable(err, out.To)
 	}
+
 	asset, ok := d.network.AssetByID(out.AssetID)
 	if !ok {
-		return spend{}, fault.New(fault.Invalid, "asset_not_enabled", "network %s has no asset %s", d.network.Slug, out.AssetID)
+		return spend{}, fault.New(
+			fault.Invalid, "asset_not_enabled", "network %s has no asset %s", d.network.Slug,
+			out.AssetID,
+		)
 	}
+
 	_, isToken := d.tokens[payee]
 	switch {
 	case payee == (common.Address{}), isToken:
 		return spend{}, notPayable(nil, out.To)
-	case out.Amount.IsZero() && (payee != from || asset.Kind == chain.Token): // nothing to oneself cancels a nonce
+	// nothing to oneself cancels a nonce
+	case out.Amount.IsZero() && (payee != from || asset.Kind == chain.Token):
 		return spend{}, fault.New(fault.Invalid, "amount_too_small", "the order pays %s nothing", out.To)
 	case order.SubtractFee && asset.Kind != chain.Native:
-		return spend{}, fault.New(fault.Invalid, "subtract_fee_invalid", "the network fee can be taken out of %s only", d.native.Symbol)
+		return spend{}, fault.New(
+			fault.Invalid, "subtract_fee_invalid", "the network fee can be taken out of %s only",
+			d.native.Symbol,
+		)
 	}
+
 	s := spend{asset: asset, from: from, payee: payee, amount: out.Amount}
 	if asset.Kind == chain.Token {
 		s.to, s.data = common.HexToAddress(string(asset.Contract)), transferInput(payee, out.Amount)
 	} else {
 		s.to, s.value = payee, out.Amount
 	}
+
 	return s, nil
 }
 
 func notPayable(cause error, to chain.Address) error {
-	const code, text = "destination_not_payable", "%s cannot be paid: it refuses the transfer, or is no address for money"
+	const code, text = "destination_not_payable", "%s cannot be paid: it refuses the transfer, or is no " +
+		"address for money"
 	if cause == nil {
 		return fault.New(fault.Invalid, code, text, to)
 	}
+
 	return fault.Wrap(cause, fault.Invalid, code, text, to)
 }
 
@@ -94,53 +114,73 @@ type survey struct {
 // A sender without the money is fault.State (insufficient_funds), a refused transfer destination_not_payable.
 func (d *Driver) survey(ctx context.Context, e *endpoint, s spend) (survey, error) {
 	var v survey
+
 	header := newCall("eth_getBlockByNumber", "latest", false)
 	tip := newCall("eth_maxPriorityFeePerGas")
 	gas := newCall("eth_estimateGas", map[string]any{
-		"from": s.from, "to": s.to, "value": (*hexutil.Big)(s.value.Big()), "data": hexutil.Bytes(s.data),
+		"from":  s.from,
+		"to":    s.to,
+		"value": (*hexutil.Big)(s.value.Big()),
+		"data":  hexutil.Bytes(s.data),
 	})
 	code := newCall("eth_getCode", s.payee, "latest")
 	balance := newCall("eth_getBalance", s.from, "latest")
 	held := balance
 	calls := []*call{header, tip, gas, code, balance}
+
 	if s.asset.Kind == chain.Token {
 		var err error
-		if held, err = d.balanceCall(chain.Holding{Address: canonical(s.from), AssetID: s.asset.ID}, "latest"); err != nil {
+		if held, err = d.balanceCall(
+			chain.Holding{Address: canonical(s.from), AssetID: s.asset.ID}, "latest",
+		); err != nil {
 			return v, err
 		}
+
 		calls = append(calls, held)
 	}
+
 	if err := e.do(ctx, calls...); err != nil {
 		return v, err
 	}
+
 	var err error
 	if v.base, v.tip, err = e.prices(ctx, header, tip); err != nil {
 		return v, err
 	}
+
 	if v.balance, err = balance.balance(e); err != nil {
 		return v, err
 	}
+
 	if v.held, err = held.balance(e); err != nil {
 		return v, err
 	}
+
 	if v.held.Less(s.amount) {
 		return v, d.unfunded(s, v.held)
 	}
+
 	var deployed hexutil.Bytes
 	if err := code.decode(e, &deployed); err != nil {
 		return v, err
 	}
+
 	v.hasCode = s.asset.Kind == chain.Native && len(deployed) > 0
 	if v.gas, err = gas.gasLimit(e, s); err != nil {
 		return v, err
 	}
+
 	v.l1, err = d.l1Fee(ctx, e, s, v)
+
 	return v, err
 }
 
 func (d *Driver) unfunded(s spend, held chain.Amount) error {
-	return fault.New(fault.State, "insufficient_funds", "%s holds %s base units of %s, too little for what it has to send and its fee",
-		canonical(s.from), held, s.asset.Symbol)
+	return fault.New(
+		fault.State, "insufficient_funds",
+		"%s holds %s base units of %s, too little for what it has to send and its fee",
+		canonical(s.from), held, s.asset.Symbol,
+	)
 }
 
 // prices reads base fee and priority fee; a node without eth_maxPriorityFeePerGas is asked for
@@ -150,27 +190,36 @@ func (e *endpoint) prices(ctx context.Context, header, tip *call) (base, priorit
 	if err = header.decode(e, &h); err != nil {
 		return
 	}
+
 	if base, err = e.price(h.BaseFeePerGas); err != nil {
 		return
 	}
+
 	var n hexutil.Big
+
 	if noMethod(tip.err) {
 		sum := newCall("eth_gasPrice")
 		if err = e.do(ctx, sum); err != nil {
 			return
 		}
+
 		if err = sum.decode(e, &n); err != nil {
 			return
 		}
+
 		if priority, err = e.price(&n); err != nil {
 			return
 		}
+
 		return base, priority.SubFloor(base), nil
 	}
+
 	if err = tip.decode(e, &n); err != nil {
 		return
 	}
+
 	priority, err = e.price(&n)
+
 	return
 }
 
@@ -180,16 +229,20 @@ func (c *call) gasLimit(e *endpoint, s spend) (uint64, error) {
 	if reverts(c.err) {
 		return 0, notPayable(c.err, canonical(s.payee))
 	}
+
 	var gas hexutil.Uint64
 	if err := c.decode(e, &gas); err != nil {
 		return 0, err
 	}
+
 	if gas < plainGas || gas > maxGas {
 		return 0, e.Garbled("a gas estimate of %d", uint64(gas))
 	}
+
 	if gas == plainGas {
 		return plainGas, nil
 	}
+
 	return uint64(gas) + (uint64(gas)+4)/5, nil
 }
 
@@ -200,12 +253,16 @@ func reverts(err error) bool {
 	if !ok {
 		return false
 	}
+
 	words := strings.ToLower(r.Message)
-	return r.Code == codeReverted || r.Code == -32015 || strings.Contains(words, "revert") || strings.Contains(words, "gas required exceeds allowance")
+
+	return r.Code == codeReverted || r.Code == -32015 || strings.Contains(words, "revert") ||
+		strings.Contains(words, "gas required exceeds allowance")
 }
 
-// l1Fee asks the rollup's oracle what publishing the transaction costs and adds a quarter, rounded up: the
-// price of L1 blobs and gas may rise before it is included. Source: OP-stack specification, GasPriceOracle.getL1Fee.
+// l1Fee asks the rollup's oracle what publishing the transaction costs and adds a quarter, rounded
+// up: the price of L1 blobs and gas may rise before it is included. Source: OP-stack specification,
+// GasPriceOracle.getL1Fee.
 func (d *Driver) l1Fee(ctx context.Context, e *endpoint, s spend, v survey) (chain.Amount, error) {
 	if d.l1Oracle == nil {
 		return chain.Amount{}, nil
@@ -213,19 +270,30 @@ func (d *Driver) l1Fee(ctx context.Context, e *endpoint, s spend, v survey) (cha
 	// Sizes count, not values: every number as long as it will be.
 	price := v.base.Add(v.base).Add(v.tip)
 	raw := (&envelope{
-		chainID: d.network.ChainID, nonce: 1 << 32, tip: price, cap: price, gas: v.gas, to: s.to, value: s.value, data: s.data,
+		chainID: d.network.ChainID,
+		nonce:   1 << 32,
+		tip:     price,
+		cap:     price,
+		gas:     v.gas,
+		to:      s.to,
+		value:   s.value,
+		data:    s.data,
 	}).encode()
+
 	c := viewCall(*d.l1Oracle, getL1FeeInput(raw), "latest")
 	if err := e.do(ctx, c); err != nil {
 		return chain.Amount{}, err
 	}
+
 	fee, err := c.word(e)
 	if err != nil {
 		return fee, err
 	}
+
 	if chain.MaxTransfer.Less(fee) {
 		return fee, e.Garbled("an L1 data fee of %s wei", fee)
 	}
+
 	return fee.Add(quarterUp(fee)), nil
 }
 
@@ -235,6 +303,7 @@ func getL1FeeInput(raw []byte) []byte {
 	offset := chain.Units(32).Bytes32()
 	in := append([]byte{0x49, 0x94, 0x8e, 0x0e}, offset[:]...)
 	in = append(in, length[:]...)
+
 	return append(in, common.RightPadBytes(raw, (len(raw)+31)/32*32)...)
 }
 
@@ -254,6 +323,7 @@ func quarterUp(a chain.Amount) chain.Amount {
 func (v survey) allowance() chain.Amount {
 	price := v.ceiling()
 	half := price.RoundUpTo(chain.Units(2)).Share(chain.Units(1), chain.Units(2))
+
 	return price.Add(half).Mul(v.gas).Add(v.l1)
 }
 
@@ -267,13 +337,17 @@ func (d *Driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amou
 	if err != nil {
 		return chain.Amount{}, err
 	}
+
 	var fee chain.Amount
+
 	err = d.ask(ctx, 0, func(ctx context.Context, e *endpoint) error {
 		v, err := d.survey(ctx, e, s)
 		if err == nil {
 			fee = v.allowance()
 		}
+
 		return err
 	})
+
 	return fee, err
 }

@@ -15,26 +15,33 @@ import (
 // nodes, one that is behind what was seen before is passed over while another is ahead.
 func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
 	var best chain.Head
+
 	err := d.ask(ctx, 0, func(ctx context.Context, e *endpoint) error {
 		h, err := d.headOf(ctx, e)
 		if err != nil {
 			return err
 		}
+
 		if best.Tip.IsZero() || h.Tip.Height > best.Tip.Height {
 			best = h
 		}
+
 		if h.Tip.Height < d.nodes.Seen.Load() {
 			return failover.ErrLagging
 		}
+
 		return nil
 	})
 	if errors.Is(err, failover.ErrLagging) { // all nodes agree that the chain became shorter
 		err = nil
 	}
+
 	if err != nil {
 		return chain.Head{}, err
 	}
+
 	d.nodes.Seen.Store(best.Tip.Height)
+
 	return best, nil
 }
 
@@ -42,29 +49,42 @@ func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
 func (d *Driver) headOf(ctx context.Context, e *endpoint) (chain.Head, error) {
 	final := newCall("eth_getBlockByNumber", "finalized", false)
 	safe := newCall("eth_getBlockByNumber", "safe", false)
+
 	tip := newCall("eth_getBlockByNumber", "latest", false)
 	if err := e.do(ctx, final, safe, tip); err != nil {
 		return chain.Head{}, err
 	}
-	var h chain.Head
-	var header headerJSON
+
+	var (
+		h      chain.Head
+		header headerJSON
+	)
+
 	err := tip.decode(e, &header)
 	if err == nil {
 		h.Tip, err = header.ref(e)
 	}
+
 	if err == nil {
 		h.Safe, err = d.tagged(e, safe)
 	}
+
 	if err == nil {
 		h.Final, err = d.tagged(e, final)
 	}
+
 	if err != nil {
 		return chain.Head{}, err
 	}
+
 	if h.Safe.Height > h.Tip.Height || (!h.Safe.IsZero() && h.Final.Height > h.Safe.Height) {
-		return chain.Head{}, e.Garbled("tip %d, safe %d, final %d", h.Tip.Height, h.Safe.Height, h.Final.Height)
+		return chain.Head{}, e.Garbled(
+			"tip %d, safe %d, final %d", h.Tip.Height, h.Safe.Height, h.Final.Height,
+		)
 	}
+
 	e.SawTip(h.Tip.Height)
+
 	return h, nil
 }
 
@@ -75,26 +95,32 @@ func (d *Driver) tagged(e *endpoint, c *call) (chain.Ref, error) {
 		if d.finality.Load() {
 			return chain.Ref{}, e.Garbled("it no longer names its safe and final blocks")
 		}
+
 		return chain.Ref{}, nil
 	}
+
 	var header headerJSON
 	if err := c.decode(e, &header); err != nil {
 		return chain.Ref{}, err
 	}
+
 	ref, err := header.ref(e)
 	if err == nil {
 		d.finality.Store(true)
 	}
+
 	return ref, err
 }
 
 // RefAt returns the canonical block at a height.
 func (d *Driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 	var ref chain.Ref
+
 	err := d.ask(ctx, height, func(ctx context.Context, e *endpoint) (err error) {
 		ref, err = e.refAt(ctx, height)
 		return err
 	})
+
 	return ref, aboveTip(err, height)
 }
 
@@ -103,17 +129,21 @@ func (e *endpoint) refAt(ctx context.Context, height uint64) (chain.Ref, error) 
 	if err := e.do(ctx, c); err != nil {
 		return chain.Ref{}, err
 	}
+
 	if c.null() || c.err != nil {
 		return chain.Ref{}, e.absent(ctx, height, c)
 	}
+
 	var header headerJSON
 	if err := c.decode(e, &header); err != nil {
 		return chain.Ref{}, err
 	}
+
 	ref, err := header.ref(e)
 	if err == nil && ref.Height != height {
 		err = e.Garbled("asked for block %d, it answered block %d", height, ref.Height)
 	}
+
 	return ref, err
 }
 
@@ -127,14 +157,18 @@ func (e *endpoint) absent(ctx context.Context, height uint64, c *call) error {
 		if refused.Code == codePruned {
 			return failover.ErrPruned
 		}
+
 		return c.err
 	}
+
 	if err := refreshTip(ctx, e, height); err != nil {
 		return err
 	}
+
 	if e.KnownTip()-height < youngDepth {
 		return e.Garbled("block %d is below its tip and missing", height)
 	}
+
 	return failover.ErrPruned
 }
 
@@ -143,5 +177,6 @@ func aboveTip(err error, height uint64) error {
 	if errors.Is(err, failover.ErrLagging) {
 		return fault.New(fault.NotFound, "block_unknown", "block %d is above the tip", height)
 	}
+
 	return err
 }

@@ -18,9 +18,19 @@ import (
 var (
 	// Ethereum is Ethereum's main network.
 	Ethereum = chain.Network{
-		Slug: "ethereum", Family: chain.EVM, ChainID: 1, CAIP2: "eip155:1", DisplayName: "Ethereum", NativeAsset: "ETH",
-		ExplorerTxURL: "https://etherscan.io/tx/{txHash}", ExplorerAddressURL: "https://etherscan.io/address/{address}",
-		Rule: chain.RuleSafe, Confirmations: 64, EstimatedConfirmation: 8 * time.Minute, BlockTime: 12 * time.Second, Livemode: true,
+		Slug:                  "ethereum",
+		Family:                chain.EVM,
+		ChainID:               1,
+		CAIP2:                 "eip155:1",
+		DisplayName:           "Ethereum",
+		NativeAsset:           "ETH",
+		ExplorerTxURL:         "https://etherscan.io/tx/{txHash}",
+		ExplorerAddressURL:    "https://etherscan.io/address/{address}",
+		Rule:                  chain.RuleSafe,
+		Confirmations:         64,
+		EstimatedConfirmation: 8 * time.Minute,
+		BlockTime:             12 * time.Second,
+		Livemode:              true,
 		Assets: []chain.Asset{
 			ether("500000000000000"),
 			token("USDC", "USD Coin", usdcEthereum, 6, "1000000"),
@@ -30,17 +40,39 @@ var (
 	}
 	// Sepolia is Ethereum's test network for applications.
 	Sepolia = chain.Network{
-		Slug: "sepolia", Family: chain.EVM, ChainID: 11155111, CAIP2: "eip155:11155111", DisplayName: "Sepolia", NativeAsset: "ETH",
-		ExplorerTxURL: "https://sepolia.etherscan.io/tx/{txHash}", ExplorerAddressURL: "https://sepolia.etherscan.io/address/{address}",
-		Rule: chain.RuleSafe, Confirmations: 64, EstimatedConfirmation: 8 * time.Minute, BlockTime: 12 * time.Second,
-		FaucetURL: "https://sepolia-faucet.pk910.de",
-		Assets:    []chain.Asset{ether("1000000000000"), token("USDC", "USD Coin", usdcSepolia, 6, "10000")},
+		Slug:                  "sepolia",
+		Family:                chain.EVM,
+		ChainID:               11155111,
+		CAIP2:                 "eip155:11155111",
+		DisplayName:           "Sepolia",
+		NativeAsset:           "ETH",
+		ExplorerTxURL:         "https://sepolia.etherscan.io/tx/{txHash}",
+		ExplorerAddressURL:    "https://sepolia.etherscan.io/address/{address}",
+		Rule:                  chain.RuleSafe,
+		Confirmations:         64,
+		EstimatedConfirmation: 8 * time.Minute,
+		BlockTime:             12 * time.Second,
+		FaucetURL:             "https://sepolia-faucet.pk910.de",
+		Assets: []chain.Asset{
+			ether("1000000000000"),
+			token("USDC", "USD Coin", usdcSepolia, 6, "10000"),
+		},
 	}
 	// Base is the OP-stack rollup of that name.
 	Base = chain.Network{
-		Slug: "base", Family: chain.EVM, ChainID: 8453, CAIP2: "eip155:8453", DisplayName: "Base", NativeAsset: "ETH",
-		ExplorerTxURL: "https://basescan.org/tx/{txHash}", ExplorerAddressURL: "https://basescan.org/address/{address}",
-		Rule: chain.RuleSafe, Confirmations: 300, EstimatedConfirmation: 5 * time.Minute, BlockTime: 2 * time.Second, Livemode: true,
+		Slug:                  "base",
+		Family:                chain.EVM,
+		ChainID:               8453,
+		CAIP2:                 "eip155:8453",
+		DisplayName:           "Base",
+		NativeAsset:           "ETH",
+		ExplorerTxURL:         "https://basescan.org/tx/{txHash}",
+		ExplorerAddressURL:    "https://basescan.org/address/{address}",
+		Rule:                  chain.RuleSafe,
+		Confirmations:         300,
+		EstimatedConfirmation: 5 * time.Minute,
+		BlockTime:             2 * time.Second,
+		Livemode:              true,
 		Assets: []chain.Asset{
 			ether("50000000000000"),
 			token("USDC", "USD Coin", usdcBase, 6, "100000"),
@@ -49,17 +81,39 @@ var (
 	}
 	// BaseSepolia is Base's test network.
 	BaseSepolia = chain.Network{
-		Slug: "base-sepolia", Family: chain.EVM, ChainID: 84532, CAIP2: "eip155:84532", DisplayName: "Base Sepolia", NativeAsset: "ETH",
-		ExplorerTxURL: "https://sepolia.basescan.org/tx/{txHash}", ExplorerAddressURL: "https://sepolia.basescan.org/address/{address}",
-		Rule: chain.RuleSafe, Confirmations: 300, EstimatedConfirmation: 5 * time.Minute, BlockTime: 2 * time.Second,
-		FaucetURL: "https://portal.cdp.coinbase.com/products/faucet",
-		Assets:    []chain.Asset{ether("1000000000000"), token("USDC", "USD Coin", usdcBaseSepolia, 6, "10000")},
+		Slug:                  "base-sepolia",
+		Family:                chain.EVM,
+		ChainID:               84532,
+		CAIP2:                 "eip155:84532",
+		DisplayName:           "Base Sepolia",
+		NativeAsset:           "ETH",
+		ExplorerTxURL:         "https://sepolia.basescan.org/tx/{txHash}",
+		ExplorerAddressURL:    "https://sepolia.basescan.org/address/{address}",
+		Rule:                  chain.RuleSafe,
+		Confirmations:         300,
+		EstimatedConfirmation: 5 * time.Minute,
+		BlockTime:             2 * time.Second,
+		FaucetURL:             "https://portal.cdp.coinbase.com/products/faucet",
+		Assets: []chain.Asset{
+			ether("1000000000000"),
+			token("USDC", "USD Coin", usdcBaseSepolia, 6, "10000"),
+		},
 	}
 	// Optimism is OP Mainnet.
 	Optimism = chain.Network{
-		Slug: "optimism", Family: chain.EVM, ChainID: 10, CAIP2: "eip155:10", DisplayName: "OP Mainnet", NativeAsset: "ETH",
-		ExplorerTxURL: "https://optimistic.etherscan.io/tx/{txHash}", ExplorerAddressURL: "https://optimistic.etherscan.io/address/{address}",
-		Rule: chain.RuleSafe, Confirmations: 300, EstimatedConfirmation: 5 * time.Minute, BlockTime: 2 * time.Second, Livemode: true,
+		Slug:                  "optimism",
+		Family:                chain.EVM,
+		ChainID:               10,
+		CAIP2:                 "eip155:10",
+		DisplayName:           "OP Mainnet",
+		NativeAsset:           "ETH",
+		ExplorerTxURL:         "https://optimistic.etherscan.io/tx/{txHash}",
+		ExplorerAddressURL:    "https://optimistic.etherscan.io/address/{address}",
+		Rule:                  chain.RuleSafe,
+		Confirmations:         300,
+		EstimatedConfirmation: 5 * time.Minute,
+		BlockTime:             2 * time.Second,
+		Livemode:              true,
 		Assets: []chain.Asset{
 			ether("50000000000000"),
 			token("USDC", "USD Coin", usdcOptimism, 6, "100000"),
@@ -69,17 +123,39 @@ var (
 	}
 	// OPSepolia is OP Mainnet's test network.
 	OPSepolia = chain.Network{
-		Slug: "op-sepolia", Family: chain.EVM, ChainID: 11155420, CAIP2: "eip155:11155420", DisplayName: "OP Sepolia", NativeAsset: "ETH",
-		ExplorerTxURL: "https://sepolia-optimism.etherscan.io/tx/{txHash}", ExplorerAddressURL: "https://sepolia-optimism.etherscan.io/address/{address}",
-		Rule: chain.RuleSafe, Confirmations: 300, EstimatedConfirmation: 5 * time.Minute, BlockTime: 2 * time.Second,
-		FaucetURL: "https://console.optimism.io/faucet",
-		Assets:    []chain.Asset{ether("1000000000000"), token("USDC", "USD Coin", usdcOPSepolia, 6, "10000")},
+		Slug:                  "op-sepolia",
+		Family:                chain.EVM,
+		ChainID:               11155420,
+		CAIP2:                 "eip155:11155420",
+		DisplayName:           "OP Sepolia",
+		NativeAsset:           "ETH",
+		ExplorerTxURL:         "https://sepolia-optimism.etherscan.io/tx/{txHash}",
+		ExplorerAddressURL:    "https://sepolia-optimism.etherscan.io/address/{address}",
+		Rule:                  chain.RuleSafe,
+		Confirmations:         300,
+		EstimatedConfirmation: 5 * time.Minute,
+		BlockTime:             2 * time.Second,
+		FaucetURL:             "https://console.optimism.io/faucet",
+		Assets: []chain.Asset{
+			ether("1000000000000"),
+			token("USDC", "USD Coin", usdcOPSepolia, 6, "10000"),
+		},
 	}
 	// Arbitrum is Arbitrum One.
 	Arbitrum = chain.Network{
-		Slug: "arbitrum", Family: chain.EVM, ChainID: 42161, CAIP2: "eip155:42161", DisplayName: "Arbitrum One", NativeAsset: "ETH",
-		ExplorerTxURL: "https://arbiscan.io/tx/{txHash}", ExplorerAddressURL: "https://arbiscan.io/address/{address}",
-		Rule: chain.RuleSafe, Confirmations: 2400, EstimatedConfirmation: 10 * time.Minute, BlockTime: 250 * time.Millisecond, Livemode: true,
+		Slug:                  "arbitrum",
+		Family:                chain.EVM,
+		ChainID:               42161,
+		CAIP2:                 "eip155:42161",
+		DisplayName:           "Arbitrum One",
+		NativeAsset:           "ETH",
+		ExplorerTxURL:         "https://arbiscan.io/tx/{txHash}",
+		ExplorerAddressURL:    "https://arbiscan.io/address/{address}",
+		Rule:                  chain.RuleSafe,
+		Confirmations:         2400,
+		EstimatedConfirmation: 10 * time.Minute,
+		BlockTime:             250 * time.Millisecond,
+		Livemode:              true,
 		Assets: []chain.Asset{
 			ether("50000000000000"),
 			token("USDC", "USD Coin", usdcArbitrum, 6, "100000"),
@@ -89,17 +165,39 @@ var (
 	}
 	// ArbitrumSepolia is Arbitrum One's test network.
 	ArbitrumSepolia = chain.Network{
-		Slug: "arbitrum-sepolia", Family: chain.EVM, ChainID: 421614, CAIP2: "eip155:421614", DisplayName: "Arbitrum Sepolia", NativeAsset: "ETH",
-		ExplorerTxURL: "https://sepolia.arbiscan.io/tx/{txHash}", ExplorerAddressURL: "https://sepolia.arbiscan.io/address/{address}",
-		Rule: chain.RuleSafe, Confirmations: 2400, EstimatedConfirmation: 10 * time.Minute, BlockTime: 250 * time.Millisecond,
-		FaucetURL: "https://faucet.quicknode.com/arbitrum/sepolia",
-		Assets:    []chain.Asset{ether("1000000000000"), token("USDC", "USD Coin", usdcArbitrumSepolia, 6, "10000")},
+		Slug:                  "arbitrum-sepolia",
+		Family:                chain.EVM,
+		ChainID:               421614,
+		CAIP2:                 "eip155:421614",
+		DisplayName:           "Arbitrum Sepolia",
+		NativeAsset:           "ETH",
+		ExplorerTxURL:         "https://sepolia.arbiscan.io/tx/{txHash}",
+		ExplorerAddressURL:    "https://sepolia.arbiscan.io/address/{address}",
+		Rule:                  chain.RuleSafe,
+		Confirmations:         2400,
+		EstimatedConfirmation: 10 * time.Minute,
+		BlockTime:             250 * time.Millisecond,
+		FaucetURL:             "https://faucet.quicknode.com/arbitrum/sepolia",
+		Assets: []chain.Asset{
+			ether("1000000000000"),
+			token("USDC", "USD Coin", usdcArbitrumSepolia, 6, "10000"),
+		},
 	}
 	// Polygon is Polygon PoS.
 	Polygon = chain.Network{
-		Slug: "polygon", Family: chain.EVM, ChainID: 137, CAIP2: "eip155:137", DisplayName: "Polygon PoS", NativeAsset: "POL",
-		ExplorerTxURL: "https://polygonscan.com/tx/{txHash}", ExplorerAddressURL: "https://polygonscan.com/address/{address}",
-		Rule: chain.RuleFinalized, Confirmations: 256, EstimatedConfirmation: 15 * time.Second, BlockTime: 2 * time.Second, Livemode: true,
+		Slug:                  "polygon",
+		Family:                chain.EVM,
+		ChainID:               137,
+		CAIP2:                 "eip155:137",
+		DisplayName:           "Polygon PoS",
+		NativeAsset:           "POL",
+		ExplorerTxURL:         "https://polygonscan.com/tx/{txHash}",
+		ExplorerAddressURL:    "https://polygonscan.com/address/{address}",
+		Rule:                  chain.RuleFinalized,
+		Confirmations:         256,
+		EstimatedConfirmation: 15 * time.Second,
+		BlockTime:             2 * time.Second,
+		Livemode:              true,
 		Assets: []chain.Asset{
 			coin("POL", "Polygon Ecosystem Token", "100000000000000000"),
 			token("USDC", "USD Coin", usdcPolygon, 6, "100000"),
@@ -109,17 +207,39 @@ var (
 	}
 	// PolygonAmoy is Polygon's test network.
 	PolygonAmoy = chain.Network{
-		Slug: "polygon-amoy", Family: chain.EVM, ChainID: 80002, CAIP2: "eip155:80002", DisplayName: "Polygon Amoy", NativeAsset: "POL",
-		ExplorerTxURL: "https://amoy.polygonscan.com/tx/{txHash}", ExplorerAddressURL: "https://amoy.polygonscan.com/address/{address}",
-		Rule: chain.RuleFinalized, Confirmations: 256, EstimatedConfirmation: 15 * time.Second, BlockTime: 2 * time.Second,
-		FaucetURL: "https://faucet.polygon.technology",
-		Assets:    []chain.Asset{coin("POL", "Polygon Ecosystem Token", "1000000000000000"), token("USDC", "USD Coin", usdcAmoy, 6, "10000")},
+		Slug:                  "polygon-amoy",
+		Family:                chain.EVM,
+		ChainID:               80002,
+		CAIP2:                 "eip155:80002",
+		DisplayName:           "Polygon Amoy",
+		NativeAsset:           "POL",
+		ExplorerTxURL:         "https://amoy.polygonscan.com/tx/{txHash}",
+		ExplorerAddressURL:    "https://amoy.polygonscan.com/address/{address}",
+		Rule:                  chain.RuleFinalized,
+		Confirmations:         256,
+		EstimatedConfirmation: 15 * time.Second,
+		BlockTime:             2 * time.Second,
+		FaucetURL:             "https://faucet.polygon.technology",
+		Assets: []chain.Asset{
+			coin("POL", "Polygon Ecosystem Token", "1000000000000000"),
+			token("USDC", "USD Coin", usdcAmoy, 6, "10000"),
+		},
 	}
 	// BNB is BNB Smart Chain. Its USDC, USDT and DAI are the exchange-pegged tokens, with 18 decimals.
 	BNB = chain.Network{
-		Slug: "bnb", Family: chain.EVM, ChainID: 56, CAIP2: "eip155:56", DisplayName: "BNB Smart Chain", NativeAsset: "BNB",
-		ExplorerTxURL: "https://bscscan.com/tx/{txHash}", ExplorerAddressURL: "https://bscscan.com/address/{address}",
-		Rule: chain.RuleFinalized, Confirmations: 30, EstimatedConfirmation: 10 * time.Second, BlockTime: 750 * time.Millisecond, Livemode: true,
+		Slug:                  "bnb",
+		Family:                chain.EVM,
+		ChainID:               56,
+		CAIP2:                 "eip155:56",
+		DisplayName:           "BNB Smart Chain",
+		NativeAsset:           "BNB",
+		ExplorerTxURL:         "https://bscscan.com/tx/{txHash}",
+		ExplorerAddressURL:    "https://bscscan.com/address/{address}",
+		Rule:                  chain.RuleFinalized,
+		Confirmations:         30,
+		EstimatedConfirmation: 10 * time.Second,
+		BlockTime:             750 * time.Millisecond,
+		Livemode:              true,
 		Assets: []chain.Asset{
 			coin("BNB", "BNB", "200000000000000"),
 			token("USDC", "Binance-Peg USD Coin", usdcBNB, 18, "100000000000000000"),
@@ -129,19 +249,29 @@ var (
 	}
 	// BNBTestnet is BNB Smart Chain's test network.
 	BNBTestnet = chain.Network{
-		Slug: "bnb-testnet", Family: chain.EVM, ChainID: 97, CAIP2: "eip155:97", DisplayName: "BNB Smart Chain Testnet", NativeAsset: "BNB",
-		ExplorerTxURL: "https://testnet.bscscan.com/tx/{txHash}", ExplorerAddressURL: "https://testnet.bscscan.com/address/{address}",
-		Rule: chain.RuleFinalized, Confirmations: 30, EstimatedConfirmation: 10 * time.Second, BlockTime: 750 * time.Millisecond,
-		FaucetURL: "https://www.bnbchain.org/en/testnet-faucet",
-		Assets:    []chain.Asset{coin("BNB", "BNB", "1000000000000")},
+		Slug:                  "bnb-testnet",
+		Family:                chain.EVM,
+		ChainID:               97,
+		CAIP2:                 "eip155:97",
+		DisplayName:           "BNB Smart Chain Testnet",
+		NativeAsset:           "BNB",
+		ExplorerTxURL:         "https://testnet.bscscan.com/tx/{txHash}",
+		ExplorerAddressURL:    "https://testnet.bscscan.com/address/{address}",
+		Rule:                  chain.RuleFinalized,
+		Confirmations:         30,
+		EstimatedConfirmation: 10 * time.Second,
+		BlockTime:             750 * time.Millisecond,
+		FaucetURL:             "https://www.bnbchain.org/en/testnet-faucet",
+		Assets:                []chain.Asset{coin("BNB", "BNB", "1000000000000")},
 	}
 )
 
-// Token contracts. Sources: USDC from the issuer's list "USDC Contract Addresses" (native USDC, not the
-// bridged USDC.e); USDT on Ethereum from the issuer's list of supported protocols, on the others the token
-// that its bridge maps to it (the OP and Arbitrum token lists, Polygon's PoS bridge mapping); DAI from Maker's chain log and,
-// on the other networks, the token that their canonical bridge maps to it; BNB Smart Chain: the
-// "Binance-Peg" tokens as named by BscScan. The tests check every checksum.
+// Token contracts. Sources: USDC from the issuer's list "USDC Contract Addresses" (native USDC, not
+// the bridged USDC.e); USDT on Ethereum from the issuer's list of supported protocols, on the
+// others the token that its bridge maps to it (the OP and Arbitrum token lists, Polygon's PoS
+// bridge mapping); DAI from Maker's chain log and, on the other networks, the token that their
+// canonical bridge maps to it; BNB Smart Chain: the "Binance-Peg" tokens as named by BscScan. The
+// tests check every checksum.
 const (
 	usdcEthereum chain.Address = "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"
 	usdtEthereum chain.Address = "0xdAC17F958D2ee523a2206206994597C13D831ec7"
@@ -181,20 +311,38 @@ const (
 // tokens. Payments confirm after 2 blocks.
 func Local(chainID uint64, tokens ...chain.Asset) chain.Network {
 	return chain.Network{
-		Slug: "local", Family: chain.EVM, ChainID: chainID, CAIP2: fmt.Sprintf("eip155:%d", chainID), DisplayName: "Local development node",
-		NativeAsset: "ETH", Rule: chain.RuleConfirmations, Confirmations: 2, BlockTime: time.Second,
-		Assets: append([]chain.Asset{ether("1")}, tokens...),
+		Slug:          "local",
+		Family:        chain.EVM,
+		ChainID:       chainID,
+		CAIP2:         fmt.Sprintf("eip155:%d", chainID),
+		DisplayName:   "Local development node",
+		NativeAsset:   "ETH",
+		Rule:          chain.RuleConfirmations,
+		Confirmations: 2,
+		BlockTime:     time.Second,
+		Assets:        append([]chain.Asset{ether("1")}, tokens...),
 	}
 }
 
 func ether(least string) chain.Asset { return coin("ETH", "Ether", least) }
 
 func coin(symbol, name, least string) chain.Asset {
-	return chain.Asset{Symbol: symbol, Name: name, Kind: chain.Native, Decimals: 18, MinAmount: chain.MustAmount(least)}
+	return chain.Asset{
+		Symbol:    symbol,
+		Name:      name,
+		Kind:      chain.Native,
+		Decimals:  18,
+		MinAmount: chain.MustAmount(least),
+	}
 }
 
 func token(symbol, name string, contract chain.Address, decimals uint8, least string) chain.Asset {
 	return chain.Asset{
-		Symbol: symbol, Name: name, Kind: chain.Token, Contract: contract, Decimals: decimals, MinAmount: chain.MustAmount(least),
+		Symbol:    symbol,
+		Name:      name,
+		Kind:      chain.Token,
+		Contract:  contract,
+		Decimals:  decimals,
+		MinAmount: chain.MustAmount(least),
 	}
 }

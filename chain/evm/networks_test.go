@@ -17,41 +17,63 @@ var catalogue = []chain.Network{
 
 func TestCatalogueIsComplete(t *testing.T) {
 	var drivers []chain.Driver
+
 	for _, n := range append(catalogue, evm.Local(31337)) {
 		d, err := evm.New(evm.Config{Network: n, RPC: "http://node.invalid"})
 		if err != nil {
 			t.Fatalf("%s: %v", n.Slug, err)
 		}
+
 		drivers = append(drivers, d)
-		if n.CAIP2 != fmt.Sprintf("eip155:%d", n.ChainID) || n.Family != chain.EVM || n.BlockTime <= 0 || n.DisplayName == "" {
-			t.Errorf("%s: CAIP-2 %q, chain id %d, family %q, block time %v, name %q", n.Slug, n.CAIP2, n.ChainID, n.Family, n.BlockTime, n.DisplayName)
+
+		if n.CAIP2 != fmt.Sprintf("eip155:%d", n.ChainID) || n.Family != chain.EVM || n.BlockTime <= 0 ||
+			n.DisplayName == "" {
+			t.Errorf(
+				"%s: CAIP-2 %q, chain id %d, family %q, block time %v, name %q",
+				n.Slug, n.CAIP2, n.ChainID, n.Family, n.BlockTime, n.DisplayName,
+			)
 		}
+
 		native, ok := n.Native()
 		if !ok || native.Symbol != n.NativeAsset || native.Decimals != 18 {
 			t.Errorf("%s: native asset %+v, want %s with 18 decimals", n.Slug, native, n.NativeAsset)
 		}
+
 		for _, a := range n.Assets {
 			if a.MinAmount.IsZero() || a.Name == "" {
 				t.Errorf("%s: %s has no name or least amount", n.Slug, a.Symbol)
 			}
+
 			if a.Kind != chain.Token {
 				continue
 			}
 			// A contract is written with its checksum, so that a wrong digit is found.
-			if got, err := d.ParseAddress(string(a.Contract)); err != nil || got != a.Contract || strings.ToLower(string(got)) == string(got) {
+			if got, err := d.ParseAddress(
+				string(a.Contract),
+			); err != nil || got != a.Contract ||
+				strings.ToLower(string(got)) == string(got) {
 				t.Errorf("%s: contract %s of %s: %v", n.Slug, a.Contract, a.Symbol, err)
 			}
 		}
+
 		if n.Slug == "local" {
 			continue
 		}
-		if !strings.Contains(n.ExplorerTxURL, "{txHash}") || !strings.Contains(n.ExplorerAddressURL, "{address}") || n.EstimatedConfirmation <= 0 {
-			t.Errorf("%s: explorer %q and %q, expected time %v", n.Slug, n.ExplorerTxURL, n.ExplorerAddressURL, n.EstimatedConfirmation)
+
+		if !strings.Contains(n.ExplorerTxURL, "{txHash}") ||
+			!strings.Contains(n.ExplorerAddressURL, "{address}") ||
+			n.EstimatedConfirmation <= 0 {
+			t.Errorf(
+				"%s: explorer %q and %q, expected time %v",
+				n.Slug, n.ExplorerTxURL, n.ExplorerAddressURL, n.EstimatedConfirmation,
+			)
 		}
+
 		if (n.FaucetURL == "") != n.Livemode {
 			t.Errorf("%s: faucet %q in live mode %t", n.Slug, n.FaucetURL, n.Livemode)
 		}
 	}
+
 	if _, err := chain.NewRegistry(drivers...); err != nil {
 		t.Error(err)
 	}
@@ -66,35 +88,45 @@ func TestConfigThatCannotWorkIsRefused(t *testing.T) {
 		}
 	}
 	for name, change := range map[string]func(c *evm.Config){
-		"no node":               func(c *evm.Config) { c.RPC = "" },
-		"another family":        func(c *evm.Config) { c.Network.Family = chain.Tron },
-		"no chain id":           func(c *evm.Config) { c.Network.ChainID = 0 },
-		"no confirmations":      func(c *evm.Config) { c.Network.Confirmations = 0 },
-		"no rule":               func(c *evm.Config) { c.Network.Rule = "" },
-		"no coin":               func(c *evm.Config) { c.Network.Assets = nil },
-		"an unknown pool":       func(c *evm.Config) { c.Pool = "mempool" },
-		"a bad oracle":          func(c *evm.Config) { c.L1GasPriceOracle = "0x1" },
-		"a bad contract":        token(func(a *chain.Asset) { a.Contract = "0x1" }),
-		"no contract":           token(func(a *chain.Asset) { a.Contract = "" }),
-		"no symbol":             token(func(a *chain.Asset) { a.Symbol = "" }),
-		"a contract twice":      func(c *evm.Config) { c.Tokens = []chain.Asset{fakeToken, fakeToken} },
-		"a contract's checksum": token(func(a *chain.Asset) { a.Contract = "0xa0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48" }),
+		"no node":          func(c *evm.Config) { c.RPC = "" },
+		"another family":   func(c *evm.Config) { c.Network.Family = chain.Tron },
+		"no chain id":      func(c *evm.Config) { c.Network.ChainID = 0 },
+		"no confirmations": func(c *evm.Config) { c.Network.Confirmations = 0 },
+		"no rule":          func(c *evm.Config) { c.Network.Rule = "" },
+		"no coin":          func(c *evm.Config) { c.Network.Assets = nil },
+		"an unknown pool":  func(c *evm.Config) { c.Pool = "mempool" },
+		"a bad oracle":     func(c *evm.Config) { c.L1GasPriceOracle = "0x1" },
+		"a bad contract":   token(func(a *chain.Asset) { a.Contract = "0x1" }),
+		"no contract":      token(func(a *chain.Asset) { a.Contract = "" }),
+		"no symbol":        token(func(a *chain.Asset) { a.Symbol = "" }),
+		"a contract twice": func(c *evm.Config) { c.Tokens = []chain.Asset{fakeToken, fakeToken} },
+		"a contract's checksum": token(
+			func(a *chain.Asset) { a.Contract = "0xa0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48" },
+		),
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := evm.Config{Network: evm.Local(1337), RPC: "http://node.invalid"}
 			change(&c)
+
 			if _, err := evm.New(c); err == nil || fault.Code(err) == "" {
 				t.Errorf("New: %v", err)
 			}
 		})
 	}
+
 	a := fakeToken
 	a.Contract = chain.Address(strings.ToLower(string(a.Contract)))
-	d, err := evm.New(evm.Config{Network: evm.Local(1337), RPC: "http://node.invalid", Tokens: []chain.Asset{a}})
+
+	d, err := evm.New(
+		evm.Config{Network: evm.Local(1337), RPC: "http://node.invalid", Tokens: []chain.Asset{a}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := d.Network().Asset("USDX"); got.Contract != fakeToken.Contract || got.ID != chain.AssetID("eip155:1337", fakeToken.Contract) {
+
+	if got, _ := d.Network().
+		Asset("USDX"); got.Contract != fakeToken.Contract ||
+		got.ID != chain.AssetID("eip155:1337", fakeToken.Contract) {
 		t.Errorf("the token became %+v", got)
 	}
 }
@@ -111,6 +143,7 @@ func TestAddressChecksums(t *testing.T) {
 		if got, err := d.ParseAddress(good); err != nil || string(got) != good {
 			t.Errorf("ParseAddress(%s) = %s, %v", good, got, err)
 		}
+
 		if wrong := flipCase(good); wrong != good {
 			_, err := d.ParseAddress(wrong)
 			if mixed := strings.ToLower(wrong) != wrong && strings.ToUpper(wrong[2:]) != wrong[2:]; mixed {
@@ -130,6 +163,7 @@ func flipCase(s string) string {
 			return s[:i] + strings.ToLower(s[i:i+1]) + s[i+1:]
 		}
 	}
+
 	return s
 }
 
@@ -138,11 +172,17 @@ func TestPaymentURI(t *testing.T) {
 	d := oneFake(t, newFakeNode(0))
 	native, _ := d.Network().Native()
 	token, _ := d.Network().Asset("USDX")
+
 	to := chain.Address("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed")
-	if got, want := d.PaymentURI(to, native, chain.Pow10(16)), "ethereum:0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed@4242?value=10000000000000000"; got != want {
+	if got, want := d.PaymentURI(
+		to, native, chain.Pow10(16),
+	), "ethereum:0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed@4242?value=10000000000000000"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	want := "ethereum:" + string(token.Contract) + "@4242/transfer?address=0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed&uint256=1500000"
+
+	want := "ethereum:" + string(
+		token.Contract,
+	) + "@4242/transfer?address=0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed&uint256=1500000"
 	if got := d.PaymentURI(to, token, chain.Units(1_500_000)); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}

@@ -36,11 +36,13 @@ func newBench(t *testing.T, change ...func(*evm.Config)) *bench {
 	b := &bench{controls: newControls(t, n), t: t, d: n.driver(t, change...), signer: freshSigner(t)}
 	b.native, _ = b.d.Network().Native()
 	b.token, _ = b.d.Network().Asset("USDT")
+
 	return b
 }
 
 func (b *bench) must(err error) {
 	b.t.Helper()
+
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -48,11 +50,13 @@ func (b *bench) must(err error) {
 
 func (b *bench) party(index uint32) chain.Party {
 	b.t.Helper()
+
 	ref := chain.KeyRef{Family: chain.EVM, Role: chain.RoleDeposit, Index: index}
 	key, err := b.signer.PublicKey(b.t.Context(), ref)
 	b.must(err)
 	address, err := b.d.DeriveAddress(key)
 	b.must(err)
+
 	return chain.Party{Key: ref, Address: address}
 }
 
@@ -62,10 +66,13 @@ func (b *bench) sign(o chain.Order) chain.Signed {
 	b.must(err)
 	key, err := b.signer.PublicKey(b.t.Context(), o.From.Key)
 	b.must(err)
-	signatures, err := b.signer.Sign(b.t.Context(), chain.SignRequest{Network: "local", Unsigned: u.Raw, Payloads: u.Payloads})
+	signatures, err := b.signer.Sign(
+		b.t.Context(), chain.SignRequest{Network: "local", Unsigned: u.Raw, Payloads: u.Payloads},
+	)
 	b.must(err)
 	s, err := b.d.Assemble(o, u, []chain.PublicKey{key}, signatures)
 	b.must(err)
+
 	return s
 }
 
@@ -74,27 +81,35 @@ func (b *bench) include(s chain.Signed) chain.TxStatus {
 	b.t.Helper()
 	b.must(b.d.Broadcast(b.t.Context(), s))
 	b.must(b.Mine(b.t.Context(), 1))
+
 	var st chain.TxStatus
+
 	b.eventually(func() (err error) {
 		if st, err = b.d.Status(b.t.Context(), s); err == nil && st.State != chain.TxIncluded {
 			err = fmt.Errorf("it is %s", st.State)
 		}
+
 		return err
 	})
+
 	return st
 }
 
 func (b *bench) eventually(condition func() error) {
 	b.t.Helper()
+
 	ctx, cancel := context.WithTimeout(b.t.Context(), 20*time.Second)
 	defer cancel()
+
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
+
 	for {
 		err := condition()
 		if err == nil {
 			return
 		}
+
 		select {
 		case <-ctx.Done():
 			b.t.Fatal(err)
@@ -109,6 +124,7 @@ func (b *bench) balance(of chain.Address, a chain.Asset) chain.Amount {
 	b.must(err)
 	got, err := b.d.Balances(b.t.Context(), head.Tip, []chain.Holding{{Address: of, AssetID: a.ID}})
 	b.must(err)
+
 	return got[0]
 }
 
@@ -119,7 +135,10 @@ func TestRealCheck(t *testing.T) {
 	wantFault(t, wrong.Check(t.Context()), fault.Stopped, "chain_id_mismatch")
 	miscounted := b.node.driver(t, func(c *evm.Config) { c.Network.Assets[1].Decimals = 18 })
 	wantFault(t, miscounted.Check(t.Context()), fault.Stopped, "token_mismatch")
-	nowhere := b.node.driver(t, func(c *evm.Config) { c.Network.Assets[1].Contract = chain.Address(randomAddress().Hex()) })
+	nowhere := b.node.driver(
+		t,
+		func(c *evm.Config) { c.Network.Assets[1].Contract = chain.Address(randomAddress().Hex()) },
+	)
 	wantFault(t, nowhere.Check(t.Context()), fault.Stopped, "token_mismatch")
 }
 
@@ -132,18 +151,25 @@ func TestRealFeeOnTransferCountsWhatArrived(t *testing.T) {
 	input, err := b.abi.Pack("setFee", big.NewInt(100))
 	b.must(err)
 	b.must(b.call(t.Context(), new(common.Hash), "eth_sendTransaction", map[string]any{
-		"from": testenv.WellKnownDevAccounts[0].Address, "to": b.node.token, "data": hexutil.Bytes(input),
+		"from": testenv.WellKnownDevAccounts[0].Address,
+		"to":   b.node.token,
+		"data": hexutil.Bytes(input),
 	}))
 	b.must(b.Mine(t.Context(), 1))
 	st := b.include(b.sign(chain.Order{
-		From: from, Outputs: []chain.Output{{To: to.Address, AssetID: b.token.ID, Amount: chain.Units(1_000_000)}}, MaxFee: chain.Pow10(17),
+		From:    from,
+		Outputs: []chain.Output{{To: to.Address, AssetID: b.token.ID, Amount: chain.Units(1_000_000)}},
+		MaxFee:  chain.Pow10(17),
 	}))
+
 	var arrived chain.Amount
+
 	for _, tr := range st.Transfers {
 		if tr.To == to.Address {
 			arrived = arrived.Add(tr.Amount)
 		}
 	}
+
 	if want := chain.Units(990_000); arrived != want || b.balance(to.Address, b.token) != want {
 		t.Errorf("%s by log, %s by balance, want %s", arrived, b.balance(to.Address, b.token), want)
 	}
@@ -154,20 +180,32 @@ func TestRealCancellation(t *testing.T) {
 	b := newBench(t)
 	from := b.party(1)
 	b.must(b.Fund(t.Context(), from.Address, b.native, chain.Pow10(18)))
-	o := chain.Order{From: from, Outputs: []chain.Output{{To: chain.Address(randomAddress().Hex()), AssetID: b.native.ID, Amount: chain.Units(5)}}, MaxFee: chain.Pow10(17)}
+	o := chain.Order{
+		From: from,
+		Outputs: []chain.Output{
+			{To: chain.Address(randomAddress().Hex()), AssetID: b.native.ID, Amount: chain.Units(5)},
+		},
+		MaxFee: chain.Pow10(17),
+	}
 	first := b.sign(o)
 	b.must(b.d.Broadcast(t.Context(), first))
 	o.Replaces, o.Outputs = &first, []chain.Output{{To: from.Address, AssetID: b.native.ID}}
 	cancel := b.sign(o)
+
 	st := b.include(cancel)
 	if len(st.Transfers) != 0 || b.balance(from.Address, b.native) != chain.Pow10(18).Sub(st.Fee) {
 		t.Errorf("%+v, %s left", st, b.balance(from.Address, b.native))
 	}
+
 	b.must(b.Mine(t.Context(), 1)) // final: 2 confirmations
 	b.eventually(func() error {
-		if st, err := b.d.Status(t.Context(), first); err != nil || st.State != chain.TxDead || st.Death != chain.DeathConflict {
+		if st, err := b.d.Status(
+			t.Context(), first,
+		); err != nil || st.State != chain.TxDead ||
+			st.Death != chain.DeathConflict {
 			return fmt.Errorf("%+v, %w", st, err)
 		}
+
 		return nil
 	})
 }
@@ -184,17 +222,24 @@ func TestRealReleaseWithL1Fee(t *testing.T) {
 	deposit, master := b.party(1), b.party(2)
 	gross := chain.Pow10(17).Add(chain.Units(7))
 	b.must(b.Fund(t.Context(), deposit.Address, b.native, gross))
-	steps, err := b.d.PlanRelease(t.Context(), chain.Release{Asset: b.native, Deposit: deposit, Master: master, Amount: gross})
+	steps, err := b.d.PlanRelease(
+		t.Context(),
+		chain.Release{Asset: b.native, Deposit: deposit, Master: master, Amount: gross},
+	)
 	b.must(err)
+
 	if len(steps) != 1 {
 		t.Fatalf("%+v", steps)
 	}
+
 	s := b.sign(steps[0].Order)
 	st := b.include(s)
+
 	left, swept := b.balance(deposit.Address, b.native), b.balance(master.Address, b.native)
 	if want := chain.Pow10(12).Mul(5).Share(chain.Units(1), chain.Units(4)); left != want {
 		t.Errorf("%s left, want the %s set aside for the L1 data fee", left, want)
 	}
+
 	if swept.Add(st.Fee).Add(left) != gross || swept != s.Outputs[0].Amount {
 		t.Errorf("gross %s, swept %s, fee %s, left %s", gross, swept, st.Fee, left)
 	}
@@ -206,55 +251,91 @@ func TestRealTokenReleaseAfterPricesRose(t *testing.T) {
 	b := newBench(t)
 	deposit, master := b.party(1), b.party(2)
 	b.must(b.Fund(t.Context(), deposit.Address, b.token, chain.Units(5_000_000)))
-	r := chain.Release{Asset: b.token, Deposit: deposit, Master: master, Amount: chain.Units(5_000_000), FeeAddress: chain.Address(randomAddress().Hex())}
+	r := chain.Release{
+		Asset:      b.token,
+		Deposit:    deposit,
+		Master:     master,
+		Amount:     chain.Units(5_000_000),
+		FeeAddress: chain.Address(randomAddress().Hex()),
+	}
 	baseFee := func(gwei uint64) {
-		b.must(b.call(t.Context(), nil, "anvil_setNextBlockBaseFeePerGas", hexutil.Uint64(gwei*1_000_000_000)))
+		b.must(
+			b.call(t.Context(), nil, "anvil_setNextBlockBaseFeePerGas", hexutil.Uint64(gwei*1_000_000_000)),
+		)
 		b.must(b.Mine(t.Context(), 1))
 	}
 	baseFee(1)
+
 	steps, err := b.d.PlanRelease(t.Context(), r) // planned though the master wallet is empty
 	b.must(err)
+
 	if len(steps) != 2 || steps[0].Kind != chain.StepTopUp || steps[1].Kind != chain.StepSweep {
 		t.Fatalf("%+v", steps)
 	}
+
 	gas := steps[0].Order.Outputs[0].Amount
 	if gas != steps[1].Order.MaxFee {
 		t.Errorf("topped up with %s for a sweep of up to %s", gas, steps[1].Order.MaxFee)
 	}
+
 	b.must(b.Fund(t.Context(), deposit.Address, b.native, gas))
+
 	r.Done = []chain.StepKind{chain.StepTopUp}
+
 	baseFee(8) // the sweep would cost twice what it was given
+
 	steps, err = b.d.PlanRelease(t.Context(), r)
 	b.must(err)
-	if len(steps) != 2 || steps[0].Kind != chain.StepTopUp || steps[0].Order.Outputs[0].Amount != steps[1].Order.MaxFee.Sub(gas) {
+
+	if len(steps) != 2 || steps[0].Kind != chain.StepTopUp ||
+		steps[0].Order.Outputs[0].Amount != steps[1].Order.MaxFee.Sub(gas) {
 		t.Fatalf("%+v, want a second top-up", steps)
 	}
+
 	baseFee(2)
+
 	steps, err = b.d.PlanRelease(t.Context(), r)
 	b.must(err)
+
 	if len(steps) != 1 || steps[0].Order.MaxFee != gas {
 		t.Fatalf("%+v, want a sweep of up to %s", steps, gas)
 	}
+
 	st := b.include(b.sign(steps[0].Order))
-	if got := b.balance(master.Address, b.token); got != r.Amount || b.balance(deposit.Address, b.native) != gas.Sub(st.Fee) {
-		t.Errorf("%s arrived, %s of the gas is left after a fee of %s", got, b.balance(deposit.Address, b.native), st.Fee)
+	if got := b.balance(
+		master.Address, b.token,
+	); got != r.Amount ||
+		b.balance(deposit.Address, b.native) != gas.Sub(st.Fee) {
+		t.Errorf(
+			"%s arrived, %s of the gas is left after a fee of %s",
+			got, b.balance(deposit.Address, b.native), st.Fee,
+		)
 	}
 }
 
 func TestRealReleaseThatCannotBe(t *testing.T) {
 	b := newBench(t)
 	deposit, master := b.party(1), b.party(2)
-	r := chain.Release{Asset: b.native, Deposit: deposit, Master: master, Amount: chain.Pow10(17), FeeAddress: chain.Address(randomAddress().Hex())}
+	r := chain.Release{
+		Asset:      b.native,
+		Deposit:    deposit,
+		Master:     master,
+		Amount:     chain.Pow10(17),
+		FeeAddress: chain.Address(randomAddress().Hex()),
+	}
 	_, err := b.d.PlanRelease(t.Context(), r)
 	wantFault(t, err, fault.State, "funds_missing")
 	b.must(b.Fund(t.Context(), deposit.Address, b.native, chain.Pow10(17)))
 	r.Fee = chain.Pow10(17)
 	_, err = b.d.PlanRelease(t.Context(), r)
 	wantFault(t, err, fault.State, "uneconomic")
+
 	r.Fee, r.FeeAddress = chain.Pow10(14), ""
 	_, err = b.d.PlanRelease(t.Context(), r)
 	wantFault(t, err, fault.Invalid, "not_releasable")
+
 	r.FeeAddress = chain.Address(randomAddress().Hex())
+
 	b.must(b.Freeze(t.Context(), master.Address, b.native)) // a contract that refuses coin
 	b.must(b.Mine(t.Context(), 1))
 	_, err = b.d.PlanRelease(t.Context(), r)
@@ -267,7 +348,9 @@ func TestRealReleaseThatCannotBe(t *testing.T) {
 	input, err := b.abi.Pack("setBlackListed", common.HexToAddress(string(deposit.Address)), true)
 	b.must(err)
 	b.must(b.call(t.Context(), new(common.Hash), "eth_sendTransaction", map[string]any{
-		"from": testenv.WellKnownDevAccounts[0].Address, "to": b.node.token, "data": hexutil.Bytes(input),
+		"from": testenv.WellKnownDevAccounts[0].Address,
+		"to":   b.node.token,
+		"data": hexutil.Bytes(input),
 	}))
 	b.must(b.Mine(t.Context(), 1))
 	_, err = b.d.PlanRelease(t.Context(), r)
@@ -279,16 +362,22 @@ func TestRealFailover(t *testing.T) {
 	b := newBench(t)
 	backup := b.url
 	first := testenv.Anvil(t, testenv.AnvilOptions{Args: []string{"--no-mining"}})
-	d, err := evm.New(evm.Config{Network: evm.Local(testenv.DefaultChainID, b.asset), RPCs: []string{first.URL, backup}})
+	d, err := evm.New(
+		evm.Config{Network: evm.Local(testenv.DefaultChainID, b.asset), RPCs: []string{first.URL, backup}},
+	)
 	b.must(err)
+
 	if _, err := d.Head(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+
 	first.Kill()
+
 	blocks, err := d.Blocks(t.Context(), 0, 5)
 	if err != nil || len(blocks) != 6 {
 		t.Errorf("%d blocks, %v", len(blocks), err)
 	}
+
 	if _, err := d.Transaction(t.Context(), common.MaxHash.Hex()); !errors.Is(err, fault.NotFound) {
 		t.Error(err)
 	}

@@ -21,11 +21,13 @@ import (
 
 func wantFault(t *testing.T, err, word error, code string) {
 	t.Helper()
+
 	if !errors.Is(err, word) || (code != "" && fault.Code(err) != code) {
 		t.Fatalf("%v (code %q), want %v (%s)", err, fault.Code(err), word, code)
 	}
+
 	for _, other := range []error{fault.Invalid, fault.NotFound, fault.State, fault.Stopped, fault.Unavailable} {
-		if other != word && errors.Is(err, other) {
+		if !errors.Is(other, word) && errors.Is(err, other) {
 			t.Fatalf("%v is %v and %v", err, word, other)
 		}
 	}
@@ -35,6 +37,7 @@ func TestNodeOfAnotherNetworkIsNeverAsked(t *testing.T) {
 	n := newFakeNode(5)
 	n.chainID = 1
 	d := oneFake(t, n)
+
 	calls := map[string]func() error{
 		"Check":  func() error { return d.Check(t.Context()) },
 		"Head":   func() error { _, err := d.Head(t.Context()); return err },
@@ -44,10 +47,12 @@ func TestNodeOfAnotherNetworkIsNeverAsked(t *testing.T) {
 	for name, call := range calls {
 		err := call()
 		wantFault(t, err, fault.Stopped, "chain_id_mismatch")
+
 		if !strings.Contains(err.Error(), "chain id 1,") || !strings.Contains(err.Error(), "4242") {
 			t.Errorf("%s: %v does not name both chain ids", name, err)
 		}
 	}
+
 	for _, methods := range n.requests {
 		for _, m := range methods {
 			if m != "eth_chainId" {
@@ -61,21 +66,25 @@ func TestOneNodeOfAnotherNetworkIsPassedOver(t *testing.T) {
 	foreign, good := newFakeNode(5), newFakeNode(5)
 	foreign.chainID = 1
 	d := fakeDriver(t, wire{"a": foreign, "b": good}, []string{"a", "b"})
+
 	head, err := d.Head(t.Context())
 	if err != nil || head.Tip.Height != 5 {
 		t.Fatalf("%+v, %v", head, err)
 	}
+
 	wantFault(t, d.Check(t.Context()), fault.Stopped, "chain_id_mismatch")
 }
 
 func TestChainIDIsAskedOnce(t *testing.T) {
 	n := newFakeNode(5)
+
 	d := oneFake(t, n)
 	for range 3 {
 		if _, err := d.Head(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if got := n.count("eth_chainId"); got != 1 {
 		t.Errorf("eth_chainId was asked %d times", got)
 	}
@@ -84,26 +93,40 @@ func TestChainIDIsAskedOnce(t *testing.T) {
 // Provider keys live in user info, path and query: none may reach an error or a log.
 func TestErrorsNameTheHostAlone(t *testing.T) {
 	const url = "https://alice:hunter2hunter2@rpc.example.test:8545/v2/pathkey123456?apikey=querykey123456"
+
 	secrets := []string{"hunter2", "pathkey", "querykey", "alice", "/v2", "?"}
-	echo := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // a provider that quotes the key in its refusal
+	// a provider that quotes the key in its refusal
+	echo := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
-		_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"key pathkey123456 of querykey123456 is exhausted"}}`))
+		_, _ = w.Write(
+			[]byte(
+				`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"key pathkey123456 of ` +
+					`querykey123456 is exhausted"}}`,
+			),
+		)
 	})
 	for name, w := range map[string]wire{"dead": {}, "quoting": {"rpc.example.test": echo}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log bytes.Buffer
+
 				d, err := evm.New(evm.Config{
-					Network: fakeNetwork(), RPC: url, HTTPClient: &http.Client{Transport: w}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+					Network:    fakeNetwork(),
+					RPC:        url,
+					HTTPClient: &http.Client{Transport: w},
+					Logger:     slog.New(slog.NewTextHandler(&log, nil)),
 				})
 				if err != nil {
 					t.Fatal(err)
 				}
+
 				_, err = d.Head(t.Context())
 				wantFault(t, err, fault.Unavailable, "node_unavailable")
+
 				if !strings.Contains(err.Error(), "rpc.example.test:8545") {
 					t.Errorf("%v does not name the host", err)
 				}
+
 				for _, s := range secrets {
 					if strings.Contains(err.Error(), s) || strings.Contains(log.String(), s) {
 						t.Errorf("error %q or log %q shows %q of the URL", err, log.String(), s)
@@ -112,9 +135,11 @@ func TestErrorsNameTheHostAlone(t *testing.T) {
 			})
 		})
 	}
+
 	for _, bad := range []string{"ftp://host/secretsecret", "secretsecret", "http://", "https://%zz/secretsecret"} {
 		_, err := evm.New(evm.Config{Network: fakeNetwork(), RPC: bad})
 		wantFault(t, err, fault.Invalid, "config_invalid")
+
 		if strings.Contains(err.Error(), "secret") {
 			t.Errorf("%v repeats the URL", err)
 		}
@@ -123,16 +148,25 @@ func TestErrorsNameTheHostAlone(t *testing.T) {
 
 func TestSilentNodeRunsIntoTheTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := fakeDriver(t, wire{"a": nil}, []string{"a"}, func(c *evm.Config) { c.Timeout, c.Attempts = 5*time.Second, 2 })
+		d := fakeDriver(
+			t, wire{"a": nil}, []string{"a"},
+			func(c *evm.Config) { c.Timeout, c.Attempts = 5*time.Second, 2 },
+		)
 		start := time.Now()
 		_, err := d.Head(t.Context())
 		wantFault(t, err, fault.Unavailable, "node_unavailable")
+
 		if took := time.Since(start); took < 10*time.Second || took > 12*time.Second {
 			t.Errorf("two attempts of 5 s took %v", took)
 		}
+
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := d.Head(ctx); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, fault.Unavailable) {
+
+		if _, err := d.Head(
+			ctx,
+		); !errors.Is(err, context.DeadlineExceeded) ||
+			!errors.Is(err, fault.Unavailable) {
 			t.Errorf("the caller's own deadline: %v", err)
 		}
 	})
@@ -147,20 +181,25 @@ func TestThrottlingNodeIsLeftAlone(t *testing.T) {
 				w.Header().Set("Retry-After", "30")
 				w.WriteHeader(http.StatusTooManyRequests)
 			}
+
 			return busy
 		}
 		d := oneFake(t, n)
 		_, err := d.Head(t.Context())
 		wantFault(t, err, fault.Unavailable, "node_unavailable")
+
 		if got := fault.RetryAfter(err); got <= 0 || got > 30*time.Second {
 			t.Errorf("RetryAfter = %v, want what is left of 30 s", got)
 		}
+
 		asked := len(n.requests)
 		if _, err = d.Head(t.Context()); !errors.Is(err, fault.Unavailable) || len(n.requests) != asked {
 			t.Errorf("the node was asked %d times more within the 30 s: %v", len(n.requests)-asked, err)
 		}
+
 		n.script(func(*fakeNode) { busy = false })
 		time.Sleep(31 * time.Second)
+
 		if _, err := d.Head(t.Context()); err != nil {
 			t.Errorf("after the 30 s: %v", err)
 		}
@@ -176,12 +215,15 @@ func TestShortThrottlingIsWaitedOut(t *testing.T) {
 				w.WriteHeader(http.StatusTooManyRequests)
 				return true
 			}
+
 			return false
 		}
 		start := time.Now()
+
 		if _, err := oneFake(t, n).Head(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+
 		if time.Since(start) < 250*time.Millisecond {
 			t.Error("the node was asked again without a pause")
 		}
@@ -196,22 +238,30 @@ func TestFailover(t *testing.T) {
 			if down {
 				w.WriteHeader(http.StatusBadGateway)
 			}
+
 			return down
 		}
+
 		d := fakeDriver(t, wire{"a": first, "b": second}, []string{"a", "b"})
 		for range 4 {
 			if _, err := d.Head(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
+
 		if got := len(first.requests); got != 1 {
 			t.Errorf("the failed node was asked %d times in a row, while another answers", got)
 		}
+
 		first.script(func(*fakeNode) { down = false })
 		time.Sleep(time.Minute)
 		second.forget()
+
 		if _, err := d.Head(t.Context()); err != nil || len(second.requests) != 0 {
-			t.Errorf("after its rest the first node is not preferred again: %v, the second was asked %v", err, second.requests)
+			t.Errorf(
+				"after its rest the first node is not preferred again: %v, the second was asked %v",
+				err, second.requests,
+			)
 		}
 	})
 }
@@ -224,6 +274,7 @@ func TestLaggingNodeIsNotAskedForNewerBlocks(t *testing.T) {
 			if down {
 				w.WriteHeader(http.StatusBadGateway)
 			}
+
 			return down
 		}
 		d := fakeDriver(t, wire{"a": slow, "b": fast}, []string{"a", "b"})
@@ -231,14 +282,18 @@ func TestLaggingNodeIsNotAskedForNewerBlocks(t *testing.T) {
 		if head, err := d.Head(t.Context()); err != nil || head.Tip.Height != 15 {
 			t.Fatalf("%+v, %v", head, err)
 		}
+
 		blocks, err := d.Blocks(t.Context(), 18, 20) // above the slow one's tip
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		wantHeights(t, blocks, 18, 20)
+
 		if slow.count("eth_getBlockByNumber") != 3 { // the head's
 			t.Errorf("the slow node was asked for blocks: %v", slow.requests)
 		}
+
 		slow.script(func(n *fakeNode) {
 			for range 3 {
 				n.extend("main")
@@ -251,7 +306,9 @@ func TestLaggingNodeIsNotAskedForNewerBlocks(t *testing.T) {
 				t.Fatalf("%+v, %v", head, err)
 			}
 		}
+
 		fast.script(func(*fakeNode) { down = true })
+
 		_, err = d.Blocks(t.Context(), 19, 20)
 		wantFault(t, err, fault.Unavailable, "") // the fast node might have it: nothing is decided
 		_, err = d.Balances(t.Context(), chain.Ref{Height: 19, Hash: fast.blocks[19].hash()}, []chain.Holding{
@@ -269,18 +326,23 @@ func TestHeadNeverFallsBackToALaggingNode(t *testing.T) {
 			if down {
 				w.WriteHeader(http.StatusBadGateway)
 			}
+
 			return down
 		}
+
 		d := fakeDriver(t, wire{"a": fast, "b": slow}, []string{"a", "b"})
 		if head, err := d.Head(t.Context()); err != nil || head.Tip.Height != 20 {
 			t.Fatalf("%+v, %v", head, err)
 		}
+
 		fast.script(func(*fakeNode) { down = true })
+
 		_, err := d.Head(t.Context())
 		wantFault(t, err, fault.Unavailable, "")
 		// When all nodes agree that the chain is shorter, it is.
 		fast.script(func(n *fakeNode) { down, n.blocks = false, n.blocks[:13] })
 		time.Sleep(time.Minute)
+
 		if head, err := d.Head(t.Context()); err != nil || head.Tip.Height != 15 {
 			t.Fatalf("%+v, %v", head, err)
 		}
@@ -295,18 +357,24 @@ func TestFinalityThatVanishesIsAnOutage(t *testing.T) {
 			if tag := c.param(0); mute && (tag == "safe" || tag == "finalized") {
 				return refuse{-32000, "finalized block not found"}, true
 			}
+
 			return nil, false
 		}
 		d := oneFake(t, n)
+
 		head, err := d.Head(t.Context())
 		if err != nil || !head.Safe.IsZero() || !head.Final.IsZero() {
 			t.Fatalf("a node without finality: %+v, %v", head, err)
 		}
+
 		n.script(func(*fakeNode) { mute = false })
+
 		if head, err = d.Head(t.Context()); err != nil || head.Final.Height != 6 || head.Safe.Height != 8 {
 			t.Fatalf("%+v, %v", head, err)
 		}
+
 		n.script(func(*fakeNode) { mute = true })
+
 		_, err = d.Head(t.Context())
 		wantFault(t, err, fault.Unavailable, "")
 	})
@@ -319,11 +387,16 @@ func TestPrunedHeightStops(t *testing.T) {
 			if c.Method == "eth_getBlockByNumber" && c.param(0) == "0x5" {
 				return result, true
 			}
+
 			return nil, false
 		}
+
 		return n
 	}
-	for name, result := range map[string]any{"by its code": refuse{4444, "pruned history unavailable"}, "by null": nil} {
+	for name, result := range map[string]any{
+		"by its code": refuse{4444, "pruned history unavailable"},
+		"by null":     nil,
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := oneFake(t, pruned(result))
@@ -332,10 +405,12 @@ func TestPrunedHeightStops(t *testing.T) {
 				_, err = d.Blocks(t.Context(), 5, 9)
 				wantFault(t, err, fault.Stopped, "node_pruned")
 				archive := fakeDriver(t, wire{"a": pruned(result), "b": newFakeNode(300)}, []string{"a", "b"})
+
 				blocks, err := archive.Blocks(t.Context(), 5, 9)
 				if err != nil {
 					t.Fatalf("another node has the height: %v", err)
 				}
+
 				wantHeights(t, blocks, 5, 9)
 				half := fakeDriver(t, wire{"a": pruned(result)}, []string{"a", "b"})
 				_, err = half.RefAt(t.Context(), 5)
@@ -343,6 +418,7 @@ func TestPrunedHeightStops(t *testing.T) {
 			})
 		})
 	}
+
 	t.Run("a young block that is missing is no proof", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			n := pruned(nil)
@@ -359,40 +435,55 @@ func TestUselessAnswersAreUnavailable(t *testing.T) {
 		"truncated": func(w http.ResponseWriter, _ []rpcCall) {
 			_, _ = w.Write([]byte(`[{"jsonrpc":"2.0","id":1,"result":{"nu`))
 		},
-		"HTML":          func(w http.ResponseWriter, _ []rpcCall) { _, _ = w.Write([]byte("<html>maintenance</html>")) },
+		"HTML": func(w http.ResponseWriter, _ []rpcCall) {
+			_, _ = w.Write([]byte("<html>maintenance</html>"))
+		},
 		"another form":  func(w http.ResponseWriter, _ []rpcCall) { _, _ = w.Write([]byte(`{"a":1}`)) },
 		"a number":      func(w http.ResponseWriter, _ []rpcCall) { _, _ = w.Write([]byte(`7`)) },
 		"an empty list": func(w http.ResponseWriter, _ []rpcCall) { _, _ = w.Write([]byte(`[]`)) },
 		"another id": func(w http.ResponseWriter, _ []rpcCall) {
 			_, _ = w.Write([]byte(`[{"jsonrpc":"2.0","id":99999,"result":"0x1"}]`))
 		},
-		"a redirect":         func(w http.ResponseWriter, _ []rpcCall) { w.Header().Set("Location", "http://b"); w.WriteHeader(302) },
-		"unauthorised":       func(w http.ResponseWriter, _ []rpcCall) { w.WriteHeader(401) },
-		"too long":           func(w http.ResponseWriter, _ []rpcCall) { _, _ = w.Write(bytes.Repeat([]byte(" "), 1<<20)) },
-		"null for all":       answerAll(`null`),
-		"text for all":       answerAll(`"x"`),
-		"a list for all":     answerAll(`[]`),
-		"an object":          answerAll(`{}`),
-		"a huge number":      answerAll(`"0x` + strings.Repeat("f", 100) + `"`),
-		"a leading zero":     answerAll(`"0x01"`),
-		"a negative one":     answerAll(`"-0x1"`),
-		"a decimal number":   answerAll(`1`),
-		"half a block":       answerAll(`{"number":"0x1","hash":"0x12"}`),
-		"block without hash": answerAll(`{"number":"0x1","timestamp":"0x1","parentHash":null,"hash":null,"transactions":[]}`),
+		"a redirect": func(w http.ResponseWriter, _ []rpcCall) {
+			w.Header().Set("Location", "http://b")
+			w.WriteHeader(302)
+		},
+		"unauthorised": func(w http.ResponseWriter, _ []rpcCall) { w.WriteHeader(401) },
+		"too long": func(w http.ResponseWriter, _ []rpcCall) {
+			_, _ = w.Write(bytes.Repeat([]byte(" "), 1<<20))
+		},
+		"null for all":     answerAll(`null`),
+		"text for all":     answerAll(`"x"`),
+		"a list for all":   answerAll(`[]`),
+		"an object":        answerAll(`{}`),
+		"a huge number":    answerAll(`"0x` + strings.Repeat("f", 100) + `"`),
+		"a leading zero":   answerAll(`"0x01"`),
+		"a negative one":   answerAll(`"-0x1"`),
+		"a decimal number": answerAll(`1`),
+		"half a block":     answerAll(`{"number":"0x1","hash":"0x12"}`),
+		"block without hash": answerAll(
+			`{"number":"0x1","timestamp":"0x1","parentHash":null,"hash":null,"transactions":[]}`,
+		),
 	}
 	for name, handler := range garbage {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newFakeNode(10)
+
 				d := oneFake(t, n, func(c *evm.Config) { c.MaxResponse = 1 << 16; c.Attempts = 2 })
 				if _, err := d.Head(t.Context()); err != nil { // its chain id is known to be right
 					t.Fatal(err)
 				}
+
 				n.script(func(n *fakeNode) {
 					n.http = func(w http.ResponseWriter, calls []rpcCall) bool { handler(w, calls); return true }
 				})
-				holding := []chain.Holding{{Address: chain.Address(payee.Hex()), AssetID: d.Network().Assets[0].ID}}
+
+				holding := []chain.Holding{
+					{Address: chain.Address(payee.Hex()), AssetID: d.Network().Assets[0].ID},
+				}
 				order := nativeOrder(d)
+
 				for what, call := range map[string]func() error{
 					"Head":   func() error { _, err := d.Head(t.Context()); return err },
 					"RefAt":  func() error { _, err := d.RefAt(t.Context(), 3); return err },
@@ -423,10 +514,12 @@ func answerAll(result string) func(w http.ResponseWriter, calls []rpcCall) {
 		for _, c := range calls {
 			answers = append(answers, object{"jsonrpc": "2.0", "id": c.ID, "result": json.RawMessage(result)})
 		}
+
 		if len(answers) == 1 {
 			_ = json.NewEncoder(w).Encode(answers[0])
 			return
 		}
+
 		_ = json.NewEncoder(w).Encode(answers)
 	}
 }
@@ -441,6 +534,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 		})
 		_, err := fakeDriver(t, wire{"a": moved, "b": elsewhere}, []string{"a"}).Head(t.Context())
 		wantFault(t, err, fault.Unavailable, "node_unavailable")
+
 		if len(elsewhere.requests) != 0 {
 			t.Errorf("the redirect was followed: %v", elsewhere.requests)
 		}
@@ -450,16 +544,21 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 func TestCheckReadsTheTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(5)
+
 		var answer any = "0x" + strings.Repeat("0", 63) + "6"
+
 		n.answer = func(c rpcCall) (any, bool) { return answer, c.Method == "eth_call" }
+
 		d := oneFake(t, n)
 		if err := d.Check(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+
 		for _, wrong := range []any{"0x" + strings.Repeat("0", 62) + "12", "0x", refuse{3, "execution reverted"}} {
 			n.script(func(*fakeNode) { answer = wrong })
 			wantFault(t, d.Check(t.Context()), fault.Stopped, "token_mismatch")
 		}
+
 		n.script(func(*fakeNode) { answer = refuse{-32000, "header not found"} })
 		wantFault(t, d.Check(t.Context()), fault.Unavailable, "")
 	})

@@ -23,22 +23,30 @@ func (d *Driver) PlanRelease(ctx context.Context, r chain.Release) ([]chain.Rele
 	if slices.Contains(r.Done, chain.StepSweep) {
 		return nil, nil
 	}
+
 	asset, ok := d.network.AssetByID(r.Asset.ID)
 	if !ok {
-		return nil, fault.New(fault.Invalid, "not_releasable", "network %s has no asset with id %q", d.network.Slug, r.Asset.ID)
+		return nil, fault.New(
+			fault.Invalid, "not_releasable", "network %s has no asset with id %q",
+			d.network.Slug, r.Asset.ID,
+		)
 	}
+
 	var steps []chain.ReleaseStep
+
 	err := d.ask(ctx, 0, func(ctx context.Context, e *endpoint) (err error) {
 		if asset.Kind == chain.Native {
 			steps, err = d.planNative(ctx, e, r)
 		} else {
 			steps, err = d.planToken(ctx, e, r, asset)
 		}
+
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
+
 	return steps, nil
 }
 
@@ -47,72 +55,101 @@ func (d *Driver) planNative(ctx context.Context, e *endpoint, r chain.Release) (
 	if left.IsZero() {
 		return nil, uneconomic(r)
 	}
+
 	sweep, err := d.plan(ctx, e, r, chain.StepSweep, chain.Order{
-		From: r.Deposit, Outputs: []chain.Output{{To: r.Master.Address, AssetID: d.native.ID, Amount: left}}, SubtractFee: true,
+		From:        r.Deposit,
+		Outputs:     []chain.Output{{To: r.Master.Address, AssetID: d.native.ID, Amount: left}},
+		SubtractFee: true,
 	})
 	if err != nil {
 		return nil, err
 	}
+
 	var steps []chain.ReleaseStep
+
 	if !r.Fee.IsZero() && !slices.Contains(r.Done, chain.StepFee) {
 		fee, err := d.plan(ctx, e, r, chain.StepFee, chain.Order{
-			From: r.Deposit, Outputs: []chain.Output{{To: r.FeeAddress, AssetID: d.native.ID, Amount: chain.Min(r.Fee, left)}},
+			From:    r.Deposit,
+			Outputs: []chain.Output{{To: r.FeeAddress, AssetID: d.native.ID, Amount: chain.Min(r.Fee, left)}},
 		})
 		if err != nil {
 			return nil, err
 		}
-		// What the fee step may cost at most is kept from the sweep; planned again after it, the sweep gets the rest.
+		// What the fee step may cost at most is kept from the sweep; planned again after it, the
+		// sweep gets the rest.
 		spare := left.SubFloor(r.Fee).SubFloor(sweep.NetworkFee)
 		if spare.Cmp(fee.NetworkFee) <= 0 {
 			return nil, uneconomic(r)
 		}
+
 		fee.Order.MaxFee = chain.Min(fee.Order.MaxFee, spare.Sub(chain.Units(1)))
 		fee.PaysFee = r.Fee
 		left = left.Sub(r.Fee).Sub(fee.Order.MaxFee)
 		steps = append(steps, fee)
 	}
+
 	if left.Cmp(sweep.NetworkFee) <= 0 {
 		return nil, uneconomic(r)
 	}
+
 	sweep.Order.Outputs[0].Amount = left
 	sweep.Order.MaxFee = chain.Min(sweep.Order.MaxFee, left.Sub(chain.Units(1)))
+
 	return append(steps, sweep), nil
 }
 
-func (d *Driver) planToken(ctx context.Context, e *endpoint, r chain.Release, asset chain.Asset) ([]chain.ReleaseStep, error) {
+func (d *Driver) planToken(
+	ctx context.Context,
+	e *endpoint,
+	r chain.Release,
+	asset chain.Asset,
+) ([]chain.ReleaseStep, error) {
 	sweep, err := d.plan(ctx, e, r, chain.StepSweep, chain.Order{
-		From: r.Deposit, Outputs: []chain.Output{{To: r.Master.Address, AssetID: asset.ID, Amount: r.Amount}},
+		From:    r.Deposit,
+		Outputs: []chain.Output{{To: r.Master.Address, AssetID: asset.ID, Amount: r.Amount}},
 	})
 	if err != nil {
 		return nil, err
 	}
+
 	var steps []chain.ReleaseStep
+
 	gas, err := d.gasAt(ctx, e, r)
 	if err != nil {
 		return nil, err
 	}
+
 	toppedUp := slices.Contains(r.Done, chain.StepTopUp)
-	if missing := sweep.Order.MaxFee.SubFloor(gas); !missing.IsZero() && (!toppedUp || gas.Less(sweep.NetworkFee)) {
+	if missing := sweep.Order.MaxFee.SubFloor(
+		gas,
+	); !missing.IsZero() &&
+		(!toppedUp || gas.Less(sweep.NetworkFee)) {
 		step, err := d.plan(ctx, e, r, chain.StepTopUp, chain.Order{
-			From: r.Master, Outputs: []chain.Output{{To: r.Deposit.Address, AssetID: d.native.ID, Amount: missing}},
+			From:    r.Master,
+			Outputs: []chain.Output{{To: r.Deposit.Address, AssetID: d.native.ID, Amount: missing}},
 		})
 		if err != nil {
 			return nil, err
 		}
+
 		steps = append(steps, step)
 	} else {
 		sweep.Order.MaxFee = chain.Min(sweep.Order.MaxFee, gas)
 	}
+
 	if !r.Fee.IsZero() && !slices.Contains(r.Done, chain.StepFee) {
 		step, err := d.plan(ctx, e, r, chain.StepFee, chain.Order{
-			From: r.Master, Outputs: []chain.Output{{To: r.FeeAddress, AssetID: d.native.ID, Amount: r.Fee}},
+			From:    r.Master,
+			Outputs: []chain.Output{{To: r.FeeAddress, AssetID: d.native.ID, Amount: r.Fee}},
 		})
 		if err != nil {
 			return nil, err
 		}
+
 		step.PaysFee = r.Fee
 		steps = append(steps, step)
 	}
+
 	return append(steps, sweep), nil
 }
 
@@ -123,50 +160,76 @@ func (d *Driver) gasAt(ctx context.Context, e *endpoint, r chain.Release) (chain
 	if err != nil {
 		return chain.Amount{}, err
 	}
+
 	if err := e.do(ctx, c); err != nil {
 		return chain.Amount{}, err
 	}
+
 	held, err := c.balance(e)
 	if err != nil || slices.Contains(r.Done, chain.StepTopUp) {
 		return held, err
 	}
+
 	return chain.Min(held, r.Residue), nil
 }
 
 // plan completes a step with what it will cost and may cost at most.
-func (d *Driver) plan(ctx context.Context, e *endpoint, r chain.Release, kind chain.StepKind, order chain.Order) (chain.ReleaseStep, error) {
+func (d *Driver) plan(
+	ctx context.Context,
+	e *endpoint,
+	r chain.Release,
+	kind chain.StepKind,
+	order chain.Order,
+) (chain.ReleaseStep, error) {
 	step := chain.ReleaseStep{Kind: kind, Order: order}
+
 	s, err := d.spendOf(order)
 	if err != nil {
 		return step, notReleasable(err, r, kind)
 	}
+
 	if order.From.Address == r.Master.Address {
-		s.amount, s.value = chain.Amount{}, chain.Amount{} // planned also while the master wallet cannot pay for it yet
+		// planned also while the master wallet cannot pay for it yet
+		s.amount, s.value = chain.Amount{}, chain.Amount{}
 	}
+
 	v, err := d.survey(ctx, e, s)
 	if order.SubtractFee && err == nil && v.hasCode && v.gas > plainGas {
 		err = notPayable(nil, r.Master.Address)
 	}
+
 	switch {
 	case errors.Is(err, fault.Invalid):
 		return step, notReleasable(err, r, kind)
 	case errors.Is(err, fault.State) && order.From.Address == r.Deposit.Address:
-		return step, fault.New(fault.State, "funds_missing", "%s holds %s base units of %s, less than its deposits of %s explain after %s were spent",
-			r.Deposit.Address, v.held, r.Asset.Symbol, r.Amount, r.Spent)
+		return step, fault.New(
+			fault.State, "funds_missing",
+			"%s holds %s base units of %s, less than its deposits of %s explain after %s were spent",
+			r.Deposit.Address, v.held, r.Asset.Symbol, r.Amount, r.Spent,
+		)
 	case err != nil:
 		return step, err
 	}
+
 	step.Order.MaxFee, step.NetworkFee = v.allowance(), v.expected()
 	if order.SubtractFee {
 		step.NetworkFee = v.exact().Mul(v.gas).Add(v.l1)
 	}
+
 	return step, nil
 }
 
 func notReleasable(cause error, r chain.Release, kind chain.StepKind) error {
-	return fault.Wrap(cause, fault.Invalid, "not_releasable", "the %s of a release from %s cannot be made", kind, r.Deposit.Address)
+	return fault.Wrap(
+		cause, fault.Invalid, "not_releasable", "the %s of a release from %s cannot be made",
+		kind, r.Deposit.Address,
+	)
 }
 
 func uneconomic(r chain.Release) error {
-	return fault.New(fault.State, "uneconomic", "the deposit of %s base units at %s does not cover the fees of its release", r.Amount, r.Deposit.Address)
+	return fault.New(
+		fault.State, "uneconomic",
+		"the deposit of %s base units at %s does not cover the fees of its release",
+		r.Amount, r.Deposit.Address,
+	)
 }

@@ -18,30 +18,53 @@ import (
 func TestBlocksHoldEveryTransfer(t *testing.T) {
 	n := newFakeNode(10)
 	d := oneFake(t, n)
+
 	blocks, err := d.Blocks(t.Context(), 0, 9)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	wantHeights(t, blocks, 0, 9)
+
 	native, _ := d.Network().Native()
 	token, _ := d.Network().Asset("USDX")
+
 	for i, b := range blocks {
 		if b.Hash != n.blocks[i].hash() || b.Time.Unix() != int64(1_700_000_000+12*i) {
 			t.Errorf("block %d is %+v", i, b.Ref)
 		}
+
 		if i == 0 {
 			if len(b.Transfers) != 0 {
 				t.Errorf("the empty block has %+v", b.Transfers)
 			}
+
 			continue
 		}
+
 		if b.Parent != blocks[i-1].Hash {
 			t.Errorf("block %d has parent %s", i, b.Parent)
 		}
+
 		hash := n.blocks[i].txs[0]["hash"].(string)
+
 		want := []chain.Transfer{
-			{TxHash: hash, Index: 0, From: chain.Address(payer.Hex()), To: chain.Address(payee.Hex()), AssetID: native.ID, Amount: chain.Units(uint64(1000 + i))},
-			{TxHash: hash, Index: 2, From: chain.Address(payer.Hex()), To: chain.Address(payee.Hex()), AssetID: token.ID, Amount: chain.Units(uint64(i))},
+			{
+				TxHash:  hash,
+				Index:   0,
+				From:    chain.Address(payer.Hex()),
+				To:      chain.Address(payee.Hex()),
+				AssetID: native.ID,
+				Amount:  chain.Units(uint64(1000 + i)),
+			},
+			{
+				TxHash:  hash,
+				Index:   2,
+				From:    chain.Address(payer.Hex()),
+				To:      chain.Address(payee.Hex()),
+				AssetID: token.ID,
+				Amount:  chain.Units(uint64(i)),
+			},
 		}
 		if len(b.Transfers) != 2 || b.Transfers[0] != want[0] || b.Transfers[1] != want[1] {
 			t.Errorf("block %d has %+v, want %+v", i, b.Transfers, want)
@@ -54,9 +77,17 @@ func TestBlocksHoldEveryTransfer(t *testing.T) {
 func TestLiesAboutABlockAreUnavailable(t *testing.T) {
 	receipt := func(n *fakeNode) object { return n.blocks[3].receipts[0] }
 	logs := func(n *fakeNode) []object { return receipt(n)["logs"].([]object) }
+
 	lies := map[string]func(n *fakeNode){
-		"no receipts":                  func(n *fakeNode) { n.blocks[3].receipts = nil; n.answer = nullFor("eth_getTransactionReceipt") },
-		"null receipts":                func(n *fakeNode) { n.answer = nullFor("eth_getBlockReceipts", "eth_getTransactionReceipt") },
+		"no receipts": func(n *fakeNode) {
+			n.blocks[3].receipts = nil
+			n.answer = nullFor("eth_getTransactionReceipt")
+		},
+		"null receipts": func(n *fakeNode) {
+			n.answer = nullFor(
+				"eth_getBlockReceipts", "eth_getTransactionReceipt",
+			)
+		},
 		"receipts without logs":        func(n *fakeNode) { receipt(n)["logs"] = []object{} },
 		"receipts missing one log":     func(n *fakeNode) { receipt(n)["logs"] = logs(n)[:1] },
 		"a gap in the logs":            func(n *fakeNode) { logs(n)[1]["logIndex"] = "0x9" },
@@ -65,7 +96,8 @@ func TestLiesAboutABlockAreUnavailable(t *testing.T) {
 		"a receipt without a status":   func(n *fakeNode) { delete(receipt(n), "status") },
 		"transactions left out":        func(n *fakeNode) { n.blocks[3].txs = nil; n.blocks[3].receipts = nil },
 		"a coin transfer left out": func(n *fakeNode) { // no log betrays it
-			n.blocks[3].txs, n.blocks[3].receipts, n.blocks[3].header["logsBloom"] = nil, nil, n.blocks[0].header["logsBloom"]
+			n.blocks[3].txs, n.blocks[3].receipts = nil, nil
+			n.blocks[3].header["logsBloom"] = n.blocks[0].header["logsBloom"]
 		},
 		"another block's transaction": func(n *fakeNode) { n.blocks[3].txs[0]["blockHash"] = n.blocks[4].hash() },
 		"another height":              func(n *fakeNode) { n.blocks[3].header["number"] = "0x4" },
@@ -80,14 +112,19 @@ func TestLiesAboutABlockAreUnavailable(t *testing.T) {
 				d := oneFake(t, n)
 				blocks, err := d.Blocks(t.Context(), 2, 5)
 				wantFault(t, err, fault.Unavailable, "node_unavailable")
+
 				if len(blocks) != 0 {
 					t.Errorf("%d blocks beside the error", len(blocks))
 				}
+
 				honest := newFakeNode(10)
+
 				n.script(func(n *fakeNode) { n.blocks, n.answer = honest.blocks, nil })
+
 				if blocks, err = d.Blocks(t.Context(), 2, 5); err != nil {
 					t.Fatal(err)
 				}
+
 				wantHeights(t, blocks, 2, 5)
 			})
 		})
@@ -101,6 +138,7 @@ func nullFor(methods ...string) func(c rpcCall) (any, bool) {
 				return nil, true
 			}
 		}
+
 		return nil, false
 	}
 }
@@ -115,8 +153,10 @@ func TestEmptyReceiptsAreReadAgain(t *testing.T) {
 				left--
 				return nil, true
 			}
+
 			return nil, false
 		}
+
 		blocks, err := oneFake(t, n).Blocks(t.Context(), 3, 3)
 		if err != nil || len(blocks) != 1 || len(blocks[0].Transfers) != 2 {
 			t.Fatalf("%+v, %v", blocks, err)
@@ -128,15 +168,18 @@ func TestFailedTransactionsAndForeignLogsMoveNothing(t *testing.T) {
 	n := newFakeNode(4)
 	n.blocks[1].receipts[0]["status"] = "0x0"
 	token := n.blocks[2].receipts[0]["logs"].([]object)[1]
-	token["topics"] = append(token["topics"].([]string), common.Hash{}.Hex()) // an NFT's Transfer has a fourth topic
+	// an NFT's Transfer has a fourth topic
+	token["topics"] = append(token["topics"].([]string), common.Hash{}.Hex())
 	n.blocks[3].receipts[0]["logs"].([]object)[1]["data"] = "0x"
 	zero := common.Hash{}
 	n.blocks[4].receipts[0]["logs"].([]object)[1]["data"] = zero.Hex()
 	n.blocks[4].txs[0]["value"] = "0x0"
+
 	blocks, err := oneFake(t, n).Blocks(t.Context(), 1, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for i, want := range []int{0, 1, 1, 0} {
 		if got := len(blocks[i].Transfers); got != want {
 			t.Errorf("block %d moves %+v, want %d transfers", i+1, blocks[i].Transfers, want)
@@ -151,13 +194,16 @@ func TestAbsurdAmountsAreLeftOut(t *testing.T) {
 	n.blocks[1].txs[0]["value"] = all
 	most := chain.MaxTransfer.Bytes32()
 	n.blocks[2].txs[0]["value"] = "0x" + common.Bytes2Hex(most[2:])
+
 	blocks, err := oneFake(t, n).Blocks(t.Context(), 1, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if len(blocks[0].Transfers) != 0 {
 		t.Errorf("%+v, which no sum could hold", blocks[0].Transfers)
 	}
+
 	if len(blocks[1].Transfers) != 2 || blocks[1].Transfers[0].Amount != chain.MaxTransfer {
 		t.Errorf("%+v, want the largest amount that is taken in", blocks[1].Transfers)
 	}
@@ -166,19 +212,26 @@ func TestAbsurdAmountsAreLeftOut(t *testing.T) {
 func TestNodeWithoutBlockReceipts(t *testing.T) {
 	n := newFakeNode(10)
 	n.answer = func(c rpcCall) (any, bool) {
-		return refuse{-32601, "the method eth_getBlockReceipts does not exist"}, c.Method == "eth_getBlockReceipts"
+		return refuse{
+			-32601,
+			"the method eth_getBlockReceipts does not exist",
+		}, c.Method == "eth_getBlockReceipts"
 	}
+
 	d := oneFake(t, n)
 	for range 2 {
 		blocks, err := d.Blocks(t.Context(), 1, 5)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		wantHeights(t, blocks, 1, 5)
+
 		if len(blocks[4].Transfers) != 2 {
 			t.Errorf("%+v", blocks[4].Transfers)
 		}
 	}
+
 	if got := n.count("eth_getBlockReceipts"); got != 5 {
 		t.Errorf("the missing method was called %d times, want once for each of the first 5 blocks", got)
 	}
@@ -194,10 +247,12 @@ func TestReceiptLeftOutIsReadAlone(t *testing.T) {
 	n.answer = func(c rpcCall) (any, bool) {
 		return full, c.Method == "eth_getTransactionReceipt" && c.param(0) == full["transactionHash"]
 	}
+
 	blocks, err := oneFake(t, n).Blocks(t.Context(), 2, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if len(blocks) != 3 || len(blocks[1].Transfers) != 2 {
 		t.Errorf("%+v", blocks)
 	}
@@ -205,24 +260,30 @@ func TestReceiptLeftOutIsReadAlone(t *testing.T) {
 
 func TestReorganisationWhileReadingEndsTheBatch(t *testing.T) {
 	n := newFakeNode(6)
+
 	fork := newFakeNode(3)
 	for range 3 {
 		fork.extend("other")
 	}
+
 	n.blocks[5], n.blocks[6] = fork.blocks[5], fork.blocks[6] // 5 does not follow 4
+
 	blocks, err := oneFake(t, n).Blocks(t.Context(), 2, 6)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	wantHeights(t, blocks, 2, 4)
 }
 
 func TestRangeBeyondTheTip(t *testing.T) {
 	d := oneFake(t, newFakeNode(6))
+
 	blocks, err := d.Blocks(t.Context(), 5, 9)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	wantHeights(t, blocks, 5, 6)
 	_, err = d.Blocks(t.Context(), 7, 9)
 	wantFault(t, err, fault.NotFound, "block_unknown")
@@ -237,7 +298,9 @@ func TestRangeHalvesOnRefusalAndGrowsSlowly(t *testing.T) {
 		"HTTP 400": func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadRequest) },
 		"HTTP 429": func(w http.ResponseWriter) { w.WriteHeader(http.StatusTooManyRequests) },
 		"one error": func(w http.ResponseWriter) {
-			_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"batch too large"}}`))
+			_, _ = w.Write(
+				[]byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"batch too large"}}`),
+			)
 		},
 		"too long":       func(w http.ResponseWriter) { _, _ = w.Write(bytes.Repeat([]byte(" "), 1<<19)) },
 		"a limit inside": nil,
@@ -252,13 +315,18 @@ func TestRangeHalvesOnRefusalAndGrowsSlowly(t *testing.T) {
 						refusal(w)
 						return true
 					}
+
 					return false
 				}
 				size := 0
-				n.answer = func(c rpcCall) (any, bool) { return refuse{-32005, "limit exceeded"}, refusal == nil && size > limit }
+
+				n.answer = func(c rpcCall) (any, bool) {
+					return refuse{-32005, "limit exceeded"}, refusal == nil && size > limit
+				}
 				if refusal == nil {
 					n.http = func(_ http.ResponseWriter, calls []rpcCall) bool { size = len(calls); return false }
 				}
+
 				d := oneFake(t, n, func(c *evm.Config) { c.MaxResponse = 1 << 18 })
 				next := uint64(1)
 				read := func() int {
@@ -266,38 +334,51 @@ func TestRangeHalvesOnRefusalAndGrowsSlowly(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
+
 					wantHeights(t, blocks, next, next+uint64(len(blocks))-1)
 					next += uint64(len(blocks))
+
 					return len(blocks)
 				}
 				read()
 				n.forget()
+
 				for range 100 {
 					if got := read(); got < limit/2 || got > limit+1 {
 						t.Fatalf("%d blocks at once from a node that takes %d", got, limit)
 					}
 				}
+
 				refused := 0
+
 				for _, methods := range n.requests {
 					if len(methods) > limit {
 						refused++
 					}
 				}
+
 				if refused > len(n.requests)/20 {
-					t.Fatalf("%d of %d requests were too large: the size grows too fast", refused, len(n.requests))
+					t.Fatalf(
+						"%d of %d requests were too large: the size grows too fast",
+						refused, len(n.requests),
+					)
 				}
+
 				n.script(func(*fakeNode) { limit = 1000 })
+
 				grown := []int{}
 				for range 60 {
 					if got := read(); len(grown) == 0 || got != grown[len(grown)-1] {
 						grown = append(grown, got)
 					}
 				}
+
 				for i := range grown {
 					if i > 0 && grown[i] != grown[i-1]+1 {
 						t.Fatalf("the range grew %v, want one by one", grown)
 					}
 				}
+
 				if last := grown[len(grown)-1]; last <= 4 || last > 16 {
 					t.Fatalf("the range grew %v", grown)
 				}
@@ -309,16 +390,19 @@ func TestRangeHalvesOnRefusalAndGrowsSlowly(t *testing.T) {
 func TestSingleCallThatIsTooMuchIsUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(10)
+
 		d := oneFake(t, n)
 		if _, err := d.Head(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+
 		n.script(func(n *fakeNode) {
 			n.http = func(w http.ResponseWriter, _ []rpcCall) bool {
 				w.WriteHeader(http.StatusRequestEntityTooLarge)
 				return true
 			}
 		})
+
 		_, err := d.Blocks(t.Context(), 1, 8)
 		wantFault(t, err, fault.Unavailable, "node_unavailable")
 	})
@@ -330,42 +414,66 @@ func TestPool(t *testing.T) {
 	amount := chain.Units(77).Bytes32()
 	word := func(a common.Address) string { return common.Bytes2Hex(common.LeftPadBytes(a[:], 32)) }
 	tx := func(i byte, to any, value, input string) object {
-		return object{"hash": common.BytesToHash([]byte{9, i}).Hex(), "from": payer.Hex(), "to": to, "value": value, "input": input, "blockHash": nil}
+		return object{
+			"hash":      common.BytesToHash([]byte{9, i}).Hex(),
+			"from":      payer.Hex(),
+			"to":        to,
+			"value":     value,
+			"input":     input,
+			"blockHash": nil,
+		}
 	}
 	number := "0x6"
 	n.answer = func(c rpcCall) (any, bool) {
 		if c.Method != "eth_getBlockByNumber" || c.param(0) != "pending" {
 			return nil, false
 		}
-		return object{"number": number, "transactions": []object{
-			tx(1, payee.Hex(), "0x5", "0x"),
-			tx(2, token.Hex(), "0x0", "0xa9059cbb"+word(payee)+common.Bytes2Hex(amount[:])),
-			tx(3, nil, "0x5", "0x6000"), // creates a contract
-			tx(4, token.Hex(), "0x0", "0x23b872dd"+word(payer)+word(payee)+common.Bytes2Hex(amount[:])), // transferFrom: which log it will be is not known
-			tx(5, token.Hex(), "0x0", "0xa9059cbb"+word(payee)),                                         // cut short
-			tx(6, payer.Hex(), "0x0", "0xa9059cbb"+word(payee)+common.Bytes2Hex(amount[:])),             // not a token of ours
-		}}, true
+
+		return object{
+			"number": number,
+			"transactions": []object{
+				tx(1, payee.Hex(), "0x5", "0x"),
+				tx(2, token.Hex(), "0x0", "0xa9059cbb"+word(payee)+common.Bytes2Hex(amount[:])),
+				tx(3, nil, "0x5", "0x6000"), // creates a contract
+				// transferFrom: which log it will be is not known
+				tx(4, token.Hex(), "0x0", "0x23b872dd"+word(payer)+word(payee)+common.Bytes2Hex(amount[:])),
+				// cut short
+				tx(5, token.Hex(), "0x0", "0xa9059cbb"+word(payee)),
+				// not a token of ours
+				tx(6, payer.Hex(), "0x0", "0xa9059cbb"+word(payee)+common.Bytes2Hex(amount[:])),
+			},
+		}, true
 	}
 	d := oneFake(t, n)
+
 	pool, err := d.Pool(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if len(pool) != 2 || len(pool[0].Transfers) != 1 || len(pool[1].Transfers) != 1 {
 		t.Fatalf("%+v", pool)
 	}
-	if got := pool[0].Transfers[0]; got.Index != 0 || got.Amount != chain.Units(5) || got.To != chain.Address(payee.Hex()) {
+
+	if got := pool[0].Transfers[0]; got.Index != 0 || got.Amount != chain.Units(5) ||
+		got.To != chain.Address(payee.Hex()) {
 		t.Errorf("%+v", got)
 	}
-	if got := pool[1].Transfers[0]; got.Index != 1 || got.Amount != chain.Units(77) || got.To != chain.Address(payee.Hex()) {
+
+	if got := pool[1].Transfers[0]; got.Index != 1 || got.Amount != chain.Units(77) ||
+		got.To != chain.Address(payee.Hex()) {
 		t.Errorf("%+v", got)
 	}
+
 	number = "0x5" // the newest block in the place of a pending one
+
 	if pool, err := d.Pool(t.Context()); err != nil || len(pool) != 0 {
 		t.Errorf("a mined block is shown as the pool: %+v, %v", pool, err)
 	}
+
 	off := oneFake(t, n, func(c *evm.Config) { c.Pool = evm.PoolOff })
 	n.forget()
+
 	if pool, err := off.Pool(t.Context()); err != nil || len(pool) != 0 || len(n.requests) != 0 {
 		t.Errorf("%+v, %v after %v", pool, err, n.requests)
 	}

@@ -27,6 +27,7 @@ var senderKey = func() *ecdsa.PrivateKey {
 	if err != nil {
 		panic(err)
 	}
+
 	return key
 }()
 
@@ -38,38 +39,48 @@ func gwei(n uint64) chain.Amount { return chain.Units(n).Mul(1_000_000_000) }
 
 func nativeOrder(d *evm.Driver) chain.Order {
 	native, _ := d.Network().Native()
+
 	return chain.Order{
-		From:    sender(),
-		Outputs: []chain.Output{{To: chain.Address(payee.Hex()), AssetID: native.ID, Amount: gwei(1_000_000)}},
-		MaxFee:  gwei(1_000_000),
-		Nonce:   3,
+		From: sender(),
+		Outputs: []chain.Output{
+			{To: chain.Address(payee.Hex()), AssetID: native.ID, Amount: gwei(1_000_000)},
+		},
+		MaxFee: gwei(1_000_000),
+		Nonce:  3,
 	}
 }
 
 func build(t *testing.T, d *evm.Driver, o chain.Order) (chain.Unsigned, chain.Signed, *types.Transaction) {
 	t.Helper()
+
 	u, err := d.Build(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	signature, err := crypto.Sign(u.Payloads[0].Data, senderKey)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	key := chain.PublicKey{Curve: chain.Secp256k1, Bytes: crypto.CompressPubkey(&senderKey.PublicKey)}
+
 	s, err := d.Assemble(o, u, []chain.PublicKey{key}, [][]byte{signature})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	tx := new(types.Transaction)
 	if err := tx.UnmarshalBinary(s.Raw); err != nil {
 		t.Fatal(err)
 	}
+
 	return u, s, tx
 }
 
 func wantNumber(t *testing.T, what string, got *big.Int, want chain.Amount) {
 	t.Helper()
+
 	if got.Cmp(want.Big()) != 0 {
 		t.Errorf("%s is %s, want %s", what, got, want)
 	}
@@ -78,16 +89,22 @@ func wantNumber(t *testing.T, what string, got *big.Int, want chain.Amount) {
 // The fake's base fee is 1 gwei, its priority fee 0.1 gwei.
 func TestBuildOffersTwiceTheBaseFee(t *testing.T) {
 	d := oneFake(t, newFakeNode(5))
+
 	u, s, tx := build(t, d, nativeOrder(d))
-	if tx.Type() != types.DynamicFeeTxType || tx.Nonce() != 3 || tx.Gas() != 21000 || tx.ChainId().Uint64() != fakeChainID || *tx.To() != payee {
+	if tx.Type() != types.DynamicFeeTxType || tx.Nonce() != 3 || tx.Gas() != 21000 ||
+		tx.ChainId().Uint64() != fakeChainID ||
+		*tx.To() != payee {
 		t.Errorf("built %+v", tx)
 	}
+
 	wantNumber(t, "the maximum price", tx.GasFeeCap(), chain.Units(2_100_000_000))
 	wantNumber(t, "the priority price", tx.GasTipCap(), chain.Units(100_000_000))
 	wantNumber(t, "the value", tx.Value(), gwei(1_000_000))
+
 	if want := chain.Units(2_100_000_000).Mul(21000); u.MaxFee != want || s.MaxFee != want {
 		t.Errorf("MaxFee %s and %s, want %s", u.MaxFee, s.MaxFee, want)
 	}
+
 	if tx.Hash().Hex() != s.TxHash || s.From != sender().Address || s.Nonce != 3 {
 		t.Errorf("assembled %+v", s)
 	}
@@ -102,10 +119,12 @@ func TestAssembleTakesTheSendersSignatureAlone(t *testing.T) {
 	d := oneFake(t, newFakeNode(5))
 	o := nativeOrder(d)
 	u, _, _ := build(t, d, o)
+
 	other, err := crypto.ToECDSA(bytes.Repeat([]byte{8}, 32))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	public := func(key *ecdsa.PrivateKey) chain.PublicKey {
 		return chain.PublicKey{Curve: chain.Secp256k1, Bytes: crypto.CompressPubkey(&key.PublicKey)}
 	}
@@ -114,12 +133,14 @@ func TestAssembleTakesTheSendersSignatureAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		return s
 	}
 	good := signature(senderKey, u.Payloads[0].Data)
 	high := bytes.Clone(good) // the same signature with the other s: valid mathematically, refused by EIP-2
 	s := new(big.Int).Sub(crypto.S256().Params().N, new(big.Int).SetBytes(good[32:64]))
 	s.FillBytes(high[32:64])
+
 	high[64] ^= 1
 	for name, c := range map[string]struct {
 		key       chain.PublicKey
@@ -150,9 +171,11 @@ func TestBuildStaysWithinMaxFee(t *testing.T) {
 	o.MaxFee = now.Add(chain.Units(20999))       // not enough for one wei more per gas
 	u, _, tx := build(t, d, o)
 	wantNumber(t, "the maximum price", tx.GasFeeCap(), chain.Units(1_100_000_000))
+
 	if u.MaxFee != now {
 		t.Errorf("MaxFee %s, want %s", u.MaxFee, now)
 	}
+
 	o.MaxFee = now.Sub(chain.Units(1))
 	_, err := d.Build(t.Context(), o)
 	wantFault(t, err, fault.Limited, "fee_above_maximum")
@@ -166,12 +189,14 @@ func TestReplacementPaysAnEighthMore(t *testing.T) {
 	_, second, tx := build(t, d, o)
 	wantNumber(t, "the maximum price", tx.GasFeeCap(), chain.Units(2_362_500_000))
 	wantNumber(t, "the priority price", tx.GasTipCap(), chain.Units(112_500_000))
+
 	o.Replaces = &second
 	_, _, tx = build(t, d, o)
 	wantNumber(t, "the maximum price", tx.GasFeeCap(), chain.Units(2_657_812_500))
 	o.MaxFee = chain.Units(2_657_812_500).Mul(21000).Sub(chain.Units(1))
 	_, err := d.Build(t.Context(), o)
 	wantFault(t, err, fault.Limited, "fee_above_maximum")
+
 	o.MaxFee, o.Nonce = gwei(1_000_000), 4
 	_, err = d.Build(t.Context(), o)
 	wantFault(t, err, fault.Invalid, "replacement_invalid")
@@ -186,9 +211,11 @@ func TestSweepSpendsToTheLastUnit(t *testing.T) {
 	wantNumber(t, "the maximum price", tx.GasFeeCap(), price)
 	wantNumber(t, "the priority price", tx.GasTipCap(), price)
 	wantNumber(t, "the value", tx.Value(), gwei(1_000_000).Sub(price.Mul(21000)))
+
 	if u.Outputs[0].Amount != gwei(1_000_000).Sub(price.Mul(21000)) {
 		t.Errorf("outputs %+v", u.Outputs)
 	}
+
 	o.Outputs[0].Amount = price.Mul(21000)
 	_, err := d.Build(t.Context(), o)
 	wantFault(t, err, fault.State, "insufficient_funds")
@@ -203,6 +230,7 @@ func TestSweepToAContractIsRefused(t *testing.T) {
 		case "eth_estimateGas":
 			return "0x6000", true
 		}
+
 		return nil, false
 	}
 	d := oneFake(t, n)
@@ -210,7 +238,9 @@ func TestSweepToAContractIsRefused(t *testing.T) {
 	o.SubtractFee = true
 	_, err := d.Build(t.Context(), o)
 	wantFault(t, err, fault.Invalid, "destination_not_payable")
+
 	o.SubtractFee = false
+
 	_, _, tx := build(t, d, o)
 	if tx.Gas() != 0x6000+0x1334 { // a fifth more, rounded up
 		t.Errorf("gas limit %d for an estimate of %d", tx.Gas(), 0x6000)
@@ -225,43 +255,55 @@ func TestGasThatCountsPublishing(t *testing.T) {
 	d := oneFake(t, n)
 	o := nativeOrder(d)
 	o.SubtractFee = true
+
 	u, _, tx := build(t, d, o)
 	if tx.Gas() != 120_000 {
 		t.Errorf("gas limit %d", tx.Gas())
 	}
+
 	if sum := u.Outputs[0].Amount.Add(u.MaxFee); sum != gwei(1_000_000) {
 		t.Errorf("value and maximum fee are %s", sum)
 	}
 }
 
-// The L1 data fee of OP-stack rollups (ethers.js #4674, optimism #2834): in every estimate and maximum, in what
-// a sweep leaves behind, and in the fee that was paid.
+// The L1 data fee of OP-stack rollups (ethers.js #4674, optimism #2834): in every estimate and
+// maximum, in what a sweep leaves behind, and in the fee that was paid.
 func TestL1DataFeeIsCounted(t *testing.T) {
 	const oracle = "0x420000000000000000000000000000000000000F"
+
 	n := newFakeNode(5)
+
 	var asked []string
+
 	n.answer = func(c rpcCall) (any, bool) {
-		if c.Method != "eth_call" || !strings.Contains(strings.ToLower(string(c.Params[0])), strings.ToLower(oracle)) {
+		if c.Method != "eth_call" ||
+			!strings.Contains(strings.ToLower(string(c.Params[0])), strings.ToLower(oracle)) {
 			return nil, false
 		}
+
 		asked = append(asked, string(c.Params[0]))
 		word := chain.Units(1_000_001).Bytes32()
+
 		return hexutil.Bytes(word[:]), true
 	}
 	d := oneFake(t, n, func(c *evm.Config) { c.L1GasPriceOracle = oracle })
 	o := nativeOrder(d)
 	u, _, _ := build(t, d, o)
+
 	l1 := chain.Units(1_250_002) // a quarter more, rounded up
 	if want := chain.Units(2_100_000_000).Mul(21000).Add(l1); u.MaxFee != want {
 		t.Errorf("MaxFee %s, want %s", u.MaxFee, want)
 	}
+
 	if len(asked) != 1 || !strings.Contains(asked[0], "0x49948e0e") {
 		t.Errorf("the oracle was asked %v, want getL1Fee(bytes) once", asked)
 	}
+
 	fee, err := d.EstimateFee(t.Context(), o)
 	if want := chain.Units(3_150_000_000).Mul(21000).Add(l1); err != nil || fee != want {
 		t.Errorf("EstimateFee = %s, %v, want %s", fee, err, want)
 	}
+
 	o.SubtractFee = true
 	_, _, tx := build(t, d, o)
 	wantNumber(t, "the value", tx.Value(), gwei(1_000_000).Sub(chain.Units(1_350_000_000).Mul(21000)).Sub(l1))
@@ -271,6 +313,7 @@ func TestL1DataFeeIsCounted(t *testing.T) {
 
 	n.script(func(n *fakeNode) { n.blocks[2].receipts[0]["l1Fee"] = "0x64" })
 	hash := n.blocks[2].txs[0]["hash"].(string)
+
 	st, err := d.Status(t.Context(), chain.Signed{TxHash: hash, From: sender().Address})
 	if want := gwei(21000).Add(chain.Units(100)); err != nil || st.Fee != want {
 		t.Errorf("Status = %+v, %v, want a fee of %s", st, err, want)
@@ -287,6 +330,7 @@ func TestOPStackNetworksHaveTheirOracle(t *testing.T) {
 			return nil, false
 		}
 		d := oneFake(t, n, func(c *evm.Config) { c.Network = network })
+
 		o := nativeOrder(d)
 		if _, err := d.EstimateFee(t.Context(), o); err != nil || !called {
 			t.Errorf("%s: %v, the oracle was asked: %t", network.Slug, err, called)
@@ -303,6 +347,7 @@ func TestNodeWithoutPriorityFeeMethod(t *testing.T) {
 		case "eth_gasPrice":
 			return hexutil.Uint64(1_300_000_000), true
 		}
+
 		return nil, false
 	}
 	d := oneFake(t, n)
@@ -311,16 +356,24 @@ func TestNodeWithoutPriorityFeeMethod(t *testing.T) {
 }
 
 func TestRefusedTransferIsNotPayable(t *testing.T) {
-	for _, refused := range []refuse{{3, "execution reverted: blocked"}, {-32015, "VM execution error"}, {-32000, "Execution reverted"}, {-32000, "gas required exceeds allowance (30000000)"}} {
+	for _, refused := range []refuse{
+		{3, "execution reverted: blocked"},
+		{-32015, "VM execution error"},
+		{-32000, "Execution reverted"},
+		{-32000, "gas required exceeds allowance (30000000)"},
+	} {
 		n := newFakeNode(5)
 		n.answer = func(c rpcCall) (any, bool) { return refused, c.Method == "eth_estimateGas" }
 		d := oneFake(t, n)
 		_, err := d.Build(t.Context(), nativeOrder(d))
 		wantFault(t, err, fault.Invalid, "destination_not_payable")
 	}
+
 	synctest.Test(t, func(t *testing.T) { // anything else decides nothing
 		n := newFakeNode(5)
-		n.answer = func(c rpcCall) (any, bool) { return refuse{-32000, "header not found"}, c.Method == "eth_estimateGas" }
+		n.answer = func(c rpcCall) (any, bool) {
+			return refuse{-32000, "header not found"}, c.Method == "eth_estimateGas"
+		}
 		d := oneFake(t, n)
 		_, err := d.Build(t.Context(), nativeOrder(d))
 		wantFault(t, err, fault.Unavailable, "node_unavailable")
@@ -330,19 +383,44 @@ func TestRefusedTransferIsNotPayable(t *testing.T) {
 func TestOrdersThatCannotBePaid(t *testing.T) {
 	d := oneFake(t, newFakeNode(5))
 	token, _ := d.Network().Asset("USDX")
+
 	for name, c := range map[string]struct {
 		change func(o *chain.Order)
 		word   error
 		code   string
 	}{
-		"to nobody":            {func(o *chain.Order) { o.Outputs[0].To = chain.Address(common.Address{}.Hex()) }, fault.Invalid, "destination_not_payable"},
-		"to the token itself":  {func(o *chain.Order) { o.Outputs[0].To, o.Outputs[0].AssetID = token.Contract, token.ID }, fault.Invalid, "destination_not_payable"},
-		"nothing":              {func(o *chain.Order) { o.Outputs[0].Amount = chain.Amount{} }, fault.Invalid, "amount_too_small"},
-		"two destinations":     {func(o *chain.Order) { o.Outputs = append(o.Outputs, o.Outputs[0]) }, fault.Unsupported, "outputs_unsupported"},
-		"no destination":       {func(o *chain.Order) { o.Outputs = nil }, fault.Unsupported, "outputs_unsupported"},
-		"somebody else's fee":  {func(o *chain.Order) { o.FeePayer = &chain.Party{Address: chain.Address(payer.Hex())} }, fault.Unsupported, "fee_payer_unsupported"},
-		"a fee out of a token": {func(o *chain.Order) { o.SubtractFee, o.Outputs[0].AssetID = true, token.ID }, fault.Invalid, "subtract_fee_invalid"},
-		"from a bad address":   {func(o *chain.Order) { o.From.Address = "x" }, fault.Invalid, "address_invalid"},
+		"to nobody": {
+			func(o *chain.Order) { o.Outputs[0].To = chain.Address(common.Address{}.Hex()) },
+			fault.Invalid,
+			"destination_not_payable",
+		},
+		"to the token itself": {
+			func(o *chain.Order) { o.Outputs[0].To, o.Outputs[0].AssetID = token.Contract, token.ID },
+			fault.Invalid,
+			"destination_not_payable",
+		},
+		"nothing": {
+			func(o *chain.Order) { o.Outputs[0].Amount = chain.Amount{} },
+			fault.Invalid,
+			"amount_too_small",
+		},
+		"two destinations": {
+			func(o *chain.Order) { o.Outputs = append(o.Outputs, o.Outputs[0]) },
+			fault.Unsupported,
+			"outputs_unsupported",
+		},
+		"no destination": {func(o *chain.Order) { o.Outputs = nil }, fault.Unsupported, "outputs_unsupported"},
+		"somebody else's fee": {
+			func(o *chain.Order) { o.FeePayer = &chain.Party{Address: chain.Address(payer.Hex())} },
+			fault.Unsupported,
+			"fee_payer_unsupported",
+		},
+		"a fee out of a token": {
+			func(o *chain.Order) { o.SubtractFee, o.Outputs[0].AssetID = true, token.ID },
+			fault.Invalid,
+			"subtract_fee_invalid",
+		},
+		"from a bad address": {func(o *chain.Order) { o.From.Address = "x" }, fault.Invalid, "address_invalid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := nativeOrder(d)
@@ -353,6 +431,7 @@ func TestOrdersThatCannotBePaid(t *testing.T) {
 			wantFault(t, err, c.word, c.code)
 		})
 	}
+
 	o := nativeOrder(d) // nothing to oneself displaces a nonce
 	o.Outputs[0].To, o.Outputs[0].Amount = o.From.Address, chain.Amount{}
 	build(t, d, o)
@@ -386,16 +465,21 @@ func TestBroadcastVerdicts(t *testing.T) {
 		t.Run(message, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newFakeNode(5)
-				n.answer = func(c rpcCall) (any, bool) { return refuse{-32000, message}, c.Method == "eth_sendRawTransaction" }
+				n.answer = func(c rpcCall) (any, bool) {
+					return refuse{-32000, message}, c.Method == "eth_sendRawTransaction"
+				}
 				d := oneFake(t, n)
 				_, s, _ := build(t, d, nativeOrder(d))
+
 				err := d.Broadcast(t.Context(), s)
 				if want.word == nil {
 					if err != nil {
 						t.Fatal(err)
 					}
+
 					return
 				}
+
 				wantFault(t, err, want.word, want.code)
 			})
 		})
@@ -408,15 +492,20 @@ func TestBroadcast(t *testing.T) {
 		poor.answer = func(c rpcCall) (any, bool) {
 			return refuse{-32000, "insufficient funds"}, c.Method == "eth_sendRawTransaction"
 		}
+
 		var hash string
+
 		good.answer = func(c rpcCall) (any, bool) { return hash, c.Method == "eth_sendRawTransaction" }
 		d := fakeDriver(t, wire{"a": poor, "b": good}, []string{"a", "b"})
 		_, s, _ := build(t, d, nativeOrder(d))
+
 		hash = s.TxHash
 		if err := d.Broadcast(t.Context(), s); err != nil {
 			t.Errorf("one node knows of the money: %v", err)
 		}
+
 		hash = common.MaxHash.Hex()
+
 		wantFault(t, d.Broadcast(t.Context(), s), fault.Unavailable, "") // it took something else?
 		good.script(func(n *fakeNode) {
 			n.http = func(w http.ResponseWriter, _ []rpcCall) bool { w.WriteHeader(502); return true }
@@ -426,14 +515,17 @@ func TestBroadcast(t *testing.T) {
 		wantFault(t, onlyPoor.Broadcast(t.Context(), s), fault.Invalid, "chain:insufficient_funds")
 
 		poor.forget()
+
 		broken := s
 		broken.Raw = s.Raw[:len(s.Raw)-1]
 		wantFault(t, onlyPoor.Broadcast(t.Context(), broken), fault.Invalid, "transaction_malformed")
+
 		other := s
 		other.TxHash = common.MaxHash.Hex()
 		wantFault(t, onlyPoor.Broadcast(t.Context(), other), fault.Invalid, "transaction_malformed")
 		foreign := oneFake(t, poor, func(c *evm.Config) { c.Network.ChainID = 1 })
 		wantFault(t, foreign.Broadcast(t.Context(), s), fault.Invalid, "transaction_foreign")
+
 		if len(poor.requests) != 0 {
 			t.Errorf("bytes that are no good were sent: %v", poor.requests)
 		}
@@ -452,10 +544,13 @@ func TestBroadcastOfIncludedBytesSucceeds(t *testing.T) {
 		case "eth_getTransactionByHash":
 			tx := n.blocks[2].txs[0]
 			tx["hash"] = s.TxHash
+
 			return tx, true
 		}
+
 		return nil, false
 	}
+
 	if err := d.Broadcast(t.Context(), s); err != nil {
 		t.Error(err)
 	}
@@ -467,23 +562,32 @@ func TestStatus(t *testing.T) {
 		d := oneFake(t, n)
 		status := func(hash string) chain.TxStatus {
 			t.Helper()
+
 			st, err := d.Status(t.Context(), chain.Signed{TxHash: hash, From: sender().Address, Nonce: 3})
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			return st
 		}
+
 		hashAt := func(height int) string { return n.blocks[height].txs[0]["hash"].(string) }
 		for height, final := range map[int]bool{6: true, 7: false} {
 			st := status(hashAt(height))
-			if st.State != chain.TxIncluded || st.Final != final || st.Block.Hash != n.blocks[height].hash() || len(st.Transfers) != 2 || st.Fee != gwei(21000) {
+			if st.State != chain.TxIncluded || st.Final != final ||
+				st.Block.Hash != n.blocks[height].hash() ||
+				len(st.Transfers) != 2 ||
+				st.Fee != gwei(21000) {
 				t.Errorf("at %d: %+v", height, st)
 			}
 		}
+
 		n.script(func(n *fakeNode) { n.blocks[5].receipts[0]["status"] = "0x0" })
+
 		if st := status(hashAt(5)); !st.Reverted || len(st.Transfers) != 0 || st.Fee.IsZero() {
 			t.Errorf("reverted: %+v", st)
 		}
+
 		unknown := common.MaxHash.Hex()
 		if st := status(unknown); st.State != chain.TxUnknown {
 			t.Errorf("unknown: %+v", st)
@@ -491,10 +595,19 @@ func TestStatus(t *testing.T) {
 		// Waiting.
 		n.script(func(n *fakeNode) {
 			n.answer = func(c rpcCall) (any, bool) {
-				tx := object{"hash": unknown, "from": payer.Hex(), "to": payee.Hex(), "value": "0x1", "input": "0x", "blockHash": nil}
+				tx := object{
+					"hash":      unknown,
+					"from":      payer.Hex(),
+					"to":        payee.Hex(),
+					"value":     "0x1",
+					"input":     "0x",
+					"blockHash": nil,
+				}
+
 				return tx, c.Method == "eth_getTransactionByHash"
 			}
 		})
+
 		if st := status(unknown); st.State != chain.TxPooled {
 			t.Errorf("waiting: %+v", st)
 		}
@@ -504,7 +617,10 @@ func TestStatus(t *testing.T) {
 			n.answer = nil
 			orphan["blockHash"] = common.MaxHash.Hex()
 		})
-		if _, err := d.Status(t.Context(), chain.Signed{TxHash: hashAt(7), From: sender().Address}); err == nil {
+
+		if _, err := d.Status(
+			t.Context(), chain.Signed{TxHash: hashAt(7), From: sender().Address},
+		); err == nil {
 			t.Error("a receipt of another block counts")
 		} else {
 			wantFault(t, err, fault.Unavailable, "")
@@ -520,12 +636,15 @@ func TestDeathNeedsAProofAndAllNodes(t *testing.T) {
 			if c.Method != "eth_getTransactionCount" {
 				return nil, false
 			}
+
 			if c.param(1) == "latest" {
 				return usedAtTip, true
 			}
+
 			if !strings.Contains(string(c.Params[1]), first.blocks[6].hash()) {
 				return refuse{-32000, "not the final block"}, true
 			}
+
 			return usedAtFinal, true
 		}
 		first.answer, second.answer = count, count
@@ -533,23 +652,33 @@ func TestDeathNeedsAProofAndAllNodes(t *testing.T) {
 		s := chain.Signed{TxHash: common.MaxHash.Hex(), From: sender().Address, Nonce: 3}
 		want := func(state chain.TxState) {
 			t.Helper()
+
 			st, err := d.Status(t.Context(), s)
-			if err != nil || st.State != state || (state == chain.TxDead) != (st.Death == chain.DeathConflict) {
+			if err != nil || st.State != state ||
+				(state == chain.TxDead) != (st.Death == chain.DeathConflict) {
 				t.Fatalf("%+v, %v, want %s", st, err, state)
 			}
 		}
 		want(chain.TxUnknown) // the nonce is free
+
 		usedAtTip = "0x4"
+
 		want(chain.TxUnknown) // used, but not finally
 		// What is in a block needs no old state, which most nodes do not have.
 		included := first.blocks[9].txs[0]["hash"].(string)
-		if st, err := d.Status(t.Context(), chain.Signed{TxHash: included, From: s.From, Nonce: 3}); err != nil || st.State != chain.TxIncluded {
+		if st, err := d.Status(
+			t.Context(), chain.Signed{TxHash: included, From: s.From, Nonce: 3},
+		); err != nil ||
+			st.State != chain.TxIncluded {
 			t.Fatalf("%+v, %v", st, err)
 		}
+
 		if first.count("eth_getTransactionCount") != 3 { // for the unknown one
 			t.Errorf("%d nonces were read", first.count("eth_getTransactionCount"))
 		}
+
 		usedAtFinal = "0x4"
+
 		want(chain.TxDead)
 		// The other node still has the receipt: the first one has thrown its index away.
 		second.script(func(n *fakeNode) {
@@ -559,6 +688,7 @@ func TestDeathNeedsAProofAndAllNodes(t *testing.T) {
 		second.script(func(n *fakeNode) {
 			n.http = func(w http.ResponseWriter, _ []rpcCall) bool { w.WriteHeader(502); return true }
 		})
+
 		_, err := d.Status(t.Context(), s)
 		wantFault(t, err, fault.Unavailable, "")
 	})
@@ -581,9 +711,13 @@ func TestFinalityFollowsTheRule(t *testing.T) {
 			n.answer = func(call rpcCall) (any, bool) {
 				return nil, c.mute && (call.param(0) == "safe" || call.param(0) == "finalized")
 			}
+
 			d := oneFake(t, n, func(config *evm.Config) { config.Network.Rule = c.rule })
 			for height := 5; height <= 10; height++ {
-				st, err := d.Status(t.Context(), chain.Signed{TxHash: n.blocks[height].txs[0]["hash"].(string), From: sender().Address})
+				st, err := d.Status(
+					t.Context(),
+					chain.Signed{TxHash: n.blocks[height].txs[0]["hash"].(string), From: sender().Address},
+				)
 				if err != nil || st.Final != (height <= c.final) {
 					t.Errorf("at %d: %+v, %v", height, st, err)
 				}

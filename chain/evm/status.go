@@ -23,12 +23,16 @@ func (d *Driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, e
 	if err != nil {
 		return chain.TxStatus{}, err
 	}
+
 	from, err := parseAddress(string(tx.From))
 	if err != nil {
 		return chain.TxStatus{}, err
 	}
+
 	var status chain.TxStatus
+
 	passed := false
+
 	err = d.ask(ctx, 0, func(ctx context.Context, e *endpoint) (err error) {
 		status, passed, err = d.statusAt(ctx, e, hash, from, tx.Nonce)
 		return err
@@ -36,39 +40,54 @@ func (d *Driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, e
 	if err != nil {
 		return chain.TxStatus{}, err
 	}
+
 	if !passed {
 		return status, nil
 	}
+
 	for _, e := range d.nodes.Nodes {
 		if err := d.nodes.Vet(ctx, e); err != nil {
 			return chain.TxStatus{}, failover.Fault(d.network.Slug, err)
 		}
+
 		s, err := d.sight(ctx, e, hash)
 		if err != nil {
 			return chain.TxStatus{}, failover.Fault(d.network.Slug, err)
 		}
+
 		if s.tx != nil {
 			return status, nil
 		}
 	}
+
 	return chain.TxStatus{State: chain.TxDead, Death: chain.DeathConflict}, nil
 }
 
 // statusAt is one endpoint's view. passed says that its final block proves the nonce used while it does
 // not know the transaction.
-func (d *Driver) statusAt(ctx context.Context, e *endpoint, hash common.Hash, from common.Address, nonce uint64) (status chain.TxStatus, passed bool, err error) {
+func (d *Driver) statusAt(
+	ctx context.Context,
+	e *endpoint,
+	hash common.Hash,
+	from common.Address,
+	nonce uint64,
+) (status chain.TxStatus, passed bool, err error) {
 	head, err := d.headOf(ctx, e)
 	if err != nil {
 		return status, false, err
 	}
+
 	final, isFinal := d.finalHeight(head)
 	s, err := d.sight(ctx, e, hash)
+
 	used := false
 	if err == nil && s.tx == nil && isFinal {
 		if used, err = e.nonceUsed(ctx, from, nonce, d.deathHeight(head, final)); used {
-			s, err = d.sight(ctx, e, hash) // again: it may have been included meanwhile, and have used the nonce itself
+			// again: it may have been included meanwhile, and have used the nonce itself
+			s, err = d.sight(ctx, e, hash)
 		}
 	}
+
 	switch {
 	case err != nil:
 		return status, false, err
@@ -77,14 +96,19 @@ func (d *Driver) statusAt(ctx context.Context, e *endpoint, hash common.Hash, fr
 	case s.receipt == nil:
 		return chain.TxStatus{State: chain.TxPooled}, false, nil
 	}
+
 	status = chain.TxStatus{
-		State: chain.TxIncluded, Block: s.block, Reverted: *s.receipt.Status == 0,
-		Final: isFinal && s.block.Height <= final,
+		State:    chain.TxIncluded,
+		Block:    s.block,
+		Reverted: *s.receipt.Status == 0,
+		Final:    isFinal && s.block.Height <= final,
 	}
 	if status.Fee, err = s.receipt.fee(e); err != nil {
 		return status, false, err
 	}
+
 	status.Transfers, err = d.moved(e, &s.tx.txJSON, s.receipt)
+
 	return status, false, err
 }
 
@@ -99,6 +123,7 @@ func (d *Driver) finalHeight(h chain.Head) (height uint64, ok bool) {
 	case h.Tip.Height+1 < d.network.Confirmations:
 		return 0, false
 	}
+
 	return h.Tip.Height + 1 - d.network.Confirmations, true
 }
 
@@ -108,6 +133,7 @@ func (d *Driver) deathHeight(h chain.Head, final uint64) uint64 {
 	if d.network.Rule == chain.RuleSafe && !h.Final.IsZero() {
 		return h.Final.Height
 	}
+
 	return final
 }
 
@@ -118,19 +144,27 @@ func (e *endpoint) nonceUsed(ctx context.Context, from common.Address, nonce, fi
 	if err := e.do(ctx, latest); err != nil {
 		return false, err
 	}
+
 	var count hexutil.Uint64
 	if err := latest.decode(e, &count); err != nil || uint64(count) <= nonce {
 		return false, err // not used at the tip, so not before it: no old state has to be read
 	}
+
 	ref, err := e.refAt(ctx, final)
 	if err != nil {
 		return false, err
 	}
-	c := newCall("eth_getTransactionCount", from, map[string]any{"blockHash": ref.Hash, "requireCanonical": true})
+
+	c := newCall(
+		"eth_getTransactionCount", from,
+		map[string]any{"blockHash": ref.Hash, "requireCanonical": true},
+	)
 	if err := e.do(ctx, c); err != nil {
 		return false, err
 	}
+
 	err = c.decode(e, &count)
+
 	return err == nil && uint64(count) > nonce, err
 }
 
@@ -138,11 +172,16 @@ func (e *endpoint) nonceUsed(ctx context.Context, from common.Address, nonce, fi
 // publishing.
 func (r *receiptJSON) fee(e *endpoint) (chain.Amount, error) {
 	if r.EffectiveGasPrice == nil {
-		return chain.Amount{}, e.Garbled("the receipt of transaction %s names no gas price", r.TransactionHash.Hex())
+		return chain.Amount{}, e.Garbled(
+			"the receipt of transaction %s names no gas price",
+			r.TransactionHash.Hex(),
+		)
 	}
+
 	fee := new(big.Int).Mul(r.EffectiveGasPrice.ToInt(), new(big.Int).SetUint64(uint64(*r.GasUsed)))
 	if r.L1Fee != nil {
 		fee.Add(fee, r.L1Fee.ToInt())
 	}
+
 	return e.amount((*hexutil.Big)(fee))
 }

@@ -23,47 +23,63 @@ type frameJSON struct {
 	Calls []frameJSON     `json:"calls"`
 }
 
-// internal returns the native coin that contracts sent within a transaction, in the order of the calls. Calls that were
-// reverted moved nothing, and nothing that they called did.
+// internal returns the native coin that contracts sent within a transaction, in the order of the
+// calls. Calls that were reverted moved nothing, and nothing that they called did.
 func (d *Driver) internal(ctx context.Context, e *endpoint, hash common.Hash) ([]chain.Transfer, error) {
 	c := newCall("debug_traceTransaction", hash, map[string]any{"tracer": "callTracer"})
 	if err := e.do(ctx, c); err != nil {
 		return nil, err
 	}
+
 	var root frameJSON
 	if err := c.decode(e, &root); err != nil {
 		return nil, err
 	}
+
 	var out []chain.Transfer
+
 	index := uint32(firstInternal)
+
 	var walk func(frames []frameJSON) error
+
 	walk = func(frames []frameJSON) error {
 		for i := range frames {
 			f := &frames[i]
 			if f.Error != "" {
 				continue
 			}
+
 			if f.sends() {
 				value, err := e.amount(f.Value)
 				if err != nil {
 					return err
 				}
+
 				if countable(value) {
 					out = append(out, chain.Transfer{
-						TxHash: hash.Hex(), Index: index, From: canonical(*f.From), To: canonical(*f.To), AssetID: d.native.ID, Amount: value,
+						TxHash:  hash.Hex(),
+						Index:   index,
+						From:    canonical(*f.From),
+						To:      canonical(*f.To),
+						AssetID: d.native.ID,
+						Amount:  value,
 					})
 				}
+
 				index++
 			}
+
 			if err := walk(f.Calls); err != nil {
 				return err
 			}
 		}
+
 		return nil
 	}
 	if err := walk(root.Calls); err != nil {
 		return nil, err
 	}
+
 	return out, nil
 }
 
@@ -73,5 +89,6 @@ func (f *frameJSON) sends() bool {
 	case "CALL", "CREATE", "CREATE2", "SELFDESTRUCT":
 		return f.From != nil && f.To != nil && f.Value != nil && f.Value.ToInt().Sign() > 0
 	}
+
 	return false
 }

@@ -19,16 +19,19 @@ func (d *Driver) moved(e *endpoint, tx *txJSON, r *receiptJSON) ([]chain.Transfe
 	if *r.Status == 0 {
 		return nil, nil
 	}
+
 	out, err := d.ownValue(e, tx)
 	if err != nil {
 		return nil, err
 	}
+
 	for k := range r.Logs {
 		if t, ok := d.tokenTransfer(&r.Logs[k]); ok {
 			t.TxHash, t.Index = tx.Hash.Hex(), uint32(k)+1
 			out = append(out, t)
 		}
 	}
+
 	return out, nil
 }
 
@@ -37,17 +40,21 @@ func (d *Driver) ownValue(e *endpoint, tx *txJSON) ([]chain.Transfer, error) {
 	if tx.To == nil || tx.Value.ToInt().Sign() == 0 {
 		return nil, nil
 	}
+
 	value, err := e.amount(tx.Value)
 	if err != nil || !countable(value) {
 		return nil, err
 	}
-	return []chain.Transfer{{
-		TxHash:  tx.Hash.Hex(),
-		From:    canonical(*tx.From),
-		To:      canonical(*tx.To),
-		AssetID: d.native.ID,
-		Amount:  value,
-	}}, nil
+
+	return []chain.Transfer{
+		{
+			TxHash:  tx.Hash.Hex(),
+			From:    canonical(*tx.From),
+			To:      canonical(*tx.To),
+			AssetID: d.native.ID,
+			Amount:  value,
+		},
+	}, nil
 }
 
 // tokenTransfer reads a log as the transfer of an enabled token; ok is false for every other log.
@@ -56,12 +63,15 @@ func (d *Driver) tokenTransfer(l *logJSON) (t chain.Transfer, ok bool) {
 	if !enabled || len(l.Topics) != 3 || l.Topics[0] != transferTopic || len(l.Data) != 32 {
 		return t, false
 	}
+
 	from, ok1 := addressWord(l.Topics[1][:])
 	to, ok2 := addressWord(l.Topics[2][:])
+
 	value, err := chain.AmountFromBytes(l.Data)
 	if !ok1 || !ok2 || err != nil || !countable(value) {
 		return t, false
 	}
+
 	return chain.Transfer{From: canonical(from), To: canonical(to), AssetID: asset.ID, Amount: value}, true
 }
 
@@ -72,13 +82,20 @@ func (d *Driver) foreseen(e *endpoint, tx *poolTxJSON) ([]chain.Transfer, error)
 	if err != nil || tx.To == nil {
 		return nil, err
 	}
+
 	if asset, ok := d.tokens[*tx.To]; ok {
 		if to, value, ok := parseTransferInput(tx.Input); ok && countable(value) {
 			out = append(out, chain.Transfer{
-				TxHash: tx.Hash.Hex(), Index: 1, From: canonical(*tx.From), To: canonical(to), AssetID: asset.ID, Amount: value,
+				TxHash:  tx.Hash.Hex(),
+				Index:   1,
+				From:    canonical(*tx.From),
+				To:      canonical(to),
+				AssetID: asset.ID,
+				Amount:  value,
 			})
 		}
 	}
+
 	return out, nil
 }
 
@@ -88,8 +105,10 @@ func countable(a chain.Amount) bool { return !a.IsZero() && !chain.MaxTransfer.L
 // transferInput is the ABI encoding of transfer(to, amount).
 func transferInput(to common.Address, amount chain.Amount) []byte {
 	word := amount.Bytes32()
+
 	in := append(make([]byte, 0, 68), transferSelector[:]...)
 	in = append(in, common.LeftPadBytes(to[:], 32)...)
+
 	return append(in, word[:]...)
 }
 
@@ -98,11 +117,14 @@ func parseTransferInput(in []byte) (to common.Address, amount chain.Amount, ok b
 	if len(in) != 68 || [4]byte(in) != transferSelector {
 		return to, amount, false
 	}
+
 	to, ok = addressWord(in[4:36])
 	if !ok {
 		return to, amount, false
 	}
+
 	amount, err := chain.AmountFromBytes(in[36:68])
+
 	return to, amount, err == nil
 }
 
@@ -113,5 +135,6 @@ func addressWord(word []byte) (common.Address, bool) {
 			return common.Address{}, false
 		}
 	}
+
 	return common.Address(word[12:32]), true
 }

@@ -45,6 +45,7 @@ func (t *txJSON) spent() []chain.Spend {
 	if t.Nonce == nil {
 		return nil
 	}
+
 	return []chain.Spend{{Sender: canonical(*t.From), Nonce: uint64(*t.Nonce), By: t.Hash.Hex()}}
 }
 
@@ -82,20 +83,25 @@ func (c *call) decode(e *endpoint, v any) error {
 	if c.err != nil {
 		return c.err
 	}
+
 	if c.null() {
 		return e.Garbled("%s answered null", c.method)
 	}
+
 	if err := json.Unmarshal(c.result, v); err != nil {
 		return e.Garbled("%s answered something that does not fit: %s", c.method, e.Clean(err.Error()))
 	}
+
 	return nil
 }
 
 // ref checks a header and returns the reference to its block.
 func (h *headerJSON) ref(e *endpoint) (chain.Ref, error) {
-	if h.Number == nil || h.Hash == nil || h.ParentHash == nil || h.Timestamp == nil || uint64(*h.Timestamp) > 1<<40 {
+	if h.Number == nil || h.Hash == nil || h.ParentHash == nil || h.Timestamp == nil ||
+		uint64(*h.Timestamp) > 1<<40 {
 		return chain.Ref{}, e.Garbled("a block without number, hash, parent hash or usable timestamp")
 	}
+
 	return chain.Ref{
 		Height: uint64(*h.Number),
 		Hash:   h.Hash.Hex(),
@@ -109,24 +115,33 @@ func (b *blockJSON) check(e *endpoint, height uint64) (chain.Ref, error) {
 	if err != nil {
 		return ref, err
 	}
+
 	if ref.Height != height {
 		return ref, e.Garbled("asked for block %d, it answered block %d", height, ref.Height)
 	}
+
 	if b.LogsBloom == nil || b.TransactionsRoot == nil || b.Transactions == nil {
 		return ref, e.Garbled("block %d without logs bloom, transactions root or transactions", height)
 	}
+
 	if len(b.Transactions) == 0 && *b.TransactionsRoot != types.EmptyTxsHash {
 		return ref, e.Garbled("block %d has transactions that the node left out", height)
 	}
+
 	for i := range b.Transactions {
 		tx := &b.Transactions[i]
 		if err := tx.check(e); err != nil {
 			return ref, err
 		}
+
 		if tx.BlockHash == nil || *tx.BlockHash != *b.Hash {
-			return ref, e.Garbled("transaction %s of block %d belongs to another block", tx.Hash.Hex(), height)
+			return ref, e.Garbled(
+				"transaction %s of block %d belongs to another block",
+				tx.Hash.Hex(), height,
+			)
 		}
 	}
+
 	return ref, nil
 }
 
@@ -134,23 +149,29 @@ func (t *txJSON) check(e *endpoint) error {
 	if t.Hash == nil || t.From == nil || t.Value == nil {
 		return e.Garbled("a transaction without hash, sender or value")
 	}
+
 	return nil
 }
 
 // check makes sure that the receipt is that of the transaction in the block, and complete in itself.
 func (r *receiptJSON) check(e *endpoint, tx, block common.Hash) error {
-	if r.TransactionHash == nil || *r.TransactionHash != tx || r.Status == nil || r.GasUsed == nil || r.BlockNumber == nil {
+	if r.TransactionHash == nil || *r.TransactionHash != tx || r.Status == nil || r.GasUsed == nil ||
+		r.BlockNumber == nil {
 		return e.Garbled("the receipt of transaction %s is incomplete or another's", tx.Hex())
 	}
+
 	if r.BlockHash == nil || *r.BlockHash != block {
 		return e.Garbled("the receipt of transaction %s belongs to another block", tx.Hex())
 	}
+
 	for k := range r.Logs {
 		l := &r.Logs[k]
-		if l.Address == nil || l.LogIndex == nil || l.Removed || *l.LogIndex != *r.Logs[0].LogIndex+hexutil.Uint64(k) {
+		if l.Address == nil || l.LogIndex == nil || l.Removed ||
+			*l.LogIndex != *r.Logs[0].LogIndex+hexutil.Uint64(k) {
 			return e.Garbled("the logs of transaction %s have a gap or were removed", tx.Hex())
 		}
 	}
+
 	return nil
 }
 
@@ -162,10 +183,12 @@ func (e *endpoint) price(n *hexutil.Big) (chain.Amount, error) {
 	if n == nil {
 		return chain.Amount{}, e.Garbled("a gas price is missing")
 	}
+
 	a, err := chain.AmountFromBig((*big.Int)(n))
 	if err != nil || maxPrice.Less(a) {
 		return chain.Amount{}, e.Garbled("a gas price of %s wei", (*big.Int)(n))
 	}
+
 	return a, nil
 }
 
@@ -175,5 +198,6 @@ func (e *endpoint) amount(n *hexutil.Big) (chain.Amount, error) {
 	if err != nil {
 		return a, e.Garbled("an amount beyond 256 bits")
 	}
+
 	return a, nil
 }

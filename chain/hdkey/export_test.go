@@ -12,12 +12,15 @@ func Secrets(s *Signer) map[string][]byte {
 		if b.livemode {
 			name += "/live"
 		}
+
 		private, err := parent.ECPrivKey()
 		if err != nil {
 			panic(err)
 		}
+
 		secrets[name+" key"] = private.Serialize()
 		secrets[name+" chain code"] = parent.ChainCode()
 	}
+
 	return secrets
 }

@@ -32,24 +32,34 @@ type keyring struct {
 // newKeyring derives the parents. It keeps nothing of the seed.
 func newKeyring(seed []byte, bitcoin bitcoinPurpose) (*keyring, error) {
 	if len(seed) < hdkeychain.MinSeedBytes || len(seed) > hdkeychain.MaxSeedBytes {
-		return nil, fault.New(fault.Invalid, "seed_invalid", "a seed of %d bytes cannot be used: it must have %d to %d bytes",
-			len(seed), hdkeychain.MinSeedBytes, hdkeychain.MaxSeedBytes)
+		return nil, fault.New(
+			fault.Invalid, "seed_invalid",
+			"a seed of %d bytes cannot be used: it must have %d to %d bytes",
+			len(seed), hdkeychain.MinSeedBytes, hdkeychain.MaxSeedBytes,
+		)
 	}
 	// The network only decides how a key would be printed, which never happens.
 	root, err := hdkeychain.NewMaster(seed, &chaincfg.MainNetParams)
 	if err != nil {
-		return nil, fault.Wrap(err, fault.Invalid, "seed_invalid", "this seed gives no usable key; make another")
+		return nil, fault.Wrap(
+			err, fault.Invalid, "seed_invalid", "this seed gives no usable key; make another",
+		)
 	}
 	defer root.Zero()
+
 	rootKey, err := root.ECPubKey()
 	if err != nil {
-		return nil, fault.Wrap(err, fault.Invalid, "seed_invalid", "this seed gives no usable key; make another")
+		return nil, fault.Wrap(
+			err, fault.Invalid, "seed_invalid", "this seed gives no usable key; make another",
+		)
 	}
+
 	k := &keyring{
 		bitcoin:     bitcoin,
 		fingerprint: hex.EncodeToString(address.Hash160(rootKey.SerializeCompressed())[:4]),
 		parents:     make(map[branch]*hdkeychain.ExtendedKey),
 	}
+
 	for _, family := range []chain.Family{chain.EVM, chain.Bitcoin, chain.Tron, chain.Sim} {
 		for _, livemode := range []bool{true, false} {
 			for _, role := range []chain.Role{chain.RoleDeposit, chain.RoleMaster} {
@@ -57,17 +67,26 @@ func newKeyring(seed []byte, bitcoin bitcoinPurpose) (*keyring, error) {
 				if err != nil {
 					return nil, err
 				}
+
 				parent, err := derive(root, p[:len(p)-1])
 				if err != nil {
-					return nil, fault.Wrap(err, fault.Invalid, "seed_invalid", "this seed gives no usable key at %s; make another", p[:len(p)-1])
+					return nil, fault.Wrap(
+						err, fault.Invalid, "seed_invalid",
+						"this seed gives no usable key at %s; make another",
+						p[:len(p)-1],
+					)
 				}
+
 				k.parents[branch{family, livemode, role}] = parent
 			}
 		}
 	}
+
 	edRoot := edMaster(seed)
 	defer edRoot.wipe()
+
 	k.solana = edRoot.derive(path{hardened + 44, hardened + 501})
+
 	return k, nil
 }
 
@@ -80,12 +99,16 @@ func derive(root *hdkeychain.ExtendedKey, p path) (*hdkeychain.ExtendedKey, erro
 		if key != root {
 			key.Zero()
 		}
+
 		if err != nil {
 			return nil, err
 		}
+
 		key = next
 	}
+
 	_, err := key.ECPubKey()
+
 	return key, err
 }
 
@@ -95,15 +118,18 @@ func (k *keyring) secp256k1Key(ref chain.KeyRef) (*secp256k1.PrivateKey, error) 
 	if err != nil {
 		return nil, err
 	}
+
 	child, err := k.parents[branch{ref.Family, ref.Livemode, ref.Role}].Derive(p[len(p)-1])
 	if err != nil {
 		return nil, unusable(ref, err)
 	}
 	defer child.Zero()
+
 	private, err := child.ECPrivKey()
 	if err != nil {
 		return nil, unusable(ref, err)
 	}
+
 	return private, nil
 }
 
@@ -113,12 +139,18 @@ func (k *keyring) ed25519Key(ref chain.KeyRef) (ed25519.PrivateKey, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	node := k.solana.derive(p[2:])
 	defer node.wipe()
+
 	return node.private(), nil
 }
 
 // unusable reports an index that BIP-32 skips: fewer than one in 2^127.
 func unusable(ref chain.KeyRef, cause error) error {
-	return fault.Wrap(cause, fault.Invalid, "key_index_invalid", "key %s: BIP-32 has no key at this index; use the next", ref)
+	return fault.Wrap(
+		cause, fault.Invalid, "key_index_invalid",
+		"key %s: BIP-32 has no key at this index; use the next",
+		ref,
+	)
 }

@@ -33,28 +33,43 @@ const wordBits = 11 // 2^11 words
 // error of the reader is fault.Unavailable. Whoever has the mnemonic has all keys.
 func NewMnemonic(entropy io.Reader, bits int) (string, error) {
 	if bits < 128 || bits > 256 || bits%32 != 0 {
-		return "", fault.New(fault.Invalid, "mnemonic_invalid", "a mnemonic cannot hold %d bits: ask for 128, 160, 192, 224 or 256", bits)
+		return "", fault.New(
+			fault.Invalid, "mnemonic_invalid",
+			"a mnemonic cannot hold %d bits: ask for 128, 160, 192, 224 or 256",
+			bits,
+		)
 	}
+
 	if entropy == nil {
 		entropy = rand.Reader
 	}
+
 	raw := make([]byte, bits/8)
 	defer clear(raw)
+
 	if _, err := io.ReadFull(entropy, raw); err != nil {
-		return "", fault.Wrap(err, fault.Unavailable, "entropy_unavailable", "no mnemonic was made, for want of %d bits of entropy", bits)
+		return "", fault.Wrap(
+			err, fault.Unavailable, "entropy_unavailable",
+			"no mnemonic was made, for want of %d bits of entropy",
+			bits,
+		)
 	}
+
 	return encodeMnemonic(raw), nil
 }
 
 // encodeMnemonic writes entropy and its checksum (the first bit of SHA-256 per 32 bits) as words of 11 bits.
 func encodeMnemonic(entropy []byte) string {
 	sum := sha256.Sum256(entropy)
+
 	data := append(slices.Clone(entropy), sum[0])
 	defer clear(data)
+
 	words := make([]string, len(entropy)*8*33/32/wordBits)
 	for i := range words {
 		words[i] = english()[takeBits(data, i*wordBits)]
 	}
+
 	return strings.Join(words, " ")
 }
 
@@ -64,6 +79,7 @@ func takeBits(data []byte, from int) int {
 	for bit := from; bit < from+wordBits; bit++ {
 		v = v<<1 | int(data[bit/8]>>(7-bit%8)&1)
 	}
+
 	return v
 }
 
@@ -75,35 +91,49 @@ func decodeMnemonic(mnemonic string) (entropy []byte, normal string, err error) 
 	if len(mnemonic) > 4096 {
 		return nil, "", badMnemonic("it is %d bytes long", len(mnemonic))
 	}
+
 	if !utf8.ValidString(mnemonic) {
 		return nil, "", badMnemonic("it is not UTF-8 text")
 	}
+
 	words := strings.Fields(norm.NFKD.String(mnemonic))
 	if len(words) < 12 || len(words) > 24 || len(words)%3 != 0 {
 		return nil, "", badMnemonic("it has %d words, not 12, 15, 18, 21 or 24", len(words))
 	}
+
 	bits := len(words) * wordBits
 	data := make([]byte, (bits+7)/8)
+
 	for i, word := range words {
 		v, found := slices.BinarySearch(english(), word)
 		if !found {
-			return nil, "", badMnemonic("word %d is not in the English list of BIP-39, whose words are in lower case", i+1)
+			return nil, "", badMnemonic(
+				"word %d is not in the English list of BIP-39, whose words are in lower case",
+				i+1,
+			)
 		}
+
 		for b := range wordBits {
 			bit := i*wordBits + b
 			data[bit/8] |= byte(v>>(wordBits-1-b)&1) << (7 - bit%8)
 		}
 	}
+
 	size := bits * 32 / 33 / 8
+
 	normal = strings.Join(words, " ")
 	if encodeMnemonic(data[:size]) != normal {
 		return nil, "", badMnemonic("its checksum does not match: a word is wrong or in the wrong place")
 	}
+
 	return data[:size], normal, nil
 }
 
 func badMnemonic(format string, args ...any) error {
-	return fault.New(fault.Invalid, "mnemonic_invalid", "the mnemonic cannot be used: %s", fmt.Sprintf(format, args...))
+	return fault.New(
+		fault.Invalid, "mnemonic_invalid", "the mnemonic cannot be used: %s",
+		fmt.Sprintf(format, args...),
+	)
 }
 
 // seedOf returns the 64-byte seed of a mnemonic: PBKDF2 with HMAC-SHA512, 2,048 rounds, the salt
@@ -113,13 +143,22 @@ func seedOf(mnemonic, passphrase string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	clear(entropy)
+
 	if !utf8.ValidString(passphrase) {
-		return nil, fault.New(fault.Invalid, "passphrase_invalid", "the mnemonic's passphrase is not UTF-8 text")
+		return nil, fault.New(
+			fault.Invalid, "passphrase_invalid", "the mnemonic's passphrase is not UTF-8 text",
+		)
 	}
+
 	seed, err := pbkdf2.Key(sha512.New, normal, []byte("mnemonic"+norm.NFKD.String(passphrase)), 2048, 64)
 	if err != nil {
-		return nil, fault.Wrap(err, fault.Unsupported, "mnemonic_unsupported", "this build of Go does not derive seeds from mnemonics; use a raw seed")
+		return nil, fault.Wrap(
+			err, fault.Unsupported, "mnemonic_unsupported",
+			"this build of Go does not derive seeds from mnemonics; use a raw seed",
+		)
 	}
+
 	return seed, nil
 }

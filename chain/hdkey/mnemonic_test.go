@@ -21,15 +21,21 @@ func TestNewMnemonicHasTheSizeAskedFor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		second, _ := NewMnemonic(nil, bits)
 		if first == second {
 			t.Errorf("%d bits: the same mnemonic twice", bits)
 		}
+
 		entropy, normal, err := decodeMnemonic(first)
 		if err != nil || len(entropy)*8 != bits || len(strings.Fields(first)) != words || normal != first {
-			t.Errorf("%d bits: %d words, %d bytes of entropy, error %v", bits, len(strings.Fields(first)), len(entropy), err)
+			t.Errorf(
+				"%d bits: %d words, %d bytes of entropy, error %v",
+				bits, len(strings.Fields(first)), len(entropy), err,
+			)
 		}
 	}
+
 	for _, bits := range []int{-128, 0, 96, 127, 129, 136, 288, 512} {
 		if _, err := NewMnemonic(nil, bits); !errors.Is(err, fault.Invalid) {
 			t.Errorf("%d bits: error %v, want fault.Invalid", bits, err)
@@ -42,26 +48,32 @@ func TestNewMnemonicReadsTheEntropyGiven(t *testing.T) {
 	if err != nil || got != aboutMnemonic {
 		t.Fatalf("got %q and error %v", got, err)
 	}
-	if _, err := NewMnemonic(bytes.NewReader(make([]byte, 15)), 128); !errors.Is(err, fault.Unavailable) || !errors.Is(err, io.ErrUnexpectedEOF) {
+
+	if _, err := NewMnemonic(
+		bytes.NewReader(make([]byte, 15)), 128,
+	); !errors.Is(err, fault.Unavailable) ||
+		!errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Fatalf("short entropy: error %v", err)
 	}
 }
 
 func TestMnemonicRefusals(t *testing.T) {
 	for name, mnemonic := range map[string]string{
-		"empty":           "",
-		"one word":        "abandon",
-		"eleven words":    strings.TrimSuffix(aboutMnemonic, " about"),
-		"thirteen words":  aboutMnemonic + " about",
-		"27 words":        strings.Repeat("abandon ", 26) + "about",
-		"wrong checksum":  strings.Repeat("abandon ", 12),
-		"swapped words":   "about abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon",
-		"unknown word":    strings.Replace(aboutMnemonic, "about", "satoshis", 1),
-		"prefix of word":  strings.Replace(aboutMnemonic, "about", "abou", 1),
-		"upper case":      strings.ToUpper(aboutMnemonic),
-		"not UTF-8":       aboutMnemonic + "\xff",
-		"a whole file":    strings.Repeat(aboutMnemonic+"\n", 100),
-		"another list":    "abaisser abaisser abaisser abaisser abaisser abaisser abaisser abaisser abaisser abaisser abaisser abeille",
+		"empty":          "",
+		"one word":       "abandon",
+		"eleven words":   strings.TrimSuffix(aboutMnemonic, " about"),
+		"thirteen words": aboutMnemonic + " about",
+		"27 words":       strings.Repeat("abandon ", 26) + "about",
+		"wrong checksum": strings.Repeat("abandon ", 12),
+		"swapped words": "about abandon abandon abandon abandon abandon abandon abandon abandon abandon " +
+			"abandon abandon",
+		"unknown word":   strings.Replace(aboutMnemonic, "about", "satoshis", 1),
+		"prefix of word": strings.Replace(aboutMnemonic, "about", "abou", 1),
+		"upper case":     strings.ToUpper(aboutMnemonic),
+		"not UTF-8":      aboutMnemonic + "\xff",
+		"a whole file":   strings.Repeat(aboutMnemonic+"\n", 100),
+		"another list": "abaisser abaisser abaisser abaisser abaisser abaisser abaisser abaisser " +
+			"abaisser abaisser abaisser abeille",
 		"separator comma": strings.ReplaceAll(aboutMnemonic, " ", ","),
 	} {
 		_, err := New(mnemonic, "")
@@ -69,6 +81,7 @@ func TestMnemonicRefusals(t *testing.T) {
 			t.Errorf("%s: error %v, want fault.Invalid with mnemonic_invalid", name, err)
 			continue
 		}
+
 		for _, word := range strings.Fields(mnemonic) {
 			if strings.Contains(err.Error(), word) {
 				t.Errorf("%s: the error shows the word %q: %v", name, word, err)
@@ -82,6 +95,7 @@ func TestMnemonicIgnoresWhiteSpaceAndWidth(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, mnemonic := range []string{
 		" " + aboutMnemonic + "\r\n",
 		strings.ReplaceAll(aboutMnemonic, " ", "\n"),
@@ -100,34 +114,52 @@ func TestPassphraseIsNormalised(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	decomposed, err := seedOf(aboutMnemonic, "cafe\u0301 fi")
 	if err != nil || !bytes.Equal(composed, decomposed) {
 		t.Fatalf("two ways to write one passphrase give different seeds (error %v)", err)
 	}
+
 	other, err := seedOf(aboutMnemonic, "cafe fi")
 	if err != nil || bytes.Equal(composed, other) {
 		t.Fatalf("two passphrases give the same seed (error %v)", err)
 	}
-	if _, err := seedOf(aboutMnemonic, "caf\xe9"); !errors.Is(err, fault.Invalid) || fault.Code(err) != "passphrase_invalid" {
+
+	if _, err := seedOf(
+		aboutMnemonic, "caf\xe9",
+	); !errors.Is(err, fault.Invalid) ||
+		fault.Code(err) != "passphrase_invalid" {
 		t.Fatalf("passphrase in Latin-1: error %v", err)
 	}
 }
 
 func FuzzDecodeMnemonic(f *testing.F) {
-	for _, seed := range []string{"", aboutMnemonic, junkMnemonic, strings.ToUpper(junkMnemonic), "zoo zoo zoo", "\u3000\xff", strings.Repeat("zoo ", 23) + "vote"} {
+	for _, seed := range []string{
+		"",
+		aboutMnemonic,
+		junkMnemonic,
+		strings.ToUpper(junkMnemonic),
+		"zoo zoo zoo",
+		"\u3000\xff",
+		strings.Repeat("zoo ", 23) + "vote",
+	} {
 		f.Add(seed)
 	}
+
 	f.Fuzz(func(t *testing.T, mnemonic string) {
 		entropy, normal, err := decodeMnemonic(mnemonic)
 		if err != nil {
 			if !errors.Is(err, fault.Invalid) || entropy != nil || normal != "" {
 				t.Fatalf("refused with %v, but returned %x %q", err, entropy, normal)
 			}
+
 			return
 		}
+
 		if encodeMnemonic(entropy) != normal {
 			t.Fatalf("%q decodes to %x, which encodes to another mnemonic", normal, entropy)
 		}
+
 		again, _, err := decodeMnemonic(normal)
 		if err != nil || !bytes.Equal(again, entropy) {
 			t.Fatalf("the normal form %q decodes to %x, error %v", normal, again, err)
@@ -140,16 +172,22 @@ func FuzzMnemonicRoundTrip(f *testing.F) {
 	f.Add([]byte("sixteen bytes...and a little more"), uint8(0))
 	f.Fuzz(func(t *testing.T, raw []byte, size uint8) {
 		bits := 128 + 32*int(size%5)
+
 		mnemonic, err := NewMnemonic(bytes.NewReader(raw), bits)
 		if len(raw)*8 < bits {
 			if !errors.Is(err, fault.Unavailable) {
 				t.Fatalf("%d bytes for %d bits: error %v", len(raw), bits, err)
 			}
+
 			return
 		}
+
 		entropy, _, decodeErr := decodeMnemonic(mnemonic)
 		if err != nil || decodeErr != nil || !bytes.Equal(entropy, raw[:bits/8]) {
-			t.Fatalf("%x became %q and then %x (errors %v, %v)", raw[:bits/8], mnemonic, entropy, err, decodeErr)
+			t.Fatalf(
+				"%x became %q and then %x (errors %v, %v)",
+				raw[:bits/8], mnemonic, entropy, err, decodeErr,
+			)
 		}
 	})
 }

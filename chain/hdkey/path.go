@@ -21,13 +21,16 @@ type path []uint32
 func (p path) String() string {
 	var b strings.Builder
 	b.WriteByte('m')
+
 	for _, e := range p {
 		b.WriteByte('/')
 		b.WriteString(strconv.FormatUint(uint64(e&^hardened), 10))
+
 		if e >= hardened {
 			b.WriteByte('\'')
 		}
 	}
+
 	return b.String()
 }
 
@@ -45,7 +48,9 @@ func pathOf(key chain.KeyRef, bitcoin bitcoinPurpose) (path, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	purpose, coin := uint32(44), uint32(0)
+
 	switch key.Family {
 	case chain.EVM:
 		coin = 60
@@ -55,6 +60,7 @@ func pathOf(key chain.KeyRef, bitcoin bitcoinPurpose) (path, error) {
 		coin = 1
 	case chain.Bitcoin:
 		purpose = uint32(bitcoin)
+
 		if !key.Livemode {
 			coin = 1
 		}
@@ -62,29 +68,47 @@ func pathOf(key chain.KeyRef, bitcoin bitcoinPurpose) (path, error) {
 		if key.Index >= 1<<solanaIndexBits {
 			return nil, badIndex(key, solanaIndexBits)
 		}
-		return path{hardened + 44, hardened + 501, hardened + account<<solanaIndexBits + key.Index, hardened}, nil
+
+		return path{
+			hardened + 44,
+			hardened + 501,
+			hardened + account<<solanaIndexBits + key.Index,
+			hardened,
+		}, nil
 	default:
-		return nil, fault.New(fault.Unsupported, "key_family_unsupported", "key %s: this signer has no path for the family %q; use a signer that knows it", key, key.Family)
+		return nil, fault.New(
+			fault.Unsupported, "key_family_unsupported",
+			"key %s: this signer has no path for the family %q; use a signer that knows it",
+			key, key.Family,
+		)
 	}
+
 	if key.Index >= hardened {
 		return nil, badIndex(key, 31)
 	}
+
 	return path{hardened + purpose, hardened + coin, hardened + account, 0, key.Index}, nil
 }
 
 // accountOf returns the account element of a path: role and mode.
 func accountOf(key chain.KeyRef) (uint32, error) {
 	var account uint32
+
 	switch key.Role {
 	case chain.RoleDeposit:
 	case chain.RoleMaster:
 		account = 2
 	default:
-		return 0, fault.New(fault.Invalid, "key_role_invalid", "key %s: the role must be deposit or master", key)
+		return 0, fault.New(
+			fault.Invalid, "key_role_invalid", "key %s: the role must be deposit or master",
+			key,
+		)
 	}
+
 	if !key.Livemode {
 		account++
 	}
+
 	return account, nil
 }
 

@@ -29,27 +29,33 @@ func (s *Signer) Sign(ctx context.Context, request chain.SignRequest) ([][]byte,
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+
 	for i, payload := range request.Payloads {
 		if err := s.check(i, payload); err != nil {
 			return nil, err
 		}
 	}
+
 	for _, policy := range s.policies {
 		if err := policy(ctx, request); err != nil {
 			return nil, err
 		}
 	}
+
 	signatures := make([][]byte, 0, len(request.Payloads))
 	for _, payload := range request.Payloads {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+
 		signature, err := s.keys.sign(payload)
 		if err != nil {
 			return nil, err
 		}
+
 		signatures = append(signatures, signature)
 	}
+
 	return signatures, nil
 }
 
@@ -58,9 +64,14 @@ func (s *Signer) check(i int, p chain.Payload) error {
 	if _, err := pathOf(p.Key, s.keys.bitcoin); err != nil {
 		return err
 	}
+
 	bad := func(what string) error {
-		return fault.New(fault.Invalid, "payload_invalid", "payload %d for key %s was not signed: %s", i, p.Key, what)
+		return fault.New(
+			fault.Invalid, "payload_invalid", "payload %d for key %s was not signed: %s",
+			i, p.Key, what,
+		)
 	}
+
 	switch {
 	case p.Taproot && p.Key.Family != chain.Bitcoin:
 		return bad("Taproot signatures exist on Bitcoin only")
@@ -69,6 +80,7 @@ func (s *Signer) check(i int, p chain.Payload) error {
 	case chain.CurveOf(p.Key.Family) == chain.Secp256k1 && len(p.Data) != digestSize:
 		return bad("a digest must have 32 bytes")
 	}
+
 	return nil
 }
 
@@ -79,16 +91,20 @@ func (k *keyring) sign(p chain.Payload) ([]byte, error) {
 			return nil, err
 		}
 		defer clear(private)
+
 		return ed25519.Sign(private, p.Data), nil
 	}
+
 	private, err := k.secp256k1Key(p.Key)
 	if err != nil {
 		return nil, err
 	}
 	defer private.Zero()
+
 	if p.Taproot {
 		return signTaproot(private, p)
 	}
+
 	return signECDSA(private, p)
 }
 
@@ -96,11 +112,17 @@ func (k *keyring) sign(p chain.Payload) ([]byte, error) {
 // end, as Ethereum and Tron write it.
 func signECDSA(private *secp256k1.PrivateKey, p chain.Payload) ([]byte, error) {
 	compact := ecdsa.SignCompact(private, p.Data, true)
+
 	id := compact[0] - 27 - 4
 	if id > 1 {
 		// The nonce's x coordinate was above the order: fewer than one digest in 2^127.
-		return nil, fault.New(fault.Unsupported, "signature_unsupported", "key %s: this digest has no signature with recovery id 0 or 1; build the transaction anew", p.Key)
+		return nil, fault.New(
+			fault.Unsupported, "signature_unsupported",
+			"key %s: this digest has no signature with recovery id 0 or 1; build the transaction anew",
+			p.Key,
+		)
 	}
+
 	return append(compact[1:], id), nil
 }
 
@@ -108,20 +130,35 @@ func signECDSA(private *secp256k1.PrivateKey, p chain.Payload) ([]byte, error) {
 // y, plus the tweak hash_TapTweak(x) of BIP-341 for an output without scripts.
 func signTaproot(private *secp256k1.PrivateKey, p chain.Payload) ([]byte, error) {
 	public := private.PubKey().SerializeCompressed()
+
 	tweaked := secp256k1.NewPrivateKey(&private.Key)
 	defer tweaked.Zero()
+
 	if public[0] == secp256k1.PubKeyFormatCompressedOdd {
 		tweaked.Key.Negate()
 	}
+
 	var tweak secp256k1.ModNScalar
+
 	overflow := tweak.SetBytes((*[32]byte)(chainhash.TaggedHash(chainhash.TagTapTweak, public[1:])))
 	tweaked.Key.Add(&tweak)
+
 	if overflow != 0 || tweaked.Key.IsZero() {
-		return nil, fault.New(fault.Unsupported, "signature_unsupported", "key %s has no Taproot output key; use the next index", p.Key)
+		return nil, fault.New(
+			fault.Unsupported, "signature_unsupported",
+			"key %s has no Taproot output key; use the next index",
+			p.Key,
+		)
 	}
+
 	signature, err := schnorr.Sign(tweaked, p.Data)
 	if err != nil {
-		return nil, fault.Wrap(err, fault.Unsupported, "signature_unsupported", "key %s: no Taproot signature could be made", p.Key)
+		return nil, fault.Wrap(
+			err, fault.Unsupported, "signature_unsupported",
+			"key %s: no Taproot signature could be made",
+			p.Key,
+		)
 	}
+
 	return signature.Serialize(), nil
 }

@@ -13,8 +13,9 @@ import (
 // Signer signs with keys derived from one seed. It is safe for concurrent use and never shows a secret
 // when printed. The zero value has no keys; use New or FromSeed.
 type Signer struct {
-	// keys is a pointer, and every key in it lies behind another: fmt calls no method on an unexported field,
-	// and for a wrong verb (%s on a struct that holds a Signer) it follows one pointer. It does not follow two.
+	// keys is a pointer, and every key in it lies behind another: fmt calls no method on an
+	// unexported field, and for a wrong verb (%s on a struct that holds a Signer) it follows one
+	// pointer. It does not follow two.
 	keys     *keyring
 	policies []Policy
 }
@@ -54,6 +55,7 @@ func New(mnemonic, passphrase string, opts ...Option) (*Signer, error) {
 		return nil, err
 	}
 	defer clear(seed)
+
 	return FromSeed(seed, opts...)
 }
 
@@ -65,15 +67,21 @@ func FromSeed(seed []byte, opts ...Option) (*Signer, error) {
 	for _, opt := range opts {
 		opt(&s)
 	}
+
 	for _, policy := range s.policies {
 		if policy == nil {
-			return nil, fault.New(fault.Invalid, "policy_invalid", "the signer's policy is nil: leave WithPolicy out to sign everything")
+			return nil, fault.New(
+				fault.Invalid, "policy_invalid",
+				"the signer's policy is nil: leave WithPolicy out to sign everything",
+			)
 		}
 	}
+
 	keys, err := newKeyring(seed, s.bitcoin)
 	if err != nil {
 		return nil, err
 	}
+
 	return &Signer{keys: keys, policies: s.policies}, nil
 }
 
@@ -88,6 +96,7 @@ func (s *Signer) Path(key chain.KeyRef) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	return p.String(), nil
 }
 
@@ -97,20 +106,25 @@ func (s *Signer) PublicKey(ctx context.Context, key chain.KeyRef) (chain.PublicK
 	if err := ctx.Err(); err != nil {
 		return chain.PublicKey{}, err
 	}
+
 	if chain.CurveOf(key.Family) == chain.Ed25519 {
 		private, err := s.keys.ed25519Key(key)
 		if err != nil {
 			return chain.PublicKey{}, err
 		}
 		defer clear(private)
+
 		public := append([]byte(nil), private[ed25519.SeedSize:]...)
+
 		return chain.PublicKey{Curve: chain.Ed25519, Bytes: public}, nil
 	}
+
 	private, err := s.keys.secp256k1Key(key)
 	if err != nil {
 		return chain.PublicKey{}, err
 	}
 	defer private.Zero()
+
 	return chain.PublicKey{Curve: chain.Secp256k1, Bytes: private.PubKey().SerializeCompressed()}, nil
 }
 
@@ -119,6 +133,7 @@ func (s Signer) String() string {
 	if s.keys == nil {
 		return "hdkey.Signer(no keys)"
 	}
+
 	return "hdkey.Signer(" + s.keys.fingerprint + ")"
 }
 

@@ -21,8 +21,10 @@ func edMaster(seed []byte) *edNode { return edNodeFrom([]byte("ed25519 seed"), s
 func (n *edNode) child(element uint32) *edNode {
 	data := make([]byte, 1, 1+32+4)
 	data = append(data, n.key[:]...)
+
 	data = binary.BigEndian.AppendUint32(data, element|hardened)
 	defer clear(data)
+
 	return edNodeFrom(n.chain[:], data)
 }
 
@@ -33,19 +35,24 @@ func (n *edNode) derive(p path) *edNode {
 		if i > 0 {
 			n.wipe()
 		}
+
 		n = next
 	}
+
 	return n
 }
 
 func edNodeFrom(key, data []byte) *edNode {
 	mac := hmac.New(sha512.New, key)
 	mac.Write(data)
+
 	sum := mac.Sum(nil)
 	defer clear(sum)
+
 	n := new(edNode)
 	copy(n.key[:], sum[:32])
 	copy(n.chain[:], sum[32:])
+
 	return n
 }
 

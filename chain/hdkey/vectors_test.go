@@ -21,53 +21,68 @@ import (
 
 func load[T any](t *testing.T, file string, atLeast int) []T {
 	t.Helper()
+
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var vectors []T
 	if err := json.Unmarshal(raw, &vectors); err != nil {
 		t.Fatal(err)
 	}
+
 	if len(vectors) < atLeast {
 		t.Fatalf("%s holds %d vectors, want at least %d", file, len(vectors), atLeast)
 	}
+
 	return vectors
 }
 
 func unhex(t testing.TB, s string) []byte {
 	t.Helper()
+
 	b, err := hex.DecodeString(s)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return b
 }
 
 func parsePath(t *testing.T, s string) path {
 	t.Helper()
+
 	var p path
+
 	for _, e := range strings.Split(s, "/")[1:] {
 		n, err := strconv.ParseUint(strings.TrimSuffix(e, "'"), 10, 31)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if strings.HasSuffix(e, "'") {
 			n += hardened
 		}
+
 		p = append(p, uint32(n))
 	}
+
 	if p.String() != s {
 		t.Fatalf("path %s is written %s", s, p)
 	}
+
 	return p
 }
 
 func TestEnglishListIsThatOfBIP39(t *testing.T) {
 	sum := sha256.Sum256([]byte(englishText))
-	if got, want := hex.EncodeToString(sum[:]), "2f5eed53a4727b4bf8880d8f3f199efc90e58503646d9ff8eff3a2ed3b24dbda"; got != want {
+	if got, want := hex.EncodeToString(
+		sum[:],
+	), "2f5eed53a4727b4bf8880d8f3f199efc90e58503646d9ff8eff3a2ed3b24dbda"; got != want {
 		t.Fatalf("SHA-256 of the word list is %s, want %s", got, want)
 	}
+
 	if words := english(); len(words) != 1<<wordBits || !slices.IsSorted(words) {
 		t.Fatalf("the list has %d words; it must have 2,048, sorted", len(words))
 	}
@@ -78,14 +93,17 @@ func TestBIP39Vectors(t *testing.T) {
 		if got := encodeMnemonic(unhex(t, v.Entropy)); got != v.Mnemonic {
 			t.Errorf("entropy %s gives %q, want %q", v.Entropy, got, v.Mnemonic)
 		}
+
 		entropy, _, err := decodeMnemonic(v.Mnemonic)
 		if err != nil || hex.EncodeToString(entropy) != v.Entropy {
 			t.Errorf("%q gives entropy %x and error %v, want %s", v.Mnemonic, entropy, err, v.Entropy)
 		}
+
 		seed, err := seedOf(v.Mnemonic, "TREZOR")
 		if err != nil || hex.EncodeToString(seed) != v.Seed {
 			t.Errorf("%q gives seed %x and error %v, want %s", v.Mnemonic, seed, err, v.Seed)
 		}
+
 		root, err := hdkeychain.NewMaster(seed, &chaincfg.MainNetParams)
 		if err != nil || root.String() != v.XPrv {
 			t.Errorf("%q gives root %v and error %v, want %s", v.Mnemonic, root, err, v.XPrv)
@@ -102,16 +120,22 @@ func TestBIP32Vectors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		key, err := derive(root, parsePath(t, v.Path))
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		public, err := key.Neuter()
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if key.String() != v.XPrv || public.String() != v.XPub {
-			t.Errorf("vector %d, %s: got %s and %s, want %s and %s", v.Vector, v.Path, key, public, v.XPrv, v.XPub)
+			t.Errorf(
+				"vector %d, %s: got %s and %s, want %s and %s",
+				v.Vector, v.Path, key, public, v.XPrv, v.XPub,
+			)
 		}
 	}
 }
@@ -122,9 +146,14 @@ func TestSLIP10Vectors(t *testing.T) {
 		Seed, Path, Chain, Private, Public string
 	}](t, "testdata/slip10_ed25519.json", 12) {
 		node := edMaster(unhex(t, v.Seed)).derive(parsePath(t, v.Path))
+
 		public := node.private().Public().(ed25519.PublicKey)
-		if hex.EncodeToString(node.key[:]) != v.Private || hex.EncodeToString(node.chain[:]) != v.Chain || hex.EncodeToString(public) != v.Public {
-			t.Errorf("vector %d, %s: got key %x, chain code %x, public key %x", v.Vector, v.Path, node.key, node.chain, public)
+		if hex.EncodeToString(node.key[:]) != v.Private || hex.EncodeToString(node.chain[:]) != v.Chain ||
+			hex.EncodeToString(public) != v.Public {
+			t.Errorf(
+				"vector %d, %s: got key %x, chain code %x, public key %x",
+				v.Vector, v.Path, node.key, node.chain, public,
+			)
 		}
 	}
 }

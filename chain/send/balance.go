@@ -13,26 +13,40 @@ import (
 
 // The rules of a Balance, pure. Reserved is always the sum of Reservations.
 
-// Reserve promises an amount to an object; reserving again for the same object sets the amount anew. More than is available
-// is fault.State with code insufficient_balance, and nothing changes.
+// Reserve promises an amount to an object; reserving again for the same object sets the amount
+// anew. More than is available is fault.State with code insufficient_balance, and nothing changes.
 func (b *Balance) Reserve(objectID string, amount chain.Amount) error {
-	rest := slices.DeleteFunc(slices.Clone(b.Reservations), func(r Reservation) bool { return r.ObjectID == objectID })
+	rest := slices.DeleteFunc(
+		slices.Clone(b.Reservations), func(r Reservation) bool { return r.ObjectID == objectID },
+	)
 	others := total(rest)
+
 	free := b.OnChain.SubFloor(others)
 	if free.Less(amount) {
-		return fault.New(fault.State, "insufficient_balance",
+		return fault.New(
+			fault.State,
+			"insufficient_balance",
 			"wallet %s on %s has %s base units of asset %s available, %s are needed: top it up with at least %s",
-			b.Address, b.Network, free, b.AssetID, amount, amount.Sub(free))
+			b.Address,
+			b.Network,
+			free,
+			b.AssetID,
+			amount,
+			amount.Sub(free),
+		)
 	}
+
 	if !amount.IsZero() {
 		rest = append(rest, Reservation{ObjectID: objectID, Amount: amount})
 	}
+
 	b.set(rest)
+
 	return nil
 }
 
-// Release gives a promise back. It ends with the next balance written, as what was read before may be older than
-// whatever made the object fail.
+// Release gives a promise back. It ends with the next balance written, as what was read before may
+// be older than whatever made the object fail.
 func (b *Balance) Release(objectID string) {
 	rest := slices.Clone(b.Reservations)
 	for i := range rest {
@@ -40,14 +54,17 @@ func (b *Balance) Release(objectID string) {
 			rest[i].Released = true
 		}
 	}
+
 	b.set(rest)
 }
 
-// Spend records at which height the transaction of an object was included, so that the promise ends once a balance
-// read there shows the money gone. Height 0 takes that back; a promise that has ended since is made again with the
-// amount, whether it is covered or not: the money is on its way out.
+// Spend records at which height the transaction of an object was included, so that the promise ends
+// once a balance read there shows the money gone. Height 0 takes that back; a promise that has
+// ended since is made again with the amount, whether it is covered or not: the money is on its way
+// out.
 func (b *Balance) Spend(objectID string, height uint64, amount chain.Amount) {
 	rest := slices.Clone(b.Reservations)
+
 	i := slices.IndexFunc(rest, func(r Reservation) bool { return r.ObjectID == objectID })
 	switch {
 	case i >= 0:
@@ -55,21 +72,24 @@ func (b *Balance) Spend(objectID string, height uint64, amount chain.Amount) {
 	case height == 0 && !amount.IsZero():
 		rest = append(rest, Reservation{ObjectID: objectID, Amount: amount})
 	}
+
 	b.set(rest)
 }
 
-// Read takes a balance read at a block, and ends the promises that it shows fulfilled and those given back. A block
-// below the one read last is not taken: a node that lags must not bring back money that was spent. It reports
-// whether the balance was taken.
+// Read takes a balance read at a block, and ends the promises that it shows fulfilled and those
+// given back. A block below the one read last is not taken: a node that lags must not bring back
+// money that was spent. It reports whether the balance was taken.
 func (b *Balance) Read(at chain.Ref, amount chain.Amount) bool {
 	if at.Height < b.At.Height {
 		return false
 	}
+
 	b.OnChain, b.At = amount, at
 	b.set(slices.DeleteFunc(slices.Clone(b.Reservations), func(r Reservation) bool {
 		spent := r.SpentAt != 0 && r.SpentAt <= at.Height
 		return spent || (r.Released && r.SpentAt == 0)
 	}))
+
 	return true
 }
 
@@ -80,238 +100,344 @@ func total(rs []Reservation) chain.Amount {
 	for _, r := range rs {
 		sum = sum.Add(r.Amount)
 	}
+
 	return sum
 }
 
-// TrackTx makes the balance rows of a wallet, one per asset of its network, so that they are read from now on and
-// shown to the owner. Doing it again changes nothing.
-func (o *Outbox) TrackTx(ctx context.Context, tx Tx, owner event.Owner, network string, party chain.Party) error {
+// TrackTx makes the balance rows of a wallet, one per asset of its network, so that they are read
+// from now on and shown to the owner. Doing it again changes nothing.
+func (o *Outbox) TrackTx(
+	ctx context.Context,
+	tx Tx,
+	owner event.Owner,
+	network string,
+	party chain.Party,
+) error {
 	n, ok := o.registry.Network(network)
 	if !ok {
 		return unknownNetwork(network)
 	}
+
 	for _, a := range n.Assets {
 		b, found, err := tx.Balance(ctx, network, party.Address, a.ID)
 		if err != nil {
 			return err
 		}
+
 		if found && b.Owner == owner {
 			continue
 		}
+
 		if !found {
 			b = Balance{Network: network, Address: party.Address, AssetID: a.ID}
 		}
+
 		b.Owner = owner
 		if err := tx.PutBalance(ctx, &b); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
-// ReserveTx promises an amount of a wallet's balance to an object (a payout, a transaction); doing it again for the
-// same object sets the amount anew. What is missing is fault.State with code insufficient_balance. A promise ends
-// when a balance was read at a block that includes the transaction: the one with that id, or the one of the payout
-// with that id.
-func (o *Outbox) ReserveTx(ctx context.Context, tx Tx, owner event.Owner, network string, address chain.Address, assetID, objectID string, amount chain.Amount) error {
+// ReserveTx promises an amount of a wallet's balance to an object (a payout, a transaction); doing
+// it again for the same object sets the amount anew. What is missing is fault.State with code
+// insufficient_balance. A promise ends when a balance was read at a block that includes the
+// transaction: the one with that id, or the one of the payout with that id.
+func (o *Outbox) ReserveTx(
+	ctx context.Context,
+	tx Tx,
+	owner event.Owner,
+	network string,
+	address chain.Address,
+	assetID, objectID string,
+	amount chain.Amount,
+) error {
 	b, found, err := tx.BalanceForUpdate(ctx, network, address, assetID)
 	if err != nil {
 		return err
 	}
+
 	if !found {
 		if amount.IsZero() {
 			return nil
 		}
+
 		b = Balance{Network: network, Address: address, AssetID: assetID}
 	}
+
 	if b.Owner == (event.Owner{}) {
 		b.Owner = owner
 	}
+
 	if err := b.Reserve(objectID, amount); err != nil {
 		return err
 	}
+
 	return tx.PutBalance(ctx, &b)
 }
 
 // ReleaseTx gives the promise to an object back; without one it does nothing.
-func (o *Outbox) ReleaseTx(ctx context.Context, tx Tx, network string, address chain.Address, assetID, objectID string) error {
+func (o *Outbox) ReleaseTx(
+	ctx context.Context,
+	tx Tx,
+	network string,
+	address chain.Address,
+	assetID, objectID string,
+) error {
 	b, found, err := tx.BalanceForUpdate(ctx, network, address, assetID)
 	if err != nil || !found {
 		return err
 	}
-	if !slices.ContainsFunc(b.Reservations, func(r Reservation) bool { return r.ObjectID == objectID && !r.Released }) {
+
+	if !slices.ContainsFunc(
+		b.Reservations, func(r Reservation) bool { return r.ObjectID == objectID && !r.Released },
+	) {
 		return nil
 	}
+
 	b.Release(objectID)
+
 	return tx.PutBalance(ctx, &b)
 }
 
-// spendTx books the inclusion of a transaction, or with height 0 its retraction, with the balances it is paid from. The
-// transaction is the first of the rows; those that it carries follow, each with a promise of its own.
-func (o *Outbox) spendTx(ctx context.Context, tx Tx, n chain.Network, rows []Transaction, height uint64) error {
+// spendTx books the inclusion of a transaction, or with height 0 its retraction, with the balances
+// it is paid from. The transaction is the first of the rows; those that it carries follow, each
+// with a promise of its own.
+func (o *Outbox) spendTx(
+	ctx context.Context,
+	tx Tx,
+	n chain.Network,
+	rows []Transaction,
+	height uint64,
+) error {
 	native, _ := n.Native()
 	t := rows[0]
+
 	payers := []chain.Address{t.Order.From.Address}
 	if t.Order.FeePayer != nil && t.Order.FeePayer.Address != t.Order.From.Address {
 		payers = append(payers, t.Order.FeePayer.Address)
 	}
+
 	slices.Sort(payers)
+
 	for _, payer := range payers {
 		// What a transaction carries spends the same assets as itself.
-		for _, assetID := range slices.Sorted(maps.Keys(t.spends(t.ID, payer, native.ID))) { // one order of locks for everybody
+		// one order of locks for everybody
+		for _, assetID := range slices.Sorted(maps.Keys(t.spends(t.ID, payer, native.ID))) {
 			b, found, err := tx.BalanceForUpdate(ctx, n.Slug, payer, assetID)
 			if err != nil {
 				return err
 			}
+
 			if !found {
 				continue
 			}
+
 			for _, row := range rows {
 				object := row.ID
-				if row.Kind == Payout && !slices.ContainsFunc(b.Reservations, func(r Reservation) bool { return r.ObjectID == row.ID }) {
+				if row.Kind == Payout &&
+					!slices.ContainsFunc(
+						b.Reservations, func(r Reservation) bool { return r.ObjectID == row.ID },
+					) {
 					object = row.ObjectID // a payout has one transaction and may reserve in its own name
 				}
+
 				b.Spend(object, height, t.spends(row.ID, payer, native.ID)[assetID])
 			}
+
 			if err := tx.PutBalance(ctx, &b); err != nil {
 				return err
 			}
 		}
 	}
+
 	return nil
 }
 
-// HasBalances reports whether the balances of a network's wallets can be known: read from the node, or added up from coins.
+// HasBalances reports whether the balances of a network's wallets can be known: read from the node,
+// or added up from coins.
 func HasBalances(driver chain.Driver) bool {
 	_, reads := driver.(chain.Balancer)
 	_, coins := driver.(chain.CoinReader)
+
 	return reads || coins
 }
 
-// addUpCoins writes the balances of wallets as the sum of their coins in blocks, as of the last block that was booked. Coins
-// that a waiting transaction of ours spends count until its block; what it may take of them is reserved.
+// addUpCoins writes the balances of wallets as the sum of their coins in blocks, as of the last
+// block that was booked. Coins that a waiting transaction of ours spends count until its block;
+// what it may take of them is reserved.
 func (o *Outbox) addUpCoins(ctx context.Context, n chain.Network, parties []chain.Party) error {
 	native, _ := n.Native()
+
 	var addresses []chain.Address
 	for _, p := range parties {
 		addresses = append(addresses, p.Address)
 	}
+
 	if len(parties) == 0 {
 		rows, err := o.db.BalancesOf(ctx, n.Slug)
 		if err != nil {
 			return err
 		}
+
 		for _, b := range rows {
 			addresses = append(addresses, b.Address)
 		}
 	}
+
 	if len(addresses) == 0 {
 		return nil
 	}
+
 	slices.Sort(addresses) // one order of locks for everybody
+
 	return o.db.Update(ctx, func(ctx context.Context, tx Tx) error {
 		for _, address := range slices.Compact(slices.Clone(addresses)) {
 			if err := addUpTx(ctx, tx, n.Slug, address, native.ID, true); err != nil {
 				return err
 			}
 		}
+
 		return nil
 	})
 }
 
 // addUpTx writes the balance of one wallet, and makes its row if that is wanted.
-func addUpTx(ctx context.Context, tx Tx, network string, address chain.Address, assetID string, create bool) error {
+func addUpTx(
+	ctx context.Context,
+	tx Tx,
+	network string,
+	address chain.Address,
+	assetID string,
+	create bool,
+) error {
 	cursor, _, err := tx.Cursor(ctx, network) // before the coins, which may be newer but never older
 	if err != nil {
 		return err
 	}
+
 	b, found, err := tx.BalanceForUpdate(ctx, network, address, assetID)
 	if err != nil || !found && !create {
 		return err
 	}
+
 	if !found {
 		b = Balance{Network: network, Address: address, AssetID: assetID}
 	}
+
 	coins, err := tx.Coins(ctx, network, address)
 	if err != nil {
 		return err
 	}
+
 	var sum chain.Amount
+
 	for _, c := range coins {
 		if c.Height > 0 {
 			sum = sum.Add(c.Amount)
 		}
 	}
+
 	was := b
-	if !b.Read(cursor.At, sum) || found && was.At.Hash == b.At.Hash && was.OnChain == sum && len(was.Reservations) == len(b.Reservations) {
+	if !b.Read(cursor.At, sum) ||
+		found && was.At.Hash == b.At.Hash && was.OnChain == sum &&
+			len(was.Reservations) == len(b.Reservations) {
 		return nil
 	}
+
 	return tx.PutBalance(ctx, &b)
 }
 
-// RefreshBalances reads the balances of wallets at the newest block and writes their rows, ending the promises
-// that the block shows fulfilled. Without parties it reads every row of the network again. A network whose driver
-// cannot read balances is fault.Unsupported; a node without an answer is fault.Unavailable.
+// RefreshBalances reads the balances of wallets at the newest block and writes their rows, ending
+// the promises that the block shows fulfilled. Without parties it reads every row of the network
+// again. A network whose driver cannot read balances is fault.Unsupported; a node without an answer
+// is fault.Unavailable.
 func (o *Outbox) RefreshBalances(ctx context.Context, network string, parties ...chain.Party) error {
 	driver, err := o.registry.Driver(network)
 	if err != nil {
 		return err
 	}
+
 	if _, ok := driver.(chain.CoinReader); ok {
 		return o.addUpCoins(ctx, driver.Network(), parties)
 	}
+
 	balancer, ok := driver.(chain.Balancer)
 	if !ok {
-		return fault.New(fault.Unsupported, "balances_unsupported", "the driver of network %s cannot read balances", network)
+		return fault.New(
+			fault.Unsupported, "balances_unsupported",
+			"the driver of network %s cannot read balances",
+			network,
+		)
 	}
+
 	var holdings []chain.Holding
+
 	for _, p := range parties {
 		for _, a := range driver.Network().Assets {
 			holdings = append(holdings, chain.Holding{Address: p.Address, AssetID: a.ID})
 		}
 	}
+
 	if len(parties) == 0 {
 		rows, err := o.db.BalancesOf(ctx, network)
 		if err != nil {
 			return err
 		}
+
 		for _, b := range rows {
 			holdings = append(holdings, chain.Holding{Address: b.Address, AssetID: b.AssetID})
 		}
 	}
+
 	if len(holdings) == 0 {
 		return nil
 	}
+
 	slices.SortFunc(holdings, func(a, b chain.Holding) int { // one order of locks for everybody
 		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.AssetID, b.AssetID))
 	})
+
 	head, err := driver.Head(ctx)
 	if err != nil {
 		return err
 	}
+
 	amounts, err := balancer.Balances(ctx, head.Tip, holdings)
 	if err != nil {
 		return err
 	}
+
 	if len(amounts) != len(holdings) {
-		return fault.New(fault.Unavailable, "balances_incomplete", "the driver of network %s answered %d of %d balances", network, len(amounts), len(holdings))
+		return fault.New(
+			fault.Unavailable, "balances_incomplete",
+			"the driver of network %s answered %d of %d balances",
+			network, len(amounts), len(holdings),
+		)
 	}
+
 	return o.db.Update(ctx, func(ctx context.Context, tx Tx) error {
 		for i, h := range holdings {
 			b, found, err := tx.BalanceForUpdate(ctx, network, h.Address, h.AssetID)
 			if err != nil {
 				return err
 			}
+
 			if !found {
 				b = Balance{Network: network, Address: h.Address, AssetID: h.AssetID}
 			}
+
 			if !b.Read(head.Tip, amounts[i]) {
 				continue
 			}
+
 			if err := tx.PutBalance(ctx, &b); err != nil {
 				return err
 			}
 		}
+
 		return nil
 	})
 }

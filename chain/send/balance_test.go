@@ -13,14 +13,21 @@ func TestReservations(t *testing.T) {
 	b := Balance{}
 	available := func(want uint64) {
 		t.Helper()
+
 		if b.Available() != n(want) || b.Reserved != total(b.Reservations) {
 			t.Fatalf("available %s (reserved %s of %s), want %d", b.Available(), b.Reserved, b.OnChain, want)
 		}
 	}
-	if err := b.Reserve("a", n(1)); !errors.Is(err, fault.State) || fault.Code(err) != "insufficient_balance" {
+
+	if err := b.Reserve(
+		"a", n(1),
+	); !errors.Is(err, fault.State) ||
+		fault.Code(err) != "insufficient_balance" {
 		t.Fatalf("an empty wallet promised something: %v", err)
 	}
+
 	b.Read(chain.Ref{Height: 10, Hash: "h"}, n(100))
+
 	for _, r := range []struct {
 		object string
 		amount uint64
@@ -29,16 +36,21 @@ func TestReservations(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	available(0)
+
 	if err := b.Reserve("c", n(1)); !errors.Is(err, fault.State) {
 		t.Fatalf("more than there is was promised: %v", err)
 	}
+
 	if err := b.Reserve("a", n(60)); err != nil {
 		t.Fatalf("the same promise again: %v", err)
 	}
+
 	if err := b.Reserve("a", n(50)); err != nil {
 		t.Fatal(err)
 	}
+
 	available(10)
 
 	b.Spend("a", 12, n(50))
@@ -46,9 +58,11 @@ func TestReservations(t *testing.T) {
 	available(10) // the block does not show it yet
 	b.Read(chain.Ref{Height: 12, Hash: "h"}, n(50))
 	available(10) // spent and no longer promised
+
 	if b.Read(chain.Ref{Height: 11, Hash: "h"}, n(100)) {
 		t.Error("a node that lags brought spent money back")
 	}
+
 	available(10)
 
 	b.Spend("a", 0, n(50)) // its block left the chain: it is on its way again
@@ -63,6 +77,7 @@ func TestReservations(t *testing.T) {
 	available(10) // until the next reading
 	b.Read(chain.Ref{Height: 16, Hash: "h"}, n(100))
 	available(50)
+
 	if err := b.Reserve("a", chain.Amount{}); err != nil || len(b.Reservations) != 0 {
 		t.Errorf("a promise of nothing stays: %+v, %v", b.Reservations, err)
 	}
@@ -81,6 +96,7 @@ func TestBuiltTransactionMustBeWhatWasOrdered(t *testing.T) {
 	less.Amount = n(95)
 	other := pay
 	other.To = "thief"
+
 	change := chain.Output{To: "change", AssetID: "coin", Amount: n(1)}
 	for _, c := range []struct {
 		name     string
@@ -106,7 +122,12 @@ func TestBuiltTransactionMustBeWhatWasOrdered(t *testing.T) {
 }
 
 func TestRefusalReasonsAreClean(t *testing.T) {
-	for in, want := range map[string]string{"policy_limit": "policy_limit", "": "unspecified", "no! \n way:": "noway", "é": "unspecified"} {
+	for in, want := range map[string]string{
+		"policy_limit": "policy_limit",
+		"":             "unspecified",
+		"no! \n way:":  "noway",
+		"é":            "unspecified",
+	} {
 		if got := reason(in); got != want {
 			t.Errorf("%q became %q, want %q", in, got, want)
 		}

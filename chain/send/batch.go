@@ -10,77 +10,113 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// A batch is several payouts of one wallet in one transaction, where the driver can make that (chain.Batcher). Nobody waits for
-// company: what is due when the wallet has its turn goes together. The oldest row carries the others: its order and its attempts
-// pay all of them, and they make every move that it makes, in the same transaction of the store. They are joined in the one that
-// stores the first bytes. Until then each can be canceled for itself, and from then on nothing can be taken apart.
+// A batch is several payouts of one wallet in one transaction, where the driver can make that
+// (chain.Batcher). Nobody waits for company: what is due when the wallet has its turn goes
+// together. The oldest row carries the others: its order and its attempts pay all of them, and they
+// make every move that it makes, in the same transaction of the store. They are joined in the one
+// that stores the first bytes. Until then each can be canceled for itself, and from then on nothing
+// can be taken apart.
 
-// batchable reports whether the transaction may be paid together with others: an unsigned payout of one output.
+// batchable reports whether the transaction may be paid together with others: an unsigned payout of
+// one output.
 func (t Transaction) batchable() bool {
 	o := t.Order
-	return t.State == Queued && t.Kind == Payout && t.CarriedBy == "" && len(t.Carries) == 0 && len(o.Outputs) == 1 &&
-		o.FeePayer == nil && !o.SubtractFee && o.Nonce == 0 && len(o.Coins) == 0 && o.Replaces == nil
+
+	return t.State == Queued && t.Kind == Payout && t.CarriedBy == "" && len(t.Carries) == 0 &&
+		len(o.Outputs) == 1 &&
+		o.FeePayer == nil &&
+		!o.SubtractFee &&
+		o.Nonce == 0 &&
+		len(o.Coins) == 0 &&
+		o.Replaces == nil
 }
 
-// joins reports whether the transaction may be paid together with another one: by the same wallet, in the same asset.
+// joins reports whether the transaction may be paid together with another one: by the same wallet,
+// in the same asset.
 func (t Transaction) joins(other Transaction) bool {
-	return t.batchable() && other.batchable() && t.ID != other.ID && t.Network == other.Network && t.Owner == other.Owner &&
-		t.Order.From == other.Order.From && t.Order.Outputs[0].AssetID == other.Order.Outputs[0].AssetID
+	return t.batchable() && other.batchable() && t.ID != other.ID && t.Network == other.Network &&
+		t.Owner == other.Owner &&
+		t.Order.From == other.Order.From &&
+		t.Order.Outputs[0].AssetID == other.Order.Outputs[0].AssetID
 }
 
-// Merge has a queued payout carry others, oldest first: its order pays its own output and then theirs. The whole may cost as much
-// as if each were allowed what the most frugal of them is, so that no share of the fee exceeds what its payout may cost.
+// Merge has a queued payout carry others, oldest first: its order pays its own output and then
+// theirs. The whole may cost as much as if each were allowed what the most frugal of them is, so
+// that no share of the fee exceeds what its payout may cost.
 func (t *Transaction) Merge(others []Transaction) error {
 	outputs, ids, most := slices.Clone(t.Order.Outputs), []string(nil), t.Order.MaxFee
 	for _, other := range others {
 		if !other.joins(*t) || slices.Contains(ids, other.ID) {
 			return t.refuse("carry " + other.ID + ", which is " + string(other.State))
 		}
-		outputs, ids, most = append(outputs, other.Order.Outputs...), append(ids, other.ID), chain.Min(most, other.Order.MaxFee)
+
+		outputs, ids, most = append(
+			outputs,
+			other.Order.Outputs...), append(
+			ids, other.ID,
+		), chain.Min(
+			most, other.Order.MaxFee,
+		)
 	}
+
 	if len(ids) == 0 {
 		return t.refuse("carry nothing")
 	}
+
 	t.Order.Outputs, t.Order.MaxFee, t.Carries = outputs, most.Mul(uint64(len(outputs))), ids
+
 	return nil
 }
 
-// Ride brings a transaction to where its carrier stands: from Queued with the carrier's first bytes, and from then on
-// wherever that one goes.
+// Ride brings a transaction to where its carrier stands: from Queued with the carrier's first
+// bytes, and from then on wherever that one goes.
 func (t *Transaction) Ride(carrier Transaction) error {
 	boards := t.CarriedBy == "" && t.State == Queued && carrier.State == Signed
 	if carrier.place(t.ID) < 1 || !boards && t.CarriedBy != carrier.ID {
 		return t.refuse("go with " + carrier.ID)
 	}
+
 	t.CarriedBy, t.DueAt = carrier.ID, time.Time{}
-	t.State, t.Nonce, t.TxHash, t.Block, t.Failure = carrier.State, carrier.Nonce, carrier.TxHash, carrier.Block, carrier.Failure
+	t.State, t.Failure = carrier.State, carrier.Failure
+	t.Nonce, t.TxHash, t.Block = carrier.Nonce, carrier.TxHash, carrier.Block
 	t.Fee = carrier.share(carrier.Fee, t.ID)
+
 	return nil
 }
 
-// place returns which of the payouts of a transaction is that of a row: 0 for its own, then those that it carries; -1 for none.
+// place returns which of the payouts of a transaction is that of a row: 0 for its own, then those
+// that it carries; -1 for none.
 func (t Transaction) place(transactionID string) int {
 	if transactionID == t.ID {
 		return 0
 	}
+
 	if i := slices.Index(t.Carries, transactionID); i >= 0 {
 		return 1 + i
 	}
+
 	return -1
 }
 
-// share returns what of a network fee falls to the transaction itself or to one that it carries: equal parts rounded down, of which
-// the oldest take what is left over, one base unit each, so that the shares add up to the fee.
+// share returns what of a network fee falls to the transaction itself or to one that it carries:
+// equal parts rounded down, of which the oldest take what is left over, one base unit each, so that
+// the shares add up to the fee.
 func (t Transaction) share(fee chain.Amount, transactionID string) chain.Amount {
 	n := chain.Units(uint64(1 + len(t.Carries)))
+
 	part := fee.Share(chain.Units(1), n)
-	if rest := fee.Sub(part.Mul(uint64(1 + len(t.Carries)))); chain.Units(uint64(t.place(transactionID))).Less(rest) {
+	if rest := fee.Sub(
+		part.Mul(uint64(1 + len(t.Carries))),
+	); chain.Units(uint64(t.place(transactionID))).
+		Less(rest) {
 		return part.Add(chain.Units(1))
 	}
+
 	return part
 }
 
-// OwnFee is what of the network fee falls to the object of this transaction: Fee, less the shares of those that it carries.
+// OwnFee is what of the network fee falls to the object of this transaction: Fee, less the shares
+// of those that it carries.
 func (t Transaction) OwnFee() chain.Amount { return t.share(t.Fee, t.ID) }
 
 // OwnOutputs are what the transaction must pay for its own object, those that it carries left out.
@@ -88,11 +124,12 @@ func (t Transaction) OwnOutputs() []chain.Output {
 	if len(t.Carries) > 0 {
 		return t.Order.Outputs[:1]
 	}
+
 	return t.Order.Outputs
 }
 
-// Part returns what an attempt pays for the transaction itself or for one that it carries, and the most that its share of the
-// network fee comes to. Outputs are nil for any other.
+// Part returns what an attempt pays for the transaction itself or for one that it carries, and the
+// most that its share of the network fee comes to. Outputs are nil for any other.
 func (t Transaction) Part(a Attempt, transactionID string) (outputs []chain.Output, maxFee chain.Amount) {
 	i := t.place(transactionID)
 	switch {
@@ -101,6 +138,7 @@ func (t Transaction) Part(a Attempt, transactionID string) (outputs []chain.Outp
 	case len(t.Carries) == 0:
 		return a.Signed.Outputs, a.Signed.MaxFee
 	}
+
 	return a.Signed.Outputs[i : i+1], t.share(a.Signed.MaxFee, transactionID)
 }
 
@@ -110,68 +148,87 @@ func rowsOf(ctx context.Context, r Reader, ids []string) ([]Transaction, error) 
 	if err != nil {
 		return nil, err
 	}
+
 	rows := make([]Transaction, len(ids))
 	for i, id := range ids {
 		at := slices.IndexFunc(found, func(t Transaction) bool { return t.ID == id })
 		if at < 0 {
 			return nil, fault.Missing("transaction", id)
 		}
+
 		rows[i] = found[at]
 	}
+
 	return rows, nil
 }
 
-// company returns the payouts among the rest of what is due that one transaction can pay together with t, oldest first.
+// company returns the payouts among the rest of what is due that one transaction can pay together
+// with t, oldest first.
 func (d *desk) company(ctx context.Context, t Transaction, rest []Transaction) ([]Transaction, error) {
 	batcher, ok := d.driver.(chain.Batcher)
 	if !ok || d.alone || !t.batchable() {
 		return nil, nil
 	}
+
 	var others []Transaction
 	for _, stale := range rest {
 		if 1+len(others) >= batcher.MaxOutputs() {
 			break
 		}
+
 		if !stale.joins(t) {
 			continue
 		}
+
 		now, err := d.db.Transaction(ctx, stale.ID)
 		if err != nil {
 			return nil, &storeError{err}
 		}
+
 		if now.joins(t) && !now.tooLate(d.now()) {
 			others = append(others, now)
 		}
 	}
+
 	return others, nil
 }
 
-// signTogether signs a payout and its company in one transaction. done is false when t is to be signed alone: there is no
-// company, or what all of them want cannot be had, and then none of them may suffer for another.
+// signTogether signs a payout and its company in one transaction. done is false when t is to be
+// signed alone: there is no company, or what all of them want cannot be had, and then none of them
+// may suffer for another.
 func (d *desk) signTogether(ctx context.Context, t Transaction, rest []Transaction) (done bool, err error) {
 	others, err := d.company(ctx, t, rest)
 	if err != nil || len(others) == 0 {
 		return false, err
 	}
+
 	a, err := d.makeTogether(ctx, &t, others)
 	if err == nil {
 		return true, d.first(ctx, t.ID, a)
 	}
+
 	if d.stops(ctx, err) {
 		return false, err
 	}
+
 	if _, moved := errors.AsType[*illegalMove](err); moved {
 		if d.again == nil {
 			d.again = map[string]bool{}
 		}
+
 		for _, other := range others {
 			d.again[other.ID] = true
 		}
+
 		return true, nil // all that still want it are due
 	}
+
 	d.alone = true
-	d.config.Log.InfoContext(ctx, "payouts could not be signed together and are signed one by one", "transaction", t.ID, "network", t.Network,
-		"payouts", 1+len(others), "error", plain(err))
+	d.config.Log.InfoContext(
+		ctx, "payouts could not be signed together and are signed one by one",
+		"transaction", t.ID, "network", t.Network, "payouts", 1+len(others), "error", plain(err),
+	)
+
 	return false, nil
 }
 
@@ -179,14 +236,17 @@ func (d *desk) makeTogether(ctx context.Context, t *Transaction, others []Transa
 	if err := t.Merge(others); err != nil {
 		return Attempt{}, err
 	}
+
 	order := t.Order
 	if err := d.prepare(ctx, *t, &order); err != nil {
 		return Attempt{}, err
 	}
+
 	a, err := d.make(ctx, *t, order)
 	if err != nil {
 		return Attempt{}, err
 	}
+
 	return a, d.store(ctx, *t, a)
 }
 
@@ -196,20 +256,31 @@ func (d *desk) joinTx(ctx context.Context, tx Tx, stored *Transaction, signed Tr
 	if err != nil {
 		return err
 	}
+
 	for _, t := range append([]Transaction{*stored}, others...) {
 		if t.tooLate(d.now()) {
-			return &illegalMove{fault.New(fault.State, "signed_too_late", "transaction %s was signed after its time; the signatures were thrown away", t.ID)}
+			return &illegalMove{
+				fault.New(
+					fault.State, "signed_too_late",
+					"transaction %s was signed after its time; the signatures were thrown away",
+					t.ID,
+				),
+			}
 		}
 	}
+
 	if len(others) == 0 {
 		return nil
 	}
+
 	if err := stored.Merge(others); err != nil {
 		return &illegalMove{err}
 	}
+
 	if !slices.Equal(stored.Order.Outputs, signed.Order.Outputs) {
 		return stored.refuse("take bytes that pay something else")
 	}
+
 	return nil
 }
 
@@ -219,9 +290,11 @@ func (d *desk) objects(ctx context.Context, t Transaction, n int) ([]string, err
 	if err != nil {
 		return nil, &storeError{err}
 	}
+
 	objects := slices.Repeat([]string{t.ObjectID}, n)
 	for i, c := range carried {
 		objects[1+i] = c.ObjectID
 	}
+
 	return objects, nil
 }

@@ -24,13 +24,17 @@ type sight struct {
 // look asks the network for every attempt, the newest first: an earlier one may still win.
 func (d *desk) look(ctx context.Context, t Transaction) (sight, error) {
 	var s sight
+
 	dead, conflict := 0, false
+
 	for i := len(t.Attempts) - 1; i >= 0; i-- {
 		signed := t.Attempts[i].Signed
+
 		status, err := d.sender.Status(ctx, signed)
 		if err != nil {
 			return sight{}, err
 		}
+
 		switch status.State {
 		case chain.TxIncluded:
 			return sight{hash: signed.TxHash, status: status}, nil
@@ -41,14 +45,18 @@ func (d *desk) look(ctx context.Context, t Transaction) (sight, error) {
 		case chain.TxDead:
 			dead++
 			conflict = conflict || status.Death != chain.DeathExpired
+		case chain.TxUnknown:
+			// No proof of anything: it is looked for again.
 		}
 	}
+
 	if dead == len(t.Attempts) {
 		s.death = chain.DeathExpired
 		if conflict {
 			s.death = chain.DeathConflict
 		}
 	}
+
 	return s, nil
 }
 
@@ -58,56 +66,76 @@ func (d *desk) follow(ctx context.Context, t Transaction) error {
 	if err != nil {
 		return err
 	}
+
 	if s.hash != "" {
 		return d.included(ctx, t, s)
 	}
+
 	if t.State == Included || t.State == Confirmed {
 		gone, err := d.left(ctx, t.Block)
 		if err != nil || !gone {
-			return errors.Join(err, d.update(ctx, t.ID)) // the node lags, or lost its index: it claims nothing
+			// the node lags, or lost its index: it claims nothing
+			return errors.Join(err, d.update(ctx, t.ID))
 		}
+
 		d.lost(ctx, t)
+
 		if err := d.update(ctx, t.ID, (*Transaction).Retract); err != nil {
 			return err
 		}
+
 		if s.pooled != "" {
 			return nil
 		}
+
 		return d.broadcast(ctx, t.ID, t.last().Signed)
 	}
+
 	if s.death != "" {
 		return d.died(ctx, t, s.death)
 	}
+
 	if s.pooled != "" {
 		at := d.now()
-		if err := d.update(ctx, t.ID, func(t *Transaction) error { return t.Taken(s.pooled, at) }); err != nil {
+		if err := d.update(
+			ctx, t.ID, func(t *Transaction) error { return t.Taken(s.pooled, at) },
+		); err != nil {
 			return err
 		}
 	} else if err := d.broadcast(ctx, t.ID, t.last().Signed); err != nil {
 		return err
 	}
+
 	return d.replace(ctx, t, s.pooled != "")
 }
 
 // lost logs that the block of a transaction left the chain.
 func (o *Outbox) lost(ctx context.Context, t Transaction) {
-	o.config.Log.WarnContext(ctx, "the block of a transaction left the chain", "transaction", t.ID, "network", t.Network,
-		"height", t.Block.Height, "was", string(t.State))
+	o.config.Log.WarnContext(
+		ctx, "the block of a transaction left the chain",
+		"transaction", t.ID, "network", t.Network, "height", t.Block.Height, "was", string(t.State),
+	)
 }
 
-// included books the block that holds an attempt. It was seen before a fork that was taken in meanwhile, or after: nobody knows,
-// so the transaction is left as the fork left it, and looked at again.
+// included books the block that holds an attempt. It was seen before a fork that was taken in
+// meanwhile, or after: nobody knows, so the transaction is left as the fork left it, and looked at
+// again.
 func (d *desk) included(ctx context.Context, t Transaction, s sight) error {
-	moves := []move{func(now *Transaction) error {
-		if now.Version != t.Version {
-			return now.refuse("be included by what was seen before it was moved")
-		}
-		return nil
-	}}
+	moves := []move{
+		func(now *Transaction) error {
+			if now.Version != t.Version {
+				return now.refuse("be included by what was seen before it was moved")
+			}
+
+			return nil
+		},
+	}
 	if t.State == Confirmed && (t.Block.Hash != s.status.Block.Hash || t.TxHash != s.hash) {
 		moves = append(moves, (*Transaction).Retract)
 	}
+
 	moves = append(moves, func(t *Transaction) error { return t.Include(s.hash, s.status) })
+
 	if s.status.Final {
 		if s.status.Reverted {
 			moves = append(moves, fail(FailReverted))
@@ -115,185 +143,251 @@ func (d *desk) included(ctx context.Context, t Transaction, s sight) error {
 			moves = append(moves, (*Transaction).Confirm)
 		}
 	}
+
 	return d.update(ctx, t.ID, moves...)
 }
 
-// ForkTx takes a fork in, in the transaction that moves the network's cursor over it. Transactions in blocks above the common
-// one are looked at again at once. Those whose blocks the batch proves to be gone are out of them from here on, so that nothing
-// that comes back with the new blocks rests on them. One that was in its block for less than finality and is in another
-// now is left where it was: it is about to be found there.
+// ForkTx takes a fork in, in the transaction that moves the network's cursor over it. Transactions
+// in blocks above the common one are looked at again at once. Those whose blocks the batch proves
+// to be gone are out of them from here on, so that nothing that comes back with the new blocks
+// rests on them. One that was in its block for less than finality and is in another now is left
+// where it was: it is about to be found there.
 func (o *Outbox) ForkTx(ctx context.Context, tx Tx, b watch.Batch) error {
 	if !b.Rewound {
 		return nil
 	}
+
 	driver, err := o.registry.Driver(b.Network.Slug)
 	if err != nil {
 		return err
 	}
+
 	now := o.now()
+
 	watched, err := tx.DueTransactions(ctx, b.Network.Slug, now.Add(settled[len(settled)-1].until), 0)
 	if err != nil {
 		return err
 	}
+
 	for _, t := range watched {
 		if t.Block.Height <= b.ForkedFrom.Height {
 			continue
 		}
+
 		if gone(t, b.Blocks) {
 			o.lost(ctx, t)
+
 			d := &desk{Outbox: o, network: driver.Network(), party: t.Order.From}
 			if _, err := d.moveTx(ctx, tx, t, (*Transaction).Retract); err != nil {
 				return err
 			}
+
 			if t, err = tx.Transaction(ctx, t.ID); err != nil {
 				return err
 			}
 		}
+
 		t.DueAt = now // even if it is so: what was seen of it until now is no longer believed, see included
 		if err := tx.PutTransaction(ctx, &t); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
-// gone reports whether canonical blocks prove that the block of a transaction left the chain, and took it along.
+// gone reports whether canonical blocks prove that the block of a transaction left the chain, and
+// took it along.
 func gone(t Transaction, canonical []chain.Block) bool {
 	displaced := false
+
 	for _, b := range canonical {
 		if b.Hash == t.Block.Hash {
 			return false
 		}
+
 		displaced = displaced || b.Height == t.Block.Height
-		if t.State == Included && slices.ContainsFunc(b.Transfers, func(m chain.Transfer) bool { return t.attempt(m.TxHash) >= 0 }) {
+		if t.State == Included &&
+			slices.ContainsFunc(
+				b.Transfers, func(m chain.Transfer) bool { return t.attempt(m.TxHash) >= 0 },
+			) {
 			return false
 		}
 	}
+
 	return displaced
 }
 
-// left reports whether a block is proven to be no longer in the chain: another one has its height. A node that is not as
-// far yet, or no longer has the block, proves nothing.
+// left reports whether a block is proven to be no longer in the chain: another one has its height.
+// A node that is not as far yet, or no longer has the block, proves nothing.
 func (d *desk) left(ctx context.Context, block chain.Ref) (bool, error) {
 	at, err := d.driver.RefAt(ctx, block.Height)
 	if errors.Is(err, fault.NotFound) || errors.Is(err, fault.Stopped) {
 		return false, nil
 	}
+
 	if err != nil {
 		return false, err
 	}
+
 	return at.Hash != block.Hash, nil
 }
 
-// died ends a transaction of which no bytes can be included any more. Bytes that merely ran out are made again while there
-// is time: nothing of them can happen twice.
+// died ends a transaction of which no bytes can be included any more. Bytes that merely ran out are
+// made again while there is time: nothing of them can happen twice.
 func (d *desk) died(ctx context.Context, t Transaction, death chain.Death) error {
 	if death == chain.DeathConflict {
 		return d.update(ctx, t.ID, fail(FailConflict))
 	}
+
 	if len(t.Attempts) >= maxAttempts || t.tooLate(d.now()) {
 		return d.update(ctx, t.ID, fail(FailExpired))
 	}
+
 	order := t.Order
 	order.Nonce = t.Nonce
+
 	a, err := d.make(ctx, t, order)
 	if err == nil {
 		err = d.store(ctx, t, a)
 	}
+
 	switch {
 	case err == nil:
 		return d.broadcast(ctx, t.ID, a.Signed)
 	case errors.Is(err, fault.Invalid), errors.Is(err, fault.Unsupported), errors.Is(err, fault.Forbidden):
 		return d.update(ctx, t.ID, fail(FailExpired))
 	}
+
 	return err
 }
 
-// replace offers the network bytes that pay more for a transaction that has waited too long, within its maximum fee; when
-// that cannot be done for long, it queues a transaction to oneself that displaces it, so that the wallet goes on.
-// Only the foremost transaction of a wallet is stuck by its own fault. A lift that waits in the pool holds up nothing.
+// replace offers the network bytes that pay more for a transaction that has waited too long, within
+// its maximum fee; when that cannot be done for long, it queues a transaction to oneself that
+// displaces it, so that the wallet goes on. Only the foremost transaction of a wallet is stuck by
+// its own fault. A lift that waits in the pool holds up nothing.
 func (d *desk) replace(ctx context.Context, t Transaction, pooled bool) error {
 	if !d.hasNonces() && len(t.last().Signed.Inputs) == 0 {
 		return nil // this network does not replace
 	}
+
 	now := d.now()
 	if now.Sub(t.last().SignedAt) < d.config.ReplaceAfter {
 		return nil
 	}
+
 	live, err := d.db.LiveTransactions(ctx, t.Network, d.party.Address)
 	if err != nil {
 		return &storeError{err}
 	}
+
 	for _, other := range live {
 		if other.Kind == Cancel && other.ObjectID == t.ID {
 			return nil // it is being displaced
 		}
 	}
+
 	if d.hasNonces() {
 		counted, err := d.nonce(ctx)
 		if err != nil {
 			return err
 		}
+
 		if counted < t.Nonce && foremost(t, live) {
 			return d.fillGap(ctx, t, counted, live)
 		}
+
 		if counted != t.Nonce || !foremost(t, live) {
 			return nil // it is its turn no more, or not yet
 		}
 	}
+
 	if len(t.Attempts) < maxAttempts {
 		last := t.last().Signed
 		order := t.Order
+
 		order.Nonce, order.Replaces = t.Nonce, &last
 		if len(last.Inputs) > 0 {
 			if order.Coins, err = d.offered(ctx, t); err != nil {
 				return err
 			}
 		}
+
 		a, err := d.make(ctx, t, order)
 		if err == nil && len(last.Inputs) > 0 && !sharesCoin(t.Attempts, a.Signed.Inputs) {
-			err = fault.New(fault.Unavailable, "replacement_unsafe", "the driver built a replacement of %s that shares no coin with all earlier attempts; it was thrown away", t.ID)
+			err = fault.New(
+				fault.Unavailable,
+				"replacement_unsafe",
+				"the driver built a replacement of %s that shares no coin with all earlier attempts; it "+
+					"was thrown away",
+				t.ID,
+			)
 		}
+
 		if err == nil {
 			err = d.store(ctx, t, a)
 		}
+
 		if err == nil {
 			return d.broadcast(ctx, t.ID, a.Signed)
 		}
+
 		if d.stops(ctx, err) {
 			return err
 		}
-		d.config.Log.InfoContext(ctx, "a waiting transaction could not be replaced", "transaction", t.ID, "network", t.Network, "error", plain(err))
+
+		d.config.Log.InfoContext(
+			ctx, "a waiting transaction could not be replaced",
+			"transaction", t.ID, "network", t.Network, "error", plain(err),
+		)
 	}
-	if now.Sub(t.Attempts[0].SignedAt) < d.config.CancelAfter || t.Kind == Cancel || t.Kind == Lift && pooled {
+
+	if now.Sub(t.Attempts[0].SignedAt) < d.config.CancelAfter || t.Kind == Cancel ||
+		t.Kind == Lift && pooled {
 		return nil
 	}
-	return d.queueCancel(ctx, Transaction{Owner: t.Owner, Network: t.Network, Kind: Cancel, ObjectID: t.ID}, t.Nonce, &t)
+
+	return d.queueCancel(
+		ctx, Transaction{Owner: t.Owner, Network: t.Network, Kind: Cancel, ObjectID: t.ID}, t.Nonce,
+		&t,
+	)
 }
 
-// fillGap queues a transaction to oneself for the nonce that nobody holds any more and that keeps t waiting. Should the node
-// have lagged and the nonce be taken after all, nothing comes of it.
+// fillGap queues a transaction to oneself for the nonce that nobody holds any more and that keeps t
+// waiting. Should the node have lagged and the nonce be taken after all, nothing comes of it.
 func (d *desk) fillGap(ctx context.Context, t Transaction, counted uint64, live []Transaction) error {
 	nonce, ok := gap(counted, live)
 	if !ok {
 		return nil
 	}
-	return d.queueCancel(ctx, Transaction{Owner: t.Owner, Network: t.Network, Kind: Cancel, ObjectID: t.ID}, nonce, nil)
+
+	return d.queueCancel(
+		ctx, Transaction{Owner: t.Owner, Network: t.Network, Kind: Cancel, ObjectID: t.ID}, nonce,
+		nil,
+	)
 }
 
 func (d *desk) queueCancel(ctx context.Context, t Transaction, nonce uint64, displaced *Transaction) error {
 	native, _ := d.network.Native()
-	order := chain.Order{From: d.party, Nonce: nonce, Outputs: []chain.Output{{To: d.party.Address, AssetID: native.ID, Amount: chain.Units(1)}}}
+	order := chain.Order{
+		From:    d.party,
+		Nonce:   nonce,
+		Outputs: []chain.Output{{To: d.party.Address, AssetID: native.ID, Amount: chain.Units(1)}},
+	}
+
 	if displaced != nil {
 		last := displaced.displaced()
+
 		order.Replaces, order.MaxFee = &last, last.MaxFee.Mul(2)
 		if len(last.Inputs) > 0 {
 			coins, err := d.offered(ctx, *displaced)
 			if err != nil {
 				return err
 			}
+
 			order.Outputs[0].Amount, order.SubtractFee = chain.Amount{}, true
 			order.Coins = displaced.Order.Coins
+
 			for _, c := range coins {
 				for _, in := range last.Inputs {
 					if c.Outpoint == in {
@@ -303,15 +397,19 @@ func (d *desk) queueCancel(ctx context.Context, t Transaction, nonce uint64, dis
 			}
 		}
 	}
+
 	if estimator, ok := d.driver.(chain.FeeEstimator); ok {
 		most, err := estimator.EstimateFee(ctx, order)
 		if err != nil {
 			return err
 		}
+
 		order.MaxFee = chain.Max(order.MaxFee, most)
 	}
+
 	order.Replaces = nil // filled in when it is signed
 	t.Order = order
+
 	return d.write(ctx, func(ctx context.Context, tx Tx) error {
 		_, err := d.EnqueueTx(ctx, tx, t)
 		return err

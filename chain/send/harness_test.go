@@ -58,6 +58,7 @@ func newWorld(t *testing.T, config sim.Config) *world {
 		if w.policy != nil {
 			return w.policy(r)
 		}
+
 		return nil
 	})
 	w.chain.SetIntercept(func(_ context.Context, m sim.Method) error { return w.process.Call(string(m)) })
@@ -65,6 +66,7 @@ func newWorld(t *testing.T, config sim.Config) *world {
 	w.chain.Fund(w.master().Address, "USDX", dollars(1000))
 	w.chain.Mine(10)
 	w.outbox = w.boot("one")
+
 	return w
 }
 
@@ -72,23 +74,39 @@ func (w *world) boot(process string) *send.Outbox {
 	w.t.Helper()
 	w.process.Next()
 	w.processes++
+
 	driver := chain.Driver(spy{w.chain, w})
 	if w.driver != nil {
 		driver = w.driver()
 	}
+
 	registry, err := chain.NewRegistry(driver)
 	if err != nil {
 		w.t.Fatal(err)
 	}
+
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	if testing.Verbose() {
 		log = slog.New(slog.NewTextHandler(w.t.Output(), nil))
 	}
+
 	clock := func() time.Time { return w.now }
-	return send.New(send.Config{DB: db{w.store, w}, Registry: registry, Signer: w.signer, IDs: id.New(clock, nil), Now: clock, Log: log, Process: process})
+
+	return send.New(
+		send.Config{
+			DB:       db{w.store, w},
+			Registry: registry,
+			Signer:   w.signer,
+			IDs:      id.New(clock, nil),
+			Now:      clock,
+			Log:      log,
+			Process:  process,
+		},
+	)
 }
 
-// spy is the network as the outbox sees it. Nothing may be handed over whose bytes, hash and nonce are not stored.
+// spy is the network as the outbox sees it. Nothing may be handed over whose bytes, hash and nonce
+// are not stored.
 type spy struct {
 	*sim.Chain
 	w *world
@@ -99,10 +117,12 @@ func (s spy) Broadcast(ctx context.Context, signed chain.Signed) error {
 	if err != nil || len(own) != 1 {
 		s.w.t.Errorf("bytes were sent before they were stored: %s %v %v", signed.TxHash, own, err)
 	}
+
 	wallet, ok, err := s.w.store.Wallet(ctx, network, signed.From)
 	if err != nil || !ok || wallet.NextNonce <= signed.Nonce {
 		s.w.t.Errorf("bytes were sent before their nonce %d was taken: %+v %v", signed.Nonce, wallet, err)
 	}
+
 	return s.Chain.Broadcast(ctx, signed)
 }
 
@@ -110,10 +130,12 @@ func (s spy) Status(ctx context.Context, signed chain.Signed) (chain.TxStatus, e
 	if s.w.forgetful {
 		return chain.TxStatus{State: chain.TxUnknown}, nil
 	}
+
 	status, err := s.Chain.Status(ctx, signed)
 	if s.w.answered != nil {
 		s.w.answered()
 	}
+
 	return status, err
 }
 
@@ -128,6 +150,7 @@ func (d db) Update(ctx context.Context, f func(ctx context.Context, tx send.Tx) 
 
 func (w *world) update(ctx context.Context, f func(ctx context.Context, tx send.Tx) error) error {
 	var tx *listening
+
 	err := w.store.Update(ctx, func(ctx context.Context, inner store.Tx) error {
 		tx = &listening{Tx: inner}
 		return f(ctx, tx)
@@ -135,6 +158,7 @@ func (w *world) update(ctx context.Context, f func(ctx context.Context, tx send.
 	if err == nil {
 		w.facts = append(w.facts, tx.facts...)
 	}
+
 	return err
 }
 
@@ -147,6 +171,7 @@ func (l *listening) AppendEvents(_ context.Context, events ...event.Event) error
 	for _, e := range events {
 		l.facts = append(l.facts, e.Subject.(send.Transaction))
 	}
+
 	return nil
 }
 
@@ -155,6 +180,7 @@ func (w *world) asset(symbol string) chain.Asset {
 	if !ok {
 		w.t.Fatalf("no asset %s", symbol)
 	}
+
 	return a
 }
 
@@ -168,14 +194,24 @@ func (w *world) payout(symbol string, amount chain.Amount) send.Transaction {
 
 func (w *world) payoutTo(to chain.Address, symbol string, amount, maxFee chain.Amount) send.Transaction {
 	w.t.Helper()
+
 	return w.enqueue(send.Transaction{
-		Owner: owner, Network: network, Kind: send.Payout, ObjectID: "payout of " + amount.String(), GiveUpAt: w.now.Add(2 * time.Hour),
-		Order: chain.Order{From: w.master(), Outputs: []chain.Output{{To: to, AssetID: w.asset(symbol).ID, Amount: amount}}, MaxFee: maxFee},
+		Owner:    owner,
+		Network:  network,
+		Kind:     send.Payout,
+		ObjectID: "payout of " + amount.String(),
+		GiveUpAt: w.now.Add(2 * time.Hour),
+		Order: chain.Order{
+			From:    w.master(),
+			Outputs: []chain.Output{{To: to, AssetID: w.asset(symbol).ID, Amount: amount}},
+			MaxFee:  maxFee,
+		},
 	})
 }
 
 func (w *world) enqueue(t send.Transaction) (out send.Transaction) {
 	w.t.Helper()
+
 	err := w.update(w.t.Context(), func(ctx context.Context, tx send.Tx) (err error) {
 		out, err = w.outbox.EnqueueTx(ctx, tx, t)
 		return err
@@ -183,33 +219,40 @@ func (w *world) enqueue(t send.Transaction) (out send.Transaction) {
 	if err != nil {
 		w.t.Fatalf("EnqueueTx: %v", err)
 	}
+
 	return out
 }
 
 func (w *world) get(id string) send.Transaction {
 	w.t.Helper()
+
 	t, err := w.store.Transaction(w.t.Context(), id)
 	if err != nil {
 		w.t.Fatal(err)
 	}
+
 	return t
 }
 
 func (w *world) work() {
 	w.t.Helper()
+
 	for range 200 {
 		did, err := w.outbox.Step(w.t.Context(), network)
 		if w.process.Dead() {
 			w.outbox = w.boot("next")
 			continue
 		}
+
 		if err != nil {
 			w.t.Fatalf("Step: %v", err)
 		}
+
 		if !did {
 			return
 		}
 	}
+
 	w.t.Fatal("the worker runs hot: there is always something due")
 }
 
@@ -228,14 +271,19 @@ func (w *world) wait(d time.Duration) {
 // until works and mines until the transaction is in a state.
 func (w *world) until(id string, state send.State) send.Transaction {
 	w.t.Helper()
+
 	for range 400 {
 		w.work()
+
 		if t := w.get(id); t.State == state {
 			return t
 		}
+
 		w.pass(5 * time.Second)
 	}
+
 	w.t.Fatalf("transaction never became %s: %+v", state, w.get(id))
+
 	return send.Transaction{}
 }
 
@@ -244,12 +292,14 @@ func (w *world) confirmed(id string) send.Transaction {
 	w.t.Helper()
 	t := w.until(id, send.Confirmed)
 	w.arrived(t)
+
 	return t
 }
 
 func (w *world) arrived(t send.Transaction) {
 	w.t.Helper()
 	out := t.Order.Outputs[0]
+
 	a, _ := w.chain.Network().AssetByID(out.AssetID)
 	if got := w.chain.Balance(out.To, a.Symbol); got != out.Amount {
 		w.t.Errorf("%s arrived of %s", got, out.Amount)
@@ -263,25 +313,34 @@ func (w *world) states(id string) (out []send.State) {
 			out = append(out, t.State)
 		}
 	}
+
 	return out
 }
 
 // fork has the chain fork, and takes that in.
 func (w *world) fork(f sim.Fork) {
 	w.t.Helper()
+
 	before, err := w.chain.Head(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}
+
 	tip := w.chain.Fork(f)
+
 	b := watch.Batch{Network: w.chain.Network(), Rewound: true}
 	if b.ForkedFrom, err = w.chain.RefAt(w.t.Context(), before.Tip.Height-f.Depth); err != nil {
 		w.t.Fatal(err)
 	}
+
 	if b.Blocks, err = w.chain.Blocks(w.t.Context(), b.ForkedFrom.Height+1, tip.Height); err != nil {
 		w.t.Fatal(err)
 	}
-	if err := w.update(w.t.Context(), func(ctx context.Context, tx send.Tx) error { return w.outbox.ForkTx(ctx, tx, b) }); err != nil {
+
+	if err := w.update(
+		w.t.Context(),
+		func(ctx context.Context, tx send.Tx) error { return w.outbox.ForkTx(ctx, tx, b) },
+	); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/mortal"
 )
 
-// pond is a network that spends outputs, with a payment "p" that waits in its pool. What it does is an effect that a process can die
-// at.
+// pond is a network that spends outputs, with a payment "p" that waits in its pool. What it does is
+// an effect that a process can die at.
 type pond struct {
 	*outputs
 	book     *ledgerBook
@@ -36,6 +36,7 @@ func newPond(t *testing.T) *pond {
 	p.outputs = &outputs{Driver: k.chain, offered: map[string]int{}, status: map[string]chain.TxStatus{}}
 	k.ours[p.deposit.Address] = p.deposit
 	p.boot()
+
 	must := func(err error) {
 		if err != nil {
 			t.Fatal(err)
@@ -45,8 +46,13 @@ func newPond(t *testing.T) *pond {
 		return k.outbox.TrackTx(ctx, tx, owner, network, k.master())
 	}))
 	master := k.master().Address
-	k.take(watch.Batch{Blocks: []chain.Block{block(2, "a", []chain.Transfer{k.pays("m", master), k.pays("n", master)})}})
+	k.take(
+		watch.Batch{
+			Blocks: []chain.Block{block(2, "a", []chain.Transfer{k.pays("m", master), k.pays("n", master)})},
+		},
+	)
 	must(k.outbox.RefreshBalances(t.Context(), network))
+
 	return p
 }
 
@@ -56,27 +62,44 @@ func (p *pond) boot() {
 	if err != nil {
 		p.book.t.Fatal(err)
 	}
+
 	p.book.process.Next()
 	p.book.processes++
 	clock := func() time.Time { return p.book.now }
 	p.book.outbox = send.New(send.Config{
-		DB: db{p.book.store, p.book.world}, Registry: registry, Signer: p.book.signer, IDs: id.New(clock, nil), Now: clock, Process: "pond",
+		DB:       db{p.book.store, p.book.world},
+		Registry: registry,
+		Signer:   p.book.signer,
+		IDs:      id.New(clock, nil),
+		Now:      clock,
+		Process:  "pond",
 	})
 }
 
 func (p *pond) LiftAfter() (time.Duration, bool) { return time.Hour, !p.off }
 
-func (p *pond) Lift(_ context.Context, c chain.Coin, wallet chain.Party, coins []chain.Coin) (chain.Order, bool, error) {
+func (p *pond) Lift(
+	_ context.Context,
+	c chain.Coin,
+	wallet chain.Party,
+	coins []chain.Coin,
+) (chain.Order, bool, error) {
 	if err := p.book.process.Call("Lift"); err != nil {
 		return chain.Order{}, false, err
 	}
+
 	if rival := p.rival; rival != nil {
 		p.rival = nil
 		rival()
 	}
+
 	native, _ := p.Network().Native()
+
 	return chain.Order{
-		From: wallet, Lift: &c, MaxFee: milli(50), Outputs: []chain.Output{{To: c.Owner.Address, AssetID: native.ID, Amount: c.Amount}},
+		From:    wallet,
+		Lift:    &c,
+		MaxFee:  milli(50),
+		Outputs: []chain.Output{{To: c.Owner.Address, AssetID: native.ID, Amount: c.Amount}},
 	}, p.waits && len(coins) > 0, nil
 }
 
@@ -84,27 +107,44 @@ func (p *pond) Build(ctx context.Context, order chain.Order) (chain.Unsigned, er
 	if err := p.book.process.Call("Build"); err != nil {
 		return chain.Unsigned{}, err
 	}
+
 	if order.Replaces != nil {
 		for _, in := range order.Replaces.Inputs {
-			if !slices.ContainsFunc(order.Coins, func(c chain.Coin) bool { return c.Outpoint == in }) && (order.Lift == nil || order.Lift.Outpoint != in) {
-				return chain.Unsigned{}, fault.New(fault.Invalid, "replacement_invalid", "it has to spend %s, which it was not given", in.TxHash)
+			if !slices.ContainsFunc(order.Coins, func(c chain.Coin) bool { return c.Outpoint == in }) &&
+				(order.Lift == nil || order.Lift.Outpoint != in) {
+				return chain.Unsigned{}, fault.New(
+					fault.Invalid, "replacement_invalid",
+					"it has to spend %s, which it was not given",
+					in.TxHash,
+				)
 			}
 		}
 	}
+
 	if order.Lift == nil {
 		u, err := p.outputs.Build(ctx, order)
 		if err == nil && order.SubtractFee {
-			u.Outputs = []chain.Output{{To: u.Outputs[0].To, AssetID: u.Outputs[0].AssetID, Amount: u.Outputs[0].Amount.Sub(u.MaxFee)}}
+			u.Outputs = []chain.Output{
+				{
+					To:      u.Outputs[0].To,
+					AssetID: u.Outputs[0].AssetID,
+					Amount:  u.Outputs[0].Amount.Sub(u.MaxFee),
+				},
+			}
 		}
+
 		return u, err
 	}
+
 	if !p.waits {
 		return chain.Unsigned{}, fault.New(fault.NotFound, "lift_over", "it does not wait")
 	}
+
 	u, err := p.outputs.Build(ctx, order)
 	if err == nil && !p.careless {
 		u.Inputs = append([]chain.Outpoint{order.Lift.Outpoint}, u.Inputs...)
 	}
+
 	return u, err
 }
 
@@ -112,10 +152,12 @@ func (p *pond) Broadcast(ctx context.Context, tx chain.Signed) error {
 	if err := p.book.process.Call("Broadcast"); err != nil {
 		return err
 	}
+
 	own, err := p.book.store.OwnTransactions(ctx, network, []string{tx.TxHash})
 	if err != nil || len(own) != 1 {
 		p.book.t.Errorf("bytes were sent before they were stored: %v %v", own, err)
 	}
+
 	return p.outputs.Broadcast(ctx, tx)
 }
 
@@ -123,20 +165,26 @@ func (p *pond) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, err
 	if err := p.book.process.Call("Status"); err != nil {
 		return chain.TxStatus{}, err
 	}
+
 	if p.replaced && slices.Contains(tx.Inputs, chain.Outpoint{TxHash: "p"}) {
 		return chain.TxStatus{State: chain.TxDead, Death: chain.DeathConflict}, nil
 	}
+
 	if _, known := p.status[tx.TxHash]; !known && !slices.Contains(p.sent, tx.TxHash) {
 		return chain.TxStatus{State: chain.TxUnknown}, nil
 	}
+
 	return p.outputs.Status(ctx, tx)
 }
 
 // payment is the one that waits.
 func (p *pond) payment() send.Waiting {
 	return send.Waiting{
-		Owner: owner, PaymentID: "payment", Network: network, Since: start,
-		Coin: chain.Coin{Outpoint: chain.Outpoint{TxHash: "p"}, Owner: p.deposit, Amount: coin(5)},
+		Owner:     owner,
+		PaymentID: "payment",
+		Network:   network,
+		Since:     start,
+		Coin:      chain.Coin{Outpoint: chain.Outpoint{TxHash: "p"}, Owner: p.deposit, Amount: coin(5)},
 	}
 }
 
@@ -144,12 +192,15 @@ func (p *pond) payment() send.Waiting {
 func (p *pond) turn() {
 	k := p.book
 	k.t.Helper()
+
 	for range 200 {
 		_, err := k.outbox.Lift(k.t.Context(), p.payment(), k.master())
+
 		did := false
 		if err == nil {
 			did, err = k.outbox.Step(k.t.Context(), network)
 		}
+
 		switch {
 		case k.process.Dead():
 			p.boot()
@@ -159,6 +210,7 @@ func (p *pond) turn() {
 			return
 		}
 	}
+
 	k.t.Fatal("the worker runs hot")
 }
 
@@ -170,19 +222,23 @@ func (p *pond) wait(d time.Duration) {
 // lifts are the transactions made for the payment.
 func (p *pond) lifts() []send.Transaction {
 	p.book.t.Helper()
+
 	all, err := p.book.store.TransactionsOf(p.book.t.Context(), "payment")
 	if err != nil {
 		p.book.t.Fatal(err)
 	}
+
 	return all
 }
 
 func (p *pond) lift() send.Transaction {
 	p.book.t.Helper()
+
 	all := p.lifts()
 	if len(all) != 1 {
 		p.book.t.Fatalf("%d transactions were made for the payment: %+v", len(all), all)
 	}
+
 	return all[0]
 }
 
@@ -190,45 +246,62 @@ func (p *pond) lift() send.Transaction {
 func (p *pond) mine(height uint64, branch string, child string) string {
 	k, master := p.book, p.book.master().Address
 	p.waits = false
+
 	var spent []chain.Spend
+
 	transfers := []chain.Transfer{k.pays("p", p.deposit.Address)}
 	if child != "" {
 		back := k.pays(child, master)
 		back.Index = 1
 		transfers = append(transfers, k.pays(child, p.deposit.Address), back)
 		spent = spends(child, "p", "m")
-		p.status[child] = chain.TxStatus{State: chain.TxIncluded, Final: true, Block: block(height, branch, nil).Ref}
+		p.status[child] = chain.TxStatus{
+			State: chain.TxIncluded,
+			Final: true,
+			Block: block(height, branch, nil).Ref,
+		}
 	}
-	return k.take(watch.Batch{PoolRead: true, Blocks: []chain.Block{block(height, branch, transfers, spent...)}})
+
+	return k.take(
+		watch.Batch{PoolRead: true, Blocks: []chain.Block{block(height, branch, transfers, spent...)}},
+	)
 }
 
 func (p *pond) held() (held, lifted string) {
 	k := p.book
 	k.t.Helper()
+
 	coins, waits, err := send.Held(k.t.Context(), k.store, network, []chain.Outpoint{{TxHash: "p"}})
 	if err != nil {
 		k.t.Fatal(err)
 	}
+
 	for _, c := range coins {
 		held += c.Outpoint.TxHash
 	}
+
 	for o := range waits {
 		lifted += o.TxHash
 	}
+
 	return held, lifted
 }
 
 func (p *pond) balance() send.Balance {
 	k := p.book
 	k.t.Helper()
+
 	if err := k.outbox.RefreshBalances(k.t.Context(), network); err != nil {
 		k.t.Fatal(err)
 	}
+
 	native, _ := k.network.Native()
+
 	b, _, err := k.store.Balance(k.t.Context(), network, k.master().Address, native.ID)
 	if err != nil {
 		k.t.Fatal(err)
 	}
+
 	return b
 }
 
@@ -236,44 +309,82 @@ func TestPaymentIsLifted(t *testing.T) {
 	p := newPond(t)
 	k := p.book
 	p.turn()
+
 	if all := p.lifts(); len(all) != 0 {
 		t.Fatalf("lifted at once: %+v", all)
 	}
+
 	if err := k.update(t.Context(), func(ctx context.Context, tx send.Tx) error {
 		return tx.PutAttemptHash(ctx, network, "change", "x", send.Payout)
 	}); err != nil {
 		t.Fatal(err)
 	}
-	k.take(watch.Batch{PoolRead: true, Pool: []chain.PoolTx{{TxHash: "change", Transfers: []chain.Transfer{k.pays("change", k.master().Address)}}}})
+
+	k.take(
+		watch.Batch{
+			PoolRead: true,
+			Pool: []chain.PoolTx{
+				{TxHash: "change", Transfers: []chain.Transfer{k.pays("change", k.master().Address)}},
+			},
+		},
+	)
 	p.wait(time.Hour)
+
 	got := p.lift()
-	if got.State != send.Broadcast || got.Kind != send.Lift || got.Order.From != k.master() || len(got.Order.Coins) != 0 {
+	if got.State != send.Broadcast || got.Kind != send.Lift || got.Order.From != k.master() ||
+		len(got.Order.Coins) != 0 {
 		t.Fatalf("lifted as %+v", got)
 	}
+
 	if n := p.offered[string(p.deposit.Address)]; n != 2 {
 		t.Errorf("%d coins were offered, want the two in blocks", n)
 	}
+
 	if b := p.balance(); b.Reserved != coin(5) {
 		t.Errorf("%s are reserved of what the lift takes", b.Reserved)
 	}
 	// Its outputs in the pool are nobody's yet: neither another payment nor change to build upon.
-	pooled := chain.PoolTx{TxHash: got.TxHash, Transfers: []chain.Transfer{k.pays(got.TxHash, p.deposit.Address), k.pays(got.TxHash, k.master().Address)}, Spent: spends(got.TxHash, "p", "m")}
-	k.want("the lift in the pool", k.take(watch.Batch{PoolRead: true, Pool: []chain.PoolTx{pooled}}), "m:0@2, n:0@2, p:0@0")
+	pooled := chain.PoolTx{
+		TxHash: got.TxHash,
+		Transfers: []chain.Transfer{
+			k.pays(got.TxHash, p.deposit.Address),
+			k.pays(got.TxHash, k.master().Address),
+		},
+		Spent: spends(got.TxHash, "p", "m"),
+	}
+	k.want(
+		"the lift in the pool", k.take(watch.Batch{PoolRead: true, Pool: []chain.PoolTx{pooled}}),
+		"m:0@2, n:0@2, p:0@0",
+	)
+
 	if held, lifted := p.held(); held != "" || lifted != "p" {
 		t.Errorf("while it waits, %q holds the money and %q is lifted", held, lifted)
 	}
+
 	state := p.mine(3, "a", got.TxHash)
-	k.want("both in a block", state, fmt.Sprintf("%s:0@3, %s:1@3, m:0@2 spent by %[1]s@3, n:0@2, p:0@3 spent by %[1]s@3", got.TxHash, got.TxHash))
+	k.want(
+		"both in a block",
+		state,
+		fmt.Sprintf(
+			"%s:0@3, %s:1@3, m:0@2 spent by %[1]s@3, n:0@2, p:0@3 spent by %[1]s@3",
+			got.TxHash, got.TxHash,
+		),
+	)
+
 	if held, lifted := p.held(); held != "" || lifted != "p" {
 		t.Errorf("before it is final, %q holds the money and %q is lifted", held, lifted)
 	}
+
 	p.wait(time.Minute)
+
 	if got = p.lift(); got.State != send.Confirmed {
 		t.Fatalf("in a block it is %+v", got)
 	}
+
 	if held, lifted := p.held(); held != got.TxHash || lifted != "" {
 		t.Errorf("in the end %q holds the money and %q is lifted", held, lifted)
 	}
+
 	if b := p.balance(); !b.Reserved.IsZero() || len(b.Reservations) != 0 {
 		t.Errorf("in the end %+v are reserved", b.Reservations)
 	}
@@ -288,29 +399,46 @@ func TestLiftInAReorganisation(t *testing.T) {
 	p.mine(3, "a", child)
 	p.wait(time.Minute)
 	p.status[child] = chain.TxStatus{State: chain.TxPooled}
-	fork := watch.Batch{Rewound: true, ForkedFrom: chain.Ref{Height: 2, Hash: "a2"}, PoolRead: true, Blocks: []chain.Block{block(3, "b", nil)}}
+	fork := watch.Batch{
+		Rewound:    true,
+		ForkedFrom: chain.Ref{Height: 2, Hash: "a2"},
+		PoolRead:   true,
+		Blocks:     []chain.Block{block(3, "b", nil)},
+	}
 	fork.Network = p.Network()
-	if err := k.update(t.Context(), func(ctx context.Context, tx send.Tx) error { return k.outbox.ForkTx(ctx, tx, fork) }); err != nil {
+
+	if err := k.update(
+		t.Context(),
+		func(ctx context.Context, tx send.Tx) error { return k.outbox.ForkTx(ctx, tx, fork) },
+	); err != nil {
 		t.Fatal(err)
 	}
+
 	k.want("the block is gone", k.take(fork), "m:0@2, n:0@2, p:0@0")
+
 	if got := p.lift(); got.State != send.Broadcast {
 		t.Fatalf("out of its block it is %s", got.State)
 	}
+
 	if held, lifted := p.held(); held != "" || lifted != "p" {
 		t.Errorf("out of its block, %q holds the money and %q is lifted", held, lifted)
 	}
+
 	if b := p.balance(); b.Reserved != p.lift().Attempts[0].Signed.MaxFee {
 		t.Errorf("out of its block, %s are reserved", b.Reserved)
 	}
+
 	p.mine(4, "b", child)
 	p.wait(10 * time.Minute)
+
 	if got := p.lift(); got.State != send.Confirmed || len(got.Attempts) != 1 {
 		t.Fatalf("in the other block it is %+v", got)
 	}
+
 	if held, _ := p.held(); held != child {
 		t.Errorf("in the end %q holds the money", held)
 	}
+
 	if b := p.balance(); len(b.Reservations) != 0 {
 		t.Errorf("in the end %+v are reserved", b.Reservations)
 	}
@@ -321,25 +449,30 @@ func TestLiftDiesWithItsPayment(t *testing.T) {
 	p.wait(time.Hour)
 	p.waits, p.replaced = false, true
 	p.wait(time.Minute)
+
 	if got := p.lift(); got.Failure != send.FailConflict {
 		t.Fatalf("it is %s %s", got.State, got.Failure)
 	}
+
 	p.book.want("its coins are free", p.book.take(watch.Batch{PoolRead: true}), "m:0@2, n:0@2")
+
 	for _, c := range p.book.coins() {
 		if c.ReservedBy != "" {
 			t.Errorf("coin %+v is still reserved", c)
 		}
 	}
+
 	if b := p.balance(); len(b.Reservations) != 0 {
 		t.Errorf("still reserved: %+v", b.Reservations)
 	}
+
 	p.waits, p.replaced = true, false
 	p.wait(time.Hour)
 	p.lift() // no second one
 }
 
-// Whose transaction left all pools without another one in its place cannot be proven dead: the wallet's coin is taken back by a
-// transaction to oneself, and the payment is left alone.
+// Whose transaction left all pools without another one in its place cannot be proven dead: the
+// wallet's coin is taken back by a transaction to oneself, and the payment is left alone.
 func TestLiftOutOfSightGivesItsCoinsBack(t *testing.T) {
 	p := newPond(t)
 	p.wait(time.Hour)
@@ -347,25 +480,39 @@ func TestLiftOutOfSightGivesItsCoinsBack(t *testing.T) {
 	p.waits = false
 	p.status[lift.TxHash] = chain.TxStatus{State: chain.TxPooled}
 	p.wait(7 * time.Hour)
+
 	if all := p.book.cancels(); len(all) != 0 {
 		t.Fatalf("one that waits in the pool is cancelled: %+v", all)
 	}
+
 	p.status[lift.TxHash] = chain.TxStatus{State: chain.TxUnknown}
 	p.wait(time.Hour)
+
 	all := p.book.cancels()
 	if len(all) != 1 || all[0].State != send.Broadcast {
 		t.Fatalf("it is cancelled by %+v", all)
 	}
+
 	cancel := all[0].Attempts[0].Signed
-	if want := []chain.Outpoint{{TxHash: "m"}}; !slices.Equal(cancel.Inputs, want) || all[0].Order.Outputs[0].Amount != coin(5) {
+	if want := []chain.Outpoint{
+		{TxHash: "m"},
+	}; !slices.Equal(cancel.Inputs, want) ||
+		all[0].Order.Outputs[0].Amount != coin(5) {
 		t.Errorf("it spends %+v and gives back %s", cancel.Inputs, all[0].Order.Outputs[0].Amount)
 	}
-	p.status[cancel.TxHash] = chain.TxStatus{State: chain.TxIncluded, Final: true, Block: block(3, "a", nil).Ref}
+
+	p.status[cancel.TxHash] = chain.TxStatus{
+		State: chain.TxIncluded,
+		Final: true,
+		Block: block(3, "a", nil).Ref,
+	}
 	p.status[lift.TxHash] = chain.TxStatus{State: chain.TxDead, Death: chain.DeathConflict}
 	p.wait(10 * time.Minute)
+
 	if got := p.lift(); got.Failure != send.FailConflict {
 		t.Errorf("it is %s %s", got.State, got.Failure)
 	}
+
 	if b := p.balance(); len(b.Reservations) != 0 {
 		t.Errorf("still reserved: %+v", b.Reservations)
 	}
@@ -373,11 +520,15 @@ func TestLiftOutOfSightGivesItsCoinsBack(t *testing.T) {
 
 func (w *world) cancels() (out []send.Transaction) {
 	w.t.Helper()
+
 	all, err := w.store.Transactions(w.t.Context(), network, "", 0)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return append(out, slices.DeleteFunc(all, func(t send.Transaction) bool { return t.Kind != send.Cancel })...)
+
+	return append(
+		out,
+		slices.DeleteFunc(all, func(t send.Transaction) bool { return t.Kind != send.Cancel })...)
 }
 
 func TestNothingIsLifted(t *testing.T) {
@@ -397,18 +548,25 @@ func TestNothingIsLifted(t *testing.T) {
 			p := newPond(t)
 			change(p)
 			p.wait(time.Hour)
+
 			if len(p.sent) != 0 {
 				t.Errorf("sent %v", p.sent)
 			}
+
 			p.wait(time.Hour)
+
 			for _, l := range p.lifts() {
 				if l.Live() && l.GiveUpAt.Before(p.book.now) {
 					t.Errorf("%+v was not given up", l)
 				}
 			}
+
 			p.off = true
 			p.wait(time.Hour)
-			if b := p.balance(); slices.ContainsFunc(b.Reservations, func(r send.Reservation) bool { return r.ObjectID != "payout" }) {
+
+			if b := p.balance(); slices.ContainsFunc(
+				b.Reservations, func(r send.Reservation) bool { return r.ObjectID != "payout" },
+			) {
 				t.Errorf("reserved: %+v", b.Reservations)
 			}
 		})
@@ -417,8 +575,11 @@ func TestNothingIsLifted(t *testing.T) {
 
 func (w *world) reserve(object string, amount chain.Amount) {
 	w.t.Helper()
+
 	if err := w.update(w.t.Context(), func(ctx context.Context, tx send.Tx) error {
-		return w.outbox.ReserveTx(ctx, tx, owner, network, w.master().Address, w.asset("SIM").ID, object, amount)
+		return w.outbox.ReserveTx(
+			ctx, tx, owner, network, w.master().Address, w.asset("SIM").ID, object, amount,
+		)
 	}); err != nil {
 		w.t.Fatal(err)
 	}
@@ -433,6 +594,7 @@ func TestTwoProcessesLiftOnce(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
+
 		return queued
 	}
 	p.rival = func() {
@@ -440,10 +602,13 @@ func TestTwoProcessesLiftOnce(t *testing.T) {
 			t.Error("the rival lifts nothing")
 		}
 	}
+
 	if lift() {
 		t.Error("both lift it")
 	}
+
 	p.lift()
+
 	if b := p.balance(); len(b.Reservations) != 1 {
 		t.Errorf("reserved: %+v", b.Reservations)
 	}
@@ -452,25 +617,30 @@ func TestTwoProcessesLiftOnce(t *testing.T) {
 // The payment gets its block between the lift's row and its signature.
 func TestLiftThatIsNotNeededAnyMore(t *testing.T) {
 	p := newPond(t)
+
 	p.book.now = p.book.now.Add(time.Hour)
 	if queued, err := p.book.outbox.Lift(t.Context(), p.payment(), p.book.master()); err != nil || !queued {
 		t.Fatal(queued, err)
 	}
+
 	p.mine(3, "a", "")
 	p.turn()
+
 	if got := p.lift(); got.Failure != send.FailCanceled || len(p.sent) != 0 {
 		t.Errorf("it is %s %s, sent %v", got.State, got.Failure, p.sent)
 	}
+
 	if held, lifted := p.held(); held != "p" || lifted != "" {
 		t.Errorf("%q holds the money and %q is lifted", held, lifted)
 	}
+
 	if b := p.balance(); len(b.Reservations) != 0 {
 		t.Errorf("still reserved: %+v", b.Reservations)
 	}
 }
 
-// A process dies at every update and every call of its node, before and after it took effect: one lift is made, and nothing is left
-// reserved.
+// A process dies at every update and every call of its node, before and after it took effect: one
+// lift is made, and nothing is left reserved.
 func TestLiftSurvivesDeathAtEveryStep(t *testing.T) {
 	for _, replaced := range []bool{false, true} {
 		for _, after := range []bool{false, true} {
@@ -481,26 +651,38 @@ func TestLiftSurvivesDeathAtEveryStep(t *testing.T) {
 					p.book.process.Arm(at, after)
 					p.wait(time.Hour)
 					p.wait(2 * time.Minute) // the lease of a dead process runs out
+
 					if replaced {
 						p.waits, p.replaced = false, true
 					} else {
 						p.mine(3, "a", p.lift().TxHash)
 					}
+
 					for range 4 {
 						p.wait(2 * time.Minute)
 					}
+
 					counted := len(p.book.process.Disarm())
 					got := p.lift()
 					want := map[bool]send.State{false: send.Confirmed, true: send.Failed}[replaced]
+
 					hashes := slices.Compact(slices.Sorted(slices.Values(p.sent)))
-					if b := p.balance(); got.State != want || len(got.Attempts) != 1 || len(hashes) != 1 || len(b.Reservations) != 0 {
-						t.Fatalf("killed at %d: %s with %d attempts, sent %s, reserved %+v", at, got.State, len(got.Attempts), strings.Join(hashes, " and "), b.Reservations)
+					if b := p.balance(); got.State != want || len(got.Attempts) != 1 || len(hashes) != 1 ||
+						len(b.Reservations) != 0 {
+						t.Fatalf(
+							"killed at %d: %s with %d attempts, sent %s, reserved %+v",
+							at, got.State, len(got.Attempts), strings.Join(hashes, " and "),
+							b.Reservations,
+						)
 					}
+
 					if p.book.processes == booted {
 						if at < 8 {
 							t.Fatalf("only %d effects were counted", counted)
 						}
+
 						t.Logf("%d deaths survived", at-1)
+
 						return
 					}
 				}

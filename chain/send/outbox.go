@@ -24,14 +24,15 @@ type Config struct {
 	Log *slog.Logger
 	// Process names this process in leases, for people.
 	Process string
-	// WatchOnly names, by network slug and account index, master wallets whose keys this service does not have. They
-	// receive; a transaction that they should pay fails as signer_refused:watch_only.
+	// WatchOnly names, by network slug and account index, master wallets whose keys this service
+	// does not have. They receive; a transaction that they should pay fails as
+	// signer_refused:watch_only.
 	WatchOnly map[string]map[uint32]chain.Address
-	// ReplaceAfter is how long signed bytes may wait for a block before others that pay more replace them, where the
-	// network can do that. Defaults to 3 minutes.
+	// ReplaceAfter is how long signed bytes may wait for a block before others that pay more
+	// replace them, where the network can do that. Defaults to 3 minutes.
 	ReplaceAfter time.Duration
-	// CancelAfter is how long bytes that cannot be replaced within their maximum fee may block the wallet before a
-	// transaction to oneself displaces them. Defaults to 6 hours.
+	// CancelAfter is how long bytes that cannot be replaced within their maximum fee may block the
+	// wallet before a transaction to oneself displaces them. Defaults to 6 hours.
 	CancelAfter time.Duration
 	// FundsGrace is how long a payout whose wallet looks empty waits for the money before it fails as
 	// chain:insufficient_funds: the node may lag. Defaults to 10 minutes.
@@ -45,12 +46,13 @@ type Config struct {
 
 // The bounds of one wallet and one transaction.
 const (
-	maxAttempts = 8  // sets of bytes per transaction
-	maxInFlight = 16 // transactions of one wallet that are signed and in no block: what nodes keep of one sender
+	maxAttempts = 8 // sets of bytes per transaction
+	// transactions of one wallet that are signed and in no block: what nodes keep of one sender
+	maxInFlight = 16
 )
 
-// Outbox makes the transactions of all networks happen. It is safe for concurrent use, by any number of processes over
-// one store.
+// Outbox makes the transactions of all networks happen. It is safe for concurrent use, by any
+// number of processes over one store.
 type Outbox struct {
 	config    Config
 	db        DB
@@ -63,9 +65,11 @@ func New(c Config) *Outbox {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
+
 	or := func(d *time.Duration, otherwise time.Duration) {
 		if *d <= 0 {
 			*d = otherwise
@@ -75,9 +79,11 @@ func New(c Config) *Outbox {
 	or(&c.CancelAfter, 6*time.Hour)
 	or(&c.FundsGrace, 10*time.Minute)
 	or(&c.LeaseFor, time.Minute)
+
 	if c.Batch <= 0 {
 		c.Batch = 100
 	}
+
 	return &Outbox{config: c, db: c.DB, registry: c.Registry}
 }
 
@@ -87,30 +93,43 @@ func unknownNetwork(slug string) error {
 	return fault.New(fault.NotFound, "network_unknown", "network %q is not enabled here", slug)
 }
 
-// EnqueueTx stores a transaction to be made, in the transaction of the object that wants it: state Queued, due now,
-// with an id unless it has one. An order without payer, destination or maximum fee is fault.Invalid; a network that cannot
-// send, fault.Unsupported.
+// EnqueueTx stores a transaction to be made, in the transaction of the object that wants it: state
+// Queued, due now, with an id unless it has one. An order without payer, destination or maximum fee
+// is fault.Invalid; a network that cannot send, fault.Unsupported.
 func (o *Outbox) EnqueueTx(ctx context.Context, tx Tx, t Transaction) (Transaction, error) {
 	driver, err := o.registry.Driver(t.Network)
 	if err != nil {
 		return Transaction{}, err
 	}
+
 	if _, ok := driver.(chain.Sender); !ok {
-		return Transaction{}, fault.New(fault.Unsupported, "send_unsupported", "the driver of network %s cannot send", t.Network)
+		return Transaction{}, fault.New(
+			fault.Unsupported, "send_unsupported", "the driver of network %s cannot send",
+			t.Network,
+		)
 	}
+
 	if t.Order.From.Address == "" || len(t.Order.Outputs) == 0 || t.Order.MaxFee.IsZero() || t.Kind == "" {
-		return Transaction{}, fault.New(fault.Invalid, "order_invalid", "the %s of %s on %s needs a kind, a payer, a destination and a maximum fee", t.Kind, t.ObjectID, t.Network)
+		return Transaction{}, fault.New(
+			fault.Invalid, "order_invalid",
+			"the %s of %s on %s needs a kind, a payer, a destination and a maximum fee",
+			t.Kind, t.ObjectID, t.Network,
+		)
 	}
+
 	if t.ID == "" {
 		t.ID = o.config.IDs.Next()
 	}
+
 	now := o.now()
 	t.State, t.Attempts, t.TxHash, t.Failure, t.Version = Queued, nil, "", "", 0
 	t.Carries, t.CarriedBy = nil, ""
+
 	t.CreatedAt, t.DueAt = now, now
 	if err := tx.PutTransaction(ctx, &t); err != nil {
 		return Transaction{}, err
 	}
+
 	return t, tx.AppendEvents(ctx, fact(t))
 }
 
@@ -121,18 +140,27 @@ func (o *Outbox) CancelTx(ctx context.Context, tx Tx, transactionID string) (Tra
 	if err != nil {
 		return Transaction{}, err
 	}
+
 	if t.State == Failed && t.Failure == FailCanceled {
 		return t, nil
 	}
+
 	if t.State != Queued {
-		return Transaction{}, fault.New(fault.State, "transaction_signed", "transaction %s is %s: only one that is not signed can be canceled", t.ID, t.State)
+		return Transaction{}, fault.New(
+			fault.State, "transaction_signed",
+			"transaction %s is %s: only one that is not signed can be canceled",
+			t.ID, t.State,
+		)
 	}
+
 	if err := t.Fail(FailCanceled); err != nil {
 		return Transaction{}, err
 	}
+
 	if err := tx.PutTransaction(ctx, &t); err != nil {
 		return Transaction{}, err
 	}
+
 	return t, tx.AppendEvents(ctx, fact(t))
 }
 
@@ -147,10 +175,12 @@ func (o *Outbox) Master(ctx context.Context, network string, accountIndex uint32
 	if !ok {
 		return chain.Party{}, unknownNetwork(network)
 	}
+
 	key := chain.KeyRef{Family: n.Family, Livemode: n.Livemode, Role: chain.RoleMaster, Index: accountIndex}
 	if address, ok := o.config.WatchOnly[network][accountIndex]; ok {
 		return chain.Party{Key: key, Address: address}, nil
 	}
+
 	return o.Party(ctx, network, key)
 }
 
@@ -160,10 +190,16 @@ func (o *Outbox) Party(ctx context.Context, network string, key chain.KeyRef) (c
 	if err != nil {
 		return chain.Party{}, err
 	}
+
 	deriver, ok := driver.(chain.Deriver)
 	if !ok {
-		return chain.Party{}, fault.New(fault.Unsupported, "derive_unsupported", "the driver of network %s cannot derive addresses", network)
+		return chain.Party{}, fault.New(
+			fault.Unsupported, "derive_unsupported",
+			"the driver of network %s cannot derive addresses",
+			network,
+		)
 	}
+
 	type known struct {
 		network string
 		key     chain.KeyRef
@@ -171,14 +207,18 @@ func (o *Outbox) Party(ctx context.Context, network string, key chain.KeyRef) (c
 	if a, ok := o.addresses.Load(known{network, key}); ok {
 		return chain.Party{Key: key, Address: a.(chain.Address)}, nil
 	}
+
 	public, err := o.config.Signer.PublicKey(ctx, key)
 	if err != nil {
 		return chain.Party{}, err
 	}
+
 	address, err := deriver.DeriveAddress(public)
 	if err != nil {
 		return chain.Party{}, err
 	}
+
 	o.addresses.Store(known{network, key}, address)
+
 	return chain.Party{Key: key, Address: address}, nil
 }

@@ -2,8 +2,8 @@ package send
 
 import "time"
 
-// When the worker looks at a transaction next follows from how long it has waited: often at first, then ever more
-// rarely, never later than the last row.
+// When the worker looks at a transaction next follows from how long it has waited: often at first,
+// then ever more rarely, never later than the last row.
 type wait struct{ until, every time.Duration }
 
 var (
@@ -16,8 +16,8 @@ var (
 		{time.Hour, time.Minute},
 		{0, 5 * time.Minute},
 	}
-	// settled is for confirmed transactions, by the time since their block: a reorganisation deeper than finality
-	// ought not to happen, and has. After a day nobody looks any more.
+	// settled is for confirmed transactions, by the time since their block: a reorganisation deeper
+	// than finality ought not to happen, and has. After a day nobody looks any more.
 	settled = []wait{
 		{10 * time.Minute, time.Minute},
 		{time.Hour, 10 * time.Minute},
@@ -25,7 +25,8 @@ var (
 	}
 )
 
-// roomEvery is how often a queued transaction looks for room when its wallet has all that it may have in flight.
+// roomEvery is how often a queued transaction looks for room when its wallet has all that it may
+// have in flight.
 const roomEvery = 5 * time.Second
 
 // after returns the wait of an age; ok is false past the end of a table that has one.
@@ -35,6 +36,7 @@ func after(table []wait, age time.Duration) (every time.Duration, ok bool) {
 			return row.every, true
 		}
 	}
+
 	return 0, false
 }
 
@@ -45,6 +47,7 @@ func (t *Transaction) schedule(now time.Time) {
 		t.DueAt = time.Time{}
 		return
 	}
+
 	switch t.State {
 	case Confirmed:
 		since, table = t.Block.Time, settled
@@ -54,10 +57,12 @@ func (t *Transaction) schedule(now time.Time) {
 	default:
 		since = t.last().SignedAt
 	}
+
 	every, ok := after(table, now.Sub(since))
 	if !ok {
 		t.DueAt = time.Time{}
 		return
 	}
+
 	t.DueAt = now.Add(every)
 }

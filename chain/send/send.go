@@ -25,8 +25,8 @@ import (
 // Kind says what a transaction is for.
 type Kind string
 
-// The kinds. A cancel displaces bytes that can never be broadcast again by a transaction to oneself; a lift has a waiting payment
-// included that pays the miner too little (lift.go).
+// The kinds. A cancel displaces bytes that can never be broadcast again by a transaction to
+// oneself; a lift has a waiting payment included that pays the miner too little (lift.go).
 const (
 	Payout Kind = "payout"
 	TopUp  Kind = "topup"
@@ -81,21 +81,24 @@ type Transaction struct {
 	// Order is what it must do. Nonce and coins are filled in when it is signed.
 	Order chain.Order
 	State State
-	// Attempts are the signed bytes, oldest first. The last one is the one to send. One that is carried has none of its own.
+	// Attempts are the signed bytes, oldest first. The last one is the one to send. One that is
+	// carried has none of its own.
 	Attempts []Attempt
-	// Carries are the other payouts that the signed bytes pay, as ids of their transactions, in the order of Order.Outputs, of
-	// which the first is this one's own; see batch.go.
+	// Carries are the other payouts that the signed bytes pay, as ids of their transactions, in the
+	// order of Order.Outputs, of which the first is this one's own; see batch.go.
 	Carries []string
-	// CarriedBy is the transaction whose bytes pay this one's payout, and whose moves are its own; empty for most.
+	// CarriedBy is the transaction whose bytes pay this one's payout, and whose moves are its own;
+	// empty for most.
 	CarriedBy string
-	// Nonce is the account sequence number that all attempts share; valid once there is an attempt, its own or its carrier's.
+	// Nonce is the account sequence number that all attempts share; valid once there is an attempt,
+	// its own or its carrier's.
 	Nonce uint64
 	// TxHash is the attempt that is in a block, else the last one; empty while queued.
 	TxHash string
 	// Block is where it is included; zero otherwise.
 	Block chain.Ref
-	// Fee is what the network took, in base units of the native coin, while it is included: all of it where the bytes are, its
-	// share of it in one that is carried; see OwnFee.
+	// Fee is what the network took, in base units of the native coin, while it is included: all of
+	// it where the bytes are, its share of it in one that is carried; see OwnFee.
 	Fee chain.Amount
 	// Transfers are what its inclusion moved; those of one that is carried are with its carrier.
 	Transfers []chain.Transfer
@@ -103,8 +106,9 @@ type Transaction struct {
 	Failure string
 	// GiveUpAt is when an unsigned transaction is given up as stale.
 	GiveUpAt time.Time
-	// DueAt is when the worker looks at it next; zero when nobody has to, as one that is carried moves with its carrier. A confirmed
-	// transaction is looked at for another day, as its block may leave the chain after all.
+	// DueAt is when the worker looks at it next; zero when nobody has to, as one that is carried
+	// moves with its carrier. A confirmed transaction is looked at for another day, as its block
+	// may leave the chain after all.
 	DueAt     time.Time
 	CreatedAt time.Time
 	// Version is the store's; see store.Tx.
@@ -153,8 +157,8 @@ type Reservation struct {
 // Available returns what may still be promised: the balance less what is reserved.
 func (b Balance) Available() chain.Amount { return b.OnChain.SubFloor(b.Reserved) }
 
-// Coin is an output of ours with who reserved and who spent it. Its height is 0 while it is in no block; then it is change
-// of a transaction of ours that waits in the pool.
+// Coin is an output of ours with who reserved and who spent it. Its height is 0 while it is in no
+// block; then it is change of a transaction of ours that waits in the pool.
 type Coin struct {
 	chain.Coin
 	Network string
@@ -178,8 +182,8 @@ type Reader interface {
 	TransactionsOf(ctx context.Context, objectID string) ([]Transaction, error)
 	// Transactions returns a page of all rows of one network, newest first.
 	Transactions(ctx context.Context, network, after string, limit int) ([]Transaction, error)
-	// DueTransactions returns rows of one network that have a DueAt, at or before now, oldest id first. They are live
-	// or confirmed not long ago; a failed one has no DueAt.
+	// DueTransactions returns rows of one network that have a DueAt, at or before now, oldest id
+	// first. They are live or confirmed not long ago; a failed one has no DueAt.
 	DueTransactions(ctx context.Context, network string, now time.Time, limit int) ([]Transaction, error)
 	// LiveTransactions returns all live rows that one wallet pays, oldest first.
 	LiveTransactions(ctx context.Context, network string, from chain.Address) ([]Transaction, error)
@@ -188,7 +192,12 @@ type Reader interface {
 	// Wallet returns a wallet; ok is false before its first transaction.
 	Wallet(ctx context.Context, network string, address chain.Address) (w Wallet, ok bool, err error)
 	// Balance returns a wallet's balance row; ok is false when there is none yet.
-	Balance(ctx context.Context, network string, address chain.Address, assetID string) (b Balance, ok bool, err error)
+	Balance(
+		ctx context.Context,
+		network string,
+		address chain.Address,
+		assetID string,
+	) (b Balance, ok bool, err error)
 	// Balances returns every balance row of an owner, by network and asset.
 	Balances(ctx context.Context, owner event.Owner) ([]Balance, error)
 	// BalancesOf returns every balance row of a network, whoever owns it: what is read again when it moves.
@@ -216,7 +225,12 @@ type Tx interface {
 	PutAttemptHash(ctx context.Context, network, hash, transactionID string, kind Kind) error
 	PutWallet(ctx context.Context, w *Wallet) error
 	// BalanceForUpdate is Balance with the row locked until the transaction ends.
-	BalanceForUpdate(ctx context.Context, network string, address chain.Address, assetID string) (b Balance, ok bool, err error)
+	BalanceForUpdate(
+		ctx context.Context,
+		network string,
+		address chain.Address,
+		assetID string,
+	) (b Balance, ok bool, err error)
 	PutBalance(ctx context.Context, b *Balance) error
 	PutCoin(ctx context.Context, c *Coin) error
 	DeleteCoin(ctx context.Context, network string, outpoint chain.Outpoint) error

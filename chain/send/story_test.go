@@ -18,20 +18,25 @@ func TestPayoutIsSignedSentIncludedConfirmed(t *testing.T) {
 	w := newWorld(t, sim.Config{})
 	p := w.payout("SIM", coin(1))
 	got := w.confirmed(p.ID)
+
 	want := []send.State{send.Queued, send.Signed, send.Broadcast, send.Included, send.Confirmed}
 	if s := w.states(p.ID); !slices.Equal(s, want) {
 		t.Errorf("told %v, want %v", s, want)
 	}
+
 	if got.Fee.IsZero() || len(got.Transfers) != 1 || got.Block.IsZero() || len(got.Attempts) != 1 {
 		t.Errorf("confirmed as %+v", got)
 	}
+
 	for _, f := range w.facts {
 		if f.ObjectID != p.ObjectID || f.Version == 0 {
 			t.Errorf("told as %+v", f)
 		}
 	}
+
 	w.now = w.now.Add(48 * time.Hour)
 	w.work()
+
 	if due := w.get(p.ID).DueAt; !due.IsZero() {
 		t.Errorf("still looked at two days later, at %s", due)
 	}
@@ -39,14 +44,17 @@ func TestPayoutIsSignedSentIncludedConfirmed(t *testing.T) {
 
 func TestManyPayoutsOfOneWalletTakeOneNonceEach(t *testing.T) {
 	w := newWorld(t, sim.Config{})
+
 	var ids []string
 	for i := range uint64(25) {
 		ids = append(ids, w.payout("USDX", dollars(1+i)).ID)
 	}
+
 	nonces := map[uint64]bool{}
 	for _, id := range ids {
 		nonces[w.confirmed(id).Nonce] = true
 	}
+
 	for n := range uint64(25) {
 		if !nonces[n] {
 			t.Errorf("nonce %d was left out", n)
@@ -60,13 +68,17 @@ func TestTimeoutAtBroadcastIsNotAFailure(t *testing.T) {
 	w.chain.LoseResponseNext(1)
 	p := w.payout("SIM", coin(1))
 	w.work()
+
 	if got := w.get(p.ID); got.State != send.Signed || got.Attempts[0].LastSendError == "" {
 		t.Fatalf("after the time-out: %+v", got)
 	}
+
 	w.wait(3 * time.Second)
+
 	if got := w.get(p.ID); got.State != send.Broadcast {
 		t.Fatalf("the node has it, and it is %s", got.State)
 	}
+
 	if got := w.confirmed(p.ID); len(got.Attempts) != 1 || w.chain.Calls(sim.MethodBroadcast) != 1 {
 		t.Errorf("%d attempts, %d broadcasts", len(got.Attempts), w.chain.Calls(sim.MethodBroadcast))
 	}
@@ -75,14 +87,17 @@ func TestTimeoutAtBroadcastIsNotAFailure(t *testing.T) {
 func TestRefusedBroadcastIsSentAgainNotFailed(t *testing.T) {
 	w := newWorld(t, sim.Config{})
 	w.chain.FailNext(sim.MethodBroadcast, fault.New(fault.Invalid, "insufficient_funds", "refused"), 5)
+
 	p := w.payout("SIM", coin(1))
 	for range 4 {
 		w.work()
 		w.pass(5 * time.Second)
+
 		if got := w.get(p.ID); got.State != send.Signed {
 			t.Fatalf("a refusal made it %s", got.State)
 		}
 	}
+
 	if got := w.confirmed(p.ID); len(got.Attempts) != 1 {
 		t.Errorf("%d sets of bytes for one refusal", len(got.Attempts))
 	}
@@ -92,9 +107,11 @@ func TestForgottenTransactionIsSentAgain(t *testing.T) {
 	w := newWorld(t, sim.Config{})
 	p := w.payout("SIM", coin(1))
 	w.work()
+
 	if !w.chain.Drop(w.get(p.ID).TxHash) {
 		t.Fatal("it is not in the pool")
 	}
+
 	if got := w.confirmed(p.ID); len(got.Attempts) != 1 || w.chain.Calls(sim.MethodBroadcast) != 2 {
 		t.Errorf("%d attempts, %d broadcasts", len(got.Attempts), w.chain.Calls(sim.MethodBroadcast))
 	}
@@ -105,20 +122,26 @@ func TestNodeThatLagsProvesNothing(t *testing.T) {
 	p := w.payout("SIM", coin(1))
 	w.until(p.ID, send.Included)
 	w.chain.Lag(2)
+
 	for range 10 {
 		w.wait(time.Minute)
+
 		if got := w.get(p.ID); got.State != send.Included {
 			t.Fatalf("a node that lags made it %s", got.State)
 		}
 	}
+
 	q := w.payout("SIM", coin(2))
 	w.work()
+
 	if got := w.get(q.ID); got.Nonce != 1 {
 		t.Errorf("the second one took nonce %d", got.Nonce)
 	}
+
 	w.chain.Lag(0)
 	w.confirmed(p.ID)
 	w.confirmed(q.ID)
+
 	if slices.Contains(w.states(p.ID)[4:], send.Broadcast) {
 		t.Errorf("told %v", w.states(p.ID))
 	}
@@ -129,13 +152,16 @@ func TestNodeWithoutIndexProvesNothing(t *testing.T) {
 	w := newWorld(t, sim.Config{})
 	p := w.payout("SIM", coin(1))
 	w.until(p.ID, send.Included)
+
 	w.forgetful = true
 	for range 10 {
 		w.wait(time.Minute)
+
 		if got := w.get(p.ID); got.State != send.Included {
 			t.Fatalf("a node without index made it %s", got.State)
 		}
 	}
+
 	w.forgetful = false
 	w.confirmed(p.ID)
 }
@@ -146,8 +172,10 @@ func TestFeeSpikeReplacesWithinTheMaximum(t *testing.T) {
 	w.work()
 	first := w.get(p.ID).TxHash
 	w.chain.SetFee(20*sim.DefaultBaseFee, sim.DefaultPriority)
+
 	got := w.confirmed(p.ID)
-	if len(got.Attempts) != 2 || got.TxHash == first || got.Order.MaxFee.Less(got.Fee) || got.Attempts[1].Signed.Nonce != got.Attempts[0].Signed.Nonce {
+	if len(got.Attempts) != 2 || got.TxHash == first || got.Order.MaxFee.Less(got.Fee) ||
+		got.Attempts[1].Signed.Nonce != got.Attempts[0].Signed.Nonce {
 		t.Errorf("confirmed as %+v", got)
 	}
 }
@@ -158,6 +186,7 @@ func TestEarlierAttemptThatWinsIsNoConflict(t *testing.T) {
 	w.work()
 	first := w.get(p.ID)
 	w.wait(4 * time.Minute) // no block in sight: replaced
+
 	second := w.get(p.ID)
 	if len(second.Attempts) != 2 {
 		t.Fatalf("%d attempts", len(second.Attempts))
@@ -166,10 +195,13 @@ func TestEarlierAttemptThatWinsIsNoConflict(t *testing.T) {
 	if !w.chain.Drop(second.TxHash) {
 		t.Fatal("it is not in the pool")
 	}
+
 	if err := w.chain.Broadcast(t.Context(), first.Attempts[0].Signed); err != nil {
 		t.Fatal(err)
 	}
+
 	w.chain.Mine(1)
+
 	if got := w.confirmed(p.ID); got.TxHash != first.TxHash {
 		t.Errorf("confirmed as %s, the first attempt is %s", got.TxHash, first.TxHash)
 	}
@@ -185,31 +217,44 @@ func TestForeignTransactionTakesTheNonce(t *testing.T) {
 	w.chain.Replace(w.get(p.ID).TxHash)
 	w.chain.Mine(1)
 	w.wait(time.Minute)
+
 	if got := w.get(p.ID); got.State == send.Failed {
 		t.Fatalf("failed before the proof is final: %+v", got)
 	}
+
 	got := w.until(p.ID, send.Failed)
 	if got.Failure != send.FailConflict {
 		t.Errorf("failed as %s", got.Failure)
 	}
+
 	if n := w.chain.Balance(got.Order.Outputs[0].To, "SIM"); !n.IsZero() {
 		t.Errorf("%s were sent by a payout that failed", n)
 	}
+
 	w.confirmed(q.ID)
 	w.confirmed(w.payout("SIM", coin(3)).ID)
 }
 
 func TestReorganisationAfterInclusion(t *testing.T) {
-	for name, fate := range map[string]sim.Fate{"forgotten": sim.Forget, "back in the pool": sim.ReturnToPool, "in another block": sim.Reinclude} {
+	for name, fate := range map[string]sim.Fate{
+		"forgotten":        sim.Forget,
+		"back in the pool": sim.ReturnToPool,
+		"in another block": sim.Reinclude,
+	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, sim.Config{})
 			p := w.payout("SIM", coin(1))
 			before := w.until(p.ID, send.Included)
 			w.chain.Fork(sim.Fork{Depth: 1, Fate: fate})
 			w.wait(10 * time.Second)
-			if got := w.get(p.ID); fate != sim.Reinclude && (got.State != send.Broadcast || !got.Fee.IsZero() || !got.Block.IsZero()) {
+
+			if got := w.get(
+				p.ID,
+			); fate != sim.Reinclude &&
+				(got.State != send.Broadcast || !got.Fee.IsZero() || !got.Block.IsZero()) {
 				t.Errorf("after its block left: %+v", got)
 			}
+
 			got := w.confirmed(p.ID)
 			if len(got.Attempts) != 1 || got.Block.Hash == before.Block.Hash {
 				t.Errorf("confirmed as %+v", got)
@@ -225,20 +270,33 @@ func TestReorganisationAfterConfirmation(t *testing.T) {
 	w.confirmed(p.ID)
 	w.chain.Fork(sim.Fork{Depth: 8, Fate: sim.Forget})
 	w.wait(2 * time.Minute)
+
 	got := w.get(p.ID)
 	if got.State != send.Broadcast || !got.Fee.IsZero() {
 		t.Fatalf("its block left the chain, and it is %s with fee %s", got.State, got.Fee)
 	}
+
 	if again := w.confirmed(p.ID); len(again.Attempts) != 1 || again.TxHash != got.TxHash {
 		t.Errorf("sent again as %+v", again)
 	}
-	want := []send.State{send.Queued, send.Signed, send.Broadcast, send.Included, send.Confirmed, send.Broadcast, send.Included, send.Confirmed}
+
+	want := []send.State{
+		send.Queued,
+		send.Signed,
+		send.Broadcast,
+		send.Included,
+		send.Confirmed,
+		send.Broadcast,
+		send.Included,
+		send.Confirmed,
+	}
 	if s := w.states(p.ID); !slices.Equal(s, want) {
 		t.Errorf("told %v, want %v", s, want)
 	}
 }
 
-// The node called it final, and a fork was taken in before that was stored: it is not confirmed by a block that is gone.
+// The node called it final, and a fork was taken in before that was stored: it is not confirmed by
+// a block that is gone.
 func TestForkBetweenAnswerAndUpdate(t *testing.T) {
 	w := newWorld(t, sim.Config{})
 	p := w.payout("SIM", coin(1))
@@ -248,16 +306,20 @@ func TestForkBetweenAnswerAndUpdate(t *testing.T) {
 		w.answered = nil
 		w.fork(sim.Fork{Depth: 9, Fate: sim.Forget})
 	}
+
 	w.now = w.now.Add(10 * time.Second)
 	if _, err := w.outbox.Step(t.Context(), network); err != nil {
 		t.Fatal(err)
 	}
+
 	if w.answered != nil {
 		t.Fatal("nobody asked the node")
 	}
+
 	if got := w.get(p.ID); got.State != send.Broadcast || got.DueAt.After(w.now) {
 		t.Errorf("out of its block it is %s, and looked at %s later", got.State, got.DueAt.Sub(w.now))
 	}
+
 	w.confirmed(p.ID)
 }
 
@@ -266,10 +328,12 @@ func TestRevertedAtFinality(t *testing.T) {
 	p := w.payout("USDX", dollars(5))
 	w.work()
 	w.chain.Freeze(p.Order.Outputs[0].To, "USDX", true)
+
 	got := w.until(p.ID, send.Included)
 	if got.State == send.Failed {
 		t.Fatal("failed before its block is final")
 	}
+
 	got = w.until(p.ID, send.Failed)
 	if got.Failure != send.FailReverted || got.Fee.IsZero() {
 		t.Errorf("failed as %+v", got)
@@ -282,53 +346,94 @@ func TestFailuresBeforeTheSignature(t *testing.T) {
 		after   time.Duration
 		want    string
 	}{
-		"stale": {func(w *world, _ *send.Transaction) {
-			w.chain.SetFee(1_000_000*sim.DefaultBaseFee, sim.DefaultPriority)
-		}, 2 * time.Hour, send.FailStale},
-		"not payable": {func(w *world, p *send.Transaction) {
-			w.chain.Freeze(p.Order.Outputs[0].To, "SIM", true)
-		}, 0, send.FailNotPayable},
-		"refused": {func(w *world, _ *send.Transaction) {
-			w.policy = func(chain.SignRequest) error { return chain.Refuse("limit") }
-		}, 0, send.FailSignerRefused + "limit"},
-		"unfunded": {func(w *world, p *send.Transaction) {
-			p.Order.Outputs[0].Amount = coin(1000)
-		}, 10 * time.Minute, send.FailInsufficientFunds},
-		"unfunded top-up": {func(w *world, p *send.Transaction) {
-			p.Order.Outputs[0].Amount, p.Kind = coin(1000), send.TopUp
-		}, 2 * time.Hour, send.FailStale},
-		"watch only": {func(w *world, p *send.Transaction) {
-			p.Order.From.Address = w.chain.NewAddress()
-		}, 0, send.FailSignerRefused + "watch_only"},
+		"stale": {
+			func(w *world, _ *send.Transaction) {
+				w.chain.SetFee(1_000_000*sim.DefaultBaseFee, sim.DefaultPriority)
+			},
+			2 * time.Hour,
+			send.FailStale,
+		},
+		"not payable": {
+			func(w *world, p *send.Transaction) {
+				w.chain.Freeze(p.Order.Outputs[0].To, "SIM", true)
+			},
+			0,
+			send.FailNotPayable,
+		},
+		"refused": {
+			func(w *world, _ *send.Transaction) {
+				w.policy = func(chain.SignRequest) error { return chain.Refuse("limit") }
+			},
+			0,
+			send.FailSignerRefused + "limit",
+		},
+		"unfunded": {
+			func(w *world, p *send.Transaction) {
+				p.Order.Outputs[0].Amount = coin(1000)
+			},
+			10 * time.Minute,
+			send.FailInsufficientFunds,
+		},
+		"unfunded top-up": {
+			func(w *world, p *send.Transaction) {
+				p.Order.Outputs[0].Amount, p.Kind = coin(1000), send.TopUp
+			},
+			2 * time.Hour,
+			send.FailStale,
+		},
+		"watch only": {
+			func(w *world, p *send.Transaction) {
+				p.Order.From.Address = w.chain.NewAddress()
+			},
+			0,
+			send.FailSignerRefused + "watch_only",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, sim.Config{})
 			draft := send.Transaction{
-				Owner: owner, Network: network, Kind: send.Payout, ObjectID: "o", GiveUpAt: w.now.Add(2 * time.Hour),
-				Order: chain.Order{From: w.master(), Outputs: []chain.Output{{To: w.chain.NewAddress(), AssetID: w.asset("SIM").ID, Amount: coin(1)}}, MaxFee: milli(10)},
+				Owner:    owner,
+				Network:  network,
+				Kind:     send.Payout,
+				ObjectID: "o",
+				GiveUpAt: w.now.Add(2 * time.Hour),
+				Order: chain.Order{
+					From: w.master(),
+					Outputs: []chain.Output{
+						{To: w.chain.NewAddress(), AssetID: w.asset("SIM").ID, Amount: coin(1)},
+					},
+					MaxFee: milli(10),
+				},
 			}
 			c.prepare(w, &draft)
 			p := w.enqueue(draft)
 			w.work()
+
 			if c.after > 0 {
 				if got := w.get(p.ID); got.State != send.Queued {
 					t.Fatalf("at once it is %s %s", got.State, got.Failure)
 				}
+
 				w.now = w.now.Add(c.after - time.Second)
 				w.work()
+
 				if got := w.get(p.ID); got.State != send.Queued {
 					t.Fatalf("too early it is %s %s", got.State, got.Failure)
 				}
+
 				w.now = w.now.Add(time.Minute * 6)
 				w.work()
 			}
+
 			got := w.get(p.ID)
 			if got.State != send.Failed || got.Failure != c.want || len(got.Attempts) != 0 {
 				t.Errorf("it is %s %q, want failed %q", got.State, got.Failure, c.want)
 			}
+
 			if w.chain.Calls(sim.MethodBroadcast) != 0 {
 				t.Error("something was sent")
 			}
+
 			if _, ok, _ := w.store.Wallet(t.Context(), network, p.Order.From.Address); ok {
 				t.Error("a nonce was taken")
 			}
@@ -341,29 +446,36 @@ func TestSignerWithoutAnswerLeavesItQueued(t *testing.T) {
 	w.policy = func(chain.SignRequest) error { return errors.New("the HSM is away: https://user:password@hsm") }
 	p := w.payout("SIM", coin(1))
 	w.work()
+
 	if got := w.get(p.ID); got.State != send.Queued {
 		t.Fatalf("it is %s", got.State)
 	}
+
 	w.policy = nil
 	w.confirmed(p.ID)
 }
 
 func TestCancelBeforeAndAfterTheSignature(t *testing.T) {
 	w := newWorld(t, sim.Config{})
+
 	p := w.payout("SIM", coin(1))
 	for range 2 {
 		if err := w.cancel(p.ID); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if got := w.get(p.ID); got.State != send.Failed || got.Failure != send.FailCanceled {
 		t.Errorf("canceled: %+v", got)
 	}
+
 	q := w.payout("SIM", coin(2))
 	w.work()
+
 	if err := w.cancel(q.ID); !errors.Is(err, fault.State) || fault.Code(err) != "transaction_signed" {
 		t.Errorf("canceling a signed one: %v", err)
 	}
+
 	w.confirmed(q.ID)
 }
 
@@ -375,12 +487,17 @@ func TestCancelWhileItIsSigned(t *testing.T) {
 	w.work()
 	w.policy = nil
 	w.wait(time.Minute)
-	if got := w.get(p.ID); got.State != send.Failed || got.Failure != send.FailCanceled || w.chain.Calls(sim.MethodBroadcast) != 0 {
+
+	if got := w.get(
+		p.ID,
+	); got.State != send.Failed || got.Failure != send.FailCanceled ||
+		w.chain.Calls(sim.MethodBroadcast) != 0 {
 		t.Errorf("it is %+v after %d broadcasts", got, w.chain.Calls(sim.MethodBroadcast))
 	}
 }
 
-// Pitfall 14. A process that stalls while it signs loses the wallet to another one, and its signature with it.
+// Pitfall 14. A process that stalls while it signs loses the wallet to another one, and its
+// signature with it.
 func TestOneOwnerPerWallet(t *testing.T) {
 	w := newWorld(t, sim.Config{})
 	p := w.payout("SIM", coin(1))
@@ -390,47 +507,62 @@ func TestOneOwnerPerWallet(t *testing.T) {
 		if stalled {
 			return nil
 		}
+
 		stalled = true
+
 		if _, err := other.Step(t.Context(), network); err != nil { // held: nothing to do
 			return err
 		}
+
 		if got := w.get(p.ID); got.State != send.Queued {
 			t.Errorf("two processes worked on one wallet: %s", got.State)
 		}
+
 		w.now = w.now.Add(2 * time.Minute) // the lease runs out
+
 		_, err := other.Step(t.Context(), network)
 		if got := w.get(p.ID); got.State != send.Broadcast {
 			t.Errorf("the other process made it %s", got.State)
 		}
+
 		return err
 	}
 	w.work()
+
 	if got := w.confirmed(p.ID); len(got.Attempts) != 1 {
 		t.Errorf("%d sets of bytes", len(got.Attempts))
 	}
 }
 
-// The other process takes the wallet and finds its signer away: nothing is stored that the first one could stumble over.
-// It has lost the wallet all the same.
+// The other process takes the wallet and finds its signer away: nothing is stored that the first
+// one could stumble over. It has lost the wallet all the same.
 func TestSignatureOfALostLeaseIsThrownAway(t *testing.T) {
 	w := newWorld(t, sim.Config{})
 	p := w.payout("SIM", coin(1))
 	other := w.boot("two")
 	asked := 0
+
 	w.policy = func(chain.SignRequest) error {
 		if asked++; asked > 1 {
 			return errors.New("the HSM is away")
 		}
+
 		w.now = w.now.Add(2 * time.Minute)
 		_, err := other.Step(t.Context(), network)
+
 		return err
 	}
 	if _, err := w.outbox.Step(t.Context(), network); err != nil {
 		t.Fatal(err)
 	}
+
 	if got := w.get(p.ID); asked != 2 || got.State != send.Queued || w.chain.Calls(sim.MethodBroadcast) != 0 {
-		t.Fatalf("after %d requests it is %s, %d broadcasts", asked, got.State, w.chain.Calls(sim.MethodBroadcast))
+		t.Fatalf(
+			"after %d requests it is %s, %d broadcasts",
+			asked, got.State, w.chain.Calls(sim.MethodBroadcast),
+		)
 	}
+
 	w.policy = nil
 	w.confirmed(p.ID)
 }
@@ -443,18 +575,22 @@ func TestStuckForGoodIsDisplaced(t *testing.T) {
 	w.work()
 	w.chain.SetFee(50*sim.DefaultBaseFee, sim.DefaultPriority)
 	q := w.payout("SIM", coin(2))
+
 	got := w.until(q.ID, send.Broadcast)
 	for got.State != send.Confirmed {
 		w.pass(5 * time.Minute)
 		w.work()
+
 		if got = w.get(q.ID); w.now.After(start.Add(24 * time.Hour)) {
 			t.Fatalf("the wallet never went on: %+v, %+v", w.get(p.ID), got)
 		}
 	}
+
 	stuck := w.until(p.ID, send.Failed)
 	if stuck.Failure != send.FailConflict || !w.chain.Balance(to, "SIM").IsZero() {
 		t.Errorf("displaced as %+v", stuck)
 	}
+
 	if w.now.Before(start.Add(6 * time.Hour)) {
 		t.Error("it was displaced too early")
 	}
@@ -467,9 +603,11 @@ func TestGapIsFilled(t *testing.T) {
 	w.chain.Mine(1)
 	p := w.payout("SIM", coin(1))
 	w.work()
+
 	if got := w.get(p.ID); got.Nonce != 1 {
 		t.Fatalf("took nonce %d", got.Nonce)
 	}
+
 	w.chain.Fork(sim.Fork{Depth: 1, Each: map[string]sim.Fate{foreign: sim.Forget}})
 	w.confirmed(p.ID)
 }
@@ -480,29 +618,37 @@ func TestExpiredBytesAreMadeAgainOnlyWhenDead(t *testing.T) {
 	w.work()
 	w.chain.Drop(w.get(p.ID).TxHash)
 	w.chain.FailNext(sim.MethodBroadcast, sim.Unavailable(), 1000)
+
 	for range 6 {
 		w.now = w.now.Add(5 * time.Second)
 		w.chain.MineEmpty(1)
 		w.work()
+
 		if got := w.get(p.ID); len(got.Attempts) != 1 {
 			t.Fatalf("new bytes while the old ones may still be included: %+v", got)
 		}
 	}
+
 	w.chain.MineEmpty(3)
 	w.wait(10 * time.Second)
+
 	if got := w.get(p.ID); len(got.Attempts) != 2 || got.State == send.Failed {
 		t.Fatalf("after the proof of death: %+v", got)
 	}
+
 	w.chain.MineEmpty(1) // so that others could be made
 	w.wait(10 * time.Second)
+
 	if got := w.get(p.ID); len(got.Attempts) != 2 {
 		t.Fatalf("the first attempt is dead, the second is not, and there are %d", len(got.Attempts))
 	}
+
 	w.now = w.now.Add(2 * time.Hour)
 	for range 20 {
 		w.chain.MineEmpty(3)
 		w.wait(5 * time.Minute)
 	}
+
 	if got := w.get(p.ID); got.State != send.Failed || got.Failure != send.FailExpired {
 		t.Errorf("when its time is over it is %s %s", got.State, got.Failure)
 	}
@@ -511,50 +657,65 @@ func TestExpiredBytesAreMadeAgainOnlyWhenDead(t *testing.T) {
 func TestReservationEndsWithTheBalanceThatShowsIt(t *testing.T) {
 	w := newWorld(t, sim.Config{})
 	native := w.asset("SIM").ID
+
 	err := w.update(t.Context(), func(ctx context.Context, tx send.Tx) error {
 		return w.outbox.TrackTx(ctx, tx, owner, network, w.master())
 	})
 	if err == nil {
 		err = w.outbox.RefreshBalances(t.Context(), network)
 	}
+
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	row := func() send.Balance {
 		b, _, err := w.store.Balance(t.Context(), network, w.master().Address, native)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		return b
 	}
 	if b := row(); b.OnChain != coin(100) || b.Owner != owner {
 		t.Fatalf("read as %+v", b)
 	}
+
 	reserve := func(object string, amount chain.Amount) error {
 		return w.update(t.Context(), func(ctx context.Context, tx send.Tx) error {
 			return w.outbox.ReserveTx(ctx, tx, owner, network, w.master().Address, native, object, amount)
 		})
 	}
-	if err := reserve("too much", coin(101)); !errors.Is(err, fault.State) || fault.Code(err) != "insufficient_balance" {
+	if err := reserve(
+		"too much", coin(101),
+	); !errors.Is(err, fault.State) ||
+		fault.Code(err) != "insufficient_balance" {
 		t.Fatalf("reserving too much: %v", err)
 	}
+
 	p := w.payout("SIM", coin(60))
 	if err := reserve(p.ObjectID, coin(60).Add(milli(10))); err != nil {
 		t.Fatal(err)
 	}
+
 	if err := reserve("another", coin(40)); !errors.Is(err, fault.State) {
 		t.Fatalf("the money of a waiting payout was promised again: %v", err)
 	}
+
 	got := w.confirmed(p.ID)
 	if b := row(); !b.Reserved.IsZero() || b.OnChain != coin(40).Sub(got.Fee) {
 		t.Errorf("afterwards %+v", b)
 	}
+
 	w.chain.Fork(sim.Fork{Depth: 8, Fate: sim.Forget})
 	w.wait(2 * time.Minute)
+
 	if b := row(); b.Reserved.Less(coin(60)) {
 		t.Errorf("its block left the chain, and %s are reserved: %+v", b.Reserved, b)
 	}
+
 	w.confirmed(p.ID)
+
 	if b := row(); !b.Reserved.IsZero() {
 		t.Errorf("in the end %+v", b)
 	}
@@ -570,12 +731,15 @@ func TestPayoutSurvivesDeathAtEveryStep(t *testing.T) {
 				w.process.Arm(at, after)
 				w.confirmed(p.ID)
 				w.confirmed(q.ID)
+
 				if w.processes == 1 {
 					if at < 20 {
 						t.Fatalf("only %d calls were counted", at)
 					}
+
 					return
 				}
+
 				if t.Failed() {
 					t.Fatalf("killed at call %d", at)
 				}

@@ -9,22 +9,26 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// The moves of a Transaction; batch.go has those of several in one. Each is pure, legal from the states its comment names, and does nothing when what
-// it says is already so; anything else is fault.State with code transaction_state and leaves the record as it
-// was. There is no way back to Queued: bytes that were signed stay signed.
+// The moves of a Transaction; batch.go has those of several in one. Each is pure, legal from the
+// states its comment names, and does nothing when what it says is already so; anything else is
+// fault.State with code transaction_state and leaves the record as it was. There is no way back to
+// Queued: bytes that were signed stay signed.
 
-// Sign adds signed bytes. From Queued they are the first; from Signed and Broadcast they replace earlier ones, which
-// stay on record and must share the nonce.
+// Sign adds signed bytes. From Queued they are the first; from Signed and Broadcast they replace
+// earlier ones, which stay on record and must share the nonce.
 func (t *Transaction) Sign(a Attempt) error {
 	if a.Signed.TxHash == "" {
 		return t.refuse("take bytes without a hash")
 	}
+
 	if t.CarriedBy != "" {
 		return t.refuseAlone()
 	}
+
 	if t.attempt(a.Signed.TxHash) >= 0 {
 		return nil
 	}
+
 	switch t.State {
 	case Queued:
 		t.State, t.Nonce = Signed, a.Signed.Nonce
@@ -35,8 +39,10 @@ func (t *Transaction) Sign(a Attempt) error {
 	default:
 		return t.refuse("be signed")
 	}
+
 	t.Attempts = append(slices.Clip(t.Attempts), a)
 	t.TxHash = a.Signed.TxHash
+
 	return nil
 }
 
@@ -47,34 +53,41 @@ func (t *Transaction) Sent(hash string, at time.Time, problem string) error {
 	if i < 0 {
 		return t.refuse("have sent bytes that are not its own")
 	}
+
 	t.Attempts = slices.Clone(t.Attempts)
 	t.Attempts[i].LastSentAt, t.Attempts[i].LastSendError = at, problem
+
 	return nil
 }
 
-// Taken says that the network has an attempt: Signed becomes Broadcast. From Broadcast, Included and Confirmed it only
-// keeps the time.
+// Taken says that the network has an attempt: Signed becomes Broadcast. From Broadcast, Included
+// and Confirmed it only keeps the time.
 func (t *Transaction) Taken(hash string, at time.Time) error {
 	i := t.attempt(hash)
 	if i < 0 || t.State == Queued || t.State == Failed {
 		return t.refuse("be taken by the network")
 	}
+
 	if t.Attempts[i].FirstTakenAt.IsZero() {
 		t.Attempts = slices.Clone(t.Attempts)
 		t.Attempts[i].FirstTakenAt = at
 	}
+
 	if t.State == Signed {
 		t.State = Broadcast
 	}
+
 	return nil
 }
 
-// Include says that an attempt is in a block that is not known to be final, from Signed, Broadcast or Included (where it may
-// name another block). A Confirmed transaction accepts only the block it has; see Retract.
+// Include says that an attempt is in a block that is not known to be final, from Signed, Broadcast
+// or Included (where it may name another block). A Confirmed transaction accepts only the block it
+// has; see Retract.
 func (t *Transaction) Include(hash string, status chain.TxStatus) error {
 	if t.attempt(hash) < 0 || status.Block.IsZero() {
 		return t.refuse("be included without its own bytes and a block")
 	}
+
 	switch t.State {
 	case Signed, Broadcast, Included:
 		t.State = Included
@@ -82,11 +95,14 @@ func (t *Transaction) Include(hash string, status chain.TxStatus) error {
 		if t.TxHash == hash && t.Block.Hash == status.Block.Hash {
 			return nil
 		}
+
 		return t.refuse("be included again")
 	default:
 		return t.refuse("be included")
 	}
+
 	t.TxHash, t.Block, t.Fee, t.Transfers = hash, status.Block, status.Fee, status.Transfers
+
 	return nil
 }
 
@@ -95,6 +111,7 @@ func (t *Transaction) Confirm() error {
 	if t.CarriedBy != "" {
 		return t.refuseAlone()
 	}
+
 	switch t.State {
 	case Included:
 		t.State = Confirmed
@@ -102,15 +119,17 @@ func (t *Transaction) Confirm() error {
 	default:
 		return t.refuse("be confirmed")
 	}
+
 	return nil
 }
 
-// Retract says that the block of an Included or Confirmed transaction left the chain: it is Broadcast again, without block,
-// fee and transfers.
+// Retract says that the block of an Included or Confirmed transaction left the chain: it is
+// Broadcast again, without block, fee and transfers.
 func (t *Transaction) Retract() error {
 	if t.CarriedBy != "" {
 		return t.refuseAlone()
 	}
+
 	switch t.State {
 	case Included, Confirmed:
 		t.State, t.TxHash = Broadcast, t.last().Signed.TxHash
@@ -119,20 +138,24 @@ func (t *Transaction) Retract() error {
 	default:
 		return t.refuse("be taken out of a block")
 	}
+
 	return nil
 }
 
-// Fail ends the transaction with a failure code. Only what was never signed may fail for a reason of ours (canceled,
-// stale, refused by the signer, not payable, not funded); signed bytes fail by proof of death (conflict, expired); an included
-// transaction only as reverted.
+// Fail ends the transaction with a failure code. Only what was never signed may fail for a reason
+// of ours (canceled, stale, refused by the signer, not payable, not funded); signed bytes fail by
+// proof of death (conflict, expired); an included transaction only as reverted.
 func (t *Transaction) Fail(code string) error {
 	if t.State == Failed && t.Failure == code {
 		return nil
 	}
+
 	if t.CarriedBy != "" {
 		return t.refuseAlone()
 	}
-	legal := false
+
+	var legal bool
+
 	switch code {
 	case FailCanceled, FailStale, FailInsufficientFunds, FailNotPayable:
 		legal = t.State == Queued
@@ -143,15 +166,21 @@ func (t *Transaction) Fail(code string) error {
 	default:
 		legal = strings.HasPrefix(code, FailSignerRefused) && t.State == Queued
 	}
+
 	if !legal {
 		return t.refuse("fail as " + code)
 	}
+
 	t.State, t.Failure, t.DueAt = Failed, code, time.Time{}
+
 	return nil
 }
 
 func (t *Transaction) refuse(what string) error {
-	return fault.New(fault.State, "transaction_state", "transaction %s is %s and cannot %s", t.ID, t.State, what)
+	return fault.New(
+		fault.State, "transaction_state", "transaction %s is %s and cannot %s",
+		t.ID, t.State, what,
+	)
 }
 
 // refuseAlone refuses a move of what only moves with its carrier.
@@ -172,28 +201,38 @@ func (t *Transaction) attempt(hash string) int {
 // last returns the newest attempt; there must be one.
 func (t *Transaction) last() Attempt { return t.Attempts[len(t.Attempts)-1] }
 
-// moved reports whether anything differs that the owner of the transaction may care about: all but the schedule and
-// the record of sendings.
+// moved reports whether anything differs that the owner of the transaction may care about: all but
+// the schedule and the record of sendings.
 func (t *Transaction) moved(since Transaction) bool {
-	return t.State != since.State || t.TxHash != since.TxHash || t.Block.Hash != since.Block.Hash || t.Failure != since.Failure
+	return t.State != since.State || t.TxHash != since.TxHash || t.Block.Hash != since.Block.Hash ||
+		t.Failure != since.Failure
 }
 
-// spends returns what the transaction takes at most from an address for itself or for one that it carries, per asset id: the
-// outputs, unless they come out of a coin that it lifts, and the network fee for whoever pays that.
-func (t *Transaction) spends(transactionID string, from chain.Address, native string) map[string]chain.Amount {
+// spends returns what the transaction takes at most from an address for itself or for one that it
+// carries, per asset id: the outputs, unless they come out of a coin that it lifts, and the network
+// fee for whoever pays that.
+func (t *Transaction) spends(
+	transactionID string,
+	from chain.Address,
+	native string,
+) map[string]chain.Amount {
 	out := map[string]chain.Amount{}
+
 	outputs, maxFee := t.Part(t.last(), transactionID)
 	if from == t.Order.From.Address && t.Order.Lift == nil {
 		for _, o := range outputs {
 			out[o.AssetID] = out[o.AssetID].Add(o.Amount)
 		}
 	}
+
 	payer := t.Order.From.Address
 	if t.Order.FeePayer != nil {
 		payer = t.Order.FeePayer.Address
 	}
+
 	if from == payer {
 		out[native] = out[native].Add(maxFee)
 	}
+
 	return out
 }

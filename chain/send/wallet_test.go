@@ -21,11 +21,15 @@ func TestNextNonce(t *testing.T) {
 		if got := w.next(c.counted); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
+
 		w.sign(c.want)
+
 		if w.NextNonce != c.want+1 {
 			t.Errorf("%s: the counter is %d after %d was signed", c.name, w.NextNonce, c.want)
 		}
+
 		w.sign(0)
+
 		if w.NextNonce != c.want+1 {
 			t.Errorf("%s: the counter fell to %d", c.name, w.NextNonce)
 		}
@@ -62,6 +66,7 @@ func TestOnlyTheForemostIsStuckByItself(t *testing.T) {
 	if live := []Transaction{a, b}; !foremost(a, live) || foremost(b, live) {
 		t.Error("of two that wait, the one with the lower nonce is foremost")
 	}
+
 	a.State = Included
 	if !foremost(b, []Transaction{a, b}) {
 		t.Error("one that is in a block holds nobody up")
@@ -69,11 +74,23 @@ func TestOnlyTheForemostIsStuckByItself(t *testing.T) {
 }
 
 func TestReplacementSharesACoinWithAll(t *testing.T) {
-	one, two, three := chain.Outpoint{TxHash: "x"}, chain.Outpoint{TxHash: "x", Vout: 1}, chain.Outpoint{TxHash: "y"}
-	attempts := []Attempt{{Signed: chain.Signed{Inputs: []chain.Outpoint{one, two}}}, {Signed: chain.Signed{Inputs: []chain.Outpoint{two, three}}}}
+	one, two, three := chain.Outpoint{
+		TxHash: "x",
+	}, chain.Outpoint{
+		TxHash: "x",
+		Vout:   1,
+	}, chain.Outpoint{
+		TxHash: "y",
+	}
+
+	attempts := []Attempt{
+		{Signed: chain.Signed{Inputs: []chain.Outpoint{one, two}}},
+		{Signed: chain.Signed{Inputs: []chain.Outpoint{two, three}}},
+	}
 	if !sharesCoin(attempts, []chain.Outpoint{two}) {
 		t.Error("an output that all spend was not found")
 	}
+
 	for _, next := range [][]chain.Outpoint{nil, {one}, {three}, {one, three}} {
 		if sharesCoin(attempts, next) {
 			t.Errorf("%v would let two attempts be included", next)

@@ -12,8 +12,9 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// An address is "sim1", the 20 bytes of the account in hex, and a checksum: the first 4 bytes of the SHA-256 of
-// all that stands before it, in hex. 52 characters, lower case; upper case is read as well, a mixture is not.
+// An address is "sim1", the 20 bytes of the account in hex, and a checksum: the first 4 bytes of
+// the SHA-256 of all that stands before it, in hex. 52 characters, lower case; upper case is read
+// as well, a mixture is not.
 const (
 	addressPrefix = "sim1"
 	addressLength = len(addressPrefix) + 2*20 + 2*4
@@ -38,25 +39,38 @@ func parseAccount(s string) (account, error) {
 		if len(shown) > 64 {
 			shown = shown[:64] + "…"
 		}
-		return account{}, fault.New(fault.Invalid, "address_invalid", "%q is not an address of this network: %s", shown, why)
+
+		return account{}, fault.New(
+			fault.Invalid, "address_invalid", "%q is not an address of this network: %s",
+			shown, why,
+		)
 	}
 	if len(s) != addressLength {
 		return refuse("an address has 52 characters")
 	}
+
 	if s == strings.ToUpper(s) {
 		s = strings.ToLower(s)
 	}
+
 	if !strings.HasPrefix(s, addressPrefix) {
 		return refuse("an address begins with sim1")
 	}
+
 	body, sum := s[:addressLength-8], s[addressLength-8:]
+
 	var a account
-	if _, err := hex.Decode(a[:], []byte(body[len(addressPrefix):])); err != nil || body != strings.ToLower(body) {
+	if _, err := hex.Decode(
+		a[:], []byte(body[len(addressPrefix):]),
+	); err != nil ||
+		body != strings.ToLower(body) {
 		return refuse("after sim1 come hex digits in one case")
 	}
+
 	if sum != checksum(body) {
 		return refuse("its checksum does not match, so a character is wrong")
 	}
+
 	return a, nil
 }
 
@@ -66,6 +80,7 @@ func (c *Chain) ParseAddress(s string) (chain.Address, error) {
 	if err != nil {
 		return "", err
 	}
+
 	return a.address(), nil
 }
 
@@ -75,6 +90,7 @@ func (c *Chain) DeriveAddress(key chain.PublicKey) (chain.Address, error) {
 	if err != nil {
 		return "", err
 	}
+
 	return a.address(), nil
 }
 

@@ -10,18 +10,23 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// Fund gives an address coins that were there from the first block on: no transaction shows them, every balance
-// contains them, no fork takes them away.
+// Fund gives an address coins that were there from the first block on: no transaction shows them,
+// every balance contains them, no fork takes them away.
 func (c *Chain) Fund(to chain.Address, symbol string, amount chain.Amount) {
 	asset := c.asset(symbol)
+
 	mustAccount(to)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	c.fund(to, asset, amount)
 }
 
 func (c *Chain) fund(to chain.Address, asset chain.Asset, amount chain.Amount) {
-	c.balances.rewrite(chain.Holding{Address: to, AssetID: asset.ID}, func(old chain.Amount) chain.Amount { return old.Add(amount) })
+	c.balances.rewrite(
+		chain.Holding{Address: to, AssetID: asset.ID},
+		func(old chain.Amount) chain.Amount { return old.Add(amount) },
+	)
 }
 
 // Balance returns what an address holds at the tip.
@@ -29,6 +34,7 @@ func (c *Chain) Balance(of chain.Address, symbol string) chain.Amount {
 	asset := c.asset(symbol)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	return c.balances.at(chain.Holding{Address: of, AssetID: asset.ID}, c.tip())
 }
 
@@ -36,6 +42,7 @@ func (c *Chain) Balance(of chain.Address, symbol string) chain.Amount {
 func (c *Chain) NewAddress() chain.Address {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	return c.newPayer().address()
 }
 
@@ -44,6 +51,7 @@ func (c *Chain) newPayer() account {
 	b := append([]byte("sim external account"), c.networkID[:]...)
 	b = binary.BigEndian.AppendUint64(b, c.config.Seed)
 	h := sha256.Sum256(binary.BigEndian.AppendUint64(b, c.payers))
+
 	return account(h[:20])
 }
 
@@ -58,14 +66,22 @@ func (c *Chain) Pay(to chain.Address, symbol string, amount chain.Amount) string
 func (c *Chain) PayMany(outputs ...chain.Output) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	moves := make([]movement, 0, len(outputs))
 	for i, o := range outputs {
 		m, err := c.movement(o)
 		if err != nil || (m.kind == moveValue && i > 0) || i >= maxMovements {
-			panic(fmt.Sprintf("sim: payment %d (%s of asset %s to %s) cannot be made here: %v", i, o.Amount, o.AssetID, o.To, err))
+			panic(
+				fmt.Sprintf(
+					"sim: payment %d (%s of asset %s to %s) cannot be made here: %v",
+					i, o.Amount, o.AssetID, o.To, err,
+				),
+			)
 		}
+
 		moves = append(moves, m)
 	}
+
 	return c.pay(moves)
 }
 
@@ -73,8 +89,10 @@ func (c *Chain) PayMany(outputs ...chain.Output) string {
 // recipient does, and the transaction when it is looked up by its hash (transfer 2^20).
 func (c *Chain) PayHidden(to chain.Address, amount chain.Amount) string {
 	m := movement{kind: moveInternal, to: mustAccount(to), amount: amount}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	return c.pay([]movement{m})
 }
 
@@ -83,24 +101,32 @@ func (c *Chain) PayFailing(to chain.Address, symbol string, amount chain.Amount)
 	hash := c.Pay(to, symbol, amount)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	c.failing[hash] = true
+
 	return hash
 }
 
 func (c *Chain) pay(moves []movement) string {
 	tx := &transaction{
-		network: c.networkID, from: c.newPayer(), moves: moves,
-		maxPrice: 2*c.baseFee + c.priority, priority: c.priority,
+		network:  c.networkID,
+		from:     c.newPayer(),
+		moves:    moves,
+		maxPrice: 2*c.baseFee + c.priority,
+		priority: c.priority,
 	}
 	for _, m := range moves {
 		asset, _ := c.network.AssetByID(c.assetID(m))
 		c.fund(tx.from.address(), asset, m.amount)
 	}
+
 	c.fund(tx.from.address(), c.native, tx.maxFee().Mul(4)) // enough to replace it a few times
+
 	hash := tx.hash()
 	if err := c.waiting.add(tx, hash); err != nil {
 		panic(fmt.Sprintf("sim: a new account cannot have something waiting: %v", err))
 	}
+
 	return hash
 }
 
@@ -108,20 +134,26 @@ func (c *Chain) pay(moves []movement) string {
 func (c *Chain) Drop(hash string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	return c.waiting.remove(hash)
 }
 
-// Replace displaces a waiting transaction by one of the same sender at the same nonce that pays a tenth more for
-// its gas and gives nobody anything, whoever's transaction it is: the controls sign for everybody. It returns
-// the hash of the new one.
+// Replace displaces a waiting transaction by one of the same sender at the same nonce that pays a
+// tenth more for its gas and gives nobody anything, whoever's transaction it is: the controls sign
+// for everybody. It returns the hash of the new one.
 func (c *Chain) Replace(hash string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	entry := c.waiting.byHash[hash]
 	if entry == nil {
 		panic(fmt.Sprintf("sim: transaction %s does not wait in the pool", hash))
 	}
-	return c.spend(entry.tx.from, entry.tx.nonce, replacementPrice(entry.tx.maxPrice), replacementPrice(entry.tx.priority))
+
+	return c.spend(
+		entry.tx.from, entry.tx.nonce, replacementPrice(entry.tx.maxPrice),
+		replacementPrice(entry.tx.priority),
+	)
 }
 
 // UseNonce puts a transaction into the pool that uses the next nonce of an address for nothing, as another
@@ -129,24 +161,33 @@ func (c *Chain) Replace(hash string) string {
 // native coin for it.
 func (c *Chain) UseNonce(of chain.Address) string {
 	from := mustAccount(of)
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	nonce := c.nonces.at(of, c.tip())
 	if entry := c.waiting.bySlot[slot{from, nonce}]; entry != nil {
 		return c.spend(from, nonce, replacementPrice(entry.tx.maxPrice), replacementPrice(entry.tx.priority))
 	}
+
 	return c.spend(from, nonce, 2*c.baseFee+c.priority, c.priority)
 }
 
 func (c *Chain) spend(from account, nonce, maxPrice, priority uint64) string {
 	tx := &transaction{
-		network: c.networkID, from: from, nonce: nonce, maxPrice: maxPrice, priority: priority,
-		moves: []movement{{kind: moveValue, to: from}},
+		network:  c.networkID,
+		from:     from,
+		nonce:    nonce,
+		maxPrice: maxPrice,
+		priority: priority,
+		moves:    []movement{{kind: moveValue, to: from}},
 	}
+
 	hash := tx.hash()
 	if err := c.waiting.add(tx, hash); err != nil {
 		panic(fmt.Sprintf("sim: %v", err))
 	}
+
 	return hash
 }
 
@@ -155,6 +196,7 @@ func (c *Chain) spend(from account, nonce, maxPrice, priority uint64) string {
 func (c *Chain) SetFee(base, priority uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	c.baseFee, c.priority = base, priority
 }
 
@@ -163,6 +205,7 @@ func (c *Chain) Freeze(address chain.Address, symbol string, frozen bool) {
 	asset := c.asset(symbol)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	c.frozen[chain.Holding{Address: address, AssetID: asset.ID}] = frozen
 }
 
@@ -171,5 +214,6 @@ func mustAccount(a chain.Address) account {
 	if err != nil {
 		panic("sim: " + err.Error())
 	}
+
 	return acc
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/sim"
 )
 
-// A test of a money rule: a payment is seen in the pool, then in a block, loses the block to a fork, and is found
-// again in another one, at the same index.
+// A test of a money rule: a payment is seen in the pool, then in a block, loses the block to a
+// fork, and is found again in another one, at the same index.
 func Example() {
 	ctx := context.Background()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -23,7 +23,10 @@ func Example() {
 
 	network.Mine(1)
 	found, _ := network.Transaction(ctx, hash)
-	fmt.Println("in block", found.Block.Height, "index", found.Transfers[0].Index, "balance:", network.Balance(shop, "USDX"))
+	fmt.Println(
+		"in block", found.Block.Height, "index", found.Transfers[0].Index, "balance:",
+		network.Balance(shop, "USDX"),
+	)
 
 	network.Fork(sim.Fork{Depth: 1}) // the payment returns to the pool
 	found, _ = network.Transaction(ctx, hash)
@@ -31,7 +34,10 @@ func Example() {
 
 	network.Mine(1)
 	found, _ = network.Transaction(ctx, hash)
-	fmt.Println("in block", found.Block.Height, "index", found.Transfers[0].Index, "balance:", network.Balance(shop, "USDX"))
+	fmt.Println(
+		"in block", found.Block.Height, "index", found.Transfers[0].Index, "balance:",
+		network.Balance(shop, "USDX"),
+	)
 
 	// Output:
 	// waiting: 1 balance: 0
@@ -50,7 +56,8 @@ func ExampleChain_LoseResponseNext() {
 
 	native, _ := network.Network().Native()
 	order := chain.Order{
-		From: wallet, MaxFee: chain.Pow10(16),
+		From:    wallet,
+		MaxFee:  chain.Pow10(16),
 		Outputs: []chain.Output{{To: network.NewAddress(), AssetID: native.ID, Amount: chain.Pow10(17)}},
 	}
 	unsigned, _ := network.Build(ctx, order)

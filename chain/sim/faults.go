@@ -41,7 +41,8 @@ func newFaults(intercept func(context.Context, Method) error) faults {
 	return faults{intercept: intercept, queued: map[Method][]error{}, calls: map[Method]int{}}
 }
 
-// call is the wire: every method of the driver that reads the network passes here first, without the lock held.
+// call is the wire: every method of the driver that reads the network passes here first, without
+// the lock held.
 func (c *Chain) call(ctx context.Context, method Method) error {
 	c.mu.Lock()
 	c.faults.calls[method]++
@@ -49,14 +50,20 @@ func (c *Chain) call(ctx context.Context, method Method) error {
 	intercept := c.faults.intercept
 	queued := c.takeFault(method)
 	c.mu.Unlock()
+
 	if intercept != nil {
 		if err := intercept(ctx, method); err != nil {
 			return err
 		}
 	}
+
 	if err := ctx.Err(); err != nil {
-		return fault.Wrap(err, fault.Unavailable, "node_unavailable", "network %s did not answer %s", c.network.Slug, method)
+		return fault.Wrap(
+			err, fault.Unavailable, "node_unavailable", "network %s did not answer %s",
+			c.network.Slug, method,
+		)
 	}
+
 	return queued
 }
 
@@ -67,18 +74,24 @@ func (c *Chain) takeFault(method Method) error {
 			return q[0]
 		}
 	}
+
 	return nil
 }
 
 // Unavailable is an error as a driver returns it when its node does not answer; for FailNext.
 func Unavailable() error {
-	return fault.Wrap(context.DeadlineExceeded, fault.Unavailable, "node_unavailable", "the simulated node did not answer")
+	return fault.Wrap(
+		context.DeadlineExceeded, fault.Unavailable, "node_unavailable",
+		"the simulated node did not answer",
+	)
 }
 
-// FailNext makes the next calls of a method fail with err, as many times as told. The failed calls have no effect.
+// FailNext makes the next calls of a method fail with err, as many times as told. The failed calls
+// have no effect.
 func (c *Chain) FailNext(method Method, err error, times int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	for range times {
 		c.faults.queued[method] = append(c.faults.queued[method], err)
 	}
@@ -88,14 +101,17 @@ func (c *Chain) FailNext(method Method, err error, times int) {
 func (c *Chain) LoseResponseNext(times int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	c.faults.lost += times
 }
 
-// SetIntercept replaces Config.Intercept; nil removes it. The function runs before the call has any effect and
-// without a lock held: it may block, count, use the controls, or return the error that the call shall fail with.
+// SetIntercept replaces Config.Intercept; nil removes it. The function runs before the call has any
+// effect and without a lock held: it may block, count, use the controls, or return the error that
+// the call shall fail with.
 func (c *Chain) SetIntercept(intercept func(ctx context.Context, method Method) error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	c.faults.intercept = intercept
 }
 
@@ -103,6 +119,7 @@ func (c *Chain) SetIntercept(intercept func(ctx context.Context, method Method) 
 func (c *Chain) Calls(method Method) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	return c.faults.calls[method]
 }
 
@@ -111,6 +128,7 @@ func (c *Chain) Calls(method Method) int {
 func (c *Chain) Lag(blocks uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	c.lag = blocks
 }
 
@@ -118,6 +136,7 @@ func (c *Chain) Lag(blocks uint64) {
 func (c *Chain) Prune(below uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	c.pruned = below
 }
 
@@ -125,6 +144,7 @@ func (c *Chain) Prune(below uint64) {
 func (c *Chain) SetClock(clock func() time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	c.clock, c.shift = clock, 0
 }
 
@@ -132,6 +152,7 @@ func (c *Chain) SetClock(clock func() time.Time) {
 func (c *Chain) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	c.shift += d
 }
 
@@ -139,5 +160,6 @@ func (c *Chain) Advance(d time.Duration) {
 func (c *Chain) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	return c.now()
 }

@@ -22,6 +22,7 @@ func (h *history[K, V]) at(key K, height uint64) (value V) {
 			return versions[i].value
 		}
 	}
+
 	return value
 }
 
@@ -30,11 +31,13 @@ func (h *history[K, V]) set(key K, height uint64, value V) {
 	if h.values == nil {
 		h.values, h.touched = map[K][]versioned[V]{}, map[uint64][]K{}
 	}
+
 	versions := h.values[key]
 	if n := len(versions); n > 0 && versions[n-1].height == height {
 		versions[n-1].value = value
 		return
 	}
+
 	h.values[key] = append(versions, versioned[V]{height, value})
 	h.touched[height] = append(h.touched[height], key)
 }
@@ -42,12 +45,15 @@ func (h *history[K, V]) set(key K, height uint64, value V) {
 // rewrite changes the value of a key at every height, genesis included.
 func (h *history[K, V]) rewrite(key K, change func(V) V) {
 	var zero V
+
 	if versions := h.values[key]; len(versions) == 0 || versions[0].height != 0 {
 		if h.values == nil {
 			h.values, h.touched = map[K][]versioned[V]{}, map[uint64][]K{}
 		}
+
 		h.values[key] = append([]versioned[V]{{0, zero}}, versions...)
 	}
+
 	versions := h.values[key]
 	for i := range versions {
 		versions[i].value = change(versions[i].value)
@@ -60,5 +66,6 @@ func (h *history[K, V]) forget(height uint64) {
 		versions := h.values[key]
 		h.values[key] = versions[:len(versions)-1]
 	}
+
 	delete(h.touched, height)
 }

@@ -40,16 +40,26 @@ func (p *pool) add(tx *transaction, hash string) error {
 		if old.hash == hash {
 			return nil
 		}
-		if tx.maxPrice < replacementPrice(old.tx.maxPrice) || tx.priority < replacementPrice(old.tx.priority) {
-			return fault.New(fault.State, "replacement_underpriced",
+
+		if tx.maxPrice < replacementPrice(old.tx.maxPrice) ||
+			tx.priority < replacementPrice(old.tx.priority) {
+			return fault.New(
+				fault.State,
+				"replacement_underpriced",
 				"transaction %s waits at nonce %d of %s: one that is to displace it must pay 10 %% more in both prices",
-				old.hash, tx.nonce, tx.from.address())
+				old.hash,
+				tx.nonce,
+				tx.from.address(),
+			)
 		}
+
 		p.remove(old.hash)
 	}
+
 	p.arrivals++
 	entry := &pooled{tx: tx, hash: hash, arrival: p.arrivals}
 	p.byHash[hash], p.bySlot[s] = entry, entry
+
 	return nil
 }
 
@@ -58,8 +68,10 @@ func (p *pool) remove(hash string) bool {
 	if entry == nil {
 		return false
 	}
+
 	delete(p.byHash, hash)
 	delete(p.bySlot, slot{entry.tx.from, entry.tx.nonce})
+
 	return true
 }
 
@@ -69,11 +81,14 @@ func (p *pool) sorted(base uint64) []*pooled {
 	for _, entry := range p.byHash {
 		out = append(out, entry)
 	}
+
 	slices.SortFunc(out, func(a, b *pooled) int {
 		priceA, _ := a.tx.price(base)
 		priceB, _ := b.tx.price(base)
+
 		return cmp.Or(cmp.Compare(priceB, priceA), cmp.Compare(a.arrival, b.arrival))
 	})
+
 	return out
 }
 
@@ -84,6 +99,7 @@ func (c *Chain) reachable(entry *pooled) bool {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -94,6 +110,9 @@ func (c *Chain) affordable(tx *transaction, height uint64) bool {
 	if !ok {
 		return false
 	}
+
 	cost, ok := value.AddOK(tx.maxFee())
-	return ok && !c.balances.at(chain.Holding{Address: tx.from.address(), AssetID: c.native.ID}, height).Less(cost)
+
+	return ok &&
+		!c.balances.at(chain.Holding{Address: tx.from.address(), AssetID: c.native.ID}, height).Less(cost)
 }

@@ -30,15 +30,19 @@ func (c *Chain) Head(ctx context.Context) (chain.Head, error) {
 	if err := c.call(ctx, MethodHead); err != nil {
 		return chain.Head{}, err
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	view := c.view()
+
 	head := chain.Head{Tip: c.blocks[view].ref}
 	if !c.config.NoFinality {
 		final := c.finalHeight()
 		head.Final = c.blocks[final].ref
 		head.Safe = c.blocks[max(final, view-min(c.config.SafeDepth, view))].ref
 	}
+
 	return head, nil
 }
 
@@ -47,22 +51,36 @@ func (c *Chain) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 	if err := c.call(ctx, MethodRefAt); err != nil {
 		return chain.Ref{}, err
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if err := c.readable(height); err != nil {
 		return chain.Ref{}, err
 	}
+
 	return c.blocks[height].ref, nil
 }
 
 func (c *Chain) readable(height uint64) error {
 	if view := c.view(); height > view {
-		return fault.New(fault.NotFound, "block_unknown", "network %s has no block %d yet: its tip is %d", c.network.Slug, height, view)
+		return fault.New(
+			fault.NotFound, "block_unknown", "network %s has no block %d yet: its tip is %d",
+			c.network.Slug, height, view,
+		)
 	}
+
 	if height < c.pruned {
-		return fault.New(fault.Stopped, "node_pruned", "the node of network %s no longer has block %d: its oldest is %d; use a node with the full history",
-			c.network.Slug, height, c.pruned)
+		return fault.New(
+			fault.Stopped,
+			"node_pruned",
+			"the node of network %s no longer has block %d: its oldest is %d; use a node with the full history",
+			c.network.Slug,
+			height,
+			c.pruned,
+		)
 	}
+
 	return nil
 }
 
@@ -71,15 +89,23 @@ func (c *Chain) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, err
 	if err := c.call(ctx, MethodBlocks); err != nil {
 		return nil, err
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if from > to {
-		return nil, fault.New(fault.Invalid, "range_invalid", "the range of blocks %d to %d is empty", from, to)
+		return nil, fault.New(
+			fault.Invalid, "range_invalid", "the range of blocks %d to %d is empty",
+			from, to,
+		)
 	}
+
 	if err := c.readable(from); err != nil {
 		return nil, err
 	}
+
 	to = min(to, c.view(), from+blocksAtOnce-1)
+
 	blocks := make([]chain.Block, 0, to-from+1)
 	for _, b := range c.blocks[from : to+1] {
 		out := chain.Block{Ref: b.ref, Parent: b.parent}
@@ -89,8 +115,10 @@ func (c *Chain) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, err
 				out.Transfers = append(out.Transfers, c.transfers(done.tx, done.hash, false)...)
 			}
 		}
+
 		blocks = append(blocks, out)
 	}
+
 	return blocks, nil
 }
 
@@ -100,15 +128,26 @@ func (c *Chain) Pool(ctx context.Context) ([]chain.PoolTx, error) {
 	if err := c.call(ctx, MethodPool); err != nil {
 		return nil, err
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	var out []chain.PoolTx
+
 	for _, entry := range c.waiting.sorted(c.baseFee) {
 		transfers := c.transfers(entry.tx, entry.hash, false)
 		if len(transfers) > 0 && c.reachable(entry) {
-			out = append(out, chain.PoolTx{TxHash: entry.hash, Transfers: transfers, Spent: []chain.Spend{entry.tx.spent(entry.hash)}})
+			out = append(
+				out,
+				chain.PoolTx{
+					TxHash:    entry.hash,
+					Transfers: transfers,
+					Spent:     []chain.Spend{entry.tx.spent(entry.hash)},
+				},
+			)
 		}
 	}
+
 	return out, nil
 }
 
@@ -122,39 +161,62 @@ func (c *Chain) Transaction(ctx context.Context, hash string) (chain.Found, erro
 	if err := c.call(ctx, MethodTransaction); err != nil {
 		return chain.Found{}, err
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	hash = strings.ToLower(hash)
 	if done := c.included[hash]; done != nil && done.height <= c.view() {
 		found := chain.Found{TxHash: hash, Block: c.blocks[done.height].ref, Failed: done.reverted}
 		if !done.reverted {
 			found.Transfers = c.transfers(done.tx, hash, true)
 		}
+
 		return found, nil
 	}
+
 	if entry := c.waiting.byHash[hash]; entry != nil {
 		return chain.Found{TxHash: hash, Transfers: c.transfers(entry.tx, hash, true)}, nil
 	}
-	return chain.Found{}, fault.New(fault.NotFound, "transaction_unknown", "network %s knows no transaction %q", c.network.Slug, hash)
+
+	return chain.Found{}, fault.New(
+		fault.NotFound, "transaction_unknown", "network %s knows no transaction %q",
+		c.network.Slug, hash,
+	)
 }
 
 // Balances returns what each holding has after a block.
-func (c *Chain) Balances(ctx context.Context, at chain.Ref, holdings []chain.Holding) ([]chain.Amount, error) {
+func (c *Chain) Balances(
+	ctx context.Context,
+	at chain.Ref,
+	holdings []chain.Holding,
+) ([]chain.Amount, error) {
 	if err := c.call(ctx, MethodBalances); err != nil {
 		return nil, err
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if at.Height > c.view() || at.Height < c.pruned || c.blocks[at.Height].ref.Hash != at.Hash {
-		return nil, fault.New(fault.Unavailable, "block_unknown", "the node of network %s does not have block %d %s", c.network.Slug, at.Height, at.Hash)
+		return nil, fault.New(
+			fault.Unavailable, "block_unknown", "the node of network %s does not have block %d %s",
+			c.network.Slug, at.Height, at.Hash,
+		)
 	}
+
 	out := make([]chain.Amount, 0, len(holdings))
 	for _, h := range holdings {
 		if _, ok := c.network.AssetByID(h.AssetID); !ok {
-			return nil, fault.New(fault.Invalid, "asset_unknown", "network %s has no asset with id %q", c.network.Slug, h.AssetID)
+			return nil, fault.New(
+				fault.Invalid, "asset_unknown", "network %s has no asset with id %q",
+				c.network.Slug, h.AssetID,
+			)
 		}
+
 		out = append(out, c.balances.at(h, at.Height))
 	}
+
 	return out, nil
 }
 
@@ -163,7 +225,9 @@ func (c *Chain) Nonce(ctx context.Context, address chain.Address) (uint64, error
 	if err := c.call(ctx, MethodNonce); err != nil {
 		return 0, err
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	return c.nonces.at(address, c.view()), nil
 }

@@ -33,8 +33,10 @@ func (s *Signer) key(ref chain.KeyRef) (*secp256k1.PrivateKey, error) {
 	if ref.Family != chain.Sim || (ref.Role != chain.RoleDeposit && ref.Role != chain.RoleMaster) {
 		return nil, chain.Refuse("unknown_key")
 	}
+
 	b := binary.BigEndian.AppendUint64([]byte("sim key"), s.seed)
 	h := sha256.Sum256(append(b, ref.String()...))
+
 	return secp256k1.PrivKeyFromBytes(h[:]), nil
 }
 
@@ -43,10 +45,12 @@ func (s *Signer) PublicKey(ctx context.Context, ref chain.KeyRef) (chain.PublicK
 	if err := ctx.Err(); err != nil {
 		return chain.PublicKey{}, err
 	}
+
 	key, err := s.key(ref)
 	if err != nil {
 		return chain.PublicKey{}, err
 	}
+
 	return chain.PublicKey{Curve: chain.Secp256k1, Bytes: key.PubKey().SerializeCompressed()}, nil
 }
 
@@ -55,36 +59,48 @@ func (s *Signer) Sign(ctx context.Context, request chain.SignRequest) ([][]byte,
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+
 	if s.policy != nil {
 		if err := s.policy(request); err != nil {
 			return nil, err
 		}
 	}
+
 	signatures := make([][]byte, 0, len(request.Payloads))
 	for _, p := range request.Payloads {
 		key, err := s.key(p.Key)
 		if err != nil {
 			return nil, err
 		}
+
 		if len(p.Data) != sha256.Size || p.Taproot {
-			return nil, fault.New(fault.Invalid, "payload_invalid", "key %s signs digests of 32 bytes, and not for taproot", p.Key)
+			return nil, fault.New(
+				fault.Invalid, "payload_invalid",
+				"key %s signs digests of 32 bytes, and not for taproot",
+				p.Key,
+			)
 		}
+
 		compact := ecdsa.SignCompact(key, p.Data, true) // 27 + 4 + recovery id, r, s
 		signatures = append(signatures, append(compact[1:65:65], compact[0]-31))
 	}
+
 	return signatures, nil
 }
 
 // Party returns the address of a key of this signer on a network.
 func (s *Signer) Party(role chain.Role, index uint32, network *Chain) chain.Party {
 	ref := chain.KeyRef{Family: chain.Sim, Livemode: network.network.Livemode, Role: role, Index: index}
+
 	public, err := s.PublicKey(context.Background(), ref)
 	if err != nil {
 		panic("sim: " + err.Error())
 	}
+
 	address, err := network.DeriveAddress(public)
 	if err != nil {
 		panic("sim: " + err.Error())
 	}
+
 	return chain.Party{Key: ref, Address: address}
 }

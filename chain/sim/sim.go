@@ -1,20 +1,21 @@
 // Package sim is a whole network in memory: blocks, a pool, accounts with nonces, fees, forks, finality and
 // time, with every fault a real node can have at the push of a button.
 //
-// A *Chain is both sides of the wire. As a driver it implements chain.Driver, BlockScanner, Mempool, Finder,
-// Balancer, Deriver, URIBuilder, FeeEstimator, Nonces, Sender, Batcher, Sweeper and Checker, and knows nothing that a node would
-// not tell. As a network it has controls (Fund, Pay, Mine, Fork, Drop, FailNext, Lag …) with which the demo of
-// examples/quickstart runs and the money rules of the domains are tested; package conformance uses the same
-// controls to hold this driver to the suite that every driver has to pass.
+// A *Chain is both sides of the wire. As a driver it implements chain.Driver, BlockScanner,
+// Mempool, Finder, Balancer, Deriver, URIBuilder, FeeEstimator, Nonces, Sender, Batcher, Sweeper
+// and Checker, and knows nothing that a node would not tell. As a network it has controls (Fund,
+// Pay, Mine, Fork, Drop, FailNext, Lag …) with which the demo of examples/quickstart runs and the
+// money rules of the domains are tested; package conformance uses the same controls to hold this
+// driver to the suite that every driver has to pass.
 //
-// The model is the EVM's: accounts have nonces, a transaction pays gas × min(max price, base + priority price),
-// a replacement at a nonce must pay a tenth more, tokens leave logs, contracts can move coin that no block scan
-// shows. Signatures are real (secp256k1), so that a wrong key is found here too. Money is not: nothing of this
-// package touches a real network.
+// The model is the EVM's: accounts have nonces, a transaction pays gas × min(max price, base +
+// priority price), a replacement at a nonce must pay a tenth more, tokens leave logs, contracts can
+// move coin that no block scan shows. Signatures are real (secp256k1), so that a wrong key is found
+// here too. Money is not: nothing of this package touches a real network.
 //
-// The controls are for tests and demonstrations: they panic on a mistake of the program, such as an asset that
-// the network does not have. Everything is safe for concurrent use, and with a fixed clock the same calls on the
-// same Config.Seed give the same hashes.
+// The controls are for tests and demonstrations: they panic on a mistake of the program, such as an
+// asset that the network does not have. Everything is safe for concurrent use, and with a fixed
+// clock the same calls on the same Config.Seed give the same hashes.
 package sim
 
 import (
@@ -27,8 +28,9 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// The gas that a transaction uses, by what it does. A transaction without token or internal movements uses
-// GasNative; any other GasToken for each of those. Each further destination of native coin costs GasNative more.
+// The gas that a transaction uses, by what it does. A transaction without token or internal
+// movements uses GasNative; any other GasToken for each of those. Each further destination of
+// native coin costs GasNative more.
 const (
 	GasNative = 21_000
 	GasToken  = 60_000
@@ -51,12 +53,14 @@ type Config struct {
 	// SafeDepth and FinalDepth say how many blocks the safe and the final block lie below the tip.
 	// FinalDepth defaults to Network.Confirmations − 1, SafeDepth to half of FinalDepth, rounded up.
 	SafeDepth, FinalDepth uint64
-	// MaxOutputs is how many destinations one transaction may pay, up to 64, as on networks that spend outputs. Defaults to 1.
+	// MaxOutputs is how many destinations one transaction may pay, up to 64, as on networks that
+	// spend outputs. Defaults to 1.
 	MaxOutputs int
 	// NoFinality makes Head leave Safe and Final out, as on networks without such a notion. Status still
 	// calls a transaction final at FinalDepth.
 	NoFinality bool
-	// ValidBlocks and ValidFor bound, counted from Build, when a transaction may be included. 0 means no bound.
+	// ValidBlocks and ValidFor bound, counted from Build, when a transaction may be included. 0
+	// means no bound.
 	ValidBlocks uint64
 	ValidFor    time.Duration
 	// Intercept is called before every call that would go over the wire to a node, outside of any lock; see
@@ -66,8 +70,9 @@ type Config struct {
 	Seed uint64
 }
 
-// DefaultNetwork describes the test network "simnet": native coin SIM with 18 decimals, priced as ETH, and the
-// token USDX with 6 decimals, priced as USDC; three confirmations. Change Slug and CAIP2 to have several.
+// DefaultNetwork describes the test network "simnet": native coin SIM with 18 decimals, priced as
+// ETH, and the token USDX with 6 decimals, priced as USDC; three confirmations. Change Slug and
+// CAIP2 to have several.
 func DefaultNetwork() chain.Network {
 	return chain.Network{
 		Slug:                  "simnet",
@@ -80,10 +85,22 @@ func DefaultNetwork() chain.Network {
 		EstimatedConfirmation: 6 * time.Second,
 		BlockTime:             2 * time.Second,
 		Assets: []chain.Asset{
-			{Symbol: "SIM", Name: "Simulated coin", Kind: chain.Native, Decimals: 18, MinAmount: chain.Pow10(12), Price: "ETH"},
 			{
-				Symbol: "USDX", Name: "Simulated dollar", Kind: chain.Token, Contract: tokenContract("USDX"),
-				Decimals: 6, MinAmount: chain.Pow10(4), Price: "USDC",
+				Symbol:    "SIM",
+				Name:      "Simulated coin",
+				Kind:      chain.Native,
+				Decimals:  18,
+				MinAmount: chain.Pow10(12),
+				Price:     "ETH",
+			},
+			{
+				Symbol:    "USDX",
+				Name:      "Simulated dollar",
+				Kind:      chain.Token,
+				Contract:  tokenContract("USDX"),
+				Decimals:  6,
+				MinAmount: chain.Pow10(4),
+				Price:     "USDC",
 			},
 		},
 	}
@@ -146,27 +163,35 @@ func New(config Config) *Chain {
 	if config.Network.Slug == "" {
 		config.Network = DefaultNetwork()
 	}
+
 	if config.Clock == nil {
 		config.Clock = time.Now
 	}
+
 	if config.BlockTime <= 0 {
 		config.BlockTime = config.Network.BlockTime
 	}
+
 	if config.BlockTime <= 0 {
 		config.BlockTime = 2 * time.Second
 	}
+
 	if config.FinalDepth == 0 && config.Network.Confirmations > 0 {
 		config.FinalDepth = config.Network.Confirmations - 1
 	}
+
 	config.MaxOutputs = min(max(config.MaxOutputs, 1), maxMovements)
 	if config.SafeDepth == 0 {
 		config.SafeDepth = (config.FinalDepth + 1) / 2
 	}
+
 	network := config.Network.With()
+
 	native, ok := network.Native()
 	if !ok {
 		panic(fmt.Sprintf("sim: network %q has no native coin", network.Slug))
 	}
+
 	id := sha256.Sum256([]byte(network.CAIP2))
 	c := &Chain{
 		network:   network,
@@ -183,6 +208,7 @@ func New(config Config) *Chain {
 		faults:    newFaults(config.Intercept),
 	}
 	c.appendBlock(c.now(), nil)
+
 	return c
 }
 
@@ -191,6 +217,7 @@ func (c *Chain) Network() chain.Network {
 	n := c.network
 	n.Assets = append([]chain.Asset(nil), n.Assets...)
 	n.Tiers = append([]chain.Tier(nil), n.Tiers...)
+
 	return n
 }
 
@@ -200,6 +227,7 @@ func (c *Chain) asset(symbol string) chain.Asset {
 	if !ok {
 		panic(fmt.Sprintf("sim: network %s has no asset %q", c.network.Slug, symbol))
 	}
+
 	return a
 }
 

@@ -10,31 +10,41 @@ import (
 
 func tokenRelease(t *testing.T, c *sim.Chain) chain.Release {
 	t.Helper()
+
 	s := sim.NewSigner(1, nil)
 	r := chain.Release{
-		Asset: asset(t, c, "USDX"), Deposit: s.Party(chain.RoleDeposit, 0, c), Master: s.Party(chain.RoleMaster, 0, c),
-		FeeAddress: c.NewAddress(), Amount: dollars(100), Fee: coin(1).BPS(1),
+		Asset:      asset(t, c, "USDX"),
+		Deposit:    s.Party(chain.RoleDeposit, 0, c),
+		Master:     s.Party(chain.RoleMaster, 0, c),
+		FeeAddress: c.NewAddress(),
+		Amount:     dollars(100),
+		Fee:        coin(1).BPS(1),
 	}
 	c.Pay(r.Deposit.Address, "USDX", r.Amount)
 	c.Fund(r.Master.Address, "SIM", coin(1))
 	c.Mine(1)
+
 	return r
 }
 
 func plan(t *testing.T, c *sim.Chain, r chain.Release) []chain.ReleaseStep {
 	t.Helper()
+
 	steps, err := c.PlanRelease(t.Context(), r)
 	if err != nil {
 		t.Fatalf("PlanRelease: %v", err)
 	}
+
 	return steps
 }
 
 func wantKinds(t *testing.T, steps []chain.ReleaseStep, want ...chain.StepKind) {
 	t.Helper()
+
 	if len(steps) != len(want) {
 		t.Fatalf("%d steps %+v, want %v", len(steps), steps, want)
 	}
+
 	for i, s := range steps {
 		if s.Kind != want[i] {
 			t.Fatalf("step %d is %s, want %v", i, s.Kind, want)
@@ -47,10 +57,12 @@ func TestTopUpIsTheMissingGas(t *testing.T) {
 	r := tokenRelease(t, c)
 	steps := plan(t, c, r)
 	wantKinds(t, steps, chain.StepTopUp, chain.StepFee, chain.StepSweep)
+
 	gas := steps[2].Order.MaxFee
 	if got := steps[0].Order.Outputs[0].Amount; got != gas {
 		t.Errorf("top-up %s, the sweep may cost %s", got, gas)
 	}
+
 	r.Residue = chain.Units(1)
 	if got := plan(t, c, r)[0].Order.Outputs[0].Amount; got != gas.Sub(chain.Units(1)) {
 		t.Errorf("top-up %s beside a residue of 1, want one less than %s", got, gas)
@@ -67,6 +79,7 @@ func TestTopUpIsRepeatedOnlyWhenPricesRose(t *testing.T) {
 	c.SetFee(10*sim.DefaultBaseFee, sim.DefaultPriority)
 	steps := plan(t, c, r)
 	wantKinds(t, steps, chain.StepTopUp, chain.StepFee, chain.StepSweep)
+
 	if got := steps[0].Order.Outputs[0].Amount; got != steps[2].Order.MaxFee.Sub(given) {
 		t.Errorf("the second top-up is %s, want what is missing beside the %s there", got, given)
 	}
@@ -79,14 +92,34 @@ func TestReleaseRefusals(t *testing.T) {
 		word   error
 		code   string
 	}{
-		{"a master wallet that the token refuses", func(c *sim.Chain, r *chain.Release) {
-			c.Freeze(r.Master.Address, "USDX", true)
-		}, fault.Invalid, "not_releasable"},
-		{"a fee address that is none", func(_ *sim.Chain, r *chain.Release) { r.FeeAddress = "nowhere" }, fault.Invalid, "not_releasable"},
-		{"tokens that are gone", func(_ *sim.Chain, r *chain.Release) { r.Amount = dollars(101) }, fault.State, "funds_missing"},
-		{"coins that are gone", func(c *sim.Chain, r *chain.Release) {
-			r.Asset, _ = c.Network().Asset("SIM")
-		}, fault.State, "funds_missing"},
+		{
+			"a master wallet that the token refuses",
+			func(c *sim.Chain, r *chain.Release) {
+				c.Freeze(r.Master.Address, "USDX", true)
+			},
+			fault.Invalid,
+			"not_releasable",
+		},
+		{
+			"a fee address that is none",
+			func(_ *sim.Chain, r *chain.Release) { r.FeeAddress = "nowhere" },
+			fault.Invalid,
+			"not_releasable",
+		},
+		{
+			"tokens that are gone",
+			func(_ *sim.Chain, r *chain.Release) { r.Amount = dollars(101) },
+			fault.State,
+			"funds_missing",
+		},
+		{
+			"coins that are gone",
+			func(c *sim.Chain, r *chain.Release) {
+				r.Asset, _ = c.Network().Asset("SIM")
+			},
+			fault.State,
+			"funds_missing",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := newChain(t)
@@ -94,6 +127,7 @@ func TestReleaseRefusals(t *testing.T) {
 			test.change(c, &r)
 			steps, err := c.PlanRelease(t.Context(), r)
 			wantFault(t, err, test.word, test.code)
+
 			if len(steps) != 0 {
 				t.Errorf("a plan beside the error: %+v", steps)
 			}

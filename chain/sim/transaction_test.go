@@ -10,7 +10,13 @@ import (
 
 func sample() *transaction {
 	return &transaction{
-		network: [8]byte{1}, from: account{2}, nonce: 3, maxPrice: 5, priority: 4, validToHeight: 6, validTo: 7,
+		network:       [8]byte{1},
+		from:          account{2},
+		nonce:         3,
+		maxPrice:      5,
+		priority:      4,
+		validToHeight: 6,
+		validTo:       7,
 		moves: []movement{
 			{kind: moveValue, to: account{8}, amount: chain.Units(9)},
 			{kind: moveToken, asset: [12]byte{10}, to: account{11}, amount: chain.Units(12)},
@@ -25,10 +31,13 @@ func TestTransactionForm(t *testing.T) {
 	if want := txHeader + 3*movementSize + signatureSize; len(raw) != want {
 		t.Fatalf("%d bytes, want %d", len(raw), want)
 	}
+
 	if tx, err := decode(raw); err != nil || !bytes.Equal(tx.raw(), raw) {
 		t.Fatalf("read back: %+v, %v", tx, err)
 	}
+
 	const first, second, third = txHeader, txHeader + movementSize, txHeader + 2*movementSize
+
 	for name, change := range map[string]func(b []byte) []byte{
 		"empty":                        func([]byte) []byte { return nil },
 		"another version":              func(b []byte) []byte { b[0] = 2; return b },
@@ -56,25 +65,37 @@ func TestTransactionForm(t *testing.T) {
 // Further destinations of native coin are transfers with indices of their own, and cost gas.
 func TestSeveralValues(t *testing.T) {
 	c := New(Config{MaxOutputs: 3})
-	tx := &transaction{network: c.networkID, moves: []movement{
-		{kind: moveValue, to: account{1}, amount: chain.Units(1)}, {kind: moveValue, to: account{2}, amount: chain.Units(2)}, {kind: moveValue, to: account{2}, amount: chain.Units(3)},
-	}}
+
+	tx := &transaction{
+		network: c.networkID,
+		moves: []movement{
+			{kind: moveValue, to: account{1}, amount: chain.Units(1)},
+			{kind: moveValue, to: account{2}, amount: chain.Units(2)},
+			{kind: moveValue, to: account{2}, amount: chain.Units(3)},
+		},
+	}
 	if again, err := decode(tx.raw()); err != nil || !bytes.Equal(again.raw(), tx.raw()) {
 		t.Fatalf("read back: %+v, %v", again, err)
 	}
+
 	if tx.gas() != 3*GasNative {
 		t.Errorf("three destinations use %d gas", tx.gas())
 	}
+
 	seen := map[uint32]bool{}
 	for i, m := range c.transfers(tx, "h", false) {
-		if m.Amount != chain.Units(uint64(1+i)) || seen[m.Index] || (m.Index == 0) != (i == 0) || m.Index >= internalIndex {
+		if m.Amount != chain.Units(uint64(1+i)) || seen[m.Index] || (m.Index == 0) != (i == 0) ||
+			m.Index >= internalIndex {
 			t.Errorf("transfer %d is %+v", i, m)
 		}
+
 		seen[m.Index] = true
 	}
+
 	if len(seen) != 3 {
 		t.Errorf("%d transfers", len(seen))
 	}
+
 	tx.moves = append(tx.moves, movement{kind: moveValue, to: account{3}})
 	if err := c.accept(tx.raw()); fault.Code(err) != "transaction_malformed" {
 		t.Errorf("a network of three destinations answers four with %v", err)
@@ -91,8 +112,10 @@ func FuzzDecode(f *testing.F) {
 			if tx != nil {
 				t.Fatal("a transaction beside an error")
 			}
+
 			return
 		}
+
 		if !bytes.Equal(tx.raw(), raw) {
 			t.Fatalf("%x is read as %+v, which is written %x", raw, tx, tx.raw())
 		}
@@ -100,6 +123,7 @@ func FuzzDecode(f *testing.F) {
 		c := New(Config{})
 		c.transfers(tx, tx.hash(), true)
 		tx.spendsNative()
+
 		if tx.gas() < GasNative || tx.verify() == nil {
 			t.Fatalf("a made-up transaction of gas %d is signed", tx.gas())
 		}
@@ -116,8 +140,10 @@ func FuzzParseAddress(f *testing.F) {
 			if a != "" {
 				t.Fatalf("%q is %q beside an error", s, a)
 			}
+
 			return
 		}
+
 		if again, err := c.ParseAddress(string(a)); err != nil || again != a {
 			t.Fatalf("%q is %q, and that is %q, %v", s, a, again, err)
 		}

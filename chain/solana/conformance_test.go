@@ -13,8 +13,8 @@ import (
 	"github.com/seed-8ee7f392/payments/conformance"
 )
 
-// TestDriverOnTheRealMachine runs the suite with a token of either program: once with a driver that reads blocks, once with one that
-// reads histories.
+// TestDriverOnTheRealMachine runs the suite with a token of either program: once with a driver that
+// reads blocks, once with one that reads histories.
 func TestDriverOnTheRealMachine(t *testing.T) {
 	t.Run("Blocks", func(t *testing.T) {
 		n := startNode(t, solanago.TokenProgramID)
@@ -27,6 +27,7 @@ func TestDriverOnTheRealMachine(t *testing.T) {
 		conformance.TestDriver(t, func(t *testing.T) conformance.DriverHarness {
 			h := harness(t, n, func(d *solana.BlockDriver) chain.Driver { return d.Driver })
 			h.Absent = append(h.Absent, conformance.BlockScanner)
+
 			return h
 		})
 	})
@@ -34,13 +35,16 @@ func TestDriverOnTheRealMachine(t *testing.T) {
 
 func harness(t *testing.T, n *node, as func(*solana.BlockDriver) chain.Driver) conformance.DriverHarness {
 	must(t, n.Prune(0)) // a test before may have pruned
+
 	return conformance.DriverHarness{
 		Driver:  as(n.driver(t)),
 		Network: controls{n},
 		Signer:  freshSigner(t),
 		Absent: []conformance.Capability{
-			conformance.Mempool,                                                   // Solana has none that can be read
-			conformance.Nonces,                                                    // nor account sequence numbers
+			// Solana has none that can be read
+			conformance.Mempool,
+			// nor account sequence numbers
+			conformance.Nonces,
 			conformance.CoinSource, conformance.Lifter, conformance.CheapPayments, // nor outputs
 			conformance.Batcher,     // one destination at a time
 			conformance.Replacement, // so nothing can be displaced: transactions run out instead

@@ -13,12 +13,14 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// TestDestinations pays to everything that is no ordinary wallet: the right thing happens, or an error says what is wrong.
+// TestDestinations pays to everything that is no ordinary wallet: the right thing happens, or an
+// error says what is wrong.
 func TestDestinations(t *testing.T) {
 	n := startNode(t, solanago.TokenProgramID)
 	s := newSender(t, n)
 	from := s.party(chain.RoleMaster, 1)
 	s.fund(from, sol, 9_000_000)
+
 	owner := newKey(t).PublicKey()
 	s.fund(chain.Party{Address: chain.Address(owner.String())}, 0, 5)
 	tokenAccount := chain.Address(n.accountOf(owner).String())
@@ -27,6 +29,7 @@ func TestDestinations(t *testing.T) {
 	vault, _, err := solanago.FindProgramAddress([][]byte{[]byte("vault with coin")}, solanago.MemoProgramID)
 	must(t, err)
 	s.fund(chain.Party{Address: chain.Address(vault.String())}, sol, 0)
+
 	frozen := stranger(t)
 	must(t, controls{n}.Freeze(t.Context(), frozen, n.asset))
 
@@ -38,7 +41,13 @@ func TestDestinations(t *testing.T) {
 		why    string // of the refusal; empty: it is paid
 	}{
 		{"coin to a new address", stranger(t), s.native(), 890_880, ""},
-		{"less than the rent minimum to a new address", stranger(t), s.native(), 890_879, "must receive at least 890880 lamports"},
+		{
+			"less than the rent minimum to a new address",
+			stranger(t),
+			s.native(),
+			890_879,
+			"must receive at least 890880 lamports",
+		},
 		{"one lamport to an account that is there", from.Address, s.native(), 1, ""},
 		{"coin to a token account", tokenAccount, s.native(), 1_000_000, "pay to its owner " + owner.String()},
 		{"tokens to a token account", tokenAccount, s.token(), 10, "pay to its owner " + owner.String()},
@@ -46,7 +55,13 @@ func TestDestinations(t *testing.T) {
 		{"tokens to a new address", stranger(t), s.token(), 10, ""},
 		{"coin to a mint", chain.Address(n.mint.String()), s.native(), 1_000_000, "it is a mint"},
 		{"tokens to a mint", chain.Address(n.mint.String()), s.token(), 10, "it is a mint"},
-		{"coin to a program", chain.Address(solanago.TokenProgramID.String()), s.native(), 1_000_000, "it is a program"},
+		{
+			"coin to a program",
+			chain.Address(solanago.TokenProgramID.String()),
+			s.native(),
+			1_000_000,
+			"it is a program",
+		},
 		{"tokens to a program", chain.Address(solanago.TokenProgramID.String()), s.token(), 10, "it is a program"},
 		{"coin to a sysvar", chain.Address(solanago.SysVarRentPubkey.String()), s.native(), 1_000_000, "not a wallet"},
 		{"coin to an address off the curve", chain.Address(offCurve.String()), s.native(), 1_000_000, "off the curve"},
@@ -58,20 +73,31 @@ func TestDestinations(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := *s
 			s.t = t
-			o := chain.Order{From: from, MaxFee: chain.Units(50_000_000), Outputs: []chain.Output{{To: c.to, AssetID: c.asset.ID, Amount: chain.Units(c.amount)}}}
+
+			o := chain.Order{
+				From:    from,
+				MaxFee:  chain.Units(50_000_000),
+				Outputs: []chain.Output{{To: c.to, AssetID: c.asset.ID, Amount: chain.Units(c.amount)}},
+			}
 			if c.why != "" {
 				_, err := s.d.Build(t.Context(), o)
-				if !errors.Is(err, fault.Invalid) || fault.Code(err) != "destination_not_payable" || !strings.Contains(err.Error(), c.why) || !strings.Contains(err.Error(), string(c.to)) {
+				if !errors.Is(err, fault.Invalid) || fault.Code(err) != "destination_not_payable" ||
+					!strings.Contains(err.Error(), c.why) ||
+					!strings.Contains(err.Error(), string(c.to)) {
 					t.Errorf("refused with %v; want destination_not_payable, %q and the address", err, c.why)
 				}
+
 				return
 			}
+
 			before := s.balance(c.to, c.asset)
 			st := s.include(s.sign(o))
+
 			want := before.Add(chain.Units(c.amount))
 			if c.to == from.Address {
 				want = before.Sub(st.Fee)
 			}
+
 			if got := s.balance(c.to, c.asset); got != want {
 				t.Errorf("the destination holds %s, want %s", got, want)
 			}

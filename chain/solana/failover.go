@@ -7,7 +7,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
 
-// The JSON-RPC codes that are acted on. Sources: JSON-RPC 2.0, section 5.1; Agave, rpc-client-api/src/custom_error.rs.
+// The JSON-RPC codes that are acted on. Sources: JSON-RPC 2.0, section 5.1; Agave,
+// rpc-client-api/src/custom_error.rs.
 const (
 	codeBlockCleanedUp    = -32001 // the block is older than the node's ledger
 	codePreflightFailed   = -32002
@@ -29,6 +30,7 @@ func unfit(r *failover.Refusal) bool {
 	case codeNodeUnhealthy, codeNoHistory, codeMinContextSlot, codeTooManyRequests:
 		return true
 	}
+
 	return false
 }
 
@@ -43,8 +45,10 @@ func (d *Driver) verify(ctx context.Context, e *endpoint) error {
 	if err := e.call(ctx, &genesis, "getGenesisHash"); err != nil {
 		return err
 	}
+
 	if want := strings.TrimPrefix(d.network.CAIP2, "solana:"); reference(genesis) != want {
 		return &failover.Mismatch{Host: e.Host, Shows: "has genesis hash " + e.Clean(genesis), Want: want}
 	}
+
 	return nil
 }

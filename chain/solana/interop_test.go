@@ -2,7 +2,8 @@
 
 package solana_test
 
-// What others make of our transactions, and we of theirs: @solana/web3.js and @solana/spl-token on one side, the driver on the other.
+// What others make of our transactions, and we of theirs: @solana/web3.js and @solana/spl-token on
+// one side, the driver on the other.
 
 import (
 	"encoding/base64"
@@ -22,6 +23,7 @@ import (
 // wallet has wallet.js do a job.
 func wallet(t *testing.T, job map[string]any, answer any) {
 	t.Helper()
+
 	input, err := json.Marshal(job)
 	must(t, err)
 	must(t, json.Unmarshal(testenv.SolanaNodeScript(t, "internal/testenv/solana/wallet.js", input), answer))
@@ -39,6 +41,7 @@ func (r readByOthers) kinds() []string {
 	for _, in := range r.Instructions {
 		out = append(out, in.Kind)
 	}
+
 	return out
 }
 
@@ -56,20 +59,24 @@ func newSender(t *testing.T, n *node) *sender {
 
 func (s *sender) party(role chain.Role, index uint32) chain.Party {
 	s.t.Helper()
+
 	ref := chain.KeyRef{Family: chain.Solana, Role: role, Index: index}
 	key, err := s.signer.PublicKey(s.t.Context(), ref)
 	must(s.t, err)
 	address, err := s.d.DeriveAddress(key)
 	must(s.t, err)
+
 	return chain.Party{Key: ref, Address: address}
 }
 
 func (s *sender) fund(p chain.Party, lamports, tokens uint64) {
 	s.t.Helper()
+
 	c := controls{s.n}
 	if lamports > 0 {
 		must(s.t, c.Fund(s.t.Context(), p.Address, chain.Asset{Kind: chain.Native}, chain.Units(lamports)))
 	}
+
 	if tokens > 0 {
 		must(s.t, c.Fund(s.t.Context(), p.Address, s.n.asset, chain.Units(tokens)))
 	}
@@ -87,23 +94,34 @@ func (s *sender) token() chain.Asset {
 
 func (s *sender) sign(o chain.Order) chain.Signed {
 	s.t.Helper()
+
 	if o.MaxFee.IsZero() {
 		fee, err := s.d.EstimateFee(s.t.Context(), o)
 		must(s.t, err)
+
 		o.MaxFee = fee
 	}
+
 	u, err := s.d.Build(s.t.Context(), o)
 	must(s.t, err)
-	signatures, err := s.signer.Sign(s.t.Context(), chain.SignRequest{Network: s.d.Network().Slug, Unsigned: u.Raw, Payloads: u.Payloads})
+	signatures, err := s.signer.Sign(
+		s.t.Context(),
+		chain.SignRequest{Network: s.d.Network().Slug, Unsigned: u.Raw, Payloads: u.Payloads},
+	)
 	must(s.t, err)
+
 	var keys []chain.PublicKey
+
 	for _, p := range u.Payloads {
 		key, err := s.signer.PublicKey(s.t.Context(), p.Key)
 		must(s.t, err)
+
 		keys = append(keys, key)
 	}
+
 	tx, err := s.d.Assemble(o, u, keys, signatures)
 	must(s.t, err)
+
 	return tx
 }
 
@@ -114,9 +132,11 @@ func (s *sender) include(tx chain.Signed) chain.TxStatus {
 	must(s.t, s.n.SolanaNode.Mine(5))
 	st, err := s.d.Status(s.t.Context(), tx)
 	must(s.t, err)
+
 	if st.State != chain.TxIncluded || st.Reverted {
 		s.t.Fatalf("the transaction is %+v", st)
 	}
+
 	return st
 }
 
@@ -126,6 +146,7 @@ func (s *sender) balance(of chain.Address, a chain.Asset) chain.Amount {
 	must(s.t, err)
 	got, err := s.d.Balances(s.t.Context(), head.Tip, []chain.Holding{{Address: of, AssetID: a.ID}})
 	must(s.t, err)
+
 	return got[0]
 }
 
@@ -133,8 +154,8 @@ func stranger(t *testing.T) chain.Address {
 	return chain.Address(newKey(t).PublicKey().String())
 }
 
-// TestOthersReadWhatWeSend has web3.js check the signatures of our transactions and spl-token decode their instructions, and the
-// machine carry them out.
+// TestOthersReadWhatWeSend has web3.js check the signatures of our transactions and spl-token
+// decode their instructions, and the machine carry them out.
 func TestOthersReadWhatWeSend(t *testing.T) {
 	for _, c := range []struct {
 		name       string
@@ -143,9 +164,16 @@ func TestOthersReadWhatWeSend(t *testing.T) {
 		transfer   string
 		sweep      []string
 	}{
-		{"Token", solanago.TokenProgramID, nil, "TransferChecked", []string{"SetComputeUnitLimit", "TransferChecked", "CloseAccount"}},
 		{
-			"Token2022WithFee", solanago.Token2022ProgramID,
+			"Token",
+			solanago.TokenProgramID,
+			nil,
+			"TransferChecked",
+			[]string{"SetComputeUnitLimit", "TransferChecked", "CloseAccount"},
+		},
+		{
+			"Token2022WithFee",
+			solanago.Token2022ProgramID,
 			[]mintExtension{withFee(250, 1_000_000)},
 			"TransferCheckedWithFee",
 			[]string{"SetComputeUnitLimit", "TransferCheckedWithFee", "HarvestWithheldTokensToMint", "CloseAccount"},
@@ -157,46 +185,84 @@ func TestOthersReadWhatWeSend(t *testing.T) {
 			master, deposit := s.party(chain.RoleMaster, 1), s.party(chain.RoleDeposit, 1)
 			s.fund(master, sol, 5_000_000)
 			s.fund(deposit, 0, 3_000_000)
+
 			to := stranger(t)
 			read := func(tx chain.Signed) readByOthers {
 				t.Helper()
+
 				var r readByOthers
 				wallet(t, map[string]any{"do": "read", "raw": base64.StdEncoding.EncodeToString(tx.Raw)}, &r)
+
 				if !r.Valid || r.Signature != tx.TxHash || r.Payer != string(master.Address) {
 					t.Errorf("web3.js reads %+v of transaction %s", r, tx.TxHash)
 				}
+
 				return r
 			}
 
-			tx := s.sign(chain.Order{From: master, Outputs: []chain.Output{
-				{To: to, AssetID: s.native().ID, Amount: chain.Units(2_000_000)}, {To: stranger(t), AssetID: s.native().ID, Amount: chain.Units(3_000_000)},
-			}})
+			tx := s.sign(chain.Order{
+				From: master,
+				Outputs: []chain.Output{
+					{To: to, AssetID: s.native().ID, Amount: chain.Units(2_000_000)},
+					{To: stranger(t), AssetID: s.native().ID, Amount: chain.Units(3_000_000)},
+				},
+			})
+
 			r := read(tx)
-			if want := []string{"SetComputeUnitLimit", "Transfer", "Transfer"}; !slices.Equal(r.kinds(), want) || r.Instructions[1].To != string(to) || r.Instructions[1].Amount != "2000000" {
+			if want := []string{
+				"SetComputeUnitLimit",
+				"Transfer",
+				"Transfer",
+			}; !slices.Equal(r.kinds(), want) || r.Instructions[1].To != string(to) ||
+				r.Instructions[1].Amount != "2000000" {
 				t.Errorf("a payout of coin is %+v", r)
 			}
+
 			s.include(tx)
 
-			tx = s.sign(chain.Order{From: master, Outputs: []chain.Output{{To: to, AssetID: s.token().ID, Amount: chain.Units(1_000_000)}}})
+			tx = s.sign(
+				chain.Order{
+					From:    master,
+					Outputs: []chain.Output{{To: to, AssetID: s.token().ID, Amount: chain.Units(1_000_000)}},
+				},
+			)
 			r = read(tx)
 			account, err := s.d.TokenAccount(to, s.token())
 			must(t, err)
-			if want := []string{"SetComputeUnitLimit", "CreateIdempotent", c.transfer}; !slices.Equal(r.kinds(), want) || r.Instructions[2].To != string(account) {
+
+			if want := []string{
+				"SetComputeUnitLimit",
+				"CreateIdempotent",
+				c.transfer,
+			}; !slices.Equal(r.kinds(), want) ||
+				r.Instructions[2].To != string(account) {
 				t.Errorf("a payout of tokens is %+v, to %s", r, account)
 			}
+
 			st := s.include(tx)
 			if got := s.balance(to, s.token()); got != chain.Units(1_000_000) {
 				t.Errorf("%s tokens arrived of 1000000", got)
 			}
+
 			if st.Fee.Less(chain.Units(2_000_000)) {
 				t.Errorf("the payout cost %s: the rent of the account that it made is missing", st.Fee)
 			}
 
-			steps, err := s.d.PlanRelease(t.Context(), chain.Release{Asset: s.token(), Deposit: deposit, Master: master, Amount: s.balance(deposit.Address, s.token())})
+			steps, err := s.d.PlanRelease(
+				t.Context(),
+				chain.Release{
+					Asset:   s.token(),
+					Deposit: deposit,
+					Master:  master,
+					Amount:  s.balance(deposit.Address, s.token()),
+				},
+			)
 			must(t, err)
+
 			if len(steps) != 1 {
 				t.Fatalf("the plan of a release without a fee is %+v", steps)
 			}
+
 			tx = s.sign(steps[0].Order)
 			if r = read(tx); !slices.Equal(r.kinds(), c.sweep) {
 				t.Errorf("a sweep of tokens is %+v", r)
@@ -205,15 +271,27 @@ func TestOthersReadWhatWeSend(t *testing.T) {
 			if closing := r.Instructions[len(r.Instructions)-1]; closing.To != n.bank.PublicKey().String() {
 				t.Errorf("the rent goes to %s, paid was it by %s", closing.To, n.bank.PublicKey())
 			}
+
 			before := s.balance(master.Address, s.token())
 			s.include(tx)
-			if got := s.balance(master.Address, s.token()).Sub(before); got != steps[0].Order.Outputs[0].Amount {
-				t.Errorf("%s tokens arrived at the master wallet, the plan says %s", got, steps[0].Order.Outputs[0].Amount)
+
+			if got := s.balance(master.Address, s.token()).
+				Sub(before); got != steps[0].Order.Outputs[0].Amount {
+				t.Errorf(
+					"%s tokens arrived at the master wallet, the plan says %s",
+					got, steps[0].Order.Outputs[0].Amount,
+				)
 			}
+
 			var left struct{ Value any }
+
 			held, err := s.d.TokenAccount(deposit.Address, s.token())
 			must(t, err)
-			must(t, n.Call(&left, "getAccountInfo", string(held), map[string]string{"commitment": "confirmed"}))
+			must(
+				t,
+				n.Call(&left, "getAccountInfo", string(held), map[string]string{"commitment": "confirmed"}),
+			)
+
 			if left.Value != nil {
 				t.Errorf("the deposit's token account is still there: %+v", left)
 			}
@@ -221,25 +299,51 @@ func TestOthersReadWhatWeSend(t *testing.T) {
 	}
 }
 
-// TestWeSeeWhatOthersPay has web3.js and spl-token pay in every form, and looks for the payments in every way.
+// TestWeSeeWhatOthersPay has web3.js and spl-token pay in every form, and looks for the payments in
+// every way.
 func TestWeSeeWhatOthersPay(t *testing.T) {
 	n := startNode(t, solanago.TokenProgramID)
 	job := func(what string, more map[string]any) map[string]any {
 		more["do"], more["url"], more["secret"] = what, n.URL, n.bank.String()
 		return more
 	}
+
 	var plain, taxed struct{ Mint chain.Address }
 	wallet(t, job("mint", map[string]any{"decimals": 6, "program": "token"}), &plain)
-	wallet(t, job("mint", map[string]any{"decimals": 9, "program": "token-2022", "fee": map[string]any{"bps": 300, "most": "7000"}}), &taxed)
+	wallet(
+		t,
+		job(
+			"mint",
+			map[string]any{
+				"decimals": 9,
+				"program":  "token-2022",
+				"fee":      map[string]any{"bps": 300, "most": "7000"},
+			},
+		),
+		&taxed,
+	)
 	must(t, n.SolanaNode.Mine(6))
 	d := n.driver(t, func(c *solana.Config) {
 		c.Tokens = []chain.Asset{
-			{Symbol: "PLAIN", Kind: chain.Token, Contract: plain.Mint, Decimals: 6, MinAmount: chain.Units(1)},
-			{Symbol: "TAXED", Kind: chain.Token, Contract: taxed.Mint, Decimals: 9, MinAmount: chain.Units(1)},
+			{
+				Symbol:    "PLAIN",
+				Kind:      chain.Token,
+				Contract:  plain.Mint,
+				Decimals:  6,
+				MinAmount: chain.Units(1),
+			},
+			{
+				Symbol:    "TAXED",
+				Kind:      chain.Token,
+				Contract:  taxed.Mint,
+				Decimals:  9,
+				MinAmount: chain.Units(1),
+			},
 		}
 		c.Token2022 = []chain.Address{taxed.Mint}
 	})
 	must(t, d.Check(t.Context()))
+
 	for _, c := range []struct {
 		symbol, form string
 		sent, want   uint64
@@ -248,36 +352,55 @@ func TestWeSeeWhatOthersPay(t *testing.T) {
 		{"SOL", "v0", 6_000_000, 6_000_000},
 		{"SOL", "table", 7_000_000, 7_000_000},
 		{"PLAIN", "legacy", 123_456, 123_456},
-		{"PLAIN", "table", 18_446_744_073_709_000_000, 18_446_744_073_709_000_000}, // more than an int64 or a float64 can tell
-		{"TAXED", "v0", 100_001, 97_000},                                           // 3 %, rounded up
-		{"TAXED", "table", 1_000_000, 993_000},                                     // at most 7,000
+		// more than an int64 or a float64 can tell
+		{"PLAIN", "table", 18_446_744_073_709_000_000, 18_446_744_073_709_000_000},
+		{"TAXED", "v0", 100_001, 97_000},       // 3 %, rounded up
+		{"TAXED", "table", 1_000_000, 993_000}, // at most 7,000
 	} {
 		t.Run(c.symbol+"/"+c.form, func(t *testing.T) {
 			asset, _ := d.Network().Asset(c.symbol)
 			to := stranger(t)
 			head, err := d.Head(t.Context())
 			must(t, err)
+
 			var paid struct{ Signature string }
 			if asset.Kind == chain.Native {
-				wallet(t, job("pay", map[string]any{"to": to, "lamports": chain.Units(c.sent).String(), "form": c.form}), &paid)
+				wallet(
+					t,
+					job(
+						"pay",
+						map[string]any{"to": to, "lamports": chain.Units(c.sent).String(), "form": c.form},
+					),
+					&paid,
+				)
 			} else {
 				program := map[bool]string{true: "token-2022", false: "token"}[c.symbol == "TAXED"]
 				wallet(t, job("payTokens", map[string]any{
-					"to": to, "amount": chain.Units(c.sent).String(), "form": c.form, "mint": asset.Contract, "program": program,
+					"to":      to,
+					"amount":  chain.Units(c.sent).String(),
+					"form":    c.form,
+					"mint":    asset.Contract,
+					"program": program,
 				}), &paid)
 			}
+
 			must(t, n.SolanaNode.Mine(1))
 			after, err := d.Head(t.Context())
 			must(t, err)
 			scanned, err := d.Blocks(t.Context(), head.Tip.Height+1, after.Tip.Height)
 			must(t, err)
-			polled, err := d.TransfersTo(t.Context(), []chain.Address{to}, head.Tip.Height+1, after.Tip.Height)
+			polled, err := d.TransfersTo(
+				t.Context(), []chain.Address{to}, head.Tip.Height+1, after.Tip.Height,
+			)
 			must(t, err)
 			found, err := d.Transaction(t.Context(), paid.Signature)
 			must(t, err)
+
 			var all [][]chain.Transfer
+
 			for _, blocks := range [][]chain.Block{scanned, polled, {{Transfers: found.Transfers}}} {
 				var here []chain.Transfer
+
 				for _, b := range blocks {
 					for _, moved := range b.Transfers {
 						if moved.To == to {
@@ -285,13 +408,21 @@ func TestWeSeeWhatOthersPay(t *testing.T) {
 						}
 					}
 				}
+
 				all = append(all, here)
 			}
+
 			for i, how := range []string{"in its block", "in its history", "by its hash"} {
-				if len(all[i]) != 1 || all[i][0].TxHash != paid.Signature || all[i][0].AssetID != asset.ID || all[i][0].Amount != chain.Units(c.want) || all[i][0].Index != all[0][0].Index {
-					t.Errorf("%s: %+v, want %d base units of %s in %s", how, all[i], c.want, c.symbol, paid.Signature)
+				if len(all[i]) != 1 || all[i][0].TxHash != paid.Signature || all[i][0].AssetID != asset.ID ||
+					all[i][0].Amount != chain.Units(c.want) ||
+					all[i][0].Index != all[0][0].Index {
+					t.Errorf(
+						"%s: %+v, want %d base units of %s in %s",
+						how, all[i], c.want, c.symbol, paid.Signature,
+					)
 				}
 			}
+
 			if all[0][0].From != chain.Address(n.bank.PublicKey().String()) {
 				t.Errorf("the sender is %q", all[0][0].From)
 			}
@@ -299,10 +430,12 @@ func TestWeSeeWhatOthersPay(t *testing.T) {
 	}
 }
 
-// TestAddressesOfWallets compares derived addresses with what wallets show for the same words, and token accounts with spl-token's.
+// TestAddressesOfWallets compares derived addresses with what wallets show for the same words, and
+// token accounts with spl-token's.
 func TestAddressesOfWallets(t *testing.T) {
 	// Source: Solana Cookbook, "How to restore a keypair from a mnemonic", BIP-44 wallets: m/44'/501'/n'/0'.
 	const words = "neither lonely flavor argue grass remind eye tag avocado spot unusual intact"
+
 	want := []string{
 		"5vftMkHL72JaJG6ExQfGAsT2uGVHpRR7oTNUPMs68Y2N", "GcXbfQ5yY3uxCyBNDPBbR5FjumHf89E7YHXuULfGDBBv",
 		"7QPgyQwNLqnoSwHEuK8wKy2Y3Ani6EHoZRihTuWkwxbc", "5aE8UprEEWtpVskhxo3f8ETco2kVKiZT9SS3D5Lcg8s2",
@@ -312,39 +445,54 @@ func TestAddressesOfWallets(t *testing.T) {
 	}
 	signer, err := hdkey.New(words, "")
 	must(t, err)
+
 	const usdc = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v"
+
 	open := func(change func(*solana.Config)) *solana.Driver {
 		t.Helper()
+
 		c := solana.Config{
-			Network: solana.Local("11111111111111111111111111111111"), RPC: "http://127.0.0.1:1",
-			Tokens: []chain.Asset{{Symbol: "TOK", Contract: usdc, Decimals: 6}},
+			Network: solana.Local("11111111111111111111111111111111"),
+			RPC:     "http://127.0.0.1:1",
+			Tokens:  []chain.Asset{{Symbol: "TOK", Contract: usdc, Decimals: 6}},
 		}
 		change(&c)
 		d, err := solana.New(c)
 		must(t, err)
+
 		return d
 	}
 	plain := open(func(*solana.Config) {})
 	newer := open(func(c *solana.Config) { c.Token2022 = []chain.Address{usdc} })
+
 	var keys []string
+
 	for i := range want {
-		key, err := signer.PublicKey(t.Context(), chain.KeyRef{Family: chain.Solana, Livemode: true, Role: chain.RoleDeposit, Index: uint32(i)})
+		key, err := signer.PublicKey(
+			t.Context(),
+			chain.KeyRef{Family: chain.Solana, Livemode: true, Role: chain.RoleDeposit, Index: uint32(i)},
+		)
 		must(t, err)
+
 		keys = append(keys, hex.EncodeToString(key.Bytes))
 		got, err := plain.DeriveAddress(key)
 		must(t, err)
+
 		if string(got) != want[i] {
 			t.Errorf("address %d is %s, wallets show %s", i, got, want[i])
 		}
 	}
+
 	var others []struct{ Address, Token, Token2022 string }
 	wallet(t, map[string]any{"do": "addresses", "keys": keys, "mint": usdc}, &others)
+
 	for i, other := range others {
 		token, _ := plain.Network().Asset("TOK")
 		one, err := plain.TokenAccount(chain.Address(want[i]), token)
 		must(t, err)
 		two, err := newer.TokenAccount(chain.Address(want[i]), token)
 		must(t, err)
+
 		if other.Address != want[i] || other.Token != string(one) || other.Token2022 != string(two) {
 			t.Errorf("account %d: spl-token has %+v, we %s and %s", i, other, one, two)
 		}

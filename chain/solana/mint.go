@@ -12,8 +12,8 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// The layouts of SPL Token and Token-2022. Sources: solana-program/token, interface/src/state.rs; solana-program/token-2022,
-// interface/src/state.rs and interface/src/extension/mod.rs.
+// The layouts of SPL Token and Token-2022. Sources: solana-program/token, interface/src/state.rs;
+// solana-program/token-2022, interface/src/state.rs and interface/src/extension/mod.rs.
 const (
 	mintSize         = 82
 	tokenAccountSize = 165 // a mint with extensions is padded to it as well
@@ -33,7 +33,8 @@ const (
 	feeAccountGrowth           = 12 // TransferFeeAmount in a token account: type, length, 8 bytes
 )
 
-// harmless are the extensions of a mint that a payment can live with. Every other one is refused, those of the future included.
+// harmless are the extensions of a mint that a payment can live with. Every other one is refused,
+// those of the future included.
 var harmless = map[extension]bool{
 	extTransferFee: true,
 	18:             true, // MetadataPointer
@@ -74,25 +75,37 @@ type feeRate struct {
 	bps         uint16
 }
 
-// readMint reads a mint and refuses one that cannot be used for payments: fault.Stopped with code token_mismatch or token_unsafe.
+// readMint reads a mint and refuses one that cannot be used for payments: fault.Stopped with code
+// token_mismatch or token_unsafe.
 func readMint(m mint, a *accountInfo) (mintState, error) {
 	wrong := func(code, format string, args ...any) error {
-		return fault.New(fault.Stopped, code, "token %s (%s): %s; correct the configuration", m.Symbol, m.key, fmt.Sprintf(format, args...))
+		return fault.New(
+			fault.Stopped, code, "token %s (%s): %s; correct the configuration",
+			m.Symbol, m.key, fmt.Sprintf(format, args...),
+		)
 	}
 	if a == nil {
 		return mintState{}, wrong("token_mismatch", "there is no such mint")
 	}
+
 	if a.Owner != m.program.String() {
-		return mintState{}, wrong("token_mismatch", "it belongs to the program %s, not %s: Config.Token2022 says which mints are of Token-2022", a.Owner, m.program)
+		return mintState{}, wrong(
+			"token_mismatch",
+			"it belongs to the program %s, not %s: Config.Token2022 says which mints are of Token-2022",
+			a.Owner, m.program,
+		)
 	}
+
 	extensions, err := readExtensions(a.Data, mintSize, kindMint)
 	if err != nil || a.Data[45] != 1 {
 		return mintState{}, wrong("token_mismatch", "it is no mint")
 	}
+
 	s := mintState{decimals: a.Data[44]}
 	if s.decimals != m.Decimals {
 		return mintState{}, wrong("token_mismatch", "it has %d decimals, not %d", s.decimals, m.Decimals)
 	}
+
 	for kind, data := range extensions {
 		switch {
 		case !harmless[kind]:
@@ -100,43 +113,57 @@ func readMint(m mint, a *accountInfo) (mintState, error) {
 			if !known {
 				why = fmt.Sprintf("extension %d is not known to be safe", kind)
 			}
+
 			return mintState{}, wrong("token_unsafe", "%s", why)
 		case kind == extTransferFee:
 			if len(data) != lengthOfFee {
 				return mintState{}, wrong("token_mismatch", "its transfer fee has %d bytes", len(data))
 			}
+
 			s.fee = &transferFee{readFeeRate(data[72:90]), readFeeRate(data[90:108])}
 			if s.fee.older.bps > 10_000 || s.fee.newer.bps > 10_000 {
 				return mintState{}, wrong("token_mismatch", "its transfer fee is more than everything")
 			}
 		}
 	}
+
 	return s, nil
 }
 
 func readFeeRate(b []byte) feeRate {
-	return feeRate{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint16(b[16:])}
+	return feeRate{
+		binary.LittleEndian.Uint64(b),
+		binary.LittleEndian.Uint64(b[8:]),
+		binary.LittleEndian.Uint16(b[16:]),
+	}
 }
 
-// readExtensions returns what follows the base state of a mint or token account: type, length, value, again and again.
+// readExtensions returns what follows the base state of a mint or token account: type, length,
+// value, again and again.
 func readExtensions(data []byte, size int, kind byte) (map[extension][]byte, error) {
 	if len(data) == size {
 		return nil, nil
 	}
+
 	if len(data) < extensionsAt || data[kindAt] != kind {
 		return nil, errors.New("not an account of that kind")
 	}
+
 	out := map[extension][]byte{}
+
 	for rest := data[extensionsAt:]; len(rest) >= 4; {
 		t, n := extension(binary.LittleEndian.Uint16(rest)), int(binary.LittleEndian.Uint16(rest[2:]))
 		if t == 0 {
 			break // nothing but room
 		}
+
 		if len(rest) < 4+n {
 			return nil, errors.New("an extension is cut short")
 		}
+
 		out[t], rest = rest[4:4+n], rest[4+n:]
 	}
+
 	return out, nil
 }
 
@@ -145,6 +172,7 @@ func (f *transferFee) at(epoch uint64) feeRate {
 	if epoch >= f.newer.epoch {
 		return f.newer
 	}
+
 	return f.older
 }
 
@@ -153,6 +181,7 @@ func (r feeRate) of(amount uint64) uint64 {
 	hi, lo := bits.Mul64(amount, uint64(r.bps))
 	lo, carry := bits.Add64(lo, 9_999, 0)
 	share, _ := bits.Div64(hi+carry, lo, 10_000) // bps is at most 10,000, so it fits
+
 	return min(share, r.most, amount)
 }
 
@@ -162,17 +191,21 @@ func (r feeRate) before(net uint64) (gross uint64, ok bool) {
 		gross, over := bits.Add64(net, r.most, 0)
 		return gross, over == 0
 	}
+
 	left := 10_000 - uint64(r.bps)
 	hi, lo := bits.Mul64(net, 10_000)
+
 	lo, carry := bits.Add64(lo, left-1, 0)
 	if hi+carry >= left {
 		return 0, false
 	}
+
 	gross, _ = bits.Div64(hi+carry, lo, left)
 	if gross-net > r.most {
 		gross, carry = bits.Add64(net, r.most, 0)
 		return gross, carry == 0
 	}
+
 	return gross, true
 }
 
@@ -181,10 +214,12 @@ func (s mintState) accountSize(m mint) int {
 	if m.program != solanago.Token2022ProgramID {
 		return tokenAccountSize
 	}
+
 	size := tokenAccountSize + 1 + 4 // with ImmutableOwner, which every associated account has
 	if s.fee != nil {
 		size += feeAccountGrowth
 	}
+
 	return size
 }
 
@@ -209,18 +244,24 @@ func readTokenAccount(a *accountInfo, m mint) (tokenAccount, error) {
 	case solanago.PublicKeyFromBytes(a.Data[:32]) != m.key:
 		return tokenAccount{}, errors.New("it is a token account of another mint")
 	}
+
 	t := tokenAccount{
-		owner: solanago.PublicKeyFromBytes(a.Data[32:64]), amount: binary.LittleEndian.Uint64(a.Data[64:]), frozen: a.Data[108] == 2,
+		owner:  solanago.PublicKeyFromBytes(a.Data[32:64]),
+		amount: binary.LittleEndian.Uint64(a.Data[64:]),
+		frozen: a.Data[108] == 2,
 	}
 	if binary.LittleEndian.Uint32(a.Data[129:]) == 1 {
 		t.closer = solanago.PublicKeyFromBytes(a.Data[133:165])
 	}
+
 	if held := extensions[2]; len(held) == 8 { // TransferFeeAmount
 		t.withheld = binary.LittleEndian.Uint64(held)
 	}
+
 	if memo := extensions[extMemoRequired]; len(memo) == 1 {
 		t.memoRequired = memo[0] == 1
 	}
+
 	return t, nil
 }
 
@@ -230,17 +271,21 @@ func (d *Driver) checkMints(ctx context.Context, e *endpoint) error {
 	for key := range d.mints {
 		keys = append(keys, key)
 	}
+
 	if len(keys) == 0 {
 		return nil
 	}
+
 	accounts, _, err := e.accounts(ctx, keys, 0)
 	if err != nil {
 		return err
 	}
+
 	for i, key := range keys {
 		if _, err := readMint(d.mints[key], accounts[i]); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }

@@ -26,61 +26,96 @@ func testMint(program solanago.PublicKey) mint {
 // mintBytes writes a mint with extensions of the given kinds and lengths.
 func mintBytes(extensions ...extension) []byte {
 	data := make([]byte, mintSize)
+
 	data[44], data[45] = 6, 1
 	if len(extensions) == 0 {
 		return data
 	}
+
 	data = append(data, make([]byte, tokenAccountSize-mintSize)...)
 	data = append(data, kindMint)
+
 	for _, x := range extensions {
 		size := uint16(32)
 		if x == extTransferFee {
 			size = lengthOfFee
 		}
+
 		data = binary.LittleEndian.AppendUint16(data, uint16(x))
 		data = binary.LittleEndian.AppendUint16(data, size)
 		data = append(data, make([]byte, size)...)
 	}
+
 	return data
 }
 
 // TestUnsafeMintsAreRefused refuses every extension but those known to be harmless, with a reason.
 func TestUnsafeMintsAreRefused(t *testing.T) {
 	taken := []extension{1, 18, 19, 20, 21, 22, 23} // transfer fee, metadata, groups
+
 	for kind := extension(1); kind < 64; kind++ {
-		_, err := readMint(testMint(solanago.Token2022ProgramID), &accountInfo{Owner: solanago.Token2022ProgramID.String(), Data: mintBytes(18, kind)})
+		_, err := readMint(
+			testMint(solanago.Token2022ProgramID),
+			&accountInfo{Owner: solanago.Token2022ProgramID.String(), Data: mintBytes(18, kind)},
+		)
 		if slices.Contains(taken, kind) {
 			if err != nil {
 				t.Errorf("extension %d: %v", kind, err)
 			}
+
 			continue
 		}
+
 		want := refused[kind]
 		if want == "" {
 			want = "not known to be safe"
 		}
-		if !errors.Is(err, fault.Stopped) || fault.Code(err) != "token_unsafe" || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "TOK") {
+
+		if !errors.Is(err, fault.Stopped) || fault.Code(err) != "token_unsafe" ||
+			!strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "TOK") {
 			t.Errorf("extension %d: %v, want token_unsafe with the reason %q", kind, err, want)
 		}
 	}
+
 	for what, c := range map[string]struct {
 		program solanago.PublicKey
 		account *accountInfo
 	}{
-		"no account":       {solanago.TokenProgramID, nil},
-		"another program":  {solanago.TokenProgramID, &accountInfo{Owner: solanago.Token2022ProgramID.String(), Data: mintBytes()}},
-		"a token account":  {solanago.TokenProgramID, &accountInfo{Owner: solanago.TokenProgramID.String(), Data: make([]byte, tokenAccountSize)}},
-		"too short":        {solanago.TokenProgramID, &accountInfo{Owner: solanago.TokenProgramID.String(), Data: make([]byte, 81)}},
-		"not initialized":  {solanago.TokenProgramID, &accountInfo{Owner: solanago.TokenProgramID.String(), Data: make([]byte, mintSize)}},
-		"extension is cut": {solanago.Token2022ProgramID, &accountInfo{Owner: solanago.Token2022ProgramID.String(), Data: mintBytes(18)[:170+10]}},
+		"no account": {solanago.TokenProgramID, nil},
+		"another program": {
+			solanago.TokenProgramID,
+			&accountInfo{Owner: solanago.Token2022ProgramID.String(), Data: mintBytes()},
+		},
+		"a token account": {
+			solanago.TokenProgramID,
+			&accountInfo{Owner: solanago.TokenProgramID.String(), Data: make([]byte, tokenAccountSize)},
+		},
+		"too short": {
+			solanago.TokenProgramID,
+			&accountInfo{Owner: solanago.TokenProgramID.String(), Data: make([]byte, 81)},
+		},
+		"not initialized": {
+			solanago.TokenProgramID,
+			&accountInfo{Owner: solanago.TokenProgramID.String(), Data: make([]byte, mintSize)},
+		},
+		"extension is cut": {
+			solanago.Token2022ProgramID,
+			&accountInfo{Owner: solanago.Token2022ProgramID.String(), Data: mintBytes(18)[:170+10]},
+		},
 	} {
 		if _, err := readMint(testMint(c.program), c.account); fault.Code(err) != "token_mismatch" {
 			t.Errorf("%s: %v, want token_mismatch", what, err)
 		}
 	}
+
 	nine := testMint(solanago.TokenProgramID)
+
 	nine.Decimals = 9
-	if _, err := readMint(nine, &accountInfo{Owner: solanago.TokenProgramID.String(), Data: mintBytes()}); fault.Code(err) != "token_mismatch" || !strings.Contains(err.Error(), "6 decimals") {
+	if _, err := readMint(
+		nine, &accountInfo{Owner: solanago.TokenProgramID.String(), Data: mintBytes()},
+	); fault.Code(err) != "token_mismatch" ||
+		!strings.Contains(err.Error(), "6 decimals") {
 		t.Errorf("other decimals: %v", err)
 	}
 }
@@ -88,22 +123,29 @@ func TestUnsafeMintsAreRefused(t *testing.T) {
 // TestTransferFees compares the fee with plain arithmetic, and holds the gross amount to what it is for.
 func TestTransferFees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r := feeRate{bps: uint16(rapid.IntRange(0, 10_000).Draw(t, "bps")), most: rapid.Uint64().Draw(t, "most")}
+		r := feeRate{
+			bps:  uint16(rapid.IntRange(0, 10_000).Draw(t, "bps")),
+			most: rapid.Uint64().Draw(t, "most"),
+		}
 		amount := rapid.Uint64().Draw(t, "amount")
 		n := new(big.Int).SetUint64(amount)
 		n.Mul(n, big.NewInt(int64(r.bps))).Add(n, big.NewInt(9_999)).Div(n, big.NewInt(10_000))
+
 		want := min(n.Uint64(), r.most)
 		if got := r.of(amount); got != want {
 			t.Fatalf("the fee of %d at %+v is %d, want %d", amount, r, got, want)
 		}
+
 		gross, ok := r.before(amount)
 		if !ok {
 			return
 		}
+
 		if got := gross - r.of(gross); got != amount && !(r.bps == 10_000 && gross-amount == r.most) {
 			t.Fatalf("%d are moved at %+v for %d to arrive, but %d do", gross, r, amount, got)
 		}
 	})
+
 	if _, ok := (feeRate{bps: 5_000, most: math.MaxUint64}).before(math.MaxUint64); ok {
 		t.Error("twice the largest amount fits into 64 bits")
 	}
@@ -118,39 +160,57 @@ func TestFeeOfTheEpoch(t *testing.T) {
 	}
 }
 
-// FuzzStaticKeys reads bytes as a transaction: it never panics, and agrees with solana-go on what both can read.
+// FuzzStaticKeys reads bytes as a transaction: it never panics, and agrees with solana-go on what
+// both can read.
 func FuzzStaticKeys(f *testing.F) {
-	legacy, err := base64.StdEncoding.DecodeString("AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAABAAEC")
+	legacy, err := base64.StdEncoding.DecodeString(
+		"AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAABAAEC",
+	)
 	if err != nil {
 		f.Fatal(err)
 	}
+
 	f.Add(legacy)
-	tx, err := solanago.NewTransaction([]solanago.Instruction{transferCoin(testKey, solanago.SystemProgramID, 5)}, solanago.Hash{1}, solanago.TransactionPayer(testKey))
+
+	tx, err := solanago.NewTransaction(
+		[]solanago.Instruction{transferCoin(testKey, solanago.SystemProgramID, 5)},
+		solanago.Hash{1}, solanago.TransactionPayer(testKey),
+	)
 	if err != nil {
 		f.Fatal(err)
 	}
+
 	for _, version := range []solanago.MessageVersion{solanago.MessageVersionLegacy, solanago.MessageVersionV0} {
 		if _, err := tx.Message.SetVersion(version); err != nil {
 			f.Fatal(err)
 		}
+
 		raw, err := tx.MarshalBinary()
 		if err != nil {
 			f.Fatal(err)
 		}
+
 		f.Add(raw)
 	}
+
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		signature, keys, err := staticKeys(raw)
 		if err != nil {
 			return
 		}
+
 		other, err := solanago.TransactionFromBytes(raw)
 		if err != nil || len(other.Signatures) == 0 {
 			return // it reads on to the end
 		}
+
 		if other.Signatures[0] != signature || len(other.Message.AccountKeys) != len(keys) {
-			t.Fatalf("%d keys of %s, solana-go has %d of %s", len(keys), signature, len(other.Message.AccountKeys), other.Signatures[0])
+			t.Fatalf(
+				"%d keys of %s, solana-go has %d of %s",
+				len(keys), signature, len(other.Message.AccountKeys), other.Signatures[0],
+			)
 		}
+
 		for i, key := range keys {
 			if other.Message.AccountKeys[i] != key {
 				t.Fatalf("key %d is %s, solana-go has %s", i, key, other.Message.AccountKeys[i])
@@ -164,7 +224,9 @@ func FuzzExtensions(f *testing.F) {
 	f.Add(mintBytes())
 	f.Add(mintBytes(1, 18, 12))
 	f.Add(make([]byte, tokenAccountSize+40))
+
 	m := testMint(solanago.Token2022ProgramID)
+
 	f.Fuzz(func(_ *testing.T, data []byte) {
 		a := &accountInfo{Owner: m.program.String(), Data: data}
 		_, _ = readMint(m, a)

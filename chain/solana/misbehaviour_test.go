@@ -28,16 +28,19 @@ import (
 // faulty is a node whose answers a test can change.
 type faulty struct {
 	*httptest.Server
-	mu     sync.Mutex
-	change func(method string, params []any, result any) (any, int) // the new result, and an HTTP status unless it is 0
+	mu sync.Mutex
+	// the new result, and an HTTP status unless it is 0
+	change func(method string, params []any, result any) (any, int)
 	calls  map[string]int
 }
 
 func newFaulty(t *testing.T, n *node) *faulty {
 	t.Helper()
+
 	f := &faulty{calls: map[string]int{}}
 	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
+
 		var call struct {
 			Method string
 			Params []any
@@ -46,46 +49,58 @@ func newFaulty(t *testing.T, n *node) *faulty {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
+
 		resp, err := http.Post(n.URL, "application/json", bytes.NewReader(body))
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadGateway)
 			return
 		}
 		defer resp.Body.Close()
+
 		var answer map[string]any
+
 		d := json.NewDecoder(resp.Body)
 		d.UseNumber()
+
 		if err := d.Decode(&answer); err != nil {
 			http.Error(w, err.Error(), http.StatusBadGateway)
 			return
 		}
+
 		f.mu.Lock()
 		defer f.mu.Unlock()
+
 		f.calls[call.Method]++
 		if f.change != nil {
 			result, status := f.change(call.Method, call.Params, answer["result"])
 			if status != 0 {
 				w.Header().Set("Retry-After", "1")
 				w.WriteHeader(status)
+
 				return
 			}
+
 			answer["result"] = result
 		}
+
 		_ = json.NewEncoder(w).Encode(answer)
 	}))
 	t.Cleanup(f.Close)
+
 	return f
 }
 
 func (f *faulty) set(change func(method string, params []any, result any) (any, int)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+
 	f.change = change
 }
 
 func (f *faulty) called(method string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+
 	return f.calls[method]
 }
 
@@ -104,14 +119,22 @@ func newStage(t *testing.T, payments int) *stage {
 	s := &stage{node: n, bad: newFaulty(t, n), to: stranger(t)}
 	head, err := n.driver(t).Head(t.Context())
 	must(t, err)
+
 	s.from = head.Tip.Height + 1
 	for i := range payments {
-		hash, err := controls{n}.Pay(t.Context(), s.to, chain.Asset{Kind: chain.Native}, chain.Units(1_000_000+uint64(i)))
+		hash, err := controls{
+			n,
+		}.Pay(
+			t.Context(), s.to, chain.Asset{Kind: chain.Native}, chain.Units(1_000_000+uint64(i)),
+		)
 		must(t, err)
+
 		s.payments = append(s.payments, hash)
+
 		must(t, n.SolanaNode.Skip(i%3)) // some slots have no block
 		must(t, n.SolanaNode.Mine(1))
 	}
+
 	return s
 }
 
@@ -125,16 +148,21 @@ func (s *stage) driver(t *testing.T, withGood bool) *solana.BlockDriver {
 	})
 }
 
-// read reads all payments by blocks, and by history; it fails the test when an answer lacks one or has one twice.
+// read reads all payments by blocks, and by history; it fails the test when an answer lacks one or
+// has one twice.
 func (s *stage) read(t *testing.T, d *solana.BlockDriver) (byBlocks, byHistory error) {
 	t.Helper()
+
 	to := s.from + uint64(len(s.payments)) - 1
 	whole := func(blocks []chain.Block, err error) error {
 		t.Helper()
+
 		if err != nil {
 			return err
 		}
+
 		var got []string
+
 		for _, b := range blocks {
 			for _, moved := range b.Transfers {
 				if moved.To == s.to {
@@ -142,26 +170,33 @@ func (s *stage) read(t *testing.T, d *solana.BlockDriver) (byBlocks, byHistory e
 				}
 			}
 		}
+
 		if fmt.Sprint(got) != fmt.Sprint(s.payments) {
 			t.Errorf("payments %v, want %v", got, s.payments)
 		}
+
 		return nil
 	}
+
 	var blocks []chain.Block
+
 	for next := s.from; next <= to; {
 		part, err := d.Blocks(t.Context(), next, to)
 		if byBlocks = err; err != nil {
 			break
 		}
+
 		blocks, next = append(blocks, part...), next+uint64(len(part))
 	}
+
 	byBlocks = whole(blocks, byBlocks)
 	byHistory = whole(d.TransfersTo(t.Context(), []chain.Address{s.to}, s.from, to))
+
 	return byBlocks, byHistory
 }
 
-// TestMisbehaviourLosesNothing reads the same payments from a node that misbehaves: alone it is an outage, beside a good node it is
-// not noticed; never is an answer incomplete.
+// TestMisbehaviourLosesNothing reads the same payments from a node that misbehaves: alone it is an
+// outage, beside a good node it is not noticed; never is an answer incomplete.
 func TestMisbehaviourLosesNothing(t *testing.T) {
 	s := newStage(t, 7)
 	list := func(v any) []any { l, _ := v.([]any); return l }
@@ -169,91 +204,158 @@ func TestMisbehaviourLosesNothing(t *testing.T) {
 		if len(l) <= i {
 			return l
 		}
+
 		return append(append([]any{}, l[:i]...), l[i+1:]...)
 	}
+
 	leavingOut := func(payment int) func(string, []any, any) (any, int) {
 		return func(m string, _ []any, r any) (any, int) {
 			if m != "getSignaturesForAddress" {
 				return r, 0
 			}
+
 			kept := []any{}
+
 			for _, entry := range list(r) {
 				if entry.(map[string]any)["signature"] != s.payments[payment] {
 					kept = append(kept, entry)
 				}
 			}
+
 			return kept, 0
 		}
 	}
 	for _, c := range []struct {
 		name   string
 		change func(method string, params []any, result any) (any, int)
-		// alone says what a driver with this node only may answer: whether blocks, and whether histories, can still be read.
+		// alone says what a driver with this node only may answer: whether blocks, and whether
+		// histories, can still be read.
 		blocks, history bool
 	}{
 		{"healthy", nil, true, true},
-		{"429 with Retry-After", func(string, []any, any) (any, int) { return nil, http.StatusTooManyRequests }, false, false},
+		{
+			"429 with Retry-After",
+			func(string, []any, any) (any, int) { return nil, http.StatusTooManyRequests },
+			false,
+			false,
+		},
 		{"the newest signature is missing", leavingOut(6), true, false},
 		{"a signature in the middle is missing", leavingOut(3), true, false},
 		{"the oldest signature is missing", leavingOut(0), true, false},
-		{"no signatures at all", func(m string, _ []any, r any) (any, int) {
-			if m == "getSignaturesForAddress" {
-				return []any{}, 0
-			}
-			return r, 0
-		}, true, false},
-		{"pages shorter than asked for", func(m string, _ []any, r any) (any, int) {
-			if l := list(r); m == "getSignaturesForAddress" && len(l) > 2 {
-				return l[:2], 0
-			}
-			return r, 0
-		}, true, true},
-		{"pages that do not go on", func(m string, p []any, r any) (any, int) {
-			if m == "getSignaturesForAddress" && strings.Contains(fmt.Sprint(p), "before") {
-				return []any{map[string]any{"signature": s.payments[6], "slot": 1 << 40, "err": nil}}, 0
-			}
-			return r, 0
-		}, true, false},
-		{"a truncated list of slots", func(m string, _ []any, r any) (any, int) {
-			if l := list(r); m == "getBlocksWithLimit" && len(l) > 2 {
-				return l[:len(l)-1], 0
-			}
-			return r, 0
-		}, false, true},
-		{"a list of slots with a gap", func(m string, _ []any, r any) (any, int) {
-			if l := list(r); m == "getBlocksWithLimit" && len(l) > 2 {
-				return append(without(l, 1), json.Number("99999999")), 0
-			}
-			return r, 0
-		}, false, true},
-		{"transactions that are not there", func(m string, _ []any, r any) (any, int) {
-			if m == "getTransaction" {
-				return nil, 0
-			}
-			return r, 0
-		}, true, false},
-		{"blocks without transactions", func(m string, _ []any, r any) (any, int) {
-			if b, ok := r.(map[string]any); m == "getBlock" && ok {
-				delete(b, "transactions")
-			}
-			return r, 0
-		}, false, true},
-		{"answers without results", func(m string, _ []any, r any) (any, int) { return map[string]any{}, 0 }, false, false},
-		{"half of every second answer", func(m string, _ []any, r any) (any, int) {
-			if s.bad.calls[m]%2 == 0 {
-				return "…", 0
-			}
-			return r, 0
-		}, false, false},
+		{
+			"no signatures at all",
+			func(m string, _ []any, r any) (any, int) {
+				if m == "getSignaturesForAddress" {
+					return []any{}, 0
+				}
+
+				return r, 0
+			},
+			true,
+			false,
+		},
+		{
+			"pages shorter than asked for",
+			func(m string, _ []any, r any) (any, int) {
+				if l := list(r); m == "getSignaturesForAddress" && len(l) > 2 {
+					return l[:2], 0
+				}
+
+				return r, 0
+			},
+			true,
+			true,
+		},
+		{
+			"pages that do not go on",
+			func(m string, p []any, r any) (any, int) {
+				if m == "getSignaturesForAddress" && strings.Contains(fmt.Sprint(p), "before") {
+					return []any{map[string]any{"signature": s.payments[6], "slot": 1 << 40, "err": nil}}, 0
+				}
+
+				return r, 0
+			},
+			true,
+			false,
+		},
+		{
+			"a truncated list of slots",
+			func(m string, _ []any, r any) (any, int) {
+				if l := list(r); m == "getBlocksWithLimit" && len(l) > 2 {
+					return l[:len(l)-1], 0
+				}
+
+				return r, 0
+			},
+			false,
+			true,
+		},
+		{
+			"a list of slots with a gap",
+			func(m string, _ []any, r any) (any, int) {
+				if l := list(r); m == "getBlocksWithLimit" && len(l) > 2 {
+					return append(without(l, 1), json.Number("99999999")), 0
+				}
+
+				return r, 0
+			},
+			false,
+			true,
+		},
+		{
+			"transactions that are not there",
+			func(m string, _ []any, r any) (any, int) {
+				if m == "getTransaction" {
+					return nil, 0
+				}
+
+				return r, 0
+			},
+			true,
+			false,
+		},
+		{
+			"blocks without transactions",
+			func(m string, _ []any, r any) (any, int) {
+				if b, ok := r.(map[string]any); m == "getBlock" && ok {
+					delete(b, "transactions")
+				}
+
+				return r, 0
+			},
+			false,
+			true,
+		},
+		{
+			"answers without results",
+			func(m string, _ []any, r any) (any, int) { return map[string]any{}, 0 },
+			false,
+			false,
+		},
+		{
+			"half of every second answer",
+			func(m string, _ []any, r any) (any, int) {
+				if s.bad.calls[m]%2 == 0 {
+					return "…", 0
+				}
+
+				return r, 0
+			},
+			false,
+			false,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s.bad.set(nil)
+
 			alone, both := s.driver(t, false), s.driver(t, true)
 			for _, d := range []*solana.BlockDriver{alone, both} {
 				_, err := d.Head(t.Context()) // the genesis hash is known
 				must(t, err)
 			}
+
 			s.bad.set(c.change)
+
 			byBlocks, byHistory := s.read(t, alone)
 			for what, got := range map[string]struct {
 				err  error
@@ -262,10 +364,12 @@ func TestMisbehaviourLosesNothing(t *testing.T) {
 				if got.able && got.err != nil {
 					t.Errorf("alone, by %s: %v", what, got.err)
 				}
+
 				if !got.able && !errors.Is(got.err, fault.Unavailable) {
 					t.Errorf("alone, by %s: %v, want fault.Unavailable", what, got.err)
 				}
 			}
+
 			if byBlocks, byHistory = s.read(t, both); byBlocks != nil || byHistory != nil {
 				t.Errorf("beside a good node: %v, %v", byBlocks, byHistory)
 			}
@@ -280,23 +384,29 @@ func TestRetryAfterIsHeeded(t *testing.T) {
 	_, err := d.Head(t.Context())
 	must(t, err)
 	s.bad.set(func(string, []any, any) (any, int) { return nil, http.StatusTooManyRequests })
+
 	_, err = d.Head(t.Context())
 	if !errors.Is(err, fault.Unavailable) || fault.RetryAfter(err) <= 0 {
 		t.Fatalf("%v, retry after %v", err, fault.RetryAfter(err))
 	}
+
 	s.bad.set(nil)
 	asked := s.bad.called("getSlot")
+
 	_, err = d.Head(t.Context())
 	if !errors.Is(err, fault.Unavailable) || s.bad.called("getSlot") != asked {
 		t.Errorf("asked again within the time that it wanted to be left alone: %v", err)
 	}
+
 	patient := s.node.driver(t, func(c *solana.Config) { c.RPC, c.Attempts = s.bad.URL, 5 })
 	s.bad.set(func(m string, _ []any, r any) (any, int) {
 		if s.bad.calls["getSlot"] < asked+2 && m == "getSlot" {
 			return nil, http.StatusTooManyRequests
 		}
+
 		return r, 0
 	})
+
 	if _, err := patient.Head(t.Context()); err != nil {
 		t.Errorf("a driver with patience: %v", err)
 	}
@@ -309,6 +419,7 @@ func TestNodeBehind(t *testing.T) {
 	d := n.driver(t, func(c *solana.Config) { c.RPC, c.RPCs = late.URL, []string{n.URL} })
 	old, err := d.Head(t.Context())
 	must(t, err)
+
 	var slot uint64
 	must(t, n.Call(&slot, "getSlot", map[string]string{"commitment": "confirmed"}))
 	late.set(func(m string, p []any, r any) (any, int) {
@@ -320,27 +431,34 @@ func TestNodeBehind(t *testing.T) {
 				return nil, http.StatusServiceUnavailable
 			}
 		}
+
 		return r, 0
 	})
+
 	to := stranger(t)
 	hash, err := controls{n}.Pay(t.Context(), to, chain.Asset{Kind: chain.Native}, chain.Units(1_000_000))
 	must(t, err)
 	must(t, n.SolanaNode.Mine(3))
+
 	if head, err := n.driver(t).Head(t.Context()); err != nil || head.Tip.Height != old.Tip.Height+3 {
 		t.Fatalf("%+v, %v", head, err)
 	}
+
 	ref, err := d.RefAt(t.Context(), old.Tip.Height+1)
 	if err != nil || ref.Height != old.Tip.Height+1 {
 		t.Errorf("a block that one node has not reached: %+v, %v", ref, err)
 	}
+
 	blocks, err := d.TransfersTo(t.Context(), []chain.Address{to}, old.Tip.Height+1, old.Tip.Height+3)
 	if err != nil || len(blocks) != 1 || blocks[0].Transfers[0].TxHash != hash {
 		t.Errorf("a payment that one node has not seen: %+v, %v", blocks, err)
 	}
+
 	head, err := d.Head(t.Context())
 	if err != nil || head.Tip.Height != old.Tip.Height+3 {
 		t.Errorf("the head with one node behind: %+v, %v", head, err)
 	}
+
 	only := n.driver(t, func(c *solana.Config) { c.RPC = late.URL })
 	if _, err := only.RefAt(t.Context(), old.Tip.Height+1); !errors.Is(err, fault.NotFound) {
 		t.Errorf("alone, above its tip: %v", err)
@@ -353,10 +471,12 @@ func TestSecretsStayInside(t *testing.T) {
 	d := n.driver(t, func(c *solana.Config) {
 		c.RPC = "http://user:hunter2secret@127.0.0.1:1/v2/abcdef1234567890?api-key=zyxwvut9876"
 	})
+
 	_, err := d.Head(context.Background())
 	if err == nil {
 		t.Fatal("no error without a node")
 	}
+
 	for _, secret := range []string{"hunter2secret", "abcdef1234567890", "zyxwvut9876"} {
 		if strings.Contains(err.Error(), secret) {
 			t.Errorf("%v holds %q", err, secret)
@@ -369,16 +489,19 @@ func TestLongGaps(t *testing.T) {
 	n := startNode(t, solanago.TokenProgramID)
 	first, err := n.driver(t).Head(t.Context())
 	must(t, err)
+
 	for _, gap := range []int{1, 70, 5_000} {
 		must(t, n.SolanaNode.Skip(gap))
 		must(t, n.SolanaNode.Mine(2))
 	}
+
 	d := n.driver(t)
 	for height := uint64(0); height <= first.Tip.Height+6; height++ {
 		ref, err := n.driver(t).RefAt(t.Context(), height) // one that remembers nothing
 		if err != nil || ref.Height != height {
 			t.Errorf("block %d is %+v, %v", height, ref, err)
 		}
+
 		again, err := d.RefAt(t.Context(), height)
 		if err != nil || again != ref {
 			t.Errorf("block %d is %+v, %v", height, again, err)
@@ -386,61 +509,82 @@ func TestLongGaps(t *testing.T) {
 	}
 }
 
-// TestPollingInPieces reads a history piece by piece with a driver that remembers, while payments go on: each is seen once.
+// TestPollingInPieces reads a history piece by piece with a driver that remembers, while payments
+// go on: each is seen once.
 func TestPollingInPieces(t *testing.T) {
 	s := newStage(t, 6)
 	d := s.node.driver(t)
+
 	var got []string
+
 	last := s.from + 5
 	for from := s.from; from <= last; from++ {
-		blocks, err := d.TransfersTo(t.Context(), []chain.Address{s.to}, from, from) // the tip is beyond, and so is what the account holds
+		// the tip is beyond, and so is what the account holds
+		blocks, err := d.TransfersTo(t.Context(), []chain.Address{s.to}, from, from)
 		must(t, err)
+
 		for _, b := range blocks {
 			for _, moved := range b.Transfers {
 				got = append(got, moved.TxHash)
 			}
 		}
 	}
+
 	if fmt.Sprint(got) != fmt.Sprint(s.payments) {
 		t.Errorf("payments %v, want %v", got, s.payments)
 	}
+
 	counted := s.node.driver(t, func(c *solana.Config) { c.RPC = s.bad.URL })
 	for range 3 {
 		must(t, s.SolanaNode.Mine(1))
 		head, err := counted.Head(t.Context())
 		must(t, err)
+
 		before := s.bad.called("getSignaturesForAddress")
-		blocks, err := counted.TransfersTo(t.Context(), []chain.Address{s.to}, head.Tip.Height, head.Tip.Height)
+
+		blocks, err := counted.TransfersTo(
+			t.Context(), []chain.Address{s.to}, head.Tip.Height, head.Tip.Height,
+		)
 		if err != nil || len(blocks) != 0 {
 			t.Fatalf("%+v, %v", blocks, err)
 		}
+
 		if calls := s.bad.called("getSignaturesForAddress") - before; calls > 0 && before > 0 {
 			t.Errorf("%d histories were read though nothing changed", calls)
 		}
 	}
+
 	if s.bad.called("getSignaturesForAddress") == 0 {
 		t.Error("nothing was read at all")
 	}
 	// A fork puts another payment of the same amount in the place of one.
 	head, err := counted.Head(t.Context())
 	must(t, err)
+
 	pay := func() string {
 		hash, err := controls{s.node}.Pay(t.Context(), s.to, chain.Asset{Kind: chain.Native}, chain.Units(7))
 		must(t, err)
+
 		return hash
 	}
 	first := pay()
+
 	must(t, s.SolanaNode.Mine(1))
+
 	poll := func(from, to uint64, want string) {
 		t.Helper()
+
 		blocks, err := counted.TransfersTo(t.Context(), []chain.Address{s.to}, from, to)
-		if err != nil || len(blocks) != 1 || len(blocks[0].Transfers) != 1 || blocks[0].Transfers[0].TxHash != want {
+		if err != nil || len(blocks) != 1 || len(blocks[0].Transfers) != 1 ||
+			blocks[0].Transfers[0].TxHash != want {
 			t.Errorf("%+v, %v; want %s", blocks, err, want)
 		}
 	}
 	poll(head.Tip.Height+1, head.Tip.Height+1, first)
 	must(t, s.SolanaNode.Fork(1))
+
 	second := pay()
+
 	must(t, s.SolanaNode.Mine(1))
 	poll(head.Tip.Height+1, head.Tip.Height+3, second)
 }

@@ -2,8 +2,9 @@
 
 package solana_test
 
-// The controls of a test node for conformance.TestDriver and the tests beside it: payments and tokens by strangers, written with the
-// instructions of solana-go, so that the driver's own are compared with another's.
+// The controls of a test node for conformance.TestDriver and the tests beside it: payments and
+// tokens by strangers, written with the instructions of solana-go, so that the driver's own are
+// compared with another's.
 
 import (
 	"context"
@@ -44,12 +45,20 @@ func startNode(t *testing.T, program solanago.PublicKey, extensions ...mintExten
 	must(t, n.Airdrop(n.bank.PublicKey().String(), 1_000_000*sol))
 	must(t, n.SolanaNode.Mine(6)) // past the first final blocks
 	n.mint = n.newMint(t, program, 6, extensions...)
-	n.asset = chain.Asset{Symbol: "TOK", Kind: chain.Token, Contract: chain.Address(n.mint.String()), Decimals: 6, MinAmount: chain.Units(1000)}
+	n.asset = chain.Asset{
+		Symbol:    "TOK",
+		Kind:      chain.Token,
+		Contract:  chain.Address(n.mint.String()),
+		Decimals:  6,
+		MinAmount: chain.Units(1000),
+	}
+
 	return n
 }
 
 func must(t *testing.T, err error) {
 	t.Helper()
+
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,8 +66,10 @@ func must(t *testing.T, err error) {
 
 func newKey(t *testing.T) solanago.PrivateKey {
 	t.Helper()
+
 	key, err := solanago.NewRandomPrivateKey()
 	must(t, err)
+
 	return key
 }
 
@@ -67,17 +78,21 @@ func (n *node) config() solana.Config {
 	if n.program == solanago.Token2022ProgramID {
 		c.Token2022 = []chain.Address{n.asset.Contract}
 	}
+
 	return c
 }
 
 func (n *node) driver(t *testing.T, change ...func(*solana.Config)) *solana.BlockDriver {
 	t.Helper()
+
 	c := n.config()
 	for _, f := range change {
 		f(&c)
 	}
+
 	d, err := solana.NewBlockDriver(c)
 	must(t, err)
+
 	return d
 }
 
@@ -92,33 +107,58 @@ type mintExtension struct {
 func withFee(bps uint16, most uint64) mintExtension {
 	data := []byte{26, 0, 0, 0} // InitializeTransferFeeConfig, without authorities
 	data = binary.LittleEndian.AppendUint16(data, bps)
+
 	return mintExtension{size: 4 + 108, data: binary.LittleEndian.AppendUint64(data, most)}
 }
 
-func (n *node) newMint(t *testing.T, program solanago.PublicKey, decimals uint8, extensions ...mintExtension) solanago.PublicKey {
+func (n *node) newMint(
+	t *testing.T,
+	program solanago.PublicKey,
+	decimals uint8,
+	extensions ...mintExtension,
+) solanago.PublicKey {
 	t.Helper()
 	key := newKey(t)
+
 	size := 82
 	if len(extensions) > 0 {
 		size = 166
 	}
+
 	for _, x := range extensions {
 		size += x.size
 	}
+
 	var rent uint64
 	must(t, n.Call(&rent, "getMinimumBalanceForRentExemption", size))
-	list := []solanago.Instruction{system.NewCreateAccountInstruction(rent, uint64(size), program, n.bank.PublicKey(), key.PublicKey()).Build()}
+
+	list := []solanago.Instruction{
+		system.NewCreateAccountInstruction(rent, uint64(size), program, n.bank.PublicKey(), key.PublicKey()).
+			Build(),
+	}
 	for _, x := range extensions {
 		metas := solanago.AccountMetaSlice{solanago.Meta(key.PublicKey()).WRITE()}
 		for _, k := range x.with {
 			metas = append(metas, solanago.Meta(k))
 		}
+
 		list = append(list, solanago.NewInstruction(program, metas, x.data))
 	}
-	list = append(list, n.token(program, tokenprogram.NewInitializeMint2Instruction(decimals, n.bank.PublicKey(), n.bank.PublicKey(), key.PublicKey()).Build()))
+
+	list = append(
+		list,
+		n.token(
+			program,
+			tokenprogram.NewInitializeMint2Instruction(
+				decimals, n.bank.PublicKey(), n.bank.PublicKey(), key.PublicKey(),
+			).
+				Build(),
+		),
+	)
 	_, err := n.send(list, n.bank, key)
 	must(t, err)
 	must(t, n.SolanaNode.Mine(1))
+
 	return key.PublicKey()
 }
 
@@ -128,6 +168,7 @@ func (n *node) token(program solanago.PublicKey, in solanago.Instruction) solana
 	if err != nil {
 		panic(err)
 	}
+
 	return solanago.NewInstruction(program, in.Accounts(), data)
 }
 
@@ -138,45 +179,68 @@ func (n *node) send(list []solanago.Instruction, signers ...solanago.PrivateKey)
 			Blockhash solanago.Hash `json:"blockhash"`
 		} `json:"value"`
 	}
-	if err := n.Call(&latest, "getLatestBlockhash", map[string]string{"commitment": "finalized"}); err != nil {
+	if err := n.Call(
+		&latest, "getLatestBlockhash", map[string]string{"commitment": "finalized"},
+	); err != nil {
 		return "", err
 	}
 	// Something that differs, so that equal payments are different transactions.
 	var salt [6]byte
+
 	_, _ = rand.Read(salt[:])
 	units := 400_000 + binary.LittleEndian.Uint32(salt[:])%400_000
-	list = append([]solanago.Instruction{solanago.NewInstruction(solanago.ComputeBudget, nil, binary.LittleEndian.AppendUint32([]byte{2}, units))}, list...)
-	tx, err := solanago.NewTransaction(list, latest.Value.Blockhash, solanago.TransactionPayer(signers[0].PublicKey()))
+	list = append(
+		[]solanago.Instruction{
+			solanago.NewInstruction(
+				solanago.ComputeBudget, nil, binary.LittleEndian.AppendUint32([]byte{2}, units),
+			),
+		},
+		list...)
+
+	tx, err := solanago.NewTransaction(
+		list, latest.Value.Blockhash, solanago.TransactionPayer(signers[0].PublicKey()),
+	)
 	if err != nil {
 		return "", err
 	}
+
 	_, err = tx.Sign(func(key solanago.PublicKey) *solanago.PrivateKey {
 		for i := range signers {
 			if signers[i].PublicKey() == key {
 				return &signers[i]
 			}
 		}
+
 		return nil
 	})
 	if err != nil {
 		return "", err
 	}
+
 	raw, err := tx.MarshalBinary()
 	if err != nil {
 		return "", err
 	}
+
 	var signature string
-	err = n.Call(&signature, "sendTransaction", base64.StdEncoding.EncodeToString(raw), map[string]any{"encoding": "base64", "skipPreflight": true})
+
+	err = n.Call(
+		&signature, "sendTransaction", base64.StdEncoding.EncodeToString(raw),
+		map[string]any{"encoding": "base64", "skipPreflight": true},
+	)
 	if err != nil {
 		return "", err
 	}
+
 	var status struct{ Value []*struct{ Slot uint64 } }
 	if err := n.Call(&status, "getSignatureStatuses", []string{signature}); err != nil {
 		return "", err
 	}
+
 	if len(status.Value) != 1 || status.Value[0] == nil {
 		return "", errors.New("the node dropped the transaction")
 	}
+
 	return signature, nil
 }
 
@@ -185,6 +249,7 @@ func (n *node) accountOf(owner solanago.PublicKey) solanago.PublicKey {
 	if err != nil {
 		panic(err)
 	}
+
 	return account
 }
 
@@ -197,7 +262,11 @@ func (n *node) open(payer, owner solanago.PublicKey) solanago.Instruction {
 func (n *node) give(owner solanago.PublicKey, amount uint64) []solanago.Instruction {
 	return []solanago.Instruction{
 		n.open(n.bank.PublicKey(), owner),
-		n.token(n.program, tokenprogram.NewMintToInstruction(amount, n.mint, n.accountOf(owner), n.bank.PublicKey(), nil).Build()),
+		n.token(
+			n.program,
+			tokenprogram.NewMintToInstruction(amount, n.mint, n.accountOf(owner), n.bank.PublicKey(), nil).
+				Build(),
+		),
 	}
 }
 
@@ -217,19 +286,27 @@ func (c controls) Fund(ctx context.Context, to chain.Address, asset chain.Asset,
 	if _, err := c.Pay(ctx, to, asset, amount); err != nil {
 		return err
 	}
+
 	return c.SolanaNode.Mine(5) // deeper than any fork of the suite
 }
 
-func (c controls) Pay(_ context.Context, to chain.Address, asset chain.Asset, amount chain.Amount) (string, error) {
+func (c controls) Pay(
+	_ context.Context,
+	to chain.Address,
+	asset chain.Asset,
+	amount chain.Amount,
+) (string, error) {
 	return c.send(c.payment(to, asset, amount), c.bank)
 }
 
 func (c controls) payment(to chain.Address, asset chain.Asset, amount chain.Amount) []solanago.Instruction {
 	key := solanago.MustPublicKeyFromBase58(string(to))
+
 	n, _ := amount.Uint64()
 	if asset.Kind == chain.Token {
 		return c.give(key, n)
 	}
+
 	return []solanago.Instruction{system.NewTransferInstruction(n, c.bank.PublicKey(), key).Build()}
 }
 
@@ -238,8 +315,17 @@ func (c controls) PayZero(ctx context.Context, to chain.Address, asset chain.Ass
 }
 
 // PayFailing pays, and then pays more than there is, which takes back the first.
-func (c controls) PayFailing(_ context.Context, to chain.Address, asset chain.Asset, amount chain.Amount) (string, error) {
-	ruin := system.NewTransferInstruction(9_000_000*sol, c.bank.PublicKey(), solanago.MustPublicKeyFromBase58(string(to))).Build()
+func (c controls) PayFailing(
+	_ context.Context,
+	to chain.Address,
+	asset chain.Asset,
+	amount chain.Amount,
+) (string, error) {
+	ruin := system.NewTransferInstruction(
+		9_000_000*sol, c.bank.PublicKey(), solanago.MustPublicKeyFromBase58(string(to)),
+	).
+		Build()
+
 	return c.send(append(c.payment(to, asset, amount), ruin), c.bank)
 }
 
@@ -248,14 +334,21 @@ func (c controls) Freeze(_ context.Context, address chain.Address, asset chain.A
 	if asset.Kind != chain.Token {
 		return fmt.Errorf("%s cannot be frozen", asset.Symbol)
 	}
+
 	owner := solanago.MustPublicKeyFromBase58(string(address))
+
 	_, err := c.send([]solanago.Instruction{
 		c.open(c.bank.PublicKey(), owner),
-		c.token(c.program, tokenprogram.NewFreezeAccountInstruction(c.accountOf(owner), c.mint, c.bank.PublicKey(), nil).Build()),
+		c.token(
+			c.program,
+			tokenprogram.NewFreezeAccountInstruction(c.accountOf(owner), c.mint, c.bank.PublicKey(), nil).
+				Build(),
+		),
 	}, c.bank)
 	if err != nil {
 		return err
 	}
+
 	return c.SolanaNode.Mine(1)
 }
 
@@ -270,18 +363,22 @@ func (c controls) Expire(_ context.Context, tx chain.Signed) error {
 	if err := c.Call(&tip, "getBlockHeight", map[string]string{"commitment": "confirmed"}); err != nil {
 		return err
 	}
+
 	if tip > tx.ValidToHeight {
 		return nil
 	}
+
 	return c.SolanaNode.Mine(int(tx.ValidToHeight-tip) + 1)
 }
 
 // freshSigner is a signer whose keys nobody used before.
 func freshSigner(t *testing.T) *hdkey.Signer {
 	t.Helper()
+
 	mnemonic, err := hdkey.NewMnemonic(rand.Reader, 128)
 	must(t, err)
 	signer, err := hdkey.New(mnemonic, "")
 	must(t, err)
+
 	return signer
 }

@@ -14,35 +14,48 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// TestEqualPayoutsAreTwo builds one order again and again on one blockhash: the transactions differ, and all of them pay.
+// TestEqualPayoutsAreTwo builds one order again and again on one blockhash: the transactions
+// differ, and all of them pay.
 func TestEqualPayoutsAreTwo(t *testing.T) {
 	n := startNode(t, solanago.TokenProgramID)
 	s := newSender(t, n)
 	from, to := s.party(chain.RoleMaster, 1), stranger(t)
 	s.fund(from, sol, 1_000_000)
+
 	for _, a := range []chain.Asset{s.native(), s.token()} {
-		o := chain.Order{From: from, Outputs: []chain.Output{{To: to, AssetID: a.ID, Amount: chain.Units(1_000_000 / 4)}}}
+		o := chain.Order{
+			From:    from,
+			Outputs: []chain.Output{{To: to, AssetID: a.ID, Amount: chain.Units(1_000_000 / 4)}},
+		}
 		if a.Kind == chain.Native {
 			o.Outputs[0].Amount = chain.Units(1_000_000)
 		}
+
 		seen := map[string]bool{}
+
 		var all []chain.Signed
-		for tries := 0; len(seen) < 3; tries++ { // two of three are equal once in a thousand times; the outbox builds again then
+		// two of three are equal once in a thousand times; the outbox builds again then
+		for tries := 0; len(seen) < 3; tries++ {
 			if tries == 10 {
 				t.Fatalf("ten equal orders became %d different transactions", len(seen))
 			}
+
 			tx := s.sign(o)
 			if !seen[tx.TxHash] {
 				seen[tx.TxHash], all = true, append(all, tx)
 			}
+
 			if tx.ValidToHeight != all[0].ValidToHeight {
 				t.Fatal("the blockhash changed, so the test shows nothing")
 			}
 		}
+
 		for _, tx := range all {
 			must(t, s.d.Broadcast(t.Context(), tx))
 		}
+
 		must(t, n.SolanaNode.Mine(1))
+
 		if got, want := s.balance(to, a), o.Outputs[0].Amount.Mul(3); got != want {
 			t.Errorf("%s %s arrived of three equal payouts, want %s", got, a.Symbol, want)
 		}
@@ -57,37 +70,67 @@ func TestRentMinimumIsKept(t *testing.T) {
 	s.fund(master, sol, 0)
 	s.fund(deposit, 10_000_000, 0)
 	s.fund(deposit, 100, 0) // not to be released
-	r := chain.Release{Asset: s.native(), Deposit: deposit, Master: master, FeeAddress: stranger(t), Amount: chain.Units(10_000_000), Fee: chain.Units(50_000)}
+	r := chain.Release{
+		Asset:      s.native(),
+		Deposit:    deposit,
+		Master:     master,
+		FeeAddress: stranger(t),
+		Amount:     chain.Units(10_000_000),
+		Fee:        chain.Units(50_000),
+	}
 	before := s.balance(master.Address, s.native())
 	steps, err := s.d.PlanRelease(t.Context(), r)
 	must(t, err)
+
 	if !steps[0].PaysFee.IsZero() || len(steps[0].Order.Outputs) != 1 {
 		t.Errorf("a platform fee too small to open its account is paid: %+v", steps)
 	}
+
 	st := s.include(s.sign(steps[0].Order))
 	if left := s.balance(deposit.Address, s.native()); left != chain.Units(890_880) {
 		t.Errorf("%s is left, want the rent minimum", left)
 	}
-	if got := s.balance(master.Address, s.native()).Sub(before).Add(st.Fee); got != chain.Units(10_000_100-890_880) {
+
+	if got := s.balance(master.Address, s.native()).
+		Sub(before).
+		Add(st.Fee); got != chain.Units(
+		10_000_100-890_880,
+	) {
 		t.Errorf("%s arrived and was paid as a fee", got)
 	}
 
 	// A wallet cannot be left with less than the rent minimum either.
 	rest := s.balance(master.Address, s.native())
-	o := chain.Order{From: master, MaxFee: chain.Units(100_000), Outputs: []chain.Output{{To: stranger(t), AssetID: s.native().ID, Amount: rest.Sub(chain.Units(500_000))}}}
-	if _, err := s.d.Build(t.Context(), o); !errors.Is(err, fault.State) || fault.Code(err) != "insufficient_funds" {
+
+	o := chain.Order{
+		From:   master,
+		MaxFee: chain.Units(100_000),
+		Outputs: []chain.Output{
+			{To: stranger(t), AssetID: s.native().ID, Amount: rest.Sub(chain.Units(500_000))},
+		},
+	}
+	if _, err := s.d.Build(
+		t.Context(), o,
+	); !errors.Is(err, fault.State) ||
+		fault.Code(err) != "insufficient_funds" {
 		t.Errorf("a payout that leaves less than the rent minimum: %v", err)
 	}
 }
 
-// TestPriorityFee offers what others pay, within the maximum of the configuration and of the order, and the fee is exact.
+// TestPriorityFee offers what others pay, within the maximum of the configuration and of the order,
+// and the fee is exact.
 func TestPriorityFee(t *testing.T) {
 	n := startNode(t, solanago.TokenProgramID)
 	s := newSender(t, n)
 	from, to := s.party(chain.RoleMaster, 1), stranger(t)
 	s.fund(from, sol, 1_000_000)
+
 	order := func(max uint64) chain.Order {
-		return chain.Order{From: from, MaxFee: chain.Units(max), Outputs: []chain.Output{{To: to, AssetID: s.native().ID, Amount: chain.Units(1_000_000)}}}
+		return chain.Order{
+			From:    from,
+			MaxFee:  chain.Units(max),
+			Outputs: []chain.Output{{To: to, AssetID: s.native().ID, Amount: chain.Units(1_000_000)}},
+		}
 	}
 	for _, c := range []struct {
 		name       string
@@ -101,14 +144,17 @@ func TestPriorityFee(t *testing.T) {
 	} {
 		must(t, n.SetPriorityFee(c.price))
 		tx := s.sign(order(c.max))
+
 		fee, _ := tx.MaxFee.Uint64()
 		if fee > c.most || (c.price > 0 && fee <= 5_000) {
 			t.Errorf("%s: offers %d, want more than the base fee and at most %d", c.name, fee, c.most)
 		}
+
 		if st := s.include(tx); st.Fee != tx.MaxFee {
 			t.Errorf("%s: it cost %s, offered were %s", c.name, st.Fee, tx.MaxFee)
 		}
 	}
+
 	if _, err := s.d.Build(t.Context(), order(4_999)); !errors.Is(err, fault.Limited) {
 		t.Errorf("less than the base fee: %v", err)
 	}
@@ -120,36 +166,52 @@ func TestExpiryNeedsAWitness(t *testing.T) {
 	s := newSender(t, n)
 	from := s.party(chain.RoleMaster, 1)
 	s.fund(from, sol, 0)
-	tx := s.sign(chain.Order{From: from, Outputs: []chain.Output{{To: stranger(t), AssetID: s.native().ID, Amount: chain.Units(1_000_000)}}})
+	tx := s.sign(
+		chain.Order{
+			From: from,
+			Outputs: []chain.Output{
+				{To: stranger(t), AssetID: s.native().ID, Amount: chain.Units(1_000_000)},
+			},
+		},
+	)
 	head, err := s.d.Head(t.Context())
 	must(t, err)
 	must(t, n.SolanaNode.Mine(int(tx.ValidToHeight-head.Tip.Height+1)))
+
 	status := func(d *solana.BlockDriver) chain.TxState {
 		t.Helper()
 		st, err := d.Status(t.Context(), tx)
 		must(t, err)
+
 		return st.State
 	}
 	if got := status(s.d); got != chain.TxUnknown {
 		t.Errorf("past its last height, which is not final yet, it is %s", got)
 	}
+
 	must(t, n.SolanaNode.Mine(5))
+
 	deaf := n.driver(t, func(c *solana.Config) { c.RPCs = []string{"http://127.0.0.1:1"} })
 	if got := status(deaf); got != chain.TxUnknown {
 		t.Errorf("while another node cannot be asked, it is %s", got)
 	}
+
 	must(t, n.Prune(head.Tip.Height+20))
+
 	if got := status(n.driver(t)); got != chain.TxUnknown {
 		t.Errorf("of a node that has thrown its time away, it is %s", got)
 	}
+
 	must(t, n.Prune(0))
+
 	if got := status(n.driver(t)); got != chain.TxDead {
 		t.Errorf("with every proof it is %s", got)
 	}
 }
 
-// TestOtherTokenAccounts does not credit tokens that belong to an owner of ours outside the associated account, where no release would find
-// them, nor coin that is the rent of a token account.
+// TestOtherTokenAccounts does not credit tokens that belong to an owner of ours outside the
+// associated account, where no release would find them, nor coin that is the rent of a token
+// account.
 func TestOtherTokenAccounts(t *testing.T) {
 	n := startNode(t, solanago.TokenProgramID)
 	s := newSender(t, n)
@@ -158,20 +220,31 @@ func TestOtherTokenAccounts(t *testing.T) {
 	head, err := s.d.Head(t.Context())
 	must(t, err)
 	_, err = n.send([]solanago.Instruction{
-		system.NewCreateAccountInstruction(2_039_280, 165, n.program, n.bank.PublicKey(), other.PublicKey()).Build(),
-		solanago.NewInstruction(n.program, solanago.AccountMetaSlice{solanago.Meta(other.PublicKey()).WRITE(), solanago.Meta(n.mint)}, append([]byte{18}, owner[:]...)), // InitializeAccount3
+		system.NewCreateAccountInstruction(2_039_280, 165, n.program, n.bank.PublicKey(), other.PublicKey()).
+			Build(),
+		// InitializeAccount3
+		solanago.NewInstruction(
+			n.program,
+			solanago.AccountMetaSlice{solanago.Meta(other.PublicKey()).WRITE(), solanago.Meta(n.mint)},
+			append([]byte{18}, owner[:]...),
+		),
 		solanago.NewInstruction(n.program, solanago.AccountMetaSlice{
-			solanago.Meta(n.mint).WRITE(), solanago.Meta(other.PublicKey()).WRITE(), solanago.Meta(n.bank.PublicKey()).SIGNER(),
+			solanago.Meta(n.mint).WRITE(),
+			solanago.Meta(other.PublicKey()).WRITE(),
+			solanago.Meta(n.bank.PublicKey()).SIGNER(),
 		}, []byte{7, 99, 0, 0, 0, 0, 0, 0, 0}), // MintTo
 	}, n.bank, other)
 	must(t, err)
 	must(t, n.SolanaNode.Mine(1))
 	blocks, err := s.d.Blocks(t.Context(), head.Tip.Height+1, head.Tip.Height+1)
 	must(t, err)
+
 	if len(blocks[0].Transfers) != 1 {
 		t.Fatalf("transfers %+v, want the tokens alone", blocks[0].Transfers)
 	}
-	if got := blocks[0].Transfers[0]; got.To != chain.Address(other.PublicKey().String()) || got.Amount != chain.Units(99) {
+
+	if got := blocks[0].Transfers[0]; got.To != chain.Address(other.PublicKey().String()) ||
+		got.Amount != chain.Units(99) {
 		t.Errorf("%+v, want 99 tokens to the account itself", got)
 	}
 }

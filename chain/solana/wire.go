@@ -12,7 +12,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// What nodes answer, as far as it is read. Amounts are read from integers and digits only, never from uiAmount.
+// What nodes answer, as far as it is read. Amounts are read from integers and digits only, never
+// from uiAmount.
 
 // confirmed is the parameter that asks for everything up to the tip.
 type confirmed struct{}
@@ -45,19 +46,30 @@ func (e *endpoint) header(ctx context.Context, slot uint64) (header, error) {
 
 func (e *endpoint) block(ctx context.Context, slot uint64, details string) (header, error) {
 	var h *header
+
 	err := e.call(ctx, &h, "getBlock", slot, map[string]any{
-		"commitment": "confirmed", "encoding": "base64", "transactionDetails": details, "rewards": false, "maxSupportedTransactionVersion": 0,
+		"commitment":                     "confirmed",
+		"encoding":                       "base64",
+		"transactionDetails":             details,
+		"rewards":                        false,
+		"maxSupportedTransactionVersion": 0,
 	})
 	if err != nil {
 		return header{}, err
 	}
+
 	if h == nil {
 		return header{}, e.Garbled("it has no block for slot %d and does not say why", slot)
 	}
-	if h.MaybeHeight == nil || h.MaybeTime == nil || *h.MaybeTime <= 0 || !isHash(h.Hash) || !isHash(h.Parent) || (h.ParentSlot >= slot && slot > 0) {
+
+	if h.MaybeHeight == nil || h.MaybeTime == nil || *h.MaybeTime <= 0 || !isHash(h.Hash) ||
+		!isHash(h.Parent) ||
+		(h.ParentSlot >= slot && slot > 0) {
 		return header{}, e.Garbled("its block of slot %d has no height, time, hash or parent", slot)
 	}
+
 	h.slot, h.Height = slot, *h.MaybeHeight
+
 	return *h, nil
 }
 
@@ -75,8 +87,10 @@ func (w *wireTransaction) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &pair); err != nil {
 		return err
 	}
+
 	raw, err := base64.StdEncoding.DecodeString(pair[0])
 	*w = raw
+
 	return err
 }
 
@@ -115,8 +129,10 @@ func (u *u64) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &digits); err != nil {
 		return err
 	}
+
 	n, err := strconv.ParseUint(digits, 10, 64)
 	*u = u64(n)
+
 	return err
 }
 
@@ -128,34 +144,52 @@ type accountInfo struct {
 	Data       wireTransaction `json:"data"`
 }
 
-// accounts reads up to any number of accounts, nil for each that does not exist, and the slot that they are of: at least
-// minSlot.
-func (e *endpoint) accounts(ctx context.Context, keys []solanago.PublicKey, minSlot uint64) ([]*accountInfo, uint64, error) {
+// accounts reads up to any number of accounts, nil for each that does not exist, and the slot that
+// they are of: at least minSlot.
+func (e *endpoint) accounts(
+	ctx context.Context,
+	keys []solanago.PublicKey,
+	minSlot uint64,
+) ([]*accountInfo, uint64, error) {
 	const most = 100 // Source: solana.com/docs/rpc/http/getmultipleaccounts
-	var all []*accountInfo
-	var oldest uint64
+
+	var (
+		all    []*accountInfo
+		oldest uint64
+	)
+
 	for start := 0; start < len(keys); start += most {
 		part := keys[start:min(start+most, len(keys))]
+
 		var answer struct {
 			Context struct {
 				Slot uint64 `json:"slot"`
 			} `json:"context"`
 			Value []*accountInfo `json:"value"`
 		}
+
 		options := map[string]any{"commitment": "confirmed", "encoding": "base64"}
 		if minSlot > 0 {
 			options["minContextSlot"] = minSlot
 		}
+
 		if err := e.call(ctx, &answer, "getMultipleAccounts", part, options); err != nil {
 			return nil, 0, err
 		}
+
 		if len(answer.Value) != len(part) || answer.Context.Slot < minSlot {
-			return nil, 0, e.Garbled("it answered %d of %d accounts, of slot %d", len(answer.Value), len(part), answer.Context.Slot)
+			return nil, 0, e.Garbled(
+				"it answered %d of %d accounts, of slot %d",
+				len(answer.Value), len(part), answer.Context.Slot,
+			)
 		}
+
 		if start == 0 || answer.Context.Slot < oldest {
 			oldest = answer.Context.Slot
 		}
+
 		all = append(all, answer.Value...)
 	}
+
 	return all, oldest, nil
 }

@@ -19,13 +19,15 @@ const addressPrefix = 0x41
 // address is the 20 bytes after the prefix: the same number as the Ethereum address of the key.
 type address = common.Address
 
-// ParseAddress returns the base58check form of an address ("T" and 33 more characters). The 42 hexadecimal digits
-// that nodes write, beginning with 41, are read too. Anything else is fault.Invalid.
+// ParseAddress returns the base58check form of an address ("T" and 33 more characters). The 42
+// hexadecimal digits that nodes write, beginning with 41, are read too. Anything else is
+// fault.Invalid.
 func (d *Driver) ParseAddress(s string) (chain.Address, error) {
 	a, err := parseAddress(s)
 	if err != nil {
 		return "", err
 	}
+
 	return canonical(a), nil
 }
 
@@ -36,13 +38,17 @@ func parseAddress(s string) (address, error) {
 		if err != nil || version != addressPrefix || len(payload) != common.AddressLength {
 			return address{}, badAddress(s, "its characters or its checksum are wrong: copy it again")
 		}
+
 		return address(payload), nil
 	case 42:
 		if a, ok := hexAddress(s); ok {
 			return a, nil
 		}
 	}
-	return address{}, badAddress(s, "write the 34 characters that begin with T, or 41 and 40 hexadecimal digits")
+
+	return address{}, badAddress(
+		s, "write the 34 characters that begin with T, or 41 and 40 hexadecimal digits",
+	)
 }
 
 // hexAddress reads an address as nodes write it: 41 and 40 hexadecimal digits.
@@ -51,6 +57,7 @@ func hexAddress(s string) (address, bool) {
 	if err != nil {
 		return address{}, false
 	}
+
 	return prefixed(raw)
 }
 
@@ -59,6 +66,7 @@ func prefixed(raw []byte) (address, bool) {
 	if len(raw) != 1+common.AddressLength || raw[0] != addressPrefix {
 		return address{}, false
 	}
+
 	return address(raw[1:]), true
 }
 
@@ -66,6 +74,7 @@ func badAddress(s, what string) error {
 	if len(s) > 64 {
 		s = strings.ToValidUTF8(s[:64], "") + "…"
 	}
+
 	return fault.New(fault.Invalid, "address_invalid", "%q is not a Tron address: %s", s, what)
 }
 
@@ -80,16 +89,23 @@ func prefixedBytes(a address) []byte { return append([]byte{addressPrefix}, a[:]
 // nodeHex returns an address as nodes are asked for it.
 func nodeHex(a address) string { return hex.EncodeToString(prefixedBytes(a)) }
 
-// DeriveAddress returns the address of a compressed secp256k1 public key: the last 20 bytes of the Keccak-256 of the
-// uncompressed point, with the prefix 41. Another key is fault.Invalid.
+// DeriveAddress returns the address of a compressed secp256k1 public key: the last 20 bytes of the
+// Keccak-256 of the uncompressed point, with the prefix 41. Another key is fault.Invalid.
 func (d *Driver) DeriveAddress(key chain.PublicKey) (chain.Address, error) {
 	if key.Curve != chain.Secp256k1 {
-		return "", fault.New(fault.Invalid, "key_invalid", "a Tron address needs a secp256k1 key, not %s", key.Curve)
+		return "", fault.New(
+			fault.Invalid, "key_invalid", "a Tron address needs a secp256k1 key, not %s",
+			key.Curve,
+		)
 	}
+
 	pub, err := crypto.DecompressPubkey(key.Bytes)
 	if err != nil {
-		return "", fault.Wrap(err, fault.Invalid, "key_invalid", "the public key is not a compressed secp256k1 point")
+		return "", fault.Wrap(
+			err, fault.Invalid, "key_invalid", "the public key is not a compressed secp256k1 point",
+		)
 	}
+
 	return canonical(crypto.PubkeyToAddress(*pub)), nil
 }
 

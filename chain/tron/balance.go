@@ -21,41 +21,58 @@ const maxReach = 100
 
 // Balances returns the balance of each holding at the state after block at, in the order asked.
 //
-// A node tells balances at its newest and at its solidified block only, and those at the newest include what waits in its
-// pool. So the balance is read at the solidified block, and what the blocks between that one and at moved is added, or
-// taken away where at is older. A block more than 100 away, and a holder in a transaction in between that moves coin in ways
-// this package does not follow (staking, exchanges), are fault.Unavailable: for the latter until the block is solidified.
-func (d *Driver) Balances(ctx context.Context, at chain.Ref, holdings []chain.Holding) ([]chain.Amount, error) {
+// A node tells balances at its newest and at its solidified block only, and those at the newest
+// include what waits in its pool. So the balance is read at the solidified block, and what the
+// blocks between that one and at moved is added, or taken away where at is older. A block more than
+// 100 away, and a holder in a transaction in between that moves coin in ways this package does not
+// follow (staking, exchanges), are fault.Unavailable: for the latter until the block is solidified.
+func (d *Driver) Balances(
+	ctx context.Context,
+	at chain.Ref,
+	holdings []chain.Holding,
+) ([]chain.Amount, error) {
 	if at.IsZero() {
 		return nil, fault.New(fault.Invalid, "block_invalid", "balances need a block to be read at")
 	}
+
 	wanted := make([]holding, len(holdings))
 	for i, h := range holdings {
 		owner, err := parseAddress(string(h.Address))
 		if err != nil {
 			return nil, err
 		}
+
 		asset, ok := d.network.AssetByID(h.AssetID)
 		if !ok {
-			return nil, fault.New(fault.Invalid, "asset_not_enabled", "network %s has no asset %s", d.network.Slug, h.AssetID)
+			return nil, fault.New(
+				fault.Invalid, "asset_not_enabled", "network %s has no asset %s", d.network.Slug,
+				h.AssetID,
+			)
 		}
+
 		wanted[i] = holding{owner, asset}
 	}
+
 	if len(wanted) == 0 {
 		return nil, nil
 	}
+
 	var out []chain.Amount
+
 	err := d.ask(ctx, at.Height, func(ctx context.Context, e *endpoint) error {
 		solid, held, err := d.solidBalances(ctx, e, wanted)
 		if err != nil {
 			return err
 		}
+
 		out, err = d.carry(ctx, e, solid, at, wanted, held)
+
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
+
 	return out, nil
 }
 
@@ -65,13 +82,19 @@ type holding struct {
 }
 
 // solidBalances reads balances at the newest solidified block: again when that one moved on meanwhile.
-func (d *Driver) solidBalances(ctx context.Context, e *endpoint, wanted []holding) (chain.Ref, []chain.Amount, error) {
+func (d *Driver) solidBalances(
+	ctx context.Context,
+	e *endpoint,
+	wanted []holding,
+) (chain.Ref, []chain.Amount, error) {
 	held := make([]chain.Amount, len(wanted))
+
 	before, err := e.newest(ctx, solidified)
 	for range 4 {
 		if err != nil {
 			return chain.Ref{}, nil, err
 		}
+
 		g, gctx := errgroup.WithContext(ctx)
 		for i, h := range wanted {
 			g.Go(func() (err error) {
@@ -79,15 +102,19 @@ func (d *Driver) solidBalances(ctx context.Context, e *endpoint, wanted []holdin
 				return err
 			})
 		}
+
 		if err := g.Wait(); err != nil {
 			return chain.Ref{}, nil, err
 		}
+
 		var after chain.Ref
 		if after, err = e.newest(ctx, solidified); err == nil && after.Hash == before.Hash {
 			return after, held, nil
 		}
+
 		before = after
 	}
+
 	return chain.Ref{}, nil, e.Garbled("its solidified block changes faster than balances can be read at it")
 }
 
@@ -97,70 +124,105 @@ func (e *endpoint) held(ctx context.Context, s side, h holding) (chain.Amount, e
 		a, err := e.account(ctx, s, h.owner)
 		return a.balance, err
 	}
+
 	contract, err := parseAddress(string(h.asset.Contract))
 	if err != nil {
 		return chain.Amount{}, err
 	}
+
 	return e.word(ctx, s, h.owner, contract, append(balanceOfSelector[:], addressArgument(h.owner)...))
 }
 
-// carry takes balances from the solidified block to another one along the blocks in between, which must link the two.
-func (d *Driver) carry(ctx context.Context, e *endpoint, solid, at chain.Ref, wanted []holding, held []chain.Amount) ([]chain.Amount, error) {
+// carry takes balances from the solidified block to another one along the blocks in between, which
+// must link the two.
+func (d *Driver) carry(
+	ctx context.Context,
+	e *endpoint,
+	solid, at chain.Ref,
+	wanted []holding,
+	held []chain.Amount,
+) ([]chain.Amount, error) {
 	low, high := solid, at
 	if at.Height < solid.Height {
 		low, high = at, solid
 	}
+
 	if high.Height-low.Height > maxReach {
-		return nil, fault.New(fault.Unavailable, "block_too_old",
-			"balances at block %d cannot be told from those at the solidified block %d, which is more than %d blocks away", at.Height, solid.Height, maxReach)
+		return nil, fault.New(
+			fault.Unavailable,
+			"block_too_old",
+			"balances at block %d cannot be told from those at the solidified block %d, which is more "+
+				"than %d blocks away",
+			at.Height,
+			solid.Height,
+			maxReach,
+		)
 	}
+
 	blocks, err := d.between(ctx, e, low, high)
 	if err != nil {
 		return nil, err
 	}
+
 	out := make([]chain.Amount, len(wanted))
 	for i, h := range wanted {
 		in, gone, err := h.moved(blocks)
 		if err != nil {
 			return nil, err
 		}
+
 		plus, minus := in, gone
 		if at.Height < solid.Height {
 			plus, minus = gone, in
 		}
+
 		sum, ok := held[i].AddOK(plus)
 		if !ok || sum.Less(minus) {
-			return nil, e.Garbled("the balance of %s at block %d does not follow from that at block %d", canonical(h.owner), at.Height, solid.Height)
+			return nil, e.Garbled(
+				"the balance of %s at block %d does not follow from that at block %d",
+				canonical(h.owner), at.Height, solid.Height,
+			)
 		}
+
 		out[i] = sum.Sub(minus)
 	}
+
 	return out, nil
 }
 
 // between reads the blocks above low up to high.
 func (d *Driver) between(ctx context.Context, e *endpoint, low, high chain.Ref) ([]*scannedBlock, error) {
 	var blocks []*scannedBlock
+
 	last := low
 	for last.Height < high.Height {
 		part, err := d.scan(ctx, e, last.Height+1, min(high.Height, last.Height+uint64(d.maxBlocks)))
 		if err != nil {
 			return nil, err
 		}
+
 		for _, b := range part {
 			if b.Parent != last.Hash {
 				return nil, notCanonical(low, high)
 			}
+
 			blocks, last = append(blocks, b), b.Ref
 		}
 	}
+
 	if last.Hash != high.Hash {
 		return nil, notCanonical(low, high)
 	}
+
 	return blocks, nil
 }
 
 func notCanonical(low, high chain.Ref) error {
-	return fault.New(fault.Unavailable, "block_unknown", "blocks %d (%s) and %d (%s) are not both in the node's chain", low.Height, low.Hash, high.Height, high.Hash)
+	return fault.New(
+		fault.Unavailable, "block_unknown",
+		"blocks %d (%s) and %d (%s) are not both in the node's chain",
+		low.Height, low.Hash, high.Height, high.Hash,
+	)
 }
 
 // moved sums up what blocks did to a balance.
@@ -170,24 +232,40 @@ func (h holding) moved(blocks []*scannedBlock) (in, out chain.Amount, err error)
 			if f.assetID != h.asset.ID {
 				continue
 			}
+
 			ok := true
 			if f.to == h.owner && !f.burnt {
 				in, ok = in.AddOK(f.amount)
 			}
+
 			if ok && f.from == h.owner {
 				out, ok = out.AddOK(f.amount)
 			}
+
 			if !ok {
-				return in, out, fault.New(fault.Unavailable, "balance_unreadable", "the movements of %s in block %d exceed 256 bits", canonical(h.owner), b.Height)
+				return in, out, fault.New(
+					fault.Unavailable, "balance_unreadable",
+					"the movements of %s in block %d exceed 256 bits",
+					canonical(h.owner), b.Height,
+				)
 			}
 		}
+
 		for _, tx := range b.opaque {
 			if h.asset.Kind == chain.Native && bytes.Contains(tx.raw, h.owner[:]) {
-				return in, out, fault.New(fault.Unavailable, "balance_unreadable",
-					"transaction %s in block %d names %s and may have changed its balance; it can be read again once the block is solidified", tx.hash, b.Height, canonical(h.owner))
+				return in, out, fault.New(
+					fault.Unavailable,
+					"balance_unreadable",
+					"transaction %s in block %d names %s and may have changed its balance; it can be read "+
+						"again once the block is solidified",
+					tx.hash,
+					b.Height,
+					canonical(h.owner),
+				)
 			}
 		}
 	}
+
 	return in, out, nil
 }
 
@@ -204,14 +282,24 @@ func (e *endpoint) account(ctx context.Context, s side, a address) (accountState
 		Type    string `json:"type"`
 		Balance int64  `json:"balance"`
 	}
+
 	found, err := e.post(ctx, s, "getaccount", addressRequest{nodeHex(a)}, &answer)
 	if err != nil || !found {
 		return accountState{}, err
 	}
+
 	if got, ok := hexAddress(answer.Address); !ok || got != a || answer.Balance < 0 {
-		return accountState{}, e.Garbled("asked for account %s, it answered another's, or a negative balance", canonical(a))
+		return accountState{}, e.Garbled(
+			"asked for account %s, it answered another's, or a negative balance",
+			canonical(a),
+		)
 	}
-	return accountState{exists: true, contract: answer.Type == "Contract", balance: chain.Units(uint64(answer.Balance))}, nil
+
+	return accountState{
+		exists:   true,
+		contract: answer.Type == "Contract",
+		balance:  chain.Units(uint64(answer.Balance)),
+	}, nil
 }
 
 // addressArgument is an address as an ABI word.
@@ -223,9 +311,14 @@ func (d *Driver) checkToken(ctx context.Context, e *endpoint, contract address, 
 	if err != nil {
 		return err
 	}
+
 	if n, ok := c.number(); !ok || n != chain.Units(uint64(asset.Decimals)) {
-		return fault.New(fault.Stopped, "token_mismatch", "token %s of network %s: contract %s does not answer %d decimals; correct the configuration",
-			asset.Symbol, d.network.Slug, asset.Contract, asset.Decimals)
+		return fault.New(
+			fault.Stopped, "token_mismatch",
+			"token %s of network %s: contract %s does not answer %d decimals; correct the configuration",
+			asset.Symbol, d.network.Slug, asset.Contract, asset.Decimals,
+		)
 	}
+
 	return nil
 }

@@ -9,38 +9,48 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Broadcast hands the bytes to the first node that takes them, asking each one once. Bytes that no node could ever take, and
-// a refusal as malformed or unfunded by every node that answers, are fault.Invalid; the latter with code
-// chain:insufficient_funds. Everything else is fault.Unavailable: it proves nothing, Status decides.
+// Broadcast hands the bytes to the first node that takes them, asking each one once. Bytes that no
+// node could ever take, and a refusal as malformed or unfunded by every node that answers, are
+// fault.Invalid; the latter with code chain:insufficient_funds. Everything else is
+// fault.Unavailable: it proves nothing, Status decides.
 func (d *Driver) Broadcast(ctx context.Context, tx chain.Signed) error {
 	t, raw, signer, err := decodeSigned(tx.Raw)
 	if err != nil {
 		return err
 	}
+
 	id := txID(raw)
 	if hex.EncodeToString(id[:]) != tx.TxHash {
 		return malformed("their id is not " + tx.TxHash)
 	}
+
 	if signer != t.owner {
 		return malformed("they are not signed by " + string(canonical(t.owner)))
 	}
+
 	var refusal *fault.Error // the first verdict, while no node gave an unclear answer
+
 	unclear := false
+
 	err = d.nodes.Ask(ctx, 1, 0, func(ctx context.Context, e *endpoint) error {
 		err := e.send(ctx, id, tx)
+
 		verdict, ok := errors.AsType[*fault.Error](err)
 		if !ok {
 			unclear = unclear || err != nil
 			return err
 		}
+
 		if refusal == nil {
 			refusal = verdict
 		}
+
 		return errRefused
 	})
 	if err != nil && refusal != nil && !unclear && ctx.Err() == nil {
 		return refusal
 	}
+
 	return err
 }
 
@@ -54,34 +64,48 @@ type sendRequest struct {
 // send broadcasts to one node. A *fault.Error is its verdict, another error an unclear answer.
 func (e *endpoint) send(ctx context.Context, id [32]byte, tx chain.Signed) error {
 	const method = "broadcasthex"
+
 	var answer struct {
 		Result  bool   `json:"result"`
 		Code    string `json:"code"`
 		Message string `json:"message"`
 		TxID    string `json:"txid"`
 	}
+
 	found, err := e.post(ctx, full, method, sendRequest{hex.EncodeToString(tx.Raw)}, &answer)
 	if err != nil {
 		return err
 	}
+
 	if !found || (answer.TxID != "" && answer.TxID != tx.TxHash) {
 		return e.Garbled("%s: it took transaction %s as %q", method, tx.TxHash, e.Clean(answer.TxID))
 	}
+
 	if answer.Result {
 		return nil
 	}
-	// Nodes refuse bytes that they have already, or had, with words about the balance that is left; and they call a duplicate
-	// what they once refused. So what they know is looked up.
+	// Nodes refuse bytes that they have already, or had, with words about the balance that is left;
+	// and they call a duplicate what they once refused. So what they know is looked up.
 	if s, err := e.sight(ctx, id); err == nil && s.tx != nil {
 		return nil
 	}
+
 	said := e.Fail(refused, "%s: %s: %s", method, e.Clean(answer.Code), e.Clean(words(answer.Message)))
 	switch answer.Code {
 	case "CONTRACT_VALIDATE_ERROR", "BANDWITH_ERROR":
-		return fault.Wrap(said, fault.Invalid, "chain:insufficient_funds", "the sender of transaction %s cannot pay for it, or its destination takes nothing", tx.TxHash)
+		return fault.Wrap(
+			said, fault.Invalid, "chain:insufficient_funds",
+			"the sender of transaction %s cannot pay for it, or its destination takes nothing",
+			tx.TxHash,
+		)
 	case "SIGERROR", "TOO_BIG_TRANSACTION_ERROR":
-		return fault.Wrap(said, fault.Invalid, "transaction_malformed", "the network does not take transaction %s as it is", tx.TxHash)
+		return fault.Wrap(
+			said, fault.Invalid, "transaction_malformed",
+			"the network does not take transaction %s as it is",
+			tx.TxHash,
+		)
 	}
-	// Among them a reference block or an expiration that this node finds wrong: it may be behind, or ahead of others.
+	// Among them a reference block or an expiration that this node finds wrong: it may be behind,
+	// or ahead of others.
 	return said
 }

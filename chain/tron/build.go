@@ -8,36 +8,45 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Build makes a transfer of TRX or a call of a token's transfer at current prices. It refers to the newest solidified block,
-// which no fork can undo, and runs out Config.Validity after the newest block. A call's fee limit has room for a quarter
-// more energy than it takes now, or for what Order.MaxFee leaves of that while it still covers what it takes now.
+// Build makes a transfer of TRX or a call of a token's transfer at current prices. It refers to the
+// newest solidified block, which no fork can undo, and runs out Config.Validity after the newest
+// block. A call's fee limit has room for a quarter more energy than it takes now, or for what
+// Order.MaxFee leaves of that while it still covers what it takes now.
 //
-// With SubtractFee the fee is what the transfer will burn as things are. Where stake or allowance cover it, that is nothing, and
-// one sun stays behind: a fee that is not taken out at all cannot be told from one that was forgotten. Should stake or allowance be
-// used up first, the network does not take the transaction, and it is made anew after it ran out.
+// With SubtractFee the fee is what the transfer will burn as things are. Where stake or allowance
+// cover it, that is nothing, and one sun stays behind: a fee that is not taken out at all cannot be
+// told from one that was forgotten. Should stake or allowance be used up first, the network does
+// not take the transaction, and it is made anew after it ran out.
 //
-// Two transactions that this process builds never have the same time, so that two equal payments are two transactions.
+// Two transactions that this process builds never have the same time, so that two equal payments
+// are two transactions.
 func (d *Driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, error) {
 	s, err := d.spendOf(order)
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
+
 	var u chain.Unsigned
+
 	err = d.ask(ctx, 0, func(ctx context.Context, e *endpoint) error {
 		head, err := e.head(ctx)
 		if err != nil {
 			return err
 		}
+
 		v, err := d.survey(ctx, e, s)
 		if err != nil {
 			return err
 		}
+
 		u, err = d.build(order, s, v, head)
+
 		return err
 	})
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
+
 	return u, nil
 }
 
@@ -46,115 +55,180 @@ func (d *Driver) build(order chain.Order, s spend, v survey, head chain.Head) (c
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
+
 	out := order.Outputs[0]
 	if order.SubtractFee {
 		if out.Amount, err = v.afterFee(s); err != nil {
 			return chain.Unsigned{}, err
 		}
+
 		s.amount = out.Amount
 	}
+
 	t := s.draft(limit)
 	fee := v.bandwidthFee(bandwidth(t.encode())).Add(v.energyFee())
+
 	due := fee
 	if s.contract == nil {
 		due = due.Add(s.amount)
 	}
+
 	if v.balance.Less(due) {
 		return chain.Unsigned{}, unfunded(s.from, v.balance, d.native)
 	}
+
 	id, err := hex.DecodeString(head.Final.Hash)
 	if err != nil || len(id) != 32 {
-		return chain.Unsigned{}, fault.New(fault.Unavailable, "node_unavailable", "network %s has no solidified block", d.network.Slug)
+		return chain.Unsigned{}, fault.New(
+			fault.Unavailable, "node_unavailable", "network %s has no solidified block",
+			d.network.Slug,
+		)
 	}
+
 	t.refBytes, t.refHash = id[6:8], id[8:16]
 	t.timestamp, t.expiration = d.timestamp(), head.Tip.Time.Add(d.validity).UnixMilli()
 	raw := t.encode()
 	digest := txID(raw)
 	out.To = canonical(s.payee)
+
 	return chain.Unsigned{
-		Raw: raw, Payloads: []chain.Payload{{Key: order.From.Key, Data: digest[:]}}, MaxFee: maxFee, Outputs: []chain.Output{out},
+		Raw:      raw,
+		Payloads: []chain.Payload{{Key: order.From.Key, Data: digest[:]}},
+		MaxFee:   maxFee,
+		Outputs:  []chain.Output{out},
 	}, nil
 }
 
-// offer chooses the fee limit: at most what Order.MaxFee leaves beside the bandwidth, at least what the call takes now.
+// offer chooses the fee limit: at most what Order.MaxFee leaves beside the bandwidth, at least what
+// the call takes now.
 func (v survey) offer(order chain.Order, s spend) (limit uint64, maxFee chain.Amount, err error) {
 	tooDear := func(floor chain.Amount) error {
-		return fault.New(fault.Limited, "fee_above_maximum", "the transaction may cost %s sun now, more than the %s that it may cost", floor, order.MaxFee)
+		return fault.New(
+			fault.Limited, "fee_above_maximum",
+			"the transaction may cost %s sun now, more than the %s that it may cost",
+			floor, order.MaxFee,
+		)
 	}
+
 	if s.contract == nil {
 		most := v.bandwidthMost(bandwidth(s.draft(0).encode()))
 		if order.MaxFee.Less(most) {
 			return 0, most, tooDear(most)
 		}
+
 		return 0, most, nil
 	}
+
 	most := v.bandwidthMost(bandwidth(s.draft(maxPrice).encode()))
 	floor := v.energyPrice()
+
 	highest := chain.Min(chain.Units(v.prices.feeLimit), order.MaxFee.SubFloor(most))
 	if highest.Less(floor) || order.MaxFee.Less(most) {
 		return 0, most, tooDear(most.Add(floor))
 	}
+
 	chosen := chain.Min(v.energyRoom(), highest)
 	limit, _ = chosen.Uint64()
+
 	return limit, most.Add(chosen), nil
 }
 
-// afterFee is what a transfer of TRX can pay when its fee comes out of its amount. The fee is that of the smaller amount's
-// size; where that is a byte shorter just because of it, the price of that byte stays behind.
+// afterFee is what a transfer of TRX can pay when its fee comes out of its amount. The fee is that
+// of the smaller amount's size; where that is a byte shorter just because of it, the price of that
+// byte stays behind.
 func (v survey) afterFee(s spend) (chain.Amount, error) {
 	fee := chain.Max(v.bandwidthFee(bandwidth(s.draft(0).encode())), chain.Units(1))
 	if s.amount.Cmp(fee) <= 0 {
-		return s.amount, fault.New(fault.State, "insufficient_funds", "the %s sun to send do not exceed the network fee of %s", s.amount, fee)
+		return s.amount, fault.New(
+			fault.State, "insufficient_funds",
+			"the %s sun to send do not exceed the network fee of %s",
+			s.amount, fee,
+		)
 	}
+
 	smaller := s
+
 	smaller.amount = s.amount.Sub(fee)
 	if again := v.bandwidthFee(bandwidth(smaller.draft(0).encode())); again.Less(fee) && !again.IsZero() {
 		exact := smaller
+
 		exact.amount = s.amount.Sub(again)
 		if v.bandwidthFee(bandwidth(exact.draft(0).encode())) == again {
 			return exact.amount, nil
 		}
 	}
+
 	return smaller.amount, nil
 }
 
-// Assemble puts the signature in and computes the hash. The signature must have been made over these bytes by the one key
-// given, and the key be that of Order.From; else fault.Invalid (signature_invalid).
-func (d *Driver) Assemble(order chain.Order, unsigned chain.Unsigned, keys []chain.PublicKey, signatures [][]byte) (chain.Signed, error) {
+// Assemble puts the signature in and computes the hash. The signature must have been made over
+// these bytes by the one key given, and the key be that of Order.From; else fault.Invalid
+// (signature_invalid).
+func (d *Driver) Assemble(
+	order chain.Order,
+	unsigned chain.Unsigned,
+	keys []chain.PublicKey,
+	signatures [][]byte,
+) (chain.Signed, error) {
 	t, ok := decodeTransaction(unsigned.Raw)
 	if !ok {
 		return chain.Signed{}, malformed("they are no transfer or call")
 	}
+
 	if len(keys) != 1 || len(signatures) != 1 || len(signatures[0]) != signatureLength {
-		return chain.Signed{}, fault.New(fault.Invalid, "signature_invalid", "the transaction takes one key and one signature of %d bytes", signatureLength)
+		return chain.Signed{}, fault.New(
+			fault.Invalid, "signature_invalid",
+			"the transaction takes one key and one signature of %d bytes",
+			signatureLength,
+		)
 	}
+
 	signer, err := d.DeriveAddress(keys[0])
 	if err != nil {
 		return chain.Signed{}, err
 	}
+
 	from, err := parseAddress(string(order.From.Address))
 	if err != nil {
 		return chain.Signed{}, err
 	}
+
 	if signer != canonical(from) || t.owner != from {
-		return chain.Signed{}, fault.New(fault.Invalid, "signature_invalid",
-			"the key is that of %s and the transaction is sent from %s, the order from %s", signer, canonical(t.owner), order.From.Address)
+		return chain.Signed{}, fault.New(
+			fault.Invalid, "signature_invalid",
+			"the key is that of %s and the transaction is sent from %s, the order from %s",
+			signer, canonical(t.owner), order.From.Address,
+		)
 	}
+
 	signature := append([]byte(nil), signatures[0]...)
 	if signature[64] < recoveryOffset {
 		signature[64] += recoveryOffset
 	}
+
 	raw := signed(unsigned.Raw, signature)
 	// Recovered as the network does it: from these bytes alone.
 	if _, _, sender, err := decodeSigned(raw); err != nil || sender != from {
-		return chain.Signed{}, fault.New(fault.Invalid, "signature_invalid", "the signature is not one of %s over this transaction", signer)
+		return chain.Signed{}, fault.New(
+			fault.Invalid, "signature_invalid",
+			"the signature is not one of %s over this transaction",
+			signer,
+		)
 	}
+
 	expiration, ok := millis(t.expiration)
 	if !ok {
 		return chain.Signed{}, malformed("their expiration is beyond reason")
 	}
+
 	id := txID(unsigned.Raw)
+
 	return chain.Signed{
-		TxHash: hex.EncodeToString(id[:]), Raw: raw, MaxFee: unsigned.MaxFee, Outputs: unsigned.Outputs, From: signer, ValidTo: expiration,
+		TxHash:  hex.EncodeToString(id[:]),
+		Raw:     raw,
+		MaxFee:  unsigned.MaxFee,
+		Outputs: unsigned.Outputs,
+		From:    signer,
+		ValidTo: expiration,
 	}, nil
 }

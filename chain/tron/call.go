@@ -25,8 +25,14 @@ type simulation struct {
 const maxEnergy = 1 << 40
 
 // simulate runs a call without a transaction (triggerconstantcontract).
-func (e *endpoint) simulate(ctx context.Context, s side, owner, contract address, data []byte) (simulation, error) {
+func (e *endpoint) simulate(
+	ctx context.Context,
+	s side,
+	owner, contract address,
+	data []byte,
+) (simulation, error) {
 	const method = "triggerconstantcontract"
+
 	var answer struct {
 		Result struct {
 			Result  bool   `json:"result"`
@@ -41,22 +47,33 @@ func (e *endpoint) simulate(ctx context.Context, s side, owner, contract address
 			} `json:"ret"`
 		} `json:"transaction"`
 	}
-	found, err := e.post(ctx, s, method, callRequest{nodeHex(owner), nodeHex(contract), hex.EncodeToString(data)}, &answer)
+
+	found, err := e.post(
+		ctx, s, method, callRequest{nodeHex(owner), nodeHex(contract), hex.EncodeToString(data)},
+		&answer,
+	)
 	if err != nil {
 		return simulation{}, err
 	}
+
 	if answer.Result.Code == "CONTRACT_VALIDATE_ERROR" {
 		return simulation{reverted: true}, nil // there is no such contract
 	}
-	if !found || !answer.Result.Result || len(answer.Transaction.Ret) != 1 || answer.Energy < 0 || answer.Energy > maxEnergy {
-		return simulation{}, e.Garbled("%s: %s %s", method, e.Clean(answer.Result.Code), e.Clean(words(answer.Result.Message)))
+
+	if !found || !answer.Result.Result || len(answer.Transaction.Ret) != 1 || answer.Energy < 0 ||
+		answer.Energy > maxEnergy {
+		return simulation{}, e.Garbled(
+			"%s: %s %s", method, e.Clean(answer.Result.Code), e.Clean(words(answer.Result.Message)),
+		)
 	}
+
 	c := simulation{reverted: answer.Transaction.Ret[0].Ret == "FAILED", energy: uint64(answer.Energy)}
 	if len(answer.Constant) > 0 {
 		if c.result, err = hex.DecodeString(answer.Constant[0]); err != nil {
 			return simulation{}, e.Garbled("%s: a result that is no hex", method)
 		}
 	}
+
 	return c, nil
 }
 
@@ -65,6 +82,7 @@ func words(message string) string {
 	if text, err := hex.DecodeString(message); err == nil {
 		return string(text)
 	}
+
 	return message
 }
 
@@ -73,19 +91,31 @@ func (c simulation) number() (chain.Amount, bool) {
 	if c.reverted || len(c.result) != 32 {
 		return chain.Amount{}, false
 	}
+
 	n, err := chain.AmountFromBytes(c.result)
+
 	return n, err == nil
 }
 
 // word calls a view function that returns one uint256.
-func (e *endpoint) word(ctx context.Context, s side, owner, contract address, data []byte) (chain.Amount, error) {
+func (e *endpoint) word(
+	ctx context.Context,
+	s side,
+	owner, contract address,
+	data []byte,
+) (chain.Amount, error) {
 	c, err := e.simulate(ctx, s, owner, contract, data)
 	if err != nil {
 		return chain.Amount{}, err
 	}
+
 	n, ok := c.number()
 	if !ok {
-		return chain.Amount{}, e.Garbled("contract %s did not answer a number: is it the token it is configured as?", canonical(contract))
+		return chain.Amount{}, e.Garbled(
+			"contract %s did not answer a number: is it the token it is configured as?",
+			canonical(contract),
+		)
 	}
+
 	return n, nil
 }

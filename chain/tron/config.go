@@ -15,10 +15,11 @@ import (
 
 // Node is one full node, or one provider.
 type Node struct {
-	// URL is the http or https address under which /wallet/… is served. It may hold a key: no error or log ever shows more
-	// of it than the host.
+	// URL is the http or https address under which /wallet/… is served. It may hold a key: no error
+	// or log ever shows more of it than the host.
 	URL string
-	// SolidityURL is where /walletsolidity/… is served; a node of one's own has another port for it. Defaults to URL.
+	// SolidityURL is where /walletsolidity/… is served; a node of one's own has another port for
+	// it. Defaults to URL.
 	SolidityURL string
 	// APIKey is sent as TRON-PRO-API-KEY, if set.
 	APIKey string
@@ -26,11 +27,13 @@ type Node struct {
 
 // Config says which network to serve and over which nodes. Network and one node are required.
 type Config struct {
-	// Network is one of this package's (Mainnet, Nile, Shasta, Private) or the caller's own. Its CAIP2 name holds the last
-	// 4 bytes of the genesis block's id, by which nodes of another network are told.
+	// Network is one of this package's (Mainnet, Nile, Shasta, Private) or the caller's own. Its
+	// CAIP2 name holds the last 4 bytes of the genesis block's id, by which nodes of another
+	// network are told.
 	Network chain.Network
-	// Nodes are asked in this order. One that fails or lags is passed over. Balances are read in several requests: a URL
-	// behind which several machines answer makes them fail more often, never wrong.
+	// Nodes are asked in this order. One that fails or lags is passed over. Balances are read in
+	// several requests: a URL behind which several machines answer makes them fail more often,
+	// never wrong.
 	Nodes []Node
 	// Tokens are enabled beside the network's own assets. Symbol, Contract and Decimals are required.
 	Tokens []chain.Asset
@@ -49,8 +52,9 @@ type Config struct {
 	MaxBlocks int
 	// MaxResponse is the largest response body that is read, in bytes. Defaults to 64 MiB.
 	MaxResponse int64
-	// Validity is for how long after the newest block a transaction can be included, 1 minute to 23 hours. What has not been
-	// included by then is made anew, about a minute later. Defaults to 5 minutes.
+	// Validity is for how long after the newest block a transaction can be included, 1 minute to 23
+	// hours. What has not been included by then is made anew, about a minute later. Defaults to 5
+	// minutes.
 	Validity time.Duration
 	// Now is the clock that dates transactions. Defaults to time.Now.
 	Now func() time.Time
@@ -60,19 +64,29 @@ type Config struct {
 // A configuration that cannot work is fault.Invalid.
 func New(c Config) (*Driver, error) {
 	c = c.withDefaults()
+
 	genesis, err := c.check()
 	if err != nil {
 		return nil, err
 	}
+
 	d := &Driver{
-		genesis: genesis, tokens: map[address]chain.Asset{}, attempts: c.Attempts, maxBlocks: c.MaxBlocks, validity: c.Validity,
-		now: c.Now, scanned: newBlockCache(cachedBlocks),
+		genesis:   genesis,
+		tokens:    map[address]chain.Asset{},
+		attempts:  c.Attempts,
+		maxBlocks: c.MaxBlocks,
+		validity:  c.Validity,
+		now:       c.Now,
+		scanned:   newBlockCache(cachedBlocks),
 	}
+
 	tokens, err := canonicalTokens(append(append([]chain.Asset{}, c.Network.Assets...), c.Tokens...))
 	if err != nil {
 		return nil, err
 	}
+
 	c.Network.Assets = nil
+
 	d.network = c.Network.With(tokens...)
 	for _, a := range d.network.Assets {
 		if a.Kind == chain.Token {
@@ -80,19 +94,29 @@ func New(c Config) (*Driver, error) {
 			d.tokens[contract] = a
 		}
 	}
+
 	native, ok := d.network.Native()
 	if !ok {
 		return nil, invalidConfig("network %s has no native asset: add one of kind native", c.Network.Slug)
 	}
+
 	d.native = native
-	d.nodes = &failover.Set[*endpoint]{Network: d.network.Slug, Log: c.Logger, Verify: d.verify, Reach: reaches}
+
+	d.nodes = &failover.Set[*endpoint]{
+		Network: d.network.Slug,
+		Log:     c.Logger,
+		Verify:  d.verify,
+		Reach:   reaches,
+	}
 	for _, n := range c.Nodes {
 		e, err := newEndpoint(n, c)
 		if err != nil {
 			return nil, err
 		}
+
 		d.nodes.Nodes = append(d.nodes.Nodes, e)
 	}
+
 	return d, nil
 }
 
@@ -104,10 +128,12 @@ func (c Config) withDefaults() Config {
 	c.Concurrency = failover.Positive(c.Concurrency, 4)
 	c.MaxBlocks = failover.Positive(c.MaxBlocks, 20)
 	c.MaxResponse = failover.Positive(c.MaxResponse, 64<<20)
+
 	c.Validity = cmp.Or(c.Validity, 5*time.Minute)
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+
 	return c
 }
 
@@ -116,7 +142,10 @@ func (c Config) check() (genesis string, err error) {
 	digits, ok := strings.CutPrefix(c.Network.CAIP2, "tron:0x")
 	switch {
 	case c.Network.Family != chain.Tron || !ok || !isHex(digits, 8):
-		return "", invalidConfig("network %q is no Tron network whose CAIP2 name is tron:0x and 8 hexadecimal digits, in lower case", c.Network.Slug)
+		return "", invalidConfig(
+			"network %q is no Tron network whose CAIP2 name is tron:0x and 8 hexadecimal digits, in lower case",
+			c.Network.Slug,
+		)
 	case len(c.Nodes) == 0:
 		return "", invalidConfig("network %s has no node: set Nodes", c.Network.Slug)
 	case c.MaxBlocks > 100:
@@ -126,38 +155,49 @@ func (c Config) check() (genesis string, err error) {
 	case c.Network.Confirmations == 0:
 		return "", invalidConfig("network %s: Confirmations must be at least 1", c.Network.Slug)
 	}
-	switch c.Network.Rule {
-	case chain.RuleConfirmations, chain.RuleFinalized:
+
+	if c.Network.Rule == chain.RuleConfirmations || c.Network.Rule == chain.RuleFinalized {
 		return digits, nil
 	}
-	return "", invalidConfig("network %s: confirmation rule %q is unknown: use finalized or confirmations", c.Network.Slug, c.Network.Rule)
+
+	return "", invalidConfig(
+		"network %s: confirmation rule %q is unknown: use finalized or confirmations",
+		c.Network.Slug, c.Network.Rule,
+	)
 }
 
 func canonicalTokens(assets []chain.Asset) ([]chain.Asset, error) {
 	seen := map[address]string{}
+
 	for i, a := range assets {
 		if a.Kind == chain.Native {
 			continue
 		}
+
 		contract, err := parseAddress(string(a.Contract))
 		if err != nil || contract == (address{}) || a.Symbol == "" {
 			return nil, invalidConfig("token %q: contract %q is not a contract address", a.Symbol, a.Contract)
 		}
+
 		if other, twice := seen[contract]; twice {
 			return nil, invalidConfig("tokens %s and %s have the same contract", other, a.Symbol)
 		}
+
 		seen[contract] = a.Symbol
 		assets[i].Kind, assets[i].Contract = chain.Token, canonical(contract)
 	}
+
 	return assets, nil
 }
 
 // checkURL returns the parsed URL of a node; its error never repeats the URL, which may hold a key.
 func checkURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
-	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.RawQuery != "" ||
+		u.Fragment != "" {
 		return nil, invalidConfig("a node's URL is not of the form http(s)://host/path")
 	}
+
 	return u, nil
 }
 

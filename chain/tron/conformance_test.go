@@ -12,8 +12,9 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 )
 
-// TestDriverOnTheFakeNode runs the suite with a token whose transfer returns false on success. The network has no daily
-// allowance of bandwidth, since the suite wants every transaction to cost something; TestFreeBandwidth has one.
+// TestDriverOnTheFakeNode runs the suite with a token whose transfer returns false on success. The
+// network has no daily allowance of bandwidth, since the suite wants every transaction to cost
+// something; TestFreeBandwidth has one.
 func TestDriverOnTheFakeNode(t *testing.T) {
 	options := testenv.TronOptions{SolidLag: 4, Parameters: map[string]int64{"getFreeNetLimit": 0}}
 	c := startChain(t, options)
@@ -25,14 +26,22 @@ func TestDriverOnTheFakeNode(t *testing.T) {
 			Network: c,
 			Signer:  freshSigner(t),
 			Absent: []conformance.Capability{
-				conformance.AddressScanner, conformance.TokenAccounter, conformance.CoinSource, conformance.Lifter, conformance.CheapPayments, // not of an account network with logs
+				// not of an account network with logs
+				conformance.AddressScanner,
+				conformance.TokenAccounter,
+				conformance.CoinSource,
+				conformance.Lifter,
+				conformance.CheapPayments,
 				conformance.Mempool,     // a node hands its pool out one transaction at a time
 				conformance.Nonces,      // transactions are told apart by their time and reference block
 				conformance.Batcher,     // one destination at a time
 				conformance.Replacement, // and none displaces another
 				conformance.Pruning,     // only of blocks deep below the tip, see TestPrunedHeightStops
 			},
-			Unreachable:   c.driver(t, func(c *tron.Config) { c.Nodes, c.Attempts = []tron.Node{{URL: "http://127.0.0.1:1"}}, 1 }),
+			Unreachable: c.driver(
+				t,
+				func(c *tron.Config) { c.Nodes, c.Attempts = []tron.Node{{URL: "http://127.0.0.1:1"}}, 1 },
+			),
 			Misconfigured: c.driver(t, func(c *tron.Config) { c.Nodes = []tron.Node{{URL: other.URL}} }),
 			BadAddresses: []string{
 				"TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6T",         // checksum

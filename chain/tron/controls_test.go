@@ -33,35 +33,43 @@ const plentyOfTRX = 10_000_000_000_000_000
 // addressOf returns the address of a private key, or of 20 bytes in hex.
 func addressOf(t testing.TB, digits string) string {
 	t.Helper()
+
 	raw, err := hex.DecodeString(digits)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if len(raw) == 32 {
 		key, err := crypto.ToECDSA(raw)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		a := crypto.PubkeyToAddress(key.PublicKey)
 		raw = a[:]
 	}
+
 	return toBase58(t, raw)
 }
 
 func toBase58(t testing.TB, raw []byte) string {
 	t.Helper()
+
 	d, err := tron.New(tron.Config{Network: tron.Nile, Nodes: []tron.Node{{URL: "http://127.0.0.1:1"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	a, err := d.ParseAddress("41" + hex.EncodeToString(raw))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return string(a)
 }
 
-// chainWithToken is a fake node with a token that returns false on success, as USDT on Tron, and a forwarder of coin.
+// chainWithToken is a fake node with a token that returns false on success, as USDT on Tron, and a
+// forwarder of coin.
 type chainWithToken struct {
 	*testenv.TronNode
 	abi              abi.ABI
@@ -71,20 +79,30 @@ type chainWithToken struct {
 
 func parseABI(t testing.TB, c contracts.Contract) abi.ABI {
 	t.Helper()
+
 	parsed, err := abi.JSON(strings.NewReader(c.ABI))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return parsed
 }
 
 func startChain(t testing.TB, o testenv.TronOptions) *chainWithToken {
 	t.Helper()
-	c := &chainWithToken{abi: parseABI(t, contracts.FalseOnSuccess), forwarderABI: parseABI(t, contracts.Forwarder)}
-	mint, err := c.abi.Pack("mint", common.HexToAddress(testenv.WellKnownDevAccounts[0].Address), new(big.Int).Lsh(big.NewInt(1), 100))
+	c := &chainWithToken{
+		abi:          parseABI(t, contracts.FalseOnSuccess),
+		forwarderABI: parseABI(t, contracts.Forwarder),
+	}
+
+	mint, err := c.abi.Pack(
+		"mint", common.HexToAddress(testenv.WellKnownDevAccounts[0].Address),
+		new(big.Int).Lsh(big.NewInt(1), 100),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	o.Balances = map[string]int64{addressOf(t, outsider): plentyOfTRX}
 	o.Contracts = []testenv.TronContract{
 		{Bytecode: contracts.FalseOnSuccess.Bytecode, Calls: []string{hex.EncodeToString(mint)}},
@@ -92,23 +110,36 @@ func startChain(t testing.TB, o testenv.TronOptions) *chainWithToken {
 	}
 	c.TronNode = testenv.Tron(t, o)
 	c.token, c.forwarder = c.Contracts[0], c.Contracts[1]
+
 	return c
 }
 
 func (c *chainWithToken) network() chain.Network {
-	return tron.Private(c.Genesis, chain.Asset{Symbol: "USDT", Kind: chain.Token, Contract: chain.Address(c.token), Decimals: 6, MinAmount: chain.Units(100_000)})
+	return tron.Private(
+		c.Genesis,
+		chain.Asset{
+			Symbol:    "USDT",
+			Kind:      chain.Token,
+			Contract:  chain.Address(c.token),
+			Decimals:  6,
+			MinAmount: chain.Units(100_000),
+		},
+	)
 }
 
 func (c *chainWithToken) driver(t testing.TB, change ...func(*tron.Config)) *tron.Driver {
 	t.Helper()
+
 	config := tron.Config{Network: c.network(), Nodes: []tron.Node{{URL: c.URL}}, Timeout: 10 * time.Second}
 	for _, f := range change {
 		f(&config)
 	}
+
 	d, err := tron.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return d
 }
 
@@ -122,6 +153,7 @@ func (c *chainWithToken) input(method string, args ...any) ([]byte, error) {
 			args[i] = a.Big()
 		}
 	}
+
 	return c.abi.Pack(method, args...)
 }
 
@@ -132,8 +164,18 @@ func evmAddress(a chain.Address) common.Address {
 
 const energyLimit = 100_000_000 // sun; enough for everything that tests call
 
-func (c *chainWithToken) call(ctx context.Context, to string, value int64, data []byte, limit int64) (string, error) {
-	s, err := c.Send(ctx, testenv.TronPayment{PrivateKey: outsider, To: to, Amount: value, Data: data, FeeLimit: limit})
+func (c *chainWithToken) call(
+	ctx context.Context,
+	to string,
+	value int64,
+	data []byte,
+	limit int64,
+) (string, error) {
+	s, err := c.Send(
+		ctx,
+		testenv.TronPayment{PrivateKey: outsider, To: to, Amount: value, Data: data, FeeLimit: limit},
+	)
+
 	return s.TxID, err
 }
 
@@ -142,30 +184,46 @@ func (c *chainWithToken) NewAddress(context.Context) (chain.Address, error) {
 	if _, err := rand.Read(raw); err != nil {
 		return "", err
 	}
+
 	d, err := tron.New(tron.Config{Network: c.network(), Nodes: []tron.Node{{URL: c.URL}}})
 	if err != nil {
 		return "", err
 	}
+
 	return d.ParseAddress("41" + hex.EncodeToString(raw))
 }
 
-func (c *chainWithToken) Fund(ctx context.Context, to chain.Address, a chain.Asset, amount chain.Amount) error {
+func (c *chainWithToken) Fund(
+	ctx context.Context,
+	to chain.Address,
+	a chain.Asset,
+	amount chain.Amount,
+) error {
 	if _, err := c.Pay(ctx, to, a, amount); err != nil {
 		return err
 	}
+
 	return c.Mine(ctx, 1)
 }
 
-func (c *chainWithToken) Pay(ctx context.Context, to chain.Address, a chain.Asset, amount chain.Amount) (string, error) {
+func (c *chainWithToken) Pay(
+	ctx context.Context,
+	to chain.Address,
+	a chain.Asset,
+	amount chain.Amount,
+) (string, error) {
 	if a.Kind == chain.Token {
 		data, err := c.input("transfer", to, amount)
 		if err != nil {
 			return "", err
 		}
+
 		return c.call(ctx, c.token, 0, data, energyLimit)
 	}
+
 	sun, _ := amount.Uint64()
 	s, err := c.Send(ctx, testenv.TronPayment{PrivateKey: outsider, To: string(to), Amount: int64(sun)})
+
 	return s.TxID, err
 }
 
@@ -182,12 +240,19 @@ func (c *chainWithToken) Fork(ctx context.Context, depth int, keep ...string) er
 }
 
 // forward sends coin through a contract, so that it arrives by an internal call.
-func (c *chainWithToken) forward(ctx context.Context, to chain.Address, amount chain.Amount, limit int64) (string, error) {
+func (c *chainWithToken) forward(
+	ctx context.Context,
+	to chain.Address,
+	amount chain.Amount,
+	limit int64,
+) (string, error) {
 	data, err := c.forwarderABI.Pack("forward", evmAddress(to))
 	if err != nil {
 		return "", err
 	}
+
 	sun, _ := amount.Uint64()
+
 	return c.call(ctx, c.forwarder, int64(sun), data, limit)
 }
 
@@ -196,14 +261,21 @@ func (c *chainWithToken) PayZero(ctx context.Context, to chain.Address, a chain.
 	if a.Kind == chain.Native {
 		return c.forward(ctx, to, chain.Amount{}, energyLimit)
 	}
+
 	return c.Pay(ctx, to, a, chain.Amount{})
 }
 
 // PayFailing lets the energy for forwarding coin run out, or sends more tokens than there are.
-func (c *chainWithToken) PayFailing(ctx context.Context, to chain.Address, a chain.Asset, amount chain.Amount) (string, error) {
+func (c *chainWithToken) PayFailing(
+	ctx context.Context,
+	to chain.Address,
+	a chain.Asset,
+	amount chain.Amount,
+) (string, error) {
 	if a.Kind == chain.Native {
 		return c.forward(ctx, to, amount, 500_000)
 	}
+
 	return c.Pay(ctx, to, a, chain.MustAmount(new(big.Int).Lsh(big.NewInt(1), 200).String()))
 }
 
@@ -215,8 +287,11 @@ func (c *chainWithToken) Freeze(ctx context.Context, address chain.Address, _ ch
 	to := evmAddress(address)
 	slot := crypto.Keccak256(common.LeftPadBytes(to[:], 32), common.LeftPadBytes([]byte{balancesSlot}, 32))
 	_, err := c.Control(ctx, "storage", map[string]any{
-		"address": testenv.TronHex(c.token), "slot": hex.EncodeToString(slot), "word": strings.Repeat("f", 64),
+		"address": testenv.TronHex(c.token),
+		"slot":    hex.EncodeToString(slot),
+		"word":    strings.Repeat("f", 64),
 	})
+
 	return err
 }
 
@@ -226,20 +301,25 @@ func (c *chainWithToken) Expire(ctx context.Context, tx chain.Signed) error {
 	if err != nil {
 		return err
 	}
+
 	_, err = c.Control(ctx, "skip", map[string]any{"millis": tx.ValidTo.UnixMilli() - s.Time + 1000})
+
 	return err
 }
 
 // freshSigner is a signer whose keys nobody used before.
 func freshSigner(t testing.TB) *hdkey.Signer {
 	t.Helper()
+
 	mnemonic, err := hdkey.NewMnemonic(rand.Reader, 128)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	signer, err := hdkey.New(mnemonic, "")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return signer
 }

@@ -43,34 +43,40 @@ var _ interface {
 func (d *Driver) Network() chain.Network {
 	n := d.network
 	n.Assets, n.Tiers = slices.Clone(n.Assets), slices.Clone(n.Tiers)
+
 	return n
 }
 
-// Check asks every node for its genesis block and every token for its decimals. Another genesis block is fault.Stopped with
-// code chain_id_mismatch, a token that is not there or counts differently is fault.Stopped with code token_mismatch,
-// a node without an answer is fault.Unavailable.
+// Check asks every node for its genesis block and every token for its decimals. Another genesis
+// block is fault.Stopped with code chain_id_mismatch, a token that is not there or counts
+// differently is fault.Stopped with code token_mismatch, a node without an answer is
+// fault.Unavailable.
 func (d *Driver) Check(ctx context.Context) error {
 	for _, e := range d.nodes.Nodes {
 		if err := d.nodes.Vet(ctx, e); err != nil {
 			return failover.Fault(d.network.Slug, err)
 		}
+
 		if _, err := e.newest(ctx, solidified); err != nil { // the second interface may be at another port
 			return failover.Fault(d.network.Slug, err)
 		}
+
 		for contract, asset := range d.tokens {
 			if err := d.checkToken(ctx, e, contract, asset); err != nil {
 				return failover.Fault(d.network.Slug, err)
 			}
 		}
 	}
+
 	return nil
 }
 
-// timestamp dates a transaction in milliseconds, never twice the same within this process: equal payments made at the same
-// time are then different transactions.
+// timestamp dates a transaction in milliseconds, never twice the same within this process: equal
+// payments made at the same time are then different transactions.
 func (d *Driver) timestamp() int64 {
 	for {
 		last := d.dated.Load()
+
 		next := max(d.now().UnixMilli(), last+1)
 		if d.dated.CompareAndSwap(last, next) {
 			return next

@@ -16,7 +16,8 @@ import (
 // side is one of a node's two interfaces.
 type side string
 
-// The sides: everything the node has taken in, its pool's effects included; and the state at its newest solidified block.
+// The sides: everything the node has taken in, its pool's effects included; and the state at its
+// newest solidified block.
 const (
 	full       side = "/wallet/"
 	solidified side = "/walletsolidity/"
@@ -38,15 +39,23 @@ func newEndpoint(n Node, c Config) (*endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	s := u
 	if n.SolidityURL != "" {
 		if s, err = checkURL(n.SolidityURL); err != nil {
 			return nil, err
 		}
 	}
+
 	return &endpoint{
-		Node:    failover.Node{Host: u.Host, Secrets: append(failover.SecretsOf(u, n.APIKey), failover.SecretsOf(s)...)},
-		urls:    map[side]string{full: strings.TrimRight(u.String(), "/") + string(full), solidified: strings.TrimRight(s.String(), "/") + string(solidified)},
+		Node: failover.Node{
+			Host:    u.Host,
+			Secrets: append(failover.SecretsOf(u, n.APIKey), failover.SecretsOf(s)...),
+		},
+		urls: map[side]string{
+			full:       strings.TrimRight(u.String(), "/") + string(full),
+			solidified: strings.TrimRight(s.String(), "/") + string(solidified),
+		},
 		apiKey:  n.APIKey,
 		client:  c.HTTPClient,
 		timeout: c.Timeout,
@@ -55,8 +64,9 @@ func newEndpoint(n Node, c Config) (*endpoint, error) {
 	}, nil
 }
 
-// post makes one request and decodes the answer into v. It reports whether there was anything in it: a node answers {}
-// for what it does not have. An error is a *failover.Failure or that of the context.
+// post makes one request and decodes the answer into v. It reports whether there was anything in
+// it: a node answers {} for what it does not have. An error is a *failover.Failure or that of the
+// context.
 func (e *endpoint) post(ctx context.Context, s side, method string, request, v any) (found bool, err error) {
 	select {
 	case e.slots <- struct{}{}:
@@ -64,22 +74,28 @@ func (e *endpoint) post(ctx context.Context, s side, method string, request, v a
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
+
 	body, err := e.exchange(ctx, s, method, request)
 	if err != nil {
 		if ctx.Err() != nil {
 			return false, ctx.Err()
 		}
+
 		return false, err
 	}
+
 	if bytes.Equal(body, []byte("{}")) {
 		return false, nil
 	}
+
 	if err := e.refused(method, body); err != nil {
 		return false, err
 	}
+
 	if err := json.Unmarshal(body, v); err != nil {
 		return false, e.Garbled("%s answered something that does not fit: %s", method, e.Clean(err.Error()))
 	}
+
 	return true, nil
 }
 
@@ -87,24 +103,30 @@ func (e *endpoint) post(ctx context.Context, s side, method string, request, v a
 func (e *endpoint) exchange(ctx context.Context, s side, method string, request any) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
+
 	content, err := json.Marshal(request)
 	if err != nil {
 		return nil, e.Garbled("%s: the request does not encode: %v", method, err)
 	}
+
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.urls[s]+method, bytes.NewReader(content))
 	if err != nil {
 		return nil, e.Fail(failover.Unreachable, "%s: the request cannot be made", method)
 	}
+
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json")
+
 	if e.apiKey != "" {
 		r.Header.Set("TRON-PRO-API-KEY", e.apiKey)
 	}
+
 	answer, err := e.client.Do(r)
 	if err != nil {
 		return nil, e.Fail(failover.Unreachable, "%s: %s", method, e.Why(err, e.timeout))
 	}
 	defer answer.Body.Close()
+
 	body, err := io.ReadAll(io.LimitReader(answer.Body, e.limit+1))
 	switch {
 	case answer.StatusCode != http.StatusOK:
@@ -116,23 +138,27 @@ func (e *endpoint) exchange(ctx context.Context, s side, method string, request 
 	case int64(len(body)) > e.limit:
 		return nil, e.Garbled("%s answered more than %d bytes", method, e.limit)
 	}
+
 	return bytes.TrimSpace(body), nil
 }
 
-// status turns an HTTP status into a failure, and hears Retry-After. TronGrid answers 429, and 403 while it holds a key
-// back for asking too often.
+// status turns an HTTP status into a failure, and hears Retry-After. TronGrid answers 429, and 403
+// while it holds a key back for asking too often.
 func (e *endpoint) status(method string, answer *http.Response, body []byte) error {
 	kind := failover.Unreachable
+
 	switch answer.StatusCode {
 	case http.StatusTooManyRequests, http.StatusForbidden, http.StatusServiceUnavailable:
 		kind = failover.Throttled
+
 		e.HearRetryAfter(answer)
 	}
+
 	return e.Fail(kind, "%s: HTTP status %d %s", method, answer.StatusCode, e.Clean(string(body)))
 }
 
-// overloaded is what java-tron's own rate limiter says; it has no code for it. Source: RateLimiterServlet, as the TRON
-// documentation catalogues it (HTTP_RATE_LIMITED).
+// overloaded is what java-tron's own rate limiter says; it has no code for it. Source:
+// RateLimiterServlet, as the TRON documentation catalogues it (HTTP_RATE_LIMITED).
 const overloaded = "lack of computing resources"
 
 // refused reads an error that came with status 200: {"Error": "<class> : <message>"}.
@@ -140,14 +166,17 @@ func (e *endpoint) refused(method string, body []byte) error {
 	if len(body) == 0 || body[0] != '{' {
 		return nil
 	}
+
 	var answer struct {
 		Error *string `json:"Error"`
 	}
 	if err := json.Unmarshal(body, &answer); err != nil || answer.Error == nil {
 		return nil // what does not fit is found where the answer is decoded
 	}
+
 	if strings.Contains(*answer.Error, overloaded) {
 		return e.Fail(failover.Throttled, "%s: %s", method, e.Clean(*answer.Error))
 	}
+
 	return e.Fail(refused, "%s: %s", method, e.Clean(*answer.Error))
 }

@@ -17,16 +17,24 @@ func (d *Driver) ask(ctx context.Context, need uint64, f func(context.Context, *
 // verify compares the endpoint's genesis block with the network's.
 func (d *Driver) verify(ctx context.Context, e *endpoint) error {
 	var genesis blockJSON
+
 	found, err := e.post(ctx, full, "getblockbynum", numRequest{0}, &genesis)
 	if err != nil {
 		return err
 	}
+
 	if !found || !isHex(genesis.BlockID, 64) {
 		return e.Garbled("getblockbynum: it does not say what its genesis block is")
 	}
+
 	if got := genesis.BlockID[56:]; got != d.genesis {
-		return &failover.Mismatch{Host: e.Host, Shows: "serves the network tron:0x" + got, Want: "tron:0x" + d.genesis}
+		return &failover.Mismatch{
+			Host:  e.Host,
+			Shows: "serves the network tron:0x" + got,
+			Want:  "tron:0x" + d.genesis,
+		}
 	}
+
 	return nil
 }
 
@@ -36,5 +44,6 @@ func reaches(ctx context.Context, e *endpoint, need uint64) error {
 	if err == nil && tip.Height < need {
 		err = failover.ErrLagging
 	}
+
 	return err
 }

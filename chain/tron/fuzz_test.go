@@ -15,6 +15,7 @@ func FuzzAddress(f *testing.F) {
 		f.Add(a.Base58)
 		f.Add(a.Hex)
 	}
+
 	f.Add("T")
 	f.Fuzz(func(t *testing.T, s string) {
 		got, err := d.ParseAddress(s)
@@ -22,9 +23,14 @@ func FuzzAddress(f *testing.F) {
 			if got != "" {
 				t.Errorf("%q is %q beside its error", s, got)
 			}
+
 			return
 		}
-		if again, err := d.ParseAddress(string(got)); err != nil || again != got || len(got) != 34 || got[0] != 'T' {
+
+		if again, err := d.ParseAddress(
+			string(got),
+		); err != nil || again != got || len(got) != 34 ||
+			got[0] != 'T' {
 			t.Errorf("%q is %q, which is %q, %v", s, got, again, err)
 		}
 	})
@@ -36,21 +42,33 @@ func FuzzTransaction(f *testing.F) {
 		f.Add(unhex(f, x.Raw))
 		f.Add(signed(unhex(f, x.Raw), unhex(f, x.Signature)))
 	}
+
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if tx, _, signer, err := decodeSigned(b); err == nil && (tx == nil || signer == (address{})) {
 			t.Errorf("%x is signed by nobody", b)
 		}
+
 		tx, ok := decodeTransaction(b)
 		if !ok {
 			return
 		}
+
 		raw := tx.encode()
+
 		again, ok := decodeTransaction(raw)
-		if !ok || again.owner != tx.owner || again.to != tx.to || again.amount != tx.amount || again.kind != tx.kind ||
-			!bytes.Equal(again.data, tx.data) || !bytes.Equal(again.memo, tx.memo) || again.expiration != tx.expiration || again.feeLimit != tx.feeLimit {
+		if !ok || again.owner != tx.owner || again.to != tx.to || again.amount != tx.amount ||
+			again.kind != tx.kind ||
+			!bytes.Equal(again.data, tx.data) ||
+			!bytes.Equal(again.memo, tx.memo) ||
+			again.expiration != tx.expiration ||
+			again.feeLimit != tx.feeLimit {
 			t.Errorf("%+v is written as %+v", tx, again)
 		}
-		if to, amount, ok := parseTransferInput(tx.data); ok && !bytes.Equal(transferInput(to, amount)[16:], tx.data[16:]) {
+
+		if to, amount, ok := parseTransferInput(
+			tx.data,
+		); ok &&
+			!bytes.Equal(transferInput(to, amount)[16:], tx.data[16:]) {
 			t.Errorf("call %x is %s to %x", tx.data, amount, to)
 		}
 	})
@@ -62,48 +80,72 @@ func FuzzBlock(f *testing.F) {
 	e := d.nodes.Nodes[0]
 	v := readVectors(f)
 	id, parent := "0000000000000007"+noTransactions[:48], "0000000000000006"+noTransactions[:48]
+
 	block := func(x vectorTx) string {
-		return `{"blockID":"` + id + `","block_header":{"raw_data":{"number":7,"txTrieRoot":"` + id + `","parentHash":"` + parent +
+		return `{"blockID":"` + id + `","block_header":{"raw_data":{"number":7,"txTrieRoot":"` + id +
+			`","parentHash":"` + parent +
 			`","timestamp":1}},"transactions":[{"txID":"` + x.TxID + `","raw_data_hex":"` + x.Raw + `"}]}`
 	}
 	for _, x := range v.Transactions {
-		f.Add([]byte(block(x)), []byte(`[{"id":"`+x.TxID+`","fee":5,"blockNumber":7,"receipt":{"result":"SUCCESS"},"log":[{"address":"a614f803b6fd780986a42c78ec9c7f77e6ded13c",`+
-			`"topics":["`+transferTopic+`","`+noTransactions+`","`+noTransactions+`"],"data":"`+noTransactions[:63]+`1"}],`+
-			`"internal_transactions":[{"caller_address":"`+nodeHex(address{1})+`","transferTo_address":"`+nodeHex(address{2})+`","callValueInfo":[{"callValue":5}],"note":"63616c6c"}]}]`))
+		f.Add(
+			[]byte(block(x)),
+			[]byte(
+				`[{"id":"`+x.TxID+`","fee":5,"blockNumber":7,"receipt":{"result":"SUCCESS"},"log":[{`+
+					`"address":"a614f803b6fd780986a42c78ec9c7f77e6ded13c",`+
+					`"topics":["`+transferTopic+`","`+noTransactions+`","`+noTransactions+`"],"data":"`+
+					noTransactions[:63]+`1"}],`+
+					`"internal_transactions":[{"caller_address":"`+nodeHex(
+					address{1},
+				)+`","transferTo_address":"`+nodeHex(
+					address{2},
+				)+`","callValueInfo":[{"callValue":5}],"note":"63616c6c"}]}]`,
+			),
+		)
 	}
+
 	f.Add([]byte(`{}`), []byte(`[{}]`))
 	f.Fuzz(func(t *testing.T, rawBlock, rawInfos []byte) {
-		var b blockJSON
-		var infos []infoJSON
+		var (
+			b     blockJSON
+			infos []infoJSON
+		)
 		if json.Unmarshal(rawBlock, &b) != nil || json.Unmarshal(rawInfos, &infos) != nil {
 			return
 		}
+
 		ref, err := b.ref(e)
 		if err != nil || len(infos) != len(b.Transactions) {
 			return
 		}
+
 		for k := range b.Transactions {
 			tx, err := b.Transactions[k].read(e)
 			if err != nil || infos[k].check(e, tx, ref.Height) != nil {
 				continue
 			}
+
 			transfers, flows, err := d.moved(e, tx, &infos[k])
 			if err != nil {
 				continue
 			}
+
 			if infos[k].failed() && len(transfers) != 0 {
 				t.Errorf("a failed transaction moved %+v", transfers)
 			}
+
 			seen := map[uint32]bool{}
 			for _, tr := range transfers {
-				if seen[tr.Index] || tr.Amount.IsZero() || chain.MaxTransfer.Less(tr.Amount) || tr.TxHash != tx.hash {
+				if seen[tr.Index] || tr.Amount.IsZero() || chain.MaxTransfer.Less(tr.Amount) ||
+					tr.TxHash != tx.hash {
 					t.Errorf("%+v", transfers)
 				}
+
 				seen[tr.Index] = true
 				if _, ok := d.network.AssetByID(tr.AssetID); !ok {
 					t.Errorf("a transfer of no asset: %+v", tr)
 				}
 			}
+
 			for _, who := range []address{{1}, {2}} {
 				if _, _, err := (holding{who, d.native}).moved([]*scannedBlock{{flows: flows}}); err != nil {
 					t.Errorf("%v", err)

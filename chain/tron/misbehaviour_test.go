@@ -42,38 +42,47 @@ func (l *liar) tellTheTruth() { l.change.Store(nil) }
 
 func lieFor(t *testing.T, n *testenv.TronNode) *liar {
 	t.Helper()
+
 	l := new(liar)
 	l.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		l.requests.Add(1)
+
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			panic(http.ErrAbortHandler)
 		}
+
 		ask := func() answer {
 			resp, err := http.Post(n.URL+r.URL.Path, "application/json", bytes.NewReader(body))
 			if err != nil {
 				return answer{status: http.StatusBadGateway}
 			}
 			defer resp.Body.Close()
+
 			b, err := io.ReadAll(resp.Body)
 			if err != nil {
 				return answer{status: http.StatusBadGateway}
 			}
+
 			return answer{status: resp.StatusCode, body: b}
 		}
+
 		var a answer
 		if f := l.change.Load(); f != nil {
 			a = (*f)(r.URL.Path, ask)
 		} else {
 			a = ask()
 		}
+
 		for k, v := range a.header {
 			w.Header().Set(k, v)
 		}
+
 		w.WriteHeader(a.status)
 		_, _ = w.Write(a.body)
 	}))
 	t.Cleanup(l.Close)
+
 	return l
 }
 
@@ -97,18 +106,22 @@ func TestThrottledNodeIsLeftAlone(t *testing.T) {
 	l.lie(func(string, func() answer) answer {
 		return answer{status: http.StatusTooManyRequests, header: map[string]string{"Retry-After": "30"}}
 	})
+
 	for range 5 {
 		if _, err := d.Head(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	asked := l.requests.Load()
 	if _, err := d.Head(t.Context()); err != nil || l.requests.Load() != asked {
 		t.Errorf("%d requests after the node asked to be left alone, %v", l.requests.Load()-asked, err)
 	}
+
 	alone := b.driver(t, through(l.URL))
 	_, err := alone.Head(t.Context())
 	wantFault(t, err, fault.Unavailable, "node_unavailable")
+
 	if wait := fault.RetryAfter(err); wait < 20*time.Second || wait > 30*time.Second {
 		t.Errorf("come back in %s, the node said 30 s", wait)
 	}
@@ -119,13 +132,17 @@ func TestOverloadedNodeIsAskedAgain(t *testing.T) {
 	b := newBench(t, testenv.TronOptions{})
 	l := lieFor(t, b.TronNode)
 	d := b.driver(t, through(l.URL), func(c *tron.Config) { c.Attempts = 3 })
+
 	var refusals atomic.Int64
+
 	l.lie(func(path string, ask func() answer) answer {
 		if refusals.Add(1) <= 2 {
 			return ok(`{"Error":"class java.lang.IllegalAccessException : lack of computing resources"}`)
 		}
+
 		return ask()
 	})
+
 	if _, err := d.Head(t.Context()); err != nil || refusals.Load() < 3 {
 		t.Errorf("%v after %d requests", err, refusals.Load())
 	}
@@ -137,8 +154,10 @@ func edit(a answer, f func(v map[string]any)) answer {
 	if err := json.Unmarshal(a.body, &v); err != nil {
 		return a
 	}
+
 	f(v)
 	a.body, _ = json.Marshal(v)
+
 	return a
 }
 
@@ -147,7 +166,9 @@ func editList(a answer, f func(v []any) []any) answer {
 	if err := json.Unmarshal(a.body, &v); err != nil {
 		return a
 	}
+
 	a.body, _ = json.Marshal(f(v))
+
 	return a
 }
 
@@ -157,71 +178,116 @@ func blockIn(v map[string]any) map[string]any { return v["block"].([]any)[0].(ma
 func TestLiesAboutABlockAreUnavailable(t *testing.T) {
 	b := newBench(t, testenv.TronOptions{})
 	b.mine(2)
+
 	to := b.stranger()
 	for range 3 {
 		_, err := b.Pay(t.Context(), to, b.usdt, chain.Units(1_000_000))
 		b.must(err)
 	}
+
 	b.mine(1)
 	head, err := b.d.Head(t.Context())
 	b.must(err)
+
 	const list, infos = "/wallet/getblockbylimitnext", "/wallet/gettransactioninfobyblocknum"
 	for name, lie := range map[string]struct {
 		path string
 		f    func(a answer) answer
 	}{
-		"no receipts":     {infos, func(a answer) answer { return ok("[]") }},
-		"a receipt less":  {infos, func(a answer) answer { return editList(a, func(v []any) []any { return v[:2] }) }},
-		"a receipt twice": {infos, func(a answer) answer { return editList(a, func(v []any) []any { return []any{v[0], v[0], v[2]} }) }},
-		"another block's receipt": {infos, func(a answer) answer {
-			return editList(a, func(v []any) []any { v[0].(map[string]any)["blockNumber"] = 1; return v })
-		}},
-		"a call without result": {infos, func(a answer) answer {
-			return editList(a, func(v []any) []any { delete(v[0].(map[string]any)["receipt"].(map[string]any), "result"); return v })
-		}},
-		"a negative fee": {infos, func(a answer) answer {
-			return editList(a, func(v []any) []any { v[0].(map[string]any)["fee"] = -1; return v })
-		}},
-		"an empty object":       {infos, func(a answer) answer { return ok("{}") }},
-		"half an answer":        {infos, func(a answer) answer { a.body = a.body[:len(a.body)/2]; return a }},
-		"an HTML page":          {infos, func(a answer) answer { return ok("<html>busy</html>") }},
-		"a lite node":           {infos, func(a answer) answer { return ok("this API is closed because this node is a lite fullnode") }},
-		"a gateway's error":     {infos, func(a answer) answer { return answer{status: http.StatusBadGateway} }},
-		"transactions left out": {list, func(a answer) answer { return edit(a, func(v map[string]any) { delete(blockIn(v), "transactions") }) }},
-		"one transaction left out": {list, func(a answer) answer {
-			return edit(a, func(v map[string]any) {
-				blockIn(v)["transactions"] = blockIn(v)["transactions"].([]any)[1:]
-			})
-		}},
-		"other bytes": {list, func(a answer) answer {
-			return edit(a, func(v map[string]any) {
-				tx := blockIn(v)["transactions"].([]any)[0].(map[string]any)
-				tx["raw_data_hex"] = strings.Replace(tx["raw_data_hex"].(string), "a9059cbb", "a9059cbc", 1)
-			})
-		}},
-		"another height": {list, func(a answer) answer {
-			return edit(a, func(v map[string]any) {
-				blockIn(v)["block_header"].(map[string]any)["raw_data"].(map[string]any)["number"] = head.Tip.Height - 1
-			})
-		}},
+		"no receipts":    {infos, func(a answer) answer { return ok("[]") }},
+		"a receipt less": {infos, func(a answer) answer { return editList(a, func(v []any) []any { return v[:2] }) }},
+		"a receipt twice": {
+			infos,
+			func(a answer) answer { return editList(a, func(v []any) []any { return []any{v[0], v[0], v[2]} }) },
+		},
+		"another block's receipt": {
+			infos,
+			func(a answer) answer {
+				return editList(a, func(v []any) []any { v[0].(map[string]any)["blockNumber"] = 1; return v })
+			},
+		},
+		"a call without result": {
+			infos,
+			func(a answer) answer {
+				return editList(
+					a,
+					func(v []any) []any {
+						delete(
+							v[0].(map[string]any)["receipt"].(map[string]any), "result",
+						)
+
+						return v
+					},
+				)
+			},
+		},
+		"a negative fee": {
+			infos,
+			func(a answer) answer {
+				return editList(a, func(v []any) []any { v[0].(map[string]any)["fee"] = -1; return v })
+			},
+		},
+		"an empty object": {infos, func(a answer) answer { return ok("{}") }},
+		"half an answer":  {infos, func(a answer) answer { a.body = a.body[:len(a.body)/2]; return a }},
+		"an HTML page":    {infos, func(a answer) answer { return ok("<html>busy</html>") }},
+		"a lite node": {
+			infos,
+			func(a answer) answer { return ok("this API is closed because this node is a lite fullnode") },
+		},
+		"a gateway's error": {infos, func(a answer) answer { return answer{status: http.StatusBadGateway} }},
+		"transactions left out": {
+			list,
+			func(a answer) answer { return edit(a, func(v map[string]any) { delete(blockIn(v), "transactions") }) },
+		},
+		"one transaction left out": {
+			list,
+			func(a answer) answer {
+				return edit(a, func(v map[string]any) {
+					blockIn(v)["transactions"] = blockIn(v)["transactions"].([]any)[1:]
+				})
+			},
+		},
+		"other bytes": {
+			list,
+			func(a answer) answer {
+				return edit(a, func(v map[string]any) {
+					tx := blockIn(v)["transactions"].([]any)[0].(map[string]any)
+					tx["raw_data_hex"] = strings.Replace(tx["raw_data_hex"].(string), "a9059cbb", "a9059cbc", 1)
+				})
+			},
+		},
+		"another height": {
+			list,
+			func(a answer) answer {
+				return edit(a, func(v map[string]any) {
+					header := blockIn(v)["block_header"].(map[string]any)
+					header["raw_data"].(map[string]any)["number"] = head.Tip.Height - 1
+				})
+			},
+		},
 		"no block": {list, func(a answer) answer { return ok("{}") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := lieFor(t, b.TronNode)
 			d := b.driver(t, through(l.URL))
 			l.lie(func(path string, ask func() answer) answer {
-				if a := ask(); path != lie.path {
+				a := ask()
+				if path != lie.path {
 					return a
-				} else {
-					return lie.f(a)
 				}
+
+				return lie.f(a)
 			})
+
 			blocks, err := d.Blocks(t.Context(), head.Tip.Height, head.Tip.Height)
 			wantFault(t, err, fault.Unavailable, "node_unavailable")
+
 			if len(blocks) != 0 {
 				t.Errorf("it returned %+v beside its error", blocks)
 			}
+
 			l.tellTheTruth()
+
 			blocks, err = d.Blocks(t.Context(), head.Tip.Height, head.Tip.Height)
 			if err != nil || len(blocks) != 1 || len(blocks[0].Transfers) != 3 {
 				t.Errorf("afterwards: %+v, %v", blocks, err)
@@ -233,11 +299,13 @@ func TestLiesAboutABlockAreUnavailable(t *testing.T) {
 // Receipts belong to their transactions by id, in whatever order a provider lists them.
 func TestReceiptsInAnyOrder(t *testing.T) {
 	b := newBench(t, testenv.TronOptions{})
+
 	to := b.stranger()
 	for sum := range uint64(3) {
 		_, err := b.Pay(t.Context(), to, b.usdt, chain.Units(sum+1))
 		b.must(err)
 	}
+
 	b.mine(1)
 	l := lieFor(t, b.TronNode)
 	l.lie(func(path string, ask func() answer) answer {
@@ -245,26 +313,36 @@ func TestReceiptsInAnyOrder(t *testing.T) {
 		if path == "/wallet/gettransactioninfobyblocknum" {
 			a = editList(a, func(v []any) []any { return []any{v[2], v[0], v[1]} })
 		}
+
 		return a
 	})
 	blocks, err := b.driver(t, through(l.URL)).Blocks(t.Context(), 1, 1)
 	b.must(err)
-	if got, want := fmt.Sprint(blocks[0].Transfers), fmt.Sprint(b.newest().Transfers); got != want || len(blocks[0].Transfers) != 3 {
+
+	if got, want := fmt.Sprint(
+		blocks[0].Transfers,
+	), fmt.Sprint(
+		b.newest().Transfers,
+	); got != want ||
+		len(blocks[0].Transfers) != 3 {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
 
-// A list of blocks that breaks off, or does not link, ends before the break: the rest comes with the next call.
+// A list of blocks that breaks off, or does not link, ends before the break: the rest comes with
+// the next call.
 func TestShortListIsAPrefix(t *testing.T) {
 	b := newBench(t, testenv.TronOptions{})
 	b.mine(10)
 	l := lieFor(t, b.TronNode)
+
 	d := b.driver(t, through(l.URL))
 	for name, f := range map[string]func(list []any) []any{
 		"cut": func(list []any) []any { return list[:4] },
 		"relinked": func(list []any) []any {
 			raw := list[4].(map[string]any)["block_header"].(map[string]any)["raw_data"].(map[string]any)
 			raw["parentHash"] = raw["parentHash"].(string)[:60] + "0000"
+
 			return list
 		},
 	} {
@@ -273,13 +351,16 @@ func TestShortListIsAPrefix(t *testing.T) {
 			if path == "/wallet/getblockbylimitnext" {
 				a = edit(a, func(v map[string]any) { v["block"] = f(v["block"].([]any)) })
 			}
+
 			return a
 		})
+
 		blocks, err := d.Blocks(t.Context(), 1, 8)
 		if err != nil || len(blocks) != 4 || blocks[3].Height != 4 {
 			t.Errorf("%s: %d blocks, %v", name, len(blocks), err)
 		}
 	}
+
 	l.lie(func(path string, ask func() answer) answer {
 		a := ask()
 		if path == "/wallet/getblockbylimitnext" {
@@ -288,8 +369,10 @@ func TestShortListIsAPrefix(t *testing.T) {
 				v["block"] = append(list[:2:2], list[3:]...)
 			})
 		}
+
 		return a
 	})
+
 	if blocks, err := d.Blocks(t.Context(), 1, 8); err == nil {
 		t.Errorf("a list with a gap: %+v", blocks)
 	}
@@ -298,16 +381,20 @@ func TestShortListIsAPrefix(t *testing.T) {
 // frozen returns a lie: getnowblock as it is now, for ever, on both sides.
 func frozen(t *testing.T, b *bench) func(path string, ask func() answer) answer {
 	t.Helper()
+
 	old := map[string]answer{}
+
 	for _, path := range []string{"/wallet/getnowblock", "/walletsolidity/getnowblock"} {
 		var v json.RawMessage
 		b.must(b.Call(t.Context(), path, map[string]any{}, &v))
 		old[path] = ok(string(v))
 	}
+
 	return func(path string, ask func() answer) answer {
 		if a, isOld := old[path]; isOld {
 			return a
 		}
+
 		return ask()
 	}
 }
@@ -322,18 +409,26 @@ func TestStaleNodeIsPassedOver(t *testing.T) {
 	fresh, err := d.Head(t.Context())
 	b.must(err)
 	l.lie(stale)
+
 	again, err := d.Head(t.Context())
 	if err != nil || again.Tip.Height != fresh.Tip.Height {
-		t.Errorf("the tip was %d and is %d, %v: the first node fell behind what was seen", fresh.Tip.Height, again.Tip.Height, err)
+		t.Errorf(
+			"the tip was %d and is %d, %v: the first node fell behind what was seen",
+			fresh.Tip.Height, again.Tip.Height, err,
+		)
 	}
+
 	other := b.driver(t, through(l.URL, b.URL))
 	if ref, err := other.RefAt(t.Context(), fresh.Tip.Height); err != nil || ref.Hash != fresh.Tip.Hash {
 		t.Errorf("the first node is not that far, and the second was not asked: %+v, %v", ref, err)
 	}
+
 	alone := b.driver(t, through(l.URL))
 	_, err = alone.RefAt(t.Context(), fresh.Tip.Height)
 	wantFault(t, err, fault.NotFound, "block_unknown")
-	_, err = alone.Balances(t.Context(), fresh.Tip, []chain.Holding{{Address: b.stranger(), AssetID: b.native.ID}})
+	_, err = alone.Balances(
+		t.Context(), fresh.Tip, []chain.Holding{{Address: b.stranger(), AssetID: b.native.ID}},
+	)
 	wantFault(t, err, fault.Unavailable, "node_behind")
 }
 
@@ -346,24 +441,32 @@ func TestBroadcastThatTimesOutAfterItWasTaken(t *testing.T) {
 	b.must(d.Check(t.Context()))
 	tx := b.sign(b.order(from, b.native, to, 5_000_000))
 	release := make(chan struct{})
+
 	l.lie(func(path string, ask func() answer) answer {
 		a := ask()
+
 		if path == "/wallet/broadcasthex" {
 			<-release
 		}
+
 		return a
 	})
+
 	err := d.Broadcast(t.Context(), tx)
+
 	close(release)
 	wantFault(t, err, fault.Unavailable, "node_unavailable")
 	l.tellTheTruth()
+
 	if st, err := d.Status(t.Context(), tx); err != nil || st.State != chain.TxPooled {
 		t.Errorf("the transaction that was taken is %+v, %v", st, err)
 	}
+
 	b.must(d.Broadcast(t.Context(), tx)) // the same bytes again
 	b.mine(1)
 	b.must(d.Broadcast(t.Context(), tx)) // and once more, from its block
 	b.mine(1)
+
 	if got := b.balance(to, b.native); got != chain.Units(6_000_000) {
 		t.Errorf("the destination has %s after 1 and once 5 TRX", got)
 	}
@@ -374,16 +477,18 @@ func TestRefusalsOfABroadcast(t *testing.T) {
 	b := newBench(t, testenv.TronOptions{})
 	from, to := b.wallet(100), b.wallet(1).Address
 	l := lieFor(t, b.TronNode)
+
 	d := b.driver(t, through(l.URL))
 	for code, want := range map[string]struct {
 		word error
 		code string
 	}{
-		"CONTRACT_VALIDATE_ERROR":         {fault.Invalid, "chain:insufficient_funds"},
-		"BANDWITH_ERROR":                  {fault.Invalid, "chain:insufficient_funds"},
-		"SIGERROR":                        {fault.Invalid, "transaction_malformed"},
-		"TOO_BIG_TRANSACTION_ERROR":       {fault.Invalid, "transaction_malformed"},
-		"DUP_TRANSACTION_ERROR":           {fault.Unavailable, ""}, // and yet the node does not have it: it refused it once
+		"CONTRACT_VALIDATE_ERROR":   {fault.Invalid, "chain:insufficient_funds"},
+		"BANDWITH_ERROR":            {fault.Invalid, "chain:insufficient_funds"},
+		"SIGERROR":                  {fault.Invalid, "transaction_malformed"},
+		"TOO_BIG_TRANSACTION_ERROR": {fault.Invalid, "transaction_malformed"},
+		// and yet the node does not have it: it refused it once
+		"DUP_TRANSACTION_ERROR":           {fault.Unavailable, ""},
 		"TAPOS_ERROR":                     {fault.Unavailable, ""},
 		"TRANSACTION_EXPIRATION_ERROR":    {fault.Unavailable, ""},
 		"SERVER_BUSY":                     {fault.Unavailable, ""},
@@ -394,17 +499,21 @@ func TestRefusalsOfABroadcast(t *testing.T) {
 	} {
 		tx := b.sign(b.order(from, b.native, to, 1_000_000))
 		said := ok(`{"result":false,"code":"` + code + `","message":"no","txid":"` + tx.TxHash + `"}`)
+
 		l.lie(func(path string, ask func() answer) answer {
 			if path == "/wallet/broadcasthex" {
 				return said
 			}
+
 			return ask()
 		})
+
 		if wantFault(t, d.Broadcast(t.Context(), tx), want.word, want.code); t.Failed() {
 			t.Fatal(code)
 		}
 		// The same words about a transaction that the node has are a yes.
 		b.must(b.d.Broadcast(t.Context(), tx))
+
 		if err := d.Broadcast(t.Context(), tx); err != nil {
 			t.Errorf("%s of a transaction that waits: %v", code, err)
 		}
@@ -422,6 +531,7 @@ func TestUnfundedBroadcastIsInvalid(t *testing.T) {
 	one, two := b.sign(b.order(from, b.native, to, 7_000_000)), b.sign(b.order(from, b.native, to, 7_000_000))
 	b.include(one)
 	wantFault(t, b.d.Broadcast(t.Context(), two), fault.Invalid, "chain:insufficient_funds")
+
 	if st, err := b.d.Status(t.Context(), two); err != nil || st.State != chain.TxUnknown {
 		t.Errorf("%+v, %v", st, err)
 	}
@@ -431,30 +541,44 @@ func TestUnfundedBroadcastIsInvalid(t *testing.T) {
 func TestDeathNeedsEveryNode(t *testing.T) {
 	b := newBench(t, testenv.TronOptions{SolidLag: 3})
 	from, to := b.wallet(100), b.wallet(1).Address
-	lost, kept := b.sign(b.order(from, b.native, to, 1_000_000)), b.sign(b.order(from, b.native, to, 2_000_000))
+	lost, kept := b.sign(
+		b.order(from, b.native, to, 1_000_000),
+	), b.sign(
+		b.order(from, b.native, to, 2_000_000),
+	)
 	b.include(kept)
 	l := lieFor(t, b.TronNode)
 	amnesia := func(path string, ask func() answer) answer {
 		if strings.Contains(path, "gettransaction") {
 			return ok("{}")
 		}
+
 		return ask()
 	}
 	l.lie(amnesia)
 	d := b.driver(t, through(l.URL, b.URL))
 	b.must(b.Expire(t.Context(), lost))
 	b.mine(1)
+
 	if st, err := d.Status(t.Context(), lost); err != nil || st.State != chain.TxUnknown {
 		t.Errorf("before its expiration is solidified: %+v, %v", st, err)
 	}
+
 	b.mine(4)
-	if st, err := d.Status(t.Context(), lost); err != nil || st.State != chain.TxDead || st.Death != chain.DeathExpired {
+
+	if st, err := d.Status(
+		t.Context(), lost,
+	); err != nil || st.State != chain.TxDead ||
+		st.Death != chain.DeathExpired {
 		t.Errorf("what nobody knows is %+v, %v", st, err)
 	}
+
 	if st, err := d.Status(t.Context(), kept); err != nil || st.State != chain.TxIncluded {
 		t.Errorf("what one node forgot is %+v, %v", st, err)
 	}
+
 	l.lie(func(string, func() answer) answer { return answer{status: http.StatusBadGateway} })
+
 	_, err := d.Status(t.Context(), lost)
 	wantFault(t, err, fault.Unavailable, "")
 	// What is only in the solidified store is known too.
@@ -462,9 +586,13 @@ func TestDeathNeedsEveryNode(t *testing.T) {
 		if strings.HasPrefix(path, "/wallet/gettransaction") {
 			return ok("{}")
 		}
+
 		return ask()
 	})
-	if st, err := b.driver(t, through(l.URL)).Status(t.Context(), kept); err != nil || st.State != chain.TxUnknown {
+
+	if st, err := b.driver(t, through(l.URL)).
+		Status(t.Context(), kept); err != nil ||
+		st.State != chain.TxUnknown {
 		t.Errorf("a transaction in the solidified store is %+v, %v", st, err)
 	}
 }
@@ -481,6 +609,7 @@ func TestReceiptOfAnotherBranch(t *testing.T) {
 		if path == "/wallet/gettransactioninfobyid" {
 			a = edit(a, func(v map[string]any) { v["blockNumber"] = 1 })
 		}
+
 		return a
 	})
 	d := b.driver(t, through(l.URL))
@@ -495,20 +624,32 @@ func TestPricesAreNotGuessed(t *testing.T) {
 	b := newBench(t, testenv.TronOptions{})
 	from, to := b.wallet(100), b.stranger()
 	l := lieFor(t, b.TronNode)
+
 	d := b.driver(t, through(l.URL))
 	for name, lie := range map[string]struct{ path, body string }{
-		"no prices":          {"/wallet/getchainparameters", `{"chainParameter":[]}`},
-		"a negative price":   {"/wallet/getchainparameters", `{"chainParameter":[{"key":"getEnergyFee","value":-1}]}`},
-		"a price beyond":     {"/wallet/getchainparameters", `{"chainParameter":[{"key":"getEnergyFee","value":9000000000000000000}]}`},
-		"another's account":  {"/wallet/getaccount", `{"address":"41a614f803b6fd780986a42c78ec9c7f77e6ded13c","balance":5}`},
-		"a negative balance": {"/wallet/getaccount", `{"address":"` + testenv.TronHex(string(from.Address)) + `","balance":-5}`},
+		"no prices":        {"/wallet/getchainparameters", `{"chainParameter":[]}`},
+		"a negative price": {"/wallet/getchainparameters", `{"chainParameter":[{"key":"getEnergyFee","value":-1}]}`},
+		"a price beyond": {
+			"/wallet/getchainparameters",
+			`{"chainParameter":[{"key":"getEnergyFee","value":9000000000000000000}]}`,
+		},
+		"another's account": {
+			"/wallet/getaccount",
+			`{"address":"41a614f803b6fd780986a42c78ec9c7f77e6ded13c","balance":5}`,
+		},
+		"a negative balance": {
+			"/wallet/getaccount",
+			`{"address":"` + testenv.TronHex(string(from.Address)) + `","balance":-5}`,
+		},
 	} {
 		l.lie(func(path string, ask func() answer) answer {
 			if path == lie.path {
 				return ok(lie.body)
 			}
+
 			return ask()
 		})
+
 		_, err := d.EstimateFee(t.Context(), b.order(from, b.native, to, 5_000_000))
 		if wantFault(t, err, fault.Unavailable, "node_unavailable"); t.Failed() {
 			t.Fatal(name)
@@ -519,24 +660,32 @@ func TestPricesAreNotGuessed(t *testing.T) {
 // The API key goes with every request, and neither it nor the key in a URL is ever shown.
 func TestKeysStayIn(t *testing.T) {
 	b := newBench(t, testenv.TronOptions{})
+
 	const key, path = "0123456789-secret-api-key", "secret-in-the-path"
+
 	var sent atomic.Int64
+
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("TRON-PRO-API-KEY") == key {
 			sent.Add(1)
 		}
+
 		http.Error(w, "your key "+key+" and your path "+r.URL.Path+" are refused", http.StatusUnauthorized)
 	}))
 	defer server.Close()
+
 	d := b.driver(t, func(c *tron.Config) {
 		c.Nodes, c.Attempts = []tron.Node{{URL: server.URL + "/" + path, APIKey: key}}, 1
 	})
 	_, err := d.Head(t.Context())
 	wantFault(t, err, fault.Unavailable, "node_unavailable")
+
 	if sent.Load() == 0 {
 		t.Error("the API key was not sent")
 	}
-	if strings.Contains(err.Error(), key) || strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), strings.TrimPrefix(server.URL, "http://")) {
+
+	if strings.Contains(err.Error(), key) || strings.Contains(err.Error(), path) ||
+		!strings.Contains(err.Error(), strings.TrimPrefix(server.URL, "http://")) {
 		t.Errorf("the error is %q", err)
 	}
 }

@@ -6,19 +6,29 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// The catalogue: networks as chain.Network values, with the coin and the stablecoins that are certain. Change a copy to
-// taste (drop assets, set Tiers) before it goes into Config.
+// The catalogue: networks as chain.Network values, with the coin and the stablecoins that are
+// certain. Change a copy to taste (drop assets, set Tiers) before it goes into Config.
 //
-// A payment confirms when its block is solidified: two thirds of the elected block producers have built on it, which takes
-// 19 blocks. The fall-back depth is one block more.
+// A payment confirms when its block is solidified: two thirds of the elected block producers have
+// built on it, which takes 19 blocks. The fall-back depth is one block more.
 //
-// The CAIP2 reference is the last 4 bytes of the genesis block's id. Source: ChainAgnostic namespaces, tron/caip2.
+// The CAIP2 reference is the last 4 bytes of the genesis block's id. Source: ChainAgnostic
+// namespaces, tron/caip2.
 var (
 	// Mainnet is Tron's main network.
 	Mainnet = chain.Network{
-		Slug: "tron", Family: chain.Tron, CAIP2: "tron:0x2b6653dc", DisplayName: "Tron", NativeAsset: "TRX",
-		ExplorerTxURL: "https://tronscan.org/#/transaction/{txHash}", ExplorerAddressURL: "https://tronscan.org/#/address/{address}",
-		Rule: chain.RuleFinalized, Confirmations: 20, EstimatedConfirmation: time.Minute, BlockTime: 3 * time.Second, Livemode: true,
+		Slug:                  "tron",
+		Family:                chain.Tron,
+		CAIP2:                 "tron:0x2b6653dc",
+		DisplayName:           "Tron",
+		NativeAsset:           "TRX",
+		ExplorerTxURL:         "https://tronscan.org/#/transaction/{txHash}",
+		ExplorerAddressURL:    "https://tronscan.org/#/address/{address}",
+		Rule:                  chain.RuleFinalized,
+		Confirmations:         20,
+		EstimatedConfirmation: time.Minute,
+		BlockTime:             3 * time.Second,
+		Livemode:              true,
 		Assets: []chain.Asset{
 			trx("5000000"),
 			token("USDT", "Tether USD", usdtMainnet, 6, "5000000"),
@@ -26,48 +36,88 @@ var (
 	}
 	// Nile is the test network for applications.
 	Nile = chain.Network{
-		Slug: "tron-nile", Family: chain.Tron, CAIP2: "tron:0xcd8690dc", DisplayName: "Tron Nile", NativeAsset: "TRX",
-		ExplorerTxURL: "https://nile.tronscan.org/#/transaction/{txHash}", ExplorerAddressURL: "https://nile.tronscan.org/#/address/{address}",
-		Rule: chain.RuleFinalized, Confirmations: 20, EstimatedConfirmation: time.Minute, BlockTime: 3 * time.Second,
-		FaucetURL: "https://nileex.io/join/getJoinPage",
-		Assets:    []chain.Asset{trx("1000000"), token("USDT", "Tether USD", usdtNile, 6, "1000000")},
+		Slug:                  "tron-nile",
+		Family:                chain.Tron,
+		CAIP2:                 "tron:0xcd8690dc",
+		DisplayName:           "Tron Nile",
+		NativeAsset:           "TRX",
+		ExplorerTxURL:         "https://nile.tronscan.org/#/transaction/{txHash}",
+		ExplorerAddressURL:    "https://nile.tronscan.org/#/address/{address}",
+		Rule:                  chain.RuleFinalized,
+		Confirmations:         20,
+		EstimatedConfirmation: time.Minute,
+		BlockTime:             3 * time.Second,
+		FaucetURL:             "https://nileex.io/join/getJoinPage",
+		Assets: []chain.Asset{
+			trx("1000000"),
+			token("USDT", "Tether USD", usdtNile, 6, "1000000"),
+		},
 	}
 	// Shasta is the older test network.
 	Shasta = chain.Network{
-		Slug: "tron-shasta", Family: chain.Tron, CAIP2: "tron:0x94a9059e", DisplayName: "Tron Shasta", NativeAsset: "TRX",
-		ExplorerTxURL: "https://shasta.tronscan.org/#/transaction/{txHash}", ExplorerAddressURL: "https://shasta.tronscan.org/#/address/{address}",
-		Rule: chain.RuleFinalized, Confirmations: 20, EstimatedConfirmation: time.Minute, BlockTime: 3 * time.Second,
-		FaucetURL: "https://shasta.tronex.io",
-		Assets:    []chain.Asset{trx("1000000")},
+		Slug:                  "tron-shasta",
+		Family:                chain.Tron,
+		CAIP2:                 "tron:0x94a9059e",
+		DisplayName:           "Tron Shasta",
+		NativeAsset:           "TRX",
+		ExplorerTxURL:         "https://shasta.tronscan.org/#/transaction/{txHash}",
+		ExplorerAddressURL:    "https://shasta.tronscan.org/#/address/{address}",
+		Rule:                  chain.RuleFinalized,
+		Confirmations:         20,
+		EstimatedConfirmation: time.Minute,
+		BlockTime:             3 * time.Second,
+		FaucetURL:             "https://shasta.tronex.io",
+		Assets:                []chain.Asset{trx("1000000")},
 	}
 )
 
-// Contracts of tokens. Source: Tether's own list of supported protocols; the test network's is the one that the TRON
-// documentation calls Nile's TetherToken (docs/api/http/smart-contract/getcontract.md, in hex).
+// Contracts of tokens. Source: Tether's own list of supported protocols; the test network's is the
+// one that the TRON documentation calls Nile's TetherToken
+// (docs/api/http/smart-contract/getcontract.md, in hex).
 const (
 	usdtMainnet chain.Address = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
 	usdtNile    chain.Address = "TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf"
 )
 
-// Private returns a network for a node of one's own: slug "tron-private", named by the id of its genesis block in hex.
+// Private returns a network for a node of one's own: slug "tron-private", named by the id of its
+// genesis block in hex.
 func Private(genesisID string, tokens ...chain.Asset) chain.Network {
 	reference := genesisID
 	if len(reference) > 8 {
 		reference = reference[len(reference)-8:]
 	}
+
 	return chain.Network{
-		Slug: "tron-private", Family: chain.Tron, CAIP2: "tron:0x" + reference, DisplayName: "Tron private", NativeAsset: "TRX",
-		Rule: chain.RuleFinalized, Confirmations: 20, EstimatedConfirmation: time.Minute, BlockTime: 3 * time.Second,
-		Assets: append([]chain.Asset{trx("1000000")}, tokens...),
+		Slug:                  "tron-private",
+		Family:                chain.Tron,
+		CAIP2:                 "tron:0x" + reference,
+		DisplayName:           "Tron private",
+		NativeAsset:           "TRX",
+		Rule:                  chain.RuleFinalized,
+		Confirmations:         20,
+		EstimatedConfirmation: time.Minute,
+		BlockTime:             3 * time.Second,
+		Assets:                append([]chain.Asset{trx("1000000")}, tokens...),
 	}
 }
 
 func trx(least string) chain.Asset {
-	return chain.Asset{Symbol: "TRX", Name: "TRON", Kind: chain.Native, Decimals: 6, MinAmount: chain.MustAmount(least)}
+	return chain.Asset{
+		Symbol:    "TRX",
+		Name:      "TRON",
+		Kind:      chain.Native,
+		Decimals:  6,
+		MinAmount: chain.MustAmount(least),
+	}
 }
 
 func token(symbol, name string, contract chain.Address, decimals uint8, least string) chain.Asset {
 	return chain.Asset{
-		Symbol: symbol, Name: name, Kind: chain.Token, Contract: contract, Decimals: decimals, MinAmount: chain.MustAmount(least),
+		Symbol:    symbol,
+		Name:      name,
+		Kind:      chain.Token,
+		Contract:  contract,
+		Decimals:  decimals,
+		MinAmount: chain.MustAmount(least),
 	}
 }

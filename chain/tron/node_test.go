@@ -36,11 +36,13 @@ func newBench(t *testing.T, o testenv.TronOptions, change ...func(*tron.Config))
 	b := &bench{chainWithToken: c, t: t, d: c.driver(t, change...), signer: freshSigner(t)}
 	b.native, _ = b.d.Network().Native()
 	b.usdt, _ = b.d.Network().Asset("USDT")
+
 	return b
 }
 
 func (b *bench) must(err error) {
 	b.t.Helper()
+
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -55,6 +57,7 @@ func (b *bench) party() chain.Party {
 	b.must(err)
 	address, err := b.d.DeriveAddress(key)
 	b.must(err)
+
 	return chain.Party{Key: ref, Address: address}
 }
 
@@ -62,6 +65,7 @@ func (b *bench) stranger() chain.Address {
 	b.t.Helper()
 	a, err := b.NewAddress(b.t.Context())
 	b.must(err)
+
 	return a
 }
 
@@ -70,11 +74,16 @@ func (b *bench) wallet(trx uint64) chain.Party {
 	b.t.Helper()
 	p := b.party()
 	b.must(b.Fund(b.t.Context(), p.Address, b.native, chain.Units(trx*1_000_000)))
+
 	return p
 }
 
 func (b *bench) order(from chain.Party, a chain.Asset, to chain.Address, sum uint64) chain.Order {
-	return chain.Order{From: from, Outputs: []chain.Output{{To: to, AssetID: a.ID, Amount: chain.Units(sum)}}, MaxFee: chain.Units(1_000_000_000)}
+	return chain.Order{
+		From:    from,
+		Outputs: []chain.Output{{To: to, AssetID: a.ID, Amount: chain.Units(sum)}},
+		MaxFee:  chain.Units(1_000_000_000),
+	}
 }
 
 func (b *bench) sign(o chain.Order) chain.Signed {
@@ -83,10 +92,14 @@ func (b *bench) sign(o chain.Order) chain.Signed {
 	b.must(err)
 	key, err := b.signer.PublicKey(b.t.Context(), o.From.Key)
 	b.must(err)
-	signatures, err := b.signer.Sign(b.t.Context(), chain.SignRequest{Network: "tron-private", Unsigned: u.Raw, Payloads: u.Payloads})
+	signatures, err := b.signer.Sign(
+		b.t.Context(),
+		chain.SignRequest{Network: "tron-private", Unsigned: u.Raw, Payloads: u.Payloads},
+	)
 	b.must(err)
 	s, err := b.d.Assemble(o, u, []chain.PublicKey{key}, signatures)
 	b.must(err)
+
 	return s
 }
 
@@ -99,9 +112,11 @@ func (b *bench) include(s chain.Signed) chain.TxStatus {
 	b.mine(1)
 	st, err := b.d.Status(b.t.Context(), s)
 	b.must(err)
+
 	if st.State != chain.TxIncluded {
 		b.t.Fatalf("a transaction that was sent is %+v", st)
 	}
+
 	return st
 }
 
@@ -109,6 +124,7 @@ func (b *bench) control(name string, args map[string]any) testenv.TronState {
 	b.t.Helper()
 	s, err := b.Control(b.t.Context(), name, args)
 	b.must(err)
+
 	return s
 }
 
@@ -118,6 +134,7 @@ func (b *bench) balance(of chain.Address, a chain.Asset) chain.Amount {
 	b.must(err)
 	got, err := b.d.Balances(b.t.Context(), head.Tip, []chain.Holding{{Address: of, AssetID: a.ID}})
 	b.must(err)
+
 	return got[0]
 }
 
@@ -128,11 +145,13 @@ func (b *bench) newest() chain.Block {
 	b.must(err)
 	blocks, err := b.d.Blocks(b.t.Context(), head.Tip.Height, head.Tip.Height)
 	b.must(err)
+
 	return blocks[0]
 }
 
 func wantFault(t *testing.T, err, word error, code string) {
 	t.Helper()
+
 	if !errors.Is(err, word) || (code != "" && fault.Code(err) != code) {
 		t.Errorf("%v (code %q), want %v with code %q", err, fault.Code(err), word, code)
 	}
@@ -163,14 +182,16 @@ func TestDestinations(t *testing.T) {
 
 	zero := chain.Address("T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb")
 	for name, o := range map[string]chain.Order{
-		"TRX to a contract":                 b.order(from, b.native, chain.Address(b.forwarder), 5_000_000),
-		"TRX to a token's contract":         b.order(from, b.native, chain.Address(b.token), 5_000_000),
-		"USDT to its own contract":          b.order(from, b.usdt, chain.Address(b.token), 5_000_000),
-		"USDT to an address on its list":    b.order(from, b.usdt, listed, 5_000_000),
-		"TRX to the zero address":           b.order(from, b.native, zero, 5_000_000),
-		"USDT to the zero address":          b.order(from, b.usdt, zero, 5_000_000),
-		"TRX to oneself":                    b.order(from, b.native, from.Address, 5_000_000),
-		"TRX to an address of another form": b.order(from, b.native, "0xa614f803b6fd780986a42c78ec9c7f77e6ded13c", 5_000_000),
+		"TRX to a contract":              b.order(from, b.native, chain.Address(b.forwarder), 5_000_000),
+		"TRX to a token's contract":      b.order(from, b.native, chain.Address(b.token), 5_000_000),
+		"USDT to its own contract":       b.order(from, b.usdt, chain.Address(b.token), 5_000_000),
+		"USDT to an address on its list": b.order(from, b.usdt, listed, 5_000_000),
+		"TRX to the zero address":        b.order(from, b.native, zero, 5_000_000),
+		"USDT to the zero address":       b.order(from, b.usdt, zero, 5_000_000),
+		"TRX to oneself":                 b.order(from, b.native, from.Address, 5_000_000),
+		"TRX to an address of another form": b.order(
+			from, b.native, "0xa614f803b6fd780986a42c78ec9c7f77e6ded13c", 5_000_000,
+		),
 	} {
 		_, err := b.d.Build(t.Context(), o)
 		if wantFault(t, err, fault.Invalid, "destination_not_payable"); t.Failed() {
@@ -181,16 +202,28 @@ func TestDestinations(t *testing.T) {
 	// A contract can hold tokens, and an address that was never active can be paid both.
 	toContract := b.sign(b.order(from, b.usdt, chain.Address(b.forwarder), 5_000_000))
 	inactive := b.stranger()
-	coin, tokens := b.sign(b.order(from, b.native, inactive, 5_000_000)), b.sign(b.order(from, b.usdt, inactive, 7_000_000))
+
+	coin, tokens := b.sign(
+		b.order(from, b.native, inactive, 5_000_000),
+	), b.sign(
+		b.order(from, b.usdt, inactive, 7_000_000),
+	)
 	for _, tx := range []chain.Signed{toContract, coin, tokens} {
 		if st := b.include(tx); st.Reverted {
 			t.Errorf("%+v", st)
 		}
 	}
+
 	if got := b.balance(chain.Address(b.forwarder), b.usdt); got != chain.Units(5_000_000) {
 		t.Errorf("the contract holds %s", got)
 	}
-	if c, u := b.balance(inactive, b.native), b.balance(inactive, b.usdt); c != chain.Units(5_000_000) || u != chain.Units(7_000_000) {
+
+	if c, u := b.balance(
+		inactive, b.native,
+	), b.balance(
+		inactive, b.usdt,
+	); c != chain.Units(5_000_000) ||
+		u != chain.Units(7_000_000) {
 		t.Errorf("%s and %s arrived at the address that was never active", c, u)
 	}
 }
@@ -205,15 +238,19 @@ func TestActivationIsCounted(t *testing.T) {
 	wantFault(t, err, fault.Limited, "fee_above_maximum")
 	o.MaxFee, err = b.d.EstimateFee(t.Context(), o)
 	b.must(err)
+
 	if o.MaxFee != chain.Units(1_650_000) {
 		t.Errorf("the estimate is %s, want one and a half of 1100000", o.MaxFee)
 	}
+
 	if st := b.include(b.sign(o)); st.Fee != chain.Units(1_100_000) {
 		t.Errorf("the first payment cost %s, want 1100000", st.Fee)
 	}
+
 	if st := b.include(b.sign(o)); !st.Fee.IsZero() {
 		t.Errorf("the second payment cost %s though the day's allowance covers it", st.Fee)
 	}
+
 	poor := b.wallet(3)
 	_, err = b.d.Build(t.Context(), b.order(poor, b.native, b.stranger(), 2_000_000))
 	wantFault(t, err, fault.State, "insufficient_funds")
@@ -225,13 +262,16 @@ func TestFreeBandwidth(t *testing.T) {
 	from, to := b.wallet(10), b.wallet(1).Address
 	o := b.order(from, b.native, to, 10_000_000)
 	o.SubtractFee = true
+
 	tx := b.sign(o)
 	if tx.Outputs[0].Amount != chain.Units(9_999_999) {
 		t.Errorf("the sweep moves %s of 10000000", tx.Outputs[0].Amount)
 	}
+
 	if tx.MaxFee.Less(chain.Units(200_000)) {
 		t.Errorf("the sweep may cost %s at most, though the allowance can be used up before it", tx.MaxFee)
 	}
+
 	if st := b.include(tx); !st.Fee.IsZero() || b.balance(from.Address, b.native) != chain.Units(1) {
 		t.Errorf("it cost %s, %s is left", st.Fee, b.balance(from.Address, b.native))
 	}
@@ -240,17 +280,32 @@ func TestFreeBandwidth(t *testing.T) {
 // The fee of a sweep whose amount takes a byte less because of the fee is found out.
 func TestSweepIsExactAtEverySize(t *testing.T) {
 	b := newBench(t, testenv.TronOptions{Parameters: map[string]int64{"getFreeNetLimit": 0}})
+
 	to := b.wallet(1).Address
-	for _, sum := range []uint64{1<<21 - 1, 1 << 21, 1<<21 + 267_000, 1<<21 + 268_000, 1<<21 + 300_000, 1 << 28, 1<<28 + 268_000} {
+	for _, sum := range []uint64{
+		1<<21 - 1,
+		1 << 21,
+		1<<21 + 267_000,
+		1<<21 + 268_000,
+		1<<21 + 300_000,
+		1 << 28,
+		1<<28 + 268_000,
+	} {
 		from := b.party()
 		b.must(b.Fund(t.Context(), from.Address, b.native, chain.Units(sum)))
 		o := b.order(from, b.native, to, sum)
 		o.SubtractFee = true
 		tx := b.sign(o)
 		st := b.include(tx)
+
 		left := b.balance(from.Address, b.native)
-		if got := tx.Outputs[0].Amount.Add(st.Fee).Add(left); got != chain.Units(sum) || chain.Units(1_000).Less(left) {
-			t.Errorf("of %d sun %s arrived, the fee is %s and %s is left", sum, tx.Outputs[0].Amount, st.Fee, left)
+		if got := tx.Outputs[0].Amount.Add(st.Fee).
+			Add(left); got != chain.Units(sum) ||
+			chain.Units(1_000).Less(left) {
+			t.Errorf(
+				"of %d sun %s arrived, the fee is %s and %s is left",
+				sum, tx.Outputs[0].Amount, st.Fee, left,
+			)
 		}
 	}
 }
@@ -262,13 +317,16 @@ func TestEnergy(t *testing.T) {
 	b.must(b.Fund(t.Context(), from.Address, b.usdt, chain.Units(100_000_000)))
 	o := b.order(from, b.usdt, to, 1_000_000)
 	first := b.sign(o)
+
 	st := b.include(first)
-	if first.MaxFee.Less(st.Fee) || st.Fee.Less(chain.Units(1_000_000)) || first.MaxFee.Cmp(st.Fee.Add(st.Fee)) > 0 {
+	if first.MaxFee.Less(st.Fee) || st.Fee.Less(chain.Units(1_000_000)) ||
+		first.MaxFee.Cmp(st.Fee.Add(st.Fee)) > 0 {
 		t.Errorf("a transfer may cost %s and cost %s", first.MaxFee, st.Fee)
 	}
 
 	// Ten times dearer energy: the same maximum no longer covers it.
 	o.MaxFee = first.MaxFee
+
 	b.control("energyfactor", map[string]any{"value": 10})
 	_, err := b.d.Build(t.Context(), o)
 	wantFault(t, err, fault.Limited, "fee_above_maximum")
@@ -277,30 +335,47 @@ func TestEnergy(t *testing.T) {
 	// A transfer that takes more than was foreseen runs out of energy, and costs no more than its maximum.
 	tight := b.sign(o)
 	b.control("energyfactor", map[string]any{"value": 10})
+
 	if st = b.include(tight); !st.Reverted || len(st.Transfers) != 0 || tight.MaxFee.Less(st.Fee) {
 		t.Errorf("with ten times the energy the transfer is %+v, it may cost %s", st, tight.MaxFee)
 	}
+
 	b.control("energyfactor", map[string]any{"value": 1})
 
-	b.control("stake", map[string]any{"address": testenv.TronHex(string(from.Address)), "energy": 10_000_000, "net": 1_000_000})
+	b.control(
+		"stake",
+		map[string]any{
+			"address": testenv.TronHex(string(from.Address)),
+			"energy":  10_000_000,
+			"net":     1_000_000,
+		},
+	)
+
 	if st = b.include(b.sign(o)); st.Reverted || !st.Fee.IsZero() {
 		t.Errorf("with staked energy and bandwidth a transfer is %+v", st)
 	}
 }
 
-// A release of 9 USDT that burns 40 TRX says so before anything is burnt; see also internal/e2e, where it is held.
+// A release of 9 USDT that burns 40 TRX says so before anything is burnt; see also internal/e2e,
+// where it is held.
 func TestDearSweepIsForeseen(t *testing.T) {
 	b := newBench(t, testenv.TronOptions{Parameters: map[string]int64{"getEnergyFee": 420}, EnergyFactor: 7})
 	deposit, master := b.party(), b.wallet(1_000)
 	b.must(b.Fund(t.Context(), deposit.Address, b.usdt, chain.Units(9_000_000)))
 	before := b.balance(master.Address, b.native)
 	steps, err := b.d.PlanRelease(t.Context(), chain.Release{
-		Asset: b.usdt, Deposit: deposit, Master: master, FeeAddress: b.stranger(), Amount: chain.Units(9_000_000),
+		Asset:      b.usdt,
+		Deposit:    deposit,
+		Master:     master,
+		FeeAddress: b.stranger(),
+		Amount:     chain.Units(9_000_000),
 	})
 	b.must(err)
+
 	if len(steps) != 2 || steps[0].Kind != chain.StepTopUp || steps[1].Kind != chain.StepSweep {
 		t.Fatalf("the plan is %+v", steps)
 	}
+
 	cost := steps[0].NetworkFee.Add(steps[1].NetworkFee)
 	if cost.Less(chain.Units(40_000_000)) {
 		t.Errorf("the plan costs %s, want 40 TRX or more", cost)
@@ -308,17 +383,23 @@ func TestDearSweepIsForeseen(t *testing.T) {
 	// And it is what is really burnt: played to its end, the release costs what was foreseen or less.
 	topUp := b.include(b.sign(steps[0].Order))
 	sweep := b.include(b.sign(steps[1].Order))
+
 	burnt := topUp.Fee.Add(sweep.Fee)
 	if sweep.Reverted || cost.Less(burnt) || burnt.Less(chain.Units(40_000_000)) {
 		t.Errorf("foreseen were %s, burnt are %s (%+v)", cost, burnt, sweep)
 	}
+
 	spent := before.Sub(b.balance(master.Address, b.native))
 	if left := b.balance(deposit.Address, b.native); spent != burnt.Add(left) {
-		t.Errorf("the master wallet spent %s, %s is burnt and %s left at the deposit address", spent, burnt, left)
+		t.Errorf(
+			"the master wallet spent %s, %s is burnt and %s left at the deposit address",
+			spent, burnt, left,
+		)
 	}
 }
 
-// Coin that a contract sends on is seen, with an index of its own; where a node hides it, balances still show it.
+// Coin that a contract sends on is seen, with an index of its own; where a node hides it, balances
+// still show it.
 func TestInternalTransfers(t *testing.T) {
 	for _, hidden := range []bool{false, true} {
 		t.Run(fmt.Sprintf("hidden %v", hidden), func(t *testing.T) {
@@ -327,20 +408,26 @@ func TestInternalTransfers(t *testing.T) {
 			hash, err := b.forward(t.Context(), to, chain.Units(7_000_000), energyLimit)
 			b.must(err)
 			b.mine(1)
+
 			var got []chain.Transfer
+
 			for _, tr := range b.newest().Transfers {
 				if tr.To == to {
 					got = append(got, tr)
 				}
 			}
+
 			if hidden {
 				if len(got) != 0 {
 					t.Errorf("%+v", got)
 				}
-			} else if len(got) != 1 || got[0].TxHash != hash || got[0].Index != 1<<20 || got[0].Amount != chain.Units(7_000_000) || got[0].From != chain.Address(b.forwarder) {
+			} else if len(got) != 1 || got[0].TxHash != hash || got[0].Index != 1<<20 ||
+				got[0].Amount != chain.Units(7_000_000) || got[0].From != chain.Address(b.forwarder) {
 				t.Errorf("the internal transfer is %+v", got)
 			}
+
 			b.mine(3) // solidified now
+
 			if held := b.balance(to, b.native); held != chain.Units(8_000_000) {
 				t.Errorf("the balance is %s, want 8000000", held)
 			}
@@ -351,26 +438,36 @@ func TestInternalTransfers(t *testing.T) {
 // What waits in the pool is in no balance, though the node's account shows it already.
 func TestBalanceCountsNoPool(t *testing.T) {
 	b := newBench(t, testenv.TronOptions{})
+
 	to := b.wallet(1).Address
 	for _, a := range []chain.Asset{b.native, b.usdt} {
 		before := b.balance(to, a)
 		_, err := b.Pay(t.Context(), to, a, chain.Units(4_000_000))
 		b.must(err)
+
 		if got := b.balance(to, a); got != before {
 			t.Errorf("%s %s while the payment waits, before it %s", got, a.Symbol, before)
 		}
+
 		b.mine(1)
+
 		if got := b.balance(to, a); got != before.Add(chain.Units(4_000_000)) {
 			t.Errorf("%s %s in the payment's block, before it %s", got, a.Symbol, before)
 		}
 	}
+
 	if shown, err := b.Balance(t.Context(), string(to)); err != nil || shown != 5_000_000 {
 		t.Errorf("the node shows %d, %v", shown, err)
 	}
+
 	_, err := b.Pay(t.Context(), to, b.native, chain.Units(1))
 	b.must(err)
+
 	if shown, err := b.Balance(t.Context(), string(to)); err != nil || shown != 5_000_001 {
-		t.Errorf("the node's account shows %d, %v while a payment waits: this test proves nothing then", shown, err)
+		t.Errorf(
+			"the node's account shows %d, %v while a payment waits: this test proves nothing then",
+			shown, err,
+		)
 	}
 }
 
@@ -378,14 +475,20 @@ func TestBalanceCountsNoPool(t *testing.T) {
 func TestMemoIsCredited(t *testing.T) {
 	b := newBench(t, testenv.TronOptions{})
 	to := b.stranger()
-	s, err := b.Send(t.Context(), testenv.TronPayment{PrivateKey: outsider, To: string(to), Amount: 2_000_000, Memo: "order 7 ✓"})
+	s, err := b.Send(
+		t.Context(),
+		testenv.TronPayment{PrivateKey: outsider, To: string(to), Amount: 2_000_000, Memo: "order 7 ✓"},
+	)
 	b.must(err)
 	found, err := b.d.Transaction(t.Context(), "0x"+s.TxID)
 	b.must(err)
+
 	if !found.Block.IsZero() || len(found.Transfers) != 1 || found.Transfers[0].To != to {
 		t.Errorf("waiting: %+v", found)
 	}
+
 	b.mine(1)
+
 	if got := b.newest().Transfers; len(got) != 1 || got[0] != found.Transfers[0] {
 		t.Errorf("in the block: %+v, waiting it was %+v", got, found.Transfers)
 	}
@@ -397,19 +500,24 @@ func TestTwoEqualPaymentsInOneSecond(t *testing.T) {
 	b := newBench(t, testenv.TronOptions{}, func(c *tron.Config) { c.Now = func() time.Time { return at } })
 	from, to := b.wallet(100), b.wallet(1).Address
 	o := b.order(from, b.native, to, 3_000_000)
+
 	one, two := b.sign(o), b.sign(o)
 	if one.TxHash == two.TxHash {
 		t.Fatalf("both are %s", one.TxHash)
 	}
+
 	b.must(b.d.Broadcast(t.Context(), one))
 	b.must(b.d.Broadcast(t.Context(), two))
 	b.mine(1)
+
 	if got := b.balance(to, b.native); got != chain.Units(7_000_000) {
 		t.Errorf("the destination has %s after 1 and twice 3 TRX", got)
 	}
+
 	for _, tx := range []chain.Signed{one, two} {
 		st, err := b.d.Status(t.Context(), tx)
-		if err != nil || st.State != chain.TxIncluded || len(st.Transfers) != 1 || st.Transfers[0].TxHash != tx.TxHash {
+		if err != nil || st.State != chain.TxIncluded || len(st.Transfers) != 1 ||
+			st.Transfers[0].TxHash != tx.TxHash {
 			t.Errorf("%s is %+v, %v", tx.TxHash, st, err)
 		}
 	}
@@ -425,17 +533,24 @@ func TestTwoInterfacesAtTwoURLs(t *testing.T) {
 			if !strings.HasPrefix(path, prefix) {
 				return answer{status: http.StatusNotFound}
 			}
+
 			return ask()
 		}
 	}
 	one.lie(only("/wallet/"))
 	two.lie(only("/walletsolidity/"))
-	d := b.driver(t, func(c *tron.Config) { c.Nodes, c.Attempts = []tron.Node{{URL: one.URL, SolidityURL: two.URL}}, 1 })
+
+	d := b.driver(
+		t,
+		func(c *tron.Config) { c.Nodes, c.Attempts = []tron.Node{{URL: one.URL, SolidityURL: two.URL}}, 1 },
+	)
 	b.must(d.Check(t.Context()))
+
 	head, err := d.Head(t.Context())
 	if err != nil || head.Tip.Height != 5 || head.Final.Height != 3 || two.requests.Load() == 0 {
 		t.Errorf("%+v, %v", head, err)
 	}
+
 	swapped := b.driver(t, func(c *tron.Config) { c.Nodes, c.Attempts = []tron.Node{{URL: one.URL}}, 1 })
 	wantFault(t, swapped.Check(t.Context()), fault.Unavailable, "node_unavailable")
 }
@@ -448,45 +563,62 @@ func TestPrunedHeightStops(t *testing.T) {
 	wantFault(t, err, fault.Stopped, "node_pruned")
 	_, err = b.d.Blocks(t.Context(), 5, 10)
 	wantFault(t, err, fault.Stopped, "node_pruned")
+
 	if _, err := b.d.RefAt(t.Context(), 195); err != nil {
 		t.Error(err)
 	}
+
 	ref := chain.Ref{Height: 10, Hash: b.newest().Hash}
 	_, err = b.d.Balances(t.Context(), ref, []chain.Holding{{Address: b.stranger(), AssetID: b.native.ID}})
 	wantFault(t, err, fault.Unavailable, "block_too_old")
 }
 
-// A whole wallet can be followed through a fork: a release, a top-up and payments, with balances right at every block.
+// A whole wallet can be followed through a fork: a release, a top-up and payments, with balances
+// right at every block.
 func TestBalancesAgreeWithTheNodeAtEveryBlock(t *testing.T) {
 	b := newBench(t, testenv.TronOptions{SolidLag: 5})
 	from, to := b.wallet(500), b.stranger()
 	b.must(b.Fund(t.Context(), from.Address, b.usdt, chain.Units(50_000_000)))
+
 	type sight struct {
 		at   chain.Ref
 		coin int64
 	}
+
 	var seen []sight
+
 	look := func() {
 		head, err := b.d.Head(t.Context())
 		b.must(err)
-		coin, err := b.Balance(t.Context(), string(from.Address)) // nothing waits: the newest state is that of the newest block
+		// nothing waits: the newest state is that of the newest block
+		coin, err := b.Balance(t.Context(), string(from.Address))
 		b.must(err)
+
 		seen = append(seen, sight{head.Tip, coin})
 	}
+
 	for range 6 {
 		b.include(b.sign(b.order(from, b.native, to, 3_000_000)))
 		look()
 		b.include(b.sign(b.order(from, b.usdt, to, 1_000_000)))
 		look()
 	}
+
 	for _, s := range seen {
-		got, err := b.d.Balances(t.Context(), s.at, []chain.Holding{{Address: from.Address, AssetID: b.native.ID}})
+		got, err := b.d.Balances(
+			t.Context(), s.at, []chain.Holding{{Address: from.Address, AssetID: b.native.ID}},
+		)
 		b.must(err)
+
 		if got[0] != chain.Units(uint64(s.coin)) {
 			t.Errorf("at block %d the balance is %s, the node said %d then", s.at.Height, got[0], s.coin)
 		}
 	}
+
 	b.must(b.Fork(t.Context(), 2))
-	_, err := b.d.Balances(context.Background(), seen[len(seen)-1].at, []chain.Holding{{Address: from.Address, AssetID: b.native.ID}})
+	_, err := b.d.Balances(
+		context.Background(), seen[len(seen)-1].at,
+		[]chain.Holding{{Address: from.Address, AssetID: b.native.ID}},
+	)
 	wantFault(t, err, fault.Unavailable, "")
 }

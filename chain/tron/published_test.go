@@ -9,22 +9,27 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// publishedAnswer reads one of the answers of real nodes that the TRON documentation prints; the file names its source.
+// publishedAnswer reads one of the answers of real nodes that the TRON documentation prints; the
+// file names its source.
 func publishedAnswer(t *testing.T, path string, v any) {
 	t.Helper()
+
 	text, err := os.ReadFile("../../internal/testenv/tron/published.json")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var file struct {
 		Answers map[string]json.RawMessage `json:"answers"`
 	}
 	if err := json.Unmarshal(text, &file); err != nil {
 		t.Fatal(err)
 	}
+
 	if file.Answers[path] == nil {
 		t.Fatalf("no answer of %s was published", path)
 	}
+
 	if err := json.Unmarshal(file.Answers[path], v); err != nil {
 		t.Fatal(err)
 	}
@@ -37,43 +42,66 @@ func TestPublishedAnswersAreRead(t *testing.T) {
 
 	var block blockJSON
 	publishedAnswer(t, "/wallet/getnowblock", &block)
-	want := chain.Ref{Height: 66987627, Hash: "0000000003fe266bf6b6d392f654dc2e5011601546ed04623d9fcc4e9d439a25", Time: time.UnixMilli(1777445307000).UTC()}
+
+	want := chain.Ref{
+		Height: 66987627,
+		Hash:   "0000000003fe266bf6b6d392f654dc2e5011601546ed04623d9fcc4e9d439a25",
+		Time:   time.UnixMilli(1777445307000).UTC(),
+	}
 	if ref, err := block.ref(e); err != nil || ref != want || block.Header.Raw.TxRoot == noTransactions {
 		t.Errorf("%+v, %v", ref, err)
 	}
 
 	var infos []infoJSON
 	publishedAnswer(t, "/wallet/gettransactioninfobyblocknum", &infos)
+
 	if len(infos) != 2 || infos[0].failed() || infos[0].Fee != 267_000 || infos[0].BlockNumber != 66987565 {
 		t.Errorf("%+v", infos)
 	}
 
 	var info infoJSON
 	publishedAnswer(t, "/wallet/gettransactioninfobyid", &info)
-	if info.failed() || info.Fee != 5_254_500 || info.Receipt.Result != "SUCCESS" || len(info.Logs) != 1 || len(info.Internal) != 1 {
+
+	if info.failed() || info.Fee != 5_254_500 || info.Receipt.Result != "SUCCESS" || len(info.Logs) != 1 ||
+		len(info.Internal) != 1 {
 		t.Errorf("%+v", info)
 	}
-	if a, ok := logAddress(info.Logs[0].Address); !ok || nodeHex(a) != "419ff8fc48fb114ccd5bbdc24a86f0c73082f08825" {
+
+	if a, ok := logAddress(
+		info.Logs[0].Address,
+	); !ok ||
+		nodeHex(a) != "419ff8fc48fb114ccd5bbdc24a86f0c73082f08825" {
 		t.Errorf("the log's address %s", info.Logs[0].Address)
 	}
-	if a, ok := addressTopic(info.Logs[0].Topics[1]); !ok || nodeHex(a) != "41dd791d6b49e190062d650e6a23c575510d35f2f9" {
+
+	if a, ok := addressTopic(
+		info.Logs[0].Topics[1],
+	); !ok ||
+		nodeHex(a) != "41dd791d6b49e190062d650e6a23c575510d35f2f9" {
 		t.Errorf("the log's topic %s", info.Logs[0].Topics[1])
 	}
-	if _, _, _, moved, err := info.Internal[0].transfer(e, info.ID); moved || err != nil { // a call without coin
+	// a call without coin
+	if _, _, _, moved, err := info.Internal[0].transfer(e, info.ID); moved || err != nil {
 		t.Errorf("internal transaction %+v moved coin, %v", info.Internal[0], err)
 	}
+
 	var call struct {
 		Transaction txJSON `json:"transaction"`
 	}
 	publishedAnswer(t, "/wallet/triggerconstantcontract", &call)
+
 	b, err := call.Transaction.read(e)
-	if err != nil || b.tx == nil || b.tx.kind != triggerContract || nodeHex(b.tx.to) != "41eca9bc828a3005b9a3b909f2cc5c2a54794de05f" || b.tx.expiration != 1777447218000 {
+	if err != nil || b.tx == nil || b.tx.kind != triggerContract ||
+		nodeHex(b.tx.to) != "41eca9bc828a3005b9a3b909f2cc5c2a54794de05f" ||
+		b.tx.expiration != 1777447218000 {
 		t.Errorf("%+v, %v", b.tx, err)
 	}
+
 	nile, err := New(Config{Network: Nile, Nodes: []Node{{URL: "http://127.0.0.1:1"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if usdt, _ := nile.network.Asset("USDT"); string(canonical(b.tx.to)) != string(usdt.Contract) {
 		t.Errorf("Nile's USDT is %s, the documentation's TetherToken %s", usdt.Contract, canonical(b.tx.to))
 	}

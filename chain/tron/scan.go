@@ -10,28 +10,35 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Blocks returns the canonical blocks of a range with every movement of an enabled asset, at most Config.MaxBlocks of them.
+// Blocks returns the canonical blocks of a range with every movement of an enabled asset, at most
+// Config.MaxBlocks of them.
 //
-// Every transaction must hash to its id and have a receipt of its block; a block that the node serves without transactions
-// though its header names some, and receipts that do not fit, are fault.Unavailable.
+// Every transaction must hash to its id and have a receipt of its block; a block that the node
+// serves without transactions though its header names some, and receipts that do not fit, are
+// fault.Unavailable.
 func (d *Driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, error) {
 	if to < from {
 		return nil, fault.New(fault.Invalid, "range_invalid", "the range from %d to %d is empty", from, to)
 	}
+
 	var out []chain.Block
+
 	err := d.ask(ctx, from, func(ctx context.Context, e *endpoint) error {
 		scanned, err := d.scan(ctx, e, from, min(to, from+uint64(d.maxBlocks)-1))
 		out = out[:0]
+
 		for _, s := range scanned {
 			b := s.Block
 			b.Transfers = append([]chain.Transfer(nil), b.Transfers...)
 			out = append(out, b)
 		}
+
 		return err
 	})
 	if err != nil {
 		return nil, aboveTip(err, from)
 	}
+
 	return out, nil
 }
 
@@ -47,8 +54,8 @@ type limitRequest struct {
 	End   uint64 `json:"endNum"` // exclusive
 }
 
-// scan reads the blocks of a range of at most 100, up to the first that the node does not have or that does not follow the
-// one before it.
+// scan reads the blocks of a range of at most 100, up to the first that the node does not have or
+// that does not follow the one before it.
 func (d *Driver) scan(ctx context.Context, e *endpoint, from, to uint64) ([]*scannedBlock, error) {
 	var list struct {
 		Blocks []blockJSON `json:"block"`
@@ -56,29 +63,41 @@ func (d *Driver) scan(ctx context.Context, e *endpoint, from, to uint64) ([]*sca
 	if _, err := e.post(ctx, full, "getblockbylimitnext", limitRequest{from, to + 1}, &list); err != nil {
 		return nil, err
 	}
+
 	if len(list.Blocks) == 0 {
 		return nil, e.absent(ctx, from)
 	}
+
 	var out []*scannedBlock
+
 	for i := range list.Blocks {
 		b := &list.Blocks[i]
+
 		ref, err := b.ref(e)
 		if err != nil {
 			return nil, err
 		}
+
 		switch next := from + uint64(i); {
 		case i == 0 && ref.Height > from:
 			return nil, e.absent(ctx, from)
 		case ref.Height != next || ref.Height > to:
-			return nil, e.Garbled("asked for blocks %d to %d, it answered block %d in place of %d", from, to, ref.Height, next)
-		case i > 0 && b.Header.Raw.Parent != out[i-1].Hash: // reorganised while reading: the next call starts on the new branch
+			return nil, e.Garbled(
+				"asked for blocks %d to %d, it answered block %d in place of %d",
+				from, to, ref.Height, next,
+			)
+		// reorganised while reading: the next call starts on the new branch
+		case i > 0 && b.Header.Raw.Parent != out[i-1].Hash:
 			list.Blocks = list.Blocks[:i]
 		}
+
 		if i == len(list.Blocks) {
 			break
 		}
+
 		out = append(out, &scannedBlock{Block: chain.Block{Ref: ref, Parent: b.Header.Raw.Parent}})
 	}
+
 	g, ctx := errgroup.WithContext(ctx)
 	for i := range list.Blocks {
 		g.Go(func() error {
@@ -86,15 +105,19 @@ func (d *Driver) scan(ctx context.Context, e *endpoint, from, to uint64) ([]*sca
 				out[i] = known
 				return nil
 			}
+
 			return d.fill(ctx, e, &list.Blocks[i], out[i])
 		})
 	}
+
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
+
 	for _, b := range out {
 		d.scanned.put(b)
 	}
+
 	return out, nil
 }
 
@@ -104,33 +127,44 @@ func (d *Driver) fill(ctx context.Context, e *endpoint, b *blockJSON, out *scann
 		if b.Header.Raw.TxRoot != noTransactions {
 			return e.Garbled("block %d has transactions that the node left out", out.Height)
 		}
+
 		return nil
 	}
+
 	infos, err := e.receipts(ctx, out.Height)
 	if err != nil {
 		return err
 	}
+
 	for k := range b.Transactions {
 		tx, err := b.Transactions[k].read(e)
 		if err != nil {
 			return err
 		}
+
 		info := infos[tx.hash]
 		if info == nil || len(infos) != len(b.Transactions) {
-			return e.Garbled("block %d has %d transactions and %d receipts, or others' receipts", out.Height, len(b.Transactions), len(infos))
+			return e.Garbled(
+				"block %d has %d transactions and %d receipts, or others' receipts",
+				out.Height, len(b.Transactions), len(infos),
+			)
 		}
+
 		if err := info.check(e, tx, out.Height); err != nil {
 			return err
 		}
+
 		transfers, flows, err := d.moved(e, tx, info)
 		if err != nil {
 			return err
 		}
+
 		out.Transfers, out.flows = append(out.Transfers, transfers...), append(out.flows, flows...)
 		if tx.tx == nil {
 			out.opaque = append(out.opaque, tx)
 		}
 	}
+
 	return nil
 }
 
@@ -140,14 +174,17 @@ func (e *endpoint) receipts(ctx context.Context, height uint64) (map[string]*inf
 	if _, err := e.post(ctx, full, "gettransactioninfobyblocknum", numRequest{height}, &list); err != nil {
 		return nil, err
 	}
+
 	infos := make(map[string]*infoJSON, len(list))
 	for i := range list {
 		infos[list[i].ID] = &list[i]
 	}
+
 	return infos, nil
 }
 
-// cachedBlocks is how many scanned blocks are kept: those above the solidified one are needed again for balances.
+// cachedBlocks is how many scanned blocks are kept: those above the solidified one are needed again
+// for balances.
 const cachedBlocks = 128
 
 // blockCache remembers scanned blocks by their id, the newest ones only. What it holds is true for ever.
@@ -165,15 +202,18 @@ func newBlockCache(size int) *blockCache {
 func (c *blockCache) get(id string) *scannedBlock {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	return c.byID[id]
 }
 
 func (c *blockCache) put(b *scannedBlock) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if c.byID[b.Hash] != nil {
 		return
 	}
+
 	delete(c.byID, c.order[c.next])
 	c.byID[b.Hash], c.order[c.next] = b, b.Hash
 	c.next = (c.next + 1) % len(c.order)

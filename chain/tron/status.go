@@ -10,18 +10,22 @@ import (
 
 // Status looks one attempt up.
 //
-// Dead (expired) takes a proof: a solidified block at or after the transaction's expiration, and afterwards no configured node
-// that knows the transaction, neither among everything it has nor among what is solidified. A block takes a transaction only
-// while the block before it is older than the expiration, so that no later block can hold it. All nodes have to say so, since
-// one may have thrown old transactions away, and a wrong proof of death would be paid twice; one that does not answer makes the
-// call fault.Unavailable.
+// Dead (expired) takes a proof: a solidified block at or after the transaction's expiration, and
+// afterwards no configured node that knows the transaction, neither among everything it has nor
+// among what is solidified. A block takes a transaction only while the block before it is older
+// than the expiration, so that no later block can hold it. All nodes have to say so, since one may
+// have thrown old transactions away, and a wrong proof of death would be paid twice; one that does
+// not answer makes the call fault.Unavailable.
 func (d *Driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
 	id, err := parseTxID(tx.TxHash)
 	if err != nil {
 		return chain.TxStatus{}, err
 	}
+
 	var status chain.TxStatus
+
 	over := false
+
 	err = d.ask(ctx, 0, func(ctx context.Context, e *endpoint) (err error) {
 		status, over, err = d.statusAt(ctx, e, id, tx)
 		return err
@@ -29,31 +33,43 @@ func (d *Driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, e
 	if err != nil {
 		return chain.TxStatus{}, err
 	}
+
 	if !over {
 		return status, nil
 	}
+
 	for _, e := range d.nodes.Nodes {
 		if err := d.nodes.Vet(ctx, e); err != nil {
 			return chain.TxStatus{}, failover.Fault(d.network.Slug, err)
 		}
+
 		again, over, err := d.statusAt(ctx, e, id, tx)
 		if err != nil {
 			return chain.TxStatus{}, failover.Fault(d.network.Slug, err)
 		}
+
 		if !over {
 			return again, nil
 		}
 	}
+
 	return chain.TxStatus{State: chain.TxDead, Death: chain.DeathExpired}, nil
 }
 
-// statusAt is one node's view. over says that a solidified block of it is past the expiration and that it does not know the
-// transaction. The solidified block is read before the transaction is looked up.
-func (d *Driver) statusAt(ctx context.Context, e *endpoint, id [32]byte, tx chain.Signed) (status chain.TxStatus, over bool, err error) {
+// statusAt is one node's view. over says that a solidified block of it is past the expiration and
+// that it does not know the transaction. The solidified block is read before the transaction is
+// looked up.
+func (d *Driver) statusAt(
+	ctx context.Context,
+	e *endpoint,
+	id [32]byte,
+	tx chain.Signed,
+) (status chain.TxStatus, over bool, err error) {
 	head, err := e.head(ctx)
 	if err != nil {
 		return status, false, err
 	}
+
 	s, err := e.sight(ctx, id)
 	switch {
 	case err != nil:
@@ -63,19 +79,28 @@ func (d *Driver) statusAt(ctx context.Context, e *endpoint, id [32]byte, tx chai
 		if tx.ValidTo.IsZero() || head.Final.Time.Before(tx.ValidTo) {
 			return unknown, false, nil
 		}
+
 		solid, err := e.solidified(ctx, id)
+
 		return unknown, err == nil && !solid, err
 	case s.info == nil:
 		return chain.TxStatus{State: chain.TxPooled}, false, nil
 	}
+
 	final, isFinal := d.finalHeight(head)
+
 	status = chain.TxStatus{
-		State: chain.TxIncluded, Block: s.block, Reverted: s.info.failed(), Final: isFinal && s.block.Height <= final,
+		State:    chain.TxIncluded,
+		Block:    s.block,
+		Reverted: s.info.failed(),
+		Final:    isFinal && s.block.Height <= final,
 	}
 	if status.Fee, err = s.info.fee(e); err != nil {
 		return status, false, err
 	}
+
 	status.Transfers, _, err = d.moved(e, *s.tx, s.info)
+
 	return status, false, err
 }
 
@@ -93,5 +118,6 @@ func (d *Driver) finalHeight(h chain.Head) (height uint64, ok bool) {
 	case h.Tip.Height+1 < d.network.Confirmations:
 		return 0, false
 	}
+
 	return h.Tip.Height + 1 - d.network.Confirmations, true
 }

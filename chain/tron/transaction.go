@@ -14,9 +14,10 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// The bytes of transactions. Source: java-tron, protocol/src/main/protos/core/Tron.proto (Transaction),
-// contract/balance_contract.proto (TransferContract) and contract/smart_contract.proto (TriggerSmartContract). The
-// numbers below are those files' field numbers.
+// The bytes of transactions. Source: java-tron, protocol/src/main/protos/core/Tron.proto
+// (Transaction), contract/balance_contract.proto (TransferContract) and
+// contract/smart_contract.proto (TriggerSmartContract). The numbers below are those files' field
+// numbers.
 
 // contractType says what a transaction does.
 type contractType uint64
@@ -44,33 +45,38 @@ type transaction struct {
 
 	kind  contractType
 	owner address // who sends and pays
-	// to and amount are what a TransferContract pays; the contract and the call value of a TriggerSmartContract.
+	// to and amount are what a TransferContract pays; the contract and the call value of a
+	// TriggerSmartContract.
 	to     address
 	amount int64  // sun
 	data   []byte // the call, of a TriggerSmartContract
 }
 
-// encode returns the serialized raw_data, fields in ascending order and those of value 0 left out, as every protobuf
-// library writes it.
+// encode returns the serialized raw_data, fields in ascending order and those of value 0 left out,
+// as every protobuf library writes it.
 func (t *transaction) encode() []byte {
 	var b []byte
+
 	b = appendBytes(b, 1, t.refBytes)
 	b = appendBytes(b, 4, t.refHash)
 	b = appendInt(b, 8, t.expiration)
 	b = appendBytes(b, 10, t.memo)
 	b = appendBytes(b, 11, t.contract())
 	b = appendInt(b, 14, t.timestamp)
+
 	return appendInt(b, 18, t.feeLimit)
 }
 
 func (t *transaction) contract() []byte {
 	var value []byte
+
 	value = appendBytes(value, 1, prefixedBytes(t.owner))
 	value = appendBytes(value, 2, prefixedBytes(t.to))
 	value = appendInt(value, 3, t.amount)
 	value = appendBytes(value, 4, t.data)
 
 	var parameter []byte
+
 	parameter = appendBytes(parameter, 1, []byte(typeURLs[t.kind]))
 	parameter = appendBytes(parameter, 2, value)
 
@@ -81,6 +87,7 @@ func appendBytes(b []byte, number protowire.Number, v []byte) []byte {
 	if len(v) == 0 {
 		return b
 	}
+
 	return protowire.AppendBytes(protowire.AppendTag(b, number, protowire.BytesType), v)
 }
 
@@ -88,6 +95,7 @@ func appendInt(b []byte, number protowire.Number, v int64) []byte {
 	if v == 0 {
 		return b
 	}
+
 	return protowire.AppendVarint(protowire.AppendTag(b, number, protowire.VarintType), uint64(v))
 }
 
@@ -106,7 +114,9 @@ func fields(b []byte, f func(field)) bool {
 		if n < 0 {
 			return false
 		}
+
 		b = b[n:]
+
 		x := field{number: number, kind: kind}
 		switch kind {
 		case protowire.VarintType:
@@ -116,17 +126,21 @@ func fields(b []byte, f func(field)) bool {
 		default:
 			n = protowire.ConsumeFieldValue(number, kind, b)
 		}
+
 		if n < 0 {
 			return false
 		}
+
 		f(x)
+
 		b = b[n:]
 	}
+
 	return true
 }
 
-// take stores a field of bytes, takeInt one of a number. One of another wire type is no field of the message: it is passed over,
-// as protobuf wants it.
+// take stores a field of bytes, takeInt one of a number. One of another wire type is no field of
+// the message: it is passed over, as protobuf wants it.
 func (x field) take(raw *[]byte) {
 	if x.kind == protowire.BytesType {
 		*raw = x.raw
@@ -144,12 +158,15 @@ func sameMessage(a, b string) bool {
 	return strings.Contains(a, "/") && a[strings.LastIndex(a, "/"):] == b[strings.LastIndex(b, "/"):]
 }
 
-// decodeTransaction reads raw_data as any wallet may have written it. ok is false for bytes that are no transaction of one
-// contract of the two types of this package.
+// decodeTransaction reads raw_data as any wallet may have written it. ok is false for bytes that
+// are no transaction of one contract of the two types of this package.
 func decodeTransaction(raw []byte) (t *transaction, ok bool) {
 	t = new(transaction)
+
 	var contract []byte
+
 	contracts := 0
+
 	ok = fields(raw, func(x field) {
 		switch x.number {
 		case 1:
@@ -162,6 +179,7 @@ func decodeTransaction(raw []byte) (t *transaction, ok bool) {
 			x.take(&t.memo)
 		case 11:
 			contracts++
+
 			x.take(&contract)
 		case 14:
 			x.takeInt(&t.timestamp)
@@ -172,8 +190,12 @@ func decodeTransaction(raw []byte) (t *transaction, ok bool) {
 	if !ok || contracts != 1 {
 		return nil, false
 	}
-	var kind int64
-	var parameter, typeURL, value []byte
+
+	var (
+		kind                      int64
+		parameter, typeURL, value []byte
+	)
+
 	ok = fields(contract, func(x field) {
 		switch x.number {
 		case 1:
@@ -190,16 +212,19 @@ func decodeTransaction(raw []byte) (t *transaction, ok bool) {
 		}
 	})
 	t.kind = contractType(kind)
+
 	want, known := typeURLs[t.kind]
 	if !ok || !known || !sameMessage(string(typeURL), want) || !t.readContract(value) {
 		return nil, false
 	}
+
 	return t, true
 }
 
 // readContract reads the message in a contract's parameter.
 func (t *transaction) readContract(value []byte) bool {
 	var owner, to []byte
+
 	ok := fields(value, func(x field) {
 		switch x.number {
 		case 1:
@@ -214,9 +239,12 @@ func (t *transaction) readContract(value []byte) bool {
 			}
 		}
 	})
+
 	var ok1, ok2 bool
+
 	t.owner, ok1 = prefixed(owner)
 	t.to, ok2 = prefixed(to)
+
 	return ok && ok1 && ok2 && t.amount >= 0
 }
 
@@ -231,9 +259,12 @@ func signed(raw, signature []byte) []byte {
 // decodeSigned reads what signed writes and recovers who signed.
 func decodeSigned(b []byte) (t *transaction, raw []byte, signer address, err error) {
 	var signature []byte
+
 	parts := 0
+
 	ok := fields(b, func(x field) {
 		parts++
+
 		switch x.number {
 		case 1:
 			x.take(&raw)
@@ -244,13 +275,16 @@ func decodeSigned(b []byte) (t *transaction, raw []byte, signer address, err err
 	if ok = ok && parts == 2; ok {
 		t, ok = decodeTransaction(raw)
 	}
+
 	if !ok {
 		return nil, nil, signer, malformed("they are no transfer or call with one signature")
 	}
+
 	signer, ok = recoverSigner(txID(raw), signature)
 	if !ok {
 		return nil, nil, signer, malformed("the signature is not one of secp256k1 in its lower half")
 	}
+
 	return t, raw, signer, nil
 }
 
@@ -265,25 +299,37 @@ func recoverSigner(hash [32]byte, signature []byte) (address, bool) {
 	if len(signature) != signatureLength {
 		return address{}, false
 	}
+
 	rsv := append([]byte(nil), signature...)
 	if rsv[64] >= recoveryOffset {
 		rsv[64] -= recoveryOffset
 	}
-	if rsv[64] > 1 || !crypto.ValidateSignatureValues(rsv[64], new(big.Int).SetBytes(rsv[:32]), new(big.Int).SetBytes(rsv[32:64]), true) {
+
+	if rsv[64] > 1 ||
+		!crypto.ValidateSignatureValues(
+			rsv[64], new(big.Int).SetBytes(rsv[:32]), new(big.Int).SetBytes(rsv[32:64]), true,
+		) {
 		return address{}, false
 	}
+
 	pub, err := crypto.SigToPub(hash[:], rsv)
 	if err != nil {
 		return address{}, false
 	}
+
 	return crypto.PubkeyToAddress(*pub), true
 }
 
 func malformed(what string) error {
-	return fault.New(fault.Invalid, "transaction_malformed", "the bytes are not a Tron transaction of this driver: %s", what)
+	return fault.New(
+		fault.Invalid, "transaction_malformed",
+		"the bytes are not a Tron transaction of this driver: %s",
+		what,
+	)
 }
 
-// Sizes that bandwidth is counted by. Source: java-tron, Constant.java (MAX_RESULT_SIZE_IN_TX) and BandwidthProcessor.consume.
+// Sizes that bandwidth is counted by. Source: java-tron, Constant.java (MAX_RESULT_SIZE_IN_TX) and
+// BandwidthProcessor.consume.
 const resultSize = 64
 
 // bandwidth is how many bytes of bandwidth a transaction takes once it is signed.
@@ -291,7 +337,8 @@ func bandwidth(raw []byte) uint64 {
 	return uint64(len(signed(raw, make([]byte, signatureLength)))) + resultSize
 }
 
-// millis converts between times and the milliseconds of transactions and blocks; ok is false for a time beyond reason.
+// millis converts between times and the milliseconds of transactions and blocks; ok is false for a
+// time beyond reason.
 func millis(ms int64) (time.Time, bool) {
 	return time.UnixMilli(ms).UTC(), ms >= 0 && ms < math.MaxInt64/1_000_000
 }
@@ -299,17 +346,25 @@ func millis(ms int64) (time.Time, bool) {
 // parseTxID reads a transaction's hash, with or without the prefix 0x that some explorers put before it.
 func parseTxID(s string) ([32]byte, error) {
 	var id [32]byte
+
 	digits := s
 	if len(s) == 66 && s[:2] == "0x" {
 		digits = s[2:]
 	}
+
 	if len(digits) == 64 {
 		if _, err := hex.Decode(id[:], []byte(digits)); err == nil {
 			return id, nil
 		}
 	}
+
 	if len(s) > 80 {
 		s = s[:80] + "…"
 	}
-	return id, fault.New(fault.Invalid, "tx_hash_invalid", "%q is not a transaction hash: write 64 hexadecimal digits", s)
+
+	return id, fault.New(
+		fault.Invalid, "tx_hash_invalid",
+		"%q is not a transaction hash: write 64 hexadecimal digits",
+		s,
+	)
 }

@@ -18,31 +18,55 @@ func rawOf(kind contractType, typeURL string, value []byte) []byte {
 	return appendBytes(nil, 11, appendBytes(appendInt(nil, 1, int64(kind)), 2, parameter))
 }
 
-// Anybody may write the message inside a contract oddly and the network takes it, so nothing odd stops a scan: it is read as
-// protobuf reads it, or not at all.
+// Anybody may write the message inside a contract oddly and the network takes it, so nothing odd
+// stops a scan: it is read as protobuf reads it, or not at all.
 func TestOddTransactionsAreReadAsTheNetworkDoes(t *testing.T) {
 	owner, to := address{1}, address{2}
 	value := appendBytes(appendBytes(nil, 1, prefixedBytes(owner)), 2, prefixedBytes(to))
 	plain := appendInt(value, 3, 77)
+
 	url := typeURLs[transferContract]
 	for name, c := range map[string]struct {
 		raw    []byte
 		amount int64
 		ok     bool
 	}{
-		"plain":                     {rawOf(transferContract, url, plain), 77, true},
-		"another host in its URL":   {rawOf(transferContract, "example.org/protocol.TransferContract", plain), 77, true},
-		"no host in its URL":        {rawOf(transferContract, "protocol.TransferContract", plain), 0, false},
-		"another message's URL":     {rawOf(transferContract, typeURLs[triggerContract], plain), 0, false},
-		"an unknown field":          {rawOf(transferContract, url, appendInt(slices.Clone(plain), 9, 5)), 77, true},
-		"the amount twice":          {rawOf(transferContract, url, appendInt(slices.Clone(plain), 3, 78)), 78, true},
-		"the amount as bytes":       {rawOf(transferContract, url, appendBytes(slices.Clone(value), 3, []byte{77})), 0, true},
-		"a negative amount":         {rawOf(transferContract, url, appendInt(slices.Clone(value), 3, -1)), 0, false},
-		"a fixed number":            {rawOf(transferContract, url, protowire.AppendFixed64(protowire.AppendTag(slices.Clone(plain), 20, protowire.Fixed64Type), 1)), 77, true},
-		"a short address":           {rawOf(transferContract, url, appendBytes(slices.Clone(plain), 2, []byte{0x41, 2})), 0, false},
-		"another type":              {rawOf(2, "type.googleapis.com/protocol.TransferAssetContract", plain), 0, false},
-		"no contract":               {nil, 0, false},
-		"two contracts":             {append(rawOf(transferContract, url, plain), rawOf(transferContract, url, plain)...), 0, false},
+		"plain": {rawOf(transferContract, url, plain), 77, true},
+		"another host in its URL": {
+			rawOf(transferContract, "example.org/protocol.TransferContract", plain),
+			77,
+			true,
+		},
+		"no host in its URL":    {rawOf(transferContract, "protocol.TransferContract", plain), 0, false},
+		"another message's URL": {rawOf(transferContract, typeURLs[triggerContract], plain), 0, false},
+		"an unknown field":      {rawOf(transferContract, url, appendInt(slices.Clone(plain), 9, 5)), 77, true},
+		"the amount twice":      {rawOf(transferContract, url, appendInt(slices.Clone(plain), 3, 78)), 78, true},
+		"the amount as bytes": {
+			rawOf(transferContract, url, appendBytes(slices.Clone(value), 3, []byte{77})),
+			0,
+			true,
+		},
+		"a negative amount": {rawOf(transferContract, url, appendInt(slices.Clone(value), 3, -1)), 0, false},
+		"a fixed number": {
+			rawOf(
+				transferContract, url,
+				protowire.AppendFixed64(protowire.AppendTag(slices.Clone(plain), 20, protowire.Fixed64Type), 1),
+			),
+			77,
+			true,
+		},
+		"a short address": {
+			rawOf(transferContract, url, appendBytes(slices.Clone(plain), 2, []byte{0x41, 2})),
+			0,
+			false,
+		},
+		"another type": {rawOf(2, "type.googleapis.com/protocol.TransferAssetContract", plain), 0, false},
+		"no contract":  {nil, 0, false},
+		"two contracts": {
+			append(rawOf(transferContract, url, plain), rawOf(transferContract, url, plain)...),
+			0,
+			false,
+		},
 		"a number that never ends":  {bytes.Repeat([]byte{0xff}, 40), 0, false},
 		"a message that breaks off": {rawOf(transferContract, url, plain)[:40], 0, false},
 	} {
@@ -56,18 +80,22 @@ func TestOddTransactionsAreReadAsTheNetworkDoes(t *testing.T) {
 	raw := rawOf(2, "type.googleapis.com/protocol.TransferAssetContract", plain)
 	id := txID(raw)
 	x := txJSON{TxID: hex.EncodeToString(id[:]), RawDataHex: hex.EncodeToString(raw)}
+
 	b, err := x.read(d.nodes.Nodes[0])
 	if err != nil || b.tx != nil {
 		t.Fatalf("%+v, %v", b, err)
 	}
+
 	transfers, _, err := d.moved(d.nodes.Nodes[0], b, &infoJSON{ID: b.hash, Fee: 5})
 	if err != nil || len(transfers) != 0 {
 		t.Errorf("%+v, %v", transfers, err)
 	}
+
 	held := holding{owner, d.native}
 	if _, _, err := held.moved([]*scannedBlock{{opaque: []body{b}}}); err == nil {
 		t.Error("the balance of an address in a transaction that cannot be read is told all the same")
 	}
+
 	held.owner = address{3}
 	if _, _, err := held.moved([]*scannedBlock{{opaque: []body{b}}}); err != nil {
 		t.Errorf("somebody else's balance: %v", err)
@@ -79,30 +107,52 @@ func TestInternalIndexesAreTheSameEverywhere(t *testing.T) {
 	d := testDriver(t)
 	call := func(note string, value int64, rejected bool) string {
 		b, err := json.Marshal(map[string]any{
-			"caller_address": nodeHex(address{1}), "transferTo_address": nodeHex(address{2}), "note": hex.EncodeToString([]byte(note)), "rejected": rejected,
-			"callValueInfo": []map[string]any{{"callValue": value}},
+			"caller_address":     nodeHex(address{1}),
+			"transferTo_address": nodeHex(address{2}),
+			"note":               hex.EncodeToString([]byte(note)),
+			"rejected":           rejected,
+			"callValueInfo":      []map[string]any{{"callValue": value}},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		return string(b)
 	}
 	plain := call("call", 5, false) + "," + call("suicide", 6, false)
-	featured := call("freezeBalanceV2ForEnergy", 9, false) + "," + call("call", 0, false) + "," + call("call", 5, false) + "," +
-		call("call", 8, true) + "," + call("voteWitness", 1, false) + "," + call("suicide", 6, false)
+	featured := call(
+		"freezeBalanceV2ForEnergy", 9, false,
+	) + "," + call(
+		"call", 0, false,
+	) + "," + call(
+		"call", 5, false,
+	) + "," +
+		call(
+			"call", 8, true,
+		) + "," + call(
+		"voteWitness", 1, false,
+	) + "," + call(
+		"suicide", 6, false,
+	)
+
 	var first []chain.Transfer
+
 	for _, list := range []string{plain, featured} {
 		var i infoJSON
 		if err := json.Unmarshal([]byte(`{"internal_transactions":[`+list+`]}`), &i); err != nil {
 			t.Fatal(err)
 		}
+
 		got, _, err := d.moved(d.nodes.Nodes[0], body{hash: "h"}, &i)
-		if err != nil || len(got) != 2 || got[0].Index != firstInternal || got[1].Index != firstInternal+1 || got[0].Amount != chain.Units(5) {
+		if err != nil || len(got) != 2 || got[0].Index != firstInternal || got[1].Index != firstInternal+1 ||
+			got[0].Amount != chain.Units(5) {
 			t.Errorf("%+v, %v", got, err)
 		}
+
 		if first == nil {
 			first = got
 		}
+
 		if !slices.Equal(first, got) {
 			t.Errorf("%+v with votes and stakes listed, %+v without", got, first)
 		}
@@ -114,6 +164,7 @@ func TestConfigIsChecked(t *testing.T) {
 	if _, err := New(good); err != nil {
 		t.Fatal(err)
 	}
+
 	for name, change := range map[string]func(*Config){
 		"no node":           func(c *Config) { c.Nodes = nil },
 		"another scheme":    func(c *Config) { c.Nodes = []Node{{URL: "ftp://node.invalid"}} },
@@ -130,21 +181,26 @@ func TestConfigIsChecked(t *testing.T) {
 	} {
 		c := good
 		change(&c)
+
 		if _, err := New(c); err == nil {
 			t.Errorf("%s is accepted", name)
 		}
 	}
+
 	for _, n := range []chain.Network{Mainnet, Nile, Shasta, Private("00ff")} {
 		c := good
+
 		c.Network = n
 		if n.Slug == "tron-private" {
 			c.Network = Private("000000000000000000000000000000000000000000000000000000001234abcd")
 		}
+
 		d, err := New(c)
 		if err != nil {
 			t.Errorf("%s: %v", n.Slug, err)
 			continue
 		}
+
 		if _, err := chain.NewRegistry(d); err != nil {
 			t.Errorf("%s: %v", n.Slug, err)
 		}

@@ -26,96 +26,130 @@ type flow struct {
 	amount   chain.Amount
 }
 
-// moved returns what a transaction moved of enabled assets, in chain order, and what it did to balances. Index 0 is its
-// own value, 1+k the k-th log of its receipt, 2^20+k its k-th internal transfer of coin. What a token's transfer returned counts
-// for nothing: USDT's returns false when it has succeeded. A failed transaction moved nothing and burnt its fee.
+// moved returns what a transaction moved of enabled assets, in chain order, and what it did to
+// balances. Index 0 is its own value, 1+k the k-th log of its receipt, 2^20+k its k-th internal
+// transfer of coin. What a token's transfer returned counts for nothing: USDT's returns false when
+// it has succeeded. A failed transaction moved nothing and burnt its fee.
 func (d *Driver) moved(e *endpoint, b body, i *infoJSON) ([]chain.Transfer, []flow, error) {
 	fee, err := i.fee(e)
 	if err != nil {
 		return nil, nil, err
 	}
-	var transfers []chain.Transfer
-	var flows []flow
+
+	var (
+		transfers []chain.Transfer
+		flows     []flow
+	)
 	if b.tx != nil && !fee.IsZero() {
 		flows = append(flows, flow{assetID: d.native.ID, from: b.tx.owner, burnt: true, amount: fee})
 	}
+
 	if i.failed() {
 		return nil, flows, nil
 	}
+
 	add := func(index uint32, from, to address, assetID string, amount chain.Amount) {
 		if amount.IsZero() {
 			return
 		}
+
 		flows = append(flows, flow{assetID: assetID, from: from, to: to, amount: amount})
 		if !chain.MaxTransfer.Less(amount) {
 			transfers = append(transfers, chain.Transfer{
-				TxHash: b.hash, Index: index, From: canonical(from), To: canonical(to), AssetID: assetID, Amount: amount,
+				TxHash:  b.hash,
+				Index:   index,
+				From:    canonical(from),
+				To:      canonical(to),
+				AssetID: assetID,
+				Amount:  amount,
 			})
 		}
 	}
 	if b.tx != nil {
 		add(0, b.tx.owner, b.tx.to, d.native.ID, chain.Units(uint64(b.tx.amount)))
 	}
+
 	for k := range i.Logs {
 		if from, to, asset, amount, ok := d.tokenTransfer(&i.Logs[k]); ok {
 			add(uint32(k)+1, from, to, asset.ID, amount)
 		}
 	}
+
 	k := uint32(0)
+
 	for n := range i.Internal {
 		from, to, amount, ok, err := i.Internal[n].transfer(e, b.hash)
 		if err != nil {
 			return nil, nil, err
 		}
+
 		if ok {
 			add(firstInternal+k, from, to, d.native.ID, amount)
 			k++
 		}
 	}
+
 	return transfers, flows, nil
 }
 
-// movingNotes are the internal transactions that carry coin. Nodes may list others (votes, stakes) or not, by their
-// configuration: those must not shift the index. Source: java-tron, TransactionUtil.buildTransactionInfoInstance.
+// movingNotes are the internal transactions that carry coin. Nodes may list others (votes, stakes)
+// or not, by their configuration: those must not shift the index. Source: java-tron,
+// TransactionUtil.buildTransactionInfoInstance.
 var movingNotes = map[string]bool{"call": true, "create": true, "suicide": true}
 
 // transfer reads an internal transaction; ok is false for one that moved no coin.
-func (i *internal) transfer(e *endpoint, hash string) (from, to address, amount chain.Amount, ok bool, err error) {
+func (i *internal) transfer(
+	e *endpoint,
+	hash string,
+) (from, to address, amount chain.Amount, ok bool, err error) {
 	note, noteErr := hex.DecodeString(i.Note)
 	if i.Rejected || noteErr != nil || !movingNotes[string(note)] {
 		return
 	}
+
 	for _, v := range i.Values {
 		if v.Token != "" || v.Value == 0 {
 			continue
 		}
+
 		var ok1, ok2 bool
+
 		from, ok1 = hexAddress(i.Caller)
+
 		to, ok2 = hexAddress(i.To)
 		if v.Value < 0 || !ok1 || !ok2 || ok {
 			return from, to, amount, false, e.Garbled("an internal transaction of %s does not fit", hash)
 		}
+
 		amount, ok = chain.Units(uint64(v.Value)), true
 	}
+
 	return
 }
 
 // tokenTransfer reads a log as the transfer of an enabled token; ok is false for every other log.
-func (d *Driver) tokenTransfer(l *logJSON) (from, to address, asset chain.Asset, amount chain.Amount, ok bool) {
+func (d *Driver) tokenTransfer(
+	l *logJSON,
+) (from, to address, asset chain.Asset, amount chain.Amount, ok bool) {
 	contract, ok := logAddress(l.Address)
 	if !ok {
 		return
 	}
+
 	if asset, ok = d.tokens[contract]; !ok || len(l.Topics) != 3 || l.Topics[0] != transferTopic {
 		return from, to, asset, amount, false
 	}
+
 	from, ok1 := addressTopic(l.Topics[1])
 	to, ok2 := addressTopic(l.Topics[2])
+
 	value, err := hex.DecodeString(l.Data)
 	if !ok1 || !ok2 || err != nil || len(value) != 32 {
 		return from, to, asset, amount, false
 	}
+
 	amount, err = chain.AmountFromBytes(value)
+
 	return from, to, asset, amount, err == nil
 }
 
@@ -125,6 +159,7 @@ func logAddress(s string) (address, bool) {
 	if err == nil && len(raw) == common.AddressLength {
 		return address(raw), true
 	}
+
 	return hexAddress(s)
 }
 
@@ -134,44 +169,63 @@ func addressTopic(s string) (address, bool) {
 	if err != nil || len(word) != 32 {
 		return address{}, false
 	}
+
 	return addressWord(word)
 }
 
-// addressWord reads an ABI word as an address. The byte before the 20 may be the prefix 41, which some Tron tools put there.
+// addressWord reads an ABI word as an address. The byte before the 20 may be the prefix 41, which
+// some Tron tools put there.
 func addressWord(word []byte) (address, bool) {
 	for i, b := range word[:12] {
 		if b != 0 && (i != 11 || b != addressPrefix) {
 			return address{}, false
 		}
 	}
+
 	return address(word[12:32]), true
 }
 
-// foreseen returns what a waiting transaction will move if it succeeds: its own value, or the amount of a plain token
-// transfer, whose event is the first log of every token that logs nothing else before it.
+// foreseen returns what a waiting transaction will move if it succeeds: its own value, or the
+// amount of a plain token transfer, whose event is the first log of every token that logs nothing
+// else before it.
 func (d *Driver) foreseen(b body) []chain.Transfer {
 	if b.tx == nil {
 		return nil
 	}
-	t := chain.Transfer{TxHash: b.hash, From: canonical(b.tx.owner), To: canonical(b.tx.to), AssetID: d.native.ID, Amount: chain.Units(uint64(b.tx.amount))}
+
+	t := chain.Transfer{
+		TxHash:  b.hash,
+		From:    canonical(b.tx.owner),
+		To:      canonical(b.tx.to),
+		AssetID: d.native.ID,
+		Amount:  chain.Units(uint64(b.tx.amount)),
+	}
+
 	var out []chain.Transfer
 	if !t.Amount.IsZero() {
 		out = append(out, t)
 	}
+
 	if asset, ok := d.tokens[b.tx.to]; ok {
-		if to, value, ok := parseTransferInput(b.tx.data); ok && !value.IsZero() && !chain.MaxTransfer.Less(value) {
+		if to, value, ok := parseTransferInput(
+			b.tx.data,
+		); ok && !value.IsZero() &&
+			!chain.MaxTransfer.Less(value) {
 			t.Index, t.To, t.AssetID, t.Amount = 1, canonical(to), asset.ID, value
 			out = append(out, t)
 		}
 	}
+
 	return out
 }
 
 // transferInput is the ABI encoding of transfer(to, amount).
 func transferInput(to address, amount chain.Amount) []byte {
 	word := amount.Bytes32()
+
 	in := append(make([]byte, 0, 68), transferSelector[:]...)
 	in = append(in, common.LeftPadBytes(to[:], 32)...)
+
 	return append(in, word[:]...)
 }
 
@@ -180,10 +234,13 @@ func parseTransferInput(in []byte) (to address, amount chain.Amount, ok bool) {
 	if len(in) != 68 || [4]byte(in) != transferSelector {
 		return to, amount, false
 	}
+
 	to, ok = addressWord(in[4:36])
 	if !ok {
 		return to, amount, false
 	}
+
 	amount, err := chain.AmountFromBytes(in[36:68])
+
 	return to, amount, err == nil
 }

@@ -33,60 +33,101 @@ type decoded struct {
 	RefBlock   string `json:"ref_block"`
 }
 
-// What we build and sign, tronweb reads and verifies: many transactions of every kind, with values of every size.
+// What we build and sign, tronweb reads and verifies: many transactions of every kind, with values
+// of every size.
 func TestTronwebReadsWhatWeBuild(t *testing.T) {
 	key, err := crypto.HexToECDSA(testenv.WellKnownDevAccounts[0].Key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var requests []map[string]string
-	var want []decoded
+
+	var (
+		requests []map[string]string
+		want     []decoded
+	)
+
 	example := 0
+
 	gen := rapid.Custom(func(t *rapid.T) spend {
-		s := spend{from: crypto.PubkeyToAddress(key.PublicKey), payee: address(rapid.SliceOfN(rapid.Byte(), 20, 20).Draw(t, "payee"))}
+		s := spend{
+			from:  crypto.PubkeyToAddress(key.PublicKey),
+			payee: address(rapid.SliceOfN(rapid.Byte(), 20, 20).Draw(t, "payee")),
+		}
 		bits := rapid.IntRange(0, 52).Draw(t, "bits") // tronweb holds amounts of TRX in JavaScript's numbers
+
 		s.amount = chain.Units(1<<bits | rapid.Uint64Range(0, 1<<bits-1+1).Draw(t, "low")>>1)
 		if rapid.Bool().Draw(t, "token") {
 			contract := address(rapid.SliceOfN(rapid.Byte(), 20, 20).Draw(t, "contract"))
 			s.contract = &contract
 			s.amount = s.amount.Mul(rapid.Uint64().Draw(t, "factor") | 1)
 		}
+
 		return s
 	})
 	for ; example < 60; example++ {
 		s := gen.Example(example)
+
 		tx := s.draft(0)
 		if s.contract != nil {
 			tx.feeLimit = int64(1) << (example % 40)
 		}
+
 		tx.refBytes, tx.refHash = []byte{byte(example), 0}, []byte{0, 1, 2, 3, 4, 5, 6, byte(example)}
+
 		tx.expiration, tx.timestamp = 1_800_000_000_000+int64(example), 1_799_999_000_000-int64(example)
 		if example%3 == 0 {
 			tx.memo = []byte(strings.Repeat("é", example))
 		}
+
 		raw := tx.encode()
 		id := txID(raw)
+
 		signature, err := crypto.Sign(id[:], key)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		signature[64] += recoveryOffset
+
 		w := decoded{
-			TxID: hex.EncodeToString(id[:]), Signer: string(canonical(s.from)), Type: "TransferContract", From: string(canonical(s.from)), To: string(canonical(s.payee)),
-			Amount: s.amount.String(), Memo: string(tx.memo), FeeLimit: tx.feeLimit, Expiration: tx.expiration, Timestamp: tx.timestamp,
-			RefBlock: hex.EncodeToString(append(append([]byte(nil), tx.refBytes...), tx.refHash...)),
+			TxID:       hex.EncodeToString(id[:]),
+			Signer:     string(canonical(s.from)),
+			Type:       "TransferContract",
+			From:       string(canonical(s.from)),
+			To:         string(canonical(s.payee)),
+			Amount:     s.amount.String(),
+			Memo:       string(tx.memo),
+			FeeLimit:   tx.feeLimit,
+			Expiration: tx.expiration,
+			Timestamp:  tx.timestamp,
+			RefBlock:   hex.EncodeToString(append(append([]byte(nil), tx.refBytes...), tx.refHash...)),
 		}
 		if s.contract != nil {
-			w.Type, w.To, w.Payee = "TriggerSmartContract", string(canonical(*s.contract)), string(canonical(s.payee))
+			w.Type, w.To, w.Payee = "TriggerSmartContract", string(
+				canonical(*s.contract),
+			), string(
+				canonical(s.payee),
+			)
 		}
+
 		want = append(want, w)
-		requests = append(requests, map[string]string{"type": w.Type, "raw_data_hex": hex.EncodeToString(raw), "signature": hex.EncodeToString(signature)})
+		requests = append(
+			requests,
+			map[string]string{
+				"type":         w.Type,
+				"raw_data_hex": hex.EncodeToString(raw),
+				"signature":    hex.EncodeToString(signature),
+			},
+		)
 	}
+
 	var got []decoded
 	testenv.Tronweb(t, "decode.js", requests, &got)
+
 	if len(got) != len(want) {
 		t.Fatalf("tronweb read %d of %d transactions", len(got), len(want))
 	}
+
 	for i := range want {
 		if got[i] != want[i] {
 			t.Errorf("tronweb reads\n%+v, we built\n%+v", got[i], want[i])
@@ -99,19 +140,24 @@ func TestVectorsAreTronwebs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs Node and tronweb; run without -short")
 	}
+
 	fresh := filepath.Join(t.TempDir(), "vectors.json")
+
 	cmd := exec.CommandContext(t.Context(), "bash", filepath.Join("..", "..", "scripts", "vectors.sh"), fresh)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+
 	made, err := os.ReadFile(fresh)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	committed, err := os.ReadFile("testdata/vectors.json")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if string(made) != string(committed) {
 		t.Error("testdata/vectors.json is not what scripts/vectors.sh makes: run make vectors")
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// The JSON forms of blocks, transactions and receipts. Source: TRON documentation, docs/api/http. Only what is used is
-// read; numbers of value 0 and empty lists are left out by nodes. What a transaction does is read from its bytes
-// (raw_data_hex), not from the JSON beside them.
+// The JSON forms of blocks, transactions and receipts. Source: TRON documentation, docs/api/http.
+// Only what is used is read; numbers of value 0 and empty lists are left out by nodes. What a
+// transaction does is read from its bytes (raw_data_hex), not from the JSON beside them.
 
 type numRequest struct {
 	Num uint64 `json:"num"`
@@ -82,24 +82,30 @@ func isHex(s string, digits int) bool {
 	if len(s) != digits {
 		return false
 	}
+
 	for _, c := range []byte(s) {
 		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
 			return false
 		}
 	}
+
 	return true
 }
 
-// ref checks a header and returns the reference to its block. The first 8 bytes of a block's id are its height.
+// ref checks a header and returns the reference to its block. The first 8 bytes of a block's id are
+// its height.
 func (b *blockJSON) ref(e *endpoint) (chain.Ref, error) {
 	h := &b.Header.Raw
+
 	at, ok := millis(h.Timestamp)
 	if !ok || h.Number < 0 || !heightIn(b.BlockID, uint64(h.Number)) {
 		return chain.Ref{}, e.Garbled("a block whose id, height or time does not fit together")
 	}
+
 	if h.Number > 0 && !heightIn(h.Parent, uint64(h.Number)-1) {
 		return chain.Ref{}, e.Garbled("block %d without a parent of the height before it", h.Number)
 	}
+
 	return chain.Ref{Height: uint64(h.Number), Hash: b.BlockID, Time: at}, nil
 }
 
@@ -107,7 +113,9 @@ func heightIn(id string, height uint64) bool {
 	if !isHex(id, 64) {
 		return false
 	}
+
 	raw, err := hex.DecodeString(id[:16])
+
 	return err == nil && common.BytesToHash(raw).Big().Uint64() == height
 }
 
@@ -125,21 +133,25 @@ func (t *txJSON) read(e *endpoint) (body, error) {
 	if err != nil || len(raw) == 0 {
 		return body{}, e.Garbled("transaction %s without its bytes", e.Clean(t.TxID))
 	}
+
 	id := txID(raw)
 	if hash := hex.EncodeToString(id[:]); hash != t.TxID {
 		return body{}, e.Garbled("transaction %s has bytes whose id is %s", e.Clean(t.TxID), hash)
 	}
+
 	b := body{hash: t.TxID, raw: raw}
 	if tx, ok := decodeTransaction(raw); ok {
 		b.tx = tx
 	}
+
 	return b, nil
 }
 
-// failed says that the execution of a transaction failed. Source: the TRON documentation of gettransactioninfobyid; a
-// transfer without a contract has no result in its receipt.
+// failed says that the execution of a transaction failed. Source: the TRON documentation of
+// gettransactioninfobyid; a transfer without a contract has no result in its receipt.
 func (i *infoJSON) failed() bool {
-	return i.Result == "FAILED" || (i.Receipt.Result != "" && i.Receipt.Result != "SUCCESS" && i.Receipt.Result != "DEFAULT")
+	return i.Result == "FAILED" ||
+		(i.Receipt.Result != "" && i.Receipt.Result != "SUCCESS" && i.Receipt.Result != "DEFAULT")
 }
 
 // fee is what the network took.
@@ -147,6 +159,7 @@ func (i *infoJSON) fee(e *endpoint) (chain.Amount, error) {
 	if i.Fee < 0 {
 		return chain.Amount{}, e.Garbled("transaction %s has a fee of %d", i.ID, i.Fee)
 	}
+
 	return chain.Units(uint64(i.Fee)), nil
 }
 
@@ -155,8 +168,10 @@ func (i *infoJSON) check(e *endpoint, b body, height uint64) error {
 	if i.ID != b.hash || i.BlockNumber < 0 || uint64(i.BlockNumber) != height {
 		return e.Garbled("the receipt of transaction %s is missing or another's", b.hash)
 	}
+
 	if b.tx != nil && b.tx.kind == triggerContract && i.Receipt.Result == "" {
 		return e.Garbled("the receipt of call %s has no result", b.hash)
 	}
+
 	return nil
 }

@@ -18,11 +18,14 @@ func (c Cursor) forward(blocks []chain.Block) Cursor {
 	for i := len(blocks) - 1; i >= 0; i-- {
 		recent = append(recent, blocks[i].Ref)
 	}
+
 	if !c.At.IsZero() {
 		recent = append(recent, c.At)
 	}
+
 	recent = append(recent, c.Recent...)
 	c.At, c.Recent = recent[0], thin(recent[1:], recent[0].Height)
+
 	return c
 }
 
@@ -32,6 +35,7 @@ func (c Cursor) back(to chain.Ref) Cursor {
 	for len(c.Recent) > 0 && c.Recent[0].Height >= to.Height {
 		c.Recent = c.Recent[1:]
 	}
+
 	return c
 }
 
@@ -39,6 +43,7 @@ func (c Cursor) back(to chain.Ref) Cursor {
 func thin(refs []chain.Ref, top uint64) []chain.Ref {
 	kept := make([]chain.Ref, 0, len(refs))
 	next := uint64(coarseDepth)
+
 	for _, r := range refs {
 		switch depth := top - r.Height; {
 		case depth <= dense:
@@ -51,7 +56,9 @@ func thin(refs []chain.Ref, top uint64) []chain.Ref {
 		default:
 			continue
 		}
+
 		kept = append(kept, r)
 	}
+
 	return kept
 }

@@ -32,32 +32,51 @@ type db struct {
 }
 
 func newDB() *db {
-	return &db{cursors: map[string]watch.Cursor{}, leases: map[string]lease.Lease{}, ranges: map[string]watch.Range{}, seen: map[string]string{}}
+	return &db{
+		cursors: map[string]watch.Cursor{},
+		leases:  map[string]lease.Lease{},
+		ranges:  map[string]watch.Range{},
+		seen:    map[string]string{},
+	}
 }
 
 func (d *db) Update(ctx context.Context, f func(context.Context, watch.Tx) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	cursors, leases, ranges, seen := maps.Clone(d.cursors), maps.Clone(d.leases), maps.Clone(d.ranges), maps.Clone(d.seen)
+
+	cursors, leases, ranges, seen := maps.Clone(
+		d.cursors,
+	), maps.Clone(
+		d.leases,
+	), maps.Clone(
+		d.ranges,
+	), maps.Clone(
+		d.seen,
+	)
+
 	err := f(ctx, tx{d})
 	if err == nil && d.crash {
 		d.crash, err = false, errors.New("crashed before the commit")
 	}
+
 	if err != nil {
 		d.cursors, d.leases, d.ranges, d.seen = cursors, leases, ranges, seen
 	}
+
 	return err
 }
 
 func (d *db) Cursor(ctx context.Context, n string) (watch.Cursor, bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+
 	return tx{d}.Cursor(ctx, n)
 }
 
 func (d *db) Ranges(ctx context.Context, n string, limit int) ([]watch.Range, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+
 	return tx{d}.Ranges(ctx, n, limit)
 }
 
@@ -76,6 +95,7 @@ func (t tx) Ranges(_ context.Context, n string, limit int) (out []watch.Range, _
 			out = append(out, r)
 		}
 	}
+
 	return out, nil
 }
 
@@ -104,6 +124,7 @@ func (l ledger) Apply(ctx context.Context, b watch.Batch) error {
 		if _, err := b.Advance(ctx, w); err != nil {
 			return err
 		}
+
 		seen := w.(tx).seen
 		if b.Rewound {
 			for t, block := range seen {
@@ -112,27 +133,41 @@ func (l ledger) Apply(ctx context.Context, b watch.Batch) error {
 				}
 			}
 		}
+
 		for _, block := range b.Blocks {
 			for _, t := range block.Transfers {
 				seen[key(t)] = place(block.Ref)
 			}
 		}
+
 		return nil
 	})
 }
 
 func key(t chain.Transfer) string { return fmt.Sprintf("%s/%d", t.TxHash, t.Index) }
 func place(r chain.Ref) string    { return fmt.Sprintf("%020d/%s", r.Height, r.Hash) }
-func height(s string) (h uint64)  { fmt.Sscanf(s, "%d/", &h); return h }
+func height(s string) (h uint64)  { _, _ = fmt.Sscanf(s, "%d/", &h); return h }
 func (d *db) at(n string) uint64  { return d.cursors[n].At.Height }
 func quiet() *slog.Logger         { return slog.New(slog.DiscardHandler) }
 func now() time.Time              { return time.Unix(1_800_000_000, 0) }
 
 func follow(t interface{ Fatal(...any) }, c *sim.Chain, d *db, owner string) *watch.Follower {
-	f, err := watch.New(watch.Config{Driver: c, Sink: ledger{d, c}, DB: d, Owner: owner, Now: now, Log: quiet(), BatchBlocks: 4, StartHeight: 1})
+	f, err := watch.New(
+		watch.Config{
+			Driver:      c,
+			Sink:        ledger{d, c},
+			DB:          d,
+			Owner:       owner,
+			Now:         now,
+			Log:         quiet(),
+			BatchBlocks: 4,
+			StartHeight: 1,
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return f
 }
 
@@ -143,10 +178,12 @@ func drainAll(t interface{ Fatal(...any) }, f *watch.Follower) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if !did {
 			return
 		}
 	}
+
 	t.Fatal("the follower never comes to rest")
 }
 
@@ -156,47 +193,61 @@ func truth(t interface{ Fatal(...any) }, c *sim.Chain) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	want := map[string]string{}
+
 	for next := uint64(1); next <= head.Tip.Height; {
 		blocks, err := c.Blocks(context.Background(), next, head.Tip.Height)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for _, b := range blocks {
 			for _, tr := range b.Transfers {
 				want[key(tr)] = place(b.Ref)
 			}
 		}
+
 		next = blocks[len(blocks)-1].Height + 1
 	}
+
 	return want
 }
 
 func TestFollowsAndWalksBack(t *testing.T) {
 	c, d := sim.New(sim.Config{NoFinality: true}), newDB()
 	n := c.Network().Slug
+
 	f := follow(t, c, d, "a")
 	for range 9 {
 		c.Pay(c.NewAddress(), "SIM", chain.Units(5))
 		c.Mine(1)
 	}
+
 	drainAll(t, f)
+
 	if diff := cmp.Diff(truth(t, c), d.seen); diff != "" {
 		t.Fatal("after reading on:\n", diff)
 	}
+
 	old := c.Pay(c.NewAddress(), "SIM", chain.Units(7))
 	c.Mine(1)
 	drainAll(t, f)
+
 	before := d.at(n)
+
 	c.Fork(sim.Fork{Depth: 6})
 	c.Mine(3)
 	drainAll(t, f)
+
 	if diff := cmp.Diff(truth(t, c), d.seen); diff != "" {
 		t.Fatal("after a fork:\n", diff)
 	}
+
 	if d.at(n) < before {
 		t.Fatalf("the cursor is at %d, it was at %d", d.at(n), before)
 	}
+
 	if _, found := d.seen[old+"/0"]; !found {
 		t.Fatal("the payment that returned to the pool was not found in its new block")
 	}
@@ -213,17 +264,21 @@ func TestForkBetweenTwoQuestions(t *testing.T) {
 	c.Mine(1)
 	// The node answers for its tip, then the chain forks below the cursor, then the blocks are asked for.
 	forked := false
+
 	c.SetIntercept(func(_ context.Context, m sim.Method) error {
 		if m == sim.MethodBlocks && !forked {
 			forked = true
+
 			c.Fork(sim.Fork{Depth: 3, Fate: sim.Forget})
 		}
+
 		return nil
 	})
 	drainAll(t, f)
 	c.SetIntercept(nil)
 	c.Mine(3)
 	drainAll(t, f)
+
 	if diff := cmp.Diff(truth(t, c), d.seen); diff != "" {
 		t.Fatal(diff)
 	}
@@ -241,23 +296,37 @@ func TestOneOfTwoProcessesFollows(t *testing.T) {
 	c.Mine(2)
 	drainAll(t, a)
 	drainAll(t, b)
+
 	if !a.Health().Following || b.Health().Following {
 		t.Fatalf("following: a %v, b %v", a.Health().Following, b.Health().Following)
 	}
 	// b takes over with a higher fence; what a still does under the old one must not be stored.
 	l := d.leases["watch/"+c.Network().Slug]
-	d.leases[l.Name] = lease.Lease{Name: l.Name, Owner: "b", Fence: l.Fence + 1, ExpiresAt: now().Add(time.Minute)}
+	d.leases[l.Name] = lease.Lease{
+		Name:      l.Name,
+		Owner:     "b",
+		Fence:     l.Fence + 1,
+		ExpiresAt: now().Add(time.Minute),
+	}
 	at := d.at(c.Network().Slug)
 	c.Mine(2)
+
 	if did, err := a.Step(t.Context()); did || err != nil || d.at(c.Network().Slug) != at {
-		t.Fatalf("a stored under a lost lease: did %v, %v, cursor %d → %d", did, err, at, d.at(c.Network().Slug))
+		t.Fatalf(
+			"a stored under a lost lease: did %v, %v, cursor %d → %d",
+			did, err, at, d.at(c.Network().Slug),
+		)
 	}
+
 	drainAll(t, b)
+
 	if err := b.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+
 	c.Mine(1)
 	drainAll(t, a)
+
 	if !a.Health().Following {
 		t.Fatal("a did not take over what b gave back")
 	}
@@ -269,10 +338,12 @@ func TestNodeBehindIsNoFork(t *testing.T) {
 	c.Mine(10)
 	drainAll(t, f)
 	c.Lag(3)
+
 	_, err := f.Step(t.Context())
 	if !errors.Is(err, fault.Unavailable) || fault.Code(err) != "node_behind" {
 		t.Fatalf("a node 3 blocks behind: %v", err)
 	}
+
 	c.Lag(0)
 	drainAll(t, f)
 }
@@ -285,20 +356,26 @@ func TestForkBelowFinalityStopsAndResumes(t *testing.T) {
 	drainAll(t, f)
 	c.Fork(sim.Fork{Depth: 5})
 	c.Mine(3)
+
 	_, err := f.Step(t.Context())
 	if !errors.Is(err, fault.Stopped) || fault.Code(err) != "fork_below_finality" {
 		t.Fatalf("a fork below finality: %v", err)
 	}
+
 	if d.cursors[n].Stopped == "" {
 		t.Fatal("the reason was not stored")
 	}
+
 	if _, err := f.Step(t.Context()); !errors.Is(err, fault.Stopped) {
 		t.Fatalf("a stopped network was read on: %v", err)
 	}
+
 	if err := watch.Resume(t.Context(), d, n, now()); err != nil {
 		t.Fatal(err)
 	}
+
 	drainAll(t, f)
+
 	if diff := cmp.Diff(truth(t, c), d.seen); diff != "" {
 		t.Fatal("after resuming:\n", diff)
 	}
@@ -311,6 +388,7 @@ func TestPrunedNodeStops(t *testing.T) {
 	drainAll(t, f)
 	c.Mine(20)
 	c.Prune(15)
+
 	_, err := f.Step(t.Context())
 	if !errors.Is(err, fault.Stopped) || d.cursors[c.Network().Slug].Stopped == "" {
 		t.Fatalf("a node pruned behind the cursor: %v", err)
@@ -323,16 +401,32 @@ func TestBackfillReadsAnOldRangeOnce(t *testing.T) {
 		c.Pay(c.NewAddress(), "SIM", chain.Units(5))
 		c.Mine(1)
 	}
-	f, err := watch.New(watch.Config{Driver: c, Sink: ledger{d, c}, DB: d, Owner: "a", Now: now, Log: quiet(), BatchBlocks: 4})
+
+	f, err := watch.New(
+		watch.Config{
+			Driver:      c,
+			Sink:        ledger{d, c},
+			DB:          d,
+			Owner:       "a",
+			Now:         now,
+			Log:         quiet(),
+			BatchBlocks: 4,
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	drainAll(t, f)
+
 	if len(d.seen) != 0 {
 		t.Fatalf("a network that begins at the tip has %d transfers", len(d.seen))
 	}
+
 	d.ranges["r"] = watch.Range{ID: "r", Network: c.Network().Slug, Next: 1, To: 12}
+
 	drainAll(t, f)
+
 	if diff := cmp.Diff(truth(t, c), d.seen); diff != "" || len(d.ranges) != 0 {
 		t.Fatalf("after the back-fill %d ranges are left:\n%s", len(d.ranges), diff)
 	}
@@ -345,6 +439,7 @@ func TestAnyHistoryEndsAsTheChain(t *testing.T) {
 		c, d := sim.New(sim.Config{NoFinality: true, Seed: rapid.Uint64().Draw(t, "seed")}), newDB()
 		fs := []*watch.Follower{follow(t, c, d, "a")}
 		c.Mine(1)
+
 		for range rapid.IntRange(1, 40).Draw(t, "events") {
 			switch rapid.IntRange(0, 6).Draw(t, "event") {
 			case 0:
@@ -354,7 +449,13 @@ func TestAnyHistoryEndsAsTheChain(t *testing.T) {
 			case 2:
 				head, _ := c.Head(context.Background())
 				if depth := rapid.IntRange(1, 12).Draw(t, "depth"); uint64(depth) < head.Tip.Height {
-					c.Fork(sim.Fork{Depth: uint64(depth), Fate: rapid.SampledFrom([]sim.Fate{sim.ReturnToPool, sim.Reinclude, sim.Forget}).Draw(t, "fate")})
+					c.Fork(
+						sim.Fork{
+							Depth: uint64(depth),
+							Fate: rapid.SampledFrom([]sim.Fate{sim.ReturnToPool, sim.Reinclude, sim.Forget}).
+								Draw(t, "fate"),
+						},
+					)
 					c.Mine(rapid.IntRange(1, depth+2).Draw(t, "new"))
 				}
 			case 3:
@@ -367,16 +468,24 @@ func TestAnyHistoryEndsAsTheChain(t *testing.T) {
 				_, _ = fs[0].Step(context.Background())
 			}
 		}
+
 		c.Lag(0)
+
 		d.crash = false
+
 		c.Mine(20) // longer than whatever was read before
 		drainAll(t, fs[0])
+
 		if diff := cmp.Diff(truth(t, c), d.seen); diff != "" {
 			t.Fatal(diff)
 		}
+
 		for _, r := range d.cursors[c.Network().Slug].Recent {
 			if ref, err := c.RefAt(context.Background(), r.Height); err != nil || ref.Hash != r.Hash {
-				t.Fatalf("the cursor trusts block %d %s, the chain has %s (%v)", r.Height, r.Hash, ref.Hash, err)
+				t.Fatalf(
+					"the cursor trusts block %d %s, the chain has %s (%v)",
+					r.Height, r.Hash, ref.Hash, err,
+				)
 			}
 		}
 	})

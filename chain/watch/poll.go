@@ -12,8 +12,8 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Nodes may show a transaction of an address late. So once in a while everything since the last such reading is read again, with
-// some blocks more.
+// Nodes may show a transaction of an address late. So once in a while everything since the last
+// such reading is read again, with some blocks more.
 const (
 	rereadEvery = time.Minute
 	rereadMore  = 150
@@ -25,11 +25,13 @@ type reread struct {
 	from uint64
 }
 
-// poll reads the transfers to our addresses above base, and some blocks from below it again. The tip ends the list, so that the
-// cursor stands there afterwards. After a fork every address there ever was is asked for: what is not found again has left the chain.
+// poll reads the transfers to our addresses above base, and some blocks from below it again. The
+// tip ends the list, so that the cursor stands there afterwards. After a fork every address there
+// ever was is asked for: what is not found again has left the chain.
 func (f *Follower) poll(ctx context.Context, base, tip chain.Ref, forked bool) ([]chain.Block, error) {
 	now := f.Now()
 	since, from := now.Add(-f.PollFor), base.Height+1
+
 	again := now.Sub(f.reread.at) >= rereadEvery
 	switch {
 	case forked:
@@ -40,10 +42,12 @@ func (f *Follower) poll(ctx context.Context, base, tip chain.Ref, forked bool) (
 			from -= min(from-1, rereadMore)
 		}
 	}
+
 	addresses, err := f.Addresses(ctx, since)
 	if err != nil {
 		return nil, fmt.Errorf("listing the addresses of %s: %w", f.network.Slug, err)
 	}
+
 	blocks, err := f.transfers(ctx, addresses, from, tip.Height)
 	if err != nil {
 		return nil, err
@@ -53,32 +57,54 @@ func (f *Follower) poll(ctx context.Context, base, tip chain.Ref, forked bool) (
 	if err != nil {
 		return nil, fmt.Errorf("asking %s for block %d: %w", f.network.Slug, tip.Height, err)
 	}
+
 	if ref.Hash != tip.Hash {
-		return nil, fault.New(fault.Unavailable, "blocks_not_linked", "block %d of %s changed while the transfers were read", tip.Height, f.network.Slug)
+		return nil, fault.New(
+			fault.Unavailable, "blocks_not_linked",
+			"block %d of %s changed while the transfers were read",
+			tip.Height, f.network.Slug,
+		)
 	}
+
 	if n := len(blocks); n == 0 || blocks[n-1].Height < tip.Height {
 		blocks = append(blocks, chain.Block{Ref: tip})
 	}
+
 	if again || forked {
 		f.reread = reread{at: now, from: tip.Height + 1 - min(tip.Height, rereadMore)}
 	}
+
 	return blocks, nil
 }
 
 // transfers asks for addresses, and makes sure that the answer is in order.
-func (f *Follower) transfers(ctx context.Context, addresses []chain.Address, from, to uint64) ([]chain.Block, error) {
+func (f *Follower) transfers(
+	ctx context.Context,
+	addresses []chain.Address,
+	from, to uint64,
+) ([]chain.Block, error) {
 	if len(addresses) == 0 {
 		return nil, nil
 	}
+
 	blocks, err := f.poller.TransfersTo(ctx, addresses, from, to)
 	if err != nil {
-		return nil, fmt.Errorf("reading the transfers of blocks %d to %d of %s: %w", from, to, f.network.Slug, err)
+		return nil, fmt.Errorf(
+			"reading the transfers of blocks %d to %d of %s: %w",
+			from, to, f.network.Slug, err,
+		)
 	}
+
 	for i, b := range blocks {
 		if b.Height < from || b.Height > to || (i > 0 && b.Height <= blocks[i-1].Height) {
-			return nil, fault.New(fault.Unavailable, "blocks_not_linked", "the node of %s answered block %d out of order or range", f.network.Slug, b.Height)
+			return nil, fault.New(
+				fault.Unavailable, "blocks_not_linked",
+				"the node of %s answered block %d out of order or range",
+				f.network.Slug, b.Height,
+			)
 		}
 	}
+
 	return blocks, nil
 }
 
@@ -87,11 +113,14 @@ func (f *Follower) old(ctx context.Context, r Range, to uint64) ([]chain.Block, 
 	if f.scanner != nil {
 		return f.scanner.Blocks(ctx, r.Next, to)
 	}
+
 	blocks, err := f.transfers(ctx, r.Addresses, r.Next, to)
 	if err != nil || (len(blocks) > 0 && blocks[len(blocks)-1].Height == to) {
 		return blocks, err
 	}
+
 	last, err := f.Driver.RefAt(ctx, to)
+
 	return append(blocks, chain.Block{Ref: last}), err
 }
 
@@ -101,5 +130,6 @@ func above(blocks []chain.Block, height uint64) []chain.Block {
 	if i < 0 {
 		return nil
 	}
+
 	return blocks[i:]
 }

@@ -1,10 +1,11 @@
 // Package watch follows networks: money in.
 //
-// One Follower per network (follower.go) reads blocks, checks that each is the child of the one before, walks back over
-// a fork, and hands what it found to a Sink in batches. The cursor (how far it got, and the hashes it
-// trusts) moves in the same transaction in which the sink stores what the batch holds, by compare-and-set
-// on (height, hash): a crash at any point loses nothing and repeats nothing, and two processes that
-// follow the same network by mistake cannot both move it. Reorganisation logic exists here and nowhere else.
+// One Follower per network (follower.go) reads blocks, checks that each is the child of the one
+// before, walks back over a fork, and hands what it found to a Sink in batches. The cursor (how far
+// it got, and the hashes it trusts) moves in the same transaction in which the sink stores what the
+// batch holds, by compare-and-set on (height, hash): a crash at any point loses nothing and repeats
+// nothing, and two processes that follow the same network by mistake cannot both move it.
+// Reorganisation logic exists here and nowhere else.
 //
 // watch knows nothing of invoices. Which addresses are ours is one indexed query of the sink.
 package watch

@@ -37,13 +37,20 @@ import (
 
 func main() {
 	once := flag.Bool("once", false, "play one payment from invoice to webhook, then exit")
-	rpc := flag.String("evm-rpc", "", "JSON-RPC `URL` of a development EVM node; without it a network is simulated")
-	addr := flag.String("addr", "127.0.0.1:8080", "`address` to serve on; a free port is taken when it is in use")
+	rpc := flag.String(
+		"evm-rpc", "",
+		"JSON-RPC `URL` of a development EVM node; without it a network is simulated",
+	)
+	addr := flag.String(
+		"addr", "127.0.0.1:8080", "`address` to serve on; a free port is taken when it is in use",
+	)
 	verbose := flag.Bool("v", false, "log what the service does")
+
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+
 	if err := run(ctx, *once, *rpc, *addr, *verbose); err != nil {
 		fmt.Fprintln(os.Stderr, "quickstart:", err)
 		os.Exit(1)
@@ -53,6 +60,7 @@ func main() {
 func run(ctx context.Context, once bool, rpc, addr string, verbose bool) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	log := slog.New(slog.DiscardHandler)
 	if verbose {
 		log = slog.New(slog.NewTextHandler(os.Stderr, nil))
@@ -70,36 +78,52 @@ func run(ctx context.Context, once bool, rpc, addr string, verbose bool) (err er
 		return err
 	}
 	defer os.RemoveAll(dir)
+
 	st, err := sqlite.Open(filepath.Join(dir, "payments.db"))
 	if err != nil {
 		return err
 	}
+
 	defer func() { err = errors.Join(err, st.Close()) }()
 
-	// Keys: fresh ones, only in memory. In production the mnemonic comes from a secret store, or the signer is a KMS.
+	// Keys: fresh ones, only in memory. In production the mnemonic comes from a secret store, or
+	// the signer is a KMS.
 	mnemonic, err := hdkey.NewMnemonic(nil, 128)
 	if err != nil {
 		return err
 	}
+
 	signer, err := hdkey.New(mnemonic, "")
 	if err != nil {
 		return err
 	}
+
 	secret := make([]byte, 32)
 	rand.Read(secret)
 
-	prices, err := rate.NewFixed(map[string]string{"ETH/USD": "2500", "ETH/EUR": "2300", "USDC/USD": "1", "USDC/EUR": "0.92"}, time.Minute, nil)
+	prices, err := rate.NewFixed(
+		map[string]string{"ETH/USD": "2500", "ETH/EUR": "2300", "USDC/USD": "1", "USDC/EUR": "0.92"},
+		time.Minute, nil,
+	)
 	if err != nil {
 		return err
 	}
+
 	listener, err := listen(addr)
 	if err != nil {
 		return err
 	}
+
 	base := "http://" + listener.Addr().String()
 
 	engine, err := payments.New(payments.Config{
-		Store: st, Drivers: []payments.ChainDriver{network.driver}, Signer: signer, Rates: prices, BaseURL: base, SecretKey: secret, Log: log,
+		Store:        st,
+		Drivers:      []payments.ChainDriver{network.driver},
+		Signer:       signer,
+		Rates:        prices,
+		BaseURL:      base,
+		SecretKey:    secret,
+		Log:          log,
 		FeeAddresses: map[string]string{network.slug: network.feeAddress},
 		// The merchant's receiver of this example listens on this machine, where webhooks never go otherwise.
 		WebhookAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
@@ -107,6 +131,7 @@ func run(ctx context.Context, once bool, rpc, addr string, verbose bool) (err er
 	if err != nil {
 		return err
 	}
+
 	if err := engine.Check(ctx); err != nil {
 		return err
 	}
@@ -116,7 +141,10 @@ func run(ctx context.Context, once bool, rpc, addr string, verbose bool) (err er
 	if err != nil {
 		return err
 	}
-	_, key, err := engine.Accounts.CreateKey(ctx, account.KeyParams{AccountID: merchant.ID, Name: "quickstart"})
+
+	_, key, err := engine.Accounts.CreateKey(
+		ctx, account.KeyParams{AccountID: merchant.ID, Name: "quickstart"},
+	)
 	if err != nil {
 		return err
 	}
@@ -125,12 +153,18 @@ func run(ctx context.Context, once bool, rpc, addr string, verbose bool) (err er
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", httpapi.Handler(engine, nil))
 	mux.Handle("/checkout/", checkout.Handler(engine, nil))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	server := &http.Server{
+		Handler:           mux,
+		ReadHeaderTimeout: 10 * time.Second,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+	}
 
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
+
 	fail := make(chan error, 2)
+
 	wg.Go(func() {
 		if err := engine.Run(ctx); err != nil {
 			fail <- err
@@ -141,19 +175,31 @@ func run(ctx context.Context, once bool, rpc, addr string, verbose bool) (err er
 			fail <- err
 		}
 	})
+
 	defer server.Close()
+
 	wg.Go(func() { network.run(ctx) })
 
 	if once {
 		return play(ctx, story{base: base, key: key, network: network})
 	}
+
 	fmt.Printf("payments is ready: %s\n\nAPI key (test mode): %s\n\n", base, key)
-	fmt.Printf("create an invoice:\n  curl -s %s/v1/invoices -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' \\\n    -d '{\"price\":{\"currency\":\"EUR\",\"amount\":\"49.90\"},\"order_id\":\"order-1\"}'\n\n", base, key)
+	fmt.Printf(
+		"create an invoice:\n  curl -s %s/v1/invoices -H 'Authorization: Bearer %s' -H 'Content-Type: "+
+			"application/json' \\\n    -d "+
+			"'{\"price\":{\"currency\":\"EUR\",\"amount\":\"49.90\"},\"order_id\":\"order-1\"}'\n\n",
+		base,
+		key,
+	)
+
 	url, err := firstInvoice(ctx, story{base: base, key: key, network: network})
 	if err != nil {
 		return err
 	}
+
 	fmt.Printf("checkout page of a first invoice:\n  %s\n\nCtrl-C ends it; nothing is kept.\n", url)
+
 	select {
 	case <-ctx.Done():
 		return nil
@@ -170,7 +216,9 @@ func listen(addr string) (net.Listener, error) {
 		if splitErr != nil {
 			return nil, splitErr
 		}
+
 		return net.Listen("tcp", net.JoinHostPort(host, "0"))
 	}
+
 	return l, err
 }

@@ -40,11 +40,16 @@ func dial(ctx context.Context, rpc string, log *slog.Logger) (*network, error) {
 	if rpc != "" {
 		return dialEVM(ctx, rpc, log)
 	}
+
 	n := sim.DefaultNetwork()
 	n.BlockTime = time.Second
 	c := sim.New(sim.Config{Network: n})
+
 	return &network{
-		driver: c, slug: n.Slug, asset: n.NativeAsset, feeAddress: string(c.NewAddress()),
+		driver:     c,
+		slug:       n.Slug,
+		asset:      n.NativeAsset,
+		feeAddress: string(c.NewAddress()),
 		pay: func(_ context.Context, to chain.Address, amount chain.Amount) (string, error) {
 			return c.Pay(to, n.NativeAsset, amount), nil
 		},
@@ -61,27 +66,38 @@ func dialEVM(ctx context.Context, rpc string, log *slog.Logger) (*network, error
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the EVM node: %w", err)
 	}
+
 	chainID, err := client.ChainID(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("asking the EVM node for its chain id: %w", err)
 	}
+
 	n := evm.Local(chainID.Uint64())
+
 	d, err := evm.New(evm.Config{Network: n, RPC: rpc, Logger: log})
 	if err != nil {
 		return nil, err
 	}
+
 	secret := os.Getenv("QUICKSTART_PAYER_KEY")
 	if secret == "" {
 		secret = developmentKey
 	}
+
 	key, err := crypto.HexToECDSA(strings.TrimPrefix(secret, "0x"))
 	if err != nil {
 		return nil, fmt.Errorf("QUICKSTART_PAYER_KEY is not a private key: 64 hex digits")
 	}
+
 	p := &payer{client: client, key: key, from: crypto.PubkeyToAddress(key.PublicKey), chainID: chainID}
+
 	return &network{
-		driver: d, slug: n.Slug, asset: n.NativeAsset, feeAddress: crypto.PubkeyToAddress(key.PublicKey).Hex(),
-		pay: p.pay, run: p.keepMining,
+		driver:     d,
+		slug:       n.Slug,
+		asset:      n.NativeAsset,
+		feeAddress: crypto.PubkeyToAddress(key.PublicKey).Hex(),
+		pay:        p.pay,
+		run:        p.keepMining,
 	}, nil
 }
 
@@ -98,26 +114,37 @@ type payer struct {
 func (p *payer) pay(ctx context.Context, to chain.Address, amount chain.Amount) (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	nonce, err := p.client.PendingNonceAt(ctx, p.from)
 	if err != nil {
 		return "", err
 	}
+
 	tip, err := p.client.SuggestGasTipCap(ctx)
 	if err != nil {
 		return "", err
 	}
+
 	head, err := p.client.HeaderByNumber(ctx, nil)
 	if err != nil {
 		return "", err
 	}
+
 	receiver := common.HexToAddress(string(to))
+
 	tx, err := types.SignNewTx(p.key, types.LatestSignerForChainID(p.chainID), &types.DynamicFeeTx{
-		ChainID: p.chainID, Nonce: nonce, To: &receiver, Value: amount.Big(), Gas: 21_000,
-		GasTipCap: tip, GasFeeCap: new(big.Int).Add(tip, new(big.Int).Mul(head.BaseFee, big.NewInt(2))),
+		ChainID:   p.chainID,
+		Nonce:     nonce,
+		To:        &receiver,
+		Value:     amount.Big(),
+		Gas:       21_000,
+		GasTipCap: tip,
+		GasFeeCap: new(big.Int).Add(tip, new(big.Int).Mul(head.BaseFee, big.NewInt(2))),
 	})
 	if err != nil {
 		return "", err
 	}
+
 	return tx.Hash().Hex(), p.client.SendTransaction(ctx, tx)
 }
 
@@ -126,6 +153,7 @@ func (p *payer) pay(ctx context.Context, to chain.Address, amount chain.Amount) 
 func (p *payer) keepMining(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+
 	for {
 		select {
 		case <-ctx.Done():

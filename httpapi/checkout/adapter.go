@@ -14,17 +14,18 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// Handler returns the checkout pages of an engine, to be mounted at "/checkout/" under any prefix, stripped or not;
-// o may be nil. Options that cannot work (a template that does not parse, a frame ancestor that is none) panic, as
-// template.Must does: they are the program's, not the visitor's.
+// Handler returns the checkout pages of an engine, to be mounted at "/checkout/" under any prefix,
+// stripped or not; o may be nil. Options that cannot work (a template that does not parse, a frame
+// ancestor that is none) panic, as template.Must does: they are the program's, not the visitor's.
 //
-// Event streams stay open for as long as a visitor looks. Give http.Server a BaseContext that ends when the service
-// does, so that Shutdown need not wait for them.
+// Event streams stay open for as long as a visitor looks. Give http.Server a BaseContext that ends
+// when the service does, so that Shutdown need not wait for them.
 func Handler(engine *payments.Engine, o *Options) http.Handler {
 	p, err := newPages(adapter{engine}, o, engine.Log())
 	if err != nil {
 		panic("checkout.Handler: " + err.Error())
 	}
+
 	return p
 }
 
@@ -45,7 +46,13 @@ func (a adapter) Account(ctx context.Context, id string) (account.Account, error
 
 func (a adapter) Condition(ctx context.Context, network string) (condition, error) {
 	c, _, err := a.Store().Cursor(ctx, network)
-	return condition{Height: c.At.Height, Tip: c.Tip.Height, Stopped: c.Stopped != "", ReadAt: c.UpdatedAt}, err
+
+	return condition{
+		Height:  c.At.Height,
+		Tip:     c.Tip.Height,
+		Stopped: c.Stopped != "",
+		ReadAt:  c.UpdatedAt,
+	}, err
 }
 
 func (a adapter) Price(ctx context.Context, asset chain.Asset, currency string) (decimal.Decimal, error) {
@@ -65,6 +72,9 @@ func (a adapter) Hint(ctx context.Context, invoiceID, txHash string) (invoice.Hi
 }
 
 func (a adapter) Simulate(ctx context.Context, inv invoice.Invoice, outcome invoice.Outcome) error {
-	_, _, err := a.Invoices.Simulate(ctx, invoice.SimulateParams{Owner: inv.Owner, InvoiceID: inv.ID, Outcome: outcome})
+	_, _, err := a.Invoices.Simulate(
+		ctx, invoice.SimulateParams{Owner: inv.Owner, InvoiceID: inv.ID, Outcome: outcome},
+	)
+
 	return err
 }

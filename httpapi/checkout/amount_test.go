@@ -24,7 +24,12 @@ func TestUnits(t *testing.T) {
 		{"1500001", 6, 2, "1.500001"}, // never less than what it is
 		{"21321000000000000", 18, 6, "0.021321"},
 		{"100", 0, 0, "100"},
-		{"115792089237316195423570985008687907853269984665640564039457584007913129639935", 18, 18, "115792089237316195423570985008687907853269984665640564039457.584007913129639935"},
+		{
+			"115792089237316195423570985008687907853269984665640564039457584007913129639935",
+			18,
+			18,
+			"115792089237316195423570985008687907853269984665640564039457.584007913129639935",
+		},
 	} {
 		if got := units(chain.MustAmount(c.amount), c.decimals, c.places); got != c.want {
 			t.Errorf("units(%s, %d, %d) = %s, want %s", c.amount, c.decimals, c.places, got, c.want)
@@ -39,12 +44,17 @@ func TestUnitsAreExact(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		decimals := rapid.Uint8Range(0, 77).Draw(t, "decimals")
 		places := rapid.Uint8Range(0, decimals).Draw(t, "places")
 		text := units(amount, decimals, places)
+
 		back, err := chain.AmountFromDecimalFloor(decimal.RequireFromString(text), decimals)
 		if err != nil || back != amount {
-			t.Fatalf("%s base units of %d decimals are shown as %s, which is %s (%v)", amount, decimals, text, back, err)
+			t.Fatalf(
+				"%s base units of %d decimals are shown as %s, which is %s (%v)",
+				amount, decimals, text, back, err,
+			)
 		}
 	})
 }
@@ -74,7 +84,9 @@ func TestMoneyUp(t *testing.T) {
 		{"0.00000001", "0.00000123", "USD", "0.00000001"},
 		{"99.2", "1200", "JPY", "100"},
 	} {
-		if got := moneyUp(decimal.RequireFromString(c.missing), decimal.RequireFromString(c.price), c.currency); got != c.want {
+		if got := moneyUp(
+			decimal.RequireFromString(c.missing), decimal.RequireFromString(c.price), c.currency,
+		); got != c.want {
 			t.Errorf("moneyUp(%s of %s %s) = %q, want %q", c.missing, c.price, c.currency, got, c.want)
 		}
 	}

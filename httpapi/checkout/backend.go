@@ -41,8 +41,8 @@ type backend interface {
 
 // condition is how a network is doing, as far as a payer needs to know.
 type condition struct {
-	// Height is the last block whose payments are stored, Tip the newest block that the node showed; 0 before the
-	// first.
+	// Height is the last block whose payments are stored, Tip the newest block that the node
+	// showed; 0 before the first.
 	Height, Tip uint64
 	// Stopped says that the network is not read until a person has looked at it.
 	Stopped bool

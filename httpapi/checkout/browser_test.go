@@ -21,12 +21,15 @@ const screenshotsEnv = "PAYMENTS_SCREENSHOTS"
 // browse runs a task of testdata/browser.mjs and reports what it finds wrong.
 func browse(t *testing.T, server *httptest.Server, task string, more map[string]any) {
 	t.Helper()
+
 	input := map[string]any{"chromium": testenv.Chromium(t), "base": server.URL, "task": task}
 	for k, v := range more {
 		input[k] = v
 	}
+
 	var wrong []string
 	testenv.Script(t, "testdata/browser.mjs", input, &wrong)
+
 	for _, w := range wrong {
 		t.Error(w)
 	}
@@ -35,20 +38,35 @@ func browse(t *testing.T, server *httptest.Server, task string, more map[string]
 func TestEveryStateInABrowser(t *testing.T) {
 	server := httptest.NewServer(galleryServer(t, nil))
 	defer server.Close()
+
 	type page struct {
 		Name string `json:"name"`
 		Path string `json:"path"`
 		// Status is what the page is answered with; 0 for 200.
 		Status int `json:"status,omitempty"`
 	}
+
 	var pages []page
 	for _, e := range gallery() {
 		pages = append(pages, page{e.name, pageOf(e), 0})
 	}
+
 	pay := named(t, "pay")
-	pages = append(pages,
-		page{"pay-es", pageOf(pay) + "?lang=es", 0}, page{"pay-zh", pageOf(pay) + "?lang=zh", 0}, page{"choose-zh", pageOf(named(t, "choose")) + "?lang=zh", 0},
-		page{"not-found", "/checkout/" + strings.Repeat("a", 24), http.StatusNotFound}, page{"error", pageOf(pay) + "/select", http.StatusMethodNotAllowed},
+	pages = append(
+		pages,
+		page{
+			"pay-es",
+			pageOf(pay) + "?lang=es",
+			0,
+		},
+		page{"pay-zh", pageOf(pay) + "?lang=zh", 0},
+		page{"choose-zh", pageOf(named(t, "choose")) + "?lang=zh", 0},
+		page{
+			"not-found",
+			"/checkout/" + strings.Repeat("a", 24),
+			http.StatusNotFound,
+		},
+		page{"error", pageOf(pay) + "/select", http.StatusMethodNotAllowed},
 	)
 	browse(t, server, "gallery", map[string]any{"pages": pages, "shots": os.Getenv(screenshotsEnv)})
 }
@@ -63,6 +81,7 @@ type stage struct {
 
 func newStage(t *testing.T, first exhibit) *stage {
 	t.Helper()
+
 	s := &stage{backend: newFake(first), path: pageOf(first)}
 	s.backend.hintResult = invoice.HintNotFound
 	s.pages = newTestPages(t, s.backend, nil)
@@ -73,10 +92,12 @@ func newStage(t *testing.T, first exhibit) *stage {
 		case "streams":
 			s.pages.streams.mu.Lock()
 			defer s.pages.streams.mu.Unlock()
+
 			n := 0
 			for _, open := range s.pages.streams.open {
 				n += open
 			}
+
 			_, _ = w.Write([]byte(strconv.Itoa(n)))
 		case "later":
 			s.backend.advance(time.Minute)
@@ -88,6 +109,7 @@ func newStage(t *testing.T, first exhibit) *stage {
 	})
 	s.server = httptest.NewServer(mux)
 	t.Cleanup(s.server.Close)
+
 	return s
 }
 
@@ -116,7 +138,9 @@ func TestCopyButtons(t *testing.T) {
 func TestPageWithoutScripts(t *testing.T) {
 	s := newStage(t, named(t, "choose"))
 	browse(t, s.server, "noscript", map[string]any{"path": s.path})
-	if len(s.backend.hints) != 1 || s.backend.hints[0] != "0x"+strings.Repeat("ab", 32) || len(s.backend.selected) != 1 {
+
+	if len(s.backend.hints) != 1 || s.backend.hints[0] != "0x"+strings.Repeat("ab", 32) ||
+		len(s.backend.selected) != 1 {
 		t.Errorf("selected %v, hints %v", s.backend.selected, s.backend.hints)
 	}
 }
@@ -125,6 +149,7 @@ func TestPageWithoutScripts(t *testing.T) {
 func TestPageByKeyboard(t *testing.T) {
 	s := newStage(t, named(t, "choose"))
 	browse(t, s.server, "keyboard", map[string]any{"path": s.path})
+
 	if len(s.backend.selected) != 1 || len(s.backend.hints) != 1 {
 		t.Errorf("selected %v, hints %v", s.backend.selected, s.backend.hints)
 	}
@@ -134,23 +159,43 @@ func TestPageByKeyboard(t *testing.T) {
 func TestPageInRest(t *testing.T) {
 	server := httptest.NewServer(galleryServer(t, nil))
 	defer server.Close()
-	browse(t, server, "motion", map[string]any{"paths": []string{pageOf(named(t, "seen")), pageOf(named(t, "confirming")), pageOf(named(t, "confirming-finality"))}})
+
+	browse(
+		t,
+		server,
+		"motion",
+		map[string]any{
+			"paths": []string{
+				pageOf(named(t, "seen")),
+				pageOf(named(t, "confirming")),
+				pageOf(named(t, "confirming-finality")),
+			},
+		},
+	)
 }
 
 func TestQRCodesDecode(t *testing.T) {
 	texts := []string{
-		"bitcoin:" + btcAddress + "?amount=0.00058", ethAddress, tronAddress,
+		"bitcoin:" + btcAddress + "?amount=0.00058",
+		ethAddress,
+		tronAddress,
 		"ethereum:0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48@1/transfer?address=" + ethAddress + "&uint256=54239000",
 		"solana:" + solAddress + "?amount=49.9&spl-token=EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGkZwyTDt1v",
-		"12345678901234567890", "ABC-123", strings.Repeat("long ", 100),
+		"12345678901234567890",
+		"ABC-123",
+		strings.Repeat("long ", 100),
 	}
+
 	var codes []map[string]any
+
 	for _, text := range texts {
 		c := newQR(text)
 		codes = append(codes, map[string]any{"path": c.Path, "size": c.Size})
 	}
+
 	var decoded []*string
 	testenv.Script(t, "testdata/qr.mjs", codes, &decoded)
+
 	for i, text := range texts {
 		if decoded[i] == nil || *decoded[i] != text {
 			t.Errorf("the QR code of %q decodes to %v", text, decoded[i])

@@ -1,7 +1,7 @@
 package checkout
 
-// A gallery of invoices, one for every state that a payer can meet: the view's table, the handler's tests and the
-// screenshots are all made from it.
+// A gallery of invoices, one for every state that a payer can meet: the view's table, the handler's
+// tests and the screenshots are all made from it.
 
 import (
 	"context"
@@ -50,39 +50,155 @@ func (d uriDriver) PaymentURI(to chain.Address, a chain.Asset, amount chain.Amou
 	return d.scheme + ":" + string(to) + "?amount=" + amount.Decimal(a.Decimals).String()
 }
 
-func network(slug, name string, family chain.Family, caip2 string, rule chain.Rule, n uint64, block, usual time.Duration, explorer string, assets ...chain.Asset) chain.Network {
+func network(
+	slug, name string,
+	family chain.Family,
+	caip2 string,
+	rule chain.Rule,
+	n uint64,
+	block, usual time.Duration,
+	explorer string,
+	assets ...chain.Asset,
+) chain.Network {
 	return chain.Network{
-		Slug: slug, DisplayName: name, Family: family, CAIP2: caip2, NativeAsset: assets[0].Symbol, Rule: rule, Confirmations: n,
-		BlockTime: block, EstimatedConfirmation: usual, ExplorerTxURL: explorer, Livemode: true,
+		Slug:                  slug,
+		DisplayName:           name,
+		Family:                family,
+		CAIP2:                 caip2,
+		NativeAsset:           assets[0].Symbol,
+		Rule:                  rule,
+		Confirmations:         n,
+		BlockTime:             block,
+		EstimatedConfirmation: usual,
+		ExplorerTxURL:         explorer,
+		Livemode:              true,
 	}.With(assets...)
 }
 
 var (
-	ethereum = network("ethereum", "Ethereum", chain.EVM, "eip155:1", chain.RuleConfirmations, 12, 12*time.Second, 3*time.Minute,
+	ethereum = network(
+		"ethereum",
+		"Ethereum",
+		chain.EVM,
+		"eip155:1",
+		chain.RuleConfirmations,
+		12,
+		12*time.Second,
+		3*time.Minute,
 		"https://explorer.example/tx/{txHash}",
-		chain.Asset{Symbol: "ETH", Name: "Ether", Kind: chain.Native, Decimals: 18, MinAmount: chain.Units(1)},
-		chain.Asset{Symbol: "USDC", Name: "USD Coin", Kind: chain.Token, Contract: "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48", Decimals: 6, MinAmount: chain.Units(1)})
-	bitcoin = network("bitcoin", "Bitcoin", chain.Bitcoin, "bip122:000000000019d6689c085ae165831e93", chain.RuleConfirmations, 2, 10*time.Minute, 20*time.Minute,
+		chain.Asset{
+			Symbol:    "ETH",
+			Name:      "Ether",
+			Kind:      chain.Native,
+			Decimals:  18,
+			MinAmount: chain.Units(1),
+		},
+		chain.Asset{
+			Symbol:    "USDC",
+			Name:      "USD Coin",
+			Kind:      chain.Token,
+			Contract:  "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48",
+			Decimals:  6,
+			MinAmount: chain.Units(1),
+		},
+	)
+	bitcoin = network(
+		"bitcoin",
+		"Bitcoin",
+		chain.Bitcoin,
+		"bip122:000000000019d6689c085ae165831e93",
+		chain.RuleConfirmations,
+		2,
+		10*time.Minute,
+		20*time.Minute,
 		"https://explorer.example/btc/{txHash}",
-		chain.Asset{Symbol: "BTC", Name: "Bitcoin", Kind: chain.Native, Decimals: 8, MinAmount: chain.Units(546)})
-	solana = network("solana", "Solana", chain.Solana, "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp", chain.RuleFinalized, 32, time.Second/2, 15*time.Second,
+		chain.Asset{
+			Symbol:    "BTC",
+			Name:      "Bitcoin",
+			Kind:      chain.Native,
+			Decimals:  8,
+			MinAmount: chain.Units(546),
+		},
+	)
+	solana = network(
+		"solana",
+		"Solana",
+		chain.Solana,
+		"solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp",
+		chain.RuleFinalized,
+		32,
+		time.Second/2,
+		15*time.Second,
 		"https://explorer.example/sol/{txHash}",
-		chain.Asset{Symbol: "SOL", Name: "Solana", Kind: chain.Native, Decimals: 9, MinAmount: chain.Units(1)})
-	tron = network("tron", "Tron", chain.Tron, "tron:0x2b6653dc", chain.RuleConfirmations, 20, 3*time.Second, time.Minute, "",
-		chain.Asset{Symbol: "TRX", Name: "Tronix", Kind: chain.Native, Decimals: 6, MinAmount: chain.Units(1)},
-		chain.Asset{Symbol: "USDT", Name: "Tether USD", Kind: chain.Token, Contract: "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t", Decimals: 6, MinAmount: chain.Units(1)})
-	base = network("base", "Base", chain.EVM, "eip155:8453", chain.RuleSafe, 60, 2*time.Second, time.Minute, "",
-		chain.Asset{Symbol: "ETH", Name: "Ether", Kind: chain.Native, Decimals: 18, MinAmount: chain.Units(1)})
+		chain.Asset{
+			Symbol:    "SOL",
+			Name:      "Solana",
+			Kind:      chain.Native,
+			Decimals:  9,
+			MinAmount: chain.Units(1),
+		},
+	)
+	tron = network(
+		"tron",
+		"Tron",
+		chain.Tron,
+		"tron:0x2b6653dc",
+		chain.RuleConfirmations,
+		20,
+		3*time.Second,
+		time.Minute,
+		"",
+		chain.Asset{
+			Symbol:    "TRX",
+			Name:      "Tronix",
+			Kind:      chain.Native,
+			Decimals:  6,
+			MinAmount: chain.Units(1),
+		},
+		chain.Asset{
+			Symbol:    "USDT",
+			Name:      "Tether USD",
+			Kind:      chain.Token,
+			Contract:  "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t",
+			Decimals:  6,
+			MinAmount: chain.Units(1),
+		},
+	)
+	base = network(
+		"base",
+		"Base",
+		chain.EVM,
+		"eip155:8453",
+		chain.RuleSafe,
+		60,
+		2*time.Second,
+		time.Minute,
+		"",
+		chain.Asset{
+			Symbol:    "ETH",
+			Name:      "Ether",
+			Kind:      chain.Native,
+			Decimals:  18,
+			MinAmount: chain.Units(1),
+		},
+	)
 )
 
 func registry() *chain.Registry {
 	r, err := chain.NewRegistry(
-		uriDriver{plainDriver{ethereum}, "ethereum"}, uriDriver{plainDriver{bitcoin}, "bitcoin"}, uriDriver{plainDriver{solana}, "solana"},
-		plainDriver{tron}, uriDriver{plainDriver{base}, "ethereum"},
+		uriDriver{
+			plainDriver{ethereum},
+			"ethereum",
+		},
+		uriDriver{plainDriver{bitcoin}, "bitcoin"},
+		uriDriver{plainDriver{solana}, "solana"},
+		plainDriver{tron},
+		uriDriver{plainDriver{base}, "ethereum"},
 	)
 	if err != nil {
 		panic(err)
 	}
+
 	return r
 }
 
@@ -98,16 +214,26 @@ func option(id string, n chain.Network, symbol string) invoice.Option {
 	if !ok {
 		panic("no " + symbol + " on " + n.Slug)
 	}
-	return invoice.Option{ID: id, Network: n.Slug, Asset: symbol, AssetID: a.ID, Contract: a.Contract, Decimals: a.Decimals}
+
+	return invoice.Option{
+		ID:       id,
+		Network:  n.Slug,
+		Asset:    symbol,
+		AssetID:  a.ID,
+		Contract: a.Contract,
+		Decimals: a.Decimals,
+	}
 }
 
 // chosen is an option with an address and a quote of 49.90 that holds for 14:32 more.
 func chosen(o invoice.Option, address chain.Address, due string, display uint8, rate string) invoice.Option {
 	o.Address, o.AmountDue, o.DisplayDecimals = address, chain.MustAmount(due), display
+
 	o.SelectedAt = noon.Add(-328 * time.Second)
 	if rate != "" {
 		o.Rate, o.QuoteExpiresAt = decimal.RequireFromString(rate), noon.Add(14*time.Minute+32*time.Second)
 	}
+
 	return o
 }
 
@@ -118,16 +244,30 @@ func ethPaid(id string) invoice.Option {
 // fiat is an open invoice over 49.90 EUR with five ways to pay.
 func fiat() invoice.Invoice {
 	return invoice.Invoice{
-		ID: "65c9a1f0b2d34e5f60718293", Owner: event.Owner{AccountID: "65c9a1f0b2d34e5f60710001", Livemode: true}, Number: 1042,
-		Kind: invoice.Fiat, Status: invoice.Open, Currency: "EUR", Price: decimal.RequireFromString("49.9"),
-		Description: "Single-origin coffee, two bags of 1 kg", OrderID: secretOrder, CustomerEmail: secretEmail, Metadata: map[string]string{"internal": secretMeta},
-		SuccessURL: "https://shop.example.com/thanks", CancelURL: "https://shop.example.com/cart",
+		ID:            "65c9a1f0b2d34e5f60718293",
+		Owner:         event.Owner{AccountID: "65c9a1f0b2d34e5f60710001", Livemode: true},
+		Number:        1042,
+		Kind:          invoice.Fiat,
+		Status:        invoice.Open,
+		Currency:      "EUR",
+		Price:         decimal.RequireFromString("49.9"),
+		Description:   "Single-origin coffee, two bags of 1 kg",
+		OrderID:       secretOrder,
+		CustomerEmail: secretEmail,
+		Metadata:      map[string]string{"internal": secretMeta},
+		SuccessURL:    "https://shop.example.com/thanks",
+		CancelURL:     "https://shop.example.com/cart",
 		Options: []invoice.Option{
-			option("65c9a1f0b2d34e5f6071a001", ethereum, "ETH"), option("65c9a1f0b2d34e5f6071a002", ethereum, "USDC"),
-			option("65c9a1f0b2d34e5f6071a003", bitcoin, "BTC"), option("65c9a1f0b2d34e5f6071a004", solana, "SOL"),
+			option("65c9a1f0b2d34e5f6071a001", ethereum, "ETH"),
+			option("65c9a1f0b2d34e5f6071a002", ethereum, "USDC"),
+			option("65c9a1f0b2d34e5f6071a003", bitcoin, "BTC"),
+			option("65c9a1f0b2d34e5f6071a004", solana, "SOL"),
 			option("65c9a1f0b2d34e5f6071a005", tron, "USDT"),
 		},
-		CreatedAt: noon.Add(-10 * time.Minute), PreSelectionExpiresAt: noon.Add(110 * time.Minute), ExpiresAt: noon.Add(23*time.Hour + 50*time.Minute), Version: 3,
+		CreatedAt:             noon.Add(-10 * time.Minute),
+		PreSelectionExpiresAt: noon.Add(110 * time.Minute),
+		ExpiresAt:             noon.Add(23*time.Hour + 50*time.Minute),
+		Version:               3,
 	}
 }
 
@@ -136,34 +276,57 @@ func selectedFiat() invoice.Invoice {
 	inv := fiat()
 	inv.Options[0] = ethPaid(inv.Options[0].ID)
 	inv.SelectedOptionID = inv.Options[0].ID
+
 	return inv
 }
 
 // payment is one of the first option, credited at its rate.
-func payment(inv *invoice.Invoice, status invoice.PaymentStatus, amount string, height uint64) invoice.Payment {
+func payment(
+	inv *invoice.Invoice,
+	status invoice.PaymentStatus,
+	amount string,
+	height uint64,
+) invoice.Payment {
 	o := &inv.Options[0]
 	for i := range inv.Options {
 		if inv.Options[i].ID == inv.SelectedOptionID {
 			o = &inv.Options[i]
 		}
 	}
+
 	n, _ := registry().Network(o.Network)
+
 	p := invoice.Payment{
-		ID: "65c9a1f0b2d34e5f6072b001", Owner: inv.Owner, Status: status, InvoiceID: inv.ID, OptionID: o.ID, Network: o.Network, Asset: o.Asset, AssetID: o.AssetID,
-		Decimals: o.Decimals, Address: o.Address, TxHash: "0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060",
-		Amount: chain.MustAmount(amount), Required: n.Confirmations, Rate: o.Rate, Credit: chain.MustAmount(amount).Decimal(o.Decimals).Mul(o.Rate),
+		ID:         "65c9a1f0b2d34e5f6072b001",
+		Owner:      inv.Owner,
+		Status:     status,
+		InvoiceID:  inv.ID,
+		OptionID:   o.ID,
+		Network:    o.Network,
+		Asset:      o.Asset,
+		AssetID:    o.AssetID,
+		Decimals:   o.Decimals,
+		Address:    o.Address,
+		TxHash:     "0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060",
+		Amount:     chain.MustAmount(amount),
+		Required:   n.Confirmations,
+		Rate:       o.Rate,
+		Credit:     chain.MustAmount(amount).Decimal(o.Decimals).Mul(o.Rate),
 		DetectedAt: noon.Add(-70 * time.Second),
 	}
 	if height > 0 {
 		p.Block = chain.Ref{Height: height, Hash: "0xb10c", Time: noon.Add(-60 * time.Second)}
 	}
+
 	switch status {
 	case invoice.Confirmed:
 		p.ConfirmedAt = noon.Add(-5 * time.Second)
 		o.AmountPaid = o.AmountPaid.Add(p.Amount)
 	case invoice.Detected:
 		o.AmountDetected = o.AmountDetected.Add(p.Amount)
+	case invoice.Orphaned, invoice.Dropped:
 	}
+
 	return p
 }
 
@@ -191,21 +354,30 @@ func due(inv *invoice.Invoice) string { return inv.Options[0].AmountDue.String()
 // gallery returns every exhibit, each with an id of its own.
 func gallery() []exhibit {
 	var all []exhibit
+
 	add := func(e exhibit) {
-		e.invoice.ID = e.invoice.ID[:22] + string("0123456789abcdef"[len(all)/16]) + string("0123456789abcdef"[len(all)%16])
+		e.invoice.ID = e.invoice.ID[:22] + string(
+			"0123456789abcdef"[len(all)/16],
+		) + string(
+			"0123456789abcdef"[len(all)%16],
+		)
+
 		e.invoice.Options = slices.Clone(e.invoice.Options)
 		for i := range e.payments {
 			e.payments[i].InvoiceID = e.invoice.ID
 		}
+
 		all = append(all, e)
 	}
 	paid := func(change func(*invoice.Invoice)) exhibit {
 		inv := selectedFiat()
 		p := payment(&inv, invoice.Confirmed, due(&inv), 980)
+
 		inv.Status, inv.PaidAt, inv.PaidOptionID = invoice.Paid, noon, inv.SelectedOptionID
 		if change != nil {
 			change(&inv)
 		}
+
 		return exhibit{invoice: inv, payments: []invoice.Payment{p}, phase: Paid}
 	}
 	named := func(name string, e exhibit) { e.name = name; add(e) }
@@ -233,6 +405,7 @@ func gallery() []exhibit {
 		inv.SelectedOptionID = inv.Options[0].ID
 		add(exhibit{name: "pay-crypto", invoice: inv, phase: Pay})
 	}
+
 	add(exhibit{name: "change", invoice: selectedFiat(), query: "choose=1", phase: Pay})
 	{
 		inv := selectedFiat()
@@ -258,7 +431,14 @@ func gallery() []exhibit {
 		p := payment(&inv, invoice.Detected, "312000000", tip-4)
 		p.TxHash = "5VERv8NMvzbJMEkV8xnrLkEaWRtSz9CosKDYjCJjBRnbJLgp8uirBgmQpjKhoR4tjF3ZpRzrFmBV6UjKdiSZkQUW"
 		inv.Status = invoice.Pending
-		add(exhibit{name: "confirming-finality", invoice: inv, payments: []invoice.Payment{p}, phase: Confirming})
+		add(
+			exhibit{
+				name:     "confirming-finality",
+				invoice:  inv,
+				payments: []invoice.Payment{p},
+				phase:    Confirming,
+			},
+		)
 	}
 	{
 		inv := selectedFiat()
@@ -267,7 +447,14 @@ func gallery() []exhibit {
 		add(exhibit{name: "underpaid", invoice: inv, payments: []invoice.Payment{p}, phase: Underpaid})
 		inv.Options = slices.Clone(inv.Options)
 		inv.Options[0].QuoteExpiresAt = noon.Add(-time.Minute)
-		add(exhibit{name: "underpaid-quote-expired", invoice: inv, payments: []invoice.Payment{p}, phase: Underpaid})
+		add(
+			exhibit{
+				name:     "underpaid-quote-expired",
+				invoice:  inv,
+				payments: []invoice.Payment{p},
+				phase:    Underpaid,
+			},
+		)
 	}
 	{
 		// All of the amount came, after its time, and is worth 3.20 less by now.
@@ -275,28 +462,52 @@ func gallery() []exhibit {
 		p := payment(&inv, invoice.Confirmed, due(&inv), 980)
 		p.Credit = decimal.RequireFromString("46.7")
 		inv.Status = invoice.Underpaid
-		add(exhibit{name: "underpaid-price-moved", invoice: inv, payments: []invoice.Payment{p}, phase: Underpaid})
+		add(
+			exhibit{
+				name:     "underpaid-price-moved",
+				invoice:  inv,
+				payments: []invoice.Payment{p},
+				phase:    Underpaid,
+			},
+		)
 	}
 	{
 		inv := selectedFiat()
 		p := payment(&inv, invoice.Detected, "15000000000000000", tip)
-		add(exhibit{name: "underpaid-detected", invoice: inv, payments: []invoice.Payment{p}, phase: Underpaid})
+		add(
+			exhibit{
+				name:     "underpaid-detected",
+				invoice:  inv,
+				payments: []invoice.Payment{p},
+				phase:    Underpaid,
+			},
+		)
 	}
 	{
 		inv := selectedFiat()
 		inv.ExpiresAt = noon.Add(-time.Second)
 		add(exhibit{name: "closing", invoice: inv, phase: Closing})
 	}
+
 	named("paid", paid(nil))
 	{
 		inv := selectedFiat()
 		p := payment(&inv, invoice.Confirmed, "25000000000000000", 980)
-		inv.Status, inv.PaidOptionID, inv.Flags = invoice.Paid, inv.SelectedOptionID, []invoice.Flag{invoice.Overpaid}
+		inv.Status, inv.PaidOptionID, inv.Flags = invoice.Paid, inv.SelectedOptionID, []invoice.Flag{
+			invoice.Overpaid,
+		}
 		add(exhibit{name: "overpaid", invoice: inv, payments: []invoice.Payment{p}, phase: Paid})
 	}
+
 	named("paid-late", paid(func(inv *invoice.Invoice) { inv.Flags = []invoice.Flag{invoice.Late} }))
-	named("paid-underpaid-accepted", paid(func(inv *invoice.Invoice) { inv.Flags = []invoice.Flag{invoice.UnderpaidAccepted} }))
-	named("paid-partially-refunded", paid(func(inv *invoice.Invoice) { inv.Flags = []invoice.Flag{invoice.PartiallyRefunded} }))
+	named(
+		"paid-underpaid-accepted",
+		paid(func(inv *invoice.Invoice) { inv.Flags = []invoice.Flag{invoice.UnderpaidAccepted} }),
+	)
+	named(
+		"paid-partially-refunded",
+		paid(func(inv *invoice.Invoice) { inv.Flags = []invoice.Flag{invoice.PartiallyRefunded} }),
+	)
 	{
 		e := paid(func(inv *invoice.Invoice) { inv.Status, inv.RefundedAt = invoice.Refunded, noon })
 		e.phase = Refunded
@@ -304,13 +515,18 @@ func gallery() []exhibit {
 	}
 	{
 		inv := selectedFiat()
-		inv.Status, inv.ExpiredAt, inv.ExpiresAt = invoice.Expired, noon.Add(-time.Minute), noon.Add(-time.Minute)
+		inv.Status, inv.ExpiredAt, inv.ExpiresAt = invoice.Expired, noon.Add(
+			-time.Minute,
+		), noon.Add(
+			-time.Minute,
+		)
 		add(exhibit{name: "expired", invoice: inv, phase: Expired})
 		late := inv
 		late.Options = slices.Clone(inv.Options)
 		p := payment(&late, invoice.Confirmed, due(&late), 980)
 		p.Late = true
 		add(exhibit{name: "late", invoice: late, payments: []invoice.Payment{p}, phase: Late})
+
 		short := inv
 		short.Options = slices.Clone(inv.Options)
 		q := payment(&short, invoice.Confirmed, "15000000000000000", 980)
@@ -336,30 +552,64 @@ func gallery() []exhibit {
 		inv := selectedFiat()
 		p := payment(&inv, invoice.Dropped, "20000000", 980)
 		usdc, _ := ethereum.Asset("USDC")
-		p.Status, p.OptionID, p.Asset, p.AssetID, p.Decimals, p.ConfirmedAt = invoice.Confirmed, "", "USDC", usdc.ID, usdc.Decimals, noon
+		p.Status, p.OptionID, p.ConfirmedAt = invoice.Confirmed, "", noon
+		p.Asset, p.AssetID, p.Decimals = "USDC", usdc.ID, usdc.Decimals
 		p.Credit = decimal.Decimal{}
 		add(exhibit{name: "foreign-asset", invoice: inv, payments: []invoice.Payment{p}, phase: Pay})
 	}
+
 	add(exhibit{name: "network-stopped", invoice: selectedFiat(), stopped: true, phase: Pay})
 	add(exhibit{name: "network-behind", invoice: selectedFiat(), still: true, phase: Pay})
-	add(exhibit{name: "hint-failed", invoice: selectedFiat(), query: "hint=failed&tx=0x" + strings.Repeat("ab", 32), phase: Pay})
+	add(
+		exhibit{
+			name:    "hint-failed",
+			invoice: selectedFiat(),
+			query:   "hint=failed&tx=0x" + strings.Repeat("ab", 32),
+			phase:   Pay,
+		},
+	)
 	{
 		// As long as names and prices may be, and without a space to break them at.
 		inv := selectedFiat()
 		inv.Price, inv.Currency = decimal.RequireFromString("1234567890.12345678"), "VND"
 		inv.Description = strings.Repeat("Invoice-2026/11-0042-", 20)
 		add(exhibit{name: "long-names", invoice: inv, merchant: longName, phase: Pay})
-		add(exhibit{name: "long-names-choose", invoice: inv, merchant: longName, query: "choose=1", phase: Pay})
+		add(
+			exhibit{
+				name:     "long-names-choose",
+				invoice:  inv,
+				merchant: longName,
+				query:    "choose=1",
+				phase:    Pay,
+			},
+		)
 		p := payment(&inv, invoice.Confirmed, due(&inv), 980)
 		inv.Status, inv.PaidAt, inv.PaidOptionID = invoice.Paid, noon, inv.SelectedOptionID
-		add(exhibit{name: "long-names-paid", invoice: inv, payments: []invoice.Payment{p}, merchant: longName, phase: Paid})
+		add(
+			exhibit{
+				name:     "long-names-paid",
+				invoice:  inv,
+				payments: []invoice.Payment{p},
+				merchant: longName,
+				phase:    Paid,
+			},
+		)
 	}
-	add(exhibit{name: "hint-not-found", invoice: selectedFiat(), query: "hint=unknown&tx=0x" + strings.Repeat("ab", 32), phase: Pay})
+
+	add(
+		exhibit{
+			name:    "hint-not-found",
+			invoice: selectedFiat(),
+			query:   "hint=unknown&tx=0x" + strings.Repeat("ab", 32),
+			phase:   Pay,
+		},
+	)
 	{
 		inv := selectedFiat()
 		inv.Owner.Livemode = false
 		add(exhibit{name: "test-mode", invoice: inv, phase: Pay})
 	}
+
 	return all
 }
 
@@ -368,11 +618,21 @@ func pricesOf(e exhibit) map[string]decimal.Decimal {
 	if e.unpriced {
 		return nil
 	}
-	bySymbol := map[string]string{"ETH": "2340.5", "USDC": "0.921", "BTC": "86034.5", "SOL": "160.1", "USDT": "0.92", "TRX": "0.21"}
+
+	bySymbol := map[string]string{
+		"ETH":  "2340.5",
+		"USDC": "0.921",
+		"BTC":  "86034.5",
+		"SOL":  "160.1",
+		"USDT": "0.92",
+		"TRX":  "0.21",
+	}
+
 	out := map[string]decimal.Decimal{}
 	for _, o := range e.invoice.Options {
 		out[o.AssetID] = decimal.RequireFromString(bySymbol[o.Asset])
 	}
+
 	return out
 }
 
@@ -381,19 +641,31 @@ func conditionOf(e exhibit) condition {
 	if e.still {
 		c.ReadAt = noon.Add(-time.Hour)
 	}
+
 	return c
 }
 
 func factsOf(e exhibit) facts {
 	f := facts{
-		Invoice: e.invoice, Payments: e.payments, Networks: registry(), Conditions: map[string]condition{}, Prices: pricesOf(e), Now: noon,
-		Merchant: merchant{Name: "Morning Roast", WebsiteURL: "https://shop.example.com", LogoVersion: "abc123"},
+		Invoice:    e.invoice,
+		Payments:   e.payments,
+		Networks:   registry(),
+		Conditions: map[string]condition{},
+		Prices:     pricesOf(e),
+		Now:        noon,
+		Merchant: merchant{
+			Name:        "Morning Roast",
+			WebsiteURL:  "https://shop.example.com",
+			LogoVersion: "abc123",
+		},
 	}
 	if e.merchant != "" {
 		f.Merchant.Name, f.Merchant.LogoVersion = e.merchant, ""
 	}
+
 	for _, o := range e.invoice.Options {
 		f.Conditions[o.Network] = conditionOf(e)
 	}
+
 	return f
 }

@@ -28,23 +28,27 @@ func (l *language) say(key string, pairs ...string) string {
 	if !ok {
 		return key
 	}
+
 	for i := 0; i+1 < len(pairs); i += 2 {
 		s = strings.ReplaceAll(s, "{"+pairs[i]+"}", pairs[i+1])
 	}
+
 	return s
 }
 
 // languages are all tables, the fallback first.
 type languages []*language
 
-// loadLanguages reads lang/*.json. Of several layers each message is taken from the topmost that has it; messages that
-// a table lacks altogether are the fallback's.
+// loadLanguages reads lang/*.json. Of several layers each message is taken from the topmost that
+// has it; messages that a table lacks altogether are the fallback's.
 func loadLanguages(files fs.FS) (languages, error) {
 	names, err := fs.Glob(files, "lang/*.json")
 	if err != nil {
 		return nil, err
 	}
+
 	var all languages
+
 	for _, name := range names {
 		l := &language{Tag: strings.TrimSuffix(path.Base(name), ".json")}
 		for _, layer := range layersOf(files) {
@@ -52,20 +56,25 @@ func loadLanguages(files fs.FS) (languages, error) {
 			if errors.Is(err, fs.ErrNotExist) {
 				continue
 			}
+
 			if err != nil {
 				return nil, err
 			}
+
 			if err := json.Unmarshal(data, &l.text); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
 		}
+
 		l.Name = l.text["language"]
 		all = append(all, l)
 	}
+
 	first := slices.IndexFunc(all, func(l *language) bool { return l.Tag == fallback })
 	if first < 0 {
 		return nil, fmt.Errorf("lang/%s.json is missing", fallback)
 	}
+
 	all[0], all[first] = all[first], all[0]
 	for _, l := range all[1:] {
 		for key, s := range all[0].text {
@@ -74,7 +83,9 @@ func loadLanguages(files fs.FS) (languages, error) {
 			}
 		}
 	}
+
 	slices.SortFunc(all[1:], func(a, b *language) int { return strings.Compare(a.Tag, b.Tag) })
+
 	return all, nil
 }
 
@@ -86,6 +97,7 @@ func (all languages) tagged(tag string) *language {
 			return l
 		}
 	}
+
 	return nil
 }
 
@@ -95,11 +107,14 @@ func (all languages) choose(tag, acceptLanguage string) *language {
 	if l := all.tagged(tag); l != nil {
 		return l
 	}
+
 	best, bestWeight := all[0], 0
+
 	for i, item := range strings.Split(acceptLanguage, ",") {
 		if i == 32 {
 			break
 		}
+
 		tag, params, _ := strings.Cut(item, ";")
 		if l := all.tagged(tag); l != nil {
 			if w := weight(params); w > bestWeight {
@@ -107,6 +122,7 @@ func (all languages) choose(tag, acceptLanguage string) *language {
 			}
 		}
 	}
+
 	return best
 }
 
@@ -116,17 +132,23 @@ func weight(params string) int {
 	if params == "" {
 		return 1000
 	}
+
 	q, ok := strings.CutPrefix(params, "q=")
+
 	whole, fraction, _ := strings.Cut(q, ".")
 	if !ok || len(fraction) > 3 || whole != "0" && whole != "1" {
 		return 0
 	}
+
 	n := 0
+
 	for _, digit := range (whole + fraction + "000")[:4] {
 		if digit < '0' || digit > '9' {
 			return 0
 		}
+
 		n = n*10 + int(digit-'0')
 	}
+
 	return min(n, 1000)
 }

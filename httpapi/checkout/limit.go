@@ -16,7 +16,8 @@ type allowance struct{ PerSecond, Burst int }
 var (
 	// readRate is per client address: a page, its state and a logo, for a household behind one address.
 	readRate = allowance{20, 100}
-	// actRate is per invoice and client address: a selection derives an address and asks for prices, a hint asks a node.
+	// actRate is per invoice and client address: a selection derives an address and asks for
+	// prices, a hint asks a node.
 	actRate = allowance{1, 6}
 )
 
@@ -33,26 +34,31 @@ type streamCount struct {
 func (c *streamCount) enter(client string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if c.open[client] >= maxStreams {
 		return false
 	}
+
 	if c.open == nil {
 		c.open = map[string]int{}
 	}
+
 	c.open[client]++
+
 	return true
 }
 
 func (c *streamCount) leave(client string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if c.open[client]--; c.open[client] <= 0 {
 		delete(c.open, client)
 	}
 }
 
-// clientOf names who asks. IPv6 clients are told apart by their /64, which one household has to itself; those whose address
-// nobody knows share one name.
+// clientOf names who asks. IPv6 clients are told apart by their /64, which one household has to
+// itself; those whose address nobody knows share one name.
 func clientOf(r *http.Request, trusted []netip.Prefix) string {
 	addr := limit.ClientAddr(r, limit.ForwardedFor, trusted)
 	switch {
@@ -61,5 +67,6 @@ func clientOf(r *http.Request, trusted []netip.Prefix) string {
 	case addr.Is6():
 		return netip.PrefixFrom(addr, 64).Masked().String()
 	}
+
 	return addr.String()
 }

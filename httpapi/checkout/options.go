@@ -24,26 +24,32 @@ type Options struct {
 	//
 	// It is read once. Inline styles and scripts and files from elsewhere are refused by the browser.
 	Files fs.FS
-	// FrameAncestors are who may show the page in a frame, as in Content-Security-Policy: "https://shop.example.com".
-	// Defaults to nobody.
+	// FrameAncestors are who may show the page in a frame, as in Content-Security-Policy:
+	// "https://shop.example.com". Defaults to nobody.
 	FrameAncestors []string
-	// TrustedProxies are peers whose X-Forwarded-For header is believed. Defaults to none: a client is its peer address.
+	// TrustedProxies are peers whose X-Forwarded-For header is believed. Defaults to none: a client
+	// is its peer address.
 	TrustedProxies []netip.Prefix
-	// Limiter counts requests, such as a store/redis limiter shared by many processes. Defaults to one in memory.
+	// Limiter counts requests, such as a store/redis limiter shared by many processes. Defaults to
+	// one in memory.
 	Limiter store.Limiter
 }
 
 // policy is the Content-Security-Policy of everything that is served.
 func (o *Options) policy() (string, error) {
 	ancestors := "'none'"
+
 	for _, a := range o.FrameAncestors {
 		if a == "" || strings.ContainsAny(a, ";,") || strings.ContainsFunc(a, unicode.IsSpace) {
 			return "", fmt.Errorf("FrameAncestors: %q is not one source such as https://shop.example.com", a)
 		}
 	}
+
 	if len(o.FrameAncestors) > 0 {
 		ancestors = strings.Join(o.FrameAncestors, " ")
 	}
-	return "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; " +
+
+	return "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; " +
+		"connect-src 'self'; " +
 		"form-action 'self'; base-uri 'none'; frame-ancestors " + ancestors, nil
 }

@@ -39,17 +39,22 @@ func newPages(b backend, o *Options, log *slog.Logger) (*pages, error) {
 	if o != nil {
 		p.options = *o
 	}
+
 	if p.options.Limiter == nil {
 		p.options.Limiter = limit.NewBuckets(b.Now)
 	}
+
 	var err error
 	if p.policy, err = p.options.policy(); err != nil {
 		return nil, err
 	}
+
 	if p.site, err = newSite(p.options.Files); err != nil {
 		return nil, err
 	}
+
 	p.merchants = cache[merchantCard]{now: b.Now, keep: merchantFor}
+
 	return p, nil
 }
 
@@ -69,6 +74,7 @@ func (r *request) root() string {
 	if r.action == "" {
 		return ""
 	}
+
 	return "../"
 }
 
@@ -97,28 +103,37 @@ func (p *pages) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()")
 	h.Set("X-Robots-Tag", "noindex, nofollow")
 	h.Set("Cache-Control", "no-store")
+
 	if len(p.options.FrameAncestors) == 0 {
 		h.Set("X-Frame-Options", "DENY")
 	}
+
 	r := &request{Request: hr, p: p, w: w, client: clientOf(hr, p.options.TrustedProxies)}
-	// Any prefix: what counts is what follows the last "/checkout/", or all of it where the host has stripped that.
+	// Any prefix: what counts is what follows the last "/checkout/", or all of it where the host
+	// has stripped that.
 	rest := hr.URL.Path
 	if i := strings.LastIndex(rest, "/checkout/"); i >= 0 {
 		rest = rest[i+len("/checkout/"):]
 	}
+
 	first, action, deeper := strings.Cut(strings.TrimPrefix(rest, "/"), "/")
+
 	r.lang = p.site.languages.choose(hr.URL.Query().Get("lang"), hr.Header.Get("Accept-Language"))
 	if deeper && first == "assets" {
 		r.action = "asset"
 		r.asset(action)
+
 		return
 	}
+
 	r.id, r.action = first, action
 	if deeper && action == "" { // "…/<id>/": relative links need the address without the slash
 		r.action = "/"
 		r.see("../"+first, hr.URL.Query(), http.StatusPermanentRedirect)
+
 		return
 	}
+
 	if err := r.serve(); err != nil {
 		r.fail(err)
 	}
@@ -129,23 +144,28 @@ func (r *request) serve() error {
 	if !ok || !isID(r.id) {
 		return fault.Missing("invoice", "at this address")
 	}
+
 	post := r.Method == http.MethodPost
 	if post != route.post || !post && r.Method != http.MethodGet && r.Method != http.MethodHead {
 		r.w.Header().Set("Allow", map[bool]string{true: "POST", false: "GET, HEAD"}[route.post])
 		return errMethod
 	}
+
 	if err := r.allow("checkout/read/"+r.client, readRate); err != nil {
 		return err
 	}
+
 	if post {
 		if err := r.allow("checkout/"+r.action+"/"+r.id+"/"+r.client, actRate); err != nil {
 			return err
 		}
+
 		r.Body = http.MaxBytesReader(r.w, r.Body, 4<<10)
 		if err := r.ParseForm(); err != nil {
 			return fault.Wrap(err, fault.Invalid, "body_invalid", "the form cannot be read")
 		}
 	}
+
 	return route.do(r)
 }
 
@@ -153,14 +173,21 @@ func (r *request) serve() error {
 func (r *request) allow(key string, a allowance) error {
 	ok, after, err := r.p.options.Limiter.Allow(r.Context(), key, a.PerSecond, a.Burst)
 	if err != nil {
-		r.p.log.WarnContext(r.Context(), "the rate limiter did not answer; the request is let through", "error", err)
+		r.p.log.WarnContext(
+			r.Context(), "the rate limiter did not answer; the request is let through",
+			"error", err,
+		)
+
 		return nil
 	}
+
 	if !ok {
 		e := fault.New(fault.Limited, "rate_limited", "too many requests from this address")
 		e.RetryAfter = time.Duration(max(after, 1)) * time.Second
+
 		return e
 	}
+
 	return nil
 }
 
@@ -169,11 +196,13 @@ func isID(s string) bool {
 	if len(s) != 24 {
 		return false
 	}
+
 	for i := range len(s) {
 		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -183,27 +212,35 @@ func (r *request) page() error {
 	if err != nil {
 		return err
 	}
+
 	q := r.URL.Query()
+
 	v := visit{Choosing: q.Get("choose") != "", Lang: r.asked()}
 	if key := q.Get("notice"); knownNotices[key] {
 		v.Notice = key
 	}
+
 	if key := q.Get("hint"); knownHints[key] {
 		v.HintAnswer = key
 	}
+
 	if hash := q.Get("tx"); len(hash) <= maxHash {
 		v.HintHash = hash
 	}
+
 	f, err := r.p.facts(r.Context(), inv)
 	if err != nil {
 		return err
 	}
+
 	state := stateOf(f)
 	if state.CanSelect && (v.Choosing || state.Phase == Choose) && inv.Kind == invoice.Fiat {
 		f.Prices = r.p.prices(r.Context(), inv)
 		state = stateOf(f)
 	}
+
 	w := newView(state, r.lang, r.p.site.languages, v)
+
 	return r.write(http.StatusOK, "page.html", w)
 }
 
@@ -212,6 +249,7 @@ func (r *request) asked() string {
 	if l := r.p.site.languages.tagged(r.URL.Query().Get("lang")); l != nil {
 		return l.Tag
 	}
+
 	return ""
 }
 
@@ -220,6 +258,7 @@ func (r *request) write(status int, name string, data any) error {
 	if err := r.p.site.templates.ExecuteTemplate(&b, name, data); err != nil {
 		return err
 	}
+
 	h := r.w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Language", r.lang.Tag)
@@ -228,6 +267,7 @@ func (r *request) write(status int, name string, data any) error {
 	r.w.WriteHeader(status)
 	_, err := r.w.Write(b.Bytes())
 	r.gone(err)
+
 	return nil
 }
 
@@ -244,6 +284,7 @@ func (r *request) state() error {
 	if err != nil {
 		return err
 	}
+
 	return r.json(http.StatusOK, s)
 }
 
@@ -252,10 +293,12 @@ func (r *request) json(status int, v any) error {
 	if err != nil {
 		return err
 	}
+
 	r.w.Header().Set("Content-Type", "application/json")
 	r.w.WriteHeader(status)
 	_, err = r.w.Write(append(b, '\n'))
 	r.gone(err)
+
 	return nil
 }
 
@@ -265,15 +308,18 @@ func (p *pages) read(ctx context.Context, id string) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
+
 	f, err := p.facts(ctx, inv)
 	if err != nil {
 		return State{}, err
 	}
+
 	s := stateOf(f)
 	if s.Phase == Choose && inv.Kind == invoice.Fiat {
 		f.Prices = p.prices(ctx, inv)
 		s = stateOf(f)
 	}
+
 	return s, nil
 }
 
@@ -291,25 +337,40 @@ func (r *request) choose() error {
 	case !expected(err):
 		return err
 	}
+
 	return r.done(url.Values{"notice": {noticeOf(err)}}, err)
 }
 
 // knownNotices and knownHints are what the page's address may make it say.
 var (
-	knownNotices = map[string]bool{"price_unavailable": true, "amount_too_small": true, "changed": true, "unavailable": true}
-	knownHints   = map[string]bool{
-		string(invoice.HintFound): true, string(invoice.HintForeign): true, string(invoice.HintFailed): true, string(invoice.HintNotFound): true, string(invoice.HintUnusable): true,
-		"invalid": true, "unavailable": true,
+	knownNotices = map[string]bool{
+		"price_unavailable": true,
+		"amount_too_small":  true,
+		"changed":           true,
+		"unavailable":       true,
+	}
+	knownHints = map[string]bool{
+		string(invoice.HintFound):    true,
+		string(invoice.HintForeign):  true,
+		string(invoice.HintFailed):   true,
+		string(invoice.HintNotFound): true,
+		string(invoice.HintUnusable): true,
+		"invalid":                    true,
+		"unavailable":                true,
 	}
 )
 
 // expected reports whether an error is one that a payer can meet.
 func expected(err error) bool {
-	for _, word := range []error{fault.Invalid, fault.State, fault.Conflict, fault.NotFound, fault.Unavailable, fault.Unsupported, fault.Stopped} {
+	for _, word := range []error{
+		fault.Invalid, fault.State, fault.Conflict, fault.NotFound, fault.Unavailable,
+		fault.Unsupported, fault.Stopped,
+	} {
 		if errors.Is(err, word) {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -320,6 +381,7 @@ func noticeOf(err error) string {
 	case errors.Is(err, fault.State), errors.Is(err, fault.Conflict), errors.Is(err, fault.NotFound):
 		return "changed"
 	}
+
 	return "unavailable"
 }
 
@@ -329,35 +391,46 @@ const maxHash = 128
 // hint looks up the transaction that a payer names.
 func (r *request) hint() error {
 	hash := strings.TrimSpace(r.PostForm.Get("tx_hash"))
+
 	inv, err := r.p.backend.Invoice(r.Context(), r.id)
 	if err != nil {
 		return err
 	}
+
 	answer := "invalid"
+
 	if isHash(hash) {
 		var found invoice.HintResult
+
 		found, err = r.p.backend.Hint(r.Context(), inv.ID, hash)
 		switch {
 		case err == nil:
 			answer = string(found)
 		case errors.Is(err, fault.NotFound):
-			answer, err = string(invoice.HintNotFound), nil
+			answer = string(invoice.HintNotFound)
 		case errors.Is(err, fault.Invalid):
-			answer, err = "invalid", nil
+			answer = "invalid"
 		case !expected(err):
 			return err
 		default:
 			answer = "unavailable"
-			r.p.log.WarnContext(r.Context(), "a payer's transaction could not be looked up", "invoice", inv.ID, "error", err)
+
+			r.p.log.WarnContext(
+				r.Context(), "a payer's transaction could not be looked up",
+				"invoice", inv.ID, "error", err,
+			)
 		}
 	}
+
 	if r.wantsJSON() {
 		return r.json(http.StatusOK, map[string]string{"hint": answer})
 	}
+
 	q := url.Values{"hint": {answer}}
 	if answer != string(invoice.HintFound) && len(hash) <= maxHash {
 		q.Set("tx", hash)
 	}
+
 	return r.done(q, nil)
 }
 
@@ -366,11 +439,13 @@ func isHash(s string) bool {
 	if len(s) < 32 || len(s) > maxHash {
 		return false
 	}
+
 	for i := range len(s) {
 		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -380,15 +455,19 @@ func (r *request) simulate() error {
 	if err != nil {
 		return err
 	}
+
 	if inv.Owner.Livemode {
 		return fault.Missing("invoice in test mode", inv.ID)
 	}
+
 	if err := r.p.backend.Simulate(r.Context(), inv, invoice.Outcome(r.PostForm.Get("outcome"))); err != nil {
 		if !expected(err) {
 			return err
 		}
+
 		return r.done(url.Values{"notice": {noticeOf(err)}}, err)
 	}
+
 	return r.done(nil, nil)
 }
 
@@ -398,27 +477,35 @@ func (r *request) done(q url.Values, failure error) error {
 		if failure != nil {
 			return failure
 		}
+
 		s, err := r.p.read(r.Context(), r.id)
 		if err != nil {
 			return err
 		}
+
 		return r.json(http.StatusOK, s)
 	}
+
 	if q == nil {
 		q = url.Values{}
 	}
+
 	if lang := r.asked(); lang != "" {
 		q.Set("lang", lang)
 	}
+
 	r.see("../"+r.id, q, http.StatusSeeOther)
+
 	return nil
 }
 
-// see redirects to a relative address. http.Redirect would make it absolute, and wrong under a stripped prefix.
+// see redirects to a relative address. http.Redirect would make it absolute, and wrong under a
+// stripped prefix.
 func (r *request) see(to string, q url.Values, status int) {
 	if len(q) > 0 {
 		to += "?" + q.Encode()
 	}
+
 	r.w.Header().Set("Location", to)
 	r.w.WriteHeader(status)
 }
@@ -429,18 +516,22 @@ func (r *request) logo() error {
 	if err != nil {
 		return err
 	}
+
 	card, err := r.p.merchant(r.Context(), inv.Owner.AccountID)
 	if err != nil {
 		return err
 	}
+
 	if card.LogoVersion == "" {
 		return fault.Missing("logo of invoice", inv.ID)
 	}
+
 	h := r.w.Header()
 	h.Set("Content-Type", card.logoType)
 	h.Set("Cache-Control", "private, max-age=86400")
 	h.Set("ETag", `"`+card.LogoVersion+`"`)
 	http.ServeContent(r.w, r.Request, "", time.Time{}, bytes.NewReader(card.logo))
+
 	return nil
 }
 
@@ -451,20 +542,26 @@ func (r *request) asset(name string) {
 		r.w.WriteHeader(http.StatusNotFound)
 		return
 	}
+
 	h := r.w.Header()
 	h.Set("Content-Type", a.contentType)
 	h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	h.Set("Vary", "Accept-Encoding")
 	h.Set("X-Robots-Tag", "noindex")
+
 	body := a.plain
 	if a.small != nil && acceptsGzip(r.Header.Get("Accept-Encoding")) {
 		h.Set("Content-Encoding", "gzip")
+
 		body = a.small
 	}
+
 	h.Set("Content-Length", strconv.Itoa(len(body)))
+
 	if r.Method == http.MethodHead {
 		return
 	}
+
 	_, err := r.w.Write(body)
 	r.gone(err)
 }
@@ -476,6 +573,7 @@ func acceptsGzip(header string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -484,6 +582,7 @@ var errMethod = errors.New("method not allowed")
 // wantsJSON reports whether the client is a program: it asks for JSON, and not for a page.
 func (r *request) wantsJSON() bool {
 	accept := r.Header.Get("Accept")
+
 	return r.action == "state.json" || r.action == "events" ||
 		strings.Contains(accept, "application/json") && !strings.Contains(accept, "text/html")
 }
@@ -500,7 +599,9 @@ func (r *request) fail(err error) {
 	if r.Context().Err() != nil {
 		return // nobody is there any more
 	}
+
 	status, key := http.StatusInternalServerError, "unavailable"
+
 	switch {
 	case errors.Is(err, errMethod):
 		status, key = http.StatusMethodNotAllowed, "method"
@@ -508,6 +609,7 @@ func (r *request) fail(err error) {
 		status, key = http.StatusNotFound, "not_found"
 	case errors.Is(err, fault.Limited):
 		status, key = http.StatusTooManyRequests, "limited"
+
 		r.w.Header().Set("Retry-After", strconv.Itoa(max(int(fault.RetryAfter(err)/time.Second), 1)))
 	case errors.Is(err, fault.Invalid):
 		status, key = http.StatusUnprocessableEntity, "request"
@@ -515,29 +617,49 @@ func (r *request) fail(err error) {
 		status, key = http.StatusConflict, "request"
 	case errors.Is(err, fault.Unavailable), errors.Is(err, fault.Stopped), errors.Is(err, fault.Unsupported):
 		status, key = http.StatusServiceUnavailable, "unavailable"
+
 		r.w.Header().Set("Retry-After", "10")
 	}
+
 	if status >= 500 {
-		r.p.log.ErrorContext(r.Context(), "a checkout request failed", "invoice", r.id, "action", r.action, "error", err)
+		r.p.log.ErrorContext(
+			r.Context(), "a checkout request failed", "invoice", r.id, "action", r.action,
+			"error", err,
+		)
 	}
+
 	message := r.lang.say("error." + key + ".message")
 	if r.wantsJSON() {
 		code := cmp.Or(fault.Code(err), key)
 		if status == http.StatusInternalServerError {
 			code = "internal"
 		}
-		if err := r.json(status, map[string]any{"error": map[string]string{"code": code, "message": message}}); err != nil {
+
+		if err := r.json(
+			status, map[string]any{"error": map[string]string{"code": code, "message": message}},
+		); err != nil {
 			r.gone(err)
 		}
+
 		return
 	}
-	f := failure{View: View{
-		Lang: r.lang.Tag, T: r.lang.text, Root: r.root(), Headline: r.lang.say("error." + key + ".headline"), Message: message, Tone: Off,
-	}}
+
+	f := failure{
+		View: View{
+			Lang:     r.lang.Tag,
+			T:        r.lang.text,
+			Root:     r.root(),
+			Headline: r.lang.say("error." + key + ".headline"),
+			Message:  message,
+			Tone:     Off,
+		},
+	}
+
 	f.Title = f.Headline
 	if isID(r.id) && status != http.StatusNotFound {
 		f.Back = f.Root + r.id + langQuery(r.asked())
 	}
+
 	if err := r.write(status, "error.html", f); err != nil {
 		r.p.log.ErrorContext(r.Context(), "the checkout's error page cannot be written", "error", err)
 		http.Error(r.w, f.Headline, status)
@@ -567,18 +689,24 @@ func (c *cache[T]) get(key string, fetch func() (T, error)) (T, error) {
 	c.mu.Lock()
 	hit, ok := c.kept[key]
 	c.mu.Unlock()
+
 	if ok && now.Before(hit.until) {
 		return hit.value, nil
 	}
+
 	v, err := fetch()
 	if err != nil {
 		return v, err
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if c.kept == nil || len(c.kept) >= maxCached {
 		c.kept = map[string]cached[T]{}
 	}
+
 	c.kept[key] = cached[T]{v, now.Add(c.keep)}
+
 	return v, nil
 }

@@ -24,12 +24,15 @@ func newQR(text string) *qrCode {
 	if err != nil {
 		return nil
 	}
+
 	path := make([]byte, 0, 4096)
+
 	for y := range code.Size {
 		for x := 0; x < code.Size; x++ {
 			if !code.Black(x, y) {
 				continue
 			}
+
 			run := x
 			for run < code.Size && code.Black(run, y) {
 				run++
@@ -43,5 +46,6 @@ func newQR(text string) *qrCode {
 			x = run
 		}
 	}
+
 	return &qrCode{Path: string(path), Size: code.Size + 2*quietZone}
 }

@@ -42,37 +42,49 @@ func newSite(over fs.FS) (*site, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	layers := []fs.FS{own}
 	if over != nil {
 		layers = append(layers, over)
 	}
+
 	files := overlay(layers)
+
 	s := &site{assets: map[string]asset{}, hashed: map[string]string{}}
 	if err := s.readAssets(files); err != nil {
 		return nil, err
 	}
+
 	if s.languages, err = loadLanguages(files); err != nil {
 		return nil, err
 	}
-	s.templates = template.New("").Option("missingkey=error").Funcs(template.FuncMap{"asset": s.path, "has": s.has})
+
+	s.templates = template.New("").
+		Option("missingkey=error").
+		Funcs(template.FuncMap{"asset": s.path, "has": s.has})
+
 	names, err := fs.Glob(files, "*.html")
 	if err != nil {
 		return nil, err
 	}
+
 	for _, name := range names {
 		text, err := fs.ReadFile(files, name)
 		if err != nil {
 			return nil, err
 		}
+
 		if _, err := s.templates.New("file " + name).Parse(string(text)); err != nil {
 			return nil, err
 		}
 	}
+
 	for _, name := range []string{"page.html", "error.html"} {
 		if s.templates.Lookup(name) == nil {
 			return nil, fmt.Errorf("no template is called %s", name)
 		}
 	}
+
 	return s, nil
 }
 
@@ -81,11 +93,13 @@ func (s *site) readAssets(files fs.FS) error {
 	if err != nil {
 		return err
 	}
+
 	for _, name := range names {
 		data, err := fs.ReadFile(files, name)
 		if err != nil {
 			return err
 		}
+
 		name = path.Base(name)
 		hash := sha256.Sum256(data)
 		ext := path.Ext(name)
@@ -93,16 +107,18 @@ func (s *site) readAssets(files fs.FS) error {
 		s.assets[hashed] = asset{contentType: contentType(ext, data), plain: data, small: gzipped(data)}
 		s.hashed[name] = hashed
 	}
+
 	return nil
 }
 
-// path is the template function asset: the address of a file of assets/, relative to where the pages lie. Its name
-// changes with its bytes, so it may be cached for ever.
+// path is the template function asset: the address of a file of assets/, relative to where the
+// pages lie. Its name changes with its bytes, so it may be cached for ever.
 func (s *site) path(name string) (string, error) {
 	hashed, ok := s.hashed[name]
 	if !ok {
 		return "", fmt.Errorf("there is no assets/%s", name)
 	}
+
 	return "assets/" + hashed, nil
 }
 
@@ -123,27 +139,34 @@ func contentType(ext string, data []byte) string {
 	case ".woff2":
 		return "font/woff2"
 	}
+
 	if t := mime.TypeByExtension(ext); t != "" {
 		return t
 	}
+
 	return http.DetectContentType(data)
 }
 
 func gzipped(data []byte) []byte {
 	var b bytes.Buffer
+
 	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
 	if err != nil {
 		panic(err) // the level is a constant
 	}
+
 	if _, err := w.Write(data); err != nil {
 		panic(err) // a buffer takes everything
 	}
+
 	if err := w.Close(); err != nil {
 		panic(err)
 	}
+
 	if b.Len() >= len(data) {
 		return nil
 	}
+
 	return b.Bytes()
 }
 
@@ -155,6 +178,7 @@ func layersOf(files fs.FS) []fs.FS {
 	if o, ok := files.(overlay); ok {
 		return o
 	}
+
 	return []fs.FS{files}
 }
 
@@ -166,6 +190,7 @@ func (o overlay) Open(name string) (fs.File, error) {
 			return f, err
 		}
 	}
+
 	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 }
 
@@ -173,26 +198,34 @@ func (o overlay) Open(name string) (fs.File, error) {
 func (o overlay) ReadDir(name string) ([]fs.DirEntry, error) {
 	byName := map[string]fs.DirEntry{}
 	found := false
+
 	for _, layer := range o {
 		entries, err := fs.ReadDir(layer, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
+
 		if err != nil {
 			return nil, err
 		}
+
 		found = true
+
 		for _, e := range entries {
 			byName[e.Name()] = e
 		}
 	}
+
 	if !found {
 		return nil, &fs.PathError{Op: "readdir", Path: name, Err: fs.ErrNotExist}
 	}
+
 	all := make([]fs.DirEntry, 0, len(byName))
 	for _, e := range byName {
 		all = append(all, e)
 	}
+
 	slices.SortFunc(all, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+
 	return all, nil
 }

@@ -1,7 +1,7 @@
 package checkout
 
-// The state of an invoice as a payer may know it: what /checkout/{id}/state.json and the event stream say, and what
-// the page is written from. It is made of facts by a pure function.
+// The state of an invoice as a payer may know it: what /checkout/{id}/state.json and the event
+// stream say, and what the page is written from. It is made of facts by a pure function.
 
 import (
 	"cmp"
@@ -50,8 +50,9 @@ const (
 	Late Phase = "late"
 )
 
-// State is the JSON of /checkout/{id}/state.json. Amounts are in base units as digits; each amount_text is the same
-// amount in whole units, exact, as it is shown and copied. Fields without a value are left out.
+// State is the JSON of /checkout/{id}/state.json. Amounts are in base units as digits; each
+// amount_text is the same amount in whole units, exact, as it is shown and copied. Fields without a
+// value are left out.
 type State struct {
 	ID string `json:"id"`
 	// Revision changes with everything but ServerTime and the estimates: equal revisions look the same.
@@ -80,7 +81,8 @@ type State struct {
 	ExpiresAt      string `json:"expires_at"`
 	// SelectBefore is until when an option has to be selected; absent once one was.
 	SelectBefore string `json:"select_before,omitempty"`
-	// ReturnURL leads back to the merchant: success_url once paid, cancel_url before, the merchant's page without them.
+	// ReturnURL leads back to the merchant: success_url once paid, cancel_url before, the
+	// merchant's page without them.
 	ReturnURL  string `json:"return_url,omitempty"`
 	ServerTime string `json:"server_time"`
 }
@@ -101,8 +103,8 @@ type Choice struct {
 	Asset       string `json:"asset"`
 	AssetName   string `json:"asset_name,omitempty"`
 	Selected    bool   `json:"selected"`
-	// AmountText is what to pay by it, where that is fixed; EstimateText is about what it would be, while options
-	// are there to choose from and a price is at hand.
+	// AmountText is what to pay by it, where that is fixed; EstimateText is about what it would be,
+	// while options are there to choose from and a price is at hand.
 	AmountText   string `json:"amount_text,omitempty"`
 	EstimateText string `json:"estimate_text,omitempty"`
 }
@@ -182,53 +184,74 @@ type merchant struct {
 func stateOf(f facts) State {
 	inv := &f.Invoice
 	selected := selectedOption(inv)
+
 	s := State{
-		ID: inv.ID, Status: inv.Status, OutcomeFlags: append([]invoice.Flag{}, inv.Flags...), Livemode: inv.Owner.Livemode, Kind: inv.Kind,
-		Merchant: Merchant{Name: f.Merchant.Name, WebsiteURL: webURL(f.Merchant.WebsiteURL)}, Description: inv.Description,
-		Options: []Choice{}, Transactions: []Transaction{}, ExpiresAt: wire.Time(inv.ExpiresAt), ServerTime: wire.Time(f.Now),
+		ID:           inv.ID,
+		Status:       inv.Status,
+		OutcomeFlags: append([]invoice.Flag{}, inv.Flags...),
+		Livemode:     inv.Owner.Livemode,
+		Kind:         inv.Kind,
+		Merchant:     Merchant{Name: f.Merchant.Name, WebsiteURL: webURL(f.Merchant.WebsiteURL)},
+		Description:  inv.Description,
+		Options:      []Choice{},
+		Transactions: []Transaction{},
+		ExpiresAt:    wire.Time(inv.ExpiresAt),
+		ServerTime:   wire.Time(f.Now),
 	}
 	if f.Merchant.LogoVersion != "" {
 		s.Merchant.LogoURL = inv.ID + "/logo?v=" + f.Merchant.LogoVersion
 	}
+
 	if inv.Kind == invoice.Fiat {
 		s.Price = &invoice.Price{Currency: inv.Currency, Amount: wire.Decimal(inv.Price)}
 	}
+
 	for _, p := range f.Payments {
 		s.Transactions = append(s.Transactions, f.transaction(p))
 	}
+
 	arrived := slices.ContainsFunc(f.Payments, counted)
 	if missing := outstanding(inv, f.Payments); arrived && inv.Kind == invoice.Fiat && missing.Sign() > 0 {
 		s.Outstanding = wire.Decimal(missing)
 	}
+
 	if selected != nil {
 		s.Payment = f.details(selected)
 		s.NetworkTrouble = trouble(f, selected.Network)
 	} else {
 		s.SelectBefore = wire.Time(inv.PreSelectionExpiresAt)
 	}
+
 	s.Phase = phaseOf(f, selected, arrived)
 	if s.Payment != nil && s.Phase != Pay && s.Phase != Underpaid {
 		s.Payment.URI = "" // nothing should be sent now
 	}
+
 	s.CanSelect = slices.Contains([]Phase{Choose, Pay, QuoteExpired, Underpaid}, s.Phase)
+
 	s.Final = slices.Contains([]Phase{Paid, Expired, Canceled, Refunded, Late}, s.Phase)
 	for _, o := range inv.Options {
 		s.Options = append(s.Options, f.choice(o, s.CanSelect))
 	}
+
 	s.ReturnURL = f.returnURL(s.Phase)
 	s.Revision = revision(s)
+
 	return s
 }
 
-// selectedOption is the option that the page is about: the one that made it enough, else the latest selection.
+// selectedOption is the option that the page is about: the one that made it enough, else the latest
+// selection.
 func selectedOption(inv *invoice.Invoice) *invoice.Option {
 	o := inv.Option(inv.PaidOptionID)
 	if o == nil {
 		o = inv.Option(inv.SelectedOptionID)
 	}
+
 	if o == nil || !o.Selected() {
 		return nil
 	}
+
 	return o
 }
 
@@ -240,14 +263,17 @@ func counted(p invoice.Payment) bool {
 // outstanding is the price less what payments are credited with; never below zero.
 func outstanding(inv *invoice.Invoice, payments []invoice.Payment) decimal.Decimal {
 	left := inv.Price
+
 	for _, p := range payments {
 		if counted(p) {
 			left = left.Sub(p.Credit)
 		}
 	}
+
 	if left.Sign() < 0 {
 		return decimal.Decimal{}
 	}
+
 	return left
 }
 
@@ -265,15 +291,30 @@ func phaseOf(f facts, selected *invoice.Option, arrived bool) Phase {
 		case inv.Status == invoice.Expired:
 			return Expired
 		}
+
 		return Canceled
 	case invoice.Pending:
 		if p := slowest(f); p != nil && p.Block.IsZero() && !p.Simulated {
 			return Seen
 		}
+
 		return Confirming
+	case invoice.Open, invoice.Underpaid:
+		return openPhase(f, selected, arrived)
 	}
+
+	return Pay
+}
+
+// openPhase is the phase of an invoice that waits for money.
+func openPhase(f facts, selected *invoice.Option, arrived bool) Phase {
+	inv := &f.Invoice
+
 	switch {
-	case slices.ContainsFunc(f.Payments, func(p invoice.Payment) bool { return p.Status == invoice.Orphaned && p.OptionID != "" }):
+	case slices.ContainsFunc(
+		f.Payments,
+		func(p invoice.Payment) bool { return p.Status == invoice.Orphaned && p.OptionID != "" },
+	):
 		return Interrupted
 	case selected == nil && !f.Now.Before(inv.PreSelectionExpiresAt), !f.Now.Before(inv.ExpiresAt):
 		return Closing
@@ -284,26 +325,33 @@ func phaseOf(f facts, selected *invoice.Option, arrived bool) Phase {
 	case quoteOver(inv, selected, f.Now):
 		return QuoteExpired
 	}
+
 	return Pay
 }
 
 // slowest returns the detected payment that has furthest to go, or nil.
 func slowest(f facts) *invoice.Payment {
-	var found *invoice.Payment
-	var left uint64
+	var (
+		found *invoice.Payment
+		left  uint64
+	)
+
 	for i := range f.Payments {
 		p := &f.Payments[i]
 		if p.Status != invoice.Detected {
 			continue
 		}
+
 		toGo := p.Required - min(p.Required, f.confirmations(*p))
 		if p.Block.IsZero() {
 			toGo++ // one that waits for a block comes after one whose block is there
 		}
+
 		if found == nil || toGo > left {
 			found, left = p, toGo
 		}
 	}
+
 	return found
 }
 
@@ -317,17 +365,22 @@ func missing(o *invoice.Option) chain.Amount {
 	return o.AmountDue.SubFloor(o.AmountPaid.Add(o.AmountDetected))
 }
 
-// quoteOver reports whether the amount of an option no longer tells what to pay: its time is over, or all of it
-// arrived and the price moved in between. Crypto amounts hold.
+// quoteOver reports whether the amount of an option no longer tells what to pay: its time is over,
+// or all of it arrived and the price moved in between. Crypto amounts hold.
 func quoteOver(inv *invoice.Invoice, o *invoice.Option, now time.Time) bool {
 	return inv.Kind == invoice.Fiat && (!now.Before(o.QuoteExpiresAt) || missing(o).IsZero())
 }
 
 func (f facts) choice(o invoice.Option, choosing bool) Choice {
 	n, a := f.names(o.Network, o.AssetID)
+
 	c := Choice{
-		ID: o.ID, Network: o.Network, NetworkName: n.DisplayName, Asset: o.Asset, AssetName: a.Name,
-		Selected: o.ID == f.Invoice.SelectedOptionID,
+		ID:          o.ID,
+		Network:     o.Network,
+		NetworkName: n.DisplayName,
+		Asset:       o.Asset,
+		AssetName:   a.Name,
+		Selected:    o.ID == f.Invoice.SelectedOptionID,
 	}
 	switch left := missing(&o); {
 	case !choosing:
@@ -336,6 +389,7 @@ func (f facts) choice(o invoice.Option, choosing bool) Choice {
 	case f.Invoice.Kind == invoice.Fiat:
 		c.EstimateText, _ = estimate(outstanding(&f.Invoice, f.Payments), f.Prices[o.AssetID], o.Decimals)
 	}
+
 	return c
 }
 
@@ -345,61 +399,99 @@ func (f facts) names(slug, assetID string) (chain.Network, chain.Asset) {
 	if !ok {
 		n = chain.Network{Slug: slug}
 	}
+
 	n.DisplayName = cmp.Or(n.DisplayName, slug)
 	a, _ := n.AssetByID(assetID)
+
 	return n, a
 }
 
 func (f facts) details(o *invoice.Option) *PaymentDetails {
 	n, a := f.names(o.Network, o.AssetID)
 	left, received := missing(o), o.AmountPaid.Add(o.AmountDetected)
+
 	d := &PaymentDetails{
-		OptionID: o.ID, Network: o.Network, NetworkName: n.DisplayName, Asset: o.Asset, AssetName: a.Name, Contract: o.Contract,
-		Decimals: o.Decimals, DisplayDecimals: o.DisplayDecimals, Address: o.Address,
-		AmountDue: o.AmountDue.String(), AmountPaid: o.AmountPaid.String(), AmountDetected: o.AmountDetected.String(), AmountMissing: left.String(),
-		DueText: units(o.AmountDue, o.Decimals, o.DisplayDecimals), MissingText: units(left, o.Decimals, o.DisplayDecimals), ReceivedText: units(received, o.Decimals, o.DisplayDecimals),
-		QuoteExpiresAt: wire.Time(o.QuoteExpiresAt), QuoteExpired: quoteOver(&f.Invoice, o, f.Now),
-		ConfirmationRule: n.Rule, UsuallySeconds: int64(n.EstimatedConfirmation / time.Second),
+		OptionID:         o.ID,
+		Network:          o.Network,
+		NetworkName:      n.DisplayName,
+		Asset:            o.Asset,
+		AssetName:        a.Name,
+		Contract:         o.Contract,
+		Decimals:         o.Decimals,
+		DisplayDecimals:  o.DisplayDecimals,
+		Address:          o.Address,
+		AmountDue:        o.AmountDue.String(),
+		AmountPaid:       o.AmountPaid.String(),
+		AmountDetected:   o.AmountDetected.String(),
+		AmountMissing:    left.String(),
+		DueText:          units(o.AmountDue, o.Decimals, o.DisplayDecimals),
+		MissingText:      units(left, o.Decimals, o.DisplayDecimals),
+		ReceivedText:     units(received, o.Decimals, o.DisplayDecimals),
+		QuoteExpiresAt:   wire.Time(o.QuoteExpiresAt),
+		QuoteExpired:     quoteOver(&f.Invoice, o, f.Now),
+		ConfirmationRule: n.Rule,
+		UsuallySeconds:   int64(n.EstimatedConfirmation / time.Second),
 	}
 	if !o.Rate.IsZero() {
 		d.Rate = wire.Decimal(o.Rate)
 	}
+
 	if f.Invoice.Has(invoice.Overpaid) && o.AmountDue.Less(received) && f.onlyTo(o.ID) {
 		d.ExcessText = units(received.Sub(o.AmountDue), o.Decimals, o.DisplayDecimals)
 	}
+
 	if driver, err := f.Networks.Driver(o.Network); err == nil && !left.IsZero() && !d.QuoteExpired {
 		if b, ok := driver.(chain.URIBuilder); ok {
 			d.URI = b.PaymentURI(o.Address, a, left)
 		}
 	}
+
 	return d
 }
 
-// onlyTo reports whether all that arrived went to one option, so that its amounts alone tell what was too much.
+// onlyTo reports whether all that arrived went to one option, so that its amounts alone tell what
+// was too much.
 func (f facts) onlyTo(optionID string) bool {
-	return !slices.ContainsFunc(f.Payments, func(p invoice.Payment) bool { return counted(p) && p.OptionID != optionID })
+	return !slices.ContainsFunc(
+		f.Payments, func(p invoice.Payment) bool { return counted(p) && p.OptionID != optionID },
+	)
 }
 
 func (f facts) transaction(p invoice.Payment) Transaction {
 	n, _ := f.names(p.Network, p.AssetID)
+
 	t := Transaction{
-		TxHash: p.TxHash, Status: p.Status, Network: p.Network, NetworkName: n.DisplayName, Asset: p.Asset,
-		Amount: p.Amount.String(), AmountText: units(p.Amount, p.Decimals, 0),
-		Confirmations: f.confirmations(p), ConfirmationsRequired: p.Required, ConfirmationRule: n.Rule,
-		InBlock: !p.Block.IsZero(), Late: p.Late, Counts: p.OptionID != "", Simulated: p.Simulated,
-		DetectedAt: wire.Time(p.DetectedAt), ConfirmedAt: wire.Time(p.ConfirmedAt),
+		TxHash:                p.TxHash,
+		Status:                p.Status,
+		Network:               p.Network,
+		NetworkName:           n.DisplayName,
+		Asset:                 p.Asset,
+		Amount:                p.Amount.String(),
+		AmountText:            units(p.Amount, p.Decimals, 0),
+		Confirmations:         f.confirmations(p),
+		ConfirmationsRequired: p.Required,
+		ConfirmationRule:      n.Rule,
+		InBlock:               !p.Block.IsZero(),
+		Late:                  p.Late,
+		Counts:                p.OptionID != "",
+		Simulated:             p.Simulated,
+		DetectedAt:            wire.Time(p.DetectedAt),
+		ConfirmedAt:           wire.Time(p.ConfirmedAt),
 	}
 	if p.Status == invoice.Confirmed {
 		// Blocks go on; what counts is that it is done, and the page need not change with every block.
 		t.Confirmations = p.Required
 	}
+
 	if p.TxHash != "" && !p.Simulated && n.ExplorerTxURL != "" {
 		t.ExplorerURL = webURL(strings.ReplaceAll(n.ExplorerTxURL, "{txHash}", url.PathEscape(p.TxHash)))
 	}
+
 	return t
 }
 
-// How far a network may be behind before the payer is told: reading that stands still, or blocks not read yet.
+// How far a network may be behind before the payer is told: reading that stands still, or blocks
+// not read yet.
 const (
 	stillFor     = 5 * time.Minute
 	stillBlocks  = 12
@@ -409,6 +501,7 @@ const (
 // trouble says whether payments on a network are seen late, as State.NetworkTrouble.
 func trouble(f facts, slug string) string {
 	c, known := f.Conditions[slug]
+
 	n, _ := f.Networks.Network(slug)
 	switch {
 	case !known || c.ReadAt.IsZero():
@@ -420,6 +513,7 @@ func trouble(f facts, slug string) string {
 	case c.Tip > c.Height+behindBlocks && time.Duration(min(c.Tip-c.Height, 1<<20))*n.BlockTime > stillFor:
 		return "behind"
 	}
+
 	return ""
 }
 
@@ -428,6 +522,7 @@ func (f facts) returnURL(p Phase) string {
 	if p == Paid || p == Refunded {
 		return webURL(cmp.Or(inv.SuccessURL, f.Merchant.SuccessURL, f.Merchant.WebsiteURL))
 	}
+
 	return webURL(cmp.Or(inv.CancelURL, f.Merchant.CancelURL, f.Merchant.WebsiteURL))
 }
 
@@ -437,20 +532,26 @@ func webURL(s string) string {
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
 		return ""
 	}
+
 	return u.String()
 }
 
 // revision is a hash of all that does not move by itself.
 func revision(s State) string {
 	s.Revision, s.ServerTime = "", ""
+
 	s.Options = slices.Clone(s.Options)
 	for i := range s.Options {
 		s.Options[i].EstimateText = ""
 	}
+
 	b, err := json.Marshal(s)
 	if err != nil {
-		panic("checkout: a state cannot be written as JSON: " + err.Error()) // it holds strings and numbers only
+		// it holds strings and numbers only
+		panic("checkout: a state cannot be written as JSON: " + err.Error())
 	}
+
 	h := sha256.Sum256(b)
+
 	return hex.EncodeToString(h[:8])
 }

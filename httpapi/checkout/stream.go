@@ -11,9 +11,9 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// A stream is a sequence of short watches. Each begins by reading the invoice anew, which shows what time alone has
-// changed (a quote that ran out, a network that stands still), and ends with a comment that keeps proxies from
-// hanging up. So it needs no goroutine and no timer of its own.
+// A stream is a sequence of short watches. Each begins by reading the invoice anew, which shows
+// what time alone has changed (a quote that ran out, a network that stands still), and ends with a
+// comment that keeps proxies from hanging up. So it needs no goroutine and no timer of its own.
 const (
 	watchFor = 20 * time.Second
 	// streamFor is when a stream ends; the browser opens another.
@@ -24,25 +24,31 @@ const (
 	settle = 50 * time.Millisecond
 )
 
-// events streams the state: an event "state" with the JSON of state.json at first and whenever its revision changes.
+// events streams the state: an event "state" with the JSON of state.json at first and whenever its
+// revision changes.
 func (r *request) events() error {
 	if !r.p.streams.enter(r.client) {
 		e := fault.New(fault.Limited, "rate_limited", "too many event streams are open from this address")
 		e.RetryAfter = watchFor
+
 		return e
 	}
 	defer r.p.streams.leave(r.client)
+
 	s := stream{r: r, out: http.NewResponseController(r.w)}
 	if on, err := s.begin(); !on {
 		return err
 	}
+
 	ctx, cancel := context.WithTimeout(r.Context(), streamFor)
 	defer cancel()
+
 	for ctx.Err() == nil {
 		if !s.watch(ctx) || ctx.Err() == nil && !s.write(": \n\n") {
 			return nil
 		}
 	}
+
 	return nil
 }
 
@@ -54,37 +60,46 @@ type stream struct {
 	next time.Time
 }
 
-// begin sends the head and the first state; false when there is nothing to go on with. Its variables, and those of
-// what it calls, are gone from the stack by the time a stream waits: there are many streams, and they wait for long.
+// begin sends the head and the first state; false when there is nothing to go on with. Its
+// variables, and those of what it calls, are gone from the stack by the time a stream waits: there
+// are many streams, and they wait for long.
 func (s *stream) begin() (bool, error) {
 	r := s.r
+
 	first, err := r.p.read(r.Context(), r.id)
 	if err != nil {
 		return false, err
 	}
+
 	h := r.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no") // nginx would keep the events back
+
 	return r.Method != http.MethodHead && s.write("retry: 3000\n") && s.state(first), nil
 }
 
 // watch passes on changes for a while; false when the stream is over.
 func (s *stream) watch(ctx context.Context) bool {
 	p := s.r.p
+
 	wait := watchFor
 	if now := p.backend.Now(); s.next.After(now) {
 		wait = min(wait, s.next.Sub(now)+settle)
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
+
 	for inv, err := range p.backend.Watch(ctx, s.r.id) {
 		var state State
+
 		if err == nil {
 			var f facts
 			if f, err = p.facts(ctx, inv); err == nil {
 				state = stateOf(f)
 			}
 		}
+
 		switch {
 		case ctx.Err() != nil:
 			return true
@@ -96,6 +111,7 @@ func (s *stream) watch(ctx context.Context) bool {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -105,12 +121,15 @@ func (s *stream) state(state State) bool {
 	if state.Revision == s.sent {
 		return true
 	}
+
 	b, err := json.Marshal(state)
 	if err != nil {
 		s.r.p.log.Error("a checkout state cannot be written", "invoice", state.ID, "error", err)
 		return false
 	}
+
 	s.sent = state.Revision
+
 	return s.write("event: state\nid: " + state.Revision + "\ndata: " + string(b) + "\n\n")
 }
 
@@ -120,20 +139,27 @@ func (s *stream) write(text string) bool {
 	if _, err := s.r.w.Write([]byte(text)); err != nil {
 		return false
 	}
+
 	return s.out.Flush() == nil
 }
 
 // nextMoment is when time alone will change the state next; zero when never.
 func nextMoment(s State, now time.Time) time.Time {
 	var next time.Time
+
 	texts := []string{s.ExpiresAt, s.SelectBefore}
 	if s.Payment != nil {
 		texts = append(texts, s.Payment.QuoteExpiresAt)
 	}
+
 	for _, text := range texts {
-		if t, err := time.Parse(time.RFC3339Nano, text); err == nil && t.After(now) && (next.IsZero() || t.Before(next)) {
+		if t, err := time.Parse(
+			time.RFC3339Nano, text,
+		); err == nil && t.After(now) &&
+			(next.IsZero() || t.Before(next)) {
 			next = t
 		}
 	}
+
 	return next
 }

@@ -31,15 +31,15 @@ import (
 const (
 	// manyStreams is how many payers look at their page at the same time.
 	manyStreams = 2000
-	// ownMemory is how many bytes of heap and stacks a stream may cost beside what net/http takes for any answer that
-	// stays open.
+	// ownMemory is how many bytes of heap and stacks a stream may cost beside what net/http takes
+	// for any answer that stays open.
 	ownMemory = 20 << 10
 	// streamsTimeout bounds everything that is waited for.
 	streamsTimeout = 2 * time.Minute
 )
 
-// liveStream is one payer's connection: a real socket, and nothing of net/http on this side, so that what is measured
-// is the server's.
+// liveStream is one payer's connection: a real socket, and nothing of net/http on this side, so
+// that what is measured is the server's.
 type liveStream struct {
 	invoiceID string
 	address   chain.Address
@@ -53,11 +53,17 @@ func (l *liveStream) ask(server *httptest.Server, path, client string, deadline 
 	if err != nil {
 		return err
 	}
+
 	l.conn = conn
 	if err := conn.SetDeadline(deadline); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: shop.example.com\r\nX-Forwarded-For: %s\r\n\r\n", path, client)
+
+	_, err = fmt.Fprintf(
+		conn, "GET %s HTTP/1.1\r\nHost: shop.example.com\r\nX-Forwarded-For: %s\r\n\r\n",
+		path, client,
+	)
+
 	return err
 }
 
@@ -67,14 +73,17 @@ func (l *liveStream) answered() error {
 	if _, err := io.ReadFull(l.conn, status); err != nil {
 		return err
 	}
+
 	if string(status) != "HTTP/1.1 200" {
 		return fmt.Errorf("the answer begins with %q", status)
 	}
+
 	return nil
 }
 
-// follow reads states until the last one and returns them. A stream looks again by itself every so often, after a
-// comment; byChance says that the last state came from such a look and not because something changed.
+// follow reads states until the last one and returns them. A stream looks again by itself every so
+// often, after a comment; byChance says that the last state came from such a look and not because
+// something changed.
 func (l *liveStream) follow() (all []checkout.State, byChance bool, err error) {
 	in := bufio.NewReader(l.conn)
 	for {
@@ -82,20 +91,25 @@ func (l *liveStream) follow() (all []checkout.State, byChance bool, err error) {
 		if err != nil {
 			return all, byChance, err
 		}
+
 		if strings.HasPrefix(line, ":") {
 			byChance = true
 		}
+
 		data, ok := strings.CutPrefix(line, "data: ")
 		if !ok {
 			continue
 		}
+
 		var s checkout.State
 		if err := json.Unmarshal([]byte(data), &s); err != nil {
 			return all, byChance, err
 		}
+
 		if all = append(all, s); s.Final {
 			return all, byChance, nil
 		}
+
 		byChance = false
 	}
 }
@@ -106,7 +120,10 @@ type cost struct{ heap, stacks int64 }
 func (c cost) sum() int64 { return c.heap + c.stacks }
 
 func (c cost) String() string {
-	return fmt.Sprintf("%.1f kB (heap %.1f, stacks %.1f)", float64(c.sum())/1024, float64(c.heap)/1024, float64(c.stacks)/1024)
+	return fmt.Sprintf(
+		"%.1f kB (heap %.1f, stacks %.1f)",
+		float64(c.sum())/1024, float64(c.heap)/1024, float64(c.stacks)/1024,
+	)
 }
 
 // inUse is what the process holds after everything that nobody needs was freed.
@@ -115,76 +132,118 @@ func inUse() cost {
 	for range 3 {
 		runtime.GC()
 	}
+
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
+
 	return cost{int64(m.HeapAlloc), int64(m.StackInuse)}
 }
 
 // connect opens every stream, waits until all are answered, and returns what one costs.
-func connect(t *testing.T, server *httptest.Server, streams []*liveStream, path func(*liveStream) string, deadline time.Time) cost {
+func connect(
+	t *testing.T,
+	server *httptest.Server,
+	streams []*liveStream,
+	path func(*liveStream) string,
+	deadline time.Time,
+) cost {
 	t.Helper()
+
 	before := inUse()
+
 	for i, l := range streams {
 		if err := l.ask(server, path(l), fmt.Sprintf("10.0.%d.%d", i/250, i%250), deadline); err != nil {
 			t.Fatal(err)
 		}
+
 		t.Cleanup(func() { l.conn.Close() })
 	}
+
 	for i, l := range streams {
 		if err := l.answered(); err != nil {
 			t.Fatalf("stream %d: %v", i, err)
 		}
 	}
+
 	after, n := inUse(), int64(len(streams))
+
 	return cost{(after.heap - before.heap) / n, (after.stacks - before.stacks) / n}
 }
 
-// Two thousand payers have their pages open in one process and pay in any order. Each is told of their own payment,
-// from seen to paid, and of nobody else's.
+// Two thousand payers have their pages open in one process and pay in any order. Each is told of
+// their own payment, from seen to paid, and of nobody else's.
 func TestManyStreams(t *testing.T) {
 	needDescriptors(t, 2*manyStreams+200)
+
 	network := sim.New(sim.Config{})
-	shop := openShop(t, network, &checkout.Options{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	shop := openShop(
+		t, network,
+		&checkout.Options{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+	)
+
 	streams := make([]*liveStream, manyStreams)
 	for i := range streams {
-		inv, err := shop.engine.Invoices.GetByID(t.Context(), shop.order("49.90", invoice.OptionParams{Asset: "SIM", Network: "simnet"}))
+		inv, err := shop.engine.Invoices.GetByID(
+			t.Context(), shop.order("49.90", invoice.OptionParams{Asset: "SIM", Network: "simnet"}),
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
-		streams[i] = &liveStream{invoiceID: inv.ID, address: inv.Options[0].Address, due: inv.Options[0].AmountDue}
+
+		streams[i] = &liveStream{
+			invoiceID: inv.ID,
+			address:   inv.Options[0].Address,
+			due:       inv.Options[0].AmountDue,
+		}
 	}
+
 	deadline := time.Now().Add(streamsTimeout)
 
 	// What net/http takes for an answer that stays open, to know what is ours.
 	bare := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, err := io.WriteString(w, "data: \n\n"); err == nil && http.NewResponseController(w).Flush() == nil {
+		if _, err := io.WriteString(
+			w, "data: \n\n",
+		); err == nil &&
+			http.NewResponseController(w).Flush() == nil {
 			<-r.Context().Done()
 		}
 	}))
+
 	others := make([]*liveStream, manyStreams)
 	for i := range others {
 		others[i] = &liveStream{}
 	}
+
 	least := connect(t, bare, others, func(*liveStream) string { return "/" }, deadline)
 	for _, l := range others {
 		l.conn.Close()
 	}
+
 	bare.Close()
 
-	all := connect(t, shop.server, streams, func(l *liveStream) string { return shop.path(l.invoiceID) + "/events" }, deadline)
+	all := connect(
+		t, shop.server, streams,
+		func(l *liveStream) string { return shop.path(l.invoiceID) + "/events" }, deadline,
+	)
 	t.Logf("%d streams over sockets: %s each, of which net/http takes %s", manyStreams, all, least)
+
 	if own := all.sum() - least.sum(); own > ownMemory {
 		t.Errorf("a stream costs %d bytes beside net/http's own, more than %d", own, ownMemory)
 	}
 
 	began := time.Now()
+
 	var readers sync.WaitGroup
+
 	failures := make([]error, manyStreams)
+
 	var byChance atomic.Int64
+
 	for i, l := range streams {
 		readers.Go(func() {
 			states, chance, err := l.follow()
 			failures[i] = errors.Join(err, l.check(states))
+
 			if chance {
 				byChance.Add(1)
 			}
@@ -193,18 +252,22 @@ func TestManyStreams(t *testing.T) {
 	// Payments arrive in several blocks while the streams are open, from the last payer to the first.
 	for i := len(streams) - 1; i >= 0; i-- {
 		network.Pay(streams[i].address, "SIM", streams[i].due)
+
 		if i%500 == 0 {
 			network.Mine(1)
 			shop.engine.Wake()
 		}
 	}
+
 	network.Mine(3)
 	shop.engine.Wake()
 	readers.Wait()
+
 	for i, err := range failures {
 		if err != nil {
 			t.Errorf("payer %d: %v", i, err)
 		}
+
 		if i > 10 && t.Failed() {
 			t.FailNow()
 		}
@@ -213,36 +276,49 @@ func TestManyStreams(t *testing.T) {
 	if n := byChance.Load(); n > manyStreams/10 {
 		t.Errorf("%d of %d streams found out by looking again, not by being told", n, manyStreams)
 	}
+
 	t.Logf("all were told within %s of the first payment", time.Since(began).Round(10*time.Millisecond))
 }
 
-// check says what is wrong with what a payer was told: it begins with the request to pay, ends with paid, and is about
-// their own invoice and payment only.
+// check says what is wrong with what a payer was told: it begins with the request to pay, ends with
+// paid, and is about their own invoice and payment only.
 func (l *liveStream) check(states []checkout.State) error {
 	if len(states) < 2 || states[0].Phase != checkout.Pay || states[len(states)-1].Phase != checkout.Paid {
 		return fmt.Errorf("was told %d states, of which the last is not paid: %+v", len(states), states)
 	}
+
 	for _, s := range states {
 		if s.ID != l.invoiceID || len(s.Transactions) > 1 {
-			return fmt.Errorf("invoice %s was told of %s with %d payments", l.invoiceID, s.ID, len(s.Transactions))
+			return fmt.Errorf(
+				"invoice %s was told of %s with %d payments",
+				l.invoiceID, s.ID, len(s.Transactions),
+			)
 		}
 	}
+
 	last := states[len(states)-1]
-	if len(last.OutcomeFlags) > 0 || len(last.Transactions) != 1 || last.Transactions[0].Amount != l.due.String() {
+	if len(last.OutcomeFlags) > 0 || len(last.Transactions) != 1 ||
+		last.Transactions[0].Amount != l.due.String() {
 		return fmt.Errorf("was told %+v", last)
 	}
+
 	return nil
 }
 
-// needDescriptors fails where the system allows fewer open files than the test needs. Go has raised the soft limit to
-// the hard one already.
+// needDescriptors fails where the system allows fewer open files than the test needs. Go has raised
+// the soft limit to the hard one already.
 func needDescriptors(t *testing.T, n uint64) {
 	t.Helper()
+
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		t.Fatal(err)
 	}
-	if uint64(limit.Cur) < n {
-		t.Fatalf("%d files may be open at once, and this test needs %d: raise the hard limit (ulimit -Hn)", limit.Cur, n)
+
+	if limit.Cur < n {
+		t.Fatalf(
+			"%d files may be open at once, and this test needs %d: raise the hard limit (ulimit -Hn)",
+			limit.Cur, n,
+		)
 	}
 }

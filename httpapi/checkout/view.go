@@ -1,7 +1,7 @@
 package checkout
 
-// The page in words: a state, a language and what the visitor asked for make a View, which holds every string that
-// the templates print.
+// The page in words: a state, a language and what the visitor asked for make a View, which holds
+// every string that the templates print.
 
 import (
 	"cmp"
@@ -56,7 +56,8 @@ type View struct {
 	Transactions []TransactionView
 	// CanChange shows the way to another option, CanKeep the way back from there.
 	CanChange, CanKeep bool
-	// CanHint shows the form for a transaction hash; HintHash is what was entered last, HintAnswer what it came to.
+	// CanHint shows the form for a transaction hash; HintHash is what was entered last, HintAnswer
+	// what it came to.
 	CanHint    bool
 	HintHash   string
 	HintAnswer *Notice
@@ -138,58 +139,81 @@ type visit struct {
 	Choosing bool
 	// Lang is the language asked for by name; empty when it came from the browser.
 	Lang string
-	// Notice names a message notice.<Notice> about what the visitor did last; HintAnswer one hint.<HintAnswer>.
+	// Notice names a message notice.<Notice> about what the visitor did last; HintAnswer one
+	// hint.<HintAnswer>.
 	Notice, HintAnswer, HintHash string
 }
 
 // newView writes the page.
 func newView(s State, l *language, all languages, v visit) View {
 	w := View{
-		State: s, Lang: l.Tag, T: l.text, Merchant: cmp.Or(s.Merchant.Name, l.say("merchant.unnamed")), LogoURL: s.Merchant.LogoURL,
-		Query: langQuery(v.Lang), Expires: moment(cmp.Or(s.SelectBefore, s.ExpiresAt)), ServerTime: s.ServerTime,
+		State:      s,
+		Lang:       l.Tag,
+		T:          l.text,
+		Merchant:   cmp.Or(s.Merchant.Name, l.say("merchant.unnamed")),
+		LogoURL:    s.Merchant.LogoURL,
+		Query:      langQuery(v.Lang),
+		Expires:    moment(cmp.Or(s.SelectBefore, s.ExpiresAt)),
+		ServerTime: s.ServerTime,
 	}
+
 	w.Initial = initial(w.Merchant)
 	if s.Price != nil {
 		w.Price, w.Currency = price(*s.Price), s.Price.Currency
 	} else if s.Payment != nil {
 		w.Price, w.Currency = s.Payment.DueText, s.Payment.Asset
 	}
+
 	w.words(l)
 	w.Title = l.say("title", "headline", w.Headline, "merchant", w.Merchant)
 	w.notices(l, v)
 	w.steps(l)
 	w.pay(l)
+
 	choosing := s.Phase == Choose || s.CanSelect && v.Choosing
 	if choosing {
 		w.choices()
+
 		w.CanKeep = s.Phase != Choose
 		if w.CanKeep {
 			w.Headline, w.Message, w.Tone = l.say("change.headline"), l.say("change.message"), Neutral
 		}
+
 		w.Pay, w.Renew = nil, ""
 	} else {
 		w.CanChange = s.CanSelect && len(s.Options) > 1
-		w.CanHint = s.Payment != nil && slices.Contains([]Phase{Pay, QuoteExpired, Underpaid, Closing, Expired, Canceled}, s.Phase)
+		w.CanHint = s.Payment != nil &&
+			slices.Contains([]Phase{Pay, QuoteExpired, Underpaid, Closing, Expired, Canceled}, s.Phase)
 	}
+
 	w.progress(l)
+
 	for _, t := range s.Transactions {
 		w.Transactions = append(w.Transactions, transactionView(t, l))
 	}
+
 	w.HintHash = v.HintHash
 	if v.HintAnswer != "" && w.CanHint {
 		tone := Warning
 		if v.HintAnswer == string(invoice.HintFound) {
 			tone = Good
 		}
+
 		w.HintAnswer = &Notice{tone, l.say("hint."+v.HintAnswer, "merchant", w.Merchant)}
 	}
+
 	w.outcomes(l)
+
 	if s.ReturnURL != "" {
 		w.ReturnLabel = l.say("return", "merchant", w.Merchant)
 	}
+
 	for _, other := range all {
-		w.Languages = append(w.Languages, LanguageLink{other.Tag, other.Name, langQuery(other.Tag), other == l})
+		w.Languages = append(
+			w.Languages, LanguageLink{other.Tag, other.Name, langQuery(other.Tag), other == l},
+		)
 	}
+
 	return w
 }
 
@@ -197,6 +221,7 @@ func langQuery(tag string) string {
 	if tag == "" {
 		return ""
 	}
+
 	return "?" + url.Values{"lang": {tag}}.Encode()
 }
 
@@ -207,17 +232,41 @@ func price(p invoice.Price) string {
 // words fills in the headline, the message and the tone.
 func (w *View) words(l *language) {
 	s := &w.State
+
 	key, pairs := string(s.Phase), []string{"merchant", w.Merchant}
 	if p := s.Payment; p != nil {
-		pairs = append(pairs, "asset", p.Asset, "network", p.NetworkName, "missing", p.MissingText, "received", w.received(), "excess", p.ExcessText)
+		pairs = append(
+			pairs, "asset", p.Asset, "network", p.NetworkName, "missing", p.MissingText, "received",
+			w.received(), "excess", p.ExcessText,
+		)
 	}
+
 	if s.Price != nil && s.Outstanding != "" {
-		pairs = append(pairs, "outstanding", moneyUp(mustDecimal(s.Outstanding), mustDecimal(s.Price.Amount), s.Price.Currency)+"\u00a0"+s.Price.Currency)
+		pairs = append(
+			pairs,
+			"outstanding",
+			moneyUp(
+				mustDecimal(s.Outstanding), mustDecimal(s.Price.Amount), s.Price.Currency,
+			)+"\u00a0"+s.Price.Currency,
+		)
 	}
+
 	w.Tone = map[Phase]Tone{
-		Choose: Neutral, Pay: Neutral, QuoteExpired: Warning, Seen: Waiting, Confirming: Waiting, Interrupted: Waiting, Underpaid: Warning, Closing: Waiting,
-		Paid: Good, Expired: Off, Canceled: Off, Refunded: Good, Late: Warning,
+		Choose:       Neutral,
+		Pay:          Neutral,
+		QuoteExpired: Warning,
+		Seen:         Waiting,
+		Confirming:   Waiting,
+		Interrupted:  Waiting,
+		Underpaid:    Warning,
+		Closing:      Waiting,
+		Paid:         Good,
+		Expired:      Off,
+		Canceled:     Off,
+		Refunded:     Good,
+		Late:         Warning,
 	}[s.Phase]
+
 	has := func(f invoice.Flag) bool { return slices.Contains(s.OutcomeFlags, f) }
 	switch {
 	case s.Phase == Choose && s.Kind == invoice.Crypto:
@@ -239,36 +288,46 @@ func (w *View) words(l *language) {
 	case s.Phase == Underpaid && s.Payment != nil && s.Payment.QuoteExpired && s.Outstanding != "":
 		key = "underpaid_renew"
 	}
+
 	w.Headline, w.Message = l.say(key+".headline", pairs...), l.say(key+".message", pairs...)
 }
 
 // received lists what has arrived, in each asset.
 func (w *View) received() string {
 	out := ""
+
 	for _, t := range w.State.Transactions {
 		if t.Counts && (t.Status == invoice.Detected || t.Status == invoice.Confirmed) {
 			if out != "" {
 				out += " + "
 			}
+
 			out += t.AmountText + " " + t.Asset
 		}
 	}
+
 	return out
 }
 
 func (w *View) notices(l *language, v visit) {
 	s := &w.State
+
 	add := func(t Tone, key string, pairs ...string) {
-		w.Notices = append(w.Notices, Notice{t, l.say("notice."+key, append(pairs, "merchant", w.Merchant)...)})
+		w.Notices = append(
+			w.Notices, Notice{t, l.say("notice."+key, append(pairs, "merchant", w.Merchant)...)},
+		)
 	}
 	if v.Notice != "" {
 		add(Warning, v.Notice)
 	}
+
 	open := !s.Final && s.Phase != Closing
 	if s.NetworkTrouble != "" && !s.Final {
 		add(Warning, "network_"+s.NetworkTrouble, "network", s.Payment.NetworkName)
 	}
+
 	dropped, foreign, standing := false, false, false
+
 	for _, t := range s.Transactions {
 		switch {
 		case t.Status == invoice.Dropped:
@@ -279,9 +338,11 @@ func (w *View) notices(l *language, v visit) {
 			standing = true
 		}
 	}
+
 	if foreign {
 		add(Warning, "foreign")
 	}
+
 	if dropped && !standing && open {
 		add(Warning, "dropped")
 	}
@@ -289,14 +350,24 @@ func (w *View) notices(l *language, v visit) {
 
 func (w *View) steps(l *language) {
 	at := map[Phase]int{
-		Choose: 1, Pay: 2, QuoteExpired: 2, Underpaid: 2, Seen: 3, Confirming: 3, Interrupted: 3, Closing: 3, Paid: 4,
+		Choose:       1,
+		Pay:          2,
+		QuoteExpired: 2,
+		Underpaid:    2,
+		Seen:         3,
+		Confirming:   3,
+		Interrupted:  3,
+		Closing:      3,
+		Paid:         4,
 	}[w.State.Phase]
 	if at == 0 {
 		return
 	}
+
 	for i, key := range []string{"step.choose", "step.pay", "step.confirm"} {
 		w.Steps = append(w.Steps, Step{Label: l.say(key), Done: i+1 < at, Current: i+1 == at})
 	}
+
 	if len(w.State.Options) == 1 {
 		w.Steps = w.Steps[1:]
 	}
@@ -304,40 +375,67 @@ func (w *View) steps(l *language) {
 
 func (w *View) pay(l *language) {
 	s := &w.State
+
 	p := s.Payment
 	if p == nil || !slices.Contains([]Phase{Pay, Underpaid, QuoteExpired}, s.Phase) {
 		return
 	}
+
 	if p.QuoteExpired {
 		w.Renew = p.OptionID
 		return
 	}
+
 	pairs := []string{"asset", p.Asset, "network", p.NetworkName, "amount", p.MissingText}
 	w.Pay = &PayView{
-		Amount: p.MissingText, Asset: p.Asset, Network: p.NetworkName, Address: string(p.Address), Coin: coin(p.Asset),
-		Only: l.say("only", pairs...), QRLabel: l.say("qr.label", pairs...), WalletURL: walletURL(p.URI),
-		QR: newQR(cmp.Or(p.URI, string(p.Address))),
+		Amount:    p.MissingText,
+		Asset:     p.Asset,
+		Network:   p.NetworkName,
+		Address:   string(p.Address),
+		Coin:      coin(p.Asset),
+		Only:      l.say("only", pairs...),
+		QRLabel:   l.say("qr.label", pairs...),
+		WalletURL: walletURL(p.URI),
+		QR:        newQR(cmp.Or(p.URI, string(p.Address))),
 	}
+
 	w.Pay.Label, w.Pay.Long = l.say("amount"), len(p.MissingText) > longAmount
 	if s.Phase == Underpaid {
 		w.Pay.Label = l.say("amount.missing")
 	}
+
 	if p.QuoteExpiresAt != "" {
 		m := moment(p.QuoteExpiresAt)
 		w.Pay.Until = &m
 	}
+
 	if p.Rate != "" && s.Price != nil {
-		w.Pay.Rate = l.say("rate", "asset", p.Asset, "price", money(mustDecimal(p.Rate), s.Price.Currency)+"\u00a0"+s.Price.Currency)
+		w.Pay.Rate = l.say(
+			"rate", "asset", p.Asset, "price",
+			money(mustDecimal(p.Rate), s.Price.Currency)+"\u00a0"+s.Price.Currency,
+		)
 	}
 }
 
 // longAmount is how many characters fit on one line of a phone in large type.
 const longAmount = 13
 
-// walletScheme is a scheme that some wallet may have registered; those that a browser acts on itself are refused.
+// walletScheme is a scheme that some wallet may have registered; those that a browser acts on
+// itself are refused.
 var (
 	walletScheme   = regexp.MustCompile(`^[a-z][a-z0-9+-]{1,30}:`)
-	browserSchemes = []string{"javascript:", "data:", "vbscript:", "http:", "https:", "file:", "blob:", "about:", "ftp:", "view-source:"}
+	browserSchemes = []string{
+		"javascript:",
+		"data:",
+		"vbscript:",
+		"http:",
+		"https:",
+		"file:",
+		"blob:",
+		"about:",
+		"ftp:",
+		"view-source:",
+	}
 )
 
 // walletURL is a payment URI as a link, or "" where it is none: a bare address opens no wallet.
@@ -346,18 +444,27 @@ func walletURL(uri string) template.URL {
 	if scheme == "" || slices.Contains(browserSchemes, scheme) {
 		return ""
 	}
+
 	return template.URL(uri)
 }
 
 func (w *View) choices() {
 	for _, o := range w.State.Options {
-		c := ChoiceView{ID: o.ID, Asset: o.Asset, Name: o.AssetName, Network: o.NetworkName, Coin: coin(o.Asset), Selected: o.Selected}
+		c := ChoiceView{
+			ID:       o.ID,
+			Asset:    o.Asset,
+			Name:     o.AssetName,
+			Network:  o.NetworkName,
+			Coin:     coin(o.Asset),
+			Selected: o.Selected,
+		}
 		switch {
 		case o.AmountText != "":
 			c.Amount = o.AmountText
 		case o.EstimateText != "":
 			c.Amount = "≈ " + o.EstimateText
 		}
+
 		w.Choices = append(w.Choices, c)
 	}
 }
@@ -367,18 +474,23 @@ func (w *View) progress(l *language) {
 	if s.Phase != Seen && s.Phase != Confirming {
 		return
 	}
+
 	var slow *Transaction
+
 	for i := range s.Transactions {
 		t := &s.Transactions[i]
 		if t.Status == invoice.Detected && (slow == nil || t.left() > slow.left()) {
 			slow = t
 		}
 	}
+
 	if slow == nil {
 		return
 	}
+
 	p := &Progress{Have: min(slow.Confirmations, slow.ConfirmationsRequired), Of: slow.ConfirmationsRequired}
 	n, m := strconv.FormatUint(p.Have, 10), strconv.FormatUint(p.Of, 10)
+
 	switch {
 	case !slow.InBlock && !slow.Simulated:
 		p.Of = 0
@@ -389,9 +501,11 @@ func (w *View) progress(l *language) {
 	default:
 		p.Text = l.say("progress.count", "n", n, "m", m)
 	}
+
 	if s.Payment != nil && s.Payment.UsuallySeconds > 0 {
 		p.Text += " " + l.say("progress.usually", "time", duration(s.Payment.UsuallySeconds, l))
 	}
+
 	w.Progress = p
 }
 
@@ -401,6 +515,7 @@ func (t *Transaction) left() uint64 {
 	if !t.InBlock {
 		n++
 	}
+
 	return n
 }
 
@@ -409,6 +524,7 @@ func duration(seconds int64, l *language) string {
 	if seconds < 60 {
 		return l.say("time.seconds", "n", strconv.FormatInt(seconds, 10))
 	}
+
 	return l.say("time.minutes", "n", strconv.FormatInt((seconds+59)/60, 10))
 }
 
@@ -416,10 +532,22 @@ func duration(seconds int64, l *language) string {
 const hashTail = 8
 
 func transactionView(t Transaction, l *language) TransactionView {
-	v := TransactionView{Amount: t.AmountText, Asset: t.Asset, Network: t.NetworkName, Hash: t.TxHash, URL: t.ExplorerURL, At: moment(t.DetectedAt)}
+	v := TransactionView{
+		Amount:  t.AmountText,
+		Asset:   t.Asset,
+		Network: t.NetworkName,
+		Hash:    t.TxHash,
+		URL:     t.ExplorerURL,
+		At:      moment(t.DetectedAt),
+	}
 	end := max(0, len(t.TxHash)-hashTail)
 	v.HashHead, v.HashTail = t.TxHash[:end], t.TxHash[end:]
-	n, m := strconv.FormatUint(min(t.Confirmations, t.ConfirmationsRequired), 10), strconv.FormatUint(t.ConfirmationsRequired, 10)
+
+	n, m := strconv.FormatUint(
+		min(t.Confirmations, t.ConfirmationsRequired), 10,
+	), strconv.FormatUint(
+		t.ConfirmationsRequired, 10,
+	)
 	switch {
 	case t.Status == invoice.Confirmed:
 		v.Status, v.Tone = l.say("payment.confirmed"), Good
@@ -434,6 +562,7 @@ func transactionView(t Transaction, l *language) TransactionView {
 	default:
 		v.Status, v.Tone = l.say("payment.count", "n", n, "m", m), Waiting
 	}
+
 	return v
 }
 
@@ -442,15 +571,25 @@ func (w *View) outcomes(l *language) {
 	if s.Livemode || s.Payment == nil {
 		return
 	}
+
 	var values []invoice.Outcome
+
 	switch s.Phase {
 	case Pay, QuoteExpired, Underpaid:
-		values = []invoice.Outcome{invoice.SimulatePaid, invoice.SimulateDetected, invoice.SimulateUnderpaid, invoice.SimulateOverpaid}
+		values = []invoice.Outcome{
+			invoice.SimulatePaid,
+			invoice.SimulateDetected,
+			invoice.SimulateUnderpaid,
+			invoice.SimulateOverpaid,
+		}
 	case Seen, Confirming:
 		values = []invoice.Outcome{invoice.SimulatePaid, invoice.SimulateDropped}
 	case Expired, Canceled:
 		values = []invoice.Outcome{invoice.SimulateLate}
+	case Choose, Interrupted, Closing, Paid, Refunded, Late:
+		// Nothing can be simulated.
 	}
+
 	for _, v := range values {
 		w.Outcomes = append(w.Outcomes, Outcome{v, l.say("simulate." + string(v))})
 	}
@@ -460,7 +599,14 @@ func (w *View) outcomes(l *language) {
 type Coin struct{ Picture, Letter string }
 
 // coins are the assets that the template draws.
-var coins = map[string]string{"BTC": "btc", "ETH": "eth", "SOL": "sol", "TRX": "trx", "USDC": "usdc", "USDT": "usdt"}
+var coins = map[string]string{
+	"BTC":  "btc",
+	"ETH":  "eth",
+	"SOL":  "sol",
+	"TRX":  "trx",
+	"USDC": "usdc",
+	"USDT": "usdt",
+}
 
 func coin(symbol string) Coin { return Coin{cmp.Or(coins[symbol], "other"), initial(symbol)} }
 
@@ -469,6 +615,7 @@ func initial(name string) string {
 	for _, r := range name {
 		return string(r)
 	}
+
 	return ""
 }
 
@@ -478,5 +625,6 @@ func moment(iso string) Moment {
 	if err != nil {
 		return Moment{}
 	}
+
 	return Moment{iso, t.UTC().Format("2006-01-02 15:04") + " UTC"}
 }

@@ -17,27 +17,33 @@ import (
 
 func allLanguages(t testing.TB) languages {
 	t.Helper()
+
 	files, err := fs.Sub(builtIn, "web")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	all, err := loadLanguages(files)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return all
 }
 
 func viewOf(t testing.TB, e exhibit, lang string) View {
 	t.Helper()
 	all := allLanguages(t)
+
 	v := visit{}
 	if strings.Contains(e.query, "choose=") {
 		v.Choosing = true
 	}
+
 	if strings.Contains(e.query, "hint=") {
 		v.HintAnswer, v.HintHash = "unknown", "0xab"
 	}
+
 	return newView(stateOf(factsOf(e)), all.tagged(lang), all, v)
 }
 
@@ -48,26 +54,116 @@ func TestEveryStateInWords(t *testing.T) {
 		message  string // a part of it
 		tone     Tone
 		amount   string // to pay; "" when nothing is asked for
-		can      string // c: choices, r: renew, o: other option, h: hint, f: final, b: back from choosing, s: simulate
+		// c: choices, r: renew, o: other option, h: hint, f: final, b: back from choosing, s: simulate
+		can      string
 		notice   string // a part of the first one
 		progress string
 	}
+
 	table := map[string]want{
-		"choose":                  {"Choose how to pay", "exact amount is fixed", Neutral, "", "c", "", ""},
-		"choose-unpriced":         {"Choose how to pay", "exact amount is fixed", Neutral, "", "c", "", ""},
-		"pay":                     {"Pay with ETH on Ethereum", "exact amount", Neutral, "0.021321", "oh", "", ""},
-		"pay-bitcoin":             {"Pay with BTC on Bitcoin", "exact amount", Neutral, "0.00058000", "oh", "", ""},
-		"pay-tron":                {"Pay with USDT on Tron", "exact amount", Neutral, "54.239", "oh", "", ""},
-		"pay-crypto":              {"Pay with ETH on Ethereum", "exact amount", Neutral, "1.234567890123456789", "h", "", ""},
-		"change":                  {"Pay another way", "Nothing is lost", Neutral, "", "cb", "", ""},
-		"quote-expired":           {"This amount has run out", "do not pay again", Warning, "", "roh", "", ""},
-		"seen":                    {"Payment seen", "nothing more to do", Waiting, "", "", "", "Waiting for a block on Ethereum. This usually takes about 3 min."},
-		"confirming":              {"Confirming your payment", "Ethereum is confirming", Waiting, "", "", "", "5 of 12 confirmations. This usually takes about 3 min."},
-		"confirming-finality":     {"Confirming your payment", "Solana is confirming", Waiting, "", "", "", "Waiting until Solana makes it final. This usually takes about 15 seconds."},
-		"underpaid":               {"A part is still missing", "received 0.015 ETH. Send the missing 0.006321 ETH", Warning, "0.006321", "oh", "", ""},
-		"underpaid-quote-expired": {"A part is still missing", "14.80\u00a0EUR is still missing", Warning, "", "roh", "", ""},
-		"underpaid-price-moved":   {"A part is still missing", "3.20\u00a0EUR is still missing", Warning, "", "roh", "", ""},
-		"underpaid-detected":      {"A part is still missing", "received 0.015 ETH", Warning, "0.006321", "oh", "", ""},
+		"choose":          {"Choose how to pay", "exact amount is fixed", Neutral, "", "c", "", ""},
+		"choose-unpriced": {"Choose how to pay", "exact amount is fixed", Neutral, "", "c", "", ""},
+		"pay": {
+			"Pay with ETH on Ethereum",
+			"exact amount",
+			Neutral,
+			"0.021321",
+			"oh",
+			"",
+			"",
+		},
+		"pay-bitcoin": {
+			"Pay with BTC on Bitcoin",
+			"exact amount",
+			Neutral,
+			"0.00058000",
+			"oh",
+			"",
+			"",
+		},
+		"pay-tron": {"Pay with USDT on Tron", "exact amount", Neutral, "54.239", "oh", "", ""},
+		"pay-crypto": {
+			"Pay with ETH on Ethereum",
+			"exact amount",
+			Neutral,
+			"1.234567890123456789",
+			"h",
+			"",
+			"",
+		},
+		"change": {"Pay another way", "Nothing is lost", Neutral, "", "cb", "", ""},
+		"quote-expired": {
+			"This amount has run out",
+			"do not pay again",
+			Warning,
+			"",
+			"roh",
+			"",
+			"",
+		},
+		"seen": {
+			"Payment seen",
+			"nothing more to do",
+			Waiting,
+			"",
+			"",
+			"",
+			"Waiting for a block on Ethereum. This usually takes about 3 min.",
+		},
+		"confirming": {
+			"Confirming your payment",
+			"Ethereum is confirming",
+			Waiting,
+			"",
+			"",
+			"",
+			"5 of 12 confirmations. This usually takes about 3 min.",
+		},
+		"confirming-finality": {
+			"Confirming your payment",
+			"Solana is confirming",
+			Waiting,
+			"",
+			"",
+			"",
+			"Waiting until Solana makes it final. This usually takes about 15 seconds.",
+		},
+		"underpaid": {
+			"A part is still missing",
+			"received 0.015 ETH. Send the missing 0.006321 ETH",
+			Warning,
+			"0.006321",
+			"oh",
+			"",
+			"",
+		},
+		"underpaid-quote-expired": {
+			"A part is still missing",
+			"14.80\u00a0EUR is still missing",
+			Warning,
+			"",
+			"roh",
+			"",
+			"",
+		},
+		"underpaid-price-moved": {
+			"A part is still missing",
+			"3.20\u00a0EUR is still missing",
+			Warning,
+			"",
+			"roh",
+			"",
+			"",
+		},
+		"underpaid-detected": {
+			"A part is still missing",
+			"received 0.015 ETH",
+			Warning,
+			"0.006321",
+			"oh",
+			"",
+			"",
+		},
 		"closing":                 {"The time is up", "do not send anything", Waiting, "", "h", "", ""},
 		"paid":                    {"Paid", "Morning Roast has received", Good, "", "f", "", ""},
 		"overpaid":                {"Paid, with something over", "0.003679 ETH more", Good, "", "f", "", ""},
@@ -75,70 +171,200 @@ func TestEveryStateInWords(t *testing.T) {
 		"paid-underpaid-accepted": {"Paid", "although a part was missing", Good, "", "f", "", ""},
 		"paid-partially-refunded": {"Paid, and partly refunded", "a part of it back", Good, "", "f", "", ""},
 		"refunded":                {"Refunded", "sent your payment back", Good, "", "f", "", ""},
-		"expired":                 {"This invoice has expired", "do not send anything", Off, "", "fh", "", ""},
-		"late":                    {"Your payment came too late", "received 0.021321 ETH", Warning, "", "f", "", ""},
-		"expired-underpaid":       {"Expired before it was paid in full", "received 0.015 ETH", Warning, "", "f", "", ""},
-		"canceled":                {"This invoice was canceled", "do not send anything", Off, "", "fh", "", ""},
-		"canceled-paid":           {"Paid to a canceled invoice", "received 0.021321 ETH", Warning, "", "f", "", ""},
-		"interrupted":             {"Your payment is interrupted", "do not pay again", Waiting, "", "", "", ""},
-		"dropped":                 {"Pay with ETH on Ethereum", "exact amount", Neutral, "0.021321", "oh", "Please pay again", ""},
-		"foreign-asset":           {"Pay with ETH on Ethereum", "exact amount", Neutral, "0.021321", "oh", "not asked for", ""},
-		"network-stopped":         {"Pay with ETH on Ethereum", "exact amount", Neutral, "0.021321", "oh", "checked by hand", ""},
-		"network-behind":          {"Pay with ETH on Ethereum", "exact amount", Neutral, "0.021321", "oh", "slow to answer", ""},
-		"hint-failed":             {"Pay with ETH on Ethereum", "exact amount", Neutral, "0.021321", "oh", "", ""},
-		"long-names":              {"Pay with ETH on Ethereum", "exact amount", Neutral, "0.021321", "oh", "", ""},
-		"long-names-choose":       {"Pay another way", "Nothing is lost", Neutral, "", "cb", "", ""},
-		"long-names-paid":         {"Paid", longName + " has received", Good, "", "f", "", ""},
-		"hint-not-found":          {"Pay with ETH on Ethereum", "exact amount", Neutral, "0.021321", "oh", "", ""},
-		"test-mode":               {"Pay with ETH on Ethereum", "exact amount", Neutral, "0.021321", "ohs", "", ""},
+		"expired": {
+			"This invoice has expired",
+			"do not send anything",
+			Off,
+			"",
+			"fh",
+			"",
+			"",
+		},
+		"late": {
+			"Your payment came too late",
+			"received 0.021321 ETH",
+			Warning,
+			"",
+			"f",
+			"",
+			"",
+		},
+		"expired-underpaid": {
+			"Expired before it was paid in full",
+			"received 0.015 ETH",
+			Warning,
+			"",
+			"f",
+			"",
+			"",
+		},
+		"canceled": {
+			"This invoice was canceled",
+			"do not send anything",
+			Off,
+			"",
+			"fh",
+			"",
+			"",
+		},
+		"canceled-paid": {
+			"Paid to a canceled invoice",
+			"received 0.021321 ETH",
+			Warning,
+			"",
+			"f",
+			"",
+			"",
+		},
+		"interrupted": {
+			"Your payment is interrupted",
+			"do not pay again",
+			Waiting,
+			"",
+			"",
+			"",
+			"",
+		},
+		"dropped": {
+			"Pay with ETH on Ethereum",
+			"exact amount",
+			Neutral,
+			"0.021321",
+			"oh",
+			"Please pay again",
+			"",
+		},
+		"foreign-asset": {
+			"Pay with ETH on Ethereum",
+			"exact amount",
+			Neutral,
+			"0.021321",
+			"oh",
+			"not asked for",
+			"",
+		},
+		"network-stopped": {
+			"Pay with ETH on Ethereum",
+			"exact amount",
+			Neutral,
+			"0.021321",
+			"oh",
+			"checked by hand",
+			"",
+		},
+		"network-behind": {
+			"Pay with ETH on Ethereum",
+			"exact amount",
+			Neutral,
+			"0.021321",
+			"oh",
+			"slow to answer",
+			"",
+		},
+		"hint-failed": {
+			"Pay with ETH on Ethereum",
+			"exact amount",
+			Neutral,
+			"0.021321",
+			"oh",
+			"",
+			"",
+		},
+		"long-names": {
+			"Pay with ETH on Ethereum",
+			"exact amount",
+			Neutral,
+			"0.021321",
+			"oh",
+			"",
+			"",
+		},
+		"long-names-choose": {"Pay another way", "Nothing is lost", Neutral, "", "cb", "", ""},
+		"long-names-paid":   {"Paid", longName + " has received", Good, "", "f", "", ""},
+		"hint-not-found": {
+			"Pay with ETH on Ethereum",
+			"exact amount",
+			Neutral,
+			"0.021321",
+			"oh",
+			"",
+			"",
+		},
+		"test-mode": {
+			"Pay with ETH on Ethereum",
+			"exact amount",
+			Neutral,
+			"0.021321",
+			"ohs",
+			"",
+			"",
+		},
 	}
 	for name, w := range table {
 		t.Run(name, func(t *testing.T) {
 			e := named(t, name)
+
 			v := viewOf(t, e, "en")
 			if v.State.Phase != e.phase {
 				t.Errorf("phase %s, want %s", v.State.Phase, e.phase)
 			}
+
 			if v.Headline != w.headline || !strings.Contains(v.Message, w.message) || v.Tone != w.tone {
 				t.Errorf("says %q, %q, %s", v.Headline, v.Message, v.Tone)
 			}
+
 			amount := ""
 			if v.Pay != nil {
 				amount = v.Pay.Amount
 			}
+
 			if amount != w.amount {
 				t.Errorf("asks for %q, want %q", amount, w.amount)
 			}
+
 			can := ""
+
 			for _, c := range []struct {
 				letter string
 				is     bool
 			}{
-				{"c", len(v.Choices) > 0}, {"r", v.Renew != ""}, {"o", v.CanChange}, {"f", v.State.Final}, {"h", v.CanHint}, {"b", v.CanKeep}, {"s", len(v.Outcomes) > 0},
+				{"c", len(v.Choices) > 0},
+				{"r", v.Renew != ""},
+				{"o", v.CanChange},
+				{"f", v.State.Final},
+				{"h", v.CanHint},
+				{"b", v.CanKeep},
+				{"s", len(v.Outcomes) > 0},
 			} {
 				if c.is {
 					can += c.letter
 				}
 			}
+
 			if can != w.can {
 				t.Errorf("can %q, want %q", can, w.can)
 			}
+
 			notice := ""
 			if len(v.Notices) > 0 {
 				notice = v.Notices[0].Text
 			}
+
 			if (w.notice == "") != (notice == "") || !strings.Contains(notice, w.notice) {
 				t.Errorf("notice %q, want %q", notice, w.notice)
 			}
+
 			progress := ""
 			if v.Progress != nil {
 				progress = v.Progress.Text
 			}
+
 			if progress != w.progress {
 				t.Errorf("progress %q, want %q", progress, w.progress)
 			}
 		})
 	}
+
 	for _, e := range gallery() {
 		if _, ok := table[e.name]; !ok {
 			t.Errorf("the table does not say what %q shows", e.name)
@@ -150,14 +376,19 @@ func TestEveryStateInWords(t *testing.T) {
 func TestNothingIsAskedForWhenNothingShouldBeSent(t *testing.T) {
 	for _, e := range gallery() {
 		v := viewOf(t, e, "en")
-		should := slices.Contains([]Phase{Pay, Underpaid}, v.State.Phase) && !strings.Contains(e.query, "choose")
+
+		should := slices.Contains([]Phase{Pay, Underpaid}, v.State.Phase) &&
+			!strings.Contains(e.query, "choose")
 		if should && v.State.Payment.QuoteExpired {
 			should = false
 		}
+
 		if (v.Pay != nil) != should {
 			t.Errorf("%s: asks for a payment: %v", e.name, v.Pay != nil)
 		}
-		if p := v.State.Payment; p != nil && p.URI != "" && (p.QuoteExpired || v.State.Phase != Pay && v.State.Phase != Underpaid) {
+
+		if p := v.State.Payment; p != nil && p.URI != "" &&
+			(p.QuoteExpired || v.State.Phase != Pay && v.State.Phase != Underpaid) {
 			t.Errorf("%s: still has the payment URI %s", e.name, p.URI)
 		}
 	}
@@ -165,21 +396,33 @@ func TestNothingIsAskedForWhenNothingShouldBeSent(t *testing.T) {
 
 func TestReturnLinks(t *testing.T) {
 	for name, want := range map[string]string{
-		"pay": "https://shop.example.com/cart", "expired": "https://shop.example.com/cart", "paid": "https://shop.example.com/thanks", "refunded": "https://shop.example.com/thanks",
+		"pay":      "https://shop.example.com/cart",
+		"expired":  "https://shop.example.com/cart",
+		"paid":     "https://shop.example.com/thanks",
+		"refunded": "https://shop.example.com/thanks",
 	} {
 		if got := stateOf(factsOf(named(t, name))).ReturnURL; got != want {
 			t.Errorf("%s returns to %q, want %q", name, got, want)
 		}
 	}
+
 	e := named(t, "paid")
 	e.invoice.SuccessURL = ""
 	f := factsOf(e)
+
 	f.Merchant.SuccessURL = "https://shop.example.com/default"
 	if got := stateOf(f).ReturnURL; got != "https://shop.example.com/default" {
 		t.Errorf("without a success URL of its own: %q", got)
 	}
+
 	f.Merchant.SuccessURL = ""
-	for _, bad := range []string{"javascript:alert(1)", "javascript://shop.example.com/%0aalert(1)", "ftp://shop.example.com", "//shop.example.com", "shop"} {
+	for _, bad := range []string{
+		"javascript:alert(1)",
+		"javascript://shop.example.com/%0aalert(1)",
+		"ftp://shop.example.com",
+		"//shop.example.com",
+		"shop",
+	} {
 		f.Merchant.WebsiteURL = bad
 		if got := stateOf(f).ReturnURL; got != "" {
 			t.Errorf("a URL that is none of the web is linked: %q", got)
@@ -189,8 +432,14 @@ func TestReturnLinks(t *testing.T) {
 
 func TestWalletLinks(t *testing.T) {
 	for uri, want := range map[string]string{
-		"bitcoin:bc1q?amount=1": "bitcoin:bc1q?amount=1", "ethereum:0x1@1?value=1": "ethereum:0x1@1?value=1", "javascript:alert(1)": "",
-		"data:text/html,x": "", "https://example.com": "", "TAddress": "", "": "", "JAVASCRIPT:alert(1)": "",
+		"bitcoin:bc1q?amount=1":  "bitcoin:bc1q?amount=1",
+		"ethereum:0x1@1?value=1": "ethereum:0x1@1?value=1",
+		"javascript:alert(1)":    "",
+		"data:text/html,x":       "",
+		"https://example.com":    "",
+		"TAddress":               "",
+		"":                       "",
+		"JAVASCRIPT:alert(1)":    "",
 	} {
 		if got := string(walletURL(uri)); got != want {
 			t.Errorf("walletURL(%q) = %q, want %q", uri, got, want)
@@ -211,6 +460,7 @@ func TestNetworkTrouble(t *testing.T) {
 		"a thousand blocks left": {condition{Height: 100, Tip: 1100, ReadAt: noon}, "behind"},
 	} {
 		f := factsOf(e)
+
 		f.Conditions["ethereum"] = c.condition
 		if got := stateOf(f).NetworkTrouble; got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
@@ -218,6 +468,7 @@ func TestNetworkTrouble(t *testing.T) {
 	}
 	// Bitcoin's blocks are rare: half an hour without one is nothing to speak of.
 	f := factsOf(named(t, "pay-bitcoin"))
+
 	f.Conditions["bitcoin"] = condition{Height: 100, Tip: 100, ReadAt: noon.Add(-30 * time.Minute)}
 	if got := stateOf(f).NetworkTrouble; got != "" {
 		t.Errorf("bitcoin after half an hour: %q", got)
@@ -228,18 +479,23 @@ func TestNetworkTrouble(t *testing.T) {
 func TestRevision(t *testing.T) {
 	f := factsOf(named(t, "confirming"))
 	before := stateOf(f).Revision
+
 	f.Now = f.Now.Add(time.Second)
 	if stateOf(f).Revision != before {
 		t.Error("a second changes the revision")
 	}
+
 	c := f.Conditions["ethereum"]
 	c.Tip++
+
 	f.Conditions["ethereum"] = c
 	if stateOf(f).Revision == before {
 		t.Error("a confirmation does not change the revision")
 	}
+
 	f = factsOf(named(t, "choose"))
 	before = stateOf(f).Revision
+
 	f.Prices = nil
 	if stateOf(f).Revision != before {
 		t.Error("estimates change the revision")
@@ -253,7 +509,10 @@ func TestStateHasNoSecrets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, secret := range []string{secretEmail, secretOrder, secretMeta, "metadata", "order_id", "email", "account"} {
+
+		for _, secret := range []string{
+			secretEmail, secretOrder, secretMeta, "metadata", "order_id", "email", "account",
+		} {
 			if strings.Contains(strings.ToLower(string(b)), strings.ToLower(secret)) {
 				t.Errorf("%s: the state holds %q", e.name, secret)
 			}
@@ -265,36 +524,45 @@ func TestStateHasNoSecrets(t *testing.T) {
 func TestLanguagesAreComplete(t *testing.T) {
 	name := regexp.MustCompile(`\{[a-z]+\}`)
 	tables := map[string]map[string]string{}
+
 	entries, err := fs.Glob(builtIn, "web/lang/*.json")
 	if err != nil || len(entries) != 3 {
 		t.Fatalf("%v, %v", entries, err)
 	}
+
 	for _, file := range entries {
 		data, err := builtIn.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		var table map[string]string
 		if err := json.Unmarshal(data, &table); err != nil {
 			t.Fatal(file, err)
 		}
+
 		if n := strings.Count(string(data), "\": \""); n != len(table) {
 			t.Errorf("%s has %d lines for %d messages: one is there twice", file, n, len(table))
 		}
+
 		tables[file] = table
 	}
+
 	english := tables["web/lang/en.json"]
 	for file, table := range tables {
 		if !reflect.DeepEqual(keys(table), keys(english)) {
 			t.Errorf("%s has other messages than English", file)
 		}
+
 		for key, text := range table {
 			if strings.TrimSpace(text) == "" {
 				t.Errorf("%s: %s is empty", file, key)
 			}
+
 			a, b := name.FindAllString(text, -1), name.FindAllString(english[key], -1)
 			slices.Sort(a)
 			slices.Sort(b)
+
 			if !slices.Equal(slices.Compact(a), slices.Compact(b)) {
 				t.Errorf("%s: %s fills in %v, English %v", file, key, a, b)
 			}
@@ -306,7 +574,9 @@ func TestLanguagesAreComplete(t *testing.T) {
 func TestNoMessageIsMissing(t *testing.T) {
 	all := allLanguages(t)
 	broken := regexp.MustCompile(`\{[a-z]+\}|^[a-z_]+(\.[a-z_]+)+$`)
+
 	var walk func(path string, v reflect.Value)
+
 	walk = func(path string, v reflect.Value) {
 		switch v.Kind() {
 		case reflect.String:
@@ -329,6 +599,7 @@ func TestNoMessageIsMissing(t *testing.T) {
 			}
 		}
 	}
+
 	for _, l := range all {
 		for _, e := range gallery() {
 			state := stateOf(factsOf(e))
@@ -337,9 +608,11 @@ func TestNoMessageIsMissing(t *testing.T) {
 				for n := range knownNotices {
 					visits = append(visits, visit{Notice: n})
 				}
+
 				for h := range knownHints {
 					visits = append(visits, visit{HintAnswer: h})
 				}
+
 				for _, v := range visits {
 					walk(l.Tag+" "+e.name, reflect.ValueOf(newView(s, l, all, v)))
 				}
@@ -351,6 +624,7 @@ func TestNoMessageIsMissing(t *testing.T) {
 // A payment whose block is newer than the tip that was last stored has that block's own confirmation.
 func TestConfirmationsBeforeTheTipIsStored(t *testing.T) {
 	f := factsOf(named(t, "confirming"))
+
 	f.Conditions["ethereum"] = condition{Height: 5, Tip: 5, ReadAt: noon}
 	if got := stateOf(f).Transactions[0].Confirmations; got != 1 {
 		t.Errorf("%d confirmations", got)
@@ -363,18 +637,23 @@ func TestEveryPhaseHasWords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	phases := regexp.MustCompile(`Phase = "([a-z_]+)"`).FindAllStringSubmatch(string(source), -1)
+
 	shown := map[Phase]bool{}
 	for _, e := range gallery() {
 		shown[stateOf(factsOf(e)).Phase] = true
 	}
+
 	if len(phases) < 13 {
 		t.Fatalf("only %d phases were found in state.go", len(phases))
 	}
+
 	for _, p := range phases {
 		if !shown[Phase(p[1])] {
 			t.Errorf("the gallery does not show %s", p[1])
 		}
+
 		for _, l := range allLanguages(t) {
 			if l.text[p[1]+".headline"] == "" || l.text[p[1]+".message"] == "" {
 				t.Errorf("no words for %s in %s", p[1], l.Tag)
@@ -421,6 +700,7 @@ func TestForeignMoneyPaysNothing(t *testing.T) {
 	e := named(t, "expired")
 	p := named(t, "foreign-asset").payments[0]
 	e.payments = []invoice.Payment{p}
+
 	s := stateOf(factsOf(e))
 	if s.Phase != Expired || s.Transactions[0].Counts {
 		t.Errorf("phase %s, %+v", s.Phase, s.Transactions)
@@ -433,8 +713,13 @@ func TestStateIsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, typ := range []reflect.Type{
-		reflect.TypeFor[State](), reflect.TypeFor[Merchant](), reflect.TypeFor[Choice](), reflect.TypeFor[PaymentDetails](), reflect.TypeFor[Transaction](),
+		reflect.TypeFor[State](),
+		reflect.TypeFor[Merchant](),
+		reflect.TypeFor[Choice](),
+		reflect.TypeFor[PaymentDetails](),
+		reflect.TypeFor[Transaction](),
 	} {
 		for i := range typ.NumField() {
 			name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
@@ -443,6 +728,7 @@ func TestStateIsDocumented(t *testing.T) {
 			}
 		}
 	}
+
 	for _, e := range gallery() {
 		if !strings.Contains(string(doc), "`"+string(e.phase)+"`") {
 			t.Errorf("docs/checkout.md does not name the state %s", e.phase)

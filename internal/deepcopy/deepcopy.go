@@ -11,11 +11,13 @@ import (
 // unexported fields are shared: in the records those are decimals, which nobody can change.
 func Of[T any]() func(*T) *T {
 	deepen := deepener(reflect.TypeFor[T]())
+
 	return func(record *T) *T {
 		c := *record
 		if deepen != nil {
 			deepen(reflect.ValueOf(&c).Elem())
 		}
+
 		return &c
 	}
 }
@@ -31,13 +33,16 @@ func deepener(t reflect.Type) func(reflect.Value) {
 			}
 		}
 	}
+
 	switch t.Kind() {
 	case reflect.Struct:
 		type part struct {
 			field  int
 			deepen func(reflect.Value)
 		}
+
 		var parts []part
+
 		for i := range t.NumField() {
 			if f := t.Field(i); f.IsExported() {
 				if deepen := deepener(f.Type); deepen != nil {
@@ -45,9 +50,11 @@ func deepener(t reflect.Type) func(reflect.Value) {
 				}
 			}
 		}
+
 		if parts == nil {
 			return nil
 		}
+
 		return func(v reflect.Value) {
 			for _, p := range parts {
 				p.deepen(v.Field(p.field))
@@ -55,47 +62,61 @@ func deepener(t reflect.Type) func(reflect.Value) {
 		}
 	case reflect.Pointer:
 		deepen := deepener(t.Elem())
+
 		return func(v reflect.Value) {
 			if v.IsNil() {
 				return
 			}
+
 			c := reflect.New(t.Elem())
 			c.Elem().Set(v.Elem())
+
 			if deepen != nil {
 				deepen(c.Elem())
 			}
+
 			v.Set(c)
 		}
 	case reflect.Slice:
 		deepen := deepener(t.Elem())
+
 		return func(v reflect.Value) {
 			if v.IsNil() {
 				return
 			}
+
 			c := reflect.MakeSlice(t, v.Len(), v.Len())
 			reflect.Copy(c, v)
+
 			for i := 0; deepen != nil && i < c.Len(); i++ {
 				deepen(c.Index(i))
 			}
+
 			v.Set(c)
 		}
 	case reflect.Map:
 		deepen := deepener(t.Elem())
+
 		return func(v reflect.Value) {
 			if v.IsNil() {
 				return
 			}
+
 			c := reflect.MakeMapWithSize(t, v.Len())
 			for it := v.MapRange(); it.Next(); {
 				e := reflect.New(t.Elem()).Elem()
 				e.Set(it.Value())
+
 				if deepen != nil {
 					deepen(e)
 				}
+
 				c.SetMapIndex(it.Key(), e)
 			}
+
 			v.Set(c)
 		}
 	}
+
 	return nil
 }

@@ -35,56 +35,75 @@ type payer struct {
 
 func newPayer(t *testing.T, url string, chainID uint64) *payer {
 	t.Helper()
+
 	client, err := ethclient.DialContext(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(client.Close)
+
 	key, err := crypto.HexToECDSA(testenv.WellKnownDevAccounts[0].Key)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	auth, err := bind.NewKeyedTransactorWithChainID(key, new(big.Int).SetUint64(chainID))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return &payer{t: t, client: client, key: key, auth: auth, chainID: new(big.Int).SetUint64(chainID)}
 }
 
 // mined waits until a transaction is in a block and fails if it failed.
 func (p *payer) mined(tx *types.Transaction) *types.Receipt {
 	p.t.Helper()
+
 	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
 	defer cancel()
+
 	r, err := bind.WaitMined(ctx, p.client, tx)
 	if err != nil || r.Status != types.ReceiptStatusSuccessful {
 		p.t.Fatalf("transaction %s: %+v, %v", tx.Hash(), r, err)
 	}
+
 	return r
 }
 
 // native sends ether.
 func (p *payer) native(to chain.Address, v chain.Amount) {
 	p.t.Helper()
+
 	nonce, err := p.client.PendingNonceAt(p.t.Context(), p.auth.From)
 	if err != nil {
 		p.t.Fatal(err)
 	}
+
 	head, err := p.client.HeaderByNumber(p.t.Context(), nil)
 	if err != nil {
 		p.t.Fatal(err)
 	}
+
 	receiver, tip := common.HexToAddress(string(to)), big.NewInt(1_000_000_000)
+
 	tx, err := types.SignNewTx(p.key, types.LatestSignerForChainID(p.chainID), &types.DynamicFeeTx{
-		ChainID: p.chainID, Nonce: nonce, To: &receiver, Value: v.Big(), Gas: 21_000,
-		GasTipCap: tip, GasFeeCap: new(big.Int).Add(tip, new(big.Int).Mul(head.BaseFee, big.NewInt(2))),
+		ChainID:   p.chainID,
+		Nonce:     nonce,
+		To:        &receiver,
+		Value:     v.Big(),
+		Gas:       21_000,
+		GasTipCap: tip,
+		GasFeeCap: new(big.Int).Add(tip, new(big.Int).Mul(head.BaseFee, big.NewInt(2))),
 	})
 	if err != nil {
 		p.t.Fatal(err)
 	}
+
 	if err := p.client.SendTransaction(p.t.Context(), tx); err != nil {
 		p.t.Fatal(err)
 	}
+
 	p.mined(tx)
 }
 
@@ -92,6 +111,7 @@ func (p *payer) native(to chain.Address, v chain.Amount) {
 func (p *payer) in(t *testing.T) *payer {
 	c := *p
 	c.t = t
+
 	return &c
 }
 
@@ -104,28 +124,47 @@ type token struct {
 
 func (p *payer) deploy(c contracts.Contract, symbol string, args ...any) *token {
 	p.t.Helper()
+
 	parsed, err := abi.JSON(strings.NewReader(c.ABI))
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	address, tx, bound, err := bind.DeployContract(p.auth, parsed, common.FromHex(c.Bytecode), p.client, args...)
+
+	address, tx, bound, err := bind.DeployContract(
+		p.auth,
+		parsed,
+		common.FromHex(c.Bytecode),
+		p.client,
+		args...)
 	if err != nil {
 		p.t.Fatal(err)
 	}
+
 	p.mined(tx)
-	tok := &token{p: p, bound: bound, asset: chain.Asset{
-		Symbol: symbol, Kind: chain.Token, Contract: chain.Address(address.Hex()), Decimals: 6, MinAmount: chain.Units(10_000),
-	}}
+	tok := &token{
+		p:     p,
+		bound: bound,
+		asset: chain.Asset{
+			Symbol:    symbol,
+			Kind:      chain.Token,
+			Contract:  chain.Address(address.Hex()),
+			Decimals:  6,
+			MinAmount: chain.Units(10_000),
+		},
+	}
 	tok.transact("mint", p.auth.From, new(big.Int).Exp(big.NewInt(10), big.NewInt(15), nil))
+
 	return tok
 }
 
 func (t *token) transact(method string, args ...any) {
 	t.p.t.Helper()
+
 	tx, err := t.bound.Transact(t.p.auth, method, args...)
 	if err != nil {
 		t.p.t.Fatal(err)
 	}
+
 	t.p.mined(tx)
 }
 
@@ -136,27 +175,36 @@ func (t *token) send(to chain.Address, v chain.Amount) {
 
 func (t *token) balance(of chain.Address) chain.Amount {
 	t.p.t.Helper()
+
 	var out []any
-	if err := t.bound.Call(&bind.CallOpts{Context: t.p.t.Context()}, &out, "balanceOf", common.HexToAddress(string(of))); err != nil {
+	if err := t.bound.Call(
+		&bind.CallOpts{Context: t.p.t.Context()}, &out, "balanceOf",
+		common.HexToAddress(string(of)),
+	); err != nil {
 		t.p.t.Fatal(err)
 	}
+
 	v, err := chain.AmountFromBig(out[0].(*big.Int))
 	if err != nil {
 		t.p.t.Fatal(err)
 	}
+
 	return v
 }
 
 func (p *payer) balance(of chain.Address) chain.Amount {
 	p.t.Helper()
+
 	b, err := p.client.BalanceAt(p.t.Context(), common.HexToAddress(string(of)), nil)
 	if err != nil {
 		p.t.Fatal(err)
 	}
+
 	v, err := chain.AmountFromBig(b)
 	if err != nil {
 		p.t.Fatal(err)
 	}
+
 	return v
 }
 
@@ -169,22 +217,27 @@ func TestAnvil(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs anvil; run without -short")
 	}
+
 	node := testenv.Anvil(t, testenv.AnvilOptions{BlockTime: time.Second})
 	p := newPayer(t, node.URL, node.ChainID)
 	usdc := p.deploy(contracts.TestERC20, "USDC", "Test Dollar", "USDC", uint8(6))
 	usdt := p.deploy(contracts.USDTLike, "USDT")
 	network := evm.Local(node.ChainID, usdc.asset, usdt.asset)
 	network.BlockTime = time.Second
+
 	driver, err := evm.New(evm.Config{Network: network, RPC: node.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	feeTo, err := driver.ParseAddress(common.HexToAddress(feeAddress).Hex())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	s := start(t, driver, string(feeTo))
 	slug := network.Slug
+
 	master, err := s.engine.Outbox.Master(t.Context(), slug, s.account.Index)
 	if err != nil {
 		t.Fatal(err)
@@ -203,20 +256,36 @@ func TestAnvil(t *testing.T) {
 		s.await(inv.ID, "underpaid", func(v invoiceView) bool { return v.Status == "underpaid" })
 		p.native(to, due.Sub(half))
 		s.await(inv.ID, "paid", func(v invoiceView) bool { return v.Status == "paid" && len(v.Flags) == 0 })
+
 		var gross, net, fee, network chain.Amount
 		for _, pay := range s.released(inv.ID, 2) {
-			gross, net = gross.Add(amount(t, pay.Settlement.Gross)), net.Add(amount(t, pay.Settlement.NetReleased))
-			fee, network = fee.Add(amount(t, pay.Settlement.FeePaid)), network.Add(amount(t, pay.Settlement.NetworkFees))
+			gross, net = gross.Add(
+				amount(t, pay.Settlement.Gross),
+			), net.Add(
+				amount(t, pay.Settlement.NetReleased),
+			)
+			fee, network = fee.Add(
+				amount(t, pay.Settlement.FeePaid),
+			), network.Add(
+				amount(t, pay.Settlement.NetworkFees),
+			)
 		}
+
 		if gross != due || gross != net.Add(fee).Add(network) {
-			t.Errorf("due %s, gross %s = net %s + fee %s + network fees %s does not balance", due, gross, net, fee, network)
+			t.Errorf(
+				"due %s, gross %s = net %s + fee %s + network fees %s does not balance",
+				due, gross, net, fee, network,
+			)
 		}
+
 		if got := p.balance(master.Address).Sub(masterBefore); got != net {
 			t.Errorf("the master wallet got %s, the API says %s", got, net)
 		}
+
 		if got := p.balance(feeTo).Sub(feesBefore); got != fee || fee.IsZero() {
 			t.Errorf("the fee address got %s, the API says %s", got, fee)
 		}
+
 		if left := p.balance(to); !left.IsZero() {
 			t.Errorf("%s is left at the deposit address", left)
 		}
@@ -229,29 +298,47 @@ func TestAnvil(t *testing.T) {
 			inv := s.order("40", tok.asset.Symbol, slug)
 			due, to := amount(t, inv.Options[0].AmountDue), inv.Options[0].Address
 			paid := due.Add(chain.Units(5_000_000))
-			feesBefore, masterBefore, tokensBefore := p.balance(feeTo), p.balance(master.Address), tok.balance(master.Address)
+			feesBefore, masterBefore, tokensBefore := p.balance(
+				feeTo,
+			), p.balance(
+				master.Address,
+			), tok.balance(
+				master.Address,
+			)
 			tok.send(to, paid)
-			s.await(inv.ID, "paid and overpaid", func(v invoiceView) bool { return v.Status == "paid" && slices.Contains(v.Flags, "overpaid") })
+			s.await(
+				inv.ID,
+				"paid and overpaid",
+				func(v invoiceView) bool { return v.Status == "paid" && slices.Contains(v.Flags, "overpaid") },
+			)
 			pay := s.released(inv.ID, 1)[0]
+
 			set := pay.Settlement
 			if amount(t, set.Gross) != paid || amount(t, set.NetReleased) != paid {
 				t.Errorf("paid %s, gross %s, net released %s", paid, set.Gross, set.NetReleased)
 			}
+
 			if got := tok.balance(master.Address).Sub(tokensBefore); got != paid {
 				t.Errorf("the master wallet got %s tokens, %s were paid", got, paid)
 			}
+
 			if left := tok.balance(to); !left.IsZero() {
 				t.Errorf("%s tokens are left at the deposit address", left)
 			}
+
 			fee := amount(t, set.FeePaid)
 			if got := p.balance(feeTo).Sub(feesBefore); got != fee || fee.IsZero() {
 				t.Errorf("the fee address got %s, the API says %s", got, fee)
 			}
-			// Whatever left the master wallet is the fee, the network's fees, or gas that is left at the address.
+			// Whatever left the master wallet is the fee, the network's fees, or gas that is left
+			// at the address.
 			spent := masterBefore.Sub(p.balance(master.Address))
 			if want := fee.Add(amount(t, set.NetworkFees)).Add(p.balance(to)); spent != want {
 				b, _ := json.Marshal(set)
-				t.Errorf("the master wallet spent %s; fee + network fees + what is left at the address is %s\n%s", spent, want, b)
+				t.Errorf(
+					"the master wallet spent %s; fee + network fees + what is left at the address is %s\n%s",
+					spent, want, b,
+				)
 			}
 		})
 	}

@@ -30,7 +30,8 @@ type world interface {
 	replace(t *testing.T, hash string, to chain.Address, v chain.Amount) (other string)
 	// holds is what the node has unspent for an address.
 	holds(t *testing.T, a chain.Address) chain.Amount
-	// rewind takes the newest blocks out of the chain and makes as many and one more that leave the pool alone.
+	// rewind takes the newest blocks out of the chain and makes as many and one more that leave the
+	// pool alone.
 	rewind(t *testing.T, blocks int)
 }
 
@@ -42,6 +43,7 @@ func startBitcoind(t *testing.T) world {
 	n := bitcoindWorld{testenv.Bitcoind(t, testenv.BitcoindOptions{Args: []string{"-keypool=10"}})}
 	n.call(t, nil, "createwallet", "payers")
 	n.mine(t, 120)
+
 	return n
 }
 
@@ -49,6 +51,7 @@ func (n bitcoindWorld) url() string { return n.URL }
 
 func (n bitcoindWorld) call(t *testing.T, out any, method string, params ...any) {
 	t.Helper()
+
 	if err := n.Call(t.Context(), out, method, params...); err != nil {
 		t.Fatalf("%s: %v", method, err)
 	}
@@ -57,6 +60,7 @@ func (n bitcoindWorld) call(t *testing.T, out any, method string, params ...any)
 func (n bitcoindWorld) address(t *testing.T) (a string) {
 	t.Helper()
 	n.call(t, &a, "getnewaddress", "", "bech32")
+
 	return a
 }
 
@@ -68,6 +72,7 @@ func (n bitcoindWorld) mine(t *testing.T, blocks int) {
 
 func (n bitcoindWorld) mineEmpty(t *testing.T, blocks int) {
 	t.Helper()
+
 	for range blocks {
 		n.call(t, nil, "generateblock", n.address(t), []string{})
 	}
@@ -76,12 +81,14 @@ func (n bitcoindWorld) mineEmpty(t *testing.T, blocks int) {
 func (n bitcoindWorld) height(t *testing.T) (h uint64) {
 	t.Helper()
 	n.call(t, &h, "getblockcount")
+
 	return h
 }
 
 func (n bitcoindWorld) pool(t *testing.T) (hashes []string) {
 	t.Helper()
 	n.call(t, &hashes, "getrawmempool")
+
 	return hashes
 }
 
@@ -90,62 +97,88 @@ func (n bitcoindWorld) outputs(t *testing.T, hash string) int {
 	return outputsOf(t, n.Call, hash)
 }
 
-func outputsOf(t *testing.T, call func(ctx context.Context, out any, method string, params ...any) error, hash string) int {
+func outputsOf(
+	t *testing.T,
+	call func(ctx context.Context, out any, method string, params ...any) error,
+	hash string,
+) int {
 	t.Helper()
+
 	var tx struct{ Vout []json.RawMessage }
 	must(t, call(t.Context(), &tx, "getrawtransaction", hash, 1))
+
 	return len(tx.Vout)
 }
 
 func (n bitcoindWorld) pay(t *testing.T, to chain.Address, v chain.Amount) (hash string) {
 	t.Helper()
 	n.call(t, &hash, "sendtoaddress", to, json.Number(v.Decimal(8).String()))
+
 	return hash
 }
 
 func (n bitcoindWorld) replace(t *testing.T, hash string, to chain.Address, v chain.Amount) string {
 	t.Helper()
+
 	var bumped struct{ Txid string }
-	n.call(t, &bumped, "bumpfee", hash, map[string]any{"outputs": []map[chain.Address]json.Number{{to: json.Number(v.Decimal(8).String())}}})
+	n.call(
+		t, &bumped, "bumpfee", hash,
+		map[string]any{"outputs": []map[chain.Address]json.Number{{to: json.Number(v.Decimal(8).String())}}},
+	)
+
 	return bumped.Txid
 }
 
 func (n bitcoindWorld) holds(t *testing.T, a chain.Address) chain.Amount {
 	t.Helper()
+
 	var out struct {
 		Total json.Number `json:"total_amount"`
 	}
 	n.call(t, &out, "scantxoutset", "start", []string{"addr(" + string(a) + ")"})
+
 	v, err := chain.AmountFromDecimalFloor(decimal.RequireFromString(out.Total.String()), 8)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return v
 }
 
-// What was in the blocks is handed over again, as other nodes would: bitcoind returns to its pool only what is final at the
-// height it went back to, and of the newest ten blocks.
+// What was in the blocks is handed over again, as other nodes would: bitcoind returns to its pool
+// only what is final at the height it went back to, and of the newest ten blocks.
 func (n bitcoindWorld) rewind(t *testing.T, blocks int) {
 	t.Helper()
-	var first string
-	var waiting []string
+
+	var (
+		first   string
+		waiting []string
+	)
+
 	tip := n.height(t)
 	for height := tip - uint64(blocks) + 1; height <= tip; height++ {
-		var hash string
-		var block struct {
-			Tx []struct{ Hex string }
-		}
+		var (
+			hash  string
+			block struct {
+				Tx []struct{ Hex string }
+			}
+		)
+
 		n.call(t, &hash, "getblockhash", height)
 		n.call(t, &block, "getblock", hash, 2)
+
 		if first == "" {
 			first = hash
 		}
+
 		for _, tx := range block.Tx[1:] {
 			waiting = append(waiting, tx.Hex)
 		}
 	}
+
 	n.call(t, nil, "invalidateblock", first)
 	n.mineEmpty(t, blocks+1)
+
 	for _, tx := range waiting {
 		n.call(t, nil, "sendrawtransaction", tx)
 	}
@@ -162,11 +195,13 @@ func startBtcd(t *testing.T) world {
 	n := testenv.Btcd(t)
 	payer, err := regtest.New(t.Context(), &n.BitcoinRPC, 1)
 	must(t, err)
+
 	return btcdWorld{n, payer}
 }
 
 func must(t *testing.T, err error) {
 	t.Helper()
+
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,6 +213,7 @@ func (n btcdWorld) address(t *testing.T) string {
 	t.Helper()
 	a, err := n.payer.NewAddress(t.Context())
 	must(t, err)
+
 	return string(a)
 }
 
@@ -196,6 +232,7 @@ func (n btcdWorld) height(*testing.T) uint64 { return n.payer.Tip() }
 func (n btcdWorld) pool(t *testing.T) (hashes []string) {
 	t.Helper()
 	must(t, n.node.Call(t.Context(), &hashes, "getrawmempool"))
+
 	return hashes
 }
 
@@ -208,6 +245,7 @@ func (n btcdWorld) pay(t *testing.T, to chain.Address, v chain.Amount) string {
 	t.Helper()
 	hash, err := n.payer.Pay(t.Context(), to, chain.Asset{}, v)
 	must(t, err)
+
 	return hash
 }
 
@@ -215,6 +253,7 @@ func (n btcdWorld) replace(t *testing.T, hash string, to chain.Address, v chain.
 	t.Helper()
 	other, err := n.payer.Replace(t.Context(), hash, to, v)
 	must(t, err)
+
 	return other
 }
 
@@ -222,9 +261,11 @@ func (n btcdWorld) holds(t *testing.T, a chain.Address) (sum chain.Amount) {
 	t.Helper()
 	coins, err := n.payer.Coins(t.Context(), chain.Party{Address: a})
 	must(t, err)
+
 	for _, c := range coins {
 		sum = sum.Add(c.Amount)
 	}
+
 	return sum
 }
 
@@ -238,6 +279,7 @@ func onBothNodes(t *testing.T, story func(t *testing.T, w world)) {
 	if testing.Short() {
 		t.Skip("needs bitcoind and btcd; run without -short")
 	}
+
 	t.Run("bitcoind", func(t *testing.T) { story(t, startBitcoind(t)) })
 	t.Run("btcd", func(t *testing.T) { story(t, startBtcd(t)) })
 }

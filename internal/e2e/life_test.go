@@ -1,8 +1,8 @@
 package e2e
 
-// This file is the service process of TestKill: the test binary, started again, as a whole payment service over a SQLite file
-// and a node. It works when it is told to, in the time it is told, and it ends itself at the store commit or the call of
-// the node that it was born to die at.
+// This file is the service process of TestKill: the test binary, started again, as a whole payment
+// service over a SQLite file and a node. It works when it is told to, in the time it is told, and
+// it ends itself at the store commit or the call of the node that it was born to die at.
 
 import (
 	"bytes"
@@ -43,7 +43,8 @@ const lifeEnv = "PAYMENTS_E2E_LIFE"
 type life struct {
 	DB, RPC string
 	ChainID uint64
-	// At is the number of the commit or call that ends it, from 1; 0: none. After: when that has taken effect.
+	// At is the number of the commit or call that ends it, from 1; 0: none. After: when that has
+	// taken effect.
 	At    int
 	After bool
 }
@@ -66,11 +67,14 @@ type reaper struct {
 func (r *reaper) begin(m moment) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	r.seen = append(r.seen, m)
 	if n := len(r.seen); n != r.life.At || r.life.After {
 		return n
 	}
+
 	die(m)
+
 	return 0
 }
 
@@ -84,7 +88,9 @@ func (r *reaper) end(n int, m moment) {
 // die says where, and kills the process as the system does: nothing is flushed, closed or given back.
 func die(m moment) {
 	fmt.Printf("dying at %s\n", m.Name)
+
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+
 	select {}
 }
 
@@ -95,20 +101,26 @@ type mortal struct {
 }
 
 func (m mortal) Update(ctx context.Context, f func(ctx context.Context, tx store.Tx) error) error {
-	var n int
-	var what moment
+	var (
+		n    int
+		what moment
+	)
+
 	err := m.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error {
 		w := &writer{Tx: tx}
 		if err := f(ctx, w); err != nil {
 			return err
 		}
+
 		what = moment{Name: "commit" + w.of}
 		n = m.reaper.begin(what)
+
 		return nil
 	})
 	if err == nil {
 		m.reaper.end(n, what)
 	}
+
 	return err
 }
 
@@ -156,26 +168,33 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	req.Body = io.NopCloser(bytes.NewReader(body))
 	what := momentOf(body)
 	n := t.reaper.begin(what)
+
 	resp, err := http.DefaultTransport.RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}
 	defer resp.Body.Close()
+
 	answer, err := io.ReadAll(resp.Body)
 	if err != nil {
 		return nil, err
 	}
+
 	t.reaper.end(n, what)
+
 	resp.Body = io.NopCloser(bytes.NewReader(answer))
+
 	return resp, nil
 }
 
 // momentOf names a request by the methods it calls.
 func momentOf(body []byte) moment {
 	type call struct{ Method string }
+
 	var calls []call
 	if json.Unmarshal(body, &calls) != nil {
 		calls = make([]call, 1)
@@ -183,10 +202,12 @@ func momentOf(body []byte) moment {
 			panic("a request that is no JSON-RPC: " + err.Error())
 		}
 	}
+
 	var methods []string
 	for _, c := range calls {
 		methods = append(methods, c.Method)
 	}
+
 	return moment{strings.Join(methods, "+"), len(calls)}
 }
 
@@ -197,14 +218,19 @@ const nowHeader = "Test-Now"
 func serve(text string) {
 	var l life
 	check(json.Unmarshal([]byte(text), &l))
+
 	go func() { // a process whose test is gone ends
 		_, _ = io.Copy(io.Discard, os.Stdin)
+
 		os.Exit(1)
 	}()
+
 	r := &reaper{life: l}
+
 	var now atomic.Int64
+
 	engine, db := assemble(l, r, func() time.Time { return time.UnixMilli(now.Load()).UTC() })
-	defer db.Close()
+	defer func() { _ = db.Close() }()
 
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", httpapi.Handler(engine, nil))
@@ -215,12 +241,14 @@ func serve(text string) {
 	mux.HandleFunc("GET /moments", func(w http.ResponseWriter, _ *http.Request) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
+
 		answer(w, r.seen, nil)
 	})
 	mux.HandleFunc("GET /audit", func(w http.ResponseWriter, req *http.Request) {
 		a, err := engine.Audit(req.Context())
 		answer(w, a, err)
 	})
+
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check(err)
 	fmt.Printf("listening on %s\n", listener.Addr())
@@ -236,19 +264,29 @@ func serve(text string) {
 func assemble(l life, r *reaper, now func() time.Time) (*payments.Engine, store.Store) {
 	db, err := sqlite.Open(l.DB)
 	check(err)
+
 	network := evm.Local(l.ChainID)
-	driver, err := evm.New(evm.Config{Network: network, RPC: l.RPC, HTTPClient: &http.Client{Transport: transport{r}}})
+	driver, err := evm.New(
+		evm.Config{Network: network, RPC: l.RPC, HTTPClient: &http.Client{Transport: transport{r}}},
+	)
 	check(err)
 	keys, err := hdkey.New(mnemonic, "")
 	check(err)
 	prices, err := rate.NewFixed(map[string]string{"ETH/USD": "2500"}, time.Minute, now)
 	check(err)
 	engine, err := payments.New(payments.Config{
-		Store: mortal{db, r}, Drivers: []payments.ChainDriver{driver}, Signer: keys, Rates: prices, BaseURL: "https://pay.example.com",
-		SecretKey: bytes.Repeat([]byte{7}, 32), FeeAddresses: map[string]string{network.Slug: common.HexToAddress(feeAddress).Hex()},
-		Now: now, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Store:        mortal{db, r},
+		Drivers:      []payments.ChainDriver{driver},
+		Signer:       keys,
+		Rates:        prices,
+		BaseURL:      "https://pay.example.com",
+		SecretKey:    bytes.Repeat([]byte{7}, 32),
+		FeeAddresses: map[string]string{network.Slug: common.HexToAddress(feeAddress).Hex()},
+		Now:          now,
+		Log:          slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	check(err)
+
 	return engine, db
 }
 
@@ -265,5 +303,6 @@ func answer(w http.ResponseWriter, v any, err error) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
+
 	check(json.NewEncoder(w).Encode(v))
 }

@@ -54,21 +54,25 @@ type provider struct {
 
 func newProvider(t *testing.T, node string) *provider {
 	t.Helper()
+
 	p := &provider{node: node}
 	p.Server = httptest.NewServer(http.HandlerFunc(p.serve))
 	t.Cleanup(p.Close)
+
 	return p
 }
 
 func (p *provider) tell(l lie) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	p.lie, p.asked = l, 0
 }
 
 func (p *provider) lied() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	return p.asked
 }
 
@@ -77,15 +81,19 @@ func (p *provider) serve(w http.ResponseWriter, req *http.Request) {
 	l := p.lie
 	p.asked++
 	p.mu.Unlock()
+
 	if l.broken {
 		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":`)
 		return
 	}
+
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
 		return
 	}
+
 	var calls []rpcCall
+
 	batch := json.Unmarshal(body, &calls) == nil
 	if !batch {
 		calls = make([]rpcCall, 1)
@@ -94,37 +102,46 @@ func (p *provider) serve(w http.ResponseWriter, req *http.Request) {
 			return
 		}
 	}
+
 	answers := make([]rpcAnswer, len(calls))
 	for i, c := range calls {
 		if l.ask != nil {
 			l.ask(&c)
 		}
+
 		if answers[i], err = p.forward(c); err != nil {
 			http.Error(w, err.Error(), http.StatusBadGateway)
 			return
 		}
+
 		if l.answer != nil {
 			l.answer(c, &answers[i])
 		}
 	}
+
 	var out any = answers
 	if !batch {
 		out = answers[0]
 	}
+
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(out)
 }
 
 func (p *provider) forward(c rpcCall) (a rpcAnswer, err error) {
-	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": c.ID, "method": c.Method, "params": c.Params})
+	body, err := json.Marshal(
+		map[string]any{"jsonrpc": "2.0", "id": c.ID, "method": c.Method, "params": c.Params},
+	)
 	if err != nil {
 		return a, err
 	}
+
 	resp, err := http.Post(p.node, "application/json", bytes.NewReader(body))
 	if err != nil {
 		return a, err
 	}
 	defer resp.Body.Close()
+
 	return a, json.NewDecoder(resp.Body).Decode(&a)
 }
 
@@ -134,7 +151,9 @@ func edit[T any](a *rpcAnswer, change func(v *T)) {
 	if json.Unmarshal(a.Result, &v) != nil || string(a.Result) == "null" {
 		return
 	}
+
 	change(&v)
+
 	if b, err := json.Marshal(v); err == nil {
 		a.Result = b
 	}
@@ -145,16 +164,22 @@ type object = map[string]any
 // behind answers as a node that is blocks behind.
 func behind(p *provider, blocks uint64) lie {
 	tip := func() uint64 {
-		a, err := p.forward(rpcCall{ID: json.RawMessage("1"), Method: "eth_blockNumber", Params: []json.RawMessage{}})
+		a, err := p.forward(
+			rpcCall{ID: json.RawMessage("1"), Method: "eth_blockNumber", Params: []json.RawMessage{}},
+		)
+
 		var n hexutil.Uint64
 		if err != nil || json.Unmarshal(a.Result, &n) != nil || uint64(n) < blocks {
 			return 0
 		}
+
 		return uint64(n) - blocks
 	}
+
 	return lie{
 		ask: func(c *rpcCall) {
-			if c.Method == "eth_getBlockByNumber" && (string(c.Params[0]) == `"latest"` || string(c.Params[0]) == `"pending"`) {
+			if c.Method == "eth_getBlockByNumber" &&
+				(string(c.Params[0]) == `"latest"` || string(c.Params[0]) == `"pending"`) {
 				c.Params[0] = json.RawMessage(fmt.Sprintf(`"0x%x"`, tip()))
 			}
 		},
@@ -195,12 +220,15 @@ func onADeadBranch(c rpcCall, a *rpcAnswer) {
 	if c.Method != "eth_getBlockByNumber" {
 		return
 	}
+
 	edit(a, func(b *object) {
 		number, _ := (*b)["number"].(string)
+
 		height, err := hexutil.DecodeUint64(number)
 		if err != nil || height%2 == 0 {
 			return
 		}
+
 		(*b)["hash"] = common.HexToHash("0xdead" + number[2:]).Hex()
 		(*b)["transactions"] = []any{}
 		(*b)["logsBloom"] = "0x" + strings.Repeat("00", 256)
@@ -214,16 +242,19 @@ func invents(to chain.Address) func(c rpcCall, a *rpcAnswer) {
 		if c.Method != "eth_getBlockReceipts" {
 			return
 		}
+
 		edit(a, func(all *[]object) {
 			for _, r := range *all {
 				logs, _ := r["logs"].([]any)
 				if len(logs) == 0 {
 					continue
 				}
+
 				made := object{}
 				for k, v := range logs[0].(object) {
 					made[k] = v
 				}
+
 				topics := append([]any{}, made["topics"].([]any)...)
 				topics[2] = common.BytesToHash(common.HexToAddress(string(to)).Bytes()).Hex()
 				index, _ := hexutil.DecodeUint64(made["logIndex"].(string))
@@ -234,19 +265,22 @@ func invents(to chain.Address) func(c rpcCall, a *rpcAnswer) {
 	}
 }
 
-// Of three providers the one that is asked first lies, lags or breaks off. Every payment is taken in once and confirmed, and
-// nothing else is.
+// Of three providers the one that is asked first lies, lags or breaks off. Every payment is taken
+// in once and confirmed, and nothing else is.
 func TestOneOfThreeProvidersLies(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs anvil; run without -short")
 	}
+
 	for name, l := range map[string]func(p *provider, victim chain.Address) lie{
 		"it leaves logs out":         func(*provider, chain.Address) lie { return lie{answer: withoutLogs} },
 		"it leaves transactions out": func(*provider, chain.Address) lie { return lie{answer: withoutTransactions} },
 		"it is behind":               func(p *provider, _ chain.Address) lie { return behind(p, 5) },
 		"it is on a dead branch":     func(*provider, chain.Address) lie { return lie{answer: onADeadBranch} },
 		"it breaks off":              func(*provider, chain.Address) lie { return lie{broken: true} },
-		"it invents a payment":       func(_ *provider, victim chain.Address) lie { return lie{answer: invents(victim)} },
+		"it invents a payment": func(_ *provider, victim chain.Address) lie {
+			return lie{answer: invents(victim)}
+		},
 	} {
 		t.Run(name, func(t *testing.T) { liesAtFirst(t, l, name == "it invents a payment") })
 	}
@@ -258,15 +292,24 @@ func liesAtFirst(t *testing.T, lies func(p *provider, victim chain.Address) lie,
 	usdc := p.deploy(contracts.TestERC20, "USDC", "Test Dollar", "USDC", uint8(6))
 	liar, second, third := newProvider(t, node.URL), newProvider(t, node.URL), newProvider(t, node.URL)
 	network := evm.Local(node.ChainID, usdc.asset)
+
 	driver, err := evm.New(evm.Config{
-		Network: network, RPCs: []string{liar.URL, second.URL, third.URL},
+		Network:    network,
+		RPCs:       []string{liar.URL, second.URL, third.URL},
 		HTTPClient: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	s := start(t, driver, common.HexToAddress(feeAddress).Hex())
-	coin, token, victim := s.order("100", "ETH", network.Slug), s.order("30", "USDC", network.Slug), s.order("40", "USDC", network.Slug)
+	coin, token, victim := s.order(
+		"100", "ETH", network.Slug,
+	), s.order(
+		"30", "USDC", network.Slug,
+	), s.order(
+		"40", "USDC", network.Slug,
+	)
 	s.await(victim.ID, "watched: the network is followed", func(invoiceView) bool {
 		c, followed, err := s.engine.Store().Cursor(t.Context(), network.Slug)
 		return err == nil && followed && c.At.Height > 0
@@ -274,15 +317,22 @@ func liesAtFirst(t *testing.T, lies func(p *provider, victim chain.Address) lie,
 	liar.tell(lies(liar, victim.Options[0].Address))
 	p.native(coin.Options[0].Address, amount(t, coin.Options[0].AmountDue))
 	usdc.send(token.Options[0].Address, amount(t, token.Options[0].AmountDue))
+
 	for _, inv := range []invoiceView{coin, token} {
 		s.await(inv.ID, "paid", func(v invoiceView) bool { return v.Status == "paid" })
-		if all := s.payments(inv.ID); len(all) != 1 || all[0].Amount != inv.Options[0].AmountDue || all[0].Status != "confirmed" {
+
+		if all := s.payments(
+			inv.ID,
+		); len(all) != 1 || all[0].Amount != inv.Options[0].AmountDue ||
+			all[0].Status != "confirmed" {
 			t.Errorf("the payments are %+v", all)
 		}
 	}
+
 	if liar.lied() == 0 {
 		t.Error("the liar was never asked")
 	}
+
 	made := s.payments(victim.ID)
 	if invented && (len(made) != 1 || made[0].Status != "detected") || !invented && len(made) != 0 {
 		t.Errorf("an invoice that nobody paid has the payments %+v", made)

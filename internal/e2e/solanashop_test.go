@@ -29,6 +29,7 @@ func openSolanaShop(t *testing.T, open func(solana.Config) (payments.ChainDriver
 		if err := node.Call(&height, "getBlockHeight"); err != nil {
 			t.Fatal(err)
 		}
+
 		return height > 2, fmt.Sprint(height)
 	})
 	p := newSolanaPayer(t, node)
@@ -36,21 +37,29 @@ func openSolanaShop(t *testing.T, open func(solana.Config) (payments.ChainDriver
 	taxed := p.mint("USDT", "token-2022", map[string]any{"bps": 100, "most": "1000000"})
 	network := solana.Local(node.GenesisHash, usdc.asset, taxed.asset)
 	network.BlockTime = 100 * time.Millisecond
-	driver, err := open(solana.Config{Network: network, RPC: node.URL, Token2022: []chain.Address{taxed.asset.Contract}})
+
+	driver, err := open(
+		solana.Config{Network: network, RPC: node.URL, Token2022: []chain.Address{taxed.asset.Contract}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	eventually(t, "the tokens are there", func() (bool, string) {
 		err := driver.(chain.Checker).Check(t.Context())
 		return err == nil, fmt.Sprint(err)
 	})
+
 	feeTo := p.freshAddress()
 	s := start(t, driver, string(feeTo))
+
 	master, err := s.engine.Outbox.Master(t.Context(), network.Slug, s.account.Index)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.native(master.Address, chain.Units(5_000_000_000), "legacy") // token deposits have their fees paid by the master wallet
+	// token deposits have their fees paid by the master wallet
+	p.native(master.Address, chain.Units(5_000_000_000), "legacy")
 	p.native(feeTo, chain.Units(10_000_000), "legacy")
+
 	return solanaShop{s, p, usdc, taxed, network.Slug, master.Address, feeTo}
 }

@@ -43,9 +43,11 @@ func New(now func() time.Time, entropy io.Reader) *Source {
 	if now == nil {
 		now = time.Now
 	}
+
 	if entropy == nil {
 		entropy = rand.Reader
 	}
+
 	return &Source{now: now, entropy: bufio.NewReaderSize(entropy, 1024)}
 }
 
@@ -57,6 +59,7 @@ func New(now func() time.Time, entropy io.Reader) *Source {
 func (s *Source) Next() string {
 	var text [size]byte
 	s.put(&text)
+
 	return string(text[:])
 }
 
@@ -64,11 +67,13 @@ func (s *Source) Next() string {
 func (s *Source) Event() string {
 	var text [size]byte
 	s.put(&text)
+
 	return eventPrefix + string(text[:])
 }
 
 func (s *Source) put(text *[size]byte) {
 	millis, random := s.advance()
+
 	var raw [16]byte
 	binary.BigEndian.PutUint64(raw[:8], millis<<16)
 	binary.BigEndian.PutUint64(raw[6:14], random<<16)
@@ -80,20 +85,24 @@ func (s *Source) advance() (millis, random uint64) {
 	at := s.now().UnixMilli()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// Clocks before 1970 and after the last millisecond count as these; order and uniqueness hold all the same.
+	// Clocks before 1970 and after the last millisecond count as these; order and uniqueness hold
+	// all the same.
 	fresh := uint64(min(max(at, 0), maxMillis))
 	if !s.begun || fresh > s.millis {
 		s.begun, s.millis, s.random = true, fresh, s.draw(6)
 		return s.millis, s.random
 	}
+
 	s.random += s.draw(4) + 1
 	if s.random > maxRandom {
 		s.random &= maxRandom
+
 		s.millis++
 		if s.millis > maxMillis {
 			panic("id: no ids are left: the clock is at the end of the year 10889")
 		}
 	}
+
 	return s.millis, s.random
 }
 
@@ -103,11 +112,14 @@ func (s *Source) draw(n int) uint64 {
 	if err != nil {
 		panic("id: cannot read entropy: " + err.Error())
 	}
+
 	var v uint64
 	for _, x := range b {
 		v = v<<8 | uint64(x)
 	}
+
 	_, _ = s.entropy.Discard(n) // it was peeked, so it is there
+
 	return v
 }
 
@@ -116,11 +128,13 @@ func Valid(id string) bool {
 	if len(id) != size {
 		return false
 	}
+
 	for i := range len(id) {
 		if c := id[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -129,12 +143,17 @@ func Valid(id string) bool {
 func Time(id string) (time.Time, error) {
 	bare := strings.TrimPrefix(id, eventPrefix)
 	if !Valid(bare) {
-		return time.Time{}, fault.New(fault.Invalid, "id_invalid", "%s is not an id: 24 lowercase hex characters", quoted(id))
+		return time.Time{}, fault.New(
+			fault.Invalid, "id_invalid", "%s is not an id: 24 lowercase hex characters",
+			quoted(id),
+		)
 	}
+
 	var raw [8]byte
 	if _, err := hex.Decode(raw[2:], []byte(bare[:12])); err != nil {
 		return time.Time{}, fault.Wrap(err, fault.Invalid, "id_invalid", "%s is not an id", quoted(id))
 	}
+
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(raw[:]))).UTC(), nil
 }
 
@@ -143,5 +162,6 @@ func quoted(s string) string {
 	if len(s) > 64 {
 		s = s[:64] + "…"
 	}
+
 	return fmt.Sprintf("%q", s)
 }

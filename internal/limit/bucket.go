@@ -11,53 +11,70 @@ import (
 // bucketsKept bounds the memory of Buckets: about twice as many are kept.
 const bucketsKept = 50_000
 
-// Buckets is a store.Limiter of one process: token buckets, the least used of which are forgotten. To forget one fills it up,
-// so a forgotten key may have one burst more. It is safe for concurrent use.
+// Buckets is a store.Limiter of one process: token buckets, the least used of which are forgotten.
+// To forget one fills it up, so a forgotten key may have one burst more. It is safe for concurrent
+// use.
 type Buckets struct {
 	now func() time.Time
 
 	mu sync.Mutex
-	// A bucket is kept as the time at which it is full again: it has a token as long as taking one does not put off that time
-	// by more than a whole burst takes to refill.
+	// A bucket is kept as the time at which it is full again: it has a token as long as taking one
+	// does not put off that time by more than a whole burst takes to refill.
 	young, aged map[string]time.Time
 }
 
 // NewBuckets returns full buckets that refill by a clock.
 func NewBuckets(now func() time.Time) *Buckets { return &Buckets{now: now} }
 
-// Allow takes one token; see store.Limiter. A rate or burst below 1 counts as 1. The seconds to wait are rounded up.
-func (b *Buckets) Allow(_ context.Context, key string, perSecond, burst int) (ok bool, retryAfterSeconds int, err error) {
+// Allow takes one token; see store.Limiter. A rate or burst below 1 counts as 1. The seconds to
+// wait are rounded up.
+func (b *Buckets) Allow(
+	_ context.Context,
+	key string,
+	perSecond, burst int,
+) (ok bool, retryAfterSeconds int, err error) {
 	token := time.Second / time.Duration(max(perSecond, 1))
+
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	now := b.now()
+
 	full := b.full(key)
 	if full.Before(now) {
 		full = now
 	}
+
 	whole := time.Duration(max(burst, 1)) * token
 	if empty := now.Add(whole); full.After(empty) { // the burst was larger before
 		full = empty
 		b.young[key] = empty
 	}
+
 	after := full.Add(token)
 	if over := after.Sub(now) - whole; over > 0 {
 		return false, int((over + time.Second - 1) / time.Second), nil
 	}
+
 	b.young[key] = after
+
 	return true, 0, nil
 }
 
-// full returns when a bucket is full, and sees to it that the bucket is among the young ones, for it is in use.
+// full returns when a bucket is full, and sees to it that the bucket is among the young ones, for
+// it is in use.
 func (b *Buckets) full(key string) time.Time {
 	full, ok := b.young[key]
 	if ok {
 		return full
 	}
+
 	full = b.aged[key] // the zero time is long ago
 	if b.young == nil || len(b.young) >= bucketsKept {
 		b.young, b.aged = make(map[string]time.Time), b.young
 	}
+
 	b.young[key] = full
+
 	return full
 }

@@ -12,34 +12,40 @@ import (
 // ForwardedFor is the header in which proxies usually name the client.
 const ForwardedFor = "X-Forwarded-For"
 
-// ClientAddr returns the address that a request came from: the peer's, unless the peer is a trusted proxy; then the
-// right-most hop of the forwarding header that is not one itself. The header holds addresses, with or without a port, the
-// latest hop last. IPv4 addresses are never in their IPv6 form, and no address has a zone. The result is the zero value when
-// nobody knows: when the peer has no address, or a trusted proxy names something that is none.
+// ClientAddr returns the address that a request came from: the peer's, unless the peer is a trusted
+// proxy; then the right-most hop of the forwarding header that is not one itself. The header holds
+// addresses, with or without a port, the latest hop last. IPv4 addresses are never in their IPv6
+// form, and no address has a zone. The result is the zero value when nobody knows: when the peer
+// has no address, or a trusted proxy names something that is none.
 func ClientAddr(r *http.Request, header string, trusted []netip.Prefix) netip.Addr {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
 		return netip.Addr{}
 	}
+
 	client := canonicalAddr(peer.Addr())
 	if !contains(trusted, client) {
 		return client
 	}
+
 	hops := strings.Split(strings.Join(r.Header.Values(header), ","), ",")
 	for i := len(hops) - 1; i >= 0; i-- {
 		hop := strings.TrimSpace(hops[i])
 		if hop == "" && len(hops) == 1 {
 			return client // the proxy speaks for itself
 		}
+
 		addr, err := parseHop(hop)
 		if err != nil {
 			return netip.Addr{}
 		}
+
 		client = addr
 		if !contains(trusted, client) {
 			return client
 		}
 	}
+
 	return client
 }
 
@@ -48,7 +54,9 @@ func parseHop(s string) (netip.Addr, error) {
 	if a, err := netip.ParseAddr(strings.Trim(s, "[]")); err == nil {
 		return canonicalAddr(a), nil
 	}
+
 	a, err := netip.ParseAddrPort(s)
+
 	return canonicalAddr(a.Addr()), err
 }
 
@@ -60,5 +68,6 @@ func contains(ranges []netip.Prefix, a netip.Addr) bool {
 			return true
 		}
 	}
+
 	return false
 }

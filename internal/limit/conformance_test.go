@@ -12,6 +12,11 @@ func TestLimiterOfOneProcess(t *testing.T) {
 	conformance.TestLimiter(t, func(*testing.T) conformance.LimiterHarness {
 		now := time.Unix(1e9, 0)
 		clock := func() time.Time { return now }
-		return conformance.LimiterHarness{Limiter: limit.NewBuckets(clock), Now: clock, Wait: func(d time.Duration) { now = now.Add(d) }}
+
+		return conformance.LimiterHarness{
+			Limiter: limit.NewBuckets(clock),
+			Now:     clock,
+			Wait:    func(d time.Duration) { now = now.Add(d) },
+		}
 	})
 }

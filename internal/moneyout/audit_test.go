@@ -19,7 +19,10 @@ import (
 // hasRecord checks that a difference names a record.
 func hasRecord(t *testing.T, d payments.Difference, object, id string) {
 	t.Helper()
-	if !slices.ContainsFunc(d.Records, func(r payments.AuditRecord) bool { return r.Object == object && r.ID == id }) {
+
+	if !slices.ContainsFunc(
+		d.Records, func(r payments.AuditRecord) bool { return r.Object == object && r.ID == id },
+	) {
 		t.Errorf("%s does not name %s %s: %+v", d.Kind, object, id, d.Records)
 	}
 }
@@ -34,6 +37,7 @@ func TestAuditFindsMoneyThatIsMissing(t *testing.T) {
 		d := w.found(payments.MoneyMissing, s.Deposit.Address)
 		hasRecord(t, d, "payment", s.PaymentID)
 		w.check("expected", d.Expected, milli(500))
+
 		if !d.Found.Less(milli(300)) || d.Network != network {
 			t.Errorf("found as %+v", d)
 		}
@@ -62,10 +66,12 @@ func TestAuditTellsMoneyFromElsewhere(t *testing.T) {
 		w.clean(3, 5)
 		a, err := w.engine.Audit(t.Context())
 		w.must(err)
+
 		for _, m := range a.Networks[0].Wallets {
 			if m.Asset == "SIM" {
 				w.check("out", m.Out, p.Amount.Add(*p.NetworkFee))
 				w.check("on chain", m.OnChain, w.chain.Balance(w.master(), "SIM"))
+
 				if m.Owner != w.owner || m.Address != w.master() {
 					t.Errorf("the wallet is %+v", m)
 				}
@@ -79,55 +85,89 @@ func TestAuditFindsRecordsThatDisagree(t *testing.T) {
 		object string
 		tamper func(ctx context.Context, tx payments.Tx, w *world, p payout.Payout) (id string, err error)
 	}{
-		"a payout's amount": {"payout", func(ctx context.Context, tx payments.Tx, _ *world, p payout.Payout) (string, error) {
-			p.Amount = p.Amount.Add(chain.Units(1))
-			return p.ID, tx.PutPayout(ctx, &p)
-		}},
-		"a payout's destination": {"payout", func(ctx context.Context, tx payments.Tx, w *world, p payout.Payout) (string, error) {
-			p.Destination = w.chain.NewAddress()
-			return p.ID, tx.PutPayout(ctx, &p)
-		}},
-		"a payout's status": {"payout", func(ctx context.Context, tx payments.Tx, _ *world, p payout.Payout) (string, error) {
-			p.Status, p.FailureCode = payout.Failed, "canceled"
-			return p.ID, tx.PutPayout(ctx, &p)
-		}},
-		"a payout's highest fee": {"payout", func(ctx context.Context, tx payments.Tx, _ *world, p payout.Payout) (string, error) {
-			p.MaxNetworkFee = chain.Units(1)
-			return p.ID, tx.PutPayout(ctx, &p)
-		}},
-		"a settlement's gross": {"settlement", func(ctx context.Context, tx payments.Tx, w *world, _ payout.Payout) (string, error) {
-			s := w.settlements()[0]
-			s.Gross = s.Gross.Add(chain.Units(1))
-			return s.ID, tx.PutSettlements(ctx, &s)
-		}},
-		"a settlement's fee": {"settlement", func(ctx context.Context, tx payments.Tx, w *world, _ payout.Payout) (string, error) {
-			s := w.settlements()[0]
-			s.FeePaid = s.FeePaid.Add(chain.Units(1))
-			return s.ID, tx.PutSettlements(ctx, &s)
-		}},
-		"what a settlement brought": {"settlement", func(ctx context.Context, tx payments.Tx, w *world, _ payout.Payout) (string, error) {
-			s := w.settlements()[0]
-			more := s.NetReleased.Add(chain.Units(1))
-			s.NetReleased = &more
-			return s.ID, tx.PutSettlements(ctx, &s)
-		}},
-		"a second transaction of a payout": {"payout", func(ctx context.Context, tx payments.Tx, w *world, p payout.Payout) (string, error) {
-			t, err := tx.Transaction(ctx, p.TransactionID)
-			if err != nil {
-				return "", err
-			}
-			t.ID, t.Version, t.Attempts = w.engine.NewID(), 0, nil
-			return p.ID, tx.PutTransaction(ctx, &t)
-		}},
+		"a payout's amount": {
+			"payout",
+			func(ctx context.Context, tx payments.Tx, _ *world, p payout.Payout) (string, error) {
+				p.Amount = p.Amount.Add(chain.Units(1))
+				return p.ID, tx.PutPayout(ctx, &p)
+			},
+		},
+		"a payout's destination": {
+			"payout",
+			func(ctx context.Context, tx payments.Tx, w *world, p payout.Payout) (string, error) {
+				p.Destination = w.chain.NewAddress()
+				return p.ID, tx.PutPayout(ctx, &p)
+			},
+		},
+		"a payout's status": {
+			"payout",
+			func(ctx context.Context, tx payments.Tx, _ *world, p payout.Payout) (string, error) {
+				p.Status, p.FailureCode = payout.Failed, "canceled"
+				return p.ID, tx.PutPayout(ctx, &p)
+			},
+		},
+		"a payout's highest fee": {
+			"payout",
+			func(ctx context.Context, tx payments.Tx, _ *world, p payout.Payout) (string, error) {
+				p.MaxNetworkFee = chain.Units(1)
+				return p.ID, tx.PutPayout(ctx, &p)
+			},
+		},
+		"a settlement's gross": {
+			"settlement",
+			func(ctx context.Context, tx payments.Tx, w *world, _ payout.Payout) (string, error) {
+				s := w.settlements()[0]
+				s.Gross = s.Gross.Add(chain.Units(1))
+
+				return s.ID, tx.PutSettlements(ctx, &s)
+			},
+		},
+		"a settlement's fee": {
+			"settlement",
+			func(ctx context.Context, tx payments.Tx, w *world, _ payout.Payout) (string, error) {
+				s := w.settlements()[0]
+				s.FeePaid = s.FeePaid.Add(chain.Units(1))
+
+				return s.ID, tx.PutSettlements(ctx, &s)
+			},
+		},
+		"what a settlement brought": {
+			"settlement",
+			func(ctx context.Context, tx payments.Tx, w *world, _ payout.Payout) (string, error) {
+				s := w.settlements()[0]
+				more := s.NetReleased.Add(chain.Units(1))
+				s.NetReleased = &more
+
+				return s.ID, tx.PutSettlements(ctx, &s)
+			},
+		},
+		"a second transaction of a payout": {
+			"payout",
+			func(ctx context.Context, tx payments.Tx, w *world, p payout.Payout) (string, error) {
+				t, err := tx.Transaction(ctx, p.TransactionID)
+				if err != nil {
+					return "", err
+				}
+
+				t.ID, t.Version, t.Attempts = w.engine.NewID(), 0, nil
+
+				return p.ID, tx.PutTransaction(ctx, &t)
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
 				w.fund(1, 0)
 				w.deposited("SIM", milli(500))
-				w.until("it is released", func() bool { return w.settlements()[0].Status == settlement.Released })
+				w.until(
+					"it is released",
+					func() bool { return w.settlements()[0].Status == settlement.Released },
+				)
 				p := w.becomes(w.pay("SIM", milli(1)).ID, payout.Confirmed)
 				w.clean(1, 0)
+
 				var id string
+
 				w.must(w.store.Update(t.Context(), func(ctx context.Context, tx payments.Tx) (err error) {
 					id, err = test.tamper(ctx, tx, w, p)
 					return err
@@ -147,16 +187,21 @@ func TestAuditFindsAPaymentWithoutASettlement(t *testing.T) {
 			if err != nil {
 				return err
 			}
+
 			p.ID, p.Version, p.TxIndex = w.engine.NewID(), 0, 7 // a second record of the same money
+
 			return tx.PutPayments(ctx, &p)
 		}))
 		a, err := w.engine.Audit(t.Context())
 		w.must(err)
+
 		kinds := []payments.DifferenceKind{}
 		for _, d := range a.Differences() {
 			kinds = append(kinds, d.Kind)
 		}
+
 		slices.Sort(kinds)
+
 		if !slices.Equal(kinds, []payments.DifferenceKind{payments.MoneyMissing, payments.RecordsDisagree}) {
 			t.Errorf("found %v", kinds)
 		}
@@ -182,12 +227,18 @@ func TestAuditNeedsItsNode(t *testing.T) {
 	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
 		w.fund(1, 0)
 		w.becomes(w.pay("SIM", milli(1)).ID, payout.Confirmed)
+
 		for _, m := range []sim.Method{sim.MethodBalances, sim.MethodNonce, sim.MethodHead} {
 			w.chain.FailNext(m, sim.Unavailable(), 1)
-			if a, err := w.engine.Audit(t.Context()); !errors.Is(err, fault.Unavailable) || len(a.Networks) != 0 {
+
+			if a, err := w.engine.Audit(
+				t.Context(),
+			); !errors.Is(err, fault.Unavailable) ||
+				len(a.Networks) != 0 {
 				t.Errorf("without %s: %+v, %v", m, a, err)
 			}
 		}
+
 		w.clean(1, 0)
 	})
 }
@@ -203,36 +254,44 @@ func TestAuditSaysWhatItCouldNotCheck(t *testing.T) {
 		w.change = func(c *payments.Config) { c.Drivers = []payments.ChainDriver{blind{w.chain, w.chain}} }
 		a, err := w.boot().Audit(t.Context())
 		w.must(err)
+
 		if a.Clean() || a.Networks[0].Unchecked == "" || len(a.Differences()) != 0 {
 			t.Errorf("found %+v", a)
 		}
 	})
 }
 
-// What is on its way (detected, signed, waiting for a block, in a block that the records do not know of yet, out of one
-// that they still name) is no difference, and the money from elsewhere is the same all along.
+// What is on its way (detected, signed, waiting for a block, in a block that the records do not
+// know of yet, out of one that they still name) is no difference, and the money from elsewhere is
+// the same all along.
 func TestAuditInTheMiddle(t *testing.T) {
 	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
 		w.fund(1, 100)
+
 		audits := 0
 		check := func() {
 			a, err := w.engine.Audit(t.Context())
 			w.must(err)
+
 			audits++
 			for _, d := range a.Differences() {
 				t.Fatalf("audit %d: %s: %s %+v", audits, d.Kind, d.Message, d.Records)
 			}
+
 			outside := map[string]chain.Amount{"SIM": coin(1), "USDX": dollars(100)}
 			for _, m := range a.Networks[0].Wallets {
 				w.check("money from elsewhere in "+m.Asset, m.Outside, outside[m.Asset])
 			}
+
 			if t.Failed() {
 				t.Fatalf("in audit %d", audits)
 			}
 		}
 		p := w.pay("SIM", milli(1))
+
 		for range 10 {
 			check()
+
 			_, err := w.engine.Outbox.Step(t.Context(), network)
 			w.must(err)
 			check()
@@ -240,18 +299,26 @@ func TestAuditInTheMiddle(t *testing.T) {
 			check() // the chain is ahead of the records
 			w.pass(3 * time.Second)
 		}
+
 		w.becomes(p.ID, payout.Confirmed)
 		p = w.becomes(w.pay("SIM", milli(1)).ID, payout.Included)
 		w.chain.Fork(sim.Fork{Depth: 1, Fate: sim.Forget})
+
 		if check(); w.get(p.ID).Status != payout.Included {
 			t.Fatal("the records know of the reorganisation already")
 		}
+
 		w.becomes(p.ID, payout.Confirmed)
 		w.deposited("USDX", dollars(400))
-		w.live("the release ended", func() bool { check(); return w.settlements()[0].Status == settlement.Released })
+		w.live(
+			"the release ended",
+			func() bool { check(); return w.settlements()[0].Status == settlement.Released },
+		)
+
 		if audits < 40 {
 			t.Errorf("only %d audits", audits)
 		}
+
 		w.clean(1, 100)
 	})
 }
@@ -263,12 +330,19 @@ func (w *world) steal(from chain.Party, amount chain.Amount) {
 	native, _ := w.chain.Network().Native()
 	nonce, err := w.chain.Nonce(ctx, from.Address)
 	w.must(err)
-	order := chain.Order{From: from, Outputs: []chain.Output{{To: w.chain.NewAddress(), AssetID: native.ID, Amount: amount}}, MaxFee: milli(10), Nonce: nonce}
+	order := chain.Order{
+		From:    from,
+		Outputs: []chain.Output{{To: w.chain.NewAddress(), AssetID: native.ID, Amount: amount}},
+		MaxFee:  milli(10),
+		Nonce:   nonce,
+	}
 	u, err := w.chain.Build(ctx, order)
 	w.must(err)
 	policy := w.policy
 	w.policy = nil
-	signatures, err := w.signer.Sign(ctx, chain.SignRequest{Network: network, Unsigned: u.Raw, Payloads: u.Payloads})
+	signatures, err := w.signer.Sign(
+		ctx, chain.SignRequest{Network: network, Unsigned: u.Raw, Payloads: u.Payloads},
+	)
 	w.must(err)
 	w.policy = policy
 	key, err := w.signer.PublicKey(ctx, from.Key)

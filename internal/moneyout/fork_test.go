@@ -10,17 +10,23 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// A fork takes a payment and its sweep out of their blocks. The payment is confirmed again while the node tells nothing of the
-// sweep: the settlement is released once the sweep is final as well, and not before.
+// A fork takes a payment and its sweep out of their blocks. The payment is confirmed again while
+// the node tells nothing of the sweep: the settlement is released once the sweep is final as well,
+// and not before.
 func TestPaymentIsBackBeforeItsSweep(t *testing.T) {
 	for _, fate := range []sim.Fate{sim.Reinclude, sim.ReturnToPool, sim.Forget} {
 		t.Run("its sweep is "+fateName[fate], func(t *testing.T) {
 			inTime(t, account.Settings{}, sim.Config{NoFinality: true}, func(t *testing.T, w *world) {
 				s := w.deposited("SIM", coin(1))
-				w.live("it is released", func() bool { s = w.settlements()[0]; return s.Status == settlement.Released })
+				w.live(
+					"it is released",
+					func() bool { s = w.settlements()[0]; return s.Status == settlement.Released },
+				)
+
 				payment := func() invoice.Payment {
 					p, err := w.engine.Store().PaymentByID(t.Context(), s.PaymentID)
 					w.must(err)
+
 					return p
 				}
 				head, err := w.chain.Head(t.Context())
@@ -30,28 +36,50 @@ func TestPaymentIsBackBeforeItsSweep(t *testing.T) {
 					if m == sim.MethodStatus {
 						return sim.Unavailable()
 					}
+
 					return nil
 				})
+
 				paid := payment()
-				w.chain.Fork(sim.Fork{Depth: head.Tip.Height - paid.Block.Height + 1, Fate: fate, Each: map[string]sim.Fate{paid.TxHash: sim.ReturnToPool}})
+				w.chain.Fork(
+					sim.Fork{
+						Depth: head.Tip.Height - paid.Block.Height + 1,
+						Fate:  fate,
+						Each:  map[string]sim.Fate{paid.TxHash: sim.ReturnToPool},
+					},
+				)
+
 				lost := false
+
 				w.live("the payment is confirmed again", func() bool {
 					now := payment()
+
 					lost = lost || now.Status != invoice.Confirmed
 					if got := w.settlements()[0]; lost && got.Status == settlement.Released {
 						t.Fatalf("without its sweep it is %+v", got)
 					}
+
 					return lost && now.Status == invoice.Confirmed
 				})
+
 				if got := w.settlements()[0]; got.Status != settlement.Releasing {
 					t.Errorf("its payment is back, its sweep is not, and it is %s", got.Status)
 				}
+
 				w.chain.SetIntercept(nil)
-				w.live("it is released again", func() bool { return w.settlements()[0].Status == settlement.Released })
+				w.live(
+					"it is released again",
+					func() bool { return w.settlements()[0].Status == settlement.Released },
+				)
+
 				if got := w.settlements()[0]; got.SweepTx != s.SweepTx {
 					t.Errorf("swept by %s and now by %s", s.SweepTx, got.SweepTx)
 				}
-				w.check("at the master wallet", w.chain.Balance(w.master(), "SIM"), *w.settlements()[0].NetReleased)
+
+				w.check(
+					"at the master wallet", w.chain.Balance(w.master(), "SIM"),
+					*w.settlements()[0].NetReleased,
+				)
 				w.clean(0, 0)
 			})
 		})

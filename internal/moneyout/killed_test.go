@@ -34,27 +34,39 @@ type killing struct {
 
 func openSQLite(t *testing.T, path string) payments.Store {
 	t.Helper()
+
 	db, err := sqlite.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+
 	return db
 }
 
 func newKilling(t *testing.T) *killing {
 	t.Helper()
 	anvil := testenv.Anvil(t, testenv.AnvilOptions{SlotsInAnEpoch: 1, Args: []string{"--no-mining"}})
-	k := &killing{t: t, url: anvil.URL, file: filepath.Join(t.TempDir(), "payments.db"), token: ethereum.DeployToken(t, anvil.URL)}
+	k := &killing{
+		t:     t,
+		url:   anvil.URL,
+		file:  filepath.Join(t.TempDir(), "payments.db"),
+		token: ethereum.DeployToken(t, anvil.URL),
+	}
 	k.World = ethereum.New(t, ethereum.Config{
-		URL: k.url, ChainID: anvil.ChainID, Tokens: []chain.Asset{k.token}, Store: openSQLite(t, k.file),
+		URL:      k.url,
+		ChainID:  anvil.ChainID,
+		Tokens:   []chain.Asset{k.token},
+		Store:    openSQLite(t, k.file),
 		Settings: account.Settings{ManualRelease: true, PayoutsPerHour: 10_000},
 	})
 	k.Fund(coin(100))
+
 	return k
 }
 
@@ -74,19 +86,24 @@ func (k *killing) orders(do string) orders {
 // until works until the condition holds, looking every minute.
 func (k *killing) until(what string, done func() bool) {
 	k.t.Helper()
+
 	for range 120 {
 		k.Work()
+
 		if done() {
 			return
 		}
+
 		k.pass(time.Minute)
 	}
+
 	k.t.Fatalf("never came true in two hours: %s", what)
 }
 
-// everywhere does a piece of work in peace, counting its effects, and again for a sample of them, or for all of them when
-// soaking: killed before the effect and after it. prepare makes ready for so many times; work gives the orders of one of them
-// and says how to take it up and what must be true then.
+// everywhere does a piece of work in peace, counting its effects, and again for a sample of them,
+// or for all of them when soaking: killed before the effect and after it. prepare makes ready for
+// so many times; work gives the orders of one of them and says how to take it up and what must be
+// true then.
 func (k *killing) everywhere(prepare func(times int), work func() (orders, func())) {
 	k.t.Helper()
 	prepare(2)
@@ -94,6 +111,7 @@ func (k *killing) everywhere(prepare func(times int), work func() (orders, func(
 	effects := k.inPeace(work)
 	at := sample(effects)
 	prepare(2 * len(at))
+
 	for _, n := range at {
 		for _, after := range []bool{false, true} {
 			doomed, takeUp := work()
@@ -101,37 +119,56 @@ func (k *killing) everywhere(prepare func(times int), work func() (orders, func(
 			start(k.t, doomed).killed()
 			k.pass(10 * time.Minute) // what it had taken is free again
 			takeUp()
+
 			if k.t.Failed() {
-				k.t.Fatalf("killed at effect %d of %d, %s (after it happened: %v)", n, len(effects), effects[n-1], after)
+				k.t.Fatalf(
+					"killed at effect %d of %d, %s (after it happened: %v)",
+					n, len(effects), effects[n-1], after,
+				)
 			}
+
 			k.rest()
 			k.deaths++
 		}
 	}
+
 	updates := 0
+
 	for _, name := range effects {
 		if name == "update" {
 			updates++
 		}
 	}
-	k.t.Logf("an undisturbed process makes %d updates of the store and %d requests of the node; killed before and after each of %d of these %d: %d deaths survived",
-		updates, len(effects)-updates, len(at), len(effects), k.deaths)
+
+	k.t.Logf(
+		"an undisturbed process makes %d updates of the store and %d requests of the node; killed before "+
+			"and after each of %d of these %d: %d deaths survived",
+		updates,
+		len(effects)-updates,
+		len(at),
+		len(effects),
+		k.deaths,
+	)
 }
 
 // inPeace has a process do a piece of work to its end, and returns its effects.
 func (k *killing) inPeace(work func() (orders, func())) (effects []string) {
 	k.t.Helper()
+
 	o, takeUp := work()
 	o.Effects = filepath.Join(k.t.TempDir(), "effects")
 	start(k.t, o).done()
 	takeUp()
 	k.rest()
+
 	text, err := os.ReadFile(o.Effects)
 	k.Must(err)
+
 	return strings.Split(string(text), "\n")
 }
 
-// sample picks the numbers of effects to die at: all of them when soaking, otherwise every broadcast and a few between.
+// sample picks the numbers of effects to die at: all of them when soaking, otherwise every
+// broadcast and a few between.
 func sample(effects []string) (at []int) {
 	const between = 6
 	for i, name := range effects {
@@ -140,6 +177,7 @@ func sample(effects []string) (at []int) {
 			at = append(at, i+1)
 		}
 	}
+
 	return at
 }
 
@@ -164,26 +202,43 @@ func payAndDie(t *testing.T, o orders) {
 func TestSoakPayoutByKilledProcesses(t *testing.T) {
 	k := newKilling(t)
 	paid := uint64(0)
+
 	k.everywhere(func(int) {}, func() (orders, func()) {
 		o := k.orders("payout")
 		o.Destination, o.Amount = string(k.Stranger()), milli(100)
+
 		return o, func() {
 			// A client that got no answer asks again with its idempotency key, and gets what was stored.
 			all, _, err := k.Engine.Payouts.List(t.Context(), payout.Filter{Owner: k.Owner, Limit: 10_000})
 			k.Must(err)
-			ours := slices.DeleteFunc(all, func(p payout.Payout) bool { return string(p.Destination) != o.Destination })
+
+			ours := slices.DeleteFunc(
+				all, func(p payout.Payout) bool { return string(p.Destination) != o.Destination },
+			)
 			if len(ours) == 0 {
 				params := k.Params(o.Amount)
 				params.Destination = o.Destination
 				p, err := k.Engine.Payouts.Create(t.Context(), params)
 				k.Must(err)
+
 				ours = append(ours, p)
 			}
+
 			p := ours[0]
+
 			k.until("it is confirmed", func() bool { p = k.Get(p.ID); return p.Status == payout.Confirmed })
+
 			paid++
-			if made, got := k.Nonce(k.Master), k.Balance(p.Destination); len(ours) != 1 || made != paid || got != o.Amount {
-				t.Errorf("%d payouts; the wallet made %d transactions for %d of them, and %s arrived", len(ours), made, paid, got)
+			if made, got := k.Nonce(
+				k.Master,
+			), k.Balance(
+				p.Destination,
+			); len(ours) != 1 || made != paid ||
+				got != o.Amount {
+				t.Errorf(
+					"%d payouts; the wallet made %d transactions for %d of them, and %s arrived",
+					len(ours), made, paid, got,
+				)
 			}
 		}
 	})
@@ -197,6 +252,7 @@ func releaseAndDie(t *testing.T, o orders) {
 	w.Until("it is released", 1, func() bool {
 		s, err := w.Engine.Settlements.Get(t.Context(), w.Owner, o.SettlementID)
 		w.Must(err)
+
 		return s.Status == settlement.Released
 	})
 	o.survived(t, p)
@@ -205,45 +261,80 @@ func releaseAndDie(t *testing.T, o orders) {
 // Likewise a token settlement: one top-up, one fee, one sweep.
 func TestSoakReleaseByKilledProcesses(t *testing.T) {
 	k := newKilling(t)
+
 	var waiting []settlement.Settlement
+
 	prepare := func(times int) {
 		k.Follow() // before it is followed a network has no payments
+
 		for range times {
-			d, err := k.Engine.Invoices.CreateDeposit(t.Context(), invoice.DepositParams{Owner: k.Owner, Network: k.Network})
+			d, err := k.Engine.Invoices.CreateDeposit(
+				t.Context(), invoice.DepositParams{Owner: k.Owner, Network: k.Network},
+			)
 			k.Must(err)
 			k.Mint(k.token, d.Address, dollars(400))
 		}
+
 		k.Live("the settlements opened", func() bool {
 			var err error
-			waiting, _, err = k.Engine.Settlements.List(t.Context(), settlement.Filter{Owner: k.Owner, Statuses: []settlement.Status{settlement.Pending}, Limit: times + 1})
+
+			waiting, _, err = k.Engine.Settlements.List(
+				t.Context(),
+				settlement.Filter{
+					Owner:    k.Owner,
+					Statuses: []settlement.Status{settlement.Pending},
+					Limit:    times + 1,
+				},
+			)
 			k.Must(err)
+
 			return len(waiting) == times
 		})
 	}
 	released := uint64(0)
+
 	k.everywhere(prepare, func() (orders, func()) {
 		s := waiting[0]
 		waiting = waiting[1:]
 		o := k.orders("release")
 		o.SettlementID = s.ID
+
 		return o, func() {
-			if now, err := k.Engine.Settlements.Get(t.Context(), k.Owner, s.ID); err != nil || now.Status == settlement.Pending && now.DueAt.IsZero() {
+			if now, err := k.Engine.Settlements.Get(
+				t.Context(), k.Owner, s.ID,
+			); err != nil ||
+				now.Status == settlement.Pending && now.DueAt.IsZero() {
 				k.Must(k.Engine.Settlements.ReleaseNow(t.Context(), k.Owner, s.ID))
 			}
+
 			k.until("it is released", func() bool {
 				var err error
+
 				s, err = k.Engine.Settlements.Get(t.Context(), k.Owner, s.ID)
 				k.Must(err)
+
 				return s.Status == settlement.Released
 			})
+
 			released++
 			if top, swept := k.Nonce(k.Master), k.Nonce(s.Deposit.Address); top != 2*released || swept != 1 {
-				t.Errorf("for %d releases the wallet made %d transactions, the deposit address %d", released, top, swept)
+				t.Errorf(
+					"for %d releases the wallet made %d transactions, the deposit address %d",
+					released, top, swept,
+				)
 			}
-			if got := k.TokenBalance(k.token, k.Master); got != dollars(400*released) || *s.NetReleased != dollars(400) {
+
+			if got := k.TokenBalance(
+				k.token, k.Master,
+			); got != dollars(400*released) ||
+				*s.NetReleased != dollars(400) {
 				t.Errorf("%s arrived of %d releases, %s of this one", got, released, s.NetReleased)
 			}
-			if got := k.Balance(ethereum.FeeAddress); s.FeePaid != s.FeeNative || got != s.FeeNative.Mul(released) {
+
+			if got := k.Balance(
+				ethereum.FeeAddress,
+			); s.FeePaid != s.FeeNative ||
+				got != s.FeeNative.Mul(released) {
 				t.Errorf("of %d fees of %s the fee address has %s", released, s.FeeNative, got)
 			}
 		}

@@ -33,27 +33,42 @@ type chaos struct {
 	read     map[string]bool // blocks that the follower has read, by hash
 }
 
-// Payments, payouts, forks of any fate, a node that does not answer this or that, and processes that die, in an order that a
-// seed chooses. Whatever has happened, nothing is told as final that the chain, as far as it was read, does not hold; in the end
-// everything has moved once, and the audit is clean. Under make soak more seeds are tried, until SOAKTIME is over.
+// Payments, payouts, forks of any fate, a node that does not answer this or that, and processes
+// that die, in an order that a seed chooses. Whatever has happened, nothing is told as final that
+// the chain, as far as it was read, does not hold; in the end everything has moved once, and the
+// audit is clean. Under make soak more seeds are tried, until SOAKTIME is over.
 func TestSoakMoneyMovesOnce(t *testing.T) {
 	const seeds = 12
+
 	var until time.Time
+
 	if text := os.Getenv("SOAKTIME"); text != "" {
 		d, err := time.ParseDuration(text)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		until = time.Now().Add(d)
 	}
+
 	for seed := uint64(0); seed < seeds || time.Now().Before(until); seed++ {
 		for name, outputs := range map[string]int{"one by one": 1, "together": 8} {
 			t.Run(fmt.Sprintf("%s, seed %d", name, seed), func(t *testing.T) {
-				inTime(t, account.Settings{}, sim.Config{NoFinality: true, MaxOutputs: outputs}, func(t *testing.T, w *world) {
-					c := &chaos{world: w, rand: rand.New(rand.NewPCG(seed, 0)), paid: map[string]bool{}, read: map[string]bool{}}
-					c.begin()
-					c.run(60)
-				})
+				inTime(
+					t,
+					account.Settings{},
+					sim.Config{NoFinality: true, MaxOutputs: outputs},
+					func(t *testing.T, w *world) {
+						c := &chaos{
+							world: w,
+							rand:  rand.New(rand.NewPCG(seed, 0)),
+							paid:  map[string]bool{},
+							read:  map[string]bool{},
+						}
+						c.begin()
+						c.run(60)
+					},
+				)
 			})
 		}
 	}
@@ -62,17 +77,22 @@ func TestSoakMoneyMovesOnce(t *testing.T) {
 func (c *chaos) begin() {
 	c.t.Helper()
 	c.fund(5, 2000)
+
 	for range 3 {
-		d, err := c.engine.Invoices.CreateDeposit(c.t.Context(), invoice.DepositParams{Owner: c.owner, Network: network})
+		d, err := c.engine.Invoices.CreateDeposit(
+			c.t.Context(), invoice.DepositParams{Owner: c.owner, Network: network},
+		)
 		c.must(err)
 		c.deposits = append(c.deposits, d.Address)
 	}
+
 	c.live("the network is followed", func() bool { _, followed := c.cursor(); return followed })
 	c.chain.Mine(10)
 	c.chain.SetIntercept(func(_ context.Context, m sim.Method) error {
 		if deaf := c.deaf.Load(); deaf != nil && (*deaf == m || *deaf == sim.AnyMethod) {
 			return sim.Unavailable()
 		}
+
 		return c.process.Call(string(m))
 	})
 }
@@ -80,69 +100,87 @@ func (c *chaos) begin() {
 // run has n things happen while the engine runs, and then lets everything come to rest.
 func (c *chaos) run(n int) {
 	c.t.Helper()
+
 	c.start()
 	defer func() { c.must(c.stop()) }()
+
 	for range n {
 		c.alone(c.happen)
 		time.Sleep(time.Duration(c.rand.IntN(8_000)) * time.Millisecond)
 		c.alone(c.check)
 	}
+
 	c.process.Disarm()
 	c.deaf.Store(nil)
 	c.chain.SetFee(sim.DefaultBaseFee, sim.DefaultPriority)
-	// What cannot be included any more, as a fork made what came before it dearer, is displaced after Config.CancelAfter.
+	// What cannot be included any more, as a fork made what came before it dearer, is displaced
+	// after Config.CancelAfter.
 	for i := range 1500 {
 		c.chain.Mine(1)
 		time.Sleep(max(5*time.Second, time.Duration(i-100)*100*time.Millisecond))
 		c.alone(c.check)
+
 		if c.atRest() {
 			break
 		}
+
 		for _, s := range c.settlements() {
-			if s.Status == settlement.Failed && s.Reason == settlement.TransactionFailed { // an operator's business
+			// an operator's business
+			if s.Status == settlement.Failed && s.Reason == settlement.TransactionFailed {
 				_, err := c.engine.Settlements.Retry(c.t.Context(), c.owner, s.ID)
 				c.must(err)
 			}
 		}
 	}
+
 	if !c.atRest() {
 		var states []string
 		for _, s := range c.settlements() {
 			states = append(states, string(s.Status)+" "+string(s.Reason))
 		}
+
 		for _, p := range c.now() {
 			states = append(states, string(p.Status))
 		}
+
 		c.t.Fatalf("%d payments and %d payouts do not come to rest: %q", len(c.paid), len(c.payouts), states)
 	}
+
 	for _, p := range c.now() {
 		c.arrived(p)
 	}
+
 	c.settled(5, 2000)
 }
 
 // start runs the engine.
 func (c *chaos) start() {
 	ctx, stop := context.WithCancel(c.t.Context())
+
 	ended, e := make(chan error, 1), c.engine
 	go func() { ended <- e.Run(ctx) }()
+
 	c.stop = func() error {
 		stop()
 		return <-ended
 	}
 }
 
-// alone does something while the engine waits for time to pass. A process that died is replaced by another one first.
+// alone does something while the engine waits for time to pass. A process that died is replaced by
+// another one first.
 func (c *chaos) alone(do func()) {
 	c.t.Helper()
 	synctest.Wait()
+
 	if c.process.Dead() {
 		_ = c.stop() // what it says of what it could not do any more is of no interest
 		c.engine = c.boot()
 		c.start()
 		synctest.Wait()
 	}
+
 	c.process.Aside(do)
+
 	if c.dies {
 		c.dies = false
 		c.process.Arm(1+c.rand.IntN(12), c.rand.IntN(2) == 0)
@@ -151,18 +189,21 @@ func (c *chaos) alone(do func()) {
 
 func (c *chaos) happen() {
 	c.t.Helper()
+
 	switch k := c.rand.IntN(24); {
 	case k < 4:
 		symbol, amount := "SIM", milli(100+c.rand.Uint64N(400))
 		if c.rand.IntN(3) == 0 {
 			symbol, amount = "USDX", dollars(100+c.rand.Uint64N(300))
 		}
+
 		c.paid[c.chain.Pay(c.deposits[c.rand.IntN(len(c.deposits))], symbol, amount)] = true
 	case k < 6:
 		symbol, amount := "SIM", milli(1+c.rand.Uint64N(20))
 		if c.rand.IntN(3) == 0 {
 			symbol, amount = "USDX", dollars(1+c.rand.Uint64N(20))
 		}
+
 		deaf := c.deaf.Swap(nil)
 		c.payouts = append(c.payouts, c.pay(symbol, amount))
 		c.deaf.Store(deaf)
@@ -173,7 +214,17 @@ func (c *chaos) happen() {
 	case k < 17:
 		c.fork()
 	case k < 19:
-		all := []sim.Method{sim.MethodHead, sim.MethodRefAt, sim.MethodBlocks, sim.MethodBroadcast, sim.MethodStatus, sim.MethodStatus, sim.MethodNonce, sim.MethodPlanRelease, sim.AnyMethod}
+		all := []sim.Method{
+			sim.MethodHead,
+			sim.MethodRefAt,
+			sim.MethodBlocks,
+			sim.MethodBroadcast,
+			sim.MethodStatus,
+			sim.MethodStatus,
+			sim.MethodNonce,
+			sim.MethodPlanRelease,
+			sim.AnyMethod,
+		}
 		c.deaf.Store(&all[c.rand.IntN(len(all))])
 	case k < 20:
 		c.deaf.Store(nil)
@@ -189,13 +240,16 @@ func (c *chaos) happen() {
 // fork takes up to 8 blocks away. Payments come back in the end; of ours anything may be forgotten.
 func (c *chaos) fork() {
 	c.t.Helper()
+
 	deaf := c.deaf.Swap(nil)
 	defer c.deaf.Store(deaf)
+
 	head, err := c.chain.Head(c.t.Context())
 	c.must(err)
 	f := sim.Fork{Depth: 1 + c.rand.Uint64N(8), Each: map[string]sim.Fate{}}
 	blocks, err := c.chain.Blocks(c.t.Context(), head.Tip.Height-f.Depth+1, head.Tip.Height)
 	c.must(err)
+
 	for _, b := range blocks {
 		for _, m := range b.Transfers {
 			if f.Each[m.TxHash] = sim.Fate(c.rand.IntN(3)); c.paid[m.TxHash] {
@@ -203,27 +257,38 @@ func (c *chaos) fork() {
 			}
 		}
 	}
+
 	c.chain.Fork(f)
 }
 
 // now are the payouts as they are stored.
 func (c *chaos) now() (all []payout.Payout) {
 	c.t.Helper()
+
 	for _, p := range c.payouts {
 		all = append(all, c.get(p.ID))
 	}
+
 	return all
 }
 
-// atRest reports whether all is read, every payment released and every payout over, by transactions in blocks of the chain.
+// atRest reports whether all is read, every payment released and every payout over, by transactions
+// in blocks of the chain.
 func (c *chaos) atRest() bool {
 	c.t.Helper()
 	head, err := c.chain.Head(c.t.Context())
 	c.must(err)
 	at, _ := c.cursor()
+
 	return at == head.Tip.Height && len(c.settlements()) == len(c.paid) &&
-		!slices.ContainsFunc(c.settlements(), func(s settlement.Settlement) bool { return s.Status != settlement.Released }) &&
-		!slices.ContainsFunc(c.now(), func(p payout.Payout) bool { return p.Status != payout.Confirmed && p.Status != payout.Failed }) &&
+		!slices.ContainsFunc(
+			c.settlements(),
+			func(s settlement.Settlement) bool { return s.Status != settlement.Released },
+		) &&
+		!slices.ContainsFunc(
+			c.now(),
+			func(p payout.Payout) bool { return p.Status != payout.Confirmed && p.Status != payout.Failed },
+		) &&
 		!slices.ContainsFunc(c.transactions(), func(t send.Transaction) bool {
 			return t.State != send.Failed && (t.State != send.Confirmed || !c.stands(t.Block))
 		})
@@ -233,6 +298,7 @@ func (c *chaos) transactions() []send.Transaction {
 	c.t.Helper()
 	rows, err := c.engine.Store().Transactions(c.t.Context(), network, "", 1000)
 	c.must(err)
+
 	return rows
 }
 
@@ -240,56 +306,79 @@ func (c *chaos) transactions() []send.Transaction {
 func (c *chaos) stands(block chain.Ref) bool {
 	c.t.Helper()
 	at, err := c.chain.RefAt(c.t.Context(), block.Height)
+
 	return err == nil && at.Hash == block.Hash
 }
 
 // check looks at what is stored while the engine waits for time to pass.
 func (c *chaos) check() {
 	c.t.Helper()
+
 	deaf := c.deaf.Swap(nil)
 	defer c.deaf.Store(deaf)
+
 	byID := map[string]send.Transaction{}
 	for _, t := range c.transactions() {
 		byID[t.ID] = t
 	}
+
 	for _, s := range c.settlements() {
 		if s.Status != settlement.Released {
 			continue
 		}
+
 		r, err := c.engine.Store().Release(c.t.Context(), s.ReleaseID)
 		c.must(err)
+
 		if sweep := byID[r.Steps[len(r.Steps)-1].TransactionID]; sweep.State != send.Confirmed {
-			c.t.Fatalf("settlement %s is released by transaction %s, which is %s", s.ID, sweep.ID, sweep.State)
+			c.t.Fatalf(
+				"settlement %s is released by transaction %s, which is %s",
+				s.ID, sweep.ID, sweep.State,
+			)
 		}
 	}
+
 	for _, p := range c.now() {
 		of, err := c.engine.Store().TransactionsOf(c.t.Context(), p.ID)
 		c.must(err)
-		if p.Status == payout.Confirmed && !slices.ContainsFunc(of, func(t send.Transaction) bool { return t.State == send.Confirmed }) {
+
+		if p.Status == payout.Confirmed &&
+			!slices.ContainsFunc(of, func(t send.Transaction) bool { return t.State == send.Confirmed }) {
 			c.t.Fatalf("payout %s is confirmed by %+v", p.ID, of)
 		}
 	}
+
 	head, err := c.chain.Head(c.t.Context())
 	c.must(err)
 	cursor, _, err := c.engine.Store().Cursor(c.t.Context(), network)
 	c.must(err)
+
 	for _, ref := range append([]chain.Ref{cursor.At}, cursor.Recent...) {
 		c.read[ref.Hash] = true
 	}
+
 	if cursor.At.Hash != head.Tip.Hash {
 		return
 	}
+
 	for _, t := range byID {
 		if t.Block.IsZero() || t.State == send.Included || c.stands(t.Block) {
 			continue
 		}
+
 		if t.State == send.Failed || !c.read[t.Block.Hash] {
-			// A failure is final, even if a fork undoes it below finality. Or it was seen in a block that was never read, and came and
-			// went meanwhile: it is looked at within a minute.
+			// A failure is final, even if a fork undoes it below finality. Or it was seen in a
+			// block that was never read, and came and went meanwhile: it is looked at within a
+			// minute.
 			return
 		}
-		c.t.Fatalf("%s transaction %s is confirmed in block %d %s, which was read and is not in the chain", t.Kind, t.ID, t.Block.Height, t.Block.Hash)
+
+		c.t.Fatalf(
+			"%s transaction %s is confirmed in block %d %s, which was read and is not in the chain",
+			t.Kind, t.ID, t.Block.Height, t.Block.Hash,
+		)
 	}
+
 	c.audit()
 }
 
@@ -298,6 +387,7 @@ func (c *chaos) audit() {
 	c.t.Helper()
 	a, err := c.engine.Audit(c.t.Context())
 	c.must(err)
+
 	for _, d := range a.Differences() {
 		c.t.Fatalf("audit: %s: %s %+v", d.Kind, d.Message, d.Records)
 	}

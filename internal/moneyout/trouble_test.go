@@ -17,9 +17,16 @@ import (
 func TestBroadcastThatGoesWrong(t *testing.T) {
 	for name, spoil := range map[string]func(w *world){
 		"timed out after the node took it": func(w *world) { w.chain.LoseResponseNext(3) },
-		"timed out before it":              func(w *world) { w.chain.FailNext(sim.MethodBroadcast, sim.Unavailable(), 3) },
+		"timed out before it": func(w *world) {
+			w.chain.FailNext(
+				sim.MethodBroadcast, sim.Unavailable(), 3,
+			)
+		},
 		"refused for good": func(w *world) {
-			w.chain.FailNext(sim.MethodBroadcast, fault.New(fault.Invalid, "insufficient_funds", "the node dislikes it"), 3)
+			w.chain.FailNext(
+				sim.MethodBroadcast,
+				fault.New(fault.Invalid, "insufficient_funds", "the node dislikes it"), 3,
+			)
 		},
 		"refused for now": func(w *world) {
 			w.chain.FailNext(sim.MethodBroadcast, fault.New(fault.State, "nonce_used", "the node lags"), 3)
@@ -31,15 +38,19 @@ func TestBroadcastThatGoesWrong(t *testing.T) {
 				p := w.pay("SIM", milli(1))
 				spoil(w)
 				w.work()
+
 				if got := w.get(p.ID); got.Status != payout.Processing {
 					t.Errorf("it is %s (%s)", got.Status, got.FailureCode)
 				}
+
 				p = w.becomes(p.ID, payout.Confirmed)
 				w.arrived(p)
 				w.once(p)
+
 				if n := w.told(event.PayoutBroadcast, p.ID); n != 1 {
 					t.Errorf("payout.broadcast was told %d times", n)
 				}
+
 				w.clean(1, 0)
 			})
 		})
@@ -49,12 +60,15 @@ func TestBroadcastThatGoesWrong(t *testing.T) {
 // once checks that the chain holds one transfer to a payout's destination.
 func (w *world) once(p payout.Payout) {
 	w.t.Helper()
+
 	n := 0
+
 	for _, m := range w.transfers() {
 		if m.To == p.Destination {
 			n++
 		}
 	}
+
 	if n != 1 {
 		w.t.Errorf("%d transfers to the destination of payout %s, want 1", n, p.ID)
 	}
@@ -64,14 +78,17 @@ func (w *world) transfers() (all []chain.Transfer) {
 	w.t.Helper()
 	head, err := w.chain.Head(w.t.Context())
 	w.must(err)
+
 	for from := uint64(0); from <= head.Tip.Height; {
 		blocks, err := w.chain.Blocks(w.t.Context(), from, head.Tip.Height)
 		w.must(err)
+
 		for _, b := range blocks {
 			all = append(all, b.Transfers...)
 			from = b.Height + 1
 		}
 	}
+
 	return all
 }
 
@@ -80,18 +97,22 @@ func TestForgottenTransactionIsSentAgain(t *testing.T) {
 		w.fund(1, 0)
 		p := w.pay("SIM", milli(1))
 		w.work()
+
 		first := w.get(p.ID).TxHash
 		for range 3 {
 			if !w.chain.Drop(first) {
 				t.Fatal("it does not wait in the pool")
 			}
+
 			time.Sleep(10 * time.Second)
 			w.work()
 		}
+
 		p = w.becomes(p.ID, payout.Confirmed)
 		if p.TxHash != first {
 			t.Errorf("other bytes were sent: %s, first %s", p.TxHash, first)
 		}
+
 		w.arrived(p)
 		w.once(p)
 		w.clean(1, 0)
@@ -104,20 +125,25 @@ func TestNodeThatAnswersFromAnOldBlock(t *testing.T) {
 		w.fund(1, 0)
 		first := w.becomes(w.pay("SIM", milli(1)).ID, payout.Included)
 		w.chain.Lag(8)
+
 		second := w.pay("SIM", milli(2))
 		for range 5 {
 			w.pass(5 * time.Second)
 			w.work()
+
 			if got := w.get(first.ID); got.Status != payout.Included && got.Status != payout.Confirmed {
 				t.Fatalf("the lagging node brought it back to %s", got.Status)
 			}
 		}
+
 		w.chain.Lag(0)
+
 		for _, p := range []payout.Payout{first, second} {
 			p = w.becomes(p.ID, payout.Confirmed)
 			w.arrived(p)
 			w.once(p)
 		}
+
 		w.clean(1, 0)
 	})
 }
@@ -131,10 +157,12 @@ func TestFeeSpike(t *testing.T) {
 			w.work()
 			first := w.get(p.ID).TxHash
 			w.chain.SetFee(3*sim.DefaultBaseFee, sim.DefaultPriority)
+
 			p = w.becomes(p.ID, payout.Confirmed)
 			if p.TxHash == first || w.attempts(p) < 2 {
 				t.Errorf("it was not replaced: %d attempts", w.attempts(p))
 			}
+
 			w.arrived(p)
 			w.once(p)
 			w.clean(1, 0)
@@ -146,13 +174,16 @@ func TestFeeSpike(t *testing.T) {
 			p := w.pay("SIM", milli(1))
 			w.work()
 			w.chain.SetFee(100*sim.DefaultBaseFee, sim.DefaultPriority)
+
 			for range 60 {
 				w.pass(time.Minute)
 				w.work()
+
 				if got := w.get(p.ID); got.Status != payout.Processing {
 					t.Fatalf("it is %s (%s)", got.Status, got.FailureCode)
 				}
 			}
+
 			w.chain.SetFee(sim.DefaultBaseFee, sim.DefaultPriority)
 			p = w.becomes(p.ID, payout.Confirmed)
 			w.arrived(p)
@@ -165,10 +196,12 @@ func TestFeeSpike(t *testing.T) {
 			w.fund(1, 0)
 			p := w.pay("SIM", milli(1))
 			w.chain.SetFee(100*sim.DefaultBaseFee, sim.DefaultPriority)
+
 			p = w.becomes(p.ID, payout.Failed)
 			if p.FailureCode != "stale" {
 				t.Errorf("failed as %+v", p)
 			}
+
 			w.arrived(p)
 			w.clean(1, 0)
 		})
@@ -179,14 +212,17 @@ func TestFeeSpike(t *testing.T) {
 			p := w.pay("SIM", milli(1))
 			w.work()
 			w.chain.SetFee(100*sim.DefaultBaseFee, sim.DefaultPriority)
+
 			for range 6 * 60 {
 				w.pass(time.Minute)
 				w.work()
 			}
+
 			p = w.becomes(p.ID, payout.Failed)
 			if p.FailureCode != "conflict" || p.FailureMessage == "" || p.NetworkFee != nil {
 				t.Errorf("failed as %+v", p)
 			}
+
 			w.arrived(p)
 			w.chain.SetFee(sim.DefaultBaseFee, sim.DefaultPriority)
 			next := w.becomes(w.pay("SIM", milli(1)).ID, payout.Confirmed) // the wallet goes on
@@ -201,14 +237,16 @@ func (w *world) attempts(p payout.Payout) int {
 	w.t.Helper()
 	txs, err := w.engine.Store().TransactionsOf(w.t.Context(), p.ID)
 	w.must(err)
+
 	if len(txs) != 1 {
 		w.t.Fatalf("payout %s has %d transactions", p.ID, len(txs))
 	}
+
 	return len(txs[0].Attempts)
 }
 
-// Somebody else holds the key. Their transaction takes the nonce of a payout: conflict, only once it is final. The audit names
-// the foreign transaction.
+// Somebody else holds the key. Their transaction takes the nonce of a payout: conflict, only once
+// it is final. The audit names the foreign transaction.
 func TestForeignTransactionOfTheSameWallet(t *testing.T) {
 	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
 		w.fund(1, 0)
@@ -219,13 +257,16 @@ func TestForeignTransactionOfTheSameWallet(t *testing.T) {
 		w.chain.UseNonce(w.master())
 		w.pass(time.Second)
 		w.work()
+
 		if got := w.get(p.ID); got.Status != payout.Processing {
 			t.Errorf("it is %s (%s) before the other transaction is final", got.Status, got.FailureCode)
 		}
+
 		p = w.becomes(p.ID, payout.Failed)
 		if p.FailureCode != "conflict" {
 			t.Errorf("failed as %+v", p)
 		}
+
 		w.arrived(p)
 		next := w.becomes(w.pay("SIM", milli(2)).ID, payout.Confirmed)
 		w.arrived(next)
@@ -239,10 +280,12 @@ func (w *world) found(kind payments.DifferenceKind, at chain.Address) payments.D
 	w.t.Helper()
 	a, err := w.engine.Audit(w.t.Context())
 	w.must(err)
+
 	all := a.Differences()
 	if a.Clean() || len(all) != 1 || all[0].Kind != kind || all[0].Address != at || all[0].Message == "" {
 		w.t.Fatalf("the audit found %+v, want one %s", all, kind)
 	}
+
 	return all[0]
 }
 
@@ -255,17 +298,22 @@ func TestWalletDrainedBySomebodyElse(t *testing.T) {
 		master, err := w.engine.Outbox.Master(t.Context(), network, w.account.Index)
 		w.must(err)
 		w.steal(master, milli(900))
+
 		began := time.Now()
+
 		p = w.becomes(p.ID, payout.Failed)
 		if p.FailureCode != "chain:insufficient_funds" || p.FailureMessage == "" {
 			t.Errorf("failed as %+v", p)
 		}
+
 		if time.Since(began) < 5*time.Minute {
 			t.Errorf("it failed after %s: the node may only have lagged", time.Since(began))
 		}
+
 		w.arrived(p)
 		_, err = w.engine.Payouts.Create(t.Context(), w.params("SIM", milli(500)))
 		wantFault(t, err, fault.State, "insufficient_balance")
+
 		next := w.becomes(w.pay("SIM", milli(5)).ID, payout.Confirmed)
 		w.arrived(next)
 		w.found(payments.ForeignTransaction, w.master())
@@ -279,10 +327,12 @@ func TestDestinationThatCannotBePaid(t *testing.T) {
 			w.fund(1, 100)
 			p := w.pay("USDX", dollars(1))
 			w.chain.Freeze(p.Destination, "USDX", true)
+
 			p = w.becomes(p.ID, payout.Failed)
 			if p.FailureCode != "destination_not_payable" || p.NetworkFee != nil || p.TxHash != "" {
 				t.Errorf("failed as %+v", p)
 			}
+
 			w.arrived(p)
 			w.clean(1, 100)
 		})
@@ -294,10 +344,12 @@ func TestDestinationThatCannotBePaid(t *testing.T) {
 			w.work()
 			w.chain.Freeze(p.Destination, "USDX", true)
 			p = w.becomes(p.ID, payout.Included)
+
 			p = w.becomes(p.ID, payout.Failed)
 			if p.FailureCode != "reverted" || p.NetworkFee == nil || w.told(event.PayoutFailed, p.ID) != 1 {
 				t.Errorf("failed as %+v", p)
 			}
+
 			w.arrived(p)
 			w.clean(1, 100)
 		})
@@ -310,10 +362,12 @@ func TestBytesThatRunOut(t *testing.T) {
 		w.fund(1, 0)
 		p := w.pay("SIM", milli(1))
 		w.chain.FailNext(sim.MethodBroadcast, sim.Unavailable(), 10_000)
+
 		p = w.becomes(p.ID, payout.Failed)
 		if p.FailureCode != "expired" || p.TxHash != "" || w.attempts(p) < 2 {
 			t.Errorf("failed as %+v after %d attempts", p, w.attempts(p))
 		}
+
 		w.arrived(p)
 		w.clean(1, 0)
 	})
@@ -328,27 +382,37 @@ func TestReorganisation(t *testing.T) {
 					w.fund(1, 0)
 					p := w.becomes(w.pay("SIM", milli(1)).ID, name)
 					hash := p.TxHash
+
 					w.chain.Fork(sim.Fork{Depth: depth, Fate: fate})
+
 					saw := map[payout.Status]bool{}
+
 					for range 40 {
 						time.Sleep(10 * time.Second)
 						w.work()
 						now := w.get(p.ID)
+
 						saw[now.Status] = true
-						if now.Status == payout.Processing && (now.NetworkFee != nil || !now.ConfirmedAt.IsZero()) {
+						if now.Status == payout.Processing &&
+							(now.NetworkFee != nil || !now.ConfirmedAt.IsZero()) {
 							t.Fatalf("out of its block it still has a fee or a confirmation: %+v", now)
 						}
 					}
+
 					if saw[payout.Failed] || fate != sim.Reinclude && !saw[payout.Processing] {
 						t.Errorf("it was seen as %v", saw)
 					}
+
 					p = w.becomes(p.ID, payout.Confirmed)
-					if p.NetworkFee == nil || p.ConfirmedAt.IsZero() || w.told(event.PayoutBroadcast, p.ID) != 1 {
+					if p.NetworkFee == nil || p.ConfirmedAt.IsZero() ||
+						w.told(event.PayoutBroadcast, p.ID) != 1 {
 						t.Errorf("confirmed as %+v", p)
 					}
+
 					if w.attempts(p) == 1 && p.TxHash != hash {
 						t.Errorf("the hash became %s", p.TxHash)
 					}
+
 					w.arrived(p)
 					w.once(p)
 					w.clean(1, 0)
@@ -358,4 +422,8 @@ func TestReorganisation(t *testing.T) {
 	}
 }
 
-var fateName = map[sim.Fate]string{sim.Reinclude: "included again", sim.ReturnToPool: "back in the pool", sim.Forget: "forgotten"}
+var fateName = map[sim.Fate]string{
+	sim.Reinclude:    "included again",
+	sim.ReturnToPool: "back in the pool",
+	sim.Forget:       "forgotten",
+}

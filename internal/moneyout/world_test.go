@@ -1,5 +1,6 @@
-// Package moneyout_test tells the stories of money out through the whole engine: payouts, refunds and releases over
-// the store in memory and a simulated network, in fake time, and a few of them over a real Ethereum node.
+// Package moneyout_test tells the stories of money out through the whole engine: payouts, refunds
+// and releases over the store in memory and a simulated network, in fake time, and a few of them
+// over a real Ethereum node.
 //
 // Nothing here is imported; the package exists so that the stories can use everything from the engine down.
 package moneyout_test
@@ -70,28 +71,39 @@ func newWorld(t *testing.T, settings account.Settings, config sim.Config) *world
 	return newWorldOver(t, memory.New(), settings, config, nil)
 }
 
-func newWorldOver(t *testing.T, over store.Store, settings account.Settings, config sim.Config, change func(*payments.Config)) *world {
+func newWorldOver(
+	t *testing.T,
+	over store.Store,
+	settings account.Settings,
+	config sim.Config,
+	change func(*payments.Config),
+) *world {
 	t.Helper()
 	w := &world{t: t, chain: sim.New(config), store: over, change: change}
 	w.signer = sim.NewSigner(7, func(r chain.SignRequest) error {
 		if w.policy != nil {
 			return w.policy(r)
 		}
+
 		return nil
 	})
 	w.fee = w.chain.NewAddress()
 	w.chain.SetIntercept(func(_ context.Context, m sim.Method) error { return w.process.Call(string(m)) })
 	w.engine = w.boot()
+
 	if settings.Name == "" {
 		settings.Name = "Corner Shop"
 	}
+
 	if settings.PayoutsPerHour == 0 {
 		settings.PayoutsPerHour = 100_000
 	}
+
 	a, err := w.engine.Accounts.CreateAccount(t.Context(), settings)
 	w.must(err)
 	w.account, w.owner = a, event.Owner{AccountID: a.ID}
 	w.chain.Mine(10)
+
 	return w
 }
 
@@ -100,30 +112,45 @@ func (w *world) boot() *payments.Engine {
 	w.t.Helper()
 	w.process.Next()
 	w.boots++
-	prices, err := rate.NewFixed(map[string]string{"ETH/USD": "2000", "ETH/EUR": "1800", "USDC/USD": "1", "USDC/EUR": "0.9"}, time.Minute, nil)
+	prices, err := rate.NewFixed(
+		map[string]string{"ETH/USD": "2000", "ETH/EUR": "1800", "USDC/USD": "1", "USDC/EUR": "0.9"},
+		time.Minute, nil,
+	)
 	w.must(err)
+
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	if testing.Verbose() && w.boots < 3 {
 		log = slog.New(slog.NewTextHandler(w.t.Output(), nil))
 	}
+
 	over := w.store
 	if w.open != nil {
 		over = w.open()
 	}
+
 	c := payments.Config{
-		Store: connection{over, &w.process}, Drivers: []payments.ChainDriver{w.chain}, Signer: w.signer, Rates: prices, BaseURL: "https://pay.example.com",
-		SecretKey: bytes.Repeat([]byte{7}, 32), FeeAddresses: map[string]string{network: string(w.fee)}, Log: log,
+		Store:        connection{over, &w.process},
+		Drivers:      []payments.ChainDriver{w.chain},
+		Signer:       w.signer,
+		Rates:        prices,
+		BaseURL:      "https://pay.example.com",
+		SecretKey:    bytes.Repeat([]byte{7}, 32),
+		FeeAddresses: map[string]string{network: string(w.fee)},
+		Log:          log,
 	}
 	if w.change != nil {
 		w.change(&c)
 	}
+
 	engine, err := payments.New(c)
 	w.must(err)
+
 	return engine
 }
 
 func (w *world) must(err error) {
 	w.t.Helper()
+
 	if err != nil {
 		w.t.Fatalf("unexpected error: %v", err)
 	}
@@ -133,6 +160,7 @@ func (w *world) master() chain.Address {
 	w.t.Helper()
 	p, err := w.engine.Outbox.Master(w.t.Context(), network, w.account.Index)
 	w.must(err)
+
 	return p.Address
 }
 
@@ -147,12 +175,17 @@ func (w *world) pay(symbol string, amount chain.Amount) payout.Payout {
 	w.t.Helper()
 	p, err := w.engine.Payouts.Create(w.t.Context(), w.params(symbol, amount))
 	w.must(err)
+
 	return p
 }
 
 func (w *world) params(symbol string, amount chain.Amount) payout.Params {
 	return payout.Params{
-		Owner: w.owner, Network: network, Asset: symbol, Amount: amount, Destination: string(w.chain.NewAddress()),
+		Owner:       w.owner,
+		Network:     network,
+		Asset:       symbol,
+		Amount:      amount,
+		Destination: string(w.chain.NewAddress()),
 		RequestedBy: payout.Requester{Type: "user", ID: "test"},
 	}
 }
@@ -161,26 +194,36 @@ func (w *world) get(id string) payout.Payout {
 	w.t.Helper()
 	p, err := w.engine.Payouts.Get(w.t.Context(), w.owner, id)
 	w.must(err)
+
 	if p.NetworkFee != nil && p.MaxNetworkFee.Less(*p.NetworkFee) {
 		w.t.Fatalf("payout %s cost %s, more than its maximum %s", p.ID, p.NetworkFee, p.MaxNetworkFee)
 	}
+
 	return p
 }
 
 // work runs outbox and planning until nothing is due now. A process that dies is replaced by another one.
 func (w *world) work() {
 	w.t.Helper()
+
 	for range 200 {
 		var did bool
-		for _, step := range []func(context.Context, string) (bool, error){w.engine.Settlements.Step, w.engine.Outbox.Step} {
+
+		for _, step := range []func(context.Context, string) (bool, error){
+			w.engine.Settlements.Step,
+			w.engine.Outbox.Step,
+		} {
 			d, err := step(w.t.Context(), network)
 			if w.process.Dead() {
 				w.engine = w.boot()
 				d, err = true, nil
 			}
+
 			w.must(err)
+
 			did = did || d
 		}
+
 		if !did {
 			return
 		}
@@ -196,13 +239,17 @@ func (w *world) pass(d time.Duration) {
 // until works, block by block, until the condition holds.
 func (w *world) until(what string, done func() bool) {
 	w.t.Helper()
+
 	for range 2000 {
 		w.work()
+
 		if done() {
 			return
 		}
+
 		w.pass(5 * time.Second)
 	}
+
 	w.t.Fatalf("never came true: %s", what)
 }
 
@@ -210,16 +257,20 @@ func (w *world) until(what string, done func() bool) {
 func (w *world) becomes(id string, status payout.Status) (p payout.Payout) {
 	w.t.Helper()
 	w.until("payout is "+string(status), func() bool { p = w.get(id); return p.Status == status })
+
 	return p
 }
 
 // live runs whole engines, followers and all, with a block every 2 seconds, until the condition holds.
 func (w *world) live(what string, done func() bool, engines ...*payments.Engine) {
 	w.t.Helper()
+
 	if len(engines) == 0 {
 		engines = []*payments.Engine{w.engine}
 	}
+
 	ctx, stop := context.WithCancel(w.t.Context())
+
 	var wg sync.WaitGroup
 	for _, e := range engines {
 		wg.Go(func() {
@@ -228,38 +279,49 @@ func (w *world) live(what string, done func() bool, engines ...*payments.Engine)
 			}
 		})
 	}
+
 	defer wg.Wait()
 	defer stop()
+
 	for range 3000 {
 		if done() {
 			return
 		}
+
 		time.Sleep(2 * time.Second)
 		w.chain.Mine(1)
 	}
+
 	w.t.Errorf("never came true: %s", what)
 }
 
 // told counts the stored events of one type about one object.
 func (w *world) told(t event.Type, objectID string) int {
 	w.t.Helper()
-	found, _, err := w.engine.Webhooks.ListEvents(w.t.Context(), event.Filter{Owner: w.owner, Types: []event.Type{t}, ObjectID: objectID, Limit: 100})
+	found, _, err := w.engine.Webhooks.ListEvents(
+		w.t.Context(),
+		event.Filter{Owner: w.owner, Types: []event.Type{t}, ObjectID: objectID, Limit: 100},
+	)
 	w.must(err)
+
 	return len(found)
 }
 
 // arrived checks that a payout's destination holds exactly its amount, or nothing when it failed.
 func (w *world) arrived(p payout.Payout) {
 	w.t.Helper()
+
 	want := p.Amount
 	if p.Status == payout.Failed {
 		want = chain.Amount{}
 	}
+
 	w.check("what arrived of payout "+p.ID, w.chain.Balance(p.Destination, p.Asset), want)
 }
 
 func (w *world) check(what string, got, want chain.Amount) {
 	w.t.Helper()
+
 	if got != want {
 		w.t.Errorf("%s is %s, want %s", what, got, want)
 	}
@@ -268,6 +330,7 @@ func (w *world) check(what string, got, want chain.Amount) {
 // follow has a network that was followed before read up to its tip, as an audit compares what was read.
 func (w *world) follow() {
 	w.t.Helper()
+
 	tip := w.chain.Mine(1)
 	if _, followed := w.cursor(); followed {
 		w.live("the network is read", func() bool { at, _ := w.cursor(); return at >= tip.Height })
@@ -278,11 +341,12 @@ func (w *world) cursor() (height uint64, followed bool) {
 	w.t.Helper()
 	c, followed, err := w.engine.Store().Cursor(w.t.Context(), network)
 	w.must(err)
+
 	return c.At.Height, followed
 }
 
-// clean checks that an audit finds no difference, that the master wallet's money from elsewhere is what was put in, and
-// that nothing is reserved any more.
+// clean checks that an audit finds no difference, that the master wallet's money from elsewhere is
+// what was put in, and that nothing is reserved any more.
 func (w *world) clean(coins, usd uint64) {
 	w.t.Helper()
 	w.follow()
@@ -295,17 +359,21 @@ func (w *world) settled(coins, usd uint64) {
 	w.must(w.engine.Outbox.RefreshBalances(w.t.Context(), network))
 	a, err := w.engine.Audit(w.t.Context())
 	w.must(err)
+
 	for _, d := range a.Differences() {
 		w.t.Errorf("audit: %s: %s", d.Kind, d.Message)
 	}
+
 	if !a.Clean() {
 		w.t.Errorf("the audit is not clean: %+v", a)
 	}
+
 	outside := map[string]chain.Amount{"SIM": coin(coins), "USDX": dollars(usd)}
 	for _, m := range a.Networks[0].Wallets {
 		w.check("money from elsewhere in "+m.Asset, m.Outside, outside[m.Asset])
 		w.check("reserved in "+m.Asset, m.Reserved, chain.Amount{})
 	}
+
 	if len(a.Networks[0].Wallets) != 2 {
 		w.t.Errorf("%d wallets were audited, want 2", len(a.Networks[0].Wallets))
 	}

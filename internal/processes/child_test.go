@@ -2,8 +2,8 @@
 
 package processes_test
 
-// This file is a process of the service: the test binary itself, started again. It serves the API, runs the engine, and
-// ends when its parent closes its input or is gone.
+// This file is a process of the service: the test binary itself, started again. It serves the API,
+// runs the engine, and ends when its parent closes its input or is gone.
 
 import (
 	"bufio"
@@ -61,36 +61,58 @@ func (o orders) engine(log io.Writer) (*payments.Engine, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
+
 	db := stdlib.OpenDB(*config)
 	db.SetMaxOpenConns(8)
 	db.SetMaxIdleConns(8)
+
 	shut := func() { _ = db.Close() }
-	st, err := postgres.New(db, postgres.Options{ListenConn: func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, o.DSN) }})
+
+	st, err := postgres.New(
+		db,
+		postgres.Options{
+			ListenConn: func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, o.DSN) },
+		},
+	)
 	if err != nil {
 		return nil, shut, err
 	}
+
 	network := evm.Local(o.ChainID)
+
 	driver, err := evm.New(evm.Config{Network: network, RPC: o.RPC})
 	if err != nil {
 		return nil, shut, err
 	}
-	keys, err := hdkey.New("legal winner thank year wave sausage worth useful legal winner thank yellow", "") // of the BIP-39 test vectors
+	// of the BIP-39 test vectors
+	keys, err := hdkey.New("legal winner thank year wave sausage worth useful legal winner thank yellow", "")
 	if err != nil {
 		return nil, shut, err
 	}
+
 	prices, err := rate.NewFixed(map[string]string{"ETH/USD": "2500"}, time.Hour, o.now)
 	if err != nil {
 		return nil, shut, err
 	}
+
 	fees, err := driver.ParseAddress(feeTo)
 	if err != nil {
 		return nil, shut, err
 	}
+
 	e, err := payments.New(payments.Config{
-		Store: st, Drivers: []payments.ChainDriver{driver}, Signer: keys, Rates: prices, BaseURL: "https://pay.example.com",
-		SecretKey: bytes.Repeat([]byte{7}, 32), FeeAddresses: map[string]string{network.Slug: string(fees)},
-		WebhookAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Now: o.now, Log: slog.New(slog.NewTextHandler(log, nil)),
+		Store:        st,
+		Drivers:      []payments.ChainDriver{driver},
+		Signer:       keys,
+		Rates:        prices,
+		BaseURL:      "https://pay.example.com",
+		SecretKey:    bytes.Repeat([]byte{7}, 32),
+		FeeAddresses: map[string]string{network.Slug: string(fees)},
+		WebhookAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		Now:          o.now,
+		Log:          slog.New(slog.NewTextHandler(log, nil)),
 	})
+
 	return e, shut, err
 }
 
@@ -100,6 +122,7 @@ func child() int {
 		fmt.Fprintln(os.Stderr, "child:", err)
 		return 1
 	}
+
 	return 0
 }
 
@@ -108,29 +131,41 @@ func serve() error {
 	if err := json.Unmarshal([]byte(os.Getenv(childVariable)), &o); err != nil {
 		return err
 	}
+
 	e, shut, err := o.engine(os.Stderr)
 	if shut != nil {
 		defer shut()
 	}
+
 	if err != nil {
 		return err
 	}
+
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
+
 	server := &http.Server{Handler: httpapi.Handler(e, nil)}
-	go server.Serve(listener)
+	go func() { _ = server.Serve(listener) }()
+
 	ctx, stop := context.WithCancel(context.Background())
+
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
+
 		stop()
 	}()
+
 	fmt.Println(listener.Addr())
+
 	err = e.Run(ctx)
+
 	limited, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
+
 	_ = server.Shutdown(limited)
+
 	return err
 }
 
@@ -149,32 +184,42 @@ func (o orders) start(log string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	text, err := json.Marshal(o)
 	if err != nil {
 		return nil, err
 	}
+
 	file, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
+
 	p := &process{cmd: exec.Command(binary), log: log}
+
 	p.cmd.Env, p.cmd.Stderr = append(os.Environ(), childVariable+"="+string(text)), file
+
 	output, err := p.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
+
 	if p.input, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
+
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
+
 	line, err := bufio.NewReader(output).ReadString('\n')
 	if err != nil {
 		return nil, fmt.Errorf("a process did not start: %w (%w)\n%s", err, p.cmd.Wait(), tail(log))
 	}
+
 	p.addr = strings.TrimSpace(line)
+
 	return p, nil
 }
 
@@ -201,20 +246,24 @@ type family struct {
 func (f *family) somebody(n int) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+
 	return f.all[n%len(f.all)].addr
 }
 
-// replace kills a process and has another started in its place. It reports false, and does nothing, while the one before it
-// is still being replaced.
+// replace kills a process and has another started in its place. It reports false, and does nothing,
+// while the one before it is still being replaced.
 func (f *family) replace(t *testing.T, o orders, n int) bool {
 	t.Helper()
 	f.mu.Lock()
 	defer f.mu.Unlock()
+
 	at := n % len(f.all)
+
 	old := f.all[at]
 	if old.dead {
 		return false
 	}
+
 	old.dead = true
 	old.kill()
 	f.replacing.Go(func() {
@@ -223,10 +272,13 @@ func (f *family) replace(t *testing.T, o orders, n int) bool {
 			t.Error(err)
 			return
 		}
+
 		f.mu.Lock()
 		defer f.mu.Unlock()
+
 		f.all[at] = fresh
 	})
+
 	return true
 }
 
@@ -236,20 +288,25 @@ func rear(t *testing.T, o orders, n int) *family {
 	dir, f := t.TempDir(), &family{}
 	t.Cleanup(func() {
 		f.replacing.Wait()
+
 		for _, p := range f.all {
 			p.kill()
+
 			if t.Failed() {
 				t.Logf("the last of what a process logged:\n%s", tail(p.log))
 			}
 		}
 	})
+
 	for i := range n {
 		p, err := o.start(filepath.Join(dir, fmt.Sprint(i)))
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		f.all = append(f.all, p)
 	}
+
 	return f
 }
 
@@ -261,12 +318,15 @@ func tail(path string) string {
 
 func migrate(t *testing.T, dsn string) {
 	t.Helper()
+
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	db := stdlib.OpenDB(*config)
 	defer db.Close()
+
 	if err := postgres.Migrate(t.Context(), db, postgres.Options{}); err != nil {
 		t.Fatal(err)
 	}
@@ -278,5 +338,6 @@ func service(t *testing.T) orders {
 	node := testenv.Anvil(t, testenv.AnvilOptions{BlockTime: 500 * time.Millisecond})
 	o := orders{DSN: testenv.Postgres(t), RPC: node.URL, ChainID: node.ChainID, Began: time.Now()}
 	migrate(t, o.DSN)
+
 	return o
 }

@@ -33,57 +33,74 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
-// Four processes over one PostgreSQL and one node, one of which is killed every second under load: for 60 s under make
-// soak (or SOAKTIME, if that is less), for 8 s among the other tests. Merchants retry what is not answered, under
-// the same idempotency key. In the end every request made one invoice, every payment is recorded once and released once,
-// and every event was delivered at least once.
+// Four processes over one PostgreSQL and one node, one of which is killed every second under load:
+// for 60 s under make soak (or SOAKTIME, if that is less), for 8 s among the other tests. Merchants
+// retry what is not answered, under the same idempotency key. In the end every request made one
+// invoice, every payment is recorded once and released once, and every event was delivered at least
+// once.
 func TestSoakProcessesAreKilled(t *testing.T) {
 	lasts := 8 * time.Second
+
 	if text := os.Getenv("SOAKTIME"); text != "" {
 		d, err := time.ParseDuration(text)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		lasts = min(d, time.Minute)
 	}
+
 	const processes, payers = 4, 4
+
 	s := newScene(t, service(t))
 	f := rear(t, s.orders, processes)
+
 	var working sync.WaitGroup
+
 	ctx, stop := context.WithTimeout(t.Context(), lasts)
 	defer stop()
+
 	for n := range payers {
 		working.Go(func() { s.payAll(ctx, f, n) })
 	}
+
 	kills := 0
+
 	for tick := time.NewTicker(time.Second); ; {
 		select {
 		case <-tick.C:
 			if f.replace(t, s.orders, kills) { // each in its turn
 				kills++
 			}
+
 			continue
 		case <-ctx.Done():
 			tick.Stop()
 		}
+
 		break
 	}
+
 	working.Wait()
 	f.replacing.Wait()
+
 	if t.Failed() {
 		t.FailNow()
 	}
+
 	s.settled()
+
 	for _, p := range f.all {
 		if err := p.end(); err != nil {
 			t.Errorf("a process did not end in order: %v", err)
 		}
 	}
+
 	s.verify(kills)
 }
 
-// scene is the world around the processes: a merchant, the receiver of its webhooks, payers, and an engine that
-// does not run, to look behind the processes.
+// scene is the world around the processes: a merchant, the receiver of its webhooks, payers, and an
+// engine that does not run, to look behind the processes.
 type scene struct {
 	orders
 	t     *testing.T
@@ -102,30 +119,53 @@ type scene struct {
 
 func newScene(t *testing.T, o orders) *scene {
 	t.Helper()
-	s := &scene{orders: o, t: t, received: map[string]int{}, paid: map[string]chain.Amount{}, invoiced: map[string]string{}, of: map[string]string{}}
-	var err error
-	var shut func()
+	s := &scene{
+		orders:   o,
+		t:        t,
+		received: map[string]int{},
+		paid:     map[string]chain.Amount{},
+		invoiced: map[string]string{},
+		of:       map[string]string{},
+	}
+
+	var (
+		err  error
+		shut func()
+	)
 	if s.look, shut, err = o.engine(io.Discard); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(shut)
+
 	if s.node, err = rpc.DialContext(t.Context(), o.RPC); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(s.node.Close)
+
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
+
 		s.received[r.Header.Get(webhook.EventIDHeader)]++
 	}))
 	t.Cleanup(receiver.Close)
+
 	s.owner.AccountID = merchant(t, s.look)
-	if _, s.key, err = s.look.Accounts.CreateKey(t.Context(), account.KeyParams{AccountID: s.owner.AccountID}); err != nil {
+	if _, s.key, err = s.look.Accounts.CreateKey(
+		t.Context(), account.KeyParams{AccountID: s.owner.AccountID},
+	); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.look.Webhooks.CreateEndpoint(t.Context(), webhook.EndpointParams{Owner: s.owner, URL: receiver.URL, Events: []event.Type{"*"}}); err != nil {
+
+	if _, _, err := s.look.Webhooks.CreateEndpoint(
+		t.Context(),
+		webhook.EndpointParams{Owner: s.owner, URL: receiver.URL, Events: []event.Type{"*"}},
+	); err != nil {
 		t.Fatal(err)
 	}
+
 	return s
 }
 
@@ -133,18 +173,22 @@ func newScene(t *testing.T, o orders) *scene {
 func (s *scene) payAll(ctx context.Context, f *family, payer int) {
 	pace := time.NewTicker(500 * time.Millisecond)
 	defer pace.Stop()
+
 	for n := 0; ; n++ {
 		select {
 		case <-ctx.Done():
 			return
 		case <-pace.C:
 		}
+
 		key := fmt.Sprintf("order-%d-%d", payer, n)
 		amount := chain.Pow10(16).Add(chain.Units(uint64(1000*payer + n)))
+
 		id, to, err := s.order(f, payer+n, key, amount)
 		if err == nil {
 			err = s.pay(id, to, amount, payer)
 		}
+
 		if err != nil {
 			s.t.Errorf("%s: %v", key, err)
 			return
@@ -153,101 +197,152 @@ func (s *scene) payAll(ctx context.Context, f *family, payer int) {
 }
 
 // order makes an invoice, from whichever process answers.
-func (s *scene) order(f *family, n int, key string, amount chain.Amount) (id string, to chain.Address, err error) {
-	body := fmt.Sprintf(`{"options":[{"asset":"ETH","network":"local","amount":"%s"}],"order_id":%q}`, amount, key)
+func (s *scene) order(
+	f *family,
+	n int,
+	key string,
+	amount chain.Amount,
+) (id string, to chain.Address, err error) {
+	body := fmt.Sprintf(
+		`{"options":[{"asset":"ETH","network":"local","amount":"%s"}],"order_id":%q}`, amount, key,
+	)
+
 	deadline := time.Now().Add(patience)
 	for ; time.Now().Before(deadline); n++ {
 		status, answer, err := s.post(f.somebody(n), key, body)
 		if err != nil || status == http.StatusConflict || status >= 500 {
-			// A process that was killed, or a request that died with one and still holds its claim: ask another one.
+			// A process that was killed, or a request that died with one and still holds its claim:
+			// ask another one.
 			s.retried.Add(1)
 			time.Sleep(20 * time.Millisecond)
+
 			continue
 		}
+
 		var made struct {
 			ID      string
 			Options []struct{ Address chain.Address }
 		}
-		if err := json.Unmarshal(answer, &made); err != nil || status != http.StatusOK || len(made.Options) != 1 {
+		if err := json.Unmarshal(
+			answer, &made,
+		); err != nil || status != http.StatusOK ||
+			len(made.Options) != 1 {
 			return "", "", fmt.Errorf("%d: %s (%w)", status, answer, err)
 		}
+
 		s.mu.Lock()
 		defer s.mu.Unlock()
+
 		s.invoiced[key] = made.ID
+
 		return made.ID, made.Options[0].Address, nil
 	}
+
 	return "", "", errors.New("nobody answers")
 }
 
 func (s *scene) post(addr, key, body string) (int, []byte, error) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), 10*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+"/v1/invoices", bytes.NewReader([]byte(body)))
+
+	req, err := http.NewRequestWithContext(
+		ctx, http.MethodPost, "http://"+addr+"/v1/invoices", bytes.NewReader([]byte(body)),
+	)
 	if err != nil {
 		return 0, nil, err
 	}
+
 	req.Header.Set("Authorization", "Bearer "+s.key)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Idempotency-Key", key)
+
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return 0, nil, err
 	}
 	defer resp.Body.Close()
+
 	answer, err := io.ReadAll(resp.Body)
+
 	return resp.StatusCode, answer, err
 }
 
 // pay sends the amount from one of the node's own accounts.
 func (s *scene) pay(invoiceID string, to chain.Address, amount chain.Amount, payer int) error {
 	var hash string
+
 	err := s.node.CallContext(s.t.Context(), &hash, "eth_sendTransaction", map[string]any{
-		"from": testenv.WellKnownDevAccounts[payer].Address, "to": to, "value": (*hexutil.Big)(amount.Big()), "gas": hexutil.Uint64(21000),
+		"from":  testenv.WellKnownDevAccounts[payer].Address,
+		"to":    to,
+		"value": (*hexutil.Big)(amount.Big()),
+		"gas":   hexutil.Uint64(21000),
 	})
 	if err != nil {
 		return err
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	s.paid[hash], s.of[hash] = amount, invoiceID
+
 	return nil
 }
 
-// settled waits until there is nothing left to do: all invoices paid, all settlements released, all deliveries made. It
-// gives up when nothing moves any more.
+// settled waits until there is nothing left to do: all invoices paid, all settlements released, all
+// deliveries made. It gives up when nothing moves any more.
 func (s *scene) settled() {
 	s.t.Helper()
+
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
+
 	var last string
+
 	moved := time.Now()
+
 	for {
 		payments, all := s.records()
-		state, released, pending := map[string]int{}, 0, 0
+
+		state, released := map[string]int{}, 0
 		for _, p := range payments {
 			state["payments "+string(p.Status)]++
 		}
+
 		for _, x := range all {
 			state[strings.TrimSpace("settlements "+string(x.Status)+" "+string(x.Reason))]++
 			if x.Status == settlement.Released {
 				released++
 			}
 		}
-		page, err := s.look.Store().Deliveries(s.t.Context(), webhook.DeliveryFilter{Owner: s.owner, Statuses: []webhook.DeliveryStatus{webhook.DeliveryPending}, Limit: 1})
+
+		page, err := s.look.Store().
+			Deliveries(s.t.Context(), webhook.DeliveryFilter{
+				Owner:    s.owner,
+				Statuses: []webhook.DeliveryStatus{webhook.DeliveryPending},
+				Limit:    1,
+			})
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		pending = len(page)
+
+		pending := len(page)
 		if released == len(s.paid) && pending == 0 {
 			return
 		}
+
 		now := fmt.Sprint(state)
 		if now != last {
 			last, moved = now, time.Now()
 		}
+
 		if time.Since(moved) > patience {
-			s.t.Fatalf("of %d payments %d are released; deliveries pending: %v; %v", len(s.paid), released, pending > 0, state)
+			s.t.Fatalf(
+				"of %d payments %d are released; deliveries pending: %v; %v",
+				len(s.paid), released, pending > 0, state,
+			)
 		}
+
 		<-tick.C
 	}
 }
@@ -256,14 +351,19 @@ const everything = 1_000_000
 
 func (s *scene) records() ([]invoice.Payment, []settlement.Settlement) {
 	s.t.Helper()
-	payments, err := s.look.Store().Payments(s.t.Context(), invoice.PaymentFilter{Owner: s.owner, Limit: everything})
+
+	payments, err := s.look.Store().
+		Payments(s.t.Context(), invoice.PaymentFilter{Owner: s.owner, Limit: everything})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	settlements, err := s.look.Store().Settlements(s.t.Context(), settlement.Filter{Owner: s.owner, Limit: everything})
+
+	settlements, err := s.look.Store().
+		Settlements(s.t.Context(), settlement.Filter{Owner: s.owner, Limit: everything})
 	if err != nil {
 		s.t.Fatal(err)
 	}
+
 	return payments, settlements
 }
 
@@ -271,10 +371,12 @@ func (s *scene) records() ([]invoice.Payment, []settlement.Settlement) {
 func (s *scene) verify(kills int) {
 	t, ctx := s.t, s.t.Context()
 	t.Helper()
+
 	invoices, err := s.look.Store().Invoices(ctx, invoice.Filter{Owner: s.owner, Limit: everything})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	byID, numbers := map[string]invoice.Invoice{}, map[int64]bool{}
 	for _, i := range invoices {
 		byID[i.ID], numbers[i.Number] = i, true
@@ -282,42 +384,58 @@ func (s *scene) verify(kills int) {
 			t.Errorf("invoice %s is %s", i.ID, i.Status)
 		}
 	}
+
 	if len(invoices) != len(s.invoiced) || len(numbers) != len(invoices) {
 		t.Errorf("%d requests made %d invoices with %d numbers", len(s.invoiced), len(invoices), len(numbers))
 	}
+
 	for key, id := range s.invoiced {
 		if byID[id].OrderID != key {
 			t.Errorf("%s was answered invoice %s, which is of %q", key, id, byID[id].OrderID)
 		}
 	}
+
 	payments, settlements := s.records()
+
 	recorded := map[string]int{}
 	for _, p := range payments {
-		if recorded[p.TxHash]++; p.Amount != s.paid[p.TxHash] || p.InvoiceID != s.of[p.TxHash] || p.Status != invoice.Confirmed {
-			t.Errorf("payment %s of %s to invoice %s is %s; paid were %s to %s", p.TxHash, p.Amount, p.InvoiceID, p.Status, s.paid[p.TxHash], s.of[p.TxHash])
+		if recorded[p.TxHash]++; p.Amount != s.paid[p.TxHash] || p.InvoiceID != s.of[p.TxHash] ||
+			p.Status != invoice.Confirmed {
+			t.Errorf(
+				"payment %s of %s to invoice %s is %s; paid were %s to %s",
+				p.TxHash, p.Amount, p.InvoiceID, p.Status, s.paid[p.TxHash], s.of[p.TxHash],
+			)
 		}
 	}
+
 	for hash := range s.paid {
 		if recorded[hash] != 1 {
 			t.Errorf("payment %s is recorded %d times", hash, recorded[hash])
 		}
 	}
+
 	s.released(settlements)
+
 	events, err := s.look.Store().Events(ctx, event.Filter{Owner: s.owner, Limit: everything})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	type step struct {
 		object   string
 		sequence int64
 	}
+
 	steps, deliveries := map[step]bool{}, 0
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	for _, e := range events {
 		if s.received[e.ID] == 0 {
 			t.Errorf("event %s (%s) was never delivered", e.ID, e.Type)
 		}
+
 		deliveries += s.received[e.ID]
 		if at := (step{e.ObjectID, e.Sequence}); steps[at] {
 			t.Errorf("two events have sequence %d of %s", e.Sequence, e.ObjectID)
@@ -325,46 +443,67 @@ func (s *scene) verify(kills int) {
 			steps[at] = true
 		}
 	}
+
 	for at := range steps {
 		if at.sequence > 1 && !steps[step{at.object, at.sequence - 1}] {
 			t.Errorf("event %d of %s is missing", at.sequence-1, at.object)
 		}
 	}
+
 	if len(s.received) != len(events) {
 		t.Errorf("%d events were delivered, %d are stored", len(s.received), len(events))
 	}
+
 	a, err := s.look.Audit(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, d := range a.Differences() {
 		t.Errorf("the audit found %s: %s", d.Kind, d.Message)
 	}
+
 	if kills == 0 || len(s.paid) == 0 {
 		t.Errorf("nothing was tested: %d kills, %d payments", kills, len(s.paid))
 	}
-	t.Logf("%d processes killed; %d requests sent again; %d invoices by as many keys; %d payments, each recorded once and released once; %d events delivered %d times, each at least once; the audit agrees",
-		kills, s.retried.Load(), len(invoices), len(payments), len(events), deliveries)
+
+	t.Logf(
+		"%d processes killed; %d requests sent again; %d invoices by as many keys; %d payments, each "+
+			"recorded once and released once; %d events delivered %d times, each at least once; the audit agrees",
+		kills,
+		s.retried.Load(),
+		len(invoices),
+		len(payments),
+		len(events),
+		deliveries,
+	)
 }
 
-// released checks that every deposit was moved once: nothing is left of it, and the master wallet holds the sum.
+// released checks that every deposit was moved once: nothing is left of it, and the master wallet
+// holds the sum.
 func (s *scene) released(all []settlement.Settlement) {
 	t := s.t
 	t.Helper()
+
 	var net chain.Amount
+
 	for _, x := range all {
-		if x.Status != settlement.Released || x.NetReleased == nil || x.Gross != x.NetReleased.Add(x.FeePaid).Add(x.NetworkFees) {
+		if x.Status != settlement.Released || x.NetReleased == nil ||
+			x.Gross != x.NetReleased.Add(x.FeePaid).Add(x.NetworkFees) {
 			t.Errorf("settlement %s does not balance: %+v", x.ID, x)
 			continue
 		}
+
 		net = net.Add(*x.NetReleased)
 		if left := s.balance(x.Deposit.Address); left.Sign() != 0 {
 			t.Errorf("%s is left at the deposit address %s", left, x.Deposit.Address)
 		}
 	}
+
 	if len(all) == 0 {
 		return
 	}
+
 	if got := s.balance(all[0].MasterWalletAddress); got.String() != net.String() {
 		t.Errorf("the master wallet holds %s, released were %s", got, net)
 	}
@@ -372,9 +511,14 @@ func (s *scene) released(all []settlement.Settlement) {
 
 func (s *scene) balance(of chain.Address) *big.Int {
 	s.t.Helper()
+
 	var b hexutil.Big
-	if err := s.node.CallContext(s.t.Context(), &b, "eth_getBalance", common.HexToAddress(strings.ToLower(string(of))), "latest"); err != nil {
+	if err := s.node.CallContext(
+		s.t.Context(), &b, "eth_getBalance", common.HexToAddress(strings.ToLower(string(of))),
+		"latest",
+	); err != nil {
 		s.t.Fatal(err)
 	}
+
 	return b.ToInt()
 }

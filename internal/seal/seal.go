@@ -67,36 +67,56 @@ func New(keys ...[]byte) (*Box, error) {
 	if len(keys) == 0 {
 		return nil, badKey("there is none: set one of %d random bytes", KeySize)
 	}
+
 	r := &ring{keys: make([]key, 0, len(keys))}
 	for i, raw := range keys {
 		if len(raw) != KeySize {
 			return nil, badKey("key %d has %d bytes: it must have %d, made at random", i+1, len(raw), KeySize)
 		}
+
 		if bytes.Equal(raw, make([]byte, KeySize)) {
 			return nil, badKey("key %d is all zeros: make %d random bytes", i+1, KeySize)
 		}
-		derived, err := hkdf.Key(sha256.New, raw, nil, "payments/seal v1 xchacha20poly1305", chacha20poly1305.KeySize)
+
+		derived, err := hkdf.Key(
+			sha256.New, raw, nil, "payments/seal v1 xchacha20poly1305",
+			chacha20poly1305.KeySize,
+		)
 		if err != nil {
-			return nil, fault.Wrap(err, fault.Unsupported, "secret_key_unsupported", "this build of Go cannot derive the sealing key")
+			return nil, fault.Wrap(
+				err, fault.Unsupported, "secret_key_unsupported",
+				"this build of Go cannot derive the sealing key",
+			)
 		}
+
 		aead, err := chacha20poly1305.NewX(derived)
 		clear(derived)
+
 		if err != nil {
-			return nil, fault.Wrap(err, fault.Unsupported, "secret_key_unsupported", "this build of Go has no XChaCha20-Poly1305")
+			return nil, fault.Wrap(
+				err, fault.Unsupported, "secret_key_unsupported",
+				"this build of Go has no XChaCha20-Poly1305",
+			)
 		}
+
 		r.keys = append(r.keys, key{keyID(raw), aead})
 	}
+
 	return &Box{r}, nil
 }
 
 func badKey(format string, args ...any) error {
-	return fault.New(fault.Invalid, "secret_key_invalid", "the secret key for stored secrets cannot be used: %s", fmt.Sprintf(format, args...))
+	return fault.New(
+		fault.Invalid, "secret_key_invalid", "the secret key for stored secrets cannot be used: %s",
+		fmt.Sprintf(format, args...),
+	)
 }
 
 func keyID(raw []byte) [keyIDSize]byte {
 	h := sha256.New()
 	h.Write([]byte("payments/seal key id v1\x00"))
 	h.Write(raw)
+
 	return [keyIDSize]byte(h.Sum(nil)[:keyIDSize])
 }
 
@@ -110,6 +130,7 @@ func (b *Box) Seal(plaintext, context []byte) []byte {
 	copy(out[1:], k.id[:])
 	nonce := out[headerSize:]
 	_, _ = rand.Read(nonce) // never fails: it ends the process instead
+
 	return k.aead.Seal(out, nonce, plaintext, authenticated(out[:headerSize], context))
 }
 
@@ -122,30 +143,46 @@ func (b *Box) Open(sealed, context []byte) ([]byte, error) {
 	if len(sealed) < Overhead {
 		return nil, damaged("%d bytes are fewer than any sealed text has", len(sealed))
 	}
+
 	if sealed[0] != version {
 		return nil, damaged("its version is %d and this release knows only %d", sealed[0], version)
 	}
-	header, nonce, text := sealed[:headerSize], sealed[headerSize:Overhead-chacha20poly1305.Overhead], sealed[Overhead-chacha20poly1305.Overhead:]
+
+	nonceEnd := Overhead - chacha20poly1305.Overhead
+	header, nonce, text := sealed[:headerSize], sealed[headerSize:nonceEnd], sealed[nonceEnd:]
+
 	id, known := [keyIDSize]byte(header[1:]), false
 	for _, k := range b.ring.keys { // two keys may share an id
 		if k.id != id {
 			continue
 		}
+
 		known = true
+
 		if plaintext, err := k.aead.Open(nil, nonce, text, authenticated(header, context)); err == nil {
 			return plaintext, nil
 		}
 	}
+
 	if !known {
-		return nil, fault.New(fault.Unavailable, "secret_key_unknown",
-			"a stored secret was sealed with the secret key of id %x, which is not configured: add that key after the current one", id)
+		return nil, fault.New(
+			fault.Unavailable,
+			"secret_key_unknown",
+			"a stored secret was sealed with the secret key of id %x, which is not configured: add that "+
+				"key after the current one",
+			id,
+		)
 	}
+
 	return nil, damaged("it was altered, or belongs to another row")
 }
 
 func damaged(format string, args ...any) error {
-	return fault.New(fault.Unavailable, "sealed_data_damaged",
-		"a stored secret does not open: %s; restore the row or make a new secret", fmt.Sprintf(format, args...))
+	return fault.New(
+		fault.Unavailable, "sealed_data_damaged",
+		"a stored secret does not open: %s; restore the row or make a new secret",
+		fmt.Sprintf(format, args...),
+	)
 }
 
 // authenticated joins header and context; the header's fixed size keeps them apart.
@@ -154,11 +191,13 @@ func authenticated(header, context []byte) []byte { return slices.Concat(header,
 // String names the ids of the keys, which say nothing about the keys.
 func (b Box) String() string {
 	var ids []string
+
 	if b.ring != nil {
 		for _, k := range b.ring.keys {
 			ids = append(ids, hex.EncodeToString(k.id[:]))
 		}
 	}
+
 	return fmt.Sprintf("seal.Box%v", ids)
 }
 

@@ -28,25 +28,36 @@ const stored = "01db117197254a2e1f735a5c4e132bb46b40970d2270c4b92e656ff88c75e601
 
 func newBox(t testing.TB, keys ...[]byte) *seal.Box {
 	t.Helper()
+
 	b, err := seal.New(keys...)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return b
 }
 
 func TestRoundTrip(t *testing.T) {
 	b := newBox(t, newKey)
-	for name, plaintext := range map[string][]byte{"nothing": {}, "a byte": {0}, "a secret": secret, "a long answer": bytes.Repeat(secret, 10_000)} {
+
+	for name, plaintext := range map[string][]byte{
+		"nothing":       {},
+		"a byte":        {0},
+		"a secret":      secret,
+		"a long answer": bytes.Repeat(secret, 10_000),
+	} {
 		for context, where := range map[string][]byte{"no context": nil, "a row": row} {
 			before := bytes.Clone(plaintext)
+
 			sealed := b.Seal(plaintext, where)
 			if len(sealed) != len(plaintext)+seal.Overhead || !bytes.Equal(plaintext, before) {
 				t.Errorf("%s, %s: %d bytes sealed are %d", name, context, len(plaintext), len(sealed))
 			}
+
 			if len(plaintext) > 1 && bytes.Contains(sealed, plaintext[:8]) {
 				t.Errorf("%s, %s: the plaintext is in the sealed text", name, context)
 			}
+
 			got, err := b.Open(sealed, where)
 			if err != nil || !bytes.Equal(got, plaintext) {
 				t.Errorf("%s, %s: opened to %d bytes, error %v", name, context, len(got), err)
@@ -58,13 +69,17 @@ func TestRoundTrip(t *testing.T) {
 func TestSealingTwiceGivesDifferentTexts(t *testing.T) {
 	b := newBox(t, newKey)
 	seen := map[string]bool{}
+
 	for range 1000 {
 		sealed := b.Seal(secret, row)
+
 		nonce := string(sealed[5:29])
 		if seen[nonce] {
 			t.Fatal("a nonce was used twice")
 		}
+
 		seen[nonce] = true
+
 		if bytes.Equal(sealed[29:], b.Seal(secret, row)[29:]) {
 			t.Fatal("equal plaintexts have equal ciphertexts")
 		}
@@ -73,10 +88,16 @@ func TestSealingTwiceGivesDifferentTexts(t *testing.T) {
 
 func damaged(t *testing.T, what string, got []byte, err error) {
 	t.Helper()
+
 	if !errors.Is(err, fault.Unavailable) || fault.Code(err) != "sealed_data_damaged" || got != nil {
-		t.Errorf("%s: opened to %q, error %v; want fault.Unavailable with sealed_data_damaged", what, got, err)
+		t.Errorf(
+			"%s: opened to %q, error %v; want fault.Unavailable with sealed_data_damaged",
+			what, got, err,
+		)
+
 		return
 	}
+
 	if strings.Contains(err.Error(), "whsec") {
 		t.Errorf("%s: the error shows the plaintext: %v", what, err)
 	}
@@ -84,28 +105,36 @@ func damaged(t *testing.T, what string, got []byte, err error) {
 
 func TestEveryAlteredBitIsNoticed(t *testing.T) {
 	b := newBox(t, newKey)
+
 	sealed := b.Seal(secret, row)
 	for i := range sealed {
 		for bit := range 8 {
 			altered := bytes.Clone(sealed)
 			altered[i] ^= 1 << bit
+
 			got, err := b.Open(altered, row)
 			if i >= 1 && i < 5 { // the key id
-				if !errors.Is(err, fault.Unavailable) || fault.Code(err) != "secret_key_unknown" || got != nil {
+				if !errors.Is(err, fault.Unavailable) || fault.Code(err) != "secret_key_unknown" ||
+					got != nil {
 					t.Errorf("byte %d, bit %d: opened to %q, error %v", i, bit, got, err)
 				}
+
 				continue
 			}
+
 			damaged(t, fmt.Sprintf("byte %d, bit %d", i, bit), got, err)
+
 			if i == 0 && !strings.Contains(err.Error(), fmt.Sprintf("version is %d", altered[0])) {
 				t.Errorf("another version: the error does not name it: %v", err)
 			}
 		}
 	}
+
 	for size := range len(sealed) {
 		got, err := b.Open(sealed[:size], row)
 		damaged(t, fmt.Sprintf("cut to %d bytes", size), got, err)
 	}
+
 	got, err := b.Open(append(bytes.Clone(sealed), 0), row)
 	damaged(t, "a byte more", got, err)
 }
@@ -121,9 +150,13 @@ func TestRelabelledForAnotherKey(t *testing.T) {
 
 func TestAnotherRowDoesNotOpen(t *testing.T) {
 	b := newBox(t, newKey)
+
 	sealed := b.Seal(secret, row)
 	for name, context := range map[string][]byte{
-		"none": nil, "another row": []byte("webhook_endpoints/0123456789abcdef01234568/secret"), "shorter": row[1:], "longer": append(bytes.Clone(row), 0),
+		"none":        nil,
+		"another row": []byte("webhook_endpoints/0123456789abcdef01234568/secret"),
+		"shorter":     row[1:],
+		"longer":      append(bytes.Clone(row), 0),
 	} {
 		got, err := b.Open(sealed, context)
 		damaged(t, name, got, err)
@@ -135,18 +168,25 @@ func TestAnotherRowDoesNotOpen(t *testing.T) {
 
 func TestRotation(t *testing.T) {
 	before, after, without := newBox(t, oldKey), newBox(t, newKey, oldKey), newBox(t, newKey)
+
 	old := before.Seal(secret, row)
 	if got, err := after.Open(old, row); err != nil || !bytes.Equal(got, secret) {
 		t.Fatalf("after rotation the old text opens to %q, error %v", got, err)
 	}
+
 	if got, err := without.Open(after.Seal(secret, row), row); err != nil || !bytes.Equal(got, secret) {
 		t.Fatalf("the first key does not seal: opened to %q, error %v", got, err)
 	}
+
 	got, err := without.Open(old, row)
 	if !errors.Is(err, fault.Unavailable) || fault.Code(err) != "secret_key_unknown" || got != nil {
 		t.Fatalf("without the old key: opened to %q, error %v", got, err)
 	}
-	if id := hex.EncodeToString(old[1:5]); !strings.Contains(err.Error(), id) || !strings.Contains(err.Error(), "add that key") {
+
+	if id := hex.EncodeToString(
+		old[1:5],
+	); !strings.Contains(err.Error(), id) ||
+		!strings.Contains(err.Error(), "add that key") {
 		t.Fatalf("the error does not say what to do about key %s: %v", id, err)
 	}
 }
@@ -171,10 +211,13 @@ func TestKeysAreCopied(t *testing.T) {
 	raw := bytes.Clone(newKey)
 	b := newBox(t, raw)
 	sealed := b.Seal(secret, row)
+
 	clear(raw)
+
 	if got, err := newBox(t, newKey).Open(sealed, row); err != nil || !bytes.Equal(got, secret) {
 		t.Fatalf("error %v", err)
 	}
+
 	if _, err := b.Open(b.Seal(secret, row), row); err != nil {
 		t.Fatalf("wiping the caller's key broke the box: %v", err)
 	}
@@ -186,6 +229,7 @@ func TestStoredTextsKeepOpening(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if got, err := newBox(t, newKey).Open(sealed, row); err != nil || !bytes.Equal(got, secret) {
 		t.Fatalf("opened to %q, error %v", got, err)
 	}
@@ -193,29 +237,39 @@ func TestStoredTextsKeepOpening(t *testing.T) {
 
 func TestBoxNeverShowsAKey(t *testing.T) {
 	b := newBox(t, newKey, oldKey)
+
 	type service struct {
 		Box    *seal.Box
 		hidden *seal.Box
 		copied seal.Box
 	}
+
 	var out bytes.Buffer
+
 	for _, v := range []any{b, *b, service{b, b, *b}, &service{b, b, *b}, []seal.Box{*b}} {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d"} {
 			fmt.Fprintf(&out, verb+"\n", v)
 		}
+
 		slog.New(slog.NewTextHandler(&out, nil)).Info("started", "box", v)
 		slog.New(slog.NewJSONHandler(&out, nil)).Info("started", "box", v)
+
 		if err := json.NewEncoder(&out).Encode(v); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if !strings.Contains(out.String(), "seal.Box[") {
 		t.Fatalf("the box does not name itself:\n%s", out.String())
 	}
+
 	for _, derived := range append(seal.Derived(newKey, oldKey), newKey, oldKey) {
 		for _, form := range []string{
-			hex.EncodeToString(derived[:8]), strings.ToUpper(hex.EncodeToString(derived[:8])), string(derived[:8]),
-			strings.Trim(fmt.Sprint(derived[:8]), "[]"), strings.TrimSuffix(strings.TrimPrefix(fmt.Sprintf("%#v", derived[:8]), "[]byte{"), "}"),
+			hex.EncodeToString(derived[:8]),
+			strings.ToUpper(hex.EncodeToString(derived[:8])),
+			string(derived[:8]),
+			strings.Trim(fmt.Sprint(string(derived[:8])), "[]"),
+			strings.TrimSuffix(strings.TrimPrefix(fmt.Sprintf("%#v", derived[:8]), "[]byte{"), "}"),
 			// The cipher holds its key as eight little-endian words.
 			fmt.Sprint(uint32(derived[0]) | uint32(derived[1])<<8 | uint32(derived[2])<<16 | uint32(derived[3])<<24),
 		} {
@@ -228,6 +282,7 @@ func TestBoxNeverShowsAKey(t *testing.T) {
 
 func TestConcurrentUse(t *testing.T) {
 	b := newBox(t, newKey, oldKey)
+
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -238,6 +293,7 @@ func TestConcurrentUse(t *testing.T) {
 			}
 		})
 	}
+
 	wg.Wait()
 }
 
@@ -253,9 +309,14 @@ func FuzzOpen(f *testing.F) {
 			if len(got)+seal.Overhead != len(sealed) {
 				t.Fatalf("%x opened to %d bytes", sealed, len(got))
 			}
+
 			return
 		}
-		if code := fault.Code(err); got != nil || !errors.Is(err, fault.Unavailable) || code != "sealed_data_damaged" && code != "secret_key_unknown" {
+
+		if code := fault.Code(
+			err,
+		); got != nil || !errors.Is(err, fault.Unavailable) ||
+			code != "sealed_data_damaged" && code != "secret_key_unknown" {
 			t.Fatalf("%x: opened to %x, error %v", sealed, got, err)
 		}
 	})
@@ -277,6 +338,7 @@ func BenchmarkSeal(b *testing.B) {
 	box, answer := newBox(b, newKey), bytes.Repeat([]byte("x"), 1024)
 	b.SetBytes(int64(len(answer)))
 	b.ReportAllocs()
+
 	for b.Loop() {
 		box.Seal(answer, row)
 	}
@@ -285,8 +347,10 @@ func BenchmarkSeal(b *testing.B) {
 func BenchmarkOpen(b *testing.B) {
 	box := newBox(b, newKey)
 	sealed := box.Seal(bytes.Repeat([]byte("x"), 1024), row)
+
 	b.SetBytes(1024)
 	b.ReportAllocs()
+
 	for b.Loop() {
 		if _, err := box.Open(sealed, row); err != nil {
 			b.Fatal(err)

@@ -18,31 +18,43 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
-var accounts = newTable("accounts", "account", 1, func(a *account.Account) *int64 { return &a.Version }, cols[account.Account](
-	str("id", func(a *account.Account) *string { return &a.ID }),
-	num("idx", func(a *account.Account) *uint32 { return &a.Index }),
-	doc("settings", func(a *account.Account) *account.Settings { return &a.Settings }),
-	str("logo_type", func(a *account.Account) *string { return &a.LogoType }),
-	blob("logo", func(a *account.Account) *[]byte { return &a.Logo }),
-	at("created_at", func(a *account.Account) *time.Time { return &a.CreatedAt }),
-	at("updated_at", func(a *account.Account) *time.Time { return &a.UpdatedAt }),
-))
+var accounts = newTable(
+	"accounts",
+	"account",
+	1,
+	func(a *account.Account) *int64 { return &a.Version },
+	cols[account.Account](
+		str("id", func(a *account.Account) *string { return &a.ID }),
+		num("idx", func(a *account.Account) *uint32 { return &a.Index }),
+		doc("settings", func(a *account.Account) *account.Settings { return &a.Settings }),
+		str("logo_type", func(a *account.Account) *string { return &a.LogoType }),
+		blob("logo", func(a *account.Account) *[]byte { return &a.Logo }),
+		at("created_at", func(a *account.Account) *time.Time { return &a.CreatedAt }),
+		at("updated_at", func(a *account.Account) *time.Time { return &a.UpdatedAt }),
+	),
+)
 
-var keys = newTable("api_keys", "API key", 1, func(k *account.Key) *int64 { return &k.Version }, cols[account.Key](
-	str("id", func(k *account.Key) *string { return &k.ID }),
-	owned(func(k *account.Key) *event.Owner { return &k.Owner }),
-	yes("publishable", func(k *account.Key) *bool { return &k.Publishable }),
-	str("name", func(k *account.Key) *string { return &k.Name }),
-	hash("hash", func(k *account.Key) *[32]byte { return &k.Hash }),
-	str("last4", func(k *account.Key) *string { return &k.Last4 }),
-	doc("scopes", func(k *account.Key) *[]account.Scope { return &k.Scopes }),
-	doc("allowed_ips", func(k *account.Key) *[]string { return &k.AllowedIPs }),
-	doc("destinations", func(k *account.Key) *[]string { return &k.Destinations }),
-	at("expires_at", func(k *account.Key) *time.Time { return &k.ExpiresAt }),
-	at("revoked_at", func(k *account.Key) *time.Time { return &k.RevokedAt }),
-	str("rolled_from", func(k *account.Key) *string { return &k.RolledFrom }),
-	at("created_at", func(k *account.Key) *time.Time { return &k.CreatedAt }),
-))
+var keys = newTable(
+	"api_keys",
+	"API key",
+	1,
+	func(k *account.Key) *int64 { return &k.Version },
+	cols[account.Key](
+		str("id", func(k *account.Key) *string { return &k.ID }),
+		owned(func(k *account.Key) *event.Owner { return &k.Owner }),
+		yes("publishable", func(k *account.Key) *bool { return &k.Publishable }),
+		str("name", func(k *account.Key) *string { return &k.Name }),
+		hash("hash", func(k *account.Key) *[32]byte { return &k.Hash }),
+		str("last4", func(k *account.Key) *string { return &k.Last4 }),
+		doc("scopes", func(k *account.Key) *[]account.Scope { return &k.Scopes }),
+		doc("allowed_ips", func(k *account.Key) *[]string { return &k.AllowedIPs }),
+		doc("destinations", func(k *account.Key) *[]string { return &k.Destinations }),
+		at("expires_at", func(k *account.Key) *time.Time { return &k.ExpiresAt }),
+		at("revoked_at", func(k *account.Key) *time.Time { return &k.RevokedAt }),
+		str("rolled_from", func(k *account.Key) *string { return &k.RolledFrom }),
+		at("created_at", func(k *account.Key) *time.Time { return &k.CreatedAt }),
+	),
+)
 
 var claims = newTable("idempotency_keys", "idempotency key", 3, nil, cols[idempotency.Record](
 	owned(func(r *idempotency.Record) *event.Owner { return &r.Owner }),
@@ -69,9 +81,11 @@ func (r *reader) Account(ctx context.Context, id string) (account.Account, error
 func (r *reader) Accounts(ctx context.Context, after string, limit int) ([]account.Account, error) {
 	q := &query{}
 	q.has("id <> ''")
+
 	if after != "" {
 		q.has("id < ?", after)
 	}
+
 	return list(ctx, r, accounts, q, newest, limit)
 }
 
@@ -88,26 +102,32 @@ func (r *reader) KeyByHash(ctx context.Context, hash [32]byte) (k account.Key, a
 	if err := r.settle(ctx, keys.name, accounts.name); err != nil {
 		return k, a, err
 	}
+
 	found, err := r.query(ctx, r.store.text(keyWithAccount), []any{hash[:]})
 	if err != nil {
 		return k, a, r.failed(ctx, err, keys.object)
 	}
 	defer found.Close()
+
 	if !found.Next() {
 		if err := found.Err(); err != nil {
 			return k, a, r.failed(ctx, err, keys.object)
 		}
+
 		return k, a, fault.New(fault.NotFound, "resource_missing", "no API key has this hash")
 	}
+
 	if err := found.Scan(append(keys.targets(&k), accounts.targets(&a)...)...); err != nil {
 		return k, a, r.failed(ctx, err, keys.object)
 	}
+
 	return k, a, nil
 }
 
 func (r *reader) Keys(ctx context.Context, accountID string) ([]account.Key, error) {
 	q := &query{}
 	q.has("account_id = ?", accountID)
+
 	return list(ctx, r, keys, q, newest, 0)
 }
 
@@ -116,6 +136,7 @@ func (r *reader) InvoiceSettings(ctx context.Context, accountID string) (invoice
 	if err != nil {
 		return invoice.Settings{}, err
 	}
+
 	return store.InvoiceSettings(a), nil
 }
 
@@ -124,6 +145,7 @@ func (r *reader) SettlementSettings(ctx context.Context, accountID string) (sett
 	if err != nil {
 		return settlement.Settings{}, err
 	}
+
 	return store.SettlementSettings(a), nil
 }
 
@@ -132,6 +154,7 @@ func (r *reader) PayoutSettings(ctx context.Context, accountID string) (payout.S
 	if err != nil {
 		return payout.Settings{}, err
 	}
+
 	return store.PayoutSettings(a), nil
 }
 
@@ -151,39 +174,62 @@ func (tx *transaction) LockAccount(ctx context.Context, accountID string) error 
 	if err := tx.flush(ctx); err != nil {
 		return err
 	}
+
 	_, ok, err := look(ctx, &tx.reader, accounts, true, accountID)
 	if err == nil && !ok {
 		err = fault.Missing(accounts.object, accountID)
 	}
+
 	return err
 }
 
-const reserve = "INSERT INTO {counters} AS c (name, next) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET next = c.next + ? RETURNING next"
+const reserve = "INSERT INTO {counters} AS c (name, next) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET " +
+	"next = c.next + ? RETURNING next"
 
-func (tx *transaction) ReserveNumbers(ctx context.Context, counter string, n int, first int64) (int64, error) {
+func (tx *transaction) ReserveNumbers(
+	ctx context.Context,
+	counter string,
+	n int,
+	first int64,
+) (int64, error) {
 	if n <= 0 {
-		return 0, fault.New(fault.Invalid, "count_invalid", "%d numbers cannot be reserved: ask for at least 1", n)
+		return 0, fault.New(
+			fault.Invalid, "count_invalid", "%d numbers cannot be reserved: ask for at least 1",
+			n,
+		)
 	}
+
 	if err := tx.begin(ctx); err != nil {
 		return 0, err
 	}
+
 	next, err := tx.count(ctx, "counters", reserve, counter, first+int64(n), int64(n))
+
 	return int64(next - n), err
 }
 
-// claim takes a key that nobody holds, or one that is stale, in one statement: a rival's fresh claim is never taken over.
+// claim takes a key that nobody holds, or one that is stale, in one statement: a rival's fresh
+// claim is never taken over.
 var claim = claims.upsert + " WHERE {idempotency_keys}.created_at <= ?"
 
-func (tx *transaction) ClaimIdempotencyKey(ctx context.Context, r idempotency.Record, stale time.Time, wait time.Duration) error {
+func (tx *transaction) ClaimIdempotencyKey(
+	ctx context.Context,
+	r idempotency.Record,
+	stale time.Time,
+	wait time.Duration,
+) error {
 	if err := tx.flush(ctx); err != nil {
 		return err
 	}
+
 	values, err := claims.values(&r)
 	if err != nil {
 		return err
 	}
+
 	s := tx.store
 	texts, args := []string{s.text(claim)}, [][]any{s.dialect.args(append(values, stale))}
+
 	at := 0
 	if s.dialect.BeforeClaim != "" {
 		at = 1
@@ -191,17 +237,22 @@ func (tx *transaction) ClaimIdempotencyKey(ctx context.Context, r idempotency.Re
 		texts = []string{s.text(s.dialect.BeforeClaim), texts[0], s.text(s.dialect.AfterClaim)}
 		args = [][]any{{limit}, args[0], nil}
 	}
+
 	changed, err := tx.send(ctx, Batch{Texts: texts, Args: args})
 	if err != nil {
 		return tx.fail(ctx, err, "claim the idempotency key "+r.Key.Key)
 	}
+
 	if changed[at] == 0 {
 		return duplicate(claims.object, r.Key.Key)
 	}
+
 	if tx.claimed == nil {
 		tx.claimed = map[string]bool{}
 	}
+
 	tx.claimed[claims.slot(values[:claims.keys])] = true
+
 	return nil
 }
 
@@ -209,21 +260,31 @@ func (tx *transaction) PutIdempotencyAnswer(ctx context.Context, r idempotency.R
 	if err := tx.usable(ctx); err != nil {
 		return err
 	}
+
 	k := []any{r.Owner.AccountID, r.Owner.Livemode, r.Key.Key}
 	args := append([]any{int64(r.Status), append([]byte(nil), r.SealedBody...)}, k...)
-	// Not under the row's slot: the buffer does not hold the whole record, so reads of it must ask the database.
+	// Not under the row's slot: the buffer does not hold the whole record, so reads of it must ask
+	// the database.
 	tx.buffer(&write{
-		table: claims.name, object: claims.object, key: []any{r.Key.Key}, values: args, one: true, certain: tx.claimed[claims.slot(k)],
+		table:   claims.name,
+		object:  claims.object,
+		key:     []any{r.Key.Key},
+		values:  args,
+		one:     true,
+		certain: tx.claimed[claims.slot(k)],
 		text: func(*write) (string, []any) {
-			return "UPDATE {idempotency_keys} SET status = ?, sealed_body = ? WHERE account_id = ? AND livemode = ? AND idempotency_key = ?", args
+			return "UPDATE {idempotency_keys} SET status = ?, sealed_body = ? WHERE account_id = ? AND " +
+				"livemode = ? AND idempotency_key = ?", args
 		},
 	})
 	tx.partial = claims.name
+
 	return nil
 }
 
 const pruneClaims = `DELETE FROM {idempotency_keys} WHERE (account_id, livemode, idempotency_key) IN
-	(SELECT account_id, livemode, idempotency_key FROM {idempotency_keys} WHERE created_at < ? ORDER BY created_at LIMIT ?)`
+	(SELECT account_id, livemode, idempotency_key FROM {idempotency_keys}
+		WHERE created_at < ? ORDER BY created_at LIMIT ?)`
 
 func (tx *transaction) PruneIdempotencyKeys(ctx context.Context, before time.Time, limit int) (int, error) {
 	n, err := tx.now(ctx, pruneClaims, before, int64(limit))
@@ -234,16 +295,20 @@ func (tx *transaction) PruneIdempotencyKeys(ctx context.Context, before time.Tim
 // first, which counts as none, so that there is something to lock.
 func (tx *transaction) Lease(ctx context.Context, name string) (lease.Lease, bool, error) {
 	l, ok, err := look(ctx, &tx.reader, leases, true, name)
-	if err != nil || ok && l.Fence > 0 || !tx.store.dialect.Concurrent || tx.rows[leases.slot([]any{name})] != nil {
+	if err != nil || ok && l.Fence > 0 || !tx.store.dialect.Concurrent ||
+		tx.rows[leases.slot([]any{name})] != nil {
 		return l, ok && l.Fence > 0, err
 	}
+
 	if _, err := tx.now(ctx, leases.insert+" ON CONFLICT DO NOTHING", name, "", int64(0), nil); err != nil {
 		return lease.Lease{}, false, err
 	}
+
 	l, ok, err = look(ctx, &tx.reader, leases, true, name)
 	if !ok || l.Fence == 0 {
 		return lease.Lease{}, false, err
 	}
+
 	return l, true, err
 }
 

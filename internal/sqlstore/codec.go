@@ -31,6 +31,7 @@ func (c text[S]) Value() (driver.Value, error) { return string(*c.p), nil }
 func (c text[S]) Scan(src any) error {
 	s, err := textOf(src)
 	*c.p = S(s)
+
 	return err
 }
 
@@ -43,6 +44,7 @@ func textOf(src any) (string, error) {
 	case []byte:
 		return string(v), nil
 	}
+
 	return "", fmt.Errorf("a text column holds a %T", src)
 }
 
@@ -72,6 +74,7 @@ func (c number[N]) Scan(src any) error {
 	default:
 		return fmt.Errorf("a number column holds a %T", src)
 	}
+
 	return nil
 }
 
@@ -88,6 +91,7 @@ func (c flag) Scan(src any) error {
 	default:
 		return fmt.Errorf("a yes-or-no column holds a %T", src)
 	}
+
 	return nil
 }
 
@@ -98,6 +102,7 @@ func (c moment) Value() (driver.Value, error) {
 	if c.p.IsZero() {
 		return nil, nil
 	}
+
 	return c.p.UTC().Truncate(time.Microsecond), nil
 }
 
@@ -112,6 +117,7 @@ func (c moment) Scan(src any) error {
 	default:
 		return fmt.Errorf("a time column holds a %T", src)
 	}
+
 	return nil
 }
 
@@ -122,6 +128,7 @@ func (c bytes) Value() (driver.Value, error) {
 	if len(*c.p) == 0 {
 		return nil, nil
 	}
+
 	return append([]byte(nil), *c.p...), nil
 }
 
@@ -134,6 +141,7 @@ func (c bytes) Scan(src any) error {
 	default:
 		return fmt.Errorf("a column of bytes holds a %T", src)
 	}
+
 	return nil
 }
 
@@ -146,7 +154,9 @@ func (c digest) Scan(src any) error {
 	if !ok || len(v) != len(c.p) {
 		return fmt.Errorf("a digest column holds %d bytes of %T", len(v), src)
 	}
+
 	copy(c.p[:], v)
+
 	return nil
 }
 
@@ -159,7 +169,9 @@ func (c amount) Scan(src any) error {
 	if err != nil {
 		return err
 	}
+
 	*c.p, err = chain.ParseAmount(s)
+
 	return err
 }
 
@@ -170,6 +182,7 @@ func (c optionalAmount) Value() (driver.Value, error) {
 	if *c.p == nil {
 		return nil, nil
 	}
+
 	return (*c.p).String(), nil
 }
 
@@ -177,7 +190,9 @@ func (c optionalAmount) Scan(src any) error {
 	if *c.p = nil; src == nil {
 		return nil
 	}
+
 	*c.p = new(chain.Amount)
+
 	return amount{*c.p}.Scan(src)
 }
 
@@ -190,7 +205,9 @@ func (c fraction) Scan(src any) error {
 	if err != nil {
 		return err
 	}
+
 	*c.p, err = decimal.NewFromString(s)
+
 	return err
 }
 
@@ -201,6 +218,7 @@ func (c optionalFraction) Value() (driver.Value, error) {
 	if !c.p.Valid {
 		return nil, nil
 	}
+
 	return c.p.Decimal.String(), nil
 }
 
@@ -208,7 +226,9 @@ func (c optionalFraction) Scan(src any) error {
 	if *c.p = (decimal.NullDecimal{}); src == nil {
 		return nil
 	}
+
 	c.p.Valid = true
+
 	return fraction{&c.p.Decimal}.Scan(src)
 }
 
@@ -219,6 +239,7 @@ func (c keyRef) Value() (driver.Value, error) {
 	if *c.p == (chain.KeyRef{}) {
 		return "", nil
 	}
+
 	return c.p.String(), nil
 }
 
@@ -227,18 +248,28 @@ func (c keyRef) Scan(src any) error {
 	if err != nil {
 		return err
 	}
+
 	if *c.p = (chain.KeyRef{}); s == "" {
 		return nil
 	}
+
 	parts := strings.Split(s, "/")
 	if len(parts) != 4 || parts[1] != "live" && parts[1] != "test" {
 		return fmt.Errorf("%q is not a key reference", s)
 	}
+
 	index, err := strconv.ParseUint(parts[3], 10, 32)
 	if err != nil {
 		return fmt.Errorf("%q is not a key reference: %w", s, err)
 	}
-	*c.p = chain.KeyRef{Family: chain.Family(parts[0]), Livemode: parts[1] == "live", Role: chain.Role(parts[2]), Index: uint32(index)}
+
+	*c.p = chain.KeyRef{
+		Family:   chain.Family(parts[0]),
+		Livemode: parts[1] == "live",
+		Role:     chain.Role(parts[2]),
+		Index:    uint32(index),
+	}
+
 	return nil
 }
 
@@ -252,20 +283,25 @@ func (c document[V]) Value() (driver.Value, error) {
 	if reflect.ValueOf(c.p).Elem().IsZero() {
 		return nil, nil
 	}
+
 	var b strings.Builder
 	if err := json.NewEncoder(&b).Encode(c.clone(c.p)); err != nil {
 		return nil, err
 	}
+
 	return strings.TrimSuffix(b.String(), "\n"), nil
 }
 
 func (c document[V]) Scan(src any) error {
 	var zero V
+
 	*c.p = zero
+
 	s, err := textOf(src)
 	if err != nil || s == "" {
 		return err
 	}
+
 	return json.Unmarshal([]byte(s), c.p)
 }
 
@@ -352,6 +388,7 @@ func block[T any](name string, f func(*T) *chain.Ref) []col[T] {
 // cols puts columns and groups of columns together.
 func cols[T any](groups ...any) []col[T] {
 	var out []col[T]
+
 	for _, g := range groups {
 		switch g := g.(type) {
 		case col[T]:
@@ -362,5 +399,6 @@ func cols[T any](groups ...any) []col[T] {
 			panic(fmt.Sprintf("sqlstore: %T is no column", g))
 		}
 	}
+
 	return out
 }

@@ -12,7 +12,9 @@ import (
 // TestGroups plays the queue: who is told to lead when, and with how many.
 func TestGroups(t *testing.T) {
 	g := &group{store: &Store{dialect: &Dialect{Writers: 2}}}
+
 	var all []*member
+
 	join := func(n int) {
 		for range n {
 			all = append(all, g.join(nil))
@@ -24,21 +26,26 @@ func TestGroups(t *testing.T) {
 	}
 	leads := func(why string, want int) {
 		t.Helper()
+
 		if got := led(); got != want {
 			t.Fatalf("%s: %d leads, want %d", why, got, want)
 		}
 	}
 	leaves := func(why string, want int) {
 		t.Helper()
+
 		i := led()
 		if i < 0 {
 			t.Fatalf("%s: nobody leads", why)
 		}
+
 		<-all[i].told
+
 		if members := g.take(); len(members) != want || members[0] != all[i] {
 			t.Fatalf("%s: %d left, want %d and the leader first", why, len(members), want)
 		}
 	}
+
 	leads("nobody waits", -1)
 	join(1)
 	leaves("who comes alone", 1)
@@ -67,23 +74,30 @@ func TestGroups(t *testing.T) {
 	g.back(4)
 
 	join(3)
+
 	if !g.quit(all[35]) || led() != 35 {
 		// all[35] has its word in the channel still, which nobody hears.
 		t.Fatal("the leader cannot quit")
 	}
+
 	<-all[35].told
 	leads("the next after a leader that quit", 36)
+
 	if !g.quit(all[37]) || g.quit(all[37]) {
 		t.Fatal("who waits can quit, once")
 	}
+
 	leaves("who is left", 1)
+
 	if g.quit(all[36]) {
 		t.Fatal("who is on the way cannot quit")
 	}
+
 	g.back(1)
 	join(2*maxGroup + 6)
 	leaves("a group has a bound", maxGroup)
 	leaves("the other one too", maxGroup)
+
 	if len(g.waiting) != 6 {
 		t.Fatalf("%d wait on, want 6", len(g.waiting))
 	}
@@ -94,23 +108,32 @@ func TestPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &group{store: &Store{dialect: &Dialect{Writers: 2}}, groups: 1, members: 10}
 		early := g.join(nil)
+
 		time.Sleep(patience - time.Nanosecond)
+
 		late := g.join(nil)
+
 		if len(early.told) > 0 {
 			t.Fatal("a small group went at once")
 		}
+
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
+
 		if len(early.told) != 1 || len(g.take()) != 2 {
 			t.Fatal("who had waited enough did not go, and the other with it")
 		}
+
 		if len(late.told) > 0 {
 			t.Fatal("two lead")
 		}
+
 		g.back(2)
 		next := g.join(nil)
+
 		time.Sleep(patience)
 		synctest.Wait()
+
 		if len(next.told) != 1 {
 			t.Fatal("the next did not go")
 		}
@@ -122,6 +145,7 @@ func TestQuitInTime(t *testing.T) {
 	g := &group{store: &Store{dialect: &Dialect{Writers: 1}}, groups: 1, members: 1}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
+
 	if err := g.commit(ctx, &transaction{}); !errors.Is(err, context.Canceled) || len(g.waiting) > 0 {
 		t.Fatal(err, len(g.waiting))
 	}

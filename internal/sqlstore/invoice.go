@@ -15,50 +15,64 @@ import (
 )
 
 var invoices = func() *table[invoice.Invoice] {
-	t := newTable("invoices", "invoice", 1, func(i *invoice.Invoice) *int64 { return &i.Version }, cols[invoice.Invoice](
-		str("id", func(i *invoice.Invoice) *string { return &i.ID }),
-		owned(func(i *invoice.Invoice) *event.Owner { return &i.Owner }),
-		num("number", func(i *invoice.Invoice) *int64 { return &i.Number }),
-		str("kind", func(i *invoice.Invoice) *invoice.Kind { return &i.Kind }),
-		str("status", func(i *invoice.Invoice) *invoice.Status { return &i.Status }),
-		doc("flags", func(i *invoice.Invoice) *[]invoice.Flag { return &i.Flags }),
-		str("currency", func(i *invoice.Invoice) *string { return &i.Currency }),
-		dec("price", func(i *invoice.Invoice) *decimal.Decimal { return &i.Price }),
-		doc("options", func(i *invoice.Invoice) *[]invoice.Option { return &i.Options }),
-		str("selected_option_id", func(i *invoice.Invoice) *string { return &i.SelectedOptionID }),
-		str("paid_option_id", func(i *invoice.Invoice) *string { return &i.PaidOptionID }),
-		num("tolerance_bps", func(i *invoice.Invoice) *int { return &i.ToleranceBPS }),
-		yes("accept_late", func(i *invoice.Invoice) *bool { return &i.AcceptLate }),
-		str("order_id", func(i *invoice.Invoice) *string { return &i.OrderID }),
-		str("customer_email", func(i *invoice.Invoice) *string { return &i.CustomerEmail }),
-		str("description", func(i *invoice.Invoice) *string { return &i.Description }),
-		doc("metadata", func(i *invoice.Invoice) *map[string]string { return &i.Metadata }),
-		str("success_url", func(i *invoice.Invoice) *string { return &i.SuccessURL }),
-		str("cancel_url", func(i *invoice.Invoice) *string { return &i.CancelURL }),
-		at("expires_at", func(i *invoice.Invoice) *time.Time { return &i.ExpiresAt }),
-		at("pre_selection_expires_at", func(i *invoice.Invoice) *time.Time { return &i.PreSelectionExpiresAt }),
-		at("created_at", func(i *invoice.Invoice) *time.Time { return &i.CreatedAt }),
-		at("paid_at", func(i *invoice.Invoice) *time.Time { return &i.PaidAt }),
-		at("expired_at", func(i *invoice.Invoice) *time.Time { return &i.ExpiredAt }),
-		at("canceled_at", func(i *invoice.Invoice) *time.Time { return &i.CanceledAt }),
-		at("refunded_at", func(i *invoice.Invoice) *time.Time { return &i.RefundedAt }),
-		str("closed_as", func(i *invoice.Invoice) *invoice.Status { return &i.ClosedAs }),
-		doc("refunds", func(i *invoice.Invoice) *invoice.Refunds { return &i.Refunds }),
-		yes("simulated", func(i *invoice.Invoice) *bool { return &i.Simulated }),
-		at("due_at", func(i *invoice.Invoice) *time.Time { return &i.DueAt }),
-		num("sequence", func(i *invoice.Invoice) *int64 { return &i.Sequence }),
-		search("q_order", func(i *invoice.Invoice) string { return i.OrderID }),
-		search("q_email", func(i *invoice.Invoice) string { return i.CustomerEmail }),
-	))
+	t := newTable(
+		"invoices",
+		"invoice",
+		1,
+		func(i *invoice.Invoice) *int64 { return &i.Version },
+		cols[invoice.Invoice](
+			str("id", func(i *invoice.Invoice) *string { return &i.ID }),
+			owned(func(i *invoice.Invoice) *event.Owner { return &i.Owner }),
+			num("number", func(i *invoice.Invoice) *int64 { return &i.Number }),
+			str("kind", func(i *invoice.Invoice) *invoice.Kind { return &i.Kind }),
+			str("status", func(i *invoice.Invoice) *invoice.Status { return &i.Status }),
+			doc("flags", func(i *invoice.Invoice) *[]invoice.Flag { return &i.Flags }),
+			str("currency", func(i *invoice.Invoice) *string { return &i.Currency }),
+			dec("price", func(i *invoice.Invoice) *decimal.Decimal { return &i.Price }),
+			doc("options", func(i *invoice.Invoice) *[]invoice.Option { return &i.Options }),
+			str("selected_option_id", func(i *invoice.Invoice) *string { return &i.SelectedOptionID }),
+			str("paid_option_id", func(i *invoice.Invoice) *string { return &i.PaidOptionID }),
+			num("tolerance_bps", func(i *invoice.Invoice) *int { return &i.ToleranceBPS }),
+			yes("accept_late", func(i *invoice.Invoice) *bool { return &i.AcceptLate }),
+			str("order_id", func(i *invoice.Invoice) *string { return &i.OrderID }),
+			str("customer_email", func(i *invoice.Invoice) *string { return &i.CustomerEmail }),
+			str("description", func(i *invoice.Invoice) *string { return &i.Description }),
+			doc("metadata", func(i *invoice.Invoice) *map[string]string { return &i.Metadata }),
+			str("success_url", func(i *invoice.Invoice) *string { return &i.SuccessURL }),
+			str("cancel_url", func(i *invoice.Invoice) *string { return &i.CancelURL }),
+			at("expires_at", func(i *invoice.Invoice) *time.Time { return &i.ExpiresAt }),
+			at(
+				"pre_selection_expires_at",
+				func(i *invoice.Invoice) *time.Time { return &i.PreSelectionExpiresAt },
+			),
+			at("created_at", func(i *invoice.Invoice) *time.Time { return &i.CreatedAt }),
+			at("paid_at", func(i *invoice.Invoice) *time.Time { return &i.PaidAt }),
+			at("expired_at", func(i *invoice.Invoice) *time.Time { return &i.ExpiredAt }),
+			at("canceled_at", func(i *invoice.Invoice) *time.Time { return &i.CanceledAt }),
+			at("refunded_at", func(i *invoice.Invoice) *time.Time { return &i.RefundedAt }),
+			str("closed_as", func(i *invoice.Invoice) *invoice.Status { return &i.ClosedAs }),
+			doc("refunds", func(i *invoice.Invoice) *invoice.Refunds { return &i.Refunds }),
+			yes("simulated", func(i *invoice.Invoice) *bool { return &i.Simulated }),
+			at("due_at", func(i *invoice.Invoice) *time.Time { return &i.DueAt }),
+			num("sequence", func(i *invoice.Invoice) *int64 { return &i.Sequence }),
+			search("q_order", func(i *invoice.Invoice) string { return i.OrderID }),
+			search("q_email", func(i *invoice.Invoice) string { return i.CustomerEmail }),
+		),
+	)
 	t.also = invoiceNetworks
+
 	return t
 }()
 
-var intoInvoiceNetworks = &into{head: "INSERT INTO {invoice_networks} (account_id, livemode, network, invoice_id) VALUES ", marks: "(?, ?, ?, ?)"}
+var intoInvoiceNetworks = &into{
+	head:  "INSERT INTO {invoice_networks} (account_id, livemode, network, invoice_id) VALUES ",
+	marks: "(?, ?, ?, ?)",
+}
 
 // invoiceNetworks makes the rows of the networks of a new invoice, which never change.
 func invoiceNetworks(i *invoice.Invoice) []insertion {
 	rows := insertion{into: intoInvoiceNetworks}
+
 	var networks []string
 	for _, o := range i.Options {
 		if !slices.Contains(networks, o.Network) {
@@ -66,6 +80,7 @@ func invoiceNetworks(i *invoice.Invoice) []insertion {
 			rows.rows = append(rows.rows, []any{i.Owner.AccountID, i.Owner.Livemode, o.Network, i.ID})
 		}
 	}
+
 	return []insertion{rows}
 }
 
@@ -85,22 +100,31 @@ func (r *reader) Invoices(ctx context.Context, f invoice.Filter) ([]invoice.Invo
 	if err := r.settle(ctx, invoices.name); err != nil {
 		return nil, err
 	}
+
 	text, args := invoiceList(r, f)
+
 	return rows(ctx, r, invoices, r.store.dialect.text(text), args)
 }
 
-// invoiceList makes the query of a list. With one network it walks that network's side rows in order, and looks up each
-// one's invoice; with several, or with a search, it walks the owner's invoices and looks at each one's side rows. Both
-// say so to the database, which otherwise joins whole tables where it takes that for cheaper.
+// invoiceList makes the query of a list. With one network it walks that network's side rows in
+// order, and looks up each one's invoice; with several, or with a search, it walks the owner's
+// invoices and looks at each one's side rows. Both say so to the database, which otherwise joins
+// whole tables where it takes that for cheaper.
 func invoiceList(r *reader, f invoice.Filter) (string, []any) {
 	q := &query{}
 	from, columns, order := "{invoices} i", invoices.columns, newest
+
 	walk := len(f.Networks) == 1 && f.Q == ""
 	switch {
 	case walk:
 		from = "{invoice_networks} n " + r.store.dialect.Each(invoices.name, "i", "id = n.invoice_id")
 		columns, order = qualified("i.", columns), "ORDER BY n.invoice_id DESC"
-		q.has("n.account_id = ? AND n.livemode = ? AND n.network = ?", f.Owner.AccountID, f.Owner.Livemode, f.Networks[0])
+
+		q.has(
+			"n.account_id = ? AND n.livemode = ? AND n.network = ?",
+			f.Owner.AccountID, f.Owner.Livemode, f.Networks[0],
+		)
+
 		if f.After != "" {
 			q.has("n.invoice_id < ?", f.After)
 		}
@@ -109,28 +133,41 @@ func invoiceList(r *reader, f invoice.Filter) (string, []any) {
 	default:
 		q.has("account_id = ? AND livemode = ?", f.Owner.AccountID, f.Owner.Livemode)
 		// With an OFFSET it stays a question about one row at a time.
-		q.has("EXISTS (SELECT 1 FROM {invoice_networks} n WHERE n.account_id = i.account_id AND n.livemode = i.livemode AND n.invoice_id = i.id AND "+
-			r.store.dialect.In("n.network")+" LIMIT 1 OFFSET 0)", f.Networks)
+		q.has(
+			"EXISTS (SELECT 1 FROM {invoice_networks} n WHERE n.account_id = i.account_id AND n.livemode "+
+				"= i.livemode AND n.invoice_id = i.id AND "+
+				r.store.dialect.In(
+					"n.network",
+				)+" LIMIT 1 OFFSET 0)",
+			f.Networks,
+		)
 	}
+
 	if f.After != "" && !walk {
 		q.has("id < ?", f.After)
 	}
+
 	anyOf(q, r, "i.status", f.Statuses, walk || f.OrderID != "" || f.Q != "")
+
 	if f.OrderID != "" {
 		q.has("i.q_order <> '' AND i.q_order = ? AND i.order_id = ?", searched(f.OrderID).lower(), f.OrderID)
 	}
+
 	q.within("i.created_at", f.CreatedAfter, f.CreatedBefore)
+
 	if f.Q != "" {
 		sub := &query{}
 		sub.starts("invoices", f.Owner, f.Q, "id", "q_order", "q_email")
 		q.has("i."+sub.where.String(), sub.args...)
 	}
+
 	return q.statement(columns, from, order, f.Limit)
 }
 
 func (r *reader) DueInvoices(ctx context.Context, now time.Time, limit int) ([]invoice.Invoice, error) {
 	q := &query{}
 	q.has("due_at <= ?", now)
+
 	return list(ctx, r, invoices, q, "ORDER BY due_at, id", limit)
 }
 

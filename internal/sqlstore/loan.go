@@ -1,8 +1,8 @@
 package sqlstore
 
-// This file lends a host the transaction as the *sql.Tx that its own code works with. The transaction was begun by a
-// statement on the connection, so that database/sql knows of none: a driver of one connection that is already in its
-// transaction makes one. The host cannot end it.
+// This file lends a host the transaction as the *sql.Tx that its own code works with. The
+// transaction was begun by a statement on the connection, so that database/sql knows of none: a
+// driver of one connection that is already in its transaction makes one. The host cannot end it.
 
 import (
 	"context"
@@ -26,22 +26,29 @@ func (tx *transaction) lend() (*sql.Tx, error) {
 	if tx.joined != nil {
 		return tx.joined, nil
 	}
+
 	if tx.loan != nil {
 		return tx.loan.tx, nil
 	}
+
 	if err := tx.usable(tx.life); err != nil {
 		return nil, err
 	}
+
 	if err := tx.begin(tx.life); err != nil {
 		return nil, err
 	}
+
 	l := &loan{over: &atomic.Bool{}}
 	l.db = sql.OpenDB(lender{tx.session.conn, tx.store.options.Write.Driver(), l.over})
+
 	var err error
 	if l.tx, err = l.db.BeginTx(tx.life, nil); err != nil {
 		return nil, errors.Join(err, l.db.Close())
 	}
+
 	tx.loan = l
+
 	return l.tx, nil
 }
 
@@ -50,6 +57,7 @@ func (tx *transaction) takeLoanBack() {
 	if tx.loan == nil {
 		return
 	}
+
 	tx.loan.over.Store(true)
 	_ = tx.loan.tx.Rollback()
 	_ = tx.loan.db.Close()
@@ -69,8 +77,8 @@ func (l lender) Driver() driver.Driver                        { return l.driver 
 // lent passes statements on.
 type lent lender
 
-// passOn calls f with the driver's own connection, as an interface of the driver's packages. A connection without it answers
-// driver.ErrSkip, upon which database/sql does without.
+// passOn calls f with the driver's own connection, as an interface of the driver's packages. A
+// connection without it answers driver.ErrSkip, upon which database/sql does without.
 func passOn[C, T any](l lent, f func(C) (T, error)) (answer T, err error) {
 	rawErr := l.conn.Raw(func(raw any) error {
 		c, ok := raw.(C)
@@ -78,25 +86,37 @@ func passOn[C, T any](l lent, f func(C) (T, error)) (answer T, err error) {
 			err = driver.ErrSkip
 			return nil
 		}
+
 		answer, err = f(c)
+
 		return nil
 	})
 	if rawErr != nil {
 		err = rawErr
 	}
+
 	return answer, err
 }
 
 func (l lent) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
-	return passOn(l, func(c driver.QueryerContext) (driver.Rows, error) { return c.QueryContext(ctx, text, args) })
+	return passOn(
+		l,
+		func(c driver.QueryerContext) (driver.Rows, error) { return c.QueryContext(ctx, text, args) },
+	)
 }
 
 func (l lent) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
-	return passOn(l, func(c driver.ExecerContext) (driver.Result, error) { return c.ExecContext(ctx, text, args) })
+	return passOn(
+		l,
+		func(c driver.ExecerContext) (driver.Result, error) { return c.ExecContext(ctx, text, args) },
+	)
 }
 
 func (l lent) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
-	return passOn(l, func(c driver.ConnPrepareContext) (driver.Stmt, error) { return c.PrepareContext(ctx, text) })
+	return passOn(
+		l,
+		func(c driver.ConnPrepareContext) (driver.Stmt, error) { return c.PrepareContext(ctx, text) },
+	)
 }
 
 func (l lent) Prepare(text string) (driver.Stmt, error) {
@@ -104,7 +124,11 @@ func (l lent) Prepare(text string) (driver.Stmt, error) {
 }
 
 func (l lent) CheckNamedValue(v *driver.NamedValue) error {
-	_, err := passOn(l, func(c driver.NamedValueChecker) (struct{}, error) { return struct{}{}, c.CheckNamedValue(v) })
+	_, err := passOn(
+		l,
+		func(c driver.NamedValueChecker) (struct{}, error) { return struct{}{}, c.CheckNamedValue(v) },
+	)
+
 	return err
 }
 
@@ -118,5 +142,10 @@ func (l lent) ending() error {
 	if l.over.Load() {
 		return nil
 	}
-	return fault.New(fault.State, "transaction_lent", "this transaction was lent by the store, which ends it: return an error from the closure to roll it back")
+
+	return fault.New(
+		fault.State,
+		"transaction_lent",
+		"this transaction was lent by the store, which ends it: return an error from the closure to roll it back",
+	)
 }

@@ -14,43 +14,49 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
-var payments = newTable("payments", "payment", 1, func(p *invoice.Payment) *int64 { return &p.Version }, cols[invoice.Payment](
-	str("id", func(p *invoice.Payment) *string { return &p.ID }),
-	owned(func(p *invoice.Payment) *event.Owner { return &p.Owner }),
-	str("status", func(p *invoice.Payment) *invoice.PaymentStatus { return &p.Status }),
-	str("invoice_id", func(p *invoice.Payment) *string { return &p.InvoiceID }),
-	str("option_id", func(p *invoice.Payment) *string { return &p.OptionID }),
-	str("deposit_address_id", func(p *invoice.Payment) *string { return &p.DepositAddressID }),
-	num("invoice_number", func(p *invoice.Payment) *int64 { return &p.InvoiceNumber }),
-	str("deposit_address_name", func(p *invoice.Payment) *string { return &p.DepositAddressName }),
-	str("network", func(p *invoice.Payment) *string { return &p.Network }),
-	str("asset", func(p *invoice.Payment) *string { return &p.Asset }),
-	str("asset_id", func(p *invoice.Payment) *string { return &p.AssetID }),
-	str("contract", func(p *invoice.Payment) *chain.Address { return &p.Contract }),
-	num("decimals", func(p *invoice.Payment) *uint8 { return &p.Decimals }),
-	str("address", func(p *invoice.Payment) *chain.Address { return &p.Address }),
-	key("address_key", func(p *invoice.Payment) *chain.KeyRef { return &p.Key }),
-	str("from_address", func(p *invoice.Payment) *chain.Address { return &p.FromAddress }),
-	str("tx_hash", func(p *invoice.Payment) *string { return &p.TxHash }),
-	num("tx_index", func(p *invoice.Payment) *uint32 { return &p.TxIndex }),
-	amt("amount", func(p *invoice.Payment) *chain.Amount { return &p.Amount }),
-	block("block", func(p *invoice.Payment) *chain.Ref { return &p.Block }),
-	num("confirmations_required", func(p *invoice.Payment) *uint64 { return &p.Required }),
-	dec("rate", func(p *invoice.Payment) *decimal.Decimal { return &p.Rate }),
-	dec("credit", func(p *invoice.Payment) *decimal.Decimal { return &p.Credit }),
-	decOrNull("usd_value", func(p *invoice.Payment) *decimal.NullDecimal { return &p.USDValue }),
-	decOrNull("native_usd", func(p *invoice.Payment) *decimal.NullDecimal { return &p.NativeUSD }),
-	yes("late", func(p *invoice.Payment) *bool { return &p.Late }),
-	yes("simulated", func(p *invoice.Payment) *bool { return &p.Simulated }),
-	str("detected_by", func(p *invoice.Payment) *invoice.Detection { return &p.DetectedBy }),
-	at("detected_at", func(p *invoice.Payment) *time.Time { return &p.DetectedAt }),
-	at("confirmed_at", func(p *invoice.Payment) *time.Time { return &p.ConfirmedAt }),
-	at("lost_at", func(p *invoice.Payment) *time.Time { return &p.LostAt }),
-	at("due_at", func(p *invoice.Payment) *time.Time { return &p.DueAt }),
-	num("sequence", func(p *invoice.Payment) *int64 { return &p.Sequence }),
-	search("q_tx_hash", func(p *invoice.Payment) string { return p.TxHash }),
-	search("q_address", func(p *invoice.Payment) string { return string(p.Address) }),
-))
+var payments = newTable(
+	"payments",
+	"payment",
+	1,
+	func(p *invoice.Payment) *int64 { return &p.Version },
+	cols[invoice.Payment](
+		str("id", func(p *invoice.Payment) *string { return &p.ID }),
+		owned(func(p *invoice.Payment) *event.Owner { return &p.Owner }),
+		str("status", func(p *invoice.Payment) *invoice.PaymentStatus { return &p.Status }),
+		str("invoice_id", func(p *invoice.Payment) *string { return &p.InvoiceID }),
+		str("option_id", func(p *invoice.Payment) *string { return &p.OptionID }),
+		str("deposit_address_id", func(p *invoice.Payment) *string { return &p.DepositAddressID }),
+		num("invoice_number", func(p *invoice.Payment) *int64 { return &p.InvoiceNumber }),
+		str("deposit_address_name", func(p *invoice.Payment) *string { return &p.DepositAddressName }),
+		str("network", func(p *invoice.Payment) *string { return &p.Network }),
+		str("asset", func(p *invoice.Payment) *string { return &p.Asset }),
+		str("asset_id", func(p *invoice.Payment) *string { return &p.AssetID }),
+		str("contract", func(p *invoice.Payment) *chain.Address { return &p.Contract }),
+		num("decimals", func(p *invoice.Payment) *uint8 { return &p.Decimals }),
+		str("address", func(p *invoice.Payment) *chain.Address { return &p.Address }),
+		key("address_key", func(p *invoice.Payment) *chain.KeyRef { return &p.Key }),
+		str("from_address", func(p *invoice.Payment) *chain.Address { return &p.FromAddress }),
+		str("tx_hash", func(p *invoice.Payment) *string { return &p.TxHash }),
+		num("tx_index", func(p *invoice.Payment) *uint32 { return &p.TxIndex }),
+		amt("amount", func(p *invoice.Payment) *chain.Amount { return &p.Amount }),
+		block("block", func(p *invoice.Payment) *chain.Ref { return &p.Block }),
+		num("confirmations_required", func(p *invoice.Payment) *uint64 { return &p.Required }),
+		dec("rate", func(p *invoice.Payment) *decimal.Decimal { return &p.Rate }),
+		dec("credit", func(p *invoice.Payment) *decimal.Decimal { return &p.Credit }),
+		decOrNull("usd_value", func(p *invoice.Payment) *decimal.NullDecimal { return &p.USDValue }),
+		decOrNull("native_usd", func(p *invoice.Payment) *decimal.NullDecimal { return &p.NativeUSD }),
+		yes("late", func(p *invoice.Payment) *bool { return &p.Late }),
+		yes("simulated", func(p *invoice.Payment) *bool { return &p.Simulated }),
+		str("detected_by", func(p *invoice.Payment) *invoice.Detection { return &p.DetectedBy }),
+		at("detected_at", func(p *invoice.Payment) *time.Time { return &p.DetectedAt }),
+		at("confirmed_at", func(p *invoice.Payment) *time.Time { return &p.ConfirmedAt }),
+		at("lost_at", func(p *invoice.Payment) *time.Time { return &p.LostAt }),
+		at("due_at", func(p *invoice.Payment) *time.Time { return &p.DueAt }),
+		num("sequence", func(p *invoice.Payment) *int64 { return &p.Sequence }),
+		search("q_tx_hash", func(p *invoice.Payment) string { return p.TxHash }),
+		search("q_address", func(p *invoice.Payment) string { return string(p.Address) }),
+	),
+)
 
 var addresses = newTable("addresses", "address", 3, nil, cols[invoice.Address](
 	str("space_family", func(a *invoice.Address) *chain.Family { return &a.Space.Family }),
@@ -74,7 +80,10 @@ var deposits = newTable("deposit_addresses", "deposit address", 1,
 		str("network", func(d *invoice.DepositAddress) *string { return &d.Network }),
 		str("address", func(d *invoice.DepositAddress) *chain.Address { return &d.Address }),
 		key("address_key", func(d *invoice.DepositAddress) *chain.KeyRef { return &d.Key }),
-		doc("token_accounts", func(d *invoice.DepositAddress) *[]invoice.TokenAccount { return &d.TokenAccounts }),
+		doc(
+			"token_accounts",
+			func(d *invoice.DepositAddress) *[]invoice.TokenAccount { return &d.TokenAccounts },
+		),
 		str("status", func(d *invoice.DepositAddress) *invoice.DepositStatus { return &d.Status }),
 		doc("metadata", func(d *invoice.DepositAddress) *map[string]string { return &d.Metadata }),
 		at("last_payment_at", func(d *invoice.DepositAddress) *time.Time { return &d.LastPaymentAt }),
@@ -97,85 +106,149 @@ func (r *reader) Payments(ctx context.Context, f invoice.PaymentFilter) ([]invoi
 	if f.InvoiceID != "" {
 		q.has("invoice_id <> '' AND invoice_id = ?", f.InvoiceID)
 	}
+
 	if f.DepositAddressID != "" {
 		q.has("deposit_address_id <> '' AND deposit_address_id = ?", f.DepositAddressID)
 	}
+
 	anyOf(q, r, "status", f.Statuses, f.InvoiceID != "" || f.DepositAddressID != "" || f.Q != "")
 	oneOf(q, r, "network", f.Networks)
 	q.within("detected_at", f.DetectedAfter, f.DetectedBefore)
 	q.starts("payments", f.Owner, f.Q, "id", "q_tx_hash", "q_address")
+
 	return list(ctx, r, payments, q, newest, f.Limit)
 }
 
 func (r *reader) PaymentsOfInvoice(ctx context.Context, invoiceID string) ([]invoice.Payment, error) {
 	q := &query{}
 	q.has("invoice_id <> '' AND invoice_id = ?", invoiceID)
+
 	return list(ctx, r, payments, q, "ORDER BY id", 0)
 }
 
 // PaymentsByTransfer asks for the hashes and picks the indexes: few transactions pay us more than once.
-func (r *reader) PaymentsByTransfer(ctx context.Context, network string, keys []invoice.TransferKey) ([]invoice.Payment, error) {
+func (r *reader) PaymentsByTransfer(
+	ctx context.Context,
+	network string,
+	keys []invoice.TransferKey,
+) ([]invoice.Payment, error) {
 	hashes := make([]string, len(keys))
+
 	wanted := make(map[invoice.TransferKey]bool, len(keys))
 	for i, k := range keys {
 		hashes[i], wanted[k] = k.TxHash, true
 	}
+
 	found, err := among(ctx, r, payments, "tx_hash", hashes, "", "tx_hash <> '' AND network = ?", network)
-	return slices.DeleteFunc(found, func(p invoice.Payment) bool { return !wanted[invoice.TransferKey{TxHash: p.TxHash, Index: p.TxIndex}] }), err
+
+	return slices.DeleteFunc(
+		found,
+		func(p invoice.Payment) bool { return !wanted[invoice.TransferKey{TxHash: p.TxHash, Index: p.TxIndex}] },
+	), err
 }
 
-func (r *reader) UnconfirmedPayments(ctx context.Context, network string, height uint64, limit int) ([]invoice.Payment, error) {
+func (r *reader) UnconfirmedPayments(
+	ctx context.Context,
+	network string,
+	height uint64,
+	limit int,
+) ([]invoice.Payment, error) {
 	q := &query{}
-	q.has("status = 'detected' AND block_hash <> '' AND network = ? AND block_height <= ?", network, int64(height))
+	q.has(
+		"status = 'detected' AND block_hash <> '' AND network = ? AND block_height <= ?",
+		network, int64(height),
+	)
+
 	return list(ctx, r, payments, q, "ORDER BY block_height, id", limit)
 }
 
 func (r *reader) PoolPayments(ctx context.Context, network string) ([]invoice.Payment, error) {
 	q := &query{}
 	q.has("status = 'detected' AND block_hash = '' AND network = ?", network)
+
 	return list(ctx, r, payments, q, "ORDER BY id", 0)
 }
 
-func (r *reader) PaymentsAbove(ctx context.Context, network string, height uint64) ([]invoice.Payment, error) {
+func (r *reader) PaymentsAbove(
+	ctx context.Context,
+	network string,
+	height uint64,
+) ([]invoice.Payment, error) {
 	q := &query{}
-	q.has("status IN ('detected', 'confirmed') AND block_hash <> '' AND network = ? AND block_height > ?", network, int64(height))
+	q.has(
+		"status IN ('detected', 'confirmed') AND block_hash <> '' AND network = ? AND block_height > ?",
+		network, int64(height),
+	)
+
 	return list(ctx, r, payments, q, "ORDER BY block_height, id", 0)
 }
 
-func (r *reader) BalancePayments(ctx context.Context, network string, address chain.Address, assetID string) ([]invoice.Payment, error) {
+func (r *reader) BalancePayments(
+	ctx context.Context,
+	network string,
+	address chain.Address,
+	assetID string,
+) ([]invoice.Payment, error) {
 	q := &query{}
-	q.has("status <> 'dropped' AND network = ? AND address = ? AND asset_id = ?", network, string(address), assetID)
+	q.has(
+		"status <> 'dropped' AND network = ? AND address = ? AND asset_id = ?",
+		network, string(address), assetID,
+	)
+
 	return list(ctx, r, payments, q, "ORDER BY id", 0)
 }
 
 func (r *reader) DuePayments(ctx context.Context, now time.Time, limit int) ([]invoice.Payment, error) {
 	q := &query{}
 	q.has("due_at <= ?", now)
+
 	return list(ctx, r, payments, q, "ORDER BY due_at, id", limit)
 }
 
-func (r *reader) MatchAddresses(ctx context.Context, space chain.Space, wanted []chain.Address) ([]invoice.Address, error) {
-	return among(ctx, r, addresses, "address", texts(wanted), "", "space_family = ? AND space_livemode = ?", string(space.Family), space.Livemode)
+func (r *reader) MatchAddresses(
+	ctx context.Context,
+	space chain.Space,
+	wanted []chain.Address,
+) ([]invoice.Address, error) {
+	return among(
+		ctx, r, addresses, "address", texts(wanted), "", "space_family = ? AND space_livemode = ?",
+		string(space.Family), space.Livemode,
+	)
 }
 
-func (r *reader) AddressesMade(ctx context.Context, network string, kind invoice.AddressKind, since time.Time) ([]invoice.Address, error) {
+func (r *reader) AddressesMade(
+	ctx context.Context,
+	network string,
+	kind invoice.AddressKind,
+	since time.Time,
+) ([]invoice.Address, error) {
 	q := &query{}
 	q.has("network = ? AND kind = ?", network, string(kind))
+
 	if !since.IsZero() {
 		q.has("created_at >= ?", since)
 	}
+
 	return list(ctx, r, addresses, q, "ORDER BY created_at DESC, address DESC", 0)
 }
 
-func (r *reader) DepositAddress(ctx context.Context, owner event.Owner, id string) (invoice.DepositAddress, error) {
+func (r *reader) DepositAddress(
+	ctx context.Context,
+	owner event.Owner,
+	id string,
+) (invoice.DepositAddress, error) {
 	return get(ctx, r, deposits, id, func(d *invoice.DepositAddress) bool { return d.Owner == owner })
 }
 
-func (r *reader) DepositAddresses(ctx context.Context, f invoice.DepositFilter) ([]invoice.DepositAddress, error) {
+func (r *reader) DepositAddresses(
+	ctx context.Context,
+	f invoice.DepositFilter,
+) ([]invoice.DepositAddress, error) {
 	q := of(f.Owner, f.After)
 	oneOf(q, r, "status", f.Statuses)
 	oneOf(q, r, "network", f.Networks)
 	q.starts("deposit_addresses", f.Owner, f.Q, "id", "q_name", "q_address")
+
 	return list(ctx, r, deposits, q, newest, f.Limit)
 }
 

@@ -25,44 +25,62 @@ type reader struct {
 }
 
 // look returns the row of a key; ok is false when there is none. locked locks it until the transaction ends.
-func look[T any](ctx context.Context, r *reader, t *table[T], locked bool, k ...any) (record T, ok bool, err error) {
+func look[T any](
+	ctx context.Context,
+	r *reader,
+	t *table[T],
+	locked bool,
+	k ...any,
+) (record T, ok bool, err error) {
 	if r.tx != nil {
 		if err := r.tx.usable(ctx); err != nil {
 			return record, false, err
 		}
+
 		if r.tx.partial == t.name {
 			if err := r.tx.flush(ctx); err != nil {
 				return record, false, err
 			}
 		}
+
 		if w := r.tx.rows[t.slot(k)]; w != nil {
 			if w.values == nil {
 				return record, false, nil
 			}
+
 			record, err = t.fill(w.values)
+
 			return record, err == nil, err
 		}
 	}
+
 	template := t.get
+
 	if locked {
 		if err := r.tx.begin(ctx); err != nil {
 			return record, false, err
 		}
+
 		template += r.store.dialect.Lock
 	}
+
 	found, err := rows(ctx, r, t, r.store.text(template), k)
 	if err != nil {
 		return record, false, err
 	}
+
 	if len(found) == 0 {
 		if r.tx != nil {
 			if r.tx.absent == nil {
 				r.tx.absent = map[string]bool{}
 			}
+
 			r.tx.absent[t.slot(k)] = true
 		}
+
 		return record, false, nil
 	}
+
 	return found[0], true, nil
 }
 
@@ -72,10 +90,12 @@ func get[T any](ctx context.Context, r *reader, t *table[T], id string, may func
 	if err != nil {
 		return record, err
 	}
+
 	if !ok || may != nil && !may(&record) {
 		var none T
 		return none, fault.Missing(t.object, id)
 	}
+
 	return record, nil
 }
 
@@ -85,14 +105,25 @@ func several[T any](ctx context.Context, r *reader, t *table[T], ids []string) (
 }
 
 // among returns the rows under a condition whose column has one of the values.
-func among[T any](ctx context.Context, r *reader, t *table[T], column string, values []string, order, condition string, args ...any) ([]T, error) {
+func among[T any](
+	ctx context.Context,
+	r *reader,
+	t *table[T],
+	column string,
+	values []string,
+	order, condition string,
+	args ...any,
+) ([]T, error) {
 	if len(values) == 0 {
 		return nil, nil
 	}
+
 	if err := r.settle(ctx, t.name); err != nil {
 		return nil, err
 	}
+
 	template := r.store.dialect.Among(t.columns, t.name, condition, column) + order
+
 	return rows(ctx, r, t, r.store.text(template), append([]any{values}, args...))
 }
 
@@ -103,17 +134,22 @@ func rows[T any](ctx context.Context, r *reader, t *table[T], text string, args 
 		return nil, r.failed(ctx, err, t.object)
 	}
 	defer found.Close()
+
 	var out []T
+
 	for found.Next() {
 		var record T
 		if err := found.Scan(t.targets(&record)...); err != nil {
 			return nil, r.failed(ctx, err, t.object)
 		}
+
 		out = append(out, record)
 	}
+
 	if err := found.Err(); err != nil {
 		return nil, r.failed(ctx, err, t.object)
 	}
+
 	return out, nil
 }
 
@@ -123,6 +159,7 @@ func (r *reader) query(ctx context.Context, text string, args []any) (*sql.Rows,
 			return nil, err
 		}
 	}
+
 	return r.on.QueryContext(ctx, text, r.store.dialect.args(args)...)
 }
 
@@ -130,17 +167,21 @@ func (r *reader) failed(ctx context.Context, err error, object string) error {
 	if r.tx != nil {
 		return r.tx.fail(ctx, err, "read "+object)
 	}
+
 	return r.store.explain(ctx, err, "read "+object)
 }
 
-// settle sends what the transaction buffered if that changes one of the tables, so that a query of them sees it.
+// settle sends what the transaction buffered if that changes one of the tables, so that a query of
+// them sees it.
 func (r *reader) settle(ctx context.Context, tables ...string) error {
 	if r.tx == nil {
 		return nil
 	}
+
 	if slices.ContainsFunc(tables, func(t string) bool { return r.tx.dirty[t] }) {
 		return r.tx.flush(ctx)
 	}
+
 	return r.tx.usable(ctx)
 }
 
@@ -149,27 +190,40 @@ func (r *reader) count(ctx context.Context, table, template string, args ...any)
 	if err := r.settle(ctx, table); err != nil {
 		return 0, err
 	}
+
 	found, err := r.query(ctx, r.store.text(template), args)
 	if err != nil {
 		return 0, r.failed(ctx, err, "count")
 	}
 	defer found.Close()
+
 	if !found.Next() {
 		return 0, r.failed(ctx, errors.Join(errors.New("a count answered no row"), found.Err()), "count")
 	}
+
 	var n int
 	if err := found.Scan(&n); err != nil {
 		return 0, r.failed(ctx, err, "count")
 	}
+
 	return n, nil
 }
 
 // list runs a query of a table under the conditions of q. limit 0: all.
-func list[T any](ctx context.Context, r *reader, t *table[T], q *query, order string, limit int) ([]T, error) {
+func list[T any](
+	ctx context.Context,
+	r *reader,
+	t *table[T],
+	q *query,
+	order string,
+	limit int,
+) ([]T, error) {
 	if err := r.settle(ctx, t.name); err != nil {
 		return nil, err
 	}
+
 	text, args := q.statement(t.columns, "{"+t.name+"}", order, limit)
+
 	return rows(ctx, r, t, r.store.dialect.text(text), args)
 }
 
@@ -189,18 +243,23 @@ func (q *query) statement(columns, from, order string, limit int) (string, []any
 	end, args := " "+order, slices.Clip(q.args)
 	if limit > 0 {
 		end += " LIMIT ?"
+
 		args = append(args, int64(limit))
 	}
+
 	text := "SELECT " + columns + " FROM " + from + " WHERE " + q.where.String()
 	if len(q.branches) == 0 {
 		return text + end, args
 	}
-	// Each branch is ordered by itself: PostgreSQL merges what it knows to be in order, and sorts the whole otherwise.
+	// Each branch is ordered by itself: PostgreSQL merges what it knows to be in order, and sorts
+	// the whole otherwise.
 	branches, all := make([]string, len(q.branches)), []any(nil)
 	for i, branch := range q.branches {
 		branches[i] = "SELECT * FROM (" + text + " AND " + branch + end + ") branch"
+
 		all = append(all, args...)
 	}
+
 	return strings.Join(branches, " UNION ALL ") + end, append(all, args[len(q.args):]...)
 }
 
@@ -209,23 +268,29 @@ func (q *query) has(condition string, args ...any) {
 	if q.where.Len() > 0 {
 		q.where.WriteString(" AND ")
 	}
+
 	q.where.WriteString(condition)
 	q.args = append(q.args, args...)
 }
 
-// of starts the conditions of an owner's list: newest first, after an id. objects are the ids of objects that the list may be
-// narrowed to, each with an index of its own. When one is given, the owner is only compared: a planner that knows nothing of
-// the rows would rather walk all those of the owner than the few of that object.
+// of starts the conditions of an owner's list: newest first, after an id. objects are the ids of
+// objects that the list may be narrowed to, each with an index of its own. When one is given, the
+// owner is only compared: a planner that knows nothing of the rows would rather walk all those of
+// the owner than the few of that object.
 func of(o event.Owner, after string, objects ...string) *query {
 	q := &query{}
+
 	account := "account_id"
 	if slices.ContainsFunc(objects, func(id string) bool { return id != "" }) {
 		account += " || ''" // what no index holds
 	}
+
 	q.has(account+" = ? AND livemode = ?", o.AccountID, o.Livemode)
+
 	if after != "" {
 		q.has("id < ?", after)
 	}
+
 	return q
 }
 
@@ -242,36 +307,41 @@ func (q *query) in(r *reader, column string, values []string) {
 		q.has(column+" = ?", values[0])
 		return
 	}
+
 	q.has(r.store.dialect.In(column), values)
 }
 
 // word is a value that may stand in a statement as it is.
 var word = regexp.MustCompile(`^[a-z][a-z0-9_.-]*$`)
 
-// oneOf adds the condition that a column has one of the values, unless there are none. Statuses and the like stand in
-// the statement itself: a database that plans a prepared statement once for all values cannot know whether one that comes
-// as an argument is rare, and would read a whole account's rows in search of a few.
+// oneOf adds the condition that a column has one of the values, unless there are none. Statuses and
+// the like stand in the statement itself: a database that plans a prepared statement once for all
+// values cannot know whether one that comes as an argument is rare, and would read a whole
+// account's rows in search of a few.
 func oneOf[S ~string](q *query, r *reader, column string, values []S) {
 	if len(values) == 0 {
 		return
 	}
+
 	all, words := distinct(values)
 	if !words {
 		q.in(r, column, all)
 		return
 	}
+
 	q.has(column + " IN ('" + strings.Join(all, "', '") + "')")
 }
 
-// anyOf is oneOf for a column by which an index has the owner's rows, each value's in the order of the list. Several are as many
-// queries that the database merges: it reads what it answers, however rare the values are. narrow says that the list is narrowed
-// to fewer rows by something else.
+// anyOf is oneOf for a column by which an index has the owner's rows, each value's in the order of
+// the list. Several are as many queries that the database merges: it reads what it answers, however
+// rare the values are. narrow says that the list is narrowed to fewer rows by something else.
 func anyOf[S ~string](q *query, r *reader, column string, values []S, narrow bool) {
 	all, words := distinct(values)
 	if narrow || len(all) < 2 || !words {
 		oneOf(q, r, column, values)
 		return
 	}
+
 	for _, v := range all {
 		q.branches = append(q.branches, column+" = '"+v+"'")
 	}
@@ -289,6 +359,7 @@ func texts[S ~string](values []S) []string {
 	for i, v := range values {
 		out[i] = string(v)
 	}
+
 	return out
 }
 
@@ -297,28 +368,37 @@ func (q *query) within(column string, after, before time.Time) {
 	if !after.IsZero() {
 		q.has(column+" >= ?", after)
 	}
+
 	if !before.IsZero() {
 		q.has(column+" < ?", before)
 	}
 }
 
-// starts adds the condition that one of the columns, all of which hold lower case, starts with the text. Each branch
-// is a range of an index of (owner, column).
+// starts adds the condition that one of the columns, all of which hold lower case, starts with the
+// text. Each branch is a range of an index of (owner, column).
 func (q *query) starts(table string, o event.Owner, text string, columns ...string) {
 	if text == "" {
 		return
 	}
+
 	from := strings.ToLower(text)
 	to := from + "\U0010FFFF"
-	var branches []string
-	var args []any
+
+	var (
+		branches []string
+		args     []any
+	)
+
 	for _, c := range columns {
-		branch := "SELECT id FROM {" + table + "} WHERE account_id = ? AND livemode = ? AND " + c + " >= ? AND " + c + " < ?"
+		branch := "SELECT id FROM {" + table + "} WHERE account_id = ? AND livemode = ? AND " + c +
+			" >= ? AND " + c + " < ?"
 		if c != "id" {
 			branch += " AND " + c + " <> ''"
 		}
+
 		branches = append(branches, branch)
 		args = append(args, o.AccountID, o.Livemode, from, to)
 	}
+
 	q.has("id IN ("+strings.Join(branches, " UNION ALL ")+")", args...)
 }

@@ -17,6 +17,7 @@ func Sub(files fs.FS, dir string) fs.FS {
 	if err != nil {
 		panic(err)
 	}
+
 	return sub
 }
 
@@ -26,15 +27,20 @@ func LatestVersion(migrations fs.FS) int64 {
 	if err != nil {
 		panic(err)
 	}
+
 	latest := int64(0)
+
 	for _, name := range files {
 		number, _, _ := strings.Cut(name, "_")
+
 		version, err := strconv.ParseInt(number, 10, 64)
 		if err != nil {
 			panic(fmt.Sprintf("migration %s has no number", name))
 		}
+
 		latest = max(latest, version)
 	}
+
 	return latest
 }
 
@@ -45,12 +51,23 @@ func (d *Dialect) Fits(have int64) error {
 		return fault.New(fault.Unavailable, "schema_missing",
 			"the %s database has no schema of this library; it needs version %d: run Migrate", d.Name, want)
 	case have < want:
-		return fault.New(fault.Unavailable, "schema_old",
-			"the %s database has version %d of the schema and this code needs version %d: run Migrate", d.Name, have, want)
+		return fault.New(
+			fault.Unavailable, "schema_old",
+			"the %s database has version %d of the schema and this code needs version %d: run Migrate",
+			d.Name, have, want,
+		)
 	case have > want:
-		return fault.New(fault.Unavailable, "schema_new",
-			"the %s database has version %d of the schema and this code knows only version %d: a newer release wrote it, run that", d.Name, have, want)
+		return fault.New(
+			fault.Unavailable,
+			"schema_new",
+			"the %s database has version %d of the schema and this code knows only version %d: a newer "+
+				"release wrote it, run that",
+			d.Name,
+			have,
+			want,
+		)
 	}
+
 	return nil
 }
 
@@ -60,5 +77,6 @@ func Explain(explain func(error) Explanation, err error, doing string) error {
 	if x.Word == nil {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
+
 	return fault.Wrap(err, x.Word, x.Code, "%s: %s", doing, x.Sentence)
 }

@@ -37,8 +37,14 @@ var settlements = newTable("settlements", "settlement", 1,
 		amt("fee_paid", func(s *settlement.Settlement) *chain.Amount { return &s.FeePaid }),
 		amt("fee_carried", func(s *settlement.Settlement) *chain.Amount { return &s.FeeCarried }),
 		amt("carried_in", func(s *settlement.Settlement) *chain.Amount { return &s.CarriedIn }),
-		amtOrNull("required_native", func(s *settlement.Settlement) **chain.Amount { return &s.RequiredNative }),
-		str("master_wallet_address", func(s *settlement.Settlement) *chain.Address { return &s.MasterWalletAddress }),
+		amtOrNull(
+			"required_native",
+			func(s *settlement.Settlement) **chain.Amount { return &s.RequiredNative },
+		),
+		str(
+			"master_wallet_address",
+			func(s *settlement.Settlement) *chain.Address { return &s.MasterWalletAddress },
+		),
 		str("reason", func(s *settlement.Settlement) *settlement.Reason { return &s.Reason }),
 		str("fee_tx", func(s *settlement.Settlement) *string { return &s.FeeTx }),
 		str("topup_tx", func(s *settlement.Settlement) *string { return &s.TopUpTx }),
@@ -56,42 +62,64 @@ var settlements = newTable("settlements", "settlement", 1,
 		num("sequence", func(s *settlement.Settlement) *int64 { return &s.Sequence }),
 	))
 
-var releases = newTable("releases", "release", 1, func(r *settlement.Release) *int64 { return &r.Version }, cols[settlement.Release](
-	str("id", func(r *settlement.Release) *string { return &r.ID }),
-	owned(func(r *settlement.Release) *event.Owner { return &r.Owner }),
-	str("network", func(r *settlement.Release) *string { return &r.Network }),
-	str("asset_id", func(r *settlement.Release) *string { return &r.AssetID }),
-	str("address", func(r *settlement.Release) *chain.Address { return &r.Deposit.Address }),
-	key("address_key", func(r *settlement.Release) *chain.KeyRef { return &r.Deposit.Key }),
-	str("master_address", func(r *settlement.Release) *chain.Address { return &r.Master.Address }),
-	key("master_key", func(r *settlement.Release) *chain.KeyRef { return &r.Master.Key }),
-	doc("settlement_ids", func(r *settlement.Release) *[]string { return &r.SettlementIDs }),
-	amt("amount", func(r *settlement.Release) *chain.Amount { return &r.Amount }),
-	amt("fee", func(r *settlement.Release) *chain.Amount { return &r.Fee }),
-	amt("carry_in", func(r *settlement.Release) *chain.Amount { return &r.CarryIn }),
-	str("fee_address", func(r *settlement.Release) *chain.Address { return &r.FeeAddress }),
-	amt("residue_in", func(r *settlement.Release) *chain.Amount { return &r.ResidueIn }),
-	amt("residue_out", func(r *settlement.Release) *chain.Amount { return &r.ResidueOut }),
-	doc("steps", func(r *settlement.Release) *[]settlement.Step { return &r.Steps }),
-	yes("done", func(r *settlement.Release) *bool { return &r.Done }),
-	at("due_at", func(r *settlement.Release) *time.Time { return &r.DueAt }),
-	at("created_at", func(r *settlement.Release) *time.Time { return &r.CreatedAt }),
-))
+var releases = newTable(
+	"releases",
+	"release",
+	1,
+	func(r *settlement.Release) *int64 { return &r.Version },
+	cols[settlement.Release](
+		str("id", func(r *settlement.Release) *string { return &r.ID }),
+		owned(func(r *settlement.Release) *event.Owner { return &r.Owner }),
+		str("network", func(r *settlement.Release) *string { return &r.Network }),
+		str("asset_id", func(r *settlement.Release) *string { return &r.AssetID }),
+		str("address", func(r *settlement.Release) *chain.Address { return &r.Deposit.Address }),
+		key("address_key", func(r *settlement.Release) *chain.KeyRef { return &r.Deposit.Key }),
+		str("master_address", func(r *settlement.Release) *chain.Address { return &r.Master.Address }),
+		key("master_key", func(r *settlement.Release) *chain.KeyRef { return &r.Master.Key }),
+		doc("settlement_ids", func(r *settlement.Release) *[]string { return &r.SettlementIDs }),
+		amt("amount", func(r *settlement.Release) *chain.Amount { return &r.Amount }),
+		amt("fee", func(r *settlement.Release) *chain.Amount { return &r.Fee }),
+		amt("carry_in", func(r *settlement.Release) *chain.Amount { return &r.CarryIn }),
+		str("fee_address", func(r *settlement.Release) *chain.Address { return &r.FeeAddress }),
+		amt("residue_in", func(r *settlement.Release) *chain.Amount { return &r.ResidueIn }),
+		amt("residue_out", func(r *settlement.Release) *chain.Amount { return &r.ResidueOut }),
+		doc("steps", func(r *settlement.Release) *[]settlement.Step { return &r.Steps }),
+		yes("done", func(r *settlement.Release) *bool { return &r.Done }),
+		at("due_at", func(r *settlement.Release) *time.Time { return &r.DueAt }),
+		at("created_at", func(r *settlement.Release) *time.Time { return &r.CreatedAt }),
+	),
+)
 
-var carries = newTable("carries", "carry", 3, func(c *settlement.Carry) *int64 { return &c.Version }, cols[settlement.Carry](
-	owned(func(c *settlement.Carry) *event.Owner { return &c.Owner }),
-	str("network", func(c *settlement.Carry) *string { return &c.Network }),
-	amt("amount", func(c *settlement.Carry) *chain.Amount { return &c.Amount }),
-))
+var carries = newTable(
+	"carries",
+	"carry",
+	3,
+	func(c *settlement.Carry) *int64 { return &c.Version },
+	cols[settlement.Carry](
+		owned(func(c *settlement.Carry) *event.Owner { return &c.Owner }),
+		str("network", func(c *settlement.Carry) *string { return &c.Network }),
+		amt("amount", func(c *settlement.Carry) *chain.Amount { return &c.Amount }),
+	),
+)
 
-var residues = newTable("residues", "residue", 2, func(r *settlement.Residue) *int64 { return &r.Version }, cols[settlement.Residue](
-	str("network", func(r *settlement.Residue) *string { return &r.Network }),
-	str("address", func(r *settlement.Residue) *chain.Address { return &r.Address }),
-	amt("amount", func(r *settlement.Residue) *chain.Amount { return &r.Amount }),
-	amt("owed", func(r *settlement.Residue) *chain.Amount { return &r.Owed }),
-))
+var residues = newTable(
+	"residues",
+	"residue",
+	2,
+	func(r *settlement.Residue) *int64 { return &r.Version },
+	cols[settlement.Residue](
+		str("network", func(r *settlement.Residue) *string { return &r.Network }),
+		str("address", func(r *settlement.Residue) *chain.Address { return &r.Address }),
+		amt("amount", func(r *settlement.Residue) *chain.Amount { return &r.Amount }),
+		amt("owed", func(r *settlement.Residue) *chain.Amount { return &r.Owed }),
+	),
+)
 
-func (r *reader) Settlement(ctx context.Context, owner event.Owner, id string) (settlement.Settlement, error) {
+func (r *reader) Settlement(
+	ctx context.Context,
+	owner event.Owner,
+	id string,
+) (settlement.Settlement, error) {
 	return get(ctx, r, settlements, id, func(s *settlement.Settlement) bool { return s.Owner == owner })
 }
 
@@ -99,7 +127,10 @@ func (r *reader) SettlementsByID(ctx context.Context, ids []string) ([]settlemen
 	return several(ctx, r, settlements, ids)
 }
 
-func (r *reader) SettlementsOfPayments(ctx context.Context, paymentIDs []string) ([]settlement.Settlement, error) {
+func (r *reader) SettlementsOfPayments(
+	ctx context.Context,
+	paymentIDs []string,
+) ([]settlement.Settlement, error) {
 	return among(ctx, r, settlements, "payment_id", paymentIDs, "", "1 = 1")
 }
 
@@ -108,26 +139,48 @@ func (r *reader) Settlements(ctx context.Context, f settlement.Filter) ([]settle
 	anyOf(q, r, "status", f.Statuses, f.PaymentID != "" || f.InvoiceID != "" || f.DepositAddressID != "")
 	oneOf(q, r, "network", f.Networks)
 	q.is("payment_id", f.PaymentID)
+
 	if f.InvoiceID != "" {
 		q.has("invoice_id <> '' AND invoice_id = ?", f.InvoiceID)
 	}
+
 	if f.DepositAddressID != "" {
 		q.has("deposit_address_id <> '' AND deposit_address_id = ?", f.DepositAddressID)
 	}
+
 	q.within("created_at", f.CreatedAfter, f.CreatedBefore)
+
 	return list(ctx, r, settlements, q, newest, f.Limit)
 }
 
-func (r *reader) DueSettlements(ctx context.Context, network string, now time.Time, limit int) ([]settlement.Settlement, error) {
+func (r *reader) DueSettlements(
+	ctx context.Context,
+	network string,
+	now time.Time,
+	limit int,
+) ([]settlement.Settlement, error) {
 	q := &query{}
-	q.has("status IN ('pending', 'held', 'failed') AND due_at IS NOT NULL AND network = ? AND due_at <= ?", network, now)
+	q.has(
+		"status IN ('pending', 'held', 'failed') AND due_at IS NOT NULL AND network = ? AND due_at <= ?",
+		network, now,
+	)
 	q.has("(status <> 'failed' OR reason IN ('payment_orphaned', 'replanning'))")
+
 	return list(ctx, r, settlements, q, "ORDER BY id", limit)
 }
 
-func (r *reader) SettlementsAt(ctx context.Context, network string, address chain.Address, assetID string) ([]settlement.Settlement, error) {
+func (r *reader) SettlementsAt(
+	ctx context.Context,
+	network string,
+	address chain.Address,
+	assetID string,
+) ([]settlement.Settlement, error) {
 	q := &query{}
-	q.has("status IN ('pending', 'held') AND network = ? AND address = ? AND asset_id = ?", network, string(address), assetID)
+	q.has(
+		"status IN ('pending', 'held') AND network = ? AND address = ? AND asset_id = ?",
+		network, string(address), assetID,
+	)
+
 	return list(ctx, r, settlements, q, "ORDER BY id", 0)
 }
 
@@ -138,6 +191,7 @@ func (r *reader) Release(ctx context.Context, id string) (settlement.Release, er
 func (r *reader) LiveReleases(ctx context.Context, network string, limit int) ([]settlement.Release, error) {
 	q := &query{}
 	q.has("done = ? AND network = ?", false, network)
+
 	return list(ctx, r, releases, q, "ORDER BY id", limit)
 }
 
@@ -150,11 +204,16 @@ func (tx *transaction) PutRelease(ctx context.Context, r *settlement.Release) er
 }
 
 // Carry returns a row of Version 0 when there is none yet.
-func (tx *transaction) Carry(ctx context.Context, owner event.Owner, network string) (settlement.Carry, error) {
+func (tx *transaction) Carry(
+	ctx context.Context,
+	owner event.Owner,
+	network string,
+) (settlement.Carry, error) {
 	c, ok, err := look(ctx, &tx.reader, carries, true, owner.AccountID, owner.Livemode, network)
 	if !ok {
 		c.Owner, c.Network = owner, network
 	}
+
 	return c, err
 }
 
@@ -163,11 +222,16 @@ func (tx *transaction) PutCarry(ctx context.Context, c *settlement.Carry) error 
 }
 
 // Residue returns a row of Version 0 when there is none yet.
-func (tx *transaction) Residue(ctx context.Context, network string, address chain.Address) (settlement.Residue, error) {
+func (tx *transaction) Residue(
+	ctx context.Context,
+	network string,
+	address chain.Address,
+) (settlement.Residue, error) {
 	r, ok, err := look(ctx, &tx.reader, residues, true, network, string(address))
 	if !ok {
 		r.Network, r.Address = network, address
 	}
+
 	return r, err
 }
 

@@ -25,17 +25,19 @@ const (
 	maxTries = 10
 	// firstPause and longestPause bound the wait before the next try; half of it is random.
 	firstPause, longestPause = time.Millisecond, 20 * time.Millisecond
-	// commitTimeout bounds a commit, which no longer follows the caller's context: a commit that was cut short
-	// would leave open whether it happened.
+	// commitTimeout bounds a commit, which no longer follows the caller's context: a commit that
+	// was cut short would leave open whether it happened.
 	commitTimeout = 30 * time.Second
 )
 
 // Options configure a Store.
 type Options struct {
 	Dialect Dialect
-	// Write is the pool that transactions run on, Read the one for reads outside of them; Read may be nil: Write.
+	// Write is the pool that transactions run on, Read the one for reads outside of them; Read may
+	// be nil: Write.
 	Write, Read *sql.DB
-	// Single says that Write is the store's own, with one connection, which is kept with its prepared statements.
+	// Single says that Write is the store's own, with one connection, which is kept with its
+	// prepared statements.
 	Single bool
 	// Close releases what the store opened; may be nil.
 	Close func() error
@@ -50,8 +52,8 @@ type Store struct {
 	dialect *Dialect
 	texts   sync.Map // template → statement
 	fits    atomic.Bool
-	// writer holds the only connection for writing when nobody has it, or nil before it is opened; the channel itself is nil
-	// when connections come from the host's pool.
+	// writer holds the only connection for writing when nobody has it, or nil before it is opened;
+	// the channel itself is nil when connections come from the host's pool.
 	writer chan *session
 	group  group
 
@@ -66,17 +68,21 @@ func New(o Options) *Store {
 	if o.Read == nil {
 		o.Read = o.Write
 	}
+
 	if o.Wait == nil {
 		o.Wait = wait
 	}
+
 	s := &Store{options: o}
 	s.dialect = &s.options.Dialect
 	s.reader = reader{store: s, on: o.Read}
+
 	s.group.store = s
 	if o.Single {
 		s.writer = make(chan *session, 1)
 		s.writer <- nil
 	}
+
 	return s
 }
 
@@ -84,6 +90,7 @@ func New(o Options) *Store {
 func wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
+
 	select {
 	case <-timer.C:
 		return nil
@@ -99,12 +106,15 @@ func (s *Store) Close() error {
 			if c := <-s.writer; c != nil {
 				c.close()
 			}
+
 			close(s.writer)
 		}
+
 		if s.options.Close != nil {
 			s.closed = s.options.Close()
 		}
 	})
+
 	return s.closed
 }
 
@@ -114,57 +124,75 @@ type updating struct{ store *Store }
 // refused with fault.State, because it could wait for itself.
 func (s *Store) Update(ctx context.Context, f func(ctx context.Context, tx store.Tx) error) error {
 	if ctx.Value(updating{s}) != nil {
-		return fault.New(fault.State, "update_nested", "an update was started inside an update: use the transaction that the closure was given")
+		return fault.New(
+			fault.State, "update_nested",
+			"an update was started inside an update: use the transaction that the closure was given",
+		)
 	}
+
 	pause := firstPause
+
 	for try := 1; ; try++ {
 		err := s.try(ctx, f, try > 1)
 		if !errors.Is(err, fault.Conflict) {
 			return err
 		}
+
 		if try == maxTries {
 			return fmt.Errorf("gave up after %d tries: %w", try, err)
 		}
+
 		if waitErr := s.options.Wait(ctx, pause/2+rand.N(pause/2)); waitErr != nil {
 			return fmt.Errorf("%w, while waiting to run again after: %w", waitErr, err)
 		}
+
 		pause = min(2*pause, longestPause)
 	}
 }
 
-// try runs f once. After a conflict it begins before f runs, where writers are alone then: nothing can come in between again.
+// try runs f once. After a conflict it begins before f runs, where writers are alone then: nothing
+// can come in between again.
 func (s *Store) try(ctx context.Context, f func(ctx context.Context, tx store.Tx) error, again bool) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	// The transaction does not end with the caller's context by itself: its statements do, and then it is rolled
-	// back here. Were it to end in the middle of a commit, nobody would know whether that happened.
+	// The transaction does not end with the caller's context by itself: its statements do, and then
+	// it is rolled back here. Were it to end in the middle of a commit, nobody would know whether
+	// that happened.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
+
 	tx := newTransaction(life, s, nil)
 	committed := false
+
 	defer func() { // also while a panic of f passes through
 		tx.ended = true
 		if !committed {
 			tx.rollBack()
 			tx.takeBack()
 		}
+
 		if tx.session != nil {
 			s.leave(tx.session)
 		}
 	}()
+
 	if again && !s.dialect.Concurrent {
 		if err := tx.begin(ctx); err != nil {
 			return err
 		}
 	}
+
 	if err := f(context.WithValue(ctx, updating{s}, true), tx); err != nil {
 		return err
 	}
+
 	if err := tx.commit(ctx, life, end); err != nil {
 		return err
 	}
+
 	committed = true
+
 	return nil
 }
 
@@ -173,8 +201,10 @@ func (s *Store) text(template string) string {
 	if t, ok := s.texts.Load(template); ok {
 		return t.(string)
 	}
+
 	t := s.dialect.text(template)
 	s.texts.Store(template, t)
+
 	return t
 }
 
@@ -183,12 +213,16 @@ func (s *Store) explain(ctx context.Context, err error, doing string) error {
 	if err == nil {
 		return nil
 	}
+
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: %w: %w", doing, ctx.Err(), err)
 	}
-	if errors.Is(err, fault.Unavailable) || errors.Is(err, fault.Conflict) || errors.Is(err, fault.Duplicate) {
+
+	if errors.Is(err, fault.Unavailable) || errors.Is(err, fault.Conflict) ||
+		errors.Is(err, fault.Duplicate) {
 		return err
 	}
+
 	return Explain(s.dialect.Explain, err, doing)
 }
 
@@ -197,13 +231,17 @@ func (s *Store) ready(ctx context.Context) error {
 	if s.fits.Load() || s.dialect.SchemaVersion == nil {
 		return ctx.Err()
 	}
+
 	have, err := s.dialect.SchemaVersion(ctx, s.options.Read)
 	if err != nil {
 		return s.explain(ctx, err, "read the version of the database's schema")
 	}
+
 	if err := s.dialect.Fits(have); err != nil {
 		return err
 	}
+
 	s.fits.Store(true)
+
 	return nil
 }

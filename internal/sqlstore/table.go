@@ -28,31 +28,46 @@ func newTable[T any](name, object string, keys int, version func(*T) *int64, col
 	if version != nil {
 		columns = append(columns, num("version", version))
 	}
+
 	t := &table[T]{name: name, object: object, keys: keys, cols: columns, version: version}
+
 	var read, all, sets, where, marks []string
 	for i, c := range columns {
 		all, marks = append(all, c.name), append(marks, "?")
 		if !c.hidden {
 			read = append(read, c.name)
 		}
+
 		if i < keys {
 			where = append(where, c.name+" = ?")
 		} else {
 			sets = append(sets, c.name+" = ?")
 		}
 	}
+
 	var excluded []string
 	for _, c := range columns[keys:] {
 		excluded = append(excluded, c.name+" = excluded."+c.name)
 	}
+
 	t.columns = strings.Join(read, ", ")
 	condition := strings.Join(where, " AND ")
 	t.get = "SELECT " + t.columns + " FROM {" + name + "} WHERE " + condition
-	t.into = &into{head: "INSERT INTO {" + name + "} (" + strings.Join(all, ", ") + ") VALUES ", marks: "(" + strings.Join(marks, ", ") + ")"}
+	t.into = &into{
+		head:  "INSERT INTO {" + name + "} (" + strings.Join(all, ", ") + ") VALUES ",
+		marks: "(" + strings.Join(marks, ", ") + ")",
+	}
 	t.insert = t.into.head + t.into.marks
-	t.upsert = t.insert + " ON CONFLICT (" + strings.Join(all[:keys], ", ") + ") DO UPDATE SET " + strings.Join(excluded, ", ")
-	t.update = "UPDATE {" + name + "} SET " + strings.Join(sets, ", ") + " WHERE " + condition + " AND version = ?"
+	t.upsert = t.insert + " ON CONFLICT (" + strings.Join(
+		all[:keys], ", ",
+	) + ") DO UPDATE SET " + strings.Join(
+		excluded, ", ",
+	)
+	t.update = "UPDATE {" + name + "} SET " + strings.Join(
+		sets, ", ",
+	) + " WHERE " + condition + " AND version = ?"
 	t.deletion = "DELETE FROM {" + name + "} WHERE " + condition
+
 	return t
 }
 
@@ -64,8 +79,10 @@ func (t *table[T]) values(record *T) ([]any, error) {
 		if err != nil {
 			return nil, fmt.Errorf("write %s of a %s: %w", c.name, t.object, err)
 		}
+
 		out[i] = v
 	}
+
 	return out, nil
 }
 
@@ -78,6 +95,7 @@ func (t *table[T]) fill(values []any) (record T, err error) {
 			}
 		}
 	}
+
 	return record, nil
 }
 
@@ -89,6 +107,7 @@ func (t *table[T]) targets(record *T) []any {
 			out = append(out, c.at(record))
 		}
 	}
+
 	return out
 }
 
@@ -96,14 +115,18 @@ func (t *table[T]) targets(record *T) []any {
 func (t *table[T]) slot(key []any) string {
 	var b strings.Builder
 	b.WriteString(t.name)
+
 	for _, k := range key {
 		b.WriteByte(0)
+
 		if s, ok := k.(string); ok {
 			b.WriteString(s)
 			continue
 		}
+
 		fmt.Fprint(&b, k)
 	}
+
 	return b.String()
 }
 
@@ -113,6 +136,7 @@ func label(key []any) string {
 	for _, k := range key {
 		parts = append(parts, fmt.Sprint(k))
 	}
+
 	return strings.Join(parts, "/")
 }
 

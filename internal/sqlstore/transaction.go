@@ -24,8 +24,8 @@ type transaction struct {
 	writes []*write
 	rows   map[string]*write // the buffered write of each row
 	dirty  map[string]bool   // the tables that the buffer changes
-	// partial is a table of which the buffer holds a change, but not the whole row, so that even a read by key has to
-	// send first.
+	// partial is a table of which the buffer holds a change, but not the whole row, so that even a
+	// read by key has to send first.
 	partial string
 	absent  map[string]bool // rows that were looked for and did not exist
 	claimed map[string]bool // idempotency keys that this transaction claimed
@@ -59,10 +59,12 @@ type raised struct {
 // newTransaction returns a transaction that has no connection yet, or one in a host's that has begun.
 func newTransaction(life context.Context, s *Store, joined *sql.Tx) *transaction {
 	tx := &transaction{joined: joined, life: life}
+
 	tx.reader = reader{store: s, on: s.options.Read, tx: tx}
 	if joined != nil {
 		tx.on = joined
 	}
+
 	return tx
 }
 
@@ -80,11 +82,12 @@ func SQL(tx store.Tx) (sqlTx *sql.Tx, ok bool) {
 			return nil, false
 		}
 	}
+
 	return nil, false
 }
 
-// Join returns a transaction inside a host's own, and the function that sends what it buffered. The host calls flush
-// before it commits. Nothing is run again: conflicts go to the host.
+// Join returns a transaction inside a host's own, and the function that sends what it buffered. The
+// host calls flush before it commits. Nothing is run again: conflicts go to the host.
 func (s *Store) Join(sqlTx *sql.Tx) (tx store.Tx, flush func(ctx context.Context) error) {
 	t := newTransaction(context.Background(), s, sqlTx)
 	return t, t.flush
@@ -101,20 +104,31 @@ func (tx *transaction) takeBack() {
 // usable refuses what comes after the end of the context or the transaction, or after a failure to send.
 func (tx *transaction) usable(ctx context.Context) error {
 	if tx.ended {
-		return fault.New(fault.State, "transaction_ended", "the transaction is over: its closure has returned")
+		return fault.New(
+			fault.State, "transaction_ended", "the transaction is over: its closure has returned",
+		)
 	}
+
 	if tx.broken != nil {
 		return tx.broken
 	}
+
 	return ctx.Err()
 }
 
 func conflict(object, label string) error {
-	return fault.New(fault.Conflict, "version_conflict", "%s %s was changed by somebody else since it was read; run the operation again", object, label)
+	return fault.New(
+		fault.Conflict, "version_conflict",
+		"%s %s was changed by somebody else since it was read; run the operation again",
+		object, label,
+	)
 }
 
 func duplicate(object, label string) error {
-	return fault.New(fault.Duplicate, "duplicate", "%s %s, or one with the same unique value, already exists", object, label)
+	return fault.New(
+		fault.Duplicate, "duplicate", "%s %s, or one with the same unique value, already exists",
+		object, label,
+	)
 }
 
 // put buffers a record with a version, which it raises in the caller's record.
@@ -122,15 +136,19 @@ func put[T any](ctx context.Context, tx *transaction, t *table[T], record *T) er
 	if err := tx.usable(ctx); err != nil {
 		return err
 	}
+
 	v := t.version(record)
 	base := *v
 	*v++
+
 	values, err := t.values(record)
 	if err != nil {
 		*v = base
 		return err
 	}
+
 	k := values[:t.keys]
+
 	slot := t.slot(k)
 	if w := tx.rows[slot]; w != nil {
 		switch {
@@ -142,20 +160,36 @@ func put[T any](ctx context.Context, tx *transaction, t *table[T], record *T) er
 			if base == 0 {
 				return duplicate(t.object, label(k))
 			}
+
 			return conflict(t.object, label(k))
 		case w.values != nil: // written again: one statement is enough
 			w.values, w.version = values, *v
 			tx.raised = append(tx.raised, raised{v, base})
+
 			return nil
 		}
 	}
-	w := &write{slot: slot, table: t.name, object: t.object, key: k, values: values, base: base, version: *v, one: true, certain: base == 0}
+
+	w := &write{
+		slot:    slot,
+		table:   t.name,
+		object:  t.object,
+		key:     k,
+		values:  values,
+		base:    base,
+		version: *v,
+		one:     true,
+		certain: base == 0,
+	}
+
 	w.text = func(w *write) (string, []any) {
 		if w.base == 0 {
 			return t.insert, w.values
 		}
+
 		args := make([]any, 0, len(w.values)+1)
 		args = append(append(args, w.values[t.keys:]...), w.values[:t.keys]...)
+
 		return t.update, append(args, w.base)
 	}
 	if base == 0 {
@@ -164,8 +198,10 @@ func put[T any](ctx context.Context, tx *transaction, t *table[T], record *T) er
 			w.also = t.also(record)
 		}
 	}
+
 	tx.buffer(w)
 	tx.raised = append(tx.raised, raised{v, base})
+
 	return nil
 }
 
@@ -175,6 +211,7 @@ func putAll[T any](ctx context.Context, tx *transaction, t *table[T], records []
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -187,27 +224,48 @@ func set[T any](ctx context.Context, tx *transaction, t *table[T], record *T) er
 	return keep(ctx, tx, t, record, t.upsert, nil)
 }
 
-func keep[T any](ctx context.Context, tx *transaction, t *table[T], record *T, template string, fresh *into) error {
+func keep[T any](
+	ctx context.Context,
+	tx *transaction,
+	t *table[T],
+	record *T,
+	template string,
+	fresh *into,
+) error {
 	if err := tx.usable(ctx); err != nil {
 		return err
 	}
+
 	values, err := t.values(record)
 	if err != nil {
 		return err
 	}
+
 	k := values[:t.keys]
+
 	slot := t.slot(k)
 	if w := tx.rows[slot]; w != nil && w.values != nil {
 		if fresh != nil {
 			return duplicate(t.object, label(k))
 		}
+
 		w.values = values
+
 		return nil
 	}
+
 	tx.buffer(&write{
-		slot: slot, table: t.name, object: t.object, key: k, values: values, one: true, certain: true, fresh: fresh,
-		text: func(w *write) (string, []any) { return template, w.values },
+		slot:    slot,
+		table:   t.name,
+		object:  t.object,
+		key:     k,
+		values:  values,
+		one:     true,
+		certain: true,
+		fresh:   fresh,
+		text:    func(w *write) (string, []any) { return template, w.values },
 	})
+
 	return nil
 }
 
@@ -216,10 +274,15 @@ func remove[T any](ctx context.Context, tx *transaction, t *table[T], k ...any) 
 	if err := tx.usable(ctx); err != nil {
 		return err
 	}
+
 	tx.buffer(&write{
-		slot: t.slot(k), table: t.name, object: t.object, key: k,
-		text: func(*write) (string, []any) { return t.deletion, k },
+		slot:   t.slot(k),
+		table:  t.name,
+		object: t.object,
+		key:    k,
+		text:   func(*write) (string, []any) { return t.deletion, k },
 	})
+
 	return nil
 }
 
@@ -227,7 +290,9 @@ func (tx *transaction) buffer(w *write) {
 	if tx.rows == nil {
 		tx.rows, tx.dirty = make(map[string]*write, 8), make(map[string]bool, 8)
 	}
+
 	tx.writes = append(tx.writes, w)
+
 	tx.dirty[w.table] = true
 	if w.slot != "" {
 		tx.rows[w.slot] = w
@@ -239,24 +304,30 @@ func (tx *transaction) flush(ctx context.Context) error {
 	if err := tx.usable(ctx); err != nil {
 		return err
 	}
+
 	if len(tx.writes) == 0 {
 		return nil
 	}
+
 	return tx.deliver(ctx, false)
 }
 
-// statements adds the buffered writes to a batch, and returns the write of which each statement is the main one, or nil.
+// statements adds the buffered writes to a batch, and returns the write of which each statement is
+// the main one, or nil.
 func (tx *transaction) statements(b *Batch) (of []*write) {
 	s := tx.store
 	for _, w := range tx.writes {
 		template, values := w.text(w)
 		b.add(s.text(template), s.dialect.args(values))
+
 		of = append(of, w)
 		for _, i := range w.also {
 			s.insert(b, i)
 		}
+
 		of = append(of, make([]*write, len(b.Texts)-len(of))...)
 	}
+
 	return of
 }
 
@@ -264,6 +335,7 @@ func (tx *transaction) statements(b *Batch) (of []*write) {
 func (tx *transaction) deliver(ctx context.Context, commit bool) error {
 	b := Batch{Commit: commit}
 	of := tx.statements(&b)
+
 	changed, err := tx.send(ctx, b)
 	for i, n := range changed {
 		if w := of[i]; w != nil && w.one && n != 1 {
@@ -272,30 +344,37 @@ func (tx *transaction) deliver(ctx context.Context, commit bool) error {
 			return tx.broken
 		}
 	}
+
 	if err != nil {
 		var w *write
 		if len(changed) < len(of) {
 			w = of[len(changed)]
 		}
+
 		tx.broken = tx.refused(ctx, err, w)
+
 		return tx.broken
 	}
+
 	clear(tx.rows)
 	clear(tx.dirty)
 	tx.writes, tx.partial = nil, ""
+
 	return nil
 }
 
-// refused explains why a write failed. A row that was looked for in this transaction, was not there and is now, was
-// made by somebody else meanwhile: that is a conflict, and running again finds it.
+// refused explains why a write failed. A row that was looked for in this transaction, was not there
+// and is now, was made by somebody else meanwhile: that is a conflict, and running again finds it.
 func (tx *transaction) refused(ctx context.Context, err error, w *write) error {
 	if w == nil {
 		return tx.store.explain(ctx, err, "write")
 	}
+
 	err = tx.store.explain(ctx, err, fmt.Sprintf("write %s %s", w.object, label(w.key)))
 	if errors.Is(err, fault.Duplicate) && tx.absent[w.slot] {
 		return conflict(w.object, label(w.key))
 	}
+
 	return err
 }
 
@@ -305,9 +384,12 @@ func (tx *transaction) send(ctx context.Context, b Batch) ([]int64, error) {
 		if err := tx.connect(ctx); err != nil {
 			return nil, err
 		}
+
 		b.Begin, tx.begun = !tx.begun, true
+
 		return tx.store.send(ctx, tx.session, b)
 	}
+
 	return b.OneByOne("", func(text string, args []any) (int64, error) {
 		return Affected(tx.joined.ExecContext(ctx, text, args...))
 	})
@@ -318,10 +400,15 @@ func (tx *transaction) now(ctx context.Context, template string, args ...any) (i
 	if err := tx.flush(ctx); err != nil {
 		return 0, err
 	}
-	changed, err := tx.send(ctx, Batch{Texts: []string{tx.store.text(template)}, Args: [][]any{tx.store.dialect.args(args)}})
+
+	changed, err := tx.send(
+		ctx,
+		Batch{Texts: []string{tx.store.text(template)}, Args: [][]any{tx.store.dialect.args(args)}},
+	)
 	if err != nil {
 		return 0, tx.fail(ctx, err, "write")
 	}
+
 	return changed[0], nil
 }
 

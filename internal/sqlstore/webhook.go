@@ -28,46 +28,61 @@ var events = newTable("events", "event", 1, nil, cols[event.Event](
 	str("request_idempotency_key", func(e *event.Event) *string { return &e.Request.IdempotencyKey }),
 ))
 
-var endpoints = newTable("endpoints", "webhook endpoint", 1, func(e *webhook.Endpoint) *int64 { return &e.Version }, cols[webhook.Endpoint](
-	str("id", func(e *webhook.Endpoint) *string { return &e.ID }),
-	owned(func(e *webhook.Endpoint) *event.Owner { return &e.Owner }),
-	str("url", func(e *webhook.Endpoint) *string { return &e.URL }),
-	str("description", func(e *webhook.Endpoint) *string { return &e.Description }),
-	doc("events", func(e *webhook.Endpoint) *[]event.Type { return &e.Events }),
-	str("status", func(e *webhook.Endpoint) *webhook.EndpointStatus { return &e.Status }),
-	blob("sealed_secret", func(e *webhook.Endpoint) *[]byte { return &e.SealedSecret }),
-	blob("sealed_previous", func(e *webhook.Endpoint) *[]byte { return &e.SealedPrevious }),
-	str("secret_last4", func(e *webhook.Endpoint) *string { return &e.SecretLast4 }),
-	at("previous_secret_expires_at", func(e *webhook.Endpoint) *time.Time { return &e.PreviousSecretExpiresAt }),
-	at("failing_since", func(e *webhook.Endpoint) *time.Time { return &e.FailingSince }),
-	at("last_success_at", func(e *webhook.Endpoint) *time.Time { return &e.LastSuccessAt }),
-	at("first_failure_at", func(e *webhook.Endpoint) *time.Time { return &e.FirstFailureAt }),
-	at("created_at", func(e *webhook.Endpoint) *time.Time { return &e.CreatedAt }),
-	at("updated_at", func(e *webhook.Endpoint) *time.Time { return &e.UpdatedAt }),
-	num("sequence", func(e *webhook.Endpoint) *int64 { return &e.Sequence }),
-))
+var endpoints = newTable(
+	"endpoints",
+	"webhook endpoint",
+	1,
+	func(e *webhook.Endpoint) *int64 { return &e.Version },
+	cols[webhook.Endpoint](
+		str("id", func(e *webhook.Endpoint) *string { return &e.ID }),
+		owned(func(e *webhook.Endpoint) *event.Owner { return &e.Owner }),
+		str("url", func(e *webhook.Endpoint) *string { return &e.URL }),
+		str("description", func(e *webhook.Endpoint) *string { return &e.Description }),
+		doc("events", func(e *webhook.Endpoint) *[]event.Type { return &e.Events }),
+		str("status", func(e *webhook.Endpoint) *webhook.EndpointStatus { return &e.Status }),
+		blob("sealed_secret", func(e *webhook.Endpoint) *[]byte { return &e.SealedSecret }),
+		blob("sealed_previous", func(e *webhook.Endpoint) *[]byte { return &e.SealedPrevious }),
+		str("secret_last4", func(e *webhook.Endpoint) *string { return &e.SecretLast4 }),
+		at(
+			"previous_secret_expires_at",
+			func(e *webhook.Endpoint) *time.Time { return &e.PreviousSecretExpiresAt },
+		),
+		at("failing_since", func(e *webhook.Endpoint) *time.Time { return &e.FailingSince }),
+		at("last_success_at", func(e *webhook.Endpoint) *time.Time { return &e.LastSuccessAt }),
+		at("first_failure_at", func(e *webhook.Endpoint) *time.Time { return &e.FirstFailureAt }),
+		at("created_at", func(e *webhook.Endpoint) *time.Time { return &e.CreatedAt }),
+		at("updated_at", func(e *webhook.Endpoint) *time.Time { return &e.UpdatedAt }),
+		num("sequence", func(e *webhook.Endpoint) *int64 { return &e.Sequence }),
+	),
+)
 
-var deliveries = newTable("deliveries", "webhook delivery", 1, func(d *webhook.Delivery) *int64 { return &d.Version }, cols[webhook.Delivery](
-	str("id", func(d *webhook.Delivery) *string { return &d.ID }),
-	owned(func(d *webhook.Delivery) *event.Owner { return &d.Owner }),
-	str("event_id", func(d *webhook.Delivery) *string { return &d.EventID }),
-	str("event_type", func(d *webhook.Delivery) *event.Type { return &d.EventType }),
-	str("invoice_id", func(d *webhook.Delivery) *string { return &d.InvoiceID }),
-	str("payment_id", func(d *webhook.Delivery) *string { return &d.PaymentID }),
-	str("endpoint_id", func(d *webhook.Delivery) *string { return &d.EndpointID }),
-	str("cause", func(d *webhook.Delivery) *webhook.Trigger { return &d.Trigger }),
-	str("status", func(d *webhook.Delivery) *webhook.DeliveryStatus { return &d.Status }),
-	num("attempts", func(d *webhook.Delivery) *int { return &d.Attempts }),
-	doc("log", func(d *webhook.Delivery) *[]webhook.Attempt { return &d.Log }),
-	at("next_attempt_at", func(d *webhook.Delivery) *time.Time { return &d.NextAttemptAt }),
-	at("last_attempt_at", func(d *webhook.Delivery) *time.Time { return &d.LastAttemptAt }),
-	at("delivered_at", func(d *webhook.Delivery) *time.Time { return &d.DeliveredAt }),
-	str("claimed_by", func(d *webhook.Delivery) *string { return &d.ClaimedBy }),
-	at("claimed_until", func(d *webhook.Delivery) *time.Time { return &d.ClaimedUntil }),
-	at("lapsed_at", func(d *webhook.Delivery) *time.Time { return &d.LapsedAt }),
-	num("fence", func(d *webhook.Delivery) *int64 { return &d.Fence }),
-	at("created_at", func(d *webhook.Delivery) *time.Time { return &d.CreatedAt }),
-))
+var deliveries = newTable(
+	"deliveries",
+	"webhook delivery",
+	1,
+	func(d *webhook.Delivery) *int64 { return &d.Version },
+	cols[webhook.Delivery](
+		str("id", func(d *webhook.Delivery) *string { return &d.ID }),
+		owned(func(d *webhook.Delivery) *event.Owner { return &d.Owner }),
+		str("event_id", func(d *webhook.Delivery) *string { return &d.EventID }),
+		str("event_type", func(d *webhook.Delivery) *event.Type { return &d.EventType }),
+		str("invoice_id", func(d *webhook.Delivery) *string { return &d.InvoiceID }),
+		str("payment_id", func(d *webhook.Delivery) *string { return &d.PaymentID }),
+		str("endpoint_id", func(d *webhook.Delivery) *string { return &d.EndpointID }),
+		str("cause", func(d *webhook.Delivery) *webhook.Trigger { return &d.Trigger }),
+		str("status", func(d *webhook.Delivery) *webhook.DeliveryStatus { return &d.Status }),
+		num("attempts", func(d *webhook.Delivery) *int { return &d.Attempts }),
+		doc("log", func(d *webhook.Delivery) *[]webhook.Attempt { return &d.Log }),
+		at("next_attempt_at", func(d *webhook.Delivery) *time.Time { return &d.NextAttemptAt }),
+		at("last_attempt_at", func(d *webhook.Delivery) *time.Time { return &d.LastAttemptAt }),
+		at("delivered_at", func(d *webhook.Delivery) *time.Time { return &d.DeliveredAt }),
+		str("claimed_by", func(d *webhook.Delivery) *string { return &d.ClaimedBy }),
+		at("claimed_until", func(d *webhook.Delivery) *time.Time { return &d.ClaimedUntil }),
+		at("lapsed_at", func(d *webhook.Delivery) *time.Time { return &d.LapsedAt }),
+		num("fence", func(d *webhook.Delivery) *int64 { return &d.Fence }),
+		at("created_at", func(d *webhook.Delivery) *time.Time { return &d.CreatedAt }),
+	),
+)
 
 func (r *reader) Event(ctx context.Context, owner event.Owner, id string) (event.Event, error) {
 	return get(ctx, r, events, id, func(e *event.Event) bool { return e.Owner == owner })
@@ -82,6 +97,7 @@ func (r *reader) Events(ctx context.Context, f event.Filter) ([]event.Event, err
 	oneOf(q, r, "type", f.Types)
 	q.is("object_id", f.ObjectID)
 	q.within("created_at", f.CreatedAfter, f.CreatedBefore)
+
 	return list(ctx, r, events, q, newest, f.Limit)
 }
 
@@ -93,24 +109,35 @@ func (tx *transaction) AppendEvents(ctx context.Context, all ...event.Event) err
 func (tx *transaction) PutEvents(ctx context.Context, all ...event.Event) error {
 	for _, e := range all {
 		if e.ID == "" {
-			return fault.New(fault.Invalid, "event_unrendered", "an event %s about %s has no id: events are given one and rendered before they are stored", e.Type, e.ObjectID)
+			return fault.New(
+				fault.Invalid, "event_unrendered",
+				"an event %s about %s has no id: events are given one and rendered before they are stored",
+				e.Type, e.ObjectID,
+			)
 		}
+
 		if err := add(ctx, tx, events, &e); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
 const pruneEvents = `DELETE FROM {events} WHERE id IN (SELECT id FROM {events} e WHERE created_at < ?
-	AND NOT EXISTS (SELECT 1 FROM {deliveries} d WHERE d.event_id = e.id AND d.status = 'pending') ORDER BY created_at LIMIT ?)`
+	AND NOT EXISTS (SELECT 1 FROM {deliveries} d WHERE d.event_id = e.id AND d.status = 'pending')
+	ORDER BY created_at LIMIT ?)`
 
 func (tx *transaction) PruneEvents(ctx context.Context, before time.Time, limit int) (int, error) {
 	n, err := tx.now(ctx, pruneEvents, before, int64(limit))
 	return int(n), err
 }
 
-func (r *reader) WebhookEndpoint(ctx context.Context, owner event.Owner, id string) (webhook.Endpoint, error) {
+func (r *reader) WebhookEndpoint(
+	ctx context.Context,
+	owner event.Owner,
+	id string,
+) (webhook.Endpoint, error) {
 	return get(ctx, r, endpoints, id, func(e *webhook.Endpoint) bool { return e.Owner == owner })
 }
 
@@ -125,6 +152,7 @@ func (r *reader) EndpointsByID(ctx context.Context, ids []string) ([]webhook.End
 func (tx *transaction) EndpointsOf(ctx context.Context, owner event.Owner) ([]webhook.Endpoint, error) {
 	q := of(owner, "")
 	q.has("status <> 'disabled'")
+
 	return list(ctx, &tx.reader, endpoints, q, "ORDER BY id", 0)
 }
 
@@ -145,6 +173,7 @@ func (r *reader) Deliveries(ctx context.Context, f webhook.DeliveryFilter) ([]we
 	q.is("event_id", f.EventID)
 	q.is("endpoint_id", f.EndpointID)
 	oneOf(q, r, "status", f.Statuses)
+
 	return list(ctx, r, deliveries, q, newest, f.Limit)
 }
 
@@ -153,44 +182,65 @@ func (r *reader) DeliveriesByID(ctx context.Context, ids []string) ([]webhook.De
 }
 
 func (r *reader) PendingDeliveries(ctx context.Context, endpointID string) (int, error) {
-	return r.count(ctx, deliveries.name, "SELECT count(*) FROM {deliveries} WHERE status = 'pending' AND endpoint_id = ?", endpointID)
+	return r.count(
+		ctx, deliveries.name,
+		"SELECT count(*) FROM {deliveries} WHERE status = 'pending' AND endpoint_id = ?",
+		endpointID,
+	)
 }
 
 func (tx *transaction) PutDeliveries(ctx context.Context, d ...*webhook.Delivery) error {
 	return putAll(ctx, tx, deliveries, d)
 }
 
-// ClaimDeliveries first looks for candidates without locking, walking the endpoints that have due deliveries, so that
-// neither a long queue of one endpoint nor many endpoints with nothing due cost much; then it claims those that
-// nobody else locked or claimed meanwhile. Where writers are concurrent it looks at more than it takes, so that
-// claimers that run at once do not all go for the same rows.
-func (tx *transaction) ClaimDeliveries(ctx context.Context, owner string, now, until time.Time, limit, perEndpoint int) ([]webhook.Delivery, error) {
+// ClaimDeliveries first looks for candidates without locking, walking the endpoints that have due
+// deliveries, so that neither a long queue of one endpoint nor many endpoints with nothing due cost
+// much; then it claims those that nobody else locked or claimed meanwhile. Where writers are
+// concurrent it looks at more than it takes, so that claimers that run at once do not all go for
+// the same rows.
+func (tx *transaction) ClaimDeliveries(
+	ctx context.Context,
+	owner string,
+	now, until time.Time,
+	limit, perEndpoint int,
+) ([]webhook.Delivery, error) {
 	if limit <= 0 {
 		limit = 1 << 30
 	}
+
 	if perEndpoint <= 0 {
 		perEndpoint = 1 << 30
 	}
+
 	look := int64(limit)
 	if tx.store.dialect.Concurrent {
 		look *= 4
 	}
+
 	if err := tx.flush(ctx); err != nil {
 		return nil, err
 	}
+
 	ids, err := tx.ids(ctx, tx.store.dialect.Due, now, now, int64(perEndpoint), look)
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
+
 	if err := tx.begin(ctx); err != nil {
 		return nil, err
 	}
-	text := "UPDATE {deliveries} SET lapsed_at = claimed_until, claimed_by = ?, claimed_until = ?, fence = fence + 1, version = version + 1 WHERE " +
+
+	text := "UPDATE {deliveries} SET lapsed_at = claimed_until, claimed_by = ?, claimed_until = ?, fence " +
+		"= fence + 1, version = version + 1 WHERE " +
 		tx.store.dialect.Claim + " RETURNING " + deliveries.columns
-	claimed, err := rows(ctx, &tx.reader, deliveries, tx.store.text(text), []any{owner, until, ids, now, int64(limit)})
+	claimed, err := rows(
+		ctx, &tx.reader, deliveries, tx.store.text(text),
+		[]any{owner, until, ids, now, int64(limit)},
+	)
 	slices.SortFunc(claimed, func(a, b webhook.Delivery) int {
 		return cmp.Or(a.NextAttemptAt.Compare(b.NextAttemptAt), cmp.Compare(a.ID, b.ID))
 	})
+
 	return claimed, err
 }
 
@@ -201,23 +251,33 @@ func (tx *transaction) ids(ctx context.Context, template string, args ...any) ([
 		return nil, tx.failed(ctx, err, "ids")
 	}
 	defer found.Close()
+
 	var ids []string
+
 	for found.Next() {
 		var id string
 		if err := found.Scan(&id); err != nil {
 			return nil, tx.failed(ctx, err, "ids")
 		}
+
 		ids = append(ids, id)
 	}
+
 	if err := found.Err(); err != nil {
 		return nil, tx.failed(ctx, err, "ids")
 	}
+
 	return ids, nil
 }
 
 func (tx *transaction) FailDeliveries(ctx context.Context, endpointID string) error {
-	_, err := tx.now(ctx, `UPDATE {deliveries} SET status = 'failed', next_attempt_at = NULL, version = version + 1
-		WHERE status = 'pending' AND endpoint_id = ?`, endpointID)
+	_, err := tx.now(
+		ctx,
+		`UPDATE {deliveries} SET status = 'failed', next_attempt_at = NULL, version = version + 1
+		WHERE status = 'pending' AND endpoint_id = ?`,
+		endpointID,
+	)
+
 	return err
 }
 

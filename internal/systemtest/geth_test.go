@@ -21,39 +21,50 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 )
 
-// gethNode runs go-ethereum's node in this process, on a chain of its own with the first well-known development account
-// funded, and returns it with its URL. It makes a block when it is told to.
+// gethNode runs go-ethereum's node in this process, on a chain of its own with the first well-known
+// development account funded, and returns it with its URL. It makes a block when it is told to.
 func gethNode(t *testing.T, options ...func(*node.Config, *ethconfig.Config)) (*simulated.Backend, string) {
 	t.Helper()
+
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	port := l.Addr().(*net.TCPAddr).Port
 	l.Close()
+
 	options = append(options, func(n *node.Config, _ *ethconfig.Config) {
 		n.HTTPHost, n.HTTPPort, n.HTTPModules = "127.0.0.1", port, []string{"eth", "net", "web3", "txpool"}
 	})
 	backend := simulated.NewBackend(types.GenesisAlloc{
-		common.HexToAddress(testenv.WellKnownDevAccounts[0].Address): {Balance: new(big.Int).Mul(big.NewInt(1000), big.NewInt(params.Ether))},
+		common.HexToAddress(testenv.WellKnownDevAccounts[0].Address): {
+			Balance: new(big.Int).Mul(big.NewInt(1000), big.NewInt(params.Ether)),
+		},
 	}, options...)
+
 	t.Cleanup(func() {
 		if err := backend.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+
 	return backend, fmt.Sprintf("http://127.0.0.1:%d", port)
 }
 
 // blockEverySecond has a node make blocks until the test ends.
 func blockEverySecond(t *testing.T, backend *simulated.Backend) {
 	t.Helper()
+
 	ctx, stop := context.WithCancel(context.Background())
+
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+
 		tick := time.NewTicker(time.Second)
 		defer tick.Stop()
+
 		for {
 			select {
 			case <-ctx.Done():
@@ -63,6 +74,7 @@ func blockEverySecond(t *testing.T, backend *simulated.Backend) {
 			}
 		}
 	}()
+
 	t.Cleanup(func() {
 		stop()
 		<-done
@@ -74,21 +86,37 @@ func TestQuickstartOnGeth(t *testing.T) {
 	if testing.Short() {
 		t.Skip("plays for half a minute; run without -short")
 	}
+
 	backend, url := gethNode(t)
 	blockEverySecond(t, backend)
+
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", "run", "./examples/quickstart", "-once", "-addr", "127.0.0.1:0", "-evm-rpc", url)
+
+	cmd := exec.CommandContext(
+		ctx, "go", "run", "./examples/quickstart", "-once", "-addr", "127.0.0.1:0", "-evm-rpc", url,
+	)
 	cmd.Dir = "../.."
+
 	var out bytes.Buffer
+
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
-	for _, step := range []string{"open", "detected", "confirmed", "paid", "released", "delivered, signature verified"} {
+
+	for _, step := range []string{
+		"open",
+		"detected",
+		"confirmed",
+		"paid",
+		"released",
+		"delivered, signature verified",
+	} {
 		if !strings.Contains(out.String(), step) {
 			t.Errorf("the story has no step %q:\n%s", step, out.String())
 		}
 	}
+
 	t.Log("\n" + out.String())
 }

@@ -26,10 +26,12 @@ func (c *client) made(body string) (path string, selects []string) {
 	c.t.Helper()
 	inv := c.post("/v1/invoices", body)
 	path = "/v1/invoices/" + text(inv, "id")
+
 	options, _ := inv["options"].([]any)
 	for _, o := range options {
 		selects = append(selects, path+"/options/"+text(o.(map[string]any), "id")+"/select")
 	}
+
 	return path, selects
 }
 
@@ -41,28 +43,40 @@ func (c *client) simulate(path, outcome string) {
 // refusedInvoices provokes what invoices may refuse.
 func (c *client) refusedInvoices(s *service) {
 	c.t.Helper()
+
 	create := func(status int, code, body string) {
 		c.t.Helper()
 		c.refuse(status, code, request{method: "POST", path: "/v1/invoices", body: body})
 	}
 	create(422, "asset_not_enabled", strings.ReplaceAll(cryptoBody, "SIM", "GOLD"))
 	create(422, "amount_too_small", strings.ReplaceAll(cryptoBody, "1000000000000000", "1"))
+
 	post := func(status int, code, path string) {
 		c.t.Helper()
 		c.refuse(status, code, request{method: "POST", path: path})
 	}
 	simulate := func(status int, code, path, outcome string) {
 		c.t.Helper()
-		c.refuse(status, code, request{method: "POST", path: "/v1/test" + strings.TrimPrefix(path, "/v1") + "/simulate_payment", body: `{"outcome":"` + outcome + `"}`})
+		c.refuse(
+			status,
+			code,
+			request{
+				method: "POST",
+				path:   "/v1/test" + strings.TrimPrefix(path, "/v1") + "/simulate_payment",
+				body:   `{"outcome":"` + outcome + `"}`,
+			},
+		)
 	}
 
 	open, selects := c.made(invoiceBody)
 	post(409, "invoice_has_no_payment", open+"/accept")
 	post(409, "invoice_not_late", open+"/accept_late_payment")
 	c.simulate(open, "detected")
+
 	for _, action := range []string{open + "/cancel", open + "/accept", selects[0]} {
 		post(409, "invoice_payment_pending", action)
 	}
+
 	simulate(409, "invoice_payment_pending", open, "late")
 
 	canceled, selects := c.made(`{"price":{"currency":"EUR","amount":"5"},` + twoOptions + `}`)
@@ -83,6 +97,7 @@ func (c *client) refusedInvoices(s *service) {
 	simulate(422, "amount_too_small", path, "paid")
 
 	path, selects = c.made(`{"price":{"currency":"EUR","amount":"5"},` + twoOptions + `}`)
+
 	s.pass(2 * time.Hour) // nobody marks it as expired, for no engine runs
 	post(409, "invoice_expired", selects[0])
 	simulate(409, "invoice_expired", path, "paid")
@@ -107,29 +122,41 @@ func (c *client) refusedInvoices(s *service) {
 // noPrices takes the prices of pairs away, and lets those that are remembered grow old.
 func (s *service) noPrices(t *testing.T, pairs ...string) {
 	t.Helper()
+
 	for _, pair := range pairs {
 		if err := s.prices.Set(pair, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	s.pass(time.Hour)
 }
 
 // setPrices gives the prices back.
 func (s *service) setPrices(t *testing.T) {
 	t.Helper()
-	for pair, price := range map[string]string{"ETH/USD": "2500", "ETH/EUR": "2300", "USDC/USD": "1", "USDC/EUR": "0.92"} {
+
+	for pair, price := range map[string]string{
+		"ETH/USD":  "2500",
+		"ETH/EUR":  "2300",
+		"USDC/USD": "1",
+		"USDC/EUR": "0.92",
+	} {
 		if err := s.prices.Set(pair, price); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	s.pass(time.Hour)
 }
 
 func (s *service) paying(c *client, key string) request {
 	return request{
-		method: "POST", path: "/v1/payouts", key: c.sending, idempotency: key,
-		body: `{"asset":"SIM","network":"simnet","amount":"1000000000000000","destination":"` + s.payee + `"}`,
+		method:      "POST",
+		path:        "/v1/payouts",
+		key:         c.sending,
+		idempotency: key,
+		body:        `{"asset":"SIM","network":"simnet","amount":"1000000000000000","destination":"` + s.payee + `"}`,
 	}
 }
 
@@ -139,22 +166,27 @@ func (c *client) refunding(s *service, what, id, amount, key string) request {
 	if amount != "" {
 		body["amount"] = amount
 	}
+
 	raw, err := json.Marshal(body)
 	if err != nil {
 		c.t.Fatal(err)
 	}
+
 	return request{method: "POST", path: "/v1/refunds", key: c.sending, idempotency: key, body: string(raw)}
 }
 
 // refusedMoney provokes what payouts and refunds may refuse.
 func (c *client) refusedMoney(s *service) {
 	c.t.Helper()
+
 	master, err := s.engine.Outbox.Master(c.t.Context(), "simnet", s.account.Index)
 	if err != nil {
 		c.t.Fatal(err)
 	}
+
 	s.network.Fund(master.Address, "SIM", chain.Pow10(19))
 	s.network.Mine(5)
+
 	invoice, _ := c.made(invoiceBody)
 	c.simulate(invoice, "paid")
 	invoiceID := invoice[len("/v1/invoices/"):]
@@ -163,25 +195,32 @@ func (c *client) refusedMoney(s *service) {
 	for _, q := range []request{pay, refund} {
 		change := func(status int, code, name, value string) {
 			c.t.Helper()
+
 			changed := q
+
 			var body map[string]string
 			if err := json.Unmarshal([]byte(q.body), &body); err != nil {
 				c.t.Fatal(err)
 			}
+
 			body[name] = value
+
 			raw, err := json.Marshal(body)
 			if err != nil {
 				c.t.Fatal(err)
 			}
+
 			changed.body, changed.idempotency = string(raw), q.idempotency+code
 			c.refuse(status, code, changed)
 		}
 		change(422, "amount_too_small", "amount", "0")
 		change(422, "destination_invalid", "destination", "nowhere")
 		change(403, "destination_not_allowed", "destination", string(s.network.NewAddress()))
+
 		without := q
 		without.key = c.key
 		c.refuse(403, "payout_allowlist_required", without)
+
 		if q.path == "/v1/payouts" {
 			change(422, "asset_not_enabled", "asset", "GOLD")
 			change(422, "insufficient_balance", "amount", "1"+strings.Repeat("0", 30))
@@ -189,22 +228,36 @@ func (c *client) refusedMoney(s *service) {
 			change(422, "refund_exceeds_payment", "amount", "1"+strings.Repeat("0", 40))
 		}
 	}
+
 	id := text(c.do(200, pay), "id")
 	for i := range 9 {
 		c.do(200, s.paying(c, "pay"+string(rune('a'+i))))
 	}
+
 	c.refuse(429, "payout_limit_exceeded", s.paying(c, "one-too-many"))
 	c.post("/v1/payouts/"+id+"/cancel", "")
 
 	unpaid, _ := c.made(invoiceBody)
 	c.refuse(404, "resource_missing", c.refunding(s, "invoice_id", nobody, "", "nobody"))
-	c.refuse(409, "refund_no_payment", c.refunding(s, "invoice_id", unpaid[len("/v1/invoices/"):], "", "unpaid"))
+	c.refuse(
+		409, "refund_no_payment",
+		c.refunding(s, "invoice_id", unpaid[len("/v1/invoices/"):], "", "unpaid"),
+	)
+
 	twice, _ := c.made(`{"price":{"currency":"EUR","amount":"5"},` + twoOptions + `}`)
 	for _, option := range c.get(twice)["options"].([]any) {
-		c.post("/v1/test"+strings.TrimPrefix(twice, "/v1")+"/simulate_payment",
-			`{"outcome":"paid","amount":"1000000000000000","option_id":"`+text(option.(map[string]any), "id")+`"}`)
+		c.post(
+			"/v1/test"+strings.TrimPrefix(twice, "/v1")+"/simulate_payment",
+			`{"outcome":"paid","amount":"1000000000000000","option_id":"`+text(
+				option.(map[string]any), "id",
+			)+`"}`,
+		)
 	}
-	c.refuse(422, "refund_payment_required", c.refunding(s, "invoice_id", twice[len("/v1/invoices/"):], "", "twice"))
+
+	c.refuse(
+		422, "refund_payment_required",
+		c.refunding(s, "invoice_id", twice[len("/v1/invoices/"):], "", "twice"),
+	)
 
 	// Where the asset that was received is not enabled any more.
 	network := sim.DefaultNetwork()
@@ -214,7 +267,10 @@ func (c *client) refusedMoney(s *service) {
 	other := *c
 	other.base = serve(c.t, s.open(c.t, sim.New(sim.Config{Network: network})))
 	other.read()
-	other.refuse(422, "asset_not_enabled", other.refunding(s, "invoice_id", dollars[len("/v1/invoices/"):], "1000", "gone"))
+	other.refuse(
+		422, "asset_not_enabled",
+		other.refunding(s, "invoice_id", dollars[len("/v1/invoices/"):], "1000", "gone"),
+	)
 }
 
 // refusedWebhooks provokes what endpoints may refuse.
@@ -222,24 +278,49 @@ func (c *client) refusedWebhooks() {
 	c.t.Helper()
 	event := text(rows(c.get("/v1/events?type=invoice.created&limit=1"))[0], "id")
 	c.refuse(409, "webhook_endpoint_none", request{method: "POST", path: "/v1/events/" + event + "/resend"})
+
 	const body = `{"url":"http://127.0.0.1:1/","events":["*"]}`
+
 	path := "/v1/webhook_endpoints/" + text(c.post("/v1/webhook_endpoints", body), "id")
 	delivery := text(c.post(path+"/test", ""), "id")
-	c.refuse(422, "url_not_allowed", request{method: "POST", path: "/v1/webhook_endpoints", body: strings.ReplaceAll(body, "127.0.0.1", "10.0.0.1")})
-	c.refuse(422, "url_not_allowed", request{method: "PATCH", path: path, body: `{"url":"http://169.254.169.254/"}`})
+	c.refuse(
+		422,
+		"url_not_allowed",
+		request{
+			method: "POST",
+			path:   "/v1/webhook_endpoints",
+			body:   strings.ReplaceAll(body, "127.0.0.1", "10.0.0.1"),
+		},
+	)
+	c.refuse(
+		422, "url_not_allowed",
+		request{method: "PATCH", path: path, body: `{"url":"http://169.254.169.254/"}`},
+	)
 	c.do(200, request{method: "PATCH", path: path, body: `{"status":"disabled"}`})
 	c.refuse(409, "webhook_endpoint_disabled", request{method: "POST", path: path + "/test"})
-	c.refuse(409, "webhook_endpoint_disabled", request{method: "POST", path: "/v1/webhook_deliveries/" + delivery + "/resend"})
+	c.refuse(
+		409, "webhook_endpoint_disabled",
+		request{method: "POST", path: "/v1/webhook_deliveries/" + delivery + "/resend"},
+	)
+
 	for range 15 {
 		c.post("/v1/webhook_endpoints", body)
 	}
-	c.refuse(409, "webhook_endpoint_limit_exceeded", request{method: "POST", path: "/v1/webhook_endpoints", body: body})
+
+	c.refuse(
+		409, "webhook_endpoint_limit_exceeded",
+		request{method: "POST", path: "/v1/webhook_endpoints", body: body},
+	)
+
 	for _, e := range rows(c.get("/v1/webhook_endpoints?limit=100")) {
 		c.do(200, request{method: "DELETE", path: "/v1/webhook_endpoints/" + text(e, "id")})
 	}
+
 	deposit := text(c.post("/v1/deposit_addresses", `{"network":"simnet"}`), "id")
 	c.refuse(422, "asset_not_enabled", request{
-		method: "POST", path: "/v1/test/deposit_addresses/" + deposit + "/simulate_payment", body: `{"asset":"GOLD","amount":"1","outcome":"confirmed"}`,
+		method: "POST",
+		path:   "/v1/test/deposit_addresses/" + deposit + "/simulate_payment",
+		body:   `{"asset":"GOLD","amount":"1","outcome":"confirmed"}`,
 	})
 }
 
@@ -249,18 +330,25 @@ type refusers struct{ expired, revoked, elsewhere, slow, scopeless string }
 func (s *service) refusers(t *testing.T) refusers {
 	t.Helper()
 	k := refusers{
-		elsewhere: s.newKey(t, account.KeyParams{Scopes: account.AllScopes(), AllowedIPs: []string{"192.0.2.1"}}),
+		elsewhere: s.newKey(
+			t, account.KeyParams{Scopes: account.AllScopes(), AllowedIPs: []string{"192.0.2.1"}},
+		),
 		scopeless: s.newKey(t, account.KeyParams{Scopes: []account.Scope{}}),
 	}
 	end := func(end func(id string) error) (secret string) {
 		t.Helper()
-		key, secret, err := s.engine.Accounts.CreateKey(t.Context(), account.KeyParams{AccountID: s.account.ID})
+
+		key, secret, err := s.engine.Accounts.CreateKey(
+			t.Context(), account.KeyParams{AccountID: s.account.ID},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if err := end(key.ID); err != nil {
 			t.Fatal(err)
 		}
+
 		return secret
 	}
 	k.revoked = end(func(id string) error {
@@ -271,11 +359,16 @@ func (s *service) refusers(t *testing.T) refusers {
 		_, _, err := s.engine.Accounts.RollKey(t.Context(), s.account.ID, id, 0)
 		return err
 	})
-	slow, err := s.engine.Accounts.CreateAccount(t.Context(), account.Settings{RequestsPerSecond: 1, RequestBurst: 1})
+
+	slow, err := s.engine.Accounts.CreateAccount(
+		t.Context(), account.Settings{RequestsPerSecond: 1, RequestBurst: 1},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	k.slow = s.newKey(t, account.KeyParams{AccountID: slow.ID, Scopes: account.AllScopes()})
+
 	return k
 }
 
@@ -284,10 +377,16 @@ func (c *client) refusedByAll(s *service) {
 	c.t.Helper()
 	keys, known := s.refusers(c.t), c.known(s)
 	c.do(200, request{method: "POST", path: "/v1/invoices", body: cryptoBody, idempotency: "taken"})
+
 	for path, item := range c.doc.Paths.Map() {
 		for method, op := range item.Operations() {
-			q := request{method: method, path: strings.NewReplacer("{id}", nobody, "{option_id}", nobody).Replace(path), idempotency: "refused/" + op.OperationID}
+			q := request{
+				method:      method,
+				path:        strings.NewReplacer("{id}", nobody, "{option_id}", nobody).Replace(path),
+				idempotency: "refused/" + op.OperationID,
+			}
 			there, ok := known[op.OperationID]
+
 			q.body = there.body
 			switch {
 			case ok && method == http.MethodGet:
@@ -295,47 +394,61 @@ func (c *client) refusedByAll(s *service) {
 			case there.path == "":
 				there.path = q.path
 			}
+
 			there.method, there.key, there.idempotency = method, c.sending, q.idempotency+"/there"
 			c.refusedByOne(s, keys, op, q, there)
 		}
 	}
 }
 
-// refusedByOne provokes what one operation may refuse: with a request about nothing, and with one about something there is,
-// for what is found out only on the way.
+// refusedByOne provokes what one operation may refuse: with a request about nothing, and with one
+// about something there is, for what is found out only on the way.
 func (c *client) refusedByOne(s *service, keys refusers, op *openapi3.Operation, q, there request) {
 	c.t.Helper()
+
 	with := func(q request, change func(q *request)) request {
 		change(&q)
 		return q
 	}
 	key := func(key string) request { return with(q, func(q *request) { q.key = key }) }
-	c.refuse(400, "parameter_unknown", with(q, func(q *request) { q.path, q.key = addQuery(q.path, "colour=red"), c.key }))
+
+	c.refuse(
+		400, "parameter_unknown",
+		with(q, func(q *request) { q.path, q.key = addQuery(q.path, "colour=red"), c.key }),
+	)
 	c.refuse(400, "parameter_invalid", with(q, func(q *request) { q.path = addQuery(q.path, "colour=%zz") }))
+
 	if op.Responses.Status(http.StatusUnauthorized) == nil {
 		return
 	}
+
 	c.refuse(401, "api_key_required", key("-"))
 	c.refuse(401, "api_key_invalid", key("pay_test_sk_unknown"))
 	c.refuse(401, "api_key_expired", key(keys.expired))
 	c.refuse(401, "api_key_revoked", key(keys.revoked))
 	c.refuse(403, "ip_not_allowed", key(keys.elsewhere))
 	c.exhaust(key(keys.slow))
+
 	if op.Extensions["x-publishable-key"] == nil {
 		c.refuse(403, "publishable_key_not_allowed", key(c.public))
 	}
+
 	if op.Extensions["x-scope"] != nil {
 		c.refuse(403, "scope_missing", key(keys.scopeless))
 	}
+
 	if strings.HasPrefix(q.path, "/v1/test/") {
 		c.refuse(403, "test_mode_only", key(c.live))
 	}
-	fresh := with(q, func(q *request) { q.key = s.newKey(c.t, account.KeyParams{}) }) // a key that nobody remembers
+	// a key that nobody remembers
+	fresh := with(q, func(q *request) { q.key = s.newKey(c.t, account.KeyParams{}) })
 	c.refuse(500, "internal_error", with(fresh, func(q *request) { q.trouble = "broken" }))
 	c.refuse(503, "service_unavailable", with(fresh, func(q *request) { q.trouble = "down" }))
+
 	if strings.Contains(q.path, nobody) {
 		c.refuse(404, "resource_missing", key(c.sending))
 	}
+
 	if slices.Contains(documented(op), "400 parameter_missing") {
 		c.refuse(400, "parameter_missing", with(q, func(q *request) {
 			q.path, _, _ = strings.Cut(q.path, "?")
@@ -344,14 +457,23 @@ func (c *client) refusedByOne(s *service, keys refusers, op *openapi3.Operation,
 			}
 		}))
 	}
+
 	if q.method == http.MethodGet {
 		return
 	}
+
 	c.refuse(400, "body_invalid", with(q, func(q *request) { q.body = "{" }))
 	c.refuse(400, "parameter_unknown", with(q, func(q *request) { q.body = `{"colour":"red"}` }))
-	c.refuse(413, "body_too_large", with(q, func(q *request) { q.body = `{"colour":"` + strings.Repeat("d", 300<<10) + `"}` }))
-	c.refuse(415, "content_type_unsupported", with(q, func(q *request) { q.body, q.kind = `{}`, "text/plain" }))
+	c.refuse(
+		413, "body_too_large",
+		with(q, func(q *request) { q.body = `{"colour":"` + strings.Repeat("d", 300<<10) + `"}` }),
+	)
+	c.refuse(
+		415, "content_type_unsupported",
+		with(q, func(q *request) { q.body, q.kind = `{}`, "text/plain" }),
+	)
 	c.refuse(409, "changed_meanwhile", with(there, func(q *request) { q.trouble = "conflict" }))
+
 	if q.method == http.MethodPost {
 		c.refusedKeys(s, op, q, there)
 	}
@@ -360,23 +482,33 @@ func (c *client) refusedByOne(s *service, keys refusers, op *openapi3.Operation,
 // refusedKeys provokes what a POST may refuse because of its Idempotency-Key.
 func (c *client) refusedKeys(s *service, op *openapi3.Operation, q, there request) {
 	c.t.Helper()
+
 	q.key = c.sending
 	for code, key := range map[string]string{"idempotency_key_invalid": "with space", "idempotency_key_required": ""} {
 		bad := q
+
 		bad.idempotency = key
 		if slices.Contains(documented(op), "400 "+code) {
 			c.refuse(400, code, bad)
 		}
 	}
+
 	taken := there
+
 	taken.idempotency = "taken"
 	if op.OperationID == "createInvoice" {
 		taken.body = invoiceBody
 	}
+
 	c.refuse(422, "idempotency_key_reused", taken)
+
 	scope, _ := op.Extensions["x-scope"].(string)
-	taken.key = s.newKey(c.t, account.KeyParams{Scopes: []account.Scope{account.Scope(scope)}, Destinations: []string{s.payee}})
+	taken.key = s.newKey(
+		c.t,
+		account.KeyParams{Scopes: []account.Scope{account.Scope(scope)}, Destinations: []string{s.payee}},
+	)
 	c.refuse(403, "idempotency_key_not_yours", taken)
+
 	there.trouble = "busy"
 	c.refuse(409, "idempotency_request_in_progress", there)
 }
@@ -384,11 +516,13 @@ func (c *client) refusedKeys(s *service, op *openapi3.Operation, q, there reques
 // exhaust sends a request until its key has made too many.
 func (c *client) exhaust(q request) {
 	c.t.Helper()
+
 	for range 100 {
 		if status, code, _ := c.send(q); status == http.StatusTooManyRequests && code == "rate_limited" {
 			return
 		}
 	}
+
 	c.t.Errorf("%s %s is never limited", q.method, q.path)
 }
 
@@ -396,29 +530,39 @@ func addQuery(path, query string) string {
 	if strings.Contains(path, "?") {
 		return path + "&" + query
 	}
+
 	return path + "?" + query
 }
 
-// known are requests that operations understand, by operation: the body, and where a change is prepared by reading what it is
-// about, the path of something that is there.
+// known are requests that operations understand, by operation: the body, and where a change is
+// prepared by reading what it is about, the path of something that is there.
 func (c *client) known(s *service) map[string]request {
 	c.t.Helper()
 	invoice, _ := c.made(invoiceBody)
 	c.simulate(invoice, "paid")
 	open, selects := c.made(`{"price":{"currency":"EUR","amount":"5"},` + twoOptions + `}`)
 	deposit := text(c.post("/v1/deposit_addresses", `{"network":"simnet"}`), "id")
+
 	return map[string]request{
-		"getRate":                {path: "/v1/rates?base=SIM"},
-		"createInvoice":          {body: cryptoBody},
-		"selectOption":           {path: selects[0]},
-		"simulateInvoicePayment": {path: "/v1/test" + strings.TrimPrefix(open, "/v1") + "/simulate_payment", body: `{"outcome":"paid"}`},
-		"simulateDepositPayment": {path: "/v1/test/deposit_addresses/" + deposit + "/simulate_payment", body: `{"asset":"SIM","amount":"1","outcome":"confirmed"}`},
-		"createDepositAddress":   {body: `{"network":"simnet"}`},
-		"updateDepositAddress":   {body: `{"name":"n"}`},
-		"createPayout":           {body: s.paying(c, "").body},
-		"createRefund":           {body: c.refunding(s, "invoice_id", invoice[len("/v1/invoices/"):], "1", "").body},
-		"createWebhookEndpoint":  {body: `{"url":"http://127.0.0.1:1/","events":["*"]}`},
-		"updateWebhookEndpoint":  {body: `{"description":"d"}`},
-		"rotateWebhookSecret":    {body: `{"overlap_hours":1}`},
+		"getRate":       {path: "/v1/rates?base=SIM"},
+		"createInvoice": {body: cryptoBody},
+		"selectOption":  {path: selects[0]},
+		"simulateInvoicePayment": {
+			path: "/v1/test" + strings.TrimPrefix(open, "/v1") + "/simulate_payment",
+			body: `{"outcome":"paid"}`,
+		},
+		"simulateDepositPayment": {
+			path: "/v1/test/deposit_addresses/" + deposit + "/simulate_payment",
+			body: `{"asset":"SIM","amount":"1","outcome":"confirmed"}`,
+		},
+		"createDepositAddress": {body: `{"network":"simnet"}`},
+		"updateDepositAddress": {body: `{"name":"n"}`},
+		"createPayout":         {body: s.paying(c, "").body},
+		"createRefund": {
+			body: c.refunding(s, "invoice_id", invoice[len("/v1/invoices/"):], "1", "").body,
+		},
+		"createWebhookEndpoint": {body: `{"url":"http://127.0.0.1:1/","events":["*"]}`},
+		"updateWebhookEndpoint": {body: `{"description":"d"}`},
+		"rotateWebhookSecret":   {body: `{"overlap_hours":1}`},
 	}
 }

@@ -42,51 +42,77 @@ func (s *service) pass(d time.Duration) { s.ahead.Add(int64(d)) }
 
 func start(t *testing.T, seen coverage) (*client, *service) {
 	t.Helper()
+
 	s := &service{store: unreliable{memory.New()}}
+
 	var err error
-	s.prices, err = rate.NewFixed(map[string]string{"ETH/USD": "2500", "ETH/EUR": "2300", "USDC/USD": "1", "USDC/EUR": "0.92"}, time.Minute, s.now)
+
+	s.prices, err = rate.NewFixed(
+		map[string]string{"ETH/USD": "2500", "ETH/EUR": "2300", "USDC/USD": "1", "USDC/EUR": "0.92"},
+		time.Minute, s.now,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	s.network = sim.New(sim.Config{})
 	s.payee = string(s.network.NewAddress())
+
 	s.engine = s.open(t, s.network)
-	if s.account, err = s.engine.Accounts.CreateAccount(t.Context(), account.Settings{Name: "Corner Shop", RequestsPerSecond: 1_000_000}); err != nil {
+	if s.account, err = s.engine.Accounts.CreateAccount(
+		t.Context(), account.Settings{Name: "Corner Shop", RequestsPerSecond: 1_000_000},
+	); err != nil {
 		t.Fatal(err)
 	}
+
 	c := &client{t: t, base: serve(t, s.engine), seen: seen}
 	c.key = s.newKey(t, account.KeyParams{Scopes: account.AllScopes()})
 	c.sending = s.newKey(t, account.KeyParams{Scopes: account.AllScopes(), Destinations: []string{s.payee}})
 	c.public = s.newKey(t, account.KeyParams{Publishable: true})
 	c.live = s.newKey(t, account.KeyParams{Livemode: true, Scopes: account.AllScopes()})
 	c.read()
+
 	return c, s
 }
 
 // open makes an engine over the service's store and a test network.
 func (s *service) open(t *testing.T, network *sim.Chain) *payments.Engine {
 	t.Helper()
+
 	live := sim.DefaultNetwork()
 	live.Slug, live.CAIP2, live.Livemode = "livenet", "sim:2", true
+
 	engine, err := payments.New(payments.Config{
-		Store: s.store, Drivers: []payments.ChainDriver{network, sim.New(sim.Config{Network: live})}, Signer: sim.NewSigner(1, nil), Rates: s.prices,
-		BaseURL: "https://pay.example.com", SecretKey: bytes.Repeat([]byte{7}, 32), WebhookAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
-		Log: slog.New(slog.DiscardHandler), Now: s.now,
+		Store:        s.store,
+		Drivers:      []payments.ChainDriver{network, sim.New(sim.Config{Network: live})},
+		Signer:       sim.NewSigner(1, nil),
+		Rates:        s.prices,
+		BaseURL:      "https://pay.example.com",
+		SecretKey:    bytes.Repeat([]byte{7}, 32),
+		WebhookAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		Log:          slog.New(slog.DiscardHandler),
+		Now:          s.now,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return engine
 }
 
 // serve serves an engine's API and returns its address.
 func serve(t *testing.T, engine *payments.Engine) string {
 	t.Helper()
+
 	api := httpapi.Handler(engine, nil)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		api.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), troubleKey{}, r.Header.Get(troubleHeader))))
+		api.ServeHTTP(
+			w,
+			r.WithContext(context.WithValue(r.Context(), troubleKey{}, r.Header.Get(troubleHeader))),
+		)
 	}))
 	t.Cleanup(server.Close)
+
 	return server.URL
 }
 
@@ -94,10 +120,13 @@ func serve(t *testing.T, engine *payments.Engine) string {
 func (s *service) run(t *testing.T) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
+
 	done := make(chan error, 1)
 	go func() { done <- s.engine.Run(ctx) }()
+
 	t.Cleanup(func() {
 		stop()
+
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
@@ -106,13 +135,16 @@ func (s *service) run(t *testing.T) {
 
 func (s *service) newKey(t *testing.T, p account.KeyParams) string {
 	t.Helper()
+
 	if p.AccountID == "" {
 		p.AccountID = s.account.ID
 	}
+
 	_, secret, err := s.engine.Accounts.CreateKey(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return secret
 }
 
@@ -138,6 +170,7 @@ func (u unreliable) KeyByHash(ctx context.Context, hash [32]byte) (account.Key, 
 	case "down":
 		return account.Key{}, account.Account{}, fault.New(fault.Unavailable, "", "the database is gone")
 	}
+
 	return u.Store.KeyByHash(ctx, hash)
 }
 
@@ -149,6 +182,7 @@ func (u unreliable) Update(ctx context.Context, f func(context.Context, store.Tx
 	case "busy":
 		return u.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error { return f(ctx, busyTx{tx}) })
 	}
+
 	return u.Store.Update(ctx, f)
 }
 

@@ -23,10 +23,12 @@ func TestAnvilAnswersForItsChain(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			n := Anvil(t, test.o)
+
 			var id string
 			if err := n.call(&id, "eth_chainId"); err != nil || id != test.want {
 				t.Errorf("chain id %q (%v), want %s", id, err, test.want)
 			}
+
 			if !strings.HasPrefix(n.URL, "http://127.0.0.1:") {
 				t.Errorf("URL %s is not on 127.0.0.1", n.URL)
 			}
@@ -39,6 +41,7 @@ func TestAnvilFinalityFollowsTheEpoch(t *testing.T) {
 	if err := n.call(nil, "anvil_mine", "0xa"); err != nil {
 		t.Fatal(err)
 	}
+
 	for tag, want := range map[string]string{"latest": "0xa", "safe": "0x9", "finalized": "0x8"} {
 		var block struct{ Number string }
 		if err := n.call(&block, "eth_getBlockByNumber", tag, false); err != nil || block.Number != want {
@@ -49,11 +52,13 @@ func TestAnvilFinalityFollowsTheEpoch(t *testing.T) {
 
 func TestAnvilMakesBlocksByTheClock(t *testing.T) {
 	n := Anvil(t, AnvilOptions{BlockTime: 100 * time.Millisecond})
+
 	mined := poll(stopTimeout, func() bool {
 		var number string
 		if err := n.call(&number, "eth_blockNumber"); err != nil {
 			t.Fatal(err)
 		}
+
 		return number != "0x0"
 	})
 	if !mined {
@@ -64,6 +69,7 @@ func TestAnvilMakesBlocksByTheClock(t *testing.T) {
 func TestAnvilKilled(t *testing.T) {
 	n := Anvil(t, AnvilOptions{})
 	n.Kill()
+
 	if conn, err := net.Dial("tcp", strings.TrimPrefix(n.URL, "http://")); err == nil {
 		conn.Close()
 		t.Error("something listens after Kill")
@@ -73,10 +79,12 @@ func TestAnvilKilled(t *testing.T) {
 func TestWellKnownDevAccountsAreThoseOfAnvil(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.json")
 	Anvil(t, AnvilOptions{Args: []string{"--config-out", path}})
+
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var config struct {
 		Accounts []string `json:"available_accounts"`
 		Keys     []string `json:"private_keys"`
@@ -85,15 +93,24 @@ func TestWellKnownDevAccountsAreThoseOfAnvil(t *testing.T) {
 	if err := json.Unmarshal(text, &config); err != nil {
 		t.Fatal(err)
 	}
+
 	if config.Wallet.Mnemonic != WellKnownDevMnemonic {
 		t.Errorf("mnemonic %q", config.Wallet.Mnemonic)
 	}
+
 	if len(config.Accounts) != len(WellKnownDevAccounts) || len(config.Keys) != len(WellKnownDevAccounts) {
-		t.Fatalf("%d accounts and %d keys, want %d", len(config.Accounts), len(config.Keys), len(WellKnownDevAccounts))
+		t.Fatalf(
+			"%d accounts and %d keys, want %d",
+			len(config.Accounts), len(config.Keys), len(WellKnownDevAccounts),
+		)
 	}
+
 	for i, a := range WellKnownDevAccounts {
 		if config.Accounts[i] != a.Address || config.Keys[i] != "0x"+a.Key {
-			t.Errorf("account %d is %s with key %s, want %s with %s", i, config.Accounts[i], config.Keys[i], a.Address, a.Key)
+			t.Errorf(
+				"account %d is %s with key %s, want %s with %s",
+				i, config.Accounts[i], config.Keys[i], a.Address, a.Key,
+			)
 		}
 	}
 }

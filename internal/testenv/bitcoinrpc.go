@@ -25,6 +25,7 @@ type BitcoinRPC struct {
 func rpcAt(addr string) BitcoinRPC {
 	n := BitcoinRPC{Addr: addr, User: "test", Password: "regtest-password"}
 	n.URL = "http://" + n.User + ":" + n.Password + "@" + addr
+
 	return n
 }
 
@@ -36,29 +37,36 @@ type BitcoinError struct {
 
 func (e *BitcoinError) Error() string { return fmt.Sprintf("error %d: %s", e.Code, e.Message) }
 
-// Call makes one JSON-RPC call and stores the result in the value that result points to; nil throws it away. An error of the node's own
-// is a *BitcoinError.
+// Call makes one JSON-RPC call and stores the result in the value that result points to; nil throws
+// it away. An error of the node's own is a *BitcoinError.
 func (n *BitcoinRPC) Call(ctx context.Context, result any, method string, params ...any) error {
 	if params == nil {
 		params = []any{}
 	}
+
 	body, err := json.Marshal(map[string]any{"jsonrpc": "1.0", "id": 1, "method": method, "params": params})
 	if err != nil {
 		return err
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
+
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, n.URL, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
+
 	req.Header.Set("Content-Type", "application/json")
+
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
 	resp, err := client.Do(req)
 	if err != nil {
 		return fmt.Errorf("%s: %w", method, err)
 	}
 	defer resp.Body.Close()
+
 	var answer struct {
 		Result json.RawMessage `json:"result"`
 		Error  *BitcoinError   `json:"error"`
@@ -66,11 +74,14 @@ func (n *BitcoinRPC) Call(ctx context.Context, result any, method string, params
 	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
 		return fmt.Errorf("%s: HTTP %s: %w", method, resp.Status, err)
 	}
+
 	if answer.Error != nil {
 		return fmt.Errorf("%s: %w", method, answer.Error)
 	}
+
 	if result == nil {
 		return nil
 	}
+
 	return json.Unmarshal(answer.Result, result)
 }

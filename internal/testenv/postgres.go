@@ -21,13 +21,14 @@ import (
 
 // PostgresOptions says what server a database is to be in. Tests with equal options share a server.
 type PostgresOptions struct {
-	// Fsync has the server wait for the disk at each commit, as one with real data does. Defaults to false, which is faster and loses
-	// data only when the machine itself goes down.
+	// Fsync has the server wait for the disk at each commit, as one with real data does. Defaults
+	// to false, which is faster and loses data only when the machine itself goes down.
 	Fsync bool
 }
 
-// Postgres returns the DSN of a new, empty database in a PostgreSQL server that does not wait for the disk. It is a URL that pgx,
-// database/sql and psql accept, with full rights and a Unix socket for its host. The database is dropped when the test ends.
+// Postgres returns the DSN of a new, empty database in a PostgreSQL server that does not wait for
+// the disk. It is a URL that pgx, database/sql and psql accept, with full rights and a Unix socket
+// for its host. The database is dropped when the test ends.
 func Postgres(t testing.TB) string {
 	t.Helper()
 	return PostgresWith(t, PostgresOptions{})
@@ -37,21 +38,26 @@ func Postgres(t testing.TB) string {
 func PostgresWith(t testing.TB, o PostgresOptions) string {
 	t.Helper()
 	skipShort(t, "PostgreSQL")
+
 	s, err := postgres.use(o)
 	if err != nil {
 		t.Fatalf("testenv: PostgreSQL: %v", err)
 	}
+
 	t.Cleanup(func() { postgres.release(t, o) })
+
 	name := postgres.nextName()
 	if err := s.run("createdb", "--template=template0", name); err != nil {
 		t.Fatalf("testenv: PostgreSQL: %v\n%s", err, s.tail())
 	}
+
 	t.Cleanup(func() {
 		// By force, because a test of lost connections may well leave some open.
 		if err := s.run("dropdb", "--force", name); err != nil {
 			t.Errorf("testenv: PostgreSQL: %v\n%s", err, s.tail())
 		}
 	})
+
 	return s.dsn(name)
 }
 
@@ -68,6 +74,7 @@ type postgresServers struct {
 func (p *postgresServers) hold() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	p.held = true
 }
 
@@ -75,18 +82,23 @@ func (p *postgresServers) hold() {
 func (p *postgresServers) use(o PostgresOptions) (*postgresServer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	s := p.servers[o]
 	if s == nil {
 		var err error
 		if s, err = startPostgres(o); err != nil {
 			return nil, err
 		}
+
 		if p.servers == nil {
 			p.servers = make(map[PostgresOptions]*postgresServer)
 		}
+
 		p.servers[o] = s
 	}
+
 	s.users++
+
 	return s, nil
 }
 
@@ -95,24 +107,31 @@ func (p *postgresServers) release(t testing.TB, o PostgresOptions) {
 	t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	s := p.servers[o]
+
 	s.users--
 	if s.alive() && (s.users > 0 || p.held) {
 		return
 	}
+
 	if s.users == 0 {
 		delete(p.servers, o)
+
 		defer os.RemoveAll(s.dir)
 	}
+
 	s.finish(t, syscall.SIGQUIT) // without the last checkpoint: nothing of it is kept
 }
 
 func (p *postgresServers) stopAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	for o, s := range p.servers {
 		s.stop(syscall.SIGQUIT)
 		_ = os.RemoveAll(s.dir)
+
 		delete(p.servers, o)
 	}
 }
@@ -120,7 +139,9 @@ func (p *postgresServers) stopAll() {
 func (p *postgresServers) nextName() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	p.names++
+
 	return "test_" + strconv.Itoa(p.names)
 }
 
@@ -148,29 +169,39 @@ func startPostgres(o PostgresOptions) (_ *postgresServer, err error) {
 			_ = os.RemoveAll(dir)
 		}
 	}()
+
 	if err := install.give(dir); err != nil {
 		return nil, err
 	}
+
 	data := filepath.Join(dir, "data")
 	if err := install.copyTemplate(data); err != nil {
 		return nil, err
 	}
+
 	onOff := map[bool]string{true: "on", false: "off"}
-	cmd := install.command(dir, "postgres", "-D", data, "-k", dir, "-h", "", "-N", "200",
-		"-c", "fsync="+onOff[o.Fsync], "-c", "synchronous_commit="+onOff[o.Fsync], "-c", "full_page_writes="+onOff[o.Fsync])
+	cmd := install.command(
+		dir, "postgres", "-D", data, "-k", dir, "-h", "", "-N", "200", "-c",
+		"fsync="+onOff[o.Fsync], "-c", "synchronous_commit="+onOff[o.Fsync], "-c",
+		"full_page_writes="+onOff[o.Fsync],
+	)
+
 	p, err := startProcess("postgres", cmd, filepath.Join(dir, "postgres.log"))
 	if err != nil {
 		return nil, err
 	}
+
 	s := &postgresServer{process: p, postgresInstall: install, dir: dir}
 	if err := p.waitReady(func() error { return s.run("pg_isready", "--quiet") }); err != nil {
 		p.stop(syscall.SIGKILL)
 		return nil, err
 	}
+
 	return s, nil
 }
 
-// dsn returns the URL of a database. The host stands in the query because a path cannot stand in a URL's host.
+// dsn returns the URL of a database. The host stands in the query because a path cannot stand in a
+// URL's host.
 func (s *postgresServer) dsn(database string) string {
 	query := url.Values{"host": {s.dir}, "port": {"5432"}, "sslmode": {"disable"}}
 	return "postgres://postgres@/" + database + "?" + query.Encode()
@@ -178,10 +209,13 @@ func (s *postgresServer) dsn(database string) string {
 
 // run runs one of PostgreSQL's client programs against the server.
 func (s *postgresServer) run(program string, args ...string) error {
-	cmd := exec.Command(filepath.Join(s.bin, program), append([]string{"-h", s.dir, "-p", "5432", "-U", "postgres"}, args...)...)
+	cmd := exec.Command(
+		filepath.Join(s.bin, program),
+		append([]string{"-h", s.dir, "-p", "5432", "-U", "postgres"}, args...)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w: %s", program, err, out)
 	}
+
 	return nil
 }
 
@@ -194,18 +228,24 @@ type postgresInstall struct {
 
 var findPostgres = sync.OnceValues(func() (postgresInstall, error) {
 	i := postgresInstall{uid: os.Getuid()}
+
 	initdb, err := exec.LookPath("initdb")
 	if err != nil {
 		// Debian keeps the server's programs off the PATH.
 		initdb = newestVersion("/usr/lib/postgresql/*/bin/initdb")
 	}
+
 	if initdb == "" {
-		return i, errors.New("no initdb on the PATH or in /usr/lib/postgresql/*/bin; install postgresql (on Debian: apt-get install postgresql)")
+		return i, errors.New(
+			"no initdb on the PATH or in /usr/lib/postgresql/*/bin; install postgresql (on Debian: " +
+				"apt-get install postgresql)",
+		)
 	}
 	// The other programs are beside it, not beside a link to it.
 	if initdb, err = filepath.EvalSymlinks(initdb); err != nil {
 		return i, err
 	}
+
 	i.bin = filepath.Dir(initdb)
 	if i.uid != 0 {
 		return i, nil
@@ -216,14 +256,19 @@ var findPostgres = sync.OnceValues(func() (postgresInstall, error) {
 		if err != nil {
 			continue
 		}
+
 		uid, errUID := strconv.ParseUint(u.Uid, 10, 31)
+
 		gid, errGID := strconv.ParseUint(u.Gid, 10, 31)
 		if err := errors.Join(errUID, errGID); err != nil {
 			return i, fmt.Errorf("user %s: %w", name, err)
 		}
+
 		i.uid, i.cred = int(uid), &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+
 		return i, nil
 	}
+
 	return i, errors.New("it refuses to run as root, and there is neither a user postgres nor nobody")
 })
 
@@ -232,12 +277,14 @@ func newestVersion(pattern string) string {
 	before, after, _ := strings.Cut(pattern, "*")
 	matches, _ := filepath.Glob(pattern)
 	newest, path := -1, ""
+
 	for _, m := range matches {
 		version, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(m, before), after))
 		if err == nil && version > newest {
 			newest, path = version, m
 		}
 	}
+
 	return path
 }
 
@@ -246,6 +293,7 @@ func (i postgresInstall) command(dir, program string, args ...string) *exec.Cmd 
 	cmd := exec.Command(filepath.Join(i.bin, program), args...)
 	cmd.Dir = dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: i.cred}
+
 	return cmd
 }
 
@@ -254,49 +302,63 @@ func (i postgresInstall) give(dir string) error {
 	if i.cred == nil {
 		return nil
 	}
+
 	return os.Chown(dir, int(i.cred.Uid), int(i.cred.Gid))
 }
 
-// copyTemplate makes the data directory as a copy of the one in the cache, which the first caller on a machine makes. A template
-// belongs to one version and one user.
+// copyTemplate makes the data directory as a copy of the one in the cache, which the first caller
+// on a machine makes. A template belongs to one version and one user.
 func (i postgresInstall) copyTemplate(data string) error {
 	version, err := exec.Command(filepath.Join(i.bin, "postgres"), "--version").Output()
 	if err != nil {
 		return fmt.Errorf("postgres --version: %w", err)
 	}
+
 	words := strings.Fields(string(version)) // postgres (PostgreSQL) 15.9 (Debian …)
 	if len(words) < 3 {
 		return fmt.Errorf("postgres --version: %q", version)
 	}
+
 	cache, err := CacheDir()
 	if err != nil {
 		return err
 	}
+
 	template := filepath.Join(cache, fmt.Sprintf("postgres-%s-uid%d", words[2], i.uid))
+
 	err = withLock("postgres", func() error {
 		if _, err := os.Stat(template); !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
+
 		return i.makeTemplate(template)
 	})
 	if err != nil {
 		return err
 	}
+
 	return copyTree(template, data)
 }
 
-// makeTemplate runs initdb in a temporary directory, because the server's user may not reach the cache, and moves the result there.
+// makeTemplate runs initdb in a temporary directory, because the server's user may not reach the
+// cache, and moves the result there.
 func (i postgresInstall) makeTemplate(template string) error {
 	dir, err := os.MkdirTemp("", "pg")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
+
 	if err := i.give(dir); err != nil {
 		return err
 	}
+
 	data := filepath.Join(dir, "data")
-	initdb := i.command(dir, "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
+
+	initdb := i.command(
+		dir, "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale",
+		"--no-sync",
+	)
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w\n%s", err, out)
 	}
@@ -305,6 +367,7 @@ func (i postgresInstall) makeTemplate(template string) error {
 	if err := errors.Join(os.RemoveAll(part), copyTree(data, part)); err != nil {
 		return err
 	}
+
 	return os.Rename(part, template)
 }
 
@@ -313,5 +376,6 @@ func copyTree(from, to string) error {
 	if out, err := exec.Command("cp", "-a", from, to).CombinedOutput(); err != nil {
 		return fmt.Errorf("copy %s: %w: %s", from, err, out)
 	}
+
 	return nil
 }

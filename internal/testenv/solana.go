@@ -1,6 +1,7 @@
 //go:build unix
 
-// This file holds the Solana node: the real virtual machine behind a JSON-RPC front with a simulated ledger (solana/server.js).
+// This file holds the Solana node: the real virtual machine behind a JSON-RPC front with a
+// simulated ledger (solana/server.js).
 
 package testenv
 
@@ -24,7 +25,8 @@ type SolanaOptions struct {
 	BlockTime time.Duration
 }
 
-// SolanaNode is a running node. Execution, programs, fees and rent are real; slots, commitments and history are simulated.
+// SolanaNode is a running node. Execution, programs, fees and rent are real; slots, commitments and
+// history are simulated.
 type SolanaNode struct {
 	// URL is the JSON-RPC endpoint, http://127.0.0.1:port.
 	URL string
@@ -34,28 +36,35 @@ type SolanaNode struct {
 	process *process
 }
 
-// Solana starts a node with a fresh ledger on a free port of 127.0.0.1 and stops it when the test ends. The test fails if the node
-// cannot be started, and also if it ends on its own before the test does.
+// Solana starts a node with a fresh ledger on a free port of 127.0.0.1 and stops it when the test
+// ends. The test fails if the node cannot be started, and also if it ends on its own before the
+// test does.
 func Solana(t testing.TB, o SolanaOptions) *SolanaNode {
 	t.Helper()
 	skipShort(t, "the Solana virtual machine")
+
 	cmd := nodeCommand(context.Background(), t, "solana", "internal/testenv/solana/server.js")
 	if o.Finality > 0 {
 		cmd.Args = append(cmd.Args, "--finality", strconv.Itoa(o.Finality))
 	}
+
 	if o.BlockTime > 0 {
 		cmd.Args = append(cmd.Args, "--slot-ms", strconv.FormatInt(o.BlockTime.Milliseconds(), 10))
 	}
+
 	p, err := startProcess("solana", cmd, filepath.Join(t.TempDir(), "solana.log"))
 	if err != nil {
 		t.Fatalf("testenv: %v", err)
 	}
+
 	n := &SolanaNode{process: p}
 	if err := p.waitReady(n.ready); err != nil {
 		p.stop(syscall.SIGKILL)
 		t.Fatalf("testenv: %v", err)
 	}
+
 	t.Cleanup(func() { p.finish(t, syscall.SIGTERM) })
+
 	return n
 }
 
@@ -66,11 +75,14 @@ func (n *SolanaNode) ready() error {
 	if err != nil {
 		return err
 	}
+
 	address := solanaListening.FindSubmatch(text)
 	if address == nil {
 		return fmt.Errorf("it has not named its port yet")
 	}
+
 	n.URL = "http://" + string(address[1])
+
 	return n.Call(&n.GenesisHash, "getGenesisHash")
 }
 
@@ -85,7 +97,8 @@ func (n *SolanaNode) Mine(blocks int) error { return n.Call(nil, "svm_mine", blo
 // Skip leaves slots without a block.
 func (n *SolanaNode) Skip(slots int) error { return n.Call(nil, "svm_skip", slots) }
 
-// Fork replaces the newest depth blocks by depth + 1 others, of which the first holds the transactions to keep.
+// Fork replaces the newest depth blocks by depth + 1 others, of which the first holds the
+// transactions to keep.
 func (n *SolanaNode) Fork(depth int, keep ...string) error {
 	return n.Call(nil, "svm_fork", depth, append([]string{}, keep...))
 }
@@ -103,10 +116,11 @@ func (n *SolanaNode) SetPriorityFee(microLamports uint64) error {
 	return n.Call(nil, "svm_priorityFee", microLamports)
 }
 
-// SolanaNodeScript runs a script of this module in Node.js with web3.js and spl-token within reach of require, gives it input on
-// standard input, and returns what it prints.
+// SolanaNodeScript runs a script of this module in Node.js with web3.js and spl-token within reach
+// of require, gives it input on standard input, and returns what it prints.
 func SolanaNodeScript(t testing.TB, script string, input []byte) []byte {
 	t.Helper()
 	skipShort(t, "Node.js")
+
 	return runNode(t, nodeCommand(t.Context(), t, "solana", script), script, input)
 }

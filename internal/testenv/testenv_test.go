@@ -16,10 +16,14 @@ func TestModuleRootPassesByNestedModules(t *testing.T) {
 	nested := filepath.Join(root, "internal", "nested")
 	write := func(dir, module string) {
 		t.Helper()
+
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module "+module+"\n\ngo 1.26.0\n"), 0o644); err != nil {
+
+		if err := os.WriteFile(
+			filepath.Join(dir, "go.mod"), []byte("module "+module+"\n\ngo 1.26.0\n"), 0o644,
+		); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -36,6 +40,7 @@ func TestModuleRootPassesByNestedModules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if got, err = filepath.EvalSymlinks(got); err != nil || got != want {
 		t.Errorf("module root %s (%v), want %s", got, err, want)
 	}
@@ -43,6 +48,7 @@ func TestModuleRootPassesByNestedModules(t *testing.T) {
 
 func TestModuleRootOutsideTheModule(t *testing.T) {
 	t.Chdir(t.TempDir())
+
 	if root, err := moduleRoot(); err == nil || !strings.Contains(err.Error(), modulePath) {
 		t.Errorf("module root %q, error %v; want an error that names the module", root, err)
 	}
@@ -50,6 +56,7 @@ func TestModuleRootOutsideTheModule(t *testing.T) {
 
 func TestLockShutsOutOthers(t *testing.T) {
 	t.Chdir(t.TempDir())
+
 	if err := os.WriteFile("go.mod", []byte("module "+modulePath+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -60,18 +67,25 @@ func TestLockShutsOutOthers(t *testing.T) {
 			return err
 		}
 		defer f.Close()
-		return retryInterrupted(func() error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) })
+
+		return retryInterrupted(
+			func() error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) },
+		)
 	}
+
 	var while error
+
 	if err := withLock("test", func() error {
 		while = tryLock()
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
+
 	if !errors.Is(while, syscall.EWOULDBLOCK) {
 		t.Errorf("while it is held, another gets %v, want %v", while, syscall.EWOULDBLOCK)
 	}
+
 	if err := tryLock(); err != nil {
 		t.Errorf("afterwards another gets %v", err)
 	}

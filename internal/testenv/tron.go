@@ -24,8 +24,8 @@ import (
 	"github.com/btcsuite/btcd/address/v2/base58"
 )
 
-// TronOptions says what chain the fake node makes; see internal/testenv/tron/node for what it does and does not. The zero
-// value is a chain with the main network's prices and nobody on it.
+// TronOptions says what chain the fake node makes; see internal/testenv/tron/node for what it does
+// and does not. The zero value is a chain with the main network's prices and nobody on it.
 type TronOptions struct {
 	// Balances are what accounts hold from the first block on, in sun, by address (base58).
 	Balances map[string]int64
@@ -82,62 +82,86 @@ type TronPayment struct {
 	Memo       string
 }
 
-// Tron builds the fake node if it is not built yet, starts it on a free port of 127.0.0.1 and stops it when the test ends.
+// Tron builds the fake node if it is not built yet, starts it on a free port of 127.0.0.1 and stops
+// it when the test ends.
 func Tron(t testing.TB, o TronOptions) *TronNode {
 	t.Helper()
 	skipShort(t, "the fake Tron node")
+
 	path, err := tronNode()
 	if err != nil {
 		t.Fatalf("testenv: %v", err)
 	}
+
 	config := map[string]any{
-		"contracts": o.Contracts, "solid_lag": o.SolidLag, "parameters": o.Parameters, "energy_factor": o.EnergyFactor,
-		"hide_internal": o.HideInternal, "genesis": o.Genesis,
+		"contracts":     o.Contracts,
+		"solid_lag":     o.SolidLag,
+		"parameters":    o.Parameters,
+		"energy_factor": o.EnergyFactor,
+		"hide_internal": o.HideInternal,
+		"genesis":       o.Genesis,
 	}
+
 	balances := map[string]int64{}
 	for a, sun := range o.Balances {
 		balances[TronHex(a)] = sun
 	}
+
 	config["balances"] = balances
+
 	text, err := json.Marshal(config)
 	if err != nil {
 		t.Fatalf("testenv: tron: %v", err)
 	}
+
 	dir := t.TempDir()
+
 	file := filepath.Join(dir, "config.json")
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatalf("testenv: tron: %v", err)
 	}
-	p, err := startProcess("the fake Tron node", exec.Command(path, "-config", file), filepath.Join(dir, "tron.log"))
+
+	p, err := startProcess(
+		"the fake Tron node", exec.Command(path, "-config", file), filepath.Join(dir, "tron.log"),
+	)
 	if err != nil {
 		t.Fatalf("testenv: %v", err)
 	}
+
 	n := &TronNode{process: p}
 	if err := p.waitReady(n.ready); err != nil {
 		p.stop(syscall.SIGKILL)
 		t.Fatalf("testenv: %v", err)
 	}
+
 	t.Cleanup(func() { p.finish(t, syscall.SIGTERM) })
+
 	return n
 }
 
-// tronNode builds the node into the cache and returns its path, once per test binary; the lock keeps other binaries out.
+// tronNode builds the node into the cache and returns its path, once per test binary; the lock
+// keeps other binaries out.
 var tronNode = sync.OnceValues(func() (string, error) {
 	root, err := moduleRoot()
 	if err != nil {
 		return "", err
 	}
+
 	dir, err := CacheDir()
 	if err != nil {
 		return "", err
 	}
+
 	path := filepath.Join(dir, "tronnode")
+
 	return path, withLock("tronnode", func() error {
 		cmd := exec.Command("go", "build", "-o", path, ".")
+
 		cmd.Dir = filepath.Join(root, "internal", "testenv", "tron", "node")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("build the fake Tron node: %w\n%s", err, out)
 		}
+
 		return nil
 	})
 })
@@ -150,10 +174,12 @@ func (n *TronNode) ready() error {
 	if err != nil {
 		return err
 	}
+
 	line := tronReady.FindSubmatch(text)
 	if line == nil {
 		return errors.New("it has not named its port yet")
 	}
+
 	var hello struct {
 		Address   string   `json:"address"`
 		Genesis   string   `json:"genesis"`
@@ -162,15 +188,19 @@ func (n *TronNode) ready() error {
 	if err := json.Unmarshal(line[1], &hello); err != nil {
 		return err
 	}
+
 	n.URL, n.Genesis, n.Contracts = "http://"+hello.Address, hello.Genesis, nil
 	for _, c := range hello.Contracts {
 		raw, err := hex.DecodeString(c)
 		if err != nil {
 			return err
 		}
+
 		n.Contracts = append(n.Contracts, base58.CheckEncode(raw[1:], raw[0]))
 	}
+
 	_, err = n.Control(context.Background(), "state", nil)
+
 	return err
 }
 
@@ -180,25 +210,37 @@ func TronHex(a string) string {
 	if err != nil {
 		return ""
 	}
+
 	return hex.EncodeToString(append([]byte{version}, payload...))
 }
 
-// Control asks something of the chain itself: mine (blocks), fork (depth, keep), prune (below), skip (millis), stake (address, energy,
-// net), parameter (key, value), energyfactor (value), drop, storage (address, slot, word), state.
+// Control asks something of the chain itself: mine (blocks), fork (depth, keep), prune (below),
+// skip (millis), stake (address, energy, net), parameter (key, value), energyfactor (value), drop,
+// storage (address, slot, word), state.
 func (n *TronNode) Control(ctx context.Context, name string, args map[string]any) (TronState, error) {
 	if args == nil {
 		args = map[string]any{}
 	}
+
 	var s TronState
+
 	err := n.Call(ctx, "/control/"+name, args, &s)
+
 	return s, err
 }
 
 // Send makes a payment; it waits in the pool.
 func (n *TronNode) Send(ctx context.Context, p TronPayment) (TronState, error) {
-	return n.Control(ctx, "send", map[string]any{"send": map[string]any{
-		"private_key": p.PrivateKey, "to": TronHex(p.To), "amount": p.Amount, "data": hex.EncodeToString(p.Data), "fee_limit": p.FeeLimit, "memo": p.Memo,
-	}})
+	return n.Control(ctx, "send", map[string]any{
+		"send": map[string]any{
+			"private_key": p.PrivateKey,
+			"to":          TronHex(p.To),
+			"amount":      p.Amount,
+			"data":        hex.EncodeToString(p.Data),
+			"fee_limit":   p.FeeLimit,
+			"memo":        p.Memo,
+		},
+	})
 }
 
 // Balance is what an address holds at the newest block, what waits in the pool counted in; in sun.
@@ -206,7 +248,9 @@ func (n *TronNode) Balance(ctx context.Context, a string) (int64, error) {
 	var account struct {
 		Balance int64 `json:"balance"`
 	}
+
 	err := n.Call(ctx, "/wallet/getaccount", map[string]any{"address": TronHex(a)}, &account)
+
 	return account.Balance, err
 }
 
@@ -215,15 +259,20 @@ func (n *TronNode) View(ctx context.Context, contract string, data []byte) ([]by
 	var answer struct {
 		Results []string `json:"constant_result"`
 	}
+
 	err := n.Call(ctx, "/wallet/triggerconstantcontract", map[string]any{
-		"owner_address": TronHex(contract), "contract_address": TronHex(contract), "data": hex.EncodeToString(data),
+		"owner_address":    TronHex(contract),
+		"contract_address": TronHex(contract),
+		"data":             hex.EncodeToString(data),
 	}, &answer)
 	if err != nil {
 		return nil, err
 	}
+
 	if len(answer.Results) != 1 {
 		return nil, fmt.Errorf("%s answered %d results", contract, len(answer.Results))
 	}
+
 	return hex.DecodeString(answer.Results[0])
 }
 
@@ -233,22 +282,28 @@ func (n *TronNode) Call(ctx context.Context, path string, request, answer any) e
 	if err != nil {
 		return err
 	}
+
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, n.URL+path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
+
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: startTimeout}
+
 	resp, err := client.Do(r)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	defer resp.Body.Close()
+
 	text, err := io.ReadAll(resp.Body)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
+
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s: %s", path, bytes.TrimSpace(text))
 	}
+
 	return json.Unmarshal(text, answer)
 }

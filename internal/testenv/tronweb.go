@@ -13,11 +13,12 @@ import (
 	"testing"
 )
 
-// Tronweb runs a script of internal/testenv/tron with the pinned tronweb: request goes in as JSON, and what it writes is decoded into
-// answer.
+// Tronweb runs a script of internal/testenv/tron with the pinned tronweb: request goes in as JSON,
+// and what it writes is decoded into answer.
 func Tronweb(t testing.TB, script string, request, answer any) {
 	t.Helper()
 	skipShort(t, "Node and tronweb")
+
 	if err := tronweb(script, request, answer); err != nil {
 		t.Fatalf("testenv: %s: %v", script, err)
 	}
@@ -27,26 +28,34 @@ func tronweb(script string, request, answer any) error {
 	if err := fetch(); err != nil {
 		return err
 	}
+
 	root, err := moduleRoot()
 	if err != nil {
 		return err
 	}
+
 	dir, err := CacheDir()
 	if err != nil {
 		return err
 	}
+
 	input, err := json.Marshal(request)
 	if err != nil {
 		return err
 	}
+
 	cmd := exec.Command("node", filepath.Join(root, "internal", "testenv", "tron", script))
 	cmd.Env = append(cmd.Environ(), "NODE_PATH="+filepath.Join(dir, "tron", "node_modules"))
 	cmd.Stdin = bytes.NewReader(input)
+
 	var errors bytes.Buffer
+
 	cmd.Stderr = &errors
+
 	out, err := cmd.Output()
 	if err != nil {
 		return fmt.Errorf("%w\n%s", err, errors.Bytes())
 	}
+
 	return json.Unmarshal(out, answer)
 }

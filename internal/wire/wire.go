@@ -17,6 +17,7 @@ func Time(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
+
 	return t.UTC().Format(timeLayout)
 }
 
@@ -24,12 +25,17 @@ func Time(t time.Time) string {
 func ParseTime(param, s string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {
-		return time.Time{}, fault.Param(param, "parameter_invalid", "%q is not a timestamp: write it like 2026-01-31T12:00:00Z", s)
+		return time.Time{}, fault.Param(
+			param, "parameter_invalid", "%q is not a timestamp: write it like 2026-01-31T12:00:00Z",
+			s,
+		)
 	}
+
 	return t.UTC(), nil
 }
 
-// Decimal writes a decimal without exponent and trailing zeros. It does not round: records hold at most 8 places.
+// Decimal writes a decimal without exponent and trailing zeros. It does not round: records hold at
+// most 8 places.
 func Decimal(d decimal.Decimal) string { return d.String() }
 
 // OptionalDecimal writes a decimal, or "" when there is none (the field is then left out).
@@ -37,6 +43,7 @@ func OptionalDecimal(d decimal.NullDecimal) string {
 	if !d.Valid {
 		return ""
 	}
+
 	return d.Decimal.String()
 }
 
@@ -47,12 +54,19 @@ func ParseDecimal(param, s string) (decimal.Decimal, error) {
 		if len(s) > 50 {
 			s = s[:50] + "…"
 		}
-		return decimal.Decimal{}, fault.Param(param, "parameter_invalid", "%q is not a decimal number: write digits with at most 8 places after the point, such as 12.5", s)
+
+		return decimal.Decimal{}, fault.Param(
+			param, "parameter_invalid",
+			"%q is not a decimal number: write digits with at most 8 places after the point, such as 12.5",
+			s,
+		)
 	}
 	if s == "" || len(s) > 40 {
 		return bad()
 	}
+
 	dot, places := false, 0
+
 	for i := range len(s) {
 		switch c := s[i]; {
 		case c == '.' && !dot && i > 0 && i < len(s)-1:
@@ -65,12 +79,15 @@ func ParseDecimal(param, s string) (decimal.Decimal, error) {
 			return bad()
 		}
 	}
+
 	if places > 8 || (len(s) > 1 && s[0] == '0' && s[1] != '.') {
 		return bad()
 	}
+
 	d, err := decimal.NewFromString(s)
 	if err != nil {
 		return bad()
 	}
+
 	return d, nil
 }

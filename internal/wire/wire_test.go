@@ -16,9 +16,11 @@ func TestTime(t *testing.T) {
 	if got, want := wire.Time(at), "2026-01-31T11:00:00.123Z"; got != want {
 		t.Errorf("Time = %s, want %s", got, want)
 	}
+
 	if got := wire.Time(time.Time{}); got != "" {
 		t.Errorf("zero Time = %q", got)
 	}
+
 	if _, err := wire.ParseTime("created_after", "yesterday"); !errors.Is(err, fault.Invalid) {
 		t.Errorf("ParseTime: %v", err)
 	}
@@ -30,11 +32,16 @@ func TestParseDecimal(t *testing.T) {
 			t.Errorf("ParseDecimal(%q) = %s, %v", s, d, err)
 		}
 	}
-	for _, s := range []string{"", "-1", "+1", "1e3", ".5", "5.", "1.123456789", "00", "01.5", "1,5", "٣", "0x1", "1.2.3", "99999999999999999999999999999999999999999"} {
+
+	for _, s := range []string{
+		"", "-1", "+1", "1e3", ".5", "5.", "1.123456789", "00", "01.5", "1,5", "٣", "0x1",
+		"1.2.3", "99999999999999999999999999999999999999999",
+	} {
 		if d, err := wire.ParseDecimal("p", s); !errors.Is(err, fault.Invalid) {
 			t.Errorf("ParseDecimal(%q) = %s, %v; want fault.Invalid", s, d, err)
 		}
 	}
+
 	if got := wire.OptionalDecimal(decimal.NullDecimal{}); got != "" {
 		t.Errorf("OptionalDecimal = %q", got)
 	}
@@ -48,6 +55,7 @@ func FuzzParseDecimal(f *testing.F) {
 		if err != nil {
 			return
 		}
+
 		again, err := wire.ParseDecimal("p", wire.Decimal(d))
 		if err != nil || !again.Equal(d) || d.IsNegative() || d.Exponent() < -8 {
 			t.Fatalf("%q → %s → %s, %v", s, d, again, err)

@@ -37,6 +37,7 @@ func NewCache(source Source, now func() time.Time) *Cache {
 	if now == nil {
 		now = time.Now
 	}
+
 	return &Cache{source: source, now: now, pairs: map[string]*pair{}}
 }
 
@@ -44,27 +45,35 @@ func NewCache(source Source, now func() time.Time) *Cache {
 func (c *Cache) Quote(ctx context.Context, base, currency string) (Quote, error) {
 	base, currency = normal(base, currency)
 	key := base + "/" + currency
+
 	for {
 		c.mu.Lock()
+
 		p := c.pairs[key]
 		if p == nil {
 			if len(c.pairs) >= maxPairs {
 				clear(c.pairs)
 			}
+
 			p = &pair{}
 			c.pairs[key] = p
 		}
+
 		if c.now().Before(p.until) {
 			defer c.mu.Unlock()
 			return p.quote, p.err
 		}
+
 		if p.waiting == nil {
 			p.waiting = make(chan struct{})
 			c.mu.Unlock()
+
 			return c.refresh(ctx, p, base, currency)
 		}
+
 		wait := p.waiting
 		c.mu.Unlock()
+
 		select {
 		case <-wait:
 		case <-ctx.Done():
@@ -77,25 +86,31 @@ func (c *Cache) refresh(ctx context.Context, p *pair, base, currency string) (q 
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
+
 		close(p.waiting)
 		p.waiting = nil
+
 		if ctx.Err() != nil && err != nil {
 			return // the caller gave up: that says nothing about the price
 		}
+
 		p.quote, p.err, p.until = q, err, q.ExpiresAt
 		if err != nil {
 			p.until = c.now().Add(failureFor)
 		}
 	}()
+
 	q, err = c.source.Quote(ctx, base, currency)
 	if err == nil && !c.now().Before(q.ExpiresAt) {
 		err = errors.New("the source answered a price that had already expired")
 	}
+
 	switch {
 	case err == nil:
 		return q, nil
 	case errors.Is(err, fault.Invalid), errors.Is(err, fault.Unavailable):
 		return Quote{}, err
 	}
+
 	return Quote{}, Unavailable(base, currency, err)
 }

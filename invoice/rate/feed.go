@@ -15,9 +15,9 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Feed is a source that asks one public price API over HTTP. Make it with Coinbase, Kraken, Binance or CoinGecko.
-// It is safe for concurrent use. Answers are read up to 64 KiB within Timeout; prices are taken from their
-// digits, never through floating point.
+// Feed is a source that asks one public price API over HTTP. Make it with Coinbase, Kraken, Binance
+// or CoinGecko. It is safe for concurrent use. Answers are read up to 64 KiB within Timeout; prices
+// are taken from their digits, never through floating point.
 type Feed struct {
 	// Name is the feed's name in errors.
 	Name string
@@ -41,36 +41,52 @@ type Feed struct {
 // maxAnswer is how much of an answer is read; real ones have a few hundred bytes.
 const maxAnswer = 64 << 10
 
-// Quote implements Source. A pair that the feed does not know is fault.Invalid; everything else that goes wrong is
-// fault.Unavailable.
+// Quote implements Source. A pair that the feed does not know is fault.Invalid; everything else
+// that goes wrong is fault.Unavailable.
 func (f *Feed) Quote(ctx context.Context, base, currency string) (Quote, error) {
 	base, currency = normal(base, currency)
+
 	path, ok := f.path(base, currency)
 	if !ok {
 		return Quote{}, Unsupported(base, currency)
 	}
+
 	now := time.Now
 	if f.Now != nil {
 		now = f.Now
 	}
+
 	fetched := now()
+
 	body, err := f.get(ctx, path)
 	if err != nil {
 		return Quote{}, Unavailable(base, currency, fmt.Errorf("%s: %w", f.Name, err))
 	}
+
 	digits, err := f.parse(body, base, currency)
 	if err != nil {
-		return Quote{}, Unavailable(base, currency, fmt.Errorf("%s answered something else than a price: %w", f.Name, err))
+		return Quote{}, Unavailable(
+			base, currency, fmt.Errorf("%s answered something else than a price: %w", f.Name, err),
+		)
 	}
+
 	price, err := priceOf(digits)
 	if err != nil {
 		return Quote{}, Unavailable(base, currency, fmt.Errorf("%s: %w", f.Name, err))
 	}
+
 	fresh := f.Fresh
 	if fresh == 0 {
 		fresh = time.Minute
 	}
-	return Quote{Base: base, Currency: currency, Rate: price, FetchedAt: fetched, ExpiresAt: fetched.Add(fresh)}, nil
+
+	return Quote{
+		Base:      base,
+		Currency:  currency,
+		Rate:      price,
+		FetchedAt: fetched,
+		ExpiresAt: fetched.Add(fresh),
+	}, nil
 }
 
 // priceOf reads a price, an exponent included (CoinGecko writes 1.2e-05), and refuses what is none.
@@ -78,14 +94,20 @@ func priceOf(digits string) (decimal.Decimal, error) {
 	if len(digits) > 64 {
 		return decimal.Decimal{}, fmt.Errorf("a price of %d characters", len(digits))
 	}
+
 	d, err := decimal.NewFromString(digits)
 	if err != nil || d.Exponent() > 30 || d.Exponent() < -64 {
 		return decimal.Decimal{}, fmt.Errorf("%q is not a price", digits)
 	}
+
 	price, ok := Round(d)
 	if !ok {
-		return decimal.Decimal{}, fmt.Errorf("the price %s has fewer than 3 significant digits at 8 places", digits)
+		return decimal.Decimal{}, fmt.Errorf(
+			"the price %s has fewer than 3 significant digits at 8 places",
+			digits,
+		)
 	}
+
 	return price, nil
 }
 
@@ -94,28 +116,36 @@ func (f *Feed) get(ctx context.Context, path string) ([]byte, error) {
 	if timeout == 0 {
 		timeout = 5 * time.Second
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.BaseURL+path, nil)
 	if err != nil {
 		return nil, err
 	}
+
 	for name, values := range f.Header {
 		req.Header[name] = values
 	}
+
 	req.Header.Set("Accept", "application/json")
+
 	client := f.Client
 	if client == nil {
 		client = http.DefaultClient
 	}
+
 	resp, err := client.Do(req)
 	if err != nil {
 		if e, ok := err.(*url.Error); ok { //nolint:errorlint // the URL may hold a key: only what is inside may be told
 			err = e.Err
 		}
+
 		return nil, err
 	}
 	defer resp.Body.Close()
+
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
 	case err != nil:
@@ -123,15 +153,20 @@ func (f *Feed) get(ctx context.Context, path string) ([]byte, error) {
 	case resp.StatusCode != http.StatusOK:
 		return nil, fmt.Errorf("the feed answered %s", resp.Status)
 	case len(body) > maxAnswer:
-		return nil, fault.New(fault.Unavailable, "feed_answer_too_long", "the feed answered more than %d bytes", maxAnswer)
+		return nil, fault.New(
+			fault.Unavailable, "feed_answer_too_long", "the feed answered more than %d bytes",
+			maxAnswer,
+		)
 	}
+
 	return body, nil
 }
 
 // Coinbase asks Coinbase's spot prices: GET /v2/prices/{base}-{currency}/spot.
 func Coinbase() *Feed {
 	return &Feed{
-		Name: "Coinbase", BaseURL: "https://api.coinbase.com",
+		Name:    "Coinbase",
+		BaseURL: "https://api.coinbase.com",
 		path: func(base, currency string) (string, bool) {
 			return "/v2/prices/" + url.PathEscape(base+"-"+currency) + "/spot", true
 		},
@@ -142,9 +177,11 @@ func Coinbase() *Feed {
 			if err := json.Unmarshal(body, &a); err != nil {
 				return "", err
 			}
+
 			if a.Data.Base != base || a.Data.Currency != currency {
 				return "", fmt.Errorf("it is about %s-%s", a.Data.Base, a.Data.Currency)
 			}
+
 			return a.Data.Amount, nil
 		},
 	}
@@ -154,11 +191,13 @@ func Coinbase() *Feed {
 // bitcoin XBT.
 func Kraken() *Feed {
 	return &Feed{
-		Name: "Kraken", BaseURL: "https://api.kraken.com",
+		Name:    "Kraken",
+		BaseURL: "https://api.kraken.com",
 		path: func(base, currency string) (string, bool) {
 			if base == "BTC" {
 				base = "XBT"
 			}
+
 			return "/0/public/Ticker?pair=" + url.QueryEscape(base+currency), true
 		},
 		parse: func(body []byte, _, _ string) (string, error) {
@@ -169,17 +208,21 @@ func Kraken() *Feed {
 			if err := json.Unmarshal(body, &a); err != nil {
 				return "", err
 			}
+
 			if len(a.Error) > 0 {
 				return "", fmt.Errorf("it says %s", strings.Join(a.Error, ", "))
 			}
+
 			if len(a.Result) != 1 {
 				return "", fmt.Errorf("it has %d pairs", len(a.Result))
 			}
+
 			for _, pair := range a.Result {
 				if len(pair.C) > 0 {
 					return pair.C[0], nil
 				}
 			}
+
 			return "", fmt.Errorf("it has no last trade")
 		},
 	}
@@ -192,41 +235,60 @@ func Binance() *Feed {
 		if currency == "USD" {
 			currency = "USDT"
 		}
+
 		return base + currency
 	}
+
 	return &Feed{
-		Name: "Binance", BaseURL: "https://api.binance.com",
+		Name:    "Binance",
+		BaseURL: "https://api.binance.com",
 		path: func(base, currency string) (string, bool) {
-			return "/api/v3/ticker/price?symbol=" + url.QueryEscape(symbol(base, currency)), base != "USDT" || currency != "USD"
+			return "/api/v3/ticker/price?symbol=" + url.QueryEscape(
+					symbol(base, currency),
+				), base != "USDT" ||
+					currency != "USD"
 		},
 		parse: func(body []byte, base, currency string) (string, error) {
 			var a struct{ Symbol, Price string }
 			if err := json.Unmarshal(body, &a); err != nil {
 				return "", err
 			}
+
 			if a.Symbol != symbol(base, currency) {
 				return "", fmt.Errorf("it is about %s", a.Symbol)
 			}
+
 			return a.Price, nil
 		},
 	}
 }
 
-// CoinGecko asks CoinGecko's simple price: GET /api/v3/simple/price?ids={id}&vs_currencies={currency}. ids maps
-// symbols to CoinGecko's ids and adds to the well-known ones; an API key goes into Header as x-cg-demo-api-key.
+// CoinGecko asks CoinGecko's simple price: GET
+// /api/v3/simple/price?ids={id}&vs_currencies={currency}. ids maps symbols to CoinGecko's ids and
+// adds to the well-known ones; an API key goes into Header as x-cg-demo-api-key.
 func CoinGecko(ids map[string]string) *Feed {
 	known := map[string]string{
-		"BTC": "bitcoin", "ETH": "ethereum", "SOL": "solana", "TRX": "tron", "BNB": "binancecoin", "POL": "polygon-ecosystem-token",
-		"USDC": "usd-coin", "USDT": "tether", "DAI": "dai",
+		"BTC":  "bitcoin",
+		"ETH":  "ethereum",
+		"SOL":  "solana",
+		"TRX":  "tron",
+		"BNB":  "binancecoin",
+		"POL":  "polygon-ecosystem-token",
+		"USDC": "usd-coin",
+		"USDT": "tether",
+		"DAI":  "dai",
 	}
 	for symbol, id := range ids {
 		known[strings.ToUpper(symbol)] = id
 	}
+
 	return &Feed{
-		Name: "CoinGecko", BaseURL: "https://api.coingecko.com",
+		Name:    "CoinGecko",
+		BaseURL: "https://api.coingecko.com",
 		path: func(base, currency string) (string, bool) {
 			id, ok := known[base]
 			q := url.Values{"ids": {id}, "vs_currencies": {strings.ToLower(currency)}, "precision": {"full"}}
+
 			return "/api/v3/simple/price?" + q.Encode(), ok
 		},
 		parse: func(body []byte, base, currency string) (string, error) {
@@ -234,10 +296,12 @@ func CoinGecko(ids map[string]string) *Feed {
 			if err := json.Unmarshal(body, &a); err != nil {
 				return "", err
 			}
+
 			price, ok := a[known[base]][strings.ToLower(currency)]
 			if !ok {
 				return "", fmt.Errorf("it has no %s in %s", base, currency)
 			}
+
 			return price.String(), nil
 		},
 	}

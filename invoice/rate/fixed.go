@@ -28,12 +28,14 @@ func NewFixed(prices map[string]string, fresh time.Duration, now func() time.Tim
 	if now == nil {
 		now = time.Now
 	}
+
 	f := &Fixed{now: now, fresh: fresh, prices: map[string]decimal.Decimal{}}
 	for pair, price := range prices {
 		if err := f.Set(pair, price); err != nil {
 			return nil, err
 		}
 	}
+
 	return f, nil
 }
 
@@ -41,6 +43,7 @@ func NewFixed(prices map[string]string, fresh time.Duration, now func() time.Tim
 func (f *Fixed) Set(pair, price string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+
 	next := maps.Clone(f.prices)
 	if price == "" {
 		next[pair] = decimal.Decimal{}
@@ -49,28 +52,47 @@ func (f *Fixed) Set(pair, price string) error {
 		if err != nil {
 			return fmt.Errorf("the fixed price of %s: %w", pair, err)
 		}
+
 		d, ok := Round(d)
 		if !ok {
-			return fault.New(fault.Invalid, "price_invalid", "the fixed price of %s, %s, has fewer than 3 significant digits at 8 places", pair, price)
+			return fault.New(
+				fault.Invalid, "price_invalid",
+				"the fixed price of %s, %s, has fewer than 3 significant digits at 8 places",
+				pair, price,
+			)
 		}
+
 		next[pair] = d
 	}
+
 	f.prices = next
+
 	return nil
 }
 
 // Quote implements Source.
 func (f *Fixed) Quote(_ context.Context, base, currency string) (Quote, error) {
 	base, currency = normal(base, currency)
+
 	f.mu.RLock()
 	price, known := f.prices[base+"/"+currency]
 	f.mu.RUnlock()
+
 	if !known {
 		return Quote{}, Unsupported(base, currency)
 	}
+
 	if price.IsZero() {
 		return Quote{}, Unavailable(base, currency, nil)
 	}
+
 	now := f.now()
-	return Quote{Base: base, Currency: currency, Rate: price, FetchedAt: now, ExpiresAt: now.Add(f.fresh)}, nil
+
+	return Quote{
+		Base:      base,
+		Currency:  currency,
+		Rate:      price,
+		FetchedAt: now,
+		ExpiresAt: now.Add(f.fresh),
+	}, nil
 }

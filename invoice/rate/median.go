@@ -17,9 +17,11 @@ import (
 type MedianConfig struct {
 	// Sources are asked at the same time.
 	Sources []Source
-	// Agree is how many prices have to be left once outliers are dropped. Defaults to more than half of Sources.
+	// Agree is how many prices have to be left once outliers are dropped. Defaults to more than
+	// half of Sources.
 	Agree int
-	// SpreadBPS is how far a price may lie from the median before it is dropped, in ten-thousandths. Defaults to 300.
+	// SpreadBPS is how far a price may lie from the median before it is dropped, in
+	// ten-thousandths. Defaults to 300.
 	SpreadBPS int
 	// MaxAge refuses prices that were fetched longer ago. Defaults to 5 minutes.
 	MaxAge time.Duration
@@ -29,79 +31,112 @@ type MedianConfig struct {
 
 type median struct{ MedianConfig }
 
-// Median returns a source that asks several and answers with the median of those that agree: one feed that lies,
-// lags or is gone decides nothing. Of an even number the lower of the middle two is taken, which credits a payer
-// no more than either says. A quote is fresh as long as the oldest price in it.
+// Median returns a source that asks several and answers with the median of those that agree: one
+// feed that lies, lags or is gone decides nothing. Of an even number the lower of the middle two is
+// taken, which credits a payer no more than either says. A quote is fresh as long as the oldest
+// price in it.
 func Median(c MedianConfig) (Source, error) {
 	if len(c.Sources) == 0 {
 		return nil, fault.New(fault.Invalid, "config_invalid", "rate.Median has no sources")
 	}
+
 	if c.Agree == 0 {
 		c.Agree = len(c.Sources)/2 + 1
 	}
+
 	if c.Agree > len(c.Sources) {
-		return nil, fault.New(fault.Invalid, "config_invalid", "rate.Median wants %d of %d sources to agree", c.Agree, len(c.Sources))
+		return nil, fault.New(
+			fault.Invalid, "config_invalid", "rate.Median wants %d of %d sources to agree",
+			c.Agree, len(c.Sources),
+		)
 	}
+
 	if c.SpreadBPS == 0 {
 		c.SpreadBPS = 300
 	}
+
 	if c.MaxAge == 0 {
 		c.MaxAge = 5 * time.Minute
 	}
+
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+
 	return median{c}, nil
 }
 
 // Quote implements Source.
 func (m median) Quote(ctx context.Context, base, currency string) (Quote, error) {
 	base, currency = normal(base, currency)
+
 	quotes, failures := m.ask(ctx, base, currency)
-	if len(quotes) == 0 && len(failures) > 0 && !slices.ContainsFunc(failures, func(err error) bool { return !errors.Is(err, fault.Invalid) }) {
+	if len(quotes) == 0 && len(failures) > 0 &&
+		!slices.ContainsFunc(failures, func(err error) bool { return !errors.Is(err, fault.Invalid) }) {
 		return Quote{}, Unsupported(base, currency) // nobody knows the pair
 	}
+
 	agreeing := m.agreeing(quotes)
 	if len(agreeing) < m.Agree {
-		failures = append(failures, fmt.Errorf("%d of %d sources agree within %d basis points, %d have to", len(agreeing), len(m.Sources), m.SpreadBPS, m.Agree))
+		failures = append(
+			failures,
+			fmt.Errorf(
+				"%d of %d sources agree within %d basis points, %d have to",
+				len(agreeing), len(m.Sources), m.SpreadBPS, m.Agree,
+			),
+		)
+
 		return Quote{}, Unavailable(base, currency, errors.Join(failures...))
 	}
+
 	out := middle(agreeing)
 	for _, q := range agreeing {
 		if q.FetchedAt.Before(out.FetchedAt) {
 			out.FetchedAt = q.FetchedAt
 		}
+
 		if q.ExpiresAt.Before(out.ExpiresAt) {
 			out.ExpiresAt = q.ExpiresAt
 		}
 	}
+
 	return out, nil
 }
 
 // ask asks every source and keeps what is fresh.
 func (m median) ask(ctx context.Context, base, currency string) (quotes []Quote, failures []error) {
-	var wg sync.WaitGroup
-	var mu sync.Mutex
+	var (
+		wg sync.WaitGroup
+		mu sync.Mutex
+	)
+
 	for _, s := range m.Sources {
 		wg.Go(func() {
 			q, err := s.Quote(ctx, base, currency)
+
 			now := m.Now()
 			if err == nil && (now.Sub(q.FetchedAt) > m.MaxAge || !now.Before(q.ExpiresAt)) {
 				err = fmt.Errorf("a price of %s is stale", q.FetchedAt.UTC().Format(time.RFC3339))
 			}
+
 			if err == nil && q.Rate.Sign() <= 0 {
 				err = errors.New("a price that is not above 0")
 			}
+
 			mu.Lock()
 			defer mu.Unlock()
+
 			if err != nil {
 				failures = append(failures, err)
 				return
 			}
+
 			quotes = append(quotes, q)
 		})
 	}
+
 	wg.Wait()
+
 	return quotes, failures
 }
 
@@ -110,9 +145,13 @@ func (m median) agreeing(quotes []Quote) []Quote {
 	if len(quotes) == 0 {
 		return nil
 	}
+
 	at := middle(quotes).Rate
 	most := at.Mul(decimal.New(int64(m.SpreadBPS), -4))
-	return slices.DeleteFunc(slices.Clone(quotes), func(q Quote) bool { return q.Rate.Sub(at).Abs().Cmp(most) > 0 })
+
+	return slices.DeleteFunc(
+		slices.Clone(quotes), func(q Quote) bool { return q.Rate.Sub(at).Abs().Cmp(most) > 0 },
+	)
 }
 
 // middle returns the median quote, the lower of two; quotes must not be empty.

@@ -34,12 +34,20 @@ type Source interface {
 
 // Unavailable is the error of a pair that has no fresh price now.
 func Unavailable(base, currency string, cause error) error {
-	return fault.Wrap(cause, fault.Unavailable, "price_unavailable", "there is no fresh price of %s in %s; try again shortly", base, currency)
+	return fault.Wrap(
+		cause, fault.Unavailable, "price_unavailable",
+		"there is no fresh price of %s in %s; try again shortly",
+		base, currency,
+	)
 }
 
 // Unsupported is the error of a pair that a source never prices.
 func Unsupported(base, currency string) error {
-	return fault.New(fault.Invalid, "currency_unsupported", "no price of %s in %s is to be had; use another currency or asset", base, currency)
+	return fault.New(
+		fault.Invalid, "currency_unsupported",
+		"no price of %s in %s is to be had; use another currency or asset",
+		base, currency,
+	)
 }
 
 // Round brings a price to 8 places, rounded down, and reports whether at least 3 significant digits are left.

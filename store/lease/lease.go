@@ -28,7 +28,8 @@ type Lease struct {
 
 // Tx is what lease operations ask of a transaction.
 type Tx interface {
-	// Lease returns the lease of a name and locks its row until the transaction ends; ok is false when there is none.
+	// Lease returns the lease of a name and locks its row until the transaction ends; ok is false
+	// when there is none.
 	Lease(ctx context.Context, name string) (l Lease, ok bool, err error)
 	// PutLease stores a lease under its name, whatever was there.
 	PutLease(ctx context.Context, l Lease) error
@@ -41,7 +42,13 @@ type DB interface {
 
 // Take takes or prolongs the lease of a name for owner until now+ttl. ok is false when another owner's
 // lease has not run out; l is then that lease.
-func Take(ctx context.Context, tx Tx, name, owner string, now time.Time, ttl time.Duration) (l Lease, ok bool, err error) {
+func Take(
+	ctx context.Context,
+	tx Tx,
+	name, owner string,
+	now time.Time,
+	ttl time.Duration,
+) (l Lease, ok bool, err error) {
 	l, found, err := tx.Lease(ctx, name)
 	switch {
 	case err != nil:
@@ -55,7 +62,9 @@ func Take(ctx context.Context, tx Tx, name, owner string, now time.Time, ttl tim
 	default:
 		l.Owner, l.Fence = owner, l.Fence+1
 	}
+
 	l.ExpiresAt = now.Add(ttl)
+
 	return l, true, tx.PutLease(ctx, l)
 }
 
@@ -67,18 +76,27 @@ func Check(ctx context.Context, tx Tx, l Lease) error {
 	if err != nil {
 		return err
 	}
+
 	if !found || now.Owner != l.Owner || now.Fence != l.Fence {
-		return fault.New(fault.LeaseLost, "lease_lost", "another process took over %s; the results of this attempt were thrown away", l.Name)
+		return fault.New(
+			fault.LeaseLost, "lease_lost",
+			"another process took over %s; the results of this attempt were thrown away",
+			l.Name,
+		)
 	}
+
 	return nil
 }
 
-// Prolong is Check, and moves the deadline to until: what a holder calls in each transaction of a long piece of work.
+// Prolong is Check, and moves the deadline to until: what a holder calls in each transaction of a
+// long piece of work.
 func Prolong(ctx context.Context, tx Tx, l Lease, until time.Time) error {
 	if err := Check(ctx, tx, l); err != nil {
 		return err
 	}
+
 	l.ExpiresAt = until
+
 	return tx.PutLease(ctx, l)
 }
 
@@ -89,6 +107,8 @@ func Release(ctx context.Context, tx Tx, l Lease) error {
 	if err != nil || !found || now.Owner != l.Owner || now.Fence != l.Fence {
 		return err
 	}
+
 	now.Owner = ""
+
 	return tx.PutLease(ctx, now)
 }

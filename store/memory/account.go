@@ -19,17 +19,28 @@ import (
 )
 
 var (
-	accounts = newKind("account",
-		func(a *account.Account) string { return a.ID }, func(a *account.Account) *int64 { return &a.Version })
+	accounts = newKind(
+		"account", func(a *account.Account) string { return a.ID },
+		func(a *account.Account) *int64 { return &a.Version },
+	)
 	accountsByID = accounts.ordered(func(a *account.Account) (string, string, bool) { return "", a.ID, true })
 	// Nothing looks an account up by its index; it is unique all the same.
-	_ = accounts.only(func(a *account.Account) (string, bool) { return strconv.FormatUint(uint64(a.Index), 10), true })
+	_ = accounts.only(
+		func(a *account.Account) (string, bool) { return strconv.FormatUint(uint64(a.Index), 10), true },
+	)
 
-	keys          = newKind("API key", func(k *account.Key) string { return k.ID }, func(k *account.Key) *int64 { return &k.Version })
+	keys = newKind(
+		"API key", func(k *account.Key) string { return k.ID },
+		func(k *account.Key) *int64 { return &k.Version },
+	)
 	keysByHash    = keys.only(func(k *account.Key) (string, bool) { return string(k.Hash[:]), true })
-	keysByAccount = keys.ordered(func(k *account.Key) (string, string, bool) { return k.Owner.AccountID, k.ID, true })
+	keysByAccount = keys.ordered(
+		func(k *account.Key) (string, string, bool) { return k.Owner.AccountID, k.ID, true },
+	)
 
-	claims      = newKind("idempotency key", func(r *idempotency.Record) string { return claimKey(r.Key) }, nil)
+	claims = newKind(
+		"idempotency key", func(r *idempotency.Record) string { return claimKey(r.Key) }, nil,
+	)
 	claimsByAge = claims.ordered(func(r *idempotency.Record) (string, string, bool) {
 		return "", join(moment(r.CreatedAt), claimKey(r.Key)), true
 	})
@@ -58,13 +69,18 @@ func (r *reader) KeyByHash(ctx context.Context, hash [32]byte) (account.Key, acc
 	if err != nil {
 		return account.Key{}, account.Account{}, err
 	}
+
 	if len(found) == 0 {
-		return account.Key{}, account.Account{}, fault.New(fault.NotFound, "resource_missing", "no API key has this hash")
+		return account.Key{}, account.Account{}, fault.New(
+			fault.NotFound, "resource_missing", "no API key has this hash",
+		)
 	}
+
 	a, err := r.Account(ctx, found[0].Owner.AccountID)
 	if err != nil {
 		return account.Key{}, account.Account{}, err
 	}
+
 	return found[0], a, nil
 }
 
@@ -77,6 +93,7 @@ func (r *reader) InvoiceSettings(ctx context.Context, accountID string) (invoice
 	if err != nil {
 		return invoice.Settings{}, err
 	}
+
 	return store.InvoiceSettings(a), nil
 }
 
@@ -85,6 +102,7 @@ func (r *reader) SettlementSettings(ctx context.Context, accountID string) (sett
 	if err != nil {
 		return settlement.Settings{}, err
 	}
+
 	return store.SettlementSettings(a), nil
 }
 
@@ -93,6 +111,7 @@ func (r *reader) PayoutSettings(ctx context.Context, accountID string) (payout.S
 	if err != nil {
 		return payout.Settings{}, err
 	}
+
 	return store.PayoutSettings(a), nil
 }
 
@@ -114,32 +133,46 @@ func (tx *transaction) LockAccount(ctx context.Context, accountID string) error 
 	if err == nil && a == nil {
 		err = fault.Missing("account", accountID)
 	}
+
 	return err
 }
 
 func (tx *transaction) ReserveNumbers(ctx context.Context, name string, n int, first int64) (int64, error) {
 	if n <= 0 {
-		return 0, fault.New(fault.Invalid, "count_invalid", "%d numbers cannot be reserved: ask for at least 1", n)
+		return 0, fault.New(
+			fault.Invalid, "count_invalid", "%d numbers cannot be reserved: ask for at least 1",
+			n,
+		)
 	}
+
 	c, err := lookup(ctx, &tx.reader, counters, name)
 	if err != nil {
 		return 0, err
 	}
+
 	if c != nil {
 		first = c.next
 	}
+
 	return first, put(ctx, tx, counters, &counter{name, first + int64(n)})
 }
 
 // ClaimIdempotencyKey never waits: rivals wait for the whole update.
-func (tx *transaction) ClaimIdempotencyKey(ctx context.Context, r idempotency.Record, stale time.Time, _ time.Duration) error {
+func (tx *transaction) ClaimIdempotencyKey(
+	ctx context.Context,
+	r idempotency.Record,
+	stale time.Time,
+	_ time.Duration,
+) error {
 	old, ok, err := try(ctx, &tx.reader, claims, claimKey(r.Key))
 	if err != nil {
 		return err
 	}
+
 	if ok && !old.CreatedAt.IsZero() && !old.CreatedAt.After(stale) {
 		return put(ctx, tx, claims, &r)
 	}
+
 	return add(ctx, tx, claims, &r)
 }
 
@@ -148,28 +181,47 @@ func (tx *transaction) PutIdempotencyAnswer(ctx context.Context, r idempotency.R
 	if err != nil {
 		return err
 	}
+
 	if !ok {
-		return fault.New(fault.Conflict, "claim_missing", "the idempotency key %q has no claim to answer; run the operation again", r.Key.Key)
+		return fault.New(
+			fault.Conflict, "claim_missing",
+			"the idempotency key %q has no claim to answer; run the operation again",
+			r.Key.Key,
+		)
 	}
+
 	claimed.Status, claimed.SealedBody = r.Status, r.SealedBody
+
 	return put(ctx, tx, claims, &claimed)
 }
 
 func (tx *transaction) PruneIdempotencyKeys(ctx context.Context, before time.Time, limit int) (int, error) {
-	return prune(ctx, tx, claimsByAge, before, limit, func(r *idempotency.Record) bool { return r.CreatedAt.Before(before) })
+	return prune(
+		ctx, tx, claimsByAge, before, limit,
+		func(r *idempotency.Record) bool { return r.CreatedAt.Before(before) },
+	)
 }
 
 // prune deletes up to limit matching rows of an index by time.
-func prune[T any](ctx context.Context, tx *transaction, ix *index[T], before time.Time, limit int, match func(*T) bool) (int, error) {
+func prune[T any](
+	ctx context.Context,
+	tx *transaction,
+	ix *index[T],
+	before time.Time,
+	limit int,
+	match func(*T) bool,
+) (int, error) {
 	old, err := scanStored(ctx, &tx.reader, ix, "", window[T]{to: until(before), match: match, limit: limit})
 	if err != nil {
 		return 0, err
 	}
+
 	for row := range slices.Values(old) {
 		if err := remove(ctx, tx, ix.of, ix.of.key(row)); err != nil {
 			return 0, err
 		}
 	}
+
 	return len(old), nil
 }
 

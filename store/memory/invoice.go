@@ -14,17 +14,27 @@ import (
 )
 
 var (
-	invoices = newKind("invoice",
-		func(i *invoice.Invoice) string { return i.ID }, func(i *invoice.Invoice) *int64 { return &i.Version })
-	invoicesByOwner = invoices.ordered(func(i *invoice.Invoice) (string, string, bool) { return ownerKey(i.Owner), i.ID, true })
-	invoicesByDue   = invoices.ordered(func(i *invoice.Invoice) (string, string, bool) {
+	invoices = newKind(
+		"invoice", func(i *invoice.Invoice) string { return i.ID },
+		func(i *invoice.Invoice) *int64 { return &i.Version },
+	)
+	invoicesByOwner = invoices.ordered(
+		func(i *invoice.Invoice) (string, string, bool) { return ownerKey(i.Owner), i.ID, true },
+	)
+	invoicesByDue = invoices.ordered(func(i *invoice.Invoice) (string, string, bool) {
 		return "", join(moment(i.DueAt), i.ID), !i.DueAt.IsZero()
 	})
 
-	payments = newKind("payment",
-		func(p *invoice.Payment) string { return p.ID }, func(p *invoice.Payment) *int64 { return &p.Version })
-	paymentsByOwner   = payments.ordered(func(p *invoice.Payment) (string, string, bool) { return ownerKey(p.Owner), p.ID, true })
-	paymentsByInvoice = payments.ordered(func(p *invoice.Payment) (string, string, bool) { return p.InvoiceID, p.ID, p.InvoiceID != "" })
+	payments = newKind(
+		"payment", func(p *invoice.Payment) string { return p.ID },
+		func(p *invoice.Payment) *int64 { return &p.Version },
+	)
+	paymentsByOwner = payments.ordered(
+		func(p *invoice.Payment) (string, string, bool) { return ownerKey(p.Owner), p.ID, true },
+	)
+	paymentsByInvoice = payments.ordered(
+		func(p *invoice.Payment) (string, string, bool) { return p.InvoiceID, p.ID, p.InvoiceID != "" },
+	)
 	paymentsByDeposit = payments.ordered(func(p *invoice.Payment) (string, string, bool) {
 		return p.DepositAddressID, p.ID, p.DepositAddressID != ""
 	})
@@ -40,7 +50,10 @@ var (
 		return p.Network, p.ID, p.Status == invoice.Detected && p.Block.IsZero()
 	})
 	paymentsInBlocks = payments.ordered(func(p *invoice.Payment) (string, string, bool) {
-		return p.Network, byHeight(p), (p.Status == invoice.Detected || p.Status == invoice.Confirmed) && !p.Block.IsZero()
+		return p.Network, byHeight(
+				p,
+			), (p.Status == invoice.Detected || p.Status == invoice.Confirmed) &&
+				!p.Block.IsZero()
 	})
 	paymentsByAddress = payments.ordered(func(p *invoice.Payment) (string, string, bool) {
 		return join(p.Network, string(p.Address), p.AssetID), p.ID, p.Status != invoice.Dropped
@@ -49,14 +62,20 @@ var (
 		return "", join(moment(p.DueAt), p.ID), !p.DueAt.IsZero()
 	})
 
-	addresses     = newKind("address", func(a *invoice.Address) string { return addressKey(a.Space, a.Address) }, nil)
+	addresses = newKind(
+		"address", func(a *invoice.Address) string { return addressKey(a.Space, a.Address) }, nil,
+	)
 	addressesMade = addresses.ordered(func(a *invoice.Address) (string, string, bool) {
 		return join(a.Network, string(a.Kind)), join(moment(a.CreatedAt), string(a.Address)), true
 	})
 
-	deposits = newKind("deposit address",
-		func(d *invoice.DepositAddress) string { return d.ID }, func(d *invoice.DepositAddress) *int64 { return &d.Version })
-	depositsByOwner = deposits.ordered(func(d *invoice.DepositAddress) (string, string, bool) { return ownerKey(d.Owner), d.ID, true })
+	deposits = newKind(
+		"deposit address", func(d *invoice.DepositAddress) string { return d.ID },
+		func(d *invoice.DepositAddress) *int64 { return &d.Version },
+	)
+	depositsByOwner = deposits.ordered(
+		func(d *invoice.DepositAddress) (string, string, bool) { return ownerKey(d.Owner), d.ID, true },
+	)
 )
 
 func byHeight(p *invoice.Payment) string { return join(number(p.Block.Height), p.ID) }
@@ -80,11 +99,22 @@ func (r *reader) InvoicesByID(ctx context.Context, ids []string) ([]invoice.Invo
 }
 
 func (r *reader) Invoices(ctx context.Context, f invoice.Filter) ([]invoice.Invoice, error) {
-	return scan(ctx, r, invoicesByOwner, ownerKey(f.Owner), page(f.After, f.Limit, func(i *invoice.Invoice) bool {
-		return passes(f.Statuses, i.Status) && (f.OrderID == "" || i.OrderID == f.OrderID) &&
-			(len(f.Networks) == 0 || slices.ContainsFunc(i.Options, func(o invoice.Option) bool { return slices.Contains(f.Networks, o.Network) })) &&
-			starts(f.Q, i.ID, i.OrderID, i.CustomerEmail) && within(i.CreatedAt, f.CreatedAfter, f.CreatedBefore)
-	}))
+	return scan(
+		ctx,
+		r,
+		invoicesByOwner,
+		ownerKey(f.Owner),
+		page(f.After, f.Limit, func(i *invoice.Invoice) bool {
+			return passes(f.Statuses, i.Status) && (f.OrderID == "" || i.OrderID == f.OrderID) &&
+				(len(f.Networks) == 0 || slices.ContainsFunc(
+					i.Options,
+					func(o invoice.Option) bool { return slices.Contains(f.Networks, o.Network) },
+				)) &&
+				starts(
+					f.Q, i.ID, i.OrderID, i.CustomerEmail,
+				) && within(i.CreatedAt, f.CreatedAfter, f.CreatedBefore)
+		}),
+	)
 }
 
 func (r *reader) DueInvoices(ctx context.Context, now time.Time, limit int) ([]invoice.Invoice, error) {
@@ -107,10 +137,14 @@ func (r *reader) Payments(ctx context.Context, f invoice.PaymentFilter) ([]invoi
 	case f.DepositAddressID != "":
 		ix, bucket = paymentsByDeposit, f.DepositAddressID
 	}
+
 	return scan(ctx, r, ix, bucket, page(f.After, f.Limit, func(p *invoice.Payment) bool {
 		return p.Owner == f.Owner && passes(f.Statuses, p.Status) && passes(f.Networks, p.Network) &&
-			(f.InvoiceID == "" || p.InvoiceID == f.InvoiceID) && (f.DepositAddressID == "" || p.DepositAddressID == f.DepositAddressID) &&
-			starts(f.Q, p.TxHash, string(p.Address), p.ID) && within(p.DetectedAt, f.DetectedAfter, f.DetectedBefore)
+			(f.InvoiceID == "" || p.InvoiceID == f.InvoiceID) &&
+			(f.DepositAddressID == "" || p.DepositAddressID == f.DepositAddressID) &&
+			starts(
+				f.Q, p.TxHash, string(p.Address), p.ID,
+			) && within(p.DetectedAt, f.DetectedAfter, f.DetectedBefore)
 	}))
 }
 
@@ -118,38 +152,71 @@ func (r *reader) PaymentsOfInvoice(ctx context.Context, invoiceID string) ([]inv
 	return scan(ctx, r, paymentsByInvoice, invoiceID, window[invoice.Payment]{})
 }
 
-func (r *reader) PaymentsByTransfer(ctx context.Context, network string, keys []invoice.TransferKey) ([]invoice.Payment, error) {
+func (r *reader) PaymentsByTransfer(
+	ctx context.Context,
+	network string,
+	keys []invoice.TransferKey,
+) ([]invoice.Payment, error) {
 	var out []invoice.Payment
+
 	seen := make(map[invoice.TransferKey]bool, len(keys))
 	for _, k := range keys {
 		if seen[k] {
 			continue
 		}
+
 		seen[k] = true
-		found, err := scan(ctx, r, paymentsByTransfer, transferKey(network, k.TxHash, k.Index), window[invoice.Payment]{})
+
+		found, err := scan(
+			ctx, r, paymentsByTransfer, transferKey(network, k.TxHash, k.Index),
+			window[invoice.Payment]{},
+		)
 		if err != nil {
 			return nil, err
 		}
+
 		out = append(out, found...)
 	}
+
 	return out, nil
 }
 
-func (r *reader) UnconfirmedPayments(ctx context.Context, network string, height uint64, limit int) ([]invoice.Payment, error) {
-	return scan(ctx, r, paymentsUnconfirmed, network, window[invoice.Payment]{to: join(number(height), "\xff"), limit: limit})
+func (r *reader) UnconfirmedPayments(
+	ctx context.Context,
+	network string,
+	height uint64,
+	limit int,
+) ([]invoice.Payment, error) {
+	return scan(
+		ctx, r, paymentsUnconfirmed, network,
+		window[invoice.Payment]{to: join(number(height), "\xff"), limit: limit},
+	)
 }
 
 func (r *reader) PoolPayments(ctx context.Context, network string) ([]invoice.Payment, error) {
 	return scan(ctx, r, paymentsInPool, network, window[invoice.Payment]{})
 }
 
-func (r *reader) PaymentsAbove(ctx context.Context, network string, height uint64) ([]invoice.Payment, error) {
-	found, err := scan(ctx, r, paymentsInBlocks, network, window[invoice.Payment]{downward: true, above: join(number(height), "\xff")})
+func (r *reader) PaymentsAbove(
+	ctx context.Context,
+	network string,
+	height uint64,
+) ([]invoice.Payment, error) {
+	found, err := scan(
+		ctx, r, paymentsInBlocks, network,
+		window[invoice.Payment]{downward: true, above: join(number(height), "\xff")},
+	)
 	slices.Reverse(found)
+
 	return found, err
 }
 
-func (r *reader) BalancePayments(ctx context.Context, network string, address chain.Address, assetID string) ([]invoice.Payment, error) {
+func (r *reader) BalancePayments(
+	ctx context.Context,
+	network string,
+	address chain.Address,
+	assetID string,
+) ([]invoice.Payment, error) {
 	return scan(ctx, r, paymentsByAddress, join(network, string(address), assetID), window[invoice.Payment]{})
 }
 
@@ -157,26 +224,53 @@ func (r *reader) DuePayments(ctx context.Context, now time.Time, limit int) ([]i
 	return scan(ctx, r, paymentsByDue, "", window[invoice.Payment]{to: until(now), limit: limit})
 }
 
-func (r *reader) MatchAddresses(ctx context.Context, space chain.Space, wanted []chain.Address) ([]invoice.Address, error) {
+func (r *reader) MatchAddresses(
+	ctx context.Context,
+	space chain.Space,
+	wanted []chain.Address,
+) ([]invoice.Address, error) {
 	ids := make([]string, len(wanted))
 	for i, a := range wanted {
 		ids[i] = addressKey(space, a)
 	}
+
 	return several(ctx, r, addresses, ids)
 }
 
-func (r *reader) AddressesMade(ctx context.Context, network string, kind invoice.AddressKind, since time.Time) ([]invoice.Address, error) {
-	return scan(ctx, r, addressesMade, join(network, string(kind)), window[invoice.Address]{downward: true, above: moment(since)})
+func (r *reader) AddressesMade(
+	ctx context.Context,
+	network string,
+	kind invoice.AddressKind,
+	since time.Time,
+) ([]invoice.Address, error) {
+	return scan(
+		ctx, r, addressesMade, join(network, string(kind)),
+		window[invoice.Address]{downward: true, above: moment(since)},
+	)
 }
 
-func (r *reader) DepositAddress(ctx context.Context, owner event.Owner, id string) (invoice.DepositAddress, error) {
+func (r *reader) DepositAddress(
+	ctx context.Context,
+	owner event.Owner,
+	id string,
+) (invoice.DepositAddress, error) {
 	return get(ctx, r, deposits, id, func(d *invoice.DepositAddress) bool { return d.Owner == owner })
 }
 
-func (r *reader) DepositAddresses(ctx context.Context, f invoice.DepositFilter) ([]invoice.DepositAddress, error) {
-	return scan(ctx, r, depositsByOwner, ownerKey(f.Owner), page(f.After, f.Limit, func(d *invoice.DepositAddress) bool {
-		return passes(f.Statuses, d.Status) && passes(f.Networks, d.Network) && starts(f.Q, d.Name, string(d.Address), d.ID)
-	}))
+func (r *reader) DepositAddresses(
+	ctx context.Context,
+	f invoice.DepositFilter,
+) ([]invoice.DepositAddress, error) {
+	return scan(
+		ctx,
+		r,
+		depositsByOwner,
+		ownerKey(f.Owner),
+		page(f.After, f.Limit, func(d *invoice.DepositAddress) bool {
+			return passes(f.Statuses, d.Status) && passes(f.Networks, d.Network) &&
+				starts(f.Q, d.Name, string(d.Address), d.ID)
+		}),
+	)
 }
 
 func (tx *transaction) PutInvoice(ctx context.Context, inv *invoice.Invoice) error {
@@ -201,5 +295,6 @@ func putAll[T any](ctx context.Context, tx *transaction, k *kind[T], records []*
 			return err
 		}
 	}
+
 	return nil
 }

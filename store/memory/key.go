@@ -18,6 +18,7 @@ func ownerKey(o event.Owner) string {
 	if o.Livemode {
 		return join(o.AccountID, "live")
 	}
+
 	return join(o.AccountID, "test")
 }
 
@@ -29,6 +30,7 @@ func moment(t time.Time) string {
 	if t.IsZero() {
 		return number(0)
 	}
+
 	return number(uint64(t.UnixMicro()) + 1<<63)
 }
 
@@ -51,5 +53,7 @@ func within(t, after, before time.Time) bool {
 // starts reports whether one of the values starts with q, without case; every value does with "".
 func starts(q string, values ...string) bool {
 	q = strings.ToLower(q)
-	return q == "" || slices.ContainsFunc(values, func(v string) bool { return strings.HasPrefix(strings.ToLower(v), q) })
+
+	return q == "" ||
+		slices.ContainsFunc(values, func(v string) bool { return strings.HasPrefix(strings.ToLower(v), q) })
 }

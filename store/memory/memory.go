@@ -36,7 +36,9 @@ var _ store.Store = (*Store)(nil)
 func New() *Store {
 	s := &Store{writer: make(chan struct{}, 1)}
 	s.writer <- struct{}{}
+
 	s.reader = reader{store: s, base: newLayer()}
+
 	return s
 }
 
@@ -49,14 +51,19 @@ type updating struct{ store *Store }
 // refused with fault.State, because it would wait for itself.
 func (s *Store) Update(ctx context.Context, f func(ctx context.Context, tx store.Tx) error) error {
 	if ctx.Value(updating{s}) != nil {
-		return fault.New(fault.State, "update_nested", "an update was started inside an update: use the transaction that the closure was given")
+		return fault.New(
+			fault.State, "update_nested",
+			"an update was started inside an update: use the transaction that the closure was given",
+		)
 	}
+
 	var err error
 	for range maxTries {
 		if err = s.try(ctx, f); !errors.Is(err, fault.Conflict) {
 			return err
 		}
 	}
+
 	return fmt.Errorf("gave up after %d tries: %w", maxTries, err)
 }
 
@@ -64,34 +71,44 @@ func (s *Store) try(ctx context.Context, f func(ctx context.Context, tx store.Tx
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+
 	select {
 	case <-s.writer:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+
 	defer func() { s.writer <- struct{}{} }()
+
 	tx := &transaction{reader: reader{store: s, base: s.base, over: make(layer, len(tables))}}
 	committed := false
+
 	defer func() { // also while a panic of f passes through
 		tx.ended = true
 		if !committed {
 			tx.takeBack()
 		}
 	}()
+
 	if err := f(context.WithValue(ctx, updating{s}, true), tx); err != nil {
 		return err
 	}
+
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	for slot, over := range tx.over {
 		if over != nil {
 			over.(merger).mergeInto(s.base[slot])
 		}
 	}
+
 	committed = true
+
 	return nil
 }
 
@@ -106,8 +123,11 @@ type reader struct {
 // ready refuses what comes after the end of the context or of the transaction.
 func (r *reader) ready(ctx context.Context) error {
 	if r.ended {
-		return fault.New(fault.State, "transaction_ended", "the transaction is over: its closure has returned")
+		return fault.New(
+			fault.State, "transaction_ended", "the transaction is over: its closure has returned",
+		)
 	}
+
 	return ctx.Err()
 }
 

@@ -14,38 +14,52 @@ import (
 )
 
 var (
-	settlements = newKind("settlement",
-		func(s *settlement.Settlement) string { return s.ID }, func(s *settlement.Settlement) *int64 { return &s.Version })
+	settlements = newKind(
+		"settlement", func(s *settlement.Settlement) string { return s.ID },
+		func(s *settlement.Settlement) *int64 { return &s.Version },
+	)
 	settlementsByOwner = settlements.ordered(func(s *settlement.Settlement) (string, string, bool) {
 		return ownerKey(s.Owner), s.ID, true
 	})
-	settlementsByPayment = settlements.ordered(func(s *settlement.Settlement) (string, string, bool) { return s.PaymentID, s.ID, true })
-	settlementsWaiting   = settlements.ordered(func(s *settlement.Settlement) (string, string, bool) {
+	settlementsByPayment = settlements.ordered(
+		func(s *settlement.Settlement) (string, string, bool) { return s.PaymentID, s.ID, true },
+	)
+	settlementsWaiting = settlements.ordered(func(s *settlement.Settlement) (string, string, bool) {
 		return s.Network, s.ID, !s.DueAt.IsZero() && (waiting(s) || healing(s))
 	})
 	settlementsAt = settlements.ordered(func(s *settlement.Settlement) (string, string, bool) {
 		return join(s.Network, string(s.Deposit.Address), s.AssetID), s.ID, waiting(s)
 	})
 
-	releases = newKind("release",
-		func(r *settlement.Release) string { return r.ID }, func(r *settlement.Release) *int64 { return &r.Version })
-	releasesLive = releases.ordered(func(r *settlement.Release) (string, string, bool) { return r.Network, r.ID, !r.Done })
+	releases = newKind(
+		"release", func(r *settlement.Release) string { return r.ID },
+		func(r *settlement.Release) *int64 { return &r.Version },
+	)
+	releasesLive = releases.ordered(
+		func(r *settlement.Release) (string, string, bool) { return r.Network, r.ID, !r.Done },
+	)
 
 	carries = newKind("carry", func(c *settlement.Carry) string { return join(ownerKey(c.Owner), c.Network) },
 		func(c *settlement.Carry) *int64 { return &c.Version })
-	residues = newKind("residue", func(r *settlement.Residue) string { return join(r.Network, string(r.Address)) },
-		func(r *settlement.Residue) *int64 { return &r.Version })
+	residues = newKind(
+		"residue", func(r *settlement.Residue) string { return join(r.Network, string(r.Address)) },
+		func(r *settlement.Residue) *int64 { return &r.Version },
+	)
 
 	payouts = newKind("payout",
 		func(p *payout.Payout) string { return p.ID }, func(p *payout.Payout) *int64 { return &p.Version })
-	payoutsByOwner = payouts.ordered(func(p *payout.Payout) (string, string, bool) { return ownerKey(p.Owner), p.ID, true })
-	payoutsByAge   = payouts.ordered(func(p *payout.Payout) (string, string, bool) {
+	payoutsByOwner = payouts.ordered(
+		func(p *payout.Payout) (string, string, bool) { return ownerKey(p.Owner), p.ID, true },
+	)
+	payoutsByAge = payouts.ordered(func(p *payout.Payout) (string, string, bool) {
 		return ownerKey(p.Owner), join(moment(p.CreatedAt), p.ID), p.RefundID == ""
 	})
 
 	refunds = newKind("refund",
 		func(r *payout.Refund) string { return r.ID }, func(r *payout.Refund) *int64 { return &r.Version })
-	refundsByOwner = refunds.ordered(func(r *payout.Refund) (string, string, bool) { return ownerKey(r.Owner), r.ID, true })
+	refundsByOwner = refunds.ordered(
+		func(r *payout.Refund) (string, string, bool) { return ownerKey(r.Owner), r.ID, true },
+	)
 )
 
 func waiting(s *settlement.Settlement) bool {
@@ -54,10 +68,15 @@ func waiting(s *settlement.Settlement) bool {
 
 // healing reports whether a settlement failed for a reason that passes by itself.
 func healing(s *settlement.Settlement) bool {
-	return s.Status == settlement.Failed && (s.Reason == settlement.PaymentOrphaned || s.Reason == settlement.Replanning)
+	return s.Status == settlement.Failed &&
+		(s.Reason == settlement.PaymentOrphaned || s.Reason == settlement.Replanning)
 }
 
-func (r *reader) Settlement(ctx context.Context, owner event.Owner, id string) (settlement.Settlement, error) {
+func (r *reader) Settlement(
+	ctx context.Context,
+	owner event.Owner,
+	id string,
+) (settlement.Settlement, error) {
 	return get(ctx, r, settlements, id, func(s *settlement.Settlement) bool { return s.Owner == owner })
 }
 
@@ -65,34 +84,62 @@ func (r *reader) SettlementsByID(ctx context.Context, ids []string) ([]settlemen
 	return several(ctx, r, settlements, ids)
 }
 
-func (r *reader) SettlementsOfPayments(ctx context.Context, paymentIDs []string) ([]settlement.Settlement, error) {
+func (r *reader) SettlementsOfPayments(
+	ctx context.Context,
+	paymentIDs []string,
+) ([]settlement.Settlement, error) {
 	var out []settlement.Settlement
+
 	for _, id := range slices.Compact(slices.Sorted(slices.Values(paymentIDs))) {
 		found, err := scan(ctx, r, settlementsByPayment, id, window[settlement.Settlement]{})
 		if err != nil {
 			return nil, err
 		}
+
 		out = append(out, found...)
 	}
+
 	return out, nil
 }
 
 func (r *reader) Settlements(ctx context.Context, f settlement.Filter) ([]settlement.Settlement, error) {
-	return scan(ctx, r, settlementsByOwner, ownerKey(f.Owner), page(f.After, f.Limit, func(s *settlement.Settlement) bool {
-		return passes(f.Statuses, s.Status) && passes(f.Networks, s.Network) && (f.PaymentID == "" || s.PaymentID == f.PaymentID) &&
-			(f.InvoiceID == "" || s.InvoiceID == f.InvoiceID) && (f.DepositAddressID == "" || s.DepositAddressID == f.DepositAddressID) &&
-			within(s.CreatedAt, f.CreatedAfter, f.CreatedBefore)
-	}))
+	return scan(
+		ctx,
+		r,
+		settlementsByOwner,
+		ownerKey(f.Owner),
+		page(f.After, f.Limit, func(s *settlement.Settlement) bool {
+			return passes(f.Statuses, s.Status) && passes(f.Networks, s.Network) &&
+				(f.PaymentID == "" || s.PaymentID == f.PaymentID) &&
+				(f.InvoiceID == "" || s.InvoiceID == f.InvoiceID) &&
+				(f.DepositAddressID == "" || s.DepositAddressID == f.DepositAddressID) &&
+				within(s.CreatedAt, f.CreatedAfter, f.CreatedBefore)
+		}),
+	)
 }
 
-func (r *reader) DueSettlements(ctx context.Context, network string, now time.Time, limit int) ([]settlement.Settlement, error) {
+func (r *reader) DueSettlements(
+	ctx context.Context,
+	network string,
+	now time.Time,
+	limit int,
+) ([]settlement.Settlement, error) {
 	return scan(ctx, r, settlementsWaiting, network, window[settlement.Settlement]{
-		limit: limit, match: func(s *settlement.Settlement) bool { return due(s.DueAt, now) },
+		limit: limit,
+		match: func(s *settlement.Settlement) bool { return due(s.DueAt, now) },
 	})
 }
 
-func (r *reader) SettlementsAt(ctx context.Context, network string, address chain.Address, assetID string) ([]settlement.Settlement, error) {
-	return scan(ctx, r, settlementsAt, join(network, string(address), assetID), window[settlement.Settlement]{})
+func (r *reader) SettlementsAt(
+	ctx context.Context,
+	network string,
+	address chain.Address,
+	assetID string,
+) ([]settlement.Settlement, error) {
+	return scan(
+		ctx, r, settlementsAt, join(network, string(address), assetID),
+		window[settlement.Settlement]{},
+	)
 }
 
 func (r *reader) Release(ctx context.Context, id string) (settlement.Release, error) {
@@ -112,11 +159,16 @@ func (tx *transaction) PutRelease(ctx context.Context, r *settlement.Release) er
 }
 
 // Carry returns a row of Version 0 when there is none yet.
-func (tx *transaction) Carry(ctx context.Context, owner event.Owner, network string) (settlement.Carry, error) {
+func (tx *transaction) Carry(
+	ctx context.Context,
+	owner event.Owner,
+	network string,
+) (settlement.Carry, error) {
 	c, ok, err := try(ctx, &tx.reader, carries, join(ownerKey(owner), network))
 	if !ok {
 		c.Owner, c.Network = owner, network
 	}
+
 	return c, err
 }
 
@@ -125,11 +177,16 @@ func (tx *transaction) PutCarry(ctx context.Context, c *settlement.Carry) error 
 }
 
 // Residue returns a row of Version 0 when there is none yet.
-func (tx *transaction) Residue(ctx context.Context, network string, address chain.Address) (settlement.Residue, error) {
+func (tx *transaction) Residue(
+	ctx context.Context,
+	network string,
+	address chain.Address,
+) (settlement.Residue, error) {
 	r, ok, err := try(ctx, &tx.reader, residues, join(network, string(address)))
 	if !ok {
 		r.Network, r.Address = network, address
 	}
+
 	return r, err
 }
 
@@ -146,16 +203,26 @@ func (r *reader) PayoutByID(ctx context.Context, id string) (payout.Payout, erro
 }
 
 func (r *reader) Payouts(ctx context.Context, f payout.Filter) ([]payout.Payout, error) {
-	return scan(ctx, r, payoutsByOwner, ownerKey(f.Owner), page(f.After, f.Limit, func(p *payout.Payout) bool {
-		return passes(f.Statuses, p.Status) && passes(f.Networks, p.Network) && starts(f.Q, p.TxHash, string(p.Destination), p.ID) &&
-			within(p.CreatedAt, f.CreatedAfter, f.CreatedBefore)
-	}))
+	return scan(
+		ctx,
+		r,
+		payoutsByOwner,
+		ownerKey(f.Owner),
+		page(f.After, f.Limit, func(p *payout.Payout) bool {
+			return passes(f.Statuses, p.Status) && passes(f.Networks, p.Network) &&
+				starts(f.Q, p.TxHash, string(p.Destination), p.ID) &&
+				within(p.CreatedAt, f.CreatedAfter, f.CreatedBefore)
+		}),
+	)
 }
 
 func (r *reader) PayoutsSince(ctx context.Context, owner event.Owner, t time.Time) (int, error) {
 	found, err := scanStored(ctx, r, payoutsByAge, ownerKey(owner), window[payout.Payout]{
-		downward: true, above: moment(t), match: func(p *payout.Payout) bool { return !p.CreatedAt.Before(t) },
+		downward: true,
+		above:    moment(t),
+		match:    func(p *payout.Payout) bool { return !p.CreatedAt.Before(t) },
 	})
+
 	return len(found), err
 }
 
@@ -168,10 +235,17 @@ func (r *reader) RefundByID(ctx context.Context, id string) (payout.Refund, erro
 }
 
 func (r *reader) Refunds(ctx context.Context, f payout.RefundFilter) ([]payout.Refund, error) {
-	return scan(ctx, r, refundsByOwner, ownerKey(f.Owner), page(f.After, f.Limit, func(x *payout.Refund) bool {
-		return passes(f.Statuses, x.Status) && (f.InvoiceID == "" || x.InvoiceID == f.InvoiceID) &&
-			(f.PaymentID == "" || x.PaymentID == f.PaymentID) && within(x.CreatedAt, f.CreatedAfter, f.CreatedBefore)
-	}))
+	return scan(
+		ctx,
+		r,
+		refundsByOwner,
+		ownerKey(f.Owner),
+		page(f.After, f.Limit, func(x *payout.Refund) bool {
+			return passes(f.Statuses, x.Status) && (f.InvoiceID == "" || x.InvoiceID == f.InvoiceID) &&
+				(f.PaymentID == "" || x.PaymentID == f.PaymentID) &&
+				within(x.CreatedAt, f.CreatedAfter, f.CreatedBefore)
+		}),
+	)
 }
 
 func (tx *transaction) PutPayout(ctx context.Context, p *payout.Payout) error {

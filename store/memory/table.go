@@ -23,6 +23,7 @@ func newLayer() layer {
 	for i, make := range tables {
 		l[i] = make()
 	}
+
 	return l
 }
 
@@ -47,8 +48,14 @@ type index[T any] struct {
 func newKind[T any](object string, key func(*T) string, version func(*T) *int64) *kind[T] {
 	k := &kind[T]{object: object, slot: len(tables), key: key, version: version, clone: deepcopy.Of[T]()}
 	tables = append(tables, func() any {
-		return &table[T]{kind: k, rows: map[string]*T{}, gone: map[string]bool{}, buckets: make([]map[string][]entry[T], len(k.indexes))}
+		return &table[T]{
+			kind:    k,
+			rows:    map[string]*T{},
+			gone:    map[string]bool{},
+			buckets: make([]map[string][]entry[T], len(k.indexes)),
+		}
 	})
+
 	return k
 }
 
@@ -56,6 +63,7 @@ func newKind[T any](object string, key func(*T) string, version func(*T) *int64)
 func (k *kind[T]) ordered(place func(*T) (bucket, rank string, ok bool)) *index[T] {
 	ix := &index[T]{of: k, slot: len(k.indexes), place: place}
 	k.indexes = append(k.indexes, ix)
+
 	return ix
 }
 
@@ -63,6 +71,7 @@ func (k *kind[T]) ordered(place func(*T) (bucket, rank string, ok bool)) *index[
 func (k *kind[T]) only(value func(*T) (bucket string, ok bool)) *index[T] {
 	ix := k.ordered(func(row *T) (string, string, bool) { b, ok := value(row); return b, "", ok })
 	ix.unique = true
+
 	return ix
 }
 
@@ -82,20 +91,25 @@ type table[T any] struct {
 func (t *table[T]) set(key string, row *T) {
 	t.unset(key)
 	delete(t.gone, key)
+
 	t.rows[key] = row
 	for i, ix := range t.kind.indexes {
 		bucket, rank, ok := ix.place(row)
 		if !ok {
 			continue
 		}
+
 		if t.buckets[i] == nil {
 			t.buckets[i] = map[string][]entry[T]{}
 		}
+
 		list := t.buckets[i][bucket]
+
 		at := len(list)
 		if at > 0 && rank < list[at-1].rank {
 			at, _ = find(list, rank)
 		}
+
 		t.buckets[i][bucket] = slices.Insert(list, at, entry[T]{rank, row})
 	}
 }
@@ -105,17 +119,22 @@ func (t *table[T]) unset(key string) {
 	if row == nil {
 		return
 	}
+
 	delete(t.rows, key)
+
 	for i, ix := range t.kind.indexes {
 		bucket, rank, ok := ix.place(row)
 		if !ok {
 			continue
 		}
+
 		list := t.buckets[i][bucket]
+
 		at, _ := find(list, rank)
 		for list[at].row != row {
 			at++
 		}
+
 		if list = slices.Delete(list, at, at+1); len(list) == 0 {
 			delete(t.buckets[i], bucket)
 		} else {
@@ -125,7 +144,9 @@ func (t *table[T]) unset(key string) {
 }
 
 func find[T any](list []entry[T], rank string) (int, bool) {
-	return slices.BinarySearchFunc(list, rank, func(e entry[T], rank string) int { return strings.Compare(e.rank, rank) })
+	return slices.BinarySearchFunc(
+		list, rank, func(e entry[T], rank string) int { return strings.Compare(e.rank, rank) },
+	)
 }
 
 type merger interface{ mergeInto(base any) }
@@ -139,6 +160,7 @@ func (t *table[T]) mergeInto(base any) {
 	for key := range t.rows {
 		b.unset(key)
 	}
+
 	for key, row := range t.rows {
 		b.set(key, row)
 	}
@@ -149,6 +171,7 @@ func in[T any](l layer, k *kind[T]) *table[T] {
 	if l == nil || l[k.slot] == nil {
 		return nil
 	}
+
 	return l[k.slot].(*table[T])
 }
 
@@ -157,16 +180,20 @@ func lookup[T any](ctx context.Context, r *reader, k *kind[T], key string) (*T, 
 	if err := r.ready(ctx); err != nil {
 		return nil, err
 	}
+
 	if over := in(r.over, k); over != nil {
 		if row := over.rows[key]; row != nil {
 			return row, nil
 		}
+
 		if over.gone[key] {
 			return nil, nil
 		}
 	}
+
 	r.store.mu.RLock()
 	defer r.store.mu.RUnlock()
+
 	return in(r.base, k).rows[key], nil
 }
 
@@ -176,10 +203,12 @@ func get[T any](ctx context.Context, r *reader, k *kind[T], key string, may func
 	if err == nil && (row == nil || may != nil && !may(row)) {
 		err = fault.Missing(k.object, key)
 	}
+
 	if err != nil {
 		var none T
 		return none, err
 	}
+
 	return *k.clone(row), nil
 }
 
@@ -189,6 +218,7 @@ func try[T any](ctx context.Context, r *reader, k *kind[T], key string) (row T, 
 	if err != nil || p == nil {
 		return row, false, err
 	}
+
 	return *k.clone(p), true, nil
 }
 
@@ -200,10 +230,12 @@ func several[T any](ctx context.Context, r *reader, k *kind[T], keys []string) (
 		if err != nil {
 			return nil, err
 		}
+
 		if ok {
 			out = append(out, row)
 		}
 	}
+
 	return out, nil
 }
 
@@ -228,41 +260,58 @@ func scan[T any](ctx context.Context, r *reader, ix *index[T], bucket string, w 
 	if err != nil {
 		return nil, err
 	}
+
 	out := make([]T, len(rows))
 	for i, row := range rows {
 		out[i] = *ix.of.clone(row)
 	}
+
 	return out, nil
 }
 
-func scanStored[T any](ctx context.Context, r *reader, ix *index[T], bucket string, w window[T]) ([]*T, error) {
+func scanStored[T any](
+	ctx context.Context,
+	r *reader,
+	ix *index[T],
+	bucket string,
+	w window[T],
+) ([]*T, error) {
 	if err := r.ready(ctx); err != nil {
 		return nil, err
 	}
+
 	over := in(r.over, ix.of)
+
 	var found []entry[T]
 	if over != nil {
 		found = w.pick(found, over.buckets[ix.slot][bucket], nil)
 	}
+
 	own := len(found)
+
 	r.store.mu.RLock()
 	found = w.pick(found, in(r.base, ix.of).buckets[ix.slot][bucket], over)
 	r.store.mu.RUnlock()
+
 	if own > 0 && own < len(found) {
 		slices.SortFunc(found, func(a, b entry[T]) int {
 			if w.downward {
 				a, b = b, a
 			}
+
 			return strings.Compare(a.rank, b.rank)
 		})
 	}
+
 	if w.limit > 0 && len(found) > w.limit {
 		found = found[:w.limit]
 	}
+
 	rows := make([]*T, len(found))
 	for i, e := range found {
 		rows[i] = e.row
 	}
+
 	return rows, nil
 }
 
@@ -276,66 +325,85 @@ func (w window[T]) pick(found, list []entry[T], above *table[T]) []entry[T] {
 				return true
 			}
 		}
+
 		if w.match == nil || w.match(e.row) {
 			found = append(found, e)
 			taken++
 		}
+
 		return w.limit <= 0 || taken < w.limit
 	}
+
 	if w.downward {
 		end := len(list)
 		if w.below != "" {
 			end, _ = find(list, w.below)
 		}
+
 		for i := end - 1; i >= 0 && list[i].rank >= w.above && take(list[i]); i-- {
 		}
+
 		return found
 	}
+
 	for _, e := range list {
 		if w.to != "" && e.rank > w.to || !take(e) {
 			break
 		}
 	}
+
 	return found
 }
 
 // put stores a record. With a version it compares it, and raises it in the caller's record.
 func put[T any](ctx context.Context, tx *transaction, k *kind[T], record *T) error {
 	key := k.key(record)
+
 	before, err := lookup(ctx, &tx.reader, k, key)
 	if err != nil {
 		return err
 	}
+
 	row := k.clone(record)
 	if k.version != nil {
 		switch v := *k.version(record); {
 		case before != nil && v == 0:
 			return duplicate(k.object, key)
 		case before == nil && v != 0, before != nil && *k.version(before) != v:
-			return fault.New(fault.Conflict, "version_conflict", "%s %s was changed by somebody else since it was read; run the operation again", k.object, key)
+			return fault.New(
+				fault.Conflict, "version_conflict",
+				"%s %s was changed by somebody else since it was read; run the operation again",
+				k.object, key,
+			)
 		}
 	}
+
 	for _, ix := range k.indexes {
 		if !ix.unique {
 			continue
 		}
+
 		if bucket, _, ok := ix.place(row); ok {
 			rows, err := scanStored(ctx, &tx.reader, ix, bucket, window[T]{})
 			if err != nil {
 				return err
 			}
+
 			if len(rows) > 0 && k.key(rows[0]) != key {
 				return duplicate(k.object, key)
 			}
 		}
 	}
+
 	if k.version != nil {
 		v := k.version(record)
 		tx.raised = append(tx.raised, raised{v, *v})
 		*v++
 		*k.version(row) = *v
 	}
+
 	tx.own(k.slot).(*table[T]).set(key, row)
+
 	return nil
 }
 
@@ -345,9 +413,11 @@ func add[T any](ctx context.Context, tx *transaction, k *kind[T], record *T) err
 	if err != nil {
 		return err
 	}
+
 	if before != nil {
 		return duplicate(k.object, k.key(record))
 	}
+
 	return put(ctx, tx, k, record)
 }
 
@@ -356,9 +426,11 @@ func remove[T any](ctx context.Context, tx *transaction, k *kind[T], key string)
 	if err := tx.ready(ctx); err != nil {
 		return err
 	}
+
 	t := tx.own(k.slot).(*table[T])
 	t.unset(key)
 	t.gone[key] = true
+
 	return nil
 }
 
@@ -367,9 +439,13 @@ func (tx *transaction) own(slot int) any {
 	if tx.over[slot] == nil {
 		tx.over[slot] = tables[slot]()
 	}
+
 	return tx.over[slot]
 }
 
 func duplicate(object, key string) error {
-	return fault.New(fault.Duplicate, "duplicate", "%s %s, or one with the same unique value, already exists", object, key)
+	return fault.New(
+		fault.Duplicate, "duplicate", "%s %s, or one with the same unique value, already exists",
+		object, key,
+	)
 }

@@ -12,25 +12,46 @@ import (
 )
 
 var (
-	events         = newKind("event", func(e *event.Event) string { return e.ID }, nil)
-	eventsByOwner  = events.ordered(func(e *event.Event) (string, string, bool) { return ownerKey(e.Owner), e.ID, true })
-	eventsByObject = events.ordered(func(e *event.Event) (string, string, bool) { return e.ObjectID, e.ID, true })
-	eventsByAge    = events.ordered(func(e *event.Event) (string, string, bool) { return "", join(moment(e.CreatedAt), e.ID), true })
+	events        = newKind("event", func(e *event.Event) string { return e.ID }, nil)
+	eventsByOwner = events.ordered(
+		func(e *event.Event) (string, string, bool) { return ownerKey(e.Owner), e.ID, true },
+	)
+	eventsByObject = events.ordered(
+		func(e *event.Event) (string, string, bool) { return e.ObjectID, e.ID, true },
+	)
+	eventsByAge = events.ordered(
+		func(e *event.Event) (string, string, bool) { return "", join(moment(e.CreatedAt), e.ID), true },
+	)
 
-	endpoints = newKind("webhook endpoint",
-		func(e *webhook.Endpoint) string { return e.ID }, func(e *webhook.Endpoint) *int64 { return &e.Version })
-	endpointsByOwner = endpoints.ordered(func(e *webhook.Endpoint) (string, string, bool) { return ownerKey(e.Owner), e.ID, true })
+	endpoints = newKind(
+		"webhook endpoint", func(e *webhook.Endpoint) string { return e.ID },
+		func(e *webhook.Endpoint) *int64 { return &e.Version },
+	)
+	endpointsByOwner = endpoints.ordered(
+		func(e *webhook.Endpoint) (string, string, bool) { return ownerKey(e.Owner), e.ID, true },
+	)
 
-	deliveries = newKind("webhook delivery",
-		func(d *webhook.Delivery) string { return d.ID }, func(d *webhook.Delivery) *int64 { return &d.Version })
-	deliveriesByOwner    = deliveries.ordered(func(d *webhook.Delivery) (string, string, bool) { return ownerKey(d.Owner), d.ID, true })
-	deliveriesByEvent    = deliveries.ordered(func(d *webhook.Delivery) (string, string, bool) { return d.EventID, d.ID, true })
-	deliveriesByEndpoint = deliveries.ordered(func(d *webhook.Delivery) (string, string, bool) { return d.EndpointID, d.ID, true })
-	deliveriesPending    = deliveries.ordered(func(d *webhook.Delivery) (string, string, bool) {
+	deliveries = newKind(
+		"webhook delivery", func(d *webhook.Delivery) string { return d.ID },
+		func(d *webhook.Delivery) *int64 { return &d.Version },
+	)
+	deliveriesByOwner = deliveries.ordered(
+		func(d *webhook.Delivery) (string, string, bool) { return ownerKey(d.Owner), d.ID, true },
+	)
+	deliveriesByEvent = deliveries.ordered(
+		func(d *webhook.Delivery) (string, string, bool) { return d.EventID, d.ID, true },
+	)
+	deliveriesByEndpoint = deliveries.ordered(
+		func(d *webhook.Delivery) (string, string, bool) { return d.EndpointID, d.ID, true },
+	)
+	deliveriesPending = deliveries.ordered(func(d *webhook.Delivery) (string, string, bool) {
 		return d.EndpointID, d.ID, d.Status == webhook.DeliveryPending
 	})
 	deliveriesByDue = deliveries.ordered(func(d *webhook.Delivery) (string, string, bool) {
-		return "", join(moment(d.NextAttemptAt), d.ID), d.Status == webhook.DeliveryPending && !d.NextAttemptAt.IsZero()
+		return "", join(
+				moment(d.NextAttemptAt), d.ID,
+			), d.Status == webhook.DeliveryPending &&
+				!d.NextAttemptAt.IsZero()
 	})
 	deliveriesEnded = deliveries.ordered(func(d *webhook.Delivery) (string, string, bool) {
 		return "", join(moment(d.CreatedAt), d.ID), d.Status != webhook.DeliveryPending
@@ -50,8 +71,10 @@ func (r *reader) Events(ctx context.Context, f event.Filter) ([]event.Event, err
 	if f.ObjectID != "" {
 		ix, bucket = eventsByObject, f.ObjectID
 	}
+
 	return scan(ctx, r, ix, bucket, page(f.After, f.Limit, func(e *event.Event) bool {
-		return e.Owner == f.Owner && passes(f.Types, e.Type) && within(e.CreatedAt, f.CreatedAfter, f.CreatedBefore)
+		return e.Owner == f.Owner && passes(f.Types, e.Type) &&
+			within(e.CreatedAt, f.CreatedAfter, f.CreatedBefore)
 	}))
 }
 
@@ -63,13 +86,19 @@ func (tx *transaction) AppendEvents(ctx context.Context, all ...event.Event) err
 func (tx *transaction) PutEvents(ctx context.Context, all ...event.Event) error {
 	for _, e := range all {
 		if e.ID == "" {
-			return fault.New(fault.Invalid, "event_unrendered", "an event %s about %s has no id: events are given one and rendered before they are stored", e.Type, e.ObjectID)
+			return fault.New(
+				fault.Invalid, "event_unrendered",
+				"an event %s about %s has no id: events are given one and rendered before they are stored",
+				e.Type, e.ObjectID,
+			)
 		}
+
 		e.Subject, e.Previous = nil, nil
 		if err := add(ctx, tx, events, &e); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -78,11 +107,13 @@ func (tx *transaction) PruneEvents(ctx context.Context, before time.Time, limit 
 		if !e.CreatedAt.Before(before) {
 			return false
 		}
+
 		return !tx.pendingOf(e.ID)
 	})
 }
 
-// pendingOf reports whether an event has yet to be delivered. It is called while the committed rows are locked for reading.
+// pendingOf reports whether an event has yet to be delivered. It is called while the committed rows
+// are locked for reading.
 func (tx *transaction) pendingOf(eventID string) bool {
 	above := in(tx.over, deliveries)
 	pending := false
@@ -90,15 +121,24 @@ func (tx *transaction) pendingOf(eventID string) bool {
 		if t == nil {
 			return
 		}
-		w := window[webhook.Delivery]{match: func(d *webhook.Delivery) bool { return d.Status == webhook.DeliveryPending }, limit: 1}
+
+		w := window[webhook.Delivery]{
+			match: func(d *webhook.Delivery) bool { return d.Status == webhook.DeliveryPending },
+			limit: 1,
+		}
 		pending = pending || len(w.pick(nil, t.buckets[deliveriesByEvent.slot][eventID], above)) > 0
 	}
 	see(above, nil)
 	see(in(tx.base, deliveries), above)
+
 	return pending
 }
 
-func (r *reader) WebhookEndpoint(ctx context.Context, owner event.Owner, id string) (webhook.Endpoint, error) {
+func (r *reader) WebhookEndpoint(
+	ctx context.Context,
+	owner event.Owner,
+	id string,
+) (webhook.Endpoint, error) {
 	return get(ctx, r, endpoints, id, func(e *webhook.Endpoint) bool { return e.Owner == owner })
 }
 
@@ -136,8 +176,10 @@ func (r *reader) Deliveries(ctx context.Context, f webhook.DeliveryFilter) ([]we
 	case f.EndpointID != "":
 		ix, bucket = deliveriesByEndpoint, f.EndpointID
 	}
+
 	return scan(ctx, r, ix, bucket, page(f.After, f.Limit, func(d *webhook.Delivery) bool {
-		return d.Owner == f.Owner && passes(f.Statuses, d.Status) && (f.EndpointID == "" || d.EndpointID == f.EndpointID)
+		return d.Owner == f.Owner && passes(f.Statuses, d.Status) &&
+			(f.EndpointID == "" || d.EndpointID == f.EndpointID)
 	}))
 }
 
@@ -154,30 +196,43 @@ func (tx *transaction) PutDeliveries(ctx context.Context, d ...*webhook.Delivery
 	return putAll(ctx, tx, deliveries, d)
 }
 
-func (tx *transaction) ClaimDeliveries(ctx context.Context, owner string, now, until time.Time, limit, perEndpoint int) ([]webhook.Delivery, error) {
+func (tx *transaction) ClaimDeliveries(
+	ctx context.Context,
+	owner string,
+	now, until time.Time,
+	limit, perEndpoint int,
+) ([]webhook.Delivery, error) {
 	taken := map[string]int{}
+
 	found, err := scan(ctx, &tx.reader, deliveriesByDue, "", window[webhook.Delivery]{
-		to: join(moment(now), "\xff"), match: func(d *webhook.Delivery) bool { return !d.ClaimedUntil.After(now) },
+		to:    join(moment(now), "\xff"),
+		match: func(d *webhook.Delivery) bool { return !d.ClaimedUntil.After(now) },
 	})
 	if err != nil {
 		return nil, err
 	}
+
 	var claimed []webhook.Delivery
 	for _, d := range found {
 		if limit > 0 && len(claimed) == limit {
 			break
 		}
+
 		if perEndpoint > 0 && taken[d.EndpointID] == perEndpoint {
 			continue
 		}
+
 		taken[d.EndpointID]++
 		d.LapsedAt = d.ClaimedUntil
+
 		d.ClaimedBy, d.ClaimedUntil, d.Fence = owner, until.UTC().Truncate(time.Microsecond), d.Fence+1
 		if err := put(ctx, tx, deliveries, &d); err != nil {
 			return nil, err
 		}
+
 		claimed = append(claimed, d)
 	}
+
 	return claimed, nil
 }
 
@@ -186,15 +241,20 @@ func (tx *transaction) FailDeliveries(ctx context.Context, endpointID string) er
 	if err != nil {
 		return err
 	}
+
 	for _, d := range pending {
 		d.Status, d.NextAttemptAt = webhook.DeliveryFailed, time.Time{}
 		if err := put(ctx, tx, deliveries, &d); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
 func (tx *transaction) PruneDeliveries(ctx context.Context, before time.Time, limit int) (int, error) {
-	return prune(ctx, tx, deliveriesEnded, before, limit, func(d *webhook.Delivery) bool { return d.CreatedAt.Before(before) })
+	return prune(
+		ctx, tx, deliveriesEnded, before, limit,
+		func(d *webhook.Delivery) bool { return d.CreatedAt.Before(before) },
+	)
 }

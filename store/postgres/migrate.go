@@ -26,23 +26,31 @@ var migrations = sqlstore.Sub(embedded, "migrations")
 // versionTable is where goose keeps which versions were applied.
 func (o Options) versionTable() string { return o.prefix() + "schema_version" }
 
-// Migrations are the files of the schema for the given schema name ("" for the first of the search path), for hosts that
-// apply them with a tool of their own (goose, with the table payments_schema_version). The schema itself must be
-// there. A name that Options would refuse is an error of every file read.
+// Migrations are the files of the schema for the given schema name ("" for the first of the search
+// path), for hosts that apply them with a tool of their own (goose, with the table
+// payments_schema_version). The schema itself must be there. A name that Options would refuse is an
+// error of every file read.
 func Migrations(schema string) fs.FS {
 	o := Options{Schema: schema}
 	if err := o.check(); err != nil {
 		return refused{err}
 	}
+
 	out := fstest.MapFS{}
 	_ = fs.WalkDir(migrations, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
+
 		text, err := fs.ReadFile(migrations, path)
-		out[path] = &fstest.MapFile{Data: []byte(strings.ReplaceAll(string(text), "{schema}", o.qualifier())), Mode: 0o444}
+		out[path] = &fstest.MapFile{
+			Data: []byte(strings.ReplaceAll(string(text), "{schema}", o.qualifier())),
+			Mode: 0o444,
+		}
+
 		return err
 	})
+
 	return out
 }
 
@@ -52,40 +60,60 @@ func (r refused) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: r.err}
 }
 
-// Migrate brings the tables in db up to date, and makes the schema of Options if there is none. Processes that migrate at
-// once wait for each other (a session lock: the connection must not go through a proxy that pools transactions).
-// A schema of a newer release is fault.Unavailable and left alone.
+// Migrate brings the tables in db up to date, and makes the schema of Options if there is none.
+// Processes that migrate at once wait for each other (a session lock: the connection must not go
+// through a proxy that pools transactions). A schema of a newer release is fault.Unavailable and
+// left alone.
 func Migrate(ctx context.Context, db *sql.DB, o Options) error {
 	if err := o.check(); err != nil {
 		return err
 	}
+
 	have, err := o.schemaVersion(ctx, db)
 	if err != nil {
 		return sqlstore.Explain(explain, err, "read the version of the schema")
 	}
+
 	d := dialect(o)
 	if have == d.WantVersion {
 		return nil
 	}
+
 	if have > d.WantVersion {
 		return d.Fits(have)
 	}
+
 	if o.Schema != "" {
-		if _, err := db.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+o.Schema); err != nil && explain(err).Code != "duplicate" {
+		if _, err := db.ExecContext(
+			ctx, "CREATE SCHEMA IF NOT EXISTS "+o.Schema,
+		); err != nil &&
+			explain(err).Code != "duplicate" {
 			return sqlstore.Explain(explain, err, "make the schema "+o.Schema)
 		}
 	}
+
 	locker, err := lock.NewPostgresSessionLocker()
 	if err != nil {
 		return fmt.Errorf("prepare the migration of the schema: %w", err)
 	}
-	p, err := goose.NewProvider(goose.DialectPostgres, db, Migrations(o.Schema),
-		goose.WithTableName(o.versionTable()), goose.WithDisableGlobalRegistry(true), goose.WithSessionLocker(locker))
+
+	p, err := goose.NewProvider(
+		goose.DialectPostgres,
+		db,
+		Migrations(o.Schema),
+		goose.WithTableName(
+			o.versionTable(),
+		),
+		goose.WithDisableGlobalRegistry(true),
+		goose.WithSessionLocker(locker),
+	)
 	if err != nil {
 		return fmt.Errorf("prepare the migration of the schema: %w", err)
 	}
+
 	if _, err := p.Up(ctx); err != nil {
 		return sqlstore.Explain(explain, err, "bring the schema up to date")
 	}
+
 	return nil
 }

@@ -1,6 +1,7 @@
 package postgres
 
-// This file holds how a batch of statements travels: as one pipeline, in which all are sent before the first answer is read.
+// This file holds how a batch of statements travels: as one pipeline, in which all are sent before
+// the first answer is read.
 
 import (
 	"context"
@@ -20,8 +21,8 @@ import (
 
 const begin = "BEGIN"
 
-// statementLost is SQLSTATE invalid_sql_statement_name: somebody made the connection forget its prepared statements, with
-// DISCARD ALL for example.
+// statementLost is SQLSTATE invalid_sql_statement_name: somebody made the connection forget its
+// prepared statements, with DISCARD ALL for example.
 const statementLost = "26000"
 
 // send runs a batch. A connection that is not pgx's own (a wrapped driver) gets its statements one by one.
@@ -31,78 +32,107 @@ func send(ctx context.Context, conn *sql.Conn, b sqlstore.Batch) (changed []int6
 		case *stdlib.Conn:
 			changed, err = pipeline(ctx, c.Conn(), b)
 		case driver.ExecerContext:
-			changed, err = b.OneByOne(begin, func(text string, args []any) (int64, error) { return exec(ctx, c, text, args) })
+			changed, err = b.OneByOne(
+				begin,
+				func(text string, args []any) (int64, error) { return exec(ctx, c, text, args) },
+			)
 		default:
 			err = errors.New("the database's driver is not pgx")
 		}
+
 		return nil
 	})
+
 	return changed, errors.Join(err, rawErr)
 }
 
-// exec runs one statement on a wrapped driver. In a transaction that failed, COMMIT rolls back and says so only in words that
-// a driver does not pass on: another statement before it fails there.
+// exec runs one statement on a wrapped driver. In a transaction that failed, COMMIT rolls back and
+// says so only in words that a driver does not pass on: another statement before it fails there.
 func exec(ctx context.Context, c driver.ExecerContext, text string, args []any) (int64, error) {
 	if text == sqlstore.Commit {
 		if _, err := c.ExecContext(ctx, "SELECT 1", nil); err != nil {
 			return 0, err
 		}
 	}
+
 	named := make([]driver.NamedValue, len(args))
 	for i, arg := range args {
 		named[i] = driver.NamedValue{Ordinal: i + 1, Value: arg}
 	}
+
 	return sqlstore.Affected(c.ExecContext(ctx, text, named))
 }
 
-// pipeline leaves out BEGIN and COMMIT when both are there: what is sent together is a transaction of its own, which
-// is committed when all of it has succeeded (PostgreSQL documentation, "Pipelining").
+// pipeline leaves out BEGIN and COMMIT when both are there: what is sent together is a transaction
+// of its own, which is committed when all of it has succeeded (PostgreSQL documentation,
+// "Pipelining").
 func pipeline(ctx context.Context, c *pgx.Conn, b sqlstore.Batch) (changed []int64, err error) {
 	texts, args := b.Texts, b.Args
+
 	begins, commits := b.Begin && !b.Commit, b.Commit && !b.Begin
 	if begins {
 		texts, args = append([]string{begin}, texts...), append([][]any{nil}, args...)
 	}
+
 	if commits {
-		texts, args = append(texts[:len(texts):len(texts)], sqlstore.Commit), append(args[:len(args):len(args)], nil)
+		texts, args = append(
+			texts[:len(texts):len(texts)], sqlstore.Commit,
+		), append(
+			args[:len(args):len(args)], nil,
+		)
 	}
+
 	exchange := exchangeByPgx
 	if plain(c) {
 		exchange = exchangePrepared
 	}
+
 	tags, err := exchange(ctx, c, texts, args)
 	if err == nil && commits && tags[len(tags)-1].String() != sqlstore.Commit {
 		err = pgx.ErrTxCommitRollback
 	}
+
 	if begins && len(tags) > 0 {
 		tags = tags[1:]
 	}
+
 	changed = make([]int64, 0, len(b.Texts))
 	for _, tag := range tags[:min(len(tags), len(b.Texts))] {
 		changed = append(changed, tag.RowsAffected())
 	}
+
 	return changed, err
 }
 
-// plain reports whether nobody watches or configures how the connection sends its statements: a tracer, and a mode that
-// a host chose, for a pooler between it and the database for example, are pgx's to heed.
+// plain reports whether nobody watches or configures how the connection sends its statements: a
+// tracer, and a mode that a host chose, for a pooler between it and the database for example, are
+// pgx's to heed.
 func plain(c *pgx.Conn) bool {
 	const key = "payments: plain"
+
 	known := c.PgConn().CustomData()
 	if _, ok := known[key]; !ok {
 		config := c.Config() // a copy, made once
 		known[key] = config.Tracer == nil && config.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement
 	}
+
 	return known[key].(bool)
 }
 
 // exchangeByPgx sends statements as pgx sends a batch, and returns the tags of those that succeeded.
-func exchangeByPgx(ctx context.Context, c *pgx.Conn, texts []string, args [][]any) ([]pgconn.CommandTag, error) {
+func exchangeByPgx(
+	ctx context.Context,
+	c *pgx.Conn,
+	texts []string,
+	args [][]any,
+) ([]pgconn.CommandTag, error) {
 	queue := &pgx.Batch{}
 	for i, text := range texts {
 		queue.Queue(text, args[i]...)
 	}
+
 	results := c.SendBatch(ctx, queue)
+
 	tags := make([]pgconn.CommandTag, 0, len(texts))
 	for range texts {
 		tag, err := results.Exec()
@@ -110,15 +140,23 @@ func exchangeByPgx(ctx context.Context, c *pgx.Conn, texts []string, args [][]an
 			_ = results.Close()
 			return tags, err
 		}
+
 		tags = append(tags, tag)
 	}
+
 	return tags, results.Close()
 }
 
-// exchangePrepared does the same one layer below pgx's batches: the parameters are written into buffers that are used
-// again, where a batch makes its own for each statement. That is half of what creating an invoice allocates. The statements
-// that a store sends are few, and stay prepared as long as their connection lives.
-func exchangePrepared(ctx context.Context, c *pgx.Conn, texts []string, args [][]any) ([]pgconn.CommandTag, error) {
+// exchangePrepared does the same one layer below pgx's batches: the parameters are written into
+// buffers that are used again, where a batch makes its own for each statement. That is half of what
+// creating an invoice allocates. The statements that a store sends are few, and stay prepared as
+// long as their connection lives.
+func exchangePrepared(
+	ctx context.Context,
+	c *pgx.Conn,
+	texts []string,
+	args [][]any,
+) ([]pgconn.CommandTag, error) {
 	statements := make([]*pgconn.StatementDescription, len(texts))
 	for i, text := range texts {
 		var err error
@@ -126,43 +164,55 @@ func exchangePrepared(ctx context.Context, c *pgx.Conn, texts []string, args [][
 			return nil, err
 		}
 	}
+
 	params := buffers.Get().(*parameters)
 	defer buffers.Put(params)
+
 	line := c.PgConn().StartPipeline(ctx)
 	tags := make([]pgconn.CommandTag, 0, len(texts))
+
 	fail := func(err error) ([]pgconn.CommandTag, error) {
 		_ = line.Close()
+
 		if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == statementLost {
 			for _, text := range texts { // they are prepared anew when the operation runs again
 				_ = c.Deallocate(ctx, text)
 			}
 		}
+
 		return tags, err
 	}
 	for i, statement := range statements {
 		if err := params.encode(c.TypeMap(), statement.ParamOIDs, args[i]); err != nil {
 			return fail(fmt.Errorf("%s: %w", texts[i], err))
 		}
+
 		line.SendQueryStatement(statement, params.values, binary, nil)
 	}
+
 	if err := line.Sync(); err != nil {
 		return fail(err)
 	}
+
 	for range statements {
 		result, err := line.GetResults()
 		if err != nil {
 			return fail(err)
 		}
+
 		reader, ok := result.(*pgconn.ResultReader)
 		if !ok {
 			return fail(fmt.Errorf("the database answered a statement with %T", result))
 		}
+
 		tag, err := reader.Close()
 		if err != nil {
 			return fail(err)
 		}
+
 		tags = append(tags, tag)
 	}
+
 	return tags, line.Close()
 }
 
@@ -182,7 +232,9 @@ func (p *parameters) encode(types *pgtype.Map, oids []uint32, args []any) error 
 	if len(args) != len(oids) {
 		return fmt.Errorf("the statement takes %d parameters, not %d", len(oids), len(args))
 	}
+
 	p.values, p.bytes = p.values[:0], p.bytes[:0]
+
 	for i, arg := range args {
 		var grown []byte
 		if text, ok := arg.(string); ok {
@@ -193,11 +245,14 @@ func (p *parameters) encode(types *pgtype.Map, oids []uint32, args []any) error 
 				return fmt.Errorf("parameter %d: %w", i+1, err)
 			}
 		}
+
 		if grown == nil { // NULL
 			p.values = append(p.values, nil)
 			continue
 		}
+
 		p.values, p.bytes = append(p.values, grown[len(p.bytes):]), grown
 	}
+
 	return nil
 }

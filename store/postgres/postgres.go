@@ -1,13 +1,14 @@
-// Package postgres is a store in a PostgreSQL database (13 or later), which many processes share: there is no other
-// coordination between them.
+// Package postgres is a store in a PostgreSQL database (13 or later), which many processes share:
+// there is no other coordination between them.
 //
-// It works on the host's own *sql.DB, which must be one of pgx (github.com/jackc/pgx/v5/stdlib): pool, TLS and
-// credentials are the host's. A transaction sends what it wrote in one pipelined batch before it commits, those
-// that only write and end at the same time together, and the pool may be as small as one connection. A tracer hears of
-// every statement; behind a proxy that pools transactions, set pgx's DefaultQueryExecMode as for any other use of it.
+// It works on the host's own *sql.DB, which must be one of pgx (github.com/jackc/pgx/v5/stdlib):
+// pool, TLS and credentials are the host's. A transaction sends what it wrote in one pipelined
+// batch before it commits, those that only write and end at the same time together, and the pool
+// may be as small as one connection. A tracer hears of every statement; behind a proxy that pools
+// transactions, set pgx's DefaultQueryExecMode as for any other use of it.
 //
-// Tables begin with payments_ and lie in the schema of Options, or where the search path leads. The work is done in
-// internal/sqlstore, which store/sqlite shares.
+// Tables begin with payments_ and lie in the schema of Options, or where the search path leads. The
+// work is done in internal/sqlstore, which store/sqlite shares.
 package postgres
 
 import (
@@ -28,10 +29,11 @@ type Options struct {
 	// Schema holds the tables: a lower-case name of letters, digits and underscores, at most 48 characters.
 	// Defaults to the first schema of the connection's search path.
 	Schema string
-	// ListenConn opens a connection of its own, on which a running engine listens for work that other processes make,
-	// and which it closes: func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, dsn) }. It must lead to
-	// the database itself, not through a proxy that pools transactions. Defaults to nil: no wake-ups are sent or heard,
-	// and other processes' work is found by polling.
+	// ListenConn opens a connection of its own, on which a running engine listens for work that
+	// other processes make, and which it closes: func(ctx context.Context) (*pgx.Conn, error) {
+	// return pgx.Connect(ctx, dsn) }. It must lead to the database itself, not through a proxy that
+	// pools transactions. Defaults to nil: no wake-ups are sent or heard, and other processes' work
+	// is found by polling.
 	ListenConn func(ctx context.Context) (*pgx.Conn, error)
 }
 
@@ -45,14 +47,21 @@ func (o Options) qualifier() string {
 	if o.Schema == "" {
 		return ""
 	}
+
 	return o.Schema + "."
 }
 
 func (o Options) check() error {
 	if o.Schema != "" && !schemaName.MatchString(o.Schema) {
-		return fault.New(fault.Invalid, "schema_invalid",
-			"%q cannot be the schema: use at most 48 lower-case letters, digits and underscores, not beginning with a digit", o.Schema)
+		return fault.New(
+			fault.Invalid,
+			"schema_invalid",
+			"%q cannot be the schema: use at most 48 lower-case letters, digits and underscores, not "+
+				"beginning with a digit",
+			o.Schema,
+		)
 	}
+
 	return nil
 }
 
@@ -68,27 +77,31 @@ var (
 	_ store.Waker = (*Store)(nil)
 )
 
-// New returns a store over a database that the host opened and closes, and whose schema the host brings up to date with
-// Migrate or Migrations. It does not touch the database: the first use answers fault.Unavailable if the schema is not
-// the one this code was written for.
+// New returns a store over a database that the host opened and closes, and whose schema the host
+// brings up to date with Migrate or Migrations. It does not touch the database: the first use
+// answers fault.Unavailable if the schema is not the one this code was written for.
 func New(db *sql.DB, o Options) (*Store, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("open the PostgreSQL store: %w", err)
 	}
+
 	return &Store{sqlstore.New(sqlstore.Options{Dialect: dialect(o), Write: db}), o, db}, nil
 }
 
-// Join returns a transaction inside the host's own and the function that sends what it buffered, which the host
-// calls before it commits. Nothing is run again on its own: fault.Conflict goes to the host, which rolls back.
+// Join returns a transaction inside the host's own and the function that sends what it buffered,
+// which the host calls before it commits. Nothing is run again on its own: fault.Conflict goes to
+// the host, which rolls back.
 func Join(tx *sql.Tx, o Options) (joined store.Tx, flush func(ctx context.Context) error, err error) {
 	if err := o.check(); err != nil {
 		return nil, nil, fmt.Errorf("join a transaction: %w", err)
 	}
+
 	joined, flush = sqlstore.New(sqlstore.Options{Dialect: dialect(o)}).Join(tx)
+
 	return joined, flush, nil
 }
 
-// SQLTx returns the SQL transaction under a transaction of a SQL store, so that a host's hook writes its own rows
-// in it; ok is false for other stores. What the store still buffers cannot be seen through it. The host must
-// not end it.
+// SQLTx returns the SQL transaction under a transaction of a SQL store, so that a host's hook
+// writes its own rows in it; ok is false for other stores. What the store still buffers cannot be
+// seen through it. The host must not end it.
 func SQLTx(tx store.Tx) (sqlTx *sql.Tx, ok bool) { return sqlstore.SQL(tx) }

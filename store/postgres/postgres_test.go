@@ -32,44 +32,56 @@ func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 // database opens a new, empty database with a pool of so many connections; change may change their settings.
 func database(t testing.TB, connections int, change func(*pgx.ConnConfig)) *sql.DB {
 	t.Helper()
+
 	config, err := pgx.ParseConfig(testenv.Postgres(t))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if change != nil {
 		change(config)
 	}
+
 	db := sqlOpen(t, config)
 	db.SetMaxOpenConns(connections)
 	db.SetMaxIdleConns(connections)
+
 	return db
 }
 
 func sqlOpen(t testing.TB, config *pgx.ConnConfig) *sql.DB {
 	db := stdlib.OpenDB(*config)
+
 	t.Cleanup(func() { _ = db.Close() })
+
 	return db
 }
 
 // open brings the tables of a schema up to date and returns a store over them.
 func open(t testing.TB, db *sql.DB, schema string) *postgres.Store {
 	t.Helper()
+
 	o := postgres.Options{Schema: schema}
 	if err := postgres.Migrate(t.Context(), db, o); err != nil {
 		t.Fatal(err)
 	}
+
 	st, err := postgres.New(db, o)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return st
 }
 
-// empty removes all rows of the library's tables but the version's. It does not truncate, which makes hundreds of files anew.
+// empty removes all rows of the library's tables but the version's. It does not truncate, which
+// makes hundreds of files anew.
 func empty(t *testing.T, db *sql.DB) {
 	t.Helper()
+
 	_, err := db.ExecContext(t.Context(), `DO $$ DECLARE name regclass; BEGIN
-		FOR name IN SELECT (schemaname || '.' || tablename)::regclass FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'payments_schema_version' LOOP
+		FOR name IN SELECT (schemaname || '.' || tablename)::regclass FROM pg_tables
+			WHERE schemaname = 'public' AND tablename <> 'payments_schema_version' LOOP
 			EXECUTE 'DELETE FROM ' || name;
 		END LOOP;
 	END $$`)
@@ -80,43 +92,54 @@ func empty(t *testing.T, db *sql.DB) {
 
 func TestConformance(t *testing.T) { testConformance(t, database(t, 16, nil)) }
 
-// TestConformanceInSimpleProtocol is for hosts that talk to the database through a pooler: pgx sends the batches its own way.
+// TestConformanceInSimpleProtocol is for hosts that talk to the database through a pooler: pgx
+// sends the batches its own way.
 func TestConformanceInSimpleProtocol(t *testing.T) {
-	testConformance(t, database(t, 16, func(c *pgx.ConnConfig) { c.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol }))
+	testConformance(
+		t,
+		database(t, 16, func(c *pgx.ConnConfig) { c.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol }),
+	)
 }
 
 func testConformance(t *testing.T, db *sql.DB) {
 	open(t, db, "")
 	conformance.TestStore(t, func(t *testing.T) store.Store {
 		empty(t, db)
+
 		st, err := postgres.New(db, postgres.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		return st
 	})
 }
 
-// TestOneConnection lets many goroutines share a pool of one connection, which works as long as closures use their
-// transaction.
+// TestOneConnection lets many goroutines share a pool of one connection, which works as long as
+// closures use their transaction.
 func TestOneConnection(t *testing.T) {
 	db := database(t, 2, nil)
 	open(t, db, "mine") // a migration holds its lock on a connection of its own
 	db.SetMaxOpenConns(1)
+
 	st, err := postgres.New(db, postgres.Options{Schema: "mine"})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var done sync.WaitGroup
 	for n := range 20 {
 		done.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
+
 			err := st.Update(ctx, func(ctx context.Context, tx store.Tx) error {
 				if _, err := tx.ReserveNumbers(ctx, "c", 1, 1); err != nil {
 					return err
 				}
+
 				_, err := tx.Invoices(ctx, invoice.Filter{Limit: 1})
+
 				return err
 			})
 			if err != nil {
@@ -124,6 +147,7 @@ func TestOneConnection(t *testing.T) {
 			}
 		})
 	}
+
 	done.Wait()
 }
 
@@ -139,13 +163,16 @@ func TestMigrate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		expect := func(code string, versions ...string) {
 			t.Helper()
+
 			_, readErr := st.InvoiceByID(t.Context(), "a")
 			for _, err := range []error{readErr, st.Update(t.Context(), put("a"))} {
 				if !errors.Is(err, fault.Unavailable) || fault.Code(err) != code {
 					t.Fatalf("schema %q: %v, want %s", schema, err, code)
 				}
+
 				for _, v := range versions {
 					if !strings.Contains(err.Error(), v) {
 						t.Errorf("%v does not name version %s", err, v)
@@ -154,6 +181,7 @@ func TestMigrate(t *testing.T) {
 			}
 		}
 		expect("schema_missing", "1")
+
 		var done sync.WaitGroup
 		for range 3 {
 			done.Go(func() {
@@ -162,55 +190,82 @@ func TestMigrate(t *testing.T) {
 				}
 			})
 		}
+
 		done.Wait()
+
 		if err := st.Update(t.Context(), put("a")); err != nil {
 			t.Fatal(err)
 		}
+
 		table := "payments_schema_version"
 		if schema != "" {
 			table = schema + "." + table
 		}
-		if _, err := db.Exec("INSERT INTO " + table + " (version_id, is_applied) VALUES (99, true)"); err != nil {
+
+		if _, err := db.Exec(
+			"INSERT INTO " + table + " (version_id, is_applied) VALUES (99, true)",
+		); err != nil {
 			t.Fatal(err)
 		}
+
 		if st, err = postgres.New(db, postgres.Options{Schema: schema}); err != nil {
 			t.Fatal(err)
 		}
+
 		expect("schema_new", "99", "1")
-		if err := postgres.Migrate(t.Context(), db, postgres.Options{Schema: schema}); fault.Code(err) != "schema_new" {
+
+		if err := postgres.Migrate(
+			t.Context(), db, postgres.Options{Schema: schema},
+		); fault.Code(
+			err,
+		) != "schema_new" {
 			t.Errorf("Migrate of a newer schema answered %v", err)
 		}
 	}
+
 	for _, bad := range []string{"x; DROP TABLE y", "Upper", "1x", "a.b", strings.Repeat("x", 49)} {
 		if _, err := postgres.New(db, postgres.Options{Schema: bad}); !errors.Is(err, fault.Invalid) {
 			t.Errorf("schema %q answered %v", bad, err)
 		}
-		if _, err := fs.ReadFile(postgres.Migrations(bad), "00001_tables.sql"); !errors.Is(err, fault.Invalid) {
+
+		if _, err := fs.ReadFile(
+			postgres.Migrations(bad), "00001_tables.sql",
+		); !errors.Is(
+			err, fault.Invalid,
+		) {
 			t.Errorf("the migrations of schema %q answered %v", bad, err)
 		}
 	}
 }
 
-// TestClaimWaits lets a rival wait for a claim: as long as it is told and no longer, and not longer for other locks later.
+// TestClaimWaits lets a rival wait for a claim: as long as it is told and no longer, and not longer
+// for other locks later.
 func TestClaimWaits(t *testing.T) {
 	db := database(t, 4, nil)
 	st := open(t, db, "")
 	record := idempotency.Record{Key: idempotency.Key{Key: "k"}}
+
 	err := st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
 		if err := tx.ClaimIdempotencyKey(ctx, record, time.Time{}, time.Second); err != nil {
 			return err
 		}
+
 		err := st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
 			return tx.ClaimIdempotencyKey(ctx, record, time.Time{}, 20*time.Millisecond)
 		})
 		if !errors.Is(err, fault.Unavailable) || fault.Code(err) != "claim_busy" {
 			t.Errorf("a rival was answered %v", err)
 		}
+
 		sqlTx, _ := postgres.SQLTx(tx)
+
 		var timeout string
-		if err := sqlTx.QueryRowContext(ctx, "SELECT current_setting('lock_timeout')").Scan(&timeout); err != nil || timeout != "0" {
+		if err := sqlTx.QueryRowContext(ctx, "SELECT current_setting('lock_timeout')").
+			Scan(&timeout); err != nil ||
+			timeout != "0" {
 			t.Errorf("after a claim the transaction's lock_timeout is %q (%v)", timeout, err)
 		}
+
 		return nil
 	})
 	if err != nil {
@@ -218,7 +273,8 @@ func TestClaimWaits(t *testing.T) {
 	}
 }
 
-// TestClaimPassesOverLocked claims deliveries while another transaction holds some that are due before the others.
+// TestClaimPassesOverLocked claims deliveries while another transaction holds some that are due
+// before the others.
 func TestClaimPassesOverLocked(t *testing.T) {
 	db := database(t, 4, nil)
 	st := open(t, db, "")
@@ -229,31 +285,43 @@ func TestClaimPassesOverLocked(t *testing.T) {
 			return err
 		}
 	}
+
 	err := st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
 		for n := range 4 {
-			d := webhook.Delivery{ID: fmt.Sprint(n), EndpointID: "e", Status: webhook.DeliveryPending, NextAttemptAt: at.Add(time.Duration(n) * time.Second)}
+			d := webhook.Delivery{
+				ID:            fmt.Sprint(n),
+				EndpointID:    "e",
+				Status:        webhook.DeliveryPending,
+				NextAttemptAt: at.Add(time.Duration(n) * time.Second),
+			}
 			if err := tx.PutDeliveries(ctx, &d); err != nil {
 				return err
 			}
 		}
+
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	err = st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
 		var mine, theirs []webhook.Delivery
 		if err := claim(&mine)(ctx, tx); err != nil {
 			return err
 		}
+
 		limited, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
+
 		if err := st.Update(limited, claim(&theirs)); err != nil {
 			t.Errorf("a claim beside another one: %v", err)
 		}
+
 		if len(mine) != 2 || len(theirs) != 2 || theirs[0].ID != "2" || theirs[1].ID != "3" {
 			t.Errorf("one claim took %v, the other %v", mine, theirs)
 		}
+
 		return nil
 	})
 	if err != nil {
@@ -263,30 +331,44 @@ func TestClaimPassesOverLocked(t *testing.T) {
 
 func TestUnavailable(t *testing.T) {
 	db := database(t, 2, nil)
+
 	st := open(t, db, "")
 	if err := st.Update(t.Context(), put("a")); err != nil {
 		t.Fatal(err)
 	}
+
 	cut := func(ctx context.Context, tx store.Tx) error {
 		sqlTx, _ := postgres.SQLTx(tx)
+
 		_, err := sqlTx.ExecContext(ctx, "SELECT pg_terminate_backend(pg_backend_pid())")
 		if err == nil {
 			t.Error("the connection was not cut")
 		}
+
 		return put("b")(ctx, tx)
 	}
-	if err := st.Update(t.Context(), cut); !errors.Is(err, fault.Unavailable) || fault.Code(err) != "database_down" {
+	if err := st.Update(
+		t.Context(), cut,
+	); !errors.Is(err, fault.Unavailable) ||
+		fault.Code(err) != "database_down" {
 		t.Errorf("a cut connection answered %v", err)
 	}
+
 	if err := st.Update(t.Context(), put("b")); err != nil {
 		t.Errorf("the next try: %v", err)
 	}
-	if _, err := db.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"); err != nil {
+
+	if _, err := db.Exec(
+		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND " +
+			"pid <> pg_backend_pid()",
+	); err != nil {
 		t.Fatal(err)
 	}
+
 	if _, err := st.InvoiceByID(t.Context(), "a"); err != nil && !errors.Is(err, fault.Unavailable) {
 		t.Errorf("a read on a cut connection answered %v", err)
 	}
+
 	if _, err := st.InvoiceByID(t.Context(), "a"); err != nil {
 		t.Errorf("the next read: %v", err)
 	}
@@ -296,14 +378,24 @@ func TestUnavailable(t *testing.T) {
 	if err := db.QueryRow("SELECT current_database()").Scan(&name); err != nil {
 		t.Fatal(err)
 	}
+
 	if _, err := db.Exec("ALTER DATABASE " + name + " SET default_transaction_read_only = on"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"); err != nil {
+
+	if _, err := db.Exec(
+		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND " +
+			"pid <> pg_backend_pid()",
+	); err != nil {
 		t.Fatal(err)
 	}
+
 	db.SetMaxIdleConns(0)
-	if err := st.Update(t.Context(), put("c")); !errors.Is(err, fault.Unavailable) || fault.Code(err) != "database_read_only" {
+
+	if err := st.Update(
+		t.Context(), put("c"),
+	); !errors.Is(err, fault.Unavailable) ||
+		fault.Code(err) != "database_read_only" {
 		t.Errorf("a read-only database answered %v", err)
 	}
 
@@ -312,11 +404,16 @@ func TestUnavailable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nowhere.Close()
+
 	gone, err := postgres.New(nowhere, postgres.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := gone.Update(t.Context(), put("a")); !errors.Is(err, fault.Unavailable) || fault.Code(err) != "database_down" {
+
+	if err := gone.Update(
+		t.Context(), put("a"),
+	); !errors.Is(err, fault.Unavailable) ||
+		fault.Code(err) != "database_down" {
 		t.Errorf("a database that does not answer: %v", err)
 	}
 }
@@ -324,33 +421,45 @@ func TestUnavailable(t *testing.T) {
 // TestJoin writes a host's row and an invoice in the host's own transaction, under each isolation level.
 func TestJoin(t *testing.T) {
 	db := database(t, 4, nil)
+
 	st := open(t, db, "pay")
 	if _, err := db.Exec("CREATE TABLE orders (id text)"); err != nil {
 		t.Fatal(err)
 	}
-	for level, id := range map[sql.IsolationLevel]string{sql.LevelReadCommitted: "rc", sql.LevelRepeatableRead: "rr", sql.LevelSerializable: "s"} {
+
+	for level, id := range map[sql.IsolationLevel]string{
+		sql.LevelReadCommitted:  "rc",
+		sql.LevelRepeatableRead: "rr",
+		sql.LevelSerializable:   "s",
+	} {
 		for _, commit := range []bool{false, true} {
 			sqlTx, err := db.BeginTx(t.Context(), &sql.TxOptions{Isolation: level})
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			if _, err := sqlTx.Exec("INSERT INTO orders VALUES ($1)", id); err != nil {
 				t.Fatal(err)
 			}
+
 			tx, flush, err := postgres.Join(sqlTx, postgres.Options{Schema: "pay"})
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			if err := errors.Join(put(id)(t.Context(), tx), flush(t.Context())); err != nil {
 				t.Fatal(err)
 			}
+
 			end := sqlTx.Rollback
 			if commit {
 				end = sqlTx.Commit
 			}
+
 			if err := end(); err != nil {
 				t.Fatal(err)
 			}
+
 			if _, err := st.InvoiceByID(t.Context(), id); (err == nil) != commit {
 				t.Errorf("%v, committed %v: %v", level, commit, err)
 			}
@@ -358,63 +467,84 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// TestPlans asks PostgreSQL how it runs every query when it may choose: with an index, and without a sort but where one is
-// allowed.
+// TestPlans asks PostgreSQL how it runs every query when it may choose: with an index, and without
+// a sort but where one is allowed.
 func TestPlans(t *testing.T) {
 	r := &recorder{}
 	db := database(t, 2, func(c *pgx.ConnConfig) { c.Tracer = r })
+
 	st := open(t, db, "")
 	if err := st.Update(t.Context(), put("a")); err != nil {
 		t.Fatal(err)
 	}
-	tables, sorts := regexp.MustCompile(`Seq Scan on payments_`), regexp.MustCompile(`Sort  \(`) // a node, not the "Sort Key" that a merge names
+	// a node, not the "Sort Key" that a merge names
+	tables, sorts := regexp.MustCompile(`Seq Scan on payments_`), regexp.MustCompile(`Sort  \(`)
+
 	for _, q := range sqltest.Queries() {
 		r.reset()
+
 		if err := q.Run(t.Context(), st); err != nil {
 			t.Errorf("%s: %v", q.Name, err)
 			continue
 		}
+
 		asked := 0
+
 		for _, s := range r.statements() {
-			if !strings.HasPrefix(s.Text, "SELECT") && !strings.HasPrefix(s.Text, "WITH") && !strings.HasPrefix(s.Text, "DELETE") && !strings.HasPrefix(s.Text, "UPDATE payments_deliveries") {
+			if !strings.HasPrefix(s.Text, "SELECT") && !strings.HasPrefix(s.Text, "WITH") &&
+				!strings.HasPrefix(s.Text, "DELETE") &&
+				!strings.HasPrefix(s.Text, "UPDATE payments_deliveries") {
 				continue
 			}
+
 			asked++
+
 			plan := explainPlan(t, db, s)
 			if tables.MatchString(plan) || !q.Sorts && sorts.MatchString(plan) {
 				t.Errorf("%s: %s\n%s", q.Name, s.Text, plan)
 			}
 		}
+
 		if asked == 0 {
 			t.Errorf("%s asked nothing", q.Name)
 		}
 	}
 }
 
-// explainPlan returns how a statement is run on tables too small for the planner's own figures to matter: what it does
-// when it shuns whole tables and sorts is what it can do.
+// explainPlan returns how a statement is run on tables too small for the planner's own figures to
+// matter: what it does when it shuns whole tables and sorts is what it can do.
 func explainPlan(t *testing.T, db *sql.DB, s sqltest.Statement) string {
 	t.Helper()
+
 	tx, err := db.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tx.Rollback()
-	if _, err := tx.Exec("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off"); err != nil {
+
+	if _, err := tx.Exec(
+		"SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off; " +
+			"SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off",
+	); err != nil {
 		t.Fatal(err)
 	}
+
 	rows, err := tx.Query("EXPLAIN "+s.Text, s.Args...)
 	if err != nil {
 		t.Fatalf("%s: %v", s.Text, err)
 	}
 	defer rows.Close()
+
 	var plan []string
+
 	for rows.Next() {
 		var line string
 		if err := rows.Scan(&line); err != nil {
 			t.Fatal(err)
 		}
+
 		plan = append(plan, line)
 	}
+
 	return strings.Join(plan, "\n")
 }

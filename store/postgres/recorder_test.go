@@ -27,31 +27,44 @@ type recorder struct {
 func (r *recorder) reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	r.seen, r.writes = nil, 0
 }
 
 func (r *recorder) statements() []sqltest.Statement {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	return r.seen
 }
 
 func (r *recorder) trips() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	return r.writes
 }
 
-func (r *recorder) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
+func (r *recorder) TraceQueryStart(
+	ctx context.Context,
+	_ *pgx.Conn,
+	d pgx.TraceQueryStartData,
+) context.Context {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	r.seen = append(r.seen, sqltest.Statement{Text: strings.TrimSpace(d.SQL), Args: d.Args})
+
 	return ctx
 }
 
 func (r *recorder) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-func (r *recorder) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+func (r *recorder) TraceBatchStart(
+	ctx context.Context,
+	_ *pgx.Conn,
+	_ pgx.TraceBatchStartData,
+) context.Context {
 	return ctx
 }
 
@@ -79,6 +92,7 @@ func (c counted) Write(b []byte) (int, error) {
 	c.r.mu.Lock()
 	c.r.writes++
 	c.r.mu.Unlock()
+
 	return c.Conn.Write(b)
 }
 
@@ -92,6 +106,7 @@ func BenchmarkCreate(b *testing.B) {
 	if _, err := db.Exec("CREATE TABLE raw (id text PRIMARY KEY, body text)"); err != nil {
 		b.Fatal(err)
 	}
+
 	conformance.BenchmarkCreate(b, open(b, db, ""), func(ctx context.Context, id, body string) error {
 		_, err := db.ExecContext(ctx, "INSERT INTO raw (id, body) VALUES ($1, $2)", id, body)
 		return err
@@ -101,12 +116,15 @@ func BenchmarkCreate(b *testing.B) {
 // durable opens a database of a server that waits for the disk.
 func durable(b *testing.B) *sql.DB {
 	b.Helper()
+
 	db, err := sql.Open("pgx", testenv.PostgresWith(b, testenv.PostgresOptions{Fsync: true}))
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	b.Cleanup(func() { _ = db.Close() })
 	db.SetMaxOpenConns(16)
 	db.SetMaxIdleConns(16)
+
 	return db
 }

@@ -1,10 +1,12 @@
-// Package sqlite is a store in one SQLite file: for a service that runs as one process, without a database server.
+// Package sqlite is a store in one SQLite file: for a service that runs as one process, without a
+// database server.
 //
-// Open keeps a connection of its own for writing, so that writers queue in the process instead of failing as
-// busy, and a few for reading, which never wait for the writer (WAL). A commit is on the disk when Update
-// returns (synchronous=FULL); updates that only write and end at the same time share one. Several processes may open one file on one machine; they wait for each other.
-// New works on a database that the host opened and may share with its own tables: all of this package's begin
-// with payments_. The work is done in internal/sqlstore, which store/postgres shares.
+// Open keeps a connection of its own for writing, so that writers queue in the process instead of
+// failing as busy, and a few for reading, which never wait for the writer (WAL). A commit is on the
+// disk when Update returns (synchronous=FULL); updates that only write and end at the same time
+// share one. Several processes may open one file on one machine; they wait for each other. New
+// works on a database that the host opened and may share with its own tables: all of this package's
+// begin with payments_. The work is done in internal/sqlstore, which store/postgres shares.
 package sqlite
 
 import (
@@ -37,38 +39,49 @@ type options struct {
 	busyTimeout time.Duration
 }
 
-// WithReaders sets how many connections read. Defaults to the number of processors, at least 2 and at most 4: more
-// of them starve the writer.
+// WithReaders sets how many connections read. Defaults to the number of processors, at least 2 and
+// at most 4: more of them starve the writer.
 func WithReaders(n int) Option { return func(o *options) { o.readers = n } }
 
-// WithBusyTimeout sets how long one try waits for another process that writes to the same file; an update tries
-// several times. Defaults to 2 s.
+// WithBusyTimeout sets how long one try waits for another process that writes to the same file; an
+// update tries several times. Defaults to 2 s.
 func WithBusyTimeout(d time.Duration) Option { return func(o *options) { o.busyTimeout = d } }
 
-// Open opens the file at path, which it makes if there is none, and brings its schema up to date. A file that a newer
-// release wrote is refused with fault.Unavailable. Close the store when it is no longer needed.
+// Open opens the file at path, which it makes if there is none, and brings its schema up to date. A
+// file that a newer release wrote is refused with fault.Unavailable. Close the store when it is no
+// longer needed.
 func Open(path string, opts ...Option) (*Store, error) {
 	o := options{readers: min(max(runtime.NumCPU(), 2), 4), busyTimeout: 2 * time.Second}
 	for _, opt := range opts {
 		opt(&o)
 	}
+
 	if path == "" || strings.Contains(path, ":memory:") {
-		return nil, fault.New(fault.Invalid, "path_invalid", "%q names no file: use the store in package memory for one without", path)
+		return nil, fault.New(
+			fault.Invalid, "path_invalid",
+			"%q names no file: use the store in package memory for one without",
+			path,
+		)
 	}
+
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("open the SQLite store: %w", err)
 	}
+
 	write, err := sql.Open("sqlite", dsn(path, o, "_txlock=immediate"))
 	if err != nil {
 		return nil, fmt.Errorf("open the SQLite store at %s: %w", path, err)
 	}
+
 	write.SetMaxOpenConns(1)
+
 	read, err := sql.Open("sqlite", dsn(path, o, "_pragma=query_only(1)"))
 	if err != nil {
 		_ = write.Close()
 		return nil, fmt.Errorf("open the SQLite store at %s: %w", path, err)
 	}
+
 	read.SetMaxOpenConns(o.readers)
 	read.SetMaxIdleConns(o.readers)
 	// Readers close first, so that the last connection is the one that may write the log back.
@@ -77,37 +90,50 @@ func Open(path string, opts ...Option) (*Store, error) {
 			_ = write.Close()
 			return err
 		}
+
 		return write.Close()
 	}
 	if err := Migrate(context.Background(), write); err != nil {
 		_ = shut()
 		return nil, fmt.Errorf("open the SQLite store at %s: %w", path, err)
 	}
-	return &Store{sqlstore.New(sqlstore.Options{
-		Dialect: dialect(), Write: write, Read: read, Single: true, Close: shut,
-	})}, nil
+
+	return &Store{
+		sqlstore.New(sqlstore.Options{
+			Dialect: dialect(),
+			Write:   write,
+			Read:    read,
+			Single:  true,
+			Close:   shut,
+		}),
+	}, nil
 }
 
 // dsn names the file for the driver.
 func dsn(path string, o options, more string) string {
 	u := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
-	return fmt.Sprintf("%s?_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&%s", u.String(), o.busyTimeout.Milliseconds(), more)
+
+	return fmt.Sprintf(
+		"%s?_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&%s",
+		u.String(), o.busyTimeout.Milliseconds(), more,
+	)
 }
 
-// New returns a store over a database that the host opened and closes, and whose schema the host brings up to date with
-// Migrate or Migrations. The pool needs at least two connections, if the host reads on the store while one
-// of its own closures runs.
+// New returns a store over a database that the host opened and closes, and whose schema the host
+// brings up to date with Migrate or Migrations. The pool needs at least two connections, if the
+// host reads on the store while one of its own closures runs.
 func New(db *sql.DB) *Store {
 	return &Store{sqlstore.New(sqlstore.Options{Dialect: dialect(), Write: db})}
 }
 
-// Join returns a transaction inside the host's own and the function that sends what it buffered, which the host
-// calls before it commits. Nothing is run again on its own: fault.Conflict goes to the host, which rolls back.
+// Join returns a transaction inside the host's own and the function that sends what it buffered,
+// which the host calls before it commits. Nothing is run again on its own: fault.Conflict goes to
+// the host, which rolls back.
 func Join(tx *sql.Tx) (joined store.Tx, flush func(ctx context.Context) error) {
 	return sqlstore.New(sqlstore.Options{Dialect: dialect()}).Join(tx)
 }
 
-// SQLTx returns the SQL transaction under a transaction of a SQL store, so that a host's hook writes its own rows
-// in it; ok is false for other stores. What the store still buffers cannot be seen through it. The host must
-// not end it.
+// SQLTx returns the SQL transaction under a transaction of a SQL store, so that a host's hook
+// writes its own rows in it; ok is false for other stores. What the store still buffers cannot be
+// seen through it. The host must not end it.
 func SQLTx(tx store.Tx) (sqlTx *sql.Tx, ok bool) { return sqlstore.SQL(tx) }

@@ -65,25 +65,48 @@ const (
 // Types lists every type an endpoint may subscribe to; ping is sent whatever the subscription.
 func Types() []Type {
 	return []Type{
-		InvoiceCreated, InvoicePending, InvoiceUnderpaid, InvoicePaid, InvoiceExpired, InvoiceCanceled, InvoiceRefunded,
-		InvoicePaymentDetected, InvoicePaymentConfirm, InvoicePaymentReversed,
-		DepositPaymentDetected, DepositPaymentConfirmed, DepositPaymentReleased,
-		PaymentOrphaned, PaymentDropped, PaymentTransactionAttached,
-		SettlementHeld, SettlementReleased, SettlementFailed, SettlementReverted,
-		PayoutCreated, PayoutBroadcast, PayoutConfirmed, PayoutFailed,
-		RefundCreated, RefundSucceeded, RefundFailed,
-		WebhookEndpointFailing, WebhookEndpointDisabled,
+		InvoiceCreated,
+		InvoicePending,
+		InvoiceUnderpaid,
+		InvoicePaid,
+		InvoiceExpired,
+		InvoiceCanceled,
+		InvoiceRefunded,
+		InvoicePaymentDetected,
+		InvoicePaymentConfirm,
+		InvoicePaymentReversed,
+		DepositPaymentDetected,
+		DepositPaymentConfirmed,
+		DepositPaymentReleased,
+		PaymentOrphaned,
+		PaymentDropped,
+		PaymentTransactionAttached,
+		SettlementHeld,
+		SettlementReleased,
+		SettlementFailed,
+		SettlementReverted,
+		PayoutCreated,
+		PayoutBroadcast,
+		PayoutConfirmed,
+		PayoutFailed,
+		RefundCreated,
+		RefundSucceeded,
+		RefundFailed,
+		WebhookEndpointFailing,
+		WebhookEndpointDisabled,
 	}
 }
 
 // Internal facts travel the same way as events but only inside the house: reactions see them, they are
 // neither stored nor delivered. Their types have no dot.
 const (
-	// FactPaymentPriced: a confirmed payment got its usd_value (at confirmation, or with the first fresh price).
+	// FactPaymentPriced: a confirmed payment got its usd_value (at confirmation, or with the first
+	// fresh price).
 	FactPaymentPriced Type = "payment_priced"
 	// FactPaymentLost: a confirmed or detected payment left the chain or was dropped.
 	FactPaymentLost Type = "payment_lost"
-	// FactTransaction: a transaction of ours moved (signed, broadcast, included, confirmed, taken back, failed).
+	// FactTransaction: a transaction of ours moved (signed, broadcast, included, confirmed, taken
+	// back, failed).
 	FactTransaction Type = "transaction"
 	// FactRefund: a refund changed without anything to tell (a reorganisation took its payout back).
 	FactRefund Type = "refund"
@@ -96,8 +119,9 @@ func (t Type) Internal() bool {
 	switch t {
 	case FactPaymentPriced, FactPaymentLost, FactTransaction, FactRefund, FactSettings:
 		return true
+	default:
+		return false
 	}
-	return false
 }
 
 // Event is one thing that happened to one object.

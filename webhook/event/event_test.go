@@ -13,6 +13,7 @@ func TestTypesAreDottedUniqueAndPublic(t *testing.T) {
 		if seen[typ] || typ.Internal() || strings.Count(string(typ), ".") != 1 {
 			t.Errorf("%q is twice in the list, internal, or not of the form object.what", typ)
 		}
+
 		seen[typ] = true
 	}
 }
@@ -22,6 +23,7 @@ func TestRequestTravelsInContext(t *testing.T) {
 	if got := event.RequestOf(event.WithRequest(t.Context(), want)); got != want {
 		t.Fatalf("RequestOf = %+v", got)
 	}
+
 	if got := event.RequestOf(t.Context()); got != (event.Request{}) {
 		t.Fatalf("RequestOf without a request = %+v", got)
 	}

@@ -2,8 +2,8 @@ package failover
 
 import "net/http"
 
-// Client returns the HTTP client for nodes: the configured one, or one without a time limit of its own, that follows no
-// redirects, which could carry a request and the key in it to anybody.
+// Client returns the HTTP client for nodes: the configured one, or one without a time limit of its
+// own, that follows no redirects, which could carry a request and the key in it to anybody.
 func Client(configured *http.Client) *http.Client {
 	var client http.Client
 	if configured != nil {
@@ -13,7 +13,9 @@ func Client(configured *http.Client) *http.Client {
 		t.MaxIdleConnsPerHost = 16
 		client.Transport = t
 	}
+
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
 	return &client
 }
 
@@ -22,5 +24,6 @@ func Positive[T ~int | ~int64](v, otherwise T) T {
 	if v > 0 {
 		return v
 	}
+
 	return otherwise
 }

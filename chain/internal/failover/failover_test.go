@@ -33,41 +33,55 @@ type endpoint struct {
 // newSet returns nodes named a, b, c.
 func newSet(keep bool) *failover.Set[*endpoint] {
 	s := &failover.Set[*endpoint]{
-		Network: "net", Log: slog.New(slog.DiscardHandler), Keep: keep,
-		Verify: func(_ context.Context, e *endpoint) error { e.vetted++; return e.verify },
-		Reach:  func(_ context.Context, e *endpoint, need uint64) error { e.reached = need; return e.reach },
+		Network: "net",
+		Log:     slog.New(slog.DiscardHandler),
+		Keep:    keep,
+		Verify:  func(_ context.Context, e *endpoint) error { e.vetted++; return e.verify },
+		Reach:   func(_ context.Context, e *endpoint, need uint64) error { e.reached = need; return e.reach },
 	}
 	for _, host := range []string{"a", "b", "c"} {
 		s.Nodes = append(s.Nodes, &endpoint{Node: failover.Node{Host: host}})
 	}
+
 	return s
 }
 
-// asked runs ask with a function that answers as scripted, nil for a node without a script, and returns who was asked.
-func asked(script map[string]error, ask func(func(context.Context, *endpoint) error) error) (order string, err error) {
+// asked runs ask with a function that answers as scripted, nil for a node without a script, and
+// returns who was asked.
+func asked(
+	script map[string]error,
+	ask func(func(context.Context, *endpoint) error) error,
+) (order string, err error) {
 	err = ask(func(_ context.Context, e *endpoint) error {
 		order += e.Host
 		return script[e.Host]
 	})
+
 	return order, err
 }
 
 func once(t *testing.T, s *failover.Set[*endpoint], script map[string]error) (string, error) {
-	return asked(script, func(f func(context.Context, *endpoint) error) error { return s.Ask(t.Context(), 1, 0, f) })
+	return asked(
+		script,
+		func(f func(context.Context, *endpoint) error) error { return s.Ask(t.Context(), 1, 0, f) },
+	)
 }
 
 func down(s *failover.Set[*endpoint], hosts string) map[string]error {
 	script := map[string]error{}
+
 	for _, e := range s.Nodes {
 		if strings.Contains(hosts, e.Host) {
 			script[e.Host] = e.Fail(failover.Unreachable, "down")
 		}
 	}
+
 	return script
 }
 
 func want(t *testing.T, what, got, wanted string) {
 	t.Helper()
+
 	if got != wanted {
 		t.Errorf("%s: asked %q, want %q", what, got, wanted)
 	}
@@ -114,10 +128,15 @@ func TestTheLastToAnswerIsKept(t *testing.T) {
 			want(t, c.what, got, c.want)
 			time.Sleep(time.Minute)
 		}
+
 		refused := fault.New(fault.Invalid, "no", "no")
-		if got, err := once(t, s, map[string]error{"a": s.Nodes[0].Fail("", "down"), "b": refused}); got != "ab" || err != error(refused) {
+		if got, err := once(
+			t, s, map[string]error{"a": s.Nodes[0].Fail("", "down"), "b": refused},
+		); got != "ab" ||
+			!errors.Is(err, refused) {
 			t.Errorf("asked %q: %v", got, err)
 		}
+
 		got, _ := once(t, s, nil)
 		want(t, "after a refusal, which is an answer", got, "b")
 	})
@@ -125,17 +144,28 @@ func TestTheLastToAnswerIsKept(t *testing.T) {
 
 func TestOthersTakeTurns(t *testing.T) {
 	s := newSet(false)
+
 	var firsts []string
+
 	for range 4 {
-		got, err := asked(nil, func(f func(context.Context, *endpoint) error) error { return s.AskOthers(t.Context(), 0, f) })
+		got, err := asked(
+			nil,
+			func(f func(context.Context, *endpoint) error) error { return s.AskOthers(t.Context(), 0, f) },
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		firsts = append(firsts, got)
 	}
+
 	slices.Sort(firsts)
 	want(t, "second opinions", strings.Join(firsts, ""), "bbcc")
-	got, _ := asked(down(s, "bc"), func(f func(context.Context, *endpoint) error) error { return s.AskOthers(t.Context(), 0, f) })
+
+	got, _ := asked(
+		down(s, "bc"),
+		func(f func(context.Context, *endpoint) error) error { return s.AskOthers(t.Context(), 0, f) },
+	)
 	if len(got) != 3 || got[2] != 'a' {
 		t.Errorf("asked %q: the preferred node is the last resort", got)
 	}
@@ -146,16 +176,25 @@ func TestNodesAreVettedOnceAndAskedForNothingAboveTheirTip(t *testing.T) {
 	s.Nodes[0].verify = &failover.Mismatch{Host: "a", Shows: "serves 5", Want: "1"}
 	s.Nodes[1].reach = fmt.Errorf("node b: %w", failover.ErrLagging)
 	s.Nodes[2].SawTip(9)
+
 	for range 2 {
-		got, err := asked(nil, func(f func(context.Context, *endpoint) error) error { return s.Ask(t.Context(), 1, 9, f) })
+		got, err := asked(
+			nil,
+			func(f func(context.Context, *endpoint) error) error { return s.Ask(t.Context(), 1, 9, f) },
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		want(t, "a is foreign and b is behind", got, "c")
 	}
+
 	a, b, c := s.Nodes[0], s.Nodes[1], s.Nodes[2]
 	if a.vetted != 2 || b.vetted != 1 || c.vetted != 1 || a.reached != 0 || b.reached != 9 || c.reached != 0 {
-		t.Errorf("vetted %d, %d, %d times; asked to reach %d, %d, %d", a.vetted, b.vetted, c.vetted, a.reached, b.reached, c.reached)
+		t.Errorf(
+			"vetted %d, %d, %d times; asked to reach %d, %d, %d",
+			a.vetted, b.vetted, c.vetted, a.reached, b.reached, c.reached,
+		)
 	}
 }
 
@@ -163,6 +202,7 @@ func TestVerdicts(t *testing.T) {
 	failure := func(after time.Duration) error {
 		return &failover.Failure{Host: "n", Kind: "kind", What: "what", Code: "node_odd", RetryAfter: after}
 	}
+
 	foreign := &failover.Mismatch{Host: "n", Shows: "serves 5", Want: "1"}
 	for _, c := range []struct {
 		name   string
@@ -172,12 +212,23 @@ func TestVerdicts(t *testing.T) {
 		rounds int // until the driver gives up, of 3
 		holds  string
 	}{
-		{"foreign nodes", foreign, foreign, fault.Stopped, "chain_id_mismatch", 1, "node n of network net serves 5, not 1"},
+		{
+			"foreign nodes", foreign, foreign, fault.Stopped, "chain_id_mismatch", 1,
+			"node n of network net serves 5, not 1",
+		},
 		{"one lags", foreign, failover.ErrLagging, fault.Unavailable, "node_behind", 1, ""},
 		{"one has pruned", failover.ErrPruned, failover.ErrLagging, fault.Stopped, "node_pruned", 3, ""},
 		{"one does not know", failover.ErrPruned, failover.ErrMissing, fault.NotFound, "transaction_unknown", 1, ""},
 		{"one fails", failure(0), failover.ErrMissing, fault.Unavailable, "node_odd", 3, "node n: what (kind)"},
-		{"one is unavailable", failover.ErrPruned, fault.New(fault.Unavailable, "moved", "it moved"), fault.Unavailable, "moved", 3, "it moved"},
+		{
+			"one is unavailable",
+			failover.ErrPruned,
+			fault.New(fault.Unavailable, "moved", "it moved"),
+			fault.Unavailable,
+			"moved",
+			3,
+			"it moved",
+		},
 		{"something else", errors.New("boo"), foreign, fault.Unavailable, "node_unavailable", 3, "boo"},
 		{"an answer", failure(0), fault.New(fault.NotFound, "unknown", "no"), fault.NotFound, "unknown", 1, ""},
 	} {
@@ -186,13 +237,16 @@ func TestVerdicts(t *testing.T) {
 				s := newSet(true)
 				s.Nodes = s.Nodes[:2]
 				calls := 0
+
 				err := s.Ask(t.Context(), 3, 0, func(_ context.Context, e *endpoint) error {
 					calls++
 					return order[slices.Index(s.Nodes, e)]
 				})
-				if !errors.Is(err, c.word) || fault.Code(err) != c.code || !strings.Contains(err.Error(), c.holds) {
+				if !errors.Is(err, c.word) || fault.Code(err) != c.code ||
+					!strings.Contains(err.Error(), c.holds) {
 					t.Errorf("%s: %v (%s)", name, err, fault.Code(err))
 				}
+
 				if rounds := (calls + 1) / 2; rounds != c.rounds {
 					t.Errorf("%s: %d rounds, want %d", name, rounds, c.rounds)
 				}
@@ -205,25 +259,38 @@ func TestRetryAfter(t *testing.T) {
 	answer := func(seconds string) *http.Response {
 		return &http.Response{Header: http.Header{"Retry-After": {seconds}}}
 	}
+
 	for header, want := range map[string]time.Duration{
-		"": 0, "-1": 0, "0": 0, "soon": 0, "3": 3 * time.Second, "3600": time.Hour, "999999": time.Hour,
+		"":       0,
+		"-1":     0,
+		"0":      0,
+		"soon":   0,
+		"3":      3 * time.Second,
+		"3600":   time.Hour,
+		"999999": time.Hour,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newSet(false)
 			s.Nodes = s.Nodes[:1]
 			e := s.Nodes[0]
 			start, calls := time.Now(), 0
+
 			err := s.Ask(t.Context(), 2, 0, func(context.Context, *endpoint) error {
 				if calls++; calls == 1 {
 					e.HearRetryAfter(answer(header))
 					return e.Fail(failover.Throttled, "no")
 				}
+
 				return nil
 			})
 			if want > 10*time.Second { // too long to wait for: the caller is told
 				if fault.RetryAfter(err) != want || calls != 1 {
-					t.Errorf("%q: %v after %d calls, retry after %v", header, err, calls, fault.RetryAfter(err))
+					t.Errorf(
+						"%q: %v after %d calls, retry after %v",
+						header, err, calls, fault.RetryAfter(err),
+					)
 				}
+
 				if _, err := once(t, s, nil); fault.RetryAfter(err) != want {
 					t.Errorf("%q: asked again: %v", header, err)
 				}
@@ -232,15 +299,19 @@ func TestRetryAfter(t *testing.T) {
 			}
 		})
 	}
-	synctest.Test(t, func(t *testing.T) { // one that wants to be left alone is no reason to give up on another
+	// one that wants to be left alone is no reason to give up on another
+	synctest.Test(t, func(t *testing.T) {
 		s := newSet(true)
 		s.Nodes = s.Nodes[:2]
 		s.Nodes[0].HearRetryAfter(answer("60"))
+
 		calls := 0
+
 		err := s.Ask(t.Context(), 2, 0, func(_ context.Context, e *endpoint) error {
 			if calls++; calls == 1 {
 				return e.Fail(failover.Unreachable, "down")
 			}
+
 			return nil
 		})
 		if err != nil || calls != 2 {
@@ -252,17 +323,27 @@ func TestRetryAfter(t *testing.T) {
 func TestTheCallersContextEndsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSet(false)
+
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		err := s.Ask(ctx, 99, 0, func(_ context.Context, e *endpoint) error { return e.Fail(failover.Garbled, "x") })
+
+		err := s.Ask(
+			ctx, 99, 0,
+			func(_ context.Context, e *endpoint) error { return e.Fail(failover.Garbled, "x") },
+		)
 		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, fault.Unavailable) {
 			t.Errorf("during a pause: %v", err)
 		}
+
 		got, err := once(t, s, nil)
 		if got != "a" || err != nil {
 			t.Fatal(got, err)
 		}
-		got, err = asked(down(s, "abc"), func(f func(context.Context, *endpoint) error) error { return s.Ask(ctx, 9, 0, f) })
+
+		got, err = asked(
+			down(s, "abc"),
+			func(f func(context.Context, *endpoint) error) error { return s.Ask(ctx, 9, 0, f) },
+		)
 		if len(got) != 1 || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("after its end, %q were asked: %v", got, err)
 		}
@@ -270,10 +351,13 @@ func TestTheCallersContextEndsIt(t *testing.T) {
 }
 
 func TestSecretsStayInside(t *testing.T) {
-	u, err := url.Parse("https://longuser:pa%2Fss%20word@host/v3/abcdef1234567890/rpc?api-key=zyxwvut9876&n=1")
+	u, err := url.Parse(
+		"https://longuser:pa%2Fss%20word@host/v3/abcdef1234567890/rpc?api-key=zyxwvut9876&n=1",
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	n := failover.Node{Host: u.Host, Secrets: failover.SecretsOf(u, "header-key")}
 	for words, want := range map[string]string{
 		"v3 rpc at host":                            "v3 rpc at host",
@@ -288,13 +372,16 @@ func TestSecretsStayInside(t *testing.T) {
 			t.Errorf("%q became %q, want %q", words, got, want)
 		}
 	}
+
 	if got := n.Clean(strings.Repeat("é…", 200)); !utf8.ValidString(got) || len(got) > 210 {
 		t.Errorf("%d bytes: %q", len(got), got)
 	}
+
 	lost := &url.Error{Op: "Post", URL: u.String(), Err: errors.New("refused by abcdef1234567890")}
 	if got := n.Why(lost, time.Second); got != "refused by …" {
 		t.Errorf("%q", got)
 	}
+
 	lost.Err = context.DeadlineExceeded
 	if got := n.Why(lost, time.Second); got != "no answer within 1s" {
 		t.Errorf("%q", got)
@@ -303,14 +390,20 @@ func TestSecretsStayInside(t *testing.T) {
 
 func TestClientFollowsNoRedirects(t *testing.T) {
 	ours := &http.Client{Timeout: time.Second}
-	for name, c := range map[string]*http.Client{"by default": failover.Client(nil), "of the caller's": failover.Client(ours)} {
-		if c.CheckRedirect == nil || c.CheckRedirect(nil, nil) != http.ErrUseLastResponse || name == "of the caller's" && c.Timeout != time.Second {
+	for name, c := range map[string]*http.Client{
+		"by default":      failover.Client(nil),
+		"of the caller's": failover.Client(ours),
+	} {
+		if c.CheckRedirect == nil || !errors.Is(c.CheckRedirect(nil, nil), http.ErrUseLastResponse) ||
+			name == "of the caller's" && c.Timeout != time.Second {
 			t.Errorf("%s: %+v", name, c)
 		}
 	}
+
 	if ours.CheckRedirect != nil {
 		t.Error("the caller's own client was changed")
 	}
+
 	if failover.Positive(-1, 3) != 3 || failover.Positive(0, 3) != 3 || failover.Positive(2, 3) != 2 {
 		t.Error("Positive")
 	}

@@ -36,6 +36,7 @@ func (f *Failure) Error() string {
 	if f.Kind == "" {
 		return fmt.Sprintf("node %s: %s", f.Host, f.What)
 	}
+
 	return fmt.Sprintf("node %s: %s (%s)", f.Host, f.What, f.Kind)
 }
 
@@ -74,15 +75,16 @@ var (
 // Mismatch is a node of another network.
 type Mismatch struct {
 	Host string
-	// Shows is what the node said, as a predicate: "serves chain id 5". Want is what it should have said instead.
+	// Shows is what the node said, as a predicate: "serves chain id 5". Want is what it should have
+	// said instead.
 	Shows, Want string
 }
 
 // Error names the node and its network.
 func (m *Mismatch) Error() string { return fmt.Sprintf("node %s %s, not %s", m.Host, m.Shows, m.Want) }
 
-// hope ranks why a node gave no usable answer by how much may be expected of asking it again: of several nodes, the one that
-// may have known better than the others has the say.
+// hope ranks why a node gave no usable answer by how much may be expected of asking it again: of
+// several nodes, the one that may have known better than the others has the say.
 type hope int
 
 const (
@@ -97,6 +99,7 @@ func hopeIn(err error) hope {
 	if _, other := errors.AsType[*Mismatch](err); other {
 		return foreign
 	}
+
 	switch {
 	case errors.Is(err, ErrLagging):
 		return lagging
@@ -105,6 +108,7 @@ func hopeIn(err error) hope {
 	case errors.Is(err, ErrMissing):
 		return missing
 	}
+
 	return failed
 }
 
@@ -114,25 +118,42 @@ func decided(err error) bool {
 	return ok && !errors.Is(e.Word, fault.Unavailable)
 }
 
-// Fault puts the public word on an error of this package, for a network named by its slug; a fault is returned as it is.
+// Fault puts the public word on an error of this package, for a network named by its slug; a fault
+// is returned as it is.
 func Fault(network string, err error) error {
 	if err == nil {
 		return nil
 	}
+
 	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return err
 	}
+
 	switch hopeIn(err) {
 	case foreign:
 		m, _ := errors.AsType[*Mismatch](err)
-		return fault.New(fault.Stopped, "chain_id_mismatch", "node %s of network %s %s, not %s: correct the node's URL", m.Host, network, m.Shows, m.Want)
+
+		return fault.New(
+			fault.Stopped, "chain_id_mismatch",
+			"node %s of network %s %s, not %s: correct the node's URL",
+			m.Host, network, m.Shows, m.Want,
+		)
 	case lagging:
-		return fault.Wrap(err, fault.Unavailable, "node_behind", "network %s has no node that is far enough", network)
+		return fault.Wrap(
+			err, fault.Unavailable, "node_behind", "network %s has no node that is far enough",
+			network,
+		)
 	case pruned:
-		return fault.Wrap(err, fault.Stopped, "node_pruned", "no node of network %s has that height any more, configure one that keeps older blocks", network)
+		return fault.Wrap(
+			err, fault.Stopped, "node_pruned",
+			"no node of network %s has that height any more, configure one that keeps older blocks",
+			network,
+		)
 	case missing:
 		return fault.New(fault.NotFound, "transaction_unknown", "network %s has no such transaction", network)
+	default: // failed
 	}
+
 	f := fault.Wrap(err, fault.Unavailable, "node_unavailable", "network %s gave no usable answer", network)
 	if failure, ok := errors.AsType[*Failure](err); ok {
 		f.RetryAfter = failure.RetryAfter
@@ -140,5 +161,6 @@ func Fault(network string, err error) error {
 			f.Code = failure.Code
 		}
 	}
+
 	return f
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// Node is what is remembered of a node between calls, for a driver's endpoint to embed. Without a history it is fit for
-// anything. It is safe for concurrent use.
+// Node is what is remembered of a node between calls, for a driver's endpoint to embed. Without a
+// history it is fit for anything. It is safe for concurrent use.
 type Node struct {
 	Host    string // all of its URL that may be shown
 	Secrets        // the parts of it that may not
@@ -44,9 +44,11 @@ func (n *Node) Why(err error, timeout time.Duration) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Sprintf("no answer within %s", timeout)
 	}
+
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
+
 	return n.Clean(err.Error())
 }
 
@@ -54,6 +56,7 @@ func (n *Node) Why(err error, timeout time.Duration) string {
 func (n *Node) SawTip(height uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+
 	n.tip = height
 }
 
@@ -61,6 +64,7 @@ func (n *Node) SawTip(height uint64) {
 func (n *Node) KnownTip() uint64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+
 	return n.tip
 }
 
@@ -70,8 +74,10 @@ func (n *Node) HearRetryAfter(answer *http.Response) {
 	if err != nil || s <= 0 {
 		return
 	}
+
 	n.mu.Lock()
 	defer n.mu.Unlock()
+
 	n.barredUntil = time.Now().Add(time.Duration(min(s, 3600)) * time.Second)
 }
 
@@ -81,14 +87,17 @@ func (n *Node) Barred() *Failure {
 	if wait == 0 {
 		return nil
 	}
+
 	f := n.Fail(Throttled, "it asked to be left alone for a while")
 	f.RetryAfter = wait
+
 	return f
 }
 
 func (n *Node) barred() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+
 	return max(0, time.Until(n.barredUntil))
 }
 
@@ -96,9 +105,11 @@ func (n *Node) barred() time.Duration {
 func (n *Node) failed() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+
 	if n.rest == nil {
 		n.rest = backoff.NewExponentialBackOff()
 	}
+
 	n.restUntil = time.Now().Add(n.rest.NextBackOff())
 }
 
@@ -106,6 +117,7 @@ func (n *Node) failed() {
 func (n *Node) worked() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+
 	n.rest, n.restUntil = nil, time.Time{}
 }
 
@@ -113,34 +125,40 @@ func (n *Node) worked() {
 func (n *Node) unfit(need uint64) (penalty int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+
 	if time.Now().Before(n.restUntil) {
 		penalty += 2
 	}
+
 	if n.tip != 0 && n.tip < need {
 		penalty++
 	}
+
 	return penalty
 }
 
 // Secrets are what must never appear in a message about a node.
 type Secrets []string
 
-// SecretsOf lists what of a URL is secret, and other words: providers put keys into user info, path and query. Words shorter than
-// 8 bytes are names such as "v3" or "rpc".
+// SecretsOf lists what of a URL is secret, and other words: providers put keys into user info, path
+// and query. Words shorter than 8 bytes are names such as "v3" or "rpc".
 func SecretsOf(u *url.URL, others ...string) (s Secrets) {
 	parts := append(strings.Split(u.Path, "/"), others...)
 	if u.User != nil {
 		password, _ := u.User.Password()
 		parts = append(parts, u.User.Username(), password)
 	}
+
 	for _, values := range u.Query() {
 		parts = append(parts, values...)
 	}
+
 	for _, p := range parts {
 		if len(p) >= 8 {
 			s = append(s, p, url.PathEscape(p), url.QueryEscape(p))
 		}
 	}
+
 	return s
 }
 
@@ -149,9 +167,11 @@ func (s Secrets) Clean(words string) string {
 	for _, secret := range s {
 		words = strings.ReplaceAll(words, secret, "…")
 	}
+
 	words = strings.ToValidUTF8(strings.Join(strings.Fields(words), " "), "")
 	if len(words) > 200 {
 		words = strings.ToValidUTF8(words[:200], "") + "…"
 	}
+
 	return words
 }

@@ -1,7 +1,8 @@
-// Package ethereum is an engine over a real Ethereum node, for tests of money out: on anvil, on go-ethereum's node, and by
-// several processes over one node.
+// Package ethereum is an engine over a real Ethereum node, for tests of money out: on anvil, on
+// go-ethereum's node, and by several processes over one node.
 //
-// The node makes blocks when it is told to, and the engine's clock can be put forward, so that nothing waits for time.
+// The node makes blocks when it is told to, and the engine's clock can be put forward, so that
+// nothing waits for time.
 package ethereum
 
 import (
@@ -79,40 +80,57 @@ func New(t testing.TB, c Config) *World {
 	w.Must(err)
 	w.Node = node
 	t.Cleanup(node.Close)
-	driver, err := evm.New(evm.Config{Network: evm.Local(c.ChainID, c.Tokens...), RPC: c.URL, HTTPClient: c.HTTP})
+
+	driver, err := evm.New(
+		evm.Config{Network: evm.Local(c.ChainID, c.Tokens...), RPC: c.URL, HTTPClient: c.HTTP},
+	)
 	w.Must(err)
 	w.Network = driver.Network().Slug
 	keys, err := hdkey.New(testenv.WellKnownDevMnemonic, "")
 	w.Must(err)
+
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	if testing.Verbose() {
 		log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	}
+
 	if c.Store == nil {
 		c.Store = memory.New()
 	}
+
 	if c.Now == nil {
 		c.Now = func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
 	}
+
 	prices, err := rate.NewFixed(map[string]string{"ETH/USD": "2000", "USDC/USD": "1"}, time.Minute, c.Now)
 	w.Must(err)
 	w.Engine, err = payments.New(payments.Config{
-		Store: c.Store, Drivers: []payments.ChainDriver{driver}, Signer: keys, Rates: prices, BaseURL: "https://pay.example.com",
-		SecretKey: bytes.Repeat([]byte{7}, 32), Log: log, Now: c.Now, Process: c.Process,
+		Store:        c.Store,
+		Drivers:      []payments.ChainDriver{driver},
+		Signer:       keys,
+		Rates:        prices,
+		BaseURL:      "https://pay.example.com",
+		SecretKey:    bytes.Repeat([]byte{7}, 32),
+		Log:          log,
+		Now:          c.Now,
+		Process:      c.Process,
 		FeeAddresses: map[string]string{w.Network: string(FeeAddress)},
 	})
 	w.Must(err)
+
 	if c.AccountID == "" {
 		c.Settings.Name = "Corner Shop"
 		w.Account, err = w.Engine.Accounts.CreateAccount(t.Context(), c.Settings)
 	} else {
 		w.Account, err = w.Engine.Accounts.Get(t.Context(), c.AccountID)
 	}
+
 	w.Must(err)
 	w.Owner = event.Owner{AccountID: w.Account.ID}
 	master, err := w.Engine.Outbox.Master(t.Context(), w.Network, w.Account.Index)
 	w.Must(err)
 	w.Master = master.Address
+
 	return w
 }
 
@@ -122,6 +140,7 @@ var FeeAddress = chain.Address(common.BytesToAddress([]byte("platform fee")).Hex
 // Must ends the test when there is an error.
 func (w *World) Must(err error) {
 	w.t.Helper()
+
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -130,6 +149,7 @@ func (w *World) Must(err error) {
 // Call makes one call of the node and stores what it answers in result, unless that is nil.
 func (w *World) Call(result any, method string, args ...any) {
 	w.t.Helper()
+
 	if err := w.Node.CallContext(w.t.Context(), result, method, args...); err != nil {
 		w.t.Fatalf("%s: %v", method, err)
 	}
@@ -138,22 +158,26 @@ func (w *World) Call(result any, method string, args ...any) {
 // Mine makes blocks.
 func (w *World) Mine(blocks int) {
 	w.t.Helper()
+
 	if w.config.Mine != nil {
 		w.config.Mine(blocks)
 		return
 	}
+
 	w.Call(nil, "anvil_mine", hexutil.Uint64(blocks))
 }
 
 // Fund gives the master wallet coins from elsewhere, and buries them.
 func (w *World) Fund(amount chain.Amount) {
 	w.t.Helper()
+
 	w.funded = w.funded.Add(amount)
 	if w.config.Fund != nil {
 		w.config.Fund(w.Master, amount)
 	} else {
 		w.Call(nil, "anvil_setBalance", w.Master, hexutil.EncodeBig(w.Balance(w.Master).Add(amount).Big()))
 	}
+
 	w.Mine(8)
 }
 
@@ -163,24 +187,34 @@ func (w *World) Forward(d time.Duration) { w.ahead.Add(int64(d)) }
 // Balance is what an address holds of ether.
 func (w *World) Balance(of chain.Address) chain.Amount {
 	w.t.Helper()
+
 	var v hexutil.Big
 	w.Call(&v, "eth_getBalance", of, "latest")
 	held, err := chain.AmountFromBig((*big.Int)(&v))
 	w.Must(err)
+
 	return held
 }
 
 // Nonce is how many transactions an address has in blocks.
 func (w *World) Nonce(of chain.Address) uint64 {
 	w.t.Helper()
+
 	var n hexutil.Uint64
 	w.Call(&n, "eth_getTransactionCount", of, "latest")
+
 	return uint64(n)
 }
 
 // Params are those of a payout of ether to a new address.
 func (w *World) Params(amount chain.Amount) payout.Params {
-	return payout.Params{Owner: w.Owner, Network: w.Network, Asset: "ETH", Amount: amount, Destination: string(w.Stranger())}
+	return payout.Params{
+		Owner:       w.Owner,
+		Network:     w.Network,
+		Asset:       "ETH",
+		Amount:      amount,
+		Destination: string(w.Stranger()),
+	}
 }
 
 // Stranger returns a new address. Nobody has its key.
@@ -193,6 +227,7 @@ func (w *World) Pay(amount chain.Amount) payout.Payout {
 	w.t.Helper()
 	p, err := w.Engine.Payouts.Create(w.t.Context(), w.Params(amount))
 	w.Must(err)
+
 	return p
 }
 
@@ -201,57 +236,73 @@ func (w *World) Get(id string) payout.Payout {
 	w.t.Helper()
 	p, err := w.Engine.Payouts.Get(w.t.Context(), w.Owner, id)
 	w.Must(err)
+
 	if p.NetworkFee != nil && p.MaxNetworkFee.Less(*p.NetworkFee) {
 		w.t.Fatalf("it cost %s, more than its maximum %s", p.NetworkFee, p.MaxNetworkFee)
 	}
+
 	return p
 }
 
 // Work does what is due now, and then puts the engine's clock forward to the next look.
 func (w *World) Work() {
 	w.t.Helper()
+
 	for range 20 {
 		planned, err := w.Engine.Settlements.Step(w.t.Context(), w.Network)
 		w.Must(err)
 		sent, err := w.Engine.Outbox.Step(w.t.Context(), w.Network)
 		w.Must(err)
+
 		if !planned && !sent {
 			break
 		}
 	}
+
 	w.Forward(5 * time.Second)
 }
 
 // Until works until the condition holds, making as many blocks each time as told.
 func (w *World) Until(what string, blocks int, done func() bool) {
 	w.t.Helper()
+
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
 		w.Work()
+
 		if done() {
 			return
 		}
+
 		if blocks > 0 {
 			w.Mine(blocks)
 		}
 	}
+
 	w.t.Fatalf("never came true: %s", what)
 }
 
-// Live runs the engine as a service does, followers and all, with a block at each look, until the condition holds.
+// Live runs the engine as a service does, followers and all, with a block at each look, until the
+// condition holds.
 func (w *World) Live(what string, done func() bool) {
 	w.t.Helper()
 	ctx, stop := context.WithTimeout(w.t.Context(), time.Minute)
+
 	ended := make(chan error)
 	go func() { ended <- w.Engine.Run(ctx) }()
+
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
+
 	for !done() && ctx.Err() == nil {
 		<-tick.C
 		w.Mine(1)
 	}
+
 	late := ctx.Err() != nil
+
 	stop()
 	w.Must(<-ended)
+
 	if late {
 		w.t.Fatalf("never came true: %s", what)
 	}
@@ -260,11 +311,13 @@ func (w *World) Live(what string, done func() bool) {
 // Follow has the network read up to its newest block, as an audit compares what was read.
 func (w *World) Follow() {
 	w.t.Helper()
+
 	var tip hexutil.Uint64
 	w.Call(&tip, "eth_blockNumber")
 	w.Live("the network is read", func() bool {
 		c, followed, err := w.Engine.Store().Cursor(w.t.Context(), w.Network)
 		w.Must(err)
+
 		return followed && c.At.Height >= uint64(tip)
 	})
 }
@@ -273,62 +326,82 @@ func (w *World) Follow() {
 func (w *World) Becomes(id string, status payout.Status, blocks int) (p payout.Payout) {
 	w.t.Helper()
 	w.Until("payout is "+string(status), blocks, func() bool { p = w.Get(id); return p.Status == status })
+
 	return p
 }
 
-// Reorganised takes a payout that is in a block out of it: its status follows, the same bytes are sent again, and it confirms.
+// Reorganised takes a payout that is in a block out of it: its status follows, the same bytes are
+// sent again, and it confirms.
 func (w *World) Reorganised(p payout.Payout, reorganise func()) {
 	w.t.Helper()
+
 	hash := p.TxHash
+
 	reorganise()
+
 	if got := w.Balance(p.Destination); !got.IsZero() {
 		w.t.Fatalf("the reorganisation left %s at the destination", got)
 	}
+
 	w.Forward(2 * time.Minute)
+
 	p = w.Becomes(p.ID, payout.Processing, 0)
 	if p.NetworkFee != nil || !p.ConfirmedAt.IsZero() {
 		w.t.Errorf("out of its block it is %+v", p)
 	}
+
 	p = w.Becomes(p.ID, payout.Confirmed, 4)
 	if p.TxHash != hash || p.NetworkFee == nil || p.ConfirmedAt.IsZero() {
 		w.t.Errorf("confirmed as %+v, first as %s", p, hash)
 	}
+
 	w.Arrived(p)
 }
 
-// Arrived checks that the only payout of the wallet arrived once, and that an audit finds nothing else in its books.
+// Arrived checks that the only payout of the wallet arrived once, and that an audit finds nothing
+// else in its books.
 func (w *World) Arrived(p payout.Payout) {
 	w.t.Helper()
+
 	if got := w.Balance(p.Destination); got != p.Amount {
 		w.t.Errorf("%s arrived, want %s", got, p.Amount)
 	}
+
 	if n := w.Nonce(w.Master); n != 1 {
 		w.t.Errorf("the wallet made %d transactions, want 1", n)
 	}
+
 	if got, want := w.Balance(w.Master), w.funded.Sub(p.Amount).Sub(*p.NetworkFee); got != want {
 		w.t.Errorf("%s is left in the wallet, want %s", got, want)
 	}
+
 	w.Clean()
 }
 
-// Clean checks that an audit finds no difference, and that what came from elsewhere into the wallet is what Fund gave it.
+// Clean checks that an audit finds no difference, and that what came from elsewhere into the wallet
+// is what Fund gave it.
 func (w *World) Clean() {
 	w.t.Helper()
 	a, err := w.Engine.Audit(w.t.Context())
 	w.Must(err)
+
 	for _, d := range a.Differences() {
 		w.t.Errorf("audit: %s: %s %+v", d.Kind, d.Message, d.Records)
 	}
+
 	if !a.Clean() {
 		w.t.Error("the audit is not clean")
 	}
+
 	for _, held := range a.Networks[0].Wallets {
 		if held.Address == w.Master && held.Asset == "ETH" {
 			if held.Outside != w.funded {
 				w.t.Errorf("the audit finds %s from elsewhere, want %s", held.Outside, w.funded)
 			}
+
 			return
 		}
 	}
+
 	w.t.Error("the wallet was not audited")
 }

@@ -23,21 +23,33 @@ var (
 // DeployToken makes a token on anvil that anybody can mint, with 6 decimals.
 func DeployToken(t testing.TB, url string) chain.Asset {
 	t.Helper()
+
 	node, err := rpc.DialContext(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer node.Close()
+
 	hash, err := sendFromDev(t.Context(), node, map[string]string{"data": contracts.USDTLike.Bytecode})
 	if err != nil {
 		t.Fatalf("deploying a token: %v", err)
 	}
+
 	var receipt struct{ ContractAddress common.Address }
-	if err := node.CallContext(t.Context(), &receipt, "eth_getTransactionReceipt", hash); err != nil || receipt.ContractAddress == (common.Address{}) {
+	if err := node.CallContext(
+		t.Context(), &receipt, "eth_getTransactionReceipt", hash,
+	); err != nil ||
+		receipt.ContractAddress == (common.Address{}) {
 		t.Fatalf("deploying a token: %+v, %v", receipt, err)
 	}
+
 	return chain.Asset{
-		Symbol: "USDC", Name: "USD Coin", Kind: chain.Token, Contract: chain.Address(receipt.ContractAddress.Hex()), Decimals: 6, MinAmount: chain.Units(1),
+		Symbol:    "USDC",
+		Name:      "USD Coin",
+		Kind:      chain.Token,
+		Contract:  chain.Address(receipt.ContractAddress.Hex()),
+		Decimals:  6,
+		MinAmount: chain.Units(1),
 	}
 }
 
@@ -47,25 +59,41 @@ func sendFromDev(ctx context.Context, node *rpc.Client, tx map[string]string) (h
 	if err := node.CallContext(ctx, &hash, "eth_sendTransaction", tx); err != nil {
 		return hash, err
 	}
+
 	return hash, node.CallContext(ctx, nil, "evm_mine")
 }
 
 // Mint gives an address units of a token that DeployToken made.
 func (w *World) Mint(token chain.Asset, to chain.Address, amount chain.Amount) {
 	w.t.Helper()
+
 	units := amount.Bytes32()
-	data := append(append([]byte{}, mintSelector...), common.LeftPadBytes(common.HexToAddress(string(to)).Bytes(), 32)...)
-	_, err := sendFromDev(w.t.Context(), w.Node, map[string]string{"to": string(token.Contract), "data": hexutil.Encode(append(data, units[:]...))})
+
+	data := append(
+		append([]byte{}, mintSelector...),
+		common.LeftPadBytes(common.HexToAddress(string(to)).Bytes(), 32)...)
+	_, err := sendFromDev(
+		w.t.Context(), w.Node,
+		map[string]string{"to": string(token.Contract), "data": hexutil.Encode(append(data, units[:]...))},
+	)
 	w.Must(err)
 }
 
 // TokenBalance is what an address holds of a token.
 func (w *World) TokenBalance(token chain.Asset, of chain.Address) chain.Amount {
 	w.t.Helper()
-	data := append(append([]byte{}, balanceOfSelector...), common.LeftPadBytes(common.HexToAddress(string(of)).Bytes(), 32)...)
+
+	data := append(
+		append([]byte{}, balanceOfSelector...),
+		common.LeftPadBytes(common.HexToAddress(string(of)).Bytes(), 32)...)
+
 	var word hexutil.Bytes
-	w.Call(&word, "eth_call", map[string]string{"to": string(token.Contract), "data": hexutil.Encode(data)}, "latest")
+	w.Call(
+		&word, "eth_call",
+		map[string]string{"to": string(token.Contract), "data": hexutil.Encode(data)}, "latest",
+	)
 	held, err := chain.AmountFromBig(new(big.Int).SetBytes(word))
 	w.Must(err)
+
 	return held
 }

@@ -29,8 +29,10 @@ type Recorder struct {
 func (r *Recorder) Take() (statements []Statement, begins, commits int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	statements, begins, commits = r.statements, r.begins, r.commits
 	r.statements, r.begins, r.commits = nil, 0, 0
+
 	return statements, begins, commits
 }
 
@@ -41,16 +43,19 @@ var ErrInjected = errors.New("sqltest: injected failure")
 func (r *Recorder) FailAt(n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	r.failAt, r.countdown = n, n
 }
 
 func (r *Recorder) see(text string, args []driver.NamedValue, changes bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	values := make([]any, len(args))
 	for i, a := range args {
 		values[i] = a.Value
 	}
+
 	switch {
 	case strings.HasPrefix(text, "BEGIN"):
 		r.begins++
@@ -59,12 +64,14 @@ func (r *Recorder) see(text string, args []driver.NamedValue, changes bool) erro
 		r.commits++
 		return nil
 	}
+
 	r.statements = append(r.statements, Statement{text, values})
 	if changes && r.failAt > 0 {
 		if r.countdown--; r.countdown == 0 {
 			return ErrInjected
 		}
 	}
+
 	return nil
 }
 
@@ -86,6 +93,7 @@ func (c connector) Connect(context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return &conn{inner, c.r}, nil
 }
 
@@ -95,10 +103,15 @@ type conn struct {
 	r *Recorder
 }
 
-func (c *conn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+func (c *conn) ExecContext(
+	ctx context.Context,
+	text string,
+	args []driver.NamedValue,
+) (driver.Result, error) {
 	if err := c.r.see(text, args, true); err != nil {
 		return nil, err
 	}
+
 	return c.Conn.(driver.ExecerContext).ExecContext(ctx, text, args)
 }
 
@@ -106,5 +119,6 @@ func (c *conn) QueryContext(ctx context.Context, text string, args []driver.Name
 	if err := c.r.see(text, args, false); err != nil {
 		return nil, err
 	}
+
 	return c.Conn.(driver.QueryerContext).QueryContext(ctx, text, args)
 }

@@ -1,5 +1,5 @@
-// Package contracts holds compiled contracts for tests on Ethereum-like development chains. Their source is Tokens.sol;
-// `make contracts` compiles it again.
+// Package contracts holds compiled contracts for tests on Ethereum-like development chains. Their
+// source is Tokens.sol; `make contracts` compiles it again.
 package contracts
 
 import (
@@ -18,23 +18,27 @@ type Contract struct {
 var compiled embed.FS
 
 var (
-	// TestERC20 is an ERC-20 token as the standard has it. Constructor: name string, symbol string, decimals uint8.
+	// TestERC20 is an ERC-20 token as the standard has it. Constructor: name string, symbol string,
+	// decimals uint8.
 	TestERC20 = load("TestERC20")
-	// USDTLike is a token whose transfer, transferFrom and approve return nothing, with 6 decimals and an optional fee, pause and
-	// blacklist. No constructor arguments.
+	// USDTLike is a token whose transfer, transferFrom and approve return nothing, with 6 decimals
+	// and an optional fee, pause and blacklist. No constructor arguments.
 	USDTLike = load("USDTLike")
-	// FalseOnSuccess is USDTLike whose transfer returns false on success, as USDT on Tron does. No constructor arguments.
+	// FalseOnSuccess is USDTLike whose transfer returns false on success, as USDT on Tron does. No
+	// constructor arguments.
 	FalseOnSuccess = load("FalseOnSuccess")
 	// Forwarder sends native coin on to one or many receivers, by internal calls. No constructor arguments.
 	Forwarder = load("Forwarder")
 )
 
-// load reads one embedded contract. What is embedded does not change after the build, so a fault in it is a fault of the program.
+// load reads one embedded contract. What is embedded does not change after the build, so a fault in
+// it is a fault of the program.
 func load(name string) Contract {
 	text, err := compiled.ReadFile(name + ".json")
 	if err != nil {
 		panic(fmt.Sprintf("contracts: %v", err))
 	}
+
 	var c struct {
 		ABI      json.RawMessage `json:"abi"`
 		Bytecode string          `json:"bytecode"`
@@ -42,5 +46,6 @@ func load(name string) Contract {
 	if err := json.Unmarshal(text, &c); err != nil {
 		panic(fmt.Sprintf("contracts: %s: %v", name, err))
 	}
+
 	return Contract{ABI: string(c.ABI), Bytecode: c.Bytecode}
 }

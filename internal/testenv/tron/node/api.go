@@ -1,7 +1,8 @@
 package main
 
-// The HTTP interface. Source of paths, parameters and answers: TRON documentation (tronprotocol/documentation-en,
-// docs/api/http), held to its printed answers by published_test.go. Fields of value 0 are left out, as protobuf's JSON does.
+// The HTTP interface. Source of paths, parameters and answers: TRON documentation
+// (tronprotocol/documentation-en, docs/api/http), held to its printed answers by published_test.go.
+// Fields of value 0 are left out, as protobuf's JSON does.
 
 import (
 	"bytes"
@@ -23,6 +24,7 @@ func addressHex(s string) (address, bool) {
 	if err != nil {
 		return address{}, false
 	}
+
 	return prefixed(b)
 }
 
@@ -30,12 +32,15 @@ func addressHex(s string) (address, bool) {
 func strictJSON(b []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
+
 	if err := d.Decode(v); err != nil {
 		return err
 	}
+
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("data after the JSON value")
 	}
+
 	return nil
 }
 
@@ -65,7 +70,9 @@ func (o object) put(key string, v any) object {
 			return o
 		}
 	}
+
 	o[key] = v
+
 	return o
 }
 
@@ -75,33 +82,43 @@ func (n *node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "Payload Too Large", http.StatusRequestEntityTooLarge)
 		return
 	}
+
 	n.mu.Lock()
 	defer n.mu.Unlock()
+
 	if name, ok := strings.CutPrefix(r.URL.Path, "/control/"); ok {
 		n.serveControl(w, name, body)
 		return
 	}
+
 	n.seen++
+
 	if r.Method != http.MethodPost {
 		http.Error(w, "this node takes POST only", http.StatusMethodNotAllowed)
 		return
 	}
+
 	serve, solid := fullAPI[r.URL.Path], false
 	if name, ok := strings.CutPrefix(r.URL.Path, "/walletsolidity/"); ok && solidNames[name] {
 		serve, solid = fullAPI["/wallet/"+name], true
 	}
+
 	if serve == nil {
 		http.NotFound(w, r)
 		return
 	}
+
 	if len(body) == 0 {
 		body = []byte("{}")
 	}
+
 	answer, err := serve(n, view{n: n, solid: solid}, body)
 	if err != nil {
 		answer = object{"Error": "class " + err.Error()}
 	}
+
 	w.Header().Set("Content-Type", "application/json")
+
 	if err := json.NewEncoder(w).Encode(answer); err != nil {
 		panic(http.ErrAbortHandler)
 	}
@@ -117,6 +134,7 @@ func (v view) newest() *block {
 	if v.solid {
 		return v.n.solid()
 	}
+
 	return v.n.head()
 }
 
@@ -124,6 +142,7 @@ func (v view) workspace() (*workspace, error) {
 	if !v.solid {
 		return v.n.pending, nil
 	}
+
 	return v.n.store.open(v.n.solid().world)
 }
 
@@ -131,6 +150,7 @@ func (v view) at(height int64) *block {
 	if b := v.n.at(height); b != nil && b.height <= v.newest().height {
 		return b
 	}
+
 	return nil
 }
 
@@ -138,8 +158,16 @@ type handler func(n *node, v view, body []byte) (any, error)
 
 // solidNames are the paths that exist under /walletsolidity too.
 var solidNames = map[string]bool{
-	"getnowblock": true, "getblockbynum": true, "getblockbylimitnext": true, "gettransactionbyid": true, "gettransactioninfobyid": true,
-	"gettransactioninfobyblocknum": true, "getaccount": true, "triggerconstantcontract": true, "estimateenergy": true, "getnodeinfo": true,
+	"getnowblock":                  true,
+	"getblockbynum":                true,
+	"getblockbylimitnext":          true,
+	"gettransactionbyid":           true,
+	"gettransactioninfobyid":       true,
+	"gettransactioninfobyblocknum": true,
+	"getaccount":                   true,
+	"triggerconstantcontract":      true,
+	"estimateenergy":               true,
+	"getnodeinfo":                  true,
 }
 
 var fullAPI = map[string]handler{
@@ -151,9 +179,11 @@ var fullAPI = map[string]handler{
 		if err := strictJSON(body, &in); err != nil {
 			return nil, err
 		}
+
 		if b := v.at(in.Num); b != nil {
 			return b.json(), nil
 		}
+
 		return object{}, nil
 	},
 	"/wallet/getblockbylimitnext": func(_ *node, v view, body []byte) (any, error) {
@@ -161,7 +191,9 @@ var fullAPI = map[string]handler{
 		if err := strictJSON(body, &in); err != nil {
 			return nil, err
 		}
+
 		blocks := []any{}
+
 		if in.EndNum > in.StartNum && in.EndNum-in.StartNum <= 100 {
 			for h := in.StartNum; h < in.EndNum; h++ {
 				if b := v.at(h); b != nil {
@@ -169,6 +201,7 @@ var fullAPI = map[string]handler{
 				}
 			}
 		}
+
 		return object{}.put("block", blocks), nil
 	},
 	"/wallet/gettransactionbyid":        transactionByID(true),
@@ -178,9 +211,11 @@ var fullAPI = map[string]handler{
 		if err != nil {
 			return nil, err
 		}
+
 		if b, k := n.included(id); b != nil && b.height <= v.newest().height {
 			return n.infoJSON(b, k), nil
 		}
+
 		return object{}, nil
 	},
 	"/wallet/gettransactioninfobyblocknum": func(n *node, v view, body []byte) (any, error) {
@@ -188,15 +223,18 @@ var fullAPI = map[string]handler{
 		if err := strictJSON(body, &in); err != nil {
 			return nil, err
 		}
+
 		if in.Num <= 0 {
 			return object{}, nil
 		}
+
 		infos := []any{}
 		if b := v.at(in.Num); b != nil {
 			for k := range b.infos {
 				infos = append(infos, n.infoJSON(b, k))
 			}
 		}
+
 		return infos, nil
 	},
 	"/wallet/getaccount":              getAccount,
@@ -206,22 +244,43 @@ var fullAPI = map[string]handler{
 	"/wallet/broadcasthex":            broadcastHex,
 	"/wallet/getnodeinfo": func(n *node, _ view, body []byte) (any, error) {
 		name := func(b *block) string { return fmt.Sprintf("Num:%d,ID:%s", b.height, hexBytes(b.id[:])) }
-		return object{"block": name(n.head()), "solidityBlock": name(n.solid()), "beginSyncNum": int64(n.oldest), "configNodeInfo": object{"codeVersion": "4.8.1"}},
-			strictJSON(body, &struct{}{})
+
+		return object{
+				"block":          name(n.head()),
+				"solidityBlock":  name(n.solid()),
+				"beginSyncNum":   int64(n.oldest),
+				"configNodeInfo": object{"codeVersion": "4.8.1"},
+			},
+			strictJSON(
+				body, &struct{}{},
+			)
 	},
 }
 
 func (b *block) json() object {
-	raw := object{}.put("number", int64(b.height)).put("timestamp", b.timestamp).put("version", int64(blockVersion))
-	raw["txTrieRoot"], raw["parentHash"], raw["witness_address"] = hexBytes(b.root[:]), hexBytes(b.parent[:]), hexBytes(prefixedBytes(b.witness))
+	raw := object{}.put("number", int64(b.height)).
+		put("timestamp", b.timestamp).
+		put("version", int64(blockVersion))
+	raw["txTrieRoot"], raw["parentHash"], raw["witness_address"] = hexBytes(
+		b.root[:],
+	), hexBytes(
+		b.parent[:],
+	), hexBytes(
+		prefixedBytes(b.witness),
+	)
 	signature := sha256.Sum256(b.id[:])
+
 	txs := []any{}
 	for k, t := range b.txs {
 		txs = append(txs, t.json(b.infos[k]))
 	}
+
 	return object{
-		"blockID":      hexBytes(b.id[:]),
-		"block_header": object{"raw_data": raw, "witness_signature": hexBytes(append(append(signature[:], signature[:]...), 0))},
+		"blockID": hexBytes(b.id[:]),
+		"block_header": object{
+			"raw_data":          raw,
+			"witness_signature": hexBytes(append(append(signature[:], signature[:]...), 0)),
+		},
 	}.put("transactions", txs)
 }
 
@@ -235,15 +294,32 @@ func (t *transaction) json(done *info) object {
 		value["contract_address"] = hexBytes(prefixedBytes(t.to))
 		value.put("call_value", t.amount).put("data", hexBytes(t.data))
 	}
+
 	name := typeNames[t.kind]
 	raw := object{
-		"contract":        []any{object{"parameter": object{"value": value, "type_url": "type.googleapis.com/protocol." + name}, "type": name}},
-		"ref_block_bytes": hexBytes(t.refBytes), "ref_block_hash": hexBytes(t.refHash),
-	}.put("expiration", t.expiration).put("timestamp", t.timestamp).put("fee_limit", t.feeLimit).put("data", hexBytes(t.memo))
-	out := object{"txID": hexBytes(t.id[:]), "raw_data": raw, "raw_data_hex": hexBytes(t.raw), "signature": []string{hexBytes(t.signature)}}
+		"contract": []any{
+			object{
+				"parameter": object{"value": value, "type_url": "type.googleapis.com/protocol." + name},
+				"type":      name,
+			},
+		},
+		"ref_block_bytes": hexBytes(t.refBytes),
+		"ref_block_hash":  hexBytes(t.refHash),
+	}.put("expiration", t.expiration).
+		put("timestamp", t.timestamp).
+		put("fee_limit", t.feeLimit).
+		put("data", hexBytes(t.memo))
+
+	out := object{
+		"txID":         hexBytes(t.id[:]),
+		"raw_data":     raw,
+		"raw_data_hex": hexBytes(t.raw),
+		"signature":    []string{hexBytes(t.signature)},
+	}
 	if done != nil {
 		out["ret"] = []any{object{"contractRet": done.resultName()}}
 	}
+
 	return out
 }
 
@@ -251,44 +327,64 @@ func (i *info) resultName() string {
 	if i.outcome == nil {
 		return "SUCCESS"
 	}
+
 	return i.outcome.resultName()
 }
 
 func (n *node) infoJSON(b *block, k int) object {
 	t, i := b.txs[k], b.infos[k]
-	receipt := object{}.put("net_usage", i.netUsage).put("net_fee", i.netFee).put("energy_usage", i.energy).put("energy_fee", i.energyFee).put("energy_usage_total", i.total)
+	receipt := object{}.put("net_usage", i.netUsage).
+		put("net_fee", i.netFee).
+		put("energy_usage", i.energy).
+		put("energy_fee", i.energyFee).
+		put("energy_usage_total", i.total)
 	out := object{"id": hexBytes(t.id[:]), "receipt": receipt, "contractResult": []string{""}}.
 		put("fee", i.fee).put("blockNumber", int64(b.height)).put("blockTimeStamp", b.timestamp)
+
 	o := i.outcome
 	if o == nil {
 		return out
 	}
+
 	out["contractResult"] = []string{hexBytes(o.result)}
 	out["contract_address"] = hexBytes(prefixedBytes(t.to))
+
 	receipt["result"] = o.resultName()
 	if o.err != nil {
 		out["result"], out["resMessage"] = "FAILED", hexBytes([]byte(o.resultText()))
 	}
+
 	logs := []any{}
 	for _, l := range o.logs {
 		topics := []string{}
 		for _, topic := range l.Topics {
 			topics = append(topics, hexBytes(topic[:]))
 		}
-		logs = append(logs, object{"address": hexBytes(l.Address[:])}.put("topics", topics).put("data", hexBytes(l.Data)))
+
+		logs = append(
+			logs,
+			object{"address": hexBytes(l.Address[:])}.put("topics", topics).put("data", hexBytes(l.Data)),
+		)
 	}
+
 	out.put("log", logs)
+
 	if !n.config.HideInternal {
 		internal := []any{}
 		for j, c := range o.internal {
 			hash := sha256.Sum256(append(t.id[:], byte(j>>8), byte(j)))
 			internal = append(internal, object{
-				"hash": hexBytes(hash[:]), "caller_address": hexBytes(prefixedBytes(c.from)), "transferTo_address": hexBytes(prefixedBytes(c.to)),
-				"callValueInfo": []any{object{}.put("callValue", c.value)}, "note": hexBytes([]byte(c.note)),
+				"hash":               hexBytes(hash[:]),
+				"caller_address":     hexBytes(prefixedBytes(c.from)),
+				"transferTo_address": hexBytes(prefixedBytes(c.to)),
+				"callValueInfo":      []any{object{}.put("callValue", c.value)},
+				"note":               hexBytes([]byte(c.note)),
 			}.put("rejected", c.rejected))
 		}
+
 		out.put("internal_transactions", internal)
 	}
+
 	return out
 }
 
@@ -297,11 +393,14 @@ func readID(body []byte) (id [32]byte, err error) {
 	if err := strictJSON(body, &in); err != nil {
 		return id, err
 	}
+
 	b, err := hex.DecodeString(in.Value)
 	if err != nil {
 		return id, fmt.Errorf("org.tron.core.services.http.JsonFormat$ParseException : %w", err)
 	}
+
 	copy(id[:], b)
+
 	return id, nil
 }
 
@@ -312,12 +411,15 @@ func transactionByID(included bool) handler {
 		if err != nil {
 			return nil, err
 		}
+
 		if b, k := n.included(id); included && b != nil && b.height <= v.newest().height {
 			return b.txs[k].json(b.infos[k]), nil
 		}
+
 		if t := n.waiting(id); t != nil && !v.solid {
 			return t.json(nil), nil
 		}
+
 		return object{}, nil
 	}
 }
@@ -327,15 +429,25 @@ func getAccount(n *node, v view, body []byte) (any, error) {
 	if err != nil || !known {
 		return object{}, err
 	}
+
 	acc := ws.accounts[a]
+
 	out := object{
-		"address":          hexBytes(prefixedBytes(a)),
-		"owner_permission": object{"permission_name": "owner", "threshold": 1, "keys": []any{object{"address": hexBytes(prefixedBytes(a)), "weight": 1}}},
-	}.put("balance", ws.balance(a)).put("create_time", acc.created).put("free_net_usage", acc.freeUsed).put("net_usage", acc.netUsed)
+		"address": hexBytes(prefixedBytes(a)),
+		"owner_permission": object{
+			"permission_name": "owner",
+			"threshold":       1,
+			"keys":            []any{object{"address": hexBytes(prefixedBytes(a)), "weight": 1}},
+		},
+	}.put("balance", ws.balance(a)).
+		put("create_time", acc.created).
+		put("free_net_usage", acc.freeUsed).
+		put("net_usage", acc.netUsed)
 	if acc.contract {
 		out["type"] = "Contract"
 		delete(out, "owner_permission")
 	}
+
 	return out, nil
 }
 
@@ -344,11 +456,14 @@ func readAccount(v view, body []byte) (a address, ws *workspace, known bool, err
 	if err := strictJSON(body, &in); err != nil {
 		return a, nil, false, err
 	}
+
 	a, ok := addressHex(in.Address)
 	if !ok {
 		return a, nil, false, errors.New("java.lang.IllegalArgumentException : address is not valid")
 	}
+
 	ws, err = v.workspace()
+
 	return a, ws, err == nil && ws.exists(a), err
 }
 
@@ -357,9 +472,13 @@ func getAccountResource(n *node, v view, body []byte) (any, error) {
 	if err != nil || !known {
 		return object{}, err
 	}
+
 	acc := ws.accounts[a]
+
 	return object{"TotalNetLimit": 43_200_000_000, "TotalEnergyLimit": 180_000_000_000}.
-		put("freeNetUsed", acc.freeUsed).put("freeNetLimit", n.params["getFreeNetLimit"]).put("NetUsed", acc.netUsed).put("NetLimit", acc.netLimit).
+		put(
+			"freeNetUsed", acc.freeUsed,
+		).put("freeNetLimit", n.params["getFreeNetLimit"]).put("NetUsed", acc.netUsed).put("NetLimit", acc.netLimit).
 		put("EnergyUsed", acc.energyUsed).put("EnergyLimit", acc.energyLimit), nil
 }
 
@@ -368,6 +487,7 @@ func getChainParameters(n *node, _ view, body []byte) (any, error) {
 	for key, value := range n.params {
 		list = append(list, object{"key": key}.put("value", value))
 	}
+
 	return object{"chainParameter": list}, strictJSON(body, &struct{}{})
 }
 
@@ -381,31 +501,65 @@ func triggerConstantContract(n *node, v view, body []byte) (any, error) {
 	if err := strictJSON(body, &in); err != nil {
 		return object{"result": object{"code": "OTHER_ERROR", "message": hexBytes([]byte(err.Error()))}}, nil
 	}
+
 	owner, ok1 := addressHex(in.OwnerAddress)
 	contract, ok2 := addressHex(in.ContractAddress)
+
 	data, err := hex.DecodeString(in.Data)
 	if !ok1 || !ok2 || err != nil {
-		return object{"result": object{"code": "OTHER_ERROR", "message": hexBytes([]byte("class java.lang.IllegalArgumentException : bad hex"))}}, nil
+		return object{
+			"result": object{
+				"code":    "OTHER_ERROR",
+				"message": hexBytes([]byte("class java.lang.IllegalArgumentException : bad hex")),
+			},
+		}, nil
 	}
+
 	ws, err := v.workspace()
 	if err != nil {
 		return nil, err
 	}
+
 	if !ws.accounts[contract].contract {
-		return object{"result": object{"code": "CONTRACT_VALIDATE_ERROR", "message": hexBytes([]byte("Contract validate error : Smart contract is not exist."))}}, nil
+		return object{
+			"result": object{
+				"code":    "CONTRACT_VALIDATE_ERROR",
+				"message": hexBytes([]byte("Contract validate error : Smart contract is not exist.")),
+			},
+		}, nil
 	}
+
 	o := n.simulate(ws, v.newest(), owner, contract, in.CallValue, data)
+
 	result, ret := object{"result": true}, object{}
 	if o.err != nil {
 		result["message"], ret["ret"] = hexBytes([]byte(o.resultText())), "FAILED"
 	}
+
 	now := time.Now().UnixMilli()
 	id := v.newest().id
-	t := &transaction{kind: typeTrigger, owner: owner, to: contract, amount: in.CallValue, data: data, refBytes: id[6:8], refHash: id[8:16], expiration: now + 60_000, timestamp: now}
+	t := &transaction{
+		kind:       typeTrigger,
+		owner:      owner,
+		to:         contract,
+		amount:     in.CallValue,
+		data:       data,
+		refBytes:   id[6:8],
+		refHash:    id[8:16],
+		expiration: now + 60_000,
+		timestamp:  now,
+	}
 	shown := t.json(nil)
 	shown["ret"], shown["visible"] = []any{ret}, false
 	delete(shown, "signature")
-	return object{"result": result, "constant_result": []string{hexBytes(o.result)}, "transaction": shown}.put("energy_used", o.used), nil
+
+	return object{
+		"result":          result,
+		"constant_result": []string{hexBytes(o.result)},
+		"transaction":     shown,
+	}.put(
+		"energy_used", o.used,
+	), nil
 }
 
 func broadcastHex(n *node, _ view, body []byte) (any, error) {
@@ -413,21 +567,32 @@ func broadcastHex(n *node, _ view, body []byte) (any, error) {
 	if err := strictJSON(body, &in); err != nil {
 		return nil, err
 	}
+
 	b, err := hex.DecodeString(in.Transaction)
 	if err != nil {
 		return nil, fmt.Errorf("org.bouncycastle.util.encoders.DecoderException : %w", err)
 	}
+
 	t, err := parseTransaction(b)
 	if err != nil {
 		return nil, fmt.Errorf("com.google.protobuf.InvalidProtocolBufferException : %w", err)
 	}
+
 	shown, err := json.Marshal(t.json(nil))
 	if err != nil {
 		return nil, err
 	}
-	answer := object{"result": true, "code": "SUCCESS", "message": "", "transaction": string(shown), "txid": hexBytes(t.id[:])}
+
+	answer := object{
+		"result":      true,
+		"code":        "SUCCESS",
+		"message":     "",
+		"transaction": string(shown),
+		"txid":        hexBytes(t.id[:]),
+	}
 	if refused := n.broadcast(t); refused != nil {
 		answer["result"], answer["code"], answer["message"] = false, refused.code, refused.message
 	}
+
 	return answer, nil
 }

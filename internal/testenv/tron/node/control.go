@@ -1,6 +1,7 @@
 package main
 
-// What tests ask of the chain beside the interface of a node. Every path is /control/<name> with a JSON body, and answers a JSON object.
+// What tests ask of the chain beside the interface of a node. Every path is /control/<name> with a
+// JSON body, and answers a JSON object.
 
 import (
 	"crypto/sha256"
@@ -48,7 +49,9 @@ func (n *node) serveControl(w http.ResponseWriter, name string, body []byte) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+
 	w.Header().Set("Content-Type", "application/json")
+
 	if err := json.NewEncoder(w).Encode(answer); err != nil {
 		panic(http.ErrAbortHandler)
 	}
@@ -59,6 +62,7 @@ func (n *node) control(name string, body []byte) (object, error) {
 	if err := strictJSON(body, &c); err != nil {
 		return nil, err
 	}
+
 	switch name {
 	case "mine":
 		if err := n.mineBlocks(c.Blocks); err != nil {
@@ -77,11 +81,13 @@ func (n *node) control(name string, body []byte) (object, error) {
 		if !ok {
 			return nil, fmt.Errorf("%q is not an address", c.Address)
 		}
+
 		for _, accounts := range []map[address]account{n.head().world.accounts, n.pending.accounts} {
 			acc, ok := accounts[a]
 			if !ok {
 				return nil, fmt.Errorf("account %s is not active", c.Address)
 			}
+
 			acc.energyLimit, acc.netLimit = c.Energy, c.Net
 			accounts[a] = acc
 		}
@@ -89,6 +95,7 @@ func (n *node) control(name string, body []byte) (object, error) {
 		if _, known := n.params[c.Key]; !known {
 			return nil, fmt.Errorf("chain parameter %q is not one of this node", c.Key)
 		}
+
 		n.params[c.Key] = c.Value
 	case "energyfactor":
 		n.config.EnergyFactor = uint64(c.Value)
@@ -106,15 +113,24 @@ func (n *node) control(name string, body []byte) (object, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		if refused := n.broadcast(t); refused != nil {
 			return nil, refused
 		}
+
 		return object{"txid": hexBytes(t.id[:]), "transaction": hexBytes(t.bytes)}, nil
 	case "state":
 	default:
 		return nil, fmt.Errorf("no control %q", name)
 	}
-	return object{"tip": n.head().height, "solid": n.solid().height, "pool": len(n.pool), "requests": n.seen, "time": n.head().timestamp}, nil
+
+	return object{
+		"tip":      n.head().height,
+		"solid":    n.solid().height,
+		"pool":     len(n.pool),
+		"requests": n.seen,
+		"time":     n.head().timestamp,
+	}, nil
 }
 
 func (n *node) setStorage(c control) error {
@@ -122,15 +138,20 @@ func (n *node) setStorage(c control) error {
 	if !ok {
 		return fmt.Errorf("%q is not an address", c.Address)
 	}
+
 	head := n.head()
+
 	ws, err := n.store.open(head.world)
 	if err != nil {
 		return err
 	}
+
 	ws.db.SetState(a, common.HexToHash(c.Slot), common.HexToHash(c.Word))
+
 	if head.world, err = ws.commit(head.height); err != nil {
 		return err
 	}
+
 	return n.repool()
 }
 
@@ -141,43 +162,76 @@ func (n *node) makePayment(p *payment) (*transaction, error) {
 	if p == nil {
 		return nil, errors.New("nothing to send")
 	}
+
 	key, err := crypto.HexToECDSA(p.PrivateKey)
 	if err != nil {
 		return nil, err
 	}
+
 	to, ok := addressHex(p.To)
 	if !ok {
 		return nil, fmt.Errorf("%q is not an address", p.To)
 	}
+
 	data, err := hex.DecodeString(p.Data)
 	if err != nil {
 		return nil, err
 	}
+
 	from := prefixedBytes(crypto.PubkeyToAddress(key.PublicKey))
-	kind, value := int64(typeTransfer), newMessage("TransferContract", map[string]any{"owner_address": from, "to_address": prefixedBytes(to), "amount": p.Amount})
+
+	kind, value := int64(
+		typeTransfer,
+	), newMessage(
+		"TransferContract",
+		map[string]any{"owner_address": from, "to_address": prefixedBytes(to), "amount": p.Amount},
+	)
 	if len(data) > 0 {
 		kind = typeTrigger
-		value = newMessage("TriggerSmartContract", map[string]any{"owner_address": from, "contract_address": prefixedBytes(to), "call_value": p.Amount, "data": data})
+		value = newMessage(
+			"TriggerSmartContract",
+			map[string]any{
+				"owner_address":    from,
+				"contract_address": prefixedBytes(to),
+				"call_value":       p.Amount,
+				"data":             data,
+			},
+		)
 	}
-	parameter := newMessage("Any", map[string]any{"type_url": "type.googleapis.com/protocol." + typeNames[kind], "value": value.encode()})
+
+	parameter := newMessage(
+		"Any",
+		map[string]any{
+			"type_url": "type.googleapis.com/protocol." + typeNames[kind],
+			"value":    value.encode(),
+		},
+	)
 	contract := newMessage("Contract", map[string]any{"type": int32(kind)})
 	contract.set("parameter", parameter)
+
 	lastPayment = max(time.Now().UnixMilli(), lastPayment+1)
 	id := n.solid().id
 	raw := newMessage("raw", map[string]any{
-		"ref_block_bytes": id[6:8], "ref_block_hash": id[8:16], "expiration": n.now() + 60_000, "timestamp": lastPayment,
-		"fee_limit": p.FeeLimit, "data": []byte(p.Memo),
+		"ref_block_bytes": id[6:8],
+		"ref_block_hash":  id[8:16],
+		"expiration":      n.now() + 60_000,
+		"timestamp":       lastPayment,
+		"fee_limit":       p.FeeLimit,
+		"data":            []byte(p.Memo),
 	})
 	raw.m.Mutable(raw.field("contract")).List().Append(protoreflect.ValueOfMessage(contract.m))
 	digest := sha256.Sum256(raw.encode())
+
 	signature, err := crypto.Sign(digest[:], key)
 	if err != nil {
 		return nil, err
 	}
+
 	signature[64] += 27
 	tx := newMessage("Transaction", nil)
 	tx.set("raw_data", raw)
 	tx.m.Mutable(tx.field("signature")).List().Append(protoreflect.ValueOfBytes(signature))
+
 	return parseTransaction(tx.encode())
 }
 

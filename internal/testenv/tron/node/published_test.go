@@ -1,6 +1,7 @@
 package main
 
-// The node's answers, field by field against answers that were published; see ../published.json for their source.
+// The node's answers, field by field against answers that were published; see ../published.json for
+// their source.
 
 import (
 	"crypto/sha256"
@@ -23,17 +24,21 @@ type published struct {
 
 func readPublished(t *testing.T) published {
 	t.Helper()
+
 	text, err := os.ReadFile("../published.json")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var p published
 	if err := json.Unmarshal(text, &p); err != nil {
 		t.Fatal(err)
 	}
+
 	if len(p.Answers) < 13 || p.Source == "" {
 		t.Fatalf("%d answers of %q", len(p.Answers), p.Source)
 	}
+
 	return p
 }
 
@@ -46,6 +51,7 @@ func shape(into map[string]string, at string, v any) {
 			if at != "" {
 				name = at + "." + k
 			}
+
 			shape(into, name, x)
 		}
 	case []any:
@@ -69,76 +75,113 @@ func stringKind(s string) string {
 	if _, err := hex.DecodeString(digits); err != nil || s == "" {
 		return "string"
 	}
+
 	if len(s) == len(digits) && slices.Contains([]int{4, 16, 40, 42, 64, 130}, len(s)) {
 		return fmt.Sprintf("hex%d", len(s))
 	}
+
 	return "hex"
 }
 
-// fits says whether a field's kind is one that was published. Hex of no fixed length may have any; an empty one is a word.
+// fits says whether a field's kind is one that was published. Hex of no fixed length may have any;
+// an empty one is a word.
 func fits(got, want string) bool {
 	variable := func(k string) bool { return k == "hex" || k == "string" }
-	return got == want || (variable(want) && strings.HasPrefix(got, "hex")) || (variable(got) && variable(want)) || (got == "string" && want == "hex64")
+
+	return got == want || (variable(want) && strings.HasPrefix(got, "hex")) ||
+		(variable(got) && variable(want)) ||
+		(got == "string" && want == "hex64")
 }
 
 // a chain on which something of every kind has happened.
 func eventful(t *testing.T) (*node, *transaction, *transaction, *transaction) {
 	t.Helper()
+
 	const key = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
-	// Logs 32 bytes of nothing with two topics, and calls its caller with 1 sun: PUSH1 7 PUSH1 7 PUSH1 32 PUSH1 0 LOG2, then CALL; returned
-	// by a constructor that copies what comes after it.
+	// Logs 32 bytes of nothing with two topics, and calls its caller with 1 sun: PUSH1 7 PUSH1 7
+	// PUSH1 32 PUSH1 0 LOG2, then CALL; returned by a constructor that copies what comes after it.
 	const code = "6007600760206000a2" + "60006000600060006001335af1" + "60206000f3"
+
 	initCode := fmt.Sprintf("60%02x600c60003960%02x6000f3", len(code)/2, len(code)/2) + code
-	n, err := newNode(Config{Balances: map[string]int64{"41f39fd6e51aad88f6f4ce6ab8827279cfffb92266": 1_000_000_000}, Contracts: []Deployment{{Bytecode: initCode}}, SolidLag: 1})
+
+	n, err := newNode(
+		Config{
+			Balances:  map[string]int64{"41f39fd6e51aad88f6f4ce6ab8827279cfffb92266": 1_000_000_000},
+			Contracts: []Deployment{{Bytecode: initCode}},
+			SolidLag:  1,
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	send := func(p payment) *transaction {
 		t.Helper()
+
 		p.PrivateKey = key
+
 		x, err := n.makePayment(&p)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		if refused := n.broadcast(x); refused != nil {
 			t.Fatal(refused)
 		}
+
 		return x
 	}
 	transfer := send(payment{To: "41a614f803b6fd780986a42c78ec9c7f77e6ded13c", Amount: 5, Memo: "memo"})
 	call := send(payment{To: n.deployed[0], Amount: 3, Data: "01", FeeLimit: 100_000_000})
+
 	failing := send(payment{To: n.deployed[0], Amount: 3, Data: "01", FeeLimit: 10_000})
 	if err := n.mineBlocks(3); err != nil {
 		t.Fatal(err)
 	}
+
 	return n, transfer, call, failing
 }
 
 func TestAnswersHaveThePublishedShape(t *testing.T) {
 	p := readPublished(t)
 	n, transfer, call, failing := eventful(t)
+
 	server := httptest.NewServer(n)
 	defer server.Close()
+
 	ask := func(path, body string) any {
 		t.Helper()
+
 		resp, err := http.Post(server.URL+path, "application/json", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer resp.Body.Close()
+
 		var v any
 		if err := json.NewDecoder(resp.Body).Decode(&v); err != nil || resp.StatusCode != http.StatusOK {
 			t.Fatalf("%s: %d, %v", path, resp.StatusCode, err)
 		}
+
 		return v
 	}
 	id := func(x *transaction) string { return `{"value":"` + hexBytes(x.id[:]) + `"}` }
-	waiting, err := n.makePayment(&payment{PrivateKey: "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80", To: n.deployed[0], Data: "02", FeeLimit: 100_000_000})
+
+	waiting, err := n.makePayment(
+		&payment{
+			PrivateKey: "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
+			To:         n.deployed[0],
+			Data:       "02",
+			FeeLimit:   100_000_000,
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	owner, contract := "41f39fd6e51aad88f6f4ce6ab8827279cfffb92266", n.deployed[0]
 	asked := map[string]bool{}
+
 	for _, q := range []struct{ path, body string }{
 		{"/wallet/getnowblock", `{}`},
 		{"/walletsolidity/getnowblock", `{}`},
@@ -156,9 +199,18 @@ func TestAnswersHaveThePublishedShape(t *testing.T) {
 		{"/wallet/getaccount", `{"address":"` + owner + `"}`},
 		{"/wallet/getaccount", `{"address":"` + contract + `"}`},
 		{"/wallet/getaccountresource", `{"address":"` + owner + `"}`},
-		{"/wallet/triggerconstantcontract", `{"owner_address":"` + owner + `","contract_address":"` + contract + `","data":"01"}`},
-		{"/wallet/triggerconstantcontract", `{"owner_address":"` + owner + `","contract_address":"` + contract + `","data":"01","call_value":5}`},
-		{"/wallet/triggerconstantcontract", `{"owner_address":"` + owner + `","contract_address":"` + owner + `","data":"01"}`},
+		{
+			"/wallet/triggerconstantcontract",
+			`{"owner_address":"` + owner + `","contract_address":"` + contract + `","data":"01"}`,
+		},
+		{
+			"/wallet/triggerconstantcontract",
+			`{"owner_address":"` + owner + `","contract_address":"` + contract + `","data":"01","call_value":5}`,
+		},
+		{
+			"/wallet/triggerconstantcontract",
+			`{"owner_address":"` + owner + `","contract_address":"` + owner + `","data":"01"}`,
+		},
 		{"/wallet/getchainparameters", `{}`},
 		{"/wallet/getnodeinfo", `{}`},
 	} {
@@ -166,11 +218,14 @@ func TestAnswersHaveThePublishedShape(t *testing.T) {
 		asked[as] = true
 		want := map[string]string{}
 		allowed(p, as, want)
+
 		got := map[string]string{}
 		shape(got, "", ask(q.path, q.body))
+
 		if len(got) == 0 {
 			t.Errorf("%s %s answers nothing", q.path, q.body)
 		}
+
 		for field, kind := range got {
 			if known, ok := want[field]; !ok {
 				t.Errorf("%s answers a field %q that no published answer has", q.path, field)
@@ -179,6 +234,7 @@ func TestAnswersHaveThePublishedShape(t *testing.T) {
 			}
 		}
 	}
+
 	for path := range p.Answers {
 		if !asked[path] {
 			t.Errorf("%s was published and is not compared", path)
@@ -186,19 +242,24 @@ func TestAnswersHaveThePublishedShape(t *testing.T) {
 	}
 }
 
-// allowed are the fields of a published answer, with those of the transactions and receipts that lists of them hold.
+// allowed are the fields of a published answer, with those of the transactions and receipts that
+// lists of them hold.
 func allowed(p published, path string, into map[string]string) {
 	shape(into, "", p.Answers[path])
+
 	for field, kind := range p.Documented[path] {
 		into[field] = kind
 	}
+
 	embed := func(prefix, other string) {
 		inner := map[string]string{}
 		allowed(p, other, inner)
+
 		for field, kind := range inner {
 			into[prefix+field] = kind
 		}
 	}
+
 	switch path {
 	case "/wallet/getnowblock", "/wallet/getblockbynum":
 		embed("transactions[].", "/wallet/gettransactionbyid")
@@ -215,11 +276,13 @@ func allowed(p published, path string, into map[string]string) {
 func TestPublishedBlockIDs(t *testing.T) {
 	p := readPublished(t)
 	checked := 0
+
 	for _, path := range []string{"/wallet/getnowblock", "/wallet/getblockbynum"} {
 		text, err := json.Marshal(p.Answers[path])
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		var b struct {
 			BlockID string `json:"blockID"`
 			Header  struct {
@@ -236,20 +299,32 @@ func TestPublishedBlockIDs(t *testing.T) {
 		if err := json.Unmarshal(text, &b); err != nil {
 			t.Fatal(err)
 		}
+
 		unhex := func(s string) []byte {
 			raw, err := hex.DecodeString(s)
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			return raw
 		}
 		h := b.Header.Raw
-		id := header{timestamp: h.Timestamp, number: h.Number, root: unhex(h.Root), parent: unhex(h.Parent), witness: unhex(h.Witness), version: h.Version}.id()
+
+		id := header{
+			timestamp: h.Timestamp,
+			number:    h.Number,
+			root:      unhex(h.Root),
+			parent:    unhex(h.Parent),
+			witness:   unhex(h.Witness),
+			version:   h.Version,
+		}.id()
 		if got := hexBytes(id[:]); got != b.BlockID {
 			t.Errorf("block %d: id %s, published is %s", h.Number, got, b.BlockID)
 		}
+
 		checked++
 	}
+
 	if checked != 2 {
 		t.Errorf("%d blocks were checked", checked)
 	}
@@ -258,10 +333,12 @@ func TestPublishedBlockIDs(t *testing.T) {
 // A published transaction is parsed, and written, to the byte.
 func TestPublishedTransaction(t *testing.T) {
 	p := readPublished(t)
+
 	text, err := json.Marshal(p.Answers["/wallet/triggerconstantcontract"])
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var a struct {
 		Transaction struct {
 			TxID string `json:"txID"`
@@ -271,25 +348,34 @@ func TestPublishedTransaction(t *testing.T) {
 	if err := json.Unmarshal(text, &a); err != nil {
 		t.Fatal(err)
 	}
+
 	raw, err := hex.DecodeString(a.Transaction.Raw)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if id := sha256.Sum256(raw); hexBytes(id[:]) != a.Transaction.TxID {
 		t.Errorf("the id is %x, published is %s", id, a.Transaction.TxID)
 	}
+
 	m := newMessage("Transaction", nil)
+
 	inner, err := parse("raw", raw)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	m.set("raw_data", inner)
+
 	x, err := parseTransaction(m.encode())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if hexBytes(x.id[:]) != a.Transaction.TxID || x.kind != typeTrigger || hexBytes(prefixedBytes(x.owner)) != "41dd791d6b49e190062d650e6a23c575510d35f2f9" ||
-		hexBytes(x.data) != "70a08231000000000000000000000000dd791d6b49e190062d650e6a23c575510d35f2f9" || hexBytes(x.raw) != a.Transaction.Raw {
+
+	if hexBytes(x.id[:]) != a.Transaction.TxID || x.kind != typeTrigger ||
+		hexBytes(prefixedBytes(x.owner)) != "41dd791d6b49e190062d650e6a23c575510d35f2f9" ||
+		hexBytes(x.data) != "70a08231000000000000000000000000dd791d6b49e190062d650e6a23c575510d35f2f9" ||
+		hexBytes(x.raw) != a.Transaction.Raw {
 		t.Errorf("%+v", x)
 	}
 }

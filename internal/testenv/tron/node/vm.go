@@ -35,24 +35,39 @@ type outcome struct {
 }
 
 // call runs a call in the workspace; what it did stays only when it succeeded.
-func (n *node) call(ws *workspace, from, to address, value int64, data []byte, limit uint64, height uint64, timestamp int64) outcome {
-	var o outcome
-	var open []int
+func (n *node) call(
+	ws *workspace,
+	from, to address,
+	value int64,
+	data []byte,
+	limit uint64,
+	height uint64,
+	timestamp int64,
+) outcome {
+	var (
+		o    outcome
+		open []int
+	)
+
 	hooks := &tracing.Hooks{
 		OnEnter: func(depth int, kind byte, from, to common.Address, _ []byte, _ uint64, value *big.Int) {
 			if depth == 0 {
 				return
 			}
+
 			t := internalTx{from: from, to: to, note: "call"}
 			if value != nil {
 				t.value = value.Int64()
 			}
+
 			switch vm.OpCode(kind) {
 			case vm.CREATE, vm.CREATE2:
 				t.note = "create"
 			case vm.SELFDESTRUCT:
 				t.note = "suicide"
+			default: // a call
 			}
+
 			open = append(open, len(o.internal))
 			o.internal = append(o.internal, t)
 		},
@@ -60,7 +75,9 @@ func (n *node) call(ws *workspace, from, to address, value int64, data []byte, l
 			if depth == 0 {
 				return
 			}
+
 			at := open[len(open)-1]
+
 			open = open[:len(open)-1]
 			if reverted { // with everything that it called
 				for i := at; i < len(o.internal); i++ {
@@ -73,9 +90,11 @@ func (n *node) call(ws *workspace, from, to address, value int64, data []byte, l
 	ws.txs++
 	hash := common.BigToHash(big.NewInt(int64(ws.txs)))
 	ws.db.SetTxContext(hash, ws.txs, 0)
+
 	gas := limit / n.config.EnergyFactor
 	result, left, err := evm.Call(from, to, data, vm.NewGasBudget(gas, 0), uint256.NewInt(uint64(value)))
 	o.result, o.err = result, err
+
 	o.used = int64((gas - left.ExecutionGas) * n.config.EnergyFactor)
 	if err == nil {
 		o.logs = ws.db.GetLogs(hash, height, common.Hash{}, 0)
@@ -89,16 +108,29 @@ func (n *node) call(ws *workspace, from, to address, value int64, data []byte, l
 			o.internal[i].rejected = true
 		}
 	}
+
 	return o
 }
 
-func (n *node) evm(ws *workspace, origin address, height uint64, timestamp int64, hooks *tracing.Hooks) *vm.EVM {
+func (n *node) evm(
+	ws *workspace,
+	origin address,
+	height uint64,
+	timestamp int64,
+	hooks *tracing.Hooks,
+) *vm.EVM {
 	evm := vm.NewEVM(vm.BlockContext{
-		CanTransfer: core.CanTransfer, Transfer: core.Transfer,
+		CanTransfer: core.CanTransfer,
+		Transfer:    core.Transfer,
 		GetHash:     func(uint64) common.Hash { return common.Hash{} },
-		BlockNumber: new(big.Int).SetUint64(height), Time: uint64(timestamp / 1000), Difficulty: new(big.Int), GasLimit: 1 << 40, BaseFee: new(big.Int),
+		BlockNumber: new(big.Int).SetUint64(height),
+		Time:        uint64(timestamp / 1000),
+		Difficulty:  new(big.Int),
+		GasLimit:    1 << 40,
+		BaseFee:     new(big.Int),
 	}, ws.db, chainConfig, vm.Config{Tracer: hooks, NoBaseFee: true})
 	evm.SetTxContext(vm.TxContext{Origin: origin, GasPrice: new(uint256.Int)})
+
 	return evm
 }
 
@@ -110,21 +142,27 @@ func (n *node) deploy(ws *workspace, index int, d Deployment) (address, error) {
 	if err != nil {
 		return address{}, err
 	}
+
 	evm := n.evm(ws, deployer, 0, 0, nil)
+
 	_, a, _, err := evm.Create(deployer, code, vm.NewGasBudget(1<<32, 0), new(uint256.Int))
 	if err != nil {
 		return address{}, fmt.Errorf("deploy: %w", err)
 	}
+
 	ws.create(a, true, 0)
+
 	for _, text := range d.Calls {
 		data, err := hex.DecodeString(strings.TrimPrefix(text, "0x"))
 		if err != nil {
 			return a, err
 		}
+
 		if o := n.call(ws, deployer, a, 0, data, 1<<32, 0, 0); o.err != nil {
 			return a, fmt.Errorf("call %s: %w", text, o.err)
 		}
 	}
+
 	return a, nil
 }
 
@@ -140,6 +178,7 @@ func (o outcome) resultName() string {
 	case errors.Is(o.err, vm.ErrInvalidJump):
 		return "BAD_JUMP_DESTINATION"
 	}
+
 	return "UNKNOWN"
 }
 
@@ -151,5 +190,6 @@ func (o outcome) resultText() string {
 	case "OUT_OF_ENERGY":
 		return "Not enough energy for an operation"
 	}
+
 	return o.err.Error()
 }

@@ -1,7 +1,8 @@
 package main
 
-// The protobuf of transactions, by descriptors: independent of the encoder that is tested against this node. Source: java-tron,
-// protocol/src/main/protos/core/Tron.proto, contract/balance_contract.proto, contract/smart_contract.proto.
+// The protobuf of transactions, by descriptors: independent of the encoder that is tested against
+// this node. Source: java-tron, protocol/src/main/protos/core/Tron.proto,
+// contract/balance_contract.proto, contract/smart_contract.proto.
 
 import (
 	"bytes"
@@ -54,8 +55,12 @@ var specs = map[string][]fieldSpec{
 		{"ContractName", 4, tBytes, false, ""},
 		{"Permission_id", 5, tInt32, false, ""},
 	},
-	"Any":              {{"type_url", 1, tString, false, ""}, {"value", 2, tBytes, false, ""}},
-	"TransferContract": {{"owner_address", 1, tBytes, false, ""}, {"to_address", 2, tBytes, false, ""}, {"amount", 3, tInt64, false, ""}},
+	"Any": {{"type_url", 1, tString, false, ""}, {"value", 2, tBytes, false, ""}},
+	"TransferContract": {
+		{"owner_address", 1, tBytes, false, ""},
+		{"to_address", 2, tBytes, false, ""},
+		{"amount", 3, tInt64, false, ""},
+	},
 	"TriggerSmartContract": {
 		{"owner_address", 1, tBytes, false, ""},
 		{"contract_address", 2, tBytes, false, ""},
@@ -78,30 +83,48 @@ var specs = map[string][]fieldSpec{
 var descriptors = buildDescriptors()
 
 func buildDescriptors() map[string]protoreflect.MessageDescriptor {
-	file := &descriptorpb.FileDescriptorProto{Name: proto.String("tron.proto"), Package: proto.String("protocol"), Syntax: proto.String("proto3")}
+	file := &descriptorpb.FileDescriptorProto{
+		Name:    proto.String("tron.proto"),
+		Package: proto.String("protocol"),
+		Syntax:  proto.String("proto3"),
+	}
 	for name, fields := range specs {
 		m := &descriptorpb.DescriptorProto{Name: proto.String(name)}
+
 		for _, f := range fields {
 			label := descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL
 			if f.repeated {
 				label = descriptorpb.FieldDescriptorProto_LABEL_REPEATED
 			}
-			d := &descriptorpb.FieldDescriptorProto{Name: proto.String(f.name), JsonName: proto.String(f.name), Number: proto.Int32(f.number), Type: f.kind.Enum(), Label: label.Enum()}
+
+			d := &descriptorpb.FieldDescriptorProto{
+				Name:     proto.String(f.name),
+				JsonName: proto.String(f.name),
+				Number:   proto.Int32(f.number),
+				Type:     f.kind.Enum(),
+				Label:    label.Enum(),
+			}
 			if f.message != "" {
 				d.TypeName = proto.String(".protocol." + f.message)
 			}
+
 			m.Field = append(m.Field, d)
 		}
+
 		file.MessageType = append(file.MessageType, m)
 	}
+
 	built, err := protodesc.NewFile(file, nil)
 	if err != nil {
-		panic(fmt.Sprintf("node: the descriptors do not fit together: %v", err)) // they are constants of this program
+		// they are constants of this program
+		panic(fmt.Sprintf("node: the descriptors do not fit together: %v", err))
 	}
+
 	out := map[string]protoreflect.MessageDescriptor{}
 	for name := range specs {
 		out[name] = built.Messages().ByName(protoreflect.Name(name))
 	}
+
 	return out
 }
 
@@ -114,13 +137,16 @@ func parse(name string, b []byte) (message, error) {
 	if err := proto.Unmarshal(b, m); err != nil {
 		return message{}, err
 	}
+
 	if len(m.GetUnknown()) > 0 {
 		return message{}, fmt.Errorf("%s has unknown fields", name)
 	}
+
 	again, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil || !bytes.Equal(again, b) {
 		return message{}, fmt.Errorf("%s is not written in the canonical order", name)
 	}
+
 	return message{m}, nil
 }
 
@@ -129,6 +155,7 @@ func newMessage(name string, fields map[string]any) message {
 	for k, v := range fields {
 		m.Set(m.Descriptor().Fields().ByName(protoreflect.Name(k)), protoreflect.ValueOf(v))
 	}
+
 	return message{m}
 }
 
@@ -137,6 +164,7 @@ func (m message) encode() []byte {
 	if err != nil {
 		panic(fmt.Sprintf("node: a message of numbers and bytes does not encode: %v", err))
 	}
+
 	return b
 }
 
@@ -160,6 +188,7 @@ func prefixed(b []byte) (address, bool) {
 	if len(b) != 21 || b[0] != addressPrefix {
 		return address{}, false
 	}
+
 	return address(b[1:]), true
 }
 
@@ -191,62 +220,95 @@ type transaction struct {
 
 var errNoContract = errors.New("no contract")
 
-// parseTransaction reads a transaction strictly. An error is one of form, which java-tron answers from its parser.
+// parseTransaction reads a transaction strictly. An error is one of form, which java-tron answers
+// from its parser.
 func parseTransaction(b []byte) (*transaction, error) {
 	m, err := parse("Transaction", b)
 	if err != nil {
 		return nil, err
 	}
+
 	rawMessage := m.sub("raw_data")
+
 	t := &transaction{bytes: b, raw: rawMessage.encode()}
 	if len(rawMessage.m.GetUnknown()) > 0 {
 		return nil, errors.New("raw_data has unknown fields")
 	}
+
 	t.id = sha256.Sum256(t.raw)
+
 	signatures := m.list("signature")
 	if signatures.Len() > 0 {
 		t.signature = signatures.Get(0).Bytes()
 	}
+
 	if signatures.Len() > 1 {
 		return nil, errors.New("this node knows no accounts with several keys")
 	}
-	t.refBytes, t.refHash, t.memo = rawMessage.bytes("ref_block_bytes"), rawMessage.bytes("ref_block_hash"), rawMessage.bytes("data")
-	t.expiration, t.timestamp, t.feeLimit = rawMessage.int("expiration"), rawMessage.int("timestamp"), rawMessage.int("fee_limit")
+
+	t.refBytes, t.refHash, t.memo = rawMessage.bytes(
+		"ref_block_bytes",
+	), rawMessage.bytes(
+		"ref_block_hash",
+	), rawMessage.bytes(
+		"data",
+	)
+	t.expiration, t.timestamp, t.feeLimit = rawMessage.int(
+		"expiration",
+	), rawMessage.int(
+		"timestamp",
+	), rawMessage.int(
+		"fee_limit",
+	)
+
 	contracts := rawMessage.list("contract")
 	if contracts.Len() != 1 {
 		return nil, errNoContract
 	}
+
 	contract := message{contracts.Get(0).Message().Interface().(*dynamicpb.Message)}
 	t.kind = contract.int("type")
+
 	name, known := typeNames[t.kind]
 	if !known || len(contract.m.GetUnknown()) > 0 || contract.int("Permission_id") != 0 {
-		return nil, fmt.Errorf("contract type %d with permission %d is not one of this node", t.kind, contract.int("Permission_id"))
+		return nil, fmt.Errorf(
+			"contract type %d with permission %d is not one of this node",
+			t.kind, contract.int("Permission_id"),
+		)
 	}
+
 	parameter := contract.sub("parameter")
 	if got, want := parameter.get("type_url").String(), "type.googleapis.com/protocol."+name; got != want {
 		return nil, fmt.Errorf("the parameter is a %q, want %q", got, want)
 	}
+
 	value, err := parse(name, parameter.bytes("value"))
 	if err != nil {
 		return nil, err
 	}
+
 	var ok1, ok2 bool
+
 	t.owner, ok1 = prefixed(value.bytes("owner_address"))
 	if t.kind == typeTransfer {
 		t.to, ok2 = prefixed(value.bytes("to_address"))
 		t.amount = value.int("amount")
 	} else {
 		t.to, ok2 = prefixed(value.bytes("contract_address"))
+
 		t.amount, t.data = value.int("call_value"), value.bytes("data")
 		if value.int("call_token_value") != 0 || value.int("token_id") != 0 {
 			return nil, errors.New("this node has no TRC-10 tokens")
 		}
 	}
+
 	if !ok1 || !ok2 {
 		return nil, errors.New("an address is no address")
 	}
+
 	return t, nil
 }
 
-// bandwidth is the size that bandwidth is charged for. Source: BandwidthProcessor.consume, Constant.MAX_RESULT_SIZE_IN_TX.
+// bandwidth is the size that bandwidth is charged for. Source: BandwidthProcessor.consume,
+// Constant.MAX_RESULT_SIZE_IN_TX.
 func (t *transaction) bandwidth() int64 { return int64(len(t.bytes)) + 64 }

@@ -1,7 +1,7 @@
 package main
 
-// Accounts, balances and resources. Coin and contracts live in go-ethereum's state, one sun being one wei; what Tron knows
-// beyond that lives beside it.
+// Accounts, balances and resources. Coin and contracts live in go-ethereum's state, one sun being
+// one wei; what Tron knows beyond that lives beside it.
 
 import (
 	"fmt"
@@ -52,6 +52,7 @@ func (s *store) open(w world) (*workspace, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return &workspace{db: db, accounts: maps.Clone(w.accounts)}, nil
 }
 
@@ -61,12 +62,14 @@ func (ws *workspace) commit(height uint64) (world, error) {
 	if err != nil {
 		return world{}, fmt.Errorf("commit block %d: %w", height, err)
 	}
+
 	return world{root: root, accounts: ws.accounts}, nil
 }
 
 // undo returns a function that takes back everything since the call.
 func (ws *workspace) undo() func() {
 	snapshot, accounts := ws.db.Snapshot(), maps.Clone(ws.accounts)
+
 	return func() {
 		ws.db.RevertToSnapshot(snapshot)
 		ws.accounts = accounts
@@ -89,14 +92,24 @@ func (ws *workspace) take(a address, sun int64) bool {
 	if sun < 0 || ws.balance(a) < sun {
 		return false
 	}
+
 	ws.db.SubBalance(a, uint256.NewInt(uint64(sun)), tracing.BalanceChangeUnspecified)
+
 	return true
 }
 
-// chainConfig is Ethereum as of Istanbul, the newest whose gas has no notion of cold storage: that is nearest to TVM's energy.
+// chainConfig is Ethereum as of Istanbul, the newest whose gas has no notion of cold storage: that
+// is nearest to TVM's energy.
 var chainConfig = &params.ChainConfig{
-	ChainID: big.NewInt(1), HomesteadBlock: new(big.Int), EIP150Block: new(big.Int), EIP155Block: new(big.Int), EIP158Block: new(big.Int),
-	ByzantiumBlock: new(big.Int), ConstantinopleBlock: new(big.Int), PetersburgBlock: new(big.Int), IstanbulBlock: new(big.Int),
+	ChainID:             big.NewInt(1),
+	HomesteadBlock:      new(big.Int),
+	EIP150Block:         new(big.Int),
+	EIP155Block:         new(big.Int),
+	EIP158Block:         new(big.Int),
+	ByzantiumBlock:      new(big.Int),
+	ConstantinopleBlock: new(big.Int),
+	PetersburgBlock:     new(big.Int),
+	IstanbulBlock:       new(big.Int),
 }
 
 var rules = chainConfig.Rules(new(big.Int), false, 0)

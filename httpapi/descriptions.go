@@ -1,0 +1,121 @@
+package httpapi
+
+// descriptions says in the OpenAPI document what a field or a parameter takes or shows, by Go type
+// and wire name.
+var descriptions = map[string]string{
+	"createDepositBody.name":     "For people, such as your customer's number",
+	"createDepositBody.metadata": "At most 50 keys of 1 to 40 characters",
+
+	"updateDepositBody.metadata": "Replaces all keys",
+	"updateDepositBody.status":   "A disabled address is still watched and credited; it is only no longer handed out",
+
+	"depositQuery.status":  "One or several, separated by commas",
+	"depositQuery.network": "Slugs, separated by commas",
+	"depositQuery.q":       "Name, address or id: whole or its beginning, without case",
+
+	"errorDetail.code":       "Stable name of the rule that refused",
+	"errorDetail.message":    "A sentence for a person",
+	"errorDetail.param":      "The input field at fault",
+	"errorDetail.request_id": "The same as the Request-Id header",
+
+	"eventResource.request":  "The API request that caused it; empty when none did",
+	"eventResource.sequence": "Counts up per object: puts its events in order",
+
+	"eventData.object": "The object as the event left it",
+
+	"eventQuery.type":           "One or several, separated by commas",
+	"eventQuery.created_after":  "Inclusive",
+	"eventQuery.created_before": "Exclusive",
+
+	"createInvoiceBody.price": "What is owed in money; makes a fiat invoice",
+	"createInvoiceBody.options": "How it may be paid. Left out with a price: with every asset that is " +
+		"enabled. Required without one, each with its amount",
+	"createInvoiceBody.order_id": "The merchant's own reference",
+	"createInvoiceBody.metadata": "At most 50 keys of 1 to 40 characters",
+	"createInvoiceBody.tolerance_bps": "How much too little still pays it, in ten-thousandths. Defaults to the " +
+		"account's setting",
+	"createInvoiceBody.expires_in": "Seconds. Defaults to 86400",
+	"createInvoiceBody.pre_selection_expires_in": "Seconds, at most expires_in. Defaults to 7200 or expires_in, " +
+		"whichever is less",
+	"createInvoiceBody.success_url": "https; http only in test mode",
+	"createInvoiceBody.cancel_url":  "https; http only in test mode",
+
+	"priceBody.currency": "ISO 4217",
+	"priceBody.amount":   "Above 0, at most 8 decimal places",
+
+	"optionBody.amount": "Base units; only without a price",
+
+	"invoiceQuery.status":         "One or several, separated by commas",
+	"invoiceQuery.network":        "Slugs, separated by commas: invoices with an option there",
+	"invoiceQuery.q":              "Id, order id or customer e-mail: whole or its beginning, without case",
+	"invoiceQuery.created_after":  "Inclusive",
+	"invoiceQuery.created_before": "Exclusive",
+
+	"invoicePaymentsQuery.status": "One or several, separated by commas",
+
+	"listing.next_cursor": "Pass it as starting_after to read on; null on the last page",
+
+	"paymentQuery.status":          "One or several, separated by commas",
+	"paymentQuery.network":         "Slugs, separated by commas",
+	"paymentQuery.q":               "Transaction hash, address or id: whole or its beginning, without case",
+	"paymentQuery.detected_after":  "Inclusive",
+	"paymentQuery.detected_before": "Exclusive",
+
+	"settlementQuery.status":         "One or several, separated by commas",
+	"settlementQuery.network":        "Slugs, separated by commas",
+	"settlementQuery.created_after":  "Inclusive",
+	"settlementQuery.created_before": "Exclusive",
+
+	"createPayoutBody.amount": "What the destination receives, in base units",
+	"createPayoutBody.memo":   "The merchant's own note; never sent to the network",
+
+	"createRefundBody.invoice_id": "Either this or payment_id",
+	"createRefundBody.amount":     "Base units. Defaults to all that was received and not yet refunded",
+	"createRefundBody.destination": "Required: an exchange pays from hot wallets, so the sender's address " +
+		"is never assumed",
+	"createRefundBody.metadata": "At most 50 keys of 1 to 40 characters",
+
+	"payoutQuery.status":         "One or several, separated by commas",
+	"payoutQuery.network":        "Slugs, separated by commas",
+	"payoutQuery.q":              "Transaction hash, destination or id: whole or its beginning, without case",
+	"payoutQuery.created_after":  "Inclusive",
+	"payoutQuery.created_before": "Exclusive",
+
+	"refundQuery.status":         "One or several, separated by commas",
+	"refundQuery.created_after":  "Inclusive",
+	"refundQuery.created_before": "Exclusive",
+
+	"balanceResource.address":  "The master wallet",
+	"balanceResource.balance":  "On the network, at block_height",
+	"balanceResource.reserved": "Promised to payouts, refunds and releases",
+
+	"balanceQuery.network": "Slugs, separated by commas",
+
+	"networkResource.explorer_tx_url":      "Contains {txHash}",
+	"networkResource.explorer_address_url": "Contains {address}",
+
+	"rateResource.rate": "Price of one whole unit of base",
+
+	"assetQuery.network": "Slug",
+
+	"rateQuery.base":  "Symbol of an asset",
+	"rateQuery.quote": "Defaults to USD",
+
+	"simulateInvoiceBody.option_id": "Defaults to the selected option, or the first",
+	"simulateInvoiceBody.amount":    "Base units. Defaults to what the outcome needs",
+
+	"simulateDepositBody.amount": "Base units; required for a new payment",
+
+	"createEndpointBody.url":    "https; http only in test mode",
+	"createEndpointBody.events": "Event types, or the single entry *",
+
+	"rotateSecretBody.overlap_hours": "How long the previous secret signs along. Defaults to 24",
+
+	"deliveryQuery.status": "One or several, separated by commas",
+
+	"Price.currency": "ISO 4217 code",
+	"Price.amount":   "Decimal with at most 8 places",
+
+	"Resource.tx_hash":     "Payouts that left in one transaction share it",
+	"Resource.network_fee": "What the network took for this payout: its share, where the transaction pays others too",
+}
