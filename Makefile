@@ -5,7 +5,7 @@ FUZZTIME ?= 10s
 SOAKTIME ?= 10m
 
 .DEFAULT_GOAL := help
-.PHONY: help test short lint fuzz soak vuln nodes contracts vectors bench screenshots
+.PHONY: help test short lint fuzz soak vuln nodes contracts vectors bench screenshots counts
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -43,3 +43,6 @@ bench: nodes ## run every benchmark
 screenshots: nodes ## write a picture of every state of the checkout page into screenshots/
 	mkdir -p screenshots
 	PAYMENTS_SCREENSHOTS=$(CURDIR)/screenshots go test -count=1 -run TestEveryStateInABrowser ./httpapi/checkout
+
+counts: ## print the size of the public surface, the shape of the code and forbidden words
+	scripts/counts.sh
