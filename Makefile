@@ -6,7 +6,7 @@ SOAKTIME ?= 10m
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help test short lint fuzz soak vuln setup nodes contracts vectors bench screenshots counts
+.PHONY: help test short lint fuzz soak vuln setup nodes contracts vectors bench compare screenshots counts
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -43,6 +43,10 @@ vectors: nodes ## make the golden vectors of chain/tron again
 
 bench: setup nodes ## run every benchmark
 	scripts/each-module.sh go test -run '^$$' -bench . -benchmem -p 1 -timeout 60m ./...
+
+compare: setup nodes ## run the benchmarks of the commit BASE and of this tree in turns (BENCH=regexp PACKAGES=…)
+	@test -n "$(BASE)" || { echo "usage: make compare BASE=commit [BENCH=regexp] [PACKAGES='store/sqlite …']" >&2; exit 2; }
+	scripts/compare.sh "$(BASE)" "$(or $(BENCH),.)" $(PACKAGES)
 
 screenshots: setup nodes ## write a picture of every state of the checkout page into screenshots/
 	mkdir -p screenshots
