@@ -6,7 +6,7 @@ SOAKTIME ?= 10m
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help test short lint fuzz soak vuln setup nodes contracts vectors bench compare screenshots counts
+.PHONY: help test short lint fuzz soak vuln setup nodes contracts vectors bench compare screenshots api counts
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -51,6 +51,10 @@ compare: setup nodes ## run the benchmarks of the commit BASE and of this tree i
 screenshots: setup nodes ## write a picture of every state of the checkout page into screenshots/
 	mkdir -p screenshots
 	PAYMENTS_SCREENSHOTS=$(CURDIR)/screenshots go test -count=1 -run TestEveryStateInABrowser ./httpapi/checkout
+
+api: ## list the public surface in docs/api.txt
+	go run ./internal/counts -api >docs/api.txt.new
+	mv docs/api.txt.new docs/api.txt
 
 counts: ## print the size of the public surface, the shape of the code and forbidden words
 	scripts/counts.sh

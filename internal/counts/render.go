@@ -225,7 +225,11 @@ func (r *renderer) initial(e ast.Expr) string {
 		if lit, ok := e.Fun.(*ast.FuncLit); ok {
 			return " " + strings.Join(r.tuple(lit.Type.Results), ", ")
 		}
-		return " = " + r.typ(e.Fun) + "(…)"
+		called := r.typ(e.Fun)
+		if called == "errors.New" || called == "fmt.Errorf" {
+			return " error"
+		}
+		return " = " + called + "(…)"
 	}
 	return " = " + r.constant(e)
 }

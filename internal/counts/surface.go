@@ -19,6 +19,7 @@ const (
 	interfaceMethod
 	field
 	embedded
+	unexported // notes unexported methods of an interface, and is counted nowhere
 )
 
 // entry is one exported identifier of a public package.
@@ -285,6 +286,8 @@ func (l *lister) fields(f *file, home *pkg, owner string, s *ast.StructType, see
 	}
 }
 
+// interfaceMethods lists the exported methods of an interface of home under the type owner, and what it
+// embeds. One that others cannot implement has a line that says so.
 func (l *lister) interfaceMethods(f *file, home *pkg, owner string, i *ast.InterfaceType) {
 	for _, spec := range i.Methods.List {
 		r := newRenderer(f, home, l.listed)
@@ -300,6 +303,11 @@ func (l *lister) interfaceMethods(f *file, home *pkg, owner string, i *ast.Inter
 
 		for _, name := range spec.Names {
 			if !name.IsExported() {
+				l.add(f, name.Pos(), newRenderer(f, home, l.listed), entry{
+					kind:  unexported,
+					text:  fmt.Sprintf("type %s interface, unexported methods", owner),
+					owner: owner,
+				})
 				continue
 			}
 			l.add(f, name.Pos(), r, entry{
