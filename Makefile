@@ -5,12 +5,13 @@ FUZZTIME ?= 10s
 SOAKTIME ?= 10m
 
 .DEFAULT_GOAL := help
-.PHONY: help test short lint fuzz soak vuln nodes contracts vectors bench screenshots
+.NOTPARALLEL:
+.PHONY: help test short lint fuzz soak vuln setup nodes contracts vectors bench compare screenshots api counts
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-test: nodes ## run every test of every module with the race detector, real nodes included
+test: setup nodes ## run every test of every module with the race detector, real nodes included
 	scripts/each-module.sh go test -race -p 2 -timeout 20m ./...
 
 short: ## run the tests that need no node
@@ -22,11 +23,14 @@ lint: ## check formatting, go vet and staticcheck in every module
 fuzz: ## run every fuzz target for FUZZTIME
 	FUZZTIME=$(FUZZTIME) scripts/fuzz.sh
 
-soak: nodes ## run every TestSoak… for SOAKTIME
+soak: setup nodes ## run every TestSoak… for SOAKTIME
 	SOAKTIME=$(SOAKTIME) scripts/soak.sh
 
 vuln: ## look for known vulnerabilities (needs the Go vulnerability database)
 	scripts/each-module.sh go run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./...
+
+setup: ## install the servers and the browser that the tests run, where they are missing
+	scripts/setup.sh
 
 nodes: ## fetch what the tests run into .cache
 	scripts/nodes.sh
@@ -37,9 +41,20 @@ contracts: ## compile the fixture contracts again
 vectors: nodes ## make the golden vectors of chain/tron again
 	scripts/vectors.sh
 
-bench: nodes ## run every benchmark
+bench: setup nodes ## run every benchmark
 	scripts/each-module.sh go test -run '^$$' -bench . -benchmem -p 1 -timeout 60m ./...
 
-screenshots: nodes ## write a picture of every state of the checkout page into screenshots/
+compare: setup nodes ## run the benchmarks of the commit BASE and of this tree in turns (BENCH=regexp PACKAGES=…)
+	@test -n "$(BASE)" || { echo "usage: make compare BASE=commit [BENCH=regexp] [PACKAGES='store/sqlite …']" >&2; exit 2; }
+	scripts/compare.sh "$(BASE)" "$(or $(BENCH),.)" $(PACKAGES)
+
+screenshots: setup nodes ## write a picture of every state of the checkout page into screenshots/
 	mkdir -p screenshots
 	PAYMENTS_SCREENSHOTS=$(CURDIR)/screenshots go test -count=1 -run TestEveryStateInABrowser ./httpapi/checkout
+
+api: ## list the public surface in docs/api.txt
+	go run ./internal/counts -api >docs/api.txt.new
+	mv docs/api.txt.new docs/api.txt
+
+counts: ## print the size of the public surface, the shape of the code and forbidden words
+	scripts/counts.sh

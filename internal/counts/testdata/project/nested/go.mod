@@ -1,0 +1,3 @@
+module example.com/project/nested
+
+go 1.26.0
