@@ -7,10 +7,10 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // This file holds the records of one owner against each other: payments against their settlements,

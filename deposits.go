@@ -7,9 +7,9 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/send"
 	"github.com/seed-8ee7f392/payments/chain/watch"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/settlement"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // This file goes round the deposit addresses of a network, looking for money that no transfer shows.

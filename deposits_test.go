@@ -14,10 +14,10 @@ import (
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/settlement"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // customer is one deposit address of a service that is worked step by step, in a time of its own.

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account/idempotency"
 	"github.com/seed-8ee7f392/payments/chain/sim"
-	"github.com/seed-8ee7f392/payments/webhook/event"
+	"github.com/seed-8ee7f392/payments/event"
 )
 
 // A running engine forgets what it no longer has to remember: answers after a day, events after

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/seed-8ee7f392/payments/webhook/event"
+	"github.com/seed-8ee7f392/payments/event"
 )
 
 // Reseal encrypts every webhook signing secret anew with Config.SecretKey, so that the keys in

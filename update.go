@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/internal/wire"
 	"github.com/seed-8ee7f392/payments/store"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // EventHook is the host's own reaction to an event; see Config.OnEvent.

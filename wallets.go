@@ -8,9 +8,9 @@ import (
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/invoice"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // This file keeps the master wallets of networks that spend outputs among the watched addresses:

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // MaxOverlap is the longest time for which a rolled key goes on working.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/id"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // rows is a database of accounts and keys. It holds one lock for a whole transaction and drops a failed one.

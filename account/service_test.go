@@ -13,9 +13,9 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/id"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 const nobody = "000000000000000000000000"

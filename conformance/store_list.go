@@ -15,13 +15,13 @@ import (
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/webhook"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 func storeListTests() []storeTest {

@@ -11,13 +11,13 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account/idempotency"
 	"github.com/seed-8ee7f392/payments/conformance"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/lease"
 	"github.com/seed-8ee7f392/payments/store/memory"
 	"github.com/seed-8ee7f392/payments/webhook"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // TestStoreOfMemory is the suite over the store that the mutants are made of.

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/seed-8ee7f392/payments"
-	"github.com/seed-8ee7f392/payments/webhook/event"
+	"github.com/seed-8ee7f392/payments/event"
 )
 
 // baseline is what version 1 of the API once offered. Within a version the service only adds

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/invoice"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // What the API costs over a bare handler that does the same work with ServeMux and encoding/json,

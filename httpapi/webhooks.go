@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/webhook"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 type createEndpointBody struct {

@@ -3,7 +3,7 @@ package invoice
 import (
 	"context"
 
-	"github.com/seed-8ee7f392/payments/webhook/event"
+	"github.com/seed-8ee7f392/payments/event"
 )
 
 // CancelTx cancels an invoice in tx; see Invoice.Cancel for the refusals.

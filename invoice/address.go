@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/webhook/event"
+	"github.com/seed-8ee7f392/payments/event"
 )
 
 // AddressKind says what an address of ours is for.

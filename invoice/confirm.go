@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/webhook/event"
+	"github.com/seed-8ee7f392/payments/event"
 )
 
 // pool follows the payments that wait in no block: one whose transaction was replaced is dropped, one whose

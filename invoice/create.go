@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/wire"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // CreateParams are what a merchant says of a new invoice. Bounds are those of decisions 2.1; lengths count

@@ -12,10 +12,10 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/send"
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/chain/watch"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/store"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // apply takes a made-up batch in, with the cursor at its last block.

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // owed is a fiat invoice of 100 with one option of 2 decimals at a rate of 1, so that 1 base unit is 0.01.

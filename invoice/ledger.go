@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed-8ee7f392/payments/webhook/event"
+	"github.com/seed-8ee7f392/payments/event"
 )
 
 // ledger is what one transaction reads and changes of payments and of what they pay. It writes everything at

@@ -7,8 +7,8 @@ import (
 	"sync"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // numbers hands out invoice numbers and derivation indexes. A process reserves them in ranges, each in a

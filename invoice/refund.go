@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // RefundMove says what became of a refund.

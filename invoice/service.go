@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // Keys knows the public keys that addresses are made of; every chain.Signer does.

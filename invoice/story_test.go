@@ -11,9 +11,9 @@ import (
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/invoice"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 const due = "50000000000000000" // 0.05 SIM: 90 EUR at 1,800

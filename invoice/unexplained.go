@@ -9,8 +9,8 @@ import (
 	"log/slog"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // caughtUp is how many blocks a network may be behind its tip for balances to be compared.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // Transition is one legal move of a payout or a refund. The tables below are what the methods

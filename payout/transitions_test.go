@@ -9,9 +9,9 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/payout"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 var now = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)

@@ -10,10 +10,10 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/send"
 	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/settlement"
 	"github.com/seed-8ee7f392/payments/store"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // utxo plans as on a network that spends outputs: one transaction for the deposits of several addresses.

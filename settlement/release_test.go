@@ -5,8 +5,8 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/settlement"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 func TestNativeDepositIsReleasedToTheBaseUnit(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/settlement"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // The sweep leaves the chain after it was final, and comes back by the same bytes.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/id"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // Config is what a Service needs. DB, Registry, IDs, Outbox and Process are required.

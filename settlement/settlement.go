@@ -16,8 +16,8 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/internal/wire"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // Status is where a settlement stands.

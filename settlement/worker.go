@@ -8,9 +8,9 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/store/lease"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // The bounds of one planning run.

@@ -29,11 +29,11 @@ import (
 	"github.com/seed-8ee7f392/payments/account/idempotency"
 	"github.com/seed-8ee7f392/payments/chain/send"
 	"github.com/seed-8ee7f392/payments/chain/watch"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
 	"github.com/seed-8ee7f392/payments/webhook"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // Reader reads every record of the house. Its methods are those of the domains' Readers.

@@ -17,7 +17,7 @@ import (
 
 	"code.dny.dev/ssrf"
 
-	"github.com/seed-8ee7f392/payments/webhook/event"
+	"github.com/seed-8ee7f392/payments/event"
 )
 
 // This file holds one try of a delivery: the request, and what is kept of the answer.

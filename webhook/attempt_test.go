@@ -24,8 +24,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/internal/wire"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 var update = flag.Bool("update", false, "write the golden files instead of comparing with them")

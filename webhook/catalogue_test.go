@@ -14,8 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/webhook"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // Every type of the catalogue happens by what merchants, payers and the network do, in fake time

@@ -13,7 +13,7 @@ import (
 
 	"code.dny.dev/ssrf"
 
-	"github.com/seed-8ee7f392/payments/webhook/event"
+	"github.com/seed-8ee7f392/payments/event"
 )
 
 // resolver answers every question for IPv4 or IPv6 addresses with those given, and with "no such

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-8ee7f392/payments/webhook/event"
+	"github.com/seed-8ee7f392/payments/event"
 )
 
 // This file holds the legal moves of a delivery and when it is tried again: pure functions.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/seed-8ee7f392/payments/webhook/event"
+	"github.com/seed-8ee7f392/payments/event"
 )
 
 // This file holds how an event becomes deliveries.

@@ -27,12 +27,12 @@ import (
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/sqlite"
 	"github.com/seed-8ee7f392/payments/webhook"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // This file kills processes that deliver. A process is this test binary, started again with the

@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/store/lease"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // memory is a DB for tests, with the part of the engine that this package depends on: it renders

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // This file holds the receiving end, for merchants who write Go.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // This file holds what merchants do with events and deliveries: read them, send them again, and

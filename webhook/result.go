@@ -10,8 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // This file holds what becomes of one claimed delivery, and how it is stored.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 const day = 24 * time.Hour

@@ -12,9 +12,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/id"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // This file holds the service and what merchants do with endpoints.

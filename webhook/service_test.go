@@ -15,10 +15,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/internal/seal"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 var (

@@ -10,9 +10,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/internal/wire"
 	"github.com/seed-8ee7f392/payments/store/lease"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // EndpointStatus is whether an endpoint gets deliveries.

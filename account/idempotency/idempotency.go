@@ -9,7 +9,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/seed-8ee7f392/payments/webhook/event"
+	"github.com/seed-8ee7f392/payments/event"
 )
 
 // TTL is how long an answer is remembered.

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/account/idempotency"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/seal"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // rows is a database of claims and of the things that requests made. A claim is held until its transaction

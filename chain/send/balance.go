@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // The rules of a Balance, pure. Reserved is always the sum of Reservations.

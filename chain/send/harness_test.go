@@ -11,11 +11,11 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/send"
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/chain/watch"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/internal/mortal"
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/memory"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 const network = "simnet"

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/id"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // Config is what an Outbox needs. DB, Registry, Signer, IDs and Process are required.

@@ -18,8 +18,8 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/watch"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/store/lease"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // Kind says what a transaction is for.

@@ -17,12 +17,12 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/evm"
 	"github.com/seed-8ee7f392/payments/chain/hdkey"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 	"github.com/seed-8ee7f392/payments/internal/testenv/contracts"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/store/memory"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // Ether that a contract sends to a deposit address is in no transaction's value and in no log. The

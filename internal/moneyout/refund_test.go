@@ -11,10 +11,10 @@ import (
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // invoiced makes an invoice of 1 coin or 2000 dollars, and returns its addresses by symbol.

@@ -9,13 +9,13 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/account/idempotency"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/lease"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 var accounts = newTable(

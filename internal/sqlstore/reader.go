@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // reader reads on a pool, or inside a transaction what that wrote too.

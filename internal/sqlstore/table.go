@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/seed-8ee7f392/payments/webhook/event"
+	"github.com/seed-8ee7f392/payments/event"
 )
 
 // table says how records of one kind are stored. Its statements are templates; see Store.text.

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/webhook"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 var events = newTable("events", "event", 1, nil, cols[event.Event](

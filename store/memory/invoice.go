@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/invoice"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 var (

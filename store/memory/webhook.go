@@ -6,9 +6,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/webhook"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 var (

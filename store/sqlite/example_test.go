@@ -15,10 +15,10 @@ import (
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/store/sqlite"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // A shop marks an order as paid in the transaction that makes its invoice paid: both are true from

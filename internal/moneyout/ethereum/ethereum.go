@@ -25,11 +25,11 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/evm"
 	"github.com/seed-8ee7f392/payments/chain/hdkey"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/store/memory"
-	"github.com/seed-8ee7f392/payments/webhook/event"
 )
 
 // Config says what a World is made over. URL and ChainID are required.
