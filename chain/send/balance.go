@@ -13,97 +13,6 @@ import (
 
 // The rules of a Balance, pure. Reserved is always the sum of Reservations.
 
-// Reserve promises an amount to an object; reserving again for the same object sets the amount
-// anew. More than is available is fault.State with code insufficient_balance, and nothing changes.
-func (b *Balance) Reserve(objectID string, amount chain.Amount) error {
-	rest := slices.DeleteFunc(
-		slices.Clone(b.Reservations), func(r Reservation) bool { return r.ObjectID == objectID },
-	)
-	others := total(rest)
-
-	free := b.OnChain.SubFloor(others)
-	if free.Less(amount) {
-		return fault.New(
-			fault.State,
-			"insufficient_balance",
-			"wallet %s on %s has %s base units of asset %s available, %s are needed: top it up with at least %s",
-			b.Address,
-			b.Network,
-			free,
-			b.AssetID,
-			amount,
-			amount.Sub(free),
-		)
-	}
-
-	if !amount.IsZero() {
-		rest = append(rest, Reservation{ObjectID: objectID, Amount: amount})
-	}
-
-	b.set(rest)
-
-	return nil
-}
-
-// Release gives a promise back. It ends with the next balance written, as what was read before may
-// be older than whatever made the object fail.
-func (b *Balance) Release(objectID string) {
-	rest := slices.Clone(b.Reservations)
-	for i := range rest {
-		if rest[i].ObjectID == objectID {
-			rest[i].Released = true
-		}
-	}
-
-	b.set(rest)
-}
-
-// Spend records at which height the transaction of an object was included, so that the promise ends
-// once a balance read there shows the money gone. Height 0 takes that back; a promise that has
-// ended since is made again with the amount, whether it is covered or not: the money is on its way
-// out.
-func (b *Balance) Spend(objectID string, height uint64, amount chain.Amount) {
-	rest := slices.Clone(b.Reservations)
-
-	i := slices.IndexFunc(rest, func(r Reservation) bool { return r.ObjectID == objectID })
-	switch {
-	case i >= 0:
-		rest[i].SpentAt = height
-	case height == 0 && !amount.IsZero():
-		rest = append(rest, Reservation{ObjectID: objectID, Amount: amount})
-	}
-
-	b.set(rest)
-}
-
-// Read takes a balance read at a block, and ends the promises that it shows fulfilled and those
-// given back. A block below the one read last is not taken: a node that lags must not bring back
-// money that was spent. It reports whether the balance was taken.
-func (b *Balance) Read(at chain.Ref, amount chain.Amount) bool {
-	if at.Height < b.At.Height {
-		return false
-	}
-
-	b.OnChain, b.At = amount, at
-	b.set(slices.DeleteFunc(slices.Clone(b.Reservations), func(r Reservation) bool {
-		spent := r.SpentAt != 0 && r.SpentAt <= at.Height
-		return spent || (r.Released && r.SpentAt == 0)
-	}))
-
-	return true
-}
-
-func (b *Balance) set(rest []Reservation) { b.Reservations, b.Reserved = rest, total(rest) }
-
-func total(rs []Reservation) chain.Amount {
-	var sum chain.Amount
-	for _, r := range rs {
-		sum = sum.Add(r.Amount)
-	}
-
-	return sum
-}
-
 // TrackTx makes the balance rows of a wallet, one per asset of its network, so that they are read
 // from now on and shown to the owner. Doing it again changes nothing.
 func (o *Outbox) TrackTx(
@@ -225,7 +134,7 @@ func (o *Outbox) spendTx(
 	for _, payer := range payers {
 		// What a transaction carries spends the same assets as itself.
 		// one order of locks for everybody
-		for _, assetID := range slices.Sorted(maps.Keys(t.spends(t.ID, payer, native.ID))) {
+		for _, assetID := range slices.Sorted(maps.Keys(spends(t, t.ID, payer, native.ID))) {
 			b, found, err := tx.BalanceForUpdate(ctx, n.Slug, payer, assetID)
 			if err != nil {
 				return err
@@ -244,7 +153,7 @@ func (o *Outbox) spendTx(
 					object = row.ObjectID // a payout has one transaction and may reserve in its own name
 				}
 
-				b.Spend(object, height, t.spends(row.ID, payer, native.ID)[assetID])
+				b.Spend(object, height, spends(t, row.ID, payer, native.ID)[assetID])
 			}
 
 			if err := tx.PutBalance(ctx, &b); err != nil {
@@ -440,4 +349,34 @@ func (o *Outbox) RefreshBalances(ctx context.Context, network string, parties ..
 
 		return nil
 	})
+}
+
+// spends returns what the transaction takes at most from an address for itself or for one that it
+// carries, per asset id: the outputs, unless they come out of a coin that it lifts, and the network
+// fee for whoever pays that.
+func spends(
+	t Transaction,
+	transactionID string,
+	from chain.Address,
+	native string,
+) map[string]chain.Amount {
+	out := map[string]chain.Amount{}
+
+	outputs, maxFee := t.Part(t.last(), transactionID)
+	if from == t.Order.From.Address && t.Order.Lift == nil {
+		for _, o := range outputs {
+			out[o.AssetID] = out[o.AssetID].Add(o.Amount)
+		}
+	}
+
+	payer := t.Order.From.Address
+	if t.Order.FeePayer != nil {
+		payer = t.Order.FeePayer.Address
+	}
+
+	if from == payer {
+		out[native] = out[native].Add(maxFee)
+	}
+
+	return out
 }

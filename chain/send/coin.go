@@ -33,7 +33,7 @@ func (d *desk) offered(ctx context.Context, t Transaction) ([]chain.Coin, error)
 	var out []chain.Coin
 
 	for _, c := range coins {
-		if c.SpentBy == "" && (c.ReservedBy == "" && c.ready(t) || c.heldBy(t)) {
+		if c.SpentBy == "" && (c.ReservedBy == "" && ready(c, t) || heldBy(c, t)) {
 			out = append(out, c.Coin)
 		}
 	}
@@ -55,14 +55,14 @@ func (d *desk) candidates(ctx context.Context, t Transaction) ([]Coin, error) {
 }
 
 // heldBy reports whether the coin is reserved for a transaction, or for the one that it displaces.
-func (c Coin) heldBy(t Transaction) bool {
+func heldBy(c Coin, t Transaction) bool {
 	return c.ReservedBy != "" && (c.ReservedBy == t.ID || t.Kind == Cancel && c.ReservedBy == t.ObjectID)
 }
 
 // ready reports whether a coin may be spent anew: one in a block, or change of ours that does not
 // rest on too many waiting transactions. A release moves what is in blocks, and a lift rests on one
 // transaction only.
-func (c Coin) ready(t Transaction) bool {
+func ready(c Coin, t Transaction) bool {
 	return c.Height > 0 ||
 		len(t.Order.Coins) == 0 && t.Order.Lift == nil && c.Depth > 0 && c.Depth <= maxDepth
 }
@@ -110,7 +110,7 @@ func (d *desk) takeCoinsTx(ctx context.Context, tx Tx, t Transaction, inputs []c
 
 		c := coins[i]
 		switch {
-		case c.heldBy(t):
+		case heldBy(c, t):
 			// what a cancelling transaction spends stays with what it displaces, until one of both is final
 			continue
 		case c.ReservedBy != "":

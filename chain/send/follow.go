@@ -124,7 +124,7 @@ func (d *desk) included(ctx context.Context, t Transaction, s sight) error {
 	moves := []move{
 		func(now *Transaction) error {
 			if now.Version != t.Version {
-				return now.refuse("be included by what was seen before it was moved")
+				return refuse(*now, "be included by what was seen before it was moved")
 			}
 
 			return nil
@@ -376,7 +376,7 @@ func (d *desk) queueCancel(ctx context.Context, t Transaction, nonce uint64, dis
 	}
 
 	if displaced != nil {
-		last := displaced.displaced()
+		last := displacedBytes(*displaced)
 
 		order.Replaces, order.MaxFee = &last, last.MaxFee.Mul(2)
 		if len(last.Inputs) > 0 {

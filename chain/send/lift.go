@@ -246,7 +246,7 @@ func (d *desk) endLiftTx(ctx context.Context, tx Tx, t Transaction) error {
 
 // displaced is what a cancelling transaction displaces: of a lift only what it takes from the
 // wallet, as the payment is not the wallet's and may never be included.
-func (t *Transaction) displaced() chain.Signed {
+func displacedBytes(t Transaction) chain.Signed {
 	last := t.last().Signed
 	if t.Order.Lift != nil {
 		last.Inputs = slices.DeleteFunc(

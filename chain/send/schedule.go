@@ -41,7 +41,7 @@ func after(table []wait, age time.Duration) (every time.Duration, ok bool) {
 }
 
 // schedule sets DueAt by the state.
-func (t *Transaction) schedule(now time.Time) {
+func schedule(t *Transaction, now time.Time) {
 	since, table := t.CreatedAt, waiting
 	if t.State == Failed || t.CarriedBy != "" {
 		t.DueAt = time.Time{}

@@ -136,7 +136,7 @@ func (d *desk) prepare(ctx context.Context, t Transaction, order *chain.Order) e
 			}
 
 			if held && len(other.Attempts) > 0 {
-				last := other.displaced()
+				last := displacedBytes(other)
 				order.Replaces = &last
 			}
 		}
@@ -157,7 +157,7 @@ func (d *desk) prepare(ctx context.Context, t Transaction, order *chain.Order) e
 			return &storeError{err}
 		}
 
-		order.Nonce = w.next(counted)
+		order.Nonce = nextNonce(w, counted)
 
 		return nil
 	}
@@ -434,7 +434,7 @@ func (d *desk) takeNonceTx(ctx context.Context, tx Tx, t Transaction, nonce uint
 		}
 	}
 
-	w.sign(nonce)
+	takeNonce(&w, nonce)
 
 	return tx.PutWallet(ctx, &w)
 }

@@ -187,7 +187,7 @@ func TestScheduleSlowsDownToABound(t *testing.T) {
 		last := time.Duration(0)
 
 		for age := time.Duration(0); age < 100*24*time.Hour; age = age*2 + time.Second {
-			tx.schedule(at.Add(age))
+			schedule(&tx, at.Add(age))
 
 			every := tx.DueAt.Sub(at.Add(age))
 			if every < last || every < 2*time.Second || every > 5*time.Minute {
@@ -204,13 +204,13 @@ func TestScheduleSlowsDownToABound(t *testing.T) {
 
 	confirmed := in(Confirmed)
 	confirmed.Block.Time = at
-	confirmed.schedule(at.Add(time.Minute))
+	schedule(&confirmed, at.Add(time.Minute))
 
 	if confirmed.DueAt.IsZero() {
 		t.Error("nobody looks at a transaction that was confirmed a minute ago")
 	}
 
-	confirmed.schedule(at.Add(24 * time.Hour))
+	schedule(&confirmed, at.Add(24*time.Hour))
 
 	if !confirmed.DueAt.IsZero() {
 		t.Error("a transaction confirmed a day ago is looked at for ever")

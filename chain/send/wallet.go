@@ -5,12 +5,12 @@ package send
 // holds the key and used it, or this store came back from a backup) or behind (transactions of ours
 // wait, or the node lags).
 
-// next returns the nonce that the next new transaction of a wallet takes: after all that were
+// nextNonce returns the nonce that the next new transaction of a wallet takes: after all that were
 // signed here, and after all that the chain has counted.
-func (w Wallet) next(counted uint64) uint64 { return max(w.NextNonce, counted) }
+func nextNonce(w Wallet, counted uint64) uint64 { return max(w.NextNonce, counted) }
 
-// sign records that a nonce was signed.
-func (w *Wallet) sign(nonce uint64) { w.NextNonce = max(w.NextNonce, nonce+1) }
+// takeNonce records that a nonce was signed.
+func takeNonce(w *Wallet, nonce uint64) { w.NextNonce = max(w.NextNonce, nonce+1) }
 
 // gap returns the nonce that keeps the wallet's waiting transactions from being included although
 // no live transaction of ours holds it: a foreign transaction that used it went away with its

@@ -18,17 +18,17 @@ func TestNextNonce(t *testing.T) {
 		{"a node that lags", 5, 1, 5},
 	} {
 		w := Wallet{NextNonce: c.signed}
-		if got := w.next(c.counted); got != c.want {
+		if got := nextNonce(w, c.counted); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
 
-		w.sign(c.want)
+		takeNonce(&w, c.want)
 
 		if w.NextNonce != c.want+1 {
 			t.Errorf("%s: the counter is %d after %d was signed", c.name, w.NextNonce, c.want)
 		}
 
-		w.sign(0)
+		takeNonce(&w, 0)
 
 		if w.NextNonce != c.want+1 {
 			t.Errorf("%s: the counter fell to %d", c.name, w.NextNonce)

@@ -249,7 +249,7 @@ func (d *desk) moveTx(ctx context.Context, tx Tx, t Transaction, moves ...move) 
 			return false, &illegalMove{err}
 		}
 
-		if !rows[0].moved(before) {
+		if !moved(rows[0], before) {
 			continue
 		}
 
@@ -271,7 +271,7 @@ func (d *desk) moveTx(ctx context.Context, tx Tx, t Transaction, moves ...move) 
 		facts = append(facts, rows...)
 	}
 
-	rows[0].schedule(d.now())
+	schedule(&rows[0], d.now())
 
 	for i := range rows {
 		if err := tx.PutTransaction(ctx, &rows[i]); err != nil {
@@ -367,4 +367,16 @@ func plain(err error) string {
 	}
 
 	return "an error without a word; the driver or signer has the details"
+}
+
+// moved reports whether anything differs that the owner of the transaction may care about: all but
+// the schedule and the record of sendings.
+func moved(t, since Transaction) bool {
+	return t.State != since.State || t.TxHash != since.TxHash || t.Block.Hash != since.Block.Hash ||
+		t.Failure != since.Failure
+}
+
+// refuse is the error of a move that a transaction's state does not allow.
+func refuse(t Transaction, what string) error {
+	return fault.New(fault.State, "transaction_state", "transaction %s is %s and cannot %s", t.ID, t.State, what)
 }

@@ -248,7 +248,7 @@ func TestRideIsRefused(t *testing.T) {
 		}
 	}
 
-	row.schedule(at.Add(time.Hour))
+	schedule(&row, at.Add(time.Hour))
 
 	if !row.DueAt.IsZero() {
 		t.Error("a carried transaction is looked at by itself")

@@ -6,13 +6,105 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// The moves of a Transaction; batch.go has those of several in one. Each is pure, legal from the
-// states its comment names, and does nothing when what it says is already so; anything else is
-// fault.State with code transaction_state and leaves the record as it was. There is no way back to
-// Queued: bytes that were signed stay signed.
+// Kind says what a transaction is for.
+type Kind string
+
+// The kinds. A cancel displaces bytes that can never be broadcast again by a transaction to
+// oneself; a lift has a waiting payment included that pays the miner too little (lift.go).
+const (
+	Payout Kind = "payout"
+	TopUp  Kind = "topup"
+	Fee    Kind = "fee"
+	Sweep  Kind = "sweep"
+	Lift   Kind = "lift"
+	Cancel Kind = "cancel"
+)
+
+// State is where a transaction of ours stands.
+type State string
+
+// The states; transaction.go has the moves.
+const (
+	Queued    State = "queued"    // waits for its wallet; nothing is signed
+	Signed    State = "signed"    // bytes are stored; the network may or may not have them
+	Broadcast State = "broadcast" // the network took the bytes at least once
+	Included  State = "included"  // in a block that is not final
+	Confirmed State = "confirmed" // in a block that is final by the network's rule
+	Failed    State = "failed"    // proven never to happen, or included and reverted at finality
+)
+
+// Failure codes, as specification 2.3 lists them. signer_refused:<reason> is made from the refusal.
+const (
+	FailCanceled          = "canceled"
+	FailStale             = "stale"
+	FailConflict          = "conflict"
+	FailExpired           = "expired"
+	FailReverted          = "reverted"
+	FailInsufficientFunds = "chain:insufficient_funds"
+	FailNotPayable        = "destination_not_payable"
+	FailSignerRefused     = "signer_refused:"
+)
+
+// Attempt is one set of signed bytes. Every attempt is kept and looked up: an earlier one may still win.
+type Attempt struct {
+	Signed        chain.Signed `json:"signed"`
+	SignedAt      time.Time    `json:"signed_at"`
+	FirstTakenAt  time.Time    `json:"first_taken_at,omitzero"`  // when the network first took it
+	LastSentAt    time.Time    `json:"last_sent_at,omitzero"`    // when it was last handed over
+	LastSendError string       `json:"last_send_error,omitzero"` // what the node said then; for people
+}
+
+// Transaction is one row of the outbox.
+type Transaction struct {
+	ID      string
+	Owner   event.Owner
+	Network string
+	Kind    Kind
+	// ObjectID is the payout, refund or release that wants it, or the payment that a lift is for.
+	ObjectID string
+	// Order is what it must do. Nonce and coins are filled in when it is signed.
+	Order chain.Order
+	State State
+	// Attempts are the signed bytes, oldest first. The last one is the one to send. One that is
+	// carried has none of its own.
+	Attempts []Attempt
+	// Carries are the other payouts that the signed bytes pay, as ids of their transactions, in the
+	// order of Order.Outputs, of which the first is this one's own; see batch.go.
+	Carries []string
+	// CarriedBy is the transaction whose bytes pay this one's payout, and whose moves are its own;
+	// empty for most.
+	CarriedBy string
+	// Nonce is the account sequence number that all attempts share; valid once there is an attempt,
+	// its own or its carrier's.
+	Nonce uint64
+	// TxHash is the attempt that is in a block, else the last one; empty while queued.
+	TxHash string
+	// Block is where it is included; zero otherwise.
+	Block chain.Ref
+	// Fee is what the network took, in base units of the native coin, while it is included: all of
+	// it where the bytes are, its share of it in one that is carried; see OwnFee.
+	Fee chain.Amount
+	// Transfers are what its inclusion moved; those of one that is carried are with its carrier.
+	Transfers []chain.Transfer
+	// Failure is the failure code; set exactly when State is Failed.
+	Failure string
+	// GiveUpAt is when an unsigned transaction is given up as stale.
+	GiveUpAt time.Time
+	// DueAt is when the worker looks at it next; zero when nobody has to, as one that is carried
+	// moves with its carrier. A confirmed transaction is looked at for another day, as its block
+	// may leave the chain after all.
+	DueAt     time.Time
+	CreatedAt time.Time
+	// Version is the store's; see store.Tx.
+	Version int64
+}
+
+// Live reports whether the transaction may still change.
+func (t Transaction) Live() bool { return t.State != Failed && t.State != Confirmed }
 
 // Sign adds signed bytes. From Queued they are the first; from Signed and Broadcast they replace
 // earlier ones, which stay on record and must share the nonce.
@@ -200,39 +292,3 @@ func (t *Transaction) attempt(hash string) int {
 
 // last returns the newest attempt; there must be one.
 func (t *Transaction) last() Attempt { return t.Attempts[len(t.Attempts)-1] }
-
-// moved reports whether anything differs that the owner of the transaction may care about: all but
-// the schedule and the record of sendings.
-func (t *Transaction) moved(since Transaction) bool {
-	return t.State != since.State || t.TxHash != since.TxHash || t.Block.Hash != since.Block.Hash ||
-		t.Failure != since.Failure
-}
-
-// spends returns what the transaction takes at most from an address for itself or for one that it
-// carries, per asset id: the outputs, unless they come out of a coin that it lifts, and the network
-// fee for whoever pays that.
-func (t *Transaction) spends(
-	transactionID string,
-	from chain.Address,
-	native string,
-) map[string]chain.Amount {
-	out := map[string]chain.Amount{}
-
-	outputs, maxFee := t.Part(t.last(), transactionID)
-	if from == t.Order.From.Address && t.Order.Lift == nil {
-		for _, o := range outputs {
-			out[o.AssetID] = out[o.AssetID].Add(o.Amount)
-		}
-	}
-
-	payer := t.Order.From.Address
-	if t.Order.FeePayer != nil {
-		payer = t.Order.FeePayer.Address
-	}
-
-	if from == payer {
-		out[native] = out[native].Add(maxFee)
-	}
-
-	return out
-}
