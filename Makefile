@@ -5,7 +5,7 @@ FUZZTIME ?= 10s
 SOAKTIME ?= 10m
 
 .DEFAULT_GOAL := help
-.PHONY: help test short lint fuzz soak vuln nodes contracts vectors bench screenshots
+.PHONY: help test short lint fuzz soak mutants vuln nodes contracts vectors bench screenshots
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -24,6 +24,9 @@ fuzz: ## run every fuzz target for FUZZTIME
 
 soak: nodes ## run every TestSoak… for SOAKTIME
 	SOAKTIME=$(SOAKTIME) scripts/soak.sh
+
+mutants: ## plant each mutant of the money rules and see a test fail
+	go run ./internal/mutants
 
 vuln: ## look for known vulnerabilities (needs the Go vulnerability database)
 	scripts/each-module.sh go run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./...
