@@ -69,12 +69,15 @@ func TestSeveralDepositsOfOneAddressShareASweep(t *testing.T) {
 	deposit := w.deposit(1)
 	var ids []string
 	var gross chain.Amount
+	var each []chain.Amount
 	for i, usd := range []int64{100, 33, 17} {
 		amount := dollars(uint64(usd))
+		each = append(each, amount)
 		ids = append(ids, w.pay(string(rune('a'+i)), deposit, "USDX", amount, usd).ID)
 		gross = gross.Add(amount)
 	}
 	var fees, paid, owed, net chain.Amount
+	var borne []chain.Amount
 	var first settlement.Settlement
 	for i, id := range ids {
 		s := w.until(id, settlement.Released)
@@ -85,6 +88,10 @@ func TestSeveralDepositsOfOneAddressShareASweep(t *testing.T) {
 			t.Errorf("settlement %d has a sweep of its own", i)
 		}
 		fees, paid, owed, net = fees.Add(s.NetworkFees), paid.Add(s.FeePaid), owed.Add(s.FeeNative), net.Add(*s.NetReleased)
+		borne = append(borne, s.NetworkFees)
+	}
+	for i, share := range settlement.Split(fees, each) { // by gross, the remainder to the oldest
+		w.check("network fees of settlement "+string(rune('a'+i)), borne[i], share)
 	}
 	w.check("released", net, gross)
 	w.check("paid", paid, owed)
@@ -100,6 +107,8 @@ func TestTwoNativeDepositsBalanceToTheBaseUnit(t *testing.T) {
 	b := w.pay("b", deposit, "SIM", milli(778), 1556)
 	a, b = w.until(a.ID, settlement.Released), w.until(b.ID, settlement.Released)
 	w.check("the sum", a.NetReleased.Add(*b.NetReleased).Add(a.FeePaid).Add(b.FeePaid).Add(a.NetworkFees).Add(b.NetworkFees), milli(1111))
+	w.check("the sum of a", a.NetReleased.Add(a.FeePaid).Add(a.NetworkFees), a.Gross)
+	w.check("the sum of b", b.NetReleased.Add(b.FeePaid).Add(b.NetworkFees), b.Gross)
 	w.check("at the master wallet", w.chain.Balance(w.master().Address, "SIM"), a.NetReleased.Add(*b.NetReleased))
 }
 
