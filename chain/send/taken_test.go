@@ -89,7 +89,8 @@ func TestCoinThatWasTakenMeanwhile(t *testing.T) {
 
 	tx := &rows{coin: Coin{Coin: chain.Coin{Outpoint: at}}}
 	unknown := []chain.Outpoint{{TxHash: "m", Vout: 2}}
-	if err := (&desk{}).takeCoinsTx(t.Context(), tx, Transaction{ID: "t"}, unknown); fault.Code(err) != "coin_unknown" {
+	err := (&desk{}).takeCoinsTx(t.Context(), tx, Transaction{ID: "t"}, unknown)
+	if fault.Code(err) != "coin_unknown" {
 		t.Errorf("an output that is no coin of ours: %v", err)
 	}
 }

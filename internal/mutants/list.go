@@ -10,6 +10,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -32,9 +33,12 @@ type mutant struct {
 	New string `json:"new"`
 	// Package is where the test is that must fail, as the go command takes it at the root of the module.
 	Package string `json:"package"`
-	// Test is the pattern that selects that test.
+	// Test selects that test: ^TestName$.
 	Test string `json:"test"`
 }
+
+// oneTest is the form of a pattern that selects one test.
+var oneTest = regexp.MustCompile(`^\^Test\w+\$$`)
 
 // load reads the list.
 func load() ([]mutant, error) {
@@ -114,8 +118,8 @@ func (m mutant) mutate(root string) ([]byte, error) {
 	return mutated, nil
 }
 
-// declaration finds what is declared by a name: the offsets of a function's body, or of the declaration of a variable
-// or constant.
+// declaration finds what is declared by a name: the offsets of a function's body, or of the declaration of a
+// variable or constant.
 func declaration(src []byte, name string) (from, to int, err error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, "", src, parser.SkipObjectResolution)
@@ -172,10 +176,17 @@ func nameOf(d *ast.FuncDecl) string {
 	}
 }
 
+// testName is the name of the test.
+func (m mutant) testName() string {
+	return strings.TrimSuffix(strings.TrimPrefix(m.Test, "^"), "$")
+}
+
 // checkTest makes sure that the test's package declares it.
 func (m mutant) checkTest(root string) error {
-	name, _, _ := strings.Cut(strings.TrimPrefix(m.Test, "^"), "/")
-	name = strings.TrimSuffix(name, "$")
+	name := m.testName()
+	if !oneTest.MatchString(m.Test) {
+		return fmt.Errorf("the test %q is not named as ^TestName$", m.Test)
+	}
 	tests, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(m.Package), "*_test.go"))
 	if err != nil {
 		return err

@@ -3,8 +3,8 @@
 // mutants.json lists them: the rule that a mutant breaks, the snippet of code that it replaces, and the test
 // that must notice. The code itself is never touched: the go command reads a mutated copy of one file through
 // an overlay. A snippet is matched token by token, so that white space, comments and the breaking of lines do
-// not matter; when code is moved or renamed, only the entry's file, package or identifiers have to follow, and
-// the test of this package says so at once.
+// not matter; when code is moved or renamed, only the entry's file, package or identifiers have to follow,
+// and the test of this package says so at once.
 package main
 
 import (

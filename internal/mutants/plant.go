@@ -33,7 +33,11 @@ func plantAll(ctx context.Context, root string, mutants []mutant, limit time.Dur
 		root:  root,
 		dir:   dir,
 		limit: limit,
-		sound: map[string]error{},
+		tests: map[string][]string{},
+		said:  map[string]said{},
+	}
+	for _, m := range mutants {
+		p.tests[m.Package] = append(p.tests[m.Package], m.Test)
 	}
 	var killed, survived, faults int
 	for _, m := range mutants {
@@ -67,31 +71,32 @@ type planter struct {
 	root, dir string
 	// limit is how long a test may take.
 	limit time.Duration
-	// sound says of packages and tests that they pass without a mutant, or why they do not.
-	sound map[string]error
+	// tests are the patterns of all tests by package, said what they said without a mutant.
+	tests map[string][]string
+	said  map[string]said
 }
 
-// plant runs the test of a mutant: without it first, unless that was done before, and then with it.
+// said is how tests ended, and their output.
+type said struct {
+	of     outcome
+	output string
+}
+
+// plant runs the test of a mutant: without it first, with the other tests of the package, and then with it.
 func (p *planter) plant(ctx context.Context, m mutant) (outcome, error) {
 	mutated, err := m.mutate(p.root)
 	if err != nil {
 		return broken, err
 	}
-	key := m.Package + " " + m.Test
-	before, known := p.sound[key]
-	if !known {
-		before = p.passes(ctx, m)
-		p.sound[key] = before
-	}
-	if before != nil {
-		return broken, before
+	if err := p.passes(ctx, m); err != nil {
+		return broken, err
 	}
 
 	overlay, err := p.writeOverlay(m.File, mutated)
 	if err != nil {
 		return broken, err
 	}
-	of, output := p.runTest(ctx, m, "-overlay", overlay, "-failfast")
+	of, output := p.runTests(ctx, m.Package, m.Test, "-overlay", overlay, "-failfast")
 	if of == broken {
 		return broken, errors.New("with the mutant:\n" + output)
 	}
@@ -100,13 +105,16 @@ func (p *planter) plant(ctx context.Context, m mutant) (outcome, error) {
 
 // passes makes sure that the test passes without a mutant, and that there is one.
 func (p *planter) passes(ctx context.Context, m mutant) error {
-	of, output := p.runTest(ctx, m)
-	if of != passed {
-		return errors.New("the test fails without the mutant:\n" + output)
+	before, known := p.said[m.Package]
+	if !known {
+		before.of, before.output = p.runTests(ctx, m.Package, strings.Join(p.tests[m.Package], "|"))
+		p.said[m.Package] = before
 	}
 
-	out := "\n" + output
-	if !strings.Contains(out, "\n--- PASS: ") || strings.Contains(out, "\n--- SKIP: ") {
+	switch {
+	case before.of != passed:
+		return errors.New("the tests of the package fail without a mutant:\n" + before.output)
+	case !strings.Contains("\n"+before.output, "\n--- PASS: "+m.testName()+" "):
 		return fmt.Errorf("%s of %s selects no test, or one that is skipped", m.Test, m.Package)
 	}
 	return nil
@@ -131,22 +139,22 @@ func (p *planter) writeOverlay(file string, mutated []byte) (string, error) {
 	return path, os.WriteFile(path, overlay, 0o600)
 }
 
-// runTest runs the test of a mutant, and returns what it said unless it passed or failed as tests do.
-func (p *planter) runTest(ctx context.Context, m mutant, flags ...string) (outcome, string) {
-	dir, pkg := moduleOf(p.root, m.Package)
-	args := append([]string{"test", "-count=1", "-vet=off", "-v", "-run", m.Test}, flags...)
+// runTests runs the tests of a package that a pattern selects, and returns how they ended and what they said.
+func (p *planter) runTests(ctx context.Context, pkg, pattern string, flags ...string) (outcome, string) {
+	dir, local := moduleOf(p.root, pkg)
+	args := append([]string{"test", "-count=1", "-vet=off", "-v", "-run", pattern}, flags...)
 	ctx, stop := context.WithTimeout(ctx, p.limit)
 	defer stop()
-	cmd := exec.CommandContext(ctx, "go", append(args, pkg)...)
+	cmd := exec.CommandContext(ctx, "go", append(args, local)...)
 	cmd.Dir = dir
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 
-	said, err := cmd.CombinedOutput()
-	output := string(said)
+	raw, err := cmd.CombinedOutput()
+	output := string(raw)
 	switch {
 	case ctx.Err() != nil:
-		return broken, fmt.Sprintf("the test took longer than %s\n", p.limit) + tail(output)
+		return broken, fmt.Sprintf("it took longer than %s\n", p.limit) + tail(output)
 	case err == nil:
 		return passed, output
 	case strings.Contains(output, "[build failed]"), strings.Contains(output, "[setup failed]"):
