@@ -6,7 +6,7 @@ SOAKTIME ?= 10m
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help test short lint fuzz soak vuln setup nodes contracts vectors bench compare screenshots api counts
+.PHONY: help test short lint fuzz soak mutants vuln setup nodes contracts vectors bench compare screenshots api counts
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -17,7 +17,7 @@ test: setup nodes ## run every test of every module with the race detector, real
 short: ## run the tests that need no node
 	scripts/each-module.sh go test -short ./...
 
-lint: ## check formatting, go vet and staticcheck in every module
+lint: ## check every module with golangci-lint, formatting included
 	scripts/lint.sh
 
 fuzz: ## run every fuzz target for FUZZTIME
@@ -25,6 +25,9 @@ fuzz: ## run every fuzz target for FUZZTIME
 
 soak: setup nodes ## run every TestSoak… for SOAKTIME
 	SOAKTIME=$(SOAKTIME) scripts/soak.sh
+
+mutants: ## plant each mutant of the money rules and see a test fail
+	go run ./internal/mutants
 
 vuln: ## look for known vulnerabilities (needs the Go vulnerability database)
 	scripts/each-module.sh go run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./...

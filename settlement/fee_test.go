@@ -5,6 +5,8 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -24,6 +26,34 @@ func TestFeeTooSmallIsCarriedToTheNextRelease(t *testing.T) {
 	w.check("at the fee address", w.chain.Balance(w.fee, "SIM"), second.FeePaid)
 	third := w.until(w.pay("p3", w.deposit(3), "USDX", dollars(400), 400).ID, settlement.Released)
 	w.check("carried in a second time", third.CarriedIn, chain.Amount{})
+}
+
+func TestCarriedFeeOfAFailedReleaseIsCarriedOn(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	refuse := true
+	w.signer = sim.NewSigner(7, func(r chain.SignRequest) error {
+		if refuse && r.Intent.Kind == string(send.Fee) {
+			return chain.Refuse("policy")
+		}
+
+		return nil
+	})
+	w.boot()
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+	first := w.until(w.pay("p1", w.deposit(1), "USDX", dollars(1), 1).ID, settlement.Released)
+
+	second := w.until(w.pay("p2", w.deposit(2), "USDX", dollars(400), 400).ID, settlement.Failed)
+	if second.TopUpTx == "" {
+		t.Error("it failed before anything was signed")
+	}
+
+	w.check("still carried in", second.CarriedIn, chain.Amount{})
+	w.check("still to be paid", second.FeeCarried, second.FeeNative)
+
+	refuse = false
+	third := w.until(w.pay("p3", w.deposit(3), "USDX", dollars(400), 400).ID, settlement.Released)
+	w.check("carried in", third.CarriedIn, first.FeeNative)
+	w.check("at the fee address", w.chain.Balance(w.fee, "SIM"), first.FeeNative.Add(third.FeeNative))
 }
 
 func TestWithoutAFeeAddressTheFeeIsCarried(t *testing.T) {

@@ -1,6 +1,7 @@
 package settlement_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/settlement"
+	"github.com/seed-8ee7f392/payments/store"
 )
 
 func TestHeldUntilTheMasterWalletIsFilled(t *testing.T) {
@@ -37,6 +39,29 @@ func TestHeldUntilTheMasterWalletIsFilled(t *testing.T) {
 	s := w.until(opened.ID, settlement.Released)
 	if s.Reason != "" || !s.HeldSince.IsZero() {
 		t.Errorf("released as %+v", s)
+	}
+}
+
+func TestReservedMoneyReleasesNothing(t *testing.T) {
+	w := newWorld(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+
+	if err := w.outbox.RefreshBalances(t.Context(), network, w.master()); err != nil {
+		t.Fatal(err)
+	}
+
+	native := w.asset("SIM").ID
+
+	err := w.update(t.Context(), w.house, func(ctx context.Context, tx store.Tx) error {
+		return w.outbox.ReserveTx(ctx, tx, owner, network, w.master().Address, native, "payout", coin(1))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	opened := w.pay("p1", w.deposit(1), "USDX", dollars(400), 400)
+	if held := w.until(opened.ID, settlement.Held); held.Reason != settlement.InsufficientMasterBalance {
+		t.Errorf("held for %s", held.Reason)
 	}
 }
 

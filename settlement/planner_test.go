@@ -8,6 +8,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/send"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -168,5 +169,24 @@ func TestPlanIsCheckedBeforeItIsCarriedOut(t *testing.T) {
 
 	if got := allFromMaster([]chain.ReleaseStep{topup, fee, sweep}, "master", "coin"); got != n(3+2+5+2) {
 		t.Errorf("the master wallet has to hold %s", got)
+	}
+}
+
+func TestOnlyWhatReachesTheMasterWalletArrived(t *testing.T) {
+	r := Release{
+		Master:  chain.Party{Address: "master"},
+		AssetID: "coin",
+	}
+	sweep := send.Transaction{
+		Transfers: []chain.Transfer{
+			{To: "master", AssetID: "coin", Amount: chain.Units(70)},
+			{To: "fees", AssetID: "coin", Amount: chain.Units(5)},
+			{To: "master", AssetID: "token", Amount: chain.Units(3)},
+			{To: "master", AssetID: "coin", Amount: chain.Units(20)},
+		},
+	}
+
+	if got := r.arrived(sweep); got != chain.Units(90) {
+		t.Errorf("%s arrived, want 90", got)
 	}
 }

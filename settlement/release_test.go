@@ -85,16 +85,19 @@ func TestSeveralDepositsOfOneAddressShareASweep(t *testing.T) {
 	var (
 		ids   []string
 		gross chain.Amount
+		each  []chain.Amount
 	)
 
 	for i, usd := range []int64{100, 33, 17} {
 		amount := dollars(uint64(usd))
+		each = append(each, amount)
 		ids = append(ids, w.pay(string(rune('a'+i)), deposit, "USDX", amount, usd).ID)
 		gross = gross.Add(amount)
 	}
 
 	var (
 		fees, paid, owed, net chain.Amount
+		borne                 []chain.Amount
 		first                 settlement.Settlement
 	)
 
@@ -117,6 +120,11 @@ func TestSeveralDepositsOfOneAddressShareASweep(t *testing.T) {
 		), net.Add(
 			*s.NetReleased,
 		)
+		borne = append(borne, s.NetworkFees)
+	}
+
+	for i, share := range settlement.Split(fees, each) { // by gross, the remainder to the oldest
+		w.check("network fees of settlement "+string(rune('a'+i)), borne[i], share)
 	}
 
 	w.check("released", net, gross)
@@ -140,6 +148,8 @@ func TestTwoNativeDepositsBalanceToTheBaseUnit(t *testing.T) {
 		a.NetReleased.Add(*b.NetReleased).Add(a.FeePaid).Add(b.FeePaid).Add(a.NetworkFees).Add(b.NetworkFees),
 		milli(1111),
 	)
+	w.check("the sum of a", a.NetReleased.Add(a.FeePaid).Add(a.NetworkFees), a.Gross)
+	w.check("the sum of b", b.NetReleased.Add(b.FeePaid).Add(b.NetworkFees), b.Gross)
 	w.check(
 		"at the master wallet", w.chain.Balance(w.master().Address, "SIM"),
 		a.NetReleased.Add(*b.NetReleased),

@@ -108,6 +108,8 @@ func TestSelection(t *testing.T) {
 			true,
 		},
 		{"worthless coins stay", needing(10_000), dear, []int64{500, 600, 700, 200_000}, []int64{200_000}, true},
+		{"a rest of dust goes to the miner", needing(10_000), cheap, []int64{10_434}, []int64{10_434}, false},
+		{"a rest above dust is change", needing(10_000), cheap, []int64{10_435}, []int64{10_435}, true},
 		{
 			"several when none is enough",
 			needing(150_000),
@@ -313,4 +315,23 @@ func TestMatchFindsTheBest(t *testing.T) {
 			t.Fatalf("found waste %d (%t), the best is %d", got, ok, best)
 		}
 	})
+}
+
+// TestPriceOfAReplacement: a replacement pays what it displaces and its own relay, and no less than the rate.
+func TestPriceOfAReplacement(t *testing.T) {
+	const weight = 560 // 140 virtual bytes
+	for _, c := range []struct {
+		name  string
+		price price
+		want  int64
+	}{
+		{"nothing is displaced", price{rate: 2_000}, 280},
+		{"what is displaced was dear", price{rate: 2_000, base: 5_000, increment: 1_000}, 5_140},
+		{"what is displaced was cheap", price{rate: 50_000, base: 5_000, increment: 1_000}, 7_000},
+		{"it pays for its family as well", price{rate: 2_000, lift: 900, liftRate: 2_000}, 1_180},
+	} {
+		if got := c.price.of(weight); got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
 }

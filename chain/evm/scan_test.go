@@ -5,10 +5,12 @@ package evm_test
 import (
 	"bytes"
 	"net/http"
+	"slices"
 	"testing"
 	"testing/synctest"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/evm"
@@ -184,6 +186,24 @@ func TestFailedTransactionsAndForeignLogsMoveNothing(t *testing.T) {
 		if got := len(blocks[i].Transfers); got != want {
 			t.Errorf("block %d moves %+v, want %d transfers", i+1, blocks[i].Transfers, want)
 		}
+	}
+}
+
+// An Approval has as many topics as a Transfer, and an amount: it moves nothing.
+func TestApprovalIsNoTransfer(t *testing.T) {
+	n := newFakeNode(1)
+	log := n.blocks[1].receipts[0]["logs"].([]object)[1]
+	topics := slices.Clone(log["topics"].([]string))
+	topics[0] = crypto.Keccak256Hash([]byte("Approval(address,address,uint256)")).Hex()
+	log["topics"] = topics
+
+	blocks, err := oneFake(t, n).Blocks(t.Context(), 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if got := blocks[0].Transfers; len(got) != 1 || got[0].Index != 0 {
+		t.Errorf("the block moves %+v, want its coin alone", got)
 	}
 }
 

@@ -310,4 +310,24 @@ func TestBalanceIsTheSumOfCoinsInBlocks(t *testing.T) {
 	if b := balance(); b.OnChain != coin(5) || b.At.Height != 3 {
 		t.Errorf("one coin and a foreign one in the pool come to %s at block %d", b.OnChain, b.At.Height)
 	}
+
+	err := k.store.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+		return tx.PutAttemptHash(ctx, network, "own", "own", send.Payout)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	change := chain.PoolTx{
+		TxHash:    "own",
+		Transfers: []chain.Transfer{k.pays("own", master.Address)},
+		Spent:     spends("own", "n"),
+	}
+	k.take(
+		watch.Batch{PoolRead: true, Blocks: []chain.Block{block(4, "a", nil)}, Pool: []chain.PoolTx{change}},
+	)
+
+	if b := balance(); b.OnChain != coin(5) || b.At.Height != 4 {
+		t.Errorf("one coin, which waiting change is made of, comes to %s at block %d", b.OnChain, b.At.Height)
+	}
 }

@@ -381,6 +381,96 @@ func TestForkBelowFinalityStopsAndResumes(t *testing.T) {
 	}
 }
 
+func TestForkDownToFinalityIsFollowed(t *testing.T) {
+	for depth, code := range map[uint64]string{
+		2: "", // down to the final block itself
+		3: "fork_below_finality",
+	} {
+		c, d := sim.New(sim.Config{FinalDepth: 2}), newDB()
+		f := follow(t, c, d, "a")
+		c.Mine(10)
+		drainAll(t, f)
+		c.Fork(sim.Fork{Depth: depth})
+		c.Mine(1)
+
+		if _, err := f.Step(t.Context()); fault.Code(err) != code {
+			t.Errorf("a fork %d blocks deep: %v, want code %q", depth, err, code)
+		}
+	}
+}
+
+// hooked is a sink that looks at each batch before it is stored.
+type hooked struct {
+	ledger
+	before func(watch.Batch)
+}
+
+func (h hooked) Apply(ctx context.Context, b watch.Batch) error {
+	h.before(b)
+	return h.ledger.Apply(ctx, b)
+}
+
+func TestForkIsReadUpToTheOldPositionAtOnce(t *testing.T) {
+	c, d := sim.New(sim.Config{NoFinality: true}), newDB()
+	f := follow(t, c, d, "a")
+	c.Mine(12)
+	drainAll(t, f)
+
+	was := d.at(c.Network().Slug)
+	rewound := 0
+	f.Sink = hooked{
+		ledger{d, c},
+		func(b watch.Batch) {
+			if !b.Rewound {
+				return
+			}
+
+			rewound++
+
+			if n := len(b.Blocks); n == 0 || b.Blocks[n-1].Height < was {
+				t.Errorf("%d blocks of the new branch came at once, not up to height %d", n, was)
+			}
+		},
+	}
+
+	c.Fork(sim.Fork{Depth: 7}) // more than a batch
+	c.Mine(2)
+	drainAll(t, f)
+
+	if rewound != 1 {
+		t.Errorf("%d batches took the fork in, want 1", rewound)
+	}
+}
+
+func TestCursorMovesFromTheBlockThatWasRead(t *testing.T) {
+	c, d := sim.New(sim.Config{}), newDB()
+	n := c.Network().Slug
+	f := follow(t, c, d, "a")
+	c.Mine(3)
+	drainAll(t, f)
+
+	var moved watch.Cursor
+
+	f.Sink = hooked{
+		ledger{d, c},
+		func(watch.Batch) {
+			moved = d.cursors[n]
+			moved.At.Hash = "of another branch"
+			d.cursors[n] = moved
+		},
+	}
+
+	c.Mine(1)
+
+	if did, err := f.Step(t.Context()); did || err != nil && !errors.Is(err, fault.LeaseLost) {
+		t.Errorf("did %t, %v", did, err)
+	}
+
+	if got := d.cursors[n].At; got != moved.At {
+		t.Errorf("the cursor is at %v, though it was moved to %v meanwhile", got, moved.At)
+	}
+}
+
 func TestPrunedNodeStops(t *testing.T) {
 	c, d := sim.New(sim.Config{}), newDB()
 	f := follow(t, c, d, "a")

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
+	"github.com/seed-8ee7f392/payments/settlement"
 )
 
 // invoiced makes an invoice of 1 coin or 2000 dollars, and returns its addresses by symbol.
@@ -335,6 +336,39 @@ func TestRefundFollowsItsPayout(t *testing.T) {
 
 // A payment leaves the chain: refunds of it that are not signed are canceled, those of other
 // payments are not.
+func TestNothingIsRefundedBeforeItIsConfirmed(t *testing.T) {
+	inTime(t, account.Settings{}, sim.Config{FinalDepth: 6}, func(t *testing.T, w *world) {
+		w.fund(3, 0)
+		inv, at := w.invoiced()
+		w.chain.Pay(at["SIM"], "SIM", milli(300))
+
+		var paid []invoice.Payment
+
+		w.live("the payment is seen", func() (seen bool) {
+			var err error
+
+			paid, err = w.engine.Store().PaymentsOfInvoice(t.Context(), inv.ID)
+			w.must(err)
+
+			return len(paid) == 1
+		})
+
+		if paid[0].Status != invoice.Detected {
+			t.Fatalf("the payment is %s", paid[0].Status)
+		}
+
+		for _, p := range []payout.RefundParams{{PaymentID: paid[0].ID}, {InvoiceID: inv.ID}} {
+			if _, err := w.engine.Payouts.CreateRefund(
+				t.Context(), w.refundTo(p),
+			); fault.Code(
+				err,
+			) != "refund_no_payment" {
+				t.Errorf("refund of %+v: %v", p, err)
+			}
+		}
+	})
+}
+
 func TestRefundOfAnOrphanedPayment(t *testing.T) {
 	inTime(t, account.Settings{ManualRelease: true}, sim.Config{FinalDepth: 6}, func(t *testing.T, w *world) {
 		w.fund(3, 0)
@@ -386,6 +420,12 @@ func TestRefundOfAnOrphanedPayment(t *testing.T) {
 
 			return p.Status == invoice.Orphaned
 		})
+		of, err := w.engine.Store().SettlementsOfPayments(ctx, []string{paid[1].ID})
+		w.must(err)
+
+		if len(of) != 1 || of[0].Status != settlement.Failed || of[0].Reason != settlement.PaymentOrphaned {
+			t.Errorf("the settlements of the orphaned payment are %+v", of)
+		}
 
 		for _, test := range []struct {
 			refund payout.Refund

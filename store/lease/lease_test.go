@@ -74,4 +74,13 @@ func TestTakeCheckRelease(t *testing.T) {
 	if !ok || c.Fence != 3 {
 		t.Fatalf("after a release: %+v %v", c, ok)
 	}
+
+	// a has it again, but what a began before b had it was begun on what may be no longer so.
+	if err := lease.Check(ctx, tx, a); !errors.Is(err, fault.LeaseLost) {
+		t.Fatalf("a still writes under its first fence: %v", err)
+	}
+
+	if err := lease.Check(ctx, tx, c); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -1,0 +1,83 @@
+package invoice
+
+import (
+	"testing"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/seed-8ee7f392/payments/chain"
+)
+
+func TestUSDValueIsRoundedDown(t *testing.T) {
+	p := payment("unpriced")
+	p.Amount, p.Decimals = chain.Units(1), 2
+
+	// 0.01 × 0.00000199 = 0.0000000199.
+	if _, err := p.Price(decimal.RequireFromString("0.00000199"), decimal.NewFromInt(1)); err != nil {
+		t.Fatal(err)
+	}
+	if want := decimal.RequireFromString("0.00000001"); !p.USDValue.Valid || !p.USDValue.Decimal.Equal(want) {
+		t.Errorf("the value is %v, want %s", p.USDValue, want)
+	}
+}
+
+func TestTierBeginsAtItsValue(t *testing.T) {
+	n := chain.Network{
+		Rule:          chain.RuleConfirmations,
+		Confirmations: 1,
+		Tiers: []chain.Tier{
+			{FromUSD: decimal.NewFromInt(150), Confirmations: 4},
+			{FromUSD: decimal.NewFromInt(1000), Confirmations: 6},
+		},
+	}
+	for value, want := range map[string]uint64{
+		"149.99": 1,
+		"150":    4,
+		"999.99": 4,
+		"1000":   6,
+	} {
+		if got := confirmationsFor(n, decimal.RequireFromString(value), true); got != want {
+			t.Errorf("%s USD need %d confirmations, want %d", value, got, want)
+		}
+	}
+}
+
+func TestToleratedShortfallIsRoundedDown(t *testing.T) {
+	for cents, want := range map[uint64]Status{
+		989: Underpaid, // 1 % of 999 is 9.99: nine may be missing, ten may not
+		990: Paid,
+	} {
+		inv := owed()
+		inv.Kind, inv.Price, inv.ToleranceBPS = Crypto, decimal.Decimal{}, 100
+		inv.Options[0].AmountDue = chain.Units(999)
+
+		if inv.Recompute([]Payment{paying("1", Confirmed, cents)}, now); inv.Status != want {
+			t.Errorf("%d of 999: %s, want %s", cents, inv.Status, want)
+		}
+	}
+}
+
+func TestRefundUnderWayIsNoRefundYet(t *testing.T) {
+	inv, payments := settle(t, Paid)
+	all := inv.Options[0].AmountPaid
+	part := all.Share(chain.Units(1), chain.Units(4))
+	move := func(amount chain.Amount, m RefundMove) {
+		t.Helper()
+		fact := RefundFact{AssetID: "x", Amount: amount, Move: m}
+		if _, err := inv.Refund(fact, payments, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	move(part, RefundPending)
+	move(part, RefundSucceeded)
+	move(all.Sub(part), RefundPending)
+	if inv.Status != Paid || !inv.Has(PartiallyRefunded) {
+		t.Errorf("a quarter has arrived and the rest is under way: %s %v", inv.Status, inv.Flags)
+	}
+
+	move(all.Sub(part), RefundSucceeded)
+	if inv.Status != Refunded {
+		t.Errorf("all has arrived: %s", inv.Status)
+	}
+}
