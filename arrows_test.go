@@ -47,9 +47,15 @@ func TestArrows(t *testing.T) {
 		{"./httpapi/checkout", [][]string{heavy, drivers, {module + "/conformance", module + "/store/memory"}}},
 		{"./fault", [][]string{{module + "/"}}},
 		{"./chain", [][]string{heavy, domains, above, {module + "/store"}}},
-		{"./chain/watch", [][]string{heavy, drivers, domains, above}},
+		{"./event", [][]string{{module + "/chain", module + "/store", module + "/internal"}, domains, above}},
+		{"./chain/scan", [][]string{heavy, drivers, domains, above, {module + "/internal"}}},
+		{"./internal/follow", [][]string{heavy, drivers, domains, above}},
 		{
-			"./chain/send",
+			"./chain/wallet",
+			[][]string{heavy, drivers, domains, above, {module + "/internal"}},
+		},
+		{
+			"./internal/txmgr",
 			[][]string{
 				heavy,
 				drivers,

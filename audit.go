@@ -8,7 +8,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 )
@@ -282,9 +282,9 @@ func (a *auditor) transactions(ctx context.Context) error {
 
 // asTheNetworkSees looks up a transaction that is not final: the network may have included it, or
 // taken it out of its block, before the outbox knows.
-func (a *auditor) asTheNetworkSees(ctx context.Context, t send.Transaction) (send.Transaction, error) {
+func (a *auditor) asTheNetworkSees(ctx context.Context, t wallet.Transaction) (wallet.Transaction, error) {
 	sender, ok := a.driver.(chain.Sender)
-	if !ok || (t.State != send.Signed && t.State != send.Broadcast && t.State != send.Included) {
+	if !ok || (t.State != wallet.Signed && t.State != wallet.Broadcast && t.State != wallet.Included) {
 		return t, nil
 	}
 
@@ -297,7 +297,7 @@ func (a *auditor) asTheNetworkSees(ctx context.Context, t send.Transaction) (sen
 		if status.State == chain.TxIncluded {
 			t.TxHash, t.Block, t.Fee, t.Transfers = attempt.Signed.TxHash, status.Block, status.Fee, status.Transfers
 			if status.Reverted {
-				t.Failure = send.FailReverted
+				t.Failure = wallet.FailReverted
 			}
 
 			return t, nil
@@ -390,7 +390,7 @@ func (a *auditor) reservations(ctx context.Context) (map[chain.Holding]chain.Amo
 
 // stillReserved reads a balance again after what it is promised to was seen to be over: both ended
 // in one transaction.
-func (a *auditor) stillReserved(ctx context.Context, b send.Balance, r send.Reservation) (bool, error) {
+func (a *auditor) stillReserved(ctx context.Context, b wallet.Balance, r wallet.Reservation) (bool, error) {
 	now, _, err := a.config.Store.Balance(ctx, b.Network, b.Address, b.AssetID)
 	return err == nil && slices.Contains(now.Reservations, r), err
 }

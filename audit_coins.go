@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -16,7 +16,7 @@ import (
 // spentBy returns the coins that the included transactions of a page spend, by output.
 func (a *auditor) spentBy(
 	ctx context.Context,
-	page []send.Transaction,
+	page []wallet.Transaction,
 ) (map[chain.Outpoint]chain.Coin, error) {
 	var hashes []string
 
@@ -49,7 +49,7 @@ func (a *auditor) coins(
 	reader chain.CoinReader,
 	reserved map[chain.Holding]chain.Amount,
 ) error {
-	undone := map[chain.Address][]send.Coin{} // spent by blocks that are newer than what is compared
+	undone := map[chain.Address][]wallet.Coin{} // spent by blocks that are newer than what is compared
 
 	above, err := a.config.Store.CoinsAbove(ctx, a.network.Slug, a.out.At.Height)
 	if err != nil {
@@ -80,7 +80,7 @@ func (a *auditor) coins(
 
 		a.out.Holdings++
 		for part := range slices.Chunk(
-			slices.DeleteFunc(unspent, func(c send.Coin) bool { return c.Height == 0 }),
+			slices.DeleteFunc(unspent, func(c wallet.Coin) bool { return c.Height == 0 }),
 			auditHoldings,
 		) {
 			if err := a.onNode(ctx, reader, part); err != nil {
@@ -94,7 +94,7 @@ func (a *auditor) coins(
 
 // onNode checks that the node has the coins. One that it lacks may be spent in a block, or have
 // left the chain with one, that is not read yet: then the book is not wrong.
-func (a *auditor) onNode(ctx context.Context, reader chain.CoinReader, coins []send.Coin) error {
+func (a *auditor) onNode(ctx context.Context, reader chain.CoinReader, coins []wallet.Coin) error {
 	outpoints := make([]chain.Outpoint, len(coins))
 	for i, c := range coins {
 		outpoints[i] = c.Outpoint
@@ -129,7 +129,7 @@ func (a *auditor) onNode(ctx context.Context, reader chain.CoinReader, coins []s
 
 		same := slices.ContainsFunc(
 			now,
-			func(other send.Coin) bool { return other.Outpoint == c.Outpoint && other.Version == c.Version },
+			func(other wallet.Coin) bool { return other.Outpoint == c.Outpoint && other.Version == c.Version },
 		)
 		if cursor.At.Hash != at.Hash || !same {
 			continue

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -27,7 +27,7 @@ type ledger struct {
 	nonces map[chain.Address]map[uint64]bool
 	// payouts are the transactions of payouts by payout, without their bytes, and twice what has a
 	// second one. carriers are those of them that pay several, by their own id.
-	payouts, carriers map[string]send.Transaction
+	payouts, carriers map[string]wallet.Transaction
 	twice             []Difference
 }
 
@@ -47,8 +47,8 @@ func newLedger(n chain.Network, masters map[chain.Address]bool) *ledger {
 		books:    map[chain.Holding]*book{},
 		arrivals: map[chain.Holding][]AuditRecord{},
 		nonces:   map[chain.Address]map[uint64]bool{},
-		payouts:  map[string]send.Transaction{},
-		carriers: map[string]send.Transaction{},
+		payouts:  map[string]wallet.Transaction{},
+		carriers: map[string]wallet.Transaction{},
 	}
 }
 
@@ -99,15 +99,15 @@ func (l *ledger) payment(p invoice.Payment, height uint64) {
 // several payouts is booked whole where its bytes are, and nothing where it carries. What was
 // reverted cost its fee. Where coins are spent (coins has those of its inputs), it takes them
 // whole, and brings what comes back as change.
-func (l *ledger) transaction(t send.Transaction, coins map[chain.Outpoint]chain.Coin, height uint64) {
-	i := slices.IndexFunc(t.Attempts, func(a send.Attempt) bool { return a.Signed.TxHash == t.TxHash })
+func (l *ledger) transaction(t wallet.Transaction, coins map[chain.Outpoint]chain.Coin, height uint64) {
+	i := slices.IndexFunc(t.Attempts, func(a wallet.Attempt) bool { return a.Signed.TxHash == t.TxHash })
 
 	included := i >= 0 && !t.Block.IsZero()
 	if len(t.Attempts) > 0 {
 		l.use(t, included)
 	}
 
-	if t.Kind == send.Payout {
+	if t.Kind == wallet.Payout {
 		l.payout(t)
 	}
 
@@ -135,7 +135,7 @@ func (l *ledger) transaction(t send.Transaction, coins map[chain.Outpoint]chain.
 		l.at(payer, l.native).move(fee)
 	}
 
-	if t.Failure == send.FailReverted {
+	if t.Failure == wallet.FailReverted {
 		return
 	}
 
@@ -151,7 +151,7 @@ func (l *ledger) transaction(t send.Transaction, coins map[chain.Outpoint]chain.
 
 	for _, m := range t.Transfers {
 		h := chain.Holding{Address: m.To, AssetID: m.AssetID}
-		if t.Kind == send.Payout && !l.masters[m.To] {
+		if t.Kind == wallet.Payout && !l.masters[m.To] {
 			continue // to a stranger, or to a deposit address, where it is a payment
 		}
 
@@ -194,7 +194,7 @@ func (l *ledger) close() []chain.Holding {
 
 // use notes which nonce a signed transaction holds. Two of ours may hold one: the cancelling
 // transaction and what it displaces.
-func (l *ledger) use(t send.Transaction, included bool) {
+func (l *ledger) use(t wallet.Transaction, included bool) {
 	from := t.Order.From.Address
 	if l.nonces[from] == nil {
 		l.nonces[from] = map[uint64]bool{}
@@ -232,7 +232,7 @@ func (l *ledger) recordsOf(address chain.Address) []AuditRecord {
 }
 
 // payout keeps the transaction of a payout for comparison, and notes a second one.
-func (l *ledger) payout(t send.Transaction) {
+func (l *ledger) payout(t wallet.Transaction) {
 	t.Attempts = slices.Clone(t.Attempts)
 	for i := range t.Attempts {
 		t.Attempts[i].Signed.Raw = nil

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
@@ -167,7 +167,7 @@ func (a *auditor) release(ctx context.Context, of settlement.Settlement) error {
 			return err
 		}
 
-		if t.State != send.Confirmed {
+		if t.State != wallet.Confirmed {
 			continue
 		}
 
@@ -256,7 +256,7 @@ func (a *auditor) payouts(ctx context.Context, owner event.Owner) error {
 func (a *auditor) payout(
 	ctx context.Context,
 	p payout.Payout,
-) (message string, t send.Transaction, err error) {
+) (message string, t wallet.Transaction, err error) {
 	t, known := a.ledger.payouts[p.ID]
 	carrier, carried := a.ledger.carriers[t.CarriedBy]
 
@@ -291,9 +291,9 @@ func (a *auditor) payout(
 }
 
 // contradiction says how a payout and its transaction disagree, or "".
-func contradiction(p payout.Payout, t send.Transaction) string {
+func contradiction(p payout.Payout, t wallet.Transaction) string {
 	want := []chain.Output{{To: p.Destination, AssetID: p.AssetID, Amount: p.Amount}}
-	if t.ID != p.TransactionID || t.Kind != send.Payout || !slices.Equal(t.OwnOutputs(), want) {
+	if t.ID != p.TransactionID || t.Kind != wallet.Payout || !slices.Equal(t.OwnOutputs(), want) {
 		return fmt.Sprintf("transaction %s does not pay what payout %s says", t.ID, p.ID)
 	}
 
@@ -321,7 +321,7 @@ func contradiction(p payout.Payout, t send.Transaction) string {
 
 // unpaid says which signed bytes of a transaction do not pay a payout of its own or of one that it
 // carries, and nothing else for it, at no more than it may cost; or "".
-func unpaid(p payout.Payout, t send.Transaction) string {
+func unpaid(p payout.Payout, t wallet.Transaction) string {
 	want := []chain.Output{{To: p.Destination, AssetID: p.AssetID, Amount: p.Amount}}
 	for _, attempt := range t.Attempts {
 		outputs, maxFee := t.Part(attempt, p.TransactionID)
@@ -344,7 +344,7 @@ func unpaid(p payout.Payout, t send.Transaction) string {
 }
 
 // notCarried says how a payout's transaction and the one that carries it disagree, or "".
-func notCarried(p payout.Payout, t, carrier send.Transaction) string {
+func notCarried(p payout.Payout, t, carrier wallet.Transaction) string {
 	if len(t.Attempts) > 0 || len(t.Carries) > 0 || len(carrier.Attempts) == 0 ||
 		!slices.Contains(carrier.Carries, t.ID) {
 		return fmt.Sprintf(

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
-	"github.com/seed-8ee7f392/payments/chain/watch"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
@@ -28,7 +28,7 @@ const (
 // the network: another one that takes over begins anew.
 type depositRounds struct {
 	engine   *Engine
-	follower *watch.Follower
+	follower *follow.Follower
 	network  chain.Network
 
 	begun time.Time
@@ -37,7 +37,7 @@ type depositRounds struct {
 	done           bool
 }
 
-func newDepositRounds(e *Engine, f *watch.Follower) *depositRounds {
+func newDepositRounds(e *Engine, f *follow.Follower) *depositRounds {
 	return &depositRounds{engine: e, follower: f, network: f.Driver.Network(), done: true}
 }
 
@@ -113,7 +113,7 @@ func kept(
 	payments []invoice.Payment,
 	at chain.Ref,
 ) (k invoice.Kept, ok bool, err error) {
-	live, err := tx.(send.Reader).LiveTransactions(ctx, network, address)
+	live, err := tx.(wallet.Reader).LiveTransactions(ctx, network, address)
 	if err != nil || len(live) > 0 {
 		return k, false, err
 	}

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
-	"github.com/seed-8ee7f392/payments/chain/watch"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/follow"
+	"github.com/seed-8ee7f392/payments/internal/txmgr"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -22,7 +22,7 @@ const unliftable = time.Hour
 // the one that follows the network: another one that takes over looks at all of them.
 type lifts struct {
 	engine   *Engine
-	follower *watch.Follower
+	follower *follow.Follower
 	next     map[string]time.Time // by payment id
 	again    time.Time
 }
@@ -111,7 +111,7 @@ func (e *Engine) lift(ctx context.Context, p invoice.Payment) (queued bool, err 
 		return false, err
 	}
 
-	return e.Outbox.Lift(ctx, send.Waiting{
+	return e.Outbox.Lift(ctx, txmgr.Waiting{
 		Owner:     p.Owner,
 		PaymentID: p.ID,
 		Network:   p.Network,

@@ -22,11 +22,13 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
-	"github.com/seed-8ee7f392/payments/chain/watch"
+	"github.com/seed-8ee7f392/payments/chain/scan"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/internal/seal"
+	"github.com/seed-8ee7f392/payments/internal/txmgr"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/payout"
@@ -99,7 +101,7 @@ type Engine struct {
 	// Payouts manages payouts and refunds.
 	Payouts *payout.Service
 	// Outbox makes our own transactions happen.
-	Outbox *send.Outbox
+	Outbox *txmgr.Outbox
 	// Webhooks manages endpoints, events and deliveries.
 	Webhooks *webhook.Service
 	// Networks are the networks and assets that are served.
@@ -110,7 +112,7 @@ type Engine struct {
 	config    Config
 	ids       *id.Source
 	box       *seal.Box
-	followers []*watch.Follower
+	followers []*follow.Follower
 	rounds    []*depositRounds // of the followers
 	lifts     []*lifts         // of the followers
 	streams   streams
@@ -156,10 +158,10 @@ func New(c Config) (*Engine, error) {
 	}
 
 	for _, d := range e.Networks.Drivers() {
-		f, err := watch.New(watch.Config{
+		f, err := follow.New(follow.Config{
 			Driver:    d,
 			Sink:      sink{e},
-			DB:        narrow[watch.Tx]{e.config.Store, e},
+			DB:        narrow[scan.Tx]{e.config.Store, e},
 			Owner:     c.Process,
 			Now:       c.Now,
 			Log:       c.Log,
@@ -204,8 +206,8 @@ func (e *Engine) assemble(
 		QuoteFor: c.QuoteFor,
 		Kept:     kept,
 	})
-	e.Outbox = send.New(send.Config{
-		DB:        narrow[send.Tx]{c.Store, e},
+	e.Outbox = txmgr.New(txmgr.Config{
+		DB:        narrow[wallet.Tx]{c.Store, e},
 		Registry:  e.Networks,
 		Signer:    c.Signer,
 		IDs:       e.ids,

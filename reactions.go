@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
@@ -30,7 +30,7 @@ func (e *Engine) react(ctx context.Context, tx Tx, ev event.Event) error {
 		return e.Payouts.PaymentLostTx(ctx, tx, p.Owner, p.ID, p.InvoiceID)
 	case event.FactTransaction:
 		// One of our transactions moved: whoever wanted it moves on.
-		t := ev.Subject.(send.Transaction)
+		t := ev.Subject.(wallet.Transaction)
 		if err := e.Settlements.TransactionTx(ctx, tx, t); err != nil {
 			return err
 		}

@@ -12,8 +12,9 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account/idempotency"
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/watch"
+	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/follow"
 )
 
 // How often each kind of work is looked for when nobody wakes it. Wake-ups are hints; this is the truth.
@@ -258,7 +259,7 @@ type NetworkHealth struct {
 	// ReadAt is when the cursor last moved.
 	ReadAt time.Time
 	// Follower is what this process knows; other processes may follow the network instead.
-	Follower watch.Health
+	Follower follow.Health
 }
 
 // Health says how every network is doing.
@@ -306,7 +307,7 @@ func (e *Engine) Health(ctx context.Context) (Health, error) {
 // Resume lets a network that was stopped be read again, after a person looked into the reason that Health
 // names. What the node says is then trusted anew, a fork below finality included.
 func (e *Engine) Resume(ctx context.Context, network string) error {
-	if err := watch.Resume(ctx, narrow[watch.Tx]{e.config.Store, e}, network, e.config.Now()); err != nil {
+	if err := follow.Resume(ctx, narrow[scan.Tx]{e.config.Store, e}, network, e.config.Now()); err != nil {
 		return err
 	}
 

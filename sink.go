@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/seed-8ee7f392/payments/chain/watch"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -20,7 +20,7 @@ const prepareAgain = 5
 // Apply implements watch.Sink. When storing fails for the sake of single transfers (a damaged
 // record, a host's hook that refuses), those become retry rows in the transaction that moves the
 // cursor, and the rest is stored: one bad record never stalls a network.
-func (s sink) Apply(ctx context.Context, b watch.Batch) (err error) {
+func (s sink) Apply(ctx context.Context, b follow.Batch) (err error) {
 	if err := s.engine.watchWallets(ctx, b.Network); err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func changed(err error) bool {
 // store moves the cursor and stores a batch, with retry rows for the transfers in refused.
 func (s sink) store(
 	ctx context.Context,
-	b watch.Batch,
+	b follow.Batch,
 	p invoice.PreparedBatch,
 	refused map[invoice.TransferKey]error,
 ) error {
@@ -97,7 +97,7 @@ func (s sink) store(
 var errTried = errors.New("the trial went through")
 
 // storeRest finds out which transfers are refused, each in a trial of its own, and stores the others.
-func (s sink) storeRest(ctx context.Context, b watch.Batch, p invoice.PreparedBatch, cause error) error {
+func (s sink) storeRest(ctx context.Context, b follow.Batch, p invoice.PreparedBatch, cause error) error {
 	refused := map[invoice.TransferKey]error{}
 
 	for _, key := range p.Keys() {

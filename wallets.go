@@ -7,9 +7,9 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/txmgr"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -119,7 +119,7 @@ func (e *Engine) registerWallets(ctx context.Context, n chain.Network, accounts 
 }
 
 // parties returns which of the addresses are ours, with their keys, as the transaction sees them.
-func parties(tx Tx, space chain.Space) send.Parties {
+func parties(tx Tx, space chain.Space) txmgr.Parties {
 	return func(ctx context.Context, addresses []chain.Address) (map[chain.Address]chain.Party, error) {
 		found, err := tx.MatchAddresses(ctx, space, addresses)
 		if err != nil {

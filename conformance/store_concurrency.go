@@ -14,7 +14,7 @@ import (
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/account/idempotency"
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/invoice"
@@ -280,7 +280,7 @@ func testStoreConcurrentBalance(t *testing.T, st store.Store) {
 			}
 
 			if !ok {
-				b = send.Balance{
+				b = wallet.Balance{
 					Network: "net",
 					Address: "wallet",
 					AssetID: "asset",
@@ -294,7 +294,7 @@ func testStoreConcurrentBalance(t *testing.T, st store.Store) {
 
 			b.Reserved = b.Reserved.Add(chain.Units(1))
 			b.Reservations = append(
-				b.Reservations, send.Reservation{ObjectID: fmt.Sprint(n), Amount: chain.Units(1)},
+				b.Reservations, wallet.Reservation{ObjectID: fmt.Sprint(n), Amount: chain.Units(1)},
 			)
 
 			return tx.PutBalance(ctx, &b)

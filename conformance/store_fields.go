@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/store"
 )
 
@@ -125,7 +125,7 @@ func testStoreZeroFields(t *testing.T, st store.Store) {
 }
 
 func testStoreSpentCoin(t *testing.T, st store.Store) {
-	coin := send.Coin{
+	coin := wallet.Coin{
 		Network: "net",
 		Coin: chain.Coin{
 			Outpoint: chain.Outpoint{TxHash: "a"},
@@ -163,7 +163,7 @@ func testStoreSpentCoin(t *testing.T, st store.Store) {
 // testStoreCoinHeights finds coins by where they were made and spent.
 func testStoreCoinHeights(t *testing.T, st store.Store) {
 	ctx := t.Context()
-	hashes := func(coins []send.Coin, err error) string {
+	hashes := func(coins []wallet.Coin, err error) string {
 		t.Helper()
 
 		if err != nil {
@@ -185,7 +185,7 @@ func testStoreCoinHeights(t *testing.T, st store.Store) {
 			hash           string
 			height, spends uint64
 		}{{"waiting", 0, 0}, {"old", 5, 0}, {"spent", 5, 9}, {"new", 9, 0}, {"both", 9, 9}, {"early", 4, 7}} {
-			coin := send.Coin{
+			coin := wallet.Coin{
 				Network: "net",
 				SpentAt: c.spends,
 				Coin: chain.Coin{
@@ -235,16 +235,16 @@ func testStoreCoinHeights(t *testing.T, st store.Store) {
 func testStoreLargeNumbers(t *testing.T, st store.Store) {
 	const top = ^uint64(0)
 
-	w := send.Wallet{
+	w := wallet.Wallet{
 		Network:   "net",
 		Party:     chain.Party{Address: "w", Key: chain.KeyRef{Family: "f", Role: "r", Index: ^uint32(0)}},
 		NextNonce: top,
 	}
-	b := send.Balance{
+	b := wallet.Balance{
 		Network:      "net",
 		Address:      "w",
 		AssetID:      "a",
-		Reservations: []send.Reservation{{SpentAt: top}},
+		Reservations: []wallet.Reservation{{SpentAt: top}},
 		At:           chain.Ref{Height: top, Hash: "h"},
 	}
 	b.OnChain, _ = chain.AmountFromBytes(

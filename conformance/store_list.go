@@ -14,7 +14,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/invoice"
@@ -874,7 +874,7 @@ func testStoreBalances(t *testing.T, st store.Store) {
 			storeOwners[0],
 			storeOwners[2],
 		} {
-			b := send.Balance{
+			b := wallet.Balance{
 				Network: storeOne(n*3, "b", "a"),
 				Address: chain.Address(fmt.Sprint(n)),
 				AssetID: fmt.Sprint("s", 9-n),
@@ -893,7 +893,7 @@ func testStoreBalances(t *testing.T, st store.Store) {
 		t.Fatalf("the balances of an owner: %+v %v", got, err)
 	}
 
-	if !slices.IsSortedFunc(got, func(a, b send.Balance) int {
+	if !slices.IsSortedFunc(got, func(a, b wallet.Balance) int {
 		return strings.Compare(a.Network+"\x00"+a.AssetID, b.Network+"\x00"+b.AssetID)
 	}) {
 		t.Errorf("the balances of an owner are not in the order of network and asset: %+v", got)
@@ -905,7 +905,7 @@ func testStoreBalances(t *testing.T, st store.Store) {
 	if err := errors.Join(
 		err, err2,
 	); err != nil || len(a)+len(b) != 5 || len(a) == 0 ||
-		slices.ContainsFunc(a, func(x send.Balance) bool { return x.Network != "a" }) {
+		slices.ContainsFunc(a, func(x wallet.Balance) bool { return x.Network != "a" }) {
 		t.Errorf("the balances of networks: %+v %+v %v", a, b, err)
 	}
 }

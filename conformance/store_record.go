@@ -18,8 +18,8 @@ import (
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/account/idempotency"
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
-	"github.com/seed-8ee7f392/payments/chain/watch"
+	"github.com/seed-8ee7f392/payments/chain/scan"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/invoice"
@@ -327,34 +327,34 @@ func storeKinds() []storeKind {
 			},
 			versed: func(d *invoice.DepositAddress) *int64 { return &d.Version },
 		},
-		storeKindOf[watch.Cursor]{
+		storeKindOf[scan.Cursor]{
 			kind:   "Cursor",
-			key:    func(c *watch.Cursor, n int) { c.Network = storeID(n) },
-			putter: func(ctx context.Context, tx store.Tx, c *watch.Cursor) error { return tx.PutCursor(ctx, c) },
-			getter: func(ctx context.Context, tx store.Tx, c *watch.Cursor) (watch.Cursor, error) {
+			key:    func(c *scan.Cursor, n int) { c.Network = storeID(n) },
+			putter: func(ctx context.Context, tx store.Tx, c *scan.Cursor) error { return tx.PutCursor(ctx, c) },
+			getter: func(ctx context.Context, tx store.Tx, c *scan.Cursor) (scan.Cursor, error) {
 				return storeFound(tx.Cursor(ctx, c.Network))
 			},
-			versed: func(c *watch.Cursor) *int64 { return &c.Version },
+			versed: func(c *scan.Cursor) *int64 { return &c.Version },
 		},
-		storeKindOf[watch.Range]{
+		storeKindOf[scan.Range]{
 			kind:   "Range",
-			key:    func(r *watch.Range, n int) { r.ID, r.Network = storeID(n), "net" },
-			putter: func(ctx context.Context, tx store.Tx, r *watch.Range) error { return tx.PutRange(ctx, r) },
-			getter: func(ctx context.Context, tx store.Tx, r *watch.Range) (watch.Range, error) {
+			key:    func(r *scan.Range, n int) { r.ID, r.Network = storeID(n), "net" },
+			putter: func(ctx context.Context, tx store.Tx, r *scan.Range) error { return tx.PutRange(ctx, r) },
+			getter: func(ctx context.Context, tx store.Tx, r *scan.Range) (scan.Range, error) {
 				all, err := tx.Ranges(ctx, r.Network, 1000)
-				return storeOnly(all, err, func(x watch.Range) bool { return x.ID == r.ID })
+				return storeOnly(all, err, func(x scan.Range) bool { return x.ID == r.ID })
 			},
-			versed: func(r *watch.Range) *int64 { return &r.Version },
+			versed: func(r *scan.Range) *int64 { return &r.Version },
 		},
-		storeKindOf[watch.Retry]{
+		storeKindOf[scan.Retry]{
 			kind:   "Retry",
-			key:    func(r *watch.Retry, n int) { r.ID, r.Network = storeID(n), "net" },
-			putter: func(ctx context.Context, tx store.Tx, r *watch.Retry) error { return tx.PutRetry(ctx, r) },
-			getter: func(ctx context.Context, tx store.Tx, r *watch.Retry) (watch.Retry, error) {
+			key:    func(r *scan.Retry, n int) { r.ID, r.Network = storeID(n), "net" },
+			putter: func(ctx context.Context, tx store.Tx, r *scan.Retry) error { return tx.PutRetry(ctx, r) },
+			getter: func(ctx context.Context, tx store.Tx, r *scan.Retry) (scan.Retry, error) {
 				all, err := tx.Retries(ctx, r.Network, storeEpoch.AddDate(1, 0, 0), 1000)
-				return storeOnly(all, err, func(x watch.Retry) bool { return x.ID == r.ID })
+				return storeOnly(all, err, func(x scan.Retry) bool { return x.ID == r.ID })
 			},
-			versed: func(r *watch.Retry) *int64 { return &r.Version },
+			versed: func(r *scan.Retry) *int64 { return &r.Version },
 		},
 		storeKindOf[lease.Lease]{
 			kind:    "Lease",
@@ -365,52 +365,52 @@ func storeKinds() []storeKind {
 				return storeFound(tx.Lease(ctx, l.Name))
 			},
 		},
-		storeKindOf[send.Transaction]{
+		storeKindOf[wallet.Transaction]{
 			kind: "Transaction",
-			key:  func(x *send.Transaction, n int) { x.ID = storeID(n) },
-			putter: func(ctx context.Context, tx store.Tx, x *send.Transaction) error {
+			key:  func(x *wallet.Transaction, n int) { x.ID = storeID(n) },
+			putter: func(ctx context.Context, tx store.Tx, x *wallet.Transaction) error {
 				return tx.PutTransaction(ctx, x)
 			},
-			getter: func(ctx context.Context, tx store.Tx, x *send.Transaction) (send.Transaction, error) {
+			getter: func(ctx context.Context, tx store.Tx, x *wallet.Transaction) (wallet.Transaction, error) {
 				return tx.Transaction(ctx, x.ID)
 			},
-			versed: func(x *send.Transaction) *int64 { return &x.Version },
+			versed: func(x *wallet.Transaction) *int64 { return &x.Version },
 		},
-		storeKindOf[send.Wallet]{
+		storeKindOf[wallet.Wallet]{
 			kind:   "Wallet",
-			key:    func(w *send.Wallet, n int) { w.Network, w.Party.Address = "net", chain.Address(storeID(n)) },
-			putter: func(ctx context.Context, tx store.Tx, w *send.Wallet) error { return tx.PutWallet(ctx, w) },
-			getter: func(ctx context.Context, tx store.Tx, w *send.Wallet) (send.Wallet, error) {
+			key:    func(w *wallet.Wallet, n int) { w.Network, w.Party.Address = "net", chain.Address(storeID(n)) },
+			putter: func(ctx context.Context, tx store.Tx, w *wallet.Wallet) error { return tx.PutWallet(ctx, w) },
+			getter: func(ctx context.Context, tx store.Tx, w *wallet.Wallet) (wallet.Wallet, error) {
 				return storeFound(tx.Wallet(ctx, w.Network, w.Party.Address))
 			},
-			versed: func(w *send.Wallet) *int64 { return &w.Version },
+			versed: func(w *wallet.Wallet) *int64 { return &w.Version },
 		},
-		storeKindOf[send.Balance]{
+		storeKindOf[wallet.Balance]{
 			kind: "Balance",
-			key: func(b *send.Balance, n int) {
+			key: func(b *wallet.Balance, n int) {
 				b.Network, b.Address, b.AssetID = "net", chain.Address(storeID(n)), "asset"
 			},
-			putter: func(ctx context.Context, tx store.Tx, b *send.Balance) error { return tx.PutBalance(ctx, b) },
-			getter: func(ctx context.Context, tx store.Tx, b *send.Balance) (send.Balance, error) {
+			putter: func(ctx context.Context, tx store.Tx, b *wallet.Balance) error { return tx.PutBalance(ctx, b) },
+			getter: func(ctx context.Context, tx store.Tx, b *wallet.Balance) (wallet.Balance, error) {
 				return storeFound(tx.BalanceForUpdate(ctx, b.Network, b.Address, b.AssetID))
 			},
-			versed: func(b *send.Balance) *int64 { return &b.Version },
+			versed: func(b *wallet.Balance) *int64 { return &b.Version },
 		},
-		storeKindOf[send.Coin]{
+		storeKindOf[wallet.Coin]{
 			kind: "Coin",
-			key: func(c *send.Coin, n int) {
+			key: func(c *wallet.Coin, n int) {
 				// A coin that was spent is in no list: the field has a test of its own.
 				c.Network, c.Outpoint, c.Owner.Address, c.SpentBy = "net", chain.Outpoint{
 					TxHash: storeID(n),
 					Vout:   3,
 				}, "wallet", ""
 			},
-			putter: func(ctx context.Context, tx store.Tx, c *send.Coin) error { return tx.PutCoin(ctx, c) },
-			getter: func(ctx context.Context, tx store.Tx, c *send.Coin) (send.Coin, error) {
+			putter: func(ctx context.Context, tx store.Tx, c *wallet.Coin) error { return tx.PutCoin(ctx, c) },
+			getter: func(ctx context.Context, tx store.Tx, c *wallet.Coin) (wallet.Coin, error) {
 				all, err := tx.Coins(ctx, c.Network, c.Owner.Address)
-				return storeOnly(all, err, func(x send.Coin) bool { return x.Outpoint == c.Outpoint })
+				return storeOnly(all, err, func(x wallet.Coin) bool { return x.Outpoint == c.Outpoint })
 			},
-			versed: func(c *send.Coin) *int64 { return &c.Version },
+			versed: func(c *wallet.Coin) *int64 { return &c.Version },
 		},
 		storeKindOf[settlement.Settlement]{
 			kind: "Settlement",

@@ -12,7 +12,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/invoice"
@@ -325,7 +325,7 @@ func testStoreOwnWrites(t *testing.T, st store.Store) {
 			t.Errorf("KeyByHash: %+v %+v %v", k, a, err)
 		}
 
-		if err := tx.PutAttemptHash(ctx, "net", "hash", "tx", send.Sweep); err != nil {
+		if err := tx.PutAttemptHash(ctx, "net", "hash", "tx", wallet.Sweep); err != nil {
 			return err
 		}
 

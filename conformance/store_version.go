@@ -10,7 +10,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/account/idempotency"
-	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/invoice"
@@ -240,7 +240,7 @@ func testStoreUniqueIndex(t *testing.T, st store.Store) {
 func testStoreUniqueAttempt(t *testing.T, st store.Store) {
 	put := func(network, hash string) func(ctx context.Context, tx store.Tx) error {
 		return func(ctx context.Context, tx store.Tx) error {
-			return tx.PutAttemptHash(ctx, network, hash, "tx", send.Payout)
+			return tx.PutAttemptHash(ctx, network, hash, "tx", wallet.Payout)
 		}
 	}
 	storeUpdate(t, st, put("net", "h"))
@@ -248,7 +248,7 @@ func testStoreUniqueAttempt(t *testing.T, st store.Store) {
 	storeFails(t, st, fault.Duplicate, "a second attempt of one hash", put("net", "h"))
 
 	got, err := st.OwnTransactions(t.Context(), "net", []string{"h", "x", "h"})
-	if err != nil || len(got) != 1 || got["h"] != send.Payout {
+	if err != nil || len(got) != 1 || got["h"] != wallet.Payout {
 		t.Errorf("OwnTransactions: %v %v", got, err)
 	}
 }

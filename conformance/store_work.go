@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
-	"github.com/seed-8ee7f392/payments/chain/watch"
+	"github.com/seed-8ee7f392/payments/chain/scan"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
@@ -328,12 +328,12 @@ func testStoreWatchWork(t *testing.T, st store.Store) {
 		for n := range 12 {
 			network := []string{"a", "b"}[n%2]
 
-			r := watch.Range{ID: storeID(n), Network: network}
+			r := scan.Range{ID: storeID(n), Network: network}
 			if err := tx.PutRange(ctx, &r); err != nil {
 				return err
 			}
 			// In the order of ids the times fall.
-			x := watch.Retry{ID: storeID(n), Network: network, DueAt: storeAt(12 - n)}
+			x := scan.Retry{ID: storeID(n), Network: network, DueAt: storeAt(12 - n)}
 			if err := tx.PutRetry(ctx, &x); err != nil {
 				return err
 			}
@@ -343,12 +343,12 @@ func testStoreWatchWork(t *testing.T, st store.Store) {
 	})
 	ranges, err := st.Ranges(t.Context(), "b", 2)
 	storeExpect(
-		t, "Ranges", ranges, err, func(r watch.Range) string { return r.ID },
+		t, "Ranges", ranges, err, func(r scan.Range) string { return r.ID },
 		[]string{storeID(1), storeID(3)}, false,
 	)
 	retries, err := st.Retries(t.Context(), "a", storeAt(6), 2)
 	storeExpect(
-		t, "Retries", retries, err, func(r watch.Retry) string { return r.ID },
+		t, "Retries", retries, err, func(r scan.Retry) string { return r.ID },
 		[]string{storeID(6), storeID(8)}, false,
 	)
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
@@ -360,33 +360,33 @@ func testStoreWatchWork(t *testing.T, st store.Store) {
 	})
 	ranges, err = st.Ranges(t.Context(), "b", 1)
 	storeExpect(
-		t, "Ranges after a deletion", ranges, err, func(r watch.Range) string { return r.ID },
+		t, "Ranges after a deletion", ranges, err, func(r scan.Range) string { return r.ID },
 		[]string{storeID(3)}, false,
 	)
 	retries, err = st.Retries(t.Context(), "a", storeAt(6), 1)
 	storeExpect(
-		t, "Retries after a deletion", retries, err, func(r watch.Retry) string { return r.ID },
+		t, "Retries after a deletion", retries, err, func(r scan.Retry) string { return r.ID },
 		[]string{storeID(8)}, false,
 	)
 }
 
 func testStoreTransactionWork(t *testing.T, st store.Store) {
-	states := []send.State{
-		send.Queued,
-		send.Signed,
-		send.Broadcast,
-		send.Included,
-		send.Confirmed,
-		send.Failed,
+	states := []wallet.State{
+		wallet.Queued,
+		wallet.Signed,
+		wallet.Broadcast,
+		wallet.Included,
+		wallet.Confirmed,
+		wallet.Failed,
 	}
 
-	var all []send.Transaction
+	var all []wallet.Transaction
 
 	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
 		all = nil
 
 		for n := range 72 {
-			x := send.Transaction{
+			x := wallet.Transaction{
 				ID:       storeID(n),
 				Network:  []string{"a", "b"}[n/6%2],
 				ObjectID: fmt.Sprint("o", n%5),
@@ -408,22 +408,22 @@ func testStoreTransactionWork(t *testing.T, st store.Store) {
 		return nil
 	})
 	ctx := t.Context()
-	id := func(x send.Transaction) string { return x.ID }
+	id := func(x wallet.Transaction) string { return x.ID }
 	got, err := st.TransactionsByID(ctx, []string{storeID(40), storeID(2), "none", storeID(40)})
 	storeExpect(t, "TransactionsByID", got, err, id, []string{storeID(2), storeID(40)}, false)
 	got, err = st.TransactionsOf(ctx, "o3")
 	storeExpect(
 		t, "TransactionsOf", got, err, id,
-		storePick(all, id, func(x send.Transaction) bool { return x.ObjectID == "o3" }, nil), false,
+		storePick(all, id, func(x wallet.Transaction) bool { return x.ObjectID == "o3" }, nil), false,
 	)
-	onA := storePick(all, id, func(x send.Transaction) bool { return x.Network == "a" }, nil)
+	onA := storePick(all, id, func(x wallet.Transaction) bool { return x.Network == "a" }, nil)
 	slices.Reverse(onA)
 
 	got, err = st.Transactions(ctx, "a", "", 5)
 	storeExpect(t, "Transactions", got, err, id, onA[:5], false)
 	got, err = st.Transactions(ctx, "a", onA[4], 100)
 	storeExpect(t, "Transactions, the rest", got, err, id, onA[5:], false)
-	due := storePick(all, id, func(x send.Transaction) bool {
+	due := storePick(all, id, func(x wallet.Transaction) bool {
 		return x.Network == "b" && !x.DueAt.IsZero() && !x.DueAt.After(storeAt(40))
 	}, nil)
 	got, err = st.DueTransactions(ctx, "b", storeAt(40), 100)
@@ -431,7 +431,7 @@ func testStoreTransactionWork(t *testing.T, st store.Store) {
 	got, err = st.DueTransactions(ctx, "b", storeAt(40), 3)
 	storeExpect(t, "DueTransactions, limit 3", got, err, id, due[:3], false)
 	got, err = st.LiveTransactions(ctx, "a", "w1")
-	storeExpect(t, "LiveTransactions", got, err, id, storePick(all, id, func(x send.Transaction) bool {
+	storeExpect(t, "LiveTransactions", got, err, id, storePick(all, id, func(x wallet.Transaction) bool {
 		return x.Network == "a" && x.Live() && x.Order.From.Address == "w1"
 	}, nil), false)
 }

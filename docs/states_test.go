@@ -15,7 +15,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
@@ -584,13 +584,13 @@ func clone(inv invoice.Invoice) invoice.Invoice {
 func transactions(t *testing.T) machine {
 	t.Helper()
 
-	states := []send.State{
-		send.Queued,
-		send.Signed,
-		send.Broadcast,
-		send.Included,
-		send.Confirmed,
-		send.Failed,
+	states := []wallet.State{
+		wallet.Queued,
+		wallet.Signed,
+		wallet.Broadcast,
+		wallet.Included,
+		wallet.Confirmed,
+		wallet.Failed,
 	}
 	m := machine{
 		title:  "Transaction of the outbox",
@@ -599,45 +599,45 @@ func transactions(t *testing.T) machine {
 			"bytes are stored before they are first sent, and nothing leads back to queued. A row whose " +
 			"payout another row's bytes pay, too, makes the moves of that one.",
 	}
-	m.see("", string(send.Queued), "stored with the object that wants it")
+	m.see("", string(wallet.Queued), "stored with the object that wants it")
 
 	block := chain.TxStatus{State: chain.TxIncluded, Block: chain.Ref{Height: 7, Hash: "a", Time: now}}
-	signed := send.Attempt{Signed: chain.Signed{TxHash: "h"}, SignedAt: now}
+	signed := wallet.Attempt{Signed: chain.Signed{TxHash: "h"}, SignedAt: now}
 
 	moves := []struct {
 		when string
-		do   func(*send.Transaction) error
+		do   func(*wallet.Transaction) error
 	}{
-		{"signed bytes are stored", func(x *send.Transaction) error { return x.Sign(signed) }},
-		{"the network took the bytes", func(x *send.Transaction) error { return x.Taken("h", now) }},
-		{"in a block", func(x *send.Transaction) error { return x.Include("h", block) }},
-		{"its block is final", (*send.Transaction).Confirm},
-		{"its block left the chain", (*send.Transaction).Retract},
+		{"signed bytes are stored", func(x *wallet.Transaction) error { return x.Sign(signed) }},
+		{"the network took the bytes", func(x *wallet.Transaction) error { return x.Taken("h", now) }},
+		{"in a block", func(x *wallet.Transaction) error { return x.Include("h", block) }},
+		{"its block is final", (*wallet.Transaction).Confirm},
+		{"its block left the chain", (*wallet.Transaction).Retract},
 	}
 	for _, code := range []string{
-		send.FailCanceled,
-		send.FailStale,
-		send.FailInsufficientFunds,
-		send.FailNotPayable,
-		send.FailSignerRefused + "…",
-		send.FailConflict,
-		send.FailExpired,
-		send.FailReverted,
+		wallet.FailCanceled,
+		wallet.FailStale,
+		wallet.FailInsufficientFunds,
+		wallet.FailNotPayable,
+		wallet.FailSignerRefused + "…",
+		wallet.FailConflict,
+		wallet.FailExpired,
+		wallet.FailReverted,
 	} {
 		moves = append(moves, struct {
 			when string
-			do   func(*send.Transaction) error
-		}{strings.ReplaceAll(code, ":", "#colon;"), func(x *send.Transaction) error { return x.Fail(code) }})
+			do   func(*wallet.Transaction) error
+		}{strings.ReplaceAll(code, ":", "#colon;"), func(x *wallet.Transaction) error { return x.Fail(code) }})
 	}
 
 	for _, s := range states {
 		for _, v := range moves {
-			x := send.Transaction{ID: "t", State: s}
-			if s != send.Queued && s != send.Failed {
-				x.Attempts, x.TxHash = []send.Attempt{signed}, "h"
+			x := wallet.Transaction{ID: "t", State: s}
+			if s != wallet.Queued && s != wallet.Failed {
+				x.Attempts, x.TxHash = []wallet.Attempt{signed}, "h"
 			}
 
-			if s == send.Included || s == send.Confirmed {
+			if s == wallet.Included || s == wallet.Confirmed {
 				x.Block = block.Block
 			}
 

@@ -18,8 +18,8 @@ import (
 
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
 	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
@@ -37,7 +37,7 @@ func TestGolden(t *testing.T) {
 	}
 
 	a := &api{&payments.Engine{Networks: networks}}
-	balance := fill[send.Balance]()
+	balance := fill[wallet.Balance]()
 	asset := networks.Assets(false)[0]
 	balance.Network, balance.AssetID = asset.Network, asset.ID
 	payment := func(p invoice.Payment) any { return payments.PaymentResource{PaymentResource: p.Resource(100)} }
@@ -72,7 +72,7 @@ func TestGolden(t *testing.T) {
 		{"network", showNetwork(fill[chain.Network]()), showNetwork(chain.Network{})},
 		{"asset", showAsset(fill[chain.Asset]()), showAsset(chain.Asset{})},
 		{"rate", fill[rateResource](), rateResource{}},
-		{"balance", a.showBalance(balance), a.showBalance(send.Balance{})},
+		{"balance", a.showBalance(balance), a.showBalance(wallet.Balance{})},
 		{
 			"list",
 			listing[rateResource]{Data: []rateResource{{}}, HasMore: true, NextCursor: &next},

@@ -8,7 +8,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/store"
@@ -348,7 +348,7 @@ func (a *api) listBalances(ctx context.Context, c *call, q balanceQuery) (page[b
 		return page[balanceResource]{}, err
 	}
 
-	all = slices.DeleteFunc(all, func(b send.Balance) bool {
+	all = slices.DeleteFunc(all, func(b wallet.Balance) bool {
 		n, _ := a.Networks.Network(b.Network)
 		_, known := n.AssetByID(b.AssetID)
 
@@ -356,17 +356,17 @@ func (a *api) listBalances(ctx context.Context, c *call, q balanceQuery) (page[b
 	})
 	// The end of the address tells two wallets of a network apart and keeps the cursor within its
 	// 100 characters.
-	key := func(b send.Balance) string {
+	key := func(b wallet.Balance) string {
 		return b.Network + "/" + b.AssetID + "/" + string(b.Address[max(0, len(b.Address)-8):])
 	}
 
-	slices.SortFunc(all, func(x, y send.Balance) int { return cmp.Compare(key(x), key(y)) })
+	slices.SortFunc(all, func(x, y wallet.Balance) int { return cmp.Compare(key(x), key(y)) })
 	found, more := after(all, c, key)
 
 	return pageOf(found, more, nil, a.showBalance, key)
 }
 
-func (a *api) showBalance(b send.Balance) balanceResource {
+func (a *api) showBalance(b wallet.Balance) balanceResource {
 	n, _ := a.Networks.Network(b.Network)
 	asset, _ := n.AssetByID(b.AssetID)
 

@@ -10,7 +10,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/watch"
+	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 )
@@ -170,7 +170,7 @@ func (s *Service) excess(
 
 // explains sums what payments put at the option's address up to the cursor. It cannot say where a confirmed
 // payment may have led to transactions of ours, or where one without a transaction waits already.
-func explains(o Option, cursor watch.Cursor, payments []Payment) (chain.Amount, bool) {
+func explains(o Option, cursor scan.Cursor, payments []Payment) (chain.Amount, bool) {
 	var sum chain.Amount
 
 	for _, p := range payments {

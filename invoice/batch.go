@@ -12,14 +12,14 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/watch"
+	"github.com/seed-8ee7f392/payments/internal/follow"
 )
 
 // PreparedBatch is a batch of the follower with the prices that taking it in may need. It can be split by
 // transfer (Keys, Only, Without), so that one transfer whose storing fails for its own sake does not keep the
 // others back.
 type PreparedBatch struct {
-	batch  watch.Batch
+	batch  follow.Batch
 	prices prices
 	// replaced are payments whose transactions another one took the place of.
 	replaced []TransferKey
@@ -108,7 +108,7 @@ func (p PreparedBatch) Without(keys ...TransferKey) PreparedBatch {
 // PrepareBatch reads what taking in a batch will need, outside of any transaction: which of its
 // recipients are ours as far as can be told now, and the prices of what they got and of what may
 // confirm. ApplyTx matches again.
-func (s *Service) PrepareBatch(ctx context.Context, b watch.Batch) (PreparedBatch, error) {
+func (s *Service) PrepareBatch(ctx context.Context, b follow.Batch) (PreparedBatch, error) {
 	p := PreparedBatch{batch: b, prices: prices{}, detectedBy: ByPoll}
 	s.recall(b.Network.Slug, p.prices)
 
@@ -158,7 +158,7 @@ func (s *Service) PrepareBatch(ctx context.Context, b watch.Batch) (PreparedBatc
 }
 
 // top is the height up to which payments may confirm with the batch.
-func top(b watch.Batch) uint64 {
+func top(b follow.Batch) uint64 {
 	height := b.Head.Tip.Height
 	if n := len(b.Blocks); n > 0 {
 		height = max(height, b.Blocks[n-1].Height)

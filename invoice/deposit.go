@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/watch"
+	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 )
@@ -275,7 +275,7 @@ func (s *Service) Import(ctx context.Context, p ImportParams) (DepositAddress, e
 				continue // the follower will come to it by itself
 			}
 
-			if err := tx.PutRange(ctx, &watch.Range{
+			if err := tx.PutRange(ctx, &scan.Range{
 				ID:        s.ids.Next(),
 				Network:   network,
 				Addresses: []chain.Address{d.Address},

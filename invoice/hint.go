@@ -7,9 +7,10 @@ import (
 	"strings"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/watch"
+	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/follow"
 )
 
 // HintResult says what became of a payer's hint.
@@ -164,7 +165,7 @@ func (s *Service) hintBatch(
 	driver chain.Driver,
 	ours map[chain.Address]bool,
 	found chain.Found,
-) (*watch.Batch, error) {
+) (*follow.Batch, error) {
 	n := driver.Network()
 
 	var transfers []chain.Transfer
@@ -179,7 +180,7 @@ func (s *Service) hintBatch(
 		return nil, nil
 	}
 
-	b := &watch.Batch{Network: n}
+	b := &follow.Batch{Network: n}
 
 	cursor, err := s.cursor(ctx, n.Slug)
 	if err != nil {
@@ -204,8 +205,8 @@ func (s *Service) hintBatch(
 }
 
 // cursor reads how far a network was read.
-func (s *Service) cursor(ctx context.Context, network string) (watch.Cursor, error) {
-	return update(ctx, s, func(ctx context.Context, tx Tx) (watch.Cursor, error) {
+func (s *Service) cursor(ctx context.Context, network string) (scan.Cursor, error) {
+	return update(ctx, s, func(ctx context.Context, tx Tx) (scan.Cursor, error) {
 		c, _, err := tx.Cursor(ctx, network)
 		return c, err
 	})

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
-	"github.com/seed-8ee7f392/payments/chain/watch"
+	"github.com/seed-8ee7f392/payments/chain/scan"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 )
 
@@ -14,7 +14,7 @@ import (
 // transactions through the chain, and invoices follow their payments. cursor is the network's as
 // the batch leaves it (Batch.Advance). The same batch twice changes nothing. A price that was not
 // prepared is ErrUnprepared.
-func (s *Service) ApplyTx(ctx context.Context, tx Tx, p PreparedBatch, cursor watch.Cursor) error {
+func (s *Service) ApplyTx(ctx context.Context, tx Tx, p PreparedBatch, cursor scan.Cursor) error {
 	in := &intake{
 		ledger:  s.newLedger(tx, p.batch.Network.Slug, p.prices),
 		p:       p,
@@ -32,7 +32,7 @@ type intake struct {
 	*ledger
 	p      PreparedBatch
 	n      chain.Network
-	cursor watch.Cursor
+	cursor scan.Cursor
 	// trusted are the hashes of canonical blocks by height, as far as cursor and batch tell.
 	trusted map[uint64]string
 	// seen are the ids of payments that the batch shows.
@@ -137,7 +137,7 @@ func (in *intake) sight(ctx context.Context, lost map[string]Payment) error {
 		asset, enabled := in.n.AssetByID(m.AssetID)
 
 		kind, ours := own[m.TxHash]
-		if !enabled || ours && kind != send.Payout {
+		if !enabled || ours && kind != wallet.Payout {
 			continue // no asset of ours, or our own top-up, fee, sweep or cancellation
 		}
 

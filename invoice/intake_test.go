@@ -9,17 +9,18 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/chain/sim"
-	"github.com/seed-8ee7f392/payments/chain/watch"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/store"
 )
 
 // apply takes a made-up batch in, with the cursor at its last block.
-func (w *world) apply(b watch.Batch, at chain.Ref) {
+func (w *world) apply(b follow.Batch, at chain.Ref) {
 	w.t.Helper()
 
 	ctx := context.Background()
@@ -32,7 +33,7 @@ func (w *world) apply(b watch.Batch, at chain.Ref) {
 	p, err := w.svc.PrepareBatch(ctx, b)
 	w.must(err)
 	w.must(w.update(ctx, func(ctx context.Context, tx *tx) error {
-		return w.svc.ApplyTx(ctx, tx, p, watch.Cursor{Network: b.Network.Slug, At: at, Tip: at})
+		return w.svc.ApplyTx(ctx, tx, p, scan.Cursor{Network: b.Network.Slug, At: at, Tip: at})
 	}))
 }
 
@@ -55,15 +56,15 @@ func TestWhatIsNoPayment(t *testing.T) {
 	inv := w.sell()
 	n := w.chains[0].Network()
 	signer := sim.NewSigner(1, nil)
-	wallet := signer.Party(chain.RoleMaster, 0, w.chains[0])
+	party := signer.Party(chain.RoleMaster, 0, w.chains[0])
 	ctx := context.Background()
 	w.must(w.store.Update(ctx, func(ctx context.Context, tx store.Tx) error {
-		for hash, kind := range map[string]send.Kind{
-			"topup":  send.TopUp,
-			"fee":    send.Fee,
-			"sweep":  send.Sweep,
-			"cancel": send.Cancel,
-			"payout": send.Payout,
+		for hash, kind := range map[string]wallet.Kind{
+			"topup":  wallet.TopUp,
+			"fee":    wallet.Fee,
+			"sweep":  wallet.Sweep,
+			"cancel": wallet.Cancel,
+			"payout": wallet.Payout,
 		} {
 			if err := tx.PutAttemptHash(ctx, n.Slug, hash, "t"+hash, kind); err != nil {
 				return err
@@ -74,21 +75,21 @@ func TestWhatIsNoPayment(t *testing.T) {
 			ctx,
 			invoice.Address{
 				Space:   n.Space(),
-				Address: wallet.Address,
+				Address: party.Address,
 				Kind:    invoice.ForWallet,
 				Owner:   w.owner,
 				Network: n.Slug,
-				Key:     wallet.Key,
+				Key:     party.Key,
 			},
 		)
 	}))
 	tooMuch := w.transfer(inv, "toomuch", 0, "1")
 	tooMuch.Amount = chain.MaxTransfer.Add(chain.Units(1))
 	toWallet := w.transfer(inv, "wallet", 0, "1")
-	toWallet.To = wallet.Address
+	toWallet.To = party.Address
 	foreign := w.transfer(inv, "foreign", 0, "1")
 	foreign.AssetID = "ffffffffffffffffffffffff"
-	w.apply(watch.Batch{
+	w.apply(follow.Batch{
 		Blocks: []chain.Block{
 			block(
 				1,
@@ -118,7 +119,7 @@ func TestManyTransfersOfOneTransaction(t *testing.T) {
 	inv := w.sell()
 	third := "16666666666666667"
 	one := w.transfer(inv, "many", 1, third)
-	b := watch.Batch{
+	b := follow.Batch{
 		Blocks: []chain.Block{
 			block(1, "b1", one, w.transfer(inv, "many", 2, third), w.transfer(inv, "many", 3, third), one),
 		},
@@ -149,16 +150,16 @@ func TestReplacedTransactionIsDropped(t *testing.T) {
 		other.Spent = by("other")
 		for name, c := range map[string]struct {
 			inBlock bool // first seen there, and not in the pool
-			next    watch.Batch
+			next    follow.Batch
 		}{
 			"in the pool by the pool": {
 				false,
-				watch.Batch{PoolRead: true, Pool: []chain.PoolTx{{TxHash: "other", Spent: by("other")}}},
+				follow.Batch{PoolRead: true, Pool: []chain.PoolTx{{TxHash: "other", Spent: by("other")}}},
 			},
-			"in the pool by a block": {false, watch.Batch{Blocks: []chain.Block{other}}},
+			"in the pool by a block": {false, follow.Batch{Blocks: []chain.Block{other}}},
 			"with its block, by a fork": {
 				true,
-				watch.Batch{Rewound: true, ForkedFrom: chain.Ref{Height: 0, Hash: "b0"}, Blocks: []chain.Block{other}},
+				follow.Batch{Rewound: true, ForkedFrom: chain.Ref{Height: 0, Hash: "b0"}, Blocks: []chain.Block{other}},
 			},
 		} {
 			name = kind + ", " + name
@@ -169,10 +170,10 @@ func TestReplacedTransactionIsDropped(t *testing.T) {
 			if c.inBlock {
 				b := block(1, "b1", first...)
 				b.Spent = by("first")
-				w.apply(watch.Batch{Blocks: []chain.Block{b}}, b.Ref)
+				w.apply(follow.Batch{Blocks: []chain.Block{b}}, b.Ref)
 			} else {
 				w.apply(
-					watch.Batch{
+					follow.Batch{
 						PoolRead: true,
 						Pool:     []chain.PoolTx{{TxHash: "first", Transfers: first, Spent: by("first")}},
 					},
@@ -188,7 +189,7 @@ func TestReplacedTransactionIsDropped(t *testing.T) {
 				t.Errorf("%s: the payment is %s", name, p.Status)
 			}
 			// A fork takes the other one out, and the first one is mined after all.
-			w.apply(watch.Batch{
+			w.apply(follow.Batch{
 				Rewound:    true,
 				ForkedFrom: chain.Ref{Height: 0, Hash: "b0"},
 				Blocks:     []chain.Block{block(2, "b2", first...)},
@@ -209,9 +210,9 @@ func TestInTheChainIsNotReplaced(t *testing.T) {
 	b := block(1, "b1", w.transfer(inv, "first", 0, due))
 	b.Spent = []chain.Spend{{Sender: "payer", Nonce: 7, By: "first"}}
 	pool := []chain.PoolTx{{TxHash: "other", Spent: []chain.Spend{{Sender: "payer", Nonce: 7, By: "other"}}}}
-	w.apply(watch.Batch{Blocks: []chain.Block{b}, PoolRead: true, Pool: pool}, b.Ref)
+	w.apply(follow.Batch{Blocks: []chain.Block{b}, PoolRead: true, Pool: pool}, b.Ref)
 	w.want(w.get(inv.ID), invoice.Pending)
-	w.apply(watch.Batch{PoolRead: true, Pool: pool}, b.Ref)
+	w.apply(follow.Batch{PoolRead: true, Pool: pool}, b.Ref)
 
 	if p := w.onlyPayment(inv.ID); p.Status != invoice.Detected || p.Block.Hash != "b1" {
 		t.Errorf("the payment is %+v", p)
@@ -497,7 +498,7 @@ func TestBalancePaymentIsExplained(t *testing.T) {
 			transfers = append(transfers, w.transfer(inv, "t"+string(rune('0'+i)), 1<<20, amount))
 		}
 
-		b := watch.Batch{Blocks: []chain.Block{block(4, "b4", transfers...)}}
+		b := follow.Batch{Blocks: []chain.Block{block(4, "b4", transfers...)}}
 		if transfers == nil {
 			b.Blocks = []chain.Block{block(6, "b6", w.transfer(inv, "later", 0, "1"))}
 		}
@@ -536,7 +537,7 @@ func TestUnpreparedPriceIsRemembered(t *testing.T) {
 	w := newWorld(t, account.Settings{})
 	inv := w.sell()
 	ctx := context.Background()
-	b := watch.Batch{
+	b := follow.Batch{
 		Network: w.chains[0].Network(),
 		Blocks:  []chain.Block{block(1, "b1", w.transfer(inv, "x", 0, due))},
 	}
@@ -547,7 +548,7 @@ func TestUnpreparedPriceIsRemembered(t *testing.T) {
 
 	apply := func(p invoice.PreparedBatch) error {
 		return w.update(ctx, func(ctx context.Context, tx *tx) error {
-			return w.svc.ApplyTx(ctx, tx, p, watch.Cursor{Network: "simnet", At: b.Blocks[0].Ref})
+			return w.svc.ApplyTx(ctx, tx, p, scan.Cursor{Network: "simnet", At: b.Blocks[0].Ref})
 		})
 	}
 
@@ -572,7 +573,7 @@ func TestForeignBlockNeverConfirms(t *testing.T) {
 	w := newWorld(t, account.Settings{})
 	inv := w.sell()
 	w.apply(
-		watch.Batch{Blocks: []chain.Block{block(1, "b1", w.transfer(inv, "x", 0, due))}},
+		follow.Batch{Blocks: []chain.Block{block(1, "b1", w.transfer(inv, "x", 0, due))}},
 		chain.Ref{Height: 1, Hash: "b1"},
 	)
 	w.want(w.get(inv.ID), invoice.Pending)
@@ -580,7 +581,7 @@ func TestForeignBlockNeverConfirms(t *testing.T) {
 	ctx := context.Background()
 	p, err := w.svc.PrepareBatch(
 		ctx,
-		watch.Batch{Network: w.chains[0].Network(), Head: chain.Head{Tip: chain.Ref{Height: 9, Hash: "b9"}}},
+		follow.Batch{Network: w.chains[0].Network(), Head: chain.Head{Tip: chain.Ref{Height: 9, Hash: "b9"}}},
 	)
 	w.must(err)
 	w.must(w.update(ctx, func(ctx context.Context, tx *tx) error {
@@ -588,7 +589,7 @@ func TestForeignBlockNeverConfirms(t *testing.T) {
 			ctx,
 			tx,
 			p,
-			watch.Cursor{
+			scan.Cursor{
 				Network: "simnet",
 				At:      chain.Ref{Height: 9, Hash: "b9"},
 				Recent:  []chain.Ref{{Height: 1, Hash: "another"}},

@@ -11,8 +11,9 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/chain/sim"
-	"github.com/seed-8ee7f392/payments/chain/watch"
+	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/store"
 )
@@ -201,10 +202,10 @@ func TestSeenTwiceIsOnePayment(t *testing.T) {
 
 	n := w.chains[0].Network()
 	for range 2 {
-		p, err := w.svc.PrepareBatch(ctx, watch.Batch{Network: n, Blocks: blocks})
+		p, err := w.svc.PrepareBatch(ctx, follow.Batch{Network: n, Blocks: blocks})
 		w.must(err)
 		w.must(w.update(ctx, func(ctx context.Context, tx *tx) error {
-			return w.svc.ApplyTx(ctx, tx, p, watch.Cursor{Network: n.Slug, At: blocks[0].Ref})
+			return w.svc.ApplyTx(ctx, tx, p, scan.Cursor{Network: n.Slug, At: blocks[0].Ref})
 		}))
 	}
 

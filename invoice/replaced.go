@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/watch"
+	"github.com/seed-8ee7f392/payments/internal/follow"
 )
 
 // usesKept is how long the uses of a transaction in a block are kept: longer than the deepest forks last.
@@ -26,7 +26,7 @@ type use struct {
 // of its payments for later batches. A process that did not see them learns of a replacement when
 // the transaction has been out of sight for a day. Nothing is final here: a fork may take the other
 // one out and put the first one in.
-func (s *Service) replaced(b watch.Batch, matched []sighting) []TransferKey {
+func (s *Service) replaced(b follow.Batch, matched []sighting) []TransferKey {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 

@@ -7,9 +7,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/watch"
+	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/follow"
 )
 
 // The waits between tries of a retry row: they double from the first to the last.
@@ -30,7 +31,7 @@ func (s *Service) QueueRetryTx(
 ) error {
 	now := s.now()
 	network := p.batch.Network.Slug
-	r := watch.Retry{
+	r := scan.Retry{
 		ID:        s.ids.Next(),
 		Network:   network,
 		Error:     short(cause),
@@ -78,7 +79,7 @@ func short(err error) string {
 
 // PreparedRetry is a retry row with what taking its transfer in needs.
 type PreparedRetry struct {
-	row   watch.Retry
+	row   scan.Retry
 	batch PreparedBatch
 	// gone says that the transfer's block is not in the chain any more.
 	gone bool
@@ -86,13 +87,13 @@ type PreparedRetry struct {
 
 // PrepareRetry asks the network whether the block of the row is still in the chain, and prepares
 // its transfer.
-func (s *Service) PrepareRetry(ctx context.Context, r watch.Retry) (PreparedRetry, error) {
+func (s *Service) PrepareRetry(ctx context.Context, r scan.Retry) (PreparedRetry, error) {
 	driver, err := s.registry.Driver(r.Network)
 	if err != nil {
 		return PreparedRetry{}, err
 	}
 
-	b := watch.Batch{Network: driver.Network()}
+	b := follow.Batch{Network: driver.Network()}
 
 	out := PreparedRetry{row: r}
 	if r.Block.IsZero() {
@@ -170,7 +171,7 @@ func (s *Service) takeBack(ctx context.Context, tx Tx, p PreparedRetry) error {
 }
 
 // PostponeRetryTx books another failure of a retry row: the next try waits twice as long, up to an hour.
-func (s *Service) PostponeRetryTx(ctx context.Context, tx Tx, r watch.Retry, cause error) error {
+func (s *Service) PostponeRetryTx(ctx context.Context, tx Tx, r scan.Retry, cause error) error {
 	wait := retryFirst
 	for range r.Attempts {
 		wait = min(2*wait, retryLast)

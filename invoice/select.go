@@ -7,7 +7,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/watch"
+	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 )
@@ -76,7 +76,7 @@ func (s *Service) putAddress(ctx context.Context, tx Tx, a Address, joined bool)
 		blocks = max(10, uint64(joinedFor/n.BlockTime))
 	}
 
-	return tx.PutRange(ctx, &watch.Range{
+	return tx.PutRange(ctx, &scan.Range{
 		ID:        s.ids.Next(),
 		Network:   a.Network,
 		Addresses: []chain.Address{a.Address},

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
-	"github.com/seed-8ee7f392/payments/chain/watch"
+	"github.com/seed-8ee7f392/payments/chain/scan"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 )
 
@@ -113,11 +113,11 @@ type Reader interface {
 // Tx is everything one operation of this package may touch.
 type Tx interface {
 	Reader
-	watch.Tx
+	scan.Tx
 	event.Appender
 	// OwnTransactions is that of send.Reader: which of the hashes are transactions of ours, and of
 	// what kind. What they move is no payment, but for payouts.
-	OwnTransactions(ctx context.Context, network string, hashes []string) (map[string]send.Kind, error)
+	OwnTransactions(ctx context.Context, network string, hashes []string) (map[string]wallet.Kind, error)
 	PutInvoice(ctx context.Context, inv *Invoice) error
 	PutPayments(ctx context.Context, payments ...*Payment) error
 	PutDepositAddress(ctx context.Context, d *DepositAddress) error

@@ -13,10 +13,11 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/chain/sim"
-	"github.com/seed-8ee7f392/payments/chain/watch"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
@@ -42,7 +43,7 @@ type world struct {
 	owner  event.Owner
 
 	svc       *invoice.Service
-	followers []*watch.Follower
+	followers []*follow.Follower
 	process   int
 	ids       *id.Source
 
@@ -142,7 +143,7 @@ func (w *world) restart() {
 
 	w.followers = nil
 	for _, c := range w.chains {
-		f, err := watch.New(watch.Config{
+		f, err := follow.New(follow.Config{
 			Driver: c,
 			Sink:   sink{w},
 			DB:     watchDB{w.store},
@@ -338,7 +339,7 @@ func (t *tx) AppendEvents(_ context.Context, events ...event.Event) error {
 
 type watchDB struct{ *memory.Store }
 
-func (d watchDB) Update(ctx context.Context, f func(ctx context.Context, tx watch.Tx) error) error {
+func (d watchDB) Update(ctx context.Context, f func(ctx context.Context, tx scan.Tx) error) error {
 	return d.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error { return f(ctx, tx) })
 }
 
@@ -346,7 +347,7 @@ func (d watchDB) Update(ctx context.Context, f func(ctx context.Context, tx watc
 // transfer fails for its own sake.
 type sink struct{ w *world }
 
-func (s sink) Apply(ctx context.Context, b watch.Batch) error {
+func (s sink) Apply(ctx context.Context, b follow.Batch) error {
 	w := s.w
 
 	var p invoice.PreparedBatch

@@ -4,14 +4,15 @@ import (
 	"context"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/txmgr"
 )
 
 // Balances returns what the master wallets of an owner hold, have promised and have available, by
 // network and asset. A wallet that nobody asked for before is read now and kept up to date from
 // then on; one whose node does not answer then is left out.
-func (s *Service) Balances(ctx context.Context, owner event.Owner) ([]send.Balance, error) {
+func (s *Service) Balances(ctx context.Context, owner event.Owner) ([]wallet.Balance, error) {
 	rows, err := s.DB.Balances(ctx, owner)
 	if err != nil {
 		return nil, err
@@ -66,7 +67,7 @@ func (s *Service) track(
 		return false, err
 	}
 
-	if !send.HasBalances(driver) {
+	if !txmgr.HasBalances(driver) {
 		return false, nil // a network that cannot send has no balances to show
 	}
 

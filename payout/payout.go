@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/internal/wire"
 )
@@ -158,7 +158,7 @@ type Reader interface {
 // Tx is everything one operation of this package may touch.
 type Tx interface {
 	Reader
-	send.Tx
+	wallet.Tx
 	PutPayout(ctx context.Context, p *Payout) error
 	PutRefund(ctx context.Context, r *Refund) error
 	// LockAccount makes operations with a limit over several rows of one account queue up.
@@ -168,7 +168,7 @@ type Tx interface {
 // DB is this package's view of a store.
 type DB interface {
 	Reader
-	send.Reader
+	wallet.Reader
 	Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error
 }
 

@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/id"
+	"github.com/seed-8ee7f392/payments/internal/txmgr"
 )
 
 // GiveUpAfter is how long a payout may wait unsigned before it fails as stale (specification part 8).
@@ -21,7 +22,7 @@ const GiveUpAfter = 2 * time.Hour
 type Config struct {
 	DB       DB
 	Registry *chain.Registry
-	Outbox   *send.Outbox
+	Outbox   *txmgr.Outbox
 	// Received reads what was received for an invoice or a payment, with the reader of the
 	// transaction at hand.
 	Received func(ctx context.Context, r Reader, owner event.Owner, invoiceID, paymentID string) ([]Received, error)
@@ -263,10 +264,10 @@ func (s *Service) Tx(ctx context.Context, tx Tx, prepared Prepared) (Payout, err
 		}
 	}
 
-	t, err := s.Outbox.EnqueueTx(ctx, tx, send.Transaction{
+	t, err := s.Outbox.EnqueueTx(ctx, tx, wallet.Transaction{
 		Owner:    p.Owner,
 		Network:  p.Network,
-		Kind:     send.Payout,
+		Kind:     wallet.Payout,
 		ObjectID: p.ID,
 		GiveUpAt: now.Add(GiveUpAfter),
 		Order: chain.Order{
@@ -324,7 +325,7 @@ func (s *Service) CancelTx(ctx context.Context, tx Tx, owner event.Owner, payout
 		return Payout{}, err
 	}
 
-	if p.Status == Failed && p.FailureCode == send.FailCanceled {
+	if p.Status == Failed && p.FailureCode == wallet.FailCanceled {
 		return p, nil
 	}
 
@@ -367,8 +368,8 @@ func (s *Service) Cancel(ctx context.Context, owner event.Owner, payoutID string
 }
 
 // TransactionTx is the reaction to event.FactTransaction: the payout, and the refund that it pays, follow.
-func (s *Service) TransactionTx(ctx context.Context, tx Tx, t send.Transaction) error {
-	if t.Kind != send.Payout {
+func (s *Service) TransactionTx(ctx context.Context, tx Tx, t wallet.Transaction) error {
+	if t.Kind != wallet.Payout {
 		return nil
 	}
 
@@ -412,7 +413,7 @@ func (s *Service) TransactionTx(ctx context.Context, tx Tx, t send.Transaction) 
 
 // releaseTx gives back what a failed payout had reserved. What a reverted one spent was booked with
 // its block: its reservation ends with the balance read there.
-func (s *Service) releaseTx(ctx context.Context, tx Tx, p Payout, t send.Transaction) error {
+func (s *Service) releaseTx(ctx context.Context, tx Tx, p Payout, t wallet.Transaction) error {
 	n, _ := s.Registry.Network(p.Network)
 
 	native, _ := n.Native()

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 )
@@ -31,11 +31,11 @@ var transitions = []Transition[Status]{
 		From: Pending,
 		To:   Failed,
 		Codes: []string{
-			send.FailCanceled,
-			send.FailStale,
-			send.FailNotPayable,
-			send.FailInsufficientFunds,
-			send.FailSignerRefused,
+			wallet.FailCanceled,
+			wallet.FailStale,
+			wallet.FailNotPayable,
+			wallet.FailInsufficientFunds,
+			wallet.FailSignerRefused,
 		},
 		When: "given up before it was signed",
 	},
@@ -43,12 +43,12 @@ var transitions = []Transition[Status]{
 	{
 		From:  Processing,
 		To:    Failed,
-		Codes: []string{send.FailConflict, send.FailExpired},
+		Codes: []string{wallet.FailConflict, wallet.FailExpired},
 		When:  "proven never to be included",
 	},
 	{From: Included, To: Processing, When: "its block left the chain"},
 	{From: Included, To: Confirmed, When: "its block is final"},
-	{From: Included, To: Failed, Codes: []string{send.FailReverted}, When: "executed in vain, at finality"},
+	{From: Included, To: Failed, Codes: []string{wallet.FailReverted}, When: "executed in vain, at finality"},
 	{From: Confirmed, To: Processing, When: "its block left the chain after all"},
 }
 
@@ -84,28 +84,28 @@ func allowed[S ~string](table []Transition[S], from, to S, code string) bool {
 }
 
 // statusOf is what a payout is called while its transaction is in a state.
-var statusOf = map[send.State]Status{
-	send.Queued:    Pending,
-	send.Signed:    Processing,
-	send.Broadcast: Processing,
-	send.Included:  Included,
-	send.Confirmed: Confirmed,
-	send.Failed:    Failed,
+var statusOf = map[wallet.State]Status{
+	wallet.Queued:    Pending,
+	wallet.Signed:    Processing,
+	wallet.Broadcast: Processing,
+	wallet.Included:  Included,
+	wallet.Confirmed: Confirmed,
+	wallet.Failed:    Failed,
 }
 
 // messages explain failure codes to people; a code without a row needs no explanation.
 var messages = map[string]string{
-	send.FailStale: "The payout was not signed within two hours of its creation and was given " +
+	wallet.FailStale: "The payout was not signed within two hours of its creation and was given " +
 		"up rather than paid late. Nothing was sent; create it again.",
-	send.FailConflict: "Something else used the wallet's nonce or coins first. Nothing was sent; " +
+	wallet.FailConflict: "Something else used the wallet's nonce or coins first. Nothing was sent; " +
 		"check who else uses the master wallet, then create the payout again.",
-	send.FailExpired: "The network never took the signed transaction and never will. Nothing " +
+	wallet.FailExpired: "The network never took the signed transaction and never will. Nothing " +
 		"was sent; create the payout again.",
-	send.FailReverted: "The transaction was included but its execution failed. The destination " +
+	wallet.FailReverted: "The transaction was included but its execution failed. The destination " +
 		"received nothing; only the network fee was spent.",
-	send.FailInsufficientFunds: "The master wallet did not hold enough to pay the amount and the network " +
+	wallet.FailInsufficientFunds: "The master wallet did not hold enough to pay the amount and the network " +
 		"fee. Nothing was sent; top it up and create the payout again.",
-	send.FailNotPayable: "The destination cannot receive this asset. Nothing was sent; check the address " +
+	wallet.FailNotPayable: "The destination cannot receive this asset. Nothing was sent; check the address " +
 		"with its owner.",
 }
 
@@ -113,7 +113,7 @@ var messages = map[string]string{
 // transaction that stands where the payout already is changes nothing but the hash of a replacement
 // and the fee of another block. A move that is not legal is fault.State with code payout_state, and
 // changes nothing.
-func (p *Payout) Follow(t send.Transaction, now time.Time) ([]event.Type, error) {
+func (p *Payout) Follow(t wallet.Transaction, now time.Time) ([]event.Type, error) {
 	next := statusOf[t.State]
 
 	moved := next != p.Status
@@ -129,7 +129,7 @@ func (p *Payout) Follow(t send.Transaction, now time.Time) ([]event.Type, error)
 	}
 
 	p.Status, p.NetworkFee = next, nil
-	if next == Included || next == Confirmed || t.Failure == send.FailReverted {
+	if next == Included || next == Confirmed || t.Failure == wallet.FailReverted {
 		fee := t.OwnFee()
 		p.NetworkFee = &fee
 	}
@@ -157,7 +157,7 @@ func (p *Payout) Follow(t send.Transaction, now time.Time) ([]event.Type, error)
 		events = append(events, event.PayoutConfirmed)
 	case Failed:
 		p.FailedAt, p.FailureCode, p.FailureMessage = now, t.Failure, messages[t.Failure]
-		if strings.HasPrefix(t.Failure, send.FailSignerRefused) {
+		if strings.HasPrefix(t.Failure, wallet.FailSignerRefused) {
 			p.FailureMessage = "The signer refused to sign. Nothing was sent; see its policy for the reason."
 		}
 
@@ -170,8 +170,8 @@ func (p *Payout) Follow(t send.Transaction, now time.Time) ([]event.Type, error)
 }
 
 // taken reports whether the network has had the transaction at least once.
-func taken(t send.Transaction) bool {
-	if t.State == send.Broadcast || t.State == send.Included || t.State == send.Confirmed {
+func taken(t wallet.Transaction) bool {
+	if t.State == wallet.Broadcast || t.State == wallet.Included || t.State == wallet.Confirmed {
 		return true
 	}
 
@@ -192,7 +192,7 @@ func (r *Refund) Follow(p Payout, now time.Time) ([]event.Type, error) {
 	switch {
 	case p.Status == Confirmed:
 		next = RefundSucceeded
-	case p.Status == Failed && p.FailureCode == send.FailCanceled:
+	case p.Status == Failed && p.FailureCode == wallet.FailCanceled:
 		next = RefundCanceled
 	case p.Status == Failed:
 		next = RefundFailed

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/payout"
@@ -18,33 +18,33 @@ var now = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
 
 // fact is a state of a transaction that a payout may hear of.
 type fact struct {
-	state   send.State
+	state   wallet.State
 	failure string
 }
 
 func facts() []fact {
 	all := []fact{
-		{send.Queued, ""},
-		{send.Signed, ""},
-		{send.Broadcast, ""},
-		{send.Included, ""},
-		{send.Confirmed, ""},
+		{wallet.Queued, ""},
+		{wallet.Signed, ""},
+		{wallet.Broadcast, ""},
+		{wallet.Included, ""},
+		{wallet.Confirmed, ""},
 		{"unheard of", ""},
 	}
 	for _, code := range []string{
-		send.FailCanceled,
-		send.FailStale,
-		send.FailConflict,
-		send.FailExpired,
-		send.FailReverted,
-		send.FailInsufficientFunds,
-		send.FailNotPayable,
-		send.FailSignerRefused + "limit",
-		send.FailSignerRefused,
+		wallet.FailCanceled,
+		wallet.FailStale,
+		wallet.FailConflict,
+		wallet.FailExpired,
+		wallet.FailReverted,
+		wallet.FailInsufficientFunds,
+		wallet.FailNotPayable,
+		wallet.FailSignerRefused + "limit",
+		wallet.FailSignerRefused,
 		"made_up",
 		"",
 	} {
-		all = append(all, fact{send.Failed, code})
+		all = append(all, fact{wallet.Failed, code})
 	}
 
 	return all
@@ -54,33 +54,33 @@ func facts() []fact {
 // status. What is not here is refused.
 var legal = map[payout.Status]map[fact]payout.Status{
 	payout.Pending: {
-		{send.Queued, ""}:                         payout.Pending,
-		{send.Signed, ""}:                         payout.Processing,
-		{send.Broadcast, ""}:                      payout.Processing,
-		{send.Failed, "canceled"}:                 payout.Failed,
-		{send.Failed, "stale"}:                    payout.Failed,
-		{send.Failed, "signer_refused:limit"}:     payout.Failed,
-		{send.Failed, "destination_not_payable"}:  payout.Failed,
-		{send.Failed, "chain:insufficient_funds"}: payout.Failed,
+		{wallet.Queued, ""}:                         payout.Pending,
+		{wallet.Signed, ""}:                         payout.Processing,
+		{wallet.Broadcast, ""}:                      payout.Processing,
+		{wallet.Failed, "canceled"}:                 payout.Failed,
+		{wallet.Failed, "stale"}:                    payout.Failed,
+		{wallet.Failed, "signer_refused:limit"}:     payout.Failed,
+		{wallet.Failed, "destination_not_payable"}:  payout.Failed,
+		{wallet.Failed, "chain:insufficient_funds"}: payout.Failed,
 	},
 	payout.Processing: {
-		{send.Signed, ""}:         payout.Processing,
-		{send.Broadcast, ""}:      payout.Processing,
-		{send.Included, ""}:       payout.Included,
-		{send.Failed, "conflict"}: payout.Failed,
-		{send.Failed, "expired"}:  payout.Failed,
+		{wallet.Signed, ""}:         payout.Processing,
+		{wallet.Broadcast, ""}:      payout.Processing,
+		{wallet.Included, ""}:       payout.Included,
+		{wallet.Failed, "conflict"}: payout.Failed,
+		{wallet.Failed, "expired"}:  payout.Failed,
 	},
 	payout.Included: {
-		{send.Signed, ""}:         payout.Processing,
-		{send.Broadcast, ""}:      payout.Processing,
-		{send.Included, ""}:       payout.Included,
-		{send.Confirmed, ""}:      payout.Confirmed,
-		{send.Failed, "reverted"}: payout.Failed,
+		{wallet.Signed, ""}:         payout.Processing,
+		{wallet.Broadcast, ""}:      payout.Processing,
+		{wallet.Included, ""}:       payout.Included,
+		{wallet.Confirmed, ""}:      payout.Confirmed,
+		{wallet.Failed, "reverted"}: payout.Failed,
 	},
 	payout.Confirmed: {
-		{send.Signed, ""}:    payout.Processing,
-		{send.Broadcast, ""}: payout.Processing,
-		{send.Confirmed, ""}: payout.Confirmed,
+		{wallet.Signed, ""}:    payout.Processing,
+		{wallet.Broadcast, ""}: payout.Processing,
+		{wallet.Confirmed, ""}: payout.Confirmed,
 	},
 	payout.Failed: {}, // nothing moves it; hearing of its failure again is no move
 }
@@ -105,18 +105,18 @@ func standing(s payout.Status) payout.Payout {
 	case payout.Confirmed:
 		p.TxHash, p.NetworkFee, p.ConfirmedAt = "hash", &fee, now.Add(-time.Minute)
 	case payout.Failed:
-		p.FailureCode, p.FailedAt = send.FailStale, now.Add(-time.Minute)
+		p.FailureCode, p.FailedAt = wallet.FailStale, now.Add(-time.Minute)
 	}
 
 	return p
 }
 
-func transaction(f fact) send.Transaction {
-	t := send.Transaction{ID: "t", State: f.state, Failure: f.failure, TxHash: "hash"}
+func transaction(f fact) wallet.Transaction {
+	t := wallet.Transaction{ID: "t", State: f.state, Failure: f.failure, TxHash: "hash"}
 	switch {
-	case f.state == send.Included, f.state == send.Confirmed, f.failure == send.FailReverted:
+	case f.state == wallet.Included, f.state == wallet.Confirmed, f.failure == wallet.FailReverted:
 		t.Fee = chain.Units(3)
-	case f.state == send.Queued:
+	case f.state == wallet.Queued:
 		t.TxHash = ""
 	}
 
@@ -132,7 +132,7 @@ func TestEveryMoveOfAPayout(t *testing.T) {
 			p := before
 
 			events, err := p.Follow(transaction(f), now)
-			if from == payout.Failed && f.state == send.Failed {
+			if from == payout.Failed && f.state == wallet.Failed {
 				if err != nil || p != before || len(events) != 0 {
 					t.Errorf("%s hears %v again: %+v %v %v", from, f, p, events, err)
 				}
@@ -176,7 +176,7 @@ func checkAfter(t *testing.T, before, p payout.Payout, f fact, events []event.Ty
 	t.Helper()
 
 	inBlock := p.Status == payout.Included || p.Status == payout.Confirmed ||
-		p.FailureCode == send.FailReverted
+		p.FailureCode == wallet.FailReverted
 	if (p.NetworkFee != nil) != inBlock {
 		t.Errorf("%s after %v: network fee %v", p.Status, f, p.NetworkFee)
 	}
@@ -187,12 +187,12 @@ func checkAfter(t *testing.T, before, p payout.Payout, f fact, events []event.Ty
 	}
 
 	if p.Status == payout.Failed &&
-		(p.FailureCode != f.failure || (p.FailureMessage == "") != (f.failure == send.FailCanceled)) {
+		(p.FailureCode != f.failure || (p.FailureMessage == "") != (f.failure == wallet.FailCanceled)) {
 		t.Errorf("failed as %q: %q", p.FailureCode, p.FailureMessage)
 	}
 
 	var want []event.Type
-	if before.TxHash == "" && f.state == send.Broadcast {
+	if before.TxHash == "" && f.state == wallet.Broadcast {
 		want = append(want, event.PayoutBroadcast)
 	}
 
@@ -240,7 +240,7 @@ func TestTableOfPayouts(t *testing.T) {
 				code += "limit"
 			}
 
-			if legal[m.From][fact{send.Failed, code}] != payout.Failed {
+			if legal[m.From][fact{wallet.Failed, code}] != payout.Failed {
 				t.Errorf("%s may not fail as %s", m.From, code)
 			}
 		}
@@ -259,21 +259,21 @@ func TestTableOfPayouts(t *testing.T) {
 func TestHashOfAPayout(t *testing.T) {
 	p := standing(payout.Pending)
 	for _, step := range []struct {
-		t    send.Transaction
+		t    wallet.Transaction
 		hash string
 		told []event.Type
 	}{
-		{send.Transaction{State: send.Signed, TxHash: "a"}, "", nil},
-		{send.Transaction{State: send.Broadcast, TxHash: "a"}, "a", []event.Type{event.PayoutBroadcast}},
-		{send.Transaction{State: send.Broadcast, TxHash: "b"}, "b", nil},
-		{send.Transaction{State: send.Included, TxHash: "a"}, "a", nil},
-		{send.Transaction{State: send.Broadcast, TxHash: "b"}, "b", nil},
+		{wallet.Transaction{State: wallet.Signed, TxHash: "a"}, "", nil},
+		{wallet.Transaction{State: wallet.Broadcast, TxHash: "a"}, "a", []event.Type{event.PayoutBroadcast}},
+		{wallet.Transaction{State: wallet.Broadcast, TxHash: "b"}, "b", nil},
+		{wallet.Transaction{State: wallet.Included, TxHash: "a"}, "a", nil},
+		{wallet.Transaction{State: wallet.Broadcast, TxHash: "b"}, "b", nil},
 		{
-			send.Transaction{
-				State:    send.Failed,
-				Failure:  send.FailConflict,
+			wallet.Transaction{
+				State:    wallet.Failed,
+				Failure:  wallet.FailConflict,
 				TxHash:   "b",
-				Attempts: []send.Attempt{{FirstTakenAt: now}},
+				Attempts: []wallet.Attempt{{FirstTakenAt: now}},
 			},
 			"b",
 			[]event.Type{event.PayoutFailed},
@@ -288,7 +288,7 @@ func TestHashOfAPayout(t *testing.T) {
 	lost := standing(payout.Pending)
 	lost.Status = payout.Processing // its broadcast was never answered
 
-	told, err := lost.Follow(send.Transaction{State: send.Included, TxHash: "a"}, now)
+	told, err := lost.Follow(wallet.Transaction{State: wallet.Included, TxHash: "a"}, now)
 	if err != nil || !slices.Equal(told, []event.Type{event.PayoutBroadcast}) {
 		t.Errorf("found in a block, it tells %v, %v", told, err)
 	}

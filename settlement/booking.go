@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 )
 
 // The books of a release: who bears which network fee, what arrived, what stays behind, and the
@@ -46,7 +46,7 @@ func (g group) net(arrived chain.Amount) []chain.Amount {
 }
 
 // arrived is what a sweep brought to the master wallet.
-func (r *Release) arrived(sweep send.Transaction) (sum chain.Amount) {
+func (r *Release) arrived(sweep wallet.Transaction) (sum chain.Amount) {
 	for _, m := range sweep.Transfers {
 		if m.To == r.Master.Address && m.AssetID == r.AssetID {
 			sum = sum.Add(m.Amount)
@@ -89,7 +89,7 @@ func (w *journey) cost(change func()) {
 
 // residue keeps the native coin at the deposit address that no deposit explains, given that a step
 // is final as t.
-func (w *journey) residue(ctx context.Context, step *Step, t send.Transaction) error {
+func (w *journey) residue(ctx context.Context, step *Step, t wallet.Transaction) error {
 	var left, took chain.Amount
 
 	switch {
@@ -99,7 +99,7 @@ func (w *journey) residue(ctx context.Context, step *Step, t send.Transaction) e
 				left = left.Add(m.Amount)
 			}
 		}
-	case w.ofNative() && step.Kind == chain.StepSweep && t.State == send.Confirmed:
+	case w.ofNative() && step.Kind == chain.StepSweep && t.State == wallet.Confirmed:
 		// What the deposits held, less what they paid and what arrived, stays behind.
 		taken := t.Fee
 		for _, m := range t.Transfers {
@@ -123,7 +123,7 @@ func (w *journey) residue(ctx context.Context, step *Step, t send.Transaction) e
 func (w *journey) residueAgain(ctx context.Context, more, less chain.Amount) error {
 	i := slices.IndexFunc(
 		w.r.Steps,
-		func(s Step) bool { return s.Kind == chain.StepSweep && s.Booked && s.State == send.Confirmed },
+		func(s Step) bool { return s.Kind == chain.StepSweep && s.Booked && s.State == wallet.Confirmed },
 	)
 	if i < 0 {
 		return nil
@@ -185,7 +185,7 @@ func (w *journey) native() string {
 	return native.ID
 }
 
-func paysNetworkFee(t send.Transaction, address chain.Address) bool {
+func paysNetworkFee(t wallet.Transaction, address chain.Address) bool {
 	if t.Order.FeePayer != nil {
 		return t.Order.FeePayer.Address == address
 	}
@@ -216,7 +216,7 @@ func (r *Release) leave(lost *Settlement) {
 	r.Steps = slices.Clone(r.Steps)
 	for i := range r.Steps {
 		step := &r.Steps[i]
-		if step.Booked || step.State == send.Queued || step.State == send.Failed {
+		if step.Booked || step.State == wallet.Queued || step.State == wallet.Failed {
 			continue
 		}
 

@@ -8,8 +8,8 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
 	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/settlement"
@@ -62,7 +62,7 @@ func TestMissingCoinDelaysNobodyElse(t *testing.T) {
 	arrive := func(payment string) {
 		t.Helper()
 
-		c := send.Coin{
+		c := wallet.Coin{
 			Network: network,
 			Coin: chain.Coin{
 				Outpoint: chain.Outpoint{TxHash: payment},

@@ -5,8 +5,8 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
 	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -32,7 +32,7 @@ func TestCarriedFeeOfAFailedReleaseIsCarriedOn(t *testing.T) {
 	w := newWorld(t, account.Settings{})
 	refuse := true
 	w.signer = sim.NewSigner(7, func(r chain.SignRequest) error {
-		if refuse && r.Intent.Kind == string(send.Fee) {
+		if refuse && r.Intent.Kind == string(wallet.Fee) {
 			return chain.Refuse("policy")
 		}
 

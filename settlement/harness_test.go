@@ -11,11 +11,12 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
 	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/internal/mortal"
+	"github.com/seed-8ee7f392/payments/internal/txmgr"
 	"github.com/seed-8ee7f392/payments/settlement"
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/memory"
@@ -50,7 +51,7 @@ type world struct {
 }
 
 type house struct {
-	outbox  *send.Outbox
+	outbox  *txmgr.Outbox
 	service *settlement.Service
 }
 
@@ -93,7 +94,7 @@ func (w *world) boot() {
 
 	ids := id.New(func() time.Time { return w.now }, nil)
 	h := &house{}
-	h.outbox = send.New(send.Config{
+	h.outbox = txmgr.New(txmgr.Config{
 		DB:       sendDB{w.store, w, h},
 		Registry: registry,
 		Signer:   w.signer,
@@ -132,7 +133,7 @@ func (w *world) update(ctx context.Context, h *house, f func(ctx context.Context
 			for i := 0; i < len(tx.events); i++ {
 				e := tx.events[i]
 				if e.Type == event.FactTransaction {
-					if err := h.service.TransactionTx(ctx, tx, e.Subject.(send.Transaction)); err != nil {
+					if err := h.service.TransactionTx(ctx, tx, e.Subject.(wallet.Transaction)); err != nil {
 						return err
 					}
 				}
@@ -166,7 +167,7 @@ type sendDB struct {
 	h *house
 }
 
-func (d sendDB) Update(ctx context.Context, f func(ctx context.Context, tx send.Tx) error) error {
+func (d sendDB) Update(ctx context.Context, f func(ctx context.Context, tx wallet.Tx) error) error {
 	return d.w.update(ctx, d.h, func(ctx context.Context, tx store.Tx) error { return f(ctx, tx) })
 }
 

@@ -8,9 +8,10 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/txmgr"
 )
 
 // release plans what waits at a place, and begins its release, holds it, or fails it.
@@ -192,7 +193,7 @@ func (p *run) ask(
 		Residue:    residue,
 		Spent:      g.spent(),
 		Done:       done,
-		KeepOpen:   r.has(chain.StepSweep, send.Failed), // it closed, or the release would have ended
+		KeepOpen:   r.has(chain.StepSweep, wallet.Failed), // it closed, or the release would have ended
 	}
 
 	steps, err := p.sweeper.PlanRelease(ctx, order)
@@ -287,7 +288,7 @@ func (p *run) coins(ctx context.Context, g group) ([]chain.Coin, error) {
 func (p *run) held(
 	ctx context.Context,
 	g group,
-) (outputs map[string]chain.Outpoint, held map[chain.Outpoint]send.Coin, lifted map[chain.Outpoint]bool, err error) {
+) (outputs map[string]chain.Outpoint, held map[chain.Outpoint]wallet.Coin, lifted map[chain.Outpoint]bool, err error) {
 	payments := make([]string, len(g))
 	for i, s := range g {
 		payments[i] = s.PaymentID
@@ -297,7 +298,7 @@ func (p *run) held(
 		return nil, nil, nil, &storeError{err}
 	}
 
-	if held, lifted, err = send.Held(
+	if held, lifted, err = txmgr.Held(
 		ctx, p.db, p.network.Slug, slices.Collect(maps.Values(outputs)),
 	); err != nil {
 		return nil, nil, nil, &storeError{err}
@@ -416,7 +417,7 @@ func (p *run) bear(ctx context.Context, tx Tx, r *Release, g group, planned Resi
 func (p *run) enqueue(ctx context.Context, tx Tx, r *Release, steps []chain.ReleaseStep) error {
 	first := steps[0]
 
-	t, err := p.outbox.EnqueueTx(ctx, tx, send.Transaction{
+	t, err := p.outbox.EnqueueTx(ctx, tx, wallet.Transaction{
 		Owner:    r.Owner,
 		Network:  r.Network,
 		Kind:     kindOf(first.Kind),
@@ -450,14 +451,14 @@ func (p *run) enqueue(ctx context.Context, tx Tx, r *Release, steps []chain.Rele
 	return p.outbox.ReserveTx(ctx, tx, r.Owner, r.Network, r.Master.Address, p.native.ID, t.ID, now)
 }
 
-func kindOf(step chain.StepKind) send.Kind {
+func kindOf(step chain.StepKind) wallet.Kind {
 	switch step {
 	case chain.StepTopUp:
-		return send.TopUp
+		return wallet.TopUp
 	case chain.StepFee:
-		return send.Fee
+		return wallet.Fee
 	default:
-		return send.Sweep
+		return wallet.Sweep
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -177,7 +177,7 @@ func TestOnlyWhatReachesTheMasterWalletArrived(t *testing.T) {
 		Master:  chain.Party{Address: "master"},
 		AssetID: "coin",
 	}
-	sweep := send.Transaction{
+	sweep := wallet.Transaction{
 		Transfers: []chain.Transfer{
 			{To: "master", AssetID: "coin", Amount: chain.Units(70)},
 			{To: "fees", AssetID: "coin", Amount: chain.Units(5)},

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 )
@@ -26,7 +26,7 @@ func (r *Release) last() *Step {
 // running reports whether a transaction of the release may still be included.
 func (r *Release) running() bool {
 	return slices.ContainsFunc(
-		r.Steps, func(s Step) bool { return s.State != send.Confirmed && s.State != send.Failed },
+		r.Steps, func(s Step) bool { return s.State != wallet.Confirmed && s.State != wallet.Failed },
 	)
 }
 
@@ -35,25 +35,25 @@ func (r *Release) started() bool {
 	return slices.ContainsFunc(r.Steps, func(s Step) bool { return s.TxHash != "" })
 }
 
-func (r *Release) has(kind chain.StepKind, states ...send.State) bool {
+func (r *Release) has(kind chain.StepKind, states ...wallet.State) bool {
 	return slices.ContainsFunc(r.Steps, func(s Step) bool {
 		return s.Kind == kind && (len(states) == 0 || slices.Contains(states, s.State))
 	})
 }
 
-func (r *Release) swept() bool { return r.has(chain.StepSweep, send.Confirmed) }
+func (r *Release) swept() bool { return r.has(chain.StepSweep, wallet.Confirmed) }
 
 // sweeps reports whether a sweep was made that has not failed.
 func (r *Release) sweeps() bool {
 	return slices.ContainsFunc(
-		r.Steps, func(s Step) bool { return s.Kind == chain.StepSweep && s.State != send.Failed },
+		r.Steps, func(s Step) bool { return s.Kind == chain.StepSweep && s.State != wallet.Failed },
 	)
 }
 
 // paysFee reports whether a transaction that pays the platform fee was made.
 func (r *Release) paysFee() bool {
 	return slices.ContainsFunc(
-		r.Steps, func(s Step) bool { return !s.PaysFee.IsZero() && s.State != send.Failed },
+		r.Steps, func(s Step) bool { return !s.PaysFee.IsZero() && s.State != wallet.Failed },
 	)
 }
 
@@ -62,7 +62,7 @@ func (r *Release) done() []chain.StepKind {
 	var kinds []chain.StepKind
 
 	for _, s := range r.Steps {
-		if s.State == send.Confirmed {
+		if s.State == wallet.Confirmed {
 			kinds = append(kinds, s.Kind)
 		}
 	}
@@ -84,8 +84,8 @@ func (r *Release) networkFees() (sum chain.Amount) {
 
 // TransactionTx moves a release and its settlements when one of its transactions moves.
 // Transactions of others are ignored.
-func (s *Service) TransactionTx(ctx context.Context, tx Tx, t send.Transaction) error {
-	if t.Kind == send.Cancel {
+func (s *Service) TransactionTx(ctx context.Context, tx Tx, t wallet.Transaction) error {
+	if t.Kind == wallet.Cancel {
 		return s.displacedTx(ctx, tx, t)
 	}
 
@@ -99,13 +99,13 @@ func (s *Service) TransactionTx(ctx context.Context, tx Tx, t send.Transaction) 
 	w.show(t)
 
 	switch t.State {
-	case send.Queued:
+	case wallet.Queued:
 		return nil
-	case send.Signed, send.Broadcast, send.Included:
+	case wallet.Signed, wallet.Broadcast, wallet.Included:
 		err = w.advance(ctx, before, t)
-	case send.Confirmed:
+	case wallet.Confirmed:
 		err = w.confirm(ctx, i, t)
-	case send.Failed:
+	case wallet.Failed:
 		err = w.fail(ctx, i, t)
 	}
 
@@ -117,8 +117,8 @@ func (s *Service) TransactionTx(ctx context.Context, tx Tx, t send.Transaction) 
 }
 
 // displacedTx books what it cost to displace a transaction of a release that could not be included.
-func (s *Service) displacedTx(ctx context.Context, tx Tx, t send.Transaction) error {
-	if t.State != send.Confirmed {
+func (s *Service) displacedTx(ctx context.Context, tx Tx, t wallet.Transaction) error {
+	if t.State != wallet.Confirmed {
 		return nil
 	}
 
@@ -155,9 +155,9 @@ func (s *Service) displacedTx(ctx context.Context, tx Tx, t send.Transaction) er
 func (s *Service) journeyOf(
 	ctx context.Context,
 	tx Tx,
-	t send.Transaction,
+	t wallet.Transaction,
 ) (w *journey, step int, err error) {
-	if t.Kind != send.TopUp && t.Kind != send.Fee && t.Kind != send.Sweep {
+	if t.Kind != wallet.TopUp && t.Kind != wallet.Fee && t.Kind != wallet.Sweep {
 		return nil, 0, nil
 	}
 
@@ -218,23 +218,23 @@ func (w *journey) save(ctx context.Context) error {
 }
 
 // show copies a transaction's hash to where the API shows it.
-func (w *journey) show(t send.Transaction) {
+func (w *journey) show(t wallet.Transaction) {
 	for i := range w.g {
 		s := &w.g[i]
 
 		switch t.Kind {
-		case send.TopUp:
+		case wallet.TopUp:
 			s.TopUpTx = t.TxHash
-		case send.Fee:
+		case wallet.Fee:
 			s.FeeTx = t.TxHash
-		case send.Sweep:
+		case wallet.Sweep:
 			s.SweepTx = t.TxHash
 			for _, step := range w.r.Steps {
 				if step.TransactionID == t.ID && !step.PaysFee.IsZero() {
 					s.FeeTx = t.TxHash
 				}
 			}
-		case send.Payout, send.Lift, send.Cancel:
+		case wallet.Payout, wallet.Lift, wallet.Cancel:
 			// No step of a release.
 		}
 	}
@@ -242,9 +242,9 @@ func (w *journey) show(t send.Transaction) {
 
 // advance follows a transaction that is signed and not final. The first one starts the settlements;
 // a sweep that was confirmed and left the chain reverts them.
-func (w *journey) advance(ctx context.Context, before Step, t send.Transaction) error {
+func (w *journey) advance(ctx context.Context, before Step, t wallet.Transaction) error {
 	carry := w.r.CarryIn
-	swept := t.Kind == send.Sweep && before.State == send.Confirmed
+	swept := t.Kind == wallet.Sweep && before.State == wallet.Confirmed
 
 	for i := range w.g {
 		s := &w.g[i]
@@ -276,7 +276,7 @@ func (w *journey) advance(ctx context.Context, before Step, t send.Transaction) 
 
 // confirm books a final transaction. After the sweep the release is done; after any other step it
 // is planned on.
-func (w *journey) confirm(ctx context.Context, i int, t send.Transaction) error {
+func (w *journey) confirm(ctx context.Context, i int, t wallet.Transaction) error {
 	step := &w.r.Steps[i]
 	again, was := step.Booked, step.NetworkFee // it was confirmed before, and left the chain in between
 	w.book(step, t.Fee)
@@ -335,7 +335,7 @@ func (w *journey) confirm(ctx context.Context, i int, t send.Transaction) error 
 
 // fail ends a release of which a transaction is proven dead, was never signed, or was reverted,
 // unless that was a sweep that closed its account. A reverted one cost its network fee.
-func (w *journey) fail(ctx context.Context, i int, t send.Transaction) error {
+func (w *journey) fail(ctx context.Context, i int, t wallet.Transaction) error {
 	step := &w.r.Steps[i]
 	again, was := step.Booked, step.NetworkFee // it was confirmed before, and left the chain for good
 	w.book(step, t.Fee)
@@ -343,7 +343,7 @@ func (w *journey) fail(ctx context.Context, i int, t send.Transaction) error {
 	var err error
 
 	switch {
-	case t.Failure == send.FailReverted:
+	case t.Failure == wallet.FailReverted:
 		err = w.residue(ctx, step, t)
 	case again && w.ofNative() && step.Kind != chain.StepSweep:
 		err = w.residueAgain(ctx, was.Add(step.PaysFee), chain.Amount{})
@@ -363,7 +363,7 @@ func (w *journey) fail(ctx context.Context, i int, t send.Transaction) error {
 		return nil // the release ended before; there is nothing to give up
 	}
 
-	if t.Failure == send.FailReverted && t.Order.Close && !again {
+	if t.Failure == wallet.FailReverted && t.Order.Close && !again {
 		// Anybody can make that happen, by a payment while it is on its way: the release goes on,
 		// and leaves the account open.
 		w.r.DueAt = w.now()
@@ -374,16 +374,16 @@ func (w *journey) fail(ctx context.Context, i int, t send.Transaction) error {
 }
 
 // reason maps a failure code to why a settlement fails (specification 2.8).
-func (w *journey) reason(t send.Transaction) Reason {
+func (w *journey) reason(t wallet.Transaction) Reason {
 	switch {
-	case t.Failure == send.FailNotPayable:
+	case t.Failure == wallet.FailNotPayable:
 		return NotReleasable
-	case t.Failure == send.FailCanceled, t.Failure == send.FailStale, t.Failure == send.FailInsufficientFunds:
+	case t.Failure == wallet.FailCanceled, t.Failure == wallet.FailStale, t.Failure == wallet.FailInsufficientFunds:
 		return Replanning
-	case t.Failure == send.FailConflict,
-		t.Failure == send.FailExpired,
-		t.Failure == send.FailReverted,
-		strings.HasPrefix(t.Failure, send.FailSignerRefused):
+	case t.Failure == wallet.FailConflict,
+		t.Failure == wallet.FailExpired,
+		t.Failure == wallet.FailReverted,
+		strings.HasPrefix(t.Failure, wallet.FailSignerRefused):
 		return TransactionFailed
 	}
 
@@ -484,7 +484,7 @@ func stepIDs(r *Release) []string {
 	var ids []string
 
 	for _, s := range r.Steps {
-		if s.State != send.Confirmed {
+		if s.State != wallet.Confirmed {
 			ids = append(ids, s.TransactionID)
 		}
 	}

@@ -9,17 +9,18 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/id"
+	"github.com/seed-8ee7f392/payments/internal/txmgr"
 )
 
 // Config is what a Service needs. DB, Registry, IDs, Outbox and Process are required.
 type Config struct {
 	DB       DB
 	Registry *chain.Registry
-	Outbox   *send.Outbox
+	Outbox   *txmgr.Outbox
 	IDs      *id.Source
 	// Now tells the time. Defaults to time.Now.
 	Now func() time.Time
@@ -45,7 +46,7 @@ type Service struct {
 	config   Config
 	db       DB
 	registry *chain.Registry
-	outbox   *send.Outbox
+	outbox   *txmgr.Outbox
 }
 
 // New returns a service. It starts nothing; the engine calls Step.
@@ -392,7 +393,7 @@ func (s *Service) detachTx(ctx context.Context, tx Tx, r Release, lost Settlemen
 		return err
 	}
 	// What is queued was planned for more than is left now. The fact of its cancellation ends the release.
-	if step := r.last(); step != nil && step.State == send.Queued {
+	if step := r.last(); step != nil && step.State == wallet.Queued {
 		_, err := s.outbox.CancelTx(ctx, tx, step.TransactionID)
 		return err
 	}

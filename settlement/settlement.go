@@ -15,7 +15,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/internal/wire"
 )
@@ -147,7 +147,7 @@ type Release struct {
 type Step struct {
 	Kind          chain.StepKind `json:"kind"`
 	TransactionID string         `json:"transaction_id"`
-	State         send.State     `json:"state"`
+	State         wallet.State   `json:"state"`
 	TxHash        string         `json:"tx_hash,omitempty"`
 	// NetworkFee is what the network took for it; 0 before it is final.
 	NetworkFee chain.Amount `json:"network_fee"`
@@ -240,7 +240,7 @@ type Reader interface {
 // Tx is everything one operation of this package may touch. Carry and Residue lock their row.
 type Tx interface {
 	Reader
-	send.Tx
+	wallet.Tx
 	PutSettlements(ctx context.Context, s ...*Settlement) error
 	PutRelease(ctx context.Context, r *Release) error
 	Carry(ctx context.Context, owner event.Owner, network string) (Carry, error)
@@ -252,7 +252,7 @@ type Tx interface {
 // DB is this package's view of a store.
 type DB interface {
 	Reader
-	send.Reader
+	wallet.Reader
 	Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error
 }
 

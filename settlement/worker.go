@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/store/lease"
@@ -301,7 +301,7 @@ func (p *run) proceed(ctx context.Context, r Release) error {
 		return p.end(ctx, r, NotReleasable)
 	case fault.Code(err) == "funds_missing" && p.now().Sub(r.CreatedAt) >= fundsGrace:
 		return p.end(ctx, r, FundsMissing)
-	case fault.Code(err) == "uneconomic" && r.has(chain.StepSweep, send.Failed):
+	case fault.Code(err) == "uneconomic" && r.has(chain.StepSweep, wallet.Failed):
 		// what has to stay in an account that is left open is more than there is
 		return p.end(ctx, r, TransactionFailed)
 	default:

@@ -27,8 +27,8 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/account/idempotency"
-	"github.com/seed-8ee7f392/payments/chain/send"
-	"github.com/seed-8ee7f392/payments/chain/watch"
+	"github.com/seed-8ee7f392/payments/chain/scan"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
@@ -41,8 +41,8 @@ type Reader interface {
 	account.Reader
 	idempotency.Reader
 	invoice.Reader
-	watch.Reader
-	send.Reader
+	scan.Reader
+	wallet.Reader
 	settlement.Reader
 	payout.Reader
 	webhook.Reader
@@ -54,7 +54,7 @@ type Tx interface {
 	account.Tx
 	idempotency.Tx
 	invoice.Tx
-	send.Tx
+	wallet.Tx
 	settlement.Tx
 	payout.Tx
 	webhook.Tx

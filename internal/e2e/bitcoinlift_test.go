@@ -18,7 +18,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/bitcoin"
-	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 )
 
@@ -161,7 +161,7 @@ func (n bitcoindWorld) without(t *testing.T, known ...string) string {
 }
 
 // child waits until the payment is lifted, and returns the row of the transaction that does.
-func (s *liftStage) child(inv invoiceView, parent string) (row send.Transaction) {
+func (s *liftStage) child(inv invoiceView, parent string) (row wallet.Transaction) {
 	s.t.Helper()
 	payment := s.payments(inv.ID)[0].ID
 	eventually(s.t, "a child of "+parent+" in the pool", func() (bool, string) {
@@ -176,7 +176,7 @@ func (s *liftStage) child(inv invoiceView, parent string) (row send.Transaction)
 			)
 	})
 
-	if row.Kind != send.Lift || row.Order.From.Address != s.master ||
+	if row.Kind != wallet.Lift || row.Order.From.Address != s.master ||
 		!slices.Contains(
 			row.Attempts[0].Signed.Inputs,
 			chain.Outpoint{TxHash: parent, Vout: row.Order.Lift.Outpoint.Vout},
@@ -187,7 +187,7 @@ func (s *liftStage) child(inv invoiceView, parent string) (row send.Transaction)
 	return row
 }
 
-func (s *liftStage) lifts(payment string) []send.Transaction {
+func (s *liftStage) lifts(payment string) []wallet.Transaction {
 	s.t.Helper()
 	rows, err := s.store.TransactionsOf(s.t.Context(), payment)
 	must(s.t, err)
@@ -204,7 +204,7 @@ func (s *liftStage) unreserved() {
 		coins, err := s.store.Coins(s.t.Context(), s.slug, s.master)
 		must(s.t, err)
 
-		free := !slices.ContainsFunc(coins, func(c send.Coin) bool { return c.ReservedBy != "" })
+		free := !slices.ContainsFunc(coins, func(c wallet.Coin) bool { return c.ReservedBy != "" })
 		for _, b := range rows {
 			free = free && len(b.Reservations) == 0
 		}
@@ -242,7 +242,7 @@ func TestBitcoinLift(t *testing.T) {
 		rows := s.lifts(p.ID)
 
 		fee := rows[0].Fee
-		if len(rows) != 1 || rows[0].ID != row.ID || rows[0].State != send.Confirmed || fee.IsZero() ||
+		if len(rows) != 1 || rows[0].ID != row.ID || rows[0].State != wallet.Confirmed || fee.IsZero() ||
 			chain.Units(50_000).Less(fee) {
 			t.Errorf("lifted by %+v", rows)
 		}
@@ -284,7 +284,7 @@ func TestBitcoinLift(t *testing.T) {
 			now, err := s.store.Transaction(t.Context(), row.ID)
 			must(t, err)
 
-			return now.Failure == send.FailConflict, fmt.Sprintf("%+v", now)
+			return now.Failure == wallet.FailConflict, fmt.Sprintf("%+v", now)
 		})
 		s.unreserved()
 
@@ -377,7 +377,7 @@ func TestBitcoinLift(t *testing.T) {
 		if rows := s.lifts(
 			first.ID,
 		); len(rows) != 1 || rows[0].ID != row.ID ||
-			rows[0].State != send.Confirmed {
+			rows[0].State != wallet.Confirmed {
 			t.Errorf("lifted by %+v", rows)
 		}
 

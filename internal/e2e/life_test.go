@@ -26,8 +26,8 @@ import (
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/chain/evm"
 	"github.com/seed-8ee7f392/payments/chain/hdkey"
-	"github.com/seed-8ee7f392/payments/chain/send"
-	"github.com/seed-8ee7f392/payments/chain/watch"
+	"github.com/seed-8ee7f392/payments/chain/scan"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/httpapi"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
@@ -130,7 +130,7 @@ type writer struct {
 	of string
 }
 
-func (w *writer) PutCursor(ctx context.Context, c *watch.Cursor) error {
+func (w *writer) PutCursor(ctx context.Context, c *scan.Cursor) error {
 	w.of += " cursor"
 	return w.Tx.PutCursor(ctx, c)
 }
@@ -155,7 +155,7 @@ func (w *writer) PutRelease(ctx context.Context, r *settlement.Release) error {
 	return w.Tx.PutRelease(ctx, r)
 }
 
-func (w *writer) PutTransaction(ctx context.Context, t *send.Transaction) error {
+func (w *writer) PutTransaction(ctx context.Context, t *wallet.Transaction) error {
 	w.of += " transaction"
 	return w.Tx.PutTransaction(ctx, t)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/internal/moneyout/ethereum"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 	"github.com/seed-8ee7f392/payments/payout"
@@ -207,7 +207,7 @@ func paidOnce(t *testing.T, w *ethereum.World, paid []payout.Payout) {
 		txs, err := w.Engine.Store().TransactionsOf(t.Context(), p.ID)
 		w.Must(err)
 
-		if len(txs) != 1 || txs[0].State != send.Confirmed {
+		if len(txs) != 1 || txs[0].State != wallet.Confirmed {
 			t.Fatalf("payout %s has the transactions %+v", p.ID, txs)
 		}
 

@@ -13,8 +13,8 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
 	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
@@ -289,12 +289,12 @@ func (c *chaos) atRest() bool {
 			c.now(),
 			func(p payout.Payout) bool { return p.Status != payout.Confirmed && p.Status != payout.Failed },
 		) &&
-		!slices.ContainsFunc(c.transactions(), func(t send.Transaction) bool {
-			return t.State != send.Failed && (t.State != send.Confirmed || !c.stands(t.Block))
+		!slices.ContainsFunc(c.transactions(), func(t wallet.Transaction) bool {
+			return t.State != wallet.Failed && (t.State != wallet.Confirmed || !c.stands(t.Block))
 		})
 }
 
-func (c *chaos) transactions() []send.Transaction {
+func (c *chaos) transactions() []wallet.Transaction {
 	c.t.Helper()
 	rows, err := c.engine.Store().Transactions(c.t.Context(), network, "", 1000)
 	c.must(err)
@@ -317,7 +317,7 @@ func (c *chaos) check() {
 	deaf := c.deaf.Swap(nil)
 	defer c.deaf.Store(deaf)
 
-	byID := map[string]send.Transaction{}
+	byID := map[string]wallet.Transaction{}
 	for _, t := range c.transactions() {
 		byID[t.ID] = t
 	}
@@ -330,7 +330,7 @@ func (c *chaos) check() {
 		r, err := c.engine.Store().Release(c.t.Context(), s.ReleaseID)
 		c.must(err)
 
-		if sweep := byID[r.Steps[len(r.Steps)-1].TransactionID]; sweep.State != send.Confirmed {
+		if sweep := byID[r.Steps[len(r.Steps)-1].TransactionID]; sweep.State != wallet.Confirmed {
 			c.t.Fatalf(
 				"settlement %s is released by transaction %s, which is %s",
 				s.ID, sweep.ID, sweep.State,
@@ -343,7 +343,7 @@ func (c *chaos) check() {
 		c.must(err)
 
 		if p.Status == payout.Confirmed &&
-			!slices.ContainsFunc(of, func(t send.Transaction) bool { return t.State == send.Confirmed }) {
+			!slices.ContainsFunc(of, func(t wallet.Transaction) bool { return t.State == wallet.Confirmed }) {
 			c.t.Fatalf("payout %s is confirmed by %+v", p.ID, of)
 		}
 	}
@@ -362,11 +362,11 @@ func (c *chaos) check() {
 	}
 
 	for _, t := range byID {
-		if t.Block.IsZero() || t.State == send.Included || c.stands(t.Block) {
+		if t.Block.IsZero() || t.State == wallet.Included || c.stands(t.Block) {
 			continue
 		}
 
-		if t.State == send.Failed || !c.read[t.Block.Hash] {
+		if t.State == wallet.Failed || !c.read[t.Block.Hash] {
 			// A failure is final, even if a fork undoes it below finality. Or it was seen in a
 			// block that was never read, and came and went meanwhile: it is looked at within a
 			// minute.

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
 	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/payout"
 )
 
@@ -150,7 +150,7 @@ func (w *world) eachOnce(created []payout.Payout) {
 		txs, err := w.engine.Store().TransactionsOf(w.t.Context(), p.ID)
 		w.must(err)
 
-		if len(txs) != 1 || txs[0].State != send.Confirmed {
+		if len(txs) != 1 || txs[0].State != wallet.Confirmed {
 			w.t.Fatalf("payout %s has the transactions %+v", p.ID, txs)
 		}
 

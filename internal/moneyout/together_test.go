@@ -9,8 +9,8 @@ import (
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
 	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
@@ -33,7 +33,7 @@ func (w *world) three(symbol string) (all []payout.Payout) {
 }
 
 // row is a payout's transaction.
-func (w *world) row(p payout.Payout) send.Transaction {
+func (w *world) row(p payout.Payout) wallet.Transaction {
 	w.t.Helper()
 	txs, err := w.engine.Store().TransactionsOf(w.t.Context(), p.ID)
 	w.must(err)
@@ -47,7 +47,7 @@ func (w *world) row(p payout.Payout) send.Transaction {
 
 // inOne checks that payouts stand where one transaction does that pays them all, and that their
 // shares add up to its fee. It returns them as they are now, and the transaction.
-func (w *world) inOne(all []payout.Payout) (now []payout.Payout, carrier send.Transaction) {
+func (w *world) inOne(all []payout.Payout) (now []payout.Payout, carrier wallet.Transaction) {
 	w.t.Helper()
 
 	for _, p := range all {
@@ -266,7 +266,7 @@ func TestBatchThatFails(t *testing.T) {
 					w.work()
 				}
 			},
-			send.FailConflict,
+			wallet.FailConflict,
 			false,
 		},
 		"reverted": {
@@ -275,7 +275,7 @@ func TestBatchThatFails(t *testing.T) {
 				w.work()
 				w.chain.Freeze(all[1].Destination, "USDX", true)
 			},
-			send.FailReverted,
+			wallet.FailReverted,
 			true,
 		},
 		"run out": {
@@ -283,7 +283,7 @@ func TestBatchThatFails(t *testing.T) {
 			func(w *world, _ []payout.Payout) {
 				w.chain.FailNext(sim.MethodBroadcast, sim.Unavailable(), 10_000)
 			},
-			send.FailExpired,
+			wallet.FailExpired,
 			false,
 		},
 	} {
@@ -383,29 +383,29 @@ func TestAuditInTheMiddleOfABatch(t *testing.T) {
 }
 
 func TestAuditFindsABatchThatDisagrees(t *testing.T) {
-	for name, tamper := range map[string]func(carrier, carried *send.Transaction){
-		"it is carried by nobody": func(carrier, _ *send.Transaction) {
+	for name, tamper := range map[string]func(carrier, carried *wallet.Transaction){
+		"it is carried by nobody": func(carrier, _ *wallet.Transaction) {
 			carrier.Carries = carrier.Carries[1:]
 		},
-		"it is carried by another": func(_, carried *send.Transaction) { carried.CarriedBy = carried.ID },
-		"it stands elsewhere":      func(_, carried *send.Transaction) { carried.TxHash = "other" },
-		"its share is another": func(_, carried *send.Transaction) {
+		"it is carried by another": func(_, carried *wallet.Transaction) { carried.CarriedBy = carried.ID },
+		"it stands elsewhere":      func(_, carried *wallet.Transaction) { carried.TxHash = "other" },
+		"its share is another": func(_, carried *wallet.Transaction) {
 			carried.Fee = carried.Fee.Add(chain.Units(1))
 		},
-		"it has bytes of its own": func(carrier, carried *send.Transaction) {
+		"it has bytes of its own": func(carrier, carried *wallet.Transaction) {
 			carried.Attempts = carrier.Attempts
 		},
-		"its order is another": func(_, carried *send.Transaction) {
+		"its order is another": func(_, carried *wallet.Transaction) {
 			carried.Order.Outputs[0].Amount = chain.Units(1)
 		},
-		"the bytes pay it something else": func(carrier, _ *send.Transaction) {
+		"the bytes pay it something else": func(carrier, _ *wallet.Transaction) {
 			carrier.Attempts[0].Signed.Outputs[1].Amount = chain.Units(1)
 		},
-		"the bytes pay somebody else, too": func(carrier, _ *send.Transaction) {
+		"the bytes pay somebody else, too": func(carrier, _ *wallet.Transaction) {
 			o := &carrier.Attempts[0].Signed.Outputs
 			*o = append(*o, (*o)[0])
 		},
-		"the bytes may cost it too much": func(carrier, _ *send.Transaction) {
+		"the bytes may cost it too much": func(carrier, _ *wallet.Transaction) {
 			carrier.Attempts[0].Signed.MaxFee = coin(1)
 		},
 	} {
@@ -416,7 +416,7 @@ func TestAuditFindsABatchThatDisagrees(t *testing.T) {
 				w.becomes(all[0].ID, payout.Confirmed)
 				w.clean(1, 0)
 				w.must(w.store.Update(t.Context(), func(ctx context.Context, tx payments.Tx) error {
-					var rows []send.Transaction
+					var rows []wallet.Transaction
 
 					for _, p := range all[:2] {
 						row, err := tx.Transaction(ctx, w.get(p.ID).TransactionID)

@@ -61,11 +61,11 @@ func (r *reader) Account(ctx context.Context, id string) (account.Account, error
 }
 
 func (r *reader) Accounts(ctx context.Context, after string, limit int) ([]account.Account, error) {
-	return scan(ctx, r, accountsByID, "", page[account.Account](after, limit, nil))
+	return scanRows(ctx, r, accountsByID, "", page[account.Account](after, limit, nil))
 }
 
 func (r *reader) KeyByHash(ctx context.Context, hash [32]byte) (account.Key, account.Account, error) {
-	found, err := scan(ctx, r, keysByHash, string(hash[:]), window[account.Key]{})
+	found, err := scanRows(ctx, r, keysByHash, string(hash[:]), window[account.Key]{})
 	if err != nil {
 		return account.Key{}, account.Account{}, err
 	}
@@ -85,7 +85,7 @@ func (r *reader) KeyByHash(ctx context.Context, hash [32]byte) (account.Key, acc
 }
 
 func (r *reader) Keys(ctx context.Context, accountID string) ([]account.Key, error) {
-	return scan(ctx, r, keysByAccount, accountID, window[account.Key]{downward: true})
+	return scanRows(ctx, r, keysByAccount, accountID, window[account.Key]{downward: true})
 }
 
 func (r *reader) InvoiceSettings(ctx context.Context, accountID string) (invoice.Settings, error) {

@@ -99,7 +99,7 @@ func (r *reader) InvoicesByID(ctx context.Context, ids []string) ([]invoice.Invo
 }
 
 func (r *reader) Invoices(ctx context.Context, f invoice.Filter) ([]invoice.Invoice, error) {
-	return scan(
+	return scanRows(
 		ctx,
 		r,
 		invoicesByOwner,
@@ -118,7 +118,7 @@ func (r *reader) Invoices(ctx context.Context, f invoice.Filter) ([]invoice.Invo
 }
 
 func (r *reader) DueInvoices(ctx context.Context, now time.Time, limit int) ([]invoice.Invoice, error) {
-	return scan(ctx, r, invoicesByDue, "", window[invoice.Invoice]{to: until(now), limit: limit})
+	return scanRows(ctx, r, invoicesByDue, "", window[invoice.Invoice]{to: until(now), limit: limit})
 }
 
 func (r *reader) Payment(ctx context.Context, owner event.Owner, id string) (invoice.Payment, error) {
@@ -138,7 +138,7 @@ func (r *reader) Payments(ctx context.Context, f invoice.PaymentFilter) ([]invoi
 		ix, bucket = paymentsByDeposit, f.DepositAddressID
 	}
 
-	return scan(ctx, r, ix, bucket, page(f.After, f.Limit, func(p *invoice.Payment) bool {
+	return scanRows(ctx, r, ix, bucket, page(f.After, f.Limit, func(p *invoice.Payment) bool {
 		return p.Owner == f.Owner && passes(f.Statuses, p.Status) && passes(f.Networks, p.Network) &&
 			(f.InvoiceID == "" || p.InvoiceID == f.InvoiceID) &&
 			(f.DepositAddressID == "" || p.DepositAddressID == f.DepositAddressID) &&
@@ -149,7 +149,7 @@ func (r *reader) Payments(ctx context.Context, f invoice.PaymentFilter) ([]invoi
 }
 
 func (r *reader) PaymentsOfInvoice(ctx context.Context, invoiceID string) ([]invoice.Payment, error) {
-	return scan(ctx, r, paymentsByInvoice, invoiceID, window[invoice.Payment]{})
+	return scanRows(ctx, r, paymentsByInvoice, invoiceID, window[invoice.Payment]{})
 }
 
 func (r *reader) PaymentsByTransfer(
@@ -167,7 +167,7 @@ func (r *reader) PaymentsByTransfer(
 
 		seen[k] = true
 
-		found, err := scan(
+		found, err := scanRows(
 			ctx, r, paymentsByTransfer, transferKey(network, k.TxHash, k.Index),
 			window[invoice.Payment]{},
 		)
@@ -187,14 +187,14 @@ func (r *reader) UnconfirmedPayments(
 	height uint64,
 	limit int,
 ) ([]invoice.Payment, error) {
-	return scan(
+	return scanRows(
 		ctx, r, paymentsUnconfirmed, network,
 		window[invoice.Payment]{to: join(number(height), "\xff"), limit: limit},
 	)
 }
 
 func (r *reader) PoolPayments(ctx context.Context, network string) ([]invoice.Payment, error) {
-	return scan(ctx, r, paymentsInPool, network, window[invoice.Payment]{})
+	return scanRows(ctx, r, paymentsInPool, network, window[invoice.Payment]{})
 }
 
 func (r *reader) PaymentsAbove(
@@ -202,7 +202,7 @@ func (r *reader) PaymentsAbove(
 	network string,
 	height uint64,
 ) ([]invoice.Payment, error) {
-	found, err := scan(
+	found, err := scanRows(
 		ctx, r, paymentsInBlocks, network,
 		window[invoice.Payment]{downward: true, above: join(number(height), "\xff")},
 	)
@@ -217,11 +217,11 @@ func (r *reader) BalancePayments(
 	address chain.Address,
 	assetID string,
 ) ([]invoice.Payment, error) {
-	return scan(ctx, r, paymentsByAddress, join(network, string(address), assetID), window[invoice.Payment]{})
+	return scanRows(ctx, r, paymentsByAddress, join(network, string(address), assetID), window[invoice.Payment]{})
 }
 
 func (r *reader) DuePayments(ctx context.Context, now time.Time, limit int) ([]invoice.Payment, error) {
-	return scan(ctx, r, paymentsByDue, "", window[invoice.Payment]{to: until(now), limit: limit})
+	return scanRows(ctx, r, paymentsByDue, "", window[invoice.Payment]{to: until(now), limit: limit})
 }
 
 func (r *reader) MatchAddresses(
@@ -243,7 +243,7 @@ func (r *reader) AddressesMade(
 	kind invoice.AddressKind,
 	since time.Time,
 ) ([]invoice.Address, error) {
-	return scan(
+	return scanRows(
 		ctx, r, addressesMade, join(network, string(kind)),
 		window[invoice.Address]{downward: true, above: moment(since)},
 	)
@@ -261,7 +261,7 @@ func (r *reader) DepositAddresses(
 	ctx context.Context,
 	f invoice.DepositFilter,
 ) ([]invoice.DepositAddress, error) {
-	return scan(
+	return scanRows(
 		ctx,
 		r,
 		depositsByOwner,

@@ -8,88 +8,88 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
-	"github.com/seed-8ee7f392/payments/chain/watch"
+	"github.com/seed-8ee7f392/payments/chain/scan"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 )
 
 var (
 	cursors = newKind(
-		"cursor", func(c *watch.Cursor) string { return c.Network },
-		func(c *watch.Cursor) *int64 { return &c.Version },
+		"cursor", func(c *scan.Cursor) string { return c.Network },
+		func(c *scan.Cursor) *int64 { return &c.Version },
 	)
 
 	ranges = newKind(
-		"back-fill range", func(r *watch.Range) string { return r.ID },
-		func(r *watch.Range) *int64 { return &r.Version },
+		"back-fill range", func(r *scan.Range) string { return r.ID },
+		func(r *scan.Range) *int64 { return &r.Version },
 	)
 	rangesByNetwork = ranges.ordered(
-		func(r *watch.Range) (string, string, bool) { return r.Network, r.ID, true },
+		func(r *scan.Range) (string, string, bool) { return r.Network, r.ID, true },
 	)
 
 	retries = newKind(
-		"retry", func(r *watch.Retry) string { return r.ID },
-		func(r *watch.Retry) *int64 { return &r.Version },
+		"retry", func(r *scan.Retry) string { return r.ID },
+		func(r *scan.Retry) *int64 { return &r.Version },
 	)
 	retriesByNetwork = retries.ordered(
-		func(r *watch.Retry) (string, string, bool) { return r.Network, r.ID, true },
+		func(r *scan.Retry) (string, string, bool) { return r.Network, r.ID, true },
 	)
 
 	transactions = newKind(
-		"transaction", func(t *send.Transaction) string { return t.ID },
-		func(t *send.Transaction) *int64 { return &t.Version },
+		"transaction", func(t *wallet.Transaction) string { return t.ID },
+		func(t *wallet.Transaction) *int64 { return &t.Version },
 	)
 	transactionsByObject = transactions.ordered(
-		func(t *send.Transaction) (string, string, bool) { return t.ObjectID, t.ID, true },
+		func(t *wallet.Transaction) (string, string, bool) { return t.ObjectID, t.ID, true },
 	)
 	transactionsAt = transactions.ordered(
-		func(t *send.Transaction) (string, string, bool) { return t.Network, t.ID, true },
+		func(t *wallet.Transaction) (string, string, bool) { return t.Network, t.ID, true },
 	)
 	transactionsDue = transactions.ordered(
-		func(t *send.Transaction) (string, string, bool) { return t.Network, t.ID, !t.DueAt.IsZero() },
+		func(t *wallet.Transaction) (string, string, bool) { return t.Network, t.ID, !t.DueAt.IsZero() },
 	)
-	transactionsByWallet = transactions.ordered(func(t *send.Transaction) (string, string, bool) {
+	transactionsByWallet = transactions.ordered(func(t *wallet.Transaction) (string, string, bool) {
 		return join(t.Network, string(t.Order.From.Address)), t.ID, t.Live()
 	})
 
 	attempts = newKind("attempt", func(a *attempt) string { return join(a.network, a.hash) }, nil)
 
 	wallets = newKind(
-		"wallet", func(w *send.Wallet) string { return join(w.Network, string(w.Party.Address)) },
-		func(w *send.Wallet) *int64 { return &w.Version },
+		"wallet", func(w *wallet.Wallet) string { return join(w.Network, string(w.Party.Address)) },
+		func(w *wallet.Wallet) *int64 { return &w.Version },
 	)
 
 	balances = newKind(
 		"balance",
-		func(b *send.Balance) string { return join(b.Network, string(b.Address), b.AssetID) },
-		func(b *send.Balance) *int64 { return &b.Version },
+		func(b *wallet.Balance) string { return join(b.Network, string(b.Address), b.AssetID) },
+		func(b *wallet.Balance) *int64 { return &b.Version },
 	)
-	balancesByOwner = balances.ordered(func(b *send.Balance) (string, string, bool) {
+	balancesByOwner = balances.ordered(func(b *wallet.Balance) (string, string, bool) {
 		return ownerKey(b.Owner), join(b.Network, b.AssetID, string(b.Address)), true
 	})
-	balancesByNetwork = balances.ordered(func(b *send.Balance) (string, string, bool) {
+	balancesByNetwork = balances.ordered(func(b *wallet.Balance) (string, string, bool) {
 		return b.Network, join(string(b.Address), b.AssetID), true
 	})
 
-	coins = newKind("coin", func(c *send.Coin) string {
+	coins = newKind("coin", func(c *wallet.Coin) string {
 		return join(c.Network, c.Outpoint.TxHash, strconv.FormatUint(uint64(c.Outpoint.Vout), 10))
-	}, func(c *send.Coin) *int64 { return &c.Version })
-	coinsByAddress = coins.ordered(func(c *send.Coin) (string, string, bool) {
+	}, func(c *wallet.Coin) *int64 { return &c.Version })
+	coinsByAddress = coins.ordered(func(c *wallet.Coin) (string, string, bool) {
 		return join(
 				c.Network, string(c.Owner.Address),
 			), join(
 				c.Outpoint.TxHash, number(uint64(c.Outpoint.Vout)),
 			), c.SpentBy == ""
 	})
-	coinsByTransaction = coins.ordered(func(c *send.Coin) (string, string, bool) {
+	coinsByTransaction = coins.ordered(func(c *wallet.Coin) (string, string, bool) {
 		return join(c.Network, c.Outpoint.TxHash), number(uint64(c.Outpoint.Vout)), true
 	})
-	coinsByHeight = coins.ordered(func(c *send.Coin) (string, string, bool) {
+	coinsByHeight = coins.ordered(func(c *wallet.Coin) (string, string, bool) {
 		return c.Network, join(
 			number(max(c.Height, c.SpentAt)), c.Outpoint.TxHash, number(uint64(c.Outpoint.Vout)),
 		), true
 	})
-	coinsWaiting = coins.ordered(func(c *send.Coin) (string, string, bool) {
+	coinsWaiting = coins.ordered(func(c *wallet.Coin) (string, string, bool) {
 		return c.Network, join(c.Outpoint.TxHash, number(uint64(c.Outpoint.Vout))), c.Height == 0
 	})
 )
@@ -97,15 +97,15 @@ var (
 // attempt is the hash of signed bytes of ours.
 type attempt struct {
 	network, hash, transactionID string
-	kind                         send.Kind
+	kind                         wallet.Kind
 }
 
-func (r *reader) Cursor(ctx context.Context, network string) (watch.Cursor, bool, error) {
+func (r *reader) Cursor(ctx context.Context, network string) (scan.Cursor, bool, error) {
 	return try(ctx, r, cursors, network)
 }
 
-func (r *reader) Ranges(ctx context.Context, network string, limit int) ([]watch.Range, error) {
-	return scan(ctx, r, rangesByNetwork, network, window[watch.Range]{limit: limit})
+func (r *reader) Ranges(ctx context.Context, network string, limit int) ([]scan.Range, error) {
+	return scanRows(ctx, r, rangesByNetwork, network, window[scan.Range]{limit: limit})
 }
 
 func (r *reader) Retries(
@@ -113,18 +113,18 @@ func (r *reader) Retries(
 	network string,
 	now time.Time,
 	limit int,
-) ([]watch.Retry, error) {
-	return scan(ctx, r, retriesByNetwork, network, window[watch.Retry]{
+) ([]scan.Retry, error) {
+	return scanRows(ctx, r, retriesByNetwork, network, window[scan.Retry]{
 		limit: limit,
-		match: func(x *watch.Retry) bool { return !x.DueAt.After(now) },
+		match: func(x *scan.Retry) bool { return !x.DueAt.After(now) },
 	})
 }
 
-func (tx *transaction) PutCursor(ctx context.Context, c *watch.Cursor) error {
+func (tx *transaction) PutCursor(ctx context.Context, c *scan.Cursor) error {
 	return put(ctx, tx, cursors, c)
 }
 
-func (tx *transaction) PutRange(ctx context.Context, r *watch.Range) error {
+func (tx *transaction) PutRange(ctx context.Context, r *scan.Range) error {
 	return put(ctx, tx, ranges, r)
 }
 
@@ -132,7 +132,7 @@ func (tx *transaction) DeleteRange(ctx context.Context, id string) error {
 	return remove(ctx, tx, ranges, id)
 }
 
-func (tx *transaction) PutRetry(ctx context.Context, r *watch.Retry) error {
+func (tx *transaction) PutRetry(ctx context.Context, r *scan.Retry) error {
 	return put(ctx, tx, retries, r)
 }
 
@@ -140,24 +140,24 @@ func (tx *transaction) DeleteRetry(ctx context.Context, id string) error {
 	return remove(ctx, tx, retries, id)
 }
 
-func (r *reader) Transaction(ctx context.Context, id string) (send.Transaction, error) {
+func (r *reader) Transaction(ctx context.Context, id string) (wallet.Transaction, error) {
 	return get(ctx, r, transactions, id, nil)
 }
 
-func (r *reader) TransactionsByID(ctx context.Context, ids []string) ([]send.Transaction, error) {
+func (r *reader) TransactionsByID(ctx context.Context, ids []string) ([]wallet.Transaction, error) {
 	return several(ctx, r, transactions, ids)
 }
 
-func (r *reader) TransactionsOf(ctx context.Context, objectID string) ([]send.Transaction, error) {
-	return scan(ctx, r, transactionsByObject, objectID, window[send.Transaction]{})
+func (r *reader) TransactionsOf(ctx context.Context, objectID string) ([]wallet.Transaction, error) {
+	return scanRows(ctx, r, transactionsByObject, objectID, window[wallet.Transaction]{})
 }
 
 func (r *reader) Transactions(
 	ctx context.Context,
 	network, after string,
 	limit int,
-) ([]send.Transaction, error) {
-	return scan(ctx, r, transactionsAt, network, page[send.Transaction](after, limit, nil))
+) ([]wallet.Transaction, error) {
+	return scanRows(ctx, r, transactionsAt, network, page[wallet.Transaction](after, limit, nil))
 }
 
 func (r *reader) DueTransactions(
@@ -165,10 +165,10 @@ func (r *reader) DueTransactions(
 	network string,
 	now time.Time,
 	limit int,
-) ([]send.Transaction, error) {
-	return scan(ctx, r, transactionsDue, network, window[send.Transaction]{
+) ([]wallet.Transaction, error) {
+	return scanRows(ctx, r, transactionsDue, network, window[wallet.Transaction]{
 		limit: limit,
-		match: func(t *send.Transaction) bool { return !t.DueAt.After(now) },
+		match: func(t *wallet.Transaction) bool { return !t.DueAt.After(now) },
 	})
 }
 
@@ -176,16 +176,16 @@ func (r *reader) LiveTransactions(
 	ctx context.Context,
 	network string,
 	from chain.Address,
-) ([]send.Transaction, error) {
-	return scan(ctx, r, transactionsByWallet, join(network, string(from)), window[send.Transaction]{})
+) ([]wallet.Transaction, error) {
+	return scanRows(ctx, r, transactionsByWallet, join(network, string(from)), window[wallet.Transaction]{})
 }
 
 func (r *reader) OwnTransactions(
 	ctx context.Context,
 	network string,
 	hashes []string,
-) (map[string]send.Kind, error) {
-	own := map[string]send.Kind{}
+) (map[string]wallet.Kind, error) {
+	own := map[string]wallet.Kind{}
 
 	for _, hash := range hashes {
 		a, err := lookup(ctx, r, attempts, join(network, hash))
@@ -205,7 +205,7 @@ func (r *reader) Wallet(
 	ctx context.Context,
 	network string,
 	address chain.Address,
-) (send.Wallet, bool, error) {
+) (wallet.Wallet, bool, error) {
 	return try(ctx, r, wallets, join(network, string(address)))
 }
 
@@ -214,27 +214,27 @@ func (r *reader) Balance(
 	network string,
 	address chain.Address,
 	assetID string,
-) (send.Balance, bool, error) {
+) (wallet.Balance, bool, error) {
 	return try(ctx, r, balances, join(network, string(address), assetID))
 }
 
-func (r *reader) Balances(ctx context.Context, owner event.Owner) ([]send.Balance, error) {
-	return scan(ctx, r, balancesByOwner, ownerKey(owner), window[send.Balance]{})
+func (r *reader) Balances(ctx context.Context, owner event.Owner) ([]wallet.Balance, error) {
+	return scanRows(ctx, r, balancesByOwner, ownerKey(owner), window[wallet.Balance]{})
 }
 
-func (r *reader) BalancesOf(ctx context.Context, network string) ([]send.Balance, error) {
-	return scan(ctx, r, balancesByNetwork, network, window[send.Balance]{})
+func (r *reader) BalancesOf(ctx context.Context, network string) ([]wallet.Balance, error) {
+	return scanRows(ctx, r, balancesByNetwork, network, window[wallet.Balance]{})
 }
 
-func (r *reader) Coins(ctx context.Context, network string, address chain.Address) ([]send.Coin, error) {
-	return scan(ctx, r, coinsByAddress, join(network, string(address)), window[send.Coin]{})
+func (r *reader) Coins(ctx context.Context, network string, address chain.Address) ([]wallet.Coin, error) {
+	return scanRows(ctx, r, coinsByAddress, join(network, string(address)), window[wallet.Coin]{})
 }
 
-func (r *reader) CoinsOf(ctx context.Context, network string, hashes []string) ([]send.Coin, error) {
-	var out []send.Coin
+func (r *reader) CoinsOf(ctx context.Context, network string, hashes []string) ([]wallet.Coin, error) {
+	var out []wallet.Coin
 
 	for _, hash := range hashes {
-		made, err := scan(ctx, r, coinsByTransaction, join(network, hash), window[send.Coin]{})
+		made, err := scanRows(ctx, r, coinsByTransaction, join(network, hash), window[wallet.Coin]{})
 		if err != nil {
 			return nil, err
 		}
@@ -245,27 +245,27 @@ func (r *reader) CoinsOf(ctx context.Context, network string, hashes []string) (
 	return out, nil
 }
 
-func (r *reader) WaitingCoins(ctx context.Context, network string) ([]send.Coin, error) {
-	return scan(ctx, r, coinsWaiting, network, window[send.Coin]{})
+func (r *reader) WaitingCoins(ctx context.Context, network string) ([]wallet.Coin, error) {
+	return scanRows(ctx, r, coinsWaiting, network, window[wallet.Coin]{})
 }
 
-func (r *reader) CoinsAbove(ctx context.Context, network string, height uint64) ([]send.Coin, error) {
-	return scan(ctx, r, coinsByHeight, network, window[send.Coin]{downward: true, above: number(height + 1)})
+func (r *reader) CoinsAbove(ctx context.Context, network string, height uint64) ([]wallet.Coin, error) {
+	return scanRows(ctx, r, coinsByHeight, network, window[wallet.Coin]{downward: true, above: number(height + 1)})
 }
 
-func (tx *transaction) PutTransaction(ctx context.Context, t *send.Transaction) error {
+func (tx *transaction) PutTransaction(ctx context.Context, t *wallet.Transaction) error {
 	return put(ctx, tx, transactions, t)
 }
 
 func (tx *transaction) PutAttemptHash(
 	ctx context.Context,
 	network, hash, transactionID string,
-	kind send.Kind,
+	kind wallet.Kind,
 ) error {
 	return add(ctx, tx, attempts, &attempt{network, hash, transactionID, kind})
 }
 
-func (tx *transaction) PutWallet(ctx context.Context, w *send.Wallet) error {
+func (tx *transaction) PutWallet(ctx context.Context, w *wallet.Wallet) error {
 	return put(ctx, tx, wallets, w)
 }
 
@@ -274,15 +274,15 @@ func (tx *transaction) BalanceForUpdate(
 	network string,
 	address chain.Address,
 	assetID string,
-) (send.Balance, bool, error) {
+) (wallet.Balance, bool, error) {
 	return tx.Balance(ctx, network, address, assetID)
 }
 
-func (tx *transaction) PutBalance(ctx context.Context, b *send.Balance) error {
+func (tx *transaction) PutBalance(ctx context.Context, b *wallet.Balance) error {
 	return put(ctx, tx, balances, b)
 }
 
-func (tx *transaction) PutCoin(ctx context.Context, c *send.Coin) error {
+func (tx *transaction) PutCoin(ctx context.Context, c *wallet.Coin) error {
 	return put(ctx, tx, coins, c)
 }
 

@@ -91,7 +91,7 @@ func (r *reader) SettlementsOfPayments(
 	var out []settlement.Settlement
 
 	for _, id := range slices.Compact(slices.Sorted(slices.Values(paymentIDs))) {
-		found, err := scan(ctx, r, settlementsByPayment, id, window[settlement.Settlement]{})
+		found, err := scanRows(ctx, r, settlementsByPayment, id, window[settlement.Settlement]{})
 		if err != nil {
 			return nil, err
 		}
@@ -103,7 +103,7 @@ func (r *reader) SettlementsOfPayments(
 }
 
 func (r *reader) Settlements(ctx context.Context, f settlement.Filter) ([]settlement.Settlement, error) {
-	return scan(
+	return scanRows(
 		ctx,
 		r,
 		settlementsByOwner,
@@ -124,7 +124,7 @@ func (r *reader) DueSettlements(
 	now time.Time,
 	limit int,
 ) ([]settlement.Settlement, error) {
-	return scan(ctx, r, settlementsWaiting, network, window[settlement.Settlement]{
+	return scanRows(ctx, r, settlementsWaiting, network, window[settlement.Settlement]{
 		limit: limit,
 		match: func(s *settlement.Settlement) bool { return due(s.DueAt, now) },
 	})
@@ -136,7 +136,7 @@ func (r *reader) SettlementsAt(
 	address chain.Address,
 	assetID string,
 ) ([]settlement.Settlement, error) {
-	return scan(
+	return scanRows(
 		ctx, r, settlementsAt, join(network, string(address), assetID),
 		window[settlement.Settlement]{},
 	)
@@ -147,7 +147,7 @@ func (r *reader) Release(ctx context.Context, id string) (settlement.Release, er
 }
 
 func (r *reader) LiveReleases(ctx context.Context, network string, limit int) ([]settlement.Release, error) {
-	return scan(ctx, r, releasesLive, network, window[settlement.Release]{limit: limit})
+	return scanRows(ctx, r, releasesLive, network, window[settlement.Release]{limit: limit})
 }
 
 func (tx *transaction) PutSettlements(ctx context.Context, s ...*settlement.Settlement) error {
@@ -203,7 +203,7 @@ func (r *reader) PayoutByID(ctx context.Context, id string) (payout.Payout, erro
 }
 
 func (r *reader) Payouts(ctx context.Context, f payout.Filter) ([]payout.Payout, error) {
-	return scan(
+	return scanRows(
 		ctx,
 		r,
 		payoutsByOwner,
@@ -235,7 +235,7 @@ func (r *reader) RefundByID(ctx context.Context, id string) (payout.Refund, erro
 }
 
 func (r *reader) Refunds(ctx context.Context, f payout.RefundFilter) ([]payout.Refund, error) {
-	return scan(
+	return scanRows(
 		ctx,
 		r,
 		refundsByOwner,

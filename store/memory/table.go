@@ -254,8 +254,8 @@ func page[T any](after string, limit int, match func(*T) bool) window[T] {
 	return window[T]{downward: true, below: after, limit: limit, match: match}
 }
 
-// scan returns the rows of one bucket of an index.
-func scan[T any](ctx context.Context, r *reader, ix *index[T], bucket string, w window[T]) ([]T, error) {
+// scanRows returns the rows of one bucket of an index.
+func scanRows[T any](ctx context.Context, r *reader, ix *index[T], bucket string, w window[T]) ([]T, error) {
 	rows, err := scanStored(ctx, r, ix, bucket, w)
 	if err != nil {
 		return nil, err

@@ -72,7 +72,7 @@ func (r *reader) Events(ctx context.Context, f event.Filter) ([]event.Event, err
 		ix, bucket = eventsByObject, f.ObjectID
 	}
 
-	return scan(ctx, r, ix, bucket, page(f.After, f.Limit, func(e *event.Event) bool {
+	return scanRows(ctx, r, ix, bucket, page(f.After, f.Limit, func(e *event.Event) bool {
 		return e.Owner == f.Owner && passes(f.Types, e.Type) &&
 			within(e.CreatedAt, f.CreatedAfter, f.CreatedBefore)
 	}))
@@ -143,7 +143,7 @@ func (r *reader) WebhookEndpoint(
 }
 
 func (r *reader) WebhookEndpoints(ctx context.Context, f webhook.EndpointFilter) ([]webhook.Endpoint, error) {
-	return scan(ctx, r, endpointsByOwner, ownerKey(f.Owner), page[webhook.Endpoint](f.After, f.Limit, nil))
+	return scanRows(ctx, r, endpointsByOwner, ownerKey(f.Owner), page[webhook.Endpoint](f.After, f.Limit, nil))
 }
 
 func (r *reader) EndpointsByID(ctx context.Context, ids []string) ([]webhook.Endpoint, error) {
@@ -151,7 +151,7 @@ func (r *reader) EndpointsByID(ctx context.Context, ids []string) ([]webhook.End
 }
 
 func (tx *transaction) EndpointsOf(ctx context.Context, owner event.Owner) ([]webhook.Endpoint, error) {
-	return scan(ctx, &tx.reader, endpointsByOwner, ownerKey(owner), window[webhook.Endpoint]{
+	return scanRows(ctx, &tx.reader, endpointsByOwner, ownerKey(owner), window[webhook.Endpoint]{
 		match: func(e *webhook.Endpoint) bool { return e.Status != webhook.Disabled },
 	})
 }
@@ -177,7 +177,7 @@ func (r *reader) Deliveries(ctx context.Context, f webhook.DeliveryFilter) ([]we
 		ix, bucket = deliveriesByEndpoint, f.EndpointID
 	}
 
-	return scan(ctx, r, ix, bucket, page(f.After, f.Limit, func(d *webhook.Delivery) bool {
+	return scanRows(ctx, r, ix, bucket, page(f.After, f.Limit, func(d *webhook.Delivery) bool {
 		return d.Owner == f.Owner && passes(f.Statuses, d.Status) &&
 			(f.EndpointID == "" || d.EndpointID == f.EndpointID)
 	}))
@@ -204,7 +204,7 @@ func (tx *transaction) ClaimDeliveries(
 ) ([]webhook.Delivery, error) {
 	taken := map[string]int{}
 
-	found, err := scan(ctx, &tx.reader, deliveriesByDue, "", window[webhook.Delivery]{
+	found, err := scanRows(ctx, &tx.reader, deliveriesByDue, "", window[webhook.Delivery]{
 		to:    join(moment(now), "\xff"),
 		match: func(d *webhook.Delivery) bool { return !d.ClaimedUntil.After(now) },
 	})
@@ -237,7 +237,7 @@ func (tx *transaction) ClaimDeliveries(
 }
 
 func (tx *transaction) FailDeliveries(ctx context.Context, endpointID string) error {
-	pending, err := scan(ctx, &tx.reader, deliveriesPending, endpointID, window[webhook.Delivery]{})
+	pending, err := scanRows(ctx, &tx.reader, deliveriesPending, endpointID, window[webhook.Delivery]{})
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account/idempotency"
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/send"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
@@ -255,20 +255,20 @@ func Queries() []Query {
 			func(ctx context.Context, st store.Reader) (any, error) { return st.Retries(ctx, "n", at, 5) },
 		),
 		sorted(
-			read("TransactionsByID", func(ctx context.Context, st store.Reader) ([]send.Transaction, error) {
+			read("TransactionsByID", func(ctx context.Context, st store.Reader) ([]wallet.Transaction, error) {
 				return st.TransactionsByID(ctx, []string{"a", "b"})
 			}),
 		),
-		read("TransactionsOf", func(ctx context.Context, st store.Reader) ([]send.Transaction, error) {
+		read("TransactionsOf", func(ctx context.Context, st store.Reader) ([]wallet.Transaction, error) {
 			return st.TransactionsOf(ctx, "o")
 		}),
-		read("Transactions", func(ctx context.Context, st store.Reader) ([]send.Transaction, error) {
+		read("Transactions", func(ctx context.Context, st store.Reader) ([]wallet.Transaction, error) {
 			return st.Transactions(ctx, "n", "x", 50)
 		}),
-		read("DueTransactions", func(ctx context.Context, st store.Reader) ([]send.Transaction, error) {
+		read("DueTransactions", func(ctx context.Context, st store.Reader) ([]wallet.Transaction, error) {
 			return st.DueTransactions(ctx, "n", at, 50)
 		}),
-		read("LiveTransactions", func(ctx context.Context, st store.Reader) ([]send.Transaction, error) {
+		read("LiveTransactions", func(ctx context.Context, st store.Reader) ([]wallet.Transaction, error) {
 			return st.LiveTransactions(ctx, "n", "a")
 		}),
 		read("OwnTransactions", func(ctx context.Context, st store.Reader) (any, error) {
@@ -286,7 +286,7 @@ func Queries() []Query {
 			"Coins",
 			func(ctx context.Context, st store.Reader) (any, error) { return st.Coins(ctx, "n", "a") },
 		),
-		sorted(read("CoinsOf", func(ctx context.Context, st store.Reader) ([]send.Coin, error) {
+		sorted(read("CoinsOf", func(ctx context.Context, st store.Reader) ([]wallet.Coin, error) {
 			return st.CoinsOf(ctx, "n", []string{"a", "b"})
 		})),
 		read(

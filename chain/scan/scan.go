@@ -1,0 +1,92 @@
+// Package scan holds the records of reading a network and the roles a store plays for it: how far it was
+// read (Cursor), what has to be read again (Range), and what could not be stored yet (Retry).
+//
+// The follower that moves them is internal/follow, one for all networks. A store implements Reader and
+// Tx; store.Store and store.Tx contain them.
+package scan
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/store/lease"
+)
+
+// Cursor is how far a network has been read.
+type Cursor struct {
+	// Network is the slug; unique.
+	Network string
+	// At is the last block whose transfers are stored.
+	At chain.Ref
+	// Tip is the newest block the node showed when the cursor moved; confirmations shown are counted from it.
+	Tip chain.Ref
+	// Final is the newest block known to be final by the network's own rule; zero when it has none.
+	Final chain.Ref
+	// Safe is the same for the safe rule.
+	Safe chain.Ref
+	// Recent are trusted blocks below At, newest first, dense near the tip and sparse further down: where
+	// a walk-back over a fork looks for common ground.
+	Recent []chain.Ref
+	// Stopped is why the network was stopped; empty while it runs. A stopped network is not read until a
+	// person clears it (Engine.Resume).
+	Stopped string
+	// Version is the store's; see store.Tx.
+	Version   int64
+	UpdatedAt time.Time
+}
+
+// Range is a stretch of blocks that has to be read again for some addresses: those imported, or made
+// inside a host's transaction, which the follower may have passed already.
+type Range struct {
+	ID        string
+	Network   string
+	Addresses []chain.Address
+	// Next is the next height to read; To the last one (the cursor when the row was made).
+	Next, To  uint64
+	Version   int64
+	CreatedAt time.Time
+}
+
+// Retry is a transfer that could not be stored with its batch because storing it failed for its own sake
+// (a host's hook refused it, a record was damaged). It is stored in the transaction that moves the cursor, so
+// that one bad record never stalls a network, and is tried again until it goes through.
+type Retry struct {
+	ID       string
+	Network  string
+	Transfer chain.Transfer
+	Block    chain.Ref
+	// Error is what went wrong last, for people.
+	Error     string
+	Attempts  int
+	DueAt     time.Time
+	CreatedAt time.Time
+	Version   int64
+}
+
+// Reader reads what the follower stored.
+type Reader interface {
+	// Cursor returns the cursor of a network; ok is false before its first batch.
+	Cursor(ctx context.Context, network string) (c Cursor, ok bool, err error)
+	// Ranges returns up to limit back-fill rows of a network, oldest first.
+	Ranges(ctx context.Context, network string, limit int) ([]Range, error)
+	// Retries returns up to limit retry rows of a network with DueAt ≤ now, oldest first.
+	Retries(ctx context.Context, network string, now time.Time, limit int) ([]Retry, error)
+}
+
+// Tx is what the follower asks of a transaction.
+type Tx interface {
+	Reader
+	lease.Tx
+	PutCursor(ctx context.Context, c *Cursor) error
+	PutRange(ctx context.Context, r *Range) error
+	DeleteRange(ctx context.Context, id string) error
+	PutRetry(ctx context.Context, r *Retry) error
+	DeleteRetry(ctx context.Context, id string) error
+}
+
+// DB is the follower's view of a store.
+type DB interface {
+	Reader
+	Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error
+}

@@ -1,0 +1,81 @@
+package wallet
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/scan"
+	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/store/lease"
+)
+
+// Reader is what the outbox reads.
+type Reader interface {
+	// Transaction returns a row of the outbox, or fault.NotFound.
+	Transaction(ctx context.Context, id string) (Transaction, error)
+	// TransactionsByID returns those that exist, by id.
+	TransactionsByID(ctx context.Context, ids []string) ([]Transaction, error)
+	// TransactionsOf returns the rows of one object, oldest first.
+	TransactionsOf(ctx context.Context, objectID string) ([]Transaction, error)
+	// Transactions returns a page of all rows of one network, newest first.
+	Transactions(ctx context.Context, network, after string, limit int) ([]Transaction, error)
+	// DueTransactions returns rows of one network that have a DueAt, at or before now, oldest id
+	// first. They are live or confirmed not long ago; a failed one has no DueAt.
+	DueTransactions(ctx context.Context, network string, now time.Time, limit int) ([]Transaction, error)
+	// LiveTransactions returns all live rows that one wallet pays, oldest first.
+	LiveTransactions(ctx context.Context, network string, from chain.Address) ([]Transaction, error)
+	// OwnTransactions returns, of the hashes given, those of attempts of ours, with the row's kind.
+	OwnTransactions(ctx context.Context, network string, hashes []string) (map[string]Kind, error)
+	// Wallet returns a wallet; ok is false before its first transaction.
+	Wallet(ctx context.Context, network string, address chain.Address) (w Wallet, ok bool, err error)
+	// Balance returns a wallet's balance row; ok is false when there is none yet.
+	Balance(
+		ctx context.Context,
+		network string,
+		address chain.Address,
+		assetID string,
+	) (b Balance, ok bool, err error)
+	// Balances returns every balance row of an owner, by network and asset.
+	Balances(ctx context.Context, owner event.Owner) ([]Balance, error)
+	// BalancesOf returns every balance row of a network, whoever owns it: what is read again when it moves.
+	BalancesOf(ctx context.Context, network string) ([]Balance, error)
+	// Coins returns the unspent coins of an address.
+	Coins(ctx context.Context, network string, address chain.Address) ([]Coin, error)
+	// CoinsOf returns the coins that transactions made, spent ones included, given the hashes.
+	CoinsOf(ctx context.Context, network string, hashes []string) ([]Coin, error)
+	// WaitingCoins returns the coins that are in no block.
+	WaitingCoins(ctx context.Context, network string) ([]Coin, error)
+	// CoinsAbove returns the coins that were made or spent in blocks above a height.
+	CoinsAbove(ctx context.Context, network string, height uint64) ([]Coin, error)
+	// Cursor returns how far a network was read; see watch.Reader.
+	Cursor(ctx context.Context, network string) (c scan.Cursor, ok bool, err error)
+}
+
+// Tx is everything one outbox operation may touch. The …ForUpdate reads lock the row.
+type Tx interface {
+	Reader
+	lease.Tx
+	event.Appender
+	PutTransaction(ctx context.Context, t *Transaction) error
+	// PutAttemptHash makes (network, hash) ours, or answers fault.Duplicate when it already is: two equal
+	// transactions never collapse into one.
+	PutAttemptHash(ctx context.Context, network, hash, transactionID string, kind Kind) error
+	PutWallet(ctx context.Context, w *Wallet) error
+	// BalanceForUpdate is Balance with the row locked until the transaction ends.
+	BalanceForUpdate(
+		ctx context.Context,
+		network string,
+		address chain.Address,
+		assetID string,
+	) (b Balance, ok bool, err error)
+	PutBalance(ctx context.Context, b *Balance) error
+	PutCoin(ctx context.Context, c *Coin) error
+	DeleteCoin(ctx context.Context, network string, outpoint chain.Outpoint) error
+}
+
+// DB is the outbox's view of a store.
+type DB interface {
+	Reader
+	Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error
+}

@@ -1,0 +1,298 @@
+package wallet
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// The moves of a Transaction are pure, legal from the states their comments name, and do nothing when
+// what they say is already so. Anything else is fault.State with code transaction_state and leaves the
+// record as it was. There is no way back to Queued: bytes that were signed stay signed.
+
+// Kind says what a transaction is for.
+type Kind string
+
+// The kinds. A cancel displaces bytes that can never be broadcast again by a transaction to
+// oneself; a lift has a waiting payment included that pays the miner too little (lift.go).
+const (
+	Payout Kind = "payout"
+	TopUp  Kind = "topup"
+	Fee    Kind = "fee"
+	Sweep  Kind = "sweep"
+	Lift   Kind = "lift"
+	Cancel Kind = "cancel"
+)
+
+// State is where a transaction of ours stands.
+type State string
+
+// The states; transaction.go has the moves.
+const (
+	Queued    State = "queued"    // waits for its wallet; nothing is signed
+	Signed    State = "signed"    // bytes are stored; the network may or may not have them
+	Broadcast State = "broadcast" // the network took the bytes at least once
+	Included  State = "included"  // in a block that is not final
+	Confirmed State = "confirmed" // in a block that is final by the network's rule
+	Failed    State = "failed"    // proven never to happen, or included and reverted at finality
+)
+
+// Failure codes, as specification 2.3 lists them. signer_refused:<reason> is made from the refusal.
+const (
+	FailCanceled          = "canceled"
+	FailStale             = "stale"
+	FailConflict          = "conflict"
+	FailExpired           = "expired"
+	FailReverted          = "reverted"
+	FailInsufficientFunds = "chain:insufficient_funds"
+	FailNotPayable        = "destination_not_payable"
+	FailSignerRefused     = "signer_refused:"
+)
+
+// Attempt is one set of signed bytes. Every attempt is kept and looked up: an earlier one may still win.
+type Attempt struct {
+	Signed        chain.Signed `json:"signed"`
+	SignedAt      time.Time    `json:"signed_at"`
+	FirstTakenAt  time.Time    `json:"first_taken_at,omitzero"`  // when the network first took it
+	LastSentAt    time.Time    `json:"last_sent_at,omitzero"`    // when it was last handed over
+	LastSendError string       `json:"last_send_error,omitzero"` // what the node said then; for people
+}
+
+// Transaction is one row of the outbox.
+type Transaction struct {
+	ID      string
+	Owner   event.Owner
+	Network string
+	Kind    Kind
+	// ObjectID is the payout, refund or release that wants it, or the payment that a lift is for.
+	ObjectID string
+	// Order is what it must do. Nonce and coins are filled in when it is signed.
+	Order chain.Order
+	State State
+	// Attempts are the signed bytes, oldest first. The last one is the one to send. One that is
+	// carried has none of its own.
+	Attempts []Attempt
+	// Carries are the other payouts that the signed bytes pay, as ids of their transactions, in the
+	// order of Order.Outputs, of which the first is this one's own; see batch.go.
+	Carries []string
+	// CarriedBy is the transaction whose bytes pay this one's payout, and whose moves are its own;
+	// empty for most.
+	CarriedBy string
+	// Nonce is the account sequence number that all attempts share; valid once there is an attempt,
+	// its own or its carrier's.
+	Nonce uint64
+	// TxHash is the attempt that is in a block, else the last one; empty while queued.
+	TxHash string
+	// Block is where it is included; zero otherwise.
+	Block chain.Ref
+	// Fee is what the network took, in base units of the native coin, while it is included: all of
+	// it where the bytes are, its share of it in one that is carried; see OwnFee.
+	Fee chain.Amount
+	// Transfers are what its inclusion moved; those of one that is carried are with its carrier.
+	Transfers []chain.Transfer
+	// Failure is the failure code; set exactly when State is Failed.
+	Failure string
+	// GiveUpAt is when an unsigned transaction is given up as stale.
+	GiveUpAt time.Time
+	// DueAt is when the worker looks at it next; zero when nobody has to, as one that is carried
+	// moves with its carrier. A confirmed transaction is looked at for another day, as its block
+	// may leave the chain after all.
+	DueAt     time.Time
+	CreatedAt time.Time
+	// Version is the store's; see store.Tx.
+	Version int64
+}
+
+// Live reports whether the transaction may still change.
+func (t Transaction) Live() bool { return t.State != Failed && t.State != Confirmed }
+
+// Sign adds signed bytes. From Queued they are the first; from Signed and Broadcast they replace
+// earlier ones, which stay on record and must share the nonce.
+func (t *Transaction) Sign(a Attempt) error {
+	if a.Signed.TxHash == "" {
+		return t.refuse("take bytes without a hash")
+	}
+
+	if t.CarriedBy != "" {
+		return t.refuseAlone()
+	}
+
+	if t.AttemptIndex(a.Signed.TxHash) >= 0 {
+		return nil
+	}
+
+	switch t.State {
+	case Queued:
+		t.State, t.Nonce = Signed, a.Signed.Nonce
+	case Signed, Broadcast:
+		if a.Signed.Nonce != t.Nonce {
+			return t.refuse("take bytes with another nonce than its earlier ones")
+		}
+	default:
+		return t.refuse("be signed")
+	}
+
+	t.Attempts = append(slices.Clip(t.Attempts), a)
+	t.TxHash = a.Signed.TxHash
+
+	return nil
+}
+
+// Sent records that an attempt was handed to the network at a time and what the node said then; problem is
+// empty when it took the bytes. It is not a move: the state stays.
+func (t *Transaction) Sent(hash string, at time.Time, problem string) error {
+	i := t.AttemptIndex(hash)
+	if i < 0 {
+		return t.refuse("have sent bytes that are not its own")
+	}
+
+	t.Attempts = slices.Clone(t.Attempts)
+	t.Attempts[i].LastSentAt, t.Attempts[i].LastSendError = at, problem
+
+	return nil
+}
+
+// Taken says that the network has an attempt: Signed becomes Broadcast. From Broadcast, Included
+// and Confirmed it only keeps the time.
+func (t *Transaction) Taken(hash string, at time.Time) error {
+	i := t.AttemptIndex(hash)
+	if i < 0 || t.State == Queued || t.State == Failed {
+		return t.refuse("be taken by the network")
+	}
+
+	if t.Attempts[i].FirstTakenAt.IsZero() {
+		t.Attempts = slices.Clone(t.Attempts)
+		t.Attempts[i].FirstTakenAt = at
+	}
+
+	if t.State == Signed {
+		t.State = Broadcast
+	}
+
+	return nil
+}
+
+// Include says that an attempt is in a block that is not known to be final, from Signed, Broadcast
+// or Included (where it may name another block). A Confirmed transaction accepts only the block it
+// has; see Retract.
+func (t *Transaction) Include(hash string, status chain.TxStatus) error {
+	if t.AttemptIndex(hash) < 0 || status.Block.IsZero() {
+		return t.refuse("be included without its own bytes and a block")
+	}
+
+	switch t.State {
+	case Signed, Broadcast, Included:
+		t.State = Included
+	case Confirmed:
+		if t.TxHash == hash && t.Block.Hash == status.Block.Hash {
+			return nil
+		}
+
+		return t.refuse("be included again")
+	default:
+		return t.refuse("be included")
+	}
+
+	t.TxHash, t.Block, t.Fee, t.Transfers = hash, status.Block, status.Fee, status.Transfers
+
+	return nil
+}
+
+// Confirm says that the block of an Included transaction is final.
+func (t *Transaction) Confirm() error {
+	if t.CarriedBy != "" {
+		return t.refuseAlone()
+	}
+
+	switch t.State {
+	case Included:
+		t.State = Confirmed
+	case Confirmed:
+	default:
+		return t.refuse("be confirmed")
+	}
+
+	return nil
+}
+
+// Retract says that the block of an Included or Confirmed transaction left the chain: it is
+// Broadcast again, without block, fee and transfers.
+func (t *Transaction) Retract() error {
+	if t.CarriedBy != "" {
+		return t.refuseAlone()
+	}
+
+	switch t.State {
+	case Included, Confirmed:
+		t.State, t.TxHash = Broadcast, t.LastAttempt().Signed.TxHash
+		t.Block, t.Fee, t.Transfers = chain.Ref{}, chain.Amount{}, nil
+	case Broadcast:
+	default:
+		return t.refuse("be taken out of a block")
+	}
+
+	return nil
+}
+
+// Fail ends the transaction with a failure code. Only what was never signed may fail for a reason
+// of ours (canceled, stale, refused by the signer, not payable, not funded); signed bytes fail by
+// proof of death (conflict, expired); an included transaction only as reverted.
+func (t *Transaction) Fail(code string) error {
+	if t.State == Failed && t.Failure == code {
+		return nil
+	}
+
+	if t.CarriedBy != "" {
+		return t.refuseAlone()
+	}
+
+	var legal bool
+
+	switch code {
+	case FailCanceled, FailStale, FailInsufficientFunds, FailNotPayable:
+		legal = t.State == Queued
+	case FailConflict, FailExpired:
+		legal = t.State == Signed || t.State == Broadcast
+	case FailReverted:
+		legal = t.State == Included
+	default:
+		legal = strings.HasPrefix(code, FailSignerRefused) && t.State == Queued
+	}
+
+	if !legal {
+		return t.refuse("fail as " + code)
+	}
+
+	t.State, t.Failure, t.DueAt = Failed, code, time.Time{}
+
+	return nil
+}
+
+func (t *Transaction) refuse(what string) error {
+	return fault.New(
+		fault.State, "transaction_state", "transaction %s is %s and cannot %s",
+		t.ID, t.State, what,
+	)
+}
+
+// refuseAlone refuses a move of what only moves with its carrier.
+func (t *Transaction) refuseAlone() error {
+	return t.refuse("move by itself: transaction " + t.CarriedBy + " carries it")
+}
+
+// tooLate reports whether the time to sign the transaction is over.
+func (t *Transaction) Stale(now time.Time) bool {
+	return !t.GiveUpAt.IsZero() && !now.Before(t.GiveUpAt)
+}
+
+// attempt returns the index of the attempt with a hash, or -1.
+func (t *Transaction) AttemptIndex(hash string) int {
+	return slices.IndexFunc(t.Attempts, func(a Attempt) bool { return a.Signed.TxHash == hash })
+}
+
+// last returns the newest attempt; there must be one.
+func (t *Transaction) LastAttempt() Attempt { return t.Attempts[len(t.Attempts)-1] }

@@ -1,0 +1,175 @@
+package txmgr
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// A batch is several payouts of one wallet in one transaction, where the driver can make that
+// (chain.Batcher). Nobody waits for company: what is due when the wallet has its turn goes
+// together. The oldest row carries the others: its order and its attempts pay all of them, and they
+// make every move that it makes, in the same transaction of the store. They are joined in the one
+// that stores the first bytes. Until then each can be canceled for itself, and from then on nothing
+// can be taken apart.
+
+// rowsOf reads rows of the outbox by id, in that order.
+func rowsOf(ctx context.Context, r wallet.Reader, ids []string) ([]wallet.Transaction, error) {
+	found, err := r.TransactionsByID(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+
+	rows := make([]wallet.Transaction, len(ids))
+	for i, id := range ids {
+		at := slices.IndexFunc(found, func(t wallet.Transaction) bool { return t.ID == id })
+		if at < 0 {
+			return nil, fault.Missing("transaction", id)
+		}
+
+		rows[i] = found[at]
+	}
+
+	return rows, nil
+}
+
+// company returns the payouts among the rest of what is due that one transaction can pay together
+// with t, oldest first.
+func (d *desk) company(ctx context.Context, t wallet.Transaction, rest []wallet.Transaction) ([]wallet.Transaction, error) {
+	batcher, ok := d.driver.(chain.Batcher)
+	if !ok || d.alone || !t.Batchable() {
+		return nil, nil
+	}
+
+	var others []wallet.Transaction
+	for _, stale := range rest {
+		if 1+len(others) >= batcher.MaxOutputs() {
+			break
+		}
+
+		if !stale.Joins(t) {
+			continue
+		}
+
+		now, err := d.db.Transaction(ctx, stale.ID)
+		if err != nil {
+			return nil, &storeError{err}
+		}
+
+		if now.Joins(t) && !now.Stale(d.now()) {
+			others = append(others, now)
+		}
+	}
+
+	return others, nil
+}
+
+// signTogether signs a payout and its company in one transaction. done is false when t is to be
+// signed alone: there is no company, or what all of them want cannot be had, and then none of them
+// may suffer for another.
+func (d *desk) signTogether(ctx context.Context, t wallet.Transaction, rest []wallet.Transaction) (done bool, err error) {
+	others, err := d.company(ctx, t, rest)
+	if err != nil || len(others) == 0 {
+		return false, err
+	}
+
+	a, err := d.makeTogether(ctx, &t, others)
+	if err == nil {
+		return true, d.first(ctx, t.ID, a)
+	}
+
+	if d.stops(ctx, err) {
+		return false, err
+	}
+
+	if _, moved := errors.AsType[*illegalMove](err); moved {
+		if d.again == nil {
+			d.again = map[string]bool{}
+		}
+
+		for _, other := range others {
+			d.again[other.ID] = true
+		}
+
+		return true, nil // all that still want it are due
+	}
+
+	d.alone = true
+	d.config.Log.InfoContext(
+		ctx, "payouts could not be signed together and are signed one by one",
+		"transaction", t.ID, "network", t.Network, "payouts", 1+len(others), "error", plain(err),
+	)
+
+	return false, nil
+}
+
+func (d *desk) makeTogether(ctx context.Context, t *wallet.Transaction, others []wallet.Transaction) (wallet.Attempt, error) {
+	if err := t.Merge(others); err != nil {
+		return wallet.Attempt{}, err
+	}
+
+	order := t.Order
+	if err := d.prepare(ctx, *t, &order); err != nil {
+		return wallet.Attempt{}, err
+	}
+
+	a, err := d.make(ctx, *t, order)
+	if err != nil {
+		return wallet.Attempt{}, err
+	}
+
+	return a, d.store(ctx, *t, a)
+}
+
+// joinTx makes a stored transaction carry what was signed with it.
+func (d *desk) joinTx(ctx context.Context, tx wallet.Tx, stored *wallet.Transaction, signed wallet.Transaction) error {
+	others, err := rowsOf(ctx, tx, signed.Carries)
+	if err != nil {
+		return err
+	}
+
+	for _, t := range append([]wallet.Transaction{*stored}, others...) {
+		if t.Stale(d.now()) {
+			return &illegalMove{
+				fault.New(
+					fault.State, "signed_too_late",
+					"transaction %s was signed after its time; the signatures were thrown away",
+					t.ID,
+				),
+			}
+		}
+	}
+
+	if len(others) == 0 {
+		return nil
+	}
+
+	if err := stored.Merge(others); err != nil {
+		return &illegalMove{err}
+	}
+
+	if !slices.Equal(stored.Order.Outputs, signed.Order.Outputs) {
+		return refuse(*stored, "take bytes that pay something else")
+	}
+
+	return nil
+}
+
+// objects returns the object of each of a transaction's n outputs.
+func (d *desk) objects(ctx context.Context, t wallet.Transaction, n int) ([]string, error) {
+	carried, err := rowsOf(ctx, d.db, t.Carries)
+	if err != nil {
+		return nil, &storeError{err}
+	}
+
+	objects := slices.Repeat([]string{t.ObjectID}, n)
+	for i, c := range carried {
+		objects[1+i] = c.ObjectID
+	}
+
+	return objects, nil
+}

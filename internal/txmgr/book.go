@@ -1,0 +1,344 @@
+package txmgr
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/follow"
+)
+
+// The book of coins, on networks that spend outputs: which outputs are ours follows from the blocks
+// alone, and is kept in the transaction that moves the network's cursor.
+
+// Parties returns those of the addresses that are ours, with their keys.
+type Parties func(ctx context.Context, addresses []chain.Address) (map[chain.Address]chain.Party, error)
+
+// BookTx books what a batch of blocks did with coins of ours: outputs to our addresses are made,
+// spent, and both are taken back for blocks that left the chain; balances of wallets follow. Of the
+// pool it takes the change of our own transactions; what others send, and what lifts it, counts
+// from its block on. A network that keeps accounts has no coins, and nothing is done. The same
+// batch twice changes nothing.
+func (o *Outbox) BookTx(ctx context.Context, tx wallet.Tx, b follow.Batch, parties Parties) error {
+	driver, err := o.registry.Driver(b.Network.Slug)
+	if err != nil {
+		return err
+	}
+
+	if _, ok := driver.(chain.CoinReader); !ok || len(b.Blocks) == 0 && !b.Rewound && !b.PoolRead {
+		return nil
+	}
+
+	k := &book{Outbox: o, tx: tx, batch: b, coins: map[chain.Outpoint]*entry{}}
+	if k.ours, err = parties(ctx, k.recipients()); err != nil {
+		return err
+	}
+
+	return k.run(ctx)
+}
+
+// book is one run of BookTx.
+type book struct {
+	*Outbox
+	tx    wallet.Tx
+	batch follow.Batch
+	ours  map[chain.Address]chain.Party
+	// pool are the waiting transactions of ours that pay an address of ours, by hash.
+	pool  map[string]chain.PoolTx
+	coins map[chain.Outpoint]*entry
+}
+
+// entry is a coin of the book. stored is what the store has; the zero Coin for one that is new.
+type entry struct {
+	wallet.Coin
+	stored wallet.Coin
+}
+
+// recipients are the addresses that the batch pays.
+func (k *book) recipients() []chain.Address {
+	to := map[chain.Address]bool{}
+
+	for _, block := range k.batch.Blocks {
+		for _, t := range block.Transfers {
+			to[t.To] = true
+		}
+	}
+
+	for _, waiting := range k.batch.Pool {
+		for _, t := range waiting.Transfers {
+			to[t.To] = true
+		}
+	}
+
+	return slices.Sorted(maps.Keys(to))
+}
+
+func (k *book) run(ctx context.Context) error {
+	if err := k.ownPool(ctx); err != nil {
+		return err
+	}
+
+	if err := k.load(ctx); err != nil {
+		return err
+	}
+
+	k.rewind()
+
+	for _, block := range k.batch.Blocks {
+		k.block(block)
+	}
+
+	k.wait()
+
+	if err := k.tell(ctx); err != nil {
+		return err
+	}
+
+	return k.save(ctx)
+}
+
+// ownPool picks the transactions of ours out of the pool. Lifts are left out: they rest on what
+// others may replace, so nothing is built on them before their block.
+func (k *book) ownPool(ctx context.Context) error {
+	k.pool = map[string]chain.PoolTx{}
+	for _, waiting := range k.batch.Pool {
+		if slices.ContainsFunc(
+			waiting.Transfers, func(t chain.Transfer) bool { _, ours := k.ours[t.To]; return ours },
+		) {
+			k.pool[waiting.TxHash] = waiting
+		}
+	}
+
+	if len(k.pool) == 0 {
+		return nil
+	}
+
+	own, err := k.tx.OwnTransactions(ctx, k.batch.Network.Slug, slices.Sorted(maps.Keys(k.pool)))
+	if err != nil {
+		return err
+	}
+
+	maps.DeleteFunc(
+		k.pool,
+		func(hash string, _ chain.PoolTx) bool { kind, ours := own[hash]; return !ours || kind == wallet.Lift },
+	)
+
+	return nil
+}
+
+// load reads every coin that the batch may touch.
+func (k *book) load(ctx context.Context) error {
+	hashes := map[string]bool{}
+
+	for _, block := range k.batch.Blocks {
+		for _, t := range block.Transfers {
+			if _, ours := k.ours[t.To]; ours {
+				hashes[t.TxHash] = true
+			}
+		}
+
+		for _, s := range block.Spent {
+			hashes[s.Outpoint.TxHash] = true
+		}
+	}
+
+	for hash, waiting := range k.pool {
+		hashes[hash] = true
+		for _, s := range waiting.Spent {
+			hashes[s.Outpoint.TxHash] = true
+		}
+	}
+
+	network := k.batch.Network.Slug
+
+	add := func(found []wallet.Coin, err error) error {
+		for _, c := range found {
+			if k.coins[c.Outpoint] == nil {
+				k.coins[c.Outpoint] = &entry{c, c}
+			}
+		}
+
+		return err
+	}
+	if err := add(k.tx.CoinsOf(ctx, network, slices.Sorted(maps.Keys(hashes)))); err != nil {
+		return err
+	}
+
+	if k.batch.Rewound {
+		if err := add(k.tx.CoinsAbove(ctx, network, k.batch.ForkedFrom.Height)); err != nil {
+			return err
+		}
+	}
+
+	if !k.batch.PoolRead {
+		return nil
+	}
+
+	return add(k.tx.WaitingCoins(ctx, network))
+}
+
+// rewind takes back what blocks above the fork did; those that are canonical do it again.
+func (k *book) rewind() {
+	if !k.batch.Rewound {
+		return
+	}
+
+	for _, c := range k.coins {
+		if c.Height > k.batch.ForkedFrom.Height {
+			c.Height = 0
+		}
+
+		if c.SpentAt > k.batch.ForkedFrom.Height {
+			c.SpentBy, c.SpentAt = "", 0
+		}
+	}
+}
+
+// block books one canonical block: all that it makes before all that it spends, as a block may
+// spend its own outputs.
+func (k *book) block(b chain.Block) {
+	for _, t := range b.Transfers {
+		if c := k.make(t); c != nil {
+			c.Height, c.Depth = b.Height, 0
+		}
+	}
+
+	for _, s := range b.Spent {
+		if c := k.coins[s.Outpoint]; c != nil {
+			c.SpentBy, c.SpentAt = s.By, b.Height
+		}
+	}
+}
+
+// make returns the coin that a transfer to an address of ours makes, or nil.
+func (k *book) make(t chain.Transfer) *entry {
+	native, _ := k.batch.Network.Native()
+
+	owner, ours := k.ours[t.To]
+	if !ours || t.AssetID != native.ID {
+		return nil
+	}
+
+	at := chain.Outpoint{TxHash: t.TxHash, Vout: t.Index}
+
+	c := k.coins[at]
+	if c == nil {
+		c = &entry{
+			Coin: wallet.Coin{
+				Network: k.batch.Network.Slug,
+				Coin:    chain.Coin{Outpoint: at, Owner: owner, Amount: t.Amount},
+			},
+		}
+		k.coins[at] = c
+	}
+
+	return c
+}
+
+// wait books the outputs of our own transactions in the pool, each with how many such transactions
+// it rests on.
+func (k *book) wait() {
+	depths := map[string]int{}
+
+	var depth func(hash string) int
+
+	depth = func(hash string) int {
+		tx, waiting := k.pool[hash]
+		if !waiting {
+			return 0
+		}
+
+		if d, known := depths[hash]; known {
+			return d
+		}
+
+		depths[hash] = 1
+		for _, s := range tx.Spent {
+			depths[hash] = max(depths[hash], 1+depth(s.Outpoint.TxHash))
+		}
+
+		return depths[hash]
+	}
+	for hash, tx := range k.pool {
+		for _, t := range tx.Transfers {
+			if c := k.make(t); c != nil && c.Height == 0 {
+				c.Depth = depth(hash)
+			}
+		}
+	}
+}
+
+// tell logs coins that somebody else spent: whoever did has the key.
+func (k *book) tell(ctx context.Context) error {
+	by := map[string][]chain.Outpoint{}
+
+	for at, c := range k.coins {
+		if c.SpentBy != "" && c.stored.SpentBy != c.SpentBy {
+			by[c.SpentBy] = append(by[c.SpentBy], at)
+		}
+	}
+
+	if len(by) == 0 {
+		return nil
+	}
+
+	own, err := k.tx.OwnTransactions(ctx, k.batch.Network.Slug, slices.Sorted(maps.Keys(by)))
+	if err != nil {
+		return err
+	}
+
+	for hash, coins := range by {
+		if _, ours := own[hash]; !ours {
+			k.config.Log.ErrorContext(
+				ctx,
+				"a coin of ours was spent by a transaction that is not on record: somebody else has its key",
+				"network", k.batch.Network.Slug, "spent_by", hash, "tx_hash", coins[0].TxHash,
+				"vout", coins[0].Vout, "coins", len(coins),
+			)
+		}
+	}
+
+	return nil
+}
+
+// save writes what changed, in the order of the coins. What is in no block is forgotten unless it
+// is an output of ours in the pool, or signed bytes spend it.
+func (k *book) save(ctx context.Context) error {
+	order := slices.SortedFunc(maps.Keys(k.coins), compareOutpoints)
+	touched := map[chain.Address]bool{}
+
+	for _, at := range order {
+		c := k.coins[at]
+		touched[c.Owner.Address] = touched[c.Owner.Address] || c.Height != c.stored.Height ||
+			c.SpentBy != c.stored.SpentBy
+		_, pooled := k.pool[at.TxHash]
+
+		var err error
+
+		switch {
+		case c.Height == 0 && !pooled && c.ReservedBy == "" && k.batch.PoolRead:
+			if c.stored.Network != "" {
+				err = k.tx.DeleteCoin(ctx, c.Network, at)
+			}
+		case c.Coin != c.stored:
+			err = k.tx.PutCoin(ctx, &c.Coin)
+		}
+
+		if err != nil {
+			return err
+		}
+	}
+
+	maps.DeleteFunc(touched, func(_ chain.Address, touched bool) bool { return !touched })
+
+	native, _ := k.batch.Network.Native()
+	for _, address := range slices.Sorted(maps.Keys(touched)) { // one order of locks for everybody
+		if err := addUpTx(ctx, k.tx, k.batch.Network.Slug, address, native.ID, false); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}

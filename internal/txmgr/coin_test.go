@@ -1,0 +1,209 @@
+package txmgr_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/id"
+	"github.com/seed-8ee7f392/payments/internal/txmgr"
+	"github.com/seed-8ee7f392/payments/store"
+)
+
+// outputs is a sender that spends outputs, as on Bitcoin: each transaction takes the first coin it
+// is offered, or, when careless, the last one.
+type outputs struct {
+	chain.Driver
+	careless bool
+	offered  map[string]int // by destination, how many coins the last Build was offered
+	status   map[string]chain.TxStatus
+	sent     []string
+}
+
+func (o *outputs) Build(_ context.Context, order chain.Order) (chain.Unsigned, error) {
+	o.offered[string(order.Outputs[0].To)] = len(order.Coins)
+	if len(order.Coins) == 0 {
+		return chain.Unsigned{}, fault.New(fault.State, "insufficient_funds", "no coins")
+	}
+
+	coin := order.Coins[0]
+	if order.Replaces != nil && o.careless {
+		coin = order.Coins[len(order.Coins)-1]
+	}
+
+	raw := fmt.Sprintf("%v to %s replacing %v", coin.Outpoint, order.Outputs[0].To, order.Replaces != nil)
+
+	return chain.Unsigned{
+		Raw:      []byte(raw),
+		Payloads: []chain.Payload{{Key: order.From.Key, Data: make([]byte, 32)}},
+		MaxFee:   chain.Units(1),
+		Inputs:   []chain.Outpoint{coin.Outpoint},
+		Outputs:  order.Outputs,
+	}, nil
+}
+
+func (o *outputs) Assemble(
+	order chain.Order,
+	u chain.Unsigned,
+	_ []chain.PublicKey,
+	_ [][]byte,
+) (chain.Signed, error) {
+	return chain.Signed{
+		TxHash:  "hash of " + string(u.Raw),
+		Raw:     u.Raw,
+		MaxFee:  u.MaxFee,
+		Inputs:  u.Inputs,
+		Outputs: u.Outputs,
+		From:    order.From.Address,
+	}, nil
+}
+
+func (o *outputs) Broadcast(_ context.Context, tx chain.Signed) error {
+	o.sent = append(o.sent, tx.TxHash)
+	return nil
+}
+
+func (o *outputs) Status(_ context.Context, tx chain.Signed) (chain.TxStatus, error) {
+	if s, known := o.status[tx.TxHash]; known {
+		return s, nil
+	}
+
+	return chain.TxStatus{State: chain.TxPooled}, nil
+}
+
+// Unspent makes it a network that spends outputs.
+func (o *outputs) Unspent(context.Context, []chain.Outpoint) (chain.Ref, []chain.Amount, error) {
+	return chain.Ref{}, nil, fault.New(fault.Unavailable, "unspent_unknown", "nobody asks here")
+}
+
+func newOutputs(t *testing.T, coins int) (*world, *outputs) {
+	t.Helper()
+	w := newWorld(t, sim.Config{})
+	driver := &outputs{Driver: w.chain, offered: map[string]int{}, status: map[string]chain.TxStatus{}}
+	w.offers = func(to chain.Address) int { return driver.offered[string(to)] }
+
+	registry, err := chain.NewRegistry(driver)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	clock := func() time.Time { return w.now }
+	w.outbox = txmgr.New(
+		txmgr.Config{
+			DB:       db{w.store, w},
+			Registry: registry,
+			Signer:   w.signer,
+			IDs:      id.New(clock, nil),
+			Now:      clock,
+			Process:  "utxo",
+		},
+	)
+
+	err = w.store.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+		for i := range coins {
+			c := wallet.Coin{
+				Network: network,
+				Coin: chain.Coin{
+					Outpoint: chain.Outpoint{TxHash: "c", Vout: uint32(i)},
+					Owner:    w.master(),
+					Amount:   coin(5),
+					Height:   1,
+				},
+			}
+			if err := tx.PutCoin(ctx, &c); err != nil {
+				return err
+			}
+		}
+
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return w, driver
+}
+
+func (w *world) coins() map[uint32]wallet.Coin {
+	w.t.Helper()
+
+	coins, err := w.store.Coins(w.t.Context(), network, w.master().Address)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+
+	out := map[uint32]wallet.Coin{}
+	for _, c := range coins {
+		out[c.Outpoint.Vout] = c
+	}
+
+	return out
+}
+
+func TestCoinsAreSpentByOneTransactionEach(t *testing.T) {
+	w, driver := newOutputs(t, 2)
+	p, q, r := w.payout("SIM", coin(1)), w.payout("SIM", coin(2)), w.payout("SIM", coin(3))
+	w.work()
+
+	if got := w.coins(); got[0].ReservedBy != p.ID || got[1].ReservedBy != q.ID {
+		t.Fatalf("reserved as %+v", got)
+	}
+
+	if got := w.get(r.ID); got.State != wallet.Queued || driver.offered[string(r.Order.Outputs[0].To)] != 0 {
+		t.Fatalf(
+			"the third one is %s and was offered %d coins",
+			got.State, driver.offered[string(r.Order.Outputs[0].To)],
+		)
+	}
+
+	driver.status[w.get(p.ID).TxHash] = chain.TxStatus{
+		State: chain.TxIncluded,
+		Final: true,
+		Block: chain.Ref{Height: 9, Hash: "nine", Time: w.now},
+	}
+	driver.status[w.get(q.ID).TxHash] = chain.TxStatus{State: chain.TxDead, Death: chain.DeathConflict}
+	w.wait(time.Minute)
+
+	if a, b := w.get(p.ID), w.get(q.ID); a.State != wallet.Confirmed || b.Failure != wallet.FailConflict {
+		t.Fatalf("they are %s and %s %s", a.State, b.State, b.Failure)
+	}
+
+	w.wait(time.Minute)
+
+	got := w.coins()
+	if got[0].ReservedBy != p.ID {
+		t.Errorf(
+			"the coin of a confirmed transaction, whose block is not booked yet, is reserved by %q",
+			got[0].ReservedBy,
+		)
+	}
+
+	if got[1].ReservedBy != r.ID || w.get(r.ID).State != wallet.Broadcast {
+		t.Errorf(
+			"the coin of a dead transaction is reserved by %q, not by the one that waits",
+			got[1].ReservedBy,
+		)
+	}
+}
+
+// A replacement that shares no coin with what it replaces would pay twice.
+func TestReplacementWithOtherCoinsIsThrownAway(t *testing.T) {
+	for _, careless := range []bool{false, true} {
+		w, driver := newOutputs(t, 3)
+		driver.careless = careless
+		p := w.payout("SIM", coin(1))
+		w.work()
+		w.wait(5 * time.Minute)
+
+		got := w.get(p.ID)
+		if want := map[bool]int{false: 2, true: 1}[careless]; len(got.Attempts) != want ||
+			len(driver.sent) != want {
+			t.Errorf("careless %v: %d attempts, %d sent", careless, len(got.Attempts), len(driver.sent))
+		}
+	}
+}

@@ -1,0 +1,347 @@
+package txmgr_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/follow"
+	"github.com/seed-8ee7f392/payments/internal/id"
+	"github.com/seed-8ee7f392/payments/internal/mortal"
+	"github.com/seed-8ee7f392/payments/internal/txmgr"
+	"github.com/seed-8ee7f392/payments/store"
+	"github.com/seed-8ee7f392/payments/store/memory"
+)
+
+const network = "simnet"
+
+var (
+	start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	owner = event.Owner{AccountID: "00000000000000000000aaaa"}
+)
+
+func coin(n uint64) chain.Amount    { return chain.Pow10(18).Mul(n) }
+func milli(n uint64) chain.Amount   { return chain.Pow10(15).Mul(n) }
+func dollars(n uint64) chain.Amount { return chain.Pow10(6).Mul(n) }
+
+// world is a network, a store and what outlives a process; outbox is one process over them.
+type world struct {
+	t      *testing.T
+	now    time.Time
+	chain  *sim.Chain
+	store  *memory.Store
+	facts  []wallet.Transaction // what was told and committed
+	policy func(chain.SignRequest) error
+	signer *sim.Signer
+	outbox *txmgr.Outbox
+	// process counts updates and driver calls, and dies at one of them.
+	process   mortal.Process
+	processes int
+	forgetful bool                // the node knows no transaction
+	answered  func()              // is called when the node has answered for a transaction
+	driver    func() chain.Driver // what a process talks to; nil: the simulated network
+	// offers tells how many coins the last Build for a destination could choose from; see outputs.
+	offers func(to chain.Address) int
+}
+
+func newWorld(t *testing.T, config sim.Config) *world {
+	t.Helper()
+	w := &world{t: t, now: start, store: memory.New()}
+	config.Clock = func() time.Time { return w.now }
+	w.chain = sim.New(config)
+	w.signer = sim.NewSigner(7, func(r chain.SignRequest) error {
+		if w.policy != nil {
+			return w.policy(r)
+		}
+
+		return nil
+	})
+	w.chain.SetIntercept(func(_ context.Context, m sim.Method) error { return w.process.Call(string(m)) })
+	w.chain.Fund(w.master().Address, "SIM", coin(100))
+	w.chain.Fund(w.master().Address, "USDX", dollars(1000))
+	w.chain.Mine(10)
+	w.outbox = w.boot("one")
+
+	return w
+}
+
+func (w *world) boot(process string) *txmgr.Outbox {
+	w.t.Helper()
+	w.process.Next()
+	w.processes++
+
+	driver := chain.Driver(spy{w.chain, w})
+	if w.driver != nil {
+		driver = w.driver()
+	}
+
+	registry, err := chain.NewRegistry(driver)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	if testing.Verbose() {
+		log = slog.New(slog.NewTextHandler(w.t.Output(), nil))
+	}
+
+	clock := func() time.Time { return w.now }
+
+	return txmgr.New(
+		txmgr.Config{
+			DB:       db{w.store, w},
+			Registry: registry,
+			Signer:   w.signer,
+			IDs:      id.New(clock, nil),
+			Now:      clock,
+			Log:      log,
+			Process:  process,
+		},
+	)
+}
+
+// spy is the network as the outbox sees it. Nothing may be handed over whose bytes, hash and nonce
+// are not stored.
+type spy struct {
+	*sim.Chain
+	w *world
+}
+
+func (s spy) Broadcast(ctx context.Context, signed chain.Signed) error {
+	own, err := s.w.store.OwnTransactions(ctx, network, []string{signed.TxHash})
+	if err != nil || len(own) != 1 {
+		s.w.t.Errorf("bytes were sent before they were stored: %s %v %v", signed.TxHash, own, err)
+	}
+
+	wallet, ok, err := s.w.store.Wallet(ctx, network, signed.From)
+	if err != nil || !ok || wallet.NextNonce <= signed.Nonce {
+		s.w.t.Errorf("bytes were sent before their nonce %d was taken: %+v %v", signed.Nonce, wallet, err)
+	}
+
+	return s.Chain.Broadcast(ctx, signed)
+}
+
+func (s spy) Status(ctx context.Context, signed chain.Signed) (chain.TxStatus, error) {
+	if s.w.forgetful {
+		return chain.TxStatus{State: chain.TxUnknown}, nil
+	}
+
+	status, err := s.Chain.Status(ctx, signed)
+	if s.w.answered != nil {
+		s.w.answered()
+	}
+
+	return status, err
+}
+
+type db struct {
+	store.Reader
+	w *world
+}
+
+func (d db) Update(ctx context.Context, f func(ctx context.Context, tx wallet.Tx) error) error {
+	return d.w.process.Do("update", func() error { return d.w.update(ctx, f) })
+}
+
+func (w *world) update(ctx context.Context, f func(ctx context.Context, tx wallet.Tx) error) error {
+	var tx *listening
+
+	err := w.store.Update(ctx, func(ctx context.Context, inner store.Tx) error {
+		tx = &listening{Tx: inner}
+		return f(ctx, tx)
+	})
+	if err == nil {
+		w.facts = append(w.facts, tx.facts...)
+	}
+
+	return err
+}
+
+type listening struct {
+	store.Tx
+	facts []wallet.Transaction
+}
+
+func (l *listening) AppendEvents(_ context.Context, events ...event.Event) error {
+	for _, e := range events {
+		l.facts = append(l.facts, e.Subject.(wallet.Transaction))
+	}
+
+	return nil
+}
+
+func (w *world) asset(symbol string) chain.Asset {
+	a, ok := w.chain.Network().Asset(symbol)
+	if !ok {
+		w.t.Fatalf("no asset %s", symbol)
+	}
+
+	return a
+}
+
+func (w *world) master() chain.Party { return w.signer.Party(chain.RoleMaster, 0, w.chain) }
+
+// payout queues a payout of an amount to a new address.
+func (w *world) payout(symbol string, amount chain.Amount) wallet.Transaction {
+	w.t.Helper()
+	return w.payoutTo(w.chain.NewAddress(), symbol, amount, milli(10))
+}
+
+func (w *world) payoutTo(to chain.Address, symbol string, amount, maxFee chain.Amount) wallet.Transaction {
+	w.t.Helper()
+
+	return w.enqueue(wallet.Transaction{
+		Owner:    owner,
+		Network:  network,
+		Kind:     wallet.Payout,
+		ObjectID: "payout of " + amount.String(),
+		GiveUpAt: w.now.Add(2 * time.Hour),
+		Order: chain.Order{
+			From:    w.master(),
+			Outputs: []chain.Output{{To: to, AssetID: w.asset(symbol).ID, Amount: amount}},
+			MaxFee:  maxFee,
+		},
+	})
+}
+
+func (w *world) enqueue(t wallet.Transaction) (out wallet.Transaction) {
+	w.t.Helper()
+
+	err := w.update(w.t.Context(), func(ctx context.Context, tx wallet.Tx) (err error) {
+		out, err = w.outbox.EnqueueTx(ctx, tx, t)
+		return err
+	})
+	if err != nil {
+		w.t.Fatalf("EnqueueTx: %v", err)
+	}
+
+	return out
+}
+
+func (w *world) get(id string) wallet.Transaction {
+	w.t.Helper()
+
+	t, err := w.store.Transaction(w.t.Context(), id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+
+	return t
+}
+
+func (w *world) work() {
+	w.t.Helper()
+
+	for range 200 {
+		did, err := w.outbox.Step(w.t.Context(), network)
+		if w.process.Dead() {
+			w.outbox = w.boot("next")
+			continue
+		}
+
+		if err != nil {
+			w.t.Fatalf("Step: %v", err)
+		}
+
+		if !did {
+			return
+		}
+	}
+
+	w.t.Fatal("the worker runs hot: there is always something due")
+}
+
+// pass lets time pass with one block at its end.
+func (w *world) pass(d time.Duration) {
+	w.now = w.now.Add(d)
+	w.chain.Mine(1)
+}
+
+// wait lets time pass without a block.
+func (w *world) wait(d time.Duration) {
+	w.now = w.now.Add(d)
+	w.work()
+}
+
+// until works and mines until the transaction is in a state.
+func (w *world) until(id string, state wallet.State) wallet.Transaction {
+	w.t.Helper()
+
+	for range 400 {
+		w.work()
+
+		if t := w.get(id); t.State == state {
+			return t
+		}
+
+		w.pass(5 * time.Second)
+	}
+
+	w.t.Fatalf("transaction never became %s: %+v", state, w.get(id))
+
+	return wallet.Transaction{}
+}
+
+// confirmed waits for the confirmation and checks that the destination has the amount exactly once.
+func (w *world) confirmed(id string) wallet.Transaction {
+	w.t.Helper()
+	t := w.until(id, wallet.Confirmed)
+	w.arrived(t)
+
+	return t
+}
+
+func (w *world) arrived(t wallet.Transaction) {
+	w.t.Helper()
+	out := t.Order.Outputs[0]
+
+	a, _ := w.chain.Network().AssetByID(out.AssetID)
+	if got := w.chain.Balance(out.To, a.Symbol); got != out.Amount {
+		w.t.Errorf("%s arrived of %s", got, out.Amount)
+	}
+}
+
+// states are the states that were told of a transaction, in order.
+func (w *world) states(id string) (out []wallet.State) {
+	for _, t := range w.facts {
+		if t.ID == id {
+			out = append(out, t.State)
+		}
+	}
+
+	return out
+}
+
+// fork has the chain fork, and takes that in.
+func (w *world) fork(f sim.Fork) {
+	w.t.Helper()
+
+	before, err := w.chain.Head(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+
+	tip := w.chain.Fork(f)
+
+	b := follow.Batch{Network: w.chain.Network(), Rewound: true}
+	if b.ForkedFrom, err = w.chain.RefAt(w.t.Context(), before.Tip.Height-f.Depth); err != nil {
+		w.t.Fatal(err)
+	}
+
+	if b.Blocks, err = w.chain.Blocks(w.t.Context(), b.ForkedFrom.Height+1, tip.Height); err != nil {
+		w.t.Fatal(err)
+	}
+
+	if err := w.update(
+		w.t.Context(),
+		func(ctx context.Context, tx wallet.Tx) error { return w.outbox.ForkTx(ctx, tx, b) },
+	); err != nil {
+		w.t.Fatal(err)
+	}
+}

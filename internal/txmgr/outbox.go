@@ -1,0 +1,236 @@
+// Package txmgr makes our own transactions happen: money out.
+//
+// A row is queued in the transaction of the object that wants it. The worker takes the lease of the
+// wallet that pays, reserves the nonce or the coins, has the transaction signed, and stores the signed
+// bytes together with their hash and nonce before the first broadcast. From then on the row is only moved
+// by what the network proves: the same bytes are sent again until a block has them, replaced by bytes at
+// the same nonce (or sharing a coin) that pay more, or given up when a final block proves that none of
+// them can be included any more. A time-out at broadcast is not a failure.
+//
+// Nonces, coins and the balance reservations of wallets are kept here; drivers keep no state. Owners of
+// rows are notified through the internal event event.FactTransaction, in the transaction that stores it.
+package txmgr
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/id"
+)
+
+// Config is what an Outbox needs. DB, Registry, Signer, IDs and Process are required.
+type Config struct {
+	DB       wallet.DB
+	Registry *chain.Registry
+	Signer   chain.Signer
+	IDs      *id.Source
+	// Now tells the time. Defaults to time.Now.
+	Now func() time.Time
+	// Log defaults to slog.Default().
+	Log *slog.Logger
+	// Process names this process in leases, for people.
+	Process string
+	// WatchOnly names, by network slug and account index, master wallets whose keys this service
+	// does not have. They receive; a transaction that they should pay fails as
+	// signer_refused:watch_only.
+	WatchOnly map[string]map[uint32]chain.Address
+	// ReplaceAfter is how long signed bytes may wait for a block before others that pay more
+	// replace them, where the network can do that. Defaults to 3 minutes.
+	ReplaceAfter time.Duration
+	// CancelAfter is how long bytes that cannot be replaced within their maximum fee may block the
+	// wallet before a transaction to oneself displaces them. Defaults to 6 hours.
+	CancelAfter time.Duration
+	// FundsGrace is how long a payout whose wallet looks empty waits for the money before it fails as
+	// chain:insufficient_funds: the node may lag. Defaults to 10 minutes.
+	FundsGrace time.Duration
+	// LeaseFor is how long a wallet stays taken after the last sign of life of the process that works on it.
+	// Defaults to 1 minute.
+	LeaseFor time.Duration
+	// Batch is how many transactions one Step takes up at most. Defaults to 100.
+	Batch int
+}
+
+// The bounds of one wallet and one transaction.
+const (
+	maxAttempts = 8 // sets of bytes per transaction
+	// transactions of one wallet that are signed and in no block: what nodes keep of one sender
+	maxInFlight = 16
+)
+
+// Outbox makes the transactions of all networks happen. It is safe for concurrent use, by any
+// number of processes over one store.
+type Outbox struct {
+	config    Config
+	db        wallet.DB
+	registry  *chain.Registry
+	addresses sync.Map // network and chain.KeyRef → chain.Address; they never change
+}
+
+// New returns an outbox. It starts nothing; the engine calls Step.
+func New(c Config) *Outbox {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+
+	or := func(d *time.Duration, otherwise time.Duration) {
+		if *d <= 0 {
+			*d = otherwise
+		}
+	}
+	or(&c.ReplaceAfter, 3*time.Minute)
+	or(&c.CancelAfter, 6*time.Hour)
+	or(&c.FundsGrace, 10*time.Minute)
+	or(&c.LeaseFor, time.Minute)
+
+	if c.Batch <= 0 {
+		c.Batch = 100
+	}
+
+	return &Outbox{config: c, db: c.DB, registry: c.Registry}
+}
+
+func (o *Outbox) now() time.Time { return o.config.Now().UTC().Truncate(time.Millisecond) }
+
+func unknownNetwork(slug string) error {
+	return fault.New(fault.NotFound, "network_unknown", "network %q is not enabled here", slug)
+}
+
+// EnqueueTx stores a transaction to be made, in the transaction of the object that wants it: state
+// Queued, due now, with an id unless it has one. An order without payer, destination or maximum fee
+// is fault.Invalid; a network that cannot send, fault.Unsupported.
+func (o *Outbox) EnqueueTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) (wallet.Transaction, error) {
+	driver, err := o.registry.Driver(t.Network)
+	if err != nil {
+		return wallet.Transaction{}, err
+	}
+
+	if _, ok := driver.(chain.Sender); !ok {
+		return wallet.Transaction{}, fault.New(
+			fault.Unsupported, "send_unsupported", "the driver of network %s cannot send",
+			t.Network,
+		)
+	}
+
+	if t.Order.From.Address == "" || len(t.Order.Outputs) == 0 || t.Order.MaxFee.IsZero() || t.Kind == "" {
+		return wallet.Transaction{}, fault.New(
+			fault.Invalid, "order_invalid",
+			"the %s of %s on %s needs a kind, a payer, a destination and a maximum fee",
+			t.Kind, t.ObjectID, t.Network,
+		)
+	}
+
+	if t.ID == "" {
+		t.ID = o.config.IDs.Next()
+	}
+
+	now := o.now()
+	t.State, t.Attempts, t.TxHash, t.Failure, t.Version = wallet.Queued, nil, "", "", 0
+	t.Carries, t.CarriedBy = nil, ""
+
+	t.CreatedAt, t.DueAt = now, now
+	if err := tx.PutTransaction(ctx, &t); err != nil {
+		return wallet.Transaction{}, err
+	}
+
+	return t, tx.AppendEvents(ctx, fact(t))
+}
+
+// CancelTx fails a transaction that is not signed yet as canceled. A signed one is fault.State with code
+// transaction_signed: its bytes may be included whatever we say.
+func (o *Outbox) CancelTx(ctx context.Context, tx wallet.Tx, transactionID string) (wallet.Transaction, error) {
+	t, err := tx.Transaction(ctx, transactionID)
+	if err != nil {
+		return wallet.Transaction{}, err
+	}
+
+	if t.State == wallet.Failed && t.Failure == wallet.FailCanceled {
+		return t, nil
+	}
+
+	if t.State != wallet.Queued {
+		return wallet.Transaction{}, fault.New(
+			fault.State, "transaction_signed",
+			"transaction %s is %s: only one that is not signed can be canceled",
+			t.ID, t.State,
+		)
+	}
+
+	if err := t.Fail(wallet.FailCanceled); err != nil {
+		return wallet.Transaction{}, err
+	}
+
+	if err := tx.PutTransaction(ctx, &t); err != nil {
+		return wallet.Transaction{}, err
+	}
+
+	return t, tx.AppendEvents(ctx, fact(t))
+}
+
+// fact tells the owner of a transaction of its progress.
+func fact(t wallet.Transaction) event.Event {
+	return event.Event{Type: event.FactTransaction, ObjectID: t.ObjectID, Owner: t.Owner, Subject: t}
+}
+
+// Master returns the master wallet of an account, named by its index, on a network.
+func (o *Outbox) Master(ctx context.Context, network string, accountIndex uint32) (chain.Party, error) {
+	n, ok := o.registry.Network(network)
+	if !ok {
+		return chain.Party{}, unknownNetwork(network)
+	}
+
+	key := chain.KeyRef{Family: n.Family, Livemode: n.Livemode, Role: chain.RoleMaster, Index: accountIndex}
+	if address, ok := o.config.WatchOnly[network][accountIndex]; ok {
+		return chain.Party{Key: key, Address: address}, nil
+	}
+
+	return o.Party(ctx, network, key)
+}
+
+// Party returns a key with its address on a network.
+func (o *Outbox) Party(ctx context.Context, network string, key chain.KeyRef) (chain.Party, error) {
+	driver, err := o.registry.Driver(network)
+	if err != nil {
+		return chain.Party{}, err
+	}
+
+	deriver, ok := driver.(chain.Deriver)
+	if !ok {
+		return chain.Party{}, fault.New(
+			fault.Unsupported, "derive_unsupported",
+			"the driver of network %s cannot derive addresses",
+			network,
+		)
+	}
+
+	type known struct {
+		network string
+		key     chain.KeyRef
+	}
+	if a, ok := o.addresses.Load(known{network, key}); ok {
+		return chain.Party{Key: key, Address: a.(chain.Address)}, nil
+	}
+
+	public, err := o.config.Signer.PublicKey(ctx, key)
+	if err != nil {
+		return chain.Party{}, err
+	}
+
+	address, err := deriver.DeriveAddress(public)
+	if err != nil {
+		return chain.Party{}, err
+	}
+
+	o.addresses.Store(known{network, key}, address)
+
+	return chain.Party{Key: key, Address: address}, nil
+}
