@@ -37,6 +37,15 @@ func TestArrows(t *testing.T) {
 		module + "/account",
 	}
 
+	mechanism := []string{
+		module + "/internal/follow",
+		module + "/internal/ingest",
+		module + "/internal/txmgr",
+		module + "/internal/sweep",
+		module + "/internal/deliver",
+		module + "/internal/engine",
+	}
+
 	for _, c := range []struct {
 		pkg       string
 		forbidden [][]string
@@ -85,8 +94,9 @@ func TestArrows(t *testing.T) {
 			},
 		},
 		{"./invoice", [][]string{heavy, drivers, {module + "/settlement", module + "/payout"}, above}},
-		{"./settlement", [][]string{heavy, drivers, {module + "/invoice", module + "/payout"}, above}},
-		{"./payout", [][]string{heavy, drivers, {module + "/invoice", module + "/settlement"}, above}},
+		{"./settlement", [][]string{heavy, drivers, {module + "/invoice", module + "/payout"}, above, mechanism}},
+		{"./payout", [][]string{heavy, drivers, {module + "/invoice", module + "/settlement"}, above, mechanism}},
+		{"./internal/sweep", [][]string{heavy, drivers, {module + "/invoice", module + "/payout"}, above}},
 		{
 			"./conformance",
 			[][]string{

@@ -28,6 +28,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/internal/seal"
+	"github.com/seed-8ee7f392/payments/internal/sweep"
 	"github.com/seed-8ee7f392/payments/internal/txmgr"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
@@ -100,6 +101,8 @@ type Engine struct {
 	Settlements *settlement.Service
 	// Payouts manages payouts and refunds.
 	Payouts *payout.Service
+	// Sweeper releases settlements.
+	Sweeper *sweep.Sweeper
 	// Outbox makes our own transactions happen.
 	Outbox *txmgr.Outbox
 	// Webhooks manages endpoints, events and deliveries.
@@ -216,7 +219,8 @@ func (e *Engine) assemble(
 		Process:   c.Process,
 		WatchOnly: watchOnly,
 	})
-	e.Settlements = settlement.New(settlement.Config{
+	e.Settlements = settlement.New(settlement.Config{DB: narrow[settlement.Tx]{c.Store, e}, Now: c.Now})
+	e.Sweeper = sweep.New(sweep.Config{
 		DB:           narrow[settlement.Tx]{c.Store, e},
 		Registry:     e.Networks,
 		Outbox:       e.Outbox,
@@ -230,7 +234,7 @@ func (e *Engine) assemble(
 	e.Payouts = payout.New(payout.Config{
 		DB:       narrow[payout.Tx]{c.Store, e},
 		Registry: e.Networks,
-		Outbox:   e.Outbox,
+		Sender:   e.Outbox,
 		Received: received,
 		IDs:      e.ids,
 		Now:      c.Now,

@@ -6,6 +6,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/sweep"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
@@ -23,7 +24,7 @@ func (e *Engine) react(ctx context.Context, tx Tx, ev event.Event) error {
 		// A payment left the chain: its settlement fails, or is reverted if it was released;
 		// refunds of it that are not signed are canceled.
 		p := ev.Subject.(invoice.Payment)
-		if err := e.Settlements.PaymentLostTx(ctx, tx, p.ID); err != nil {
+		if err := e.Sweeper.PaymentLostTx(ctx, tx, p.ID); err != nil {
 			return err
 		}
 
@@ -31,7 +32,7 @@ func (e *Engine) react(ctx context.Context, tx Tx, ev event.Event) error {
 	case event.FactTransaction:
 		// One of our transactions moved: whoever wanted it moves on.
 		t := ev.Subject.(wallet.Transaction)
-		if err := e.Settlements.TransactionTx(ctx, tx, t); err != nil {
+		if err := e.Sweeper.TransactionTx(ctx, tx, t); err != nil {
 			return err
 		}
 
@@ -41,7 +42,7 @@ func (e *Engine) react(ctx context.Context, tx Tx, ev event.Event) error {
 		return e.refunded(ctx, tx, ev)
 	case event.FactSettings:
 		// A merchant's settings changed: settlements that wait for others are looked at again.
-		return e.Settlements.SettingsTx(ctx, tx, ev.Owner)
+		return e.Sweeper.SettingsTx(ctx, tx, ev.Owner)
 	case event.SettlementReleased:
 		// The merchant of a deposit address hears of it under the deposit's own name.
 		return e.depositReleased(ctx, tx, ev.Subject.(settlement.Settlement))
@@ -53,7 +54,7 @@ func (e *Engine) react(ctx context.Context, tx Tx, ev event.Event) error {
 func (e *Engine) openSettlement(ctx context.Context, tx Tx, p invoice.Payment) error {
 	n, _ := e.Networks.Network(p.Network)
 	asset, _ := n.AssetByID(p.AssetID)
-	_, err := e.Settlements.OpenTx(ctx, tx, settlement.Opening{
+	_, err := e.Sweeper.OpenTx(ctx, tx, sweep.OpenParams{
 		Owner:            p.Owner,
 		PaymentID:        p.ID,
 		InvoiceID:        p.InvoiceID,

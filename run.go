@@ -110,7 +110,7 @@ func (e *Engine) workers() []worker {
 			worker{
 				"settlements of " + n.Slug,
 				pace,
-				func(ctx context.Context) (bool, error) { return e.Settlements.Step(ctx, n.Slug) },
+				func(ctx context.Context) (bool, error) { return e.Sweeper.Step(ctx, n.Slug) },
 			},
 		)
 	}

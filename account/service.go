@@ -9,7 +9,6 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/internal/id"
 )
 
 const (
@@ -25,7 +24,7 @@ type Config struct {
 	DB DB
 	// Registry knows the assets and the addresses that settings and keys may name.
 	Registry *chain.Registry
-	IDs      *id.Source
+	IDs      IDs
 	// Now defaults to time.Now.
 	Now func() time.Time
 	// Entropy makes keys. Defaults to crypto/rand.
@@ -34,12 +33,15 @@ type Config struct {
 	KeyPrefix string
 }
 
+// IDs makes the ids of new objects.
+type IDs interface{ Next() string }
+
 // Service is the operations on accounts and keys. They are for the host's own code: the HTTP API only
 // authenticates. It is safe for concurrent use.
 type Service struct {
 	db       DB
 	registry *chain.Registry
-	ids      *id.Source
+	ids      IDs
 	now      func() time.Time
 	entropy  io.Reader
 	prefix   string

@@ -6,19 +6,18 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
-	"github.com/seed-8ee7f392/payments/internal/txmgr"
 )
 
 // Balances returns what the master wallets of an owner hold, have promised and have available, by
 // network and asset. A wallet that nobody asked for before is read now and kept up to date from
 // then on; one whose node does not answer then is left out.
 func (s *Service) Balances(ctx context.Context, owner event.Owner) ([]wallet.Balance, error) {
-	rows, err := s.DB.Balances(ctx, owner)
+	rows, err := s.db.Balances(ctx, owner)
 	if err != nil {
 		return nil, err
 	}
 
-	settings, err := s.DB.PayoutSettings(ctx, owner.AccountID)
+	settings, err := s.db.PayoutSettings(ctx, owner.AccountID)
 	if err != nil {
 		return nil, err
 	}
@@ -30,14 +29,14 @@ func (s *Service) Balances(ctx context.Context, owner event.Owner) ([]wallet.Bal
 
 	fresh := false
 
-	for _, n := range s.Registry.Networks(owner.Livemode) {
+	for _, n := range s.registry.Networks(owner.Livemode) {
 		began, err := s.track(ctx, owner, n, settings.Index, known)
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, err
 			}
 
-			s.Log.WarnContext(
+			s.config.Log.WarnContext(
 				ctx, "a master wallet could not be read",
 				"network", n.Slug, "account", owner.AccountID, "error", err,
 			)
@@ -50,7 +49,7 @@ func (s *Service) Balances(ctx context.Context, owner event.Owner) ([]wallet.Bal
 		return rows, nil
 	}
 
-	return s.DB.Balances(ctx, owner)
+	return s.db.Balances(ctx, owner)
 }
 
 // track reads the master wallet of a network, unless all its balances are known, and gives the rows
@@ -62,16 +61,11 @@ func (s *Service) track(
 	index uint32,
 	known map[chain.Holding]bool,
 ) (began bool, err error) {
-	driver, err := s.Registry.Driver(n.Slug)
-	if err != nil {
-		return false, err
-	}
-
-	if !txmgr.HasBalances(driver) {
+	if !s.sender.HasBalances(n.Slug) {
 		return false, nil // a network that cannot send has no balances to show
 	}
 
-	master, err := s.Outbox.Master(ctx, n.Slug, index)
+	master, err := s.sender.Master(ctx, n.Slug, index)
 	if err != nil {
 		return false, err
 	}
@@ -85,12 +79,12 @@ func (s *Service) track(
 		return false, nil
 	}
 
-	if err := s.Outbox.RefreshBalances(ctx, n.Slug, master); err != nil {
+	if err := s.sender.RefreshBalances(ctx, n.Slug, master); err != nil {
 		return false, err
 	}
 
-	return true, s.DB.Update(
+	return true, s.db.Update(
 		ctx,
-		func(ctx context.Context, tx Tx) error { return s.Outbox.TrackTx(ctx, tx, owner, n.Slug, master) },
+		func(ctx context.Context, tx Tx) error { return s.sender.TrackTx(ctx, tx, owner, n.Slug, master) },
 	)
 }

@@ -51,7 +51,7 @@ func (s *Service) PrepareRefund(ctx context.Context, p RefundParams) (Prepared, 
 		return Prepared{}, err
 	}
 
-	total, left, err := s.refundable(ctx, s.DB, p.Owner, p.InvoiceID, p.PaymentID)
+	total, left, err := s.refundable(ctx, s.db, p.Owner, p.InvoiceID, p.PaymentID)
 	if err != nil {
 		return Prepared{}, err
 	}
@@ -61,12 +61,12 @@ func (s *Service) PrepareRefund(ctx context.Context, p RefundParams) (Prepared, 
 		amount = *p.Amount
 	}
 
-	settings, err := s.DB.PayoutSettings(ctx, p.Owner.AccountID)
+	settings, err := s.db.PayoutSettings(ctx, p.Owner.AccountID)
 	if err != nil {
 		return Prepared{}, err
 	}
 
-	n, _ := s.Registry.Network(total.Network)
+	n, _ := s.registry.Network(total.Network)
 
 	asset, ok := n.AssetByID(total.AssetID)
 	if !ok {
@@ -92,7 +92,7 @@ func (s *Service) PrepareRefund(ctx context.Context, p RefundParams) (Prepared, 
 	}
 
 	r := Refund{
-		ID:          s.IDs.Next(),
+		ID:          s.config.IDs.Next(),
 		Owner:       p.Owner,
 		Status:      RefundPending,
 		InvoiceID:   total.InvoiceID,
@@ -123,7 +123,7 @@ func (s *Service) PrepareRefund(ctx context.Context, p RefundParams) (Prepared, 
 	var prepared Prepared
 
 	if total.Simulated {
-		driver, err := s.Registry.Driver(total.Network)
+		driver, err := s.registry.Driver(total.Network)
 		if err != nil {
 			return Prepared{}, err
 		}
@@ -193,7 +193,7 @@ func (s *Service) CreateRefund(ctx context.Context, params RefundParams) (r Refu
 		return Refund{}, err
 	}
 
-	err = s.DB.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
+	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
 		r, err = s.RefundTx(ctx, tx, prepared)
 		return err
 	})
@@ -246,7 +246,7 @@ func (s *Service) refundable(
 	owner event.Owner,
 	invoiceID, paymentID string,
 ) (total Received, left chain.Amount, err error) {
-	received, err := s.Received(ctx, r, owner, invoiceID, paymentID)
+	received, err := s.config.Received(ctx, r, owner, invoiceID, paymentID)
 	if err != nil {
 		return Received{}, left, err
 	}
@@ -257,7 +257,7 @@ func (s *Service) refundable(
 
 	whole := total.Amount
 	if paymentID != "" && total.InvoiceID != "" {
-		all, err := s.Received(ctx, r, owner, total.InvoiceID, "")
+		all, err := s.config.Received(ctx, r, owner, total.InvoiceID, "")
 		if err != nil {
 			return Received{}, left, err
 		}
@@ -347,7 +347,7 @@ func (s *Service) CancelRefund(
 	owner event.Owner,
 	refundID string,
 ) (r Refund, err error) {
-	err = s.DB.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
+	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
 		r, err = s.CancelRefundTx(ctx, tx, owner, refundID)
 		return err
 	})
@@ -395,7 +395,7 @@ func (s *Service) PaymentLostTx(
 		return err
 	}
 
-	received, err := s.Received(ctx, tx, owner, invoiceID, "")
+	received, err := s.config.Received(ctx, tx, owner, invoiceID, "")
 	if err != nil {
 		return err
 	}
@@ -511,7 +511,7 @@ func (s *Service) saveRefund(ctx context.Context, tx Tx, r *Refund, types ...eve
 
 // GetRefund returns a refund, or fault.NotFound.
 func (s *Service) GetRefund(ctx context.Context, owner event.Owner, id string) (Refund, error) {
-	return s.DB.Refund(ctx, owner, id)
+	return s.db.Refund(ctx, owner, id)
 }
 
 // ListRefunds returns a page of refunds, newest first, and whether there are more.
@@ -519,7 +519,7 @@ func (s *Service) ListRefunds(ctx context.Context, f RefundFilter) ([]Refund, bo
 	limit := f.Limit
 	f.Limit++
 
-	page, err := s.DB.Refunds(ctx, f)
+	page, err := s.db.Refunds(ctx, f)
 	if len(page) > limit {
 		return page[:limit], true, err
 	}

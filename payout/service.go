@@ -11,25 +11,31 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/internal/id"
-	"github.com/seed-8ee7f392/payments/internal/txmgr"
 )
 
 // GiveUpAfter is how long a payout may wait unsigned before it fails as stale (specification part 8).
 const GiveUpAfter = 2 * time.Hour
 
-// Config is what a Service needs; all but Log and Now are required.
+// Config is what a Service needs. Log and Now have defaults, the rest is required.
 type Config struct {
 	DB       DB
 	Registry *chain.Registry
-	Outbox   *txmgr.Outbox
+	Sender   Sender
+	IDs      IDs
+
 	// Received reads what was received for an invoice or a payment, with the reader of the
 	// transaction at hand.
 	Received func(ctx context.Context, r Reader, owner event.Owner, invoiceID, paymentID string) ([]Received, error)
-	IDs      *id.Source
-	Now      func() time.Time
-	Log      *slog.Logger
+
+	// Now tells the time. Defaults to time.Now.
+	Now func() time.Time
+
+	// Log defaults to slog.Default().
+	Log *slog.Logger
 }
+
+// IDs makes the ids of new objects.
+type IDs interface{ Next() string }
 
 // Received is a confirmed payment as refunds see it.
 type Received struct {
@@ -41,10 +47,13 @@ type Received struct {
 
 // Service accepts payouts and refunds, and follows the transactions that pay them.
 type Service struct {
-	Config
+	config   Config
+	db       DB
+	registry *chain.Registry
+	sender   Sender
 }
 
-// New returns a Service. It starts nothing: the outbox does the work.
+// New returns a Service. It starts nothing: the Sender does the work.
 func New(c Config) *Service {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -54,10 +63,10 @@ func New(c Config) *Service {
 		c.Log = slog.Default()
 	}
 
-	return &Service{Config: c}
+	return &Service{config: c, db: c.DB, registry: c.Registry, sender: c.Sender}
 }
 
-func (s *Service) now() time.Time { return s.Now().UTC().Truncate(time.Millisecond) }
+func (s *Service) now() time.Time { return s.config.Now().UTC().Truncate(time.Millisecond) }
 
 // Params asks for a payout.
 type Params struct {
@@ -87,7 +96,7 @@ type Prepared struct {
 // destination_invalid, amount_too_small and parameter_invalid; fault.Forbidden with
 // destination_not_allowed; fault.State with insufficient_balance.
 func (s *Service) Prepare(ctx context.Context, p Params) (Prepared, error) {
-	settings, err := s.DB.PayoutSettings(ctx, p.Owner.AccountID)
+	settings, err := s.db.PayoutSettings(ctx, p.Owner.AccountID)
 	if err != nil {
 		return Prepared{}, err
 	}
@@ -112,7 +121,7 @@ func (s *Service) Prepare(ctx context.Context, p Params) (Prepared, error) {
 
 // prepare is what payouts and refunds have in common.
 func (s *Service) prepare(ctx context.Context, settings Settings, p Params) (Prepared, error) {
-	n, ok := s.Registry.Network(p.Network)
+	n, ok := s.registry.Network(p.Network)
 	if !ok || n.Livemode != p.Owner.Livemode {
 		return Prepared{}, fault.Param(
 			"network", "asset_not_enabled",
@@ -136,7 +145,7 @@ func (s *Service) prepare(ctx context.Context, settings Settings, p Params) (Pre
 		)
 	}
 
-	driver, err := s.Registry.Driver(p.Network)
+	driver, err := s.registry.Driver(p.Network)
 	if err != nil {
 		return Prepared{}, err
 	}
@@ -146,7 +155,7 @@ func (s *Service) prepare(ctx context.Context, settings Settings, p Params) (Pre
 		return Prepared{}, err
 	}
 
-	master, err := s.Outbox.Master(ctx, p.Network, settings.Index)
+	master, err := s.sender.Master(ctx, p.Network, settings.Index)
 	if err != nil {
 		return Prepared{}, err
 	}
@@ -201,7 +210,7 @@ func (s *Service) prepare(ctx context.Context, settings Settings, p Params) (Pre
 		)
 	}
 
-	if err := s.Outbox.RefreshBalances(ctx, p.Network, master); err != nil {
+	if err := s.sender.RefreshBalances(ctx, p.Network, master); err != nil {
 		return Prepared{}, err
 	}
 
@@ -211,7 +220,7 @@ func (s *Service) prepare(ctx context.Context, settings Settings, p Params) (Pre
 		master: master,
 		native: native,
 		payout: Payout{
-			ID:             s.IDs.Next(),
+			ID:             s.config.IDs.Next(),
 			Owner:          p.Owner,
 			Status:         Pending,
 			Network:        p.Network,
@@ -257,14 +266,14 @@ func (s *Service) Tx(ctx context.Context, tx Tx, prepared Prepared) (Payout, err
 	}
 
 	for _, r := range reservations(p, prepared.native) {
-		if err := s.Outbox.ReserveTx(
+		if err := s.sender.ReserveTx(
 			ctx, tx, p.Owner, p.Network, prepared.master.Address, r.AssetID, p.ID, r.Amount,
 		); err != nil {
 			return Payout{}, err
 		}
 	}
 
-	t, err := s.Outbox.EnqueueTx(ctx, tx, wallet.Transaction{
+	t, err := s.sender.EnqueueTx(ctx, tx, wallet.Transaction{
 		Owner:    p.Owner,
 		Network:  p.Network,
 		Kind:     wallet.Payout,
@@ -292,7 +301,7 @@ func (s *Service) Create(ctx context.Context, params Params) (p Payout, err erro
 		return Payout{}, err
 	}
 
-	err = s.DB.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
+	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
 		p, err = s.Tx(ctx, tx, prepared)
 		return err
 	})
@@ -337,7 +346,7 @@ func (s *Service) CancelTx(ctx context.Context, tx Tx, owner event.Owner, payout
 		)
 	}
 
-	t, err := s.Outbox.CancelTx(ctx, tx, p.TransactionID)
+	t, err := s.sender.CancelTx(ctx, tx, p.TransactionID)
 	if errors.Is(err, fault.State) {
 		return Payout{}, fault.Wrap(
 			err, fault.State, "payout_not_pending",
@@ -359,7 +368,7 @@ func (s *Service) CancelTx(ctx context.Context, tx Tx, owner event.Owner, payout
 
 // Cancel is CancelTx in a transaction of its own.
 func (s *Service) Cancel(ctx context.Context, owner event.Owner, payoutID string) (p Payout, err error) {
-	err = s.DB.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
+	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
 		p, err = s.CancelTx(ctx, tx, owner, payoutID)
 		return err
 	})
@@ -414,11 +423,11 @@ func (s *Service) TransactionTx(ctx context.Context, tx Tx, t wallet.Transaction
 // releaseTx gives back what a failed payout had reserved. What a reverted one spent was booked with
 // its block: its reservation ends with the balance read there.
 func (s *Service) releaseTx(ctx context.Context, tx Tx, p Payout, t wallet.Transaction) error {
-	n, _ := s.Registry.Network(p.Network)
+	n, _ := s.registry.Network(p.Network)
 
 	native, _ := n.Native()
 	for _, r := range reservations(p, native) {
-		if err := s.Outbox.ReleaseTx(ctx, tx, p.Network, t.Order.From.Address, r.AssetID, p.ID); err != nil {
+		if err := s.sender.ReleaseTx(ctx, tx, p.Network, t.Order.From.Address, r.AssetID, p.ID); err != nil {
 			return err
 		}
 	}
@@ -460,7 +469,7 @@ func (s *Service) save(ctx context.Context, tx Tx, p *Payout, types ...event.Typ
 
 // Get returns a payout, or fault.NotFound.
 func (s *Service) Get(ctx context.Context, owner event.Owner, id string) (Payout, error) {
-	return s.DB.Payout(ctx, owner, id)
+	return s.db.Payout(ctx, owner, id)
 }
 
 // List returns a page of payouts, newest first, and whether there are more.
@@ -468,7 +477,7 @@ func (s *Service) List(ctx context.Context, f Filter) ([]Payout, bool, error) {
 	limit := f.Limit
 	f.Limit++
 
-	page, err := s.DB.Payouts(ctx, f)
+	page, err := s.db.Payouts(ctx, f)
 	if len(page) > limit {
 		return page[:limit], true, err
 	}

@@ -1,11 +1,10 @@
-// Package settlement releases what was paid: it takes the platform fee and moves each deposit from its
-// address to the merchant's master wallet.
+// Package settlement holds what becomes of a confirmed payment: the platform fee is taken and the money
+// goes from its deposit address to the merchant's master wallet.
 //
-// A settlement opens by reaction to a confirmed payment that has a price, in the transaction that
-// confirms it. Planning groups the settlements of one address and asset into a Release, checks that it
-// is worth its fees and that the master wallet can pay them, and hands the transactions (top-up, fee,
-// sweep) one after the other to chain/send. transitions.go is the pure state machine of a
-// settlement, release.go that of its journey, planner.go decides, service.go and worker.go run them.
+// A settlement opens by reaction to a confirmed payment that has a price, in the transaction that confirms
+// it. transitions.go is its pure state machine, service.go what merchants and operators do with it. Planning
+// and moving are internal/sweep's: it groups settlements of one address and asset into a Release and has
+// its transactions (top-up, fee, sweep) made one after the other.
 package settlement
 
 import (

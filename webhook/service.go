@@ -14,7 +14,6 @@ import (
 
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/internal/id"
 )
 
 // This file holds the service and what merchants do with endpoints.
@@ -35,10 +34,16 @@ type Sealer interface {
 	Open(sealed, context []byte) ([]byte, error)
 }
 
+// IDs makes the ids of new endpoints and deliveries, and those of events.
+type IDs interface {
+	Next() string
+	Event() string
+}
+
 // Config is what a Service is made of.
 type Config struct {
 	DB  DB
-	IDs *id.Source
+	IDs IDs
 	// Seal encrypts signing secrets at rest.
 	Seal Sealer
 	HTTP HTTP
@@ -65,7 +70,7 @@ type Config struct {
 // for concurrent use.
 type Service struct {
 	db          DB
-	ids         *id.Source
+	ids         IDs
 	seal        Sealer
 	guard       guard
 	client      *http.Client

@@ -210,7 +210,7 @@ func (w *world) work() {
 		var did bool
 
 		for _, step := range []func(context.Context, string) (bool, error){
-			w.engine.Settlements.Step,
+			w.engine.Sweeper.Step,
 			w.engine.Outbox.Step,
 		} {
 			d, err := step(w.t.Context(), network)

@@ -168,7 +168,12 @@ func (o *Outbox) spendTx(
 
 // HasBalances reports whether the balances of a network's wallets can be known: read from the node,
 // or added up from coins.
-func HasBalances(driver chain.Driver) bool {
+func (o *Outbox) HasBalances(network string) bool {
+	driver, err := o.registry.Driver(network)
+	if err != nil {
+		return false
+	}
+
 	_, reads := driver.(chain.Balancer)
 	_, coins := driver.(chain.CoinReader)
 

@@ -249,7 +249,7 @@ func (w *World) Work() {
 	w.t.Helper()
 
 	for range 20 {
-		planned, err := w.Engine.Settlements.Step(w.t.Context(), w.Network)
+		planned, err := w.Engine.Sweeper.Step(w.t.Context(), w.Network)
 		w.Must(err)
 		sent, err := w.Engine.Outbox.Step(w.t.Context(), w.Network)
 		w.Must(err)

@@ -1,4 +1,4 @@
-package settlement_test
+package sweep_test
 
 import (
 	"testing"
@@ -172,7 +172,7 @@ func TestOneReleaseOfAnAddressAtATime(t *testing.T) {
 	}
 
 	for range 20 {
-		if _, err := w.service.Step(t.Context(), network); err != nil {
+		if _, err := w.sweeper.Step(t.Context(), network); err != nil {
 			t.Fatal(err)
 		}
 

@@ -1,4 +1,4 @@
-package settlement
+package sweep
 
 import (
 	"errors"
@@ -10,38 +10,39 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/settlement"
 )
 
 func TestGatherTakesWhatMayGoTogether(t *testing.T) {
-	due := now
-	s := func(id string, change func(*Settlement)) Settlement {
-		out := Settlement{ID: id, Status: Pending, DueAt: due}
+	due := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	s := func(id string, change func(*settlement.Settlement)) settlement.Settlement {
+		out := settlement.Settlement{ID: id, Status: settlement.Pending, DueAt: due}
 		change(&out)
 
 		return out
 	}
-	keep := func(*Settlement) {}
+	keep := func(*settlement.Settlement) {}
 
-	got := gather([]Settlement{
+	got := eligible([]settlement.Settlement{
 		s("c", keep),
 		s("a", keep),
-		s("b", func(s *Settlement) { s.Status = Held }),
-		s("d", func(s *Settlement) { s.ReleaseID = "r" }),
-		s("e", func(s *Settlement) { s.DueAt = time.Time{} }),
-		s("f", func(s *Settlement) { s.Simulated = true }),
-		s("g", func(s *Settlement) { s.Owner.AccountID = "other" }),
-		s("h", func(s *Settlement) { s.Status = Releasing }),
+		s("b", func(s *settlement.Settlement) { s.Status = settlement.Held }),
+		s("d", func(s *settlement.Settlement) { s.ReleaseID = "r" }),
+		s("e", func(s *settlement.Settlement) { s.DueAt = time.Time{} }),
+		s("f", func(s *settlement.Settlement) { s.Simulated = true }),
+		s("g", func(s *settlement.Settlement) { s.Owner.AccountID = "other" }),
+		s("h", func(s *settlement.Settlement) { s.Status = settlement.Releasing }),
 	})
 	if ids := got.ids(); len(ids) != 3 || ids[0] != "a" || ids[1] != "b" || ids[2] != "c" {
 		t.Errorf("gathered %v", ids)
 	}
 
-	var many []Settlement
+	var many []settlement.Settlement
 	for range 2 * maxGroup {
 		many = append(many, s("x", keep))
 	}
 
-	if n := len(gather(many)); n != maxGroup {
+	if n := len(eligible(many)); n != maxGroup {
 		t.Errorf("gathered %d", n)
 	}
 }
@@ -60,13 +61,13 @@ func TestUneconomicAboveHalfOfTheWorth(t *testing.T) {
 		return []chain.ReleaseStep{{NetworkFee: chain.Units(1)}, {NetworkFee: chain.Units(fee - 1)}}
 	}
 	native := group{
-		{FeeSource: FromDeposit, Gross: chain.Units(60)},
-		{FeeSource: FromDeposit, Gross: chain.Units(41)},
+		{FeeSource: settlement.FromDeposit, Gross: chain.Units(60)},
+		{FeeSource: settlement.FromDeposit, Gross: chain.Units(41)},
 	}
 
 	token := group{
-		{FeeSource: FromMaster, USDValue: decimal.NewFromInt(10), NativePrice: decimal.NewFromInt(1)},
-		{FeeSource: FromMaster, USDValue: decimal.NewFromInt(30), NativePrice: decimal.NewFromInt(200)},
+		{FeeSource: settlement.FromMaster, USDValue: decimal.NewFromInt(10), NativePrice: decimal.NewFromInt(1)},
+		{FeeSource: settlement.FromMaster, USDValue: decimal.NewFromInt(30), NativePrice: decimal.NewFromInt(200)},
 	}
 	for _, c := range []struct {
 		name string
@@ -160,7 +161,7 @@ func TestPlanIsCheckedBeforeItIsCarriedOut(t *testing.T) {
 		{"fees paid by somebody", []chain.ReleaseStep{foreign}, false},
 		{"no maximum", []chain.ReleaseStep{free}, false},
 	} {
-		err := check(r, c.steps, "coin")
+		err := checkPlan(r, c.steps, "coin")
 		if (err == nil) != c.ok ||
 			(err != nil && (!errors.Is(err, fault.Invalid) || fault.Code(err) != "not_releasable")) {
 			t.Errorf("%s: %v", c.name, err)
@@ -173,7 +174,7 @@ func TestPlanIsCheckedBeforeItIsCarriedOut(t *testing.T) {
 }
 
 func TestOnlyWhatReachesTheMasterWalletArrived(t *testing.T) {
-	r := Release{
+	r := settlement.Release{
 		Master:  chain.Party{Address: "master"},
 		AssetID: "coin",
 	}
@@ -186,7 +187,7 @@ func TestOnlyWhatReachesTheMasterWalletArrived(t *testing.T) {
 		},
 	}
 
-	if got := r.arrived(sweep); got != chain.Units(90) {
+	if got := arrivedBy(&r, sweep); got != chain.Units(90) {
 		t.Errorf("%s arrived, want 90", got)
 	}
 }

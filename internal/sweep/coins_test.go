@@ -1,4 +1,4 @@
-package settlement_test
+package sweep_test
 
 import (
 	"context"
@@ -82,7 +82,7 @@ func TestMissingCoinDelaysNobodyElse(t *testing.T) {
 	plan := func() {
 		t.Helper()
 
-		if _, err := w.service.Step(t.Context(), network); err != nil {
+		if _, err := w.sweeper.Step(t.Context(), network); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package settlement
+package sweep
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/settlement"
 )
 
 // The planner decides; it reads nothing and writes nothing.
@@ -18,30 +19,30 @@ import (
 const maxGroup = 50
 
 // group is the settlements of one place that may be released together, oldest first.
-type group []Settlement
+type group []settlement.Settlement
 
 // place is what a group shares: an address and an asset; where coins are spent, an owner and an asset.
-type place struct {
+type releaseKey struct {
 	address chain.Address
 	owner   event.Owner
 	assetID string
 }
 
 // String names the place in logs.
-func (p place) String() string { return string(p.address) + p.owner.AccountID }
+func (p releaseKey) String() string { return string(p.address) + p.owner.AccountID }
 
-func placeOf(s Settlement, spendsCoins bool) place {
+func keyOf(s settlement.Settlement, spendsCoins bool) releaseKey {
 	if spendsCoins {
-		return place{owner: s.Owner, assetID: s.AssetID}
+		return releaseKey{owner: s.Owner, assetID: s.AssetID}
 	}
 
-	return place{address: s.Deposit.Address, assetID: s.AssetID}
+	return releaseKey{address: s.Deposit.Address, assetID: s.AssetID}
 }
 
 // of returns the settlements that are at the place.
-func (p place) of(all []Settlement) (at group) {
+func (p releaseKey) of(all []settlement.Settlement) (at group) {
 	for _, s := range all {
-		if placeOf(s, p.address == "") == p {
+		if keyOf(s, p.address == "") == p {
 			at = append(at, s)
 		}
 	}
@@ -50,10 +51,10 @@ func (p place) of(all []Settlement) (at group) {
 }
 
 // places returns where due settlements are, the oldest first.
-func places(due []Settlement, spendsCoins bool) []place {
-	var out []place
+func keysOf(due []settlement.Settlement, spendsCoins bool) []releaseKey {
+	var out []releaseKey
 	for _, s := range due {
-		if p := placeOf(s, spendsCoins); !slices.Contains(out, p) {
+		if p := keyOf(s, spendsCoins); !slices.Contains(out, p) {
 			out = append(out, p)
 		}
 	}
@@ -63,10 +64,10 @@ func places(due []Settlement, spendsCoins bool) []place {
 
 // gather picks, of all that waits at a place, what one release may take: what is not in a release already and
 // was not left to an operator, of one owner.
-func gather(at []Settlement) group {
+func eligible(at []settlement.Settlement) group {
 	var g group
 	for _, s := range at {
-		if (s.Status != Pending && s.Status != Held) || s.ReleaseID != "" || s.DueAt.IsZero() ||
+		if (s.Status != settlement.Pending && s.Status != settlement.Held) || s.ReleaseID != "" || s.DueAt.IsZero() ||
 			s.Simulated ||
 			len(g) == maxGroup {
 			continue
@@ -79,7 +80,7 @@ func gather(at []Settlement) group {
 		g = append(g, s)
 	}
 
-	slices.SortFunc(g, func(a, b Settlement) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(g, func(a, b settlement.Settlement) int { return cmp.Compare(a.ID, b.ID) })
 
 	return g
 }
@@ -103,7 +104,7 @@ func (g group) fee() (sum chain.Amount) {
 
 // spent is what earlier, failed releases already took out of native deposits.
 func (g group) spent() (sum chain.Amount) {
-	if g[0].FeeSource != FromDeposit {
+	if g[0].FeeSource != settlement.FromDeposit {
 		return sum
 	}
 
@@ -116,8 +117,8 @@ func (g group) spent() (sum chain.Amount) {
 
 // bearing returns the group with what is owed at its address as a network fee of the oldest, if
 // that pays its own way.
-func (g group) bearing(owed chain.Amount) group {
-	if owed.IsZero() || g[0].FeeSource != FromDeposit {
+func (g group) withResidueOwed(owed chain.Amount) group {
+	if owed.IsZero() || g[0].FeeSource != settlement.FromDeposit {
 		return g
 	}
 
@@ -152,7 +153,7 @@ func (g group) belowMin(minimum decimal.Decimal) bool {
 // deposits are compared in base units, tokens in USD at the newest snapshot of the group.
 func (g group) uneconomic(steps []chain.ReleaseStep, nativeDecimals uint8) bool {
 	fees := networkFees(steps)
-	if g[0].FeeSource == FromDeposit {
+	if g[0].FeeSource == settlement.FromDeposit {
 		return g.gross().Less(fees.Add(fees))
 	}
 
@@ -229,7 +230,7 @@ func allFromMaster(steps []chain.ReleaseStep, master chain.Address, nativeID str
 
 // check makes sure that a plan does what was asked and nothing else: a driver with a fault must not
 // move money.
-func check(r chain.Release, steps []chain.ReleaseStep, nativeID string) error {
+func checkPlan(r chain.Release, steps []chain.ReleaseStep, nativeID string) error {
 	wrong := func(what string) error {
 		return fault.New(
 			fault.Invalid, "not_releasable",
@@ -295,8 +296,8 @@ func check(r chain.Release, steps []chain.ReleaseStep, nativeID string) error {
 }
 
 // recheck is when a held settlement is planned again: soon when it only waits for the wallet to be filled.
-func recheck(reason Reason, now time.Time) time.Time {
-	if reason == InsufficientMasterBalance {
+func recheck(reason settlement.Reason, now time.Time) time.Time {
+	if reason == settlement.InsufficientMasterBalance {
 		return now.Add(time.Minute)
 	}
 

@@ -1,4 +1,4 @@
-package settlement
+package sweep
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/settlement"
 )
 
 // The books of a release: who bears which network fee, what arrived, what stays behind, and the
@@ -20,10 +21,10 @@ func (g group) net(arrived chain.Amount) []chain.Amount {
 
 	for i, s := range g {
 		net[i] = s.Gross
-		if s.FeeSource == FromDeposit {
+		if s.FeeSource == settlement.FromDeposit {
 			own := s.FeePaid.Add(s.NetworkFees)
 			if s.Gross.Less(own) {
-				return Split(arrived, allGross(g))
+				return settlement.Split(arrived, allGross(g))
 			}
 
 			net[i] = s.Gross.Sub(own)
@@ -33,7 +34,7 @@ func (g group) net(arrived chain.Amount) []chain.Amount {
 	}
 
 	if sum.Less(arrived) {
-		return Split(arrived, allGross(g))
+		return settlement.Split(arrived, allGross(g))
 	}
 
 	short := sum.Sub(arrived)
@@ -46,7 +47,7 @@ func (g group) net(arrived chain.Amount) []chain.Amount {
 }
 
 // arrived is what a sweep brought to the master wallet.
-func (r *Release) arrived(sweep wallet.Transaction) (sum chain.Amount) {
+func arrivedBy(r *settlement.Release, sweep wallet.Transaction) (sum chain.Amount) {
 	for _, m := range sweep.Transfers {
 		if m.To == r.Master.Address && m.AssetID == r.AssetID {
 			sum = sum.Add(m.Amount)
@@ -56,7 +57,7 @@ func (r *Release) arrived(sweep wallet.Transaction) (sum chain.Amount) {
 	return sum
 }
 
-func allGross(g []Settlement) []chain.Amount {
+func allGross(g []settlement.Settlement) []chain.Amount {
 	out := make([]chain.Amount, len(g))
 	for i, s := range g {
 		out[i] = s.Gross
@@ -66,30 +67,30 @@ func allGross(g []Settlement) []chain.Amount {
 }
 
 // book takes down what a step has cost.
-func (w *journey) book(step *Step, fee chain.Amount) {
+func (w *releaseUpdate) book(step *settlement.Step, fee chain.Amount) {
 	w.cost(func() { step.NetworkFee = fee })
 }
 
 // cost divides what the release's transactions cost among the settlements by gross, the remainder
 // to the oldest, when that changes.
-func (w *journey) cost(change func()) {
+func (w *releaseUpdate) cost(change func()) {
 	if len(w.g) == 0 {
 		change()
 		return
 	}
 
-	before := Split(w.r.networkFees(), allGross(w.g))
+	before := settlement.Split(totalNetworkFees(w.r), allGross(w.g))
 
 	change()
 
-	for i, share := range Split(w.r.networkFees(), allGross(w.g)) {
+	for i, share := range settlement.Split(totalNetworkFees(w.r), allGross(w.g)) {
 		w.g[i].NetworkFees = w.g[i].NetworkFees.Add(share).SubFloor(before[i])
 	}
 }
 
 // residue keeps the native coin at the deposit address that no deposit explains, given that a step
 // is final as t.
-func (w *journey) residue(ctx context.Context, step *Step, t wallet.Transaction) error {
+func (w *releaseUpdate) bookResidue(ctx context.Context, step *settlement.Step, t wallet.Transaction) error {
 	var left, took chain.Amount
 
 	switch {
@@ -114,16 +115,18 @@ func (w *journey) residue(ctx context.Context, step *Step, t wallet.Transaction)
 		took = t.Fee
 	}
 
-	return w.leaves(ctx, step, left, took)
+	return w.setResidue(ctx, step, left, took)
 }
 
 // residueAgain corrects the residue when a native deposit's transaction other than its sweep costs
 // something else than before, as it was included again or is undone: the sweep, where that is
 // final, left behind more, or less, than was counted.
-func (w *journey) residueAgain(ctx context.Context, more, less chain.Amount) error {
+func (w *releaseUpdate) rebookResidue(ctx context.Context, more, less chain.Amount) error {
 	i := slices.IndexFunc(
 		w.r.Steps,
-		func(s Step) bool { return s.Kind == chain.StepSweep && s.Booked && s.State == wallet.Confirmed },
+		func(s settlement.Step) bool {
+			return s.Kind == chain.StepSweep && s.Booked && s.State == wallet.Confirmed
+		},
 	)
 	if i < 0 {
 		return nil
@@ -132,12 +135,12 @@ func (w *journey) residueAgain(ctx context.Context, more, less chain.Amount) err
 	sweep := &w.r.Steps[i]
 	left, took := sweep.Left.Add(more), sweep.Took.Add(less)
 
-	return w.leaves(ctx, sweep, left.SubFloor(took), took.SubFloor(left))
+	return w.setResidue(ctx, sweep, left.SubFloor(took), took.SubFloor(left))
 }
 
 // leaves takes down that a step left so much at the deposit address, or took so much of what lay
 // there, instead of what it was thought to have.
-func (w *journey) leaves(ctx context.Context, step *Step, left, took chain.Amount) error {
+func (w *releaseUpdate) setResidue(ctx context.Context, step *settlement.Step, left, took chain.Amount) error {
 	row, err := w.tx.Residue(ctx, w.r.Network, w.r.Deposit.Address)
 	if err != nil {
 		return err
@@ -158,13 +161,13 @@ func (w *journey) leaves(ctx context.Context, step *Step, left, took chain.Amoun
 
 // left is what earlier transactions left of native deposits, for the sweep; what of it is booked
 // already is left out.
-func (w *journey) left() chain.Amount {
+func (w *releaseUpdate) left() chain.Amount {
 	left, gone := w.r.Amount, chain.Amount{}
 	for _, s := range w.g {
 		gone = gone.Add(s.FeePaid).Add(s.NetworkFees)
 	}
 
-	if last := w.r.last(); last != nil && last.Kind == chain.StepSweep {
+	if last := lastStep(w.r); last != nil && last.Kind == chain.StepSweep {
 		left = left.Add(last.NetworkFee)
 		if last.Booked {
 			left = left.Add(last.PaysFee)
@@ -175,10 +178,10 @@ func (w *journey) left() chain.Amount {
 }
 
 // ofNative reports whether the deposits are of the native coin, which pays for its own way.
-func (w *journey) ofNative() bool { return w.r.AssetID == w.native() }
+func (w *releaseUpdate) ofNative() bool { return w.r.AssetID == w.native() }
 
 // native is the id of the network's native coin.
-func (w *journey) native() string {
+func (w *releaseUpdate) native() string {
 	n, _ := w.registry.Network(w.r.Network)
 	native, _ := n.Native()
 
@@ -195,8 +198,8 @@ func paysNetworkFee(t wallet.Transaction, address chain.Address) bool {
 
 // payFee books the platform fee of a step that is final: to each settlement its own, less what is
 // booked already to those that left the release.
-func (w *journey) payFee(step *Step) {
-	amount := step.unbooked()
+func (w *releaseUpdate) payFee(step *settlement.Step) {
+	amount := unbookedFee(step)
 
 	leaves := len(w.g) > 1 && step.Kind != chain.StepSweep
 	for i := range w.g {
@@ -205,14 +208,14 @@ func (w *journey) payFee(step *Step) {
 
 		amount = amount.Sub(part)
 		if leaves && !part.IsZero() {
-			step.Parts = append(slices.Clip(step.Parts), Part{w.g[i].ID, part})
+			step.Parts = append(slices.Clip(step.Parts), settlement.Part{SettlementID: w.g[i].ID, Amount: part})
 		}
 	}
 }
 
-// leave books to a settlement that leaves the release its part of a platform fee that is on its
+// bookLost books to a settlement that leaves the release its part of a platform fee that is on its
 // way: the bytes are signed, and pay it whether its payment comes back or not.
-func (r *Release) leave(lost *Settlement) {
+func bookLost(r *settlement.Release, lost *settlement.Settlement) {
 	r.Steps = slices.Clone(r.Steps)
 	for i := range r.Steps {
 		step := &r.Steps[i]
@@ -220,15 +223,15 @@ func (r *Release) leave(lost *Settlement) {
 			continue
 		}
 
-		if part := chain.Min(step.unbooked(), lost.FeeCarried); !part.IsZero() {
+		if part := chain.Min(unbookedFee(step), lost.FeeCarried); !part.IsZero() {
 			lost.Pay(part)
-			step.Parts = append(slices.Clip(step.Parts), Part{lost.ID, part})
+			step.Parts = append(slices.Clip(step.Parts), settlement.Part{SettlementID: lost.ID, Amount: part})
 		}
 	}
 }
 
 // unbooked is what is booked to nobody by name.
-func (s *Step) unbooked() chain.Amount {
+func unbookedFee(s *settlement.Step) chain.Amount {
 	left := s.PaysFee
 	for _, p := range s.Parts {
 		left = left.Sub(p.Amount)
@@ -239,12 +242,12 @@ func (s *Step) unbooked() chain.Amount {
 
 // unpayFee takes back the platform fee of a step that is proven dead: the parts, and, when it was
 // confirmed before, the rest. Of settlements that are released already it is carried.
-func (w *journey) unpayFee(ctx context.Context, step *Step, confirmed bool) error {
-	rest, parts := step.unbooked(), step.Parts
+func (w *releaseUpdate) unpayFee(ctx context.Context, step *settlement.Step, confirmed bool) error {
+	rest, parts := unbookedFee(step), step.Parts
 	step.Parts = nil
 
 	for _, p := range parts {
-		if i := slices.IndexFunc(w.g, func(s Settlement) bool { return s.ID == p.SettlementID }); i >= 0 {
+		if i := slices.IndexFunc(w.g, func(s settlement.Settlement) bool { return s.ID == p.SettlementID }); i >= 0 {
 			w.g[i].Unpay(p.Amount)
 			continue
 		}
@@ -272,7 +275,7 @@ func (w *journey) unpayFee(ctx context.Context, step *Step, confirmed bool) erro
 }
 
 // unpayLeft is unpayFee for one that left the release.
-func (w *journey) unpayLeft(ctx context.Context, p Part) error {
+func (w *releaseUpdate) unpayLeft(ctx context.Context, p settlement.Part) error {
 	found, err := w.tx.SettlementsByID(ctx, []string{p.SettlementID})
 	if err != nil || len(found) == 0 {
 		return err
@@ -281,7 +284,7 @@ func (w *journey) unpayLeft(ctx context.Context, p Part) error {
 	s := found[0]
 	s.Unpay(p.Amount)
 
-	if s.Status == Released {
+	if s.Status == settlement.Released {
 		row, err := w.tx.Carry(ctx, w.r.Owner, w.r.Network)
 		if err != nil {
 			return err
@@ -297,12 +300,12 @@ func (w *journey) unpayLeft(ctx context.Context, p Part) error {
 }
 
 // carry adds what the release did not pay to the fee that waits for a later one.
-func (w *journey) carry(ctx context.Context) error {
+func (w *releaseUpdate) carry(ctx context.Context) error {
 	return w.moveCarry(ctx, func(c chain.Amount) chain.Amount { return c.Add(group(w.g).fee()) })
 }
 
 // uncarry takes that back. What a later release has paid of it by now counts as paid.
-func (w *journey) uncarry(ctx context.Context) error {
+func (w *releaseUpdate) uncarry(ctx context.Context) error {
 	return w.moveCarry(ctx, func(c chain.Amount) chain.Amount {
 		for i := range w.g {
 			back := chain.Min(c, w.g[i].FeeCarried)
@@ -314,7 +317,7 @@ func (w *journey) uncarry(ctx context.Context) error {
 	})
 }
 
-func (w *journey) moveCarry(ctx context.Context, f func(chain.Amount) chain.Amount) error {
+func (w *releaseUpdate) moveCarry(ctx context.Context, f func(chain.Amount) chain.Amount) error {
 	if group(w.g).fee().IsZero() {
 		return nil
 	}

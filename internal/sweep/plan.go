@@ -1,4 +1,4 @@
-package settlement
+package sweep
 
 import (
 	"context"
@@ -12,16 +12,17 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/txmgr"
+	"github.com/seed-8ee7f392/payments/settlement"
 )
 
 // release plans what waits at a place, and begins its release, holds it, or fails it.
-func (p *run) release(ctx context.Context, at place, due group) (began bool, err error) {
+func (p *planningRun) release(ctx context.Context, at releaseKey, due group) (began bool, err error) {
 	waiting, err := p.waiting(ctx, at, due)
 	if err != nil {
 		return false, &storeError{err}
 	}
 
-	g, coins, err := p.movable(ctx, gather(waiting), due)
+	g, coins, err := p.movable(ctx, eligible(waiting), due)
 	if err != nil || len(g) == 0 {
 		return false, err
 	}
@@ -32,12 +33,12 @@ func (p *run) release(ctx context.Context, at place, due group) (began bool, err
 	}
 
 	if g.belowMin(settings.SweepMinUSD) {
-		return false, p.hold(ctx, g, BelowSweepMin, nil)
+		return false, p.hold(ctx, g, settlement.BelowSweepMin, nil)
 	}
 
 	asset, ok := p.network.AssetByID(at.assetID)
 	if !ok {
-		return false, p.fail(ctx, g, NotReleasable)
+		return false, p.fail(ctx, g, settlement.NotReleasable)
 	}
 
 	master, err := p.outbox.Master(ctx, p.network.Slug, settings.Index)
@@ -45,7 +46,7 @@ func (p *run) release(ctx context.Context, at place, due group) (began bool, err
 		return false, err
 	}
 
-	if g[0].FeeSource == FromMaster {
+	if g[0].FeeSource == settlement.FromMaster {
 		if err := p.read(ctx, g[0].Owner, master); err != nil {
 			return false, err
 		}
@@ -56,8 +57,8 @@ func (p *run) release(ctx context.Context, at place, due group) (began bool, err
 		return false, err
 	}
 
-	g = g.bearing(residue.Owed)
-	r := Release{
+	g = g.withResidueOwed(residue.Owed)
+	r := settlement.Release{
 		ID:            p.config.IDs.Next(),
 		Owner:         g[0].Owner,
 		Network:       p.network.Slug,
@@ -76,35 +77,35 @@ func (p *run) release(ctx context.Context, at place, due group) (began bool, err
 	switch {
 	case err == nil:
 	case errors.Is(err, fault.Invalid):
-		return false, p.fail(ctx, g, NotReleasable)
+		return false, p.fail(ctx, g, settlement.NotReleasable)
 	case fault.Code(err) == "funds_missing":
 		if p.now().Sub(g[len(g)-1].ConfirmedAt) < fundsGrace {
 			return false, err
 		}
 
-		return false, p.fail(ctx, g, FundsMissing)
+		return false, p.fail(ctx, g, settlement.FundsMissing)
 	case fault.Code(err) == "uneconomic":
-		return false, p.hold(ctx, g, Uneconomic, nil)
+		return false, p.hold(ctx, g, settlement.Uneconomic, nil)
 	default:
 		return false, err
 	}
 
 	if g.uneconomic(steps, p.native.Decimals) {
-		return false, p.hold(ctx, g, Uneconomic, nil)
+		return false, p.hold(ctx, g, settlement.Uneconomic, nil)
 	}
 
 	return p.begin(ctx, g, r, steps, carry, residue)
 }
 
 // read reads the master wallet's balances, whose rows are made when they are not there yet.
-func (p *run) read(ctx context.Context, owner event.Owner, master chain.Party) error {
+func (p *planningRun) read(ctx context.Context, owner event.Owner, master chain.Party) error {
 	b, found, err := p.db.Balance(ctx, p.network.Slug, master.Address, p.native.ID)
 	if err != nil {
 		return &storeError{err}
 	}
 
 	if !found || b.Owner != owner {
-		if err := p.write(ctx, func(ctx context.Context, tx Tx) error {
+		if err := p.write(ctx, func(ctx context.Context, tx settlement.Tx) error {
 			return p.outbox.TrackTx(ctx, tx, owner, p.network.Slug, master)
 		}); err != nil {
 			return err
@@ -115,12 +116,12 @@ func (p *run) read(ctx context.Context, owner event.Owner, master chain.Party) e
 }
 
 // rows reads what is carried and what lies at the address beside the deposits.
-func (p *run) rows(
+func (p *planningRun) rows(
 	ctx context.Context,
 	owner event.Owner,
 	at chain.Address,
-) (carry Carry, residue Residue, err error) {
-	err = p.write(ctx, func(ctx context.Context, tx Tx) (err error) {
+) (carry settlement.Carry, residue settlement.Residue, err error) {
+	err = p.write(ctx, func(ctx context.Context, tx settlement.Tx) (err error) {
 		if carry, err = tx.Carry(ctx, owner, p.network.Slug); err != nil {
 			return err
 		}
@@ -136,9 +137,9 @@ func (p *run) rows(
 // withFee plans a release with as much of the platform fee as makes sense: with what was carried so
 // far; without it where the deposit cannot bear that much; without any where there is nobody to pay
 // it to, or paying it costs more than it is.
-func (p *run) withFee(
+func (p *planningRun) withFee(
 	ctx context.Context,
-	r *Release,
+	r *settlement.Release,
 	g group,
 	coins []chain.Coin,
 	asset chain.Asset,
@@ -169,9 +170,9 @@ func (p *run) withFee(
 }
 
 // ask has the driver plan what is left of a release, and checks what it answers.
-func (p *run) ask(
+func (p *planningRun) ask(
 	ctx context.Context,
-	r *Release,
+	r *settlement.Release,
 	g group,
 	coins []chain.Coin,
 	asset chain.Asset,
@@ -193,21 +194,21 @@ func (p *run) ask(
 		Residue:    residue,
 		Spent:      g.spent(),
 		Done:       done,
-		KeepOpen:   r.has(chain.StepSweep, wallet.Failed), // it closed, or the release would have ended
+		KeepOpen:   hasStep(r, chain.StepSweep, wallet.Failed), // it closed, or the release would have ended
 	}
 
-	steps, err := p.sweeper.PlanRelease(ctx, order)
+	steps, err := p.planner.PlanRelease(ctx, order)
 	if err != nil {
 		return nil, err
 	}
 
-	return steps, check(order, steps, p.native.ID)
+	return steps, checkPlan(order, steps, p.native.ID)
 }
 
 // movable tells what of a group can be released now, and which coins hold it, in its order, where
 // the network spends outputs. What is being lifted, or is not in the book of coins, must not keep
 // the others waiting: what of it is due is put off, and what stays missing fails by itself.
-func (p *run) movable(ctx context.Context, g, due group) (now group, coins []chain.Coin, err error) {
+func (p *planningRun) movable(ctx context.Context, g, due group) (now group, coins []chain.Coin, err error) {
 	if !p.spendsCoins || len(g) == 0 {
 		return g, nil, nil
 	}
@@ -228,7 +229,7 @@ func (p *run) movable(ctx context.Context, g, due group) (now group, coins []cha
 			now, coins = append(now, s), append(coins, c.Coin)
 		case !lifted[at] && p.now().Sub(s.ConfirmedAt) >= fundsGrace:
 			missing = append(missing, s)
-		case slices.ContainsFunc(due, func(d Settlement) bool { return d.ID == s.ID }):
+		case slices.ContainsFunc(due, func(d settlement.Settlement) bool { return d.ID == s.ID }):
 			late = append(late, s)
 		}
 	}
@@ -240,7 +241,7 @@ func (p *run) movable(ctx context.Context, g, due group) (now group, coins []cha
 	}
 
 	if len(missing) > 0 {
-		if err := p.fail(ctx, missing, FundsMissing); err != nil {
+		if err := p.fail(ctx, missing, settlement.FundsMissing); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -251,7 +252,7 @@ func (p *run) movable(ctx context.Context, g, due group) (now group, coins []cha
 // coins returns the outputs that hold the deposits of a release under way, where the network has
 // outputs. One that is not in the book, or spent, is fault.State with code funds_missing; one that
 // is being lifted with code deposit_lifted.
-func (p *run) coins(ctx context.Context, g group) ([]chain.Coin, error) {
+func (p *planningRun) coins(ctx context.Context, g group) ([]chain.Coin, error) {
 	if !p.spendsCoins {
 		return nil, nil
 	}
@@ -285,7 +286,7 @@ func (p *run) coins(ctx context.Context, g group) ([]chain.Coin, error) {
 }
 
 // held reads which outputs paid a group, by payment id, and what holds their money now; see send.Held.
-func (p *run) held(
+func (p *planningRun) held(
 	ctx context.Context,
 	g group,
 ) (outputs map[string]chain.Outpoint, held map[chain.Outpoint]wallet.Coin, lifted map[chain.Outpoint]bool, err error) {
@@ -310,18 +311,18 @@ func (p *run) held(
 // begin stores a release with its first transaction, in one transaction. Money of the master wallet
 // is reserved for the whole plan: for the first transaction in its own name, for the rest in the
 // release's.
-func (p *run) begin(
+func (p *planningRun) begin(
 	ctx context.Context,
 	g group,
-	r Release,
+	r settlement.Release,
 	steps []chain.ReleaseStep,
-	carry Carry,
-	residue Residue,
+	carry settlement.Carry,
+	residue settlement.Residue,
 ) (began bool, err error) {
 	required := allFromMaster(steps, r.Master.Address, p.native.ID)
 	short := false
 
-	err = p.write(ctx, func(ctx context.Context, tx Tx) error {
+	err = p.write(ctx, func(ctx context.Context, tx settlement.Tx) error {
 		began, short = false, false
 
 		fresh, err := p.fresh(ctx, tx, g)
@@ -386,7 +387,7 @@ func (p *run) begin(
 		return nil
 	})
 	if err == nil && short {
-		return false, p.hold(ctx, g, InsufficientMasterBalance, &required)
+		return false, p.hold(ctx, g, settlement.InsufficientMasterBalance, &required)
 	}
 
 	return began, err
@@ -394,13 +395,13 @@ func (p *run) begin(
 
 // bear books what the plan of a release counted on at its address: the residue, and that the oldest
 // of its settlements bears what is owed there. as is false when that is no longer so.
-func (p *run) bear(ctx context.Context, tx Tx, r *Release, g group, planned Residue) (as bool, err error) {
+func (p *planningRun) bear(ctx context.Context, tx settlement.Tx, r *settlement.Release, g group, planned settlement.Residue) (as bool, err error) {
 	now, err := tx.Residue(ctx, r.Network, r.Deposit.Address)
 	if err != nil || now.Amount != planned.Amount || now.Owed != planned.Owed {
 		return false, err
 	}
 
-	bearing := g.bearing(now.Owed)
+	bearing := g.withResidueOwed(now.Owed)
 	if bearing[0].NetworkFees == g[0].NetworkFees {
 		return true, nil
 	}
@@ -414,7 +415,7 @@ func (p *run) bear(ctx context.Context, tx Tx, r *Release, g group, planned Resi
 }
 
 // enqueue puts the first of the steps into the outbox and stores the release with it.
-func (p *run) enqueue(ctx context.Context, tx Tx, r *Release, steps []chain.ReleaseStep) error {
+func (p *planningRun) enqueue(ctx context.Context, tx settlement.Tx, r *settlement.Release, steps []chain.ReleaseStep) error {
 	first := steps[0]
 
 	t, err := p.outbox.EnqueueTx(ctx, tx, wallet.Transaction{
@@ -431,7 +432,7 @@ func (p *run) enqueue(ctx context.Context, tx Tx, r *Release, steps []chain.Rele
 
 	r.Steps = append(
 		slices.Clip(r.Steps),
-		Step{Kind: first.Kind, TransactionID: t.ID, State: t.State, PaysFee: first.PaysFee},
+		settlement.Step{Kind: first.Kind, TransactionID: t.ID, State: t.State, PaysFee: first.PaysFee},
 	)
 
 	r.DueAt = time.Time{}
@@ -463,14 +464,14 @@ func kindOf(step chain.StepKind) wallet.Kind {
 }
 
 // fresh returns the group as it is stored now, locked, or nil when any of it was moved since it was planned.
-func (p *run) fresh(ctx context.Context, tx Tx, g group) (group, error) {
+func (p *planningRun) fresh(ctx context.Context, tx settlement.Tx, g group) (group, error) {
 	now, err := tx.SettlementsByID(ctx, g.ids())
 	if err != nil {
 		return nil, err
 	}
 
-	if len(now) != len(g) || slices.ContainsFunc(now, func(s Settlement) bool {
-		i := slices.IndexFunc(g, func(planned Settlement) bool { return planned.ID == s.ID })
+	if len(now) != len(g) || slices.ContainsFunc(now, func(s settlement.Settlement) bool {
+		i := slices.IndexFunc(g, func(planned settlement.Settlement) bool { return planned.ID == s.ID })
 		return i < 0 || g[i].Version != s.Version
 	}) {
 		return nil, nil
@@ -480,8 +481,8 @@ func (p *run) fresh(ctx context.Context, tx Tx, g group) (group, error) {
 }
 
 // hold keeps a group back; an event is told when the reason is new.
-func (p *run) hold(ctx context.Context, g group, reason Reason, required *chain.Amount) error {
-	return p.write(ctx, func(ctx context.Context, tx Tx) error {
+func (p *planningRun) hold(ctx context.Context, g group, reason settlement.Reason, required *chain.Amount) error {
+	return p.write(ctx, func(ctx context.Context, tx settlement.Tx) error {
 		fresh, err := p.fresh(ctx, tx, g)
 		if err != nil {
 			return err
@@ -511,8 +512,8 @@ func (p *run) hold(ctx context.Context, g group, reason Reason, required *chain.
 }
 
 // fail ends a group that cannot be released as it stands.
-func (p *run) fail(ctx context.Context, g group, reason Reason) error {
-	return p.write(ctx, func(ctx context.Context, tx Tx) error {
+func (p *planningRun) fail(ctx context.Context, g group, reason settlement.Reason) error {
+	return p.write(ctx, func(ctx context.Context, tx settlement.Tx) error {
 		fresh, err := p.fresh(ctx, tx, g)
 		if err != nil {
 			return err

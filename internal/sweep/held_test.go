@@ -1,4 +1,4 @@
-package settlement_test
+package sweep_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package settlement_test
+package sweep_test
 
 import (
 	"context"
@@ -53,7 +53,7 @@ func TestPaymentLostWhileItsReleaseIsQueued(t *testing.T) {
 	a := w.open("p1", deposit, "USDX", dollars(400), 400)
 
 	b := w.open("p2", deposit, "USDX", dollars(300), 300) // its money will not be there
-	if _, err := w.service.Step(t.Context(), network); err != nil {
+	if _, err := w.sweeper.Step(t.Context(), network); err != nil {
 		t.Fatal(err)
 	}
 	// The node does not show 700 yet, so nothing was planned; the second payment turns out to be gone.
@@ -73,7 +73,7 @@ func TestPaymentLostFromAQueuedRelease(t *testing.T) {
 	a := w.pay("p1", deposit, "USDX", dollars(400), 400)
 
 	b := w.pay("p2", deposit, "USDX", dollars(300), 300)
-	if _, err := w.service.Step(t.Context(), network); err != nil {
+	if _, err := w.sweeper.Step(t.Context(), network); err != nil {
 		t.Fatal(err)
 	}
 
@@ -105,7 +105,7 @@ func TestPaymentLostFromAQueuedNativeRelease(t *testing.T) {
 	a := w.pay("p1", deposit, "SIM", coin(1), 2000)
 
 	b := w.pay("p2", deposit, "SIM", coin(2), 4000)
-	if _, err := w.service.Step(t.Context(), network); err != nil {
+	if _, err := w.sweeper.Step(t.Context(), network); err != nil {
 		t.Fatal(err)
 	}
 

@@ -1,4 +1,4 @@
-package settlement
+package sweep
 
 import (
 	"context"
@@ -11,11 +11,12 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/settlement"
 )
 
 // What a Release knows of itself.
 
-func (r *Release) last() *Step {
+func lastStep(r *settlement.Release) *settlement.Step {
 	if len(r.Steps) == 0 {
 		return nil
 	}
@@ -24,41 +25,41 @@ func (r *Release) last() *Step {
 }
 
 // running reports whether a transaction of the release may still be included.
-func (r *Release) running() bool {
+func isRunning(r *settlement.Release) bool {
 	return slices.ContainsFunc(
-		r.Steps, func(s Step) bool { return s.State != wallet.Confirmed && s.State != wallet.Failed },
+		r.Steps, func(s settlement.Step) bool { return s.State != wallet.Confirmed && s.State != wallet.Failed },
 	)
 }
 
 // started reports whether anything of the release was ever signed.
-func (r *Release) started() bool {
-	return slices.ContainsFunc(r.Steps, func(s Step) bool { return s.TxHash != "" })
+func isStarted(r *settlement.Release) bool {
+	return slices.ContainsFunc(r.Steps, func(s settlement.Step) bool { return s.TxHash != "" })
 }
 
-func (r *Release) has(kind chain.StepKind, states ...wallet.State) bool {
-	return slices.ContainsFunc(r.Steps, func(s Step) bool {
+func hasStep(r *settlement.Release, kind chain.StepKind, states ...wallet.State) bool {
+	return slices.ContainsFunc(r.Steps, func(s settlement.Step) bool {
 		return s.Kind == kind && (len(states) == 0 || slices.Contains(states, s.State))
 	})
 }
 
-func (r *Release) swept() bool { return r.has(chain.StepSweep, wallet.Confirmed) }
+func isSwept(r *settlement.Release) bool { return hasStep(r, chain.StepSweep, wallet.Confirmed) }
 
 // sweeps reports whether a sweep was made that has not failed.
-func (r *Release) sweeps() bool {
+func hasLiveSweep(r *settlement.Release) bool {
 	return slices.ContainsFunc(
-		r.Steps, func(s Step) bool { return s.Kind == chain.StepSweep && s.State != wallet.Failed },
+		r.Steps, func(s settlement.Step) bool { return s.Kind == chain.StepSweep && s.State != wallet.Failed },
 	)
 }
 
 // paysFee reports whether a transaction that pays the platform fee was made.
-func (r *Release) paysFee() bool {
+func hasLiveFee(r *settlement.Release) bool {
 	return slices.ContainsFunc(
-		r.Steps, func(s Step) bool { return !s.PaysFee.IsZero() && s.State != wallet.Failed },
+		r.Steps, func(s settlement.Step) bool { return !s.PaysFee.IsZero() && s.State != wallet.Failed },
 	)
 }
 
 // done lists the kinds of the confirmed steps.
-func (r *Release) done() []chain.StepKind {
+func confirmedKinds(r *settlement.Release) []chain.StepKind {
 	var kinds []chain.StepKind
 
 	for _, s := range r.Steps {
@@ -71,7 +72,7 @@ func (r *Release) done() []chain.StepKind {
 }
 
 // networkFees is what its transactions cost so far, and those that displaced some of them.
-func (r *Release) networkFees() (sum chain.Amount) {
+func totalNetworkFees(r *settlement.Release) (sum chain.Amount) {
 	for _, s := range r.Steps {
 		sum = sum.Add(s.NetworkFee)
 		for _, c := range s.Displaced {
@@ -84,12 +85,12 @@ func (r *Release) networkFees() (sum chain.Amount) {
 
 // TransactionTx moves a release and its settlements when one of its transactions moves.
 // Transactions of others are ignored.
-func (s *Service) TransactionTx(ctx context.Context, tx Tx, t wallet.Transaction) error {
+func (s *Sweeper) TransactionTx(ctx context.Context, tx settlement.Tx, t wallet.Transaction) error {
 	if t.Kind == wallet.Cancel {
 		return s.displacedTx(ctx, tx, t)
 	}
 
-	w, i, err := s.journeyOf(ctx, tx, t)
+	w, i, err := s.releaseUpdateOf(ctx, tx, t)
 	if err != nil || w == nil {
 		return err
 	}
@@ -117,7 +118,7 @@ func (s *Service) TransactionTx(ctx context.Context, tx Tx, t wallet.Transaction
 }
 
 // displacedTx books what it cost to displace a transaction of a release that could not be included.
-func (s *Service) displacedTx(ctx context.Context, tx Tx, t wallet.Transaction) error {
+func (s *Sweeper) displacedTx(ctx context.Context, tx settlement.Tx, t wallet.Transaction) error {
 	if t.State != wallet.Confirmed {
 		return nil
 	}
@@ -131,19 +132,21 @@ func (s *Service) displacedTx(ctx context.Context, tx Tx, t wallet.Transaction) 
 		return err
 	}
 
-	w, i, err := s.journeyOf(ctx, tx, displaced)
-	if err != nil || w == nil || w.r.swept() {
+	w, i, err := s.releaseUpdateOf(ctx, tx, displaced)
+	if err != nil || w == nil || isSwept(w.r) {
 		return err
 	}
 
 	step := &w.r.Steps[i]
-	if slices.ContainsFunc(step.Displaced, func(c Cost) bool { return c.TransactionID == t.ID }) {
+	if slices.ContainsFunc(step.Displaced, func(c settlement.Cost) bool { return c.TransactionID == t.ID }) {
 		return nil // it left the chain and is back
 	}
 
-	w.cost(func() { step.Displaced = append(slices.Clip(step.Displaced), Cost{t.ID, t.Fee}) })
+	w.cost(func() {
+		step.Displaced = append(slices.Clip(step.Displaced), settlement.Cost{TransactionID: t.ID, NetworkFee: t.Fee})
+	})
 
-	if err := w.residue(ctx, &Step{}, t); err != nil {
+	if err := w.bookResidue(ctx, &settlement.Step{}, t); err != nil {
 		return err
 	}
 
@@ -152,11 +155,11 @@ func (s *Service) displacedTx(ctx context.Context, tx Tx, t wallet.Transaction) 
 
 // journeyOf returns the move of the release that a transaction is a step of, and which; nil for
 // transactions of others.
-func (s *Service) journeyOf(
+func (s *Sweeper) releaseUpdateOf(
 	ctx context.Context,
-	tx Tx,
+	tx settlement.Tx,
 	t wallet.Transaction,
-) (w *journey, step int, err error) {
+) (w *releaseUpdate, step int, err error) {
 	if t.Kind != wallet.TopUp && t.Kind != wallet.Fee && t.Kind != wallet.Sweep {
 		return nil, 0, nil
 	}
@@ -170,7 +173,7 @@ func (s *Service) journeyOf(
 		return nil, 0, err
 	}
 
-	i := slices.IndexFunc(r.Steps, func(step Step) bool { return step.TransactionID == t.ID })
+	i := slices.IndexFunc(r.Steps, func(step settlement.Step) bool { return step.TransactionID == t.ID })
 	if i < 0 {
 		return nil, 0, nil
 	}
@@ -182,19 +185,19 @@ func (s *Service) journeyOf(
 
 	r.Steps = slices.Clone(r.Steps)
 
-	return &journey{Service: s, tx: tx, r: &r, g: g, events: map[string]event.Type{}}, i, nil
+	return &releaseUpdate{Sweeper: s, tx: tx, r: &r, g: g, events: map[string]event.Type{}}, i, nil
 }
 
 // journey is one move of a release: the records as they will be stored, and what will be told.
-type journey struct {
-	*Service
-	tx     Tx
-	r      *Release
-	g      []Settlement
+type releaseUpdate struct {
+	*Sweeper
+	tx     settlement.Tx
+	r      *settlement.Release
+	g      []settlement.Settlement
 	events map[string]event.Type
 }
 
-func (w *journey) save(ctx context.Context) error {
+func (w *releaseUpdate) save(ctx context.Context) error {
 	if err := w.tx.PutRelease(ctx, w.r); err != nil {
 		return err
 	}
@@ -218,7 +221,7 @@ func (w *journey) save(ctx context.Context) error {
 }
 
 // show copies a transaction's hash to where the API shows it.
-func (w *journey) show(t wallet.Transaction) {
+func (w *releaseUpdate) show(t wallet.Transaction) {
 	for i := range w.g {
 		s := &w.g[i]
 
@@ -242,20 +245,20 @@ func (w *journey) show(t wallet.Transaction) {
 
 // advance follows a transaction that is signed and not final. The first one starts the settlements;
 // a sweep that was confirmed and left the chain reverts them.
-func (w *journey) advance(ctx context.Context, before Step, t wallet.Transaction) error {
+func (w *releaseUpdate) advance(ctx context.Context, before settlement.Step, t wallet.Transaction) error {
 	carry := w.r.CarryIn
 	swept := t.Kind == wallet.Sweep && before.State == wallet.Confirmed
 
 	for i := range w.g {
 		s := &w.g[i]
 		switch {
-		case (s.Status == Pending || s.Status == Held) && s.ReleaseID == w.r.ID:
+		case (s.Status == settlement.Pending || s.Status == settlement.Held) && s.ReleaseID == w.r.ID:
 			if err := s.Start(carry); err != nil {
 				return err
 			}
 
 			carry = chain.Amount{}
-		case s.Status == Released && swept:
+		case s.Status == settlement.Released && swept:
 			if err := s.Revert(""); err != nil {
 				return err
 			}
@@ -276,16 +279,16 @@ func (w *journey) advance(ctx context.Context, before Step, t wallet.Transaction
 
 // confirm books a final transaction. After the sweep the release is done; after any other step it
 // is planned on.
-func (w *journey) confirm(ctx context.Context, i int, t wallet.Transaction) error {
+func (w *releaseUpdate) confirm(ctx context.Context, i int, t wallet.Transaction) error {
 	step := &w.r.Steps[i]
 	again, was := step.Booked, step.NetworkFee // it was confirmed before, and left the chain in between
 	w.book(step, t.Fee)
 
 	if again && w.ofNative() && step.Kind != chain.StepSweep {
-		if err := w.residueAgain(ctx, was, t.Fee); err != nil {
+		if err := w.rebookResidue(ctx, was, t.Fee); err != nil {
 			return err
 		}
-	} else if err := w.residue(ctx, step, t); err != nil {
+	} else if err := w.bookResidue(ctx, step, t); err != nil {
 		return err
 	}
 
@@ -299,15 +302,15 @@ func (w *journey) confirm(ctx context.Context, i int, t wallet.Transaction) erro
 		return nil
 	}
 
-	arrived := w.r.arrived(t)
+	arrived := arrivedBy(w.r, t)
 	if arrived.IsZero() {
 		// The token reported success and moved nothing.
-		return w.end(ctx, TransactionFailed)
+		return w.end(ctx, settlement.TransactionFailed)
 	}
 
 	for j, net := range group(w.g).net(arrived) {
 		s := &w.g[j]
-		if s.Status == Reverted && s.Reason == "" { // the sweep was taken back, and is here again
+		if s.Status == settlement.Reverted && s.Reason == "" { // the sweep was taken back, and is here again
 			if err := s.Return(false, true, time.Time{}); err != nil {
 				return err
 			}
@@ -317,7 +320,7 @@ func (w *journey) confirm(ctx context.Context, i int, t wallet.Transaction) erro
 			}
 		}
 
-		if s.Status != Releasing {
+		if s.Status != settlement.Releasing {
 			continue // its payment is gone; should it confirm again, this sweep stands for it
 		}
 
@@ -335,7 +338,7 @@ func (w *journey) confirm(ctx context.Context, i int, t wallet.Transaction) erro
 
 // fail ends a release of which a transaction is proven dead, was never signed, or was reverted,
 // unless that was a sweep that closed its account. A reverted one cost its network fee.
-func (w *journey) fail(ctx context.Context, i int, t wallet.Transaction) error {
+func (w *releaseUpdate) fail(ctx context.Context, i int, t wallet.Transaction) error {
 	step := &w.r.Steps[i]
 	again, was := step.Booked, step.NetworkFee // it was confirmed before, and left the chain for good
 	w.book(step, t.Fee)
@@ -344,11 +347,11 @@ func (w *journey) fail(ctx context.Context, i int, t wallet.Transaction) error {
 
 	switch {
 	case t.Failure == wallet.FailReverted:
-		err = w.residue(ctx, step, t)
+		err = w.bookResidue(ctx, step, t)
 	case again && w.ofNative() && step.Kind != chain.StepSweep:
-		err = w.residueAgain(ctx, was.Add(step.PaysFee), chain.Amount{})
+		err = w.rebookResidue(ctx, was.Add(step.PaysFee), chain.Amount{})
 	case again:
-		err = w.leaves(ctx, step, chain.Amount{}, chain.Amount{})
+		err = w.setResidue(ctx, step, chain.Amount{}, chain.Amount{})
 	}
 
 	if err != nil {
@@ -374,25 +377,25 @@ func (w *journey) fail(ctx context.Context, i int, t wallet.Transaction) error {
 }
 
 // reason maps a failure code to why a settlement fails (specification 2.8).
-func (w *journey) reason(t wallet.Transaction) Reason {
+func (w *releaseUpdate) reason(t wallet.Transaction) settlement.Reason {
 	switch {
 	case t.Failure == wallet.FailNotPayable:
-		return NotReleasable
+		return settlement.NotReleasable
 	case t.Failure == wallet.FailCanceled, t.Failure == wallet.FailStale, t.Failure == wallet.FailInsufficientFunds:
-		return Replanning
+		return settlement.Replanning
 	case t.Failure == wallet.FailConflict,
 		t.Failure == wallet.FailExpired,
 		t.Failure == wallet.FailReverted,
 		strings.HasPrefix(t.Failure, wallet.FailSignerRefused):
-		return TransactionFailed
+		return settlement.TransactionFailed
 	}
 
-	return Unclassified
+	return settlement.Unclassified
 }
 
 // end gives a release up: reservations and the carry go back, the settlements fail, or return to
 // the queue when nothing was signed and nothing is wrong with them.
-func (w *journey) end(ctx context.Context, reason Reason) error {
+func (w *releaseUpdate) end(ctx context.Context, reason settlement.Reason) error {
 	r := w.r
 	r.Done, r.DueAt = true, time.Time{}
 
@@ -401,29 +404,29 @@ func (w *journey) end(ctx context.Context, reason Reason) error {
 	}
 
 	back := chain.Amount{}
-	if !r.started() {
+	if !isStarted(r) {
 		back = r.CarryIn
 	}
 
 	for i := range w.g {
 		s := &w.g[i]
 		switch s.Status {
-		case Pending, Held:
+		case settlement.Pending, settlement.Held:
 			if s.ReleaseID != r.ID {
 				continue
 			}
 
-			if reason == Replanning {
+			if reason == settlement.Replanning {
 				if err := s.Unassign(w.now()); err != nil {
 					return err
 				}
 
 				continue
 			}
-		case Releasing:
+		case settlement.Releasing:
 			back = back.Add(s.CarryOut())
-		case Reverted:
-			if s.Reason == PaymentOrphaned {
+		case settlement.Reverted:
+			if s.Reason == settlement.PaymentOrphaned {
 				continue
 			}
 
@@ -437,7 +440,7 @@ func (w *journey) end(ctx context.Context, reason Reason) error {
 		}
 
 		due := time.Time{}
-		if reason == Replanning {
+		if reason == settlement.Replanning {
 			due = w.now()
 		}
 
@@ -463,7 +466,7 @@ func (w *journey) end(ctx context.Context, reason Reason) error {
 }
 
 // unreserve gives back what the release reserved of the master wallet and did not spend.
-func (w *journey) unreserve(ctx context.Context) error {
+func (w *releaseUpdate) unreserve(ctx context.Context) error {
 	n, _ := w.registry.Network(w.r.Network)
 
 	native, _ := n.Native()
@@ -480,7 +483,7 @@ func (w *journey) unreserve(ctx context.Context) error {
 
 // stepIDs are the transactions of a release that were not confirmed: what those took was booked by
 // their inclusion.
-func stepIDs(r *Release) []string {
+func stepIDs(r *settlement.Release) []string {
 	var ids []string
 
 	for _, s := range r.Steps {

@@ -1,4 +1,4 @@
-package settlement_test
+package sweep_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/internal/mortal"
+	"github.com/seed-8ee7f392/payments/internal/sweep"
 	"github.com/seed-8ee7f392/payments/internal/txmgr"
 	"github.com/seed-8ee7f392/payments/settlement"
 	"github.com/seed-8ee7f392/payments/store"
@@ -52,6 +53,7 @@ type world struct {
 
 type house struct {
 	outbox  *txmgr.Outbox
+	sweeper *sweep.Sweeper
 	service *settlement.Service
 }
 
@@ -103,7 +105,7 @@ func (w *world) boot() {
 		Log:      log,
 		Process:  "test",
 	})
-	h.service = settlement.New(settlement.Config{
+	h.sweeper = sweep.New(sweep.Config{
 		DB:           settleDB{w.store, w, h},
 		Registry:     registry,
 		Outbox:       h.outbox,
@@ -113,6 +115,10 @@ func (w *world) boot() {
 		Process:      "test",
 		FeeAddresses: map[string]chain.Address{network: w.fee},
 		Outputs:      outputOf,
+	})
+	h.service = settlement.New(settlement.Config{
+		DB:  settleDB{w.store, w, h},
+		Now: func() time.Time { return w.now },
 	})
 	w.house = h
 }
@@ -133,7 +139,7 @@ func (w *world) update(ctx context.Context, h *house, f func(ctx context.Context
 			for i := 0; i < len(tx.events); i++ {
 				e := tx.events[i]
 				if e.Type == event.FactTransaction {
-					if err := h.service.TransactionTx(ctx, tx, e.Subject.(wallet.Transaction)); err != nil {
+					if err := h.sweeper.TransactionTx(ctx, tx, e.Subject.(wallet.Transaction)); err != nil {
 						return err
 					}
 				}
@@ -221,7 +227,7 @@ func (w *world) open(
 ) settlement.Settlement {
 	w.t.Helper()
 
-	return w.openAs(settlement.Opening{
+	return w.openAs(sweep.OpenParams{
 		Owner:       owner,
 		PaymentID:   paymentID,
 		Network:     network,
@@ -234,11 +240,11 @@ func (w *world) open(
 	})
 }
 
-func (w *world) openAs(o settlement.Opening) (s settlement.Settlement) {
+func (w *world) openAs(o sweep.OpenParams) (s settlement.Settlement) {
 	w.t.Helper()
 
 	err := w.update(w.t.Context(), w.house, func(ctx context.Context, tx store.Tx) (err error) {
-		s, err = w.service.OpenTx(ctx, tx, o)
+		s, err = w.sweeper.OpenTx(ctx, tx, o)
 		return err
 	})
 	if err != nil {
@@ -252,7 +258,7 @@ func (w *world) lose(paymentID string) {
 	w.t.Helper()
 
 	err := w.update(w.t.Context(), w.house, func(ctx context.Context, tx store.Tx) error {
-		return w.service.PaymentLostTx(ctx, tx, paymentID)
+		return w.sweeper.PaymentLostTx(ctx, tx, paymentID)
 	})
 	if err != nil {
 		w.t.Fatalf("PaymentLostTx: %v", err)
@@ -284,7 +290,7 @@ func (w *world) work() {
 	for range 200 {
 		var did bool
 
-		for _, step := range []func(context.Context, string) (bool, error){w.service.Step, w.outbox.Step} {
+		for _, step := range []func(context.Context, string) (bool, error){w.sweeper.Step, w.outbox.Step} {
 			d, err := step(w.t.Context(), network)
 			if w.process.Dead() {
 				w.boot()

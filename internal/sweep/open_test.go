@@ -1,4 +1,4 @@
-package settlement_test
+package sweep_test
 
 import (
 	"errors"
@@ -12,6 +12,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/sweep"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -54,7 +55,7 @@ func TestManualReleaseWaitsForThePerson(t *testing.T) {
 
 func TestSimulatedIsReleasedAtOnce(t *testing.T) {
 	w := newWorld(t, account.Settings{})
-	opening := settlement.Opening{
+	opening := sweep.OpenParams{
 		Owner:       owner,
 		PaymentID:   "p1",
 		Network:     network,

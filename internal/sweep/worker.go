@@ -1,4 +1,4 @@
-package settlement
+package sweep
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/settlement"
 	"github.com/seed-8ee7f392/payments/store/lease"
 )
 
@@ -25,13 +26,13 @@ const (
 // for replanning goes back into the queue, and what waits is released, held or failed. did is false
 // when nothing was due or another process plans. What goes wrong with one release delays that one
 // and is logged; the error is the store's or the context's.
-func (s *Service) Step(ctx context.Context, network string) (did bool, err error) {
+func (s *Sweeper) Step(ctx context.Context, network string) (did bool, err error) {
 	driver, err := s.registry.Driver(network)
 	if err != nil {
 		return false, err
 	}
 
-	sweeper, ok := driver.(chain.Sweeper)
+	planner, ok := driver.(chain.Sweeper)
 	if !ok {
 		return false, nil
 	}
@@ -48,29 +49,29 @@ func (s *Service) Step(ctx context.Context, network string) (did bool, err error
 
 	_, spendsCoins := driver.(chain.CoinReader)
 
-	var next []Release
+	var next []settlement.Release
 
 	busy := map[chain.Address]bool{}
 	for _, r := range live {
 		busy[r.Deposit.Address] = true
-		if !r.running() && !s.now().Before(r.DueAt) {
+		if !isRunning(&r) && !s.now().Before(r.DueAt) {
 			next = append(next, r)
 		}
 	}
 	// One release of an address at a time, so that none counts on the native coin of another. Coins
 	// are told apart.
-	due = slices.DeleteFunc(due, func(d Settlement) bool { return busy[d.Deposit.Address] && !spendsCoins })
+	due = slices.DeleteFunc(due, func(d settlement.Settlement) bool { return busy[d.Deposit.Address] && !spendsCoins })
 	if len(next) == 0 && len(due) == 0 {
 		return false, nil
 	}
 
-	p := &run{Service: s, network: driver.Network(), sweeper: sweeper, spendsCoins: spendsCoins}
+	p := &planningRun{Sweeper: s, network: driver.Network(), planner: planner, spendsCoins: spendsCoins}
 	p.native, _ = p.network.Native()
 	held := false
 	// The owner is this run, not this process: two runs of one process exclude each other too.
 	owner := s.config.Process + "/" + s.config.IDs.Next()
 
-	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
+	err = s.db.Update(ctx, func(ctx context.Context, tx settlement.Tx) (err error) {
 		p.lease, held, err = lease.Take(ctx, tx, "settle/"+network, owner, s.now(), s.config.LeaseFor)
 		return err
 	})
@@ -85,7 +86,7 @@ func (s *Service) Step(ctx context.Context, network string) (did bool, err error
 	}
 
 	if release := s.db.Update(
-		ctx, func(ctx context.Context, tx Tx) error { return lease.Release(ctx, tx, p.lease) },
+		ctx, func(ctx context.Context, tx settlement.Tx) error { return lease.Release(ctx, tx, p.lease) },
 	); err == nil {
 		err = release
 	}
@@ -94,17 +95,17 @@ func (s *Service) Step(ctx context.Context, network string) (did bool, err error
 }
 
 // run is one planning run under its lease. All RPC happens between its updates, never in one.
-type run struct {
-	*Service
+type planningRun struct {
+	*Sweeper
 	network chain.Network
 	native  chain.Asset
-	sweeper chain.Sweeper
+	planner chain.Sweeper
 	// spendsCoins: the network spends outputs, and one transaction moves the deposits of several addresses.
 	spendsCoins bool
 	lease       lease.Lease
 }
 
-func (p *run) plan(ctx context.Context, next []Release, due []Settlement) error {
+func (p *planningRun) plan(ctx context.Context, next []settlement.Release, due []settlement.Settlement) error {
 	for _, r := range next {
 		if err := p.each(ctx, r.ID, func() error { return p.proceed(ctx, r) }); err != nil {
 			return err
@@ -112,7 +113,7 @@ func (p *run) plan(ctx context.Context, next []Release, due []Settlement) error 
 	}
 
 	for _, failed := range due {
-		if failed.Status != Failed {
+		if failed.Status != settlement.Failed {
 			continue
 		}
 
@@ -122,7 +123,7 @@ func (p *run) plan(ctx context.Context, next []Release, due []Settlement) error 
 	}
 
 	started := map[chain.Address]bool{}
-	for _, at := range places(due, p.spendsCoins) {
+	for _, at := range keysOf(due, p.spendsCoins) {
 		if started[at.address] && !p.spendsCoins {
 			continue
 		}
@@ -146,14 +147,14 @@ func (p *run) plan(ctx context.Context, next []Release, due []Settlement) error 
 
 // waiting returns what may be released together with the settlements that are due at a place: all
 // that waits at the address, or, where coins are spent, of the owner.
-func (p *run) waiting(ctx context.Context, at place, due group) ([]Settlement, error) {
+func (p *planningRun) waiting(ctx context.Context, at releaseKey, due group) ([]settlement.Settlement, error) {
 	if !p.spendsCoins {
 		return p.db.SettlementsAt(ctx, p.network.Slug, at.address, at.assetID)
 	}
 
-	others, err := p.db.Settlements(ctx, Filter{
+	others, err := p.db.Settlements(ctx, settlement.Filter{
 		Owner:    at.owner,
-		Statuses: []Status{Pending, Held},
+		Statuses: []settlement.Status{settlement.Pending, settlement.Held},
 		Networks: []string{p.network.Slug},
 		Limit:    maxDue,
 	})
@@ -164,7 +165,7 @@ func (p *run) waiting(ctx context.Context, at place, due group) ([]Settlement, e
 	all := slices.Clone(due)
 	for _, s := range others {
 		if s.AssetID == at.assetID &&
-			!slices.ContainsFunc(due, func(d Settlement) bool { return d.ID == s.ID }) {
+			!slices.ContainsFunc(due, func(d settlement.Settlement) bool { return d.ID == s.ID }) {
 			all = append(all, s)
 		}
 	}
@@ -173,7 +174,7 @@ func (p *run) waiting(ctx context.Context, at place, due group) ([]Settlement, e
 }
 
 // each runs one piece of work, and passes on only what must end the run.
-func (p *run) each(ctx context.Context, what string, f func() error) error {
+func (p *planningRun) each(ctx context.Context, what string, f func() error) error {
 	err := f()
 	if err == nil {
 		return nil
@@ -201,8 +202,8 @@ type storeError struct{ error }
 func (e *storeError) Unwrap() error { return e.error }
 
 // write runs a closure under the lease, and prolongs it.
-func (p *run) write(ctx context.Context, f func(ctx context.Context, tx Tx) error) error {
-	err := p.db.Update(ctx, func(ctx context.Context, tx Tx) error {
+func (p *planningRun) write(ctx context.Context, f func(ctx context.Context, tx settlement.Tx) error) error {
+	err := p.db.Update(ctx, func(ctx context.Context, tx settlement.Tx) error {
 		if err := lease.Prolong(ctx, tx, p.lease, p.now().Add(p.config.LeaseFor)); err != nil {
 			return err
 		}
@@ -217,10 +218,10 @@ func (p *run) write(ctx context.Context, f func(ctx context.Context, tx Tx) erro
 }
 
 // giveBack returns what failed for replanning to the queue.
-func (p *run) giveBack(ctx context.Context, settlementID string) error {
-	return p.write(ctx, func(ctx context.Context, tx Tx) error {
+func (p *planningRun) giveBack(ctx context.Context, settlementID string) error {
+	return p.write(ctx, func(ctx context.Context, tx settlement.Tx) error {
 		g, err := tx.SettlementsByID(ctx, []string{settlementID})
-		if err != nil || len(g) == 0 || g[0].Status != Failed || g[0].Reason != Replanning {
+		if err != nil || len(g) == 0 || g[0].Status != settlement.Failed || g[0].Reason != settlement.Replanning {
 			return err
 		}
 
@@ -233,15 +234,15 @@ func (p *run) giveBack(ctx context.Context, settlementID string) error {
 }
 
 // postpone puts off what could not be planned for want of an answer, for a while that grows with its age.
-func (p *run) postpone(ctx context.Context, due group) error {
-	return p.write(ctx, func(ctx context.Context, tx Tx) error {
+func (p *planningRun) postpone(ctx context.Context, due group) error {
+	return p.write(ctx, func(ctx context.Context, tx settlement.Tx) error {
 		waiting, err := tx.SettlementsByID(ctx, due.ids())
 		if err != nil {
 			return err
 		}
 
 		for _, s := range waiting {
-			if (s.Status != Pending && s.Status != Held) || s.ReleaseID != "" || s.DueAt.IsZero() ||
+			if (s.Status != settlement.Pending && s.Status != settlement.Held) || s.ReleaseID != "" || s.DueAt.IsZero() ||
 				s.DueAt.After(p.now()) {
 				continue
 			}
@@ -261,19 +262,19 @@ func (p *run) postpone(ctx context.Context, due group) error {
 func backoff(age time.Duration) time.Duration { return min(max(age/4, 10*time.Second), 10*time.Minute) }
 
 // proceed makes the next transaction of a release whose last one is confirmed, planned anew at current fees.
-func (p *run) proceed(ctx context.Context, r Release) error {
+func (p *planningRun) proceed(ctx context.Context, r settlement.Release) error {
 	found, err := p.db.SettlementsByID(ctx, r.SettlementIDs)
 	if err != nil {
 		return &storeError{err}
 	}
 
 	if len(found) == 0 {
-		return p.end(ctx, r, Replanning)
+		return p.end(ctx, r, settlement.Replanning)
 	}
 
 	if lost, ok := waits(found); ok {
 		if p.now().Sub(lost.FailedAt) >= lostFor {
-			return p.end(ctx, r, Replanning)
+			return p.end(ctx, r, settlement.Replanning)
 		}
 
 		return p.later(ctx, r)
@@ -281,7 +282,7 @@ func (p *run) proceed(ctx context.Context, r Release) error {
 
 	asset, _ := p.network.AssetByID(r.AssetID)
 
-	var residue Residue
+	var residue settlement.Residue
 	if asset.ID == p.native.ID && !p.spendsCoins {
 		if _, residue, err = p.rows(ctx, r.Owner, r.Deposit.Address); err != nil {
 			return err
@@ -292,18 +293,18 @@ func (p *run) proceed(ctx context.Context, r Release) error {
 
 	var steps []chain.ReleaseStep
 	if err == nil {
-		steps, err = p.ask(ctx, &r, group(found).bearing(residue.Owed), coins, asset, r.done())
+		steps, err = p.ask(ctx, &r, group(found).withResidueOwed(residue.Owed), coins, asset, confirmedKinds(&r))
 	}
 
 	switch {
 	case err == nil:
 	case errors.Is(err, fault.Invalid):
-		return p.end(ctx, r, NotReleasable)
+		return p.end(ctx, r, settlement.NotReleasable)
 	case fault.Code(err) == "funds_missing" && p.now().Sub(r.CreatedAt) >= fundsGrace:
-		return p.end(ctx, r, FundsMissing)
-	case fault.Code(err) == "uneconomic" && r.has(chain.StepSweep, wallet.Failed):
+		return p.end(ctx, r, settlement.FundsMissing)
+	case fault.Code(err) == "uneconomic" && hasStep(&r, chain.StepSweep, wallet.Failed):
 		// what has to stay in an account that is left open is more than there is
-		return p.end(ctx, r, TransactionFailed)
+		return p.end(ctx, r, settlement.TransactionFailed)
 	default:
 		return errors.Join(err, p.later(ctx, r))
 	}
@@ -317,7 +318,7 @@ func (p *run) proceed(ctx context.Context, r Release) error {
 
 	short := false
 
-	err = p.write(ctx, func(ctx context.Context, tx Tx) error {
+	err = p.write(ctx, func(ctx context.Context, tx settlement.Tx) error {
 		short = false
 
 		now, err := tx.Release(ctx, r.ID)
@@ -370,10 +371,10 @@ const lostFor = 48 * time.Hour
 
 // waits reports whether the payments of all settlements of a release left the chain, and returns
 // the one that left last.
-func waits(g group) (last Settlement, ok bool) {
+func waits(g group) (last settlement.Settlement, ok bool) {
 	for _, s := range g {
-		if s.Status != Failed || s.Reason != PaymentOrphaned {
-			return Settlement{}, false
+		if s.Status != settlement.Failed || s.Reason != settlement.PaymentOrphaned {
+			return settlement.Settlement{}, false
 		}
 
 		if s.FailedAt.After(last.FailedAt) {
@@ -385,8 +386,8 @@ func waits(g group) (last Settlement, ok bool) {
 }
 
 // later puts a release that cannot go on now off for a while that grows with its age.
-func (p *run) later(ctx context.Context, r Release) error {
-	return p.write(ctx, func(ctx context.Context, tx Tx) error {
+func (p *planningRun) later(ctx context.Context, r settlement.Release) error {
+	return p.write(ctx, func(ctx context.Context, tx settlement.Tx) error {
 		now, err := tx.Release(ctx, r.ID)
 		if err != nil || now.Version != r.Version {
 			return err
@@ -399,8 +400,8 @@ func (p *run) later(ctx context.Context, r Release) error {
 }
 
 // end gives a release up between two transactions.
-func (p *run) end(ctx context.Context, r Release, reason Reason) error {
-	return p.write(ctx, func(ctx context.Context, tx Tx) error {
+func (p *planningRun) end(ctx context.Context, r settlement.Release, reason settlement.Reason) error {
+	return p.write(ctx, func(ctx context.Context, tx settlement.Tx) error {
 		now, err := tx.Release(ctx, r.ID)
 		if err != nil || now.Version != r.Version {
 			return err
@@ -411,7 +412,7 @@ func (p *run) end(ctx context.Context, r Release, reason Reason) error {
 			return err
 		}
 
-		w := &journey{Service: p.Service, tx: tx, r: &now, g: g, events: map[string]event.Type{}}
+		w := &releaseUpdate{Sweeper: p.Sweeper, tx: tx, r: &now, g: g, events: map[string]event.Type{}}
 		if err := w.end(ctx, reason); err != nil {
 			return err
 		}

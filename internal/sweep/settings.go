@@ -1,0 +1,60 @@
+package sweep
+
+import (
+	"context"
+
+	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// settingsPage is how many settlements are read at a time when settings changed.
+const settingsPage = 500
+
+// SettingsTx says that the settings of an account changed, in the transaction that changes them:
+// what is held goes into the next planning run, and so does what was left to a person when releases
+// are automatic now. What is queued already stays queued, also when releases are left to a person
+// from now on.
+func (s *Sweeper) SettingsTx(ctx context.Context, tx settlement.Tx, owner event.Owner) error {
+	settings, err := tx.SettlementSettings(ctx, owner.AccountID)
+	if err != nil {
+		return err
+	}
+
+	if err := s.planTx(ctx, tx, owner, settlement.Held); err != nil || !settings.AutoRelease {
+		return err
+	}
+
+	return s.planTx(ctx, tx, owner, settlement.Pending)
+}
+
+// planTx puts every settlement of a status that is in no release and not due yet into the next planning run.
+func (s *Sweeper) planTx(ctx context.Context, tx settlement.Tx, owner event.Owner, status settlement.Status) error {
+	now := s.now()
+
+	for f := (settlement.Filter{Owner: owner, Statuses: []settlement.Status{status}, Limit: settingsPage}); ; {
+		page, err := tx.Settlements(ctx, f)
+		if err != nil {
+			return err
+		}
+
+		for i := range page {
+			waits := &page[i]
+
+			queued := !waits.DueAt.IsZero() && !waits.DueAt.After(now)
+			if waits.ReleaseID != "" || waits.Simulated || queued {
+				continue
+			}
+
+			waits.DueAt = now
+			if err := tx.PutSettlements(ctx, waits); err != nil {
+				return err
+			}
+		}
+
+		if len(page) < settingsPage {
+			return nil
+		}
+
+		f.After = page[len(page)-1].ID
+	}
+}
