@@ -8,6 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/internal/follow"
+	"github.com/seed-8ee7f392/payments/internal/ingest"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
@@ -63,7 +64,7 @@ func (r *depositRounds) step(ctx context.Context) (bool, error) {
 		return false, err
 	}
 
-	found, err := r.engine.Invoices.CheckDeposits(ctx, r.network.Slug, page)
+	found, err := r.engine.Ingester.CheckDeposits(ctx, r.network.Slug, page)
 	if err != nil {
 		r.account, r.after = account, after // the same again
 	}
@@ -112,7 +113,7 @@ func kept(
 	address chain.Address,
 	payments []invoice.Payment,
 	at chain.Ref,
-) (k invoice.Kept, ok bool, err error) {
+) (k ingest.Leftovers, ok bool, err error) {
 	live, err := tx.(wallet.Reader).LiveTransactions(ctx, network, address)
 	if err != nil || len(live) > 0 {
 		return k, false, err

@@ -27,6 +27,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/internal/id"
+	"github.com/seed-8ee7f392/payments/internal/ingest"
 	"github.com/seed-8ee7f392/payments/internal/seal"
 	"github.com/seed-8ee7f392/payments/internal/sweep"
 	"github.com/seed-8ee7f392/payments/internal/txmgr"
@@ -97,6 +98,8 @@ type Engine struct {
 	Accounts *account.Service
 	// Invoices manages invoices, payments and deposit addresses.
 	Invoices *invoice.Service
+	// Ingester takes in what arrives at our addresses.
+	Ingester *ingest.Ingester
 	// Settlements manages the way of payments to master wallets.
 	Settlements *settlement.Service
 	// Payouts manages payouts and refunds.
@@ -168,7 +171,7 @@ func New(c Config) (*Engine, error) {
 			Owner:     c.Process,
 			Now:       c.Now,
 			Log:       c.Log,
-			Addresses: e.Invoices.AddressesOf(d.Network().Slug),
+			Addresses: e.Ingester.AddressesOf(d.Network().Slug),
 		})
 		if err != nil {
 			return nil, err
@@ -198,16 +201,24 @@ func (e *Engine) assemble(
 		return err
 	}
 
+	e.Ingester = ingest.New(ingest.Config{
+		DB:       narrow[invoice.Tx]{c.Store, e},
+		Registry: e.Networks,
+		Rates:    e.Rates,
+		IDs:      e.ids,
+		Now:      c.Now,
+		Log:      c.Log,
+		Kept:     kept,
+	})
 	e.Invoices = invoice.New(invoice.Config{
 		DB:       narrow[invoice.Tx]{c.Store, e},
 		Registry: e.Networks,
 		Rates:    e.Rates,
 		Keys:     c.Signer,
 		IDs:      e.ids,
+		Intake:   e.Ingester,
 		Now:      c.Now,
-		Log:      c.Log,
 		QuoteFor: c.QuoteFor,
-		Kept:     kept,
 	})
 	e.Outbox = txmgr.New(txmgr.Config{
 		DB:        narrow[wallet.Tx]{c.Store, e},

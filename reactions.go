@@ -233,7 +233,7 @@ func (e *Engine) refunded(ctx context.Context, tx Tx, ev event.Event) error {
 		event.FactRefund:      invoice.RefundReversed,
 	}[ev.Type]
 
-	return e.Invoices.RefundedTx(
+	return e.Ingester.RefundedTx(
 		ctx, tx,
 		invoice.RefundFact{InvoiceID: r.InvoiceID, AssetID: r.AssetID, Amount: r.Amount, Move: move},
 	)

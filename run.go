@@ -116,7 +116,7 @@ func (e *Engine) workers() []worker {
 	}
 
 	return append(all,
-		worker{"invoices", paceWorkers, e.Invoices.Step},
+		worker{"invoices", paceWorkers, e.Ingester.Step},
 		worker{"retention", pacePrune, e.prune},
 	)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/follow"
+	"github.com/seed-8ee7f392/payments/internal/ingest"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -26,7 +27,7 @@ func (s sink) Apply(ctx context.Context, b follow.Batch) (err error) {
 	}
 
 	for range prepareAgain {
-		p, prepErr := s.engine.Invoices.PrepareBatch(ctx, b)
+		p, prepErr := s.engine.Ingester.PrepareBatch(ctx, b)
 		if prepErr != nil {
 			return prepErr
 		}
@@ -55,7 +56,7 @@ func changed(err error) bool {
 func (s sink) store(
 	ctx context.Context,
 	b follow.Batch,
-	p invoice.PreparedBatch,
+	p ingest.PreparedBatch,
 	refused map[invoice.TransferKey]error,
 ) error {
 	rest := p
@@ -76,7 +77,7 @@ func (s sink) store(
 		}
 
 		for key, cause := range refused {
-			if err := s.engine.Invoices.QueueRetryTx(ctx, tx, p, key, cause); err != nil {
+			if err := s.engine.Ingester.QueueRetryTx(ctx, tx, p, key, cause); err != nil {
 				return err
 			}
 		}
@@ -85,7 +86,7 @@ func (s sink) store(
 			return err
 		}
 
-		if err := s.engine.Invoices.ApplyTx(ctx, tx, rest, cursor); err != nil {
+		if err := s.engine.Ingester.ApplyTx(ctx, tx, rest, cursor); err != nil {
 			return err
 		}
 		// After the payments, whose invoices are locked before balances everywhere.
@@ -97,7 +98,7 @@ func (s sink) store(
 var errTried = errors.New("the trial went through")
 
 // storeRest finds out which transfers are refused, each in a trial of its own, and stores the others.
-func (s sink) storeRest(ctx context.Context, b follow.Batch, p invoice.PreparedBatch, cause error) error {
+func (s sink) storeRest(ctx context.Context, b follow.Batch, p ingest.PreparedBatch, cause error) error {
 	refused := map[invoice.TransferKey]error{}
 
 	for _, key := range p.Keys() {
@@ -107,7 +108,7 @@ func (s sink) storeRest(ctx context.Context, b follow.Batch, p invoice.PreparedB
 				return err
 			}
 
-			if err := s.engine.Invoices.ApplyTx(ctx, tx, p.Only(key), cursor); err != nil {
+			if err := s.engine.Ingester.ApplyTx(ctx, tx, p.Only(key), cursor); err != nil {
 				return err
 			}
 			// Reactions and the host's hook belong to the trial.
@@ -153,11 +154,11 @@ func (e *Engine) retry(ctx context.Context, network string) (did bool, err error
 	}
 
 	for _, r := range rows {
-		p, err := e.Invoices.PrepareRetry(ctx, r)
+		p, err := e.Ingester.PrepareRetry(ctx, r)
 		if err == nil {
 			err = e.Update(
 				ctx,
-				func(ctx context.Context, tx Tx) error { return e.Invoices.RetryTx(ctx, tx, p) },
+				func(ctx context.Context, tx Tx) error { return e.Ingester.RetryTx(ctx, tx, p) },
 			)
 		}
 
@@ -173,7 +174,7 @@ func (e *Engine) retry(ctx context.Context, network string) (did bool, err error
 		cause := err
 		if err := e.Update(
 			ctx,
-			func(ctx context.Context, tx Tx) error { return e.Invoices.PostponeRetryTx(ctx, tx, r, cause) },
+			func(ctx context.Context, tx Tx) error { return e.Ingester.PostponeRetryTx(ctx, tx, r, cause) },
 		); err != nil {
 			return did, err
 		}

@@ -147,3 +147,25 @@ func (r *Registry) Assets(livemode bool) []Asset {
 
 	return out
 }
+
+// AssetByID returns an asset and the native coin of its network. What is not enabled is fault.NotFound
+// with code network_unknown or asset_unknown.
+func (r *Registry) AssetByID(network, assetID string) (asset, native Asset, err error) {
+	n, ok := r.Network(network)
+	if !ok {
+		return asset, native, fault.New(
+			fault.NotFound, "network_unknown", "network %q is not enabled here", network,
+		)
+	}
+
+	asset, ok1 := n.AssetByID(assetID)
+
+	native, ok2 := n.Native()
+	if !ok1 || !ok2 {
+		return asset, native, fault.New(
+			fault.NotFound, "asset_unknown", "asset %s is not enabled on network %s", assetID, network,
+		)
+	}
+
+	return asset, native, nil
+}

@@ -8,8 +8,8 @@ import (
 
 // CancelTx cancels an invoice in tx; see Invoice.Cancel for the refusals.
 func (s *Service) CancelTx(ctx context.Context, tx Tx, owner event.Owner, id string) (Invoice, error) {
-	return s.act(ctx, tx, owner, id, func(inv *Invoice, l *ledger, payments []Payment) ([]event.Type, error) {
-		return inv.Cancel(payments, l.now)
+	return s.change(ctx, tx, owner, id, func(inv *Invoice, payments []Payment) ([]event.Type, error) {
+		return inv.Cancel(payments, s.now())
 	})
 }
 
@@ -30,8 +30,8 @@ func (s *Service) AcceptTx(
 	id string,
 	allowUnderpaid bool,
 ) (Invoice, error) {
-	return s.act(ctx, tx, owner, id, func(inv *Invoice, l *ledger, payments []Payment) ([]event.Type, error) {
-		return inv.Accept(payments, allowUnderpaid, l.now)
+	return s.change(ctx, tx, owner, id, func(inv *Invoice, payments []Payment) ([]event.Type, error) {
+		return inv.Accept(payments, allowUnderpaid, s.now())
 	})
 }
 
@@ -47,51 +47,17 @@ func (s *Service) Accept(
 	})
 }
 
-// RefundedTx books the move of a refund in the transaction that makes it.
-func (s *Service) RefundedTx(ctx context.Context, tx Tx, fact RefundFact) error {
-	inv, err := tx.InvoiceByID(ctx, fact.InvoiceID)
-	if err != nil {
-		return err
-	}
-
-	_, err = s.actOn(ctx, tx, inv, func(inv *Invoice, l *ledger, payments []Payment) ([]event.Type, error) {
-		return inv.Refund(fact, payments, l.now)
-	})
-
-	return err
-}
-
-type action func(inv *Invoice, l *ledger, payments []Payment) ([]event.Type, error)
-
-// act runs one pure move of an invoice and stores what it changed.
-func (s *Service) act(ctx context.Context, tx Tx, owner event.Owner, id string, f action) (Invoice, error) {
+func (s *Service) change(
+	ctx context.Context,
+	tx Tx,
+	owner event.Owner,
+	id string,
+	f func(inv *Invoice, payments []Payment) ([]event.Type, error),
+) (Invoice, error) {
 	inv, err := tx.Invoice(ctx, owner, id)
 	if err != nil {
 		return Invoice{}, err
 	}
 
-	return s.actOn(ctx, tx, inv, f)
-}
-
-func (s *Service) actOn(ctx context.Context, tx Tx, inv Invoice, f action) (Invoice, error) {
-	l := s.newLedger(tx, "", nil)
-
-	a, err := l.open(ctx, inv)
-	if err != nil {
-		return Invoice{}, err
-	}
-
-	before := a.invoice.Status
-
-	types, err := f(a.invoice, l, a.values())
-	if err != nil {
-		return Invoice{}, err
-	}
-
-	events, err := s.putInvoice(ctx, tx, a.invoice, before, types, l.now)
-	if err != nil {
-		return Invoice{}, err
-	}
-
-	return *a.invoice, appendEvents(ctx, tx, events)
+	return Change(ctx, tx, inv, s.now(), f)
 }

@@ -7,10 +7,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/shopspring/decimal"
+
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/wire"
+	"github.com/seed-8ee7f392/payments/invoice/rate"
 )
 
 // CreateParams are what a merchant says of a new invoice. Bounds are those of decisions 2.1; lengths count
@@ -70,7 +73,7 @@ func (s *Service) PrepareCreate(ctx context.Context, p CreateParams) (PreparedCr
 		}
 	}
 
-	assets, err := s.choose(ctx, p, settings)
+	assets, err := s.assetsFor(ctx, p, settings)
 	if err != nil {
 		return PreparedCreate{}, err
 	}
@@ -102,7 +105,7 @@ func (s *Service) PrepareCreate(ctx context.Context, p CreateParams) (PreparedCr
 		return PreparedCreate{}, err
 	}
 
-	inv.schedule()
+	inv.Schedule()
 	prepared.invoice = inv
 
 	return prepared, nil
@@ -148,8 +151,8 @@ func (s *Service) blank(p CreateParams, settings Settings) Invoice {
 	return inv
 }
 
-// choose returns the assets of the options, and makes sure that a fiat invoice can be priced in at least one.
-func (s *Service) choose(ctx context.Context, p CreateParams, settings Settings) ([]chain.Asset, error) {
+// assetsFor returns the assets of the options, and makes sure that a fiat invoice can be priced in at least one.
+func (s *Service) assetsFor(ctx context.Context, p CreateParams, settings Settings) ([]chain.Asset, error) {
 	enabled := func(a chain.Asset) bool { return len(settings.Assets) == 0 || slices.Contains(settings.Assets, a.ID) }
 
 	var assets []chain.Asset
@@ -240,7 +243,7 @@ func (s *Service) priceable(
 	without, fresh := 0, false
 
 	for i, a := range assets {
-		base := priceOf(a)
+		base := a.PriceSymbol()
 
 		err, asked := known[base]
 		if !asked {
@@ -290,7 +293,7 @@ func (s *Service) priceable(
 func (s *Service) selectOnly(ctx context.Context, inv *Invoice, asset chain.Asset) (*Address, error) {
 	o := &inv.Options[0]
 	if inv.Kind == Fiat {
-		r, err := s.quote(ctx, priceOf(asset), inv.Currency)
+		r, err := s.quote(ctx, asset.PriceSymbol(), inv.Currency)
 		if err != nil {
 			return nil, err
 		}
@@ -319,12 +322,12 @@ func (s *Service) CreateTx(ctx context.Context, tx Tx, p PreparedCreate) (Invoic
 		}
 	}
 
-	events, err := s.putInvoice(ctx, tx, &inv, "", []event.Type{event.InvoiceCreated}, inv.CreatedAt)
-	if err != nil {
+	events := inv.Events("", []event.Type{event.InvoiceCreated}, inv.CreatedAt)
+	if err := tx.PutInvoice(ctx, &inv); err != nil {
 		return Invoice{}, err
 	}
 
-	return inv, appendEvents(ctx, tx, events)
+	return inv, tx.AppendEvents(ctx, events...)
 }
 
 // Create is PrepareCreate and CreateTx in a transaction of its own.
@@ -360,4 +363,22 @@ func update[T any](
 	}
 
 	return out, nil
+}
+
+// commit prepares and commits, and prepares once more what does not hold any more; see again.
+func commit[T any](ctx context.Context, s *Service, prepare func() (Commit[T], error)) (T, error) {
+	return again(func() (T, error) {
+		store, err := prepare()
+		if err != nil {
+			var none T
+			return none, err
+		}
+
+		return update(ctx, s, store)
+	})
+}
+
+// quote returns a fresh price; see rate.Fresh.
+func (s *Service) quote(ctx context.Context, base, currency string) (decimal.Decimal, error) {
+	return rate.Fresh(ctx, s.rates, base, currency, s.now())
 }

@@ -21,27 +21,6 @@ func TestUSDValueIsRoundedDown(t *testing.T) {
 	}
 }
 
-func TestTierBeginsAtItsValue(t *testing.T) {
-	n := chain.Network{
-		Rule:          chain.RuleConfirmations,
-		Confirmations: 1,
-		Tiers: []chain.Tier{
-			{FromUSD: decimal.NewFromInt(150), Confirmations: 4},
-			{FromUSD: decimal.NewFromInt(1000), Confirmations: 6},
-		},
-	}
-	for value, want := range map[string]uint64{
-		"149.99": 1,
-		"150":    4,
-		"999.99": 4,
-		"1000":   6,
-	} {
-		if got := confirmationsFor(n, decimal.RequireFromString(value), true); got != want {
-			t.Errorf("%s USD need %d confirmations, want %d", value, got, want)
-		}
-	}
-}
-
 func TestToleratedShortfallIsRoundedDown(t *testing.T) {
 	for cents, want := range map[uint64]Status{
 		989: Underpaid, // 1 % of 999 is 9.99: nine may be missing, ten may not

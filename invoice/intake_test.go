@@ -15,6 +15,7 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/follow"
+	"github.com/seed-8ee7f392/payments/internal/ingest"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/store"
 )
@@ -30,10 +31,10 @@ func (w *world) apply(b follow.Batch, at chain.Ref) {
 		b.Head.Tip = at
 	}
 
-	p, err := w.svc.PrepareBatch(ctx, b)
+	p, err := w.ingester.PrepareBatch(ctx, b)
 	w.must(err)
 	w.must(w.update(ctx, func(ctx context.Context, tx *tx) error {
-		return w.svc.ApplyTx(ctx, tx, p, scan.Cursor{Network: b.Network.Slug, At: at, Tip: at})
+		return w.ingester.ApplyTx(ctx, tx, p, scan.Cursor{Network: b.Network.Slug, At: at, Tip: at})
 	}))
 }
 
@@ -248,7 +249,7 @@ func TestDroppedAfterADayOutOfSight(t *testing.T) {
 	w.pass(time.Millisecond)
 	w.chains[0].FailNext(sim.MethodTransaction, errors.New("down"), 1)
 
-	if _, err := w.svc.Step(context.Background()); err == nil {
+	if _, err := w.ingester.Step(context.Background()); err == nil {
 		t.Error("a node that is down went unnoticed")
 	}
 
@@ -542,13 +543,13 @@ func TestUnpreparedPriceIsRemembered(t *testing.T) {
 		Blocks:  []chain.Block{block(1, "b1", w.transfer(inv, "x", 0, due))},
 	}
 	b.Blocks[0].Time = start.Add(21 * time.Minute)
-	p, err := w.svc.PrepareBatch(ctx, b) // the quote still holds
+	p, err := w.ingester.PrepareBatch(ctx, b) // the quote still holds
 	w.must(err)
 	w.pass(21 * time.Minute)
 
-	apply := func(p invoice.PreparedBatch) error {
+	apply := func(p ingest.PreparedBatch) error {
 		return w.update(ctx, func(ctx context.Context, tx *tx) error {
-			return w.svc.ApplyTx(ctx, tx, p, scan.Cursor{Network: "simnet", At: b.Blocks[0].Ref})
+			return w.ingester.ApplyTx(ctx, tx, p, scan.Cursor{Network: "simnet", At: b.Blocks[0].Ref})
 		})
 	}
 
@@ -562,7 +563,7 @@ func TestUnpreparedPriceIsRemembered(t *testing.T) {
 		t.Error("something of it was stored")
 	}
 
-	p, err = w.svc.PrepareBatch(ctx, b)
+	p, err = w.ingester.PrepareBatch(ctx, b)
 	w.must(err)
 	w.must(apply(p))
 	w.onlyPayment(inv.ID)
@@ -579,13 +580,13 @@ func TestForeignBlockNeverConfirms(t *testing.T) {
 	w.want(w.get(inv.ID), invoice.Pending)
 
 	ctx := context.Background()
-	p, err := w.svc.PrepareBatch(
+	p, err := w.ingester.PrepareBatch(
 		ctx,
 		follow.Batch{Network: w.chains[0].Network(), Head: chain.Head{Tip: chain.Ref{Height: 9, Hash: "b9"}}},
 	)
 	w.must(err)
 	w.must(w.update(ctx, func(ctx context.Context, tx *tx) error {
-		return w.svc.ApplyTx(
+		return w.ingester.ApplyTx(
 			ctx,
 			tx,
 			p,
@@ -648,7 +649,7 @@ func TestHiddenCoinIsFoundByBalance(t *testing.T) {
 	w.follow()
 	w.chains[0].FailNext(sim.MethodBalances, fault.New(fault.Unavailable, "node_down", "down"), 1)
 
-	if _, err := w.svc.Step(ctx); !errors.Is(err, fault.Unavailable) {
+	if _, err := w.ingester.Step(ctx); !errors.Is(err, fault.Unavailable) {
 		t.Errorf("the balance could not be read: %v", err)
 	}
 
@@ -663,7 +664,7 @@ func TestHiddenCoinIsFoundByBalance(t *testing.T) {
 		t.Fatalf("payments %+v", list)
 	}
 
-	if found, err := w.svc.CheckBalances(ctx, inv.ID); found || err != nil {
+	if found, err := w.ingester.CheckBalances(ctx, inv.ID); found || err != nil {
 		t.Errorf("found again: %t, %v", found, err)
 	}
 
@@ -699,7 +700,7 @@ func TestBalanceThatAForkTookBack(t *testing.T) {
 	w.mine(2)
 	w.follow()
 
-	if found, err := w.svc.CheckBalances(ctx, inv.ID); !found || err != nil {
+	if found, err := w.ingester.CheckBalances(ctx, inv.ID); !found || err != nil {
 		t.Fatalf("found %t, %v", found, err)
 	}
 
@@ -714,7 +715,7 @@ func TestBalanceThatAForkTookBack(t *testing.T) {
 	w.mine(1)
 	w.follow()
 
-	if found, err := w.svc.CheckBalances(ctx, inv.ID); !found || err != nil {
+	if found, err := w.ingester.CheckBalances(ctx, inv.ID); !found || err != nil {
 		t.Errorf("found %t, %v", found, err)
 	}
 

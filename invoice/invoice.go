@@ -1,10 +1,10 @@
-// Package invoice knows what is owed and what arrived: invoices with their options and quotes, payments,
-// and reusable deposit addresses.
+// Package invoice holds what is owed and what arrived: invoices with their options and quotes, payments, and
+// reusable deposit addresses.
 //
 // The state machines in invoice.go and payment.go are pure: a record, a fact and a time give a record and
-// the events to tell. Service loads, calls them and saves, one transaction per operation. The follower of
-// chain/watch brings what arrived on a network (intake.go); settlements open by reaction to what is
-// appended here, without this package knowing of them.
+// events. Service is what merchants do: it loads, calls them and saves, one transaction per operation. What
+// arrives on networks comes in through Intake (internal/ingest). Settlements open by reaction to the events
+// of this package, which knows nothing of them.
 package invoice
 
 import (
@@ -170,14 +170,14 @@ func (inv *Invoice) Recompute(payments []Payment, now time.Time) []event.Type {
 
 	inv.set(Overpaid, !inv.PaidAt.IsZero() && inv.overpaid(r))
 	inv.set(PartiallyRefunded, next != Refunded && positive(inv.Refunds.Succeeded))
-	inv.schedule()
+	inv.Schedule()
 
-	return told(before, next)
+	return statusEvents(before, next)
 }
 
 // told returns the event of a change of status. Falling back from pending to open has none: the payment's own
 // event tells it.
-func told(before, next Status) []event.Type {
+func statusEvents(before, next Status) []event.Type {
 	switch {
 	case before == next:
 		return nil
@@ -295,14 +295,14 @@ func (inv *Invoice) overpaid(r receipt) bool {
 	if inv.Kind == Fiat {
 		limit := inv.Price.Add(inv.tolerance())
 		if o := inv.Option(inv.PaidOptionID); o != nil {
-			limit = limit.Add(o.step().Add(o.Raise).Decimal(o.Decimals).Mul(o.Rate))
+			limit = limit.Add(o.DisplayStep().Add(o.Raise).Decimal(o.Decimals).Mul(o.Rate))
 		}
 
 		return r.confirmed.Cmp(limit) > 0
 	}
 
 	for _, o := range inv.Options {
-		limit := o.AmountDue.BPS(inv.ToleranceBPS).Add(o.step())
+		limit := o.AmountDue.BPS(inv.ToleranceBPS).Add(o.DisplayStep())
 		if o.ID == inv.PaidOptionID {
 			limit = limit.Add(o.AmountDue)
 		}
@@ -358,7 +358,7 @@ func (inv *Invoice) Closed() bool {
 }
 
 // deadline is when the invoice expires: sooner as long as nothing was selected.
-func (inv *Invoice) deadline() time.Time {
+func (inv *Invoice) Deadline() time.Time {
 	if inv.SelectedOptionID == "" {
 		return inv.PreSelectionExpiresAt
 	}
@@ -366,10 +366,11 @@ func (inv *Invoice) deadline() time.Time {
 	return inv.ExpiresAt
 }
 
-func (inv *Invoice) schedule() {
+// Schedule sets DueAt to when the invoice expires, or to zero when it does not expire by time.
+func (inv *Invoice) Schedule() {
 	inv.DueAt = time.Time{}
 	if inv.Status == Open || inv.Status == Underpaid {
-		inv.DueAt = inv.deadline()
+		inv.DueAt = inv.Deadline()
 	}
 }
 
@@ -395,9 +396,9 @@ func (inv *Invoice) Expire(
 		return nil, err
 	}
 
-	if now.Before(inv.deadline()) {
+	if now.Before(inv.Deadline()) {
 		return nil, fault.New(
-			fault.State, "invoice_not_due", "invoice %s expires at %s", inv.ID, inv.deadline(),
+			fault.State, "invoice_not_due", "invoice %s expires at %s", inv.ID, inv.Deadline(),
 		)
 	}
 
@@ -429,6 +430,24 @@ func (inv *Invoice) Cancel(payments []Payment, now time.Time) ([]event.Type, err
 	}
 
 	return inv.close(Canceled, payments, now), nil
+}
+
+// ExpireNow ends an open or underpaid invoice before its time, for simulations; a closed one stays as it is.
+// Refusals are fault.State.
+func (inv *Invoice) ExpireNow(payments []Payment, now time.Time) ([]event.Type, error) {
+	if inv.Closed() {
+		return nil, nil
+	}
+
+	if inv.Status != Open && inv.Status != Underpaid {
+		return nil, inv.refuseClosing("expire")
+	}
+
+	if err := inv.waiting(payments); err != nil {
+		return nil, err
+	}
+
+	return inv.close(Expired, payments, now), nil
 }
 
 func (inv *Invoice) close(as Status, payments []Payment, now time.Time) []event.Type {

@@ -59,7 +59,7 @@ func (inv *Invoice) Select(optionID string, now time.Time) error {
 	}
 
 	inv.SelectedOptionID, o.SelectedAt = o.ID, now
-	inv.schedule()
+	inv.Schedule()
 
 	return nil
 }
@@ -80,7 +80,7 @@ func (inv *Invoice) selectable(optionID string, now time.Time) (*Option, error) 
 			"invoice %s is %s, so no option can be chosen any more",
 			inv.ID, inv.Status,
 		)
-	case !now.Before(inv.deadline()):
+	case !now.Before(inv.Deadline()):
 		return nil, fault.New(
 			fault.State, "invoice_expired",
 			"the time to pay invoice %s is over; ask for a new invoice",
@@ -98,9 +98,9 @@ func (o Option) Quoted(now time.Time) bool {
 }
 
 // takes reports whether a transfer of an asset pays this option.
-func (o Option) takes(network, assetID string) bool {
+func (o Option) Accepts(network, assetID string) bool {
 	return o.Network == network && o.AssetID == assetID
 }
 
 // step is one unit of the last decimal that is shown, in base units.
-func (o Option) step() chain.Amount { return chain.Pow10(o.Decimals - o.DisplayDecimals) }
+func (o Option) DisplayStep() chain.Amount { return chain.Pow10(o.Decimals - o.DisplayDecimals) }

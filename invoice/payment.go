@@ -89,6 +89,9 @@ type Payment struct {
 	Version  int64
 }
 
+// TransferKey returns the transfer that the payment is, of its network.
+func (p Payment) TransferKey() TransferKey { return TransferKey{TxHash: p.TxHash, Index: p.TxIndex} }
+
 // ConfirmationsAt returns how many blocks confirm the payment when tip is the newest block, its own
 // counting as 1; 0 while it is in no block.
 func (p Payment) ConfirmationsAt(tip uint64) uint64 {
@@ -101,10 +104,10 @@ func (p Payment) ConfirmationsAt(tip uint64) uint64 {
 
 // lostAfter is how long a transaction may be out of both the pool and the chain before its payment
 // is dropped.
-const lostAfter = 24 * time.Hour
+const LostAfter = 24 * time.Hour
 
 // detectedEvent and confirmedEvent name the events by what was paid.
-func (p *Payment) detectedEvent() event.Type {
+func (p *Payment) DetectedEvent() event.Type {
 	if p.InvoiceID != "" {
 		return event.InvoicePaymentDetected
 	}
@@ -140,20 +143,20 @@ func (p *Payment) See(at chain.Ref) ([]event.Type, error) {
 			p.Block = at
 		}
 
-		p.found()
+		p.clearLost()
 
 		return nil, nil
 	case Orphaned, Dropped:
 		p.Status, p.Block = Detected, at
-		p.found()
+		p.clearLost()
 
-		return []event.Type{p.detectedEvent()}, nil
+		return []event.Type{p.DetectedEvent()}, nil
 	}
 
 	return nil, p.refuse("payment_status_unknown", "be seen")
 }
 
-func (p *Payment) found() { p.LostAt, p.DueAt = time.Time{}, time.Time{} }
+func (p *Payment) clearLost() { p.LostAt, p.DueAt = time.Time{}, time.Time{} }
 
 // Move puts a confirmed payment whose block left the chain into another block in which it is
 // confirmed as well.
@@ -180,7 +183,7 @@ func (p *Payment) Confirm(late bool, now time.Time) ([]event.Type, error) {
 	}
 
 	p.Status, p.ConfirmedAt, p.Late = Confirmed, now, late
-	p.found()
+	p.clearLost()
 
 	return []event.Type{p.confirmedEvent()}, nil
 }
@@ -217,7 +220,7 @@ func (p *Payment) Orphan(now time.Time) ([]event.Type, error) {
 	p.Status, p.Block = Orphaned, chain.Ref{}
 	p.ConfirmedAt, p.Late = time.Time{}, false
 	p.USDValue, p.NativeUSD = decimal.NullDecimal{}, decimal.NullDecimal{}
-	p.LostAt, p.DueAt = now, now.Add(lostAfter)
+	p.LostAt, p.DueAt = now, now.Add(LostAfter)
 
 	return []event.Type{event.PaymentOrphaned, event.FactPaymentLost}, nil
 }
@@ -232,7 +235,7 @@ func (p *Payment) Lose(now time.Time) error {
 	if p.LostAt.IsZero() {
 		p.LostAt = now
 		if p.DueAt.IsZero() { // a hint is looked for sooner
-			p.DueAt = now.Add(lostAfter)
+			p.DueAt = now.Add(LostAfter)
 		}
 	}
 
@@ -254,7 +257,7 @@ func (p *Payment) Drop() ([]event.Type, error) {
 	}
 
 	p.Status = Dropped
-	p.found()
+	p.clearLost()
 
 	return types, nil
 }
@@ -273,7 +276,7 @@ func (p *Payment) Attach(t chain.Transfer, at chain.Ref) ([]event.Type, error) {
 
 	p.TxHash, p.TxIndex, p.FromAddress = t.TxHash, t.Index, t.From
 	if p.Amount != t.Amount {
-		p.Amount, p.Credit = t.Amount, creditOf(t.Amount, p.Decimals, p.Rate)
+		p.Amount, p.Credit = t.Amount, CreditOf(t.Amount, p.Decimals, p.Rate)
 	}
 
 	if p.Status == Confirmed {

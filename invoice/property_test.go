@@ -202,10 +202,10 @@ func TestSeenTwiceIsOnePayment(t *testing.T) {
 
 	n := w.chains[0].Network()
 	for range 2 {
-		p, err := w.svc.PrepareBatch(ctx, follow.Batch{Network: n, Blocks: blocks})
+		p, err := w.ingester.PrepareBatch(ctx, follow.Batch{Network: n, Blocks: blocks})
 		w.must(err)
 		w.must(w.update(ctx, func(ctx context.Context, tx *tx) error {
-			return w.svc.ApplyTx(ctx, tx, p, scan.Cursor{Network: n.Slug, At: blocks[0].Ref})
+			return w.ingester.ApplyTx(ctx, tx, p, scan.Cursor{Network: n.Slug, At: blocks[0].Ref})
 		}))
 	}
 

@@ -128,11 +128,11 @@ func unitsFor(value, rate decimal.Decimal, decimals uint8) (chain.Amount, error)
 func pow10(n int64) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(n), nil) }
 
 // creditOf returns what an amount is worth at a rate, exact.
-func creditOf(amount chain.Amount, decimals uint8, rate decimal.Decimal) decimal.Decimal {
+func CreditOf(amount chain.Amount, decimals uint8, rate decimal.Decimal) decimal.Decimal {
 	return amount.Decimal(decimals).Mul(rate)
 }
 
 // usdOf returns what an amount is worth in USD, rounded down to 8 places.
 func usdOf(amount chain.Amount, decimals uint8, rate decimal.Decimal) decimal.Decimal {
-	return creditOf(amount, decimals, rate).RoundDown(8)
+	return CreditOf(amount, decimals, rate).RoundDown(8)
 }

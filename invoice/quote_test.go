@@ -134,12 +134,12 @@ func FuzzQuote(f *testing.F) {
 
 		o := inv.Options[0]
 
-		credit := creditOf(o.AmountDue, decimals, r)
+		credit := CreditOf(o.AmountDue, decimals, r)
 		if credit.Cmp(p) < 0 {
 			t.Fatalf("%s at %s asks for %s, which is worth only %s", p, r, o.AmountDue, credit)
 		}
 
-		step := creditOf(o.step(), decimals, r)
+		step := CreditOf(o.DisplayStep(), decimals, r)
 		if credit.Sub(p).Cmp(step) >= 0 {
 			t.Fatalf(
 				"%s at %s asks for %s, which is %s too much with a step of %s",
@@ -147,8 +147,8 @@ func FuzzQuote(f *testing.F) {
 			)
 		}
 
-		if o.AmountDue.RoundUpTo(o.step()) != o.AmountDue {
-			t.Fatalf("%s is no whole number of %s", o.AmountDue, o.step())
+		if o.AmountDue.RoundUpTo(o.DisplayStep()) != o.AmountDue {
+			t.Fatalf("%s is no whole number of %s", o.AmountDue, o.DisplayStep())
 		}
 
 		paid := []Payment{

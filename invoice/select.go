@@ -124,12 +124,12 @@ func (s *Service) prepareSelect(
 	}
 
 	p := PreparedSelect{owner: owner, invoiceID: inv.ID, optionID: optionID}
-	if p.asset, _, err = s.assets(o.Network, o.AssetID); err != nil {
+	if p.asset, _, err = s.registry.AssetByID(o.Network, o.AssetID); err != nil {
 		return PreparedSelect{}, err
 	}
 
 	if !o.Quoted(now) {
-		if p.rate, err = s.quote(ctx, priceOf(p.asset), inv.Currency); err != nil {
+		if p.rate, err = s.quote(ctx, p.asset.PriceSymbol(), inv.Currency); err != nil {
 			return PreparedSelect{}, err
 		}
 	}
@@ -163,34 +163,41 @@ func (s *Service) SelectTx(ctx context.Context, tx Tx, p PreparedSelect) (Invoic
 		return Invoice{}, err
 	}
 
-	l := s.newLedger(tx, "", nil)
+	now := s.now()
 
-	a, err := l.open(ctx, inv)
+	o, err := inv.selectable(p.optionID, now)
 	if err != nil {
 		return Invoice{}, err
 	}
 
-	if err := s.choosing(ctx, l, a, p); err != nil {
-		return Invoice{}, err
+	if o.Quoted(now) && o.Selected() && inv.SelectedOptionID == o.ID {
+		return inv, nil
 	}
 
-	return *a.invoice, l.flush(ctx)
+	return Change(ctx, tx, inv, now, func(inv *Invoice, payments []Payment) ([]event.Type, error) {
+		if err := s.selectOption(ctx, tx, inv, payments, p, now); err != nil {
+			return nil, err
+		}
+
+		return inv.Recompute(payments, now), nil
+	})
 }
 
-// choosing selects the option within a ledger.
-func (s *Service) choosing(ctx context.Context, l *ledger, a *account, p PreparedSelect) error {
-	inv := a.invoice
-
-	o, err := inv.selectable(p.optionID, l.now)
+// selectOption selects the option, at the address and the quote that were prepared if it has none.
+func (s *Service) selectOption(
+	ctx context.Context,
+	tx Tx,
+	inv *Invoice,
+	payments []Payment,
+	p PreparedSelect,
+	now time.Time,
+) error {
+	o, err := inv.selectable(p.optionID, now)
 	if err != nil {
 		return err
 	}
 
-	if o.Quoted(l.now) && o.Selected() && inv.SelectedOptionID == o.ID {
-		return nil
-	}
-
-	if !o.Quoted(l.now) {
+	if !o.Quoted(now) {
 		if p.rate.IsZero() { // it ran out between the two looks at it
 			return fault.New(
 				fault.Conflict, "quote_expired",
@@ -199,7 +206,7 @@ func (s *Service) choosing(ctx context.Context, l *ledger, a *account, p Prepare
 			)
 		}
 
-		if err := inv.Quote(o.ID, p.rate, p.asset.MinAmount, a.values(), l.now, s.quoteFor); err != nil {
+		if err := inv.Quote(o.ID, p.rate, p.asset.MinAmount, payments, now, s.quoteFor); err != nil {
 			return err
 		}
 	}
@@ -212,16 +219,14 @@ func (s *Service) choosing(ctx context.Context, l *ledger, a *account, p Prepare
 			)
 		}
 
-		if err := s.putAddress(ctx, l.tx, p.address.Address, false); err != nil {
+		if err := s.putAddress(ctx, tx, p.address.Address, false); err != nil {
 			return err
 		}
 
 		p.address.give(o)
 	}
 
-	a.touched = true
-
-	return inv.Select(o.ID, l.now)
+	return inv.Select(o.ID, now)
 }
 
 // Select is PrepareSelect and SelectTx in a transaction of its own.

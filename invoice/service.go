@@ -3,14 +3,18 @@ package invoice
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
+)
+
+// ErrUnprepared says that a transaction turned out to need a price that was not read before it
+// began. Prepare the same batch again: what was missing is remembered.
+var ErrUnprepared error = fault.New(
+	fault.Unavailable, "price_unprepared", "a price is needed that was not prepared",
 )
 
 // Keys knows the public keys that addresses are made of; every chain.Signer does.
@@ -21,23 +25,46 @@ type Keys interface {
 // IDs makes the ids of new records.
 type IDs interface{ Next() string }
 
-// Config is what a Service works with. All but the last two are required.
+// Config is what a Service works with. DB, Registry, Rates, Keys, IDs and Intake are required.
 type Config struct {
 	DB       DB
 	Registry *chain.Registry
 	Rates    rate.Source
 	Keys     Keys
 	IDs      IDs
-	Now      func() time.Time
-	Log      *slog.Logger
+	Intake   Intake
+
+	// Now tells the time. Defaults to time.Now.
+	Now func() time.Time
+
 	// QuoteFor is how long a quote holds. Defaults to 20 minutes.
 	QuoteFor time.Duration
-	// Kept says what our own transactions left at a deposit address. Without it CheckDeposits does nothing.
-	Kept KeptFunc
+
 	// Reserve is how many numbers and derivation indexes a process takes at a time; what it has left when it
 	// ends is a gap. Defaults to 64.
 	Reserve int
 }
+
+// Intake takes in what arrives at invoices and deposit addresses. The engine injects it.
+type Intake interface {
+	// PrepareHint looks a transaction up that is said to pay an invoice. A network that gives no answer is
+	// fault.Unavailable unless another one found it.
+	PrepareHint(ctx context.Context, invoiceID, txHash string) (Commit[HintResult], error)
+
+	// PrepareDepositHint is PrepareHint for an owner's deposit address.
+	PrepareDepositHint(
+		ctx context.Context,
+		owner event.Owner,
+		depositID, txHash string,
+	) (Commit[HintResult], error)
+
+	// PrepareSimulate prepares a payment without a network transaction; s selects the option that it pays
+	// where none is selected.
+	PrepareSimulate(ctx context.Context, s *Service, p SimulateParams) (Commit[Simulated], error)
+}
+
+// Commit stores what was prepared, in a transaction.
+type Commit[T any] func(ctx context.Context, tx Tx) (T, error)
 
 // Service creates, shows and moves invoices, payments and deposit addresses. It is safe for concurrent use.
 type Service struct {
@@ -47,18 +74,9 @@ type Service struct {
 	keys     Keys
 	ids      IDs
 	clock    func() time.Time
-	log      *slog.Logger
+	intake   Intake
 	quoteFor time.Duration
-	kept     KeptFunc
-	numbers  numbers
-
-	mu sync.Mutex
-	// wanted are prices that a batch of a network turned out to need, doubted the blocks that are
-	// to be read again; uses are what the transactions of payments use up, by network and hash. All
-	// are hints of this process alone.
-	wanted  map[string]map[pair]bool
-	doubted map[string]map[chain.Ref]reread
-	uses    map[string]map[string]*use
+	numbers  sequences
 }
 
 // New returns a service. It starts nothing.
@@ -71,8 +89,8 @@ func New(c Config) *Service {
 		c.Reserve = 64
 	}
 
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
+	if c.Now == nil {
+		c.Now = time.Now
 	}
 
 	return &Service{
@@ -82,13 +100,9 @@ func New(c Config) *Service {
 		keys:     c.Keys,
 		ids:      c.IDs,
 		clock:    c.Now,
-		log:      c.Log,
+		intake:   c.Intake,
 		quoteFor: c.QuoteFor,
-		kept:     c.Kept,
-		numbers:  numbers{db: c.DB, size: c.Reserve, counters: map[string]*counter{}},
-		wanted:   map[string]map[pair]bool{},
-		doubted:  map[string]map[chain.Ref]reread{},
-		uses:     map[string]map[string]*use{},
+		numbers:  sequences{db: c.DB, size: c.Reserve, counters: map[string]*sequence{}},
 	}
 }
 

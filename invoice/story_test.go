@@ -670,7 +670,7 @@ func TestRefundsOfAnInvoice(t *testing.T) {
 	asset := inv.Options[0].AssetID
 	move := func(amount string, m invoice.RefundMove) error {
 		return w.update(context.Background(), func(ctx context.Context, tx *tx) error {
-			return w.svc.RefundedTx(
+			return w.ingester.RefundedTx(
 				ctx,
 				tx,
 				invoice.RefundFact{

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/internal/id"
+	"github.com/seed-8ee7f392/payments/internal/ingest"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/store"
@@ -43,6 +44,7 @@ type world struct {
 	owner  event.Owner
 
 	svc       *invoice.Service
+	ingester  *ingest.Ingester
 	followers []*follow.Follower
 	process   int
 	ids       *id.Source
@@ -128,12 +130,20 @@ func (w *world) restart() {
 	registry, err := chain.NewRegistry(drivers...)
 	w.must(err)
 
+	w.ingester = ingest.New(ingest.Config{
+		DB:       db{w.store, w},
+		Registry: registry,
+		Rates:    w.rates,
+		IDs:      w.ids,
+		Now:      w.clock,
+	})
 	w.svc = invoice.New(invoice.Config{
 		DB:       db{w.store, w},
 		Registry: registry,
 		Rates:    w.rates,
 		Keys:     sim.NewSigner(1, nil),
 		IDs:      w.ids,
+		Intake:   w.ingester,
 		Now:      w.clock,
 		Reserve:  4,
 	})
@@ -181,7 +191,7 @@ func (w *world) step() {
 	w.t.Helper()
 
 	for range 5 {
-		did, err := w.svc.Step(context.Background())
+		did, err := w.ingester.Step(context.Background())
 		w.must(err)
 
 		if !did {
@@ -350,16 +360,16 @@ type sink struct{ w *world }
 func (s sink) Apply(ctx context.Context, b follow.Batch) error {
 	w := s.w
 
-	var p invoice.PreparedBatch
+	var p ingest.PreparedBatch
 
-	apply := func(p invoice.PreparedBatch, more func(ctx context.Context, tx invoice.Tx) error) error {
+	apply := func(p ingest.PreparedBatch, more func(ctx context.Context, tx invoice.Tx) error) error {
 		return w.update(ctx, func(ctx context.Context, tx *tx) error {
 			cursor, err := b.Advance(ctx, tx)
 			if err != nil {
 				return err
 			}
 
-			if err := w.svc.ApplyTx(ctx, tx, p, cursor); err != nil {
+			if err := w.ingester.ApplyTx(ctx, tx, p, cursor); err != nil {
 				return err
 			}
 
@@ -370,7 +380,7 @@ func (s sink) Apply(ctx context.Context, b follow.Batch) error {
 
 	err := invoice.ErrUnprepared
 	for try := 0; try < 3 && errors.Is(err, invoice.ErrUnprepared); try++ {
-		if p, err = w.svc.PrepareBatch(ctx, b); err != nil {
+		if p, err = w.ingester.PrepareBatch(ctx, b); err != nil {
 			return err
 		}
 
@@ -399,7 +409,7 @@ func (s sink) Apply(ctx context.Context, b follow.Batch) error {
 
 	return apply(rest, func(ctx context.Context, tx invoice.Tx) error {
 		for key, cause := range failed {
-			if err := w.svc.QueueRetryTx(ctx, tx, p, key, cause); err != nil {
+			if err := w.ingester.QueueRetryTx(ctx, tx, p, key, cause); err != nil {
 				return err
 			}
 		}
@@ -418,17 +428,17 @@ func (w *world) retry() {
 		w.must(err)
 
 		for _, r := range rows {
-			p, err := w.svc.PrepareRetry(ctx, r)
+			p, err := w.ingester.PrepareRetry(ctx, r)
 			w.must(err)
 
-			err = w.update(ctx, func(ctx context.Context, tx *tx) error { return w.svc.RetryTx(ctx, tx, p) })
+			err = w.update(ctx, func(ctx context.Context, tx *tx) error { return w.ingester.RetryTx(ctx, tx, p) })
 			if err != nil {
 				cause := err
 
 				w.must(
 					w.update(
 						ctx,
-						func(ctx context.Context, tx *tx) error { return w.svc.PostponeRetryTx(ctx, tx, r, cause) },
+						func(ctx context.Context, tx *tx) error { return w.ingester.PostponeRetryTx(ctx, tx, r, cause) },
 					),
 				)
 			}

@@ -32,6 +32,21 @@ type Source interface {
 	Quote(ctx context.Context, base, currency string) (Quote, error)
 }
 
+// Fresh returns the price of one unit of base in currency from a source. One that has expired at now, or
+// cannot be shown with 8 decimal places, is fault.Unavailable with code price_unavailable.
+func Fresh(ctx context.Context, from Source, base, currency string, now time.Time) (decimal.Decimal, error) {
+	q, err := from.Quote(ctx, base, currency)
+	if err != nil {
+		return decimal.Decimal{}, err
+	}
+
+	if _, ok := Round(q.Rate); !ok || (!q.ExpiresAt.IsZero() && !now.Before(q.ExpiresAt)) {
+		return decimal.Decimal{}, Unavailable(base, currency, nil)
+	}
+
+	return q.Rate, nil
+}
+
 // Unavailable is the error of a pair that has no fresh price now.
 func Unavailable(base, currency string, cause error) error {
 	return fault.Wrap(

@@ -1,4 +1,4 @@
-package invoice
+package ingest
 
 // This file fixes what payments are worth: the credit at first sight, the price at confirmation, and how many
 // confirmations a value needs.
@@ -12,7 +12,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
-	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/invoice"
 )
 
 // priceRetry is how long a confirmed payment without a price waits for the next try.
@@ -21,12 +21,12 @@ const priceRetry = 30 * time.Second
 // enter credits a new payment and adds it to what it pays.
 func (l *ledger) enter(
 	ctx context.Context,
-	p Payment,
+	p invoice.Payment,
 	optionID string,
 	asset chain.Asset,
-) (*account, *Payment, error) {
+) (*entry, *invoice.Payment, error) {
 	var (
-		a   *account
+		a   *entry
 		err error
 	)
 	if p.InvoiceID != "" {
@@ -52,21 +52,21 @@ func (l *ledger) enter(
 // credit fixes what a payment pays and at which rate: the quote's, or a fresh one when the payment
 // was made after the quote ran out (the quote's again when there is no fresh one). Money in another
 // asset or on another network than the option's pays nothing.
-func (l *ledger) credit(inv *Invoice, p *Payment, optionID string, asset chain.Asset) error {
+func (l *ledger) credit(inv *invoice.Invoice, p *invoice.Payment, optionID string, asset chain.Asset) error {
 	o := inv.Option(optionID)
-	if o == nil || !o.takes(p.Network, p.AssetID) {
+	if o == nil || !o.Accepts(p.Network, p.AssetID) {
 		return nil
 	}
 
 	p.OptionID = o.ID
 
-	if inv.Kind != Fiat {
+	if inv.Kind != invoice.Fiat {
 		return nil
 	}
 
 	p.Rate = o.Rate
 	if madeAt(p.DetectedAt, p.Block).After(o.QuoteExpiresAt) {
-		fresh, ok, err := l.price(priceOf(asset), inv.Currency)
+		fresh, ok, err := l.price(asset.PriceSymbol(), inv.Currency)
 		if err != nil {
 			return err
 		}
@@ -76,18 +76,18 @@ func (l *ledger) credit(inv *Invoice, p *Payment, optionID string, asset chain.A
 		}
 	}
 
-	p.Credit = creditOf(p.Amount, p.Decimals, p.Rate)
+	p.Credit = invoice.CreditOf(p.Amount, p.Decimals, p.Rate)
 
 	return nil
 }
 
 // confirm makes a payment final and books its price, when there is one.
-func (l *ledger) confirm(a *account, p *Payment) error {
+func (l *ledger) confirm(a *entry, p *invoice.Payment) error {
 	late := a.invoice != nil && a.invoice.Closed()
 	confirmed := false
 
-	err := l.move(a, p, func(p *Payment) ([]event.Type, error) {
-		confirmed = p.Status != Confirmed
+	err := l.move(a, p, func(p *invoice.Payment) ([]event.Type, error) {
+		confirmed = p.Status != invoice.Confirmed
 		return p.Confirm(late, l.now)
 	})
 	if err != nil || !confirmed {
@@ -98,20 +98,20 @@ func (l *ledger) confirm(a *account, p *Payment) error {
 }
 
 // value books the price snapshot of a confirmed payment; without fresh prices it is tried again later.
-func (l *ledger) value(a *account, p *Payment) error {
-	asset, native, err := l.s.assets(p.Network, p.AssetID)
+func (l *ledger) value(a *entry, p *invoice.Payment) error {
+	asset, native, err := l.s.registry.AssetByID(p.Network, p.AssetID)
 	if err != nil {
 		return err
 	}
 
-	inUSD, ok1, err1 := l.price(priceOf(asset), usd)
+	inUSD, ok1, err1 := l.price(asset.PriceSymbol(), usd)
 
-	nativeUSD, ok2, err2 := l.price(priceOf(native), usd)
+	nativeUSD, ok2, err2 := l.price(native.PriceSymbol(), usd)
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
 
-	return l.move(a, p, func(p *Payment) ([]event.Type, error) {
+	return l.move(a, p, func(p *invoice.Payment) ([]event.Type, error) {
 		if !ok1 || !ok2 {
 			p.DueAt = l.now.Add(priceRetry)
 			return nil, nil
@@ -121,38 +121,15 @@ func (l *ledger) value(a *account, p *Payment) error {
 	})
 }
 
-// assets returns an asset and the native coin of its network.
-func (s *Service) assets(network, assetID string) (asset, native chain.Asset, err error) {
-	n, ok := s.registry.Network(network)
-	if !ok {
-		return asset, native, fault.New(
-			fault.NotFound, "network_unknown", "network %q is not enabled here",
-			network,
-		)
-	}
-
-	asset, ok1 := n.AssetByID(assetID)
-
-	native, ok2 := n.Native()
-	if !ok1 || !ok2 {
-		return asset, native, fault.New(
-			fault.NotFound, "asset_unknown", "asset %s is not enabled on network %s",
-			assetID, network,
-		)
-	}
-
-	return asset, native, nil
-}
-
 // require sets how many confirmations the unconfirmed payments of an account need: the tier follows the USD
 // sum of all of them, and is the highest one while a price is missing.
-func (l *ledger) require(a *account) error {
+func (l *ledger) require(a *entry) error {
 	var sum decimal.Decimal
 
 	summed, priced := false, true
 
 	for _, p := range a.payments {
-		if p.Status != Detected || p.Simulated {
+		if p.Status != invoice.Detected || p.Simulated {
 			continue
 		}
 
@@ -179,23 +156,23 @@ func (l *ledger) require(a *account) error {
 	return nil
 }
 
-func (l *ledger) unconfirmedUSD(a *account) (sum decimal.Decimal, priced bool, err error) {
+func (l *ledger) unconfirmedUSD(a *entry) (sum decimal.Decimal, priced bool, err error) {
 	for _, p := range a.payments {
-		if p.Status != Detected || p.Simulated {
+		if p.Status != invoice.Detected || p.Simulated {
 			continue
 		}
 
-		asset, _, err := l.s.assets(p.Network, p.AssetID)
+		asset, _, err := l.s.registry.AssetByID(p.Network, p.AssetID)
 		if err != nil {
 			return sum, false, nil // not served here any more: the highest tier
 		}
 
-		r, ok, err := l.price(priceOf(asset), usd)
+		r, ok, err := l.price(asset.PriceSymbol(), usd)
 		if err != nil || !ok {
 			return sum, false, err
 		}
 
-		sum = sum.Add(creditOf(p.Amount, p.Decimals, r))
+		sum = sum.Add(invoice.CreditOf(p.Amount, p.Decimals, r))
 	}
 
 	return sum, true, nil

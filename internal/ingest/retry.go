@@ -1,4 +1,4 @@
-package invoice
+package ingest
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/follow"
+	"github.com/seed-8ee7f392/payments/invoice"
 )
 
 // The waits between tries of a retry row: they double from the first to the last.
@@ -22,11 +23,11 @@ const (
 // QueueRetryTx leaves a row for a transfer that was left out of a batch (PreparedBatch.Without)
 // because storing it failed with cause. It belongs into the transaction that takes the rest of the
 // batch in.
-func (s *Service) QueueRetryTx(
+func (s *Ingester) QueueRetryTx(
 	ctx context.Context,
-	tx Tx,
+	tx invoice.Tx,
 	p PreparedBatch,
-	key TransferKey,
+	key invoice.TransferKey,
 	cause error,
 ) error {
 	now := s.now()
@@ -47,7 +48,7 @@ func (s *Service) QueueRetryTx(
 	}
 
 	if !shown {
-		stored, err := tx.PaymentsByTransfer(ctx, network, []TransferKey{key})
+		stored, err := tx.PaymentsByTransfer(ctx, network, []invoice.TransferKey{key})
 		if err != nil || len(stored) == 0 {
 			return err
 		}
@@ -87,7 +88,7 @@ type PreparedRetry struct {
 
 // PrepareRetry asks the network whether the block of the row is still in the chain, and prepares
 // its transfer.
-func (s *Service) PrepareRetry(ctx context.Context, r scan.Retry) (PreparedRetry, error) {
+func (s *Ingester) PrepareRetry(ctx context.Context, r scan.Retry) (PreparedRetry, error) {
 	driver, err := s.registry.Driver(r.Network)
 	if err != nil {
 		return PreparedRetry{}, err
@@ -114,7 +115,7 @@ func (s *Service) PrepareRetry(ctx context.Context, r scan.Retry) (PreparedRetry
 		return PreparedRetry{}, err
 	}
 
-	out.batch = p.Only(TransferKey{r.Transfer.TxHash, r.Transfer.Index})
+	out.batch = p.Only(invoice.TransferKey{TxHash: r.Transfer.TxHash, Index: r.Transfer.Index})
 	out.batch.retry = r.ID
 
 	return out, nil
@@ -122,7 +123,7 @@ func (s *Service) PrepareRetry(ctx context.Context, r scan.Retry) (PreparedRetry
 
 // RetryTx takes the transfer of a retry row in and deletes the row. If its block left the chain meanwhile, so
 // does its payment; the batch that brings the transfer in another block takes it in from there.
-func (s *Service) RetryTx(ctx context.Context, tx Tx, p PreparedRetry) error {
+func (s *Ingester) RetryTx(ctx context.Context, tx invoice.Tx, p PreparedRetry) error {
 	cursor, _, err := tx.Cursor(ctx, p.row.Network)
 	if err != nil {
 		return err
@@ -141,10 +142,10 @@ func (s *Service) RetryTx(ctx context.Context, tx Tx, p PreparedRetry) error {
 	return tx.DeleteRetry(ctx, p.row.ID)
 }
 
-func (s *Service) takeBack(ctx context.Context, tx Tx, p PreparedRetry) error {
-	key := TransferKey{p.row.Transfer.TxHash, p.row.Transfer.Index}
+func (s *Ingester) takeBack(ctx context.Context, tx invoice.Tx, p PreparedRetry) error {
+	key := invoice.TransferKey{TxHash: p.row.Transfer.TxHash, Index: p.row.Transfer.Index}
 
-	stored, err := tx.PaymentsByTransfer(ctx, p.row.Network, []TransferKey{key})
+	stored, err := tx.PaymentsByTransfer(ctx, p.row.Network, []invoice.TransferKey{key})
 	if err != nil {
 		return err
 	}
@@ -155,13 +156,13 @@ func (s *Service) takeBack(ctx context.Context, tx Tx, p PreparedRetry) error {
 			continue
 		}
 
-		a, q, err := l.of(ctx, q)
+		a, q, err := l.payment(ctx, q)
 		if err != nil {
 			return err
 		}
 
 		if err := l.move(
-			a, q, func(q *Payment) ([]event.Type, error) { return q.Orphan(l.now) },
+			a, q, func(q *invoice.Payment) ([]event.Type, error) { return q.Orphan(l.now) },
 		); err != nil {
 			return err
 		}
@@ -171,7 +172,7 @@ func (s *Service) takeBack(ctx context.Context, tx Tx, p PreparedRetry) error {
 }
 
 // PostponeRetryTx books another failure of a retry row: the next try waits twice as long, up to an hour.
-func (s *Service) PostponeRetryTx(ctx context.Context, tx Tx, r scan.Retry, cause error) error {
+func (s *Ingester) PostponeRetryTx(ctx context.Context, tx invoice.Tx, r scan.Retry, cause error) error {
 	wait := retryFirst
 	for range r.Attempts {
 		wait = min(2*wait, retryLast)

@@ -1,4 +1,4 @@
-package invoice
+package ingest
 
 import (
 	"context"
@@ -8,14 +8,8 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
-)
-
-// ErrUnprepared says that a transaction turned out to need a price that was not read before it
-// began. Prepare the same batch again: what was missing is remembered.
-var ErrUnprepared error = fault.New(
-	fault.Unavailable, "price_unprepared", "a price is needed that was not prepared",
 )
 
 const usd = "USD"
@@ -30,41 +24,18 @@ func (p prices) want(base, currency string) { p[pair{base, currency}] = decimal.
 
 // wantUSD asks for what a payment of an asset needs when it confirms.
 func (p prices) wantUSD(asset chain.Asset, network chain.Network) {
-	p.want(priceOf(asset), usd)
+	p.want(asset.PriceSymbol(), usd)
 
 	if native, ok := network.Native(); ok {
-		p.want(priceOf(native), usd)
+		p.want(native.PriceSymbol(), usd)
 	}
-}
-
-// priceOf is the symbol under which an asset is quoted.
-func priceOf(a chain.Asset) string {
-	if a.Price != "" {
-		return a.Price
-	}
-
-	return a.Symbol
-}
-
-// quote reads one price; that it is not fresh is fault.Unavailable with code price_unavailable.
-func (s *Service) quote(ctx context.Context, base, currency string) (decimal.Decimal, error) {
-	q, err := s.rates.Quote(ctx, base, currency)
-	if err != nil {
-		return decimal.Decimal{}, err
-	}
-
-	if _, ok := rate.Round(q.Rate); !ok || (!q.ExpiresAt.IsZero() && !s.now().Before(q.ExpiresAt)) {
-		return decimal.Decimal{}, rate.Unavailable(base, currency, nil)
-	}
-
-	return q.Rate, nil
 }
 
 // fill reads every pair that was asked for. Prices that cannot be had stay invalid; only the end of
 // ctx is an error.
-func (s *Service) fill(ctx context.Context, p prices) error {
+func (s *Ingester) fill(ctx context.Context, p prices) error {
 	for want := range p {
-		r, err := s.quote(ctx, want.base, want.currency)
+		r, err := rate.Fresh(ctx, s.rates, want.base, want.currency, s.now())
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -85,7 +56,7 @@ func (s *Service) fill(ctx context.Context, p prices) error {
 }
 
 // remember keeps a pair that a batch of a network needs, for the next time it is prepared.
-func (s *Service) remember(network string, want pair) {
+func (s *Ingester) remember(network string, want pair) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -97,7 +68,7 @@ func (s *Service) remember(network string, want pair) {
 }
 
 // recall takes the pairs that were remembered.
-func (s *Service) recall(network string, p prices) {
+func (s *Ingester) recall(network string, p prices) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -117,7 +88,7 @@ func (l *ledger) price(base, currency string) (r decimal.Decimal, ok bool, err e
 		l.s.remember(l.network, want)
 
 		return decimal.Decimal{}, false, fmt.Errorf(
-			"the price of %s in %s: %w", base, currency, ErrUnprepared,
+			"the price of %s in %s: %w", base, currency, invoice.ErrUnprepared,
 		)
 	}
 

@@ -1,4 +1,4 @@
-package invoice
+package ingest
 
 // This file prepares what the follower brings: the prices it needs, and how it can be split.
 
@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/internal/follow"
+	"github.com/seed-8ee7f392/payments/invoice"
 )
 
 // PreparedBatch is a batch of the follower with the prices that taking it in may need. It can be split by
@@ -22,35 +23,37 @@ type PreparedBatch struct {
 	batch  follow.Batch
 	prices prices
 	// replaced are payments whose transactions another one took the place of.
-	replaced []TransferKey
+	replaced []invoice.TransferKey
 	// again is what blocks hold that were read again, by hash.
-	again map[string]map[movement]bool
+	again map[string]map[transferID]bool
 	// only, when not nil, are the keys to take in; without those to leave out.
-	only, without map[TransferKey]bool
+	only, without map[invoice.TransferKey]bool
 	// known are the keys of payments that the batch may confirm or take back.
-	known []TransferKey
+	known []invoice.TransferKey
 	// detectedBy is how what is new was found.
-	detectedBy Detection
+	detectedBy invoice.Detection
 	// retry is the row that is being tried again.
 	retry string
 }
 
 // sighting is one transfer with the block it is in; the zero block is the pool.
-type sighting struct {
+type observedTransfer struct {
 	chain.Transfer
 	at chain.Ref
 }
 
-func (t sighting) key() TransferKey { return TransferKey{TxHash: t.TxHash, Index: t.Index} }
+func (t observedTransfer) key() invoice.TransferKey {
+	return invoice.TransferKey{TxHash: t.TxHash, Index: t.Index}
+}
 
 // sightings lists the transfers of the batch, blocks before pool, each key once: a block outranks the pool.
-func (p PreparedBatch) sightings() []sighting {
-	var out []sighting
+func (p PreparedBatch) sightings() []observedTransfer {
+	var out []observedTransfer
 
-	seen := map[TransferKey]bool{}
+	seen := map[invoice.TransferKey]bool{}
 
 	add := func(t chain.Transfer, at chain.Ref) {
-		s := sighting{t, at}
+		s := observedTransfer{t, at}
 		if !seen[s.key()] && p.takes(s.key()) {
 			seen[s.key()] = true
 			out = append(out, s)
@@ -71,19 +74,19 @@ func (p PreparedBatch) sightings() []sighting {
 	return out
 }
 
-func (p PreparedBatch) takes(k TransferKey) bool {
+func (p PreparedBatch) takes(k invoice.TransferKey) bool {
 	return (p.only == nil || p.only[k]) && !p.without[k]
 }
 
 // Keys returns what the batch can be split into: the transfers in it that were ours when it was prepared, and
 // the payments that it may confirm or take back.
-func (p PreparedBatch) Keys() []TransferKey {
-	return slices.DeleteFunc(slices.Clone(p.known), func(k TransferKey) bool { return !p.takes(k) })
+func (p PreparedBatch) Keys() []invoice.TransferKey {
+	return slices.DeleteFunc(slices.Clone(p.known), func(k invoice.TransferKey) bool { return !p.takes(k) })
 }
 
 // Only returns the batch with nothing but these transfers.
-func (p PreparedBatch) Only(keys ...TransferKey) PreparedBatch {
-	p.only = map[TransferKey]bool{}
+func (p PreparedBatch) Only(keys ...invoice.TransferKey) PreparedBatch {
+	p.only = map[invoice.TransferKey]bool{}
 	for _, k := range keys {
 		p.only[k] = true
 	}
@@ -92,10 +95,10 @@ func (p PreparedBatch) Only(keys ...TransferKey) PreparedBatch {
 }
 
 // Without returns the batch without these transfers.
-func (p PreparedBatch) Without(keys ...TransferKey) PreparedBatch {
+func (p PreparedBatch) Without(keys ...invoice.TransferKey) PreparedBatch {
 	p.without = maps.Clone(p.without)
 	if p.without == nil {
-		p.without = map[TransferKey]bool{}
+		p.without = map[invoice.TransferKey]bool{}
 	}
 
 	for _, k := range keys {
@@ -108,8 +111,8 @@ func (p PreparedBatch) Without(keys ...TransferKey) PreparedBatch {
 // PrepareBatch reads what taking in a batch will need, outside of any transaction: which of its
 // recipients are ours as far as can be told now, and the prices of what they got and of what may
 // confirm. ApplyTx matches again.
-func (s *Service) PrepareBatch(ctx context.Context, b follow.Batch) (PreparedBatch, error) {
-	p := PreparedBatch{batch: b, prices: prices{}, detectedBy: ByPoll}
+func (s *Ingester) PrepareBatch(ctx context.Context, b follow.Batch) (PreparedBatch, error) {
+	p := PreparedBatch{batch: b, prices: prices{}, detectedBy: invoice.ByPoll}
 	s.recall(b.Network.Slug, p.prices)
 
 	matched, addresses, err := s.match(ctx, s.db, b.Network, p.sightings())
@@ -117,7 +120,7 @@ func (s *Service) PrepareBatch(ctx context.Context, b follow.Batch) (PreparedBat
 		return PreparedBatch{}, err
 	}
 
-	known := map[TransferKey]bool{}
+	known := map[invoice.TransferKey]bool{}
 	for _, m := range matched {
 		known[m.key()] = true
 	}
@@ -145,14 +148,14 @@ func (s *Service) PrepareBatch(ctx context.Context, b follow.Batch) (PreparedBat
 			p.prices.wantUSD(a, b.Network)
 		}
 
-		known[TransferKey{w.TxHash, w.TxIndex}] = true
+		known[w.TransferKey()] = true
 	}
 
-	p.known = slices.SortedFunc(maps.Keys(known), func(a, b TransferKey) int {
+	p.known = slices.SortedFunc(maps.Keys(known), func(a, b invoice.TransferKey) int {
 		return cmp.Or(cmp.Compare(a.TxHash, b.TxHash), cmp.Compare(a.Index, b.Index))
 	})
 	p.replaced = s.replaced(b, matched)
-	p.again = s.readAgain(ctx, b.Network.Slug)
+	p.again = s.rereadBlocks(ctx, b.Network.Slug)
 
 	return p, s.fill(ctx, p.prices)
 }
@@ -168,12 +171,12 @@ func top(b follow.Batch) uint64 {
 }
 
 // wantForNew asks for the prices at which new payments are credited and valued.
-func (s *Service) wantForNew(
+func (s *Ingester) wantForNew(
 	ctx context.Context,
 	p prices,
 	n chain.Network,
-	matched []sighting,
-	addresses map[chain.Address]Address,
+	matched []observedTransfer,
+	addresses map[chain.Address]invoice.Address,
 ) error {
 	var ids []string
 
@@ -185,7 +188,7 @@ func (s *Service) wantForNew(
 
 	slices.Sort(ids)
 
-	invoices := map[string]Invoice{}
+	invoices := map[string]invoice.Invoice{}
 
 	if ids = slices.Compact(ids); len(ids) > 0 {
 		list, err := s.db.InvoicesByID(ctx, ids)
@@ -209,12 +212,12 @@ func (s *Service) wantForNew(
 		a := addresses[m.To]
 
 		inv, ok := invoices[a.InvoiceID]
-		if !ok || inv.Kind != Fiat {
+		if !ok || inv.Kind != invoice.Fiat {
 			continue
 		}
 
 		if o := inv.Option(a.OptionID); o != nil && madeAt(s.now(), m.at).After(o.QuoteExpiresAt) {
-			p.want(priceOf(asset), inv.Currency)
+			p.want(asset.PriceSymbol(), inv.Currency)
 		}
 	}
 
@@ -232,12 +235,12 @@ func madeAt(firstSeen time.Time, at chain.Ref) time.Time {
 
 // match returns the sightings that could be payments to us, with our addresses: one indexed query. What moved
 // nothing, or more than is taken in, is left out here.
-func (s *Service) match(
+func (s *Ingester) match(
 	ctx context.Context,
-	r Reader,
+	r invoice.Reader,
 	n chain.Network,
-	all []sighting,
-) ([]sighting, map[chain.Address]Address, error) {
+	all []observedTransfer,
+) ([]observedTransfer, map[chain.Address]invoice.Address, error) {
 	if len(all) == 0 {
 		return nil, nil, nil
 	}
@@ -254,14 +257,14 @@ func (s *Service) match(
 		return nil, nil, err
 	}
 
-	ours := make(map[chain.Address]Address, len(list))
+	ours := make(map[chain.Address]invoice.Address, len(list))
 	for _, a := range list {
-		if a.Kind != ForWallet {
+		if a.Kind != invoice.ForWallet {
 			ours[a.Address] = a
 		}
 	}
 
-	var out []sighting
+	var out []observedTransfer
 
 	for _, t := range all {
 		if _, ok := ours[t.To]; !ok || t.Amount.IsZero() {
@@ -291,12 +294,12 @@ func (s *Service) match(
 }
 
 // unconfirmed returns every payment in a block up to height that waits for its confirmation.
-func (s *Service) unconfirmed(
+func (s *Ingester) unconfirmed(
 	ctx context.Context,
-	r Reader,
+	r invoice.Reader,
 	network string,
 	height uint64,
-) ([]Payment, error) {
+) ([]invoice.Payment, error) {
 	for limit := 1000; ; limit *= 4 {
 		page, err := r.UnconfirmedPayments(ctx, network, height, limit)
 		if err != nil || len(page) < limit {

@@ -1,31 +1,32 @@
-package invoice
+package ingest
 
 import (
 	"context"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/invoice"
 )
 
 // AddressesOf returns the list of a network's addresses for networks that are asked by address:
 // those of options made at or after a time, and every deposit address, as that is handed out for
 // good.
-func (s *Service) AddressesOf(
+func (s *Ingester) AddressesOf(
 	network string,
 ) func(ctx context.Context, since time.Time) ([]chain.Address, error) {
 	return func(ctx context.Context, since time.Time) ([]chain.Address, error) {
-		options, err := s.db.AddressesMade(ctx, network, ForOption, since)
+		options, err := s.db.AddressesMade(ctx, network, invoice.ForOption, since)
 		if err != nil {
 			return nil, err
 		}
 
-		deposits, err := s.db.AddressesMade(ctx, network, ForDeposit, time.Time{})
+		deposits, err := s.db.AddressesMade(ctx, network, invoice.ForDeposit, time.Time{})
 		if err != nil {
 			return nil, err
 		}
 
 		out := make([]chain.Address, 0, len(options)+len(deposits))
-		for _, list := range [][]Address{options, deposits} {
+		for _, list := range [][]invoice.Address{options, deposits} {
 			for _, a := range list {
 				out = append(out, a.Address)
 			}

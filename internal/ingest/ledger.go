@@ -1,4 +1,4 @@
-package invoice
+package ingest
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/invoice"
 )
 
 // ledger is what one transaction reads and changes of payments and of what they pay. It writes everything at
@@ -17,34 +18,34 @@ import (
 // An invoice is always read before its payments and always written when one of them changed: two transactions
 // that touch different payments of one invoice meet at its version, and neither recomputes from stale sums.
 type ledger struct {
-	s   *Service
-	tx  Tx
+	s   *Ingester
+	tx  invoice.Tx
 	now time.Time
 	// network is whose batch is taken in; prices were read for it.
 	network string
 	prices  prices
 
-	accounts map[string]*account
+	entries map[string]*entry
 }
 
 // account is an invoice or a deposit address with its payments.
-type account struct {
-	invoice  *Invoice
-	deposit  *DepositAddress
-	payments []*Payment // all of an invoice, the unconfirmed ones of a deposit address
+type entry struct {
+	invoice  *invoice.Invoice
+	deposit  *invoice.DepositAddress
+	payments []*invoice.Payment // all of an invoice, the unconfirmed ones of a deposit address
 	changed  map[string]bool
 	touched  bool
 	fresh    []string // ids of payments that this transaction saw first
 	events   []event.Event
 }
 
-func (s *Service) newLedger(tx Tx, network string, p prices) *ledger {
-	return &ledger{s: s, tx: tx, now: s.now(), network: network, prices: p, accounts: map[string]*account{}}
+func (s *Ingester) newLedger(tx invoice.Tx, network string, p prices) *ledger {
+	return &ledger{s: s, tx: tx, now: s.now(), network: network, prices: p, entries: map[string]*entry{}}
 }
 
 // invoiceAccount reads an invoice and its payments, once.
-func (l *ledger) invoiceAccount(ctx context.Context, id string) (*account, error) {
-	if a := l.accounts[id]; a != nil {
+func (l *ledger) invoiceAccount(ctx context.Context, id string) (*entry, error) {
+	if a := l.entries[id]; a != nil {
 		return a, nil
 	}
 
@@ -56,8 +57,8 @@ func (l *ledger) invoiceAccount(ctx context.Context, id string) (*account, error
 	return l.open(ctx, inv)
 }
 
-func (l *ledger) open(ctx context.Context, inv Invoice) (*account, error) {
-	if a := l.accounts[inv.ID]; a != nil {
+func (l *ledger) open(ctx context.Context, inv invoice.Invoice) (*entry, error) {
+	if a := l.entries[inv.ID]; a != nil {
 		return a, nil
 	}
 
@@ -69,19 +70,19 @@ func (l *ledger) open(ctx context.Context, inv Invoice) (*account, error) {
 	inv.Options = slices.Clone(inv.Options)
 	inv.Flags = slices.Clone(inv.Flags)
 
-	a := &account{invoice: &inv, changed: map[string]bool{}}
+	a := &entry{invoice: &inv, changed: map[string]bool{}}
 	for i := range stored {
 		a.payments = append(a.payments, &stored[i])
 	}
 
-	l.accounts[inv.ID] = a
+	l.entries[inv.ID] = a
 
 	return a, nil
 }
 
 // depositAccount reads a deposit address and its unconfirmed payments, once.
-func (l *ledger) depositAccount(ctx context.Context, owner event.Owner, id string) (*account, error) {
-	if a := l.accounts[id]; a != nil {
+func (l *ledger) depositAccount(ctx context.Context, owner event.Owner, id string) (*entry, error) {
+	if a := l.entries[id]; a != nil {
 		return a, nil
 	}
 
@@ -90,9 +91,9 @@ func (l *ledger) depositAccount(ctx context.Context, owner event.Owner, id strin
 		return nil, err
 	}
 
-	a := &account{deposit: &d, changed: map[string]bool{}}
+	a := &entry{deposit: &d, changed: map[string]bool{}}
 
-	f := PaymentFilter{Owner: owner, DepositAddressID: id, Statuses: []PaymentStatus{Detected}, Limit: 500}
+	f := invoice.PaymentFilter{Owner: owner, DepositAddressID: id, Statuses: []invoice.PaymentStatus{invoice.Detected}, Limit: 500}
 	for {
 		page, err := l.tx.Payments(ctx, f)
 		if err != nil {
@@ -110,15 +111,15 @@ func (l *ledger) depositAccount(ctx context.Context, owner event.Owner, id strin
 		f.After = page[len(page)-1].ID
 	}
 
-	l.accounts[id] = a
+	l.entries[id] = a
 
 	return a, nil
 }
 
 // of returns the account that a payment belongs to, and the one copy of the payment to work on.
-func (l *ledger) of(ctx context.Context, p Payment) (*account, *Payment, error) {
+func (l *ledger) payment(ctx context.Context, p invoice.Payment) (*entry, *invoice.Payment, error) {
 	var (
-		a   *account
+		a   *entry
 		err error
 	)
 	if p.InvoiceID != "" {
@@ -143,7 +144,7 @@ func (l *ledger) of(ctx context.Context, p Payment) (*account, *Payment, error) 
 }
 
 // move runs one pure move of a payment and books what it changed.
-func (l *ledger) move(a *account, p *Payment, f func(p *Payment) ([]event.Type, error)) error {
+func (l *ledger) move(a *entry, p *invoice.Payment, f func(p *invoice.Payment) ([]event.Type, error)) error {
 	before := *p
 
 	types, err := f(p)
@@ -165,13 +166,13 @@ func (l *ledger) move(a *account, p *Payment, f func(p *Payment) ([]event.Type, 
 	return nil
 }
 
-func (l *ledger) changed(a *account, p *Payment) {
+func (l *ledger) changed(a *entry, p *invoice.Payment) {
 	a.touched = true
 	a.changed[p.ID] = true
 }
 
 // paymentEvent takes the payment as the move left it; a later move in the same transaction tells its own.
-func (l *ledger) paymentEvent(p *Payment, t event.Type, before PaymentStatus) event.Event {
+func (l *ledger) paymentEvent(p *invoice.Payment, t event.Type, before invoice.PaymentStatus) event.Event {
 	if !t.Internal() { // nobody outside hears of a fact: it would look like an event that was lost
 		p.Sequence++
 	}
@@ -194,7 +195,7 @@ func (l *ledger) paymentEvent(p *Payment, t event.Type, before PaymentStatus) ev
 }
 
 // add takes a payment in that was not known.
-func (l *ledger) add(a *account, p Payment) *Payment {
+func (l *ledger) add(a *entry, p invoice.Payment) *invoice.Payment {
 	a.payments = append(a.payments, &p)
 	l.changed(a, &p)
 
@@ -207,10 +208,10 @@ func (l *ledger) add(a *account, p Payment) *Payment {
 }
 
 // tellNew tells of payments that this transaction saw first and did not confirm at once.
-func (l *ledger) tellNew(a *account) {
+func (l *ledger) notifyNew(a *entry) {
 	for _, p := range a.payments {
-		if p.Status == Detected && slices.Contains(a.fresh, p.ID) {
-			a.events = append(a.events, l.paymentEvent(p, p.detectedEvent(), ""))
+		if p.Status == invoice.Detected && slices.Contains(a.fresh, p.ID) {
+			a.events = append(a.events, l.paymentEvent(p, p.DetectedEvent(), ""))
 		}
 	}
 
@@ -220,12 +221,12 @@ func (l *ledger) tellNew(a *account) {
 // flush recomputes what was touched and writes it with its events.
 func (l *ledger) flush(ctx context.Context) error {
 	var (
-		payments []*Payment
+		payments []*invoice.Payment
 		events   []event.Event
 	)
 
-	for _, id := range slices.Sorted(maps.Keys(l.accounts)) {
-		a := l.accounts[id]
+	for _, id := range slices.Sorted(maps.Keys(l.entries)) {
+		a := l.entries[id]
 		if !a.touched {
 			continue
 		}
@@ -248,15 +249,13 @@ func (l *ledger) flush(ctx context.Context) error {
 		before := a.invoice.Status
 		types := a.invoice.Recompute(a.values(), l.now)
 
-		more, err := l.s.putInvoice(ctx, l.tx, a.invoice, before, types, l.now)
-		if err != nil {
+		events = append(events, a.invoice.Events(before, types, l.now)...)
+		if err := l.tx.PutInvoice(ctx, a.invoice); err != nil {
 			return err
 		}
-
-		events = append(events, more...)
 	}
 
-	slices.SortFunc(payments, func(a, b *Payment) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(payments, func(a, b *invoice.Payment) int { return cmp.Compare(a.ID, b.ID) })
 
 	if len(payments) > 0 {
 		if err := l.tx.PutPayments(ctx, payments...); err != nil {
@@ -264,65 +263,18 @@ func (l *ledger) flush(ctx context.Context) error {
 		}
 	}
 
-	return appendEvents(ctx, l.tx, events)
+	if len(events) == 0 {
+		return nil
+	}
+
+	return l.tx.AppendEvents(ctx, events...)
 }
 
-func (a *account) values() []Payment {
-	out := make([]Payment, len(a.payments))
+func (a *entry) values() []invoice.Payment {
+	out := make([]invoice.Payment, len(a.payments))
 	for i, p := range a.payments {
 		out[i] = *p
 	}
 
 	return out
-}
-
-// putInvoice writes an invoice and returns the events of what happened to it, each with its own sequence.
-func (s *Service) putInvoice(
-	ctx context.Context,
-	tx Tx,
-	inv *Invoice,
-	before Status,
-	types []event.Type,
-	now time.Time,
-) ([]event.Event, error) {
-	first := inv.Sequence
-
-	inv.Sequence += int64(len(types))
-	if err := tx.PutInvoice(ctx, inv); err != nil {
-		return nil, err
-	}
-
-	events := make([]event.Event, len(types))
-	for i, t := range types {
-		subject := *inv
-		subject.Sequence = first + int64(i) + 1
-
-		events[i] = event.Event{
-			Owner:     inv.Owner,
-			Type:      t,
-			ObjectID:  inv.ID,
-			InvoiceID: inv.ID,
-			Sequence:  subject.Sequence,
-			Subject:   subject,
-			CreatedAt: now,
-		}
-		if before != "" && before != inv.Status {
-			events[i].Previous = map[string]any{"status": before}
-		}
-	}
-
-	return events, nil
-}
-
-func appendEvents(ctx context.Context, tx Tx, events []event.Event) error {
-	if len(events) == 0 {
-		return nil
-	}
-
-	request := event.RequestOf(ctx)
-	for i := range events {
-		events[i].Request = request
-	}
-
-	return tx.AppendEvents(ctx, events...)
 }

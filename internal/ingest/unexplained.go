@@ -1,4 +1,4 @@
-package invoice
+package ingest
 
 // This file finds money at deposit addresses that no transfer shows, by what the addresses hold.
 
@@ -11,13 +11,14 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/invoice"
 )
 
 // caughtUp is how many blocks a network may be behind its tip for balances to be compared.
 const caughtUp = 16
 
 // Kept is what our own transactions left at a deposit address.
-type Kept struct {
+type Leftovers struct {
 	// Moved are the payments, by id, whose money is not there any more.
 	Moved map[string]bool
 	// Coin is what they left of native coin beside the payments.
@@ -27,14 +28,14 @@ type Kept struct {
 // KeptFunc says what our own transactions left at an address of what payments brought there, as it
 // was after block at. ok is false when that cannot be told: while a transaction of ours touches the
 // address, or may have since that block.
-type KeptFunc func(
+type LeftoversFunc func(
 	ctx context.Context,
-	tx Tx,
+	tx invoice.Tx,
 	network string,
 	address chain.Address,
-	payments []Payment,
+	payments []invoice.Payment,
 	at chain.Ref,
-) (k Kept, ok bool, err error)
+) (k Leftovers, ok bool, err error)
 
 // CheckDeposits compares what deposit addresses of one network hold with what their payments and
 // our own transactions explain, both at the last block that was read. Only an excess becomes a
@@ -43,10 +44,10 @@ type KeptFunc func(
 // It looks at the native coin, which contracts send without a trace in blocks and receipts; and at
 // tokens too where transfers are asked for by address, because such answers are known to leave some
 // out. In blocks and receipts none can be missing unnoticed.
-func (s *Service) CheckDeposits(
+func (s *Ingester) CheckDeposits(
 	ctx context.Context,
 	network string,
-	deposits []DepositAddress,
+	deposits []invoice.DepositAddress,
 ) (found int, err error) {
 	driver, err := s.registry.Driver(network)
 	if err != nil {
@@ -129,22 +130,22 @@ func checkedAssets(driver chain.Driver) []chain.Asset {
 
 // look is one balance of a deposit address.
 type look struct {
-	deposit DepositAddress
+	deposit invoice.DepositAddress
 	network chain.Network
 	asset   chain.Asset
 	at      chain.Ref
 	balance chain.Amount
 }
 
-func (s *Service) checkDeposit(ctx context.Context, k look) (bool, error) {
+func (s *Ingester) checkDeposit(ctx context.Context, k look) (bool, error) {
 	wanted := prices{} // read only where there is an excess, and the value decides on confirmations
 
 	for try := 1; ; try++ {
-		found, err := update(
-			ctx, s,
-			func(ctx context.Context, tx Tx) (bool, error) { return s.checkDepositTx(ctx, tx, k, wanted) },
+		found, err := s.update(
+			ctx,
+			func(ctx context.Context, tx invoice.Tx) (bool, error) { return s.checkDepositTx(ctx, tx, k, wanted) },
 		)
-		if !errors.Is(err, ErrUnprepared) || try == 4 {
+		if !errors.Is(err, invoice.ErrUnprepared) || try == 4 {
 			return found, err
 		}
 
@@ -156,7 +157,7 @@ func (s *Service) checkDeposit(ctx context.Context, k look) (bool, error) {
 	}
 }
 
-func (s *Service) checkDepositTx(ctx context.Context, tx Tx, k look, wanted prices) (bool, error) {
+func (s *Ingester) checkDepositTx(ctx context.Context, tx invoice.Tx, k look, wanted prices) (bool, error) {
 	cursor, _, err := tx.Cursor(ctx, k.network.Slug)
 	if err != nil || cursor.At.Hash != k.at.Hash {
 		return false, err // blocks were read meanwhile: the next look compares anew
@@ -181,12 +182,12 @@ func (s *Service) checkDepositTx(ctx context.Context, tx Tx, k look, wanted pric
 
 	l := s.newLedger(tx, k.network.Slug, wanted)
 
-	var a *account
+	var a *entry
 
 	if back != nil {
-		var p *Payment
-		if a, p, err = l.of(ctx, *back); err == nil {
-			err = l.move(a, p, func(p *Payment) ([]event.Type, error) { return p.See(k.at) })
+		var p *invoice.Payment
+		if a, p, err = l.payment(ctx, *back); err == nil {
+			err = l.move(a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.See(k.at) })
 		}
 	} else {
 		s.log.LogAttrs(
@@ -200,10 +201,10 @@ func (s *Service) checkDepositTx(ctx context.Context, tx Tx, k look, wanted pric
 			slog.String("asset", k.asset.Symbol),
 			slog.String("amount", excess.String()),
 		)
-		a, _, err = l.enter(ctx, Payment{
+		a, _, err = l.enter(ctx, invoice.Payment{
 			ID:               s.ids.Next(),
 			Owner:            k.deposit.Owner,
-			Status:           Detected,
+			Status:           invoice.Detected,
 			DepositAddressID: k.deposit.ID,
 			Network:          k.network.Slug,
 			Asset:            k.asset.Symbol,
@@ -215,7 +216,7 @@ func (s *Service) checkDepositTx(ctx context.Context, tx Tx, k look, wanted pric
 			Amount:           excess,
 			Block:            k.at,
 			Required:         k.network.Confirmations,
-			DetectedBy:       ByBalance,
+			DetectedBy:       invoice.ByBalance,
 			DetectedAt:       l.now,
 		}, "", k.asset)
 	}
@@ -228,7 +229,7 @@ func (s *Service) checkDepositTx(ctx context.Context, tx Tx, k look, wanted pric
 		return false, err
 	}
 
-	l.tellNew(a)
+	l.notifyNew(a)
 
 	return true, l.flush(ctx)
 }
@@ -237,21 +238,21 @@ func (s *Service) checkDepositTx(ctx context.Context, tx Tx, k look, wanted pric
 // is a payment without a transaction that a fork took back. ok is false where nothing can be said:
 // a payment may be back without a trace, or one without a transaction stands for money that is
 // still there, of which there is at most one.
-func (k look) explained(payments []Payment, kept Kept) (sum chain.Amount, back *Payment, ok bool) {
+func (k look) explained(payments []invoice.Payment, kept Leftovers) (sum chain.Amount, back *invoice.Payment, ok bool) {
 	if k.asset.Kind == chain.Native {
 		sum = kept.Coin
 	}
 
 	for i, p := range payments {
-		if p.Network != k.network.Slug || p.AssetID != k.asset.ID || p.Simulated || p.Status == Dropped ||
+		if p.Network != k.network.Slug || p.AssetID != k.asset.ID || p.Simulated || p.Status == invoice.Dropped ||
 			kept.Moved[p.ID] {
 			continue
 		}
 
 		switch {
-		case p.Status == Orphaned && p.TxHash == "":
+		case p.Status == invoice.Orphaned && p.TxHash == "":
 			back = &payments[i]
-		case p.Status == Orphaned, p.TxHash == "":
+		case p.Status == invoice.Orphaned, p.TxHash == "":
 			return sum, nil, false
 		case !p.Block.IsZero() && p.Block.Height <= k.at.Height:
 			sum = sum.Add(p.Amount)
@@ -262,8 +263,8 @@ func (k look) explained(payments []Payment, kept Kept) (sum chain.Amount, back *
 }
 
 // allOfDeposit returns the payments to a deposit address, whatever became of them.
-func allOfDeposit(ctx context.Context, r Reader, d DepositAddress) (all []Payment, err error) {
-	f := PaymentFilter{Owner: d.Owner, DepositAddressID: d.ID, Limit: 500}
+func allOfDeposit(ctx context.Context, r invoice.Reader, d invoice.DepositAddress) (all []invoice.Payment, err error) {
+	f := invoice.PaymentFilter{Owner: d.Owner, DepositAddressID: d.ID, Limit: 500}
 	for {
 		page, err := r.Payments(ctx, f)
 		if err != nil {

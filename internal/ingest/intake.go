@@ -1,4 +1,4 @@
-package invoice
+package ingest
 
 import (
 	"context"
@@ -8,13 +8,14 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/invoice"
 )
 
 // ApplyTx takes a batch in: what it shows of our addresses becomes payments, payments follow their
 // transactions through the chain, and invoices follow their payments. cursor is the network's as
 // the batch leaves it (Batch.Advance). The same batch twice changes nothing. A price that was not
 // prepared is ErrUnprepared.
-func (s *Service) ApplyTx(ctx context.Context, tx Tx, p PreparedBatch, cursor scan.Cursor) error {
+func (s *Ingester) ApplyTx(ctx context.Context, tx invoice.Tx, p PreparedBatch, cursor scan.Cursor) error {
 	in := &intake{
 		ledger:  s.newLedger(tx, p.batch.Network.Slug, p.prices),
 		p:       p,
@@ -48,12 +49,12 @@ func (in *intake) run(ctx context.Context) error {
 		in.trusted[b.Height] = b.Hash
 	}
 
-	lost, err := in.lost(ctx)
+	lost, err := in.lostPayments(ctx)
 	if err != nil {
 		return err
 	}
 
-	if err := in.sight(ctx, lost); err != nil {
+	if err := in.recordTransfers(ctx, lost); err != nil {
 		return err
 	}
 
@@ -75,7 +76,7 @@ func (in *intake) run(ctx context.Context) error {
 }
 
 // lost returns the payments whose blocks a fork took out of the chain, by id.
-func (in *intake) lost(ctx context.Context) (map[string]Payment, error) {
+func (in *intake) lostPayments(ctx context.Context) (map[string]invoice.Payment, error) {
 	if !in.p.batch.Rewound {
 		return nil, nil
 	}
@@ -85,7 +86,7 @@ func (in *intake) lost(ctx context.Context) (map[string]Payment, error) {
 		return nil, err
 	}
 
-	lost := map[string]Payment{}
+	lost := map[string]invoice.Payment{}
 
 	for _, p := range above {
 		canonical := false
@@ -93,7 +94,7 @@ func (in *intake) lost(ctx context.Context) (map[string]Payment, error) {
 			canonical = canonical || b.Hash == p.Block.Hash
 		}
 
-		if !canonical && !p.Simulated && in.p.takes(TransferKey{p.TxHash, p.TxIndex}) {
+		if !canonical && !p.Simulated && in.p.takes(p.TransferKey()) {
 			lost[p.ID] = p
 		}
 	}
@@ -102,7 +103,7 @@ func (in *intake) lost(ctx context.Context) (map[string]Payment, error) {
 }
 
 // sight books every transfer of the batch that is a payment to us.
-func (in *intake) sight(ctx context.Context, lost map[string]Payment) error {
+func (in *intake) recordTransfers(ctx context.Context, lost map[string]invoice.Payment) error {
 	matched, addresses, err := in.s.match(ctx, in.tx, in.n, in.p.sightings())
 	if err != nil || len(matched) == 0 {
 		return err
@@ -110,7 +111,7 @@ func (in *intake) sight(ctx context.Context, lost map[string]Payment) error {
 
 	var (
 		hashes []string
-		keys   []TransferKey
+		keys   []invoice.TransferKey
 	)
 	for _, m := range matched {
 		hashes, keys = append(hashes, m.TxHash), append(keys, m.key())
@@ -128,9 +129,9 @@ func (in *intake) sight(ctx context.Context, lost map[string]Payment) error {
 		return err
 	}
 
-	known := map[TransferKey]Payment{}
+	known := map[invoice.TransferKey]invoice.Payment{}
 	for _, p := range stored {
-		known[TransferKey{p.TxHash, p.TxIndex}] = p
+		known[p.TransferKey()] = p
 	}
 
 	for _, m := range matched {
@@ -142,14 +143,14 @@ func (in *intake) sight(ctx context.Context, lost map[string]Payment) error {
 		}
 
 		if p, ok := known[m.key()]; ok {
-			if err := in.again(ctx, p, m, lost); err != nil {
+			if err := in.recordKnown(ctx, p, m, lost); err != nil {
 				return err
 			}
 
 			continue
 		}
 
-		if err := in.first(ctx, m, addresses[m.To], asset); err != nil {
+		if err := in.recordNew(ctx, m, addresses[m.To], asset); err != nil {
 			return err
 		}
 	}
@@ -160,8 +161,8 @@ func (in *intake) sight(ctx context.Context, lost map[string]Payment) error {
 // again follows a known payment to where its transaction is now. One that a fork took out of its
 // block and that is in another now keeps its id and tells nothing, unless it had been confirmed and
 // is not deep enough there.
-func (in *intake) again(ctx context.Context, stored Payment, m sighting, lost map[string]Payment) error {
-	a, p, err := in.of(ctx, stored)
+func (in *intake) recordKnown(ctx context.Context, stored invoice.Payment, m observedTransfer, lost map[string]invoice.Payment) error {
+	a, p, err := in.payment(ctx, stored)
 	if err != nil {
 		return err
 	}
@@ -171,40 +172,40 @@ func (in *intake) again(ctx context.Context, stored Payment, m sighting, lost ma
 		delete(lost, p.ID)
 
 		switch {
-		case p.Status == Confirmed && !m.at.IsZero() && in.holds(p.Required, m.at):
-			return in.move(a, p, func(p *Payment) ([]event.Type, error) { return nil, p.Move(m.at) })
-		case p.Status == Confirmed:
+		case p.Status == invoice.Confirmed && !m.at.IsZero() && in.holds(p.Required, m.at):
+			return in.move(a, p, func(p *invoice.Payment) ([]event.Type, error) { return nil, p.Move(m.at) })
+		case p.Status == invoice.Confirmed:
 			if err := in.move(
-				a, p, func(p *Payment) ([]event.Type, error) { return p.Orphan(in.now) },
+				a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.Orphan(in.now) },
 			); err != nil {
 				return err
 			}
 		case m.at.IsZero(): // detected in a block that is gone, and back in the pool
-			return in.move(a, p, func(p *Payment) ([]event.Type, error) {
+			return in.move(a, p, func(p *invoice.Payment) ([]event.Type, error) {
 				p.Block = chain.Ref{}
 				return p.See(m.at)
 			})
 		}
 	}
 
-	if p.Status == Confirmed {
+	if p.Status == invoice.Confirmed {
 		return nil // in its block, or read again in a back-fill
 	}
 
-	return in.move(a, p, func(p *Payment) ([]event.Type, error) { return p.See(m.at) })
+	return in.move(a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.See(m.at) })
 }
 
 // first takes in a payment that was not known.
-func (in *intake) first(ctx context.Context, m sighting, to Address, asset chain.Asset) error {
+func (in *intake) recordNew(ctx context.Context, m observedTransfer, to invoice.Address, asset chain.Asset) error {
 	attached, err := in.attach(ctx, m, to, asset)
 	if err != nil || attached {
 		return err
 	}
 
-	p := Payment{
+	p := invoice.Payment{
 		ID:               in.s.ids.Next(),
 		Owner:            to.Owner,
-		Status:           Detected,
+		Status:           invoice.Detected,
 		InvoiceID:        to.InvoiceID,
 		DepositAddressID: to.DepositAddressID,
 		Network:          in.n.Slug,
@@ -223,7 +224,7 @@ func (in *intake) first(ctx context.Context, m sighting, to Address, asset chain
 		DetectedBy:       in.p.detectedBy,
 		DetectedAt:       in.now,
 	}
-	if p.DetectedBy == ByHint && p.Block.IsZero() {
+	if p.DetectedBy == invoice.ByHint && p.Block.IsZero() {
 		p.DueAt = in.now.Add(postponed) // no scan may ever show it: Step looks for its block
 	}
 
@@ -233,11 +234,11 @@ func (in *intake) first(ctx context.Context, m sighting, to Address, asset chain
 }
 
 // orphan takes back a payment whose block left the chain.
-func (in *intake) orphan(ctx context.Context, stored Payment) error {
-	a, p, err := in.of(ctx, stored)
+func (in *intake) orphan(ctx context.Context, stored invoice.Payment) error {
+	a, p, err := in.payment(ctx, stored)
 	if err != nil {
 		return err
 	}
 
-	return in.move(a, p, func(p *Payment) ([]event.Type, error) { return p.Orphan(in.now) })
+	return in.move(a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.Orphan(in.now) })
 }

@@ -1,4 +1,4 @@
-package invoice
+package ingest
 
 import (
 	"context"
@@ -13,11 +13,12 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/invoice"
 )
 
 // unexplained is native coin at an option's address that no transfer shows.
 type unexplained struct {
-	option  Option
+	option  invoice.Option
 	network chain.Network
 	asset   chain.Asset
 	at      chain.Ref
@@ -32,9 +33,9 @@ type unexplained struct {
 // Addresses that received a confirmed payment are left alone: transactions of ours (a top-up, a
 // sweep) may have moved coin there. Step checks every invoice before it expires; a checkout page
 // may ask for it sooner.
-func (s *Service) CheckBalances(ctx context.Context, invoiceID string) (found bool, err error) {
+func (s *Ingester) CheckBalances(ctx context.Context, invoiceID string) (found bool, err error) {
 	inv, err := s.db.InvoiceByID(ctx, invoiceID)
-	if err != nil || inv.Status != Open && inv.Status != Underpaid {
+	if err != nil || inv.Status != invoice.Open && inv.Status != invoice.Underpaid {
 		return false, err
 	}
 
@@ -57,8 +58,8 @@ func (s *Service) CheckBalances(ctx context.Context, invoiceID string) (found bo
 			all = append(all, u)
 			wanted.wantUSD(u.asset, u.network)
 
-			if inv.Kind == Fiat {
-				wanted.want(priceOf(u.asset), inv.Currency)
+			if inv.Kind == invoice.Fiat {
+				wanted.want(u.asset.PriceSymbol(), inv.Currency)
 			}
 		}
 	}
@@ -71,7 +72,7 @@ func (s *Service) CheckBalances(ctx context.Context, invoiceID string) (found bo
 		return false, err
 	}
 
-	return update(ctx, s, func(ctx context.Context, tx Tx) (bool, error) {
+	return s.update(ctx, func(ctx context.Context, tx invoice.Tx) (bool, error) {
 		stored, err := tx.InvoiceByID(ctx, inv.ID)
 		if err != nil || stored.Version != inv.Version {
 			return false, err // something arrived meanwhile: the next look compares anew
@@ -107,7 +108,7 @@ func (s *Service) CheckBalances(ctx context.Context, invoiceID string) (found bo
 			return false, err
 		}
 
-		l.tellNew(a)
+		l.notifyNew(a)
 
 		return found, l.flush(ctx)
 	})
@@ -115,10 +116,10 @@ func (s *Service) CheckBalances(ctx context.Context, invoiceID string) (found bo
 
 // excess reads one option's balance; ok is false when there is nothing to explain, or nothing that
 // can be said.
-func (s *Service) excess(
+func (s *Ingester) excess(
 	ctx context.Context,
-	o Option,
-	payments []Payment,
+	o invoice.Option,
+	payments []invoice.Payment,
 ) (u unexplained, ok bool, err error) {
 	driver, err := s.registry.Driver(o.Network)
 	if err != nil || !o.Selected() {
@@ -127,7 +128,7 @@ func (s *Service) excess(
 
 	balancer, can := driver.(chain.Balancer)
 
-	asset, native, err := s.assets(o.Network, o.AssetID)
+	asset, native, err := s.registry.AssetByID(o.Network, o.AssetID)
 	if err != nil || !can || asset.ID != native.ID {
 		return u, false, nil
 	}
@@ -170,7 +171,7 @@ func (s *Service) excess(
 
 // explains sums what payments put at the option's address up to the cursor. It cannot say where a confirmed
 // payment may have led to transactions of ours, or where one without a transaction waits already.
-func explains(o Option, cursor scan.Cursor, payments []Payment) (chain.Amount, bool) {
+func explains(o invoice.Option, cursor scan.Cursor, payments []invoice.Payment) (chain.Amount, bool) {
 	var sum chain.Amount
 
 	for _, p := range payments {
@@ -179,11 +180,11 @@ func explains(o Option, cursor scan.Cursor, payments []Payment) (chain.Amount, b
 		}
 
 		switch {
-		case p.Status == Confirmed || p.Status == Orphaned && p.TxHash != "":
+		case p.Status == invoice.Confirmed || p.Status == invoice.Orphaned && p.TxHash != "":
 			return sum, false
-		case p.Status == Detected && p.TxHash == "":
+		case p.Status == invoice.Detected && p.TxHash == "":
 			return sum, false
-		case p.Status == Detected && p.AssetID == o.AssetID && !p.Block.IsZero() && p.Block.Height <= cursor.At.Height:
+		case p.Status == invoice.Detected && p.AssetID == o.AssetID && !p.Block.IsZero() && p.Block.Height <= cursor.At.Height:
 			sum = sum.Add(p.Amount)
 		}
 	}
@@ -193,23 +194,23 @@ func explains(o Option, cursor scan.Cursor, payments []Payment) (chain.Amount, b
 
 // unexplained books the excess: as the payment without a transaction that a fork took back and that is there
 // again, or as a new one.
-func (l *ledger) unexplained(ctx context.Context, a *account, u unexplained) error {
+func (l *ledger) unexplained(ctx context.Context, a *entry, u unexplained) error {
 	for _, p := range a.payments {
-		if p.Status == Orphaned && p.TxHash == "" && p.Network == u.network.Slug &&
+		if p.Status == invoice.Orphaned && p.TxHash == "" && p.Network == u.network.Slug &&
 			p.Address == u.option.Address &&
 			p.AssetID == u.asset.ID {
 			if p.Amount != u.excess {
 				return nil // it is dropped first
 			}
 
-			return l.move(a, p, func(p *Payment) ([]event.Type, error) { return p.See(u.at) })
+			return l.move(a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.See(u.at) })
 		}
 	}
 
-	_, _, err := l.enter(ctx, Payment{
+	_, _, err := l.enter(ctx, invoice.Payment{
 		ID:         l.s.ids.Next(),
 		Owner:      a.invoice.Owner,
-		Status:     Detected,
+		Status:     invoice.Detected,
 		InvoiceID:  a.invoice.ID,
 		Network:    u.network.Slug,
 		Asset:      u.asset.Symbol,
@@ -221,7 +222,7 @@ func (l *ledger) unexplained(ctx context.Context, a *account, u unexplained) err
 		Amount:     u.excess,
 		Block:      u.at,
 		Required:   u.network.Confirmations,
-		DetectedBy: ByBalance,
+		DetectedBy: invoice.ByBalance,
 		DetectedAt: l.now,
 	}, u.option.ID, u.asset)
 
@@ -229,8 +230,8 @@ func (l *ledger) unexplained(ctx context.Context, a *account, u unexplained) err
 }
 
 // beforeExpiry looks for money that no scan shows before an invoice ends.
-func (s *Service) beforeExpiry(ctx context.Context, inv Invoice) error {
-	if s.now().Before(inv.deadline()) {
+func (s *Ingester) beforeExpiry(ctx context.Context, inv invoice.Invoice) error {
+	if s.now().Before(inv.Deadline()) {
 		return nil
 	}
 
@@ -244,7 +245,7 @@ func (s *Service) beforeExpiry(ctx context.Context, inv Invoice) error {
 
 // attach gives a transfer to the payment that was known from the balance alone which it explains: one read at
 // its block or later. If it explains only a part, the rest stays a payment without a transaction.
-func (in *intake) attach(ctx context.Context, m sighting, to Address, asset chain.Asset) (bool, error) {
+func (in *intake) attach(ctx context.Context, m observedTransfer, to invoice.Address, asset chain.Asset) (bool, error) {
 	if m.at.IsZero() {
 		return false, nil
 	}
@@ -254,11 +255,11 @@ func (in *intake) attach(ctx context.Context, m sighting, to Address, asset chai
 		return false, err
 	}
 
-	var a *account
+	var a *entry
 
 	for _, c := range candidates {
 		if c.TxHash == "" {
-			if a, _, err = in.of(ctx, c); err != nil {
+			if a, _, err = in.payment(ctx, c); err != nil {
 				return false, err
 			}
 		}
@@ -275,7 +276,7 @@ func (in *intake) attach(ctx context.Context, m sighting, to Address, asset chai
 			continue
 		}
 
-		if p.Status == Confirmed && p.Amount != m.Amount {
+		if p.Status == invoice.Confirmed && p.Amount != m.Amount {
 			in.s.log.LogAttrs(
 				ctx,
 				slog.LevelWarn,
@@ -291,7 +292,7 @@ func (in *intake) attach(ctx context.Context, m sighting, to Address, asset chai
 
 		rest := *p
 
-		err := in.move(a, p, func(p *Payment) ([]event.Type, error) {
+		err := in.move(a, p, func(p *invoice.Payment) ([]event.Type, error) {
 			types, err := p.Attach(m.Transfer, m.at)
 			if slices.Contains(a.fresh, p.ID) {
 				types = nil // nobody heard of it yet
@@ -311,7 +312,7 @@ func (in *intake) attach(ctx context.Context, m sighting, to Address, asset chai
 
 			rest.Credit = decimal.Decimal{}
 			if !rest.Rate.IsZero() {
-				rest.Credit = creditOf(rest.Amount, rest.Decimals, rest.Rate)
+				rest.Credit = invoice.CreditOf(rest.Amount, rest.Decimals, rest.Rate)
 			}
 
 			in.add(a, rest)

@@ -1,4 +1,4 @@
-package invoice
+package ingest
 
 // This file ends an intake: what waits in no block, and what is deep enough in one.
 
@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/invoice"
 )
 
 // pool follows the payments that wait in no block: one whose transaction was replaced is dropped, one whose
@@ -26,21 +27,21 @@ func (in *intake) pool(ctx context.Context) error {
 
 	for _, stored := range waiting {
 		if stored.Simulated || stored.TxHash == "" || in.seen[stored.ID] ||
-			!in.p.takes(TransferKey{stored.TxHash, stored.TxIndex}) {
+			!in.p.takes(stored.TransferKey()) {
 			continue
 		}
 
-		a, p, err := in.of(ctx, stored)
+		a, p, err := in.payment(ctx, stored)
 		if err != nil {
 			return err
 		}
 
-		if p.Status != Detected || !p.Block.IsZero() {
+		if p.Status != invoice.Detected || !p.Block.IsZero() {
 			continue // this batch found it, or dropped it
 		}
 
 		if err := in.move(
-			a, p, func(p *Payment) ([]event.Type, error) { return nil, p.Lose(in.now) },
+			a, p, func(p *invoice.Payment) ([]event.Type, error) { return nil, p.Lose(in.now) },
 		); err != nil {
 			return err
 		}
@@ -52,7 +53,7 @@ func (in *intake) pool(ctx context.Context) error {
 // dropReplaced drops the payments whose transactions another one took the place of, wherever they
 // wait: in the pool, or outside of a chain that a fork took them out of.
 func (in *intake) dropReplaced(ctx context.Context) error {
-	var keys []TransferKey
+	var keys []invoice.TransferKey
 
 	for _, key := range in.p.replaced {
 		if in.p.takes(key) {
@@ -70,16 +71,16 @@ func (in *intake) dropReplaced(ctx context.Context) error {
 	}
 
 	for _, q := range stored {
-		a, p, err := in.of(ctx, q)
+		a, p, err := in.payment(ctx, q)
 		if err != nil {
 			return err
 		}
 
-		if p.Status != Orphaned && (p.Status != Detected || !p.Block.IsZero()) {
+		if p.Status != invoice.Orphaned && (p.Status != invoice.Detected || !p.Block.IsZero()) {
 			continue // it is in the chain, whatever a pool says
 		}
 
-		if err := in.move(a, p, func(p *Payment) ([]event.Type, error) { return p.Drop() }); err != nil {
+		if err := in.move(a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.Drop() }); err != nil {
 			return err
 		}
 	}
@@ -101,10 +102,10 @@ func (in *intake) confirmations(ctx context.Context) error {
 	}
 
 	for _, stored := range waiting {
-		key := TransferKey{stored.TxHash, stored.TxIndex}
+		key := stored.TransferKey()
 		if !stored.Simulated && in.p.takes(key) && !held[key] &&
 			(in.near(stored.Block) || in.foreign(stored.Block)) {
-			if _, _, err := in.of(ctx, stored); err != nil {
+			if _, _, err := in.payment(ctx, stored); err != nil {
 				return err
 			}
 		}
@@ -112,15 +113,15 @@ func (in *intake) confirmations(ctx context.Context) error {
 
 	var unread error
 
-	for _, id := range slices.Sorted(maps.Keys(in.accounts)) {
-		a := in.accounts[id]
+	for _, id := range slices.Sorted(maps.Keys(in.entries)) {
+		a := in.entries[id]
 		if err := in.require(a); err != nil {
 			return err
 		}
 
 		for _, p := range a.payments {
-			key := TransferKey{p.TxHash, p.TxIndex}
-			if p.Network != in.n.Slug || p.Status != Detected || p.Block.IsZero() || p.Simulated ||
+			key := p.TransferKey()
+			if p.Network != in.n.Slug || p.Status != invoice.Detected || p.Block.IsZero() || p.Simulated ||
 				!in.p.takes(key) ||
 				held[key] {
 				continue
@@ -128,12 +129,12 @@ func (in *intake) confirmations(ctx context.Context) error {
 
 			switch {
 			case in.foreign(p.Block):
-				err = in.move(a, p, func(p *Payment) ([]event.Type, error) { return p.Orphan(in.now) })
+				err = in.move(a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.Orphan(in.now) })
 			case in.holds(p.Required, p.Block):
 				var sure bool
-				if sure, err = in.sure(p); sure {
+				if sure, err = in.reread(p); sure {
 					err = in.confirm(a, p)
-				} else if err != nil && errors.Is(err, ErrUnprepared) {
+				} else if err != nil && errors.Is(err, invoice.ErrUnprepared) {
 					unread, err = err, nil // all blocks are named before the batch is prepared again
 				}
 			}
@@ -143,7 +144,7 @@ func (in *intake) confirmations(ctx context.Context) error {
 			}
 		}
 
-		in.tellNew(a)
+		in.notifyNew(a)
 	}
 
 	return unread
@@ -196,7 +197,7 @@ func (in *intake) holds(required uint64, block chain.Ref) bool {
 }
 
 // retries returns the transfers that wait in retry rows: they are not taken up again with every batch.
-func (in *intake) retries(ctx context.Context, any bool) (map[TransferKey]bool, error) {
+func (in *intake) retries(ctx context.Context, any bool) (map[invoice.TransferKey]bool, error) {
 	if !any {
 		return nil, nil
 	}
@@ -206,11 +207,11 @@ func (in *intake) retries(ctx context.Context, any bool) (map[TransferKey]bool, 
 		return nil, err
 	}
 
-	held := map[TransferKey]bool{}
+	held := map[invoice.TransferKey]bool{}
 
 	for _, r := range rows {
 		if r.ID != in.p.retry {
-			held[TransferKey{r.Transfer.TxHash, r.Transfer.Index}] = true
+			held[invoice.TransferKey{TxHash: r.Transfer.TxHash, Index: r.Transfer.Index}] = true
 		}
 	}
 

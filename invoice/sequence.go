@@ -13,27 +13,27 @@ import (
 
 // numbers hands out invoice numbers and derivation indexes. A process reserves them in ranges, each in a
 // transaction of its own, so that creations never queue on one row; gaps are allowed.
-type numbers struct {
+type sequences struct {
 	db   DB
 	size int
 
 	mu       sync.Mutex
-	counters map[string]*counter
+	counters map[string]*sequence
 }
 
 // counter is the rest of a range.
-type counter struct {
+type sequence struct {
 	mu         sync.Mutex
 	next, left int64
 }
 
 // take returns the next number of a counter that starts at first.
-func (n *numbers) take(ctx context.Context, name string, first int64) (int64, error) {
+func (n *sequences) take(ctx context.Context, name string, first int64) (int64, error) {
 	n.mu.Lock()
 
 	c := n.counters[name]
 	if c == nil {
-		c = &counter{}
+		c = &sequence{}
 		n.counters[name] = c
 	}
 	n.mu.Unlock()
@@ -61,7 +61,7 @@ func (n *numbers) take(ctx context.Context, name string, first int64) (int64, er
 }
 
 // skipTo makes sure that an index is not handed out any more, but for ranges that are reserved already.
-func (n *numbers) skipTo(ctx context.Context, name string, index uint32) error {
+func (n *sequences) skipTo(ctx context.Context, name string, index uint32) error {
 	return n.db.Update(ctx, func(ctx context.Context, tx Tx) error {
 		next, err := tx.ReserveNumbers(ctx, name, 1, 0)
 		if err != nil || next >= int64(index) {

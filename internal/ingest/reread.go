@@ -1,4 +1,4 @@
-package invoice
+package ingest
 
 // This file has blocks read again before payments in them confirm.
 
@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/invoice"
 )
 
 // movement is a transfer without what may be told differently.
-type movement struct {
-	TransferKey
+type transferID struct {
+	invoice.TransferKey
 	to      chain.Address
 	assetID string
 	amount  chain.Amount
@@ -23,8 +24,8 @@ type movement struct {
 // sure reports whether a payment that is deep enough may confirm: where blocks can be read again,
 // its block was and still shows it. Until then it waits, however long. A payment that scans do not
 // show, known from a hint or a balance, is not looked for.
-func (in *intake) sure(p *Payment) (bool, error) {
-	if p.DetectedBy != ByPoll {
+func (in *intake) reread(p *invoice.Payment) (bool, error) {
+	if p.DetectedBy != invoice.ByPoll {
 		return true, nil
 	}
 
@@ -39,15 +40,15 @@ func (in *intake) sure(p *Payment) (bool, error) {
 
 	shown, read := in.p.again[p.Block.Hash]
 	if !read {
-		in.s.doubt(p.Network, p.Block)
+		in.s.suspectBlock(p.Network, p.Block)
 
 		return false, fmt.Errorf(
 			"block %d of %s was not read again: %w",
-			p.Block.Height, p.Network, ErrUnprepared,
+			p.Block.Height, p.Network, invoice.ErrUnprepared,
 		)
 	}
 
-	if shown[movement{TransferKey{p.TxHash, p.TxIndex}, p.Address, p.AssetID, p.Amount}] {
+	if shown[transferID{p.TransferKey(), p.Address, p.AssetID, p.Amount}] {
 		return true, nil
 	}
 
@@ -60,7 +61,7 @@ func (in *intake) sure(p *Payment) (bool, error) {
 }
 
 // doubt has a block read again the next time a batch of the network is prepared.
-func (s *Service) doubt(network string, block chain.Ref) {
+func (s *Ingester) suspectBlock(network string, block chain.Ref) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -79,18 +80,18 @@ const rereadHolds = 10 * time.Second
 
 // reread is a block that was doubted, and from when it was read again, what it shows.
 type reread struct {
-	shown map[movement]bool
+	shown map[transferID]bool
 	until time.Time
 }
 
 // readAgain returns what the blocks show that were doubted. Payments in one that cannot be read
 // now, or does not show them, do not confirm with this batch.
-func (s *Service) readAgain(ctx context.Context, network string) map[string]map[movement]bool {
+func (s *Ingester) rereadBlocks(ctx context.Context, network string) map[string]map[transferID]bool {
 	s.mu.Lock()
 	doubted := maps.Clone(s.doubted[network])
 	s.mu.Unlock()
 
-	again := make(map[string]map[movement]bool, len(doubted))
+	again := make(map[string]map[transferID]bool, len(doubted))
 	now := s.now()
 
 	for at, r := range doubted {
@@ -115,8 +116,8 @@ func (s *Service) readAgain(ctx context.Context, network string) map[string]map[
 }
 
 // rereadBlock returns what a block shows when it is read again; nothing when it cannot be.
-func (s *Service) rereadBlock(ctx context.Context, network string, at chain.Ref) map[movement]bool {
-	shown := map[movement]bool{}
+func (s *Ingester) rereadBlock(ctx context.Context, network string, at chain.Ref) map[transferID]bool {
+	shown := map[transferID]bool{}
 
 	driver, err := s.registry.Driver(network)
 	if err != nil {
@@ -139,7 +140,7 @@ func (s *Service) rereadBlock(ctx context.Context, network string, at chain.Ref)
 	}
 
 	for _, t := range block.Transfers {
-		shown[movement{TransferKey{t.TxHash, t.Index}, t.To, t.AssetID, t.Amount}] = true
+		shown[transferID{invoice.TransferKey{TxHash: t.TxHash, Index: t.Index}, t.To, t.AssetID, t.Amount}] = true
 	}
 
 	return shown

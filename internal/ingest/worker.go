@@ -1,4 +1,4 @@
-package invoice
+package ingest
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/invoice"
 )
 
 const (
@@ -21,7 +22,7 @@ const (
 // Step does one bounded batch of what is due: invoices that expire, prices that were missing,
 // transactions that are out of sight. did says that there was something. One record that fails is
 // put off and does not keep the others back; the errors come back joined.
-func (s *Service) Step(ctx context.Context) (did bool, err error) {
+func (s *Ingester) Step(ctx context.Context) (did bool, err error) {
 	invoices, err := s.db.DueInvoices(ctx, s.now(), stepLimit)
 	if err != nil {
 		return false, err
@@ -50,12 +51,12 @@ func (s *Service) Step(ctx context.Context) (did bool, err error) {
 }
 
 // dueInvoice expires an invoice, or puts it off while a network lags behind or a payment may come back.
-func (s *Service) dueInvoice(ctx context.Context, due Invoice) error {
+func (s *Ingester) dueInvoice(ctx context.Context, due invoice.Invoice) error {
 	if err := s.beforeExpiry(ctx, due); err != nil {
 		return err
 	}
 
-	return s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
+	return s.db.Update(ctx, func(ctx context.Context, tx invoice.Tx) error {
 		inv, err := tx.InvoiceByID(ctx, due.ID)
 		if err != nil {
 			return err
@@ -76,41 +77,37 @@ func (s *Service) dueInvoice(ctx context.Context, due Invoice) error {
 			scanned[o.Network] = cursor.At.Time
 		}
 
-		_, err = s.actOn(
-			ctx,
-			tx,
-			inv,
-			func(inv *Invoice, l *ledger, payments []Payment) ([]event.Type, error) {
-				if inv.DueAt.IsZero() || l.now.Before(inv.DueAt) {
-					return nil, nil
+		now := s.now()
+		_, err = invoice.Change(ctx, tx, inv, now, func(inv *invoice.Invoice, payments []invoice.Payment) ([]event.Type, error) {
+			if inv.DueAt.IsZero() || now.Before(inv.DueAt) {
+				return nil, nil
+			}
+
+			types, err := inv.Expire(payments, scanned, now)
+			if errors.Is(err, fault.State) {
+				inv.Schedule()
+
+				if !inv.DueAt.IsZero() && !now.Before(inv.DueAt) {
+					inv.DueAt = now.Add(postponed)
 				}
 
-				types, err := inv.Expire(payments, scanned, l.now)
-				if errors.Is(err, fault.State) {
-					inv.schedule()
+				return nil, nil
+			}
 
-					if !inv.DueAt.IsZero() && !l.now.Before(inv.DueAt) {
-						inv.DueAt = l.now.Add(postponed)
-					}
-
-					return nil, nil
-				}
-
-				return types, err
-			},
-		)
+			return types, err
+		})
 
 		return err
 	})
 }
 
-func (s *Service) putOffInvoice(ctx context.Context, id string, cause error) error {
+func (s *Ingester) putOffInvoice(ctx context.Context, id string, cause error) error {
 	s.log.LogAttrs(
 		ctx, slog.LevelError, "an invoice that is due could not be moved; it is tried again",
 		slog.String("invoice", id), slog.Any("error", cause),
 	)
 
-	return errors.Join(cause, s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
+	return errors.Join(cause, s.db.Update(ctx, func(ctx context.Context, tx invoice.Tx) error {
 		inv, err := tx.InvoiceByID(ctx, id)
 		if err != nil {
 			return err
@@ -122,13 +119,13 @@ func (s *Service) putOffInvoice(ctx context.Context, id string, cause error) err
 	}))
 }
 
-func (s *Service) putOffPayment(ctx context.Context, id string, cause error) error {
+func (s *Ingester) putOffPayment(ctx context.Context, id string, cause error) error {
 	s.log.LogAttrs(
 		ctx, slog.LevelError, "a payment that is due could not be moved; it is tried again",
 		slog.String("payment", id), slog.Any("error", cause),
 	)
 
-	return errors.Join(cause, s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
+	return errors.Join(cause, s.db.Update(ctx, func(ctx context.Context, tx invoice.Tx) error {
 		p, err := tx.PaymentByID(ctx, id)
 		if err != nil {
 			return err
@@ -141,7 +138,7 @@ func (s *Service) putOffPayment(ctx context.Context, id string, cause error) err
 }
 
 // duePayment gets a missing price, or looks for a transaction that is out of sight.
-func (s *Service) duePayment(ctx context.Context, p Payment) error {
+func (s *Ingester) duePayment(ctx context.Context, p invoice.Payment) error {
 	prices := prices{}
 
 	if n, ok := s.registry.Network(p.Network); ok {
@@ -152,7 +149,7 @@ func (s *Service) duePayment(ctx context.Context, p Payment) error {
 
 	found, known := chain.Found{}, false
 
-	if p.Status == Confirmed {
+	if p.Status == invoice.Confirmed {
 		if err := s.fill(ctx, prices); err != nil {
 			return err
 		}
@@ -163,7 +160,7 @@ func (s *Service) duePayment(ctx context.Context, p Payment) error {
 		}
 	}
 
-	return s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
+	return s.db.Update(ctx, func(ctx context.Context, tx invoice.Tx) error {
 		stored, err := tx.PaymentByID(ctx, p.ID)
 		if err != nil {
 			return err
@@ -174,12 +171,12 @@ func (s *Service) duePayment(ctx context.Context, p Payment) error {
 			return nil // somebody else was here
 		}
 
-		a, q, err := l.of(ctx, stored)
+		a, q, err := l.payment(ctx, stored)
 		if err != nil {
 			return err
 		}
 
-		if q.Status == Confirmed {
+		if q.Status == invoice.Confirmed {
 			err = l.value(a, q)
 		} else {
 			err = l.search(ctx, a, q, found, known)
@@ -195,7 +192,7 @@ func (s *Service) duePayment(ctx context.Context, p Payment) error {
 
 // find looks a transaction up where the driver can. A network without an answer is an error; whether the
 // transaction moved what the payment says is part of being found.
-func (s *Service) find(ctx context.Context, p Payment) (found chain.Found, known bool, err error) {
+func (s *Ingester) find(ctx context.Context, p invoice.Payment) (found chain.Found, known bool, err error) {
 	driver, err := s.registry.Driver(p.Network)
 	if err != nil {
 		return found, false, err
@@ -227,16 +224,16 @@ func (s *Service) find(ctx context.Context, p Payment) (found chain.Found, known
 // search decides about a payment that is in no block. Its transaction is in a block that was read:
 // it is there. In the pool, or in a block that will be read: it waits. Nowhere for a day: it is
 // dropped.
-func (l *ledger) search(ctx context.Context, a *account, p *Payment, found chain.Found, known bool) error {
+func (l *ledger) search(ctx context.Context, a *entry, p *invoice.Payment, found chain.Found, known bool) error {
 	cursor, _, err := l.tx.Cursor(ctx, p.Network)
 	if err != nil {
 		return err
 	}
 
-	return l.move(a, p, func(p *Payment) ([]event.Type, error) {
+	return l.move(a, p, func(p *invoice.Payment) ([]event.Type, error) {
 		switch {
 		case !p.Block.IsZero():
-			p.found() // it was found meanwhile
+			p.LostAt, p.DueAt = time.Time{}, time.Time{} // it was found meanwhile
 			return nil, nil
 		case known && !found.Block.IsZero() && found.Block.Height <= cursor.At.Height:
 			return p.See(found.Block)
@@ -247,11 +244,11 @@ func (l *ledger) search(ctx context.Context, a *account, p *Payment, found chain
 			return types, err
 		case p.LostAt.IsZero():
 			return nil, p.Lose(l.now)
-		case !l.now.Before(p.LostAt.Add(lostAfter)):
+		case !l.now.Before(p.LostAt.Add(invoice.LostAfter)):
 			return p.Drop()
 		}
 
-		p.DueAt = p.LostAt.Add(lostAfter)
+		p.DueAt = p.LostAt.Add(invoice.LostAfter)
 
 		return nil, nil
 	})

@@ -1,4 +1,4 @@
-package invoice
+package ingest
 
 // This file notices that another transaction took the place of a payment's.
 
@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/internal/follow"
+	"github.com/seed-8ee7f392/payments/invoice"
 )
 
 // usesKept is how long the uses of a transaction in a block are kept: longer than the deepest forks last.
@@ -17,7 +18,7 @@ const usesKept = time.Hour
 // use is what the transaction of payments uses up, and the payments.
 type use struct {
 	spent []chain.Spend
-	keys  []TransferKey
+	keys  []invoice.TransferKey
 	until time.Time
 }
 
@@ -26,7 +27,7 @@ type use struct {
 // of its payments for later batches. A process that did not see them learns of a replacement when
 // the transaction has been out of sight for a day. Nothing is final here: a fork may take the other
 // one out and put the first one in.
-func (s *Service) replaced(b follow.Batch, matched []sighting) []TransferKey {
+func (s *Ingester) replaced(b follow.Batch, matched []observedTransfer) []invoice.TransferKey {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -49,7 +50,7 @@ func (s *Service) replaced(b follow.Batch, matched []sighting) []TransferKey {
 			u.keys = append(u.keys, m.key())
 		}
 
-		if u.until = now.Add(lostAfter); !m.at.IsZero() {
+		if u.until = now.Add(invoice.LostAfter); !m.at.IsZero() {
 			u.until = now.Add(usesKept)
 		}
 	}
@@ -76,7 +77,7 @@ func (s *Service) replaced(b follow.Batch, matched []sighting) []TransferKey {
 		see(block.Spent)
 	}
 
-	var out []TransferKey
+	var out []invoice.TransferKey
 
 	for hash, u := range ours {
 		for _, used := range u.spent {
@@ -91,7 +92,7 @@ func (s *Service) replaced(b follow.Batch, matched []sighting) []TransferKey {
 		}
 	}
 
-	slices.SortFunc(out, func(a, b TransferKey) int {
+	slices.SortFunc(out, func(a, b invoice.TransferKey) int {
 		return cmp.Or(cmp.Compare(a.TxHash, b.TxHash), cmp.Compare(a.Index, b.Index))
 	})
 

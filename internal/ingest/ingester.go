@@ -1,0 +1,93 @@
+// Package ingest takes in what arrives at our addresses: a batch of blocks (internal/follow) becomes payments,
+// payments follow their transactions through the chain, invoices follow their payments.
+//
+// A batch is prepared before its transaction (batch.go: matched, prices read) and applied in it (intake.go:
+// recorded, credited in credit.go, confirmed in confirm.go). ledger.go is what one transaction reads and
+// changes. hint.go and simulate.go bring single payments, balance.go and unexplained.go money that no
+// transfer shows, retry.go what could not be stored with its batch, worker.go what is due by time.
+//
+// The records and their state machines are package invoice's.
+package ingest
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/invoice"
+	"github.com/seed-8ee7f392/payments/invoice/rate"
+)
+
+// IngesterConfig is what an Ingester works with. All but Log and Kept are required.
+type Config struct {
+	DB       invoice.DB
+	Registry *chain.Registry
+	Rates    rate.Source
+	IDs      invoice.IDs
+	Now      func() time.Time
+
+	// Log defaults to none.
+	Log *slog.Logger
+
+	// Kept returns what our own transactions left at a deposit address. Without it CheckDeposits does nothing.
+	Kept LeftoversFunc
+}
+
+// Ingester takes in what arrives at our addresses. It is safe for concurrent use.
+type Ingester struct {
+	db       invoice.DB
+	registry *chain.Registry
+	rates    rate.Source
+	ids      invoice.IDs
+	clock    func() time.Time
+	log      *slog.Logger
+	kept     LeftoversFunc
+
+	mu sync.Mutex
+	// wanted are prices that a batch of a network turned out to need, doubted the blocks that are
+	// to be read again; uses are what the transactions of payments use up, by network and hash. All
+	// are hints of this process alone.
+	wanted  map[string]map[pair]bool
+	doubted map[string]map[chain.Ref]reread
+	uses    map[string]map[string]*use
+}
+
+// NewIngester returns an Ingester. It starts nothing.
+func New(c Config) *Ingester {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+
+	return &Ingester{
+		db:       c.DB,
+		registry: c.Registry,
+		rates:    c.Rates,
+		ids:      c.IDs,
+		clock:    c.Now,
+		log:      c.Log,
+		kept:     c.Kept,
+		wanted:   map[string]map[pair]bool{},
+		doubted:  map[string]map[chain.Ref]reread{},
+		uses:     map[string]map[string]*use{},
+	}
+}
+
+// now is the time that records carry: UTC, in whole milliseconds, as it is stored and shown.
+func (s *Ingester) now() time.Time { return s.clock().UTC().Truncate(time.Millisecond) }
+
+// update runs f in a transaction and returns whether it found something, which is false when it failed.
+func (s *Ingester) update(
+	ctx context.Context,
+	f func(ctx context.Context, tx invoice.Tx) (bool, error),
+) (bool, error) {
+	found := false
+
+	err := s.db.Update(ctx, func(ctx context.Context, tx invoice.Tx) (err error) {
+		found, err = f(ctx, tx)
+		return err
+	})
+
+	return found && err == nil, err
+}

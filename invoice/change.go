@@ -1,0 +1,71 @@
+package invoice
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/event"
+)
+
+// Change runs one pure move of an invoice over all its payments and stores what it changed, with the
+// events that the move returns. Nothing is stored when the move fails.
+func Change(
+	ctx context.Context,
+	tx Tx,
+	inv Invoice,
+	now time.Time,
+	move func(inv *Invoice, payments []Payment) ([]event.Type, error),
+) (Invoice, error) {
+	payments, err := tx.PaymentsOfInvoice(ctx, inv.ID)
+	if err != nil {
+		return Invoice{}, err
+	}
+
+	before := inv.Status
+	inv.Options, inv.Flags = slices.Clone(inv.Options), slices.Clone(inv.Flags)
+
+	types, err := move(&inv, payments)
+	if err != nil {
+		return Invoice{}, err
+	}
+
+	events := inv.Events(before, types, now)
+	if err := tx.PutInvoice(ctx, &inv); err != nil {
+		return Invoice{}, err
+	}
+
+	if len(events) > 0 {
+		err = tx.AppendEvents(ctx, events...)
+	}
+
+	return inv, err
+}
+
+// Events counts Sequence up by one for each type and returns the events of what happened to the invoice,
+// which was in status before; empty for a new one. They show it as it is now.
+func (inv *Invoice) Events(before Status, types []event.Type, now time.Time) []event.Event {
+	first := inv.Sequence
+	inv.Sequence += int64(len(types))
+
+	events := make([]event.Event, len(types))
+	for i, t := range types {
+		subject := *inv
+		subject.Sequence = first + int64(i) + 1
+
+		events[i] = event.Event{
+			Owner:     inv.Owner,
+			Type:      t,
+			ObjectID:  inv.ID,
+			InvoiceID: inv.ID,
+			Sequence:  subject.Sequence,
+			Subject:   subject,
+			CreatedAt: now,
+		}
+		if before != "" && before != inv.Status {
+			events[i].Previous = map[string]any{"status": before}
+		}
+	}
+
+	return events
+}
