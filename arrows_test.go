@@ -51,6 +51,9 @@ func TestArrows(t *testing.T) {
 		forbidden [][]string
 	}{
 		{".", [][]string{heavy, drivers, above[1:], {module + "/store/"}}},
+		{"./internal/engine", [][]string{heavy, drivers, above, {module + "/store/"}}},
+		{"./audit", [][]string{heavy, drivers, domains, above, mechanism}},
+		{"./health", [][]string{{module + "/"}}},
 		{"./store/memory", [][]string{heavy, drivers, above}},
 		{"./httpapi", [][]string{heavy, drivers, {module + "/conformance", module + "/store/memory"}}},
 		{"./httpapi/checkout", [][]string{heavy, drivers, {module + "/conformance", module + "/store/memory"}}},

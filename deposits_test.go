@@ -15,6 +15,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/event"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/settlement"
@@ -52,7 +53,7 @@ func newCustomer(t testing.TB, fatalf func(string, ...any), c sim.Config) *custo
 		t.Context(), invoice.DepositParams{Owner: w.owner, Network: "simnet"},
 	)
 	w.must(err)
-	master, err := w.engine.Outbox.Master(t.Context(), "simnet", a.Index)
+	master, err := internal.Of(w.engine).Outbox.Master(t.Context(), "simnet", a.Index)
 	w.must(err)
 	w.chain.Fund(master.Address, "SIM", chain.Pow10(18)) // pays what token deposits cost
 	w.pass(time.Minute, 1)

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/settlement"
@@ -294,7 +295,7 @@ func TestInvoiceIsPaidAndReleased(t *testing.T) {
 				t.Fatalf("the books do not balance: %+v", s)
 			}
 
-			master, err := engine.Outbox.Master(ctx, "simnet", a.Index)
+			master, err := internal.Of(engine).Outbox.Master(ctx, "simnet", a.Index)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,32 +5,23 @@
 // A host gives New a store, chain drivers, a signer and a source of prices, calls Engine.Run, and mounts
 // httpapi.Handler and checkout.Handler. Any number of such processes over one PostgreSQL make one service.
 //
-// This package is where the domains meet and nothing else: the Engine hands each its narrowed view of the
-// store, runs their workers (run.go), and carries what one of them appends to the others that react to it
-// (reactions.go). The rules themselves live in invoice, settlement, payout and webhook.
+// What merchants do is in the domains, which are the Engine's fields: invoice, settlement, payout, webhook
+// and account. Drivers implement package chain, stores package store; conformance has the suites for both.
 package payments
 
 import (
-	"crypto/rand"
-	"encoding/hex"
+	"context"
+	"iter"
 	"log/slog"
 	"net/netip"
-	"net/url"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/audit"
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/scan"
-	"github.com/seed-8ee7f392/payments/chain/wallet"
-	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/internal/follow"
-	"github.com/seed-8ee7f392/payments/internal/id"
-	"github.com/seed-8ee7f392/payments/internal/ingest"
-	"github.com/seed-8ee7f392/payments/internal/seal"
-	"github.com/seed-8ee7f392/payments/internal/sweep"
-	"github.com/seed-8ee7f392/payments/internal/txmgr"
+	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/health"
+	"github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/payout"
@@ -42,355 +33,211 @@ import (
 type (
 	// Store keeps the records; see package store.
 	Store = store.Store
+
 	// Tx is one transaction over all records.
 	Tx = store.Tx
+
 	// ChainDriver reads one network; see package chain for what else it can do.
 	ChainDriver = chain.Driver
+
+	// EventHook is the host's own reaction to an event; see Config.OnEvent.
+	EventHook = func(ctx context.Context, tx Tx, ev event.Event) error
 )
 
 // Config makes an Engine. Store, Drivers, Signer, Rates, BaseURL and SecretKey are required.
 type Config struct {
-	Store   Store
+	// Store keeps the records: sqlite.Open, postgres.New, memory.New, or your own.
+	Store Store
+
+	// Drivers read the networks, one each.
 	Drivers []ChainDriver
+
 	// Signer holds the keys of deposit addresses and master wallets.
 	Signer chain.Signer
+
 	// Rates prices assets. It is asked once per pair and freshness time: the Engine puts a cache over it.
 	Rates rate.Source
+
 	// BaseURL is where payers reach the mounted handlers, without a path: "https://pay.example.com".
 	BaseURL string
+
 	// SecretKey seals signing secrets and stored answers: 32 random bytes, kept outside the database.
 	SecretKey []byte
+
 	// OldSecretKeys still open what was sealed before a rotation.
 	OldSecretKeys [][]byte
+
 	// FeeAddresses receive the platform fee, by network slug. Where there is none, fees are carried.
 	FeeAddresses map[string]string
+
 	// WatchOnly names master wallets whose keys this service does not have, by network slug and
 	// account.Account.Index. They receive settlements; a payout from one fails as
 	// signer_refused:watch_only.
 	WatchOnly map[string]map[uint32]string
+
 	// OnEvent runs for every event inside the transaction that makes it true: what it writes
 	// commits with it or not at all. It may run twice for one event when the transaction is run
 	// again; it must not call a network.
 	OnEvent EventHook
+
 	// KeyPrefix begins API keys, 2 to 12 lower-case letters. Defaults to "pay".
 	KeyPrefix string
+
 	// QuoteFor is how long an amount due holds. Defaults to 20 minutes.
 	QuoteFor time.Duration
+
 	// WebhookAllow are otherwise forbidden address ranges that webhooks may be delivered to: for
 	// tests and intranets.
 	WebhookAllow []netip.Prefix
+
 	// KeepEvents is how long events and deliveries are kept. Defaults to 30 days.
 	KeepEvents time.Duration
+
 	// Process names this process in leases and wake-ups; unique among all processes over one store,
 	// at most 200 bytes. Defaults to a random name.
 	Process string
+
 	// Waker tells the other processes of work that this one made, such as store/redis. Defaults to
 	// the Store, if it can. Without one, a process notices what others did when it polls.
 	Waker store.Waker
-	// Log defaults to slog.Default(). Now defaults to time.Now.
+
+	// Log defaults to slog.Default().
 	Log *slog.Logger
+
+	// Now tells the time. Defaults to time.Now.
 	Now func() time.Time
 }
 
-// Engine is the running service's state: its domains, ready to be called. It is safe for concurrent use.
+// Engine is a payment service inside the host's process. It is safe for concurrent use.
 type Engine struct {
 	// Accounts manages merchants, their settings and API keys.
 	Accounts *account.Service
+
 	// Invoices manages invoices, payments and deposit addresses.
 	Invoices *invoice.Service
-	// Ingester takes in what arrives at our addresses.
-	Ingester *ingest.Ingester
-	// Settlements manages the way of payments to master wallets.
+
+	// Settlements shows and steers how payments reach master wallets.
 	Settlements *settlement.Service
+
 	// Payouts manages payouts and refunds.
 	Payouts *payout.Service
-	// Sweeper releases settlements.
-	Sweeper *sweep.Sweeper
-	// Outbox makes our own transactions happen.
-	Outbox *txmgr.Outbox
+
 	// Webhooks manages endpoints, events and deliveries.
 	Webhooks *webhook.Service
+
 	// Networks are the networks and assets that are served.
 	Networks *chain.Registry
+
 	// Rates prices assets, cached.
 	Rates rate.Source
 
-	config    Config
-	ids       *id.Source
-	box       *seal.Box
-	followers []*follow.Follower
-	rounds    []*depositRounds // of the followers
-	lifts     []*lifts         // of the followers
-	streams   streams
-	watched   walletWatch
-
-	running sync.Mutex
-	wakes   wakes
+	core *engine.Engine
 }
 
-// New checks the configuration and returns an Engine. It starts nothing and asks no network.
+func init() {
+	engine.Of = func(e any) *engine.Engine { return e.(*Engine).core }
+}
+
+// New checks the configuration and returns an Engine. It starts nothing and asks no network. A configuration
+// that cannot work is fault.Invalid and names the field.
 func New(c Config) (*Engine, error) {
-	if err := c.complete(); err != nil {
-		return nil, err
-	}
-
-	e := &Engine{config: c}
-
-	var err error
-	if e.Networks, err = chain.NewRegistry(c.Drivers...); err != nil {
-		return nil, err
-	}
-
-	if e.box, err = seal.New(append([][]byte{c.SecretKey}, c.OldSecretKeys...)...); err != nil {
-		return nil, err
-	}
-
-	fees, err := feeAddresses(c.FeeAddresses, e.Networks)
+	core, err := engine.New(engine.Config(c))
 	if err != nil {
 		return nil, err
 	}
 
-	watchOnly, err := watchOnlyAddresses(c.WatchOnly, e.Networks)
-	if err != nil {
-		return nil, err
-	}
-
-	e.ids = id.New(c.Now, nil)
-	e.Rates = rate.NewCache(c.Rates, c.Now)
-
-	e.streams.engine = e
-	if err := e.assemble(fees, watchOnly); err != nil {
-		return nil, err
-	}
-
-	for _, d := range e.Networks.Drivers() {
-		f, err := follow.New(follow.Config{
-			Driver:    d,
-			Sink:      sink{e},
-			DB:        narrow[scan.Tx]{e.config.Store, e},
-			Owner:     c.Process,
-			Now:       c.Now,
-			Log:       c.Log,
-			Addresses: e.Ingester.AddressesOf(d.Network().Slug),
-		})
-		if err != nil {
-			return nil, err
-		}
-
-		e.followers, e.rounds = append(e.followers, f), append(e.rounds, newDepositRounds(e, f))
-		e.lifts = append(e.lifts, &lifts{engine: e, follower: f})
-	}
-
-	return e, nil
+	return &Engine{
+		Accounts:    core.Accounts,
+		Invoices:    core.Invoices,
+		Settlements: core.Settlements,
+		Payouts:     core.Payouts,
+		Webhooks:    core.Webhooks,
+		Networks:    core.Networks,
+		Rates:       core.Rates,
+		core:        core,
+	}, nil
 }
 
-// assemble makes the domains' services, each over its own view of the store.
-func (e *Engine) assemble(
-	fees map[string]chain.Address,
-	watchOnly map[string]map[uint32]chain.Address,
-) (err error) {
-	c := e.config
-	if e.Accounts, err = account.New(account.Config{
-		DB:        narrow[account.Tx]{c.Store, e},
-		Registry:  e.Networks,
-		IDs:       e.ids,
-		Now:       c.Now,
-		Entropy:   rand.Reader,
-		KeyPrefix: c.KeyPrefix,
-	}); err != nil {
-		return err
-	}
-
-	e.Ingester = ingest.New(ingest.Config{
-		DB:       narrow[invoice.Tx]{c.Store, e},
-		Registry: e.Networks,
-		Rates:    e.Rates,
-		IDs:      e.ids,
-		Now:      c.Now,
-		Log:      c.Log,
-		Kept:     kept,
-	})
-	e.Invoices = invoice.New(invoice.Config{
-		DB:       narrow[invoice.Tx]{c.Store, e},
-		Registry: e.Networks,
-		Rates:    e.Rates,
-		Keys:     c.Signer,
-		IDs:      e.ids,
-		Intake:   e.Ingester,
-		Now:      c.Now,
-		QuoteFor: c.QuoteFor,
-	})
-	e.Outbox = txmgr.New(txmgr.Config{
-		DB:        narrow[wallet.Tx]{c.Store, e},
-		Registry:  e.Networks,
-		Signer:    c.Signer,
-		IDs:       e.ids,
-		Now:       c.Now,
-		Log:       c.Log,
-		Process:   c.Process,
-		WatchOnly: watchOnly,
-	})
-	e.Settlements = settlement.New(settlement.Config{DB: narrow[settlement.Tx]{c.Store, e}, Now: c.Now})
-	e.Sweeper = sweep.New(sweep.Config{
-		DB:           narrow[settlement.Tx]{c.Store, e},
-		Registry:     e.Networks,
-		Outbox:       e.Outbox,
-		FeeAddresses: fees,
-		Outputs:      outputs,
-		IDs:          e.ids,
-		Now:          c.Now,
-		Log:          c.Log,
-		Process:      c.Process,
-	})
-	e.Payouts = payout.New(payout.Config{
-		DB:       narrow[payout.Tx]{c.Store, e},
-		Registry: e.Networks,
-		Sender:   e.Outbox,
-		Received: received,
-		IDs:      e.ids,
-		Now:      c.Now,
-		Log:      c.Log,
-	})
-	e.Webhooks, err = webhook.New(webhook.Config{
-		DB:        narrow[webhook.Tx]{c.Store, e},
-		Seal:      e.box,
-		HTTP:      webhook.HTTP{Allow: c.WebhookAllow},
-		IDs:       e.ids,
-		Now:       c.Now,
-		Log:       c.Log,
-		Process:   c.Process,
-		Retention: c.KeepEvents,
-	})
-
-	return err
+// Run follows the networks, expires invoices, releases settlements, sends transactions and delivers
+// webhooks until ctx ends; when it returns, nothing of it runs any more and its leases are given back.
+// A second Run at the same time answers fault.State. The error of an orderly end is nil.
+func (e *Engine) Run(ctx context.Context) error {
+	return e.core.Run(ctx)
 }
 
-// complete fills in defaults and says what is missing.
-func (c *Config) complete() error {
-	missing := func(field, why string) error {
-		return fault.New(fault.Invalid, "config_invalid", "payments.Config.%s %s", field, why)
-	}
-
-	switch {
-	case c.Store == nil:
-		return missing("Store", "is missing")
-	case len(c.Drivers) == 0:
-		return missing("Drivers", "is empty: give at least one network")
-	case c.Signer == nil:
-		return missing("Signer", "is missing")
-	case c.Rates == nil:
-		return missing("Rates", "is missing")
-	case len(c.SecretKey) != 32:
-		return missing(
-			"SecretKey",
-			"must be 32 random bytes (openssl rand -hex 32), kept outside the database",
-		)
-	case len(c.Process) > maxProcess:
-		return missing("Process", "is longer than 200 bytes")
-	}
-
-	u, err := url.Parse(c.BaseURL)
-	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
-		return missing("BaseURL", `must be an absolute URL such as "https://pay.example.com"`)
-	}
-
-	c.BaseURL = strings.TrimRight(c.BaseURL, "/")
-	if c.KeyPrefix == "" {
-		c.KeyPrefix = "pay"
-	}
-
-	if c.KeepEvents == 0 {
-		c.KeepEvents = 30 * 24 * time.Hour
-	}
-
-	if c.Now == nil {
-		c.Now = time.Now
-	}
-
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
-
-	if c.Process == "" {
-		var b [8]byte
-		rand.Read(b[:])
-		c.Process = hex.EncodeToString(b[:])
-	}
-
-	if c.Waker == nil {
-		c.Waker, _ = c.Store.(store.Waker)
-	}
-
-	return nil
+// Step does one bounded batch of each kind of work, one after the other, and reports whether any of
+// them found something to do: what Run does over and over, for a host that decides itself when work
+// is done. Work that fails does not keep the other kinds back; the errors come back joined. Beside
+// Run or another Step it answers fault.State. The networks it followed stay this process's until
+// their leases run out.
+func (e *Engine) Step(ctx context.Context) (did bool, err error) {
+	return e.core.Step(ctx)
 }
 
-func feeAddresses(configured map[string]string, networks *chain.Registry) (map[string]chain.Address, error) {
-	out := make(map[string]chain.Address, len(configured))
-	for slug, s := range configured {
-		d, err := networks.Driver(slug)
-		if err != nil {
-			return nil, fault.Wrap(
-				err, fault.Invalid, "config_invalid",
-				"payments.Config.FeeAddresses names network %q",
-				slug,
-			)
-		}
-
-		if out[slug], err = d.ParseAddress(s); err != nil {
-			return nil, fault.Wrap(
-				err, fault.Invalid, "config_invalid", "payments.Config.FeeAddresses[%q]", slug,
-			)
-		}
-	}
-
-	return out, nil
+// Update runs f in one transaction. Before it commits, the reactions of the domains to the events that f
+// appended run, the events are rendered and stored, their webhook deliveries are made and Config.OnEvent
+// is called, all in the same transaction. f may run more than once: it assigns and never appends to what it
+// captured, and does no network call.
+func (e *Engine) Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error {
+	return e.core.Update(ctx, f)
 }
 
-func watchOnlyAddresses(
-	configured map[string]map[uint32]string,
-	networks *chain.Registry,
-) (map[string]map[uint32]chain.Address, error) {
-	out := make(map[string]map[uint32]chain.Address, len(configured))
-	for slug, wallets := range configured {
-		d, err := networks.Driver(slug)
-		if err != nil {
-			return nil, fault.Wrap(
-				err, fault.Invalid, "config_invalid", "payments.Config.WatchOnly names network %q",
-				slug,
-			)
-		}
-
-		out[slug] = make(map[uint32]chain.Address, len(wallets))
-		for index, s := range wallets {
-			if out[slug][index], err = d.ParseAddress(s); err != nil {
-				return nil, fault.Wrap(
-					err, fault.Invalid, "config_invalid", "payments.Config.WatchOnly[%q][%d]", slug,
-					index,
-				)
-			}
-		}
-	}
-
-	return out, nil
+// UpdateIn is Update inside a transaction of the host's own, as postgres.Join or sqlite.Join made
+// it. It never runs f again: a conflict goes to the host as fault.Conflict. The host commits.
+func (e *Engine) UpdateIn(
+	ctx context.Context,
+	joined store.Tx,
+	f func(ctx context.Context, tx Tx) error,
+) error {
+	return e.core.UpdateIn(ctx, joined, f)
 }
 
-// Store returns the store, for reading.
-func (e *Engine) Store() store.Reader { return e.config.Store }
+// Wake has every worker of this process look for work now, and tells the other processes if
+// Config.Waker can. It does not wait for that. A host calls it after it has committed what it made
+// with UpdateIn.
+func (e *Engine) Wake() {
+	e.core.Wake()
+}
 
-// Sealer seals and opens what is stored encrypted.
-func (e *Engine) Sealer() *seal.Box { return e.box }
+// Watch yields an invoice now and after every change of it, until ctx ends or the caller stops. While it is
+// pending it is also yielded when its network shows a new block, so that confirmations can be counted.
+// However many streams are open, one poller per process feeds them all with one query.
+func (e *Engine) Watch(ctx context.Context, invoiceID string) iter.Seq2[invoice.Invoice, error] {
+	return e.core.Watch(ctx, invoiceID)
+}
 
-// Log returns the logger.
-func (e *Engine) Log() *slog.Logger { return e.config.Log }
+// Health reads how every network is doing.
+func (e *Engine) Health(ctx context.Context) (health.Report, error) {
+	return e.core.Health(ctx)
+}
 
-// Now returns the time.
-func (e *Engine) Now() time.Time { return e.config.Now() }
+// Resume lets a network that was stopped be read again, after a person looked into the reason that Health
+// names. What the node says is then trusted anew, a fork below finality included.
+func (e *Engine) Resume(ctx context.Context, network string) error {
+	return e.core.Resume(ctx, network)
+}
 
-// BaseURL returns where payers reach the handlers, without a trailing slash.
-func (e *Engine) BaseURL() string { return e.config.BaseURL }
+// Check asks every driver that can (evm.Driver and others) whether its node is the network it is
+// configured to be.
+func (e *Engine) Check(ctx context.Context) error {
+	return e.core.Check(ctx)
+}
 
-// CheckoutBase returns what an invoice's id is appended to for its checkout_url.
-func (e *Engine) CheckoutBase() string { return e.config.BaseURL + "/checkout/" }
+// Audit recomputes from payments, settlements, payouts, refunds and transactions what every address
+// of ours must hold, reads what it does hold at the newest block whose payments are stored, and
+// reports each difference. It changes nothing and may run beside the workers. It reads every record
+// and the balance of every address, so it belongs into a quiet hour, not into a request. A store or
+// node without an answer is fault.Unavailable: no half of an audit is ever returned.
+func (e *Engine) Audit(ctx context.Context) (audit.Report, error) {
+	return e.core.Audit(ctx)
+}
 
-// NewID returns a new object id.
-func (e *Engine) NewID() string { return e.ids.Next() }
+// Reseal encrypts every webhook signing secret anew with Config.SecretKey, so that the keys in
+// OldSecretKeys that sealed them are needed no longer, and returns how many endpoints it did. Call
+// it once, when all processes run with the new key. Stored answers to requests with an
+// Idempotency-Key are not touched: they end after 24 hours. An endpoint that fails stops no other;
+// the error names it, and its key has to stay until it is dealt with. To call it again does no
+// harm.
+func (e *Engine) Reseal(ctx context.Context) (done int, err error) {
+	return e.core.Reseal(ctx)
+}

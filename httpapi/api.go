@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/seed-8ee7f392/payments"
+	"github.com/seed-8ee7f392/payments/internal/engine"
 )
 
 // api holds the operations; each resource's are in a file of its own.
 type api struct {
-	*payments.Engine
+	*engine.Engine
 }
 
 // operations lists the whole API, in the order of the document.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-8ee7f392/payments"
+	"github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/event"
 )
 
@@ -136,7 +136,7 @@ func lostSince(once, now *baseline) (lost []string) {
 func offered(t *testing.T) baseline {
 	t.Helper()
 
-	op := openAPI((&api{&payments.Engine{}}).operations(), "")
+	op := openAPI((&api{&engine.Engine{}}).operations(), "")
 
 	v, err := op.read(t.Context(), &call{query: op.query.zero()})
 	if err != nil {

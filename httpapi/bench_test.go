@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/account"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
@@ -145,7 +146,7 @@ func (s *shop) bare() http.Handler {
 		}
 
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(inv.Resource(s.engine.CheckoutBase()))
+		_ = json.NewEncoder(w).Encode(inv.Resource(internal.Of(s.engine).CheckoutBase()))
 	}
 	mux.HandleFunc("POST /v1/invoices", func(w http.ResponseWriter, r *http.Request) {
 		var b struct {

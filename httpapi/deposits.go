@@ -3,8 +3,8 @@ package httpapi
 import (
 	"context"
 
-	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/store"
 )
@@ -126,9 +126,9 @@ func (a *api) depositAddresses() []operation {
 			tag:     tag,
 			scope:   account.PaymentsRead,
 			summary: "List the payments to a reusable address, newest first, each with its settlement",
-		}, func(ctx context.Context, c *call, q invoicePaymentsQuery) (page[payments.PaymentResource], error) {
+		}, func(ctx context.Context, c *call, q invoicePaymentsQuery) (page[engine.PaymentResource], error) {
 			if _, err := a.Invoices.GetDeposit(ctx, c.owner, c.id); err != nil {
-				return page[payments.PaymentResource]{}, err
+				return page[engine.PaymentResource]{}, err
 			}
 
 			return a.paymentsPage(

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/shopspring/decimal"
 
-	"github.com/seed-8ee7f392/payments"
+	"github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
@@ -36,12 +36,12 @@ func TestGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	a := &api{&payments.Engine{Networks: networks}}
+	a := &api{&engine.Engine{Networks: networks}}
 	balance := fill[wallet.Balance]()
 	asset := networks.Assets(false)[0]
 	balance.Network, balance.AssetID = asset.Network, asset.ID
-	payment := func(p invoice.Payment) any { return payments.PaymentResource{PaymentResource: p.Resource(100)} }
-	settled := payment(fill[invoice.Payment]()).(payments.PaymentResource)
+	payment := func(p invoice.Payment) any { return engine.PaymentResource{PaymentResource: p.Resource(100)} }
+	settled := payment(fill[invoice.Payment]()).(engine.PaymentResource)
 	held := fill[settlement.Settlement]()
 	held.Status = settlement.Held // the only kind with a reason, but for failed ones
 	full := held.Resource()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account/idempotency"
+	"github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/internal/limit"
 	"github.com/seed-8ee7f392/payments/store"
@@ -64,7 +65,8 @@ func (o *Options) complete() Options {
 }
 
 // Handler returns the API of an engine. o may be nil.
-func Handler(engine *payments.Engine, o *Options) http.Handler {
+func Handler(e *payments.Engine, o *Options) http.Handler {
+	engine := engine.Of(e)
 	s := &server{
 		options:      o.complete(),
 		authenticate: engine.Accounts.Authenticate,

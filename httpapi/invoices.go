@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/store"
 )
@@ -285,9 +285,9 @@ func (a *api) listInvoicePayments(
 	ctx context.Context,
 	c *call,
 	q invoicePaymentsQuery,
-) (page[payments.PaymentResource], error) {
+) (page[engine.PaymentResource], error) {
 	if _, err := a.Invoices.Get(ctx, c.owner, c.id); err != nil {
-		return page[payments.PaymentResource]{}, err
+		return page[engine.PaymentResource]{}, err
 	}
 
 	return a.paymentsPage(

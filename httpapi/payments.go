@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
@@ -30,9 +30,9 @@ func (a *api) payments() []operation {
 			tag:     tag,
 			scope:   account.PaymentsRead,
 			summary: "List payments, newest first, each with its settlement",
-		}, func(ctx context.Context, c *call, q paymentQuery) (page[payments.PaymentResource], error) {
+		}, func(ctx context.Context, c *call, q paymentQuery) (page[engine.PaymentResource], error) {
 			if err := a.knownNetworks(c, q.Network...); err != nil {
-				return page[payments.PaymentResource]{}, err
+				return page[engine.PaymentResource]{}, err
 			}
 
 			return a.paymentsPage(ctx, invoice.PaymentFilter{
@@ -54,15 +54,15 @@ func (a *api) payments() []operation {
 			tag:     tag,
 			scope:   account.PaymentsRead,
 			summary: "Read a payment with its settlement",
-		}, func(ctx context.Context, c *call, _ none) (payments.PaymentResource, error) {
+		}, func(ctx context.Context, c *call, _ none) (engine.PaymentResource, error) {
 			p, err := a.Invoices.Payment(ctx, c.owner, c.id)
 			if err != nil {
-				return payments.PaymentResource{}, err
+				return engine.PaymentResource{}, err
 			}
 
 			shown, err := a.PaymentResources(ctx, p)
 			if err != nil {
-				return payments.PaymentResource{}, err
+				return engine.PaymentResource{}, err
 			}
 
 			return shown[0], nil
@@ -74,17 +74,17 @@ func (a *api) payments() []operation {
 func (a *api) paymentsPage(
 	ctx context.Context,
 	f invoice.PaymentFilter,
-) (page[payments.PaymentResource], error) {
+) (page[engine.PaymentResource], error) {
 	found, more, err := a.Invoices.ListPayments(ctx, f)
 	if err != nil {
-		return page[payments.PaymentResource]{}, err
+		return page[engine.PaymentResource]{}, err
 	}
 
 	shown, err := a.PaymentResources(ctx, found...)
 
 	return pageOf(
-		shown, more, err, func(r payments.PaymentResource) payments.PaymentResource { return r },
-		func(r payments.PaymentResource) string { return r.ID },
+		shown, more, err, func(r engine.PaymentResource) engine.PaymentResource { return r },
+		func(r engine.PaymentResource) string { return r.ID },
 	)
 }
 

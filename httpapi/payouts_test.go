@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/seed-8ee7f392/payments/account"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
@@ -13,7 +14,7 @@ import (
 func (s *shop) fund(t testing.TB, symbol string, amount chain.Amount) {
 	t.Helper()
 
-	master, err := s.engine.Outbox.Master(t.Context(), "simnet", s.account.Index)
+	master, err := internal.Of(s.engine).Outbox.Master(t.Context(), "simnet", s.account.Index)
 	if err != nil {
 		t.Fatal(err)
 	}

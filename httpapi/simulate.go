@@ -3,8 +3,8 @@ package httpapi
 import (
 	"context"
 
-	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/store"
 )
@@ -77,7 +77,7 @@ func (a *api) simulations() []operation {
 			ctx context.Context,
 			c *call,
 			b simulateDepositBody,
-		) (func(context.Context, store.Tx) (payments.PaymentResource, error), error) {
+		) (func(context.Context, store.Tx) (engine.PaymentResource, error), error) {
 			p := invoice.SimulateParams{
 				Owner:            c.owner,
 				DepositAddressID: c.id,
@@ -98,10 +98,10 @@ func (a *api) simulations() []operation {
 				return nil, err
 			}
 
-			return func(ctx context.Context, tx store.Tx) (payments.PaymentResource, error) {
+			return func(ctx context.Context, tx store.Tx) (engine.PaymentResource, error) {
 				_, p, err := a.Invoices.SimulateTx(ctx, tx, prepared)
 				if err != nil {
-					return payments.PaymentResource{}, err
+					return engine.PaymentResource{}, err
 				}
 
 				return a.simulatedPayment(ctx, tx, p)
@@ -116,8 +116,8 @@ func (a *api) simulatedPayment(
 	ctx context.Context,
 	tx store.Tx,
 	p invoice.Payment,
-) (payments.PaymentResource, error) {
-	r := payments.PaymentResource{PaymentResource: p.Resource(0)}
+) (engine.PaymentResource, error) {
+	r := engine.PaymentResource{PaymentResource: p.Resource(0)}
 	if err := a.React(ctx, tx); err != nil {
 		return r, err
 	}

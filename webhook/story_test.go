@@ -16,6 +16,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/event"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/payout"
@@ -216,7 +217,7 @@ func (s *story) tell() {
 	s.run(func() {
 		hooks = s.endpoints()
 		s.until("the network is followed", func() bool {
-			_, followed, err := s.engine.Store().Cursor(s.t.Context(), "simnet")
+			_, followed, err := internal.Of(s.engine).Store().Cursor(s.t.Context(), "simnet")
 			s.must(err)
 
 			return followed
@@ -238,7 +239,7 @@ func (s *story) tell() {
 
 		e, err := s.engine.Webhooks.GetEndpoint(s.t.Context(), s.owner, hooks["broken"])
 		s.must(err)
-		n, err := s.engine.Store().PendingDeliveries(s.t.Context(), hooks["all"])
+		n, err := internal.Of(s.engine).Store().PendingDeliveries(s.t.Context(), hooks["all"])
 		s.must(err)
 
 		if e.Status == webhook.Failing && n == 0 {
@@ -320,7 +321,7 @@ func (s *story) deposits() {
 
 	s.leave(payments[1])
 	s.settlementOf(payments[1].ID, settlement.Failed)
-	master, err := s.engine.Outbox.Master(s.t.Context(), "simnet", s.account.Index)
+	master, err := internal.Of(s.engine).Outbox.Master(s.t.Context(), "simnet", s.account.Index)
 	s.must(err)
 	s.chain.Fund(master.Address, "SIM", chain.Pow10(19))
 	s.settlementOf(payments[0].ID, settlement.Released)

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -20,7 +21,8 @@ import (
 //
 // Event streams stay open for as long as a visitor looks. Give http.Server a BaseContext that ends
 // when the service does, so that Shutdown need not wait for them.
-func Handler(engine *payments.Engine, o *Options) http.Handler {
+func Handler(e *payments.Engine, o *Options) http.Handler {
+	engine := engine.Of(e)
 	p, err := newPages(adapter{engine}, o, engine.Log())
 	if err != nil {
 		panic("checkout.Handler: " + err.Error())
@@ -30,7 +32,7 @@ func Handler(engine *payments.Engine, o *Options) http.Handler {
 }
 
 // adapter answers what the page asks from an engine. Watch and Now are the engine's own.
-type adapter struct{ *payments.Engine }
+type adapter struct{ *engine.Engine }
 
 func (a adapter) Invoice(ctx context.Context, id string) (invoice.Invoice, error) {
 	return a.Invoices.GetByID(ctx, id)

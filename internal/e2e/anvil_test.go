@@ -18,6 +18,7 @@ import (
 	"github.com/ethereum/go-ethereum/ethclient"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/chain/evm"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 	"github.com/seed-8ee7f392/payments/internal/testenv/contracts"
@@ -238,7 +239,7 @@ func TestAnvil(t *testing.T) {
 	s := start(t, driver, string(feeTo))
 	slug := network.Slug
 
-	master, err := s.engine.Outbox.Master(t.Context(), slug, s.account.Index)
+	master, err := internal.Of(s.engine).Outbox.Master(t.Context(), slug, s.account.Index)
 	if err != nil {
 		t.Fatal(err)
 	}

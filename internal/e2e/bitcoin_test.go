@@ -15,6 +15,7 @@ import (
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/bitcoin"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/store/lease"
 )
 
@@ -39,7 +40,7 @@ func stageBitcoin(t *testing.T, node world) *bitcoinStage {
 		feeTo:   chain.Address(feeTo),
 		slug:    bitcoin.Regtest.Slug,
 	}
-	master, err := s.engine.Outbox.Master(t.Context(), s.slug, s.account.Index)
+	master, err := internal.Of(s.engine).Outbox.Master(t.Context(), s.slug, s.account.Index)
 	must(t, err)
 
 	s.master = master.Address

@@ -17,6 +17,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/chain/bitcoin"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
@@ -59,7 +60,7 @@ func stageLift(t *testing.T, config bitcoin.Config) *liftStage {
 		feeTo:   chain.Address(feeTo),
 		slug:    bitcoin.Regtest.Slug,
 	}
-	master, err := s.engine.Outbox.Master(t.Context(), s.slug, s.account.Index)
+	master, err := internal.Of(s.engine).Outbox.Master(t.Context(), s.slug, s.account.Index)
 	must(t, err)
 
 	s.master = master.Address

@@ -25,8 +25,8 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/audit"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 )
@@ -217,7 +217,7 @@ func newLane(t *testing.T, template, key string) *lane {
 // nature, and the chain.
 type ending struct {
 	Invoice, Payments, Events any
-	Audit                     payments.NetworkAudit
+	Audit                     audit.Network
 	Chain                     []transferred
 }
 
@@ -559,7 +559,7 @@ func (s *story) ending(first uint64) ending {
 		delete(e, "request") // a client that asks again makes another one
 	}
 
-	var audit payments.Audit
+	var audit audit.Report
 	s.get("/audit", &audit)
 
 	if !audit.Clean() {

@@ -16,6 +16,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/chain/evm"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 	"github.com/seed-8ee7f392/payments/internal/testenv/contracts"
@@ -311,7 +312,7 @@ func liesAtFirst(t *testing.T, lies func(p *provider, victim chain.Address) lie,
 		"40", "USDC", network.Slug,
 	)
 	s.await(victim.ID, "watched: the network is followed", func(invoiceView) bool {
-		c, followed, err := s.engine.Store().Cursor(t.Context(), network.Slug)
+		c, followed, err := internal.Of(s.engine).Store().Cursor(t.Context(), network.Slug)
 		return err == nil && followed && c.At.Height > 0
 	})
 	liar.tell(lies(liar, victim.Options[0].Address))

@@ -12,6 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/chain/evm"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 )
@@ -173,7 +174,7 @@ func TestReorganisationOnAnvil(t *testing.T) {
 
 	set := back[0].Settlement
 
-	master, err := s.engine.Outbox.Master(t.Context(), slug, s.account.Index)
+	master, err := internal.Of(s.engine).Outbox.Master(t.Context(), slug, s.account.Index)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/solana"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 )
 
@@ -53,7 +54,7 @@ func openSolanaShop(t *testing.T, open func(solana.Config) (payments.ChainDriver
 	feeTo := p.freshAddress()
 	s := start(t, driver, string(feeTo))
 
-	master, err := s.engine.Outbox.Master(t.Context(), network.Slug, s.account.Index)
+	master, err := internal.Of(s.engine).Outbox.Master(t.Context(), network.Slug, s.account.Index)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/seed-8ee7f392/payments/account"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/tron"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
@@ -89,7 +90,7 @@ func startTron(t *testing.T) *tronStage {
 	}
 
 	s.service = start(t, s.driver, string(s.feeTo))
-	if s.master, err = s.engine.Outbox.Master(t.Context(), s.slug, s.account.Index); err != nil {
+	if s.master, err = internal.Of(s.engine).Outbox.Master(t.Context(), s.slug, s.account.Index); err != nil {
 		t.Fatal(err)
 	}
 

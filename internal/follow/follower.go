@@ -14,6 +14,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/health"
 	"github.com/seed-8ee7f392/payments/store/lease"
 )
 
@@ -58,18 +59,7 @@ type Follower struct {
 	poolSeen uint64
 	reread   reread
 	unlinked int // how often in a row the node's blocks did not link
-	health   Health
-}
-
-// Health is what one process knows of a network it follows.
-type Health struct {
-	// Following says that this process holds the network's lease.
-	Following bool
-	// LastError is what went wrong last and LastErrorAt when; the zero time after a success.
-	LastError   string
-	LastErrorAt time.Time
-	// LastReadAt is when the node last answered everything that was asked.
-	LastReadAt time.Time
+	health   health.Follower
 }
 
 // New returns a Follower, or fault.Unsupported when the driver can scan neither blocks nor
@@ -103,7 +93,7 @@ func New(c Config) (*Follower, error) {
 }
 
 // Health returns what this process knows.
-func (f *Follower) Health() Health {
+func (f *Follower) Health() health.Follower {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 

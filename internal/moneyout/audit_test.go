@@ -9,19 +9,21 @@ import (
 
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/audit"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/fault"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
 // hasRecord checks that a difference names a record.
-func hasRecord(t *testing.T, d payments.Difference, object, id string) {
+func hasRecord(t *testing.T, d audit.Difference, object, id string) {
 	t.Helper()
 
 	if !slices.ContainsFunc(
-		d.Records, func(r payments.AuditRecord) bool { return r.Object == object && r.ID == id },
+		d.Records, func(r audit.Record) bool { return r.Object == object && r.ID == id },
 	) {
 		t.Errorf("%s does not name %s %s: %+v", d.Kind, object, id, d.Records)
 	}
@@ -34,7 +36,7 @@ func TestAuditFindsMoneyThatIsMissing(t *testing.T) {
 		w.clean(1, 0)
 		w.steal(s.Deposit, milli(200))
 		w.follow()
-		d := w.found(payments.MoneyMissing, s.Deposit.Address)
+		d := w.found(audit.MoneyMissing, s.Deposit.Address)
 		hasRecord(t, d, "payment", s.PaymentID)
 		w.check("expected", d.Expected, milli(500))
 
@@ -49,7 +51,7 @@ func TestAuditFindsMoneyThatNothingExplains(t *testing.T) {
 		w.fund(1, 0)
 		s := w.deposited("SIM", milli(500))
 		w.chain.Fund(s.Deposit.Address, "SIM", milli(1))
-		d := w.found(payments.MoneyUnexplained, s.Deposit.Address)
+		d := w.found(audit.MoneyUnexplained, s.Deposit.Address)
 		hasRecord(t, d, "payment", s.PaymentID)
 		w.check("expected", d.Expected, milli(500))
 		w.check("found", d.Found, milli(501))
@@ -149,7 +151,7 @@ func TestAuditFindsRecordsThatDisagree(t *testing.T) {
 					return "", err
 				}
 
-				t.ID, t.Version, t.Attempts = w.engine.NewID(), 0, nil
+				t.ID, t.Version, t.Attempts = internal.Of(w.engine).NewID(), 0, nil
 
 				return p.ID, tx.PutTransaction(ctx, &t)
 			},
@@ -172,7 +174,7 @@ func TestAuditFindsRecordsThatDisagree(t *testing.T) {
 					id, err = test.tamper(ctx, tx, w, p)
 					return err
 				}))
-				hasRecord(t, w.found(payments.RecordsDisagree, ""), test.object, id)
+				hasRecord(t, w.found(audit.RecordsDisagree, ""), test.object, id)
 			})
 		})
 	}
@@ -188,21 +190,21 @@ func TestAuditFindsAPaymentWithoutASettlement(t *testing.T) {
 				return err
 			}
 
-			p.ID, p.Version, p.TxIndex = w.engine.NewID(), 0, 7 // a second record of the same money
+			p.ID, p.Version, p.TxIndex = internal.Of(w.engine).NewID(), 0, 7 // a second record of the same money
 
 			return tx.PutPayments(ctx, &p)
 		}))
 		a, err := w.engine.Audit(t.Context())
 		w.must(err)
 
-		kinds := []payments.DifferenceKind{}
+		kinds := []audit.Kind{}
 		for _, d := range a.Differences() {
 			kinds = append(kinds, d.Kind)
 		}
 
 		slices.Sort(kinds)
 
-		if !slices.Equal(kinds, []payments.DifferenceKind{payments.MoneyMissing, payments.RecordsDisagree}) {
+		if !slices.Equal(kinds, []audit.Kind{audit.MoneyMissing, audit.RecordsDisagree}) {
 			t.Errorf("found %v", kinds)
 		}
 	})
@@ -214,9 +216,9 @@ func TestAuditFindsAReservationThatWasLeft(t *testing.T) {
 		p := w.becomes(w.pay("SIM", milli(1)).ID, payout.Confirmed)
 		w.clean(1, 0)
 		w.must(w.store.Update(t.Context(), func(ctx context.Context, tx payments.Tx) error {
-			return w.engine.Outbox.ReserveTx(ctx, tx, w.owner, network, w.master(), p.AssetID, p.ID, milli(3))
+			return internal.Of(w.engine).Outbox.ReserveTx(ctx, tx, w.owner, network, w.master(), p.AssetID, p.ID, milli(3))
 		}))
-		d := w.found(payments.ReservationLeft, w.master())
+		d := w.found(audit.ReservationLeft, w.master())
 		w.check("reserved", d.Found, milli(3))
 		hasRecord(t, d, "payout", p.ID)
 	})
@@ -292,7 +294,7 @@ func TestAuditInTheMiddle(t *testing.T) {
 		for range 10 {
 			check()
 
-			_, err := w.engine.Outbox.Step(t.Context(), network)
+			_, err := internal.Of(w.engine).Outbox.Step(t.Context(), network)
 			w.must(err)
 			check()
 			w.chain.Mine(1)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seed-8ee7f392/payments/account"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/settlement"
@@ -24,7 +25,7 @@ func TestPaymentIsBackBeforeItsSweep(t *testing.T) {
 				)
 
 				payment := func() invoice.Payment {
-					p, err := w.engine.Store().PaymentByID(t.Context(), s.PaymentID)
+					p, err := internal.Of(w.engine).Store().PaymentByID(t.Context(), s.PaymentID)
 					w.must(err)
 
 					return p

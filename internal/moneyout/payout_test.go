@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/account"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/event"
@@ -363,14 +364,14 @@ func TestSigners(t *testing.T) {
 			done := make(chan error)
 
 			go func() {
-				_, err := w.engine.Outbox.Step(context.WithoutCancel(t.Context()), network)
+				_, err := internal.Of(w.engine).Outbox.Step(context.WithoutCancel(t.Context()), network)
 				done <- err
 			}()
 
 			time.Sleep(2 * time.Minute) // its lease ran out, its signature is still being made
 
 			for range 5 {
-				_, err := other.Outbox.Step(t.Context(), network)
+				_, err := internal.Of(other).Outbox.Step(t.Context(), network)
 				w.must(err)
 				w.pass(10 * time.Second)
 			}
@@ -381,7 +382,7 @@ func TestSigners(t *testing.T) {
 
 			w.must(<-done) // the late signature is thrown away
 			w.arrived(w.becomes(p.ID, payout.Confirmed))
-			txs, err := w.engine.Store().TransactionsOf(t.Context(), p.ID)
+			txs, err := internal.Of(w.engine).Store().TransactionsOf(t.Context(), p.ID)
 			w.must(err)
 
 			if len(txs) != 1 || len(txs[0].Attempts) != 1 {

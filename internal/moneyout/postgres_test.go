@@ -19,6 +19,7 @@ import (
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/internal/moneyout/ethereum"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 	"github.com/seed-8ee7f392/payments/payout"
@@ -204,7 +205,7 @@ func paidOnce(t *testing.T, w *ethereum.World, paid []payout.Payout) {
 			t.Errorf("payout %s is of %s, and %s arrived", p.ID, p.Amount, got)
 		}
 
-		txs, err := w.Engine.Store().TransactionsOf(t.Context(), p.ID)
+		txs, err := internal.Of(w.Engine).Store().TransactionsOf(t.Context(), p.ID)
 		w.Must(err)
 
 		if len(txs) != 1 || txs[0].State != wallet.Confirmed {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/account"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
@@ -296,7 +297,7 @@ func (c *chaos) atRest() bool {
 
 func (c *chaos) transactions() []wallet.Transaction {
 	c.t.Helper()
-	rows, err := c.engine.Store().Transactions(c.t.Context(), network, "", 1000)
+	rows, err := internal.Of(c.engine).Store().Transactions(c.t.Context(), network, "", 1000)
 	c.must(err)
 
 	return rows
@@ -327,7 +328,7 @@ func (c *chaos) check() {
 			continue
 		}
 
-		r, err := c.engine.Store().Release(c.t.Context(), s.ReleaseID)
+		r, err := internal.Of(c.engine).Store().Release(c.t.Context(), s.ReleaseID)
 		c.must(err)
 
 		if sweep := byID[r.Steps[len(r.Steps)-1].TransactionID]; sweep.State != wallet.Confirmed {
@@ -339,7 +340,7 @@ func (c *chaos) check() {
 	}
 
 	for _, p := range c.now() {
-		of, err := c.engine.Store().TransactionsOf(c.t.Context(), p.ID)
+		of, err := internal.Of(c.engine).Store().TransactionsOf(c.t.Context(), p.ID)
 		c.must(err)
 
 		if p.Status == payout.Confirmed &&
@@ -350,7 +351,7 @@ func (c *chaos) check() {
 
 	head, err := c.chain.Head(c.t.Context())
 	c.must(err)
-	cursor, _, err := c.engine.Store().Cursor(c.t.Context(), network)
+	cursor, _, err := internal.Of(c.engine).Store().Cursor(c.t.Context(), network)
 	c.must(err)
 
 	for _, ref := range append([]chain.Ref{cursor.At}, cursor.Recent...) {

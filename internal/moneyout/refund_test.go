@@ -13,6 +13,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
@@ -221,7 +222,7 @@ func TestRefundOfSeveralPayments(t *testing.T) {
 		w.live("three payments confirmed", func() bool {
 			var err error
 
-			paid, err = w.engine.Store().PaymentsOfInvoice(ctx, inv.ID)
+			paid, err = internal.Of(w.engine).Store().PaymentsOfInvoice(ctx, inv.ID)
 			w.must(err)
 
 			return len(paid) == 3 &&
@@ -347,7 +348,7 @@ func TestNothingIsRefundedBeforeItIsConfirmed(t *testing.T) {
 		w.live("the payment is seen", func() (seen bool) {
 			var err error
 
-			paid, err = w.engine.Store().PaymentsOfInvoice(t.Context(), inv.ID)
+			paid, err = internal.Of(w.engine).Store().PaymentsOfInvoice(t.Context(), inv.ID)
 			w.must(err)
 
 			return len(paid) == 1
@@ -383,7 +384,7 @@ func TestRefundOfAnOrphanedPayment(t *testing.T) {
 			return func() bool {
 				var err error
 
-				paid, err = w.engine.Store().PaymentsOfInvoice(ctx, inv.ID)
+				paid, err = internal.Of(w.engine).Store().PaymentsOfInvoice(ctx, inv.ID)
 				w.must(err)
 
 				return len(paid) == n &&
@@ -415,12 +416,12 @@ func TestRefundOfAnOrphanedPayment(t *testing.T) {
 		w.must(err)
 		w.chain.Fork(sim.Fork{Depth: head.Tip.Height - paid[1].Block.Height + 1, Fate: sim.Forget})
 		w.live("the second is orphaned", func() bool {
-			p, err := w.engine.Store().PaymentByID(ctx, paid[1].ID)
+			p, err := internal.Of(w.engine).Store().PaymentByID(ctx, paid[1].ID)
 			w.must(err)
 
 			return p.Status == invoice.Orphaned
 		})
-		of, err := w.engine.Store().SettlementsOfPayments(ctx, []string{paid[1].ID})
+		of, err := internal.Of(w.engine).Store().SettlementsOfPayments(ctx, []string{paid[1].ID})
 		w.must(err)
 
 		if len(of) != 1 || of[0].Status != settlement.Failed || of[0].Reason != settlement.PaymentOrphaned {

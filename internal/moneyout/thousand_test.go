@@ -12,6 +12,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/payout"
 )
 
@@ -147,7 +148,7 @@ func (w *world) eachOnce(created []payout.Payout) {
 		}
 
 		w.arrived(p)
-		txs, err := w.engine.Store().TransactionsOf(w.t.Context(), p.ID)
+		txs, err := internal.Of(w.engine).Store().TransactionsOf(w.t.Context(), p.ID)
 		w.must(err)
 
 		if len(txs) != 1 || txs[0].State != wallet.Confirmed {

@@ -8,10 +8,12 @@ import (
 
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/audit"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
 )
@@ -35,7 +37,7 @@ func (w *world) three(symbol string) (all []payout.Payout) {
 // row is a payout's transaction.
 func (w *world) row(p payout.Payout) wallet.Transaction {
 	w.t.Helper()
-	txs, err := w.engine.Store().TransactionsOf(w.t.Context(), p.ID)
+	txs, err := internal.Of(w.engine).Store().TransactionsOf(w.t.Context(), p.ID)
 	w.must(err)
 
 	if len(txs) != 1 {
@@ -365,7 +367,7 @@ func TestAuditInTheMiddleOfABatch(t *testing.T) {
 		for range 10 {
 			check()
 
-			_, err := w.engine.Outbox.Step(t.Context(), network)
+			_, err := internal.Of(w.engine).Outbox.Step(t.Context(), network)
 			w.must(err)
 			check()
 			w.chain.Mine(1)
@@ -440,11 +442,11 @@ func TestAuditFindsABatchThatDisagrees(t *testing.T) {
 				a, err := w.engine.Audit(t.Context())
 				w.must(err)
 
-				found := slices.ContainsFunc(a.Differences(), func(d payments.Difference) bool {
-					return d.Kind == payments.RecordsDisagree &&
+				found := slices.ContainsFunc(a.Differences(), func(d audit.Difference) bool {
+					return d.Kind == audit.RecordsDisagree &&
 						slices.ContainsFunc(
 							d.Records,
-							func(r payments.AuditRecord) bool { return r.ID == all[1].ID },
+							func(r audit.Record) bool { return r.ID == all[1].ID },
 						)
 				})
 				if !found {

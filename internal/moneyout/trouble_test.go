@@ -4,12 +4,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/audit"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/payout"
 )
 
@@ -235,7 +236,7 @@ func TestFeeSpike(t *testing.T) {
 // attempts returns how many sets of bytes were signed for a payout.
 func (w *world) attempts(p payout.Payout) int {
 	w.t.Helper()
-	txs, err := w.engine.Store().TransactionsOf(w.t.Context(), p.ID)
+	txs, err := internal.Of(w.engine).Store().TransactionsOf(w.t.Context(), p.ID)
 	w.must(err)
 
 	if len(txs) != 1 {
@@ -271,12 +272,12 @@ func TestForeignTransactionOfTheSameWallet(t *testing.T) {
 		next := w.becomes(w.pay("SIM", milli(2)).ID, payout.Confirmed)
 		w.arrived(next)
 		w.once(next)
-		w.found(payments.ForeignTransaction, w.master())
+		w.found(audit.ForeignTransaction, w.master())
 	})
 }
 
 // found checks that an audit finds one difference, of a kind, at an address.
-func (w *world) found(kind payments.DifferenceKind, at chain.Address) payments.Difference {
+func (w *world) found(kind audit.Kind, at chain.Address) audit.Difference {
 	w.t.Helper()
 	a, err := w.engine.Audit(w.t.Context())
 	w.must(err)
@@ -295,7 +296,7 @@ func TestWalletDrainedBySomebodyElse(t *testing.T) {
 		w.fund(1, 0)
 		w.arrived(w.becomes(w.pay("SIM", milli(1)).ID, payout.Confirmed))
 		p := w.pay("SIM", milli(500))
-		master, err := w.engine.Outbox.Master(t.Context(), network, w.account.Index)
+		master, err := internal.Of(w.engine).Outbox.Master(t.Context(), network, w.account.Index)
 		w.must(err)
 		w.steal(master, milli(900))
 
@@ -316,7 +317,7 @@ func TestWalletDrainedBySomebodyElse(t *testing.T) {
 
 		next := w.becomes(w.pay("SIM", milli(5)).ID, payout.Confirmed)
 		w.arrived(next)
-		w.found(payments.ForeignTransaction, w.master())
+		w.found(audit.ForeignTransaction, w.master())
 	})
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/event"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/internal/mortal"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/payout"
@@ -158,7 +159,7 @@ func (w *world) must(err error) {
 
 func (w *world) master() chain.Address {
 	w.t.Helper()
-	p, err := w.engine.Outbox.Master(w.t.Context(), network, w.account.Index)
+	p, err := internal.Of(w.engine).Outbox.Master(w.t.Context(), network, w.account.Index)
 	w.must(err)
 
 	return p.Address
@@ -210,8 +211,8 @@ func (w *world) work() {
 		var did bool
 
 		for _, step := range []func(context.Context, string) (bool, error){
-			w.engine.Sweeper.Step,
-			w.engine.Outbox.Step,
+			internal.Of(w.engine).Sweeper.Step,
+			internal.Of(w.engine).Outbox.Step,
 		} {
 			d, err := step(w.t.Context(), network)
 			if w.process.Dead() {
@@ -339,7 +340,7 @@ func (w *world) follow() {
 
 func (w *world) cursor() (height uint64, followed bool) {
 	w.t.Helper()
-	c, followed, err := w.engine.Store().Cursor(w.t.Context(), network)
+	c, followed, err := internal.Of(w.engine).Store().Cursor(w.t.Context(), network)
 	w.must(err)
 
 	return c.At.Height, followed
@@ -356,7 +357,7 @@ func (w *world) clean(coins, usd uint64) {
 // settled is clean for a network that is not followed any further.
 func (w *world) settled(coins, usd uint64) {
 	w.t.Helper()
-	w.must(w.engine.Outbox.RefreshBalances(w.t.Context(), network))
+	w.must(internal.Of(w.engine).Outbox.RefreshBalances(w.t.Context(), network))
 	a, err := w.engine.Audit(w.t.Context())
 	w.must(err)
 

@@ -27,6 +27,7 @@ import (
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/settlement"
@@ -316,7 +317,7 @@ func (s *scene) settled() {
 			}
 		}
 
-		page, err := s.look.Store().
+		page, err := internal.Of(s.look).Store().
 			Deliveries(s.t.Context(), webhook.DeliveryFilter{
 				Owner:    s.owner,
 				Statuses: []webhook.DeliveryStatus{webhook.DeliveryPending},
@@ -352,13 +353,13 @@ const everything = 1_000_000
 func (s *scene) records() ([]invoice.Payment, []settlement.Settlement) {
 	s.t.Helper()
 
-	payments, err := s.look.Store().
+	payments, err := internal.Of(s.look).Store().
 		Payments(s.t.Context(), invoice.PaymentFilter{Owner: s.owner, Limit: everything})
 	if err != nil {
 		s.t.Fatal(err)
 	}
 
-	settlements, err := s.look.Store().
+	settlements, err := internal.Of(s.look).Store().
 		Settlements(s.t.Context(), settlement.Filter{Owner: s.owner, Limit: everything})
 	if err != nil {
 		s.t.Fatal(err)
@@ -372,7 +373,7 @@ func (s *scene) verify(kills int) {
 	t, ctx := s.t, s.t.Context()
 	t.Helper()
 
-	invoices, err := s.look.Store().Invoices(ctx, invoice.Filter{Owner: s.owner, Limit: everything})
+	invoices, err := internal.Of(s.look).Store().Invoices(ctx, invoice.Filter{Owner: s.owner, Limit: everything})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -416,7 +417,7 @@ func (s *scene) verify(kills int) {
 
 	s.released(settlements)
 
-	events, err := s.look.Store().Events(ctx, event.Filter{Owner: s.owner, Limit: everything})
+	events, err := internal.Of(s.look).Store().Events(ctx, event.Filter{Owner: s.owner, Limit: everything})
 	if err != nil {
 		t.Fatal(err)
 	}

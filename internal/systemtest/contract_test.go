@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/chain/sim"
 )
 
@@ -255,7 +256,7 @@ func (c *client) deposits() {
 func (c *client) sendMoney(s *service) {
 	c.t.Helper()
 
-	master, err := s.engine.Outbox.Master(c.t.Context(), "simnet", s.account.Index)
+	master, err := internal.Of(s.engine).Outbox.Master(c.t.Context(), "simnet", s.account.Index)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/ethereum/go-ethereum/params"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/chain/hdkey"
 	"github.com/seed-8ee7f392/payments/internal/moneyout/ethereum"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
@@ -149,7 +150,7 @@ func (g *geth) barelyMore(tx *types.Transaction) *types.Transaction {
 	})
 	keys, err := hdkey.New(testenv.WellKnownDevMnemonic, "")
 	g.Must(err)
-	master, err := g.Engine.Outbox.Master(g.t.Context(), g.Network, g.Account.Index)
+	master, err := internal.Of(g.Engine).Outbox.Master(g.t.Context(), g.Network, g.Account.Index)
 	g.Must(err)
 	signatures, err := keys.Sign(g.t.Context(), chain.SignRequest{
 		Network:  g.Network,

@@ -11,6 +11,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/seed-8ee7f392/payments/account"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
 )
@@ -179,7 +180,7 @@ func (c *client) refunding(s *service, what, id, amount, key string) request {
 func (c *client) refusedMoney(s *service) {
 	c.t.Helper()
 
-	master, err := s.engine.Outbox.Master(c.t.Context(), "simnet", s.account.Index)
+	master, err := internal.Of(s.engine).Outbox.Master(c.t.Context(), "simnet", s.account.Index)
 	if err != nil {
 		c.t.Fatal(err)
 	}

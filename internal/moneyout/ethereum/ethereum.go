@@ -26,6 +26,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/evm"
 	"github.com/seed-8ee7f392/payments/chain/hdkey"
 	"github.com/seed-8ee7f392/payments/event"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/payout"
@@ -127,7 +128,7 @@ func New(t testing.TB, c Config) *World {
 
 	w.Must(err)
 	w.Owner = event.Owner{AccountID: w.Account.ID}
-	master, err := w.Engine.Outbox.Master(t.Context(), w.Network, w.Account.Index)
+	master, err := internal.Of(w.Engine).Outbox.Master(t.Context(), w.Network, w.Account.Index)
 	w.Must(err)
 	w.Master = master.Address
 
@@ -219,7 +220,7 @@ func (w *World) Params(amount chain.Amount) payout.Params {
 
 // Stranger returns a new address. Nobody has its key.
 func (w *World) Stranger() chain.Address {
-	return chain.Address(common.BytesToAddress([]byte("stranger" + w.Engine.NewID())).Hex())
+	return chain.Address(common.BytesToAddress([]byte("stranger" + internal.Of(w.Engine).NewID())).Hex())
 }
 
 // Pay asks for a payout of ether to a new address.
@@ -249,9 +250,9 @@ func (w *World) Work() {
 	w.t.Helper()
 
 	for range 20 {
-		planned, err := w.Engine.Sweeper.Step(w.t.Context(), w.Network)
+		planned, err := internal.Of(w.Engine).Sweeper.Step(w.t.Context(), w.Network)
 		w.Must(err)
-		sent, err := w.Engine.Outbox.Step(w.t.Context(), w.Network)
+		sent, err := internal.Of(w.Engine).Outbox.Step(w.t.Context(), w.Network)
 		w.Must(err)
 
 		if !planned && !sent {
@@ -315,7 +316,7 @@ func (w *World) Follow() {
 	var tip hexutil.Uint64
 	w.Call(&tip, "eth_blockNumber")
 	w.Live("the network is read", func() bool {
-		c, followed, err := w.Engine.Store().Cursor(w.t.Context(), w.Network)
+		c, followed, err := internal.Of(w.Engine).Store().Cursor(w.t.Context(), w.Network)
 		w.Must(err)
 
 		return followed && c.At.Height >= uint64(tip)

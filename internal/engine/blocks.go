@@ -1,4 +1,4 @@
-package payments
+package engine
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 )
 
 // sink stores what the followers find: one transaction per batch, the cursor's move first.
-type sink struct{ engine *Engine }
+type blockHandler struct{ engine *Engine }
 
 // prepareAgain is how often a batch is prepared anew because something it did not know of appeared
 // between its preparation and its transaction.
@@ -21,7 +21,7 @@ const prepareAgain = 5
 // Apply implements watch.Sink. When storing fails for the sake of single transfers (a damaged
 // record, a host's hook that refuses), those become retry rows in the transaction that moves the
 // cursor, and the rest is stored: one bad record never stalls a network.
-func (s sink) Apply(ctx context.Context, b follow.Batch) (err error) {
+func (s blockHandler) Apply(ctx context.Context, b follow.Batch) (err error) {
 	if err := s.engine.watchWallets(ctx, b.Network); err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func changed(err error) bool {
 }
 
 // store moves the cursor and stores a batch, with retry rows for the transfers in refused.
-func (s sink) store(
+func (s blockHandler) store(
 	ctx context.Context,
 	b follow.Batch,
 	p ingest.PreparedBatch,
@@ -98,7 +98,7 @@ func (s sink) store(
 var errTried = errors.New("the trial went through")
 
 // storeRest finds out which transfers are refused, each in a trial of its own, and stores the others.
-func (s sink) storeRest(ctx context.Context, b follow.Batch, p ingest.PreparedBatch, cause error) error {
+func (s blockHandler) storeRest(ctx context.Context, b follow.Batch, p ingest.PreparedBatch, cause error) error {
 	refused := map[invoice.TransferKey]error{}
 
 	for _, key := range p.Keys() {

@@ -1,4 +1,4 @@
-package payments
+package engine
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/audit"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
@@ -16,108 +17,6 @@ import (
 // This file compares what the records say with what the networks hold. audit_ledger.go adds the records up,
 // audit_records.go holds them against each other.
 
-// Audit is what Engine.Audit found, one entry per network.
-type Audit struct {
-	Networks []NetworkAudit
-}
-
-// Clean reports whether every network was compared and no difference found.
-func (a Audit) Clean() bool {
-	for _, n := range a.Networks {
-		if n.Unchecked != "" || len(n.Differences) > 0 {
-			return false
-		}
-	}
-
-	return true
-}
-
-// Differences returns those of all networks.
-func (a Audit) Differences() []Difference {
-	var all []Difference
-	for _, n := range a.Networks {
-		all = append(all, n.Differences...)
-	}
-
-	return all
-}
-
-// NetworkAudit is the comparison of one network at one block.
-type NetworkAudit struct {
-	Network string
-	// At is the block whose state was compared: the newest whose payments are stored.
-	At chain.Ref
-	// Unchecked says why balances were not compared (the driver cannot read them); the records
-	// were, among themselves.
-	Unchecked string
-	// Payments, Transactions and Holdings count what was added up and how many balances were compared.
-	Payments, Transactions, Holdings int
-	// Wallets are the master wallets.
-	Wallets     []WalletAudit
-	Differences []Difference
-}
-
-// WalletAudit is one asset of a master wallet.
-type WalletAudit struct {
-	Owner   event.Owner
-	Address chain.Address
-	Asset   string
-	AssetID string
-	// OnChain is what the wallet holds at the block.
-	OnChain chain.Amount
-	// In and Out are what our own transactions brought and took, network fees included.
-	In, Out chain.Amount
-	// Outside = OnChain + Out − In: what came from elsewhere, such as the merchant's own top-ups,
-	// of which there are no records. From one audit to the next it changes only by what the
-	// merchant put in or took out.
-	Outside chain.Amount
-	// Reserved is what payouts and releases may still take.
-	Reserved chain.Amount
-}
-
-// DifferenceKind says what does not agree.
-type DifferenceKind string
-
-// The kinds.
-const (
-	// MoneyMissing: an address holds less than the records explain.
-	MoneyMissing DifferenceKind = "money_missing"
-	// MoneyUnexplained: a deposit address holds more than the records explain. A payment that only
-	// a balance shows is one until the follower has found it.
-	MoneyUnexplained DifferenceKind = "money_unexplained"
-	// ForeignTransaction: somebody else used the key of an address of ours.
-	ForeignTransaction DifferenceKind = "foreign_transaction"
-	// RecordsDisagree: two records contradict each other.
-	RecordsDisagree DifferenceKind = "records_disagree"
-	// ReservationLeft: a balance is promised to something that is over.
-	ReservationLeft DifferenceKind = "reservation_left"
-)
-
-// Difference is one thing that does not agree, with the records that it is about.
-type Difference struct {
-	Kind    DifferenceKind
-	Network string
-	// Address and AssetID say where; empty when records disagree.
-	Address chain.Address
-	AssetID string
-	// Expected is what the records come to, Found what the network holds, in base units of the asset.
-	Expected, Found chain.Amount
-	// Message is a sentence for a person.
-	Message string
-	// Records are those that were added up, the newest first, at most maxRecords of them.
-	Records []AuditRecord
-}
-
-// AuditRecord is a record that moved money or should have.
-type AuditRecord struct {
-	// Object is "payment", "transaction", "payout", "refund", "settlement" or "release".
-	Object, ID string
-	TxHash     string
-	Height     uint64
-	// In and Out are what it brought to and took from the address, in base units of the asset.
-	In, Out chain.Amount
-}
-
 // maxRecords bounds the records of one difference.
 const maxRecords = 100
 
@@ -126,20 +25,20 @@ const maxRecords = 100
 // reports each difference. It changes nothing and may run beside the workers. It reads every record
 // and the balance of every address, so it belongs into a quiet hour, not into a request. A store or
 // node without an answer is fault.Unavailable: no half of an audit is ever returned.
-func (e *Engine) Audit(ctx context.Context) (Audit, error) {
+func (e *Engine) Audit(ctx context.Context) (audit.Report, error) {
 	accounts, err := e.allAccounts(ctx)
 	if err != nil {
-		return Audit{}, err
+		return audit.Report{}, err
 	}
 
-	var out Audit
+	var out audit.Report
 
 	for _, d := range e.Networks.Drivers() {
 		n := d.Network()
 
-		a := &auditor{Engine: e, driver: d, network: n, out: NetworkAudit{Network: n.Slug}}
+		a := &auditor{Engine: e, driver: d, network: n, out: audit.Network{Network: n.Slug}}
 		if err := a.run(ctx, accounts); err != nil {
-			return Audit{}, fmt.Errorf("auditing %s: %w", n.Slug, err)
+			return audit.Report{}, fmt.Errorf("auditing %s: %w", n.Slug, err)
 		}
 
 		out.Networks = append(out.Networks, a.out)
@@ -177,7 +76,7 @@ type auditor struct {
 	network chain.Network
 	masters map[chain.Address]event.Owner
 	ledger  *ledger
-	out     NetworkAudit
+	out     audit.Network
 }
 
 func (a *auditor) run(ctx context.Context, accounts []account.Account) error {
@@ -329,8 +228,8 @@ func (a *auditor) nonces(ctx context.Context) error {
 		}
 
 		for _, nonce := range a.ledger.foreign(from, counted, w.NextNonce) {
-			a.report(Difference{
-				Kind:    ForeignTransaction,
+			a.report(audit.Difference{
+				Kind:    audit.ForeignTransaction,
 				Address: from,
 				Message: fmt.Sprintf(
 					"nonce %d of %s was used by a transaction that is not on record: somebody else has its key",
@@ -370,8 +269,8 @@ func (a *auditor) reservations(ctx context.Context) (map[chain.Holding]chain.Amo
 			}
 
 			if over {
-				a.report(Difference{
-					Kind:    ReservationLeft,
+				a.report(audit.Difference{
+					Kind:    audit.ReservationLeft,
 					Address: b.Address,
 					AssetID: b.AssetID,
 					Found:   r.Amount,
@@ -379,7 +278,7 @@ func (a *auditor) reservations(ctx context.Context) (map[chain.Holding]chain.Amo
 						"%s base units are still reserved for %s %s, which is over",
 						r.Amount, object, r.ObjectID,
 					),
-					Records: []AuditRecord{{Object: object, ID: r.ObjectID}},
+					Records: []audit.Record{{Object: object, ID: r.ObjectID}},
 				})
 			}
 		}
@@ -461,8 +360,8 @@ func (a *auditor) compare(h chain.Holding, found, reserved chain.Amount) {
 
 	has := found.Add(book.out)
 	if has.Less(book.in) {
-		a.report(Difference{
-			Kind:     MoneyMissing,
+		a.report(audit.Difference{
+			Kind:     audit.MoneyMissing,
 			Address:  h.Address,
 			AssetID:  h.AssetID,
 			Expected: book.in.SubFloor(book.out),
@@ -478,7 +377,7 @@ func (a *auditor) compare(h chain.Holding, found, reserved chain.Amount) {
 
 	outside := has.Sub(book.in)
 	if owner, isMaster := a.masters[h.Address]; isMaster {
-		a.out.Wallets = append(a.out.Wallets, WalletAudit{
+		a.out.Wallets = append(a.out.Wallets, audit.Wallet{
 			Owner:    owner,
 			Address:  h.Address,
 			Asset:    asset.Symbol,
@@ -494,8 +393,8 @@ func (a *auditor) compare(h chain.Holding, found, reserved chain.Amount) {
 	}
 
 	if !outside.IsZero() {
-		a.report(Difference{
-			Kind:     MoneyUnexplained,
+		a.report(audit.Difference{
+			Kind:     audit.MoneyUnexplained,
 			Address:  h.Address,
 			AssetID:  h.AssetID,
 			Expected: book.in.SubFloor(book.out),
@@ -509,7 +408,7 @@ func (a *auditor) compare(h chain.Holding, found, reserved chain.Amount) {
 	}
 }
 
-func (a *auditor) report(d Difference) {
+func (a *auditor) report(d audit.Difference) {
 	d.Network = a.network.Slug
 	a.out.Differences = append(a.out.Differences, d)
 }

@@ -1,10 +1,11 @@
-package payments
+package engine
 
 import (
 	"context"
 	"fmt"
 	"slices"
 
+	"github.com/seed-8ee7f392/payments/audit"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
@@ -34,8 +35,8 @@ func (a *auditor) records(ctx context.Context, owner event.Owner) error {
 }
 
 // disagree reports records that contradict each other.
-func (a *auditor) disagree(message string, records ...AuditRecord) {
-	a.report(Difference{Kind: RecordsDisagree, Message: message, Records: records})
+func (a *auditor) disagree(message string, records ...audit.Record) {
+	a.report(audit.Difference{Kind: audit.RecordsDisagree, Message: message, Records: records})
 }
 
 // payments adds up what arrived. A confirmed payment that has a price has a settlement of its whole amount.
@@ -69,7 +70,7 @@ func (a *auditor) payments(ctx context.Context, owner event.Owner) error {
 			case !settled && p.Status == invoice.Confirmed && p.USDValue.Valid:
 				a.disagree(
 					fmt.Sprintf("payment %s is confirmed and has no settlement", p.ID),
-					AuditRecord{Object: "payment", ID: p.ID, TxHash: p.TxHash, In: p.Amount},
+					audit.Record{Object: "payment", ID: p.ID, TxHash: p.TxHash, In: p.Amount},
 				)
 			case settled && s.Gross != p.Amount:
 				a.disagree(
@@ -77,11 +78,11 @@ func (a *auditor) payments(ctx context.Context, owner event.Owner) error {
 						"settlement %s is of %s base units, its payment %s of %s",
 						s.ID, s.Gross, p.ID, p.Amount,
 					),
-					AuditRecord{
+					audit.Record{
 						Object: "settlement",
 						ID:     s.ID,
 					},
-					AuditRecord{Object: "payment", ID: p.ID, TxHash: p.TxHash, In: p.Amount},
+					audit.Record{Object: "payment", ID: p.ID, TxHash: p.TxHash, In: p.Amount},
 				)
 			}
 		}
@@ -118,7 +119,7 @@ func (a *auditor) settlements(ctx context.Context, owner event.Owner) error {
 						s.FeeNative,
 						s.CarriedIn,
 					),
-					AuditRecord{Object: "settlement", ID: s.ID},
+					audit.Record{Object: "settlement", ID: s.ID},
 				)
 			}
 
@@ -156,7 +157,7 @@ func (a *auditor) release(ctx context.Context, of settlement.Settlement) error {
 
 	swept := false
 
-	records := []AuditRecord{{Object: "release", ID: r.ID}}
+	records := []audit.Record{{Object: "release", ID: r.ID}}
 	for _, step := range r.Steps {
 		if step.Kind != chain.StepSweep {
 			continue
@@ -181,7 +182,7 @@ func (a *auditor) release(ctx context.Context, of settlement.Settlement) error {
 
 		records = append(
 			records,
-			AuditRecord{
+			audit.Record{
 				Object: "transaction",
 				ID:     t.ID,
 				TxHash: t.TxHash,
@@ -196,7 +197,7 @@ func (a *auditor) release(ctx context.Context, of settlement.Settlement) error {
 		whole = whole && s.Status == settlement.Released
 		if s.Status == settlement.Released && s.NetReleased != nil {
 			net = net.Add(*s.NetReleased)
-			records = append(records, AuditRecord{Object: "settlement", ID: s.ID, Out: *s.NetReleased})
+			records = append(records, audit.Record{Object: "settlement", ID: s.ID, Out: *s.NetReleased})
 		}
 	}
 
@@ -231,8 +232,8 @@ func (a *auditor) payouts(ctx context.Context, owner event.Owner) error {
 			if message != "" {
 				a.disagree(
 					message,
-					AuditRecord{Object: "payout", ID: p.ID, TxHash: p.TxHash, Out: p.Amount},
-					AuditRecord{
+					audit.Record{Object: "payout", ID: p.ID, TxHash: p.TxHash, Out: p.Amount},
+					audit.Record{
 						Object: "transaction",
 						ID:     t.ID,
 						TxHash: t.TxHash,
@@ -413,12 +414,12 @@ func (a *auditor) refund(ctx context.Context, r payout.Refund) error {
 		if try == 3 {
 			a.disagree(
 				fmt.Sprintf("refund %s is %s, its payout %s %s", r.ID, r.Status, p.ID, p.Status),
-				AuditRecord{
+				audit.Record{
 					Object: "refund",
 					ID:     r.ID,
 					Out:    r.Amount,
 				},
-				AuditRecord{Object: "payout", ID: p.ID, TxHash: p.TxHash, Out: p.Amount},
+				audit.Record{Object: "payout", ID: p.ID, TxHash: p.TxHash, Out: p.Amount},
 			)
 
 			return nil

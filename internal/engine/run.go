@@ -1,4 +1,4 @@
-package payments
+package engine
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/health"
 	"github.com/seed-8ee7f392/payments/internal/follow"
 )
 
@@ -247,50 +248,19 @@ func (e *Engine) prune(ctx context.Context) (did bool, err error) {
 	return sent || answered, errors.Join(sentErr, answeredErr)
 }
 
-// NetworkHealth is how one network is doing.
-type NetworkHealth struct {
-	Network string
-	// Height is the last block whose payments are stored, Tip the newest one the node showed.
-	Height, Tip uint64
-	// Behind is Tip − Height.
-	Behind uint64
-	// Stopped is why the network is not read any more; empty while it runs. See Resume.
-	Stopped string
-	// ReadAt is when the cursor last moved.
-	ReadAt time.Time
-	// Follower is what this process knows; other processes may follow the network instead.
-	Follower follow.Health
-}
-
-// Health says how every network is doing.
-type Health struct {
-	Networks []NetworkHealth
-}
-
-// OK reports whether every network is read and none is stopped.
-func (h Health) OK() bool {
-	for _, n := range h.Networks {
-		if n.Stopped != "" || n.Follower.LastError != "" {
-			return false
-		}
-	}
-
-	return true
-}
-
 // Health reads how every network is doing.
-func (e *Engine) Health(ctx context.Context) (Health, error) {
-	var h Health
+func (e *Engine) Health(ctx context.Context) (health.Report, error) {
+	var h health.Report
 
 	for _, f := range e.followers {
 		slug := f.Driver.Network().Slug
 
 		c, _, err := e.config.Store.Cursor(ctx, slug)
 		if err != nil {
-			return Health{}, err
+			return health.Report{}, err
 		}
 
-		h.Networks = append(h.Networks, NetworkHealth{
+		h.Networks = append(h.Networks, health.Network{
 			Network:  slug,
 			Height:   c.At.Height,
 			Tip:      c.Tip.Height,

@@ -1,4 +1,4 @@
-package payments
+package engine
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/seed-8ee7f392/payments/audit"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/invoice"
@@ -22,19 +23,19 @@ type ledger struct {
 	masters map[chain.Address]bool
 	books   map[chain.Holding]*book
 	// arrivals are what our own transactions brought to anybody, until close sorts out what is ours.
-	arrivals map[chain.Holding][]AuditRecord
+	arrivals map[chain.Holding][]audit.Record
 	// nonces are those that we signed, by sender; true when a transaction of ours used it or still may.
 	nonces map[chain.Address]map[uint64]bool
 	// payouts are the transactions of payouts by payout, without their bytes, and twice what has a
 	// second one. carriers are those of them that pay several, by their own id.
 	payouts, carriers map[string]wallet.Transaction
-	twice             []Difference
+	twice             []audit.Difference
 }
 
 // book is one asset of one address.
 type book struct {
 	in, out chain.Amount
-	records []AuditRecord
+	records []audit.Record
 }
 
 func newLedger(n chain.Network, masters map[chain.Address]bool) *ledger {
@@ -45,7 +46,7 @@ func newLedger(n chain.Network, masters map[chain.Address]bool) *ledger {
 		native:   native.ID,
 		masters:  masters,
 		books:    map[chain.Holding]*book{},
-		arrivals: map[chain.Holding][]AuditRecord{},
+		arrivals: map[chain.Holding][]audit.Record{},
 		nonces:   map[chain.Address]map[uint64]bool{},
 		payouts:  map[string]wallet.Transaction{},
 		carriers: map[string]wallet.Transaction{},
@@ -65,7 +66,7 @@ func (l *ledger) at(address chain.Address, assetID string) *book {
 }
 
 // move books a record's effect, and keeps the newest records.
-func (b *book) move(r AuditRecord) {
+func (b *book) move(r audit.Record) {
 	b.in, b.out = b.in.Add(r.In), b.out.Add(r.Out)
 
 	b.records = append(b.records, r)
@@ -74,10 +75,10 @@ func (b *book) move(r AuditRecord) {
 	}
 }
 
-func (b *book) newest() []AuditRecord {
+func (b *book) newest() []audit.Record {
 	slices.SortStableFunc(
 		b.records,
-		func(x, y AuditRecord) int { return cmp.Or(cmp.Compare(y.Height, x.Height), cmp.Compare(y.ID, x.ID)) },
+		func(x, y audit.Record) int { return cmp.Or(cmp.Compare(y.Height, x.Height), cmp.Compare(y.ID, x.ID)) },
 	)
 
 	return slices.Clone(b.records[:min(len(b.records), maxRecords)])
@@ -92,7 +93,7 @@ func (l *ledger) payment(p invoice.Payment, height uint64) {
 		return
 	}
 
-	b.move(AuditRecord{Object: "payment", ID: p.ID, TxHash: p.TxHash, Height: p.Block.Height, In: p.Amount})
+	b.move(audit.Record{Object: "payment", ID: p.ID, TxHash: p.TxHash, Height: p.Block.Height, In: p.Amount})
 }
 
 // transaction books a transaction of ours if it is in a block at or below a height. What pays
@@ -115,7 +116,7 @@ func (l *ledger) transaction(t wallet.Transaction, coins map[chain.Outpoint]chai
 		return
 	}
 
-	record := AuditRecord{Object: "transaction", ID: t.ID, TxHash: t.TxHash, Height: t.Block.Height}
+	record := audit.Record{Object: "transaction", ID: t.ID, TxHash: t.TxHash, Height: t.Block.Height}
 
 	from, payer := t.Order.From.Address, t.Order.From.Address
 	if t.Order.FeePayer != nil {
@@ -227,7 +228,7 @@ func (l *ledger) foreign(from chain.Address, counted, next uint64) (nonces []uin
 }
 
 // recordsOf returns what our own transactions did with the native coin of an address.
-func (l *ledger) recordsOf(address chain.Address) []AuditRecord {
+func (l *ledger) recordsOf(address chain.Address) []audit.Record {
 	return l.at(address, l.native).newest()
 }
 
@@ -239,11 +240,11 @@ func (l *ledger) payout(t wallet.Transaction) {
 	}
 
 	if other, known := l.payouts[t.ObjectID]; known {
-		l.twice = append(l.twice, Difference{
-			Kind:    RecordsDisagree,
+		l.twice = append(l.twice, audit.Difference{
+			Kind:    audit.RecordsDisagree,
 			Network: l.network.Slug,
 			Message: fmt.Sprintf("payout %s has two transactions", t.ObjectID),
-			Records: []AuditRecord{
+			Records: []audit.Record{
 				{Object: "payout", ID: t.ObjectID},
 				{Object: "transaction", ID: other.ID, TxHash: other.TxHash},
 				{Object: "transaction", ID: t.ID, TxHash: t.TxHash},

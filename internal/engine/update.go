@@ -1,4 +1,4 @@
-package payments
+package engine
 
 import (
 	"context"
@@ -9,9 +9,6 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/wire"
 	"github.com/seed-8ee7f392/payments/store"
 )
-
-// EventHook is the host's own reaction to an event; see Config.OnEvent.
-type EventHook func(ctx context.Context, tx Tx, ev event.Event) error
 
 // Update runs f in one transaction. Before it commits, the reactions of the domains to the events that f
 // appended run, the events are rendered and stored, their webhook deliveries are made and Config.OnEvent

@@ -1,4 +1,4 @@
-package payments
+package engine
 
 import (
 	"bytes"
@@ -140,7 +140,7 @@ type watched struct {
 	chain  *sim.Chain
 }
 
-func newWatched(t *testing.T, st Store, addresses int) watched {
+func newWatched(t *testing.T, st store.Store, addresses int) watched {
 	t.Helper()
 
 	c := sim.New(sim.Config{})
@@ -152,7 +152,7 @@ func newWatched(t *testing.T, st Store, addresses int) watched {
 
 	e, err := New(Config{
 		Store:     st,
-		Drivers:   []ChainDriver{c},
+		Drivers:   []chain.Driver{c},
 		Signer:    sim.NewSigner(1, nil),
 		Rates:     prices,
 		BaseURL:   "https://pay.example.com",

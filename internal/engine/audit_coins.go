@@ -1,10 +1,11 @@
-package payments
+package engine
 
 import (
 	"context"
 	"fmt"
 	"slices"
 
+	"github.com/seed-8ee7f392/payments/audit"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
@@ -135,8 +136,8 @@ func (a *auditor) onNode(ctx context.Context, reader chain.CoinReader, coins []w
 			continue
 		}
 
-		a.report(Difference{
-			Kind:     MoneyMissing,
+		a.report(audit.Difference{
+			Kind:     audit.MoneyMissing,
 			Address:  c.Owner.Address,
 			AssetID:  a.ledger.native,
 			Expected: c.Amount,
