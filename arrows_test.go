@@ -97,7 +97,7 @@ func TestArrows(t *testing.T) {
 			},
 		},
 		{"./invoice", [][]string{heavy, drivers, {module + "/settlement", module + "/payout"}, above, mechanism}},
-		{"./internal/ingest", [][]string{heavy, drivers, {module + "/settlement", module + "/payout"}, above}},
+		{"./internal/ingest", [][]string{heavy, drivers, {module + "/payout"}, above}},
 		{"./settlement", [][]string{heavy, drivers, {module + "/invoice", module + "/payout"}, above, mechanism}},
 		{"./payout", [][]string{heavy, drivers, {module + "/invoice", module + "/settlement"}, above, mechanism}},
 		{"./internal/sweep", [][]string{heavy, drivers, {module + "/invoice", module + "/payout"}, above}},

@@ -131,7 +131,7 @@ func (w *world) restart() {
 	w.must(err)
 
 	w.ingester = ingest.New(ingest.Config{
-		DB:       db{w.store, w},
+		DB:       ingestDB{w.store, w},
 		Registry: registry,
 		Rates:    w.rates,
 		IDs:      w.ids,
@@ -305,6 +305,16 @@ type db struct {
 }
 
 func (d db) Update(ctx context.Context, f func(ctx context.Context, tx invoice.Tx) error) error {
+	return d.w.update(ctx, func(ctx context.Context, tx *tx) error { return f(ctx, tx) })
+}
+
+// ingestDB is the store as the ingester sees it.
+type ingestDB struct {
+	invoice.Reader
+	w *world
+}
+
+func (d ingestDB) Update(ctx context.Context, f func(ctx context.Context, tx ingest.Tx) error) error {
 	return d.w.update(ctx, func(ctx context.Context, tx *tx) error { return f(ctx, tx) })
 }
 

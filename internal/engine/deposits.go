@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/internal/ingest"
@@ -108,13 +107,13 @@ func (r *depositRounds) next(ctx context.Context) ([]invoice.DepositAddress, err
 // that its sweep may be above it.
 func kept(
 	ctx context.Context,
-	tx invoice.Tx,
+	tx ingest.Tx,
 	network string,
 	address chain.Address,
 	payments []invoice.Payment,
 	at chain.Ref,
 ) (k ingest.Leftovers, ok bool, err error) {
-	live, err := tx.(wallet.Reader).LiveTransactions(ctx, network, address)
+	live, err := tx.LiveTransactions(ctx, network, address)
 	if err != nil || len(live) > 0 {
 		return k, false, err
 	}
@@ -124,9 +123,7 @@ func kept(
 		ids[i] = p.ID
 	}
 
-	books := tx.(settlement.Tx)
-
-	settlements, err := books.SettlementsOfPayments(ctx, ids)
+	settlements, err := tx.SettlementsOfPayments(ctx, ids)
 	if err != nil {
 		return k, false, err
 	}
@@ -149,7 +146,7 @@ func kept(
 		}
 	}
 
-	residue, err := books.Residue(ctx, network, address)
+	residue, err := tx.Residue(ctx, network, address)
 	k.Coin = residue.Amount
 
 	return k, err == nil, err

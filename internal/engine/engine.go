@@ -140,7 +140,7 @@ func New(c Config) (*Engine, error) {
 		f, err := follow.New(follow.Config{
 			Driver:    d,
 			Sink:      blockHandler{e},
-			DB:        narrow[scan.Tx]{e.config.Store, e},
+			DB:        view[scan.Tx]{e.config.Store, e, func(tx Tx) scan.Tx { return tx }},
 			Owner:     c.Process,
 			Now:       c.Now,
 			Log:       c.Log,
@@ -164,7 +164,7 @@ func (e *Engine) assemble(
 ) (err error) {
 	c := e.config
 	if e.Accounts, err = account.New(account.Config{
-		DB:        narrow[account.Tx]{c.Store, e},
+		DB:        view[account.Tx]{c.Store, e, func(tx Tx) account.Tx { return tx }},
 		Registry:  e.Networks,
 		IDs:       e.ids,
 		Now:       c.Now,
@@ -175,7 +175,7 @@ func (e *Engine) assemble(
 	}
 
 	e.Ingester = ingest.New(ingest.Config{
-		DB:       narrow[invoice.Tx]{c.Store, e},
+		DB:       view[ingest.Tx]{c.Store, e, func(tx Tx) ingest.Tx { return tx }},
 		Registry: e.Networks,
 		Rates:    e.Rates,
 		IDs:      e.ids,
@@ -184,7 +184,7 @@ func (e *Engine) assemble(
 		Kept:     kept,
 	})
 	e.Invoices = invoice.New(invoice.Config{
-		DB:       narrow[invoice.Tx]{c.Store, e},
+		DB:       view[invoice.Tx]{c.Store, e, func(tx Tx) invoice.Tx { return tx }},
 		Registry: e.Networks,
 		Rates:    e.Rates,
 		Keys:     c.Signer,
@@ -194,7 +194,7 @@ func (e *Engine) assemble(
 		QuoteFor: c.QuoteFor,
 	})
 	e.Outbox = txmgr.New(txmgr.Config{
-		DB:        narrow[wallet.Tx]{c.Store, e},
+		DB:        view[wallet.Tx]{c.Store, e, func(tx Tx) wallet.Tx { return tx }},
 		Registry:  e.Networks,
 		Signer:    c.Signer,
 		IDs:       e.ids,
@@ -203,20 +203,20 @@ func (e *Engine) assemble(
 		Process:   c.Process,
 		WatchOnly: watchOnly,
 	})
-	e.Settlements = settlement.New(settlement.Config{DB: narrow[settlement.Tx]{c.Store, e}, Now: c.Now})
+	e.Settlements = settlement.New(settlement.Config{DB: view[settlement.Tx]{c.Store, e, func(tx Tx) settlement.Tx { return tx }}, Now: c.Now})
 	e.Sweeper = sweep.New(sweep.Config{
-		DB:           narrow[settlement.Tx]{c.Store, e},
+		DB:           view[settlement.Tx]{c.Store, e, func(tx Tx) settlement.Tx { return tx }},
 		Registry:     e.Networks,
 		Outbox:       e.Outbox,
 		FeeAddresses: fees,
-		Outputs:      outputs,
+		Outputs:      e.outputs,
 		IDs:          e.ids,
 		Now:          c.Now,
 		Log:          c.Log,
 		Process:      c.Process,
 	})
 	e.Payouts = payout.New(payout.Config{
-		DB:       narrow[payout.Tx]{c.Store, e},
+		DB:       view[payout.Tx]{c.Store, e, func(tx Tx) payout.Tx { return tx }},
 		Registry: e.Networks,
 		Sender:   e.Outbox,
 		Received: received,
@@ -225,7 +225,7 @@ func (e *Engine) assemble(
 		Log:      c.Log,
 	})
 	e.Webhooks, err = webhook.New(webhook.Config{
-		DB:        narrow[webhook.Tx]{c.Store, e},
+		DB:        view[webhook.Tx]{c.Store, e, func(tx Tx) webhook.Tx { return tx }},
 		Seal:      e.box,
 		HTTP:      webhook.HTTP{Allow: c.WebhookAllow},
 		IDs:       e.ids,

@@ -287,16 +287,10 @@ func received(
 }
 
 // outputs reads which outputs hold payments, for settlements on networks that spend outputs.
-func outputs(
-	ctx context.Context,
-	r settlement.Reader,
-	paymentIDs []string,
-) (map[string]chain.Outpoint, error) {
-	reader := r.(invoice.Reader)
-
+func (e *Engine) outputs(ctx context.Context, paymentIDs []string) (map[string]chain.Outpoint, error) {
 	out := make(map[string]chain.Outpoint, len(paymentIDs))
 	for _, id := range paymentIDs {
-		p, err := reader.PaymentByID(ctx, id)
+		p, err := e.config.Store.PaymentByID(ctx, id)
 		if err != nil {
 			return nil, err
 		}

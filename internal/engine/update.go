@@ -197,13 +197,14 @@ func (e *Engine) envelope(ctx context.Context, tx Tx, ev event.Event) (json.RawM
 	})
 }
 
-// narrow is a store as one domain sees it: all reads, and transactions of the domain's own type T.
-type narrow[T any] struct {
+// view is a store as one domain sees it: all reads, and transactions of the domain's own type T.
+type view[T any] struct {
 	store.Reader
 	engine *Engine
+	narrow func(tx Tx) T
 }
 
 // Update runs f in a transaction of the engine, so that events have their reactions.
-func (n narrow[T]) Update(ctx context.Context, f func(ctx context.Context, tx T) error) error {
-	return n.engine.Update(ctx, func(ctx context.Context, tx Tx) error { return f(ctx, any(tx).(T)) })
+func (v view[T]) Update(ctx context.Context, f func(ctx context.Context, tx T) error) error {
+	return v.engine.Update(ctx, func(ctx context.Context, tx Tx) error { return f(ctx, v.narrow(tx)) })
 }

@@ -72,7 +72,7 @@ func (s *Ingester) CheckBalances(ctx context.Context, invoiceID string) (found b
 		return false, err
 	}
 
-	return s.update(ctx, func(ctx context.Context, tx invoice.Tx) (bool, error) {
+	return s.update(ctx, func(ctx context.Context, tx Tx) (bool, error) {
 		stored, err := tx.InvoiceByID(ctx, inv.ID)
 		if err != nil || stored.Version != inv.Version {
 			return false, err // something arrived meanwhile: the next look compares anew

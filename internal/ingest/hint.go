@@ -188,7 +188,7 @@ func (s *Ingester) hintBatch(
 func (s *Ingester) cursor(ctx context.Context, network string) (scan.Cursor, error) {
 	var cursor scan.Cursor
 
-	err := s.db.Update(ctx, func(ctx context.Context, tx invoice.Tx) (err error) {
+	err := s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
 		cursor, _, err = tx.Cursor(ctx, network)
 		return err
 	})

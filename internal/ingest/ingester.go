@@ -16,13 +16,30 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
+	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// IngesterConfig is what an Ingester works with. All but Log and Kept are required.
+// Tx is one transaction of an Ingester. What our own transactions took from an address, and left there, is
+// told from payments by the records of settlements and wallets.
+type Tx interface {
+	invoice.Tx
+	settlement.Reader
+	wallet.Reader
+	Residue(ctx context.Context, network string, address chain.Address) (settlement.Residue, error)
+}
+
+// DB is the Ingester's view of a store.
+type DB interface {
+	invoice.Reader
+	Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error
+}
+
+// Config is what an Ingester works with. All but Log and Kept are required.
 type Config struct {
-	DB       invoice.DB
+	DB       DB
 	Registry *chain.Registry
 	Rates    rate.Source
 	IDs      invoice.IDs
@@ -37,7 +54,7 @@ type Config struct {
 
 // Ingester takes in what arrives at our addresses. It is safe for concurrent use.
 type Ingester struct {
-	db       invoice.DB
+	db       DB
 	registry *chain.Registry
 	rates    rate.Source
 	ids      invoice.IDs
@@ -80,11 +97,11 @@ func (s *Ingester) now() time.Time { return s.clock().UTC().Truncate(time.Millis
 // update runs f in a transaction and returns whether it found something, which is false when it failed.
 func (s *Ingester) update(
 	ctx context.Context,
-	f func(ctx context.Context, tx invoice.Tx) (bool, error),
+	f func(ctx context.Context, tx Tx) (bool, error),
 ) (bool, error) {
 	found := false
 
-	err := s.db.Update(ctx, func(ctx context.Context, tx invoice.Tx) (err error) {
+	err := s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
 		found, err = f(ctx, tx)
 		return err
 	})

@@ -30,7 +30,7 @@ type Leftovers struct {
 // address, or may have since that block.
 type LeftoversFunc func(
 	ctx context.Context,
-	tx invoice.Tx,
+	tx Tx,
 	network string,
 	address chain.Address,
 	payments []invoice.Payment,
@@ -143,7 +143,7 @@ func (s *Ingester) checkDeposit(ctx context.Context, k look) (bool, error) {
 	for try := 1; ; try++ {
 		found, err := s.update(
 			ctx,
-			func(ctx context.Context, tx invoice.Tx) (bool, error) { return s.checkDepositTx(ctx, tx, k, wanted) },
+			func(ctx context.Context, tx Tx) (bool, error) { return s.checkDepositTx(ctx, tx, k, wanted) },
 		)
 		if !errors.Is(err, invoice.ErrUnprepared) || try == 4 {
 			return found, err
@@ -157,7 +157,7 @@ func (s *Ingester) checkDeposit(ctx context.Context, k look) (bool, error) {
 	}
 }
 
-func (s *Ingester) checkDepositTx(ctx context.Context, tx invoice.Tx, k look, wanted prices) (bool, error) {
+func (s *Ingester) checkDepositTx(ctx context.Context, tx Tx, k look, wanted prices) (bool, error) {
 	cursor, _, err := tx.Cursor(ctx, k.network.Slug)
 	if err != nil || cursor.At.Hash != k.at.Hash {
 		return false, err // blocks were read meanwhile: the next look compares anew

@@ -56,7 +56,7 @@ func (s *Ingester) dueInvoice(ctx context.Context, due invoice.Invoice) error {
 		return err
 	}
 
-	return s.db.Update(ctx, func(ctx context.Context, tx invoice.Tx) error {
+	return s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
 		inv, err := tx.InvoiceByID(ctx, due.ID)
 		if err != nil {
 			return err
@@ -107,7 +107,7 @@ func (s *Ingester) putOffInvoice(ctx context.Context, id string, cause error) er
 		slog.String("invoice", id), slog.Any("error", cause),
 	)
 
-	return errors.Join(cause, s.db.Update(ctx, func(ctx context.Context, tx invoice.Tx) error {
+	return errors.Join(cause, s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
 		inv, err := tx.InvoiceByID(ctx, id)
 		if err != nil {
 			return err
@@ -125,7 +125,7 @@ func (s *Ingester) putOffPayment(ctx context.Context, id string, cause error) er
 		slog.String("payment", id), slog.Any("error", cause),
 	)
 
-	return errors.Join(cause, s.db.Update(ctx, func(ctx context.Context, tx invoice.Tx) error {
+	return errors.Join(cause, s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
 		p, err := tx.PaymentByID(ctx, id)
 		if err != nil {
 			return err
@@ -160,7 +160,7 @@ func (s *Ingester) duePayment(ctx context.Context, p invoice.Payment) error {
 		}
 	}
 
-	return s.db.Update(ctx, func(ctx context.Context, tx invoice.Tx) error {
+	return s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
 		stored, err := tx.PaymentByID(ctx, p.ID)
 		if err != nil {
 			return err

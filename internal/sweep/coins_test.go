@@ -42,7 +42,9 @@ func (u utxo) PlanRelease(_ context.Context, r chain.Release) ([]chain.ReleaseSt
 }
 
 // outputOf says that every payment is the first output of a transaction that is called like it.
-func outputOf(_ context.Context, _ settlement.Reader, payments []string) (map[string]chain.Outpoint, error) {
+func outputOf(
+	_ context.Context,
+	payments []string) (map[string]chain.Outpoint, error) {
 	out := map[string]chain.Outpoint{}
 	for _, id := range payments {
 		out[id] = chain.Outpoint{TxHash: id}

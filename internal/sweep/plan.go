@@ -295,7 +295,7 @@ func (p *planningRun) held(
 		payments[i] = s.PaymentID
 	}
 
-	if outputs, err = p.config.Outputs(ctx, p.db, payments); err != nil {
+	if outputs, err = p.config.Outputs(ctx, payments); err != nil {
 		return nil, nil, nil, &storeError{err}
 	}
 

@@ -24,7 +24,7 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// SweeperConfig is what a Sweeper needs. DB, Registry, IDs, Outbox and Process are required.
+// Config is what a Sweeper needs. DB, Registry, IDs, Outbox and Process are required.
 type Config struct {
 	DB       settlement.DB
 	Registry *chain.Registry
@@ -41,7 +41,7 @@ type Config struct {
 	FeeAddresses map[string]chain.Address
 	// Outputs returns the outputs that hold payments, by payment id. It is asked on networks that
 	// spend outputs only.
-	Outputs func(ctx context.Context, r settlement.Reader, paymentIDs []string) (map[string]chain.Outpoint, error)
+	Outputs func(ctx context.Context, paymentIDs []string) (map[string]chain.Outpoint, error)
 	// SignWithin is how long a release transaction may wait for its signature before it is given up
 	// and the release planned again. Defaults to 30 minutes.
 	SignWithin time.Duration
