@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
@@ -85,7 +86,7 @@ func testSecretKeyRotation(t *testing.T, db payments.Store) {
 		defer stop()
 
 		ended := make(chan error, 1)
-		go func() { ended <- s.engine.Webhooks.Run(ctx) }()
+		go func() { ended <- internal.Of(s.engine).Deliverer.Run(ctx) }()
 
 		select {
 		case d := <-received:

@@ -35,7 +35,7 @@ type answer struct {
 // post tries a delivery once. The answer's attempt succeeded when the endpoint answered 2xx,
 // whatever became of the body after that. ok is false when ctx was canceled: the try was cut short
 // by us and has no outcome.
-func (s *Service) post(
+func (s *Deliverer) post(
 	ctx context.Context,
 	d Delivery,
 	e Endpoint,
@@ -85,7 +85,7 @@ func (s *Service) post(
 	return a, ctx.Err() == nil || a.attempt.HTTPStatus != 0
 }
 
-func (s *Service) send(
+func (s *Deliverer) send(
 	ctx context.Context,
 	url string,
 	header http.Header,

@@ -126,7 +126,7 @@ func TestAttemptLog(t *testing.T) {
 	for _, c := range []struct {
 		name, about string
 		url         func(testing.TB) string
-		change      func(*Config)
+		change      func(*DelivererConfig)
 	}{
 		{"delivered", "a good answer", answer(200, map[string]string{"Content-Type": "text/plain"}, "ok"), nil},
 		{"no_content", "the shortest good answer", answer(204, nil, ""), nil},
@@ -228,7 +228,7 @@ func TestAttemptLog(t *testing.T) {
 				_, _ = io.ReadAll(q.Body) // the server notices that the client left only after that
 				<-q.Context().Done()
 			}),
-			func(c *Config) { c.HTTP.Timeout = 100 * time.Millisecond },
+			func(c *DelivererConfig) { c.HTTP.Timeout = 100 * time.Millisecond },
 		},
 		{
 			"slow_body",
@@ -240,7 +240,7 @@ func TestAttemptLog(t *testing.T) {
 
 				<-q.Context().Done()
 			}),
-			func(c *Config) { c.HTTP.Timeout = 200 * time.Millisecond },
+			func(c *DelivererConfig) { c.HTTP.Timeout = 200 * time.Millisecond },
 		},
 		{
 			"dead",
@@ -324,7 +324,7 @@ func TestAttemptLog(t *testing.T) {
 				s := serveTLS(t, func(http.ResponseWriter, *http.Request) {})
 				return strings.Replace(s.URL, "127.0.0.1", "wrong.test", 1)
 			},
-			func(c *Config) {
+			func(c *DelivererConfig) {
 				c.HTTP.RootCAs, c.HTTP.Resolver = testRoots(t), resolver(netip.MustParseAddr("127.0.0.1"))
 			},
 		},
@@ -332,7 +332,7 @@ func TestAttemptLog(t *testing.T) {
 			"unknown_name",
 			"a name that does not exist",
 			func(testing.TB) string { return "https://unknown.test/" },
-			func(c *Config) {
+			func(c *DelivererConfig) {
 				c.HTTP.Resolver = resolver()
 			},
 		},
@@ -348,7 +348,7 @@ func TestAttemptLog(t *testing.T) {
 
 				return s.URL
 			},
-			func(c *Config) { c.HTTP.RootCAs = testRoots(t) },
+			func(c *DelivererConfig) { c.HTTP.RootCAs = testRoots(t) },
 		},
 		{
 			"plain_behind_https",
@@ -364,7 +364,7 @@ func TestAttemptLog(t *testing.T) {
 			func(t testing.TB) string {
 				return serveTLS(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(200) }).URL
 			},
-			func(c *Config) { c.HTTP.RootCAs = testRoots(t) },
+			func(c *DelivererConfig) { c.HTTP.RootCAs = testRoots(t) },
 		},
 		{
 			"inside",
@@ -375,11 +375,11 @@ func TestAttemptLog(t *testing.T) {
 					func(http.ResponseWriter, *http.Request) { t.Error("a loopback address was connected to") },
 				).URL
 			},
-			func(c *Config) { c.HTTP.Allow = nil },
+			func(c *DelivererConfig) { c.HTTP.Allow = nil },
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := newHouse(t, func(cfg *Config) {
+			h := newHouse(t, func(cfg *DelivererConfig) {
 				cfg.Entropy = steady{}
 				if c.change != nil {
 					c.change(cfg)

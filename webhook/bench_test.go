@@ -23,6 +23,7 @@ import (
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/event"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/store"
@@ -113,7 +114,7 @@ func (o *office) delays(b *testing.B, rounds int) (all []time.Duration) {
 	defer stop()
 
 	ended := make(chan error, 1)
-	go func() { ended <- o.engine.Webhooks.Run(ctx) }()
+	go func() { ended <- internal.Of(o.engine).Deliverer.Run(ctx) }()
 
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -123,7 +124,7 @@ func (o *office) delays(b *testing.B, rounds int) (all []time.Duration) {
 
 		made = append(made, time.Now())
 
-		o.engine.Webhooks.Wake()
+		internal.Of(o.engine).Deliverer.Wake()
 		<-tick.C
 	}
 
@@ -453,7 +454,7 @@ func (o *office) send(b *testing.B, n int) time.Duration {
 	ended := make(chan error, 1)
 	begun := time.Now()
 
-	go func() { ended <- o.engine.Webhooks.Run(ctx) }()
+	go func() { ended <- internal.Of(o.engine).Deliverer.Run(ctx) }()
 
 	select {
 	case <-arrived:

@@ -6,10 +6,9 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"syscall"
 	"time"
 
-	"code.dny.dev/ssrf"
+	"github.com/seed-8ee7f392/payments/internal/ssrf"
 )
 
 // This file holds the HTTP client that endpoints are posted to with. Merchants choose the URLs, so
@@ -33,55 +32,8 @@ type HTTP struct {
 // DefaultTimeout is the time limit of one try.
 const DefaultTimeout = 15 * time.Second
 
-// neverPublic are addresses in public ranges that clouds answer themselves, with credentials.
-var neverPublic = []netip.Prefix{
-	netip.MustParsePrefix("168.63.129.16/32"), // Azure's platform address
-}
-
-// guard decides which addresses may be connected to.
-type guard struct {
-	rules *ssrf.Guardian
-}
-
-func newGuard(allow []netip.Prefix) guard {
-	var v4, v6 []netip.Prefix
-
-	for _, p := range allow {
-		if p.Addr().Is4In6() && p.Bits() >= 96 {
-			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
-		}
-
-		if p.Addr().Is4() {
-			v4 = append(v4, p)
-		} else {
-			v6 = append(v6, p)
-		}
-	}
-
-	return guard{
-		ssrf.New(
-			ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...),
-			ssrf.WithAllowedV6Prefixes(v6...), ssrf.WithDeniedV4Prefixes(neverPublic...),
-		),
-	}
-}
-
-// address returns an error for an address that must not be connected to. An IPv4 address written as
-// an IPv6 one is judged as what it is.
-func (g guard) address(addr netip.Addr) error { return g.rules.SafeAddr(addr.Unmap()) }
-
-// control is a net.Dialer.Control: it sees the address that is connected to, whatever name or
-// notation it came from.
-func (g guard) control(network, address string, c syscall.RawConn) error {
-	if at, err := netip.ParseAddrPort(address); err == nil {
-		address = netip.AddrPortFrom(at.Addr().Unmap(), at.Port()).String()
-	}
-
-	return g.rules.Safe(network, address, c)
-}
-
-func newClient(g guard, h HTTP) *http.Client {
-	dialer := &net.Dialer{Control: g.control, Resolver: h.Resolver, KeepAlive: 30 * time.Second}
+func newClient(g ssrf.Guard, h HTTP) *http.Client {
+	dialer := &net.Dialer{Control: g.Control, Resolver: h.Resolver, KeepAlive: 30 * time.Second}
 
 	return &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

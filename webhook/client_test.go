@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	guardian "code.dny.dev/ssrf"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -11,9 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"code.dny.dev/ssrf"
-
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/ssrf"
 )
 
 // resolver answers every question for IPv4 or IPv6 addresses with those given, and with "no such
@@ -111,7 +111,7 @@ func TestInternalAddressesAreNotConnectedTo(t *testing.T) {
 		t.Run(host, func(t *testing.T) {
 			h := newHouse(
 				t,
-				func(c *Config) { c.HTTP = HTTP{Resolver: resolver(netip.MustParseAddr("127.0.0.1"))} },
+				func(c *DelivererConfig) { c.HTTP = HTTP{Resolver: resolver(netip.MustParseAddr("127.0.0.1"))} },
 			)
 			e := h.at("http://" + host + ":" + port + "/")
 			h.postOnce()
@@ -142,7 +142,7 @@ func TestEveryAddressOfANameIsChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	h := newHouse(t, func(c *Config) {
+	h := newHouse(t, func(c *DelivererConfig) {
 		c.HTTP = HTTP{
 			Resolver: resolver(netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("127.0.0.1")),
 			Allow:    []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
@@ -157,14 +157,14 @@ func TestEveryAddressOfANameIsChecked(t *testing.T) {
 }
 
 func TestGuard(t *testing.T) {
-	strict := newGuard(nil)
+	strict := ssrf.New(nil)
 	for _, address := range []string{
 		"93.184.215.14:443",
 		"93.184.215.14:8443",
 		"[2606:2800:220:1::1]:443",
 		"[::ffff:93.184.215.14]:443",
 	} {
-		if err := strict.control("tcp4", address, nil); err != nil {
+		if err := strict.Control("tcp4", address, nil); err != nil {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
@@ -175,12 +175,12 @@ func TestGuard(t *testing.T) {
 		"tcp4": "example.com:443",
 		"tcp6": "[fe80::1%eth0]:443",
 	} {
-		if err := strict.control(network, address, nil); err == nil {
+		if err := strict.Control(network, address, nil); err == nil {
 			t.Errorf("%s %s is let through", network, address)
 		}
 	}
 
-	open := newGuard([]netip.Prefix{
+	open := ssrf.New([]netip.Prefix{
 		netip.MustParsePrefix("10.1.0.0/16"),
 		netip.MustParsePrefix("::ffff:10.2.0.0/112"),
 		netip.MustParsePrefix("fd00:1::/32"),
@@ -195,10 +195,10 @@ func TestGuard(t *testing.T) {
 		"127.0.0.1:80":         false,
 		"93.184.215.14:80":     true,
 	} {
-		if err := open.control(
+		if err := open.Control(
 			"tcp4", address, nil,
 		); (err == nil) != allowed ||
-			err != nil && !errors.Is(err, ssrf.ErrProhibitedIP) {
+			err != nil && !errors.Is(err, guardian.ErrProhibitedIP) {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
@@ -207,7 +207,7 @@ func TestGuard(t *testing.T) {
 func TestNoProxyIsUsed(t *testing.T) {
 	// The environment is read once per process, so that setting it here would prove nothing: look
 	// at the transport.
-	transport, ok := newClient(newGuard(nil), HTTP{}).Transport.(*http.Transport)
+	transport, ok := newClient(ssrf.New(nil), HTTP{}).Transport.(*http.Transport)
 	if !ok || transport.Proxy != nil || transport.TLSClientConfig.InsecureSkipVerify ||
 		!transport.DisableCompression {
 		t.Errorf("the transport is %+v", transport)
@@ -220,7 +220,7 @@ func TestConnectionsAreKeptWithinOneRun(t *testing.T) {
 		t,
 		func(w http.ResponseWriter, q *http.Request) { peers[q.RemoteAddr]++; w.WriteHeader(204) },
 	).URL
-	h := newHouse(t, func(c *Config) { c.PerEndpoint, c.Concurrency = 1, 1 })
+	h := newHouse(t, func(c *DelivererConfig) { c.PerEndpoint, c.Concurrency = 1, 1 })
 	e := h.at(url)
 
 	ev := event.Event{ID: "evt_1", Envelope: []byte("{}")}

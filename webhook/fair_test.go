@@ -47,7 +47,7 @@ func hundredEndpoints(t *testing.T, hangs bool) (p99 time.Duration) {
 				return 200, nil, 20 * time.Millisecond
 			},
 		}
-		h := bubble(t, merchants, func(c *Config) { c.Concurrency = 64 })
+		h := bubble(t, merchants, func(c *DelivererConfig) { c.Concurrency = 64 })
 
 		var owners []event.Owner
 

@@ -19,7 +19,7 @@ type FanOut interface {
 // FanOutTx makes one delivery of each event to each endpoint of its owner that is subscribed to it,
 // in the transaction that stores the events: none is ever lost between the two. Facts that stay
 // inside the house are passed over, and so is a ping, whose one delivery TestTx made.
-func (s *Service) FanOutTx(ctx context.Context, tx FanOut, events []event.Event) error {
+func (s *Deliverer) FanOutTx(ctx context.Context, tx FanOut, events []event.Event) error {
 	at := s.stamp()
 	endpoints := make(map[event.Owner][]Endpoint, 1)
 

@@ -28,6 +28,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/event"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/store"
@@ -152,10 +153,10 @@ func deliverUntilKilled(variable string) error {
 	}
 
 	if c.Makes {
-		err = engine.Webhooks.Run(ctx)
+		err = internal.Of(engine).Deliverer.Run(ctx)
 	} else {
 		for did := true; did && err == nil; {
-			did, err = engine.Webhooks.Step(ctx)
+			did, err = internal.Of(engine).Deliverer.Step(ctx)
 		}
 	}
 

@@ -23,7 +23,7 @@ import (
 type memory struct {
 	mu      sync.Mutex
 	rows    rows
-	service *Service
+	service *Deliverer
 	ids     interface{ Event() string }
 	now     func() time.Time
 	// refuse, when set, is asked before every commit.

@@ -56,7 +56,7 @@ type loaded struct {
 // load reads the endpoints and events of claimed deliveries: two queries, however many there are.
 // When they cannot be read together they are read one by one, so that one bad row takes none with
 // it.
-func (s *Service) load(ctx context.Context, ds []Delivery) []loaded {
+func (s *Deliverer) load(ctx context.Context, ds []Delivery) []loaded {
 	out := make([]loaded, len(ds))
 
 	var endpointIDs, eventIDs []string
@@ -110,7 +110,7 @@ func byID[T any](records []T, id func(T) string) map[string]T {
 }
 
 // deliver tries one claimed delivery.
-func (s *Service) deliver(ctx context.Context, d loaded) result {
+func (s *Deliverer) deliver(ctx context.Context, d loaded) result {
 	r := result{claimed: d.Delivery, err: d.err}
 	if r.err == nil && (d.gone || d.endpoint.Status == Disabled) {
 		r.kind = unsendable
@@ -145,7 +145,7 @@ func (s *Service) deliver(ctx context.Context, d loaded) result {
 }
 
 // jitter is drawn before the transaction that uses it, which may run twice.
-func (s *Service) jitter() (uint64, error) {
+func (s *Deliverer) jitter() (uint64, error) {
 	var raw [8]byte
 	if _, err := io.ReadFull(s.entropy, raw[:]); err != nil {
 		return 0, fault.Wrap(
@@ -158,7 +158,7 @@ func (s *Service) jitter() (uint64, error) {
 
 // record stores results in one transaction, with what they mean for their endpoints. Results whose
 // claim was taken over meanwhile are thrown away.
-func (s *Service) record(ctx context.Context, batch []result) error {
+func (s *Deliverer) record(ctx context.Context, batch []result) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeLimit)
 	defer cancel()
 	// In the order of their ids, so that two processes never wait for each other crosswise.
@@ -250,7 +250,7 @@ type outcome struct {
 }
 
 // judge moves endpoints by the tries that were made of them, in the order they ended.
-func (s *Service) judge(ctx context.Context, tx Tx, outcomes map[string][]outcome) error {
+func (s *Deliverer) judge(ctx context.Context, tx Tx, outcomes map[string][]outcome) error {
 	found, err := tx.EndpointsByID(ctx, slices.Sorted(maps.Keys(outcomes)))
 	if err != nil {
 		return fmt.Errorf("read %d webhook endpoints: %w", len(outcomes), err)

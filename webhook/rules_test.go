@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/ssrf"
 )
 
 const day = 24 * time.Hour
@@ -276,7 +277,7 @@ func TestExpiredSecretIsForgotten(t *testing.T) {
 }
 
 func TestEndpointURL(t *testing.T) {
-	open := newGuard([]netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}).address
+	open := ssrf.New([]netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}).Address
 	for _, c := range []struct {
 		url  string
 		live bool

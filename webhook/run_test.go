@@ -27,7 +27,7 @@ func TestStoppingWaitsForTriesUnderWay(t *testing.T) {
 				return 200, nil, 3 * time.Second
 			},
 		}
-		h := bubble(t, merchants, func(c *Config) { c.PerEndpoint = 1 })
+		h := bubble(t, merchants, func(c *DelivererConfig) { c.PerEndpoint = 1 })
 		slow, _ := h.endpoint(merchant, "https://slow.example/")
 
 		stuck, _ := h.endpoint(merchant, "https://stuck.example/")
@@ -96,7 +96,7 @@ func TestStoppingWithManyWaiting(t *testing.T) {
 
 		h := bubble(
 			t, merchants,
-			func(c *Config) { c.Concurrency, c.PerEndpoint, c.Poll = 6, 2, time.Millisecond },
+			func(c *DelivererConfig) { c.Concurrency, c.PerEndpoint, c.Poll = 6, 2, time.Millisecond },
 		)
 		for i := range 5 {
 			h.endpoint(merchant, fmt.Sprintf("https://m%d.example/", i), event.InvoicePaid)
@@ -160,7 +160,7 @@ func TestRunSurvivesAStoreThatCannotClaim(t *testing.T) {
 
 func TestWakeIsFasterThanThePoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := bubble(t, always(200), func(c *Config) { c.Poll = time.Hour })
+		h := bubble(t, always(200), func(c *DelivererConfig) { c.Poll = time.Hour })
 		e, _ := h.endpoint(merchant, "https://example.com/hook")
 
 		stop := h.run()
@@ -182,7 +182,7 @@ func TestWakeIsFasterThanThePoll(t *testing.T) {
 // looks for goroutines).
 func TestStartStopStress(t *testing.T) {
 	server := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) })
-	h := newHouse(t, func(c *Config) {
+	h := newHouse(t, func(c *DelivererConfig) {
 		c.Now = time.Now
 		c.HTTP.Allow = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 	})

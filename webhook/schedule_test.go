@@ -19,7 +19,7 @@ func TestDeliveryGoesThroughTheWholeSchedule(t *testing.T) {
 
 		const poll = 30 * time.Second
 
-		h := bubble(t, merchants, func(c *Config) { c.Poll = poll })
+		h := bubble(t, merchants, func(c *DelivererConfig) { c.Poll = poll })
 		e, secret := h.endpoint(merchant, "https://example.com/hook", event.InvoicePaid)
 		other, _ := h.endpoint(merchant, "https://other.example/", event.WebhookEndpointFailing)
 		h.happen(merchant, event.InvoicePaid)
@@ -120,7 +120,7 @@ func TestFailingEndpointIsEnabledByTheNextSuccess(t *testing.T) {
 func TestEndpointIsDisabledAfterFiveDaysOfFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		merchants := always(503)
-		h := bubble(t, merchants, func(c *Config) { c.Poll = time.Minute })
+		h := bubble(t, merchants, func(c *DelivererConfig) { c.Poll = time.Minute })
 		e, _ := h.endpoint(merchant, "https://example.com/hook", event.InvoicePaid)
 		begun := time.Now()
 
@@ -178,7 +178,7 @@ func TestOneSuccessKeepsAnEndpointEnabledForEver(t *testing.T) {
 				return 500, nil, 0
 			},
 		}
-		h := bubble(t, merchants, func(c *Config) { c.Poll = time.Minute })
+		h := bubble(t, merchants, func(c *DelivererConfig) { c.Poll = time.Minute })
 		e, _ := h.endpoint(merchant, "https://example.com/hook", event.InvoicePaid)
 
 		stop := h.run()
@@ -208,7 +208,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 				return 200, nil, 0
 			},
 		}
-		h := bubble(t, merchants, func(c *Config) { c.Poll = time.Minute })
+		h := bubble(t, merchants, func(c *DelivererConfig) { c.Poll = time.Minute })
 		h.endpoint(merchant, "https://example.com/hook")
 		h.happen(merchant, event.InvoicePaid)
 

@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"net/http"
+	"net/netip"
 	"slices"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/ssrf"
 )
 
 // This file holds the service and what merchants do with endpoints.
@@ -40,82 +40,48 @@ type IDs interface {
 	Event() string
 }
 
-// Config is what a Service is made of.
+// Config is what a Service is made of. DB, IDs and Seal are required.
 type Config struct {
 	DB  DB
 	IDs IDs
+
 	// Seal encrypts signing secrets at rest.
 	Seal Sealer
-	HTTP HTTP
-	// Process names this process in claims. Defaults to "webhook".
-	Process string
-	// Concurrency is how many deliveries are under way at once, in this process. Defaults to 256.
-	Concurrency int
-	// PerEndpoint is how many of them go to one endpoint. Defaults to 4. An endpoint whose last try
-	// failed gets one.
-	PerEndpoint int
-	// Poll is how often Run looks for deliveries that became due. Defaults to 1 s.
-	Poll time.Duration
-	// Retention is how long events and ended deliveries are kept. Defaults to 30 days.
-	Retention time.Duration
-	// Now defaults to time.Now.
+
+	// Allow are otherwise forbidden address ranges that endpoints may be at: for tests and intranets.
+	Allow []netip.Prefix
+
+	// Now tells the time. Defaults to time.Now.
 	Now func() time.Time
-	// Entropy makes secrets and jitter; it is read by several goroutines. Defaults to crypto/rand.
+
+	// Entropy makes secrets; it is read by several goroutines. Defaults to crypto/rand.
 	Entropy io.Reader
-	// Log defaults to slog.Default.
-	Log *slog.Logger
 }
 
-// Service is the operations on endpoints and deliveries, and the worker that delivers. It is safe
-// for concurrent use.
+// Service is what merchants do with endpoints, events and deliveries. It is safe for concurrent use. The
+// engine delivers.
 type Service struct {
-	db          DB
-	ids         IDs
-	seal        Sealer
-	guard       guard
-	client      *http.Client
-	timeout     time.Duration
-	process     string
-	concurrency int
-	perEndpoint int
-	poll        time.Duration
-	retention   time.Duration
-	now         func() time.Time
-	entropy     io.Reader
-	log         *slog.Logger
-	wake        chan struct{}
+	db      DB
+	ids     IDs
+	seal    Sealer
+	guard   ssrf.Guard
+	now     func() time.Time
+	entropy io.Reader
 }
 
-// New returns a Service. It starts nothing. Without DB, IDs or Seal it is fault.Invalid.
+// New returns a Service. Without DB, IDs or Seal it is fault.Invalid.
 func New(c Config) (*Service, error) {
 	if c.DB == nil || c.IDs == nil || c.Seal == nil {
 		return nil, fault.New(fault.Invalid, "config_invalid", "webhook.Config needs DB, IDs and Seal")
 	}
 
 	s := &Service{
-		db:          c.DB,
-		ids:         c.IDs,
-		seal:        c.Seal,
-		guard:       newGuard(c.HTTP.Allow),
-		timeout:     DefaultTimeout,
-		process:     c.Process,
-		concurrency: positive(c.Concurrency, 256),
-		perEndpoint: positive(c.PerEndpoint, 4),
-		poll:        positive(c.Poll, time.Second),
-		retention:   positive(c.Retention, 30*24*time.Hour),
-		now:         c.Now,
-		entropy:     c.Entropy,
-		log:         c.Log,
-		wake:        make(chan struct{}, 1),
-	}
-
-	s.client = newClient(s.guard, c.HTTP)
-	if c.HTTP.Timeout > 0 {
-		s.timeout = min(c.HTTP.Timeout, DefaultTimeout)
-	}
-
-	if s.process == "" {
-		s.process = "webhook"
+		db:      c.DB,
+		ids:     c.IDs,
+		seal:    c.Seal,
+		guard:   ssrf.New(c.Allow),
+		now:     c.Now,
+		entropy: c.Entropy,
 	}
 
 	if s.now == nil {
@@ -126,19 +92,7 @@ func New(c Config) (*Service, error) {
 		s.entropy = rand.Reader
 	}
 
-	if s.log == nil {
-		s.log = slog.Default()
-	}
-
 	return s, nil
-}
-
-func positive[T int | time.Duration](v, otherwise T) T {
-	if v > 0 {
-		return v
-	}
-
-	return otherwise
 }
 
 func (s *Service) stamp() time.Time { return s.now().UTC() }
@@ -175,7 +129,7 @@ func (s *Service) CreateEndpointTx(ctx context.Context, tx Tx, p EndpointParams)
 	}
 
 	if err == nil {
-		err = checkURL(p.URL, p.Owner.Livemode, s.guard.address)
+		err = checkURL(p.URL, p.Owner.Livemode, s.guard.Address)
 	}
 
 	if err != nil {
@@ -235,22 +189,6 @@ func (s *Service) newSecret(endpointID string) (secret string, sealed []byte, la
 	return secret, s.seal.Seal([]byte(secret), secretContext(endpointID)), secret[len(secret)-4:], nil
 }
 
-// secrets opens the secrets that sign an endpoint's deliveries at a time.
-func (s *Service) secrets(e Endpoint, at time.Time) ([]string, error) {
-	var out []string
-
-	for _, sealed := range e.sealedSecrets(at) {
-		secret, err := s.seal.Open(sealed, secretContext(e.ID))
-		if err != nil {
-			return nil, fmt.Errorf("open the signing secret of webhook endpoint %s: %w", e.ID, err)
-		}
-
-		out = append(out, string(secret))
-	}
-
-	return out, nil
-}
-
 // EndpointUpdate is what a merchant changes of an endpoint; nil fields stay.
 type EndpointUpdate struct {
 	URL         *string
@@ -290,7 +228,7 @@ func (s *Service) UpdateEndpointTx(
 
 	e, at := before, s.stamp()
 	if u.URL != nil && *u.URL != e.URL {
-		if err := checkURL(*u.URL, owner.Livemode, s.guard.address); err != nil {
+		if err := checkURL(*u.URL, owner.Livemode, s.guard.Address); err != nil {
 			return Endpoint{}, err
 		}
 		// What failed at the old URL says nothing about the new one.

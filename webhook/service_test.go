@@ -43,13 +43,14 @@ func (steady) Read(p []byte) (int, error) {
 // house is a service over a memory.
 type house struct {
 	*Service
+	*Deliverer
 	t   testing.TB
 	db  *memory
 	log *bytes.Buffer
 }
 
 // newHouse returns a service whose clock stands, unless change sets another. Loopback addresses are open.
-func newHouse(t testing.TB, change func(*Config)) *house {
+func newHouse(t testing.TB, change func(*DelivererConfig)) *house {
 	t.Helper()
 	h := &house{t: t, db: newMemory(), log: &bytes.Buffer{}}
 
@@ -58,7 +59,7 @@ func newHouse(t testing.TB, change func(*Config)) *house {
 		t.Fatal(err)
 	}
 
-	c := Config{
+	c := DelivererConfig{
 		DB:   h.db,
 		Seal: box,
 		Now:  func() time.Time { return start },
@@ -72,11 +73,20 @@ func newHouse(t testing.TB, change func(*Config)) *house {
 	c.IDs = id.New(c.Now, nil)
 
 	h.db.ids, h.db.now = c.IDs, c.Now
-	if h.Service, err = New(c); err != nil {
+	h.Deliverer = NewDeliverer(c)
+
+	if h.Service, err = New(Config{
+		DB:      c.DB,
+		IDs:     c.IDs,
+		Seal:    c.Seal,
+		Allow:   c.HTTP.Allow,
+		Now:     c.Now,
+		Entropy: c.Entropy,
+	}); err != nil {
 		t.Fatal(err)
 	}
 
-	h.db.service = h.Service
+	h.db.service = h.Deliverer
 
 	return h
 }
@@ -234,7 +244,7 @@ func TestSixteenEndpointsPerAccountAndMode(t *testing.T) {
 
 func TestRotateSecret(t *testing.T) {
 	now := start
-	h := newHouse(t, func(c *Config) { c.Now = func() time.Time { return now } })
+	h := newHouse(t, func(c *DelivererConfig) { c.Now = func() time.Time { return now } })
 	e, first := h.endpoint(merchant, "https://example.com/hook")
 	rotate := func(overlap time.Duration) string {
 		t.Helper()
@@ -293,7 +303,7 @@ func TestRotateSecret(t *testing.T) {
 
 func TestUpdateEndpoint(t *testing.T) {
 	now := start
-	h := newHouse(t, func(c *Config) { c.Now = func() time.Time { return now } })
+	h := newHouse(t, func(c *DelivererConfig) { c.Now = func() time.Time { return now } })
 	e, _ := h.endpoint(merchant, "https://example.com/hook", event.InvoicePaid)
 	other, _ := h.endpoint(merchant, "https://example.com/other", event.WebhookEndpointDisabled)
 	h.happen(merchant, event.InvoicePaid)
@@ -553,7 +563,7 @@ func TestFanOutMakesExactlyOneDeliveryPerSubscribedEndpoint(t *testing.T) {
 		events := make([]event.Event, rapid.IntRange(1, 5).Draw(rt, "events"))
 		for i := range events {
 			events[i] = event.Event{
-				ID:       h.ids.Event(),
+				ID:       h.db.ids.Event(),
 				Owner:    rapid.SampledFrom(owners).Draw(rt, "owner"),
 				Type:     rapid.SampledFrom(types).Draw(rt, "type"),
 				ObjectID: "x",
@@ -607,7 +617,7 @@ func TestPrune(t *testing.T) {
 	now := start
 	h := newHouse(
 		t,
-		func(c *Config) { c.Now = func() time.Time { return now }; c.Retention = 24 * time.Hour },
+		func(c *DelivererConfig) { c.Now = func() time.Time { return now }; c.Retention = 24 * time.Hour },
 	)
 
 	e, _ := h.endpoint(merchant, "https://example.com/hook")

@@ -231,7 +231,7 @@ func (s *story) tell() {
 	s.days()
 
 	for tries := 0; ; tries++ { // ten over three days
-		if did, err := s.engine.Webhooks.Step(s.t.Context()); err != nil {
+		if did, err := internal.Of(s.engine).Deliverer.Step(s.t.Context()); err != nil {
 			s.t.Fatal(err)
 		} else if did {
 			continue

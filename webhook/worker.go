@@ -48,7 +48,7 @@ const (
 // Run delivers until ctx ends, and returns nil when nothing of it runs any more: tries that are
 // under way then get 5 s to end, and are given back to be sent again if they do not. Several
 // processes may run it over one database, and one process several times. What goes wrong is logged.
-func (s *Service) Run(ctx context.Context) error {
+func (s *Deliverer) Run(ctx context.Context) error {
 	p := newPool(ctx, s)
 	defer p.close()
 
@@ -101,7 +101,7 @@ func (s *Service) Run(ctx context.Context) error {
 }
 
 // Wake makes Run look for due deliveries at once. It is a hint: without it, they are found at the next poll.
-func (s *Service) Wake() {
+func (s *Deliverer) Wake() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -111,7 +111,7 @@ func (s *Service) Wake() {
 // Step claims one batch of due deliveries and returns when all of them were tried and the results
 // stored. did says that there were any. A process that delivers all the time calls Run instead,
 // where nothing waits for the slowest.
-func (s *Service) Step(ctx context.Context) (did bool, err error) {
+func (s *Deliverer) Step(ctx context.Context) (did bool, err error) {
 	p := newPool(ctx, s)
 
 	claimed, _, err := p.fill(ctx)
@@ -131,7 +131,7 @@ func (s *Service) Step(ctx context.Context) (did bool, err error) {
 // pool is what is under way. Its fields belong to the goroutine that called Run or Step, but for
 // the channels.
 type pool struct {
-	s *Service
+	s *Deliverer
 	// sending is the context of tries; it outlives that of Run by drainLimit.
 	sending context.Context
 	cut     context.CancelFunc
@@ -152,7 +152,7 @@ type pool struct {
 	failed error // belongs to the storer until close
 }
 
-func newPool(ctx context.Context, s *Service) *pool {
+func newPool(ctx context.Context, s *Deliverer) *pool {
 	p := &pool{
 		s:          s,
 		results:    make(chan result, s.concurrency),

@@ -86,9 +86,9 @@ func always(status int) *inMemory {
 }
 
 // bubble returns a house in which time is the fake one of a synctest bubble.
-func bubble(t *testing.T, transport *inMemory, change func(*Config)) *house {
+func bubble(t *testing.T, transport *inMemory, change func(*DelivererConfig)) *house {
 	t.Helper()
-	h := newHouse(t, func(c *Config) {
+	h := newHouse(t, func(c *DelivererConfig) {
 		c.Now, c.Entropy = time.Now, steady{}
 		if change != nil {
 			change(c)
@@ -131,7 +131,7 @@ func TestSlowEndpointDelaysNobodyElse(t *testing.T) {
 				return 200, nil, time.Hour // until the time limit
 			},
 		}
-		h := bubble(t, merchants, func(c *Config) { c.Concurrency, c.PerEndpoint = 8, 3 })
+		h := bubble(t, merchants, func(c *DelivererConfig) { c.Concurrency, c.PerEndpoint = 8, 3 })
 		h.client.Transport = counting{
 			merchants,
 			func(host string, d int) {
@@ -222,7 +222,7 @@ func TestManyDeadEndpointsLeaveRoom(t *testing.T) {
 
 		h := bubble(
 			t, merchants,
-			func(c *Config) { c.Concurrency, c.PerEndpoint, c.Poll = 16, 4, 20*time.Second },
+			func(c *DelivererConfig) { c.Concurrency, c.PerEndpoint, c.Poll = 16, 4, 20*time.Second },
 		)
 		for i := range 4 {
 			h.endpoint(merchant, fmt.Sprintf("https://dead%d.example/", i), event.InvoicePaid)
@@ -255,7 +255,7 @@ func TestABacklogIsDeliveredOnceEach(t *testing.T) {
 			answer: func(string, int) (int, http.Header, time.Duration) { return 200, nil, 20 * time.Millisecond },
 		}
 
-		h := bubble(t, merchants, func(c *Config) { c.Concurrency, c.PerEndpoint = 16, 4 })
+		h := bubble(t, merchants, func(c *DelivererConfig) { c.Concurrency, c.PerEndpoint = 16, 4 })
 		for i := range 5 {
 			h.endpoint(merchant, fmt.Sprintf("https://m%d.example/", i))
 		}
@@ -473,7 +473,7 @@ func TestGoneDisablesAndFailsTheRest(t *testing.T) {
 		both := &inMemory{
 			answer: func(string, int) (int, http.Header, time.Duration) { return 410, nil, time.Second },
 		}
-		h := bubble(t, both, func(c *Config) { c.PerEndpoint = 2 })
+		h := bubble(t, both, func(c *DelivererConfig) { c.PerEndpoint = 2 })
 
 		e, _ := h.endpoint(merchant, "https://example.com/hook", event.InvoicePaid)
 		for range 5 {
@@ -559,7 +559,7 @@ func TestClaimsBeyondTheSlotsOfAnEndpoint(t *testing.T) {
 				return 200, nil, 10 * time.Millisecond
 			},
 		}
-		h := bubble(t, merchants, func(c *Config) { c.Concurrency, c.PerEndpoint = 8, 3 })
+		h := bubble(t, merchants, func(c *DelivererConfig) { c.Concurrency, c.PerEndpoint = 8, 3 })
 		h.endpoint(merchant, "https://slow.example/", event.InvoicePaid)
 		h.endpoint(merchant, "https://quick.example/", event.InvoicePaid)
 
@@ -596,7 +596,7 @@ func TestFewDeliveriesWaitForOneEndpoint(t *testing.T) {
 		merchants := &inMemory{
 			answer: func(string, int) (int, http.Header, time.Duration) { return 200, nil, 14 * time.Second },
 		}
-		h := bubble(t, merchants, func(c *Config) { c.PerEndpoint, c.Poll = 2, 100*time.Millisecond })
+		h := bubble(t, merchants, func(c *DelivererConfig) { c.PerEndpoint, c.Poll = 2, 100*time.Millisecond })
 
 		e, _ := h.endpoint(merchant, "https://slow.example/")
 		for range 100 {

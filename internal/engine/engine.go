@@ -81,6 +81,8 @@ type Engine struct {
 	Sweeper *sweep.Sweeper
 	// Outbox makes our own transactions happen.
 	Outbox *txmgr.Outbox
+	// Deliverer sends webhooks.
+	Deliverer *webhook.Deliverer
 	// Webhooks manages endpoints, events and deliveries.
 	Webhooks *webhook.Service
 	// Networks are the networks and assets that are served.
@@ -224,15 +226,22 @@ func (e *Engine) assemble(
 		Now:      c.Now,
 		Log:      c.Log,
 	})
-	e.Webhooks, err = webhook.New(webhook.Config{
+	e.Deliverer = webhook.NewDeliverer(webhook.DelivererConfig{
 		DB:        view[webhook.Tx]{c.Store, e, func(tx Tx) webhook.Tx { return tx }},
+		IDs:       e.ids,
 		Seal:      e.box,
 		HTTP:      webhook.HTTP{Allow: c.WebhookAllow},
-		IDs:       e.ids,
-		Now:       c.Now,
-		Log:       c.Log,
 		Process:   c.Process,
 		Retention: c.KeepEvents,
+		Now:       c.Now,
+		Log:       c.Log,
+	})
+	e.Webhooks, err = webhook.New(webhook.Config{
+		DB:    view[webhook.Tx]{c.Store, e, func(tx Tx) webhook.Tx { return tx }},
+		IDs:   e.ids,
+		Seal:  e.box,
+		Allow: c.WebhookAllow,
+		Now:   c.Now,
 	})
 
 	return err

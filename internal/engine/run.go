@@ -56,7 +56,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 
 	wg.Go(func() {
-		if err := e.Webhooks.Run(ctx); err != nil && ctx.Err() == nil {
+		if err := e.Deliverer.Run(ctx); err != nil && ctx.Err() == nil {
 			e.config.Log.ErrorContext(ctx, "webhook delivery stopped", "error", err)
 		}
 	})
@@ -133,7 +133,7 @@ func (e *Engine) Step(ctx context.Context) (did bool, err error) {
 	}
 	defer e.running.Unlock()
 
-	for _, w := range append(e.workers(), worker{name: "webhooks", step: e.Webhooks.Step}) {
+	for _, w := range append(e.workers(), worker{name: "webhooks", step: e.Deliverer.Step}) {
 		some, failed := e.step(ctx, w)
 		did = did || some
 
@@ -240,7 +240,7 @@ func (e *Engine) send(ctx context.Context, network string, l *lifts) (did bool, 
 // prune forgets what is older than it has to be kept, in small batches. What cannot be forgotten
 // does not keep the rest.
 func (e *Engine) prune(ctx context.Context) (did bool, err error) {
-	sent, sentErr := e.Webhooks.Prune(ctx)
+	sent, sentErr := e.Deliverer.Prune(ctx)
 	answered, answeredErr := idempotency.Prune(
 		ctx, idempotency.Config[Tx]{Update: e.Update, Now: e.config.Now},
 	)

@@ -147,7 +147,7 @@ func (t *transaction) finish(ctx context.Context) error {
 		return err
 	}
 
-	if err := t.engine.Webhooks.FanOutTx(ctx, t, public); err != nil {
+	if err := t.engine.Deliverer.FanOutTx(ctx, t, public); err != nil {
 		return fmt.Errorf("making webhook deliveries: %w", err)
 	}
 

@@ -43,7 +43,7 @@ func (e *Engine) Wake() {
 // wakeHere wakes this process only.
 func (e *Engine) wakeHere() {
 	e.streams.wake()
-	e.Webhooks.Wake()
+	e.Deliverer.Wake()
 	e.wakes.mu.Lock()
 	defer e.wakes.mu.Unlock()
 

@@ -1,0 +1,58 @@
+// Package ssrf keeps requests to addresses that merchants choose out of the network that the service stands
+// in: public addresses only, checked on the address that is connected to.
+package ssrf
+
+import (
+	"net/netip"
+	"syscall"
+
+	"code.dny.dev/ssrf"
+)
+
+// neverPublic are addresses in public ranges that clouds answer themselves, with credentials.
+var neverPublic = []netip.Prefix{
+	netip.MustParsePrefix("168.63.129.16/32"), // Azure's platform address
+}
+
+// Guard decides which addresses may be connected to.
+type Guard struct {
+	rules *ssrf.Guardian
+}
+
+// New returns a Guard that lets only public addresses through, and those of the ranges that are allowed.
+func New(allow []netip.Prefix) Guard {
+	var v4, v6 []netip.Prefix
+
+	for _, p := range allow {
+		if p.Addr().Is4In6() && p.Bits() >= 96 {
+			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+		}
+
+		if p.Addr().Is4() {
+			v4 = append(v4, p)
+		} else {
+			v6 = append(v6, p)
+		}
+	}
+
+	return Guard{
+		ssrf.New(
+			ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...),
+			ssrf.WithAllowedV6Prefixes(v6...), ssrf.WithDeniedV4Prefixes(neverPublic...),
+		),
+	}
+}
+
+// Address returns an error for an address that must not be connected to. An IPv4 address written as
+// an IPv6 one is judged as what it is.
+func (g Guard) Address(addr netip.Addr) error { return g.rules.SafeAddr(addr.Unmap()) }
+
+// Control is a net.Dialer.Control: it sees the address that is connected to, whatever name or
+// notation it came from.
+func (g Guard) Control(network, address string, c syscall.RawConn) error {
+	if at, err := netip.ParseAddrPort(address); err == nil {
+		address = netip.AddrPortFrom(at.Addr().Unmap(), at.Port()).String()
+	}
+
+	return g.rules.Safe(network, address, c)
+}
