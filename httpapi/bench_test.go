@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/account"
-	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/event"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/seed-8ee7f392/payments/account"
-	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/chain"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 )
 
 // fund puts coins into the shop's master wallet.

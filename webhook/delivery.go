@@ -46,8 +46,8 @@ func retryDelay(tries int, asked time.Duration, jitter uint64) (delay time.Durat
 	return max(delay, min(asked, maxRetryAfter)), true
 }
 
-// newDelivery returns a delivery of an event to an endpoint that is due at once.
-func newDelivery(id string, e event.Event, endpointID string, why Trigger, at time.Time) *Delivery {
+// NewDelivery returns a delivery of an event to an endpoint that is due at once.
+func NewDelivery(id string, e event.Event, endpointID string, why Trigger, at time.Time) *Delivery {
 	return &Delivery{
 		ID:            id,
 		Owner:         e.Owner,
@@ -65,13 +65,13 @@ func newDelivery(id string, e event.Event, endpointID string, why Trigger, at ti
 
 // tried notes one try that ended at a time; asked and jitter are as for retryDelay. A delivery that was ended
 // while the try was under way is not tried again, but if that try succeeded it is delivered.
-func (d Delivery) tried(a Attempt, ended time.Time, asked time.Duration, jitter uint64) Delivery {
-	d = d.unclaimed()
+func (d Delivery) Tried(a Attempt, ended time.Time, asked time.Duration, jitter uint64) Delivery {
+	d = d.Unclaimed()
 	d.Log = append(slices.Clip(d.Log), a)
 	d.Attempts++
 
 	d.LastAttemptAt = a.At
-	if a.succeeded() {
+	if a.Succeeded() {
 		d.Status, d.DeliveredAt, d.NextAttemptAt = DeliverySucceeded, ended, time.Time{}
 		return d
 	}
@@ -81,8 +81,8 @@ func (d Delivery) tried(a Attempt, ended time.Time, asked time.Duration, jitter 
 	}
 
 	delay, more := retryDelay(d.finished(), asked, jitter)
-	if !more || a.gone() {
-		return d.failed()
+	if !more || a.Gone() {
+		return d.Failed()
 	}
 
 	d.NextAttemptAt = ended.Add(delay)
@@ -91,13 +91,13 @@ func (d Delivery) tried(a Attempt, ended time.Time, asked time.Duration, jitter 
 }
 
 // interrupted is the error of a try of which nobody knows whether it arrived.
-const interrupted = "interrupted"
+const Interrupted = "interrupted"
 
 // interrupted notes a try whose process ended, or was cut off from the store, before it could say
 // what came of it. It stays in the log, because the endpoint may have seen it, but spends nothing
 // of the schedule.
-func (d Delivery) interrupted(a Attempt) Delivery {
-	a.Error = interrupted
+func (d Delivery) Interrupted(a Attempt) Delivery {
+	a.Error = Interrupted
 	d.Log = append(slices.Clip(d.Log), a)
 	d.Attempts++
 	d.LastAttemptAt, d.LapsedAt = a.At, time.Time{}
@@ -108,7 +108,7 @@ func (d Delivery) interrupted(a Attempt) Delivery {
 // finished counts the tries whose outcome is known.
 func (d Delivery) finished() (n int) {
 	for _, a := range d.Log {
-		if a.Error != interrupted {
+		if a.Error != Interrupted {
 			n++
 		}
 	}
@@ -117,35 +117,35 @@ func (d Delivery) finished() (n int) {
 }
 
 // failed ends a pending delivery without success.
-func (d Delivery) failed() Delivery {
+func (d Delivery) Failed() Delivery {
 	if d.Status == DeliveryPending {
 		d.Status, d.NextAttemptAt = DeliveryFailed, time.Time{}
 	}
 
-	return d.unclaimed()
+	return d.Unclaimed()
 }
 
 // putOff gives a claim back; the delivery is due again at a time.
-func (d Delivery) putOff(until time.Time) Delivery {
+func (d Delivery) PutOff(until time.Time) Delivery {
 	if d.Status == DeliveryPending {
 		d.NextAttemptAt = until
 	}
 
-	return d.unclaimed()
+	return d.Unclaimed()
 }
 
 // unclaimed gives a claim back. The fence stays, so that nobody else's results fit.
-func (d Delivery) unclaimed() Delivery {
+func (d Delivery) Unclaimed() Delivery {
 	d.ClaimedBy, d.ClaimedUntil = "", time.Time{}
 	return d
 }
 
-func (a Attempt) succeeded() bool { return a.Error == "" }
-func (a Attempt) gone() bool      { return a.HTTPStatus == http.StatusGone }
+func (a Attempt) Succeeded() bool { return a.Error == "" }
+func (a Attempt) Gone() bool      { return a.HTTPStatus == http.StatusGone }
 
-// parseRetryAfter reads a Retry-After header (RFC 9110, section 10.2.3), seconds or an HTTP date, as a wait
+// ParseRetryAfter reads a Retry-After header (RFC 9110, section 10.2.3), seconds or an HTTP date, as a wait
 // from now of 0 to 24 h. Anything else is 0.
-func parseRetryAfter(value string, now time.Time) time.Duration {
+func ParseRetryAfter(value string, now time.Time) time.Duration {
 	value = strings.TrimSpace(value)
 	if value != "" && strings.Trim(value, "0123456789") == "" {
 		seconds, err := strconv.ParseInt(value, 10, 64)

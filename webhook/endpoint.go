@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"fmt"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/wire"
 )
 
 // This file holds what an endpoint may be and its legal moves: pure functions of a record, a fact and a time.
@@ -31,7 +33,7 @@ const (
 )
 
 // succeeded notes that the endpoint took a delivery at a time.
-func (e Endpoint) succeeded(at time.Time) Endpoint {
+func (e Endpoint) Succeeded(at time.Time) Endpoint {
 	if at.After(e.LastSuccessAt) {
 		e.LastSuccessAt = at
 	}
@@ -50,7 +52,7 @@ func (e Endpoint) succeeded(at time.Time) Endpoint {
 // failed notes that the endpoint did not take a delivery at a time. ranOut: it was that delivery's last try.
 // gone: the endpoint answered 410 Gone. Failures are noted in any order: one from before the last success
 // begins no row of failures.
-func (e Endpoint) failed(at time.Time, ranOut, gone bool) Endpoint {
+func (e Endpoint) Failed(at time.Time, ranOut, gone bool) Endpoint {
 	if e.Status == Disabled {
 		return e
 	}
@@ -102,6 +104,23 @@ func (e Endpoint) rotated(sealed []byte, last4 string, overlap time.Duration, at
 	return e
 }
 
+// OpenSecrets returns the secrets that sign the endpoint's deliveries at a time: one, or two while a rotated
+// one signs along.
+func (e Endpoint) OpenSecrets(seal Sealer, at time.Time) ([]string, error) {
+	var out []string
+
+	for _, sealed := range e.sealedSecrets(at) {
+		secret, err := seal.Open(sealed, secretContext(e.ID))
+		if err != nil {
+			return nil, fmt.Errorf("open the signing secret of webhook endpoint %s: %w", e.ID, err)
+		}
+
+		out = append(out, string(secret))
+	}
+
+	return out, nil
+}
+
 // sealedSecrets returns the secrets that sign at a time, the current one first.
 func (e Endpoint) sealedSecrets(at time.Time) [][]byte {
 	if len(e.SealedPrevious) > 0 && at.Before(e.PreviousSecretExpiresAt) {
@@ -112,7 +131,7 @@ func (e Endpoint) sealedSecrets(at time.Time) [][]byte {
 }
 
 // pruned forgets the previous secret once it signs no more.
-func (e Endpoint) pruned(at time.Time) Endpoint {
+func (e Endpoint) Pruned(at time.Time) Endpoint {
 	if len(e.SealedPrevious) > 0 && !at.Before(e.PreviousSecretExpiresAt) {
 		e.SealedPrevious, e.PreviousSecretExpiresAt = nil, time.Time{}
 	}
@@ -175,7 +194,7 @@ func checkEvents(types []event.Type) ([]event.Type, error) {
 			return nil, fault.Param("events", "parameter_invalid", `"*" means all events and stands alone`)
 		case !slices.Contains(known, t):
 			return nil, fault.Param(
-				"events", "parameter_invalid", "%q is not an event type", cut(string(t), 64),
+				"events", "parameter_invalid", "%q is not an event type", wire.Cut(string(t), 64),
 			)
 		case !slices.Contains(out, t):
 			out = append(out, t)
@@ -261,17 +280,4 @@ func numeric(host string) bool {
 	}
 
 	return last != "" && strings.Trim(last, digits) == ""
-}
-
-// cut returns the first n characters of s.
-func cut(s string, n int) string {
-	for i := range s {
-		if n == 0 {
-			return s[:i]
-		}
-
-		n--
-	}
-
-	return s
 }

@@ -275,33 +275,3 @@ func TestReceiverConfigMustBeWhole(t *testing.T) {
 	_, err = NewReceiver(ReceiverConfig{Handle: handle, Secrets: []string{""}})
 	wantFault(t, err, fault.Invalid, "secret_missing")
 }
-
-// What the sender sends, the receiver takes: over a real connection, with a rotation under way.
-func TestSenderAndReceiverAgree(t *testing.T) {
-	h := newHouse(t, nil)
-
-	var x *till
-
-	url := serve(t, func(w http.ResponseWriter, q *http.Request) { x.ServeHTTP(w, q) }).URL
-	e, first := h.endpoint(tester, url)
-
-	_, second, err := h.RotateSecret(t.Context(), tester, e.ID, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	for _, secret := range []string{first, second} {
-		x = newTill(t, func(c *ReceiverConfig) { c.Secrets = []string{secret} })
-		if _, err := h.Test(t.Context(), tester, e.ID); err != nil {
-			t.Fatal(err)
-		}
-
-		if did, err := h.Step(t.Context()); !did || err != nil {
-			t.Fatalf("did %v, error %v", did, err)
-		}
-
-		if len(x.handled) != 1 || x.handled[0].Type != "ping" {
-			t.Errorf("handled %+v, logged %s", x.handled, &x.log)
-		}
-	}
-}

@@ -47,7 +47,7 @@ func (s *Service) TestTx(ctx context.Context, tx Tx, owner event.Owner, endpoint
 		return Delivery{}, err
 	}
 
-	d := newDelivery(s.ids.Next(), ping, e.ID, ByTest, s.stamp())
+	d := NewDelivery(s.ids.Next(), ping, e.ID, ByTest, s.stamp())
 	err = putDeliveries(ctx, tx, d)
 
 	return *d, err
@@ -95,7 +95,7 @@ func (s *Service) ResendEventTx(
 			continue
 		}
 
-		ds = append(ds, newDelivery(s.ids.Next(), ev, e.ID, ByResend, at))
+		ds = append(ds, NewDelivery(s.ids.Next(), ev, e.ID, ByResend, at))
 	}
 
 	if len(ds) == 0 {
@@ -155,7 +155,7 @@ func (s *Service) ResendDeliveryTx(
 		return Delivery{}, err
 	}
 
-	d := newDelivery(s.ids.Next(), ev, old.EndpointID, ByResend, s.stamp())
+	d := NewDelivery(s.ids.Next(), ev, old.EndpointID, ByResend, s.stamp())
 	err = putDeliveries(ctx, tx, d)
 
 	return *d, err

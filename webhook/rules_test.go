@@ -21,9 +21,9 @@ func TestEndpointMoves(t *testing.T) {
 	type move func(Endpoint) Endpoint
 
 	failed := func(ranOut, gone bool) move {
-		return func(e Endpoint) Endpoint { return e.failed(start, ranOut, gone) }
+		return func(e Endpoint) Endpoint { return e.Failed(start, ranOut, gone) }
 	}
-	succeeded := func(e Endpoint) Endpoint { return e.succeeded(start) }
+	succeeded := func(e Endpoint) Endpoint { return e.Succeeded(start) }
 	disabled := func(e Endpoint) Endpoint { return e.disabled(start) }
 
 	enabled := func(e Endpoint) Endpoint { return e.enabled(start) }
@@ -255,23 +255,23 @@ func TestEndpointMoves(t *testing.T) {
 
 func TestLateResultsKeepTheLatestSuccess(t *testing.T) {
 	e := Endpoint{Status: Enabled, LastSuccessAt: start, FirstFailureAt: start.Add(time.Hour)}
-	if e = e.succeeded(start.Add(-time.Hour)); !e.LastSuccessAt.Equal(start) || e.FirstFailureAt.IsZero() {
+	if e = e.Succeeded(start.Add(-time.Hour)); !e.LastSuccessAt.Equal(start) || e.FirstFailureAt.IsZero() {
 		t.Errorf("an older success made %+v", e)
 	}
 
 	e = Endpoint{Status: Enabled, FirstFailureAt: start}
-	if e = e.failed(start.Add(-time.Hour), false, false); !e.FirstFailureAt.Equal(start.Add(-time.Hour)) {
+	if e = e.Failed(start.Add(-time.Hour), false, false); !e.FirstFailureAt.Equal(start.Add(-time.Hour)) {
 		t.Errorf("an older failure made %+v", e)
 	}
 }
 
 func TestExpiredSecretIsForgotten(t *testing.T) {
 	e := Endpoint{SealedPrevious: []byte{1}, PreviousSecretExpiresAt: start}
-	if kept := e.pruned(start.Add(-1)); len(kept.SealedPrevious) == 0 {
+	if kept := e.Pruned(start.Add(-1)); len(kept.SealedPrevious) == 0 {
 		t.Error("forgotten before it expired")
 	}
 
-	if gone := e.pruned(start); gone.SealedPrevious != nil || !gone.PreviousSecretExpiresAt.IsZero() {
+	if gone := e.Pruned(start); gone.SealedPrevious != nil || !gone.PreviousSecretExpiresAt.IsZero() {
 		t.Errorf("kept as %+v", gone)
 	}
 }
@@ -450,7 +450,7 @@ func TestDeliveryMoves(t *testing.T) {
 				before.NextAttemptAt = start
 			}
 
-			after := before.tried(c.attempt, ended, c.asked, 0)
+			after := before.Tried(c.attempt, ended, c.asked, 0)
 			if after.Status != c.want || after.Attempts != c.tries+1 || len(after.Log) != c.tries+1 ||
 				after.Log[c.tries].At != start ||
 				!after.LastAttemptAt.Equal(start) {
@@ -485,7 +485,7 @@ func TestDeliveryMoves(t *testing.T) {
 		NextAttemptAt: start,
 		LapsedAt:      ended,
 		Log:           []Attempt{},
-	}.interrupted(
+	}.Interrupted(
 		Attempt{At: start},
 	)
 	if unknown.Status != DeliveryPending || !unknown.NextAttemptAt.Equal(start) || unknown.Attempts != 1 ||
@@ -496,14 +496,14 @@ func TestDeliveryMoves(t *testing.T) {
 		t.Errorf("an interrupted one became %+v", unknown)
 	}
 
-	if after := unknown.tried(
+	if after := unknown.Tried(
 		refused, ended, 0, 0,
 	); after.Attempts != 2 ||
 		!after.NextAttemptAt.Equal(ended.Add(4500*time.Millisecond)) {
 		t.Errorf("after it, the first failure made %+v", after)
 	}
 
-	ended2 := Delivery{Status: DeliverySucceeded, DeliveredAt: start}.failed()
+	ended2 := Delivery{Status: DeliverySucceeded, DeliveredAt: start}.Failed()
 	if ended2.Status != DeliverySucceeded {
 		t.Error("a delivered one was failed")
 	}
@@ -532,7 +532,7 @@ func TestRetryAfter(t *testing.T) {
 		start.Add(time.Hour).Format(time.RFC3339):       0,
 		"Fri, 20 Nov 2026 12:30:00 GMT, and some noise": 0,
 	} {
-		if got := parseRetryAfter(value, start); got != want {
+		if got := ParseRetryAfter(value, start); got != want {
 			t.Errorf("Retry-After %q is %s, want %s", value, got, want)
 		}
 	}
@@ -551,7 +551,7 @@ func FuzzRetryAfter(f *testing.F) {
 	}
 
 	f.Fuzz(func(t *testing.T, value string) {
-		if d := parseRetryAfter(value, start); d < 0 || d > maxRetryAfter {
+		if d := ParseRetryAfter(value, start); d < 0 || d > maxRetryAfter {
 			t.Errorf("Retry-After %q is %s", value, d)
 		}
 	})

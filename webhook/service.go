@@ -268,13 +268,13 @@ func (s *Service) UpdateEndpointTx(
 	}
 
 	e.UpdatedAt = at
-	err = putMoved(ctx, tx, &e, before.Status)
+	err = PutChanged(ctx, tx, &e, before.Status)
 
 	return e, err
 }
 
-// putMoved stores an endpoint whose status was another before, with what follows from that.
-func putMoved(ctx context.Context, tx Tx, e *Endpoint, before EndpointStatus) error {
+// PutChanged stores an endpoint whose status was another before, with what follows from that.
+func PutChanged(ctx context.Context, tx Tx, e *Endpoint, before EndpointStatus) error {
 	moved, events := e.announced(before)
 
 	*e = moved

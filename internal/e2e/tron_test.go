@@ -18,9 +18,9 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/seed-8ee7f392/payments/account"
-	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/tron"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 	"github.com/seed-8ee7f392/payments/internal/testenv/contracts"
 )

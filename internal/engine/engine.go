@@ -22,6 +22,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/deliver"
 	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/internal/ingest"
@@ -82,7 +83,7 @@ type Engine struct {
 	// Outbox makes our own transactions happen.
 	Outbox *txmgr.Outbox
 	// Deliverer sends webhooks.
-	Deliverer *webhook.Deliverer
+	Deliverer *deliver.Deliverer
 	// Webhooks manages endpoints, events and deliveries.
 	Webhooks *webhook.Service
 	// Networks are the networks and assets that are served.
@@ -226,11 +227,11 @@ func (e *Engine) assemble(
 		Now:      c.Now,
 		Log:      c.Log,
 	})
-	e.Deliverer = webhook.NewDeliverer(webhook.DelivererConfig{
+	e.Deliverer = deliver.New(deliver.Config{
 		DB:        view[webhook.Tx]{c.Store, e, func(tx Tx) webhook.Tx { return tx }},
 		IDs:       e.ids,
 		Seal:      e.box,
-		HTTP:      webhook.HTTP{Allow: c.WebhookAllow},
+		HTTP:      deliver.HTTP{Allow: c.WebhookAllow},
 		Process:   c.Process,
 		Retention: c.KeepEvents,
 		Now:       c.Now,

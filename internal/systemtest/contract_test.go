@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/chain/sim"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 )
 
 const invoiceBody = `{"price":{"currency":"EUR","amount":"49.90"},

@@ -17,8 +17,8 @@ import (
 	"github.com/ethereum/go-ethereum/params"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/chain/hdkey"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/internal/moneyout/ethereum"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 	"github.com/seed-8ee7f392/payments/payout"

@@ -91,3 +91,16 @@ func ParseDecimal(param, s string) (decimal.Decimal, error) {
 
 	return d, nil
 }
+
+// Cut returns the first n characters of s.
+func Cut(s string, n int) string {
+	for i := range s {
+		if n == 0 {
+			return s[:i]
+		}
+
+		n--
+	}
+
+	return s
+}

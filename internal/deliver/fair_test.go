@@ -1,4 +1,4 @@
-package webhook
+package deliver
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/webhook"
 )
 
 // A hundred endpoints of seven accounts, with fewer slots than endpoints. One of them hangs: how
@@ -47,12 +48,12 @@ func hundredEndpoints(t *testing.T, hangs bool) (p99 time.Duration) {
 				return 200, nil, 20 * time.Millisecond
 			},
 		}
-		h := bubble(t, merchants, func(c *DelivererConfig) { c.Concurrency = 64 })
+		h := bubble(t, merchants, func(c *Config) { c.Concurrency = 64 })
 
 		var owners []event.Owner
 
 		for i := range endpoints {
-			if i%MaxEndpoints == 0 {
+			if i%webhook.MaxEndpoints == 0 {
 				owners = append(
 					owners,
 					event.Owner{
@@ -86,7 +87,7 @@ func hundredEndpoints(t *testing.T, hangs bool) (p99 time.Duration) {
 
 		for _, r := range merchants.requests {
 			if r.host != bad {
-				delays = append(delays, r.at.Sub(h.db.rows.events[r.header.Get(EventIDHeader)].CreatedAt))
+				delays = append(delays, r.at.Sub(h.db.rows.events[r.header.Get(webhook.EventIDHeader)].CreatedAt))
 			}
 		}
 

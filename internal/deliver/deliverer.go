@@ -1,23 +1,28 @@
-package webhook
+// Package deliver sends webhooks: an event becomes deliveries in the transaction that stores it (fanout.go), a
+// worker claims those that are due (worker.go), posts them (attempt.go, client.go), and stores what came of
+// them with what that means for their endpoints (result.go). Secrets are taken out of what is kept (redact.go).
+//
+// The records and their state machines are package webhook's.
+package deliver
 
 import (
 	"crypto/rand"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/internal/ssrf"
+	"github.com/seed-8ee7f392/payments/webhook"
 )
 
 // DelivererConfig is what a Deliverer is made of. DB, IDs and Seal are required.
-type DelivererConfig struct {
-	DB  DB
-	IDs IDs
+type Config struct {
+	DB  webhook.DB
+	IDs webhook.IDs
 
 	// Seal opens signing secrets.
-	Seal Sealer
+	Seal webhook.Sealer
 	HTTP HTTP
 
 	// Process names this process in claims. Defaults to "webhook".
@@ -48,9 +53,9 @@ type DelivererConfig struct {
 
 // Deliverer makes deliveries of events and sends them. It is safe for concurrent use.
 type Deliverer struct {
-	db          DB
-	ids         IDs
-	seal        Sealer
+	db          webhook.DB
+	ids         webhook.IDs
+	seal        webhook.Sealer
 	client      *http.Client
 	timeout     time.Duration
 	process     string
@@ -65,7 +70,7 @@ type Deliverer struct {
 }
 
 // NewDeliverer returns a Deliverer. It starts nothing.
-func NewDeliverer(c DelivererConfig) *Deliverer {
+func New(c Config) *Deliverer {
 	d := &Deliverer{
 		db:          c.DB,
 		ids:         c.IDs,
@@ -115,19 +120,3 @@ func positive[T int | time.Duration](v, otherwise T) T {
 }
 
 func (s *Deliverer) stamp() time.Time { return s.now().UTC() }
-
-// secrets opens the secrets that sign an endpoint's deliveries at a time.
-func (s *Deliverer) secrets(e Endpoint, at time.Time) ([]string, error) {
-	var out []string
-
-	for _, sealed := range e.sealedSecrets(at) {
-		secret, err := s.seal.Open(sealed, secretContext(e.ID))
-		if err != nil {
-			return nil, fmt.Errorf("open the signing secret of webhook endpoint %s: %w", e.ID, err)
-		}
-
-		out = append(out, string(secret))
-	}
-
-	return out, nil
-}

@@ -1,4 +1,4 @@
-package webhook
+package deliver
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/webhook"
 )
 
 // This file holds the worker: it claims due deliveries, sends them side by side, and stores what
@@ -34,7 +35,7 @@ const (
 	storeBatch = 128
 	// parked is how many claimed deliveries of an endpoint, as a multiple of PerEndpoint, may wait
 	// here for a slot.
-	parked = 4
+	waitingShare = 4
 	// busyPutOff and strugglingPutOff are for how long deliveries beyond those leave the front of the queue.
 	busyPutOff       = 2 * time.Second
 	strugglingPutOff = time.Minute
@@ -142,7 +143,7 @@ type pool struct {
 	active int            // slots taken
 	busy   map[string]int // slots taken, by endpoint
 	// waiting are claimed deliveries, by endpoint, that found its slots taken.
-	waiting map[string][]Delivery
+	waiting map[string][]webhook.Delivery
 	// back are claimed deliveries that will not be sent under their claims: to be stored with the next claim.
 	back []result
 	// struggling are endpoints whose last try failed: they get one slot, so that many dead endpoints together
@@ -158,7 +159,7 @@ func newPool(ctx context.Context, s *Deliverer) *pool {
 		results:    make(chan result, s.concurrency),
 		stored:     make(chan []result, s.concurrency),
 		busy:       make(map[string]int),
-		waiting:    make(map[string][]Delivery),
+		waiting:    make(map[string][]webhook.Delivery),
 		struggling: make(map[string]bool),
 	}
 	p.sending, p.cut = context.WithCancel(context.WithoutCancel(ctx))
@@ -176,9 +177,9 @@ func (p *pool) fill(ctx context.Context) (claimed int, full bool, err error) {
 		return 0, false, nil
 	}
 
-	var due []Delivery
+	var due []webhook.Delivery
 
-	err = p.s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
+	err = p.s.db.Update(ctx, func(ctx context.Context, tx webhook.Tx) (err error) {
 		now := p.s.stamp()
 		// A claimant of its own for every claim: what this process has in flight counts as claimed
 		// by somebody else.
@@ -199,14 +200,14 @@ func (p *pool) fill(ctx context.Context) (claimed int, full bool, err error) {
 		return 0, false, fmt.Errorf("claim webhook deliveries: %w", err)
 	}
 
-	var starting []Delivery
+	var starting []webhook.Delivery
 
 	for _, d := range due {
 		switch {
 		case p.mayStart(d.EndpointID):
 			p.take(d.EndpointID)
 			starting = append(starting, d)
-		case len(p.waiting[d.EndpointID]) < parked*p.s.perEndpoint:
+		case len(p.waiting[d.EndpointID]) < waitingShare*p.s.perEndpoint:
 			p.waiting[d.EndpointID] = append(p.waiting[d.EndpointID], d)
 		default:
 			wait := busyPutOff
@@ -237,13 +238,13 @@ func (p *pool) fill(ctx context.Context) (claimed int, full bool, err error) {
 
 // noteLapsed writes into the logs of claimed deliveries the tries that were made under claims that
 // lapsed, or may have been.
-func noteLapsed(ctx context.Context, tx Tx, claimed []Delivery) error {
-	var ds []*Delivery
+func noteLapsed(ctx context.Context, tx webhook.Tx, claimed []webhook.Delivery) error {
+	var ds []*webhook.Delivery
 
 	for i, d := range claimed {
 		if !d.LapsedAt.IsZero() {
-			claimed[i] = d.interrupted(
-				Attempt{At: d.LapsedAt.Add(-claimFor), Request: AttemptRequest{Headers: map[string]string{}}},
+			claimed[i] = d.Interrupted(
+				webhook.Attempt{At: d.LapsedAt.Add(-claimFor), Request: webhook.AttemptRequest{Headers: map[string]string{}}},
 			)
 			ds = append(ds, &claimed[i])
 		}
@@ -271,7 +272,7 @@ func (p *pool) take(endpointID string) {
 }
 
 // start sends deliveries that have their slots.
-func (p *pool) start(ds []Delivery) {
+func (p *pool) start(ds []webhook.Delivery) {
 	if len(ds) == 0 {
 		return
 	}
@@ -285,7 +286,7 @@ func (p *pool) start(ds []Delivery) {
 
 // free gives the slots of stored results to those who wait for them, and reports whether any is left over.
 func (p *pool) free(stored []result) (left bool) {
-	var starting []Delivery
+	var starting []webhook.Delivery
 
 	for _, r := range stored {
 		endpointID := r.claimed.EndpointID
@@ -296,7 +297,7 @@ func (p *pool) free(stored []result) (left bool) {
 		}
 
 		if r.kind == tried {
-			if r.attempt.succeeded() {
+			if r.attempt.Succeeded() {
 				delete(p.struggling, endpointID)
 			} else {
 				p.struggling[endpointID] = true

@@ -1,4 +1,4 @@
-package webhook
+package deliver
 
 import (
 	"bytes"
@@ -26,6 +26,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/internal/wire"
+	"github.com/seed-8ee7f392/payments/webhook"
 )
 
 var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
@@ -90,11 +91,11 @@ func raw(t testing.TB, answer string, reset bool) string {
 
 // golden is what a case leaves behind.
 type golden struct {
-	Case       string            `json:"case"`
-	Status     DeliveryStatus    `json:"status"`
-	RetryIn    string            `json:"retry_in,omitempty"`
-	Endpoint   EndpointStatus    `json:"endpoint"`
-	AttemptLog []AttemptResource `json:"attempt_log"`
+	Case       string                    `json:"case"`
+	Status     webhook.DeliveryStatus    `json:"status"`
+	RetryIn    string                    `json:"retry_in,omitempty"`
+	Endpoint   webhook.EndpointStatus    `json:"endpoint"`
+	AttemptLog []webhook.AttemptResource `json:"attempt_log"`
 }
 
 // TestAttemptLog posts to real servers that behave badly, and compares what is kept with testdata,
@@ -126,7 +127,7 @@ func TestAttemptLog(t *testing.T) {
 	for _, c := range []struct {
 		name, about string
 		url         func(testing.TB) string
-		change      func(*DelivererConfig)
+		change      func(*Config)
 	}{
 		{"delivered", "a good answer", answer(200, map[string]string{"Content-Type": "text/plain"}, "ok"), nil},
 		{"no_content", "the shortest good answer", answer(204, nil, ""), nil},
@@ -228,7 +229,7 @@ func TestAttemptLog(t *testing.T) {
 				_, _ = io.ReadAll(q.Body) // the server notices that the client left only after that
 				<-q.Context().Done()
 			}),
-			func(c *DelivererConfig) { c.HTTP.Timeout = 100 * time.Millisecond },
+			func(c *Config) { c.HTTP.Timeout = 100 * time.Millisecond },
 		},
 		{
 			"slow_body",
@@ -240,7 +241,7 @@ func TestAttemptLog(t *testing.T) {
 
 				<-q.Context().Done()
 			}),
-			func(c *DelivererConfig) { c.HTTP.Timeout = 200 * time.Millisecond },
+			func(c *Config) { c.HTTP.Timeout = 200 * time.Millisecond },
 		},
 		{
 			"dead",
@@ -324,7 +325,7 @@ func TestAttemptLog(t *testing.T) {
 				s := serveTLS(t, func(http.ResponseWriter, *http.Request) {})
 				return strings.Replace(s.URL, "127.0.0.1", "wrong.test", 1)
 			},
-			func(c *DelivererConfig) {
+			func(c *Config) {
 				c.HTTP.RootCAs, c.HTTP.Resolver = testRoots(t), resolver(netip.MustParseAddr("127.0.0.1"))
 			},
 		},
@@ -332,7 +333,7 @@ func TestAttemptLog(t *testing.T) {
 			"unknown_name",
 			"a name that does not exist",
 			func(testing.TB) string { return "https://unknown.test/" },
-			func(c *DelivererConfig) {
+			func(c *Config) {
 				c.HTTP.Resolver = resolver()
 			},
 		},
@@ -348,7 +349,7 @@ func TestAttemptLog(t *testing.T) {
 
 				return s.URL
 			},
-			func(c *DelivererConfig) { c.HTTP.RootCAs = testRoots(t) },
+			func(c *Config) { c.HTTP.RootCAs = testRoots(t) },
 		},
 		{
 			"plain_behind_https",
@@ -364,7 +365,7 @@ func TestAttemptLog(t *testing.T) {
 			func(t testing.TB) string {
 				return serveTLS(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(200) }).URL
 			},
-			func(c *DelivererConfig) { c.HTTP.RootCAs = testRoots(t) },
+			func(c *Config) { c.HTTP.RootCAs = testRoots(t) },
 		},
 		{
 			"inside",
@@ -375,11 +376,11 @@ func TestAttemptLog(t *testing.T) {
 					func(http.ResponseWriter, *http.Request) { t.Error("a loopback address was connected to") },
 				).URL
 			},
-			func(c *DelivererConfig) { c.HTTP.Allow = nil },
+			func(c *Config) { c.HTTP.Allow = nil },
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := newHouse(t, func(cfg *DelivererConfig) {
+			h := newHouse(t, func(cfg *Config) {
 				cfg.Entropy = steady{}
 				if c.change != nil {
 					c.change(cfg)
@@ -410,7 +411,7 @@ func TestAttemptLog(t *testing.T) {
 
 // at makes an endpoint for a URL, past the check of what it names: what it leads to may be known
 // only at connect.
-func (h *house) at(url string) Endpoint {
+func (h *house) at(url string) webhook.Endpoint {
 	h.t.Helper()
 	e, _ := h.endpoint(tester, "https://example.com/hook", event.InvoicePaid)
 	e.URL = url
@@ -455,7 +456,7 @@ func compare(t *testing.T, name string, got golden) {
 
 			if n := len(a.Response.Body); n > 200 {
 				a.Response.Body = fmt.Sprintf(
-					"%s… (%d characters)", cut(a.Response.Body, 20), len([]rune(a.Response.Body)),
+					"%s… (%d characters)", wire.Cut(a.Response.Body, 20), len([]rune(a.Response.Body)),
 				)
 			}
 		}
@@ -511,7 +512,7 @@ func TestAnswersAreReadWithALimit(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 
-	a, ok := h.post(t.Context(), Delivery{ID: "1"}, e, ev, []string{secretA})
+	a, ok := h.post(t.Context(), webhook.Delivery{ID: "1"}, e, ev, []string{secretA})
 
 	runtime.ReadMemStats(&after)
 	h.client.CloseIdleConnections()
@@ -556,14 +557,14 @@ func TestRequestIsWhatReceiversAreTold(t *testing.T) {
 		"User-Agent":          {userAgent},
 		"Service-Event-Id":    {ev.ID},
 		"Service-Delivery-Id": {d.ID},
-		"Service-Signature":   {Sign(body, start, secret)},
+		"Service-Signature":   {webhook.Sign(body, start, secret)},
 		"Content-Length":      {fmt.Sprint(len(body))},
 	}
 	if diff := cmp.Diff(want, got.Header); diff != "" {
 		t.Errorf("headers (-want +got):\n%s", diff)
 	}
 
-	if err := VerifyAt(body, got.Header.Get(SignatureHeader), start, secret); err != nil {
+	if err := webhook.VerifyAt(body, got.Header.Get(webhook.SignatureHeader), start, secret); err != nil {
 		t.Error(err)
 	}
 }

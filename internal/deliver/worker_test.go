@@ -1,4 +1,4 @@
-package webhook
+package deliver
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/webhook"
 )
 
 // inMemory is a transport to merchants that live in the test; time may stand still in it.
@@ -86,9 +87,9 @@ func always(status int) *inMemory {
 }
 
 // bubble returns a house in which time is the fake one of a synctest bubble.
-func bubble(t *testing.T, transport *inMemory, change func(*DelivererConfig)) *house {
+func bubble(t *testing.T, transport *inMemory, change func(*Config)) *house {
 	t.Helper()
-	h := newHouse(t, func(c *DelivererConfig) {
+	h := newHouse(t, func(c *Config) {
 		c.Now, c.Entropy = time.Now, steady{}
 		if change != nil {
 			change(c)
@@ -131,7 +132,7 @@ func TestSlowEndpointDelaysNobodyElse(t *testing.T) {
 				return 200, nil, time.Hour // until the time limit
 			},
 		}
-		h := bubble(t, merchants, func(c *DelivererConfig) { c.Concurrency, c.PerEndpoint = 8, 3 })
+		h := bubble(t, merchants, func(c *Config) { c.Concurrency, c.PerEndpoint = 8, 3 })
 		h.client.Transport = counting{
 			merchants,
 			func(host string, d int) {
@@ -166,7 +167,7 @@ func TestSlowEndpointDelaysNobodyElse(t *testing.T) {
 		synctest.Wait()
 
 		for _, d := range h.deliveries(quick.ID) {
-			if d.Status != DeliverySucceeded {
+			if d.Status != webhook.DeliverySucceeded {
 				t.Errorf("a delivery to the quick endpoint is %s after %s", d.Status, time.Since(begun))
 			}
 		}
@@ -222,7 +223,7 @@ func TestManyDeadEndpointsLeaveRoom(t *testing.T) {
 
 		h := bubble(
 			t, merchants,
-			func(c *DelivererConfig) { c.Concurrency, c.PerEndpoint, c.Poll = 16, 4, 20*time.Second },
+			func(c *Config) { c.Concurrency, c.PerEndpoint, c.Poll = 16, 4, 20*time.Second },
 		)
 		for i := range 4 {
 			h.endpoint(merchant, fmt.Sprintf("https://dead%d.example/", i), event.InvoicePaid)
@@ -241,7 +242,7 @@ func TestManyDeadEndpointsLeaveRoom(t *testing.T) {
 		time.Sleep(1500 * time.Millisecond)
 		synctest.Wait()
 
-		if d := h.deliveries(quick.ID)[0]; d.Status != DeliverySucceeded {
+		if d := h.deliveries(quick.ID)[0]; d.Status != webhook.DeliverySucceeded {
 			t.Errorf("the delivery to the quick endpoint is %s", d.Status)
 		}
 
@@ -255,7 +256,7 @@ func TestABacklogIsDeliveredOnceEach(t *testing.T) {
 			answer: func(string, int) (int, http.Header, time.Duration) { return 200, nil, 20 * time.Millisecond },
 		}
 
-		h := bubble(t, merchants, func(c *DelivererConfig) { c.Concurrency, c.PerEndpoint = 16, 4 })
+		h := bubble(t, merchants, func(c *Config) { c.Concurrency, c.PerEndpoint = 16, 4 })
 		for i := range 5 {
 			h.endpoint(merchant, fmt.Sprintf("https://m%d.example/", i))
 		}
@@ -274,7 +275,7 @@ func TestABacklogIsDeliveredOnceEach(t *testing.T) {
 		third()
 
 		for _, d := range h.deliveries("") {
-			if d.Status != DeliverySucceeded || d.Attempts != 1 {
+			if d.Status != webhook.DeliverySucceeded || d.Attempts != 1 {
 				t.Errorf("delivery %s is %s after %d tries", d.ID, d.Status, d.Attempts)
 			}
 		}
@@ -323,11 +324,11 @@ func TestACrashBetweenSendAndStoreSendsAgain(t *testing.T) {
 		}
 
 		d := h.deliveries(e.ID)[0]
-		if d.Status != DeliverySucceeded || d.Fence != 2 || d.Attempts != 2 || len(d.Log) != 2 {
+		if d.Status != webhook.DeliverySucceeded || d.Fence != 2 || d.Attempts != 2 || len(d.Log) != 2 {
 			t.Fatalf("the delivery is %+v", d)
 		}
 		// The log has the try that nobody could tell of.
-		if lost := d.Log[0]; lost.Error != interrupted || !lost.At.Equal(d.CreatedAt) ||
+		if lost := d.Log[0]; lost.Error != webhook.Interrupted || !lost.At.Equal(d.CreatedAt) ||
 			d.Log[1].Error != "" ||
 			!d.LapsedAt.IsZero() {
 			t.Errorf("the log is %+v", d.Log)
@@ -335,7 +336,7 @@ func TestACrashBetweenSendAndStoreSendsAgain(t *testing.T) {
 
 		tries := merchants.to("example.com")
 		if len(tries) != 2 || tries[0].body != tries[1].body ||
-			tries[0].header.Get(EventIDHeader) != tries[1].header.Get(EventIDHeader) {
+			tries[0].header.Get(webhook.EventIDHeader) != tries[1].header.Get(webhook.EventIDHeader) {
 			t.Errorf("tried %d times", len(tries))
 		}
 	})
@@ -352,10 +353,10 @@ func TestResultOfALostClaimIsThrownAway(t *testing.T) {
 			h.db.mu.Lock()
 			defer h.db.mu.Unlock()
 
-			d := page(h.db.rows.deliveries, "", 1, func(Delivery) bool { return true })[0]
+			d := page(h.db.rows.deliveries, "", 1, func(webhook.Delivery) bool { return true })[0]
 			d.Fence++
 			d.Version++
-			d.Status, d.NextAttemptAt = DeliverySucceeded, time.Time{}
+			d.Status, d.NextAttemptAt = webhook.DeliverySucceeded, time.Time{}
 			h.db.rows.deliveries[d.ID] = d
 
 			return nil, io.EOF
@@ -364,7 +365,7 @@ func TestResultOfALostClaimIsThrownAway(t *testing.T) {
 			t.Fatalf("did %v, error %v", did, err)
 		}
 
-		if d := h.deliveries(e.ID)[0]; d.Status != DeliverySucceeded || d.Attempts != 0 {
+		if d := h.deliveries(e.ID)[0]; d.Status != webhook.DeliverySucceeded || d.Attempts != 0 {
 			t.Errorf("the delivery is %+v", d)
 		}
 
@@ -404,7 +405,7 @@ func TestResultsAreStoredOnceTheStoreIsBack(t *testing.T) {
 			t.Errorf("did %v, error %v", did, err)
 		}
 
-		if d := h.deliveries(e.ID)[0]; d.Status != DeliverySucceeded || len(merchants.requests) != 1 {
+		if d := h.deliveries(e.ID)[0]; d.Status != webhook.DeliverySucceeded || len(merchants.requests) != 1 {
 			t.Errorf("the delivery is %s after %d requests", d.Status, len(merchants.requests))
 		}
 	})
@@ -425,11 +426,11 @@ func TestOneBadRowTakesNoOtherWithIt(t *testing.T) {
 			t.Errorf("did %v, error %v", did, err)
 		}
 
-		if d := h.deliveries(good.ID)[0]; d.Status != DeliverySucceeded {
+		if d := h.deliveries(good.ID)[0]; d.Status != webhook.DeliverySucceeded {
 			t.Errorf("the good delivery is %s", d.Status)
 		}
 
-		if d := h.deliveries(bad.ID)[0]; d.Status != DeliveryPending || d.Attempts != 0 ||
+		if d := h.deliveries(bad.ID)[0]; d.Status != webhook.DeliveryPending || d.Attempts != 0 ||
 			d.ClaimedBy != "" ||
 			time.Until(d.NextAttemptAt) != claimFor {
 			// our fault: no try is spent, and it is due again a little later
@@ -457,9 +458,9 @@ func TestOneUnreadableRowTakesNoOtherWithIt(t *testing.T) {
 		}
 
 		for i, d := range h.deliveries(e.ID) {
-			if want := map[bool]DeliveryStatus{
-				true:  DeliveryPending,
-				false: DeliverySucceeded,
+			if want := map[bool]webhook.DeliveryStatus{
+				true:  webhook.DeliveryPending,
+				false: webhook.DeliverySucceeded,
 			}[i == 1]; d.Status != want ||
 				d.ClaimedBy != "" {
 				t.Errorf("delivery %d is %+v", i, d)
@@ -473,7 +474,7 @@ func TestGoneDisablesAndFailsTheRest(t *testing.T) {
 		both := &inMemory{
 			answer: func(string, int) (int, http.Header, time.Duration) { return 410, nil, time.Second },
 		}
-		h := bubble(t, both, func(c *DelivererConfig) { c.PerEndpoint = 2 })
+		h := bubble(t, both, func(c *Config) { c.PerEndpoint = 2 })
 
 		e, _ := h.endpoint(merchant, "https://example.com/hook", event.InvoicePaid)
 		for range 5 {
@@ -486,7 +487,7 @@ func TestGoneDisablesAndFailsTheRest(t *testing.T) {
 
 		if got := h.reread(
 			e,
-		); got.Status != Disabled || h.events(event.WebhookEndpointDisabled) != 1 ||
+		); got.Status != webhook.Disabled || h.events(event.WebhookEndpointDisabled) != 1 ||
 			h.events(event.WebhookEndpointFailing) != 0 {
 			t.Errorf("the endpoint is %s", got.Status)
 		}
@@ -494,7 +495,7 @@ func TestGoneDisablesAndFailsTheRest(t *testing.T) {
 		tries := 0
 
 		for _, d := range h.deliveries(e.ID) {
-			if d.Status != DeliveryFailed || !d.NextAttemptAt.IsZero() {
+			if d.Status != webhook.DeliveryFailed || !d.NextAttemptAt.IsZero() {
 				t.Errorf("delivery %+v", d)
 			}
 
@@ -519,7 +520,7 @@ func TestNothingIsSentToADisabledOrDeletedEndpoint(t *testing.T) {
 		h.happen(merchant, event.InvoicePending)
 		h.happen(merchant, event.InvoicePaid)
 
-		off.Status = Disabled
+		off.Status = webhook.Disabled
 		h.db.rows.endpoints[off.ID] = off
 		delete(h.db.rows.endpoints, gone.ID)
 
@@ -534,13 +535,13 @@ func TestNothingIsSentToADisabledOrDeletedEndpoint(t *testing.T) {
 		}
 
 		for _, d := range h.deliveries("") {
-			if d.Status != DeliveryFailed || d.Attempts != 0 || d.ClaimedBy != "" ||
+			if d.Status != webhook.DeliveryFailed || d.Attempts != 0 || d.ClaimedBy != "" ||
 				!d.NextAttemptAt.IsZero() {
 				t.Errorf("delivery %+v", d)
 			}
 		}
 
-		if len(merchants.requests) != 0 || h.reread(pruned).Status != Enabled {
+		if len(merchants.requests) != 0 || h.reread(pruned).Status != webhook.Enabled {
 			t.Errorf("%d requests were sent", len(merchants.requests))
 		}
 	})
@@ -559,7 +560,7 @@ func TestClaimsBeyondTheSlotsOfAnEndpoint(t *testing.T) {
 				return 200, nil, 10 * time.Millisecond
 			},
 		}
-		h := bubble(t, merchants, func(c *DelivererConfig) { c.Concurrency, c.PerEndpoint = 8, 3 })
+		h := bubble(t, merchants, func(c *Config) { c.Concurrency, c.PerEndpoint = 8, 3 })
 		h.endpoint(merchant, "https://slow.example/", event.InvoicePaid)
 		h.endpoint(merchant, "https://quick.example/", event.InvoicePaid)
 
@@ -574,7 +575,7 @@ func TestClaimsBeyondTheSlotsOfAnEndpoint(t *testing.T) {
 		synctest.Wait()
 
 		for _, d := range h.deliveries("") {
-			if d.Status != DeliverySucceeded || d.Attempts != 1 {
+			if d.Status != webhook.DeliverySucceeded || d.Attempts != 1 {
 				t.Errorf("delivery %s is %s after %d tries", d.ID, d.Status, d.Attempts)
 			}
 		}
@@ -596,7 +597,7 @@ func TestFewDeliveriesWaitForOneEndpoint(t *testing.T) {
 		merchants := &inMemory{
 			answer: func(string, int) (int, http.Header, time.Duration) { return 200, nil, 14 * time.Second },
 		}
-		h := bubble(t, merchants, func(c *DelivererConfig) { c.PerEndpoint, c.Poll = 2, 100*time.Millisecond })
+		h := bubble(t, merchants, func(c *Config) { c.PerEndpoint, c.Poll = 2, 100*time.Millisecond })
 
 		e, _ := h.endpoint(merchant, "https://slow.example/")
 		for range 100 {
@@ -618,7 +619,7 @@ func TestFewDeliveriesWaitForOneEndpoint(t *testing.T) {
 				}
 			}
 
-			if held > 2+parked*2 {
+			if held > 2+waitingShare*2 {
 				t.Fatalf("%d deliveries are held", held)
 			}
 		}

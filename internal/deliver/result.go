@@ -1,4 +1,4 @@
-package webhook
+package deliver
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/webhook"
 )
 
 // This file holds what becomes of one claimed delivery, and how it is stored.
@@ -32,7 +33,7 @@ const (
 )
 
 type result struct {
-	claimed Delivery
+	claimed webhook.Delivery
 	kind    resultKind
 	answer
 	jitter uint64
@@ -45,8 +46,8 @@ type result struct {
 
 // loaded is a claimed delivery with what is needed to send it.
 type loaded struct {
-	Delivery
-	endpoint Endpoint
+	webhook.Delivery
+	endpoint webhook.Endpoint
 	event    event.Event
 	// gone says that the endpoint or the event is not there any more.
 	gone bool
@@ -56,7 +57,7 @@ type loaded struct {
 // load reads the endpoints and events of claimed deliveries: two queries, however many there are.
 // When they cannot be read together they are read one by one, so that one bad row takes none with
 // it.
-func (s *Deliverer) load(ctx context.Context, ds []Delivery) []loaded {
+func (s *Deliverer) load(ctx context.Context, ds []webhook.Delivery) []loaded {
 	out := make([]loaded, len(ds))
 
 	var endpointIDs, eventIDs []string
@@ -75,7 +76,7 @@ func (s *Deliverer) load(ctx context.Context, ds []Delivery) []loaded {
 
 	if err != nil && len(ds) > 1 && !passing(err) && ctx.Err() == nil {
 		for i, d := range ds {
-			out[i] = s.load(ctx, []Delivery{d})[0]
+			out[i] = s.load(ctx, []webhook.Delivery{d})[0]
 		}
 
 		return out
@@ -88,7 +89,7 @@ func (s *Deliverer) load(ctx context.Context, ds []Delivery) []loaded {
 		)
 	}
 
-	endpointOf := byID(endpoints, func(e Endpoint) string { return e.ID })
+	endpointOf := byID(endpoints, func(e webhook.Endpoint) string { return e.ID })
 
 	eventOf := byID(events, func(e event.Event) string { return e.ID })
 	for i, d := range ds {
@@ -112,14 +113,14 @@ func byID[T any](records []T, id func(T) string) map[string]T {
 // deliver tries one claimed delivery.
 func (s *Deliverer) deliver(ctx context.Context, d loaded) result {
 	r := result{claimed: d.Delivery, err: d.err}
-	if r.err == nil && (d.gone || d.endpoint.Status == Disabled) {
+	if r.err == nil && (d.gone || d.endpoint.Status == webhook.Disabled) {
 		r.kind = unsendable
 		return r
 	}
 
 	var secrets []string
 	if r.err == nil {
-		secrets, r.err = s.secrets(d.endpoint, s.now())
+		secrets, r.err = d.endpoint.OpenSecrets(s.seal, s.now())
 	}
 
 	if r.err == nil {
@@ -165,26 +166,26 @@ func (s *Deliverer) record(ctx context.Context, batch []result) error {
 	slices.SortFunc(batch, func(a, b result) int { return cmp.Compare(a.claimed.ID, b.claimed.ID) })
 	// As a rule nobody changes what is claimed. Only when somebody did, and the closure runs again,
 	// it is read.
-	stored, changed := make(map[string]Delivery, len(batch)), false
+	stored, changed := make(map[string]webhook.Delivery, len(batch)), false
 	for _, r := range batch {
 		stored[r.claimed.ID] = r.claimed
 	}
 
 	ids := slices.Sorted(maps.Keys(stored))
 
-	return s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
+	return s.db.Update(ctx, func(ctx context.Context, tx webhook.Tx) error {
 		if changed {
 			found, err := tx.DeliveriesByID(ctx, ids)
 			if err != nil {
 				return fmt.Errorf("read %d webhook deliveries: %w", len(ids), err)
 			}
 
-			stored = byID(found, func(d Delivery) string { return d.ID })
+			stored = byID(found, func(d webhook.Delivery) string { return d.ID })
 		}
 
 		changed = true
 
-		var ds []*Delivery
+		var ds []*webhook.Delivery
 
 		outcomes := make(map[string][]outcome)
 
@@ -210,7 +211,7 @@ func (s *Deliverer) record(ctx context.Context, batch []result) error {
 			if r.kind == tried {
 				o := outcome{
 					answer: r.answer,
-					ranOut: before.Status == DeliveryPending && after.Status == DeliveryFailed,
+					ranOut: before.Status == webhook.DeliveryPending && after.Status == webhook.DeliveryFailed,
 				}
 				outcomes[after.EndpointID] = append(outcomes[after.EndpointID], o)
 			}
@@ -224,22 +225,22 @@ func (s *Deliverer) record(ctx context.Context, batch []result) error {
 			return err
 		}
 
-		return s.judge(ctx, tx, outcomes)
+		return s.applyResults(ctx, tx, outcomes)
 	})
 }
 
-func (r result) apply(d Delivery) Delivery {
+func (r result) apply(d webhook.Delivery) webhook.Delivery {
 	switch r.kind {
 	case putOff:
-		return d.putOff(r.dueAt)
+		return d.PutOff(r.dueAt)
 	case tried:
-		return d.tried(r.attempt, r.ended, r.retryAfter, r.jitter)
+		return d.Tried(r.attempt, r.ended, r.retryAfter, r.jitter)
 	case unsendable:
-		return d.failed()
+		return d.Failed()
 	case cutShort:
-		return d.interrupted(r.attempt).unclaimed()
+		return d.Interrupted(r.attempt).Unclaimed()
 	default:
-		return d.unclaimed()
+		return d.Unclaimed()
 	}
 }
 
@@ -250,25 +251,25 @@ type outcome struct {
 }
 
 // judge moves endpoints by the tries that were made of them, in the order they ended.
-func (s *Deliverer) judge(ctx context.Context, tx Tx, outcomes map[string][]outcome) error {
+func (s *Deliverer) applyResults(ctx context.Context, tx webhook.Tx, outcomes map[string][]outcome) error {
 	found, err := tx.EndpointsByID(ctx, slices.Sorted(maps.Keys(outcomes)))
 	if err != nil {
 		return fmt.Errorf("read %d webhook endpoints: %w", len(outcomes), err)
 	}
 	// In the order of their ids, like the deliveries; those that are not there were deleted meanwhile.
-	slices.SortFunc(found, func(a, b Endpoint) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(found, func(a, b webhook.Endpoint) int { return cmp.Compare(a.ID, b.ID) })
 
 	for _, before := range found {
 		tries := outcomes[before.ID]
 		slices.SortStableFunc(tries, func(a, b outcome) int { return a.ended.Compare(b.ended) })
 
-		e := before.pruned(s.now())
+		e := before.Pruned(s.now())
 
 		for _, o := range tries {
-			if o.attempt.succeeded() {
-				e = e.succeeded(o.ended)
+			if o.attempt.Succeeded() {
+				e = e.Succeeded(o.ended)
 			} else {
-				e = e.failed(o.ended, o.ranOut && !o.attempt.gone(), o.attempt.gone())
+				e = e.Failed(o.ended, o.ranOut && !o.attempt.Gone(), o.attempt.Gone())
 			}
 		}
 
@@ -276,7 +277,7 @@ func (s *Deliverer) judge(ctx context.Context, tx Tx, outcomes map[string][]outc
 			continue
 		}
 
-		if err := putMoved(ctx, tx, &e, before.Status); err != nil {
+		if err := webhook.PutChanged(ctx, tx, &e, before.Status); err != nil {
 			return fmt.Errorf("store webhook endpoint %s: %w", e.ID, err)
 		}
 	}
@@ -289,7 +290,7 @@ func (s *Deliverer) judge(ctx context.Context, tx Tx, outcomes map[string][]outc
 const successNoted = time.Second
 
 // unmoved reports whether tries left an endpoint as it was, so that its row need not be written.
-func unmoved(a, b Endpoint) bool {
+func unmoved(a, b webhook.Endpoint) bool {
 	same := func(x, y time.Time) bool { return x.Equal(y) }
 
 	return a.Status == b.Status && b.LastSuccessAt.Sub(a.LastSuccessAt) < successNoted &&

@@ -1,4 +1,4 @@
-package webhook
+package deliver
 
 import (
 	"net/http"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/webhook"
 )
 
 // This file takes deliveries and endpoints through days of fake time.
@@ -19,7 +20,7 @@ func TestDeliveryGoesThroughTheWholeSchedule(t *testing.T) {
 
 		const poll = 30 * time.Second
 
-		h := bubble(t, merchants, func(c *DelivererConfig) { c.Poll = poll })
+		h := bubble(t, merchants, func(c *Config) { c.Poll = poll })
 		e, secret := h.endpoint(merchant, "https://example.com/hook", event.InvoicePaid)
 		other, _ := h.endpoint(merchant, "https://other.example/", event.WebhookEndpointFailing)
 		h.happen(merchant, event.InvoicePaid)
@@ -53,20 +54,20 @@ func TestDeliveryGoesThroughTheWholeSchedule(t *testing.T) {
 				t.Errorf("try %d has another body", i+1)
 			}
 
-			if err := VerifyAt([]byte(q.body), q.header.Get(SignatureHeader), q.at, secret); err != nil {
+			if err := webhook.VerifyAt([]byte(q.body), q.header.Get(webhook.SignatureHeader), q.at, secret); err != nil {
 				t.Errorf("try %d: %v", i+1, err)
 			}
 		}
 
 		d := h.deliveries(e.ID)[0]
-		if d.Status != DeliveryFailed || d.Attempts != 10 || len(d.Log) != 10 || !d.NextAttemptAt.IsZero() ||
+		if d.Status != webhook.DeliveryFailed || d.Attempts != 10 || len(d.Log) != 10 || !d.NextAttemptAt.IsZero() ||
 			d.ClaimedBy != "" {
 			t.Errorf("the delivery ended as %+v", d)
 		}
 
 		if got := h.reread(
 			e,
-		); got.Status != Failing || got.FailingSince.IsZero() ||
+		); got.Status != webhook.Failing || got.FailingSince.IsZero() ||
 			!got.FirstFailureAt.Equal(begun) {
 			t.Errorf(
 				"the endpoint is %s, failing since %s, first failure at %s",
@@ -89,7 +90,7 @@ func TestFailingEndpointIsEnabledByTheNextSuccess(t *testing.T) {
 		h := bubble(t, always(200), nil)
 		e, _ := h.endpoint(merchant, "https://example.com/hook")
 		failing := e
-		failing.Status, failing.FailingSince, failing.FirstFailureAt = Failing, time.Now().
+		failing.Status, failing.FailingSince, failing.FirstFailureAt = webhook.Failing, time.Now().
 			Add(-day),
 			time.Now().
 				Add(-2*day)
@@ -101,12 +102,12 @@ func TestFailingEndpointIsEnabledByTheNextSuccess(t *testing.T) {
 		}
 
 		got := h.reread(e)
-		if got.Status != Enabled || !got.FailingSince.IsZero() || !got.FirstFailureAt.IsZero() ||
+		if got.Status != webhook.Enabled || !got.FailingSince.IsZero() || !got.FirstFailureAt.IsZero() ||
 			!got.LastSuccessAt.Equal(time.Now()) {
 			t.Errorf("the endpoint is %+v", got)
 		}
 
-		if d := h.deliveries(e.ID)[0]; d.Status != DeliverySucceeded || !d.DeliveredAt.Equal(time.Now()) ||
+		if d := h.deliveries(e.ID)[0]; d.Status != webhook.DeliverySucceeded || !d.DeliveredAt.Equal(time.Now()) ||
 			d.Attempts != 1 {
 			t.Errorf("the delivery is %+v", d)
 		}
@@ -120,7 +121,7 @@ func TestFailingEndpointIsEnabledByTheNextSuccess(t *testing.T) {
 func TestEndpointIsDisabledAfterFiveDaysOfFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		merchants := always(503)
-		h := bubble(t, merchants, func(c *DelivererConfig) { c.Poll = time.Minute })
+		h := bubble(t, merchants, func(c *Config) { c.Poll = time.Minute })
 		e, _ := h.endpoint(merchant, "https://example.com/hook", event.InvoicePaid)
 		begun := time.Now()
 
@@ -135,7 +136,7 @@ func TestEndpointIsDisabledAfterFiveDaysOfFailures(t *testing.T) {
 		synctest.Wait()
 
 		got := h.reread(e)
-		if got.Status != Disabled || got.UpdatedAt.Sub(begun) < disableAfter ||
+		if got.Status != webhook.Disabled || got.UpdatedAt.Sub(begun) < disableAfter ||
 			got.UpdatedAt.Sub(begun) > disableAfter+10*time.Hour {
 			t.Fatalf(
 				"the endpoint is %s since %s after the first failure",
@@ -144,7 +145,7 @@ func TestEndpointIsDisabledAfterFiveDaysOfFailures(t *testing.T) {
 		}
 
 		for _, d := range h.deliveries(e.ID) {
-			if d.Status != DeliveryFailed {
+			if d.Status != webhook.DeliveryFailed {
 				t.Errorf("delivery %s is %s", d.ID, d.Status)
 			}
 		}
@@ -178,7 +179,7 @@ func TestOneSuccessKeepsAnEndpointEnabledForEver(t *testing.T) {
 				return 500, nil, 0
 			},
 		}
-		h := bubble(t, merchants, func(c *DelivererConfig) { c.Poll = time.Minute })
+		h := bubble(t, merchants, func(c *Config) { c.Poll = time.Minute })
 		e, _ := h.endpoint(merchant, "https://example.com/hook", event.InvoicePaid)
 
 		stop := h.run()
@@ -189,7 +190,7 @@ func TestOneSuccessKeepsAnEndpointEnabledForEver(t *testing.T) {
 			time.Sleep(day)
 		}
 
-		if got := h.reread(e); got.Status != Enabled {
+		if got := h.reread(e); got.Status != webhook.Enabled {
 			t.Errorf("the endpoint is %s", got.Status)
 		}
 	})
@@ -208,7 +209,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 				return 200, nil, 0
 			},
 		}
-		h := bubble(t, merchants, func(c *DelivererConfig) { c.Poll = time.Minute })
+		h := bubble(t, merchants, func(c *Config) { c.Poll = time.Minute })
 		h.endpoint(merchant, "https://example.com/hook")
 		h.happen(merchant, event.InvoicePaid)
 
@@ -251,16 +252,16 @@ func TestOverlapRunsOutBetweenTries(t *testing.T) {
 		for i, q := range merchants.to("example.com") {
 			within := q.at.Before(h.reread(e).UpdatedAt.Add(time.Hour))
 
-			header := q.header.Get(SignatureHeader)
+			header := q.header.Get(webhook.SignatureHeader)
 			if n := strings.Count(header, ",v1="); within && n != 2 || !within && n != 1 {
 				t.Errorf("try %d has %d signatures", i+1, n)
 			}
 
-			if err := VerifyAt([]byte(q.body), header, q.at, second); err != nil {
+			if err := webhook.VerifyAt([]byte(q.body), header, q.at, second); err != nil {
 				t.Errorf("try %d with the new secret: %v", i+1, err)
 			}
 
-			if err := VerifyAt([]byte(q.body), header, q.at, first); within != (err == nil) {
+			if err := webhook.VerifyAt([]byte(q.body), header, q.at, first); within != (err == nil) {
 				t.Errorf("try %d with the old secret: %v", i+1, err)
 			}
 		}

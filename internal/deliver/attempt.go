@@ -1,4 +1,4 @@
-package webhook
+package deliver
 
 import (
 	"bytes"
@@ -18,6 +18,7 @@ import (
 	"code.dny.dev/ssrf"
 
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/webhook"
 )
 
 // This file holds one try of a delivery: the request, and what is kept of the answer.
@@ -26,7 +27,7 @@ const userAgent = "payments-webhooks/1"
 
 // answer is what came of one try.
 type answer struct {
-	attempt Attempt
+	attempt webhook.Attempt
 	ended   time.Time
 	// retryAfter is how long the endpoint asked to wait; 0 when it did not ask.
 	retryAfter time.Duration
@@ -37,20 +38,20 @@ type answer struct {
 // by us and has no outcome.
 func (s *Deliverer) post(
 	ctx context.Context,
-	d Delivery,
-	e Endpoint,
+	d webhook.Delivery,
+	e webhook.Endpoint,
 	ev event.Event,
 	secrets []string,
 ) (a answer, ok bool) {
 	started := s.stamp()
 	header := http.Header{
-		"Content-Type":   {"application/json"},
-		"User-Agent":     {userAgent},
-		SignatureHeader:  {Sign(ev.Envelope, started, secrets...)},
-		EventIDHeader:    {ev.ID},
-		DeliveryIDHeader: {d.ID},
+		"Content-Type":           {"application/json"},
+		"User-Agent":             {userAgent},
+		webhook.SignatureHeader:  {webhook.Sign(ev.Envelope, started, secrets...)},
+		webhook.EventIDHeader:    {ev.ID},
+		webhook.DeliveryIDHeader: {d.ID},
 	}
-	a.attempt = Attempt{At: started, Request: AttemptRequest{Headers: sentHeaders(header)}}
+	a.attempt = webhook.Attempt{At: started, Request: webhook.AttemptRequest{Headers: sentHeaders(header)}}
 
 	var seen progress
 
@@ -62,7 +63,7 @@ func (s *Deliverer) post(
 		raw, readErr := io.ReadAll(io.LimitReader(response.Body, readLimit))
 		response.Body.Close()
 		a.attempt.HTTPStatus = response.StatusCode
-		kept := &AttemptResponse{Headers: keptHeaders(response.Header)}
+		kept := &webhook.AttemptResponse{Headers: keptHeaders(response.Header)}
 		kept.Body, kept.BodyTruncated = keptBody(
 			raw, readErr != nil || len(raw) == readLimit, response.Header,
 		)
@@ -79,7 +80,7 @@ func (s *Deliverer) post(
 
 	a.attempt.DurationMS = max(a.ended.Sub(started).Milliseconds(), 0)
 	if response != nil {
-		a.retryAfter = parseRetryAfter(response.Header.Get("Retry-After"), a.ended)
+		a.retryAfter = webhook.ParseRetryAfter(response.Header.Get("Retry-After"), a.ended)
 	}
 
 	return a, ctx.Err() == nil || a.attempt.HTTPStatus != 0

@@ -1,4 +1,4 @@
-package webhook
+package deliver
 
 import (
 	"encoding/json"
@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/seed-8ee7f392/payments/webhook"
 )
 
 func TestRedactJSON(t *testing.T) {
@@ -46,7 +48,7 @@ func TestRedactJSON(t *testing.T) {
 }
 
 func TestRedactSecrets(t *testing.T) {
-	signed := Sign([]byte("{}"), start, secretA, secretB)
+	signed := webhook.Sign([]byte("{}"), start, secretA, secretB)
 	for given, want := range map[string]string{
 		"nothing":                 "nothing",
 		"got " + secretA + "!":    "got whsec_[redacted]!",

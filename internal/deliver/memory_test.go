@@ -1,4 +1,4 @@
-package webhook
+package deliver
 
 import (
 	"cmp"
@@ -14,6 +14,7 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/store/lease"
+	"github.com/seed-8ee7f392/payments/webhook"
 )
 
 // memory is a DB for tests, with the part of the engine that this package depends on: it renders
@@ -34,16 +35,16 @@ type memory struct {
 }
 
 type rows struct {
-	endpoints  map[string]Endpoint
-	deliveries map[string]Delivery
+	endpoints  map[string]webhook.Endpoint
+	deliveries map[string]webhook.Delivery
 	events     map[string]event.Event
 }
 
 func newMemory() *memory {
-	return &memory{rows: rows{map[string]Endpoint{}, map[string]Delivery{}, map[string]event.Event{}}}
+	return &memory{rows: rows{map[string]webhook.Endpoint{}, map[string]webhook.Delivery{}, map[string]event.Event{}}}
 }
 
-func (m *memory) Update(ctx context.Context, f func(context.Context, Tx) error) error {
+func (m *memory) Update(ctx context.Context, f func(context.Context, webhook.Tx) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
@@ -107,7 +108,7 @@ func (m *memory) Update(ctx context.Context, f func(context.Context, Tx) error) 
 
 // append makes events as some other room of the house would.
 func (m *memory) append(ctx context.Context, events ...event.Event) error {
-	return m.Update(ctx, func(ctx context.Context, tx Tx) error { return tx.AppendEvents(ctx, events...) })
+	return m.Update(ctx, func(ctx context.Context, tx webhook.Tx) error { return tx.AppendEvents(ctx, events...) })
 }
 
 func (r rows) clone() rows {
@@ -142,27 +143,27 @@ func (m *memory) EventsByID(ctx context.Context, ids []string) ([]event.Event, e
 	return m.reader().EventsByID(ctx, ids)
 }
 
-func (m *memory) EndpointsByID(ctx context.Context, ids []string) ([]Endpoint, error) {
+func (m *memory) EndpointsByID(ctx context.Context, ids []string) ([]webhook.Endpoint, error) {
 	return m.reader().EndpointsByID(ctx, ids)
 }
 
-func (m *memory) DeliveriesByID(ctx context.Context, ids []string) ([]Delivery, error) {
+func (m *memory) DeliveriesByID(ctx context.Context, ids []string) ([]webhook.Delivery, error) {
 	return m.reader().DeliveriesByID(ctx, ids)
 }
 
-func (m *memory) WebhookEndpoint(ctx context.Context, o event.Owner, id string) (Endpoint, error) {
+func (m *memory) WebhookEndpoint(ctx context.Context, o event.Owner, id string) (webhook.Endpoint, error) {
 	return m.reader().WebhookEndpoint(ctx, o, id)
 }
 
-func (m *memory) WebhookEndpoints(ctx context.Context, f EndpointFilter) ([]Endpoint, error) {
+func (m *memory) WebhookEndpoints(ctx context.Context, f webhook.EndpointFilter) ([]webhook.Endpoint, error) {
 	return m.reader().WebhookEndpoints(ctx, f)
 }
 
-func (m *memory) Delivery(ctx context.Context, o event.Owner, id string) (Delivery, error) {
+func (m *memory) Delivery(ctx context.Context, o event.Owner, id string) (webhook.Delivery, error) {
 	return m.reader().Delivery(ctx, o, id)
 }
 
-func (m *memory) Deliveries(ctx context.Context, f DeliveryFilter) ([]Delivery, error) {
+func (m *memory) Deliveries(ctx context.Context, f webhook.DeliveryFilter) ([]webhook.Delivery, error) {
 	return m.reader().Deliveries(ctx, f)
 }
 
@@ -179,14 +180,14 @@ func (r reader) EventsByID(_ context.Context, ids []string) ([]event.Event, erro
 	return several(rows.events, ids), nil
 }
 
-func (r reader) EndpointsByID(_ context.Context, ids []string) ([]Endpoint, error) {
+func (r reader) EndpointsByID(_ context.Context, ids []string) ([]webhook.Endpoint, error) {
 	rows, done := r.open()
 	defer done()
 
 	return several(rows.endpoints, ids), nil
 }
 
-func (r reader) DeliveriesByID(_ context.Context, ids []string) ([]Delivery, error) {
+func (r reader) DeliveriesByID(_ context.Context, ids []string) ([]webhook.Delivery, error) {
 	rows, done := r.open()
 	defer done()
 
@@ -222,42 +223,42 @@ func (r reader) Events(_ context.Context, f event.Filter) ([]event.Event, error)
 	return page(rows.events, f.After, f.Limit, func(e event.Event) bool { return e.Owner == f.Owner }), nil
 }
 
-func (r reader) WebhookEndpoint(_ context.Context, o event.Owner, id string) (Endpoint, error) {
+func (r reader) WebhookEndpoint(_ context.Context, o event.Owner, id string) (webhook.Endpoint, error) {
 	rows, done := r.open()
 	defer done()
 
 	e, ok := rows.endpoints[id]
 	if !ok || e.Owner != o {
-		return Endpoint{}, errNoRow
+		return webhook.Endpoint{}, errNoRow
 	}
 
 	return e, nil
 }
 
-func (r reader) WebhookEndpoints(_ context.Context, f EndpointFilter) ([]Endpoint, error) {
+func (r reader) WebhookEndpoints(_ context.Context, f webhook.EndpointFilter) ([]webhook.Endpoint, error) {
 	rows, done := r.open()
 	defer done()
 
-	return page(rows.endpoints, f.After, f.Limit, func(e Endpoint) bool { return e.Owner == f.Owner }), nil
+	return page(rows.endpoints, f.After, f.Limit, func(e webhook.Endpoint) bool { return e.Owner == f.Owner }), nil
 }
 
-func (r reader) Delivery(_ context.Context, o event.Owner, id string) (Delivery, error) {
+func (r reader) Delivery(_ context.Context, o event.Owner, id string) (webhook.Delivery, error) {
 	rows, done := r.open()
 	defer done()
 
 	d, ok := rows.deliveries[id]
 	if !ok || d.Owner != o {
-		return Delivery{}, errNoRow
+		return webhook.Delivery{}, errNoRow
 	}
 
 	return d, nil
 }
 
-func (r reader) Deliveries(_ context.Context, f DeliveryFilter) ([]Delivery, error) {
+func (r reader) Deliveries(_ context.Context, f webhook.DeliveryFilter) ([]webhook.Delivery, error) {
 	rows, done := r.open()
 	defer done()
 
-	return page(rows.deliveries, f.After, f.Limit, func(d Delivery) bool {
+	return page(rows.deliveries, f.After, f.Limit, func(d webhook.Delivery) bool {
 		return d.Owner == f.Owner && (f.EventID == "" || d.EventID == f.EventID) &&
 			(f.EndpointID == "" || d.EndpointID == f.EndpointID) &&
 			(len(f.Statuses) == 0 || slices.Contains(f.Statuses, d.Status))
@@ -269,7 +270,7 @@ func (r reader) PendingDeliveries(_ context.Context, endpointID string) (n int, 
 	defer done()
 
 	for _, d := range rows.deliveries {
-		if d.EndpointID == endpointID && d.Status == DeliveryPending {
+		if d.EndpointID == endpointID && d.Status == webhook.DeliveryPending {
 			n++
 		}
 	}
@@ -328,7 +329,7 @@ func put[T any](rows map[string]T, id string, row *T, stored, given int64, versi
 	return nil
 }
 
-func (tx *memoryTx) PutEndpoint(_ context.Context, e *Endpoint) error {
+func (tx *memoryTx) PutEndpoint(_ context.Context, e *webhook.Endpoint) error {
 	return put(tx.rows.endpoints, e.ID, e, tx.rows.endpoints[e.ID].Version, e.Version, &e.Version)
 }
 
@@ -337,7 +338,7 @@ func (tx *memoryTx) DeleteEndpoint(_ context.Context, id string) error {
 	return nil
 }
 
-func (tx *memoryTx) PutDeliveries(_ context.Context, ds ...*Delivery) error {
+func (tx *memoryTx) PutDeliveries(_ context.Context, ds ...*webhook.Delivery) error {
 	for _, d := range ds {
 		if err := put(
 			tx.rows.deliveries, d.ID, d, tx.rows.deliveries[d.ID].Version, d.Version, &d.Version,
@@ -354,21 +355,21 @@ func (tx *memoryTx) ClaimDeliveries(
 	owner string,
 	now, until time.Time,
 	limit, perEndpoint int,
-) ([]Delivery, error) {
-	var due []Delivery
+) ([]webhook.Delivery, error) {
+	var due []webhook.Delivery
 
 	for _, d := range tx.rows.deliveries {
-		if d.Status == DeliveryPending && !d.NextAttemptAt.After(now) &&
+		if d.Status == webhook.DeliveryPending && !d.NextAttemptAt.After(now) &&
 			(d.ClaimedBy == "" || d.ClaimedBy == owner || !now.Before(d.ClaimedUntil)) {
 			due = append(due, d)
 		}
 	}
 
-	slices.SortFunc(due, func(a, b Delivery) int {
+	slices.SortFunc(due, func(a, b webhook.Delivery) int {
 		return cmp.Or(a.NextAttemptAt.Compare(b.NextAttemptAt), cmp.Compare(a.ID, b.ID))
 	})
 
-	var claimed []Delivery
+	var claimed []webhook.Delivery
 
 	of := map[string]int{}
 	for _, d := range due {
@@ -388,8 +389,8 @@ func (tx *memoryTx) ClaimDeliveries(
 
 func (tx *memoryTx) FailDeliveries(_ context.Context, endpointID string) error {
 	for id, d := range tx.rows.deliveries {
-		if d.EndpointID == endpointID && d.Status == DeliveryPending {
-			d.Status, d.NextAttemptAt, d.Version = DeliveryFailed, time.Time{}, d.Version+1
+		if d.EndpointID == endpointID && d.Status == webhook.DeliveryPending {
+			d.Status, d.NextAttemptAt, d.Version = webhook.DeliveryFailed, time.Time{}, d.Version+1
 			tx.rows.deliveries[id] = d
 		}
 	}
@@ -399,7 +400,7 @@ func (tx *memoryTx) FailDeliveries(_ context.Context, endpointID string) error {
 
 func (tx *memoryTx) PruneDeliveries(_ context.Context, before time.Time, limit int) (n int, _ error) {
 	for id, d := range tx.rows.deliveries {
-		if d.Status != DeliveryPending && d.CreatedAt.Before(before) && n < limit {
+		if d.Status != webhook.DeliveryPending && d.CreatedAt.Before(before) && n < limit {
 			delete(tx.rows.deliveries, id)
 
 			n++
@@ -421,9 +422,9 @@ func (tx *memoryTx) PruneEvents(_ context.Context, before time.Time, limit int) 
 	return n, nil
 }
 
-func (tx *memoryTx) EndpointsOf(_ context.Context, owner event.Owner) (out []Endpoint, _ error) {
+func (tx *memoryTx) EndpointsOf(_ context.Context, owner event.Owner) (out []webhook.Endpoint, _ error) {
 	for _, id := range slices.Sorted(maps.Keys(tx.rows.endpoints)) {
-		if e := tx.rows.endpoints[id]; e.Owner == owner && e.Status != Disabled {
+		if e := tx.rows.endpoints[id]; e.Owner == owner && e.Status != webhook.Disabled {
 			out = append(out, e)
 		}
 	}

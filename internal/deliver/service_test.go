@@ -1,12 +1,12 @@
-package webhook
+package deliver
 
 import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -19,10 +19,10 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/internal/seal"
+	"github.com/seed-8ee7f392/payments/webhook"
 )
 
 var (
-	start    = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	merchant = event.Owner{AccountID: "65a000000000000000000001", Livemode: true}
 	tester   = event.Owner{AccountID: "65a000000000000000000001"}
 	stranger = event.Owner{AccountID: "65a000000000000000000002", Livemode: true}
@@ -42,7 +42,7 @@ func (steady) Read(p []byte) (int, error) {
 
 // house is a service over a memory.
 type house struct {
-	*Service
+	*webhook.Service
 	*Deliverer
 	t   testing.TB
 	db  *memory
@@ -50,7 +50,7 @@ type house struct {
 }
 
 // newHouse returns a service whose clock stands, unless change sets another. Loopback addresses are open.
-func newHouse(t testing.TB, change func(*DelivererConfig)) *house {
+func newHouse(t testing.TB, change func(*Config)) *house {
 	t.Helper()
 	h := &house{t: t, db: newMemory(), log: &bytes.Buffer{}}
 
@@ -59,7 +59,7 @@ func newHouse(t testing.TB, change func(*DelivererConfig)) *house {
 		t.Fatal(err)
 	}
 
-	c := DelivererConfig{
+	c := Config{
 		DB:   h.db,
 		Seal: box,
 		Now:  func() time.Time { return start },
@@ -73,9 +73,9 @@ func newHouse(t testing.TB, change func(*DelivererConfig)) *house {
 	c.IDs = id.New(c.Now, nil)
 
 	h.db.ids, h.db.now = c.IDs, c.Now
-	h.Deliverer = NewDeliverer(c)
+	h.Deliverer = New(c)
 
-	if h.Service, err = New(Config{
+	if h.Service, err = webhook.New(webhook.Config{
 		DB:      c.DB,
 		IDs:     c.IDs,
 		Seal:    c.Seal,
@@ -91,7 +91,7 @@ func newHouse(t testing.TB, change func(*DelivererConfig)) *house {
 	return h
 }
 
-func (h *house) endpoint(owner event.Owner, url string, types ...event.Type) (Endpoint, string) {
+func (h *house) endpoint(owner event.Owner, url string, types ...event.Type) (webhook.Endpoint, string) {
 	h.t.Helper()
 
 	if len(types) == 0 {
@@ -99,7 +99,7 @@ func (h *house) endpoint(owner event.Owner, url string, types ...event.Type) (En
 	}
 
 	e, secret, err := h.CreateEndpoint(
-		context.Background(), EndpointParams{Owner: owner, URL: url, Events: types},
+		context.Background(), webhook.EndpointParams{Owner: owner, URL: url, Events: types},
 	)
 	if err != nil {
 		h.t.Fatal(err)
@@ -127,18 +127,18 @@ func (h *house) happen(owner event.Owner, t event.Type) {
 	}
 }
 
-func (h *house) deliveries(endpointID string) []Delivery {
+func (h *house) deliveries(endpointID string) []webhook.Delivery {
 	h.t.Helper()
 	h.db.mu.Lock()
 	defer h.db.mu.Unlock()
 
 	return page(
 		h.db.rows.deliveries, "", 1<<30,
-		func(d Delivery) bool { return endpointID == "" || d.EndpointID == endpointID },
+		func(d webhook.Delivery) bool { return endpointID == "" || d.EndpointID == endpointID },
 	)
 }
 
-func (h *house) reread(e Endpoint) Endpoint {
+func (h *house) reread(e webhook.Endpoint) webhook.Endpoint {
 	h.t.Helper()
 
 	e, err := h.GetEndpoint(context.Background(), e.Owner, e.ID)
@@ -162,14 +162,6 @@ func (h *house) events(t event.Type) (n int) {
 	return n
 }
 
-func wantFault(t *testing.T, err, word error, code string) {
-	t.Helper()
-
-	if !errors.Is(err, word) || fault.Code(err) != code {
-		t.Errorf("error is %v (code %q), want %v with code %q", err, fault.Code(err), word, code)
-	}
-}
-
 func TestCreateEndpoint(t *testing.T) {
 	h := newHouse(t, nil)
 
@@ -181,7 +173,7 @@ func TestCreateEndpoint(t *testing.T) {
 		t.Errorf("secret %q is not whsec_ and 32 bytes in base64", secret)
 	}
 
-	if e.Status != Enabled || e.SecretLast4 != secret[len(secret)-4:] || !e.CreatedAt.Equal(start) ||
+	if e.Status != webhook.Enabled || e.SecretLast4 != secret[len(secret)-4:] || !e.CreatedAt.Equal(start) ||
 		e.Version != 1 ||
 		!slices.Equal(e.Events, []event.Type{event.InvoicePaid, event.PayoutFailed}) {
 		t.Errorf("created %+v", e)
@@ -195,14 +187,14 @@ func TestCreateEndpoint(t *testing.T) {
 		t.Errorf("stored %+v", got)
 	}
 
-	if secrets, err := h.secrets(e, start); err != nil || !slices.Equal(secrets, []string{secret}) {
+	if secrets, err := e.OpenSecrets(h.Deliverer.seal, start); err != nil || !slices.Equal(secrets, []string{secret}) {
 		t.Errorf("the stored secret opens as %q, error %v", secrets, err)
 	}
 
 	moved := e
 
 	moved.ID = "65a0000000000000000000ff"
-	if _, err := h.secrets(moved, start); err == nil {
+	if _, err := moved.OpenSecrets(h.Deliverer.seal, start); err == nil {
 		t.Error("a sealed secret that was moved to another endpoint opened")
 	}
 
@@ -218,18 +210,18 @@ func TestCreateEndpoint(t *testing.T) {
 func TestSixteenEndpointsPerAccountAndMode(t *testing.T) {
 	h := newHouse(t, nil)
 
-	var last Endpoint
-	for i := range MaxEndpoints {
+	var last webhook.Endpoint
+	for i := range webhook.MaxEndpoints {
 		last, _ = h.endpoint(merchant, fmt.Sprintf("https://example.com/%d", i))
 	}
 
-	params := EndpointParams{Owner: merchant, URL: "https://example.com/more", Events: []event.Type{"*"}}
+	params := webhook.EndpointParams{Owner: merchant, URL: "https://example.com/more", Events: []event.Type{"*"}}
 	_, _, err := h.CreateEndpoint(t.Context(), params)
 	wantFault(t, err, fault.State, "webhook_endpoint_limit_exceeded")
 	h.endpoint(tester, "https://example.com/test-mode-counts-for-itself")
 	h.endpoint(stranger, "https://example.com/and-so-does-another-account")
 
-	if len(h.db.locked) != MaxEndpoints+2 {
+	if len(h.db.locked) != webhook.MaxEndpoints+2 {
 		t.Errorf("the account was locked %d times", len(h.db.locked))
 	}
 
@@ -244,7 +236,7 @@ func TestSixteenEndpointsPerAccountAndMode(t *testing.T) {
 
 func TestRotateSecret(t *testing.T) {
 	now := start
-	h := newHouse(t, func(c *DelivererConfig) { c.Now = func() time.Time { return now } })
+	h := newHouse(t, func(c *Config) { c.Now = func() time.Time { return now } })
 	e, first := h.endpoint(merchant, "https://example.com/hook")
 	rotate := func(overlap time.Duration) string {
 		t.Helper()
@@ -259,7 +251,7 @@ func TestRotateSecret(t *testing.T) {
 	signing := func(want ...string) {
 		t.Helper()
 
-		if got, err := h.secrets(h.reread(e), now); err != nil || !slices.Equal(got, want) {
+		if got, err := h.reread(e).OpenSecrets(h.Deliverer.seal, now); err != nil || !slices.Equal(got, want) {
 			t.Errorf("signed with %q, error %v, want %q", got, err, want)
 		}
 	}
@@ -291,7 +283,7 @@ func TestRotateSecret(t *testing.T) {
 		t.Errorf("without overlap the previous secret stays: %+v", got)
 	}
 
-	for _, overlap := range []time.Duration{-time.Hour, MaxOverlap + 1} {
+	for _, overlap := range []time.Duration{-time.Hour, webhook.MaxOverlap + 1} {
 		_, _, err := h.RotateSecret(t.Context(), merchant, e.ID, overlap)
 		wantFault(t, err, fault.Invalid, "parameter_invalid")
 	}
@@ -303,16 +295,18 @@ func TestRotateSecret(t *testing.T) {
 
 func TestUpdateEndpoint(t *testing.T) {
 	now := start
-	h := newHouse(t, func(c *DelivererConfig) { c.Now = func() time.Time { return now } })
+	h := newHouse(t, func(c *Config) { c.Now = func() time.Time { return now } })
 	e, _ := h.endpoint(merchant, "https://example.com/hook", event.InvoicePaid)
 	other, _ := h.endpoint(merchant, "https://example.com/other", event.WebhookEndpointDisabled)
 	h.happen(merchant, event.InvoicePaid)
 
 	now = start.Add(time.Minute)
-	update := func(u EndpointUpdate) (Endpoint, error) { return h.UpdateEndpoint(t.Context(), merchant, e.ID, u) }
+	update := func(u webhook.EndpointUpdate) (webhook.Endpoint, error) {
+		return h.UpdateEndpoint(t.Context(), merchant, e.ID, u)
+	}
 
 	if got, err := update(
-		EndpointUpdate{},
+		webhook.EndpointUpdate{},
 	); err != nil || got.Version != e.Version ||
 		!got.UpdatedAt.Equal(start) {
 		t.Errorf("an update of nothing wrote %+v, error %v", got, err)
@@ -320,29 +314,29 @@ func TestUpdateEndpoint(t *testing.T) {
 
 	url, text, types := "https://example.org/new", "orders", []event.Type{"*"}
 
-	got, err := update(EndpointUpdate{URL: &url, Description: &text, Events: &types})
+	got, err := update(webhook.EndpointUpdate{URL: &url, Description: &text, Events: &types})
 	if err != nil || got.URL != url || got.Description != text || !slices.Equal(got.Events, types) ||
 		!got.UpdatedAt.Equal(now) ||
-		got.Status != Enabled {
+		got.Status != webhook.Enabled {
 		t.Errorf("updated to %+v, error %v", got, err)
 	}
 
-	bad := []EndpointUpdate{
+	bad := []webhook.EndpointUpdate{
 		{URL: ptr("http://example.org")},
 		{Description: ptr(strings.Repeat("é", 201))},
 		{Events: &[]event.Type{"invoice.paidd"}},
-		{Status: ptr(Failing)},
+		{Status: ptr(webhook.Failing)},
 	}
 	for _, u := range bad {
 		_, err := update(u)
 		wantFault(t, err, fault.Invalid, "parameter_invalid")
 	}
 
-	if got, err = update(EndpointUpdate{Status: ptr(Disabled)}); err != nil || got.Status != Disabled {
+	if got, err = update(webhook.EndpointUpdate{Status: ptr(webhook.Disabled)}); err != nil || got.Status != webhook.Disabled {
 		t.Fatalf("disabled: %+v, error %v", got, err)
 	}
 
-	if d := h.deliveries(e.ID); len(d) != 1 || d[0].Status != DeliveryFailed || !d[0].NextAttemptAt.IsZero() {
+	if d := h.deliveries(e.ID); len(d) != 1 || d[0].Status != webhook.DeliveryFailed || !d[0].NextAttemptAt.IsZero() {
 		t.Errorf("disabling left %+v", d)
 	}
 
@@ -351,7 +345,7 @@ func TestUpdateEndpoint(t *testing.T) {
 	}
 
 	if _, err = update(
-		EndpointUpdate{Status: ptr(Disabled)},
+		webhook.EndpointUpdate{Status: ptr(webhook.Disabled)},
 	); err != nil ||
 		h.events(event.WebhookEndpointDisabled) != 1 {
 		t.Errorf("disabling twice: error %v, %d events", err, h.events(event.WebhookEndpointDisabled))
@@ -363,11 +357,11 @@ func TestUpdateEndpoint(t *testing.T) {
 		t.Errorf("a disabled endpoint got a delivery")
 	}
 
-	if got, err = update(EndpointUpdate{Status: ptr(Enabled)}); err != nil || got.Status != Enabled {
+	if got, err = update(webhook.EndpointUpdate{Status: ptr(webhook.Enabled)}); err != nil || got.Status != webhook.Enabled {
 		t.Errorf("enabled: %+v, error %v", got, err)
 	}
 
-	_, err = h.UpdateEndpoint(t.Context(), stranger, e.ID, EndpointUpdate{Description: &text})
+	_, err = h.UpdateEndpoint(t.Context(), stranger, e.ID, webhook.EndpointUpdate{Description: &text})
 	wantFault(t, err, fault.NotFound, "resource_missing")
 }
 
@@ -384,7 +378,7 @@ func TestDeleteEndpoint(t *testing.T) {
 	}
 
 	d := h.deliveries(e.ID)
-	if len(d) != 1 || d[0].Status != DeliveryFailed {
+	if len(d) != 1 || d[0].Status != webhook.DeliveryFailed {
 		t.Fatalf("deleting left %+v", d)
 	}
 
@@ -403,8 +397,8 @@ func TestPingAndResend(t *testing.T) {
 	all, _ := h.endpoint(merchant, "https://example.com/all")
 
 	ping, err := h.Test(t.Context(), merchant, e.ID)
-	if err != nil || ping.Trigger != ByTest || ping.EventType != event.Ping || ping.EndpointID != e.ID ||
-		ping.Status != DeliveryPending {
+	if err != nil || ping.Trigger != webhook.ByTest || ping.EventType != event.Ping || ping.EndpointID != e.ID ||
+		ping.Status != webhook.DeliveryPending {
 		t.Fatalf("ping %+v, error %v", ping, err)
 	}
 
@@ -427,14 +421,14 @@ func TestPingAndResend(t *testing.T) {
 	}
 
 	again, err := h.ResendEvent(t.Context(), merchant, ping.EventID)
-	if err != nil || len(again) != 1 || again[0].EndpointID != e.ID || again[0].Trigger != ByResend {
+	if err != nil || len(again) != 1 || again[0].EndpointID != e.ID || again[0].Trigger != webhook.ByResend {
 		t.Errorf("a ping was resent as %+v, error %v", again, err)
 	}
 
 	h.happen(merchant, event.InvoicePaid)
 
 	original := h.deliveries(e.ID)[0]
-	if original.Trigger != ByEvent || original.InvoiceID == "" {
+	if original.Trigger != webhook.ByEvent || original.InvoiceID == "" {
 		t.Errorf("the original is %+v", original)
 	}
 
@@ -446,14 +440,14 @@ func TestPingAndResend(t *testing.T) {
 
 	one, err := h.ResendDelivery(t.Context(), merchant, original.ID)
 	if err != nil || one.EndpointID != e.ID || one.EventID != original.EventID || one.ID == original.ID ||
-		one.Trigger != ByResend ||
+		one.Trigger != webhook.ByResend ||
 		one.Attempts != 0 {
 		t.Errorf("resent as %+v, error %v", one, err)
 	}
 
-	for _, endpoint := range []Endpoint{e, all} {
+	for _, endpoint := range []webhook.Endpoint{e, all} {
 		if _, err := h.UpdateEndpoint(
-			t.Context(), merchant, endpoint.ID, EndpointUpdate{Status: ptr(Disabled)},
+			t.Context(), merchant, endpoint.ID, webhook.EndpointUpdate{Status: ptr(webhook.Disabled)},
 		); err != nil {
 			t.Fatal(err)
 		}
@@ -485,11 +479,11 @@ func TestLists(t *testing.T) {
 
 	var seen []string
 
-	f := DeliveryFilter{Owner: merchant, EndpointID: e.ID, Limit: 2}
+	f := webhook.DeliveryFilter{Owner: merchant, EndpointID: e.ID, Limit: 2}
 
 	for more := true; more; {
 		var (
-			page []Delivery
+			page []webhook.Delivery
 			err  error
 		)
 		if page, more, err = h.ListDeliveries(t.Context(), f); err != nil || len(page) > 2 {
@@ -511,12 +505,12 @@ func TestLists(t *testing.T) {
 		t.Errorf("%d events, more %v, error %v", len(events), more, err)
 	}
 
-	endpoints, more, err := h.ListEndpoints(t.Context(), EndpointFilter{Owner: merchant})
+	endpoints, more, err := h.ListEndpoints(t.Context(), webhook.EndpointFilter{Owner: merchant})
 	if len(endpoints) != 1 || more || err != nil {
 		t.Errorf("%d endpoints, more %v, error %v", len(endpoints), more, err)
 	}
 
-	for _, f := range []DeliveryFilter{
+	for _, f := range []webhook.DeliveryFilter{
 		{Owner: merchant, EventID: "evt_65a0000000000000000000ff"},
 		{Owner: merchant, EndpointID: "65a0000000000000000000ff"},
 		{Owner: stranger, EndpointID: e.ID},
@@ -527,7 +521,7 @@ func TestLists(t *testing.T) {
 }
 
 func TestConfigMustBeWhole(t *testing.T) {
-	_, err := New(Config{})
+	_, err := webhook.New(webhook.Config{})
 	wantFault(t, err, fault.Invalid, "config_invalid")
 }
 
@@ -540,7 +534,7 @@ func TestFanOutMakesExactlyOneDeliveryPerSubscribedEndpoint(t *testing.T) {
 		h := newHouse(t, nil)
 		owners := []event.Owner{merchant, tester, stranger}
 
-		var endpoints []Endpoint
+		var endpoints []webhook.Endpoint
 
 		for i := range rapid.IntRange(0, 6).Draw(rt, "endpoints") {
 			subscribed := rapid.SliceOfN(rapid.SampledFrom(event.Types()), 1, 4).Draw(rt, "types")
@@ -553,7 +547,7 @@ func TestFanOutMakesExactlyOneDeliveryPerSubscribedEndpoint(t *testing.T) {
 				fmt.Sprintf("https://example.com/%d", i),
 				subscribed...)
 			if rapid.IntRange(0, 3).Draw(rt, "disabled") == 0 {
-				e.Status = Disabled
+				e.Status = webhook.Disabled
 				h.db.rows.endpoints[e.ID] = e
 			}
 
@@ -590,8 +584,8 @@ func TestFanOutMakesExactlyOneDeliveryPerSubscribedEndpoint(t *testing.T) {
 				for _, d := range tx.rows.deliveries {
 					if d.EventID == ev.ID && d.EndpointID == e.ID && d.Owner == ev.Owner &&
 						d.EventType == ev.Type &&
-						d.Trigger == ByEvent &&
-						d.Status == DeliveryPending {
+						d.Trigger == webhook.ByEvent &&
+						d.Status == webhook.DeliveryPending {
 						got++
 					}
 				}
@@ -617,7 +611,7 @@ func TestPrune(t *testing.T) {
 	now := start
 	h := newHouse(
 		t,
-		func(c *DelivererConfig) { c.Now = func() time.Time { return now }; c.Retention = 24 * time.Hour },
+		func(c *Config) { c.Now = func() time.Time { return now }; c.Retention = 24 * time.Hour },
 	)
 
 	e, _ := h.endpoint(merchant, "https://example.com/hook")
@@ -628,7 +622,7 @@ func TestPrune(t *testing.T) {
 	now = now.Add(time.Hour)
 
 	if _, err := h.UpdateEndpoint(
-		t.Context(), merchant, e.ID, EndpointUpdate{Status: ptr(Disabled)},
+		t.Context(), merchant, e.ID, webhook.EndpointUpdate{Status: ptr(webhook.Disabled)},
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -652,5 +646,54 @@ func TestPrune(t *testing.T) {
 
 	if h.events(event.WebhookEndpointDisabled) != 1 {
 		t.Error("a young event was pruned")
+	}
+}
+
+// What the sender sends, the receiver takes: over a real connection, with a rotation under way.
+func TestSenderAndReceiverAgree(t *testing.T) {
+	h := newHouse(t, nil)
+
+	var x *webhook.Receiver
+
+	url := serve(t, func(w http.ResponseWriter, q *http.Request) { x.ServeHTTP(w, q) }).URL
+	e, first := h.endpoint(tester, url)
+
+	_, second, err := h.RotateSecret(t.Context(), tester, e.ID, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, secret := range []string{first, second} {
+		handled := 0
+
+		var err error
+
+		x, err = webhook.NewReceiver(webhook.ReceiverConfig{
+			Secrets: []string{secret},
+			Now:     h.Deliverer.stamp,
+			Log:     slog.New(slog.DiscardHandler),
+			Handle: func(_ context.Context, n webhook.Notification) error {
+				if n.Type == "ping" {
+					handled++
+				}
+
+				return nil
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if _, err := h.Test(t.Context(), tester, e.ID); err != nil {
+			t.Fatal(err)
+		}
+
+		if did, err := h.Step(t.Context()); !did || err != nil {
+			t.Fatalf("did %v, error %v", did, err)
+		}
+
+		if handled != 1 {
+			t.Errorf("%d pings arrived", handled)
+		}
 	}
 }

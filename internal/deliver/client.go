@@ -1,4 +1,4 @@
-package webhook
+package deliver
 
 import (
 	"crypto/tls"

@@ -1,4 +1,4 @@
-package webhook
+package deliver
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/webhook"
 )
 
 // This file starts, disturbs and stops Run.
@@ -27,7 +28,7 @@ func TestStoppingWaitsForTriesUnderWay(t *testing.T) {
 				return 200, nil, 3 * time.Second
 			},
 		}
-		h := bubble(t, merchants, func(c *DelivererConfig) { c.PerEndpoint = 1 })
+		h := bubble(t, merchants, func(c *Config) { c.PerEndpoint = 1 })
 		slow, _ := h.endpoint(merchant, "https://slow.example/")
 
 		stuck, _ := h.endpoint(merchant, "https://stuck.example/")
@@ -47,7 +48,7 @@ func TestStoppingWaitsForTriesUnderWay(t *testing.T) {
 			t.Errorf("stopping took %s", took)
 		}
 
-		count := map[DeliveryStatus]int{}
+		count := map[webhook.DeliveryStatus]int{}
 		for _, d := range h.deliveries(slow.ID) {
 			count[d.Status]++
 			if d.ClaimedBy != "" {
@@ -55,7 +56,7 @@ func TestStoppingWaitsForTriesUnderWay(t *testing.T) {
 			}
 		}
 
-		if count[DeliverySucceeded] != 1 || count[DeliveryPending] != 2 {
+		if count[webhook.DeliverySucceeded] != 1 || count[webhook.DeliveryPending] != 2 {
 			t.Errorf("at the slow endpoint: %v", count)
 		}
 
@@ -64,13 +65,13 @@ func TestStoppingWaitsForTriesUnderWay(t *testing.T) {
 		for _, d := range h.deliveries(stuck.ID) {
 			// A try that we cut short may have arrived, so the log has it; the delivery is due at
 			// once, for whichever process comes next.
-			if d.Status != DeliveryPending || d.Attempts != len(d.Log) || d.ClaimedBy != "" ||
+			if d.Status != webhook.DeliveryPending || d.Attempts != len(d.Log) || d.ClaimedBy != "" ||
 				d.NextAttemptAt.After(time.Now()) {
 				t.Errorf("the stuck delivery is %+v", d)
 			}
 
 			for _, a := range d.Log {
-				if a.Error != interrupted || a.Request.Headers["service-delivery-id"] != d.ID {
+				if a.Error != webhook.Interrupted || a.Request.Headers["service-delivery-id"] != d.ID {
 					t.Errorf("a try that was cut short is logged as %+v", a)
 				}
 
@@ -96,7 +97,7 @@ func TestStoppingWithManyWaiting(t *testing.T) {
 
 		h := bubble(
 			t, merchants,
-			func(c *DelivererConfig) { c.Concurrency, c.PerEndpoint, c.Poll = 6, 2, time.Millisecond },
+			func(c *Config) { c.Concurrency, c.PerEndpoint, c.Poll = 6, 2, time.Millisecond },
 		)
 		for i := range 5 {
 			h.endpoint(merchant, fmt.Sprintf("https://m%d.example/", i), event.InvoicePaid)
@@ -146,7 +147,7 @@ func TestRunSurvivesAStoreThatCannotClaim(t *testing.T) {
 		h.db.mu.Unlock()
 		time.Sleep(maxPause + time.Second)
 
-		if d := h.deliveries(e.ID)[0]; d.Status != DeliverySucceeded {
+		if d := h.deliveries(e.ID)[0]; d.Status != webhook.DeliverySucceeded {
 			t.Errorf("the delivery is %s", d.Status)
 		}
 
@@ -160,7 +161,7 @@ func TestRunSurvivesAStoreThatCannotClaim(t *testing.T) {
 
 func TestWakeIsFasterThanThePoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := bubble(t, always(200), func(c *DelivererConfig) { c.Poll = time.Hour })
+		h := bubble(t, always(200), func(c *Config) { c.Poll = time.Hour })
 		e, _ := h.endpoint(merchant, "https://example.com/hook")
 
 		stop := h.run()
@@ -172,7 +173,7 @@ func TestWakeIsFasterThanThePoll(t *testing.T) {
 		h.Wake()
 		synctest.Wait()
 
-		if d := h.deliveries(e.ID)[0]; d.Status != DeliverySucceeded {
+		if d := h.deliveries(e.ID)[0]; d.Status != webhook.DeliverySucceeded {
 			t.Errorf("the delivery is %s", d.Status)
 		}
 	})
@@ -182,7 +183,7 @@ func TestWakeIsFasterThanThePoll(t *testing.T) {
 // looks for goroutines).
 func TestStartStopStress(t *testing.T) {
 	server := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) })
-	h := newHouse(t, func(c *DelivererConfig) {
+	h := newHouse(t, func(c *Config) {
 		c.Now = time.Now
 		c.HTTP.Allow = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 	})
@@ -214,7 +215,7 @@ func TestStartStopStress(t *testing.T) {
 	}
 
 	for _, d := range h.deliveries("") {
-		if d.Status != DeliverySucceeded {
+		if d.Status != webhook.DeliverySucceeded {
 			t.Errorf("delivery %+v", d)
 		}
 	}

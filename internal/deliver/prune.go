@@ -1,8 +1,10 @@
-package webhook
+package deliver
 
 import (
 	"context"
 	"fmt"
+
+	"github.com/seed-8ee7f392/payments/webhook"
 )
 
 // pruneBatch is how many rows one transaction deletes: few enough that nobody waits for it.
@@ -15,7 +17,7 @@ func (s *Deliverer) Prune(ctx context.Context) (did bool, err error) {
 
 	var deliveries, events int
 
-	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
+	err = s.db.Update(ctx, func(ctx context.Context, tx webhook.Tx) (err error) {
 		deliveries, err = tx.PruneDeliveries(ctx, before, pruneBatch)
 		return err
 	})
@@ -23,7 +25,7 @@ func (s *Deliverer) Prune(ctx context.Context) (did bool, err error) {
 		return false, fmt.Errorf("prune webhook deliveries: %w", err)
 	}
 
-	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
+	err = s.db.Update(ctx, func(ctx context.Context, tx webhook.Tx) (err error) {
 		events, err = tx.PruneEvents(ctx, before, pruneBatch)
 		return err
 	})

@@ -1,7 +1,8 @@
-package webhook
+package deliver
 
 import (
 	"encoding/json"
+	"github.com/seed-8ee7f392/payments/internal/wire"
 	"net/http"
 	"regexp"
 	"slices"
@@ -77,7 +78,7 @@ func keptHeaders(h http.Header) map[string]string {
 
 	kept := make(map[string]string, min(len(names), maxHeaders))
 	for _, name := range names[:min(len(names), maxHeaders)] {
-		kept[strings.ToLower(printable(name))] = cut(
+		kept[strings.ToLower(printable(name))] = wire.Cut(
 			redactSecrets(printable(strings.Join(h[name], ", "))), maxHeaderValue,
 		)
 	}
@@ -94,10 +95,10 @@ func keptBody(raw []byte, more bool, h http.Header) (body string, truncated bool
 
 	text := printable(string(raw))
 	// Cut before redacting: what is beyond the cut must not come into sight because something got shorter.
-	body = cut(text, maxBody)
+	body = wire.Cut(text, maxBody)
 	truncated = more || len(body) < len(text)
 	kept := redactSecrets(redactJSON(body))
-	body = cut(kept, maxBody)
+	body = wire.Cut(kept, maxBody)
 
 	return body, truncated || len(body) < len(kept)
 }

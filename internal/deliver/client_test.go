@@ -1,4 +1,4 @@
-package webhook
+package deliver
 
 import (
 	guardian "code.dny.dev/ssrf"
@@ -9,11 +9,13 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/internal/ssrf"
+	"github.com/seed-8ee7f392/payments/webhook"
 )
 
 // resolver answers every question for IPv4 or IPv6 addresses with those given, and with "no such
@@ -111,14 +113,14 @@ func TestInternalAddressesAreNotConnectedTo(t *testing.T) {
 		t.Run(host, func(t *testing.T) {
 			h := newHouse(
 				t,
-				func(c *DelivererConfig) { c.HTTP = HTTP{Resolver: resolver(netip.MustParseAddr("127.0.0.1"))} },
+				func(c *Config) { c.HTTP = HTTP{Resolver: resolver(netip.MustParseAddr("127.0.0.1"))} },
 			)
 			e := h.at("http://" + host + ":" + port + "/")
 			h.postOnce()
 			d := h.deliveries(e.ID)[0]
 			// Go's own resolver does not look up names of digits alone; the system's may read them
 			// as addresses.
-			digits := numeric(host) && !strings.HasPrefix(host, "0x") && d.Log[0].Error == "dns_error"
+			digits := looksNumeric(host) && !strings.HasPrefix(host, "0x") && d.Log[0].Error == "dns_error"
 			if d.Attempts != 1 || d.Log[0].Error != "address_not_allowed" && !digits ||
 				d.Log[0].Response != nil {
 				t.Errorf("the try is logged as %+v", d.Log)
@@ -142,7 +144,7 @@ func TestEveryAddressOfANameIsChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	h := newHouse(t, func(c *DelivererConfig) {
+	h := newHouse(t, func(c *Config) {
 		c.HTTP = HTTP{
 			Resolver: resolver(netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("127.0.0.1")),
 			Allow:    []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
@@ -151,7 +153,7 @@ func TestEveryAddressOfANameIsChecked(t *testing.T) {
 	e := h.at("http://mixed.test:" + u.Port())
 	h.postOnce()
 
-	if d := h.deliveries(e.ID)[0]; d.Status != DeliverySucceeded {
+	if d := h.deliveries(e.ID)[0]; d.Status != webhook.DeliverySucceeded {
 		t.Errorf("the try is logged as %+v", d.Log)
 	}
 }
@@ -220,15 +222,15 @@ func TestConnectionsAreKeptWithinOneRun(t *testing.T) {
 		t,
 		func(w http.ResponseWriter, q *http.Request) { peers[q.RemoteAddr]++; w.WriteHeader(204) },
 	).URL
-	h := newHouse(t, func(c *DelivererConfig) { c.PerEndpoint, c.Concurrency = 1, 1 })
+	h := newHouse(t, func(c *Config) { c.PerEndpoint, c.Concurrency = 1, 1 })
 	e := h.at(url)
 
 	ev := event.Event{ID: "evt_1", Envelope: []byte("{}")}
 	for range 5 {
 		if a, ok := h.post(
-			t.Context(), Delivery{ID: "1"}, e, ev, []string{secretA},
+			t.Context(), webhook.Delivery{ID: "1"}, e, ev, []string{secretA},
 		); !ok ||
-			!a.attempt.succeeded() {
+			!a.attempt.Succeeded() {
 			t.Fatalf("the try is %+v", a)
 		}
 	}
@@ -238,4 +240,13 @@ func TestConnectionsAreKeptWithinOneRun(t *testing.T) {
 	if len(peers) != 1 {
 		t.Errorf("%d connections for five deliveries", len(peers))
 	}
+}
+
+// looksNumeric reports whether a host is written as a number, in any notation that some resolver takes.
+func looksNumeric(host string) bool {
+	labels := strings.Split(strings.TrimSuffix(host, "."), ".")
+	last := labels[len(labels)-1]
+	_, err := strconv.ParseUint(last, 0, 64)
+
+	return err == nil
 }
