@@ -1,4 +1,4 @@
-package conformance
+package storetest
 
 // Lists: every filter against what a plain loop over the same records finds, pages whole while rows
 // come in, and owners that never see each other.
@@ -24,38 +24,44 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
-func storeListTests() []storeTest {
-	var tests []storeTest
-	for _, l := range storeLists() {
+// Lists tests every list: its filters, its pages and its owners.
+func Lists(t *testing.T, factory Factory) {
+	t.Helper()
+	run(t, factory, listTests())
+}
+
+func listTests() []testCase {
+	var tests []testCase
+	for _, l := range listSuites() {
 		tests = append(tests,
-			storeTest{"List/" + l.name() + "/Filters", l.testFilters},
-			storeTest{"List/" + l.name() + "/Pages", l.testPages},
-			storeTest{"List/" + l.name() + "/Owners", l.testOwners},
+			testCase{"List/" + l.name() + "/Filters", l.testFilters},
+			testCase{"List/" + l.name() + "/Pages", l.testPages},
+			testCase{"List/" + l.name() + "/Owners", l.testOwners},
 		)
 	}
 
 	return append(
-		tests, storeTest{"List/Accounts", testStoreAccounts}, storeTest{"List/Keys", testStoreKeys},
-		storeTest{"List/Balances", testStoreBalances},
+		tests, testCase{"List/Accounts", testAccounts}, testCase{"List/Keys", testKeys},
+		testCase{"List/Balances", testBalances},
 	)
 }
 
-// storeOwners are two accounts in two modes, the first two differing in mode alone.
-var storeOwners = []event.Owner{
+// owners are two accounts in two modes, the first two differing in mode alone.
+var owners = []event.Owner{
 	{AccountID: "one"},
 	{AccountID: "one", Livemode: true},
 	{AccountID: "two", Livemode: true},
 }
 
-type storeList interface {
+type listSuite interface {
 	name() string
 	testFilters(t *testing.T, st store.Store)
 	testPages(t *testing.T, st store.Store)
 	testOwners(t *testing.T, st store.Store)
 }
 
-// storeListOf is a list of records of one kind.
-type storeListOf[T, F any] struct {
+// listOf is a list of records of one kind.
+type listOf[T, F any] struct {
 	kind string
 	// make returns the n-th record of an owner. Its values repeat in ways that let every filter choose some.
 	make func(n int, o event.Owner) T
@@ -67,29 +73,29 @@ type storeListOf[T, F any] struct {
 	// filter returns the filter of a page of an owner without conditions.
 	filter func(o event.Owner, after string, limit int) F
 	// filters are conditions to add, each with what passes it.
-	filters []storeFilter[T, F]
+	filters []filterCase[T, F]
 }
 
-type storeFilter[T, F any] struct {
+type filterCase[T, F any] struct {
 	name   string
 	set    func(*F)
 	passes func(T) bool
 }
 
-func (l storeListOf[T, F]) name() string { return l.kind }
+func (l listOf[T, F]) name() string { return l.kind }
 
 // fill stores n records of each owner, in turns, and returns all of them, oldest first.
-func (l storeListOf[T, F]) fill(t *testing.T, st store.Store, from, n int) []T {
+func (l listOf[T, F]) fill(t *testing.T, st store.Store, from, n int) []T {
 	t.Helper()
 
 	var all []T
 
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		all = nil
 
 		for i := from; i < from+n; i++ {
-			for o, owner := range storeOwners {
-				record := l.make(i*len(storeOwners)+o, owner)
+			for o, owner := range owners {
+				record := l.make(i*len(owners)+o, owner)
 				if err := l.put(ctx, tx, &record); err != nil {
 					return err
 				}
@@ -104,7 +110,7 @@ func (l storeListOf[T, F]) fill(t *testing.T, st store.Store, from, n int) []T {
 	return all
 }
 
-func (l storeListOf[T, F]) ids(records []T) []string {
+func (l listOf[T, F]) ids(records []T) []string {
 	ids := make([]string, len(records))
 	for i, r := range records {
 		ids[i] = l.id(r)
@@ -114,11 +120,11 @@ func (l storeListOf[T, F]) ids(records []T) []string {
 }
 
 // want are the ids of an owner's records that pass, newest first.
-func (l storeListOf[T, F]) want(all []T, owner int, passes ...func(T) bool) []string {
+func (l listOf[T, F]) want(all []T, owner int, passes ...func(T) bool) []string {
 	var ids []string
 
 	for i, r := range all {
-		if i%len(storeOwners) == owner &&
+		if i%len(owners) == owner &&
 			!slices.ContainsFunc(passes, func(p func(T) bool) bool { return !p(r) }) {
 			ids = append(ids, l.id(r))
 		}
@@ -130,9 +136,9 @@ func (l storeListOf[T, F]) want(all []T, owner int, passes ...func(T) bool) []st
 }
 
 // testFilters tries every filter alone and every pair of them, on one page and on pages of 7.
-func (l storeListOf[T, F]) testFilters(t *testing.T, st store.Store) {
+func (l listOf[T, F]) testFilters(t *testing.T, st store.Store) {
 	all := l.fill(t, st, 0, 40)
-	try := func(fs ...storeFilter[T, F]) {
+	try := func(fs ...filterCase[T, F]) {
 		t.Helper()
 
 		name := "no filter"
@@ -153,7 +159,7 @@ func (l storeListOf[T, F]) testFilters(t *testing.T, st store.Store) {
 		page := func(after string, limit int) []string {
 			t.Helper()
 
-			f := l.filter(storeOwners[1], after, limit)
+			f := l.filter(owners[1], after, limit)
 			for _, x := range fs {
 				x.set(&f)
 			}
@@ -169,7 +175,7 @@ func (l storeListOf[T, F]) testFilters(t *testing.T, st store.Store) {
 			t.Errorf("%s: got %v, want %v", name, got, want)
 		}
 
-		if slices.ContainsFunc(fs, func(x storeFilter[T, F]) bool { return x.name == "After" }) {
+		if slices.ContainsFunc(fs, func(x filterCase[T, F]) bool { return x.name == "After" }) {
 			return
 		}
 
@@ -198,22 +204,22 @@ func (l storeListOf[T, F]) testFilters(t *testing.T, st store.Store) {
 		try(a)
 
 		for _, b := range l.filters[i+1:] {
-			if storeFilterField(a.name) != storeFilterField(b.name) {
+			if filterField(a.name) != filterField(b.name) {
 				try(a, b)
 			}
 		}
 	}
 }
 
-// storeFilterField is the field that a filter sets: the first word of its name.
-func storeFilterField(name string) string {
+// filterField is the field that a filter sets: the first word of its name.
+func filterField(name string) string {
 	field, _, _ := strings.Cut(name, " ")
 	return field
 }
 
 // testPages reads all pages with limits 1 and 3, while a newer record comes in after each page:
 // nothing that was there is missing or doubled.
-func (l storeListOf[T, F]) testPages(t *testing.T, st store.Store) {
+func (l listOf[T, F]) testPages(t *testing.T, st store.Store) {
 	all := l.fill(t, st, 0, 10)
 	more := 10
 
@@ -223,7 +229,7 @@ func (l storeListOf[T, F]) testPages(t *testing.T, st store.Store) {
 		var got []string
 
 		for after := ""; ; {
-			page, err := l.list(t.Context(), st, l.filter(storeOwners[1], after, limit))
+			page, err := l.list(t.Context(), st, l.filter(owners[1], after, limit))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -249,21 +255,21 @@ func (l storeListOf[T, F]) testPages(t *testing.T, st store.Store) {
 }
 
 // testOwners asks for every record as every owner.
-func (l storeListOf[T, F]) testOwners(t *testing.T, st store.Store) {
+func (l listOf[T, F]) testOwners(t *testing.T, st store.Store) {
 	all := l.fill(t, st, 0, 2)
 	for i, r := range all {
-		for o, owner := range storeOwners {
+		for o, owner := range owners {
 			got, err := l.one(t.Context(), st, owner, l.id(r))
 			switch {
-			case i%len(storeOwners) == o && (err != nil || l.id(got) != l.id(r)):
+			case i%len(owners) == o && (err != nil || l.id(got) != l.id(r)):
 				t.Errorf("%s as its owner %v: %v %v", l.id(r), owner, got, err)
-			case i%len(storeOwners) != o && !errors.Is(err, fault.NotFound):
+			case i%len(owners) != o && !errors.Is(err, fault.NotFound):
 				t.Errorf("%s as %v, whose it is not: %v", l.id(r), owner, err)
 			}
 		}
 	}
 
-	for o, owner := range storeOwners {
+	for o, owner := range owners {
 		got, err := l.list(t.Context(), st, l.filter(owner, "", 100))
 		if want := l.want(all, o); err != nil || !slices.Equal(l.ids(got), want) {
 			t.Errorf("the list of %v: %v %v, want %v", owner, l.ids(got), err, want)
@@ -271,35 +277,35 @@ func (l storeListOf[T, F]) testOwners(t *testing.T, st store.Store) {
 	}
 }
 
-// storeAt is the time of the n-th record.
-func storeAt(n int) time.Time { return storeEpoch.Add(time.Duration(n) * time.Minute) }
+// timeAt is the time of the n-th record.
+func timeAt(n int) time.Time { return epoch.Add(time.Duration(n) * time.Minute) }
 
-// storeOne is the n-th of some values, in a row that has no common period with others of another length.
-func storeOne[V any](n int, values ...V) V {
-	return values[(n/len(storeOwners)*7+n/len(storeOwners)/len(values))%len(values)]
+// cycle is the n-th of some values, in a row that has no common period with others of another length.
+func cycle[V any](n int, values ...V) V {
+	return values[(n/len(owners)*7+n/len(owners)/len(values))%len(values)]
 }
 
-func storeStarts(q string) func(string) bool {
+func hasPrefixFold(q string) func(string) bool {
 	return func(v string) bool { return strings.HasPrefix(strings.ToLower(v), strings.ToLower(q)) }
 }
 
-func storeLists() []storeList {
-	after, before := storeAt(30), storeAt(80)
+func listSuites() []listSuite {
+	after, before := timeAt(30), timeAt(80)
 	inside := func(at time.Time) bool { return !at.Before(after) && at.Before(before) }
 
-	return []storeList{
-		storeListOf[invoice.Invoice, invoice.Filter]{
+	return []listSuite{
+		listOf[invoice.Invoice, invoice.Filter]{
 			kind: "Invoices",
 			make: func(n int, o event.Owner) invoice.Invoice {
 				i := invoice.Invoice{
-					ID:            storeID(n),
+					ID:            recordID(n),
 					Owner:         o,
-					CreatedAt:     storeAt(n),
-					Status:        storeOne(n, invoice.Open, invoice.Paid, invoice.Expired),
-					OrderID:       storeOne(n, "", "Order-1", "order-12", "Änder_%", "x"),
+					CreatedAt:     timeAt(n),
+					Status:        cycle(n, invoice.Open, invoice.Paid, invoice.Expired),
+					OrderID:       cycle(n, "", "Order-1", "order-12", "Änder_%", "x"),
 					CustomerEmail: fmt.Sprintf("Person%d@Example.com", n%7),
 				}
-				for _, network := range storeOne(n, []string{"a"}, []string{"a", "b"}, []string{"b", "c", "b"}, nil) {
+				for _, network := range cycle(n, []string{"a"}, []string{"a", "b"}, []string{"b", "c", "b"}, nil) {
 					i.Options = append(i.Options, invoice.Option{Network: network})
 				}
 
@@ -316,7 +322,7 @@ func storeLists() []storeList {
 			filter: func(o event.Owner, after string, limit int) invoice.Filter {
 				return invoice.Filter{Owner: o, After: after, Limit: limit}
 			},
-			filters: []storeFilter[invoice.Invoice, invoice.Filter]{
+			filters: []filterCase[invoice.Invoice, invoice.Filter]{
 				{
 					"Statuses of one",
 					func(f *invoice.Filter) { f.Statuses = []invoice.Status{invoice.Paid} },
@@ -335,17 +341,17 @@ func storeLists() []storeList {
 				{
 					"Networks of one",
 					func(f *invoice.Filter) { f.Networks = []string{"b"} },
-					func(i invoice.Invoice) bool { return storeOnNetwork(i, "b") },
+					func(i invoice.Invoice) bool { return onNetwork(i, "b") },
 				},
 				{
 					"Networks of two",
 					func(f *invoice.Filter) { f.Networks = []string{"a", "b"} },
-					func(i invoice.Invoice) bool { return storeOnNetwork(i, "a", "b") },
+					func(i invoice.Invoice) bool { return onNetwork(i, "a", "b") },
 				},
 				{
 					"Q prefix of an order",
 					func(f *invoice.Filter) { f.Q = "ORDER-1" },
-					func(i invoice.Invoice) bool { return storeStarts("order-1")(i.OrderID) },
+					func(i invoice.Invoice) bool { return hasPrefixFold("order-1")(i.OrderID) },
 				},
 				{
 					"Q with wildcards",
@@ -359,8 +365,8 @@ func storeLists() []storeList {
 				},
 				{
 					"Q id",
-					func(f *invoice.Filter) { f.Q = storeID(16) },
-					func(i invoice.Invoice) bool { return i.ID == storeID(16) },
+					func(f *invoice.Filter) { f.Q = recordID(16) },
+					func(i invoice.Invoice) bool { return i.ID == recordID(16) },
 				},
 				{
 					"Created",
@@ -369,29 +375,29 @@ func storeLists() []storeList {
 				},
 				{
 					"CreatedAfter alone",
-					func(f *invoice.Filter) { f.CreatedAfter = storeAt(61) },
-					func(i invoice.Invoice) bool { return !i.CreatedAt.Before(storeAt(61)) },
+					func(f *invoice.Filter) { f.CreatedAfter = timeAt(61) },
+					func(i invoice.Invoice) bool { return !i.CreatedAt.Before(timeAt(61)) },
 				},
 				{
 					"After",
-					func(f *invoice.Filter) { f.After = storeID(61) },
-					func(i invoice.Invoice) bool { return i.ID < storeID(61) },
+					func(f *invoice.Filter) { f.After = recordID(61) },
+					func(i invoice.Invoice) bool { return i.ID < recordID(61) },
 				},
 			},
 		},
-		storeListOf[invoice.Payment, invoice.PaymentFilter]{
+		listOf[invoice.Payment, invoice.PaymentFilter]{
 			kind: "Payments",
 			make: func(n int, o event.Owner) invoice.Payment {
 				return invoice.Payment{
-					ID:               storeID(n),
+					ID:               recordID(n),
 					Owner:            o,
-					DetectedAt:       storeAt(n),
-					Status:           storeOne(n, invoice.Detected, invoice.Confirmed, invoice.Orphaned),
-					Network:          storeOne(n, "a", "b", "c"),
+					DetectedAt:       timeAt(n),
+					Status:           cycle(n, invoice.Detected, invoice.Confirmed, invoice.Orphaned),
+					Network:          cycle(n, "a", "b", "c"),
 					TxHash:           fmt.Sprintf("0xAB%03d", n),
-					Address:          chain.Address(storeOne(n, "0xDEad", "0xDEaf", "bc1q")),
-					InvoiceID:        storeOne(n, "", "inv"),
-					DepositAddressID: storeOne(n, "dep", ""),
+					Address:          chain.Address(cycle(n, "0xDEad", "0xDEaf", "bc1q")),
+					InvoiceID:        cycle(n, "", "inv"),
+					DepositAddressID: cycle(n, "dep", ""),
 				}
 			},
 			id:  func(p invoice.Payment) string { return p.ID },
@@ -405,7 +411,7 @@ func storeLists() []storeList {
 			filter: func(o event.Owner, after string, limit int) invoice.PaymentFilter {
 				return invoice.PaymentFilter{Owner: o, After: after, Limit: limit}
 			},
-			filters: []storeFilter[invoice.Payment, invoice.PaymentFilter]{
+			filters: []filterCase[invoice.Payment, invoice.PaymentFilter]{
 				{
 					"Statuses of one",
 					func(f *invoice.PaymentFilter) { f.Statuses = []invoice.PaymentStatus{invoice.Confirmed} },
@@ -441,17 +447,17 @@ func storeLists() []storeList {
 				{
 					"Q transaction",
 					func(f *invoice.PaymentFilter) { f.Q = "0xab01" },
-					func(p invoice.Payment) bool { return storeStarts("0xab01")(p.TxHash) },
+					func(p invoice.Payment) bool { return hasPrefixFold("0xab01")(p.TxHash) },
 				},
 				{
 					"Q address",
 					func(f *invoice.PaymentFilter) { f.Q = "0xdEA" },
-					func(p invoice.Payment) bool { return storeStarts("0xdea")(string(p.Address)) },
+					func(p invoice.Payment) bool { return hasPrefixFold("0xdea")(string(p.Address)) },
 				},
 				{
 					"Q id",
-					func(f *invoice.PaymentFilter) { f.Q = storeID(16) },
-					func(p invoice.Payment) bool { return p.ID == storeID(16) },
+					func(f *invoice.PaymentFilter) { f.Q = recordID(16) },
+					func(p invoice.Payment) bool { return p.ID == recordID(16) },
 				},
 				{
 					"Detected",
@@ -460,15 +466,15 @@ func storeLists() []storeList {
 				},
 			},
 		},
-		storeListOf[invoice.DepositAddress, invoice.DepositFilter]{
+		listOf[invoice.DepositAddress, invoice.DepositFilter]{
 			kind: "DepositAddresses",
 			make: func(n int, o event.Owner) invoice.DepositAddress {
 				return invoice.DepositAddress{
-					ID:      storeID(n),
+					ID:      recordID(n),
 					Owner:   o,
-					Status:  storeOne(n, invoice.Active, invoice.Disabled, invoice.Active),
-					Network: storeOne(n, "a", "b", "c"),
-					Name:    storeOne(n, "Ann", "anna", "Bob", ""),
+					Status:  cycle(n, invoice.Active, invoice.Disabled, invoice.Active),
+					Network: cycle(n, "a", "b", "c"),
+					Name:    cycle(n, "Ann", "anna", "Bob", ""),
 					Address: chain.Address(fmt.Sprintf("0xF%03d", n)),
 				}
 			},
@@ -489,7 +495,7 @@ func storeLists() []storeList {
 			filter: func(o event.Owner, after string, limit int) invoice.DepositFilter {
 				return invoice.DepositFilter{Owner: o, After: after, Limit: limit}
 			},
-			filters: []storeFilter[invoice.DepositAddress, invoice.DepositFilter]{
+			filters: []filterCase[invoice.DepositAddress, invoice.DepositFilter]{
 				{
 					"Statuses",
 					func(f *invoice.DepositFilter) { f.Statuses = []invoice.DepositStatus{invoice.Disabled} },
@@ -503,32 +509,32 @@ func storeLists() []storeList {
 				{
 					"Q name",
 					func(f *invoice.DepositFilter) { f.Q = "ANN" },
-					func(d invoice.DepositAddress) bool { return storeStarts("ann")(d.Name) },
+					func(d invoice.DepositAddress) bool { return hasPrefixFold("ann")(d.Name) },
 				},
 				{
 					"Q address",
 					func(f *invoice.DepositFilter) { f.Q = "0xf01" },
-					func(d invoice.DepositAddress) bool { return storeStarts("0xf01")(string(d.Address)) },
+					func(d invoice.DepositAddress) bool { return hasPrefixFold("0xf01")(string(d.Address)) },
 				},
 				{
 					"Q id",
-					func(f *invoice.DepositFilter) { f.Q = storeID(16) },
-					func(d invoice.DepositAddress) bool { return d.ID == storeID(16) },
+					func(f *invoice.DepositFilter) { f.Q = recordID(16) },
+					func(d invoice.DepositAddress) bool { return d.ID == recordID(16) },
 				},
 			},
 		},
-		storeListOf[settlement.Settlement, settlement.Filter]{
+		listOf[settlement.Settlement, settlement.Filter]{
 			kind: "Settlements",
 			make: func(n int, o event.Owner) settlement.Settlement {
 				return settlement.Settlement{
-					ID:               storeID(n),
+					ID:               recordID(n),
 					Owner:            o,
-					CreatedAt:        storeAt(n),
-					Status:           storeOne(n, settlement.Pending, settlement.Released, settlement.Failed),
-					Network:          storeOne(n, "a", "b", "c"),
-					PaymentID:        storeOne(n, "p", "q"),
-					InvoiceID:        storeOne(n, "", "inv"),
-					DepositAddressID: storeOne(n, "dep", ""),
+					CreatedAt:        timeAt(n),
+					Status:           cycle(n, settlement.Pending, settlement.Released, settlement.Failed),
+					Network:          cycle(n, "a", "b", "c"),
+					PaymentID:        cycle(n, "p", "q"),
+					InvoiceID:        cycle(n, "", "inv"),
+					DepositAddressID: cycle(n, "dep", ""),
 				}
 			},
 			id: func(s settlement.Settlement) string { return s.ID },
@@ -544,7 +550,7 @@ func storeLists() []storeList {
 			filter: func(o event.Owner, after string, limit int) settlement.Filter {
 				return settlement.Filter{Owner: o, After: after, Limit: limit}
 			},
-			filters: []storeFilter[settlement.Settlement, settlement.Filter]{
+			filters: []filterCase[settlement.Settlement, settlement.Filter]{
 				{
 					"Statuses",
 					func(f *settlement.Filter) {
@@ -582,17 +588,17 @@ func storeLists() []storeList {
 				},
 			},
 		},
-		storeListOf[payout.Payout, payout.Filter]{
+		listOf[payout.Payout, payout.Filter]{
 			kind: "Payouts",
 			make: func(n int, o event.Owner) payout.Payout {
 				return payout.Payout{
-					ID:          storeID(n),
+					ID:          recordID(n),
 					Owner:       o,
-					CreatedAt:   storeAt(n),
-					Status:      storeOne(n, payout.Pending, payout.Confirmed, payout.Failed),
-					Network:     storeOne(n, "a", "b", "c"),
-					TxHash:      storeOne(n, "", "0xAB1", "0xab2"),
-					Destination: chain.Address(storeOne(n, "0xDE1", "0xde2", "T9", "T8")),
+					CreatedAt:   timeAt(n),
+					Status:      cycle(n, payout.Pending, payout.Confirmed, payout.Failed),
+					Network:     cycle(n, "a", "b", "c"),
+					TxHash:      cycle(n, "", "0xAB1", "0xab2"),
+					Destination: chain.Address(cycle(n, "0xDE1", "0xde2", "T9", "T8")),
 				}
 			},
 			id:  func(p payout.Payout) string { return p.ID },
@@ -606,7 +612,7 @@ func storeLists() []storeList {
 			filter: func(o event.Owner, after string, limit int) payout.Filter {
 				return payout.Filter{Owner: o, After: after, Limit: limit}
 			},
-			filters: []storeFilter[payout.Payout, payout.Filter]{
+			filters: []filterCase[payout.Payout, payout.Filter]{
 				{
 					"Statuses of one",
 					func(f *payout.Filter) { f.Statuses = []payout.Status{payout.Failed} },
@@ -625,12 +631,12 @@ func storeLists() []storeList {
 				{
 					"Q transaction",
 					func(f *payout.Filter) { f.Q = "0xab" },
-					func(p payout.Payout) bool { return storeStarts("0xab")(p.TxHash) },
+					func(p payout.Payout) bool { return hasPrefixFold("0xab")(p.TxHash) },
 				},
 				{
 					"Q destination",
 					func(f *payout.Filter) { f.Q = "0xDE" },
-					func(p payout.Payout) bool { return storeStarts("0xde")(string(p.Destination)) },
+					func(p payout.Payout) bool { return hasPrefixFold("0xde")(string(p.Destination)) },
 				},
 				{
 					"Created",
@@ -639,16 +645,16 @@ func storeLists() []storeList {
 				},
 			},
 		},
-		storeListOf[payout.Refund, payout.RefundFilter]{
+		listOf[payout.Refund, payout.RefundFilter]{
 			kind: "Refunds",
 			make: func(n int, o event.Owner) payout.Refund {
 				return payout.Refund{
-					ID:        storeID(n),
+					ID:        recordID(n),
 					Owner:     o,
-					CreatedAt: storeAt(n),
-					Status:    storeOne(n, payout.RefundPending, payout.RefundFailed, payout.RefundSucceeded),
-					InvoiceID: storeOne(n, "", "inv"),
-					PaymentID: storeOne(n, "p", "", "q"),
+					CreatedAt: timeAt(n),
+					Status:    cycle(n, payout.RefundPending, payout.RefundFailed, payout.RefundSucceeded),
+					InvoiceID: cycle(n, "", "inv"),
+					PaymentID: cycle(n, "p", "", "q"),
 				}
 			},
 			id:  func(r payout.Refund) string { return r.ID },
@@ -662,7 +668,7 @@ func storeLists() []storeList {
 			filter: func(o event.Owner, after string, limit int) payout.RefundFilter {
 				return payout.RefundFilter{Owner: o, After: after, Limit: limit}
 			},
-			filters: []storeFilter[payout.Refund, payout.RefundFilter]{
+			filters: []filterCase[payout.Refund, payout.RefundFilter]{
 				{
 					"Statuses",
 					func(f *payout.RefundFilter) {
@@ -687,15 +693,15 @@ func storeLists() []storeList {
 				},
 			},
 		},
-		storeListOf[event.Event, event.Filter]{
+		listOf[event.Event, event.Filter]{
 			kind: "Events",
 			make: func(n int, o event.Owner) event.Event {
 				return event.Event{
-					ID:        "evt_" + storeID(n),
+					ID:        "evt_" + recordID(n),
 					Owner:     o,
-					CreatedAt: storeAt(n),
-					Type:      storeOne(n, event.InvoicePaid, event.InvoiceExpired, event.Ping),
-					ObjectID:  storeOne(n, "x", "y"),
+					CreatedAt: timeAt(n),
+					Type:      cycle(n, event.InvoicePaid, event.InvoiceExpired, event.Ping),
+					ObjectID:  cycle(n, "x", "y"),
 				}
 			},
 			id:  func(e event.Event) string { return e.ID },
@@ -709,7 +715,7 @@ func storeLists() []storeList {
 			filter: func(o event.Owner, after string, limit int) event.Filter {
 				return event.Filter{Owner: o, After: after, Limit: limit}
 			},
-			filters: []storeFilter[event.Event, event.Filter]{
+			filters: []filterCase[event.Event, event.Filter]{
 				{
 					"Types of one",
 					func(f *event.Filter) { f.Types = []event.Type{event.Ping} },
@@ -732,10 +738,10 @@ func storeLists() []storeList {
 				},
 			},
 		},
-		storeListOf[webhook.Endpoint, webhook.EndpointFilter]{
+		listOf[webhook.Endpoint, webhook.EndpointFilter]{
 			kind: "WebhookEndpoints",
 			make: func(n int, o event.Owner) webhook.Endpoint {
-				return webhook.Endpoint{ID: storeID(n), Owner: o, CreatedAt: storeAt(n)}
+				return webhook.Endpoint{ID: recordID(n), Owner: o, CreatedAt: timeAt(n)}
 			},
 			id:  func(e webhook.Endpoint) string { return e.ID },
 			put: func(ctx context.Context, tx store.Tx, e *webhook.Endpoint) error { return tx.PutEndpoint(ctx, e) },
@@ -749,19 +755,19 @@ func storeLists() []storeList {
 				return webhook.EndpointFilter{Owner: o, After: after, Limit: limit}
 			},
 		},
-		storeListOf[webhook.Delivery, webhook.DeliveryFilter]{
+		listOf[webhook.Delivery, webhook.DeliveryFilter]{
 			kind: "Deliveries",
 			make: func(n int, o event.Owner) webhook.Delivery {
 				return webhook.Delivery{
-					ID:        storeID(n),
+					ID:        recordID(n),
 					Owner:     o,
-					CreatedAt: storeAt(n),
-					Status: storeOne(
+					CreatedAt: timeAt(n),
+					Status: cycle(
 						n, webhook.DeliveryPending, webhook.DeliveryFailed,
 						webhook.DeliverySucceeded,
 					),
-					EventID:    storeOne(n, "x", "y"),
-					EndpointID: storeOne(n, "e", "f", "g"),
+					EventID:    cycle(n, "x", "y"),
+					EndpointID: cycle(n, "e", "f", "g"),
 				}
 			},
 			id:  func(d webhook.Delivery) string { return d.ID },
@@ -775,7 +781,7 @@ func storeLists() []storeList {
 			filter: func(o event.Owner, after string, limit int) webhook.DeliveryFilter {
 				return webhook.DeliveryFilter{Owner: o, After: after, Limit: limit}
 			},
-			filters: []storeFilter[webhook.Delivery, webhook.DeliveryFilter]{
+			filters: []filterCase[webhook.Delivery, webhook.DeliveryFilter]{
 				{
 					"EventID",
 					func(f *webhook.DeliveryFilter) { f.EventID = "x" },
@@ -798,16 +804,16 @@ func storeLists() []storeList {
 	}
 }
 
-func storeOnNetwork(i invoice.Invoice, networks ...string) bool {
+func onNetwork(i invoice.Invoice, networks ...string) bool {
 	return slices.ContainsFunc(
 		i.Options, func(o invoice.Option) bool { return slices.Contains(networks, o.Network) },
 	)
 }
 
-func testStoreAccounts(t *testing.T, st store.Store) {
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+func testAccounts(t *testing.T, st store.Store) {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		for n := range 5 {
-			if err := tx.PutAccount(ctx, &account.Account{ID: storeID(n), Index: uint32(n)}); err != nil {
+			if err := tx.PutAccount(ctx, &account.Account{ID: recordID(n), Index: uint32(n)}); err != nil {
 				return err
 			}
 		}
@@ -816,12 +822,12 @@ func testStoreAccounts(t *testing.T, st store.Store) {
 	})
 
 	first, err := st.Accounts(t.Context(), "", 3)
-	if err != nil || len(first) != 3 || first[0].ID != storeID(4) || first[2].ID != storeID(2) {
+	if err != nil || len(first) != 3 || first[0].ID != recordID(4) || first[2].ID != recordID(2) {
 		t.Fatalf("the first page: %+v %v", first, err)
 	}
 
 	rest, err := st.Accounts(t.Context(), first[2].ID, 3)
-	if err != nil || len(rest) != 2 || rest[1].ID != storeID(0) {
+	if err != nil || len(rest) != 2 || rest[1].ID != recordID(0) {
 		t.Fatalf("the rest: %+v %v", rest, err)
 	}
 
@@ -836,21 +842,21 @@ func testStoreAccounts(t *testing.T, st store.Store) {
 		}
 	}
 
-	s, err := st.SettlementSettings(t.Context(), storeID(3))
+	s, err := st.SettlementSettings(t.Context(), recordID(3))
 	if err != nil || s.FeeBPS != 50 || !s.AutoRelease || s.Index != 3 {
 		t.Errorf("the settlement settings of an account that chose nothing: %+v %v", s, err)
 	}
 
-	p, err := st.PayoutSettings(t.Context(), storeID(3))
+	p, err := st.PayoutSettings(t.Context(), recordID(3))
 	if err != nil || p.PerHour != 10 || p.Index != 3 || p.Assets != nil {
 		t.Errorf("the payout settings of an account that chose nothing: %+v %v", p, err)
 	}
 }
 
-func testStoreKeys(t *testing.T, st store.Store) {
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+func testKeys(t *testing.T, st store.Store) {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		for n := range 6 {
-			k := account.Key{ID: storeID(n), Owner: storeOwners[n%3], Hash: [32]byte{byte(n)}}
+			k := account.Key{ID: recordID(n), Owner: owners[n%3], Hash: [32]byte{byte(n)}}
 			if err := tx.PutKey(ctx, &k); err != nil {
 				return err
 			}
@@ -860,22 +866,22 @@ func testStoreKeys(t *testing.T, st store.Store) {
 	})
 
 	all, err := st.Keys(t.Context(), "one")
-	if err != nil || len(all) != 4 || all[0].ID != storeID(4) || all[3].ID != storeID(0) {
+	if err != nil || len(all) != 4 || all[0].ID != recordID(4) || all[3].ID != recordID(0) {
 		t.Errorf("the keys of an account, newest first, of both modes: %+v %v", all, err)
 	}
 }
 
-func testStoreBalances(t *testing.T, st store.Store) {
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+func testBalances(t *testing.T, st store.Store) {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		for n, owner := range []event.Owner{
-			storeOwners[0],
-			storeOwners[1],
-			storeOwners[0],
-			storeOwners[0],
-			storeOwners[2],
+			owners[0],
+			owners[1],
+			owners[0],
+			owners[0],
+			owners[2],
 		} {
 			b := wallet.Balance{
-				Network: storeOne(n*3, "b", "a"),
+				Network: cycle(n*3, "b", "a"),
 				Address: chain.Address(fmt.Sprint(n)),
 				AssetID: fmt.Sprint("s", 9-n),
 				Owner:   owner,
@@ -888,7 +894,7 @@ func testStoreBalances(t *testing.T, st store.Store) {
 		return nil
 	})
 
-	got, err := st.Balances(t.Context(), storeOwners[0])
+	got, err := st.Balances(t.Context(), owners[0])
 	if err != nil || len(got) != 3 {
 		t.Fatalf("the balances of an owner: %+v %v", got, err)
 	}

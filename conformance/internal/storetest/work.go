@@ -1,4 +1,4 @@
-package conformance
+package storetest
 
 // Work lists: what is due, what waits on a network, what belongs to an address, each against a plain loop.
 
@@ -19,22 +19,28 @@ import (
 	"github.com/seed-8ee7f392/payments/store"
 )
 
-func storeWorkTests() []storeTest {
-	return []storeTest{
-		{"Work/Invoices", testStoreDueInvoices},
-		{"Work/Payments", testStorePaymentWork},
-		{"Work/Addresses", testStoreMatchAddresses},
-		{"Work/AddressesMade", testStoreAddressesMade},
-		{"Work/Watch", testStoreWatchWork},
-		{"Work/Transactions", testStoreTransactionWork},
-		{"Work/Settlements", testStoreSettlementWork},
-		{"Work/PayoutsSince", testStorePayoutsSince},
-		{"Work/Nothing", testStoreNothing},
+// Work tests the lists of what is due and what waits.
+func Work(t *testing.T, factory Factory) {
+	t.Helper()
+	run(t, factory, workTests())
+}
+
+func workTests() []testCase {
+	return []testCase{
+		{"Work/Invoices", testDueInvoices},
+		{"Work/Payments", testPaymentWork},
+		{"Work/Addresses", testMatchAddresses},
+		{"Work/AddressesMade", testAddressesMade},
+		{"Work/Watch", testWatchWork},
+		{"Work/Transactions", testTransactionWork},
+		{"Work/Settlements", testSettlementWork},
+		{"Work/PayoutsSince", testPayoutsSince},
+		{"Work/Nothing", testNothing},
 	}
 }
 
-// storeIDs are the ids of records.
-func storeIDs[T any](records []T, id func(T) string) []string {
+// idsOf are the ids of records.
+func idsOf[T any](records []T, id func(T) string) []string {
 	out := make([]string, len(records))
 	for i, r := range records {
 		out[i] = id(r)
@@ -43,8 +49,8 @@ func storeIDs[T any](records []T, id func(T) string) []string {
 	return out
 }
 
-// storeExpect compares the ids of a work list with those wanted, in order; with sorted, in any order.
-func storeExpect[T any](
+// expectIDs compares the ids of a work list with those wanted, in order; with sorted, in any order.
+func expectIDs[T any](
 	t *testing.T,
 	what string,
 	got []T,
@@ -55,7 +61,7 @@ func storeExpect[T any](
 ) {
 	t.Helper()
 
-	ids := storeIDs(got, id)
+	ids := idsOf(got, id)
 	if anyOrder {
 		slices.Sort(ids)
 
@@ -67,8 +73,8 @@ func storeExpect[T any](
 	}
 }
 
-// storePick are the ids of the records that pass, in the order of less, or of their ids.
-func storePick[T any](all []T, id func(T) string, passes func(T) bool, order func(T) string) []string {
+// pick are the ids of the records that pass, in the order of less, or of their ids.
+func pick[T any](all []T, id func(T) string, passes func(T) bool, order func(T) string) []string {
 	picked := slices.DeleteFunc(slices.Clone(all), func(r T) bool { return !passes(r) })
 	slices.SortStableFunc(picked, func(a, b T) int {
 		if order != nil {
@@ -80,23 +86,23 @@ func storePick[T any](all []T, id func(T) string, passes func(T) bool, order fun
 		return strings.Compare(id(a), id(b))
 	})
 
-	return storeIDs(picked, id)
+	return idsOf(picked, id)
 }
 
-func storeSorts(at time.Time) string { return fmt.Sprintf("%020d", at.UnixMilli()) }
+func timeKey(at time.Time) string { return fmt.Sprintf("%020d", at.UnixMilli()) }
 
 func invoiceID(i invoice.Invoice) string { return i.ID }
 
-func testStoreDueInvoices(t *testing.T, st store.Store) {
+func testDueInvoices(t *testing.T, st store.Store) {
 	var all []invoice.Invoice
 
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		all = nil
 
 		for n := range 30 {
-			i := invoice.Invoice{ID: storeID(n), Owner: storeOwners[n%3]}
+			i := invoice.Invoice{ID: recordID(n), Owner: owners[n%3]}
 			if n%4 != 0 {
-				i.DueAt = storeAt(n * 7 % 30)
+				i.DueAt = timeAt(n * 7 % 30)
 			}
 
 			if err := tx.PutInvoice(ctx, &i); err != nil {
@@ -109,33 +115,33 @@ func testStoreDueInvoices(t *testing.T, st store.Store) {
 		return nil
 	})
 
-	now := storeAt(15)
-	want := storePick(
+	now := timeAt(15)
+	want := pick(
 		all, invoiceID,
 		func(i invoice.Invoice) bool { return !i.DueAt.IsZero() && !i.DueAt.After(now) },
-		func(i invoice.Invoice) string { return storeSorts(i.DueAt) },
+		func(i invoice.Invoice) string { return timeKey(i.DueAt) },
 	)
 	got, err := st.DueInvoices(t.Context(), now, 100)
-	storeExpect(t, "DueInvoices", got, err, invoiceID, want, false)
+	expectIDs(t, "DueInvoices", got, err, invoiceID, want, false)
 	got, err = st.DueInvoices(t.Context(), now, 3)
-	storeExpect(t, "DueInvoices, limit 3", got, err, invoiceID, want[:3], false)
+	expectIDs(t, "DueInvoices, limit 3", got, err, invoiceID, want[:3], false)
 
-	got, err = st.InvoicesByID(t.Context(), []string{storeID(3), "none", storeID(29), storeID(3)})
-	storeExpect(t, "InvoicesByID", got, err, invoiceID, []string{storeID(3), storeID(29)}, true)
+	got, err = st.InvoicesByID(t.Context(), []string{recordID(3), "none", recordID(29), recordID(3)})
+	expectIDs(t, "InvoicesByID", got, err, invoiceID, []string{recordID(3), recordID(29)}, true)
 }
 
-func testStorePaymentWork(t *testing.T, st store.Store) {
+func testPaymentWork(t *testing.T, st store.Store) {
 	var all []invoice.Payment
 
 	statuses := invoice.PaymentStatuses()
 
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		all = nil
 
 		for n := range 96 {
 			p := invoice.Payment{
-				ID:        storeID(n),
-				Owner:     storeOwners[n%3],
+				ID:        recordID(n),
+				Owner:     owners[n%3],
 				Status:    statuses[n%4],
 				Network:   []string{"a", "b", "c"}[n/4%3],
 				InvoiceID: fmt.Sprint("i", n%5),
@@ -149,7 +155,7 @@ func testStorePaymentWork(t *testing.T, st store.Store) {
 			}
 
 			if n%5 == 0 {
-				p.DueAt = storeAt(n * 7 % 30)
+				p.DueAt = timeAt(n * 7 % 30)
 			}
 
 			if err := tx.PutPayments(ctx, &p); err != nil {
@@ -174,12 +180,12 @@ func testStorePaymentWork(t *testing.T, st store.Store) {
 	) []string {
 		t.Helper()
 
-		want := storePick(all, id, passes, order)
+		want := pick(all, id, passes, order)
 		if len(want) < 2 {
 			t.Fatalf("%s: the suite's own records do not try it: %v", what, want)
 		}
 
-		storeExpect(t, what, got, err, id, want, anyOrder)
+		expectIDs(t, what, got, err, id, want, anyOrder)
 
 		return want
 	}
@@ -194,7 +200,7 @@ func testStorePaymentWork(t *testing.T, st store.Store) {
 	got, err = st.UnconfirmedPayments(ctx, "a", 48, 100)
 	want := expect("UnconfirmedPayments", got, err, false, height, unconfirmed)
 	got, err = st.UnconfirmedPayments(ctx, "a", 48, 2)
-	storeExpect(t, "UnconfirmedPayments, limit 2", got, err, id, want[:2], false)
+	expectIDs(t, "UnconfirmedPayments, limit 2", got, err, id, want[:2], false)
 	got, err = st.PoolPayments(ctx, "b")
 	expect("PoolPayments", got, err, true, nil, func(p invoice.Payment) bool {
 		return p.Network == "b" && p.Status == invoice.Detected && p.Block.IsZero()
@@ -209,15 +215,15 @@ func testStorePaymentWork(t *testing.T, st store.Store) {
 	expect("BalancePayments", got, err, false, nil, func(p invoice.Payment) bool {
 		return p.Network == "a" && p.Address == "addr0" && p.AssetID == "s1" && p.Status != invoice.Dropped
 	})
-	got, err = st.DuePayments(ctx, storeAt(15), 100)
+	got, err = st.DuePayments(ctx, timeAt(15), 100)
 	expect(
 		"DuePayments",
 		got,
 		err,
 		false,
-		func(p invoice.Payment) string { return storeSorts(p.DueAt) },
+		func(p invoice.Payment) string { return timeKey(p.DueAt) },
 		func(p invoice.Payment) bool {
-			return !p.DueAt.IsZero() && !p.DueAt.After(storeAt(15))
+			return !p.DueAt.IsZero() && !p.DueAt.After(timeAt(15))
 		},
 	)
 
@@ -236,19 +242,19 @@ func testStorePaymentWork(t *testing.T, st store.Store) {
 	)
 }
 
-// testStoreMatchAddresses matches batches of recipients far longer than what databases take as arguments.
-func testStoreMatchAddresses(t *testing.T, st store.Store) {
+// testMatchAddresses matches batches of recipients far longer than what databases take as arguments.
+func testMatchAddresses(t *testing.T, st store.Store) {
 	evm, live := chain.Space{Family: chain.EVM}, chain.Space{Family: chain.EVM, Livemode: true}
 	address := func(n int) chain.Address { return chain.Address(fmt.Sprintf("0x%040d", n)) }
 
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		for n := range 300 {
 			if err := tx.PutAddress(
 				ctx,
 				invoice.Address{
 					Space:     evm,
 					Address:   address(n * 100),
-					Owner:     storeOwners[n%3],
+					Owner:     owners[n%3],
 					InvoiceID: fmt.Sprint(n),
 				},
 			); err != nil {
@@ -281,18 +287,18 @@ func testStoreMatchAddresses(t *testing.T, st store.Store) {
 	}
 }
 
-// testStoreAddressesMade lists addresses by network, kind and age.
-func testStoreAddressesMade(t *testing.T, st store.Store) {
+// testAddressesMade lists addresses by network, kind and age.
+func testAddressesMade(t *testing.T, st store.Store) {
 	kinds := []invoice.AddressKind{invoice.ForOption, invoice.ForDeposit, invoice.ForWallet}
 
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		for n := range 24 {
 			a := invoice.Address{
 				Space:     chain.Space{Family: chain.Solana},
 				Address:   chain.Address(fmt.Sprintf("address%02d", n)),
 				Kind:      kinds[n%3],
 				Network:   []string{"a", "b"}[n/3%2],
-				CreatedAt: storeAt(n),
+				CreatedAt: timeAt(n),
 			}
 			if err := tx.PutAddress(ctx, a); err != nil {
 				return err
@@ -308,13 +314,13 @@ func testStoreAddressesMade(t *testing.T, st store.Store) {
 		want  string
 	}{
 		{invoice.ForOption, time.Time{}, "[address18 address12 address06 address00]"},
-		{invoice.ForOption, storeAt(12), "[address18 address12]"},
-		{invoice.ForOption, storeAt(13), "[address18]"},
-		{invoice.ForOption, storeAt(19), "[]"},
-		{invoice.ForDeposit, storeAt(7), "[address19 address13 address07]"},
+		{invoice.ForOption, timeAt(12), "[address18 address12]"},
+		{invoice.ForOption, timeAt(13), "[address18]"},
+		{invoice.ForOption, timeAt(19), "[]"},
+		{invoice.ForDeposit, timeAt(7), "[address19 address13 address07]"},
 	} {
 		got, err := st.AddressesMade(t.Context(), "a", c.kind, c.since)
-		if ids := storeIDs(
+		if ids := idsOf(
 			got, func(a invoice.Address) string { return string(a.Address) },
 		); err != nil ||
 			fmt.Sprint(ids) != c.want {
@@ -323,17 +329,17 @@ func testStoreAddressesMade(t *testing.T, st store.Store) {
 	}
 }
 
-func testStoreWatchWork(t *testing.T, st store.Store) {
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+func testWatchWork(t *testing.T, st store.Store) {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		for n := range 12 {
 			network := []string{"a", "b"}[n%2]
 
-			r := scan.Range{ID: storeID(n), Network: network}
+			r := scan.Range{ID: recordID(n), Network: network}
 			if err := tx.PutRange(ctx, &r); err != nil {
 				return err
 			}
 			// In the order of ids the times fall.
-			x := scan.Retry{ID: storeID(n), Network: network, DueAt: storeAt(12 - n)}
+			x := scan.Retry{ID: recordID(n), Network: network, DueAt: timeAt(12 - n)}
 			if err := tx.PutRetry(ctx, &x); err != nil {
 				return err
 			}
@@ -342,35 +348,35 @@ func testStoreWatchWork(t *testing.T, st store.Store) {
 		return nil
 	})
 	ranges, err := st.Ranges(t.Context(), "b", 2)
-	storeExpect(
+	expectIDs(
 		t, "Ranges", ranges, err, func(r scan.Range) string { return r.ID },
-		[]string{storeID(1), storeID(3)}, false,
+		[]string{recordID(1), recordID(3)}, false,
 	)
-	retries, err := st.Retries(t.Context(), "a", storeAt(6), 2)
-	storeExpect(
+	retries, err := st.Retries(t.Context(), "a", timeAt(6), 2)
+	expectIDs(
 		t, "Retries", retries, err, func(r scan.Retry) string { return r.ID },
-		[]string{storeID(6), storeID(8)}, false,
+		[]string{recordID(6), recordID(8)}, false,
 	)
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
-		if err := tx.DeleteRange(ctx, storeID(1)); err != nil {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
+		if err := tx.DeleteRange(ctx, recordID(1)); err != nil {
 			return err
 		}
 
-		return tx.DeleteRetry(ctx, storeID(6))
+		return tx.DeleteRetry(ctx, recordID(6))
 	})
 	ranges, err = st.Ranges(t.Context(), "b", 1)
-	storeExpect(
+	expectIDs(
 		t, "Ranges after a deletion", ranges, err, func(r scan.Range) string { return r.ID },
-		[]string{storeID(3)}, false,
+		[]string{recordID(3)}, false,
 	)
-	retries, err = st.Retries(t.Context(), "a", storeAt(6), 1)
-	storeExpect(
+	retries, err = st.Retries(t.Context(), "a", timeAt(6), 1)
+	expectIDs(
 		t, "Retries after a deletion", retries, err, func(r scan.Retry) string { return r.ID },
-		[]string{storeID(8)}, false,
+		[]string{recordID(8)}, false,
 	)
 }
 
-func testStoreTransactionWork(t *testing.T, st store.Store) {
+func testTransactionWork(t *testing.T, st store.Store) {
 	states := []wallet.State{
 		wallet.Queued,
 		wallet.Signed,
@@ -382,17 +388,17 @@ func testStoreTransactionWork(t *testing.T, st store.Store) {
 
 	var all []wallet.Transaction
 
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		all = nil
 
 		for n := range 72 {
 			x := wallet.Transaction{
-				ID:       storeID(n),
+				ID:       recordID(n),
 				Network:  []string{"a", "b"}[n/6%2],
 				ObjectID: fmt.Sprint("o", n%5),
 				State:    states[n%6],
 				Order:    chain.Order{From: chain.Party{Address: chain.Address(fmt.Sprint("w", n/12%2))}},
-				DueAt:    storeAt(72 - n),
+				DueAt:    timeAt(72 - n),
 			}
 			if n%7 == 0 {
 				x.DueAt = time.Time{}
@@ -409,34 +415,34 @@ func testStoreTransactionWork(t *testing.T, st store.Store) {
 	})
 	ctx := t.Context()
 	id := func(x wallet.Transaction) string { return x.ID }
-	got, err := st.TransactionsByID(ctx, []string{storeID(40), storeID(2), "none", storeID(40)})
-	storeExpect(t, "TransactionsByID", got, err, id, []string{storeID(2), storeID(40)}, false)
+	got, err := st.TransactionsByID(ctx, []string{recordID(40), recordID(2), "none", recordID(40)})
+	expectIDs(t, "TransactionsByID", got, err, id, []string{recordID(2), recordID(40)}, false)
 	got, err = st.TransactionsOf(ctx, "o3")
-	storeExpect(
+	expectIDs(
 		t, "TransactionsOf", got, err, id,
-		storePick(all, id, func(x wallet.Transaction) bool { return x.ObjectID == "o3" }, nil), false,
+		pick(all, id, func(x wallet.Transaction) bool { return x.ObjectID == "o3" }, nil), false,
 	)
-	onA := storePick(all, id, func(x wallet.Transaction) bool { return x.Network == "a" }, nil)
+	onA := pick(all, id, func(x wallet.Transaction) bool { return x.Network == "a" }, nil)
 	slices.Reverse(onA)
 
 	got, err = st.Transactions(ctx, "a", "", 5)
-	storeExpect(t, "Transactions", got, err, id, onA[:5], false)
+	expectIDs(t, "Transactions", got, err, id, onA[:5], false)
 	got, err = st.Transactions(ctx, "a", onA[4], 100)
-	storeExpect(t, "Transactions, the rest", got, err, id, onA[5:], false)
-	due := storePick(all, id, func(x wallet.Transaction) bool {
-		return x.Network == "b" && !x.DueAt.IsZero() && !x.DueAt.After(storeAt(40))
+	expectIDs(t, "Transactions, the rest", got, err, id, onA[5:], false)
+	due := pick(all, id, func(x wallet.Transaction) bool {
+		return x.Network == "b" && !x.DueAt.IsZero() && !x.DueAt.After(timeAt(40))
 	}, nil)
-	got, err = st.DueTransactions(ctx, "b", storeAt(40), 100)
-	storeExpect(t, "DueTransactions", got, err, id, due, false)
-	got, err = st.DueTransactions(ctx, "b", storeAt(40), 3)
-	storeExpect(t, "DueTransactions, limit 3", got, err, id, due[:3], false)
+	got, err = st.DueTransactions(ctx, "b", timeAt(40), 100)
+	expectIDs(t, "DueTransactions", got, err, id, due, false)
+	got, err = st.DueTransactions(ctx, "b", timeAt(40), 3)
+	expectIDs(t, "DueTransactions, limit 3", got, err, id, due[:3], false)
 	got, err = st.LiveTransactions(ctx, "a", "w1")
-	storeExpect(t, "LiveTransactions", got, err, id, storePick(all, id, func(x wallet.Transaction) bool {
+	expectIDs(t, "LiveTransactions", got, err, id, pick(all, id, func(x wallet.Transaction) bool {
 		return x.Network == "a" && x.Live() && x.Order.From.Address == "w1"
 	}, nil), false)
 }
 
-func testStoreSettlementWork(t *testing.T, st store.Store) {
+func testSettlementWork(t *testing.T, st store.Store) {
 	reasons := []settlement.Reason{
 		"",
 		settlement.PaymentOrphaned,
@@ -447,12 +453,12 @@ func testStoreSettlementWork(t *testing.T, st store.Store) {
 
 	var all []settlement.Settlement
 
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		all = nil
 
 		for n := range 120 {
 			s := settlement.Settlement{
-				ID:        storeID(n),
+				ID:        recordID(n),
 				Network:   []string{"a", "b"}[n/30%2],
 				Status:    settlement.Statuses()[n%6],
 				Reason:    reasons[n/6%5],
@@ -461,7 +467,7 @@ func testStoreSettlementWork(t *testing.T, st store.Store) {
 				AssetID:   fmt.Sprint("s", n/5%2),
 			}
 			if n%7 != 0 {
-				s.DueAt = storeAt(120 - n)
+				s.DueAt = timeAt(120 - n)
 			}
 
 			if err := tx.PutSettlements(ctx, &s); err != nil {
@@ -472,7 +478,7 @@ func testStoreSettlementWork(t *testing.T, st store.Store) {
 		}
 
 		for n := range 6 {
-			r := settlement.Release{ID: storeID(n), Network: []string{"a", "b"}[n%2], Done: n == 2}
+			r := settlement.Release{ID: recordID(n), Network: []string{"a", "b"}[n%2], Done: n == 2}
 			if err := tx.PutRelease(ctx, &r); err != nil {
 				return err
 			}
@@ -482,46 +488,46 @@ func testStoreSettlementWork(t *testing.T, st store.Store) {
 	})
 	ctx := t.Context()
 	id := func(s settlement.Settlement) string { return s.ID }
-	due := storePick(all, id, func(s settlement.Settlement) bool {
+	due := pick(all, id, func(s settlement.Settlement) bool {
 		heals := s.Status == settlement.Failed &&
 			(s.Reason == settlement.PaymentOrphaned || s.Reason == settlement.Replanning)
 
 		return s.Network == "b" && (s.Status == settlement.Pending || s.Status == settlement.Held || heals) &&
 			!s.DueAt.IsZero() &&
-			!s.DueAt.After(storeAt(80))
+			!s.DueAt.After(timeAt(80))
 	}, nil)
-	got, err := st.DueSettlements(ctx, "b", storeAt(80), 1000)
-	storeExpect(t, "DueSettlements", got, err, id, due, false)
-	got, err = st.DueSettlements(ctx, "b", storeAt(80), 3)
-	storeExpect(t, "DueSettlements, limit 3", got, err, id, due[:3], false)
+	got, err := st.DueSettlements(ctx, "b", timeAt(80), 1000)
+	expectIDs(t, "DueSettlements", got, err, id, due, false)
+	got, err = st.DueSettlements(ctx, "b", timeAt(80), 3)
+	expectIDs(t, "DueSettlements, limit 3", got, err, id, due[:3], false)
 	got, err = st.SettlementsAt(ctx, "a", "w1", "s0")
-	storeExpect(t, "SettlementsAt", got, err, id, storePick(all, id, func(s settlement.Settlement) bool {
+	expectIDs(t, "SettlementsAt", got, err, id, pick(all, id, func(s settlement.Settlement) bool {
 		return s.Network == "a" && s.Deposit.Address == "w1" && s.AssetID == "s0" &&
 			(s.Status == settlement.Pending || s.Status == settlement.Held)
 	}, nil), false)
-	got, err = st.SettlementsByID(ctx, []string{storeID(50), storeID(2), "none", storeID(50)})
-	storeExpect(t, "SettlementsByID", got, err, id, []string{storeID(2), storeID(50)}, false)
+	got, err = st.SettlementsByID(ctx, []string{recordID(50), recordID(2), "none", recordID(50)})
+	expectIDs(t, "SettlementsByID", got, err, id, []string{recordID(2), recordID(50)}, false)
 	got, err = st.SettlementsOfPayments(ctx, []string{"p7", "p3", "none", "p7"})
-	storeExpect(
+	expectIDs(
 		t, "SettlementsOfPayments", got, err, id,
-		[]string{storeID(6), storeID(7), storeID(14), storeID(15)}, true,
+		[]string{recordID(6), recordID(7), recordID(14), recordID(15)}, true,
 	)
 	releases, err := st.LiveReleases(ctx, "a", 5)
-	storeExpect(
+	expectIDs(
 		t, "LiveReleases", releases, err, func(r settlement.Release) string { return r.ID },
-		[]string{storeID(0), storeID(4)}, false,
+		[]string{recordID(0), recordID(4)}, false,
 	)
 	releases, err = st.LiveReleases(ctx, "a", 1)
-	storeExpect(
+	expectIDs(
 		t, "LiveReleases, limit 1", releases, err,
-		func(r settlement.Release) string { return r.ID }, []string{storeID(0)}, false,
+		func(r settlement.Release) string { return r.ID }, []string{recordID(0)}, false,
 	)
 }
 
-func testStorePayoutsSince(t *testing.T, st store.Store) {
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+func testPayoutsSince(t *testing.T, st store.Store) {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		for n := range 12 {
-			p := payout.Payout{ID: storeID(n), Owner: storeOwners[n%2], CreatedAt: storeAt(n)}
+			p := payout.Payout{ID: recordID(n), Owner: owners[n%2], CreatedAt: timeAt(n)}
 			if n == 8 {
 				p.RefundID = "refund"
 			}
@@ -531,12 +537,12 @@ func testStorePayoutsSince(t *testing.T, st store.Store) {
 			}
 		}
 		// Of the even ones 4, 6 and 10 count, and the one that is just being made.
-		p := payout.Payout{ID: storeID(20), Owner: storeOwners[0], CreatedAt: storeAt(20)}
+		p := payout.Payout{ID: recordID(20), Owner: owners[0], CreatedAt: timeAt(20)}
 		if err := tx.PutPayout(ctx, &p); err != nil {
 			return err
 		}
 
-		if n, err := tx.PayoutsSince(ctx, storeOwners[0], storeAt(4)); err != nil || n != 4 {
+		if n, err := tx.PayoutsSince(ctx, owners[0], timeAt(4)); err != nil || n != 4 {
 			t.Errorf("PayoutsSince: %d %v, want 4", n, err)
 		}
 
@@ -544,8 +550,8 @@ func testStorePayoutsSince(t *testing.T, st store.Store) {
 	})
 }
 
-// testStoreNothing asks an empty store for everything that is a list, with nothing to look for.
-func testStoreNothing(t *testing.T, st store.Store) {
+// testNothing asks an empty store for everything that is a list, with nothing to look for.
+func testNothing(t *testing.T, st store.Store) {
 	ctx := t.Context()
 
 	for what, read := range map[string]func() (int, error){

@@ -1,4 +1,4 @@
-package conformance
+package drivertest
 
 // Balancer.
 
@@ -9,14 +9,14 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-var balanceTests = []driverTest{
+var balanceTests = []testCase{
 	{"BalanceIsThatAfterTheBlock", nil, testBalanceAt},
 	{"AnswersAreInTheOrderAsked", nil, testBalanceOrder},
 	{"UnknownBlockIsUnavailable", nil, testBalanceUnknown},
 	{"BalanceFollowsAFork", []Capability{Forking}, testBalanceFork},
 }
 
-func testBalanceAt(e *driverEnv) {
+func testBalanceAt(e *env) {
 	for _, a := range e.assets() {
 		to := e.stranger()
 		e.pay(to, a, amount(a))
@@ -42,7 +42,7 @@ func testBalanceAt(e *driverEnv) {
 	}
 }
 
-func testBalanceOrder(e *driverEnv) {
+func testBalanceOrder(e *env) {
 	var (
 		holdings []chain.Holding
 		want     []chain.Amount
@@ -74,7 +74,7 @@ func testBalanceOrder(e *driverEnv) {
 	}
 }
 
-func testBalanceUnknown(e *driverEnv) {
+func testBalanceUnknown(e *env) {
 	e.mine(1)
 	holding := []chain.Holding{{Address: e.stranger(), AssetID: e.native.ID}}
 	tip := e.head().Tip
@@ -96,7 +96,7 @@ func testBalanceUnknown(e *driverEnv) {
 	}
 }
 
-func testBalanceFork(e *driverEnv) {
+func testBalanceFork(e *env) {
 	to := e.stranger()
 	e.pay(to, e.native, amount(e.native))
 	e.mine(1)

@@ -1,4 +1,4 @@
-package conformance
+package drivertest
 
 // What every subtest of the driver suite works with: the harness, its assets, and patience.
 
@@ -18,9 +18,9 @@ const (
 	pollInterval    = 20 * time.Millisecond
 )
 
-// driverEnv is the harness of one subtest.
-type driverEnv struct {
-	DriverHarness
+// env is the harness of one subtest.
+type env struct {
+	Harness
 	t       *testing.T
 	ctx     context.Context
 	network chain.Network
@@ -28,14 +28,14 @@ type driverEnv struct {
 	keys    uint32 // keys of the signer that were handed out
 }
 
-func newDriverEnv(t *testing.T, h DriverHarness) *driverEnv {
+func newEnv(t *testing.T, h Harness) *env {
 	t.Helper()
 
 	if h.Patience == 0 {
 		h.Patience = defaultPatience
 	}
 
-	e := &driverEnv{DriverHarness: h, t: t, ctx: t.Context(), network: h.Driver.Network()}
+	e := &env{Harness: h, t: t, ctx: t.Context(), network: h.Driver.Network()}
 
 	var ok bool
 	if e.native, ok = e.network.Native(); !ok {
@@ -46,14 +46,14 @@ func newDriverEnv(t *testing.T, h DriverHarness) *driverEnv {
 }
 
 // has reports whether a capability is there; testCapabilities sees to it that what is not is declared absent.
-func (e *driverEnv) has(c Capability) bool {
+func (e *env) has(c Capability) bool {
 	if c == Replacement || c == Expiry {
 		return !slices.Contains(e.Absent, c)
 	}
 
-	for _, known := range driverCapabilities {
+	for _, known := range capabilities {
 		if known.name == c {
-			return known.has(e.DriverHarness)
+			return known.has(e.Harness)
 		}
 	}
 
@@ -63,7 +63,7 @@ func (e *driverEnv) has(c Capability) bool {
 }
 
 // as returns the driver as one of the optional interfaces.
-func as[T any](e *driverEnv) T {
+func as[T any](e *env) T {
 	e.t.Helper()
 
 	v, ok := e.Driver.(T)
@@ -75,7 +75,7 @@ func as[T any](e *driverEnv) T {
 }
 
 // assets are the assets to repeat a test for: the native coin and, where there are any, a token.
-func (e *driverEnv) assets() []chain.Asset {
+func (e *env) assets() []chain.Asset {
 	out := []chain.Asset{e.native}
 	if token, ok := e.token(); ok {
 		out = append(out, token)
@@ -84,7 +84,7 @@ func (e *driverEnv) assets() []chain.Asset {
 	return out
 }
 
-func (e *driverEnv) token() (chain.Asset, bool) {
+func (e *env) token() (chain.Asset, bool) {
 	for _, a := range e.network.Assets {
 		if a.Kind == chain.Token {
 			return a, true
@@ -105,7 +105,7 @@ func amount(a chain.Asset) chain.Amount {
 }
 
 // eventually polls until a condition holds; its error says what is still missing.
-func (e *driverEnv) eventually(what string, condition func() error) {
+func (e *env) eventually(what string, condition func() error) {
 	e.t.Helper()
 	deadline := time.Now().Add(e.Patience)
 
@@ -127,7 +127,7 @@ func (e *driverEnv) eventually(what string, condition func() error) {
 	}
 }
 
-func (e *driverEnv) must(what string, err error) {
+func (e *env) must(what string, err error) {
 	e.t.Helper()
 
 	if err != nil {
@@ -136,7 +136,7 @@ func (e *driverEnv) must(what string, err error) {
 }
 
 // wantFault checks word and, unless it is empty, code of an error.
-func (e *driverEnv) wantFault(what string, err, word error, code string) {
+func (e *env) wantFault(what string, err, word error, code string) {
 	e.t.Helper()
 
 	switch {
@@ -149,7 +149,7 @@ func (e *driverEnv) wantFault(what string, err, word error, code string) {
 	}
 }
 
-func (e *driverEnv) head() chain.Head {
+func (e *env) head() chain.Head {
 	e.t.Helper()
 	head, err := e.Driver.Head(e.ctx)
 	e.must("Head", err)
@@ -158,7 +158,7 @@ func (e *driverEnv) head() chain.Head {
 }
 
 // mine makes n blocks and waits until the driver shows them.
-func (e *driverEnv) mine(n int) {
+func (e *env) mine(n int) {
 	e.t.Helper()
 	before := e.head().Tip.Height
 	e.must("Controls.Mine", e.Network.Mine(e.ctx, n))
@@ -172,13 +172,13 @@ func (e *driverEnv) mine(n int) {
 	})
 }
 
-func (e *driverEnv) settle() {
+func (e *env) settle() {
 	e.t.Helper()
 	e.must("Controls.Settle", e.Network.Settle(e.ctx))
 }
 
 // fork replaces the newest blocks and waits until the driver shows the other branch.
-func (e *driverEnv) fork(depth int, keep ...string) {
+func (e *env) fork(depth int, keep ...string) {
 	e.t.Helper()
 	old := e.head().Tip
 	e.must("Forker.Fork", e.Network.(Forker).Fork(e.ctx, depth, keep...))
@@ -194,7 +194,7 @@ func (e *driverEnv) fork(depth int, keep ...string) {
 }
 
 // stranger returns an address that is not ours.
-func (e *driverEnv) stranger() chain.Address {
+func (e *env) stranger() chain.Address {
 	e.t.Helper()
 	a, err := e.Network.NewAddress(e.ctx)
 	e.must("Controls.NewAddress", err)
@@ -203,7 +203,7 @@ func (e *driverEnv) stranger() chain.Address {
 }
 
 // party returns an address of ours that was not used before.
-func (e *driverEnv) party(role chain.Role) chain.Party {
+func (e *env) party(role chain.Role) chain.Party {
 	e.t.Helper()
 	e.keys++
 	ref := chain.KeyRef{Family: e.network.Family, Livemode: e.network.Livemode, Role: role, Index: e.keys}
@@ -215,13 +215,13 @@ func (e *driverEnv) party(role chain.Role) chain.Party {
 	return chain.Party{Key: ref, Address: address}
 }
 
-func (e *driverEnv) fund(p chain.Party, a chain.Asset, amount chain.Amount) {
+func (e *env) fund(p chain.Party, a chain.Asset, amount chain.Amount) {
 	e.t.Helper()
 	e.must("Controls.Fund", e.Network.Fund(e.ctx, p.Address, a, amount))
 	e.settle()
 }
 
-func (e *driverEnv) pay(to chain.Address, a chain.Asset, amount chain.Amount) string {
+func (e *env) pay(to chain.Address, a chain.Asset, amount chain.Amount) string {
 	e.t.Helper()
 	hash, err := e.Network.Pay(e.ctx, to, a, amount)
 	e.must("Controls.Pay", err)
@@ -237,7 +237,7 @@ func (e *driverEnv) pay(to chain.Address, a chain.Asset, amount chain.Amount) st
 
 // scan reads all blocks from a height to the tip, checks that they are linked and without a gap,
 // and returns them.
-func (e *driverEnv) scan(from uint64) []chain.Block {
+func (e *env) scan(from uint64) []chain.Block {
 	e.t.Helper()
 	tip := e.head().Tip.Height
 
@@ -288,7 +288,7 @@ func transfersTo(blocks []chain.Block, to chain.Address) []chain.Transfer {
 }
 
 // checkPayment checks the one transfer of a payment.
-func (e *driverEnv) checkPayment(
+func (e *env) checkPayment(
 	where string,
 	got []chain.Transfer,
 	hash string,
@@ -322,7 +322,7 @@ func (e *driverEnv) checkPayment(
 }
 
 // balance is what a party holds at the tip.
-func (e *driverEnv) balance(of chain.Party, a chain.Asset) chain.Amount {
+func (e *env) balance(of chain.Party, a chain.Asset) chain.Amount {
 	e.t.Helper()
 
 	if !e.has(Balancer) {
@@ -340,7 +340,7 @@ func (e *driverEnv) balance(of chain.Party, a chain.Asset) chain.Amount {
 	return e.balanceAt(e.head().Tip, of.Address, a)
 }
 
-func (e *driverEnv) balanceAt(at chain.Ref, of chain.Address, a chain.Asset) chain.Amount {
+func (e *env) balanceAt(at chain.Ref, of chain.Address, a chain.Asset) chain.Amount {
 	e.t.Helper()
 	got, err := as[chain.Balancer](e).Balances(e.ctx, at, []chain.Holding{{Address: of, AssetID: a.ID}})
 	e.must("Balances", err)

@@ -1,4 +1,4 @@
-package conformance
+package storetest
 
 // Deliveries: claimed fairly, by one process each, and pruned with their events.
 
@@ -15,34 +15,40 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
-func storeWebhookTests() []storeTest {
-	return []storeTest{
-		{"Deliveries/Claim", testStoreClaim},
-		{"Deliveries/ClaimFairly", testStoreClaimFairly},
-		{"Deliveries/ClaimOnce", testStoreClaimOnce},
-		{"Deliveries/ByID", testStoreByID},
-		{"Deliveries/Fail", testStoreFailDeliveries},
-		{"Deliveries/Prune", testStorePruneDeliveries},
-		{"Events/Prune", testStorePruneEvents},
-		{"Endpoints/OfOwner", testStoreEndpointsOf},
+// Deliveries tests how deliveries and events are claimed and pruned.
+func Deliveries(t *testing.T, factory Factory) {
+	t.Helper()
+	run(t, factory, deliveryTests())
+}
+
+func deliveryTests() []testCase {
+	return []testCase{
+		{"Deliveries/Claim", testClaim},
+		{"Deliveries/ClaimFairly", testClaimFairly},
+		{"Deliveries/ClaimOnce", testClaimOnce},
+		{"Deliveries/ByID", testByID},
+		{"Deliveries/Fail", testFailDeliveries},
+		{"Deliveries/Prune", testPruneDeliveries},
+		{"Events/Prune", testPruneEvents},
+		{"Endpoints/OfOwner", testEndpointsOf},
 	}
 }
 
 func deliveryID(d webhook.Delivery) string { return d.ID }
 
-// storeDeliveries puts pending deliveries: the n-th is due at storeAt(at(n)) at the endpoint of(n).
-func storeDeliveries(t *testing.T, st store.Store, count int, of func(n int) string, at func(n int) int) {
+// putDeliveries puts pending deliveries: the n-th is due at timeAt(at(n)) at the endpoint of(n).
+func putDeliveries(t *testing.T, st store.Store, count int, of func(n int) string, at func(n int) int) {
 	t.Helper()
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		for n := range count {
 			d := webhook.Delivery{
-				ID:            storeID(n),
-				Owner:         storeOwners[0],
+				ID:            recordID(n),
+				Owner:         owners[0],
 				EndpointID:    of(n),
 				EventID:       fmt.Sprint("evt_", n),
 				Status:        webhook.DeliveryPending,
-				NextAttemptAt: storeAt(at(n)),
-				CreatedAt:     storeAt(n),
+				NextAttemptAt: timeAt(at(n)),
+				CreatedAt:     timeAt(n),
 			}
 			if err := tx.PutDeliveries(ctx, &d); err != nil {
 				return err
@@ -53,8 +59,8 @@ func storeDeliveries(t *testing.T, st store.Store, count int, of func(n int) str
 	})
 }
 
-// storeClaim claims deliveries in a transaction of its own.
-func storeClaim(
+// claimDeliveries claims deliveries in a transaction of its own.
+func claimDeliveries(
 	t *testing.T,
 	st store.Store,
 	owner string,
@@ -62,7 +68,7 @@ func storeClaim(
 	limit, perEndpoint int,
 ) (got []webhook.Delivery) {
 	t.Helper()
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) (err error) {
+	update(t, st, func(ctx context.Context, tx store.Tx) (err error) {
 		got, err = tx.ClaimDeliveries(ctx, owner, now, now.Add(time.Minute), limit, perEndpoint)
 		return err
 	})
@@ -70,17 +76,17 @@ func storeClaim(
 	return got
 }
 
-func testStoreClaim(t *testing.T, st store.Store) {
+func testClaim(t *testing.T, st store.Store) {
 	// Due in the reverse order of ids.
-	storeDeliveries(
+	putDeliveries(
 		t, st, 10, func(n int) string { return fmt.Sprint("e", n) },
 		func(n int) int { return 10 - n },
 	)
 
-	now := storeAt(5)
-	got := storeClaim(t, st, "p1", now, 3, 10)
-	storeExpect(
-		t, "the first claim", got, nil, deliveryID, []string{storeID(9), storeID(8), storeID(7)},
+	now := timeAt(5)
+	got := claimDeliveries(t, st, "p1", now, 3, 10)
+	expectIDs(
+		t, "the first claim", got, nil, deliveryID, []string{recordID(9), recordID(8), recordID(7)},
 		false,
 	)
 
@@ -95,27 +101,27 @@ func testStoreClaim(t *testing.T, st store.Store) {
 			t.Fatal(err)
 		}
 
-		storeEqual(t, "as it is stored", d, stored)
+		expectEqual(t, "as it is stored", d, stored)
 	}
 
-	got = storeClaim(t, st, "p2", now, 10, 10)
-	storeExpect(t, "the second claim", got, nil, deliveryID, []string{storeID(6), storeID(5)}, false)
+	got = claimDeliveries(t, st, "p2", now, 10, 10)
+	expectIDs(t, "the second claim", got, nil, deliveryID, []string{recordID(6), recordID(5)}, false)
 
-	if again := storeClaim(t, st, "p2", now.Add(59*time.Second), 10, 10); len(again) != 0 {
-		t.Errorf("deliveries are claimed twice: %v", storeIDs(again, deliveryID))
+	if again := claimDeliveries(t, st, "p2", now.Add(59*time.Second), 10, 10); len(again) != 0 {
+		t.Errorf("deliveries are claimed twice: %v", idsOf(again, deliveryID))
 	}
 
 	// A result is stored from the record that was claimed; then it is due later, or never.
 	d := got[0]
 	d.Status, d.NextAttemptAt, d.ClaimedUntil = webhook.DeliverySucceeded, time.Time{}, time.Time{}
 
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error { return tx.PutDeliveries(ctx, &d) })
+	update(t, st, func(ctx context.Context, tx store.Tx) error { return tx.PutDeliveries(ctx, &d) })
 
 	later := now.Add(61 * time.Second)
-	expired := storeClaim(t, st, "p3", later, 10, 10)
-	storeExpect(
+	expired := claimDeliveries(t, st, "p3", later, 10, 10)
+	expectIDs(
 		t, "after the claims ran out", expired, nil, deliveryID,
-		[]string{storeID(9), storeID(8), storeID(7), storeID(5), storeID(4)}, false,
+		[]string{recordID(9), recordID(8), recordID(7), recordID(5), recordID(4)}, false,
 	)
 
 	for _, d := range expired[:4] {
@@ -131,9 +137,9 @@ func testStoreClaim(t *testing.T, st store.Store) {
 	back := expired[0]
 	back.ClaimedBy, back.ClaimedUntil, back.LapsedAt = "", time.Time{}, time.Time{}
 
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error { return tx.PutDeliveries(ctx, &back) })
+	update(t, st, func(ctx context.Context, tx store.Tx) error { return tx.PutDeliveries(ctx, &back) })
 
-	again := storeClaim(t, st, "p4", later, 10, 10)
+	again := claimDeliveries(t, st, "p4", later, 10, 10)
 	if len(again) != 1 || again[0].ID != back.ID || !again[0].LapsedAt.IsZero() || again[0].Fence != 3 {
 		t.Errorf("after one was given back: %+v", again)
 	}
@@ -141,7 +147,7 @@ func testStoreClaim(t *testing.T, st store.Store) {
 	stale := got[1]
 	stale.Attempts++
 
-	storeFails(
+	expectError(
 		t,
 		st,
 		fault.Conflict,
@@ -152,8 +158,8 @@ func testStoreClaim(t *testing.T, st store.Store) {
 	)
 }
 
-// testStoreClaimFairly gives one endpoint a long queue that is older than everybody else's.
-func testStoreClaimFairly(t *testing.T, st store.Store) {
+// testClaimFairly gives one endpoint a long queue that is older than everybody else's.
+func testClaimFairly(t *testing.T, st store.Store) {
 	of := func(n int) string {
 		if n < 60 {
 			return "busy"
@@ -161,8 +167,8 @@ func testStoreClaimFairly(t *testing.T, st store.Store) {
 
 		return fmt.Sprint("e", n%5)
 	}
-	storeDeliveries(t, st, 70, of, func(n int) int { return n })
-	got := storeClaim(t, st, "p", storeAt(100), 8, 3)
+	putDeliveries(t, st, 70, of, func(n int) int { return n })
+	got := claimDeliveries(t, st, "p", timeAt(100), 8, 3)
 
 	count := map[string]int{}
 	for _, d := range got {
@@ -173,7 +179,7 @@ func testStoreClaimFairly(t *testing.T, st store.Store) {
 		t.Errorf("a claim of 8, at most 3 per endpoint, took %v", count)
 	}
 
-	got = storeClaim(t, st, "p", storeAt(100), 100, 3)
+	got = claimDeliveries(t, st, "p", timeAt(100), 100, 3)
 	for _, d := range got {
 		count[d.EndpointID]++
 	}
@@ -187,20 +193,20 @@ func testStoreClaimFairly(t *testing.T, st store.Store) {
 	}
 }
 
-// testStoreClaimOnce lets many processes claim at once until nothing is left: each delivery goes to
+// testClaimOnce lets many processes claim at once until nothing is left: each delivery goes to
 // one of them.
-func testStoreClaimOnce(t *testing.T, st store.Store) {
+func testClaimOnce(t *testing.T, st store.Store) {
 	const total = 300
-	storeDeliveries(
+	putDeliveries(
 		t, st, total, func(n int) string { return fmt.Sprint("e", n%7) },
 		func(n int) int { return n % 10 },
 	)
-	claims := storeRace(func(n int) (mine []webhook.Delivery) {
+	claims := concurrently(func(n int) (mine []webhook.Delivery) {
 		for empty := 0; empty < 3; {
 			var got []webhook.Delivery
 
 			err := st.Update(t.Context(), func(ctx context.Context, tx store.Tx) (err error) {
-				got, err = tx.ClaimDeliveries(ctx, fmt.Sprint("p", n), storeAt(10), storeAt(11), 5, 2)
+				got, err = tx.ClaimDeliveries(ctx, fmt.Sprint("p", n), timeAt(10), timeAt(11), 5, 2)
 				return err
 			})
 			if err != nil {
@@ -233,7 +239,7 @@ func testStoreClaimOnce(t *testing.T, st store.Store) {
 		}
 	}
 	// what others held locked when all looked
-	for _, d := range storeClaim(t, st, "last", storeAt(10), total, total) {
+	for _, d := range claimDeliveries(t, st, "last", timeAt(10), total, total) {
 		by[d.ID] = "last"
 	}
 
@@ -242,22 +248,22 @@ func testStoreClaimOnce(t *testing.T, st store.Store) {
 	}
 }
 
-// testStoreByID reads what the worker needs for a batch: several records of any owner, inside the
+// testByID reads what the worker needs for a batch: several records of any owner, inside the
 // transaction that wrote them and outside.
-func testStoreByID(t *testing.T, st store.Store) {
-	asked := []string{storeID(4), storeID(1), "none", storeID(4)}
-	want := []string{storeID(1), storeID(4)}
+func testByID(t *testing.T, st store.Store) {
+	asked := []string{recordID(4), recordID(1), "none", recordID(4)}
+	want := []string{recordID(1), recordID(4)}
 	check := func(r store.Reader) {
 		t.Helper()
 		endpoints, err := r.EndpointsByID(t.Context(), asked)
-		storeExpect(
+		expectIDs(
 			t, "EndpointsByID", endpoints, err, func(e webhook.Endpoint) string { return e.ID },
 			want, true,
 		)
 		deliveries, err := r.DeliveriesByID(t.Context(), asked)
-		storeExpect(t, "DeliveriesByID", deliveries, err, deliveryID, want, true)
+		expectIDs(t, "DeliveriesByID", deliveries, err, deliveryID, want, true)
 		events, err := r.EventsByID(t.Context(), asked)
-		storeExpect(t, "EventsByID", events, err, func(e event.Event) string { return e.ID }, want, true)
+		expectIDs(t, "EventsByID", events, err, func(e event.Event) string { return e.ID }, want, true)
 
 		for _, e := range events {
 			if string(e.Envelope) != "envelope of "+e.ID {
@@ -266,9 +272,9 @@ func testStoreByID(t *testing.T, st store.Store) {
 		}
 	}
 
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		for n := range 6 {
-			id, owner := storeID(n), storeOwners[n%3]
+			id, owner := recordID(n), owners[n%3]
 			if err := tx.PutEndpoint(ctx, &webhook.Endpoint{ID: id, Owner: owner}); err != nil {
 				return err
 			}
@@ -293,18 +299,18 @@ func testStoreByID(t *testing.T, st store.Store) {
 	check(st)
 }
 
-func testStoreFailDeliveries(t *testing.T, st store.Store) {
-	storeDeliveries(t, st, 6, func(n int) string { return fmt.Sprint("e", n%2) }, func(int) int { return 0 })
+func testFailDeliveries(t *testing.T, st store.Store) {
+	putDeliveries(t, st, 6, func(n int) string { return fmt.Sprint("e", n%2) }, func(int) int { return 0 })
 
-	before, err := st.Delivery(t.Context(), storeOwners[0], storeID(0))
+	before, err := st.Delivery(t.Context(), owners[0], recordID(0))
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error { return tx.FailDeliveries(ctx, "e0") })
+	update(t, st, func(ctx context.Context, tx store.Tx) error { return tx.FailDeliveries(ctx, "e0") })
 
 	for n := range 6 {
-		d, err := st.Delivery(t.Context(), storeOwners[0], storeID(n))
+		d, err := st.Delivery(t.Context(), owners[0], recordID(n))
 
 		failed := d.Status == webhook.DeliveryFailed && d.NextAttemptAt.IsZero()
 		if err != nil || failed != (n%2 == 0) {
@@ -316,7 +322,7 @@ func testStoreFailDeliveries(t *testing.T, st store.Store) {
 		t.Errorf("PendingDeliveries: %d %v", n, err)
 	}
 
-	storeFails(
+	expectError(
 		t,
 		st,
 		fault.Conflict,
@@ -327,64 +333,64 @@ func testStoreFailDeliveries(t *testing.T, st store.Store) {
 	)
 }
 
-func testStorePruneDeliveries(t *testing.T, st store.Store) {
-	storeDeliveries(t, st, 10, func(n int) string { return fmt.Sprint("e", n%2) }, func(int) int { return 0 })
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error { return tx.FailDeliveries(ctx, "e0") })
-	// Ended are 0, 2, 4, 6, 8; created before storeAt(8) are the first four of them.
-	storePrune(
+func testPruneDeliveries(t *testing.T, st store.Store) {
+	putDeliveries(t, st, 10, func(n int) string { return fmt.Sprint("e", n%2) }, func(int) int { return 0 })
+	update(t, st, func(ctx context.Context, tx store.Tx) error { return tx.FailDeliveries(ctx, "e0") })
+	// Ended are 0, 2, 4, 6, 8; created before timeAt(8) are the first four of them.
+	expectPruned(
 		t, st, []int{3, 1, 0},
-		func(ctx context.Context, tx store.Tx) (int, error) { return tx.PruneDeliveries(ctx, storeAt(8), 3) },
+		func(ctx context.Context, tx store.Tx) (int, error) { return tx.PruneDeliveries(ctx, timeAt(8), 3) },
 	)
-	all, err := st.Deliveries(t.Context(), webhook.DeliveryFilter{Owner: storeOwners[0], Limit: 100})
-	storeExpect(
+	all, err := st.Deliveries(t.Context(), webhook.DeliveryFilter{Owner: owners[0], Limit: 100})
+	expectIDs(
 		t, "what is left", all, err, deliveryID,
-		[]string{storeID(1), storeID(3), storeID(5), storeID(7), storeID(8), storeID(9)}, true,
+		[]string{recordID(1), recordID(3), recordID(5), recordID(7), recordID(8), recordID(9)}, true,
 	)
 }
 
-func testStorePruneEvents(t *testing.T, st store.Store) {
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+func testPruneEvents(t *testing.T, st store.Store) {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		for n := range 8 {
 			if err := tx.PutEvents(
 				ctx,
-				event.Event{ID: fmt.Sprint("evt_", n), Owner: storeOwners[0], CreatedAt: storeAt(n)},
+				event.Event{ID: fmt.Sprint("evt_", n), Owner: owners[0], CreatedAt: timeAt(n)},
 			); err != nil {
 				return err
 			}
 		}
 		// Event 1 has yet to be delivered, event 2 was.
 		return tx.PutDeliveries(ctx,
-			&webhook.Delivery{ID: storeID(0), EventID: "evt_1", Status: webhook.DeliveryPending},
-			&webhook.Delivery{ID: storeID(1), EventID: "evt_2", Status: webhook.DeliverySucceeded})
+			&webhook.Delivery{ID: recordID(0), EventID: "evt_1", Status: webhook.DeliveryPending},
+			&webhook.Delivery{ID: recordID(1), EventID: "evt_2", Status: webhook.DeliverySucceeded})
 	})
-	storePrune(
+	expectPruned(
 		t, st, []int{2, 2, 0},
-		func(ctx context.Context, tx store.Tx) (int, error) { return tx.PruneEvents(ctx, storeAt(5), 2) },
+		func(ctx context.Context, tx store.Tx) (int, error) { return tx.PruneEvents(ctx, timeAt(5), 2) },
 	)
 
 	for n := range 8 {
-		_, err := st.Event(t.Context(), storeOwners[0], fmt.Sprint("evt_", n))
+		_, err := st.Event(t.Context(), owners[0], fmt.Sprint("evt_", n))
 		if left := n == 1 || n >= 5; left != (err == nil) || err != nil && !errors.Is(err, fault.NotFound) {
 			t.Errorf("event %d after the pruning: %v", n, err)
 		}
 	}
 }
 
-func testStoreEndpointsOf(t *testing.T, st store.Store) {
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+func testEndpointsOf(t *testing.T, st store.Store) {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		for n, status := range []webhook.EndpointStatus{
 			webhook.Enabled,
 			webhook.Disabled,
 			webhook.Failing,
 			webhook.Enabled,
 		} {
-			owner := storeOwners[0]
+			owner := owners[0]
 			if n == 3 {
-				owner = storeOwners[1]
+				owner = owners[1]
 			}
 
 			if err := tx.PutEndpoint(
-				ctx, &webhook.Endpoint{ID: storeID(n), Owner: owner, Status: status},
+				ctx, &webhook.Endpoint{ID: recordID(n), Owner: owner, Status: status},
 			); err != nil {
 				return err
 			}
@@ -392,11 +398,11 @@ func testStoreEndpointsOf(t *testing.T, st store.Store) {
 
 		return nil
 	})
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
-		got, err := tx.EndpointsOf(ctx, storeOwners[0])
-		storeExpect(
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
+		got, err := tx.EndpointsOf(ctx, owners[0])
+		expectIDs(
 			t, "EndpointsOf", got, err, func(e webhook.Endpoint) string { return e.ID },
-			[]string{storeID(0), storeID(2)}, true,
+			[]string{recordID(0), recordID(2)}, true,
 		)
 
 		return nil

@@ -1,4 +1,4 @@
-package conformance
+package drivertest
 
 // Money out: the life of one transaction, from Build to its final block.
 
@@ -12,7 +12,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-var senderTests = []driverTest{
+var senderTests = []testCase{
 	{"LifeOfATransaction", nil, testSendLife},
 	{"SubtractFeeIsExact", nil, testSendSubtractFee},
 	{"NothingIsKnownBeforeBroadcast", nil, testSendUnknown},
@@ -27,11 +27,11 @@ var senderTests = []driverTest{
 	{"UnspentFollowsTheBlocks", []Capability{CoinSource}, testUnspent},
 }
 
-func (e *driverEnv) sender() chain.Sender { return as[chain.Sender](e) }
+func (e *env) sender() chain.Sender { return as[chain.Sender](e) }
 
 // wallet returns an address of ours that holds a hundred times the suite's amount of the native
 // coin and of the given assets.
-func (e *driverEnv) wallet(assets ...chain.Asset) chain.Party {
+func (e *env) wallet(assets ...chain.Asset) chain.Party {
 	e.t.Helper()
 	p := e.party(chain.RoleMaster)
 	e.fund(p, e.native, amount(e.native).Mul(100))
@@ -46,13 +46,13 @@ func (e *driverEnv) wallet(assets ...chain.Asset) chain.Party {
 }
 
 // order is an order to pay one destination, complete with nonce, coins and a maximum fee.
-func (e *driverEnv) order(from chain.Party, a chain.Asset, to chain.Address, sum chain.Amount) chain.Order {
+func (e *env) order(from chain.Party, a chain.Asset, to chain.Address, sum chain.Amount) chain.Order {
 	e.t.Helper()
 	return e.complete(chain.Order{From: from, Outputs: []chain.Output{{To: to, AssetID: a.ID, Amount: sum}}})
 }
 
 // complete fills in what chain/send fills in.
-func (e *driverEnv) complete(o chain.Order) chain.Order {
+func (e *env) complete(o chain.Order) chain.Order {
 	e.t.Helper()
 
 	if e.has(Nonces) {
@@ -82,7 +82,7 @@ func (e *driverEnv) complete(o chain.Order) chain.Order {
 	return o
 }
 
-func testUnspent(e *driverEnv) {
+func testUnspent(e *env) {
 	reader := as[chain.CoinReader](e)
 	amounts := func(outpoints ...chain.Outpoint) []chain.Amount {
 		e.t.Helper()
@@ -132,7 +132,7 @@ func testUnspent(e *driverEnv) {
 	}
 }
 
-func (e *driverEnv) build(o chain.Order) chain.Unsigned {
+func (e *env) build(o chain.Order) chain.Unsigned {
 	e.t.Helper()
 	unsigned, err := e.sender().Build(e.ctx, o)
 	e.must("Build", err)
@@ -152,7 +152,7 @@ func (e *driverEnv) build(o chain.Order) chain.Unsigned {
 }
 
 // signatures signs the payloads and returns the keys that did.
-func (e *driverEnv) signatures(u chain.Unsigned) ([]chain.PublicKey, [][]byte) {
+func (e *env) signatures(u chain.Unsigned) ([]chain.PublicKey, [][]byte) {
 	e.t.Helper()
 
 	keys := make([]chain.PublicKey, 0, len(u.Payloads))
@@ -174,7 +174,7 @@ func (e *driverEnv) signatures(u chain.Unsigned) ([]chain.PublicKey, [][]byte) {
 	return keys, signatures
 }
 
-func (e *driverEnv) sign(o chain.Order) chain.Signed {
+func (e *env) sign(o chain.Order) chain.Signed {
 	e.t.Helper()
 	unsigned := e.build(o)
 	keys, signatures := e.signatures(unsigned)
@@ -189,13 +189,13 @@ func (e *driverEnv) sign(o chain.Order) chain.Signed {
 	return tx
 }
 
-func (e *driverEnv) broadcast(tx chain.Signed) {
+func (e *env) broadcast(tx chain.Signed) {
 	e.t.Helper()
 	e.must("Broadcast", e.sender().Broadcast(e.ctx, tx))
 	e.settle()
 }
 
-func (e *driverEnv) status(tx chain.Signed) chain.TxStatus {
+func (e *env) status(tx chain.Signed) chain.TxStatus {
 	e.t.Helper()
 	st, err := e.sender().Status(e.ctx, tx)
 	e.must("Status", err)
@@ -204,7 +204,7 @@ func (e *driverEnv) status(tx chain.Signed) chain.TxStatus {
 }
 
 // state waits until a transaction has a state.
-func (e *driverEnv) state(tx chain.Signed, want chain.TxState) chain.TxStatus {
+func (e *env) state(tx chain.Signed, want chain.TxState) chain.TxStatus {
 	e.t.Helper()
 
 	var st chain.TxStatus
@@ -221,7 +221,7 @@ func (e *driverEnv) state(tx chain.Signed, want chain.TxState) chain.TxStatus {
 }
 
 // include broadcasts a transaction and mines it.
-func (e *driverEnv) include(tx chain.Signed) chain.TxStatus {
+func (e *env) include(tx chain.Signed) chain.TxStatus {
 	e.t.Helper()
 	e.broadcast(tx)
 	e.mine(1)
@@ -230,7 +230,7 @@ func (e *driverEnv) include(tx chain.Signed) chain.TxStatus {
 }
 
 // finalize mines until a transaction is final.
-func (e *driverEnv) finalize(tx chain.Signed) chain.TxStatus {
+func (e *env) finalize(tx chain.Signed) chain.TxStatus {
 	e.t.Helper()
 
 	var st chain.TxStatus
@@ -252,7 +252,7 @@ func (e *driverEnv) finalize(tx chain.Signed) chain.TxStatus {
 	return st
 }
 
-func testSendLife(e *driverEnv) {
+func testSendLife(e *env) {
 	for _, a := range e.assets() {
 		from := e.wallet(a)
 		to := e.stranger()
@@ -308,7 +308,7 @@ func testSendLife(e *driverEnv) {
 }
 
 // checkIncluded checks block and fee of an included transaction.
-func (e *driverEnv) checkIncluded(tx chain.Signed, st chain.TxStatus) {
+func (e *env) checkIncluded(tx chain.Signed, st chain.TxStatus) {
 	e.t.Helper()
 	ref, err := e.Driver.RefAt(e.ctx, st.Block.Height)
 	e.must("RefAt", err)
@@ -326,7 +326,7 @@ func (e *driverEnv) checkIncluded(tx chain.Signed, st chain.TxStatus) {
 	}
 }
 
-func testSendSubtractFee(e *driverEnv) {
+func testSendSubtractFee(e *env) {
 	from, to := e.party(chain.RoleDeposit), e.stranger()
 	sum := amount(e.native).Add(chain.Units(7))
 	e.fund(from, e.native, sum)
@@ -358,7 +358,7 @@ func testSendSubtractFee(e *driverEnv) {
 	}
 }
 
-func testSendUnknown(e *driverEnv) {
+func testSendUnknown(e *env) {
 	tx := e.sign(e.order(e.wallet(), e.native, e.stranger(), amount(e.native)))
 	if st := e.status(tx); st.State != chain.TxUnknown || st.Final || !st.Block.IsZero() || st.Death != "" {
 		e.t.Errorf("a transaction that was never sent is %+v, want unknown", st)
@@ -371,7 +371,7 @@ func testSendUnknown(e *driverEnv) {
 	}
 }
 
-func testSendTwice(e *driverEnv) {
+func testSendTwice(e *env) {
 	from, to := e.wallet(), e.stranger()
 	tx := e.sign(e.order(from, e.native, to, amount(e.native)))
 	e.broadcast(tx)
@@ -387,7 +387,7 @@ func testSendTwice(e *driverEnv) {
 	}
 }
 
-func testSendMalformed(e *driverEnv) {
+func testSendMalformed(e *env) {
 	tx := e.sign(e.order(e.wallet(), e.native, e.stranger(), amount(e.native)))
 	cut, changed := tx, tx
 	cut.Raw = tx.Raw[:len(tx.Raw)-3]
@@ -403,7 +403,7 @@ func testSendMalformed(e *driverEnv) {
 	}
 }
 
-func testSendUnfunded(e *driverEnv) {
+func testSendUnfunded(e *env) {
 	from := e.party(chain.RoleMaster)
 	e.fund(from, e.native, amount(e.native).Mul(4))
 	first := e.order(from, e.native, e.stranger(), amount(e.native).Mul(3))
@@ -417,7 +417,7 @@ func testSendUnfunded(e *driverEnv) {
 	)
 }
 
-func testSendNonce(e *driverEnv) {
+func testSendNonce(e *env) {
 	nonces := as[chain.Nonces](e)
 	from := e.wallet()
 	before, err := nonces.Nonce(e.ctx, from.Address)
@@ -457,7 +457,7 @@ func testSendNonce(e *driverEnv) {
 	}
 }
 
-func testSendFork(e *driverEnv) {
+func testSendFork(e *env) {
 	from, to := e.wallet(), e.stranger()
 	e.mine(2)
 	tx := e.sign(e.order(from, e.native, to, amount(e.native)))
@@ -492,7 +492,7 @@ func testSendFork(e *driverEnv) {
 	e.checkIncluded(tx, kept)
 }
 
-func testSendReverted(e *driverEnv) {
+func testSendReverted(e *env) {
 	token, _ := e.token()
 	from, to := e.wallet(token), e.stranger()
 	tokens, coins := e.balance(from, token), e.balance(from, e.native)
@@ -522,7 +522,7 @@ func testSendReverted(e *driverEnv) {
 }
 
 // unchanged checks that a control took nothing from a party of ours.
-func (e *driverEnv) unchanged(p chain.Party, want chain.Amount) chain.Amount {
+func (e *env) unchanged(p chain.Party, want chain.Amount) chain.Amount {
 	e.t.Helper()
 
 	if got := e.balance(p, e.native); got != want {
@@ -532,7 +532,7 @@ func (e *driverEnv) unchanged(p chain.Party, want chain.Amount) chain.Amount {
 	return want
 }
 
-func testSendEstimate(e *driverEnv) {
+func testSendEstimate(e *env) {
 	for _, a := range e.assets() {
 		from := e.wallet(a)
 		o := e.order(from, a, e.stranger(), amount(a)) // MaxFee is the estimate

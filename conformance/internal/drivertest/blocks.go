@@ -1,4 +1,4 @@
-package conformance
+package drivertest
 
 // Money in: BlockScanner, AddressScanner.
 
@@ -10,7 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-var blockTests = []driverTest{
+var blockTests = []testCase{
 	{"BlocksAreLinkedAndCanonical", nil, testBlocksLinked},
 	{"PaymentIsFound", nil, testBlocksPayment},
 	{"SeveralPaymentsInOneBlock", nil, testBlocksSeveral},
@@ -25,9 +25,9 @@ var blockTests = []driverTest{
 }
 
 // recent is where the suite begins to scan: a node that is shared may have a long past.
-func (e *driverEnv) recent() uint64 { return e.head().Tip.Height + 1 }
+func (e *env) recent() uint64 { return e.head().Tip.Height + 1 }
 
-func testBlocksLinked(e *driverEnv) {
+func testBlocksLinked(e *env) {
 	from := e.recent() - 1
 	e.mine(5)
 
@@ -60,7 +60,7 @@ func testBlocksLinked(e *driverEnv) {
 	}
 }
 
-func testBlocksPayment(e *driverEnv) {
+func testBlocksPayment(e *env) {
 	for _, a := range e.assets() {
 		from, to := e.recent(), e.stranger()
 		hash := e.pay(to, a, amount(a))
@@ -69,7 +69,7 @@ func testBlocksPayment(e *driverEnv) {
 	}
 }
 
-func testBlocksSeveral(e *driverEnv) {
+func testBlocksSeveral(e *env) {
 	from := e.recent()
 
 	type payment struct {
@@ -114,7 +114,7 @@ func testBlocksSeveral(e *driverEnv) {
 	}
 }
 
-func testBlocksFailed(e *driverEnv) {
+func testBlocksFailed(e *env) {
 	for _, a := range e.assets() {
 		from, to, other := e.recent(), e.stranger(), e.stranger()
 		_, err := e.Network.(FailingPayer).PayFailing(e.ctx, to, a, amount(a))
@@ -131,7 +131,7 @@ func testBlocksFailed(e *driverEnv) {
 	}
 }
 
-func testBlocksZero(e *driverEnv) {
+func testBlocksZero(e *env) {
 	for _, a := range e.assets() {
 		from, to := e.recent(), e.stranger()
 		_, err := e.Network.(ZeroPayer).PayZero(e.ctx, to, a)
@@ -145,7 +145,7 @@ func testBlocksZero(e *driverEnv) {
 	}
 }
 
-func testBlocksForkKeeps(e *driverEnv) {
+func testBlocksForkKeeps(e *env) {
 	for _, a := range e.assets() {
 		from, to := e.recent(), e.stranger()
 		e.pay(e.stranger(), a, amount(a)) // stands before it in the old block, and is gone in the new one
@@ -170,7 +170,7 @@ func testBlocksForkKeeps(e *driverEnv) {
 	}
 }
 
-func testBlocksForkDrops(e *driverEnv) {
+func testBlocksForkDrops(e *env) {
 	e.mine(1)
 	from, to := e.recent(), e.stranger()
 	hash := e.pay(to, e.native, amount(e.native))
@@ -183,7 +183,7 @@ func testBlocksForkDrops(e *driverEnv) {
 	}
 }
 
-func testBlocksAbove(e *driverEnv) {
+func testBlocksAbove(e *env) {
 	tip := e.head().Tip.Height
 	blocks, err := as[chain.BlockScanner](e).Blocks(e.ctx, tip+1000, tip+1001)
 	e.wantFault("Blocks above the tip", err, fault.NotFound, "")
@@ -193,7 +193,7 @@ func testBlocksAbove(e *driverEnv) {
 	}
 }
 
-func testBlocksPruned(e *driverEnv) {
+func testBlocksPruned(e *env) {
 	e.mine(4)
 	tip := e.head().Tip.Height
 	e.must("Pruner.Prune", e.Network.(Pruner).Prune(e.ctx, tip))
@@ -202,7 +202,7 @@ func testBlocksPruned(e *driverEnv) {
 	e.wantFault("Blocks of a pruned range", err, fault.Stopped, "node_pruned")
 }
 
-func testBlocksSpent(e *driverEnv) {
+func testBlocksSpent(e *env) {
 	from := e.recent()
 	wallet := e.wallet(e.native)
 
@@ -228,7 +228,7 @@ func testBlocksSpent(e *driverEnv) {
 	}
 }
 
-func testBlocksNonces(e *driverEnv) {
+func testBlocksNonces(e *env) {
 	from, to := e.recent(), e.stranger()
 	hash := e.pay(to, e.native, amount(e.native))
 	e.mine(1)
@@ -257,12 +257,12 @@ func testBlocksNonces(e *driverEnv) {
 	}
 }
 
-var addressScanTests = []driverTest{
+var addressScanTests = []testCase{
 	{"TransfersToTheAddressesAskedFor", nil, testAddressScan},
 	{"FailedPaymentIsLeftOut", []Capability{FailedPayments}, testAddressScanFailed},
 }
 
-func testAddressScan(e *driverEnv) {
+func testAddressScan(e *env) {
 	scanner := as[chain.AddressScanner](e)
 	for _, a := range e.assets() {
 		from := e.recent()
@@ -320,7 +320,7 @@ func testAddressScan(e *driverEnv) {
 	}
 }
 
-func testAddressScanFailed(e *driverEnv) {
+func testAddressScanFailed(e *env) {
 	from, to := e.recent(), e.stranger()
 	_, err := e.Network.(FailingPayer).PayFailing(e.ctx, to, e.native, amount(e.native))
 	e.must("FailingPayer.PayFailing", err)

@@ -1,4 +1,4 @@
-package conformance
+package drivertest
 
 // What needs no node: Deriver, TokenAccounter, URIBuilder.
 
@@ -9,14 +9,14 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-var keyTests = []driverTest{
+var keyTests = []testCase{
 	{"DeriveAddress", []Capability{Deriver}, testDerive},
 	{"DeriveAddressRefusesOtherKeys", []Capability{Deriver}, testDeriveRefuses},
 	{"TokenAccount", []Capability{TokenAccounter}, testTokenAccount},
 	{"PaymentURI", []Capability{URIBuilder}, testPaymentURI},
 }
 
-func (e *driverEnv) publicKey(role chain.Role, index uint32) chain.PublicKey {
+func (e *env) publicKey(role chain.Role, index uint32) chain.PublicKey {
 	e.t.Helper()
 	key, err := e.Signer.PublicKey(
 		e.ctx,
@@ -27,7 +27,7 @@ func (e *driverEnv) publicKey(role chain.Role, index uint32) chain.PublicKey {
 	return key
 }
 
-func testDerive(e *driverEnv) {
+func testDerive(e *env) {
 	drivers := map[string]chain.Driver{"the driver": e.Driver}
 	if e.has(UnreachableNode) {
 		drivers["the driver without a node"] = e.Unreachable
@@ -61,7 +61,7 @@ func testDerive(e *driverEnv) {
 	}
 }
 
-func testDeriveRefuses(e *driverEnv) {
+func testDeriveRefuses(e *env) {
 	key := e.publicKey(chain.RoleDeposit, 0)
 
 	other := chain.Ed25519
@@ -84,7 +84,7 @@ func testDeriveRefuses(e *driverEnv) {
 	}
 }
 
-func testTokenAccount(e *driverEnv) {
+func testTokenAccount(e *env) {
 	token, ok := e.token()
 	if !ok {
 		e.t.Fatal("a driver with token accounts has no token to test them with")
@@ -119,7 +119,7 @@ func testTokenAccount(e *driverEnv) {
 	}
 }
 
-func testPaymentURI(e *driverEnv) {
+func testPaymentURI(e *env) {
 	uris := as[chain.URIBuilder](e)
 	for _, a := range e.assets() {
 		to := e.stranger()

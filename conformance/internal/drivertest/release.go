@@ -1,4 +1,4 @@
-package conformance
+package drivertest
 
 // Sweeper: releases, planned and played to the end.
 
@@ -10,7 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-var releaseTests = []driverTest{
+var releaseTests = []testCase{
 	{"NativeReleaseBalances", []Capability{Sender}, testReleaseNative},
 	{"NativeReleaseWithoutFee", []Capability{Sender}, testReleaseNoFee},
 	{"OtherDepositsStayWhereTheyAre", []Capability{Sender}, testReleaseOnlyItsOwn},
@@ -24,7 +24,7 @@ var releaseTests = []driverTest{
 }
 
 // release is the release of a deposit that was just paid.
-func (e *driverEnv) release(a chain.Asset, sum, fee chain.Amount) chain.Release {
+func (e *env) release(a chain.Asset, sum, fee chain.Amount) chain.Release {
 	e.t.Helper()
 	deposit := e.party(chain.RoleDeposit)
 	e.pay(deposit.Address, a, sum)
@@ -48,7 +48,7 @@ func (e *driverEnv) release(a chain.Asset, sum, fee chain.Amount) chain.Release 
 	return r
 }
 
-func (e *driverEnv) plan(r chain.Release) []chain.ReleaseStep {
+func (e *env) plan(r chain.Release) []chain.ReleaseStep {
 	e.t.Helper()
 	steps, err := as[chain.Sweeper](e).PlanRelease(e.ctx, r)
 	e.must("PlanRelease", err)
@@ -99,7 +99,7 @@ type played struct {
 }
 
 // play runs a release to its end as chain/send and settlement do: one step, confirmed, then the plan anew.
-func (e *driverEnv) play(r chain.Release) played {
+func (e *env) play(r chain.Release) played {
 	e.t.Helper()
 
 	var p played
@@ -148,7 +148,7 @@ func (e *driverEnv) play(r chain.Release) played {
 	return p
 }
 
-func (e *driverEnv) gain(of chain.Party, a chain.Asset, before chain.Amount) chain.Amount {
+func (e *env) gain(of chain.Party, a chain.Asset, before chain.Amount) chain.Amount {
 	e.t.Helper()
 
 	after := e.balance(of, a)
@@ -160,17 +160,17 @@ func (e *driverEnv) gain(of chain.Party, a chain.Asset, before chain.Amount) cha
 }
 
 // nativeFee is a platform fee of half a percent, as is usual.
-func (e *driverEnv) nativeFee() chain.Amount { return amount(e.native).Mul(100).BPS(50) }
+func (e *env) nativeFee() chain.Amount { return amount(e.native).Mul(100).BPS(50) }
 
-func testReleaseNative(e *driverEnv) { e.releaseNative(e.nativeFee()) }
+func testReleaseNative(e *env) { e.releaseNative(e.nativeFee()) }
 
-func testReleaseNoFee(e *driverEnv) {
+func testReleaseNoFee(e *env) {
 	if p := e.releaseNative(chain.Amount{}); slices.Contains(p.steps, chain.StepFee) {
 		e.t.Errorf("a release without a fee took %v", p.steps)
 	}
 }
 
-func (e *driverEnv) releaseNative(fee chain.Amount) played {
+func (e *env) releaseNative(fee chain.Amount) played {
 	e.t.Helper()
 	gross := amount(e.native).Mul(100).Add(chain.Units(3))
 	r := e.release(e.native, gross, fee)
@@ -197,7 +197,7 @@ func (e *driverEnv) releaseNative(fee chain.Amount) played {
 	return p
 }
 
-func testReleaseOnlyItsOwn(e *driverEnv) {
+func testReleaseOnlyItsOwn(e *env) {
 	gross := amount(e.native).Mul(50)
 	r := e.release(e.native, gross, e.nativeFee())
 	other := amount(e.native).Mul(7)
@@ -210,7 +210,7 @@ func testReleaseOnlyItsOwn(e *driverEnv) {
 	}
 }
 
-func testReleaseToken(e *driverEnv) {
+func testReleaseToken(e *env) {
 	token, _ := e.token()
 	gross, fee := amount(token).Mul(20), e.nativeFee()
 	r := e.release(token, gross, fee)
@@ -250,7 +250,7 @@ func topUp(steps []chain.ReleaseStep) chain.Amount {
 	return chain.Amount{}
 }
 
-func testReleaseResidue(e *driverEnv) {
+func testReleaseResidue(e *env) {
 	token, _ := e.token()
 	r := e.release(token, amount(token), e.nativeFee())
 
@@ -279,7 +279,7 @@ func testReleaseResidue(e *driverEnv) {
 	}
 }
 
-func testReleaseDone(e *driverEnv) {
+func testReleaseDone(e *env) {
 	for _, a := range e.assets() {
 		r := e.release(a, amount(a).Mul(100), e.nativeFee())
 		for len(e.plan(r)) > 0 {
@@ -302,13 +302,13 @@ func testReleaseDone(e *driverEnv) {
 }
 
 // fundGas stands in for a top-up.
-func (e *driverEnv) fundGas(r chain.Release, amount chain.Amount) {
+func (e *env) fundGas(r chain.Release, amount chain.Amount) {
 	e.t.Helper()
 	e.pay(r.Deposit.Address, e.native, amount)
 	e.mine(1)
 }
 
-func testReleasePlanTwice(e *driverEnv) {
+func testReleasePlanTwice(e *env) {
 	for _, a := range e.assets() {
 		r := e.release(a, amount(a).Mul(100), e.nativeFee())
 		deposit, master := e.balance(r.Deposit, a), e.balance(r.Master, e.native)
@@ -326,7 +326,7 @@ func testReleasePlanTwice(e *driverEnv) {
 	}
 }
 
-func testReleaseKeepOpen(e *driverEnv) {
+func testReleaseKeepOpen(e *env) {
 	for _, a := range e.assets() {
 		r := e.release(a, amount(a).Mul(100), e.nativeFee())
 
@@ -339,7 +339,7 @@ func testReleaseKeepOpen(e *driverEnv) {
 	}
 }
 
-func testReleaseUneconomic(e *driverEnv) {
+func testReleaseUneconomic(e *env) {
 	r := e.release(e.native, amount(e.native), chain.Amount{})
 	steps := e.plan(r)
 
@@ -356,7 +356,7 @@ func testReleaseUneconomic(e *driverEnv) {
 	}
 }
 
-func testReleaseImpossible(e *driverEnv) {
+func testReleaseImpossible(e *env) {
 	r := e.release(e.native, amount(e.native), chain.Amount{})
 	r.Asset.ID, r.Asset.Symbol, r.Asset.Contract = "000000000000000000000000", "NONE", "none"
 	steps, err := as[chain.Sweeper](e).PlanRelease(e.ctx, r)

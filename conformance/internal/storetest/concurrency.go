@@ -1,4 +1,4 @@
-package conformance
+package storetest
 
 // Many goroutines on one row: claims, leases, balances, counters, and limits that lock an account.
 
@@ -23,28 +23,34 @@ import (
 	"github.com/seed-8ee7f392/payments/store/lease"
 )
 
-func storeConcurrencyTests() []storeTest {
-	return []storeTest{
-		{"Concurrent/IdempotencyKey", testStoreConcurrentClaim},
-		{"Concurrent/StaleIdempotencyKey", testStoreConcurrentStaleClaim},
-		{"Concurrent/Lease", testStoreConcurrentLease},
-		{"Concurrent/Balance", testStoreConcurrentBalance},
-		{"Concurrent/Numbers", testStoreConcurrentNumbers},
-		{"Concurrent/Account", testStoreConcurrentAccount},
-		{"Concurrent/Readers", testStoreConcurrentReaders},
-		{"Concurrent/Writers", testStoreConcurrentWriters},
-		{"Lease", testStoreLease},
-		{"Idempotency/Answer", testStoreAnswer},
-		{"Idempotency/Prune", testStorePruneClaims},
-		{"Numbers", testStoreNumbers},
+// Concurrency tests many goroutines on one row.
+func Concurrency(t *testing.T, factory Factory) {
+	t.Helper()
+	run(t, factory, concurrencyTests())
+}
+
+func concurrencyTests() []testCase {
+	return []testCase{
+		{"Concurrent/IdempotencyKey", testConcurrentClaim},
+		{"Concurrent/StaleIdempotencyKey", testConcurrentStaleClaim},
+		{"Concurrent/Lease", testConcurrentLease},
+		{"Concurrent/Balance", testConcurrentBalance},
+		{"Concurrent/Numbers", testConcurrentNumbers},
+		{"Concurrent/Account", testConcurrentAccount},
+		{"Concurrent/Readers", testConcurrentReaders},
+		{"Concurrent/Writers", testConcurrentWriters},
+		{"Lease", testLease},
+		{"Idempotency/Answer", testAnswer},
+		{"Idempotency/Prune", testPruneClaims},
+		{"Numbers", testNumbers},
 	}
 }
 
-const storeGoroutines = 32
+const goroutines = 32
 
-// storeRace runs f in many goroutines at once and returns their answers.
-func storeRace[T any](f func(n int) T) []T {
-	answers := make([]T, storeGoroutines)
+// concurrently runs f in many goroutines at once and returns their answers.
+func concurrently[T any](f func(n int) T) []T {
+	answers := make([]T, goroutines)
 
 	var start, done sync.WaitGroup
 	start.Add(1)
@@ -63,13 +69,13 @@ func storeRace[T any](f func(n int) T) []T {
 	return answers
 }
 
-// testStoreConcurrentClaim sends one request many times at once: it is carried out once, and the
+// testConcurrentClaim sends one request many times at once: it is carried out once, and the
 // others are refused or read the answer.
-func testStoreConcurrentClaim(t *testing.T, st store.Store) {
-	k := idempotency.Key{Owner: storeOwners[0], Key: "once"}
-	answers := storeRace(func(n int) error {
+func testConcurrentClaim(t *testing.T, st store.Store) {
+	k := idempotency.Key{Owner: owners[0], Key: "once"}
+	answers := concurrently(func(n int) error {
 		return st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
-			r := idempotency.Record{Key: k, CreatedAt: storeEpoch}
+			r := idempotency.Record{Key: k, CreatedAt: epoch}
 			if err := tx.ClaimIdempotencyKey(ctx, r, time.Time{}, 30*time.Second); err != nil {
 				if errors.Is(err, fault.Duplicate) {
 					if got, ok, err := tx.IdempotencyRecord(ctx, k); err != nil || !ok || got.Status != 200 {
@@ -80,7 +86,7 @@ func testStoreConcurrentClaim(t *testing.T, st store.Store) {
 				return err
 			}
 
-			inv := invoice.Invoice{ID: storeID(n), Owner: storeOwners[0]}
+			inv := invoice.Invoice{ID: recordID(n), Owner: owners[0]}
 			if err := tx.PutInvoice(ctx, &inv); err != nil {
 				return err
 			}
@@ -100,7 +106,7 @@ func testStoreConcurrentClaim(t *testing.T, st store.Store) {
 		}
 	}
 
-	all, err := st.Invoices(t.Context(), invoice.Filter{Owner: storeOwners[0], Limit: 100})
+	all, err := st.Invoices(t.Context(), invoice.Filter{Owner: owners[0], Limit: 100})
 
 	got, _, err2 := st.IdempotencyRecord(t.Context(), k)
 	if err := errors.Join(
@@ -109,17 +115,17 @@ func testStoreConcurrentClaim(t *testing.T, st store.Store) {
 		string(got.SealedBody) != all[0].ID {
 		t.Errorf(
 			"%d of %d requests were carried out, %d invoices made, the answer is %q (%v)",
-			won, storeGoroutines, len(all), got.SealedBody, err,
+			won, goroutines, len(all), got.SealedBody, err,
 		)
 	}
 }
 
-// testStoreConcurrentStaleClaim claims a key anew from many goroutines, whose record is too old to
+// testConcurrentStaleClaim claims a key anew from many goroutines, whose record is too old to
 // count: one of them gets it, and its record is not taken for the old one.
-func testStoreConcurrentStaleClaim(t *testing.T, st store.Store) {
-	r := idempotency.Record{Key: idempotency.Key{Owner: storeOwners[0], Key: "again"}, CreatedAt: storeAt(10)}
+func testConcurrentStaleClaim(t *testing.T, st store.Store) {
+	r := idempotency.Record{Key: idempotency.Key{Owner: owners[0], Key: "again"}, CreatedAt: timeAt(10)}
 
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		if err := tx.ClaimIdempotencyKey(ctx, r, time.Time{}, time.Second); err != nil {
 			return err
 		}
@@ -131,7 +137,7 @@ func testStoreConcurrentStaleClaim(t *testing.T, st store.Store) {
 	})
 	claim := func(stale time.Time) func(ctx context.Context, tx store.Tx) error {
 		return func(ctx context.Context, tx store.Tx) error {
-			fresh := idempotency.Record{Key: r.Key, KeyID: "fresh", CreatedAt: storeAt(100)}
+			fresh := idempotency.Record{Key: r.Key, KeyID: "fresh", CreatedAt: timeAt(100)}
 			if err := tx.ClaimIdempotencyKey(ctx, fresh, stale, 30*time.Second); err != nil {
 				return err
 			}
@@ -148,11 +154,11 @@ func testStoreConcurrentStaleClaim(t *testing.T, st store.Store) {
 			return tx.PutIdempotencyAnswer(ctx, fresh)
 		}
 	}
-	storeFails(t, st, fault.Duplicate, "a claim of a key whose record counts", claim(storeAt(9)))
+	expectError(t, st, fault.Duplicate, "a claim of a key whose record counts", claim(timeAt(9)))
 
 	won := 0
 
-	for _, err := range storeRace(func(int) error { return st.Update(t.Context(), claim(storeAt(10))) }) {
+	for _, err := range concurrently(func(int) error { return st.Update(t.Context(), claim(timeAt(10))) }) {
 		if err == nil {
 			won++
 		} else if !errors.Is(err, fault.Duplicate) {
@@ -163,15 +169,15 @@ func testStoreConcurrentStaleClaim(t *testing.T, st store.Store) {
 	if got, _, err := st.IdempotencyRecord(t.Context(), r.Key); err != nil || won != 1 || got.Status != 201 {
 		t.Errorf(
 			"%d of %d claims of a stale key succeeded, the record is %+v (%v)",
-			won, storeGoroutines, got, err,
+			won, goroutines, got, err,
 		)
 	}
 }
 
-// testStoreConcurrentWriters has transactions that only write end at once, which a store may commit
+// testConcurrentWriters has transactions that only write end at once, which a store may commit
 // together: half of them make the same invoice as a rival, and one of them ends with its context.
 // Each hears its own answer, and all or nothing of it is stored.
-func testStoreConcurrentWriters(t *testing.T, st store.Store) {
+func testConcurrentWriters(t *testing.T, st store.Store) {
 	over, end := context.WithCancel(t.Context())
 	end()
 
@@ -181,11 +187,11 @@ func testStoreConcurrentWriters(t *testing.T, st store.Store) {
 				n--
 			}
 
-			return storeID(round*storeGoroutines + n)
+			return recordID(round*goroutines + n)
 		}
-		eventID := func(n int) string { return fmt.Sprint("evt_", round*storeGoroutines+n) }
+		eventID := func(n int) string { return fmt.Sprint("evt_", round*goroutines+n) }
 
-		answers := storeRace(func(n int) error {
+		answers := concurrently(func(n int) error {
 			ctx := t.Context()
 			if n == 2 {
 				ctx = over
@@ -194,7 +200,7 @@ func testStoreConcurrentWriters(t *testing.T, st store.Store) {
 			return st.Update(ctx, func(ctx context.Context, tx store.Tx) error {
 				inv := invoice.Invoice{
 					ID:      id(n),
-					Owner:   storeOwners[0],
+					Owner:   owners[0],
 					Options: []invoice.Option{{Network: "a"}, {Network: fmt.Sprint("b", n%3)}},
 				}
 
@@ -202,7 +208,7 @@ func testStoreConcurrentWriters(t *testing.T, st store.Store) {
 					tx.PutInvoice(ctx, &inv),
 					tx.PutEvents(
 						ctx,
-						event.Event{ID: eventID(n), Owner: storeOwners[0], CreatedAt: storeEpoch},
+						event.Event{ID: eventID(n), Owner: owners[0], CreatedAt: epoch},
 					),
 				)
 			})
@@ -233,18 +239,18 @@ func testStoreConcurrentWriters(t *testing.T, st store.Store) {
 	}
 }
 
-// testStoreConcurrentLease lets processes fight for a lease that does not exist yet: one gets it.
-func testStoreConcurrentLease(t *testing.T, st store.Store) {
+// testConcurrentLease lets processes fight for a lease that does not exist yet: one gets it.
+func testConcurrentLease(t *testing.T, st store.Store) {
 	type answer struct {
 		l   lease.Lease
 		ok  bool
 		err error
 	}
 
-	answers := storeRace(func(n int) (a answer) {
+	answers := concurrently(func(n int) (a answer) {
 		a.err = st.Update(t.Context(), func(ctx context.Context, tx store.Tx) (err error) {
 			a.l, a.ok, err = lease.Take(
-				ctx, tx, "watch/net", fmt.Sprint("process ", n), storeEpoch, time.Minute,
+				ctx, tx, "watch/net", fmt.Sprint("process ", n), epoch, time.Minute,
 			)
 
 			return err
@@ -269,10 +275,10 @@ func testStoreConcurrentLease(t *testing.T, st store.Store) {
 	}
 }
 
-// testStoreConcurrentBalance reserves against one balance row from many goroutines, the first of
+// testConcurrentBalance reserves against one balance row from many goroutines, the first of
 // which makes it.
-func testStoreConcurrentBalance(t *testing.T, st store.Store) {
-	answers := storeRace(func(n int) error {
+func testConcurrentBalance(t *testing.T, st store.Store) {
+	answers := concurrently(func(n int) error {
 		return st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
 			b, ok, err := tx.BalanceForUpdate(ctx, "net", "wallet", "asset")
 			if err != nil {
@@ -316,8 +322,8 @@ func testStoreConcurrentBalance(t *testing.T, st store.Store) {
 	}
 }
 
-func testStoreConcurrentNumbers(t *testing.T, st store.Store) {
-	firsts := storeRace(func(int) (first int64) {
+func testConcurrentNumbers(t *testing.T, st store.Store) {
+	firsts := concurrently(func(int) (first int64) {
 		err := st.Update(t.Context(), func(ctx context.Context, tx store.Tx) (err error) {
 			first, err = tx.ReserveNumbers(ctx, "counter", 10, 1)
 			return err
@@ -337,21 +343,21 @@ func testStoreConcurrentNumbers(t *testing.T, st store.Store) {
 	}
 }
 
-// testStoreConcurrentAccount keeps a limit over several rows by locking the account.
-func testStoreConcurrentAccount(t *testing.T, st store.Store) {
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
-		return tx.PutAccount(ctx, &account.Account{ID: storeOwners[0].AccountID})
+// testConcurrentAccount keeps a limit over several rows by locking the account.
+func testConcurrentAccount(t *testing.T, st store.Store) {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
+		return tx.PutAccount(ctx, &account.Account{ID: owners[0].AccountID})
 	})
 
 	const limit = 5
 
-	answers := storeRace(func(n int) error {
+	answers := concurrently(func(n int) error {
 		return st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
-			if err := tx.LockAccount(ctx, storeOwners[0].AccountID); err != nil {
+			if err := tx.LockAccount(ctx, owners[0].AccountID); err != nil {
 				return err
 			}
 
-			made, err := tx.PayoutsSince(ctx, storeOwners[0], storeEpoch)
+			made, err := tx.PayoutsSince(ctx, owners[0], epoch)
 			if err != nil {
 				return err
 			}
@@ -361,7 +367,7 @@ func testStoreConcurrentAccount(t *testing.T, st store.Store) {
 			}
 
 			return tx.PutPayout(
-				ctx, &payout.Payout{ID: storeID(n), Owner: storeOwners[0], CreatedAt: storeEpoch},
+				ctx, &payout.Payout{ID: recordID(n), Owner: owners[0], CreatedAt: epoch},
 			)
 		})
 	})
@@ -379,7 +385,7 @@ func testStoreConcurrentAccount(t *testing.T, st store.Store) {
 		t.Errorf("%d payouts were made under a limit of %d", made, limit)
 	}
 
-	storeFails(
+	expectError(
 		t,
 		st,
 		fault.NotFound,
@@ -390,16 +396,16 @@ func testStoreConcurrentAccount(t *testing.T, st store.Store) {
 	)
 }
 
-// testStoreConcurrentReaders reads while others write: what is read was committed as a whole.
-func testStoreConcurrentReaders(t *testing.T, st store.Store) {
+// testConcurrentReaders reads while others write: what is read was committed as a whole.
+func testConcurrentReaders(t *testing.T, st store.Store) {
 	owner := event.Owner{AccountID: "acc"}
 
 	put := func(value string) error {
 		return st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
 			for n := range 2 {
-				inv, err := tx.InvoiceByID(ctx, storeID(n))
+				inv, err := tx.InvoiceByID(ctx, recordID(n))
 				if errors.Is(err, fault.NotFound) {
-					inv, err = invoice.Invoice{ID: storeID(n), Owner: owner}, nil
+					inv, err = invoice.Invoice{ID: recordID(n), Owner: owner}, nil
 				}
 
 				if err != nil {
@@ -419,7 +425,7 @@ func testStoreConcurrentReaders(t *testing.T, st store.Store) {
 		t.Fatal(err)
 	}
 
-	for _, err := range storeRace(func(n int) error {
+	for _, err := range concurrently(func(n int) error {
 		if n%4 == 0 {
 			return put(fmt.Sprint(n))
 		}
@@ -443,10 +449,10 @@ func testStoreConcurrentReaders(t *testing.T, st store.Store) {
 	}
 }
 
-// testStoreLease plays two processes that believe in the same lease: only the one with the fence can write.
-func testStoreLease(t *testing.T, st store.Store) {
+// testLease plays two processes that believe in the same lease: only the one with the fence can write.
+func testLease(t *testing.T, st store.Store) {
 	take := func(owner string, at time.Time) (l lease.Lease, ok bool) {
-		storeUpdate(t, st, func(ctx context.Context, tx store.Tx) (err error) {
+		update(t, st, func(ctx context.Context, tx store.Tx) (err error) {
 			l, ok, err = lease.Take(ctx, tx, "wallet/net", owner, at, time.Minute)
 			return err
 		})
@@ -463,49 +469,49 @@ func testStoreLease(t *testing.T, st store.Store) {
 		})
 	}
 
-	a, ok := take("a", storeEpoch)
+	a, ok := take("a", epoch)
 	if !ok || a.Fence != 1 {
 		t.Fatalf("the first take: %+v %v", a, ok)
 	}
 
-	if held, ok := take("b", storeEpoch.Add(59*time.Second)); ok || held.Owner != "a" {
+	if held, ok := take("b", epoch.Add(59*time.Second)); ok || held.Owner != "a" {
 		t.Fatalf("b took a lease that had not run out: %+v", held)
 	}
 
-	b, ok := take("b", storeEpoch.Add(time.Minute))
+	b, ok := take("b", epoch.Add(time.Minute))
 	if !ok || b.Fence != 2 {
 		t.Fatalf("b after the deadline: %+v %v", b, ok)
 	}
 
-	if err := write(a, storeID(0)); !errors.Is(err, fault.LeaseLost) {
+	if err := write(a, recordID(0)); !errors.Is(err, fault.LeaseLost) {
 		t.Errorf("a process whose lease was taken over wrote (%v)", err)
 	}
 
-	if _, err := st.InvoiceByID(t.Context(), storeID(0)); !errors.Is(err, fault.NotFound) {
+	if _, err := st.InvoiceByID(t.Context(), recordID(0)); !errors.Is(err, fault.NotFound) {
 		t.Errorf("its results remain (%v)", err)
 	}
 
-	if err := write(b, storeID(1)); err != nil {
+	if err := write(b, recordID(1)); err != nil {
 		t.Errorf("the holder cannot write: %v", err)
 	}
 
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error { return lease.Release(ctx, tx, b) })
+	update(t, st, func(ctx context.Context, tx store.Tx) error { return lease.Release(ctx, tx, b) })
 
-	if c, ok := take("c", storeEpoch.Add(time.Minute)); !ok || c.Fence != 3 {
+	if c, ok := take("c", epoch.Add(time.Minute)); !ok || c.Fence != 3 {
 		t.Errorf("after it was given back: %+v %v", c, ok)
 	}
 }
 
-func testStoreAnswer(t *testing.T, st store.Store) {
+func testAnswer(t *testing.T, st store.Store) {
 	r := idempotency.Record{
-		Key:         idempotency.Key{Owner: storeOwners[0], Key: "k"},
+		Key:         idempotency.Key{Owner: owners[0], Key: "k"},
 		KeyID:       "key",
 		Scopes:      []string{"a", "b"},
 		Fingerprint: [32]byte{1, 2},
-		CreatedAt:   storeEpoch,
+		CreatedAt:   epoch,
 	}
 
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		if err := tx.ClaimIdempotencyKey(ctx, r, time.Time{}, time.Second); err != nil {
 			return err
 		}
@@ -522,15 +528,15 @@ func testStoreAnswer(t *testing.T, st store.Store) {
 		}
 
 		got, _, err := tx.IdempotencyRecord(ctx, r.Key)
-		storeEqual(t, "in its transaction", answer, got)
+		expectEqual(t, "in its transaction", answer, got)
 
 		return err
 	})
 
 	for _, other := range []idempotency.Key{
-		{Owner: storeOwners[1], Key: "k"},
-		{Owner: storeOwners[2], Key: "k"},
-		{Owner: storeOwners[0], Key: "K"},
+		{Owner: owners[1], Key: "k"},
+		{Owner: owners[2], Key: "k"},
+		{Owner: owners[0], Key: "K"},
 	} {
 		if _, ok, err := st.IdempotencyRecord(t.Context(), other); err != nil || ok {
 			t.Errorf("the answer of %+v is found as %+v (%v)", r.Key, other, err)
@@ -547,12 +553,12 @@ func testStoreAnswer(t *testing.T, st store.Store) {
 	}
 }
 
-func testStorePruneClaims(t *testing.T, st store.Store) {
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+func testPruneClaims(t *testing.T, st store.Store) {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		for n := range 10 {
 			r := idempotency.Record{
-				Key:       idempotency.Key{Owner: storeOwners[n%3], Key: fmt.Sprint(n)},
-				CreatedAt: storeAt(n),
+				Key:       idempotency.Key{Owner: owners[n%3], Key: fmt.Sprint(n)},
+				CreatedAt: timeAt(n),
 			}
 			if err := tx.ClaimIdempotencyKey(ctx, r, time.Time{}, time.Second); err != nil {
 				return err
@@ -561,13 +567,13 @@ func testStorePruneClaims(t *testing.T, st store.Store) {
 
 		return nil
 	})
-	storePrune(t, st, []int{4, 3, 0}, func(ctx context.Context, tx store.Tx) (int, error) {
-		return tx.PruneIdempotencyKeys(ctx, storeAt(7), 4)
+	expectPruned(t, st, []int{4, 3, 0}, func(ctx context.Context, tx store.Tx) (int, error) {
+		return tx.PruneIdempotencyKeys(ctx, timeAt(7), 4)
 	})
 
 	for n := range 10 {
 		_, ok, err := st.IdempotencyRecord(
-			t.Context(), idempotency.Key{Owner: storeOwners[n%3], Key: fmt.Sprint(n)},
+			t.Context(), idempotency.Key{Owner: owners[n%3], Key: fmt.Sprint(n)},
 		)
 		if err != nil || ok != (n >= 7) {
 			t.Errorf("claim %d after the pruning: %v %v", n, ok, err)
@@ -575,8 +581,8 @@ func testStorePruneClaims(t *testing.T, st store.Store) {
 	}
 }
 
-// storePrune prunes in batches and checks how many each removed.
-func storePrune(
+// expectPruned prunes in batches and checks how many each removed.
+func expectPruned(
 	t *testing.T,
 	st store.Store,
 	want []int,
@@ -587,7 +593,7 @@ func storePrune(
 	for _, n := range want {
 		var pruned int
 
-		storeUpdate(t, st, func(ctx context.Context, tx store.Tx) (err error) {
+		update(t, st, func(ctx context.Context, tx store.Tx) (err error) {
 			pruned, err = prune(ctx, tx)
 			return err
 		})
@@ -598,10 +604,10 @@ func storePrune(
 	}
 }
 
-func testStoreNumbers(t *testing.T, st store.Store) {
+func testNumbers(t *testing.T, st store.Store) {
 	reserve := func(counter string, n int, first, want int64) {
 		t.Helper()
-		storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+		update(t, st, func(ctx context.Context, tx store.Tx) error {
 			if got, err := tx.ReserveNumbers(ctx, counter, n, first); err != nil || got != want {
 				t.Errorf("%d numbers of %s: from %d (%v), want %d", n, counter, got, err, want)
 			}
@@ -620,8 +626,8 @@ func testStoreNumbers(t *testing.T, st store.Store) {
 			return err
 		}
 
-		return errStoreRefused
-	}); !errors.Is(err, errStoreRefused) {
+		return errRefused
+	}); !errors.Is(err, errRefused) {
 		t.Fatal(err)
 	}
 

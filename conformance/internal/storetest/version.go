@@ -1,4 +1,4 @@
-package conformance
+package storetest
 
 // Versions: what conflicts, what is a duplicate, and what is unique beside the key.
 
@@ -17,20 +17,26 @@ import (
 	"github.com/seed-8ee7f392/payments/store"
 )
 
-func storeVersionTests() []storeTest {
-	tests := []storeTest{
-		{"Unique/Transfer", testStoreUniqueTransfer},
-		{"Unique/KeyHash", testStoreUniqueKeyHash},
-		{"Unique/AccountIndex", testStoreUniqueIndex},
-		{"Unique/AttemptHash", testStoreUniqueAttempt},
-		{"Unique/IdempotencyKey", testStoreUniqueClaim},
+// Versions tests which puts conflict, and what is unique beside the key.
+func Versions(t *testing.T, factory Factory) {
+	t.Helper()
+	run(t, factory, versionTests())
+}
+
+func versionTests() []testCase {
+	tests := []testCase{
+		{"Unique/Transfer", testUniqueTransfer},
+		{"Unique/KeyHash", testUniqueKeyHash},
+		{"Unique/AccountIndex", testUniqueIndex},
+		{"Unique/AttemptHash", testUniqueAttempt},
+		{"Unique/IdempotencyKey", testUniqueClaim},
 	}
-	for _, k := range storeKinds() {
+	for _, k := range recordKinds() {
 		tests = append(
 			tests,
-			storeTest{
+			testCase{
 				"Version/" + k.name(),
-				func(t *testing.T, st store.Store) { testStoreVersion(t, st, k) },
+				func(t *testing.T, st store.Store) { testVersion(t, st, k) },
 			},
 		)
 	}
@@ -38,9 +44,9 @@ func storeVersionTests() []storeTest {
 	return tests
 }
 
-// storeFails checks that an update of one put fails with a word, and that the put left the caller's
+// expectError checks that an update of one put fails with a word, and that the put left the caller's
 // version alone.
-func storeFails(
+func expectError(
 	t *testing.T,
 	st store.Store,
 	word error,
@@ -54,20 +60,20 @@ func storeFails(
 	}
 }
 
-func testStoreVersion(t *testing.T, st store.Store, k storeKind) {
+func testVersion(t *testing.T, st store.Store, k recordKind) {
 	record := k.new(0, 10)
 	put := func(record any) func(ctx context.Context, tx store.Tx) error {
 		return func(ctx context.Context, tx store.Tx) error { return k.put(ctx, tx, record) }
 	}
-	storeUpdate(t, st, put(record))
+	update(t, st, put(record))
 
 	if !k.unique() {
-		storeUpdate(t, st, put(k.new(0, 500)))
+		update(t, st, put(k.new(0, 500)))
 		return
 	}
 
-	storeFails(t, st, fault.Duplicate, "a put of a new record whose key exists", put(k.new(0, 500)))
-	storeFails(
+	expectError(t, st, fault.Duplicate, "a put of a new record whose key exists", put(k.new(0, 500)))
+	expectError(
 		t,
 		st,
 		fault.Duplicate,
@@ -88,7 +94,7 @@ func testStoreVersion(t *testing.T, st store.Store, k storeKind) {
 	for _, wrong := range []int64{2, 3, -1} {
 		other := k.renew(record, 0, 500)
 		*k.version(other) = wrong
-		storeFails(t, st, fault.Conflict, "a put under a version that is not the stored one", put(other))
+		expectError(t, st, fault.Conflict, "a put under a version that is not the stored one", put(other))
 
 		if v := *k.version(other); v != wrong {
 			t.Errorf("a put that failed leaves version %d in the caller's hands, want %d", v, wrong)
@@ -97,12 +103,12 @@ func testStoreVersion(t *testing.T, st store.Store, k storeKind) {
 
 	none := k.new(5, 500)
 	*k.version(none) = 1
-	storeFails(t, st, fault.Conflict, "a put of a later version of what does not exist", put(none))
+	expectError(t, st, fault.Conflict, "a put of a later version of what does not exist", put(none))
 
 	// Two puts in one transaction, then one from a copy that was read before them.
 	stale := k.renew(record, 0, 700)
 
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		if err := k.put(ctx, tx, record); err != nil {
 			return err
 		}
@@ -114,8 +120,8 @@ func testStoreVersion(t *testing.T, st store.Store, k storeKind) {
 		t.Errorf("two more puts left version %d, want 3", v)
 	}
 
-	storeFails(t, st, fault.Conflict, "a put of a record that was changed since it was read", put(stale))
-	storeFails(
+	expectError(t, st, fault.Conflict, "a put of a record that was changed since it was read", put(stale))
+	expectError(
 		t,
 		st,
 		fault.Conflict,
@@ -129,75 +135,75 @@ func testStoreVersion(t *testing.T, st store.Store, k storeKind) {
 			return k.put(ctx, tx, theirs)
 		},
 	)
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		got, err := k.get(ctx, tx, record)
 		if err != nil {
 			return err
 		}
 
-		storeEqual(t, "after puts that failed", record, got)
+		expectEqual(t, "after puts that failed", record, got)
 
 		return nil
 	})
 }
 
-func testStoreUniqueTransfer(t *testing.T, st store.Store) {
-	p := invoice.Payment{ID: storeID(0), Network: "net", TxHash: "h", TxIndex: 1}
+func testUniqueTransfer(t *testing.T, st store.Store) {
+	p := invoice.Payment{ID: recordID(0), Network: "net", TxHash: "h", TxIndex: 1}
 
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		return tx.PutPayments(ctx, &p,
-			&invoice.Payment{ID: storeID(1), Network: "net", TxHash: "h", TxIndex: 2},
-			&invoice.Payment{ID: storeID(2), Network: "other", TxHash: "h", TxIndex: 1},
-			&invoice.Payment{ID: storeID(3), Network: "net"},
-			&invoice.Payment{ID: storeID(4), Network: "net"})
+			&invoice.Payment{ID: recordID(1), Network: "net", TxHash: "h", TxIndex: 2},
+			&invoice.Payment{ID: recordID(2), Network: "other", TxHash: "h", TxIndex: 1},
+			&invoice.Payment{ID: recordID(3), Network: "net"},
+			&invoice.Payment{ID: recordID(4), Network: "net"})
 	})
-	storeFails(
+	expectError(
 		t,
 		st,
 		fault.Duplicate,
 		"a second payment of one transfer",
 		func(ctx context.Context, tx store.Tx) error {
 			return tx.PutPayments(
-				ctx, &invoice.Payment{ID: storeID(5), Network: "net", TxHash: "h", TxIndex: 1},
+				ctx, &invoice.Payment{ID: recordID(5), Network: "net", TxHash: "h", TxIndex: 1},
 			)
 		},
 	)
-	storeFails(
+	expectError(
 		t,
 		st,
 		fault.Duplicate,
 		"two new payments of one transfer",
 		func(ctx context.Context, tx store.Tx) error {
 			return tx.PutPayments(
-				ctx, &invoice.Payment{ID: storeID(6), Network: "net", TxHash: "new"},
-				&invoice.Payment{ID: storeID(7), Network: "net", TxHash: "new"},
+				ctx, &invoice.Payment{ID: recordID(6), Network: "net", TxHash: "new"},
+				&invoice.Payment{ID: recordID(7), Network: "net", TxHash: "new"},
 			)
 		},
 	)
 	// The transfer may pass from one payment to another.
 	p.TxHash = ""
 
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		if err := tx.PutPayments(ctx, &p); err != nil {
 			return err
 		}
 
-		return tx.PutPayments(ctx, &invoice.Payment{ID: storeID(8), Network: "net", TxHash: "h", TxIndex: 1})
+		return tx.PutPayments(ctx, &invoice.Payment{ID: recordID(8), Network: "net", TxHash: "h", TxIndex: 1})
 	})
 }
 
-func testStoreUniqueKeyHash(t *testing.T, st store.Store) {
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+func testUniqueKeyHash(t *testing.T, st store.Store) {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		if err := tx.PutAccount(ctx, &account.Account{ID: "acc"}); err != nil {
 			return err
 		}
 
 		return tx.PutKey(
 			ctx,
-			&account.Key{ID: storeID(0), Owner: event.Owner{AccountID: "acc"}, Hash: [32]byte{1}},
+			&account.Key{ID: recordID(0), Owner: event.Owner{AccountID: "acc"}, Hash: [32]byte{1}},
 		)
 	})
-	storeFails(
+	expectError(
 		t,
 		st,
 		fault.Duplicate,
@@ -205,14 +211,14 @@ func testStoreUniqueKeyHash(t *testing.T, st store.Store) {
 		func(ctx context.Context, tx store.Tx) error {
 			return tx.PutKey(
 				ctx,
-				&account.Key{ID: storeID(1), Owner: event.Owner{AccountID: "acc"}, Hash: [32]byte{1}},
+				&account.Key{ID: recordID(1), Owner: event.Owner{AccountID: "acc"}, Hash: [32]byte{1}},
 			)
 		},
 	)
 
 	if k, a, err := st.KeyByHash(
 		t.Context(), [32]byte{1},
-	); err != nil || k.ID != storeID(0) || a.ID != "acc" || a.Version != 1 ||
+	); err != nil || k.ID != recordID(0) || a.ID != "acc" || a.Version != 1 ||
 		k.Version != 1 {
 		t.Errorf("KeyByHash: %+v %+v %v", k, a, err)
 	}
@@ -222,11 +228,11 @@ func testStoreUniqueKeyHash(t *testing.T, st store.Store) {
 	}
 }
 
-func testStoreUniqueIndex(t *testing.T, st store.Store) {
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+func testUniqueIndex(t *testing.T, st store.Store) {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		return tx.PutAccount(ctx, &account.Account{ID: "a", Index: 3})
 	})
-	storeFails(
+	expectError(
 		t,
 		st,
 		fault.Duplicate,
@@ -237,15 +243,15 @@ func testStoreUniqueIndex(t *testing.T, st store.Store) {
 	)
 }
 
-func testStoreUniqueAttempt(t *testing.T, st store.Store) {
+func testUniqueAttempt(t *testing.T, st store.Store) {
 	put := func(network, hash string) func(ctx context.Context, tx store.Tx) error {
 		return func(ctx context.Context, tx store.Tx) error {
 			return tx.PutAttemptHash(ctx, network, hash, "tx", wallet.Payout)
 		}
 	}
-	storeUpdate(t, st, put("net", "h"))
-	storeUpdate(t, st, put("other", "h"))
-	storeFails(t, st, fault.Duplicate, "a second attempt of one hash", put("net", "h"))
+	update(t, st, put("net", "h"))
+	update(t, st, put("other", "h"))
+	expectError(t, st, fault.Duplicate, "a second attempt of one hash", put("net", "h"))
 
 	got, err := st.OwnTransactions(t.Context(), "net", []string{"h", "x", "h"})
 	if err != nil || len(got) != 1 || got["h"] != wallet.Payout {
@@ -253,22 +259,22 @@ func testStoreUniqueAttempt(t *testing.T, st store.Store) {
 	}
 }
 
-func testStoreUniqueClaim(t *testing.T, st store.Store) {
+func testUniqueClaim(t *testing.T, st store.Store) {
 	k := idempotency.Key{Owner: event.Owner{AccountID: "acc"}, Key: "k"}
 	claim := func(k idempotency.Key) func(ctx context.Context, tx store.Tx) error {
 		return func(ctx context.Context, tx store.Tx) error {
 			return tx.ClaimIdempotencyKey(
-				ctx, idempotency.Record{Key: k, CreatedAt: storeEpoch}, storeEpoch.Add(-time.Hour),
+				ctx, idempotency.Record{Key: k, CreatedAt: epoch}, epoch.Add(-time.Hour),
 				time.Second,
 			)
 		}
 	}
-	storeUpdate(t, st, claim(k))
-	storeFails(t, st, fault.Duplicate, "a second claim of a key", claim(k))
+	update(t, st, claim(k))
+	expectError(t, st, fault.Duplicate, "a second claim of a key", claim(k))
 	live := k
 	live.Owner.Livemode = true
-	storeUpdate(t, st, claim(live))
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+	update(t, st, claim(live))
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		// A refused claim leaves the transaction usable: the stored answer is read next.
 		if err := claim(k)(ctx, tx); !errors.Is(err, fault.Duplicate) {
 			t.Errorf("a second claim of a key answered %v", err)

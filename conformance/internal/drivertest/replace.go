@@ -1,4 +1,4 @@
-package conformance
+package drivertest
 
 // Replacement and the two deaths.
 
@@ -10,7 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-var replacementTests = []driverTest{
+var replacementTests = []testCase{
 	{"ReplacementDisplaces", nil, testReplace},
 	{"DeathIsReadAtFinality", nil, testReplaceDeath},
 	{"ReplacementWithinTheMaximum", nil, testReplaceMaxFee},
@@ -19,7 +19,7 @@ var replacementTests = []driverTest{
 }
 
 // pair makes a transaction that waits in the pool and one that is to displace it.
-func (e *driverEnv) pair() (old, replacement chain.Signed) {
+func (e *env) pair() (old, replacement chain.Signed) {
 	e.t.Helper()
 	from := e.wallet()
 	o := e.order(from, e.native, e.stranger(), amount(e.native))
@@ -66,7 +66,7 @@ func sharesCoin(a, b chain.Signed) bool {
 	return false
 }
 
-func testReplace(e *driverEnv) {
+func testReplace(e *env) {
 	old, replacement := e.pair()
 	e.broadcast(replacement)
 	e.state(replacement, chain.TxPooled)
@@ -82,7 +82,7 @@ func testReplace(e *driverEnv) {
 	}
 }
 
-func testReplaceDeath(e *driverEnv) {
+func testReplaceDeath(e *env) {
 	old, replacement := e.pair()
 	if st := e.status(old); st.State != chain.TxPooled {
 		e.t.Errorf("a transaction is %s before its replacement was sent", st.State)
@@ -126,7 +126,7 @@ func testReplaceDeath(e *driverEnv) {
 	}
 }
 
-func testReplaceMaxFee(e *driverEnv) {
+func testReplaceMaxFee(e *env) {
 	from := e.wallet()
 	o := e.order(from, e.native, e.stranger(), amount(e.native))
 	old := e.sign(o)
@@ -138,7 +138,7 @@ func testReplaceMaxFee(e *driverEnv) {
 	e.wantFault("Build of a replacement that may not pay more", err, fault.Limited, "fee_above_maximum")
 }
 
-func testReplaceSubtractFee(e *driverEnv) {
+func testReplaceSubtractFee(e *env) {
 	from, to := e.party(chain.RoleDeposit), e.stranger()
 	sum := amount(e.native)
 	e.fund(from, e.native, sum)
@@ -163,7 +163,7 @@ func testReplaceSubtractFee(e *driverEnv) {
 	}
 }
 
-func testReplaceFork(e *driverEnv) {
+func testReplaceFork(e *env) {
 	old, replacement := e.pair()
 	e.include(replacement)
 	e.fork(1)
@@ -181,7 +181,7 @@ func testReplaceFork(e *driverEnv) {
 
 // testExpiry is about transactions that say until when they can be included; on other networks
 // there is nothing to it.
-func testExpiry(e *driverEnv) {
+func testExpiry(e *env) {
 	kept := e.sign(e.order(e.wallet(), e.native, e.stranger(), amount(e.native)))
 
 	lost := e.sign(e.order(e.wallet(), e.native, e.stranger(), amount(e.native)))

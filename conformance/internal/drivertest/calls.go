@@ -1,4 +1,4 @@
-package conformance
+package drivertest
 
 // What holds for every call that reaches a node: contexts, outages, concurrency.
 
@@ -12,21 +12,21 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-var callTests = []driverTest{
+var callTests = []testCase{
 	{"EndedContextIsHonoured", nil, testCallsCanceled},
 	{"NoNodeIsUnavailable", []Capability{UnreachableNode}, testCallsUnavailable},
 	{"NodeOfAnotherNetworkIsStopped", []Capability{Checker, WrongNode}, testCallsMisconfigured},
 	{"ConcurrentCalls", nil, testCallsConcurrent},
 }
 
-// driverCall is one call of a driver; answer is what it returned beside the error.
-type driverCall struct {
+// nodeCall is one call of a driver; answer is what it returned beside the error.
+type nodeCall struct {
 	name string
 	call func(ctx context.Context, d chain.Driver) (answer any, err error)
 }
 
 // calls lists every call of the driver that reaches a node, with arguments that make it succeed.
-func (e *driverEnv) calls() []driverCall {
+func (e *env) calls() []nodeCall {
 	e.t.Helper()
 	e.mine(1)
 	tip := e.head().Tip
@@ -34,13 +34,13 @@ func (e *driverEnv) calls() []driverCall {
 	hash := e.pay(to, e.native, amount(e.native))
 	e.mine(1)
 
-	calls := []driverCall{
+	calls := []nodeCall{
 		{"Head", func(ctx context.Context, d chain.Driver) (any, error) { return d.Head(ctx) }},
 		{"RefAt", func(ctx context.Context, d chain.Driver) (any, error) { return d.RefAt(ctx, tip.Height) }},
 	}
 	add := func(c Capability, name string, call func(ctx context.Context, d chain.Driver) (any, error)) {
 		if e.has(c) {
-			calls = append(calls, driverCall{name, call})
+			calls = append(calls, nodeCall{name, call})
 		}
 	}
 	add(
@@ -104,7 +104,7 @@ func (e *driverEnv) calls() []driverCall {
 	return calls
 }
 
-func testCallsCanceled(e *driverEnv) {
+func testCallsCanceled(e *env) {
 	for _, c := range e.calls() {
 		ctx, cancel := context.WithCancel(e.ctx)
 		cancel()
@@ -119,7 +119,7 @@ func testCallsCanceled(e *driverEnv) {
 	}
 }
 
-func testCallsUnavailable(e *driverEnv) {
+func testCallsUnavailable(e *env) {
 	for _, c := range e.calls() {
 		answer, err := c.call(e.ctx, e.Unreachable)
 		if !errors.Is(err, fault.Unavailable) {
@@ -136,7 +136,7 @@ func testCallsUnavailable(e *driverEnv) {
 	}
 }
 
-func testCallsMisconfigured(e *driverEnv) {
+func testCallsMisconfigured(e *env) {
 	checker, ok := e.Misconfigured.(chain.Checker)
 	if !ok {
 		e.t.Fatal("DriverHarness.Misconfigured is not a chain.Checker, though the driver is")
@@ -148,7 +148,7 @@ func testCallsMisconfigured(e *driverEnv) {
 	)
 }
 
-func testCallsConcurrent(e *driverEnv) {
+func testCallsConcurrent(e *env) {
 	calls := e.calls()
 
 	var wg sync.WaitGroup

@@ -1,4 +1,4 @@
-package conformance
+package storetest
 
 // Transactions: nothing remains of one that fails, reads see its own writes, and the store itself
 // shows only what was committed and never waits.
@@ -20,26 +20,32 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
-func storeTransactionTests() []storeTest {
-	return []storeTest{
-		{"Transaction/Error", testStoreError},
-		{"Transaction/Panic", testStorePanic},
-		{"Transaction/Canceled", testStoreCanceled},
-		{"Transaction/CanceledBefore", testStoreCanceledBefore},
-		{"Transaction/FaultAtEveryWrite", testStoreFaults},
-		{"Transaction/ReadsOutside", testStoreOutside},
-		{"Transaction/ReadsOwnWrites", testStoreOwnWrites},
-		{"Transaction/ReadsOwnDeletes", testStoreOwnDeletes},
-		{"Transaction/Ended", testStoreEnded},
-		{"Transaction/Twice", testStoreTwice},
-		{"Transaction/GivesUp", testStoreGivesUp},
-		{"Transaction/RunsAgain", testStoreRunsAgain},
+// Transactions tests what is stored and seen, inside a closure and outside.
+func Transactions(t *testing.T, factory Factory) {
+	t.Helper()
+	run(t, factory, transactionTests())
+}
+
+func transactionTests() []testCase {
+	return []testCase{
+		{"Transaction/Error", testError},
+		{"Transaction/Panic", testPanic},
+		{"Transaction/Canceled", testCanceled},
+		{"Transaction/CanceledBefore", testCanceledBefore},
+		{"Transaction/FaultAtEveryWrite", testFaults},
+		{"Transaction/ReadsOutside", testOutside},
+		{"Transaction/ReadsOwnWrites", testOwnWrites},
+		{"Transaction/ReadsOwnDeletes", testOwnDeletes},
+		{"Transaction/Ended", testEnded},
+		{"Transaction/Twice", testTwice},
+		{"Transaction/GivesUp", testGivesUp},
+		{"Transaction/RunsAgain", testRunsAgain},
 	}
 }
 
-// storePutAll puts one record of every kind.
-func storePutAll(ctx context.Context, tx store.Tx, seed int) error {
-	for _, k := range storeKinds() {
+// putAll puts one record of every kind.
+func putAll(ctx context.Context, tx store.Tx, seed int) error {
+	for _, k := range recordKinds() {
 		if err := k.put(ctx, tx, k.new(0, seed)); err != nil {
 			return fmt.Errorf("%s: %w", k.name(), err)
 		}
@@ -48,11 +54,11 @@ func storePutAll(ctx context.Context, tx store.Tx, seed int) error {
 	return nil
 }
 
-// storeEmpty checks that none of those records exists, and that the store works.
-func storeEmpty(t *testing.T, st store.Store) {
+// expectEmpty checks that none of those records exists, and that the store works.
+func expectEmpty(t *testing.T, st store.Store) {
 	t.Helper()
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
-		for _, k := range storeKinds() {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
+		for _, k := range recordKinds() {
 			if _, err := k.get(ctx, tx, k.new(0, 1)); !errors.Is(err, fault.NotFound) {
 				t.Errorf("%s: a record remains of a transaction that failed (%v)", k.name(), err)
 			}
@@ -60,16 +66,16 @@ func storeEmpty(t *testing.T, st store.Store) {
 
 		return nil
 	})
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error { return storePutAll(ctx, tx, 10) })
+	update(t, st, func(ctx context.Context, tx store.Tx) error { return putAll(ctx, tx, 10) })
 }
 
-var errStoreRefused = errors.New("conformance: the closure refuses")
+var errRefused = errors.New("conformance: the closure refuses")
 
-func testStoreError(t *testing.T, st store.Store) {
-	inv := invoice.Invoice{ID: storeID(0)}
+func testError(t *testing.T, st store.Store) {
+	inv := invoice.Invoice{ID: recordID(0)}
 
 	err := st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
-		if err := storePutAll(ctx, tx, 10); err != nil {
+		if err := putAll(ctx, tx, 10); err != nil {
 			return err
 		}
 		// A list makes a store that buffers send what it has.
@@ -79,14 +85,14 @@ func testStoreError(t *testing.T, st store.Store) {
 			return err
 		}
 
-		inv.ID = storeID(1)
+		inv.ID = recordID(1)
 		if err := tx.PutInvoice(ctx, &inv); err != nil {
 			return err
 		}
 
-		return fmt.Errorf("wrapped: %w", errStoreRefused)
+		return fmt.Errorf("wrapped: %w", errRefused)
 	})
-	if !errors.Is(err, errStoreRefused) {
+	if !errors.Is(err, errRefused) {
 		t.Fatalf("the closure's error came back as %v", err)
 	}
 
@@ -94,10 +100,10 @@ func testStoreError(t *testing.T, st store.Store) {
 		t.Errorf("the version that a rolled-back put raised stays raised: %d", inv.Version)
 	}
 
-	storeEmpty(t, st)
+	expectEmpty(t, st)
 }
 
-func testStorePanic(t *testing.T, st store.Store) {
+func testPanic(t *testing.T, st store.Store) {
 	func() {
 		defer func() {
 			if p := recover(); p != "boom" {
@@ -106,7 +112,7 @@ func testStorePanic(t *testing.T, st store.Store) {
 		}()
 
 		_ = st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
-			if err := storePutAll(ctx, tx, 10); err != nil {
+			if err := putAll(ctx, tx, 10); err != nil {
 				return err
 			}
 
@@ -114,14 +120,14 @@ func testStorePanic(t *testing.T, st store.Store) {
 		})
 		t.Error("the closure's panic was swallowed")
 	}()
-	storeEmpty(t, st)
+	expectEmpty(t, st)
 }
 
-func testStoreCanceled(t *testing.T, st store.Store) {
+func testCanceled(t *testing.T, st store.Store) {
 	ctx, cancel := context.WithCancel(t.Context())
 
 	err := st.Update(ctx, func(ctx context.Context, tx store.Tx) error {
-		if err := storePutAll(ctx, tx, 10); err != nil {
+		if err := putAll(ctx, tx, 10); err != nil {
 			return err
 		}
 
@@ -133,10 +139,10 @@ func testStoreCanceled(t *testing.T, st store.Store) {
 		t.Errorf("an update whose context was canceled before the commit answered %v", err)
 	}
 
-	storeEmpty(t, st)
+	expectEmpty(t, st)
 }
 
-func testStoreCanceledBefore(t *testing.T, st store.Store) {
+func testCanceledBefore(t *testing.T, st store.Store) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 
@@ -148,15 +154,15 @@ func testStoreCanceledBefore(t *testing.T, st store.Store) {
 		t.Errorf("an update under a canceled context answered %v", err)
 	}
 
-	if _, err := st.InvoiceByID(ctx, storeID(0)); !errors.Is(err, context.Canceled) {
+	if _, err := st.InvoiceByID(ctx, recordID(0)); !errors.Is(err, context.Canceled) {
 		t.Errorf("a read under a canceled context answered %v", err)
 	}
 }
 
-// testStoreFaults lets the n-th of a row of writes fail, for every n, in two ways: the closure
+// testFaults lets the n-th of a row of writes fail, for every n, in two ways: the closure
 // fails there, or the store refuses that write, at once or at the commit.
-func testStoreFaults(t *testing.T, st store.Store) {
-	kinds := storeKinds()
+func testFaults(t *testing.T, st store.Store) {
+	kinds := recordKinds()
 	for n := range kinds {
 		for _, refused := range []bool{false, true} {
 			if refused && kinds[n].version(kinds[n].new(0, 1)) == nil {
@@ -169,7 +175,7 @@ func testStoreFaults(t *testing.T, st store.Store) {
 
 					if i == n {
 						if !refused {
-							return errStoreRefused
+							return errRefused
 						}
 
 						*k.version(record) = 7 // of a row that does not exist
@@ -183,7 +189,7 @@ func testStoreFaults(t *testing.T, st store.Store) {
 				return nil
 			})
 
-			want := errStoreRefused
+			want := errRefused
 			if refused {
 				want = fault.Conflict
 			}
@@ -197,15 +203,15 @@ func testStoreFaults(t *testing.T, st store.Store) {
 		}
 	}
 
-	storeEmpty(t, st)
+	expectEmpty(t, st)
 }
 
-func testStoreOutside(t *testing.T, st store.Store) {
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
-		return tx.PutInvoice(ctx, &invoice.Invoice{ID: storeID(0), OrderID: "before"})
+func testOutside(t *testing.T, st store.Store) {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
+		return tx.PutInvoice(ctx, &invoice.Invoice{ID: recordID(0), OrderID: "before"})
 	})
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
-		inv, err := tx.InvoiceByID(ctx, storeID(0))
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
+		inv, err := tx.InvoiceByID(ctx, recordID(0))
 		if err != nil {
 			return err
 		}
@@ -215,25 +221,25 @@ func testStoreOutside(t *testing.T, st store.Store) {
 			return err
 		}
 
-		if err := tx.PutInvoice(ctx, &invoice.Invoice{ID: storeID(1)}); err != nil {
+		if err := tx.PutInvoice(ctx, &invoice.Invoice{ID: recordID(1)}); err != nil {
 			return err
 		}
 		// A list, so that a store that buffers has sent.
-		if _, err := tx.DueInvoices(ctx, storeEpoch, 1); err != nil {
+		if _, err := tx.DueInvoices(ctx, epoch, 1); err != nil {
 			return err
 		}
 
 		limited, cancel := context.WithTimeout(ctx, 20*time.Second)
 		defer cancel()
 
-		if got, err := st.InvoiceByID(limited, storeID(0)); err != nil || got.OrderID != "before" {
+		if got, err := st.InvoiceByID(limited, recordID(0)); err != nil || got.OrderID != "before" {
 			t.Errorf(
 				"a read on the store inside a closure sees %q (%v), want what was committed",
 				got.OrderID, err,
 			)
 		}
 
-		if _, err := st.InvoiceByID(limited, storeID(1)); !errors.Is(err, fault.NotFound) {
+		if _, err := st.InvoiceByID(limited, recordID(1)); !errors.Is(err, fault.NotFound) {
 			t.Errorf("a read on the store shows an invoice that was not committed (%v)", err)
 		}
 
@@ -241,18 +247,18 @@ func testStoreOutside(t *testing.T, st store.Store) {
 	})
 
 	if got, err := st.InvoiceByID(
-		t.Context(), storeID(0),
+		t.Context(), recordID(0),
 	); err != nil || got.OrderID != "after" ||
 		got.Version != 2 {
 		t.Errorf("after the commit: %+v %v", got, err)
 	}
 }
 
-// testStoreOwnWrites puts a record and asks every list of its kind for it in the same transaction.
-func testStoreOwnWrites(t *testing.T, st store.Store) {
+// testOwnWrites puts a record and asks every list of its kind for it in the same transaction.
+func testOwnWrites(t *testing.T, st store.Store) {
 	owner := event.Owner{AccountID: "acc", Livemode: true}
 
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		one := func(what string, n int, err error) {
 			t.Helper()
 
@@ -262,7 +268,7 @@ func testStoreOwnWrites(t *testing.T, st store.Store) {
 		}
 
 		p := invoice.Payment{
-			ID:        storeID(0),
+			ID:        recordID(0),
 			Owner:     owner,
 			Status:    invoice.Detected,
 			InvoiceID: "inv",
@@ -272,7 +278,7 @@ func testStoreOwnWrites(t *testing.T, st store.Store) {
 			Address:   "a",
 			AssetID:   "s",
 			Block:     chain.Ref{Height: 5, Hash: "b"},
-			DueAt:     storeEpoch,
+			DueAt:     epoch,
 		}
 		if err := tx.PutPayments(ctx, &p); err != nil {
 			return err
@@ -298,7 +304,7 @@ func testStoreOwnWrites(t *testing.T, st store.Store) {
 			[]invoice.TransferKey{{TxHash: "h", Index: 2}, {TxHash: "h", Index: 1}, {TxHash: "x", Index: 2}},
 		)
 		one("PaymentsByTransfer", len(list), err)
-		list, err = tx.DuePayments(ctx, storeEpoch, 5)
+		list, err = tx.DuePayments(ctx, epoch, 5)
 		one("DuePayments", len(list), err)
 		list, err = tx.UnconfirmedPayments(ctx, "net", 5, 5)
 		one("UnconfirmedPayments", len(list), err)
@@ -317,11 +323,11 @@ func testStoreOwnWrites(t *testing.T, st store.Store) {
 			t.Errorf("LockAccount: %v", err)
 		}
 
-		if err := tx.PutKey(ctx, &account.Key{ID: storeID(3), Owner: owner, Hash: [32]byte{9}}); err != nil {
+		if err := tx.PutKey(ctx, &account.Key{ID: recordID(3), Owner: owner, Hash: [32]byte{9}}); err != nil {
 			return err
 		}
 
-		if k, a, err := tx.KeyByHash(ctx, [32]byte{9}); err != nil || k.ID != storeID(3) || a.ID != "acc" {
+		if k, a, err := tx.KeyByHash(ctx, [32]byte{9}); err != nil || k.ID != recordID(3) || a.ID != "acc" {
 			t.Errorf("KeyByHash: %+v %+v %v", k, a, err)
 		}
 
@@ -333,7 +339,7 @@ func testStoreOwnWrites(t *testing.T, st store.Store) {
 		one("OwnTransactions", len(own), err)
 
 		if err := tx.PutEndpoint(
-			ctx, &webhook.Endpoint{ID: storeID(4), Owner: owner, Status: webhook.Enabled},
+			ctx, &webhook.Endpoint{ID: recordID(4), Owner: owner, Status: webhook.Enabled},
 		); err != nil {
 			return err
 		}
@@ -345,12 +351,12 @@ func testStoreOwnWrites(t *testing.T, st store.Store) {
 	})
 }
 
-func testStoreOwnDeletes(t *testing.T, st store.Store) {
+func testOwnDeletes(t *testing.T, st store.Store) {
 	owner := event.Owner{AccountID: "acc"}
-	endpoint := webhook.Endpoint{ID: storeID(0), Owner: owner}
+	endpoint := webhook.Endpoint{ID: recordID(0), Owner: owner}
 
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error { return tx.PutEndpoint(ctx, &endpoint) })
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+	update(t, st, func(ctx context.Context, tx store.Tx) error { return tx.PutEndpoint(ctx, &endpoint) })
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		if err := tx.DeleteEndpoint(ctx, endpoint.ID); err != nil {
 			return err
 		}
@@ -386,37 +392,37 @@ func testStoreOwnDeletes(t *testing.T, st store.Store) {
 	}
 }
 
-func testStoreEnded(t *testing.T, st store.Store) {
+func testEnded(t *testing.T, st store.Store) {
 	var kept store.Tx
 
-	storeUpdate(t, st, func(_ context.Context, tx store.Tx) error {
+	update(t, st, func(_ context.Context, tx store.Tx) error {
 		kept = tx
 		return nil
 	})
 
-	if err := kept.PutInvoice(t.Context(), &invoice.Invoice{ID: storeID(0)}); err == nil {
+	if err := kept.PutInvoice(t.Context(), &invoice.Invoice{ID: recordID(0)}); err == nil {
 		t.Error("a transaction takes a write after it ended")
 	}
 
-	if _, err := st.InvoiceByID(t.Context(), storeID(0)); !errors.Is(err, fault.NotFound) {
+	if _, err := st.InvoiceByID(t.Context(), recordID(0)); !errors.Is(err, fault.NotFound) {
 		t.Errorf("a write after the end of its transaction was stored (%v)", err)
 	}
 }
 
-// testStoreTwice runs a closure twice that puts records it captured: the first run leaves nothing,
+// testTwice runs a closure twice that puts records it captured: the first run leaves nothing,
 // neither in the store nor in the records.
-func testStoreTwice(t *testing.T, st store.Store) {
+func testTwice(t *testing.T, st store.Store) {
 	var records []any
-	for _, k := range storeKinds() {
+	for _, k := range recordKinds() {
 		records = append(records, k.new(0, 10))
 	}
 
 	runs := 0
 
-	storeUpdate(t, Twice(st), func(ctx context.Context, tx store.Tx) error {
+	update(t, twiceStore{st}, func(ctx context.Context, tx store.Tx) error {
 		runs++
 
-		for i, k := range storeKinds() {
+		for i, k := range recordKinds() {
 			if err := k.put(ctx, tx, records[i]); err != nil {
 				return fmt.Errorf("%s, run %d: %w", k.name(), runs, err)
 			}
@@ -434,26 +440,26 @@ func testStoreTwice(t *testing.T, st store.Store) {
 		t.Fatalf("the closure ran %d times, want 2", runs)
 	}
 
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
-		for i, k := range storeKinds() {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
+		for i, k := range recordKinds() {
 			got, err := k.get(ctx, tx, records[i])
 			if err != nil {
 				return fmt.Errorf("%s: %w", k.name(), err)
 			}
 
-			storeEqual(t, k.name()+":", records[i], got)
+			expectEqual(t, k.name()+":", records[i], got)
 		}
 
 		return nil
 	})
 }
 
-func testStoreGivesUp(t *testing.T, st store.Store) {
+func testGivesUp(t *testing.T, st store.Store) {
 	runs := 0
 
 	err := st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
 		runs++
-		return tx.PutInvoice(ctx, &invoice.Invoice{ID: storeID(0), Version: 3})
+		return tx.PutInvoice(ctx, &invoice.Invoice{ID: recordID(0), Version: 3})
 	})
 	if !errors.Is(err, fault.Conflict) {
 		t.Errorf("an update that always conflicts answered %v", err)
@@ -464,19 +470,19 @@ func testStoreGivesUp(t *testing.T, st store.Store) {
 	}
 }
 
-// testStoreRunsAgain lets the first run of a closure lose against somebody else.
-func testStoreRunsAgain(t *testing.T, st store.Store) {
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
-		return tx.PutInvoice(ctx, &invoice.Invoice{ID: storeID(0)})
+// testRunsAgain lets the first run of a closure lose against somebody else.
+func testRunsAgain(t *testing.T, st store.Store) {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
+		return tx.PutInvoice(ctx, &invoice.Invoice{ID: recordID(0)})
 	})
 
-	stale, err := st.InvoiceByID(t.Context(), storeID(0))
+	stale, err := st.InvoiceByID(t.Context(), recordID(0))
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
-		inv, err := tx.InvoiceByID(ctx, storeID(0))
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
+		inv, err := tx.InvoiceByID(ctx, recordID(0))
 		if err != nil {
 			return err
 		}
@@ -488,10 +494,10 @@ func testStoreRunsAgain(t *testing.T, st store.Store) {
 
 	runs := 0
 
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		inv := stale
 		if runs++; runs > 1 {
-			if inv, err = tx.InvoiceByID(ctx, storeID(0)); err != nil {
+			if inv, err = tx.InvoiceByID(ctx, recordID(0)); err != nil {
 				return err
 			}
 		}
@@ -501,7 +507,7 @@ func testStoreRunsAgain(t *testing.T, st store.Store) {
 		return tx.PutInvoice(ctx, &inv)
 	})
 
-	got, err := st.InvoiceByID(t.Context(), storeID(0))
+	got, err := st.InvoiceByID(t.Context(), recordID(0))
 	if err != nil || got.OrderID != "somebody else" || got.Description != "mine" || got.Version != 3 ||
 		runs != 2 {
 		t.Errorf("after %d runs: %+v %v", runs, got, err)

@@ -1,4 +1,4 @@
-package conformance
+package drivertest
 
 // What Build and Assemble refuse, and what they need no network for.
 
@@ -10,7 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-var orderTests = []driverTest{
+var orderTests = []testCase{
 	{"FeeAboveMaximumIsLimited", nil, testOrderMaxFee},
 	{"MissingMoneyIsState", nil, testOrderFunds},
 	{"BadDestinationIsInvalid", nil, testOrderDestination},
@@ -21,7 +21,7 @@ var orderTests = []driverTest{
 	{"AssembleNeedsNoNode", []Capability{UnreachableNode}, testAssembleOffline},
 }
 
-func testOrderMaxFee(e *driverEnv) {
+func testOrderMaxFee(e *env) {
 	for _, a := range e.assets() {
 		from := e.wallet(a)
 
@@ -43,7 +43,7 @@ func testOrderMaxFee(e *driverEnv) {
 	}
 }
 
-func testOrderFunds(e *driverEnv) {
+func testOrderFunds(e *env) {
 	for _, a := range e.assets() {
 		from, to := e.wallet(a), e.stranger()
 		o := e.order(from, a, to, amount(a))
@@ -62,7 +62,7 @@ func testOrderFunds(e *driverEnv) {
 	}
 }
 
-func testOrderDestination(e *driverEnv) {
+func testOrderDestination(e *env) {
 	from := e.wallet()
 	o := e.order(from, e.native, e.stranger(), amount(e.native))
 	o.Outputs = []chain.Output{{To: "not an address", AssetID: e.native.ID, Amount: amount(e.native)}}
@@ -75,7 +75,7 @@ func testOrderDestination(e *driverEnv) {
 	e.wantFault("Build of an asset that the network does not have", err, fault.Invalid, "")
 }
 
-func testOrderUnpayable(e *driverEnv) {
+func testOrderUnpayable(e *env) {
 	a := e.native
 	if token, ok := e.token(); ok {
 		a = token // freezing is a thing of tokens on most networks
@@ -89,7 +89,7 @@ func testOrderUnpayable(e *driverEnv) {
 	e.wantFault("Build to a destination that cannot be paid", err, fault.Invalid, "destination_not_payable")
 }
 
-func testOrderOutputs(e *driverEnv) {
+func testOrderOutputs(e *env) {
 	from, one, two := e.wallet(), e.stranger(), e.stranger()
 	o := e.order(from, e.native, one, amount(e.native))
 	o.Outputs = append(
@@ -119,7 +119,7 @@ func testOrderOutputs(e *driverEnv) {
 	}
 }
 
-func testBuildNoEffect(e *driverEnv) {
+func testBuildNoEffect(e *env) {
 	from, to := e.wallet(), e.stranger()
 	before := e.balance(from, e.native)
 	e.sign(e.order(from, e.native, to, amount(e.native)))
@@ -135,7 +135,7 @@ func testBuildNoEffect(e *driverEnv) {
 	}
 }
 
-func testAssembleChecks(e *driverEnv) {
+func testAssembleChecks(e *env) {
 	from := e.wallet()
 	o := e.order(from, e.native, e.stranger(), amount(e.native))
 	unsigned := e.build(o)
@@ -192,7 +192,7 @@ func testAssembleChecks(e *driverEnv) {
 	refused("a signature of another transaction", keys, otherPayload)
 }
 
-func testAssembleOffline(e *driverEnv) {
+func testAssembleOffline(e *env) {
 	o := e.order(e.wallet(), e.native, e.stranger(), amount(e.native))
 	unsigned := e.build(o)
 	keys, signatures := e.signatures(unsigned)

@@ -1,4 +1,4 @@
-package conformance
+package storetest
 
 // Every field of every record survives: put and read back in the same transaction, after it, and
 // after it was replaced.
@@ -18,43 +18,49 @@ import (
 	"github.com/seed-8ee7f392/payments/store"
 )
 
-func storeFieldTests() []storeTest {
-	tests := []storeTest{
-		{"Fields/Zero", testStoreZeroFields},
-		{"Fields/SpentCoin", testStoreSpentCoin},
-		{"Fields/CoinHeights", testStoreCoinHeights},
-		{"Fields/LargeNumbers", testStoreLargeNumbers},
-		{"Copies", testStoreCopies},
+// Fields tests that every field of every record survives.
+func Fields(t *testing.T, factory Factory) {
+	t.Helper()
+	run(t, factory, fieldTests())
+}
+
+func fieldTests() []testCase {
+	tests := []testCase{
+		{"Fields/Zero", testZeroFields},
+		{"Fields/SpentCoin", testSpentCoin},
+		{"Fields/CoinHeights", testCoinHeights},
+		{"Fields/LargeNumbers", testLargeNumbers},
+		{"Copies", testCopies},
 	}
-	for _, k := range storeKinds() {
+	for _, k := range recordKinds() {
 		tests = append(
 			tests,
-			storeTest{"Fields/" + k.name(), func(t *testing.T, st store.Store) { testStoreFields(t, st, k) }},
+			testCase{"Fields/" + k.name(), func(t *testing.T, st store.Store) { testFields(t, st, k) }},
 		)
 	}
 
 	return tests
 }
 
-// storeEqual compares a record that was read with the one that was put.
-func storeEqual(t testing.TB, when string, put, got any) {
+// expectEqual compares a record that was read with the one that was put.
+func expectEqual(t testing.TB, when string, put, got any) {
 	t.Helper()
 
-	if diff := cmp.Diff(put, got, storeSame); diff != "" {
+	if diff := cmp.Diff(put, got, sameRecord); diff != "" {
 		t.Errorf("%s the record is another (- put, + got):\n%s", when, diff)
 	}
 
-	storeTimes(reflect.ValueOf(got), "", func(path string, at time.Time) {
+	eachTime(reflect.ValueOf(got), "", func(path string, at time.Time) {
 		if !at.IsZero() && at.Location() != time.UTC {
 			t.Errorf("%s %s is not in UTC: %v", when, path, at)
 		}
 	})
 }
 
-func testStoreFields(t *testing.T, st store.Store, k storeKind) {
+func testFields(t *testing.T, st store.Store, k recordKind) {
 	record, other := k.new(0, 100), k.new(1, 2000)
 
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		for _, r := range []any{record, other} {
 			if err := k.put(ctx, tx, r); err != nil {
 				return err
@@ -66,7 +72,7 @@ func testStoreFields(t *testing.T, st store.Store, k storeKind) {
 			return err
 		}
 
-		storeEqual(t, "in its transaction", record, got)
+		expectEqual(t, "in its transaction", record, got)
 
 		return nil
 	})
@@ -77,13 +83,13 @@ func testStoreFields(t *testing.T, st store.Store, k storeKind) {
 
 	read := func(when string, want any) {
 		t.Helper()
-		storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+		update(t, st, func(ctx context.Context, tx store.Tx) error {
 			got, err := k.get(ctx, tx, want)
 			if err != nil {
 				return err
 			}
 
-			storeEqual(t, when, want, got)
+			expectEqual(t, when, want, got)
 
 			return nil
 		})
@@ -98,33 +104,33 @@ func testStoreFields(t *testing.T, st store.Store, k storeKind) {
 			record = k.new(2+i, seed)
 		}
 
-		storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error { return k.put(ctx, tx, record) })
+		update(t, st, func(ctx context.Context, tx store.Tx) error { return k.put(ctx, tx, record) })
 		read("after it was replaced", record)
 	}
 
 	read("beside another", other)
 }
 
-// testStoreZeroFields stores records that have nothing but their key: zero times, no amounts, nil slices.
-func testStoreZeroFields(t *testing.T, st store.Store) {
-	for _, k := range storeKinds() {
+// testZeroFields stores records that have nothing but their key: zero times, no amounts, nil slices.
+func testZeroFields(t *testing.T, st store.Store) {
+	for _, k := range recordKinds() {
 		record := k.bare()
 
-		storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error { return k.put(ctx, tx, record) })
-		storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+		update(t, st, func(ctx context.Context, tx store.Tx) error { return k.put(ctx, tx, record) })
+		update(t, st, func(ctx context.Context, tx store.Tx) error {
 			got, err := k.get(ctx, tx, record)
 			if err != nil {
 				return err
 			}
 
-			storeEqual(t, k.name()+": after the commit", record, got)
+			expectEqual(t, k.name()+": after the commit", record, got)
 
 			return nil
 		})
 	}
 }
 
-func testStoreSpentCoin(t *testing.T, st store.Store) {
+func testSpentCoin(t *testing.T, st store.Store) {
 	coin := wallet.Coin{
 		Network: "net",
 		Coin: chain.Coin{
@@ -134,11 +140,11 @@ func testStoreSpentCoin(t *testing.T, st store.Store) {
 		},
 	}
 
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error { return tx.PutCoin(ctx, &coin) })
+	update(t, st, func(ctx context.Context, tx store.Tx) error { return tx.PutCoin(ctx, &coin) })
 
 	coin.SpentBy, coin.SpentAt = "b", 8
 
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error { return tx.PutCoin(ctx, &coin) })
+	update(t, st, func(ctx context.Context, tx store.Tx) error { return tx.PutCoin(ctx, &coin) })
 
 	if got, err := st.Coins(t.Context(), "net", "w"); err != nil || len(got) != 0 {
 		t.Fatalf("a spent coin is offered: %+v %v", got, err)
@@ -153,15 +159,15 @@ func testStoreSpentCoin(t *testing.T, st store.Store) {
 
 	coin.SpentBy, coin.SpentAt = "", 0
 
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error { return tx.PutCoin(ctx, &coin) })
+	update(t, st, func(ctx context.Context, tx store.Tx) error { return tx.PutCoin(ctx, &coin) })
 
 	if got, err := st.Coins(t.Context(), "net", "w"); err != nil || len(got) != 1 {
 		t.Fatalf("a coin whose spending was undone is not offered: %+v %v", got, err)
 	}
 }
 
-// testStoreCoinHeights finds coins by where they were made and spent.
-func testStoreCoinHeights(t *testing.T, st store.Store) {
+// testCoinHeights finds coins by where they were made and spent.
+func testCoinHeights(t *testing.T, st store.Store) {
 	ctx := t.Context()
 	hashes := func(coins []wallet.Coin, err error) string {
 		t.Helper()
@@ -180,7 +186,7 @@ func testStoreCoinHeights(t *testing.T, st store.Store) {
 		return strings.Join(out, " ")
 	}
 
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		for _, c := range []struct {
 			hash           string
 			height, spends uint64
@@ -222,7 +228,7 @@ func testStoreCoinHeights(t *testing.T, st store.Store) {
 		t.Errorf("on another network: %s", got)
 	}
 
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		return tx.DeleteCoin(ctx, "net", chain.Outpoint{TxHash: "waiting"})
 	})
 
@@ -231,8 +237,8 @@ func testStoreCoinHeights(t *testing.T, st store.Store) {
 	}
 }
 
-// testStoreLargeNumbers stores numbers that need all bits of their type.
-func testStoreLargeNumbers(t *testing.T, st store.Store) {
+// testLargeNumbers stores numbers that need all bits of their type.
+func testLargeNumbers(t *testing.T, st store.Store) {
 	const top = ^uint64(0)
 
 	w := wallet.Wallet{
@@ -254,7 +260,7 @@ func testStoreLargeNumbers(t *testing.T, st store.Store) {
 		),
 	)
 
-	storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		if err := tx.PutWallet(ctx, &w); err != nil {
 			return err
 		}
@@ -267,22 +273,22 @@ func testStoreLargeNumbers(t *testing.T, st store.Store) {
 		t.Fatal(err)
 	}
 
-	storeEqual(t, "wallet:", w, gotW)
+	expectEqual(t, "wallet:", w, gotW)
 
 	gotB, _, err := st.Balance(t.Context(), "net", "w", "a")
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	storeEqual(t, "balance:", b, gotB)
+	expectEqual(t, "balance:", b, gotB)
 }
 
-// testStoreCopies changes every record after it was put and after it was read: the stored one stays.
-func testStoreCopies(t *testing.T, st store.Store) {
-	for _, k := range storeKinds() {
+// testCopies changes every record after it was put and after it was read: the stored one stays.
+func testCopies(t *testing.T, st store.Store) {
+	for _, k := range recordKinds() {
 		put, want := k.new(0, 300), k.new(0, 300)
 
-		storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+		update(t, st, func(ctx context.Context, tx store.Tx) error {
 			if err := k.put(ctx, tx, put); err != nil {
 				return err
 			}
@@ -291,7 +297,7 @@ func testStoreCopies(t *testing.T, st store.Store) {
 				*k.version(want) = *v
 			}
 
-			storeSpoil(reflect.ValueOf(put).Elem())
+			overwriteShared(reflect.ValueOf(put).Elem())
 
 			for range 2 {
 				got, err := k.get(ctx, tx, want)
@@ -299,21 +305,21 @@ func testStoreCopies(t *testing.T, st store.Store) {
 					return err
 				}
 
-				storeEqual(t, k.name()+": in its transaction", want, got)
-				storeSpoil(reflect.ValueOf(got).Elem())
+				expectEqual(t, k.name()+": in its transaction", want, got)
+				overwriteShared(reflect.ValueOf(got).Elem())
 			}
 
 			return nil
 		})
-		storeUpdate(t, st, func(ctx context.Context, tx store.Tx) error {
+		update(t, st, func(ctx context.Context, tx store.Tx) error {
 			for range 2 {
 				got, err := k.get(ctx, tx, want)
 				if err != nil {
 					return err
 				}
 
-				storeEqual(t, k.name()+": after the commit", want, got)
-				storeSpoil(reflect.ValueOf(got).Elem())
+				expectEqual(t, k.name()+": after the commit", want, got)
+				overwriteShared(reflect.ValueOf(got).Elem())
 			}
 
 			return nil
@@ -321,18 +327,18 @@ func testStoreCopies(t *testing.T, st store.Store) {
 	}
 }
 
-// storeSpoil changes everything that v shares with others: elements of slices and maps, and what
+// overwriteShared changes everything that v shares with others: elements of slices and maps, and what
 // pointers point to.
-func storeSpoil(v reflect.Value) {
+func overwriteShared(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
-			(&storeFill{n: 90000}).fill(v.Elem())
+			(&filler{n: 90000}).fill(v.Elem())
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			storeSpoil(v.Index(i))
-			(&storeFill{n: 90000}).fill(v.Index(i))
+			overwriteShared(v.Index(i))
+			(&filler{n: 90000}).fill(v.Index(i))
 		}
 	case reflect.Map:
 		for _, key := range v.MapKeys() {
@@ -341,7 +347,7 @@ func storeSpoil(v reflect.Value) {
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() {
-				storeSpoil(v.Field(i))
+				overwriteShared(v.Field(i))
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package conformance
+package drivertest
 
 // Batcher: several destinations in one transaction.
 
@@ -9,7 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-var batchTests = []driverTest{
+var batchTests = []testCase{
 	{"EveryOutputIsPaid", nil, testBatchPays},
 	{"ReplacementPaysTheSame", []Capability{Replacement}, testBatchReplaced},
 	{"MoreThanMaxOutputsIsUnsupported", nil, testBatchTooMany},
@@ -17,7 +17,7 @@ var batchTests = []driverTest{
 }
 
 // batch orders n payments of different amounts, the last two of which go to one destination.
-func (e *driverEnv) batch(from chain.Party, a chain.Asset, n int) chain.Order {
+func (e *env) batch(from chain.Party, a chain.Asset, n int) chain.Order {
 	e.t.Helper()
 
 	o := e.order(from, a, e.stranger(), amount(a))
@@ -37,12 +37,12 @@ func (e *driverEnv) batch(from chain.Party, a chain.Asset, n int) chain.Order {
 
 // most is how many outputs the suite puts into a transaction: enough to tell, and no more than the
 // driver can.
-func (e *driverEnv) most() int {
+func (e *env) most() int {
 	return min(as[chain.Batcher](e).MaxOutputs(), 4)
 }
 
 // paid checks that each destination of an order has what all the outputs for it come to.
-func (e *driverEnv) paid(o chain.Order, a chain.Asset) {
+func (e *env) paid(o chain.Order, a chain.Asset) {
 	e.t.Helper()
 
 	want := map[chain.Address]chain.Amount{}
@@ -57,7 +57,7 @@ func (e *driverEnv) paid(o chain.Order, a chain.Asset) {
 	}
 }
 
-func testBatchPays(e *driverEnv) {
+func testBatchPays(e *env) {
 	for _, a := range e.assets() {
 		from := e.wallet(a)
 		o := e.batch(from, a, e.most())
@@ -100,7 +100,7 @@ func testBatchPays(e *driverEnv) {
 	}
 }
 
-func testBatchReplaced(e *driverEnv) {
+func testBatchReplaced(e *env) {
 	o := e.batch(e.wallet(), e.native, e.most())
 	old := e.sign(o)
 	e.broadcast(old)
@@ -116,7 +116,7 @@ func testBatchReplaced(e *driverEnv) {
 	e.paid(o, e.native)
 }
 
-func testBatchTooMany(e *driverEnv) {
+func testBatchTooMany(e *env) {
 	most := as[chain.Batcher](e).MaxOutputs()
 	o := e.order(e.wallet(), e.native, e.stranger(), amount(e.native))
 	o.Outputs = slices.Repeat(
@@ -126,7 +126,7 @@ func testBatchTooMany(e *driverEnv) {
 	e.wantFault("Build of more outputs than MaxOutputs", err, fault.Unsupported, "")
 }
 
-func testBatchDestination(e *driverEnv) {
+func testBatchDestination(e *env) {
 	o := e.batch(e.wallet(), e.native, e.most())
 	o.Outputs[len(o.Outputs)-1].To = "not an address"
 	_, err := e.sender().Build(e.ctx, o)

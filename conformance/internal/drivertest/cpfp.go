@@ -1,34 +1,22 @@
-package conformance
+package drivertest
 
 // Lifts: waiting payments of others for which a transaction of ours pays.
 
 import (
-	"context"
 	"errors"
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// CheapPayer sends payments that pay the network less than the driver takes for the current fee.
-type CheapPayer interface {
-	// PayCheap sends a payment that waits in the pool.
-	PayCheap(
-		ctx context.Context,
-		to chain.Address,
-		asset chain.Asset,
-		amount chain.Amount,
-	) (txHash string, err error)
-}
-
-var liftTests = []driverTest{
+var liftTests = []testCase{
 	{"LiftPaysForBoth", []Capability{CheapPayments}, testLift},
 	{"LiftLeavesAloneWhatNeedsNone", []Capability{CheapPayments}, testNoLift},
 	{"LiftThatPaysEnoughStays", []Capability{CheapPayments, Replacement}, testLiftOnce},
 }
 
 // cheapCoin pays an address of ours, and waits until the pool shows it.
-func (e *driverEnv) cheapCoin() chain.Coin {
+func (e *env) cheapCoin() chain.Coin {
 	e.t.Helper()
 	coin := chain.Coin{Owner: e.party(chain.RoleDeposit), Amount: amount(e.native)}
 	hash, err := e.Network.(CheapPayer).PayCheap(e.ctx, coin.Owner.Address, e.native, coin.Amount)
@@ -55,7 +43,7 @@ func (e *driverEnv) cheapCoin() chain.Coin {
 	return coin
 }
 
-func (e *driverEnv) coinsOf(p chain.Party) []chain.Coin {
+func (e *env) coinsOf(p chain.Party) []chain.Coin {
 	e.t.Helper()
 	coins, err := e.Network.(CoinLister).Coins(e.ctx, p)
 	e.must("CoinLister.Coins", err)
@@ -64,7 +52,7 @@ func (e *driverEnv) coinsOf(p chain.Party) []chain.Coin {
 }
 
 // liftOf asks for the order that lifts a coin, and completes it.
-func (e *driverEnv) liftOf(coin chain.Coin, wallet chain.Party) chain.Order {
+func (e *env) liftOf(coin chain.Coin, wallet chain.Party) chain.Order {
 	e.t.Helper()
 
 	if _, on := as[chain.Lifter](e).LiftAfter(); !on {
@@ -89,7 +77,7 @@ func (e *driverEnv) liftOf(coin chain.Coin, wallet chain.Party) chain.Order {
 	return e.complete(o)
 }
 
-func testLift(e *driverEnv) {
+func testLift(e *env) {
 	wallet := e.wallet()
 	before := e.balance(wallet, e.native)
 	coin := e.cheapCoin()
@@ -118,7 +106,7 @@ func testLift(e *driverEnv) {
 	}
 }
 
-func testNoLift(e *driverEnv) {
+func testNoLift(e *env) {
 	wallet := e.wallet()
 	cheap := e.cheapCoin()
 	refused := func(what string, coin chain.Coin, coins []chain.Coin) {
@@ -143,7 +131,7 @@ func testNoLift(e *driverEnv) {
 }
 
 // testLiftOnce: what pays enough for both is not raised, and neither of both is lost when it is tried.
-func testLiftOnce(e *driverEnv) {
+func testLiftOnce(e *env) {
 	wallet := e.wallet()
 	coin := e.cheapCoin()
 	o := e.liftOf(coin, wallet)

@@ -1,4 +1,4 @@
-package conformance
+package drivertest
 
 // What waits and what is looked up: Mempool, Finder.
 
@@ -11,11 +11,11 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-var poolTests = []driverTest{
+var poolTests = []testCase{
 	{"WaitingPaymentIsShown", nil, testPool},
 }
 
-func testPool(e *driverEnv) {
+func testPool(e *env) {
 	pool := as[chain.Mempool](e)
 	for _, a := range e.assets() {
 		from, to := e.recent(), e.stranger()
@@ -72,7 +72,7 @@ func ours(transfers []chain.Transfer, to chain.Address) []chain.Transfer {
 	return transfersTo([]chain.Block{{Transfers: transfers}}, to)
 }
 
-var finderTests = []driverTest{
+var finderTests = []testCase{
 	{"UnknownIsNotFound", nil, testFinderUnknown},
 	{"FoundInItsBlock", nil, testFinderBlock},
 	{"FoundInThePool", []Capability{Mempool}, testFinderPool},
@@ -80,12 +80,12 @@ var finderTests = []driverTest{
 	{"ForkTakesTheBlockAway", []Capability{Forking}, testFinderFork},
 }
 
-func (e *driverEnv) find(hash string) (chain.Found, error) {
+func (e *env) find(hash string) (chain.Found, error) {
 	return as[chain.Finder](e).Transaction(e.ctx, hash)
 }
 
 // findIncluded waits until a transaction is found in a block.
-func (e *driverEnv) findIncluded(hash string) chain.Found {
+func (e *env) findIncluded(hash string) chain.Found {
 	e.t.Helper()
 
 	var found chain.Found
@@ -101,7 +101,7 @@ func (e *driverEnv) findIncluded(hash string) chain.Found {
 	return found
 }
 
-func testFinderUnknown(e *driverEnv) {
+func testFinderUnknown(e *env) {
 	// A hash that has the form of the network's, and is that of nothing.
 	hash := e.pay(e.stranger(), e.native, amount(e.native))
 	e.mine(1)
@@ -130,7 +130,7 @@ func swapDigits(hash string) string {
 		Replace(hash)
 }
 
-func testFinderBlock(e *driverEnv) {
+func testFinderBlock(e *env) {
 	for _, a := range e.assets() {
 		from, to := e.recent(), e.stranger()
 		hash := e.pay(to, a, amount(a))
@@ -157,7 +157,7 @@ func testFinderBlock(e *driverEnv) {
 	}
 }
 
-func testFinderPool(e *driverEnv) {
+func testFinderPool(e *env) {
 	to := e.stranger()
 	hash := e.pay(to, e.native, amount(e.native))
 
@@ -175,7 +175,7 @@ func testFinderPool(e *driverEnv) {
 	e.checkPayment("waiting", ours(found.Transfers, to), hash, to, e.native, amount(e.native))
 }
 
-func testFinderFailed(e *driverEnv) {
+func testFinderFailed(e *env) {
 	for _, a := range e.assets() {
 		hash, err := e.Network.(FailingPayer).PayFailing(e.ctx, e.stranger(), a, amount(a))
 		e.must("FailingPayer.PayFailing", err)
@@ -188,7 +188,7 @@ func testFinderFailed(e *driverEnv) {
 	}
 }
 
-func testFinderFork(e *driverEnv) {
+func testFinderFork(e *env) {
 	hash := e.pay(e.stranger(), e.native, amount(e.native))
 	e.mine(1)
 	e.findIncluded(hash)

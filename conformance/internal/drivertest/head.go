@@ -1,4 +1,4 @@
-package conformance
+package drivertest
 
 // Network, Head, RefAt and ParseAddress.
 
@@ -12,7 +12,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-var headTests = []driverTest{
+var headTests = []testCase{
 	{"NetworkIsCompleteAndConstant", nil, testNetwork},
 	{"HeadIsOrderedAndCanonical", nil, testHead},
 	{"HeadRisesWithTheChain", nil, testHeadRises},
@@ -23,7 +23,7 @@ var headTests = []driverTest{
 	{"ParseAddressRefusesWhatIsNone", nil, testParseAddressRefuses},
 }
 
-func testNetwork(e *driverEnv) {
+func testNetwork(e *env) {
 	if _, err := chain.NewRegistry(e.Driver); err != nil {
 		e.t.Errorf("NewRegistry refuses the driver's network: %v", err)
 	}
@@ -60,7 +60,7 @@ func testNetwork(e *driverEnv) {
 	}
 }
 
-func testHead(e *driverEnv) {
+func testHead(e *env) {
 	e.mine(3)
 	e.eventually("a head whose blocks RefAt knows", func() error {
 		head := e.head()
@@ -97,7 +97,7 @@ func testHead(e *driverEnv) {
 	})
 }
 
-func testHeadRises(e *driverEnv) {
+func testHeadRises(e *env) {
 	before := e.head()
 	e.mine(2)
 
@@ -121,7 +121,7 @@ func testHeadRises(e *driverEnv) {
 	}
 }
 
-func testRefAtFork(e *driverEnv) {
+func testRefAtFork(e *env) {
 	e.mine(3)
 	tip := e.head().Tip
 	below, err := e.Driver.RefAt(e.ctx, tip.Height-2)
@@ -144,7 +144,7 @@ func testRefAtFork(e *driverEnv) {
 	}
 }
 
-func testRefAtAbove(e *driverEnv) {
+func testRefAtAbove(e *env) {
 	tip := e.head().Tip.Height
 	for _, height := range []uint64{tip + 1000, math.MaxInt64} {
 		ref, err := e.Driver.RefAt(e.ctx, height)
@@ -156,7 +156,7 @@ func testRefAtAbove(e *driverEnv) {
 	}
 }
 
-func testRefAtPruned(e *driverEnv) {
+func testRefAtPruned(e *env) {
 	e.mine(3)
 	tip := e.head().Tip.Height
 	e.must("Pruner.Prune", e.Network.(Pruner).Prune(e.ctx, tip))
@@ -167,7 +167,7 @@ func testRefAtPruned(e *driverEnv) {
 	e.must("RefAt of the oldest block that is left", err)
 }
 
-func testParseAddress(e *driverEnv) {
+func testParseAddress(e *env) {
 	address := e.stranger()
 	for range 2 {
 		again, err := e.Driver.ParseAddress(string(address))
@@ -201,7 +201,7 @@ var foreign = map[chain.Family]string{
 	chain.Sim:     "sim10000000000000000000000000000000000000000715a73bf",
 }
 
-func testParseAddressRefuses(e *driverEnv) {
+func testParseAddressRefuses(e *env) {
 	good := string(e.stranger())
 
 	bad := append([]string{

@@ -1,0 +1,42 @@
+// Package storetest is the suite behind conformance.TestStore: the guarantees of package store and
+// of the domains' Readers and Txs.
+//
+// Each exported function is a part of the suite and is in the file of its name. Every case gets a
+// new, empty store. The records come from recordKinds, with every field filled by reflection.
+package storetest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/seed-8ee7f392/payments/store"
+)
+
+// Factory returns a new, empty store.
+type Factory = func(t *testing.T) store.Store
+
+// testCase is one subtest with a store of its own.
+type testCase struct {
+	name string
+	run  func(t *testing.T, st store.Store)
+}
+
+func run(t *testing.T, factory Factory, cases []testCase) {
+	t.Helper()
+
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) { c.run(t, factory(t)) })
+	}
+}
+
+// closure is what runs in one transaction.
+type closure = func(ctx context.Context, tx store.Tx) error
+
+// update runs a closure that must succeed.
+func update(t testing.TB, st store.Store, f closure) {
+	t.Helper()
+
+	if err := st.Update(t.Context(), f); err != nil {
+		t.Fatalf("update: %v", err)
+	}
+}
