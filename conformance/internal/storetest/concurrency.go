@@ -386,10 +386,7 @@ func testConcurrentAccount(t *testing.T, st store.Store) {
 	}
 
 	expectError(
-		t,
-		st,
-		fault.NotFound,
-		"LockAccount of an unknown account",
+		t, st, fault.NotFound, "LockAccount of an unknown account",
 		func(ctx context.Context, tx store.Tx) error {
 			return tx.LockAccount(ctx, "none")
 		},

@@ -148,10 +148,7 @@ func testClaim(t *testing.T, st store.Store) {
 	stale.Attempts++
 
 	expectError(
-		t,
-		st,
-		fault.Conflict,
-		"a result under a claim that was taken over",
+		t, st, fault.Conflict, "a result under a claim that was taken over",
 		func(ctx context.Context, tx store.Tx) error {
 			return tx.PutDeliveries(ctx, &stale)
 		},
@@ -323,10 +320,7 @@ func testFailDeliveries(t *testing.T, st store.Store) {
 	}
 
 	expectError(
-		t,
-		st,
-		fault.Conflict,
-		"a result for a delivery that was ended meanwhile",
+		t, st, fault.Conflict, "a result for a delivery that was ended meanwhile",
 		func(ctx context.Context, tx store.Tx) error {
 			return tx.PutDeliveries(ctx, &before)
 		},

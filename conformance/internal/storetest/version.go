@@ -1,7 +1,5 @@
 package storetest
 
-// Versions: what conflicts, what is a duplicate, and what is unique beside the key.
-
 import (
 	"context"
 	"errors"
@@ -17,134 +15,108 @@ import (
 	"github.com/seed-8ee7f392/payments/store"
 )
 
-// Versions tests which puts conflict, and what is unique beside the key.
+// Versions tests which puts conflict, which are duplicates, and what is unique beside the key.
 func Versions(t *testing.T, factory Factory) {
 	t.Helper()
-	run(t, factory, versionTests())
-}
 
-func versionTests() []testCase {
-	tests := []testCase{
+	cases := []testCase{
 		{"Unique/Transfer", testUniqueTransfer},
 		{"Unique/KeyHash", testUniqueKeyHash},
 		{"Unique/AccountIndex", testUniqueIndex},
 		{"Unique/AttemptHash", testUniqueAttempt},
 		{"Unique/IdempotencyKey", testUniqueClaim},
 	}
+
 	for _, k := range recordKinds() {
-		tests = append(
-			tests,
-			testCase{
-				"Version/" + k.name(),
-				func(t *testing.T, st store.Store) { testVersion(t, st, k) },
-			},
-		)
+		cases = append(cases, testCase{
+			"Version/" + k.name(),
+			func(t *testing.T, st store.Store) { testVersion(t, st, k) },
+		})
 	}
 
-	return tests
-}
-
-// expectError checks that an update of one put fails with a word, and that the put left the caller's
-// version alone.
-func expectError(
-	t *testing.T,
-	st store.Store,
-	word error,
-	what string,
-	f func(ctx context.Context, tx store.Tx) error,
-) {
-	t.Helper()
-
-	if err := st.Update(t.Context(), f); !errors.Is(err, word) {
-		t.Errorf("%s answered %v, want %v", what, err, word)
-	}
+	run(t, factory, cases)
 }
 
 func testVersion(t *testing.T, st store.Store, k recordKind) {
 	record := k.new(0, 10)
-	put := func(record any) func(ctx context.Context, tx store.Tx) error {
-		return func(ctx context.Context, tx store.Tx) error { return k.put(ctx, tx, record) }
-	}
-	update(t, st, put(record))
+	update(t, st, putOf(k, record))
 
 	if !k.unique() {
-		update(t, st, put(k.new(0, 500)))
+		update(t, st, putOf(k, k.new(0, 500)))
 		return
 	}
 
-	expectError(t, st, fault.Duplicate, "a put of a new record whose key exists", put(k.new(0, 500)))
+	expectError(t, st, fault.Duplicate, "a put of a new record whose key exists", putOf(k, k.new(0, 500)))
 	expectError(
-		t,
-		st,
-		fault.Duplicate,
-		"a second put of a new record in one transaction",
+		t, st, fault.Duplicate, "a second put of a new record in one transaction",
 		func(ctx context.Context, tx store.Tx) error {
-			if err := k.put(ctx, tx, k.new(1, 500)); err != nil {
-				return err
-			}
-
-			return k.put(ctx, tx, k.new(1, 900))
+			return putOf(k, k.new(1, 500), k.new(1, 900))(ctx, tx)
 		},
 	)
 
-	if k.version(record) == nil {
-		return
+	if k.version(record) != nil {
+		testWrongVersion(t, st, k, record)
+		testStaleVersion(t, st, k, record)
 	}
+}
+
+// putOf returns a closure that puts records.
+func putOf(k recordKind, records ...any) closure {
+	return func(ctx context.Context, tx store.Tx) error {
+		for _, record := range records {
+			if err := k.put(ctx, tx, record); err != nil {
+				return err
+			}
+		}
+
+		return nil
+	}
+}
+
+// testWrongVersion puts versions that were never stored. A put that fails leaves the caller's version
+// as it was.
+func testWrongVersion(t *testing.T, st store.Store, k recordKind, record any) {
+	t.Helper()
 
 	for _, wrong := range []int64{2, 3, -1} {
 		other := k.renew(record, 0, 500)
 		*k.version(other) = wrong
-		expectError(t, st, fault.Conflict, "a put under a version that is not the stored one", put(other))
+		expectError(
+			t, st, fault.Conflict, "a put under a version that is not the stored one", putOf(k, other),
+		)
 
-		if v := *k.version(other); v != wrong {
-			t.Errorf("a put that failed leaves version %d in the caller's hands, want %d", v, wrong)
+		if version := *k.version(other); version != wrong {
+			t.Errorf("a put that failed leaves version %d in the caller's hands, want %d", version, wrong)
 		}
 	}
 
 	none := k.new(5, 500)
 	*k.version(none) = 1
-	expectError(t, st, fault.Conflict, "a put of a later version of what does not exist", put(none))
+	expectError(t, st, fault.Conflict, "a put of a later version of what does not exist", putOf(k, none))
+}
 
-	// Two puts in one transaction, then one from a copy that was read before them.
+// testStaleVersion puts a record twice in one transaction, then a copy that was read before them.
+func testStaleVersion(t *testing.T, st store.Store, k recordKind, record any) {
+	t.Helper()
+
 	stale := k.renew(record, 0, 700)
 
-	update(t, st, func(ctx context.Context, tx store.Tx) error {
-		if err := k.put(ctx, tx, record); err != nil {
-			return err
-		}
+	update(t, st, putOf(k, record, record))
 
-		return k.put(ctx, tx, record)
-	})
-
-	if v := *k.version(record); v != 3 {
-		t.Errorf("two more puts left version %d, want 3", v)
+	if version := *k.version(record); version != 3 {
+		t.Errorf("two more puts left version %d, want 3", version)
 	}
 
-	expectError(t, st, fault.Conflict, "a put of a record that was changed since it was read", put(stale))
 	expectError(
-		t,
-		st,
-		fault.Conflict,
-		"a put that was overtaken in its own transaction",
+		t, st, fault.Conflict, "a put of a record that was changed since it was read", putOf(k, stale),
+	)
+	expectError(
+		t, st, fault.Conflict, "a put that was overtaken in its own transaction",
 		func(ctx context.Context, tx store.Tx) error {
-			mine, theirs := k.renew(record, 0, 700), k.renew(record, 0, 800)
-			if err := k.put(ctx, tx, mine); err != nil {
-				return err
-			}
-
-			return k.put(ctx, tx, theirs)
+			return putOf(k, k.renew(record, 0, 700), k.renew(record, 0, 800))(ctx, tx)
 		},
 	)
-	update(t, st, func(ctx context.Context, tx store.Tx) error {
-		got, err := k.get(ctx, tx, record)
-		if err != nil {
-			return err
-		}
-
-		expectEqual(t, "after puts that failed", record, got)
-
-		return nil
-	})
+	expectRead(t, st, k, "after puts that failed", record)
 }
 
 func testUniqueTransfer(t *testing.T, st store.Store) {
@@ -158,10 +130,7 @@ func testUniqueTransfer(t *testing.T, st store.Store) {
 			&invoice.Payment{ID: recordID(4), Network: "net"})
 	})
 	expectError(
-		t,
-		st,
-		fault.Duplicate,
-		"a second payment of one transfer",
+		t, st, fault.Duplicate, "a second payment of one transfer",
 		func(ctx context.Context, tx store.Tx) error {
 			return tx.PutPayments(
 				ctx, &invoice.Payment{ID: recordID(5), Network: "net", TxHash: "h", TxIndex: 1},
@@ -169,10 +138,7 @@ func testUniqueTransfer(t *testing.T, st store.Store) {
 		},
 	)
 	expectError(
-		t,
-		st,
-		fault.Duplicate,
-		"two new payments of one transfer",
+		t, st, fault.Duplicate, "two new payments of one transfer",
 		func(ctx context.Context, tx store.Tx) error {
 			return tx.PutPayments(
 				ctx, &invoice.Payment{ID: recordID(6), Network: "net", TxHash: "new"},
@@ -204,10 +170,7 @@ func testUniqueKeyHash(t *testing.T, st store.Store) {
 		)
 	})
 	expectError(
-		t,
-		st,
-		fault.Duplicate,
-		"a second key of one hash",
+		t, st, fault.Duplicate, "a second key of one hash",
 		func(ctx context.Context, tx store.Tx) error {
 			return tx.PutKey(
 				ctx,
@@ -233,10 +196,7 @@ func testUniqueIndex(t *testing.T, st store.Store) {
 		return tx.PutAccount(ctx, &account.Account{ID: "a", Index: 3})
 	})
 	expectError(
-		t,
-		st,
-		fault.Duplicate,
-		"a second account of one index",
+		t, st, fault.Duplicate, "a second account of one index",
 		func(ctx context.Context, tx store.Tx) error {
 			return tx.PutAccount(ctx, &account.Account{ID: "b", Index: 3})
 		},

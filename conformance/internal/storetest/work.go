@@ -39,40 +39,6 @@ func workTests() []testCase {
 	}
 }
 
-// idsOf are the ids of records.
-func idsOf[T any](records []T, id func(T) string) []string {
-	out := make([]string, len(records))
-	for i, r := range records {
-		out[i] = id(r)
-	}
-
-	return out
-}
-
-// expectIDs compares the ids of a work list with those wanted, in order; with sorted, in any order.
-func expectIDs[T any](
-	t *testing.T,
-	what string,
-	got []T,
-	err error,
-	id func(T) string,
-	want []string,
-	anyOrder bool,
-) {
-	t.Helper()
-
-	ids := idsOf(got, id)
-	if anyOrder {
-		slices.Sort(ids)
-
-		want = slices.Sorted(slices.Values(want))
-	}
-
-	if err != nil || !slices.Equal(ids, want) {
-		t.Errorf("%s: %v (%v), want %v", what, ids, err, want)
-	}
-}
-
 // pick are the ids of the records that pass, in the order of less, or of their ids.
 func pick[T any](all []T, id func(T) string, passes func(T) bool, order func(T) string) []string {
 	picked := slices.DeleteFunc(slices.Clone(all), func(r T) bool { return !passes(r) })
