@@ -1,28 +1,21 @@
 package storetest
 
-// Deliveries: claimed fairly, by one process each, and pruned with their events.
-
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
 
-	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
-// Deliveries tests how deliveries and events are claimed and pruned.
+// Deliveries tests that deliveries are claimed fairly and by one process each, and are pruned with
+// their events.
 func Deliveries(t *testing.T, factory Factory) {
 	t.Helper()
-	run(t, factory, deliveryTests())
-}
-
-func deliveryTests() []testCase {
-	return []testCase{
+	run(t, factory, []testCase{
 		{"Deliveries/Claim", testClaim},
 		{"Deliveries/ClaimFairly", testClaimFairly},
 		{"Deliveries/ClaimOnce", testClaimOnce},
@@ -31,23 +24,29 @@ func deliveryTests() []testCase {
 		{"Deliveries/Prune", testPruneDeliveries},
 		{"Events/Prune", testPruneEvents},
 		{"Endpoints/OfOwner", testEndpointsOf},
-	}
+	})
 }
 
 func deliveryID(d webhook.Delivery) string { return d.ID }
 
-// putDeliveries puts pending deliveries: the n-th is due at timeAt(at(n)) at the endpoint of(n).
-func putDeliveries(t *testing.T, st store.Store, count int, of func(n int) string, at func(n int) int) {
+// putDeliveries puts pending deliveries. The n-th is due at timeAt(due(n)), to endpoint(n).
+func putDeliveries(
+	t *testing.T,
+	st store.Store,
+	count int,
+	endpoint func(n int) string,
+	due func(n int) int,
+) {
 	t.Helper()
 	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		for n := range count {
 			d := webhook.Delivery{
 				ID:            recordID(n),
 				Owner:         owners[0],
-				EndpointID:    of(n),
+				EndpointID:    endpoint(n),
 				EventID:       fmt.Sprint("evt_", n),
 				Status:        webhook.DeliveryPending,
-				NextAttemptAt: timeAt(at(n)),
+				NextAttemptAt: timeAt(due(n)),
 				CreatedAt:     timeAt(n),
 			}
 			if err := tx.PutDeliveries(ctx, &d); err != nil {
@@ -59,40 +58,68 @@ func putDeliveries(t *testing.T, st store.Store, count int, of func(n int) strin
 	})
 }
 
-// claimDeliveries claims deliveries in a transaction of its own.
+// claimDeliveries claims deliveries for a minute, in a transaction of its own.
 func claimDeliveries(
 	t *testing.T,
 	st store.Store,
-	owner string,
+	process string,
 	now time.Time,
 	limit, perEndpoint int,
-) (got []webhook.Delivery) {
+) (claimed []webhook.Delivery) {
 	t.Helper()
 	update(t, st, func(ctx context.Context, tx store.Tx) (err error) {
-		got, err = tx.ClaimDeliveries(ctx, owner, now, now.Add(time.Minute), limit, perEndpoint)
+		claimed, err = tx.ClaimDeliveries(ctx, process, now, now.Add(time.Minute), limit, perEndpoint)
 		return err
 	})
 
-	return got
+	return claimed
 }
 
+// testClaim follows deliveries through claims that end with a result, lapse, or are given back.
 func testClaim(t *testing.T, st store.Store) {
 	// Due in the reverse order of ids.
-	putDeliveries(
-		t, st, 10, func(n int) string { return fmt.Sprint("e", n) },
-		func(n int) int { return 10 - n },
-	)
+	endpoint := func(n int) string { return fmt.Sprint("e", n) }
+	putDeliveries(t, st, 10, endpoint, func(n int) int { return 10 - n })
 
 	now := timeAt(5)
-	got := claimDeliveries(t, st, "p1", now, 3, 10)
+	first := claimDeliveries(t, st, "p1", now, 3, 10)
 	expectIDs(
-		t, "the first claim", got, nil, deliveryID, []string{recordID(9), recordID(8), recordID(7)},
-		false,
+		t, "the first claim", first, nil, deliveryID,
+		[]string{recordID(9), recordID(8), recordID(7)}, false,
 	)
+	expectClaimed(t, st, "p1", now, first)
 
-	for _, d := range got {
-		if d.ClaimedBy != "p1" || !d.ClaimedUntil.Equal(now.Add(time.Minute)) || !d.LapsedAt.IsZero() ||
-			d.Fence != 1 {
+	second := claimDeliveries(t, st, "p2", now, 10, 10)
+	expectIDs(t, "the second claim", second, nil, deliveryID, []string{recordID(6), recordID(5)}, false)
+
+	if third := claimDeliveries(t, st, "p2", now.Add(59*time.Second), 10, 10); len(third) != 0 {
+		t.Errorf("deliveries are claimed twice: %v", idsOf(third, deliveryID))
+	}
+
+	// A result is stored from the record that was claimed; then it is due later, or never.
+	done := second[0]
+	done.Status, done.NextAttemptAt, done.ClaimedUntil = webhook.DeliverySucceeded, time.Time{}, time.Time{}
+
+	update(t, st, func(ctx context.Context, tx store.Tx) error { return tx.PutDeliveries(ctx, &done) })
+
+	testLapsedClaims(t, st, now)
+
+	stale := second[1]
+	stale.Attempts++
+
+	expectError(
+		t, st, fault.Conflict, "a result under a claim that was taken over",
+		func(ctx context.Context, tx store.Tx) error { return tx.PutDeliveries(ctx, &stale) },
+	)
+}
+
+// expectClaimed checks deliveries that were claimed at now for the first time.
+func expectClaimed(t *testing.T, st store.Store, process string, now time.Time, claimed []webhook.Delivery) {
+	t.Helper()
+
+	for _, d := range claimed {
+		until := now.Add(time.Minute)
+		if d.ClaimedBy != process || !d.ClaimedUntil.Equal(until) || !d.LapsedAt.IsZero() || d.Fence != 1 {
 			t.Errorf("a claimed delivery: %+v", d)
 		}
 
@@ -103,68 +130,52 @@ func testClaim(t *testing.T, st store.Store) {
 
 		expectEqual(t, "as it is stored", d, stored)
 	}
+}
 
-	got = claimDeliveries(t, st, "p2", now, 10, 10)
-	expectIDs(t, "the second claim", got, nil, deliveryID, []string{recordID(6), recordID(5)}, false)
-
-	if again := claimDeliveries(t, st, "p2", now.Add(59*time.Second), 10, 10); len(again) != 0 {
-		t.Errorf("deliveries are claimed twice: %v", idsOf(again, deliveryID))
-	}
-
-	// A result is stored from the record that was claimed; then it is due later, or never.
-	d := got[0]
-	d.Status, d.NextAttemptAt, d.ClaimedUntil = webhook.DeliverySucceeded, time.Time{}, time.Time{}
-
-	update(t, st, func(ctx context.Context, tx store.Tx) error { return tx.PutDeliveries(ctx, &d) })
+// testLapsedClaims claims deliveries whose claims, made at now, have run out.
+func testLapsedClaims(t *testing.T, st store.Store, now time.Time) {
+	t.Helper()
 
 	later := now.Add(61 * time.Second)
-	expired := claimDeliveries(t, st, "p3", later, 10, 10)
+	claimed := claimDeliveries(t, st, "p3", later, 10, 10)
 	expectIDs(
-		t, "after the claims ran out", expired, nil, deliveryID,
+		t, "after the claims ran out", claimed, nil, deliveryID,
 		[]string{recordID(9), recordID(8), recordID(7), recordID(5), recordID(4)}, false,
 	)
 
-	for _, d := range expired[:4] {
+	for _, d := range claimed[:4] {
 		if d.Fence != 2 || d.ClaimedBy != "p3" || !d.LapsedAt.Equal(now.Add(time.Minute)) {
 			t.Errorf("a delivery claimed again: %+v", d)
 		}
 	}
 
-	if first := expired[4]; first.Fence != 1 || !first.LapsedAt.IsZero() {
-		t.Errorf("a delivery claimed for the first time: %+v", first)
+	if fresh := claimed[4]; fresh.Fence != 1 || !fresh.LapsedAt.IsZero() {
+		t.Errorf("a delivery claimed for the first time: %+v", fresh)
 	}
+
 	// A claim that was given back has not lapsed.
-	back := expired[0]
+	back := claimed[0]
 	back.ClaimedBy, back.ClaimedUntil, back.LapsedAt = "", time.Time{}, time.Time{}
 
 	update(t, st, func(ctx context.Context, tx store.Tx) error { return tx.PutDeliveries(ctx, &back) })
 
-	again := claimDeliveries(t, st, "p4", later, 10, 10)
-	if len(again) != 1 || again[0].ID != back.ID || !again[0].LapsedAt.IsZero() || again[0].Fence != 3 {
-		t.Errorf("after one was given back: %+v", again)
+	last := claimDeliveries(t, st, "p4", later, 10, 10)
+	if len(last) != 1 || last[0].ID != back.ID || !last[0].LapsedAt.IsZero() || last[0].Fence != 3 {
+		t.Errorf("after one was given back: %+v", last)
 	}
-
-	stale := got[1]
-	stale.Attempts++
-
-	expectError(
-		t, st, fault.Conflict, "a result under a claim that was taken over",
-		func(ctx context.Context, tx store.Tx) error {
-			return tx.PutDeliveries(ctx, &stale)
-		},
-	)
 }
 
 // testClaimFairly gives one endpoint a long queue that is older than everybody else's.
 func testClaimFairly(t *testing.T, st store.Store) {
-	of := func(n int) string {
+	endpoint := func(n int) string {
 		if n < 60 {
 			return "busy"
 		}
 
 		return fmt.Sprint("e", n%5)
 	}
-	putDeliveries(t, st, 70, of, func(n int) int { return n })
+	putDeliveries(t, st, 70, endpoint, func(n int) int { return n })
+
 	got := claimDeliveries(t, st, "p", timeAt(100), 8, 3)
 
 	count := map[string]int{}
@@ -194,10 +205,10 @@ func testClaimFairly(t *testing.T, st store.Store) {
 // one of them.
 func testClaimOnce(t *testing.T, st store.Store) {
 	const total = 300
-	putDeliveries(
-		t, st, total, func(n int) string { return fmt.Sprint("e", n%7) },
-		func(n int) int { return n % 10 },
-	)
+
+	endpoint := func(n int) string { return fmt.Sprint("e", n%7) }
+	putDeliveries(t, st, total, endpoint, func(n int) int { return n % 10 })
+
 	claims := concurrently(func(n int) (mine []webhook.Delivery) {
 		for empty := 0; empty < 3; {
 			var got []webhook.Delivery
@@ -220,7 +231,8 @@ func testClaimOnce(t *testing.T, st store.Store) {
 
 		return mine
 	})
-	by := map[string]string{}
+
+	claimedBy := map[string]string{}
 
 	for n, mine := range claims {
 		for _, d := range mine {
@@ -228,74 +240,25 @@ func testClaimOnce(t *testing.T, st store.Store) {
 				t.Errorf("%s was claimed %d times", d.ID, d.Fence)
 			}
 
-			if who, ok := by[d.ID]; ok {
-				t.Errorf("%s was claimed by %s and %d", d.ID, who, n)
+			if process, ok := claimedBy[d.ID]; ok {
+				t.Errorf("%s was claimed by %s and %d", d.ID, process, n)
 			}
 
-			by[d.ID] = fmt.Sprint(n)
+			claimedBy[d.ID] = fmt.Sprint(n)
 		}
 	}
-	// what others held locked when all looked
+
+	// What others had locked during the last claims of all.
 	for _, d := range claimDeliveries(t, st, "last", timeAt(10), total, total) {
-		by[d.ID] = "last"
+		claimedBy[d.ID] = "last"
 	}
 
-	if len(by) != total {
-		t.Errorf("%d of %d deliveries were claimed", len(by), total)
+	if len(claimedBy) != total {
+		t.Errorf("%d of %d deliveries were claimed", len(claimedBy), total)
 	}
 }
 
-// testByID reads what the worker needs for a batch: several records of any owner, inside the
-// transaction that wrote them and outside.
-func testByID(t *testing.T, st store.Store) {
-	asked := []string{recordID(4), recordID(1), "none", recordID(4)}
-	want := []string{recordID(1), recordID(4)}
-	check := func(r store.Reader) {
-		t.Helper()
-		endpoints, err := r.EndpointsByID(t.Context(), asked)
-		expectIDs(
-			t, "EndpointsByID", endpoints, err, func(e webhook.Endpoint) string { return e.ID },
-			want, true,
-		)
-		deliveries, err := r.DeliveriesByID(t.Context(), asked)
-		expectIDs(t, "DeliveriesByID", deliveries, err, deliveryID, want, true)
-		events, err := r.EventsByID(t.Context(), asked)
-		expectIDs(t, "EventsByID", events, err, func(e event.Event) string { return e.ID }, want, true)
-
-		for _, e := range events {
-			if string(e.Envelope) != "envelope of "+e.ID {
-				t.Errorf("event %s has the envelope %q", e.ID, e.Envelope)
-			}
-		}
-	}
-
-	update(t, st, func(ctx context.Context, tx store.Tx) error {
-		for n := range 6 {
-			id, owner := recordID(n), owners[n%3]
-			if err := tx.PutEndpoint(ctx, &webhook.Endpoint{ID: id, Owner: owner}); err != nil {
-				return err
-			}
-
-			if err := tx.PutEvents(
-				ctx, event.Event{ID: id, Owner: owner, Envelope: []byte("envelope of " + id)},
-			); err != nil {
-				return err
-			}
-
-			if err := tx.PutDeliveries(
-				ctx, &webhook.Delivery{ID: id, Owner: owner, EventID: id, EndpointID: id},
-			); err != nil {
-				return err
-			}
-		}
-
-		check(tx)
-
-		return nil
-	})
-	check(st)
-}
-
+// testFailDeliveries ends the pending deliveries of an endpoint.
 func testFailDeliveries(t *testing.T, st store.Store) {
 	putDeliveries(t, st, 6, func(n int) string { return fmt.Sprint("e", n%2) }, func(int) int { return 0 })
 
@@ -327,78 +290,20 @@ func testFailDeliveries(t *testing.T, st store.Store) {
 	)
 }
 
+// testPruneDeliveries prunes ended deliveries made before a time, in batches of 3.
 func testPruneDeliveries(t *testing.T, st store.Store) {
 	putDeliveries(t, st, 10, func(n int) string { return fmt.Sprint("e", n%2) }, func(int) int { return 0 })
 	update(t, st, func(ctx context.Context, tx store.Tx) error { return tx.FailDeliveries(ctx, "e0") })
+
 	// Ended are 0, 2, 4, 6, 8; created before timeAt(8) are the first four of them.
 	expectPruned(
 		t, st, []int{3, 1, 0},
 		func(ctx context.Context, tx store.Tx) (int, error) { return tx.PruneDeliveries(ctx, timeAt(8), 3) },
 	)
+
 	all, err := st.Deliveries(t.Context(), webhook.DeliveryFilter{Owner: owners[0], Limit: 100})
 	expectIDs(
 		t, "what is left", all, err, deliveryID,
 		[]string{recordID(1), recordID(3), recordID(5), recordID(7), recordID(8), recordID(9)}, true,
 	)
-}
-
-func testPruneEvents(t *testing.T, st store.Store) {
-	update(t, st, func(ctx context.Context, tx store.Tx) error {
-		for n := range 8 {
-			if err := tx.PutEvents(
-				ctx,
-				event.Event{ID: fmt.Sprint("evt_", n), Owner: owners[0], CreatedAt: timeAt(n)},
-			); err != nil {
-				return err
-			}
-		}
-		// Event 1 has yet to be delivered, event 2 was.
-		return tx.PutDeliveries(ctx,
-			&webhook.Delivery{ID: recordID(0), EventID: "evt_1", Status: webhook.DeliveryPending},
-			&webhook.Delivery{ID: recordID(1), EventID: "evt_2", Status: webhook.DeliverySucceeded})
-	})
-	expectPruned(
-		t, st, []int{2, 2, 0},
-		func(ctx context.Context, tx store.Tx) (int, error) { return tx.PruneEvents(ctx, timeAt(5), 2) },
-	)
-
-	for n := range 8 {
-		_, err := st.Event(t.Context(), owners[0], fmt.Sprint("evt_", n))
-		if left := n == 1 || n >= 5; left != (err == nil) || err != nil && !errors.Is(err, fault.NotFound) {
-			t.Errorf("event %d after the pruning: %v", n, err)
-		}
-	}
-}
-
-func testEndpointsOf(t *testing.T, st store.Store) {
-	update(t, st, func(ctx context.Context, tx store.Tx) error {
-		for n, status := range []webhook.EndpointStatus{
-			webhook.Enabled,
-			webhook.Disabled,
-			webhook.Failing,
-			webhook.Enabled,
-		} {
-			owner := owners[0]
-			if n == 3 {
-				owner = owners[1]
-			}
-
-			if err := tx.PutEndpoint(
-				ctx, &webhook.Endpoint{ID: recordID(n), Owner: owner, Status: status},
-			); err != nil {
-				return err
-			}
-		}
-
-		return nil
-	})
-	update(t, st, func(ctx context.Context, tx store.Tx) error {
-		got, err := tx.EndpointsOf(ctx, owners[0])
-		expectIDs(
-			t, "EndpointsOf", got, err, func(e webhook.Endpoint) string { return e.ID },
-			[]string{recordID(0), recordID(2)}, true,
-		)
-
-		return nil
-	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-8ee7f392/payments/store"
 )
 
+// testAccounts reads pages of accounts and what settings an account has that chose nothing.
 func testAccounts(t *testing.T, st store.Store) {
 	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		for n := range 5 {
@@ -59,6 +60,7 @@ func testAccounts(t *testing.T, st store.Store) {
 	}
 }
 
+// testKeys reads the keys of an account, of both modes.
 func testKeys(t *testing.T, st store.Store) {
 	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		for n := range 6 {
@@ -77,6 +79,7 @@ func testKeys(t *testing.T, st store.Store) {
 	}
 }
 
+// testBalances reads the balances of an owner and of a network.
 func testBalances(t *testing.T, st store.Store) {
 	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		for n, owner := range []event.Owner{
@@ -105,19 +108,19 @@ func testBalances(t *testing.T, st store.Store) {
 		t.Fatalf("the balances of an owner: %+v %v", got, err)
 	}
 
-	if !slices.IsSortedFunc(got, func(a, b wallet.Balance) int {
+	order := func(a, b wallet.Balance) int {
 		return strings.Compare(a.Network+"\x00"+a.AssetID, b.Network+"\x00"+b.AssetID)
-	}) {
+	}
+	if !slices.IsSortedFunc(got, order) {
 		t.Errorf("the balances of an owner are not in the order of network and asset: %+v", got)
 	}
 
-	a, err := st.BalancesOf(t.Context(), "a")
+	onA, errA := st.BalancesOf(t.Context(), "a")
+	onB, errB := st.BalancesOf(t.Context(), "b")
+	isElsewhere := func(b wallet.Balance) bool { return b.Network != "a" }
 
-	b, err2 := st.BalancesOf(t.Context(), "b")
-	if err := errors.Join(
-		err, err2,
-	); err != nil || len(a)+len(b) != 5 || len(a) == 0 ||
-		slices.ContainsFunc(a, func(x wallet.Balance) bool { return x.Network != "a" }) {
-		t.Errorf("the balances of networks: %+v %+v %v", a, b, err)
+	err = errors.Join(errA, errB)
+	if err != nil || len(onA)+len(onB) != 5 || len(onA) == 0 || slices.ContainsFunc(onA, isElsewhere) {
+		t.Errorf("the balances of networks: %+v %+v %v", onA, onB, err)
 	}
 }

@@ -152,9 +152,10 @@ var errRefused = errors.New("conformance: the closure refuses")
 // testFaults lets the n-th of several writes fail, for every n, in two ways: the closure fails there,
 // or the store refuses that write, at once or at the commit.
 func testFaults(t *testing.T, st store.Store) {
-	kinds := recordKinds()
-	for n, kind := range kinds {
-		err := st.Update(t.Context(), putAllBut(n, func(context.Context, store.Tx) error { return errRefused }))
+	refuse := func(context.Context, store.Tx) error { return errRefused }
+
+	for n, kind := range recordKinds() {
+		err := st.Update(t.Context(), putAllBut(n, refuse))
 		if !errors.Is(err, errRefused) {
 			t.Fatalf("write %d (%s) fails and the update answers %v, want %v", n, kind.name(), err, errRefused)
 		}

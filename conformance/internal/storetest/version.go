@@ -119,6 +119,7 @@ func testStaleVersion(t *testing.T, st store.Store, k recordKind, record any) {
 	expectRead(t, st, k, "after puts that failed", record)
 }
 
+// testUniqueTransfer puts payments of one transfer. Payments without a hash have no transfer.
 func testUniqueTransfer(t *testing.T, st store.Store) {
 	p := invoice.Payment{ID: recordID(0), Network: "net", TxHash: "h", TxIndex: 1}
 
@@ -127,7 +128,8 @@ func testUniqueTransfer(t *testing.T, st store.Store) {
 			&invoice.Payment{ID: recordID(1), Network: "net", TxHash: "h", TxIndex: 2},
 			&invoice.Payment{ID: recordID(2), Network: "other", TxHash: "h", TxIndex: 1},
 			&invoice.Payment{ID: recordID(3), Network: "net"},
-			&invoice.Payment{ID: recordID(4), Network: "net"})
+			&invoice.Payment{ID: recordID(4), Network: "net"},
+		)
 	})
 	expectError(
 		t, st, fault.Duplicate, "a second payment of one transfer",
@@ -146,6 +148,7 @@ func testUniqueTransfer(t *testing.T, st store.Store) {
 			)
 		},
 	)
+
 	// The transfer may pass from one payment to another.
 	p.TxHash = ""
 
@@ -158,16 +161,16 @@ func testUniqueTransfer(t *testing.T, st store.Store) {
 	})
 }
 
+// testUniqueKeyHash puts two keys of one hash.
 func testUniqueKeyHash(t *testing.T, st store.Store) {
 	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		if err := tx.PutAccount(ctx, &account.Account{ID: "acc"}); err != nil {
 			return err
 		}
 
-		return tx.PutKey(
-			ctx,
-			&account.Key{ID: recordID(0), Owner: event.Owner{AccountID: "acc"}, Hash: [32]byte{1}},
-		)
+		key := account.Key{ID: recordID(0), Owner: event.Owner{AccountID: "acc"}, Hash: [32]byte{1}}
+
+		return tx.PutKey(ctx, &key)
 	})
 	expectError(
 		t, st, fault.Duplicate, "a second key of one hash",
@@ -179,11 +182,11 @@ func testUniqueKeyHash(t *testing.T, st store.Store) {
 		},
 	)
 
-	if k, a, err := st.KeyByHash(
-		t.Context(), [32]byte{1},
-	); err != nil || k.ID != recordID(0) || a.ID != "acc" || a.Version != 1 ||
-		k.Version != 1 {
-		t.Errorf("KeyByHash: %+v %+v %v", k, a, err)
+	key, of, err := st.KeyByHash(t.Context(), [32]byte{1})
+
+	found := key.ID == recordID(0) && key.Version == 1 && of.ID == "acc" && of.Version == 1
+	if err != nil || !found {
+		t.Errorf("KeyByHash: %+v %+v %v", key, of, err)
 	}
 
 	if _, _, err := st.KeyByHash(t.Context(), [32]byte{2}); !errors.Is(err, fault.NotFound) {
@@ -191,6 +194,7 @@ func testUniqueKeyHash(t *testing.T, st store.Store) {
 	}
 }
 
+// testUniqueIndex puts two accounts of one index.
 func testUniqueIndex(t *testing.T, st store.Store) {
 	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		return tx.PutAccount(ctx, &account.Account{ID: "a", Index: 3})
@@ -203,12 +207,14 @@ func testUniqueIndex(t *testing.T, st store.Store) {
 	)
 }
 
+// testUniqueAttempt puts one hash twice on a network, and on another one.
 func testUniqueAttempt(t *testing.T, st store.Store) {
 	put := func(network, hash string) func(ctx context.Context, tx store.Tx) error {
 		return func(ctx context.Context, tx store.Tx) error {
 			return tx.PutAttemptHash(ctx, network, hash, "tx", wallet.Payout)
 		}
 	}
+
 	update(t, st, put("net", "h"))
 	update(t, st, put("other", "h"))
 	expectError(t, st, fault.Duplicate, "a second attempt of one hash", put("net", "h"))
@@ -219,21 +225,23 @@ func testUniqueAttempt(t *testing.T, st store.Store) {
 	}
 }
 
+// testUniqueClaim claims a key twice in a mode, and in the other one.
 func testUniqueClaim(t *testing.T, st store.Store) {
 	k := idempotency.Key{Owner: event.Owner{AccountID: "acc"}, Key: "k"}
 	claim := func(k idempotency.Key) func(ctx context.Context, tx store.Tx) error {
 		return func(ctx context.Context, tx store.Tx) error {
-			return tx.ClaimIdempotencyKey(
-				ctx, idempotency.Record{Key: k, CreatedAt: epoch}, epoch.Add(-time.Hour),
-				time.Second,
-			)
+			record := idempotency.Record{Key: k, CreatedAt: epoch}
+			return tx.ClaimIdempotencyKey(ctx, record, epoch.Add(-time.Hour), time.Second)
 		}
 	}
+
 	update(t, st, claim(k))
 	expectError(t, st, fault.Duplicate, "a second claim of a key", claim(k))
+
 	live := k
 	live.Owner.Livemode = true
 	update(t, st, claim(live))
+
 	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		// A refused claim leaves the transaction usable: the stored answer is read next.
 		if err := claim(k)(ctx, tx); !errors.Is(err, fault.Duplicate) {

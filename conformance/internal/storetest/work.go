@@ -1,7 +1,5 @@
 package storetest
 
-// Work lists: what is due, what waits on a network, what belongs to an address, each against a plain loop.
-
 import (
 	"context"
 	"fmt"
@@ -11,22 +9,15 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/scan"
-	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/invoice"
-	"github.com/seed-8ee7f392/payments/payout"
-	"github.com/seed-8ee7f392/payments/settlement"
 	"github.com/seed-8ee7f392/payments/store"
 )
 
-// Work tests the lists of what is due and what waits.
+// Work tests the lists of what is due, what waits on a network and what belongs to an address. Each
+// is compared with a plain loop over the same records.
 func Work(t *testing.T, factory Factory) {
 	t.Helper()
-	run(t, factory, workTests())
-}
-
-func workTests() []testCase {
-	return []testCase{
+	run(t, factory, []testCase{
 		{"Work/Invoices", testDueInvoices},
 		{"Work/Payments", testPaymentWork},
 		{"Work/Addresses", testMatchAddresses},
@@ -36,29 +27,10 @@ func workTests() []testCase {
 		{"Work/Settlements", testSettlementWork},
 		{"Work/PayoutsSince", testPayoutsSince},
 		{"Work/Nothing", testNothing},
-	}
-}
-
-// pick are the ids of the records that pass, in the order of less, or of their ids.
-func pick[T any](all []T, id func(T) string, passes func(T) bool, order func(T) string) []string {
-	picked := slices.DeleteFunc(slices.Clone(all), func(r T) bool { return !passes(r) })
-	slices.SortStableFunc(picked, func(a, b T) int {
-		if order != nil {
-			if c := strings.Compare(order(a), order(b)); c != 0 {
-				return c
-			}
-		}
-
-		return strings.Compare(id(a), id(b))
 	})
-
-	return idsOf(picked, id)
 }
 
-func timeKey(at time.Time) string { return fmt.Sprintf("%020d", at.UnixMilli()) }
-
-func invoiceID(i invoice.Invoice) string { return i.ID }
-
+// testDueInvoices reads invoices by time and by id.
 func testDueInvoices(t *testing.T, st store.Store) {
 	var all []invoice.Invoice
 
@@ -84,11 +56,13 @@ func testDueInvoices(t *testing.T, st store.Store) {
 	now := timeAt(15)
 	want := pick(
 		all, invoiceID,
-		func(i invoice.Invoice) bool { return !i.DueAt.IsZero() && !i.DueAt.After(now) },
+		func(i invoice.Invoice) bool { return isDue(i.DueAt, now) },
 		func(i invoice.Invoice) string { return timeKey(i.DueAt) },
 	)
+
 	got, err := st.DueInvoices(t.Context(), now, 100)
 	expectIDs(t, "DueInvoices", got, err, invoiceID, want, false)
+
 	got, err = st.DueInvoices(t.Context(), now, 3)
 	expectIDs(t, "DueInvoices, limit 3", got, err, invoiceID, want[:3], false)
 
@@ -96,8 +70,131 @@ func testDueInvoices(t *testing.T, st store.Store) {
 	expectIDs(t, "InvoicesByID", got, err, invoiceID, []string{recordID(3), recordID(29)}, true)
 }
 
+func invoiceID(i invoice.Invoice) string { return i.ID }
+
+func paymentID(p invoice.Payment) string { return p.ID }
+
+// isDue reports whether work is due at a time. The zero time is never due.
+func isDue(at, now time.Time) bool { return !at.IsZero() && !at.After(now) }
+
+// timeKey returns a string that sorts as its time does.
+func timeKey(at time.Time) string { return fmt.Sprintf("%020d", at.UnixMilli()) }
+
+// pick returns the ids of the records that pass, in an order and then in that of their ids.
+func pick[T any](all []T, id func(T) string, passes func(T) bool, order func(T) string) []string {
+	picked := slices.DeleteFunc(slices.Clone(all), func(r T) bool { return !passes(r) })
+	slices.SortStableFunc(picked, func(a, b T) int {
+		if order != nil {
+			if c := strings.Compare(order(a), order(b)); c != 0 {
+				return c
+			}
+		}
+
+		return strings.Compare(id(a), id(b))
+	})
+
+	return idsOf(picked, id)
+}
+
+// testPaymentWork reads the payments of an invoice, of a network and of an address.
 func testPaymentWork(t *testing.T, st store.Store) {
-	var all []invoice.Payment
+	ctx, all := t.Context(), putPayments(t, st)
+
+	for _, c := range []struct {
+		what     string
+		read     func() ([]invoice.Payment, error)
+		passes   func(invoice.Payment) bool
+		order    func(invoice.Payment) string // of the list; nil for that of ids
+		anyOrder bool
+	}{
+		{
+			what:   "PaymentsOfInvoice",
+			read:   func() ([]invoice.Payment, error) { return st.PaymentsOfInvoice(ctx, "i2") },
+			passes: func(p invoice.Payment) bool { return p.InvoiceID == "i2" },
+		},
+		{
+			what: "PoolPayments",
+			read: func() ([]invoice.Payment, error) { return st.PoolPayments(ctx, "b") },
+			passes: func(p invoice.Payment) bool {
+				return p.Network == "b" && p.Status == invoice.Detected && p.Block.IsZero()
+			},
+			anyOrder: true,
+		},
+		{
+			what: "PaymentsAbove",
+			read: func() ([]invoice.Payment, error) { return st.PaymentsAbove(ctx, "c", 46) },
+			passes: func(p invoice.Payment) bool {
+				active := p.Status == invoice.Detected || p.Status == invoice.Confirmed
+				return p.Network == "c" && active && !p.Block.IsZero() && p.Block.Height > 46
+			},
+			anyOrder: true,
+		},
+		{
+			what: "BalancePayments",
+			read: func() ([]invoice.Payment, error) { return st.BalancePayments(ctx, "a", "addr0", "s1") },
+			passes: func(p invoice.Payment) bool {
+				at := p.Network == "a" && p.Address == "addr0" && p.AssetID == "s1"
+				return at && p.Status != invoice.Dropped
+			},
+		},
+		{
+			what:   "DuePayments",
+			read:   func() ([]invoice.Payment, error) { return st.DuePayments(ctx, timeAt(15), 100) },
+			passes: func(p invoice.Payment) bool { return isDue(p.DueAt, timeAt(15)) },
+			order:  func(p invoice.Payment) string { return timeKey(p.DueAt) },
+		},
+		{
+			what:     "PaymentsByTransfer",
+			read:     func() ([]invoice.Payment, error) { return st.PaymentsByTransfer(ctx, "b", transferKeys()) },
+			passes:   func(p invoice.Payment) bool { return p.Network == "b" && p.TxIndex == 1 },
+			anyOrder: true,
+		},
+	} {
+		got, err := c.read()
+		expectIDs(t, c.what, got, err, paymentID, wantPayments(t, c.what, all, c.passes, c.order), c.anyOrder)
+	}
+
+	testUnconfirmedPayments(t, st, all)
+}
+
+// testUnconfirmedPayments reads the payments that wait for confirmation at a height, lowest first.
+func testUnconfirmedPayments(t *testing.T, st store.Store, all []invoice.Payment) {
+	t.Helper()
+
+	unconfirmed := func(p invoice.Payment) bool {
+		return p.Network == "a" && p.Status == invoice.Detected && !p.Block.IsZero() && p.Block.Height <= 48
+	}
+	height := func(p invoice.Payment) string { return fmt.Sprintf("%020d", p.Block.Height) }
+	want := wantPayments(t, "UnconfirmedPayments", all, unconfirmed, height)
+
+	got, err := st.UnconfirmedPayments(t.Context(), "a", 48, 100)
+	expectIDs(t, "UnconfirmedPayments", got, err, paymentID, want, false)
+
+	got, err = st.UnconfirmedPayments(t.Context(), "a", 48, 2)
+	expectIDs(t, "UnconfirmedPayments, limit 2", got, err, paymentID, want[:2], false)
+}
+
+// wantPayments returns the ids of the payments that pass: at least two, or the case tests nothing.
+func wantPayments(
+	t *testing.T,
+	what string,
+	all []invoice.Payment,
+	passes func(invoice.Payment) bool,
+	order func(invoice.Payment) string,
+) []string {
+	t.Helper()
+
+	want := pick(all, paymentID, passes, order)
+	if len(want) < 2 {
+		t.Fatalf("%s: the suite's own records do not try it: %v", what, want)
+	}
+
+	return want
+}
+
+// putPayments puts payments of all statuses, on three networks, in blocks and in the pool.
+func putPayments(t *testing.T, st store.Store) (all []invoice.Payment) {
+	t.Helper()
 
 	statuses := invoice.PaymentStatuses()
 
@@ -133,79 +230,20 @@ func testPaymentWork(t *testing.T, st store.Store) {
 
 		return nil
 	})
-	ctx := t.Context()
-	id := func(p invoice.Payment) string { return p.ID }
-	height := func(p invoice.Payment) string { return fmt.Sprintf("%020d", p.Block.Height) }
-	expect := func(
-		what string,
-		got []invoice.Payment,
-		err error,
-		anyOrder bool,
-		order func(invoice.Payment) string,
-		passes func(invoice.Payment) bool,
-	) []string {
-		t.Helper()
 
-		want := pick(all, id, passes, order)
-		if len(want) < 2 {
-			t.Fatalf("%s: the suite's own records do not try it: %v", what, want)
-		}
+	return all
+}
 
-		expectIDs(t, what, got, err, id, want, anyOrder)
-
-		return want
-	}
-	got, err := st.PaymentsOfInvoice(ctx, "i2")
-	expect(
-		"PaymentsOfInvoice", got, err, false, nil,
-		func(p invoice.Payment) bool { return p.InvoiceID == "i2" },
-	)
-	unconfirmed := func(p invoice.Payment) bool {
-		return p.Network == "a" && p.Status == invoice.Detected && !p.Block.IsZero() && p.Block.Height <= 48
-	}
-	got, err = st.UnconfirmedPayments(ctx, "a", 48, 100)
-	want := expect("UnconfirmedPayments", got, err, false, height, unconfirmed)
-	got, err = st.UnconfirmedPayments(ctx, "a", 48, 2)
-	expectIDs(t, "UnconfirmedPayments, limit 2", got, err, id, want[:2], false)
-	got, err = st.PoolPayments(ctx, "b")
-	expect("PoolPayments", got, err, true, nil, func(p invoice.Payment) bool {
-		return p.Network == "b" && p.Status == invoice.Detected && p.Block.IsZero()
-	})
-	got, err = st.PaymentsAbove(ctx, "c", 46)
-	expect("PaymentsAbove", got, err, true, nil, func(p invoice.Payment) bool {
-		return p.Network == "c" && (p.Status == invoice.Detected || p.Status == invoice.Confirmed) &&
-			!p.Block.IsZero() &&
-			p.Block.Height > 46
-	})
-	got, err = st.BalancePayments(ctx, "a", "addr0", "s1")
-	expect("BalancePayments", got, err, false, nil, func(p invoice.Payment) bool {
-		return p.Network == "a" && p.Address == "addr0" && p.AssetID == "s1" && p.Status != invoice.Dropped
-	})
-	got, err = st.DuePayments(ctx, timeAt(15), 100)
-	expect(
-		"DuePayments",
-		got,
-		err,
-		false,
-		func(p invoice.Payment) string { return timeKey(p.DueAt) },
-		func(p invoice.Payment) bool {
-			return !p.DueAt.IsZero() && !p.DueAt.After(timeAt(15))
-		},
-	)
-
+// transferKeys returns the second transfer of 40 transactions, each twice.
+func transferKeys() []invoice.TransferKey {
 	var keys []invoice.TransferKey
+
 	for n := range 40 {
-		keys = append(
-			keys, invoice.TransferKey{TxHash: fmt.Sprint("h", n), Index: 1},
-			invoice.TransferKey{TxHash: fmt.Sprint("h", n), Index: 1},
-		)
+		key := invoice.TransferKey{TxHash: fmt.Sprint("h", n), Index: 1}
+		keys = append(keys, key, key)
 	}
 
-	got, err = st.PaymentsByTransfer(ctx, "b", keys)
-	expect(
-		"PaymentsByTransfer", got, err, true, nil,
-		func(p invoice.Payment) bool { return p.Network == "b" && p.TxIndex == 1 },
-	)
+	return keys
 }
 
 // testMatchAddresses matches batches of recipients far longer than what databases take as arguments.
@@ -215,18 +253,17 @@ func testMatchAddresses(t *testing.T, st store.Store) {
 
 	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		for n := range 300 {
-			if err := tx.PutAddress(
-				ctx,
-				invoice.Address{
-					Space:     evm,
-					Address:   address(n * 100),
-					Owner:     owners[n%3],
-					InvoiceID: fmt.Sprint(n),
-				},
-			); err != nil {
+			a := invoice.Address{
+				Space:     evm,
+				Address:   address(n * 100),
+				Owner:     owners[n%3],
+				InvoiceID: fmt.Sprint(n),
+			}
+			if err := tx.PutAddress(ctx, a); err != nil {
 				return err
 			}
 		}
+
 		// The same address in another space is another one.
 		return tx.PutAddress(ctx, invoice.Address{Space: live, Address: address(100), InvoiceID: "live"})
 	})
@@ -286,234 +323,12 @@ func testAddressesMade(t *testing.T, st store.Store) {
 		{invoice.ForDeposit, timeAt(7), "[address19 address13 address07]"},
 	} {
 		got, err := st.AddressesMade(t.Context(), "a", c.kind, c.since)
-		if ids := idsOf(
-			got, func(a invoice.Address) string { return string(a.Address) },
-		); err != nil ||
-			fmt.Sprint(ids) != c.want {
+
+		ids := idsOf(got, func(a invoice.Address) string { return string(a.Address) })
+		if err != nil || fmt.Sprint(ids) != c.want {
 			t.Errorf("%s addresses made since %s: %v, %v; want %s", c.kind, c.since, ids, err, c.want)
 		}
 	}
-}
-
-func testWatchWork(t *testing.T, st store.Store) {
-	update(t, st, func(ctx context.Context, tx store.Tx) error {
-		for n := range 12 {
-			network := []string{"a", "b"}[n%2]
-
-			r := scan.Range{ID: recordID(n), Network: network}
-			if err := tx.PutRange(ctx, &r); err != nil {
-				return err
-			}
-			// In the order of ids the times fall.
-			x := scan.Retry{ID: recordID(n), Network: network, DueAt: timeAt(12 - n)}
-			if err := tx.PutRetry(ctx, &x); err != nil {
-				return err
-			}
-		}
-
-		return nil
-	})
-	ranges, err := st.Ranges(t.Context(), "b", 2)
-	expectIDs(
-		t, "Ranges", ranges, err, func(r scan.Range) string { return r.ID },
-		[]string{recordID(1), recordID(3)}, false,
-	)
-	retries, err := st.Retries(t.Context(), "a", timeAt(6), 2)
-	expectIDs(
-		t, "Retries", retries, err, func(r scan.Retry) string { return r.ID },
-		[]string{recordID(6), recordID(8)}, false,
-	)
-	update(t, st, func(ctx context.Context, tx store.Tx) error {
-		if err := tx.DeleteRange(ctx, recordID(1)); err != nil {
-			return err
-		}
-
-		return tx.DeleteRetry(ctx, recordID(6))
-	})
-	ranges, err = st.Ranges(t.Context(), "b", 1)
-	expectIDs(
-		t, "Ranges after a deletion", ranges, err, func(r scan.Range) string { return r.ID },
-		[]string{recordID(3)}, false,
-	)
-	retries, err = st.Retries(t.Context(), "a", timeAt(6), 1)
-	expectIDs(
-		t, "Retries after a deletion", retries, err, func(r scan.Retry) string { return r.ID },
-		[]string{recordID(8)}, false,
-	)
-}
-
-func testTransactionWork(t *testing.T, st store.Store) {
-	states := []wallet.State{
-		wallet.Queued,
-		wallet.Signed,
-		wallet.Broadcast,
-		wallet.Included,
-		wallet.Confirmed,
-		wallet.Failed,
-	}
-
-	var all []wallet.Transaction
-
-	update(t, st, func(ctx context.Context, tx store.Tx) error {
-		all = nil
-
-		for n := range 72 {
-			x := wallet.Transaction{
-				ID:       recordID(n),
-				Network:  []string{"a", "b"}[n/6%2],
-				ObjectID: fmt.Sprint("o", n%5),
-				State:    states[n%6],
-				Order:    chain.Order{From: chain.Party{Address: chain.Address(fmt.Sprint("w", n/12%2))}},
-				DueAt:    timeAt(72 - n),
-			}
-			if n%7 == 0 {
-				x.DueAt = time.Time{}
-			}
-
-			if err := tx.PutTransaction(ctx, &x); err != nil {
-				return err
-			}
-
-			all = append(all, x)
-		}
-
-		return nil
-	})
-	ctx := t.Context()
-	id := func(x wallet.Transaction) string { return x.ID }
-	got, err := st.TransactionsByID(ctx, []string{recordID(40), recordID(2), "none", recordID(40)})
-	expectIDs(t, "TransactionsByID", got, err, id, []string{recordID(2), recordID(40)}, false)
-	got, err = st.TransactionsOf(ctx, "o3")
-	expectIDs(
-		t, "TransactionsOf", got, err, id,
-		pick(all, id, func(x wallet.Transaction) bool { return x.ObjectID == "o3" }, nil), false,
-	)
-	onA := pick(all, id, func(x wallet.Transaction) bool { return x.Network == "a" }, nil)
-	slices.Reverse(onA)
-
-	got, err = st.Transactions(ctx, "a", "", 5)
-	expectIDs(t, "Transactions", got, err, id, onA[:5], false)
-	got, err = st.Transactions(ctx, "a", onA[4], 100)
-	expectIDs(t, "Transactions, the rest", got, err, id, onA[5:], false)
-	due := pick(all, id, func(x wallet.Transaction) bool {
-		return x.Network == "b" && !x.DueAt.IsZero() && !x.DueAt.After(timeAt(40))
-	}, nil)
-	got, err = st.DueTransactions(ctx, "b", timeAt(40), 100)
-	expectIDs(t, "DueTransactions", got, err, id, due, false)
-	got, err = st.DueTransactions(ctx, "b", timeAt(40), 3)
-	expectIDs(t, "DueTransactions, limit 3", got, err, id, due[:3], false)
-	got, err = st.LiveTransactions(ctx, "a", "w1")
-	expectIDs(t, "LiveTransactions", got, err, id, pick(all, id, func(x wallet.Transaction) bool {
-		return x.Network == "a" && x.Live() && x.Order.From.Address == "w1"
-	}, nil), false)
-}
-
-func testSettlementWork(t *testing.T, st store.Store) {
-	reasons := []settlement.Reason{
-		"",
-		settlement.PaymentOrphaned,
-		settlement.Replanning,
-		settlement.FundsMissing,
-		settlement.Uneconomic,
-	}
-
-	var all []settlement.Settlement
-
-	update(t, st, func(ctx context.Context, tx store.Tx) error {
-		all = nil
-
-		for n := range 120 {
-			s := settlement.Settlement{
-				ID:        recordID(n),
-				Network:   []string{"a", "b"}[n/30%2],
-				Status:    settlement.Statuses()[n%6],
-				Reason:    reasons[n/6%5],
-				PaymentID: fmt.Sprint("p", n/2),
-				Deposit:   chain.Party{Address: chain.Address(fmt.Sprint("w", n/3%2))},
-				AssetID:   fmt.Sprint("s", n/5%2),
-			}
-			if n%7 != 0 {
-				s.DueAt = timeAt(120 - n)
-			}
-
-			if err := tx.PutSettlements(ctx, &s); err != nil {
-				return err
-			}
-
-			all = append(all, s)
-		}
-
-		for n := range 6 {
-			r := settlement.Release{ID: recordID(n), Network: []string{"a", "b"}[n%2], Done: n == 2}
-			if err := tx.PutRelease(ctx, &r); err != nil {
-				return err
-			}
-		}
-
-		return nil
-	})
-	ctx := t.Context()
-	id := func(s settlement.Settlement) string { return s.ID }
-	due := pick(all, id, func(s settlement.Settlement) bool {
-		heals := s.Status == settlement.Failed &&
-			(s.Reason == settlement.PaymentOrphaned || s.Reason == settlement.Replanning)
-
-		return s.Network == "b" && (s.Status == settlement.Pending || s.Status == settlement.Held || heals) &&
-			!s.DueAt.IsZero() &&
-			!s.DueAt.After(timeAt(80))
-	}, nil)
-	got, err := st.DueSettlements(ctx, "b", timeAt(80), 1000)
-	expectIDs(t, "DueSettlements", got, err, id, due, false)
-	got, err = st.DueSettlements(ctx, "b", timeAt(80), 3)
-	expectIDs(t, "DueSettlements, limit 3", got, err, id, due[:3], false)
-	got, err = st.SettlementsAt(ctx, "a", "w1", "s0")
-	expectIDs(t, "SettlementsAt", got, err, id, pick(all, id, func(s settlement.Settlement) bool {
-		return s.Network == "a" && s.Deposit.Address == "w1" && s.AssetID == "s0" &&
-			(s.Status == settlement.Pending || s.Status == settlement.Held)
-	}, nil), false)
-	got, err = st.SettlementsByID(ctx, []string{recordID(50), recordID(2), "none", recordID(50)})
-	expectIDs(t, "SettlementsByID", got, err, id, []string{recordID(2), recordID(50)}, false)
-	got, err = st.SettlementsOfPayments(ctx, []string{"p7", "p3", "none", "p7"})
-	expectIDs(
-		t, "SettlementsOfPayments", got, err, id,
-		[]string{recordID(6), recordID(7), recordID(14), recordID(15)}, true,
-	)
-	releases, err := st.LiveReleases(ctx, "a", 5)
-	expectIDs(
-		t, "LiveReleases", releases, err, func(r settlement.Release) string { return r.ID },
-		[]string{recordID(0), recordID(4)}, false,
-	)
-	releases, err = st.LiveReleases(ctx, "a", 1)
-	expectIDs(
-		t, "LiveReleases, limit 1", releases, err,
-		func(r settlement.Release) string { return r.ID }, []string{recordID(0)}, false,
-	)
-}
-
-func testPayoutsSince(t *testing.T, st store.Store) {
-	update(t, st, func(ctx context.Context, tx store.Tx) error {
-		for n := range 12 {
-			p := payout.Payout{ID: recordID(n), Owner: owners[n%2], CreatedAt: timeAt(n)}
-			if n == 8 {
-				p.RefundID = "refund"
-			}
-
-			if err := tx.PutPayout(ctx, &p); err != nil {
-				return err
-			}
-		}
-		// Of the even ones 4, 6 and 10 count, and the one that is just being made.
-		p := payout.Payout{ID: recordID(20), Owner: owners[0], CreatedAt: timeAt(20)}
-		if err := tx.PutPayout(ctx, &p); err != nil {
-			return err
-		}
-
-		if n, err := tx.PayoutsSince(ctx, owners[0], timeAt(4)); err != nil || n != 4 {
-			t.Errorf("PayoutsSince: %d %v, want 4", n, err)
-		}
-
-		return nil
-	})
 }
 
 // testNothing asks an empty store for everything that is a list, with nothing to look for.
