@@ -1,7 +1,5 @@
 package drivertest
 
-// Balancer.
-
 import (
 	"fmt"
 
@@ -18,7 +16,7 @@ var balanceTests = []testCase{
 
 func testBalanceAt(e *env) {
 	for _, a := range e.assets() {
-		to := e.stranger()
+		to := e.newAddress()
 		e.pay(to, a, amount(a))
 
 		before := e.head().Tip
@@ -49,13 +47,12 @@ func testBalanceOrder(e *env) {
 	)
 
 	for i, a := range append(e.assets(), e.assets()...) {
-		to := e.stranger()
+		to := e.newAddress()
 		sum := amount(a).Add(chain.Units(uint64(i)))
 		e.pay(to, a, sum)
-		holdings = append(
-			holdings, chain.Holding{Address: to, AssetID: a.ID},
-			chain.Holding{Address: e.stranger(), AssetID: a.ID},
-		)
+		paid := chain.Holding{Address: to, AssetID: a.ID}
+		empty := chain.Holding{Address: e.newAddress(), AssetID: a.ID}
+		holdings = append(holdings, paid, empty)
 		want = append(want, sum, chain.Amount{})
 	}
 
@@ -76,16 +73,17 @@ func testBalanceOrder(e *env) {
 
 func testBalanceUnknown(e *env) {
 	e.mine(1)
-	holding := []chain.Holding{{Address: e.stranger(), AssetID: e.native.ID}}
+	holding := []chain.Holding{{Address: e.newAddress(), AssetID: e.native.ID}}
 	tip := e.head().Tip
 	above := tip
 	above.Height += 1000
-	foreign := tip
 
+	foreign := tip
 	foreign.Hash = swapDigits(tip.Hash)
+
 	for _, at := range []chain.Ref{above, foreign} {
 		got, err := as[chain.Balancer](e).Balances(e.ctx, at, holding)
-		e.wantFault(
+		e.expectFault(
 			fmt.Sprintf("Balances at %+v, which the node does not have", at), err,
 			fault.Unavailable, "",
 		)
@@ -97,7 +95,7 @@ func testBalanceUnknown(e *env) {
 }
 
 func testBalanceFork(e *env) {
-	to := e.stranger()
+	to := e.newAddress()
 	e.pay(to, e.native, amount(e.native))
 	e.mine(1)
 	left := e.head().Tip
@@ -106,12 +104,13 @@ func testBalanceFork(e *env) {
 	if got := e.balanceAt(e.head().Tip, to, e.native); !got.IsZero() {
 		e.t.Errorf("balance %s on a branch without the payment", got)
 	}
+
 	// A node may still answer for a block that left the chain, but only with that block's state.
-	got, err := as[chain.Balancer](
-		e,
-	).Balances(e.ctx, left, []chain.Holding{{Address: to, AssetID: e.native.ID}})
+	holdings := []chain.Holding{{Address: to, AssetID: e.native.ID}}
+
+	got, err := as[chain.Balancer](e).Balances(e.ctx, left, holdings)
 	if err != nil {
-		e.wantFault("Balances at a block that left the chain", err, fault.Unavailable, "")
+		e.expectFault("Balances at a block that left the chain", err, fault.Unavailable, "")
 	} else if len(got) != 1 || got[0] != amount(e.native) {
 		e.t.Errorf(
 			"Balances at block %s, which left the chain, is %v: the state of another block",

@@ -1,7 +1,5 @@
 package drivertest
 
-// Batcher: several destinations in one transaction.
-
 import (
 	"slices"
 
@@ -16,13 +14,13 @@ var batchTests = []testCase{
 	{"OneBadDestinationRefusesAll", nil, testBatchDestination},
 }
 
-// batch orders n payments of different amounts, the last two of which go to one destination.
-func (e *env) batch(from chain.Party, a chain.Asset, n int) chain.Order {
+// batchOrder orders n payments of different amounts, the last two of which go to one destination.
+func (e *env) batchOrder(from chain.Party, a chain.Asset, n int) chain.Order {
 	e.t.Helper()
 
-	o := e.order(from, a, e.stranger(), amount(a))
+	o := e.order(from, a, e.newAddress(), amount(a))
 	for i := len(o.Outputs); i < n; i++ {
-		out := chain.Output{To: e.stranger(), AssetID: a.ID, Amount: amount(a).Add(chain.Units(uint64(i)))}
+		out := chain.Output{To: e.newAddress(), AssetID: a.ID, Amount: amount(a).Add(chain.Units(uint64(i)))}
 		if i == n-1 {
 			out.To = o.Outputs[i-1].To
 		}
@@ -35,14 +33,14 @@ func (e *env) batch(from chain.Party, a chain.Asset, n int) chain.Order {
 	return o
 }
 
-// most is how many outputs the suite puts into a transaction: enough to tell, and no more than the
-// driver can.
-func (e *env) most() int {
+// batchSize returns how many outputs the suite puts into a transaction: 4, or as many as the driver
+// can.
+func (e *env) batchSize() int {
 	return min(as[chain.Batcher](e).MaxOutputs(), 4)
 }
 
-// paid checks that each destination of an order has what all the outputs for it come to.
-func (e *env) paid(o chain.Order, a chain.Asset) {
+// expectPaid checks that each destination of an order has what all the outputs for it come to.
+func (e *env) expectPaid(o chain.Order, a chain.Asset) {
 	e.t.Helper()
 
 	want := map[chain.Address]chain.Amount{}
@@ -60,7 +58,7 @@ func (e *env) paid(o chain.Order, a chain.Asset) {
 func testBatchPays(e *env) {
 	for _, a := range e.assets() {
 		from := e.wallet(a)
-		o := e.batch(from, a, e.most())
+		o := e.batchOrder(from, a, e.batchSize())
 		before := e.balance(from, e.native)
 
 		tx := e.sign(o)
@@ -69,8 +67,8 @@ func testBatchPays(e *env) {
 		}
 
 		st := e.include(tx)
-		e.checkIncluded(tx, st)
-		e.paid(o, a)
+		e.expectIncluded(tx, st)
+		e.expectPaid(o, a)
 
 		for i, out := range o.Outputs {
 			n := 0
@@ -101,10 +99,10 @@ func testBatchPays(e *env) {
 }
 
 func testBatchReplaced(e *env) {
-	o := e.batch(e.wallet(), e.native, e.most())
+	o := e.batchOrder(e.wallet(), e.native, e.batchSize())
 	old := e.sign(o)
 	e.broadcast(old)
-	e.state(old, chain.TxPooled)
+	e.waitState(old, chain.TxPooled)
 	o.Replaces = &old
 
 	replacement := e.sign(o)
@@ -113,22 +111,22 @@ func testBatchReplaced(e *env) {
 	}
 
 	e.include(replacement)
-	e.paid(o, e.native)
+	e.expectPaid(o, e.native)
 }
 
 func testBatchTooMany(e *env) {
-	most := as[chain.Batcher](e).MaxOutputs()
-	o := e.order(e.wallet(), e.native, e.stranger(), amount(e.native))
-	o.Outputs = slices.Repeat(
-		[]chain.Output{{To: e.stranger(), AssetID: e.native.ID, Amount: amount(e.native)}}, most+1,
-	)
+	maxOutputs := as[chain.Batcher](e).MaxOutputs()
+	o := e.order(e.wallet(), e.native, e.newAddress(), amount(e.native))
+	output := chain.Output{To: e.newAddress(), AssetID: e.native.ID, Amount: amount(e.native)}
+	o.Outputs = slices.Repeat([]chain.Output{output}, maxOutputs+1)
+
 	_, err := e.sender().Build(e.ctx, o)
-	e.wantFault("Build of more outputs than MaxOutputs", err, fault.Unsupported, "")
+	e.expectFault("Build of more outputs than MaxOutputs", err, fault.Unsupported, "")
 }
 
 func testBatchDestination(e *env) {
-	o := e.batch(e.wallet(), e.native, e.most())
+	o := e.batchOrder(e.wallet(), e.native, e.batchSize())
 	o.Outputs[len(o.Outputs)-1].To = "not an address"
 	_, err := e.sender().Build(e.ctx, o)
-	e.wantFault("Build with one malformed address of several", err, fault.Invalid, "destination_not_payable")
+	e.expectFault("Build with one malformed address of several", err, fault.Invalid, "destination_not_payable")
 }

@@ -1,7 +1,5 @@
 package drivertest
 
-// Money in: BlockScanner, AddressScanner.
-
 import (
 	"errors"
 	"fmt"
@@ -24,11 +22,11 @@ var blockTests = []testCase{
 	{"UsedNoncesAreReported", []Capability{Nonces}, testBlocksNonces},
 }
 
-// recent is where the suite begins to scan: a node that is shared may have a long past.
-func (e *env) recent() uint64 { return e.head().Tip.Height + 1 }
+// nextHeight returns the height at which a case begins to scan: a shared node may have a long past.
+func (e *env) nextHeight() uint64 { return e.head().Tip.Height + 1 }
 
 func testBlocksLinked(e *env) {
-	from := e.recent() - 1
+	from := e.nextHeight() - 1
 	e.mine(5)
 
 	all := e.scan(from)
@@ -62,15 +60,15 @@ func testBlocksLinked(e *env) {
 
 func testBlocksPayment(e *env) {
 	for _, a := range e.assets() {
-		from, to := e.recent(), e.stranger()
+		from, to := e.nextHeight(), e.newAddress()
 		hash := e.pay(to, a, amount(a))
 		e.mine(2)
-		e.checkPayment("a mined payment", transfersTo(e.scan(from), to), hash, to, a, amount(a))
+		e.expectTransfer("a mined payment", transfersTo(e.scan(from), to), hash, to, a, amount(a))
 	}
 }
 
 func testBlocksSeveral(e *env) {
-	from := e.recent()
+	from := e.nextHeight()
 
 	type payment struct {
 		hash   string
@@ -81,7 +79,7 @@ func testBlocksSeveral(e *env) {
 	var paid []payment
 
 	for i := range 3 {
-		to := e.stranger()
+		to := e.newAddress()
 		sum := amount(e.native).Add(chain.Units(uint64(i)))
 		paid = append(paid, payment{e.pay(to, e.native, sum), to, sum})
 	}
@@ -110,13 +108,13 @@ func testBlocksSeveral(e *env) {
 	}
 
 	for _, p := range paid {
-		e.checkPayment("one of several payments", transfersTo(blocks, p.to), p.hash, p.to, e.native, p.amount)
+		e.expectTransfer("one of several payments", transfersTo(blocks, p.to), p.hash, p.to, e.native, p.amount)
 	}
 }
 
 func testBlocksFailed(e *env) {
 	for _, a := range e.assets() {
-		from, to, other := e.recent(), e.stranger(), e.stranger()
+		from, to, other := e.nextHeight(), e.newAddress(), e.newAddress()
 		_, err := e.Network.(FailingPayer).PayFailing(e.ctx, to, a, amount(a))
 		e.must("FailingPayer.PayFailing", err)
 		hash := e.pay(other, a, amount(a))
@@ -127,13 +125,13 @@ func testBlocksFailed(e *env) {
 			e.t.Errorf("a payment that failed is reported: %+v", got)
 		}
 
-		e.checkPayment("the payment beside it", transfersTo(blocks, other), hash, other, a, amount(a))
+		e.expectTransfer("the payment beside it", transfersTo(blocks, other), hash, other, a, amount(a))
 	}
 }
 
 func testBlocksZero(e *env) {
 	for _, a := range e.assets() {
-		from, to := e.recent(), e.stranger()
+		from, to := e.nextHeight(), e.newAddress()
 		_, err := e.Network.(ZeroPayer).PayZero(e.ctx, to, a)
 		e.must("ZeroPayer.PayZero", err)
 		e.settle()
@@ -147,20 +145,20 @@ func testBlocksZero(e *env) {
 
 func testBlocksForkKeeps(e *env) {
 	for _, a := range e.assets() {
-		from, to := e.recent(), e.stranger()
-		e.pay(e.stranger(), a, amount(a)) // stands before it in the old block, and is gone in the new one
+		from, to := e.nextHeight(), e.newAddress()
+		e.pay(e.newAddress(), a, amount(a)) // stands before it in the old block, and is gone in the new one
 		hash := e.pay(to, a, amount(a))
 		e.mine(1)
 		before := e.scan(from)
-		first := e.checkPayment("before the fork", transfersTo(before, to), hash, to, a, amount(a))
+		first := e.expectTransfer("before the fork", transfersTo(before, to), hash, to, a, amount(a))
 		e.fork(1, hash)
 		after := e.scan(from)
 
-		again := e.checkPayment("after the fork", transfersTo(after, to), hash, to, a, amount(a))
-		if again.Index != first.Index {
+		second := e.expectTransfer("after the fork", transfersTo(after, to), hash, to, a, amount(a))
+		if second.Index != first.Index {
 			e.t.Errorf(
 				"the %s transfer had index %d and has %d after the fork",
-				a.Symbol, first.Index, again.Index,
+				a.Symbol, first.Index, second.Index,
 			)
 		}
 
@@ -172,10 +170,10 @@ func testBlocksForkKeeps(e *env) {
 
 func testBlocksForkDrops(e *env) {
 	e.mine(1)
-	from, to := e.recent(), e.stranger()
+	from, to := e.nextHeight(), e.newAddress()
 	hash := e.pay(to, e.native, amount(e.native))
 	e.mine(2)
-	e.checkPayment("before the fork", transfersTo(e.scan(from), to), hash, to, e.native, amount(e.native))
+	e.expectTransfer("before the fork", transfersTo(e.scan(from), to), hash, to, e.native, amount(e.native))
 	e.fork(2)
 
 	if got := transfersTo(e.scan(from-1), to); len(got) != 0 {
@@ -186,7 +184,7 @@ func testBlocksForkDrops(e *env) {
 func testBlocksAbove(e *env) {
 	tip := e.head().Tip.Height
 	blocks, err := as[chain.BlockScanner](e).Blocks(e.ctx, tip+1000, tip+1001)
-	e.wantFault("Blocks above the tip", err, fault.NotFound, "")
+	e.expectFault("Blocks above the tip", err, fault.NotFound, "")
 
 	if len(blocks) != 0 {
 		e.t.Errorf("Blocks above the tip returned %d blocks beside its error", len(blocks))
@@ -199,14 +197,14 @@ func testBlocksPruned(e *env) {
 	e.must("Pruner.Prune", e.Network.(Pruner).Prune(e.ctx, tip))
 	e.settle()
 	_, err := as[chain.BlockScanner](e).Blocks(e.ctx, tip-2, tip)
-	e.wantFault("Blocks of a pruned range", err, fault.Stopped, "node_pruned")
+	e.expectFault("Blocks of a pruned range", err, fault.Stopped, "node_pruned")
 }
 
 func testBlocksSpent(e *env) {
-	from := e.recent()
+	from := e.nextHeight()
 	wallet := e.wallet(e.native)
 
-	tx := e.sign(e.order(wallet, e.native, e.stranger(), amount(e.native)))
+	tx := e.sign(e.order(wallet, e.native, e.newAddress(), amount(e.native)))
 	if len(tx.Inputs) == 0 {
 		e.t.Fatal("a transaction that spends outputs names no inputs")
 	}
@@ -229,11 +227,11 @@ func testBlocksSpent(e *env) {
 }
 
 func testBlocksNonces(e *env) {
-	from, to := e.recent(), e.stranger()
+	from, to := e.nextHeight(), e.newAddress()
 	hash := e.pay(to, e.native, amount(e.native))
 	e.mine(1)
 	blocks := e.scan(from)
-	paid := e.checkPayment("in a block", transfersTo(blocks, to), hash, to, e.native, amount(e.native))
+	paid := e.expectTransfer("in a block", transfersTo(blocks, to), hash, to, e.native, amount(e.native))
 
 	var used []chain.Spend
 
@@ -265,8 +263,8 @@ var addressScanTests = []testCase{
 func testAddressScan(e *env) {
 	scanner := as[chain.AddressScanner](e)
 	for _, a := range e.assets() {
-		from := e.recent()
-		one, two, other := e.stranger(), e.stranger(), e.stranger()
+		from := e.nextHeight()
+		one, two, other := e.newAddress(), e.newAddress(), e.newAddress()
 		first := e.pay(one, a, amount(a))
 		e.pay(other, a, amount(a))
 		e.mine(1)
@@ -288,8 +286,8 @@ func testAddressScan(e *env) {
 
 			return nil
 		})
-		e.checkPayment("the first address", transfersTo(blocks, one), first, one, a, amount(a))
-		e.checkPayment(
+		e.expectTransfer("the first address", transfersTo(blocks, one), first, one, a, amount(a))
+		e.expectTransfer(
 			"the second address", transfersTo(blocks, two), second, two, a,
 			amount(a).Add(amount(a)),
 		)
@@ -311,7 +309,7 @@ func testAddressScan(e *env) {
 			}
 		}
 
-		none, err := scanner.TransfersTo(e.ctx, []chain.Address{e.stranger()}, from, to)
+		none, err := scanner.TransfersTo(e.ctx, []chain.Address{e.newAddress()}, from, to)
 		e.must("TransfersTo of an unused address", err)
 
 		if len(none) != 0 {
@@ -321,22 +319,21 @@ func testAddressScan(e *env) {
 }
 
 func testAddressScanFailed(e *env) {
-	from, to := e.recent(), e.stranger()
+	from, to := e.nextHeight(), e.newAddress()
 	_, err := e.Network.(FailingPayer).PayFailing(e.ctx, to, e.native, amount(e.native))
 	e.must("FailingPayer.PayFailing", err)
 	hash := e.pay(to, e.native, amount(e.native))
 	e.mine(1)
 	e.eventually("the payment that succeeded", func() error {
-		blocks, err := as[chain.AddressScanner](
-			e,
-		).TransfersTo(e.ctx, []chain.Address{to}, from, e.head().Tip.Height)
+		tip := e.head().Tip.Height
+		blocks, err := as[chain.AddressScanner](e).TransfersTo(e.ctx, []chain.Address{to}, from, tip)
 		e.must("TransfersTo", err)
 
 		if len(blocks) == 0 {
 			return errors.New("nothing")
 		}
 
-		e.checkPayment(
+		e.expectTransfer(
 			"beside a failed payment", transfersTo(blocks, to), hash, to, e.native,
 			amount(e.native),
 		)

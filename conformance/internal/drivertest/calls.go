@@ -1,11 +1,10 @@
 package drivertest
 
-// What holds for every call that reaches a node: contexts, outages, concurrency.
-
 import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 	"sync"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -19,109 +18,133 @@ var callTests = []testCase{
 	{"ConcurrentCalls", nil, testCallsConcurrent},
 }
 
-// nodeCall is one call of a driver; answer is what it returned beside the error.
-type nodeCall struct {
-	name string
-	call func(ctx context.Context, d chain.Driver) (answer any, err error)
+// callArgs are arguments that make every call succeed.
+type callArgs struct {
+	block   chain.Ref
+	to      chain.Address
+	txHash  string // of a payment to that address
+	asset   chain.Asset
+	order   chain.Order
+	tx      chain.Signed
+	release chain.Release
 }
 
-// calls lists every call of the driver that reaches a node, with arguments that make it succeed.
-func (e *env) calls() []nodeCall {
+// nodeCall is one call of a driver that reaches a node. It returns the call's result beside the
+// error.
+type nodeCall struct {
+	name  string
+	needs []Capability
+	call  func(ctx context.Context, d chain.Driver, args callArgs) (any, error)
+}
+
+// nodeCalls are all calls that reach a node.
+var nodeCalls = []nodeCall{
+	{"Head", nil, func(ctx context.Context, d chain.Driver, _ callArgs) (any, error) {
+		return d.Head(ctx)
+	}},
+	{"RefAt", nil, func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
+		return d.RefAt(ctx, args.block.Height)
+	}},
+	{"Check", []Capability{Checker}, func(ctx context.Context, d chain.Driver, _ callArgs) (any, error) {
+		return nil, d.(chain.Checker).Check(ctx)
+	}},
+	{"Blocks", []Capability{BlockScanner}, func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
+		return d.(chain.BlockScanner).Blocks(ctx, args.block.Height, args.block.Height)
+	}},
+	{
+		"TransfersTo", []Capability{AddressScanner},
+		func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
+			addresses, height := []chain.Address{args.to}, args.block.Height
+			return d.(chain.AddressScanner).TransfersTo(ctx, addresses, height, height)
+		},
+	},
+	{"Pool", []Capability{Mempool}, func(ctx context.Context, d chain.Driver, _ callArgs) (any, error) {
+		return d.(chain.Mempool).Pool(ctx)
+	}},
+	{"Transaction", []Capability{Finder}, func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
+		return d.(chain.Finder).Transaction(ctx, args.txHash)
+	}},
+	{"Balances", []Capability{Balancer}, func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
+		holdings := []chain.Holding{{Address: args.to, AssetID: args.asset.ID}}
+		return d.(chain.Balancer).Balances(ctx, args.block, holdings)
+	}},
+	{"Unspent", []Capability{CoinSource}, func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
+		_, amounts, err := d.(chain.CoinReader).Unspent(ctx, []chain.Outpoint{{TxHash: args.txHash}})
+		return amounts, err
+	}},
+	{"Nonce", []Capability{Nonces}, func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
+		return d.(chain.Nonces).Nonce(ctx, args.to)
+	}},
+	{
+		"EstimateFee", []Capability{Sender, FeeEstimator},
+		func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
+			return d.(chain.FeeEstimator).EstimateFee(ctx, args.order)
+		},
+	},
+	{"Build", []Capability{Sender}, func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
+		return d.(chain.Sender).Build(ctx, args.order)
+	}},
+	{"Broadcast", []Capability{Sender}, func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
+		return nil, d.(chain.Sender).Broadcast(ctx, args.tx)
+	}},
+	{"Status", []Capability{Sender}, func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
+		return d.(chain.Sender).Status(ctx, args.tx)
+	}},
+	{"PlanRelease", []Capability{Sweeper}, func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
+		return d.(chain.Sweeper).PlanRelease(ctx, args.release)
+	}},
+}
+
+// calls returns the calls that the driver has, with arguments that make them succeed.
+func (e *env) calls() ([]nodeCall, callArgs) {
 	e.t.Helper()
 	e.mine(1)
-	tip := e.head().Tip
-	to := e.stranger()
-	hash := e.pay(to, e.native, amount(e.native))
+
+	args := callArgs{block: e.head().Tip, to: e.newAddress(), asset: e.native}
+	args.txHash = e.pay(args.to, e.native, amount(e.native))
 	e.mine(1)
 
-	calls := []nodeCall{
-		{"Head", func(ctx context.Context, d chain.Driver) (any, error) { return d.Head(ctx) }},
-		{"RefAt", func(ctx context.Context, d chain.Driver) (any, error) { return d.RefAt(ctx, tip.Height) }},
-	}
-	add := func(c Capability, name string, call func(ctx context.Context, d chain.Driver) (any, error)) {
-		if e.has(c) {
-			calls = append(calls, nodeCall{name, call})
-		}
-	}
-	add(
-		Checker, "Check",
-		func(ctx context.Context, d chain.Driver) (any, error) { return nil, d.(chain.Checker).Check(ctx) },
-	)
-	add(BlockScanner, "Blocks", func(ctx context.Context, d chain.Driver) (any, error) {
-		return d.(chain.BlockScanner).Blocks(ctx, tip.Height, tip.Height)
-	})
-	add(AddressScanner, "TransfersTo", func(ctx context.Context, d chain.Driver) (any, error) {
-		return d.(chain.AddressScanner).TransfersTo(ctx, []chain.Address{to}, tip.Height, tip.Height)
-	})
-	add(
-		Mempool, "Pool",
-		func(ctx context.Context, d chain.Driver) (any, error) { return d.(chain.Mempool).Pool(ctx) },
-	)
-	add(Finder, "Transaction", func(ctx context.Context, d chain.Driver) (any, error) {
-		return d.(chain.Finder).Transaction(ctx, hash)
-	})
-	add(Balancer, "Balances", func(ctx context.Context, d chain.Driver) (any, error) {
-		return d.(chain.Balancer).Balances(ctx, tip, []chain.Holding{{Address: to, AssetID: e.native.ID}})
-	})
-	add(CoinSource, "Unspent", func(ctx context.Context, d chain.Driver) (any, error) {
-		_, amounts, err := d.(chain.CoinReader).Unspent(ctx, []chain.Outpoint{{TxHash: hash}})
-		return amounts, err
-	})
-	add(
-		Nonces, "Nonce",
-		func(ctx context.Context, d chain.Driver) (any, error) { return d.(chain.Nonces).Nonce(ctx, to) },
-	)
-
 	if e.has(Sender) {
-		o := e.order(e.wallet(), e.native, e.stranger(), amount(e.native))
-		tx := e.sign(o)
-
-		add(FeeEstimator, "EstimateFee", func(ctx context.Context, d chain.Driver) (any, error) {
-			return d.(chain.FeeEstimator).EstimateFee(ctx, o)
-		})
-		add(
-			Sender, "Build",
-			func(ctx context.Context, d chain.Driver) (any, error) { return d.(chain.Sender).Build(ctx, o) },
-		)
-		add(Sender, "Broadcast", func(ctx context.Context, d chain.Driver) (any, error) {
-			return nil, d.(chain.Sender).Broadcast(ctx, tx)
-		})
-		add(
-			Sender,
-			"Status",
-			func(ctx context.Context, d chain.Driver) (any, error) { return d.(chain.Sender).Status(ctx, tx) },
-		)
+		args.order = e.order(e.wallet(), e.native, e.newAddress(), amount(e.native))
+		args.tx = e.sign(args.order)
 	}
 
 	if e.has(Sweeper) {
-		r := e.release(e.native, amount(e.native).Mul(100), chain.Amount{})
-
-		add(Sweeper, "PlanRelease", func(ctx context.Context, d chain.Driver) (any, error) {
-			return d.(chain.Sweeper).PlanRelease(ctx, r)
-		})
+		args.release = e.newRelease(e.native, amount(e.native).Mul(100), chain.Amount{})
 	}
 
-	return calls
+	var calls []nodeCall
+
+	for _, c := range nodeCalls {
+		isAbsent := func(needed Capability) bool { return !e.has(needed) }
+		if !slices.ContainsFunc(c.needs, isAbsent) {
+			calls = append(calls, c)
+		}
+	}
+
+	return calls, args
 }
 
 func testCallsCanceled(e *env) {
-	for _, c := range e.calls() {
+	calls, args := e.calls()
+	for _, c := range calls {
 		ctx, cancel := context.WithCancel(e.ctx)
 		cancel()
 
-		if _, err := c.call(ctx, e.Driver); !errors.Is(err, context.Canceled) {
+		if _, err := c.call(ctx, e.Driver, args); !errors.Is(err, context.Canceled) {
 			e.t.Errorf("%s with a canceled context: %v, want an error that is context.Canceled", c.name, err)
 		}
 
-		if answer, err := c.call(e.ctx, e.Driver); err != nil {
+		if answer, err := c.call(e.ctx, e.Driver, args); err != nil {
 			e.t.Errorf("%s after that: %v, %v", c.name, answer, err)
 		}
 	}
 }
 
 func testCallsUnavailable(e *env) {
-	for _, c := range e.calls() {
-		answer, err := c.call(e.ctx, e.Unreachable)
+	calls, args := e.calls()
+	for _, c := range calls {
+		answer, err := c.call(e.ctx, e.Unreachable, args)
 		if !errors.Is(err, fault.Unavailable) {
 			e.t.Errorf("%s without a node: %v, want fault.Unavailable", c.name, err)
 		}
@@ -142,21 +165,21 @@ func testCallsMisconfigured(e *env) {
 		e.t.Fatal("DriverHarness.Misconfigured is not a chain.Checker, though the driver is")
 	}
 
-	e.wantFault(
+	e.expectFault(
 		"Check of a node of another network",
 		checker.Check(e.ctx), fault.Stopped, "chain_id_mismatch",
 	)
 }
 
 func testCallsConcurrent(e *env) {
-	calls := e.calls()
+	calls, args := e.calls()
 
 	var wg sync.WaitGroup
 
 	for range 4 {
 		for _, c := range calls {
 			wg.Go(func() {
-				if _, err := c.call(e.ctx, e.Driver); err != nil {
+				if _, err := c.call(e.ctx, e.Driver, args); err != nil {
 					e.t.Errorf("%s beside other calls: %v", c.name, err)
 				}
 			})

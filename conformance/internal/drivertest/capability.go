@@ -45,7 +45,7 @@ const (
 	Expiry          = "conformance.Expirer"
 )
 
-// capabilities tells of each capability whether a harness has it.
+// capabilities has, for each capability, whether a harness has it.
 var capabilities = []struct {
 	name Capability
 	has  func(h Harness) bool

@@ -1,7 +1,5 @@
 package drivertest
 
-// Lifts: waiting payments of others for which a transaction of ours pays.
-
 import (
 	"errors"
 	"slices"
@@ -9,14 +7,14 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-var liftTests = []testCase{
-	{"LiftPaysForBoth", []Capability{CheapPayments}, testLift},
-	{"LiftLeavesAloneWhatNeedsNone", []Capability{CheapPayments}, testNoLift},
-	{"LiftThatPaysEnoughStays", []Capability{CheapPayments, Replacement}, testLiftOnce},
+var bumpTests = []testCase{
+	{"LiftPaysForBoth", []Capability{CheapPayments}, testBump},
+	{"LiftLeavesAloneWhatNeedsNone", []Capability{CheapPayments}, testNoBump},
+	{"LiftThatPaysEnoughStays", []Capability{CheapPayments, Replacement}, testBumpOnce},
 }
 
-// cheapCoin pays an address of ours, and waits until the pool shows it.
-func (e *env) cheapCoin() chain.Coin {
+// lowFeeCoin pays an address of ours below the current fee, and waits until the pool shows it.
+func (e *env) lowFeeCoin() chain.Coin {
 	e.t.Helper()
 	coin := chain.Coin{Owner: e.party(chain.RoleDeposit), Amount: amount(e.native)}
 	hash, err := e.Network.(CheapPayer).PayCheap(e.ctx, coin.Owner.Address, e.native, coin.Amount)
@@ -51,8 +49,8 @@ func (e *env) coinsOf(p chain.Party) []chain.Coin {
 	return coins
 }
 
-// liftOf asks for the order that lifts a coin, and completes it.
-func (e *env) liftOf(coin chain.Coin, wallet chain.Party) chain.Order {
+// bumpOrder returns the order whose transaction pays the fee of a waiting coin (CPFP).
+func (e *env) bumpOrder(coin chain.Coin, wallet chain.Party) chain.Order {
 	e.t.Helper()
 
 	if _, on := as[chain.Lifter](e).LiftAfter(); !on {
@@ -67,22 +65,20 @@ func (e *env) liftOf(coin chain.Coin, wallet chain.Party) chain.Order {
 	}
 
 	want := chain.Output{To: coin.Owner.Address, AssetID: e.native.ID, Amount: coin.Amount}
-	if o.From != wallet || o.Lift == nil || *o.Lift != coin || len(o.Outputs) != 1 || o.Outputs[0] != want ||
-		o.MaxFee.IsZero() ||
-		o.SubtractFee ||
-		len(o.Coins) > 0 {
+	isWhole := o.Lift != nil && *o.Lift == coin && len(o.Outputs) == 1 && o.Outputs[0] == want
+	if o.From != wallet || !isWhole || o.MaxFee.IsZero() || o.SubtractFee || len(o.Coins) > 0 {
 		e.t.Fatalf("the order is %+v: it has to pay the whole coin back to its owner, from the wallet", o)
 	}
 
 	return e.complete(o)
 }
 
-func testLift(e *env) {
+func testBump(e *env) {
 	wallet := e.wallet()
 	before := e.balance(wallet, e.native)
-	coin := e.cheapCoin()
+	coin := e.lowFeeCoin()
 
-	tx := e.sign(e.liftOf(coin, wallet))
+	tx := e.sign(e.bumpOrder(coin, wallet))
 	if !slices.Contains(tx.Inputs, coin.Outpoint) {
 		e.t.Fatalf("it spends %+v, and not the coin", tx.Inputs)
 	}
@@ -92,10 +88,10 @@ func testLift(e *env) {
 	}
 
 	e.broadcast(tx)
-	e.state(tx, chain.TxPooled)
+	e.waitState(tx, chain.TxPooled)
 	e.mine(1)
-	st := e.state(tx, chain.TxIncluded)
-	e.checkIncluded(tx, st)
+	st := e.waitState(tx, chain.TxIncluded)
+	e.expectIncluded(tx, st)
 
 	if got := e.balance(coin.Owner, e.native); got != coin.Amount {
 		e.t.Errorf("the owner of the coin of %s holds %s", coin.Amount, got)
@@ -106,9 +102,9 @@ func testLift(e *env) {
 	}
 }
 
-func testNoLift(e *env) {
+func testNoBump(e *env) {
 	wallet := e.wallet()
-	cheap := e.cheapCoin()
+	cheap := e.lowFeeCoin()
 	refused := func(what string, coin chain.Coin, coins []chain.Coin) {
 		e.t.Helper()
 
@@ -121,28 +117,29 @@ func testNoLift(e *env) {
 	unknown := cheap
 	unknown.Outpoint.Vout += 7
 	refused("a coin that there is not", unknown, e.coinsOf(wallet))
-	tx := e.sign(e.liftOf(cheap, wallet))
+	tx := e.sign(e.bumpOrder(cheap, wallet))
 	e.broadcast(tx)
-	e.state(tx, chain.TxPooled)
+	e.waitState(tx, chain.TxPooled)
 	refused("a coin that is lifted", cheap, e.coinsOf(wallet))
 	e.mine(1)
-	e.state(tx, chain.TxIncluded)
+	e.waitState(tx, chain.TxIncluded)
 	refused("a coin in a block", cheap, e.coinsOf(wallet))
 }
 
-// testLiftOnce: what pays enough for both is not raised, and neither of both is lost when it is tried.
-func testLiftOnce(e *env) {
+// testBumpOnce replaces a child that pays enough for both: it still spends the coin and pays more.
+func testBumpOnce(e *env) {
 	wallet := e.wallet()
-	coin := e.cheapCoin()
-	o := e.liftOf(coin, wallet)
+	coin := e.lowFeeCoin()
+	o := e.bumpOrder(coin, wallet)
 	first := e.sign(o)
 	e.broadcast(first)
-	e.state(first, chain.TxPooled)
+	e.waitState(first, chain.TxPooled)
 
 	o.Replaces = &first
-	if u, err := e.sender().
-		Build(e.ctx, o); err == nil &&
-		(!slices.Contains(u.Inputs, coin.Outpoint) || u.MaxFee.Cmp(first.MaxFee) <= 0) {
+	u, err := e.sender().Build(e.ctx, o)
+
+	isBump := slices.Contains(u.Inputs, coin.Outpoint) && u.MaxFee.Cmp(first.MaxFee) > 0
+	if err == nil && !isBump {
 		e.t.Errorf(
 			"its replacement spends %+v and pays %s, the first one paid %s",
 			u.Inputs, u.MaxFee, first.MaxFee,
@@ -150,5 +147,5 @@ func testLiftOnce(e *env) {
 	}
 
 	e.mine(1)
-	e.state(first, chain.TxIncluded)
+	e.waitState(first, chain.TxIncluded)
 }

@@ -1,7 +1,5 @@
 package drivertest
 
-// What every subtest of the driver suite works with: the harness, its assets, and patience.
-
 import (
 	"context"
 	"errors"
@@ -45,7 +43,8 @@ func newEnv(t *testing.T, h Harness) *env {
 	return e
 }
 
-// has reports whether a capability is there; testCapabilities sees to it that what is not is declared absent.
+// has reports whether a capability is there. testCapabilities checks that what is not is declared
+// absent.
 func (e *env) has(c Capability) bool {
 	if c == Replacement || c == Expiry {
 		return !slices.Contains(e.Absent, c)
@@ -74,7 +73,7 @@ func as[T any](e *env) T {
 	return v
 }
 
-// assets are the assets to repeat a test for: the native coin and, where there are any, a token.
+// assets returns the assets to repeat a case for: the native coin and, where there is one, a token.
 func (e *env) assets() []chain.Asset {
 	out := []chain.Asset{e.native}
 	if token, ok := e.token(); ok {
@@ -94,7 +93,8 @@ func (e *env) token() (chain.Asset, bool) {
 	return chain.Asset{}, false
 }
 
-// amount is what the suite sends of an asset: a hundredth of a whole unit, or ten times the least amount.
+// amount returns what the suite sends of an asset, in base units: a hundredth of a whole unit, or ten
+// times the least amount.
 func amount(a chain.Asset) chain.Amount {
 	hundredth := chain.Units(1)
 	if a.Decimals > 2 {
@@ -104,7 +104,7 @@ func amount(a chain.Asset) chain.Amount {
 	return chain.Max(hundredth, a.MinAmount.Mul(10))
 }
 
-// eventually polls until a condition holds; its error says what is still missing.
+// eventually polls until a condition returns nil. Its error says what is still missing.
 func (e *env) eventually(what string, condition func() error) {
 	e.t.Helper()
 	deadline := time.Now().Add(e.Patience)
@@ -135,15 +135,15 @@ func (e *env) must(what string, err error) {
 	}
 }
 
-// wantFault checks word and, unless it is empty, code of an error.
-func (e *env) wantFault(what string, err, word error, code string) {
+// expectFault checks the kind and, unless it is empty, the code of an error.
+func (e *env) expectFault(what string, err, kind error, code string) {
 	e.t.Helper()
 
 	switch {
 	case err == nil:
-		e.t.Fatalf("%s: no error, want %v (%s)", what, word, code)
-	case !errors.Is(err, word):
-		e.t.Fatalf("%s: %v, want an error that is %q (%s)", what, err, word, code)
+		e.t.Fatalf("%s: no error, want %v (%s)", what, kind, code)
+	case !errors.Is(err, kind):
+		e.t.Fatalf("%s: %v, want an error that is %q (%s)", what, err, kind, code)
 	case code != "" && fault.Code(err) != code:
 		e.t.Fatalf("%s: code %q of %v, want %s", what, fault.Code(err), err, code)
 	}
@@ -193,8 +193,8 @@ func (e *env) fork(depth int, keep ...string) {
 	})
 }
 
-// stranger returns an address that is not ours.
-func (e *env) stranger() chain.Address {
+// newAddress returns an address that is not ours.
+func (e *env) newAddress() chain.Address {
 	e.t.Helper()
 	a, err := e.Network.NewAddress(e.ctx)
 	e.must("Controls.NewAddress", err)
@@ -272,7 +272,7 @@ func (e *env) scan(from uint64) []chain.Block {
 	return all
 }
 
-// transfersTo picks the transfers to an address.
+// transfersTo returns the transfers to an address.
 func transfersTo(blocks []chain.Block, to chain.Address) []chain.Transfer {
 	var out []chain.Transfer
 
@@ -287,8 +287,8 @@ func transfersTo(blocks []chain.Block, to chain.Address) []chain.Transfer {
 	return out
 }
 
-// checkPayment checks the one transfer of a payment.
-func (e *env) checkPayment(
+// expectTransfer checks the one transfer of a payment.
+func (e *env) expectTransfer(
 	where string,
 	got []chain.Transfer,
 	hash string,
@@ -321,7 +321,7 @@ func (e *env) checkPayment(
 	return g
 }
 
-// balance is what a party holds at the tip.
+// balance returns what a party holds at the tip, in base units.
 func (e *env) balance(of chain.Party, a chain.Asset) chain.Amount {
 	e.t.Helper()
 

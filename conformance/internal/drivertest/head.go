@@ -1,7 +1,5 @@
 package drivertest
 
-// Network, Head, RefAt and ParseAddress.
-
 import (
 	"fmt"
 	"math"
@@ -148,7 +146,7 @@ func testRefAtAbove(e *env) {
 	tip := e.head().Tip.Height
 	for _, height := range []uint64{tip + 1000, math.MaxInt64} {
 		ref, err := e.Driver.RefAt(e.ctx, height)
-		e.wantFault(fmt.Sprintf("RefAt(%d) above the tip %d", height, tip), err, fault.NotFound, "")
+		e.expectFault(fmt.Sprintf("RefAt(%d) above the tip %d", height, tip), err, fault.NotFound, "")
 
 		if !ref.IsZero() {
 			e.t.Errorf("RefAt above the tip returned %+v beside its error", ref)
@@ -162,19 +160,19 @@ func testRefAtPruned(e *env) {
 	e.must("Pruner.Prune", e.Network.(Pruner).Prune(e.ctx, tip))
 	e.settle()
 	_, err := e.Driver.RefAt(e.ctx, tip-1)
-	e.wantFault("RefAt of a pruned block", err, fault.Stopped, "node_pruned")
+	e.expectFault("RefAt of a pruned block", err, fault.Stopped, "node_pruned")
 	_, err = e.Driver.RefAt(e.ctx, tip)
 	e.must("RefAt of the oldest block that is left", err)
 }
 
 func testParseAddress(e *env) {
-	address := e.stranger()
+	address := e.newAddress()
 	for range 2 {
-		again, err := e.Driver.ParseAddress(string(address))
+		second, err := e.Driver.ParseAddress(string(address))
 		e.must("ParseAddress", err)
 
-		if again != address {
-			e.t.Fatalf("ParseAddress(%q) = %q", address, again)
+		if second != address {
+			e.t.Fatalf("ParseAddress(%q) = %q", address, second)
 		}
 	}
 
@@ -192,8 +190,8 @@ func testParseAddress(e *env) {
 	}
 }
 
-// foreign are valid addresses from the standards' own examples and well-known contracts.
-var foreign = map[chain.Family]string{
+// foreignAddresses are valid addresses from the standards' own examples and well-known contracts.
+var foreignAddresses = map[chain.Family]string{
 	chain.EVM:     "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
 	chain.Bitcoin: "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4",
 	chain.Solana:  "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA",
@@ -202,7 +200,7 @@ var foreign = map[chain.Family]string{
 }
 
 func testParseAddressRefuses(e *env) {
-	good := string(e.stranger())
+	good := string(e.newAddress())
 
 	bad := append([]string{
 		"",
@@ -218,7 +216,7 @@ func testParseAddressRefuses(e *env) {
 		"\xff\xfe",
 		e.network.Slug + ":" + good,
 	}, e.BadAddresses...)
-	for family, address := range foreign {
+	for family, address := range foreignAddresses {
 		if family != e.network.Family {
 			bad = append(bad, address)
 		}
@@ -230,7 +228,7 @@ func testParseAddressRefuses(e *env) {
 			s = s[:100]
 		}
 
-		e.wantFault(fmt.Sprintf("ParseAddress(%q)", s), err, fault.Invalid, "")
+		e.expectFault(fmt.Sprintf("ParseAddress(%q)", s), err, fault.Invalid, "")
 
 		if got != "" {
 			e.t.Errorf("ParseAddress(%q) returned %q beside its error", s, got)

@@ -1,7 +1,5 @@
 package drivertest
 
-// What needs no node: Deriver, TokenAccounter, URIBuilder.
-
 import (
 	"strings"
 
@@ -18,10 +16,8 @@ var keyTests = []testCase{
 
 func (e *env) publicKey(role chain.Role, index uint32) chain.PublicKey {
 	e.t.Helper()
-	key, err := e.Signer.PublicKey(
-		e.ctx,
-		chain.KeyRef{Family: e.network.Family, Livemode: e.network.Livemode, Role: role, Index: index},
-	)
+	ref := chain.KeyRef{Family: e.network.Family, Livemode: e.network.Livemode, Role: role, Index: index}
+	key, err := e.Signer.PublicKey(e.ctx, ref)
 	e.must("Signer.PublicKey", err)
 
 	return key
@@ -53,9 +49,9 @@ func testDerive(e *env) {
 		}
 
 		for name, d := range drivers {
-			again, err := d.(chain.Deriver).DeriveAddress(key)
-			if err != nil || again != first {
-				e.t.Errorf("%s derives %q, %v from the same key, first it was %q", name, again, err, first)
+			second, err := d.(chain.Deriver).DeriveAddress(key)
+			if err != nil || second != first {
+				e.t.Errorf("%s derives %q, %v from the same key, first it was %q", name, second, err, first)
 			}
 		}
 	}
@@ -76,7 +72,7 @@ func testDeriveRefuses(e *env) {
 		"a key of another curve": {Curve: other, Bytes: key.Bytes},
 	} {
 		address, err := as[chain.Deriver](e).DeriveAddress(bad)
-		e.wantFault("DeriveAddress of "+name, err, fault.Invalid, "")
+		e.expectFault("DeriveAddress of "+name, err, fault.Invalid, "")
 
 		if address != "" {
 			e.t.Errorf("DeriveAddress of %s returned %s beside its error", name, address)
@@ -90,7 +86,7 @@ func testTokenAccount(e *env) {
 		e.t.Fatal("a driver with token accounts has no token to test them with")
 	}
 
-	owner, other := e.stranger(), e.stranger()
+	owner, other := e.newAddress(), e.newAddress()
 	accounts := as[chain.TokenAccounter](e)
 	first, err := accounts.TokenAccount(owner, token)
 	e.must("TokenAccount", err)
@@ -105,8 +101,8 @@ func testTokenAccount(e *env) {
 	}
 
 	for _, d := range drivers {
-		if again, err := d.(chain.TokenAccounter).TokenAccount(owner, token); err != nil || again != first {
-			e.t.Errorf("TokenAccount is %q, then %q, %v", first, again, err)
+		if second, err := d.(chain.TokenAccounter).TokenAccount(owner, token); err != nil || second != first {
+			e.t.Errorf("TokenAccount is %q, then %q, %v", first, second, err)
 		}
 	}
 
@@ -122,7 +118,7 @@ func testTokenAccount(e *env) {
 func testPaymentURI(e *env) {
 	uris := as[chain.URIBuilder](e)
 	for _, a := range e.assets() {
-		to := e.stranger()
+		to := e.newAddress()
 
 		uri := uris.PaymentURI(to, a, amount(a))
 		if !strings.Contains(uri, string(to)) {
@@ -133,9 +129,10 @@ func testPaymentURI(e *env) {
 			e.t.Errorf("PaymentURI of %s is %q, which is not a URI", a.Symbol, uri)
 		}
 
-		if again := uris.PaymentURI(to, a, amount(a)); again != uri {
-			e.t.Errorf("PaymentURI is %q, then %q", uri, again)
+		if second := uris.PaymentURI(to, a, amount(a)); second != uri {
+			e.t.Errorf("PaymentURI is %q, then %q", uri, second)
 		}
+
 		// A bare address is allowed; a URI with an amount has to have the right one.
 		if more := uris.PaymentURI(to, a, amount(a).Add(amount(a))); more == uri && uri != string(to) {
 			e.t.Errorf("PaymentURI %q is the same for twice the amount", uri)

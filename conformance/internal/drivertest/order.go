@@ -1,7 +1,5 @@
 package drivertest
 
-// What Build and Assemble refuse, and what they need no network for.
-
 import (
 	"errors"
 	"slices"
@@ -25,17 +23,17 @@ func testOrderMaxFee(e *env) {
 	for _, a := range e.assets() {
 		from := e.wallet(a)
 
-		o := e.order(from, a, e.stranger(), amount(a))
+		o := e.order(from, a, e.newAddress(), amount(a))
 		for _, most := range []chain.Amount{chain.Units(1), {}} {
 			o.MaxFee = most
 			_, err := e.sender().Build(e.ctx, o)
-			e.wantFault("Build with a maximum fee of "+most.String(), err, fault.Limited, "fee_above_maximum")
+			e.expectFault("Build with a maximum fee of "+most.String(), err, fault.Limited, "fee_above_maximum")
 		}
 
 		if a.Kind == chain.Native {
 			o.MaxFee, o.SubtractFee = chain.Units(1), true
 			_, err := e.sender().Build(e.ctx, o)
-			e.wantFault(
+			e.expectFault(
 				"Build with SubtractFee and a maximum fee of 1",
 				err, fault.Limited, "fee_above_maximum",
 			)
@@ -45,16 +43,16 @@ func testOrderMaxFee(e *env) {
 
 func testOrderFunds(e *env) {
 	for _, a := range e.assets() {
-		from, to := e.wallet(a), e.stranger()
+		from, to := e.wallet(a), e.newAddress()
 		o := e.order(from, a, to, amount(a))
 		o.Outputs = []chain.Output{{To: to, AssetID: a.ID, Amount: amount(a).Mul(101)}}
 		_, err := e.sender().Build(e.ctx, o)
-		e.wantFault("Build of more "+a.Symbol+" than there is", err, fault.State, "insufficient_funds")
+		e.expectFault("Build of more "+a.Symbol+" than there is", err, fault.State, "insufficient_funds")
 
 		if a.Kind == chain.Native {
 			o.Outputs = []chain.Output{{To: to, AssetID: a.ID, Amount: amount(a).Mul(100)}}
 			_, err = e.sender().Build(e.ctx, o)
-			e.wantFault(
+			e.expectFault(
 				"Build of all the native coin, nothing left for the fee",
 				err, fault.State, "insufficient_funds",
 			)
@@ -64,15 +62,15 @@ func testOrderFunds(e *env) {
 
 func testOrderDestination(e *env) {
 	from := e.wallet()
-	o := e.order(from, e.native, e.stranger(), amount(e.native))
+	o := e.order(from, e.native, e.newAddress(), amount(e.native))
 	o.Outputs = []chain.Output{{To: "not an address", AssetID: e.native.ID, Amount: amount(e.native)}}
 	_, err := e.sender().Build(e.ctx, o)
-	e.wantFault("Build to a malformed address", err, fault.Invalid, "destination_not_payable")
+	e.expectFault("Build to a malformed address", err, fault.Invalid, "destination_not_payable")
 	o.Outputs = []chain.Output{
-		{To: e.stranger(), AssetID: "000000000000000000000000", Amount: amount(e.native)},
+		{To: e.newAddress(), AssetID: "000000000000000000000000", Amount: amount(e.native)},
 	}
 	_, err = e.sender().Build(e.ctx, o)
-	e.wantFault("Build of an asset that the network does not have", err, fault.Invalid, "")
+	e.expectFault("Build of an asset that the network does not have", err, fault.Invalid, "")
 }
 
 func testOrderUnpayable(e *env) {
@@ -81,20 +79,19 @@ func testOrderUnpayable(e *env) {
 		a = token // freezing is a thing of tokens on most networks
 	}
 
-	from, to := e.wallet(a), e.stranger()
+	from, to := e.wallet(a), e.newAddress()
 	o := e.order(from, a, to, amount(a))
 	e.must("Freezer.Freeze", e.Network.(Freezer).Freeze(e.ctx, to, a))
 	e.settle()
 	_, err := e.sender().Build(e.ctx, o)
-	e.wantFault("Build to a destination that cannot be paid", err, fault.Invalid, "destination_not_payable")
+	e.expectFault("Build to a destination that cannot be paid", err, fault.Invalid, "destination_not_payable")
 }
 
 func testOrderOutputs(e *env) {
-	from, one, two := e.wallet(), e.stranger(), e.stranger()
+	from, one, two := e.wallet(), e.newAddress(), e.newAddress()
 	o := e.order(from, e.native, one, amount(e.native))
-	o.Outputs = append(
-		o.Outputs, chain.Output{To: two, AssetID: e.native.ID, Amount: amount(e.native).Mul(2)},
-	)
+	second := chain.Output{To: two, AssetID: e.native.ID, Amount: amount(e.native).Mul(2)}
+	o.Outputs = append(o.Outputs, second)
 
 	_, err := e.sender().Build(e.ctx, o)
 	if errors.Is(err, fault.Unsupported) {
@@ -120,7 +117,7 @@ func testOrderOutputs(e *env) {
 }
 
 func testBuildNoEffect(e *env) {
-	from, to := e.wallet(), e.stranger()
+	from, to := e.wallet(), e.newAddress()
 	before := e.balance(from, e.native)
 	e.sign(e.order(from, e.native, to, amount(e.native)))
 	tx := e.sign(e.order(from, e.native, to, amount(e.native)))
@@ -137,15 +134,15 @@ func testBuildNoEffect(e *env) {
 
 func testAssembleChecks(e *env) {
 	from := e.wallet()
-	o := e.order(from, e.native, e.stranger(), amount(e.native))
+	o := e.order(from, e.native, e.newAddress(), amount(e.native))
 	unsigned := e.build(o)
 	keys, signatures := e.signatures(unsigned)
 	first, err := e.sender().Assemble(o, unsigned, keys, signatures)
 	e.must("Assemble", err)
 
-	again, err := e.sender().Assemble(o, unsigned, keys, signatures)
-	if err != nil || again.TxHash != first.TxHash || !slices.Equal(again.Raw, first.Raw) {
-		e.t.Errorf("assembled twice: %s, then %s, %v", first.TxHash, again.TxHash, err)
+	second, err := e.sender().Assemble(o, unsigned, keys, signatures)
+	if err != nil || second.TxHash != first.TxHash || !slices.Equal(second.Raw, first.Raw) {
+		e.t.Errorf("assembled twice: %s, then %s, %v", first.TxHash, second.TxHash, err)
 	}
 
 	refused := func(what string, keys []chain.PublicKey, signatures [][]byte) {
@@ -176,9 +173,9 @@ func testAssembleChecks(e *env) {
 	foreign := unsigned
 	foreign.Payloads = slices.Clone(unsigned.Payloads)
 
-	stranger := e.party(chain.RoleMaster)
+	other := e.party(chain.RoleMaster)
 	for i := range foreign.Payloads {
-		foreign.Payloads[i].Key = stranger.Key
+		foreign.Payloads[i].Key = other.Key
 	}
 
 	otherKeys, otherSignatures := e.signatures(foreign)
@@ -187,13 +184,13 @@ func testAssembleChecks(e *env) {
 
 	// The right key's signature of something else.
 	o2 := o
-	o2.Outputs = []chain.Output{{To: e.stranger(), AssetID: e.native.ID, Amount: amount(e.native)}}
+	o2.Outputs = []chain.Output{{To: e.newAddress(), AssetID: e.native.ID, Amount: amount(e.native)}}
 	_, otherPayload := e.signatures(e.build(o2))
 	refused("a signature of another transaction", keys, otherPayload)
 }
 
 func testAssembleOffline(e *env) {
-	o := e.order(e.wallet(), e.native, e.stranger(), amount(e.native))
+	o := e.order(e.wallet(), e.native, e.newAddress(), amount(e.native))
 	unsigned := e.build(o)
 	keys, signatures := e.signatures(unsigned)
 	first, err := e.sender().Assemble(o, unsigned, keys, signatures)

@@ -1,7 +1,5 @@
 package drivertest
 
-// What waits and what is looked up: Mempool, Finder.
-
 import (
 	"errors"
 	"fmt"
@@ -18,7 +16,7 @@ var poolTests = []testCase{
 func testPool(e *env) {
 	pool := as[chain.Mempool](e)
 	for _, a := range e.assets() {
-		from, to := e.recent(), e.stranger()
+		from, to := e.nextHeight(), e.newAddress()
 		hash := e.pay(to, a, amount(a))
 
 		var waiting chain.Transfer
@@ -29,7 +27,7 @@ func testPool(e *env) {
 
 			for _, tx := range txs {
 				if tx.TxHash == hash {
-					waiting = e.checkPayment("in the pool", ours(tx.Transfers, to), hash, to, a, amount(a))
+					waiting = e.expectTransfer("in the pool", filterTransfers(tx.Transfers, to), hash, to, a, amount(a))
 					if len(tx.Spent) == 0 && (e.has(Nonces) || e.has(CoinSource)) {
 						e.t.Errorf("the waiting transaction %s does not say what it uses up", hash)
 					}
@@ -43,7 +41,7 @@ func testPool(e *env) {
 		e.mine(1)
 
 		if e.has(BlockScanner) {
-			mined := e.checkPayment("in a block", transfersTo(e.scan(from), to), hash, to, a, amount(a))
+			mined := e.expectTransfer("in a block", transfersTo(e.scan(from), to), hash, to, a, amount(a))
 			if mined.Index != waiting.Index {
 				e.t.Errorf(
 					"the transfer has index %d in the pool and %d in its block",
@@ -67,8 +65,8 @@ func testPool(e *env) {
 	}
 }
 
-// ours picks the transfers to an address.
-func ours(transfers []chain.Transfer, to chain.Address) []chain.Transfer {
+// filterTransfers picks the transfers to an address.
+func filterTransfers(transfers []chain.Transfer, to chain.Address) []chain.Transfer {
 	return transfersTo([]chain.Block{{Transfers: transfers}}, to)
 }
 
@@ -102,11 +100,11 @@ func (e *env) findIncluded(hash string) chain.Found {
 }
 
 func testFinderUnknown(e *env) {
-	// A hash that has the form of the network's, and is that of nothing.
-	hash := e.pay(e.stranger(), e.native, amount(e.native))
+	// A hash of the network's form that no transaction has.
+	hash := e.pay(e.newAddress(), e.native, amount(e.native))
 	e.mine(1)
 	found, err := e.find(swapDigits(hash))
-	e.wantFault("Transaction of an unknown hash", err, fault.NotFound, "")
+	e.expectFault("Transaction of an unknown hash", err, fault.NotFound, "")
 
 	if found.TxHash != "" || len(found.Transfers) != 0 {
 		e.t.Errorf("an unknown transaction is %+v beside its error", found)
@@ -124,7 +122,7 @@ func testFinderUnknown(e *env) {
 	}
 }
 
-// swapDigits makes another hash of the same form, whether it is written in hex or base58.
+// swapDigits returns another hash of the same form, be it hex or base58.
 func swapDigits(hash string) string {
 	return strings.NewReplacer("1", "2", "2", "1", "3", "4", "4", "3", "5", "6", "6", "5", "7", "8", "8", "7").
 		Replace(hash)
@@ -132,12 +130,12 @@ func swapDigits(hash string) string {
 
 func testFinderBlock(e *env) {
 	for _, a := range e.assets() {
-		from, to := e.recent(), e.stranger()
+		from, to := e.nextHeight(), e.newAddress()
 		hash := e.pay(to, a, amount(a))
 		e.mine(2)
 		found := e.findIncluded(hash)
 
-		got := e.checkPayment("looked up", ours(found.Transfers, to), hash, to, a, amount(a))
+		got := e.expectTransfer("looked up", filterTransfers(found.Transfers, to), hash, to, a, amount(a))
 		if found.Failed || found.TxHash != hash {
 			e.t.Errorf("found %+v, want %s without failure", found, hash)
 		}
@@ -158,7 +156,7 @@ func testFinderBlock(e *env) {
 }
 
 func testFinderPool(e *env) {
-	to := e.stranger()
+	to := e.newAddress()
 	hash := e.pay(to, e.native, amount(e.native))
 
 	var found chain.Found
@@ -172,12 +170,12 @@ func testFinderPool(e *env) {
 		e.t.Errorf("a waiting transaction is %+v", found)
 	}
 
-	e.checkPayment("waiting", ours(found.Transfers, to), hash, to, e.native, amount(e.native))
+	e.expectTransfer("waiting", filterTransfers(found.Transfers, to), hash, to, e.native, amount(e.native))
 }
 
 func testFinderFailed(e *env) {
 	for _, a := range e.assets() {
-		hash, err := e.Network.(FailingPayer).PayFailing(e.ctx, e.stranger(), a, amount(a))
+		hash, err := e.Network.(FailingPayer).PayFailing(e.ctx, e.newAddress(), a, amount(a))
 		e.must("FailingPayer.PayFailing", err)
 		e.settle()
 		e.mine(1)
@@ -189,7 +187,7 @@ func testFinderFailed(e *env) {
 }
 
 func testFinderFork(e *env) {
-	hash := e.pay(e.stranger(), e.native, amount(e.native))
+	hash := e.pay(e.newAddress(), e.native, amount(e.native))
 	e.mine(1)
 	e.findIncluded(hash)
 	e.fork(1)

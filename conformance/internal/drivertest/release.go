@@ -1,7 +1,5 @@
 package drivertest
 
-// Sweeper: releases, planned and played to the end.
-
 import (
 	"reflect"
 	"slices"
@@ -23,8 +21,8 @@ var releaseTests = []testCase{
 	{"UnmovableDepositIsInvalid", nil, testReleaseImpossible},
 }
 
-// release is the release of a deposit that was just paid.
-func (e *env) release(a chain.Asset, sum, fee chain.Amount) chain.Release {
+// newRelease pays a deposit and returns its release.
+func (e *env) newRelease(a chain.Asset, sum, fee chain.Amount) chain.Release {
 	e.t.Helper()
 	deposit := e.party(chain.RoleDeposit)
 	e.pay(deposit.Address, a, sum)
@@ -34,7 +32,7 @@ func (e *env) release(a chain.Asset, sum, fee chain.Amount) chain.Release {
 		Asset:      a,
 		Deposit:    deposit,
 		Master:     e.wallet(a),
-		FeeAddress: e.stranger(),
+		FeeAddress: e.newAddress(),
 		Amount:     sum,
 		Fee:        fee,
 	}
@@ -59,7 +57,7 @@ func (e *env) plan(r chain.Release) []chain.ReleaseStep {
 	for _, s := range steps {
 		at := slices.Index(order, s.Kind)
 		if at <= last {
-			e.t.Fatalf("the plan %v is out of order", kinds(steps))
+			e.t.Fatalf("the plan %v is out of order", stepKinds(steps))
 		}
 
 		last = at
@@ -74,13 +72,13 @@ func (e *env) plan(r chain.Release) []chain.ReleaseStep {
 	}
 
 	if len(steps) > 0 && steps[len(steps)-1].Kind != chain.StepSweep {
-		e.t.Fatalf("the plan %v does not end in a sweep", kinds(steps))
+		e.t.Fatalf("the plan %v does not end in a sweep", stepKinds(steps))
 	}
 
 	return steps
 }
 
-func kinds(steps []chain.ReleaseStep) []chain.StepKind {
+func stepKinds(steps []chain.ReleaseStep) []chain.StepKind {
 	out := make([]chain.StepKind, 0, len(steps))
 	for _, s := range steps {
 		out = append(out, s.Kind)
@@ -89,8 +87,8 @@ func kinds(steps []chain.ReleaseStep) []chain.StepKind {
 	return out
 }
 
-// played sums up what the transactions of a release did.
-type played struct {
+// releaseResult sums up what the transactions of a release did.
+type releaseResult struct {
 	steps       []chain.StepKind
 	depositFees chain.Amount // network fees that the deposit's address paid
 	masterFees  chain.Amount // network fees that the master wallet paid
@@ -98,11 +96,11 @@ type played struct {
 	feePaid     chain.Amount
 }
 
-// play runs a release to its end as chain/send and settlement do: one step, confirmed, then the plan anew.
-func (e *env) play(r chain.Release) played {
+// runRelease runs a release to its end as the sender does: one step, confirmed, then the plan anew.
+func (e *env) runRelease(r chain.Release) releaseResult {
 	e.t.Helper()
 
-	var p played
+	var p releaseResult
 	for len(p.steps) < 4 {
 		steps := e.plan(r)
 		if len(steps) == 0 {
@@ -159,23 +157,23 @@ func (e *env) gain(of chain.Party, a chain.Asset, before chain.Amount) chain.Amo
 	return after.Sub(before)
 }
 
-// nativeFee is a platform fee of half a percent, as is usual.
-func (e *env) nativeFee() chain.Amount { return amount(e.native).Mul(100).BPS(50) }
+// platformFee returns a fee of half a percent of what a release moves, in base units.
+func (e *env) platformFee() chain.Amount { return amount(e.native).Mul(100).BPS(50) }
 
-func testReleaseNative(e *env) { e.releaseNative(e.nativeFee()) }
+func testReleaseNative(e *env) { e.runNativeRelease(e.platformFee()) }
 
 func testReleaseNoFee(e *env) {
-	if p := e.releaseNative(chain.Amount{}); slices.Contains(p.steps, chain.StepFee) {
+	if p := e.runNativeRelease(chain.Amount{}); slices.Contains(p.steps, chain.StepFee) {
 		e.t.Errorf("a release without a fee took %v", p.steps)
 	}
 }
 
-func (e *env) releaseNative(fee chain.Amount) played {
+func (e *env) runNativeRelease(fee chain.Amount) releaseResult {
 	e.t.Helper()
 	gross := amount(e.native).Mul(100).Add(chain.Units(3))
-	r := e.release(e.native, gross, fee)
+	r := e.newRelease(e.native, gross, fee)
 	before := e.balance(r.Master, e.native)
-	p := e.play(r)
+	p := e.runRelease(r)
 	swept := e.gain(r.Master, e.native, before)
 
 	got := e.balance(chain.Party{Address: r.FeeAddress}, e.native)
@@ -199,11 +197,11 @@ func (e *env) releaseNative(fee chain.Amount) played {
 
 func testReleaseOnlyItsOwn(e *env) {
 	gross := amount(e.native).Mul(50)
-	r := e.release(e.native, gross, e.nativeFee())
+	r := e.newRelease(e.native, gross, e.platformFee())
 	other := amount(e.native).Mul(7)
 	e.pay(r.Deposit.Address, e.native, other)
 	e.mine(1)
-	e.play(r)
+	e.runRelease(r)
 
 	if left := e.balance(r.Deposit, e.native); left != other {
 		e.t.Errorf("%s is left of a deposit of %s that was not to be released", left, other)
@@ -212,11 +210,11 @@ func testReleaseOnlyItsOwn(e *env) {
 
 func testReleaseToken(e *env) {
 	token, _ := e.token()
-	gross, fee := amount(token).Mul(20), e.nativeFee()
-	r := e.release(token, gross, fee)
+	gross, fee := amount(token).Mul(20), e.platformFee()
+	r := e.newRelease(token, gross, fee)
 	tokens, coins := e.balance(r.Master, token), e.balance(r.Master, e.native)
 
-	p := e.play(r)
+	p := e.runRelease(r)
 	if got := e.gain(r.Master, token, tokens); got != gross {
 		e.t.Errorf("%s %s arrived at the master wallet, want %s", got, token.Symbol, gross)
 	}
@@ -228,6 +226,7 @@ func testReleaseToken(e *env) {
 	if left := e.balance(r.Deposit, token); !left.IsZero() {
 		e.t.Errorf("%s %s is left at the deposit address", left, token.Symbol)
 	}
+
 	// What the master paid is at the fee address, at the deposit address, or with the network.
 	residue := e.balance(r.Deposit, e.native)
 	if want := fee.Add(p.topUp).Add(p.masterFees); coins.Sub(e.balance(r.Master, e.native)) != want {
@@ -240,7 +239,7 @@ func testReleaseToken(e *env) {
 	}
 }
 
-func topUp(steps []chain.ReleaseStep) chain.Amount {
+func topUpAmount(steps []chain.ReleaseStep) chain.Amount {
 	for _, s := range steps {
 		if s.Kind == chain.StepTopUp {
 			return s.Order.Outputs[0].Amount
@@ -252,46 +251,47 @@ func topUp(steps []chain.ReleaseStep) chain.Amount {
 
 func testReleaseResidue(e *env) {
 	token, _ := e.token()
-	r := e.release(token, amount(token), e.nativeFee())
+	r := e.newRelease(token, amount(token), e.platformFee())
 
-	whole := topUp(e.plan(r))
+	whole := topUpAmount(e.plan(r))
 	if whole.IsZero() {
 		return // a network without top-ups, such as one where somebody else can pay the fee
 	}
-	// A native deposit at the same address is nobody's gas.
+
+	// A native deposit at the same address pays no gas.
 	e.pay(r.Deposit.Address, e.native, amount(e.native))
 	e.mine(1)
 
-	if got := topUp(e.plan(r)); got != whole {
+	if got := topUpAmount(e.plan(r)); got != whole {
 		e.t.Errorf("the top-up is %s beside a native deposit, without it %s", got, whole)
 	}
 
 	residue := whole.Share(chain.Units(1), chain.Units(3))
 
 	r.Residue = residue
-	if got := topUp(e.plan(r)); got != whole.Sub(residue) {
+	if got := topUpAmount(e.plan(r)); got != whole.Sub(residue) {
 		e.t.Errorf("with a residue of %s the top-up is %s, want %s", residue, got, whole.Sub(residue))
 	}
 
 	r.Residue = whole
-	if steps := e.plan(r); !topUp(steps).IsZero() {
-		e.t.Errorf("with a residue that covers the gas the plan is %v", kinds(steps))
+	if steps := e.plan(r); !topUpAmount(steps).IsZero() {
+		e.t.Errorf("with a residue that covers the gas the plan is %v", stepKinds(steps))
 	}
 }
 
 func testReleaseDone(e *env) {
 	for _, a := range e.assets() {
-		r := e.release(a, amount(a).Mul(100), e.nativeFee())
+		r := e.newRelease(a, amount(a).Mul(100), e.platformFee())
 		for len(e.plan(r)) > 0 {
 			first := e.plan(r)[0]
 
 			r.Done = append(r.Done, first.Kind) // plan fails the test when a step comes back
 			if first.Kind == chain.StepTopUp {
-				given := topUp([]chain.ReleaseStep{first})
-				e.fundGas(r, given)
-				booked := r // whether or not the top-up is booked as residue by now
-				booked.Residue = given
-				e.plan(booked)
+				given := topUpAmount([]chain.ReleaseStep{first})
+				e.payTopUp(r, given)
+				recorded := r // whether or not the top-up is recorded as residue by now
+				recorded.Residue = given
+				e.plan(recorded)
 			}
 		}
 
@@ -301,8 +301,8 @@ func testReleaseDone(e *env) {
 	}
 }
 
-// fundGas stands in for a top-up.
-func (e *env) fundGas(r chain.Release, amount chain.Amount) {
+// payTopUp pays the deposit address as a top-up does.
+func (e *env) payTopUp(r chain.Release, amount chain.Amount) {
 	e.t.Helper()
 	e.pay(r.Deposit.Address, e.native, amount)
 	e.mine(1)
@@ -310,7 +310,7 @@ func (e *env) fundGas(r chain.Release, amount chain.Amount) {
 
 func testReleasePlanTwice(e *env) {
 	for _, a := range e.assets() {
-		r := e.release(a, amount(a).Mul(100), e.nativeFee())
+		r := e.newRelease(a, amount(a).Mul(100), e.platformFee())
 		deposit, master := e.balance(r.Deposit, a), e.balance(r.Master, e.native)
 
 		first, second := e.plan(r), e.plan(r)
@@ -328,7 +328,7 @@ func testReleasePlanTwice(e *env) {
 
 func testReleaseKeepOpen(e *env) {
 	for _, a := range e.assets() {
-		r := e.release(a, amount(a).Mul(100), e.nativeFee())
+		r := e.newRelease(a, amount(a).Mul(100), e.platformFee())
 
 		r.KeepOpen = true
 		for _, s := range e.plan(r) {
@@ -340,7 +340,7 @@ func testReleaseKeepOpen(e *env) {
 }
 
 func testReleaseUneconomic(e *env) {
-	r := e.release(e.native, amount(e.native), chain.Amount{})
+	r := e.newRelease(e.native, amount(e.native), chain.Amount{})
 	steps := e.plan(r)
 
 	r.Amount = steps[len(steps)-1].NetworkFee.Share(chain.Units(1), chain.Units(2))
@@ -349,20 +349,20 @@ func testReleaseUneconomic(e *env) {
 	}
 
 	steps, err := as[chain.Sweeper](e).PlanRelease(e.ctx, r)
-	e.wantFault("PlanRelease of a deposit smaller than its fees", err, fault.State, "uneconomic")
+	e.expectFault("PlanRelease of a deposit smaller than its fees", err, fault.State, "uneconomic")
 
 	if len(steps) != 0 {
-		e.t.Errorf("the plan is %v beside its error", kinds(steps))
+		e.t.Errorf("the plan is %v beside its error", stepKinds(steps))
 	}
 }
 
 func testReleaseImpossible(e *env) {
-	r := e.release(e.native, amount(e.native), chain.Amount{})
+	r := e.newRelease(e.native, amount(e.native), chain.Amount{})
 	r.Asset.ID, r.Asset.Symbol, r.Asset.Contract = "000000000000000000000000", "NONE", "none"
 	steps, err := as[chain.Sweeper](e).PlanRelease(e.ctx, r)
-	e.wantFault("PlanRelease of an unknown asset", err, fault.Invalid, "not_releasable")
+	e.expectFault("PlanRelease of an unknown asset", err, fault.Invalid, "not_releasable")
 
 	if len(steps) != 0 {
-		e.t.Errorf("the plan is %v beside its error", kinds(steps))
+		e.t.Errorf("the plan is %v beside its error", stepKinds(steps))
 	}
 }

@@ -1,7 +1,5 @@
 package drivertest
 
-// Replacement and the two deaths.
-
 import (
 	"errors"
 	"fmt"
@@ -12,23 +10,23 @@ import (
 
 var replacementTests = []testCase{
 	{"ReplacementDisplaces", nil, testReplace},
-	{"DeathIsReadAtFinality", nil, testReplaceDeath},
+	{"DeathIsReadAtFinality", nil, testReplaceDead},
 	{"ReplacementWithinTheMaximum", nil, testReplaceMaxFee},
 	{"ReplacedSweepStaysExact", nil, testReplaceSubtractFee},
 	{"ForkRevivesNothingTwice", []Capability{Forking}, testReplaceFork},
 }
 
-// pair makes a transaction that waits in the pool and one that is to displace it.
-func (e *env) pair() (old, replacement chain.Signed) {
+// replacementPair returns a transaction that waits in the pool and one that is to displace it.
+func (e *env) replacementPair() (old, replacement chain.Signed) {
 	e.t.Helper()
 	from := e.wallet()
-	o := e.order(from, e.native, e.stranger(), amount(e.native))
+	o := e.order(from, e.native, e.newAddress(), amount(e.native))
 	old = e.sign(o)
 	e.broadcast(old)
-	e.state(old, chain.TxPooled)
+	e.waitState(old, chain.TxPooled)
 	o.Replaces = &old
 	o.Outputs = []chain.Output{
-		{To: e.stranger(), AssetID: e.native.ID, Amount: amount(e.native).Add(chain.Units(1))},
+		{To: e.newAddress(), AssetID: e.native.ID, Amount: amount(e.native).Add(chain.Units(1))},
 	}
 
 	replacement = e.sign(o)
@@ -47,14 +45,14 @@ func (e *env) pair() (old, replacement chain.Signed) {
 		e.t.Errorf("the replacement has nonce %d, the first one %d", replacement.Nonce, old.Nonce)
 	}
 
-	if e.has(CoinSource) && !sharesCoin(old, replacement) {
+	if e.has(CoinSource) && !sharesInput(old, replacement) {
 		e.t.Errorf("the replacement %+v shares no coin with %+v", replacement.Inputs, old.Inputs)
 	}
 
 	return old, replacement
 }
 
-func sharesCoin(a, b chain.Signed) bool {
+func sharesInput(a, b chain.Signed) bool {
 	for _, x := range a.Inputs {
 		for _, y := range b.Inputs {
 			if x == y {
@@ -67,11 +65,11 @@ func sharesCoin(a, b chain.Signed) bool {
 }
 
 func testReplace(e *env) {
-	old, replacement := e.pair()
+	old, replacement := e.replacementPair()
 	e.broadcast(replacement)
-	e.state(replacement, chain.TxPooled)
+	e.waitState(replacement, chain.TxPooled)
 	e.mine(1)
-	e.state(replacement, chain.TxIncluded)
+	e.waitState(replacement, chain.TxIncluded)
 
 	if got := e.balance(chain.Party{Address: old.Outputs[0].To}, e.native); !got.IsZero() {
 		e.t.Errorf("the displaced transaction paid %s", got)
@@ -82,8 +80,8 @@ func testReplace(e *env) {
 	}
 }
 
-func testReplaceDeath(e *env) {
-	old, replacement := e.pair()
+func testReplaceDead(e *env) {
+	old, replacement := e.replacementPair()
 	if st := e.status(old); st.State != chain.TxPooled {
 		e.t.Errorf("a transaction is %s before its replacement was sent", st.State)
 	}
@@ -93,7 +91,7 @@ func testReplaceDeath(e *env) {
 	sawAlive := false
 
 	e.eventually("the proof of death", func() error {
-		// In this order: a death that is proven must have been final before.
+		// In this order: what is dead must have been displaced for good before.
 		st := e.status(old)
 
 		final := e.status(replacement).Final
@@ -128,18 +126,18 @@ func testReplaceDeath(e *env) {
 
 func testReplaceMaxFee(e *env) {
 	from := e.wallet()
-	o := e.order(from, e.native, e.stranger(), amount(e.native))
+	o := e.order(from, e.native, e.newAddress(), amount(e.native))
 	old := e.sign(o)
 	e.broadcast(old)
-	e.state(old, chain.TxPooled)
+	e.waitState(old, chain.TxPooled)
 	o.Replaces = &old
 	o.MaxFee = old.MaxFee
 	_, err := e.sender().Build(e.ctx, o)
-	e.wantFault("Build of a replacement that may not pay more", err, fault.Limited, "fee_above_maximum")
+	e.expectFault("Build of a replacement that may not pay more", err, fault.Limited, "fee_above_maximum")
 }
 
 func testReplaceSubtractFee(e *env) {
-	from, to := e.party(chain.RoleDeposit), e.stranger()
+	from, to := e.party(chain.RoleDeposit), e.newAddress()
 	sum := amount(e.native)
 	e.fund(from, e.native, sum)
 	o := e.complete(chain.Order{
@@ -149,7 +147,7 @@ func testReplaceSubtractFee(e *env) {
 	})
 	old := e.sign(o)
 	e.broadcast(old)
-	e.state(old, chain.TxPooled)
+	e.waitState(old, chain.TxPooled)
 	o.Replaces = &old
 	replacement := e.sign(o)
 
@@ -164,7 +162,7 @@ func testReplaceSubtractFee(e *env) {
 }
 
 func testReplaceFork(e *env) {
-	old, replacement := e.pair()
+	old, replacement := e.replacementPair()
 	e.include(replacement)
 	e.fork(1)
 
@@ -179,12 +177,11 @@ func testReplaceFork(e *env) {
 	}
 }
 
-// testExpiry is about transactions that say until when they can be included; on other networks
-// there is nothing to it.
+// testExpiry lets a transaction expire. Where transactions do not expire it tests nothing.
 func testExpiry(e *env) {
-	kept := e.sign(e.order(e.wallet(), e.native, e.stranger(), amount(e.native)))
+	kept := e.sign(e.order(e.wallet(), e.native, e.newAddress(), amount(e.native)))
 
-	lost := e.sign(e.order(e.wallet(), e.native, e.stranger(), amount(e.native)))
+	lost := e.sign(e.order(e.wallet(), e.native, e.newAddress(), amount(e.native)))
 	if lost.ValidToHeight == 0 && lost.ValidTo.IsZero() {
 		return
 	}

@@ -1,9 +1,6 @@
 package drivertest
 
-// Money out: the life of one transaction, from Build to its final block.
-
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,61 +22,6 @@ var senderTests = []testCase{
 	{"ExpiredIsDeadAtFinality", []Capability{Expiry}, testExpiry},
 	{"EstimateCoversWhatIsTaken", []Capability{FeeEstimator}, testSendEstimate},
 	{"UnspentFollowsTheBlocks", []Capability{CoinSource}, testUnspent},
-}
-
-func (e *env) sender() chain.Sender { return as[chain.Sender](e) }
-
-// wallet returns an address of ours that holds a hundred times the suite's amount of the native
-// coin and of the given assets.
-func (e *env) wallet(assets ...chain.Asset) chain.Party {
-	e.t.Helper()
-	p := e.party(chain.RoleMaster)
-	e.fund(p, e.native, amount(e.native).Mul(100))
-
-	for _, a := range assets {
-		if a.Kind != chain.Native {
-			e.fund(p, a, amount(a).Mul(100))
-		}
-	}
-
-	return p
-}
-
-// order is an order to pay one destination, complete with nonce, coins and a maximum fee.
-func (e *env) order(from chain.Party, a chain.Asset, to chain.Address, sum chain.Amount) chain.Order {
-	e.t.Helper()
-	return e.complete(chain.Order{From: from, Outputs: []chain.Output{{To: to, AssetID: a.ID, Amount: sum}}})
-}
-
-// complete fills in what chain/send fills in.
-func (e *env) complete(o chain.Order) chain.Order {
-	e.t.Helper()
-
-	if e.has(Nonces) {
-		nonce, err := as[chain.Nonces](e).Nonce(e.ctx, o.From.Address)
-		e.must("Nonce", err)
-
-		o.Nonce = nonce
-	}
-
-	if e.has(CoinSource) && len(o.Coins) == 0 {
-		coins, err := e.Network.(CoinLister).Coins(e.ctx, o.From)
-		e.must("CoinLister.Coins", err)
-
-		o.Coins = coins
-	}
-
-	if o.MaxFee.IsZero() {
-		o.MaxFee = amount(e.native)
-		if e.has(FeeEstimator) {
-			fee, err := as[chain.FeeEstimator](e).EstimateFee(e.ctx, o)
-			e.must("EstimateFee", err)
-
-			o.MaxFee = fee
-		}
-	}
-
-	return o
 }
 
 func testUnspent(e *env) {
@@ -107,7 +49,7 @@ func testUnspent(e *env) {
 		e.t.Fatalf("an unknown output has %s and a coin of %s has %s", got[0], coins[0].Amount, got[1])
 	}
 
-	o := e.order(from, e.native, e.stranger(), amount(e.native))
+	o := e.order(from, e.native, e.newAddress(), amount(e.native))
 	o.Coins = coins[:1]
 	tx := e.sign(o)
 	made := chain.Outpoint{TxHash: tx.TxHash}
@@ -132,130 +74,10 @@ func testUnspent(e *env) {
 	}
 }
 
-func (e *env) build(o chain.Order) chain.Unsigned {
-	e.t.Helper()
-	unsigned, err := e.sender().Build(e.ctx, o)
-	e.must("Build", err)
-
-	if len(unsigned.Payloads) == 0 || len(unsigned.Raw) == 0 {
-		e.t.Fatalf("Build made %+v: a transaction without bytes or payloads", unsigned)
-	}
-
-	if o.MaxFee.Less(unsigned.MaxFee) || unsigned.MaxFee.IsZero() {
-		e.t.Fatalf(
-			"Build made a transaction that may cost %s, the order allows %s",
-			unsigned.MaxFee, o.MaxFee,
-		)
-	}
-
-	return unsigned
-}
-
-// signatures signs the payloads and returns the keys that did.
-func (e *env) signatures(u chain.Unsigned) ([]chain.PublicKey, [][]byte) {
-	e.t.Helper()
-
-	keys := make([]chain.PublicKey, 0, len(u.Payloads))
-	for _, p := range u.Payloads {
-		key, err := e.Signer.PublicKey(e.ctx, p.Key)
-		e.must("Signer.PublicKey", err)
-
-		keys = append(keys, key)
-	}
-
-	signatures, err := e.Signer.Sign(e.ctx, chain.SignRequest{
-		Network:  e.network.Slug,
-		Unsigned: u.Raw,
-		Payloads: u.Payloads,
-		Intent:   chain.Intent{Kind: "payout", Outputs: u.Outputs, MaxFee: u.MaxFee},
-	})
-	e.must("Signer.Sign", err)
-
-	return keys, signatures
-}
-
-func (e *env) sign(o chain.Order) chain.Signed {
-	e.t.Helper()
-	unsigned := e.build(o)
-	keys, signatures := e.signatures(unsigned)
-	tx, err := e.sender().Assemble(o, unsigned, keys, signatures)
-	e.must("Assemble", err)
-
-	if tx.TxHash == "" || len(tx.Raw) == 0 || tx.MaxFee != unsigned.MaxFee || tx.From != o.From.Address ||
-		!slices.Equal(tx.Outputs, unsigned.Outputs) || !slices.Equal(tx.Inputs, unsigned.Inputs) {
-		e.t.Fatalf("Assemble made %+v of %+v", tx, unsigned)
-	}
-
-	return tx
-}
-
-func (e *env) broadcast(tx chain.Signed) {
-	e.t.Helper()
-	e.must("Broadcast", e.sender().Broadcast(e.ctx, tx))
-	e.settle()
-}
-
-func (e *env) status(tx chain.Signed) chain.TxStatus {
-	e.t.Helper()
-	st, err := e.sender().Status(e.ctx, tx)
-	e.must("Status", err)
-
-	return st
-}
-
-// state waits until a transaction has a state.
-func (e *env) state(tx chain.Signed, want chain.TxState) chain.TxStatus {
-	e.t.Helper()
-
-	var st chain.TxStatus
-
-	e.eventually("a transaction that is "+string(want), func() error {
-		if st = e.status(tx); st.State != want {
-			return fmt.Errorf("it is %s", st.State)
-		}
-
-		return nil
-	})
-
-	return st
-}
-
-// include broadcasts a transaction and mines it.
-func (e *env) include(tx chain.Signed) chain.TxStatus {
-	e.t.Helper()
-	e.broadcast(tx)
-	e.mine(1)
-
-	return e.state(tx, chain.TxIncluded)
-}
-
-// finalize mines until a transaction is final.
-func (e *env) finalize(tx chain.Signed) chain.TxStatus {
-	e.t.Helper()
-
-	var st chain.TxStatus
-
-	e.eventually("a final transaction", func() error {
-		if st = e.status(tx); st.State != chain.TxIncluded || st.Final {
-			return nil
-		}
-
-		e.mine(1)
-
-		return errors.New("it is included, but not final")
-	})
-
-	if st.State != chain.TxIncluded {
-		e.t.Fatalf("an included transaction became %+v, though nothing forked", st)
-	}
-
-	return st
-}
-
 func testSendLife(e *env) {
 	for _, a := range e.assets() {
 		from := e.wallet(a)
-		to := e.stranger()
+		to := e.newAddress()
 		assetBefore, nativeBefore := e.balance(from, a), e.balance(from, e.native)
 		o := e.order(from, a, to, amount(a))
 
@@ -265,11 +87,11 @@ func testSendLife(e *env) {
 		}
 
 		e.broadcast(tx)
-		e.state(tx, chain.TxPooled)
+		e.waitState(tx, chain.TxPooled)
 		e.mine(1)
-		st := e.state(tx, chain.TxIncluded)
-		e.checkIncluded(tx, st)
-		e.checkPayment("Status.Transfers", ours(st.Transfers, to), tx.TxHash, to, a, amount(a))
+		st := e.waitState(tx, chain.TxIncluded)
+		e.expectIncluded(tx, st)
+		e.expectTransfer("Status.Transfers", filterTransfers(st.Transfers, to), tx.TxHash, to, a, amount(a))
 
 		if st.Reverted {
 			e.t.Error("the transaction is said to have failed")
@@ -307,27 +129,8 @@ func testSendLife(e *env) {
 	}
 }
 
-// checkIncluded checks block and fee of an included transaction.
-func (e *env) checkIncluded(tx chain.Signed, st chain.TxStatus) {
-	e.t.Helper()
-	ref, err := e.Driver.RefAt(e.ctx, st.Block.Height)
-	e.must("RefAt", err)
-
-	if ref.Hash != st.Block.Hash {
-		e.t.Errorf("included in block %+v, the canonical one is %+v", st.Block, ref)
-	}
-
-	if st.Fee.IsZero() || tx.MaxFee.Less(st.Fee) {
-		e.t.Errorf("the fee is %s, the transaction allows up to %s", st.Fee, tx.MaxFee)
-	}
-
-	if st.Death != "" {
-		e.t.Errorf("an included transaction died of %s", st.Death)
-	}
-}
-
 func testSendSubtractFee(e *env) {
-	from, to := e.party(chain.RoleDeposit), e.stranger()
+	from, to := e.party(chain.RoleDeposit), e.newAddress()
 	sum := amount(e.native).Add(chain.Units(7))
 	e.fund(from, e.native, sum)
 	o := e.complete(chain.Order{
@@ -342,7 +145,7 @@ func testSendSubtractFee(e *env) {
 	}
 
 	st := e.include(tx)
-	e.checkIncluded(tx, st)
+	e.expectIncluded(tx, st)
 
 	arrived := e.balance(chain.Party{Address: to}, e.native)
 	if arrived != tx.Outputs[0].Amount {
@@ -359,7 +162,7 @@ func testSendSubtractFee(e *env) {
 }
 
 func testSendUnknown(e *env) {
-	tx := e.sign(e.order(e.wallet(), e.native, e.stranger(), amount(e.native)))
+	tx := e.sign(e.order(e.wallet(), e.native, e.newAddress(), amount(e.native)))
 	if st := e.status(tx); st.State != chain.TxUnknown || st.Final || !st.Block.IsZero() || st.Death != "" {
 		e.t.Errorf("a transaction that was never sent is %+v, want unknown", st)
 	}
@@ -372,13 +175,13 @@ func testSendUnknown(e *env) {
 }
 
 func testSendTwice(e *env) {
-	from, to := e.wallet(), e.stranger()
+	from, to := e.wallet(), e.newAddress()
 	tx := e.sign(e.order(from, e.native, to, amount(e.native)))
 	e.broadcast(tx)
-	e.state(tx, chain.TxPooled)
+	e.waitState(tx, chain.TxPooled)
 	e.must("Broadcast of bytes that wait in the pool", e.sender().Broadcast(e.ctx, tx))
 	e.mine(1)
-	e.state(tx, chain.TxIncluded)
+	e.waitState(tx, chain.TxIncluded)
 	e.must("Broadcast of bytes that are in a block", e.sender().Broadcast(e.ctx, tx))
 	e.mine(1)
 
@@ -388,14 +191,14 @@ func testSendTwice(e *env) {
 }
 
 func testSendMalformed(e *env) {
-	tx := e.sign(e.order(e.wallet(), e.native, e.stranger(), amount(e.native)))
+	tx := e.sign(e.order(e.wallet(), e.native, e.newAddress(), amount(e.native)))
 	cut, changed := tx, tx
 	cut.Raw = tx.Raw[:len(tx.Raw)-3]
 	changed.Raw = slices.Clone(tx.Raw)
 
 	changed.Raw[0] ^= 0x55
 	for name, bad := range map[string]chain.Signed{"cut": cut, "changed": changed} {
-		e.wantFault("Broadcast of "+name+" bytes", e.sender().Broadcast(e.ctx, bad), fault.Invalid, "")
+		e.expectFault("Broadcast of "+name+" bytes", e.sender().Broadcast(e.ctx, bad), fault.Invalid, "")
 	}
 
 	if st := e.status(tx); st.State != chain.TxUnknown {
@@ -406,12 +209,12 @@ func testSendMalformed(e *env) {
 func testSendUnfunded(e *env) {
 	from := e.party(chain.RoleMaster)
 	e.fund(from, e.native, amount(e.native).Mul(4))
-	first := e.order(from, e.native, e.stranger(), amount(e.native).Mul(3))
+	first := e.order(from, e.native, e.newAddress(), amount(e.native).Mul(3))
 	second := first
 	second.Nonce++
 	one, two := e.sign(first), e.sign(second)
 	e.include(one)
-	e.wantFault(
+	e.expectFault(
 		"Broadcast of a transaction whose money is gone",
 		e.sender().Broadcast(e.ctx, two), fault.Invalid, "",
 	)
@@ -427,7 +230,7 @@ func testSendNonce(e *env) {
 		e.t.Fatalf("the nonce of an address that never sent is %d", before)
 	}
 
-	o := e.order(from, e.native, e.stranger(), amount(e.native))
+	o := e.order(from, e.native, e.newAddress(), amount(e.native))
 	o.Nonce = 1
 	later := e.sign(o)
 	o.Nonce = 0
@@ -441,7 +244,7 @@ func testSendNonce(e *env) {
 	}
 
 	e.broadcast(first)
-	e.state(first, chain.TxPooled)
+	e.waitState(first, chain.TxPooled)
 
 	if got, err := nonces.Nonce(e.ctx, from.Address); err != nil || got != 0 {
 		e.t.Errorf("Nonce = %d, %v while the first transaction waits: only blocks count", got, err)
@@ -449,8 +252,8 @@ func testSendNonce(e *env) {
 
 	e.broadcast(later)
 	e.mine(1)
-	e.state(first, chain.TxIncluded)
-	e.state(later, chain.TxIncluded)
+	e.waitState(first, chain.TxIncluded)
+	e.waitState(later, chain.TxIncluded)
 
 	if got, err := nonces.Nonce(e.ctx, from.Address); err != nil || got != 2 {
 		e.t.Errorf("Nonce = %d, %v after two transactions", got, err)
@@ -458,7 +261,7 @@ func testSendNonce(e *env) {
 }
 
 func testSendFork(e *env) {
-	from, to := e.wallet(), e.stranger()
+	from, to := e.wallet(), e.newAddress()
 	e.mine(2)
 	tx := e.sign(e.order(from, e.native, to, amount(e.native)))
 	first := e.include(tx)
@@ -472,8 +275,8 @@ func testSendFork(e *env) {
 		}
 	})
 
-	again := e.include(tx)
-	if again.Block.Hash == first.Block.Hash {
+	second := e.include(tx)
+	if second.Block.Hash == first.Block.Hash {
 		e.t.Errorf("the transaction is in the block %s that left the chain", first.Block.Hash)
 	}
 
@@ -484,29 +287,29 @@ func testSendFork(e *env) {
 	st := e.status(tx)
 	e.fork(1, tx.TxHash)
 
-	kept := e.state(tx, chain.TxIncluded)
+	kept := e.waitState(tx, chain.TxIncluded)
 	if kept.Block.Hash == st.Block.Hash {
 		e.t.Errorf("after a fork that kept it the transaction is still in block %s", st.Block.Hash)
 	}
 
-	e.checkIncluded(tx, kept)
+	e.expectIncluded(tx, kept)
 }
 
 func testSendReverted(e *env) {
 	token, _ := e.token()
-	from, to := e.wallet(token), e.stranger()
+	from, to := e.wallet(token), e.newAddress()
 	tokens, coins := e.balance(from, token), e.balance(from, e.native)
 	tx := e.sign(e.order(from, token, to, amount(token)))
 	e.must("Freezer.Freeze", e.Network.(Freezer).Freeze(e.ctx, to, token))
 	e.settle()
-	coins = e.unchanged(from, coins)
+	coins = e.expectUnchanged(from, coins)
 
 	st := e.include(tx)
 	if !st.Reverted || len(st.Transfers) != 0 {
 		e.t.Errorf("a transaction that failed is %+v, want Reverted and no transfers", st)
 	}
 
-	e.checkIncluded(tx, st)
+	e.expectIncluded(tx, st)
 
 	if got := e.balance(from, token); got != tokens {
 		e.t.Errorf("the sender has %s %s after a failed transfer, want all of %s", got, token.Symbol, tokens)
@@ -521,21 +324,10 @@ func testSendReverted(e *env) {
 	}
 }
 
-// unchanged checks that a control took nothing from a party of ours.
-func (e *env) unchanged(p chain.Party, want chain.Amount) chain.Amount {
-	e.t.Helper()
-
-	if got := e.balance(p, e.native); got != want {
-		e.t.Fatalf("the harness moved coins of %s: %s, want %s", p.Address, got, want)
-	}
-
-	return want
-}
-
 func testSendEstimate(e *env) {
 	for _, a := range e.assets() {
 		from := e.wallet(a)
-		o := e.order(from, a, e.stranger(), amount(a)) // MaxFee is the estimate
+		o := e.order(from, a, e.newAddress(), amount(a)) // MaxFee is the estimate
 
 		tx := e.sign(o)
 		if o.MaxFee.Cmp(tx.MaxFee) <= 0 {
