@@ -39,60 +39,114 @@ type nodeCall struct {
 
 // nodeCalls are all calls that reach a node.
 var nodeCalls = []nodeCall{
-	{"Head", nil, func(ctx context.Context, d chain.Driver, _ callArgs) (any, error) {
-		return d.Head(ctx)
-	}},
-	{"RefAt", nil, func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
-		return d.RefAt(ctx, args.block.Height)
-	}},
-	{"Check", []Capability{Checker}, func(ctx context.Context, d chain.Driver, _ callArgs) (any, error) {
-		return nil, d.(chain.Checker).Check(ctx)
-	}},
-	{"Blocks", []Capability{BlockScanner}, func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
-		return d.(chain.BlockScanner).Blocks(ctx, args.block.Height, args.block.Height)
-	}},
 	{
-		"TransfersTo", []Capability{AddressScanner},
+		"Head",
+		nil,
+		func(ctx context.Context, d chain.Driver, _ callArgs) (any, error) {
+			return d.Head(ctx)
+		},
+	},
+	{
+		"RefAt",
+		nil,
+		func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
+			return d.RefAt(ctx, args.block.Height)
+		},
+	},
+	{
+		"Check",
+		[]Capability{Checker},
+		func(ctx context.Context, d chain.Driver, _ callArgs) (any, error) {
+			return nil, d.(chain.Checker).Check(ctx)
+		},
+	},
+	{
+		"Blocks",
+		[]Capability{BlockScanner},
+		func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
+			return d.(chain.BlockScanner).Blocks(ctx, args.block.Height, args.block.Height)
+		},
+	},
+	{
+		"TransfersTo",
+		[]Capability{AddressScanner},
 		func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
 			addresses, height := []chain.Address{args.to}, args.block.Height
 			return d.(chain.AddressScanner).TransfersTo(ctx, addresses, height, height)
 		},
 	},
-	{"Pool", []Capability{Mempool}, func(ctx context.Context, d chain.Driver, _ callArgs) (any, error) {
-		return d.(chain.Mempool).Pool(ctx)
-	}},
-	{"Transaction", []Capability{Finder}, func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
-		return d.(chain.Finder).Transaction(ctx, args.txHash)
-	}},
-	{"Balances", []Capability{Balancer}, func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
-		holdings := []chain.Holding{{Address: args.to, AssetID: args.asset.ID}}
-		return d.(chain.Balancer).Balances(ctx, args.block, holdings)
-	}},
-	{"Unspent", []Capability{CoinSource}, func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
-		_, amounts, err := d.(chain.CoinReader).Unspent(ctx, []chain.Outpoint{{TxHash: args.txHash}})
-		return amounts, err
-	}},
-	{"Nonce", []Capability{Nonces}, func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
-		return d.(chain.Nonces).Nonce(ctx, args.to)
-	}},
 	{
-		"EstimateFee", []Capability{Sender, FeeEstimator},
+		"Pool",
+		[]Capability{Mempool},
+		func(ctx context.Context, d chain.Driver, _ callArgs) (any, error) {
+			return d.(chain.Mempool).Pool(ctx)
+		},
+	},
+	{
+		"Transaction",
+		[]Capability{Finder},
+		func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
+			return d.(chain.Finder).Transaction(ctx, args.txHash)
+		},
+	},
+	{
+		"Balances",
+		[]Capability{Balancer},
+		func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
+			holdings := []chain.Holding{{Address: args.to, AssetID: args.asset.ID}}
+			return d.(chain.Balancer).Balances(ctx, args.block, holdings)
+		},
+	},
+	{
+		"Unspent",
+		[]Capability{CoinSource},
+		func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
+			_, amounts, err := d.(chain.CoinReader).Unspent(ctx, []chain.Outpoint{{TxHash: args.txHash}})
+			return amounts, err
+		},
+	},
+	{
+		"Nonce",
+		[]Capability{Nonces},
+		func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
+			return d.(chain.Nonces).Nonce(ctx, args.to)
+		},
+	},
+	{
+		"EstimateFee",
+		[]Capability{Sender, FeeEstimator},
 		func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
 			return d.(chain.FeeEstimator).EstimateFee(ctx, args.order)
 		},
 	},
-	{"Build", []Capability{Sender}, func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
-		return d.(chain.Sender).Build(ctx, args.order)
-	}},
-	{"Broadcast", []Capability{Sender}, func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
-		return nil, d.(chain.Sender).Broadcast(ctx, args.tx)
-	}},
-	{"Status", []Capability{Sender}, func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
-		return d.(chain.Sender).Status(ctx, args.tx)
-	}},
-	{"PlanRelease", []Capability{Sweeper}, func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
-		return d.(chain.Sweeper).PlanRelease(ctx, args.release)
-	}},
+	{
+		"Build",
+		[]Capability{Sender},
+		func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
+			return d.(chain.Sender).Build(ctx, args.order)
+		},
+	},
+	{
+		"Broadcast",
+		[]Capability{Sender},
+		func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
+			return nil, d.(chain.Sender).Broadcast(ctx, args.tx)
+		},
+	},
+	{
+		"Status",
+		[]Capability{Sender},
+		func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
+			return d.(chain.Sender).Status(ctx, args.tx)
+		},
+	},
+	{
+		"PlanRelease",
+		[]Capability{Sweeper},
+		func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
+			return d.(chain.Sweeper).PlanRelease(ctx, args.release)
+		},
+	},
 }
 
 // calls returns the calls that the driver has, with arguments that make them succeed.

@@ -64,8 +64,10 @@ func testOrderDestination(e *env) {
 	from := e.wallet()
 	o := e.order(from, e.native, e.newAddress(), amount(e.native))
 	o.Outputs = []chain.Output{{To: "not an address", AssetID: e.native.ID, Amount: amount(e.native)}}
+
 	_, err := e.sender().Build(e.ctx, o)
 	e.expectFault("Build to a malformed address", err, fault.Invalid, "destination_not_payable")
+
 	o.Outputs = []chain.Output{
 		{To: e.newAddress(), AssetID: "000000000000000000000000", Amount: amount(e.native)},
 	}

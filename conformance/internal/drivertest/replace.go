@@ -130,8 +130,10 @@ func testReplaceMaxFee(e *env) {
 	old := e.sign(o)
 	e.broadcast(old)
 	e.waitState(old, chain.TxPooled)
+
 	o.Replaces = &old
 	o.MaxFee = old.MaxFee
+
 	_, err := e.sender().Build(e.ctx, o)
 	e.expectFault("Build of a replacement that may not pay more", err, fault.Limited, "fee_above_maximum")
 }

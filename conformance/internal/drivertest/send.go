@@ -212,6 +212,7 @@ func testSendUnfunded(e *env) {
 	first := e.order(from, e.native, e.newAddress(), amount(e.native).Mul(3))
 	second := first
 	second.Nonce++
+
 	one, two := e.sign(first), e.sign(second)
 	e.include(one)
 	e.expectFault(

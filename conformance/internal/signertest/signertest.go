@@ -14,7 +14,6 @@ import (
 
 	"github.com/btcsuite/btcd/btcec/v2/schnorr"
 	"github.com/decred/dcrd/dcrec/secp256k1/v4"
-	"github.com/decred/dcrd/dcrec/secp256k1/v4/ecdsa"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
@@ -129,7 +128,8 @@ func testVerifies(t *testing.T, h Harness) {
 	}
 }
 
-// newPayload is something to sign: 32 bytes, which is a digest for one curve and a message for the other.
+// newPayload returns the i-th payload of a key: 32 bytes, a digest for one curve and a message for the
+// other.
 func newPayload(ref chain.KeyRef, i int) chain.Payload {
 	digest := sha256.Sum256(fmt.Appendf(nil, "payload %d of %s", i, ref))
 	return chain.Payload{Key: ref, Data: digest[:]}
@@ -146,50 +146,6 @@ func newRequest(h Harness, payloads ...chain.Payload) chain.SignRequest {
 			AccountID: "000000000000000000000002",
 		},
 	}
-}
-
-// verifySignature checks a signature in the form that chain.Curve demands.
-func verifySignature(key chain.PublicKey, data, signature []byte) error {
-	if key.Curve == chain.Ed25519 {
-		if len(signature) != ed25519.SignatureSize || !ed25519.Verify(key.Bytes, data, signature) {
-			return fmt.Errorf("%x is no Ed25519 signature of the message", signature)
-		}
-
-		return nil
-	}
-
-	if len(signature) != 65 {
-		return fmt.Errorf("%d bytes, want r, s and the recovery id: 65", len(signature))
-	}
-
-	if signature[64] > 1 {
-		return fmt.Errorf("recovery id %d, want 0 or 1", signature[64])
-	}
-
-	var r, s secp256k1.ModNScalar
-	if r.SetByteSlice(signature[:32]) || s.SetByteSlice(signature[32:64]) {
-		return errors.New("r or s is not below the group order")
-	}
-
-	if s.IsOverHalfOrder() {
-		return errors.New("s is in the upper half of the group order")
-	}
-
-	public, err := secp256k1.ParsePubKey(key.Bytes)
-	if err != nil {
-		return err
-	}
-
-	if !ecdsa.NewSignature(&r, &s).Verify(data, public) {
-		return errors.New("it does not verify")
-	}
-
-	recovered, _, err := ecdsa.RecoverCompact(append([]byte{27 + 4 + signature[64]}, signature[:64]...), data)
-	if err != nil || !recovered.IsEqual(public) {
-		return fmt.Errorf("the recovery id leads to another key (%w)", err)
-	}
-
-	return nil
 }
 
 func testOrder(t *testing.T, h Harness) {
@@ -223,15 +179,15 @@ func testOrder(t *testing.T, h Harness) {
 
 func testTaproot(t *testing.T, h Harness) {
 	for _, ref := range h.TaprootKeys {
-		p := newPayload(ref, 0)
-		p.Taproot = true
+		payload := newPayload(ref, 0)
+		payload.Taproot = true
 
-		signatures, err := h.Signer.Sign(t.Context(), newRequest(h, p))
+		signatures, err := h.Signer.Sign(t.Context(), newRequest(h, payload))
 		if err != nil || len(signatures) != 1 || len(signatures[0]) != schnorr.SignatureSize {
 			t.Fatalf("Sign for Taproot with %s: %x, %v", ref, signatures, err)
 		}
 
-		if err := verifyTaproot(publicKey(t, h, ref), p.Data, signatures[0]); err != nil {
+		if err := verifyTaproot(publicKey(t, h, ref), payload.Data, signatures[0]); err != nil {
 			t.Errorf("Taproot signature of %s: %v", ref, err)
 		}
 	}
@@ -241,19 +197,15 @@ func testTaproot(t *testing.T, h Harness) {
 			continue
 		}
 
-		p := newPayload(ref, 0)
+		payload := newPayload(ref, 0)
+		payload.Taproot = true
 
-		p.Taproot = true
-		if signatures, err := h.Signer.Sign(
-			t.Context(), newRequest(h, p),
-		); err == nil ||
-			len(signatures) != 0 {
+		signatures, err := h.Signer.Sign(t.Context(), newRequest(h, payload))
+		if err == nil || len(signatures) != 0 {
 			t.Errorf("%s signed for Taproot, which it is not declared for", ref)
-		} else if !classified(
-			err,
-		) {
+		} else if !isClassified(err) {
 			t.Errorf(
-				"Sign for Taproot with %s: %v, want an error that is one of package fault's words",
+				"Sign for Taproot with %s: %v, want an error that is one of package fault's kinds",
 				ref, err,
 			)
 		}
@@ -281,10 +233,10 @@ func testPayloadSize(t *testing.T, h Harness) {
 	}
 }
 
-// classified reports whether an error carries a word that a caller can act upon.
-func classified(err error) bool {
-	for _, word := range []error{fault.Forbidden, fault.Invalid, fault.NotFound, fault.Unsupported} {
-		if errors.Is(err, word) {
+// isClassified reports whether an error is of a kind that a caller can act on.
+func isClassified(err error) bool {
+	for _, kind := range []error{fault.Forbidden, fault.Invalid, fault.NotFound, fault.Unsupported} {
+		if errors.Is(err, kind) {
 			return true
 		}
 	}
@@ -296,23 +248,23 @@ func testUnknown(t *testing.T, h Harness) {
 	for _, ref := range h.Unknown {
 		if key, err := h.Signer.PublicKey(t.Context(), ref); err == nil || len(key.Bytes) != 0 {
 			t.Errorf("PublicKey(%s) = %x, %v: it is declared unknown", ref, key.Bytes, err)
-		} else if !classified(err) {
-			t.Errorf("PublicKey(%s): %v, want an error that is one of package fault's words", ref, err)
+		} else if !isClassified(err) {
+			t.Errorf("PublicKey(%s): %v, want an error that is one of package fault's kinds", ref, err)
 		}
 
-		signatures, err := h.Signer.Sign(
-			t.Context(), newRequest(h, newPayload(h.Keys[0], 0), newPayload(ref, 0)),
-		)
+		request := newRequest(h, newPayload(h.Keys[0], 0), newPayload(ref, 0))
+
+		signatures, err := h.Signer.Sign(t.Context(), request)
 		if err == nil || len(signatures) != 0 {
 			t.Errorf("Sign with %s returned %d signatures, %v", ref, len(signatures), err)
-		} else if !classified(err) {
-			t.Errorf("Sign with %s: %v, want an error that is one of package fault's words", ref, err)
+		} else if !isClassified(err) {
+			t.Errorf("Sign with %s: %v, want an error that is one of package fault's kinds", ref, err)
 		}
 	}
 }
 
-// testRefusal checks that a policy's no can be told from a signer without an answer, and that
-// it stays a no.
+// testRefusal checks that a refusal by policy is typed and final, and that other requests are still
+// signed.
 func testRefusal(t *testing.T, h Harness) {
 	if h.Refused == nil {
 		return
@@ -352,7 +304,7 @@ func testCanceled(t *testing.T, h Harness) {
 	}
 }
 
-// testBytes checks that a signer neither changes what it is given nor hands out its own memory.
+// testBytes checks that signer and caller share no memory.
 func testBytes(t *testing.T, h Harness) {
 	ref := h.Keys[0]
 	key := publicKey(t, h, ref)
@@ -402,44 +354,4 @@ func testConcurrent(t *testing.T, h Harness) {
 	}
 
 	wg.Wait()
-}
-
-// verifyTaproot checks a BIP-340 signature by the key tweaked as in BIP-86: Q = P +
-// hash_TapTweak(P)·G, with the y coordinate of P even.
-func verifyTaproot(key chain.PublicKey, digest, signature []byte) error {
-	internal, err := secp256k1.ParsePubKey(key.Bytes)
-	if err != nil {
-		return err
-	}
-
-	tag := sha256.Sum256([]byte("TapTweak"))
-	x := internal.SerializeCompressed()[1:]
-	tweak := sha256.Sum256(slices.Concat(tag[:], tag[:], x))
-
-	var scalar secp256k1.ModNScalar
-	if scalar.SetBytes(&tweak) != 0 {
-		return errors.New("the key has no Taproot output key")
-	}
-
-	even, err := secp256k1.ParsePubKey(append([]byte{secp256k1.PubKeyFormatCompressedEven}, x...))
-	if err != nil {
-		return err
-	}
-
-	var p, tweakPoint, q secp256k1.JacobianPoint
-	even.AsJacobian(&p)
-	secp256k1.ScalarBaseMultNonConst(&scalar, &tweakPoint)
-	secp256k1.AddNonConst(&p, &tweakPoint, &q)
-	q.ToAffine()
-
-	parsed, err := schnorr.ParseSignature(signature)
-	if err != nil {
-		return err
-	}
-
-	if !parsed.Verify(digest, secp256k1.NewPublicKey(&q.X, &q.Y)) {
-		return errors.New("it does not verify under the tweaked key")
-	}
-
-	return nil
 }

@@ -26,6 +26,7 @@ func benchmarkCreate(b *testing.B, st store.Store) {
 	b.SetParallelism(8)
 	b.ReportAllocs()
 	b.ResetTimer()
+
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			if err := createInvoice(b.Context(), st); err != nil {
@@ -34,6 +35,7 @@ func benchmarkCreate(b *testing.B, st store.Store) {
 			}
 		}
 	})
+
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "creates/s")
 }
 

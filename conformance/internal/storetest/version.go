@@ -199,6 +199,7 @@ func testUniqueIndex(t *testing.T, st store.Store) {
 	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		return tx.PutAccount(ctx, &account.Account{ID: "a", Index: 3})
 	})
+
 	expectError(
 		t, st, fault.Duplicate, "a second account of one index",
 		func(ctx context.Context, tx store.Tx) error {

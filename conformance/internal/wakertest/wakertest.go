@@ -82,7 +82,7 @@ func (l *listener) next() string {
 	case err := <-l.done:
 		l.t.Fatalf("Wakes ended: %v", err)
 	case <-time.After(patience):
-		l.t.Fatalf("nothing is heard within %s", patience)
+		l.t.Fatalf("nothing is received within %s", patience)
 	}
 
 	return ""
@@ -92,7 +92,7 @@ func (l *listener) expect(want string) {
 	l.t.Helper()
 
 	if from := l.next(); from != want {
-		l.t.Errorf("heard of %q, want %q", from, want)
+		l.t.Errorf("received %q, want %q", from, want)
 	}
 }
 
@@ -172,7 +172,7 @@ func testEnds(t *testing.T, h Harness) {
 
 	select {
 	case from := <-a.received:
-		t.Errorf("heard of %q after the end", from)
+		t.Errorf("received %q after the end", from)
 	default:
 	}
 }
