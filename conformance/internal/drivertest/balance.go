@@ -15,27 +15,27 @@ var balanceTests = []testCase{
 }
 
 func testBalanceAt(e *env) {
-	for _, a := range e.assets() {
+	for _, asset := range e.assets() {
 		to := e.newAddress()
-		e.pay(to, a, amount(a))
+		e.pay(to, asset, amount(asset))
 
 		before := e.head().Tip
-		if got := e.balanceAt(before, to, a); !got.IsZero() {
-			e.t.Errorf("%s %s before the block of the payment", got, a.Symbol)
+		if got := e.balanceAt(before, to, asset); !got.IsZero() {
+			e.t.Errorf("%s %s before the block of the payment", got, asset.Symbol)
 		}
 
 		e.mine(1)
 		after, err := e.Driver.RefAt(e.ctx, before.Height+1)
 		e.must("RefAt", err)
 
-		if got := e.balanceAt(after, to, a); got != amount(a) {
-			e.t.Errorf("%s %s after the block of the payment, want %s", got, a.Symbol, amount(a))
+		if got := e.balanceAt(after, to, asset); got != amount(asset) {
+			e.t.Errorf("%s %s after the block of the payment, want %s", got, asset.Symbol, amount(asset))
 		}
 
 		e.mine(1)
 
-		if got := e.balanceAt(before, to, a); !got.IsZero() {
-			e.t.Errorf("%s %s at block %d when asked later, want 0", got, a.Symbol, before.Height)
+		if got := e.balanceAt(before, to, asset); !got.IsZero() {
+			e.t.Errorf("%s %s at block %d when asked later, want 0", got, asset.Symbol, before.Height)
 		}
 	}
 }
@@ -46,12 +46,12 @@ func testBalanceOrder(e *env) {
 		want     []chain.Amount
 	)
 
-	for i, a := range append(e.assets(), e.assets()...) {
+	for i, asset := range append(e.assets(), e.assets()...) {
 		to := e.newAddress()
-		sum := amount(a).Add(chain.Units(uint64(i)))
-		e.pay(to, a, sum)
-		paid := chain.Holding{Address: to, AssetID: a.ID}
-		empty := chain.Holding{Address: e.newAddress(), AssetID: a.ID}
+		sum := amount(asset).Add(chain.Units(uint64(i)))
+		e.pay(to, asset, sum)
+		paid := chain.Holding{Address: to, AssetID: asset.ID}
+		empty := chain.Holding{Address: e.newAddress(), AssetID: asset.ID}
 		holdings = append(holdings, paid, empty)
 		want = append(want, sum, chain.Amount{})
 	}

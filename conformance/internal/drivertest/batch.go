@@ -15,22 +15,24 @@ var batchTests = []testCase{
 }
 
 // batchOrder orders n payments of different amounts, the last two of which go to one destination.
-func (e *env) batchOrder(from chain.Party, a chain.Asset, n int) chain.Order {
+func (e *env) batchOrder(from chain.Party, asset chain.Asset, n int) chain.Order {
 	e.t.Helper()
 
-	o := e.order(from, a, e.newAddress(), amount(a))
-	for i := len(o.Outputs); i < n; i++ {
-		out := chain.Output{To: e.newAddress(), AssetID: a.ID, Amount: amount(a).Add(chain.Units(uint64(i)))}
+	order := e.order(from, asset, e.newAddress(), amount(asset))
+	for i := len(order.Outputs); i < n; i++ {
+		sum := amount(asset).Add(chain.Units(uint64(i)))
+
+		out := chain.Output{To: e.newAddress(), AssetID: asset.ID, Amount: sum}
 		if i == n-1 {
-			out.To = o.Outputs[i-1].To
+			out.To = order.Outputs[i-1].To
 		}
 
-		o.Outputs = append(o.Outputs, out)
+		order.Outputs = append(order.Outputs, out)
 	}
 
-	o.MaxFee = o.MaxFee.Mul(uint64(n))
+	order.MaxFee = order.MaxFee.Mul(uint64(n))
 
-	return o
+	return order
 }
 
 // batchSize returns how many outputs the suite puts into a transaction: 4, or as many as the driver
@@ -40,41 +42,41 @@ func (e *env) batchSize() int {
 }
 
 // expectPaid checks that each destination of an order has what all the outputs for it come to.
-func (e *env) expectPaid(o chain.Order, a chain.Asset) {
+func (e *env) expectPaid(order chain.Order, asset chain.Asset) {
 	e.t.Helper()
 
 	want := map[chain.Address]chain.Amount{}
-	for _, out := range o.Outputs {
+	for _, out := range order.Outputs {
 		want[out.To] = want[out.To].Add(out.Amount)
 	}
 
 	for to, sum := range want {
-		if got := e.balance(chain.Party{Address: to}, a); got != sum {
-			e.t.Errorf("%s %s arrived at %s, want %s", got, a.Symbol, to, sum)
+		if got := e.balance(chain.Party{Address: to}, asset); got != sum {
+			e.t.Errorf("%s %s arrived at %s, want %s", got, asset.Symbol, to, sum)
 		}
 	}
 }
 
 func testBatchPays(e *env) {
-	for _, a := range e.assets() {
-		from := e.wallet(a)
-		o := e.batchOrder(from, a, e.batchSize())
+	for _, asset := range e.assets() {
+		from := e.wallet(asset)
+		order := e.batchOrder(from, asset, e.batchSize())
 		before := e.balance(from, e.native)
 
-		tx := e.sign(o)
-		if !slices.Equal(tx.Outputs, o.Outputs) {
-			e.t.Fatalf("outputs %+v, the order has %+v", tx.Outputs, o.Outputs)
+		tx := e.sign(order)
+		if !slices.Equal(tx.Outputs, order.Outputs) {
+			e.t.Fatalf("outputs %+v, the order has %+v", tx.Outputs, order.Outputs)
 		}
 
 		st := e.include(tx)
 		e.expectIncluded(tx, st)
-		e.expectPaid(o, a)
+		e.expectPaid(order, asset)
 
-		for i, out := range o.Outputs {
+		for i, out := range order.Outputs {
 			n := 0
 
-			for _, m := range st.Transfers {
-				if m.To == out.To && m.Amount == out.Amount && m.AssetID == a.ID {
+			for _, transfer := range st.Transfers {
+				if transfer.To == out.To && transfer.Amount == out.Amount && transfer.AssetID == asset.ID {
 					n++
 				}
 			}
@@ -86,8 +88,8 @@ func testBatchPays(e *env) {
 
 		sum := st.Fee
 
-		for _, out := range o.Outputs {
-			if a.Kind == chain.Native {
+		for _, out := range order.Outputs {
+			if asset.Kind == chain.Native {
 				sum = sum.Add(out.Amount)
 			}
 		}
@@ -99,34 +101,34 @@ func testBatchPays(e *env) {
 }
 
 func testBatchReplaced(e *env) {
-	o := e.batchOrder(e.wallet(), e.native, e.batchSize())
-	old := e.sign(o)
+	order := e.batchOrder(e.wallet(), e.native, e.batchSize())
+	old := e.sign(order)
 	e.broadcast(old)
 	e.waitState(old, chain.TxPooled)
-	o.Replaces = &old
+	order.Replaces = &old
 
-	replacement := e.sign(o)
-	if !slices.Equal(replacement.Outputs, o.Outputs) {
-		e.t.Fatalf("outputs %+v, the order has %+v", replacement.Outputs, o.Outputs)
+	replacement := e.sign(order)
+	if !slices.Equal(replacement.Outputs, order.Outputs) {
+		e.t.Fatalf("outputs %+v, the order has %+v", replacement.Outputs, order.Outputs)
 	}
 
 	e.include(replacement)
-	e.expectPaid(o, e.native)
+	e.expectPaid(order, e.native)
 }
 
 func testBatchTooMany(e *env) {
 	maxOutputs := as[chain.Batcher](e).MaxOutputs()
-	o := e.order(e.wallet(), e.native, e.newAddress(), amount(e.native))
+	order := e.order(e.wallet(), e.native, e.newAddress(), amount(e.native))
 	output := chain.Output{To: e.newAddress(), AssetID: e.native.ID, Amount: amount(e.native)}
-	o.Outputs = slices.Repeat([]chain.Output{output}, maxOutputs+1)
+	order.Outputs = slices.Repeat([]chain.Output{output}, maxOutputs+1)
 
-	_, err := e.sender().Build(e.ctx, o)
+	_, err := e.sender().Build(e.ctx, order)
 	e.expectFault("Build of more outputs than MaxOutputs", err, fault.Unsupported, "")
 }
 
 func testBatchDestination(e *env) {
-	o := e.batchOrder(e.wallet(), e.native, e.batchSize())
-	o.Outputs[len(o.Outputs)-1].To = "not an address"
-	_, err := e.sender().Build(e.ctx, o)
+	order := e.batchOrder(e.wallet(), e.native, e.batchSize())
+	order.Outputs[len(order.Outputs)-1].To = "not an address"
+	_, err := e.sender().Build(e.ctx, order)
 	e.expectFault("Build with one malformed address of several", err, fault.Invalid, "destination_not_payable")
 }

@@ -34,12 +34,12 @@ func testBlocksLinked(e *env) {
 		e.t.Fatalf("%d blocks from %d on, want at least 6", len(all), from)
 	}
 
-	for _, b := range all {
-		ref, err := e.Driver.RefAt(e.ctx, b.Height)
+	for _, block := range all {
+		ref, err := e.Driver.RefAt(e.ctx, block.Height)
 		e.must("RefAt", err)
 
-		if ref.Hash != b.Hash || !ref.Time.Equal(b.Time) {
-			e.t.Errorf("Blocks has %+v at %d, RefAt %+v", b.Ref, b.Height, ref)
+		if ref.Hash != block.Hash || !ref.Time.Equal(block.Time) {
+			e.t.Errorf("Blocks has %+v at %d, RefAt %+v", block.Ref, block.Height, ref)
 		}
 	}
 
@@ -59,11 +59,11 @@ func testBlocksLinked(e *env) {
 }
 
 func testBlocksPayment(e *env) {
-	for _, a := range e.assets() {
+	for _, asset := range e.assets() {
 		from, to := e.nextHeight(), e.newAddress()
-		hash := e.pay(to, a, amount(a))
+		hash := e.pay(to, asset, amount(asset))
 		e.mine(2)
-		e.expectTransfer("a mined payment", transfersTo(e.scan(from), to), hash, to, a, amount(a))
+		e.expectTransfer("a mined payment", transfersTo(e.scan(from), to), hash, to, asset, amount(asset))
 	}
 }
 
@@ -88,21 +88,21 @@ func testBlocksSeveral(e *env) {
 	blocks := e.scan(from)
 	seen := map[string]bool{}
 
-	for _, b := range blocks {
-		for _, t := range b.Transfers {
-			id := fmt.Sprintf("%s/%d", t.TxHash, t.Index)
+	for _, block := range blocks {
+		for _, transfer := range block.Transfers {
+			id := fmt.Sprintf("%s/%d", transfer.TxHash, transfer.Index)
 			if seen[id] {
 				e.t.Errorf("transfer %s is there twice", id)
 			}
 
 			seen[id] = true
 
-			if t.Amount.IsZero() || t.To == "" || t.TxHash == "" {
-				e.t.Errorf("transfer %+v is not complete", t)
+			if transfer.Amount.IsZero() || transfer.To == "" || transfer.TxHash == "" {
+				e.t.Errorf("transfer %+v is not complete", transfer)
 			}
 
-			if _, ok := e.network.AssetByID(t.AssetID); !ok {
-				e.t.Errorf("transfer %+v is of no asset of the network", t)
+			if _, ok := e.network.AssetByID(transfer.AssetID); !ok {
+				e.t.Errorf("transfer %+v is of no asset of the network", transfer)
 			}
 		}
 	}
@@ -113,11 +113,11 @@ func testBlocksSeveral(e *env) {
 }
 
 func testBlocksFailed(e *env) {
-	for _, a := range e.assets() {
+	for _, asset := range e.assets() {
 		from, to, other := e.nextHeight(), e.newAddress(), e.newAddress()
-		_, err := e.Network.(FailingPayer).PayFailing(e.ctx, to, a, amount(a))
+		_, err := e.Network.(FailingPayer).PayFailing(e.ctx, to, asset, amount(asset))
 		e.must("FailingPayer.PayFailing", err)
-		hash := e.pay(other, a, amount(a))
+		hash := e.pay(other, asset, amount(asset))
 		e.mine(1)
 
 		blocks := e.scan(from)
@@ -125,14 +125,14 @@ func testBlocksFailed(e *env) {
 			e.t.Errorf("a payment that failed is reported: %+v", got)
 		}
 
-		e.expectTransfer("the payment beside it", transfersTo(blocks, other), hash, other, a, amount(a))
+		e.expectTransfer("the payment beside it", transfersTo(blocks, other), hash, other, asset, amount(asset))
 	}
 }
 
 func testBlocksZero(e *env) {
-	for _, a := range e.assets() {
+	for _, asset := range e.assets() {
 		from, to := e.nextHeight(), e.newAddress()
-		_, err := e.Network.(ZeroPayer).PayZero(e.ctx, to, a)
+		_, err := e.Network.(ZeroPayer).PayZero(e.ctx, to, asset)
 		e.must("ZeroPayer.PayZero", err)
 		e.settle()
 		e.mine(1)
@@ -144,21 +144,21 @@ func testBlocksZero(e *env) {
 }
 
 func testBlocksForkKeeps(e *env) {
-	for _, a := range e.assets() {
+	for _, asset := range e.assets() {
 		from, to := e.nextHeight(), e.newAddress()
-		e.pay(e.newAddress(), a, amount(a)) // stands before it in the old block, and is gone in the new one
-		hash := e.pay(to, a, amount(a))
+		e.pay(e.newAddress(), asset, amount(asset)) // stands before it in the old block, and is gone in the new one
+		hash := e.pay(to, asset, amount(asset))
 		e.mine(1)
 		before := e.scan(from)
-		first := e.expectTransfer("before the fork", transfersTo(before, to), hash, to, a, amount(a))
+		first := e.expectTransfer("before the fork", transfersTo(before, to), hash, to, asset, amount(asset))
 		e.fork(1, hash)
 		after := e.scan(from)
 
-		second := e.expectTransfer("after the fork", transfersTo(after, to), hash, to, a, amount(a))
+		second := e.expectTransfer("after the fork", transfersTo(after, to), hash, to, asset, amount(asset))
 		if second.Index != first.Index {
 			e.t.Errorf(
 				"the %s transfer had index %d and has %d after the fork",
-				a.Symbol, first.Index, second.Index,
+				asset.Symbol, first.Index, second.Index,
 			)
 		}
 
@@ -213,9 +213,9 @@ func testBlocksSpent(e *env) {
 
 	spent := map[chain.Outpoint]string{}
 
-	for _, b := range e.scan(from) {
-		for _, s := range b.Spent {
-			spent[s.Outpoint] = s.By
+	for _, block := range e.scan(from) {
+		for _, spend := range block.Spent {
+			spent[spend.Outpoint] = spend.By
 		}
 	}
 
@@ -235,10 +235,10 @@ func testBlocksNonces(e *env) {
 
 	var used []chain.Spend
 
-	for _, b := range blocks {
-		for _, s := range b.Spent {
-			if s.By == hash {
-				used = append(used, s)
+	for _, block := range blocks {
+		for _, spend := range block.Spent {
+			if spend.By == hash {
+				used = append(used, spend)
 			}
 		}
 	}
@@ -262,13 +262,13 @@ var addressScanTests = []testCase{
 
 func testAddressScan(e *env) {
 	scanner := as[chain.AddressScanner](e)
-	for _, a := range e.assets() {
+	for _, asset := range e.assets() {
 		from := e.nextHeight()
 		one, two, other := e.newAddress(), e.newAddress(), e.newAddress()
-		first := e.pay(one, a, amount(a))
-		e.pay(other, a, amount(a))
+		first := e.pay(one, asset, amount(asset))
+		e.pay(other, asset, amount(asset))
 		e.mine(1)
-		second := e.pay(two, a, amount(a).Add(amount(a)))
+		second := e.pay(two, asset, amount(asset).Add(amount(asset)))
 		e.mine(2)
 		to := e.head().Tip.Height
 
@@ -286,25 +286,25 @@ func testAddressScan(e *env) {
 
 			return nil
 		})
-		e.expectTransfer("the first address", transfersTo(blocks, one), first, one, a, amount(a))
+		e.expectTransfer("the first address", transfersTo(blocks, one), first, one, asset, amount(asset))
 		e.expectTransfer(
-			"the second address", transfersTo(blocks, two), second, two, a,
-			amount(a).Add(amount(a)),
+			"the second address", transfersTo(blocks, two), second, two, asset,
+			amount(asset).Add(amount(asset)),
 		)
 
 		if got := transfersTo(blocks, other); len(got) != 0 {
 			e.t.Errorf("an address that was not asked for is reported: %+v", got)
 		}
 
-		for i, b := range blocks {
-			ref, err := e.Driver.RefAt(e.ctx, b.Height)
+		for i, block := range blocks {
+			ref, err := e.Driver.RefAt(e.ctx, block.Height)
 			e.must("RefAt", err)
 
-			if ref.Hash != b.Hash || b.Height < from || b.Height > to || len(b.Transfers) == 0 ||
-				(i > 0 && b.Height <= blocks[i-1].Height) {
+			if ref.Hash != block.Hash || block.Height < from || block.Height > to || len(block.Transfers) == 0 ||
+				(i > 0 && block.Height <= blocks[i-1].Height) {
 				e.t.Errorf(
 					"block %+v is out of order or range %d to %d, empty, or not canonical",
-					b, from, to,
+					block, from, to,
 				)
 			}
 		}

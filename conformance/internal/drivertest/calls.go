@@ -34,7 +34,7 @@ type callArgs struct {
 type nodeCall struct {
 	name  string
 	needs []Capability
-	call  func(ctx context.Context, d chain.Driver, args callArgs) (any, error)
+	call  func(ctx context.Context, driver chain.Driver, args callArgs) (any, error)
 }
 
 // nodeCalls are all calls that reach a node.
@@ -42,109 +42,109 @@ var nodeCalls = []nodeCall{
 	{
 		"Head",
 		nil,
-		func(ctx context.Context, d chain.Driver, _ callArgs) (any, error) {
-			return d.Head(ctx)
+		func(ctx context.Context, driver chain.Driver, _ callArgs) (any, error) {
+			return driver.Head(ctx)
 		},
 	},
 	{
 		"RefAt",
 		nil,
-		func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
-			return d.RefAt(ctx, args.block.Height)
+		func(ctx context.Context, driver chain.Driver, args callArgs) (any, error) {
+			return driver.RefAt(ctx, args.block.Height)
 		},
 	},
 	{
 		"Check",
 		[]Capability{Checker},
-		func(ctx context.Context, d chain.Driver, _ callArgs) (any, error) {
-			return nil, d.(chain.Checker).Check(ctx)
+		func(ctx context.Context, driver chain.Driver, _ callArgs) (any, error) {
+			return nil, driver.(chain.Checker).Check(ctx)
 		},
 	},
 	{
 		"Blocks",
 		[]Capability{BlockScanner},
-		func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
-			return d.(chain.BlockScanner).Blocks(ctx, args.block.Height, args.block.Height)
+		func(ctx context.Context, driver chain.Driver, args callArgs) (any, error) {
+			return driver.(chain.BlockScanner).Blocks(ctx, args.block.Height, args.block.Height)
 		},
 	},
 	{
 		"TransfersTo",
 		[]Capability{AddressScanner},
-		func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
+		func(ctx context.Context, driver chain.Driver, args callArgs) (any, error) {
 			addresses, height := []chain.Address{args.to}, args.block.Height
-			return d.(chain.AddressScanner).TransfersTo(ctx, addresses, height, height)
+			return driver.(chain.AddressScanner).TransfersTo(ctx, addresses, height, height)
 		},
 	},
 	{
 		"Pool",
 		[]Capability{Mempool},
-		func(ctx context.Context, d chain.Driver, _ callArgs) (any, error) {
-			return d.(chain.Mempool).Pool(ctx)
+		func(ctx context.Context, driver chain.Driver, _ callArgs) (any, error) {
+			return driver.(chain.Mempool).Pool(ctx)
 		},
 	},
 	{
 		"Transaction",
 		[]Capability{Finder},
-		func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
-			return d.(chain.Finder).Transaction(ctx, args.txHash)
+		func(ctx context.Context, driver chain.Driver, args callArgs) (any, error) {
+			return driver.(chain.Finder).Transaction(ctx, args.txHash)
 		},
 	},
 	{
 		"Balances",
 		[]Capability{Balancer},
-		func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
+		func(ctx context.Context, driver chain.Driver, args callArgs) (any, error) {
 			holdings := []chain.Holding{{Address: args.to, AssetID: args.asset.ID}}
-			return d.(chain.Balancer).Balances(ctx, args.block, holdings)
+			return driver.(chain.Balancer).Balances(ctx, args.block, holdings)
 		},
 	},
 	{
 		"Unspent",
 		[]Capability{CoinSource},
-		func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
-			_, amounts, err := d.(chain.CoinReader).Unspent(ctx, []chain.Outpoint{{TxHash: args.txHash}})
+		func(ctx context.Context, driver chain.Driver, args callArgs) (any, error) {
+			_, amounts, err := driver.(chain.CoinReader).Unspent(ctx, []chain.Outpoint{{TxHash: args.txHash}})
 			return amounts, err
 		},
 	},
 	{
 		"Nonce",
 		[]Capability{Nonces},
-		func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
-			return d.(chain.Nonces).Nonce(ctx, args.to)
+		func(ctx context.Context, driver chain.Driver, args callArgs) (any, error) {
+			return driver.(chain.Nonces).Nonce(ctx, args.to)
 		},
 	},
 	{
 		"EstimateFee",
 		[]Capability{Sender, FeeEstimator},
-		func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
-			return d.(chain.FeeEstimator).EstimateFee(ctx, args.order)
+		func(ctx context.Context, driver chain.Driver, args callArgs) (any, error) {
+			return driver.(chain.FeeEstimator).EstimateFee(ctx, args.order)
 		},
 	},
 	{
 		"Build",
 		[]Capability{Sender},
-		func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
-			return d.(chain.Sender).Build(ctx, args.order)
+		func(ctx context.Context, driver chain.Driver, args callArgs) (any, error) {
+			return driver.(chain.Sender).Build(ctx, args.order)
 		},
 	},
 	{
 		"Broadcast",
 		[]Capability{Sender},
-		func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
-			return nil, d.(chain.Sender).Broadcast(ctx, args.tx)
+		func(ctx context.Context, driver chain.Driver, args callArgs) (any, error) {
+			return nil, driver.(chain.Sender).Broadcast(ctx, args.tx)
 		},
 	},
 	{
 		"Status",
 		[]Capability{Sender},
-		func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
-			return d.(chain.Sender).Status(ctx, args.tx)
+		func(ctx context.Context, driver chain.Driver, args callArgs) (any, error) {
+			return driver.(chain.Sender).Status(ctx, args.tx)
 		},
 	},
 	{
 		"PlanRelease",
 		[]Capability{Sweeper},
-		func(ctx context.Context, d chain.Driver, args callArgs) (any, error) {
-			return d.(chain.Sweeper).PlanRelease(ctx, args.release)
+		func(ctx context.Context, driver chain.Driver, args callArgs) (any, error) {
+			return driver.(chain.Sweeper).PlanRelease(ctx, args.release)
 		},
 	},
 }
@@ -169,10 +169,10 @@ func (e *env) calls() ([]nodeCall, callArgs) {
 
 	var calls []nodeCall
 
-	for _, c := range nodeCalls {
+	for _, call := range nodeCalls {
 		isAbsent := func(needed Capability) bool { return !e.has(needed) }
-		if !slices.ContainsFunc(c.needs, isAbsent) {
-			calls = append(calls, c)
+		if !slices.ContainsFunc(call.needs, isAbsent) {
+			calls = append(calls, call)
 		}
 	}
 
@@ -181,34 +181,34 @@ func (e *env) calls() ([]nodeCall, callArgs) {
 
 func testCallsCanceled(e *env) {
 	calls, args := e.calls()
-	for _, c := range calls {
+	for _, call := range calls {
 		ctx, cancel := context.WithCancel(e.ctx)
 		cancel()
 
-		if _, err := c.call(ctx, e.Driver, args); !errors.Is(err, context.Canceled) {
-			e.t.Errorf("%s with a canceled context: %v, want an error that is context.Canceled", c.name, err)
+		if _, err := call.call(ctx, e.Driver, args); !errors.Is(err, context.Canceled) {
+			e.t.Errorf("%s with a canceled context: %v, want an error that is context.Canceled", call.name, err)
 		}
 
-		if answer, err := c.call(e.ctx, e.Driver, args); err != nil {
-			e.t.Errorf("%s after that: %v, %v", c.name, answer, err)
+		if answer, err := call.call(e.ctx, e.Driver, args); err != nil {
+			e.t.Errorf("%s after that: %v, %v", call.name, answer, err)
 		}
 	}
 }
 
 func testCallsUnavailable(e *env) {
 	calls, args := e.calls()
-	for _, c := range calls {
-		answer, err := c.call(e.ctx, e.Unreachable, args)
+	for _, call := range calls {
+		answer, err := call.call(e.ctx, e.Unreachable, args)
 		if !errors.Is(err, fault.Unavailable) {
-			e.t.Errorf("%s without a node: %v, want fault.Unavailable", c.name, err)
+			e.t.Errorf("%s without a node: %v, want fault.Unavailable", call.name, err)
 		}
 
 		if errors.Is(err, fault.Invalid) || errors.Is(err, fault.NotFound) {
-			e.t.Errorf("%s without a node: %v decides something that nobody knows", c.name, err)
+			e.t.Errorf("%s without a node: %v decides something that nobody knows", call.name, err)
 		}
 
 		if answer != nil && !reflect.ValueOf(answer).IsZero() {
-			e.t.Errorf("%s without a node guessed %+v", c.name, answer)
+			e.t.Errorf("%s without a node guessed %+v", call.name, answer)
 		}
 	}
 }
@@ -231,10 +231,10 @@ func testCallsConcurrent(e *env) {
 	var wg sync.WaitGroup
 
 	for range 4 {
-		for _, c := range calls {
+		for _, call := range calls {
 			wg.Go(func() {
-				if _, err := c.call(e.ctx, e.Driver, args); err != nil {
-					e.t.Errorf("%s beside other calls: %v", c.name, err)
+				if _, err := call.call(e.ctx, e.Driver, args); err != nil {
+					e.t.Errorf("%s beside other calls: %v", call.name, err)
 				}
 			})
 		}

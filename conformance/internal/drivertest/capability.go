@@ -48,7 +48,7 @@ const (
 // capabilities has, for each capability, whether a harness has it.
 var capabilities = []struct {
 	name Capability
-	has  func(h Harness) bool
+	has  func(harness Harness) bool
 }{
 	{BlockScanner, driverIs[chain.BlockScanner]},
 	{AddressScanner, driverIs[chain.AddressScanner]},
@@ -63,13 +63,13 @@ var capabilities = []struct {
 	{Sender, driverIs[chain.Sender]},
 	{
 		Batcher,
-		func(h Harness) bool { b, ok := h.Driver.(chain.Batcher); return ok && b.MaxOutputs() > 1 },
+		func(harness Harness) bool { b, ok := harness.Driver.(chain.Batcher); return ok && b.MaxOutputs() > 1 },
 	},
 	{Sweeper, driverIs[chain.Sweeper]},
 	{Lifter, driverIs[chain.Lifter]},
 	{Checker, driverIs[chain.Checker]},
-	{UnreachableNode, func(h Harness) bool { return h.Unreachable != nil }},
-	{WrongNode, func(h Harness) bool { return h.Misconfigured != nil }},
+	{UnreachableNode, func(harness Harness) bool { return harness.Unreachable != nil }},
+	{WrongNode, func(harness Harness) bool { return harness.Misconfigured != nil }},
 	{Forking, controlsAre[Forker]},
 	{ZeroPayments, controlsAre[ZeroPayer]},
 	{FailedPayments, controlsAre[FailingPayer]},
@@ -79,30 +79,30 @@ var capabilities = []struct {
 	{CheapPayments, controlsAre[CheapPayer]},
 	{
 		Tokens,
-		func(h Harness) bool {
+		func(harness Harness) bool {
 			return slices.ContainsFunc(
-				h.Driver.Network().Assets,
-				func(a chain.Asset) bool { return a.Kind == chain.Token },
+				harness.Driver.Network().Assets,
+				func(asset chain.Asset) bool { return asset.Kind == chain.Token },
 			)
 		},
 	},
 }
 
-func driverIs[T any](h Harness) bool {
-	_, ok := h.Driver.(T)
+func driverIs[T any](harness Harness) bool {
+	_, ok := harness.Driver.(T)
 	return ok
 }
 
-func controlsAre[T any](h Harness) bool {
-	_, ok := h.Network.(T)
+func controlsAre[T any](harness Harness) bool {
+	_, ok := harness.Network.(T)
 	return ok
 }
 
-func testCapabilities(t *testing.T, h Harness) {
+func testCapabilities(t *testing.T, harness Harness) {
 	known := []Capability{Replacement, Expiry}
 	for _, c := range capabilities {
 		known = append(known, c.name)
-		switch has, declared := c.has(h), slices.Contains(h.Absent, c.name); {
+		switch has, declared := c.has(harness), slices.Contains(harness.Absent, c.name); {
 		case has && declared:
 			t.Errorf(
 				"%s is declared absent, but it is there: take it off DriverHarness.Absent so that it is tested",
@@ -113,13 +113,13 @@ func testCapabilities(t *testing.T, h Harness) {
 		}
 	}
 
-	for _, c := range h.Absent {
+	for _, c := range harness.Absent {
 		if !slices.Contains(known, c) {
 			t.Errorf("DriverHarness.Absent names %q, which is no capability", c)
 		}
 	}
 
-	absent := func(c Capability) bool { return slices.Contains(h.Absent, c) }
+	absent := func(c Capability) bool { return slices.Contains(harness.Absent, c) }
 	if !absent(Sender) && absent(Deriver) {
 		t.Errorf("a driver that sends has to derive the addresses it sends from: implement chain.Deriver")
 	}
@@ -130,7 +130,7 @@ func testCapabilities(t *testing.T, h Harness) {
 		)
 	}
 
-	if driverIs[chain.CoinReader](h) == absent(CoinSource) {
+	if driverIs[chain.CoinReader](harness) == absent(CoinSource) {
 		t.Errorf(
 			"a driver is a chain.CoinReader exactly when its network spends outputs, which " +
 				"conformance.CoinLister then lists",

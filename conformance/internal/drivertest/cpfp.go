@@ -27,9 +27,9 @@ func (e *env) lowFeeCoin() chain.Coin {
 		}
 
 		for _, tx := range pool {
-			for _, t := range tx.Transfers {
-				if t.TxHash == hash && t.To == coin.Owner.Address {
-					coin.Outpoint = chain.Outpoint{TxHash: hash, Vout: t.Index}
+			for _, transfer := range tx.Transfers {
+				if transfer.TxHash == hash && transfer.To == coin.Owner.Address {
+					coin.Outpoint = chain.Outpoint{TxHash: hash, Vout: transfer.Index}
 					return nil
 				}
 			}
@@ -41,9 +41,9 @@ func (e *env) lowFeeCoin() chain.Coin {
 	return coin
 }
 
-func (e *env) coinsOf(p chain.Party) []chain.Coin {
+func (e *env) coinsOf(party chain.Party) []chain.Coin {
 	e.t.Helper()
-	coins, err := e.Network.(CoinLister).Coins(e.ctx, p)
+	coins, err := e.Network.(CoinLister).Coins(e.ctx, party)
 	e.must("CoinLister.Coins", err)
 
 	return coins
@@ -57,7 +57,7 @@ func (e *env) bumpOrder(coin chain.Coin, wallet chain.Party) chain.Order {
 		e.t.Fatal("the driver under test is configured to lift nothing: configure it to")
 	}
 
-	o, ok, err := as[chain.Lifter](e).Lift(e.ctx, coin, wallet, e.coinsOf(wallet))
+	order, ok, err := as[chain.Lifter](e).Lift(e.ctx, coin, wallet, e.coinsOf(wallet))
 	e.must("Lift", err)
 
 	if !ok {
@@ -65,12 +65,12 @@ func (e *env) bumpOrder(coin chain.Coin, wallet chain.Party) chain.Order {
 	}
 
 	want := chain.Output{To: coin.Owner.Address, AssetID: e.native.ID, Amount: coin.Amount}
-	isWhole := o.Lift != nil && *o.Lift == coin && len(o.Outputs) == 1 && o.Outputs[0] == want
-	if o.From != wallet || !isWhole || o.MaxFee.IsZero() || o.SubtractFee || len(o.Coins) > 0 {
-		e.t.Fatalf("the order is %+v: it has to pay the whole coin back to its owner, from the wallet", o)
+	isWhole := order.Lift != nil && *order.Lift == coin && len(order.Outputs) == 1 && order.Outputs[0] == want
+	if order.From != wallet || !isWhole || order.MaxFee.IsZero() || order.SubtractFee || len(order.Coins) > 0 {
+		e.t.Fatalf("the order is %+v: it has to pay the whole coin back to its owner, from the wallet", order)
 	}
 
-	return e.complete(o)
+	return e.complete(order)
 }
 
 func testBump(e *env) {
@@ -83,7 +83,8 @@ func testBump(e *env) {
 		e.t.Fatalf("it spends %+v, and not the coin", tx.Inputs)
 	}
 
-	if !slices.ContainsFunc(tx.RestsOn, func(s chain.Spend) bool { return s.By == coin.Outpoint.TxHash }) {
+	isParent := func(spend chain.Spend) bool { return spend.By == coin.Outpoint.TxHash }
+	if !slices.ContainsFunc(tx.RestsOn, isParent) {
 		e.t.Errorf("it rests on %+v: its death could not be proven", tx.RestsOn)
 	}
 
@@ -108,9 +109,9 @@ func testNoBump(e *env) {
 	refused := func(what string, coin chain.Coin, coins []chain.Coin) {
 		e.t.Helper()
 
-		o, ok, err := as[chain.Lifter](e).Lift(e.ctx, coin, wallet, coins)
+		order, ok, err := as[chain.Lifter](e).Lift(e.ctx, coin, wallet, coins)
 		if ok || err != nil {
-			e.t.Errorf("%s is to be lifted by %+v, %v", what, o, err)
+			e.t.Errorf("%s is to be lifted by %+v, %v", what, order, err)
 		}
 	}
 	refused("a coin without coins of the wallet", cheap, nil)
@@ -130,19 +131,19 @@ func testNoBump(e *env) {
 func testBumpOnce(e *env) {
 	wallet := e.wallet()
 	coin := e.lowFeeCoin()
-	o := e.bumpOrder(coin, wallet)
-	first := e.sign(o)
+	order := e.bumpOrder(coin, wallet)
+	first := e.sign(order)
 	e.broadcast(first)
 	e.waitState(first, chain.TxPooled)
 
-	o.Replaces = &first
-	u, err := e.sender().Build(e.ctx, o)
+	order.Replaces = &first
+	unsigned, err := e.sender().Build(e.ctx, order)
 
-	isBump := slices.Contains(u.Inputs, coin.Outpoint) && u.MaxFee.Cmp(first.MaxFee) > 0
+	isBump := slices.Contains(unsigned.Inputs, coin.Outpoint) && unsigned.MaxFee.Cmp(first.MaxFee) > 0
 	if err == nil && !isBump {
 		e.t.Errorf(
 			"its replacement spends %+v and pays %s, the first one paid %s",
-			u.Inputs, u.MaxFee, first.MaxFee,
+			unsigned.Inputs, unsigned.MaxFee, first.MaxFee,
 		)
 	}
 

@@ -26,14 +26,14 @@ type env struct {
 	keys    uint32 // keys of the signer that were handed out
 }
 
-func newEnv(t *testing.T, h Harness) *env {
+func newEnv(t *testing.T, harness Harness) *env {
 	t.Helper()
 
-	if h.Patience == 0 {
-		h.Patience = defaultPatience
+	if harness.Patience == 0 {
+		harness.Patience = defaultPatience
 	}
 
-	e := &env{Harness: h, t: t, ctx: t.Context(), network: h.Driver.Network()}
+	e := &env{Harness: harness, t: t, ctx: t.Context(), network: harness.Driver.Network()}
 
 	var ok bool
 	if e.native, ok = e.network.Native(); !ok {
@@ -84,9 +84,9 @@ func (e *env) assets() []chain.Asset {
 }
 
 func (e *env) token() (chain.Asset, bool) {
-	for _, a := range e.network.Assets {
-		if a.Kind == chain.Token {
-			return a, true
+	for _, asset := range e.network.Assets {
+		if asset.Kind == chain.Token {
+			return asset, true
 		}
 	}
 
@@ -95,13 +95,13 @@ func (e *env) token() (chain.Asset, bool) {
 
 // amount returns what the suite sends of an asset, in base units: a hundredth of a whole unit, or ten
 // times the least amount.
-func amount(a chain.Asset) chain.Amount {
+func amount(asset chain.Asset) chain.Amount {
 	hundredth := chain.Units(1)
-	if a.Decimals > 2 {
-		hundredth = chain.Pow10(a.Decimals - 2)
+	if asset.Decimals > 2 {
+		hundredth = chain.Pow10(asset.Decimals - 2)
 	}
 
-	return chain.Max(hundredth, a.MinAmount.Mul(10))
+	return chain.Max(hundredth, asset.MinAmount.Mul(10))
 }
 
 // eventually polls until a condition returns nil. Its error says what is still missing.
@@ -215,15 +215,15 @@ func (e *env) party(role chain.Role) chain.Party {
 	return chain.Party{Key: ref, Address: address}
 }
 
-func (e *env) fund(p chain.Party, a chain.Asset, amount chain.Amount) {
+func (e *env) fund(party chain.Party, asset chain.Asset, amount chain.Amount) {
 	e.t.Helper()
-	e.must("Controls.Fund", e.Network.Fund(e.ctx, p.Address, a, amount))
+	e.must("Controls.Fund", e.Network.Fund(e.ctx, party.Address, asset, amount))
 	e.settle()
 }
 
-func (e *env) pay(to chain.Address, a chain.Asset, amount chain.Amount) string {
+func (e *env) pay(to chain.Address, asset chain.Asset, amount chain.Amount) string {
 	e.t.Helper()
-	hash, err := e.Network.Pay(e.ctx, to, a, amount)
+	hash, err := e.Network.Pay(e.ctx, to, asset, amount)
 	e.must("Controls.Pay", err)
 
 	if hash == "" {
@@ -251,19 +251,19 @@ func (e *env) scan(from uint64) []chain.Block {
 			e.t.Fatalf("Blocks(%d, %d) returned %d blocks", next, tip, len(blocks))
 		}
 
-		for i, b := range blocks {
-			if b.Height != next+uint64(i) {
-				e.t.Fatalf("Blocks(%d, %d): block %d has height %d", next, tip, i, b.Height)
+		for i, block := range blocks {
+			if block.Height != next+uint64(i) {
+				e.t.Fatalf("Blocks(%d, %d): block %d has height %d", next, tip, i, block.Height)
 			}
 
-			if n := len(all); n > 0 && b.Parent != all[n-1].Hash {
+			if n := len(all); n > 0 && block.Parent != all[n-1].Hash {
 				e.t.Fatalf(
 					"block %d has parent %s, but block %d is %s",
-					b.Height, b.Parent, all[n-1].Height, all[n-1].Hash,
+					block.Height, block.Parent, all[n-1].Height, all[n-1].Hash,
 				)
 			}
 
-			all = append(all, b)
+			all = append(all, block)
 		}
 
 		next += uint64(len(blocks))
@@ -276,10 +276,10 @@ func (e *env) scan(from uint64) []chain.Block {
 func transfersTo(blocks []chain.Block, to chain.Address) []chain.Transfer {
 	var out []chain.Transfer
 
-	for _, b := range blocks {
-		for _, t := range b.Transfers {
-			if t.To == to {
-				out = append(out, t)
+	for _, block := range blocks {
+		for _, transfer := range block.Transfers {
+			if transfer.To == to {
+				out = append(out, transfer)
 			}
 		}
 	}
@@ -293,7 +293,7 @@ func (e *env) expectTransfer(
 	got []chain.Transfer,
 	hash string,
 	to chain.Address,
-	a chain.Asset,
+	asset chain.Asset,
 	amount chain.Amount,
 ) chain.Transfer {
 	e.t.Helper()
@@ -302,27 +302,32 @@ func (e *env) expectTransfer(
 		e.t.Fatalf("%s: %d transfers to %s, want 1: %+v", where, len(got), to, got)
 	}
 
-	g := got[0]
-	if g.TxHash != hash || g.To != to || g.AssetID != a.ID || g.Amount != amount {
-		e.t.Fatalf("%s: %+v, want %s %s (%s) to %s in %s", where, g, amount, a.Symbol, a.ID, to, hash)
+	transfer := got[0]
+	isPaid := transfer.AssetID == asset.ID && transfer.Amount == amount
+
+	if transfer.TxHash != hash || transfer.To != to || !isPaid {
+		e.t.Fatalf(
+			"%s: %+v, want %s %s (%s) to %s in %s",
+			where, transfer, amount, asset.Symbol, asset.ID, to, hash,
+		)
 	}
 
 	switch e.network.Family {
 	case chain.EVM, chain.Tron, chain.Sim:
-		if isToken := a.Kind == chain.Token; isToken != (g.Index > 0) || g.Index >= 1<<20 {
+		if isToken := asset.Kind == chain.Token; isToken != (transfer.Index > 0) || transfer.Index >= 1<<20 {
 			e.t.Fatalf(
 				"%s: index %d of a %s transfer; 0 is the value, 1+k the k-th log of the receipt",
-				where, g.Index, a.Kind,
+				where, transfer.Index, asset.Kind,
 			)
 		}
 	case chain.Bitcoin, chain.Solana:
 	}
 
-	return g
+	return transfer
 }
 
 // balance returns what a party holds at the tip, in base units.
-func (e *env) balance(of chain.Party, a chain.Asset) chain.Amount {
+func (e *env) balance(of chain.Party, asset chain.Asset) chain.Amount {
 	e.t.Helper()
 
 	if !e.has(Balancer) {
@@ -330,19 +335,19 @@ func (e *env) balance(of chain.Party, a chain.Asset) chain.Amount {
 		e.must("CoinLister.Coins", err)
 
 		var sum chain.Amount
-		for _, c := range coins {
-			sum = sum.Add(c.Amount)
+		for _, coin := range coins {
+			sum = sum.Add(coin.Amount)
 		}
 
 		return sum
 	}
 
-	return e.balanceAt(e.head().Tip, of.Address, a)
+	return e.balanceAt(e.head().Tip, of.Address, asset)
 }
 
-func (e *env) balanceAt(at chain.Ref, of chain.Address, a chain.Asset) chain.Amount {
+func (e *env) balanceAt(at chain.Ref, of chain.Address, asset chain.Asset) chain.Amount {
 	e.t.Helper()
-	got, err := as[chain.Balancer](e).Balances(e.ctx, at, []chain.Holding{{Address: of, AssetID: a.ID}})
+	got, err := as[chain.Balancer](e).Balances(e.ctx, at, []chain.Holding{{Address: of, AssetID: asset.ID}})
 	e.must("Balances", err)
 
 	if len(got) != 1 {

@@ -26,18 +26,18 @@ func testNetwork(e *env) {
 		e.t.Errorf("NewRegistry refuses the driver's network: %v", err)
 	}
 
-	for _, a := range e.network.Assets {
-		if want := chain.AssetID(e.network.CAIP2, a.Contract); a.ID != want {
-			e.t.Errorf("asset %s has id %s, want %s", a.Symbol, a.ID, want)
+	for _, asset := range e.network.Assets {
+		if want := chain.AssetID(e.network.CAIP2, asset.Contract); asset.ID != want {
+			e.t.Errorf("asset %s has id %s, want %s", asset.Symbol, asset.ID, want)
 		}
 
-		if a.Network != e.network.Slug || a.Livemode != e.network.Livemode || a.Price == "" {
-			e.t.Errorf("asset %s is not complete: %+v; use Network.With", a.Symbol, a)
+		if asset.Network != e.network.Slug || asset.Livemode != e.network.Livemode || asset.Price == "" {
+			e.t.Errorf("asset %s is not complete: %+v; use Network.With", asset.Symbol, asset)
 		}
 
-		if (a.Kind == chain.Native) != (a.Contract == "") ||
-			(a.Kind != chain.Native && a.Kind != chain.Token) {
-			e.t.Errorf("asset %s of kind %q has contract %q", a.Symbol, a.Kind, a.Contract)
+		if (asset.Kind == chain.Native) != (asset.Contract == "") ||
+			(asset.Kind != chain.Native && asset.Kind != chain.Token) {
+			e.t.Errorf("asset %s of kind %q has contract %q", asset.Symbol, asset.Kind, asset.Contract)
 		}
 	}
 

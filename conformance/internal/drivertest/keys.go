@@ -48,8 +48,8 @@ func testDerive(e *env) {
 			e.t.Errorf("the derived address %s is not canonical: that is %s", first, canonical)
 		}
 
-		for name, d := range drivers {
-			second, err := d.(chain.Deriver).DeriveAddress(key)
+		for name, driver := range drivers {
+			second, err := driver.(chain.Deriver).DeriveAddress(key)
 			if err != nil || second != first {
 				e.t.Errorf("%s derives %q, %v from the same key, first it was %q", name, second, err, first)
 			}
@@ -100,8 +100,8 @@ func testTokenAccount(e *env) {
 		drivers = append(drivers, e.Unreachable)
 	}
 
-	for _, d := range drivers {
-		if second, err := d.(chain.TokenAccounter).TokenAccount(owner, token); err != nil || second != first {
+	for _, driver := range drivers {
+		if second, err := driver.(chain.TokenAccounter).TokenAccount(owner, token); err != nil || second != first {
 			e.t.Errorf("TokenAccount is %q, then %q, %v", first, second, err)
 		}
 	}
@@ -117,24 +117,24 @@ func testTokenAccount(e *env) {
 
 func testPaymentURI(e *env) {
 	uris := as[chain.URIBuilder](e)
-	for _, a := range e.assets() {
+	for _, asset := range e.assets() {
 		to := e.newAddress()
 
-		uri := uris.PaymentURI(to, a, amount(a))
+		uri := uris.PaymentURI(to, asset, amount(asset))
 		if !strings.Contains(uri, string(to)) {
-			e.t.Errorf("PaymentURI of %s is %q, which does not contain the address %s", a.Symbol, uri, to)
+			e.t.Errorf("PaymentURI of %s is %q, which does not contain the address %s", asset.Symbol, uri, to)
 		}
 
 		if strings.ContainsAny(uri, " \n\"<>") {
-			e.t.Errorf("PaymentURI of %s is %q, which is not a URI", a.Symbol, uri)
+			e.t.Errorf("PaymentURI of %s is %q, which is not a URI", asset.Symbol, uri)
 		}
 
-		if second := uris.PaymentURI(to, a, amount(a)); second != uri {
+		if second := uris.PaymentURI(to, asset, amount(asset)); second != uri {
 			e.t.Errorf("PaymentURI is %q, then %q", uri, second)
 		}
 
 		// A bare address is allowed; a URI with an amount has to have the right one.
-		if more := uris.PaymentURI(to, a, amount(a).Add(amount(a))); more == uri && uri != string(to) {
+		if more := uris.PaymentURI(to, asset, amount(asset).Add(amount(asset))); more == uri && uri != string(to) {
 			e.t.Errorf("PaymentURI %q is the same for twice the amount", uri)
 		}
 	}

@@ -20,19 +20,19 @@ var orderTests = []testCase{
 }
 
 func testOrderMaxFee(e *env) {
-	for _, a := range e.assets() {
-		from := e.wallet(a)
+	for _, asset := range e.assets() {
+		from := e.wallet(asset)
 
-		o := e.order(from, a, e.newAddress(), amount(a))
+		order := e.order(from, asset, e.newAddress(), amount(asset))
 		for _, most := range []chain.Amount{chain.Units(1), {}} {
-			o.MaxFee = most
-			_, err := e.sender().Build(e.ctx, o)
+			order.MaxFee = most
+			_, err := e.sender().Build(e.ctx, order)
 			e.expectFault("Build with a maximum fee of "+most.String(), err, fault.Limited, "fee_above_maximum")
 		}
 
-		if a.Kind == chain.Native {
-			o.MaxFee, o.SubtractFee = chain.Units(1), true
-			_, err := e.sender().Build(e.ctx, o)
+		if asset.Kind == chain.Native {
+			order.MaxFee, order.SubtractFee = chain.Units(1), true
+			_, err := e.sender().Build(e.ctx, order)
 			e.expectFault(
 				"Build with SubtractFee and a maximum fee of 1",
 				err, fault.Limited, "fee_above_maximum",
@@ -42,16 +42,16 @@ func testOrderMaxFee(e *env) {
 }
 
 func testOrderFunds(e *env) {
-	for _, a := range e.assets() {
-		from, to := e.wallet(a), e.newAddress()
-		o := e.order(from, a, to, amount(a))
-		o.Outputs = []chain.Output{{To: to, AssetID: a.ID, Amount: amount(a).Mul(101)}}
-		_, err := e.sender().Build(e.ctx, o)
-		e.expectFault("Build of more "+a.Symbol+" than there is", err, fault.State, "insufficient_funds")
+	for _, asset := range e.assets() {
+		from, to := e.wallet(asset), e.newAddress()
+		order := e.order(from, asset, to, amount(asset))
+		order.Outputs = []chain.Output{{To: to, AssetID: asset.ID, Amount: amount(asset).Mul(101)}}
+		_, err := e.sender().Build(e.ctx, order)
+		e.expectFault("Build of more "+asset.Symbol+" than there is", err, fault.State, "insufficient_funds")
 
-		if a.Kind == chain.Native {
-			o.Outputs = []chain.Output{{To: to, AssetID: a.ID, Amount: amount(a).Mul(100)}}
-			_, err = e.sender().Build(e.ctx, o)
+		if asset.Kind == chain.Native {
+			order.Outputs = []chain.Output{{To: to, AssetID: asset.ID, Amount: amount(asset).Mul(100)}}
+			_, err = e.sender().Build(e.ctx, order)
 			e.expectFault(
 				"Build of all the native coin, nothing left for the fee",
 				err, fault.State, "insufficient_funds",
@@ -62,56 +62,56 @@ func testOrderFunds(e *env) {
 
 func testOrderDestination(e *env) {
 	from := e.wallet()
-	o := e.order(from, e.native, e.newAddress(), amount(e.native))
-	o.Outputs = []chain.Output{{To: "not an address", AssetID: e.native.ID, Amount: amount(e.native)}}
+	order := e.order(from, e.native, e.newAddress(), amount(e.native))
+	order.Outputs = []chain.Output{{To: "not an address", AssetID: e.native.ID, Amount: amount(e.native)}}
 
-	_, err := e.sender().Build(e.ctx, o)
+	_, err := e.sender().Build(e.ctx, order)
 	e.expectFault("Build to a malformed address", err, fault.Invalid, "destination_not_payable")
 
-	o.Outputs = []chain.Output{
+	order.Outputs = []chain.Output{
 		{To: e.newAddress(), AssetID: "000000000000000000000000", Amount: amount(e.native)},
 	}
-	_, err = e.sender().Build(e.ctx, o)
+	_, err = e.sender().Build(e.ctx, order)
 	e.expectFault("Build of an asset that the network does not have", err, fault.Invalid, "")
 }
 
 func testOrderUnpayable(e *env) {
-	a := e.native
+	asset := e.native
 	if token, ok := e.token(); ok {
-		a = token // freezing is a thing of tokens on most networks
+		asset = token // freezing is a thing of tokens on most networks
 	}
 
-	from, to := e.wallet(a), e.newAddress()
-	o := e.order(from, a, to, amount(a))
-	e.must("Freezer.Freeze", e.Network.(Freezer).Freeze(e.ctx, to, a))
+	from, to := e.wallet(asset), e.newAddress()
+	order := e.order(from, asset, to, amount(asset))
+	e.must("Freezer.Freeze", e.Network.(Freezer).Freeze(e.ctx, to, asset))
 	e.settle()
-	_, err := e.sender().Build(e.ctx, o)
+	_, err := e.sender().Build(e.ctx, order)
 	e.expectFault("Build to a destination that cannot be paid", err, fault.Invalid, "destination_not_payable")
 }
 
 func testOrderOutputs(e *env) {
 	from, one, two := e.wallet(), e.newAddress(), e.newAddress()
-	o := e.order(from, e.native, one, amount(e.native))
+	order := e.order(from, e.native, one, amount(e.native))
 	second := chain.Output{To: two, AssetID: e.native.ID, Amount: amount(e.native).Mul(2)}
-	o.Outputs = append(o.Outputs, second)
+	order.Outputs = append(order.Outputs, second)
 
-	_, err := e.sender().Build(e.ctx, o)
+	_, err := e.sender().Build(e.ctx, order)
 	if errors.Is(err, fault.Unsupported) {
 		return // allowed, and then nothing else is
 	}
 
 	e.must("Build of two outputs", err)
 
-	o.MaxFee = o.MaxFee.Add(o.MaxFee)
+	order.MaxFee = order.MaxFee.Add(order.MaxFee)
 
-	tx := e.sign(o)
-	if !slices.Equal(tx.Outputs, o.Outputs) {
-		e.t.Errorf("outputs %+v, the order has %+v", tx.Outputs, o.Outputs)
+	tx := e.sign(order)
+	if !slices.Equal(tx.Outputs, order.Outputs) {
+		e.t.Errorf("outputs %+v, the order has %+v", tx.Outputs, order.Outputs)
 	}
 
 	e.include(tx)
 
-	for _, out := range o.Outputs {
+	for _, out := range order.Outputs {
 		if got := e.balance(chain.Party{Address: out.To}, e.native); got != out.Amount {
 			e.t.Errorf("%s arrived at %s, want %s", got, out.To, out.Amount)
 		}
@@ -136,13 +136,13 @@ func testBuildNoEffect(e *env) {
 
 func testAssembleChecks(e *env) {
 	from := e.wallet()
-	o := e.order(from, e.native, e.newAddress(), amount(e.native))
-	unsigned := e.build(o)
+	order := e.order(from, e.native, e.newAddress(), amount(e.native))
+	unsigned := e.build(order)
 	keys, signatures := e.signatures(unsigned)
-	first, err := e.sender().Assemble(o, unsigned, keys, signatures)
+	first, err := e.sender().Assemble(order, unsigned, keys, signatures)
 	e.must("Assemble", err)
 
-	second, err := e.sender().Assemble(o, unsigned, keys, signatures)
+	second, err := e.sender().Assemble(order, unsigned, keys, signatures)
 	if err != nil || second.TxHash != first.TxHash || !slices.Equal(second.Raw, first.Raw) {
 		e.t.Errorf("assembled twice: %s, then %s, %v", first.TxHash, second.TxHash, err)
 	}
@@ -150,7 +150,7 @@ func testAssembleChecks(e *env) {
 	refused := func(what string, keys []chain.PublicKey, signatures [][]byte) {
 		e.t.Helper()
 
-		if tx, err := e.sender().Assemble(o, unsigned, keys, signatures); err == nil {
+		if tx, err := e.sender().Assemble(order, unsigned, keys, signatures); err == nil {
 			e.t.Errorf("Assemble took %s and made %s", what, tx.TxHash)
 		} else if !errors.Is(err, fault.Invalid) {
 			e.t.Errorf("Assemble of %s: %v, want fault.Invalid", what, err)
@@ -185,19 +185,19 @@ func testAssembleChecks(e *env) {
 	refused("another key with its signature", otherKeys, otherSignatures)
 
 	// The right key's signature of something else.
-	o2 := o
+	o2 := order
 	o2.Outputs = []chain.Output{{To: e.newAddress(), AssetID: e.native.ID, Amount: amount(e.native)}}
 	_, otherPayload := e.signatures(e.build(o2))
 	refused("a signature of another transaction", keys, otherPayload)
 }
 
 func testAssembleOffline(e *env) {
-	o := e.order(e.wallet(), e.native, e.newAddress(), amount(e.native))
-	unsigned := e.build(o)
+	order := e.order(e.wallet(), e.native, e.newAddress(), amount(e.native))
+	unsigned := e.build(order)
 	keys, signatures := e.signatures(unsigned)
-	first, err := e.sender().Assemble(o, unsigned, keys, signatures)
+	first, err := e.sender().Assemble(order, unsigned, keys, signatures)
 	e.must("Assemble", err)
-	second, err := e.Unreachable.(chain.Sender).Assemble(o, unsigned, keys, signatures)
+	second, err := e.Unreachable.(chain.Sender).Assemble(order, unsigned, keys, signatures)
 	e.must("Assemble of a driver without a node", err)
 
 	if first.TxHash != second.TxHash || !slices.Equal(first.Raw, second.Raw) {

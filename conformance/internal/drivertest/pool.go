@@ -15,9 +15,9 @@ var poolTests = []testCase{
 
 func testPool(e *env) {
 	pool := as[chain.Mempool](e)
-	for _, a := range e.assets() {
+	for _, asset := range e.assets() {
 		from, to := e.nextHeight(), e.newAddress()
-		hash := e.pay(to, a, amount(a))
+		hash := e.pay(to, asset, amount(asset))
 
 		var waiting chain.Transfer
 
@@ -27,7 +27,9 @@ func testPool(e *env) {
 
 			for _, tx := range txs {
 				if tx.TxHash == hash {
-					waiting = e.expectTransfer("in the pool", filterTransfers(tx.Transfers, to), hash, to, a, amount(a))
+					toAddress := filterTransfers(tx.Transfers, to)
+					waiting = e.expectTransfer("in the pool", toAddress, hash, to, asset, amount(asset))
+
 					if len(tx.Spent) == 0 && (e.has(Nonces) || e.has(CoinSource)) {
 						e.t.Errorf("the waiting transaction %s does not say what it uses up", hash)
 					}
@@ -41,7 +43,7 @@ func testPool(e *env) {
 		e.mine(1)
 
 		if e.has(BlockScanner) {
-			mined := e.expectTransfer("in a block", transfersTo(e.scan(from), to), hash, to, a, amount(a))
+			mined := e.expectTransfer("in a block", transfersTo(e.scan(from), to), hash, to, asset, amount(asset))
 			if mined.Index != waiting.Index {
 				e.t.Errorf(
 					"the transfer has index %d in the pool and %d in its block",
@@ -129,13 +131,13 @@ func swapDigits(hash string) string {
 }
 
 func testFinderBlock(e *env) {
-	for _, a := range e.assets() {
+	for _, asset := range e.assets() {
 		from, to := e.nextHeight(), e.newAddress()
-		hash := e.pay(to, a, amount(a))
+		hash := e.pay(to, asset, amount(asset))
 		e.mine(2)
 		found := e.findIncluded(hash)
 
-		got := e.expectTransfer("looked up", filterTransfers(found.Transfers, to), hash, to, a, amount(a))
+		got := e.expectTransfer("looked up", filterTransfers(found.Transfers, to), hash, to, asset, amount(asset))
 		if found.Failed || found.TxHash != hash {
 			e.t.Errorf("found %+v, want %s without failure", found, hash)
 		}
@@ -174,8 +176,8 @@ func testFinderPool(e *env) {
 }
 
 func testFinderFailed(e *env) {
-	for _, a := range e.assets() {
-		hash, err := e.Network.(FailingPayer).PayFailing(e.ctx, e.newAddress(), a, amount(a))
+	for _, asset := range e.assets() {
+		hash, err := e.Network.(FailingPayer).PayFailing(e.ctx, e.newAddress(), asset, amount(asset))
 		e.must("FailingPayer.PayFailing", err)
 		e.settle()
 		e.mine(1)

@@ -22,16 +22,16 @@ var releaseTests = []testCase{
 }
 
 // newRelease pays a deposit and returns its release.
-func (e *env) newRelease(a chain.Asset, sum, fee chain.Amount) chain.Release {
+func (e *env) newRelease(asset chain.Asset, sum, fee chain.Amount) chain.Release {
 	e.t.Helper()
 	deposit := e.party(chain.RoleDeposit)
-	e.pay(deposit.Address, a, sum)
+	e.pay(deposit.Address, asset, sum)
 	e.mine(1)
 
-	r := chain.Release{
-		Asset:      a,
+	release := chain.Release{
+		Asset:      asset,
 		Deposit:    deposit,
-		Master:     e.wallet(a),
+		Master:     e.wallet(asset),
 		FeeAddress: e.newAddress(),
 		Amount:     sum,
 		Fee:        fee,
@@ -40,34 +40,34 @@ func (e *env) newRelease(a chain.Asset, sum, fee chain.Amount) chain.Release {
 		coins, err := e.Network.(CoinLister).Coins(e.ctx, deposit)
 		e.must("CoinLister.Coins", err)
 
-		r.Coins = coins
+		release.Coins = coins
 	}
 
-	return r
+	return release
 }
 
-func (e *env) plan(r chain.Release) []chain.ReleaseStep {
+func (e *env) plan(release chain.Release) []chain.ReleaseStep {
 	e.t.Helper()
-	steps, err := as[chain.Sweeper](e).PlanRelease(e.ctx, r)
+	steps, err := as[chain.Sweeper](e).PlanRelease(e.ctx, release)
 	e.must("PlanRelease", err)
 
 	order := []chain.StepKind{chain.StepTopUp, chain.StepFee, chain.StepSweep}
 	last := -1
 
-	for _, s := range steps {
-		at := slices.Index(order, s.Kind)
+	for _, step := range steps {
+		at := slices.Index(order, step.Kind)
 		if at <= last {
 			e.t.Fatalf("the plan %v is out of order", stepKinds(steps))
 		}
 
 		last = at
 
-		if s.NetworkFee.IsZero() || s.Order.MaxFee.Less(s.NetworkFee) {
-			e.t.Fatalf("the %s is to cost %s and may cost %s", s.Kind, s.NetworkFee, s.Order.MaxFee)
+		if step.NetworkFee.IsZero() || step.Order.MaxFee.Less(step.NetworkFee) {
+			e.t.Fatalf("the %s is to cost %s and may cost %s", step.Kind, step.NetworkFee, step.Order.MaxFee)
 		}
 
-		if slices.Contains(r.Done, s.Kind) {
-			e.t.Fatalf("the %s is planned again though it is done", s.Kind)
+		if slices.Contains(release.Done, step.Kind) {
+			e.t.Fatalf("the %s is planned again though it is done", step.Kind)
 		}
 	}
 
@@ -80,8 +80,8 @@ func (e *env) plan(r chain.Release) []chain.ReleaseStep {
 
 func stepKinds(steps []chain.ReleaseStep) []chain.StepKind {
 	out := make([]chain.StepKind, 0, len(steps))
-	for _, s := range steps {
-		out = append(out, s.Kind)
+	for _, step := range steps {
+		out = append(out, step.Kind)
 	}
 
 	return out
@@ -97,14 +97,14 @@ type releaseResult struct {
 }
 
 // runRelease runs a release to its end as the sender does: one step, confirmed, then the plan anew.
-func (e *env) runRelease(r chain.Release) releaseResult {
+func (e *env) runRelease(release chain.Release) releaseResult {
 	e.t.Helper()
 
-	var p releaseResult
-	for len(p.steps) < 4 {
-		steps := e.plan(r)
+	var result releaseResult
+	for len(result.steps) < 4 {
+		steps := e.plan(release)
 		if len(steps) == 0 {
-			return p
+			return result
 		}
 
 		step := steps[0]
@@ -119,39 +119,39 @@ func (e *env) runRelease(r chain.Release) releaseResult {
 			payer = step.Order.FeePayer.Address
 		}
 
-		if payer == r.Deposit.Address {
-			p.depositFees = p.depositFees.Add(st.Fee)
-			r.Spent = r.Spent.Add(st.Fee)
+		if payer == release.Deposit.Address {
+			result.depositFees = result.depositFees.Add(st.Fee)
+			release.Spent = release.Spent.Add(st.Fee)
 		} else {
-			p.masterFees = p.masterFees.Add(st.Fee)
+			result.masterFees = result.masterFees.Add(st.Fee)
 		}
 
 		for _, out := range step.Order.Outputs {
 			if out.AssetID == e.native.ID && step.Kind == chain.StepTopUp {
-				p.topUp = p.topUp.Add(out.Amount)
+				result.topUp = result.topUp.Add(out.Amount)
 			}
 
-			if out.AssetID == e.native.ID && step.Kind == chain.StepFee && step.Order.From == r.Deposit {
-				r.Spent = r.Spent.Add(out.Amount)
+			if out.AssetID == e.native.ID && step.Kind == chain.StepFee && step.Order.From == release.Deposit {
+				release.Spent = release.Spent.Add(out.Amount)
 			}
 		}
 
-		p.feePaid = p.feePaid.Add(step.PaysFee)
-		p.steps = append(p.steps, step.Kind)
-		r.Done = append(r.Done, step.Kind)
+		result.feePaid = result.feePaid.Add(step.PaysFee)
+		result.steps = append(result.steps, step.Kind)
+		release.Done = append(release.Done, step.Kind)
 	}
 
-	e.t.Fatalf("the release does not end: it took %v", p.steps)
+	e.t.Fatalf("the release does not end: it took %v", result.steps)
 
-	return p
+	return result
 }
 
-func (e *env) gain(of chain.Party, a chain.Asset, before chain.Amount) chain.Amount {
+func (e *env) gain(of chain.Party, asset chain.Asset, before chain.Amount) chain.Amount {
 	e.t.Helper()
 
-	after := e.balance(of, a)
+	after := e.balance(of, asset)
 	if after.Less(before) {
-		e.t.Fatalf("%s has %s %s, less than the %s before", of.Address, after, a.Symbol, before)
+		e.t.Fatalf("%s has %s %s, less than the %s before", of.Address, after, asset.Symbol, before)
 	}
 
 	return after.Sub(before)
@@ -163,47 +163,47 @@ func (e *env) platformFee() chain.Amount { return amount(e.native).Mul(100).BPS(
 func testReleaseNative(e *env) { e.runNativeRelease(e.platformFee()) }
 
 func testReleaseNoFee(e *env) {
-	if p := e.runNativeRelease(chain.Amount{}); slices.Contains(p.steps, chain.StepFee) {
-		e.t.Errorf("a release without a fee took %v", p.steps)
+	if result := e.runNativeRelease(chain.Amount{}); slices.Contains(result.steps, chain.StepFee) {
+		e.t.Errorf("a release without a fee took %v", result.steps)
 	}
 }
 
 func (e *env) runNativeRelease(fee chain.Amount) releaseResult {
 	e.t.Helper()
 	gross := amount(e.native).Mul(100).Add(chain.Units(3))
-	r := e.newRelease(e.native, gross, fee)
-	before := e.balance(r.Master, e.native)
-	p := e.runRelease(r)
-	swept := e.gain(r.Master, e.native, before)
+	release := e.newRelease(e.native, gross, fee)
+	before := e.balance(release.Master, e.native)
+	result := e.runRelease(release)
+	swept := e.gain(release.Master, e.native, before)
 
-	got := e.balance(chain.Party{Address: r.FeeAddress}, e.native)
-	if got != fee || p.feePaid != fee {
-		e.t.Errorf("the fee address received %s and the steps say %s, want %s", got, p.feePaid, fee)
+	got := e.balance(chain.Party{Address: release.FeeAddress}, e.native)
+	if got != fee || result.feePaid != fee {
+		e.t.Errorf("the fee address received %s and the steps say %s, want %s", got, result.feePaid, fee)
 	}
 
-	if sum := swept.Add(got).Add(p.depositFees); sum != gross || !p.masterFees.IsZero() {
+	if sum := swept.Add(got).Add(result.depositFees); sum != gross || !result.masterFees.IsZero() {
 		e.t.Errorf(
 			"gross %s, but swept %s + fee %s + network fees %s = %s (the master paid %s)",
-			gross, swept, got, p.depositFees, sum, p.masterFees,
+			gross, swept, got, result.depositFees, sum, result.masterFees,
 		)
 	}
 
-	if left := e.balance(r.Deposit, e.native); !left.IsZero() {
+	if left := e.balance(release.Deposit, e.native); !left.IsZero() {
 		e.t.Errorf("%s is left at the deposit address", left)
 	}
 
-	return p
+	return result
 }
 
 func testReleaseOnlyItsOwn(e *env) {
 	gross := amount(e.native).Mul(50)
-	r := e.newRelease(e.native, gross, e.platformFee())
+	release := e.newRelease(e.native, gross, e.platformFee())
 	other := amount(e.native).Mul(7)
-	e.pay(r.Deposit.Address, e.native, other)
+	e.pay(release.Deposit.Address, e.native, other)
 	e.mine(1)
-	e.runRelease(r)
+	e.runRelease(release)
 
-	if left := e.balance(r.Deposit, e.native); left != other {
+	if left := e.balance(release.Deposit, e.native); left != other {
 		e.t.Errorf("%s is left of a deposit of %s that was not to be released", left, other)
 	}
 }
@@ -211,38 +211,46 @@ func testReleaseOnlyItsOwn(e *env) {
 func testReleaseToken(e *env) {
 	token, _ := e.token()
 	gross, fee := amount(token).Mul(20), e.platformFee()
-	r := e.newRelease(token, gross, fee)
-	tokens, coins := e.balance(r.Master, token), e.balance(r.Master, e.native)
+	release := e.newRelease(token, gross, fee)
+	tokens, coins := e.balance(release.Master, token), e.balance(release.Master, e.native)
 
-	p := e.runRelease(r)
-	if got := e.gain(r.Master, token, tokens); got != gross {
+	result := e.runRelease(release)
+	if got := e.gain(release.Master, token, tokens); got != gross {
 		e.t.Errorf("%s %s arrived at the master wallet, want %s", got, token.Symbol, gross)
 	}
 
-	if got := e.balance(chain.Party{Address: r.FeeAddress}, e.native); got != fee || p.feePaid != fee {
-		e.t.Errorf("the fee address received %s and the steps say %s, want %s", got, p.feePaid, fee)
+	got := e.balance(chain.Party{Address: release.FeeAddress}, e.native)
+	if got != fee || result.feePaid != fee {
+		e.t.Errorf("the fee address received %s and the steps say %s, want %s", got, result.feePaid, fee)
 	}
 
-	if left := e.balance(r.Deposit, token); !left.IsZero() {
+	if left := e.balance(release.Deposit, token); !left.IsZero() {
 		e.t.Errorf("%s %s is left at the deposit address", left, token.Symbol)
 	}
 
 	// What the master paid is at the fee address, at the deposit address, or with the network.
-	residue := e.balance(r.Deposit, e.native)
-	if want := fee.Add(p.topUp).Add(p.masterFees); coins.Sub(e.balance(r.Master, e.native)) != want {
-		e.t.Errorf("the master wallet lost %s, but fee %s + top-up %s + network fees %s = %s",
-			coins.Sub(e.balance(r.Master, e.native)), fee, p.topUp, p.masterFees, want)
+	residue := e.balance(release.Deposit, e.native)
+	lost, want := coins.Sub(e.balance(release.Master, e.native)), fee.Add(result.topUp).Add(result.masterFees)
+
+	if lost != want {
+		e.t.Errorf(
+			"the master wallet lost %s, but fee %s + top-up %s + network fees %s = %s",
+			lost, fee, result.topUp, result.masterFees, want,
+		)
 	}
 
-	if residue.Add(p.depositFees) != p.topUp {
-		e.t.Errorf("a top-up of %s, of which the sweep took %s, leaves %s", p.topUp, p.depositFees, residue)
+	if residue.Add(result.depositFees) != result.topUp {
+		e.t.Errorf(
+			"a top-up of %s, of which the sweep took %s, leaves %s",
+			result.topUp, result.depositFees, residue,
+		)
 	}
 }
 
 func topUpAmount(steps []chain.ReleaseStep) chain.Amount {
-	for _, s := range steps {
-		if s.Kind == chain.StepTopUp {
-			return s.Order.Outputs[0].Amount
+	for _, step := range steps {
+		if step.Kind == chain.StepTopUp {
+			return step.Order.Outputs[0].Amount
 		}
 	}
 
@@ -251,104 +259,104 @@ func topUpAmount(steps []chain.ReleaseStep) chain.Amount {
 
 func testReleaseResidue(e *env) {
 	token, _ := e.token()
-	r := e.newRelease(token, amount(token), e.platformFee())
+	release := e.newRelease(token, amount(token), e.platformFee())
 
-	whole := topUpAmount(e.plan(r))
+	whole := topUpAmount(e.plan(release))
 	if whole.IsZero() {
 		return // a network without top-ups, such as one where somebody else can pay the fee
 	}
 
 	// A native deposit at the same address pays no gas.
-	e.pay(r.Deposit.Address, e.native, amount(e.native))
+	e.pay(release.Deposit.Address, e.native, amount(e.native))
 	e.mine(1)
 
-	if got := topUpAmount(e.plan(r)); got != whole {
+	if got := topUpAmount(e.plan(release)); got != whole {
 		e.t.Errorf("the top-up is %s beside a native deposit, without it %s", got, whole)
 	}
 
 	residue := whole.Share(chain.Units(1), chain.Units(3))
 
-	r.Residue = residue
-	if got := topUpAmount(e.plan(r)); got != whole.Sub(residue) {
+	release.Residue = residue
+	if got := topUpAmount(e.plan(release)); got != whole.Sub(residue) {
 		e.t.Errorf("with a residue of %s the top-up is %s, want %s", residue, got, whole.Sub(residue))
 	}
 
-	r.Residue = whole
-	if steps := e.plan(r); !topUpAmount(steps).IsZero() {
+	release.Residue = whole
+	if steps := e.plan(release); !topUpAmount(steps).IsZero() {
 		e.t.Errorf("with a residue that covers the gas the plan is %v", stepKinds(steps))
 	}
 }
 
 func testReleaseDone(e *env) {
-	for _, a := range e.assets() {
-		r := e.newRelease(a, amount(a).Mul(100), e.platformFee())
-		for len(e.plan(r)) > 0 {
-			first := e.plan(r)[0]
+	for _, asset := range e.assets() {
+		release := e.newRelease(asset, amount(asset).Mul(100), e.platformFee())
+		for len(e.plan(release)) > 0 {
+			first := e.plan(release)[0]
 
-			r.Done = append(r.Done, first.Kind) // plan fails the test when a step comes back
+			release.Done = append(release.Done, first.Kind) // plan fails the test when a step comes back
 			if first.Kind == chain.StepTopUp {
 				given := topUpAmount([]chain.ReleaseStep{first})
-				e.payTopUp(r, given)
-				recorded := r // whether or not the top-up is recorded as residue by now
+				e.payTopUp(release, given)
+				recorded := release // whether or not the top-up is recorded as residue by now
 				recorded.Residue = given
 				e.plan(recorded)
 			}
 		}
 
-		if !slices.Contains(r.Done, chain.StepSweep) {
-			e.t.Errorf("the plan of a %s release ended after %v", a.Symbol, r.Done)
+		if !slices.Contains(release.Done, chain.StepSweep) {
+			e.t.Errorf("the plan of a %s release ended after %v", asset.Symbol, release.Done)
 		}
 	}
 }
 
 // payTopUp pays the deposit address as a top-up does.
-func (e *env) payTopUp(r chain.Release, amount chain.Amount) {
+func (e *env) payTopUp(release chain.Release, amount chain.Amount) {
 	e.t.Helper()
-	e.pay(r.Deposit.Address, e.native, amount)
+	e.pay(release.Deposit.Address, e.native, amount)
 	e.mine(1)
 }
 
 func testReleasePlanTwice(e *env) {
-	for _, a := range e.assets() {
-		r := e.newRelease(a, amount(a).Mul(100), e.platformFee())
-		deposit, master := e.balance(r.Deposit, a), e.balance(r.Master, e.native)
+	for _, asset := range e.assets() {
+		release := e.newRelease(asset, amount(asset).Mul(100), e.platformFee())
+		deposit, master := e.balance(release.Deposit, asset), e.balance(release.Master, e.native)
 
-		first, second := e.plan(r), e.plan(r)
+		first, second := e.plan(release), e.plan(release)
 		if !reflect.DeepEqual(first, second) {
 			e.t.Errorf("the plan was %+v, then %+v", first, second)
 		}
 
 		e.mine(1)
 
-		if e.balance(r.Deposit, a) != deposit || e.balance(r.Master, e.native) != master {
+		if e.balance(release.Deposit, asset) != deposit || e.balance(release.Master, e.native) != master {
 			e.t.Error("planning moved coins")
 		}
 	}
 }
 
 func testReleaseKeepOpen(e *env) {
-	for _, a := range e.assets() {
-		r := e.newRelease(a, amount(a).Mul(100), e.platformFee())
+	for _, asset := range e.assets() {
+		release := e.newRelease(asset, amount(asset).Mul(100), e.platformFee())
 
-		r.KeepOpen = true
-		for _, s := range e.plan(r) {
-			if s.Order.Close {
-				e.t.Errorf("the %s of %s closes an account that is to stay open", s.Kind, a.Symbol)
+		release.KeepOpen = true
+		for _, step := range e.plan(release) {
+			if step.Order.Close {
+				e.t.Errorf("the %s of %s closes an account that is to stay open", step.Kind, asset.Symbol)
 			}
 		}
 	}
 }
 
 func testReleaseUneconomic(e *env) {
-	r := e.newRelease(e.native, amount(e.native), chain.Amount{})
-	steps := e.plan(r)
+	release := e.newRelease(e.native, amount(e.native), chain.Amount{})
+	steps := e.plan(release)
 
-	r.Amount = steps[len(steps)-1].NetworkFee.Share(chain.Units(1), chain.Units(2))
-	if len(r.Coins) > 0 {
-		r.Coins[0].Amount = r.Amount
+	release.Amount = steps[len(steps)-1].NetworkFee.Share(chain.Units(1), chain.Units(2))
+	if len(release.Coins) > 0 {
+		release.Coins[0].Amount = release.Amount
 	}
 
-	steps, err := as[chain.Sweeper](e).PlanRelease(e.ctx, r)
+	steps, err := as[chain.Sweeper](e).PlanRelease(e.ctx, release)
 	e.expectFault("PlanRelease of a deposit smaller than its fees", err, fault.State, "uneconomic")
 
 	if len(steps) != 0 {
@@ -357,9 +365,9 @@ func testReleaseUneconomic(e *env) {
 }
 
 func testReleaseImpossible(e *env) {
-	r := e.newRelease(e.native, amount(e.native), chain.Amount{})
-	r.Asset.ID, r.Asset.Symbol, r.Asset.Contract = "000000000000000000000000", "NONE", "none"
-	steps, err := as[chain.Sweeper](e).PlanRelease(e.ctx, r)
+	release := e.newRelease(e.native, amount(e.native), chain.Amount{})
+	release.Asset.ID, release.Asset.Symbol, release.Asset.Contract = "000000000000000000000000", "NONE", "none"
+	steps, err := as[chain.Sweeper](e).PlanRelease(e.ctx, release)
 	e.expectFault("PlanRelease of an unknown asset", err, fault.Invalid, "not_releasable")
 
 	if len(steps) != 0 {

@@ -20,16 +20,16 @@ var replacementTests = []testCase{
 func (e *env) replacementPair() (old, replacement chain.Signed) {
 	e.t.Helper()
 	from := e.wallet()
-	o := e.order(from, e.native, e.newAddress(), amount(e.native))
-	old = e.sign(o)
+	order := e.order(from, e.native, e.newAddress(), amount(e.native))
+	old = e.sign(order)
 	e.broadcast(old)
 	e.waitState(old, chain.TxPooled)
-	o.Replaces = &old
-	o.Outputs = []chain.Output{
+	order.Replaces = &old
+	order.Outputs = []chain.Output{
 		{To: e.newAddress(), AssetID: e.native.ID, Amount: amount(e.native).Add(chain.Units(1))},
 	}
 
-	replacement = e.sign(o)
+	replacement = e.sign(order)
 	if replacement.TxHash == old.TxHash {
 		e.t.Fatalf("the replacement of %s has its hash", old.TxHash)
 	}
@@ -126,15 +126,15 @@ func testReplaceDead(e *env) {
 
 func testReplaceMaxFee(e *env) {
 	from := e.wallet()
-	o := e.order(from, e.native, e.newAddress(), amount(e.native))
-	old := e.sign(o)
+	order := e.order(from, e.native, e.newAddress(), amount(e.native))
+	old := e.sign(order)
 	e.broadcast(old)
 	e.waitState(old, chain.TxPooled)
 
-	o.Replaces = &old
-	o.MaxFee = old.MaxFee
+	order.Replaces = &old
+	order.MaxFee = old.MaxFee
 
-	_, err := e.sender().Build(e.ctx, o)
+	_, err := e.sender().Build(e.ctx, order)
 	e.expectFault("Build of a replacement that may not pay more", err, fault.Limited, "fee_above_maximum")
 }
 
@@ -142,16 +142,16 @@ func testReplaceSubtractFee(e *env) {
 	from, to := e.party(chain.RoleDeposit), e.newAddress()
 	sum := amount(e.native)
 	e.fund(from, e.native, sum)
-	o := e.complete(chain.Order{
+	order := e.complete(chain.Order{
 		From:        from,
 		Outputs:     []chain.Output{{To: to, AssetID: e.native.ID, Amount: sum}},
 		SubtractFee: true,
 	})
-	old := e.sign(o)
+	old := e.sign(order)
 	e.broadcast(old)
 	e.waitState(old, chain.TxPooled)
-	o.Replaces = &old
-	replacement := e.sign(o)
+	order.Replaces = &old
+	replacement := e.sign(order)
 
 	st := e.include(replacement)
 	if got := e.balance(chain.Party{Address: to}, e.native).Add(st.Fee); got != sum {

@@ -49,9 +49,9 @@ func testUnspent(e *env) {
 		e.t.Fatalf("an unknown output has %s and a coin of %s has %s", got[0], coins[0].Amount, got[1])
 	}
 
-	o := e.order(from, e.native, e.newAddress(), amount(e.native))
-	o.Coins = coins[:1]
-	tx := e.sign(o)
+	order := e.order(from, e.native, e.newAddress(), amount(e.native))
+	order.Coins = coins[:1]
+	tx := e.sign(order)
 	made := chain.Outpoint{TxHash: tx.TxHash}
 	e.broadcast(tx)
 
@@ -75,14 +75,14 @@ func testUnspent(e *env) {
 }
 
 func testSendLife(e *env) {
-	for _, a := range e.assets() {
-		from := e.wallet(a)
+	for _, asset := range e.assets() {
+		from := e.wallet(asset)
 		to := e.newAddress()
-		assetBefore, nativeBefore := e.balance(from, a), e.balance(from, e.native)
-		o := e.order(from, a, to, amount(a))
+		assetBefore, nativeBefore := e.balance(from, asset), e.balance(from, e.native)
+		order := e.order(from, asset, to, amount(asset))
 
-		tx := e.sign(o)
-		if want := o.Outputs; !slices.Equal(tx.Outputs, want) {
+		tx := e.sign(order)
+		if want := order.Outputs; !slices.Equal(tx.Outputs, want) {
 			e.t.Errorf("outputs %+v, the order has %+v", tx.Outputs, want)
 		}
 
@@ -91,23 +91,23 @@ func testSendLife(e *env) {
 		e.mine(1)
 		st := e.waitState(tx, chain.TxIncluded)
 		e.expectIncluded(tx, st)
-		e.expectTransfer("Status.Transfers", filterTransfers(st.Transfers, to), tx.TxHash, to, a, amount(a))
+		e.expectTransfer("Status.Transfers", filterTransfers(st.Transfers, to), tx.TxHash, to, asset, amount(asset))
 
 		if st.Reverted {
 			e.t.Error("the transaction is said to have failed")
 		}
 
-		if got := e.balance(chain.Party{Address: to}, a); got != amount(a) {
-			e.t.Errorf("%s %s arrived, want %s", got, a.Symbol, amount(a))
+		if got := e.balance(chain.Party{Address: to}, asset); got != amount(asset) {
+			e.t.Errorf("%s %s arrived, want %s", got, asset.Symbol, amount(asset))
 		}
 
 		spent := nativeBefore.Sub(e.balance(from, e.native))
 
 		want := st.Fee
-		if a.Kind == chain.Native {
-			want = want.Add(amount(a))
-		} else if got := assetBefore.Sub(e.balance(from, a)); got != amount(a) {
-			e.t.Errorf("the sender lost %s %s, want %s", got, a.Symbol, amount(a))
+		if asset.Kind == chain.Native {
+			want = want.Add(amount(asset))
+		} else if got := assetBefore.Sub(e.balance(from, asset)); got != amount(asset) {
+			e.t.Errorf("the sender lost %s %s, want %s", got, asset.Symbol, amount(asset))
 		}
 
 		if spent != want {
@@ -133,13 +133,13 @@ func testSendSubtractFee(e *env) {
 	from, to := e.party(chain.RoleDeposit), e.newAddress()
 	sum := amount(e.native).Add(chain.Units(7))
 	e.fund(from, e.native, sum)
-	o := e.complete(chain.Order{
+	order := e.complete(chain.Order{
 		From:        from,
 		Outputs:     []chain.Output{{To: to, AssetID: e.native.ID, Amount: sum}},
 		SubtractFee: true,
 	})
 
-	tx := e.sign(o)
+	tx := e.sign(order)
 	if len(tx.Outputs) != 1 || tx.Outputs[0].To != to || !tx.Outputs[0].Amount.Less(sum) {
 		e.t.Fatalf("outputs %+v, want one to %s of %s less the fee", tx.Outputs, to, sum)
 	}
@@ -231,12 +231,12 @@ func testSendNonce(e *env) {
 		e.t.Fatalf("the nonce of an address that never sent is %d", before)
 	}
 
-	o := e.order(from, e.native, e.newAddress(), amount(e.native))
-	o.Nonce = 1
-	later := e.sign(o)
-	o.Nonce = 0
+	order := e.order(from, e.native, e.newAddress(), amount(e.native))
+	order.Nonce = 1
+	later := e.sign(order)
+	order.Nonce = 0
 
-	first := e.sign(o)
+	first := e.sign(order)
 	if later.Nonce != 1 || first.Nonce != 0 {
 		e.t.Fatalf(
 			"the orders' nonces were 1 and 0, the transactions have %d and %d",
@@ -326,20 +326,20 @@ func testSendReverted(e *env) {
 }
 
 func testSendEstimate(e *env) {
-	for _, a := range e.assets() {
-		from := e.wallet(a)
-		o := e.order(from, a, e.newAddress(), amount(a)) // MaxFee is the estimate
+	for _, asset := range e.assets() {
+		from := e.wallet(asset)
+		order := e.order(from, asset, e.newAddress(), amount(asset)) // MaxFee is the estimate
 
-		tx := e.sign(o)
-		if o.MaxFee.Cmp(tx.MaxFee) <= 0 {
+		tx := e.sign(order)
+		if order.MaxFee.Cmp(tx.MaxFee) <= 0 {
 			e.t.Errorf(
 				"the estimate for %s is %s and the first transaction may cost %s: no room for a replacement",
-				a.Symbol, o.MaxFee, tx.MaxFee,
+				asset.Symbol, order.MaxFee, tx.MaxFee,
 			)
 		}
 
-		if st := e.include(tx); o.MaxFee.Less(st.Fee) {
-			e.t.Errorf("the estimate for %s was %s, taken were %s", a.Symbol, o.MaxFee, st.Fee)
+		if st := e.include(tx); order.MaxFee.Less(st.Fee) {
+			e.t.Errorf("the estimate for %s was %s, taken were %s", asset.Symbol, order.MaxFee, st.Fee)
 		}
 	}
 }

@@ -14,68 +14,68 @@ func (e *env) sender() chain.Sender { return as[chain.Sender](e) }
 // coin and of the given assets.
 func (e *env) wallet(assets ...chain.Asset) chain.Party {
 	e.t.Helper()
-	p := e.party(chain.RoleMaster)
-	e.fund(p, e.native, amount(e.native).Mul(100))
+	party := e.party(chain.RoleMaster)
+	e.fund(party, e.native, amount(e.native).Mul(100))
 
-	for _, a := range assets {
-		if a.Kind != chain.Native {
-			e.fund(p, a, amount(a).Mul(100))
+	for _, asset := range assets {
+		if asset.Kind != chain.Native {
+			e.fund(party, asset, amount(asset).Mul(100))
 		}
 	}
 
-	return p
+	return party
 }
 
 // order returns a complete order to pay one destination.
-func (e *env) order(from chain.Party, a chain.Asset, to chain.Address, sum chain.Amount) chain.Order {
+func (e *env) order(from chain.Party, asset chain.Asset, to chain.Address, sum chain.Amount) chain.Order {
 	e.t.Helper()
-	return e.complete(chain.Order{From: from, Outputs: []chain.Output{{To: to, AssetID: a.ID, Amount: sum}}})
+	return e.complete(chain.Order{From: from, Outputs: []chain.Output{{To: to, AssetID: asset.ID, Amount: sum}}})
 }
 
 // complete sets nonce, coins and maximum fee, as the sender of this library does.
-func (e *env) complete(o chain.Order) chain.Order {
+func (e *env) complete(order chain.Order) chain.Order {
 	e.t.Helper()
 
 	if e.has(Nonces) {
-		nonce, err := as[chain.Nonces](e).Nonce(e.ctx, o.From.Address)
+		nonce, err := as[chain.Nonces](e).Nonce(e.ctx, order.From.Address)
 		e.must("Nonce", err)
 
-		o.Nonce = nonce
+		order.Nonce = nonce
 	}
 
-	if e.has(CoinSource) && len(o.Coins) == 0 {
-		coins, err := e.Network.(CoinLister).Coins(e.ctx, o.From)
+	if e.has(CoinSource) && len(order.Coins) == 0 {
+		coins, err := e.Network.(CoinLister).Coins(e.ctx, order.From)
 		e.must("CoinLister.Coins", err)
 
-		o.Coins = coins
+		order.Coins = coins
 	}
 
-	if o.MaxFee.IsZero() {
-		o.MaxFee = amount(e.native)
+	if order.MaxFee.IsZero() {
+		order.MaxFee = amount(e.native)
 		if e.has(FeeEstimator) {
-			fee, err := as[chain.FeeEstimator](e).EstimateFee(e.ctx, o)
+			fee, err := as[chain.FeeEstimator](e).EstimateFee(e.ctx, order)
 			e.must("EstimateFee", err)
 
-			o.MaxFee = fee
+			order.MaxFee = fee
 		}
 	}
 
-	return o
+	return order
 }
 
-func (e *env) build(o chain.Order) chain.Unsigned {
+func (e *env) build(order chain.Order) chain.Unsigned {
 	e.t.Helper()
-	unsigned, err := e.sender().Build(e.ctx, o)
+	unsigned, err := e.sender().Build(e.ctx, order)
 	e.must("Build", err)
 
 	if len(unsigned.Payloads) == 0 || len(unsigned.Raw) == 0 {
 		e.t.Fatalf("Build made %+v: a transaction without bytes or payloads", unsigned)
 	}
 
-	if o.MaxFee.Less(unsigned.MaxFee) || unsigned.MaxFee.IsZero() {
+	if order.MaxFee.Less(unsigned.MaxFee) || unsigned.MaxFee.IsZero() {
 		e.t.Fatalf(
 			"Build made a transaction that may cost %s, the order allows %s",
-			unsigned.MaxFee, o.MaxFee,
+			unsigned.MaxFee, order.MaxFee,
 		)
 	}
 
@@ -83,12 +83,12 @@ func (e *env) build(o chain.Order) chain.Unsigned {
 }
 
 // signatures signs the payloads and returns the public keys beside the signatures.
-func (e *env) signatures(u chain.Unsigned) ([]chain.PublicKey, [][]byte) {
+func (e *env) signatures(unsigned chain.Unsigned) ([]chain.PublicKey, [][]byte) {
 	e.t.Helper()
 
-	keys := make([]chain.PublicKey, 0, len(u.Payloads))
-	for _, p := range u.Payloads {
-		key, err := e.Signer.PublicKey(e.ctx, p.Key)
+	keys := make([]chain.PublicKey, 0, len(unsigned.Payloads))
+	for _, payload := range unsigned.Payloads {
+		key, err := e.Signer.PublicKey(e.ctx, payload.Key)
 		e.must("Signer.PublicKey", err)
 
 		keys = append(keys, key)
@@ -96,23 +96,23 @@ func (e *env) signatures(u chain.Unsigned) ([]chain.PublicKey, [][]byte) {
 
 	signatures, err := e.Signer.Sign(e.ctx, chain.SignRequest{
 		Network:  e.network.Slug,
-		Unsigned: u.Raw,
-		Payloads: u.Payloads,
-		Intent:   chain.Intent{Kind: "payout", Outputs: u.Outputs, MaxFee: u.MaxFee},
+		Unsigned: unsigned.Raw,
+		Payloads: unsigned.Payloads,
+		Intent:   chain.Intent{Kind: "payout", Outputs: unsigned.Outputs, MaxFee: unsigned.MaxFee},
 	})
 	e.must("Signer.Sign", err)
 
 	return keys, signatures
 }
 
-func (e *env) sign(o chain.Order) chain.Signed {
+func (e *env) sign(order chain.Order) chain.Signed {
 	e.t.Helper()
-	unsigned := e.build(o)
+	unsigned := e.build(order)
 	keys, signatures := e.signatures(unsigned)
-	tx, err := e.sender().Assemble(o, unsigned, keys, signatures)
+	tx, err := e.sender().Assemble(order, unsigned, keys, signatures)
 	e.must("Assemble", err)
 
-	if tx.TxHash == "" || len(tx.Raw) == 0 || tx.MaxFee != unsigned.MaxFee || tx.From != o.From.Address ||
+	if tx.TxHash == "" || len(tx.Raw) == 0 || tx.MaxFee != unsigned.MaxFee || tx.From != order.From.Address ||
 		!slices.Equal(tx.Outputs, unsigned.Outputs) || !slices.Equal(tx.Inputs, unsigned.Inputs) {
 		e.t.Fatalf("Assemble made %+v of %+v", tx, unsigned)
 	}
@@ -203,11 +203,11 @@ func (e *env) expectIncluded(tx chain.Signed, st chain.TxStatus) {
 }
 
 // expectUnchanged checks that a control took nothing from a party of ours.
-func (e *env) expectUnchanged(p chain.Party, want chain.Amount) chain.Amount {
+func (e *env) expectUnchanged(party chain.Party, want chain.Amount) chain.Amount {
 	e.t.Helper()
 
-	if got := e.balance(p, e.native); got != want {
-		e.t.Fatalf("the harness moved coins of %s: %s, want %s", p.Address, got, want)
+	if got := e.balance(party, e.native); got != want {
+		e.t.Fatalf("the harness moved coins of %s: %s, want %s", party.Address, got, want)
 	}
 
 	return want

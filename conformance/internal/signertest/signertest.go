@@ -110,9 +110,9 @@ func testVerifies(t *testing.T, h Harness) {
 	for _, ref := range h.Keys {
 		key := publicKey(t, h, ref)
 		for i := range 8 {
-			p := newPayload(ref, i)
+			payload := newPayload(ref, i)
 
-			signatures, err := h.Signer.Sign(t.Context(), newRequest(h, p))
+			signatures, err := h.Signer.Sign(t.Context(), newRequest(h, payload))
 			if err != nil {
 				t.Fatalf("Sign with %s: %v", ref, err)
 			}
@@ -121,7 +121,7 @@ func testVerifies(t *testing.T, h Harness) {
 				t.Fatalf("%d signatures of one payload", len(signatures))
 			}
 
-			if err := verifySignature(key, p.Data, signatures[0]); err != nil {
+			if err := verifySignature(key, payload.Data, signatures[0]); err != nil {
 				t.Errorf("signature of %s: %v", ref, err)
 			}
 		}
@@ -170,9 +170,9 @@ func testOrder(t *testing.T, h Harness) {
 		t.Fatalf("%d signatures of %d payloads", len(signatures), len(payloads))
 	}
 
-	for i, p := range payloads {
-		if err := verifySignature(publicKey(t, h, p.Key), p.Data, signatures[i]); err != nil {
-			t.Errorf("signature %d, which is to be that of %s: %v", i, p.Key, err)
+	for i, payload := range payloads {
+		if err := verifySignature(publicKey(t, h, payload.Key), payload.Data, signatures[i]); err != nil {
+			t.Errorf("signature %d, which is to be that of %s: %v", i, payload.Key, err)
 		}
 	}
 }
@@ -315,14 +315,14 @@ func testBytes(t *testing.T, h Harness) {
 		t.Error("a caller can change the signer's public key")
 	}
 
-	p := newPayload(ref, 0)
+	payload := newPayload(ref, 0)
 
-	data := bytes.Clone(p.Data)
-	if _, err := h.Signer.Sign(t.Context(), newRequest(h, p)); err != nil {
+	data := bytes.Clone(payload.Data)
+	if _, err := h.Signer.Sign(t.Context(), newRequest(h, payload)); err != nil {
 		t.Fatalf("Sign: %v", err)
 	}
 
-	if !bytes.Equal(p.Data, data) {
+	if !bytes.Equal(payload.Data, data) {
 		t.Error("Sign changed its payload")
 	}
 }
@@ -339,15 +339,15 @@ func testConcurrent(t *testing.T, h Harness) {
 				return
 			}
 
-			p := newPayload(ref, i)
+			payload := newPayload(ref, i)
 
-			signatures, err := h.Signer.Sign(t.Context(), newRequest(h, p))
+			signatures, err := h.Signer.Sign(t.Context(), newRequest(h, payload))
 			if err != nil || len(signatures) != 1 {
 				t.Errorf("Sign: %d signatures, %v", len(signatures), err)
 				return
 			}
 
-			if err := verifySignature(key, p.Data, signatures[0]); err != nil {
+			if err := verifySignature(key, payload.Data, signatures[0]); err != nil {
 				t.Errorf("signature of %s beside others: %v", ref, err)
 			}
 		})

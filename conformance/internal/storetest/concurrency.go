@@ -84,13 +84,13 @@ func countSuccess(t *testing.T, what string, results []error, kind error) int {
 func testConcurrentBalance(t *testing.T, st store.Store) {
 	results := concurrently(func(n int) error {
 		return st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
-			b, ok, err := tx.BalanceForUpdate(ctx, "net", "wallet", "asset")
+			balance, ok, err := tx.BalanceForUpdate(ctx, "net", "wallet", "asset")
 			if err != nil {
 				return err
 			}
 
 			if !ok {
-				b = wallet.Balance{
+				balance = wallet.Balance{
 					Network: "net",
 					Address: "wallet",
 					AssetID: "asset",
@@ -98,22 +98,22 @@ func testConcurrentBalance(t *testing.T, st store.Store) {
 				}
 			}
 
-			if b.Available().IsZero() {
+			if balance.Available().IsZero() {
 				return fault.New(fault.State, "insufficient_balance", "nothing left")
 			}
 
-			b.Reserved = b.Reserved.Add(chain.Units(1))
+			balance.Reserved = balance.Reserved.Add(chain.Units(1))
 			reservation := wallet.Reservation{ObjectID: fmt.Sprint(n), Amount: chain.Units(1)}
-			b.Reservations = append(b.Reservations, reservation)
+			balance.Reservations = append(balance.Reservations, reservation)
 
-			return tx.PutBalance(ctx, &b)
+			return tx.PutBalance(ctx, &balance)
 		})
 	})
 	reserved := countSuccess(t, "a reservation", results, fault.State)
 
-	b, _, err := st.Balance(t.Context(), "net", "wallet", "asset")
-	if err != nil || reserved != 10 || b.Reserved != chain.Units(10) || len(b.Reservations) != 10 {
-		t.Errorf("%d reservations of 10 were made: %+v %v", reserved, b, err)
+	balance, _, err := st.Balance(t.Context(), "net", "wallet", "asset")
+	if err != nil || reserved != 10 || balance.Reserved != chain.Units(10) || len(balance.Reservations) != 10 {
+		t.Errorf("%d reservations of 10 were made: %+v %v", reserved, balance, err)
 	}
 }
 

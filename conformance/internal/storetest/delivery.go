@@ -27,7 +27,7 @@ func Deliveries(t *testing.T, factory Factory) {
 	})
 }
 
-func deliveryID(d webhook.Delivery) string { return d.ID }
+func deliveryID(delivery webhook.Delivery) string { return delivery.ID }
 
 // putDeliveries puts pending deliveries. The n-th is due at timeAt(due(n)), to endpoint(n).
 func putDeliveries(
@@ -40,7 +40,7 @@ func putDeliveries(
 	t.Helper()
 	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		for n := range count {
-			d := webhook.Delivery{
+			delivery := webhook.Delivery{
 				ID:            recordID(n),
 				Owner:         owners[0],
 				EndpointID:    endpoint(n),
@@ -49,7 +49,7 @@ func putDeliveries(
 				NextAttemptAt: timeAt(due(n)),
 				CreatedAt:     timeAt(n),
 			}
-			if err := tx.PutDeliveries(ctx, &d); err != nil {
+			if err := tx.PutDeliveries(ctx, &delivery); err != nil {
 				return err
 			}
 		}
@@ -117,18 +117,18 @@ func testClaim(t *testing.T, st store.Store) {
 func expectClaimed(t *testing.T, st store.Store, process string, now time.Time, claimed []webhook.Delivery) {
 	t.Helper()
 
-	for _, d := range claimed {
-		until := now.Add(time.Minute)
-		if d.ClaimedBy != process || !d.ClaimedUntil.Equal(until) || !d.LapsedAt.IsZero() || d.Fence != 1 {
-			t.Errorf("a claimed delivery: %+v", d)
+	for _, delivery := range claimed {
+		claimed := delivery.ClaimedBy == process && delivery.ClaimedUntil.Equal(now.Add(time.Minute))
+		if !claimed || !delivery.LapsedAt.IsZero() || delivery.Fence != 1 {
+			t.Errorf("a claimed delivery: %+v", delivery)
 		}
 
-		stored, err := st.Delivery(t.Context(), d.Owner, d.ID)
+		stored, err := st.Delivery(t.Context(), delivery.Owner, delivery.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		expectEqual(t, "as it is stored", d, stored)
+		expectEqual(t, "as it is stored", delivery, stored)
 	}
 }
 
@@ -143,9 +143,9 @@ func testLapsedClaims(t *testing.T, st store.Store, now time.Time) {
 		[]string{recordID(9), recordID(8), recordID(7), recordID(5), recordID(4)}, false,
 	)
 
-	for _, d := range claimed[:4] {
-		if d.Fence != 2 || d.ClaimedBy != "p3" || !d.LapsedAt.Equal(now.Add(time.Minute)) {
-			t.Errorf("a delivery claimed again: %+v", d)
+	for _, delivery := range claimed[:4] {
+		if delivery.Fence != 2 || delivery.ClaimedBy != "p3" || !delivery.LapsedAt.Equal(now.Add(time.Minute)) {
+			t.Errorf("a delivery claimed again: %+v", delivery)
 		}
 	}
 
@@ -179,8 +179,8 @@ func testClaimFairly(t *testing.T, st store.Store) {
 	got := claimDeliveries(t, st, "p", timeAt(100), 8, 3)
 
 	count := map[string]int{}
-	for _, d := range got {
-		count[d.EndpointID]++
+	for _, delivery := range got {
+		count[delivery.EndpointID]++
 	}
 
 	if len(got) != 8 || count["busy"] != 3 || len(count) != 6 {
@@ -188,8 +188,8 @@ func testClaimFairly(t *testing.T, st store.Store) {
 	}
 
 	got = claimDeliveries(t, st, "p", timeAt(100), 100, 3)
-	for _, d := range got {
-		count[d.EndpointID]++
+	for _, delivery := range got {
+		count[delivery.EndpointID]++
 	}
 
 	if count["busy"] != 6 || len(got) != 8 {
@@ -235,22 +235,22 @@ func testClaimOnce(t *testing.T, st store.Store) {
 	claimedBy := map[string]string{}
 
 	for n, mine := range claims {
-		for _, d := range mine {
-			if d.Fence != 1 {
-				t.Errorf("%s was claimed %d times", d.ID, d.Fence)
+		for _, delivery := range mine {
+			if delivery.Fence != 1 {
+				t.Errorf("%s was claimed %d times", delivery.ID, delivery.Fence)
 			}
 
-			if process, ok := claimedBy[d.ID]; ok {
-				t.Errorf("%s was claimed by %s and %d", d.ID, process, n)
+			if process, ok := claimedBy[delivery.ID]; ok {
+				t.Errorf("%s was claimed by %s and %d", delivery.ID, process, n)
 			}
 
-			claimedBy[d.ID] = fmt.Sprint(n)
+			claimedBy[delivery.ID] = fmt.Sprint(n)
 		}
 	}
 
 	// What others had locked during the last claims of all.
-	for _, d := range claimDeliveries(t, st, "last", timeAt(10), total, total) {
-		claimedBy[d.ID] = "last"
+	for _, delivery := range claimDeliveries(t, st, "last", timeAt(10), total, total) {
+		claimedBy[delivery.ID] = "last"
 	}
 
 	if len(claimedBy) != total {
@@ -270,11 +270,11 @@ func testFailDeliveries(t *testing.T, st store.Store) {
 	update(t, st, func(ctx context.Context, tx store.Tx) error { return tx.FailDeliveries(ctx, "e0") })
 
 	for n := range 6 {
-		d, err := st.Delivery(t.Context(), owners[0], recordID(n))
+		delivery, err := st.Delivery(t.Context(), owners[0], recordID(n))
 
-		failed := d.Status == webhook.DeliveryFailed && d.NextAttemptAt.IsZero()
+		failed := delivery.Status == webhook.DeliveryFailed && delivery.NextAttemptAt.IsZero()
 		if err != nil || failed != (n%2 == 0) {
-			t.Errorf("delivery %d: %+v %v", n, d, err)
+			t.Errorf("delivery %d: %+v %v", n, delivery, err)
 		}
 	}
 

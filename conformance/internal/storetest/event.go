@@ -12,7 +12,7 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
-func endpointID(e webhook.Endpoint) string { return e.ID }
+func endpointID(endpoint webhook.Endpoint) string { return endpoint.ID }
 
 // testByID reads what the worker needs for a batch: several records of any owner, inside the
 // transaction that wrote them and outside.
@@ -58,11 +58,11 @@ func expectByID(t *testing.T, r store.Reader) {
 	expectIDs(t, "DeliveriesByID", deliveries, err, deliveryID, want, true)
 
 	events, err := r.EventsByID(t.Context(), asked)
-	expectIDs(t, "EventsByID", events, err, func(e event.Event) string { return e.ID }, want, true)
+	expectIDs(t, "EventsByID", events, err, func(evt event.Event) string { return evt.ID }, want, true)
 
-	for _, e := range events {
-		if string(e.Envelope) != "envelope of "+e.ID {
-			t.Errorf("event %s has the envelope %q", e.ID, e.Envelope)
+	for _, evt := range events {
+		if string(evt.Envelope) != "envelope of "+evt.ID {
+			t.Errorf("event %s has the envelope %q", evt.ID, evt.Envelope)
 		}
 	}
 }

@@ -25,10 +25,10 @@ func Fields(t *testing.T, factory Factory) {
 		{"Copies", testCopies},
 	}
 
-	for _, k := range recordKinds() {
+	for _, kind := range recordKinds() {
 		cases = append(cases, testCase{
-			"Fields/" + k.name(),
-			func(t *testing.T, st store.Store) { testFields(t, st, k) },
+			"Fields/" + kind.name(),
+			func(t *testing.T, st store.Store) { testFields(t, st, kind) },
 		})
 	}
 
@@ -36,10 +36,10 @@ func Fields(t *testing.T, factory Factory) {
 }
 
 // expectRead reads the record with want's key in a transaction of its own.
-func expectRead(t *testing.T, st store.Store, k recordKind, when string, want any) {
+func expectRead(t *testing.T, st store.Store, kind recordKind, when string, want any) {
 	t.Helper()
 	update(t, st, func(ctx context.Context, tx store.Tx) error {
-		got, err := k.get(ctx, tx, want)
+		got, err := kind.get(ctx, tx, want)
 		if err != nil {
 			return err
 		}
@@ -50,17 +50,17 @@ func expectRead(t *testing.T, st store.Store, k recordKind, when string, want an
 	})
 }
 
-func testFields(t *testing.T, st store.Store, k recordKind) {
-	record, other := k.new(0, 100), k.new(1, 2000)
+func testFields(t *testing.T, st store.Store, kind recordKind) {
+	record, other := kind.new(0, 100), kind.new(1, 2000)
 
 	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		for _, r := range []any{record, other} {
-			if err := k.put(ctx, tx, r); err != nil {
+			if err := kind.put(ctx, tx, r); err != nil {
 				return err
 			}
 		}
 
-		got, err := k.get(ctx, tx, record)
+		got, err := kind.get(ctx, tx, record)
 		if err != nil {
 			return err
 		}
@@ -70,35 +70,35 @@ func testFields(t *testing.T, st store.Store, k recordKind) {
 		return nil
 	})
 
-	if version := k.version(record); version != nil && *version != 1 {
+	if version := kind.version(record); version != nil && *version != 1 {
 		t.Errorf("a new record has version %d in the caller's hands, want 1", *version)
 	}
 
-	expectRead(t, st, k, "after the commit", record)
+	expectRead(t, st, kind, "after the commit", record)
 
 	// Several more, because a bool has only two values.
 	for i := range 6 {
 		seed := 5000 + 777*i
-		if k.version(record) != nil {
-			record = k.renew(record, 0, seed)
+		if kind.version(record) != nil {
+			record = kind.renew(record, 0, seed)
 		} else {
-			record = k.new(2+i, seed)
+			record = kind.new(2+i, seed)
 		}
 
-		update(t, st, func(ctx context.Context, tx store.Tx) error { return k.put(ctx, tx, record) })
-		expectRead(t, st, k, "after it was replaced", record)
+		update(t, st, func(ctx context.Context, tx store.Tx) error { return kind.put(ctx, tx, record) })
+		expectRead(t, st, kind, "after it was replaced", record)
 	}
 
-	expectRead(t, st, k, "beside another", other)
+	expectRead(t, st, kind, "beside another", other)
 }
 
 // testZeroFields stores records that have nothing but their key: zero times, no amounts, nil slices.
 func testZeroFields(t *testing.T, st store.Store) {
-	for _, k := range recordKinds() {
-		record := k.bare()
+	for _, kind := range recordKinds() {
+		record := kind.bare()
 
-		update(t, st, func(ctx context.Context, tx store.Tx) error { return k.put(ctx, tx, record) })
-		expectRead(t, st, k, k.name()+": after the commit", record)
+		update(t, st, func(ctx context.Context, tx store.Tx) error { return kind.put(ctx, tx, record) })
+		expectRead(t, st, kind, kind.name()+": after the commit", record)
 	}
 }
 
@@ -111,21 +111,21 @@ func testLargeNumbers(t *testing.T, st store.Store) {
 		Party:     chain.Party{Address: "w", Key: chain.KeyRef{Family: "f", Role: "r", Index: ^uint32(0)}},
 		NextNonce: maxUint64,
 	}
-	b := wallet.Balance{
+	balance := wallet.Balance{
 		Network:      "net",
 		Address:      "w",
 		AssetID:      "a",
 		Reservations: []wallet.Reservation{{SpentAt: maxUint64}},
 		At:           chain.Ref{Height: maxUint64, Hash: "h"},
 	}
-	b.OnChain, _ = chain.AmountFromBytes([]byte(strings.Repeat("\xff", 32)))
+	balance.OnChain, _ = chain.AmountFromBytes([]byte(strings.Repeat("\xff", 32)))
 
 	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		if err := tx.PutWallet(ctx, &w); err != nil {
 			return err
 		}
 
-		return tx.PutBalance(ctx, &b)
+		return tx.PutBalance(ctx, &balance)
 	})
 
 	gotWallet, _, err := st.Wallet(t.Context(), "net", "w")
@@ -140,21 +140,21 @@ func testLargeNumbers(t *testing.T, st store.Store) {
 		t.Fatal(err)
 	}
 
-	expectEqual(t, "balance:", b, gotBalance)
+	expectEqual(t, "balance:", balance, gotBalance)
 }
 
 // testCopies changes every record after it was put and after it was read: the stored one stays.
 func testCopies(t *testing.T, st store.Store) {
-	for _, k := range recordKinds() {
-		put, want := k.new(0, 300), k.new(0, 300)
+	for _, kind := range recordKinds() {
+		put, want := kind.new(0, 300), kind.new(0, 300)
 		readTwice := func(ctx context.Context, tx store.Tx, when string) error {
 			for range 2 {
-				got, err := k.get(ctx, tx, want)
+				got, err := kind.get(ctx, tx, want)
 				if err != nil {
 					return err
 				}
 
-				expectEqual(t, k.name()+": "+when, want, got)
+				expectEqual(t, kind.name()+": "+when, want, got)
 				overwriteShared(reflect.ValueOf(got).Elem())
 			}
 
@@ -162,12 +162,12 @@ func testCopies(t *testing.T, st store.Store) {
 		}
 
 		update(t, st, func(ctx context.Context, tx store.Tx) error {
-			if err := k.put(ctx, tx, put); err != nil {
+			if err := kind.put(ctx, tx, put); err != nil {
 				return err
 			}
 
-			if version := k.version(put); version != nil {
-				*k.version(want) = *version
+			if version := kind.version(put); version != nil {
+				*kind.version(want) = *version
 			}
 
 			overwriteShared(reflect.ValueOf(put).Elem())
@@ -227,7 +227,7 @@ func testCoinHeights(t *testing.T, st store.Store) {
 			t.Fatal(err)
 		}
 
-		sorted := idsOf(coins, func(c wallet.Coin) string { return c.Outpoint.TxHash })
+		sorted := idsOf(coins, func(coin wallet.Coin) string { return coin.Outpoint.TxHash })
 		slices.Sort(sorted)
 
 		return strings.Join(sorted, " ")

@@ -16,12 +16,12 @@ import (
 // testConcurrentClaim sends one request many times at once: it is carried out once, and the
 // others are refused or read the answer.
 func testConcurrentClaim(t *testing.T, st store.Store) {
-	k := idempotency.Key{Owner: owners[0], Key: "once"}
-	results := concurrently(func(n int) error { return st.Update(t.Context(), claimAndCreate(k, n)) })
+	key := idempotency.Key{Owner: owners[0], Key: "once"}
+	results := concurrently(func(n int) error { return st.Update(t.Context(), claimAndCreate(key, n)) })
 	created := countSuccess(t, "a rival", results, fault.Duplicate)
 
 	all, err := st.Invoices(t.Context(), invoice.Filter{Owner: owners[0], Limit: 100})
-	got, _, recordErr := st.IdempotencyRecord(t.Context(), k)
+	got, _, recordErr := st.IdempotencyRecord(t.Context(), key)
 
 	err = errors.Join(err, recordErr)
 	if err != nil || created != 1 || len(all) != 1 || string(got.SealedBody) != all[0].ID {
@@ -34,13 +34,13 @@ func testConcurrentClaim(t *testing.T, st store.Store) {
 
 // claimAndCreate returns the closure of a request: it claims the key, makes an invoice and stores
 // the answer. When the claim is refused, the answer has to be there.
-func claimAndCreate(k idempotency.Key, n int) closure {
+func claimAndCreate(key idempotency.Key, n int) closure {
 	return func(ctx context.Context, tx store.Tx) error {
-		record := idempotency.Record{Key: k, CreatedAt: epoch}
+		record := idempotency.Record{Key: key, CreatedAt: epoch}
 
 		err := tx.ClaimIdempotencyKey(ctx, record, time.Time{}, 30*time.Second)
 		if errors.Is(err, fault.Duplicate) {
-			got, ok, readErr := tx.IdempotencyRecord(ctx, k)
+			got, ok, readErr := tx.IdempotencyRecord(ctx, key)
 			if readErr != nil || !ok || got.Status != 200 {
 				return fmt.Errorf("a refused claim reads %+v %v %w", got, ok, readErr)
 			}
@@ -64,26 +64,26 @@ func claimAndCreate(k idempotency.Key, n int) closure {
 // testConcurrentStaleClaim claims a key, whose record is too old to count, from many goroutines: one
 // of them gets it, and its record is not taken for the old one.
 func testConcurrentStaleClaim(t *testing.T, st store.Store) {
-	r := idempotency.Record{Key: idempotency.Key{Owner: owners[0], Key: "again"}, CreatedAt: timeAt(10)}
+	record := idempotency.Record{Key: idempotency.Key{Owner: owners[0], Key: "again"}, CreatedAt: timeAt(10)}
 
 	update(t, st, func(ctx context.Context, tx store.Tx) error {
-		if err := tx.ClaimIdempotencyKey(ctx, r, time.Time{}, time.Second); err != nil {
+		if err := tx.ClaimIdempotencyKey(ctx, record, time.Time{}, time.Second); err != nil {
 			return err
 		}
 
-		old := r
+		old := record
 		old.Status, old.SealedBody = 200, []byte("old")
 
 		return tx.PutIdempotencyAnswer(ctx, old)
 	})
 	claim := func(stale time.Time) func(ctx context.Context, tx store.Tx) error {
 		return func(ctx context.Context, tx store.Tx) error {
-			fresh := idempotency.Record{Key: r.Key, KeyID: "fresh", CreatedAt: timeAt(100)}
+			fresh := idempotency.Record{Key: record.Key, KeyID: "fresh", CreatedAt: timeAt(100)}
 			if err := tx.ClaimIdempotencyKey(ctx, fresh, stale, 30*time.Second); err != nil {
 				return err
 			}
 
-			got, ok, err := tx.IdempotencyRecord(ctx, r.Key)
+			got, ok, err := tx.IdempotencyRecord(ctx, record.Key)
 
 			isFresh := ok && got.Status == 0 && len(got.SealedBody) == 0 && got.KeyID == "fresh"
 			if err != nil || !isFresh {
@@ -101,7 +101,7 @@ func testConcurrentStaleClaim(t *testing.T, st store.Store) {
 	results := concurrently(func(int) error { return st.Update(t.Context(), claim(timeAt(10))) })
 	claimed := countSuccess(t, "a rival", results, fault.Duplicate)
 
-	got, _, err := st.IdempotencyRecord(t.Context(), r.Key)
+	got, _, err := st.IdempotencyRecord(t.Context(), record.Key)
 	if err != nil || claimed != 1 || got.Status != 201 {
 		t.Errorf(
 			"%d of %d claims of a stale key succeeded, the record is %+v (%v)",
@@ -112,7 +112,7 @@ func testConcurrentStaleClaim(t *testing.T, st store.Store) {
 
 // testAnswer stores an answer, which only its own key reads.
 func testAnswer(t *testing.T, st store.Store) {
-	r := idempotency.Record{
+	record := idempotency.Record{
 		Key:         idempotency.Key{Owner: owners[0], Key: "k"},
 		KeyID:       "key",
 		Scopes:      []string{"a", "b"},
@@ -121,22 +121,22 @@ func testAnswer(t *testing.T, st store.Store) {
 	}
 
 	update(t, st, func(ctx context.Context, tx store.Tx) error {
-		if err := tx.ClaimIdempotencyKey(ctx, r, time.Time{}, time.Second); err != nil {
+		if err := tx.ClaimIdempotencyKey(ctx, record, time.Time{}, time.Second); err != nil {
 			return err
 		}
 
-		if got, ok, err := tx.IdempotencyRecord(ctx, r.Key); err != nil || !ok || got.Status != 0 {
+		if got, ok, err := tx.IdempotencyRecord(ctx, record.Key); err != nil || !ok || got.Status != 0 {
 			t.Errorf("the claim in its transaction: %+v %v %v", got, ok, err)
 		}
 
-		answer := r
+		answer := record
 
 		answer.Status, answer.SealedBody = 422, []byte{0, 1, 2}
 		if err := tx.PutIdempotencyAnswer(ctx, answer); err != nil {
 			return err
 		}
 
-		got, _, err := tx.IdempotencyRecord(ctx, r.Key)
+		got, _, err := tx.IdempotencyRecord(ctx, record.Key)
 		expectEqual(t, "in its transaction", answer, got)
 
 		return err
@@ -148,12 +148,12 @@ func testAnswer(t *testing.T, st store.Store) {
 		{Owner: owners[0], Key: "K"},
 	} {
 		if _, ok, err := st.IdempotencyRecord(t.Context(), other); err != nil || ok {
-			t.Errorf("the answer of %+v is found as %+v (%v)", r.Key, other, err)
+			t.Errorf("the answer of %+v is found as %+v (%v)", record.Key, other, err)
 		}
 	}
 
 	err := st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
-		none := r
+		none := record
 		none.Key.Key = "none"
 
 		return tx.PutIdempotencyAnswer(ctx, none)
@@ -167,11 +167,11 @@ func testAnswer(t *testing.T, st store.Store) {
 func testPruneClaims(t *testing.T, st store.Store) {
 	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		for n := range 10 {
-			r := idempotency.Record{
+			record := idempotency.Record{
 				Key:       idempotency.Key{Owner: owners[n%3], Key: fmt.Sprint(n)},
 				CreatedAt: timeAt(n),
 			}
-			if err := tx.ClaimIdempotencyKey(ctx, r, time.Time{}, time.Second); err != nil {
+			if err := tx.ClaimIdempotencyKey(ctx, record, time.Time{}, time.Second); err != nil {
 				return err
 			}
 		}

@@ -21,43 +21,43 @@ import (
 var accountKinds = []recordKind{
 	kindOf[account.Account]{
 		kind:   "Account",
-		setKey: func(a *account.Account, n int) { a.ID, a.Index = recordID(n), uint32(n) },
+		setKey: func(acct *account.Account, n int) { acct.ID, acct.Index = recordID(n), uint32(n) },
 		store:  store.Tx.PutAccount,
-		read: func(ctx context.Context, tx store.Tx, a *account.Account) (account.Account, error) {
-			return tx.Account(ctx, a.ID)
+		read: func(ctx context.Context, tx store.Tx, acct *account.Account) (account.Account, error) {
+			return tx.Account(ctx, acct.ID)
 		},
-		versionOf: func(a *account.Account) *int64 { return &a.Version },
+		versionOf: func(acct *account.Account) *int64 { return &acct.Version },
 	},
 	kindOf[account.Key]{
 		kind: "Key",
-		setKey: func(k *account.Key, n int) {
-			k.ID, k.Owner.AccountID = recordID(n), "acc"
-			k.Hash = [32]byte{byte(n), byte(n >> 8), 7}
+		setKey: func(key *account.Key, n int) {
+			key.ID, key.Owner.AccountID = recordID(n), "acc"
+			key.Hash = [32]byte{byte(n), byte(n >> 8), 7}
 		},
 		store: store.Tx.PutKey,
 		read: func(ctx context.Context, tx store.Tx, k *account.Key) (account.Key, error) {
 			all, err := tx.Keys(ctx, k.Owner.AccountID)
 			return findRecord(all, err, func(x account.Key) bool { return x.ID == k.ID })
 		},
-		versionOf: func(k *account.Key) *int64 { return &k.Version },
+		versionOf: func(key *account.Key) *int64 { return &key.Version },
 	},
 	kindOf[idempotency.Record]{
 		kind: "IdempotencyRecord",
-		setKey: func(r *idempotency.Record, n int) {
-			r.Key = idempotency.Key{Owner: event.Owner{AccountID: "acc", Livemode: true}, Key: recordID(n)}
+		setKey: func(record *idempotency.Record, n int) {
+			record.Key = idempotency.Key{Owner: event.Owner{AccountID: "acc", Livemode: true}, Key: recordID(n)}
 		},
-		store: func(tx store.Tx, ctx context.Context, r *idempotency.Record) error {
-			claim := *r
+		store: func(tx store.Tx, ctx context.Context, record *idempotency.Record) error {
+			claim := *record
 
 			claim.Status, claim.SealedBody = 0, nil
 			if err := tx.ClaimIdempotencyKey(ctx, claim, time.Time{}, time.Second); err != nil {
 				return err
 			}
 
-			return tx.PutIdempotencyAnswer(ctx, *r)
+			return tx.PutIdempotencyAnswer(ctx, *record)
 		},
-		read: func(ctx context.Context, tx store.Tx, r *idempotency.Record) (idempotency.Record, error) {
-			return orMissing(tx.IdempotencyRecord(ctx, r.Key))
+		read: func(ctx context.Context, tx store.Tx, record *idempotency.Record) (idempotency.Record, error) {
+			return orMissing(tx.IdempotencyRecord(ctx, record.Key))
 		},
 	},
 }
@@ -65,53 +65,57 @@ var accountKinds = []recordKind{
 var invoiceKinds = []recordKind{
 	kindOf[invoice.Invoice]{
 		kind:   "Invoice",
-		setKey: func(i *invoice.Invoice, n int) { i.ID = recordID(n) },
+		setKey: func(inv *invoice.Invoice, n int) { inv.ID = recordID(n) },
 		store:  store.Tx.PutInvoice,
-		read: func(ctx context.Context, tx store.Tx, i *invoice.Invoice) (invoice.Invoice, error) {
-			return tx.InvoiceByID(ctx, i.ID)
+		read: func(ctx context.Context, tx store.Tx, inv *invoice.Invoice) (invoice.Invoice, error) {
+			return tx.InvoiceByID(ctx, inv.ID)
 		},
-		versionOf: func(i *invoice.Invoice) *int64 { return &i.Version },
+		versionOf: func(inv *invoice.Invoice) *int64 { return &inv.Version },
 	},
 	kindOf[invoice.Payment]{
 		kind:   "Payment",
-		setKey: func(p *invoice.Payment, n int) { p.ID = recordID(n) },
+		setKey: func(payment *invoice.Payment, n int) { payment.ID = recordID(n) },
 		store:  single(store.Tx.PutPayments),
-		read: func(ctx context.Context, tx store.Tx, p *invoice.Payment) (invoice.Payment, error) {
-			return tx.PaymentByID(ctx, p.ID)
+		read: func(ctx context.Context, tx store.Tx, payment *invoice.Payment) (invoice.Payment, error) {
+			return tx.PaymentByID(ctx, payment.ID)
 		},
-		versionOf: func(p *invoice.Payment) *int64 { return &p.Version },
+		versionOf: func(payment *invoice.Payment) *int64 { return &payment.Version },
 	},
 	kindOf[invoice.Address]{
 		kind: "Address",
-		setKey: func(a *invoice.Address, n int) {
-			a.Space, a.Address = chain.Space{Family: "fam", Livemode: false}, chain.Address(recordID(n))
+		setKey: func(address *invoice.Address, n int) {
+			address.Space, address.Address = chain.Space{Family: "fam", Livemode: false}, chain.Address(recordID(n))
 		},
-		store: func(tx store.Tx, ctx context.Context, a *invoice.Address) error { return tx.PutAddress(ctx, *a) },
-		read: func(ctx context.Context, tx store.Tx, a *invoice.Address) (invoice.Address, error) {
-			all, err := tx.MatchAddresses(ctx, a.Space, []chain.Address{a.Address})
+		store: func(tx store.Tx, ctx context.Context, address *invoice.Address) error {
+			return tx.PutAddress(ctx, *address)
+		},
+		read: func(ctx context.Context, tx store.Tx, address *invoice.Address) (invoice.Address, error) {
+			all, err := tx.MatchAddresses(ctx, address.Space, []chain.Address{address.Address})
 			return findRecord(all, err, func(invoice.Address) bool { return true })
 		},
 	},
 	kindOf[invoice.DepositAddress]{
-		kind:   "DepositAddress",
-		setKey: func(d *invoice.DepositAddress, n int) { d.ID, d.Owner.AccountID = recordID(n), "acc" },
-		store:  store.Tx.PutDepositAddress,
-		read: func(ctx context.Context, tx store.Tx, d *invoice.DepositAddress) (invoice.DepositAddress, error) {
-			return tx.DepositAddress(ctx, d.Owner, d.ID)
+		kind: "DepositAddress",
+		setKey: func(deposit *invoice.DepositAddress, n int) {
+			deposit.ID, deposit.Owner.AccountID = recordID(n), "acc"
 		},
-		versionOf: func(d *invoice.DepositAddress) *int64 { return &d.Version },
+		store: store.Tx.PutDepositAddress,
+		read: func(ctx context.Context, tx store.Tx, deposit *invoice.DepositAddress) (invoice.DepositAddress, error) {
+			return tx.DepositAddress(ctx, deposit.Owner, deposit.ID)
+		},
+		versionOf: func(deposit *invoice.DepositAddress) *int64 { return &deposit.Version },
 	},
 }
 
 var scanKinds = []recordKind{
 	kindOf[scan.Cursor]{
 		kind:   "Cursor",
-		setKey: func(c *scan.Cursor, n int) { c.Network = recordID(n) },
+		setKey: func(cursor *scan.Cursor, n int) { cursor.Network = recordID(n) },
 		store:  store.Tx.PutCursor,
-		read: func(ctx context.Context, tx store.Tx, c *scan.Cursor) (scan.Cursor, error) {
-			return orMissing(tx.Cursor(ctx, c.Network))
+		read: func(ctx context.Context, tx store.Tx, cursor *scan.Cursor) (scan.Cursor, error) {
+			return orMissing(tx.Cursor(ctx, cursor.Network))
 		},
-		versionOf: func(c *scan.Cursor) *int64 { return &c.Version },
+		versionOf: func(cursor *scan.Cursor) *int64 { return &cursor.Version },
 	},
 	kindOf[scan.Range]{
 		kind:   "Range",
@@ -125,13 +129,13 @@ var scanKinds = []recordKind{
 	},
 	kindOf[scan.Retry]{
 		kind:   "Retry",
-		setKey: func(r *scan.Retry, n int) { r.ID, r.Network = recordID(n), "net" },
+		setKey: func(retry *scan.Retry, n int) { retry.ID, retry.Network = recordID(n), "net" },
 		store:  store.Tx.PutRetry,
 		read: func(ctx context.Context, tx store.Tx, r *scan.Retry) (scan.Retry, error) {
 			all, err := tx.Retries(ctx, r.Network, epoch.AddDate(1, 0, 0), 1000)
 			return findRecord(all, err, func(x scan.Retry) bool { return x.ID == r.ID })
 		},
-		versionOf: func(r *scan.Retry) *int64 { return &r.Version },
+		versionOf: func(retry *scan.Retry) *int64 { return &retry.Version },
 	},
 	kindOf[lease.Lease]{
 		kind:     "Lease",
@@ -147,12 +151,12 @@ var scanKinds = []recordKind{
 var walletKinds = []recordKind{
 	kindOf[wallet.Transaction]{
 		kind:   "Transaction",
-		setKey: func(x *wallet.Transaction, n int) { x.ID = recordID(n) },
+		setKey: func(transaction *wallet.Transaction, n int) { transaction.ID = recordID(n) },
 		store:  store.Tx.PutTransaction,
-		read: func(ctx context.Context, tx store.Tx, x *wallet.Transaction) (wallet.Transaction, error) {
-			return tx.Transaction(ctx, x.ID)
+		read: func(ctx context.Context, tx store.Tx, transaction *wallet.Transaction) (wallet.Transaction, error) {
+			return tx.Transaction(ctx, transaction.ID)
 		},
-		versionOf: func(x *wallet.Transaction) *int64 { return &x.Version },
+		versionOf: func(transaction *wallet.Transaction) *int64 { return &transaction.Version },
 	},
 	kindOf[wallet.Wallet]{
 		kind:   "Wallet",
@@ -165,30 +169,30 @@ var walletKinds = []recordKind{
 	},
 	kindOf[wallet.Balance]{
 		kind: "Balance",
-		setKey: func(b *wallet.Balance, n int) {
-			b.Network, b.Address, b.AssetID = "net", chain.Address(recordID(n)), "asset"
+		setKey: func(balance *wallet.Balance, n int) {
+			balance.Network, balance.Address, balance.AssetID = "net", chain.Address(recordID(n)), "asset"
 		},
 		store: store.Tx.PutBalance,
-		read: func(ctx context.Context, tx store.Tx, b *wallet.Balance) (wallet.Balance, error) {
-			return orMissing(tx.BalanceForUpdate(ctx, b.Network, b.Address, b.AssetID))
+		read: func(ctx context.Context, tx store.Tx, balance *wallet.Balance) (wallet.Balance, error) {
+			return orMissing(tx.BalanceForUpdate(ctx, balance.Network, balance.Address, balance.AssetID))
 		},
-		versionOf: func(b *wallet.Balance) *int64 { return &b.Version },
+		versionOf: func(balance *wallet.Balance) *int64 { return &balance.Version },
 	},
 	kindOf[wallet.Coin]{
 		kind: "Coin",
-		setKey: func(c *wallet.Coin, n int) {
+		setKey: func(coin *wallet.Coin, n int) {
 			// A coin that was spent is in no list: the field has a test of its own.
-			c.SpentBy = ""
-			c.Network = "net"
-			c.Outpoint = chain.Outpoint{TxHash: recordID(n), Vout: 3}
-			c.Owner.Address = "wallet"
+			coin.SpentBy = ""
+			coin.Network = "net"
+			coin.Outpoint = chain.Outpoint{TxHash: recordID(n), Vout: 3}
+			coin.Owner.Address = "wallet"
 		},
 		store: store.Tx.PutCoin,
 		read: func(ctx context.Context, tx store.Tx, c *wallet.Coin) (wallet.Coin, error) {
 			all, err := tx.Coins(ctx, c.Network, c.Owner.Address)
 			return findRecord(all, err, func(x wallet.Coin) bool { return x.Outpoint == c.Outpoint })
 		},
-		versionOf: func(c *wallet.Coin) *int64 { return &c.Version },
+		versionOf: func(coin *wallet.Coin) *int64 { return &coin.Version },
 	},
 }
 
@@ -248,43 +252,47 @@ var payoutKinds = []recordKind{
 	},
 	kindOf[payout.Refund]{
 		kind:   "Refund",
-		setKey: func(r *payout.Refund, n int) { r.ID = recordID(n) },
+		setKey: func(refund *payout.Refund, n int) { refund.ID = recordID(n) },
 		store:  store.Tx.PutRefund,
-		read: func(ctx context.Context, tx store.Tx, r *payout.Refund) (payout.Refund, error) {
-			return tx.RefundByID(ctx, r.ID)
+		read: func(ctx context.Context, tx store.Tx, refund *payout.Refund) (payout.Refund, error) {
+			return tx.RefundByID(ctx, refund.ID)
 		},
-		versionOf: func(r *payout.Refund) *int64 { return &r.Version },
+		versionOf: func(refund *payout.Refund) *int64 { return &refund.Version },
 	},
 }
 
 var webhookKinds = []recordKind{
 	kindOf[webhook.Endpoint]{
-		kind:   "Endpoint",
-		setKey: func(e *webhook.Endpoint, n int) { e.ID, e.Owner.AccountID = recordID(n), "acc" },
-		store:  store.Tx.PutEndpoint,
-		read: func(ctx context.Context, tx store.Tx, e *webhook.Endpoint) (webhook.Endpoint, error) {
-			return tx.WebhookEndpoint(ctx, e.Owner, e.ID)
+		kind: "Endpoint",
+		setKey: func(endpoint *webhook.Endpoint, n int) {
+			endpoint.ID, endpoint.Owner.AccountID = recordID(n), "acc"
 		},
-		versionOf: func(e *webhook.Endpoint) *int64 { return &e.Version },
+		store: store.Tx.PutEndpoint,
+		read: func(ctx context.Context, tx store.Tx, endpoint *webhook.Endpoint) (webhook.Endpoint, error) {
+			return tx.WebhookEndpoint(ctx, endpoint.Owner, endpoint.ID)
+		},
+		versionOf: func(endpoint *webhook.Endpoint) *int64 { return &endpoint.Version },
 	},
 	kindOf[event.Event]{
 		kind: "Event",
-		setKey: func(e *event.Event, n int) {
+		setKey: func(evt *event.Event, n int) {
 			// Subject and Previous are for reactions and rendering; neither is stored.
-			e.ID, e.Subject, e.Previous = "evt_"+recordID(n), nil, nil
+			evt.ID, evt.Subject, evt.Previous = "evt_"+recordID(n), nil, nil
 		},
-		store: func(tx store.Tx, ctx context.Context, e *event.Event) error { return tx.PutEvents(ctx, *e) },
-		read: func(ctx context.Context, tx store.Tx, e *event.Event) (event.Event, error) {
-			return tx.Event(ctx, e.Owner, e.ID)
+		store: func(tx store.Tx, ctx context.Context, evt *event.Event) error { return tx.PutEvents(ctx, *evt) },
+		read: func(ctx context.Context, tx store.Tx, evt *event.Event) (event.Event, error) {
+			return tx.Event(ctx, evt.Owner, evt.ID)
 		},
 	},
 	kindOf[webhook.Delivery]{
-		kind:   "Delivery",
-		setKey: func(d *webhook.Delivery, n int) { d.ID, d.Owner.AccountID = recordID(n), "acc" },
-		store:  single(store.Tx.PutDeliveries),
-		read: func(ctx context.Context, tx store.Tx, d *webhook.Delivery) (webhook.Delivery, error) {
-			return tx.Delivery(ctx, d.Owner, d.ID)
+		kind: "Delivery",
+		setKey: func(delivery *webhook.Delivery, n int) {
+			delivery.ID, delivery.Owner.AccountID = recordID(n), "acc"
 		},
-		versionOf: func(d *webhook.Delivery) *int64 { return &d.Version },
+		store: single(store.Tx.PutDeliveries),
+		read: func(ctx context.Context, tx store.Tx, delivery *webhook.Delivery) (webhook.Delivery, error) {
+			return tx.Delivery(ctx, delivery.Owner, delivery.ID)
+		},
+		versionOf: func(delivery *webhook.Delivery) *int64 { return &delivery.Version },
 	},
 }

@@ -64,16 +64,16 @@ type listOf[T, F any] struct {
 
 	// make returns the n-th record of an owner. Its values repeat in ways that let every filter
 	// select some.
-	make func(n int, o event.Owner) T
+	make func(n int, owner event.Owner) T
 	id   func(T) string
 
 	put  func(tx store.Tx, ctx context.Context, record *T) error
 	list func(r store.Reader, ctx context.Context, f F) ([]T, error)
 	// one reads a record by its owner and id.
-	one func(r store.Reader, ctx context.Context, o event.Owner, id string) (T, error)
+	one func(r store.Reader, ctx context.Context, owner event.Owner, id string) (T, error)
 
 	// filter returns the filter of a page of an owner without conditions.
-	filter func(o event.Owner, after string, limit int) F
+	filter func(owner event.Owner, after string, limit int) F
 	// filters are conditions to add.
 	filters []filterCase[T, F]
 }
@@ -122,9 +122,9 @@ func (l listOf[T, F]) testFilter(t *testing.T, st store.Store, all []T, filters 
 		passes []func(T) bool
 	)
 
-	for _, c := range filters {
-		names = append(names, c.name)
-		passes = append(passes, c.passes)
+	for _, condition := range filters {
+		names = append(names, condition.name)
+		passes = append(passes, condition.passes)
 	}
 
 	name := strings.Join(names, " and ")
@@ -144,7 +144,8 @@ func (l listOf[T, F]) testFilter(t *testing.T, st store.Store, all []T, filters 
 		t.Errorf("%s: got %v, want %v", name, got, want)
 	}
 
-	if !slices.ContainsFunc(filters, func(c filterCase[T, F]) bool { return c.name == "After" }) {
+	setsAfter := func(condition filterCase[T, F]) bool { return condition.name == "After" }
+	if !slices.ContainsFunc(filters, setsAfter) {
 		l.testFilterPages(t, st, name, filters, want)
 	}
 }
@@ -194,8 +195,8 @@ func (l listOf[T, F]) page(
 	t.Helper()
 
 	f := l.filter(owners[1], after, limit)
-	for _, c := range filters {
-		c.set(&f)
+	for _, condition := range filters {
+		condition.set(&f)
 	}
 
 	got, err := l.list(st, t.Context(), f)

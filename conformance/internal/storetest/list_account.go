@@ -64,8 +64,8 @@ func testAccounts(t *testing.T, st store.Store) {
 func testKeys(t *testing.T, st store.Store) {
 	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		for n := range 6 {
-			k := account.Key{ID: recordID(n), Owner: owners[n%3], Hash: [32]byte{byte(n)}}
-			if err := tx.PutKey(ctx, &k); err != nil {
+			key := account.Key{ID: recordID(n), Owner: owners[n%3], Hash: [32]byte{byte(n)}}
+			if err := tx.PutKey(ctx, &key); err != nil {
 				return err
 			}
 		}
@@ -89,13 +89,13 @@ func testBalances(t *testing.T, st store.Store) {
 			owners[0],
 			owners[2],
 		} {
-			b := wallet.Balance{
+			balance := wallet.Balance{
 				Network: cycle(n*3, "b", "a"),
 				Address: chain.Address(fmt.Sprint(n)),
 				AssetID: fmt.Sprint("s", 9-n),
 				Owner:   owner,
 			}
-			if err := tx.PutBalance(ctx, &b); err != nil {
+			if err := tx.PutBalance(ctx, &balance); err != nil {
 				return err
 			}
 		}
@@ -117,7 +117,7 @@ func testBalances(t *testing.T, st store.Store) {
 
 	onA, errA := st.BalancesOf(t.Context(), "a")
 	onB, errB := st.BalancesOf(t.Context(), "b")
-	isElsewhere := func(b wallet.Balance) bool { return b.Network != "a" }
+	isElsewhere := func(balance wallet.Balance) bool { return balance.Network != "a" }
 
 	err = errors.Join(errA, errB)
 	if err != nil || len(onA)+len(onB) != 5 || len(onA) == 0 || slices.ContainsFunc(onA, isElsewhere) {

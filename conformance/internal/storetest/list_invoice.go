@@ -12,104 +12,104 @@ import (
 
 var invoiceList = listOf[invoice.Invoice, invoice.Filter]{
 	kind: "Invoices",
-	make: func(n int, o event.Owner) invoice.Invoice {
-		i := invoice.Invoice{
+	make: func(n int, owner event.Owner) invoice.Invoice {
+		inv := invoice.Invoice{
 			ID:            recordID(n),
-			Owner:         o,
+			Owner:         owner,
 			CreatedAt:     timeAt(n),
 			Status:        cycle(n, invoice.Open, invoice.Paid, invoice.Expired),
 			OrderID:       cycle(n, "", "Order-1", "order-12", "Änder_%", "x"),
 			CustomerEmail: fmt.Sprintf("Person%d@Example.com", n%7),
 		}
 		for _, network := range cycle(n, []string{"a"}, []string{"a", "b"}, []string{"b", "c", "b"}, nil) {
-			i.Options = append(i.Options, invoice.Option{Network: network})
+			inv.Options = append(inv.Options, invoice.Option{Network: network})
 		}
 
-		return i
+		return inv
 	},
-	id:   func(i invoice.Invoice) string { return i.ID },
+	id:   func(inv invoice.Invoice) string { return inv.ID },
 	put:  store.Tx.PutInvoice,
 	list: store.Reader.Invoices,
 	one:  store.Reader.Invoice,
-	filter: func(o event.Owner, after string, limit int) invoice.Filter {
-		return invoice.Filter{Owner: o, After: after, Limit: limit}
+	filter: func(owner event.Owner, after string, limit int) invoice.Filter {
+		return invoice.Filter{Owner: owner, After: after, Limit: limit}
 	},
 	filters: []filterCase[invoice.Invoice, invoice.Filter]{
 		{
 			"Statuses of one",
-			func(f *invoice.Filter) { f.Statuses = []invoice.Status{invoice.Paid} },
-			func(i invoice.Invoice) bool { return i.Status == invoice.Paid },
+			func(filter *invoice.Filter) { filter.Statuses = []invoice.Status{invoice.Paid} },
+			func(inv invoice.Invoice) bool { return inv.Status == invoice.Paid },
 		},
 		{
 			"Statuses of two",
-			func(f *invoice.Filter) { f.Statuses = []invoice.Status{invoice.Paid, invoice.Open} },
-			func(i invoice.Invoice) bool { return i.Status != invoice.Expired },
+			func(filter *invoice.Filter) { filter.Statuses = []invoice.Status{invoice.Paid, invoice.Open} },
+			func(inv invoice.Invoice) bool { return inv.Status != invoice.Expired },
 		},
 		{
 			"OrderID",
-			func(f *invoice.Filter) { f.OrderID = "Order-1" },
-			func(i invoice.Invoice) bool { return i.OrderID == "Order-1" },
+			func(filter *invoice.Filter) { filter.OrderID = "Order-1" },
+			func(inv invoice.Invoice) bool { return inv.OrderID == "Order-1" },
 		},
 		{
 			"Networks of one",
-			func(f *invoice.Filter) { f.Networks = []string{"b"} },
-			func(i invoice.Invoice) bool { return onNetwork(i, "b") },
+			func(filter *invoice.Filter) { filter.Networks = []string{"b"} },
+			func(inv invoice.Invoice) bool { return onNetwork(inv, "b") },
 		},
 		{
 			"Networks of two",
-			func(f *invoice.Filter) { f.Networks = []string{"a", "b"} },
-			func(i invoice.Invoice) bool { return onNetwork(i, "a", "b") },
+			func(filter *invoice.Filter) { filter.Networks = []string{"a", "b"} },
+			func(inv invoice.Invoice) bool { return onNetwork(inv, "a", "b") },
 		},
 		{
 			"Q prefix of an order",
-			func(f *invoice.Filter) { f.Q = "ORDER-1" },
-			func(i invoice.Invoice) bool { return hasPrefixFold(i.OrderID, "order-1") },
+			func(filter *invoice.Filter) { filter.Q = "ORDER-1" },
+			func(inv invoice.Invoice) bool { return hasPrefixFold(inv.OrderID, "order-1") },
 		},
 		{
 			"Q with wildcards",
-			func(f *invoice.Filter) { f.Q = "änder_%" },
-			func(i invoice.Invoice) bool { return i.OrderID == "Änder_%" },
+			func(filter *invoice.Filter) { filter.Q = "änder_%" },
+			func(inv invoice.Invoice) bool { return inv.OrderID == "Änder_%" },
 		},
 		{
 			"Q e-mail",
-			func(f *invoice.Filter) { f.Q = "person3@example.com" },
-			func(i invoice.Invoice) bool { return i.CustomerEmail == "Person3@Example.com" },
+			func(filter *invoice.Filter) { filter.Q = "person3@example.com" },
+			func(inv invoice.Invoice) bool { return inv.CustomerEmail == "Person3@Example.com" },
 		},
 		{
 			"Q id",
-			func(f *invoice.Filter) { f.Q = recordID(16) },
-			func(i invoice.Invoice) bool { return i.ID == recordID(16) },
+			func(filter *invoice.Filter) { filter.Q = recordID(16) },
+			func(inv invoice.Invoice) bool { return inv.ID == recordID(16) },
 		},
 		{
 			"Created",
-			func(f *invoice.Filter) { f.CreatedAfter, f.CreatedBefore = rangeStart, rangeEnd },
-			func(i invoice.Invoice) bool { return inRange(i.CreatedAt) },
+			func(filter *invoice.Filter) { filter.CreatedAfter, filter.CreatedBefore = rangeStart, rangeEnd },
+			func(inv invoice.Invoice) bool { return inRange(inv.CreatedAt) },
 		},
 		{
 			"CreatedAfter alone",
-			func(f *invoice.Filter) { f.CreatedAfter = timeAt(61) },
-			func(i invoice.Invoice) bool { return !i.CreatedAt.Before(timeAt(61)) },
+			func(filter *invoice.Filter) { filter.CreatedAfter = timeAt(61) },
+			func(inv invoice.Invoice) bool { return !inv.CreatedAt.Before(timeAt(61)) },
 		},
 		{
 			"After",
-			func(f *invoice.Filter) { f.After = recordID(61) },
-			func(i invoice.Invoice) bool { return i.ID < recordID(61) },
+			func(filter *invoice.Filter) { filter.After = recordID(61) },
+			func(inv invoice.Invoice) bool { return inv.ID < recordID(61) },
 		},
 	},
 }
 
-func onNetwork(i invoice.Invoice, networks ...string) bool {
+func onNetwork(inv invoice.Invoice, networks ...string) bool {
 	return slices.ContainsFunc(
-		i.Options, func(o invoice.Option) bool { return slices.Contains(networks, o.Network) },
+		inv.Options, func(o invoice.Option) bool { return slices.Contains(networks, o.Network) },
 	)
 }
 
 var paymentList = listOf[invoice.Payment, invoice.PaymentFilter]{
 	kind: "Payments",
-	make: func(n int, o event.Owner) invoice.Payment {
+	make: func(n int, owner event.Owner) invoice.Payment {
 		return invoice.Payment{
 			ID:               recordID(n),
-			Owner:            o,
+			Owner:            owner,
 			DetectedAt:       timeAt(n),
 			Status:           cycle(n, invoice.Detected, invoice.Confirmed, invoice.Orphaned),
 			Network:          cycle(n, "a", "b", "c"),
@@ -119,113 +119,115 @@ var paymentList = listOf[invoice.Payment, invoice.PaymentFilter]{
 			DepositAddressID: cycle(n, "dep", ""),
 		}
 	},
-	id:   func(p invoice.Payment) string { return p.ID },
+	id:   func(payment invoice.Payment) string { return payment.ID },
 	put:  single(store.Tx.PutPayments),
 	list: store.Reader.Payments,
 	one:  store.Reader.Payment,
-	filter: func(o event.Owner, after string, limit int) invoice.PaymentFilter {
-		return invoice.PaymentFilter{Owner: o, After: after, Limit: limit}
+	filter: func(owner event.Owner, after string, limit int) invoice.PaymentFilter {
+		return invoice.PaymentFilter{Owner: owner, After: after, Limit: limit}
 	},
 	filters: []filterCase[invoice.Payment, invoice.PaymentFilter]{
 		{
 			"Statuses of one",
-			func(f *invoice.PaymentFilter) { f.Statuses = []invoice.PaymentStatus{invoice.Confirmed} },
-			func(p invoice.Payment) bool { return p.Status == invoice.Confirmed },
+			func(filter *invoice.PaymentFilter) { filter.Statuses = []invoice.PaymentStatus{invoice.Confirmed} },
+			func(payment invoice.Payment) bool { return payment.Status == invoice.Confirmed },
 		},
 		{
 			"Statuses of two",
-			func(f *invoice.PaymentFilter) {
-				f.Statuses = []invoice.PaymentStatus{invoice.Confirmed, invoice.Orphaned}
+			func(filter *invoice.PaymentFilter) {
+				filter.Statuses = []invoice.PaymentStatus{invoice.Confirmed, invoice.Orphaned}
 			},
-			func(p invoice.Payment) bool { return p.Status != invoice.Detected },
+			func(payment invoice.Payment) bool { return payment.Status != invoice.Detected },
 		},
 		{
 			"Networks of one",
-			func(f *invoice.PaymentFilter) { f.Networks = []string{"a"} },
-			func(p invoice.Payment) bool { return p.Network == "a" },
+			func(filter *invoice.PaymentFilter) { filter.Networks = []string{"a"} },
+			func(payment invoice.Payment) bool { return payment.Network == "a" },
 		},
 		{
 			"Networks of two",
-			func(f *invoice.PaymentFilter) { f.Networks = []string{"a", "c"} },
-			func(p invoice.Payment) bool { return p.Network != "b" },
+			func(filter *invoice.PaymentFilter) { filter.Networks = []string{"a", "c"} },
+			func(payment invoice.Payment) bool { return payment.Network != "b" },
 		},
 		{
 			"InvoiceID",
-			func(f *invoice.PaymentFilter) { f.InvoiceID = "inv" },
-			func(p invoice.Payment) bool { return p.InvoiceID == "inv" },
+			func(filter *invoice.PaymentFilter) { filter.InvoiceID = "inv" },
+			func(payment invoice.Payment) bool { return payment.InvoiceID == "inv" },
 		},
 		{
 			"DepositAddressID",
-			func(f *invoice.PaymentFilter) { f.DepositAddressID = "dep" },
-			func(p invoice.Payment) bool { return p.DepositAddressID == "dep" },
+			func(filter *invoice.PaymentFilter) { filter.DepositAddressID = "dep" },
+			func(payment invoice.Payment) bool { return payment.DepositAddressID == "dep" },
 		},
 		{
 			"Q transaction",
-			func(f *invoice.PaymentFilter) { f.Q = "0xab01" },
-			func(p invoice.Payment) bool { return hasPrefixFold(p.TxHash, "0xab01") },
+			func(filter *invoice.PaymentFilter) { filter.Q = "0xab01" },
+			func(payment invoice.Payment) bool { return hasPrefixFold(payment.TxHash, "0xab01") },
 		},
 		{
 			"Q address",
-			func(f *invoice.PaymentFilter) { f.Q = "0xdEA" },
-			func(p invoice.Payment) bool { return hasPrefixFold(string(p.Address), "0xdea") },
+			func(filter *invoice.PaymentFilter) { filter.Q = "0xdEA" },
+			func(payment invoice.Payment) bool { return hasPrefixFold(string(payment.Address), "0xdea") },
 		},
 		{
 			"Q id",
-			func(f *invoice.PaymentFilter) { f.Q = recordID(16) },
-			func(p invoice.Payment) bool { return p.ID == recordID(16) },
+			func(filter *invoice.PaymentFilter) { filter.Q = recordID(16) },
+			func(payment invoice.Payment) bool { return payment.ID == recordID(16) },
 		},
 		{
 			"Detected",
-			func(f *invoice.PaymentFilter) { f.DetectedAfter, f.DetectedBefore = rangeStart, rangeEnd },
-			func(p invoice.Payment) bool { return inRange(p.DetectedAt) },
+			func(filter *invoice.PaymentFilter) {
+				filter.DetectedAfter, filter.DetectedBefore = rangeStart, rangeEnd
+			},
+			func(payment invoice.Payment) bool { return inRange(payment.DetectedAt) },
 		},
 	},
 }
 
 var depositAddressList = listOf[invoice.DepositAddress, invoice.DepositFilter]{
 	kind: "DepositAddresses",
-	make: func(n int, o event.Owner) invoice.DepositAddress {
+	make: func(n int, owner event.Owner) invoice.DepositAddress {
 		return invoice.DepositAddress{
 			ID:      recordID(n),
-			Owner:   o,
+			Owner:   owner,
 			Status:  cycle(n, invoice.Active, invoice.Disabled, invoice.Active),
 			Network: cycle(n, "a", "b", "c"),
 			Name:    cycle(n, "Ann", "anna", "Bob", ""),
 			Address: chain.Address(fmt.Sprintf("0xF%03d", n)),
 		}
 	},
-	id:   func(d invoice.DepositAddress) string { return d.ID },
+	id:   func(deposit invoice.DepositAddress) string { return deposit.ID },
 	put:  store.Tx.PutDepositAddress,
 	list: store.Reader.DepositAddresses,
 	one:  store.Reader.DepositAddress,
-	filter: func(o event.Owner, after string, limit int) invoice.DepositFilter {
-		return invoice.DepositFilter{Owner: o, After: after, Limit: limit}
+	filter: func(owner event.Owner, after string, limit int) invoice.DepositFilter {
+		return invoice.DepositFilter{Owner: owner, After: after, Limit: limit}
 	},
 	filters: []filterCase[invoice.DepositAddress, invoice.DepositFilter]{
 		{
 			"Statuses",
-			func(f *invoice.DepositFilter) { f.Statuses = []invoice.DepositStatus{invoice.Disabled} },
-			func(d invoice.DepositAddress) bool { return d.Status == invoice.Disabled },
+			func(filter *invoice.DepositFilter) { filter.Statuses = []invoice.DepositStatus{invoice.Disabled} },
+			func(deposit invoice.DepositAddress) bool { return deposit.Status == invoice.Disabled },
 		},
 		{
 			"Networks",
-			func(f *invoice.DepositFilter) { f.Networks = []string{"a", "b"} },
-			func(d invoice.DepositAddress) bool { return d.Network != "c" },
+			func(filter *invoice.DepositFilter) { filter.Networks = []string{"a", "b"} },
+			func(deposit invoice.DepositAddress) bool { return deposit.Network != "c" },
 		},
 		{
 			"Q name",
-			func(f *invoice.DepositFilter) { f.Q = "ANN" },
-			func(d invoice.DepositAddress) bool { return hasPrefixFold(d.Name, "ann") },
+			func(filter *invoice.DepositFilter) { filter.Q = "ANN" },
+			func(deposit invoice.DepositAddress) bool { return hasPrefixFold(deposit.Name, "ann") },
 		},
 		{
 			"Q address",
-			func(f *invoice.DepositFilter) { f.Q = "0xf01" },
-			func(d invoice.DepositAddress) bool { return hasPrefixFold(string(d.Address), "0xf01") },
+			func(filter *invoice.DepositFilter) { filter.Q = "0xf01" },
+			func(deposit invoice.DepositAddress) bool { return hasPrefixFold(string(deposit.Address), "0xf01") },
 		},
 		{
 			"Q id",
-			func(f *invoice.DepositFilter) { f.Q = recordID(16) },
-			func(d invoice.DepositAddress) bool { return d.ID == recordID(16) },
+			func(filter *invoice.DepositFilter) { filter.Q = recordID(16) },
+			func(deposit invoice.DepositAddress) bool { return deposit.ID == recordID(16) },
 		},
 	},
 }

@@ -10,10 +10,10 @@ import (
 
 var settlementList = listOf[settlement.Settlement, settlement.Filter]{
 	kind: "Settlements",
-	make: func(n int, o event.Owner) settlement.Settlement {
+	make: func(n int, owner event.Owner) settlement.Settlement {
 		return settlement.Settlement{
 			ID:               recordID(n),
-			Owner:            o,
+			Owner:            owner,
 			CreatedAt:        timeAt(n),
 			Status:           cycle(n, settlement.Pending, settlement.Released, settlement.Failed),
 			Network:          cycle(n, "a", "b", "c"),
@@ -26,14 +26,14 @@ var settlementList = listOf[settlement.Settlement, settlement.Filter]{
 	put:  single(store.Tx.PutSettlements),
 	list: store.Reader.Settlements,
 	one:  store.Reader.Settlement,
-	filter: func(o event.Owner, after string, limit int) settlement.Filter {
-		return settlement.Filter{Owner: o, After: after, Limit: limit}
+	filter: func(owner event.Owner, after string, limit int) settlement.Filter {
+		return settlement.Filter{Owner: owner, After: after, Limit: limit}
 	},
 	filters: []filterCase[settlement.Settlement, settlement.Filter]{
 		{
 			"Statuses",
-			func(f *settlement.Filter) {
-				f.Statuses = []settlement.Status{
+			func(filter *settlement.Filter) {
+				filter.Statuses = []settlement.Status{
 					settlement.Pending,
 					settlement.Failed,
 				}
@@ -42,27 +42,27 @@ var settlementList = listOf[settlement.Settlement, settlement.Filter]{
 		},
 		{
 			"Networks",
-			func(f *settlement.Filter) { f.Networks = []string{"b"} },
+			func(filter *settlement.Filter) { filter.Networks = []string{"b"} },
 			func(s settlement.Settlement) bool { return s.Network == "b" },
 		},
 		{
 			"PaymentID",
-			func(f *settlement.Filter) { f.PaymentID = "p" },
+			func(filter *settlement.Filter) { filter.PaymentID = "p" },
 			func(s settlement.Settlement) bool { return s.PaymentID == "p" },
 		},
 		{
 			"InvoiceID",
-			func(f *settlement.Filter) { f.InvoiceID = "inv" },
+			func(filter *settlement.Filter) { filter.InvoiceID = "inv" },
 			func(s settlement.Settlement) bool { return s.InvoiceID == "inv" },
 		},
 		{
 			"DepositAddressID",
-			func(f *settlement.Filter) { f.DepositAddressID = "dep" },
+			func(filter *settlement.Filter) { filter.DepositAddressID = "dep" },
 			func(s settlement.Settlement) bool { return s.DepositAddressID == "dep" },
 		},
 		{
 			"Created",
-			func(f *settlement.Filter) { f.CreatedAfter, f.CreatedBefore = rangeStart, rangeEnd },
+			func(filter *settlement.Filter) { filter.CreatedAfter, filter.CreatedBefore = rangeStart, rangeEnd },
 			func(s settlement.Settlement) bool { return inRange(s.CreatedAt) },
 		},
 	},
@@ -70,10 +70,10 @@ var settlementList = listOf[settlement.Settlement, settlement.Filter]{
 
 var payoutList = listOf[payout.Payout, payout.Filter]{
 	kind: "Payouts",
-	make: func(n int, o event.Owner) payout.Payout {
+	make: func(n int, owner event.Owner) payout.Payout {
 		return payout.Payout{
 			ID:          recordID(n),
-			Owner:       o,
+			Owner:       owner,
 			CreatedAt:   timeAt(n),
 			Status:      cycle(n, payout.Pending, payout.Confirmed, payout.Failed),
 			Network:     cycle(n, "a", "b", "c"),
@@ -85,38 +85,38 @@ var payoutList = listOf[payout.Payout, payout.Filter]{
 	put:  store.Tx.PutPayout,
 	list: store.Reader.Payouts,
 	one:  store.Reader.Payout,
-	filter: func(o event.Owner, after string, limit int) payout.Filter {
-		return payout.Filter{Owner: o, After: after, Limit: limit}
+	filter: func(owner event.Owner, after string, limit int) payout.Filter {
+		return payout.Filter{Owner: owner, After: after, Limit: limit}
 	},
 	filters: []filterCase[payout.Payout, payout.Filter]{
 		{
 			"Statuses of one",
-			func(f *payout.Filter) { f.Statuses = []payout.Status{payout.Failed} },
+			func(filter *payout.Filter) { filter.Statuses = []payout.Status{payout.Failed} },
 			func(p payout.Payout) bool { return p.Status == payout.Failed },
 		},
 		{
 			"Statuses of two",
-			func(f *payout.Filter) { f.Statuses = []payout.Status{payout.Failed, payout.Pending} },
+			func(filter *payout.Filter) { filter.Statuses = []payout.Status{payout.Failed, payout.Pending} },
 			func(p payout.Payout) bool { return p.Status != payout.Confirmed },
 		},
 		{
 			"Networks",
-			func(f *payout.Filter) { f.Networks = []string{"b", "c"} },
+			func(filter *payout.Filter) { filter.Networks = []string{"b", "c"} },
 			func(p payout.Payout) bool { return p.Network != "a" },
 		},
 		{
 			"Q transaction",
-			func(f *payout.Filter) { f.Q = "0xab" },
+			func(filter *payout.Filter) { filter.Q = "0xab" },
 			func(p payout.Payout) bool { return hasPrefixFold(p.TxHash, "0xab") },
 		},
 		{
 			"Q destination",
-			func(f *payout.Filter) { f.Q = "0xDE" },
+			func(filter *payout.Filter) { filter.Q = "0xDE" },
 			func(p payout.Payout) bool { return hasPrefixFold(string(p.Destination), "0xde") },
 		},
 		{
 			"Created",
-			func(f *payout.Filter) { f.CreatedAfter, f.CreatedBefore = rangeStart, rangeEnd },
+			func(filter *payout.Filter) { filter.CreatedAfter, filter.CreatedBefore = rangeStart, rangeEnd },
 			func(p payout.Payout) bool { return inRange(p.CreatedAt) },
 		},
 	},
@@ -124,45 +124,45 @@ var payoutList = listOf[payout.Payout, payout.Filter]{
 
 var refundList = listOf[payout.Refund, payout.RefundFilter]{
 	kind: "Refunds",
-	make: func(n int, o event.Owner) payout.Refund {
+	make: func(n int, owner event.Owner) payout.Refund {
 		return payout.Refund{
 			ID:        recordID(n),
-			Owner:     o,
+			Owner:     owner,
 			CreatedAt: timeAt(n),
 			Status:    cycle(n, payout.RefundPending, payout.RefundFailed, payout.RefundSucceeded),
 			InvoiceID: cycle(n, "", "inv"),
 			PaymentID: cycle(n, "p", "", "q"),
 		}
 	},
-	id:   func(r payout.Refund) string { return r.ID },
+	id:   func(refund payout.Refund) string { return refund.ID },
 	put:  store.Tx.PutRefund,
 	list: store.Reader.Refunds,
 	one:  store.Reader.Refund,
-	filter: func(o event.Owner, after string, limit int) payout.RefundFilter {
-		return payout.RefundFilter{Owner: o, After: after, Limit: limit}
+	filter: func(owner event.Owner, after string, limit int) payout.RefundFilter {
+		return payout.RefundFilter{Owner: owner, After: after, Limit: limit}
 	},
 	filters: []filterCase[payout.Refund, payout.RefundFilter]{
 		{
 			"Statuses",
-			func(f *payout.RefundFilter) {
-				f.Statuses = []payout.RefundStatus{payout.RefundPending, payout.RefundFailed}
+			func(filter *payout.RefundFilter) {
+				filter.Statuses = []payout.RefundStatus{payout.RefundPending, payout.RefundFailed}
 			},
-			func(r payout.Refund) bool { return r.Status != payout.RefundSucceeded },
+			func(refund payout.Refund) bool { return refund.Status != payout.RefundSucceeded },
 		},
 		{
 			"InvoiceID",
-			func(f *payout.RefundFilter) { f.InvoiceID = "inv" },
-			func(r payout.Refund) bool { return r.InvoiceID == "inv" },
+			func(filter *payout.RefundFilter) { filter.InvoiceID = "inv" },
+			func(refund payout.Refund) bool { return refund.InvoiceID == "inv" },
 		},
 		{
 			"PaymentID",
-			func(f *payout.RefundFilter) { f.PaymentID = "p" },
-			func(r payout.Refund) bool { return r.PaymentID == "p" },
+			func(filter *payout.RefundFilter) { filter.PaymentID = "p" },
+			func(refund payout.Refund) bool { return refund.PaymentID == "p" },
 		},
 		{
 			"Created",
-			func(f *payout.RefundFilter) { f.CreatedAfter, f.CreatedBefore = rangeStart, rangeEnd },
-			func(r payout.Refund) bool { return inRange(r.CreatedAt) },
+			func(filter *payout.RefundFilter) { filter.CreatedAfter, filter.CreatedBefore = rangeStart, rangeEnd },
+			func(refund payout.Refund) bool { return inRange(refund.CreatedAt) },
 		},
 	},
 }

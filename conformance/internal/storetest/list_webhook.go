@@ -10,66 +10,66 @@ import (
 
 var eventList = listOf[event.Event, event.Filter]{
 	kind: "Events",
-	make: func(n int, o event.Owner) event.Event {
+	make: func(n int, owner event.Owner) event.Event {
 		return event.Event{
 			ID:        "evt_" + recordID(n),
-			Owner:     o,
+			Owner:     owner,
 			CreatedAt: timeAt(n),
 			Type:      cycle(n, event.InvoicePaid, event.InvoiceExpired, event.Ping),
 			ObjectID:  cycle(n, "x", "y"),
 		}
 	},
-	id:   func(e event.Event) string { return e.ID },
-	put:  func(tx store.Tx, ctx context.Context, e *event.Event) error { return tx.AppendEvents(ctx, *e) },
+	id:   func(evt event.Event) string { return evt.ID },
+	put:  func(tx store.Tx, ctx context.Context, evt *event.Event) error { return tx.AppendEvents(ctx, *evt) },
 	list: store.Reader.Events,
 	one:  store.Reader.Event,
-	filter: func(o event.Owner, after string, limit int) event.Filter {
-		return event.Filter{Owner: o, After: after, Limit: limit}
+	filter: func(owner event.Owner, after string, limit int) event.Filter {
+		return event.Filter{Owner: owner, After: after, Limit: limit}
 	},
 	filters: []filterCase[event.Event, event.Filter]{
 		{
 			"Types of one",
-			func(f *event.Filter) { f.Types = []event.Type{event.Ping} },
-			func(e event.Event) bool { return e.Type == event.Ping },
+			func(filter *event.Filter) { filter.Types = []event.Type{event.Ping} },
+			func(evt event.Event) bool { return evt.Type == event.Ping },
 		},
 		{
 			"Types of two",
-			func(f *event.Filter) { f.Types = []event.Type{event.Ping, event.InvoicePaid} },
-			func(e event.Event) bool { return e.Type != event.InvoiceExpired },
+			func(filter *event.Filter) { filter.Types = []event.Type{event.Ping, event.InvoicePaid} },
+			func(evt event.Event) bool { return evt.Type != event.InvoiceExpired },
 		},
 		{
 			"ObjectID",
-			func(f *event.Filter) { f.ObjectID = "x" },
-			func(e event.Event) bool { return e.ObjectID == "x" },
+			func(filter *event.Filter) { filter.ObjectID = "x" },
+			func(evt event.Event) bool { return evt.ObjectID == "x" },
 		},
 		{
 			"Created",
-			func(f *event.Filter) { f.CreatedAfter, f.CreatedBefore = rangeStart, rangeEnd },
-			func(e event.Event) bool { return inRange(e.CreatedAt) },
+			func(filter *event.Filter) { filter.CreatedAfter, filter.CreatedBefore = rangeStart, rangeEnd },
+			func(evt event.Event) bool { return inRange(evt.CreatedAt) },
 		},
 	},
 }
 
 var endpointList = listOf[webhook.Endpoint, webhook.EndpointFilter]{
 	kind: "WebhookEndpoints",
-	make: func(n int, o event.Owner) webhook.Endpoint {
-		return webhook.Endpoint{ID: recordID(n), Owner: o, CreatedAt: timeAt(n)}
+	make: func(n int, owner event.Owner) webhook.Endpoint {
+		return webhook.Endpoint{ID: recordID(n), Owner: owner, CreatedAt: timeAt(n)}
 	},
-	id:   func(e webhook.Endpoint) string { return e.ID },
+	id:   func(endpoint webhook.Endpoint) string { return endpoint.ID },
 	put:  store.Tx.PutEndpoint,
 	list: store.Reader.WebhookEndpoints,
 	one:  store.Reader.WebhookEndpoint,
-	filter: func(o event.Owner, after string, limit int) webhook.EndpointFilter {
-		return webhook.EndpointFilter{Owner: o, After: after, Limit: limit}
+	filter: func(owner event.Owner, after string, limit int) webhook.EndpointFilter {
+		return webhook.EndpointFilter{Owner: owner, After: after, Limit: limit}
 	},
 }
 
 var deliveryList = listOf[webhook.Delivery, webhook.DeliveryFilter]{
 	kind: "Deliveries",
-	make: func(n int, o event.Owner) webhook.Delivery {
+	make: func(n int, owner event.Owner) webhook.Delivery {
 		return webhook.Delivery{
 			ID:        recordID(n),
-			Owner:     o,
+			Owner:     owner,
 			CreatedAt: timeAt(n),
 			Status: cycle(
 				n, webhook.DeliveryPending, webhook.DeliveryFailed,
@@ -79,30 +79,30 @@ var deliveryList = listOf[webhook.Delivery, webhook.DeliveryFilter]{
 			EndpointID: cycle(n, "e", "f", "g"),
 		}
 	},
-	id:   func(d webhook.Delivery) string { return d.ID },
+	id:   func(delivery webhook.Delivery) string { return delivery.ID },
 	put:  single(store.Tx.PutDeliveries),
 	list: store.Reader.Deliveries,
 	one:  store.Reader.Delivery,
-	filter: func(o event.Owner, after string, limit int) webhook.DeliveryFilter {
-		return webhook.DeliveryFilter{Owner: o, After: after, Limit: limit}
+	filter: func(owner event.Owner, after string, limit int) webhook.DeliveryFilter {
+		return webhook.DeliveryFilter{Owner: owner, After: after, Limit: limit}
 	},
 	filters: []filterCase[webhook.Delivery, webhook.DeliveryFilter]{
 		{
 			"EventID",
-			func(f *webhook.DeliveryFilter) { f.EventID = "x" },
-			func(d webhook.Delivery) bool { return d.EventID == "x" },
+			func(filter *webhook.DeliveryFilter) { filter.EventID = "x" },
+			func(delivery webhook.Delivery) bool { return delivery.EventID == "x" },
 		},
 		{
 			"EndpointID",
-			func(f *webhook.DeliveryFilter) { f.EndpointID = "f" },
-			func(d webhook.Delivery) bool { return d.EndpointID == "f" },
+			func(filter *webhook.DeliveryFilter) { filter.EndpointID = "f" },
+			func(delivery webhook.Delivery) bool { return delivery.EndpointID == "f" },
 		},
 		{
 			"Statuses",
-			func(f *webhook.DeliveryFilter) {
-				f.Statuses = []webhook.DeliveryStatus{webhook.DeliveryPending, webhook.DeliveryFailed}
+			func(filter *webhook.DeliveryFilter) {
+				filter.Statuses = []webhook.DeliveryStatus{webhook.DeliveryPending, webhook.DeliveryFailed}
 			},
-			func(d webhook.Delivery) bool { return d.Status != webhook.DeliverySucceeded },
+			func(delivery webhook.Delivery) bool { return delivery.Status != webhook.DeliverySucceeded },
 		},
 	},
 }

@@ -47,7 +47,7 @@ func expectOne(t *testing.T, what string, count int, err error) {
 func readOwnPayments(ctx context.Context, t *testing.T, tx store.Tx, owner event.Owner) error {
 	t.Helper()
 
-	p := invoice.Payment{
+	payment := invoice.Payment{
 		ID:        recordID(0),
 		Owner:     owner,
 		Status:    invoice.Detected,
@@ -60,15 +60,15 @@ func readOwnPayments(ctx context.Context, t *testing.T, tx store.Tx, owner event
 		Block:     chain.Ref{Height: 5, Hash: "b"},
 		DueAt:     epoch,
 	}
-	if err := tx.PutPayments(ctx, &p); err != nil {
+	if err := tx.PutPayments(ctx, &payment); err != nil {
 		return err
 	}
 
 	list, err := tx.Payments(ctx, invoice.PaymentFilter{Owner: owner, Limit: 5})
 	expectOne(t, "Payments", len(list), err)
 
-	p.Required = 3
-	if err := tx.PutPayments(ctx, &p); err != nil {
+	payment.Required = 3
+	if err := tx.PutPayments(ctx, &payment); err != nil {
 		return err
 	}
 

@@ -123,9 +123,9 @@ func testCanceledBefore(t *testing.T, st store.Store) {
 
 // putAll puts one record of every kind.
 func putAll(ctx context.Context, tx store.Tx, seed int) error {
-	for _, k := range recordKinds() {
-		if err := k.put(ctx, tx, k.new(0, seed)); err != nil {
-			return fmt.Errorf("%s: %w", k.name(), err)
+	for _, kind := range recordKinds() {
+		if err := kind.put(ctx, tx, kind.new(0, seed)); err != nil {
+			return fmt.Errorf("%s: %w", kind.name(), err)
 		}
 	}
 
@@ -136,9 +136,9 @@ func putAll(ctx context.Context, tx store.Tx, seed int) error {
 func expectEmpty(t *testing.T, st store.Store) {
 	t.Helper()
 	update(t, st, func(ctx context.Context, tx store.Tx) error {
-		for _, k := range recordKinds() {
-			if _, err := k.get(ctx, tx, k.new(0, 1)); !errors.Is(err, fault.NotFound) {
-				t.Errorf("%s: a record remains of a transaction that failed (%v)", k.name(), err)
+		for _, kind := range recordKinds() {
+			if _, err := kind.get(ctx, tx, kind.new(0, 1)); !errors.Is(err, fault.NotFound) {
+				t.Errorf("%s: a record remains of a transaction that failed (%v)", kind.name(), err)
 			}
 		}
 
@@ -268,8 +268,8 @@ func testEnded(t *testing.T, st store.Store) {
 // neither in the store nor in the records.
 func testTwice(t *testing.T, st store.Store) {
 	var records []any
-	for _, k := range recordKinds() {
-		records = append(records, k.new(0, 10))
+	for _, kind := range recordKinds() {
+		records = append(records, kind.new(0, 10))
 	}
 
 	runs := 0
@@ -277,9 +277,9 @@ func testTwice(t *testing.T, st store.Store) {
 	update(t, twiceStore{st}, func(ctx context.Context, tx store.Tx) error {
 		runs++
 
-		for i, k := range recordKinds() {
-			if err := k.put(ctx, tx, records[i]); err != nil {
-				return fmt.Errorf("%s, run %d: %w", k.name(), runs, err)
+		for i, kind := range recordKinds() {
+			if err := kind.put(ctx, tx, records[i]); err != nil {
+				return fmt.Errorf("%s, run %d: %w", kind.name(), runs, err)
 			}
 		}
 
@@ -296,13 +296,13 @@ func testTwice(t *testing.T, st store.Store) {
 	}
 
 	update(t, st, func(ctx context.Context, tx store.Tx) error {
-		for i, k := range recordKinds() {
-			got, err := k.get(ctx, tx, records[i])
+		for i, kind := range recordKinds() {
+			got, err := kind.get(ctx, tx, records[i])
 			if err != nil {
-				return fmt.Errorf("%s: %w", k.name(), err)
+				return fmt.Errorf("%s: %w", kind.name(), err)
 			}
 
-			expectEqual(t, k.name()+":", records[i], got)
+			expectEqual(t, kind.name()+":", records[i], got)
 		}
 
 		return nil

@@ -27,44 +27,44 @@ func Versions(t *testing.T, factory Factory) {
 		{"Unique/IdempotencyKey", testUniqueClaim},
 	}
 
-	for _, k := range recordKinds() {
+	for _, kind := range recordKinds() {
 		cases = append(cases, testCase{
-			"Version/" + k.name(),
-			func(t *testing.T, st store.Store) { testVersion(t, st, k) },
+			"Version/" + kind.name(),
+			func(t *testing.T, st store.Store) { testVersion(t, st, kind) },
 		})
 	}
 
 	run(t, factory, cases)
 }
 
-func testVersion(t *testing.T, st store.Store, k recordKind) {
-	record := k.new(0, 10)
-	update(t, st, putOf(k, record))
+func testVersion(t *testing.T, st store.Store, kind recordKind) {
+	record := kind.new(0, 10)
+	update(t, st, putOf(kind, record))
 
-	if !k.unique() {
-		update(t, st, putOf(k, k.new(0, 500)))
+	if !kind.unique() {
+		update(t, st, putOf(kind, kind.new(0, 500)))
 		return
 	}
 
-	expectError(t, st, fault.Duplicate, "a put of a new record whose key exists", putOf(k, k.new(0, 500)))
+	expectError(t, st, fault.Duplicate, "a put of a new record whose key exists", putOf(kind, kind.new(0, 500)))
 	expectError(
 		t, st, fault.Duplicate, "a second put of a new record in one transaction",
 		func(ctx context.Context, tx store.Tx) error {
-			return putOf(k, k.new(1, 500), k.new(1, 900))(ctx, tx)
+			return putOf(kind, kind.new(1, 500), kind.new(1, 900))(ctx, tx)
 		},
 	)
 
-	if k.version(record) != nil {
-		testWrongVersion(t, st, k, record)
-		testStaleVersion(t, st, k, record)
+	if kind.version(record) != nil {
+		testWrongVersion(t, st, kind, record)
+		testStaleVersion(t, st, kind, record)
 	}
 }
 
 // putOf returns a closure that puts records.
-func putOf(k recordKind, records ...any) closure {
+func putOf(kind recordKind, records ...any) closure {
 	return func(ctx context.Context, tx store.Tx) error {
 		for _, record := range records {
-			if err := k.put(ctx, tx, record); err != nil {
+			if err := kind.put(ctx, tx, record); err != nil {
 				return err
 			}
 		}
@@ -75,56 +75,56 @@ func putOf(k recordKind, records ...any) closure {
 
 // testWrongVersion puts versions that were never stored. A put that fails leaves the caller's version
 // as it was.
-func testWrongVersion(t *testing.T, st store.Store, k recordKind, record any) {
+func testWrongVersion(t *testing.T, st store.Store, kind recordKind, record any) {
 	t.Helper()
 
 	for _, wrong := range []int64{2, 3, -1} {
-		other := k.renew(record, 0, 500)
-		*k.version(other) = wrong
+		other := kind.renew(record, 0, 500)
+		*kind.version(other) = wrong
 		expectError(
-			t, st, fault.Conflict, "a put under a version that is not the stored one", putOf(k, other),
+			t, st, fault.Conflict, "a put under a version that is not the stored one", putOf(kind, other),
 		)
 
-		if version := *k.version(other); version != wrong {
+		if version := *kind.version(other); version != wrong {
 			t.Errorf("a put that failed leaves version %d in the caller's hands, want %d", version, wrong)
 		}
 	}
 
-	none := k.new(5, 500)
-	*k.version(none) = 1
-	expectError(t, st, fault.Conflict, "a put of a later version of what does not exist", putOf(k, none))
+	none := kind.new(5, 500)
+	*kind.version(none) = 1
+	expectError(t, st, fault.Conflict, "a put of a later version of what does not exist", putOf(kind, none))
 }
 
 // testStaleVersion puts a record twice in one transaction, then a copy that was read before them.
-func testStaleVersion(t *testing.T, st store.Store, k recordKind, record any) {
+func testStaleVersion(t *testing.T, st store.Store, kind recordKind, record any) {
 	t.Helper()
 
-	stale := k.renew(record, 0, 700)
+	stale := kind.renew(record, 0, 700)
 
-	update(t, st, putOf(k, record, record))
+	update(t, st, putOf(kind, record, record))
 
-	if version := *k.version(record); version != 3 {
+	if version := *kind.version(record); version != 3 {
 		t.Errorf("two more puts left version %d, want 3", version)
 	}
 
 	expectError(
-		t, st, fault.Conflict, "a put of a record that was changed since it was read", putOf(k, stale),
+		t, st, fault.Conflict, "a put of a record that was changed since it was read", putOf(kind, stale),
 	)
 	expectError(
 		t, st, fault.Conflict, "a put that was overtaken in its own transaction",
 		func(ctx context.Context, tx store.Tx) error {
-			return putOf(k, k.renew(record, 0, 700), k.renew(record, 0, 800))(ctx, tx)
+			return putOf(kind, kind.renew(record, 0, 700), kind.renew(record, 0, 800))(ctx, tx)
 		},
 	)
-	expectRead(t, st, k, "after puts that failed", record)
+	expectRead(t, st, kind, "after puts that failed", record)
 }
 
 // testUniqueTransfer puts payments of one transfer. Payments without a hash have no transfer.
 func testUniqueTransfer(t *testing.T, st store.Store) {
-	p := invoice.Payment{ID: recordID(0), Network: "net", TxHash: "h", TxIndex: 1}
+	payment := invoice.Payment{ID: recordID(0), Network: "net", TxHash: "h", TxIndex: 1}
 
 	update(t, st, func(ctx context.Context, tx store.Tx) error {
-		return tx.PutPayments(ctx, &p,
+		return tx.PutPayments(ctx, &payment,
 			&invoice.Payment{ID: recordID(1), Network: "net", TxHash: "h", TxIndex: 2},
 			&invoice.Payment{ID: recordID(2), Network: "other", TxHash: "h", TxIndex: 1},
 			&invoice.Payment{ID: recordID(3), Network: "net"},
@@ -150,10 +150,10 @@ func testUniqueTransfer(t *testing.T, st store.Store) {
 	)
 
 	// The transfer may pass from one payment to another.
-	p.TxHash = ""
+	payment.TxHash = ""
 
 	update(t, st, func(ctx context.Context, tx store.Tx) error {
-		if err := tx.PutPayments(ctx, &p); err != nil {
+		if err := tx.PutPayments(ctx, &payment); err != nil {
 			return err
 		}
 
@@ -228,28 +228,28 @@ func testUniqueAttempt(t *testing.T, st store.Store) {
 
 // testUniqueClaim claims a key twice in a mode, and in the other one.
 func testUniqueClaim(t *testing.T, st store.Store) {
-	k := idempotency.Key{Owner: event.Owner{AccountID: "acc"}, Key: "k"}
-	claim := func(k idempotency.Key) func(ctx context.Context, tx store.Tx) error {
+	key := idempotency.Key{Owner: event.Owner{AccountID: "acc"}, Key: "k"}
+	claim := func(key idempotency.Key) func(ctx context.Context, tx store.Tx) error {
 		return func(ctx context.Context, tx store.Tx) error {
-			record := idempotency.Record{Key: k, CreatedAt: epoch}
+			record := idempotency.Record{Key: key, CreatedAt: epoch}
 			return tx.ClaimIdempotencyKey(ctx, record, epoch.Add(-time.Hour), time.Second)
 		}
 	}
 
-	update(t, st, claim(k))
-	expectError(t, st, fault.Duplicate, "a second claim of a key", claim(k))
+	update(t, st, claim(key))
+	expectError(t, st, fault.Duplicate, "a second claim of a key", claim(key))
 
-	live := k
+	live := key
 	live.Owner.Livemode = true
 	update(t, st, claim(live))
 
 	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		// A refused claim leaves the transaction usable: the stored answer is read next.
-		if err := claim(k)(ctx, tx); !errors.Is(err, fault.Duplicate) {
+		if err := claim(key)(ctx, tx); !errors.Is(err, fault.Duplicate) {
 			t.Errorf("a second claim of a key answered %v", err)
 		}
 
-		if _, ok, err := tx.IdempotencyRecord(ctx, k); err != nil || !ok {
+		if _, ok, err := tx.IdempotencyRecord(ctx, key); err != nil || !ok {
 			t.Errorf("the record after a refused claim: %v %v", ok, err)
 		}
 

@@ -38,16 +38,16 @@ func testDueInvoices(t *testing.T, st store.Store) {
 		all = nil
 
 		for n := range 30 {
-			i := invoice.Invoice{ID: recordID(n), Owner: owners[n%3]}
+			inv := invoice.Invoice{ID: recordID(n), Owner: owners[n%3]}
 			if n%4 != 0 {
-				i.DueAt = timeAt(n * 7 % 30)
+				inv.DueAt = timeAt(n * 7 % 30)
 			}
 
-			if err := tx.PutInvoice(ctx, &i); err != nil {
+			if err := tx.PutInvoice(ctx, &inv); err != nil {
 				return err
 			}
 
-			all = append(all, i)
+			all = append(all, inv)
 		}
 
 		return nil
@@ -56,8 +56,8 @@ func testDueInvoices(t *testing.T, st store.Store) {
 	now := timeAt(15)
 	want := pick(
 		all, invoiceID,
-		func(i invoice.Invoice) bool { return isDue(i.DueAt, now) },
-		func(i invoice.Invoice) string { return timeKey(i.DueAt) },
+		func(inv invoice.Invoice) bool { return isDue(inv.DueAt, now) },
+		func(inv invoice.Invoice) string { return timeKey(inv.DueAt) },
 	)
 
 	got, err := st.DueInvoices(t.Context(), now, 100)
@@ -70,9 +70,9 @@ func testDueInvoices(t *testing.T, st store.Store) {
 	expectIDs(t, "InvoicesByID", got, err, invoiceID, []string{recordID(3), recordID(29)}, true)
 }
 
-func invoiceID(i invoice.Invoice) string { return i.ID }
+func invoiceID(inv invoice.Invoice) string { return inv.ID }
 
-func paymentID(p invoice.Payment) string { return p.ID }
+func paymentID(payment invoice.Payment) string { return payment.ID }
 
 // isDue reports whether work is due at a time. The zero time is never due.
 func isDue(at, now time.Time) bool { return !at.IsZero() && !at.After(now) }
@@ -110,43 +110,43 @@ func testPaymentWork(t *testing.T, st store.Store) {
 		{
 			what:   "PaymentsOfInvoice",
 			read:   func() ([]invoice.Payment, error) { return st.PaymentsOfInvoice(ctx, "i2") },
-			passes: func(p invoice.Payment) bool { return p.InvoiceID == "i2" },
+			passes: func(payment invoice.Payment) bool { return payment.InvoiceID == "i2" },
 		},
 		{
 			what: "PoolPayments",
 			read: func() ([]invoice.Payment, error) { return st.PoolPayments(ctx, "b") },
-			passes: func(p invoice.Payment) bool {
-				return p.Network == "b" && p.Status == invoice.Detected && p.Block.IsZero()
+			passes: func(payment invoice.Payment) bool {
+				return payment.Network == "b" && payment.Status == invoice.Detected && payment.Block.IsZero()
 			},
 			anyOrder: true,
 		},
 		{
 			what: "PaymentsAbove",
 			read: func() ([]invoice.Payment, error) { return st.PaymentsAbove(ctx, "c", 46) },
-			passes: func(p invoice.Payment) bool {
-				active := p.Status == invoice.Detected || p.Status == invoice.Confirmed
-				return p.Network == "c" && active && !p.Block.IsZero() && p.Block.Height > 46
+			passes: func(payment invoice.Payment) bool {
+				active := payment.Status == invoice.Detected || payment.Status == invoice.Confirmed
+				return payment.Network == "c" && active && !payment.Block.IsZero() && payment.Block.Height > 46
 			},
 			anyOrder: true,
 		},
 		{
 			what: "BalancePayments",
 			read: func() ([]invoice.Payment, error) { return st.BalancePayments(ctx, "a", "addr0", "s1") },
-			passes: func(p invoice.Payment) bool {
-				at := p.Network == "a" && p.Address == "addr0" && p.AssetID == "s1"
-				return at && p.Status != invoice.Dropped
+			passes: func(payment invoice.Payment) bool {
+				at := payment.Network == "a" && payment.Address == "addr0" && payment.AssetID == "s1"
+				return at && payment.Status != invoice.Dropped
 			},
 		},
 		{
 			what:   "DuePayments",
 			read:   func() ([]invoice.Payment, error) { return st.DuePayments(ctx, timeAt(15), 100) },
-			passes: func(p invoice.Payment) bool { return isDue(p.DueAt, timeAt(15)) },
-			order:  func(p invoice.Payment) string { return timeKey(p.DueAt) },
+			passes: func(payment invoice.Payment) bool { return isDue(payment.DueAt, timeAt(15)) },
+			order:  func(payment invoice.Payment) string { return timeKey(payment.DueAt) },
 		},
 		{
 			what:     "PaymentsByTransfer",
 			read:     func() ([]invoice.Payment, error) { return st.PaymentsByTransfer(ctx, "b", transferKeys()) },
-			passes:   func(p invoice.Payment) bool { return p.Network == "b" && p.TxIndex == 1 },
+			passes:   func(payment invoice.Payment) bool { return payment.Network == "b" && payment.TxIndex == 1 },
 			anyOrder: true,
 		},
 	} {
@@ -161,10 +161,11 @@ func testPaymentWork(t *testing.T, st store.Store) {
 func testUnconfirmedPayments(t *testing.T, st store.Store, all []invoice.Payment) {
 	t.Helper()
 
-	unconfirmed := func(p invoice.Payment) bool {
-		return p.Network == "a" && p.Status == invoice.Detected && !p.Block.IsZero() && p.Block.Height <= 48
+	unconfirmed := func(payment invoice.Payment) bool {
+		inBlock := !payment.Block.IsZero() && payment.Block.Height <= 48
+		return payment.Network == "a" && payment.Status == invoice.Detected && inBlock
 	}
-	height := func(p invoice.Payment) string { return fmt.Sprintf("%020d", p.Block.Height) }
+	height := func(payment invoice.Payment) string { return fmt.Sprintf("%020d", payment.Block.Height) }
 	want := wantPayments(t, "UnconfirmedPayments", all, unconfirmed, height)
 
 	got, err := st.UnconfirmedPayments(t.Context(), "a", 48, 100)
@@ -202,7 +203,7 @@ func putPayments(t *testing.T, st store.Store) (all []invoice.Payment) {
 		all = nil
 
 		for n := range 96 {
-			p := invoice.Payment{
+			payment := invoice.Payment{
 				ID:        recordID(n),
 				Owner:     owners[n%3],
 				Status:    statuses[n%4],
@@ -214,18 +215,18 @@ func putPayments(t *testing.T, st store.Store) (all []invoice.Payment) {
 				TxIndex:   uint32(n % 3),
 			}
 			if n%32 >= 8 {
-				p.Block = chain.Ref{Height: uint64(50 - n%7), Hash: fmt.Sprint("b", n%7)}
+				payment.Block = chain.Ref{Height: uint64(50 - n%7), Hash: fmt.Sprint("b", n%7)}
 			}
 
 			if n%5 == 0 {
-				p.DueAt = timeAt(n * 7 % 30)
+				payment.DueAt = timeAt(n * 7 % 30)
 			}
 
-			if err := tx.PutPayments(ctx, &p); err != nil {
+			if err := tx.PutPayments(ctx, &payment); err != nil {
 				return err
 			}
 
-			all = append(all, p)
+			all = append(all, payment)
 		}
 
 		return nil
@@ -296,14 +297,14 @@ func testAddressesMade(t *testing.T, st store.Store) {
 
 	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		for n := range 24 {
-			a := invoice.Address{
+			address := invoice.Address{
 				Space:     chain.Space{Family: chain.Solana},
 				Address:   chain.Address(fmt.Sprintf("address%02d", n)),
 				Kind:      kinds[n%3],
 				Network:   []string{"a", "b"}[n/3%2],
 				CreatedAt: timeAt(n),
 			}
-			if err := tx.PutAddress(ctx, a); err != nil {
+			if err := tx.PutAddress(ctx, address); err != nil {
 				return err
 			}
 		}
@@ -324,7 +325,7 @@ func testAddressesMade(t *testing.T, st store.Store) {
 	} {
 		got, err := st.AddressesMade(t.Context(), "a", c.kind, c.since)
 
-		ids := idsOf(got, func(a invoice.Address) string { return string(a.Address) })
+		ids := idsOf(got, func(address invoice.Address) string { return string(address.Address) })
 		if err != nil || fmt.Sprint(ids) != c.want {
 			t.Errorf("%s addresses made since %s: %v, %v; want %s", c.kind, c.since, ids, err, c.want)
 		}

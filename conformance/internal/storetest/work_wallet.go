@@ -62,7 +62,7 @@ func expectRetries(t *testing.T, st store.Store, what string, limit int, want ..
 	t.Helper()
 
 	retries, err := st.Retries(t.Context(), "a", timeAt(6), limit)
-	expectIDs(t, what, retries, err, func(r scan.Retry) string { return r.ID }, want, false)
+	expectIDs(t, what, retries, err, func(retry scan.Retry) string { return retry.ID }, want, false)
 }
 
 // testTransactionWork reads transactions by id, object, network, time and wallet.

@@ -52,14 +52,14 @@ type listener struct {
 }
 
 // listen starts to listen, and returns when it does.
-func listen(t *testing.T, w store.Waker) *listener {
+func listen(t *testing.T, waker store.Waker) *listener {
 	t.Helper()
 
 	ctx, stop := context.WithCancel(context.Background())
 	l := &listener{t: t, received: make(chan string, 1000), done: make(chan error, 1), stop: stop}
 
 	var ended sync.WaitGroup
-	ended.Go(func() { l.done <- w.Wakes(ctx, func(from string) { l.received <- from }) })
+	ended.Go(func() { l.done <- waker.Wakes(ctx, func(from string) { l.received <- from }) })
 	t.Cleanup(func() {
 		stop()
 		ended.Wait()
@@ -96,10 +96,10 @@ func (l *listener) expect(want string) {
 	}
 }
 
-func wake(t *testing.T, w store.Waker, from string) {
+func wake(t *testing.T, waker store.Waker, from string) {
 	t.Helper()
 
-	if err := w.Wake(t.Context(), from); err != nil {
+	if err := waker.Wake(t.Context(), from); err != nil {
 		t.Fatalf("Wake: %v", err)
 	}
 }
