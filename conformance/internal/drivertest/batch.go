@@ -130,5 +130,10 @@ func testBatchDestination(e *env) {
 	order := e.batchOrder(e.wallet(), e.native, e.batchSize())
 	order.Outputs[len(order.Outputs)-1].To = "not an address"
 	_, err := e.sender().Build(e.ctx, order)
-	e.expectFault("Build with one malformed address of several", err, fault.Invalid, "destination_not_payable")
+	e.expectFault(
+		"Build with one malformed address of several",
+		err,
+		fault.Invalid,
+		"destination_not_payable",
+	)
 }

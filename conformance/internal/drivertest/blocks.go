@@ -108,7 +108,10 @@ func testBlocksSeveral(e *env) {
 	}
 
 	for _, p := range paid {
-		e.expectTransfer("one of several payments", transfersTo(blocks, p.to), p.hash, p.to, e.native, p.amount)
+		e.expectTransfer(
+			"one of several payments",
+			transfersTo(blocks, p.to), p.hash, p.to, e.native, p.amount,
+		)
 	}
 }
 
@@ -125,7 +128,10 @@ func testBlocksFailed(e *env) {
 			e.t.Errorf("a payment that failed is reported: %+v", got)
 		}
 
-		e.expectTransfer("the payment beside it", transfersTo(blocks, other), hash, other, asset, amount(asset))
+		e.expectTransfer(
+			"the payment beside it",
+			transfersTo(blocks, other), hash, other, asset, amount(asset),
+		)
 	}
 }
 
@@ -146,7 +152,9 @@ func testBlocksZero(e *env) {
 func testBlocksForkKeeps(e *env) {
 	for _, asset := range e.assets() {
 		from, to := e.nextHeight(), e.newAddress()
-		e.pay(e.newAddress(), asset, amount(asset)) // stands before it in the old block, and is gone in the new one
+		// This one is before it in the old block, and not in the new one.
+		e.pay(e.newAddress(), asset, amount(asset))
+
 		hash := e.pay(to, asset, amount(asset))
 		e.mine(1)
 		before := e.scan(from)
@@ -300,7 +308,8 @@ func testAddressScan(e *env) {
 			ref, err := e.Driver.RefAt(e.ctx, block.Height)
 			e.must("RefAt", err)
 
-			if ref.Hash != block.Hash || block.Height < from || block.Height > to || len(block.Transfers) == 0 ||
+			if ref.Hash != block.Hash || block.Height < from || block.Height > to ||
+				len(block.Transfers) == 0 ||
 				(i > 0 && block.Height <= blocks[i-1].Height) {
 				e.t.Errorf(
 					"block %+v is out of order or range %d to %d, empty, or not canonical",

@@ -186,7 +186,10 @@ func testCallsCanceled(e *env) {
 		cancel()
 
 		if _, err := call.call(ctx, e.Driver, args); !errors.Is(err, context.Canceled) {
-			e.t.Errorf("%s with a canceled context: %v, want an error that is context.Canceled", call.name, err)
+			e.t.Errorf(
+				"%s with a canceled context: %v, want an error that is context.Canceled",
+				call.name, err,
+			)
 		}
 
 		if answer, err := call.call(e.ctx, e.Driver, args); err != nil {

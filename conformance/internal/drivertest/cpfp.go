@@ -65,8 +65,10 @@ func (e *env) bumpOrder(coin chain.Coin, wallet chain.Party) chain.Order {
 	}
 
 	want := chain.Output{To: coin.Owner.Address, AssetID: e.native.ID, Amount: coin.Amount}
+
 	isWhole := order.Lift != nil && *order.Lift == coin && len(order.Outputs) == 1 && order.Outputs[0] == want
-	if order.From != wallet || !isWhole || order.MaxFee.IsZero() || order.SubtractFee || len(order.Coins) > 0 {
+	if order.From != wallet || !isWhole || order.MaxFee.IsZero() || order.SubtractFee ||
+		len(order.Coins) > 0 {
 		e.t.Fatalf("the order is %+v: it has to pay the whole coin back to its owner, from the wallet", order)
 	}
 

@@ -101,7 +101,8 @@ func testTokenAccount(e *env) {
 	}
 
 	for _, driver := range drivers {
-		if second, err := driver.(chain.TokenAccounter).TokenAccount(owner, token); err != nil || second != first {
+		second, err := driver.(chain.TokenAccounter).TokenAccount(owner, token)
+		if err != nil || second != first {
 			e.t.Errorf("TokenAccount is %q, then %q, %v", first, second, err)
 		}
 	}
@@ -134,7 +135,8 @@ func testPaymentURI(e *env) {
 		}
 
 		// A bare address is allowed; a URI with an amount has to have the right one.
-		if more := uris.PaymentURI(to, asset, amount(asset).Add(amount(asset))); more == uri && uri != string(to) {
+		double := uris.PaymentURI(to, asset, amount(asset).Add(amount(asset)))
+		if double == uri && uri != string(to) {
 			e.t.Errorf("PaymentURI %q is the same for twice the amount", uri)
 		}
 	}

@@ -27,7 +27,12 @@ func testOrderMaxFee(e *env) {
 		for _, most := range []chain.Amount{chain.Units(1), {}} {
 			order.MaxFee = most
 			_, err := e.sender().Build(e.ctx, order)
-			e.expectFault("Build with a maximum fee of "+most.String(), err, fault.Limited, "fee_above_maximum")
+			e.expectFault(
+				"Build with a maximum fee of "+most.String(),
+				err,
+				fault.Limited,
+				"fee_above_maximum",
+			)
 		}
 
 		if asset.Kind == chain.Native {

@@ -43,7 +43,10 @@ func testPool(e *env) {
 		e.mine(1)
 
 		if e.has(BlockScanner) {
-			mined := e.expectTransfer("in a block", transfersTo(e.scan(from), to), hash, to, asset, amount(asset))
+			mined := e.expectTransfer(
+				"in a block",
+				transfersTo(e.scan(from), to), hash, to, asset, amount(asset),
+			)
 			if mined.Index != waiting.Index {
 				e.t.Errorf(
 					"the transfer has index %d in the pool and %d in its block",
@@ -137,7 +140,10 @@ func testFinderBlock(e *env) {
 		e.mine(2)
 		found := e.findIncluded(hash)
 
-		got := e.expectTransfer("looked up", filterTransfers(found.Transfers, to), hash, to, asset, amount(asset))
+		got := e.expectTransfer(
+			"looked up",
+			filterTransfers(found.Transfers, to), hash, to, asset, amount(asset),
+		)
 		if found.Failed || found.TxHash != hash {
 			e.t.Errorf("found %+v, want %s without failure", found, hash)
 		}

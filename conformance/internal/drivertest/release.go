@@ -131,7 +131,8 @@ func (e *env) runRelease(release chain.Release) releaseResult {
 				result.topUp = result.topUp.Add(out.Amount)
 			}
 
-			if out.AssetID == e.native.ID && step.Kind == chain.StepFee && step.Order.From == release.Deposit {
+			if out.AssetID == e.native.ID && step.Kind == chain.StepFee &&
+				step.Order.From == release.Deposit {
 				release.Spent = release.Spent.Add(out.Amount)
 			}
 		}

@@ -91,7 +91,10 @@ func testSendLife(e *env) {
 		e.mine(1)
 		st := e.waitState(tx, chain.TxIncluded)
 		e.expectIncluded(tx, st)
-		e.expectTransfer("Status.Transfers", filterTransfers(st.Transfers, to), tx.TxHash, to, asset, amount(asset))
+		e.expectTransfer(
+			"Status.Transfers",
+			filterTransfers(st.Transfers, to), tx.TxHash, to, asset, amount(asset),
+		)
 
 		if st.Reverted {
 			e.t.Error("the transaction is said to have failed")

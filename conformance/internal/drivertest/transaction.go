@@ -29,7 +29,10 @@ func (e *env) wallet(assets ...chain.Asset) chain.Party {
 // order returns a complete order to pay one destination.
 func (e *env) order(from chain.Party, asset chain.Asset, to chain.Address, sum chain.Amount) chain.Order {
 	e.t.Helper()
-	return e.complete(chain.Order{From: from, Outputs: []chain.Output{{To: to, AssetID: asset.ID, Amount: sum}}})
+
+	output := chain.Output{To: to, AssetID: asset.ID, Amount: sum}
+
+	return e.complete(chain.Order{From: from, Outputs: []chain.Output{output}})
 }
 
 // complete sets nonce, coins and maximum fee, as the sender of this library does.

@@ -112,7 +112,8 @@ func testConcurrentBalance(t *testing.T, st store.Store) {
 	reserved := countSuccess(t, "a reservation", results, fault.State)
 
 	balance, _, err := st.Balance(t.Context(), "net", "wallet", "asset")
-	if err != nil || reserved != 10 || balance.Reserved != chain.Units(10) || len(balance.Reservations) != 10 {
+	if err != nil || reserved != 10 || balance.Reserved != chain.Units(10) ||
+		len(balance.Reservations) != 10 {
 		t.Errorf("%d reservations of 10 were made: %+v %v", reserved, balance, err)
 	}
 }

@@ -144,7 +144,8 @@ func testLapsedClaims(t *testing.T, st store.Store, now time.Time) {
 	)
 
 	for _, delivery := range claimed[:4] {
-		if delivery.Fence != 2 || delivery.ClaimedBy != "p3" || !delivery.LapsedAt.Equal(now.Add(time.Minute)) {
+		if delivery.Fence != 2 || delivery.ClaimedBy != "p3" ||
+			!delivery.LapsedAt.Equal(now.Add(time.Minute)) {
 			t.Errorf("a delivery claimed again: %+v", delivery)
 		}
 	}

@@ -44,7 +44,10 @@ var accountKinds = []recordKind{
 	kindOf[idempotency.Record]{
 		kind: "IdempotencyRecord",
 		setKey: func(record *idempotency.Record, n int) {
-			record.Key = idempotency.Key{Owner: event.Owner{AccountID: "acc", Livemode: true}, Key: recordID(n)}
+			record.Key = idempotency.Key{
+				Owner: event.Owner{AccountID: "acc", Livemode: true},
+				Key:   recordID(n),
+			}
 		},
 		store: func(tx store.Tx, ctx context.Context, record *idempotency.Record) error {
 			claim := *record
@@ -84,7 +87,8 @@ var invoiceKinds = []recordKind{
 	kindOf[invoice.Address]{
 		kind: "Address",
 		setKey: func(address *invoice.Address, n int) {
-			address.Space, address.Address = chain.Space{Family: "fam", Livemode: false}, chain.Address(recordID(n))
+			address.Space = chain.Space{Family: "fam", Livemode: false}
+			address.Address = chain.Address(recordID(n))
 		},
 		store: func(tx store.Tx, ctx context.Context, address *invoice.Address) error {
 			return tx.PutAddress(ctx, *address)

@@ -157,7 +157,10 @@ func testFaults(t *testing.T, st store.Store) {
 	for n, kind := range recordKinds() {
 		err := st.Update(t.Context(), putAllBut(n, refuse))
 		if !errors.Is(err, errRefused) {
-			t.Fatalf("write %d (%s) fails and the update answers %v, want %v", n, kind.name(), err, errRefused)
+			t.Fatalf(
+				"write %d (%s) fails and the update answers %v, want %v",
+				n, kind.name(), err, errRefused,
+			)
 		}
 
 		if kind.version(kind.new(0, 1)) == nil {
@@ -171,7 +174,10 @@ func testFaults(t *testing.T, st store.Store) {
 			return kind.put(ctx, tx, record)
 		}))
 		if !errors.Is(err, fault.Conflict) {
-			t.Fatalf("write %d (%s) fails and the update answers %v, want %v", n, kind.name(), err, fault.Conflict)
+			t.Fatalf(
+				"write %d (%s) fails and the update answers %v, want %v",
+				n, kind.name(), err, fault.Conflict,
+			)
 		}
 	}
 

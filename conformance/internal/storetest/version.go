@@ -46,7 +46,13 @@ func testVersion(t *testing.T, st store.Store, kind recordKind) {
 		return
 	}
 
-	expectError(t, st, fault.Duplicate, "a put of a new record whose key exists", putOf(kind, kind.new(0, 500)))
+	expectError(
+		t,
+		st,
+		fault.Duplicate,
+		"a put of a new record whose key exists",
+		putOf(kind, kind.new(0, 500)),
+	)
 	expectError(
 		t, st, fault.Duplicate, "a second put of a new record in one transaction",
 		func(ctx context.Context, tx store.Tx) error {
