@@ -24,7 +24,7 @@ type Harness struct {
 	Signer chain.Signer
 	// Network is the slug that requests name.
 	Network string
-	// Keys are references the signer has keys for: at least two, of every family, mode and role it serves.
+	// Keys are references that the signer has keys for: at least two.
 	Keys []chain.KeyRef
 	// Unknown are references that it has no key for.
 	Unknown []chain.KeyRef
@@ -64,6 +64,7 @@ func Run(t *testing.T, factory func(t *testing.T) Harness) {
 	t.Run("PublicKeyIsStable", func(t *testing.T) { testStable(t, factory(t), factory(t)) })
 }
 
+// publicKey returns the public key of a reference.
 func publicKey(t *testing.T, h Harness, ref chain.KeyRef) chain.PublicKey {
 	t.Helper()
 

@@ -14,7 +14,7 @@ import (
 )
 
 // testConcurrentClaim sends one request many times at once: it is carried out once, and the
-// others are refused or read the answer.
+// others are refused and read the answer.
 func testConcurrentClaim(t *testing.T, st store.Store) {
 	key := idempotency.Key{Owner: owners[0], Key: "once"}
 	results := concurrently(func(n int) error { return st.Update(t.Context(), claimAndCreate(key, n)) })

@@ -19,11 +19,11 @@ type Harness struct {
 	A, B store.Waker
 	// Stranger is the waker of another service on the same server.
 	Stranger store.Waker
-	// Cut takes the connections of listeners away, as a network or a restart does; the server itself stays.
+	// Cut closes the connections of listeners.
 	Cut func()
 }
 
-// patience is how long a wake-up may take on a machine with much else to do.
+// patience is how long a wake-up may take on a busy machine.
 const patience = 20 * time.Second
 
 // Run runs every case against a harness of its own.
@@ -51,7 +51,7 @@ type listener struct {
 	stop     context.CancelFunc
 }
 
-// listen starts to listen, and returns when it does.
+// listen starts a listener and returns when it listens.
 func listen(t *testing.T, waker store.Waker) *listener {
 	t.Helper()
 
@@ -153,7 +153,7 @@ func testMany(t *testing.T, h Harness) {
 	done.Wait()
 
 	if len(received) != 8*each {
-		t.Errorf("%d of %d wake-ups were heard", len(received), 8*each)
+		t.Errorf("%d of %d wake-ups were received", len(received), 8*each)
 	}
 }
 
@@ -190,7 +190,8 @@ func testCut(t *testing.T, h Harness) {
 		t.Fatal("a listener does not notice that it was cut off")
 	}
 
-	again := listen(t, h.A)
+	relistening := listen(t, h.A)
+
 	// A sender's connection may have been cut as well: the next one stands.
 	err := h.B.Wake(t.Context(), "after")
 	if err != nil && !errors.Is(err, fault.Unavailable) {
@@ -201,7 +202,7 @@ func testCut(t *testing.T, h Harness) {
 		wake(t, h.B, "after")
 	}
 
-	again.expect("after")
+	relistening.expect("after")
 }
 
 func testCanceled(t *testing.T, h Harness) {
