@@ -12,6 +12,6 @@
 // No suite imports a driver or a store, or asks for a name. An implementation declares what it does
 // not have. What is neither there nor declared absent fails, and so does what is both.
 //
-// Every obligation in the interfaces' comments has a named subtest: a failure names the sentence
-// that is broken. The cases are in conformance/internal, one package per suite.
+// A subtest is named after the obligation that it checks, so that a failure names what is broken.
+// The cases are in conformance/internal, one package per suite.
 package conformance
