@@ -1,0 +1,119 @@
+package conformance
+
+import (
+	"context"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/conformance/internal/drivertest"
+)
+
+// Controls change the network under test, as the harness of a test node can. They act for other
+// people: nothing is signed with the keys of DriverHarness.Signer. Amounts are in base units.
+//
+// A control fails with any error; the suite ends the subtest with it.
+type Controls interface {
+	// NewAddress returns an address without history that belongs to no key of DriverHarness.Signer.
+	NewAddress(ctx context.Context) (chain.Address, error)
+
+	// Fund gives an address coins that it can spend when Fund returns. It may mine blocks.
+	Fund(ctx context.Context, to chain.Address, asset chain.Asset, amount chain.Amount) error
+
+	// Pay sends a payment from outside and returns its hash. It waits in the pool until Mine.
+	// Payments do not depend on each other: each needs a sender or coins of its own, since a fork
+	// may keep any one of them alone.
+	Pay(
+		ctx context.Context,
+		to chain.Address,
+		asset chain.Asset,
+		amount chain.Amount,
+	) (txHash string, err error)
+
+	// Mine makes n blocks, the first of which includes what waits in the pool.
+	Mine(ctx context.Context, n int) error
+
+	// Settle returns when the node can be expected to show what was done. The suite still polls.
+	Settle(ctx context.Context) error
+}
+
+// Forker makes forks.
+type Forker interface {
+	// Fork replaces the newest depth blocks by depth + 1 others. The first of these includes the
+	// transactions whose hashes are in keep. The other transactions of the old blocks are in no
+	// block; they may wait in the pool again.
+	Fork(ctx context.Context, depth int, keep ...string) error
+}
+
+// ZeroPayer sends payments of 0.
+type ZeroPayer interface {
+	// PayZero sends 0 of an asset and returns the hash. It waits in the pool.
+	PayZero(ctx context.Context, to chain.Address, asset chain.Asset) (txHash string, err error)
+}
+
+// FailingPayer sends payments that fail in a block.
+type FailingPayer interface {
+	// PayFailing sends a payment that will be included and fail. It waits in the pool.
+	PayFailing(
+		ctx context.Context,
+		to chain.Address,
+		asset chain.Asset,
+		amount chain.Amount,
+	) (txHash string, err error)
+}
+
+// CheapPayer sends payments whose fee is below what the driver takes for the current one.
+type CheapPayer interface {
+	// PayCheap sends a payment that waits in the pool.
+	PayCheap(
+		ctx context.Context,
+		to chain.Address,
+		asset chain.Asset,
+		amount chain.Amount,
+	) (txHash string, err error)
+}
+
+// Freezer makes destinations unpayable.
+type Freezer interface {
+	// Freeze makes every later transfer of the asset to the address fail.
+	Freeze(ctx context.Context, address chain.Address, asset chain.Asset) error
+}
+
+// Pruner makes the node forget old blocks.
+type Pruner interface {
+	// Prune makes the node forget the blocks below a height.
+	Prune(ctx context.Context, below uint64) error
+}
+
+// Expirer lets transactions expire, on networks where they do.
+type Expirer interface {
+	// Expire returns when so many blocks or so much time have passed that the transaction can no
+	// longer be included.
+	Expire(ctx context.Context, tx chain.Signed) error
+}
+
+// CoinLister lists outputs, on networks that spend outputs (UTXO).
+type CoinLister interface {
+	// Coins returns the confirmed outputs of a party that nothing has spent.
+	Coins(ctx context.Context, owner chain.Party) ([]chain.Coin, error)
+}
+
+// The suite finds these controls by its own interfaces, which have to have the same methods.
+var (
+	_ drivertest.Controls     = Controls(nil)
+	_ drivertest.Forker       = Forker(nil)
+	_ drivertest.ZeroPayer    = ZeroPayer(nil)
+	_ drivertest.FailingPayer = FailingPayer(nil)
+	_ drivertest.CheapPayer   = CheapPayer(nil)
+	_ drivertest.Freezer      = Freezer(nil)
+	_ drivertest.Pruner       = Pruner(nil)
+	_ drivertest.Expirer      = Expirer(nil)
+	_ drivertest.CoinLister   = CoinLister(nil)
+	_ Controls                = drivertest.Controls(nil)
+	_ Forker                  = drivertest.Forker(nil)
+	_ ZeroPayer               = drivertest.ZeroPayer(nil)
+	_ FailingPayer            = drivertest.FailingPayer(nil)
+	_ CheapPayer              = drivertest.CheapPayer(nil)
+	_ Freezer                 = drivertest.Freezer(nil)
+	_ Pruner                  = drivertest.Pruner(nil)
+	_ Expirer                 = drivertest.Expirer(nil)
+	_ CoinLister              = drivertest.CoinLister(nil)
+)

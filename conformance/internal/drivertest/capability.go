@@ -1,0 +1,143 @@
+package drivertest
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/seed-8ee7f392/payments/chain"
+)
+
+// Capability is a conformance.Capability as a plain string.
+type Capability = string
+
+// The optional interfaces of package chain.
+const (
+	BlockScanner   = "chain.BlockScanner"
+	AddressScanner = "chain.AddressScanner"
+	Mempool        = "chain.Mempool"
+	Finder         = "chain.Finder"
+	Balancer       = "chain.Balancer"
+	Deriver        = "chain.Deriver"
+	TokenAccounter = "chain.TokenAccounter"
+	URIBuilder     = "chain.URIBuilder"
+	FeeEstimator   = "chain.FeeEstimator"
+	Nonces         = "chain.Nonces"
+	Sender         = "chain.Sender"
+	Batcher        = "chain.Batcher"
+	Sweeper        = "chain.Sweeper"
+	Lifter         = "chain.Lifter"
+	Checker        = "chain.Checker"
+)
+
+// What the network, its node and the controls may lack.
+const (
+	Tokens          = "token assets"
+	UnreachableNode = "DriverHarness.Unreachable"
+	WrongNode       = "DriverHarness.Misconfigured"
+	Forking         = "conformance.Forker"
+	ZeroPayments    = "conformance.ZeroPayer"
+	FailedPayments  = "conformance.FailingPayer"
+	Freezing        = "conformance.Freezer"
+	Pruning         = "conformance.Pruner"
+	CoinSource      = "conformance.CoinLister"
+	CheapPayments   = "conformance.CheapPayer"
+	Replacement     = "replacement of transactions"
+	Expiry          = "conformance.Expirer"
+)
+
+// capabilities has, for each capability, whether a harness has it.
+var capabilities = []struct {
+	name Capability
+	has  func(harness Harness) bool
+}{
+	{BlockScanner, driverIs[chain.BlockScanner]},
+	{AddressScanner, driverIs[chain.AddressScanner]},
+	{Mempool, driverIs[chain.Mempool]},
+	{Finder, driverIs[chain.Finder]},
+	{Balancer, driverIs[chain.Balancer]},
+	{Deriver, driverIs[chain.Deriver]},
+	{TokenAccounter, driverIs[chain.TokenAccounter]},
+	{URIBuilder, driverIs[chain.URIBuilder]},
+	{FeeEstimator, driverIs[chain.FeeEstimator]},
+	{Nonces, driverIs[chain.Nonces]},
+	{Sender, driverIs[chain.Sender]},
+	{
+		Batcher,
+		func(harness Harness) bool { b, ok := harness.Driver.(chain.Batcher); return ok && b.MaxOutputs() > 1 },
+	},
+	{Sweeper, driverIs[chain.Sweeper]},
+	{Lifter, driverIs[chain.Lifter]},
+	{Checker, driverIs[chain.Checker]},
+	{UnreachableNode, func(harness Harness) bool { return harness.Unreachable != nil }},
+	{WrongNode, func(harness Harness) bool { return harness.Misconfigured != nil }},
+	{Forking, controlsAre[Forker]},
+	{ZeroPayments, controlsAre[ZeroPayer]},
+	{FailedPayments, controlsAre[FailingPayer]},
+	{Freezing, controlsAre[Freezer]},
+	{Pruning, controlsAre[Pruner]},
+	{CoinSource, controlsAre[CoinLister]},
+	{CheapPayments, controlsAre[CheapPayer]},
+	{
+		Tokens,
+		func(harness Harness) bool {
+			return slices.ContainsFunc(
+				harness.Driver.Network().Assets,
+				func(asset chain.Asset) bool { return asset.Kind == chain.Token },
+			)
+		},
+	},
+}
+
+func driverIs[T any](harness Harness) bool {
+	_, ok := harness.Driver.(T)
+	return ok
+}
+
+func controlsAre[T any](harness Harness) bool {
+	_, ok := harness.Network.(T)
+	return ok
+}
+
+func testCapabilities(t *testing.T, harness Harness) {
+	known := []Capability{Replacement, Expiry}
+	for _, c := range capabilities {
+		known = append(known, c.name)
+		switch has, declared := c.has(harness), slices.Contains(harness.Absent, c.name); {
+		case has && declared:
+			t.Errorf(
+				"%s is declared absent, but it is there: take it off DriverHarness.Absent so that it is tested",
+				c.name,
+			)
+		case !has && !declared:
+			t.Errorf("%s is missing: implement it, or declare it in DriverHarness.Absent", c.name)
+		}
+	}
+
+	for _, c := range harness.Absent {
+		if !slices.Contains(known, c) {
+			t.Errorf("DriverHarness.Absent names %q, which is no capability", c)
+		}
+	}
+
+	absent := func(c Capability) bool { return slices.Contains(harness.Absent, c) }
+	if !absent(Sender) && absent(Deriver) {
+		t.Errorf("a driver that sends has to derive the addresses it sends from: implement chain.Deriver")
+	}
+
+	if !absent(Sender) && absent(Balancer) && absent(CoinSource) {
+		t.Errorf(
+			"the amounts of sent transactions cannot be checked without chain.Balancer or conformance.CoinLister",
+		)
+	}
+
+	if driverIs[chain.CoinReader](harness) == absent(CoinSource) {
+		t.Errorf(
+			"a driver is a chain.CoinReader exactly when its network spends outputs, which " +
+				"conformance.CoinLister then lists",
+		)
+	}
+
+	if absent(BlockScanner) && absent(AddressScanner) {
+		t.Errorf("the driver sees no payments: implement chain.BlockScanner or chain.AddressScanner")
+	}
+}

@@ -1,0 +1,86 @@
+// Package drivertest is the suite behind conformance.TestDriver: one test case per obligation of
+// the interfaces in package chain.
+//
+// Run is the entry point. Each file holds the cases of one interface; env.go has what they share.
+// The package declares the controls that it consumes; package conformance documents them for
+// authors.
+package drivertest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+)
+
+// Harness is conformance.DriverHarness: a driver with the network that it reads.
+type Harness struct {
+	Driver        chain.Driver
+	Network       Controls
+	Signer        chain.Signer
+	Absent        []Capability
+	Unreachable   chain.Driver
+	Misconfigured chain.Driver
+	BadAddresses  []string
+	Spellings     map[string]chain.Address
+	Patience      time.Duration // 0 means defaultPatience
+}
+
+// Run runs every case against a harness of its own. A case whose capabilities are declared absent is
+// skipped.
+func Run(t *testing.T, factory func(t *testing.T) Harness) {
+	t.Run("Capabilities", func(t *testing.T) { testCapabilities(t, factory(t)) })
+
+	for _, part := range parts {
+		t.Run(part.name, func(t *testing.T) {
+			probe := newEnv(t, factory(t))
+			for _, c := range part.needs {
+				if !probe.has(c) {
+					t.Skipf("declared absent: %s", c)
+				}
+			}
+
+			for _, test := range part.tests {
+				t.Run(test.name, func(t *testing.T) {
+					e := newEnv(t, factory(t))
+					for _, c := range test.needs {
+						if !e.has(c) {
+							t.Skipf("declared absent: %s", c)
+						}
+					}
+
+					test.run(e)
+				})
+			}
+		})
+	}
+}
+
+type part struct {
+	name  string
+	needs []Capability
+	tests []testCase
+}
+
+type testCase struct {
+	name  string
+	needs []Capability
+	run   func(e *env)
+}
+
+var parts = []part{
+	{"Driver", nil, headTests},
+	{"BlockScanner", []Capability{BlockScanner}, blockTests},
+	{"AddressScanner", []Capability{AddressScanner}, addressScanTests},
+	{"Mempool", []Capability{Mempool}, poolTests},
+	{"Finder", []Capability{Finder}, finderTests},
+	{"Balancer", []Capability{Balancer}, balanceTests},
+	{"Keys", nil, keyTests},
+	{"Sender", []Capability{Sender}, senderTests},
+	{"Orders", []Capability{Sender}, orderTests},
+	{"Replacement", []Capability{Sender, Replacement}, replacementTests},
+	{"Batcher", []Capability{Sender, Batcher}, batchTests},
+	{"Sweeper", []Capability{Sweeper}, releaseTests},
+	{"Lifter", []Capability{Lifter, Mempool, CoinSource}, bumpTests},
+	{"Calls", nil, callTests},
+}

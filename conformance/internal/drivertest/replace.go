@@ -1,0 +1,234 @@
+package drivertest
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+var replacementTests = []testCase{
+	{"ReplacementDisplaces", nil, testReplace},
+	{"DeathIsReadAtFinality", nil, testReplaceDead},
+	{"ReplacementWithinTheMaximum", nil, testReplaceMaxFee},
+	{"ReplacedSweepStaysExact", nil, testReplaceSubtractFee},
+	{"ForkRevivesNothingTwice", []Capability{Forking}, testReplaceFork},
+}
+
+// replacementPair returns a transaction that waits in the pool and one that is to displace it.
+func (e *env) replacementPair() (old, replacement chain.Signed) {
+	e.t.Helper()
+	from := e.wallet()
+	order := e.order(from, e.native, e.newAddress(), amount(e.native))
+	old = e.sign(order)
+	e.broadcast(old)
+	e.waitState(old, chain.TxPooled)
+	order.Replaces = &old
+	order.Outputs = []chain.Output{
+		{To: e.newAddress(), AssetID: e.native.ID, Amount: amount(e.native).Add(chain.Units(1))},
+	}
+
+	replacement = e.sign(order)
+	if replacement.TxHash == old.TxHash {
+		e.t.Fatalf("the replacement of %s has its hash", old.TxHash)
+	}
+
+	if replacement.MaxFee.Cmp(old.MaxFee) <= 0 {
+		e.t.Errorf(
+			"the replacement may cost %s, the first one %s: it has to pay more",
+			replacement.MaxFee, old.MaxFee,
+		)
+	}
+
+	if e.has(Nonces) && replacement.Nonce != old.Nonce {
+		e.t.Errorf("the replacement has nonce %d, the first one %d", replacement.Nonce, old.Nonce)
+	}
+
+	if e.has(CoinSource) && !sharesInput(old, replacement) {
+		e.t.Errorf("the replacement %+v shares no coin with %+v", replacement.Inputs, old.Inputs)
+	}
+
+	return old, replacement
+}
+
+func sharesInput(a, b chain.Signed) bool {
+	for _, x := range a.Inputs {
+		for _, y := range b.Inputs {
+			if x == y {
+				return true
+			}
+		}
+	}
+
+	return false
+}
+
+func testReplace(e *env) {
+	old, replacement := e.replacementPair()
+	e.broadcast(replacement)
+	e.waitState(replacement, chain.TxPooled)
+	e.mine(1)
+	e.waitState(replacement, chain.TxIncluded)
+
+	if got := e.balance(chain.Party{Address: old.Outputs[0].To}, e.native); !got.IsZero() {
+		e.t.Errorf("the displaced transaction paid %s", got)
+	}
+
+	if out := replacement.Outputs[0]; e.balance(chain.Party{Address: out.To}, e.native) != out.Amount {
+		e.t.Errorf("the replacement did not pay %s", out.Amount)
+	}
+}
+
+func testReplaceDead(e *env) {
+	old, replacement := e.replacementPair()
+	if st := e.status(old); st.State != chain.TxPooled {
+		e.t.Errorf("a transaction is %s before its replacement was sent", st.State)
+	}
+
+	e.include(replacement)
+
+	sawAlive := false
+
+	e.eventually("the proof of death", func() error {
+		// In this order: what is dead must have been displaced for good before.
+		st := e.status(old)
+
+		final := e.status(replacement).Final
+		switch {
+		case st.State == chain.TxDead && st.Death != chain.DeathConflict:
+			e.t.Fatalf("the displaced transaction died of %q, want conflict", st.Death)
+		case st.State == chain.TxDead && !final:
+			e.t.Fatalf("the displaced transaction is called dead before its replacement is final")
+		case st.State == chain.TxDead:
+			return nil
+		case st.State == chain.TxIncluded:
+			e.t.Fatalf("the displaced transaction is included as well: %+v", st)
+		case final && e.status(old).State != chain.TxDead:
+			return errors.New("the replacement is final, and it is " + string(st.State))
+		}
+
+		sawAlive = true
+
+		e.mine(1)
+
+		return fmt.Errorf("it is %s", st.State)
+	})
+
+	if !sawAlive {
+		e.t.Error("the displaced transaction was dead as soon as its replacement was included")
+	}
+
+	if st := e.status(replacement); st.State != chain.TxIncluded || !st.Final {
+		e.t.Errorf("the replacement is %+v", st)
+	}
+}
+
+func testReplaceMaxFee(e *env) {
+	from := e.wallet()
+	order := e.order(from, e.native, e.newAddress(), amount(e.native))
+	old := e.sign(order)
+	e.broadcast(old)
+	e.waitState(old, chain.TxPooled)
+
+	order.Replaces = &old
+	order.MaxFee = old.MaxFee
+
+	_, err := e.sender().Build(e.ctx, order)
+	e.expectFault("Build of a replacement that may not pay more", err, fault.Limited, "fee_above_maximum")
+}
+
+func testReplaceSubtractFee(e *env) {
+	from, to := e.party(chain.RoleDeposit), e.newAddress()
+	sum := amount(e.native)
+	e.fund(from, e.native, sum)
+	order := e.complete(chain.Order{
+		From:        from,
+		Outputs:     []chain.Output{{To: to, AssetID: e.native.ID, Amount: sum}},
+		SubtractFee: true,
+	})
+	old := e.sign(order)
+	e.broadcast(old)
+	e.waitState(old, chain.TxPooled)
+	order.Replaces = &old
+	replacement := e.sign(order)
+
+	st := e.include(replacement)
+	if got := e.balance(chain.Party{Address: to}, e.native).Add(st.Fee); got != sum {
+		e.t.Errorf("the replaced sweep of %s delivered and paid %s", sum, got)
+	}
+
+	if left := e.balance(from, e.native); !left.IsZero() {
+		e.t.Errorf("%s is left at the emptied address", left)
+	}
+}
+
+func testReplaceFork(e *env) {
+	old, replacement := e.replacementPair()
+	e.include(replacement)
+	e.fork(1)
+
+	if st := e.status(old); st.State == chain.TxDead {
+		e.t.Errorf("the displaced transaction is dead after the replacement's block left the chain: %+v", st)
+	}
+
+	e.include(replacement)
+
+	if st := e.status(old); st.State == chain.TxIncluded {
+		e.t.Error("both transactions are included")
+	}
+}
+
+// testExpiry lets a transaction expire. Where transactions do not expire it tests nothing.
+func testExpiry(e *env) {
+	kept := e.sign(e.order(e.wallet(), e.native, e.newAddress(), amount(e.native)))
+
+	lost := e.sign(e.order(e.wallet(), e.native, e.newAddress(), amount(e.native)))
+	if lost.ValidToHeight == 0 && lost.ValidTo.IsZero() {
+		return
+	}
+
+	expirer, ok := e.Network.(Expirer)
+	if !ok {
+		e.t.Fatalf(
+			"transactions run out at height %d, %v: implement conformance.Expirer, or declare it absent",
+			lost.ValidToHeight, lost.ValidTo,
+		)
+	}
+
+	e.include(kept)
+	e.mine(1)
+
+	if st := e.status(lost); st.State != chain.TxUnknown {
+		e.t.Errorf("a transaction that may still be sent is %+v", st)
+	}
+
+	e.must("Expirer.Expire", expirer.Expire(e.ctx, lost))
+	e.settle()
+	e.eventually("the death of what ran out", func() error {
+		st := e.status(lost)
+		if st.State == chain.TxDead {
+			if st.Death != chain.DeathExpired {
+				e.t.Fatalf("what ran out died of %q", st.Death)
+			}
+
+			return nil
+		}
+
+		e.mine(1)
+
+		return fmt.Errorf("it is %s", st.State)
+	})
+
+	if head := e.head(); !head.Final.IsZero() && lost.ValidToHeight != 0 &&
+		head.Final.Height <= lost.ValidToHeight {
+		e.t.Errorf(
+			"it is called dead at the final height %d, but can be included up to %d",
+			head.Final.Height, lost.ValidToHeight,
+		)
+	}
+
+	if st := e.status(kept); st.State != chain.TxIncluded {
+		e.t.Errorf("a transaction that was included in time is %+v", st)
+	}
+}

@@ -1,0 +1,310 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/store"
+	"github.com/seed-8ee7f392/payments/webhook"
+)
+
+// Deliveries tests that deliveries are claimed fairly and by one process each, and are pruned with
+// their events.
+func Deliveries(t *testing.T, factory Factory) {
+	t.Helper()
+	run(t, factory, []testCase{
+		{"Deliveries/Claim", testClaim},
+		{"Deliveries/ClaimFairly", testClaimFairly},
+		{"Deliveries/ClaimOnce", testClaimOnce},
+		{"Deliveries/ByID", testByID},
+		{"Deliveries/Fail", testFailDeliveries},
+		{"Deliveries/Prune", testPruneDeliveries},
+		{"Events/Prune", testPruneEvents},
+		{"Endpoints/OfOwner", testEndpointsOf},
+	})
+}
+
+func deliveryID(delivery webhook.Delivery) string { return delivery.ID }
+
+// putDeliveries puts pending deliveries. The n-th is due at timeAt(due(n)), to endpoint(n).
+func putDeliveries(
+	t *testing.T,
+	st store.Store,
+	count int,
+	endpoint func(n int) string,
+	due func(n int) int,
+) {
+	t.Helper()
+	update(t, st, func(ctx context.Context, tx store.Tx) error {
+		for n := range count {
+			delivery := webhook.Delivery{
+				ID:            recordID(n),
+				Owner:         owners[0],
+				EndpointID:    endpoint(n),
+				EventID:       fmt.Sprint("evt_", n),
+				Status:        webhook.DeliveryPending,
+				NextAttemptAt: timeAt(due(n)),
+				CreatedAt:     timeAt(n),
+			}
+			if err := tx.PutDeliveries(ctx, &delivery); err != nil {
+				return err
+			}
+		}
+
+		return nil
+	})
+}
+
+// claimDeliveries claims deliveries for a minute, in a transaction of its own.
+func claimDeliveries(
+	t *testing.T,
+	st store.Store,
+	process string,
+	now time.Time,
+	limit, perEndpoint int,
+) (claimed []webhook.Delivery) {
+	t.Helper()
+	update(t, st, func(ctx context.Context, tx store.Tx) (err error) {
+		claimed, err = tx.ClaimDeliveries(ctx, process, now, now.Add(time.Minute), limit, perEndpoint)
+		return err
+	})
+
+	return claimed
+}
+
+// testClaim follows deliveries through claims that end with a result, lapse, or are given back.
+func testClaim(t *testing.T, st store.Store) {
+	// Due in the reverse order of ids.
+	endpoint := func(n int) string { return fmt.Sprint("e", n) }
+	putDeliveries(t, st, 10, endpoint, func(n int) int { return 10 - n })
+
+	now := timeAt(5)
+	first := claimDeliveries(t, st, "p1", now, 3, 10)
+	expectIDs(
+		t, "the first claim", first, nil, deliveryID,
+		[]string{recordID(9), recordID(8), recordID(7)}, false,
+	)
+	expectClaimed(t, st, "p1", now, first)
+
+	second := claimDeliveries(t, st, "p2", now, 10, 10)
+	expectIDs(t, "the second claim", second, nil, deliveryID, []string{recordID(6), recordID(5)}, false)
+
+	if third := claimDeliveries(t, st, "p2", now.Add(59*time.Second), 10, 10); len(third) != 0 {
+		t.Errorf("deliveries are claimed twice: %v", idsOf(third, deliveryID))
+	}
+
+	// A result is stored from the record that was claimed; then it is due later, or never.
+	done := second[0]
+	done.Status, done.NextAttemptAt, done.ClaimedUntil = webhook.DeliverySucceeded, time.Time{}, time.Time{}
+
+	update(t, st, func(ctx context.Context, tx store.Tx) error { return tx.PutDeliveries(ctx, &done) })
+
+	testLapsedClaims(t, st, now)
+
+	stale := second[1]
+	stale.Attempts++
+
+	expectError(
+		t, st, fault.Conflict, "a result under a claim that was taken over",
+		func(ctx context.Context, tx store.Tx) error { return tx.PutDeliveries(ctx, &stale) },
+	)
+}
+
+// expectClaimed checks deliveries that were claimed at now for the first time.
+func expectClaimed(t *testing.T, st store.Store, process string, now time.Time, claimed []webhook.Delivery) {
+	t.Helper()
+
+	for _, delivery := range claimed {
+		claimed := delivery.ClaimedBy == process && delivery.ClaimedUntil.Equal(now.Add(time.Minute))
+		if !claimed || !delivery.LapsedAt.IsZero() || delivery.Fence != 1 {
+			t.Errorf("a claimed delivery: %+v", delivery)
+		}
+
+		stored, err := st.Delivery(t.Context(), delivery.Owner, delivery.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		expectEqual(t, "as it is stored", delivery, stored)
+	}
+}
+
+// testLapsedClaims claims deliveries whose claims, made at now, have run out.
+func testLapsedClaims(t *testing.T, st store.Store, now time.Time) {
+	t.Helper()
+
+	later := now.Add(61 * time.Second)
+	claimed := claimDeliveries(t, st, "p3", later, 10, 10)
+	expectIDs(
+		t, "after the claims ran out", claimed, nil, deliveryID,
+		[]string{recordID(9), recordID(8), recordID(7), recordID(5), recordID(4)}, false,
+	)
+
+	for _, delivery := range claimed[:4] {
+		if delivery.Fence != 2 || delivery.ClaimedBy != "p3" ||
+			!delivery.LapsedAt.Equal(now.Add(time.Minute)) {
+			t.Errorf("a delivery claimed again: %+v", delivery)
+		}
+	}
+
+	if fresh := claimed[4]; fresh.Fence != 1 || !fresh.LapsedAt.IsZero() {
+		t.Errorf("a delivery claimed for the first time: %+v", fresh)
+	}
+
+	// A claim that was given back has not lapsed.
+	back := claimed[0]
+	back.ClaimedBy, back.ClaimedUntil, back.LapsedAt = "", time.Time{}, time.Time{}
+
+	update(t, st, func(ctx context.Context, tx store.Tx) error { return tx.PutDeliveries(ctx, &back) })
+
+	last := claimDeliveries(t, st, "p4", later, 10, 10)
+	if len(last) != 1 || last[0].ID != back.ID || !last[0].LapsedAt.IsZero() || last[0].Fence != 3 {
+		t.Errorf("after one was given back: %+v", last)
+	}
+}
+
+// testClaimFairly gives one endpoint a long queue that is older than everybody else's.
+func testClaimFairly(t *testing.T, st store.Store) {
+	endpoint := func(n int) string {
+		if n < 60 {
+			return "busy"
+		}
+
+		return fmt.Sprint("e", n%5)
+	}
+	putDeliveries(t, st, 70, endpoint, func(n int) int { return n })
+
+	got := claimDeliveries(t, st, "p", timeAt(100), 8, 3)
+
+	count := map[string]int{}
+	for _, delivery := range got {
+		count[delivery.EndpointID]++
+	}
+
+	if len(got) != 8 || count["busy"] != 3 || len(count) != 6 {
+		t.Errorf("a claim of 8, at most 3 per endpoint, took %v", count)
+	}
+
+	got = claimDeliveries(t, st, "p", timeAt(100), 100, 3)
+	for _, delivery := range got {
+		count[delivery.EndpointID]++
+	}
+
+	if count["busy"] != 6 || len(got) != 8 {
+		t.Errorf("a second claim took %d, in all %v", len(got), count)
+	}
+
+	if n, err := st.PendingDeliveries(t.Context(), "busy"); err != nil || n != 60 {
+		t.Errorf("PendingDeliveries: %d %v", n, err)
+	}
+}
+
+// testClaimOnce lets many processes claim at once until nothing is left: each delivery goes to
+// one of them.
+func testClaimOnce(t *testing.T, st store.Store) {
+	const total = 300
+
+	endpoint := func(n int) string { return fmt.Sprint("e", n%7) }
+	putDeliveries(t, st, total, endpoint, func(n int) int { return n % 10 })
+
+	claims := concurrently(func(n int) (mine []webhook.Delivery) {
+		for empty := 0; empty < 3; {
+			var got []webhook.Delivery
+
+			err := st.Update(t.Context(), func(ctx context.Context, tx store.Tx) (err error) {
+				got, err = tx.ClaimDeliveries(ctx, fmt.Sprint("p", n), timeAt(10), timeAt(11), 5, 2)
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+				return mine
+			}
+
+			if len(got) == 0 {
+				empty++
+			}
+
+			mine = append(mine, got...)
+		}
+
+		return mine
+	})
+
+	claimedBy := map[string]string{}
+
+	for n, mine := range claims {
+		for _, delivery := range mine {
+			if delivery.Fence != 1 {
+				t.Errorf("%s was claimed %d times", delivery.ID, delivery.Fence)
+			}
+
+			if process, ok := claimedBy[delivery.ID]; ok {
+				t.Errorf("%s was claimed by %s and %d", delivery.ID, process, n)
+			}
+
+			claimedBy[delivery.ID] = fmt.Sprint(n)
+		}
+	}
+
+	// What others had locked during the last claims of all.
+	for _, delivery := range claimDeliveries(t, st, "last", timeAt(10), total, total) {
+		claimedBy[delivery.ID] = "last"
+	}
+
+	if len(claimedBy) != total {
+		t.Errorf("%d of %d deliveries were claimed", len(claimedBy), total)
+	}
+}
+
+// testFailDeliveries ends the pending deliveries of an endpoint.
+func testFailDeliveries(t *testing.T, st store.Store) {
+	putDeliveries(t, st, 6, func(n int) string { return fmt.Sprint("e", n%2) }, func(int) int { return 0 })
+
+	before, err := st.Delivery(t.Context(), owners[0], recordID(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	update(t, st, func(ctx context.Context, tx store.Tx) error { return tx.FailDeliveries(ctx, "e0") })
+
+	for n := range 6 {
+		delivery, err := st.Delivery(t.Context(), owners[0], recordID(n))
+
+		failed := delivery.Status == webhook.DeliveryFailed && delivery.NextAttemptAt.IsZero()
+		if err != nil || failed != (n%2 == 0) {
+			t.Errorf("delivery %d: %+v %v", n, delivery, err)
+		}
+	}
+
+	if n, err := st.PendingDeliveries(t.Context(), "e0"); err != nil || n != 0 {
+		t.Errorf("PendingDeliveries: %d %v", n, err)
+	}
+
+	expectError(
+		t, st, fault.Conflict, "a result for a delivery that was ended meanwhile",
+		func(ctx context.Context, tx store.Tx) error {
+			return tx.PutDeliveries(ctx, &before)
+		},
+	)
+}
+
+// testPruneDeliveries prunes ended deliveries made before a time, in batches of 3.
+func testPruneDeliveries(t *testing.T, st store.Store) {
+	putDeliveries(t, st, 10, func(n int) string { return fmt.Sprint("e", n%2) }, func(int) int { return 0 })
+	update(t, st, func(ctx context.Context, tx store.Tx) error { return tx.FailDeliveries(ctx, "e0") })
+
+	// Ended are 0, 2, 4, 6, 8; created before timeAt(8) are the first four of them.
+	expectPruned(
+		t, st, []int{3, 1, 0},
+		func(ctx context.Context, tx store.Tx) (int, error) { return tx.PruneDeliveries(ctx, timeAt(8), 3) },
+	)
+
+	all, err := st.Deliveries(t.Context(), webhook.DeliveryFilter{Owner: owners[0], Limit: 100})
+	expectIDs(
+		t, "what is left", all, err, deliveryID,
+		[]string{recordID(1), recordID(3), recordID(5), recordID(7), recordID(8), recordID(9)}, true,
+	)
+}
