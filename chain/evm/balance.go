@@ -18,8 +18,12 @@ var (
 	decimalsSelector  = []byte{0x31, 0x3c, 0xe5, 0x67}
 )
 
-// Balances returns the balance of each holding at the state after block at, in the order asked: one
-// JSON-RPC call per holding, pinned to the block's hash (EIP-1898) and sent in batches.
+// Balances returns the balances (base units) of holdings at the state after block at, in the order
+// given. It makes one call per holding, pinned to the block's hash (EIP-1898). Errors:
+//
+//   - fault.Invalid (block_invalid): at is zero
+//   - fault.Invalid (address_invalid, asset_not_enabled): a holding is not of this network
+//   - fault.Unavailable: no node has that block
 func (d *Driver) Balances(
 	ctx context.Context,
 	at chain.Ref,
@@ -53,7 +57,7 @@ func (d *Driver) Balances(
 		}
 
 		for i, c := range calls {
-			balance, err := c.balance(e)
+			balance, err := c.amount(e)
 			if err != nil {
 				return err
 			}
@@ -70,7 +74,7 @@ func (d *Driver) Balances(
 	return out, nil
 }
 
-// balanceCall asks for one holding at a block: a tag, or an EIP-1898 object.
+// balanceCall returns the call that reads a holding at a block: a tag, or an EIP-1898 object.
 func (d *Driver) balanceCall(h chain.Holding, block any) (*call, error) {
 	owner, err := parseAddress(string(h.Address))
 	if err != nil {
@@ -95,15 +99,15 @@ func (d *Driver) balanceCall(h chain.Holding, block any) (*call, error) {
 	), nil
 }
 
-// viewCall is an eth_call of a contract.
+// viewCall returns the eth_call of a contract's view function.
 func viewCall(to common.Address, input []byte, block any) *call {
 	return newCall("eth_call", map[string]any{"to": to, "data": hexutil.Bytes(input)}, block)
 }
 
-// balance reads the answer to balanceCall.
-func (c *call) balance(e *endpoint) (chain.Amount, error) {
+// amount decodes the result of balanceCall, in base units.
+func (c *call) amount(e *endpoint) (chain.Amount, error) {
 	if c.method == "eth_call" {
-		return c.word(e)
+		return c.uint256(e)
 	}
 
 	var n hexutil.Big
@@ -114,8 +118,8 @@ func (c *call) balance(e *endpoint) (chain.Amount, error) {
 	return e.amount(&n)
 }
 
-// word reads the answer of a view function that returns one uint256.
-func (c *call) word(e *endpoint) (chain.Amount, error) {
+// uint256 decodes the result of a view function that returns one uint256.
+func (c *call) uint256(e *endpoint) (chain.Amount, error) {
 	var out hexutil.Bytes
 	if err := c.decode(e, &out); err != nil {
 		return chain.Amount{}, err
@@ -131,7 +135,8 @@ func (c *call) word(e *endpoint) (chain.Amount, error) {
 	return chain.AmountFromBytes(out)
 }
 
-// checkTokens compares every token's decimals with what its contract says.
+// checkTokens compares the decimals of each token with those of its contract. A difference is
+// fault.Stopped (token_mismatch).
 func (d *Driver) checkTokens(ctx context.Context, e *endpoint) error {
 	var (
 		calls  []*call
@@ -150,10 +155,10 @@ func (d *Driver) checkTokens(ctx context.Context, e *endpoint) error {
 	}
 
 	for i, c := range calls {
-		decimals, err := c.word(e)
+		decimals, err := c.uint256(e)
 
 		_, noAnswer := errors.AsType[*failover.Failure](err)
-		if noAnswer || reverts(err) || (err == nil && decimals != chain.Units(uint64(assets[i].Decimals))) {
+		if noAnswer || isRevert(err) || (err == nil && decimals != chain.Units(uint64(assets[i].Decimals))) {
 			return fault.New(fault.Stopped, "token_mismatch",
 				"token %s of network %s: contract %s does not answer %d decimals; correct the configuration",
 				assets[i].Symbol, d.network.Slug, assets[i].Contract, assets[i].Decimals)

@@ -14,78 +14,82 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// PoolSource says where waiting transactions are read from.
+// PoolSource selects where pending transactions are read from.
 type PoolSource string
 
 // The sources of Driver.Pool.
 const (
-	// PoolPending reads the node's pending block: little data, offered almost everywhere, and limited to
-	// what fits into one block. Rollup nodes without a public pool show nothing.
+	// PoolPending reads the node's pending block: little data, almost everywhere available, limited
+	// to one block. Rollup nodes without a public pool show nothing.
 	PoolPending PoolSource = "pending"
-	// PoolContent reads txpool_content: everything the node knows, often refused by providers and large on
-	// busy networks. For a node of one's own.
+	// PoolContent reads txpool_content: all that the node knows. Providers often refuse it, and on
+	// busy networks it is large, so it suits a node of one's own.
 	PoolContent PoolSource = "txpool"
 	// PoolOff reads nothing: payments are first seen in blocks.
 	PoolOff PoolSource = "off"
 )
 
-// Config says which network to serve and over which nodes. Network and one URL are required.
+// Config selects a network and its nodes. Network and one URL are required.
 type Config struct {
 	// Network is one of this package's (Ethereum, Base, Local …) or the caller's own.
 	Network chain.Network
-	// RPC is the http or https URL of a node. It may hold a key: no error or log ever shows more of it
-	// than the host.
+	// RPC is the http or https URL of a node. It may hold an API key: errors and logs show its host
+	// only.
 	RPC string
-	// RPCs are further nodes, in order of preference after RPC. A node that fails or lags is passed over.
+	// RPCs are further nodes in order of preference, after RPC. A node that fails or lags is
+	// skipped.
 	RPCs []string
-	// Tokens are enabled beside the network's own assets. Symbol, Contract and Decimals are required.
+	// Tokens are enabled in addition to the network's assets. Symbol, Contract and Decimals are
+	// required.
 	Tokens []chain.Asset
-	// HTTPClient carries the requests; its Timeout is left alone. Defaults to one without proxy settings of
-	// its own and without redirects.
+	// HTTPClient sends the requests; its Timeout applies too. Redirects are never followed.
+	// Defaults to a client of its own.
 	HTTPClient *http.Client
-	// Logger hears of failing endpoints. Defaults to discarding.
+	// Logger receives node failures. Defaults to discarding them.
 	Logger *slog.Logger
 	// Timeout bounds each HTTP request. Defaults to 20 seconds.
 	Timeout time.Duration
-	// Attempts is how often all endpoints are tried before a call is fault.Unavailable. Defaults to 3.
+	// Attempts is how often all nodes are tried before a call is fault.Unavailable. Defaults to 3.
 	Attempts int
-	// Concurrency is how many HTTP requests one endpoint serves at a time. Defaults to 4.
+	// Concurrency bounds the HTTP requests in flight to one node. Defaults to 4.
 	Concurrency int
-	// MaxBatch is the most JSON-RPC calls put into one request, and so the most blocks that one call of
-	// Blocks returns. It halves when a node refuses and grows back one by one. Defaults to 32.
+	// MaxBatch bounds the JSON-RPC calls of one request, and the blocks that one call of Blocks
+	// returns. The size halves when a node refuses and grows back one by one. Defaults to 32.
 	MaxBatch int
-	// MaxResponse is the largest response body that is read, in bytes. Defaults to 128 MiB.
+	// MaxResponse bounds a response body, in bytes. Defaults to 128 MiB.
 	MaxResponse int64
-	// Pool is where waiting transactions are read from. Defaults to PoolPending.
+	// Pool is where pending transactions are read from. Defaults to PoolPending.
 	Pool PoolSource
-	// Traces has Transaction ask the node for native coin that contracts sent
-	// (debug_traceTransaction): what a payer's hint names then counts, although blocks and receipts
-	// do not show it. Many providers refuse the method. Defaults to not asking.
+	// Traces makes Transaction ask for internal transfers of the native coin
+	// (debug_traceTransaction). Payments that a payer's hint names then count, although blocks and
+	// receipts do not show them. Many providers refuse the method. Defaults to false.
 	Traces bool
-	// L1GasPriceOracle is the contract of an OP-stack rollup that answers getL1Fee(bytes). Defaults to the
-	// predeploy on the OP-stack networks of this package's catalogue, else to none.
+	// L1GasPriceOracle is the contract of an OP-stack rollup with getL1Fee(bytes). Defaults to the
+	// predeploy on the OP-stack networks of this package, else to none.
 	L1GasPriceOracle chain.Address
 }
 
-// opGasPriceOracle is the predeployed GasPriceOracle of every OP-stack rollup.
-// Source: Optimism specification, "Predeploys".
+// opGasPriceOracle is the predeployed GasPriceOracle of every OP-stack rollup (Optimism
+// specification, "Predeploys").
 const opGasPriceOracle chain.Address = "0x420000000000000000000000000000000000000F"
 
-// New checks the configuration and returns the driver; it does no I/O. Driver.Check asks the nodes.
-// A configuration that cannot work is fault.Invalid.
+// New returns the driver of a configuration. It does no I/O: Driver.Check calls the nodes. Errors:
+//
+//   - fault.Invalid (config_invalid): a configuration that cannot work
+//   - fault.Invalid (address_invalid): a malformed L1GasPriceOracle
 func New(c Config) (*Driver, error) {
 	c = c.withDefaults()
-	if err := c.check(); err != nil {
+	if err := c.validate(); err != nil {
 		return nil, err
 	}
 
 	d := &Driver{
-		tokens:   map[common.Address]chain.Asset{},
-		attempts: c.Attempts,
-		maxBatch: c.MaxBatch,
-		parallel: c.Concurrency,
-		pool:     c.Pool,
-		traces:   c.Traces,
+		tokens:      map[common.Address]chain.Asset{},
+		attempts:    c.Attempts,
+		maxBatch:    c.MaxBatch,
+		concurrency: c.Concurrency,
+		pool:        c.Pool,
+		traces:      c.Traces,
 	}
 
 	tokens, err := canonicalTokens(append(append([]chain.Asset{}, c.Network.Assets...), c.Tokens...))
@@ -115,7 +119,7 @@ func New(c Config) (*Driver, error) {
 			return nil, err
 		}
 
-		d.l1Oracle = &oracle
+		d.l1GasPriceOracle = &oracle
 	}
 
 	d.nodes = &failover.Set[*endpoint]{
@@ -136,6 +140,7 @@ func New(c Config) (*Driver, error) {
 	return d, nil
 }
 
+// withDefaults returns the configuration with its defaults filled in and RPC as the first of RPCs.
 func (c Config) withDefaults() Config {
 	if c.RPC != "" {
 		c.RPCs = append([]string{c.RPC}, c.RPCs...)
@@ -160,7 +165,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-func (c Config) check() error {
+// validate returns an error for a configuration that cannot work.
+func (c Config) validate() error {
 	switch {
 	case c.Network.Family != chain.EVM || c.Network.ChainID == 0:
 		return invalidConfig("network %q is not an EVM network with a chain id", c.Network.Slug)
@@ -180,6 +186,7 @@ func (c Config) check() error {
 	return invalidConfig("network %s: confirmation rule %q is unknown", c.Network.Slug, c.Network.Rule)
 }
 
+// canonicalTokens returns the assets with checksummed contracts. Two tokens must not share one.
 func canonicalTokens(assets []chain.Asset) ([]chain.Asset, error) {
 	seen := map[common.Address]string{}
 
@@ -204,8 +211,8 @@ func canonicalTokens(assets []chain.Asset) ([]chain.Asset, error) {
 	return assets, nil
 }
 
-// checkURL returns the parsed URL of a node; its error never repeats the URL, which may hold a key.
-func checkURL(raw string) (*url.URL, error) {
+// parseURL returns the parsed URL of a node. Its error never repeats the URL, which may hold a key.
+func parseURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 		return nil, invalidConfig("an RPC URL is not of the form http(s)://host/path")
@@ -214,6 +221,7 @@ func checkURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
+// invalidConfig returns fault.Invalid (config_invalid).
 func invalidConfig(format string, args ...any) error {
 	return fault.New(fault.Invalid, "config_invalid", "evm: "+format, args...)
 }

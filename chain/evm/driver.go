@@ -18,18 +18,18 @@ import (
 
 // Driver serves one EVM network. It is safe for concurrent use.
 type Driver struct {
-	network  chain.Network
-	native   chain.Asset
-	tokens   map[common.Address]chain.Asset
-	nodes    *failover.Set[*endpoint]
-	l1Oracle *common.Address
-	pool     PoolSource
-	traces   bool
-	attempts int
-	maxBatch int
-	parallel int
+	network          chain.Network
+	native           chain.Asset
+	tokens           map[common.Address]chain.Asset
+	nodes            *failover.Set[*endpoint]
+	l1GasPriceOracle *common.Address
+	pool             PoolSource
+	traces           bool
+	attempts         int
+	maxBatch         int
+	concurrency      int
 
-	finality atomic.Bool // a node has named safe or final blocks: from then on their absence is an outage
+	hasFinality atomic.Bool // a node has named safe or final blocks: from then on their absence is an outage
 }
 
 var _ interface {
@@ -49,7 +49,7 @@ var _ interface {
 	chain.Checker
 } = (*Driver)(nil)
 
-// Network describes the network, its assets complete with ids. The caller may keep and change it.
+// Network returns the network and its assets with their ids. The caller may change the result.
 func (d *Driver) Network() chain.Network {
 	n := d.network
 	n.Assets, n.Tiers = slices.Clone(n.Assets), slices.Clone(n.Tiers)
@@ -57,9 +57,11 @@ func (d *Driver) Network() chain.Network {
 	return n
 }
 
-// Check asks every endpoint for its chain id and every token for its decimals. A wrong chain id is
-// fault.Stopped with code chain_id_mismatch, a token that is not there or counts differently is
-// fault.Stopped with code token_mismatch, an endpoint without an answer is fault.Unavailable.
+// Check asks every node for its chain id and for the decimals of every token. Errors:
+//
+//   - fault.Stopped (chain_id_mismatch): a node serves another network
+//   - fault.Stopped (token_mismatch): a contract is no token or has other decimals
+//   - fault.Unavailable: a node did not answer
 func (d *Driver) Check(ctx context.Context) error {
 	for _, e := range d.nodes.Nodes {
 		if err := d.nodes.Vet(ctx, e); err != nil {
@@ -74,8 +76,8 @@ func (d *Driver) Check(ctx context.Context) error {
 	return nil
 }
 
-// ParseAddress returns the EIP-55 form of an address: 0x and 40 hex digits, either all of one case or
-// with a correct checksum. Anything else is fault.Invalid.
+// ParseAddress returns the EIP-55 form of an address: 0x and 40 hex digits, of one case or with a
+// correct checksum. Anything else is fault.Invalid (address_invalid).
 func (d *Driver) ParseAddress(s string) (chain.Address, error) {
 	a, err := parseAddress(s)
 	if err != nil {
@@ -85,26 +87,28 @@ func (d *Driver) ParseAddress(s string) (chain.Address, error) {
 	return canonical(a), nil
 }
 
+// parseAddress returns the 20 bytes of an address; see ParseAddress.
 func parseAddress(s string) (common.Address, error) {
 	var a common.Address
 
 	digits, ok := strings.CutPrefix(s, "0x")
 	if !ok || len(digits) != 2*common.AddressLength {
-		return a, badAddress(s, "write 0x and 40 hexadecimal digits")
+		return a, invalidAddress(s, "write 0x and 40 hexadecimal digits")
 	}
 
 	if _, err := hex.Decode(a[:], []byte(digits)); err != nil {
-		return a, badAddress(s, "write 0x and 40 hexadecimal digits")
+		return a, invalidAddress(s, "write 0x and 40 hexadecimal digits")
 	}
 
 	if digits != strings.ToLower(digits) && digits != strings.ToUpper(digits) && a.Hex() != s {
-		return a, badAddress(s, "its checksum (EIP-55) is wrong: copy it again")
+		return a, invalidAddress(s, "its checksum (EIP-55) is wrong: copy it again")
 	}
 
 	return a, nil
 }
 
-func badAddress(s, what string) error {
+// invalidAddress returns fault.Invalid (address_invalid), with s cut to 64 bytes.
+func invalidAddress(s, what string) error {
 	if len(s) > 64 {
 		s = s[:64] + "…"
 	}
@@ -116,7 +120,7 @@ func badAddress(s, what string) error {
 func canonical(a common.Address) chain.Address { return chain.Address(a.Hex()) }
 
 // DeriveAddress returns the address of a compressed secp256k1 public key: the last 20 bytes of the
-// Keccak-256 of the uncompressed point. Another key is fault.Invalid.
+// Keccak-256 of the uncompressed point. Another key is fault.Invalid (key_invalid).
 func (d *Driver) DeriveAddress(key chain.PublicKey) (chain.Address, error) {
 	if key.Curve != chain.Secp256k1 {
 		return "", fault.New(

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
 
-// tooMuch is the kind of a node that a smaller request may suit.
+// tooMuch is the kind of a failure that a smaller request may avoid.
 const tooMuch failover.Kind = "too much"
 
 // The JSON-RPC codes that are acted on. Sources: JSON-RPC 2.0, section 5.1; EIP-1474; EIP-4444 as
@@ -22,18 +22,21 @@ const (
 	codeLimit       = -32005
 )
 
-func throttles(err error) bool { return failover.RefusedWith(err, codeLimit, 429) }
-func noMethod(err error) bool  { return failover.RefusedWith(err, codeNoMethod, codeUnsupported) }
+// isThrottle reports whether a node refused a call because of its rate limit.
+func isThrottle(err error) bool { return failover.RefusedWith(err, codeLimit, 429) }
 
-// ask is failover.Set.Ask for as many rounds as configured.
+// isNoMethod reports whether a node does not support a method.
+func isNoMethod(err error) bool { return failover.RefusedWith(err, codeNoMethod, codeUnsupported) }
+
+// ask calls f on the nodes in turn, with as many attempts as configured; see failover.Set.Ask.
 func (d *Driver) ask(ctx context.Context, need uint64, f func(context.Context, *endpoint) error) error {
 	return d.nodes.Ask(ctx, d.attempts, need, f)
 }
 
-// Doubt lets the endpoint that is preferred now rest like one that failed.
+// Doubt demotes the preferred node as if it had failed.
 func (d *Driver) Doubt(why string) { d.nodes.Doubt(why) }
 
-// verify compares the endpoint's chain id with the network's.
+// verify compares the node's chain id with the network's.
 func (d *Driver) verify(ctx context.Context, e *endpoint) error {
 	c := newCall("eth_chainId")
 	if err := e.do(ctx, c); err != nil {
@@ -56,7 +59,7 @@ func (d *Driver) verify(ctx context.Context, e *endpoint) error {
 	return nil
 }
 
-// refreshTip asks for the endpoint's newest height; below need it is failover.ErrLagging.
+// refreshTip reads the node's tip; below need it returns failover.ErrLagging.
 func refreshTip(ctx context.Context, e *endpoint, need uint64) error {
 	c := newCall("eth_blockNumber")
 	if err := e.do(ctx, c); err != nil {

@@ -13,15 +13,15 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// plainGas is what a transfer of native coin to an account without code uses: exactly, on every network
-// that does not count the publishing of the transaction as gas. Source: Ethereum Yellow Paper, G_transaction.
-const plainGas = 21_000
+// transferGas is the gas of a native transfer to an account without code, except on networks that
+// count publishing as gas. Source: Ethereum Yellow Paper, G_transaction.
+const transferGas = 21_000
 
-// maxGas bounds a gas estimate that is believed.
+// maxGas bounds the gas estimates that are accepted.
 const maxGas = 1 << 32
 
-// spend is one payment of an order, in the terms of the network.
-type spend struct {
+// transferMsg is the one transfer of an order, with the fields of its transaction.
+type transferMsg struct {
 	asset  chain.Asset
 	from   common.Address
 	payee  common.Address // who receives the asset
@@ -32,15 +32,19 @@ type spend struct {
 	data  []byte
 }
 
-// spendOf reads an order. What can never be paid is fault.Invalid.
-func (d *Driver) spendOf(order chain.Order) (spend, error) {
+// messageOf returns the transfer of an order. Errors:
+//
+//   - fault.Invalid (destination_not_payable, address_invalid, asset_not_enabled, amount_too_small)
+//   - fault.Invalid (subtract_fee_invalid): the fee cannot be taken out of a token
+//   - fault.Unsupported (outputs_unsupported, fee_payer_unsupported)
+func (d *Driver) messageOf(order chain.Order) (transferMsg, error) {
 	if len(order.Outputs) != 1 {
-		return spend{}, fault.New(fault.Unsupported, "outputs_unsupported",
+		return transferMsg{}, fault.New(fault.Unsupported, "outputs_unsupported",
 			"a transaction of network %s pays one destination, not %d", d.network.Slug, len(order.Outputs))
 	}
 
 	if order.FeePayer != nil && *order.FeePayer != order.From {
-		return spend{}, fault.New(
+		return transferMsg{}, fault.New(
 			fault.Unsupported, "fee_payer_unsupported", "on network %s the sender pays the fee",
 			d.network.Slug,
 		)
@@ -48,48 +52,49 @@ func (d *Driver) spendOf(order chain.Order) (spend, error) {
 
 	from, err := parseAddress(string(order.From.Address))
 	if err != nil {
-		return spend{}, err
+		return transferMsg{}, err
 	}
 
-	out := order.Outputs[0]
+	output := order.Outputs[0]
 
-	payee, err := parseAddress(string(out.To))
+	payee, err := parseAddress(string(output.To))
 	if err != nil {
-		return spend{}, notPayable(err, out.To)
+		return transferMsg{}, notPayable(err, output.To)
 	}
 
-	asset, ok := d.network.AssetByID(out.AssetID)
+	asset, ok := d.network.AssetByID(output.AssetID)
 	if !ok {
-		return spend{}, fault.New(
+		return transferMsg{}, fault.New(
 			fault.Invalid, "asset_not_enabled", "network %s has no asset %s", d.network.Slug,
-			out.AssetID,
+			output.AssetID,
 		)
 	}
 
 	_, isToken := d.tokens[payee]
 	switch {
 	case payee == (common.Address{}), isToken:
-		return spend{}, notPayable(nil, out.To)
+		return transferMsg{}, notPayable(nil, output.To)
 	// nothing to oneself cancels a nonce
-	case out.Amount.IsZero() && (payee != from || asset.Kind == chain.Token):
-		return spend{}, fault.New(fault.Invalid, "amount_too_small", "the order pays %s nothing", out.To)
+	case output.Amount.IsZero() && (payee != from || asset.Kind == chain.Token):
+		return transferMsg{}, fault.New(fault.Invalid, "amount_too_small", "the order pays %s nothing", output.To)
 	case order.SubtractFee && asset.Kind != chain.Native:
-		return spend{}, fault.New(
+		return transferMsg{}, fault.New(
 			fault.Invalid, "subtract_fee_invalid", "the network fee can be taken out of %s only",
 			d.native.Symbol,
 		)
 	}
 
-	s := spend{asset: asset, from: from, payee: payee, amount: out.Amount}
+	msg := transferMsg{asset: asset, from: from, payee: payee, amount: output.Amount}
 	if asset.Kind == chain.Token {
-		s.to, s.data = common.HexToAddress(string(asset.Contract)), transferInput(payee, out.Amount)
+		msg.to, msg.data = common.HexToAddress(string(asset.Contract)), transferInput(payee, output.Amount)
 	} else {
-		s.to, s.value = payee, out.Amount
+		msg.to, msg.value = payee, output.Amount
 	}
 
-	return s, nil
+	return msg, nil
 }
 
+// notPayable returns fault.Invalid (destination_not_payable).
 func notPayable(cause error, to chain.Address) error {
 	const code, text = "destination_not_payable", "%s cannot be paid: it refuses the transfer, or is no " +
 		"address for money"
@@ -100,134 +105,137 @@ func notPayable(cause error, to chain.Address) error {
 	return fault.Wrap(cause, fault.Invalid, code, text, to)
 }
 
-// survey is what the network says about a spend right now.
-type survey struct {
-	base, tip chain.Amount // wei per gas: the newest block's base fee, the suggested priority fee
-	gas       uint64       // the limit to set
-	hasCode   bool         // the payee of native coin runs code
-	l1        chain.Amount // the most that publishing may cost on an OP-stack rollup, else 0
-	balance   chain.Amount // the sender's, native
-	held      chain.Amount // the sender's, of the asset
+// networkQuote holds current fees, gas and balances for a transfer.
+type networkQuote struct {
+	baseFee, tipCap chain.Amount // wei per gas: the newest block's base fee, the suggested priority fee
+	gas             uint64       // the limit to set
+	hasCode         bool         // the payee of native coin runs code
+	l1Fee           chain.Amount // the most that publishing may cost on an OP-stack rollup, else 0
+	balance         chain.Amount // the sender's, native
+	assetBalance    chain.Amount // the sender's, of the asset
 }
 
-// survey reads prices, gas and balances in one request, and the L1 data fee in another where there is one.
-// A sender without the money is fault.State (insufficient_funds), a refused transfer destination_not_payable.
-func (d *Driver) survey(ctx context.Context, e *endpoint, s spend) (survey, error) {
-	var v survey
+// quote reads fees, gas and balances in one request, and the L1 data fee in another. Errors:
+//
+//   - fault.State (insufficient_funds): the sender holds less than the transfer
+//   - fault.Invalid (destination_not_payable): the contract or the payee reverts
+func (d *Driver) quote(ctx context.Context, e *endpoint, msg transferMsg) (networkQuote, error) {
+	var quote networkQuote
 
 	header := newCall("eth_getBlockByNumber", "latest", false)
 	tip := newCall("eth_maxPriorityFeePerGas")
-	gas := newCall("eth_estimateGas", map[string]any{
-		"from":  s.from,
-		"to":    s.to,
-		"value": (*hexutil.Big)(s.value.Big()),
-		"data":  hexutil.Bytes(s.data),
+	gasEstimate := newCall("eth_estimateGas", map[string]any{
+		"from":  msg.from,
+		"to":    msg.to,
+		"value": (*hexutil.Big)(msg.value.Big()),
+		"data":  hexutil.Bytes(msg.data),
 	})
-	code := newCall("eth_getCode", s.payee, "latest")
-	balance := newCall("eth_getBalance", s.from, "latest")
-	held := balance
-	calls := []*call{header, tip, gas, code, balance}
+	code := newCall("eth_getCode", msg.payee, "latest")
+	balance := newCall("eth_getBalance", msg.from, "latest")
+	assetBalance := balance
+	calls := []*call{header, tip, gasEstimate, code, balance}
 
-	if s.asset.Kind == chain.Token {
+	if msg.asset.Kind == chain.Token {
 		var err error
-		if held, err = d.balanceCall(
-			chain.Holding{Address: canonical(s.from), AssetID: s.asset.ID}, "latest",
+		if assetBalance, err = d.balanceCall(
+			chain.Holding{Address: canonical(msg.from), AssetID: msg.asset.ID}, "latest",
 		); err != nil {
-			return v, err
+			return quote, err
 		}
 
-		calls = append(calls, held)
+		calls = append(calls, assetBalance)
 	}
 
 	if err := e.do(ctx, calls...); err != nil {
-		return v, err
+		return quote, err
 	}
 
 	var err error
-	if v.base, v.tip, err = e.prices(ctx, header, tip); err != nil {
-		return v, err
+	if quote.baseFee, quote.tipCap, err = e.feesPerGas(ctx, header, tip); err != nil {
+		return quote, err
 	}
 
-	if v.balance, err = balance.balance(e); err != nil {
-		return v, err
+	if quote.balance, err = balance.amount(e); err != nil {
+		return quote, err
 	}
 
-	if v.held, err = held.balance(e); err != nil {
-		return v, err
+	if quote.assetBalance, err = assetBalance.amount(e); err != nil {
+		return quote, err
 	}
 
-	if v.held.Less(s.amount) {
-		return v, d.unfunded(s, v.held)
+	if quote.assetBalance.Less(msg.amount) {
+		return quote, d.insufficientFunds(msg, quote.assetBalance)
 	}
 
 	var deployed hexutil.Bytes
 	if err := code.decode(e, &deployed); err != nil {
-		return v, err
+		return quote, err
 	}
 
-	v.hasCode = s.asset.Kind == chain.Native && len(deployed) > 0
-	if v.gas, err = gas.gasLimit(e, s); err != nil {
-		return v, err
+	quote.hasCode = msg.asset.Kind == chain.Native && len(deployed) > 0
+	if quote.gas, err = gasEstimate.gasLimit(e, msg); err != nil {
+		return quote, err
 	}
 
-	v.l1, err = d.l1Fee(ctx, e, s, v)
+	quote.l1Fee, err = d.l1Fee(ctx, e, msg, quote)
 
-	return v, err
+	return quote, err
 }
 
-func (d *Driver) unfunded(s spend, held chain.Amount) error {
+// insufficientFunds returns fault.State for a sender with the given balance (base units).
+func (d *Driver) insufficientFunds(msg transferMsg, balance chain.Amount) error {
 	return fault.New(
 		fault.State, "insufficient_funds",
 		"%s holds %s base units of %s, too little for what it has to send and its fee",
-		canonical(s.from), held, s.asset.Symbol,
+		canonical(msg.from), balance, msg.asset.Symbol,
 	)
 }
 
-// prices reads base fee and priority fee; a node without eth_maxPriorityFeePerGas is asked for
-// eth_gasPrice, which is the sum of both.
-func (e *endpoint) prices(ctx context.Context, header, tip *call) (base, priority chain.Amount, err error) {
-	var h headerJSON
-	if err = header.decode(e, &h); err != nil {
+// feesPerGas returns base fee and priority fee in wei per gas. Without eth_maxPriorityFeePerGas it
+// subtracts the base fee from eth_gasPrice, the sum of both.
+func (e *endpoint) feesPerGas(ctx context.Context, header, tip *call) (baseFee, tipCap chain.Amount, err error) {
+	var latest headerJSON
+	if err = header.decode(e, &latest); err != nil {
 		return
 	}
 
-	if base, err = e.price(h.BaseFeePerGas); err != nil {
+	if baseFee, err = e.price(latest.BaseFeePerGas); err != nil {
 		return
 	}
 
-	var n hexutil.Big
+	var wei hexutil.Big
 
-	if noMethod(tip.err) {
-		sum := newCall("eth_gasPrice")
-		if err = e.do(ctx, sum); err != nil {
+	if isNoMethod(tip.err) {
+		gasPrice := newCall("eth_gasPrice")
+		if err = e.do(ctx, gasPrice); err != nil {
 			return
 		}
 
-		if err = sum.decode(e, &n); err != nil {
+		if err = gasPrice.decode(e, &wei); err != nil {
 			return
 		}
 
-		if priority, err = e.price(&n); err != nil {
+		if tipCap, err = e.price(&wei); err != nil {
 			return
 		}
 
-		return base, priority.SubFloor(base), nil
+		return baseFee, tipCap.SubFloor(baseFee), nil
 	}
 
-	if err = tip.decode(e, &n); err != nil {
+	if err = tip.decode(e, &wei); err != nil {
 		return
 	}
 
-	priority, err = e.price(&n)
+	tipCap, err = e.price(&wei)
 
 	return
 }
 
-// gasLimit reads a gas estimate: as it is for a plain transfer of native coin, else with a fifth on top,
-// rounded up, since the state may change until the transaction is included.
-func (c *call) gasLimit(e *endpoint, s spend) (uint64, error) {
-	if reverts(c.err) {
-		return 0, notPayable(c.err, canonical(s.payee))
+// gasLimit returns the gas limit for an estimate: the estimate itself for a plain native transfer,
+// else a fifth more, rounded up, since state may change before inclusion.
+func (c *call) gasLimit(e *endpoint, msg transferMsg) (uint64, error) {
+	if isRevert(c.err) {
+		return 0, notPayable(c.err, canonical(msg.payee))
 	}
 
 	var gas hexutil.Uint64
@@ -235,57 +243,57 @@ func (c *call) gasLimit(e *endpoint, s spend) (uint64, error) {
 		return 0, err
 	}
 
-	if gas < plainGas || gas > maxGas {
+	if gas < transferGas || gas > maxGas {
 		return 0, e.Garbled("a gas estimate of %d", uint64(gas))
 	}
 
-	if gas == plainGas {
-		return plainGas, nil
+	if gas == transferGas {
+		return transferGas, nil
 	}
 
 	return uint64(gas) + (uint64(gas)+4)/5, nil
 }
 
-// reverts says that the node ran the call and the contract refused it. go-ethereum, Erigon, Reth and Anvil
-// answer code 3; Nethermind -32015; others, and a call that burns all gas, only say so in words.
-func reverts(err error) bool {
-	r, ok := errors.AsType[*failover.Refusal](err)
+// isRevert reports whether the contract reverted. go-ethereum, Erigon, Reth and Anvil answer code
+// 3, Nethermind -32015. Others, and a call that uses up its gas, say so only in the message.
+func isRevert(err error) bool {
+	refusal, ok := errors.AsType[*failover.Refusal](err)
 	if !ok {
 		return false
 	}
 
-	words := strings.ToLower(r.Message)
+	message := strings.ToLower(refusal.Message)
 
-	return r.Code == codeReverted || r.Code == -32015 || strings.Contains(words, "revert") ||
-		strings.Contains(words, "gas required exceeds allowance")
+	return refusal.Code == codeReverted || refusal.Code == -32015 || strings.Contains(message, "revert") ||
+		strings.Contains(message, "gas required exceeds allowance")
 }
 
-// l1Fee asks the rollup's oracle what publishing the transaction costs and adds a quarter, rounded
-// up: the price of L1 blobs and gas may rise before it is included. Source: OP-stack specification,
+// l1Fee returns the L1 data fee of an OP-stack rollup in wei, with a quarter added and rounded up,
+// as L1 prices may rise before inclusion. Elsewhere it is 0. Source: OP-stack specification,
 // GasPriceOracle.getL1Fee.
-func (d *Driver) l1Fee(ctx context.Context, e *endpoint, s spend, v survey) (chain.Amount, error) {
-	if d.l1Oracle == nil {
+func (d *Driver) l1Fee(ctx context.Context, e *endpoint, msg transferMsg, quote networkQuote) (chain.Amount, error) {
+	if d.l1GasPriceOracle == nil {
 		return chain.Amount{}, nil
 	}
 	// Sizes count, not values: every number as long as it will be.
-	price := v.base.Add(v.base).Add(v.tip)
-	raw := (&envelope{
+	price := quote.baseFee.Add(quote.baseFee).Add(quote.tipCap)
+	raw := (&unsignedTx{
 		chainID: d.network.ChainID,
 		nonce:   1 << 32,
-		tip:     price,
-		cap:     price,
-		gas:     v.gas,
-		to:      s.to,
-		value:   s.value,
-		data:    s.data,
+		tipCap:  price,
+		feeCap:  price,
+		gas:     quote.gas,
+		to:      msg.to,
+		value:   msg.value,
+		data:    msg.data,
 	}).encode()
 
-	c := viewCall(*d.l1Oracle, getL1FeeInput(raw), "latest")
+	c := viewCall(*d.l1GasPriceOracle, getL1FeeInput(raw), "latest")
 	if err := e.do(ctx, c); err != nil {
 		return chain.Amount{}, err
 	}
 
-	fee, err := c.word(e)
+	fee, err := c.uint256(e)
 	if err != nil {
 		return fee, err
 	}
@@ -297,43 +305,48 @@ func (d *Driver) l1Fee(ctx context.Context, e *endpoint, s spend, v survey) (cha
 	return fee.Add(quarterUp(fee)), nil
 }
 
-// getL1FeeInput is the ABI encoding of getL1Fee(bytes).
+// getL1FeeInput returns the ABI encoding of getL1Fee(bytes).
 func getL1FeeInput(raw []byte) []byte {
 	length := chain.Units(uint64(len(raw))).Bytes32()
 	offset := chain.Units(32).Bytes32()
-	in := append([]byte{0x49, 0x94, 0x8e, 0x0e}, offset[:]...)
-	in = append(in, length[:]...)
+	input := append([]byte{0x49, 0x94, 0x8e, 0x0e}, offset[:]...)
+	input = append(input, length[:]...)
 
-	return append(in, common.RightPadBytes(raw, (len(raw)+31)/32*32)...)
+	return append(input, common.RightPadBytes(raw, (len(raw)+31)/32*32)...)
 }
 
-// ceiling is the price per gas to offer: room for the base fee to double.
-func (v survey) ceiling() chain.Amount { return v.base.Add(v.base).Add(v.tip) }
+// feeCap returns the maximum fee to offer, in wei per gas: 2 × base fee + priority fee.
+func (q networkQuote) feeCap() chain.Amount { return q.baseFee.Add(q.baseFee).Add(q.tipCap) }
 
-// exact is the price per gas of a sweep, all of which is spent: the base fee with a quarter on top, rounded
-// up, which two full blocks do not exceed by more than the priority fee covers.
-func (v survey) exact() chain.Amount { return v.base.Add(quarterUp(v.base)).Add(v.tip) }
+// sweepFeeCap returns the fee of a sweep, which spends all of it, in wei per gas: 1.25 × base fee,
+// rounded up, + priority fee. Two full blocks exceed it by no more than the priority fee covers.
+func (q networkQuote) sweepFeeCap() chain.Amount {
+	return q.baseFee.Add(quarterUp(q.baseFee)).Add(q.tipCap)
+}
 
 func quarterUp(a chain.Amount) chain.Amount {
 	return a.RoundUpTo(chain.Units(4)).Share(chain.Units(1), chain.Units(4))
 }
 
-// allowance is the most that the transaction should be allowed to cost: one and a half of the ceiling,
-// rounded up, so that it can be replaced three times at an eighth more each.
-func (v survey) allowance() chain.Amount {
-	price := v.ceiling()
+// maxCost returns the most that the transaction should cost, in wei: 1.5 × the fee cap, rounded up.
+// That allows three replacements, each an eighth higher.
+func (q networkQuote) maxCost() chain.Amount {
+	price := q.feeCap()
 	half := price.RoundUpTo(chain.Units(2)).Share(chain.Units(1), chain.Units(2))
 
-	return price.Add(half).Mul(v.gas).Add(v.l1)
+	return price.Add(half).Mul(q.gas).Add(q.l1Fee)
 }
 
-// expected is what the transaction will probably cost.
-func (v survey) expected() chain.Amount { return v.base.Add(v.tip).Mul(v.gas).Add(v.l1) }
+// expectedCost returns what the transaction costs at current fees, in wei.
+func (q networkQuote) expectedCost() chain.Amount {
+	return q.baseFee.Add(q.tipCap).Mul(q.gas).Add(q.l1Fee)
+}
 
-// EstimateFee returns the most that the order's transaction should be allowed to cost now, in wei: gas
-// limit × 1.5 × (2 × base fee + priority fee), and the L1 data fee of an OP-stack rollup.
+// EstimateFee returns the most that the order's transaction should cost, in wei: gas limit × 1.5 ×
+// (2 × base fee + priority fee), plus the L1 data fee of an OP-stack rollup. Errors are those of
+// messageOf and quote.
 func (d *Driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount, error) {
-	s, err := d.spendOf(order)
+	msg, err := d.messageOf(order)
 	if err != nil {
 		return chain.Amount{}, err
 	}
@@ -341,9 +354,9 @@ func (d *Driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amou
 	var fee chain.Amount
 
 	err = d.ask(ctx, 0, func(ctx context.Context, e *endpoint) error {
-		v, err := d.survey(ctx, e, s)
+		quote, err := d.quote(ctx, e, msg)
 		if err == nil {
-			fee = v.allowance()
+			fee = quote.maxCost()
 		}
 
 		return err

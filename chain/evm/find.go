@@ -12,43 +12,45 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Transaction looks a transaction up in chain and pool. Something that is no transaction hash is
-// fault.Invalid.
+// Transaction returns a transaction from the chain or the pool. Errors:
+//
+//   - fault.Invalid (tx_hash_invalid)
+//   - fault.NotFound (transaction_unknown)
 func (d *Driver) Transaction(ctx context.Context, hash string) (chain.Found, error) {
-	h, err := parseHash(hash)
+	txHash, err := parseHash(hash)
 	if err != nil {
 		return chain.Found{}, err
 	}
 
-	found := chain.Found{TxHash: h.Hex()}
+	found := chain.Found{TxHash: txHash.Hex()}
 
 	err = d.ask(ctx, 0, func(ctx context.Context, e *endpoint) error {
-		s, err := d.sight(ctx, e, h)
+		lookup, err := d.lookUpTx(ctx, e, txHash)
 		if err != nil {
 			return err
 		}
 
-		if s.tx == nil {
+		if lookup.tx == nil {
 			return fault.New(
 				fault.NotFound, "transaction_unknown", "network %s has no transaction %s",
-				d.network.Slug, h.Hex(),
+				d.network.Slug, txHash.Hex(),
 			)
 		}
 
-		if s.receipt == nil {
-			found.Transfers, err = d.foreseen(e, s.tx)
+		if lookup.receipt == nil {
+			found.Transfers, err = d.pendingTransfers(e, lookup.tx)
 			return err
 		}
 
-		found.Block, found.Failed = s.block, *s.receipt.Status == 0
-		if found.Transfers, err = d.moved(
-			e, &s.tx.txJSON, s.receipt,
+		found.Block, found.Failed = lookup.block, *lookup.receipt.Status == 0
+		if found.Transfers, err = d.transfersOf(
+			e, &lookup.tx.txJSON, lookup.receipt,
 		); err != nil || !d.traces ||
 			found.Failed {
 			return err
 		}
 
-		internal, err := d.internal(ctx, e, h)
+		internal, err := d.internalTransfers(ctx, e, txHash)
 		found.Transfers = append(found.Transfers, internal...)
 
 		return err
@@ -60,63 +62,64 @@ func (d *Driver) Transaction(ctx context.Context, hash string) (chain.Found, err
 	return found, nil
 }
 
-// sighting is where one transaction was seen: nowhere (no tx), in the pool (no receipt), or in a block.
-type sighting struct {
+// txLookup is the result of a lookup: unknown (no tx), in the pool (no receipt), or in a block.
+type txLookup struct {
 	tx      *poolTxJSON
 	receipt *receiptJSON
 	block   chain.Ref
 }
 
-// sight looks a transaction up at one endpoint. A receipt counts only while its block is canonical.
-func (d *Driver) sight(ctx context.Context, e *endpoint, hash common.Hash) (sighting, error) {
+// lookUpTx looks up a transaction at one node. A receipt counts only while its block is canonical.
+func (d *Driver) lookUpTx(ctx context.Context, e *endpoint, hash common.Hash) (txLookup, error) {
 	byHash := newCall("eth_getTransactionByHash", hash)
 
 	receipt := newCall("eth_getTransactionReceipt", hash)
 	if err := e.do(ctx, byHash, receipt); err != nil {
-		return sighting{}, err
+		return txLookup{}, err
 	}
 
-	if byHash.null() && receipt.null() {
-		return sighting{}, nil
+	if byHash.isNull() && receipt.isNull() {
+		return txLookup{}, nil
 	}
 
-	var s sighting
-	if err := byHash.decode(e, &s.tx); err != nil {
-		return s, err
+	var found txLookup
+	if err := byHash.decode(e, &found.tx); err != nil {
+		return found, err
 	}
 
-	if err := s.tx.check(e); err != nil {
-		return s, err
+	if err := found.tx.checkComplete(e); err != nil {
+		return found, err
 	}
 
-	if *s.tx.Hash != hash {
-		return s, e.Garbled("asked for transaction %s, it answered %s", hash.Hex(), s.tx.Hash.Hex())
+	if *found.tx.Hash != hash {
+		return found, e.Garbled("asked for transaction %s, it answered %s", hash.Hex(), found.tx.Hash.Hex())
 	}
 
-	if receipt.null() {
-		if s.tx.BlockHash != nil {
-			return s, e.Garbled("transaction %s is in a block and has no receipt", hash.Hex())
+	if receipt.isNull() {
+		if found.tx.BlockHash != nil {
+			return found, e.Garbled("transaction %s is in a block and has no receipt", hash.Hex())
 		}
 
-		return s, nil
+		return found, nil
 	}
 
-	if err := receipt.decode(e, &s.receipt); err != nil {
-		return s, err
+	if err := receipt.decode(e, &found.receipt); err != nil {
+		return found, err
 	}
 
-	if s.receipt.BlockNumber == nil || s.receipt.BlockHash == nil {
-		return s, e.Garbled("the receipt of transaction %s names no block", hash.Hex())
+	if found.receipt.BlockNumber == nil || found.receipt.BlockHash == nil {
+		return found, e.Garbled("the receipt of transaction %s names no block", hash.Hex())
 	}
 
 	var err error
-	if s.block, err = e.refAt(ctx, uint64(*s.receipt.BlockNumber)); err != nil {
-		return s, err
+	if found.block, err = e.refAt(ctx, uint64(*found.receipt.BlockNumber)); err != nil {
+		return found, err
 	}
 
-	return s, s.receipt.check(e, hash, common.HexToHash(s.block.Hash))
+	return found, found.receipt.check(e, hash, common.HexToHash(found.block.Hash))
 }
 
+// parseHash returns a transaction hash; anything else is fault.Invalid (tx_hash_invalid).
 func parseHash(s string) (common.Hash, error) {
 	var h common.Hash
 
@@ -138,7 +141,7 @@ func parseHash(s string) (common.Hash, error) {
 	)
 }
 
-// Nonce returns how many transactions of the address are in blocks up to the tip.
+// Nonce returns the number of the address's transactions in blocks up to the tip.
 func (d *Driver) Nonce(ctx context.Context, address chain.Address) (uint64, error) {
 	a, err := parseAddress(string(address))
 	if err != nil {

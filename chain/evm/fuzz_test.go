@@ -69,7 +69,7 @@ func FuzzBlock(f *testing.F) {
 				continue
 			}
 
-			moved, err := d.moved(e, tx, &r)
+			moved, err := d.transfersOf(e, tx, &r)
 			if err != nil {
 				continue
 			}
@@ -88,7 +88,7 @@ func FuzzBlock(f *testing.F) {
 				}
 			}
 
-			_ = explained(e, &b, []*receiptJSON{&r})
+			_ = checkBloom(e, &b, []*receiptJSON{&r})
 			if fee, err := r.fee(e); err == nil && fee.Big().Sign() < 0 {
 				t.Fatalf("fee %s", fee)
 			}
@@ -150,11 +150,11 @@ func FuzzTransferInput(f *testing.F) {
 // FuzzEnvelope: unsigned bytes have one form, and it is the one that go-ethereum signs.
 func FuzzEnvelope(f *testing.F) {
 	f.Add(
-		(&envelope{
+		(&unsignedTx{
 			chainID: 1,
 			nonce:   2,
-			tip:     chain.Units(3),
-			cap:     chain.Units(4),
+			tipCap:  chain.Units(3),
+			feeCap:  chain.Units(4),
 			gas:     5,
 			value:   chain.Units(6),
 			data:    []byte{7},
@@ -162,7 +162,7 @@ func FuzzEnvelope(f *testing.F) {
 	)
 	f.Add([]byte{2, 0xc0})
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		e, err := decodeEnvelope(raw)
+		e, err := decodeUnsigned(raw)
 		if err != nil {
 			return
 		}
@@ -176,8 +176,8 @@ func FuzzEnvelope(f *testing.F) {
 		tx := types.NewTx(&types.DynamicFeeTx{
 			ChainID:   id,
 			Nonce:     e.nonce,
-			GasTipCap: e.tip.Big(),
-			GasFeeCap: e.cap.Big(),
+			GasTipCap: e.tipCap.Big(),
+			GasFeeCap: e.feeCap.Big(),
 			Gas:       e.gas,
 			To:        &e.to,
 			Value:     e.value.Big(),
@@ -198,15 +198,15 @@ func FuzzSignedEnvelope(f *testing.F) {
 		f.Fatal(err)
 	}
 
-	e := &envelope{
+	e := &unsignedTx{
 		chainID: 31337,
 		nonce:   2,
-		tip:     chain.Units(3),
-		cap:     chain.Units(4),
+		tipCap:  chain.Units(3),
+		feeCap:  chain.Units(4),
 		gas:     5,
 		value:   chain.Units(6),
 	}
-	hash := digest(e.encode())
+	hash := signingHash(e.encode())
 
 	signature, err := crypto.Sign(hash[:], key)
 	if err != nil {
@@ -225,7 +225,7 @@ func FuzzSignedEnvelope(f *testing.F) {
 
 	f.Add(raw)
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		tx, from, err := d.signedEnvelope(raw)
+		tx, from, err := d.decodeSigned(raw)
 		if err == nil && (from == common.Address{} || tx.ChainId().Uint64() != 31337) {
 			t.Fatalf("%x was taken as sent by %s", raw, from)
 		}

@@ -11,22 +11,22 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Head returns the newest block and the newest that the network calls safe and finalized. With several
-// nodes, one that is behind what was seen before is passed over while another is ahead.
+// Head returns the newest, the safe and the finalized block. A node below an earlier tip is skipped
+// while another one is ahead.
 func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
 	var best chain.Head
 
 	err := d.ask(ctx, 0, func(ctx context.Context, e *endpoint) error {
-		h, err := d.headOf(ctx, e)
+		head, err := d.readHead(ctx, e)
 		if err != nil {
 			return err
 		}
 
-		if best.Tip.IsZero() || h.Tip.Height > best.Tip.Height {
-			best = h
+		if best.Tip.IsZero() || head.Tip.Height > best.Tip.Height {
+			best = head
 		}
 
-		if h.Tip.Height < d.nodes.Seen.Load() {
+		if head.Tip.Height < d.nodes.Seen.Load() {
 			return failover.ErrLagging
 		}
 
@@ -45,8 +45,9 @@ func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
 	return best, nil
 }
 
-// headOf reads one endpoint's head. The final block is asked for first: it can only be older than the tip.
-func (d *Driver) headOf(ctx context.Context, e *endpoint) (chain.Head, error) {
+// readHead reads one node's head. It asks for the final block first, which can only be older than
+// the tip.
+func (d *Driver) readHead(ctx context.Context, e *endpoint) (chain.Head, error) {
 	final := newCall("eth_getBlockByNumber", "finalized", false)
 	safe := newCall("eth_getBlockByNumber", "safe", false)
 
@@ -56,43 +57,43 @@ func (d *Driver) headOf(ctx context.Context, e *endpoint) (chain.Head, error) {
 	}
 
 	var (
-		h      chain.Head
+		head   chain.Head
 		header headerJSON
 	)
 
 	err := tip.decode(e, &header)
 	if err == nil {
-		h.Tip, err = header.ref(e)
+		head.Tip, err = header.ref(e)
 	}
 
 	if err == nil {
-		h.Safe, err = d.tagged(e, safe)
+		head.Safe, err = d.taggedBlock(e, safe)
 	}
 
 	if err == nil {
-		h.Final, err = d.tagged(e, final)
+		head.Final, err = d.taggedBlock(e, final)
 	}
 
 	if err != nil {
 		return chain.Head{}, err
 	}
 
-	if h.Safe.Height > h.Tip.Height || (!h.Safe.IsZero() && h.Final.Height > h.Safe.Height) {
+	if head.Safe.Height > head.Tip.Height || (!head.Safe.IsZero() && head.Final.Height > head.Safe.Height) {
 		return chain.Head{}, e.Garbled(
-			"tip %d, safe %d, final %d", h.Tip.Height, h.Safe.Height, h.Final.Height,
+			"tip %d, safe %d, final %d", head.Tip.Height, head.Safe.Height, head.Final.Height,
 		)
 	}
 
-	e.SawTip(h.Tip.Height)
+	e.SawTip(head.Tip.Height)
 
-	return h, nil
+	return head, nil
 }
 
-// tagged reads the answer for a finality tag. A node that has never named such a block does not support
-// it (zero); once one has, silence is an outage: falling back to depth then could weaken the rule.
-func (d *Driver) tagged(e *endpoint, c *call) (chain.Ref, error) {
-	if c.null() || c.err != nil {
-		if d.finality.Load() {
+// taggedBlock returns the block of a finality tag, or zero if no node ever named one. Later absence
+// is an error: falling back to depth then could weaken the rule.
+func (d *Driver) taggedBlock(e *endpoint, c *call) (chain.Ref, error) {
+	if c.isNull() || c.err != nil {
+		if d.hasFinality.Load() {
 			return chain.Ref{}, e.Garbled("it no longer names its safe and final blocks")
 		}
 
@@ -106,13 +107,16 @@ func (d *Driver) tagged(e *endpoint, c *call) (chain.Ref, error) {
 
 	ref, err := header.ref(e)
 	if err == nil {
-		d.finality.Store(true)
+		d.hasFinality.Store(true)
 	}
 
 	return ref, err
 }
 
-// RefAt returns the canonical block at a height.
+// RefAt returns the canonical block at a height. Errors:
+//
+//   - fault.NotFound (block_unknown): above the tip
+//   - fault.Stopped (node_pruned): no node has the height any more
 func (d *Driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 	var ref chain.Ref
 
@@ -121,17 +125,18 @@ func (d *Driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 		return err
 	})
 
-	return ref, aboveTip(err, height)
+	return ref, unknownBlock(err, height)
 }
 
+// refAt returns one node's block at a height.
 func (e *endpoint) refAt(ctx context.Context, height uint64) (chain.Ref, error) {
 	c := newCall("eth_getBlockByNumber", hexutil.Uint64(height), false)
 	if err := e.do(ctx, c); err != nil {
 		return chain.Ref{}, err
 	}
 
-	if c.null() || c.err != nil {
-		return chain.Ref{}, e.absent(ctx, height, c)
+	if c.isNull() || c.err != nil {
+		return chain.Ref{}, e.missingBlock(ctx, height, c)
 	}
 
 	var header headerJSON
@@ -147,14 +152,14 @@ func (e *endpoint) refAt(ctx context.Context, height uint64) (chain.Ref, error) 
 	return ref, err
 }
 
-// youngDepth is how far below the tip a block may be missing because the node is still taking it in;
-// deeper, it was thrown away.
-const youngDepth = 128
+// maxSyncDepth is the depth in blocks to which a node may lack a block it is still importing. A
+// deeper one was pruned.
+const maxSyncDepth = 128
 
-// absent says why the node does not have a block that it was asked for.
-func (e *endpoint) absent(ctx context.Context, height uint64, c *call) error {
-	if refused, ok := errors.AsType[*failover.Refusal](c.err); ok {
-		if refused.Code == codePruned {
+// missingBlock returns why a node does not have a block: pruned, lagging, refused or inconsistent.
+func (e *endpoint) missingBlock(ctx context.Context, height uint64, c *call) error {
+	if refusal, ok := errors.AsType[*failover.Refusal](c.err); ok {
+		if refusal.Code == codePruned {
 			return failover.ErrPruned
 		}
 
@@ -165,15 +170,16 @@ func (e *endpoint) absent(ctx context.Context, height uint64, c *call) error {
 		return err
 	}
 
-	if e.KnownTip()-height < youngDepth {
+	if e.KnownTip()-height < maxSyncDepth {
 		return e.Garbled("block %d is below its tip and missing", height)
 	}
 
 	return failover.ErrPruned
 }
 
-// aboveTip translates failover.ErrLagging for a height that no node has reached.
-func aboveTip(err error, height uint64) error {
+// unknownBlock returns failover.ErrLagging as fault.NotFound (block_unknown), other errors
+// unchanged.
+func unknownBlock(err error, height uint64) error {
 	if errors.Is(err, failover.ErrLagging) {
 		return fault.New(fault.NotFound, "block_unknown", "block %d is above the tip", height)
 	}

@@ -32,10 +32,10 @@ var (
 		BlockTime:             12 * time.Second,
 		Livemode:              true,
 		Assets: []chain.Asset{
-			ether("500000000000000"),
-			token("USDC", "USD Coin", usdcEthereum, 6, "1000000"),
-			token("USDT", "Tether USD", usdtEthereum, 6, "1000000"),
-			token("DAI", "Dai Stablecoin", daiEthereum, 18, "1000000000000000000"),
+			etherAsset("500000000000000"),
+			tokenAsset("USDC", "USD Coin", usdcEthereum, 6, "1000000"),
+			tokenAsset("USDT", "Tether USD", usdtEthereum, 6, "1000000"),
+			tokenAsset("DAI", "Dai Stablecoin", daiEthereum, 18, "1000000000000000000"),
 		},
 	}
 	// Sepolia is Ethereum's test network for applications.
@@ -54,8 +54,8 @@ var (
 		BlockTime:             12 * time.Second,
 		FaucetURL:             "https://sepolia-faucet.pk910.de",
 		Assets: []chain.Asset{
-			ether("1000000000000"),
-			token("USDC", "USD Coin", usdcSepolia, 6, "10000"),
+			etherAsset("1000000000000"),
+			tokenAsset("USDC", "USD Coin", usdcSepolia, 6, "10000"),
 		},
 	}
 	// Base is the OP-stack rollup of that name.
@@ -74,9 +74,9 @@ var (
 		BlockTime:             2 * time.Second,
 		Livemode:              true,
 		Assets: []chain.Asset{
-			ether("50000000000000"),
-			token("USDC", "USD Coin", usdcBase, 6, "100000"),
-			token("DAI", "Dai Stablecoin", daiBase, 18, "100000000000000000"),
+			etherAsset("50000000000000"),
+			tokenAsset("USDC", "USD Coin", usdcBase, 6, "100000"),
+			tokenAsset("DAI", "Dai Stablecoin", daiBase, 18, "100000000000000000"),
 		},
 	}
 	// BaseSepolia is Base's test network.
@@ -95,8 +95,8 @@ var (
 		BlockTime:             2 * time.Second,
 		FaucetURL:             "https://portal.cdp.coinbase.com/products/faucet",
 		Assets: []chain.Asset{
-			ether("1000000000000"),
-			token("USDC", "USD Coin", usdcBaseSepolia, 6, "10000"),
+			etherAsset("1000000000000"),
+			tokenAsset("USDC", "USD Coin", usdcBaseSepolia, 6, "10000"),
 		},
 	}
 	// Optimism is OP Mainnet.
@@ -115,10 +115,10 @@ var (
 		BlockTime:             2 * time.Second,
 		Livemode:              true,
 		Assets: []chain.Asset{
-			ether("50000000000000"),
-			token("USDC", "USD Coin", usdcOptimism, 6, "100000"),
-			token("USDT", "Tether USD", usdtOptimism, 6, "100000"),
-			token("DAI", "Dai Stablecoin", daiOptimism, 18, "100000000000000000"),
+			etherAsset("50000000000000"),
+			tokenAsset("USDC", "USD Coin", usdcOptimism, 6, "100000"),
+			tokenAsset("USDT", "Tether USD", usdtOptimism, 6, "100000"),
+			tokenAsset("DAI", "Dai Stablecoin", daiOptimism, 18, "100000000000000000"),
 		},
 	}
 	// OPSepolia is OP Mainnet's test network.
@@ -137,8 +137,8 @@ var (
 		BlockTime:             2 * time.Second,
 		FaucetURL:             "https://console.optimism.io/faucet",
 		Assets: []chain.Asset{
-			ether("1000000000000"),
-			token("USDC", "USD Coin", usdcOPSepolia, 6, "10000"),
+			etherAsset("1000000000000"),
+			tokenAsset("USDC", "USD Coin", usdcOPSepolia, 6, "10000"),
 		},
 	}
 	// Arbitrum is Arbitrum One.
@@ -157,10 +157,10 @@ var (
 		BlockTime:             250 * time.Millisecond,
 		Livemode:              true,
 		Assets: []chain.Asset{
-			ether("50000000000000"),
-			token("USDC", "USD Coin", usdcArbitrum, 6, "100000"),
-			token("USDT", "Tether USD", usdtArbitrum, 6, "100000"),
-			token("DAI", "Dai Stablecoin", daiArbitrum, 18, "100000000000000000"),
+			etherAsset("50000000000000"),
+			tokenAsset("USDC", "USD Coin", usdcArbitrum, 6, "100000"),
+			tokenAsset("USDT", "Tether USD", usdtArbitrum, 6, "100000"),
+			tokenAsset("DAI", "Dai Stablecoin", daiArbitrum, 18, "100000000000000000"),
 		},
 	}
 	// ArbitrumSepolia is Arbitrum One's test network.
@@ -179,8 +179,8 @@ var (
 		BlockTime:             250 * time.Millisecond,
 		FaucetURL:             "https://faucet.quicknode.com/arbitrum/sepolia",
 		Assets: []chain.Asset{
-			ether("1000000000000"),
-			token("USDC", "USD Coin", usdcArbitrumSepolia, 6, "10000"),
+			etherAsset("1000000000000"),
+			tokenAsset("USDC", "USD Coin", usdcArbitrumSepolia, 6, "10000"),
 		},
 	}
 	// Polygon is Polygon PoS.
@@ -199,10 +199,10 @@ var (
 		BlockTime:             2 * time.Second,
 		Livemode:              true,
 		Assets: []chain.Asset{
-			coin("POL", "Polygon Ecosystem Token", "100000000000000000"),
-			token("USDC", "USD Coin", usdcPolygon, 6, "100000"),
-			token("USDT", "Tether USD", usdtPolygon, 6, "100000"),
-			token("DAI", "Dai Stablecoin", daiPolygon, 18, "100000000000000000"),
+			nativeAsset("POL", "Polygon Ecosystem Token", "100000000000000000"),
+			tokenAsset("USDC", "USD Coin", usdcPolygon, 6, "100000"),
+			tokenAsset("USDT", "Tether USD", usdtPolygon, 6, "100000"),
+			tokenAsset("DAI", "Dai Stablecoin", daiPolygon, 18, "100000000000000000"),
 		},
 	}
 	// PolygonAmoy is Polygon's test network.
@@ -221,8 +221,8 @@ var (
 		BlockTime:             2 * time.Second,
 		FaucetURL:             "https://faucet.polygon.technology",
 		Assets: []chain.Asset{
-			coin("POL", "Polygon Ecosystem Token", "1000000000000000"),
-			token("USDC", "USD Coin", usdcAmoy, 6, "10000"),
+			nativeAsset("POL", "Polygon Ecosystem Token", "1000000000000000"),
+			tokenAsset("USDC", "USD Coin", usdcAmoy, 6, "10000"),
 		},
 	}
 	// BNB is BNB Smart Chain. Its USDC, USDT and DAI are the exchange-pegged tokens, with 18 decimals.
@@ -241,10 +241,10 @@ var (
 		BlockTime:             750 * time.Millisecond,
 		Livemode:              true,
 		Assets: []chain.Asset{
-			coin("BNB", "BNB", "200000000000000"),
-			token("USDC", "Binance-Peg USD Coin", usdcBNB, 18, "100000000000000000"),
-			token("USDT", "Binance-Peg BSC-USD", usdtBNB, 18, "100000000000000000"),
-			token("DAI", "Binance-Peg Dai Token", daiBNB, 18, "100000000000000000"),
+			nativeAsset("BNB", "BNB", "200000000000000"),
+			tokenAsset("USDC", "Binance-Peg USD Coin", usdcBNB, 18, "100000000000000000"),
+			tokenAsset("USDT", "Binance-Peg BSC-USD", usdtBNB, 18, "100000000000000000"),
+			tokenAsset("DAI", "Binance-Peg Dai Token", daiBNB, 18, "100000000000000000"),
 		},
 	}
 	// BNBTestnet is BNB Smart Chain's test network.
@@ -262,7 +262,7 @@ var (
 		EstimatedConfirmation: 10 * time.Second,
 		BlockTime:             750 * time.Millisecond,
 		FaucetURL:             "https://www.bnbchain.org/en/testnet-faucet",
-		Assets:                []chain.Asset{coin("BNB", "BNB", "1000000000000")},
+		Assets:                []chain.Asset{nativeAsset("BNB", "BNB", "1000000000000")},
 	}
 )
 
@@ -320,29 +320,29 @@ func Local(chainID uint64, tokens ...chain.Asset) chain.Network {
 		Rule:          chain.RuleConfirmations,
 		Confirmations: 2,
 		BlockTime:     time.Second,
-		Assets:        append([]chain.Asset{ether("1")}, tokens...),
+		Assets:        append([]chain.Asset{etherAsset("1")}, tokens...),
 	}
 }
 
-func ether(least string) chain.Asset { return coin("ETH", "Ether", least) }
+func etherAsset(minAmount string) chain.Asset { return nativeAsset("ETH", "Ether", minAmount) }
 
-func coin(symbol, name, least string) chain.Asset {
+func nativeAsset(symbol, name, minAmount string) chain.Asset {
 	return chain.Asset{
 		Symbol:    symbol,
 		Name:      name,
 		Kind:      chain.Native,
 		Decimals:  18,
-		MinAmount: chain.MustAmount(least),
+		MinAmount: chain.MustAmount(minAmount),
 	}
 }
 
-func token(symbol, name string, contract chain.Address, decimals uint8, least string) chain.Asset {
+func tokenAsset(symbol, name string, contract chain.Address, decimals uint8, minAmount string) chain.Asset {
 	return chain.Asset{
 		Symbol:    symbol,
 		Name:      name,
 		Kind:      chain.Token,
 		Contract:  contract,
 		Decimals:  decimals,
-		MinAmount: chain.MustAmount(least),
+		MinAmount: chain.MustAmount(minAmount),
 	}
 }

@@ -9,16 +9,16 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// PlanRelease plans the steps that are still to be done.
+// PlanRelease returns the remaining steps of a release.
 //
-// A native deposit pays for itself: a transaction with the platform fee when there is one, then a sweep of
-// all that is left of the deposit, whose fee is exact. A token deposit is paid for by the master wallet:
-// the gas that the deposit address lacks, the platform fee, then the tokens. Other money at the address,
-// which may be somebody's deposit, is never counted on: a native release moves Amount less Spent, a token
-// release has Residue for gas.
+// A native deposit pays its own fees: a transaction with the platform fee, if any, then a sweep of
+// the rest with an exact fee. For a token deposit the master wallet pays: a top-up of the gas that
+// is missing at the deposit address, the platform fee, then the sweep.
 //
-// Beyond what chain.Sweeper says, an address that holds less than its deposits explain is fault.State with
-// code funds_missing.
+// Other funds at the address may be somebody's deposit and are not spent. A native release moves
+// Amount less Spent; a token release may use Residue for gas. Errors, besides chain.Sweeper's:
+//
+//   - fault.State (funds_missing): the address holds less than its deposits
 func (d *Driver) PlanRelease(ctx context.Context, r chain.Release) ([]chain.ReleaseStep, error) {
 	if slices.Contains(r.Done, chain.StepSweep) {
 		return nil, nil
@@ -50,15 +50,16 @@ func (d *Driver) PlanRelease(ctx context.Context, r chain.Release) ([]chain.Rele
 	return steps, nil
 }
 
+// planNative returns the steps of a native deposit: platform fee, sweep.
 func (d *Driver) planNative(ctx context.Context, e *endpoint, r chain.Release) ([]chain.ReleaseStep, error) {
-	left := r.Amount.SubFloor(r.Spent)
-	if left.IsZero() {
+	remaining := r.Amount.SubFloor(r.Spent)
+	if remaining.IsZero() {
 		return nil, uneconomic(r)
 	}
 
-	sweep, err := d.plan(ctx, e, r, chain.StepSweep, chain.Order{
+	sweep, err := d.planStep(ctx, e, r, chain.StepSweep, chain.Order{
 		From:        r.Deposit,
-		Outputs:     []chain.Output{{To: r.Master.Address, AssetID: d.native.ID, Amount: left}},
+		Outputs:     []chain.Output{{To: r.Master.Address, AssetID: d.native.ID, Amount: remaining}},
 		SubtractFee: true,
 	})
 	if err != nil {
@@ -68,43 +69,44 @@ func (d *Driver) planNative(ctx context.Context, e *endpoint, r chain.Release) (
 	var steps []chain.ReleaseStep
 
 	if !r.Fee.IsZero() && !slices.Contains(r.Done, chain.StepFee) {
-		fee, err := d.plan(ctx, e, r, chain.StepFee, chain.Order{
+		fee, err := d.planStep(ctx, e, r, chain.StepFee, chain.Order{
 			From:    r.Deposit,
-			Outputs: []chain.Output{{To: r.FeeAddress, AssetID: d.native.ID, Amount: chain.Min(r.Fee, left)}},
+			Outputs: []chain.Output{{To: r.FeeAddress, AssetID: d.native.ID, Amount: chain.Min(r.Fee, remaining)}},
 		})
 		if err != nil {
 			return nil, err
 		}
 		// What the fee step may cost at most is kept from the sweep; planned again after it, the
 		// sweep gets the rest.
-		spare := left.SubFloor(r.Fee).SubFloor(sweep.NetworkFee)
-		if spare.Cmp(fee.NetworkFee) <= 0 {
+		available := remaining.SubFloor(r.Fee).SubFloor(sweep.NetworkFee)
+		if available.Cmp(fee.NetworkFee) <= 0 {
 			return nil, uneconomic(r)
 		}
 
-		fee.Order.MaxFee = chain.Min(fee.Order.MaxFee, spare.Sub(chain.Units(1)))
+		fee.Order.MaxFee = chain.Min(fee.Order.MaxFee, available.Sub(chain.Units(1)))
 		fee.PaysFee = r.Fee
-		left = left.Sub(r.Fee).Sub(fee.Order.MaxFee)
+		remaining = remaining.Sub(r.Fee).Sub(fee.Order.MaxFee)
 		steps = append(steps, fee)
 	}
 
-	if left.Cmp(sweep.NetworkFee) <= 0 {
+	if remaining.Cmp(sweep.NetworkFee) <= 0 {
 		return nil, uneconomic(r)
 	}
 
-	sweep.Order.Outputs[0].Amount = left
-	sweep.Order.MaxFee = chain.Min(sweep.Order.MaxFee, left.Sub(chain.Units(1)))
+	sweep.Order.Outputs[0].Amount = remaining
+	sweep.Order.MaxFee = chain.Min(sweep.Order.MaxFee, remaining.Sub(chain.Units(1)))
 
 	return append(steps, sweep), nil
 }
 
+// planToken returns the steps of a token deposit: top-up, platform fee, sweep.
 func (d *Driver) planToken(
 	ctx context.Context,
 	e *endpoint,
 	r chain.Release,
 	asset chain.Asset,
 ) ([]chain.ReleaseStep, error) {
-	sweep, err := d.plan(ctx, e, r, chain.StepSweep, chain.Order{
+	sweep, err := d.planStep(ctx, e, r, chain.StepSweep, chain.Order{
 		From:    r.Deposit,
 		Outputs: []chain.Output{{To: r.Master.Address, AssetID: asset.ID, Amount: r.Amount}},
 	})
@@ -114,17 +116,17 @@ func (d *Driver) planToken(
 
 	var steps []chain.ReleaseStep
 
-	gas, err := d.gasAt(ctx, e, r)
+	gasBalance, err := d.spendableGas(ctx, e, r)
 	if err != nil {
 		return nil, err
 	}
 
 	toppedUp := slices.Contains(r.Done, chain.StepTopUp)
 	if missing := sweep.Order.MaxFee.SubFloor(
-		gas,
+		gasBalance,
 	); !missing.IsZero() &&
-		(!toppedUp || gas.Less(sweep.NetworkFee)) {
-		step, err := d.plan(ctx, e, r, chain.StepTopUp, chain.Order{
+		(!toppedUp || gasBalance.Less(sweep.NetworkFee)) {
+		step, err := d.planStep(ctx, e, r, chain.StepTopUp, chain.Order{
 			From:    r.Master,
 			Outputs: []chain.Output{{To: r.Deposit.Address, AssetID: d.native.ID, Amount: missing}},
 		})
@@ -134,11 +136,11 @@ func (d *Driver) planToken(
 
 		steps = append(steps, step)
 	} else {
-		sweep.Order.MaxFee = chain.Min(sweep.Order.MaxFee, gas)
+		sweep.Order.MaxFee = chain.Min(sweep.Order.MaxFee, gasBalance)
 	}
 
 	if !r.Fee.IsZero() && !slices.Contains(r.Done, chain.StepFee) {
-		step, err := d.plan(ctx, e, r, chain.StepFee, chain.Order{
+		step, err := d.planStep(ctx, e, r, chain.StepFee, chain.Order{
 			From:    r.Master,
 			Outputs: []chain.Output{{To: r.FeeAddress, AssetID: d.native.ID, Amount: r.Fee}},
 		})
@@ -153,9 +155,9 @@ func (d *Driver) planToken(
 	return append(steps, sweep), nil
 }
 
-// gasAt is the native coin that a token sweep may spend: the residue, as far as it is really there; after a
-// top-up, which no deposit explains either, all that the address holds.
-func (d *Driver) gasAt(ctx context.Context, e *endpoint, r chain.Release) (chain.Amount, error) {
+// spendableGas returns the native coin, in wei, that a token sweep may spend: the residue, as far
+// as it is there. After a top-up, which no deposit explains either, it is the whole balance.
+func (d *Driver) spendableGas(ctx context.Context, e *endpoint, r chain.Release) (chain.Amount, error) {
 	c, err := d.balanceCall(chain.Holding{Address: r.Deposit.Address, AssetID: d.native.ID}, "latest")
 	if err != nil {
 		return chain.Amount{}, err
@@ -165,16 +167,16 @@ func (d *Driver) gasAt(ctx context.Context, e *endpoint, r chain.Release) (chain
 		return chain.Amount{}, err
 	}
 
-	held, err := c.balance(e)
+	balance, err := c.amount(e)
 	if err != nil || slices.Contains(r.Done, chain.StepTopUp) {
-		return held, err
+		return balance, err
 	}
 
-	return chain.Min(held, r.Residue), nil
+	return chain.Min(balance, r.Residue), nil
 }
 
-// plan completes a step with what it will cost and may cost at most.
-func (d *Driver) plan(
+// planStep returns a step with its maximum and its estimated network fee.
+func (d *Driver) planStep(
 	ctx context.Context,
 	e *endpoint,
 	r chain.Release,
@@ -183,18 +185,18 @@ func (d *Driver) plan(
 ) (chain.ReleaseStep, error) {
 	step := chain.ReleaseStep{Kind: kind, Order: order}
 
-	s, err := d.spendOf(order)
+	msg, err := d.messageOf(order)
 	if err != nil {
 		return step, notReleasable(err, r, kind)
 	}
 
 	if order.From.Address == r.Master.Address {
 		// planned also while the master wallet cannot pay for it yet
-		s.amount, s.value = chain.Amount{}, chain.Amount{}
+		msg.amount, msg.value = chain.Amount{}, chain.Amount{}
 	}
 
-	v, err := d.survey(ctx, e, s)
-	if order.SubtractFee && err == nil && v.hasCode && v.gas > plainGas {
+	quote, err := d.quote(ctx, e, msg)
+	if order.SubtractFee && err == nil && quote.hasCode && quote.gas > transferGas {
 		err = notPayable(nil, r.Master.Address)
 	}
 
@@ -205,20 +207,21 @@ func (d *Driver) plan(
 		return step, fault.New(
 			fault.State, "funds_missing",
 			"%s holds %s base units of %s, less than its deposits of %s explain after %s were spent",
-			r.Deposit.Address, v.held, r.Asset.Symbol, r.Amount, r.Spent,
+			r.Deposit.Address, quote.assetBalance, r.Asset.Symbol, r.Amount, r.Spent,
 		)
 	case err != nil:
 		return step, err
 	}
 
-	step.Order.MaxFee, step.NetworkFee = v.allowance(), v.expected()
+	step.Order.MaxFee, step.NetworkFee = quote.maxCost(), quote.expectedCost()
 	if order.SubtractFee {
-		step.NetworkFee = v.exact().Mul(v.gas).Add(v.l1)
+		step.NetworkFee = quote.sweepFeeCap().Mul(quote.gas).Add(quote.l1Fee)
 	}
 
 	return step, nil
 }
 
+// notReleasable returns fault.Invalid (not_releasable).
 func notReleasable(cause error, r chain.Release, kind chain.StepKind) error {
 	return fault.Wrap(
 		cause, fault.Invalid, "not_releasable", "the %s of a release from %s cannot be made",
@@ -226,6 +229,7 @@ func notReleasable(cause error, r chain.Release, kind chain.StepKind) error {
 	)
 }
 
+// uneconomic returns fault.State (uneconomic).
 func uneconomic(r chain.Release) error {
 	return fault.New(
 		fault.State, "uneconomic",

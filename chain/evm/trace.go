@@ -12,8 +12,8 @@ import (
 // firstInternal is the index of a transaction's first internal transfer.
 const firstInternal = 1 << 20
 
-// frameJSON is one call of a transaction with the calls that it made, as go-ethereum's callTracer shows it.
-// Source: go-ethereum documentation, "Built-in tracers".
+// frameJSON is one call of a transaction with its nested calls, in the form of go-ethereum's
+// callTracer. Source: go-ethereum documentation, "Built-in tracers".
 type frameJSON struct {
 	Type  string          `json:"type"`
 	From  *common.Address `json:"from"`
@@ -23,9 +23,9 @@ type frameJSON struct {
 	Calls []frameJSON     `json:"calls"`
 }
 
-// internal returns the native coin that contracts sent within a transaction, in the order of the
-// calls. Calls that were reverted moved nothing, and nothing that they called did.
-func (d *Driver) internal(ctx context.Context, e *endpoint, hash common.Hash) ([]chain.Transfer, error) {
+// internalTransfers returns the native transfers by contracts within a transaction, in call order.
+// Reverted calls, and the calls below them, transfer nothing.
+func (d *Driver) internalTransfers(ctx context.Context, e *endpoint, hash common.Hash) ([]chain.Transfer, error) {
 	c := newCall("debug_traceTransaction", hash, map[string]any{"tracer": "callTracer"})
 	if err := e.do(ctx, c); err != nil {
 		return nil, err
@@ -49,13 +49,13 @@ func (d *Driver) internal(ctx context.Context, e *endpoint, hash common.Hash) ([
 				continue
 			}
 
-			if f.sends() {
+			if f.movesCoin() {
 				value, err := e.amount(f.Value)
 				if err != nil {
 					return err
 				}
 
-				if countable(value) {
+				if isTransferAmount(value) {
 					out = append(out, chain.Transfer{
 						TxHash:  hash.Hex(),
 						Index:   index,
@@ -83,8 +83,8 @@ func (d *Driver) internal(ctx context.Context, e *endpoint, hash common.Hash) ([
 	return out, nil
 }
 
-// sends reports whether a call moves native coin from one account to another.
-func (f *frameJSON) sends() bool {
+// movesCoin reports whether a call transfers native coin between accounts.
+func (f *frameJSON) movesCoin() bool {
 	switch f.Type {
 	case "CALL", "CREATE", "CREATE2", "SELFDESTRUCT":
 		return f.From != nil && f.To != nil && f.Value != nil && f.Value.ToInt().Sign() > 0

@@ -40,8 +40,8 @@ type txJSON struct {
 	BlockHash *common.Hash    `json:"blockHash"`
 }
 
-// spent is the nonce that the transaction uses up; nothing where the network gives it none.
-func (t *txJSON) spent() []chain.Spend {
+// nonceSpent returns the nonce that the transaction uses up; none where the network gives it none.
+func (t *txJSON) nonceSpent() []chain.Spend {
 	if t.Nonce == nil {
 		return nil
 	}
@@ -49,7 +49,7 @@ func (t *txJSON) spent() []chain.Spend {
 	return []chain.Spend{{Sender: canonical(*t.From), Nonce: uint64(*t.Nonce), By: t.Hash.Hex()}}
 }
 
-// poolTxJSON is a waiting transaction, whose movements can only be foreseen from its input.
+// poolTxJSON is a pending transaction with its input, from which its transfers are derived.
 type poolTxJSON struct {
 	txJSON
 	Input hexutil.Bytes `json:"input"`
@@ -75,16 +75,18 @@ type logJSON struct {
 	Removed  bool            `json:"removed"`
 }
 
-// null says that the node answered null: it does not have what was asked for.
-func (c *call) null() bool { return c.err == nil && (len(c.result) == 0 || string(c.result) == "null") }
+// isNull reports whether the node answered null: it does not have what was asked for.
+func (c *call) isNull() bool {
+	return c.err == nil && (len(c.result) == 0 || string(c.result) == "null")
+}
 
-// decode reads the answer into v. null and anything that does not fit is a failure of the endpoint.
+// decode reads the result into v. A null or another form is a failure of the node.
 func (c *call) decode(e *endpoint, v any) error {
 	if c.err != nil {
 		return c.err
 	}
 
-	if c.null() {
+	if c.isNull() {
 		return e.Garbled("%s answered null", c.method)
 	}
 
@@ -95,7 +97,7 @@ func (c *call) decode(e *endpoint, v any) error {
 	return nil
 }
 
-// ref checks a header and returns the reference to its block.
+// ref returns the reference to the header's block, or an error if a field is missing.
 func (h *headerJSON) ref(e *endpoint) (chain.Ref, error) {
 	if h.Number == nil || h.Hash == nil || h.ParentHash == nil || h.Timestamp == nil ||
 		uint64(*h.Timestamp) > 1<<40 {
@@ -109,7 +111,7 @@ func (h *headerJSON) ref(e *endpoint) (chain.Ref, error) {
 	}, nil
 }
 
-// check makes sure that everything the scan relies on is there.
+// check returns the reference to the block, or an error if the block is incomplete.
 func (b *blockJSON) check(e *endpoint, height uint64) (chain.Ref, error) {
 	ref, err := b.ref(e)
 	if err != nil {
@@ -130,7 +132,7 @@ func (b *blockJSON) check(e *endpoint, height uint64) (chain.Ref, error) {
 
 	for i := range b.Transactions {
 		tx := &b.Transactions[i]
-		if err := tx.check(e); err != nil {
+		if err := tx.checkComplete(e); err != nil {
 			return ref, err
 		}
 
@@ -145,7 +147,8 @@ func (b *blockJSON) check(e *endpoint, height uint64) (chain.Ref, error) {
 	return ref, nil
 }
 
-func (t *txJSON) check(e *endpoint) error {
+// checkComplete returns an error if hash, sender or value is missing.
+func (t *txJSON) checkComplete(e *endpoint) error {
 	if t.Hash == nil || t.From == nil || t.Value == nil {
 		return e.Garbled("a transaction without hash, sender or value")
 	}
@@ -153,7 +156,7 @@ func (t *txJSON) check(e *endpoint) error {
 	return nil
 }
 
-// check makes sure that the receipt is that of the transaction in the block, and complete in itself.
+// check returns an error unless the receipt is complete and of this transaction in this block.
 func (r *receiptJSON) check(e *endpoint, tx, block common.Hash) error {
 	if r.TransactionHash == nil || *r.TransactionHash != tx || r.Status == nil || r.GasUsed == nil ||
 		r.BlockNumber == nil {
@@ -175,10 +178,11 @@ func (r *receiptJSON) check(e *endpoint, tx, block common.Hash) error {
 	return nil
 }
 
-// maxPrice bounds what is taken for a gas price, so that no product with a gas amount overflows: 10^28 wei.
+// maxPrice bounds the gas prices that are accepted, in wei: 10^28. No product with a gas amount
+// overflows.
 var maxPrice = chain.Pow10(28)
 
-// price reads a gas price.
+// price returns a gas price in wei.
 func (e *endpoint) price(n *hexutil.Big) (chain.Amount, error) {
 	if n == nil {
 		return chain.Amount{}, e.Garbled("a gas price is missing")
@@ -192,7 +196,7 @@ func (e *endpoint) price(n *hexutil.Big) (chain.Amount, error) {
 	return a, nil
 }
 
-// amount reads a quantity of base units.
+// amount returns a quantity of base units.
 func (e *endpoint) amount(n *hexutil.Big) (chain.Amount, error) {
 	a, err := chain.AmountFromBig((*big.Int)(n))
 	if err != nil {
