@@ -12,7 +12,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// balanceOfSelector begins the input of balanceOf(address), decimalsSelector is that of decimals() (EIP-20).
+// The function selectors of balanceOf(address) and decimals() (EIP-20).
 var (
 	balanceOfSelector = []byte{0x70, 0xa0, 0x82, 0x31}
 	decimalsSelector  = []byte{0x31, 0x3c, 0xe5, 0x67}
@@ -142,8 +142,10 @@ func (d *Driver) checkTokens(ctx context.Context, e *endpoint) error {
 		calls  []*call
 		assets []chain.Asset
 	)
+
 	for contract, asset := range d.tokens {
-		calls, assets = append(calls, viewCall(contract, decimalsSelector, "latest")), append(assets, asset)
+		calls = append(calls, viewCall(contract, decimalsSelector, "latest"))
+		assets = append(assets, asset)
 	}
 
 	if len(calls) == 0 {

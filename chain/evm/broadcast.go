@@ -31,9 +31,9 @@ func (d *Driver) Broadcast(ctx context.Context, tx chain.Signed) error {
 		)
 	}
 
-	var firstRefusal *fault.Error // the first verdict, while no node gave an unclear answer
+	var firstRefusal *fault.Error
 
-	unclear := false
+	unclear := false // whether a node failed or answered something that proves nothing
 
 	err = d.nodes.Ask(ctx, 1, 0, func(ctx context.Context, e *endpoint) error {
 		err := e.sendRawTransaction(ctx, decoded.Hash(), tx.Raw)
@@ -98,8 +98,8 @@ func (e *endpoint) hasTransaction(ctx context.Context, hash common.Hash) bool {
 	return e.do(ctx, c) == nil && !c.isNull() && c.decode(e, &tx) == nil && tx.Hash != nil && *tx.Hash == hash
 }
 
-// What nodes say of a transaction that they do not put into their pool. JSON-RPC has no codes for it, only
-// words: those of go-ethereum, Erigon, Reth, Nethermind, Besu and Anvil, in lower case.
+// Parts of the messages with which nodes refuse a transaction, in lower case. JSON-RPC has no codes
+// for them. Sources: go-ethereum, Erigon, Reth, Nethermind, Besu and Anvil.
 var (
 	knownMessages = []string{
 		"already known",
@@ -146,6 +146,7 @@ func classifyRefusal(refusal *failover.Refusal, hash common.Hash) error {
 
 		return false
 	}
+
 	switch {
 	case contains(knownMessages):
 		return nil

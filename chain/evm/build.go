@@ -3,6 +3,7 @@ package evm
 import (
 	"context"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -12,9 +13,9 @@ import (
 // Build returns a type-2 transaction (EIP-1559). It offers twice the base fee plus the suggested
 // priority fee per gas, or as much as Order.MaxFee pays for if that covers the current fees.
 //
-// With SubtractFee the fee is exact: 21,000 gas, and a priority fee equal to the maximum fee, so
-// that no base fee leaves a remainder. A destination with code is refused. On an OP-stack rollup
-// the unused part of the L1 data fee stays at the address.
+// With SubtractFee the fee of a plain transfer (21,000 gas) is exact: the priority fee equals the
+// maximum fee, so that no base fee leaves a remainder. A destination whose code needs more gas is
+// refused. On an OP-stack rollup the unused part of the L1 data fee stays at the address.
 //
 // A replacement raises both fees of what it replaces by an eighth; nodes require a tenth. Errors:
 //
@@ -51,7 +52,12 @@ func (d *Driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 }
 
 // buildTx returns the transaction of an order at the fees of a quote.
-func (d *Driver) buildTx(order chain.Order, msg transferMsg, quote networkQuote, minFees feesPerGas) (chain.Unsigned, error) {
+func (d *Driver) buildTx(
+	order chain.Order,
+	msg transferMsg,
+	quote networkQuote,
+	minFees feesPerGas,
+) (chain.Unsigned, error) {
 	if order.SubtractFee && quote.hasCode && quote.gas > transferGas {
 		return chain.Unsigned{}, notPayable(nil, canonical(msg.payee))
 	}
@@ -74,12 +80,13 @@ func (d *Driver) buildTx(order chain.Order, msg transferMsg, quote networkQuote,
 		msg.value = output.Amount
 	}
 
-	if due, ok := msg.value.AddOK(maxFee); !ok || quote.balance.Less(due) {
+	if total, ok := msg.value.AddOK(maxFee); !ok || quote.balance.Less(total) {
 		msg.asset = d.native
 		return chain.Unsigned{}, d.insufficientFunds(msg, quote.balance)
 	}
 
 	output.To = canonical(msg.payee)
+
 	raw := (&unsignedTx{
 		chainID: d.network.ChainID,
 		nonce:   order.Nonce,
@@ -133,11 +140,7 @@ func (d *Driver) replacementFees(order chain.Order, msg transferMsg) (feesPerGas
 		return feesPerGas{}, malformedTx(err)
 	}
 
-	return feesPerGas{feeCap: feeCap.Add(eighthUp(feeCap)), tipCap: tipCap.Add(eighthUp(tipCap))}, nil
-}
-
-func eighthUp(a chain.Amount) chain.Amount {
-	return a.RoundUpTo(chain.Units(8)).Share(chain.Units(1), chain.Units(8))
+	return feesPerGas{feeCap: feeCap.Add(fraction(feeCap, 8)), tipCap: tipCap.Add(fraction(tipCap, 8))}, nil
 }
 
 // chooseFees returns the fees to offer: at least the network's current ones and minFees, at most
@@ -152,6 +155,7 @@ func chooseFees(order chain.Order, quote networkQuote, minFees feesPerGas) (fees
 	}
 
 	wanted = chain.Max(wanted, minFeeCap)
+
 	// Rounded down: price × gas stays within the maximum.
 	affordable := order.MaxFee.SubFloor(quote.l1Fee).Share(chain.Units(1), chain.Units(quote.gas))
 	if affordable.Less(minFeeCap) || order.MaxFee.Less(quote.l1Fee) {
@@ -186,37 +190,9 @@ func (d *Driver) Assemble(
 		return chain.Signed{}, err
 	}
 
-	if tx.chainID != d.network.ChainID || tx.nonce != order.Nonce {
-		return chain.Signed{}, fault.New(
-			fault.Invalid, "transaction_foreign",
-			"the transaction has chain id %d and nonce %d, the order is for network %s and nonce %d",
-			tx.chainID, tx.nonce, d.network.Slug, order.Nonce,
-		)
-	}
-
-	if len(keys) != 1 || len(signatures) != 1 || len(signatures[0]) != crypto.SignatureLength {
-		return chain.Signed{}, fault.New(
-			fault.Invalid, "signature_invalid",
-			"the transaction takes one key and one signature of %d bytes",
-			crypto.SignatureLength,
-		)
-	}
-
-	signer, err := d.DeriveAddress(keys[0])
+	from, err := d.checkSigner(order, tx, keys, signatures)
 	if err != nil {
 		return chain.Signed{}, err
-	}
-
-	from, err := parseAddress(string(order.From.Address))
-	if err != nil {
-		return chain.Signed{}, err
-	}
-
-	if signer != canonical(from) {
-		return chain.Signed{}, fault.New(
-			fault.Invalid, "signature_invalid", "the key is that of %s, the order is sent from %s",
-			signer, order.From.Address,
-		)
 	}
 
 	signed, err := tx.sign(signatures[0])
@@ -231,12 +207,13 @@ func (d *Driver) Assemble(
 	if err != nil {
 		return chain.Signed{}, malformedTx(err)
 	}
-	// Recovered as the network does it: from these bytes alone, s in the lower half.
+
+	// Recover the sender as the network does: from these bytes alone, with s in the lower half.
 	if _, sender, err := d.decodeSigned(raw); err != nil || sender != from {
 		return chain.Signed{}, fault.New(
 			fault.Invalid, "signature_invalid",
 			"the signature is not one of %s over this transaction",
-			signer,
+			canonical(from),
 		)
 	}
 
@@ -246,6 +223,50 @@ func (d *Driver) Assemble(
 		Nonce:   tx.nonce,
 		MaxFee:  unsigned.MaxFee,
 		Outputs: unsigned.Outputs,
-		From:    signer,
+		From:    canonical(from),
 	}, nil
+}
+
+// checkSigner returns the sender of an order's transaction. The transaction must be of this network
+// and nonce, with one signature by the key of Order.From; its validity is checked later.
+func (d *Driver) checkSigner(
+	order chain.Order,
+	tx *unsignedTx,
+	keys []chain.PublicKey,
+	signatures [][]byte,
+) (common.Address, error) {
+	if tx.chainID != d.network.ChainID || tx.nonce != order.Nonce {
+		return common.Address{}, fault.New(
+			fault.Invalid, "transaction_foreign",
+			"the transaction has chain id %d and nonce %d, the order is for network %s and nonce %d",
+			tx.chainID, tx.nonce, d.network.Slug, order.Nonce,
+		)
+	}
+
+	if len(keys) != 1 || len(signatures) != 1 || len(signatures[0]) != crypto.SignatureLength {
+		return common.Address{}, fault.New(
+			fault.Invalid, "signature_invalid",
+			"the transaction takes one key and one signature of %d bytes",
+			crypto.SignatureLength,
+		)
+	}
+
+	signer, err := d.DeriveAddress(keys[0])
+	if err != nil {
+		return common.Address{}, err
+	}
+
+	from, err := parseAddress(string(order.From.Address))
+	if err != nil {
+		return common.Address{}, err
+	}
+
+	if signer != canonical(from) {
+		return common.Address{}, fault.New(
+			fault.Invalid, "signature_invalid", "the key is that of %s, the order is sent from %s",
+			signer, order.From.Address,
+		)
+	}
+
+	return from, nil
 }

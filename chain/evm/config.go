@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -92,7 +93,7 @@ func New(c Config) (*Driver, error) {
 		traces:      c.Traces,
 	}
 
-	tokens, err := canonicalTokens(append(append([]chain.Asset{}, c.Network.Assets...), c.Tokens...))
+	tokens, err := canonicalTokens(slices.Concat(c.Network.Assets, c.Tokens))
 	if err != nil {
 		return nil, err
 	}
@@ -128,6 +129,7 @@ func New(c Config) (*Driver, error) {
 		Verify:  d.verify,
 		Reach:   refreshTip,
 	}
+
 	for _, raw := range c.RPCs {
 		e, err := newEndpoint(raw, c)
 		if err != nil {

@@ -29,7 +29,7 @@ type Driver struct {
 	maxBatch         int
 	concurrency      int
 
-	hasFinality atomic.Bool // a node has named safe or final blocks: from then on their absence is an outage
+	hasFinality atomic.Bool // set once a node named safe or final blocks; their absence is then an error
 }
 
 var _ interface {
@@ -144,11 +144,8 @@ func (d *Driver) DeriveAddress(key chain.PublicKey) (chain.Address, error) {
 func (d *Driver) PaymentURI(to chain.Address, asset chain.Asset, amount chain.Amount) string {
 	id := strconv.FormatUint(d.network.ChainID, 10)
 	if asset.Kind == chain.Token {
-		return "ethereum:" + string(
-			asset.Contract,
-		) + "@" + id + "/transfer?address=" + string(
-			to,
-		) + "&uint256=" + amount.String()
+		target := "ethereum:" + string(asset.Contract) + "@" + id
+		return target + "/transfer?address=" + string(to) + "&uint256=" + amount.String()
 	}
 
 	return "ethereum:" + string(to) + "@" + id + "?value=" + amount.String()

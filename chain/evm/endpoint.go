@@ -43,9 +43,11 @@ func newEndpoint(raw string, c Config) (*endpoint, error) {
 		batchSize: c.MaxBatch,
 		maxBatch:  c.MaxBatch,
 	}
+
 	client := *c.HTTPClient
 	client.Transport = &transport{base: client.Transport, limit: c.MaxResponse, endpoint: e}
-	// no I/O for http URLs
+
+	// DialOptions does no I/O for http URLs.
 	e.client, err = rpc.DialOptions(context.Background(), raw, rpc.WithHTTPClient(&client))
 	if err != nil {
 		return nil, invalidConfig("the RPC client refuses the URL of %s", e.Host)

@@ -12,7 +12,7 @@ import (
 // tooMuch is the kind of a failure that a smaller request may avoid.
 const tooMuch failover.Kind = "too much"
 
-// The JSON-RPC codes that are acted on. Sources: JSON-RPC 2.0, section 5.1; EIP-1474; EIP-4444 as
+// The JSON-RPC error codes in use. Sources: JSON-RPC 2.0, section 5.1; EIP-1474; EIP-4444 as
 // go-ethereum answers it.
 const (
 	codeReverted    = 3

@@ -13,6 +13,29 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
+// EstimateFee returns the most that the order's transaction should cost, in wei: gas limit × 1.5 ×
+// (2 × base fee + priority fee), plus the L1 data fee of an OP-stack rollup. Errors are those of
+// messageOf and quote.
+func (d *Driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount, error) {
+	msg, err := d.messageOf(order)
+	if err != nil {
+		return chain.Amount{}, err
+	}
+
+	var fee chain.Amount
+
+	err = d.ask(ctx, 0, func(ctx context.Context, e *endpoint) error {
+		quote, err := d.quote(ctx, e, msg)
+		if err == nil {
+			fee = quote.maxCost()
+		}
+
+		return err
+	})
+
+	return fee, err
+}
+
 // transferGas is the gas of a native transfer to an account without code, except on networks that
 // count publishing as gas. Source: Ethereum Yellow Paper, G_transaction.
 const transferGas = 21_000
@@ -74,9 +97,14 @@ func (d *Driver) messageOf(order chain.Order) (transferMsg, error) {
 	switch {
 	case payee == (common.Address{}), isToken:
 		return transferMsg{}, notPayable(nil, output.To)
-	// nothing to oneself cancels a nonce
+	// Sending nothing to oneself cancels a nonce.
 	case output.Amount.IsZero() && (payee != from || asset.Kind == chain.Token):
-		return transferMsg{}, fault.New(fault.Invalid, "amount_too_small", "the order pays %s nothing", output.To)
+		return transferMsg{}, fault.New(
+			fault.Invalid,
+			"amount_too_small",
+			"the order pays %s nothing",
+			output.To,
+		)
 	case order.SubtractFee && asset.Kind != chain.Native:
 		return transferMsg{}, fault.New(
 			fault.Invalid, "subtract_fee_invalid", "the network fee can be taken out of %s only",
@@ -96,8 +124,10 @@ func (d *Driver) messageOf(order chain.Order) (transferMsg, error) {
 
 // notPayable returns fault.Invalid (destination_not_payable).
 func notPayable(cause error, to chain.Address) error {
-	const code, text = "destination_not_payable", "%s cannot be paid: it refuses the transfer, or is no " +
-		"address for money"
+	const code = "destination_not_payable"
+
+	const text = "%s cannot be paid: it refuses the transfer, or is no address for money"
+
 	if cause == nil {
 		return fault.New(fault.Invalid, code, text, to)
 	}
@@ -122,44 +152,24 @@ type networkQuote struct {
 func (d *Driver) quote(ctx context.Context, e *endpoint, msg transferMsg) (networkQuote, error) {
 	var quote networkQuote
 
-	header := newCall("eth_getBlockByNumber", "latest", false)
-	tip := newCall("eth_maxPriorityFeePerGas")
-	gasEstimate := newCall("eth_estimateGas", map[string]any{
-		"from":  msg.from,
-		"to":    msg.to,
-		"value": (*hexutil.Big)(msg.value.Big()),
-		"data":  hexutil.Bytes(msg.data),
-	})
-	code := newCall("eth_getCode", msg.payee, "latest")
-	balance := newCall("eth_getBalance", msg.from, "latest")
-	assetBalance := balance
-	calls := []*call{header, tip, gasEstimate, code, balance}
-
-	if msg.asset.Kind == chain.Token {
-		var err error
-		if assetBalance, err = d.balanceCall(
-			chain.Holding{Address: canonical(msg.from), AssetID: msg.asset.ID}, "latest",
-		); err != nil {
-			return quote, err
-		}
-
-		calls = append(calls, assetBalance)
-	}
-
-	if err := e.do(ctx, calls...); err != nil {
+	calls, err := d.quoteCallsOf(msg)
+	if err != nil {
 		return quote, err
 	}
 
-	var err error
-	if quote.baseFee, quote.tipCap, err = e.feesPerGas(ctx, header, tip); err != nil {
+	if err := e.do(ctx, calls.all()...); err != nil {
 		return quote, err
 	}
 
-	if quote.balance, err = balance.amount(e); err != nil {
+	if quote.baseFee, quote.tipCap, err = e.feesPerGas(ctx, calls.header, calls.tipCap); err != nil {
 		return quote, err
 	}
 
-	if quote.assetBalance, err = assetBalance.amount(e); err != nil {
+	if quote.balance, err = calls.balance.amount(e); err != nil {
+		return quote, err
+	}
+
+	if quote.assetBalance, err = calls.assetBalance.amount(e); err != nil {
 		return quote, err
 	}
 
@@ -167,19 +177,60 @@ func (d *Driver) quote(ctx context.Context, e *endpoint, msg transferMsg) (netwo
 		return quote, d.insufficientFunds(msg, quote.assetBalance)
 	}
 
-	var deployed hexutil.Bytes
-	if err := code.decode(e, &deployed); err != nil {
+	var code hexutil.Bytes
+	if err := calls.code.decode(e, &code); err != nil {
 		return quote, err
 	}
 
-	quote.hasCode = msg.asset.Kind == chain.Native && len(deployed) > 0
-	if quote.gas, err = gasEstimate.gasLimit(e, msg); err != nil {
+	quote.hasCode = msg.asset.Kind == chain.Native && len(code) > 0
+	if quote.gas, err = calls.gas.gasLimit(e, msg); err != nil {
 		return quote, err
 	}
 
 	quote.l1Fee, err = d.l1Fee(ctx, e, msg, quote)
 
 	return quote, err
+}
+
+// quoteCalls are the calls of one quote. For native coin balance and assetBalance are one call.
+type quoteCalls struct{ header, tipCap, gas, code, balance, assetBalance *call }
+
+// quoteCallsOf returns the calls of a quote, not sent yet.
+func (d *Driver) quoteCallsOf(msg transferMsg) (quoteCalls, error) {
+	calls := quoteCalls{
+		header: newCall("eth_getBlockByNumber", "latest", false),
+		tipCap: newCall("eth_maxPriorityFeePerGas"),
+		gas: newCall("eth_estimateGas", map[string]any{
+			"from":  msg.from,
+			"to":    msg.to,
+			"value": (*hexutil.Big)(msg.value.Big()),
+			"data":  hexutil.Bytes(msg.data),
+		}),
+		code:    newCall("eth_getCode", msg.payee, "latest"),
+		balance: newCall("eth_getBalance", msg.from, "latest"),
+	}
+
+	calls.assetBalance = calls.balance
+	if msg.asset.Kind != chain.Token {
+		return calls, nil
+	}
+
+	var err error
+
+	holding := chain.Holding{Address: canonical(msg.from), AssetID: msg.asset.ID}
+	calls.assetBalance, err = d.balanceCall(holding, "latest")
+
+	return calls, err
+}
+
+// all returns the calls in the order in which they are sent.
+func (q quoteCalls) all() []*call {
+	calls := []*call{q.header, q.tipCap, q.gas, q.code, q.balance}
+	if q.assetBalance != q.balance {
+		calls = append(calls, q.assetBalance)
+	}
+
+	return calls
 }
 
 // insufficientFunds returns fault.State for a sender with the given balance (base units).
@@ -193,7 +244,10 @@ func (d *Driver) insufficientFunds(msg transferMsg, balance chain.Amount) error 
 
 // feesPerGas returns base fee and priority fee in wei per gas. Without eth_maxPriorityFeePerGas it
 // subtracts the base fee from eth_gasPrice, the sum of both.
-func (e *endpoint) feesPerGas(ctx context.Context, header, tip *call) (baseFee, tipCap chain.Amount, err error) {
+func (e *endpoint) feesPerGas(
+	ctx context.Context,
+	header, tip *call,
+) (baseFee, tipCap chain.Amount, err error) {
 	var latest headerJSON
 	if err = header.decode(e, &latest); err != nil {
 		return
@@ -271,11 +325,17 @@ func isRevert(err error) bool {
 // l1Fee returns the L1 data fee of an OP-stack rollup in wei, with a quarter added and rounded up,
 // as L1 prices may rise before inclusion. Elsewhere it is 0. Source: OP-stack specification,
 // GasPriceOracle.getL1Fee.
-func (d *Driver) l1Fee(ctx context.Context, e *endpoint, msg transferMsg, quote networkQuote) (chain.Amount, error) {
+func (d *Driver) l1Fee(
+	ctx context.Context,
+	e *endpoint,
+	msg transferMsg,
+	quote networkQuote,
+) (chain.Amount, error) {
 	if d.l1GasPriceOracle == nil {
 		return chain.Amount{}, nil
 	}
-	// Sizes count, not values: every number as long as it will be.
+
+	// The fee depends on the size: every number is as long as in the final transaction.
 	price := quote.baseFee.Add(quote.baseFee).Add(quote.tipCap)
 	raw := (&unsignedTx{
 		chainID: d.network.ChainID,
@@ -302,7 +362,7 @@ func (d *Driver) l1Fee(ctx context.Context, e *endpoint, msg transferMsg, quote 
 		return fee, e.Garbled("an L1 data fee of %s wei", fee)
 	}
 
-	return fee.Add(quarterUp(fee)), nil
+	return fee.Add(fraction(fee, 4)), nil
 }
 
 // getL1FeeInput returns the ABI encoding of getL1Fee(bytes).
@@ -321,46 +381,22 @@ func (q networkQuote) feeCap() chain.Amount { return q.baseFee.Add(q.baseFee).Ad
 // sweepFeeCap returns the fee of a sweep, which spends all of it, in wei per gas: 1.25 × base fee,
 // rounded up, + priority fee. Two full blocks exceed it by no more than the priority fee covers.
 func (q networkQuote) sweepFeeCap() chain.Amount {
-	return q.baseFee.Add(quarterUp(q.baseFee)).Add(q.tipCap)
+	return q.baseFee.Add(fraction(q.baseFee, 4)).Add(q.tipCap)
 }
 
-func quarterUp(a chain.Amount) chain.Amount {
-	return a.RoundUpTo(chain.Units(4)).Share(chain.Units(1), chain.Units(4))
+// fraction returns the given part (1/parts) of an amount, rounded up.
+func fraction(amount chain.Amount, parts uint64) chain.Amount {
+	return amount.RoundUpTo(chain.Units(parts)).Share(chain.Units(1), chain.Units(parts))
 }
 
 // maxCost returns the most that the transaction should cost, in wei: 1.5 × the fee cap, rounded up.
 // That allows three replacements, each an eighth higher.
 func (q networkQuote) maxCost() chain.Amount {
 	price := q.feeCap()
-	half := price.RoundUpTo(chain.Units(2)).Share(chain.Units(1), chain.Units(2))
-
-	return price.Add(half).Mul(q.gas).Add(q.l1Fee)
+	return price.Add(fraction(price, 2)).Mul(q.gas).Add(q.l1Fee)
 }
 
 // expectedCost returns what the transaction costs at current fees, in wei.
 func (q networkQuote) expectedCost() chain.Amount {
 	return q.baseFee.Add(q.tipCap).Mul(q.gas).Add(q.l1Fee)
-}
-
-// EstimateFee returns the most that the order's transaction should cost, in wei: gas limit × 1.5 ×
-// (2 × base fee + priority fee), plus the L1 data fee of an OP-stack rollup. Errors are those of
-// messageOf and quote.
-func (d *Driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount, error) {
-	msg, err := d.messageOf(order)
-	if err != nil {
-		return chain.Amount{}, err
-	}
-
-	var fee chain.Amount
-
-	err = d.ask(ctx, 0, func(ctx context.Context, e *endpoint) error {
-		quote, err := d.quote(ctx, e, msg)
-		if err == nil {
-			fee = quote.maxCost()
-		}
-
-		return err
-	})
-
-	return fee, err
 }

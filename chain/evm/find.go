@@ -43,10 +43,9 @@ func (d *Driver) Transaction(ctx context.Context, hash string) (chain.Found, err
 		}
 
 		found.Block, found.Failed = lookup.block, *lookup.receipt.Status == 0
-		if found.Transfers, err = d.transfersOf(
-			e, &lookup.tx.txJSON, lookup.receipt,
-		); err != nil || !d.traces ||
-			found.Failed {
+
+		found.Transfers, err = d.transfersOf(e, &lookup.tx.txJSON, lookup.receipt)
+		if err != nil || !d.traces || found.Failed {
 			return err
 		}
 

@@ -32,7 +32,8 @@ func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
 
 		return nil
 	})
-	if errors.Is(err, failover.ErrLagging) { // all nodes agree that the chain became shorter
+
+	if errors.Is(err, failover.ErrLagging) { // every node has a shorter chain than before
 		err = nil
 	}
 

@@ -7,14 +7,17 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// The catalogue: networks as chain.Network values, with the coin and the stablecoins that are certain.
-// Change a copy to taste (drop assets, raise Confirmations, set Tiers) before it goes into Config.
+// The catalogue of networks, each with its native coin and the stablecoins whose contracts are
+// certain. A copy may be changed (drop assets, raise Confirmations, set Tiers) before it goes into
+// Config. MinAmount is in base units.
 //
-// Confirmation rules: Ethereum and the rollups that publish to it confirm when their own "safe" tag
-// reaches the block (justified by a two-thirds vote on Ethereum, published there for a rollup: minutes,
-// and undone only by a slashable fault of Ethereum itself); Polygon and BNB Smart Chain finalise within
-// seconds and wait for "finalized". The fall-back depths are deeper than any reorganisation known on the
-// network: Polygon had one of 157 blocks.
+// Ethereum and its rollups confirm at their own "safe" tag, within minutes. That block is justified
+// by a two-thirds vote on Ethereum, for a rollup after publication there; only a slashable fault
+// undoes it.
+//
+// Polygon and BNB Smart Chain finalise within seconds and confirm at "finalized". Confirmations, the
+// depth used without these tags, exceeds any reorg known on the network (Polygon had one of 157
+// blocks).
 var (
 	// Ethereum is Ethereum's main network.
 	Ethereum = chain.Network{
@@ -266,12 +269,13 @@ var (
 	}
 )
 
-// Token contracts. Sources: USDC from the issuer's list "USDC Contract Addresses" (native USDC, not
-// the bridged USDC.e); USDT on Ethereum from the issuer's list of supported protocols, on the
-// others the token that its bridge maps to it (the OP and Arbitrum token lists, Polygon's PoS
-// bridge mapping); DAI from Maker's chain log and, on the other networks, the token that their
-// canonical bridge maps to it; BNB Smart Chain: the "Binance-Peg" tokens as named by BscScan. The
-// tests check every checksum.
+// The token contracts; the tests check every checksum. Sources:
+//
+//   - USDC: the issuer's list "USDC Contract Addresses" (native USDC, not the bridged USDC.e)
+//   - USDT: on Ethereum the issuer's list of supported protocols, elsewhere the bridge's mapping
+//     (OP and Arbitrum token lists, Polygon's PoS bridge)
+//   - DAI: on Ethereum Maker's chain log, elsewhere the mapping of the canonical bridge
+//   - BNB Smart Chain: the "Binance-Peg" tokens as named by BscScan
 const (
 	usdcEthereum chain.Address = "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"
 	usdtEthereum chain.Address = "0xdAC17F958D2ee523a2206206994597C13D831ec7"
@@ -307,9 +311,11 @@ const (
 	daiBNB  chain.Address = "0x1AF3F329e8BE154074D8769D1FFa4eE058B1DBc3"
 )
 
-// Local describes a development node (anvil, geth --dev) of the given chain id, with ether and the given
+// Local returns the network of a development node (anvil, geth --dev) with ether and the given
 // tokens. Payments confirm after 2 blocks.
 func Local(chainID uint64, tokens ...chain.Asset) chain.Network {
+	assets := append([]chain.Asset{etherAsset("1")}, tokens...)
+
 	return chain.Network{
 		Slug:          "local",
 		Family:        chain.EVM,
@@ -320,12 +326,14 @@ func Local(chainID uint64, tokens ...chain.Asset) chain.Network {
 		Rule:          chain.RuleConfirmations,
 		Confirmations: 2,
 		BlockTime:     time.Second,
-		Assets:        append([]chain.Asset{etherAsset("1")}, tokens...),
+		Assets:        assets,
 	}
 }
 
+// etherAsset returns ether with a minimum amount in wei.
 func etherAsset(minAmount string) chain.Asset { return nativeAsset("ETH", "Ether", minAmount) }
 
+// nativeAsset returns a native coin of 18 decimals with a minimum amount in base units.
 func nativeAsset(symbol, name, minAmount string) chain.Asset {
 	return chain.Asset{
 		Symbol:    symbol,
@@ -336,6 +344,7 @@ func nativeAsset(symbol, name, minAmount string) chain.Asset {
 	}
 }
 
+// tokenAsset returns an ERC-20 token with a minimum amount in base units.
 func tokenAsset(symbol, name string, contract chain.Address, decimals uint8, minAmount string) chain.Asset {
 	return chain.Asset{
 		Symbol:    symbol,

@@ -43,14 +43,11 @@ func (d *Driver) Pool(ctx context.Context) ([]chain.PoolTx, error) {
 			}
 
 			if len(transfers) > 0 {
-				pool = append(
-					pool,
-					chain.PoolTx{
-						TxHash:    pending[i].Hash.Hex(),
-						Transfers: transfers,
-						Spent:     pending[i].nonceSpent(),
-					},
-				)
+				pool = append(pool, chain.PoolTx{
+					TxHash:    pending[i].Hash.Hex(),
+					Transfers: transfers,
+					Spent:     pending[i].nonceSpent(),
+				})
 			}
 		}
 

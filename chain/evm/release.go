@@ -70,14 +70,17 @@ func (d *Driver) planNative(ctx context.Context, e *endpoint, r chain.Release) (
 
 	if !r.Fee.IsZero() && !slices.Contains(r.Done, chain.StepFee) {
 		fee, err := d.planStep(ctx, e, r, chain.StepFee, chain.Order{
-			From:    r.Deposit,
-			Outputs: []chain.Output{{To: r.FeeAddress, AssetID: d.native.ID, Amount: chain.Min(r.Fee, remaining)}},
+			From: r.Deposit,
+			Outputs: []chain.Output{
+				{To: r.FeeAddress, AssetID: d.native.ID, Amount: chain.Min(r.Fee, remaining)},
+			},
 		})
 		if err != nil {
 			return nil, err
 		}
-		// What the fee step may cost at most is kept from the sweep; planned again after it, the
-		// sweep gets the rest.
+
+		// The sweep excludes the fee step's maximum cost. Planned anew after that step, it takes the
+		// remainder.
 		available := remaining.SubFloor(r.Fee).SubFloor(sweep.NetworkFee)
 		if available.Cmp(fee.NetworkFee) <= 0 {
 			return nil, uneconomic(r)
@@ -122,10 +125,9 @@ func (d *Driver) planToken(
 	}
 
 	toppedUp := slices.Contains(r.Done, chain.StepTopUp)
-	if missing := sweep.Order.MaxFee.SubFloor(
-		gasBalance,
-	); !missing.IsZero() &&
-		(!toppedUp || gasBalance.Less(sweep.NetworkFee)) {
+	missing := sweep.Order.MaxFee.SubFloor(gasBalance)
+
+	if !missing.IsZero() && (!toppedUp || gasBalance.Less(sweep.NetworkFee)) {
 		step, err := d.planStep(ctx, e, r, chain.StepTopUp, chain.Order{
 			From:    r.Master,
 			Outputs: []chain.Output{{To: r.Deposit.Address, AssetID: d.native.ID, Amount: missing}},
@@ -191,7 +193,7 @@ func (d *Driver) planStep(
 	}
 
 	if order.From.Address == r.Master.Address {
-		// planned also while the master wallet cannot pay for it yet
+		// Plan it also while the master wallet cannot pay for it yet.
 		msg.amount, msg.value = chain.Amount{}, chain.Amount{}
 	}
 

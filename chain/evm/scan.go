@@ -144,7 +144,8 @@ func (e *endpoint) fullBlocks(ctx context.Context, from, to uint64) ([]blockJSON
 		if _, err := block.check(e, height); err != nil {
 			return nil, err
 		}
-		// reorganised while reading: the next call starts on the new branch
+
+		// A reorg while reading: the next call starts on the new branch.
 		if i > 0 && *block.ParentHash != *blocks[i-1].Hash {
 			return blocks, nil
 		}
@@ -199,7 +200,13 @@ func (e *endpoint) blockReceipts(
 	for i := range blocks {
 		found[i] = make(map[common.Hash]*receiptJSON, len(blocks[i].Transactions))
 		if len(blocks[i].Transactions) > 0 {
-			calls, blockOf = append(calls, newCall("eth_getBlockReceipts", blocks[i].Hash)), append(blockOf, i)
+			calls, blockOf = append(
+				calls,
+				newCall("eth_getBlockReceipts", blocks[i].Hash),
+			), append(
+				blockOf,
+				i,
+			)
 		}
 	}
 

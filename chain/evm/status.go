@@ -84,7 +84,7 @@ func (d *Driver) nodeStatus(
 	used := false
 	if err == nil && lookup.tx == nil && isFinal {
 		if used, err = e.nonceUsed(ctx, from, nonce, d.conflictHeight(head, final)); used {
-			// again: it may have been included meanwhile, and have used the nonce itself
+			// It may have been included meanwhile, and have used the nonce itself.
 			lookup, err = d.lookUpTx(ctx, e, hash)
 		}
 	}
@@ -148,7 +148,7 @@ func (e *endpoint) nonceUsed(ctx context.Context, from common.Address, nonce, fi
 
 	var count hexutil.Uint64
 	if err := latest.decode(e, &count); err != nil || uint64(count) <= nonce {
-		return false, err // not used at the tip, so not before it: no old state has to be read
+		return false, err // unused at the tip, hence at any older state, which need not be read
 	}
 
 	ref, err := e.refAt(ctx, final)
@@ -171,17 +171,17 @@ func (e *endpoint) nonceUsed(ctx context.Context, from common.Address, nonce, fi
 
 // fee returns the fee in wei: gas used × effective gas price, plus the L1 data fee of an OP-stack
 // rollup.
-func (receipt *receiptJSON) fee(e *endpoint) (chain.Amount, error) {
-	if receipt.EffectiveGasPrice == nil {
+func (r *receiptJSON) fee(e *endpoint) (chain.Amount, error) {
+	if r.EffectiveGasPrice == nil {
 		return chain.Amount{}, e.Garbled(
 			"the receipt of transaction %s names no gas price",
-			receipt.TransactionHash.Hex(),
+			r.TransactionHash.Hex(),
 		)
 	}
 
-	fee := new(big.Int).Mul(receipt.EffectiveGasPrice.ToInt(), new(big.Int).SetUint64(uint64(*receipt.GasUsed)))
-	if receipt.L1Fee != nil {
-		fee.Add(fee, receipt.L1Fee.ToInt())
+	fee := new(big.Int).Mul(r.EffectiveGasPrice.ToInt(), new(big.Int).SetUint64(uint64(*r.GasUsed)))
+	if r.L1Fee != nil {
+		fee.Add(fee, r.L1Fee.ToInt())
 	}
 
 	return e.amount((*hexutil.Big)(fee))

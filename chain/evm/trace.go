@@ -25,7 +25,11 @@ type frameJSON struct {
 
 // internalTransfers returns the native transfers by contracts within a transaction, in call order.
 // Reverted calls, and the calls below them, transfer nothing.
-func (d *Driver) internalTransfers(ctx context.Context, e *endpoint, hash common.Hash) ([]chain.Transfer, error) {
+func (d *Driver) internalTransfers(
+	ctx context.Context,
+	e *endpoint,
+	hash common.Hash,
+) ([]chain.Transfer, error) {
 	c := newCall("debug_traceTransaction", hash, map[string]any{"tracer": "callTracer"})
 	if err := e.do(ctx, c); err != nil {
 		return nil, err
@@ -36,51 +40,47 @@ func (d *Driver) internalTransfers(ctx context.Context, e *endpoint, hash common
 		return nil, err
 	}
 
-	var out []chain.Transfer
+	var transfers []chain.Transfer
 
 	index := uint32(firstInternal)
 
-	var walk func(frames []frameJSON) error
-
-	walk = func(frames []frameJSON) error {
-		for i := range frames {
-			f := &frames[i]
-			if f.Error != "" {
-				continue
-			}
-
-			if f.movesCoin() {
-				value, err := e.amount(f.Value)
-				if err != nil {
-					return err
-				}
-
-				if isTransferAmount(value) {
-					out = append(out, chain.Transfer{
-						TxHash:  hash.Hex(),
-						Index:   index,
-						From:    canonical(*f.From),
-						To:      canonical(*f.To),
-						AssetID: d.native.ID,
-						Amount:  value,
-					})
-				}
-
-				index++
-			}
-
-			if err := walk(f.Calls); err != nil {
-				return err
-			}
+	for _, frame := range successfulCalls(root.Calls, nil) {
+		if !frame.movesCoin() {
+			continue
 		}
 
-		return nil
-	}
-	if err := walk(root.Calls); err != nil {
-		return nil, err
+		value, err := e.amount(frame.Value)
+		if err != nil {
+			return nil, err
+		}
+
+		if isTransferAmount(value) {
+			transfers = append(transfers, chain.Transfer{
+				TxHash:  hash.Hex(),
+				Index:   index,
+				From:    canonical(*frame.From),
+				To:      canonical(*frame.To),
+				AssetID: d.native.ID,
+				Amount:  value,
+			})
+		}
+
+		index++
 	}
 
-	return out, nil
+	return transfers, nil
+}
+
+// successfulCalls appends the frames that were not reverted to calls, depth first.
+func successfulCalls(frames []frameJSON, calls []*frameJSON) []*frameJSON {
+	for i := range frames {
+		if frames[i].Error == "" {
+			calls = append(calls, &frames[i])
+			calls = successfulCalls(frames[i].Calls, calls)
+		}
+	}
+
+	return calls
 }
 
 // movesCoin reports whether a call transfers native coin between accounts.

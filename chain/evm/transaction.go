@@ -69,7 +69,13 @@ func decodeUnsigned(raw []byte) (*unsignedTx, error) {
 		return nil, malformedTx(err)
 	}
 
-	tx := &unsignedTx{chainID: decoded.ChainID, nonce: decoded.Nonce, gas: decoded.Gas, to: decoded.To, data: decoded.Data}
+	tx := &unsignedTx{
+		chainID: decoded.ChainID,
+		nonce:   decoded.Nonce,
+		gas:     decoded.Gas,
+		to:      decoded.To,
+		data:    decoded.Data,
+	}
 
 	var err error
 	for _, number := range []struct {

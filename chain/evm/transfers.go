@@ -57,8 +57,7 @@ func (d *Driver) nativeTransfer(e *endpoint, tx *txJSON) ([]chain.Transfer, erro
 	}, nil
 }
 
-// tokenTransfer returns the transfer of an enabled token that a log records; ok is false for
-// others.
+// tokenTransfer returns the transfer of an enabled token in a log; ok is false for other logs.
 func (d *Driver) tokenTransfer(log *logJSON) (transfer chain.Transfer, ok bool) {
 	asset, enabled := d.tokens[*log.Address]
 	if !enabled || len(log.Topics) != 3 || log.Topics[0] != transferTopic || len(log.Data) != 32 {
@@ -131,8 +130,7 @@ func parseTransferInput(input []byte) (to common.Address, amount chain.Amount, o
 	return to, amount, err == nil
 }
 
-// addressWord returns the address in an ABI word; ok is false if the 12 bytes before it are not
-// zero.
+// addressWord returns the address in an ABI word; ok is false if the first 12 bytes are not zero.
 func addressWord(word []byte) (common.Address, bool) {
 	for _, b := range word[:12] {
 		if b != 0 {

@@ -12,10 +12,11 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// The JSON forms of blocks, transactions, receipts and logs. Source: Ethereum execution API specification
-// (execution-apis). Only what is used is read, so that transaction types and header fields of other
-// networks do no harm; what is used must be there.
+// The JSON forms of blocks, transactions, receipts and logs. Source: Ethereum execution API
+// specification (execution-apis). Only fields in use are decoded, so that other networks' header
+// fields and transaction types do no harm. Those fields must be present.
 
+// headerJSON is a block without its transactions.
 type headerJSON struct {
 	Number           *hexutil.Uint64 `json:"number"`
 	Hash             *common.Hash    `json:"hash"`
@@ -26,11 +27,13 @@ type headerJSON struct {
 	BaseFeePerGas    *hexutil.Big    `json:"baseFeePerGas"`
 }
 
+// blockJSON is a block with its transactions.
 type blockJSON struct {
 	headerJSON
 	Transactions []txJSON `json:"transactions"`
 }
 
+// txJSON is a transaction, in a block or pending.
 type txJSON struct {
 	Hash      *common.Hash    `json:"hash"`
 	From      *common.Address `json:"from"`
@@ -55,6 +58,7 @@ type poolTxJSON struct {
 	Input hexutil.Bytes `json:"input"`
 }
 
+// receiptJSON is the receipt of a transaction.
 type receiptJSON struct {
 	TransactionHash   *common.Hash    `json:"transactionHash"`
 	BlockHash         *common.Hash    `json:"blockHash"`
@@ -62,11 +66,12 @@ type receiptJSON struct {
 	Status            *hexutil.Uint64 `json:"status"`
 	GasUsed           *hexutil.Uint64 `json:"gasUsed"`
 	EffectiveGasPrice *hexutil.Big    `json:"effectiveGasPrice"`
-	// L1Fee is what an OP-stack rollup charged for publishing the transaction.
+	// L1Fee is the L1 data fee that an OP-stack rollup charged, in wei.
 	L1Fee *hexutil.Big `json:"l1Fee"`
 	Logs  []logJSON    `json:"logs"`
 }
 
+// logJSON is one log of a receipt.
 type logJSON struct {
 	Address  *common.Address `json:"address"`
 	Topics   []common.Hash   `json:"topics"`
