@@ -28,7 +28,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/testenv/contracts"
 )
 
-// node is an anvil that mines when told to, with one token deployed.
+// node is an anvil that mines on request, with one token deployed.
 type node struct {
 	url   string
 	rpc   *rpc.Client

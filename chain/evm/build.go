@@ -11,7 +11,7 @@ import (
 )
 
 // Build returns a type-2 transaction (EIP-1559). It offers twice the base fee plus the suggested
-// priority fee per gas, or as much as Order.MaxFee pays for if that covers the current fees.
+// priority fee per gas, or what Order.MaxFee pays for if that covers the current fees.
 //
 // With SubtractFee the fee of a plain transfer (21,000 gas) is exact: the priority fee equals the
 // maximum fee, so that no base fee leaves a remainder. A destination whose code needs more gas is

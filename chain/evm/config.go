@@ -93,26 +93,9 @@ func New(c Config) (*Driver, error) {
 		traces:      c.Traces,
 	}
 
-	tokens, err := canonicalTokens(slices.Concat(c.Network.Assets, c.Tokens))
-	if err != nil {
+	if err := d.setAssets(c); err != nil {
 		return nil, err
 	}
-
-	c.Network.Assets = nil
-
-	d.network = c.Network.With(tokens...)
-	for _, a := range d.network.Assets {
-		if a.Kind == chain.Token {
-			d.tokens[common.HexToAddress(string(a.Contract))] = a
-		}
-	}
-
-	native, ok := d.network.Native()
-	if !ok {
-		return nil, invalidConfig("network %s has no native asset: add one of kind native", c.Network.Slug)
-	}
-
-	d.native = native
 
 	if c.L1GasPriceOracle != "" {
 		oracle, err := parseAddress(string(c.L1GasPriceOracle))
@@ -140,6 +123,32 @@ func New(c Config) (*Driver, error) {
 	}
 
 	return d, nil
+}
+
+// setAssets sets the network with its enabled assets.
+func (d *Driver) setAssets(c Config) error {
+	assets, err := canonicalTokens(slices.Concat(c.Network.Assets, c.Tokens))
+	if err != nil {
+		return err
+	}
+
+	c.Network.Assets = nil
+	d.network = c.Network.With(assets...)
+
+	for _, asset := range d.network.Assets {
+		if asset.Kind == chain.Token {
+			d.tokens[common.HexToAddress(string(asset.Contract))] = asset
+		}
+	}
+
+	native, ok := d.network.Native()
+	if !ok {
+		return invalidConfig("network %s has no native asset: add one of kind native", c.Network.Slug)
+	}
+
+	d.native = native
+
+	return nil
 }
 
 // withDefaults returns the configuration with its defaults filled in and RPC as the first of RPCs.

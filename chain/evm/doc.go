@@ -1,10 +1,12 @@
 // Package evm is the driver of EVM networks (Ethereum, its rollups, Polygon, BNB Smart Chain) over
 // JSON-RPC.
 //
-// It implements chain.Driver and the optional interfaces of an account network: blocks with the
-// transfers of the native coin and of enabled ERC-20 tokens, the mempool, lookup by hash, balances
-// at a block, fees, sending of type-2 transactions, and the steps of a release. internal/follow and
-// internal/txmgr use it through the interfaces of package chain only; keys stay with chain.Signer.
+// It implements chain.Driver and the optional interfaces of an account network. It reads blocks with
+// the transfers of the native coin and of enabled ERC-20 tokens, the mempool, single transactions,
+// and balances at a block. It estimates fees, sends type-2 transactions and plans releases.
+//
+// internal/follow, internal/txmgr and internal/sweep use it through the interfaces of package chain
+// only. Keys stay with chain.Signer.
 //
 // A Driver keeps no state that must survive: what it knows of its nodes (chain id, tip, batch size)
 // only saves requests.

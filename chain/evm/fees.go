@@ -10,7 +10,6 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
-	"github.com/seed-8ee7f392/payments/fault"
 )
 
 // EstimateFee returns the most that the order's transaction should cost, in wei: gas limit × 1.5 ×
@@ -42,98 +41,6 @@ const transferGas = 21_000
 
 // maxGas bounds the gas estimates that are accepted.
 const maxGas = 1 << 32
-
-// transferMsg is the one transfer of an order, with the fields of its transaction.
-type transferMsg struct {
-	asset  chain.Asset
-	from   common.Address
-	payee  common.Address // who receives the asset
-	amount chain.Amount
-	// to, value and data are the transaction's: the payee itself, or the token's contract.
-	to    common.Address
-	value chain.Amount
-	data  []byte
-}
-
-// messageOf returns the transfer of an order. Errors:
-//
-//   - fault.Invalid (destination_not_payable, address_invalid, asset_not_enabled, amount_too_small)
-//   - fault.Invalid (subtract_fee_invalid): the fee cannot be taken out of a token
-//   - fault.Unsupported (outputs_unsupported, fee_payer_unsupported)
-func (d *Driver) messageOf(order chain.Order) (transferMsg, error) {
-	if len(order.Outputs) != 1 {
-		return transferMsg{}, fault.New(fault.Unsupported, "outputs_unsupported",
-			"a transaction of network %s pays one destination, not %d", d.network.Slug, len(order.Outputs))
-	}
-
-	if order.FeePayer != nil && *order.FeePayer != order.From {
-		return transferMsg{}, fault.New(
-			fault.Unsupported, "fee_payer_unsupported", "on network %s the sender pays the fee",
-			d.network.Slug,
-		)
-	}
-
-	from, err := parseAddress(string(order.From.Address))
-	if err != nil {
-		return transferMsg{}, err
-	}
-
-	output := order.Outputs[0]
-
-	payee, err := parseAddress(string(output.To))
-	if err != nil {
-		return transferMsg{}, notPayable(err, output.To)
-	}
-
-	asset, ok := d.network.AssetByID(output.AssetID)
-	if !ok {
-		return transferMsg{}, fault.New(
-			fault.Invalid, "asset_not_enabled", "network %s has no asset %s", d.network.Slug,
-			output.AssetID,
-		)
-	}
-
-	_, isToken := d.tokens[payee]
-	switch {
-	case payee == (common.Address{}), isToken:
-		return transferMsg{}, notPayable(nil, output.To)
-	// Sending nothing to oneself cancels a nonce.
-	case output.Amount.IsZero() && (payee != from || asset.Kind == chain.Token):
-		return transferMsg{}, fault.New(
-			fault.Invalid,
-			"amount_too_small",
-			"the order pays %s nothing",
-			output.To,
-		)
-	case order.SubtractFee && asset.Kind != chain.Native:
-		return transferMsg{}, fault.New(
-			fault.Invalid, "subtract_fee_invalid", "the network fee can be taken out of %s only",
-			d.native.Symbol,
-		)
-	}
-
-	msg := transferMsg{asset: asset, from: from, payee: payee, amount: output.Amount}
-	if asset.Kind == chain.Token {
-		msg.to, msg.data = common.HexToAddress(string(asset.Contract)), transferInput(payee, output.Amount)
-	} else {
-		msg.to, msg.value = payee, output.Amount
-	}
-
-	return msg, nil
-}
-
-// notPayable returns fault.Invalid (destination_not_payable).
-func notPayable(cause error, to chain.Address) error {
-	const code = "destination_not_payable"
-
-	const text = "%s cannot be paid: it refuses the transfer, or is no address for money"
-
-	if cause == nil {
-		return fault.New(fault.Invalid, code, text, to)
-	}
-
-	return fault.Wrap(cause, fault.Invalid, code, text, to)
-}
 
 // networkQuote holds current fees, gas and balances for a transfer.
 type networkQuote struct {
@@ -233,15 +140,6 @@ func (q quoteCalls) all() []*call {
 	return calls
 }
 
-// insufficientFunds returns fault.State for a sender with the given balance (base units).
-func (d *Driver) insufficientFunds(msg transferMsg, balance chain.Amount) error {
-	return fault.New(
-		fault.State, "insufficient_funds",
-		"%s holds %s base units of %s, too little for what it has to send and its fee",
-		canonical(msg.from), balance, msg.asset.Symbol,
-	)
-}
-
 // feesPerGas returns base fee and priority fee in wei per gas. Without eth_maxPriorityFeePerGas it
 // subtracts the base fee from eth_gasPrice, the sum of both.
 func (e *endpoint) feesPerGas(
@@ -322,8 +220,8 @@ func isRevert(err error) bool {
 		strings.Contains(message, "gas required exceeds allowance")
 }
 
-// l1Fee returns the L1 data fee of an OP-stack rollup in wei, with a quarter added and rounded up,
-// as L1 prices may rise before inclusion. Elsewhere it is 0. Source: OP-stack specification,
+// l1Fee returns the L1 data fee of an OP-stack rollup in wei, elsewhere 0. A quarter is added,
+// rounded up, as L1 prices may rise before inclusion. Source: OP-stack specification,
 // GasPriceOracle.getL1Fee.
 func (d *Driver) l1Fee(
 	ctx context.Context,

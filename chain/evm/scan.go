@@ -156,11 +156,18 @@ func (e *endpoint) fullBlocks(ctx context.Context, from, to uint64) ([]blockJSON
 	return blocks, nil
 }
 
+// receiptIndex holds the receipts of blocks by transaction hash, one map per block.
+type receiptIndex []map[common.Hash]*receiptJSON
+
 // receipts returns the receipts of each block's transactions, in their order. What
 // eth_getBlockReceipts leaves out is read singly: not every node has the method, and Bor nodes
 // leave out state-sync transactions.
 func (e *endpoint) receipts(ctx context.Context, blocks []blockJSON) ([][]*receiptJSON, error) {
-	found := make([]map[common.Hash]*receiptJSON, len(blocks))
+	found := make(receiptIndex, len(blocks))
+	for i := range blocks {
+		found[i] = make(map[common.Hash]*receiptJSON, len(blocks[i].Transactions))
+	}
+
 	if err := e.blockReceipts(ctx, blocks, found); err != nil {
 		return nil, err
 	}
@@ -187,34 +194,20 @@ func (e *endpoint) receipts(ctx context.Context, blocks []blockJSON) ([][]*recei
 }
 
 // blockReceipts adds to found what eth_getBlockReceipts returns, unless the node lacks the method.
-func (e *endpoint) blockReceipts(
-	ctx context.Context,
-	blocks []blockJSON,
-	found []map[common.Hash]*receiptJSON,
-) error {
+func (e *endpoint) blockReceipts(ctx context.Context, blocks []blockJSON, found receiptIndex) error {
 	var (
 		calls   []*call
-		blockOf []int
+		blockOf []int // index of each call's block
 	)
 
 	for i := range blocks {
-		found[i] = make(map[common.Hash]*receiptJSON, len(blocks[i].Transactions))
 		if len(blocks[i].Transactions) > 0 {
-			calls, blockOf = append(
-				calls,
-				newCall("eth_getBlockReceipts", blocks[i].Hash),
-			), append(
-				blockOf,
-				i,
-			)
+			calls = append(calls, newCall("eth_getBlockReceipts", blocks[i].Hash))
+			blockOf = append(blockOf, i)
 		}
 	}
 
-	e.mu.Lock()
-	unsupported := e.noBlockReceipts
-	e.mu.Unlock()
-
-	if len(calls) == 0 || unsupported {
+	if len(calls) == 0 || !e.hasBlockReceipts() {
 		return nil
 	}
 
@@ -222,19 +215,14 @@ func (e *endpoint) blockReceipts(
 		return err
 	}
 
-	for n, c := range calls {
-		block := &blocks[blockOf[n]]
-
+	for i, c := range calls {
 		if isNoMethod(c.err) {
-			e.mu.Lock()
-			e.noBlockReceipts = true
-			e.mu.Unlock()
-
+			e.disableBlockReceipts()
 			return nil
 		}
 
 		if c.isNull() || c.err != nil {
-			return e.missingBlock(ctx, uint64(*block.Number), c)
+			return e.missingBlock(ctx, uint64(*blocks[blockOf[i]].Number), c)
 		}
 
 		var receipts []receiptJSON
@@ -243,8 +231,8 @@ func (e *endpoint) blockReceipts(
 		}
 
 		for j := range receipts {
-			if receipts[j].TransactionHash != nil {
-				found[blockOf[n]][*receipts[j].TransactionHash] = &receipts[j]
+			if hash := receipts[j].TransactionHash; hash != nil {
+				found[blockOf[i]][*hash] = &receipts[j]
 			}
 		}
 	}
@@ -252,21 +240,34 @@ func (e *endpoint) blockReceipts(
 	return nil
 }
 
-// missingReceipts adds to found, by eth_getTransactionReceipt, what it lacks.
-func (e *endpoint) missingReceipts(
-	ctx context.Context,
-	blocks []blockJSON,
-	found []map[common.Hash]*receiptJSON,
-) error {
+// hasBlockReceipts reports whether the node may know eth_getBlockReceipts.
+func (e *endpoint) hasBlockReceipts() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+
+	return !e.noBlockReceipts
+}
+
+// disableBlockReceipts stores that the node does not know eth_getBlockReceipts.
+func (e *endpoint) disableBlockReceipts() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+
+	e.noBlockReceipts = true
+}
+
+// missingReceipts adds to found the receipts that it lacks, by eth_getTransactionReceipt.
+func (e *endpoint) missingReceipts(ctx context.Context, blocks []blockJSON, found receiptIndex) error {
 	var (
 		calls   []*call
-		blockOf []int
+		blockOf []int // index of each call's block
 	)
 
 	for i := range blocks {
 		for j := range blocks[i].Transactions {
 			if hash := *blocks[i].Transactions[j].Hash; found[i][hash] == nil {
-				calls, blockOf = append(calls, newCall("eth_getTransactionReceipt", hash)), append(blockOf, i)
+				calls = append(calls, newCall("eth_getTransactionReceipt", hash))
+				blockOf = append(blockOf, i)
 			}
 		}
 	}
@@ -279,9 +280,9 @@ func (e *endpoint) missingReceipts(
 		return err
 	}
 
-	for n, c := range calls {
+	for i, c := range calls {
 		if c.isNull() || c.err != nil {
-			return e.missingBlock(ctx, uint64(*blocks[blockOf[n]].Number), c)
+			return e.missingBlock(ctx, uint64(*blocks[blockOf[i]].Number), c)
 		}
 
 		receipt := new(receiptJSON)
@@ -289,7 +290,7 @@ func (e *endpoint) missingReceipts(
 			return err
 		}
 
-		found[blockOf[n]][c.args[0].(common.Hash)] = receipt
+		found[blockOf[i]][c.args[0].(common.Hash)] = receipt
 	}
 
 	return nil

@@ -628,7 +628,7 @@ func TestStatus(t *testing.T) {
 	})
 }
 
-func TestDeathNeedsAProofAndAllNodes(t *testing.T) {
+func TestConflictNeedsAProofAndAllNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := newFakeNode(10), newFakeNode(10)
 		usedAtTip, usedAtFinal := "0x3", "0x3"
