@@ -36,13 +36,13 @@ func (d *Driver) Balances(
 	block := map[string]any{"blockHash": at.Hash, "requireCanonical": true}
 
 	calls := make([]*call, len(holdings))
-	for i, h := range holdings {
-		c, err := d.balanceCall(h, block)
+	for i, holding := range holdings {
+		rpcCall, err := d.balanceCall(holding, block)
 		if err != nil {
 			return nil, err
 		}
 
-		calls[i] = c
+		calls[i] = rpcCall
 	}
 
 	if len(calls) == 0 {
@@ -51,13 +51,13 @@ func (d *Driver) Balances(
 
 	out := make([]chain.Amount, len(holdings))
 
-	err := d.ask(ctx, at.Height, func(ctx context.Context, e *endpoint) error {
-		if err := e.do(ctx, calls...); err != nil {
+	err := d.ask(ctx, at.Height, func(ctx context.Context, node *endpoint) error {
+		if err := node.do(ctx, calls...); err != nil {
 			return err
 		}
 
-		for i, c := range calls {
-			balance, err := c.amount(e)
+		for i, rpcCall := range calls {
+			balance, err := rpcCall.amount(node)
 			if err != nil {
 				return err
 			}
@@ -75,17 +75,17 @@ func (d *Driver) Balances(
 }
 
 // balanceCall returns the call that reads a holding at a block: a tag, or an EIP-1898 object.
-func (d *Driver) balanceCall(h chain.Holding, block any) (*call, error) {
-	owner, err := parseAddress(string(h.Address))
+func (d *Driver) balanceCall(holding chain.Holding, block any) (*call, error) {
+	owner, err := parseAddress(string(holding.Address))
 	if err != nil {
 		return nil, err
 	}
 
-	asset, ok := d.network.AssetByID(h.AssetID)
+	asset, ok := d.network.AssetByID(holding.AssetID)
 	if !ok {
 		return nil, fault.New(
 			fault.Invalid, "asset_not_enabled", "network %s has no asset %s", d.network.Slug,
-			h.AssetID,
+			holding.AssetID,
 		)
 	}
 
@@ -105,28 +105,28 @@ func viewCall(to common.Address, input []byte, block any) *call {
 }
 
 // amount decodes the result of balanceCall, in base units.
-func (c *call) amount(e *endpoint) (chain.Amount, error) {
+func (c *call) amount(node *endpoint) (chain.Amount, error) {
 	if c.method == "eth_call" {
-		return c.uint256(e)
+		return c.uint256(node)
 	}
 
 	var n hexutil.Big
-	if err := c.decode(e, &n); err != nil {
+	if err := c.decode(node, &n); err != nil {
 		return chain.Amount{}, err
 	}
 
-	return e.amount(&n)
+	return node.amount(&n)
 }
 
 // uint256 decodes the result of a view function that returns one uint256.
-func (c *call) uint256(e *endpoint) (chain.Amount, error) {
+func (c *call) uint256(node *endpoint) (chain.Amount, error) {
 	var out hexutil.Bytes
-	if err := c.decode(e, &out); err != nil {
+	if err := c.decode(node, &out); err != nil {
 		return chain.Amount{}, err
 	}
 
 	if len(out) != 32 {
-		return chain.Amount{}, e.Garbled(
+		return chain.Amount{}, node.Garbled(
 			"a contract answered %d bytes instead of 32: is it the token it is configured as?",
 			len(out),
 		)
@@ -137,7 +137,7 @@ func (c *call) uint256(e *endpoint) (chain.Amount, error) {
 
 // checkTokens compares the decimals of each token with those of its contract. A difference is
 // fault.Stopped (token_mismatch).
-func (d *Driver) checkTokens(ctx context.Context, e *endpoint) error {
+func (d *Driver) checkTokens(ctx context.Context, node *endpoint) error {
 	var (
 		calls  []*call
 		assets []chain.Asset
@@ -152,12 +152,12 @@ func (d *Driver) checkTokens(ctx context.Context, e *endpoint) error {
 		return nil
 	}
 
-	if err := e.do(ctx, calls...); err != nil {
+	if err := node.do(ctx, calls...); err != nil {
 		return err
 	}
 
-	for i, c := range calls {
-		decimals, err := c.uint256(e)
+	for i, rpcCall := range calls {
+		decimals, err := rpcCall.uint256(node)
 
 		_, noAnswer := errors.AsType[*failover.Failure](err)
 		if noAnswer || isRevert(err) || (err == nil && decimals != chain.Units(uint64(assets[i].Decimals))) {

@@ -35,8 +35,8 @@ func (d *Driver) Broadcast(ctx context.Context, tx chain.Signed) error {
 
 	unclear := false // whether a node failed or answered something that proves nothing
 
-	err = d.nodes.Ask(ctx, 1, 0, func(ctx context.Context, e *endpoint) error {
-		err := e.sendRawTransaction(ctx, decoded.Hash(), tx.Raw)
+	err = d.nodes.Ask(ctx, 1, 0, func(ctx context.Context, node *endpoint) error {
+		err := node.sendRawTransaction(ctx, decoded.Hash(), tx.Raw)
 
 		verdict, ok := errors.AsType[*fault.Error](err)
 		if !ok {
@@ -62,12 +62,12 @@ var errRefused = errors.New("a node refused the transaction")
 
 // sendRawTransaction sends the bytes to one node. A refusal of bytes that the node has is nil.
 func (e *endpoint) sendRawTransaction(ctx context.Context, hash common.Hash, raw []byte) error {
-	c := newCall("eth_sendRawTransaction", hexutil.Bytes(raw))
-	if err := e.do(ctx, c); err != nil {
+	rpcCall := newCall("eth_sendRawTransaction", hexutil.Bytes(raw))
+	if err := e.do(ctx, rpcCall); err != nil {
 		return err
 	}
 
-	if refusal, ok := errors.AsType[*failover.Refusal](c.err); ok {
+	if refusal, ok := errors.AsType[*failover.Refusal](rpcCall.err); ok {
 		verdict := classifyRefusal(refusal, hash)
 		if verdict != nil && e.hasTransaction(ctx, hash) {
 			return nil
@@ -77,7 +77,7 @@ func (e *endpoint) sendRawTransaction(ctx context.Context, hash common.Hash, raw
 	}
 
 	var accepted common.Hash
-	if err := c.decode(e, &accepted); err != nil {
+	if err := rpcCall.decode(e, &accepted); err != nil {
 		return err
 	}
 
@@ -91,11 +91,11 @@ func (e *endpoint) sendRawTransaction(ctx context.Context, hash common.Hash, raw
 // hasTransaction reports whether the node has the transaction in its pool or in a block. Nodes
 // refuse such bytes with messages about nonce or balance.
 func (e *endpoint) hasTransaction(ctx context.Context, hash common.Hash) bool {
-	c := newCall("eth_getTransactionByHash", hash)
+	rpcCall := newCall("eth_getTransactionByHash", hash)
 
 	var tx txJSON
 
-	return e.do(ctx, c) == nil && !c.isNull() && c.decode(e, &tx) == nil && tx.Hash != nil && *tx.Hash == hash
+	return e.do(ctx, rpcCall) == nil && !rpcCall.isNull() && rpcCall.decode(e, &tx) == nil && tx.Hash != nil && *tx.Hash == hash
 }
 
 // Parts of the messages with which nodes refuse a transaction, in lower case. JSON-RPC has no codes

@@ -37,8 +37,8 @@ func (d *Driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 
 	var unsigned chain.Unsigned
 
-	err = d.ask(ctx, 0, func(ctx context.Context, e *endpoint) error {
-		quote, err := d.quote(ctx, e, msg)
+	err = d.ask(ctx, 0, func(ctx context.Context, node *endpoint) error {
+		quote, err := d.quote(ctx, node, msg)
 		if err != nil {
 			return err
 		}

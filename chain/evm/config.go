@@ -78,62 +78,62 @@ const opGasPriceOracle chain.Address = "0x42000000000000000000000000000000000000
 //
 //   - fault.Invalid (config_invalid): a configuration that cannot work
 //   - fault.Invalid (address_invalid): a malformed L1GasPriceOracle
-func New(c Config) (*Driver, error) {
-	c = c.withDefaults()
-	if err := c.validate(); err != nil {
+func New(config Config) (*Driver, error) {
+	config = config.withDefaults()
+	if err := config.validate(); err != nil {
 		return nil, err
 	}
 
-	d := &Driver{
+	driver := &Driver{
 		tokens:      map[common.Address]chain.Asset{},
-		attempts:    c.Attempts,
-		maxBatch:    c.MaxBatch,
-		concurrency: c.Concurrency,
-		pool:        c.Pool,
-		traces:      c.Traces,
+		attempts:    config.Attempts,
+		maxBatch:    config.MaxBatch,
+		concurrency: config.Concurrency,
+		pool:        config.Pool,
+		traces:      config.Traces,
 	}
 
-	if err := d.setAssets(c); err != nil {
+	if err := driver.setAssets(config); err != nil {
 		return nil, err
 	}
 
-	if c.L1GasPriceOracle != "" {
-		oracle, err := parseAddress(string(c.L1GasPriceOracle))
+	if config.L1GasPriceOracle != "" {
+		oracle, err := parseAddress(string(config.L1GasPriceOracle))
 		if err != nil {
 			return nil, err
 		}
 
-		d.l1GasPriceOracle = &oracle
+		driver.l1GasPriceOracle = &oracle
 	}
 
-	d.nodes = &failover.Set[*endpoint]{
-		Network: d.network.Slug,
-		Log:     c.Logger,
-		Verify:  d.verify,
+	driver.nodes = &failover.Set[*endpoint]{
+		Network: driver.network.Slug,
+		Log:     config.Logger,
+		Verify:  driver.verify,
 		Reach:   refreshTip,
 	}
 
-	for _, raw := range c.RPCs {
-		e, err := newEndpoint(raw, c)
+	for _, raw := range config.RPCs {
+		node, err := newEndpoint(raw, config)
 		if err != nil {
 			return nil, err
 		}
 
-		d.nodes.Nodes = append(d.nodes.Nodes, e)
+		driver.nodes.Nodes = append(driver.nodes.Nodes, node)
 	}
 
-	return d, nil
+	return driver, nil
 }
 
 // setAssets sets the network with its enabled assets.
-func (d *Driver) setAssets(c Config) error {
-	assets, err := canonicalTokens(slices.Concat(c.Network.Assets, c.Tokens))
+func (d *Driver) setAssets(config Config) error {
+	assets, err := canonicalTokens(slices.Concat(config.Network.Assets, config.Tokens))
 	if err != nil {
 		return err
 	}
 
-	c.Network.Assets = nil
-	d.network = c.Network.With(assets...)
+	config.Network.Assets = nil
+	d.network = config.Network.With(assets...)
 
 	for _, asset := range d.network.Assets {
 		if asset.Kind == chain.Token {
@@ -143,7 +143,7 @@ func (d *Driver) setAssets(c Config) error {
 
 	native, ok := d.network.Native()
 	if !ok {
-		return invalidConfig("network %s has no native asset: add one of kind native", c.Network.Slug)
+		return invalidConfig("network %s has no native asset: add one of kind native", config.Network.Slug)
 	}
 
 	d.native = native
@@ -201,21 +201,21 @@ func (c Config) validate() error {
 func canonicalTokens(assets []chain.Asset) ([]chain.Asset, error) {
 	seen := map[common.Address]string{}
 
-	for i, a := range assets {
-		if a.Kind == chain.Native {
+	for i, asset := range assets {
+		if asset.Kind == chain.Native {
 			continue
 		}
 
-		contract, err := parseAddress(string(a.Contract))
-		if err != nil || contract == (common.Address{}) || a.Symbol == "" {
-			return nil, invalidConfig("token %q: contract %q is not a contract address", a.Symbol, a.Contract)
+		contract, err := parseAddress(string(asset.Contract))
+		if err != nil || contract == (common.Address{}) || asset.Symbol == "" {
+			return nil, invalidConfig("token %q: contract %q is not a contract address", asset.Symbol, asset.Contract)
 		}
 
 		if other, twice := seen[contract]; twice {
-			return nil, invalidConfig("tokens %s and %s have the same contract", other, a.Symbol)
+			return nil, invalidConfig("tokens %s and %s have the same contract", other, asset.Symbol)
 		}
 
-		seen[contract] = a.Symbol
+		seen[contract] = asset.Symbol
 		assets[i].Kind, assets[i].Contract = chain.Token, canonical(contract)
 	}
 
@@ -224,12 +224,12 @@ func canonicalTokens(assets []chain.Asset) ([]chain.Asset, error) {
 
 // parseURL returns the parsed URL of a node. Its error never repeats the URL, which may hold a key.
 func parseURL(raw string) (*url.URL, error) {
-	u, err := url.Parse(raw)
-	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+	parsed, err := url.Parse(raw)
+	if err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https") {
 		return nil, invalidConfig("an RPC URL is not of the form http(s)://host/path")
 	}
 
-	return u, nil
+	return parsed, nil
 }
 
 // invalidConfig returns fault.Invalid (config_invalid).

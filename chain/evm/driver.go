@@ -63,12 +63,12 @@ func (d *Driver) Network() chain.Network {
 //   - fault.Stopped (token_mismatch): a contract is no token or has other decimals
 //   - fault.Unavailable: a node did not answer
 func (d *Driver) Check(ctx context.Context) error {
-	for _, e := range d.nodes.Nodes {
-		if err := d.nodes.Vet(ctx, e); err != nil {
+	for _, node := range d.nodes.Nodes {
+		if err := d.nodes.Vet(ctx, node); err != nil {
 			return failover.Fault(d.network.Slug, err)
 		}
 
-		if err := d.checkTokens(ctx, e); err != nil {
+		if err := d.checkTokens(ctx, node); err != nil {
 			return failover.Fault(d.network.Slug, err)
 		}
 	}
@@ -78,46 +78,46 @@ func (d *Driver) Check(ctx context.Context) error {
 
 // ParseAddress returns the EIP-55 form of an address: 0x and 40 hex digits, of one case or with a
 // correct checksum. Anything else is fault.Invalid (address_invalid).
-func (d *Driver) ParseAddress(s string) (chain.Address, error) {
-	a, err := parseAddress(s)
+func (d *Driver) ParseAddress(text string) (chain.Address, error) {
+	address, err := parseAddress(text)
 	if err != nil {
 		return "", err
 	}
 
-	return canonical(a), nil
+	return canonical(address), nil
 }
 
 // parseAddress returns the 20 bytes of an address; see ParseAddress.
-func parseAddress(s string) (common.Address, error) {
-	var a common.Address
+func parseAddress(text string) (common.Address, error) {
+	var address common.Address
 
-	digits, ok := strings.CutPrefix(s, "0x")
+	digits, ok := strings.CutPrefix(text, "0x")
 	if !ok || len(digits) != 2*common.AddressLength {
-		return a, invalidAddress(s, "write 0x and 40 hexadecimal digits")
+		return address, invalidAddress(text, "write 0x and 40 hexadecimal digits")
 	}
 
-	if _, err := hex.Decode(a[:], []byte(digits)); err != nil {
-		return a, invalidAddress(s, "write 0x and 40 hexadecimal digits")
+	if _, err := hex.Decode(address[:], []byte(digits)); err != nil {
+		return address, invalidAddress(text, "write 0x and 40 hexadecimal digits")
 	}
 
-	if digits != strings.ToLower(digits) && digits != strings.ToUpper(digits) && a.Hex() != s {
-		return a, invalidAddress(s, "its checksum (EIP-55) is wrong: copy it again")
+	if digits != strings.ToLower(digits) && digits != strings.ToUpper(digits) && address.Hex() != text {
+		return address, invalidAddress(text, "its checksum (EIP-55) is wrong: copy it again")
 	}
 
-	return a, nil
+	return address, nil
 }
 
-// invalidAddress returns fault.Invalid (address_invalid), with s cut to 64 bytes.
-func invalidAddress(s, what string) error {
-	if len(s) > 64 {
-		s = s[:64] + "…"
+// invalidAddress returns fault.Invalid (address_invalid), with text cut to 64 bytes.
+func invalidAddress(text, what string) error {
+	if len(text) > 64 {
+		text = text[:64] + "…"
 	}
 
-	return fault.New(fault.Invalid, "address_invalid", "%q is not an EVM address: %s", s, what)
+	return fault.New(fault.Invalid, "address_invalid", "%q is not an EVM address: %s", text, what)
 }
 
 // canonical returns the EIP-55 form.
-func canonical(a common.Address) chain.Address { return chain.Address(a.Hex()) }
+func canonical(address common.Address) chain.Address { return chain.Address(address.Hex()) }
 
 // DeriveAddress returns the address of a compressed secp256k1 public key: the last 20 bytes of the
 // Keccak-256 of the uncompressed point. Another key is fault.Invalid (key_invalid).

@@ -30,30 +30,30 @@ type endpoint struct {
 }
 
 // newEndpoint returns the client of a URL without connecting.
-func newEndpoint(raw string, c Config) (*endpoint, error) {
-	u, err := parseURL(raw)
+func newEndpoint(raw string, config Config) (*endpoint, error) {
+	parsed, err := parseURL(raw)
 	if err != nil {
 		return nil, err
 	}
 
-	e := &endpoint{
-		Node:      failover.Node{Host: u.Host, Secrets: failover.SecretsOf(u)},
-		timeout:   c.Timeout,
-		inFlight:  make(chan struct{}, c.Concurrency),
-		batchSize: c.MaxBatch,
-		maxBatch:  c.MaxBatch,
+	node := &endpoint{
+		Node:      failover.Node{Host: parsed.Host, Secrets: failover.SecretsOf(parsed)},
+		timeout:   config.Timeout,
+		inFlight:  make(chan struct{}, config.Concurrency),
+		batchSize: config.MaxBatch,
+		maxBatch:  config.MaxBatch,
 	}
 
-	client := *c.HTTPClient
-	client.Transport = &transport{base: client.Transport, limit: c.MaxResponse, endpoint: e}
+	client := *config.HTTPClient
+	client.Transport = &transport{base: client.Transport, limit: config.MaxResponse, endpoint: node}
 
 	// DialOptions does no I/O for http URLs.
-	e.client, err = rpc.DialOptions(context.Background(), raw, rpc.WithHTTPClient(&client))
+	node.client, err = rpc.DialOptions(context.Background(), raw, rpc.WithHTTPClient(&client))
 	if err != nil {
-		return nil, invalidConfig("the RPC client refuses the URL of %s", e.Host)
+		return nil, invalidConfig("the RPC client refuses the URL of %s", node.Host)
 	}
 
-	return e, nil
+	return node, nil
 }
 
 // errBodyTooLarge ends the read of a response body at Config.MaxResponse.
@@ -67,13 +67,13 @@ type transport struct {
 }
 
 // RoundTrip sends a request and bounds the body of its response.
-func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	base := t.base
 	if base == nil {
 		base = http.DefaultTransport
 	}
 
-	resp, err := base.RoundTrip(r)
+	resp, err := base.RoundTrip(request)
 	if err != nil {
 		return nil, err
 	}
@@ -94,12 +94,12 @@ type boundedBody struct {
 }
 
 // Read returns errBodyTooLarge once the limit is reached.
-func (b *boundedBody) Read(p []byte) (int, error) {
+func (b *boundedBody) Read(buffer []byte) (int, error) {
 	if b.remaining <= 0 {
 		return 0, errBodyTooLarge
 	}
 
-	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.remaining)])
+	n, err := b.ReadCloser.Read(buffer[:min(int64(len(buffer)), b.remaining)])
 	b.remaining -= int64(n)
 
 	return n, err
@@ -125,15 +125,15 @@ func (e *endpoint) do(ctx context.Context, calls ...*call) error {
 		return e.sendSplit(ctx, calls)
 	}
 
-	g, ctx := errgroup.WithContext(ctx)
+	group, ctx := errgroup.WithContext(ctx)
 
 	for start := 0; start < len(calls); start += size {
 		part := calls[start:min(start+size, len(calls))]
 
-		g.Go(func() error { return e.sendSplit(ctx, part) })
+		group.Go(func() error { return e.sendSplit(ctx, part) })
 	}
 
-	return g.Wait()
+	return group.Wait()
 }
 
 // sendSplit sends the calls as one request, and in halves if the node finds that too much.
@@ -178,29 +178,29 @@ func (e *endpoint) send(ctx context.Context, calls []*call) error {
 	defer cancel()
 
 	if len(calls) == 1 {
-		c := calls[0]
-		c.result, c.err = nil, nil
+		rpcCall := calls[0]
+		rpcCall.result, rpcCall.err = nil, nil
 
-		err := e.client.CallContext(limited, &c.result, c.method, c.args...)
+		err := e.client.CallContext(limited, &rpcCall.result, rpcCall.method, rpcCall.args...)
 		if refused := refusalInBody(err); refused != nil {
 			err = refused
 		}
 
-		return e.transportError(ctx, calls, c.setOutcome(e, err))
+		return e.transportError(ctx, calls, rpcCall.setOutcome(e, err))
 	}
 
 	batch := make([]rpc.BatchElem, len(calls))
-	for i, c := range calls {
-		c.result, c.err = nil, nil
-		batch[i] = rpc.BatchElem{Method: c.method, Args: c.args, Result: &c.result}
+	for i, rpcCall := range calls {
+		rpcCall.result, rpcCall.err = nil, nil
+		batch[i] = rpc.BatchElem{Method: rpcCall.method, Args: rpcCall.args, Result: &rpcCall.result}
 	}
 
 	if err := e.client.BatchCallContext(limited, batch); err != nil {
 		return e.transportError(ctx, calls, err)
 	}
 
-	for i, c := range calls {
-		if err := c.setOutcome(e, batch[i].Error); err != nil {
+	for i, rpcCall := range calls {
+		if err := rpcCall.setOutcome(e, batch[i].Error); err != nil {
 			return e.transportError(ctx, calls, err)
 		}
 	}
@@ -237,16 +237,16 @@ func refusalInBody(err error) error {
 }
 
 // setOutcome stores a node's refusal in the call and returns any other error.
-func (c *call) setOutcome(e *endpoint, err error) error {
+func (c *call) setOutcome(node *endpoint, err error) error {
 	if rpcError, ok := errors.AsType[rpc.Error](err); ok {
 		refusal := &failover.Refusal{
-			Host:    e.Host,
+			Host:    node.Host,
 			Method:  c.method,
 			Code:    rpcError.ErrorCode(),
-			Message: e.Clean(rpcError.Error()),
+			Message: node.Clean(rpcError.Error()),
 		}
 		if isThrottle(refusal) {
-			return e.Fail(failover.Throttled, "%s", refusal.Message)
+			return node.Fail(failover.Throttled, "%s", refusal.Message)
 		}
 
 		c.err = refusal

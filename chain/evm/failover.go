@@ -28,29 +28,29 @@ func isThrottle(err error) bool { return failover.RefusedWith(err, codeLimit, 42
 // isNoMethod reports whether a node does not support a method.
 func isNoMethod(err error) bool { return failover.RefusedWith(err, codeNoMethod, codeUnsupported) }
 
-// ask calls f on the nodes in turn, with as many attempts as configured; see failover.Set.Ask.
-func (d *Driver) ask(ctx context.Context, need uint64, f func(context.Context, *endpoint) error) error {
-	return d.nodes.Ask(ctx, d.attempts, need, f)
+// ask makes a call to the nodes in turn, with as many attempts as configured; see failover.Set.Ask.
+func (d *Driver) ask(ctx context.Context, need uint64, call func(context.Context, *endpoint) error) error {
+	return d.nodes.Ask(ctx, d.attempts, need, call)
 }
 
 // Doubt demotes the preferred node as if it had failed.
 func (d *Driver) Doubt(why string) { d.nodes.Doubt(why) }
 
 // verify compares the node's chain id with the network's.
-func (d *Driver) verify(ctx context.Context, e *endpoint) error {
-	c := newCall("eth_chainId")
-	if err := e.do(ctx, c); err != nil {
+func (d *Driver) verify(ctx context.Context, node *endpoint) error {
+	rpcCall := newCall("eth_chainId")
+	if err := node.do(ctx, rpcCall); err != nil {
 		return err
 	}
 
 	var id hexutil.Uint64
-	if err := c.decode(e, &id); err != nil {
+	if err := rpcCall.decode(node, &id); err != nil {
 		return err
 	}
 
 	if uint64(id) != d.network.ChainID {
 		return &failover.Mismatch{
-			Host:  e.Host,
+			Host:  node.Host,
 			Shows: fmt.Sprintf("serves chain id %d", uint64(id)),
 			Want:  fmt.Sprint(d.network.ChainID),
 		}
@@ -60,18 +60,18 @@ func (d *Driver) verify(ctx context.Context, e *endpoint) error {
 }
 
 // refreshTip reads the node's tip; below need it returns failover.ErrLagging.
-func refreshTip(ctx context.Context, e *endpoint, need uint64) error {
-	c := newCall("eth_blockNumber")
-	if err := e.do(ctx, c); err != nil {
+func refreshTip(ctx context.Context, node *endpoint, need uint64) error {
+	rpcCall := newCall("eth_blockNumber")
+	if err := node.do(ctx, rpcCall); err != nil {
 		return err
 	}
 
 	var tip hexutil.Uint64
-	if err := c.decode(e, &tip); err != nil {
+	if err := rpcCall.decode(node, &tip); err != nil {
 		return err
 	}
 
-	e.SawTip(uint64(tip))
+	node.SawTip(uint64(tip))
 
 	if uint64(tip) < need {
 		return failover.ErrLagging

@@ -23,8 +23,8 @@ func (d *Driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amou
 
 	var fee chain.Amount
 
-	err = d.ask(ctx, 0, func(ctx context.Context, e *endpoint) error {
-		quote, err := d.quote(ctx, e, msg)
+	err = d.ask(ctx, 0, func(ctx context.Context, node *endpoint) error {
+		quote, err := d.quote(ctx, node, msg)
 		if err == nil {
 			fee = quote.maxCost()
 		}
@@ -56,7 +56,7 @@ type networkQuote struct {
 //
 //   - fault.State (insufficient_funds): the sender holds less than the transfer
 //   - fault.Invalid (destination_not_payable): the contract or the payee reverts
-func (d *Driver) quote(ctx context.Context, e *endpoint, msg transferMsg) (networkQuote, error) {
+func (d *Driver) quote(ctx context.Context, node *endpoint, msg transferMsg) (networkQuote, error) {
 	var quote networkQuote
 
 	calls, err := d.quoteCallsOf(msg)
@@ -64,19 +64,19 @@ func (d *Driver) quote(ctx context.Context, e *endpoint, msg transferMsg) (netwo
 		return quote, err
 	}
 
-	if err := e.do(ctx, calls.all()...); err != nil {
+	if err := node.do(ctx, calls.all()...); err != nil {
 		return quote, err
 	}
 
-	if quote.baseFee, quote.tipCap, err = e.feesPerGas(ctx, calls.header, calls.tipCap); err != nil {
+	if quote.baseFee, quote.tipCap, err = node.feesPerGas(ctx, calls.header, calls.tipCap); err != nil {
 		return quote, err
 	}
 
-	if quote.balance, err = calls.balance.amount(e); err != nil {
+	if quote.balance, err = calls.balance.amount(node); err != nil {
 		return quote, err
 	}
 
-	if quote.assetBalance, err = calls.assetBalance.amount(e); err != nil {
+	if quote.assetBalance, err = calls.assetBalance.amount(node); err != nil {
 		return quote, err
 	}
 
@@ -85,16 +85,16 @@ func (d *Driver) quote(ctx context.Context, e *endpoint, msg transferMsg) (netwo
 	}
 
 	var code hexutil.Bytes
-	if err := calls.code.decode(e, &code); err != nil {
+	if err := calls.code.decode(node, &code); err != nil {
 		return quote, err
 	}
 
 	quote.hasCode = msg.asset.Kind == chain.Native && len(code) > 0
-	if quote.gas, err = calls.gas.gasLimit(e, msg); err != nil {
+	if quote.gas, err = calls.gas.gasLimit(node, msg); err != nil {
 		return quote, err
 	}
 
-	quote.l1Fee, err = d.l1Fee(ctx, e, msg, quote)
+	quote.l1Fee, err = d.l1Fee(ctx, node, msg, quote)
 
 	return quote, err
 }
@@ -185,18 +185,18 @@ func (e *endpoint) feesPerGas(
 
 // gasLimit returns the gas limit for an estimate: the estimate itself for a plain native transfer,
 // else a fifth more, rounded up, since state may change before inclusion.
-func (c *call) gasLimit(e *endpoint, msg transferMsg) (uint64, error) {
+func (c *call) gasLimit(node *endpoint, msg transferMsg) (uint64, error) {
 	if isRevert(c.err) {
 		return 0, notPayable(c.err, canonical(msg.payee))
 	}
 
 	var gas hexutil.Uint64
-	if err := c.decode(e, &gas); err != nil {
+	if err := c.decode(node, &gas); err != nil {
 		return 0, err
 	}
 
 	if gas < transferGas || gas > maxGas {
-		return 0, e.Garbled("a gas estimate of %d", uint64(gas))
+		return 0, node.Garbled("a gas estimate of %d", uint64(gas))
 	}
 
 	if gas == transferGas {
@@ -225,7 +225,7 @@ func isRevert(err error) bool {
 // GasPriceOracle.getL1Fee.
 func (d *Driver) l1Fee(
 	ctx context.Context,
-	e *endpoint,
+	node *endpoint,
 	msg transferMsg,
 	quote networkQuote,
 ) (chain.Amount, error) {
@@ -246,18 +246,18 @@ func (d *Driver) l1Fee(
 		data:    msg.data,
 	}).encode()
 
-	c := viewCall(*d.l1GasPriceOracle, getL1FeeInput(raw), "latest")
-	if err := e.do(ctx, c); err != nil {
+	rpcCall := viewCall(*d.l1GasPriceOracle, getL1FeeInput(raw), "latest")
+	if err := node.do(ctx, rpcCall); err != nil {
 		return chain.Amount{}, err
 	}
 
-	fee, err := c.uint256(e)
+	fee, err := rpcCall.uint256(node)
 	if err != nil {
 		return fee, err
 	}
 
 	if chain.MaxTransfer.Less(fee) {
-		return fee, e.Garbled("an L1 data fee of %s wei", fee)
+		return fee, node.Garbled("an L1 data fee of %s wei", fee)
 	}
 
 	return fee.Add(fraction(fee, 4)), nil

@@ -24,8 +24,8 @@ func (d *Driver) Transaction(ctx context.Context, hash string) (chain.Found, err
 
 	found := chain.Found{TxHash: txHash.Hex()}
 
-	err = d.ask(ctx, 0, func(ctx context.Context, e *endpoint) error {
-		lookup, err := d.lookUpTx(ctx, e, txHash)
+	err = d.ask(ctx, 0, func(ctx context.Context, node *endpoint) error {
+		lookup, err := d.lookUpTx(ctx, node, txHash)
 		if err != nil {
 			return err
 		}
@@ -38,18 +38,18 @@ func (d *Driver) Transaction(ctx context.Context, hash string) (chain.Found, err
 		}
 
 		if lookup.receipt == nil {
-			found.Transfers, err = d.pendingTransfers(e, lookup.tx)
+			found.Transfers, err = d.pendingTransfers(node, lookup.tx)
 			return err
 		}
 
 		found.Block, found.Failed = lookup.block, *lookup.receipt.Status == 0
 
-		found.Transfers, err = d.transfersOf(e, &lookup.tx.txJSON, lookup.receipt)
+		found.Transfers, err = d.transfersOf(node, &lookup.tx.txJSON, lookup.receipt)
 		if err != nil || !d.traces || found.Failed {
 			return err
 		}
 
-		internal, err := d.internalTransfers(ctx, e, txHash)
+		internal, err := d.internalTransfers(ctx, node, txHash)
 		found.Transfers = append(found.Transfers, internal...)
 
 		return err
@@ -69,11 +69,11 @@ type txLookup struct {
 }
 
 // lookUpTx looks up a transaction at one node. A receipt counts only while its block is canonical.
-func (d *Driver) lookUpTx(ctx context.Context, e *endpoint, hash common.Hash) (txLookup, error) {
+func (d *Driver) lookUpTx(ctx context.Context, node *endpoint, hash common.Hash) (txLookup, error) {
 	byHash := newCall("eth_getTransactionByHash", hash)
 
 	receipt := newCall("eth_getTransactionReceipt", hash)
-	if err := e.do(ctx, byHash, receipt); err != nil {
+	if err := node.do(ctx, byHash, receipt); err != nil {
 		return txLookup{}, err
 	}
 
@@ -82,80 +82,80 @@ func (d *Driver) lookUpTx(ctx context.Context, e *endpoint, hash common.Hash) (t
 	}
 
 	var found txLookup
-	if err := byHash.decode(e, &found.tx); err != nil {
+	if err := byHash.decode(node, &found.tx); err != nil {
 		return found, err
 	}
 
-	if err := found.tx.checkComplete(e); err != nil {
+	if err := found.tx.checkComplete(node); err != nil {
 		return found, err
 	}
 
 	if *found.tx.Hash != hash {
-		return found, e.Garbled("asked for transaction %s, it answered %s", hash.Hex(), found.tx.Hash.Hex())
+		return found, node.Garbled("asked for transaction %s, it answered %s", hash.Hex(), found.tx.Hash.Hex())
 	}
 
 	if receipt.isNull() {
 		if found.tx.BlockHash != nil {
-			return found, e.Garbled("transaction %s is in a block and has no receipt", hash.Hex())
+			return found, node.Garbled("transaction %s is in a block and has no receipt", hash.Hex())
 		}
 
 		return found, nil
 	}
 
-	if err := receipt.decode(e, &found.receipt); err != nil {
+	if err := receipt.decode(node, &found.receipt); err != nil {
 		return found, err
 	}
 
 	if found.receipt.BlockNumber == nil || found.receipt.BlockHash == nil {
-		return found, e.Garbled("the receipt of transaction %s names no block", hash.Hex())
+		return found, node.Garbled("the receipt of transaction %s names no block", hash.Hex())
 	}
 
 	var err error
-	if found.block, err = e.refAt(ctx, uint64(*found.receipt.BlockNumber)); err != nil {
+	if found.block, err = node.refAt(ctx, uint64(*found.receipt.BlockNumber)); err != nil {
 		return found, err
 	}
 
-	return found, found.receipt.check(e, hash, common.HexToHash(found.block.Hash))
+	return found, found.receipt.check(node, hash, common.HexToHash(found.block.Hash))
 }
 
 // parseHash returns a transaction hash; anything else is fault.Invalid (tx_hash_invalid).
-func parseHash(s string) (common.Hash, error) {
-	var h common.Hash
+func parseHash(text string) (common.Hash, error) {
+	var hash common.Hash
 
-	digits, ok := strings.CutPrefix(s, "0x")
+	digits, ok := strings.CutPrefix(text, "0x")
 	if ok && len(digits) == 2*common.HashLength {
-		if _, err := hex.Decode(h[:], []byte(digits)); err == nil {
-			return h, nil
+		if _, err := hex.Decode(hash[:], []byte(digits)); err == nil {
+			return hash, nil
 		}
 	}
 
-	if len(s) > 80 {
-		s = s[:80] + "…"
+	if len(text) > 80 {
+		text = text[:80] + "…"
 	}
 
-	return h, fault.New(
+	return hash, fault.New(
 		fault.Invalid, "tx_hash_invalid",
 		"%q is not a transaction hash: write 0x and 64 hexadecimal digits",
-		s,
+		text,
 	)
 }
 
 // Nonce returns the number of the address's transactions in blocks up to the tip.
 func (d *Driver) Nonce(ctx context.Context, address chain.Address) (uint64, error) {
-	a, err := parseAddress(string(address))
+	account, err := parseAddress(string(address))
 	if err != nil {
 		return 0, err
 	}
 
 	var nonce hexutil.Uint64
 
-	err = d.ask(ctx, 0, func(ctx context.Context, e *endpoint) error {
-		c := newCall("eth_getTransactionCount", a, "latest")
-		if err := e.do(ctx, c); err != nil {
+	err = d.ask(ctx, 0, func(ctx context.Context, node *endpoint) error {
+		rpcCall := newCall("eth_getTransactionCount", account, "latest")
+		if err := node.do(ctx, rpcCall); err != nil {
 			return err
 		}
 
-		return c.decode(e, &nonce)
+		return rpcCall.decode(node, &nonce)
 	})
 	if err != nil {
 		return 0, err

@@ -16,8 +16,8 @@ import (
 func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
 	var best chain.Head
 
-	err := d.ask(ctx, 0, func(ctx context.Context, e *endpoint) error {
-		head, err := d.readHead(ctx, e)
+	err := d.ask(ctx, 0, func(ctx context.Context, node *endpoint) error {
+		head, err := d.readHead(ctx, node)
 		if err != nil {
 			return err
 		}
@@ -48,12 +48,12 @@ func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
 
 // readHead reads one node's head. It asks for the final block first, which can only be older than
 // the tip.
-func (d *Driver) readHead(ctx context.Context, e *endpoint) (chain.Head, error) {
+func (d *Driver) readHead(ctx context.Context, node *endpoint) (chain.Head, error) {
 	final := newCall("eth_getBlockByNumber", "finalized", false)
 	safe := newCall("eth_getBlockByNumber", "safe", false)
 
 	tip := newCall("eth_getBlockByNumber", "latest", false)
-	if err := e.do(ctx, final, safe, tip); err != nil {
+	if err := node.do(ctx, final, safe, tip); err != nil {
 		return chain.Head{}, err
 	}
 
@@ -62,17 +62,17 @@ func (d *Driver) readHead(ctx context.Context, e *endpoint) (chain.Head, error) 
 		header headerJSON
 	)
 
-	err := tip.decode(e, &header)
+	err := tip.decode(node, &header)
 	if err == nil {
-		head.Tip, err = header.ref(e)
+		head.Tip, err = header.ref(node)
 	}
 
 	if err == nil {
-		head.Safe, err = d.taggedBlock(e, safe)
+		head.Safe, err = d.taggedBlock(node, safe)
 	}
 
 	if err == nil {
-		head.Final, err = d.taggedBlock(e, final)
+		head.Final, err = d.taggedBlock(node, final)
 	}
 
 	if err != nil {
@@ -80,33 +80,33 @@ func (d *Driver) readHead(ctx context.Context, e *endpoint) (chain.Head, error) 
 	}
 
 	if head.Safe.Height > head.Tip.Height || (!head.Safe.IsZero() && head.Final.Height > head.Safe.Height) {
-		return chain.Head{}, e.Garbled(
+		return chain.Head{}, node.Garbled(
 			"tip %d, safe %d, final %d", head.Tip.Height, head.Safe.Height, head.Final.Height,
 		)
 	}
 
-	e.SawTip(head.Tip.Height)
+	node.SawTip(head.Tip.Height)
 
 	return head, nil
 }
 
 // taggedBlock returns the block of a finality tag, or zero if no node ever named one. Later absence
 // is an error: falling back to depth then could weaken the rule.
-func (d *Driver) taggedBlock(e *endpoint, c *call) (chain.Ref, error) {
-	if c.isNull() || c.err != nil {
+func (d *Driver) taggedBlock(node *endpoint, rpcCall *call) (chain.Ref, error) {
+	if rpcCall.isNull() || rpcCall.err != nil {
 		if d.hasFinality.Load() {
-			return chain.Ref{}, e.Garbled("it no longer names its safe and final blocks")
+			return chain.Ref{}, node.Garbled("it no longer names its safe and final blocks")
 		}
 
 		return chain.Ref{}, nil
 	}
 
 	var header headerJSON
-	if err := c.decode(e, &header); err != nil {
+	if err := rpcCall.decode(node, &header); err != nil {
 		return chain.Ref{}, err
 	}
 
-	ref, err := header.ref(e)
+	ref, err := header.ref(node)
 	if err == nil {
 		d.hasFinality.Store(true)
 	}
@@ -121,8 +121,8 @@ func (d *Driver) taggedBlock(e *endpoint, c *call) (chain.Ref, error) {
 func (d *Driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 	var ref chain.Ref
 
-	err := d.ask(ctx, height, func(ctx context.Context, e *endpoint) (err error) {
-		ref, err = e.refAt(ctx, height)
+	err := d.ask(ctx, height, func(ctx context.Context, node *endpoint) (err error) {
+		ref, err = node.refAt(ctx, height)
 		return err
 	})
 
@@ -131,17 +131,17 @@ func (d *Driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 
 // refAt returns one node's block at a height.
 func (e *endpoint) refAt(ctx context.Context, height uint64) (chain.Ref, error) {
-	c := newCall("eth_getBlockByNumber", hexutil.Uint64(height), false)
-	if err := e.do(ctx, c); err != nil {
+	rpcCall := newCall("eth_getBlockByNumber", hexutil.Uint64(height), false)
+	if err := e.do(ctx, rpcCall); err != nil {
 		return chain.Ref{}, err
 	}
 
-	if c.isNull() || c.err != nil {
-		return chain.Ref{}, e.missingBlock(ctx, height, c)
+	if rpcCall.isNull() || rpcCall.err != nil {
+		return chain.Ref{}, e.missingBlock(ctx, height, rpcCall)
 	}
 
 	var header headerJSON
-	if err := c.decode(e, &header); err != nil {
+	if err := rpcCall.decode(e, &header); err != nil {
 		return chain.Ref{}, err
 	}
 
@@ -158,13 +158,13 @@ func (e *endpoint) refAt(ctx context.Context, height uint64) (chain.Ref, error) 
 const maxSyncDepth = 128
 
 // missingBlock returns why a node does not have a block: pruned, lagging, refused or inconsistent.
-func (e *endpoint) missingBlock(ctx context.Context, height uint64, c *call) error {
-	if refusal, ok := errors.AsType[*failover.Refusal](c.err); ok {
+func (e *endpoint) missingBlock(ctx context.Context, height uint64, rpcCall *call) error {
+	if refusal, ok := errors.AsType[*failover.Refusal](rpcCall.err); ok {
 		if refusal.Code == codePruned {
 			return failover.ErrPruned
 		}
 
-		return c.err
+		return rpcCall.err
 	}
 
 	if err := refreshTip(ctx, e, height); err != nil {

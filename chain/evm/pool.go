@@ -19,10 +19,10 @@ func (d *Driver) Pool(ctx context.Context) ([]chain.PoolTx, error) {
 
 	var pool []chain.PoolTx
 
-	err := d.ask(ctx, 0, func(ctx context.Context, e *endpoint) error {
-		read := e.pendingBlock
+	err := d.ask(ctx, 0, func(ctx context.Context, node *endpoint) error {
+		read := node.pendingBlock
 		if d.pool == PoolContent {
-			read = e.poolContent
+			read = node.poolContent
 		}
 
 		pending, err := read(ctx)
@@ -33,11 +33,11 @@ func (d *Driver) Pool(ctx context.Context) ([]chain.PoolTx, error) {
 		pool = nil
 
 		for i := range pending {
-			if err := pending[i].checkComplete(e); err != nil {
+			if err := pending[i].checkComplete(node); err != nil {
 				return err
 			}
 
-			transfers, err := d.pendingTransfers(e, &pending[i])
+			transfers, err := d.pendingTransfers(node, &pending[i])
 			if err != nil {
 				return err
 			}
@@ -93,15 +93,15 @@ func (e *endpoint) pendingBlock(ctx context.Context) ([]poolTxJSON, error) {
 
 // poolContent returns the pending transactions of txpool_content, without the queued ones.
 func (e *endpoint) poolContent(ctx context.Context) ([]poolTxJSON, error) {
-	c := newCall("txpool_content")
-	if err := e.do(ctx, c); err != nil {
+	rpcCall := newCall("txpool_content")
+	if err := e.do(ctx, rpcCall); err != nil {
 		return nil, err
 	}
 
 	var content struct {
 		Pending map[common.Address]map[string]poolTxJSON `json:"pending"`
 	}
-	if err := c.decode(e, &content); err != nil {
+	if err := rpcCall.decode(e, &content); err != nil {
 		return nil, err
 	}
 

@@ -29,8 +29,8 @@ func (d *Driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, er
 
 	var out []chain.Block
 
-	err := d.ask(ctx, from, func(ctx context.Context, e *endpoint) (err error) {
-		out, err = d.readBlocks(ctx, e, from, to)
+	err := d.ask(ctx, from, func(ctx context.Context, node *endpoint) (err error) {
+		out, err = d.readBlocks(ctx, node, from, to)
 		return err
 	})
 	if err != nil {
@@ -45,8 +45,8 @@ func (d *Driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, er
 func (d *Driver) Reread(ctx context.Context, at chain.Ref) (chain.Block, error) {
 	var out chain.Block
 
-	err := d.nodes.AskOthers(ctx, at.Height, func(ctx context.Context, e *endpoint) error {
-		blocks, err := d.readBlocks(ctx, e, at.Height, at.Height)
+	err := d.nodes.AskOthers(ctx, at.Height, func(ctx context.Context, node *endpoint) error {
+		blocks, err := d.readBlocks(ctx, node, at.Height, at.Height)
 		if err != nil {
 			return err
 		}
@@ -55,7 +55,7 @@ func (d *Driver) Reread(ctx context.Context, at chain.Ref) (chain.Block, error) 
 			return fault.New(
 				fault.NotFound, "block_unknown",
 				"node %s of network %s has block %s at height %d, not %s",
-				e.Host, d.network.Slug, blocks[0].Hash, at.Height, at.Hash,
+				node.Host, d.network.Slug, blocks[0].Hash, at.Height, at.Hash,
 			)
 		}
 
@@ -71,13 +71,13 @@ func (d *Driver) Reread(ctx context.Context, at chain.Ref) (chain.Block, error) 
 }
 
 // readBlocks returns one node's blocks of a range, or a prefix of it.
-func (d *Driver) readBlocks(ctx context.Context, e *endpoint, from, to uint64) ([]chain.Block, error) {
-	blocks, err := e.fullBlocks(ctx, from, to)
+func (d *Driver) readBlocks(ctx context.Context, node *endpoint, from, to uint64) ([]chain.Block, error) {
+	blocks, err := node.fullBlocks(ctx, from, to)
 	if err != nil {
 		return nil, err
 	}
 
-	receipts, err := e.receipts(ctx, blocks)
+	receipts, err := node.receipts(ctx, blocks)
 	if err != nil {
 		return nil, err
 	}
@@ -86,18 +86,18 @@ func (d *Driver) readBlocks(ctx context.Context, e *endpoint, from, to uint64) (
 	for i := range blocks {
 		block := &blocks[i]
 
-		ref, err := block.ref(e)
+		ref, err := block.ref(node)
 		if err != nil {
 			return nil, err
 		}
 
 		scanned[i] = chain.Block{Ref: ref, Parent: block.ParentHash.Hex()}
-		if err := checkBloom(e, block, receipts[i]); err != nil {
+		if err := checkBloom(node, block, receipts[i]); err != nil {
 			return nil, err
 		}
 
 		for j := range block.Transactions {
-			transfers, err := d.transfersOf(e, &block.Transactions[j], receipts[i][j])
+			transfers, err := d.transfersOf(node, &block.Transactions[j], receipts[i][j])
 			if err != nil {
 				return nil, err
 			}
@@ -126,18 +126,18 @@ func (e *endpoint) fullBlocks(ctx context.Context, from, to uint64) ([]blockJSON
 
 	var blocks []blockJSON
 
-	for i, c := range calls {
+	for i, rpcCall := range calls {
 		height := from + uint64(i)
-		if c.isNull() || c.err != nil {
+		if rpcCall.isNull() || rpcCall.err != nil {
 			if i == 0 {
-				return nil, e.missingBlock(ctx, height, c)
+				return nil, e.missingBlock(ctx, height, rpcCall)
 			}
 
 			return blocks, nil
 		}
 
 		var block blockJSON
-		if err := c.decode(e, &block); err != nil {
+		if err := rpcCall.decode(e, &block); err != nil {
 			return nil, err
 		}
 
@@ -215,18 +215,18 @@ func (e *endpoint) blockReceipts(ctx context.Context, blocks []blockJSON, found 
 		return err
 	}
 
-	for i, c := range calls {
-		if isNoMethod(c.err) {
+	for i, rpcCall := range calls {
+		if isNoMethod(rpcCall.err) {
 			e.disableBlockReceipts()
 			return nil
 		}
 
-		if c.isNull() || c.err != nil {
-			return e.missingBlock(ctx, uint64(*blocks[blockOf[i]].Number), c)
+		if rpcCall.isNull() || rpcCall.err != nil {
+			return e.missingBlock(ctx, uint64(*blocks[blockOf[i]].Number), rpcCall)
 		}
 
 		var receipts []receiptJSON
-		if err := c.decode(e, &receipts); err != nil {
+		if err := rpcCall.decode(e, &receipts); err != nil {
 			return err
 		}
 
@@ -280,17 +280,17 @@ func (e *endpoint) missingReceipts(ctx context.Context, blocks []blockJSON, foun
 		return err
 	}
 
-	for i, c := range calls {
-		if c.isNull() || c.err != nil {
-			return e.missingBlock(ctx, uint64(*blocks[blockOf[i]].Number), c)
+	for i, rpcCall := range calls {
+		if rpcCall.isNull() || rpcCall.err != nil {
+			return e.missingBlock(ctx, uint64(*blocks[blockOf[i]].Number), rpcCall)
 		}
 
 		receipt := new(receiptJSON)
-		if err := c.decode(e, receipt); err != nil {
+		if err := rpcCall.decode(e, receipt); err != nil {
 			return err
 		}
 
-		found[blockOf[i]][c.args[0].(common.Hash)] = receipt
+		found[blockOf[i]][rpcCall.args[0].(common.Hash)] = receipt
 	}
 
 	return nil
@@ -298,7 +298,7 @@ func (e *endpoint) missingReceipts(ctx context.Context, blocks []blockJSON, foun
 
 // checkBloom checks that the receipts' logs set every bit of the block's bloom; a missing bit is a
 // lost log. More bits are allowed: Bor keeps state-sync logs out of the header.
-func checkBloom(e *endpoint, block *blockJSON, receipts []*receiptJSON) error {
+func checkBloom(node *endpoint, block *blockJSON, receipts []*receiptJSON) error {
 	var bloom types.Bloom
 
 	for _, receipt := range receipts {
@@ -313,7 +313,7 @@ func checkBloom(e *endpoint, block *blockJSON, receipts []*receiptJSON) error {
 
 	for i, bits := range block.LogsBloom {
 		if bits&^bloom[i] != 0 {
-			return e.Garbled("block %d has logs that its receipts leave out", uint64(*block.Number))
+			return node.Garbled("block %d has logs that its receipts leave out", uint64(*block.Number))
 		}
 	}
 

@@ -34,8 +34,8 @@ func (d *Driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, e
 
 	nonceUsed := false
 
-	err = d.ask(ctx, 0, func(ctx context.Context, e *endpoint) (err error) {
-		status, nonceUsed, err = d.nodeStatus(ctx, e, hash, from, tx.Nonce)
+	err = d.ask(ctx, 0, func(ctx context.Context, node *endpoint) (err error) {
+		status, nonceUsed, err = d.nodeStatus(ctx, node, hash, from, tx.Nonce)
 		return err
 	})
 	if err != nil {
@@ -46,12 +46,12 @@ func (d *Driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, e
 		return status, nil
 	}
 
-	for _, e := range d.nodes.Nodes {
-		if err := d.nodes.Vet(ctx, e); err != nil {
+	for _, node := range d.nodes.Nodes {
+		if err := d.nodes.Vet(ctx, node); err != nil {
 			return chain.TxStatus{}, failover.Fault(d.network.Slug, err)
 		}
 
-		lookup, err := d.lookUpTx(ctx, e, hash)
+		lookup, err := d.lookUpTx(ctx, node, hash)
 		if err != nil {
 			return chain.TxStatus{}, failover.Fault(d.network.Slug, err)
 		}
@@ -68,24 +68,24 @@ func (d *Driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, e
 // nonce used up while it does not know the transaction.
 func (d *Driver) nodeStatus(
 	ctx context.Context,
-	e *endpoint,
+	node *endpoint,
 	hash common.Hash,
 	from common.Address,
 	nonce uint64,
 ) (status chain.TxStatus, nonceUsed bool, err error) {
-	head, err := d.readHead(ctx, e)
+	head, err := d.readHead(ctx, node)
 	if err != nil {
 		return status, false, err
 	}
 
 	final, isFinal := d.finalHeight(head)
-	lookup, err := d.lookUpTx(ctx, e, hash)
+	lookup, err := d.lookUpTx(ctx, node, hash)
 
 	used := false
 	if err == nil && lookup.tx == nil && isFinal {
-		if used, err = e.nonceUsed(ctx, from, nonce, d.conflictHeight(head, final)); used {
+		if used, err = node.nonceUsed(ctx, from, nonce, d.conflictHeight(head, final)); used {
 			// It may have been included meanwhile, and have used the nonce itself.
-			lookup, err = d.lookUpTx(ctx, e, hash)
+			lookup, err = d.lookUpTx(ctx, node, hash)
 		}
 	}
 
@@ -104,11 +104,11 @@ func (d *Driver) nodeStatus(
 		Reverted: *lookup.receipt.Status == 0,
 		Final:    isFinal && lookup.block.Height <= final,
 	}
-	if status.Fee, err = lookup.receipt.fee(e); err != nil {
+	if status.Fee, err = lookup.receipt.fee(node); err != nil {
 		return status, false, err
 	}
 
-	status.Transfers, err = d.transfersOf(e, &lookup.tx.txJSON, lookup.receipt)
+	status.Transfers, err = d.transfersOf(node, &lookup.tx.txJSON, lookup.receipt)
 
 	return status, false, err
 }
@@ -156,24 +156,24 @@ func (e *endpoint) nonceUsed(ctx context.Context, from common.Address, nonce, fi
 		return false, err
 	}
 
-	c := newCall(
+	rpcCall := newCall(
 		"eth_getTransactionCount", from,
 		map[string]any{"blockHash": ref.Hash, "requireCanonical": true},
 	)
-	if err := e.do(ctx, c); err != nil {
+	if err := e.do(ctx, rpcCall); err != nil {
 		return false, err
 	}
 
-	err = c.decode(e, &count)
+	err = rpcCall.decode(e, &count)
 
 	return err == nil && uint64(count) > nonce, err
 }
 
 // fee returns the fee in wei: gas used × effective gas price, plus the L1 data fee of an OP-stack
 // rollup.
-func (r *receiptJSON) fee(e *endpoint) (chain.Amount, error) {
+func (r *receiptJSON) fee(node *endpoint) (chain.Amount, error) {
 	if r.EffectiveGasPrice == nil {
-		return chain.Amount{}, e.Garbled(
+		return chain.Amount{}, node.Garbled(
 			"the receipt of transaction %s names no gas price",
 			r.TransactionHash.Hex(),
 		)
@@ -184,5 +184,5 @@ func (r *receiptJSON) fee(e *endpoint) (chain.Amount, error) {
 		fee.Add(fee, r.L1Fee.ToInt())
 	}
 
-	return e.amount((*hexutil.Big)(fee))
+	return node.amount((*hexutil.Big)(fee))
 }

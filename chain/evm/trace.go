@@ -27,16 +27,16 @@ type frameJSON struct {
 // Reverted calls, and the calls below them, transfer nothing.
 func (d *Driver) internalTransfers(
 	ctx context.Context,
-	e *endpoint,
+	node *endpoint,
 	hash common.Hash,
 ) ([]chain.Transfer, error) {
-	c := newCall("debug_traceTransaction", hash, map[string]any{"tracer": "callTracer"})
-	if err := e.do(ctx, c); err != nil {
+	rpcCall := newCall("debug_traceTransaction", hash, map[string]any{"tracer": "callTracer"})
+	if err := node.do(ctx, rpcCall); err != nil {
 		return nil, err
 	}
 
 	var root frameJSON
-	if err := c.decode(e, &root); err != nil {
+	if err := rpcCall.decode(node, &root); err != nil {
 		return nil, err
 	}
 
@@ -49,7 +49,7 @@ func (d *Driver) internalTransfers(
 			continue
 		}
 
-		value, err := e.amount(frame.Value)
+		value, err := node.amount(frame.Value)
 		if err != nil {
 			return nil, err
 		}

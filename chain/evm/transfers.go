@@ -15,12 +15,12 @@ var transferSelector = [4]byte{0xa9, 0x05, 0x9c, 0xbb}
 
 // transfersOf returns the transfers of enabled assets in chain order. Index 0 is the transaction's
 // own value, 1+k the k-th log of its receipt. A failed transaction has none.
-func (d *Driver) transfersOf(e *endpoint, tx *txJSON, receipt *receiptJSON) ([]chain.Transfer, error) {
+func (d *Driver) transfersOf(node *endpoint, tx *txJSON, receipt *receiptJSON) ([]chain.Transfer, error) {
 	if *receipt.Status == 0 {
 		return nil, nil
 	}
 
-	transfers, err := d.nativeTransfer(e, tx)
+	transfers, err := d.nativeTransfer(node, tx)
 	if err != nil {
 		return nil, err
 	}
@@ -36,12 +36,12 @@ func (d *Driver) transfersOf(e *endpoint, tx *txJSON, receipt *receiptJSON) ([]c
 }
 
 // nativeTransfer returns the transfer of a transaction's own value, if any.
-func (d *Driver) nativeTransfer(e *endpoint, tx *txJSON) ([]chain.Transfer, error) {
+func (d *Driver) nativeTransfer(node *endpoint, tx *txJSON) ([]chain.Transfer, error) {
 	if tx.To == nil || tx.Value.ToInt().Sign() == 0 {
 		return nil, nil
 	}
 
-	value, err := e.amount(tx.Value)
+	value, err := node.amount(tx.Value)
 	if err != nil || !isTransferAmount(value) {
 		return nil, err
 	}
@@ -77,8 +77,8 @@ func (d *Driver) tokenTransfer(log *logJSON) (transfer chain.Transfer, ok bool) 
 
 // pendingTransfers returns what a pending transaction transfers if it succeeds: its own value, or
 // the amount of a plain token transfer. Index 1 holds for tokens whose first log is that event.
-func (d *Driver) pendingTransfers(e *endpoint, tx *poolTxJSON) ([]chain.Transfer, error) {
-	transfers, err := d.nativeTransfer(e, &tx.txJSON)
+func (d *Driver) pendingTransfers(node *endpoint, tx *poolTxJSON) ([]chain.Transfer, error) {
+	transfers, err := d.nativeTransfer(node, &tx.txJSON)
 	if err != nil || tx.To == nil {
 		return nil, err
 	}

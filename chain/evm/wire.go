@@ -86,27 +86,27 @@ func (c *call) isNull() bool {
 }
 
 // decode reads the result into v. A null or another form is a failure of the node.
-func (c *call) decode(e *endpoint, v any) error {
+func (c *call) decode(node *endpoint, v any) error {
 	if c.err != nil {
 		return c.err
 	}
 
 	if c.isNull() {
-		return e.Garbled("%s answered null", c.method)
+		return node.Garbled("%s answered null", c.method)
 	}
 
 	if err := json.Unmarshal(c.result, v); err != nil {
-		return e.Garbled("%s answered something that does not fit: %s", c.method, e.Clean(err.Error()))
+		return node.Garbled("%s answered something that does not fit: %s", c.method, node.Clean(err.Error()))
 	}
 
 	return nil
 }
 
 // ref returns the reference to the header's block, or an error if a field is missing.
-func (h *headerJSON) ref(e *endpoint) (chain.Ref, error) {
+func (h *headerJSON) ref(node *endpoint) (chain.Ref, error) {
 	if h.Number == nil || h.Hash == nil || h.ParentHash == nil || h.Timestamp == nil ||
 		uint64(*h.Timestamp) > 1<<40 {
-		return chain.Ref{}, e.Garbled("a block without number, hash, parent hash or usable timestamp")
+		return chain.Ref{}, node.Garbled("a block without number, hash, parent hash or usable timestamp")
 	}
 
 	return chain.Ref{
@@ -117,32 +117,32 @@ func (h *headerJSON) ref(e *endpoint) (chain.Ref, error) {
 }
 
 // check returns the reference to the block, or an error if the block is incomplete.
-func (b *blockJSON) check(e *endpoint, height uint64) (chain.Ref, error) {
-	ref, err := b.ref(e)
+func (b *blockJSON) check(node *endpoint, height uint64) (chain.Ref, error) {
+	ref, err := b.ref(node)
 	if err != nil {
 		return ref, err
 	}
 
 	if ref.Height != height {
-		return ref, e.Garbled("asked for block %d, it answered block %d", height, ref.Height)
+		return ref, node.Garbled("asked for block %d, it answered block %d", height, ref.Height)
 	}
 
 	if b.LogsBloom == nil || b.TransactionsRoot == nil || b.Transactions == nil {
-		return ref, e.Garbled("block %d without logs bloom, transactions root or transactions", height)
+		return ref, node.Garbled("block %d without logs bloom, transactions root or transactions", height)
 	}
 
 	if len(b.Transactions) == 0 && *b.TransactionsRoot != types.EmptyTxsHash {
-		return ref, e.Garbled("block %d has transactions that the node left out", height)
+		return ref, node.Garbled("block %d has transactions that the node left out", height)
 	}
 
 	for i := range b.Transactions {
 		tx := &b.Transactions[i]
-		if err := tx.checkComplete(e); err != nil {
+		if err := tx.checkComplete(node); err != nil {
 			return ref, err
 		}
 
 		if tx.BlockHash == nil || *tx.BlockHash != *b.Hash {
-			return ref, e.Garbled(
+			return ref, node.Garbled(
 				"transaction %s of block %d belongs to another block",
 				tx.Hash.Hex(), height,
 			)
@@ -153,30 +153,30 @@ func (b *blockJSON) check(e *endpoint, height uint64) (chain.Ref, error) {
 }
 
 // checkComplete returns an error if hash, sender or value is missing.
-func (t *txJSON) checkComplete(e *endpoint) error {
+func (t *txJSON) checkComplete(node *endpoint) error {
 	if t.Hash == nil || t.From == nil || t.Value == nil {
-		return e.Garbled("a transaction without hash, sender or value")
+		return node.Garbled("a transaction without hash, sender or value")
 	}
 
 	return nil
 }
 
 // check returns an error unless the receipt is complete and of this transaction in this block.
-func (r *receiptJSON) check(e *endpoint, tx, block common.Hash) error {
+func (r *receiptJSON) check(node *endpoint, tx, block common.Hash) error {
 	if r.TransactionHash == nil || *r.TransactionHash != tx || r.Status == nil || r.GasUsed == nil ||
 		r.BlockNumber == nil {
-		return e.Garbled("the receipt of transaction %s is incomplete or another's", tx.Hex())
+		return node.Garbled("the receipt of transaction %s is incomplete or another's", tx.Hex())
 	}
 
 	if r.BlockHash == nil || *r.BlockHash != block {
-		return e.Garbled("the receipt of transaction %s belongs to another block", tx.Hex())
+		return node.Garbled("the receipt of transaction %s belongs to another block", tx.Hex())
 	}
 
-	for k := range r.Logs {
-		l := &r.Logs[k]
-		if l.Address == nil || l.LogIndex == nil || l.Removed ||
-			*l.LogIndex != *r.Logs[0].LogIndex+hexutil.Uint64(k) {
-			return e.Garbled("the logs of transaction %s have a gap or were removed", tx.Hex())
+	for i := range r.Logs {
+		log := &r.Logs[i]
+		if log.Address == nil || log.LogIndex == nil || log.Removed ||
+			*log.LogIndex != *r.Logs[0].LogIndex+hexutil.Uint64(i) {
+			return node.Garbled("the logs of transaction %s have a gap or were removed", tx.Hex())
 		}
 	}
 
@@ -188,25 +188,25 @@ func (r *receiptJSON) check(e *endpoint, tx, block common.Hash) error {
 var maxPrice = chain.Pow10(28)
 
 // price returns a gas price in wei.
-func (e *endpoint) price(n *hexutil.Big) (chain.Amount, error) {
-	if n == nil {
+func (e *endpoint) price(wei *hexutil.Big) (chain.Amount, error) {
+	if wei == nil {
 		return chain.Amount{}, e.Garbled("a gas price is missing")
 	}
 
-	a, err := chain.AmountFromBig((*big.Int)(n))
-	if err != nil || maxPrice.Less(a) {
-		return chain.Amount{}, e.Garbled("a gas price of %s wei", (*big.Int)(n))
+	price, err := chain.AmountFromBig((*big.Int)(wei))
+	if err != nil || maxPrice.Less(price) {
+		return chain.Amount{}, e.Garbled("a gas price of %s wei", (*big.Int)(wei))
 	}
 
-	return a, nil
+	return price, nil
 }
 
 // amount returns a quantity of base units.
-func (e *endpoint) amount(n *hexutil.Big) (chain.Amount, error) {
-	a, err := chain.AmountFromBig((*big.Int)(n))
+func (e *endpoint) amount(quantity *hexutil.Big) (chain.Amount, error) {
+	amount, err := chain.AmountFromBig((*big.Int)(quantity))
 	if err != nil {
-		return a, e.Garbled("an amount beyond 256 bits")
+		return amount, e.Garbled("an amount beyond 256 bits")
 	}
 
-	return a, nil
+	return amount, nil
 }
