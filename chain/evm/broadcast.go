@@ -95,7 +95,9 @@ func (e *endpoint) hasTransaction(ctx context.Context, hash common.Hash) bool {
 
 	var tx txJSON
 
-	return e.do(ctx, rpcCall) == nil && !rpcCall.isNull() && rpcCall.decode(e, &tx) == nil && tx.Hash != nil && *tx.Hash == hash
+	return e.do(ctx, rpcCall) == nil && !rpcCall.isNull() && rpcCall.decode(e, &tx) == nil &&
+		tx.Hash != nil &&
+		*tx.Hash == hash
 }
 
 // Parts of the messages with which nodes refuse a transaction, in lower case. JSON-RPC has no codes

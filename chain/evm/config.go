@@ -208,7 +208,11 @@ func canonicalTokens(assets []chain.Asset) ([]chain.Asset, error) {
 
 		contract, err := parseAddress(string(asset.Contract))
 		if err != nil || contract == (common.Address{}) || asset.Symbol == "" {
-			return nil, invalidConfig("token %q: contract %q is not a contract address", asset.Symbol, asset.Contract)
+			return nil, invalidConfig(
+				"token %q: contract %q is not a contract address",
+				asset.Symbol,
+				asset.Contract,
+			)
 		}
 
 		if other, twice := seen[contract]; twice {

@@ -251,11 +251,9 @@ func FuzzParseAddress(f *testing.F) {
 			return
 		}
 
-		if again, err := d.ParseAddress(
-			string(a),
-		); err != nil || again != a ||
-			!bytes.EqualFold([]byte(a), []byte(s)) {
-			t.Fatalf("%q became %q, then %q, %v", s, a, again, err)
+		reparsed, err := d.ParseAddress(string(a))
+		if err != nil || reparsed != a || !bytes.EqualFold([]byte(a), []byte(s)) {
+			t.Fatalf("%q became %q, then %q, %v", s, a, reparsed, err)
 		}
 
 		if _, err := json.Marshal(a); err != nil {

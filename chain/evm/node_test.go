@@ -25,7 +25,7 @@ import (
 type bench struct {
 	*controls
 	t      *testing.T
-	d      *evm.Driver
+	driver *evm.Driver
 	signer chain.Signer
 	native chain.Asset
 	token  chain.Asset
@@ -33,9 +33,9 @@ type bench struct {
 
 func newBench(t *testing.T, change ...func(*evm.Config)) *bench {
 	n := usdtNode(t)
-	b := &bench{controls: newControls(t, n), t: t, d: n.driver(t, change...), signer: freshSigner(t)}
-	b.native, _ = b.d.Network().Native()
-	b.token, _ = b.d.Network().Asset("USDT")
+	b := &bench{controls: newControls(t, n), t: t, driver: n.driver(t, change...), signer: freshSigner(t)}
+	b.native, _ = b.driver.Network().Native()
+	b.token, _ = b.driver.Network().Asset("USDT")
 
 	return b
 }
@@ -54,38 +54,38 @@ func (b *bench) party(index uint32) chain.Party {
 	ref := chain.KeyRef{Family: chain.EVM, Role: chain.RoleDeposit, Index: index}
 	key, err := b.signer.PublicKey(b.t.Context(), ref)
 	b.must(err)
-	address, err := b.d.DeriveAddress(key)
+	address, err := b.driver.DeriveAddress(key)
 	b.must(err)
 
 	return chain.Party{Key: ref, Address: address}
 }
 
-func (b *bench) sign(o chain.Order) chain.Signed {
+func (b *bench) sign(order chain.Order) chain.Signed {
 	b.t.Helper()
-	u, err := b.d.Build(b.t.Context(), o)
+	unsigned, err := b.driver.Build(b.t.Context(), order)
 	b.must(err)
-	key, err := b.signer.PublicKey(b.t.Context(), o.From.Key)
-	b.must(err)
-	signatures, err := b.signer.Sign(
-		b.t.Context(), chain.SignRequest{Network: "local", Unsigned: u.Raw, Payloads: u.Payloads},
-	)
-	b.must(err)
-	s, err := b.d.Assemble(o, u, []chain.PublicKey{key}, signatures)
+	key, err := b.signer.PublicKey(b.t.Context(), order.From.Key)
 	b.must(err)
 
-	return s
+	request := chain.SignRequest{Network: "local", Unsigned: unsigned.Raw, Payloads: unsigned.Payloads}
+	signatures, err := b.signer.Sign(b.t.Context(), request)
+	b.must(err)
+	signed, err := b.driver.Assemble(order, unsigned, []chain.PublicKey{key}, signatures)
+	b.must(err)
+
+	return signed
 }
 
 // include sends a transaction and waits until it is in a block.
-func (b *bench) include(s chain.Signed) chain.TxStatus {
+func (b *bench) include(signed chain.Signed) chain.TxStatus {
 	b.t.Helper()
-	b.must(b.d.Broadcast(b.t.Context(), s))
+	b.must(b.driver.Broadcast(b.t.Context(), signed))
 	b.must(b.Mine(b.t.Context(), 1))
 
 	var st chain.TxStatus
 
 	b.eventually(func() (err error) {
-		if st, err = b.d.Status(b.t.Context(), s); err == nil && st.State != chain.TxIncluded {
+		if st, err = b.driver.Status(b.t.Context(), signed); err == nil && st.State != chain.TxIncluded {
 			err = fmt.Errorf("it is %s", st.State)
 		}
 
@@ -120,9 +120,9 @@ func (b *bench) eventually(condition func() error) {
 
 func (b *bench) balance(of chain.Address, a chain.Asset) chain.Amount {
 	b.t.Helper()
-	head, err := b.d.Head(b.t.Context())
+	head, err := b.driver.Head(b.t.Context())
 	b.must(err)
-	got, err := b.d.Balances(b.t.Context(), head.Tip, []chain.Holding{{Address: of, AssetID: a.ID}})
+	got, err := b.driver.Balances(b.t.Context(), head.Tip, []chain.Holding{{Address: of, AssetID: a.ID}})
 	b.must(err)
 
 	return got[0]
@@ -130,15 +130,14 @@ func (b *bench) balance(of chain.Address, a chain.Asset) chain.Amount {
 
 func TestRealCheck(t *testing.T) {
 	b := newBench(t)
-	b.must(b.d.Check(t.Context()))
+	b.must(b.driver.Check(t.Context()))
 	wrong := b.node.driver(t, func(c *evm.Config) { c.Network.ChainID = 1 })
 	wantFault(t, wrong.Check(t.Context()), fault.Stopped, "chain_id_mismatch")
 	miscounted := b.node.driver(t, func(c *evm.Config) { c.Network.Assets[1].Decimals = 18 })
 	wantFault(t, miscounted.Check(t.Context()), fault.Stopped, "token_mismatch")
-	nowhere := b.node.driver(
-		t,
-		func(c *evm.Config) { c.Network.Assets[1].Contract = chain.Address(randomAddress().Hex()) },
-	)
+	nowhere := b.node.driver(t, func(c *evm.Config) {
+		c.Network.Assets[1].Contract = chain.Address(randomAddress().Hex())
+	})
 	wantFault(t, nowhere.Check(t.Context()), fault.Stopped, "token_mismatch")
 }
 
@@ -180,17 +179,17 @@ func TestRealCancellation(t *testing.T) {
 	b := newBench(t)
 	from := b.party(1)
 	b.must(b.Fund(t.Context(), from.Address, b.native, chain.Pow10(18)))
-	o := chain.Order{
+	order := chain.Order{
 		From: from,
 		Outputs: []chain.Output{
 			{To: chain.Address(randomAddress().Hex()), AssetID: b.native.ID, Amount: chain.Units(5)},
 		},
 		MaxFee: chain.Pow10(17),
 	}
-	first := b.sign(o)
-	b.must(b.d.Broadcast(t.Context(), first))
-	o.Replaces, o.Outputs = &first, []chain.Output{{To: from.Address, AssetID: b.native.ID}}
-	cancel := b.sign(o)
+	first := b.sign(order)
+	b.must(b.driver.Broadcast(t.Context(), first))
+	order.Replaces, order.Outputs = &first, []chain.Output{{To: from.Address, AssetID: b.native.ID}}
+	cancel := b.sign(order)
 
 	st := b.include(cancel)
 	if len(st.Transfers) != 0 || b.balance(from.Address, b.native) != chain.Pow10(18).Sub(st.Fee) {
@@ -199,10 +198,8 @@ func TestRealCancellation(t *testing.T) {
 
 	b.must(b.Mine(t.Context(), 1)) // final: 2 confirmations
 	b.eventually(func() error {
-		if st, err := b.d.Status(
-			t.Context(), first,
-		); err != nil || st.State != chain.TxDead ||
-			st.Death != chain.DeathConflict {
+		st, err := b.driver.Status(t.Context(), first)
+		if err != nil || st.State != chain.TxDead || st.Death != chain.DeathConflict {
 			return fmt.Errorf("%+v, %w", st, err)
 		}
 
@@ -222,25 +219,24 @@ func TestRealReleaseWithL1Fee(t *testing.T) {
 	deposit, master := b.party(1), b.party(2)
 	gross := chain.Pow10(17).Add(chain.Units(7))
 	b.must(b.Fund(t.Context(), deposit.Address, b.native, gross))
-	steps, err := b.d.PlanRelease(
-		t.Context(),
-		chain.Release{Asset: b.native, Deposit: deposit, Master: master, Amount: gross},
-	)
+
+	release := chain.Release{Asset: b.native, Deposit: deposit, Master: master, Amount: gross}
+	steps, err := b.driver.PlanRelease(t.Context(), release)
 	b.must(err)
 
 	if len(steps) != 1 {
 		t.Fatalf("%+v", steps)
 	}
 
-	s := b.sign(steps[0].Order)
-	st := b.include(s)
+	signed := b.sign(steps[0].Order)
+	st := b.include(signed)
 
 	left, swept := b.balance(deposit.Address, b.native), b.balance(master.Address, b.native)
 	if want := chain.Pow10(12).Mul(5).Share(chain.Units(1), chain.Units(4)); left != want {
 		t.Errorf("%s left, want the %s set aside for the L1 data fee", left, want)
 	}
 
-	if swept.Add(st.Fee).Add(left) != gross || swept != s.Outputs[0].Amount {
+	if swept.Add(st.Fee).Add(left) != gross || swept != signed.Outputs[0].Amount {
 		t.Errorf("gross %s, swept %s, fee %s, left %s", gross, swept, st.Fee, left)
 	}
 }
@@ -266,7 +262,7 @@ func TestRealTokenReleaseAfterPricesRose(t *testing.T) {
 	}
 	baseFee(1)
 
-	steps, err := b.d.PlanRelease(t.Context(), r) // planned though the master wallet is empty
+	steps, err := b.driver.PlanRelease(t.Context(), r) // planned though the master wallet is empty
 	b.must(err)
 
 	if len(steps) != 2 || steps[0].Kind != chain.StepTopUp || steps[1].Kind != chain.StepSweep {
@@ -284,7 +280,7 @@ func TestRealTokenReleaseAfterPricesRose(t *testing.T) {
 
 	baseFee(8) // the sweep would cost twice what it was given
 
-	steps, err = b.d.PlanRelease(t.Context(), r)
+	steps, err = b.driver.PlanRelease(t.Context(), r)
 	b.must(err)
 
 	if len(steps) != 2 || steps[0].Kind != chain.StepTopUp ||
@@ -294,7 +290,7 @@ func TestRealTokenReleaseAfterPricesRose(t *testing.T) {
 
 	baseFee(2)
 
-	steps, err = b.d.PlanRelease(t.Context(), r)
+	steps, err = b.driver.PlanRelease(t.Context(), r)
 	b.must(err)
 
 	if len(steps) != 1 || steps[0].Order.MaxFee != gas {
@@ -302,10 +298,9 @@ func TestRealTokenReleaseAfterPricesRose(t *testing.T) {
 	}
 
 	st := b.include(b.sign(steps[0].Order))
-	if got := b.balance(
-		master.Address, b.token,
-	); got != r.Amount ||
-		b.balance(deposit.Address, b.native) != gas.Sub(st.Fee) {
+
+	got := b.balance(master.Address, b.token)
+	if got != r.Amount || b.balance(deposit.Address, b.native) != gas.Sub(st.Fee) {
 		t.Errorf(
 			"%s arrived, %s of the gas is left after a fee of %s",
 			got, b.balance(deposit.Address, b.native), st.Fee,
@@ -323,26 +318,26 @@ func TestRealReleaseThatCannotBe(t *testing.T) {
 		Amount:     chain.Pow10(17),
 		FeeAddress: chain.Address(randomAddress().Hex()),
 	}
-	_, err := b.d.PlanRelease(t.Context(), r)
+	_, err := b.driver.PlanRelease(t.Context(), r)
 	wantFault(t, err, fault.State, "funds_missing")
 	b.must(b.Fund(t.Context(), deposit.Address, b.native, chain.Pow10(17)))
 	r.Fee = chain.Pow10(17)
-	_, err = b.d.PlanRelease(t.Context(), r)
+	_, err = b.driver.PlanRelease(t.Context(), r)
 	wantFault(t, err, fault.State, "uneconomic")
 
 	r.Fee, r.FeeAddress = chain.Pow10(14), ""
-	_, err = b.d.PlanRelease(t.Context(), r)
+	_, err = b.driver.PlanRelease(t.Context(), r)
 	wantFault(t, err, fault.Invalid, "not_releasable")
 
 	r.FeeAddress = chain.Address(randomAddress().Hex())
 
 	b.must(b.Freeze(t.Context(), master.Address, b.native)) // a contract that refuses coin
 	b.must(b.Mine(t.Context(), 1))
-	_, err = b.d.PlanRelease(t.Context(), r)
+	_, err = b.driver.PlanRelease(t.Context(), r)
 	wantFault(t, err, fault.Invalid, "not_releasable")
 
 	r.Asset, r.Amount, r.Fee = b.token, chain.Units(100), chain.Amount{}
-	_, err = b.d.PlanRelease(t.Context(), r)
+	_, err = b.driver.PlanRelease(t.Context(), r)
 	wantFault(t, err, fault.State, "funds_missing")
 	b.must(b.Fund(t.Context(), deposit.Address, b.token, chain.Units(100)))
 	input, err := b.abi.Pack("setBlackListed", common.HexToAddress(string(deposit.Address)), true)
@@ -353,7 +348,7 @@ func TestRealReleaseThatCannotBe(t *testing.T) {
 		"data": hexutil.Bytes(input),
 	}))
 	b.must(b.Mine(t.Context(), 1))
-	_, err = b.d.PlanRelease(t.Context(), r)
+	_, err = b.driver.PlanRelease(t.Context(), r)
 	wantFault(t, err, fault.Invalid, "not_releasable")
 }
 
@@ -362,23 +357,24 @@ func TestRealFailover(t *testing.T) {
 	b := newBench(t)
 	backup := b.url
 	first := testenv.Anvil(t, testenv.AnvilOptions{Args: []string{"--no-mining"}})
-	d, err := evm.New(
-		evm.Config{Network: evm.Local(testenv.DefaultChainID, b.asset), RPCs: []string{first.URL, backup}},
-	)
+	driver, err := evm.New(evm.Config{
+		Network: evm.Local(testenv.DefaultChainID, b.asset),
+		RPCs:    []string{first.URL, backup},
+	})
 	b.must(err)
 
-	if _, err := d.Head(t.Context()); err != nil {
+	if _, err := driver.Head(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 
 	first.Kill()
 
-	blocks, err := d.Blocks(t.Context(), 0, 5)
+	blocks, err := driver.Blocks(t.Context(), 0, 5)
 	if err != nil || len(blocks) != 6 {
 		t.Errorf("%d blocks, %v", len(blocks), err)
 	}
 
-	if _, err := d.Transaction(t.Context(), common.MaxHash.Hex()); !errors.Is(err, fault.NotFound) {
+	if _, err := driver.Transaction(t.Context(), common.MaxHash.Hex()); !errors.Is(err, fault.NotFound) {
 		t.Error(err)
 	}
 }

@@ -36,13 +36,13 @@ func wantFault(t *testing.T, err, word error, code string) {
 func TestNodeOfAnotherNetworkIsNeverAsked(t *testing.T) {
 	n := newFakeNode(5)
 	n.chainID = 1
-	d := oneFake(t, n)
+	driver := oneFake(t, n)
 
 	calls := map[string]func() error{
-		"Check":  func() error { return d.Check(t.Context()) },
-		"Head":   func() error { _, err := d.Head(t.Context()); return err },
-		"Blocks": func() error { _, err := d.Blocks(t.Context(), 1, 2); return err },
-		"Nonce":  func() error { _, err := d.Nonce(t.Context(), chain.Address(payer.Hex())); return err },
+		"Check":  func() error { return driver.Check(t.Context()) },
+		"Head":   func() error { _, err := driver.Head(t.Context()); return err },
+		"Blocks": func() error { _, err := driver.Blocks(t.Context(), 1, 2); return err },
+		"Nonce":  func() error { _, err := driver.Nonce(t.Context(), chain.Address(payer.Hex())); return err },
 	}
 	for name, call := range calls {
 		err := call()
@@ -65,22 +65,22 @@ func TestNodeOfAnotherNetworkIsNeverAsked(t *testing.T) {
 func TestOneNodeOfAnotherNetworkIsPassedOver(t *testing.T) {
 	foreign, good := newFakeNode(5), newFakeNode(5)
 	foreign.chainID = 1
-	d := fakeDriver(t, wire{"a": foreign, "b": good}, []string{"a", "b"})
+	driver := fakeDriver(t, wire{"a": foreign, "b": good}, []string{"a", "b"})
 
-	head, err := d.Head(t.Context())
+	head, err := driver.Head(t.Context())
 	if err != nil || head.Tip.Height != 5 {
 		t.Fatalf("%+v, %v", head, err)
 	}
 
-	wantFault(t, d.Check(t.Context()), fault.Stopped, "chain_id_mismatch")
+	wantFault(t, driver.Check(t.Context()), fault.Stopped, "chain_id_mismatch")
 }
 
 func TestChainIDIsAskedOnce(t *testing.T) {
 	n := newFakeNode(5)
 
-	d := oneFake(t, n)
+	driver := oneFake(t, n)
 	for range 3 {
-		if _, err := d.Head(t.Context()); err != nil {
+		if _, err := driver.Head(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -110,7 +110,7 @@ func TestErrorsNameTheHostAlone(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log bytes.Buffer
 
-				d, err := evm.New(evm.Config{
+				driver, err := evm.New(evm.Config{
 					Network:    fakeNetwork(),
 					RPC:        url,
 					HTTPClient: &http.Client{Transport: w},
@@ -120,7 +120,7 @@ func TestErrorsNameTheHostAlone(t *testing.T) {
 					t.Fatal(err)
 				}
 
-				_, err = d.Head(t.Context())
+				_, err = driver.Head(t.Context())
 				wantFault(t, err, fault.Unavailable, "node_unavailable")
 
 				if !strings.Contains(err.Error(), "rpc.example.test:8545") {
@@ -148,12 +148,12 @@ func TestErrorsNameTheHostAlone(t *testing.T) {
 
 func TestSilentNodeRunsIntoTheTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := fakeDriver(
+		driver := fakeDriver(
 			t, wire{"a": nil}, []string{"a"},
 			func(c *evm.Config) { c.Timeout, c.Attempts = 5*time.Second, 2 },
 		)
 		start := time.Now()
-		_, err := d.Head(t.Context())
+		_, err := driver.Head(t.Context())
 		wantFault(t, err, fault.Unavailable, "node_unavailable")
 
 		if took := time.Since(start); took < 10*time.Second || took > 12*time.Second {
@@ -163,10 +163,8 @@ func TestSilentNodeRunsIntoTheTimeout(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 
-		if _, err := d.Head(
-			ctx,
-		); !errors.Is(err, context.DeadlineExceeded) ||
-			!errors.Is(err, fault.Unavailable) {
+		_, err = driver.Head(ctx)
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, fault.Unavailable) {
 			t.Errorf("the caller's own deadline: %v", err)
 		}
 	})
@@ -184,8 +182,8 @@ func TestThrottlingNodeIsLeftAlone(t *testing.T) {
 
 			return busy
 		}
-		d := oneFake(t, n)
-		_, err := d.Head(t.Context())
+		driver := oneFake(t, n)
+		_, err := driver.Head(t.Context())
 		wantFault(t, err, fault.Unavailable, "node_unavailable")
 
 		if got := fault.RetryAfter(err); got <= 0 || got > 30*time.Second {
@@ -193,14 +191,14 @@ func TestThrottlingNodeIsLeftAlone(t *testing.T) {
 		}
 
 		asked := len(n.requests)
-		if _, err = d.Head(t.Context()); !errors.Is(err, fault.Unavailable) || len(n.requests) != asked {
+		if _, err = driver.Head(t.Context()); !errors.Is(err, fault.Unavailable) || len(n.requests) != asked {
 			t.Errorf("the node was asked %d times more within the 30 s: %v", len(n.requests)-asked, err)
 		}
 
 		n.script(func(*fakeNode) { busy = false })
 		time.Sleep(31 * time.Second)
 
-		if _, err := d.Head(t.Context()); err != nil {
+		if _, err := driver.Head(t.Context()); err != nil {
 			t.Errorf("after the 30 s: %v", err)
 		}
 	})
@@ -242,9 +240,9 @@ func TestFailover(t *testing.T) {
 			return down
 		}
 
-		d := fakeDriver(t, wire{"a": first, "b": second}, []string{"a", "b"})
+		driver := fakeDriver(t, wire{"a": first, "b": second}, []string{"a", "b"})
 		for range 4 {
-			if _, err := d.Head(t.Context()); err != nil {
+			if _, err := driver.Head(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -257,7 +255,7 @@ func TestFailover(t *testing.T) {
 		time.Sleep(time.Minute)
 		second.forget()
 
-		if _, err := d.Head(t.Context()); err != nil || len(second.requests) != 0 {
+		if _, err := driver.Head(t.Context()); err != nil || len(second.requests) != 0 {
 			t.Errorf(
 				"after its rest the first node is not preferred again: %v, the second was asked %v",
 				err, second.requests,
@@ -277,13 +275,13 @@ func TestLaggingNodeIsNotAskedForNewerBlocks(t *testing.T) {
 
 			return down
 		}
-		d := fakeDriver(t, wire{"a": slow, "b": fast}, []string{"a", "b"})
+		driver := fakeDriver(t, wire{"a": slow, "b": fast}, []string{"a", "b"})
 		// The slow node is preferred and, the first time, believed.
-		if head, err := d.Head(t.Context()); err != nil || head.Tip.Height != 15 {
+		if head, err := driver.Head(t.Context()); err != nil || head.Tip.Height != 15 {
 			t.Fatalf("%+v, %v", head, err)
 		}
 
-		blocks, err := d.Blocks(t.Context(), 18, 20) // above the slow one's tip
+		blocks, err := driver.Blocks(t.Context(), 18, 20) // above the slow one's tip
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -302,18 +300,22 @@ func TestLaggingNodeIsNotAskedForNewerBlocks(t *testing.T) {
 		fast.script(func(n *fakeNode) { n.extend("main") })
 		// 18 is behind the 20 that the fast one showed, but it never showed it as a head.
 		for range 2 {
-			if head, err := d.Head(t.Context()); err != nil || head.Tip.Height < 18 {
+			if head, err := driver.Head(t.Context()); err != nil || head.Tip.Height < 18 {
 				t.Fatalf("%+v, %v", head, err)
 			}
 		}
 
 		fast.script(func(*fakeNode) { down = true })
 
-		_, err = d.Blocks(t.Context(), 19, 20)
+		_, err = driver.Blocks(t.Context(), 19, 20)
 		wantFault(t, err, fault.Unavailable, "") // the fast node might have it: nothing is decided
-		_, err = d.Balances(t.Context(), chain.Ref{Height: 19, Hash: fast.blocks[19].hash()}, []chain.Holding{
-			{Address: chain.Address(payee.Hex()), AssetID: d.Network().Assets[0].ID},
-		})
+		_, err = driver.Balances(
+			t.Context(),
+			chain.Ref{Height: 19, Hash: fast.blocks[19].hash()},
+			[]chain.Holding{
+				{Address: chain.Address(payee.Hex()), AssetID: driver.Network().Assets[0].ID},
+			},
+		)
 		wantFault(t, err, fault.Unavailable, "")
 	})
 }
@@ -330,20 +332,20 @@ func TestHeadNeverFallsBackToALaggingNode(t *testing.T) {
 			return down
 		}
 
-		d := fakeDriver(t, wire{"a": fast, "b": slow}, []string{"a", "b"})
-		if head, err := d.Head(t.Context()); err != nil || head.Tip.Height != 20 {
+		driver := fakeDriver(t, wire{"a": fast, "b": slow}, []string{"a", "b"})
+		if head, err := driver.Head(t.Context()); err != nil || head.Tip.Height != 20 {
 			t.Fatalf("%+v, %v", head, err)
 		}
 
 		fast.script(func(*fakeNode) { down = true })
 
-		_, err := d.Head(t.Context())
+		_, err := driver.Head(t.Context())
 		wantFault(t, err, fault.Unavailable, "")
 		// When all nodes agree that the chain is shorter, it is.
 		fast.script(func(n *fakeNode) { down, n.blocks = false, n.blocks[:13] })
 		time.Sleep(time.Minute)
 
-		if head, err := d.Head(t.Context()); err != nil || head.Tip.Height != 15 {
+		if head, err := driver.Head(t.Context()); err != nil || head.Tip.Height != 15 {
 			t.Fatalf("%+v, %v", head, err)
 		}
 	})
@@ -360,22 +362,23 @@ func TestFinalityThatVanishesIsAnOutage(t *testing.T) {
 
 			return nil, false
 		}
-		d := oneFake(t, n)
+		driver := oneFake(t, n)
 
-		head, err := d.Head(t.Context())
+		head, err := driver.Head(t.Context())
 		if err != nil || !head.Safe.IsZero() || !head.Final.IsZero() {
 			t.Fatalf("a node without finality: %+v, %v", head, err)
 		}
 
 		n.script(func(*fakeNode) { mute = false })
 
-		if head, err = d.Head(t.Context()); err != nil || head.Final.Height != 6 || head.Safe.Height != 8 {
+		head, err = driver.Head(t.Context())
+		if err != nil || head.Final.Height != 6 || head.Safe.Height != 8 {
 			t.Fatalf("%+v, %v", head, err)
 		}
 
 		n.script(func(*fakeNode) { mute = true })
 
-		_, err = d.Head(t.Context())
+		_, err = driver.Head(t.Context())
 		wantFault(t, err, fault.Unavailable, "")
 	})
 }
@@ -399,10 +402,10 @@ func TestPrunedHeightStops(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := oneFake(t, pruned(result))
-				_, err := d.RefAt(t.Context(), 5)
+				driver := oneFake(t, pruned(result))
+				_, err := driver.RefAt(t.Context(), 5)
 				wantFault(t, err, fault.Stopped, "node_pruned")
-				_, err = d.Blocks(t.Context(), 5, 9)
+				_, err = driver.Blocks(t.Context(), 5, 9)
 				wantFault(t, err, fault.Stopped, "node_pruned")
 				archive := fakeDriver(t, wire{"a": pruned(result), "b": newFakeNode(300)}, []string{"a", "b"})
 
@@ -470,8 +473,8 @@ func TestUselessAnswersAreUnavailable(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newFakeNode(10)
 
-				d := oneFake(t, n, func(c *evm.Config) { c.MaxResponse = 1 << 16; c.Attempts = 2 })
-				if _, err := d.Head(t.Context()); err != nil { // its chain id is known to be right
+				driver := oneFake(t, n, func(c *evm.Config) { c.MaxResponse = 1 << 16; c.Attempts = 2 })
+				if _, err := driver.Head(t.Context()); err != nil { // its chain id is known to be right
 					t.Fatal(err)
 				}
 
@@ -480,20 +483,20 @@ func TestUselessAnswersAreUnavailable(t *testing.T) {
 				})
 
 				holding := []chain.Holding{
-					{Address: chain.Address(payee.Hex()), AssetID: d.Network().Assets[0].ID},
+					{Address: chain.Address(payee.Hex()), AssetID: driver.Network().Assets[0].ID},
 				}
-				order := nativeOrder(d)
+				order := nativeOrder(driver)
 
 				for what, call := range map[string]func() error{
-					"Head":   func() error { _, err := d.Head(t.Context()); return err },
-					"RefAt":  func() error { _, err := d.RefAt(t.Context(), 3); return err },
-					"Blocks": func() error { _, err := d.Blocks(t.Context(), 3, 6); return err },
+					"Head":   func() error { _, err := driver.Head(t.Context()); return err },
+					"RefAt":  func() error { _, err := driver.RefAt(t.Context(), 3); return err },
+					"Blocks": func() error { _, err := driver.Blocks(t.Context(), 3, 6); return err },
 					"Balances": func() error {
-						_, err := d.Balances(t.Context(), chain.Ref{Height: 3, Hash: n.blocks[3].hash()}, holding)
+						_, err := driver.Balances(t.Context(), chain.Ref{Height: 3, Hash: n.blocks[3].hash()}, holding)
 						return err
 					},
-					"Build":    func() error { _, err := d.Build(t.Context(), order); return err },
-					"Estimate": func() error { _, err := d.EstimateFee(t.Context(), order); return err },
+					"Build":    func() error { _, err := driver.Build(t.Context(), order); return err },
+					"Estimate": func() error { _, err := driver.EstimateFee(t.Context(), order); return err },
 				} {
 					err := call()
 					if err == nil {
@@ -549,17 +552,17 @@ func TestCheckReadsTheTokens(t *testing.T) {
 
 		n.answer = func(c rpcCall) (any, bool) { return answer, c.Method == "eth_call" }
 
-		d := oneFake(t, n)
-		if err := d.Check(t.Context()); err != nil {
+		driver := oneFake(t, n)
+		if err := driver.Check(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 
 		for _, wrong := range []any{"0x" + strings.Repeat("0", 62) + "12", "0x", refuse{3, "execution reverted"}} {
 			n.script(func(*fakeNode) { answer = wrong })
-			wantFault(t, d.Check(t.Context()), fault.Stopped, "token_mismatch")
+			wantFault(t, driver.Check(t.Context()), fault.Stopped, "token_mismatch")
 		}
 
 		n.script(func(*fakeNode) { answer = refuse{-32000, "header not found"} })
-		wantFault(t, d.Check(t.Context()), fault.Unavailable, "")
+		wantFault(t, driver.Check(t.Context()), fault.Unavailable, "")
 	})
 }

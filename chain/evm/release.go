@@ -51,7 +51,11 @@ func (d *Driver) PlanRelease(ctx context.Context, release chain.Release) ([]chai
 }
 
 // planNative returns the steps of a native deposit: platform fee, sweep.
-func (d *Driver) planNative(ctx context.Context, node *endpoint, release chain.Release) ([]chain.ReleaseStep, error) {
+func (d *Driver) planNative(
+	ctx context.Context,
+	node *endpoint,
+	release chain.Release,
+) ([]chain.ReleaseStep, error) {
 	remaining := release.Amount.SubFloor(release.Spent)
 	if remaining.IsZero() {
 		return nil, uneconomic(release)
@@ -159,8 +163,15 @@ func (d *Driver) planToken(
 
 // spendableGas returns the native coin, in wei, that a token sweep may spend: the residue, as far
 // as it is there. After a top-up, which no deposit explains either, it is the whole balance.
-func (d *Driver) spendableGas(ctx context.Context, node *endpoint, release chain.Release) (chain.Amount, error) {
-	rpcCall, err := d.balanceCall(chain.Holding{Address: release.Deposit.Address, AssetID: d.native.ID}, "latest")
+func (d *Driver) spendableGas(
+	ctx context.Context,
+	node *endpoint,
+	release chain.Release,
+) (chain.Amount, error) {
+	rpcCall, err := d.balanceCall(
+		chain.Holding{Address: release.Deposit.Address, AssetID: d.native.ID},
+		"latest",
+	)
 	if err != nil {
 		return chain.Amount{}, err
 	}

@@ -19,17 +19,17 @@ import (
 
 func TestBlocksHoldEveryTransfer(t *testing.T) {
 	n := newFakeNode(10)
-	d := oneFake(t, n)
+	driver := oneFake(t, n)
 
-	blocks, err := d.Blocks(t.Context(), 0, 9)
+	blocks, err := driver.Blocks(t.Context(), 0, 9)
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	wantHeights(t, blocks, 0, 9)
 
-	native, _ := d.Network().Native()
-	token, _ := d.Network().Asset("USDX")
+	native, _ := driver.Network().Native()
+	token, _ := driver.Network().Asset("USDX")
 
 	for i, b := range blocks {
 		if b.Hash != n.blocks[i].hash() || b.Time.Unix() != int64(1_700_000_000+12*i) {
@@ -111,8 +111,8 @@ func TestLiesAboutABlockAreUnavailable(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newFakeNode(10)
 				lie(n)
-				d := oneFake(t, n)
-				blocks, err := d.Blocks(t.Context(), 2, 5)
+				driver := oneFake(t, n)
+				blocks, err := driver.Blocks(t.Context(), 2, 5)
 				wantFault(t, err, fault.Unavailable, "node_unavailable")
 
 				if len(blocks) != 0 {
@@ -123,7 +123,7 @@ func TestLiesAboutABlockAreUnavailable(t *testing.T) {
 
 				n.script(func(n *fakeNode) { n.blocks, n.answer = honest.blocks, nil })
 
-				if blocks, err = d.Blocks(t.Context(), 2, 5); err != nil {
+				if blocks, err = driver.Blocks(t.Context(), 2, 5); err != nil {
 					t.Fatal(err)
 				}
 
@@ -238,9 +238,9 @@ func TestNodeWithoutBlockReceipts(t *testing.T) {
 		}, c.Method == "eth_getBlockReceipts"
 	}
 
-	d := oneFake(t, n)
+	driver := oneFake(t, n)
 	for range 2 {
-		blocks, err := d.Blocks(t.Context(), 1, 5)
+		blocks, err := driver.Blocks(t.Context(), 1, 5)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -297,17 +297,17 @@ func TestReorganisationWhileReadingEndsTheBatch(t *testing.T) {
 }
 
 func TestRangeBeyondTheTip(t *testing.T) {
-	d := oneFake(t, newFakeNode(6))
+	driver := oneFake(t, newFakeNode(6))
 
-	blocks, err := d.Blocks(t.Context(), 5, 9)
+	blocks, err := driver.Blocks(t.Context(), 5, 9)
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	wantHeights(t, blocks, 5, 6)
-	_, err = d.Blocks(t.Context(), 7, 9)
+	_, err = driver.Blocks(t.Context(), 7, 9)
 	wantFault(t, err, fault.NotFound, "block_unknown")
-	_, err = d.Blocks(t.Context(), 5, 4)
+	_, err = driver.Blocks(t.Context(), 5, 4)
 	wantFault(t, err, fault.Invalid, "range_invalid")
 }
 
@@ -347,10 +347,10 @@ func TestRangeHalvesOnRefusalAndGrowsSlowly(t *testing.T) {
 					n.http = func(_ http.ResponseWriter, calls []rpcCall) bool { size = len(calls); return false }
 				}
 
-				d := oneFake(t, n, func(c *evm.Config) { c.MaxResponse = 1 << 18 })
+				driver := oneFake(t, n, func(c *evm.Config) { c.MaxResponse = 1 << 18 })
 				next := uint64(1)
 				read := func() int {
-					blocks, err := d.Blocks(t.Context(), next, 2000)
+					blocks, err := driver.Blocks(t.Context(), next, 2000)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -411,8 +411,8 @@ func TestSingleCallThatIsTooMuchIsUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(10)
 
-		d := oneFake(t, n)
-		if _, err := d.Head(t.Context()); err != nil {
+		driver := oneFake(t, n)
+		if _, err := driver.Head(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 
@@ -423,7 +423,7 @@ func TestSingleCallThatIsTooMuchIsUnavailable(t *testing.T) {
 			}
 		})
 
-		_, err := d.Blocks(t.Context(), 1, 8)
+		_, err := driver.Blocks(t.Context(), 1, 8)
 		wantFault(t, err, fault.Unavailable, "node_unavailable")
 	})
 }
@@ -464,9 +464,9 @@ func TestPool(t *testing.T) {
 			},
 		}, true
 	}
-	d := oneFake(t, n)
+	driver := oneFake(t, n)
 
-	pool, err := d.Pool(t.Context())
+	pool, err := driver.Pool(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -487,7 +487,7 @@ func TestPool(t *testing.T) {
 
 	number = "0x5" // the newest block in the place of a pending one
 
-	if pool, err := d.Pool(t.Context()); err != nil || len(pool) != 0 {
+	if pool, err := driver.Pool(t.Context()); err != nil || len(pool) != 0 {
 		t.Errorf("a mined block is shown as the pool: %+v, %v", pool, err)
 	}
 

@@ -91,9 +91,8 @@ func TestKeysAreThoseOfOtherWallets(t *testing.T) {
 		"0330d54fd0dd420a6e5f8d3624f5f3482cae350f79d5f0753bf5beef9c2d91af3c",
 		"03e775fd51f0dfb8cd865d9ff1cca2a158cf651fe997fdc9fee9c1d3b5e995ea77",
 	} {
-		if got := hex.EncodeToString(
-			publicKey(t, about, liveDeposit(chain.Bitcoin, uint32(index))),
-		); got != want {
+		key := publicKey(t, about, liveDeposit(chain.Bitcoin, uint32(index)))
+		if got := hex.EncodeToString(key); got != want {
 			t.Errorf("BIP-84 key %d is %s, want %s", index, got, want)
 		}
 	}
