@@ -127,7 +127,7 @@ func (n *node) deploy(t *testing.T, code []byte) common.Address {
 func (n *node) findBalancesSlot(t *testing.T) uint64 {
 	t.Helper()
 
-	owner := randomAddress()
+	owner := newRandomAddress()
 	if err := n.mint(t.Context(), owner, big.NewInt(12345)); err != nil {
 		t.Fatal(err)
 	}
@@ -186,16 +186,16 @@ func (n *node) driver(t *testing.T, change ...func(*evm.Config)) *evm.Driver {
 	t.Helper()
 
 	c := n.config()
-	for _, f := range change {
-		f(&c)
+	for _, apply := range change {
+		apply(&c)
 	}
 
-	d, err := evm.New(c)
+	driver, err := evm.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	return d
+	return driver
 }
 
 // controls sends payments to the driver's addresses, each from an account of its own: a fork that
@@ -241,7 +241,7 @@ func newControls(t *testing.T, n *node) *controls {
 
 func eth(n int64) *big.Int { return new(big.Int).Mul(big.NewInt(n), big.NewInt(1e18)) }
 
-func randomAddress() common.Address {
+func newRandomAddress() common.Address {
 	var a common.Address
 
 	_, _ = rand.Read(a[:])
@@ -250,7 +250,7 @@ func randomAddress() common.Address {
 }
 
 func (c *controls) NewAddress(context.Context) (chain.Address, error) {
-	return chain.Address(randomAddress().Hex()), nil
+	return chain.Address(newRandomAddress().Hex()), nil
 }
 
 func (c *controls) Settle(context.Context) error { return nil }
@@ -339,7 +339,7 @@ func (c *controls) Fork(ctx context.Context, depth int, keep ...string) error {
 	}
 
 	// Another miner makes other blocks of the same transactions at the same time.
-	if err := c.call(ctx, nil, "anvil_setCoinbase", randomAddress()); err != nil {
+	if err := c.call(ctx, nil, "anvil_setCoinbase", newRandomAddress()); err != nil {
 		return err
 	}
 

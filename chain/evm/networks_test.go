@@ -39,19 +39,19 @@ func TestCatalogueIsComplete(t *testing.T) {
 			t.Errorf("%s: native asset %+v, want %s with 18 decimals", n.Slug, native, n.NativeAsset)
 		}
 
-		for _, a := range n.Assets {
-			if a.MinAmount.IsZero() || a.Name == "" {
-				t.Errorf("%s: %s has no name or least amount", n.Slug, a.Symbol)
+		for _, asset := range n.Assets {
+			if asset.MinAmount.IsZero() || asset.Name == "" {
+				t.Errorf("%s: %s has no name or least amount", n.Slug, asset.Symbol)
 			}
 
-			if a.Kind != chain.Token {
+			if asset.Kind != chain.Token {
 				continue
 			}
 
 			// Contracts are written with their checksum, so that a wrong digit is found.
-			got, err := driver.ParseAddress(string(a.Contract))
-			if err != nil || got != a.Contract || strings.ToLower(string(got)) == string(got) {
-				t.Errorf("%s: contract %s of %s: %v", n.Slug, a.Contract, a.Symbol, err)
+			got, err := driver.ParseAddress(string(asset.Contract))
+			if err != nil || got != asset.Contract || strings.ToLower(string(got)) == string(got) {
+				t.Errorf("%s: contract %s of %s: %v", n.Slug, asset.Contract, asset.Symbol, err)
 			}
 		}
 
@@ -132,9 +132,9 @@ func TestConfigThatCannotWorkIsRefused(t *testing.T) {
 	}
 }
 
-// The examples of EIP-55.
+// Source: the examples of EIP-55.
 func TestAddressChecksums(t *testing.T) {
-	driver := oneFake(t, newFakeNode(0))
+	driver := driverOf(t, newFakeNode(0))
 	for _, good := range []string{
 		"0x52908400098527886E0F7030069857D2E4169EE7", "0x8617E340B3D01FA5F11F306F4090FD50E238070D",
 		"0xde709f2102306220921060314715629080e2fb77", "0x27b1fdb04752bbc536007a920d24acb045561c26",
@@ -154,7 +154,7 @@ func TestAddressChecksums(t *testing.T) {
 	}
 }
 
-// flipCase changes the case of the last letter.
+// flipCase returns s with the case of its last hex letter changed.
 func flipCase(s string) string {
 	for i := len(s) - 1; i > 2; i-- {
 		switch c := s[i]; {
@@ -168,9 +168,9 @@ func flipCase(s string) string {
 	return s
 }
 
-// The forms of EIP-681.
+// Source: the forms of EIP-681.
 func TestPaymentURI(t *testing.T) {
-	driver := oneFake(t, newFakeNode(0))
+	driver := driverOf(t, newFakeNode(0))
 	native, _ := driver.Network().Native()
 	token, _ := driver.Network().Asset("USDX")
 

@@ -21,7 +21,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// senderKey is the key of the sender in these tests.
+// senderKey is the private key of the sender.
 var senderKey = func() *ecdsa.PrivateKey {
 	key, err := crypto.ToECDSA(bytes.Repeat([]byte{7}, 32))
 	if err != nil {
@@ -92,7 +92,7 @@ func wantNumber(t *testing.T, what string, got *big.Int, want chain.Amount) {
 
 // The fake's base fee is 1 gwei, its priority fee 0.1 gwei.
 func TestBuildOffersTwiceTheBaseFee(t *testing.T) {
-	driver := oneFake(t, newFakeNode(5))
+	driver := driverOf(t, newFakeNode(5))
 
 	unsigned, signed, tx := build(t, driver, nativeOrder(driver))
 	if tx.Type() != types.DynamicFeeTxType || tx.Nonce() != 3 || tx.Gas() != 21000 ||
@@ -120,7 +120,7 @@ func TestBuildOffersTwiceTheBaseFee(t *testing.T) {
 }
 
 func TestAssembleTakesTheSendersSignatureAlone(t *testing.T) {
-	driver := oneFake(t, newFakeNode(5))
+	driver := driverOf(t, newFakeNode(5))
 	order := nativeOrder(driver)
 	unsigned, _, _ := build(t, driver, order)
 
@@ -171,7 +171,7 @@ func TestAssembleTakesTheSendersSignatureAlone(t *testing.T) {
 }
 
 func TestBuildStaysWithinMaxFee(t *testing.T) {
-	driver := oneFake(t, newFakeNode(5))
+	driver := driverOf(t, newFakeNode(5))
 	order := nativeOrder(driver)
 	now := chain.Units(1_100_000_000).Mul(21000) // what the network asks for
 	order.MaxFee = now.Add(chain.Units(20999))   // not enough for one wei more per gas
@@ -188,7 +188,7 @@ func TestBuildStaysWithinMaxFee(t *testing.T) {
 }
 
 func TestReplacementPaysAnEighthMore(t *testing.T) {
-	driver := oneFake(t, newFakeNode(5))
+	driver := driverOf(t, newFakeNode(5))
 	order := nativeOrder(driver)
 	_, first, _ := build(t, driver, order)
 	order.Replaces = &first
@@ -209,7 +209,7 @@ func TestReplacementPaysAnEighthMore(t *testing.T) {
 }
 
 func TestSweepSpendsToTheLastUnit(t *testing.T) {
-	driver := oneFake(t, newFakeNode(5))
+	driver := driverOf(t, newFakeNode(5))
 	order := nativeOrder(driver)
 	order.SubtractFee = true
 	unsigned, _, tx := build(t, driver, order)
@@ -239,7 +239,7 @@ func TestSweepToAContractIsRefused(t *testing.T) {
 
 		return nil, false
 	}
-	driver := oneFake(t, n)
+	driver := driverOf(t, n)
 	order := nativeOrder(driver)
 	order.SubtractFee = true
 	_, err := driver.Build(t.Context(), order)
@@ -253,12 +253,11 @@ func TestSweepToAContractIsRefused(t *testing.T) {
 	}
 }
 
-// Rollups such as Arbitrum count the publishing of a transaction as gas: a plain transfer takes more than
-// 21,000 there and must not be sent with less.
+// Rollups such as Arbitrum count publishing as gas: a plain transfer needs more than 21,000 there.
 func TestGasThatCountsPublishing(t *testing.T) {
 	n := newFakeNode(5)
 	n.answer = func(c rpcCall) (any, bool) { return hexutil.Uint64(100_000), c.Method == "eth_estimateGas" }
-	driver := oneFake(t, n)
+	driver := driverOf(t, n)
 	order := nativeOrder(driver)
 	order.SubtractFee = true
 
@@ -272,8 +271,8 @@ func TestGasThatCountsPublishing(t *testing.T) {
 	}
 }
 
-// The L1 data fee of OP-stack rollups (ethers.js #4674, optimism #2834): in every estimate and
-// maximum, in what a sweep leaves behind, and in the fee that was paid.
+// The L1 data fee of an OP-stack rollup (ethers.js #4674, optimism #2834) is part of each estimate,
+// each maximum and the fee paid. A sweep leaves it behind.
 func TestL1DataFeeIsCounted(t *testing.T) {
 	const oracle = "0x420000000000000000000000000000000000000F"
 
@@ -292,7 +291,7 @@ func TestL1DataFeeIsCounted(t *testing.T) {
 
 		return hexutil.Bytes(word[:]), true
 	}
-	driver := oneFake(t, n, func(c *evm.Config) { c.L1GasPriceOracle = oracle })
+	driver := driverOf(t, n, func(c *evm.Config) { c.L1GasPriceOracle = oracle })
 	order := nativeOrder(driver)
 	unsigned, _, _ := build(t, driver, order)
 
@@ -317,7 +316,7 @@ func TestL1DataFeeIsCounted(t *testing.T) {
 	_, err = driver.Build(t.Context(), order)
 	wantFault(t, err, fault.Limited, "fee_above_maximum")
 
-	n.script(func(n *fakeNode) { n.blocks[2].receipts[0]["l1Fee"] = "0x64" })
+	n.update(func(n *fakeNode) { n.blocks[2].receipts[0]["l1Fee"] = "0x64" })
 	hash := n.blocks[2].txs[0]["hash"].(string)
 
 	st, err := driver.Status(t.Context(), chain.Signed{TxHash: hash, From: sender().Address})
@@ -335,7 +334,7 @@ func TestOPStackNetworksHaveTheirOracle(t *testing.T) {
 			called = called || c.Method == "eth_call"
 			return nil, false
 		}
-		driver := oneFake(t, n, func(c *evm.Config) { c.Network = network })
+		driver := driverOf(t, n, func(c *evm.Config) { c.Network = network })
 
 		order := nativeOrder(driver)
 		if _, err := driver.EstimateFee(t.Context(), order); err != nil || !called {
@@ -349,20 +348,20 @@ func TestNodeWithoutPriorityFeeMethod(t *testing.T) {
 	n.answer = func(c rpcCall) (any, bool) {
 		switch c.Method {
 		case "eth_maxPriorityFeePerGas":
-			return refuse{-32601, "no such method"}, true
+			return rpcError{-32601, "no such method"}, true
 		case "eth_gasPrice":
 			return hexutil.Uint64(1_300_000_000), true
 		}
 
 		return nil, false
 	}
-	driver := oneFake(t, n)
+	driver := driverOf(t, n)
 	_, _, tx := build(t, driver, nativeOrder(driver))
 	wantNumber(t, "the priority price", tx.GasTipCap(), chain.Units(300_000_000))
 }
 
 func TestRefusedTransferIsNotPayable(t *testing.T) {
-	for _, refused := range []refuse{
+	for _, refused := range []rpcError{
 		{3, "execution reverted: blocked"},
 		{-32015, "VM execution error"},
 		{-32000, "Execution reverted"},
@@ -370,7 +369,7 @@ func TestRefusedTransferIsNotPayable(t *testing.T) {
 	} {
 		n := newFakeNode(5)
 		n.answer = func(c rpcCall) (any, bool) { return refused, c.Method == "eth_estimateGas" }
-		driver := oneFake(t, n)
+		driver := driverOf(t, n)
 		_, err := driver.Build(t.Context(), nativeOrder(driver))
 		wantFault(t, err, fault.Invalid, "destination_not_payable")
 	}
@@ -378,16 +377,16 @@ func TestRefusedTransferIsNotPayable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // anything else decides nothing
 		n := newFakeNode(5)
 		n.answer = func(c rpcCall) (any, bool) {
-			return refuse{-32000, "header not found"}, c.Method == "eth_estimateGas"
+			return rpcError{-32000, "header not found"}, c.Method == "eth_estimateGas"
 		}
-		driver := oneFake(t, n)
+		driver := driverOf(t, n)
 		_, err := driver.Build(t.Context(), nativeOrder(driver))
 		wantFault(t, err, fault.Unavailable, "node_unavailable")
 	})
 }
 
 func TestOrdersThatCannotBePaid(t *testing.T) {
-	driver := oneFake(t, newFakeNode(5))
+	driver := driverOf(t, newFakeNode(5))
 	token, _ := driver.Network().Asset("USDX")
 
 	for name, c := range map[string]struct {
@@ -472,9 +471,9 @@ func TestBroadcastVerdicts(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newFakeNode(5)
 				n.answer = func(c rpcCall) (any, bool) {
-					return refuse{-32000, message}, c.Method == "eth_sendRawTransaction"
+					return rpcError{-32000, message}, c.Method == "eth_sendRawTransaction"
 				}
-				driver := oneFake(t, n)
+				driver := driverOf(t, n)
 				_, signed, _ := build(t, driver, nativeOrder(driver))
 
 				err := driver.Broadcast(t.Context(), signed)
@@ -496,13 +495,13 @@ func TestBroadcast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		poor, good := newFakeNode(5), newFakeNode(5)
 		poor.answer = func(c rpcCall) (any, bool) {
-			return refuse{-32000, "insufficient funds"}, c.Method == "eth_sendRawTransaction"
+			return rpcError{-32000, "insufficient funds"}, c.Method == "eth_sendRawTransaction"
 		}
 
 		var hash string
 
 		good.answer = func(c rpcCall) (any, bool) { return hash, c.Method == "eth_sendRawTransaction" }
-		driver := fakeDriver(t, wire{"a": poor, "b": good}, []string{"a", "b"})
+		driver := fakeDriver(t, fakeTransport{"a": poor, "b": good}, []string{"a", "b"})
 		_, signed, _ := build(t, driver, nativeOrder(driver))
 
 		hash = signed.TxHash
@@ -513,14 +512,14 @@ func TestBroadcast(t *testing.T) {
 		hash = common.MaxHash.Hex()
 
 		wantFault(t, driver.Broadcast(t.Context(), signed), fault.Unavailable, "") // it took something else?
-		good.script(func(n *fakeNode) {
+		good.update(func(n *fakeNode) {
 			n.http = func(w http.ResponseWriter, _ []rpcCall) bool { w.WriteHeader(502); return true }
 		})
 		wantFault(t, driver.Broadcast(t.Context(), signed), fault.Unavailable, "") // it may have taken it
-		onlyPoor := oneFake(t, poor)
+		onlyPoor := driverOf(t, poor)
 		wantFault(t, onlyPoor.Broadcast(t.Context(), signed), fault.Invalid, "chain:insufficient_funds")
 
-		poor.forget()
+		poor.resetRequests()
 
 		broken := signed
 		broken.Raw = signed.Raw[:len(signed.Raw)-1]
@@ -529,7 +528,7 @@ func TestBroadcast(t *testing.T) {
 		other := signed
 		other.TxHash = common.MaxHash.Hex()
 		wantFault(t, onlyPoor.Broadcast(t.Context(), other), fault.Invalid, "transaction_malformed")
-		foreign := oneFake(t, poor, func(c *evm.Config) { c.Network.ChainID = 1 })
+		foreign := driverOf(t, poor, func(c *evm.Config) { c.Network.ChainID = 1 })
 		wantFault(t, foreign.Broadcast(t.Context(), signed), fault.Invalid, "transaction_foreign")
 
 		if len(poor.requests) != 0 {
@@ -538,15 +537,15 @@ func TestBroadcast(t *testing.T) {
 	})
 }
 
-// Bytes that are in a block are refused with words about the nonce; the network has them all the same.
+// Nodes refuse included bytes with messages about the nonce; the network has them all the same.
 func TestBroadcastOfIncludedBytesSucceeds(t *testing.T) {
 	n := newFakeNode(5)
-	driver := oneFake(t, n)
+	driver := driverOf(t, n)
 	_, signed, _ := build(t, driver, nativeOrder(driver))
 	n.answer = func(c rpcCall) (any, bool) {
 		switch c.Method {
 		case "eth_sendRawTransaction":
-			return refuse{-32000, "nonce too low"}, true
+			return rpcError{-32000, "nonce too low"}, true
 		case "eth_getTransactionByHash":
 			tx := n.blocks[2].txs[0]
 			tx["hash"] = signed.TxHash
@@ -565,7 +564,7 @@ func TestBroadcastOfIncludedBytesSucceeds(t *testing.T) {
 func TestStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(10) // safe 8, final 6
-		driver := oneFake(t, n)
+		driver := driverOf(t, n)
 		status := func(hash string) chain.TxStatus {
 			t.Helper()
 
@@ -590,7 +589,7 @@ func TestStatus(t *testing.T) {
 			}
 		}
 
-		n.script(func(n *fakeNode) { n.blocks[5].receipts[0]["status"] = "0x0" })
+		n.update(func(n *fakeNode) { n.blocks[5].receipts[0]["status"] = "0x0" })
 
 		if st := status(hashAt(5)); !st.Reverted || len(st.Transfers) != 0 || st.Fee.IsZero() {
 			t.Errorf("reverted: %+v", st)
@@ -601,9 +600,9 @@ func TestStatus(t *testing.T) {
 			t.Errorf("unknown: %+v", st)
 		}
 		// Waiting.
-		n.script(func(n *fakeNode) {
+		n.update(func(n *fakeNode) {
 			n.answer = func(c rpcCall) (any, bool) {
-				tx := object{
+				tx := jsonObject{
 					"hash":      unknown,
 					"from":      payer.Hex(),
 					"to":        payee.Hex(),
@@ -621,7 +620,7 @@ func TestStatus(t *testing.T) {
 		}
 		// A receipt of a block that left the chain decides nothing.
 		orphan := n.blocks[7].receipts[0]
-		n.script(func(n *fakeNode) {
+		n.update(func(n *fakeNode) {
 			n.answer = nil
 			orphan["blockHash"] = common.MaxHash.Hex()
 		})
@@ -649,13 +648,13 @@ func TestConflictNeedsAProofAndAllNodes(t *testing.T) {
 			}
 
 			if !strings.Contains(string(c.Params[1]), first.blocks[6].hash()) {
-				return refuse{-32000, "not the final block"}, true
+				return rpcError{-32000, "not the final block"}, true
 			}
 
 			return usedAtFinal, true
 		}
 		first.answer, second.answer = count, count
-		driver := fakeDriver(t, wire{"a": first, "b": second}, []string{"a", "b"})
+		driver := fakeDriver(t, fakeTransport{"a": first, "b": second}, []string{"a", "b"})
 		signed := chain.Signed{TxHash: common.MaxHash.Hex(), From: sender().Address, Nonce: 3}
 		want := func(state chain.TxState) {
 			t.Helper()
@@ -687,11 +686,11 @@ func TestConflictNeedsAProofAndAllNodes(t *testing.T) {
 
 		want(chain.TxDead)
 		// The other node still has the receipt: the first one has thrown its index away.
-		second.script(func(n *fakeNode) {
+		second.update(func(n *fakeNode) {
 			n.blocks[2].txs[0]["hash"], n.blocks[2].receipts[0]["transactionHash"] = signed.TxHash, signed.TxHash
 		})
 		want(chain.TxUnknown)
-		second.script(func(n *fakeNode) {
+		second.update(func(n *fakeNode) {
 			n.http = func(w http.ResponseWriter, _ []rpcCall) bool { w.WriteHeader(502); return true }
 		})
 
@@ -718,7 +717,7 @@ func TestFinalityFollowsTheRule(t *testing.T) {
 				return nil, c.mute && (call.param(0) == "safe" || call.param(0) == "finalized")
 			}
 
-			driver := oneFake(t, n, func(config *evm.Config) { config.Network.Rule = c.rule })
+			driver := driverOf(t, n, func(config *evm.Config) { config.Network.Rule = c.rule })
 			for height := 5; height <= 10; height++ {
 				hash := n.blocks[height].txs[0]["hash"].(string)
 
