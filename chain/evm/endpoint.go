@@ -208,8 +208,7 @@ func (e *endpoint) send(ctx context.Context, calls []*call) error {
 	return e.transportError(ctx, calls, nil)
 }
 
-// errorInBody is a JSON-RPC error sent with HTTP status 400 or 500 instead of 200, as some nodes
-// do.
+// errorInBody is a JSON-RPC error sent with HTTP status 400 or 500, as some nodes do.
 type errorInBody struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
@@ -257,8 +256,7 @@ func (c *call) setOutcome(node *endpoint, err error) error {
 	return err
 }
 
-// transportError returns a client error as a failure, or as the context's error if the caller gave
-// up.
+// transportError returns a client error as a failure, or the context's error if that is done.
 func (e *endpoint) transportError(ctx context.Context, calls []*call, err error) error {
 	if err == nil {
 		return nil
@@ -318,8 +316,7 @@ func (e *endpoint) shrink(n int) {
 	e.batchSize, e.fullBatches = max(1, min(e.batchSize, n/2)), 0
 }
 
-// growAfter is the number of full requests in a row that must succeed before the batch size grows
-// by one.
+// growAfter is the number of full requests in a row after which the batch size grows by one.
 const growAfter = 8
 
 // grow counts a successful request of n calls.

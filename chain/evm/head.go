@@ -178,8 +178,7 @@ func (e *endpoint) missingBlock(ctx context.Context, height uint64, rpcCall *cal
 	return failover.ErrPruned
 }
 
-// unknownBlock returns failover.ErrLagging as fault.NotFound (block_unknown), other errors
-// unchanged.
+// unknownBlock returns failover.ErrLagging as fault.NotFound (block_unknown), others unchanged.
 func unknownBlock(err error, height uint64) error {
 	if errors.Is(err, failover.ErrLagging) {
 		return fault.New(fault.NotFound, "block_unknown", "block %d is above the tip", height)

@@ -151,7 +151,7 @@ func (tx *unsignedTx) encode() []byte {
 		Data:    tx.data,
 	})
 	if err != nil {
-		// no input makes RLP refuse these types
+		// RLP encodes these types whatever their values.
 		panic("evm: a transaction of numbers and bytes does not encode: " + err.Error())
 	}
 

@@ -82,17 +82,17 @@ func deriveParents(
 	for _, family := range []chain.Family{chain.EVM, chain.Bitcoin, chain.Tron, chain.Sim} {
 		for _, livemode := range []bool{true, false} {
 			for _, role := range []chain.Role{chain.RoleDeposit, chain.RoleMaster} {
-				p, err := pathOf(chain.KeyRef{Family: family, Livemode: livemode, Role: role}, bitcoin)
+				keyPath, err := pathOf(chain.KeyRef{Family: family, Livemode: livemode, Role: role}, bitcoin)
 				if err != nil {
 					return nil, err
 				}
 
-				parent, err := derive(root, p[:len(p)-1])
+				parent, err := derive(root, keyPath[:len(keyPath)-1])
 				if err != nil {
 					return nil, fault.Wrap(
 						err, fault.Invalid, "seed_invalid",
 						"this seed gives no usable key at %s; make another",
-						p[:len(p)-1],
+						keyPath[:len(keyPath)-1],
 					)
 				}
 
@@ -106,9 +106,9 @@ func deriveParents(
 
 // derive returns the descendant of root at a path (BIP-32) and wipes the keys between them. Its
 // public key is computed at once: hdkeychain caches it without a lock at the first child.
-func derive(root *hdkeychain.ExtendedKey, p path) (*hdkeychain.ExtendedKey, error) {
+func derive(root *hdkeychain.ExtendedKey, keyPath path) (*hdkeychain.ExtendedKey, error) {
 	key := root
-	for _, element := range p {
+	for _, element := range keyPath {
 		next, err := key.Derive(element)
 		if key != root {
 			key.Zero()
@@ -128,12 +128,12 @@ func derive(root *hdkeychain.ExtendedKey, p path) (*hdkeychain.ExtendedKey, erro
 
 // secp256k1Key returns the private key of a reference. The caller wipes it with Zero.
 func (k *keyring) secp256k1Key(ref chain.KeyRef) (*secp256k1.PrivateKey, error) {
-	p, err := pathOf(ref, k.bitcoin)
+	keyPath, err := pathOf(ref, k.bitcoin)
 	if err != nil {
 		return nil, err
 	}
 
-	child, err := k.parents[branch{ref.Family, ref.Livemode, ref.Role}].Derive(p[len(p)-1])
+	child, err := k.parents[branch{ref.Family, ref.Livemode, ref.Role}].Derive(keyPath[len(keyPath)-1])
 	if err != nil {
 		return nil, unusableIndex(ref, err)
 	}
@@ -149,12 +149,12 @@ func (k *keyring) secp256k1Key(ref chain.KeyRef) (*secp256k1.PrivateKey, error) 
 
 // ed25519Key returns the private key of a reference. The caller wipes it with clear.
 func (k *keyring) ed25519Key(ref chain.KeyRef) (ed25519.PrivateKey, error) {
-	p, err := pathOf(ref, k.bitcoin)
+	keyPath, err := pathOf(ref, k.bitcoin)
 	if err != nil {
 		return nil, err
 	}
 
-	node := k.solana.derive(p[2:])
+	node := k.solana.derive(keyPath[2:])
 	defer node.wipe()
 
 	return node.private(), nil

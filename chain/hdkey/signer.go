@@ -36,14 +36,14 @@ type settings struct {
 
 // WithPolicy adds a policy. Each policy must approve every request; they are called in order.
 func WithPolicy(policy Policy) Option {
-	return func(s *settings) { s.policies = append(s.policies, policy) }
+	return func(chosen *settings) { chosen.policies = append(chosen.policies, policy) }
 }
 
 // WithTaproot derives Bitcoin keys by BIP-86 (m/86') instead of BIP-84 (m/84'), for P2TR addresses.
 // It changes every Bitcoin key, so choose before the first address is shown. Keys of earlier
 // addresses need a Signer with the earlier setting.
 func WithTaproot() Option {
-	return func(s *settings) { s.bitcoin = bip86 }
+	return func(chosen *settings) { chosen.bitcoin = bip86 }
 }
 
 // New returns a Signer for a BIP-39 mnemonic and its passphrase, which is often empty. The mnemonic
@@ -99,12 +99,12 @@ func (s *Signer) Fingerprint() string { return s.keys.fingerprint }
 // Path returns the derivation path of a key, such as "m/44'/60'/0'/0/7". Any wallet with the
 // mnemonic finds the key there. Errors are those of PublicKey.
 func (s *Signer) Path(key chain.KeyRef) (string, error) {
-	p, err := pathOf(key, s.keys.bitcoin)
+	keyPath, err := pathOf(key, s.keys.bitcoin)
 	if err != nil {
 		return "", err
 	}
 
-	return p.String(), nil
+	return keyPath.String(), nil
 }
 
 // PublicKey returns the public key of a reference. Errors:

@@ -38,8 +38,8 @@ func newSigner(t testing.TB, mnemonic string, opts ...hdkey.Option) *hdkey.Signe
 	return s
 }
 
-func liveDeposit(f chain.Family, index uint32) chain.KeyRef {
-	return chain.KeyRef{Family: f, Livemode: true, Role: chain.RoleDeposit, Index: index}
+func liveDeposit(family chain.Family, index uint32) chain.KeyRef {
+	return chain.KeyRef{Family: family, Livemode: true, Role: chain.RoleDeposit, Index: index}
 }
 
 func publicKey(t testing.TB, s *hdkey.Signer, ref chain.KeyRef) []byte {

@@ -29,8 +29,8 @@ func (n *ed25519Node) child(element uint32) *ed25519Node {
 }
 
 // derive returns the descendant at a path and wipes the nodes between them.
-func (n *ed25519Node) derive(p path) *ed25519Node {
-	for i, element := range p {
+func (n *ed25519Node) derive(keyPath path) *ed25519Node {
+	for i, element := range keyPath {
 		next := n.child(element)
 		if i > 0 {
 			n.wipe()

@@ -115,16 +115,16 @@ func TestBIP39Vectors(t *testing.T) {
 }
 
 func TestBIP32Vectors(t *testing.T) {
-	for _, v := range loadVectors[struct {
+	for _, vector := range loadVectors[struct {
 		Vector                 int
 		Seed, Path, XPrv, XPub string
 	}](t, "testdata/bip32.json", 17) {
-		root, err := hdkeychain.NewMaster(decodeHex(t, v.Seed), &chaincfg.MainNetParams)
+		root, err := hdkeychain.NewMaster(decodeHex(t, vector.Seed), &chaincfg.MainNetParams)
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		key, err := derive(root, parsePath(t, v.Path))
+		key, err := derive(root, parsePath(t, vector.Path))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,28 +134,29 @@ func TestBIP32Vectors(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if key.String() != v.XPrv || public.String() != v.XPub {
+		if key.String() != vector.XPrv || public.String() != vector.XPub {
 			t.Errorf(
 				"vector %d, %s: got %s and %s, want %s and %s",
-				v.Vector, v.Path, key, public, v.XPrv, v.XPub,
+				vector.Vector, vector.Path, key, public, vector.XPrv, vector.XPub,
 			)
 		}
 	}
 }
 
 func TestSLIP10Vectors(t *testing.T) {
-	for _, v := range loadVectors[struct {
+	for _, vector := range loadVectors[struct {
 		Vector                             int
 		Seed, Path, Chain, Private, Public string
 	}](t, "testdata/slip10_ed25519.json", 12) {
-		node := newEd25519Master(decodeHex(t, v.Seed)).derive(parsePath(t, v.Path))
+		node := newEd25519Master(decodeHex(t, vector.Seed)).derive(parsePath(t, vector.Path))
 
 		public := node.private().Public().(ed25519.PublicKey)
-		if hex.EncodeToString(node.key[:]) != v.Private || hex.EncodeToString(node.chain[:]) != v.Chain ||
-			hex.EncodeToString(public) != v.Public {
+		if hex.EncodeToString(node.key[:]) != vector.Private ||
+			hex.EncodeToString(node.chain[:]) != vector.Chain ||
+			hex.EncodeToString(public) != vector.Public {
 			t.Errorf(
 				"vector %d, %s: got key %x, chain code %x, public key %x",
-				v.Vector, v.Path, node.key, node.chain, public,
+				vector.Vector, vector.Path, node.key, node.chain, public,
 			)
 		}
 	}

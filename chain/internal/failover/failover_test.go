@@ -46,9 +46,9 @@ func newSet(keep bool) *failover.Set[*endpoint] {
 	return s
 }
 
-// asked runs ask with a function that answers as scripted (nil without a script) and returns the
+// callOrder runs ask with a function that answers as scripted (nil without a script) and returns the
 // hosts that were called, in order.
-func asked(
+func callOrder(
 	script map[string]error,
 	ask func(func(context.Context, *endpoint) error) error,
 ) (order string, err error) {
@@ -62,7 +62,7 @@ func asked(
 
 // askOnce makes one attempt.
 func askOnce(t *testing.T, s *failover.Set[*endpoint], script map[string]error) (string, error) {
-	return asked(
+	return callOrder(
 		script,
 		func(f func(context.Context, *endpoint) error) error { return s.Ask(t.Context(), 1, 0, f) },
 	)
@@ -100,10 +100,10 @@ func TestTheFittestIsAskedFirst(t *testing.T) {
 		}
 		ask("all are well", "", "a")
 		ask("the first fails", "a", "ab")
-		ask("the first rests", "", "b")
+		ask("the first backs off", "", "b")
 		ask("the others fail", "bc", "bca")
 		time.Sleep(time.Minute)
-		ask("all have rested", "", "a")
+		ask("all back-offs are over", "", "a")
 
 		s.Doubt("it contradicts itself")
 		ask("the first is demoted", "", "b")
@@ -150,7 +150,7 @@ func TestOthersTakeTurns(t *testing.T) {
 	var firsts []string
 
 	for range 4 {
-		got, err := asked(
+		got, err := callOrder(
 			nil,
 			func(f func(context.Context, *endpoint) error) error { return s.AskOthers(t.Context(), 0, f) },
 		)
@@ -164,7 +164,7 @@ func TestOthersTakeTurns(t *testing.T) {
 	slices.Sort(firsts)
 	wantOrder(t, "second opinions", strings.Join(firsts, ""), "bbcc")
 
-	got, _ := asked(
+	got, _ := callOrder(
 		down(s, "bc"),
 		func(f func(context.Context, *endpoint) error) error { return s.AskOthers(t.Context(), 0, f) },
 	)
@@ -180,7 +180,7 @@ func TestNodesAreVettedOnceAndAskedForNothingAboveTheirTip(t *testing.T) {
 	s.Nodes[2].SawTip(9)
 
 	for range 2 {
-		got, err := asked(
+		got, err := callOrder(
 			nil,
 			func(f func(context.Context, *endpoint) error) error { return s.Ask(t.Context(), 1, 9, f) },
 		)
@@ -334,7 +334,7 @@ func TestTheCallersContextEndsIt(t *testing.T) {
 			t.Fatal(got, err)
 		}
 
-		got, err = asked(
+		got, err = callOrder(
 			down(s, "abc"),
 			func(f func(context.Context, *endpoint) error) error { return s.Ask(ctx, 9, 0, f) },
 		)

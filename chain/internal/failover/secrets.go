@@ -18,14 +18,14 @@ type Secrets []string
 
 // SecretsOf returns the secret parts of a URL (user info, path, query), where providers put API
 // keys, together with others.
-func SecretsOf(u *url.URL, others ...string) (secrets Secrets) {
-	parts := append(strings.Split(u.Path, "/"), others...)
-	if u.User != nil {
-		password, _ := u.User.Password()
-		parts = append(parts, u.User.Username(), password)
+func SecretsOf(nodeURL *url.URL, others ...string) (secrets Secrets) {
+	parts := append(strings.Split(nodeURL.Path, "/"), others...)
+	if nodeURL.User != nil {
+		password, _ := nodeURL.User.Password()
+		parts = append(parts, nodeURL.User.Username(), password)
 	}
 
-	for _, values := range u.Query() {
+	for _, values := range nodeURL.Query() {
 		parts = append(parts, values...)
 	}
 
