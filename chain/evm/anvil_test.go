@@ -28,7 +28,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/testenv/contracts"
 )
 
-// node is an anvil that mines when told to, with one token deployed.
+// node is an anvil that mines on request, with one token deployed.
 type node struct {
 	url   string
 	rpc   *rpc.Client
@@ -123,11 +123,11 @@ func (n *node) deploy(t *testing.T, code []byte) common.Address {
 	return *receipt.ContractAddress
 }
 
-// findBalancesSlot finds the mapping that holds the token's balances by looking for a minted one.
+// findBalancesSlot returns the storage slot of the token's balances by searching for a minted one.
 func (n *node) findBalancesSlot(t *testing.T) uint64 {
 	t.Helper()
 
-	owner := randomAddress()
+	owner := newRandomAddress()
 	if err := n.mint(t.Context(), owner, big.NewInt(12345)); err != nil {
 		t.Fatal(err)
 	}
@@ -138,9 +138,9 @@ func (n *node) findBalancesSlot(t *testing.T) uint64 {
 
 	for slot := range uint64(12) {
 		var word common.Hash
-		if err := n.call(
-			t.Context(), &word, "eth_getStorageAt", n.token, mappingSlot(owner, slot), "latest",
-		); err != nil {
+
+		err := n.call(t.Context(), &word, "eth_getStorageAt", n.token, mappingSlot(owner, slot), "latest")
+		if err != nil {
 			t.Fatal(err)
 		}
 
@@ -154,7 +154,7 @@ func (n *node) findBalancesSlot(t *testing.T) uint64 {
 	return 0
 }
 
-// mappingSlot is where Solidity stores the value of an address key of the mapping at a slot.
+// mappingSlot returns the slot in which Solidity stores the value of an address key of the mapping at a slot.
 func mappingSlot(key common.Address, slot uint64) common.Hash {
 	at := chain.Units(slot).Bytes32()
 	return crypto.Keccak256Hash(common.LeftPadBytes(key[:], 32), at[:])
@@ -186,20 +186,20 @@ func (n *node) driver(t *testing.T, change ...func(*evm.Config)) *evm.Driver {
 	t.Helper()
 
 	c := n.config()
-	for _, f := range change {
-		f(&c)
+	for _, apply := range change {
+		apply(&c)
 	}
 
-	d, err := evm.New(c)
+	driver, err := evm.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	return d
+	return driver
 }
 
-// controls act on a node for strangers, each payment from an account of its own: a fork that drops one
-// leaves the nonces of the others alone.
+// controls sends payments to the driver's addresses, each from an account of its own: a fork that
+// drops one does not change the nonces of the others.
 type controls struct {
 	*node
 	payers []*ecdsa.PrivateKey // funded with coin and token before the test began
@@ -221,9 +221,9 @@ func newControls(t *testing.T, n *node) *controls {
 		c.payers = append(c.payers, key)
 
 		owner := crypto.PubkeyToAddress(key.PublicKey)
-		if err := n.call(
-			t.Context(), nil, "anvil_setBalance", owner, hexutil.EncodeBig(eth(10_000)),
-		); err != nil {
+		balance := hexutil.EncodeBig(eth(10_000))
+
+		if err := n.call(t.Context(), nil, "anvil_setBalance", owner, balance); err != nil {
 			t.Fatal(err)
 		}
 
@@ -241,7 +241,7 @@ func newControls(t *testing.T, n *node) *controls {
 
 func eth(n int64) *big.Int { return new(big.Int).Mul(big.NewInt(n), big.NewInt(1e18)) }
 
-func randomAddress() common.Address {
+func newRandomAddress() common.Address {
 	var a common.Address
 
 	_, _ = rand.Read(a[:])
@@ -250,7 +250,7 @@ func randomAddress() common.Address {
 }
 
 func (c *controls) NewAddress(context.Context) (chain.Address, error) {
-	return chain.Address(randomAddress().Hex()), nil
+	return chain.Address(newRandomAddress().Hex()), nil
 }
 
 func (c *controls) Settle(context.Context) error { return nil }
@@ -293,7 +293,7 @@ func (c *controls) PayZero(ctx context.Context, to chain.Address, asset chain.As
 	return c.Pay(ctx, to, asset, chain.Amount{})
 }
 
-// PayFailing lets the destination of coin refuse it, and sends more tokens than there are.
+// PayFailing pays coin to a destination that refuses it, or more tokens than the payer has.
 func (c *controls) PayFailing(
 	ctx context.Context,
 	to chain.Address,
@@ -314,7 +314,7 @@ func (c *controls) PayFailing(
 // revertingCode refuses every call: PUSH1 0 PUSH1 0 REVERT.
 const revertingCode = "0x60006000fd"
 
-// Freeze makes the address a contract that refuses coin, or gives it so many tokens that one more overflows.
+// Freeze makes the address a contract that refuses coin, or sets its token balance to the maximum.
 func (c *controls) Freeze(ctx context.Context, address chain.Address, asset chain.Asset) error {
 	to := common.HexToAddress(string(address))
 	if asset.Kind == chain.Native {
@@ -337,8 +337,9 @@ func (c *controls) Fork(ctx context.Context, depth int, keep ...string) error {
 
 		txs = append(txs, [2]any{raw, 0})
 	}
-	// Another miner: with the same transactions at the same time the new blocks would be the old ones.
-	if err := c.call(ctx, nil, "anvil_setCoinbase", randomAddress()); err != nil {
+
+	// Another miner makes other blocks of the same transactions at the same time.
+	if err := c.call(ctx, nil, "anvil_setCoinbase", newRandomAddress()); err != nil {
 		return err
 	}
 
@@ -349,7 +350,7 @@ func (c *controls) Fork(ctx context.Context, depth int, keep ...string) error {
 	return c.Mine(ctx, 1)
 }
 
-// send signs with the next payer's key. The gas limit is set, so that what fails is sent as well.
+// send pays from the next payer with a fixed gas limit, so that failing transactions are sent too.
 func (c *controls) send(
 	ctx context.Context,
 	to common.Address,
@@ -390,7 +391,7 @@ func (c *controls) send(
 	return hash.Hex(), nil
 }
 
-// freshSigner is a signer whose keys nobody used before.
+// freshSigner returns a signer with unused keys.
 func freshSigner(t *testing.T) *hdkey.Signer {
 	t.Helper()
 

@@ -12,14 +12,18 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// balanceOfSelector begins the input of balanceOf(address), decimalsSelector is that of decimals() (EIP-20).
+// The function selectors of balanceOf(address) and decimals() (EIP-20).
 var (
 	balanceOfSelector = []byte{0x70, 0xa0, 0x82, 0x31}
 	decimalsSelector  = []byte{0x31, 0x3c, 0xe5, 0x67}
 )
 
-// Balances returns the balance of each holding at the state after block at, in the order asked: one
-// JSON-RPC call per holding, pinned to the block's hash (EIP-1898) and sent in batches.
+// Balances returns the balances (base units) of holdings at the state after block at, in the order
+// given. It makes one call per holding, pinned to the block's hash (EIP-1898). Errors:
+//
+//   - fault.Invalid (block_invalid): at is zero
+//   - fault.Invalid (address_invalid, asset_not_enabled): a holding is not of this network
+//   - fault.Unavailable: no node has that block
 func (d *Driver) Balances(
 	ctx context.Context,
 	at chain.Ref,
@@ -32,13 +36,13 @@ func (d *Driver) Balances(
 	block := map[string]any{"blockHash": at.Hash, "requireCanonical": true}
 
 	calls := make([]*call, len(holdings))
-	for i, h := range holdings {
-		c, err := d.balanceCall(h, block)
+	for i, holding := range holdings {
+		rpcCall, err := d.balanceCall(holding, block)
 		if err != nil {
 			return nil, err
 		}
 
-		calls[i] = c
+		calls[i] = rpcCall
 	}
 
 	if len(calls) == 0 {
@@ -47,13 +51,13 @@ func (d *Driver) Balances(
 
 	out := make([]chain.Amount, len(holdings))
 
-	err := d.ask(ctx, at.Height, func(ctx context.Context, e *endpoint) error {
-		if err := e.do(ctx, calls...); err != nil {
+	err := d.ask(ctx, at.Height, func(ctx context.Context, node *endpoint) error {
+		if err := node.do(ctx, calls...); err != nil {
 			return err
 		}
 
-		for i, c := range calls {
-			balance, err := c.balance(e)
+		for i, rpcCall := range calls {
+			balance, err := rpcCall.amount(node)
 			if err != nil {
 				return err
 			}
@@ -70,18 +74,18 @@ func (d *Driver) Balances(
 	return out, nil
 }
 
-// balanceCall asks for one holding at a block: a tag, or an EIP-1898 object.
-func (d *Driver) balanceCall(h chain.Holding, block any) (*call, error) {
-	owner, err := parseAddress(string(h.Address))
+// balanceCall returns the call that reads a holding at a block: a tag, or an EIP-1898 object.
+func (d *Driver) balanceCall(holding chain.Holding, block any) (*call, error) {
+	owner, err := parseAddress(string(holding.Address))
 	if err != nil {
 		return nil, err
 	}
 
-	asset, ok := d.network.AssetByID(h.AssetID)
+	asset, ok := d.network.AssetByID(holding.AssetID)
 	if !ok {
 		return nil, fault.New(
 			fault.Invalid, "asset_not_enabled", "network %s has no asset %s", d.network.Slug,
-			h.AssetID,
+			holding.AssetID,
 		)
 	}
 
@@ -95,34 +99,34 @@ func (d *Driver) balanceCall(h chain.Holding, block any) (*call, error) {
 	), nil
 }
 
-// viewCall is an eth_call of a contract.
+// viewCall returns the eth_call of a contract's view function.
 func viewCall(to common.Address, input []byte, block any) *call {
 	return newCall("eth_call", map[string]any{"to": to, "data": hexutil.Bytes(input)}, block)
 }
 
-// balance reads the answer to balanceCall.
-func (c *call) balance(e *endpoint) (chain.Amount, error) {
+// amount decodes the result of balanceCall, in base units.
+func (c *call) amount(node *endpoint) (chain.Amount, error) {
 	if c.method == "eth_call" {
-		return c.word(e)
+		return c.uint256(node)
 	}
 
 	var n hexutil.Big
-	if err := c.decode(e, &n); err != nil {
+	if err := c.decode(node, &n); err != nil {
 		return chain.Amount{}, err
 	}
 
-	return e.amount(&n)
+	return node.amount(&n)
 }
 
-// word reads the answer of a view function that returns one uint256.
-func (c *call) word(e *endpoint) (chain.Amount, error) {
+// uint256 decodes the result of a view function that returns one uint256.
+func (c *call) uint256(node *endpoint) (chain.Amount, error) {
 	var out hexutil.Bytes
-	if err := c.decode(e, &out); err != nil {
+	if err := c.decode(node, &out); err != nil {
 		return chain.Amount{}, err
 	}
 
 	if len(out) != 32 {
-		return chain.Amount{}, e.Garbled(
+		return chain.Amount{}, node.Garbled(
 			"a contract answered %d bytes instead of 32: is it the token it is configured as?",
 			len(out),
 		)
@@ -131,29 +135,32 @@ func (c *call) word(e *endpoint) (chain.Amount, error) {
 	return chain.AmountFromBytes(out)
 }
 
-// checkTokens compares every token's decimals with what its contract says.
-func (d *Driver) checkTokens(ctx context.Context, e *endpoint) error {
+// checkTokens compares the decimals of each token with those of its contract. A difference is
+// fault.Stopped (token_mismatch).
+func (d *Driver) checkTokens(ctx context.Context, node *endpoint) error {
 	var (
 		calls  []*call
 		assets []chain.Asset
 	)
+
 	for contract, asset := range d.tokens {
-		calls, assets = append(calls, viewCall(contract, decimalsSelector, "latest")), append(assets, asset)
+		calls = append(calls, viewCall(contract, decimalsSelector, "latest"))
+		assets = append(assets, asset)
 	}
 
 	if len(calls) == 0 {
 		return nil
 	}
 
-	if err := e.do(ctx, calls...); err != nil {
+	if err := node.do(ctx, calls...); err != nil {
 		return err
 	}
 
-	for i, c := range calls {
-		decimals, err := c.word(e)
+	for i, rpcCall := range calls {
+		decimals, err := rpcCall.uint256(node)
 
 		_, noAnswer := errors.AsType[*failover.Failure](err)
-		if noAnswer || reverts(err) || (err == nil && decimals != chain.Units(uint64(assets[i].Decimals))) {
+		if noAnswer || isRevert(err) || (err == nil && decimals != chain.Units(uint64(assets[i].Decimals))) {
 			return fault.New(fault.Stopped, "token_mismatch",
 				"token %s of network %s: contract %s does not answer %d decimals; correct the configuration",
 				assets[i].Symbol, d.network.Slug, assets[i].Contract, assets[i].Decimals)

@@ -13,12 +13,13 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Broadcast hands the bytes to the first endpoint that takes them, asking each one once. Bytes that
-// no node could ever take, and a refusal as malformed or unfunded by every node that answers, are
-// fault.Invalid; the latter with code chain:insufficient_funds. Everything else, "nonce too low"
-// above all, is fault.Unavailable: it proves nothing, Status decides.
+// Broadcast sends the bytes to one node after another, once each, until one accepts them. Errors:
+//
+//   - fault.Invalid (transaction_malformed, transaction_foreign): no node can accept the bytes
+//   - fault.Invalid (chain:insufficient_funds): every node that answered finds the sender unfunded
+//   - fault.Unavailable: anything else, such as "nonce too low"; it proves nothing, Status decides
 func (d *Driver) Broadcast(ctx context.Context, tx chain.Signed) error {
-	decoded, _, err := d.signedEnvelope(tx.Raw)
+	decoded, _, err := d.decodeSigned(tx.Raw)
 	if err != nil {
 		return err
 	}
@@ -30,12 +31,12 @@ func (d *Driver) Broadcast(ctx context.Context, tx chain.Signed) error {
 		)
 	}
 
-	var refused *fault.Error // the first verdict, while no node gave an unclear answer
+	var firstRefusal *fault.Error
 
-	unclear := false
+	unclear := false // whether a node failed or answered something that proves nothing
 
-	err = d.nodes.Ask(ctx, 1, 0, func(ctx context.Context, e *endpoint) error {
-		err := e.sendRaw(ctx, decoded.Hash(), tx.Raw)
+	err = d.nodes.Ask(ctx, 1, 0, func(ctx context.Context, node *endpoint) error {
+		err := node.sendRawTransaction(ctx, decoded.Hash(), tx.Raw)
 
 		verdict, ok := errors.AsType[*fault.Error](err)
 		if !ok {
@@ -43,63 +44,66 @@ func (d *Driver) Broadcast(ctx context.Context, tx chain.Signed) error {
 			return err
 		}
 
-		if refused == nil {
-			refused = verdict
+		if firstRefusal == nil {
+			firstRefusal = verdict
 		}
 
 		return errRefused
 	})
-	if err != nil && refused != nil && !unclear && ctx.Err() == nil {
-		return refused
+	if err != nil && firstRefusal != nil && !unclear && ctx.Err() == nil {
+		return firstRefusal
 	}
 
 	return err
 }
 
-// errRefused makes ask try the next endpoint: another node may know of money that this one has not seen.
+// errRefused continues with the next node, which may have seen funds that this one has not.
 var errRefused = errors.New("a node refused the transaction")
 
-func (e *endpoint) sendRaw(ctx context.Context, hash common.Hash, raw []byte) error {
-	c := newCall("eth_sendRawTransaction", hexutil.Bytes(raw))
-	if err := e.do(ctx, c); err != nil {
+// sendRawTransaction sends the bytes to one node. A refusal of bytes that the node has is nil.
+func (e *endpoint) sendRawTransaction(ctx context.Context, hash common.Hash, raw []byte) error {
+	rpcCall := newCall("eth_sendRawTransaction", hexutil.Bytes(raw))
+	if err := e.do(ctx, rpcCall); err != nil {
 		return err
 	}
 
-	if r, ok := errors.AsType[*failover.Refusal](c.err); ok {
-		verdict := sendVerdict(r, hash)
-		if verdict != nil && e.knows(ctx, hash) {
+	if refusal, ok := errors.AsType[*failover.Refusal](rpcCall.err); ok {
+		verdict := classifyRefusal(refusal, hash)
+		if verdict != nil && e.hasTransaction(ctx, hash) {
 			return nil
 		}
 
 		return verdict
 	}
 
-	var taken common.Hash
-	if err := c.decode(e, &taken); err != nil {
+	var accepted common.Hash
+	if err := rpcCall.decode(e, &accepted); err != nil {
 		return err
 	}
 
-	if taken != hash {
-		return e.Garbled("it took transaction %s as %s", hash.Hex(), taken.Hex())
+	if accepted != hash {
+		return e.Garbled("it took transaction %s as %s", hash.Hex(), accepted.Hex())
 	}
 
 	return nil
 }
 
-// knows reports whether the node has the transaction already, in its pool or in a block: nodes refuse such
-// bytes with words about the nonce or the balance that is left.
-func (e *endpoint) knows(ctx context.Context, hash common.Hash) bool {
-	c := newCall("eth_getTransactionByHash", hash)
+// hasTransaction reports whether the node has the transaction in its pool or in a block. Nodes
+// refuse such bytes with messages about nonce or balance.
+func (e *endpoint) hasTransaction(ctx context.Context, hash common.Hash) bool {
+	rpcCall := newCall("eth_getTransactionByHash", hash)
 
 	var tx txJSON
 
-	return e.do(ctx, c) == nil && !c.null() && c.decode(e, &tx) == nil && tx.Hash != nil && *tx.Hash == hash
+	return e.do(ctx, rpcCall) == nil && !rpcCall.isNull() && rpcCall.decode(e, &tx) == nil &&
+		tx.Hash != nil &&
+		*tx.Hash == hash
 }
 
-// What nodes say of a transaction that they do not put into their pool. JSON-RPC has no codes for it, only
-// words: those of go-ethereum, Erigon, Reth, Nethermind, Besu and Anvil, in lower case.
+// Parts of the messages with which nodes refuse a transaction, in lower case. JSON-RPC has no codes
+// for them. Sources: go-ethereum, Erigon, Reth, Nethermind, Besu and Anvil.
 var (
-	wordsKnown = []string{
+	knownMessages = []string{
 		"already known",
 		"alreadyknown",
 		"known transaction",
@@ -107,13 +111,13 @@ var (
 		"already in mempool",
 		"already exists",
 	}
-	wordsUnfunded = []string{
+	unfundedMessages = []string{
 		"insufficient funds",
 		"insufficientfunds",
 		"insufficient balance",
 		"upfront cost exceeds account balance",
 	}
-	wordsMalformed = []string{
+	malformedMessages = []string{
 		"rlp:",
 		"invalid sender",
 		"invalid signature",
@@ -130,36 +134,37 @@ var (
 	}
 )
 
-// sendVerdict classifies a refusal: nil when the node had the transaction already, fault.Invalid when it
-// is no good, the refusal itself when it proves nothing.
-func sendVerdict(r *failover.Refusal, hash common.Hash) error {
-	words := strings.ToLower(r.Message)
+// classifyRefusal returns nil if the node has the transaction, fault.Invalid if its bytes cannot be
+// accepted, and the refusal itself if it proves nothing.
+func classifyRefusal(refusal *failover.Refusal, hash common.Hash) error {
+	message := strings.ToLower(refusal.Message)
 
-	says := func(list []string) bool {
-		for _, w := range list {
-			if strings.Contains(words, w) {
+	contains := func(messages []string) bool {
+		for _, text := range messages {
+			if strings.Contains(message, text) {
 				return true
 			}
 		}
 
 		return false
 	}
+
 	switch {
-	case says(wordsKnown):
+	case contains(knownMessages):
 		return nil
-	case says(wordsUnfunded):
+	case contains(unfundedMessages):
 		return fault.Wrap(
-			r, fault.Invalid, "chain:insufficient_funds",
+			refusal, fault.Invalid, "chain:insufficient_funds",
 			"the sender of transaction %s cannot pay for it",
 			hash.Hex(),
 		)
-	case says(wordsMalformed):
+	case contains(malformedMessages):
 		return fault.Wrap(
-			r, fault.Invalid, "transaction_malformed",
+			refusal, fault.Invalid, "transaction_malformed",
 			"the network does not take transaction %s as it is",
 			hash.Hex(),
 		)
 	}
 
-	return r
+	return refusal
 }

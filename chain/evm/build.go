@@ -3,113 +3,127 @@ package evm
 import (
 	"context"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Build makes a type-2 transaction at current fees: it offers twice the base fee plus the suggested
-// priority fee, or what Order.MaxFee leaves of that while it still covers the current fees.
+// Build returns a type-2 transaction (EIP-1559). It offers twice the base fee plus the suggested
+// priority fee per gas, or what Order.MaxFee pays for if that covers the current fees.
 //
-// With SubtractFee the fee is exact: 21,000 gas, and a priority fee equal to the maximum, so that all of
-// it is taken whatever the base fee is then. A destination that runs code is refused there. On rollups that
-// charge for publishing, the unused part of what was set aside for it stays at the address.
+// With SubtractFee the fee of a plain transfer (21,000 gas) is exact: the priority fee equals the
+// maximum fee, so that no base fee leaves a remainder. A destination whose code needs more gas is
+// refused. On an OP-stack rollup the unused part of the L1 data fee stays at the address.
 //
-// A replacement offers at least an eighth more than what it replaces, for both fees (nodes ask for a tenth).
+// A replacement raises both fees of what it replaces by an eighth; nodes require a tenth. Errors:
+//
+//   - fault.Invalid (destination_not_payable, amount_too_small, asset_not_enabled, …): see
+//     messageOf
+//   - fault.Invalid (replacement_invalid): Order.Replaces has another sender or nonce
+//   - fault.State (insufficient_funds)
+//   - fault.Limited (fee_above_maximum)
 func (d *Driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, error) {
-	s, err := d.spendOf(order)
+	msg, err := d.messageOf(order)
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
 
-	least, err := d.displacing(order, s)
+	minFees, err := d.replacementFees(order, msg)
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
 
-	var u chain.Unsigned
+	var unsigned chain.Unsigned
 
-	err = d.ask(ctx, 0, func(ctx context.Context, e *endpoint) error {
-		v, err := d.survey(ctx, e, s)
+	err = d.ask(ctx, 0, func(ctx context.Context, node *endpoint) error {
+		quote, err := d.quote(ctx, node, msg)
 		if err != nil {
 			return err
 		}
 
-		u, err = d.build(order, s, v, least)
+		unsigned, err = d.buildTx(order, msg, quote, minFees)
 
 		return err
 	})
 
-	return u, err
+	return unsigned, err
 }
 
-func (d *Driver) build(order chain.Order, s spend, v survey, least pricePair) (chain.Unsigned, error) {
-	if order.SubtractFee && v.hasCode && v.gas > plainGas {
-		return chain.Unsigned{}, notPayable(nil, canonical(s.payee))
+// buildTx returns the transaction of an order at the fees of a quote.
+func (d *Driver) buildTx(
+	order chain.Order,
+	msg transferMsg,
+	quote networkQuote,
+	minFees feesPerGas,
+) (chain.Unsigned, error) {
+	if order.SubtractFee && quote.hasCode && quote.gas > transferGas {
+		return chain.Unsigned{}, notPayable(nil, canonical(msg.payee))
 	}
 
-	offer, err := offered(order, v, least)
+	offer, err := chooseFees(order, quote, minFees)
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
 
-	maxFee := offer.cap.Mul(v.gas).Add(v.l1)
+	maxFee := offer.feeCap.Mul(quote.gas).Add(quote.l1Fee)
 
-	out := order.Outputs[0]
+	output := order.Outputs[0]
 	if order.SubtractFee {
-		if out.Amount.Cmp(maxFee) <= 0 {
+		if output.Amount.Cmp(maxFee) <= 0 {
 			return chain.Unsigned{}, fault.New(fault.State, "insufficient_funds",
-				"the %s base units to send do not exceed the network fee of %s", out.Amount, maxFee)
+				"the %s base units to send do not exceed the network fee of %s", output.Amount, maxFee)
 		}
 
-		out.Amount = out.Amount.Sub(maxFee)
-		s.value = out.Amount
+		output.Amount = output.Amount.Sub(maxFee)
+		msg.value = output.Amount
 	}
 
-	if due, ok := s.value.AddOK(maxFee); !ok || v.balance.Less(due) {
-		s.asset = d.native
-		return chain.Unsigned{}, d.unfunded(s, v.balance)
+	if total, ok := msg.value.AddOK(maxFee); !ok || quote.balance.Less(total) {
+		msg.asset = d.native
+		return chain.Unsigned{}, d.insufficientFunds(msg, quote.balance)
 	}
 
-	out.To = canonical(s.payee)
-	raw := (&envelope{
+	output.To = canonical(msg.payee)
+
+	raw := (&unsignedTx{
 		chainID: d.network.ChainID,
 		nonce:   order.Nonce,
-		tip:     offer.tip,
-		cap:     offer.cap,
-		gas:     v.gas,
-		to:      s.to,
-		value:   s.value,
-		data:    s.data,
+		tipCap:  offer.tipCap,
+		feeCap:  offer.feeCap,
+		gas:     quote.gas,
+		to:      msg.to,
+		value:   msg.value,
+		data:    msg.data,
 	}).encode()
-	hash := digest(raw)
+	hash := signingHash(raw)
 
 	return chain.Unsigned{
 		Raw:      raw,
 		Payloads: []chain.Payload{{Key: order.From.Key, Data: hash[:]}},
 		MaxFee:   maxFee,
-		Outputs:  []chain.Output{out},
+		Outputs:  []chain.Output{output},
 	}, nil
 }
 
-// pricePair is an offer: wei per gas, at most and for priority.
-type pricePair struct{ cap, tip chain.Amount }
+// feesPerGas are the fees of EIP-1559 in wei per gas: the maximum and the priority fee.
+type feesPerGas struct{ feeCap, tipCap chain.Amount }
 
-// displacing returns the least offer that displaces what the order replaces: an eighth more of both,
-// rounded up.
-func (d *Driver) displacing(order chain.Order, s spend) (pricePair, error) {
+// replacementFees returns the lowest fees that replace Order.Replaces: both raised by an eighth,
+// rounded up; zero without it.
+func (d *Driver) replacementFees(order chain.Order, msg transferMsg) (feesPerGas, error) {
 	if order.Replaces == nil {
-		return pricePair{}, nil
+		return feesPerGas{}, nil
 	}
 
-	tx, from, err := d.signedEnvelope(order.Replaces.Raw)
+	tx, from, err := d.decodeSigned(order.Replaces.Raw)
 	if err != nil {
-		return pricePair{}, err
+		return feesPerGas{}, err
 	}
 
-	if from != s.from || tx.Nonce() != order.Nonce {
-		return pricePair{}, fault.New(
+	if from != msg.from || tx.Nonce() != order.Nonce {
+		return feesPerGas{}, fault.New(
 			fault.Invalid, "replacement_invalid",
 			"transaction %s has another sender or nonce than the order that is to replace it",
 			order.Replaces.TxHash,
@@ -118,74 +132,119 @@ func (d *Driver) displacing(order chain.Order, s spend) (pricePair, error) {
 
 	feeCap, err := chain.AmountFromBig(tx.GasFeeCap())
 	if err != nil || maxPrice.Less(feeCap) {
-		return pricePair{}, malformed(err)
+		return feesPerGas{}, malformedTx(err)
 	}
 
-	tip, err := chain.AmountFromBig(tx.GasTipCap())
-	if err != nil || maxPrice.Less(tip) {
-		return pricePair{}, malformed(err)
+	tipCap, err := chain.AmountFromBig(tx.GasTipCap())
+	if err != nil || maxPrice.Less(tipCap) {
+		return feesPerGas{}, malformedTx(err)
 	}
 
-	return pricePair{cap: feeCap.Add(eighthUp(feeCap)), tip: tip.Add(eighthUp(tip))}, nil
+	return feesPerGas{feeCap: feeCap.Add(fraction(feeCap, 8)), tipCap: tipCap.Add(fraction(tipCap, 8))}, nil
 }
 
-func eighthUp(a chain.Amount) chain.Amount {
-	return a.RoundUpTo(chain.Units(8)).Share(chain.Units(1), chain.Units(8))
-}
+// chooseFees returns the fees to offer: at least the network's current ones and minFees, at most
+// what Order.MaxFee pays for. A higher minimum is fault.Limited (fee_above_maximum).
+func chooseFees(order chain.Order, quote networkQuote, minFees feesPerGas) (feesPerGas, error) {
+	tipCap := chain.Max(quote.tipCap, minFees.tipCap)
+	minFeeCap := chain.Max(chain.Max(quote.baseFee.Add(quote.tipCap), minFees.feeCap), tipCap)
 
-// offered chooses the prices: at least what the network asks for now and what displaces an earlier
-// attempt, at most what Order.MaxFee pays for.
-func offered(order chain.Order, v survey, least pricePair) (pricePair, error) {
-	tip := chain.Max(v.tip, least.tip)
-	floor := chain.Max(chain.Max(v.base.Add(v.tip), least.cap), tip)
-
-	want := v.ceiling()
+	wanted := quote.feeCap()
 	if order.SubtractFee {
-		want = v.exact()
+		wanted = quote.sweepFeeCap()
 	}
 
-	want = chain.Max(want, floor)
+	wanted = chain.Max(wanted, minFeeCap)
+
 	// Rounded down: price × gas stays within the maximum.
-	paid := order.MaxFee.SubFloor(v.l1).Share(chain.Units(1), chain.Units(v.gas))
-	if paid.Less(floor) || order.MaxFee.Less(v.l1) {
-		return pricePair{}, fault.New(
+	affordable := order.MaxFee.SubFloor(quote.l1Fee).Share(chain.Units(1), chain.Units(quote.gas))
+	if affordable.Less(minFeeCap) || order.MaxFee.Less(quote.l1Fee) {
+		return feesPerGas{}, fault.New(
 			fault.Limited, "fee_above_maximum",
 			"the transaction costs up to %s wei now, more than the %s that it may cost",
-			floor.Mul(v.gas).Add(v.l1), order.MaxFee,
+			minFeeCap.Mul(quote.gas).Add(quote.l1Fee), order.MaxFee,
 		)
 	}
 
-	offer := pricePair{cap: chain.Min(want, paid), tip: tip}
+	offer := feesPerGas{feeCap: chain.Min(wanted, affordable), tipCap: tipCap}
 	if order.SubtractFee {
-		offer.tip = offer.cap
+		offer.tipCap = offer.feeCap
 	}
 
 	return offer, nil
 }
 
-// Assemble puts the signature in and computes the hash. The signature must have been made over these
-// bytes by the one key given, and the key be that of Order.From; else fault.Invalid (signature_invalid).
+// Assemble returns the signed transaction and its hash. Errors:
+//
+//   - fault.Invalid (transaction_malformed, transaction_foreign): the bytes are not of this order
+//   - fault.Invalid (signature_invalid): not one signature over these bytes by the key of
+//     Order.From
 func (d *Driver) Assemble(
 	order chain.Order,
 	unsigned chain.Unsigned,
 	keys []chain.PublicKey,
 	signatures [][]byte,
 ) (chain.Signed, error) {
-	t, err := decodeEnvelope(unsigned.Raw)
+	tx, err := decodeUnsigned(unsigned.Raw)
 	if err != nil {
 		return chain.Signed{}, err
 	}
 
-	if t.chainID != d.network.ChainID || t.nonce != order.Nonce {
+	from, err := d.checkSigner(order, tx, keys, signatures)
+	if err != nil {
+		return chain.Signed{}, err
+	}
+
+	signed, err := tx.sign(signatures[0])
+	if err != nil {
+		return chain.Signed{}, fault.Wrap(
+			err, fault.Invalid, "signature_invalid",
+			"the signature does not fit into the transaction",
+		)
+	}
+
+	raw, err := signed.MarshalBinary()
+	if err != nil {
+		return chain.Signed{}, malformedTx(err)
+	}
+
+	// Recover the sender as the network does: from these bytes alone, with s in the lower half.
+	if _, sender, err := d.decodeSigned(raw); err != nil || sender != from {
 		return chain.Signed{}, fault.New(
+			fault.Invalid, "signature_invalid",
+			"the signature is not one of %s over this transaction",
+			canonical(from),
+		)
+	}
+
+	return chain.Signed{
+		TxHash:  signed.Hash().Hex(),
+		Raw:     raw,
+		Nonce:   tx.nonce,
+		MaxFee:  unsigned.MaxFee,
+		Outputs: unsigned.Outputs,
+		From:    canonical(from),
+	}, nil
+}
+
+// checkSigner returns the sender of an order's transaction. The transaction must be of this network
+// and nonce, with one signature by the key of Order.From; its validity is checked later.
+func (d *Driver) checkSigner(
+	order chain.Order,
+	tx *unsignedTx,
+	keys []chain.PublicKey,
+	signatures [][]byte,
+) (common.Address, error) {
+	if tx.chainID != d.network.ChainID || tx.nonce != order.Nonce {
+		return common.Address{}, fault.New(
 			fault.Invalid, "transaction_foreign",
 			"the transaction has chain id %d and nonce %d, the order is for network %s and nonce %d",
-			t.chainID, t.nonce, d.network.Slug, order.Nonce,
+			tx.chainID, tx.nonce, d.network.Slug, order.Nonce,
 		)
 	}
 
 	if len(keys) != 1 || len(signatures) != 1 || len(signatures[0]) != crypto.SignatureLength {
-		return chain.Signed{}, fault.New(
+		return common.Address{}, fault.New(
 			fault.Invalid, "signature_invalid",
 			"the transaction takes one key and one signature of %d bytes",
 			crypto.SignatureLength,
@@ -194,48 +253,20 @@ func (d *Driver) Assemble(
 
 	signer, err := d.DeriveAddress(keys[0])
 	if err != nil {
-		return chain.Signed{}, err
+		return common.Address{}, err
 	}
 
 	from, err := parseAddress(string(order.From.Address))
 	if err != nil {
-		return chain.Signed{}, err
+		return common.Address{}, err
 	}
 
 	if signer != canonical(from) {
-		return chain.Signed{}, fault.New(
+		return common.Address{}, fault.New(
 			fault.Invalid, "signature_invalid", "the key is that of %s, the order is sent from %s",
 			signer, order.From.Address,
 		)
 	}
 
-	tx, err := t.sign(signatures[0])
-	if err != nil {
-		return chain.Signed{}, fault.Wrap(
-			err, fault.Invalid, "signature_invalid",
-			"the signature does not fit into the transaction",
-		)
-	}
-
-	raw, err := tx.MarshalBinary()
-	if err != nil {
-		return chain.Signed{}, malformed(err)
-	}
-	// Recovered as the network does it: from these bytes alone, s in the lower half.
-	if _, sender, err := d.signedEnvelope(raw); err != nil || sender != from {
-		return chain.Signed{}, fault.New(
-			fault.Invalid, "signature_invalid",
-			"the signature is not one of %s over this transaction",
-			signer,
-		)
-	}
-
-	return chain.Signed{
-		TxHash:  tx.Hash().Hex(),
-		Raw:     raw,
-		Nonce:   t.nonce,
-		MaxFee:  unsigned.MaxFee,
-		Outputs: unsigned.Outputs,
-		From:    signer,
-	}, nil
+	return from, nil
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -14,128 +15,143 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// PoolSource says where waiting transactions are read from.
+// PoolSource selects where pending transactions are read from.
 type PoolSource string
 
 // The sources of Driver.Pool.
 const (
-	// PoolPending reads the node's pending block: little data, offered almost everywhere, and limited to
-	// what fits into one block. Rollup nodes without a public pool show nothing.
+	// PoolPending reads the node's pending block: little data, almost everywhere available, limited
+	// to one block. Rollup nodes without a public pool show nothing.
 	PoolPending PoolSource = "pending"
-	// PoolContent reads txpool_content: everything the node knows, often refused by providers and large on
-	// busy networks. For a node of one's own.
+	// PoolContent reads txpool_content: all that the node knows. Providers often refuse it, and on
+	// busy networks it is large, so it suits a node of one's own.
 	PoolContent PoolSource = "txpool"
 	// PoolOff reads nothing: payments are first seen in blocks.
 	PoolOff PoolSource = "off"
 )
 
-// Config says which network to serve and over which nodes. Network and one URL are required.
+// Config selects a network and its nodes. Network and one URL are required.
 type Config struct {
 	// Network is one of this package's (Ethereum, Base, Local …) or the caller's own.
 	Network chain.Network
-	// RPC is the http or https URL of a node. It may hold a key: no error or log ever shows more of it
-	// than the host.
+	// RPC is the http or https URL of a node. It may hold an API key: errors and logs show its host
+	// only.
 	RPC string
-	// RPCs are further nodes, in order of preference after RPC. A node that fails or lags is passed over.
+	// RPCs are further nodes in order of preference, after RPC. A node that fails or lags is
+	// skipped.
 	RPCs []string
-	// Tokens are enabled beside the network's own assets. Symbol, Contract and Decimals are required.
+	// Tokens are enabled in addition to the network's assets. Symbol, Contract and Decimals are
+	// required.
 	Tokens []chain.Asset
-	// HTTPClient carries the requests; its Timeout is left alone. Defaults to one without proxy settings of
-	// its own and without redirects.
+	// HTTPClient sends the requests; its Timeout applies too. Redirects are never followed.
+	// Defaults to a client of its own.
 	HTTPClient *http.Client
-	// Logger hears of failing endpoints. Defaults to discarding.
+	// Logger receives node failures. Defaults to discarding them.
 	Logger *slog.Logger
 	// Timeout bounds each HTTP request. Defaults to 20 seconds.
 	Timeout time.Duration
-	// Attempts is how often all endpoints are tried before a call is fault.Unavailable. Defaults to 3.
+	// Attempts is how often all nodes are tried before a call is fault.Unavailable. Defaults to 3.
 	Attempts int
-	// Concurrency is how many HTTP requests one endpoint serves at a time. Defaults to 4.
+	// Concurrency bounds the HTTP requests in flight to one node. Defaults to 4.
 	Concurrency int
-	// MaxBatch is the most JSON-RPC calls put into one request, and so the most blocks that one call of
-	// Blocks returns. It halves when a node refuses and grows back one by one. Defaults to 32.
+	// MaxBatch bounds the JSON-RPC calls of one request, and the blocks that one call of Blocks
+	// returns. The size halves when a node refuses and grows back one by one. Defaults to 32.
 	MaxBatch int
-	// MaxResponse is the largest response body that is read, in bytes. Defaults to 128 MiB.
+	// MaxResponse bounds a response body, in bytes. Defaults to 128 MiB.
 	MaxResponse int64
-	// Pool is where waiting transactions are read from. Defaults to PoolPending.
+	// Pool is where pending transactions are read from. Defaults to PoolPending.
 	Pool PoolSource
-	// Traces has Transaction ask the node for native coin that contracts sent
-	// (debug_traceTransaction): what a payer's hint names then counts, although blocks and receipts
-	// do not show it. Many providers refuse the method. Defaults to not asking.
+	// Traces makes Transaction ask for internal transfers of the native coin
+	// (debug_traceTransaction). Payments that a payer's hint names then count, although blocks and
+	// receipts do not show them. Many providers refuse the method. Defaults to false.
 	Traces bool
-	// L1GasPriceOracle is the contract of an OP-stack rollup that answers getL1Fee(bytes). Defaults to the
-	// predeploy on the OP-stack networks of this package's catalogue, else to none.
+	// L1GasPriceOracle is the contract of an OP-stack rollup with getL1Fee(bytes). Defaults to the
+	// predeploy on the OP-stack networks of this package, else to none.
 	L1GasPriceOracle chain.Address
 }
 
-// opGasPriceOracle is the predeployed GasPriceOracle of every OP-stack rollup.
-// Source: Optimism specification, "Predeploys".
+// opGasPriceOracle is the predeployed GasPriceOracle of every OP-stack rollup (Optimism
+// specification, "Predeploys").
 const opGasPriceOracle chain.Address = "0x420000000000000000000000000000000000000F"
 
-// New checks the configuration and returns the driver; it does no I/O. Driver.Check asks the nodes.
-// A configuration that cannot work is fault.Invalid.
-func New(c Config) (*Driver, error) {
-	c = c.withDefaults()
-	if err := c.check(); err != nil {
+// New returns the driver of a configuration. It does no I/O: Driver.Check calls the nodes. Errors:
+//
+//   - fault.Invalid (config_invalid): a configuration that cannot work
+//   - fault.Invalid (address_invalid): a malformed L1GasPriceOracle
+func New(config Config) (*Driver, error) {
+	config = config.withDefaults()
+	if err := config.validate(); err != nil {
 		return nil, err
 	}
 
-	d := &Driver{
-		tokens:   map[common.Address]chain.Asset{},
-		attempts: c.Attempts,
-		maxBatch: c.MaxBatch,
-		parallel: c.Concurrency,
-		pool:     c.Pool,
-		traces:   c.Traces,
+	driver := &Driver{
+		tokens:      map[common.Address]chain.Asset{},
+		attempts:    config.Attempts,
+		maxBatch:    config.MaxBatch,
+		concurrency: config.Concurrency,
+		pool:        config.Pool,
+		traces:      config.Traces,
 	}
 
-	tokens, err := canonicalTokens(append(append([]chain.Asset{}, c.Network.Assets...), c.Tokens...))
+	if err := driver.setAssets(config); err != nil {
+		return nil, err
+	}
+
+	if config.L1GasPriceOracle != "" {
+		oracle, err := parseAddress(string(config.L1GasPriceOracle))
+		if err != nil {
+			return nil, err
+		}
+
+		driver.l1GasPriceOracle = &oracle
+	}
+
+	driver.nodes = &failover.Set[*endpoint]{
+		Network: driver.network.Slug,
+		Log:     config.Logger,
+		Verify:  driver.verify,
+		Reach:   refreshTip,
+	}
+
+	for _, raw := range config.RPCs {
+		node, err := newEndpoint(raw, config)
+		if err != nil {
+			return nil, err
+		}
+
+		driver.nodes.Nodes = append(driver.nodes.Nodes, node)
+	}
+
+	return driver, nil
+}
+
+// setAssets sets the network with its enabled assets.
+func (d *Driver) setAssets(config Config) error {
+	assets, err := canonicalTokens(slices.Concat(config.Network.Assets, config.Tokens))
 	if err != nil {
-		return nil, err
+		return err
 	}
 
-	c.Network.Assets = nil
+	config.Network.Assets = nil
+	d.network = config.Network.With(assets...)
 
-	d.network = c.Network.With(tokens...)
-	for _, a := range d.network.Assets {
-		if a.Kind == chain.Token {
-			d.tokens[common.HexToAddress(string(a.Contract))] = a
+	for _, asset := range d.network.Assets {
+		if asset.Kind == chain.Token {
+			d.tokens[common.HexToAddress(string(asset.Contract))] = asset
 		}
 	}
 
 	native, ok := d.network.Native()
 	if !ok {
-		return nil, invalidConfig("network %s has no native asset: add one of kind native", c.Network.Slug)
+		return invalidConfig("network %s has no native asset: add one of kind native", config.Network.Slug)
 	}
 
 	d.native = native
 
-	if c.L1GasPriceOracle != "" {
-		oracle, err := parseAddress(string(c.L1GasPriceOracle))
-		if err != nil {
-			return nil, err
-		}
-
-		d.l1Oracle = &oracle
-	}
-
-	d.nodes = &failover.Set[*endpoint]{
-		Network: d.network.Slug,
-		Log:     c.Logger,
-		Verify:  d.verify,
-		Reach:   refreshTip,
-	}
-	for _, raw := range c.RPCs {
-		e, err := newEndpoint(raw, c)
-		if err != nil {
-			return nil, err
-		}
-
-		d.nodes.Nodes = append(d.nodes.Nodes, e)
-	}
-
-	return d, nil
+	return nil
 }
 
+// withDefaults returns the configuration with its defaults filled in and RPC as the first of RPCs.
 func (c Config) withDefaults() Config {
 	if c.RPC != "" {
 		c.RPCs = append([]string{c.RPC}, c.RPCs...)
@@ -160,7 +176,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-func (c Config) check() error {
+// validate returns an error for a configuration that cannot work.
+func (c Config) validate() error {
 	switch {
 	case c.Network.Family != chain.EVM || c.Network.ChainID == 0:
 		return invalidConfig("network %q is not an EVM network with a chain id", c.Network.Slug)
@@ -180,40 +197,46 @@ func (c Config) check() error {
 	return invalidConfig("network %s: confirmation rule %q is unknown", c.Network.Slug, c.Network.Rule)
 }
 
+// canonicalTokens returns the assets with checksummed contracts. Two tokens must not share one.
 func canonicalTokens(assets []chain.Asset) ([]chain.Asset, error) {
 	seen := map[common.Address]string{}
 
-	for i, a := range assets {
-		if a.Kind == chain.Native {
+	for i, asset := range assets {
+		if asset.Kind == chain.Native {
 			continue
 		}
 
-		contract, err := parseAddress(string(a.Contract))
-		if err != nil || contract == (common.Address{}) || a.Symbol == "" {
-			return nil, invalidConfig("token %q: contract %q is not a contract address", a.Symbol, a.Contract)
+		contract, err := parseAddress(string(asset.Contract))
+		if err != nil || contract == (common.Address{}) || asset.Symbol == "" {
+			return nil, invalidConfig(
+				"token %q: contract %q is not a contract address",
+				asset.Symbol,
+				asset.Contract,
+			)
 		}
 
 		if other, twice := seen[contract]; twice {
-			return nil, invalidConfig("tokens %s and %s have the same contract", other, a.Symbol)
+			return nil, invalidConfig("tokens %s and %s have the same contract", other, asset.Symbol)
 		}
 
-		seen[contract] = a.Symbol
+		seen[contract] = asset.Symbol
 		assets[i].Kind, assets[i].Contract = chain.Token, canonical(contract)
 	}
 
 	return assets, nil
 }
 
-// checkURL returns the parsed URL of a node; its error never repeats the URL, which may hold a key.
-func checkURL(raw string) (*url.URL, error) {
-	u, err := url.Parse(raw)
-	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+// parseURL returns the parsed URL of a node. Its error never repeats the URL, which may hold a key.
+func parseURL(raw string) (*url.URL, error) {
+	parsed, err := url.Parse(raw)
+	if err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https") {
 		return nil, invalidConfig("an RPC URL is not of the form http(s)://host/path")
 	}
 
-	return u, nil
+	return parsed, nil
 }
 
+// invalidConfig returns fault.Invalid (config_invalid).
 func invalidConfig(format string, args ...any) error {
 	return fault.New(fault.Invalid, "config_invalid", "evm: "+format, args...)
 }

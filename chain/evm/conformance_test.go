@@ -12,8 +12,8 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/testenv/contracts"
 )
 
-// TestDriverOnARealNode runs the suite against anvil, with a token that returns nothing from transfer (as
-// USDT) and, in a second round, with a standard ERC-20 and the network's own finality.
+// TestDriverOnARealNode runs the driver suite against anvil: with a token whose transfer returns
+// nothing (as USDT), then with a standard ERC-20 and the network's own finality.
 func TestDriverOnARealNode(t *testing.T) {
 	t.Run("USDTLike", func(t *testing.T) {
 		n := usdtNode(t)
@@ -28,7 +28,7 @@ func TestDriverOnARealNode(t *testing.T) {
 			"Test", "TST", uint8(18),
 		)
 		conformance.TestDriver(t, func(t *testing.T) conformance.DriverHarness {
-			h := harness(t, n, unfreezing{newControls(t, n)}, func(c *evm.Config) {
+			h := harness(t, n, withoutFreezing{newControls(t, n)}, func(c *evm.Config) {
 				c.Network.Rule, c.Pool = chain.RuleFinalized, evm.PoolContent
 			})
 			h.Absent = append(h.Absent, conformance.Freezing) // a standard token cannot refuse a destination
@@ -38,10 +38,10 @@ func TestDriverOnARealNode(t *testing.T) {
 	})
 }
 
-// unfreezing hides Freeze.
-type unfreezing struct{ payingControls }
+// withoutFreezing hides Freeze.
+type withoutFreezing struct{ forkingControls }
 
-type payingControls interface {
+type forkingControls interface {
 	conformance.Controls
 	conformance.Forker
 	conformance.ZeroPayer

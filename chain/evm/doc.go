@@ -1,14 +1,17 @@
-// Package evm reads and writes EVM networks (Ethereum, its rollups and its relatives) over JSON-RPC.
+// Package evm is the driver of EVM networks (Ethereum, its rollups, Polygon, BNB Smart Chain) over
+// JSON-RPC.
 //
-// It implements chain.Driver and every optional interface that an account network can have: whole blocks
-// with the movements of the native coin and of the enabled ERC-20 tokens, the pool, look-up by hash,
-// balances at a block, fees, building and sending type-2 transactions, and the steps of a release. It
-// holds no state that matters: what it remembers of its endpoints (chain id seen, tip seen, batch size)
+// It implements chain.Driver and the optional interfaces of an account network. It reads blocks with
+// the transfers of the native coin and of enabled ERC-20 tokens, the mempool, single transactions,
+// and balances at a block. It estimates fees, sends type-2 transactions and plans releases.
+//
+// internal/follow, internal/txmgr and internal/sweep use it through the interfaces of package chain
+// only. Keys stay with chain.Signer.
+//
+// A Driver keeps no state that must survive: what it knows of its nodes (chain id, tip, batch size)
 // only saves requests.
 //
-// A node is believed as little as possible. Blocks are read by hash after the first look, receipts must
-// belong to the block and explain its logs bloom, and an endpoint whose chain id is not the network's is
-// never asked for anything. What cannot be checked is fault.Unavailable, never a guess.
-//
-// chain/watch and chain/send use this package through the interfaces of package chain alone.
+// Node answers are verified. Receipts must belong to their block, which is read by hash, and explain
+// its logs bloom. A node with another chain id is never asked for anything. What cannot be verified
+// is fault.Unavailable, never a guess.
 package evm

@@ -18,18 +18,18 @@ import (
 
 // Driver serves one EVM network. It is safe for concurrent use.
 type Driver struct {
-	network  chain.Network
-	native   chain.Asset
-	tokens   map[common.Address]chain.Asset
-	nodes    *failover.Set[*endpoint]
-	l1Oracle *common.Address
-	pool     PoolSource
-	traces   bool
-	attempts int
-	maxBatch int
-	parallel int
+	network          chain.Network
+	native           chain.Asset
+	tokens           map[common.Address]chain.Asset
+	nodes            *failover.Set[*endpoint]
+	l1GasPriceOracle *common.Address
+	pool             PoolSource
+	traces           bool
+	attempts         int
+	maxBatch         int
+	concurrency      int
 
-	finality atomic.Bool // a node has named safe or final blocks: from then on their absence is an outage
+	hasFinality atomic.Bool // set once a node named safe or final blocks; their absence is then an error
 }
 
 var _ interface {
@@ -49,7 +49,7 @@ var _ interface {
 	chain.Checker
 } = (*Driver)(nil)
 
-// Network describes the network, its assets complete with ids. The caller may keep and change it.
+// Network returns the network and its assets with their ids. The caller may change the result.
 func (d *Driver) Network() chain.Network {
 	n := d.network
 	n.Assets, n.Tiers = slices.Clone(n.Assets), slices.Clone(n.Tiers)
@@ -57,16 +57,18 @@ func (d *Driver) Network() chain.Network {
 	return n
 }
 
-// Check asks every endpoint for its chain id and every token for its decimals. A wrong chain id is
-// fault.Stopped with code chain_id_mismatch, a token that is not there or counts differently is
-// fault.Stopped with code token_mismatch, an endpoint without an answer is fault.Unavailable.
+// Check asks every node for its chain id and for the decimals of every token. Errors:
+//
+//   - fault.Stopped (chain_id_mismatch): a node serves another network
+//   - fault.Stopped (token_mismatch): a contract is no token or has other decimals
+//   - fault.Unavailable: a node did not answer
 func (d *Driver) Check(ctx context.Context) error {
-	for _, e := range d.nodes.Nodes {
-		if err := d.nodes.Vet(ctx, e); err != nil {
+	for _, node := range d.nodes.Nodes {
+		if err := d.nodes.Vet(ctx, node); err != nil {
 			return failover.Fault(d.network.Slug, err)
 		}
 
-		if err := d.checkTokens(ctx, e); err != nil {
+		if err := d.checkTokens(ctx, node); err != nil {
 			return failover.Fault(d.network.Slug, err)
 		}
 	}
@@ -74,49 +76,51 @@ func (d *Driver) Check(ctx context.Context) error {
 	return nil
 }
 
-// ParseAddress returns the EIP-55 form of an address: 0x and 40 hex digits, either all of one case or
-// with a correct checksum. Anything else is fault.Invalid.
-func (d *Driver) ParseAddress(s string) (chain.Address, error) {
-	a, err := parseAddress(s)
+// ParseAddress returns the EIP-55 form of an address: 0x and 40 hex digits, of one case or with a
+// correct checksum. Anything else is fault.Invalid (address_invalid).
+func (d *Driver) ParseAddress(text string) (chain.Address, error) {
+	address, err := parseAddress(text)
 	if err != nil {
 		return "", err
 	}
 
-	return canonical(a), nil
+	return canonical(address), nil
 }
 
-func parseAddress(s string) (common.Address, error) {
-	var a common.Address
+// parseAddress returns the 20 bytes of an address; see ParseAddress.
+func parseAddress(text string) (common.Address, error) {
+	var address common.Address
 
-	digits, ok := strings.CutPrefix(s, "0x")
+	digits, ok := strings.CutPrefix(text, "0x")
 	if !ok || len(digits) != 2*common.AddressLength {
-		return a, badAddress(s, "write 0x and 40 hexadecimal digits")
+		return address, invalidAddress(text, "write 0x and 40 hexadecimal digits")
 	}
 
-	if _, err := hex.Decode(a[:], []byte(digits)); err != nil {
-		return a, badAddress(s, "write 0x and 40 hexadecimal digits")
+	if _, err := hex.Decode(address[:], []byte(digits)); err != nil {
+		return address, invalidAddress(text, "write 0x and 40 hexadecimal digits")
 	}
 
-	if digits != strings.ToLower(digits) && digits != strings.ToUpper(digits) && a.Hex() != s {
-		return a, badAddress(s, "its checksum (EIP-55) is wrong: copy it again")
+	if digits != strings.ToLower(digits) && digits != strings.ToUpper(digits) && address.Hex() != text {
+		return address, invalidAddress(text, "its checksum (EIP-55) is wrong: copy it again")
 	}
 
-	return a, nil
+	return address, nil
 }
 
-func badAddress(s, what string) error {
-	if len(s) > 64 {
-		s = s[:64] + "…"
+// invalidAddress returns fault.Invalid (address_invalid), with text cut to 64 bytes.
+func invalidAddress(text, what string) error {
+	if len(text) > 64 {
+		text = text[:64] + "…"
 	}
 
-	return fault.New(fault.Invalid, "address_invalid", "%q is not an EVM address: %s", s, what)
+	return fault.New(fault.Invalid, "address_invalid", "%q is not an EVM address: %s", text, what)
 }
 
 // canonical returns the EIP-55 form.
-func canonical(a common.Address) chain.Address { return chain.Address(a.Hex()) }
+func canonical(address common.Address) chain.Address { return chain.Address(address.Hex()) }
 
 // DeriveAddress returns the address of a compressed secp256k1 public key: the last 20 bytes of the
-// Keccak-256 of the uncompressed point. Another key is fault.Invalid.
+// Keccak-256 of the uncompressed point. Another key is fault.Invalid (key_invalid).
 func (d *Driver) DeriveAddress(key chain.PublicKey) (chain.Address, error) {
 	if key.Curve != chain.Secp256k1 {
 		return "", fault.New(
@@ -140,11 +144,8 @@ func (d *Driver) DeriveAddress(key chain.PublicKey) (chain.Address, error) {
 func (d *Driver) PaymentURI(to chain.Address, asset chain.Asset, amount chain.Amount) string {
 	id := strconv.FormatUint(d.network.ChainID, 10)
 	if asset.Kind == chain.Token {
-		return "ethereum:" + string(
-			asset.Contract,
-		) + "@" + id + "/transfer?address=" + string(
-			to,
-		) + "&uint256=" + amount.String()
+		target := "ethereum:" + string(asset.Contract) + "@" + id
+		return target + "/transfer?address=" + string(to) + "&uint256=" + amount.String()
 	}
 
 	return "ethereum:" + string(to) + "@" + id + "?value=" + amount.String()

@@ -16,59 +16,64 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
 
-// endpoint is one node behind one URL.
+// endpoint is the JSON-RPC client of one node.
 type endpoint struct {
 	failover.Node
-	client  *rpc.Client
-	timeout time.Duration
-	slots   chan struct{} // requests in flight
+	client   *rpc.Client
+	timeout  time.Duration
+	inFlight chan struct{} // requests in flight
 
-	mu              sync.Mutex
-	batch, maxBatch int  // calls per request now, and at most
-	streak          int  // full requests answered since the batch size changed
-	noBlockReceipts bool // it does not know eth_getBlockReceipts
+	mu                  sync.Mutex
+	batchSize, maxBatch int  // calls per request now, and at most
+	fullBatches         int  // full requests answered since the batch size changed
+	noBlockReceipts     bool // it does not know eth_getBlockReceipts
 }
 
-func newEndpoint(raw string, c Config) (*endpoint, error) {
-	u, err := checkURL(raw)
+// newEndpoint returns the client of a URL without connecting.
+func newEndpoint(raw string, config Config) (*endpoint, error) {
+	parsed, err := parseURL(raw)
 	if err != nil {
 		return nil, err
 	}
 
-	e := &endpoint{
-		Node:     failover.Node{Host: u.Host, Secrets: failover.SecretsOf(u)},
-		timeout:  c.Timeout,
-		slots:    make(chan struct{}, c.Concurrency),
-		batch:    c.MaxBatch,
-		maxBatch: c.MaxBatch,
-	}
-	client := *c.HTTPClient
-	client.Transport = &transport{base: client.Transport, limit: c.MaxResponse, endpoint: e}
-	// no I/O for http URLs
-	e.client, err = rpc.DialOptions(context.Background(), raw, rpc.WithHTTPClient(&client))
-	if err != nil {
-		return nil, invalidConfig("the RPC client refuses the URL of %s", e.Host)
+	node := &endpoint{
+		Node:      failover.Node{Host: parsed.Host, Secrets: failover.SecretsOf(parsed)},
+		timeout:   config.Timeout,
+		inFlight:  make(chan struct{}, config.Concurrency),
+		batchSize: config.MaxBatch,
+		maxBatch:  config.MaxBatch,
 	}
 
-	return e, nil
+	client := *config.HTTPClient
+	client.Transport = &transport{base: client.Transport, limit: config.MaxResponse, endpoint: node}
+
+	// DialOptions does no I/O for http URLs.
+	node.client, err = rpc.DialOptions(context.Background(), raw, rpc.WithHTTPClient(&client))
+	if err != nil {
+		return nil, invalidConfig("the RPC client refuses the URL of %s", node.Host)
+	}
+
+	return node, nil
 }
 
+// errBodyTooLarge ends the read of a response body at Config.MaxResponse.
 var errBodyTooLarge = errors.New("the response is larger than allowed")
 
-// transport bounds response bodies and hears Retry-After.
+// transport bounds response bodies and stores Retry-After in the endpoint.
 type transport struct {
 	base     http.RoundTripper
 	limit    int64
 	endpoint *endpoint
 }
 
-func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+// RoundTrip sends a request and bounds the body of its response.
+func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	base := t.base
 	if base == nil {
 		base = http.DefaultTransport
 	}
 
-	resp, err := base.RoundTrip(r)
+	resp, err := base.RoundTrip(request)
 	if err != nil {
 		return nil, err
 	}
@@ -77,76 +82,79 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		t.endpoint.HearRetryAfter(resp)
 	}
 
-	resp.Body = &boundedBody{ReadCloser: resp.Body, left: t.limit}
+	resp.Body = &boundedBody{ReadCloser: resp.Body, remaining: t.limit}
 
 	return resp, nil
 }
 
+// boundedBody is a response body of limited length.
 type boundedBody struct {
 	io.ReadCloser
-	left int64
+	remaining int64
 }
 
-func (b *boundedBody) Read(p []byte) (int, error) {
-	if b.left <= 0 {
+// Read returns errBodyTooLarge once the limit is reached.
+func (b *boundedBody) Read(buffer []byte) (int, error) {
+	if b.remaining <= 0 {
 		return 0, errBodyTooLarge
 	}
 
-	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
-	b.left -= int64(n)
+	n, err := b.ReadCloser.Read(buffer[:min(int64(len(buffer)), b.remaining)])
+	b.remaining -= int64(n)
 
 	return n, err
 }
 
-// call is one JSON-RPC call and its outcome.
+// call is one JSON-RPC call and its result.
 type call struct {
 	method string
 	args   []any
 	result json.RawMessage
-	// err is the node's refusal of this call alone, a *failover.Refusal.
+	// err is the node's refusal of this call, a *failover.Refusal.
 	err error
 }
 
+// newCall returns a call that was not sent yet.
 func newCall(method string, args ...any) *call { return &call{method: method, args: args} }
 
-// do makes the calls, in as few requests as the endpoint takes. An error means that the endpoint gave no
-// usable answer as a whole; a refusal of a single call is in the call.
+// do sends the calls in as few requests as the node accepts. It returns an error if the node gave
+// no usable answer as a whole; the refusal of one call is in the call.
 func (e *endpoint) do(ctx context.Context, calls ...*call) error {
-	size := e.batchSize()
+	size := e.currentBatchSize()
 	if len(calls) <= size {
-		return e.split(ctx, calls)
+		return e.sendSplit(ctx, calls)
 	}
 
-	g, ctx := errgroup.WithContext(ctx)
+	group, ctx := errgroup.WithContext(ctx)
 
 	for start := 0; start < len(calls); start += size {
 		part := calls[start:min(start+size, len(calls))]
 
-		g.Go(func() error { return e.split(ctx, part) })
+		group.Go(func() error { return e.sendSplit(ctx, part) })
 	}
 
-	return g.Wait()
+	return group.Wait()
 }
 
-// split sends the calls as one request and, when that is too much for the node, in halves.
-func (e *endpoint) split(ctx context.Context, calls []*call) error {
+// sendSplit sends the calls as one request, and in halves if the node finds that too much.
+func (e *endpoint) sendSplit(ctx context.Context, calls []*call) error {
 	if len(calls) == 0 {
 		return nil
 	}
 
 	err := e.send(ctx, calls)
-	if f, ok := errors.AsType[*failover.Failure](err); ok && len(calls) > 1 {
-		if f.Kind == tooMuch || f.Kind == failover.Throttled {
+	if failure, ok := errors.AsType[*failover.Failure](err); ok && len(calls) > 1 {
+		if failure.Kind == tooMuch || failure.Kind == failover.Throttled {
 			e.shrink(len(calls))
 		}
 
-		if f.Kind == tooMuch {
+		if failure.Kind == tooMuch {
 			half := len(calls) / 2
-			if err := e.split(ctx, calls[:half]); err != nil {
+			if err := e.sendSplit(ctx, calls[:half]); err != nil {
 				return err
 			}
 
-			return e.split(ctx, calls[half:])
+			return e.sendSplit(ctx, calls[half:])
 		}
 	}
 
@@ -160,8 +168,8 @@ func (e *endpoint) split(ctx context.Context, calls []*call) error {
 // send makes one HTTP request.
 func (e *endpoint) send(ctx context.Context, calls []*call) error {
 	select {
-	case e.slots <- struct{}{}:
-		defer func() { <-e.slots }()
+	case e.inFlight <- struct{}{}:
+		defer func() { <-e.inFlight }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -170,76 +178,77 @@ func (e *endpoint) send(ctx context.Context, calls []*call) error {
 	defer cancel()
 
 	if len(calls) == 1 {
-		c := calls[0]
-		c.result, c.err = nil, nil
+		rpcCall := calls[0]
+		rpcCall.result, rpcCall.err = nil, nil
 
-		err := e.client.CallContext(limited, &c.result, c.method, c.args...)
+		err := e.client.CallContext(limited, &rpcCall.result, rpcCall.method, rpcCall.args...)
 		if refused := refusalInBody(err); refused != nil {
 			err = refused
 		}
 
-		return e.settle(ctx, calls, c.outcome(e, err))
+		return e.transportError(ctx, calls, rpcCall.setOutcome(e, err))
 	}
 
 	batch := make([]rpc.BatchElem, len(calls))
-	for i, c := range calls {
-		c.result, c.err = nil, nil
-		batch[i] = rpc.BatchElem{Method: c.method, Args: c.args, Result: &c.result}
+	for i, rpcCall := range calls {
+		rpcCall.result, rpcCall.err = nil, nil
+		batch[i] = rpc.BatchElem{Method: rpcCall.method, Args: rpcCall.args, Result: &rpcCall.result}
 	}
 
 	if err := e.client.BatchCallContext(limited, batch); err != nil {
-		return e.settle(ctx, calls, err)
+		return e.transportError(ctx, calls, err)
 	}
 
-	for i, c := range calls {
-		if err := c.outcome(e, batch[i].Error); err != nil {
-			return e.settle(ctx, calls, err)
+	for i, rpcCall := range calls {
+		if err := rpcCall.setOutcome(e, batch[i].Error); err != nil {
+			return e.transportError(ctx, calls, err)
 		}
 	}
 
-	return e.settle(ctx, calls, nil)
+	return e.transportError(ctx, calls, nil)
 }
 
-// bodyError is a JSON-RPC error that came with HTTP status 400 or 500 instead of 200, as some nodes send it.
-type bodyError struct {
+// errorInBody is a JSON-RPC error sent with HTTP status 400 or 500, as some nodes do.
+type errorInBody struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
 }
 
-func (b *bodyError) Error() string  { return b.Message }
-func (b *bodyError) ErrorCode() int { return b.Code }
+func (b *errorInBody) Error() string  { return b.Message }
+func (b *errorInBody) ErrorCode() int { return b.Code }
 
+// refusalInBody returns the JSON-RPC error in the body of an HTTP error, or nil.
 func refusalInBody(err error) error {
-	answered, ok := errors.AsType[rpc.HTTPError](err)
+	httpError, ok := errors.AsType[rpc.HTTPError](err)
 	if !ok ||
-		(answered.StatusCode != http.StatusBadRequest && answered.StatusCode != http.StatusInternalServerError) {
+		(httpError.StatusCode != http.StatusBadRequest && httpError.StatusCode != http.StatusInternalServerError) {
 		return nil
 	}
 
 	var body struct {
-		Error *bodyError `json:"error"`
+		Error *errorInBody `json:"error"`
 	}
-	if json.Unmarshal(answered.Body, &body) != nil || body.Error == nil || body.Error.Code == 0 {
+	if json.Unmarshal(httpError.Body, &body) != nil || body.Error == nil || body.Error.Code == 0 {
 		return nil
 	}
 
 	return body.Error
 }
 
-// outcome keeps a node's refusal in the call and passes every other error on.
-func (c *call) outcome(e *endpoint, err error) error {
-	if refused, ok := errors.AsType[rpc.Error](err); ok {
-		r := &failover.Refusal{
-			Host:    e.Host,
+// setOutcome stores a node's refusal in the call and returns any other error.
+func (c *call) setOutcome(node *endpoint, err error) error {
+	if rpcError, ok := errors.AsType[rpc.Error](err); ok {
+		refusal := &failover.Refusal{
+			Host:    node.Host,
 			Method:  c.method,
-			Code:    refused.ErrorCode(),
-			Message: e.Clean(refused.Error()),
+			Code:    rpcError.ErrorCode(),
+			Message: node.Clean(rpcError.Error()),
 		}
-		if throttles(r) {
-			return e.Fail(failover.Throttled, "%s", r.Message)
+		if isThrottle(refusal) {
+			return node.Fail(failover.Throttled, "%s", refusal.Message)
 		}
 
-		c.err = r
+		c.err = refusal
 
 		return nil
 	}
@@ -247,8 +256,8 @@ func (c *call) outcome(e *endpoint, err error) error {
 	return err
 }
 
-// settle turns a client error into a failure, or into the context's error when it was the caller who gave up.
-func (e *endpoint) settle(ctx context.Context, calls []*call, err error) error {
+// transportError returns a client error as a failure, or the context's error if that is done.
+func (e *endpoint) transportError(ctx context.Context, calls []*call, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -257,45 +266,46 @@ func (e *endpoint) settle(ctx context.Context, calls []*call, err error) error {
 		return ctx.Err()
 	}
 
-	if f, ok := errors.AsType[*failover.Failure](err); ok {
-		return f
+	if failure, ok := errors.AsType[*failover.Failure](err); ok {
+		return failure
 	}
 
-	f := e.Fail(failover.Unreachable, "%s", e.Why(err, e.timeout))
-	if answered, ok := errors.AsType[rpc.HTTPError](err); ok {
-		f.What = fmt.Sprintf("HTTP status %d", answered.StatusCode)
+	failure := e.Fail(failover.Unreachable, "%s", e.Why(err, e.timeout))
+	if httpError, ok := errors.AsType[rpc.HTTPError](err); ok {
+		failure.What = fmt.Sprintf("HTTP status %d", httpError.StatusCode)
 		switch {
-		case answered.StatusCode == http.StatusTooManyRequests:
-			f.Kind = failover.Throttled
-		case answered.StatusCode == http.StatusRequestEntityTooLarge,
-			answered.StatusCode == http.StatusBadRequest:
-			f.Kind = tooMuch // of several calls; of one it is a plain failure
+		case httpError.StatusCode == http.StatusTooManyRequests:
+			failure.Kind = failover.Throttled
+		case httpError.StatusCode == http.StatusRequestEntityTooLarge,
+			httpError.StatusCode == http.StatusBadRequest:
+			failure.Kind = tooMuch // of several calls; of one it is a plain failure
 		}
 
-		return f
+		return failure
 	}
 
-	_, notAList := errors.AsType[*json.UnmarshalTypeError](err) // one error object in answer to a batch
+	_, unmarshalError := errors.AsType[*json.UnmarshalTypeError](err) // one error object in answer to a batch
 
-	_, notJSON := errors.AsType[*json.SyntaxError](err)
+	_, syntaxError := errors.AsType[*json.SyntaxError](err)
 	switch {
 	case errors.Is(err, errBodyTooLarge),
 		errors.Is(err, context.DeadlineExceeded),
-		notAList && len(calls) > 1:
-		f.Kind = tooMuch
-	case notAList, notJSON, errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF),
+		unmarshalError && len(calls) > 1:
+		failure.Kind = tooMuch
+	case unmarshalError, syntaxError, errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF),
 		errors.Is(err, rpc.ErrNoResult), errors.Is(err, rpc.ErrMissingBatchResponse):
-		f.Kind, f.What = failover.Garbled, "the answer is not a complete JSON-RPC response"
+		failure.Kind, failure.What = failover.Garbled, "the answer is not a complete JSON-RPC response"
 	}
 
-	return f
+	return failure
 }
 
-func (e *endpoint) batchSize() int {
+// currentBatchSize returns the number of calls that one request may hold now.
+func (e *endpoint) currentBatchSize() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 
-	return e.batch
+	return e.batchSize
 }
 
 // shrink halves the batch size after a request of n calls was refused.
@@ -303,21 +313,22 @@ func (e *endpoint) shrink(n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 
-	e.batch, e.streak = max(1, min(e.batch, n/2)), 0
+	e.batchSize, e.fullBatches = max(1, min(e.batchSize, n/2)), 0
 }
 
-// growAfter is how many full requests in a row must be answered before one call more is tried.
+// growAfter is the number of full requests in a row after which the batch size grows by one.
 const growAfter = 8
 
+// grow counts a successful request of n calls.
 func (e *endpoint) grow(n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 
-	if n < e.batch || e.batch >= e.maxBatch {
+	if n < e.batchSize || e.batchSize >= e.maxBatch {
 		return
 	}
 
-	if e.streak++; e.streak >= growAfter {
-		e.batch, e.streak = e.batch+1, 0
+	if e.fullBatches++; e.fullBatches >= growAfter {
+		e.batchSize, e.fullBatches = e.batchSize+1, 0
 	}
 }

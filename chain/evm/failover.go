@@ -9,10 +9,10 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
 
-// tooMuch is the kind of a node that a smaller request may suit.
+// tooMuch is the kind of a failure that a smaller request may avoid.
 const tooMuch failover.Kind = "too much"
 
-// The JSON-RPC codes that are acted on. Sources: JSON-RPC 2.0, section 5.1; EIP-1474; EIP-4444 as
+// The JSON-RPC error codes in use. Sources: JSON-RPC 2.0, section 5.1; EIP-1474; EIP-4444 as
 // go-ethereum answers it.
 const (
 	codeReverted    = 3
@@ -22,32 +22,35 @@ const (
 	codeLimit       = -32005
 )
 
-func throttles(err error) bool { return failover.RefusedWith(err, codeLimit, 429) }
-func noMethod(err error) bool  { return failover.RefusedWith(err, codeNoMethod, codeUnsupported) }
+// isThrottle reports whether a node refused a call because of its rate limit.
+func isThrottle(err error) bool { return failover.RefusedWith(err, codeLimit, 429) }
 
-// ask is failover.Set.Ask for as many rounds as configured.
-func (d *Driver) ask(ctx context.Context, need uint64, f func(context.Context, *endpoint) error) error {
-	return d.nodes.Ask(ctx, d.attempts, need, f)
+// isNoMethod reports whether a node does not support a method.
+func isNoMethod(err error) bool { return failover.RefusedWith(err, codeNoMethod, codeUnsupported) }
+
+// ask makes a call to the nodes in turn, with as many attempts as configured; see failover.Set.Ask.
+func (d *Driver) ask(ctx context.Context, need uint64, call func(context.Context, *endpoint) error) error {
+	return d.nodes.Ask(ctx, d.attempts, need, call)
 }
 
-// Doubt lets the endpoint that is preferred now rest like one that failed.
+// Doubt demotes the preferred node as if it had failed.
 func (d *Driver) Doubt(why string) { d.nodes.Doubt(why) }
 
-// verify compares the endpoint's chain id with the network's.
-func (d *Driver) verify(ctx context.Context, e *endpoint) error {
-	c := newCall("eth_chainId")
-	if err := e.do(ctx, c); err != nil {
+// verify compares the node's chain id with the network's.
+func (d *Driver) verify(ctx context.Context, node *endpoint) error {
+	rpcCall := newCall("eth_chainId")
+	if err := node.do(ctx, rpcCall); err != nil {
 		return err
 	}
 
 	var id hexutil.Uint64
-	if err := c.decode(e, &id); err != nil {
+	if err := rpcCall.decode(node, &id); err != nil {
 		return err
 	}
 
 	if uint64(id) != d.network.ChainID {
 		return &failover.Mismatch{
-			Host:  e.Host,
+			Host:  node.Host,
 			Shows: fmt.Sprintf("serves chain id %d", uint64(id)),
 			Want:  fmt.Sprint(d.network.ChainID),
 		}
@@ -56,19 +59,19 @@ func (d *Driver) verify(ctx context.Context, e *endpoint) error {
 	return nil
 }
 
-// refreshTip asks for the endpoint's newest height; below need it is failover.ErrLagging.
-func refreshTip(ctx context.Context, e *endpoint, need uint64) error {
-	c := newCall("eth_blockNumber")
-	if err := e.do(ctx, c); err != nil {
+// refreshTip reads the node's tip; below need it returns failover.ErrLagging.
+func refreshTip(ctx context.Context, node *endpoint, need uint64) error {
+	rpcCall := newCall("eth_blockNumber")
+	if err := node.do(ctx, rpcCall); err != nil {
 		return err
 	}
 
 	var tip hexutil.Uint64
-	if err := c.decode(e, &tip); err != nil {
+	if err := rpcCall.decode(node, &tip); err != nil {
 		return err
 	}
 
-	e.SawTip(uint64(tip))
+	node.SawTip(uint64(tip))
 
 	if uint64(tip) < need {
 		return failover.ErrLagging

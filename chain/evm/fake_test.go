@@ -1,6 +1,6 @@
 package evm_test
 
-// A scripted JSON-RPC node for what a real one cannot be made to do: lie, lag, refuse and break off.
+// A scripted JSON-RPC node for what a real one cannot do: contradict itself, lag, refuse and fail.
 
 import (
 	"bytes"
@@ -37,16 +37,16 @@ var (
 	payee         = common.HexToAddress("0x3000000000000000000000000000000000000003")
 )
 
-type object = map[string]any
+type jsonObject = map[string]any
 
-// rpcCall is one call of a request.
+// rpcCall is one call of a JSON-RPC request.
 type rpcCall struct {
 	ID     json.RawMessage   `json:"id"`
 	Method string            `json:"method"`
 	Params []json.RawMessage `json:"params"`
 }
 
-// param reads a parameter as text.
+// param returns a parameter as text, "" if it is none.
 func (c rpcCall) param(i int) string {
 	var s string
 	if i < len(c.Params) {
@@ -56,25 +56,25 @@ func (c rpcCall) param(i int) string {
 	return s
 }
 
-// refuse is an answer that is a JSON-RPC error.
-type refuse struct {
+// rpcError is a JSON-RPC error as a result.
+type rpcError struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
 }
 
 // fakeBlock is one block of a fakeNode.
 type fakeBlock struct {
-	header   object
-	txs      []object
-	receipts []object
+	header   jsonObject
+	txs      []jsonObject
+	receipts []jsonObject
 }
 
 func (b fakeBlock) hash() string { return b.header["hash"].(string) }
 
-func (b fakeBlock) json(full bool) object {
-	out := object{}
-	for k, v := range b.header {
-		out[k] = v
+func (b fakeBlock) json(full bool) jsonObject {
+	out := jsonObject{}
+	for field, value := range b.header {
+		out[field] = value
 	}
 
 	txs := []any{}
@@ -91,7 +91,7 @@ func (b fakeBlock) json(full bool) object {
 	return out
 }
 
-// fakeNode answers for a chain that the test made.
+// fakeNode is a scripted JSON-RPC node with a chain that the test makes.
 type fakeNode struct {
 	mu      sync.Mutex
 	chainID uint64
@@ -103,8 +103,8 @@ type fakeNode struct {
 	requests [][]string // the methods of each request
 }
 
-// newFakeNode has blocks 0 to tip. Each above 0 pays the payee: 1000+height wei, and height tokens in the
-// second log of the same transaction.
+// newFakeNode returns a node with blocks 0 to tip. Each block above 0 has one transaction to the
+// payee, with 1000+height wei and, in its second log, height base units of the token.
 func newFakeNode(tip int) *fakeNode {
 	n := &fakeNode{chainID: fakeChainID}
 	for range tip + 1 {
@@ -124,7 +124,7 @@ func (n *fakeNode) extend(branch string) {
 	}
 
 	b := fakeBlock{
-		header: object{
+		header: jsonObject{
 			"number":           hexutil.Uint64(height),
 			"hash":             hash.Hex(),
 			"parentHash":       parent.Hex(),
@@ -137,7 +137,7 @@ func (n *fakeNode) extend(branch string) {
 	if height > 0 {
 		b.header["transactionsRoot"] = common.HexToHash("0x01").Hex()
 		tx := crypto.Keccak256Hash(fmt.Appendf(nil, "tx %d %s", height, branch)).Hex()
-		b.txs = []object{
+		b.txs = []jsonObject{
 			{
 				"hash":      tx,
 				"from":      payer.Hex(),
@@ -164,7 +164,7 @@ func (n *fakeNode) extend(branch string) {
 		}
 
 		b.header["logsBloom"] = bloom
-		b.receipts = []object{
+		b.receipts = []jsonObject{
 			{
 				"transactionHash":   tx,
 				"blockHash":         hash.Hex(),
@@ -172,7 +172,7 @@ func (n *fakeNode) extend(branch string) {
 				"status":            "0x1",
 				"gasUsed":           "0x5208",
 				"effectiveGasPrice": "0x3b9aca00",
-				"logs": []object{
+				"logs": []jsonObject{
 					logOf(other, 7, 1), // another contract's
 					logOf(token, 8, uint64(height)),
 				},
@@ -183,10 +183,10 @@ func (n *fakeNode) extend(branch string) {
 	n.blocks = append(n.blocks, b)
 }
 
-func logOf(contract common.Address, index, amount uint64) object {
+func logOf(contract common.Address, index, amount uint64) jsonObject {
 	word := chain.Units(amount).Bytes32()
 
-	return object{
+	return jsonObject{
 		"address":  contract.Hex(),
 		"logIndex": hexutil.Uint64(index),
 		"data":     hexutil.Bytes(word[:]),
@@ -203,7 +203,7 @@ func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer n.mu.Unlock()
 
 	body, _ := io.ReadAll(r.Body)
-	calls, batch := parseCalls(body)
+	calls, batch := decodeCalls(body)
 
 	var methods []string
 	for _, c := range calls {
@@ -215,17 +215,17 @@ func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
-	var answers []object
+	var answers []jsonObject
 
 	for _, c := range calls {
-		a := object{"jsonrpc": "2.0", "id": c.ID}
-		if result := n.respond(c); isRefuse(result) {
-			a["error"] = result
+		answer := jsonObject{"jsonrpc": "2.0", "id": c.ID}
+		if result := n.respond(c); isRPCError(result) {
+			answer["error"] = result
 		} else {
-			a["result"] = result
+			answer["result"] = result
 		}
 
-		answers = append(answers, a)
+		answers = append(answers, answer)
 	}
 
 	w.Header().Set("Content-Type", "application/json")
@@ -238,7 +238,7 @@ func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answers[0])
 }
 
-func parseCalls(body []byte) (calls []rpcCall, batch bool) {
+func decodeCalls(body []byte) (calls []rpcCall, batch bool) {
 	if bytes.HasPrefix(bytes.TrimSpace(body), []byte("[")) {
 		_ = json.Unmarshal(body, &calls)
 		return calls, true
@@ -251,7 +251,7 @@ func parseCalls(body []byte) (calls []rpcCall, batch bool) {
 	return []rpcCall{c}, false
 }
 
-func isRefuse(v any) bool { _, ok := v.(refuse); return ok }
+func isRPCError(v any) bool { _, ok := v.(rpcError); return ok }
 
 func (n *fakeNode) respond(c rpcCall) any {
 	if n.answer != nil {
@@ -278,12 +278,12 @@ func (n *fakeNode) respond(c rpcCall) any {
 		case "finalized":
 			height = max(0, tip-4)
 		default:
-			h, err := hexutil.DecodeUint64(tag)
-			if err != nil || h > uint64(tip) {
+			number, err := hexutil.DecodeUint64(tag)
+			if err != nil || number > uint64(tip) {
 				return nil
 			}
 
-			height = int(h)
+			height = int(number)
 		}
 
 		return n.blocks[height].json(full)
@@ -314,7 +314,7 @@ func (n *fakeNode) respond(c rpcCall) any {
 		return hexutil.Bytes(word[:])
 	}
 
-	return refuse{-32601, "the method does not exist"}
+	return rpcError{-32601, "the method does not exist"}
 }
 
 func (n *fakeNode) find(hash string, get func(b fakeBlock, i int) any) any {
@@ -329,7 +329,7 @@ func (n *fakeNode) find(hash string, get func(b fakeBlock, i int) any) any {
 	return nil
 }
 
-// count is how often a method was called.
+// count returns how often a method was called.
 func (n *fakeNode) count(method string) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -337,8 +337,8 @@ func (n *fakeNode) count(method string) int {
 	sum := 0
 
 	for _, methods := range n.requests {
-		for _, m := range methods {
-			if m == method {
+		for _, name := range methods {
+			if name == method {
 				sum++
 			}
 		}
@@ -347,24 +347,25 @@ func (n *fakeNode) count(method string) int {
 	return sum
 }
 
-func (n *fakeNode) forget() {
+func (n *fakeNode) resetRequests() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 
 	n.requests = nil
 }
 
-func (n *fakeNode) script(f func(n *fakeNode)) {
+func (n *fakeNode) update(f func(n *fakeNode)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 
 	f(n)
 }
 
-// wire carries requests to fake nodes by host name, in memory, so that time can stand still (synctest).
-type wire map[string]http.Handler
+// fakeTransport sends requests to fake nodes by host name, in memory, for use under synctest. A nil
+// node never answers.
+type fakeTransport map[string]http.Handler
 
-func (w wire) RoundTrip(r *http.Request) (*http.Response, error) {
+func (w fakeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
@@ -392,30 +393,30 @@ func fakeNetwork() chain.Network {
 	return n
 }
 
-// fakeDriver reads fake nodes, preferred in the order given.
-func fakeDriver(t *testing.T, w wire, hosts []string, change ...func(*evm.Config)) *evm.Driver {
+// fakeDriver returns a driver of fake nodes, in order of preference.
+func fakeDriver(t *testing.T, w fakeTransport, hosts []string, change ...func(*evm.Config)) *evm.Driver {
 	t.Helper()
 
 	c := evm.Config{Network: fakeNetwork(), HTTPClient: &http.Client{Transport: w}, MaxBatch: 16}
-	for _, h := range hosts {
-		c.RPCs = append(c.RPCs, "http://"+h)
+	for _, host := range hosts {
+		c.RPCs = append(c.RPCs, "http://"+host)
 	}
 
-	for _, f := range change {
-		f(&c)
+	for _, apply := range change {
+		apply(&c)
 	}
 
-	d, err := evm.New(c)
+	driver, err := evm.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	return d
+	return driver
 }
 
-func oneFake(t *testing.T, n *fakeNode, change ...func(*evm.Config)) *evm.Driver {
+func driverOf(t *testing.T, n *fakeNode, change ...func(*evm.Config)) *evm.Driver {
 	t.Helper()
-	return fakeDriver(t, wire{"a": n}, []string{"a"}, change...)
+	return fakeDriver(t, fakeTransport{"a": n}, []string{"a"}, change...)
 }
 
 func heights(blocks []chain.Block) []uint64 {

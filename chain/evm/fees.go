@@ -10,344 +10,291 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
-	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// plainGas is what a transfer of native coin to an account without code uses: exactly, on every network
-// that does not count the publishing of the transaction as gas. Source: Ethereum Yellow Paper, G_transaction.
-const plainGas = 21_000
-
-// maxGas bounds a gas estimate that is believed.
-const maxGas = 1 << 32
-
-// spend is one payment of an order, in the terms of the network.
-type spend struct {
-	asset  chain.Asset
-	from   common.Address
-	payee  common.Address // who receives the asset
-	amount chain.Amount
-	// to, value and data are the transaction's: the payee itself, or the token's contract.
-	to    common.Address
-	value chain.Amount
-	data  []byte
-}
-
-// spendOf reads an order. What can never be paid is fault.Invalid.
-func (d *Driver) spendOf(order chain.Order) (spend, error) {
-	if len(order.Outputs) != 1 {
-		return spend{}, fault.New(fault.Unsupported, "outputs_unsupported",
-			"a transaction of network %s pays one destination, not %d", d.network.Slug, len(order.Outputs))
-	}
-
-	if order.FeePayer != nil && *order.FeePayer != order.From {
-		return spend{}, fault.New(
-			fault.Unsupported, "fee_payer_unsupported", "on network %s the sender pays the fee",
-			d.network.Slug,
-		)
-	}
-
-	from, err := parseAddress(string(order.From.Address))
-	if err != nil {
-		return spend{}, err
-	}
-
-	out := order.Outputs[0]
-
-	payee, err := parseAddress(string(out.To))
-	if err != nil {
-		return spend{}, notPayable(err, out.To)
-	}
-
-	asset, ok := d.network.AssetByID(out.AssetID)
-	if !ok {
-		return spend{}, fault.New(
-			fault.Invalid, "asset_not_enabled", "network %s has no asset %s", d.network.Slug,
-			out.AssetID,
-		)
-	}
-
-	_, isToken := d.tokens[payee]
-	switch {
-	case payee == (common.Address{}), isToken:
-		return spend{}, notPayable(nil, out.To)
-	// nothing to oneself cancels a nonce
-	case out.Amount.IsZero() && (payee != from || asset.Kind == chain.Token):
-		return spend{}, fault.New(fault.Invalid, "amount_too_small", "the order pays %s nothing", out.To)
-	case order.SubtractFee && asset.Kind != chain.Native:
-		return spend{}, fault.New(
-			fault.Invalid, "subtract_fee_invalid", "the network fee can be taken out of %s only",
-			d.native.Symbol,
-		)
-	}
-
-	s := spend{asset: asset, from: from, payee: payee, amount: out.Amount}
-	if asset.Kind == chain.Token {
-		s.to, s.data = common.HexToAddress(string(asset.Contract)), transferInput(payee, out.Amount)
-	} else {
-		s.to, s.value = payee, out.Amount
-	}
-
-	return s, nil
-}
-
-func notPayable(cause error, to chain.Address) error {
-	const code, text = "destination_not_payable", "%s cannot be paid: it refuses the transfer, or is no " +
-		"address for money"
-	if cause == nil {
-		return fault.New(fault.Invalid, code, text, to)
-	}
-
-	return fault.Wrap(cause, fault.Invalid, code, text, to)
-}
-
-// survey is what the network says about a spend right now.
-type survey struct {
-	base, tip chain.Amount // wei per gas: the newest block's base fee, the suggested priority fee
-	gas       uint64       // the limit to set
-	hasCode   bool         // the payee of native coin runs code
-	l1        chain.Amount // the most that publishing may cost on an OP-stack rollup, else 0
-	balance   chain.Amount // the sender's, native
-	held      chain.Amount // the sender's, of the asset
-}
-
-// survey reads prices, gas and balances in one request, and the L1 data fee in another where there is one.
-// A sender without the money is fault.State (insufficient_funds), a refused transfer destination_not_payable.
-func (d *Driver) survey(ctx context.Context, e *endpoint, s spend) (survey, error) {
-	var v survey
-
-	header := newCall("eth_getBlockByNumber", "latest", false)
-	tip := newCall("eth_maxPriorityFeePerGas")
-	gas := newCall("eth_estimateGas", map[string]any{
-		"from":  s.from,
-		"to":    s.to,
-		"value": (*hexutil.Big)(s.value.Big()),
-		"data":  hexutil.Bytes(s.data),
-	})
-	code := newCall("eth_getCode", s.payee, "latest")
-	balance := newCall("eth_getBalance", s.from, "latest")
-	held := balance
-	calls := []*call{header, tip, gas, code, balance}
-
-	if s.asset.Kind == chain.Token {
-		var err error
-		if held, err = d.balanceCall(
-			chain.Holding{Address: canonical(s.from), AssetID: s.asset.ID}, "latest",
-		); err != nil {
-			return v, err
-		}
-
-		calls = append(calls, held)
-	}
-
-	if err := e.do(ctx, calls...); err != nil {
-		return v, err
-	}
-
-	var err error
-	if v.base, v.tip, err = e.prices(ctx, header, tip); err != nil {
-		return v, err
-	}
-
-	if v.balance, err = balance.balance(e); err != nil {
-		return v, err
-	}
-
-	if v.held, err = held.balance(e); err != nil {
-		return v, err
-	}
-
-	if v.held.Less(s.amount) {
-		return v, d.unfunded(s, v.held)
-	}
-
-	var deployed hexutil.Bytes
-	if err := code.decode(e, &deployed); err != nil {
-		return v, err
-	}
-
-	v.hasCode = s.asset.Kind == chain.Native && len(deployed) > 0
-	if v.gas, err = gas.gasLimit(e, s); err != nil {
-		return v, err
-	}
-
-	v.l1, err = d.l1Fee(ctx, e, s, v)
-
-	return v, err
-}
-
-func (d *Driver) unfunded(s spend, held chain.Amount) error {
-	return fault.New(
-		fault.State, "insufficient_funds",
-		"%s holds %s base units of %s, too little for what it has to send and its fee",
-		canonical(s.from), held, s.asset.Symbol,
-	)
-}
-
-// prices reads base fee and priority fee; a node without eth_maxPriorityFeePerGas is asked for
-// eth_gasPrice, which is the sum of both.
-func (e *endpoint) prices(ctx context.Context, header, tip *call) (base, priority chain.Amount, err error) {
-	var h headerJSON
-	if err = header.decode(e, &h); err != nil {
-		return
-	}
-
-	if base, err = e.price(h.BaseFeePerGas); err != nil {
-		return
-	}
-
-	var n hexutil.Big
-
-	if noMethod(tip.err) {
-		sum := newCall("eth_gasPrice")
-		if err = e.do(ctx, sum); err != nil {
-			return
-		}
-
-		if err = sum.decode(e, &n); err != nil {
-			return
-		}
-
-		if priority, err = e.price(&n); err != nil {
-			return
-		}
-
-		return base, priority.SubFloor(base), nil
-	}
-
-	if err = tip.decode(e, &n); err != nil {
-		return
-	}
-
-	priority, err = e.price(&n)
-
-	return
-}
-
-// gasLimit reads a gas estimate: as it is for a plain transfer of native coin, else with a fifth on top,
-// rounded up, since the state may change until the transaction is included.
-func (c *call) gasLimit(e *endpoint, s spend) (uint64, error) {
-	if reverts(c.err) {
-		return 0, notPayable(c.err, canonical(s.payee))
-	}
-
-	var gas hexutil.Uint64
-	if err := c.decode(e, &gas); err != nil {
-		return 0, err
-	}
-
-	if gas < plainGas || gas > maxGas {
-		return 0, e.Garbled("a gas estimate of %d", uint64(gas))
-	}
-
-	if gas == plainGas {
-		return plainGas, nil
-	}
-
-	return uint64(gas) + (uint64(gas)+4)/5, nil
-}
-
-// reverts says that the node ran the call and the contract refused it. go-ethereum, Erigon, Reth and Anvil
-// answer code 3; Nethermind -32015; others, and a call that burns all gas, only say so in words.
-func reverts(err error) bool {
-	r, ok := errors.AsType[*failover.Refusal](err)
-	if !ok {
-		return false
-	}
-
-	words := strings.ToLower(r.Message)
-
-	return r.Code == codeReverted || r.Code == -32015 || strings.Contains(words, "revert") ||
-		strings.Contains(words, "gas required exceeds allowance")
-}
-
-// l1Fee asks the rollup's oracle what publishing the transaction costs and adds a quarter, rounded
-// up: the price of L1 blobs and gas may rise before it is included. Source: OP-stack specification,
-// GasPriceOracle.getL1Fee.
-func (d *Driver) l1Fee(ctx context.Context, e *endpoint, s spend, v survey) (chain.Amount, error) {
-	if d.l1Oracle == nil {
-		return chain.Amount{}, nil
-	}
-	// Sizes count, not values: every number as long as it will be.
-	price := v.base.Add(v.base).Add(v.tip)
-	raw := (&envelope{
-		chainID: d.network.ChainID,
-		nonce:   1 << 32,
-		tip:     price,
-		cap:     price,
-		gas:     v.gas,
-		to:      s.to,
-		value:   s.value,
-		data:    s.data,
-	}).encode()
-
-	c := viewCall(*d.l1Oracle, getL1FeeInput(raw), "latest")
-	if err := e.do(ctx, c); err != nil {
-		return chain.Amount{}, err
-	}
-
-	fee, err := c.word(e)
-	if err != nil {
-		return fee, err
-	}
-
-	if chain.MaxTransfer.Less(fee) {
-		return fee, e.Garbled("an L1 data fee of %s wei", fee)
-	}
-
-	return fee.Add(quarterUp(fee)), nil
-}
-
-// getL1FeeInput is the ABI encoding of getL1Fee(bytes).
-func getL1FeeInput(raw []byte) []byte {
-	length := chain.Units(uint64(len(raw))).Bytes32()
-	offset := chain.Units(32).Bytes32()
-	in := append([]byte{0x49, 0x94, 0x8e, 0x0e}, offset[:]...)
-	in = append(in, length[:]...)
-
-	return append(in, common.RightPadBytes(raw, (len(raw)+31)/32*32)...)
-}
-
-// ceiling is the price per gas to offer: room for the base fee to double.
-func (v survey) ceiling() chain.Amount { return v.base.Add(v.base).Add(v.tip) }
-
-// exact is the price per gas of a sweep, all of which is spent: the base fee with a quarter on top, rounded
-// up, which two full blocks do not exceed by more than the priority fee covers.
-func (v survey) exact() chain.Amount { return v.base.Add(quarterUp(v.base)).Add(v.tip) }
-
-func quarterUp(a chain.Amount) chain.Amount {
-	return a.RoundUpTo(chain.Units(4)).Share(chain.Units(1), chain.Units(4))
-}
-
-// allowance is the most that the transaction should be allowed to cost: one and a half of the ceiling,
-// rounded up, so that it can be replaced three times at an eighth more each.
-func (v survey) allowance() chain.Amount {
-	price := v.ceiling()
-	half := price.RoundUpTo(chain.Units(2)).Share(chain.Units(1), chain.Units(2))
-
-	return price.Add(half).Mul(v.gas).Add(v.l1)
-}
-
-// expected is what the transaction will probably cost.
-func (v survey) expected() chain.Amount { return v.base.Add(v.tip).Mul(v.gas).Add(v.l1) }
-
-// EstimateFee returns the most that the order's transaction should be allowed to cost now, in wei: gas
-// limit × 1.5 × (2 × base fee + priority fee), and the L1 data fee of an OP-stack rollup.
+// EstimateFee returns the most that the order's transaction should cost, in wei: gas limit × 1.5 ×
+// (2 × base fee + priority fee), plus the L1 data fee of an OP-stack rollup. Errors are those of
+// messageOf and quote.
 func (d *Driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount, error) {
-	s, err := d.spendOf(order)
+	msg, err := d.messageOf(order)
 	if err != nil {
 		return chain.Amount{}, err
 	}
 
 	var fee chain.Amount
 
-	err = d.ask(ctx, 0, func(ctx context.Context, e *endpoint) error {
-		v, err := d.survey(ctx, e, s)
+	err = d.ask(ctx, 0, func(ctx context.Context, node *endpoint) error {
+		quote, err := d.quote(ctx, node, msg)
 		if err == nil {
-			fee = v.allowance()
+			fee = quote.maxCost()
 		}
 
 		return err
 	})
 
 	return fee, err
+}
+
+// transferGas is the gas of a native transfer to an account without code, except on networks that
+// count publishing as gas. Source: Ethereum Yellow Paper, G_transaction.
+const transferGas = 21_000
+
+// maxGas bounds the gas estimates that are accepted.
+const maxGas = 1 << 32
+
+// networkQuote holds current fees, gas and balances for a transfer.
+type networkQuote struct {
+	baseFee, tipCap chain.Amount // wei per gas: the newest block's base fee, the suggested priority fee
+	gas             uint64       // the limit to set
+	hasCode         bool         // the payee of native coin runs code
+	l1Fee           chain.Amount // the most that publishing may cost on an OP-stack rollup, else 0
+	balance         chain.Amount // the sender's, native
+	assetBalance    chain.Amount // the sender's, of the asset
+}
+
+// quote reads fees, gas and balances in one request, and the L1 data fee in another. Errors:
+//
+//   - fault.State (insufficient_funds): the sender holds less than the transfer
+//   - fault.Invalid (destination_not_payable): the contract or the payee reverts
+func (d *Driver) quote(ctx context.Context, node *endpoint, msg transferMsg) (networkQuote, error) {
+	var quote networkQuote
+
+	calls, err := d.quoteCallsOf(msg)
+	if err != nil {
+		return quote, err
+	}
+
+	if err := node.do(ctx, calls.all()...); err != nil {
+		return quote, err
+	}
+
+	if quote.baseFee, quote.tipCap, err = node.feesPerGas(ctx, calls.header, calls.tipCap); err != nil {
+		return quote, err
+	}
+
+	if quote.balance, err = calls.balance.amount(node); err != nil {
+		return quote, err
+	}
+
+	if quote.assetBalance, err = calls.assetBalance.amount(node); err != nil {
+		return quote, err
+	}
+
+	if quote.assetBalance.Less(msg.amount) {
+		return quote, d.insufficientFunds(msg, quote.assetBalance)
+	}
+
+	var code hexutil.Bytes
+	if err := calls.code.decode(node, &code); err != nil {
+		return quote, err
+	}
+
+	quote.hasCode = msg.asset.Kind == chain.Native && len(code) > 0
+	if quote.gas, err = calls.gas.gasLimit(node, msg); err != nil {
+		return quote, err
+	}
+
+	quote.l1Fee, err = d.l1Fee(ctx, node, msg, quote)
+
+	return quote, err
+}
+
+// quoteCalls are the calls of one quote. For native coin balance and assetBalance are one call.
+type quoteCalls struct{ header, tipCap, gas, code, balance, assetBalance *call }
+
+// quoteCallsOf returns the calls of a quote, not sent yet.
+func (d *Driver) quoteCallsOf(msg transferMsg) (quoteCalls, error) {
+	calls := quoteCalls{
+		header: newCall("eth_getBlockByNumber", "latest", false),
+		tipCap: newCall("eth_maxPriorityFeePerGas"),
+		gas: newCall("eth_estimateGas", map[string]any{
+			"from":  msg.from,
+			"to":    msg.to,
+			"value": (*hexutil.Big)(msg.value.Big()),
+			"data":  hexutil.Bytes(msg.data),
+		}),
+		code:    newCall("eth_getCode", msg.payee, "latest"),
+		balance: newCall("eth_getBalance", msg.from, "latest"),
+	}
+
+	calls.assetBalance = calls.balance
+	if msg.asset.Kind != chain.Token {
+		return calls, nil
+	}
+
+	var err error
+
+	holding := chain.Holding{Address: canonical(msg.from), AssetID: msg.asset.ID}
+	calls.assetBalance, err = d.balanceCall(holding, "latest")
+
+	return calls, err
+}
+
+// all returns the calls in the order in which they are sent.
+func (q quoteCalls) all() []*call {
+	calls := []*call{q.header, q.tipCap, q.gas, q.code, q.balance}
+	if q.assetBalance != q.balance {
+		calls = append(calls, q.assetBalance)
+	}
+
+	return calls
+}
+
+// feesPerGas returns base fee and priority fee in wei per gas. Without eth_maxPriorityFeePerGas it
+// subtracts the base fee from eth_gasPrice, the sum of both.
+func (e *endpoint) feesPerGas(
+	ctx context.Context,
+	header, tip *call,
+) (baseFee, tipCap chain.Amount, err error) {
+	var latest headerJSON
+	if err = header.decode(e, &latest); err != nil {
+		return
+	}
+
+	if baseFee, err = e.price(latest.BaseFeePerGas); err != nil {
+		return
+	}
+
+	var wei hexutil.Big
+
+	if isNoMethod(tip.err) {
+		gasPrice := newCall("eth_gasPrice")
+		if err = e.do(ctx, gasPrice); err != nil {
+			return
+		}
+
+		if err = gasPrice.decode(e, &wei); err != nil {
+			return
+		}
+
+		if tipCap, err = e.price(&wei); err != nil {
+			return
+		}
+
+		return baseFee, tipCap.SubFloor(baseFee), nil
+	}
+
+	if err = tip.decode(e, &wei); err != nil {
+		return
+	}
+
+	tipCap, err = e.price(&wei)
+
+	return
+}
+
+// gasLimit returns the gas limit for an estimate: the estimate itself for a plain native transfer,
+// else a fifth more, rounded up, since state may change before inclusion.
+func (c *call) gasLimit(node *endpoint, msg transferMsg) (uint64, error) {
+	if isRevert(c.err) {
+		return 0, notPayable(c.err, canonical(msg.payee))
+	}
+
+	var gas hexutil.Uint64
+	if err := c.decode(node, &gas); err != nil {
+		return 0, err
+	}
+
+	if gas < transferGas || gas > maxGas {
+		return 0, node.Garbled("a gas estimate of %d", uint64(gas))
+	}
+
+	if gas == transferGas {
+		return transferGas, nil
+	}
+
+	return uint64(gas) + (uint64(gas)+4)/5, nil
+}
+
+// isRevert reports whether the contract reverted. go-ethereum, Erigon, Reth and Anvil answer code
+// 3, Nethermind -32015. Others, and a call that uses up its gas, say so only in the message.
+func isRevert(err error) bool {
+	refusal, ok := errors.AsType[*failover.Refusal](err)
+	if !ok {
+		return false
+	}
+
+	message := strings.ToLower(refusal.Message)
+
+	return refusal.Code == codeReverted || refusal.Code == -32015 || strings.Contains(message, "revert") ||
+		strings.Contains(message, "gas required exceeds allowance")
+}
+
+// l1Fee returns the L1 data fee of an OP-stack rollup in wei, elsewhere 0. A quarter is added,
+// rounded up, as L1 prices may rise before inclusion. Source: OP-stack specification,
+// GasPriceOracle.getL1Fee.
+func (d *Driver) l1Fee(
+	ctx context.Context,
+	node *endpoint,
+	msg transferMsg,
+	quote networkQuote,
+) (chain.Amount, error) {
+	if d.l1GasPriceOracle == nil {
+		return chain.Amount{}, nil
+	}
+
+	// The fee depends on the size: every number is as long as in the final transaction.
+	price := quote.baseFee.Add(quote.baseFee).Add(quote.tipCap)
+	raw := (&unsignedTx{
+		chainID: d.network.ChainID,
+		nonce:   1 << 32,
+		tipCap:  price,
+		feeCap:  price,
+		gas:     quote.gas,
+		to:      msg.to,
+		value:   msg.value,
+		data:    msg.data,
+	}).encode()
+
+	rpcCall := viewCall(*d.l1GasPriceOracle, getL1FeeInput(raw), "latest")
+	if err := node.do(ctx, rpcCall); err != nil {
+		return chain.Amount{}, err
+	}
+
+	fee, err := rpcCall.uint256(node)
+	if err != nil {
+		return fee, err
+	}
+
+	if chain.MaxTransfer.Less(fee) {
+		return fee, node.Garbled("an L1 data fee of %s wei", fee)
+	}
+
+	return fee.Add(fraction(fee, 4)), nil
+}
+
+// getL1FeeInput returns the ABI encoding of getL1Fee(bytes).
+func getL1FeeInput(raw []byte) []byte {
+	length := chain.Units(uint64(len(raw))).Bytes32()
+	offset := chain.Units(32).Bytes32()
+	input := append([]byte{0x49, 0x94, 0x8e, 0x0e}, offset[:]...)
+	input = append(input, length[:]...)
+
+	return append(input, common.RightPadBytes(raw, (len(raw)+31)/32*32)...)
+}
+
+// feeCap returns the maximum fee to offer, in wei per gas: 2 × base fee + priority fee.
+func (q networkQuote) feeCap() chain.Amount { return q.baseFee.Add(q.baseFee).Add(q.tipCap) }
+
+// sweepFeeCap returns the fee of a sweep, which spends all of it, in wei per gas: 1.25 × base fee,
+// rounded up, + priority fee. Two full blocks exceed it by no more than the priority fee covers.
+func (q networkQuote) sweepFeeCap() chain.Amount {
+	return q.baseFee.Add(fraction(q.baseFee, 4)).Add(q.tipCap)
+}
+
+// fraction returns the given part (1/parts) of an amount, rounded up.
+func fraction(amount chain.Amount, parts uint64) chain.Amount {
+	return amount.RoundUpTo(chain.Units(parts)).Share(chain.Units(1), chain.Units(parts))
+}
+
+// maxCost returns the most that the transaction should cost, in wei: 1.5 × the fee cap, rounded up.
+// That allows three replacements, each an eighth higher.
+func (q networkQuote) maxCost() chain.Amount {
+	price := q.feeCap()
+	return price.Add(fraction(price, 2)).Mul(q.gas).Add(q.l1Fee)
+}
+
+// expectedCost returns what the transaction costs at current fees, in wei.
+func (q networkQuote) expectedCost() chain.Amount {
+	return q.baseFee.Add(q.tipCap).Mul(q.gas).Add(q.l1Fee)
 }

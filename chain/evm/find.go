@@ -12,43 +12,44 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Transaction looks a transaction up in chain and pool. Something that is no transaction hash is
-// fault.Invalid.
+// Transaction returns a transaction from the chain or the pool. Errors:
+//
+//   - fault.Invalid (tx_hash_invalid)
+//   - fault.NotFound (transaction_unknown)
 func (d *Driver) Transaction(ctx context.Context, hash string) (chain.Found, error) {
-	h, err := parseHash(hash)
+	txHash, err := parseHash(hash)
 	if err != nil {
 		return chain.Found{}, err
 	}
 
-	found := chain.Found{TxHash: h.Hex()}
+	found := chain.Found{TxHash: txHash.Hex()}
 
-	err = d.ask(ctx, 0, func(ctx context.Context, e *endpoint) error {
-		s, err := d.sight(ctx, e, h)
+	err = d.ask(ctx, 0, func(ctx context.Context, node *endpoint) error {
+		lookup, err := d.lookUpTx(ctx, node, txHash)
 		if err != nil {
 			return err
 		}
 
-		if s.tx == nil {
+		if lookup.tx == nil {
 			return fault.New(
 				fault.NotFound, "transaction_unknown", "network %s has no transaction %s",
-				d.network.Slug, h.Hex(),
+				d.network.Slug, txHash.Hex(),
 			)
 		}
 
-		if s.receipt == nil {
-			found.Transfers, err = d.foreseen(e, s.tx)
+		if lookup.receipt == nil {
+			found.Transfers, err = d.pendingTransfers(node, lookup.tx)
 			return err
 		}
 
-		found.Block, found.Failed = s.block, *s.receipt.Status == 0
-		if found.Transfers, err = d.moved(
-			e, &s.tx.txJSON, s.receipt,
-		); err != nil || !d.traces ||
-			found.Failed {
+		found.Block, found.Failed = lookup.block, *lookup.receipt.Status == 0
+
+		found.Transfers, err = d.transfersOf(node, &lookup.tx.txJSON, lookup.receipt)
+		if err != nil || !d.traces || found.Failed {
 			return err
 		}
 
-		internal, err := d.internal(ctx, e, h)
+		internal, err := d.internalTransfers(ctx, node, txHash)
 		found.Transfers = append(found.Transfers, internal...)
 
 		return err
@@ -60,100 +61,105 @@ func (d *Driver) Transaction(ctx context.Context, hash string) (chain.Found, err
 	return found, nil
 }
 
-// sighting is where one transaction was seen: nowhere (no tx), in the pool (no receipt), or in a block.
-type sighting struct {
+// txLookup is the result of a lookup: unknown (no tx), in the pool (no receipt), or in a block.
+type txLookup struct {
 	tx      *poolTxJSON
 	receipt *receiptJSON
 	block   chain.Ref
 }
 
-// sight looks a transaction up at one endpoint. A receipt counts only while its block is canonical.
-func (d *Driver) sight(ctx context.Context, e *endpoint, hash common.Hash) (sighting, error) {
+// lookUpTx looks up a transaction at one node. A receipt counts only while its block is canonical.
+func (d *Driver) lookUpTx(ctx context.Context, node *endpoint, hash common.Hash) (txLookup, error) {
 	byHash := newCall("eth_getTransactionByHash", hash)
 
 	receipt := newCall("eth_getTransactionReceipt", hash)
-	if err := e.do(ctx, byHash, receipt); err != nil {
-		return sighting{}, err
+	if err := node.do(ctx, byHash, receipt); err != nil {
+		return txLookup{}, err
 	}
 
-	if byHash.null() && receipt.null() {
-		return sighting{}, nil
+	if byHash.isNull() && receipt.isNull() {
+		return txLookup{}, nil
 	}
 
-	var s sighting
-	if err := byHash.decode(e, &s.tx); err != nil {
-		return s, err
+	var found txLookup
+	if err := byHash.decode(node, &found.tx); err != nil {
+		return found, err
 	}
 
-	if err := s.tx.check(e); err != nil {
-		return s, err
+	if err := found.tx.checkComplete(node); err != nil {
+		return found, err
 	}
 
-	if *s.tx.Hash != hash {
-		return s, e.Garbled("asked for transaction %s, it answered %s", hash.Hex(), s.tx.Hash.Hex())
+	if *found.tx.Hash != hash {
+		return found, node.Garbled(
+			"asked for transaction %s, it answered %s",
+			hash.Hex(),
+			found.tx.Hash.Hex(),
+		)
 	}
 
-	if receipt.null() {
-		if s.tx.BlockHash != nil {
-			return s, e.Garbled("transaction %s is in a block and has no receipt", hash.Hex())
+	if receipt.isNull() {
+		if found.tx.BlockHash != nil {
+			return found, node.Garbled("transaction %s is in a block and has no receipt", hash.Hex())
 		}
 
-		return s, nil
+		return found, nil
 	}
 
-	if err := receipt.decode(e, &s.receipt); err != nil {
-		return s, err
+	if err := receipt.decode(node, &found.receipt); err != nil {
+		return found, err
 	}
 
-	if s.receipt.BlockNumber == nil || s.receipt.BlockHash == nil {
-		return s, e.Garbled("the receipt of transaction %s names no block", hash.Hex())
+	if found.receipt.BlockNumber == nil || found.receipt.BlockHash == nil {
+		return found, node.Garbled("the receipt of transaction %s names no block", hash.Hex())
 	}
 
 	var err error
-	if s.block, err = e.refAt(ctx, uint64(*s.receipt.BlockNumber)); err != nil {
-		return s, err
+	if found.block, err = node.refAt(ctx, uint64(*found.receipt.BlockNumber)); err != nil {
+		return found, err
 	}
 
-	return s, s.receipt.check(e, hash, common.HexToHash(s.block.Hash))
+	return found, found.receipt.check(node, hash, common.HexToHash(found.block.Hash))
 }
 
-func parseHash(s string) (common.Hash, error) {
-	var h common.Hash
+// parseHash returns a transaction hash; anything else is fault.Invalid (tx_hash_invalid).
+func parseHash(text string) (common.Hash, error) {
+	var hash common.Hash
 
-	digits, ok := strings.CutPrefix(s, "0x")
+	digits, ok := strings.CutPrefix(text, "0x")
 	if ok && len(digits) == 2*common.HashLength {
-		if _, err := hex.Decode(h[:], []byte(digits)); err == nil {
-			return h, nil
+		if _, err := hex.Decode(hash[:], []byte(digits)); err == nil {
+			return hash, nil
 		}
 	}
 
-	if len(s) > 80 {
-		s = s[:80] + "…"
+	if len(text) > 80 {
+		text = text[:80] + "…"
 	}
 
-	return h, fault.New(
+	return hash, fault.New(
 		fault.Invalid, "tx_hash_invalid",
 		"%q is not a transaction hash: write 0x and 64 hexadecimal digits",
-		s,
+		text,
 	)
 }
 
-// Nonce returns how many transactions of the address are in blocks up to the tip.
+// Nonce returns the number of the address's transactions in blocks up to the tip.
 func (d *Driver) Nonce(ctx context.Context, address chain.Address) (uint64, error) {
-	a, err := parseAddress(string(address))
+	account, err := parseAddress(string(address))
 	if err != nil {
 		return 0, err
 	}
 
 	var nonce hexutil.Uint64
 
-	err = d.ask(ctx, 0, func(ctx context.Context, e *endpoint) error {
-		c := newCall("eth_getTransactionCount", a, "latest")
-		if err := e.do(ctx, c); err != nil {
+	err = d.ask(ctx, 0, func(ctx context.Context, node *endpoint) error {
+		rpcCall := newCall("eth_getTransactionCount", account, "latest")
+		if err := node.do(ctx, rpcCall); err != nil {
 			return err
 		}
 
-		return c.decode(e, &nonce)
+		return rpcCall.decode(node, &nonce)
 	})
 	if err != nil {
 		return 0, err

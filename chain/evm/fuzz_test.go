@@ -18,7 +18,7 @@ func fuzzDriver(f *testing.F) (*Driver, *endpoint, common.Address) {
 
 	contract := common.HexToAddress("0x1000000000000000000000000000000000000001")
 
-	d, err := New(Config{
+	driver, err := New(Config{
 		Network: Local(
 			31337,
 			chain.Asset{Symbol: "TST", Kind: chain.Token, Contract: canonical(contract), Decimals: 6},
@@ -29,12 +29,12 @@ func fuzzDriver(f *testing.F) (*Driver, *endpoint, common.Address) {
 		f.Fatal(err)
 	}
 
-	return d, d.nodes.Nodes[0], contract
+	return driver, driver.nodes.Nodes[0], contract
 }
 
-// FuzzBlock feeds a node's answer through everything that a scan does with it.
+// FuzzBlock passes a node's answer through all that a scan does with it.
 func FuzzBlock(f *testing.F) {
-	d, e, contract := fuzzDriver(f)
+	driver, node, contract := fuzzDriver(f)
 	hash := common.HexToHash("0x01").Hex()
 	block := `{"number":"0x7","hash":"` + hash + `","parentHash":"` + hash +
 		`","timestamp":"0x5","logsBloom":"0x` + string(
@@ -51,54 +51,55 @@ func FuzzBlock(f *testing.F) {
 	f.Add([]byte(`{}`), []byte(`null`))
 	f.Fuzz(func(t *testing.T, rawBlock, rawReceipt []byte) {
 		var (
-			b blockJSON
-			r receiptJSON
+			block   blockJSON
+			receipt receiptJSON
 		)
-		if (&call{result: rawBlock}).decode(e, &b) != nil ||
-			(&call{result: rawReceipt}).decode(e, &r) != nil {
+		if (&call{result: rawBlock}).decode(node, &block) != nil ||
+			(&call{result: rawReceipt}).decode(node, &receipt) != nil {
 			return
 		}
 
-		if _, err := b.check(e, 7); err != nil {
+		if _, err := block.check(node, 7); err != nil {
 			return
 		}
 
-		for i := range b.Transactions {
-			tx := &b.Transactions[i]
-			if r.check(e, *tx.Hash, *b.Hash) != nil {
+		for i := range block.Transactions {
+			tx := &block.Transactions[i]
+			if receipt.check(node, *tx.Hash, *block.Hash) != nil {
 				continue
 			}
 
-			moved, err := d.moved(e, tx, &r)
+			transfers, err := driver.transfersOf(node, tx, &receipt)
 			if err != nil {
 				continue
 			}
 
 			seen := map[uint32]bool{}
-			for _, m := range moved {
-				if m.Amount.IsZero() || chain.MaxTransfer.Less(m.Amount) || seen[m.Index] ||
-					m.TxHash != tx.Hash.Hex() ||
-					int(m.Index) > len(r.Logs) {
-					t.Fatalf("%+v of %s", m, rawReceipt)
+			for _, transfer := range transfers {
+				if transfer.Amount.IsZero() || chain.MaxTransfer.Less(transfer.Amount) ||
+					seen[transfer.Index] ||
+					transfer.TxHash != tx.Hash.Hex() ||
+					int(transfer.Index) > len(receipt.Logs) {
+					t.Fatalf("%+v of %s", transfer, rawReceipt)
 				}
 
-				seen[m.Index] = true
-				if a, err := d.ParseAddress(string(m.To)); err != nil || a != m.To {
-					t.Fatalf("recipient %q is not canonical", m.To)
+				seen[transfer.Index] = true
+				if a, err := driver.ParseAddress(string(transfer.To)); err != nil || a != transfer.To {
+					t.Fatalf("recipient %q is not canonical", transfer.To)
 				}
 			}
 
-			_ = explained(e, &b, []*receiptJSON{&r})
-			if fee, err := r.fee(e); err == nil && fee.Big().Sign() < 0 {
+			_ = checkBloom(node, &block, []*receiptJSON{&receipt})
+			if fee, err := receipt.fee(node); err == nil && fee.Big().Sign() < 0 {
 				t.Fatalf("fee %s", fee)
 			}
 		}
 	})
 }
 
-// FuzzLog checks every log that counts as a transfer against the standard's own encoding of it.
+// FuzzLog compares each log that counts as a transfer with the standard's encoding of it.
 func FuzzLog(f *testing.F) {
-	d, _, contract := fuzzDriver(f)
+	driver, _, contract := fuzzDriver(f)
 	from, to := common.HexToAddress("0x02"), common.HexToAddress("0x03")
 	f.Add(
 		contract[:], transferTopic[:], common.LeftPadBytes(from[:], 32),
@@ -110,7 +111,7 @@ func FuzzLog(f *testing.F) {
 	)
 	f.Add(to[:], transferTopic[:], []byte{}, []byte{}, []byte{})
 	f.Fuzz(func(t *testing.T, address, topic, first, second, data []byte) {
-		l := logJSON{
+		log := logJSON{
 			Topics: []common.Hash{
 				common.BytesToHash(topic),
 				common.BytesToHash(first),
@@ -118,24 +119,24 @@ func FuzzLog(f *testing.F) {
 			},
 			Data: data,
 		}
-		a := common.BytesToAddress(address)
-		l.Address = &a
+		contractOfLog := common.BytesToAddress(address)
+		log.Address = &contractOfLog
 
-		got, ok := d.tokenTransfer(&l)
+		got, ok := driver.tokenTransfer(&log)
 		if !ok {
 			return
 		}
 
 		word := got.Amount.Bytes32()
-		if a != contract || l.Topics[0] != transferTopic || !bytes.Equal(word[:], data) ||
-			common.BytesToHash(common.HexToAddress(string(got.From)).Bytes()) != l.Topics[1] ||
-			common.BytesToHash(common.HexToAddress(string(got.To)).Bytes()) != l.Topics[2] {
-			t.Fatalf("%+v of %+v", got, l)
+		if contractOfLog != contract || log.Topics[0] != transferTopic || !bytes.Equal(word[:], data) ||
+			common.BytesToHash(common.HexToAddress(string(got.From)).Bytes()) != log.Topics[1] ||
+			common.BytesToHash(common.HexToAddress(string(got.To)).Bytes()) != log.Topics[2] {
+			t.Fatalf("%+v of %+v", got, log)
 		}
 	})
 }
 
-// FuzzTransferInput: what is read as a transfer is written back as the same bytes.
+// FuzzTransferInput checks that what is read as a transfer encodes to the same bytes.
 func FuzzTransferInput(f *testing.F) {
 	f.Add(transferInput(common.HexToAddress("0x03"), chain.Units(5)))
 	f.Add([]byte{0xa9, 0x05, 0x9c, 0xbb})
@@ -147,14 +148,14 @@ func FuzzTransferInput(f *testing.F) {
 	})
 }
 
-// FuzzEnvelope: unsigned bytes have one form, and it is the one that go-ethereum signs.
+// FuzzEnvelope checks that unsigned bytes have one form, the one that go-ethereum signs.
 func FuzzEnvelope(f *testing.F) {
 	f.Add(
-		(&envelope{
+		(&unsignedTx{
 			chainID: 1,
 			nonce:   2,
-			tip:     chain.Units(3),
-			cap:     chain.Units(4),
+			tipCap:  chain.Units(3),
+			feeCap:  chain.Units(4),
 			gas:     5,
 			value:   chain.Units(6),
 			data:    []byte{7},
@@ -162,58 +163,58 @@ func FuzzEnvelope(f *testing.F) {
 	)
 	f.Add([]byte{2, 0xc0})
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		e, err := decodeEnvelope(raw)
+		unsigned, err := decodeUnsigned(raw)
 		if err != nil {
 			return
 		}
 
-		if !bytes.Equal(e.encode(), raw) {
-			t.Fatalf("%x is encoded as %x", raw, e.encode())
+		if !bytes.Equal(unsigned.encode(), raw) {
+			t.Fatalf("%x is encoded as %x", raw, unsigned.encode())
 		}
 
-		id := new(big.Int).SetUint64(e.chainID)
+		id := new(big.Int).SetUint64(unsigned.chainID)
 
 		tx := types.NewTx(&types.DynamicFeeTx{
 			ChainID:   id,
-			Nonce:     e.nonce,
-			GasTipCap: e.tip.Big(),
-			GasFeeCap: e.cap.Big(),
-			Gas:       e.gas,
-			To:        &e.to,
-			Value:     e.value.Big(),
-			Data:      e.data,
+			Nonce:     unsigned.nonce,
+			GasTipCap: unsigned.tipCap.Big(),
+			GasFeeCap: unsigned.feeCap.Big(),
+			Gas:       unsigned.gas,
+			To:        &unsigned.to,
+			Value:     unsigned.value.Big(),
+			Data:      unsigned.data,
 		})
-		if e.chainID != 0 && types.LatestSignerForChainID(id).Hash(tx) != crypto.Keccak256Hash(raw) {
+		if unsigned.chainID != 0 && types.LatestSignerForChainID(id).Hash(tx) != crypto.Keccak256Hash(raw) {
 			t.Fatalf("%x is signed as something else", raw)
 		}
 	})
 }
 
-// FuzzSignedEnvelope reads what is to be broadcast or replaced.
+// FuzzSignedEnvelope decodes the bytes of transactions to broadcast or replace.
 func FuzzSignedEnvelope(f *testing.F) {
-	d, _, _ := fuzzDriver(f)
+	driver, _, _ := fuzzDriver(f)
 
 	key, err := crypto.ToECDSA(bytes.Repeat([]byte{7}, 32))
 	if err != nil {
 		f.Fatal(err)
 	}
 
-	e := &envelope{
+	unsigned := &unsignedTx{
 		chainID: 31337,
 		nonce:   2,
-		tip:     chain.Units(3),
-		cap:     chain.Units(4),
+		tipCap:  chain.Units(3),
+		feeCap:  chain.Units(4),
 		gas:     5,
 		value:   chain.Units(6),
 	}
-	hash := digest(e.encode())
+	hash := signingHash(unsigned.encode())
 
 	signature, err := crypto.Sign(hash[:], key)
 	if err != nil {
 		f.Fatal(err)
 	}
 
-	tx, err := e.sign(signature)
+	tx, err := unsigned.sign(signature)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -225,40 +226,38 @@ func FuzzSignedEnvelope(f *testing.F) {
 
 	f.Add(raw)
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		tx, from, err := d.signedEnvelope(raw)
+		tx, from, err := driver.decodeSigned(raw)
 		if err == nil && (from == common.Address{} || tx.ChainId().Uint64() != 31337) {
 			t.Fatalf("%x was taken as sent by %s", raw, from)
 		}
 	})
 }
 
-// FuzzParseAddress: an address has one canonical form.
+// FuzzParseAddress checks that an address has one canonical form.
 func FuzzParseAddress(f *testing.F) {
-	d, _, _ := fuzzDriver(f)
-	for _, s := range []string{
+	driver, _, _ := fuzzDriver(f)
+	for _, text := range []string{
 		"0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
 		"0x5aaeb6053f3e94c9b9a09f33669435e7ef1beaed",
 		"0x",
 		"",
 		"0xg",
 	} {
-		f.Add(s)
+		f.Add(text)
 	}
 
-	f.Fuzz(func(t *testing.T, s string) {
-		a, err := d.ParseAddress(s)
+	f.Fuzz(func(t *testing.T, text string) {
+		address, err := driver.ParseAddress(text)
 		if err != nil {
 			return
 		}
 
-		if again, err := d.ParseAddress(
-			string(a),
-		); err != nil || again != a ||
-			!bytes.EqualFold([]byte(a), []byte(s)) {
-			t.Fatalf("%q became %q, then %q, %v", s, a, again, err)
+		reparsed, err := driver.ParseAddress(string(address))
+		if err != nil || reparsed != address || !bytes.EqualFold([]byte(address), []byte(text)) {
+			t.Fatalf("%q became %q, then %q, %v", text, address, reparsed, err)
 		}
 
-		if _, err := json.Marshal(a); err != nil {
+		if _, err := json.Marshal(address); err != nil {
 			t.Fatal(err)
 		}
 	})

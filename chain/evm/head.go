@@ -11,28 +11,29 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Head returns the newest block and the newest that the network calls safe and finalized. With several
-// nodes, one that is behind what was seen before is passed over while another is ahead.
+// Head returns the newest, the safe and the finalized block. A node below an earlier tip is skipped
+// while another one is ahead.
 func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
 	var best chain.Head
 
-	err := d.ask(ctx, 0, func(ctx context.Context, e *endpoint) error {
-		h, err := d.headOf(ctx, e)
+	err := d.ask(ctx, 0, func(ctx context.Context, node *endpoint) error {
+		head, err := d.readHead(ctx, node)
 		if err != nil {
 			return err
 		}
 
-		if best.Tip.IsZero() || h.Tip.Height > best.Tip.Height {
-			best = h
+		if best.Tip.IsZero() || head.Tip.Height > best.Tip.Height {
+			best = head
 		}
 
-		if h.Tip.Height < d.nodes.Seen.Load() {
+		if head.Tip.Height < d.nodes.Seen.Load() {
 			return failover.ErrLagging
 		}
 
 		return nil
 	})
-	if errors.Is(err, failover.ErrLagging) { // all nodes agree that the chain became shorter
+
+	if errors.Is(err, failover.ErrLagging) { // every node has a shorter chain than before
 		err = nil
 	}
 
@@ -45,97 +46,102 @@ func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
 	return best, nil
 }
 
-// headOf reads one endpoint's head. The final block is asked for first: it can only be older than the tip.
-func (d *Driver) headOf(ctx context.Context, e *endpoint) (chain.Head, error) {
+// readHead reads one node's head. It asks for the final block first, which can only be older than
+// the tip.
+func (d *Driver) readHead(ctx context.Context, node *endpoint) (chain.Head, error) {
 	final := newCall("eth_getBlockByNumber", "finalized", false)
 	safe := newCall("eth_getBlockByNumber", "safe", false)
 
 	tip := newCall("eth_getBlockByNumber", "latest", false)
-	if err := e.do(ctx, final, safe, tip); err != nil {
+	if err := node.do(ctx, final, safe, tip); err != nil {
 		return chain.Head{}, err
 	}
 
 	var (
-		h      chain.Head
+		head   chain.Head
 		header headerJSON
 	)
 
-	err := tip.decode(e, &header)
+	err := tip.decode(node, &header)
 	if err == nil {
-		h.Tip, err = header.ref(e)
+		head.Tip, err = header.ref(node)
 	}
 
 	if err == nil {
-		h.Safe, err = d.tagged(e, safe)
+		head.Safe, err = d.taggedBlock(node, safe)
 	}
 
 	if err == nil {
-		h.Final, err = d.tagged(e, final)
+		head.Final, err = d.taggedBlock(node, final)
 	}
 
 	if err != nil {
 		return chain.Head{}, err
 	}
 
-	if h.Safe.Height > h.Tip.Height || (!h.Safe.IsZero() && h.Final.Height > h.Safe.Height) {
-		return chain.Head{}, e.Garbled(
-			"tip %d, safe %d, final %d", h.Tip.Height, h.Safe.Height, h.Final.Height,
+	if head.Safe.Height > head.Tip.Height || (!head.Safe.IsZero() && head.Final.Height > head.Safe.Height) {
+		return chain.Head{}, node.Garbled(
+			"tip %d, safe %d, final %d", head.Tip.Height, head.Safe.Height, head.Final.Height,
 		)
 	}
 
-	e.SawTip(h.Tip.Height)
+	node.SawTip(head.Tip.Height)
 
-	return h, nil
+	return head, nil
 }
 
-// tagged reads the answer for a finality tag. A node that has never named such a block does not support
-// it (zero); once one has, silence is an outage: falling back to depth then could weaken the rule.
-func (d *Driver) tagged(e *endpoint, c *call) (chain.Ref, error) {
-	if c.null() || c.err != nil {
-		if d.finality.Load() {
-			return chain.Ref{}, e.Garbled("it no longer names its safe and final blocks")
+// taggedBlock returns the block of a finality tag, or zero if no node ever named one. Later absence
+// is an error: falling back to depth then could weaken the rule.
+func (d *Driver) taggedBlock(node *endpoint, rpcCall *call) (chain.Ref, error) {
+	if rpcCall.isNull() || rpcCall.err != nil {
+		if d.hasFinality.Load() {
+			return chain.Ref{}, node.Garbled("it no longer names its safe and final blocks")
 		}
 
 		return chain.Ref{}, nil
 	}
 
 	var header headerJSON
-	if err := c.decode(e, &header); err != nil {
+	if err := rpcCall.decode(node, &header); err != nil {
 		return chain.Ref{}, err
 	}
 
-	ref, err := header.ref(e)
+	ref, err := header.ref(node)
 	if err == nil {
-		d.finality.Store(true)
+		d.hasFinality.Store(true)
 	}
 
 	return ref, err
 }
 
-// RefAt returns the canonical block at a height.
+// RefAt returns the canonical block at a height. Errors:
+//
+//   - fault.NotFound (block_unknown): above the tip
+//   - fault.Stopped (node_pruned): no node has the height any more
 func (d *Driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 	var ref chain.Ref
 
-	err := d.ask(ctx, height, func(ctx context.Context, e *endpoint) (err error) {
-		ref, err = e.refAt(ctx, height)
+	err := d.ask(ctx, height, func(ctx context.Context, node *endpoint) (err error) {
+		ref, err = node.refAt(ctx, height)
 		return err
 	})
 
-	return ref, aboveTip(err, height)
+	return ref, unknownBlock(err, height)
 }
 
+// refAt returns one node's block at a height.
 func (e *endpoint) refAt(ctx context.Context, height uint64) (chain.Ref, error) {
-	c := newCall("eth_getBlockByNumber", hexutil.Uint64(height), false)
-	if err := e.do(ctx, c); err != nil {
+	rpcCall := newCall("eth_getBlockByNumber", hexutil.Uint64(height), false)
+	if err := e.do(ctx, rpcCall); err != nil {
 		return chain.Ref{}, err
 	}
 
-	if c.null() || c.err != nil {
-		return chain.Ref{}, e.absent(ctx, height, c)
+	if rpcCall.isNull() || rpcCall.err != nil {
+		return chain.Ref{}, e.missingBlock(ctx, height, rpcCall)
 	}
 
 	var header headerJSON
-	if err := c.decode(e, &header); err != nil {
+	if err := rpcCall.decode(e, &header); err != nil {
 		return chain.Ref{}, err
 	}
 
@@ -147,33 +153,33 @@ func (e *endpoint) refAt(ctx context.Context, height uint64) (chain.Ref, error) 
 	return ref, err
 }
 
-// youngDepth is how far below the tip a block may be missing because the node is still taking it in;
-// deeper, it was thrown away.
-const youngDepth = 128
+// maxSyncDepth is the depth in blocks to which a node may lack a block it is still importing. A
+// deeper one was pruned.
+const maxSyncDepth = 128
 
-// absent says why the node does not have a block that it was asked for.
-func (e *endpoint) absent(ctx context.Context, height uint64, c *call) error {
-	if refused, ok := errors.AsType[*failover.Refusal](c.err); ok {
-		if refused.Code == codePruned {
+// missingBlock returns why a node does not have a block: pruned, lagging, refused or inconsistent.
+func (e *endpoint) missingBlock(ctx context.Context, height uint64, rpcCall *call) error {
+	if refusal, ok := errors.AsType[*failover.Refusal](rpcCall.err); ok {
+		if refusal.Code == codePruned {
 			return failover.ErrPruned
 		}
 
-		return c.err
+		return rpcCall.err
 	}
 
 	if err := refreshTip(ctx, e, height); err != nil {
 		return err
 	}
 
-	if e.KnownTip()-height < youngDepth {
+	if e.KnownTip()-height < maxSyncDepth {
 		return e.Garbled("block %d is below its tip and missing", height)
 	}
 
 	return failover.ErrPruned
 }
 
-// aboveTip translates failover.ErrLagging for a height that no node has reached.
-func aboveTip(err error, height uint64) error {
+// unknownBlock returns failover.ErrLagging as fault.NotFound (block_unknown), others unchanged.
+func unknownBlock(err error, height uint64) error {
 	if errors.Is(err, failover.ErrLagging) {
 		return fault.New(fault.NotFound, "block_unknown", "block %d is above the tip", height)
 	}

@@ -7,14 +7,17 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// The catalogue: networks as chain.Network values, with the coin and the stablecoins that are certain.
-// Change a copy to taste (drop assets, raise Confirmations, set Tiers) before it goes into Config.
+// The catalogue of networks, each with its native coin and the stablecoins whose contracts are
+// certain. A copy may be changed (drop assets, raise Confirmations, set Tiers) before it goes into
+// Config. MinAmount is in base units.
 //
-// Confirmation rules: Ethereum and the rollups that publish to it confirm when their own "safe" tag
-// reaches the block (justified by a two-thirds vote on Ethereum, published there for a rollup: minutes,
-// and undone only by a slashable fault of Ethereum itself); Polygon and BNB Smart Chain finalise within
-// seconds and wait for "finalized". The fall-back depths are deeper than any reorganisation known on the
-// network: Polygon had one of 157 blocks.
+// Ethereum and its rollups confirm at their own "safe" tag, within minutes. That block is justified
+// by a two-thirds vote on Ethereum, for a rollup after publication there; only a slashable fault
+// undoes it.
+//
+// Polygon and BNB Smart Chain finalise within seconds and confirm at "finalized". Confirmations, the
+// depth used without these tags, exceeds any reorg known on the network (Polygon had one of 157
+// blocks).
 var (
 	// Ethereum is Ethereum's main network.
 	Ethereum = chain.Network{
@@ -32,10 +35,10 @@ var (
 		BlockTime:             12 * time.Second,
 		Livemode:              true,
 		Assets: []chain.Asset{
-			ether("500000000000000"),
-			token("USDC", "USD Coin", usdcEthereum, 6, "1000000"),
-			token("USDT", "Tether USD", usdtEthereum, 6, "1000000"),
-			token("DAI", "Dai Stablecoin", daiEthereum, 18, "1000000000000000000"),
+			etherAsset("500000000000000"),
+			tokenAsset("USDC", "USD Coin", usdcEthereum, 6, "1000000"),
+			tokenAsset("USDT", "Tether USD", usdtEthereum, 6, "1000000"),
+			tokenAsset("DAI", "Dai Stablecoin", daiEthereum, 18, "1000000000000000000"),
 		},
 	}
 	// Sepolia is Ethereum's test network for applications.
@@ -54,8 +57,8 @@ var (
 		BlockTime:             12 * time.Second,
 		FaucetURL:             "https://sepolia-faucet.pk910.de",
 		Assets: []chain.Asset{
-			ether("1000000000000"),
-			token("USDC", "USD Coin", usdcSepolia, 6, "10000"),
+			etherAsset("1000000000000"),
+			tokenAsset("USDC", "USD Coin", usdcSepolia, 6, "10000"),
 		},
 	}
 	// Base is the OP-stack rollup of that name.
@@ -74,9 +77,9 @@ var (
 		BlockTime:             2 * time.Second,
 		Livemode:              true,
 		Assets: []chain.Asset{
-			ether("50000000000000"),
-			token("USDC", "USD Coin", usdcBase, 6, "100000"),
-			token("DAI", "Dai Stablecoin", daiBase, 18, "100000000000000000"),
+			etherAsset("50000000000000"),
+			tokenAsset("USDC", "USD Coin", usdcBase, 6, "100000"),
+			tokenAsset("DAI", "Dai Stablecoin", daiBase, 18, "100000000000000000"),
 		},
 	}
 	// BaseSepolia is Base's test network.
@@ -95,8 +98,8 @@ var (
 		BlockTime:             2 * time.Second,
 		FaucetURL:             "https://portal.cdp.coinbase.com/products/faucet",
 		Assets: []chain.Asset{
-			ether("1000000000000"),
-			token("USDC", "USD Coin", usdcBaseSepolia, 6, "10000"),
+			etherAsset("1000000000000"),
+			tokenAsset("USDC", "USD Coin", usdcBaseSepolia, 6, "10000"),
 		},
 	}
 	// Optimism is OP Mainnet.
@@ -115,10 +118,10 @@ var (
 		BlockTime:             2 * time.Second,
 		Livemode:              true,
 		Assets: []chain.Asset{
-			ether("50000000000000"),
-			token("USDC", "USD Coin", usdcOptimism, 6, "100000"),
-			token("USDT", "Tether USD", usdtOptimism, 6, "100000"),
-			token("DAI", "Dai Stablecoin", daiOptimism, 18, "100000000000000000"),
+			etherAsset("50000000000000"),
+			tokenAsset("USDC", "USD Coin", usdcOptimism, 6, "100000"),
+			tokenAsset("USDT", "Tether USD", usdtOptimism, 6, "100000"),
+			tokenAsset("DAI", "Dai Stablecoin", daiOptimism, 18, "100000000000000000"),
 		},
 	}
 	// OPSepolia is OP Mainnet's test network.
@@ -137,8 +140,8 @@ var (
 		BlockTime:             2 * time.Second,
 		FaucetURL:             "https://console.optimism.io/faucet",
 		Assets: []chain.Asset{
-			ether("1000000000000"),
-			token("USDC", "USD Coin", usdcOPSepolia, 6, "10000"),
+			etherAsset("1000000000000"),
+			tokenAsset("USDC", "USD Coin", usdcOPSepolia, 6, "10000"),
 		},
 	}
 	// Arbitrum is Arbitrum One.
@@ -157,10 +160,10 @@ var (
 		BlockTime:             250 * time.Millisecond,
 		Livemode:              true,
 		Assets: []chain.Asset{
-			ether("50000000000000"),
-			token("USDC", "USD Coin", usdcArbitrum, 6, "100000"),
-			token("USDT", "Tether USD", usdtArbitrum, 6, "100000"),
-			token("DAI", "Dai Stablecoin", daiArbitrum, 18, "100000000000000000"),
+			etherAsset("50000000000000"),
+			tokenAsset("USDC", "USD Coin", usdcArbitrum, 6, "100000"),
+			tokenAsset("USDT", "Tether USD", usdtArbitrum, 6, "100000"),
+			tokenAsset("DAI", "Dai Stablecoin", daiArbitrum, 18, "100000000000000000"),
 		},
 	}
 	// ArbitrumSepolia is Arbitrum One's test network.
@@ -179,8 +182,8 @@ var (
 		BlockTime:             250 * time.Millisecond,
 		FaucetURL:             "https://faucet.quicknode.com/arbitrum/sepolia",
 		Assets: []chain.Asset{
-			ether("1000000000000"),
-			token("USDC", "USD Coin", usdcArbitrumSepolia, 6, "10000"),
+			etherAsset("1000000000000"),
+			tokenAsset("USDC", "USD Coin", usdcArbitrumSepolia, 6, "10000"),
 		},
 	}
 	// Polygon is Polygon PoS.
@@ -199,10 +202,10 @@ var (
 		BlockTime:             2 * time.Second,
 		Livemode:              true,
 		Assets: []chain.Asset{
-			coin("POL", "Polygon Ecosystem Token", "100000000000000000"),
-			token("USDC", "USD Coin", usdcPolygon, 6, "100000"),
-			token("USDT", "Tether USD", usdtPolygon, 6, "100000"),
-			token("DAI", "Dai Stablecoin", daiPolygon, 18, "100000000000000000"),
+			nativeAsset("POL", "Polygon Ecosystem Token", "100000000000000000"),
+			tokenAsset("USDC", "USD Coin", usdcPolygon, 6, "100000"),
+			tokenAsset("USDT", "Tether USD", usdtPolygon, 6, "100000"),
+			tokenAsset("DAI", "Dai Stablecoin", daiPolygon, 18, "100000000000000000"),
 		},
 	}
 	// PolygonAmoy is Polygon's test network.
@@ -221,8 +224,8 @@ var (
 		BlockTime:             2 * time.Second,
 		FaucetURL:             "https://faucet.polygon.technology",
 		Assets: []chain.Asset{
-			coin("POL", "Polygon Ecosystem Token", "1000000000000000"),
-			token("USDC", "USD Coin", usdcAmoy, 6, "10000"),
+			nativeAsset("POL", "Polygon Ecosystem Token", "1000000000000000"),
+			tokenAsset("USDC", "USD Coin", usdcAmoy, 6, "10000"),
 		},
 	}
 	// BNB is BNB Smart Chain. Its USDC, USDT and DAI are the exchange-pegged tokens, with 18 decimals.
@@ -241,10 +244,10 @@ var (
 		BlockTime:             750 * time.Millisecond,
 		Livemode:              true,
 		Assets: []chain.Asset{
-			coin("BNB", "BNB", "200000000000000"),
-			token("USDC", "Binance-Peg USD Coin", usdcBNB, 18, "100000000000000000"),
-			token("USDT", "Binance-Peg BSC-USD", usdtBNB, 18, "100000000000000000"),
-			token("DAI", "Binance-Peg Dai Token", daiBNB, 18, "100000000000000000"),
+			nativeAsset("BNB", "BNB", "200000000000000"),
+			tokenAsset("USDC", "Binance-Peg USD Coin", usdcBNB, 18, "100000000000000000"),
+			tokenAsset("USDT", "Binance-Peg BSC-USD", usdtBNB, 18, "100000000000000000"),
+			tokenAsset("DAI", "Binance-Peg Dai Token", daiBNB, 18, "100000000000000000"),
 		},
 	}
 	// BNBTestnet is BNB Smart Chain's test network.
@@ -262,16 +265,17 @@ var (
 		EstimatedConfirmation: 10 * time.Second,
 		BlockTime:             750 * time.Millisecond,
 		FaucetURL:             "https://www.bnbchain.org/en/testnet-faucet",
-		Assets:                []chain.Asset{coin("BNB", "BNB", "1000000000000")},
+		Assets:                []chain.Asset{nativeAsset("BNB", "BNB", "1000000000000")},
 	}
 )
 
-// Token contracts. Sources: USDC from the issuer's list "USDC Contract Addresses" (native USDC, not
-// the bridged USDC.e); USDT on Ethereum from the issuer's list of supported protocols, on the
-// others the token that its bridge maps to it (the OP and Arbitrum token lists, Polygon's PoS
-// bridge mapping); DAI from Maker's chain log and, on the other networks, the token that their
-// canonical bridge maps to it; BNB Smart Chain: the "Binance-Peg" tokens as named by BscScan. The
-// tests check every checksum.
+// The token contracts; the tests check every checksum. Sources:
+//
+//   - USDC: the issuer's list "USDC Contract Addresses" (native USDC, not the bridged USDC.e)
+//   - USDT: on Ethereum the issuer's list of supported protocols, elsewhere the bridge's mapping
+//     (OP and Arbitrum token lists, Polygon's PoS bridge)
+//   - DAI: on Ethereum Maker's chain log, elsewhere the mapping of the canonical bridge
+//   - BNB Smart Chain: the "Binance-Peg" tokens as named by BscScan
 const (
 	usdcEthereum chain.Address = "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"
 	usdtEthereum chain.Address = "0xdAC17F958D2ee523a2206206994597C13D831ec7"
@@ -307,9 +311,11 @@ const (
 	daiBNB  chain.Address = "0x1AF3F329e8BE154074D8769D1FFa4eE058B1DBc3"
 )
 
-// Local describes a development node (anvil, geth --dev) of the given chain id, with ether and the given
+// Local returns the network of a development node (anvil, geth --dev) with ether and the given
 // tokens. Payments confirm after 2 blocks.
 func Local(chainID uint64, tokens ...chain.Asset) chain.Network {
+	assets := append([]chain.Asset{etherAsset("1")}, tokens...)
+
 	return chain.Network{
 		Slug:          "local",
 		Family:        chain.EVM,
@@ -320,29 +326,32 @@ func Local(chainID uint64, tokens ...chain.Asset) chain.Network {
 		Rule:          chain.RuleConfirmations,
 		Confirmations: 2,
 		BlockTime:     time.Second,
-		Assets:        append([]chain.Asset{ether("1")}, tokens...),
+		Assets:        assets,
 	}
 }
 
-func ether(least string) chain.Asset { return coin("ETH", "Ether", least) }
+// etherAsset returns ether with a minimum amount in wei.
+func etherAsset(minAmount string) chain.Asset { return nativeAsset("ETH", "Ether", minAmount) }
 
-func coin(symbol, name, least string) chain.Asset {
+// nativeAsset returns a native coin of 18 decimals with a minimum amount in base units.
+func nativeAsset(symbol, name, minAmount string) chain.Asset {
 	return chain.Asset{
 		Symbol:    symbol,
 		Name:      name,
 		Kind:      chain.Native,
 		Decimals:  18,
-		MinAmount: chain.MustAmount(least),
+		MinAmount: chain.MustAmount(minAmount),
 	}
 }
 
-func token(symbol, name string, contract chain.Address, decimals uint8, least string) chain.Asset {
+// tokenAsset returns an ERC-20 token with a minimum amount in base units.
+func tokenAsset(symbol, name string, contract chain.Address, decimals uint8, minAmount string) chain.Asset {
 	return chain.Asset{
 		Symbol:    symbol,
 		Name:      name,
 		Kind:      chain.Token,
 		Contract:  contract,
 		Decimals:  decimals,
-		MinAmount: chain.MustAmount(least),
+		MinAmount: chain.MustAmount(minAmount),
 	}
 }

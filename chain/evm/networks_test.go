@@ -19,12 +19,12 @@ func TestCatalogueIsComplete(t *testing.T) {
 	var drivers []chain.Driver
 
 	for _, n := range append(catalogue, evm.Local(31337)) {
-		d, err := evm.New(evm.Config{Network: n, RPC: "http://node.invalid"})
+		driver, err := evm.New(evm.Config{Network: n, RPC: "http://node.invalid"})
 		if err != nil {
 			t.Fatalf("%s: %v", n.Slug, err)
 		}
 
-		drivers = append(drivers, d)
+		drivers = append(drivers, driver)
 
 		if n.CAIP2 != fmt.Sprintf("eip155:%d", n.ChainID) || n.Family != chain.EVM || n.BlockTime <= 0 ||
 			n.DisplayName == "" {
@@ -39,20 +39,19 @@ func TestCatalogueIsComplete(t *testing.T) {
 			t.Errorf("%s: native asset %+v, want %s with 18 decimals", n.Slug, native, n.NativeAsset)
 		}
 
-		for _, a := range n.Assets {
-			if a.MinAmount.IsZero() || a.Name == "" {
-				t.Errorf("%s: %s has no name or least amount", n.Slug, a.Symbol)
+		for _, asset := range n.Assets {
+			if asset.MinAmount.IsZero() || asset.Name == "" {
+				t.Errorf("%s: %s has no name or least amount", n.Slug, asset.Symbol)
 			}
 
-			if a.Kind != chain.Token {
+			if asset.Kind != chain.Token {
 				continue
 			}
-			// A contract is written with its checksum, so that a wrong digit is found.
-			if got, err := d.ParseAddress(
-				string(a.Contract),
-			); err != nil || got != a.Contract ||
-				strings.ToLower(string(got)) == string(got) {
-				t.Errorf("%s: contract %s of %s: %v", n.Slug, a.Contract, a.Symbol, err)
+
+			// Contracts are written with their checksum, so that a wrong digit is found.
+			got, err := driver.ParseAddress(string(asset.Contract))
+			if err != nil || got != asset.Contract || strings.ToLower(string(got)) == string(got) {
+				t.Errorf("%s: contract %s of %s: %v", n.Slug, asset.Contract, asset.Symbol, err)
 			}
 		}
 
@@ -117,35 +116,37 @@ func TestConfigThatCannotWorkIsRefused(t *testing.T) {
 	a := fakeToken
 	a.Contract = chain.Address(strings.ToLower(string(a.Contract)))
 
-	d, err := evm.New(
-		evm.Config{Network: evm.Local(1337), RPC: "http://node.invalid", Tokens: []chain.Asset{a}},
-	)
+	driver, err := evm.New(evm.Config{
+		Network: evm.Local(1337),
+		RPC:     "http://node.invalid",
+		Tokens:  []chain.Asset{a},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	if got, _ := d.Network().
+	if got, _ := driver.Network().
 		Asset("USDX"); got.Contract != fakeToken.Contract ||
 		got.ID != chain.AssetID("eip155:1337", fakeToken.Contract) {
 		t.Errorf("the token became %+v", got)
 	}
 }
 
-// The examples of EIP-55.
+// Source: the examples of EIP-55.
 func TestAddressChecksums(t *testing.T) {
-	d := oneFake(t, newFakeNode(0))
+	driver := driverOf(t, newFakeNode(0))
 	for _, good := range []string{
 		"0x52908400098527886E0F7030069857D2E4169EE7", "0x8617E340B3D01FA5F11F306F4090FD50E238070D",
 		"0xde709f2102306220921060314715629080e2fb77", "0x27b1fdb04752bbc536007a920d24acb045561c26",
 		"0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359",
 		"0xdbF03B407c01E7cD3CBea99509d93f8DDDC8C6FB", "0xD1220A0cf47c7B9Be7A2E6BA89F429762e7b9aDb",
 	} {
-		if got, err := d.ParseAddress(good); err != nil || string(got) != good {
+		if got, err := driver.ParseAddress(good); err != nil || string(got) != good {
 			t.Errorf("ParseAddress(%s) = %s, %v", good, got, err)
 		}
 
 		if wrong := flipCase(good); wrong != good {
-			_, err := d.ParseAddress(wrong)
+			_, err := driver.ParseAddress(wrong)
 			if mixed := strings.ToLower(wrong) != wrong && strings.ToUpper(wrong[2:]) != wrong[2:]; mixed {
 				wantFault(t, err, fault.Invalid, "address_invalid")
 			}
@@ -153,7 +154,7 @@ func TestAddressChecksums(t *testing.T) {
 	}
 }
 
-// flipCase changes the case of the last letter.
+// flipCase returns s with the case of its last hex letter changed.
 func flipCase(s string) string {
 	for i := len(s) - 1; i > 2; i-- {
 		switch c := s[i]; {
@@ -167,23 +168,22 @@ func flipCase(s string) string {
 	return s
 }
 
-// The forms of EIP-681.
+// Source: the forms of EIP-681.
 func TestPaymentURI(t *testing.T) {
-	d := oneFake(t, newFakeNode(0))
-	native, _ := d.Network().Native()
-	token, _ := d.Network().Asset("USDX")
+	driver := driverOf(t, newFakeNode(0))
+	native, _ := driver.Network().Native()
+	token, _ := driver.Network().Asset("USDX")
 
 	to := chain.Address("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed")
-	if got, want := d.PaymentURI(
-		to, native, chain.Pow10(16),
-	), "ethereum:0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed@4242?value=10000000000000000"; got != want {
+
+	want := "ethereum:0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed@4242?value=10000000000000000"
+	if got := driver.PaymentURI(to, native, chain.Pow10(16)); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 
-	want := "ethereum:" + string(
-		token.Contract,
-	) + "@4242/transfer?address=0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed&uint256=1500000"
-	if got := d.PaymentURI(to, token, chain.Units(1_500_000)); got != want {
+	want = "ethereum:" + string(token.Contract) +
+		"@4242/transfer?address=0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed&uint256=1500000"
+	if got := driver.PaymentURI(to, token, chain.Units(1_500_000)); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

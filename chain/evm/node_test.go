@@ -2,7 +2,7 @@
 
 package evm_test
 
-// What only a real node shows and the driver suite does not ask for.
+// Behaviour of real nodes that the driver suite does not cover.
 
 import (
 	"context"
@@ -21,26 +21,26 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 )
 
-// bench is a driver on a node with a signer.
-type bench struct {
+// fixture is a driver on a real node, with a signer.
+type fixture struct {
 	*controls
 	t      *testing.T
-	d      *evm.Driver
+	driver *evm.Driver
 	signer chain.Signer
 	native chain.Asset
 	token  chain.Asset
 }
 
-func newBench(t *testing.T, change ...func(*evm.Config)) *bench {
+func newFixture(t *testing.T, change ...func(*evm.Config)) *fixture {
 	n := usdtNode(t)
-	b := &bench{controls: newControls(t, n), t: t, d: n.driver(t, change...), signer: freshSigner(t)}
-	b.native, _ = b.d.Network().Native()
-	b.token, _ = b.d.Network().Asset("USDT")
+	b := &fixture{controls: newControls(t, n), t: t, driver: n.driver(t, change...), signer: freshSigner(t)}
+	b.native, _ = b.driver.Network().Native()
+	b.token, _ = b.driver.Network().Asset("USDT")
 
 	return b
 }
 
-func (b *bench) must(err error) {
+func (b *fixture) must(err error) {
 	b.t.Helper()
 
 	if err != nil {
@@ -48,44 +48,44 @@ func (b *bench) must(err error) {
 	}
 }
 
-func (b *bench) party(index uint32) chain.Party {
+func (b *fixture) party(index uint32) chain.Party {
 	b.t.Helper()
 
 	ref := chain.KeyRef{Family: chain.EVM, Role: chain.RoleDeposit, Index: index}
 	key, err := b.signer.PublicKey(b.t.Context(), ref)
 	b.must(err)
-	address, err := b.d.DeriveAddress(key)
+	address, err := b.driver.DeriveAddress(key)
 	b.must(err)
 
 	return chain.Party{Key: ref, Address: address}
 }
 
-func (b *bench) sign(o chain.Order) chain.Signed {
+func (b *fixture) sign(order chain.Order) chain.Signed {
 	b.t.Helper()
-	u, err := b.d.Build(b.t.Context(), o)
+	unsigned, err := b.driver.Build(b.t.Context(), order)
 	b.must(err)
-	key, err := b.signer.PublicKey(b.t.Context(), o.From.Key)
-	b.must(err)
-	signatures, err := b.signer.Sign(
-		b.t.Context(), chain.SignRequest{Network: "local", Unsigned: u.Raw, Payloads: u.Payloads},
-	)
-	b.must(err)
-	s, err := b.d.Assemble(o, u, []chain.PublicKey{key}, signatures)
+	key, err := b.signer.PublicKey(b.t.Context(), order.From.Key)
 	b.must(err)
 
-	return s
+	request := chain.SignRequest{Network: "local", Unsigned: unsigned.Raw, Payloads: unsigned.Payloads}
+	signatures, err := b.signer.Sign(b.t.Context(), request)
+	b.must(err)
+	signed, err := b.driver.Assemble(order, unsigned, []chain.PublicKey{key}, signatures)
+	b.must(err)
+
+	return signed
 }
 
-// include sends a transaction and waits until it is in a block.
-func (b *bench) include(s chain.Signed) chain.TxStatus {
+// include broadcasts a transaction and returns its status once a block includes it.
+func (b *fixture) include(signed chain.Signed) chain.TxStatus {
 	b.t.Helper()
-	b.must(b.d.Broadcast(b.t.Context(), s))
+	b.must(b.driver.Broadcast(b.t.Context(), signed))
 	b.must(b.Mine(b.t.Context(), 1))
 
 	var st chain.TxStatus
 
 	b.eventually(func() (err error) {
-		if st, err = b.d.Status(b.t.Context(), s); err == nil && st.State != chain.TxIncluded {
+		if st, err = b.driver.Status(b.t.Context(), signed); err == nil && st.State != chain.TxIncluded {
 			err = fmt.Errorf("it is %s", st.State)
 		}
 
@@ -95,7 +95,7 @@ func (b *bench) include(s chain.Signed) chain.TxStatus {
 	return st
 }
 
-func (b *bench) eventually(condition func() error) {
+func (b *fixture) eventually(condition func() error) {
 	b.t.Helper()
 
 	ctx, cancel := context.WithTimeout(b.t.Context(), 20*time.Second)
@@ -118,33 +118,32 @@ func (b *bench) eventually(condition func() error) {
 	}
 }
 
-func (b *bench) balance(of chain.Address, a chain.Asset) chain.Amount {
+func (b *fixture) balance(of chain.Address, a chain.Asset) chain.Amount {
 	b.t.Helper()
-	head, err := b.d.Head(b.t.Context())
+	head, err := b.driver.Head(b.t.Context())
 	b.must(err)
-	got, err := b.d.Balances(b.t.Context(), head.Tip, []chain.Holding{{Address: of, AssetID: a.ID}})
+	got, err := b.driver.Balances(b.t.Context(), head.Tip, []chain.Holding{{Address: of, AssetID: a.ID}})
 	b.must(err)
 
 	return got[0]
 }
 
 func TestRealCheck(t *testing.T) {
-	b := newBench(t)
-	b.must(b.d.Check(t.Context()))
+	b := newFixture(t)
+	b.must(b.driver.Check(t.Context()))
 	wrong := b.node.driver(t, func(c *evm.Config) { c.Network.ChainID = 1 })
 	wantFault(t, wrong.Check(t.Context()), fault.Stopped, "chain_id_mismatch")
 	miscounted := b.node.driver(t, func(c *evm.Config) { c.Network.Assets[1].Decimals = 18 })
 	wantFault(t, miscounted.Check(t.Context()), fault.Stopped, "token_mismatch")
-	nowhere := b.node.driver(
-		t,
-		func(c *evm.Config) { c.Network.Assets[1].Contract = chain.Address(randomAddress().Hex()) },
-	)
+	nowhere := b.node.driver(t, func(c *evm.Config) {
+		c.Network.Assets[1].Contract = chain.Address(newRandomAddress().Hex())
+	})
 	wantFault(t, nowhere.Check(t.Context()), fault.Stopped, "token_mismatch")
 }
 
-// A fee-on-transfer token delivers less than the transaction says (Ethplorer #224): what arrived counts.
+// A fee-on-transfer token delivers less than the input says (Ethplorer #224): what arrived counts.
 func TestRealFeeOnTransferCountsWhatArrived(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	from, to := b.party(1), b.party(2)
 	b.must(b.Fund(t.Context(), from.Address, b.native, chain.Pow10(18)))
 	b.must(b.Fund(t.Context(), from.Address, b.token, chain.Units(1_000_000)))
@@ -175,22 +174,22 @@ func TestRealFeeOnTransferCountsWhatArrived(t *testing.T) {
 	}
 }
 
-// A cancellation is nothing sent to oneself at the nonce; it displaces what waits there.
+// A cancellation sends nothing to oneself at the nonce and replaces what is pending there.
 func TestRealCancellation(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	from := b.party(1)
 	b.must(b.Fund(t.Context(), from.Address, b.native, chain.Pow10(18)))
-	o := chain.Order{
+	order := chain.Order{
 		From: from,
 		Outputs: []chain.Output{
-			{To: chain.Address(randomAddress().Hex()), AssetID: b.native.ID, Amount: chain.Units(5)},
+			{To: chain.Address(newRandomAddress().Hex()), AssetID: b.native.ID, Amount: chain.Units(5)},
 		},
 		MaxFee: chain.Pow10(17),
 	}
-	first := b.sign(o)
-	b.must(b.d.Broadcast(t.Context(), first))
-	o.Replaces, o.Outputs = &first, []chain.Output{{To: from.Address, AssetID: b.native.ID}}
-	cancel := b.sign(o)
+	first := b.sign(order)
+	b.must(b.driver.Broadcast(t.Context(), first))
+	order.Replaces, order.Outputs = &first, []chain.Output{{To: from.Address, AssetID: b.native.ID}}
+	cancel := b.sign(order)
 
 	st := b.include(cancel)
 	if len(st.Transfers) != 0 || b.balance(from.Address, b.native) != chain.Pow10(18).Sub(st.Fee) {
@@ -199,10 +198,8 @@ func TestRealCancellation(t *testing.T) {
 
 	b.must(b.Mine(t.Context(), 1)) // final: 2 confirmations
 	b.eventually(func() error {
-		if st, err := b.d.Status(
-			t.Context(), first,
-		); err != nil || st.State != chain.TxDead ||
-			st.Death != chain.DeathConflict {
+		st, err := b.driver.Status(t.Context(), first)
+		if err != nil || st.State != chain.TxDead || st.Death != chain.DeathConflict {
 			return fmt.Errorf("%+v, %w", st, err)
 		}
 
@@ -210,10 +207,10 @@ func TestRealCancellation(t *testing.T) {
 	})
 }
 
-// With an L1 data fee a native release leaves what was set aside for it; amounts balance all the same.
+// A native release leaves the amount reserved for the L1 data fee; the amounts still balance.
 func TestRealReleaseWithL1Fee(t *testing.T) {
-	oracle := randomAddress()
-	b := newBench(t, func(c *evm.Config) { c.L1GasPriceOracle = chain.Address(oracle.Hex()) })
+	oracle := newRandomAddress()
+	b := newFixture(t, func(c *evm.Config) { c.L1GasPriceOracle = chain.Address(oracle.Hex()) })
 	// PUSH32 10^12, PUSH1 0 MSTORE, PUSH1 32 PUSH1 0 RETURN
 	word := chain.Pow10(12).Bytes32()
 	code := append(append([]byte{0x7f}, word[:]...), 0x60, 0, 0x52, 0x60, 32, 0x60, 0, 0xf3)
@@ -222,41 +219,40 @@ func TestRealReleaseWithL1Fee(t *testing.T) {
 	deposit, master := b.party(1), b.party(2)
 	gross := chain.Pow10(17).Add(chain.Units(7))
 	b.must(b.Fund(t.Context(), deposit.Address, b.native, gross))
-	steps, err := b.d.PlanRelease(
-		t.Context(),
-		chain.Release{Asset: b.native, Deposit: deposit, Master: master, Amount: gross},
-	)
+
+	request := chain.Release{Asset: b.native, Deposit: deposit, Master: master, Amount: gross}
+	steps, err := b.driver.PlanRelease(t.Context(), request)
 	b.must(err)
 
 	if len(steps) != 1 {
 		t.Fatalf("%+v", steps)
 	}
 
-	s := b.sign(steps[0].Order)
-	st := b.include(s)
+	signed := b.sign(steps[0].Order)
+	st := b.include(signed)
 
 	left, swept := b.balance(deposit.Address, b.native), b.balance(master.Address, b.native)
 	if want := chain.Pow10(12).Mul(5).Share(chain.Units(1), chain.Units(4)); left != want {
 		t.Errorf("%s left, want the %s set aside for the L1 data fee", left, want)
 	}
 
-	if swept.Add(st.Fee).Add(left) != gross || swept != s.Outputs[0].Amount {
+	if swept.Add(st.Fee).Add(left) != gross || swept != signed.Outputs[0].Amount {
 		t.Errorf("gross %s, swept %s, fee %s, left %s", gross, swept, st.Fee, left)
 	}
 }
 
-// A second top-up only comes when prices rose beyond what the first one brought, and the sweep then stays
-// within what there is.
+// A second top-up is planned only if prices rose beyond the first one. The sweep then stays within
+// the balance.
 func TestRealTokenReleaseAfterPricesRose(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	deposit, master := b.party(1), b.party(2)
 	b.must(b.Fund(t.Context(), deposit.Address, b.token, chain.Units(5_000_000)))
-	r := chain.Release{
+	release := chain.Release{
 		Asset:      b.token,
 		Deposit:    deposit,
 		Master:     master,
 		Amount:     chain.Units(5_000_000),
-		FeeAddress: chain.Address(randomAddress().Hex()),
+		FeeAddress: chain.Address(newRandomAddress().Hex()),
 	}
 	baseFee := func(gwei uint64) {
 		b.must(
@@ -266,7 +262,7 @@ func TestRealTokenReleaseAfterPricesRose(t *testing.T) {
 	}
 	baseFee(1)
 
-	steps, err := b.d.PlanRelease(t.Context(), r) // planned though the master wallet is empty
+	steps, err := b.driver.PlanRelease(t.Context(), release) // planned though the master wallet is empty
 	b.must(err)
 
 	if len(steps) != 2 || steps[0].Kind != chain.StepTopUp || steps[1].Kind != chain.StepSweep {
@@ -280,11 +276,11 @@ func TestRealTokenReleaseAfterPricesRose(t *testing.T) {
 
 	b.must(b.Fund(t.Context(), deposit.Address, b.native, gas))
 
-	r.Done = []chain.StepKind{chain.StepTopUp}
+	release.Done = []chain.StepKind{chain.StepTopUp}
 
 	baseFee(8) // the sweep would cost twice what it was given
 
-	steps, err = b.d.PlanRelease(t.Context(), r)
+	steps, err = b.driver.PlanRelease(t.Context(), release)
 	b.must(err)
 
 	if len(steps) != 2 || steps[0].Kind != chain.StepTopUp ||
@@ -294,7 +290,7 @@ func TestRealTokenReleaseAfterPricesRose(t *testing.T) {
 
 	baseFee(2)
 
-	steps, err = b.d.PlanRelease(t.Context(), r)
+	steps, err = b.driver.PlanRelease(t.Context(), release)
 	b.must(err)
 
 	if len(steps) != 1 || steps[0].Order.MaxFee != gas {
@@ -302,10 +298,9 @@ func TestRealTokenReleaseAfterPricesRose(t *testing.T) {
 	}
 
 	st := b.include(b.sign(steps[0].Order))
-	if got := b.balance(
-		master.Address, b.token,
-	); got != r.Amount ||
-		b.balance(deposit.Address, b.native) != gas.Sub(st.Fee) {
+
+	got := b.balance(master.Address, b.token)
+	if got != release.Amount || b.balance(deposit.Address, b.native) != gas.Sub(st.Fee) {
 		t.Errorf(
 			"%s arrived, %s of the gas is left after a fee of %s",
 			got, b.balance(deposit.Address, b.native), st.Fee,
@@ -314,35 +309,35 @@ func TestRealTokenReleaseAfterPricesRose(t *testing.T) {
 }
 
 func TestRealReleaseThatCannotBe(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	deposit, master := b.party(1), b.party(2)
-	r := chain.Release{
+	release := chain.Release{
 		Asset:      b.native,
 		Deposit:    deposit,
 		Master:     master,
 		Amount:     chain.Pow10(17),
-		FeeAddress: chain.Address(randomAddress().Hex()),
+		FeeAddress: chain.Address(newRandomAddress().Hex()),
 	}
-	_, err := b.d.PlanRelease(t.Context(), r)
+	_, err := b.driver.PlanRelease(t.Context(), release)
 	wantFault(t, err, fault.State, "funds_missing")
 	b.must(b.Fund(t.Context(), deposit.Address, b.native, chain.Pow10(17)))
-	r.Fee = chain.Pow10(17)
-	_, err = b.d.PlanRelease(t.Context(), r)
+	release.Fee = chain.Pow10(17)
+	_, err = b.driver.PlanRelease(t.Context(), release)
 	wantFault(t, err, fault.State, "uneconomic")
 
-	r.Fee, r.FeeAddress = chain.Pow10(14), ""
-	_, err = b.d.PlanRelease(t.Context(), r)
+	release.Fee, release.FeeAddress = chain.Pow10(14), ""
+	_, err = b.driver.PlanRelease(t.Context(), release)
 	wantFault(t, err, fault.Invalid, "not_releasable")
 
-	r.FeeAddress = chain.Address(randomAddress().Hex())
+	release.FeeAddress = chain.Address(newRandomAddress().Hex())
 
 	b.must(b.Freeze(t.Context(), master.Address, b.native)) // a contract that refuses coin
 	b.must(b.Mine(t.Context(), 1))
-	_, err = b.d.PlanRelease(t.Context(), r)
+	_, err = b.driver.PlanRelease(t.Context(), release)
 	wantFault(t, err, fault.Invalid, "not_releasable")
 
-	r.Asset, r.Amount, r.Fee = b.token, chain.Units(100), chain.Amount{}
-	_, err = b.d.PlanRelease(t.Context(), r)
+	release.Asset, release.Amount, release.Fee = b.token, chain.Units(100), chain.Amount{}
+	_, err = b.driver.PlanRelease(t.Context(), release)
 	wantFault(t, err, fault.State, "funds_missing")
 	b.must(b.Fund(t.Context(), deposit.Address, b.token, chain.Units(100)))
 	input, err := b.abi.Pack("setBlackListed", common.HexToAddress(string(deposit.Address)), true)
@@ -353,32 +348,33 @@ func TestRealReleaseThatCannotBe(t *testing.T) {
 		"data": hexutil.Bytes(input),
 	}))
 	b.must(b.Mine(t.Context(), 1))
-	_, err = b.d.PlanRelease(t.Context(), r)
+	_, err = b.driver.PlanRelease(t.Context(), release)
 	wantFault(t, err, fault.Invalid, "not_releasable")
 }
 
-// Two nodes, of which the preferred one dies in the middle of a scan.
+// The preferred of two nodes stops in the middle of a scan.
 func TestRealFailover(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	backup := b.url
 	first := testenv.Anvil(t, testenv.AnvilOptions{Args: []string{"--no-mining"}})
-	d, err := evm.New(
-		evm.Config{Network: evm.Local(testenv.DefaultChainID, b.asset), RPCs: []string{first.URL, backup}},
-	)
+	driver, err := evm.New(evm.Config{
+		Network: evm.Local(testenv.DefaultChainID, b.asset),
+		RPCs:    []string{first.URL, backup},
+	})
 	b.must(err)
 
-	if _, err := d.Head(t.Context()); err != nil {
+	if _, err := driver.Head(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 
 	first.Kill()
 
-	blocks, err := d.Blocks(t.Context(), 0, 5)
+	blocks, err := driver.Blocks(t.Context(), 0, 5)
 	if err != nil || len(blocks) != 6 {
 		t.Errorf("%d blocks, %v", len(blocks), err)
 	}
 
-	if _, err := d.Transaction(t.Context(), common.MaxHash.Hex()); !errors.Is(err, fault.NotFound) {
+	if _, err := driver.Transaction(t.Context(), common.MaxHash.Hex()); !errors.Is(err, fault.NotFound) {
 		t.Error(err)
 	}
 }

@@ -1,6 +1,6 @@
 package evm_test
 
-// How the driver deals with nodes that are wrong, dead, slow, behind or garbled.
+// Nodes that are wrong, down, slow, lagging or inconsistent.
 
 import (
 	"bytes"
@@ -36,13 +36,13 @@ func wantFault(t *testing.T, err, word error, code string) {
 func TestNodeOfAnotherNetworkIsNeverAsked(t *testing.T) {
 	n := newFakeNode(5)
 	n.chainID = 1
-	d := oneFake(t, n)
+	driver := driverOf(t, n)
 
 	calls := map[string]func() error{
-		"Check":  func() error { return d.Check(t.Context()) },
-		"Head":   func() error { _, err := d.Head(t.Context()); return err },
-		"Blocks": func() error { _, err := d.Blocks(t.Context(), 1, 2); return err },
-		"Nonce":  func() error { _, err := d.Nonce(t.Context(), chain.Address(payer.Hex())); return err },
+		"Check":  func() error { return driver.Check(t.Context()) },
+		"Head":   func() error { _, err := driver.Head(t.Context()); return err },
+		"Blocks": func() error { _, err := driver.Blocks(t.Context(), 1, 2); return err },
+		"Nonce":  func() error { _, err := driver.Nonce(t.Context(), chain.Address(payer.Hex())); return err },
 	}
 	for name, call := range calls {
 		err := call()
@@ -54,9 +54,9 @@ func TestNodeOfAnotherNetworkIsNeverAsked(t *testing.T) {
 	}
 
 	for _, methods := range n.requests {
-		for _, m := range methods {
-			if m != "eth_chainId" {
-				t.Errorf("a node of another network was asked for %s", m)
+		for _, method := range methods {
+			if method != "eth_chainId" {
+				t.Errorf("a node of another network was asked for %s", method)
 			}
 		}
 	}
@@ -65,22 +65,22 @@ func TestNodeOfAnotherNetworkIsNeverAsked(t *testing.T) {
 func TestOneNodeOfAnotherNetworkIsPassedOver(t *testing.T) {
 	foreign, good := newFakeNode(5), newFakeNode(5)
 	foreign.chainID = 1
-	d := fakeDriver(t, wire{"a": foreign, "b": good}, []string{"a", "b"})
+	driver := fakeDriver(t, fakeTransport{"a": foreign, "b": good}, []string{"a", "b"})
 
-	head, err := d.Head(t.Context())
+	head, err := driver.Head(t.Context())
 	if err != nil || head.Tip.Height != 5 {
 		t.Fatalf("%+v, %v", head, err)
 	}
 
-	wantFault(t, d.Check(t.Context()), fault.Stopped, "chain_id_mismatch")
+	wantFault(t, driver.Check(t.Context()), fault.Stopped, "chain_id_mismatch")
 }
 
 func TestChainIDIsAskedOnce(t *testing.T) {
 	n := newFakeNode(5)
 
-	d := oneFake(t, n)
+	driver := driverOf(t, n)
 	for range 3 {
-		if _, err := d.Head(t.Context()); err != nil {
+		if _, err := driver.Head(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -90,7 +90,7 @@ func TestChainIDIsAskedOnce(t *testing.T) {
 	}
 }
 
-// Provider keys live in user info, path and query: none may reach an error or a log.
+// API keys are in user info, path and query: none may reach an error or a log.
 func TestErrorsNameTheHostAlone(t *testing.T) {
 	const url = "https://alice:hunter2hunter2@rpc.example.test:8545/v2/pathkey123456?apikey=querykey123456"
 
@@ -105,12 +105,12 @@ func TestErrorsNameTheHostAlone(t *testing.T) {
 			),
 		)
 	})
-	for name, w := range map[string]wire{"dead": {}, "quoting": {"rpc.example.test": echo}} {
+	for name, w := range map[string]fakeTransport{"dead": {}, "quoting": {"rpc.example.test": echo}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log bytes.Buffer
 
-				d, err := evm.New(evm.Config{
+				driver, err := evm.New(evm.Config{
 					Network:    fakeNetwork(),
 					RPC:        url,
 					HTTPClient: &http.Client{Transport: w},
@@ -120,16 +120,16 @@ func TestErrorsNameTheHostAlone(t *testing.T) {
 					t.Fatal(err)
 				}
 
-				_, err = d.Head(t.Context())
+				_, err = driver.Head(t.Context())
 				wantFault(t, err, fault.Unavailable, "node_unavailable")
 
 				if !strings.Contains(err.Error(), "rpc.example.test:8545") {
 					t.Errorf("%v does not name the host", err)
 				}
 
-				for _, s := range secrets {
-					if strings.Contains(err.Error(), s) || strings.Contains(log.String(), s) {
-						t.Errorf("error %q or log %q shows %q of the URL", err, log.String(), s)
+				for _, secret := range secrets {
+					if strings.Contains(err.Error(), secret) || strings.Contains(log.String(), secret) {
+						t.Errorf("error %q or log %q shows %q of the URL", err, log.String(), secret)
 					}
 				}
 			})
@@ -148,12 +148,12 @@ func TestErrorsNameTheHostAlone(t *testing.T) {
 
 func TestSilentNodeRunsIntoTheTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := fakeDriver(
-			t, wire{"a": nil}, []string{"a"},
+		driver := fakeDriver(
+			t, fakeTransport{"a": nil}, []string{"a"},
 			func(c *evm.Config) { c.Timeout, c.Attempts = 5*time.Second, 2 },
 		)
 		start := time.Now()
-		_, err := d.Head(t.Context())
+		_, err := driver.Head(t.Context())
 		wantFault(t, err, fault.Unavailable, "node_unavailable")
 
 		if took := time.Since(start); took < 10*time.Second || took > 12*time.Second {
@@ -163,10 +163,8 @@ func TestSilentNodeRunsIntoTheTimeout(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 
-		if _, err := d.Head(
-			ctx,
-		); !errors.Is(err, context.DeadlineExceeded) ||
-			!errors.Is(err, fault.Unavailable) {
+		_, err = driver.Head(ctx)
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, fault.Unavailable) {
 			t.Errorf("the caller's own deadline: %v", err)
 		}
 	})
@@ -184,8 +182,8 @@ func TestThrottlingNodeIsLeftAlone(t *testing.T) {
 
 			return busy
 		}
-		d := oneFake(t, n)
-		_, err := d.Head(t.Context())
+		driver := driverOf(t, n)
+		_, err := driver.Head(t.Context())
 		wantFault(t, err, fault.Unavailable, "node_unavailable")
 
 		if got := fault.RetryAfter(err); got <= 0 || got > 30*time.Second {
@@ -193,14 +191,14 @@ func TestThrottlingNodeIsLeftAlone(t *testing.T) {
 		}
 
 		asked := len(n.requests)
-		if _, err = d.Head(t.Context()); !errors.Is(err, fault.Unavailable) || len(n.requests) != asked {
+		if _, err = driver.Head(t.Context()); !errors.Is(err, fault.Unavailable) || len(n.requests) != asked {
 			t.Errorf("the node was asked %d times more within the 30 s: %v", len(n.requests)-asked, err)
 		}
 
-		n.script(func(*fakeNode) { busy = false })
+		n.update(func(*fakeNode) { busy = false })
 		time.Sleep(31 * time.Second)
 
-		if _, err := d.Head(t.Context()); err != nil {
+		if _, err := driver.Head(t.Context()); err != nil {
 			t.Errorf("after the 30 s: %v", err)
 		}
 	})
@@ -220,7 +218,7 @@ func TestShortThrottlingIsWaitedOut(t *testing.T) {
 		}
 		start := time.Now()
 
-		if _, err := oneFake(t, n).Head(t.Context()); err != nil {
+		if _, err := driverOf(t, n).Head(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 
@@ -242,9 +240,9 @@ func TestFailover(t *testing.T) {
 			return down
 		}
 
-		d := fakeDriver(t, wire{"a": first, "b": second}, []string{"a", "b"})
+		driver := fakeDriver(t, fakeTransport{"a": first, "b": second}, []string{"a", "b"})
 		for range 4 {
-			if _, err := d.Head(t.Context()); err != nil {
+			if _, err := driver.Head(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -253,11 +251,11 @@ func TestFailover(t *testing.T) {
 			t.Errorf("the failed node was asked %d times in a row, while another answers", got)
 		}
 
-		first.script(func(*fakeNode) { down = false })
+		first.update(func(*fakeNode) { down = false })
 		time.Sleep(time.Minute)
-		second.forget()
+		second.resetRequests()
 
-		if _, err := d.Head(t.Context()); err != nil || len(second.requests) != 0 {
+		if _, err := driver.Head(t.Context()); err != nil || len(second.requests) != 0 {
 			t.Errorf(
 				"after its rest the first node is not preferred again: %v, the second was asked %v",
 				err, second.requests,
@@ -277,13 +275,13 @@ func TestLaggingNodeIsNotAskedForNewerBlocks(t *testing.T) {
 
 			return down
 		}
-		d := fakeDriver(t, wire{"a": slow, "b": fast}, []string{"a", "b"})
+		driver := fakeDriver(t, fakeTransport{"a": slow, "b": fast}, []string{"a", "b"})
 		// The slow node is preferred and, the first time, believed.
-		if head, err := d.Head(t.Context()); err != nil || head.Tip.Height != 15 {
+		if head, err := driver.Head(t.Context()); err != nil || head.Tip.Height != 15 {
 			t.Fatalf("%+v, %v", head, err)
 		}
 
-		blocks, err := d.Blocks(t.Context(), 18, 20) // above the slow one's tip
+		blocks, err := driver.Blocks(t.Context(), 18, 20) // above the slow one's tip
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -294,26 +292,30 @@ func TestLaggingNodeIsNotAskedForNewerBlocks(t *testing.T) {
 			t.Errorf("the slow node was asked for blocks: %v", slow.requests)
 		}
 
-		slow.script(func(n *fakeNode) {
+		slow.update(func(n *fakeNode) {
 			for range 3 {
 				n.extend("main")
 			}
 		})
-		fast.script(func(n *fakeNode) { n.extend("main") })
+		fast.update(func(n *fakeNode) { n.extend("main") })
 		// 18 is behind the 20 that the fast one showed, but it never showed it as a head.
 		for range 2 {
-			if head, err := d.Head(t.Context()); err != nil || head.Tip.Height < 18 {
+			if head, err := driver.Head(t.Context()); err != nil || head.Tip.Height < 18 {
 				t.Fatalf("%+v, %v", head, err)
 			}
 		}
 
-		fast.script(func(*fakeNode) { down = true })
+		fast.update(func(*fakeNode) { down = true })
 
-		_, err = d.Blocks(t.Context(), 19, 20)
+		_, err = driver.Blocks(t.Context(), 19, 20)
 		wantFault(t, err, fault.Unavailable, "") // the fast node might have it: nothing is decided
-		_, err = d.Balances(t.Context(), chain.Ref{Height: 19, Hash: fast.blocks[19].hash()}, []chain.Holding{
-			{Address: chain.Address(payee.Hex()), AssetID: d.Network().Assets[0].ID},
-		})
+		_, err = driver.Balances(
+			t.Context(),
+			chain.Ref{Height: 19, Hash: fast.blocks[19].hash()},
+			[]chain.Holding{
+				{Address: chain.Address(payee.Hex()), AssetID: driver.Network().Assets[0].ID},
+			},
+		)
 		wantFault(t, err, fault.Unavailable, "")
 	})
 }
@@ -330,20 +332,20 @@ func TestHeadNeverFallsBackToALaggingNode(t *testing.T) {
 			return down
 		}
 
-		d := fakeDriver(t, wire{"a": fast, "b": slow}, []string{"a", "b"})
-		if head, err := d.Head(t.Context()); err != nil || head.Tip.Height != 20 {
+		driver := fakeDriver(t, fakeTransport{"a": fast, "b": slow}, []string{"a", "b"})
+		if head, err := driver.Head(t.Context()); err != nil || head.Tip.Height != 20 {
 			t.Fatalf("%+v, %v", head, err)
 		}
 
-		fast.script(func(*fakeNode) { down = true })
+		fast.update(func(*fakeNode) { down = true })
 
-		_, err := d.Head(t.Context())
+		_, err := driver.Head(t.Context())
 		wantFault(t, err, fault.Unavailable, "")
 		// When all nodes agree that the chain is shorter, it is.
-		fast.script(func(n *fakeNode) { down, n.blocks = false, n.blocks[:13] })
+		fast.update(func(n *fakeNode) { down, n.blocks = false, n.blocks[:13] })
 		time.Sleep(time.Minute)
 
-		if head, err := d.Head(t.Context()); err != nil || head.Tip.Height != 15 {
+		if head, err := driver.Head(t.Context()); err != nil || head.Tip.Height != 15 {
 			t.Fatalf("%+v, %v", head, err)
 		}
 	})
@@ -355,27 +357,28 @@ func TestFinalityThatVanishesIsAnOutage(t *testing.T) {
 		mute := true
 		n.answer = func(c rpcCall) (any, bool) {
 			if tag := c.param(0); mute && (tag == "safe" || tag == "finalized") {
-				return refuse{-32000, "finalized block not found"}, true
+				return rpcError{-32000, "finalized block not found"}, true
 			}
 
 			return nil, false
 		}
-		d := oneFake(t, n)
+		driver := driverOf(t, n)
 
-		head, err := d.Head(t.Context())
+		head, err := driver.Head(t.Context())
 		if err != nil || !head.Safe.IsZero() || !head.Final.IsZero() {
 			t.Fatalf("a node without finality: %+v, %v", head, err)
 		}
 
-		n.script(func(*fakeNode) { mute = false })
+		n.update(func(*fakeNode) { mute = false })
 
-		if head, err = d.Head(t.Context()); err != nil || head.Final.Height != 6 || head.Safe.Height != 8 {
+		head, err = driver.Head(t.Context())
+		if err != nil || head.Final.Height != 6 || head.Safe.Height != 8 {
 			t.Fatalf("%+v, %v", head, err)
 		}
 
-		n.script(func(*fakeNode) { mute = true })
+		n.update(func(*fakeNode) { mute = true })
 
-		_, err = d.Head(t.Context())
+		_, err = driver.Head(t.Context())
 		wantFault(t, err, fault.Unavailable, "")
 	})
 }
@@ -394,17 +397,21 @@ func TestPrunedHeightStops(t *testing.T) {
 		return n
 	}
 	for name, result := range map[string]any{
-		"by its code": refuse{4444, "pruned history unavailable"},
+		"by its code": rpcError{4444, "pruned history unavailable"},
 		"by null":     nil,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := oneFake(t, pruned(result))
-				_, err := d.RefAt(t.Context(), 5)
+				driver := driverOf(t, pruned(result))
+				_, err := driver.RefAt(t.Context(), 5)
 				wantFault(t, err, fault.Stopped, "node_pruned")
-				_, err = d.Blocks(t.Context(), 5, 9)
+				_, err = driver.Blocks(t.Context(), 5, 9)
 				wantFault(t, err, fault.Stopped, "node_pruned")
-				archive := fakeDriver(t, wire{"a": pruned(result), "b": newFakeNode(300)}, []string{"a", "b"})
+				archive := fakeDriver(
+					t,
+					fakeTransport{"a": pruned(result), "b": newFakeNode(300)},
+					[]string{"a", "b"},
+				)
 
 				blocks, err := archive.Blocks(t.Context(), 5, 9)
 				if err != nil {
@@ -412,7 +419,7 @@ func TestPrunedHeightStops(t *testing.T) {
 				}
 
 				wantHeights(t, blocks, 5, 9)
-				half := fakeDriver(t, wire{"a": pruned(result)}, []string{"a", "b"})
+				half := fakeDriver(t, fakeTransport{"a": pruned(result)}, []string{"a", "b"})
 				_, err = half.RefAt(t.Context(), 5)
 				wantFault(t, err, fault.Unavailable, "") // the node that is down may have it
 			})
@@ -423,7 +430,7 @@ func TestPrunedHeightStops(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			n := pruned(nil)
 			n.blocks = n.blocks[:20]
-			_, err := oneFake(t, n).RefAt(t.Context(), 5)
+			_, err := driverOf(t, n).RefAt(t.Context(), 5)
 			wantFault(t, err, fault.Unavailable, "")
 		})
 	})
@@ -452,16 +459,16 @@ func TestUselessAnswersAreUnavailable(t *testing.T) {
 		"too long": func(w http.ResponseWriter, _ []rpcCall) {
 			_, _ = w.Write(bytes.Repeat([]byte(" "), 1<<20))
 		},
-		"null for all":     answerAll(`null`),
-		"text for all":     answerAll(`"x"`),
-		"a list for all":   answerAll(`[]`),
-		"an object":        answerAll(`{}`),
-		"a huge number":    answerAll(`"0x` + strings.Repeat("f", 100) + `"`),
-		"a leading zero":   answerAll(`"0x01"`),
-		"a negative one":   answerAll(`"-0x1"`),
-		"a decimal number": answerAll(`1`),
-		"half a block":     answerAll(`{"number":"0x1","hash":"0x12"}`),
-		"block without hash": answerAll(
+		"null for all":     answerAllWith(`null`),
+		"text for all":     answerAllWith(`"x"`),
+		"a list for all":   answerAllWith(`[]`),
+		"an object":        answerAllWith(`{}`),
+		"a huge number":    answerAllWith(`"0x` + strings.Repeat("f", 100) + `"`),
+		"a leading zero":   answerAllWith(`"0x01"`),
+		"a negative one":   answerAllWith(`"-0x1"`),
+		"a decimal number": answerAllWith(`1`),
+		"half a block":     answerAllWith(`{"number":"0x1","hash":"0x12"}`),
+		"block without hash": answerAllWith(
 			`{"number":"0x1","timestamp":"0x1","parentHash":null,"hash":null,"transactions":[]}`,
 		),
 	}
@@ -470,30 +477,30 @@ func TestUselessAnswersAreUnavailable(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newFakeNode(10)
 
-				d := oneFake(t, n, func(c *evm.Config) { c.MaxResponse = 1 << 16; c.Attempts = 2 })
-				if _, err := d.Head(t.Context()); err != nil { // its chain id is known to be right
+				driver := driverOf(t, n, func(c *evm.Config) { c.MaxResponse = 1 << 16; c.Attempts = 2 })
+				if _, err := driver.Head(t.Context()); err != nil { // its chain id is known to be right
 					t.Fatal(err)
 				}
 
-				n.script(func(n *fakeNode) {
+				n.update(func(n *fakeNode) {
 					n.http = func(w http.ResponseWriter, calls []rpcCall) bool { handler(w, calls); return true }
 				})
 
 				holding := []chain.Holding{
-					{Address: chain.Address(payee.Hex()), AssetID: d.Network().Assets[0].ID},
+					{Address: chain.Address(payee.Hex()), AssetID: driver.Network().Assets[0].ID},
 				}
-				order := nativeOrder(d)
+				order := nativeOrder(driver)
 
 				for what, call := range map[string]func() error{
-					"Head":   func() error { _, err := d.Head(t.Context()); return err },
-					"RefAt":  func() error { _, err := d.RefAt(t.Context(), 3); return err },
-					"Blocks": func() error { _, err := d.Blocks(t.Context(), 3, 6); return err },
+					"Head":   func() error { _, err := driver.Head(t.Context()); return err },
+					"RefAt":  func() error { _, err := driver.RefAt(t.Context(), 3); return err },
+					"Blocks": func() error { _, err := driver.Blocks(t.Context(), 3, 6); return err },
 					"Balances": func() error {
-						_, err := d.Balances(t.Context(), chain.Ref{Height: 3, Hash: n.blocks[3].hash()}, holding)
+						_, err := driver.Balances(t.Context(), chain.Ref{Height: 3, Hash: n.blocks[3].hash()}, holding)
 						return err
 					},
-					"Build":    func() error { _, err := d.Build(t.Context(), order); return err },
-					"Estimate": func() error { _, err := d.EstimateFee(t.Context(), order); return err },
+					"Build":    func() error { _, err := driver.Build(t.Context(), order); return err },
+					"Estimate": func() error { _, err := driver.EstimateFee(t.Context(), order); return err },
 				} {
 					err := call()
 					if err == nil {
@@ -508,11 +515,14 @@ func TestUselessAnswersAreUnavailable(t *testing.T) {
 }
 
 // answerAll gives every call the same result.
-func answerAll(result string) func(w http.ResponseWriter, calls []rpcCall) {
+func answerAllWith(result string) func(w http.ResponseWriter, calls []rpcCall) {
 	return func(w http.ResponseWriter, calls []rpcCall) {
-		var answers []object
+		var answers []jsonObject
 		for _, c := range calls {
-			answers = append(answers, object{"jsonrpc": "2.0", "id": c.ID, "result": json.RawMessage(result)})
+			answers = append(
+				answers,
+				jsonObject{"jsonrpc": "2.0", "id": c.ID, "result": json.RawMessage(result)},
+			)
 		}
 
 		if len(answers) == 1 {
@@ -524,7 +534,7 @@ func answerAll(result string) func(w http.ResponseWriter, calls []rpcCall) {
 	}
 }
 
-// A redirect could carry the request, and the key in it, to anybody.
+// A redirect could send the request, with its API key, to another host.
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		elsewhere := newFakeNode(5)
@@ -532,7 +542,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 			w.Header().Set("Location", "http://b/")
 			w.WriteHeader(http.StatusTemporaryRedirect)
 		})
-		_, err := fakeDriver(t, wire{"a": moved, "b": elsewhere}, []string{"a"}).Head(t.Context())
+		_, err := fakeDriver(t, fakeTransport{"a": moved, "b": elsewhere}, []string{"a"}).Head(t.Context())
 		wantFault(t, err, fault.Unavailable, "node_unavailable")
 
 		if len(elsewhere.requests) != 0 {
@@ -549,17 +559,17 @@ func TestCheckReadsTheTokens(t *testing.T) {
 
 		n.answer = func(c rpcCall) (any, bool) { return answer, c.Method == "eth_call" }
 
-		d := oneFake(t, n)
-		if err := d.Check(t.Context()); err != nil {
+		driver := driverOf(t, n)
+		if err := driver.Check(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 
-		for _, wrong := range []any{"0x" + strings.Repeat("0", 62) + "12", "0x", refuse{3, "execution reverted"}} {
-			n.script(func(*fakeNode) { answer = wrong })
-			wantFault(t, d.Check(t.Context()), fault.Stopped, "token_mismatch")
+		for _, wrong := range []any{"0x" + strings.Repeat("0", 62) + "12", "0x", rpcError{3, "execution reverted"}} {
+			n.update(func(*fakeNode) { answer = wrong })
+			wantFault(t, driver.Check(t.Context()), fault.Stopped, "token_mismatch")
 		}
 
-		n.script(func(*fakeNode) { answer = refuse{-32000, "header not found"} })
-		wantFault(t, d.Check(t.Context()), fault.Unavailable, "")
+		n.update(func(*fakeNode) { answer = rpcError{-32000, "header not found"} })
+		wantFault(t, driver.Check(t.Context()), fault.Unavailable, "")
 	})
 }

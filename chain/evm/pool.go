@@ -9,59 +9,56 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// Pool returns the waiting transactions that carry native coin or call transfer of an enabled token, as
-// far as Config.Pool shows them. Coin and tokens moved by other contracts are seen in blocks only. What
-// it returns is foreseen, not done: the transaction may fail.
+// Pool returns the pending transactions that send native coin or call transfer of an enabled token,
+// as far as Config.Pool shows them. Transfers by other contracts are seen in blocks only. Its
+// transfers are provisional: a pending transaction may fail.
 func (d *Driver) Pool(ctx context.Context) ([]chain.PoolTx, error) {
 	if d.pool == PoolOff {
 		return nil, nil
 	}
 
-	var out []chain.PoolTx
+	var pool []chain.PoolTx
 
-	err := d.ask(ctx, 0, func(ctx context.Context, e *endpoint) error {
-		read := e.pendingBlock
+	err := d.ask(ctx, 0, func(ctx context.Context, node *endpoint) error {
+		read := node.pendingBlock
 		if d.pool == PoolContent {
-			read = e.poolContent
+			read = node.poolContent
 		}
 
-		waiting, err := read(ctx)
+		pending, err := read(ctx)
 		if err != nil {
 			return err
 		}
 
-		out = nil
+		pool = nil
 
-		for i := range waiting {
-			if err := waiting[i].check(e); err != nil {
+		for i := range pending {
+			if err := pending[i].checkComplete(node); err != nil {
 				return err
 			}
 
-			transfers, err := d.foreseen(e, &waiting[i])
+			transfers, err := d.pendingTransfers(node, &pending[i])
 			if err != nil {
 				return err
 			}
 
 			if len(transfers) > 0 {
-				out = append(
-					out,
-					chain.PoolTx{
-						TxHash:    waiting[i].Hash.Hex(),
-						Transfers: transfers,
-						Spent:     waiting[i].spent(),
-					},
-				)
+				pool = append(pool, chain.PoolTx{
+					TxHash:    pending[i].Hash.Hex(),
+					Transfers: transfers,
+					Spent:     pending[i].nonceSpent(),
+				})
 			}
 		}
 
 		return nil
 	})
 
-	return out, err
+	return pool, err
 }
 
-// pendingBlock returns the transactions of the block that the node would make now. Nodes without a pool
-// of their own answer with the newest block instead: that one waits for nothing.
+// pendingBlock returns the transactions of the node's pending block. A node without a pool answers
+// with the newest block, which is ignored.
 func (e *endpoint) pendingBlock(ctx context.Context) ([]poolTxJSON, error) {
 	tip := newCall("eth_blockNumber")
 
@@ -75,7 +72,7 @@ func (e *endpoint) pendingBlock(ctx context.Context) ([]poolTxJSON, error) {
 		return nil, err
 	}
 
-	if pending.null() {
+	if pending.isNull() {
 		return nil, nil
 	}
 
@@ -94,17 +91,17 @@ func (e *endpoint) pendingBlock(ctx context.Context) ([]poolTxJSON, error) {
 	return block.Transactions, nil
 }
 
-// poolContent returns what txpool_content calls pending; queued ones wait for a nonce before them.
+// poolContent returns the pending transactions of txpool_content, without the queued ones.
 func (e *endpoint) poolContent(ctx context.Context) ([]poolTxJSON, error) {
-	c := newCall("txpool_content")
-	if err := e.do(ctx, c); err != nil {
+	rpcCall := newCall("txpool_content")
+	if err := e.do(ctx, rpcCall); err != nil {
 		return nil, err
 	}
 
 	var content struct {
 		Pending map[common.Address]map[string]poolTxJSON `json:"pending"`
 	}
-	if err := c.decode(e, &content); err != nil {
+	if err := rpcCall.decode(e, &content); err != nil {
 		return nil, err
 	}
 

@@ -9,36 +9,36 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// PlanRelease plans the steps that are still to be done.
+// PlanRelease returns the remaining steps of a release.
 //
-// A native deposit pays for itself: a transaction with the platform fee when there is one, then a sweep of
-// all that is left of the deposit, whose fee is exact. A token deposit is paid for by the master wallet:
-// the gas that the deposit address lacks, the platform fee, then the tokens. Other money at the address,
-// which may be somebody's deposit, is never counted on: a native release moves Amount less Spent, a token
-// release has Residue for gas.
+// A native deposit pays its own fees: a transaction with the platform fee, if any, then a sweep of
+// the rest with an exact fee. For a token deposit the master wallet pays: a top-up of the gas that
+// is missing at the deposit address, the platform fee, then the sweep.
 //
-// Beyond what chain.Sweeper says, an address that holds less than its deposits explain is fault.State with
-// code funds_missing.
-func (d *Driver) PlanRelease(ctx context.Context, r chain.Release) ([]chain.ReleaseStep, error) {
-	if slices.Contains(r.Done, chain.StepSweep) {
+// Other funds at the address may be somebody's deposit and are not spent. A native release moves
+// Amount less Spent; a token release may use Residue for gas. Errors, besides chain.Sweeper's:
+//
+//   - fault.State (funds_missing): the address holds less than its deposits
+func (d *Driver) PlanRelease(ctx context.Context, release chain.Release) ([]chain.ReleaseStep, error) {
+	if slices.Contains(release.Done, chain.StepSweep) {
 		return nil, nil
 	}
 
-	asset, ok := d.network.AssetByID(r.Asset.ID)
+	asset, ok := d.network.AssetByID(release.Asset.ID)
 	if !ok {
 		return nil, fault.New(
 			fault.Invalid, "not_releasable", "network %s has no asset with id %q",
-			d.network.Slug, r.Asset.ID,
+			d.network.Slug, release.Asset.ID,
 		)
 	}
 
 	var steps []chain.ReleaseStep
 
-	err := d.ask(ctx, 0, func(ctx context.Context, e *endpoint) (err error) {
+	err := d.ask(ctx, 0, func(ctx context.Context, node *endpoint) (err error) {
 		if asset.Kind == chain.Native {
-			steps, err = d.planNative(ctx, e, r)
+			steps, err = d.planNative(ctx, node, release)
 		} else {
-			steps, err = d.planToken(ctx, e, r, asset)
+			steps, err = d.planToken(ctx, node, release, asset)
 		}
 
 		return err
@@ -50,15 +50,20 @@ func (d *Driver) PlanRelease(ctx context.Context, r chain.Release) ([]chain.Rele
 	return steps, nil
 }
 
-func (d *Driver) planNative(ctx context.Context, e *endpoint, r chain.Release) ([]chain.ReleaseStep, error) {
-	left := r.Amount.SubFloor(r.Spent)
-	if left.IsZero() {
-		return nil, uneconomic(r)
+// planNative returns the steps of a native deposit: platform fee, sweep.
+func (d *Driver) planNative(
+	ctx context.Context,
+	node *endpoint,
+	release chain.Release,
+) ([]chain.ReleaseStep, error) {
+	remaining := release.Amount.SubFloor(release.Spent)
+	if remaining.IsZero() {
+		return nil, uneconomic(release)
 	}
 
-	sweep, err := d.plan(ctx, e, r, chain.StepSweep, chain.Order{
-		From:        r.Deposit,
-		Outputs:     []chain.Output{{To: r.Master.Address, AssetID: d.native.ID, Amount: left}},
+	sweep, err := d.planStep(ctx, node, release, chain.StepSweep, chain.Order{
+		From:        release.Deposit,
+		Outputs:     []chain.Output{{To: release.Master.Address, AssetID: d.native.ID, Amount: remaining}},
 		SubtractFee: true,
 	})
 	if err != nil {
@@ -67,46 +72,50 @@ func (d *Driver) planNative(ctx context.Context, e *endpoint, r chain.Release) (
 
 	var steps []chain.ReleaseStep
 
-	if !r.Fee.IsZero() && !slices.Contains(r.Done, chain.StepFee) {
-		fee, err := d.plan(ctx, e, r, chain.StepFee, chain.Order{
-			From:    r.Deposit,
-			Outputs: []chain.Output{{To: r.FeeAddress, AssetID: d.native.ID, Amount: chain.Min(r.Fee, left)}},
+	if !release.Fee.IsZero() && !slices.Contains(release.Done, chain.StepFee) {
+		fee, err := d.planStep(ctx, node, release, chain.StepFee, chain.Order{
+			From: release.Deposit,
+			Outputs: []chain.Output{
+				{To: release.FeeAddress, AssetID: d.native.ID, Amount: chain.Min(release.Fee, remaining)},
+			},
 		})
 		if err != nil {
 			return nil, err
 		}
-		// What the fee step may cost at most is kept from the sweep; planned again after it, the
-		// sweep gets the rest.
-		spare := left.SubFloor(r.Fee).SubFloor(sweep.NetworkFee)
-		if spare.Cmp(fee.NetworkFee) <= 0 {
-			return nil, uneconomic(r)
+
+		// The sweep excludes the fee step's maximum cost. Planned anew after that step, it takes the
+		// remainder.
+		available := remaining.SubFloor(release.Fee).SubFloor(sweep.NetworkFee)
+		if available.Cmp(fee.NetworkFee) <= 0 {
+			return nil, uneconomic(release)
 		}
 
-		fee.Order.MaxFee = chain.Min(fee.Order.MaxFee, spare.Sub(chain.Units(1)))
-		fee.PaysFee = r.Fee
-		left = left.Sub(r.Fee).Sub(fee.Order.MaxFee)
+		fee.Order.MaxFee = chain.Min(fee.Order.MaxFee, available.Sub(chain.Units(1)))
+		fee.PaysFee = release.Fee
+		remaining = remaining.Sub(release.Fee).Sub(fee.Order.MaxFee)
 		steps = append(steps, fee)
 	}
 
-	if left.Cmp(sweep.NetworkFee) <= 0 {
-		return nil, uneconomic(r)
+	if remaining.Cmp(sweep.NetworkFee) <= 0 {
+		return nil, uneconomic(release)
 	}
 
-	sweep.Order.Outputs[0].Amount = left
-	sweep.Order.MaxFee = chain.Min(sweep.Order.MaxFee, left.Sub(chain.Units(1)))
+	sweep.Order.Outputs[0].Amount = remaining
+	sweep.Order.MaxFee = chain.Min(sweep.Order.MaxFee, remaining.Sub(chain.Units(1)))
 
 	return append(steps, sweep), nil
 }
 
+// planToken returns the steps of a token deposit: top-up, platform fee, sweep.
 func (d *Driver) planToken(
 	ctx context.Context,
-	e *endpoint,
-	r chain.Release,
+	node *endpoint,
+	release chain.Release,
 	asset chain.Asset,
 ) ([]chain.ReleaseStep, error) {
-	sweep, err := d.plan(ctx, e, r, chain.StepSweep, chain.Order{
-		From:    r.Deposit,
-		Outputs: []chain.Output{{To: r.Master.Address, AssetID: asset.ID, Amount: r.Amount}},
+	sweep, err := d.planStep(ctx, node, release, chain.StepSweep, chain.Order{
+		From:    release.Deposit,
+		Outputs: []chain.Output{{To: release.Master.Address, AssetID: asset.ID, Amount: release.Amount}},
 	})
 	if err != nil {
 		return nil, err
@@ -114,19 +123,18 @@ func (d *Driver) planToken(
 
 	var steps []chain.ReleaseStep
 
-	gas, err := d.gasAt(ctx, e, r)
+	gasBalance, err := d.spendableGas(ctx, node, release)
 	if err != nil {
 		return nil, err
 	}
 
-	toppedUp := slices.Contains(r.Done, chain.StepTopUp)
-	if missing := sweep.Order.MaxFee.SubFloor(
-		gas,
-	); !missing.IsZero() &&
-		(!toppedUp || gas.Less(sweep.NetworkFee)) {
-		step, err := d.plan(ctx, e, r, chain.StepTopUp, chain.Order{
-			From:    r.Master,
-			Outputs: []chain.Output{{To: r.Deposit.Address, AssetID: d.native.ID, Amount: missing}},
+	toppedUp := slices.Contains(release.Done, chain.StepTopUp)
+	missing := sweep.Order.MaxFee.SubFloor(gasBalance)
+
+	if !missing.IsZero() && (!toppedUp || gasBalance.Less(sweep.NetworkFee)) {
+		step, err := d.planStep(ctx, node, release, chain.StepTopUp, chain.Order{
+			From:    release.Master,
+			Outputs: []chain.Output{{To: release.Deposit.Address, AssetID: d.native.ID, Amount: missing}},
 		})
 		if err != nil {
 			return nil, err
@@ -134,102 +142,111 @@ func (d *Driver) planToken(
 
 		steps = append(steps, step)
 	} else {
-		sweep.Order.MaxFee = chain.Min(sweep.Order.MaxFee, gas)
+		sweep.Order.MaxFee = chain.Min(sweep.Order.MaxFee, gasBalance)
 	}
 
-	if !r.Fee.IsZero() && !slices.Contains(r.Done, chain.StepFee) {
-		step, err := d.plan(ctx, e, r, chain.StepFee, chain.Order{
-			From:    r.Master,
-			Outputs: []chain.Output{{To: r.FeeAddress, AssetID: d.native.ID, Amount: r.Fee}},
+	if !release.Fee.IsZero() && !slices.Contains(release.Done, chain.StepFee) {
+		step, err := d.planStep(ctx, node, release, chain.StepFee, chain.Order{
+			From:    release.Master,
+			Outputs: []chain.Output{{To: release.FeeAddress, AssetID: d.native.ID, Amount: release.Fee}},
 		})
 		if err != nil {
 			return nil, err
 		}
 
-		step.PaysFee = r.Fee
+		step.PaysFee = release.Fee
 		steps = append(steps, step)
 	}
 
 	return append(steps, sweep), nil
 }
 
-// gasAt is the native coin that a token sweep may spend: the residue, as far as it is really there; after a
-// top-up, which no deposit explains either, all that the address holds.
-func (d *Driver) gasAt(ctx context.Context, e *endpoint, r chain.Release) (chain.Amount, error) {
-	c, err := d.balanceCall(chain.Holding{Address: r.Deposit.Address, AssetID: d.native.ID}, "latest")
+// spendableGas returns the native coin, in wei, that a token sweep may spend: the residue, as far
+// as it is there. After a top-up, which no deposit explains either, it is the whole balance.
+func (d *Driver) spendableGas(
+	ctx context.Context,
+	node *endpoint,
+	release chain.Release,
+) (chain.Amount, error) {
+	rpcCall, err := d.balanceCall(
+		chain.Holding{Address: release.Deposit.Address, AssetID: d.native.ID},
+		"latest",
+	)
 	if err != nil {
 		return chain.Amount{}, err
 	}
 
-	if err := e.do(ctx, c); err != nil {
+	if err := node.do(ctx, rpcCall); err != nil {
 		return chain.Amount{}, err
 	}
 
-	held, err := c.balance(e)
-	if err != nil || slices.Contains(r.Done, chain.StepTopUp) {
-		return held, err
+	balance, err := rpcCall.amount(node)
+	if err != nil || slices.Contains(release.Done, chain.StepTopUp) {
+		return balance, err
 	}
 
-	return chain.Min(held, r.Residue), nil
+	return chain.Min(balance, release.Residue), nil
 }
 
-// plan completes a step with what it will cost and may cost at most.
-func (d *Driver) plan(
+// planStep returns a step with its maximum and its estimated network fee.
+func (d *Driver) planStep(
 	ctx context.Context,
-	e *endpoint,
-	r chain.Release,
+	node *endpoint,
+	release chain.Release,
 	kind chain.StepKind,
 	order chain.Order,
 ) (chain.ReleaseStep, error) {
 	step := chain.ReleaseStep{Kind: kind, Order: order}
 
-	s, err := d.spendOf(order)
+	msg, err := d.messageOf(order)
 	if err != nil {
-		return step, notReleasable(err, r, kind)
+		return step, notReleasable(err, release, kind)
 	}
 
-	if order.From.Address == r.Master.Address {
-		// planned also while the master wallet cannot pay for it yet
-		s.amount, s.value = chain.Amount{}, chain.Amount{}
+	if order.From.Address == release.Master.Address {
+		// Plan it also while the master wallet cannot pay for it yet.
+		msg.amount, msg.value = chain.Amount{}, chain.Amount{}
 	}
 
-	v, err := d.survey(ctx, e, s)
-	if order.SubtractFee && err == nil && v.hasCode && v.gas > plainGas {
-		err = notPayable(nil, r.Master.Address)
+	quote, err := d.quote(ctx, node, msg)
+	if order.SubtractFee && err == nil && quote.hasCode && quote.gas > transferGas {
+		err = notPayable(nil, release.Master.Address)
 	}
 
 	switch {
 	case errors.Is(err, fault.Invalid):
-		return step, notReleasable(err, r, kind)
-	case errors.Is(err, fault.State) && order.From.Address == r.Deposit.Address:
+		return step, notReleasable(err, release, kind)
+	case errors.Is(err, fault.State) && order.From.Address == release.Deposit.Address:
 		return step, fault.New(
 			fault.State, "funds_missing",
 			"%s holds %s base units of %s, less than its deposits of %s explain after %s were spent",
-			r.Deposit.Address, v.held, r.Asset.Symbol, r.Amount, r.Spent,
+			release.Deposit.Address, quote.assetBalance, release.Asset.Symbol, release.Amount, release.Spent,
 		)
 	case err != nil:
 		return step, err
 	}
 
-	step.Order.MaxFee, step.NetworkFee = v.allowance(), v.expected()
+	step.Order.MaxFee, step.NetworkFee = quote.maxCost(), quote.expectedCost()
 	if order.SubtractFee {
-		step.NetworkFee = v.exact().Mul(v.gas).Add(v.l1)
+		step.NetworkFee = quote.sweepFeeCap().Mul(quote.gas).Add(quote.l1Fee)
 	}
 
 	return step, nil
 }
 
-func notReleasable(cause error, r chain.Release, kind chain.StepKind) error {
+// notReleasable returns fault.Invalid (not_releasable).
+func notReleasable(cause error, release chain.Release, kind chain.StepKind) error {
 	return fault.Wrap(
 		cause, fault.Invalid, "not_releasable", "the %s of a release from %s cannot be made",
-		kind, r.Deposit.Address,
+		kind, release.Deposit.Address,
 	)
 }
 
-func uneconomic(r chain.Release) error {
+// uneconomic returns fault.State (uneconomic).
+func uneconomic(release chain.Release) error {
 	return fault.New(
 		fault.State, "uneconomic",
 		"the deposit of %s base units at %s does not cover the fees of its release",
-		r.Amount, r.Deposit.Address,
+		release.Amount, release.Deposit.Address,
 	)
 }

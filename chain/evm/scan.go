@@ -11,12 +11,17 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Blocks returns the canonical blocks of a range with every movement of an enabled asset. How many it
-// returns at once follows what the node takes (Config.MaxBatch).
+// Blocks returns the canonical blocks of a range with all transfers of enabled assets. The number
+// of blocks follows what the node accepts (Config.MaxBatch).
 //
-// Blocks are looked up by height, then their receipts by hash. Receipts must cover every transaction,
-// belong to the block and explain every bit of its logs bloom, else the node's answer is fault.Unavailable:
-// nodes are known to serve empty receipts for a block just made, and to lose logs silently.
+// Blocks are read by height, then their receipts by block hash. Receipts must cover every
+// transaction, belong to the block and explain its logs bloom. Nodes are known to serve empty
+// receipts for new blocks and to lose logs. Errors:
+//
+//   - fault.Invalid (range_invalid): the range is empty
+//   - fault.NotFound (block_unknown): from is above the tip
+//   - fault.Stopped (node_pruned): no node has the height any more
+//   - fault.Unavailable: no node gave a consistent answer
 func (d *Driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, error) {
 	if to < from {
 		return nil, fault.New(fault.Invalid, "range_invalid", "the range from %d to %d is empty", from, to)
@@ -24,24 +29,24 @@ func (d *Driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, er
 
 	var out []chain.Block
 
-	err := d.ask(ctx, from, func(ctx context.Context, e *endpoint) (err error) {
-		out, err = d.scan(ctx, e, from, to)
+	err := d.ask(ctx, from, func(ctx context.Context, node *endpoint) (err error) {
+		out, err = d.readBlocks(ctx, node, from, to)
 		return err
 	})
 	if err != nil {
-		return nil, aboveTip(err, from)
+		return nil, unknownBlock(err, from)
 	}
 
 	return out, nil
 }
 
-// Reread reads a block again from another endpoint than the one that is preferred now, a different
-// one each time.
+// Reread returns a block as another node than the preferred one shows it, in rotation. Another
+// block at that height is fault.NotFound (block_unknown).
 func (d *Driver) Reread(ctx context.Context, at chain.Ref) (chain.Block, error) {
 	var out chain.Block
 
-	err := d.nodes.AskOthers(ctx, at.Height, func(ctx context.Context, e *endpoint) error {
-		blocks, err := d.scan(ctx, e, at.Height, at.Height)
+	err := d.nodes.AskOthers(ctx, at.Height, func(ctx context.Context, node *endpoint) error {
+		blocks, err := d.readBlocks(ctx, node, at.Height, at.Height)
 		if err != nil {
 			return err
 		}
@@ -50,7 +55,7 @@ func (d *Driver) Reread(ctx context.Context, at chain.Ref) (chain.Block, error) 
 			return fault.New(
 				fault.NotFound, "block_unknown",
 				"node %s of network %s has block %s at height %d, not %s",
-				e.Host, d.network.Slug, blocks[0].Hash, at.Height, at.Hash,
+				node.Host, d.network.Slug, blocks[0].Hash, at.Height, at.Hash,
 			)
 		}
 
@@ -59,57 +64,58 @@ func (d *Driver) Reread(ctx context.Context, at chain.Ref) (chain.Block, error) 
 		return nil
 	})
 	if err != nil {
-		return chain.Block{}, aboveTip(err, at.Height)
+		return chain.Block{}, unknownBlock(err, at.Height)
 	}
 
 	return out, nil
 }
 
-func (d *Driver) scan(ctx context.Context, e *endpoint, from, to uint64) ([]chain.Block, error) {
-	blocks, err := e.fullBlocks(ctx, from, to)
+// readBlocks returns one node's blocks of a range, or a prefix of it.
+func (d *Driver) readBlocks(ctx context.Context, node *endpoint, from, to uint64) ([]chain.Block, error) {
+	blocks, err := node.fullBlocks(ctx, from, to)
 	if err != nil {
 		return nil, err
 	}
 
-	receipts, err := e.receipts(ctx, blocks)
+	receipts, err := node.receipts(ctx, blocks)
 	if err != nil {
 		return nil, err
 	}
 
-	out := make([]chain.Block, len(blocks))
+	scanned := make([]chain.Block, len(blocks))
 	for i := range blocks {
-		b := &blocks[i]
+		block := &blocks[i]
 
-		ref, err := b.ref(e)
+		ref, err := block.ref(node)
 		if err != nil {
 			return nil, err
 		}
 
-		out[i] = chain.Block{Ref: ref, Parent: b.ParentHash.Hex()}
-		if err := explained(e, b, receipts[i]); err != nil {
+		scanned[i] = chain.Block{Ref: ref, Parent: block.ParentHash.Hex()}
+		if err := checkBloom(node, block, receipts[i]); err != nil {
 			return nil, err
 		}
 
-		for k := range b.Transactions {
-			transfers, err := d.moved(e, &b.Transactions[k], receipts[i][k])
+		for j := range block.Transactions {
+			transfers, err := d.transfersOf(node, &block.Transactions[j], receipts[i][j])
 			if err != nil {
 				return nil, err
 			}
 
-			out[i].Transfers = append(out[i].Transfers, transfers...)
-			out[i].Spent = append(out[i].Spent, b.Transactions[k].spent()...)
+			scanned[i].Transfers = append(scanned[i].Transfers, transfers...)
+			scanned[i].Spent = append(scanned[i].Spent, block.Transactions[j].nonceSpent()...)
 		}
 	}
 
-	return out, nil
+	return scanned, nil
 }
 
-// fullBlocks reads blocks with their transactions: as many of the range as one request takes, up to the
-// first that the node does not have or that does not follow the one before it.
+// fullBlocks returns blocks with their transactions, as many of the range as one request holds. It
+// ends before the first block that is missing or does not follow its predecessor.
 func (e *endpoint) fullBlocks(ctx context.Context, from, to uint64) ([]blockJSON, error) {
-	n := min(to-from, uint64(e.batchSize())-1) + 1
+	count := min(to-from, uint64(e.currentBatchSize())-1) + 1
 
-	calls := make([]*call, n)
+	calls := make([]*call, count)
 	for i := range calls {
 		calls[i] = newCall("eth_getBlockByNumber", hexutil.Uint64(from+uint64(i)), true)
 	}
@@ -120,40 +126,48 @@ func (e *endpoint) fullBlocks(ctx context.Context, from, to uint64) ([]blockJSON
 
 	var blocks []blockJSON
 
-	for i, c := range calls {
+	for i, rpcCall := range calls {
 		height := from + uint64(i)
-		if c.null() || c.err != nil {
+		if rpcCall.isNull() || rpcCall.err != nil {
 			if i == 0 {
-				return nil, e.absent(ctx, height, c)
+				return nil, e.missingBlock(ctx, height, rpcCall)
 			}
 
 			return blocks, nil
 		}
 
-		var b blockJSON
-		if err := c.decode(e, &b); err != nil {
+		var block blockJSON
+		if err := rpcCall.decode(e, &block); err != nil {
 			return nil, err
 		}
 
-		if _, err := b.check(e, height); err != nil {
+		if _, err := block.check(e, height); err != nil {
 			return nil, err
 		}
-		// reorganised while reading: the next call starts on the new branch
-		if i > 0 && *b.ParentHash != *blocks[i-1].Hash {
+
+		// A reorg while reading: the next call starts on the new branch.
+		if i > 0 && *block.ParentHash != *blocks[i-1].Hash {
 			return blocks, nil
 		}
 
-		blocks = append(blocks, b)
+		blocks = append(blocks, block)
 	}
 
 	return blocks, nil
 }
 
-// receipts returns, for each block, the receipts of its transactions in their order: by
-// eth_getBlockReceipts, and one by one what that leaves out (not every node has the method, and Bor nodes
-// leave out the receipt of a state-sync transaction).
+// receiptIndex holds the receipts of blocks by transaction hash, one map per block.
+type receiptIndex []map[common.Hash]*receiptJSON
+
+// receipts returns the receipts of each block's transactions, in their order. What
+// eth_getBlockReceipts leaves out is read singly: not every node has the method, and Bor nodes
+// leave out state-sync transactions.
 func (e *endpoint) receipts(ctx context.Context, blocks []blockJSON) ([][]*receiptJSON, error) {
-	found := make([]map[common.Hash]*receiptJSON, len(blocks))
+	found := make(receiptIndex, len(blocks))
+	for i := range blocks {
+		found[i] = make(map[common.Hash]*receiptJSON, len(blocks[i].Transactions))
+	}
+
 	if err := e.blockReceipts(ctx, blocks, found); err != nil {
 		return nil, err
 	}
@@ -164,43 +178,36 @@ func (e *endpoint) receipts(ctx context.Context, blocks []blockJSON) ([][]*recei
 
 	out := make([][]*receiptJSON, len(blocks))
 	for i := range blocks {
-		for k := range blocks[i].Transactions {
-			hash := *blocks[i].Transactions[k].Hash
+		for j := range blocks[i].Transactions {
+			hash := *blocks[i].Transactions[j].Hash
 
-			r := found[i][hash]
-			if err := r.check(e, hash, *blocks[i].Hash); err != nil {
+			receipt := found[i][hash]
+			if err := receipt.check(e, hash, *blocks[i].Hash); err != nil {
 				return nil, err
 			}
 
-			out[i] = append(out[i], r)
+			out[i] = append(out[i], receipt)
 		}
 	}
 
 	return out, nil
 }
 
-func (e *endpoint) blockReceipts(
-	ctx context.Context,
-	blocks []blockJSON,
-	found []map[common.Hash]*receiptJSON,
-) error {
+// blockReceipts adds to found what eth_getBlockReceipts returns, unless the node lacks the method.
+func (e *endpoint) blockReceipts(ctx context.Context, blocks []blockJSON, found receiptIndex) error {
 	var (
-		calls []*call
-		at    []int
+		calls   []*call
+		blockOf []int // index of each call's block
 	)
 
 	for i := range blocks {
-		found[i] = make(map[common.Hash]*receiptJSON, len(blocks[i].Transactions))
 		if len(blocks[i].Transactions) > 0 {
-			calls, at = append(calls, newCall("eth_getBlockReceipts", blocks[i].Hash)), append(at, i)
+			calls = append(calls, newCall("eth_getBlockReceipts", blocks[i].Hash))
+			blockOf = append(blockOf, i)
 		}
 	}
 
-	e.mu.Lock()
-	unsupported := e.noBlockReceipts
-	e.mu.Unlock()
-
-	if len(calls) == 0 || unsupported {
+	if len(calls) == 0 || !e.hasBlockReceipts() {
 		return nil
 	}
 
@@ -208,29 +215,24 @@ func (e *endpoint) blockReceipts(
 		return err
 	}
 
-	for n, c := range calls {
-		b := &blocks[at[n]]
-
-		if noMethod(c.err) {
-			e.mu.Lock()
-			e.noBlockReceipts = true
-			e.mu.Unlock()
-
+	for i, rpcCall := range calls {
+		if isNoMethod(rpcCall.err) {
+			e.disableBlockReceipts()
 			return nil
 		}
 
-		if c.null() || c.err != nil {
-			return e.absent(ctx, uint64(*b.Number), c)
+		if rpcCall.isNull() || rpcCall.err != nil {
+			return e.missingBlock(ctx, uint64(*blocks[blockOf[i]].Number), rpcCall)
 		}
 
-		var list []receiptJSON
-		if err := c.decode(e, &list); err != nil {
+		var receipts []receiptJSON
+		if err := rpcCall.decode(e, &receipts); err != nil {
 			return err
 		}
 
-		for k := range list {
-			if list[k].TransactionHash != nil {
-				found[at[n]][*list[k].TransactionHash] = &list[k]
+		for j := range receipts {
+			if hash := receipts[j].TransactionHash; hash != nil {
+				found[blockOf[i]][*hash] = &receipts[j]
 			}
 		}
 	}
@@ -238,20 +240,34 @@ func (e *endpoint) blockReceipts(
 	return nil
 }
 
-func (e *endpoint) missingReceipts(
-	ctx context.Context,
-	blocks []blockJSON,
-	found []map[common.Hash]*receiptJSON,
-) error {
+// hasBlockReceipts reports whether the node may know eth_getBlockReceipts.
+func (e *endpoint) hasBlockReceipts() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+
+	return !e.noBlockReceipts
+}
+
+// disableBlockReceipts stores that the node does not know eth_getBlockReceipts.
+func (e *endpoint) disableBlockReceipts() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+
+	e.noBlockReceipts = true
+}
+
+// missingReceipts adds to found the receipts that it lacks, by eth_getTransactionReceipt.
+func (e *endpoint) missingReceipts(ctx context.Context, blocks []blockJSON, found receiptIndex) error {
 	var (
-		calls []*call
-		at    []int
+		calls   []*call
+		blockOf []int // index of each call's block
 	)
 
 	for i := range blocks {
-		for k := range blocks[i].Transactions {
-			if hash := *blocks[i].Transactions[k].Hash; found[i][hash] == nil {
-				calls, at = append(calls, newCall("eth_getTransactionReceipt", hash)), append(at, i)
+		for j := range blocks[i].Transactions {
+			if hash := *blocks[i].Transactions[j].Hash; found[i][hash] == nil {
+				calls = append(calls, newCall("eth_getTransactionReceipt", hash))
+				blockOf = append(blockOf, i)
 			}
 		}
 	}
@@ -264,40 +280,40 @@ func (e *endpoint) missingReceipts(
 		return err
 	}
 
-	for n, c := range calls {
-		if c.null() || c.err != nil {
-			return e.absent(ctx, uint64(*blocks[at[n]].Number), c)
+	for i, rpcCall := range calls {
+		if rpcCall.isNull() || rpcCall.err != nil {
+			return e.missingBlock(ctx, uint64(*blocks[blockOf[i]].Number), rpcCall)
 		}
 
-		r := new(receiptJSON)
-		if err := c.decode(e, r); err != nil {
+		receipt := new(receiptJSON)
+		if err := rpcCall.decode(e, receipt); err != nil {
 			return err
 		}
 
-		found[at[n]][c.args[0].(common.Hash)] = r
+		found[blockOf[i]][rpcCall.args[0].(common.Hash)] = receipt
 	}
 
 	return nil
 }
 
-// explained checks that the receipts' logs set every bit of the block's bloom: a missing bit is a log that
-// the node lost. Bits beyond it are allowed, since Bor keeps state-sync logs out of the header.
-func explained(e *endpoint, b *blockJSON, receipts []*receiptJSON) error {
+// checkBloom checks that the receipts' logs set every bit of the block's bloom; a missing bit is a
+// lost log. More bits are allowed: Bor keeps state-sync logs out of the header.
+func checkBloom(node *endpoint, block *blockJSON, receipts []*receiptJSON) error {
 	var bloom types.Bloom
 
-	for _, r := range receipts {
-		for k := range r.Logs {
-			bloom.Add(r.Logs[k].Address[:])
+	for _, receipt := range receipts {
+		for i := range receipt.Logs {
+			bloom.Add(receipt.Logs[i].Address[:])
 
-			for _, topic := range r.Logs[k].Topics {
+			for _, topic := range receipt.Logs[i].Topics {
 				bloom.Add(topic[:])
 			}
 		}
 	}
 
-	for i, bits := range b.LogsBloom {
+	for i, bits := range block.LogsBloom {
 		if bits&^bloom[i] != 0 {
-			return e.Garbled("block %d has logs that its receipts leave out", uint64(*b.Number))
+			return node.Garbled("block %d has logs that its receipts leave out", uint64(*block.Number))
 		}
 	}
 

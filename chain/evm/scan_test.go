@@ -1,6 +1,6 @@
 package evm_test
 
-// What a scan believes, and how much it asks for at once.
+// What a scan accepts from a node, and how large its requests are.
 
 import (
 	"bytes"
@@ -19,17 +19,17 @@ import (
 
 func TestBlocksHoldEveryTransfer(t *testing.T) {
 	n := newFakeNode(10)
-	d := oneFake(t, n)
+	driver := driverOf(t, n)
 
-	blocks, err := d.Blocks(t.Context(), 0, 9)
+	blocks, err := driver.Blocks(t.Context(), 0, 9)
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	wantHeights(t, blocks, 0, 9)
 
-	native, _ := d.Network().Native()
-	token, _ := d.Network().Asset("USDX")
+	native, _ := driver.Network().Native()
+	token, _ := driver.Network().Asset("USDX")
 
 	for i, b := range blocks {
 		if b.Hash != n.blocks[i].hash() || b.Time.Unix() != int64(1_700_000_000+12*i) {
@@ -74,11 +74,11 @@ func TestBlocksHoldEveryTransfer(t *testing.T) {
 	}
 }
 
-// Each way in which a node can be caught lying about block 3: nothing may be returned, and the next honest
-// answer must be taken. Seen elsewhere: smartbch #54, trongrid #16, lotus #13758.
+// Each case is an inconsistency in block 3. Nothing may be returned, and the next consistent answer
+// must be accepted. Seen in smartbch #54, trongrid #16, lotus #13758.
 func TestLiesAboutABlockAreUnavailable(t *testing.T) {
-	receipt := func(n *fakeNode) object { return n.blocks[3].receipts[0] }
-	logs := func(n *fakeNode) []object { return receipt(n)["logs"].([]object) }
+	receipt := func(n *fakeNode) jsonObject { return n.blocks[3].receipts[0] }
+	logs := func(n *fakeNode) []jsonObject { return receipt(n)["logs"].([]jsonObject) }
 
 	lies := map[string]func(n *fakeNode){
 		"no receipts": func(n *fakeNode) {
@@ -90,7 +90,7 @@ func TestLiesAboutABlockAreUnavailable(t *testing.T) {
 				"eth_getBlockReceipts", "eth_getTransactionReceipt",
 			)
 		},
-		"receipts without logs":        func(n *fakeNode) { receipt(n)["logs"] = []object{} },
+		"receipts without logs":        func(n *fakeNode) { receipt(n)["logs"] = []jsonObject{} },
 		"receipts missing one log":     func(n *fakeNode) { receipt(n)["logs"] = logs(n)[:1] },
 		"a gap in the logs":            func(n *fakeNode) { logs(n)[1]["logIndex"] = "0x9" },
 		"a removed log":                func(n *fakeNode) { logs(n)[1]["removed"] = true },
@@ -111,8 +111,8 @@ func TestLiesAboutABlockAreUnavailable(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newFakeNode(10)
 				lie(n)
-				d := oneFake(t, n)
-				blocks, err := d.Blocks(t.Context(), 2, 5)
+				driver := driverOf(t, n)
+				blocks, err := driver.Blocks(t.Context(), 2, 5)
 				wantFault(t, err, fault.Unavailable, "node_unavailable")
 
 				if len(blocks) != 0 {
@@ -121,9 +121,9 @@ func TestLiesAboutABlockAreUnavailable(t *testing.T) {
 
 				honest := newFakeNode(10)
 
-				n.script(func(n *fakeNode) { n.blocks, n.answer = honest.blocks, nil })
+				n.update(func(n *fakeNode) { n.blocks, n.answer = honest.blocks, nil })
 
-				if blocks, err = d.Blocks(t.Context(), 2, 5); err != nil {
+				if blocks, err = driver.Blocks(t.Context(), 2, 5); err != nil {
 					t.Fatal(err)
 				}
 
@@ -135,8 +135,8 @@ func TestLiesAboutABlockAreUnavailable(t *testing.T) {
 
 func nullFor(methods ...string) func(c rpcCall) (any, bool) {
 	return func(c rpcCall) (any, bool) {
-		for _, m := range methods {
-			if c.Method == m {
+		for _, method := range methods {
+			if c.Method == method {
 				return nil, true
 			}
 		}
@@ -145,7 +145,7 @@ func nullFor(methods ...string) func(c rpcCall) (any, bool) {
 	}
 }
 
-// A lie that ends while the driver asks again is not noticed by the caller.
+// An inconsistency that ends while the driver retries is invisible to the caller.
 func TestEmptyReceiptsAreReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(10)
@@ -159,7 +159,7 @@ func TestEmptyReceiptsAreReadAgain(t *testing.T) {
 			return nil, false
 		}
 
-		blocks, err := oneFake(t, n).Blocks(t.Context(), 3, 3)
+		blocks, err := driverOf(t, n).Blocks(t.Context(), 3, 3)
 		if err != nil || len(blocks) != 1 || len(blocks[0].Transfers) != 2 {
 			t.Fatalf("%+v, %v", blocks, err)
 		}
@@ -169,15 +169,15 @@ func TestEmptyReceiptsAreReadAgain(t *testing.T) {
 func TestFailedTransactionsAndForeignLogsMoveNothing(t *testing.T) {
 	n := newFakeNode(4)
 	n.blocks[1].receipts[0]["status"] = "0x0"
-	token := n.blocks[2].receipts[0]["logs"].([]object)[1]
+	token := n.blocks[2].receipts[0]["logs"].([]jsonObject)[1]
 	// an NFT's Transfer has a fourth topic
 	token["topics"] = append(token["topics"].([]string), common.Hash{}.Hex())
-	n.blocks[3].receipts[0]["logs"].([]object)[1]["data"] = "0x"
+	n.blocks[3].receipts[0]["logs"].([]jsonObject)[1]["data"] = "0x"
 	zero := common.Hash{}
-	n.blocks[4].receipts[0]["logs"].([]object)[1]["data"] = zero.Hex()
+	n.blocks[4].receipts[0]["logs"].([]jsonObject)[1]["data"] = zero.Hex()
 	n.blocks[4].txs[0]["value"] = "0x0"
 
-	blocks, err := oneFake(t, n).Blocks(t.Context(), 1, 4)
+	blocks, err := driverOf(t, n).Blocks(t.Context(), 1, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,15 +189,15 @@ func TestFailedTransactionsAndForeignLogsMoveNothing(t *testing.T) {
 	}
 }
 
-// An Approval has as many topics as a Transfer, and an amount: it moves nothing.
+// An Approval has as many topics as a Transfer, and an amount, and transfers nothing.
 func TestApprovalIsNoTransfer(t *testing.T) {
 	n := newFakeNode(1)
-	log := n.blocks[1].receipts[0]["logs"].([]object)[1]
+	log := n.blocks[1].receipts[0]["logs"].([]jsonObject)[1]
 	topics := slices.Clone(log["topics"].([]string))
 	topics[0] = crypto.Keccak256Hash([]byte("Approval(address,address,uint256)")).Hex()
 	log["topics"] = topics
 
-	blocks, err := oneFake(t, n).Blocks(t.Context(), 1, 1)
+	blocks, err := driverOf(t, n).Blocks(t.Context(), 1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,12 +210,12 @@ func TestApprovalIsNoTransfer(t *testing.T) {
 func TestAbsurdAmountsAreLeftOut(t *testing.T) {
 	n := newFakeNode(2)
 	all := common.MaxHash.Hex()
-	n.blocks[1].receipts[0]["logs"].([]object)[1]["data"] = all
+	n.blocks[1].receipts[0]["logs"].([]jsonObject)[1]["data"] = all
 	n.blocks[1].txs[0]["value"] = all
 	most := chain.MaxTransfer.Bytes32()
 	n.blocks[2].txs[0]["value"] = "0x" + common.Bytes2Hex(most[2:])
 
-	blocks, err := oneFake(t, n).Blocks(t.Context(), 1, 2)
+	blocks, err := driverOf(t, n).Blocks(t.Context(), 1, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,15 +232,15 @@ func TestAbsurdAmountsAreLeftOut(t *testing.T) {
 func TestNodeWithoutBlockReceipts(t *testing.T) {
 	n := newFakeNode(10)
 	n.answer = func(c rpcCall) (any, bool) {
-		return refuse{
+		return rpcError{
 			-32601,
 			"the method eth_getBlockReceipts does not exist",
 		}, c.Method == "eth_getBlockReceipts"
 	}
 
-	d := oneFake(t, n)
+	driver := driverOf(t, n)
 	for range 2 {
-		blocks, err := d.Blocks(t.Context(), 1, 5)
+		blocks, err := driver.Blocks(t.Context(), 1, 5)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -257,18 +257,18 @@ func TestNodeWithoutBlockReceipts(t *testing.T) {
 	}
 }
 
-// A Bor node leaves the receipt of a state-sync transaction out of eth_getBlockReceipts, and its logs out of
-// the header's bloom.
+// A Bor node omits state-sync transactions from eth_getBlockReceipts, and their logs from the
+// bloom.
 func TestReceiptLeftOutIsReadAlone(t *testing.T) {
 	n := newFakeNode(5)
 	full := n.blocks[3].receipts[0]
 	n.blocks[3].header["logsBloom"] = n.blocks[0].header["logsBloom"]
-	n.blocks[3].receipts = []object{}
+	n.blocks[3].receipts = []jsonObject{}
 	n.answer = func(c rpcCall) (any, bool) {
 		return full, c.Method == "eth_getTransactionReceipt" && c.param(0) == full["transactionHash"]
 	}
 
-	blocks, err := oneFake(t, n).Blocks(t.Context(), 2, 4)
+	blocks, err := driverOf(t, n).Blocks(t.Context(), 2, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +288,7 @@ func TestReorganisationWhileReadingEndsTheBatch(t *testing.T) {
 
 	n.blocks[5], n.blocks[6] = fork.blocks[5], fork.blocks[6] // 5 does not follow 4
 
-	blocks, err := oneFake(t, n).Blocks(t.Context(), 2, 6)
+	blocks, err := driverOf(t, n).Blocks(t.Context(), 2, 6)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,17 +297,17 @@ func TestReorganisationWhileReadingEndsTheBatch(t *testing.T) {
 }
 
 func TestRangeBeyondTheTip(t *testing.T) {
-	d := oneFake(t, newFakeNode(6))
+	driver := driverOf(t, newFakeNode(6))
 
-	blocks, err := d.Blocks(t.Context(), 5, 9)
+	blocks, err := driver.Blocks(t.Context(), 5, 9)
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	wantHeights(t, blocks, 5, 6)
-	_, err = d.Blocks(t.Context(), 7, 9)
+	_, err = driver.Blocks(t.Context(), 7, 9)
 	wantFault(t, err, fault.NotFound, "block_unknown")
-	_, err = d.Blocks(t.Context(), 5, 4)
+	_, err = driver.Blocks(t.Context(), 5, 4)
 	wantFault(t, err, fault.Invalid, "range_invalid")
 }
 
@@ -341,16 +341,16 @@ func TestRangeHalvesOnRefusalAndGrowsSlowly(t *testing.T) {
 				size := 0
 
 				n.answer = func(c rpcCall) (any, bool) {
-					return refuse{-32005, "limit exceeded"}, refusal == nil && size > limit
+					return rpcError{-32005, "limit exceeded"}, refusal == nil && size > limit
 				}
 				if refusal == nil {
 					n.http = func(_ http.ResponseWriter, calls []rpcCall) bool { size = len(calls); return false }
 				}
 
-				d := oneFake(t, n, func(c *evm.Config) { c.MaxResponse = 1 << 18 })
+				driver := driverOf(t, n, func(c *evm.Config) { c.MaxResponse = 1 << 18 })
 				next := uint64(1)
 				read := func() int {
-					blocks, err := d.Blocks(t.Context(), next, 2000)
+					blocks, err := driver.Blocks(t.Context(), next, 2000)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -361,7 +361,7 @@ func TestRangeHalvesOnRefusalAndGrowsSlowly(t *testing.T) {
 					return len(blocks)
 				}
 				read()
-				n.forget()
+				n.resetRequests()
 
 				for range 100 {
 					if got := read(); got < limit/2 || got > limit+1 {
@@ -384,7 +384,7 @@ func TestRangeHalvesOnRefusalAndGrowsSlowly(t *testing.T) {
 					)
 				}
 
-				n.script(func(*fakeNode) { limit = 1000 })
+				n.update(func(*fakeNode) { limit = 1000 })
 
 				grown := []int{}
 				for range 60 {
@@ -411,19 +411,19 @@ func TestSingleCallThatIsTooMuchIsUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(10)
 
-		d := oneFake(t, n)
-		if _, err := d.Head(t.Context()); err != nil {
+		driver := driverOf(t, n)
+		if _, err := driver.Head(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 
-		n.script(func(n *fakeNode) {
+		n.update(func(n *fakeNode) {
 			n.http = func(w http.ResponseWriter, _ []rpcCall) bool {
 				w.WriteHeader(http.StatusRequestEntityTooLarge)
 				return true
 			}
 		})
 
-		_, err := d.Blocks(t.Context(), 1, 8)
+		_, err := driver.Blocks(t.Context(), 1, 8)
 		wantFault(t, err, fault.Unavailable, "node_unavailable")
 	})
 }
@@ -433,8 +433,8 @@ func TestPool(t *testing.T) {
 	token := common.HexToAddress(string(fakeToken.Contract))
 	amount := chain.Units(77).Bytes32()
 	word := func(a common.Address) string { return common.Bytes2Hex(common.LeftPadBytes(a[:], 32)) }
-	tx := func(i byte, to any, value, input string) object {
-		return object{
+	tx := func(i byte, to any, value, input string) jsonObject {
+		return jsonObject{
 			"hash":      common.BytesToHash([]byte{9, i}).Hex(),
 			"from":      payer.Hex(),
 			"to":        to,
@@ -449,9 +449,9 @@ func TestPool(t *testing.T) {
 			return nil, false
 		}
 
-		return object{
+		return jsonObject{
 			"number": number,
-			"transactions": []object{
+			"transactions": []jsonObject{
 				tx(1, payee.Hex(), "0x5", "0x"),
 				tx(2, token.Hex(), "0x0", "0xa9059cbb"+word(payee)+common.Bytes2Hex(amount[:])),
 				tx(3, nil, "0x5", "0x6000"), // creates a contract
@@ -464,9 +464,9 @@ func TestPool(t *testing.T) {
 			},
 		}, true
 	}
-	d := oneFake(t, n)
+	driver := driverOf(t, n)
 
-	pool, err := d.Pool(t.Context())
+	pool, err := driver.Pool(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -487,12 +487,12 @@ func TestPool(t *testing.T) {
 
 	number = "0x5" // the newest block in the place of a pending one
 
-	if pool, err := d.Pool(t.Context()); err != nil || len(pool) != 0 {
+	if pool, err := driver.Pool(t.Context()); err != nil || len(pool) != 0 {
 		t.Errorf("a mined block is shown as the pool: %+v, %v", pool, err)
 	}
 
-	off := oneFake(t, n, func(c *evm.Config) { c.Pool = evm.PoolOff })
-	n.forget()
+	off := driverOf(t, n, func(c *evm.Config) { c.Pool = evm.PoolOff })
+	n.resetRequests()
 
 	if pool, err := off.Pool(t.Context()); err != nil || len(pool) != 0 || len(n.requests) != 0 {
 		t.Errorf("%+v, %v after %v", pool, err, n.requests)

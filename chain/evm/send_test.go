@@ -21,7 +21,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// senderKey is the key of the sender in these tests.
+// senderKey is the private key of the sender.
 var senderKey = func() *ecdsa.PrivateKey {
 	key, err := crypto.ToECDSA(bytes.Repeat([]byte{7}, 32))
 	if err != nil {
@@ -37,8 +37,8 @@ func sender() chain.Party {
 
 func gwei(n uint64) chain.Amount { return chain.Units(n).Mul(1_000_000_000) }
 
-func nativeOrder(d *evm.Driver) chain.Order {
-	native, _ := d.Network().Native()
+func nativeOrder(driver *evm.Driver) chain.Order {
+	native, _ := driver.Network().Native()
 
 	return chain.Order{
 		From: sender(),
@@ -50,32 +50,36 @@ func nativeOrder(d *evm.Driver) chain.Order {
 	}
 }
 
-func build(t *testing.T, d *evm.Driver, o chain.Order) (chain.Unsigned, chain.Signed, *types.Transaction) {
+func build(
+	t *testing.T,
+	driver *evm.Driver,
+	order chain.Order,
+) (chain.Unsigned, chain.Signed, *types.Transaction) {
 	t.Helper()
 
-	u, err := d.Build(t.Context(), o)
+	unsigned, err := driver.Build(t.Context(), order)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	signature, err := crypto.Sign(u.Payloads[0].Data, senderKey)
+	signature, err := crypto.Sign(unsigned.Payloads[0].Data, senderKey)
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	key := chain.PublicKey{Curve: chain.Secp256k1, Bytes: crypto.CompressPubkey(&senderKey.PublicKey)}
 
-	s, err := d.Assemble(o, u, []chain.PublicKey{key}, [][]byte{signature})
+	signed, err := driver.Assemble(order, unsigned, []chain.PublicKey{key}, [][]byte{signature})
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	tx := new(types.Transaction)
-	if err := tx.UnmarshalBinary(s.Raw); err != nil {
+	if err := tx.UnmarshalBinary(signed.Raw); err != nil {
 		t.Fatal(err)
 	}
 
-	return u, s, tx
+	return unsigned, signed, tx
 }
 
 func wantNumber(t *testing.T, what string, got *big.Int, want chain.Amount) {
@@ -88,9 +92,9 @@ func wantNumber(t *testing.T, what string, got *big.Int, want chain.Amount) {
 
 // The fake's base fee is 1 gwei, its priority fee 0.1 gwei.
 func TestBuildOffersTwiceTheBaseFee(t *testing.T) {
-	d := oneFake(t, newFakeNode(5))
+	driver := driverOf(t, newFakeNode(5))
 
-	u, s, tx := build(t, d, nativeOrder(d))
+	unsigned, signed, tx := build(t, driver, nativeOrder(driver))
 	if tx.Type() != types.DynamicFeeTxType || tx.Nonce() != 3 || tx.Gas() != 21000 ||
 		tx.ChainId().Uint64() != fakeChainID ||
 		*tx.To() != payee {
@@ -101,24 +105,24 @@ func TestBuildOffersTwiceTheBaseFee(t *testing.T) {
 	wantNumber(t, "the priority price", tx.GasTipCap(), chain.Units(100_000_000))
 	wantNumber(t, "the value", tx.Value(), gwei(1_000_000))
 
-	if want := chain.Units(2_100_000_000).Mul(21000); u.MaxFee != want || s.MaxFee != want {
-		t.Errorf("MaxFee %s and %s, want %s", u.MaxFee, s.MaxFee, want)
+	if want := chain.Units(2_100_000_000).Mul(21000); unsigned.MaxFee != want || signed.MaxFee != want {
+		t.Errorf("MaxFee %s and %s, want %s", unsigned.MaxFee, signed.MaxFee, want)
 	}
 
-	if tx.Hash().Hex() != s.TxHash || s.From != sender().Address || s.Nonce != 3 {
-		t.Errorf("assembled %+v", s)
+	if tx.Hash().Hex() != signed.TxHash || signed.From != sender().Address || signed.Nonce != 3 {
+		t.Errorf("assembled %+v", signed)
 	}
 	// The unsigned form is the standard's: what is signed is its Keccak-256.
-	if u.Raw[0] != 2 || !bytes.Equal(crypto.Keccak256(u.Raw), u.Payloads[0].Data) ||
-		types.LatestSignerForChainID(tx.ChainId()).Hash(tx) != common.BytesToHash(u.Payloads[0].Data) {
+	if unsigned.Raw[0] != 2 || !bytes.Equal(crypto.Keccak256(unsigned.Raw), unsigned.Payloads[0].Data) ||
+		types.LatestSignerForChainID(tx.ChainId()).Hash(tx) != common.BytesToHash(unsigned.Payloads[0].Data) {
 		t.Error("the payload is not the digest of EIP-1559")
 	}
 }
 
 func TestAssembleTakesTheSendersSignatureAlone(t *testing.T) {
-	d := oneFake(t, newFakeNode(5))
-	o := nativeOrder(d)
-	u, _, _ := build(t, d, o)
+	driver := driverOf(t, newFakeNode(5))
+	order := nativeOrder(driver)
+	unsigned, _, _ := build(t, driver, order)
 
 	other, err := crypto.ToECDSA(bytes.Repeat([]byte{8}, 32))
 	if err != nil {
@@ -129,17 +133,17 @@ func TestAssembleTakesTheSendersSignatureAlone(t *testing.T) {
 		return chain.PublicKey{Curve: chain.Secp256k1, Bytes: crypto.CompressPubkey(&key.PublicKey)}
 	}
 	signature := func(key *ecdsa.PrivateKey, data []byte) []byte {
-		s, err := crypto.Sign(data, key)
+		raw, err := crypto.Sign(data, key)
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		return s
+		return raw
 	}
-	good := signature(senderKey, u.Payloads[0].Data)
+	good := signature(senderKey, unsigned.Payloads[0].Data)
 	high := bytes.Clone(good) // the same signature with the other s: valid mathematically, refused by EIP-2
-	s := new(big.Int).Sub(crypto.S256().Params().N, new(big.Int).SetBytes(good[32:64]))
-	s.FillBytes(high[32:64])
+	upperS := new(big.Int).Sub(crypto.S256().Params().N, new(big.Int).SetBytes(good[32:64]))
+	upperS.FillBytes(high[32:64])
 
 	high[64] ^= 1
 	for name, c := range map[string]struct {
@@ -147,16 +151,18 @@ func TestAssembleTakesTheSendersSignatureAlone(t *testing.T) {
 		signature []byte
 		nonce     uint64
 	}{
-		"another's signature":      {public(senderKey), signature(other, u.Payloads[0].Data), 3},
+		"another's signature":      {public(senderKey), signature(other, unsigned.Payloads[0].Data), 3},
 		"another's key":            {public(other), good, 3},
-		"another's both":           {public(other), signature(other, u.Payloads[0].Data), 3},
+		"another's both":           {public(other), signature(other, unsigned.Payloads[0].Data), 3},
 		"of something else":        {public(senderKey), signature(senderKey, crypto.Keccak256([]byte("x"))), 3},
 		"in the upper half":        {public(senderKey), high, 3},
 		"for another nonce":        {public(senderKey), good, 4},
 		"with a recovery id of 27": {public(senderKey), append(bytes.Clone(good[:64]), good[64]+27), 3},
 	} {
-		o.Nonce = c.nonce
-		if _, err := d.Assemble(o, u, []chain.PublicKey{c.key}, [][]byte{c.signature}); err == nil {
+		order.Nonce = c.nonce
+
+		_, err := driver.Assemble(order, unsigned, []chain.PublicKey{c.key}, [][]byte{c.signature})
+		if err == nil {
 			t.Errorf("a signature %s was taken", name)
 		} else {
 			wantFault(t, err, fault.Invalid, "")
@@ -165,59 +171,59 @@ func TestAssembleTakesTheSendersSignatureAlone(t *testing.T) {
 }
 
 func TestBuildStaysWithinMaxFee(t *testing.T) {
-	d := oneFake(t, newFakeNode(5))
-	o := nativeOrder(d)
+	driver := driverOf(t, newFakeNode(5))
+	order := nativeOrder(driver)
 	now := chain.Units(1_100_000_000).Mul(21000) // what the network asks for
-	o.MaxFee = now.Add(chain.Units(20999))       // not enough for one wei more per gas
-	u, _, tx := build(t, d, o)
+	order.MaxFee = now.Add(chain.Units(20999))   // not enough for one wei more per gas
+	unsigned, _, tx := build(t, driver, order)
 	wantNumber(t, "the maximum price", tx.GasFeeCap(), chain.Units(1_100_000_000))
 
-	if u.MaxFee != now {
-		t.Errorf("MaxFee %s, want %s", u.MaxFee, now)
+	if unsigned.MaxFee != now {
+		t.Errorf("MaxFee %s, want %s", unsigned.MaxFee, now)
 	}
 
-	o.MaxFee = now.Sub(chain.Units(1))
-	_, err := d.Build(t.Context(), o)
+	order.MaxFee = now.Sub(chain.Units(1))
+	_, err := driver.Build(t.Context(), order)
 	wantFault(t, err, fault.Limited, "fee_above_maximum")
 }
 
 func TestReplacementPaysAnEighthMore(t *testing.T) {
-	d := oneFake(t, newFakeNode(5))
-	o := nativeOrder(d)
-	_, first, _ := build(t, d, o)
-	o.Replaces = &first
-	_, second, tx := build(t, d, o)
+	driver := driverOf(t, newFakeNode(5))
+	order := nativeOrder(driver)
+	_, first, _ := build(t, driver, order)
+	order.Replaces = &first
+	_, second, tx := build(t, driver, order)
 	wantNumber(t, "the maximum price", tx.GasFeeCap(), chain.Units(2_362_500_000))
 	wantNumber(t, "the priority price", tx.GasTipCap(), chain.Units(112_500_000))
 
-	o.Replaces = &second
-	_, _, tx = build(t, d, o)
+	order.Replaces = &second
+	_, _, tx = build(t, driver, order)
 	wantNumber(t, "the maximum price", tx.GasFeeCap(), chain.Units(2_657_812_500))
-	o.MaxFee = chain.Units(2_657_812_500).Mul(21000).Sub(chain.Units(1))
-	_, err := d.Build(t.Context(), o)
+	order.MaxFee = chain.Units(2_657_812_500).Mul(21000).Sub(chain.Units(1))
+	_, err := driver.Build(t.Context(), order)
 	wantFault(t, err, fault.Limited, "fee_above_maximum")
 
-	o.MaxFee, o.Nonce = gwei(1_000_000), 4
-	_, err = d.Build(t.Context(), o)
+	order.MaxFee, order.Nonce = gwei(1_000_000), 4
+	_, err = driver.Build(t.Context(), order)
 	wantFault(t, err, fault.Invalid, "replacement_invalid")
 }
 
 func TestSweepSpendsToTheLastUnit(t *testing.T) {
-	d := oneFake(t, newFakeNode(5))
-	o := nativeOrder(d)
-	o.SubtractFee = true
-	u, _, tx := build(t, d, o)
+	driver := driverOf(t, newFakeNode(5))
+	order := nativeOrder(driver)
+	order.SubtractFee = true
+	unsigned, _, tx := build(t, driver, order)
 	price := chain.Units(1_350_000_000) // 1.25 × base + priority
 	wantNumber(t, "the maximum price", tx.GasFeeCap(), price)
 	wantNumber(t, "the priority price", tx.GasTipCap(), price)
 	wantNumber(t, "the value", tx.Value(), gwei(1_000_000).Sub(price.Mul(21000)))
 
-	if u.Outputs[0].Amount != gwei(1_000_000).Sub(price.Mul(21000)) {
-		t.Errorf("outputs %+v", u.Outputs)
+	if unsigned.Outputs[0].Amount != gwei(1_000_000).Sub(price.Mul(21000)) {
+		t.Errorf("outputs %+v", unsigned.Outputs)
 	}
 
-	o.Outputs[0].Amount = price.Mul(21000)
-	_, err := d.Build(t.Context(), o)
+	order.Outputs[0].Amount = price.Mul(21000)
+	_, err := driver.Build(t.Context(), order)
 	wantFault(t, err, fault.State, "insufficient_funds")
 }
 
@@ -233,41 +239,40 @@ func TestSweepToAContractIsRefused(t *testing.T) {
 
 		return nil, false
 	}
-	d := oneFake(t, n)
-	o := nativeOrder(d)
-	o.SubtractFee = true
-	_, err := d.Build(t.Context(), o)
+	driver := driverOf(t, n)
+	order := nativeOrder(driver)
+	order.SubtractFee = true
+	_, err := driver.Build(t.Context(), order)
 	wantFault(t, err, fault.Invalid, "destination_not_payable")
 
-	o.SubtractFee = false
+	order.SubtractFee = false
 
-	_, _, tx := build(t, d, o)
+	_, _, tx := build(t, driver, order)
 	if tx.Gas() != 0x6000+0x1334 { // a fifth more, rounded up
 		t.Errorf("gas limit %d for an estimate of %d", tx.Gas(), 0x6000)
 	}
 }
 
-// Rollups such as Arbitrum count the publishing of a transaction as gas: a plain transfer takes more than
-// 21,000 there and must not be sent with less.
+// Rollups such as Arbitrum count publishing as gas: a plain transfer needs more than 21,000 there.
 func TestGasThatCountsPublishing(t *testing.T) {
 	n := newFakeNode(5)
 	n.answer = func(c rpcCall) (any, bool) { return hexutil.Uint64(100_000), c.Method == "eth_estimateGas" }
-	d := oneFake(t, n)
-	o := nativeOrder(d)
-	o.SubtractFee = true
+	driver := driverOf(t, n)
+	order := nativeOrder(driver)
+	order.SubtractFee = true
 
-	u, _, tx := build(t, d, o)
+	unsigned, _, tx := build(t, driver, order)
 	if tx.Gas() != 120_000 {
 		t.Errorf("gas limit %d", tx.Gas())
 	}
 
-	if sum := u.Outputs[0].Amount.Add(u.MaxFee); sum != gwei(1_000_000) {
+	if sum := unsigned.Outputs[0].Amount.Add(unsigned.MaxFee); sum != gwei(1_000_000) {
 		t.Errorf("value and maximum fee are %s", sum)
 	}
 }
 
-// The L1 data fee of OP-stack rollups (ethers.js #4674, optimism #2834): in every estimate and
-// maximum, in what a sweep leaves behind, and in the fee that was paid.
+// The L1 data fee of an OP-stack rollup (ethers.js #4674, optimism #2834) is part of each estimate,
+// each maximum and the fee paid. A sweep leaves it behind.
 func TestL1DataFeeIsCounted(t *testing.T) {
 	const oracle = "0x420000000000000000000000000000000000000F"
 
@@ -286,35 +291,35 @@ func TestL1DataFeeIsCounted(t *testing.T) {
 
 		return hexutil.Bytes(word[:]), true
 	}
-	d := oneFake(t, n, func(c *evm.Config) { c.L1GasPriceOracle = oracle })
-	o := nativeOrder(d)
-	u, _, _ := build(t, d, o)
+	driver := driverOf(t, n, func(c *evm.Config) { c.L1GasPriceOracle = oracle })
+	order := nativeOrder(driver)
+	unsigned, _, _ := build(t, driver, order)
 
 	l1 := chain.Units(1_250_002) // a quarter more, rounded up
-	if want := chain.Units(2_100_000_000).Mul(21000).Add(l1); u.MaxFee != want {
-		t.Errorf("MaxFee %s, want %s", u.MaxFee, want)
+	if want := chain.Units(2_100_000_000).Mul(21000).Add(l1); unsigned.MaxFee != want {
+		t.Errorf("MaxFee %s, want %s", unsigned.MaxFee, want)
 	}
 
 	if len(asked) != 1 || !strings.Contains(asked[0], "0x49948e0e") {
 		t.Errorf("the oracle was asked %v, want getL1Fee(bytes) once", asked)
 	}
 
-	fee, err := d.EstimateFee(t.Context(), o)
+	fee, err := driver.EstimateFee(t.Context(), order)
 	if want := chain.Units(3_150_000_000).Mul(21000).Add(l1); err != nil || fee != want {
 		t.Errorf("EstimateFee = %s, %v, want %s", fee, err, want)
 	}
 
-	o.SubtractFee = true
-	_, _, tx := build(t, d, o)
+	order.SubtractFee = true
+	_, _, tx := build(t, driver, order)
 	wantNumber(t, "the value", tx.Value(), gwei(1_000_000).Sub(chain.Units(1_350_000_000).Mul(21000)).Sub(l1))
-	o.MaxFee = l1
-	_, err = d.Build(t.Context(), o)
+	order.MaxFee = l1
+	_, err = driver.Build(t.Context(), order)
 	wantFault(t, err, fault.Limited, "fee_above_maximum")
 
-	n.script(func(n *fakeNode) { n.blocks[2].receipts[0]["l1Fee"] = "0x64" })
+	n.update(func(n *fakeNode) { n.blocks[2].receipts[0]["l1Fee"] = "0x64" })
 	hash := n.blocks[2].txs[0]["hash"].(string)
 
-	st, err := d.Status(t.Context(), chain.Signed{TxHash: hash, From: sender().Address})
+	st, err := driver.Status(t.Context(), chain.Signed{TxHash: hash, From: sender().Address})
 	if want := gwei(21000).Add(chain.Units(100)); err != nil || st.Fee != want {
 		t.Errorf("Status = %+v, %v, want a fee of %s", st, err, want)
 	}
@@ -329,10 +334,10 @@ func TestOPStackNetworksHaveTheirOracle(t *testing.T) {
 			called = called || c.Method == "eth_call"
 			return nil, false
 		}
-		d := oneFake(t, n, func(c *evm.Config) { c.Network = network })
+		driver := driverOf(t, n, func(c *evm.Config) { c.Network = network })
 
-		o := nativeOrder(d)
-		if _, err := d.EstimateFee(t.Context(), o); err != nil || !called {
+		order := nativeOrder(driver)
+		if _, err := driver.EstimateFee(t.Context(), order); err != nil || !called {
 			t.Errorf("%s: %v, the oracle was asked: %t", network.Slug, err, called)
 		}
 	}
@@ -343,20 +348,20 @@ func TestNodeWithoutPriorityFeeMethod(t *testing.T) {
 	n.answer = func(c rpcCall) (any, bool) {
 		switch c.Method {
 		case "eth_maxPriorityFeePerGas":
-			return refuse{-32601, "no such method"}, true
+			return rpcError{-32601, "no such method"}, true
 		case "eth_gasPrice":
 			return hexutil.Uint64(1_300_000_000), true
 		}
 
 		return nil, false
 	}
-	d := oneFake(t, n)
-	_, _, tx := build(t, d, nativeOrder(d))
+	driver := driverOf(t, n)
+	_, _, tx := build(t, driver, nativeOrder(driver))
 	wantNumber(t, "the priority price", tx.GasTipCap(), chain.Units(300_000_000))
 }
 
 func TestRefusedTransferIsNotPayable(t *testing.T) {
-	for _, refused := range []refuse{
+	for _, refused := range []rpcError{
 		{3, "execution reverted: blocked"},
 		{-32015, "VM execution error"},
 		{-32000, "Execution reverted"},
@@ -364,77 +369,77 @@ func TestRefusedTransferIsNotPayable(t *testing.T) {
 	} {
 		n := newFakeNode(5)
 		n.answer = func(c rpcCall) (any, bool) { return refused, c.Method == "eth_estimateGas" }
-		d := oneFake(t, n)
-		_, err := d.Build(t.Context(), nativeOrder(d))
+		driver := driverOf(t, n)
+		_, err := driver.Build(t.Context(), nativeOrder(driver))
 		wantFault(t, err, fault.Invalid, "destination_not_payable")
 	}
 
 	synctest.Test(t, func(t *testing.T) { // anything else decides nothing
 		n := newFakeNode(5)
 		n.answer = func(c rpcCall) (any, bool) {
-			return refuse{-32000, "header not found"}, c.Method == "eth_estimateGas"
+			return rpcError{-32000, "header not found"}, c.Method == "eth_estimateGas"
 		}
-		d := oneFake(t, n)
-		_, err := d.Build(t.Context(), nativeOrder(d))
+		driver := driverOf(t, n)
+		_, err := driver.Build(t.Context(), nativeOrder(driver))
 		wantFault(t, err, fault.Unavailable, "node_unavailable")
 	})
 }
 
 func TestOrdersThatCannotBePaid(t *testing.T) {
-	d := oneFake(t, newFakeNode(5))
-	token, _ := d.Network().Asset("USDX")
+	driver := driverOf(t, newFakeNode(5))
+	token, _ := driver.Network().Asset("USDX")
 
 	for name, c := range map[string]struct {
-		change func(o *chain.Order)
+		change func(order *chain.Order)
 		word   error
 		code   string
 	}{
 		"to nobody": {
-			func(o *chain.Order) { o.Outputs[0].To = chain.Address(common.Address{}.Hex()) },
+			func(order *chain.Order) { order.Outputs[0].To = chain.Address(common.Address{}.Hex()) },
 			fault.Invalid,
 			"destination_not_payable",
 		},
 		"to the token itself": {
-			func(o *chain.Order) { o.Outputs[0].To, o.Outputs[0].AssetID = token.Contract, token.ID },
+			func(order *chain.Order) { order.Outputs[0].To, order.Outputs[0].AssetID = token.Contract, token.ID },
 			fault.Invalid,
 			"destination_not_payable",
 		},
 		"nothing": {
-			func(o *chain.Order) { o.Outputs[0].Amount = chain.Amount{} },
+			func(order *chain.Order) { order.Outputs[0].Amount = chain.Amount{} },
 			fault.Invalid,
 			"amount_too_small",
 		},
 		"two destinations": {
-			func(o *chain.Order) { o.Outputs = append(o.Outputs, o.Outputs[0]) },
+			func(order *chain.Order) { order.Outputs = append(order.Outputs, order.Outputs[0]) },
 			fault.Unsupported,
 			"outputs_unsupported",
 		},
-		"no destination": {func(o *chain.Order) { o.Outputs = nil }, fault.Unsupported, "outputs_unsupported"},
+		"no destination": {func(order *chain.Order) { order.Outputs = nil }, fault.Unsupported, "outputs_unsupported"},
 		"somebody else's fee": {
-			func(o *chain.Order) { o.FeePayer = &chain.Party{Address: chain.Address(payer.Hex())} },
+			func(order *chain.Order) { order.FeePayer = &chain.Party{Address: chain.Address(payer.Hex())} },
 			fault.Unsupported,
 			"fee_payer_unsupported",
 		},
 		"a fee out of a token": {
-			func(o *chain.Order) { o.SubtractFee, o.Outputs[0].AssetID = true, token.ID },
+			func(order *chain.Order) { order.SubtractFee, order.Outputs[0].AssetID = true, token.ID },
 			fault.Invalid,
 			"subtract_fee_invalid",
 		},
-		"from a bad address": {func(o *chain.Order) { o.From.Address = "x" }, fault.Invalid, "address_invalid"},
+		"from a bad address": {func(order *chain.Order) { order.From.Address = "x" }, fault.Invalid, "address_invalid"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := nativeOrder(d)
-			c.change(&o)
-			_, err := d.Build(t.Context(), o)
+			order := nativeOrder(driver)
+			c.change(&order)
+			_, err := driver.Build(t.Context(), order)
 			wantFault(t, err, c.word, c.code)
-			_, err = d.EstimateFee(t.Context(), o)
+			_, err = driver.EstimateFee(t.Context(), order)
 			wantFault(t, err, c.word, c.code)
 		})
 	}
 
-	o := nativeOrder(d) // nothing to oneself displaces a nonce
-	o.Outputs[0].To, o.Outputs[0].Amount = o.From.Address, chain.Amount{}
-	build(t, d, o)
+	order := nativeOrder(driver) // nothing to oneself displaces a nonce
+	order.Outputs[0].To, order.Outputs[0].Amount = order.From.Address, chain.Amount{}
+	build(t, driver, order)
 }
 
 func TestBroadcastVerdicts(t *testing.T) {
@@ -466,12 +471,12 @@ func TestBroadcastVerdicts(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newFakeNode(5)
 				n.answer = func(c rpcCall) (any, bool) {
-					return refuse{-32000, message}, c.Method == "eth_sendRawTransaction"
+					return rpcError{-32000, message}, c.Method == "eth_sendRawTransaction"
 				}
-				d := oneFake(t, n)
-				_, s, _ := build(t, d, nativeOrder(d))
+				driver := driverOf(t, n)
+				_, signed, _ := build(t, driver, nativeOrder(driver))
 
-				err := d.Broadcast(t.Context(), s)
+				err := driver.Broadcast(t.Context(), signed)
 				if want.word == nil {
 					if err != nil {
 						t.Fatal(err)
@@ -490,41 +495,41 @@ func TestBroadcast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		poor, good := newFakeNode(5), newFakeNode(5)
 		poor.answer = func(c rpcCall) (any, bool) {
-			return refuse{-32000, "insufficient funds"}, c.Method == "eth_sendRawTransaction"
+			return rpcError{-32000, "insufficient funds"}, c.Method == "eth_sendRawTransaction"
 		}
 
 		var hash string
 
 		good.answer = func(c rpcCall) (any, bool) { return hash, c.Method == "eth_sendRawTransaction" }
-		d := fakeDriver(t, wire{"a": poor, "b": good}, []string{"a", "b"})
-		_, s, _ := build(t, d, nativeOrder(d))
+		driver := fakeDriver(t, fakeTransport{"a": poor, "b": good}, []string{"a", "b"})
+		_, signed, _ := build(t, driver, nativeOrder(driver))
 
-		hash = s.TxHash
-		if err := d.Broadcast(t.Context(), s); err != nil {
+		hash = signed.TxHash
+		if err := driver.Broadcast(t.Context(), signed); err != nil {
 			t.Errorf("one node knows of the money: %v", err)
 		}
 
 		hash = common.MaxHash.Hex()
 
-		wantFault(t, d.Broadcast(t.Context(), s), fault.Unavailable, "") // it took something else?
-		good.script(func(n *fakeNode) {
+		wantFault(t, driver.Broadcast(t.Context(), signed), fault.Unavailable, "") // it took something else?
+		good.update(func(n *fakeNode) {
 			n.http = func(w http.ResponseWriter, _ []rpcCall) bool { w.WriteHeader(502); return true }
 		})
-		wantFault(t, d.Broadcast(t.Context(), s), fault.Unavailable, "") // it may have taken it
-		onlyPoor := oneFake(t, poor)
-		wantFault(t, onlyPoor.Broadcast(t.Context(), s), fault.Invalid, "chain:insufficient_funds")
+		wantFault(t, driver.Broadcast(t.Context(), signed), fault.Unavailable, "") // it may have taken it
+		onlyPoor := driverOf(t, poor)
+		wantFault(t, onlyPoor.Broadcast(t.Context(), signed), fault.Invalid, "chain:insufficient_funds")
 
-		poor.forget()
+		poor.resetRequests()
 
-		broken := s
-		broken.Raw = s.Raw[:len(s.Raw)-1]
+		broken := signed
+		broken.Raw = signed.Raw[:len(signed.Raw)-1]
 		wantFault(t, onlyPoor.Broadcast(t.Context(), broken), fault.Invalid, "transaction_malformed")
 
-		other := s
+		other := signed
 		other.TxHash = common.MaxHash.Hex()
 		wantFault(t, onlyPoor.Broadcast(t.Context(), other), fault.Invalid, "transaction_malformed")
-		foreign := oneFake(t, poor, func(c *evm.Config) { c.Network.ChainID = 1 })
-		wantFault(t, foreign.Broadcast(t.Context(), s), fault.Invalid, "transaction_foreign")
+		foreign := driverOf(t, poor, func(c *evm.Config) { c.Network.ChainID = 1 })
+		wantFault(t, foreign.Broadcast(t.Context(), signed), fault.Invalid, "transaction_foreign")
 
 		if len(poor.requests) != 0 {
 			t.Errorf("bytes that are no good were sent: %v", poor.requests)
@@ -532,18 +537,18 @@ func TestBroadcast(t *testing.T) {
 	})
 }
 
-// Bytes that are in a block are refused with words about the nonce; the network has them all the same.
+// Nodes refuse included bytes with messages about the nonce; the network has them all the same.
 func TestBroadcastOfIncludedBytesSucceeds(t *testing.T) {
 	n := newFakeNode(5)
-	d := oneFake(t, n)
-	_, s, _ := build(t, d, nativeOrder(d))
+	driver := driverOf(t, n)
+	_, signed, _ := build(t, driver, nativeOrder(driver))
 	n.answer = func(c rpcCall) (any, bool) {
 		switch c.Method {
 		case "eth_sendRawTransaction":
-			return refuse{-32000, "nonce too low"}, true
+			return rpcError{-32000, "nonce too low"}, true
 		case "eth_getTransactionByHash":
 			tx := n.blocks[2].txs[0]
-			tx["hash"] = s.TxHash
+			tx["hash"] = signed.TxHash
 
 			return tx, true
 		}
@@ -551,7 +556,7 @@ func TestBroadcastOfIncludedBytesSucceeds(t *testing.T) {
 		return nil, false
 	}
 
-	if err := d.Broadcast(t.Context(), s); err != nil {
+	if err := driver.Broadcast(t.Context(), signed); err != nil {
 		t.Error(err)
 	}
 }
@@ -559,11 +564,13 @@ func TestBroadcastOfIncludedBytesSucceeds(t *testing.T) {
 func TestStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(10) // safe 8, final 6
-		d := oneFake(t, n)
+		driver := driverOf(t, n)
 		status := func(hash string) chain.TxStatus {
 			t.Helper()
 
-			st, err := d.Status(t.Context(), chain.Signed{TxHash: hash, From: sender().Address, Nonce: 3})
+			tx := chain.Signed{TxHash: hash, From: sender().Address, Nonce: 3}
+
+			st, err := driver.Status(t.Context(), tx)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -582,7 +589,7 @@ func TestStatus(t *testing.T) {
 			}
 		}
 
-		n.script(func(n *fakeNode) { n.blocks[5].receipts[0]["status"] = "0x0" })
+		n.update(func(n *fakeNode) { n.blocks[5].receipts[0]["status"] = "0x0" })
 
 		if st := status(hashAt(5)); !st.Reverted || len(st.Transfers) != 0 || st.Fee.IsZero() {
 			t.Errorf("reverted: %+v", st)
@@ -593,9 +600,9 @@ func TestStatus(t *testing.T) {
 			t.Errorf("unknown: %+v", st)
 		}
 		// Waiting.
-		n.script(func(n *fakeNode) {
+		n.update(func(n *fakeNode) {
 			n.answer = func(c rpcCall) (any, bool) {
-				tx := object{
+				tx := jsonObject{
 					"hash":      unknown,
 					"from":      payer.Hex(),
 					"to":        payee.Hex(),
@@ -613,14 +620,13 @@ func TestStatus(t *testing.T) {
 		}
 		// A receipt of a block that left the chain decides nothing.
 		orphan := n.blocks[7].receipts[0]
-		n.script(func(n *fakeNode) {
+		n.update(func(n *fakeNode) {
 			n.answer = nil
 			orphan["blockHash"] = common.MaxHash.Hex()
 		})
 
-		if _, err := d.Status(
-			t.Context(), chain.Signed{TxHash: hashAt(7), From: sender().Address},
-		); err == nil {
+		orphaned := chain.Signed{TxHash: hashAt(7), From: sender().Address}
+		if _, err := driver.Status(t.Context(), orphaned); err == nil {
 			t.Error("a receipt of another block counts")
 		} else {
 			wantFault(t, err, fault.Unavailable, "")
@@ -628,7 +634,7 @@ func TestStatus(t *testing.T) {
 	})
 }
 
-func TestDeathNeedsAProofAndAllNodes(t *testing.T) {
+func TestConflictNeedsAProofAndAllNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := newFakeNode(10), newFakeNode(10)
 		usedAtTip, usedAtFinal := "0x3", "0x3"
@@ -642,18 +648,18 @@ func TestDeathNeedsAProofAndAllNodes(t *testing.T) {
 			}
 
 			if !strings.Contains(string(c.Params[1]), first.blocks[6].hash()) {
-				return refuse{-32000, "not the final block"}, true
+				return rpcError{-32000, "not the final block"}, true
 			}
 
 			return usedAtFinal, true
 		}
 		first.answer, second.answer = count, count
-		d := fakeDriver(t, wire{"a": first, "b": second}, []string{"a", "b"})
-		s := chain.Signed{TxHash: common.MaxHash.Hex(), From: sender().Address, Nonce: 3}
+		driver := fakeDriver(t, fakeTransport{"a": first, "b": second}, []string{"a", "b"})
+		signed := chain.Signed{TxHash: common.MaxHash.Hex(), From: sender().Address, Nonce: 3}
 		want := func(state chain.TxState) {
 			t.Helper()
 
-			st, err := d.Status(t.Context(), s)
+			st, err := driver.Status(t.Context(), signed)
 			if err != nil || st.State != state ||
 				(state == chain.TxDead) != (st.Death == chain.DeathConflict) {
 				t.Fatalf("%+v, %v, want %s", st, err, state)
@@ -666,10 +672,9 @@ func TestDeathNeedsAProofAndAllNodes(t *testing.T) {
 		want(chain.TxUnknown) // used, but not finally
 		// What is in a block needs no old state, which most nodes do not have.
 		included := first.blocks[9].txs[0]["hash"].(string)
-		if st, err := d.Status(
-			t.Context(), chain.Signed{TxHash: included, From: s.From, Nonce: 3},
-		); err != nil ||
-			st.State != chain.TxIncluded {
+
+		st, err := driver.Status(t.Context(), chain.Signed{TxHash: included, From: signed.From, Nonce: 3})
+		if err != nil || st.State != chain.TxIncluded {
 			t.Fatalf("%+v, %v", st, err)
 		}
 
@@ -681,15 +686,15 @@ func TestDeathNeedsAProofAndAllNodes(t *testing.T) {
 
 		want(chain.TxDead)
 		// The other node still has the receipt: the first one has thrown its index away.
-		second.script(func(n *fakeNode) {
-			n.blocks[2].txs[0]["hash"], n.blocks[2].receipts[0]["transactionHash"] = s.TxHash, s.TxHash
+		second.update(func(n *fakeNode) {
+			n.blocks[2].txs[0]["hash"], n.blocks[2].receipts[0]["transactionHash"] = signed.TxHash, signed.TxHash
 		})
 		want(chain.TxUnknown)
-		second.script(func(n *fakeNode) {
+		second.update(func(n *fakeNode) {
 			n.http = func(w http.ResponseWriter, _ []rpcCall) bool { w.WriteHeader(502); return true }
 		})
 
-		_, err := d.Status(t.Context(), s)
+		_, err = driver.Status(t.Context(), signed)
 		wantFault(t, err, fault.Unavailable, "")
 	})
 }
@@ -712,12 +717,11 @@ func TestFinalityFollowsTheRule(t *testing.T) {
 				return nil, c.mute && (call.param(0) == "safe" || call.param(0) == "finalized")
 			}
 
-			d := oneFake(t, n, func(config *evm.Config) { config.Network.Rule = c.rule })
+			driver := driverOf(t, n, func(config *evm.Config) { config.Network.Rule = c.rule })
 			for height := 5; height <= 10; height++ {
-				st, err := d.Status(
-					t.Context(),
-					chain.Signed{TxHash: n.blocks[height].txs[0]["hash"].(string), From: sender().Address},
-				)
+				hash := n.blocks[height].txs[0]["hash"].(string)
+
+				st, err := driver.Status(t.Context(), chain.Signed{TxHash: hash, From: sender().Address})
 				if err != nil || st.Final != (height <= c.final) {
 					t.Errorf("at %d: %+v, %v", height, st, err)
 				}

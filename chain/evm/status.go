@@ -11,13 +11,14 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
 
-// Status looks one attempt up.
+// Status returns the state of one of our transactions.
 //
-// Dead (conflict) takes a proof: at the newest final block the sender's nonce has passed the transaction's,
-// and afterwards no configured endpoint knows the transaction. All of them have to say so, since a node
-// may have thrown its index of old transactions away, and a wrong proof of death would be paid twice; one
-// that does not answer makes the call fault.Unavailable. So does a node without the state of the final
-// block: where that lies more than 128 blocks back, the proof takes a node that keeps older states.
+// TxDead (conflict) needs a proof: at the newest final block the nonce is used up, and afterwards
+// no configured node knows the transaction. All nodes must say so, since one may have pruned its
+// transaction index, and a wrong proof would pay twice.
+//
+// A node that does not answer is fault.Unavailable, and so is one without the state of the final
+// block. If that block is more than 128 blocks deep, the proof needs a node with older states.
 func (d *Driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
 	hash, err := parseHash(tx.TxHash)
 	if err != nil {
@@ -31,31 +32,31 @@ func (d *Driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, e
 
 	var status chain.TxStatus
 
-	passed := false
+	nonceUsed := false
 
-	err = d.ask(ctx, 0, func(ctx context.Context, e *endpoint) (err error) {
-		status, passed, err = d.statusAt(ctx, e, hash, from, tx.Nonce)
+	err = d.ask(ctx, 0, func(ctx context.Context, node *endpoint) (err error) {
+		status, nonceUsed, err = d.nodeStatus(ctx, node, hash, from, tx.Nonce)
 		return err
 	})
 	if err != nil {
 		return chain.TxStatus{}, err
 	}
 
-	if !passed {
+	if !nonceUsed {
 		return status, nil
 	}
 
-	for _, e := range d.nodes.Nodes {
-		if err := d.nodes.Vet(ctx, e); err != nil {
+	for _, node := range d.nodes.Nodes {
+		if err := d.nodes.Vet(ctx, node); err != nil {
 			return chain.TxStatus{}, failover.Fault(d.network.Slug, err)
 		}
 
-		s, err := d.sight(ctx, e, hash)
+		lookup, err := d.lookUpTx(ctx, node, hash)
 		if err != nil {
 			return chain.TxStatus{}, failover.Fault(d.network.Slug, err)
 		}
 
-		if s.tx != nil {
+		if lookup.tx != nil {
 			return status, nil
 		}
 	}
@@ -63,82 +64,82 @@ func (d *Driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, e
 	return chain.TxStatus{State: chain.TxDead, Death: chain.DeathConflict}, nil
 }
 
-// statusAt is one endpoint's view. passed says that its final block proves the nonce used while it does
-// not know the transaction.
-func (d *Driver) statusAt(
+// nodeStatus returns the status at one node. nonceUsed reports that its final block proves the
+// nonce used up while it does not know the transaction.
+func (d *Driver) nodeStatus(
 	ctx context.Context,
-	e *endpoint,
+	node *endpoint,
 	hash common.Hash,
 	from common.Address,
 	nonce uint64,
-) (status chain.TxStatus, passed bool, err error) {
-	head, err := d.headOf(ctx, e)
+) (status chain.TxStatus, nonceUsed bool, err error) {
+	head, err := d.readHead(ctx, node)
 	if err != nil {
 		return status, false, err
 	}
 
 	final, isFinal := d.finalHeight(head)
-	s, err := d.sight(ctx, e, hash)
+	lookup, err := d.lookUpTx(ctx, node, hash)
 
 	used := false
-	if err == nil && s.tx == nil && isFinal {
-		if used, err = e.nonceUsed(ctx, from, nonce, d.deathHeight(head, final)); used {
-			// again: it may have been included meanwhile, and have used the nonce itself
-			s, err = d.sight(ctx, e, hash)
+	if err == nil && lookup.tx == nil && isFinal {
+		if used, err = node.nonceUsed(ctx, from, nonce, d.conflictHeight(head, final)); used {
+			// It may have been included meanwhile, and have used the nonce itself.
+			lookup, err = d.lookUpTx(ctx, node, hash)
 		}
 	}
 
 	switch {
 	case err != nil:
 		return status, false, err
-	case s.tx == nil:
+	case lookup.tx == nil:
 		return chain.TxStatus{State: chain.TxUnknown}, used, nil
-	case s.receipt == nil:
+	case lookup.receipt == nil:
 		return chain.TxStatus{State: chain.TxPooled}, false, nil
 	}
 
 	status = chain.TxStatus{
 		State:    chain.TxIncluded,
-		Block:    s.block,
-		Reverted: *s.receipt.Status == 0,
-		Final:    isFinal && s.block.Height <= final,
+		Block:    lookup.block,
+		Reverted: *lookup.receipt.Status == 0,
+		Final:    isFinal && lookup.block.Height <= final,
 	}
-	if status.Fee, err = s.receipt.fee(e); err != nil {
+	if status.Fee, err = lookup.receipt.fee(node); err != nil {
 		return status, false, err
 	}
 
-	status.Transfers, err = d.moved(e, &s.tx.txJSON, s.receipt)
+	status.Transfers, err = d.transfersOf(node, &lookup.tx.txJSON, lookup.receipt)
 
 	return status, false, err
 }
 
-// finalHeight is the newest height that the network's rule calls final; ok is false while there is none.
-// Where safe or final blocks cannot be had, the fall-back depth decides.
-func (d *Driver) finalHeight(h chain.Head) (height uint64, ok bool) {
+// finalHeight returns the newest final height by the network's rule; ok is false while there is
+// none. Without safe and finalized blocks, Confirmations decides.
+func (d *Driver) finalHeight(head chain.Head) (height uint64, ok bool) {
 	switch {
-	case d.network.Rule == chain.RuleSafe && !h.Safe.IsZero():
-		return h.Safe.Height, true
-	case d.network.Rule == chain.RuleFinalized && !h.Final.IsZero():
-		return h.Final.Height, true
-	case h.Tip.Height+1 < d.network.Confirmations:
+	case d.network.Rule == chain.RuleSafe && !head.Safe.IsZero():
+		return head.Safe.Height, true
+	case d.network.Rule == chain.RuleFinalized && !head.Final.IsZero():
+		return head.Final.Height, true
+	case head.Tip.Height+1 < d.network.Confirmations:
 		return 0, false
 	}
 
-	return h.Tip.Height + 1 - d.network.Confirmations, true
+	return head.Tip.Height + 1 - d.network.Confirmations, true
 }
 
-// deathHeight is where a proof of death is read: under the "safe" rule at the finalized block where there
-// is one, since a death cannot be taken back.
-func (d *Driver) deathHeight(h chain.Head, final uint64) uint64 {
-	if d.network.Rule == chain.RuleSafe && !h.Final.IsZero() {
-		return h.Final.Height
+// conflictHeight returns the height at which a conflict is proven. Under the "safe" rule that is
+// the finalized block where there is one, since TxDead cannot be taken back.
+func (d *Driver) conflictHeight(head chain.Head, final uint64) uint64 {
+	if d.network.Rule == chain.RuleSafe && !head.Final.IsZero() {
+		return head.Final.Height
 	}
 
 	return final
 }
 
-// nonceUsed reports whether the account had sent more than nonce transactions by the final height, read
-// at that block's hash.
+// nonceUsed reports whether the account had sent more than nonce transactions at the final height.
+// The count is read at that block's hash.
 func (e *endpoint) nonceUsed(ctx context.Context, from common.Address, nonce, final uint64) (bool, error) {
 	latest := newCall("eth_getTransactionCount", from, "latest")
 	if err := e.do(ctx, latest); err != nil {
@@ -147,7 +148,7 @@ func (e *endpoint) nonceUsed(ctx context.Context, from common.Address, nonce, fi
 
 	var count hexutil.Uint64
 	if err := latest.decode(e, &count); err != nil || uint64(count) <= nonce {
-		return false, err // not used at the tip, so not before it: no old state has to be read
+		return false, err // unused at the tip, hence at any older state, which need not be read
 	}
 
 	ref, err := e.refAt(ctx, final)
@@ -155,24 +156,24 @@ func (e *endpoint) nonceUsed(ctx context.Context, from common.Address, nonce, fi
 		return false, err
 	}
 
-	c := newCall(
+	rpcCall := newCall(
 		"eth_getTransactionCount", from,
 		map[string]any{"blockHash": ref.Hash, "requireCanonical": true},
 	)
-	if err := e.do(ctx, c); err != nil {
+	if err := e.do(ctx, rpcCall); err != nil {
 		return false, err
 	}
 
-	err = c.decode(e, &count)
+	err = rpcCall.decode(e, &count)
 
 	return err == nil && uint64(count) > nonce, err
 }
 
-// fee is what the network took: gas used × effective gas price, and what an OP-stack rollup charged for
-// publishing.
-func (r *receiptJSON) fee(e *endpoint) (chain.Amount, error) {
+// fee returns the fee in wei: gas used × effective gas price, plus the L1 data fee of an OP-stack
+// rollup.
+func (r *receiptJSON) fee(node *endpoint) (chain.Amount, error) {
 	if r.EffectiveGasPrice == nil {
-		return chain.Amount{}, e.Garbled(
+		return chain.Amount{}, node.Garbled(
 			"the receipt of transaction %s names no gas price",
 			r.TransactionHash.Hex(),
 		)
@@ -183,5 +184,5 @@ func (r *receiptJSON) fee(e *endpoint) (chain.Amount, error) {
 		fee.Add(fee, r.L1Fee.ToInt())
 	}
 
-	return e.amount((*hexutil.Big)(fee))
+	return node.amount((*hexutil.Big)(fee))
 }

@@ -12,8 +12,8 @@ import (
 // firstInternal is the index of a transaction's first internal transfer.
 const firstInternal = 1 << 20
 
-// frameJSON is one call of a transaction with the calls that it made, as go-ethereum's callTracer shows it.
-// Source: go-ethereum documentation, "Built-in tracers".
+// frameJSON is one call of a transaction with its nested calls, in the form of go-ethereum's
+// callTracer. Source: go-ethereum documentation, "Built-in tracers".
 type frameJSON struct {
 	Type  string          `json:"type"`
 	From  *common.Address `json:"from"`
@@ -23,68 +23,68 @@ type frameJSON struct {
 	Calls []frameJSON     `json:"calls"`
 }
 
-// internal returns the native coin that contracts sent within a transaction, in the order of the
-// calls. Calls that were reverted moved nothing, and nothing that they called did.
-func (d *Driver) internal(ctx context.Context, e *endpoint, hash common.Hash) ([]chain.Transfer, error) {
-	c := newCall("debug_traceTransaction", hash, map[string]any{"tracer": "callTracer"})
-	if err := e.do(ctx, c); err != nil {
+// internalTransfers returns the native transfers by contracts within a transaction, in call order.
+// Reverted calls, and the calls below them, transfer nothing.
+func (d *Driver) internalTransfers(
+	ctx context.Context,
+	node *endpoint,
+	hash common.Hash,
+) ([]chain.Transfer, error) {
+	rpcCall := newCall("debug_traceTransaction", hash, map[string]any{"tracer": "callTracer"})
+	if err := node.do(ctx, rpcCall); err != nil {
 		return nil, err
 	}
 
 	var root frameJSON
-	if err := c.decode(e, &root); err != nil {
+	if err := rpcCall.decode(node, &root); err != nil {
 		return nil, err
 	}
 
-	var out []chain.Transfer
+	var transfers []chain.Transfer
 
 	index := uint32(firstInternal)
 
-	var walk func(frames []frameJSON) error
-
-	walk = func(frames []frameJSON) error {
-		for i := range frames {
-			f := &frames[i]
-			if f.Error != "" {
-				continue
-			}
-
-			if f.sends() {
-				value, err := e.amount(f.Value)
-				if err != nil {
-					return err
-				}
-
-				if countable(value) {
-					out = append(out, chain.Transfer{
-						TxHash:  hash.Hex(),
-						Index:   index,
-						From:    canonical(*f.From),
-						To:      canonical(*f.To),
-						AssetID: d.native.ID,
-						Amount:  value,
-					})
-				}
-
-				index++
-			}
-
-			if err := walk(f.Calls); err != nil {
-				return err
-			}
+	for _, frame := range successfulCalls(root.Calls, nil) {
+		if !frame.movesCoin() {
+			continue
 		}
 
-		return nil
-	}
-	if err := walk(root.Calls); err != nil {
-		return nil, err
+		value, err := node.amount(frame.Value)
+		if err != nil {
+			return nil, err
+		}
+
+		if isTransferAmount(value) {
+			transfers = append(transfers, chain.Transfer{
+				TxHash:  hash.Hex(),
+				Index:   index,
+				From:    canonical(*frame.From),
+				To:      canonical(*frame.To),
+				AssetID: d.native.ID,
+				Amount:  value,
+			})
+		}
+
+		index++
 	}
 
-	return out, nil
+	return transfers, nil
 }
 
-// sends reports whether a call moves native coin from one account to another.
-func (f *frameJSON) sends() bool {
+// successfulCalls appends the frames that were not reverted to calls, depth first.
+func successfulCalls(frames []frameJSON, calls []*frameJSON) []*frameJSON {
+	for i := range frames {
+		if frames[i].Error == "" {
+			calls = append(calls, &frames[i])
+			calls = successfulCalls(frames[i].Calls, calls)
+		}
+	}
+
+	return calls
+}
+
+// movesCoin reports whether a call transfers native coin between accounts.
+func (f *frameJSON) movesCoin() bool {
 	switch f.Type {
 	case "CALL", "CREATE", "CREATE2", "SELFDESTRUCT":
 		return f.From != nil && f.To != nil && f.Value != nil && f.Value.ToInt().Sign() > 0

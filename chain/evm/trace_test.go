@@ -17,7 +17,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/testenv/contracts"
 )
 
-// What a contract sends on is shown with traces alone, numbered in the order of the calls.
+// Internal transfers by contracts need traces and are numbered in call order.
 func TestRealInternalTransfersByTraces(t *testing.T) {
 	n := usdtNode(t)
 
@@ -33,7 +33,7 @@ func TestRealInternalTransfersByTraces(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	to := []common.Address{randomAddress(), randomAddress(), randomAddress()}
+	to := []common.Address{newRandomAddress(), newRandomAddress(), newRandomAddress()}
 
 	input, err := parsed.Pack("forwardMany", to, []*big.Int{big.NewInt(5), big.NewInt(0), big.NewInt(7)})
 	if err != nil {

@@ -6,43 +6,43 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// transferTopic is Keccak-256("Transfer(address,address,uint256)"), the first topic of an ERC-20 (EIP-20)
-// transfer; the other two are sender and recipient, the data is the value.
+// transferTopic is Keccak-256("Transfer(address,address,uint256)"), the first topic of an ERC-20
+// (EIP-20) transfer. The other two are sender and recipient, the data is the amount.
 var transferTopic = common.HexToHash("0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef")
 
-// transferSelector begins the input of transfer(address,uint256).
+// transferSelector is the function selector of transfer(address,uint256).
 var transferSelector = [4]byte{0xa9, 0x05, 0x9c, 0xbb}
 
-// moved returns what a transaction moved of enabled assets, in chain order: index 0 is its own value,
-// 1+k the k-th log of its receipt. A failed transaction moved nothing.
-func (d *Driver) moved(e *endpoint, tx *txJSON, r *receiptJSON) ([]chain.Transfer, error) {
-	if *r.Status == 0 {
+// transfersOf returns the transfers of enabled assets in chain order. Index 0 is the transaction's
+// own value, 1+k the k-th log of its receipt. A failed transaction has none.
+func (d *Driver) transfersOf(node *endpoint, tx *txJSON, receipt *receiptJSON) ([]chain.Transfer, error) {
+	if *receipt.Status == 0 {
 		return nil, nil
 	}
 
-	out, err := d.ownValue(e, tx)
+	transfers, err := d.nativeTransfer(node, tx)
 	if err != nil {
 		return nil, err
 	}
 
-	for k := range r.Logs {
-		if t, ok := d.tokenTransfer(&r.Logs[k]); ok {
-			t.TxHash, t.Index = tx.Hash.Hex(), uint32(k)+1
-			out = append(out, t)
+	for i := range receipt.Logs {
+		if transfer, ok := d.tokenTransfer(&receipt.Logs[i]); ok {
+			transfer.TxHash, transfer.Index = tx.Hash.Hex(), uint32(i)+1
+			transfers = append(transfers, transfer)
 		}
 	}
 
-	return out, nil
+	return transfers, nil
 }
 
-// ownValue is the native coin that the transaction itself carries.
-func (d *Driver) ownValue(e *endpoint, tx *txJSON) ([]chain.Transfer, error) {
+// nativeTransfer returns the transfer of a transaction's own value, if any.
+func (d *Driver) nativeTransfer(node *endpoint, tx *txJSON) ([]chain.Transfer, error) {
 	if tx.To == nil || tx.Value.ToInt().Sign() == 0 {
 		return nil, nil
 	}
 
-	value, err := e.amount(tx.Value)
-	if err != nil || !countable(value) {
+	value, err := node.amount(tx.Value)
+	if err != nil || !isTransferAmount(value) {
 		return nil, err
 	}
 
@@ -57,35 +57,35 @@ func (d *Driver) ownValue(e *endpoint, tx *txJSON) ([]chain.Transfer, error) {
 	}, nil
 }
 
-// tokenTransfer reads a log as the transfer of an enabled token; ok is false for every other log.
-func (d *Driver) tokenTransfer(l *logJSON) (t chain.Transfer, ok bool) {
-	asset, enabled := d.tokens[*l.Address]
-	if !enabled || len(l.Topics) != 3 || l.Topics[0] != transferTopic || len(l.Data) != 32 {
-		return t, false
+// tokenTransfer returns the transfer of an enabled token in a log; ok is false for other logs.
+func (d *Driver) tokenTransfer(log *logJSON) (transfer chain.Transfer, ok bool) {
+	asset, enabled := d.tokens[*log.Address]
+	if !enabled || len(log.Topics) != 3 || log.Topics[0] != transferTopic || len(log.Data) != 32 {
+		return transfer, false
 	}
 
-	from, ok1 := addressWord(l.Topics[1][:])
-	to, ok2 := addressWord(l.Topics[2][:])
+	from, validFrom := addressWord(log.Topics[1][:])
+	to, validTo := addressWord(log.Topics[2][:])
 
-	value, err := chain.AmountFromBytes(l.Data)
-	if !ok1 || !ok2 || err != nil || !countable(value) {
-		return t, false
+	value, err := chain.AmountFromBytes(log.Data)
+	if !validFrom || !validTo || err != nil || !isTransferAmount(value) {
+		return transfer, false
 	}
 
 	return chain.Transfer{From: canonical(from), To: canonical(to), AssetID: asset.ID, Amount: value}, true
 }
 
-// foreseen returns what a waiting transaction will move if it succeeds: its own value, or the amount of a
-// plain token transfer, whose event is the first log of every token that logs nothing else before it.
-func (d *Driver) foreseen(e *endpoint, tx *poolTxJSON) ([]chain.Transfer, error) {
-	out, err := d.ownValue(e, &tx.txJSON)
+// pendingTransfers returns what a pending transaction transfers if it succeeds: its own value, or
+// the amount of a plain token transfer. Index 1 holds for tokens whose first log is that event.
+func (d *Driver) pendingTransfers(node *endpoint, tx *poolTxJSON) ([]chain.Transfer, error) {
+	transfers, err := d.nativeTransfer(node, &tx.txJSON)
 	if err != nil || tx.To == nil {
 		return nil, err
 	}
 
 	if asset, ok := d.tokens[*tx.To]; ok {
-		if to, value, ok := parseTransferInput(tx.Input); ok && countable(value) {
-			out = append(out, chain.Transfer{
+		if to, value, ok := parseTransferInput(tx.Input); ok && isTransferAmount(value) {
+			transfers = append(transfers, chain.Transfer{
 				TxHash:  tx.Hash.Hex(),
 				Index:   1,
 				From:    canonical(*tx.From),
@@ -96,39 +96,41 @@ func (d *Driver) foreseen(e *endpoint, tx *poolTxJSON) ([]chain.Transfer, error)
 		}
 	}
 
-	return out, nil
+	return transfers, nil
 }
 
-// countable leaves out transfers of nothing and of more than any sum could hold.
-func countable(a chain.Amount) bool { return !a.IsZero() && !chain.MaxTransfer.Less(a) }
+// isTransferAmount reports whether an amount is above 0 and at most chain.MaxTransfer.
+func isTransferAmount(amount chain.Amount) bool {
+	return !amount.IsZero() && !chain.MaxTransfer.Less(amount)
+}
 
-// transferInput is the ABI encoding of transfer(to, amount).
+// transferInput returns the ABI encoding of transfer(to, amount).
 func transferInput(to common.Address, amount chain.Amount) []byte {
 	word := amount.Bytes32()
 
-	in := append(make([]byte, 0, 68), transferSelector[:]...)
-	in = append(in, common.LeftPadBytes(to[:], 32)...)
+	input := append(make([]byte, 0, 68), transferSelector[:]...)
+	input = append(input, common.LeftPadBytes(to[:], 32)...)
 
-	return append(in, word[:]...)
+	return append(input, word[:]...)
 }
 
 // parseTransferInput reads what transferInput writes; ok is false for anything else.
-func parseTransferInput(in []byte) (to common.Address, amount chain.Amount, ok bool) {
-	if len(in) != 68 || [4]byte(in) != transferSelector {
+func parseTransferInput(input []byte) (to common.Address, amount chain.Amount, ok bool) {
+	if len(input) != 68 || [4]byte(input) != transferSelector {
 		return to, amount, false
 	}
 
-	to, ok = addressWord(in[4:36])
+	to, ok = addressWord(input[4:36])
 	if !ok {
 		return to, amount, false
 	}
 
-	amount, err := chain.AmountFromBytes(in[36:68])
+	amount, err := chain.AmountFromBytes(input[36:68])
 
 	return to, amount, err == nil
 }
 
-// addressWord reads an ABI word as an address; ok is false when the bytes before it are not zero.
+// addressWord returns the address in an ABI word; ok is false if the first 12 bytes are not zero.
 func addressWord(word []byte) (common.Address, bool) {
 	for _, b := range word[:12] {
 		if b != 0 {

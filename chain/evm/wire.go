@@ -12,10 +12,11 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// The JSON forms of blocks, transactions, receipts and logs. Source: Ethereum execution API specification
-// (execution-apis). Only what is used is read, so that transaction types and header fields of other
-// networks do no harm; what is used must be there.
+// The JSON forms of blocks, transactions, receipts and logs. Source: Ethereum execution API
+// specification (execution-apis). Only fields in use are decoded, so that other networks' header
+// fields and transaction types do no harm. Those fields must be present.
 
+// headerJSON is a block without its transactions.
 type headerJSON struct {
 	Number           *hexutil.Uint64 `json:"number"`
 	Hash             *common.Hash    `json:"hash"`
@@ -26,11 +27,13 @@ type headerJSON struct {
 	BaseFeePerGas    *hexutil.Big    `json:"baseFeePerGas"`
 }
 
+// blockJSON is a block with its transactions.
 type blockJSON struct {
 	headerJSON
 	Transactions []txJSON `json:"transactions"`
 }
 
+// txJSON is a transaction, in a block or pending.
 type txJSON struct {
 	Hash      *common.Hash    `json:"hash"`
 	From      *common.Address `json:"from"`
@@ -40,8 +43,8 @@ type txJSON struct {
 	BlockHash *common.Hash    `json:"blockHash"`
 }
 
-// spent is the nonce that the transaction uses up; nothing where the network gives it none.
-func (t *txJSON) spent() []chain.Spend {
+// nonceSpent returns the nonce that the transaction uses up; none where the network gives it none.
+func (t *txJSON) nonceSpent() []chain.Spend {
 	if t.Nonce == nil {
 		return nil
 	}
@@ -49,12 +52,13 @@ func (t *txJSON) spent() []chain.Spend {
 	return []chain.Spend{{Sender: canonical(*t.From), Nonce: uint64(*t.Nonce), By: t.Hash.Hex()}}
 }
 
-// poolTxJSON is a waiting transaction, whose movements can only be foreseen from its input.
+// poolTxJSON is a pending transaction with its input, from which its transfers are derived.
 type poolTxJSON struct {
 	txJSON
 	Input hexutil.Bytes `json:"input"`
 }
 
+// receiptJSON is the receipt of a transaction.
 type receiptJSON struct {
 	TransactionHash   *common.Hash    `json:"transactionHash"`
 	BlockHash         *common.Hash    `json:"blockHash"`
@@ -62,11 +66,12 @@ type receiptJSON struct {
 	Status            *hexutil.Uint64 `json:"status"`
 	GasUsed           *hexutil.Uint64 `json:"gasUsed"`
 	EffectiveGasPrice *hexutil.Big    `json:"effectiveGasPrice"`
-	// L1Fee is what an OP-stack rollup charged for publishing the transaction.
+	// L1Fee is the L1 data fee that an OP-stack rollup charged, in wei.
 	L1Fee *hexutil.Big `json:"l1Fee"`
 	Logs  []logJSON    `json:"logs"`
 }
 
+// logJSON is one log of a receipt.
 type logJSON struct {
 	Address  *common.Address `json:"address"`
 	Topics   []common.Hash   `json:"topics"`
@@ -75,31 +80,33 @@ type logJSON struct {
 	Removed  bool            `json:"removed"`
 }
 
-// null says that the node answered null: it does not have what was asked for.
-func (c *call) null() bool { return c.err == nil && (len(c.result) == 0 || string(c.result) == "null") }
+// isNull reports whether the node answered null: it does not have what was asked for.
+func (c *call) isNull() bool {
+	return c.err == nil && (len(c.result) == 0 || string(c.result) == "null")
+}
 
-// decode reads the answer into v. null and anything that does not fit is a failure of the endpoint.
-func (c *call) decode(e *endpoint, v any) error {
+// decode reads the result into v. A null or another form is a failure of the node.
+func (c *call) decode(node *endpoint, v any) error {
 	if c.err != nil {
 		return c.err
 	}
 
-	if c.null() {
-		return e.Garbled("%s answered null", c.method)
+	if c.isNull() {
+		return node.Garbled("%s answered null", c.method)
 	}
 
 	if err := json.Unmarshal(c.result, v); err != nil {
-		return e.Garbled("%s answered something that does not fit: %s", c.method, e.Clean(err.Error()))
+		return node.Garbled("%s answered something that does not fit: %s", c.method, node.Clean(err.Error()))
 	}
 
 	return nil
 }
 
-// ref checks a header and returns the reference to its block.
-func (h *headerJSON) ref(e *endpoint) (chain.Ref, error) {
+// ref returns the reference to the header's block, or an error if a field is missing.
+func (h *headerJSON) ref(node *endpoint) (chain.Ref, error) {
 	if h.Number == nil || h.Hash == nil || h.ParentHash == nil || h.Timestamp == nil ||
 		uint64(*h.Timestamp) > 1<<40 {
-		return chain.Ref{}, e.Garbled("a block without number, hash, parent hash or usable timestamp")
+		return chain.Ref{}, node.Garbled("a block without number, hash, parent hash or usable timestamp")
 	}
 
 	return chain.Ref{
@@ -109,33 +116,33 @@ func (h *headerJSON) ref(e *endpoint) (chain.Ref, error) {
 	}, nil
 }
 
-// check makes sure that everything the scan relies on is there.
-func (b *blockJSON) check(e *endpoint, height uint64) (chain.Ref, error) {
-	ref, err := b.ref(e)
+// check returns the reference to the block, or an error if the block is incomplete.
+func (b *blockJSON) check(node *endpoint, height uint64) (chain.Ref, error) {
+	ref, err := b.ref(node)
 	if err != nil {
 		return ref, err
 	}
 
 	if ref.Height != height {
-		return ref, e.Garbled("asked for block %d, it answered block %d", height, ref.Height)
+		return ref, node.Garbled("asked for block %d, it answered block %d", height, ref.Height)
 	}
 
 	if b.LogsBloom == nil || b.TransactionsRoot == nil || b.Transactions == nil {
-		return ref, e.Garbled("block %d without logs bloom, transactions root or transactions", height)
+		return ref, node.Garbled("block %d without logs bloom, transactions root or transactions", height)
 	}
 
 	if len(b.Transactions) == 0 && *b.TransactionsRoot != types.EmptyTxsHash {
-		return ref, e.Garbled("block %d has transactions that the node left out", height)
+		return ref, node.Garbled("block %d has transactions that the node left out", height)
 	}
 
 	for i := range b.Transactions {
 		tx := &b.Transactions[i]
-		if err := tx.check(e); err != nil {
+		if err := tx.checkComplete(node); err != nil {
 			return ref, err
 		}
 
 		if tx.BlockHash == nil || *tx.BlockHash != *b.Hash {
-			return ref, e.Garbled(
+			return ref, node.Garbled(
 				"transaction %s of block %d belongs to another block",
 				tx.Hash.Hex(), height,
 			)
@@ -145,59 +152,61 @@ func (b *blockJSON) check(e *endpoint, height uint64) (chain.Ref, error) {
 	return ref, nil
 }
 
-func (t *txJSON) check(e *endpoint) error {
+// checkComplete returns an error if hash, sender or value is missing.
+func (t *txJSON) checkComplete(node *endpoint) error {
 	if t.Hash == nil || t.From == nil || t.Value == nil {
-		return e.Garbled("a transaction without hash, sender or value")
+		return node.Garbled("a transaction without hash, sender or value")
 	}
 
 	return nil
 }
 
-// check makes sure that the receipt is that of the transaction in the block, and complete in itself.
-func (r *receiptJSON) check(e *endpoint, tx, block common.Hash) error {
+// check returns an error unless the receipt is complete and of this transaction in this block.
+func (r *receiptJSON) check(node *endpoint, tx, block common.Hash) error {
 	if r.TransactionHash == nil || *r.TransactionHash != tx || r.Status == nil || r.GasUsed == nil ||
 		r.BlockNumber == nil {
-		return e.Garbled("the receipt of transaction %s is incomplete or another's", tx.Hex())
+		return node.Garbled("the receipt of transaction %s is incomplete or another's", tx.Hex())
 	}
 
 	if r.BlockHash == nil || *r.BlockHash != block {
-		return e.Garbled("the receipt of transaction %s belongs to another block", tx.Hex())
+		return node.Garbled("the receipt of transaction %s belongs to another block", tx.Hex())
 	}
 
-	for k := range r.Logs {
-		l := &r.Logs[k]
-		if l.Address == nil || l.LogIndex == nil || l.Removed ||
-			*l.LogIndex != *r.Logs[0].LogIndex+hexutil.Uint64(k) {
-			return e.Garbled("the logs of transaction %s have a gap or were removed", tx.Hex())
+	for i := range r.Logs {
+		log := &r.Logs[i]
+		if log.Address == nil || log.LogIndex == nil || log.Removed ||
+			*log.LogIndex != *r.Logs[0].LogIndex+hexutil.Uint64(i) {
+			return node.Garbled("the logs of transaction %s have a gap or were removed", tx.Hex())
 		}
 	}
 
 	return nil
 }
 
-// maxPrice bounds what is taken for a gas price, so that no product with a gas amount overflows: 10^28 wei.
+// maxPrice bounds the gas prices that are accepted, in wei: 10^28. No product with a gas amount
+// overflows.
 var maxPrice = chain.Pow10(28)
 
-// price reads a gas price.
-func (e *endpoint) price(n *hexutil.Big) (chain.Amount, error) {
-	if n == nil {
+// price returns a gas price in wei.
+func (e *endpoint) price(wei *hexutil.Big) (chain.Amount, error) {
+	if wei == nil {
 		return chain.Amount{}, e.Garbled("a gas price is missing")
 	}
 
-	a, err := chain.AmountFromBig((*big.Int)(n))
-	if err != nil || maxPrice.Less(a) {
-		return chain.Amount{}, e.Garbled("a gas price of %s wei", (*big.Int)(n))
+	price, err := chain.AmountFromBig((*big.Int)(wei))
+	if err != nil || maxPrice.Less(price) {
+		return chain.Amount{}, e.Garbled("a gas price of %s wei", (*big.Int)(wei))
 	}
 
-	return a, nil
+	return price, nil
 }
 
-// amount reads a quantity of base units.
-func (e *endpoint) amount(n *hexutil.Big) (chain.Amount, error) {
-	a, err := chain.AmountFromBig((*big.Int)(n))
+// amount returns a quantity of base units.
+func (e *endpoint) amount(quantity *hexutil.Big) (chain.Amount, error) {
+	amount, err := chain.AmountFromBig((*big.Int)(quantity))
 	if err != nil {
-		return a, e.Garbled("an amount beyond 256 bits")
+		return amount, e.Garbled("an amount beyond 256 bits")
 	}
 
-	return a, nil
+	return amount, nil
 }

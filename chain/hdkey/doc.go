@@ -1,8 +1,9 @@
-// Package hdkey is a chain.Signer that derives every key from one seed in memory: the simplest signer
-// there is, for tests, for small shops, and as the model for a signer that asks a KMS or an HSM.
+// Package hdkey is a chain.Signer that derives every key from one seed in memory. It suits tests and
+// small shops, and is the model for a signer over a KMS or an HSM. The engine does not import it: a
+// host passes a Signer in its configuration, and the engine sends it the drivers' signing requests.
 //
-// The seed comes from a BIP-39 mnemonic (New) or from anywhere else (FromSeed). Keys of secp256k1 are
-// derived by BIP-32, keys of Ed25519 by SLIP-10. A chain.KeyRef is turned into a path by the table below.
+// The seed comes from a BIP-39 mnemonic (New) or from another source (FromSeed). secp256k1 keys are
+// derived by BIP-32, Ed25519 keys by SLIP-10. The path of a chain.KeyRef is given by the table below.
 // The table never changes: a changed path is a lost key.
 //
 //	family           path                              first path of each account
@@ -16,21 +17,23 @@
 //	account: 0 live deposit, 1 test deposit, 2 live master, 3 test master
 //	coin:    0 live, 1 test (SLIP-44)
 //	n:       account·2^29 + index
+//	index:   up to 2^31−1, on Solana up to 2^29−1
 //
-// So live and test keys, and deposit and master keys, never share a path, even on families where one
-// address is valid on live and test networks alike. Live deposits are account 0, where a common wallet
-// looks first: a person with the mnemonic and such a wallet can reach the money without this library.
-// A common Solana wallet tries the values of n one by one from 0, so a master key there has to be
-// named by its path (Signer.Path). The index goes up to 2^31−1, and up to 2^29−1 on Solana.
+// Live and test keys, and deposit and master keys, never share a path, even where one address is
+// valid on live and test networks. Live deposits are account 0, the first that common wallets scan:
+// the mnemonic and such a wallet recover the money without this library. A common Solana wallet
+// scans n from 0, so a master key there has to be named by its path (Signer.Path).
 //
-// # What protects the keys, and what does not
+// # Security
 //
-// A Signer never shows a secret when it is printed, logged or marshalled, and no error holds one. The
-// seed is forgotten once the parents of all branches are derived, and single keys are wiped after use,
-// as far as Go allows. That is all: the parents stay in ordinary memory for the life of the process, a
-// mnemonic that came as a string cannot be wiped, the runtime and the libraries below may leave copies
-// behind, pages are not locked against swapping, and whoever reads the memory of the process (a core
-// dump, a debugger, a heap profile) has every key. secp256k1 signing is not hardened against an attacker
-// who measures the machine it runs on. Where that is not enough, implement chain.Signer over a machine
-// that keeps its keys.
+// A Signer shows no secret when it is printed, logged or marshalled, and no error holds one. The
+// seed is dropped once the parent keys are derived, and single keys are wiped after use, as far as
+// Go allows. It does not protect against:
+//
+//   - a reader of the process's memory (core dump, debugger, heap profile), who has every key:
+//     parents stay in ordinary memory, which may be swapped, and a mnemonic string cannot be wiped
+//   - copies that the runtime and the libraries leave in memory
+//   - an attacker who measures the machine: secp256k1 signing has no side-channel hardening
+//
+// Where that is not enough, implement chain.Signer over a machine that keeps its keys.
 package hdkey

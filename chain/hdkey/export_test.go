@@ -1,15 +1,14 @@
 package hdkey
 
-// Secrets returns the private keys and chain codes that a Signer holds, for the test that looks for them
-// in what it prints.
+// Secrets returns the private keys and chain codes that a Signer holds.
 func Secrets(s *Signer) map[string][]byte {
 	secrets := map[string][]byte{
 		"solana key":        s.keys.solana.key[:],
 		"solana chain code": s.keys.solana.chain[:],
 	}
-	for b, parent := range s.keys.parents {
-		name := string(b.family) + "/" + string(b.role)
-		if b.livemode {
+	for key, parent := range s.keys.parents {
+		name := string(key.family) + "/" + string(key.role)
+		if key.livemode {
 			name += "/live"
 		}
 

@@ -13,23 +13,24 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// branch names the keys that differ only in their index.
+// branch identifies the keys that differ only in their index.
 type branch struct {
 	family   chain.Family
 	livemode bool
 	role     chain.Role
 }
 
-// keyring holds the parents of all branches, so that a key is one step away. It is complete when it is
-// made and never changes, so any number of goroutines may use it.
+// keyring holds the parent key of every branch, one derivation above the keys. It is immutable and
+// safe for concurrent use.
 type keyring struct {
 	bitcoin     bitcoinPurpose
 	fingerprint string
-	parents     map[branch]*hdkeychain.ExtendedKey // of secp256k1 keys
-	solana      *edNode                            // m/44'/501'
+	parents     map[branch]*hdkeychain.ExtendedKey // secp256k1
+	solana      *ed25519Node                       // m/44'/501'
 }
 
-// newKeyring derives the parents. It keeps nothing of the seed.
+// newKeyring derives the parents from a seed of 16 to 64 bytes and keeps nothing of the seed. Any
+// other seed is fault.Invalid (seed_invalid).
 func newKeyring(seed []byte, bitcoin bitcoinPurpose) (*keyring, error) {
 	if len(seed) < hdkeychain.MinSeedBytes || len(seed) > hdkeychain.MaxSeedBytes {
 		return nil, fault.New(
@@ -38,7 +39,8 @@ func newKeyring(seed []byte, bitcoin bitcoinPurpose) (*keyring, error) {
 			len(seed), hdkeychain.MinSeedBytes, hdkeychain.MaxSeedBytes,
 		)
 	}
-	// The network only decides how a key would be printed, which never happens.
+
+	// The network decides only how a key is printed, which never happens.
 	root, err := hdkeychain.NewMaster(seed, &chaincfg.MainNetParams)
 	if err != nil {
 		return nil, fault.Wrap(
@@ -54,47 +56,59 @@ func newKeyring(seed []byte, bitcoin bitcoinPurpose) (*keyring, error) {
 		)
 	}
 
-	k := &keyring{
+	parents, err := deriveParents(root, bitcoin)
+	if err != nil {
+		return nil, err
+	}
+
+	solanaRoot := newEd25519Master(seed)
+	defer solanaRoot.wipe()
+
+	return &keyring{
 		bitcoin:     bitcoin,
 		fingerprint: hex.EncodeToString(address.Hash160(rootKey.SerializeCompressed())[:4]),
-		parents:     make(map[branch]*hdkeychain.ExtendedKey),
-	}
+		parents:     parents,
+		solana:      solanaRoot.derive(path{hardened + 44, hardened + 501}),
+	}, nil
+}
+
+// deriveParents returns the parent key of every secp256k1 branch.
+func deriveParents(
+	root *hdkeychain.ExtendedKey,
+	bitcoin bitcoinPurpose,
+) (map[branch]*hdkeychain.ExtendedKey, error) {
+	parents := make(map[branch]*hdkeychain.ExtendedKey)
 
 	for _, family := range []chain.Family{chain.EVM, chain.Bitcoin, chain.Tron, chain.Sim} {
 		for _, livemode := range []bool{true, false} {
 			for _, role := range []chain.Role{chain.RoleDeposit, chain.RoleMaster} {
-				p, err := pathOf(chain.KeyRef{Family: family, Livemode: livemode, Role: role}, bitcoin)
+				keyPath, err := pathOf(chain.KeyRef{Family: family, Livemode: livemode, Role: role}, bitcoin)
 				if err != nil {
 					return nil, err
 				}
 
-				parent, err := derive(root, p[:len(p)-1])
+				parent, err := derive(root, keyPath[:len(keyPath)-1])
 				if err != nil {
 					return nil, fault.Wrap(
 						err, fault.Invalid, "seed_invalid",
 						"this seed gives no usable key at %s; make another",
-						p[:len(p)-1],
+						keyPath[:len(keyPath)-1],
 					)
 				}
 
-				k.parents[branch{family, livemode, role}] = parent
+				parents[branch{family, livemode, role}] = parent
 			}
 		}
 	}
 
-	edRoot := edMaster(seed)
-	defer edRoot.wipe()
-
-	k.solana = edRoot.derive(path{hardened + 44, hardened + 501})
-
-	return k, nil
+	return parents, nil
 }
 
-// derive walks down a path by BIP-32, wiping the keys passed on the way. The key returned has its public
-// half computed: hdkeychain memoises it without a lock at the first child, which would be a data race.
-func derive(root *hdkeychain.ExtendedKey, p path) (*hdkeychain.ExtendedKey, error) {
+// derive returns the descendant of root at a path (BIP-32) and wipes the keys between them. Its
+// public key is computed at once: hdkeychain caches it without a lock at the first child.
+func derive(root *hdkeychain.ExtendedKey, keyPath path) (*hdkeychain.ExtendedKey, error) {
 	key := root
-	for _, element := range p {
+	for _, element := range keyPath {
 		next, err := key.Derive(element)
 		if key != root {
 			key.Zero()
@@ -112,42 +126,42 @@ func derive(root *hdkeychain.ExtendedKey, p path) (*hdkeychain.ExtendedKey, erro
 	return key, err
 }
 
-// secp256k1Key returns the private key of a reference; the caller wipes it with Zero.
+// secp256k1Key returns the private key of a reference. The caller wipes it with Zero.
 func (k *keyring) secp256k1Key(ref chain.KeyRef) (*secp256k1.PrivateKey, error) {
-	p, err := pathOf(ref, k.bitcoin)
+	keyPath, err := pathOf(ref, k.bitcoin)
 	if err != nil {
 		return nil, err
 	}
 
-	child, err := k.parents[branch{ref.Family, ref.Livemode, ref.Role}].Derive(p[len(p)-1])
+	child, err := k.parents[branch{ref.Family, ref.Livemode, ref.Role}].Derive(keyPath[len(keyPath)-1])
 	if err != nil {
-		return nil, unusable(ref, err)
+		return nil, unusableIndex(ref, err)
 	}
 	defer child.Zero()
 
 	private, err := child.ECPrivKey()
 	if err != nil {
-		return nil, unusable(ref, err)
+		return nil, unusableIndex(ref, err)
 	}
 
 	return private, nil
 }
 
-// ed25519Key returns the private key of a reference; the caller wipes it with clear.
+// ed25519Key returns the private key of a reference. The caller wipes it with clear.
 func (k *keyring) ed25519Key(ref chain.KeyRef) (ed25519.PrivateKey, error) {
-	p, err := pathOf(ref, k.bitcoin)
+	keyPath, err := pathOf(ref, k.bitcoin)
 	if err != nil {
 		return nil, err
 	}
 
-	node := k.solana.derive(p[2:])
+	node := k.solana.derive(keyPath[2:])
 	defer node.wipe()
 
 	return node.private(), nil
 }
 
-// unusable reports an index that BIP-32 skips: fewer than one in 2^127.
-func unusable(ref chain.KeyRef, cause error) error {
+// unusableIndex returns the error of an index for which BIP-32 has no key, fewer than 1 in 2^127.
+func unusableIndex(ref chain.KeyRef, cause error) error {
 	return fault.Wrap(
 		cause, fault.Invalid, "key_index_invalid",
 		"key %s: BIP-32 has no key at this index; use the next",

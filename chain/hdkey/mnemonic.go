@@ -23,14 +23,16 @@ import (
 //go:embed english.txt
 var englishText string
 
-// english returns the 2,048 words of BIP-39's English list, which is in alphabetical order.
+// english returns the 2,048 words of BIP-39's English list, in alphabetical order.
 var english = sync.OnceValue(func() []string { return strings.Fields(englishText) })
 
 const wordBits = 11 // 2^11 words
 
-// NewMnemonic makes a mnemonic of the English list from bits of fresh entropy: 128, 160, 192, 224 or 256
-// bits give 12, 15, 18, 21 or 24 words. Other sizes are fault.Invalid. A nil entropy is crypto/rand; an
-// error of the reader is fault.Unavailable. Whoever has the mnemonic has all keys.
+// NewMnemonic returns an English mnemonic of fresh entropy; a nil reader is crypto/rand. 128, 160,
+// 192, 224 or 256 bits give 12, 15, 18, 21 or 24 words. Errors:
+//
+//   - fault.Invalid (mnemonic_invalid): another number of bits
+//   - fault.Unavailable (entropy_unavailable): an error of the reader
 func NewMnemonic(entropy io.Reader, bits int) (string, error) {
 	if bits < 128 || bits > 256 || bits%32 != 0 {
 		return "", fault.New(
@@ -58,7 +60,8 @@ func NewMnemonic(entropy io.Reader, bits int) (string, error) {
 	return encodeMnemonic(raw), nil
 }
 
-// encodeMnemonic writes entropy and its checksum (the first bit of SHA-256 per 32 bits) as words of 11 bits.
+// encodeMnemonic returns entropy and its checksum as words of 11 bits. The checksum is the first
+// bit of the SHA-256 per 32 bits of entropy.
 func encodeMnemonic(entropy []byte) string {
 	sum := sha256.Sum256(entropy)
 
@@ -67,55 +70,55 @@ func encodeMnemonic(entropy []byte) string {
 
 	words := make([]string, len(entropy)*8*33/32/wordBits)
 	for i := range words {
-		words[i] = english()[takeBits(data, i*wordBits)]
+		words[i] = english()[wordIndexAt(data, i*wordBits)]
 	}
 
 	return strings.Join(words, " ")
 }
 
-// takeBits returns the 11 bits of data that begin at the given bit.
-func takeBits(data []byte, from int) int {
-	v := 0
-	for bit := from; bit < from+wordBits; bit++ {
-		v = v<<1 | int(data[bit/8]>>(7-bit%8)&1)
+// wordIndexAt returns the 11 bits of data that begin at firstBit.
+func wordIndexAt(data []byte, firstBit int) int {
+	index := 0
+	for bit := firstBit; bit < firstBit+wordBits; bit++ {
+		index = index<<1 | int(data[bit/8]>>(7-bit%8)&1)
 	}
 
-	return v
+	return index
 }
 
-// decodeMnemonic returns the entropy of a mnemonic and its normal form: NFKD, words separated by one
-// space. A wrong number of words, a word that is not in the list, or a wrong checksum is fault.Invalid;
-// no error shows a word.
+// decodeMnemonic returns the entropy of a mnemonic and its normal form: NFKD, one space between
+// words. A wrong count, word or checksum is fault.Invalid (mnemonic_invalid). No error shows a
+// word.
 func decodeMnemonic(mnemonic string) (entropy []byte, normal string, err error) {
-	// A mnemonic has at most 24 words of 8 letters; the limit keeps a wrong file from being normalised whole.
+	// 24 words of 8 letters fit easily; a wrong file is not normalised whole.
 	if len(mnemonic) > 4096 {
-		return nil, "", badMnemonic("it is %d bytes long", len(mnemonic))
+		return nil, "", invalidMnemonic("it is %d bytes long", len(mnemonic))
 	}
 
 	if !utf8.ValidString(mnemonic) {
-		return nil, "", badMnemonic("it is not UTF-8 text")
+		return nil, "", invalidMnemonic("it is not UTF-8 text")
 	}
 
 	words := strings.Fields(norm.NFKD.String(mnemonic))
 	if len(words) < 12 || len(words) > 24 || len(words)%3 != 0 {
-		return nil, "", badMnemonic("it has %d words, not 12, 15, 18, 21 or 24", len(words))
+		return nil, "", invalidMnemonic("it has %d words, not 12, 15, 18, 21 or 24", len(words))
 	}
 
 	bits := len(words) * wordBits
 	data := make([]byte, (bits+7)/8)
 
 	for i, word := range words {
-		v, found := slices.BinarySearch(english(), word)
+		index, found := slices.BinarySearch(english(), word)
 		if !found {
-			return nil, "", badMnemonic(
+			return nil, "", invalidMnemonic(
 				"word %d is not in the English list of BIP-39, whose words are in lower case",
 				i+1,
 			)
 		}
 
-		for b := range wordBits {
-			bit := i*wordBits + b
-			data[bit/8] |= byte(v>>(wordBits-1-b)&1) << (7 - bit%8)
+		for offset := range wordBits {
+			bit := i*wordBits + offset
+			data[bit/8] |= byte(index>>(wordBits-1-offset)&1) << (7 - bit%8)
 		}
 	}
 
@@ -123,21 +126,22 @@ func decodeMnemonic(mnemonic string) (entropy []byte, normal string, err error) 
 
 	normal = strings.Join(words, " ")
 	if encodeMnemonic(data[:size]) != normal {
-		return nil, "", badMnemonic("its checksum does not match: a word is wrong or in the wrong place")
+		return nil, "", invalidMnemonic("its checksum does not match: a word is wrong or in the wrong place")
 	}
 
 	return data[:size], normal, nil
 }
 
-func badMnemonic(format string, args ...any) error {
+// invalidMnemonic returns the error of a mnemonic that cannot be used.
+func invalidMnemonic(format string, args ...any) error {
 	return fault.New(
 		fault.Invalid, "mnemonic_invalid", "the mnemonic cannot be used: %s",
 		fmt.Sprintf(format, args...),
 	)
 }
 
-// seedOf returns the 64-byte seed of a mnemonic: PBKDF2 with HMAC-SHA512, 2,048 rounds, the salt
-// "mnemonic" and the passphrase, both in NFKD.
+// seedOf returns the 64-byte seed of a mnemonic (BIP-39): PBKDF2 with HMAC-SHA512 and 2,048
+// iterations. The salt is "mnemonic" and the passphrase, both in NFKD.
 func seedOf(mnemonic, passphrase string) ([]byte, error) {
 	entropy, normal, err := decodeMnemonic(mnemonic)
 	if err != nil {

@@ -49,10 +49,8 @@ func TestNewMnemonicReadsTheEntropyGiven(t *testing.T) {
 		t.Fatalf("got %q and error %v", got, err)
 	}
 
-	if _, err := NewMnemonic(
-		bytes.NewReader(make([]byte, 15)), 128,
-	); !errors.Is(err, fault.Unavailable) ||
-		!errors.Is(err, io.ErrUnexpectedEOF) {
+	_, err = NewMnemonic(bytes.NewReader(make([]byte, 15)), 128)
+	if !errors.Is(err, fault.Unavailable) || !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Fatalf("short entropy: error %v", err)
 	}
 }
@@ -125,10 +123,8 @@ func TestPassphraseIsNormalised(t *testing.T) {
 		t.Fatalf("two passphrases give the same seed (error %v)", err)
 	}
 
-	if _, err := seedOf(
-		aboutMnemonic, "caf\xe9",
-	); !errors.Is(err, fault.Invalid) ||
-		fault.Code(err) != "passphrase_invalid" {
+	_, err = seedOf(aboutMnemonic, "caf\xe9")
+	if !errors.Is(err, fault.Invalid) || fault.Code(err) != "passphrase_invalid" {
 		t.Fatalf("passphrase in Latin-1: error %v", err)
 	}
 }
@@ -160,9 +156,9 @@ func FuzzDecodeMnemonic(f *testing.F) {
 			t.Fatalf("%q decodes to %x, which encodes to another mnemonic", normal, entropy)
 		}
 
-		again, _, err := decodeMnemonic(normal)
-		if err != nil || !bytes.Equal(again, entropy) {
-			t.Fatalf("the normal form %q decodes to %x, error %v", normal, again, err)
+		decoded, _, err := decodeMnemonic(normal)
+		if err != nil || !bytes.Equal(decoded, entropy) {
+			t.Fatalf("the normal form %q decodes to %x, error %v", normal, decoded, err)
 		}
 	})
 }

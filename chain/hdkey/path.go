@@ -8,33 +8,33 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// hardened marks an element of a path as hardened (BIP-32: 2^31 and above).
+// hardened is added to a path element to harden it (BIP-32).
 const hardened = 1 << 31
 
-// solanaIndexBits is how much of Solana's one number is the index; the account is above it.
+// solanaIndexBits is the number of low bits of Solana's account element that hold the index.
 const solanaIndexBits = 29
 
 // path is a derivation path from the root, one number per element.
 type path []uint32
 
-// String returns "m/44'/60'/0'/0/7".
+// String returns the path in BIP-32 notation, such as "m/44'/60'/0'/0/7".
 func (p path) String() string {
-	var b strings.Builder
-	b.WriteByte('m')
+	var text strings.Builder
+	text.WriteByte('m')
 
-	for _, e := range p {
-		b.WriteByte('/')
-		b.WriteString(strconv.FormatUint(uint64(e&^hardened), 10))
+	for _, element := range p {
+		text.WriteByte('/')
+		text.WriteString(strconv.FormatUint(uint64(element&^hardened), 10))
 
-		if e >= hardened {
-			b.WriteByte('\'')
+		if element >= hardened {
+			text.WriteByte('\'')
 		}
 	}
 
-	return b.String()
+	return text.String()
 }
 
-// bitcoinPurpose is the purpose of Bitcoin's paths: BIP-84, or BIP-86 under WithTaproot.
+// bitcoinPurpose is the purpose element of Bitcoin paths: BIP-84, or BIP-86 with WithTaproot.
 type bitcoinPurpose uint32
 
 const (
@@ -42,7 +42,11 @@ const (
 	bip86 bitcoinPurpose = 86
 )
 
-// pathOf is the table of the package comment. It is fixed for ever.
+// pathOf returns the path of a key by the table in the package comment, which never changes.
+// Errors:
+//
+//   - fault.Invalid (key_role_invalid, key_index_invalid)
+//   - fault.Unsupported (key_family_unsupported)
 func pathOf(key chain.KeyRef, bitcoin bitcoinPurpose) (path, error) {
 	account, err := accountOf(key)
 	if err != nil {
@@ -66,7 +70,7 @@ func pathOf(key chain.KeyRef, bitcoin bitcoinPurpose) (path, error) {
 		}
 	case chain.Solana:
 		if key.Index >= 1<<solanaIndexBits {
-			return nil, badIndex(key, solanaIndexBits)
+			return nil, invalidIndex(key, solanaIndexBits)
 		}
 
 		return path{
@@ -84,13 +88,13 @@ func pathOf(key chain.KeyRef, bitcoin bitcoinPurpose) (path, error) {
 	}
 
 	if key.Index >= hardened {
-		return nil, badIndex(key, 31)
+		return nil, invalidIndex(key, 31)
 	}
 
 	return path{hardened + purpose, hardened + coin, hardened + account, 0, key.Index}, nil
 }
 
-// accountOf returns the account element of a path: role and mode.
+// accountOf returns the account element of a path, which encodes role and mode.
 func accountOf(key chain.KeyRef) (uint32, error) {
 	var account uint32
 
@@ -112,6 +116,7 @@ func accountOf(key chain.KeyRef) (uint32, error) {
 	return account, nil
 }
 
-func badIndex(key chain.KeyRef, bits int) error {
+// invalidIndex returns the error of an index that needs more than the given number of bits.
+func invalidIndex(key chain.KeyRef, bits int) error {
 	return fault.New(fault.Invalid, "key_index_invalid", "key %s: the index must be below 2^%d", key, bits)
 }

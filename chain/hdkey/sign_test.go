@@ -45,7 +45,7 @@ func TestSecp256k1SignaturesRecoverTheKeyAndAreLow(t *testing.T) {
 
 	for i := range 64 {
 		for _, f := range []chain.Family{chain.EVM, chain.Bitcoin, chain.Tron, chain.Sim} {
-			ref := live(f, uint32(i))
+			ref := liveDeposit(f, uint32(i))
 
 			signature := sign(t, s, chain.Payload{Key: ref, Data: digestOf(i)})[0]
 			if len(signature) != 65 || signature[64] > 1 {
@@ -72,8 +72,8 @@ func TestSecp256k1SignaturesRecoverTheKeyAndAreLow(t *testing.T) {
 	}
 }
 
-// A signature made elsewhere by RFC 6979 with the first key of the well-known test mnemonic
-// (ac0974be…ff80): the key is checked through its public half in TestKeysAreThoseOfOtherWallets.
+// The first key of the well-known test mnemonic (ac0974be…ff80) signs by RFC 6979 elsewhere too.
+// Its public half is checked in TestKeysAreThoseOfOtherWallets.
 func TestSignatureIsThatOfTheKnownPrivateKey(t *testing.T) {
 	raw, err := hex.DecodeString("ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80")
 	if err != nil {
@@ -82,7 +82,7 @@ func TestSignatureIsThatOfTheKnownPrivateKey(t *testing.T) {
 
 	want := ecdsa.SignCompact(secp256k1.PrivKeyFromBytes(raw), digestOf(0), false)
 
-	got := sign(t, newSigner(t, junkMnemonic), chain.Payload{Key: live(chain.EVM, 0), Data: digestOf(0)})[0]
+	got := sign(t, newSigner(t, junkMnemonic), chain.Payload{Key: liveDeposit(chain.EVM, 0), Data: digestOf(0)})[0]
 	if !bytes.Equal(got[:64], want[1:]) || got[64] != want[0]-27 {
 		t.Fatalf("signature %x, want %x and recovery id %d", got, want[1:], want[0]-27)
 	}
@@ -107,7 +107,7 @@ func TestTaprootSignaturesFitTheOutputKey(t *testing.T) {
 
 		for i := range 8 {
 			bytes := sign(t, s, chain.Payload{
-				Key:     live(chain.Bitcoin, uint32(index)),
+				Key:     liveDeposit(chain.Bitcoin, uint32(index)),
 				Data:    digestOf(i),
 				Taproot: true,
 			})[0]
@@ -128,14 +128,14 @@ func TestTaprootSignaturesFitTheOutputKey(t *testing.T) {
 	}
 }
 
-// The vectors above may all have keys of one parity; here both occur, with the output key computed from
-// the public key as a driver does.
+// The published vectors may all have keys of one parity. Here both occur, and the output key is
+// computed from the public key as a driver does.
 func TestTaprootSignaturesOfBothParities(t *testing.T) {
 	s := newSigner(t, junkMnemonic)
 	parities := map[byte]int{}
 
 	for i := range 16 {
-		ref := live(chain.Bitcoin, uint32(i))
+		ref := liveDeposit(chain.Bitcoin, uint32(i))
 		compressed := publicKey(t, s, ref)
 		parities[compressed[0]]++
 
@@ -176,7 +176,7 @@ func TestEd25519SignaturesVerify(t *testing.T) {
 	s := newSigner(t, junkMnemonic)
 
 	for i := range 8 {
-		ref := live(chain.Solana, uint32(i))
+		ref := liveDeposit(chain.Solana, uint32(i))
 		message := bytes.Repeat([]byte{byte(i)}, 1+i*170)
 
 		signature := sign(t, s, chain.Payload{Key: ref, Data: message})[0]
@@ -189,16 +189,16 @@ func TestEd25519SignaturesVerify(t *testing.T) {
 func TestSignaturesComeInOrderAndAreRepeatable(t *testing.T) {
 	s := newSigner(t, junkMnemonic)
 	payloads := []chain.Payload{
-		{Key: live(chain.Solana, 1), Data: []byte("message")},
-		{Key: live(chain.EVM, 1), Data: digestOf(1)},
-		{Key: live(chain.EVM, 2), Data: digestOf(1)},
-		{Key: live(chain.Bitcoin, 1), Data: digestOf(1), Taproot: true},
+		{Key: liveDeposit(chain.Solana, 1), Data: []byte("message")},
+		{Key: liveDeposit(chain.EVM, 1), Data: digestOf(1)},
+		{Key: liveDeposit(chain.EVM, 2), Data: digestOf(1)},
+		{Key: liveDeposit(chain.Bitcoin, 1), Data: digestOf(1), Taproot: true},
 	}
 
-	together, again := sign(t, s, payloads...), sign(t, s, payloads...)
+	together, repeated := sign(t, s, payloads...), sign(t, s, payloads...)
 	for i, p := range payloads {
-		if alone := sign(t, s, p)[0]; !bytes.Equal(together[i], alone) || !bytes.Equal(again[i], alone) {
-			t.Errorf("payload %d: %x together, %x again, %x alone", i, together[i], again[i], alone)
+		if alone := sign(t, s, p)[0]; !bytes.Equal(together[i], alone) || !bytes.Equal(repeated[i], alone) {
+			t.Errorf("payload %d: %x together, %x again, %x alone", i, together[i], repeated[i], alone)
 		}
 	}
 
@@ -214,15 +214,15 @@ func TestPayloadsThatAreNotSigned(t *testing.T) {
 		hdkey.WithPolicy(func(context.Context, chain.SignRequest) error { asked = true; return nil }),
 	)
 
-	good := chain.Payload{Key: live(chain.EVM, 0), Data: digestOf(0)}
+	good := chain.Payload{Key: liveDeposit(chain.EVM, 0), Data: digestOf(0)}
 	for name, bad := range map[string]chain.Payload{
-		"no digest":       {Key: live(chain.EVM, 0)},
-		"digest of 31":    {Key: live(chain.EVM, 0), Data: make([]byte, 31)},
-		"digest of 33":    {Key: live(chain.Tron, 0), Data: make([]byte, 33)},
-		"Taproot of 64":   {Key: live(chain.Bitcoin, 0), Data: make([]byte, 64), Taproot: true},
-		"empty message":   {Key: live(chain.Solana, 0)},
-		"Taproot on EVM":  {Key: live(chain.EVM, 0), Data: digestOf(0), Taproot: true},
-		"Taproot, Solana": {Key: live(chain.Solana, 0), Data: digestOf(0), Taproot: true},
+		"no digest":       {Key: liveDeposit(chain.EVM, 0)},
+		"digest of 31":    {Key: liveDeposit(chain.EVM, 0), Data: make([]byte, 31)},
+		"digest of 33":    {Key: liveDeposit(chain.Tron, 0), Data: make([]byte, 33)},
+		"Taproot of 64":   {Key: liveDeposit(chain.Bitcoin, 0), Data: make([]byte, 64), Taproot: true},
+		"empty message":   {Key: liveDeposit(chain.Solana, 0)},
+		"Taproot on EVM":  {Key: liveDeposit(chain.EVM, 0), Data: digestOf(0), Taproot: true},
+		"Taproot, Solana": {Key: liveDeposit(chain.Solana, 0), Data: digestOf(0), Taproot: true},
 	} {
 		signatures, err := s.Sign(t.Context(), chain.SignRequest{Payloads: []chain.Payload{good, bad}})
 		if !errors.Is(err, fault.Invalid) || fault.Code(err) != "payload_invalid" || signatures != nil {
@@ -241,7 +241,7 @@ func TestPayloadsThatAreNotSigned(t *testing.T) {
 func TestPolicy(t *testing.T) {
 	request := chain.SignRequest{
 		Network:  "sepolia",
-		Payloads: []chain.Payload{{Key: live(chain.EVM, 0), Data: digestOf(0)}},
+		Payloads: []chain.Payload{{Key: liveDeposit(chain.EVM, 0), Data: digestOf(0)}},
 		Intent:   chain.Intent{Kind: "payout", ObjectID: "0123456789abcdef01234567", MaxFee: chain.Units(9)},
 	}
 
@@ -272,10 +272,8 @@ func TestPolicy(t *testing.T) {
 			t.Errorf("%s: %d signatures, error %v, want error %v", name, len(signatures), err, c.want)
 		}
 
-		if refusal, ok := errors.AsType[*chain.Refusal](
-			err,
-		); ok != errors.Is(c.want, fault.Forbidden) ||
-			ok && refusal.Reason != "amount" {
+		refusal, ok := errors.AsType[*chain.Refusal](err)
+		if ok != errors.Is(c.want, fault.Forbidden) || ok && refusal.Reason != "amount" {
 			t.Errorf("%s: refusal %v", name, refusal)
 		}
 
@@ -296,7 +294,7 @@ func TestCanceledContext(t *testing.T) {
 	cancel()
 
 	s := newSigner(t, junkMnemonic)
-	if _, err := s.PublicKey(ctx, live(chain.EVM, 0)); !errors.Is(err, context.Canceled) {
+	if _, err := s.PublicKey(ctx, liveDeposit(chain.EVM, 0)); !errors.Is(err, context.Canceled) {
 		t.Errorf("PublicKey: error %v", err)
 	}
 
@@ -308,9 +306,9 @@ func TestCanceledContext(t *testing.T) {
 func BenchmarkSign(b *testing.B) {
 	s := newSigner(b, junkMnemonic)
 	for name, payload := range map[string]chain.Payload{
-		"secp256k1": {Key: live(chain.EVM, 1), Data: digestOf(1)},
-		"taproot":   {Key: live(chain.Bitcoin, 1), Data: digestOf(1), Taproot: true},
-		"ed25519":   {Key: live(chain.Solana, 1), Data: make([]byte, 400)},
+		"secp256k1": {Key: liveDeposit(chain.EVM, 1), Data: digestOf(1)},
+		"taproot":   {Key: liveDeposit(chain.Bitcoin, 1), Data: digestOf(1), Taproot: true},
+		"ed25519":   {Key: liveDeposit(chain.Solana, 1), Data: make([]byte, 400)},
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -10,23 +10,23 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Signer signs with keys derived from one seed. It is safe for concurrent use and never shows a secret
-// when printed. The zero value has no keys; use New or FromSeed.
+// Signer signs with keys derived from one seed. It is safe for concurrent use and shows no secret
+// when printed. The zero value has no keys: use New or FromSeed.
 type Signer struct {
-	// keys is a pointer, and every key in it lies behind another: fmt calls no method on an
-	// unexported field, and for a wrong verb (%s on a struct that holds a Signer) it follows one
-	// pointer. It does not follow two.
+	// keys is a pointer, and every key in it lies behind another one. fmt calls no method on an
+	// unexported field, and for a wrong verb (%s of a struct with a Signer) it follows one pointer
+	// only.
 	keys     *keyring
 	policies []Policy
 }
 
 var _ chain.Signer = (*Signer)(nil)
 
-// Policy looks at a request before anything is signed. nil lets it pass. chain.Refuse(reason) refuses it
-// for good; any other error leaves the work pending, to be tried again.
+// Policy decides about a request before anything is signed; nil approves it. chain.Refuse(reason)
+// rejects it for good. Any other error leaves the work pending, to be retried.
 type Policy func(context.Context, chain.SignRequest) error
 
-// Option changes how a Signer works.
+// Option configures a Signer.
 type Option func(*settings)
 
 type settings struct {
@@ -34,21 +34,26 @@ type settings struct {
 	policies []Policy
 }
 
-// WithPolicy asks a policy about every request. Given several times, each policy must agree, in order.
+// WithPolicy adds a policy. Each policy must approve every request; they are called in order.
 func WithPolicy(policy Policy) Option {
-	return func(s *settings) { s.policies = append(s.policies, policy) }
+	return func(chosen *settings) { chosen.policies = append(chosen.policies, policy) }
 }
 
-// WithTaproot derives Bitcoin keys by BIP-86 (m/86') instead of BIP-84 (m/84'), for addresses that pay to
-// Taproot. Choose before the first address is shown: the option changes every Bitcoin key, and keys of
-// earlier addresses are found only by a Signer made as it was then.
+// WithTaproot derives Bitcoin keys by BIP-86 (m/86') instead of BIP-84 (m/84'), for P2TR addresses.
+// It changes every Bitcoin key, so choose before the first address is shown. Keys of earlier
+// addresses need a Signer with the earlier setting.
 func WithTaproot() Option {
-	return func(s *settings) { s.bitcoin = bip86 }
+	return func(chosen *settings) { chosen.bitcoin = bip86 }
 }
 
-// New returns a Signer for a BIP-39 mnemonic of 12 to 24 words of the English list, separated by any white
-// space, and its passphrase, which is often empty. Every passphrase is valid and gives other keys: compare
-// Fingerprint with what it was before. A malformed mnemonic is fault.Invalid with code mnemonic_invalid.
+// New returns a Signer for a BIP-39 mnemonic and its passphrase, which is often empty. The mnemonic
+// has 12 to 24 words of the English list, separated by white space.
+//
+// Every passphrase is valid and gives other keys: compare Fingerprint with its earlier value.
+// Errors:
+//
+//   - fault.Invalid (mnemonic_invalid, passphrase_invalid)
+//   - fault.Unsupported (mnemonic_unsupported): this build of Go lacks the key derivation
 func New(mnemonic, passphrase string, opts ...Option) (*Signer, error) {
 	seed, err := seedOf(mnemonic, passphrase)
 	if err != nil {
@@ -59,16 +64,18 @@ func New(mnemonic, passphrase string, opts ...Option) (*Signer, error) {
 	return FromSeed(seed, opts...)
 }
 
-// FromSeed returns a Signer for a raw seed of 16 to 64 bytes, which must come from a source of
-// cryptographic randomness (or be what BIP-39 makes of a mnemonic). The seed is not kept; the caller may
-// wipe it. Any other length is fault.Invalid with code seed_invalid.
+// FromSeed returns a Signer for a raw seed of 16 to 64 bytes. The seed must come from a
+// cryptographic random source, or from BIP-39. It is not kept, so the caller may wipe it. Errors:
+//
+//   - fault.Invalid (seed_invalid): another length, or a seed without usable keys
+//   - fault.Invalid (policy_invalid): a nil policy
 func FromSeed(seed []byte, opts ...Option) (*Signer, error) {
-	s := settings{bitcoin: bip84}
+	chosen := settings{bitcoin: bip84}
 	for _, opt := range opts {
-		opt(&s)
+		opt(&chosen)
 	}
 
-	for _, policy := range s.policies {
+	for _, policy := range chosen.policies {
 		if policy == nil {
 			return nil, fault.New(
 				fault.Invalid, "policy_invalid",
@@ -77,31 +84,34 @@ func FromSeed(seed []byte, opts ...Option) (*Signer, error) {
 		}
 	}
 
-	keys, err := newKeyring(seed, s.bitcoin)
+	keys, err := newKeyring(seed, chosen.bitcoin)
 	if err != nil {
 		return nil, err
 	}
 
-	return &Signer{keys: keys, policies: s.policies}, nil
+	return &Signer{keys: keys, policies: chosen.policies}, nil
 }
 
-// Fingerprint returns BIP-32's fingerprint of the root key, 8 hex characters: no secret, and enough to
-// tell whether the right mnemonic and passphrase were given.
+// Fingerprint returns the BIP-32 fingerprint of the root key, 8 hex digits. It is no secret and
+// shows whether mnemonic and passphrase are the right ones.
 func (s *Signer) Fingerprint() string { return s.keys.fingerprint }
 
-// Path returns the derivation path of a key, such as "m/44'/60'/0'/0/7", with which any wallet that has
-// the mnemonic finds it. Errors as PublicKey.
+// Path returns the derivation path of a key, such as "m/44'/60'/0'/0/7". Any wallet with the
+// mnemonic finds the key there. Errors are those of PublicKey.
 func (s *Signer) Path(key chain.KeyRef) (string, error) {
-	p, err := pathOf(key, s.keys.bitcoin)
+	keyPath, err := pathOf(key, s.keys.bitcoin)
 	if err != nil {
 		return "", err
 	}
 
-	return p.String(), nil
+	return keyPath.String(), nil
 }
 
-// PublicKey returns the public key of a reference. An index that the path cannot hold (2^31 and above,
-// 2^29 and above on Solana) and an unknown role are fault.Invalid, an unknown family is fault.Unsupported.
+// PublicKey returns the public key of a reference. Errors:
+//
+//   - fault.Invalid (key_index_invalid): an index of 2^31 and above, on Solana of 2^29 and above
+//   - fault.Invalid (key_role_invalid): an unknown role
+//   - fault.Unsupported (key_family_unsupported): an unknown family
 func (s *Signer) PublicKey(ctx context.Context, key chain.KeyRef) (chain.PublicKey, error) {
 	if err := ctx.Err(); err != nil {
 		return chain.PublicKey{}, err
@@ -128,7 +138,7 @@ func (s *Signer) PublicKey(ctx context.Context, key chain.KeyRef) (chain.PublicK
 	return chain.PublicKey{Curve: chain.Secp256k1, Bytes: private.PubKey().SerializeCompressed()}, nil
 }
 
-// String names the signer by its fingerprint.
+// String returns the package, the type and the fingerprint.
 func (s Signer) String() string {
 	if s.keys == nil {
 		return "hdkey.Signer(no keys)"
@@ -137,14 +147,14 @@ func (s Signer) String() string {
 	return "hdkey.Signer(" + s.keys.fingerprint + ")"
 }
 
-// GoString is String.
+// GoString returns String.
 func (s Signer) GoString() string { return s.String() }
 
 // Format writes String for every verb, so that no verb reaches the fields.
 func (s Signer) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(s.String())) }
 
-// LogValue is String.
+// LogValue returns String.
 func (s Signer) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// MarshalText is String, for encoders that would otherwise look at the fields.
+// MarshalText returns String, for encoders that would otherwise read the fields.
 func (s Signer) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

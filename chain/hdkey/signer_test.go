@@ -38,56 +38,51 @@ func newSigner(t testing.TB, mnemonic string, opts ...hdkey.Option) *hdkey.Signe
 	return s
 }
 
-func live(f chain.Family, index uint32) chain.KeyRef {
-	return chain.KeyRef{Family: f, Livemode: true, Role: chain.RoleDeposit, Index: index}
+func liveDeposit(family chain.Family, index uint32) chain.KeyRef {
+	return chain.KeyRef{Family: family, Livemode: true, Role: chain.RoleDeposit, Index: index}
 }
 
 func publicKey(t testing.TB, s *hdkey.Signer, ref chain.KeyRef) []byte {
 	t.Helper()
 
-	k, err := s.PublicKey(t.Context(), ref)
+	key, err := s.PublicKey(t.Context(), ref)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	if k.Curve != chain.CurveOf(ref.Family) {
-		t.Fatalf("%s has a key of curve %s", ref, k.Curve)
+	if key.Curve != chain.CurveOf(ref.Family) {
+		t.Fatalf("%s has a key of curve %s", ref, key.Curve)
 	}
 
-	return k.Bytes
+	return key.Bytes
 }
 
-// ethereumAddress is the last 20 bytes of Keccak-256 of the uncompressed point.
+// ethereumAddress returns the last 20 bytes of the Keccak-256 of the uncompressed point.
 func ethereumAddress(t *testing.T, compressed []byte) []byte {
 	t.Helper()
 
-	k, err := secp256k1.ParsePubKey(compressed)
+	key, err := secp256k1.ParsePubKey(compressed)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	h := sha3.NewLegacyKeccak256()
-	h.Write(k.SerializeUncompressed()[1:])
+	hash := sha3.NewLegacyKeccak256()
+	hash.Write(key.SerializeUncompressed()[1:])
 
-	return h.Sum(nil)[12:]
+	return hash.Sum(nil)[12:]
 }
 
-// The keys that other wallets show for the same mnemonic at the first paths of a live account.
+// The keys are those that other wallets show for the same mnemonic at the first live paths.
 func TestKeysAreThoseOfOtherWallets(t *testing.T) {
-	junk, about, taproot := newSigner(
-		t, junkMnemonic,
-	), newSigner(
-		t, aboutMnemonic,
-	), newSigner(
-		t, aboutMnemonic, hdkey.WithTaproot(),
-	)
+	junk, about := newSigner(t, junkMnemonic), newSigner(t, aboutMnemonic)
+	taproot := newSigner(t, aboutMnemonic, hdkey.WithTaproot())
+
 	for index, want := range []string{
 		"f39fd6e51aad88f6f4ce6ab8827279cfffb92266",
 		"70997970c51812dc3a010c7d01b50e0d17dc79c8",
 	} {
-		if got := hex.EncodeToString(
-			ethereumAddress(t, publicKey(t, junk, live(chain.EVM, uint32(index)))),
-		); got != want {
+		key := publicKey(t, junk, liveDeposit(chain.EVM, uint32(index)))
+		if got := hex.EncodeToString(ethereumAddress(t, key)); got != want {
 			t.Errorf("EVM address %d is %s, want %s", index, got, want)
 		}
 	}
@@ -96,7 +91,8 @@ func TestKeysAreThoseOfOtherWallets(t *testing.T) {
 		"0330d54fd0dd420a6e5f8d3624f5f3482cae350f79d5f0753bf5beef9c2d91af3c",
 		"03e775fd51f0dfb8cd865d9ff1cca2a158cf651fe997fdc9fee9c1d3b5e995ea77",
 	} {
-		if got := hex.EncodeToString(publicKey(t, about, live(chain.Bitcoin, uint32(index)))); got != want {
+		key := publicKey(t, about, liveDeposit(chain.Bitcoin, uint32(index)))
+		if got := hex.EncodeToString(key); got != want {
 			t.Errorf("BIP-84 key %d is %s, want %s", index, got, want)
 		}
 	}
@@ -105,22 +101,21 @@ func TestKeysAreThoseOfOtherWallets(t *testing.T) {
 		"cc8a4bc64d897bddc5fbc2f670f7a8ba0b386779106cf1223c6fc5d7cd6fc115",
 		"83dfe85a3151d2517290da461fe2815591ef69f2b18a2ce63f01697a8b313145",
 	} {
-		if got := hex.EncodeToString(
-			publicKey(t, taproot, live(chain.Bitcoin, uint32(index)))[1:],
-		); got != want {
+		key := publicKey(t, taproot, liveDeposit(chain.Bitcoin, uint32(index)))
+		if got := hex.EncodeToString(key[1:]); got != want {
 			t.Errorf("BIP-86 key %d is %s, want %s", index, got, want)
 		}
 	}
 
-	if got, want := base58.CheckEncode(
-		ethereumAddress(t, publicKey(t, about, live(chain.Tron, 0))), 0x41,
-	), "TUEZSdKsoDHQMeZwihtdoBiN46zxhGWYdH"; got != want {
+	tronKey := publicKey(t, about, liveDeposit(chain.Tron, 0))
+	tronAddress := base58.CheckEncode(ethereumAddress(t, tronKey), 0x41)
+
+	if got, want := tronAddress, "TUEZSdKsoDHQMeZwihtdoBiN46zxhGWYdH"; got != want {
 		t.Errorf("the first Tron address is %s, want %s", got, want)
 	}
 
-	if got, want := base58.Encode(
-		publicKey(t, about, live(chain.Solana, 0)),
-	), "HAgk14JpMQLgt6rVgv7cBQFJWFto5Dqxi472uT3DKpqk"; got != want {
+	solanaAddress := base58.Encode(publicKey(t, about, liveDeposit(chain.Solana, 0)))
+	if got, want := solanaAddress, "HAgk14JpMQLgt6rVgv7cBQFJWFto5Dqxi472uT3DKpqk"; got != want {
 		t.Errorf("the first Solana address is %s, want %s", got, want)
 	}
 
@@ -129,7 +124,7 @@ func TestKeysAreThoseOfOtherWallets(t *testing.T) {
 	}
 }
 
-// The table of the package comment, word for word: whoever changes it loses keys.
+// The table of the package comment: whoever changes it loses keys.
 func TestPathsNeverChange(t *testing.T) {
 	s, taproot := newSigner(t, junkMnemonic), newSigner(t, junkMnemonic, hdkey.WithTaproot())
 	for _, c := range []struct {
@@ -167,19 +162,19 @@ func TestPathsNeverChange(t *testing.T) {
 }
 
 func TestPublicKeysAreFixedAndDistinct(t *testing.T) {
-	s, again := newSigner(t, junkMnemonic), newSigner(t, junkMnemonic)
+	s, second := newSigner(t, junkMnemonic), newSigner(t, junkMnemonic)
 	seen := map[string]chain.KeyRef{}
 
-	for _, f := range []chain.Family{chain.EVM, chain.Bitcoin, chain.Tron, chain.Solana, chain.Sim} {
+	for _, family := range []chain.Family{chain.EVM, chain.Bitcoin, chain.Tron, chain.Solana, chain.Sim} {
 		last := uint32(math.MaxInt32)
-		if f == chain.Solana {
+		if family == chain.Solana {
 			last = 1<<29 - 1
 		}
 
 		for _, livemode := range []bool{true, false} {
 			for _, role := range []chain.Role{chain.RoleDeposit, chain.RoleMaster} {
 				for _, index := range []uint32{0, 1, 2, 255, 1 << 28, last} {
-					ref := chain.KeyRef{Family: f, Livemode: livemode, Role: role, Index: index}
+					ref := chain.KeyRef{Family: family, Livemode: livemode, Role: role, Index: index}
 
 					key := publicKey(t, s, ref)
 					if other, twice := seen[string(key)]; twice {
@@ -187,7 +182,7 @@ func TestPublicKeysAreFixedAndDistinct(t *testing.T) {
 					}
 
 					seen[string(key)] = ref
-					if !bytes.Equal(key, publicKey(t, again, ref)) {
+					if !bytes.Equal(key, publicKey(t, second, ref)) {
 						t.Fatalf("%s has two keys", ref)
 					}
 				}
@@ -204,12 +199,12 @@ func TestReferencesWithoutAKey(t *testing.T) {
 		word error
 		code string
 	}{
-		"hardened index":    {live(chain.EVM, 1<<31), fault.Invalid, "key_index_invalid"},
-		"largest index":     {live(chain.Bitcoin, math.MaxUint32), fault.Invalid, "key_index_invalid"},
-		"Solana above 2^29": {live(chain.Solana, 1<<29), fault.Invalid, "key_index_invalid"},
+		"hardened index":    {liveDeposit(chain.EVM, 1<<31), fault.Invalid, "key_index_invalid"},
+		"largest index":     {liveDeposit(chain.Bitcoin, math.MaxUint32), fault.Invalid, "key_index_invalid"},
+		"Solana above 2^29": {liveDeposit(chain.Solana, 1<<29), fault.Invalid, "key_index_invalid"},
 		"no role":           {chain.KeyRef{Family: chain.EVM}, fault.Invalid, "key_role_invalid"},
 		"unknown role":      {chain.KeyRef{Family: chain.Solana, Role: "cold"}, fault.Invalid, "key_role_invalid"},
-		"unknown family":    {live("dogecoin", 0), fault.Unsupported, "key_family_unsupported"},
+		"unknown family":    {liveDeposit("dogecoin", 0), fault.Unsupported, "key_family_unsupported"},
 	} {
 		check := func(call string, err error) {
 			if !errors.Is(err, c.word) || fault.Code(err) != c.code {
@@ -220,10 +215,9 @@ func TestReferencesWithoutAKey(t *testing.T) {
 		check("PublicKey", err)
 		_, err = s.Path(c.ref)
 		check("Path", err)
-		_, err = s.Sign(
-			t.Context(),
-			chain.SignRequest{Payloads: []chain.Payload{{Key: c.ref, Data: make([]byte, 32)}}},
-		)
+
+		request := chain.SignRequest{Payloads: []chain.Payload{{Key: c.ref, Data: make([]byte, 32)}}}
+		_, err = s.Sign(t.Context(), request)
 		check("Sign", err)
 	}
 }
@@ -246,16 +240,16 @@ func TestSeedIsNotKept(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	before := publicKey(t, s, live(chain.EVM, 3))
+	before := publicKey(t, s, liveDeposit(chain.EVM, 3))
 
 	clear(seed)
 
-	if !bytes.Equal(before, publicKey(t, s, live(chain.EVM, 3))) {
+	if !bytes.Equal(before, publicKey(t, s, liveDeposit(chain.EVM, 3))) {
 		t.Fatal("wiping the caller's seed changed the keys")
 	}
 }
 
-// Everything that could print a Signer, against everything that must not be printed.
+// Everything that can print a Signer is checked for everything secret in it.
 func TestSignerNeverShowsASecret(t *testing.T) {
 	seed := bytes.Repeat([]byte{0xA7}, 32)
 
@@ -333,11 +327,11 @@ func TestSignerNeverShowsASecret(t *testing.T) {
 func TestSignerIsSafeForConcurrentUse(t *testing.T) {
 	s := newSigner(t, junkMnemonic)
 	refs := []chain.KeyRef{
-		live(chain.EVM, 1),
-		live(chain.Bitcoin, 1),
-		live(chain.Tron, 1),
-		live(chain.Solana, 1),
-		live(chain.Sim, 1),
+		liveDeposit(chain.EVM, 1),
+		liveDeposit(chain.Bitcoin, 1),
+		liveDeposit(chain.Tron, 1),
+		liveDeposit(chain.Solana, 1),
+		liveDeposit(chain.Sim, 1),
 	}
 
 	want := make([][]byte, len(refs))
@@ -354,10 +348,8 @@ func TestSignerIsSafeForConcurrentUse(t *testing.T) {
 					t.Errorf("%s: key %x, error %v, want %x", ref, key.Bytes, err, want[i])
 				}
 
-				if _, err := s.Sign(
-					context.Background(),
-					chain.SignRequest{Payloads: []chain.Payload{{Key: ref, Data: make([]byte, 32)}}},
-				); err != nil {
+				request := chain.SignRequest{Payloads: []chain.Payload{{Key: ref, Data: make([]byte, 32)}}}
+				if _, err := s.Sign(context.Background(), request); err != nil {
 					t.Errorf("%s: %v", ref, err)
 				}
 			}
@@ -374,7 +366,7 @@ func BenchmarkPublicKey(b *testing.B) {
 			b.ReportAllocs()
 
 			for i := uint32(0); b.Loop(); i++ {
-				if _, err := s.PublicKey(b.Context(), live(f, i&0xFFFF)); err != nil {
+				if _, err := s.PublicKey(b.Context(), liveDeposit(f, i&0xFFFF)); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -9,28 +9,28 @@ import (
 	"encoding/binary"
 )
 
-// edNode is a private key of Ed25519 with its chain code. All its children are hardened.
-type edNode struct {
+// ed25519Node is an Ed25519 private key with its chain code. All its children are hardened.
+type ed25519Node struct {
 	key, chain [32]byte
 }
 
-// edMaster returns the root of a seed.
-func edMaster(seed []byte) *edNode { return edNodeFrom([]byte("ed25519 seed"), seed) }
+// newEd25519Master returns the root of a seed.
+func newEd25519Master(seed []byte) *ed25519Node { return newEd25519Node([]byte("ed25519 seed"), seed) }
 
-// child returns the hardened child of the given element.
-func (n *edNode) child(element uint32) *edNode {
+// child returns the hardened child at an element.
+func (n *ed25519Node) child(element uint32) *ed25519Node {
 	data := make([]byte, 1, 1+32+4)
 	data = append(data, n.key[:]...)
 
 	data = binary.BigEndian.AppendUint32(data, element|hardened)
 	defer clear(data)
 
-	return edNodeFrom(n.chain[:], data)
+	return newEd25519Node(n.chain[:], data)
 }
 
-// derive walks down a path.
-func (n *edNode) derive(p path) *edNode {
-	for i, element := range p {
+// derive returns the descendant at a path and wipes the nodes between them.
+func (n *ed25519Node) derive(keyPath path) *ed25519Node {
+	for i, element := range keyPath {
 		next := n.child(element)
 		if i > 0 {
 			n.wipe()
@@ -42,21 +42,24 @@ func (n *edNode) derive(p path) *edNode {
 	return n
 }
 
-func edNodeFrom(key, data []byte) *edNode {
+// newEd25519Node returns the node whose key and chain code are the halves of HMAC-SHA512(key,
+// data).
+func newEd25519Node(key, data []byte) *ed25519Node {
 	mac := hmac.New(sha512.New, key)
 	mac.Write(data)
 
 	sum := mac.Sum(nil)
 	defer clear(sum)
 
-	n := new(edNode)
+	n := new(ed25519Node)
 	copy(n.key[:], sum[:32])
 	copy(n.chain[:], sum[32:])
 
 	return n
 }
 
-// private returns the node's key in the form that crypto/ed25519 signs with.
-func (n *edNode) private() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(n.key[:]) }
+// private returns the key in the form of crypto/ed25519.
+func (n *ed25519Node) private() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(n.key[:]) }
 
-func (n *edNode) wipe() { *n = edNode{} }
+// wipe zeroes the key and the chain code.
+func (n *ed25519Node) wipe() { *n = ed25519Node{} }

@@ -19,7 +19,8 @@ import (
 	"github.com/btcsuite/btcd/chaincfg/v2"
 )
 
-func load[T any](t *testing.T, file string, atLeast int) []T {
+// loadVectors returns the vectors of a JSON file, at least as many as given.
+func loadVectors[T any](t *testing.T, file string, atLeast int) []T {
 	t.Helper()
 
 	raw, err := os.ReadFile(file)
@@ -39,7 +40,7 @@ func load[T any](t *testing.T, file string, atLeast int) []T {
 	return vectors
 }
 
-func unhex(t testing.TB, s string) []byte {
+func decodeHex(t testing.TB, s string) []byte {
 	t.Helper()
 
 	b, err := hex.DecodeString(s)
@@ -76,10 +77,10 @@ func parsePath(t *testing.T, s string) path {
 }
 
 func TestEnglishListIsThatOfBIP39(t *testing.T) {
+	const want = "2f5eed53a4727b4bf8880d8f3f199efc90e58503646d9ff8eff3a2ed3b24dbda"
+
 	sum := sha256.Sum256([]byte(englishText))
-	if got, want := hex.EncodeToString(
-		sum[:],
-	), "2f5eed53a4727b4bf8880d8f3f199efc90e58503646d9ff8eff3a2ed3b24dbda"; got != want {
+	if got := hex.EncodeToString(sum[:]); got != want {
 		t.Fatalf("SHA-256 of the word list is %s, want %s", got, want)
 	}
 
@@ -89,8 +90,10 @@ func TestEnglishListIsThatOfBIP39(t *testing.T) {
 }
 
 func TestBIP39Vectors(t *testing.T) {
-	for _, v := range load[struct{ Entropy, Mnemonic, Seed, XPrv string }](t, "testdata/bip39_english.json", 24) {
-		if got := encodeMnemonic(unhex(t, v.Entropy)); got != v.Mnemonic {
+	type vector struct{ Entropy, Mnemonic, Seed, XPrv string }
+
+	for _, v := range loadVectors[vector](t, "testdata/bip39_english.json", 24) {
+		if got := encodeMnemonic(decodeHex(t, v.Entropy)); got != v.Mnemonic {
 			t.Errorf("entropy %s gives %q, want %q", v.Entropy, got, v.Mnemonic)
 		}
 
@@ -112,16 +115,16 @@ func TestBIP39Vectors(t *testing.T) {
 }
 
 func TestBIP32Vectors(t *testing.T) {
-	for _, v := range load[struct {
+	for _, vector := range loadVectors[struct {
 		Vector                 int
 		Seed, Path, XPrv, XPub string
 	}](t, "testdata/bip32.json", 17) {
-		root, err := hdkeychain.NewMaster(unhex(t, v.Seed), &chaincfg.MainNetParams)
+		root, err := hdkeychain.NewMaster(decodeHex(t, vector.Seed), &chaincfg.MainNetParams)
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		key, err := derive(root, parsePath(t, v.Path))
+		key, err := derive(root, parsePath(t, vector.Path))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,28 +134,29 @@ func TestBIP32Vectors(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if key.String() != v.XPrv || public.String() != v.XPub {
+		if key.String() != vector.XPrv || public.String() != vector.XPub {
 			t.Errorf(
 				"vector %d, %s: got %s and %s, want %s and %s",
-				v.Vector, v.Path, key, public, v.XPrv, v.XPub,
+				vector.Vector, vector.Path, key, public, vector.XPrv, vector.XPub,
 			)
 		}
 	}
 }
 
 func TestSLIP10Vectors(t *testing.T) {
-	for _, v := range load[struct {
+	for _, vector := range loadVectors[struct {
 		Vector                             int
 		Seed, Path, Chain, Private, Public string
 	}](t, "testdata/slip10_ed25519.json", 12) {
-		node := edMaster(unhex(t, v.Seed)).derive(parsePath(t, v.Path))
+		node := newEd25519Master(decodeHex(t, vector.Seed)).derive(parsePath(t, vector.Path))
 
 		public := node.private().Public().(ed25519.PublicKey)
-		if hex.EncodeToString(node.key[:]) != v.Private || hex.EncodeToString(node.chain[:]) != v.Chain ||
-			hex.EncodeToString(public) != v.Public {
+		if hex.EncodeToString(node.key[:]) != vector.Private ||
+			hex.EncodeToString(node.chain[:]) != vector.Chain ||
+			hex.EncodeToString(public) != vector.Public {
 			t.Errorf(
 				"vector %d, %s: got key %x, chain code %x, public key %x",
-				v.Vector, v.Path, node.key, node.chain, public,
+				vector.Vector, vector.Path, node.key, node.chain, public,
 			)
 		}
 	}

@@ -2,16 +2,16 @@ package failover
 
 import "net/http"
 
-// Client returns the HTTP client for nodes: the configured one, or one without a time limit of its
-// own, that follows no redirects, which could carry a request and the key in it to anybody.
+// Client returns a copy of the configured HTTP client, or a default one without a timeout. Both
+// follow no redirects, which could carry a request and its API key to another host.
 func Client(configured *http.Client) *http.Client {
 	var client http.Client
 	if configured != nil {
 		client = *configured
 	} else {
-		t := http.DefaultTransport.(*http.Transport).Clone()
-		t.MaxIdleConnsPerHost = 16
-		client.Transport = t
+		transport := http.DefaultTransport.(*http.Transport).Clone()
+		transport.MaxIdleConnsPerHost = 16
+		client.Transport = transport
 	}
 
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -19,11 +19,11 @@ func Client(configured *http.Client) *http.Client {
 	return &client
 }
 
-// Positive returns v if it is above zero, else the default.
-func Positive[T ~int | ~int64](v, otherwise T) T {
-	if v > 0 {
-		return v
+// Positive returns value if it is above zero, else fallback.
+func Positive[T ~int | ~int64](value, fallback T) T {
+	if value > 0 {
+		return value
 	}
 
-	return otherwise
+	return fallback
 }

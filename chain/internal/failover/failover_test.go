@@ -46,9 +46,9 @@ func newSet(keep bool) *failover.Set[*endpoint] {
 	return s
 }
 
-// asked runs ask with a function that answers as scripted, nil for a node without a script, and
-// returns who was asked.
-func asked(
+// callOrder runs ask with a function that answers as scripted (nil without a script) and returns the
+// hosts that were called, in order.
+func callOrder(
 	script map[string]error,
 	ask func(func(context.Context, *endpoint) error) error,
 ) (order string, err error) {
@@ -60,13 +60,15 @@ func asked(
 	return order, err
 }
 
-func once(t *testing.T, s *failover.Set[*endpoint], script map[string]error) (string, error) {
-	return asked(
+// askOnce makes one attempt.
+func askOnce(t *testing.T, s *failover.Set[*endpoint], script map[string]error) (string, error) {
+	return callOrder(
 		script,
 		func(f func(context.Context, *endpoint) error) error { return s.Ask(t.Context(), 1, 0, f) },
 	)
 }
 
+// down returns a script in which the named hosts are unreachable.
 func down(s *failover.Set[*endpoint], hosts string) map[string]error {
 	script := map[string]error{}
 
@@ -79,7 +81,8 @@ func down(s *failover.Set[*endpoint], hosts string) map[string]error {
 	return script
 }
 
-func want(t *testing.T, what, got, wanted string) {
+// wantOrder compares the hosts that were called.
+func wantOrder(t *testing.T, what, got, wanted string) {
 	t.Helper()
 
 	if got != wanted {
@@ -92,18 +95,18 @@ func TestTheFittestIsAskedFirst(t *testing.T) {
 		s := newSet(false)
 		ask := func(what, hosts, wanted string) {
 			t.Helper()
-			got, _ := once(t, s, down(s, hosts))
-			want(t, what, got, wanted)
+			got, _ := askOnce(t, s, down(s, hosts))
+			wantOrder(t, what, got, wanted)
 		}
 		ask("all are well", "", "a")
 		ask("the first fails", "a", "ab")
-		ask("the first rests", "", "b")
+		ask("the first backs off", "", "b")
 		ask("the others fail", "bc", "bca")
 		time.Sleep(time.Minute)
-		ask("all have rested", "", "a")
+		ask("all back-offs are over", "", "a")
 
 		s.Doubt("it contradicts itself")
-		ask("the first is doubted", "", "b")
+		ask("the first is demoted", "", "b")
 		time.Sleep(time.Minute)
 
 		s.Seen.Store(7)
@@ -124,21 +127,20 @@ func TestTheLastToAnswerIsKept(t *testing.T) {
 			{"back at the first", "", "a"},
 			{"all fail", "abc", "abc"},
 		} {
-			got, _ := once(t, s, down(s, c.down))
-			want(t, c.what, got, c.want)
+			got, _ := askOnce(t, s, down(s, c.down))
+			wantOrder(t, c.what, got, c.want)
 			time.Sleep(time.Minute)
 		}
 
 		refused := fault.New(fault.Invalid, "no", "no")
-		if got, err := once(
-			t, s, map[string]error{"a": s.Nodes[0].Fail("", "down"), "b": refused},
-		); got != "ab" ||
-			!errors.Is(err, refused) {
+
+		script := map[string]error{"a": s.Nodes[0].Fail("", "down"), "b": refused}
+		if got, err := askOnce(t, s, script); got != "ab" || !errors.Is(err, refused) {
 			t.Errorf("asked %q: %v", got, err)
 		}
 
-		got, _ := once(t, s, nil)
-		want(t, "after a refusal, which is an answer", got, "b")
+		got, _ := askOnce(t, s, nil)
+		wantOrder(t, "after a refusal, which is an answer", got, "b")
 	})
 }
 
@@ -148,7 +150,7 @@ func TestOthersTakeTurns(t *testing.T) {
 	var firsts []string
 
 	for range 4 {
-		got, err := asked(
+		got, err := callOrder(
 			nil,
 			func(f func(context.Context, *endpoint) error) error { return s.AskOthers(t.Context(), 0, f) },
 		)
@@ -160,9 +162,9 @@ func TestOthersTakeTurns(t *testing.T) {
 	}
 
 	slices.Sort(firsts)
-	want(t, "second opinions", strings.Join(firsts, ""), "bbcc")
+	wantOrder(t, "second opinions", strings.Join(firsts, ""), "bbcc")
 
-	got, _ := asked(
+	got, _ := callOrder(
 		down(s, "bc"),
 		func(f func(context.Context, *endpoint) error) error { return s.AskOthers(t.Context(), 0, f) },
 	)
@@ -178,7 +180,7 @@ func TestNodesAreVettedOnceAndAskedForNothingAboveTheirTip(t *testing.T) {
 	s.Nodes[2].SawTip(9)
 
 	for range 2 {
-		got, err := asked(
+		got, err := callOrder(
 			nil,
 			func(f func(context.Context, *endpoint) error) error { return s.Ask(t.Context(), 1, 9, f) },
 		)
@@ -186,7 +188,7 @@ func TestNodesAreVettedOnceAndAskedForNothingAboveTheirTip(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		want(t, "a is foreign and b is behind", got, "c")
+		wantOrder(t, "a is foreign and b is behind", got, "c")
 	}
 
 	a, b, c := s.Nodes[0], s.Nodes[1], s.Nodes[2]
@@ -204,31 +206,23 @@ func TestVerdicts(t *testing.T) {
 	}
 
 	foreign := &failover.Mismatch{Host: "n", Shows: "serves 5", Want: "1"}
+	foreignText := "node n of network net serves 5, not 1"
+	moved := fault.New(fault.Unavailable, "moved", "it moved")
+
 	for _, c := range []struct {
-		name   string
-		a, b   error
-		word   error
-		code   string
-		rounds int // until the driver gives up, of 3
-		holds  string
+		name     string
+		a, b     error
+		word     error
+		code     string
+		attempts int // of 3
+		holds    string
 	}{
-		{
-			"foreign nodes", foreign, foreign, fault.Stopped, "chain_id_mismatch", 1,
-			"node n of network net serves 5, not 1",
-		},
+		{"foreign nodes", foreign, foreign, fault.Stopped, "chain_id_mismatch", 1, foreignText},
 		{"one lags", foreign, failover.ErrLagging, fault.Unavailable, "node_behind", 1, ""},
 		{"one has pruned", failover.ErrPruned, failover.ErrLagging, fault.Stopped, "node_pruned", 3, ""},
 		{"one does not know", failover.ErrPruned, failover.ErrMissing, fault.NotFound, "transaction_unknown", 1, ""},
 		{"one fails", failure(0), failover.ErrMissing, fault.Unavailable, "node_odd", 3, "node n: what (kind)"},
-		{
-			"one is unavailable",
-			failover.ErrPruned,
-			fault.New(fault.Unavailable, "moved", "it moved"),
-			fault.Unavailable,
-			"moved",
-			3,
-			"it moved",
-		},
+		{"one is unavailable", failover.ErrPruned, moved, fault.Unavailable, "moved", 3, "it moved"},
 		{"something else", errors.New("boo"), foreign, fault.Unavailable, "node_unavailable", 3, "boo"},
 		{"an answer", failure(0), fault.New(fault.NotFound, "unknown", "no"), fault.NotFound, "unknown", 1, ""},
 	} {
@@ -247,8 +241,8 @@ func TestVerdicts(t *testing.T) {
 					t.Errorf("%s: %v (%s)", name, err, fault.Code(err))
 				}
 
-				if rounds := (calls + 1) / 2; rounds != c.rounds {
-					t.Errorf("%s: %d rounds, want %d", name, rounds, c.rounds)
+				if attempts := (calls + 1) / 2; attempts != c.attempts {
+					t.Errorf("%s: %d attempts, want %d", name, attempts, c.attempts)
 				}
 			})
 		}
@@ -283,7 +277,7 @@ func TestRetryAfter(t *testing.T) {
 
 				return nil
 			})
-			if want > 10*time.Second { // too long to wait for: the caller is told
+			if want > 10*time.Second { // too long to wait for: the caller gets it
 				if fault.RetryAfter(err) != want || calls != 1 {
 					t.Errorf(
 						"%q: %v after %d calls, retry after %v",
@@ -291,7 +285,7 @@ func TestRetryAfter(t *testing.T) {
 					)
 				}
 
-				if _, err := once(t, s, nil); fault.RetryAfter(err) != want {
+				if _, err := askOnce(t, s, nil); fault.RetryAfter(err) != want {
 					t.Errorf("%q: asked again: %v", header, err)
 				}
 			} else if waited := time.Since(start); err != nil || waited < want || waited > want+time.Second {
@@ -299,7 +293,7 @@ func TestRetryAfter(t *testing.T) {
 			}
 		})
 	}
-	// one that wants to be left alone is no reason to give up on another
+	// One throttled node does not end the attempts on another.
 	synctest.Test(t, func(t *testing.T) {
 		s := newSet(true)
 		s.Nodes = s.Nodes[:2]
@@ -335,12 +329,12 @@ func TestTheCallersContextEndsIt(t *testing.T) {
 			t.Errorf("during a pause: %v", err)
 		}
 
-		got, err := once(t, s, nil)
+		got, err := askOnce(t, s, nil)
 		if got != "a" || err != nil {
 			t.Fatal(got, err)
 		}
 
-		got, err = asked(
+		got, err = callOrder(
 			down(s, "abc"),
 			func(f func(context.Context, *endpoint) error) error { return s.Ask(ctx, 9, 0, f) },
 		)

@@ -10,28 +10,30 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Kind says why a node gave no usable answer; a driver has its own beside these.
+// Kind classifies a Failure. A driver may have kinds of its own.
 type Kind string
 
-// The kinds that every driver knows.
+// The kinds that every driver has.
 const (
 	Unreachable Kind = "unreachable"
-	Throttled   Kind = "throttled" // it asked to be left alone
-	Garbled     Kind = "garbled"   // its answer cannot be right
+	Throttled   Kind = "throttled" // rate limited, with or without Retry-After
+	Garbled     Kind = "garbled"   // the answer cannot be right
 )
 
-// Failure is a node without a usable answer: another node, or a later time, may have one.
+// Failure is the error of a node that gave no usable answer. Another node may have one, or the same
+// node later.
 type Failure struct {
 	Host string
 	Kind Kind
-	// Code is that of the fault that it becomes. Defaults to node_unavailable.
-	Code       string
-	What       string
+	// Code is the code of the fault that Fault makes of it. Defaults to node_unavailable.
+	Code string
+	What string
+	// RetryAfter is the remaining delay that the node asked for; 0 for none.
 	RetryAfter time.Duration
 	Cause      error
 }
 
-// Error names the node and what it did.
+// Error returns the host, what happened and the kind.
 func (f *Failure) Error() string {
 	if f.Kind == "" {
 		return fmt.Sprintf("node %s: %s", f.Host, f.What)
@@ -43,7 +45,7 @@ func (f *Failure) Error() string {
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Cause }
 
-// Refusal is a node's JSON-RPC error in answer to one call (JSON-RPC 2.0, section 5.1).
+// Refusal is the JSON-RPC error object of one call (JSON-RPC 2.0, section 5.1).
 type Refusal struct {
 	Host, Method string
 	Code         int
@@ -51,75 +53,43 @@ type Refusal struct {
 	Data         json.RawMessage
 }
 
-// Error names the node, the call and what the node said.
+// Error returns the host, the method, and the node's message and code.
 func (r *Refusal) Error() string {
 	return fmt.Sprintf("node %s refused %s: %s (code %d)", r.Host, r.Method, r.Message, r.Code)
 }
 
-// RefusedWith reports whether err is a refusal with one of the codes.
+// RefusedWith reports whether err is a Refusal with one of the codes.
 func RefusedWith(err error, codes ...int) bool {
-	r, ok := errors.AsType[*Refusal](err)
-	return ok && slices.Contains(codes, r.Code)
+	refusal, ok := errors.AsType[*Refusal](err)
+	return ok && slices.Contains(codes, refusal.Code)
 }
 
-// What a node that works may lack; drivers wrap these in words of their own.
+// The errors of a working node that lacks something. Drivers may wrap them.
 var (
-	// ErrLagging: the node has not reached the height asked for.
+	// ErrLagging is returned when the node's tip is below the height asked for.
 	ErrLagging = errors.New("the node has not reached that height")
-	// ErrPruned: the node has thrown the height away.
+	// ErrPruned is returned when the node has pruned the height.
 	ErrPruned = errors.New("the node no longer has that height")
-	// ErrMissing: the node does not know the transaction.
+	// ErrMissing is returned when the node does not know the transaction.
 	ErrMissing = errors.New("the node does not know the transaction")
 )
 
-// Mismatch is a node of another network.
+// Mismatch is the error of a node that serves another network.
 type Mismatch struct {
 	Host string
-	// Shows is what the node said, as a predicate: "serves chain id 5". Want is what it should have
-	// said instead.
+	// Shows is the node's identity as a predicate ("serves chain id 5"); Want is the expected one.
 	Shows, Want string
 }
 
-// Error names the node and its network.
+// Error returns the host, the network that it serves and the expected one.
 func (m *Mismatch) Error() string { return fmt.Sprintf("node %s %s, not %s", m.Host, m.Shows, m.Want) }
 
-// hope ranks why a node gave no usable answer by how much may be expected of asking it again: of
-// several nodes, the one that may have known better than the others has the say.
-type hope int
-
-const (
-	foreign hope = iota // it is of another network
-	lagging
-	pruned
-	missing
-	failed
-)
-
-func hopeIn(err error) hope {
-	if _, other := errors.AsType[*Mismatch](err); other {
-		return foreign
-	}
-
-	switch {
-	case errors.Is(err, ErrLagging):
-		return lagging
-	case errors.Is(err, ErrPruned):
-		return pruned
-	case errors.Is(err, ErrMissing):
-		return missing
-	}
-
-	return failed
-}
-
-// decided says that err is an answer rather than the lack of one.
-func decided(err error) bool {
-	e, ok := errors.AsType[*fault.Error](err)
-	return ok && !errors.Is(e.Word, fault.Unavailable)
-}
-
-// Fault puts the public word on an error of this package, for a network named by its slug; a fault
-// is returned as it is.
+// Fault returns err as a public fault for a network, named by its slug. A fault and nil are returned
+// unchanged. The kinds, with their codes:
+//
+//   - fault.Stopped: Mismatch (chain_id_mismatch), ErrPruned (node_pruned)
+//   - fault.NotFound: ErrMissing (transaction_unknown)
+//   - fault.Unavailable: ErrLagging (node_behind), anything else (Failure.Code or node_unavailable)
 func Fault(network string, err error) error {
 	if err == nil {
 		return nil
@@ -129,38 +99,75 @@ func Fault(network string, err error) error {
 		return err
 	}
 
-	switch hopeIn(err) {
-	case foreign:
-		m, _ := errors.AsType[*Mismatch](err)
+	switch rankOf(err) {
+	case rankForeign:
+		mismatch, _ := errors.AsType[*Mismatch](err)
 
 		return fault.New(
 			fault.Stopped, "chain_id_mismatch",
 			"node %s of network %s %s, not %s: correct the node's URL",
-			m.Host, network, m.Shows, m.Want,
+			mismatch.Host, network, mismatch.Shows, mismatch.Want,
 		)
-	case lagging:
+	case rankLagging:
 		return fault.Wrap(
 			err, fault.Unavailable, "node_behind", "network %s has no node that is far enough",
 			network,
 		)
-	case pruned:
+	case rankPruned:
 		return fault.Wrap(
 			err, fault.Stopped, "node_pruned",
 			"no node of network %s has that height any more, configure one that keeps older blocks",
 			network,
 		)
-	case missing:
+	case rankMissing:
 		return fault.New(fault.NotFound, "transaction_unknown", "network %s has no such transaction", network)
-	default: // failed
+	default: // rankFailed
 	}
 
-	f := fault.Wrap(err, fault.Unavailable, "node_unavailable", "network %s gave no usable answer", network)
+	unavailable := fault.Wrap(
+		err, fault.Unavailable, "node_unavailable", "network %s gave no usable answer", network,
+	)
 	if failure, ok := errors.AsType[*Failure](err); ok {
-		f.RetryAfter = failure.RetryAfter
+		unavailable.RetryAfter = failure.RetryAfter
 		if failure.Code != "" {
-			f.Code = failure.Code
+			unavailable.Code = failure.Code
 		}
 	}
 
-	return f
+	return unavailable
+}
+
+// retryRank orders errors by how much another attempt may change, the least promising first.
+type retryRank int
+
+const (
+	rankForeign retryRank = iota // a node of another network
+	rankLagging
+	rankPruned
+	rankMissing
+	rankFailed
+)
+
+// rankOf returns the rank of an error that is no answer.
+func rankOf(err error) retryRank {
+	if _, foreign := errors.AsType[*Mismatch](err); foreign {
+		return rankForeign
+	}
+
+	switch {
+	case errors.Is(err, ErrLagging):
+		return rankLagging
+	case errors.Is(err, ErrPruned):
+		return rankPruned
+	case errors.Is(err, ErrMissing):
+		return rankMissing
+	}
+
+	return rankFailed
+}
+
+// isAnswer reports whether err is an answer: a fault of any kind but Unavailable.
+func isAnswer(err error) bool {
+	answer, ok := errors.AsType[*fault.Error](err)
+	return ok && !errors.Is(answer.Word, fault.Unavailable)
 }

@@ -1,0 +1,256 @@
+package failover
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+)
+
+// maxWait bounds the pause between two attempts. A node with a longer Retry-After is not waited for.
+const maxWait = 10 * time.Second
+
+// Set holds the nodes of one network, at least one. N is a driver's endpoint that embeds Node.
+// It is safe for concurrent use once its fields are set.
+type Set[N interface {
+	comparable
+	State() *Node
+}] struct {
+	Nodes   []N
+	Network string // slug
+	Log     *slog.Logger
+	// Keep prefers the node that answered last. Without it nodes are ordered by health: those that
+	// neither back off after a failure nor lag come first, otherwise in the order of Nodes.
+	Keep bool
+	// Verify checks that a node serves the network. It is called until it succeeds once per node.
+	Verify func(ctx context.Context, n N) error
+	// Reach reads a node's newest height; below need it returns ErrLagging. It may be nil when no
+	// call needs a height.
+	Reach func(ctx context.Context, n N, need uint64) error
+	// Seen is the newest height that any node showed.
+	Seen atomic.Uint64
+
+	lastAnswered atomic.Int32  // index in Nodes
+	turn         atomic.Uint64 // of AskOthers
+}
+
+// Ask calls f on one node after another until one answers, and repeats that up to attempts times
+// with a pause between. A node is called only after Verify succeeded, and only for a height (need,
+// 0 for none) up to its tip.
+//
+// An answer is nil, or a fault of any kind but Unavailable: it is returned unchanged. Otherwise the
+// most retryable error of the last attempt is returned as a fault (see Fault).
+func (s *Set[N]) Ask(
+	ctx context.Context,
+	attempts int,
+	need uint64,
+	call func(context.Context, N) error,
+) error {
+	backOff := backoff.ExponentialBackOff{
+		InitialInterval:     250 * time.Millisecond,
+		RandomizationFactor: 0.5,
+		Multiplier:          2,
+		MaxInterval:         5 * time.Second,
+	}
+
+	for attempt := 1; ; attempt++ {
+		result, answered, err := s.askInOrder(ctx, s.preferenceOrder(need), need, call)
+		if answered {
+			return err
+		}
+
+		wait := max(backOff.NextBackOff(), result.retryAfter)
+		if result.isFinal() || attempt >= attempts || wait > maxWait {
+			return Fault(s.Network, result.err)
+		}
+
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return Fault(s.Network, ctx.Err())
+		}
+	}
+}
+
+// AskOthers makes one attempt for a second opinion: the preferred node is called last, the others
+// in rotation. Errors are those of Ask.
+func (s *Set[N]) AskOthers(ctx context.Context, need uint64, call func(context.Context, N) error) error {
+	order := slices.Clone(s.preferenceOrder(need))
+
+	preferred, others := order[0], order[1:]
+	if count := uint64(len(others)); count > 0 {
+		start := s.turn.Add(1) % count
+		order = slices.Concat(others[start:], others[:start], []N{preferred})
+	}
+
+	result, answered, err := s.askInOrder(ctx, order, need, call)
+	if answered {
+		return err
+	}
+
+	return Fault(s.Network, result.err)
+}
+
+// Doubt demotes the preferred node as if it had failed, and logs why.
+func (s *Set[N]) Doubt(why string) {
+	node := s.preferenceOrder(0)[0].State()
+	node.markFailed()
+	s.Log.Warn("node contradicts itself", "network", s.Network, "host", node.Host, "error", why)
+}
+
+// preferenceOrder returns the nodes in the order in which they are called for a height.
+func (s *Set[N]) preferenceOrder(need uint64) []N {
+	if len(s.Nodes) == 1 {
+		return s.Nodes
+	}
+
+	if s.Keep {
+		first := s.lastAnswered.Load()
+		return slices.Concat(s.Nodes[first:], s.Nodes[:first])
+	}
+
+	need = max(need, s.Seen.Load())
+
+	// Read once per node: a penalty may change while the nodes are sorted.
+	penalties := make(map[N]int, len(s.Nodes))
+	for _, node := range s.Nodes {
+		penalties[node] = node.State().penalty(need)
+	}
+
+	sorted := slices.Clone(s.Nodes)
+	slices.SortStableFunc(sorted, func(a, b N) int { return cmp.Compare(penalties[a], penalties[b]) })
+
+	return sorted
+}
+
+// askInOrder makes one attempt over all nodes. With answered, err is the answer and may be nil.
+func (s *Set[N]) askInOrder(
+	ctx context.Context,
+	order []N,
+	need uint64,
+	call func(context.Context, N) error,
+) (result verdict, answered bool, err error) {
+	for _, node := range order {
+		err := s.askNode(ctx, node, need, call)
+		if err == nil || isAnswer(err) {
+			s.lastAnswered.Store(int32(slices.Index(s.Nodes, node)))
+			return result, true, err
+		}
+
+		if ctx.Err() != nil {
+			return result, true, Fault(s.Network, ctx.Err())
+		}
+
+		result.add(err)
+
+		if rankOf(err) == rankFailed {
+			s.Log.WarnContext(
+				ctx,
+				"node failed",
+				"network",
+				s.Network,
+				"host",
+				node.State().Host,
+				"error",
+				err,
+			)
+		}
+	}
+
+	return result, false, nil
+}
+
+// askNode calls one node, unless it throttles us, serves another network or has not reached need.
+func (s *Set[N]) askNode(
+	ctx context.Context,
+	node N,
+	need uint64,
+	call func(context.Context, N) error,
+) error {
+	state := node.State()
+	if throttled := state.Barred(); throttled != nil {
+		return throttled
+	}
+
+	err := s.Vet(ctx, node)
+	if err == nil && need > state.KnownTip() {
+		err = s.Reach(ctx, node, need)
+	}
+
+	if err == nil {
+		err = call(ctx, node)
+	}
+
+	if failure, ok := errors.AsType[*Failure](err); ok {
+		failure.RetryAfter = state.throttledFor()
+		state.markFailed()
+	} else if err == nil {
+		state.markHealthy()
+	}
+
+	return err
+}
+
+// Vet runs Verify on a node unless it succeeded before, and returns its error.
+func (s *Set[N]) Vet(ctx context.Context, node N) error {
+	state := node.State()
+	state.mu.Lock()
+	known := state.verified
+	state.mu.Unlock()
+
+	if known {
+		return nil
+	}
+
+	err := s.Verify(ctx, node)
+	if _, foreign := errors.AsType[*Mismatch](err); foreign {
+		s.Log.ErrorContext(
+			ctx, "node of another network", "network", s.Network, "host", state.Host, "error", err,
+		)
+	}
+
+	if err != nil {
+		return err
+	}
+
+	state.mu.Lock()
+	defer state.mu.Unlock()
+
+	state.verified = true
+
+	return nil
+}
+
+// verdict is the outcome of an attempt that no node answered: the most retryable error and its
+// retry delay. Of equally retryable errors it keeps the one with the shortest delay.
+type verdict struct {
+	err        error
+	retryAfter time.Duration
+}
+
+// add takes one node's error into account.
+func (v *verdict) add(err error) {
+	var retryAfter time.Duration
+	if failure, ok := errors.AsType[*Failure](err); ok {
+		retryAfter = failure.RetryAfter
+	}
+
+	rank, best := rankOf(err), rankOf(v.err)
+	if v.err == nil || rank > best || rank == best && retryAfter < v.retryAfter {
+		v.err, v.retryAfter = err, retryAfter
+	}
+}
+
+// isFinal reports whether another attempt cannot change the verdict. A pruned height is retried
+// all the same, because it stops the network.
+func (v *verdict) isFinal() bool {
+	rank := rankOf(v.err)
+	return rank != rankFailed && rank != rankPruned
+}
