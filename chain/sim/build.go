@@ -287,9 +287,11 @@ func (c *Chain) Assemble(
 	if tx.network != c.networkID || signer != tx.from || tx.from.address() != order.From.Address ||
 		tx.nonce != order.Nonce {
 		return chain.Signed{}, fault.New(
-			fault.Invalid, "signature_invalid",
+			fault.Invalid,
+			"signature_invalid",
 			"key, transaction and order do not belong together: the transaction is sent by %s, the key is that of %s",
-			tx.from.address(), signer.address(),
+			tx.from.address(),
+			signer.address(),
 		)
 	}
 

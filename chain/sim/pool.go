@@ -42,9 +42,12 @@ func (p *pool) add(tx *transaction, hash string) error {
 		if tx.maxPrice < replacementPrice(old.tx.maxPrice) ||
 			tx.priority < replacementPrice(old.tx.priority) {
 			return fault.New(
-				fault.State, "replacement_underpriced",
+				fault.State,
+				"replacement_underpriced",
 				"transaction %s waits at nonce %d of %s: one that is to displace it must pay 10 %% more in both prices",
-				old.hash, tx.nonce, tx.from.address(),
+				old.hash,
+				tx.nonce,
+				tx.from.address(),
 			)
 		}
 

@@ -74,9 +74,12 @@ func (c *Chain) checkReadable(height uint64) error {
 
 	if height < c.pruned {
 		return fault.New(
-			fault.Stopped, "node_pruned",
+			fault.Stopped,
+			"node_pruned",
 			"the node of network %s no longer has block %d: its oldest is %d; use a node with the full history",
-			c.network.Slug, height, c.pruned,
+			c.network.Slug,
+			height,
+			c.pruned,
 		)
 	}
 

@@ -192,22 +192,21 @@ func (t *transaction) gas() uint64 {
 // maxFee returns the most that the transaction can cost, in base units of the native coin.
 func (t *transaction) maxFee() chain.Amount { return chain.Units(t.maxPrice).Mul(t.gas()) }
 
-// price is what a unit of gas costs at a base fee; ok is false while the transaction pays too
-// little to be included.
-func (t *transaction) price(base uint64) (price uint64, ok bool) {
-	if t.maxPrice < base {
+// price returns the price per gas at a base fee, as EIP-1559 defines it. ok is false when the maximum
+// price is below the base fee.
+func (t *transaction) price(baseFee uint64) (price uint64, ok bool) {
+	if t.maxPrice < baseFee {
 		return 0, false
 	}
 
-	return base + min(t.priority, t.maxPrice-base), true
+	return baseFee + min(t.priority, t.maxPrice-baseFee), true
 }
 
-// nativeValue is the native coin that it transfers, the network fee not counted; ok is false when the
-// sum overflows.
+// nativeValue returns the sum of its native transfers, without the fee. ok is false when it overflows.
 func (t *transaction) nativeValue() (sum chain.Amount, ok bool) {
-	for _, m := range t.transfers {
-		if m.kind != kindToken {
-			if sum, ok = sum.AddOK(m.amount); !ok {
+	for _, moved := range t.transfers {
+		if moved.kind != kindToken {
+			if sum, ok = sum.AddOK(moved.amount); !ok {
 				return sum, false
 			}
 		}
