@@ -112,10 +112,9 @@ func TestUnsafeMintsAreRefused(t *testing.T) {
 	nine := testMint(solanago.TokenProgramID)
 
 	nine.Decimals = 9
-	if _, err := parseMint(
-		nine, &accountInfo{Owner: solanago.TokenProgramID.String(), Data: mintBytes()},
-	); fault.Code(err) != "token_mismatch" ||
-		!strings.Contains(err.Error(), "6 decimals") {
+
+	_, err := parseMint(nine, &accountInfo{Owner: solanago.TokenProgramID.String(), Data: mintBytes()})
+	if fault.Code(err) != "token_mismatch" || !strings.Contains(err.Error(), "6 decimals") {
 		t.Errorf("other decimals: %v", err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 // Status returns the status of a transaction. One in a block that is not confirmed yet is TxPooled. An
 // included one is final when its block is finalized, whatever the network's confirmation rule.
 //
-// TxDead with chain.DeathExpired needs proof by every node, all of which must answer: it has finalized a
+// TxDead by expiry needs proof by every node, all of which must answer: it has finalized a
 // block above the last valid height, still has the blocks since signing, and knows neither a status nor
 // the transaction. A node that lags or has pruned proves nothing.
 func (d *Driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
