@@ -10,8 +10,9 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// An address is "sim1", the 20 bytes of the account in hex, and a checksum in hex: the first 4 bytes
-// of the SHA-256 of what precedes it. It has 52 characters in lower case; all upper case is parsed too.
+// An address is "sim1", the 20 bytes of the account in hex, and a checksum in hex. The checksum is the
+// first 4 bytes of the SHA-256 of what precedes it. An address has 52 characters in lower case; all
+// upper case is parsed too.
 const (
 	addressPrefix = "sim1"
 	addressLength = len(addressPrefix) + 2*20 + 2*4
@@ -72,22 +73,22 @@ func parseAccount(s string) (account, error) {
 
 // ParseAddress returns an address in lower case. A wrong form or checksum is fault.Invalid.
 func (c *Chain) ParseAddress(s string) (chain.Address, error) {
-	a, err := parseAccount(s)
+	parsed, err := parseAccount(s)
 	if err != nil {
 		return "", err
 	}
 
-	return a.address(), nil
+	return parsed.address(), nil
 }
 
 // DeriveAddress returns the address of a compressed secp256k1 public key.
 func (c *Chain) DeriveAddress(key chain.PublicKey) (chain.Address, error) {
-	a, err := accountOf(key)
+	account, err := accountOf(key)
 	if err != nil {
 		return "", err
 	}
 
-	return a.address(), nil
+	return account.address(), nil
 }
 
 // PaymentURI returns "sim:<address>?asset=<symbol>&amount=<base units>".

@@ -116,8 +116,8 @@ func (c *Chain) checkState(tx *transaction) error {
 	return nil
 }
 
-// Status returns the status of a transaction. It is TxDead when, at the final block, the sender's
-// nonce is past or the validity has ended, and the canonical chain does not include it.
+// Status returns the status of a transaction. One outside the canonical chain is TxDead when its nonce
+// is used or its validity has ended at the final block.
 func (c *Chain) Status(ctx context.Context, signed chain.Signed) (chain.TxStatus, error) {
 	if err := c.call(ctx, MethodStatus); err != nil {
 		return chain.TxStatus{}, err

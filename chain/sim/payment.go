@@ -153,8 +153,8 @@ func (c *Chain) Replace(hash string) string {
 	return c.replaceEntry(entry)
 }
 
-// UseNonce puts a transaction into the pool that transfers nothing at the next nonce of an address,
-// as another holder of its key could, and returns its hash. The address pays the current price.
+// UseNonce puts a transaction without value at the next nonce of an address into the pool and returns
+// its hash. Another holder of the key could do so. The address pays the current price.
 func (c *Chain) UseNonce(of chain.Address) string {
 	from := mustAccount(of)
 

@@ -3,7 +3,7 @@
 //
 // A *Chain is both the driver and the network. As a driver it implements chain.Driver, BlockScanner,
 // Mempool, Finder, Balancer, Deriver, URIBuilder, FeeEstimator, Nonces, Sender, Batcher, Sweeper and
-// Checker, and returns only what a node can know. As a network it has controls: Fund, Pay, Mine, Fork,
+// Checker. It returns only what a node can know. As a network it has controls: Fund, Pay, Mine, Fork,
 // Drop, FailNext, Lag and others. The demo in examples/quickstart and the tests of the domains run on
 // them. Package conformance uses the same controls to run its driver suite against this driver.
 //
@@ -233,12 +233,12 @@ func (c *Chain) Network() chain.Network {
 
 // asset returns the asset of a symbol. It panics when there is none.
 func (c *Chain) asset(symbol string) chain.Asset {
-	a, ok := c.network.Asset(symbol)
+	asset, ok := c.network.Asset(symbol)
 	if !ok {
 		panic(fmt.Sprintf("sim: network %s has no asset %q", c.network.Slug, symbol))
 	}
 
-	return a
+	return asset
 }
 
 // now returns the network's time. The caller holds mu, or is New.

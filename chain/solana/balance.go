@@ -38,7 +38,7 @@ func (d *Driver) Balances(
 		return err
 	})
 	if err != nil {
-		// Another driver call needs no such old block, so the network goes on.
+		// fault.Stopped would stop the network, which needs no such old block otherwise.
 		if errors.Is(err, fault.Stopped) && fault.Code(err) == "node_pruned" {
 			err = fault.Wrap(
 				err, fault.Unavailable, "node_pruned", "no node of network %s has block %d",

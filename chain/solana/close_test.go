@@ -13,8 +13,8 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// TestDustDuringASweep pays dust to an address whose deposit is being swept: before the sweep is built,
-// while it is in flight, and while a sweep that keeps the account open is in flight.
+// TestDustDuringASweep pays dust to an address whose deposit is being swept: before the sweep is built
+// and while it is in flight. It repeats the latter with KeepOpen.
 func TestDustDuringASweep(t *testing.T) {
 	const rentMinimum = 890_880
 

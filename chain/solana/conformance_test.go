@@ -13,8 +13,8 @@ import (
 	"github.com/seed-8ee7f392/payments/conformance"
 )
 
-// TestDriverConformance runs the suite on a real node with a token of either program: with a driver that
-// reads blocks, and with one that reads histories.
+// TestDriverConformance runs the suite on a real node with a token of either program. One driver reads
+// blocks, the other histories.
 func TestDriverConformance(t *testing.T) {
 	t.Run("Blocks", func(t *testing.T) {
 		n := startNode(t, solanago.TokenProgramID)

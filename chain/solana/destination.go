@@ -8,7 +8,7 @@ import (
 )
 
 // checkDestination returns fault.Invalid when the destination is no wallet: a token account, a mint, a
-// program or its data, or an unused address off the curve. A new account must receive minBalance
+// program, its data, or an unused address off the curve. A new account must receive minBalance
 // lamports, unless the fee is subtracted from the payment.
 func (p *payment) checkDestination(owner *accountInfo, minBalance uint64, subtractFee bool) error {
 	switch {

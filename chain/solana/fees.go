@@ -12,8 +12,8 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// EstimateFee returns the maximum fee to give an order, in lamports: twice the fee at present prices,
-// and the rent of the token accounts to create.
+// EstimateFee returns the maximum fee to give an order, in lamports. It is twice the fee at present
+// prices, plus the rent of the token accounts to create.
 func (d *Driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount, error) {
 	builder, err := d.newTxBuilder(order)
 	if err != nil {
@@ -44,8 +44,8 @@ func (b *txBuilder) suggestedMaxFee(price uint64) chain.Amount {
 	return chain.Units(b.networkFee(price, b.maxUnitLimit())).Mul(2).Add(chain.Units(b.rent))
 }
 
-// unitPrice returns the price to offer per compute unit, in millionths of a lamport: the median that
-// recent transactions paid for writing to the same accounts, at most Config.MaxPriorityPrice.
+// unitPrice returns the price to offer per compute unit, in millionths of a lamport. It is the median
+// price of recent transactions that wrote to the same accounts, at most Config.MaxPriorityPrice.
 func (d *Driver) unitPrice(ctx context.Context, e *endpoint, b *txBuilder) (uint64, error) {
 	written := []solanago.PublicKey{b.payer}
 	for _, p := range b.payments {

@@ -18,7 +18,7 @@ import (
 // TransfersTo returns the blocks of a range of heights with transfers to the addresses and their token
 // accounts, read from the accounts' histories.
 //
-// Nodes omit signatures silently, so every history must be consistent: each transaction finds the
+// Nodes omit signatures silently, so every history must be consistent. Each transaction finds the
 // balance that the one before left, the newest leaves the present balance, and the first finds none.
 // An inconsistent history is fault.Unavailable unless another node has the complete one.
 //
@@ -286,8 +286,8 @@ func (s signatureInfo) failed() bool { return len(s.Err) > 0 && string(s.Err) !=
 // Source: solana.com/docs/rpc/http/getsignaturesforaddress.
 const signaturesPerPage = 1000
 
-// signatures returns the confirmed transactions that name an address from a slot on, newest first, and
-// the last one before the slot; nil when there is none.
+// signatures returns the confirmed transactions that name an address from a slot on, newest first.
+// older is the last one before the slot; nil when there is none.
 //
 // A node behind minSlot refuses, since it would omit the newest. A short page is not the last one: only
 // an empty page, or one that reaches below the slot, ends the list.

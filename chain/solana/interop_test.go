@@ -258,7 +258,8 @@ func TestWeb3DecodesOurTransactions(t *testing.T) {
 				t.Errorf("a sweep of tokens is %+v", r)
 			}
 			// The authority created the deposit's token account, so it gets the rent.
-			if closing := r.Instructions[len(r.Instructions)-1]; closing.To != n.authority.PublicKey().String() {
+			closing := r.Instructions[len(r.Instructions)-1]
+			if closing.To != n.authority.PublicKey().String() {
 				t.Errorf("the rent goes to %s, paid was it by %s", closing.To, n.authority.PublicKey())
 			}
 

@@ -193,8 +193,8 @@ func (s *scenario) read(t *testing.T, d *solana.BlockDriver) (byBlocks, byHistor
 	return byBlocks, byHistory
 }
 
-// TestMisbehaviourLosesNothing reads the same payments from a node that misbehaves: alone it is an
-// outage, beside a good node it is not noticed; never is an answer incomplete.
+// TestMisbehaviourLosesNothing reads the same payments from a node that misbehaves. Alone it is an
+// outage; beside a good node it has no effect. No answer is ever incomplete.
 func TestMisbehaviourLosesNothing(t *testing.T) {
 	s := newScenario(t, 7)
 	list := func(v any) []any { l, _ := v.([]any); return l }

@@ -195,8 +195,8 @@ func (d *Driver) load(ctx context.Context, e *endpoint, b *txBuilder) error {
 	return nil
 }
 
-// accountKeys sets the account of every payment and returns the keys of the accounts to read: sender
-// and payer; for a token its mint and source; then destination and account of each payment.
+// accountKeys sets the account of every payment and returns the keys of the accounts to read. These are
+// sender and payer; for a token its mint and source; then destination and account of each payment.
 func (b *txBuilder) accountKeys() ([]solanago.PublicKey, error) {
 	keys := []solanago.PublicKey{b.from, b.payer}
 	if b.sourceMint != nil {
@@ -357,8 +357,8 @@ func (b *txBuilder) checkTokens(needed chain.Amount) error {
 	return nil
 }
 
-// rentShortfall returns the lamports by which a planned payment must be reduced so that the sender's
-// account keeps nothing or the rent minimum; with keepOpen always the rent minimum.
+// rentShortfall returns the lamports by which to reduce a planned payment, so that the sender's account
+// keeps nothing or the rent minimum. With keepOpen it keeps the rent minimum.
 func (b *txBuilder) rentShortfall(planned chain.Amount, keepOpen bool) uint64 {
 	remaining, _ := chain.Units(b.coin).SubFloor(planned).Uint64() // at most coin, so it fits
 	if remaining == 0 && !keepOpen {

@@ -16,8 +16,8 @@ import (
 // A native deposit pays for itself, in one transaction: the platform fee, and the remainder to the master
 // wallet. An address must keep nothing or the rent minimum, so the master wallet receives less where less
 // would remain. For a token deposit the master wallet pays: the platform fee in its own transaction, then
-// the token sweep as its fee payer, so that the deposit address needs no coin. A platform fee below the
-// rent minimum of a new fee address is omitted.
+// the fee of the token sweep. So the deposit address needs no coin. A platform fee below the rent minimum
+// of a new fee address is omitted.
 //
 // A sweep that leaves nothing closes the account. With KeepOpen the rent minimum of a native deposit and
 // the token account remain, so that payments arriving meanwhile do not fail the sweep.

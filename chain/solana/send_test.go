@@ -202,7 +202,7 @@ func TestExpiryNeedsProofFromEveryNode(t *testing.T) {
 }
 
 // TestOtherTokenAccounts does not credit an owner with tokens outside the associated account, which no
-// sweep would find, nor with coin that is the rent of a token account.
+// sweep would find. Nor does it credit coin that is the rent of a token account.
 func TestOtherTokenAccounts(t *testing.T) {
 	n := startNode(t, solanago.TokenProgramID)
 	s := newSender(t, n)

@@ -11,8 +11,8 @@ import (
 // Status returns the status of a transaction. One in a block that is not confirmed yet is TxPooled. An
 // included one is final when its block is finalized, whatever the network's confirmation rule.
 //
-// TxDead by expiry needs proof by every node, all of which must answer: it has finalized a
-// block above the last valid height, still has the blocks since signing, and knows neither a status nor
+// TxDead by expiry needs proof by every node, all of which must answer. A node proves it when it has
+// finalized a block above the last valid height, still has the blocks since signing, and does not know
 // the transaction. A node that lags or has pruned proves nothing.
 func (d *Driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
 	var status chain.TxStatus
