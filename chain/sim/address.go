@@ -1,7 +1,5 @@
 package sim
 
-// Addresses: their form, where they come from, and payment URIs.
-
 import (
 	"crypto/sha256"
 	"encoding/hex"
@@ -12,15 +10,15 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// An address is "sim1", the 20 bytes of the account in hex, and a checksum: the first 4 bytes of
-// the SHA-256 of all that stands before it, in hex. 52 characters, lower case; upper case is read
-// as well, a mixture is not.
+// An address is "sim1", the 20 bytes of the account in hex, and a checksum in hex. The checksum is the
+// first 4 bytes of the SHA-256 of what precedes it. An address has 52 characters in lower case; all
+// upper case is parsed too.
 const (
 	addressPrefix = "sim1"
 	addressLength = len(addressPrefix) + 2*20 + 2*4
 )
 
-// account is what an address stands for: the first 20 bytes of the SHA-256 of a compressed public key.
+// account is the first 20 bytes of the SHA-256 of a compressed secp256k1 public key.
 type account [20]byte
 
 func (a account) address() chain.Address {
@@ -60,10 +58,9 @@ func parseAccount(s string) (account, error) {
 	body, sum := s[:addressLength-8], s[addressLength-8:]
 
 	var a account
-	if _, err := hex.Decode(
-		a[:], []byte(body[len(addressPrefix):]),
-	); err != nil ||
-		body != strings.ToLower(body) {
+
+	_, err := hex.Decode(a[:], []byte(body[len(addressPrefix):]))
+	if err != nil || body != strings.ToLower(body) {
 		return refuse("after sim1 come hex digits in one case")
 	}
 
@@ -74,24 +71,24 @@ func parseAccount(s string) (account, error) {
 	return a, nil
 }
 
-// ParseAddress returns the address in lower case, or fault.Invalid when form or checksum is wrong.
+// ParseAddress returns an address in lower case. A wrong form or checksum is fault.Invalid.
 func (c *Chain) ParseAddress(s string) (chain.Address, error) {
-	a, err := parseAccount(s)
+	parsed, err := parseAccount(s)
 	if err != nil {
 		return "", err
 	}
 
-	return a.address(), nil
+	return parsed.address(), nil
 }
 
 // DeriveAddress returns the address of a compressed secp256k1 public key.
 func (c *Chain) DeriveAddress(key chain.PublicKey) (chain.Address, error) {
-	a, err := accountOf(key)
+	account, err := accountOf(key)
 	if err != nil {
 		return "", err
 	}
 
-	return a.address(), nil
+	return account.address(), nil
 }
 
 // PaymentURI returns "sim:<address>?asset=<symbol>&amount=<base units>".

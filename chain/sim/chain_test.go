@@ -36,7 +36,7 @@ func asset(t *testing.T, c *sim.Chain, symbol string) chain.Asset {
 	return a
 }
 
-// send builds, signs and assembles a payment of the party.
+// sign builds, signs and assembles a payment of the party.
 func sign(t *testing.T, c *sim.Chain, s *sim.Signer, order chain.Order) chain.Signed {
 	t.Helper()
 
@@ -109,11 +109,11 @@ func wantState(t *testing.T, c *sim.Chain, tx chain.Signed, want chain.TxState) 
 	return st
 }
 
-func wantFault(t *testing.T, err, word error, code string) {
+func wantFault(t *testing.T, err, kind error, code string) {
 	t.Helper()
 
-	if !errors.Is(err, word) || fault.Code(err) != code {
-		t.Fatalf("error is %v (code %s), want %v with code %s", err, fault.Code(err), word, code)
+	if !errors.Is(err, kind) || fault.Code(err) != code {
+		t.Fatalf("error is %v (code %s), want %v with code %s", err, fault.Code(err), kind, code)
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/sim"
 )
 
-// A test of a money rule: a payment is seen in the pool, then in a block, loses the block to a
-// fork, and is found again in another one, at the same index.
+// A payment through a fork: it is in the pool, then in a block. The fork returns it to the pool, and
+// another block includes it at the same index.
 func Example() {
 	ctx := context.Background()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -1,6 +1,6 @@
 package sim
 
-// Faults at the push of a button: what goes wrong between a driver and its node.
+// Controls of the node: failing calls, lag, pruning and time.
 
 import (
 	"context"
@@ -9,10 +9,10 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Method names a call that would go over the wire to a node.
+// Method is the name of a driver method that calls a node.
 type Method string
 
-// The methods. AnyMethod stands for all of them in FailNext and Calls.
+// The methods. AnyMethod matches all of them in FailNext and Calls.
 const (
 	AnyMethod         Method = "*"
 	MethodHead        Method = "Head"
@@ -31,24 +31,23 @@ const (
 )
 
 type faults struct {
-	intercept func(context.Context, Method) error
-	queued    map[Method][]error
-	lost      int // broadcasts whose answer gets lost
-	calls     map[Method]int
+	intercept     func(context.Context, Method) error
+	queued        map[Method][]error // errors of the next calls
+	lostResponses int                // broadcasts to come that take effect and time out
+	calls         map[Method]int     // number of calls so far
 }
 
 func newFaults(intercept func(context.Context, Method) error) faults {
 	return faults{intercept: intercept, queued: map[Method][]error{}, calls: map[Method]int{}}
 }
 
-// call is the wire: every method of the driver that reads the network passes here first, without
-// the lock held.
+// call counts a node call and returns its injected fault. The caller does not hold mu.
 func (c *Chain) call(ctx context.Context, method Method) error {
 	c.mu.Lock()
 	c.faults.calls[method]++
 	c.faults.calls[AnyMethod]++
 	intercept := c.faults.intercept
-	queued := c.takeFault(method)
+	queued := c.nextFault(method)
 	c.mu.Unlock()
 
 	if intercept != nil {
@@ -67,18 +66,19 @@ func (c *Chain) call(ctx context.Context, method Method) error {
 	return queued
 }
 
-func (c *Chain) takeFault(method Method) error {
-	for _, m := range []Method{method, AnyMethod} {
-		if q := c.faults.queued[m]; len(q) > 0 {
-			c.faults.queued[m] = q[1:]
-			return q[0]
+func (c *Chain) nextFault(method Method) error {
+	for _, key := range []Method{method, AnyMethod} {
+		if queued := c.faults.queued[key]; len(queued) > 0 {
+			c.faults.queued[key] = queued[1:]
+			return queued[0]
 		}
 	}
 
 	return nil
 }
 
-// Unavailable is an error as a driver returns it when its node does not answer; for FailNext.
+// Unavailable returns the error of a driver whose node does not answer, for FailNext. It is
+// fault.Unavailable.
 func Unavailable() error {
 	return fault.Wrap(
 		context.DeadlineExceeded, fault.Unavailable, "node_unavailable",
@@ -86,8 +86,7 @@ func Unavailable() error {
 	)
 }
 
-// FailNext makes the next calls of a method fail with err, as many times as told. The failed calls
-// have no effect.
+// FailNext makes the next calls of a method, times in number, return err without effect.
 func (c *Chain) FailNext(method Method, err error, times int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,17 +96,16 @@ func (c *Chain) FailNext(method Method, err error, times int) {
 	}
 }
 
-// LoseResponseNext lets the next broadcasts take effect while the caller is told of a time-out.
+// LoseResponseNext makes the next broadcasts, times in number, take effect and return a timeout.
 func (c *Chain) LoseResponseNext(times int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	c.faults.lost += times
+	c.faults.lostResponses += times
 }
 
-// SetIntercept replaces Config.Intercept; nil removes it. The function runs before the call has any
-// effect and without a lock held: it may block, count, use the controls, or return the error that
-// the call shall fail with.
+// SetIntercept replaces Config.Intercept; nil removes it. The function runs before the call has an
+// effect, without a lock held. It may block, use the controls, or return the error of the call.
 func (c *Chain) SetIntercept(intercept func(ctx context.Context, method Method) error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,7 +113,7 @@ func (c *Chain) SetIntercept(intercept func(ctx context.Context, method Method) 
 	c.faults.intercept = intercept
 }
 
-// Calls returns how often a method was called, failed calls included.
+// Calls returns the number of calls of a method, failed ones included.
 func (c *Chain) Calls(method Method) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,8 +121,8 @@ func (c *Chain) Calls(method Method) int {
 	return c.faults.calls[method]
 }
 
-// Lag makes the node answer from a block that many below the tip, as a replica that fell behind; 0 ends it.
-// Broadcast still reaches the whole network.
+// Lag makes the node answer from a block that many blocks below the tip; 0 ends it. Broadcast still
+// reaches the whole network.
 func (c *Chain) Lag(blocks uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,7 +130,7 @@ func (c *Chain) Lag(blocks uint64) {
 	c.lag = blocks
 }
 
-// Prune makes the node forget the blocks below a height.
+// Prune removes the blocks below a height from the node.
 func (c *Chain) Prune(below uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -140,20 +138,20 @@ func (c *Chain) Prune(below uint64) {
 	c.pruned = below
 }
 
-// SetClock replaces Config.Clock and takes back what Advance did.
+// SetClock replaces Config.Clock and resets Advance.
 func (c *Chain) SetClock(clock func() time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	c.clock, c.shift = clock, 0
+	c.clock, c.clockOffset = clock, 0
 }
 
-// Advance moves the network's time forward of its clock. It mines nothing.
+// Advance moves the network's time forward relative to its clock. It mines no block.
 func (c *Chain) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	c.shift += d
+	c.clockOffset += d
 }
 
 // Now returns the network's time.

@@ -45,7 +45,7 @@ func TestFailNext(t *testing.T) {
 
 func TestFailedBroadcastHasNoEffectAndALostAnswerHas(t *testing.T) {
 	c := newChain(t)
-	p := newPurse(t, c, 10)
+	p := newWallet(t, c, 10)
 	tx := p.sign(t, p.order(t, 0))
 
 	c.FailNext(sim.MethodBroadcast, sim.Unavailable(), 1)
@@ -105,7 +105,7 @@ func TestInterceptSeesEveryCallAndMayUseTheControls(t *testing.T) {
 
 func TestLaggingNode(t *testing.T) {
 	c := newChain(t)
-	p := newPurse(t, c, 10)
+	p := newWallet(t, c, 10)
 	c.Mine(5)
 
 	tx := p.sign(t, p.order(t, 0))
@@ -136,7 +136,7 @@ func TestLaggingNode(t *testing.T) {
 func TestExpiry(t *testing.T) {
 	t.Run("by height", func(t *testing.T) {
 		c := sim.New(sim.Config{Clock: fixed, ValidBlocks: 3})
-		p := newPurse(t, c, 10)
+		p := newWallet(t, c, 10)
 
 		tx := p.sign(t, p.order(t, 0))
 		if tx.ValidToHeight != 3 || !tx.ValidTo.IsZero() {
@@ -158,7 +158,7 @@ func TestExpiry(t *testing.T) {
 	})
 	t.Run("by time", func(t *testing.T) {
 		c := sim.New(sim.Config{Clock: fixed, ValidFor: time.Minute})
-		p := newPurse(t, c, 10)
+		p := newWallet(t, c, 10)
 
 		in, out := p.sign(t, p.order(t, 0)), p.sign(t, p.order(t, 1))
 		if !in.ValidTo.Equal(start.Add(time.Minute)) {

@@ -1,12 +1,10 @@
 package sim
 
-// What accounts hold and how often they sent, at every block.
-
-// history keeps the value of each key after every block that changed it, so that the state at any height can
-// be read and a fork is a truncation. The zero value is empty.
+// history stores the value of each key after every block that changed it: balances and nonces. Any
+// height can be read, and a fork truncates it. The zero value is empty.
 type history[K comparable, V any] struct {
 	values  map[K][]versioned[V] // ascending by height
-	touched map[uint64][]K
+	changed map[uint64][]K       // keys by the height that changed them
 }
 
 type versioned[V any] struct {
@@ -26,10 +24,10 @@ func (h *history[K, V]) at(key K, height uint64) (value V) {
 	return value
 }
 
-// set stores the value after the block of a height, which is the newest.
+// set stores the value of a key after the newest block, that of the height.
 func (h *history[K, V]) set(key K, height uint64, value V) {
 	if h.values == nil {
-		h.values, h.touched = map[K][]versioned[V]{}, map[uint64][]K{}
+		h.values, h.changed = map[K][]versioned[V]{}, map[uint64][]K{}
 	}
 
 	versions := h.values[key]
@@ -39,16 +37,16 @@ func (h *history[K, V]) set(key K, height uint64, value V) {
 	}
 
 	h.values[key] = append(versions, versioned[V]{height, value})
-	h.touched[height] = append(h.touched[height], key)
+	h.changed[height] = append(h.changed[height], key)
 }
 
-// rewrite changes the value of a key at every height, genesis included.
-func (h *history[K, V]) rewrite(key K, change func(V) V) {
+// updateAll changes the value of a key at every height, genesis included.
+func (h *history[K, V]) updateAll(key K, change func(V) V) {
 	var zero V
 
 	if versions := h.values[key]; len(versions) == 0 || versions[0].height != 0 {
 		if h.values == nil {
-			h.values, h.touched = map[K][]versioned[V]{}, map[uint64][]K{}
+			h.values, h.changed = map[K][]versioned[V]{}, map[uint64][]K{}
 		}
 
 		h.values[key] = append([]versioned[V]{{0, zero}}, versions...)
@@ -60,12 +58,12 @@ func (h *history[K, V]) rewrite(key K, change func(V) V) {
 	}
 }
 
-// forget takes back everything that the block of a height, the newest, has changed.
-func (h *history[K, V]) forget(height uint64) {
-	for _, key := range h.touched[height] {
+// revert undoes the changes of the newest block, that of the height.
+func (h *history[K, V]) revert(height uint64) {
+	for _, key := range h.changed[height] {
 		versions := h.values[key]
 		h.values[key] = versions[:len(versions)-1]
 	}
 
-	delete(h.touched, height)
+	delete(h.changed, height)
 }

@@ -1,7 +1,5 @@
 package sim
 
-// The pool: transactions that wait for a block.
-
 import (
 	"cmp"
 	"slices"
@@ -10,33 +8,33 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-type slot struct {
+// pool holds the transactions that wait for a block, at most one per sender and nonce.
+type pool struct {
+	byHash   map[string]*poolEntry
+	byNonce  map[senderNonce]*poolEntry
+	arrivals uint64 // number of transactions added so far
+}
+
+type senderNonce struct {
 	from  account
 	nonce uint64
 }
 
-type pooled struct {
+type poolEntry struct {
 	tx      *transaction
 	hash    string
-	arrival uint64
+	arrival uint64 // ordinal of its arrival
 }
 
-// pool holds at most one transaction per sender and nonce.
-type pool struct {
-	byHash   map[string]*pooled
-	bySlot   map[slot]*pooled
-	arrivals uint64
+func newPool() pool {
+	return pool{byHash: map[string]*poolEntry{}, byNonce: map[senderNonce]*poolEntry{}}
 }
 
-func newPool() pool { return pool{byHash: map[string]*pooled{}, bySlot: map[slot]*pooled{}} }
-
-// replacementPrice is the least that displaces a price: a tenth more, rounded up.
-func replacementPrice(old uint64) uint64 { return old + (old+9)/10 }
-
-// add takes a transaction, displacing the one at its nonce when it pays a tenth more in both prices.
+// add adds a transaction, replacing the one at its nonce when it pays 10 % more in both prices.
+// Otherwise it returns fault.State with code replacement_underpriced.
 func (p *pool) add(tx *transaction, hash string) error {
-	s := slot{tx.from, tx.nonce}
-	if old := p.bySlot[s]; old != nil {
+	key := senderNonce{tx.from, tx.nonce}
+	if old := p.byNonce[key]; old != nil {
 		if old.hash == hash {
 			return nil
 		}
@@ -57,12 +55,16 @@ func (p *pool) add(tx *transaction, hash string) error {
 	}
 
 	p.arrivals++
-	entry := &pooled{tx: tx, hash: hash, arrival: p.arrivals}
-	p.byHash[hash], p.bySlot[s] = entry, entry
+	entry := &poolEntry{tx: tx, hash: hash, arrival: p.arrivals}
+	p.byHash[hash], p.byNonce[key] = entry, entry
 
 	return nil
 }
 
+// replacementPrice returns the lowest price that replaces a price: 10 % more, rounded up.
+func replacementPrice(old uint64) uint64 { return old + (old+9)/10 }
+
+// remove removes a transaction and reports whether it was there.
 func (p *pool) remove(hash string) bool {
 	entry := p.byHash[hash]
 	if entry == nil {
@@ -70,32 +72,33 @@ func (p *pool) remove(hash string) bool {
 	}
 
 	delete(p.byHash, hash)
-	delete(p.bySlot, slot{entry.tx.from, entry.tx.nonce})
+	delete(p.byNonce, senderNonce{entry.tx.from, entry.tx.nonce})
 
 	return true
 }
 
-// sorted lists the pool, the better payer first, then in order of arrival.
-func (p *pool) sorted(base uint64) []*pooled {
-	out := make([]*pooled, 0, len(p.byHash))
+// sorted returns the pool by descending gas price at a base fee, then by arrival.
+func (p *pool) sorted(baseFee uint64) []*poolEntry {
+	entries := make([]*poolEntry, 0, len(p.byHash))
 	for _, entry := range p.byHash {
-		out = append(out, entry)
+		entries = append(entries, entry)
 	}
 
-	slices.SortFunc(out, func(a, b *pooled) int {
-		priceA, _ := a.tx.price(base)
-		priceB, _ := b.tx.price(base)
+	slices.SortFunc(entries, func(a, b *poolEntry) int {
+		priceA, _ := a.tx.price(baseFee)
+		priceB, _ := b.tx.price(baseFee)
 
 		return cmp.Or(cmp.Compare(priceB, priceA), cmp.Compare(a.arrival, b.arrival))
 	})
 
-	return out
+	return entries
 }
 
-// reachable reports whether no nonce is missing between the sender's next one and the transaction's.
-func (c *Chain) reachable(entry *pooled) bool {
-	for n := c.nonces.at(entry.tx.from.address(), c.tip()); n < entry.tx.nonce; n++ {
-		if c.waiting.bySlot[slot{entry.tx.from, n}] == nil {
+// executable reports whether the pool has no nonce gap between the sender's next nonce and the
+// transaction's.
+func (c *Chain) executable(entry *poolEntry) bool {
+	for nonce := c.nonces.at(entry.tx.from.address(), c.tip()); nonce < entry.tx.nonce; nonce++ {
+		if c.pool.byNonce[senderNonce{entry.tx.from, nonce}] == nil {
 			return false
 		}
 	}
@@ -103,16 +106,16 @@ func (c *Chain) reachable(entry *pooled) bool {
 	return true
 }
 
-// affordable reports whether the sender holds, after the block of a height, the native coin that the
-// transaction can cost. Tokens are not looked at: a token that is missing makes it revert.
+// affordable reports whether the sender holds the native coin that the transaction can cost after the
+// block of a height. It ignores tokens: a transaction with too few of them reverts.
 func (c *Chain) affordable(tx *transaction, height uint64) bool {
-	value, ok := tx.spendsNative()
+	value, ok := tx.nativeValue()
 	if !ok {
 		return false
 	}
 
 	cost, ok := value.AddOK(tx.maxFee())
+	balance := c.balances.at(chain.Holding{Address: tx.from.address(), AssetID: c.native.ID}, height)
 
-	return ok &&
-		!c.balances.at(chain.Holding{Address: tx.from.address(), AssetID: c.native.ID}, height).Less(cost)
+	return ok && !balance.Less(cost)
 }

@@ -9,25 +9,25 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// purse is a funded wallet on a network.
-type purse struct {
+// wallet is a funded wallet on a network.
+type wallet struct {
 	c     *sim.Chain
 	s     *sim.Signer
 	party chain.Party
 }
 
-func newPurse(t *testing.T, c *sim.Chain, units uint64) purse {
+func newWallet(t *testing.T, c *sim.Chain, units uint64) wallet {
 	t.Helper()
 
 	s := sim.NewSigner(1, nil)
-	p := purse{c: c, s: s, party: s.Party(chain.RoleMaster, 0, c)}
+	p := wallet{c: c, s: s, party: s.Party(chain.RoleMaster, 0, c)}
 	c.Fund(p.party.Address, "SIM", coin(units))
 
 	return p
 }
 
 // order pays one coin to a new address.
-func (p purse) order(t *testing.T, nonce uint64) chain.Order {
+func (p wallet) order(t *testing.T, nonce uint64) chain.Order {
 	t.Helper()
 
 	return chain.Order{
@@ -38,7 +38,7 @@ func (p purse) order(t *testing.T, nonce uint64) chain.Order {
 	}
 }
 
-func (p purse) sign(t *testing.T, o chain.Order) chain.Signed {
+func (p wallet) sign(t *testing.T, o chain.Order) chain.Signed {
 	t.Helper()
 	return sign(t, p.c, p.s, o)
 }
@@ -46,7 +46,7 @@ func (p purse) sign(t *testing.T, o chain.Order) chain.Signed {
 func TestPoolRules(t *testing.T) {
 	t.Run("a gap waits until it is filled", func(t *testing.T) {
 		c := newChain(t)
-		p := newPurse(t, c, 10)
+		p := newWallet(t, c, 10)
 		second, third := p.sign(t, p.order(t, 1)), p.sign(t, p.order(t, 2))
 		broadcast(t, c, third)
 		broadcast(t, c, second)
@@ -75,7 +75,7 @@ func TestPoolRules(t *testing.T) {
 
 	t.Run("a replacement pays a tenth more", func(t *testing.T) {
 		c := newChain(t)
-		p := newPurse(t, c, 10)
+		p := newWallet(t, c, 10)
 		old := p.sign(t, p.order(t, 0))
 		broadcast(t, c, old)
 		c.SetFee(sim.DefaultBaseFee*109/100, sim.DefaultPriority*109/100)
@@ -95,7 +95,7 @@ func TestPoolRules(t *testing.T) {
 
 	t.Run("Replaces offers just enough", func(t *testing.T) {
 		c := newChain(t)
-		p := newPurse(t, c, 10)
+		p := newWallet(t, c, 10)
 		last := p.sign(t, p.order(t, 0))
 		broadcast(t, c, last)
 
@@ -111,9 +111,9 @@ func TestPoolRules(t *testing.T) {
 		wantState(t, c, last, chain.TxIncluded)
 	})
 
-	t.Run("a used nonce is a word for now", func(t *testing.T) {
+	t.Run("a used nonce is no proof", func(t *testing.T) {
 		c := newChain(t)
-		p := newPurse(t, c, 10)
+		p := newWallet(t, c, 10)
 		late := p.sign(t, p.order(t, 0))
 		c.UseNonce(p.party.Address)
 		c.Mine(1)
@@ -122,7 +122,7 @@ func TestPoolRules(t *testing.T) {
 
 	t.Run("who cannot pay is refused", func(t *testing.T) {
 		c := newChain(t)
-		p := newPurse(t, c, 2)
+		p := newWallet(t, c, 2)
 		first, second := p.sign(t, p.order(t, 0)), p.sign(t, p.order(t, 1))
 		broadcast(t, c, first)
 		c.Mine(1)
@@ -131,7 +131,7 @@ func TestPoolRules(t *testing.T) {
 
 	t.Run("who can no longer pay waits", func(t *testing.T) {
 		c := newChain(t)
-		p := newPurse(t, c, 2)
+		p := newWallet(t, c, 2)
 		first, second := p.sign(t, p.order(t, 0)), p.sign(t, p.order(t, 1))
 		broadcast(t, c, first)
 		broadcast(t, c, second)
@@ -145,7 +145,7 @@ func TestPoolRules(t *testing.T) {
 
 	t.Run("too low a price waits", func(t *testing.T) {
 		c := newChain(t)
-		p := newPurse(t, c, 10)
+		p := newWallet(t, c, 10)
 		tx := p.sign(t, p.order(t, 0))
 		broadcast(t, c, tx)
 		c.SetFee(100*sim.DefaultBaseFee, 0)
@@ -155,8 +155,8 @@ func TestPoolRules(t *testing.T) {
 		c.Mine(1)
 		st := wantState(t, c, tx, chain.TxIncluded)
 		// The base fee doubled: the price is capped at twice the old base fee plus the priority price.
-		if want := chain.Units(2*sim.DefaultBaseFee + sim.DefaultPriority).
-			Mul(sim.GasNative); st.Fee != want {
+		want := chain.Units(2*sim.DefaultBaseFee + sim.DefaultPriority).Mul(sim.GasNative)
+		if st.Fee != want {
 			t.Errorf("fee %s, want %s", st.Fee, want)
 		}
 	})
@@ -186,7 +186,7 @@ func TestPoolRules(t *testing.T) {
 
 	t.Run("a dropped transaction can be sent again", func(t *testing.T) {
 		c := newChain(t)
-		p := newPurse(t, c, 10)
+		p := newWallet(t, c, 10)
 		tx := p.sign(t, p.order(t, 0))
 		broadcast(t, c, tx)
 
@@ -212,10 +212,8 @@ func TestPoolRules(t *testing.T) {
 			t.Error("the displaced payment is still to be found")
 		}
 
-		if found, err := c.Transaction(
-			t.Context(), other,
-		); err != nil || found.Block.Height != 1 ||
-			len(found.Transfers) != 0 {
+		found, err := c.Transaction(t.Context(), other)
+		if err != nil || found.Block.Height != 1 || len(found.Transfers) != 0 {
 			t.Errorf("the double spend is %+v, %v", found, err)
 		}
 
@@ -229,18 +227,15 @@ func TestForkRules(t *testing.T) {
 	t.Run("fates", func(t *testing.T) {
 		c := newChain(t)
 		to := c.NewAddress()
-		kept, returned, forgotten := c.Pay(
-			to, "SIM", coin(1),
-		), c.Pay(
-			to, "SIM", coin(2),
-		), c.Pay(
-			to, "SIM", coin(4),
-		)
+		kept := c.Pay(to, "SIM", coin(1))
+		returned := c.Pay(to, "SIM", coin(2))
+		forgotten := c.Pay(to, "SIM", coin(4))
 		old := c.Mine(3)
 
-		tip := c.Fork(
-			sim.Fork{Depth: 3, Each: map[string]sim.Fate{kept: sim.Reinclude, forgotten: sim.Forget}},
-		)
+		tip := c.Fork(sim.Fork{
+			Depth: 3,
+			Each:  map[string]sim.Fate{kept: sim.Reinclude, forgotten: sim.Forget},
+		})
 		if tip.Height != old.Height+1 || tip.Hash == old.Hash {
 			t.Errorf("the tip was %+v and is %+v", old, tip)
 		}
@@ -264,7 +259,7 @@ func TestForkRules(t *testing.T) {
 
 	t.Run("the state goes back", func(t *testing.T) {
 		c := newChain(t)
-		p := newPurse(t, c, 10)
+		p := newWallet(t, c, 10)
 		c.Mine(2)
 
 		tx := p.sign(t, p.order(t, 0))
@@ -290,7 +285,7 @@ func TestForkRules(t *testing.T) {
 
 	t.Run("what was replaced does not come back beside it", func(t *testing.T) {
 		c := newChain(t)
-		p := newPurse(t, c, 10)
+		p := newWallet(t, c, 10)
 		tx := p.sign(t, p.order(t, 0))
 		broadcast(t, c, tx)
 		c.Mine(1)
@@ -316,7 +311,7 @@ func TestForkRules(t *testing.T) {
 
 	t.Run("what no longer works out waits", func(t *testing.T) {
 		c := newChain(t)
-		p := newPurse(t, c, 10)
+		p := newWallet(t, c, 10)
 		first, second := p.sign(t, p.order(t, 0)), p.sign(t, p.order(t, 1))
 		broadcast(t, c, first)
 		c.Mine(1)

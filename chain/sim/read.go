@@ -1,6 +1,6 @@
 package sim
 
-// The driver's reading half.
+// Driver methods that read blocks, pool, transactions and balances.
 
 import (
 	"context"
@@ -10,22 +10,22 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// blocksAtOnce bounds how many blocks one call of Blocks returns.
-const blocksAtOnce = 256
+// maxBlocksPerCall is the largest number of blocks that Blocks returns.
+const maxBlocksPerCall = 256
 
-// view is the height up to which the node knows the chain; the caller holds mu.
-func (c *Chain) view() uint64 { return c.tip() - min(c.lag, c.tip()) }
+// nodeTip returns the height of the node's newest block. The caller holds mu.
+func (c *Chain) nodeTip() uint64 { return c.tip() - min(c.lag, c.tip()) }
 
-// finalHeight is the newest final block that the node knows of.
+// finalHeight returns the height of the node's newest final block.
 func (c *Chain) finalHeight() uint64 {
-	view := c.view()
-	return min(c.final, view-min(c.config.FinalDepth, view))
+	tip := c.nodeTip()
+	return min(c.final, tip-min(c.config.FinalDepth, tip))
 }
 
-// Check succeeds unless a fault was asked for: the node is the network.
+// Check returns the injected fault, if any. The node always serves the right network.
 func (c *Chain) Check(ctx context.Context) error { return c.call(ctx, MethodCheck) }
 
-// Head returns the tip, and safe and final blocks unless Config.NoFinality.
+// Head returns the tip and, without Config.NoFinality, the safe and the final block.
 func (c *Chain) Head(ctx context.Context) (chain.Head, error) {
 	if err := c.call(ctx, MethodHead); err != nil {
 		return chain.Head{}, err
@@ -34,13 +34,13 @@ func (c *Chain) Head(ctx context.Context) (chain.Head, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	view := c.view()
+	tip := c.nodeTip()
 
-	head := chain.Head{Tip: c.blocks[view].ref}
+	head := chain.Head{Tip: c.blocks[tip].ref}
 	if !c.config.NoFinality {
 		final := c.finalHeight()
 		head.Final = c.blocks[final].ref
-		head.Safe = c.blocks[max(final, view-min(c.config.SafeDepth, view))].ref
+		head.Safe = c.blocks[max(final, tip-min(c.config.SafeDepth, tip))].ref
 	}
 
 	return head, nil
@@ -55,18 +55,20 @@ func (c *Chain) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	if err := c.readable(height); err != nil {
+	if err := c.checkReadable(height); err != nil {
 		return chain.Ref{}, err
 	}
 
 	return c.blocks[height].ref, nil
 }
 
-func (c *Chain) readable(height uint64) error {
-	if view := c.view(); height > view {
+// checkReadable returns fault.NotFound for a height above the node's tip and fault.Stopped for a
+// pruned one.
+func (c *Chain) checkReadable(height uint64) error {
+	if tip := c.nodeTip(); height > tip {
 		return fault.New(
 			fault.NotFound, "block_unknown", "network %s has no block %d yet: its tip is %d",
-			c.network.Slug, height, view,
+			c.network.Slug, height, tip,
 		)
 	}
 
@@ -84,7 +86,7 @@ func (c *Chain) readable(height uint64) error {
 	return nil
 }
 
-// Blocks returns up to 256 blocks.
+// Blocks returns the blocks of a range of heights, at most 256 of them.
 func (c *Chain) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, error) {
 	if err := c.call(ctx, MethodBlocks); err != nil {
 		return nil, err
@@ -100,19 +102,19 @@ func (c *Chain) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, err
 		)
 	}
 
-	if err := c.readable(from); err != nil {
+	if err := c.checkReadable(from); err != nil {
 		return nil, err
 	}
 
-	to = min(to, c.view(), from+blocksAtOnce-1)
+	to = min(to, c.nodeTip(), from+maxBlocksPerCall-1)
 
 	blocks := make([]chain.Block, 0, to-from+1)
 	for _, b := range c.blocks[from : to+1] {
 		out := chain.Block{Ref: b.ref, Parent: b.parent}
-		for _, done := range b.txs {
-			out.Spent = append(out.Spent, done.tx.spent(done.hash))
-			if !done.reverted {
-				out.Transfers = append(out.Transfers, c.transfers(done.tx, done.hash, false)...)
+		for _, included := range b.receipts {
+			out.Spent = append(out.Spent, included.tx.nonceSpend(included.hash))
+			if !included.reverted {
+				out.Transfers = append(out.Transfers, c.chainTransfers(included.tx, included.hash, false)...)
 			}
 		}
 
@@ -122,8 +124,8 @@ func (c *Chain) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, err
 	return blocks, nil
 }
 
-// Pool returns the waiting transactions that move an asset in sight, the best payer first. One whose nonce
-// cannot be reached yet is left out.
+// Pool returns the pooled transactions with visible transfers, by descending gas price. It omits those
+// behind a nonce gap.
 func (c *Chain) Pool(ctx context.Context) ([]chain.PoolTx, error) {
 	if err := c.call(ctx, MethodPool); err != nil {
 		return nil, err
@@ -134,29 +136,27 @@ func (c *Chain) Pool(ctx context.Context) ([]chain.PoolTx, error) {
 
 	var out []chain.PoolTx
 
-	for _, entry := range c.waiting.sorted(c.baseFee) {
-		transfers := c.transfers(entry.tx, entry.hash, false)
-		if len(transfers) > 0 && c.reachable(entry) {
-			out = append(
-				out,
-				chain.PoolTx{
-					TxHash:    entry.hash,
-					Transfers: transfers,
-					Spent:     []chain.Spend{entry.tx.spent(entry.hash)},
-				},
-			)
+	for _, entry := range c.pool.sorted(c.baseFee) {
+		transfers := c.chainTransfers(entry.tx, entry.hash, false)
+		if len(transfers) > 0 && c.executable(entry) {
+			out = append(out, chain.PoolTx{
+				TxHash:    entry.hash,
+				Transfers: transfers,
+				Spent:     []chain.Spend{entry.tx.nonceSpend(entry.hash)},
+			})
 		}
 	}
 
 	return out, nil
 }
 
-// spent is the nonce that the transaction uses up.
-func (t *transaction) spent(hash string) chain.Spend {
+// nonceSpend returns the nonce that the transaction uses.
+func (t *transaction) nonceSpend(hash string) chain.Spend {
 	return chain.Spend{Sender: t.from.address(), Nonce: t.nonce, By: hash}
 }
 
-// Transaction looks a transaction up in chain and pool, internal transfers included.
+// Transaction returns a transaction of the chain or the pool by its hash, with its internal transfers.
+// An unknown one is fault.NotFound.
 func (c *Chain) Transaction(ctx context.Context, hash string) (chain.Found, error) {
 	if err := c.call(ctx, MethodTransaction); err != nil {
 		return chain.Found{}, err
@@ -166,17 +166,17 @@ func (c *Chain) Transaction(ctx context.Context, hash string) (chain.Found, erro
 	defer c.mu.Unlock()
 
 	hash = strings.ToLower(hash)
-	if done := c.included[hash]; done != nil && done.height <= c.view() {
-		found := chain.Found{TxHash: hash, Block: c.blocks[done.height].ref, Failed: done.reverted}
-		if !done.reverted {
-			found.Transfers = c.transfers(done.tx, hash, true)
+	if included := c.receipts[hash]; included != nil && included.height <= c.nodeTip() {
+		found := chain.Found{TxHash: hash, Block: c.blocks[included.height].ref, Failed: included.reverted}
+		if !included.reverted {
+			found.Transfers = c.chainTransfers(included.tx, hash, true)
 		}
 
 		return found, nil
 	}
 
-	if entry := c.waiting.byHash[hash]; entry != nil {
-		return chain.Found{TxHash: hash, Transfers: c.transfers(entry.tx, hash, true)}, nil
+	if entry := c.pool.byHash[hash]; entry != nil {
+		return chain.Found{TxHash: hash, Transfers: c.chainTransfers(entry.tx, hash, true)}, nil
 	}
 
 	return chain.Found{}, fault.New(
@@ -185,7 +185,7 @@ func (c *Chain) Transaction(ctx context.Context, hash string) (chain.Found, erro
 	)
 }
 
-// Balances returns what each holding has after a block.
+// Balances returns the balance of each holding after a block, in base units.
 func (c *Chain) Balances(
 	ctx context.Context,
 	at chain.Ref,
@@ -198,29 +198,29 @@ func (c *Chain) Balances(
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	if at.Height > c.view() || at.Height < c.pruned || c.blocks[at.Height].ref.Hash != at.Hash {
+	if at.Height > c.nodeTip() || at.Height < c.pruned || c.blocks[at.Height].ref.Hash != at.Hash {
 		return nil, fault.New(
 			fault.Unavailable, "block_unknown", "the node of network %s does not have block %d %s",
 			c.network.Slug, at.Height, at.Hash,
 		)
 	}
 
-	out := make([]chain.Amount, 0, len(holdings))
-	for _, h := range holdings {
-		if _, ok := c.network.AssetByID(h.AssetID); !ok {
+	amounts := make([]chain.Amount, 0, len(holdings))
+	for _, holding := range holdings {
+		if _, ok := c.network.AssetByID(holding.AssetID); !ok {
 			return nil, fault.New(
 				fault.Invalid, "asset_unknown", "network %s has no asset with id %q",
-				c.network.Slug, h.AssetID,
+				c.network.Slug, holding.AssetID,
 			)
 		}
 
-		out = append(out, c.balances.at(h, at.Height))
+		amounts = append(amounts, c.balances.at(holding, at.Height))
 	}
 
-	return out, nil
+	return amounts, nil
 }
 
-// Nonce returns how many transactions of an address are in the chain.
+// Nonce returns an address' next nonce: the number of its transactions in the chain.
 func (c *Chain) Nonce(ctx context.Context, address chain.Address) (uint64, error) {
 	if err := c.call(ctx, MethodNonce); err != nil {
 		return 0, err
@@ -229,5 +229,5 @@ func (c *Chain) Nonce(ctx context.Context, address chain.Address) (uint64, error
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	return c.nonces.at(address, c.view()), nil
+	return c.nonces.at(address, c.nodeTip()), nil
 }

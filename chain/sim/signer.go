@@ -1,7 +1,5 @@
 package sim
 
-// Keys for the simulated network.
-
 import (
 	"context"
 	"crypto/sha256"
@@ -14,8 +12,8 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Signer is a chain.Signer for the simulated family whose keys follow from a number. It is for tests and
-// demonstrations: whoever knows the number has the keys.
+// Signer is a chain.Signer for the simulated family whose keys derive from a number. It is for tests
+// and demonstrations only: the number is the whole secret.
 type Signer struct {
 	seed   uint64
 	policy func(chain.SignRequest) error
@@ -23,8 +21,8 @@ type Signer struct {
 
 var _ chain.Signer = (*Signer)(nil)
 
-// NewSigner returns the signer of a seed. The policy, when there is one, sees every request first; what it
-// returns is what Sign returns.
+// NewSigner returns the signer of a seed. A policy other than nil is called with every request; Sign
+// returns its error.
 func NewSigner(seed uint64, policy func(chain.SignRequest) error) *Signer {
 	return &Signer{seed: seed, policy: policy}
 }
@@ -34,13 +32,13 @@ func (s *Signer) key(ref chain.KeyRef) (*secp256k1.PrivateKey, error) {
 		return nil, chain.Refuse("unknown_key")
 	}
 
-	b := binary.BigEndian.AppendUint64([]byte("sim key"), s.seed)
-	h := sha256.Sum256(append(b, ref.String()...))
+	preimage := binary.BigEndian.AppendUint64([]byte("sim key"), s.seed)
+	secret := sha256.Sum256(append(preimage, ref.String()...))
 
-	return secp256k1.PrivKeyFromBytes(h[:]), nil
+	return secp256k1.PrivKeyFromBytes(secret[:]), nil
 }
 
-// PublicKey returns the compressed key of a reference.
+// PublicKey returns the compressed secp256k1 key of a reference.
 func (s *Signer) PublicKey(ctx context.Context, ref chain.KeyRef) (chain.PublicKey, error) {
 	if err := ctx.Err(); err != nil {
 		return chain.PublicKey{}, err
@@ -54,7 +52,8 @@ func (s *Signer) PublicKey(ctx context.Context, ref chain.KeyRef) (chain.PublicK
 	return chain.PublicKey{Curve: chain.Secp256k1, Bytes: key.PubKey().SerializeCompressed()}, nil
 }
 
-// Sign signs the digests.
+// Sign returns one signature of 65 bytes (r, s, recovery id) per payload. Payloads are digests of 32
+// bytes.
 func (s *Signer) Sign(ctx context.Context, request chain.SignRequest) ([][]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -67,28 +66,28 @@ func (s *Signer) Sign(ctx context.Context, request chain.SignRequest) ([][]byte,
 	}
 
 	signatures := make([][]byte, 0, len(request.Payloads))
-	for _, p := range request.Payloads {
-		key, err := s.key(p.Key)
+	for _, payload := range request.Payloads {
+		key, err := s.key(payload.Key)
 		if err != nil {
 			return nil, err
 		}
 
-		if len(p.Data) != sha256.Size || p.Taproot {
+		if len(payload.Data) != sha256.Size || payload.Taproot {
 			return nil, fault.New(
 				fault.Invalid, "payload_invalid",
 				"key %s signs digests of 32 bytes, and not for taproot",
-				p.Key,
+				payload.Key,
 			)
 		}
 
-		compact := ecdsa.SignCompact(key, p.Data, true) // 27 + 4 + recovery id, r, s
+		compact := ecdsa.SignCompact(key, payload.Data, true) // 27 + 4 + recovery id, r, s
 		signatures = append(signatures, append(compact[1:65:65], compact[0]-31))
 	}
 
 	return signatures, nil
 }
 
-// Party returns the address of a key of this signer on a network.
+// Party returns a key of this signer with its address on a network.
 func (s *Signer) Party(role chain.Role, index uint32, network *Chain) chain.Party {
 	ref := chain.KeyRef{Family: chain.Sim, Livemode: network.network.Livemode, Role: role, Index: index}
 

@@ -1,21 +1,19 @@
-// Package sim is a whole network in memory: blocks, a pool, accounts with nonces, fees, forks, finality and
-// time, with every fault a real node can have at the push of a button.
+// Package sim simulates a network in memory: blocks, a pool, accounts with nonces, fees, forks,
+// finality and time, with injectable node faults.
 //
-// A *Chain is both sides of the wire. As a driver it implements chain.Driver, BlockScanner,
-// Mempool, Finder, Balancer, Deriver, URIBuilder, FeeEstimator, Nonces, Sender, Batcher, Sweeper
-// and Checker, and knows nothing that a node would not tell. As a network it has controls (Fund,
-// Pay, Mine, Fork, Drop, FailNext, Lag …) with which the demo of examples/quickstart runs and the
-// money rules of the domains are tested; package conformance uses the same controls to hold this
-// driver to the suite that every driver has to pass.
+// A *Chain is both the driver and the network. As a driver it implements chain.Driver, BlockScanner,
+// Mempool, Finder, Balancer, Deriver, URIBuilder, FeeEstimator, Nonces, Sender, Batcher, Sweeper and
+// Checker. It returns only what a node can know. As a network it has controls: Fund, Pay, Mine, Fork,
+// Drop, FailNext, Lag and others. The demo in examples/quickstart and the tests of the domains run on
+// them. Package conformance uses the same controls to run its driver suite against this driver.
 //
-// The model is the EVM's: accounts have nonces, a transaction pays gas × min(max price, base +
-// priority price), a replacement at a nonce must pay a tenth more, tokens leave logs, contracts can
-// move coin that no block scan shows. Signatures are real (secp256k1), so that a wrong key is found
-// here too. Money is not: nothing of this package touches a real network.
+// The model is the EVM's. A transaction pays gas × min(max price, base + priority price), and a
+// replacement at a nonce pays 10 % more. Tokens leave logs; contracts can transfer coin that no block
+// scan shows. Signatures are real (secp256k1), so a wrong key is found. No real network is used.
 //
-// The controls are for tests and demonstrations: they panic on a mistake of the program, such as an
-// asset that the network does not have. Everything is safe for concurrent use, and with a fixed
-// clock the same calls on the same Config.Seed give the same hashes.
+// The controls are for tests and demonstrations: they panic on a programming error, such as an unknown
+// asset. Everything is safe for concurrent use. With a fixed clock, the same calls on the same
+// Config.Seed give the same hashes.
 package sim
 
 import (
@@ -28,51 +26,57 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// The gas that a transaction uses, by what it does. A transaction without token or internal
-// movements uses GasNative; any other GasToken for each of those. Each further destination of
-// native coin costs GasNative more.
+// The gas that a transaction uses. Without token or internal transfers it is GasNative per
+// destination; otherwise GasToken per such transfer, plus GasNative per native destination after the
+// first.
 const (
 	GasNative = 21_000
 	GasToken  = 60_000
 )
 
-// The prices of gas before SetFee is called, in base units of the native coin.
+// The gas prices before SetFee is called, in base units of the native coin per gas.
 const (
 	DefaultBaseFee  = 1_000_000_000
 	DefaultPriority = 100_000_000
 )
 
-// Config describes a simulated network. The zero value is a usable one.
+// Config describes a simulated network. The zero value is usable.
 type Config struct {
-	// Network is what the driver says of itself. Defaults to DefaultNetwork().
+	// Network is the network that the driver describes. Defaults to DefaultNetwork().
 	Network chain.Network
-	// Clock tells the time that blocks are stamped with. Defaults to time.Now.
+
+	// Clock returns the time that blocks are stamped with. Defaults to time.Now.
 	Clock func() time.Time
-	// BlockTime is how often Run and Tick mine a block. Defaults to Network.BlockTime, or 2 s.
+
+	// BlockTime is the time between blocks of Run and Tick. Defaults to Network.BlockTime, or 2 s.
 	BlockTime time.Duration
-	// SafeDepth and FinalDepth say how many blocks the safe and the final block lie below the tip.
+
+	// SafeDepth and FinalDepth are the distances, in blocks, of the safe and the final block from the tip.
 	// FinalDepth defaults to Network.Confirmations − 1, SafeDepth to half of FinalDepth, rounded up.
 	SafeDepth, FinalDepth uint64
-	// MaxOutputs is how many destinations one transaction may pay, up to 64, as on networks that
-	// spend outputs. Defaults to 1.
-	MaxOutputs int
-	// NoFinality makes Head leave Safe and Final out, as on networks without such a notion. Status still
-	// calls a transaction final at FinalDepth.
+
+	// NoFinality makes Head omit Safe and Final, as on networks without finality. Status still reports a
+	// transaction as final at FinalDepth.
 	NoFinality bool
-	// ValidBlocks and ValidFor bound, counted from Build, when a transaction may be included. 0
-	// means no bound.
+
+	// MaxOutputs is the number of destinations that one transaction may pay, at most 64. Defaults to 1.
+	MaxOutputs int
+
+	// ValidBlocks (in blocks) and ValidFor limit a transaction's validity, counted from Build. Both
+	// default to 0: no limit.
 	ValidBlocks uint64
 	ValidFor    time.Duration
-	// Intercept is called before every call that would go over the wire to a node, outside of any lock; see
-	// SetIntercept.
+
+	// Intercept is called before every node call, without a lock held; see SetIntercept. Defaults to none.
 	Intercept func(ctx context.Context, method Method) error
-	// Seed makes the hashes of two networks differ.
+
+	// Seed distinguishes the hashes of two networks. Defaults to 0.
 	Seed uint64
 }
 
-// DefaultNetwork describes the test network "simnet": native coin SIM with 18 decimals, priced as
-// ETH, and the token USDX with 6 decimals, priced as USDC; three confirmations. Change Slug and
-// CAIP2 to have several.
+// DefaultNetwork returns the test network "simnet", with three confirmations. Its native coin SIM has
+// 18 decimals and the price of ETH; its token USDX has 6 decimals and the price of USDC. Several
+// networks need different Slug and CAIP2.
 func DefaultNetwork() chain.Network {
 	return chain.Network{
 		Slug:                  "simnet",
@@ -118,26 +122,26 @@ type Chain struct {
 	networkID [8]byte
 	config    Config
 
-	mu       sync.Mutex
-	clock    func() time.Time
-	shift    time.Duration
-	baseFee  uint64
-	priority uint64
+	mu          sync.Mutex
+	clock       func() time.Time
+	clockOffset time.Duration // added by Advance
+	baseFee     uint64        // base units of the native coin per gas
+	priority    uint64        // base units of the native coin per gas
 
 	blocks   []*block // by height
-	final    uint64   // height of the final block; never falls but through a fork below it
-	forks    uint64   // part of every block's hash, so that forks differ
+	final    uint64   // height of the final block; falls only by a fork below it
+	forks    uint64   // number of forks; part of every block's hash
 	balances history[chain.Holding, chain.Amount]
 	nonces   history[chain.Address, uint64]
 	frozen   map[chain.Holding]bool
 
-	waiting  pool
-	included map[string]*inclusion
-	failing  map[string]bool // transactions whose execution fails
-	payers   uint64          // external accounts made so far
+	pool             pool
+	receipts         map[string]*receipt // of the canonical chain, by transaction hash
+	failing          map[string]bool     // hashes of transactions that revert
+	externalAccounts uint64              // number of accounts created for payers and NewAddress
 
-	lag    uint64
-	pruned uint64
+	lag    uint64 // blocks that the node is behind the tip
+	pruned uint64 // lowest height that the node has
 	faults faults
 }
 
@@ -157,9 +161,38 @@ var (
 	_ chain.Checker      = (*Chain)(nil)
 )
 
-// New returns a network that consists of its genesis block, timed now. It panics when the configured network
-// has no native coin.
+// New returns a network with a genesis block, timed now. It panics when the configured network has no
+// native coin.
 func New(config Config) *Chain {
+	config = config.withDefaults()
+	network := config.Network.With()
+
+	native, ok := network.Native()
+	if !ok {
+		panic(fmt.Sprintf("sim: network %q has no native coin", network.Slug))
+	}
+
+	id := sha256.Sum256([]byte(network.CAIP2))
+	c := &Chain{
+		network:   network,
+		native:    native,
+		networkID: [8]byte(id[:8]),
+		config:    config,
+		clock:     config.Clock,
+		baseFee:   DefaultBaseFee,
+		priority:  DefaultPriority,
+		frozen:    map[chain.Holding]bool{},
+		pool:      newPool(),
+		receipts:  map[string]*receipt{},
+		failing:   map[string]bool{},
+		faults:    newFaults(config.Intercept),
+	}
+	c.appendBlock(c.now(), nil)
+
+	return c
+}
+
+func (config Config) withDefaults() Config {
 	if config.Network.Slug == "" {
 		config.Network = DefaultNetwork()
 	}
@@ -180,39 +213,16 @@ func New(config Config) *Chain {
 		config.FinalDepth = config.Network.Confirmations - 1
 	}
 
-	config.MaxOutputs = min(max(config.MaxOutputs, 1), maxMovements)
 	if config.SafeDepth == 0 {
 		config.SafeDepth = (config.FinalDepth + 1) / 2
 	}
 
-	network := config.Network.With()
+	config.MaxOutputs = min(max(config.MaxOutputs, 1), maxTransfers)
 
-	native, ok := network.Native()
-	if !ok {
-		panic(fmt.Sprintf("sim: network %q has no native coin", network.Slug))
-	}
-
-	id := sha256.Sum256([]byte(network.CAIP2))
-	c := &Chain{
-		network:   network,
-		native:    native,
-		networkID: [8]byte(id[:8]),
-		config:    config,
-		clock:     config.Clock,
-		baseFee:   DefaultBaseFee,
-		priority:  DefaultPriority,
-		frozen:    map[chain.Holding]bool{},
-		waiting:   newPool(),
-		included:  map[string]*inclusion{},
-		failing:   map[string]bool{},
-		faults:    newFaults(config.Intercept),
-	}
-	c.appendBlock(c.now(), nil)
-
-	return c
+	return config
 }
 
-// Network describes the network.
+// Network returns the network's description. The caller may change it.
 func (c *Chain) Network() chain.Network {
 	n := c.network
 	n.Assets = append([]chain.Asset(nil), n.Assets...)
@@ -221,15 +231,15 @@ func (c *Chain) Network() chain.Network {
 	return n
 }
 
-// asset returns the asset of a symbol; controls only.
+// asset returns the asset of a symbol. It panics when there is none.
 func (c *Chain) asset(symbol string) chain.Asset {
-	a, ok := c.network.Asset(symbol)
+	asset, ok := c.network.Asset(symbol)
 	if !ok {
 		panic(fmt.Sprintf("sim: network %s has no asset %q", c.network.Slug, symbol))
 	}
 
-	return a
+	return asset
 }
 
-// now is the network's time; the caller holds mu, or is New.
-func (c *Chain) now() time.Time { return c.clock().Add(c.shift).UTC().Truncate(time.Millisecond) }
+// now returns the network's time. The caller holds mu, or is New.
+func (c *Chain) now() time.Time { return c.clock().Add(c.clockOffset).UTC().Truncate(time.Millisecond) }

@@ -1,7 +1,5 @@
 package sim
 
-// The transaction: its bytes, its digest, its signature.
-
 import (
 	"bytes"
 	"crypto/sha256"
@@ -17,53 +15,54 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// The wire form, big-endian. There is exactly one encoding of a transaction.
+// The wire format, big-endian: offset, length, field. A transaction has exactly one encoding.
 //
 //	 0   1  version, 1
 //	 1   8  network: the first 8 bytes of the SHA-256 of its CAIP-2 name
 //	 9  20  sender
 //	29   8  nonce
-//	37   8  max price of gas
-//	45   8  priority price of gas, at most the max price
-//	53   8  last height it may be included at; 0 without bound
-//	61   8  last block time it may be included at, Unix milliseconds; 0 without bound
-//	69   1  number of movements, 1 to 64
-//	70  65  each movement: kind 1, asset id 12 (zero for the native coin), recipient 20, amount 32
-//	    65  signature r, s, recovery id; left out of the unsigned form
+//	37   8  max price, base units of the native coin per gas
+//	45   8  priority price, likewise; at most the max price
+//	53   8  last height of a block that may include it; 0 for no limit
+//	61   8  last time of a block that may include it, Unix milliseconds; 0 for no limit
+//	69   1  number of transfers, 1 to 64
+//	70  65  each transfer: kind 1, asset id 12 (zero for the native coin), recipient 20, amount 32
+//	    65  signature r, s, recovery id; absent from the unsigned form
 //
-// The digest that is signed is the SHA-256 of "sim transaction\n" and the unsigned form; the
-// transaction's hash is the SHA-256 of the signed form, in hex.
+// The signed digest is the SHA-256 of "sim transaction\n" and the unsigned form. The transaction hash
+// is the SHA-256 of the signed form, in hex.
 const (
 	txVersion     = 1
-	txHeader      = 70
-	movementSize  = 65
+	headerSize    = 70
+	transferSize  = 65
 	signatureSize = 65
-	maxMovements  = 64
+	maxTransfers  = 64
 	maxUnixMilli  = 253_402_300_799_999 // the end of year 9999
 )
 
-// The kinds of movement. Values come first; the first one's index is 0, that of others counts from
-// furtherIndex.
+// The kinds of transfer. Value transfers come first.
 const (
-	moveValue    = 0 // native coin, shown by a block scan
-	moveToken    = 1 // a token, shown as the log that it leaves
-	moveInternal = 2 // native coin moved by a contract: in no block scan
+	kindValue    = 0 // native coin, visible in a block
+	kindToken    = 1 // a token, visible in a block as a log
+	kindInternal = 2 // native coin sent by a contract, visible in no block
 )
 
-// internalIndex is the index of the first internal transfer; see chain.Transfer. furtherIndex is
-// that of the second value.
+// The indices of transfers; see chain.Transfer. The first value transfer has index 0, tokens count
+// from 1.
 const (
-	internalIndex = 1 << 20
-	furtherIndex  = 1 << 19
+	firstInternalIndex = 1 << 20 // of the first internal transfer
+	firstFurtherIndex  = 1 << 19 // of the second value transfer
 )
 
-type movement struct {
+// transfer is one transfer of a transaction; amount is in base units.
+type transfer struct {
 	kind   byte
 	asset  [12]byte
 	to     account
 	amount chain.Amount
 }
 
+// transaction is a transaction; prices are base units of the native coin per gas.
 type transaction struct {
 	network       [8]byte
 	from          account
@@ -71,45 +70,47 @@ type transaction struct {
 	maxPrice      uint64
 	priority      uint64
 	validToHeight uint64
-	validTo       uint64 // Unix milliseconds
-	moves         []movement
+	validTo       uint64 // Unix milliseconds; 0 for no limit
+	transfers     []transfer
 	signature     [signatureSize]byte
 }
 
+// unsigned returns the unsigned form.
 func (t *transaction) unsigned() []byte {
-	b := make([]byte, 0, txHeader+len(t.moves)*movementSize+signatureSize)
-	b = append(b, txVersion)
-	b = append(b, t.network[:]...)
+	raw := make([]byte, 0, headerSize+len(t.transfers)*transferSize+signatureSize)
+	raw = append(raw, txVersion)
+	raw = append(raw, t.network[:]...)
 
-	b = append(b, t.from[:]...)
+	raw = append(raw, t.from[:]...)
 	for _, n := range []uint64{t.nonce, t.maxPrice, t.priority, t.validToHeight, t.validTo} {
-		b = binary.BigEndian.AppendUint64(b, n)
+		raw = binary.BigEndian.AppendUint64(raw, n)
 	}
 
-	b = append(b, byte(len(t.moves)))
-	for _, m := range t.moves {
-		b = append(b, m.kind)
-		b = append(b, m.asset[:]...)
-		b = append(b, m.to[:]...)
-		amount := m.amount.Bytes32()
-		b = append(b, amount[:]...)
+	raw = append(raw, byte(len(t.transfers)))
+	for _, moved := range t.transfers {
+		amount := moved.amount.Bytes32()
+
+		raw = append(raw, moved.kind)
+		raw = append(raw, moved.asset[:]...)
+		raw = append(raw, moved.to[:]...)
+		raw = append(raw, amount[:]...)
 	}
 
-	return b
+	return raw
 }
 
 func (t *transaction) raw() []byte { return append(t.unsigned(), t.signature[:]...) }
 
 func (t *transaction) hash() string {
-	h := sha256.Sum256(t.raw())
-	return hex.EncodeToString(h[:])
+	hash := sha256.Sum256(t.raw())
+	return hex.EncodeToString(hash[:])
 }
 
 func (t *transaction) digest() [32]byte {
 	return sha256.Sum256(append([]byte("sim transaction\n"), t.unsigned()...))
 }
 
-// decode reads a signed transaction; decodeUnsigned one without its signature.
+// decode parses a signed transaction. A wrong form is fault.Invalid.
 func decode(raw []byte) (*transaction, error) {
 	if len(raw) < signatureSize {
 		return nil, errTxMalformed
@@ -130,43 +131,44 @@ var errTxMalformed = fault.New(
 	"the bytes are not a transaction of this network's form",
 )
 
-func decodeUnsigned(b []byte) (*transaction, error) {
-	if len(b) < txHeader || b[0] != txVersion {
+// decodeUnsigned parses a transaction without its signature.
+func decodeUnsigned(raw []byte) (*transaction, error) {
+	if len(raw) < headerSize || raw[0] != txVersion {
 		return nil, errTxMalformed
 	}
 
-	t := &transaction{network: [8]byte(b[1:9]), from: account(b[9:29])}
+	t := &transaction{network: [8]byte(raw[1:9]), from: account(raw[9:29])}
 	for i, n := range []*uint64{&t.nonce, &t.maxPrice, &t.priority, &t.validToHeight, &t.validTo} {
-		*n = binary.BigEndian.Uint64(b[29+8*i:])
+		*n = binary.BigEndian.Uint64(raw[29+8*i:])
 	}
 
-	count := int(b[69])
-	if count == 0 || count > maxMovements || len(b) != txHeader+count*movementSize ||
+	count := int(raw[69])
+	if count == 0 || count > maxTransfers || len(raw) != headerSize+count*transferSize ||
 		t.priority > t.maxPrice || t.validTo > maxUnixMilli {
 		return nil, errTxMalformed
 	}
 
 	for i := range count {
-		p := b[txHeader+i*movementSize:]
-		m := movement{kind: p[0], asset: [12]byte(p[1:13]), to: account(p[13:33])}
-		m.amount, _ = chain.AmountFromBytes(p[33:65]) // 32 bytes always fit
+		part := raw[headerSize+i*transferSize:]
+		moved := transfer{kind: part[0], asset: [12]byte(part[1:13]), to: account(part[13:33])}
+		moved.amount, _ = chain.AmountFromBytes(part[33:65]) // 32 bytes always fit
 
-		native := m.asset == [12]byte{}
-		if m.kind > moveInternal || native == (m.kind == moveToken) ||
-			(m.kind == moveValue && i > 0 && t.moves[i-1].kind != moveValue) {
+		native := moved.asset == [12]byte{}
+		if moved.kind > kindInternal || native == (moved.kind == kindToken) ||
+			(moved.kind == kindValue && i > 0 && t.transfers[i-1].kind != kindValue) {
 			return nil, errTxMalformed
 		}
 
-		t.moves = append(t.moves, m)
+		t.transfers = append(t.transfers, moved)
 	}
 
 	return t, nil
 }
 
-// values counts the movements of native coin that a block scan shows, calls the others.
-func (t *transaction) values() (n uint64) {
-	for _, m := range t.moves {
-		if m.kind == moveValue {
+// valueTransfers returns the number of transfers of kindValue.
+func (t *transaction) valueTransfers() (n uint64) {
+	for _, moved := range t.transfers {
+		if moved.kind == kindValue {
 			n++
 		}
 	}
@@ -174,11 +176,12 @@ func (t *transaction) values() (n uint64) {
 	return n
 }
 
-func (t *transaction) calls() uint64 { return uint64(len(t.moves)) - t.values() }
+// contractCalls returns the number of token and internal transfers.
+func (t *transaction) contractCalls() uint64 { return uint64(len(t.transfers)) - t.valueTransfers() }
 
-// gas is what the transaction uses; see GasNative.
+// gas returns the gas that the transaction uses; see GasNative.
 func (t *transaction) gas() uint64 {
-	calls, values := t.calls(), t.values()
+	calls, values := t.contractCalls(), t.valueTransfers()
 	if calls == 0 {
 		return values * GasNative
 	}
@@ -186,24 +189,24 @@ func (t *transaction) gas() uint64 {
 	return calls*GasToken + (max(values, 1)-1)*GasNative
 }
 
+// maxFee returns the most that the transaction can cost, in base units of the native coin.
 func (t *transaction) maxFee() chain.Amount { return chain.Units(t.maxPrice).Mul(t.gas()) }
 
-// price is what a unit of gas costs at a base fee; ok is false while the transaction pays too
-// little to be included.
-func (t *transaction) price(base uint64) (price uint64, ok bool) {
-	if t.maxPrice < base {
+// price returns the price per gas at a base fee, as EIP-1559 defines it. ok is false when the maximum
+// price is below the base fee.
+func (t *transaction) price(baseFee uint64) (price uint64, ok bool) {
+	if t.maxPrice < baseFee {
 		return 0, false
 	}
 
-	return base + min(t.priority, t.maxPrice-base), true
+	return baseFee + min(t.priority, t.maxPrice-baseFee), true
 }
 
-// spendsNative is the native coin that it moves, the network fee not counted; ok is false when the
-// sum overflows.
-func (t *transaction) spendsNative() (sum chain.Amount, ok bool) {
-	for _, m := range t.moves {
-		if m.kind != moveToken {
-			if sum, ok = sum.AddOK(m.amount); !ok {
+// nativeValue returns the sum of its native transfers, without the fee. ok is false when it overflows.
+func (t *transaction) nativeValue() (sum chain.Amount, ok bool) {
+	for _, moved := range t.transfers {
+		if moved.kind != kindToken {
+			if sum, ok = sum.AddOK(moved.amount); !ok {
 				return sum, false
 			}
 		}
@@ -212,12 +215,13 @@ func (t *transaction) spendsNative() (sum chain.Amount, ok bool) {
 	return sum, true
 }
 
-// expired reports whether a block of that height and time comes too late for it.
+// expired reports whether a block of that height and time is after its validity.
 func (t *transaction) expired(height uint64, at time.Time) bool {
 	return (t.validToHeight != 0 && height > t.validToHeight) ||
 		(t.validTo != 0 && at.UnixMilli() > int64(t.validTo))
 }
 
+// validToTime returns the end of its validity; zero for no limit.
 func (t *transaction) validToTime() time.Time {
 	if t.validTo == 0 {
 		return time.Time{}
@@ -226,95 +230,98 @@ func (t *transaction) validToTime() time.Time {
 	return time.UnixMilli(int64(t.validTo)).UTC()
 }
 
-// transfers lists what the transaction moves when it succeeds, internal movements only on demand.
-// Amounts of 0 are left out, but count in the indices, as a log of 0 does.
-func (c *Chain) transfers(t *transaction, hash string, internal bool) []chain.Transfer {
+// chainTransfers returns the transfers of the transaction, internal ones only on demand. It omits
+// amounts of 0, but counts them in the indices, as logs of 0 are counted.
+func (c *Chain) chainTransfers(tx *transaction, hash string, internal bool) []chain.Transfer {
 	var (
-		out                  []chain.Transfer
-		further, logs, inner uint32
+		visible                          []chain.Transfer
+		values, tokenLogs, internalCalls uint32
 	)
 
-	for _, m := range t.moves {
+	for _, t := range tx.transfers {
 		var index uint32
 
-		switch m.kind {
-		case moveValue:
-			if further > 0 {
-				index = furtherIndex + further - 1
+		switch t.kind {
+		case kindValue:
+			if values > 0 {
+				index = firstFurtherIndex + values - 1
 			}
 
-			further++
-		case moveToken:
-			index = 1 + logs
-			logs++
-		case moveInternal:
-			index = internalIndex + inner
-			inner++
+			values++
+		case kindToken:
+			index = 1 + tokenLogs
+			tokenLogs++
+		case kindInternal:
+			index = firstInternalIndex + internalCalls
+			internalCalls++
 		}
 
-		asset, known := c.network.AssetByID(c.assetID(m))
-		if m.amount.IsZero() || !known || (m.kind == moveInternal && !internal) {
+		asset, known := c.network.AssetByID(c.assetID(t))
+		if t.amount.IsZero() || !known || (t.kind == kindInternal && !internal) {
 			continue
 		}
 
-		out = append(out, chain.Transfer{
+		visible = append(visible, chain.Transfer{
 			TxHash:  hash,
 			Index:   index,
-			From:    t.from.address(),
-			To:      m.to.address(),
+			From:    tx.from.address(),
+			To:      t.to.address(),
 			AssetID: asset.ID,
-			Amount:  m.amount,
+			Amount:  t.amount,
 		})
 	}
 
-	return out
+	return visible
 }
 
-func (c *Chain) assetID(m movement) string {
-	if m.kind != moveToken {
+func (c *Chain) assetID(t transfer) string {
+	if t.kind != kindToken {
 		return c.native.ID
 	}
 
-	return hex.EncodeToString(m.asset[:])
+	return hex.EncodeToString(t.asset[:])
 }
 
-func (c *Chain) outputs(t *transaction) []chain.Output {
-	out := make([]chain.Output, 0, len(t.moves))
-	for _, m := range t.moves {
-		out = append(out, chain.Output{To: m.to.address(), AssetID: c.assetID(m), Amount: m.amount})
+// outputs returns the transaction's transfers as outputs of an order.
+func (c *Chain) outputs(tx *transaction) []chain.Output {
+	outputs := make([]chain.Output, 0, len(tx.transfers))
+	for _, t := range tx.transfers {
+		outputs = append(outputs, chain.Output{To: t.to.address(), AssetID: c.assetID(t), Amount: t.amount})
 	}
 
-	return out
+	return outputs
 }
 
-func (c *Chain) movement(o chain.Output) (movement, error) {
-	to, err := parseAccount(string(o.To))
+// transferOf returns the transfer of an output. A bad address or an unknown asset is fault.Invalid.
+func (c *Chain) transferOf(output chain.Output) (transfer, error) {
+	to, err := parseAccount(string(output.To))
 	if err != nil {
-		return movement{}, err
+		return transfer{}, err
 	}
 
-	asset, ok := c.network.AssetByID(o.AssetID)
+	asset, ok := c.network.AssetByID(output.AssetID)
 	if !ok {
-		return movement{}, fault.New(
+		return transfer{}, fault.New(
 			fault.Invalid, "asset_unknown", "network %s has no asset with id %q",
-			c.network.Slug, o.AssetID,
+			c.network.Slug, output.AssetID,
 		)
 	}
 
-	m := movement{kind: moveValue, to: to, amount: o.Amount}
+	t := transfer{kind: kindValue, to: to, amount: output.Amount}
 	if asset.Kind == chain.Token {
-		m.kind = moveToken
-		if _, err := hex.Decode(m.asset[:], []byte(asset.ID)); err != nil {
-			return movement{}, fault.Wrap(
+		t.kind = kindToken
+		if _, err := hex.Decode(t.asset[:], []byte(asset.ID)); err != nil {
+			return transfer{}, fault.Wrap(
 				err, fault.Invalid, "asset_unknown", "asset %s has an id that is not hex",
 				asset.Symbol,
 			)
 		}
 	}
 
-	return m, nil
+	return t, nil
 }
 
+// accountOf returns the account of a compressed secp256k1 public key. Another key is fault.Invalid.
 func accountOf(key chain.PublicKey) (account, error) {
 	if key.Curve != chain.Secp256k1 || len(key.Bytes) != secp256k1.PubKeyBytesLenCompressed {
 		return account{}, fault.New(
@@ -329,12 +336,12 @@ func accountOf(key chain.PublicKey) (account, error) {
 		)
 	}
 
-	h := sha256.Sum256(key.Bytes)
+	hash := sha256.Sum256(key.Bytes)
 
-	return account(h[:20]), nil
+	return account(hash[:20]), nil
 }
 
-// verify checks the transaction's signature against its sender.
+// verify returns fault.Invalid when the signature is not the sender's.
 func (t *transaction) verify() error {
 	digest := t.digest()
 
@@ -346,8 +353,8 @@ func (t *transaction) verify() error {
 		)
 	}
 
-	h := sha256.Sum256(key)
-	if !bytes.Equal(h[:20], t.from[:]) {
+	hash := sha256.Sum256(key)
+	if !bytes.Equal(hash[:20], t.from[:]) {
 		return fault.New(
 			fault.Invalid, "signature_invalid", "the transaction of %s is signed by another key",
 			t.from.address(),
@@ -357,8 +364,8 @@ func (t *transaction) verify() error {
 	return nil
 }
 
-// recoverKey returns the compressed key that made a signature of 65 bytes (r, s, recovery id) with
-// s in the lower half.
+// recoverKey returns the compressed public key of a signature of 65 bytes (r, s, recovery id). s must
+// be in the lower half of the group order.
 func recoverKey(digest, signature []byte) ([]byte, error) {
 	var s secp256k1.ModNScalar
 	if overflow := s.SetByteSlice(signature[32:64]); overflow || s.IsOverHalfOrder() {

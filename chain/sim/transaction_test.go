@@ -17,10 +17,10 @@ func sample() *transaction {
 		priority:      4,
 		validToHeight: 6,
 		validTo:       7,
-		moves: []movement{
-			{kind: moveValue, to: account{8}, amount: chain.Units(9)},
-			{kind: moveToken, asset: [12]byte{10}, to: account{11}, amount: chain.Units(12)},
-			{kind: moveInternal, to: account{13}, amount: chain.Units(14)},
+		transfers: []transfer{
+			{kind: kindValue, to: account{8}, amount: chain.Units(9)},
+			{kind: kindToken, asset: [12]byte{10}, to: account{11}, amount: chain.Units(12)},
+			{kind: kindInternal, to: account{13}, amount: chain.Units(14)},
 		},
 		signature: [signatureSize]byte{15},
 	}
@@ -28,7 +28,7 @@ func sample() *transaction {
 
 func TestTransactionForm(t *testing.T) {
 	raw := sample().raw()
-	if want := txHeader + 3*movementSize + signatureSize; len(raw) != want {
+	if want := headerSize + 3*transferSize + signatureSize; len(raw) != want {
 		t.Fatalf("%d bytes, want %d", len(raw), want)
 	}
 
@@ -36,7 +36,7 @@ func TestTransactionForm(t *testing.T) {
 		t.Fatalf("read back: %+v, %v", tx, err)
 	}
 
-	const first, second, third = txHeader, txHeader + movementSize, txHeader + 2*movementSize
+	const first, second, third = headerSize, headerSize + transferSize, headerSize + 2*transferSize
 
 	for name, change := range map[string]func(b []byte) []byte{
 		"empty":                        func([]byte) []byte { return nil },
@@ -46,15 +46,15 @@ func TestTransactionForm(t *testing.T) {
 		"no movements":                 func(b []byte) []byte { b[69] = 0; return b },
 		"a movement more than counted": func(b []byte) []byte { b[69] = 2; return b },
 		"too many movements": func(b []byte) []byte {
-			b[69] = maxMovements + 1
-			return append(b, make([]byte, maxMovements*movementSize)...)
+			b[69] = maxTransfers + 1
+			return append(b, make([]byte, maxTransfers*transferSize)...)
 		},
 		"priority above the price":  func(b []byte) []byte { b[52] = 6; return b },
 		"a time beyond all years":   func(b []byte) []byte { b[61] = 1; return b },
 		"an unknown kind":           func(b []byte) []byte { b[first] = 3; return b },
 		"a native coin with an id":  func(b []byte) []byte { b[first+1] = 1; return b },
 		"a token without an id":     func(b []byte) []byte { b[second+1] = 0; return b },
-		"a value that is not first": func(b []byte) []byte { b[third] = moveValue; return b },
+		"a value that is not first": func(b []byte) []byte { b[third] = kindValue; return b },
 	} {
 		if tx, err := decode(change(bytes.Clone(raw))); err == nil {
 			t.Errorf("%s is read as %+v", name, tx)
@@ -68,10 +68,10 @@ func TestSeveralValues(t *testing.T) {
 
 	tx := &transaction{
 		network: c.networkID,
-		moves: []movement{
-			{kind: moveValue, to: account{1}, amount: chain.Units(1)},
-			{kind: moveValue, to: account{2}, amount: chain.Units(2)},
-			{kind: moveValue, to: account{2}, amount: chain.Units(3)},
+		transfers: []transfer{
+			{kind: kindValue, to: account{1}, amount: chain.Units(1)},
+			{kind: kindValue, to: account{2}, amount: chain.Units(2)},
+			{kind: kindValue, to: account{2}, amount: chain.Units(3)},
 		},
 	}
 	if again, err := decode(tx.raw()); err != nil || !bytes.Equal(again.raw(), tx.raw()) {
@@ -83,9 +83,9 @@ func TestSeveralValues(t *testing.T) {
 	}
 
 	seen := map[uint32]bool{}
-	for i, m := range c.transfers(tx, "h", false) {
+	for i, m := range c.chainTransfers(tx, "h", false) {
 		if m.Amount != chain.Units(uint64(1+i)) || seen[m.Index] || (m.Index == 0) != (i == 0) ||
-			m.Index >= internalIndex {
+			m.Index >= firstInternalIndex {
 			t.Errorf("transfer %d is %+v", i, m)
 		}
 
@@ -96,7 +96,7 @@ func TestSeveralValues(t *testing.T) {
 		t.Errorf("%d transfers", len(seen))
 	}
 
-	tx.moves = append(tx.moves, movement{kind: moveValue, to: account{3}})
+	tx.transfers = append(tx.transfers, transfer{kind: kindValue, to: account{3}})
 	if err := c.accept(tx.raw()); fault.Code(err) != "transaction_malformed" {
 		t.Errorf("a network of three destinations answers four with %v", err)
 	}
@@ -105,7 +105,7 @@ func TestSeveralValues(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	f.Add(sample().raw())
 	f.Add([]byte{})
-	f.Add(bytes.Repeat([]byte{1}, txHeader+movementSize+signatureSize))
+	f.Add(bytes.Repeat([]byte{1}, headerSize+transferSize+signatureSize))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		tx, err := decode(raw)
 		if err != nil {
@@ -121,8 +121,8 @@ func FuzzDecode(f *testing.F) {
 		}
 		// What can be read can be looked at without a panic.
 		c := New(Config{})
-		c.transfers(tx, tx.hash(), true)
-		tx.spendsNative()
+		c.chainTransfers(tx, tx.hash(), true)
+		tx.nativeValue()
 
 		if tx.gas() < GasNative || tx.verify() == nil {
 			t.Fatalf("a made-up transaction of gas %d is signed", tx.gas())

@@ -11,91 +11,18 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// place is where a holding is kept: the owner's own account, or its associated token account.
-type place struct {
-	key  solanago.PublicKey
-	mint *mint // nil for the native coin
-}
-
-func (d *Driver) placeOf(h chain.Holding) (place, error) {
-	owner, err := parseKey(string(h.Address))
-	if err != nil {
-		return place{}, err
-	}
-
-	if h.AssetID == d.native.ID {
-		return place{key: owner}, nil
-	}
-
-	m, ok := d.mintOf(h.AssetID)
-	if !ok {
-		return place{}, fault.New(
-			fault.Invalid, "asset_unknown", "network %s has no asset with id %q",
-			d.network.Slug, h.AssetID,
-		)
-	}
-
-	account, err := m.accountOf(owner)
-
-	return place{key: account, mint: &m}, err
-}
-
-// amount reads what an account holds; 0 for one that does not exist or, being no token account of
-// the mint, holds no tokens.
-func (p place) amount(a *accountInfo) uint64 {
-	if a == nil {
-		return 0
-	}
-
-	if p.mint == nil {
-		return a.Lamports
-	}
-
-	t, err := readTokenAccount(a, *p.mint)
-	if err != nil {
-		return 0
-	}
-
-	return t.amount
-}
-
-// change returns what an account held before and after a transaction; named is false when the
-// transaction does not name it.
-func (p place) change(x executed) (before, after uint64, named bool) {
-	at := slices.Index(x.keys, p.key)
-	if at < 0 {
-		return 0, 0, false
-	}
-
-	if p.mint == nil {
-		return x.meta.PreBalances[at], x.meta.PostBalances[at], true
-	}
-
-	tokens := func(balances []tokenBalance) uint64 {
-		for _, b := range balances {
-			if b.AccountIndex == at && b.Mint == p.mint.key.String() {
-				return uint64(b.Amount.Digits)
-			}
-		}
-
-		return 0
-	}
-
-	return tokens(x.meta.PreTokenBalances), tokens(x.meta.PostTokenBalances), true
-}
-
-// Balances returns the balances after a block. Nodes only tell those of their newest block, so what
-// came later is undone: the balance is what the first later transaction that names the account
-// found there.
+// Balances returns the balance of each holding after a block, in base units. Nodes serve balances of
+// their newest block only, so later transactions are undone: the balance is what the first of them
+// found in the account.
 func (d *Driver) Balances(
 	ctx context.Context,
 	at chain.Ref,
 	holdings []chain.Holding,
 ) ([]chain.Amount, error) {
-	places := make([]place, len(holdings))
-	for i, h := range holdings {
+	accounts := make([]holdingAccount, len(holdings))
+	for i, holding := range holdings {
 		var err error
-		if places[i], err = d.placeOf(h); err != nil {
+		if accounts[i], err = d.holdingAccount(holding); err != nil {
 			return nil, err
 		}
 	}
@@ -104,42 +31,14 @@ func (d *Driver) Balances(
 		return nil, nil
 	}
 
-	amounts := make([]chain.Amount, len(holdings))
+	var amounts []chain.Amount
 
-	err := d.ask(ctx, func(ctx context.Context, e *endpoint) error {
-		h, err := d.headerAt(ctx, e, at.Height)
-		if err != nil {
-			return err
-		}
-
-		if h.Hash != at.Hash {
-			return e.Garbled("its block %d is %s, not %s", at.Height, h.Hash, at.Hash)
-		}
-
-		keys := make([]solanago.PublicKey, len(places))
-		for i, p := range places {
-			keys[i] = p.key
-		}
-
-		now, slot, err := e.accounts(ctx, keys, h.slot)
-		if err != nil {
-			return err
-		}
-
-		return e.each(ctx, len(places), func(ctx context.Context, i int) error {
-			amount := places[i].amount(now[i])
-
-			var err error
-			if slot > h.slot {
-				amount, err = d.amountAfter(ctx, e, places[i], h.slot, slot, amount)
-			}
-
-			amounts[i] = chain.Units(amount)
-
-			return err
-		})
+	err := d.ask(ctx, func(ctx context.Context, e *endpoint) (err error) {
+		amounts, err = d.balancesAt(ctx, e, at, accounts)
+		return err
 	})
 	if err != nil {
+		// fault.Stopped would stop the network, which needs no such old block otherwise.
 		if errors.Is(err, fault.Stopped) && fault.Code(err) == "node_pruned" {
 			err = fault.Wrap(
 				err, fault.Unavailable, "node_pruned", "no node of network %s has block %d",
@@ -153,32 +52,243 @@ func (d *Driver) Balances(
 	return amounts, nil
 }
 
-// amountAfter returns what an account held after a slot, holding amount at a later one.
-func (d *Driver) amountAfter(
+// balancesAt reads the balances after a block from one node.
+func (d *Driver) balancesAt(
 	ctx context.Context,
 	e *endpoint,
-	p place,
-	slot, now, amount uint64,
+	at chain.Ref,
+	accounts []holdingAccount,
+) ([]chain.Amount, error) {
+	h, err := d.headerAt(ctx, e, at.Height)
+	if err != nil {
+		return nil, err
+	}
+
+	if h.Hash != at.Hash {
+		return nil, e.Garbled("its block %d is %s, not %s", at.Height, h.Hash, at.Hash)
+	}
+
+	infos, slot, err := e.accounts(ctx, keysOf(accounts), h.slot)
+	if err != nil {
+		return nil, err
+	}
+
+	amounts := make([]chain.Amount, len(accounts))
+
+	err = e.forEach(ctx, len(accounts), func(ctx context.Context, i int) error {
+		amount := accounts[i].balance(infos[i])
+
+		var err error
+		if slot > h.slot {
+			amount, err = d.balanceAfter(ctx, e, accounts[i], h.slot, slot, amount)
+		}
+
+		amounts[i] = chain.Units(amount)
+
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	return amounts, nil
+}
+
+// balanceAfter returns an account's balance after a slot, given the balance at a later slot.
+func (d *Driver) balanceAfter(
+	ctx context.Context,
+	e *endpoint,
+	account holdingAccount,
+	slot, laterSlot, laterBalance uint64,
 ) (uint64, error) {
-	later, _, err := e.signatures(ctx, p.key.String(), slot+1, now)
+	later, _, err := e.signatures(ctx, account.key.String(), slot+1, laterSlot)
 	if err != nil || len(later) == 0 {
-		return amount, err
+		return laterBalance, err
 	}
 
 	first := later[len(later)-1]
 
-	f, err := d.lookUp(ctx, e, first.Signature)
+	tx, err := d.fetchTransaction(ctx, e, first.Signature)
 	if err != nil {
 		return 0, err
 	}
 
-	before, _, named := p.change(f.executed)
+	before, _, named := account.balanceChange(tx.executedTx)
 	if named {
 		return before, nil
 	}
 
 	return 0, e.Garbled(
 		"transaction %s is listed for account %s and does not name it",
-		first.Signature, p.key,
+		first.Signature, account.key,
 	)
+}
+
+// holdingAccount is the account of a holding: the owner's own, or its associated token account.
+type holdingAccount struct {
+	key  solanago.PublicKey
+	mint *mint // nil for the native coin
+}
+
+func (d *Driver) holdingAccount(holding chain.Holding) (holdingAccount, error) {
+	owner, err := parseKey(string(holding.Address))
+	if err != nil {
+		return holdingAccount{}, err
+	}
+
+	if holding.AssetID == d.native.ID {
+		return holdingAccount{key: owner}, nil
+	}
+
+	m, ok := d.mintOf(holding.AssetID)
+	if !ok {
+		return holdingAccount{}, d.unknownAsset(holding.AssetID)
+	}
+
+	key, err := m.accountOf(owner)
+
+	return holdingAccount{key: key, mint: &m}, err
+}
+
+func keysOf(accounts []holdingAccount) []solanago.PublicKey {
+	keys := make([]solanago.PublicKey, len(accounts))
+	for i, account := range accounts {
+		keys[i] = account.key
+	}
+
+	return keys
+}
+
+// balance returns the balance of an account, in base units. It is 0 when the account does not exist or
+// is no token account of the mint.
+func (a holdingAccount) balance(info *accountInfo) uint64 {
+	if info == nil {
+		return 0
+	}
+
+	if a.mint == nil {
+		return info.Lamports
+	}
+
+	t, err := parseTokenAccount(info, *a.mint)
+	if err != nil {
+		return 0
+	}
+
+	return t.amount
+}
+
+// balanceChange returns the balance before and after a transaction, in base units. named is false when
+// the transaction does not name the account.
+func (a holdingAccount) balanceChange(tx executedTx) (before, after uint64, named bool) {
+	index := slices.Index(tx.keys, a.key)
+	if index < 0 {
+		return 0, 0, false
+	}
+
+	if a.mint == nil {
+		return tx.meta.PreBalances[index], tx.meta.PostBalances[index], true
+	}
+
+	amountOf := func(balances []tokenBalance) uint64 {
+		for _, balance := range balances {
+			if balance.AccountIndex == index && balance.Mint == a.mint.key.String() {
+				return uint64(balance.Amount.BaseUnits)
+			}
+		}
+
+		return 0
+	}
+
+	return amountOf(tx.meta.PreTokenBalances), amountOf(tx.meta.PostTokenBalances), true
+}
+
+// accountInfo is an account as nodes send it.
+type accountInfo struct {
+	Lamports   uint64      `json:"lamports"`
+	Owner      string      `json:"owner"` // program
+	Executable bool        `json:"executable"`
+	Data       base64Bytes `json:"data"`
+}
+
+// lamportsOf returns the coin of an account, 0 for nil.
+func lamportsOf(info *accountInfo) uint64 {
+	if info == nil {
+		return 0
+	}
+
+	return info.Lamports
+}
+
+// maxAccountsPerCall is the limit of getMultipleAccounts. Source:
+// solana.com/docs/rpc/http/getmultipleaccounts.
+const maxAccountsPerCall = 100
+
+// accounts returns the accounts of the keys, nil for each that does not exist, and their slot. The slot
+// is at least minSlot; of several calls it is the lowest.
+func (e *endpoint) accounts(
+	ctx context.Context,
+	keys []solanago.PublicKey,
+	minSlot uint64,
+) ([]*accountInfo, uint64, error) {
+	var (
+		all        []*accountInfo
+		lowestSlot uint64
+	)
+
+	for start := 0; start < len(keys); start += maxAccountsPerCall {
+		part := keys[start:min(start+maxAccountsPerCall, len(keys))]
+
+		var answer struct {
+			Context struct {
+				Slot uint64 `json:"slot"`
+			} `json:"context"`
+			Value []*accountInfo `json:"value"`
+		}
+
+		options := map[string]any{"commitment": "confirmed", "encoding": "base64"}
+		if minSlot > 0 {
+			options["minContextSlot"] = minSlot
+		}
+
+		if err := e.call(ctx, &answer, "getMultipleAccounts", part, options); err != nil {
+			return nil, 0, err
+		}
+
+		if len(answer.Value) != len(part) || answer.Context.Slot < minSlot {
+			return nil, 0, e.Garbled(
+				"it answered %d of %d accounts, of slot %d",
+				len(answer.Value), len(part), answer.Context.Slot,
+			)
+		}
+
+		if start == 0 || answer.Context.Slot < lowestSlot {
+			lowestSlot = answer.Context.Slot
+		}
+
+		all = append(all, answer.Value...)
+	}
+
+	return all, lowestSlot, nil
+}
+
+// exists reports whether there is an account at an address.
+func (e *endpoint) exists(ctx context.Context, address chain.Address) (bool, error) {
+	key, err := parseKey(string(address))
+	if err != nil {
+		return false, err
+	}
+
+	accounts, _, err := e.accounts(ctx, []solanago.PublicKey{key}, 0)
+
+	return err == nil && accounts[0] != nil, err
+}
+
+// rentMinimum returns the least lamports that an account of a data size in bytes must hold.
+func (e *endpoint) rentMinimum(ctx context.Context, size int) (uint64, error) {
+	var lamports uint64
+
+	err := e.call(ctx, &lamports, "getMinimumBalanceForRentExemption", size, confirmed{})
+
+	return lamports, err
 }

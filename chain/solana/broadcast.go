@@ -2,7 +2,6 @@ package solana
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 
@@ -13,17 +12,60 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-func encode(raw []byte) string { return base64.StdEncoding.EncodeToString(raw) }
-
-// Broadcast hands a transaction to a node, which runs it first. Bytes that are no transaction with
-// good signatures, and those whose money is not there, are fault.Invalid. One that would fail for
-// another reason is sent all the same: in a block the failure is a fact and costs a signature,
-// while bytes that are held back could still succeed later.
+// Broadcast sends a transaction to a node, which simulates it first. Errors:
+//   - fault.Invalid, code transaction_malformed: the bytes are not a transaction with valid signatures;
+//   - fault.Invalid, code transaction_unfunded: an account lacks the funds.
+//
+// A transaction that would fail for another reason is sent without simulation. Included, its failure is
+// proven and costs the base fee; withheld, it could still succeed later.
 func (d *Driver) Broadcast(ctx context.Context, tx chain.Signed) error {
+	if err := checkSigned(tx); err != nil {
+		return err
+	}
+
+	return d.ask(ctx, func(ctx context.Context, e *endpoint) error {
+		err := e.send(ctx, tx.Raw, false)
+
+		refusal, ok := errors.AsType[*failover.Refusal](err)
+		if !ok {
+			return err
+		}
+
+		switch {
+		case refusal.Code == codeBadSignature || refusal.Code == codeInvalidParams:
+			return fault.Wrap(
+				refusal, fault.Invalid, "transaction_malformed",
+				"the node takes transaction %s for malformed",
+				tx.TxHash,
+			)
+		case refusal.Code != codePreflightFailed:
+			return e.Garbled("%s", refusal)
+		}
+
+		switch simulated := parseTxError(refusal); {
+		case simulated.name == "AlreadyProcessed":
+			return nil
+		case simulated.name == "BlockhashNotFound": // expired, or this node is behind
+			return e.Garbled("%s", refusal)
+		case simulated.insufficientFunds():
+			return fault.Wrap(
+				refusal, fault.Invalid, "transaction_unfunded",
+				"the money for transaction %s from %s is not there",
+				tx.TxHash, tx.From,
+			)
+		}
+
+		return e.send(ctx, tx.Raw, true)
+	})
+}
+
+// checkSigned returns fault.Invalid when the bytes are not the transaction of the hash, in its only
+// encoding and with valid signatures.
+func checkSigned(tx chain.Signed) error {
 	parsed, err := solanago.TransactionFromBytes(tx.Raw)
 	if err == nil {
-		var again []byte
-		if again, err = parsed.MarshalBinary(); err == nil && string(again) != string(tx.Raw) {
+		var encoded []byte
+		if encoded, err = parsed.MarshalBinary(); err == nil && string(encoded) != string(tx.Raw) {
 			err = errMalformed
 		}
 	}
@@ -40,107 +82,75 @@ func (d *Driver) Broadcast(ctx context.Context, tx chain.Signed) error {
 		)
 	}
 
-	return d.ask(ctx, func(ctx context.Context, e *endpoint) error {
-		err := e.send(ctx, tx.Raw, false)
-
-		r, ok := errors.AsType[*failover.Refusal](err)
-		if !ok {
-			return err
-		}
-
-		switch {
-		case r.Code == codeBadSignature || r.Code == codeInvalidParams:
-			return fault.Wrap(
-				r, fault.Invalid, "transaction_malformed",
-				"the node takes transaction %s for malformed",
-				tx.TxHash,
-			)
-		case r.Code != codePreflightFailed:
-			return e.Garbled("%s", r)
-		}
-
-		switch why := preflight(r); {
-		case why.name == "AlreadyProcessed":
-			return nil
-		case why.name == "BlockhashNotFound": // it ran out, or this node is behind
-			return e.Garbled("%s", r)
-		case why.unfunded():
-			return fault.Wrap(
-				r, fault.Invalid, "transaction_unfunded",
-				"the money for transaction %s from %s is not there",
-				tx.TxHash, tx.From,
-			)
-		}
-
-		return e.send(ctx, tx.Raw, true)
-	})
+	return nil
 }
 
 func (e *endpoint) send(ctx context.Context, raw []byte, skipPreflight bool) error {
-	return e.call(ctx, nil, "sendTransaction", encode(raw), map[string]any{
+	return e.call(ctx, nil, "sendTransaction", encodeBase64(raw), map[string]any{
 		"encoding":            "base64",
 		"skipPreflight":       skipPreflight,
 		"preflightCommitment": "confirmed",
 	})
 }
 
-// reason is why a transaction would fail: a named error, or the error of an instruction.
-type reason struct {
-	name   string // of the transaction's or the instruction's error
-	custom int64  // the program's own code; −1 for none
+// txError is the error of a simulated transaction.
+type txError struct {
+	name   string // of the TransactionError or InstructionError
+	custom int64  // the program's code; −1 for none
 }
 
-// preflight reads the reason from the data of a refusal.
-// Source: solana-sdk, TransactionError and InstructionError as they are written in JSON.
-func preflight(r *failover.Refusal) reason {
-	none := reason{custom: -1}
+// parseTxError returns the error in the data of a refusal. Source: solana-sdk, the JSON of
+// TransactionError and InstructionError.
+func parseTxError(refusal *failover.Refusal) txError {
+	parsed := txError{custom: -1}
 
 	var data struct {
 		Err json.RawMessage `json:"err"`
 	}
-	if json.Unmarshal(r.Data, &data) != nil {
-		return none
+	if json.Unmarshal(refusal.Data, &data) != nil {
+		return parsed
 	}
 
-	if json.Unmarshal(data.Err, &none.name) == nil {
-		return none
+	if json.Unmarshal(data.Err, &parsed.name) == nil {
+		return parsed
 	}
 
 	var named map[string]json.RawMessage
 	if json.Unmarshal(data.Err, &named) != nil {
-		return none
+		return parsed
 	}
 
+	// An instruction's error is [index, error].
 	var pair []json.RawMessage
 	if json.Unmarshal(named["InstructionError"], &pair) != nil || len(pair) != 2 {
 		for name := range named {
-			none.name = name
+			parsed.name = name
 		}
 
-		return none
+		return parsed
 	}
 
-	if json.Unmarshal(pair[1], &none.name) == nil {
-		return none
+	if json.Unmarshal(pair[1], &parsed.name) == nil {
+		return parsed
 	}
 
 	var custom struct {
 		Code *int64 `json:"Custom"`
 	}
 	if json.Unmarshal(pair[1], &custom) == nil && custom.Code != nil {
-		none.custom = *custom.Code
+		parsed.custom = *custom.Code
 	}
 
-	return none
+	return parsed
 }
 
-// unfunded recognises missing money: the fee's, the rent's, and code 1 of both the System program
-// and the token programs.
-func (r reason) unfunded() bool {
-	switch r.name {
+// insufficientFunds reports whether the error is a lack of funds for the payment, its fee or rent. Code 1
+// means it in the System program and the token programs.
+func (t txError) insufficientFunds() bool {
+	switch t.name {
 	case "AccountNotFound", "InsufficientFundsForFee", "InsufficientFundsForRent", "InsufficientFunds":
 		return true
 	}
 
-	return r.custom == 1
+	return t.custom == 1
 }

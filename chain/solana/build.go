@@ -2,6 +2,8 @@ package solana
 
 import (
 	"context"
+	"crypto/ed25519"
+	"encoding/base64"
 	"encoding/json"
 	"slices"
 
@@ -11,153 +13,170 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// draft is Unsigned.Raw: the message that is signed, and until when it can be included.
-type draft struct {
-	// Message is the legacy message in its wire form.
-	Message []byte `json:"message"`
-	// ValidToHeight is the last block height that may hold it.
-	ValidToHeight uint64 `json:"valid_to_height"`
-}
-
-// Build makes a transaction that pays all outputs of an order, native coin or one token, on the
-// newest finalized blockhash: a younger one could leave the chain, and the transaction with it.
-// Token accounts that a destination lacks are made and paid for by the fee payer. A transfer fee of
-// the token is put on top, so that the amount arrives.
+// Build returns the unsigned transaction of an order, which pays native coin or one token. It uses the
+// newest finalized blockhash, since a younger one could leave the chain and the transaction with it.
+// The fee payer pays for token accounts that a destination lacks. A transfer fee of the token is added,
+// so that the amount arrives.
 //
-// An order to close is carried out where it empties a token account: the rent returns to whoever
-// paid it; where that cannot be found out, the account stays. One that would leave less than the
-// rent minimum of coin, since more arrived than it was planned for, pays the last output less by
-// what is missing.
+// With Order.Close it closes a token account that the order empties. The rent goes to the account that
+// paid it; if that is unknown, the token account stays open. Coin below the rent minimum cannot remain,
+// so the last output is reduced when more arrived since planning.
 func (d *Driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, error) {
-	s, err := d.spendOf(order)
+	builder, err := d.newTxBuilder(order)
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
 
-	var u chain.Unsigned
+	var unsigned chain.Unsigned
 
 	err = d.ask(ctx, func(ctx context.Context, e *endpoint) error {
-		s := s
-
-		s.payments = slices.Clone(s.payments)
-		if err := d.survey(ctx, e, &s); err != nil {
+		b := builder.clone()
+		if err := d.load(ctx, e, b); err != nil {
 			return err
 		}
 
-		if err := d.closing(ctx, e, &s); err != nil {
+		if err := d.planClose(ctx, e, b); err != nil {
 			return err
 		}
 
-		price, err := d.price(ctx, e, &s)
+		price, err := d.unitPrice(ctx, e, b)
 		if err != nil {
 			return err
 		}
 
-		limit := s.limit()
-		if price, err = s.affordable(price, limit); err != nil {
+		unitLimit := b.unitLimit()
+		if price, err = b.capPrice(price, unitLimit); err != nil {
 			return err
 		}
 
-		if err := d.settleAmounts(&s, s.feeAt(price, limit)); err != nil {
+		fee := b.networkFee(price, unitLimit)
+		if err := b.subtractFee(fee); err != nil {
 			return err
 		}
 
-		blockhash, validTo, err := e.blockhash(ctx)
+		if err := b.checkFunds(d.native, fee); err != nil {
+			return err
+		}
+
+		blockhash, validToHeight, err := e.latestBlockhash(ctx)
 		if err != nil {
 			return err
 		}
 
-		u, err = s.unsigned(price, limit, blockhash, validTo)
+		unsigned, err = b.unsigned(price, unitLimit, blockhash, validToHeight)
 
 		return err
 	})
 
-	return u, err
+	return unsigned, err
 }
 
-// settleAmounts takes the fee out of the last output where the order wants that, and makes sure
-// that everything can be paid.
-func (d *Driver) settleAmounts(s *spend, fee uint64) error {
-	if s.order.SubtractFee {
-		last := &s.payments[len(s.payments)-1]
-		if s.order.Close {
-			var paid chain.Amount
-			for _, p := range s.payments {
-				paid = paid.Add(chain.Units(p.amount))
-			}
+// clone returns a copy for one node, whose payments can be changed.
+func (b *txBuilder) clone() *txBuilder {
+	c := *b
+	c.payments = slices.Clone(b.payments)
 
-			last.amount -= min(last.amount, s.missing(paid, false))
-		}
+	return &c
+}
 
-		if last.amount <= fee {
-			return fault.New(
-				fault.State, "insufficient_funds",
-				"the %d lamports to send do not exceed the network fee of %d",
-				last.amount, fee,
-			)
-		}
-
-		last.amount -= fee
-		last.Amount = chain.Units(last.amount)
+// subtractFee reduces the last payment by the fee, in lamports, where the order demands it. One that does
+// not cover the fee is fault.State.
+func (b *txBuilder) subtractFee(fee uint64) error {
+	if !b.order.SubtractFee {
+		return nil
 	}
 
-	return s.judge(d.native, fee)
+	last := &b.payments[len(b.payments)-1]
+	if b.order.Close {
+		var total chain.Amount
+		for _, p := range b.payments {
+			total = total.Add(chain.Units(p.amount))
+		}
+
+		last.amount -= min(last.amount, b.rentShortfall(total, false))
+	}
+
+	if last.amount <= fee {
+		return fault.New(
+			fault.State, "insufficient_funds",
+			"the %d lamports to send do not exceed the network fee of %d",
+			last.amount, fee,
+		)
+	}
+
+	last.amount -= fee
+	last.Amount = chain.Units(last.amount)
+
+	return nil
 }
 
-// blockhash returns the newest finalized blockhash and the last height at which it can be used.
-func (e *endpoint) blockhash(ctx context.Context) (solanago.Hash, uint64, error) {
-	final := map[string]any{"commitment": "finalized"}
+// blockhashAge is the number of blocks for which a blockhash is valid. Source: Agave,
+// MAX_PROCESSING_AGE.
+const blockhashAge = 150
+
+// latestBlockhash returns the newest finalized blockhash and its last valid block height.
+func (e *endpoint) latestBlockhash(ctx context.Context) (solanago.Hash, uint64, error) {
+	finalized := map[string]any{"commitment": "finalized"}
 
 	var height uint64
-	if err := e.call(ctx, &height, "getBlockHeight", final); err != nil {
+	if err := e.call(ctx, &height, "getBlockHeight", finalized); err != nil {
 		return solanago.Hash{}, 0, err
 	}
 
 	var latest struct {
 		Value struct {
-			Hash    string `json:"blockhash"`
-			ValidTo uint64 `json:"lastValidBlockHeight"`
+			Hash          string `json:"blockhash"`
+			ValidToHeight uint64 `json:"lastValidBlockHeight"`
 		} `json:"value"`
 	}
-	if err := e.call(ctx, &latest, "getLatestBlockhash", final); err != nil {
+	if err := e.call(ctx, &latest, "getLatestBlockhash", finalized); err != nil {
 		return solanago.Hash{}, 0, err
 	}
 
+	// A transaction counts as expired once this height is final, so it must be plausible.
 	hash, err := solanago.HashFromBase58(latest.Value.Hash)
-	// A transaction counts as expired once this height is final, so a node must not make it up.
-	if err != nil || latest.Value.ValidTo < height+blockhashAge ||
-		latest.Value.ValidTo > height+4*blockhashAge {
+	if err != nil || latest.Value.ValidToHeight < height+blockhashAge ||
+		latest.Value.ValidToHeight > height+4*blockhashAge {
 		return solanago.Hash{}, 0, e.Garbled(
 			"its blockhash %q can be used up to height %d, and its final height is %d",
-			e.Clean(latest.Value.Hash), latest.Value.ValidTo, height,
+			e.Clean(latest.Value.Hash), latest.Value.ValidToHeight, height,
 		)
 	}
 
-	return hash, latest.Value.ValidTo, nil
+	return hash, latest.Value.ValidToHeight, nil
 }
 
-// blockhashAge is for how many blocks a blockhash can be used. Source: Agave, MAX_PROCESSING_AGE.
-const blockhashAge = 150
+// unsignedTx is the JSON of Unsigned.Raw.
+type unsignedTx struct {
+	// Message is the legacy message in its wire format, which the signers sign.
+	Message []byte `json:"message"`
 
-// unsigned writes the message.
-func (s *spend) unsigned(
-	price, limit uint64,
+	// ValidToHeight is the last block height that may include it.
+	ValidToHeight uint64 `json:"valid_to_height"`
+}
+
+// maxTransactionSize is the limit in bytes. Source: solana.com/docs/core/transactions.
+const maxTransactionSize = 1232
+
+// unsigned returns the unsigned transaction. An order too large for one is fault.Unsupported.
+func (b *txBuilder) unsigned(
+	price, unitLimit uint64,
 	blockhash solanago.Hash,
-	validTo uint64,
+	validToHeight uint64,
 ) (chain.Unsigned, error) {
 	tx, err := solanago.NewTransaction(
-		s.instructions(price, limit), blockhash, solanago.TransactionPayer(s.payer),
+		b.instructions(price, unitLimit), blockhash, solanago.TransactionPayer(b.payer),
 	)
 	if err != nil {
 		return chain.Unsigned{}, fault.Wrap(
 			err, fault.Invalid, "order_invalid",
 			"the order from %s cannot be written as a transaction",
-			s.from,
+			b.from,
 		)
 	}
 
 	message, err := tx.Message.MarshalBinary()
-	if err == nil && 1+64*int(tx.Message.Header.NumRequiredSignatures)+len(message) > maxTransaction {
+	if err == nil && 1+64*int(tx.Message.Header.NumRequiredSignatures)+len(message) > maxTransactionSize {
 		err = errMalformed
 	}
 
@@ -165,57 +184,120 @@ func (s *spend) unsigned(
 		return chain.Unsigned{}, fault.Wrap(
 			err, fault.Unsupported, "order_unsupported",
 			"the order from %s pays %d outputs, more than fit into one transaction",
-			s.from, len(s.payments),
+			b.from, len(b.payments),
 		)
 	}
 
-	raw, err := json.Marshal(draft{message, validTo})
+	raw, err := json.Marshal(unsignedTx{message, validToHeight})
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
 
-	u := chain.Unsigned{Raw: raw, MaxFee: chain.Units(s.feeAt(price, limit)).Add(chain.Units(s.rent))}
-	if s.payer != s.from {
-		u.Payloads = append(u.Payloads, chain.Payload{Key: s.order.FeePayer.Key, Data: message})
+	maxFee := chain.Units(b.networkFee(price, unitLimit)).Add(chain.Units(b.rent))
+	unsigned := chain.Unsigned{Raw: raw, MaxFee: maxFee}
+
+	// In the order of the message's signers: the fee payer first.
+	if b.payer != b.from {
+		payload := chain.Payload{Key: b.order.FeePayer.Key, Data: message}
+		unsigned.Payloads = append(unsigned.Payloads, payload)
 	}
 
-	u.Payloads = append(u.Payloads, chain.Payload{Key: s.order.From.Key, Data: message})
-	for _, p := range s.payments {
-		u.Outputs = append(u.Outputs, p.Output)
+	unsigned.Payloads = append(unsigned.Payloads, chain.Payload{Key: b.order.From.Key, Data: message})
+	for _, p := range b.payments {
+		unsigned.Outputs = append(unsigned.Outputs, p.Output)
 	}
 
-	return u, nil
+	return unsigned, nil
 }
 
-// maxTransaction is the most bytes of a transaction. Source: solana.com/docs/core/transactions.
-const maxTransaction = 1232
+// Assemble adds the signatures to an unsigned transaction. The transaction hash is the first signature,
+// the fee payer's. Signatures or keys that do not match are fault.Invalid, code signature_invalid.
+func (d *Driver) Assemble(
+	order chain.Order,
+	unsigned chain.Unsigned,
+	keys []chain.PublicKey,
+	signatures [][]byte,
+) (chain.Signed, error) {
+	var (
+		decoded unsignedTx
+		message solanago.Message
+	)
 
-func (s *spend) instructions(price, limit uint64) []solanago.Instruction {
-	list := []solanago.Instruction{setComputeUnitLimit(uint32(limit))}
-	if price > 0 {
-		list = append(list, setComputeUnitPrice(price))
+	if err := json.Unmarshal(unsigned.Raw, &decoded); err != nil {
+		return chain.Signed{}, signatureInvalid(
+			"the unsigned transaction from %s cannot be read", order.From.Address,
+		)
 	}
 
-	for _, p := range s.payments {
-		if p.mint == nil {
-			list = append(list, transferCoin(s.from, p.to, p.amount))
-			continue
-		}
-
-		if p.create {
-			list = append(list, createTokenAccount(s.payer, p.account, p.to, *p.mint))
-		}
-
-		list = append(list, transferTokens(s.source, p.account, s.from, *p.mint, p.gross, p.fee, p.hasFee))
+	if err := message.UnmarshalBase64(encodeBase64(decoded.Message)); err != nil {
+		return chain.Signed{}, signatureInvalid(
+			"the unsigned transaction from %s holds no message", order.From.Address,
+		)
 	}
 
-	if s.refund != nil {
-		if s.payments[0].hasFee {
-			list = append(list, harvestFees(s.source, *s.sourceMint))
-		}
-
-		list = append(list, closeTokenAccount(s.source, *s.refund, s.from, *s.sourceMint))
+	tx, err := attachSignatures(order, message, decoded.Message, keys, signatures)
+	if err != nil {
+		return chain.Signed{}, err
 	}
 
-	return list
+	raw, err := tx.MarshalBinary()
+	if err != nil {
+		return chain.Signed{}, signatureInvalid(
+			"the transaction from %s cannot be written", order.From.Address,
+		)
+	}
+
+	return chain.Signed{
+		TxHash:        tx.Signatures[0].String(),
+		Raw:           raw,
+		MaxFee:        unsigned.MaxFee,
+		Outputs:       unsigned.Outputs,
+		From:          order.From.Address,
+		ValidToHeight: decoded.ValidToHeight,
+	}, nil
 }
+
+// attachSignatures returns the transaction of a message after verifying one signature per signer.
+func attachSignatures(
+	order chain.Order,
+	message solanago.Message,
+	rawMessage []byte,
+	keys []chain.PublicKey,
+	signatures [][]byte,
+) (*solanago.Transaction, error) {
+	signers := int(message.Header.NumRequiredSignatures)
+	if len(keys) != signers || len(signatures) != signers || len(message.AccountKeys) < signers {
+		return nil, signatureInvalid(
+			"the transaction from %s needs %d signatures and got %d of %d keys",
+			order.From.Address, signers, len(signatures), len(keys),
+		)
+	}
+
+	tx := &solanago.Transaction{Message: message}
+	for i, signature := range signatures {
+		signer := message.AccountKeys[i]
+		if keys[i].Curve != chain.Ed25519 || string(keys[i].Bytes) != string(signer[:]) {
+			return nil, signatureInvalid(
+				"signature %d of the transaction from %s has to be made by %s, not by another key",
+				i+1, order.From.Address, signer,
+			)
+		}
+
+		if len(signature) != ed25519.SignatureSize || !ed25519.Verify(signer[:], rawMessage, signature) {
+			return nil, signatureInvalid(
+				"signature %d of the transaction from %s is not that of %s",
+				i+1, order.From.Address, signer,
+			)
+		}
+
+		tx.Signatures = append(tx.Signatures, solanago.SignatureFromBytes(signature))
+	}
+
+	return tx, nil
+}
+
+func signatureInvalid(format string, args ...any) error {
+	return fault.New(fault.Invalid, "signature_invalid", format, args...)
+}
+
+func encodeBase64(raw []byte) string { return base64.StdEncoding.EncodeToString(raw) }

@@ -14,51 +14,57 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Config says which network to serve and over which nodes. Network and one URL are required.
+// Config describes a network and its nodes. Network and RPC are required.
 type Config struct {
-	// Network is Mainnet, Devnet, a Local one or the caller's own. Its CAIP2 name holds the genesis
-	// hash that every node is compared with.
+	// Network is Mainnet, Devnet, a Local one or the caller's own. Every node's genesis hash must match
+	// its CAIP2 name.
 	Network chain.Network
-	// RPC is the http or https URL of a node. It may hold a key: no error or log ever shows more of
-	// it than the host.
+
+	// RPC is the http or https URL of a node. Of a key in it, errors and logs never contain more than the
+	// host.
 	RPC string
-	// RPCs are further nodes, in order of preference after RPC. A node that fails or lags is passed over.
+
+	// RPCs are further nodes, by preference after RPC. A node that fails or lags is passed over. Defaults
+	// to none.
 	RPCs []string
-	// Tokens are enabled beside the network's own assets. Symbol, Contract (the mint) and Decimals
-	// are required.
+
+	// Tokens are enabled in addition to the network's assets. Symbol, Contract (the mint) and Decimals
+	// are required. Defaults to none.
 	Tokens []chain.Asset
-	// Token2022 lists the mints among the tokens that belong to the Token-2022 program; all others
-	// belong to SPL Token. Check compares both with the network.
+
+	// Token2022 lists the mints of enabled tokens that belong to the Token-2022 program; all others
+	// belong to SPL Token. Check compares both with the network. Defaults to none.
 	Token2022 []chain.Address
-	// HTTPClient carries the requests; its Timeout is left alone. Defaults to one without redirects.
+
+	// HTTPClient sends the requests; its Timeout is not changed. Defaults to a client without redirects.
 	HTTPClient *http.Client
-	// Logger hears of failing nodes. Defaults to discarding.
+
+	// Logger receives node failures. Defaults to discarding.
 	Logger *slog.Logger
-	// Timeout bounds each HTTP request. Defaults to 20 seconds.
+
+	// Timeout limits each HTTP request. Defaults to 20 seconds.
 	Timeout time.Duration
-	// Attempts is how often all nodes are tried before a call is fault.Unavailable. Defaults to 3.
+
+	// Attempts is the number of times all nodes are tried before a call is fault.Unavailable. Defaults
+	// to 3.
 	Attempts int
-	// Concurrency is how many HTTP requests one node serves at a time. Defaults to 8.
+
+	// Concurrency is the maximum number of HTTP requests in flight per node. Defaults to 8.
 	Concurrency int
-	// MaxBlocks is the most blocks that one call of Blocks returns. Defaults to 16.
+
+	// MaxBlocks is the largest number of blocks that Blocks returns. Defaults to 16.
 	MaxBlocks int
-	// MaxResponse is the largest response body that is read, in bytes. Defaults to 128 MiB.
+
+	// MaxResponse is the largest response body, in bytes. Defaults to 128 MiB.
 	MaxResponse int64
-	// MaxPriorityPrice bounds what is offered beyond the base fee, in millionths of a lamport per
+
+	// MaxPriorityPrice is the highest price offered beyond the base fee, in millionths of a lamport per
 	// compute unit. Defaults to 1,000,000: at most 0.0002 SOL for a payment to a new token account.
 	MaxPriorityPrice uint64
 }
 
-// mint is an enabled token.
-type mint struct {
-	chain.Asset
-	key     solanago.PublicKey
-	program solanago.PublicKey
-}
-
-// New checks the configuration and returns a driver that sees payments by the signatures of
-// addresses. It does no I/O; Driver.Check asks the nodes. A configuration that cannot work is
-// fault.Invalid.
+// New returns a driver that finds payments in the histories of addresses. It does no I/O; Driver.Check
+// calls the nodes. An unusable configuration is fault.Invalid.
 func New(c Config) (*Driver, error) {
 	c = c.withDefaults()
 	if err := c.check(); err != nil {
@@ -66,76 +72,24 @@ func New(c Config) (*Driver, error) {
 	}
 
 	d := &Driver{
-		config: c,
-		mints:  map[solanago.PublicKey]mint{},
-		slots:  newSlotMemory(),
-		rests:  newRestMemory(),
+		config:   c,
+		mints:    map[solanago.PublicKey]mint{},
+		slots:    newSlotCache(),
+		balances: newBalanceCache(),
 	}
-	assets := append(append([]chain.Asset{}, c.Network.Assets...), c.Tokens...)
-	symbols := map[solanago.PublicKey]string{}
-
-	for i, a := range assets {
-		if a.Kind == chain.Native {
-			continue
-		}
-
-		key, err := parseKey(string(a.Contract))
-		if err != nil || a.Symbol == "" {
-			return nil, invalidConfig("token %q: %q is not the address of a mint", a.Symbol, a.Contract)
-		}
-
-		if other, twice := symbols[key]; twice {
-			return nil, invalidConfig("tokens %s and %s have the same mint", other, a.Symbol)
-		}
-
-		symbols[key] = a.Symbol
-		assets[i].Kind, assets[i].Contract = chain.Token, chain.Address(key.String())
+	if err := d.setAssets(c); err != nil {
+		return nil, err
 	}
 
-	c.Network.Assets = nil
-
-	d.network = c.Network.With(assets...)
-	for _, a := range d.network.Assets {
-		if a.Kind == chain.Token {
-			key := solanago.MustPublicKeyFromBase58(string(a.Contract))
-			d.mints[key] = mint{Asset: a, key: key, program: solanago.TokenProgramID}
-		}
-	}
-
-	for _, a := range c.Token2022 {
-		key, err := parseKey(string(a))
-
-		m, enabled := d.mints[key]
-		if err != nil || !enabled {
-			return nil, invalidConfig("Token2022 names %q, which is the mint of no enabled token", a)
-		}
-
-		m.program = solanago.Token2022ProgramID
-		d.mints[key] = m
-	}
-
-	native, ok := d.network.Native()
-	if !ok {
-		return nil, invalidConfig("network %s has no native asset: add one of kind native", c.Network.Slug)
-	}
-
-	d.native = native
-
-	d.nodes = &failover.Set[*endpoint]{Network: d.network.Slug, Log: c.Logger, Keep: true, Verify: d.verify}
-	for _, raw := range c.RPCs {
-		e, err := newEndpoint(raw, c)
-		if err != nil {
-			return nil, err
-		}
-
-		d.nodes.Nodes = append(d.nodes.Nodes, e)
+	if err := d.setNodes(c); err != nil {
+		return nil, err
 	}
 
 	return d, nil
 }
 
-// NewBlockDriver is New for a driver that also reads whole blocks. Each is some megabytes on the
-// main network.
+// NewBlockDriver is New for a driver that also reads whole blocks. A block of the main network has
+// several megabytes.
 func NewBlockDriver(c Config) (*BlockDriver, error) {
 	d, err := New(c)
 	if err != nil {
@@ -182,6 +136,94 @@ func (c Config) check() error {
 	}
 
 	return invalidConfig("network %s: confirmation rule %q is unknown", c.Network.Slug, c.Network.Rule)
+}
+
+// setAssets sets the network with its assets, the mints and the native coin.
+func (d *Driver) setAssets(c Config) error {
+	assets, err := c.assets()
+	if err != nil {
+		return err
+	}
+
+	c.Network.Assets = nil
+
+	d.network = c.Network.With(assets...)
+	for _, asset := range d.network.Assets {
+		if asset.Kind == chain.Token {
+			key := solanago.MustPublicKeyFromBase58(string(asset.Contract))
+			d.mints[key] = mint{Asset: asset, key: key, program: solanago.TokenProgramID}
+		}
+	}
+
+	for _, address := range c.Token2022 {
+		key, err := parseKey(string(address))
+
+		m, enabled := d.mints[key]
+		if err != nil || !enabled {
+			return invalidConfig("Token2022 names %q, which is the mint of no enabled token", address)
+		}
+
+		m.program = solanago.Token2022ProgramID
+		d.mints[key] = m
+	}
+
+	native, ok := d.network.Native()
+	if !ok {
+		return invalidConfig("network %s has no native asset: add one of kind native", c.Network.Slug)
+	}
+
+	d.native = native
+
+	return nil
+}
+
+// assets returns the network's assets and the tokens, with the mints in their canonical form.
+func (c Config) assets() ([]chain.Asset, error) {
+	assets := append(append([]chain.Asset{}, c.Network.Assets...), c.Tokens...)
+	symbols := map[solanago.PublicKey]string{}
+
+	for i, asset := range assets {
+		if asset.Kind == chain.Native {
+			continue
+		}
+
+		key, err := parseKey(string(asset.Contract))
+		if err != nil || asset.Symbol == "" {
+			return nil, invalidConfig(
+				"token %q: %q is not the address of a mint", asset.Symbol, asset.Contract,
+			)
+		}
+
+		if other, twice := symbols[key]; twice {
+			return nil, invalidConfig("tokens %s and %s have the same mint", other, asset.Symbol)
+		}
+
+		symbols[key] = asset.Symbol
+		assets[i].Kind, assets[i].Contract = chain.Token, chain.Address(key.String())
+	}
+
+	return assets, nil
+}
+
+// setNodes sets the nodes of the configured URLs.
+func (d *Driver) setNodes(c Config) error {
+	d.nodes = &failover.Set[*endpoint]{
+		Network: d.network.Slug,
+		Log:     c.Logger,
+		Keep:    true,
+		Verify:  d.verify,
+	}
+
+	for _, raw := range c.RPCs {
+		e, err := newEndpoint(raw, c)
+		if err != nil {
+			return err
+		}
+
+		d.nodes.Nodes = append(d.nodes.Nodes, e)
+	}
+
+	return nil
 }
 
 func invalidConfig(format string, args ...any) error {

@@ -13,9 +13,9 @@ import (
 	"github.com/seed-8ee7f392/payments/conformance"
 )
 
-// TestDriverOnTheRealMachine runs the suite with a token of either program: once with a driver that
-// reads blocks, once with one that reads histories.
-func TestDriverOnTheRealMachine(t *testing.T) {
+// TestDriverConformance runs the suite on a real node with a token of either program. One driver reads
+// blocks, the other histories.
+func TestDriverConformance(t *testing.T) {
 	t.Run("Blocks", func(t *testing.T) {
 		n := startNode(t, solanago.TokenProgramID)
 		conformance.TestDriver(t, func(t *testing.T) conformance.DriverHarness {

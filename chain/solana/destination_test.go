@@ -30,7 +30,7 @@ func TestDestinations(t *testing.T) {
 	must(t, err)
 	s.fund(chain.Party{Address: chain.Address(vault.String())}, sol, 0)
 
-	frozen := stranger(t)
+	frozen := newAddress(t)
 	must(t, controls{n}.Freeze(t.Context(), frozen, n.asset))
 
 	for _, c := range []struct {
@@ -40,10 +40,10 @@ func TestDestinations(t *testing.T) {
 		amount uint64
 		why    string // of the refusal; empty: it is paid
 	}{
-		{"coin to a new address", stranger(t), s.native(), 890_880, ""},
+		{"coin to a new address", newAddress(t), s.native(), 890_880, ""},
 		{
 			"less than the rent minimum to a new address",
-			stranger(t),
+			newAddress(t),
 			s.native(),
 			890_879,
 			"must receive at least 890880 lamports",
@@ -52,7 +52,7 @@ func TestDestinations(t *testing.T) {
 		{"coin to a token account", tokenAccount, s.native(), 1_000_000, "pay to its owner " + owner.String()},
 		{"tokens to a token account", tokenAccount, s.token(), 10, "pay to its owner " + owner.String()},
 		{"tokens to the owner of a token account", chain.Address(owner.String()), s.token(), 10, ""},
-		{"tokens to a new address", stranger(t), s.token(), 10, ""},
+		{"tokens to a new address", newAddress(t), s.token(), 10, ""},
 		{"coin to a mint", chain.Address(n.mint.String()), s.native(), 1_000_000, "it is a mint"},
 		{"tokens to a mint", chain.Address(n.mint.String()), s.token(), 10, "it is a mint"},
 		{

@@ -1,3 +1,19 @@
+// Package solana implements the driver for Solana: SOL, SPL Token and Token-2022.
+//
+// A Driver calls full nodes over JSON-RPC. New returns one that finds payments in the signature
+// histories of addresses (chain.AddressScanner), which every provider serves. NewBlockDriver returns
+// one that also reads whole blocks (chain.BlockScanner), for a node of one's own. Both build, sign and
+// broadcast transactions through chain.Sender, and plan sweeps through chain.Sweeper.
+//
+// Heights are block heights, as getBlockHeight counts them. A slot without a block has no height, so
+// blocks are linked without gaps, and Signed.ValidToHeight is the network's last valid block height.
+// The tip is the newest block of commitment "confirmed", which is also the safe block. The final block
+// is the newest of commitment "finalized".
+//
+// Transfers are computed from a transaction's balances before and after, never from its instructions.
+// So a transfer fee is not counted, and a payment by a program is. Tokens belong to the owner's
+// associated token account and are reported with the owner's address. Any other token account is
+// reported with its own address and never credited.
 package solana
 
 import (
@@ -14,13 +30,13 @@ import (
 
 // Driver serves one Solana network. It is safe for concurrent use.
 type Driver struct {
-	config  Config
-	network chain.Network
-	native  chain.Asset
-	mints   map[solanago.PublicKey]mint // enabled tokens
-	nodes   *failover.Set[*endpoint]
-	slots   *slotMemory
-	rests   *restMemory
+	config   Config
+	network  chain.Network
+	native   chain.Asset
+	mints    map[solanago.PublicKey]mint // of the enabled tokens
+	nodes    *failover.Set[*endpoint]
+	slots    *slotCache
+	balances *balanceCache
 }
 
 // BlockDriver is a Driver that also reads whole blocks.
@@ -42,7 +58,7 @@ var _ interface {
 
 var _ chain.BlockScanner = (*BlockDriver)(nil)
 
-// Network describes the network, its assets complete with ids. The caller may keep and change it.
+// Network returns the network's description, with the ids of its assets. The caller may change it.
 func (d *Driver) Network() chain.Network {
 	n := d.network
 	n.Assets, n.Tiers = slices.Clone(n.Assets), slices.Clone(n.Tiers)
@@ -50,10 +66,11 @@ func (d *Driver) Network() chain.Network {
 	return n
 }
 
-// Check asks every node for its genesis hash and every token for its mint. Another network is
-// fault.Stopped with code chain_id_mismatch; a token that is not there, counts differently, belongs
-// to another program or can be taken away is fault.Stopped with code token_mismatch or
-// token_unsafe; a node without an answer is fault.Unavailable.
+// Check compares every node's genesis hash and every token's mint with the configuration. Errors:
+//   - fault.Stopped, code chain_id_mismatch: a node serves another network;
+//   - fault.Stopped, code token_mismatch: a mint is missing, has other decimals or another program;
+//   - fault.Stopped, code token_unsafe: a mint's extension makes it unusable for payments;
+//   - fault.Unavailable: a node does not answer.
 func (d *Driver) Check(ctx context.Context) error {
 	for _, e := range d.nodes.Nodes {
 		if err := d.verify(ctx, e); err != nil {
@@ -68,8 +85,8 @@ func (d *Driver) Check(ctx context.Context) error {
 	return nil
 }
 
-// ParseAddress returns an address: 32 bytes in base58. Anything else is fault.Invalid. Base58 has
-// one spelling per value.
+// ParseAddress returns an address: 32 bytes in base58, which has one spelling per value. Anything else
+// is fault.Invalid.
 func (d *Driver) ParseAddress(s string) (chain.Address, error) {
 	key, err := parseKey(s)
 	if err != nil {
@@ -97,8 +114,8 @@ func parseKey(s string) (solanago.PublicKey, error) {
 	)
 }
 
-// DeriveAddress returns the address of an Ed25519 public key, which is the key in base58. Another
-// key is fault.Invalid.
+// DeriveAddress returns the address of an Ed25519 public key: the key in base58. Another key is
+// fault.Invalid.
 func (d *Driver) DeriveAddress(key chain.PublicKey) (chain.Address, error) {
 	if key.Curve != chain.Ed25519 || len(key.Bytes) != solanago.PublicKeyLength ||
 		!solanago.IsOnCurve(key.Bytes) {
@@ -112,7 +129,8 @@ func (d *Driver) DeriveAddress(key chain.PublicKey) (chain.Address, error) {
 	return chain.Address(solanago.PublicKeyFromBytes(key.Bytes).String()), nil
 }
 
-// TokenAccount returns the associated token account of an owner.
+// TokenAccount returns the associated token account of an owner. A bad address or an unknown token is
+// fault.Invalid.
 func (d *Driver) TokenAccount(owner chain.Address, asset chain.Asset) (chain.Address, error) {
 	key, err := parseKey(string(owner))
 	if err != nil {
@@ -135,38 +153,20 @@ func (d *Driver) TokenAccount(owner chain.Address, asset chain.Asset) (chain.Add
 	return chain.Address(account.String()), nil
 }
 
-// mintOf returns the token of an asset id.
-func (d *Driver) mintOf(assetID string) (mint, bool) {
-	a, ok := d.network.AssetByID(assetID)
-	if !ok || a.Kind != chain.Token {
-		return mint{}, false
-	}
-
-	m, ok := d.mints[solanago.MustPublicKeyFromBase58(string(a.Contract))]
-
-	return m, ok
-}
-
-// accountOf returns the associated token account of an owner.
-func (m mint) accountOf(owner solanago.PublicKey) (solanago.PublicKey, error) {
-	account, _, err := solanago.FindAssociatedTokenAddressWithProgram(owner, m.key, m.program)
-	if err != nil {
-		return account, fault.Wrap(
-			err, fault.Invalid, "address_invalid", "%s has no associated token account for %s",
-			owner, m.Symbol,
-		)
-	}
-
-	return account, nil
-}
-
 // PaymentURI returns a Solana Pay transfer request: solana:<to>?amount=<whole units>, with
 // spl-token=<mint> for a token. Source: docs.solanapay.com, transfer request.
 func (d *Driver) PaymentURI(to chain.Address, asset chain.Asset, amount chain.Amount) string {
-	q := "?amount=" + amount.Decimal(asset.Decimals).String()
+	query := "?amount=" + amount.Decimal(asset.Decimals).String()
 	if asset.Kind == chain.Token {
-		q += "&spl-token=" + url.QueryEscape(string(asset.Contract))
+		query += "&spl-token=" + url.QueryEscape(string(asset.Contract))
 	}
 
-	return "solana:" + string(to) + q
+	return "solana:" + string(to) + query
+}
+
+func (d *Driver) unknownAsset(assetID string) error {
+	return fault.New(
+		fault.Invalid, "asset_unknown", "network %s has no asset with id %q",
+		d.network.Slug, assetID,
+	)
 }

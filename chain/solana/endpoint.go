@@ -1,8 +1,7 @@
 package solana
 
-// JSON-RPC 2.0 over HTTP as Solana nodes speak it. One call is one request: providers count, limit
-// and forbid batches each in their own way. The client of solana-go is not used: it reads amounts
-// into float64 beside the integers, and retries on its own.
+// JSON-RPC 2.0 over HTTP. One call is one request, since providers count, limit and forbid batches
+// differently. The client of solana-go is not used: it reads amounts as float64 and retries on its own.
 
 import (
 	"bytes"
@@ -12,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -22,11 +22,11 @@ import (
 // endpoint is one node behind one URL.
 type endpoint struct {
 	failover.Node
-	url     string
-	client  *http.Client
-	timeout time.Duration
-	limit   int64
-	slots   chan struct{} // requests in flight
+	url         string
+	client      *http.Client
+	timeout     time.Duration // of one request
+	maxResponse int64         // bytes
+	inFlight    chan struct{} // holds one element per request in flight
 }
 
 func newEndpoint(raw string, c Config) (*endpoint, error) {
@@ -36,25 +36,46 @@ func newEndpoint(raw string, c Config) (*endpoint, error) {
 	}
 
 	return &endpoint{
-		Node:    failover.Node{Host: u.Host, Secrets: failover.SecretsOf(u)},
-		url:     raw,
-		client:  c.HTTPClient,
-		timeout: c.Timeout,
-		limit:   c.MaxResponse,
-		slots:   make(chan struct{}, c.Concurrency),
+		Node:        failover.Node{Host: u.Host, Secrets: failover.SecretsOf(u)},
+		url:         raw,
+		client:      c.HTTPClient,
+		timeout:     c.Timeout,
+		maxResponse: c.MaxResponse,
+		inFlight:    make(chan struct{}, c.Concurrency),
 	}, nil
 }
 
-// call makes one call and decodes its result. A node's refusal is a *failover.Refusal, the lack of
-// a usable answer a *failover.Failure.
-func (e *endpoint) call(ctx context.Context, into any, method string, params ...any) error {
-	if into == nil {
-		into = new(json.RawMessage)
+// ask calls failover.Set.Ask with the configured number of attempts.
+func (d *Driver) ask(ctx context.Context, f func(context.Context, *endpoint) error) error {
+	return d.nodes.Ask(ctx, d.config.Attempts, 0, f)
+}
+
+// verify returns a *failover.Mismatch when the node's genesis hash is not the network's.
+func (d *Driver) verify(ctx context.Context, e *endpoint) error {
+	var genesis string
+	if err := e.call(ctx, &genesis, "getGenesisHash"); err != nil {
+		return err
+	}
+
+	if want := strings.TrimPrefix(d.network.CAIP2, "solana:"); chainReference(genesis) != want {
+		return &failover.Mismatch{Host: e.Host, Shows: "has genesis hash " + e.Clean(genesis), Want: want}
+	}
+
+	return nil
+}
+
+// call makes one call and decodes its result. Errors:
+//   - *failover.Refusal: the node answered with a JSON-RPC error;
+//   - *failover.Failure: there is no usable answer;
+//   - the context's error.
+func (e *endpoint) call(ctx context.Context, result any, method string, params ...any) error {
+	if result == nil {
+		result = new(json.RawMessage)
 	}
 
 	select {
-	case e.slots <- struct{}{}:
-		defer func() { <-e.slots }()
+	case e.inFlight <- struct{}{}:
+		defer func() { <-e.inFlight }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -63,64 +84,52 @@ func (e *endpoint) call(ctx context.Context, into any, method string, params ...
 		return barred
 	}
 
-	body, err := json.Marshal(struct {
-		Version string `json:"jsonrpc"`
-		ID      int    `json:"id"`
-		Method  string `json:"method"`
-		Params  []any  `json:"params"`
-	}{"2.0", 1, method, append([]any{}, params...)})
+	body, err := json.Marshal(rpcRequest{"2.0", 1, method, append([]any{}, params...)})
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", method, err)
 	}
 
 	answer, err := e.post(ctx, body)
 	if ctx.Err() != nil {
-		return ctx.Err() // it was the caller who gave up
+		return ctx.Err() // the caller's, not a failure of the node
 	}
 
 	if err != nil {
 		return err
 	}
 
-	var response struct {
-		ID     *int            `json:"id"`
-		Result json.RawMessage `json:"result"`
-		Error  *struct {
-			Code    int             `json:"code"`
-			Message string          `json:"message"`
-			Data    json.RawMessage `json:"data"`
-		} `json:"error"`
-	}
-	if err := json.Unmarshal(
-		answer, &response,
-	); err != nil ||
-		(response.Error == nil && (response.ID == nil || *response.ID != 1 || response.Result == nil)) {
-		return e.Garbled("the answer to %s is not a complete JSON-RPC response", method)
+	raw, err := e.resultOf(method, answer)
+	if err != nil {
+		return err
 	}
 
-	if refused := response.Error; refused != nil {
-		r := &failover.Refusal{
-			Host:    e.Host,
-			Method:  method,
-			Code:    refused.Code,
-			Message: e.Clean(refused.Message),
-			Data:    refused.Data,
-		}
-		if unfit(r) {
-			return e.Fail("", "%s", r)
-		}
-
-		return r
-	}
-
-	if err := json.Unmarshal(response.Result, into); err != nil {
+	if err := json.Unmarshal(raw, result); err != nil {
 		return e.Garbled("its answer to %s has another form", method)
 	}
 
 	return nil
 }
 
-// post sends a body and returns the answer's.
+// rpcRequest is a JSON-RPC 2.0 request.
+type rpcRequest struct {
+	Version string `json:"jsonrpc"`
+	ID      int    `json:"id"`
+	Method  string `json:"method"`
+	Params  []any  `json:"params"`
+}
+
+// rpcResponse is a JSON-RPC 2.0 response.
+type rpcResponse struct {
+	ID     *int            `json:"id"`
+	Result json.RawMessage `json:"result"`
+	Error  *struct {
+		Code    int             `json:"code"`
+		Message string          `json:"message"`
+		Data    json.RawMessage `json:"data"`
+	} `json:"error"`
+}
+
+// post sends a request body and returns the response body.
 func (e *endpoint) post(ctx context.Context, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
@@ -143,13 +152,13 @@ func (e *endpoint) post(ctx context.Context, body []byte) ([]byte, error) {
 		return nil, e.Fail(failover.Unreachable, "HTTP status %d", resp.StatusCode)
 	}
 
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, e.limit+1))
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, e.maxResponse+1))
 	if err != nil {
 		return nil, e.unreachable(err)
 	}
 
-	if int64(len(answer)) > e.limit {
-		return nil, e.Garbled("the response is larger than %d bytes", e.limit)
+	if int64(len(answer)) > e.maxResponse {
+		return nil, e.Garbled("the response is larger than %d bytes", e.maxResponse)
 	}
 
 	return answer, nil
@@ -159,10 +168,67 @@ func (e *endpoint) unreachable(err error) error {
 	return e.Fail(failover.Unreachable, "%s", e.Why(err, e.timeout))
 }
 
-// each runs f for 0 to n−1, as many at a time as the endpoint serves, and returns the first error.
-func (e *endpoint) each(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
+// resultOf returns the result in a response body.
+func (e *endpoint) resultOf(method string, answer []byte) (json.RawMessage, error) {
+	var response rpcResponse
+
+	err := json.Unmarshal(answer, &response)
+	complete := response.Error != nil ||
+		(response.ID != nil && *response.ID == 1 && response.Result != nil)
+
+	if err != nil || !complete {
+		return nil, e.Garbled("the answer to %s is not a complete JSON-RPC response", method)
+	}
+
+	if response.Error == nil {
+		return response.Result, nil
+	}
+
+	refusal := &failover.Refusal{
+		Host:    e.Host,
+		Method:  method,
+		Code:    response.Error.Code,
+		Message: e.Clean(response.Error.Message),
+		Data:    response.Error.Data,
+	}
+	if isNodeFailure(refusal) {
+		return nil, e.Fail("", "%s", refusal)
+	}
+
+	return nil, refusal
+}
+
+// The JSON-RPC error codes that are handled. Sources: JSON-RPC 2.0, section 5.1; Agave,
+// rpc-client-api/src/custom_error.rs.
+const (
+	codeBlockCleanedUp    = -32001 // the block is older than the node's ledger
+	codePreflightFailed   = -32002
+	codeBadSignature      = -32003
+	codeBlockNotYet       = -32004 // the block is not available yet
+	codeNodeUnhealthy     = -32005
+	codeSlotSkipped       = -32007
+	codeLongTermSkipped   = -32009 // skipped, or missing in long-term storage
+	codeNoHistory         = -32011
+	codeBlockStatusNotYet = -32014
+	codeMinContextSlot    = -32016 // the node is behind minContextSlot
+	codeInvalidParams     = -32602
+	codeTooManyRequests   = 429
+)
+
+// isNodeFailure reports whether a refusal is a failure of the node rather than of the request.
+func isNodeFailure(r *failover.Refusal) bool {
+	switch r.Code {
+	case codeNodeUnhealthy, codeNoHistory, codeMinContextSlot, codeTooManyRequests:
+		return true
+	}
+
+	return false
+}
+
+// forEach calls f for 0 to n−1, at most Config.Concurrency calls at a time, and returns the first error.
+func (e *endpoint) forEach(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(cap(e.slots))
+	g.SetLimit(cap(e.inFlight))
 
 	for i := range n {
 		g.Go(func() error { return f(ctx, i) })

@@ -6,10 +6,41 @@ import (
 	solanago "github.com/gagliardetto/solana-go"
 )
 
-// The instructions that are used, by their published layouts. Token and Token-2022 share theirs
-// under different program ids. Sources: solana-sdk system-interface and compute-budget-interface;
-// solana-program/token and token-2022, instruction.rs; solana-program/associated-token-account,
-// instruction.rs.
+// The instructions, by their published layouts. Token and Token-2022 have the same ones under different
+// program ids. Sources: solana-sdk system-interface and compute-budget-interface; solana-program/token
+// and token-2022, instruction.rs; solana-program/associated-token-account, instruction.rs.
+
+// instructions returns the transaction's instructions at a price per compute unit, in millionths of a
+// lamport, and a unit limit.
+func (b *txBuilder) instructions(price, unitLimit uint64) []solanago.Instruction {
+	list := []solanago.Instruction{setComputeUnitLimit(uint32(unitLimit))}
+	if price > 0 {
+		list = append(list, setComputeUnitPrice(price))
+	}
+
+	for _, p := range b.payments {
+		if p.mint == nil {
+			list = append(list, transferCoin(b.from, p.to, p.amount))
+			continue
+		}
+
+		if p.create {
+			list = append(list, createTokenAccount(b.payer, p.account, p.to, *p.mint))
+		}
+
+		list = append(list, transferTokens(b.source, b.from, p))
+	}
+
+	if b.rentRecipient != nil {
+		if b.payments[0].hasFee {
+			list = append(list, harvestFees(b.source, *b.sourceMint))
+		}
+
+		list = append(list, closeTokenAccount(b.source, *b.rentRecipient, b.from, *b.sourceMint))
+	}
+
+	return list
+}
 
 func setComputeUnitLimit(units uint32) solanago.Instruction {
 	return solanago.NewInstruction(
@@ -32,7 +63,7 @@ func transferCoin(from, to solanago.PublicKey, lamports uint64) solanago.Instruc
 	}, data)
 }
 
-// createTokenAccount makes an associated token account unless it is there already.
+// createTokenAccount creates an associated token account unless it exists.
 func createTokenAccount(payer, account, owner solanago.PublicKey, m mint) solanago.Instruction {
 	return solanago.NewInstruction(solanago.SPLAssociatedTokenAccountProgramID, solanago.AccountMetaSlice{
 		solanago.Meta(payer).WRITE().SIGNER(),
@@ -44,34 +75,29 @@ func createTokenAccount(payer, account, owner solanago.PublicKey, m mint) solana
 	}, []byte{1})
 }
 
-// transferTokens moves gross base units, of which the mint keeps fee. Where there can be a fee the
-// program compares it, so that a fee that has changed meanwhile fails the transaction instead of
+// transferTokens transfers the gross amount of a payment, of which the mint withholds the fee. The
+// program compares the expected fee, so a fee changed meanwhile fails the transaction instead of
 // delivering less.
-func transferTokens(
-	from, to, owner solanago.PublicKey,
-	m mint,
-	gross, fee uint64,
-	hasFee bool,
-) solanago.Instruction {
-	data := []byte{12}
-	if hasFee {
-		data = []byte{26, 1}
+func transferTokens(source, owner solanago.PublicKey, p payment) solanago.Instruction {
+	data := []byte{12} // TransferChecked
+	if p.hasFee {
+		data = []byte{26, 1} // TransferCheckedWithFee
 	}
 
-	data = append(binary.LittleEndian.AppendUint64(data, gross), m.Decimals)
-	if hasFee {
-		data = binary.LittleEndian.AppendUint64(data, fee)
+	data = append(binary.LittleEndian.AppendUint64(data, p.gross), p.mint.Decimals)
+	if p.hasFee {
+		data = binary.LittleEndian.AppendUint64(data, p.fee)
 	}
 
-	return solanago.NewInstruction(m.program, solanago.AccountMetaSlice{
-		solanago.Meta(from).WRITE(),
-		solanago.Meta(m.key),
-		solanago.Meta(to).WRITE(),
+	return solanago.NewInstruction(p.mint.program, solanago.AccountMetaSlice{
+		solanago.Meta(source).WRITE(),
+		solanago.Meta(p.mint.key),
+		solanago.Meta(p.account).WRITE(),
 		solanago.Meta(owner).SIGNER(),
 	}, data)
 }
 
-// harvestFees moves the transfer fees kept in a token account to the mint; an account with some
+// harvestFees transfers the withheld fees of a token account to the mint. An account with withheld fees
 // cannot be closed.
 func harvestFees(account solanago.PublicKey, m mint) solanago.Instruction {
 	return solanago.NewInstruction(m.program, solanago.AccountMetaSlice{
@@ -80,11 +106,11 @@ func harvestFees(account solanago.PublicKey, m mint) solanago.Instruction {
 	}, []byte{26, 4})
 }
 
-// closeTokenAccount closes an empty token account and gives its coin to somebody.
-func closeTokenAccount(account, to, owner solanago.PublicKey, m mint) solanago.Instruction {
+// closeTokenAccount closes an empty token account and transfers its rent to an account.
+func closeTokenAccount(account, rentRecipient, owner solanago.PublicKey, m mint) solanago.Instruction {
 	return solanago.NewInstruction(m.program, solanago.AccountMetaSlice{
 		solanago.Meta(account).WRITE(),
-		solanago.Meta(to).WRITE(),
+		solanago.Meta(rentRecipient).WRITE(),
 		solanago.Meta(owner).SIGNER(),
 	}, []byte{9})
 }

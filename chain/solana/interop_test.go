@@ -2,8 +2,7 @@
 
 package solana_test
 
-// What others make of our transactions, and we of theirs: @solana/web3.js and @solana/spl-token on
-// one side, the driver on the other.
+// Interoperability of the driver with @solana/web3.js and @solana/spl-token, in both directions.
 
 import (
 	"encoding/base64"
@@ -20,8 +19,8 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 )
 
-// wallet has wallet.js do a job.
-func wallet(t *testing.T, job map[string]any, answer any) {
+// runWallet runs a job in wallet.js and decodes its answer.
+func runWallet(t *testing.T, job map[string]any, answer any) {
 	t.Helper()
 
 	input, err := json.Marshal(job)
@@ -29,14 +28,14 @@ func wallet(t *testing.T, job map[string]any, answer any) {
 	must(t, json.Unmarshal(testenv.SolanaNodeScript(t, "internal/testenv/solana/wallet.js", input), answer))
 }
 
-// readByOthers is a transaction of ours as web3.js and spl-token read it.
-type readByOthers struct {
+// decodedTx is a transaction as web3.js and spl-token decode it.
+type decodedTx struct {
 	Valid            bool
 	Payer, Signature string
 	Instructions     []struct{ Program, Kind, From, To, Amount, Fee string }
 }
 
-func (r readByOthers) kinds() []string {
+func (r decodedTx) kinds() []string {
 	var out []string
 	for _, in := range r.Instructions {
 		out = append(out, in.Kind)
@@ -150,13 +149,13 @@ func (s *sender) balance(of chain.Address, a chain.Asset) chain.Amount {
 	return got[0]
 }
 
-func stranger(t *testing.T) chain.Address {
+func newAddress(t *testing.T) chain.Address {
 	return chain.Address(newKey(t).PublicKey().String())
 }
 
-// TestOthersReadWhatWeSend has web3.js check the signatures of our transactions and spl-token
-// decode their instructions, and the machine carry them out.
-func TestOthersReadWhatWeSend(t *testing.T) {
+// TestWeb3DecodesOurTransactions verifies the signatures of our transactions with web3.js, decodes their
+// instructions with spl-token, and executes them.
+func TestWeb3DecodesOurTransactions(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		program    solanago.PublicKey
@@ -186,12 +185,14 @@ func TestOthersReadWhatWeSend(t *testing.T) {
 			s.fund(master, sol, 5_000_000)
 			s.fund(deposit, 0, 3_000_000)
 
-			to := stranger(t)
-			read := func(tx chain.Signed) readByOthers {
+			to := newAddress(t)
+			read := func(tx chain.Signed) decodedTx {
 				t.Helper()
 
-				var r readByOthers
-				wallet(t, map[string]any{"do": "read", "raw": base64.StdEncoding.EncodeToString(tx.Raw)}, &r)
+				var r decodedTx
+
+				raw := base64.StdEncoding.EncodeToString(tx.Raw)
+				runWallet(t, map[string]any{"do": "read", "raw": raw}, &r)
 
 				if !r.Valid || r.Signature != tx.TxHash || r.Payer != string(master.Address) {
 					t.Errorf("web3.js reads %+v of transaction %s", r, tx.TxHash)
@@ -204,38 +205,30 @@ func TestOthersReadWhatWeSend(t *testing.T) {
 				From: master,
 				Outputs: []chain.Output{
 					{To: to, AssetID: s.native().ID, Amount: chain.Units(2_000_000)},
-					{To: stranger(t), AssetID: s.native().ID, Amount: chain.Units(3_000_000)},
+					{To: newAddress(t), AssetID: s.native().ID, Amount: chain.Units(3_000_000)},
 				},
 			})
 
 			r := read(tx)
-			if want := []string{
-				"SetComputeUnitLimit",
-				"Transfer",
-				"Transfer",
-			}; !slices.Equal(r.kinds(), want) || r.Instructions[1].To != string(to) ||
+
+			want := []string{"SetComputeUnitLimit", "Transfer", "Transfer"}
+			if !slices.Equal(r.kinds(), want) || r.Instructions[1].To != string(to) ||
 				r.Instructions[1].Amount != "2000000" {
 				t.Errorf("a payout of coin is %+v", r)
 			}
 
 			s.include(tx)
 
-			tx = s.sign(
-				chain.Order{
-					From:    master,
-					Outputs: []chain.Output{{To: to, AssetID: s.token().ID, Amount: chain.Units(1_000_000)}},
-				},
-			)
+			tx = s.sign(chain.Order{
+				From:    master,
+				Outputs: []chain.Output{{To: to, AssetID: s.token().ID, Amount: chain.Units(1_000_000)}},
+			})
 			r = read(tx)
 			account, err := s.d.TokenAccount(to, s.token())
 			must(t, err)
 
-			if want := []string{
-				"SetComputeUnitLimit",
-				"CreateIdempotent",
-				c.transfer,
-			}; !slices.Equal(r.kinds(), want) ||
-				r.Instructions[2].To != string(account) {
+			want = []string{"SetComputeUnitLimit", "CreateIdempotent", c.transfer}
+			if !slices.Equal(r.kinds(), want) || r.Instructions[2].To != string(account) {
 				t.Errorf("a payout of tokens is %+v, to %s", r, account)
 			}
 
@@ -248,15 +241,12 @@ func TestOthersReadWhatWeSend(t *testing.T) {
 				t.Errorf("the payout cost %s: the rent of the account that it made is missing", st.Fee)
 			}
 
-			steps, err := s.d.PlanRelease(
-				t.Context(),
-				chain.Release{
-					Asset:   s.token(),
-					Deposit: deposit,
-					Master:  master,
-					Amount:  s.balance(deposit.Address, s.token()),
-				},
-			)
+			steps, err := s.d.PlanRelease(t.Context(), chain.Release{
+				Asset:   s.token(),
+				Deposit: deposit,
+				Master:  master,
+				Amount:  s.balance(deposit.Address, s.token()),
+			})
 			must(t, err)
 
 			if len(steps) != 1 {
@@ -267,30 +257,27 @@ func TestOthersReadWhatWeSend(t *testing.T) {
 			if r = read(tx); !slices.Equal(r.kinds(), c.sweep) {
 				t.Errorf("a sweep of tokens is %+v", r)
 			}
-			// The bank opened the deposit's token account, so it gets the rent.
-			if closing := r.Instructions[len(r.Instructions)-1]; closing.To != n.bank.PublicKey().String() {
-				t.Errorf("the rent goes to %s, paid was it by %s", closing.To, n.bank.PublicKey())
+			// The authority created the deposit's token account, so it gets the rent.
+			closing := r.Instructions[len(r.Instructions)-1]
+			if closing.To != n.authority.PublicKey().String() {
+				t.Errorf("the rent goes to %s, paid was it by %s", closing.To, n.authority.PublicKey())
 			}
 
 			before := s.balance(master.Address, s.token())
 			s.include(tx)
 
-			if got := s.balance(master.Address, s.token()).
-				Sub(before); got != steps[0].Order.Outputs[0].Amount {
-				t.Errorf(
-					"%s tokens arrived at the master wallet, the plan says %s",
-					got, steps[0].Order.Outputs[0].Amount,
-				)
+			got, planned := s.balance(master.Address, s.token()).Sub(before), steps[0].Order.Outputs[0].Amount
+			if got != planned {
+				t.Errorf("%s tokens arrived at the master wallet, the plan says %s", got, planned)
 			}
 
 			var left struct{ Value any }
 
 			held, err := s.d.TokenAccount(deposit.Address, s.token())
 			must(t, err)
-			must(
-				t,
-				n.Call(&left, "getAccountInfo", string(held), map[string]string{"commitment": "confirmed"}),
-			)
+
+			confirmed := map[string]string{"commitment": "confirmed"}
+			must(t, n.Call(&left, "getAccountInfo", string(held), confirmed))
 
 			if left.Value != nil {
 				t.Errorf("the deposit's token account is still there: %+v", left)
@@ -299,29 +286,22 @@ func TestOthersReadWhatWeSend(t *testing.T) {
 	}
 }
 
-// TestWeSeeWhatOthersPay has web3.js and spl-token pay in every form, and looks for the payments in
-// every way.
-func TestWeSeeWhatOthersPay(t *testing.T) {
+// TestTransfersOfWeb3Payments pays in every form with web3.js and spl-token, and finds the payments by
+// block, by history and by hash.
+func TestTransfersOfWeb3Payments(t *testing.T) {
 	n := startNode(t, solanago.TokenProgramID)
 	job := func(what string, more map[string]any) map[string]any {
-		more["do"], more["url"], more["secret"] = what, n.URL, n.bank.String()
+		more["do"], more["url"], more["secret"] = what, n.URL, n.authority.String()
 		return more
 	}
 
 	var plain, taxed struct{ Mint chain.Address }
-	wallet(t, job("mint", map[string]any{"decimals": 6, "program": "token"}), &plain)
-	wallet(
-		t,
-		job(
-			"mint",
-			map[string]any{
-				"decimals": 9,
-				"program":  "token-2022",
-				"fee":      map[string]any{"bps": 300, "most": "7000"},
-			},
-		),
-		&taxed,
-	)
+	runWallet(t, job("mint", map[string]any{"decimals": 6, "program": "token"}), &plain)
+	runWallet(t, job("mint", map[string]any{
+		"decimals": 9,
+		"program":  "token-2022",
+		"fee":      map[string]any{"bps": 300, "most": "7000"},
+	}), &taxed)
 	must(t, n.SolanaNode.Mine(6))
 	d := n.driver(t, func(c *solana.Config) {
 		c.Tokens = []chain.Asset{
@@ -352,30 +332,27 @@ func TestWeSeeWhatOthersPay(t *testing.T) {
 		{"SOL", "v0", 6_000_000, 6_000_000},
 		{"SOL", "table", 7_000_000, 7_000_000},
 		{"PLAIN", "legacy", 123_456, 123_456},
-		// more than an int64 or a float64 can tell
+		// more than an int64 or a float64 can hold
 		{"PLAIN", "table", 18_446_744_073_709_000_000, 18_446_744_073_709_000_000},
 		{"TAXED", "v0", 100_001, 97_000},       // 3 %, rounded up
 		{"TAXED", "table", 1_000_000, 993_000}, // at most 7,000
 	} {
 		t.Run(c.symbol+"/"+c.form, func(t *testing.T) {
 			asset, _ := d.Network().Asset(c.symbol)
-			to := stranger(t)
+			to := newAddress(t)
 			head, err := d.Head(t.Context())
 			must(t, err)
 
 			var paid struct{ Signature string }
 			if asset.Kind == chain.Native {
-				wallet(
-					t,
-					job(
-						"pay",
-						map[string]any{"to": to, "lamports": chain.Units(c.sent).String(), "form": c.form},
-					),
-					&paid,
-				)
+				runWallet(t, job("pay", map[string]any{
+					"to":       to,
+					"lamports": chain.Units(c.sent).String(),
+					"form":     c.form,
+				}), &paid)
 			} else {
 				program := map[bool]string{true: "token-2022", false: "token"}[c.symbol == "TAXED"]
-				wallet(t, job("payTokens", map[string]any{
+				runWallet(t, job("payTokens", map[string]any{
 					"to":      to,
 					"amount":  chain.Units(c.sent).String(),
 					"form":    c.form,
@@ -423,7 +400,7 @@ func TestWeSeeWhatOthersPay(t *testing.T) {
 				}
 			}
 
-			if all[0][0].From != chain.Address(n.bank.PublicKey().String()) {
+			if all[0][0].From != chain.Address(n.authority.PublicKey().String()) {
 				t.Errorf("the sender is %q", all[0][0].From)
 			}
 		})
@@ -484,7 +461,7 @@ func TestAddressesOfWallets(t *testing.T) {
 	}
 
 	var others []struct{ Address, Token, Token2022 string }
-	wallet(t, map[string]any{"do": "addresses", "keys": keys, "mint": usdc}, &others)
+	runWallet(t, map[string]any{"do": "addresses", "keys": keys, "mint": usdc}, &others)
 
 	for i, other := range others {
 		token, _ := plain.Network().Asset("TOK")

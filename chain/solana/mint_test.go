@@ -33,12 +33,12 @@ func mintBytes(extensions ...extension) []byte {
 	}
 
 	data = append(data, make([]byte, tokenAccountSize-mintSize)...)
-	data = append(data, kindMint)
+	data = append(data, typeMint)
 
 	for _, x := range extensions {
 		size := uint16(32)
 		if x == extTransferFee {
-			size = lengthOfFee
+			size = transferFeeConfigSize
 		}
 
 		data = binary.LittleEndian.AppendUint16(data, uint16(x))
@@ -54,7 +54,7 @@ func TestUnsafeMintsAreRefused(t *testing.T) {
 	taken := []extension{1, 18, 19, 20, 21, 22, 23} // transfer fee, metadata, groups
 
 	for kind := extension(1); kind < 64; kind++ {
-		_, err := readMint(
+		_, err := parseMint(
 			testMint(solanago.Token2022ProgramID),
 			&accountInfo{Owner: solanago.Token2022ProgramID.String(), Data: mintBytes(18, kind)},
 		)
@@ -66,7 +66,7 @@ func TestUnsafeMintsAreRefused(t *testing.T) {
 			continue
 		}
 
-		want := refused[kind]
+		want := refusedExtensions[kind]
 		if want == "" {
 			want = "not known to be safe"
 		}
@@ -104,7 +104,7 @@ func TestUnsafeMintsAreRefused(t *testing.T) {
 			&accountInfo{Owner: solanago.Token2022ProgramID.String(), Data: mintBytes(18)[:170+10]},
 		},
 	} {
-		if _, err := readMint(testMint(c.program), c.account); fault.Code(err) != "token_mismatch" {
+		if _, err := parseMint(testMint(c.program), c.account); fault.Code(err) != "token_mismatch" {
 			t.Errorf("%s: %v, want token_mismatch", what, err)
 		}
 	}
@@ -112,10 +112,9 @@ func TestUnsafeMintsAreRefused(t *testing.T) {
 	nine := testMint(solanago.TokenProgramID)
 
 	nine.Decimals = 9
-	if _, err := readMint(
-		nine, &accountInfo{Owner: solanago.TokenProgramID.String(), Data: mintBytes()},
-	); fault.Code(err) != "token_mismatch" ||
-		!strings.Contains(err.Error(), "6 decimals") {
+
+	_, err := parseMint(nine, &accountInfo{Owner: solanago.TokenProgramID.String(), Data: mintBytes()})
+	if fault.Code(err) != "token_mismatch" || !strings.Contains(err.Error(), "6 decimals") {
 		t.Errorf("other decimals: %v", err)
 	}
 }
@@ -124,29 +123,30 @@ func TestUnsafeMintsAreRefused(t *testing.T) {
 func TestTransferFees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := feeRate{
-			bps:  uint16(rapid.IntRange(0, 10_000).Draw(t, "bps")),
-			most: rapid.Uint64().Draw(t, "most"),
+			bps:     uint16(rapid.IntRange(0, 10_000).Draw(t, "bps")),
+			maximum: rapid.Uint64().Draw(t, "maximum"),
 		}
 		amount := rapid.Uint64().Draw(t, "amount")
 		n := new(big.Int).SetUint64(amount)
 		n.Mul(n, big.NewInt(int64(r.bps))).Add(n, big.NewInt(9_999)).Div(n, big.NewInt(10_000))
 
-		want := min(n.Uint64(), r.most)
-		if got := r.of(amount); got != want {
+		want := min(n.Uint64(), r.maximum)
+		if got := r.calculateFee(amount); got != want {
 			t.Fatalf("the fee of %d at %+v is %d, want %d", amount, r, got, want)
 		}
 
-		gross, ok := r.before(amount)
+		gross, ok := r.preFeeAmount(amount)
 		if !ok {
 			return
 		}
 
-		if got := gross - r.of(gross); got != amount && !(r.bps == 10_000 && gross-amount == r.most) {
+		capped := r.bps == 10_000 && gross-amount == r.maximum
+		if got := gross - r.calculateFee(gross); got != amount && !capped {
 			t.Fatalf("%d are moved at %+v for %d to arrive, but %d do", gross, r, amount, got)
 		}
 	})
 
-	if _, ok := (feeRate{bps: 5_000, most: math.MaxUint64}).before(math.MaxUint64); ok {
+	if _, ok := (feeRate{bps: 5_000, maximum: math.MaxUint64}).preFeeAmount(math.MaxUint64); ok {
 		t.Error("twice the largest amount fits into 64 bits")
 	}
 }
@@ -154,7 +154,7 @@ func TestTransferFees(t *testing.T) {
 func TestFeeOfTheEpoch(t *testing.T) {
 	f := transferFee{older: feeRate{epoch: 1, bps: 10}, newer: feeRate{epoch: 9, bps: 20}}
 	for epoch, want := range map[uint64]uint16{0: 10, 8: 10, 9: 20, 10: 20} {
-		if got := f.at(epoch).bps; got != want {
+		if got := f.epochFee(epoch).bps; got != want {
 			t.Errorf("in epoch %d the fee is %d, want %d", epoch, got, want)
 		}
 	}
@@ -229,7 +229,7 @@ func FuzzExtensions(f *testing.F) {
 
 	f.Fuzz(func(_ *testing.T, data []byte) {
 		a := &accountInfo{Owner: m.program.String(), Data: data}
-		_, _ = readMint(m, a)
-		_, _ = readTokenAccount(a, m)
+		_, _ = parseMint(m, a)
+		_, _ = parseTokenAccount(a, m)
 	})
 }

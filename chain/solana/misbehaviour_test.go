@@ -2,7 +2,7 @@
 
 package solana_test
 
-// Nodes that lag, limit, forget and leave out: a proxy in front of the real one does each.
+// Nodes that lag, limit, prune and omit: a proxy in front of a real node does each.
 
 import (
 	"bytes"
@@ -25,8 +25,8 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// faulty is a node whose answers a test can change.
-type faulty struct {
+// faultyNode is a node whose answers a test can change.
+type faultyNode struct {
 	*httptest.Server
 	mu sync.Mutex
 	// the new result, and an HTTP status unless it is 0
@@ -34,10 +34,10 @@ type faulty struct {
 	calls  map[string]int
 }
 
-func newFaulty(t *testing.T, n *node) *faulty {
+func newFaultyNode(t *testing.T, n *node) *faultyNode {
 	t.Helper()
 
-	f := &faulty{calls: map[string]int{}}
+	f := &faultyNode{calls: map[string]int{}}
 	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 
@@ -90,43 +90,41 @@ func newFaulty(t *testing.T, n *node) *faulty {
 	return f
 }
 
-func (f *faulty) set(change func(method string, params []any, result any) (any, int)) {
+func (f *faultyNode) set(change func(method string, params []any, result any) (any, int)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
 	f.change = change
 }
 
-func (f *faulty) called(method string) int {
+func (f *faultyNode) called(method string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
 	return f.calls[method]
 }
 
-// stage is a good node with payments to one address, one per block, and a faulty node in front of it.
-type stage struct {
+// scenario is a good node with payments to one address, one per block, and a faulty proxy of it.
+type scenario struct {
 	*node
-	bad      *faulty
+	bad      *faultyNode
 	to       chain.Address
 	from     uint64 // the first height with a payment
 	payments []string
 }
 
-func newStage(t *testing.T, payments int) *stage {
+func newScenario(t *testing.T, payments int) *scenario {
 	t.Helper()
 	n := startNode(t, solanago.TokenProgramID)
-	s := &stage{node: n, bad: newFaulty(t, n), to: stranger(t)}
+	s := &scenario{node: n, bad: newFaultyNode(t, n), to: newAddress(t)}
 	head, err := n.driver(t).Head(t.Context())
 	must(t, err)
 
 	s.from = head.Tip.Height + 1
+
 	for i := range payments {
-		hash, err := controls{
-			n,
-		}.Pay(
-			t.Context(), s.to, chain.Asset{Kind: chain.Native}, chain.Units(1_000_000+uint64(i)),
-		)
+		native, amount := chain.Asset{Kind: chain.Native}, chain.Units(1_000_000+uint64(i))
+		hash, err := controls{n}.Pay(t.Context(), s.to, native, amount)
 		must(t, err)
 
 		s.payments = append(s.payments, hash)
@@ -139,7 +137,7 @@ func newStage(t *testing.T, payments int) *stage {
 }
 
 // driver asks the faulty node first, and the good one too if it is there.
-func (s *stage) driver(t *testing.T, withGood bool) *solana.BlockDriver {
+func (s *scenario) driver(t *testing.T, withGood bool) *solana.BlockDriver {
 	return s.node.driver(t, func(c *solana.Config) {
 		c.RPC, c.Timeout = s.bad.URL, 5*time.Second
 		if withGood {
@@ -150,7 +148,7 @@ func (s *stage) driver(t *testing.T, withGood bool) *solana.BlockDriver {
 
 // read reads all payments by blocks, and by history; it fails the test when an answer lacks one or
 // has one twice.
-func (s *stage) read(t *testing.T, d *solana.BlockDriver) (byBlocks, byHistory error) {
+func (s *scenario) read(t *testing.T, d *solana.BlockDriver) (byBlocks, byHistory error) {
 	t.Helper()
 
 	to := s.from + uint64(len(s.payments)) - 1
@@ -195,10 +193,10 @@ func (s *stage) read(t *testing.T, d *solana.BlockDriver) (byBlocks, byHistory e
 	return byBlocks, byHistory
 }
 
-// TestMisbehaviourLosesNothing reads the same payments from a node that misbehaves: alone it is an
-// outage, beside a good node it is not noticed; never is an answer incomplete.
+// TestMisbehaviourLosesNothing reads the same payments from a node that misbehaves. Alone it is an
+// outage; beside a good node it has no effect. No answer is ever incomplete.
 func TestMisbehaviourLosesNothing(t *testing.T) {
-	s := newStage(t, 7)
+	s := newScenario(t, 7)
 	list := func(v any) []any { l, _ := v.([]any); return l }
 	without := func(l []any, i int) []any {
 		if len(l) <= i {
@@ -377,9 +375,9 @@ func TestMisbehaviourLosesNothing(t *testing.T) {
 	}
 }
 
-// TestRetryAfterIsHeeded leaves a node alone for as long as it asked.
+// TestRetryAfterIsHeeded does not call a node before its Retry-After.
 func TestRetryAfterIsHeeded(t *testing.T) {
-	s := newStage(t, 1)
+	s := newScenario(t, 1)
 	d := s.driver(t, false)
 	_, err := d.Head(t.Context())
 	must(t, err)
@@ -415,7 +413,7 @@ func TestRetryAfterIsHeeded(t *testing.T) {
 // TestNodeBehind puts a node that stopped some blocks ago before one that goes on.
 func TestNodeBehind(t *testing.T) {
 	n := startNode(t, solanago.TokenProgramID)
-	late := newFaulty(t, n)
+	late := newFaultyNode(t, n)
 	d := n.driver(t, func(c *solana.Config) { c.RPC, c.RPCs = late.URL, []string{n.URL} })
 	old, err := d.Head(t.Context())
 	must(t, err)
@@ -435,7 +433,7 @@ func TestNodeBehind(t *testing.T) {
 		return r, 0
 	})
 
-	to := stranger(t)
+	to := newAddress(t)
 	hash, err := controls{n}.Pay(t.Context(), to, chain.Asset{Kind: chain.Native}, chain.Units(1_000_000))
 	must(t, err)
 	must(t, n.SolanaNode.Mine(3))
@@ -509,10 +507,10 @@ func TestLongGaps(t *testing.T) {
 	}
 }
 
-// TestPollingInPieces reads a history piece by piece with a driver that remembers, while payments
-// go on: each is seen once.
-func TestPollingInPieces(t *testing.T) {
-	s := newStage(t, 6)
+// TestHistoryReadInRanges reads a history range by range with one driver, while payments continue: each
+// is returned once.
+func TestHistoryReadInRanges(t *testing.T) {
+	s := newScenario(t, 6)
 	d := s.node.driver(t)
 
 	var got []string

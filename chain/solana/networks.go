@@ -6,13 +6,11 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// The catalogue: networks as chain.Network values. Change a copy to taste before it goes into
-// Config. Payments confirm when the network calls their block finalized, some 13 seconds; nothing
-// final was ever undone. RuleSafe confirms with the vote of two thirds of the stake, within a
-// second or two.
+// The networks, for Config.Network; a copy may be changed. Payments confirm when their block is
+// finalized, after about 13 seconds. With RuleSafe they confirm by the votes of two thirds of the stake,
+// within about two seconds.
 //
-// The least amount of SOL is above the rent minimum of an empty account, below which nobody can pay
-// to a new address.
+// MinAmount of SOL is above the rent minimum of an empty account, the least payment to a new address.
 var (
 	// Mainnet is Solana's main network.
 	Mainnet = chain.Network{
@@ -55,12 +53,12 @@ var (
 	}
 )
 
-// Local describes a development node by its genesis hash, with SOL and the given tokens.
+// Local returns the network of a development node by its genesis hash, with SOL and the given tokens.
 func Local(genesisHash string, tokens ...chain.Asset) chain.Network {
 	return chain.Network{
 		Slug:          "solana-local",
 		Family:        chain.Solana,
-		CAIP2:         "solana:" + reference(genesisHash),
+		CAIP2:         "solana:" + chainReference(genesisHash),
 		DisplayName:   "Local Solana node",
 		NativeAsset:   "SOL",
 		Rule:          chain.RuleFinalized,
@@ -70,9 +68,9 @@ func Local(genesisHash string, tokens ...chain.Asset) chain.Network {
 	}
 }
 
-// reference is what CAIP-2 takes of a genesis hash: its first 32 characters. Source:
+// chainReference returns the CAIP-2 reference of a genesis hash: its first 32 characters. Source:
 // namespaces.chainagnostic.org, solana.
-func reference(genesisHash string) string {
+func chainReference(genesisHash string) string {
 	return genesisHash[:min(32, len(genesisHash))]
 }
 
@@ -86,13 +84,14 @@ func sol() chain.Asset {
 	}
 }
 
-func token(symbol, name string, mint chain.Address, decimals uint8, least uint64) chain.Asset {
+// token returns an asset with its minimum amount in base units.
+func token(symbol, name string, mint chain.Address, decimals uint8, minAmount uint64) chain.Asset {
 	return chain.Asset{
 		Symbol:    symbol,
 		Name:      name,
 		Kind:      chain.Token,
 		Contract:  mint,
 		Decimals:  decimals,
-		MinAmount: chain.Units(least),
+		MinAmount: chain.Units(minAmount),
 	}
 }

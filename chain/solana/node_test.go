@@ -2,9 +2,8 @@
 
 package solana_test
 
-// The controls of a test node for conformance.TestDriver and the tests beside it: payments and
-// tokens by strangers, written with the instructions of solana-go, so that the driver's own are
-// compared with another's.
+// The controls of a test node for conformance.TestDriver and the other tests: payments and tokens of
+// third parties. They use the instructions of solana-go, as a check of the driver's own.
 
 import (
 	"context"
@@ -31,18 +30,18 @@ const sol = 1_000_000_000
 // node is a test node with one token.
 type node struct {
 	*testenv.SolanaNode
-	bank    solanago.PrivateKey // pays for everything and may mint and freeze
-	mint    solanago.PublicKey
-	program solanago.PublicKey
-	asset   chain.Asset
+	authority solanago.PrivateKey // pays for everything, mints and freezes
+	mint      solanago.PublicKey
+	program   solanago.PublicKey
+	asset     chain.Asset
 }
 
 // startNode starts a node and makes a mint with the given extensions, which need Token-2022.
 func startNode(t *testing.T, program solanago.PublicKey, extensions ...mintExtension) *node {
 	t.Helper()
 	n := &node{SolanaNode: testenv.Solana(t, testenv.SolanaOptions{Finality: 4}), program: program}
-	n.bank = newKey(t)
-	must(t, n.Airdrop(n.bank.PublicKey().String(), 1_000_000*sol))
+	n.authority = newKey(t)
+	must(t, n.Airdrop(n.authority.PublicKey().String(), 1_000_000*sol))
 	must(t, n.SolanaNode.Mine(6)) // past the first final blocks
 	n.mint = n.newMint(t, program, 6, extensions...)
 	n.asset = chain.Asset{
@@ -96,19 +95,19 @@ func (n *node) driver(t *testing.T, change ...func(*solana.Config)) *solana.Bloc
 	return d
 }
 
-// mintExtension is an instruction that comes before InitializeMint2, and the room it takes.
+// mintExtension is an instruction that precedes InitializeMint2, and its size in bytes.
 type mintExtension struct {
 	size int
 	data []byte
 	with []solanago.PublicKey // further accounts
 }
 
-// withFee makes a mint that keeps a share of every transfer.
-func withFee(bps uint16, most uint64) mintExtension {
+// withFee returns the extension for a transfer fee of bps, at most the maximum in base units.
+func withFee(bps uint16, maximum uint64) mintExtension {
 	data := []byte{26, 0, 0, 0} // InitializeTransferFeeConfig, without authorities
 	data = binary.LittleEndian.AppendUint16(data, bps)
 
-	return mintExtension{size: 4 + 108, data: binary.LittleEndian.AppendUint64(data, most)}
+	return mintExtension{size: 4 + 108, data: binary.LittleEndian.AppendUint64(data, maximum)}
 }
 
 func (n *node) newMint(
@@ -132,10 +131,12 @@ func (n *node) newMint(
 	var rent uint64
 	must(t, n.Call(&rent, "getMinimumBalanceForRentExemption", size))
 
-	list := []solanago.Instruction{
-		system.NewCreateAccountInstruction(rent, uint64(size), program, n.bank.PublicKey(), key.PublicKey()).
-			Build(),
-	}
+	authority := n.authority.PublicKey()
+	create := system.NewCreateAccountInstruction(rent, uint64(size), program, authority, key.PublicKey())
+	initialize := tokenprogram.NewInitializeMint2Instruction(decimals, authority, authority, key.PublicKey())
+
+	list := []solanago.Instruction{create.Build()}
+
 	for _, x := range extensions {
 		metas := solanago.AccountMetaSlice{solanago.Meta(key.PublicKey()).WRITE()}
 		for _, k := range x.with {
@@ -145,24 +146,15 @@ func (n *node) newMint(
 		list = append(list, solanago.NewInstruction(program, metas, x.data))
 	}
 
-	list = append(
-		list,
-		n.token(
-			program,
-			tokenprogram.NewInitializeMint2Instruction(
-				decimals, n.bank.PublicKey(), n.bank.PublicKey(), key.PublicKey(),
-			).
-				Build(),
-		),
-	)
-	_, err := n.send(list, n.bank, key)
+	list = append(list, n.token(program, initialize.Build()))
+	_, err := n.send(list, n.authority, key)
 	must(t, err)
 	must(t, n.SolanaNode.Mine(1))
 
 	return key.PublicKey()
 }
 
-// token turns an instruction of SPL Token into one of another program with the same layout.
+// token returns an instruction of SPL Token for another program with the same layout.
 func (n *node) token(program solanago.PublicKey, in solanago.Instruction) solanago.Instruction {
 	data, err := in.Data()
 	if err != nil {
@@ -172,30 +164,28 @@ func (n *node) token(program solanago.PublicKey, in solanago.Instruction) solana
 	return solanago.NewInstruction(program, in.Accounts(), data)
 }
 
-// send signs and sends a transaction without asking whether it will succeed.
+// send signs and sends a transaction without simulating it, and returns its hash.
 func (n *node) send(list []solanago.Instruction, signers ...solanago.PrivateKey) (string, error) {
 	var latest struct {
 		Value struct {
 			Blockhash solanago.Hash `json:"blockhash"`
 		} `json:"value"`
 	}
-	if err := n.Call(
-		&latest, "getLatestBlockhash", map[string]string{"commitment": "finalized"},
-	); err != nil {
+
+	finalized := map[string]string{"commitment": "finalized"}
+	if err := n.Call(&latest, "getLatestBlockhash", finalized); err != nil {
 		return "", err
 	}
-	// Something that differs, so that equal payments are different transactions.
+
+	// A random unit limit makes equal payments different transactions.
 	var salt [6]byte
 
 	_, _ = rand.Read(salt[:])
 	units := 400_000 + binary.LittleEndian.Uint32(salt[:])%400_000
-	list = append(
-		[]solanago.Instruction{
-			solanago.NewInstruction(
-				solanago.ComputeBudget, nil, binary.LittleEndian.AppendUint32([]byte{2}, units),
-			),
-		},
-		list...)
+	setUnitLimit := solanago.NewInstruction(
+		solanago.ComputeBudget, nil, binary.LittleEndian.AppendUint32([]byte{2}, units),
+	)
+	list = append([]solanago.Instruction{setUnitLimit}, list...)
 
 	tx, err := solanago.NewTransaction(
 		list, latest.Value.Blockhash, solanago.TransactionPayer(signers[0].PublicKey()),
@@ -253,24 +243,23 @@ func (n *node) accountOf(owner solanago.PublicKey) solanago.PublicKey {
 	return account
 }
 
-// open makes an owner's token account, at the expense of payer.
-func (n *node) open(payer, owner solanago.PublicKey) solanago.Instruction {
+// createAccount creates an owner's token account, paid by payer.
+func (n *node) createAccount(payer, owner solanago.PublicKey) solanago.Instruction {
 	return ata.NewCreateIdempotentInstructionWithTokenProgram(payer, owner, n.mint, n.program).Build()
 }
 
-// give mints tokens to an owner.
-func (n *node) give(owner solanago.PublicKey, amount uint64) []solanago.Instruction {
+// mintTo mints tokens to an owner.
+func (n *node) mintTo(owner solanago.PublicKey, amount uint64) []solanago.Instruction {
+	authority := n.authority.PublicKey()
+	mint := tokenprogram.NewMintToInstruction(amount, n.mint, n.accountOf(owner), authority, nil)
+
 	return []solanago.Instruction{
-		n.open(n.bank.PublicKey(), owner),
-		n.token(
-			n.program,
-			tokenprogram.NewMintToInstruction(amount, n.mint, n.accountOf(owner), n.bank.PublicKey(), nil).
-				Build(),
-		),
+		n.createAccount(authority, owner),
+		n.token(n.program, mint.Build()),
 	}
 }
 
-// controls act on a node for strangers.
+// controls acts on a node for third parties.
 type controls struct{ *node }
 
 func (c controls) NewAddress(context.Context) (chain.Address, error) {
@@ -296,7 +285,7 @@ func (c controls) Pay(
 	asset chain.Asset,
 	amount chain.Amount,
 ) (string, error) {
-	return c.send(c.payment(to, asset, amount), c.bank)
+	return c.send(c.payment(to, asset, amount), c.authority)
 }
 
 func (c controls) payment(to chain.Address, asset chain.Asset, amount chain.Amount) []solanago.Instruction {
@@ -304,29 +293,27 @@ func (c controls) payment(to chain.Address, asset chain.Asset, amount chain.Amou
 
 	n, _ := amount.Uint64()
 	if asset.Kind == chain.Token {
-		return c.give(key, n)
+		return c.mintTo(key, n)
 	}
 
-	return []solanago.Instruction{system.NewTransferInstruction(n, c.bank.PublicKey(), key).Build()}
+	return []solanago.Instruction{system.NewTransferInstruction(n, c.authority.PublicKey(), key).Build()}
 }
 
 func (c controls) PayZero(ctx context.Context, to chain.Address, asset chain.Asset) (string, error) {
 	return c.Pay(ctx, to, asset, chain.Amount{})
 }
 
-// PayFailing pays, and then pays more than there is, which takes back the first.
+// PayFailing pays, and then pays more than the balance, which reverts both.
 func (c controls) PayFailing(
 	_ context.Context,
 	to chain.Address,
 	asset chain.Asset,
 	amount chain.Amount,
 ) (string, error) {
-	ruin := system.NewTransferInstruction(
-		9_000_000*sol, c.bank.PublicKey(), solanago.MustPublicKeyFromBase58(string(to)),
-	).
-		Build()
+	key := solanago.MustPublicKeyFromBase58(string(to))
+	overdraft := system.NewTransferInstruction(9_000_000*sol, c.authority.PublicKey(), key)
 
-	return c.send(append(c.payment(to, asset, amount), ruin), c.bank)
+	return c.send(append(c.payment(to, asset, amount), overdraft.Build()), c.authority)
 }
 
 // Freeze freezes the token account of an address.
@@ -337,14 +324,13 @@ func (c controls) Freeze(_ context.Context, address chain.Address, asset chain.A
 
 	owner := solanago.MustPublicKeyFromBase58(string(address))
 
+	authority := c.authority.PublicKey()
+	freeze := tokenprogram.NewFreezeAccountInstruction(c.accountOf(owner), c.mint, authority, nil)
+
 	_, err := c.send([]solanago.Instruction{
-		c.open(c.bank.PublicKey(), owner),
-		c.token(
-			c.program,
-			tokenprogram.NewFreezeAccountInstruction(c.accountOf(owner), c.mint, c.bank.PublicKey(), nil).
-				Build(),
-		),
-	}, c.bank)
+		c.createAccount(authority, owner),
+		c.token(c.program, freeze.Build()),
+	}, c.authority)
 	if err != nil {
 		return err
 	}
@@ -371,7 +357,7 @@ func (c controls) Expire(_ context.Context, tx chain.Signed) error {
 	return c.SolanaNode.Mine(int(tx.ValidToHeight-tip) + 1)
 }
 
-// freshSigner is a signer whose keys nobody used before.
+// freshSigner returns a signer with unused keys.
 func freshSigner(t *testing.T) *hdkey.Signer {
 	t.Helper()
 

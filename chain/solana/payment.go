@@ -9,141 +9,136 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// payment is one output of an order.
+// payment is one output of an order. Amounts are in base units.
 type payment struct {
 	chain.Output
 	to     solanago.PublicKey
 	mint   *mint // nil for the native coin
 	amount uint64
 
-	// Of tokens, once the network was asked:
-	account solanago.PublicKey // the destination's token account
-	create  bool               // it has to be made first
-	gross   uint64             // what has to be moved for amount to arrive
-	fee     uint64             // what the mint keeps of it
-	hasFee  bool               // the mint can take fees
+	// Set by txBuilder.load, for tokens only except for account:
+	account solanago.PublicKey // the destination's token account, or the destination
+	create  bool               // the token account does not exist
+	gross   uint64             // to transfer, so that amount arrives
+	fee     uint64             // withheld by the mint from gross
+	hasFee  bool               // the mint has a transfer fee
 }
 
-// spend is an order in the network's terms, and what the network said of it.
-type spend struct {
+// txBuilder builds the transaction of an order. Coin and rent are in lamports.
+type txBuilder struct {
 	order       chain.Order
 	from, payer solanago.PublicKey
 	payments    []payment
+	sourceMint  *mint              // nil for the native coin
+	source      solanago.PublicKey // the sender's token account
 
-	coin, payerCoin uint64             // what from and payer hold
-	source          solanago.PublicKey // the sender's token account
-	sourceMint      *mint              // nil when no tokens are sent
-	held            tokenAccount       // what the source is; zero when it does not exist
-	rent            uint64             // of the token accounts that have to be made
-	least           uint64             // what an account without data must hold, or nothing
-	refund          *solanago.PublicKey
+	// Set by load:
+	coin, payerCoin uint64       // balances of from and payer
+	held            tokenAccount // the source; zero when it does not exist
+	rent            uint64       // of the token accounts to create
+	minBalance      uint64       // rent minimum of an account without data
+
+	rentRecipient *solanago.PublicKey // of the closed source; nil when it stays open
 }
 
-// spendOf reads an order without asking anybody. What no network would carry out is fault.Invalid.
-func (d *Driver) spendOf(order chain.Order) (spend, error) {
-	s := spend{order: order}
+// newTxBuilder parses an order without calling a node. Errors:
+//   - fault.Invalid: no network would execute it;
+//   - fault.Unsupported: it pays several tokens.
+func (d *Driver) newTxBuilder(order chain.Order) (txBuilder, error) {
+	b := txBuilder{order: order}
 
 	var err error
-	if s.from, err = parseKey(string(order.From.Address)); err != nil {
-		return s, err
+	if b.from, err = parseKey(string(order.From.Address)); err != nil {
+		return b, err
 	}
 
-	s.payer = s.from
+	b.payer = b.from
 	if order.FeePayer != nil {
-		if s.payer, err = parseKey(string(order.FeePayer.Address)); err != nil {
-			return s, err
+		if b.payer, err = parseKey(string(order.FeePayer.Address)); err != nil {
+			return b, err
 		}
 	}
 
 	if len(order.Outputs) == 0 {
-		return s, fault.New(
+		return b, fault.New(
 			fault.Invalid, "order_invalid", "the order from %s pays nothing",
 			order.From.Address,
 		)
 	}
 
-	for _, out := range order.Outputs {
-		p := payment{Output: out}
-		if p.to, err = parseKey(string(out.To)); err != nil {
-			return s, notPayable(err, out.To, "it is no address")
+	for _, output := range order.Outputs {
+		if err := d.addPayment(&b, output); err != nil {
+			return b, err
 		}
-
-		if out.AssetID != d.native.ID {
-			m, ok := d.mintOf(out.AssetID)
-			if !ok {
-				return s, fault.New(
-					fault.Invalid, "asset_unknown", "network %s has no asset with id %q",
-					d.network.Slug, out.AssetID,
-				)
-			}
-
-			if s.sourceMint != nil && s.sourceMint.key != m.key {
-				return s, fault.New(
-					fault.Unsupported, "order_unsupported",
-					"one transaction pays %s and %s: order them one by one",
-					s.sourceMint.Symbol, m.Symbol,
-				)
-			}
-
-			p.mint, s.sourceMint = &m, &m
-		}
-
-		amount, fits := out.Amount.Uint64()
-		if !fits || amount == 0 {
-			return s, fault.New(
-				fault.Invalid, "amount_invalid",
-				"%s base units cannot be sent: Solana has 1 to 2^64-1",
-				out.Amount,
-			)
-		}
-
-		p.amount = amount
-		s.payments = append(s.payments, p)
 	}
 
-	if last := s.payments[len(s.payments)-1]; order.SubtractFee && (last.mint != nil || s.payer != s.from) {
-		return s, fault.New(
+	last := b.payments[len(b.payments)-1]
+	if order.SubtractFee && (last.mint != nil || b.payer != b.from) {
+		return b, fault.New(
 			fault.Invalid, "order_invalid",
 			"the network fee can only be taken out of a last output of %s that its sender pays for",
 			d.native.Symbol,
 		)
 	}
 
-	if s.sourceMint != nil {
-		if s.source, err = s.sourceMint.accountOf(s.from); err != nil {
-			return s, err
+	if b.sourceMint != nil {
+		if b.source, err = b.sourceMint.accountOf(b.from); err != nil {
+			return b, err
 		}
 	}
 
-	return s, nil
+	return b, nil
 }
 
-func notPayable(cause error, to chain.Address, why string) error {
-	return fault.Wrap(cause, fault.Invalid, "destination_not_payable", "%s cannot be paid: %s", to, why)
-}
+// addPayment adds the payment of an output.
+func (d *Driver) addPayment(b *txBuilder, output chain.Output) error {
+	p := payment{Output: output}
 
-// survey asks the network what it takes to carry the order out, and refuses destinations that
-// cannot be paid. What the sender holds is noted and not judged.
-func (d *Driver) survey(ctx context.Context, e *endpoint, s *spend) error {
-	keys := []solanago.PublicKey{s.from, s.payer}
-	if s.sourceMint != nil {
-		keys = append(keys, s.sourceMint.key, s.source)
+	var err error
+	if p.to, err = parseKey(string(output.To)); err != nil {
+		return notPayable(err, output.To, "it is no address")
 	}
 
-	first := len(keys)
-
-	for i := range s.payments {
-		p := &s.payments[i]
-
-		p.account = p.to
-		if p.mint != nil {
-			var err error
-			if p.account, err = p.mint.accountOf(p.to); err != nil {
-				return notPayable(err, p.To, "it cannot own a token account")
-			}
+	if output.AssetID != d.native.ID {
+		m, ok := d.mintOf(output.AssetID)
+		if !ok {
+			return d.unknownAsset(output.AssetID)
 		}
 
-		keys = append(keys, p.to, p.account)
+		if b.sourceMint != nil && b.sourceMint.key != m.key {
+			return fault.New(
+				fault.Unsupported, "order_unsupported",
+				"one transaction pays %s and %s: order them one by one",
+				b.sourceMint.Symbol, m.Symbol,
+			)
+		}
+
+		p.mint, b.sourceMint = &m, &m
+	}
+
+	amount, fits := output.Amount.Uint64()
+	if !fits || amount == 0 {
+		return fault.New(
+			fault.Invalid, "amount_invalid",
+			"%s base units cannot be sent: Solana has 1 to 2^64-1",
+			output.Amount,
+		)
+	}
+
+	p.amount = amount
+	b.payments = append(b.payments, p)
+
+	return nil
+}
+
+// load reads the state of the accounts involved and completes the payments. It does not check the
+// sender's funds. Errors:
+//   - fault.Invalid: a destination or an amount cannot be paid;
+//   - fault.Stopped: the mint is unsafe, or the sender's token account has another owner.
+func (d *Driver) load(ctx context.Context, e *endpoint, b *txBuilder) error {
+	keys, err := b.accountKeys()
+	if err != nil {
+		return err
 	}
 
 	accounts, _, err := e.accounts(ctx, keys, 0)
@@ -151,45 +146,29 @@ func (d *Driver) survey(ctx context.Context, e *endpoint, s *spend) error {
 		return err
 	}
 
-	if s.least, err = e.rentFor(ctx, 0); err != nil {
+	if b.minBalance, err = e.rentMinimum(ctx, 0); err != nil {
 		return err
 	}
 
-	s.coin, s.payerCoin = lamports(accounts[0]), lamports(accounts[1])
+	b.coin, b.payerCoin = lamportsOf(accounts[0]), lamportsOf(accounts[1])
+	destinations := accounts[2:]
 
 	var (
 		state mintState
 		rate  feeRate
 	)
 
-	if s.sourceMint != nil {
-		if state, err = readMint(*s.sourceMint, accounts[2]); err != nil {
+	if b.sourceMint != nil {
+		if state, rate, err = b.loadSource(ctx, e, accounts[2], accounts[3]); err != nil {
 			return err
 		}
 
-		if rate, err = e.feeRate(ctx, state); err != nil {
-			return err
-		}
-
-		if accounts[3] != nil {
-			if s.held, err = readTokenAccount(
-				accounts[3], *s.sourceMint,
-			); err != nil ||
-				s.held.owner != s.from {
-				return fault.Wrap(
-					err, fault.Stopped, "token_account_lost",
-					"the token account %s is not, or no longer, that of %s; look at who changed its owner",
-					s.source, s.from,
-				)
-			}
-		}
+		destinations = accounts[4:]
 	}
 
-	created := map[solanago.PublicKey]bool{}
-
-	for i := range s.payments {
-		p, owner, account := &s.payments[i], accounts[first+2*i], accounts[first+2*i+1]
-		if err := d.checkDestination(*p, owner, s.least, s.order.SubtractFee); err != nil {
+	for i := range b.payments {
+		p, owner, account := &b.payments[i], destinations[2*i], destinations[2*i+1]
+		if err := p.checkDestination(owner, b.minBalance, b.order.SubtractFee); err != nil {
 			return err
 		}
 
@@ -197,45 +176,112 @@ func (d *Driver) survey(ctx context.Context, e *endpoint, s *spend) error {
 			continue
 		}
 
-		if err := checkTokenDestination(*p, account); err != nil {
+		if err := p.checkTokenDestination(account); err != nil {
 			return err
 		}
 
 		p.hasFee = state.fee != nil
-		if err := p.grossUp(rate, s.held.amount); err != nil {
+		if err := p.grossUp(rate, b.held.amount); err != nil {
 			return err
 		}
 
-		if account != nil || created[p.account] {
-			continue
+		if account == nil {
+			if err := b.createAccount(ctx, e, i, state); err != nil {
+				return err
+			}
 		}
-
-		rent, err := e.rentFor(ctx, state.accountSize(*p.mint))
-		if err != nil {
-			return err
-		}
-
-		p.create, created[p.account] = true, true
-		s.rent += rent
 	}
 
 	return nil
 }
 
-// grossUp sets what has to be moved for the amount to arrive. Several sums deliver the same; all
-// that is held is preferred, so that an account is emptied.
-func (p *payment) grossUp(rate feeRate, held uint64) error {
+// accountKeys sets the account of every payment and returns the keys of the accounts to read. These are
+// sender and payer; for a token its mint and source; then destination and account of each payment.
+func (b *txBuilder) accountKeys() ([]solanago.PublicKey, error) {
+	keys := []solanago.PublicKey{b.from, b.payer}
+	if b.sourceMint != nil {
+		keys = append(keys, b.sourceMint.key, b.source)
+	}
+
+	for i := range b.payments {
+		p := &b.payments[i]
+
+		p.account = p.to
+		if p.mint != nil {
+			var err error
+			if p.account, err = p.mint.accountOf(p.to); err != nil {
+				return nil, notPayable(err, p.To, "it cannot own a token account")
+			}
+		}
+
+		keys = append(keys, p.to, p.account)
+	}
+
+	return keys, nil
+}
+
+// loadSource parses the mint and the sender's token account, and returns the mint's current fee.
+func (b *txBuilder) loadSource(
+	ctx context.Context,
+	e *endpoint,
+	mintAccount, source *accountInfo,
+) (mintState, feeRate, error) {
+	state, err := parseMint(*b.sourceMint, mintAccount)
+	if err != nil {
+		return mintState{}, feeRate{}, err
+	}
+
+	rate, err := e.currentFee(ctx, state)
+	if err != nil || source == nil {
+		return state, rate, err
+	}
+
+	b.held, err = parseTokenAccount(source, *b.sourceMint)
+	if err != nil || b.held.owner != b.from {
+		return mintState{}, feeRate{}, fault.Wrap(
+			err, fault.Stopped, "token_account_lost",
+			"the token account %s is not, or no longer, that of %s; look at who changed its owner",
+			b.source, b.from,
+		)
+	}
+
+	return state, rate, nil
+}
+
+// createAccount makes payment i create its token account, unless an earlier payment does.
+func (b *txBuilder) createAccount(ctx context.Context, e *endpoint, i int, state mintState) error {
+	p := &b.payments[i]
+	for _, earlier := range b.payments[:i] {
+		if earlier.create && earlier.account == p.account {
+			return nil
+		}
+	}
+
+	rent, err := e.rentMinimum(ctx, state.accountSize(*p.mint))
+	if err != nil {
+		return err
+	}
+
+	p.create = true
+	b.rent += rent
+
+	return nil
+}
+
+// grossUp sets gross and fee so that the amount arrives. Several gross amounts can deliver the same; the
+// whole balance is preferred, so that the account is emptied.
+func (p *payment) grossUp(rate feeRate, balance uint64) error {
 	if p.gross = p.amount; !p.hasFee {
 		return nil
 	}
 
-	if held-rate.of(held) == p.amount {
-		p.gross, p.fee = held, rate.of(held)
+	if balance-rate.calculateFee(balance) == p.amount {
+		p.gross, p.fee = balance, rate.calculateFee(balance)
 		return nil
 	}
 
-	gross, ok := rate.before(p.amount)
-	if !ok || gross-rate.of(gross) != p.amount {
+	gross, ok := rate.preFeeAmount(p.amount)
+	if !ok || gross-rate.calculateFee(gross) != p.amount {
 		return fault.New(
 			fault.Invalid, "amount_invalid",
 			"%d base units of %s cannot be made to arrive beside its transfer fee",
@@ -243,91 +289,16 @@ func (p *payment) grossUp(rate feeRate, held uint64) error {
 		)
 	}
 
-	p.gross, p.fee = gross, rate.of(gross)
+	p.gross, p.fee = gross, rate.calculateFee(gross)
 
 	return nil
 }
 
-// checkDestination refuses what is no wallet: token accounts, mints, programs and their data, and
-// addresses that nobody can have a key for.
-func (d *Driver) checkDestination(p payment, owner *accountInfo, least uint64, subtracted bool) error {
-	switch {
-	case owner == nil && !p.to.IsOnCurve():
-		return notPayable(
-			nil,
-			p.To,
-			"no key can sign for it (it is off the curve) and no account is there; ask the recipient for "+
-				"a wallet address",
-		)
-	case owner == nil && p.mint == nil && p.amount < least && !subtracted:
-		return notPayable(
-			nil, p.To,
-			"it is a new account, which must receive at least "+chain.Units(least).String()+" lamports",
-		)
-	case owner == nil:
-		return nil
-	case owner.Executable:
-		return notPayable(nil, p.To, "it is a program")
-	case owner.Owner == solanago.TokenProgramID.String() || owner.Owner == solanago.Token2022ProgramID.String():
-		why := "it is a mint"
-		if len(owner.Data) >= tokenAccountSize &&
-			(len(owner.Data) == tokenAccountSize || owner.Data[kindAt] == kindTokenAccount) {
-			why = "it is a token account; pay to its owner " + solanago.PublicKeyFromBytes(owner.Data[32:64]).
-				String() +
-				" instead"
-		}
-
-		return notPayable(nil, p.To, why)
-	case owner.Owner != solanago.SystemProgramID.String() || len(owner.Data) > 0:
-		return notPayable(nil, p.To, "it is an account of the program "+owner.Owner+", not a wallet")
-	}
-
-	return nil
-}
-
-func checkTokenDestination(p payment, account *accountInfo) error {
-	if account == nil {
-		return nil
-	}
-
-	if account.Owner == solanago.SystemProgramID.String() && len(account.Data) == 0 {
-		return nil // somebody sent coin there; it can still be made
-	}
-
-	t, err := readTokenAccount(account, *p.mint)
-	switch {
-	case err != nil:
-		return notPayable(err, p.To, "its token account "+p.account.String()+" cannot be used")
-	case t.owner != p.to:
-		return notPayable(
-			nil, p.To, "its token account "+p.account.String()+" was given to "+t.owner.String(),
-		)
-	case t.frozen:
-		return notPayable(
-			nil, p.To,
-			"its token account "+p.account.String()+" is frozen by the issuer of "+p.mint.Symbol,
-		)
-	case t.memoRequired:
-		return notPayable(
-			nil, p.To, "its token account "+p.account.String()+" only takes transfers with a memo",
-		)
-	}
-
-	return nil
-}
-
-// judge says whether the sender can pay, given the network fee.
-func (s *spend) judge(native chain.Asset, fee uint64) error {
-	short := func(who solanago.PublicKey, asset string, has, needs uint64) error {
-		return fault.New(
-			fault.State, "insufficient_funds", "%s holds %d base units of %s, %d are needed",
-			who, has, asset, needs,
-		)
-	}
-
+// checkFunds returns fault.State when sender or payer cannot pay, with a network fee in lamports.
+func (b *txBuilder) checkFunds(native chain.Asset, fee uint64) error {
 	var coin, tokens chain.Amount
 
-	for _, p := range s.payments {
+	for _, p := range b.payments {
 		if p.mint == nil {
 			coin = coin.Add(chain.Units(p.amount))
 		} else {
@@ -335,41 +306,31 @@ func (s *spend) judge(native chain.Asset, fee uint64) error {
 		}
 	}
 
-	if s.sourceMint != nil {
-		if s.held.frozen {
-			return fault.New(
-				fault.State, "wallet_frozen", "the token account %s is frozen by the issuer of %s",
-				s.source, s.sourceMint.Symbol,
-			)
-		}
-
-		if needs, _ := tokens.Uint64(); chain.Units(s.held.amount).Less(tokens) {
-			return short(s.from, s.sourceMint.Symbol, s.held.amount, needs)
+	if b.sourceMint != nil {
+		if err := b.checkTokens(tokens); err != nil {
+			return err
 		}
 	}
 
 	due := map[solanago.PublicKey]chain.Amount{}
-	due[s.from] = coin
+	due[b.from] = coin
+	due[b.payer] = due[b.payer].Add(chain.Units(fee)).Add(chain.Units(b.rent))
 
-	due[s.payer] = due[s.payer].Add(chain.Units(fee)).Add(chain.Units(s.rent))
-	for who, has := range map[solanago.PublicKey]uint64{s.from: s.coin, s.payer: s.payerCoin} {
-		needs := due[who]
-		if needs.IsZero() {
+	for account, balance := range map[solanago.PublicKey]uint64{b.from: b.coin, b.payer: b.payerCoin} {
+		needed := due[account]
+		if needed.IsZero() {
 			continue
 		}
 
-		left := chain.Units(has).SubFloor(needs)
-		if chain.Units(has).Less(needs) || (!left.IsZero() && left.Less(chain.Units(s.least))) {
+		remaining := chain.Units(balance).SubFloor(needed)
+		belowRent := !remaining.IsZero() && remaining.Less(chain.Units(b.minBalance))
+
+		if chain.Units(balance).Less(needed) || belowRent {
 			return fault.New(
-				fault.State,
-				"insufficient_funds",
+				fault.State, "insufficient_funds",
 				"%s holds %d base units of %s, %s are needed, and what is left must be nothing or at "+
 					"least the rent minimum of %d",
-				who,
-				has,
-				native.Symbol,
-				needs,
-				s.least,
+				account, balance, native.Symbol, needed, b.minBalance,
 			)
 		}
 	}
@@ -377,46 +338,32 @@ func (s *spend) judge(native chain.Asset, fee uint64) error {
 	return nil
 }
 
-// missing is what the sender has to pay less than planned, so that its account keeps nothing or the
-// rent minimum; when it is to stay open, the rent minimum.
-func (s *spend) missing(planned chain.Amount, keepOpen bool) uint64 {
-	stays, _ := chain.Units(s.coin).SubFloor(planned).Uint64() // no more than coin, so it fits
-	if stays == 0 && !keepOpen {
+// checkTokens returns fault.State when the source is frozen or holds less than the amount, in base units.
+func (b *txBuilder) checkTokens(needed chain.Amount) error {
+	if b.held.frozen {
+		return fault.New(
+			fault.State, "wallet_frozen", "the token account %s is frozen by the issuer of %s",
+			b.source, b.sourceMint.Symbol,
+		)
+	}
+
+	if shown, _ := needed.Uint64(); chain.Units(b.held.amount).Less(needed) {
+		return fault.New(
+			fault.State, "insufficient_funds", "%s holds %d base units of %s, %d are needed",
+			b.from, b.held.amount, b.sourceMint.Symbol, shown,
+		)
+	}
+
+	return nil
+}
+
+// rentShortfall returns the lamports by which to reduce a planned payment, so that the sender's account
+// keeps nothing or the rent minimum. With keepOpen it keeps the rent minimum.
+func (b *txBuilder) rentShortfall(planned chain.Amount, keepOpen bool) uint64 {
+	remaining, _ := chain.Units(b.coin).SubFloor(planned).Uint64() // at most coin, so it fits
+	if remaining == 0 && !keepOpen {
 		return 0
 	}
 
-	return s.least - min(s.least, stays)
-}
-
-func lamports(a *accountInfo) uint64 {
-	if a == nil {
-		return 0
-	}
-
-	return a.Lamports
-}
-
-// rentFor returns what an account of a size must hold.
-func (e *endpoint) rentFor(ctx context.Context, size int) (uint64, error) {
-	var n uint64
-
-	err := e.call(ctx, &n, "getMinimumBalanceForRentExemption", size, confirmed{})
-
-	return n, err
-}
-
-// feeRate returns the transfer fee of a mint now; zero when it takes none.
-func (e *endpoint) feeRate(ctx context.Context, s mintState) (feeRate, error) {
-	if s.fee == nil {
-		return feeRate{}, nil
-	}
-
-	var info struct {
-		Epoch uint64 `json:"epoch"`
-	}
-	if err := e.call(ctx, &info, "getEpochInfo", confirmed{}); err != nil {
-		return feeRate{}, err
-	}
-
-	return s.fee.at(info.Epoch), nil
+	return b.minBalance - min(b.minBalance, remaining)
 }

@@ -11,21 +11,19 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// PlanRelease plans the steps that are still to be done.
+// PlanRelease returns the remaining steps of a sweep.
 //
-// A native deposit pays for itself, in one transaction: the platform fee, and all that is left of
-// the deposit to the master wallet. An address must keep nothing or the rent minimum, so where less
-// would stay behind, the master wallet gets less by what is missing. Token deposits are paid for by
-// the master wallet: the platform fee in a transaction of its own, then the tokens, with the master
-// wallet as fee payer, so that no coin has to be sent to the deposit address. A platform fee too
-// small to open the fee address is left out.
+// A native deposit pays for itself, in one transaction: the platform fee, and the remainder to the master
+// wallet. An address must keep nothing or the rent minimum, so the master wallet receives less where less
+// would remain. For a token deposit the master wallet pays: the platform fee in its own transaction, then
+// the fee of the token sweep. So the deposit address needs no coin. A platform fee below the rent minimum
+// of a new fee address is omitted.
 //
-// A sweep that leaves nothing closes the account. With KeepOpen the rent minimum of a native
-// deposit stays, and the rent of a token account: whatever arrives meanwhile, the sweep goes
-// through.
+// A sweep that leaves nothing closes the account. With KeepOpen the rent minimum of a native deposit and
+// the token account remain, so that payments arriving meanwhile do not fail the sweep.
 //
-// Beyond what chain.Sweeper says, an address that holds less than its deposits explain is
-// fault.State with code funds_missing.
+// In addition to the errors of chain.Sweeper, an address that holds less than its deposits is fault.State
+// with code funds_missing.
 func (d *Driver) PlanRelease(ctx context.Context, r chain.Release) ([]chain.ReleaseStep, error) {
 	if slices.Contains(r.Done, chain.StepSweep) {
 		return nil, ctx.Err()
@@ -58,48 +56,37 @@ func (d *Driver) PlanRelease(ctx context.Context, r chain.Release) ([]chain.Rele
 }
 
 func (d *Driver) planNative(ctx context.Context, e *endpoint, r chain.Release) ([]chain.ReleaseStep, error) {
-	share := r.Amount.SubFloor(r.Spent)
+	remaining := r.Amount.SubFloor(r.Spent)
 
 	fee, err := d.payableFee(ctx, e, r)
 	if err != nil {
 		return nil, err
 	}
 
-	if share.Cmp(fee) <= 0 {
+	if remaining.Cmp(fee) <= 0 {
 		return nil, uneconomic(r)
 	}
 
-	step := chain.ReleaseStep{
-		Kind:    chain.StepSweep,
-		PaysFee: fee,
-		Order:   chain.Order{From: r.Deposit, SubtractFee: true},
-	}
-	if !fee.IsZero() {
-		step.Order.Outputs = append(
-			step.Order.Outputs, chain.Output{To: r.FeeAddress, AssetID: d.native.ID, Amount: fee},
-		)
-	}
+	step := d.nativeSweep(r, remaining, fee)
 
-	step.Order.Outputs = append(
-		step.Order.Outputs,
-		chain.Output{To: r.Master.Address, AssetID: d.native.ID, Amount: share.Sub(fee)},
-	)
-
-	s, price, err := d.quote(ctx, e, r, step.Order)
+	b, price, err := d.quote(ctx, e, r, step.Order)
 	if err != nil {
 		return nil, err
 	}
 
-	held, least := chain.Units(s.coin), chain.Units(s.least)
-	if held.Less(share) {
-		return nil, fundsMissing(r, held)
+	balance := chain.Units(b.coin)
+	if balance.Less(remaining) {
+		return nil, fundsMissing(r, balance)
 	}
 
+	// What stays at the deposit address.
 	last := &step.Order.Outputs[len(step.Order.Outputs)-1]
-	missing := s.missing(share, r.KeepOpen)
-	last.Amount = last.Amount.SubFloor(chain.Units(missing))
-	step.Order.Close = held == share && missing == 0
-	step.NetworkFee = chain.Units(s.feeAt(price, s.mostUnits()))
+	shortfall := b.rentShortfall(remaining, r.KeepOpen)
+	last.Amount = last.Amount.SubFloor(chain.Units(shortfall))
+	step.Order.Close = balance == remaining && shortfall == 0
+
+	// What arrives at the master wallet.
+	step.NetworkFee = chain.Units(b.networkFee(price, b.maxUnitLimit()))
 
 	arrives := last.Amount.SubFloor(step.NetworkFee)
 	if arrives.IsZero() {
@@ -111,13 +98,33 @@ func (d *Driver) planNative(ctx context.Context, e *endpoint, r chain.Release) (
 		return nil, err
 	}
 
-	if !opened && arrives.Less(least) {
+	if !opened && arrives.Less(chain.Units(b.minBalance)) {
 		return nil, uneconomic(r)
 	}
 
-	step.Order.MaxFee = chain.Min(s.allowance(price), last.Amount.Sub(chain.Units(1)))
+	step.Order.MaxFee = chain.Min(b.suggestedMaxFee(price), last.Amount.Sub(chain.Units(1)))
 
 	return []chain.ReleaseStep{step}, nil
+}
+
+// nativeSweep returns the sweep of an amount in lamports, of which the platform fee is paid.
+func (d *Driver) nativeSweep(r chain.Release, amount, fee chain.Amount) chain.ReleaseStep {
+	var outputs []chain.Output
+	if !fee.IsZero() {
+		outputs = append(outputs, chain.Output{To: r.FeeAddress, AssetID: d.native.ID, Amount: fee})
+	}
+
+	outputs = append(outputs, chain.Output{
+		To:      r.Master.Address,
+		AssetID: d.native.ID,
+		Amount:  amount.Sub(fee),
+	})
+
+	return chain.ReleaseStep{
+		Kind:    chain.StepSweep,
+		PaysFee: fee,
+		Order:   chain.Order{From: r.Deposit, SubtractFee: true, Outputs: outputs},
+	}
 }
 
 func (d *Driver) planToken(ctx context.Context, e *endpoint, r chain.Release) ([]chain.ReleaseStep, error) {
@@ -138,7 +145,7 @@ func (d *Driver) planToken(ctx context.Context, e *endpoint, r chain.Release) ([
 					Outputs: []chain.Output{{To: r.FeeAddress, AssetID: d.native.ID, Amount: fee}},
 				},
 			}
-			if err := d.complete(ctx, e, r, &step); err != nil {
+			if err := d.priceStep(ctx, e, r, &step); err != nil {
 				return nil, err
 			}
 
@@ -148,7 +155,7 @@ func (d *Driver) planToken(ctx context.Context, e *endpoint, r chain.Release) ([
 
 	m, _ := d.mintOf(r.Asset.ID)
 
-	arrives, err := d.netOf(ctx, e, r, m)
+	arrives, err := d.amountAfterFee(ctx, e, r, m)
 	if err != nil {
 		return nil, err
 	}
@@ -162,54 +169,54 @@ func (d *Driver) planToken(ctx context.Context, e *endpoint, r chain.Release) ([
 			Close:    !r.KeepOpen,
 		},
 	}
-	if err := d.complete(ctx, e, r, &sweep); err != nil {
+	if err := d.priceStep(ctx, e, r, &sweep); err != nil {
 		return nil, err
 	}
 
 	return append(steps, sweep), nil
 }
 
-// complete prices a step that the master wallet pays for; whether it has the money now is not asked.
-func (d *Driver) complete(ctx context.Context, e *endpoint, r chain.Release, step *chain.ReleaseStep) error {
-	s, price, err := d.quote(ctx, e, r, step.Order)
+// priceStep sets the fees of a step that the master wallet pays for. It does not check the master
+// wallet's funds.
+func (d *Driver) priceStep(ctx context.Context, e *endpoint, r chain.Release, step *chain.ReleaseStep) error {
+	b, price, err := d.quote(ctx, e, r, step.Order)
 	if err != nil {
 		return err
 	}
 
-	if s.sourceMint != nil {
-		if s.held.frozen {
-			return notReleasable(
-				fault.New(fault.State, "wallet_frozen", "the token account %s is frozen", s.source),
-				r,
-			)
+	if b.sourceMint != nil {
+		if b.held.frozen {
+			frozen := fault.New(fault.State, "wallet_frozen", "the token account %s is frozen", b.source)
+			return notReleasable(frozen, r)
 		}
 
-		if held := chain.Units(s.held.amount); held.Less(r.Amount) {
-			return fundsMissing(r, held)
+		if balance := chain.Units(b.held.amount); balance.Less(r.Amount) {
+			return fundsMissing(r, balance)
 		}
 	}
 
-	step.Order.Close = s.refund != nil
-	step.NetworkFee = chain.Units(s.feeAt(price, s.mostUnits())).Add(chain.Units(s.rent))
-	step.Order.MaxFee = s.allowance(price)
+	step.Order.Close = b.rentRecipient != nil
+	step.NetworkFee = chain.Units(b.networkFee(price, b.maxUnitLimit())).Add(chain.Units(b.rent))
+	step.Order.MaxFee = b.suggestedMaxFee(price)
 
 	return nil
 }
 
-// quote asks the network what an order takes.
+// quote returns the loaded builder of an order and the price per compute unit, in millionths of a
+// lamport. An order that cannot be executed is fault.Invalid with code not_releasable.
 func (d *Driver) quote(
 	ctx context.Context,
 	e *endpoint,
 	r chain.Release,
 	order chain.Order,
-) (*spend, uint64, error) {
-	s, err := d.spendOf(order)
+) (*txBuilder, uint64, error) {
+	b, err := d.newTxBuilder(order)
 	if err == nil {
-		err = d.survey(ctx, e, &s)
+		err = d.load(ctx, e, &b)
 	}
 
 	if err == nil {
-		err = d.closing(ctx, e, &s)
+		err = d.planClose(ctx, e, &b)
 	}
 
 	if errors.Is(err, fault.Invalid) || errors.Is(err, fault.Unsupported) {
@@ -220,19 +227,19 @@ func (d *Driver) quote(
 		return nil, 0, err
 	}
 
-	price, err := d.price(ctx, e, &s)
+	price, err := d.unitPrice(ctx, e, &b)
 
-	return &s, price, err
+	return &b, price, err
 }
 
-// payableFee is the platform fee to pay now: none when it is too little to open the account it goes to.
+// payableFee returns the platform fee in lamports, or 0 when it cannot open the fee address.
 func (d *Driver) payableFee(ctx context.Context, e *endpoint, r chain.Release) (chain.Amount, error) {
 	if r.Fee.IsZero() {
 		return r.Fee, nil
 	}
 
-	least, err := e.rentFor(ctx, 0)
-	if err != nil || !r.Fee.Less(chain.Units(least)) {
+	minBalance, err := e.rentMinimum(ctx, 0)
+	if err != nil || !r.Fee.Less(chain.Units(minBalance)) {
 		return r.Fee, err
 	}
 
@@ -244,20 +251,14 @@ func (d *Driver) payableFee(ctx context.Context, e *endpoint, r chain.Release) (
 	return chain.Amount{}, nil
 }
 
-// exists says whether there is an account at an address.
-func (e *endpoint) exists(ctx context.Context, address chain.Address) (bool, error) {
-	key, err := parseKey(string(address))
-	if err != nil {
-		return false, err
-	}
-
-	accounts, _, err := e.accounts(ctx, []solanago.PublicKey{key}, 0)
-
-	return err == nil && accounts[0] != nil, err
-}
-
-// netOf is what arrives at the master wallet of a token deposit, less the mint's transfer fee.
-func (d *Driver) netOf(ctx context.Context, e *endpoint, r chain.Release, m mint) (chain.Amount, error) {
+// amountAfterFee returns what arrives at the master wallet of a token deposit, in base units: the amount
+// less the mint's transfer fee.
+func (d *Driver) amountAfterFee(
+	ctx context.Context,
+	e *endpoint,
+	r chain.Release,
+	m mint,
+) (chain.Amount, error) {
 	amount, fits := r.Amount.Uint64()
 	if !fits || amount == 0 {
 		return chain.Amount{}, fundsMissing(r, chain.Amount{})
@@ -268,21 +269,22 @@ func (d *Driver) netOf(ctx context.Context, e *endpoint, r chain.Release, m mint
 		return chain.Amount{}, err
 	}
 
-	state, err := readMint(m, accounts[0])
+	state, err := parseMint(m, accounts[0])
 	if err != nil {
 		return chain.Amount{}, err
 	}
 
-	rate, err := e.feeRate(ctx, state)
+	rate, err := e.currentFee(ctx, state)
 	if err != nil {
 		return chain.Amount{}, err
 	}
 
-	if rate.of(amount) >= amount {
+	fee := rate.calculateFee(amount)
+	if fee >= amount {
 		return chain.Amount{}, uneconomic(r)
 	}
 
-	return chain.Units(amount - rate.of(amount)), nil
+	return chain.Units(amount - fee), nil
 }
 
 func notReleasable(cause error, r chain.Release) error {
@@ -292,11 +294,11 @@ func notReleasable(cause error, r chain.Release) error {
 	)
 }
 
-func fundsMissing(r chain.Release, held chain.Amount) error {
+func fundsMissing(r chain.Release, balance chain.Amount) error {
 	return fault.New(
 		fault.State, "funds_missing",
 		"%s holds %s base units of %s, less than its deposits of %s explain after %s were spent",
-		r.Deposit.Address, held, r.Asset.Symbol, r.Amount, r.Spent,
+		r.Deposit.Address, balance, r.Asset.Symbol, r.Amount, r.Spent,
 	)
 }
 

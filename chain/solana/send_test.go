@@ -14,12 +14,12 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// TestEqualPayoutsAreTwo builds one order again and again on one blockhash: the transactions
-// differ, and all of them pay.
-func TestEqualPayoutsAreTwo(t *testing.T) {
+// TestEqualOrdersAreDistinctTransactions builds one order several times on one blockhash: the
+// transactions differ, and all of them pay.
+func TestEqualOrdersAreDistinctTransactions(t *testing.T) {
 	n := startNode(t, solanago.TokenProgramID)
 	s := newSender(t, n)
-	from, to := s.party(chain.RoleMaster, 1), stranger(t)
+	from, to := s.party(chain.RoleMaster, 1), newAddress(t)
 	s.fund(from, sol, 1_000_000)
 
 	for _, a := range []chain.Asset{s.native(), s.token()} {
@@ -34,7 +34,7 @@ func TestEqualPayoutsAreTwo(t *testing.T) {
 		seen := map[string]bool{}
 
 		var all []chain.Signed
-		// two of three are equal once in a thousand times; the outbox builds again then
+		// Two of three are equal once in a thousand times; the sender builds once more then.
 		for tries := 0; len(seen) < 3; tries++ {
 			if tries == 10 {
 				t.Fatalf("ten equal orders became %d different transactions", len(seen))
@@ -62,7 +62,7 @@ func TestEqualPayoutsAreTwo(t *testing.T) {
 	}
 }
 
-// TestRentMinimumIsKept releases deposits beside which too little would stay.
+// TestRentMinimumIsKept sweeps deposits that would leave less than the rent minimum.
 func TestRentMinimumIsKept(t *testing.T) {
 	n := startNode(t, solanago.TokenProgramID)
 	s := newSender(t, n)
@@ -74,7 +74,7 @@ func TestRentMinimumIsKept(t *testing.T) {
 		Asset:      s.native(),
 		Deposit:    deposit,
 		Master:     master,
-		FeeAddress: stranger(t),
+		FeeAddress: newAddress(t),
 		Amount:     chain.Units(10_000_000),
 		Fee:        chain.Units(50_000),
 	}
@@ -91,11 +91,8 @@ func TestRentMinimumIsKept(t *testing.T) {
 		t.Errorf("%s is left, want the rent minimum", left)
 	}
 
-	if got := s.balance(master.Address, s.native()).
-		Sub(before).
-		Add(st.Fee); got != chain.Units(
-		10_000_100-890_880,
-	) {
+	received := s.balance(master.Address, s.native()).Sub(before)
+	if got := received.Add(st.Fee); got != chain.Units(10_000_100-890_880) {
 		t.Errorf("%s arrived and was paid as a fee", got)
 	}
 
@@ -106,23 +103,22 @@ func TestRentMinimumIsKept(t *testing.T) {
 		From:   master,
 		MaxFee: chain.Units(100_000),
 		Outputs: []chain.Output{
-			{To: stranger(t), AssetID: s.native().ID, Amount: rest.Sub(chain.Units(500_000))},
+			{To: newAddress(t), AssetID: s.native().ID, Amount: rest.Sub(chain.Units(500_000))},
 		},
 	}
-	if _, err := s.d.Build(
-		t.Context(), o,
-	); !errors.Is(err, fault.State) ||
-		fault.Code(err) != "insufficient_funds" {
+
+	_, err = s.d.Build(t.Context(), o)
+	if !errors.Is(err, fault.State) || fault.Code(err) != "insufficient_funds" {
 		t.Errorf("a payout that leaves less than the rent minimum: %v", err)
 	}
 }
 
-// TestPriorityFee offers what others pay, within the maximum of the configuration and of the order,
-// and the fee is exact.
+// TestPriorityFee offers the recent price, within the maximum of the configuration and of the order.
+// The fee is exact.
 func TestPriorityFee(t *testing.T) {
 	n := startNode(t, solanago.TokenProgramID)
 	s := newSender(t, n)
-	from, to := s.party(chain.RoleMaster, 1), stranger(t)
+	from, to := s.party(chain.RoleMaster, 1), newAddress(t)
 	s.fund(from, sol, 1_000_000)
 
 	order := func(max uint64) chain.Order {
@@ -160,20 +156,16 @@ func TestPriorityFee(t *testing.T) {
 	}
 }
 
-// TestExpiryNeedsAWitness shows what does not prove that a transaction ran out.
-func TestExpiryNeedsAWitness(t *testing.T) {
+// TestExpiryNeedsProofFromEveryNode shows what does not prove that a transaction has expired.
+func TestExpiryNeedsProofFromEveryNode(t *testing.T) {
 	n := startNode(t, solanago.TokenProgramID)
 	s := newSender(t, n)
 	from := s.party(chain.RoleMaster, 1)
 	s.fund(from, sol, 0)
-	tx := s.sign(
-		chain.Order{
-			From: from,
-			Outputs: []chain.Output{
-				{To: stranger(t), AssetID: s.native().ID, Amount: chain.Units(1_000_000)},
-			},
-		},
-	)
+	tx := s.sign(chain.Order{
+		From:    from,
+		Outputs: []chain.Output{{To: newAddress(t), AssetID: s.native().ID, Amount: chain.Units(1_000_000)}},
+	})
 	head, err := s.d.Head(t.Context())
 	must(t, err)
 	must(t, n.SolanaNode.Mine(int(tx.ValidToHeight-head.Tip.Height+1)))
@@ -191,8 +183,8 @@ func TestExpiryNeedsAWitness(t *testing.T) {
 
 	must(t, n.SolanaNode.Mine(5))
 
-	deaf := n.driver(t, func(c *solana.Config) { c.RPCs = []string{"http://127.0.0.1:1"} })
-	if got := status(deaf); got != chain.TxUnknown {
+	withUnreachable := n.driver(t, func(c *solana.Config) { c.RPCs = []string{"http://127.0.0.1:1"} })
+	if got := status(withUnreachable); got != chain.TxUnknown {
 		t.Errorf("while another node cannot be asked, it is %s", got)
 	}
 
@@ -209,9 +201,8 @@ func TestExpiryNeedsAWitness(t *testing.T) {
 	}
 }
 
-// TestOtherTokenAccounts does not credit tokens that belong to an owner of ours outside the
-// associated account, where no release would find them, nor coin that is the rent of a token
-// account.
+// TestOtherTokenAccounts does not credit an owner with tokens outside the associated account, which no
+// sweep would find. Nor does it credit coin that is the rent of a token account.
 func TestOtherTokenAccounts(t *testing.T) {
 	n := startNode(t, solanago.TokenProgramID)
 	s := newSender(t, n)
@@ -219,9 +210,12 @@ func TestOtherTokenAccounts(t *testing.T) {
 	other := newKey(t)
 	head, err := s.d.Head(t.Context())
 	must(t, err)
+
+	create := system.NewCreateAccountInstruction(
+		2_039_280, 165, n.program, n.authority.PublicKey(), other.PublicKey(),
+	)
 	_, err = n.send([]solanago.Instruction{
-		system.NewCreateAccountInstruction(2_039_280, 165, n.program, n.bank.PublicKey(), other.PublicKey()).
-			Build(),
+		create.Build(),
 		// InitializeAccount3
 		solanago.NewInstruction(
 			n.program,
@@ -231,9 +225,9 @@ func TestOtherTokenAccounts(t *testing.T) {
 		solanago.NewInstruction(n.program, solanago.AccountMetaSlice{
 			solanago.Meta(n.mint).WRITE(),
 			solanago.Meta(other.PublicKey()).WRITE(),
-			solanago.Meta(n.bank.PublicKey()).SIGNER(),
+			solanago.Meta(n.authority.PublicKey()).SIGNER(),
 		}, []byte{7, 99, 0, 0, 0, 0, 0, 0, 0}), // MintTo
-	}, n.bank, other)
+	}, n.authority, other)
 	must(t, err)
 	must(t, n.SolanaNode.Mine(1))
 	blocks, err := s.d.Blocks(t.Context(), head.Tip.Height+1, head.Tip.Height+1)

@@ -8,53 +8,48 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
 
-// Nodes are asked for blocks by slot, and slots may have no block: here heights become slots.
-
-// slotMemory remembers the slots of recent heights. It only saves requests: whatever it says is
-// compared with the block.
-type slotMemory struct {
-	mu   sync.Mutex
-	slot map[uint64]uint64
+// slotCache maps recent heights to slots. Nodes serve blocks by slot, and a slot may have no block. It
+// only saves requests: every entry is checked against the block.
+type slotCache struct {
+	mu    sync.Mutex
+	slots map[uint64]uint64 // by height
 }
 
-const rememberedSlots = 8192
+const maxCachedSlots = 8192
 
-func newSlotMemory() *slotMemory { return &slotMemory{slot: map[uint64]uint64{}} }
+func newSlotCache() *slotCache { return &slotCache{slots: map[uint64]uint64{}} }
 
-func (m *slotMemory) put(height, slot uint64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (c *slotCache) put(height, slot uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 
-	if len(m.slot) >= rememberedSlots {
-		clear(m.slot)
+	if len(c.slots) >= maxCachedSlots {
+		clear(c.slots)
 	}
 
-	m.slot[height] = slot
+	c.slots[height] = slot
 }
 
-func (m *slotMemory) get(height uint64) (uint64, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (c *slotCache) get(height uint64) (uint64, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 
-	slot, ok := m.slot[height]
+	slot, ok := c.slots[height]
 
 	return slot, ok
 }
 
-func (m *slotMemory) forget() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (c *slotCache) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 
-	clear(m.slot)
+	clear(c.slots)
 }
 
-// maxListed is the longest list of slots that a node is asked for. Source: Agave,
-// MAX_GET_CONFIRMED_BLOCKS_RANGE is 500,000.
-const maxListed = 400_000
-
-// headerAt returns the block at a height without its transactions. A height above the node's tip is
-// failover.ErrLagging, one below its ledger failover.ErrPruned.
-func (d *Driver) headerAt(ctx context.Context, e *endpoint, height uint64) (header, error) {
+// headerAt returns the block at a height, without its transactions. Errors:
+//   - failover.ErrLagging: the height is above the node's tip;
+//   - failover.ErrPruned: the height is below the node's ledger.
+func (d *Driver) headerAt(ctx context.Context, e *endpoint, height uint64) (blockHeader, error) {
 	if slot, ok := d.slots.get(height); ok {
 		h, err := e.header(ctx, slot)
 		if err == nil && h.Height == height {
@@ -62,27 +57,24 @@ func (d *Driver) headerAt(ctx context.Context, e *endpoint, height uint64) (head
 		}
 
 		if err != nil && !failover.RefusedWith(err, codeSlotSkipped, codeLongTermSkipped) {
-			return header{}, e.absent(ctx, height, err)
+			return blockHeader{}, e.blockError(ctx, height, err)
 		}
 
-		d.slots.forget() // another branch, or another node
+		d.slots.clear() // another branch, or another node
 	}
 
 	slots, err := d.slotsOf(ctx, e, height, 1)
 	if err != nil {
-		return header{}, err
+		return blockHeader{}, err
 	}
 
 	h, err := e.header(ctx, slots[0])
 	if err != nil {
-		return header{}, e.absent(ctx, height, err)
+		return blockHeader{}, e.blockError(ctx, height, err)
 	}
 
 	if h.Height != height {
-		return header{}, e.Garbled(
-			"its list of slots leaves out blocks: slot %d has block %d, not %d",
-			slots[0], h.Height, height,
-		)
+		return blockHeader{}, e.slotMismatch(h, height)
 	}
 
 	d.slots.put(height, h.slot)
@@ -90,9 +82,8 @@ func (d *Driver) headerAt(ctx context.Context, e *endpoint, height uint64) (head
 	return h, nil
 }
 
-// slotsOf returns the slots of n heights from one on; all of them are at or below the tip. The
-// caller compares the blocks' heights with what it asked for, as a list with a gap cannot be told
-// from one without.
+// slotsOf returns the slots of n heights from a height on, none of them above the tip. The caller
+// checks the heights of the blocks, since a list with a gap looks like a complete one.
 func (d *Driver) slotsOf(ctx context.Context, e *endpoint, height uint64, n int) ([]uint64, error) {
 	last := height + uint64(n) - 1
 	if last > e.KnownTip() {
@@ -105,113 +96,127 @@ func (d *Driver) slotsOf(ctx context.Context, e *endpoint, height uint64, n int)
 		}
 	}
 
-	below, err := d.anchor(ctx, e, height)
+	start, err := d.blockAtOrBelow(ctx, e, height)
 	if err != nil {
 		return nil, err
 	}
 
-	count := int(last-below.Height) + 1
+	count := int(last-start.Height) + 1
 
 	var slots []uint64
-	if err := e.call(ctx, &slots, "getBlocksWithLimit", below.slot, count, confirmed{}); err != nil {
-		return nil, e.absent(ctx, height, err)
+	if err := e.call(ctx, &slots, "getBlocksWithLimit", start.slot, count, confirmed{}); err != nil {
+		return nil, e.blockError(ctx, height, err)
 	}
 
-	if len(slots) != count || slots[0] != below.slot {
+	if len(slots) != count || slots[0] != start.slot {
 		return nil, e.Garbled(
 			"its list of %d slots from %d on has %d, though its tip is higher",
-			count, below.slot, len(slots),
+			count, start.slot, len(slots),
 		)
 	}
 
 	for i := 1; i < len(slots); i++ {
 		if slots[i] <= slots[i-1] {
-			return nil, e.Garbled("its list of slots from %d on is not in order", below.slot)
+			return nil, e.Garbled("its list of slots from %d on is not in order", start.slot)
 		}
 	}
 
 	return slots[count-n:], nil
 }
 
-// anchor returns a block at or below a height, near enough to list the slots from there.
-func (d *Driver) anchor(ctx context.Context, e *endpoint, height uint64) (header, error) {
-	for back := range min(height, 16) + 1 {
-		slot, ok := d.slots.get(height - back)
-		if !ok {
-			continue
-		}
+// maxListedSlots is the longest list of slots that is requested. Source: Agave,
+// MAX_GET_CONFIRMED_BLOCKS_RANGE is 500,000.
+const maxListedSlots = 400_000
 
-		h, err := e.header(ctx, slot)
-		if err == nil && h.Height <= height {
-			return h, nil
-		}
-
-		if err != nil && !failover.RefusedWith(err, codeSlotSkipped, codeLongTermSkipped) {
-			return header{}, e.absent(ctx, height, err)
-		}
-
-		d.slots.forget()
-
-		break
+// blockAtOrBelow returns a block at or below a height, at most maxListedSlots blocks below it.
+func (d *Driver) blockAtOrBelow(ctx context.Context, e *endpoint, height uint64) (blockHeader, error) {
+	if h, ok, err := d.cachedBlockAtOrBelow(ctx, e, height); ok || err != nil {
+		return h, err
 	}
 
-	tip, err := e.newest(ctx, "confirmed")
+	tip, err := e.latestBlock(ctx, "confirmed")
 	if err != nil {
-		return header{}, err
+		return blockHeader{}, err
 	}
 
 	if tip.Height <= height {
 		return tip, nil
 	}
-	// Between two blocks lie at least as many slots as heights. Going back as many slots as heights
-	// are too many never goes too far by much; the share on top makes up for the slots without a
-	// block, and doubles over a stretch that has none at all.
-	slot, more := tip.slot, uint64(1)
+
+	return e.searchBelow(ctx, tip, height)
+}
+
+// cachedBlockAtOrBelow returns a block at most 16 blocks below a height whose slot is cached. ok is
+// false when there is none.
+func (d *Driver) cachedBlockAtOrBelow(
+	ctx context.Context,
+	e *endpoint,
+	height uint64,
+) (h blockHeader, ok bool, err error) {
+	for back := range min(height, 16) + 1 {
+		slot, cached := d.slots.get(height - back)
+		if !cached {
+			continue
+		}
+
+		h, err := e.header(ctx, slot)
+		if err == nil && h.Height <= height {
+			return h, true, nil
+		}
+
+		if err != nil && !failover.RefusedWith(err, codeSlotSkipped, codeLongTermSkipped) {
+			return blockHeader{}, false, e.blockError(ctx, height, err)
+		}
+
+		d.slots.clear()
+
+		break
+	}
+
+	return blockHeader{}, false, nil
+}
+
+// searchBelow searches back from the tip for a block at or below a height.
+//
+// Between two blocks there are at least as many slots as heights, so going back by the difference in
+// heights hardly overshoots. A sixteenth more allows for slots without a block, and so does extra, which
+// doubles over a stretch without any block.
+func (e *endpoint) searchBelow(ctx context.Context, tip blockHeader, height uint64) (blockHeader, error) {
+	slot, extra := tip.slot, uint64(1)
+
 	for h := tip; ; {
 		if slot == 0 {
-			return header{}, failover.ErrPruned
+			return blockHeader{}, failover.ErrPruned
 		}
 
-		tooHigh := h.Height - height
-		slot -= min(slot, tooHigh+tooHigh/16+more)
+		distance := h.Height - height
+		slot -= min(slot, distance+distance/16+extra)
 
-		var first []uint64
-		if err := e.call(ctx, &first, "getBlocksWithLimit", slot, 1, confirmed{}); err != nil {
-			return header{}, e.absent(ctx, height, err)
+		next, err := e.firstBlockSlot(ctx, slot, tip.slot, height)
+		if err != nil {
+			return blockHeader{}, err
 		}
 
-		if len(first) != 1 || first[0] < slot {
-			return header{}, e.Garbled(
-				"it has no block from slot %d on, though its tip is %d",
-				slot, tip.slot,
-			)
-		}
-
-		if first[0] >= h.slot {
-			var oldest uint64
-			if err := e.call(ctx, &oldest, "getFirstAvailableBlock"); err != nil {
-				return header{}, err
+		if next >= h.slot {
+			if err := e.checkAvailable(ctx, slot); err != nil {
+				return blockHeader{}, err
 			}
 
-			if slot < oldest {
-				return header{}, failover.ErrPruned
-			}
-
-			more *= 2
+			extra *= 2
 
 			continue
 		}
 
-		if h, err = e.header(ctx, first[0]); err != nil {
-			return header{}, e.absent(ctx, height, err)
+		if h, err = e.header(ctx, next); err != nil {
+			return blockHeader{}, e.blockError(ctx, height, err)
 		}
 
 		if h.Height > height {
 			continue
 		}
 
-		if height-h.Height > maxListed {
-			return header{}, e.Garbled(
+		if height-h.Height > maxListedSlots {
+			return blockHeader{}, e.Garbled(
 				"block %d is in slot %d, too far from block %d for its tip",
 				h.Height, h.slot, height,
 			)
@@ -221,8 +226,39 @@ func (d *Driver) anchor(ctx context.Context, e *endpoint, height uint64) (header
 	}
 }
 
-// absent says why the node does not have a block at a height that it was asked for.
-func (e *endpoint) absent(ctx context.Context, height uint64, err error) error {
+// firstBlockSlot returns the first slot with a block from a slot on.
+func (e *endpoint) firstBlockSlot(ctx context.Context, slot, tipSlot, height uint64) (uint64, error) {
+	var first []uint64
+	if err := e.call(ctx, &first, "getBlocksWithLimit", slot, 1, confirmed{}); err != nil {
+		return 0, e.blockError(ctx, height, err)
+	}
+
+	if len(first) != 1 || first[0] < slot {
+		return 0, e.Garbled("it has no block from slot %d on, though its tip is %d", slot, tipSlot)
+	}
+
+	return first[0], nil
+}
+
+// checkAvailable returns failover.ErrPruned when a slot is below the node's ledger.
+func (e *endpoint) checkAvailable(ctx context.Context, slot uint64) error {
+	var oldest uint64
+	if err := e.call(ctx, &oldest, "getFirstAvailableBlock"); err != nil {
+		return err
+	}
+
+	if slot < oldest {
+		return failover.ErrPruned
+	}
+
+	return nil
+}
+
+// blockError translates a node's refusal to serve a block of its ledger at a height. Errors:
+//   - failover.ErrPruned: the block is older than the ledger;
+//   - failover.ErrLagging: the height is above the tip;
+//   - a *failover.Failure: the node contradicts itself.
+func (e *endpoint) blockError(ctx context.Context, height uint64, err error) error {
 	switch {
 	case failover.RefusedWith(err, codeBlockCleanedUp):
 		return failover.ErrPruned
@@ -243,9 +279,16 @@ func (e *endpoint) absent(ctx context.Context, height uint64, err error) error {
 	return err
 }
 
-// refreshTip asks for the newest confirmed height.
+func (e *endpoint) slotMismatch(h blockHeader, height uint64) error {
+	return e.Garbled(
+		"its list of slots leaves out blocks: slot %d has block %d, not %d",
+		h.slot, h.Height, height,
+	)
+}
+
+// refreshTip updates the node's known tip to its newest confirmed height.
 func (e *endpoint) refreshTip(ctx context.Context) error {
-	h, err := e.newest(ctx, "confirmed")
+	h, err := e.latestBlock(ctx, "confirmed")
 	if err != nil {
 		return err
 	}
@@ -255,29 +298,17 @@ func (e *endpoint) refreshTip(ctx context.Context) error {
 	return nil
 }
 
-// newest returns the newest block of a commitment. Right after a slot the node may not have its
-// block at hand yet, so one of the blocks before is taken then.
-func (e *endpoint) newest(ctx context.Context, commitment string) (header, error) {
+// latestBlock returns the newest block of a commitment. Right after a slot the node may not serve its
+// block yet; then it returns one of the three blocks before.
+func (e *endpoint) latestBlock(ctx context.Context, commitment string) (blockHeader, error) {
 	var slot uint64
 	if err := e.call(ctx, &slot, "getSlot", map[string]any{"commitment": commitment}); err != nil {
-		return header{}, err
+		return blockHeader{}, err
 	}
 
-	var slots []uint64
-	// a network that stood still leaves a long stretch without blocks
-	for _, width := range []uint64{64, 4096, maxListed} {
-		from := slot - min(slot, width)
-		if err := e.call(ctx, &slots, "getBlocks", from, slot, confirmed{}); err != nil {
-			return header{}, err
-		}
-
-		if len(slots) > 0 {
-			break
-		}
-	}
-
-	if len(slots) == 0 {
-		return header{}, e.Garbled("it has no block at or below slot %d", slot)
+	slots, err := e.slotsUpTo(ctx, slot)
+	if err != nil {
+		return blockHeader{}, err
 	}
 
 	var last error
@@ -289,15 +320,34 @@ func (e *endpoint) newest(ctx context.Context, commitment string) (header, error
 		}
 
 		if !failover.RefusedWith(err, codeBlockNotYet, codeBlockStatusNotYet, codeSlotSkipped) {
-			return header{}, err
+			return blockHeader{}, err
 		}
 
 		last = err
 	}
 
-	if r, ok := errors.AsType[*failover.Refusal](last); ok {
-		return header{}, e.Garbled("its newest blocks are not there yet: %s", r.Message)
+	if refusal, ok := errors.AsType[*failover.Refusal](last); ok {
+		return blockHeader{}, e.Garbled("its newest blocks are not there yet: %s", refusal.Message)
 	}
 
-	return header{}, last
+	return blockHeader{}, last
+}
+
+// slotsUpTo returns the last slots with a block up to a slot, at least one. An outage of the network
+// can leave a long stretch of slots without any.
+func (e *endpoint) slotsUpTo(ctx context.Context, slot uint64) ([]uint64, error) {
+	for _, width := range []uint64{64, 4096, maxListedSlots} {
+		var slots []uint64
+
+		from := slot - min(slot, width)
+		if err := e.call(ctx, &slots, "getBlocks", from, slot, confirmed{}); err != nil {
+			return nil, err
+		}
+
+		if len(slots) > 0 {
+			return slots, nil
+		}
+	}
+
+	return nil, e.Garbled("it has no block at or below slot %d", slot)
 }

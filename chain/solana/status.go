@@ -8,39 +8,38 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
 
-// Status looks one attempt up. A transaction that a node has executed in a block that is not
-// confirmed yet is TxPooled. Included is final when its block is finalized, whatever the network's
-// rule for payments.
+// Status returns the status of a transaction. One in a block that is not confirmed yet is TxPooled. An
+// included one is final when its block is finalized, whatever the network's confirmation rule.
 //
-// Expired is what no node knows and cannot be included any more: every node that answers must have
-// finalized a block above the last valid height, must still have the blocks since the transaction
-// was signed, and then find neither a status nor the transaction itself. So a node that lags, has
-// pruned or was asked too early proves nothing.
+// TxDead by expiry needs proof by every node, all of which must answer. A node proves it when it has
+// finalized a block above the last valid height, still has the blocks since signing, and does not know
+// the transaction. A node that lags or has pruned proves nothing.
 func (d *Driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
-	var st chain.TxStatus
+	var status chain.TxStatus
 
-	missing := 0
+	unknownTo := 0 // nodes
 
 	err := d.ask(ctx, func(ctx context.Context, e *endpoint) (err error) {
-		st, err = d.statusOf(ctx, e, tx)
-		if err == nil && st.State == chain.TxUnknown {
-			missing++
-			return failover.ErrMissing // another node may have it
+		status, err = d.nodeStatus(ctx, e, tx)
+		if err == nil && status.State == chain.TxUnknown {
+			unknownTo++
+			return failover.ErrMissing // another node may know it
 		}
 
 		return err
 	})
 	switch {
 	case err == nil:
-		return st, nil
-	case missing > 0 && ctx.Err() == nil: // some node does not know it, and no node does
-		return d.expired(ctx, tx)
+		return status, nil
+	case unknownTo > 0 && ctx.Err() == nil: // no node knows it
+		return d.expiryStatus(ctx, tx)
 	}
 
 	return chain.TxStatus{}, err
 }
 
-func (d *Driver) statusOf(ctx context.Context, e *endpoint, tx chain.Signed) (chain.TxStatus, error) {
+// nodeStatus returns the status of a transaction at one node.
+func (d *Driver) nodeStatus(ctx context.Context, e *endpoint, tx chain.Signed) (chain.TxStatus, error) {
 	var answer struct {
 		Value []*struct {
 			Status string `json:"confirmationStatus"`
@@ -59,14 +58,14 @@ func (d *Driver) statusOf(ctx context.Context, e *endpoint, tx chain.Signed) (ch
 		return chain.TxStatus{}, e.Garbled("it answered %d statuses for one transaction", len(answer.Value))
 	}
 
-	status := answer.Value[0]
-	if status != nil && status.Status == "processed" {
+	signatureStatus := answer.Value[0]
+	if signatureStatus != nil && signatureStatus.Status == "processed" {
 		return chain.TxStatus{State: chain.TxPooled}, nil
 	}
 
-	f, err := d.lookUp(ctx, e, tx.TxHash)
+	found, err := d.fetchTransaction(ctx, e, tx.TxHash)
 	switch {
-	case errors.Is(err, failover.ErrMissing) && status == nil:
+	case errors.Is(err, failover.ErrMissing) && signatureStatus == nil:
 		return chain.TxStatus{State: chain.TxUnknown}, nil
 	case errors.Is(err, failover.ErrMissing):
 		return chain.TxStatus{}, e.Garbled(
@@ -77,37 +76,38 @@ func (d *Driver) statusOf(ctx context.Context, e *endpoint, tx chain.Signed) (ch
 		return chain.TxStatus{}, err
 	}
 
-	st := chain.TxStatus{
+	status := chain.TxStatus{
 		State:    chain.TxIncluded,
-		Block:    f.block.ref(),
-		Final:    status != nil && status.Status == "finalized",
-		Reverted: f.meta.failed(),
-		Fee:      f.cost(),
+		Block:    found.block.ref(),
+		Final:    signatureStatus != nil && signatureStatus.Status == "finalized",
+		Reverted: found.meta.failed(),
+		Fee:      found.cost(),
 	}
-	st.Transfers, err = d.transfers(f.executed)
+	status.Transfers, err = d.transfers(found.executedTx)
 
-	return st, err
+	return status, err
 }
 
-// cost is what a transaction of ours took beside what it paid: the network fee, and the rent of the
-// token accounts that it made.
-func (x executed) cost() chain.Amount {
-	sum := chain.Units(x.meta.Fee)
-	if x.meta.failed() {
-		return sum
+// cost returns the network fee and the rent of the token accounts that the transaction created, in
+// lamports.
+func (tx executedTx) cost() chain.Amount {
+	cost := chain.Units(tx.meta.Fee)
+	if tx.meta.failed() {
+		return cost
 	}
 
-	for _, b := range x.meta.PostTokenBalances {
-		if x.meta.PreBalances[b.AccountIndex] == 0 {
-			sum = sum.Add(chain.Units(x.meta.PostBalances[b.AccountIndex]))
+	for _, balance := range tx.meta.PostTokenBalances {
+		if tx.meta.PreBalances[balance.AccountIndex] == 0 {
+			cost = cost.Add(chain.Units(tx.meta.PostBalances[balance.AccountIndex]))
 		}
 	}
 
-	return sum
+	return cost
 }
 
-// expired proves that a transaction that no node knows can never be included, or says that it is unknown.
-func (d *Driver) expired(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
+// expiryStatus returns TxDead when every node proves that a transaction has expired, and TxUnknown
+// otherwise.
+func (d *Driver) expiryStatus(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
 	unknown := chain.TxStatus{State: chain.TxUnknown}
 	if tx.ValidToHeight == 0 {
 		return unknown, nil
@@ -116,36 +116,37 @@ func (d *Driver) expired(ctx context.Context, tx chain.Signed) (chain.TxStatus, 
 	for _, e := range d.nodes.Nodes {
 		err := d.nodes.Vet(ctx, e)
 
-		dead := false
+		expired := false
 		if err == nil {
-			dead, err = d.missedFor(ctx, e, tx)
+			expired, err = d.provesExpiry(ctx, e, tx)
 		}
 
 		if ctx.Err() != nil {
 			return chain.TxStatus{}, failover.Fault(d.network.Slug, ctx.Err())
 		}
 
-		if err != nil || !dead {
-			return unknown, nil // a node that cannot say so could know better
+		if err != nil || !expired {
+			return unknown, nil // this node may know the transaction
 		}
 	}
 
 	return chain.TxStatus{State: chain.TxDead, Death: chain.DeathExpired}, nil
 }
 
-// missedFor says whether one node proves that a transaction missed its time. The final height is
-// read first: what is looked up after it would have been found.
-func (d *Driver) missedFor(ctx context.Context, e *endpoint, tx chain.Signed) (bool, error) {
-	final, err := e.newest(ctx, "finalized")
+// provesExpiry reports whether one node proves that a transaction has expired. The final height is read
+// first, so that the lookup after it covers every block that could include the transaction.
+func (d *Driver) provesExpiry(ctx context.Context, e *endpoint, tx chain.Signed) (bool, error) {
+	final, err := e.latestBlock(ctx, "finalized")
 	if err != nil || final.Height <= tx.ValidToHeight {
 		return false, err
 	}
 
-	if _, err := d.headerAt(ctx, e, tx.ValidToHeight-min(tx.ValidToHeight, blockhashAge)); err != nil {
+	signedAt := tx.ValidToHeight - min(tx.ValidToHeight, blockhashAge)
+	if _, err := d.headerAt(ctx, e, signedAt); err != nil {
 		return false, err
 	}
 
-	st, err := d.statusOf(ctx, e, tx)
+	status, err := d.nodeStatus(ctx, e, tx)
 
-	return err == nil && st.State == chain.TxUnknown, err
+	return err == nil && status.State == chain.TxUnknown, err
 }

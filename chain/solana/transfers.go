@@ -6,146 +6,136 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// executed is a transaction of a block.
-type executed struct {
-	hash string
-	// the resolved ones: those in the message, then those of lookup tables, writable ones first
-	keys []solanago.PublicKey
-	meta *meta
-}
-
-// resolve checks a transaction against what the node says of it and resolves its keys.
-func (e *endpoint) resolve(raw []byte, m *meta) (executed, error) {
-	signature, keys, err := staticKeys(raw)
-	if err != nil || m == nil {
-		return executed{}, e.Garbled("it sent a transaction that cannot be read, or nothing of its execution")
-	}
-
-	for _, list := range [][]string{m.LoadedAddresses.Writable, m.LoadedAddresses.Readonly} {
-		for _, s := range list {
-			key, err := solanago.PublicKeyFromBase58(s)
-			if err != nil {
-				return executed{}, e.Garbled("a loaded address of transaction %s is none", signature)
-			}
-
-			keys = append(keys, key)
-		}
-	}
-
-	x := executed{hash: signature.String(), keys: keys, meta: m}
-	if len(m.PreBalances) != len(keys) || len(m.PostBalances) != len(keys) {
-		return executed{}, e.Garbled(
-			"transaction %s has %d accounts and %d balances",
-			x.hash, len(keys), len(m.PostBalances),
-		)
-	}
-
-	for _, list := range [][]tokenBalance{m.PreTokenBalances, m.PostTokenBalances} {
-		for _, b := range list {
-			if b.AccountIndex < 0 || b.AccountIndex >= len(keys) {
-				return executed{}, e.Garbled(
-					"transaction %s has a token balance of account %d of %d",
-					x.hash, b.AccountIndex, len(keys),
-				)
-			}
-		}
-	}
-
-	return x, nil
-}
-
-// transfers lists what a transaction moved of the enabled assets: for every account by how much its
-// balance rose. The coin that a token account holds is its rent and nobody's payment.
-func (d *Driver) transfers(x executed) ([]chain.Transfer, error) {
-	if x.meta.failed() {
+// transfers returns the transfers of enabled assets: one per account whose balance increased. The
+// amount is the increase, in base units. A failed transaction has none.
+func (d *Driver) transfers(tx executedTx) ([]chain.Transfer, error) {
+	if tx.meta.failed() {
 		return nil, nil
 	}
 
-	holdsTokens := map[int]bool{}
-
-	before := map[int]tokenBalance{}
-	for _, b := range x.meta.PreTokenBalances {
-		holdsTokens[b.AccountIndex], before[b.AccountIndex] = true, b
+	tokens, err := d.tokenTransfers(tx)
+	if err != nil {
+		return nil, err
 	}
 
-	for _, b := range x.meta.PostTokenBalances {
-		holdsTokens[b.AccountIndex] = true
-	}
+	return append(d.nativeTransfers(tx), tokens...), nil
+}
 
-	var out []chain.Transfer
+// nativeTransfers returns the transfers of SOL. It omits token accounts, whose coin is their rent.
+func (d *Driver) nativeTransfers(tx executedTx) []chain.Transfer {
+	var transfers []chain.Transfer
 
-	sender := x.nativeSender(holdsTokens)
-	for i, key := range x.keys {
-		pre, post := x.meta.PreBalances[i], x.meta.PostBalances[i]
-		if post <= pre || holdsTokens[i] {
+	tokenAccounts := tx.tokenAccounts()
+	sender := tx.nativeSender(tokenAccounts)
+
+	for i, key := range tx.keys {
+		before, after := tx.meta.PreBalances[i], tx.meta.PostBalances[i]
+		if after <= before || tokenAccounts[i] {
 			continue
 		}
 
-		out = append(out, chain.Transfer{
-			TxHash:  x.hash,
+		transfers = append(transfers, chain.Transfer{
+			TxHash:  tx.hash,
 			Index:   uint32(i),
 			From:    sender,
 			To:      chain.Address(key.String()),
 			AssetID: d.native.ID,
-			Amount:  chain.Units(post - pre),
+			Amount:  chain.Units(after - before),
 		})
 	}
 
-	for _, b := range x.meta.PostTokenBalances {
-		mintKey, err := solanago.PublicKeyFromBase58(b.Mint)
+	return transfers
+}
+
+// tokenTransfers returns the transfers of enabled tokens.
+func (d *Driver) tokenTransfers(tx executedTx) ([]chain.Transfer, error) {
+	var transfers []chain.Transfer
+
+	before := map[int]tokenBalance{}
+	for _, balance := range tx.meta.PreTokenBalances {
+		before[balance.AccountIndex] = balance
+	}
+
+	for _, after := range tx.meta.PostTokenBalances {
+		mintKey, err := solanago.PublicKeyFromBase58(after.Mint)
 
 		m, enabled := d.mints[mintKey]
 		if err != nil || !enabled {
 			continue
 		}
 
-		gained := uint64(b.Amount.Digits)
-		if was, there := before[b.AccountIndex]; there && was.Mint == b.Mint {
-			gained -= min(gained, uint64(was.Amount.Digits))
+		increase := uint64(after.Amount.BaseUnits)
+		if old, ok := before[after.AccountIndex]; ok && old.Mint == after.Mint {
+			increase -= min(increase, uint64(old.Amount.BaseUnits))
 		}
 
-		if gained == 0 {
+		if increase == 0 {
 			continue
 		}
 
-		t := chain.Transfer{
-			TxHash:  x.hash,
-			Index:   uint32(b.AccountIndex),
-			From:    x.tokenSender(b.Mint),
-			To:      chain.Address(x.keys[b.AccountIndex].String()),
+		recipient, err := tokenRecipient(tx.keys[after.AccountIndex], after.Owner, m)
+		if err != nil {
+			return nil, err
+		}
+
+		transfers = append(transfers, chain.Transfer{
+			TxHash:  tx.hash,
+			Index:   uint32(after.AccountIndex),
+			From:    tx.tokenSender(after.Mint),
+			To:      recipient,
 			AssetID: m.ID,
-			Amount:  chain.Units(gained),
-		}
-
-		owner, err := solanago.PublicKeyFromBase58(b.Owner)
-		if err == nil {
-			account, err := m.accountOf(owner)
-			if err != nil {
-				return nil, err
-			}
-
-			if account == x.keys[b.AccountIndex] {
-				t.To = chain.Address(owner.String())
-			}
-		}
-
-		out = append(out, t)
+			Amount:  chain.Units(increase),
+		})
 	}
 
-	return out, nil
+	return transfers, nil
 }
 
-// nativeSender is the one account that gave coin, beyond the fee; empty when there are none or several.
-func (x executed) nativeSender(holdsTokens map[int]bool) chain.Address {
+// tokenRecipient returns the owner of an associated token account, and any other token account's own
+// address.
+func tokenRecipient(tokenAccount solanago.PublicKey, owner string, m mint) (chain.Address, error) {
+	ownerKey, err := solanago.PublicKeyFromBase58(owner)
+	if err != nil {
+		return chain.Address(tokenAccount.String()), nil //nolint:nilerr // a node may omit the owner
+	}
+
+	associated, err := m.accountOf(ownerKey)
+	if err != nil {
+		return "", err
+	}
+
+	if associated == tokenAccount {
+		return chain.Address(ownerKey.String()), nil
+	}
+
+	return chain.Address(tokenAccount.String()), nil
+}
+
+// tokenAccounts returns the indices of the keys that are token accounts before or after.
+func (tx executedTx) tokenAccounts() map[int]bool {
+	indices := map[int]bool{}
+
+	for _, balances := range [][]tokenBalance{tx.meta.PreTokenBalances, tx.meta.PostTokenBalances} {
+		for _, balance := range balances {
+			indices[balance.AccountIndex] = true
+		}
+	}
+
+	return indices
+}
+
+// nativeSender returns the only account whose coin decreased by more than the fee. It returns "" when
+// there is none or several.
+func (tx executedTx) nativeSender(tokenAccounts map[int]bool) chain.Address {
 	sender := chain.Address("")
 
-	for i, key := range x.keys {
-		lost := x.meta.PreBalances[i] - min(x.meta.PreBalances[i], x.meta.PostBalances[i])
+	for i, key := range tx.keys {
+		decrease := tx.meta.PreBalances[i] - min(tx.meta.PreBalances[i], tx.meta.PostBalances[i])
 		if i == 0 {
-			lost -= min(lost, x.meta.Fee)
+			decrease -= min(decrease, tx.meta.Fee)
 		}
 
-		if lost == 0 || holdsTokens[i] {
+		if decrease == 0 || tokenAccounts[i] {
 			continue
 		}
 
@@ -159,29 +149,29 @@ func (x executed) nativeSender(holdsTokens map[int]bool) chain.Address {
 	return sender
 }
 
-// tokenSender is the owner of the one account that gave tokens of a mint; empty when there are none
-// or several.
-func (x executed) tokenSender(mint string) chain.Address {
+// tokenSender returns the only owner whose accounts of a mint decreased. It returns "" when there is
+// none or several.
+func (tx executedTx) tokenSender(mint string) chain.Address {
 	after := map[int]uint64{}
 
-	for _, b := range x.meta.PostTokenBalances {
-		if b.Mint == mint {
-			after[b.AccountIndex] = uint64(b.Amount.Digits)
+	for _, balance := range tx.meta.PostTokenBalances {
+		if balance.Mint == mint {
+			after[balance.AccountIndex] = uint64(balance.Amount.BaseUnits)
 		}
 	}
 
 	sender := ""
 
-	for _, b := range x.meta.PreTokenBalances {
-		if b.Mint != mint || after[b.AccountIndex] >= uint64(b.Amount.Digits) {
+	for _, before := range tx.meta.PreTokenBalances {
+		if before.Mint != mint || after[before.AccountIndex] >= uint64(before.Amount.BaseUnits) {
 			continue
 		}
 
-		if sender != "" && sender != b.Owner {
+		if sender != "" && sender != before.Owner {
 			return ""
 		}
 
-		sender = b.Owner
+		sender = before.Owner
 	}
 
 	return chain.Address(sender)

@@ -13,9 +13,8 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// TestDustDuringASweep has a stranger pay a little to an address whose deposit is being swept:
-// before the sweep is built, while it is on its way, and while the one is on its way that leaves
-// the account open. On the real machine, for coin and for tokens.
+// TestDustDuringASweep pays dust to an address whose deposit is being swept: before the sweep is built
+// and while it is in flight. It repeats the latter with KeepOpen.
 func TestDustDuringASweep(t *testing.T) {
 	const rentMinimum = 890_880
 
@@ -78,9 +77,8 @@ func TestDustDuringASweep(t *testing.T) {
 			pay(r.Deposit, c.dust)
 			s.include(s.sign(order))
 
-			if left := s.balance(
-				r.Deposit.Address, asset,
-			); c.native && left != chain.Units(rentMinimum) ||
+			left := s.balance(r.Deposit.Address, asset)
+			if c.native && left != chain.Units(rentMinimum) ||
 				!c.native && (left.IsZero() || left.Cmp(chain.Units(c.dust)) > 0) {
 				t.Errorf("dust before the sweep was built: %s are left", left)
 			}
@@ -89,21 +87,15 @@ func TestDustDuringASweep(t *testing.T) {
 			swept := s.sign(plan(r).Order)
 			pay(r.Deposit, c.dust)
 
-			if c.native { // what runs it first refuses it; a leader that has it already does not
-				if err := s.d.Broadcast(
-					t.Context(), swept,
-				); !errors.Is(err, fault.Invalid) ||
-					fault.Code(err) != "transaction_unfunded" {
+			if c.native { // the simulation refuses it; a leader that has it already does not
+				err := s.d.Broadcast(t.Context(), swept)
+				if !errors.Is(err, fault.Invalid) || fault.Code(err) != "transaction_unfunded" {
 					t.Errorf("the sweep that would leave 1 lamport: %v", err)
 				}
 
-				must(
-					t,
-					n.Call(
-						nil, "sendTransaction", base64.StdEncoding.EncodeToString(swept.Raw),
-						map[string]any{"encoding": "base64", "skipPreflight": true},
-					),
-				)
+				raw := base64.StdEncoding.EncodeToString(swept.Raw)
+				options := map[string]any{"encoding": "base64", "skipPreflight": true}
+				must(t, n.Call(nil, "sendTransaction", raw, options))
 			} else {
 				must(t, s.d.Broadcast(t.Context(), swept))
 			}
@@ -138,12 +130,8 @@ func TestDustDuringASweep(t *testing.T) {
 					t.Errorf("%s arrived at a fee of %s, the plan says %s", arrived, st.Fee, want)
 				}
 
-				if left, want := s.balance(
-					r.Deposit.Address, asset,
-				), chain.Units(
-					rentMinimum+c.dust,
-				); c.native &&
-					left != want {
+				left, want := s.balance(r.Deposit.Address, asset), chain.Units(rentMinimum+c.dust)
+				if c.native && left != want {
 					t.Errorf("%s are left, want %s: the rent minimum and the later dust", left, want)
 				}
 			}

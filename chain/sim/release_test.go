@@ -89,7 +89,7 @@ func TestReleaseRefusals(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		change func(c *sim.Chain, r *chain.Release)
-		word   error
+		kind   error
 		code   string
 	}{
 		{
@@ -126,7 +126,7 @@ func TestReleaseRefusals(t *testing.T) {
 			r := tokenRelease(t, c)
 			test.change(c, &r)
 			steps, err := c.PlanRelease(t.Context(), r)
-			wantFault(t, err, test.word, test.code)
+			wantFault(t, err, test.kind, test.code)
 
 			if len(steps) != 0 {
 				t.Errorf("a plan beside the error: %+v", steps)

@@ -1,7 +1,5 @@
 package sim
 
-// Releases: how a deposit gets to the master wallet.
-
 import (
 	"context"
 	"slices"
@@ -10,12 +8,11 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// PlanRelease plans as on an EVM network. A native deposit pays the platform fee and its own way: a
-// fee transaction when there is a fee, then a sweep of all that is left of the deposit. A token
-// deposit is paid for by the master wallet: the gas that the deposit address lacks, the platform
-// fee, then the sweep of the tokens.
+// PlanRelease returns the remaining steps of a sweep, as on an EVM network. A native deposit pays the
+// platform fee, if any, and then the sweep of the remainder. For a token deposit the master wallet
+// pays: a top-up of the gas that the deposit address lacks, the platform fee, then the token sweep.
 //
-// Beyond what chain.Sweeper says, an address that holds less than the release takes for granted is
+// In addition to the errors of chain.Sweeper, an address that holds less than its deposits is
 // fault.State with code funds_missing.
 func (c *Chain) PlanRelease(ctx context.Context, r chain.Release) ([]chain.ReleaseStep, error) {
 	if err := c.call(ctx, MethodPlanRelease); err != nil {
@@ -37,24 +34,24 @@ func (c *Chain) PlanRelease(ctx context.Context, r chain.Release) ([]chain.Relea
 		)
 	}
 
-	held := c.balances.at(chain.Holding{Address: r.Deposit.Address, AssetID: asset.ID}, c.view())
+	balance := c.balances.at(chain.Holding{Address: r.Deposit.Address, AssetID: asset.ID}, c.nodeTip())
 	if asset.Kind == chain.Native {
-		return c.planNative(r, held)
+		return c.planNative(r, balance)
 	}
 
-	return c.planToken(r, asset, held)
+	return c.planToken(r, asset, balance)
 }
 
-func (c *Chain) planNative(r chain.Release, held chain.Amount) ([]chain.ReleaseStep, error) {
-	left := r.Amount.SubFloor(r.Spent)
-	if held.Less(left) {
-		return nil, fundsMissing(r, held)
+func (c *Chain) planNative(r chain.Release, balance chain.Amount) ([]chain.ReleaseStep, error) {
+	remaining := r.Amount.SubFloor(r.Spent)
+	if balance.Less(remaining) {
+		return nil, fundsMissing(r, balance)
 	}
 
 	var steps []chain.ReleaseStep
 
 	if !r.Fee.IsZero() && !slices.Contains(r.Done, chain.StepFee) {
-		step, err := c.step(chain.StepFee, chain.Order{
+		step, err := c.priceStep(chain.StepFee, chain.Order{
 			From:    r.Deposit,
 			Outputs: []chain.Output{{To: r.FeeAddress, AssetID: c.native.ID, Amount: r.Fee}},
 		})
@@ -64,23 +61,23 @@ func (c *Chain) planNative(r chain.Release, held chain.Amount) ([]chain.ReleaseS
 
 		step.PaysFee = r.Fee
 		steps = append(steps, step)
-		left = left.SubFloor(r.Fee).SubFloor(step.NetworkFee)
+		remaining = remaining.SubFloor(r.Fee).SubFloor(step.NetworkFee)
 	}
 
-	if left.IsZero() {
+	if remaining.IsZero() {
 		return nil, uneconomic(r)
 	}
 
-	sweep, err := c.step(chain.StepSweep, chain.Order{
+	sweep, err := c.priceStep(chain.StepSweep, chain.Order{
 		From:        r.Deposit,
-		Outputs:     []chain.Output{{To: r.Master.Address, AssetID: c.native.ID, Amount: left}},
+		Outputs:     []chain.Output{{To: r.Master.Address, AssetID: c.native.ID, Amount: remaining}},
 		SubtractFee: true,
 	})
 	if err != nil {
 		return nil, err
 	}
 
-	if left.Cmp(sweep.NetworkFee) <= 0 {
+	if remaining.Cmp(sweep.NetworkFee) <= 0 {
 		return nil, uneconomic(r)
 	}
 
@@ -90,13 +87,13 @@ func (c *Chain) planNative(r chain.Release, held chain.Amount) ([]chain.ReleaseS
 func (c *Chain) planToken(
 	r chain.Release,
 	asset chain.Asset,
-	held chain.Amount,
+	balance chain.Amount,
 ) ([]chain.ReleaseStep, error) {
-	if held.Less(r.Amount) {
-		return nil, fundsMissing(r, held)
+	if balance.Less(r.Amount) {
+		return nil, fundsMissing(r, balance)
 	}
 
-	sweep, err := c.step(chain.StepSweep, chain.Order{
+	sweep, err := c.priceStep(chain.StepSweep, chain.Order{
 		From:    r.Deposit,
 		Outputs: []chain.Output{{To: r.Master.Address, AssetID: asset.ID, Amount: r.Amount}},
 	})
@@ -107,7 +104,7 @@ func (c *Chain) planToken(
 	var steps []chain.ReleaseStep
 
 	if missing := c.missingGas(r, sweep); !missing.IsZero() {
-		step, err := c.step(chain.StepTopUp, chain.Order{
+		step, err := c.priceStep(chain.StepTopUp, chain.Order{
 			From:    r.Master,
 			Outputs: []chain.Output{{To: r.Deposit.Address, AssetID: c.native.ID, Amount: missing}},
 		})
@@ -119,7 +116,7 @@ func (c *Chain) planToken(
 	}
 
 	if !r.Fee.IsZero() && !slices.Contains(r.Done, chain.StepFee) {
-		step, err := c.step(chain.StepFee, chain.Order{
+		step, err := c.priceStep(chain.StepFee, chain.Order{
 			From:    r.Master,
 			Outputs: []chain.Output{{To: r.FeeAddress, AssetID: c.native.ID, Amount: r.Fee}},
 		})
@@ -134,24 +131,25 @@ func (c *Chain) planToken(
 	return append(steps, sweep), nil
 }
 
-// missingGas is what the deposit address lacks for its sweep. Only the residue counts, as any other
-// native coin there may be somebody's deposit. After a top-up the address holds what it was given;
-// only when prices rose beyond that since is there another one.
+// missingGas returns the native coin that the deposit address lacks for its sweep. Before a top-up only
+// the residue counts, since other coin may be a deposit. After one, the whole balance counts.
 func (c *Chain) missingGas(r chain.Release, sweep chain.ReleaseStep) chain.Amount {
-	have := r.Residue
+	available := r.Residue
 	if slices.Contains(r.Done, chain.StepTopUp) {
-		native := c.balances.at(chain.Holding{Address: r.Deposit.Address, AssetID: c.native.ID}, c.view())
-		if have = chain.Max(have, native); !have.Less(sweep.NetworkFee) {
+		native := c.balances.at(chain.Holding{Address: r.Deposit.Address, AssetID: c.native.ID}, c.nodeTip())
+
+		available = chain.Max(available, native)
+		if !available.Less(sweep.NetworkFee) {
 			return chain.Amount{}
 		}
 	}
 
-	return sweep.Order.MaxFee.SubFloor(have)
+	return sweep.Order.MaxFee.SubFloor(available)
 }
 
-// step completes a step with what its transaction will cost and may cost at most.
-func (c *Chain) step(kind chain.StepKind, order chain.Order) (chain.ReleaseStep, error) {
-	tx, err := c.draft(order)
+// priceStep returns the step of an order with its network fee and maximum fee.
+func (c *Chain) priceStep(kind chain.StepKind, order chain.Order) (chain.ReleaseStep, error) {
+	tx, err := c.transactionOf(order)
 	if err != nil {
 		return chain.ReleaseStep{}, fault.Wrap(
 			err, fault.Invalid, "not_releasable", "the %s of a release from %s cannot be made",
@@ -159,7 +157,7 @@ func (c *Chain) step(kind chain.StepKind, order chain.Order) (chain.ReleaseStep,
 		)
 	}
 
-	order.MaxFee = c.allowance(tx)
+	order.MaxFee = c.suggestedMaxFee(tx)
 
 	price := c.baseFee + c.priority
 	if order.SubtractFee {
@@ -169,11 +167,11 @@ func (c *Chain) step(kind chain.StepKind, order chain.Order) (chain.ReleaseStep,
 	return chain.ReleaseStep{Kind: kind, Order: order, NetworkFee: chain.Units(price).Mul(tx.gas())}, nil
 }
 
-func fundsMissing(r chain.Release, held chain.Amount) error {
+func fundsMissing(r chain.Release, balance chain.Amount) error {
 	return fault.New(
 		fault.State, "funds_missing",
 		"%s holds %s base units of %s, less than its deposits of %s explain after %s were spent",
-		r.Deposit.Address, held, r.Asset.Symbol, r.Amount, r.Spent,
+		r.Deposit.Address, balance, r.Asset.Symbol, r.Amount, r.Spent,
 	)
 }
 

@@ -1,0 +1,238 @@
+package sim
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+)
+
+// block is a block of the canonical chain.
+type block struct {
+	ref      chain.Ref
+	parent   string // hash of the block below, hex
+	receipts []*receipt
+}
+
+// receipt is a transaction in a block with the result of its execution there.
+type receipt struct {
+	tx       *transaction
+	hash     string // hex
+	height   uint64
+	reverted bool
+	fee      chain.Amount // paid by the sender, base units of the native coin
+}
+
+func (c *Chain) tip() uint64 { return uint64(len(c.blocks) - 1) }
+
+// Mine adds n blocks from the pool, timed now, and returns the new tip. A transaction with too low a
+// price, a nonce gap before it or too little funds stays in the pool; an expired one is removed.
+func (c *Chain) Mine(n int) chain.Ref {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	for range n {
+		c.mine(c.now())
+	}
+
+	return c.blocks[c.tip()].ref
+}
+
+// MineEmpty adds n blocks without transactions and returns the new tip.
+func (c *Chain) MineEmpty(n int) chain.Ref {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	for range n {
+		c.appendBlock(c.now(), nil)
+		c.evict()
+	}
+
+	return c.blocks[c.tip()].ref
+}
+
+// Tick mines the blocks that are due at a time, one per Config.BlockTime since the tip, and returns
+// their number.
+func (c *Chain) Tick(now time.Time) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	mined := 0
+
+	for {
+		due := c.blocks[c.tip()].ref.Time.Add(c.config.BlockTime)
+		if due.After(now) {
+			return mined
+		}
+
+		c.mine(due)
+
+		mined++
+	}
+}
+
+// Run mines a block every Config.BlockTime until the context ends.
+func (c *Chain) Run(ctx context.Context) {
+	ticker := time.NewTicker(c.config.BlockTime)
+	defer ticker.Stop()
+
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			c.Mine(1)
+		}
+	}
+}
+
+func (c *Chain) mine(at time.Time) {
+	c.appendBlock(at, c.pool.sorted(c.baseFee))
+	c.evict()
+}
+
+// evict removes from the pool the transactions that this branch can no longer include.
+func (c *Chain) evict() {
+	tip := c.blocks[c.tip()].ref
+	for hash, entry := range c.pool.byHash {
+		used := entry.tx.nonce < c.nonces.at(entry.tx.from.address(), tip.Height)
+		if used || entry.tx.expired(tip.Height+1, tip.Time) {
+			c.pool.remove(hash)
+		}
+	}
+}
+
+// appendBlock adds a block with the candidates that can be executed and returns the others.
+func (c *Chain) appendBlock(at time.Time, candidates []*poolEntry) (excluded []*poolEntry) {
+	b := &block{ref: chain.Ref{Height: uint64(len(c.blocks)), Time: at}}
+	if b.ref.Height > 0 {
+		parent := c.blocks[b.ref.Height-1].ref
+
+		b.parent = parent.Hash
+		if at.Before(parent.Time) {
+			b.ref.Time = parent.Time
+		}
+	}
+
+	excluded = c.executeAll(b, candidates)
+	b.ref.Hash = c.blockHash(b)
+
+	c.blocks = append(c.blocks, b)
+	if tip := c.tip(); tip > c.config.FinalDepth {
+		c.final = max(c.final, tip-c.config.FinalDepth)
+	}
+
+	return excluded
+}
+
+// executeAll puts the candidates into a block, in the order in which they can be executed, and
+// returns those that cannot.
+func (c *Chain) executeAll(b *block, candidates []*poolEntry) (excluded []*poolEntry) {
+	for progress := true; progress; candidates = excluded {
+		progress, excluded = false, nil
+
+		for _, entry := range candidates {
+			included, ok := c.execute(entry, b.ref)
+			if !ok {
+				excluded = append(excluded, entry)
+				continue
+			}
+
+			progress = true
+
+			b.receipts = append(b.receipts, included)
+			c.receipts[entry.hash] = included
+			c.pool.remove(entry.hash)
+
+			// A transaction of the same nonce can never be included beside it.
+			if rival := c.pool.byNonce[senderNonce{entry.tx.from, entry.tx.nonce}]; rival != nil {
+				c.pool.remove(rival.hash)
+			}
+		}
+	}
+
+	return excluded
+}
+
+// blockHash returns the SHA-256, in hex, of the block's parent, height, time, seed, fork number,
+// network and transactions.
+func (c *Chain) blockHash(b *block) string {
+	h := sha256.New()
+	h.Write([]byte(b.parent))
+
+	for _, n := range []uint64{b.ref.Height, uint64(b.ref.Time.UnixMilli()), c.config.Seed, c.forks} {
+		h.Write(binary.BigEndian.AppendUint64(nil, n))
+	}
+
+	h.Write(c.networkID[:])
+
+	for _, included := range b.receipts {
+		h.Write([]byte(included.hash))
+	}
+
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// execute applies one transaction to the state after the block. ok is false when the block cannot
+// include it.
+func (c *Chain) execute(entry *poolEntry, in chain.Ref) (included *receipt, ok bool) {
+	tx, height := entry.tx, in.Height
+	from := tx.from.address()
+
+	price, pays := tx.price(c.baseFee)
+	if !pays || tx.nonce != c.nonces.at(from, height) || tx.expired(height, in.Time) ||
+		!c.affordable(tx, height) {
+		return nil, false
+	}
+
+	included = &receipt{tx: tx, hash: entry.hash, height: height, fee: chain.Units(price).Mul(tx.gas())}
+	c.nonces.set(from, height, tx.nonce+1)
+	c.debit(chain.Holding{Address: from, AssetID: c.native.ID}, height, included.fee)
+	included.reverted = c.failing[entry.hash] || !c.applyTransfers(tx, height)
+
+	return included, true
+}
+
+// applyTransfers applies the transfers of a transaction, all or none, and reports whether it did.
+func (c *Chain) applyTransfers(tx *transaction, height uint64) bool {
+	from := tx.from.address()
+	changed := map[chain.Holding]chain.Amount{}
+	balance := func(holding chain.Holding) chain.Amount {
+		if amount, ok := changed[holding]; ok {
+			return amount
+		}
+
+		return c.balances.at(holding, height)
+	}
+
+	for _, t := range tx.transfers {
+		source := chain.Holding{Address: from, AssetID: c.assetID(t)}
+
+		target := chain.Holding{Address: t.to.address(), AssetID: source.AssetID}
+		if c.frozen[target] || balance(source).Less(t.amount) {
+			return false
+		}
+
+		changed[source] = balance(source).Sub(t.amount)
+
+		sum, ok := balance(target).AddOK(t.amount)
+		if !ok {
+			return false
+		}
+
+		changed[target] = sum
+	}
+
+	for holding, amount := range changed {
+		c.balances.set(holding, height, amount)
+	}
+
+	return true
+}
+
+func (c *Chain) debit(holding chain.Holding, height uint64, amount chain.Amount) {
+	c.balances.set(holding, height, c.balances.at(holding, height).Sub(amount))
+}

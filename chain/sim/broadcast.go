@@ -1,0 +1,164 @@
+package sim
+
+import (
+	"context"
+	"slices"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// Broadcast puts a transaction into the pool. In addition to the errors of chain.Sender, it returns
+// fault.State, which is no proof of expiry, with code:
+//   - nonce_used: the sender's nonce is higher;
+//   - replacement_underpriced: it pays less than 10 % more than the pooled one at its nonce;
+//   - transaction_expired: its validity has ended.
+func (c *Chain) Broadcast(ctx context.Context, signed chain.Signed) error {
+	if err := c.call(ctx, MethodBroadcast); err != nil {
+		return err
+	}
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	err := c.accept(signed.Raw)
+	if c.faults.lostResponses > 0 {
+		c.faults.lostResponses--
+
+		return fault.Wrap(
+			context.DeadlineExceeded, fault.Unavailable, "node_unavailable",
+			"network %s did not answer Broadcast in time",
+			c.network.Slug,
+		)
+	}
+
+	return err
+}
+
+// accept validates signed bytes and adds their transaction to the pool. A known one is accepted.
+func (c *Chain) accept(raw []byte) error {
+	tx, err := decode(raw)
+	if err != nil {
+		return err
+	}
+
+	if err := c.checkStateless(tx); err != nil {
+		return err
+	}
+
+	hash := tx.hash()
+	if c.receipts[hash] != nil || c.pool.byHash[hash] != nil {
+		return nil
+	}
+
+	if err := c.checkState(tx); err != nil {
+		return err
+	}
+
+	return c.pool.add(tx, hash)
+}
+
+// checkStateless returns fault.Invalid for a transaction that the network never includes.
+func (c *Chain) checkStateless(tx *transaction) error {
+	if tx.network != c.networkID {
+		return fault.New(
+			fault.Invalid, "transaction_foreign",
+			"the transaction was made for another network than %s",
+			c.network.Slug,
+		)
+	}
+
+	if tx.valueTransfers() > uint64(c.config.MaxOutputs) {
+		return fault.New(
+			fault.Invalid, "transaction_malformed",
+			"a transaction of network %s pays at most %d destinations",
+			c.network.Slug, c.config.MaxOutputs,
+		)
+	}
+
+	if slices.ContainsFunc(tx.transfers, func(t transfer) bool { return t.kind == kindInternal }) {
+		return fault.New(
+			fault.Invalid, "transaction_malformed",
+			"internal movements are a contract's, not a sender's",
+		)
+	}
+
+	return tx.verify()
+}
+
+// checkState returns an error for a transaction that the block after the tip cannot include, other
+// than for a nonce gap or its price.
+func (c *Chain) checkState(tx *transaction) error {
+	tip := c.blocks[c.tip()].ref
+	if next := c.nonces.at(tx.from.address(), tip.Height); tx.nonce < next {
+		return fault.New(
+			fault.State, "nonce_used", "nonce %d of %s is used: the next one is %d",
+			tx.nonce, tx.from.address(), next,
+		)
+	}
+
+	if tx.expired(tip.Height+1, tip.Time) {
+		return fault.New(
+			fault.State, "transaction_expired",
+			"the transaction could be included up to block %d or %s only",
+			tx.validToHeight, tx.validToTime(),
+		)
+	}
+
+	if !c.affordable(tx, tip.Height) {
+		return fault.New(
+			fault.Invalid, "insufficient_funds",
+			"%s holds too little %s for the transaction and its fee of up to %s",
+			tx.from.address(), c.native.Symbol, tx.maxFee(),
+		)
+	}
+
+	return nil
+}
+
+// Status returns the status of a transaction. One outside the canonical chain is TxDead when its nonce
+// is used or its validity has ended at the final block.
+func (c *Chain) Status(ctx context.Context, signed chain.Signed) (chain.TxStatus, error) {
+	if err := c.call(ctx, MethodStatus); err != nil {
+		return chain.TxStatus{}, err
+	}
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	final := c.finalHeight()
+	if included := c.receipts[signed.TxHash]; included != nil && included.height <= c.nodeTip() {
+		return c.includedStatus(included, final), nil
+	}
+
+	if c.nonces.at(signed.From, final) > signed.Nonce {
+		return chain.TxStatus{State: chain.TxDead, Death: chain.DeathConflict}, nil
+	}
+
+	finalRef := c.blocks[final].ref
+	if (signed.ValidToHeight != 0 && finalRef.Height > signed.ValidToHeight) ||
+		(!signed.ValidTo.IsZero() && finalRef.Time.After(signed.ValidTo)) {
+		return chain.TxStatus{State: chain.TxDead, Death: chain.DeathExpired}, nil
+	}
+
+	if c.pool.byHash[signed.TxHash] != nil {
+		return chain.TxStatus{State: chain.TxPooled}, nil
+	}
+
+	return chain.TxStatus{State: chain.TxUnknown}, nil
+}
+
+func (c *Chain) includedStatus(included *receipt, final uint64) chain.TxStatus {
+	status := chain.TxStatus{
+		State:    chain.TxIncluded,
+		Block:    c.blocks[included.height].ref,
+		Final:    included.height <= final,
+		Reverted: included.reverted,
+		Fee:      included.fee,
+	}
+	if !included.reverted {
+		status.Transfers = c.chainTransfers(included.tx, included.hash, true)
+	}
+
+	return status
+}

@@ -1,0 +1,259 @@
+package solana
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	solanago "github.com/gagliardetto/solana-go"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// Head returns the newest confirmed block, which is also the safe block, and the newest finalized
+// block. A node behind the last seen tip is passed over while another node is ahead.
+func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
+	var best chain.Head
+
+	err := d.ask(ctx, func(ctx context.Context, e *endpoint) error {
+		// The final block is read first, so that it is never newer than the tip.
+		final, err := e.latestBlock(ctx, "finalized")
+		if err != nil {
+			return err
+		}
+
+		tip, err := e.latestBlock(ctx, "confirmed")
+		if err != nil {
+			return err
+		}
+
+		if final.Height > tip.Height {
+			return e.Garbled("its final block %d is above its tip %d", final.Height, tip.Height)
+		}
+
+		e.SawTip(tip.Height)
+		d.slots.put(tip.Height, tip.slot)
+
+		if best.Tip.IsZero() || tip.Height > best.Tip.Height {
+			best = chain.Head{Tip: tip.ref(), Safe: tip.ref(), Final: final.ref()}
+		}
+
+		if tip.Height < d.nodes.Seen.Load() {
+			return failover.ErrLagging
+		}
+
+		return nil
+	})
+
+	// All nodes agree that the chain became shorter.
+	if errors.Is(err, failover.ErrLagging) && !best.Tip.IsZero() {
+		err = nil
+	}
+
+	if err != nil {
+		return chain.Head{}, err
+	}
+
+	d.nodes.Seen.Store(best.Tip.Height)
+
+	return best, nil
+}
+
+// RefAt returns the canonical block at a height. A height above the tip is fault.NotFound.
+func (d *Driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
+	var ref chain.Ref
+
+	err := d.ask(ctx, func(ctx context.Context, e *endpoint) error {
+		h, err := d.headerAt(ctx, e, height)
+		if err == nil {
+			ref = h.ref()
+		}
+
+		return err
+	})
+
+	return ref, aboveTip(err, height)
+}
+
+// Blocks returns the blocks of a range of heights, at most Config.MaxBlocks of them.
+func (d *BlockDriver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, error) {
+	if to < from {
+		return nil, emptyRange(from, to)
+	}
+
+	var blocks []chain.Block
+
+	err := d.ask(ctx, func(ctx context.Context, e *endpoint) (err error) {
+		blocks, err = d.readBlocks(ctx, e, from, to)
+		return err
+	})
+	if err != nil {
+		return nil, aboveTip(err, to)
+	}
+
+	return blocks, nil
+}
+
+// readBlocks reads blocks from one node and checks that each is the child of the one before.
+func (d *Driver) readBlocks(ctx context.Context, e *endpoint, from, to uint64) ([]chain.Block, error) {
+	count := int(min(to-from, uint64(d.config.MaxBlocks)-1)) + 1
+
+	slots, err := d.slotsOf(ctx, e, from, count)
+	if err != nil {
+		return nil, err
+	}
+
+	headers := make([]blockHeader, count)
+	blocks := make([]chain.Block, count)
+
+	err = e.forEach(ctx, count, func(ctx context.Context, i int) error {
+		h, err := e.block(ctx, slots[i], "full")
+		if err != nil {
+			return e.blockError(ctx, from+uint64(i), err)
+		}
+
+		if h.Height != from+uint64(i) {
+			return e.slotMismatch(h, from+uint64(i))
+		}
+
+		blocks[i] = chain.Block{Ref: h.ref(), Parent: h.Parent}
+		if blocks[i].Transfers, err = d.blockTransfers(e, h); err != nil {
+			return err
+		}
+
+		h.Transactions = nil // megabytes that are no longer needed
+		headers[i] = h
+
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	for i := 1; i < count; i++ {
+		if headers[i].Parent != headers[i-1].Hash || headers[i].ParentSlot != headers[i-1].slot {
+			return nil, e.Garbled(
+				"block %d is not the child of the one before it; the chain moved while it was read",
+				headers[i].Height,
+			)
+		}
+	}
+
+	for _, h := range headers {
+		d.slots.put(h.Height, h.slot)
+	}
+
+	return blocks, nil
+}
+
+// blockTransfers returns the transfers of all transactions of a block.
+func (d *Driver) blockTransfers(e *endpoint, h blockHeader) ([]chain.Transfer, error) {
+	if h.Transactions == nil {
+		return nil, e.Garbled("it sent block %d without its transactions", h.Height)
+	}
+
+	var all []chain.Transfer
+
+	for _, encoded := range h.Transactions {
+		tx, err := e.decodeTransaction(encoded.Transaction, encoded.Meta)
+		if err != nil {
+			return nil, err
+		}
+
+		transfers, err := d.transfers(tx)
+		if err != nil {
+			return nil, err
+		}
+
+		all = append(all, transfers...)
+	}
+
+	return all, nil
+}
+
+// blockHeader is a block; its transactions are read only with full details.
+type blockHeader struct {
+	slot         uint64
+	Hash         string  `json:"blockhash"`
+	Parent       string  `json:"previousBlockhash"`
+	ParentSlot   uint64  `json:"parentSlot"`
+	MaybeHeight  *uint64 `json:"blockHeight"`
+	MaybeTime    *int64  `json:"blockTime"` // Unix seconds
+	Height       uint64  `json:"-"`
+	Transactions []struct {
+		Transaction base64Bytes `json:"transaction"`
+		Meta        *txMeta     `json:"meta"`
+	} `json:"transactions"`
+}
+
+func (h blockHeader) ref() chain.Ref {
+	return chain.Ref{Height: h.Height, Hash: h.Hash, Time: time.Unix(*h.MaybeTime, 0).UTC()}
+}
+
+// header reads the block of a slot without its transactions.
+func (e *endpoint) header(ctx context.Context, slot uint64) (blockHeader, error) {
+	return e.block(ctx, slot, "none")
+}
+
+// block reads the block of a slot. details is the transactionDetails parameter of getBlock.
+func (e *endpoint) block(ctx context.Context, slot uint64, details string) (blockHeader, error) {
+	var h *blockHeader
+
+	err := e.call(ctx, &h, "getBlock", slot, map[string]any{
+		"commitment":                     "confirmed",
+		"encoding":                       "base64",
+		"transactionDetails":             details,
+		"rewards":                        false,
+		"maxSupportedTransactionVersion": 0,
+	})
+	if err != nil {
+		return blockHeader{}, err
+	}
+
+	if h == nil {
+		return blockHeader{}, e.Garbled("it has no block for slot %d and does not say why", slot)
+	}
+
+	timed := h.MaybeHeight != nil && h.MaybeTime != nil && *h.MaybeTime > 0
+	linked := isHash(h.Hash) && isHash(h.Parent) && (h.ParentSlot < slot || slot == 0)
+
+	if !timed || !linked {
+		return blockHeader{}, e.Garbled("its block of slot %d has no height, time, hash or parent", slot)
+	}
+
+	h.slot, h.Height = slot, *h.MaybeHeight
+
+	return *h, nil
+}
+
+func isHash(s string) bool {
+	_, err := solanago.PublicKeyFromBase58(s)
+	return err == nil
+}
+
+// confirmed is the parameter for commitment "confirmed".
+type confirmed struct{}
+
+// MarshalJSON returns {"commitment":"confirmed"}.
+func (confirmed) MarshalJSON() ([]byte, error) { return []byte(`{"commitment":"confirmed"}`), nil }
+
+var _ json.Marshaler = confirmed{}
+
+// aboveTip translates failover.ErrLagging into fault.NotFound for a height that no node has reached.
+func aboveTip(err error, height uint64) error {
+	if errors.Is(err, failover.ErrLagging) {
+		return fault.New(fault.NotFound, "block_unknown", "block %d is above the tip", height)
+	}
+
+	return err
+}
+
+func emptyRange(from, to uint64) error {
+	return fault.New(
+		fault.Invalid, "range_invalid", "the range of blocks from %d to %d is empty",
+		from, to,
+	)
+}

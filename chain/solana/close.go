@@ -1,0 +1,96 @@
+package solana
+
+import (
+	"context"
+	"encoding/binary"
+
+	solanago "github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/base58"
+)
+
+// maxHistory is the number of a token account's transactions that are searched for its creation.
+const maxHistory = 200
+
+// planClose sets rentRecipient when the order closes the sender's token account: Order.Close is set, the
+// payments empty it, and the payer of its rent is found.
+func (d *Driver) planClose(ctx context.Context, e *endpoint, b *txBuilder) error {
+	if b.sourceMint == nil || !b.order.Close || b.held.amount == 0 {
+		return nil
+	}
+
+	var total uint64 // base units
+
+	for _, p := range b.payments {
+		if p.account == b.source {
+			return nil
+		}
+
+		total += p.gross // checkFunds refuses a sum that overflows
+	}
+
+	closable := b.held.closeAuthority.IsZero() || b.held.closeAuthority == b.from
+	if total != b.held.amount || !closable {
+		return nil
+	}
+
+	history, _, err := e.signatures(ctx, b.source.String(), 0, 0)
+	if err != nil {
+		return err
+	}
+
+	for _, info := range history[:min(len(history), maxHistory)] {
+		if info.failed() {
+			continue
+		}
+
+		tx, err := d.fetchTransaction(ctx, e, info.Signature)
+		if err != nil {
+			return err
+		}
+
+		if payer, created := tx.rentPayer(b.source); created {
+			b.rentRecipient = payer
+			return nil
+		}
+	}
+
+	return nil
+}
+
+// rentPayer reports whether the transaction created an account, and returns who paid its rent; nil when
+// that is unknown.
+func (tx executedTx) rentPayer(account solanago.PublicKey) (payer *solanago.PublicKey, created bool) {
+	index := -1
+
+	for i, key := range tx.keys {
+		if key == account {
+			index = i
+		}
+	}
+
+	if index < 0 || tx.meta.PreBalances[index] > 0 || tx.meta.PostBalances[index] == 0 {
+		return nil, false
+	}
+
+	for _, group := range tx.meta.Inner {
+		for _, in := range group.Instructions {
+			if in.Program < 0 || in.Program >= len(tx.keys) ||
+				tx.keys[in.Program] != solanago.SystemProgramID ||
+				len(in.Accounts) < 2 ||
+				in.Accounts[1] != index {
+				continue
+			}
+
+			data, err := base58.Decode(in.Data)
+			if err != nil || len(data) < 4 || in.Accounts[0] < 0 || in.Accounts[0] >= len(tx.keys) {
+				return nil, true
+			}
+
+			if code := binary.LittleEndian.Uint32(data); code == 0 || code == 2 { // CreateAccount, Transfer
+				return &tx.keys[in.Accounts[0]], true
+			}
+		}
+	}
+
+	return nil, true
+}
