@@ -31,13 +31,13 @@ func (d *Driver) parse(s string) (chain.Address, []byte, error) {
 		return "", nil, badAddress(s, d.network.DisplayName)
 	}
 
-	a, err := address.DecodeAddress(s, d.params)
-	if err != nil || !a.IsForNet(d.params) {
+	addr, err := address.DecodeAddress(s, d.params)
+	if err != nil || !addr.IsForNet(d.params) {
 		return "", nil, badAddress(s, d.network.DisplayName)
 	}
 
-	canonical := a.EncodeAddress()
-	switch a.(type) {
+	canonical := addr.EncodeAddress()
+	switch addr.(type) {
 	case *address.AddressPubKeyHash, *address.AddressScriptHash:
 		if canonical != s {
 			return "", nil, badAddress(s, d.network.DisplayName)
@@ -52,7 +52,7 @@ func (d *Driver) parse(s string) (chain.Address, []byte, error) {
 		return "", nil, badAddress(s, d.network.DisplayName)
 	}
 
-	script, err := txscript.PayToAddrScript(a)
+	script, err := txscript.PayToAddrScript(addr)
 	if err != nil {
 		return "", nil, badAddress(s, d.network.DisplayName)
 	}
@@ -114,18 +114,18 @@ func (d *Driver) derive(key chain.PublicKey, taproot bool) (chain.Address, error
 		)
 	}
 
-	var a address.Address
+	var addr address.Address
 	if taproot {
-		a, err = address.NewAddressTaproot(
+		addr, err = address.NewAddressTaproot(
 			schnorr.SerializePubKey(txscript.ComputeTaprootKeyNoScript(public)), d.params,
 		)
 	} else {
-		a, err = address.NewAddressWitnessPubKeyHash(address.Hash160(key.Bytes), d.params)
+		addr, err = address.NewAddressWitnessPubKeyHash(address.Hash160(key.Bytes), d.params)
 	}
 
 	if err != nil {
 		return "", fault.Wrap(err, fault.Invalid, "key_invalid", "no address can be made of the public key")
 	}
 
-	return chain.Address(a.EncodeAddress()), nil
+	return chain.Address(addr.EncodeAddress()), nil
 }

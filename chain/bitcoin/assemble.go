@@ -15,35 +15,35 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// previous returns the outputs that a packet's inputs spend.
-func previous(p *psbt.Packet) (map[wire.OutPoint]*wire.TxOut, error) {
-	out := make(map[wire.OutPoint]*wire.TxOut, len(p.Inputs))
-	for i, in := range p.UnsignedTx.TxIn {
-		o := p.Inputs[i].WitnessUtxo
-		if o == nil || !spendableScript(o.PkScript) || o.Value <= 0 || o.Value > maxSatoshi {
+// prevOutputs returns the outputs that a packet's inputs spend.
+func prevOutputs(packet *psbt.Packet) (map[wire.OutPoint]*wire.TxOut, error) {
+	out := make(map[wire.OutPoint]*wire.TxOut, len(packet.Inputs))
+	for i, in := range packet.UnsignedTx.TxIn {
+		output := packet.Inputs[i].WitnessUtxo
+		if output == nil || !spendableScript(output.PkScript) || output.Value <= 0 || output.Value > maxSatoshi {
 			return nil, malformed(errNoOutput)
 		}
 
-		out[in.PreviousOutPoint] = o
+		out[in.PreviousOutPoint] = output
 	}
 
 	return out, nil
 }
 
-// digestsOf returns what has to be signed for each input: by BIP-143 with SIGHASH_ALL for P2WPKH, by BIP-341
+// sighashes returns what has to be signed for each input: by BIP-143 with SIGHASH_ALL for P2WPKH, by BIP-341
 // with SIGHASH_DEFAULT for P2TR.
-func digestsOf(p *psbt.Packet) ([][]byte, error) {
-	spent, err := previous(p)
+func sighashes(packet *psbt.Packet) ([][]byte, error) {
+	spent, err := prevOutputs(packet)
 	if err != nil {
 		return nil, err
 	}
 
 	fetcher := txscript.NewMultiPrevOutFetcher(spent)
-	hashes := txscript.NewTxSigHashes(p.UnsignedTx, fetcher)
+	hashes := txscript.NewTxSigHashes(packet.UnsignedTx, fetcher)
 
-	digests := make([][]byte, len(p.UnsignedTx.TxIn))
+	digests := make([][]byte, len(packet.UnsignedTx.TxIn))
 	for i := range digests {
-		if digests[i], err = digest(p.UnsignedTx, i, hashes, fetcher); err != nil {
+		if digests[i], err = sighash(packet.UnsignedTx, i, hashes, fetcher); err != nil {
 			return nil, malformed(err)
 		}
 	}
@@ -51,18 +51,18 @@ func digestsOf(p *psbt.Packet) ([][]byte, error) {
 	return digests, nil
 }
 
-func digest(
+func sighash(
 	tx *wire.MsgTx,
 	i int,
 	hashes *txscript.TxSigHashes,
 	fetcher txscript.PrevOutputFetcher,
 ) ([]byte, error) {
-	o := fetcher.FetchPrevOutput(tx.TxIn[i].PreviousOutPoint)
-	if txscript.IsPayToTaproot(o.PkScript) {
+	output := fetcher.FetchPrevOutput(tx.TxIn[i].PreviousOutPoint)
+	if txscript.IsPayToTaproot(output.PkScript) {
 		return txscript.CalcTaprootSignatureHash(hashes, txscript.SigHashDefault, tx, i, fetcher)
 	}
 
-	return txscript.CalcWitnessSigHash(o.PkScript, hashes, txscript.SigHashAll, tx, i, o.Value)
+	return txscript.CalcWitnessSigHash(output.PkScript, hashes, txscript.SigHashAll, tx, i, output.Value)
 }
 
 // Assemble puts the signatures in and computes the hash. Each signature is judged as the network does it, by
@@ -74,21 +74,21 @@ func (d *Driver) Assemble(
 	keys []chain.PublicKey,
 	signatures [][]byte,
 ) (chain.Signed, error) {
-	p, err := psbt.NewFromRawBytes(bytes.NewReader(unsigned.Raw), false)
+	packet, err := psbt.NewFromRawBytes(bytes.NewReader(unsigned.Raw), false)
 	if err != nil {
 		return chain.Signed{}, malformed(err)
 	}
 
-	spent, err := previous(p)
+	spent, err := prevOutputs(packet)
 	if err != nil {
 		return chain.Signed{}, err
 	}
 
-	if err := d.same(p, spent, unsigned); err != nil {
+	if err := d.checkPSBT(packet, spent, unsigned); err != nil {
 		return chain.Signed{}, err
 	}
 
-	tx := p.UnsignedTx.Copy()
+	tx := packet.UnsignedTx.Copy()
 	if len(keys) != len(tx.TxIn) || len(signatures) != len(tx.TxIn) {
 		return chain.Signed{}, fault.New(
 			fault.Invalid, "signature_invalid",
@@ -124,10 +124,10 @@ func (d *Driver) Assemble(
 
 	hashes := txscript.NewTxSigHashes(tx, fetcher)
 	for i, in := range tx.TxIn {
-		o := spent[in.PreviousOutPoint]
+		output := spent[in.PreviousOutPoint]
 
 		engine, err := txscript.NewEngine(
-			o.PkScript, tx, i, txscript.StandardVerifyFlags, nil, hashes, o.Value, fetcher,
+			output.PkScript, tx, i, txscript.StandardVerifyFlags, nil, hashes, output.Value, fetcher,
 		)
 		if err == nil {
 			err = engine.Execute()
@@ -137,7 +137,7 @@ func (d *Driver) Assemble(
 			return chain.Signed{}, fault.Wrap(
 				err, fault.Invalid, "signature_invalid",
 				"signature %d does not unlock the output of %s",
-				i, d.addressOf(o.PkScript),
+				i, d.addressOf(output.PkScript),
 			)
 		}
 	}
@@ -158,34 +158,34 @@ func (d *Driver) Assemble(
 	}, nil
 }
 
-// same checks that a packet is what its Unsigned says of it.
-func (d *Driver) same(p *psbt.Packet, spent map[wire.OutPoint]*wire.TxOut, u chain.Unsigned) error {
+// checkPSBT checks that a packet is what its Unsigned says of it.
+func (d *Driver) checkPSBT(packet *psbt.Packet, spent map[wire.OutPoint]*wire.TxOut, unsigned chain.Unsigned) error {
 	wrong := malformed(errors.New("inputs, outputs or fee are not those that were built"))
 
 	var (
 		fee    int64
 		inputs []chain.Outpoint
 	)
-	for _, in := range p.UnsignedTx.TxIn {
+	for _, in := range packet.UnsignedTx.TxIn {
 		inputs = append(inputs, outpointOf(in.PreviousOutPoint))
 		fee += spent[in.PreviousOutPoint].Value
 	}
 
-	for i, o := range p.UnsignedTx.TxOut {
-		fee -= o.Value
+	for i, output := range packet.UnsignedTx.TxOut {
+		fee -= output.Value
 
-		if i >= len(u.Outputs) {
+		if i >= len(unsigned.Outputs) {
 			continue // change
 		}
 
-		_, script, err := d.parse(string(u.Outputs[i].To))
-		if err != nil || !bytes.Equal(script, o.PkScript) || units(o.Value) != u.Outputs[i].Amount {
+		_, script, err := d.parse(string(unsigned.Outputs[i].To))
+		if err != nil || !bytes.Equal(script, output.PkScript) || satoshiAmount(output.Value) != unsigned.Outputs[i].Amount {
 			return wrong
 		}
 	}
 
-	if fee <= 0 || units(fee) != u.MaxFee || !slices.Equal(inputs, u.Inputs) ||
-		len(p.UnsignedTx.TxOut) < len(u.Outputs) {
+	if fee <= 0 || satoshiAmount(fee) != unsigned.MaxFee || !slices.Equal(inputs, unsigned.Inputs) ||
+		len(packet.UnsignedTx.TxOut) < len(unsigned.Outputs) {
 		return wrong
 	}
 

@@ -36,7 +36,7 @@ import (
 // The lock time is the newest height: an older block cannot be made anew to take the fee, and Status knows
 // from where on to look for the transaction.
 func (d *Driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, error) {
-	n, err := d.needOf(order)
+	target, err := d.targetOf(order)
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
@@ -46,26 +46,26 @@ func (d *Driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 		return chain.Unsigned{}, err
 	}
 
-	var u chain.Unsigned
+	var unsigned chain.Unsigned
 
 	err = d.ask(ctx, func(ctx context.Context, e *endpoint) error {
-		f, err := e.familyOf(ctx, order, required)
+		parent, err := e.parentEntry(ctx, order, required)
 		if err != nil {
 			return err
 		}
 
-		s, err := d.afford(ctx, e, order, n, coins, required, f)
+		selected, err := d.fundOrder(ctx, e, order, target, coins, required, parent)
 		if err != nil {
 			return err
 		}
 
 		var height uint32
-		if err := e.one(ctx, &height, "getblockcount"); err != nil {
+		if err := e.call(ctx, &height, "getblockcount"); err != nil {
 			return err
 		}
 
-		u, err = d.unsigned(order, n, s, height)
-		u.RestsOn = f.rests
+		unsigned, err = d.buildPSBT(order, target, selected, height)
+		unsigned.RestsOn = parent.ancestorSpends
 
 		return err
 	})
@@ -73,7 +73,7 @@ func (d *Driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 		return chain.Unsigned{}, err
 	}
 
-	return u, nil
+	return unsigned, nil
 }
 
 // maxOutputs is how many destinations one transaction pays: as many as a release takes deposits.
@@ -83,15 +83,15 @@ const maxOutputs = 50
 // MaxOutputs returns how many destinations one transaction pays.
 func (d *Driver) MaxOutputs() int { return maxOutputs }
 
-// needOf reads what an order pays.
-func (d *Driver) needOf(order chain.Order) (need, error) {
-	n := need{subtract: order.SubtractFee}
+// targetOf reads what an order pays.
+func (d *Driver) targetOf(order chain.Order) (coinTarget, error) {
+	target := coinTarget{subtractFee: order.SubtractFee}
 	if len(order.Outputs) == 0 {
-		return n, fault.New(fault.Invalid, "order_invalid", "the order pays nothing")
+		return target, fault.New(fault.Invalid, "order_invalid", "the order pays nothing")
 	}
 
 	if len(order.Outputs) > maxOutputs {
-		return n, fault.New(
+		return target, fault.New(
 			fault.Unsupported, "outputs_unsupported",
 			"the order pays %d destinations, one transaction pays at most %d",
 			len(order.Outputs), maxOutputs,
@@ -100,7 +100,7 @@ func (d *Driver) needOf(order chain.Order) (need, error) {
 
 	for i, o := range order.Outputs {
 		if o.AssetID != d.native.ID {
-			return n, fault.New(
+			return target, fault.New(
 				fault.Invalid, "asset_unknown", "network %s has no asset with id %q",
 				d.network.Slug, o.AssetID,
 			)
@@ -108,14 +108,14 @@ func (d *Driver) needOf(order chain.Order) (need, error) {
 
 		_, script, err := d.parse(string(o.To))
 		if err != nil {
-			return n, fault.Wrap(
+			return target, fault.Wrap(
 				err, fault.Invalid, "destination_not_payable", "the destination cannot be paid",
 			)
 		}
 
 		amount, ok := satoshi(o.Amount)
-		if !ok || amount > maxSatoshi-n.payments {
-			return n, fault.New(
+		if !ok || amount > maxSatoshi-target.total {
+			return target, fault.New(
 				fault.Invalid, "destination_not_payable",
 				"%s satoshi for %s is no amount that exists",
 				o.Amount, o.To,
@@ -124,29 +124,29 @@ func (d *Driver) needOf(order chain.Order) (need, error) {
 
 		last := i == len(order.Outputs)-1
 		if least := dustLimit(script); amount < least && !(order.SubtractFee && last) {
-			return n, fault.New(
+			return target, fault.New(
 				fault.Invalid, "destination_not_payable",
 				"%d satoshi for %s is dust, which the network does not relay: pay at least %d",
 				amount, o.To, least,
 			)
 		}
 
-		n.payments += amount
-		n.outputs = append(n.outputs, wire.NewTxOut(amount, script))
+		target.total += amount
+		target.outputs = append(target.outputs, wire.NewTxOut(amount, script))
 	}
 
 	_, script, err := d.parse(string(order.From.Address))
 	if err != nil || !spendableScript(script) {
-		return n, fault.New(
+		return target, fault.New(
 			fault.Invalid, "order_invalid",
 			"the order is from %q, which is no P2WPKH or P2TR address of this network",
-			clip(string(order.From.Address)),
+			truncate(string(order.From.Address)),
 		)
 	}
 
-	n.change = script
+	target.changeScript = script
 
-	return n, nil
+	return target, nil
 }
 
 // spendableScript says that this package can sign for the outputs of a script.
@@ -169,7 +169,7 @@ func (d *Driver) candidates(order chain.Order) (coins, required []candidate, err
 			return nil, nil, fault.New(
 				fault.Invalid, "replacement_invalid",
 				"transaction %s names no coins that a replacement could share",
-				clip(order.Replaces.TxHash),
+				truncate(order.Replaces.TxHash),
 			)
 		}
 
@@ -182,26 +182,26 @@ func (d *Driver) candidates(order chain.Order) (coins, required []candidate, err
 
 	seen := map[chain.Outpoint]bool{}
 
-	for _, coin := range offered {
-		_, script, err := d.parse(string(coin.Owner.Address))
+	for _, utxo := range offered {
+		_, script, err := d.parse(string(utxo.Owner.Address))
 
-		value, ok := satoshi(coin.Amount)
-		if err != nil || !ok || !spendableScript(script) || seen[coin.Outpoint] {
+		value, ok := satoshi(utxo.Amount)
+		if err != nil || !ok || !spendableScript(script) || seen[utxo.Outpoint] {
 			continue
 		}
 
-		if _, err := chainhash.NewHashFromStr(coin.Outpoint.TxHash); err != nil {
+		if _, err := chainhash.NewHashFromStr(utxo.Outpoint.TxHash); err != nil {
 			continue
 		}
 
-		seen[coin.Outpoint] = true
+		seen[utxo.Outpoint] = true
 
-		c := candidate{Coin: coin, value: value, script: script, taproot: txscript.IsPayToTaproot(script)}
+		coin := candidate{Coin: utxo, value: value, script: script, taproot: txscript.IsPayToTaproot(script)}
 		switch {
-		case slices.Contains(must, coin.Outpoint):
-			required = append(required, c)
-		case order.Replaces == nil && order.Lift == nil || coin.Height > 0:
-			coins = append(coins, c)
+		case slices.Contains(must, utxo.Outpoint):
+			required = append(required, coin)
+		case order.Replaces == nil && order.Lift == nil || utxo.Height > 0:
+			coins = append(coins, coin)
 		}
 	}
 
@@ -216,72 +216,72 @@ func (d *Driver) candidates(order chain.Order) (coins, required []candidate, err
 	return coins, required, nil
 }
 
-// afford chooses coins that the node knows to be unspent, at a fee that the order allows.
-func (d *Driver) afford(
+// fundOrder chooses coins that the node knows to be unspent, at a fee that the order allows.
+func (d *Driver) fundOrder(
 	ctx context.Context,
 	e *endpoint,
 	order chain.Order,
-	n need,
+	target coinTarget,
 	coins, required []candidate,
-	f family,
+	parent mempoolEntry,
 ) (selection, error) {
-	r, err := d.rates(ctx, e)
+	rates, err := d.readFeeRates(ctx, e)
 	if err != nil {
 		return selection{}, err
 	}
 
-	prices := []price{{rate: r.current}}
+	policies := []feePolicy{{rate: rates.estimate}}
 	if order.Lift != nil {
-		if err := f.wants(order, r.current); err != nil {
+		if err := parent.checkBump(order, rates.estimate); err != nil {
 			return selection{}, err
 		}
 
-		prices[0].lift, prices[0].liftRate = f.lacks(r.current), r.current
+		policies[0].parentFee, policies[0].parentRate = parent.bumpFee(rates.estimate), rates.estimate
 	}
 
 	if order.Replaces != nil {
-		least, err := e.displacing(ctx, *order.Replaces, r)
+		replacement, err := e.replacementPolicy(ctx, *order.Replaces, rates)
 		if err != nil {
 			return selection{}, err
 		}
 
-		now := least
-		now.rate, now.lift, now.liftRate = max(r.current, least.rate), prices[0].lift, prices[0].liftRate
-		prices = []price{now, least}
+		bump := replacement
+		bump.rate, bump.parentFee, bump.parentRate = max(rates.estimate, replacement.rate), policies[0].parentFee, policies[0].parentRate
+		policies = []feePolicy{bump, replacement}
 	}
 
 	unchecked := true
 	for unchecked {
-		var s selection
-		for _, p := range prices {
-			if s, err = choose(n, p, coins, required); err != nil {
-				return selection{}, shortage(order, err)
+		var selected selection
+		for _, policy := range policies {
+			if selected, err = selectCoins(target, policy, coins, required); err != nil {
+				return selection{}, insufficientFunds(order, err)
 			}
 
-			if units(s.fee).Cmp(order.MaxFee) <= 0 {
+			if satoshiAmount(selected.fee).Cmp(order.MaxFee) <= 0 {
 				break
 			}
 		}
 
-		if order.MaxFee.Less(units(s.fee)) {
+		if order.MaxFee.Less(satoshiAmount(selected.fee)) {
 			return selection{}, fault.New(
 				fault.Limited, "fee_above_maximum",
 				"the transaction costs %d satoshi now, more than the %s that it may cost",
-				s.fee, order.MaxFee,
+				selected.fee, order.MaxFee,
 			)
 		}
 
-		gone, err := e.gone(ctx, s.coins, required)
+		gone, err := e.unspendable(ctx, selected.coins, required)
 		if err != nil {
 			return selection{}, err
 		}
 
 		if len(gone) == 0 {
-			return s, nil
+			return selected, nil
 		}
 
 		for _, o := range gone {
-			if slices.ContainsFunc(required, func(c candidate) bool { return c.Outpoint == o }) {
+			if slices.ContainsFunc(required, func(coin candidate) bool { return coin.Outpoint == o }) {
 				return selection{}, fault.New(
 					fault.Unavailable,
 					"coin_spent",
@@ -299,14 +299,14 @@ func (d *Driver) afford(
 
 		coins = slices.DeleteFunc(
 			slices.Clone(coins),
-			func(c candidate) bool { return slices.Contains(gone, c.Outpoint) },
+			func(coin candidate) bool { return slices.Contains(gone, coin.Outpoint) },
 		)
 	}
 
 	return selection{}, err
 }
 
-func shortage(order chain.Order, err error) error {
+func insufficientFunds(order chain.Order, err error) error {
 	return fault.Wrap(
 		err, fault.State, "insufficient_funds", "wallet %s cannot pay for the transaction",
 		order.From.Address,
@@ -316,33 +316,33 @@ func shortage(order chain.Order, err error) error {
 // coinbaseMaturity is how many confirmations a block reward needs before it can be spent.
 const coinbaseMaturity = 100
 
-// gone returns those of the coins that the node does not have as they are on record, or that cannot
+// unspendable returns those of the coins that the node does not have as they are on record, or that cannot
 // be spent yet. A waiting transaction of ours may already spend a confirmed coin: that is for
 // chain/send to know. Unconfirmed coins of what is replaced are spent in the pool, and not asked
 // for.
-func (e *endpoint) gone(ctx context.Context, coins, required []candidate) ([]chain.Outpoint, error) {
+func (e *endpoint) unspendable(ctx context.Context, coins, required []candidate) ([]chain.Outpoint, error) {
 	var (
 		asked []candidate
-		calls []*call
+		calls []*rpcCall
 	)
 
-	for _, c := range coins {
-		if c.Height == 0 &&
-			slices.ContainsFunc(required, func(r candidate) bool { return r.Outpoint == c.Outpoint }) {
+	for _, coin := range coins {
+		if coin.Height == 0 &&
+			slices.ContainsFunc(required, func(r candidate) bool { return r.Outpoint == coin.Outpoint }) {
 			continue
 		}
 
-		asked = append(asked, c)
-		calls = append(calls, newCall("gettxout", c.Outpoint.TxHash, c.Outpoint.Vout, c.Height == 0))
+		asked = append(asked, coin)
+		calls = append(calls, newCall("gettxout", coin.Outpoint.TxHash, coin.Outpoint.Vout, coin.Height == 0))
 	}
 
-	if err := e.do(ctx, calls...); err != nil {
+	if err := e.batchCall(ctx, calls...); err != nil {
 		return nil, err
 	}
 
 	var out []chain.Outpoint
 
-	for i, c := range asked {
+	for i, coin := range asked {
 		var o struct {
 			Confirmations int64       `json:"confirmations"`
 			Value         json.Number `json:"value"`
@@ -351,42 +351,42 @@ func (e *endpoint) gone(ctx context.Context, coins, required []candidate) ([]cha
 				Hex string `json:"hex"`
 			} `json:"scriptPubKey"`
 		}
-		if !calls[i].null() {
+		if !calls[i].isNull() {
 			if err := calls[i].decode(e, &o); err != nil {
 				return nil, err
 			}
 
 			value, err := satoshiOf(o.Value.String())
-			if err == nil && value == c.value && o.Script.Hex == fmt.Sprintf("%x", c.script) &&
+			if err == nil && value == coin.value && o.Script.Hex == fmt.Sprintf("%x", coin.script) &&
 				(!o.Coinbase || o.Confirmations >= coinbaseMaturity) {
 				continue
 			}
 		}
 
-		out = append(out, c.Outpoint)
+		out = append(out, coin.Outpoint)
 	}
 
 	return out, nil
 }
 
-// displacing returns the least price at which the pool takes a replacement: more than all that it
+// replacementPolicy returns the least price at which the pool takes a replacement: more than all that it
 // puts out of the pool paid together, by the relay fee for itself, and a higher rate. Source:
 // Bitcoin Core, doc/policy/mempool-replacements.md.
-func (e *endpoint) displacing(ctx context.Context, old chain.Signed, r rates) (price, error) {
+func (e *endpoint) replacementPolicy(ctx context.Context, old chain.Signed, rates feeRates) (feePolicy, error) {
 	tx, err := signedTx(old)
 	if err != nil {
-		return price{}, err
+		return feePolicy{}, err
 	}
 
 	paid, ok := satoshi(old.MaxFee)
 	if !ok {
-		return price{}, fault.New(
+		return feePolicy{}, fault.New(
 			fault.Invalid, "replacement_invalid", "transaction %s paid no fee", old.TxHash,
 		)
 	}
 
 	weight := int64(3*tx.SerializeSizeStripped() + tx.SerializeSize())
-	p := price{rate: max(r.least, paid*4000/weight+1), base: paid, increment: r.increment}
+	policy := feePolicy{rate: max(rates.minRelay, paid*4000/weight+1), replacedFee: paid, incrementalRate: rates.incrementalRelay}
 
 	var entry struct {
 		Fees struct {
@@ -394,67 +394,67 @@ func (e *endpoint) displacing(ctx context.Context, old chain.Signed, r rates) (p
 		} `json:"fees"`
 	}
 
-	err = e.one(ctx, &entry, "getmempoolentry", old.TxHash)
+	err = e.call(ctx, &entry, "getmempoolentry", old.TxHash)
 	if failover.RefusedWith(err, codeNotFound, codeNoMethod, codeMisc) {
-		return p, nil // it is not in the pool any more, or the node does not say, as btcd
+		return policy, nil // it is not in the pool any more, or the node does not say, as btcd
 	}
 
 	if err != nil {
-		return price{}, err
+		return feePolicy{}, err
 	}
 
 	all, err := satoshiOf(entry.Fees.Descendant.String())
 	if err != nil {
-		return price{}, e.Garbled("its fees of transaction %s are no amount", old.TxHash)
+		return feePolicy{}, e.Garbled("its fees of transaction %s are no amount", old.TxHash)
 	}
 
-	p.base = max(p.base, all)
+	policy.replacedFee = max(policy.replacedFee, all)
 
-	return p, nil
+	return policy, nil
 }
 
-// unsigned puts the transaction together.
-func (d *Driver) unsigned(order chain.Order, n need, s selection, height uint32) (chain.Unsigned, error) {
-	u := chain.Unsigned{MaxFee: units(s.fee), Outputs: slices.Clone(order.Outputs)}
+// buildPSBT puts the transaction together.
+func (d *Driver) buildPSBT(order chain.Order, target coinTarget, selected selection, height uint32) (chain.Unsigned, error) {
+	unsigned := chain.Unsigned{MaxFee: satoshiAmount(selected.fee), Outputs: slices.Clone(order.Outputs)}
 
-	outputs := make([]*wire.TxOut, 0, len(n.outputs)+1)
-	for _, o := range n.outputs {
-		outputs = append(outputs, wire.NewTxOut(o.Value, o.PkScript))
+	outputs := make([]*wire.TxOut, 0, len(target.outputs)+1)
+	for _, output := range target.outputs {
+		outputs = append(outputs, wire.NewTxOut(output.Value, output.PkScript))
 	}
 
 	if order.SubtractFee {
 		last := outputs[len(outputs)-1]
-		if last.Value -= s.fee; last.Value < dustLimit(last.PkScript) {
+		if last.Value -= selected.fee; last.Value < dustLimit(last.PkScript) {
 			return chain.Unsigned{}, fault.New(
 				fault.State, "insufficient_funds",
 				"%s satoshi less the network fee of %d is nothing that can be sent",
-				u.Outputs[len(outputs)-1].Amount, s.fee,
+				unsigned.Outputs[len(outputs)-1].Amount, selected.fee,
 			)
 		}
 
-		u.Outputs[len(outputs)-1].Amount = units(last.Value)
+		unsigned.Outputs[len(outputs)-1].Amount = satoshiAmount(last.Value)
 	}
 
-	if s.change > 0 {
-		outputs = append(outputs, wire.NewTxOut(s.change, n.change))
+	if selected.change > 0 {
+		outputs = append(outputs, wire.NewTxOut(selected.change, target.changeScript))
 	}
 
 	tx := wire.NewMsgTx(2)
 	tx.LockTime, tx.TxOut = height, outputs
 
-	for _, c := range s.coins {
-		hash, err := chainhash.NewHashFromStr(c.Outpoint.TxHash)
+	for _, coin := range selected.coins {
+		hash, err := chainhash.NewHashFromStr(coin.Outpoint.TxHash)
 		if err != nil {
 			return chain.Unsigned{}, malformed(err)
 		}
 
 		tx.AddTxIn(
 			&wire.TxIn{
-				PreviousOutPoint: wire.OutPoint{Hash: *hash, Index: c.Outpoint.Vout},
+				PreviousOutPoint: wire.OutPoint{Hash: *hash, Index: coin.Outpoint.Vout},
 				Sequence:         replaceable,
 			},
 		)
-		u.Inputs = append(u.Inputs, c.Outpoint)
+		unsigned.Inputs = append(unsigned.Inputs, coin.Outpoint)
 	}
 
 	packet, err := psbt.NewFromUnsignedTx(tx)
@@ -462,18 +462,18 @@ func (d *Driver) unsigned(order chain.Order, n need, s selection, height uint32)
 		return chain.Unsigned{}, malformed(err)
 	}
 
-	for i, c := range s.coins {
+	for i, coin := range selected.coins {
 		// No sighash type: without one a signer takes ALL for P2WPKH and DEFAULT for P2TR, as it must.
-		packet.Inputs[i].WitnessUtxo = wire.NewTxOut(c.value, c.script)
+		packet.Inputs[i].WitnessUtxo = wire.NewTxOut(coin.value, coin.script)
 	}
 
-	digests, err := digestsOf(packet)
+	digests, err := sighashes(packet)
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
 
-	for i, c := range s.coins {
-		u.Payloads = append(u.Payloads, chain.Payload{Key: c.Owner.Key, Data: digests[i], Taproot: c.taproot})
+	for i, coin := range selected.coins {
+		unsigned.Payloads = append(unsigned.Payloads, chain.Payload{Key: coin.Owner.Key, Data: digests[i], Taproot: coin.taproot})
 	}
 
 	var raw bytes.Buffer
@@ -481,9 +481,9 @@ func (d *Driver) unsigned(order chain.Order, n need, s selection, height uint32)
 		return chain.Unsigned{}, malformed(err)
 	}
 
-	u.Raw = raw.Bytes()
+	unsigned.Raw = raw.Bytes()
 
-	return u, nil
+	return unsigned, nil
 }
 
 var errNoOutput = errors.New("an input does not say which output it spends")

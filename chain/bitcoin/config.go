@@ -106,7 +106,7 @@ func New(c Config) (*Driver, error) {
 		config:  c,
 		log:     c.Logger,
 		pool:    poolCache{limit: max(c.PoolLimit, 0)},
-		places:  map[string]*place{},
+		searches:  map[string]*spenderSearch{},
 	}
 	d.native = d.network.Assets[0]
 

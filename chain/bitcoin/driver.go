@@ -24,7 +24,7 @@ type Driver struct {
 	pool poolCache
 
 	mu     sync.Mutex
-	places map[string]*place // by hash of a transaction of ours
+	searches map[string]*spenderSearch // by hash of a transaction of ours
 }
 
 var _ interface {
@@ -45,10 +45,10 @@ var _ interface {
 
 // Network describes the network, its assets complete with ids. The caller may keep and change it.
 func (d *Driver) Network() chain.Network {
-	n := d.network
-	n.Assets, n.Tiers = slices.Clone(n.Assets), slices.Clone(n.Tiers)
+	network := d.network
+	network.Assets, network.Tiers = slices.Clone(network.Assets), slices.Clone(network.Tiers)
 
-	return n
+	return network
 }
 
 // Check asks every node for its genesis block and whether it has caught up with the network. Another

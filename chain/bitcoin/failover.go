@@ -29,7 +29,7 @@ func (d *Driver) ask(ctx context.Context, f func(context.Context, *endpoint) err
 // caught up with it.
 func (d *Driver) verify(ctx context.Context, e *endpoint) error {
 	genesis, info := newCall("getblockhash", 0), newCall("getblockchaininfo")
-	if err := e.do(ctx, genesis, info); err != nil {
+	if err := e.batchCall(ctx, genesis, info); err != nil {
 		return err
 	}
 

@@ -19,29 +19,29 @@ const (
 	// defaultIncrement is what nodes that do not say ask of a replacement. Source: btcd,
 	// mempool.DefaultMinRelayTxFee.
 	defaultIncrement = 1_000
-	// headroom is how many times the current fee an estimate allows for, so that there is room for
+	// bumpHeadroom is how many times the current fee an estimate allows for, so that there is room for
 	// replacements.
-	headroom = 3
+	bumpHeadroom = 3
 )
 
-// rates is what a node asks for now.
-type rates struct {
-	// current is what gets a transaction into a block within Config.FeeTarget blocks.
-	current int64
-	// least is the least that the node relays.
-	least int64
-	// increment is what a replacement must pay on top for itself.
-	increment int64
+// feeRates is what a node asks for now.
+type feeRates struct {
+	// estimate is what gets a transaction into a block within Config.FeeTarget blocks.
+	estimate int64
+	// minRelay is the least that the node relays.
+	minRelay int64
+	// incrementalRelay is what a replacement must pay on top for itself.
+	incrementalRelay int64
 }
 
-// rates reads the node's estimate, within the configured bounds and never below what it relays. A node
+// readFeeRates reads the node's estimate, within the configured bounds and never below what it relays. A node
 // that relays nothing within the bounds is fault.Limited.
-func (d *Driver) rates(ctx context.Context, e *endpoint) (rates, error) {
+func (d *Driver) readFeeRates(ctx context.Context, e *endpoint) (feeRates, error) {
 	estimate := newCall("estimatesmartfee", d.config.FeeTarget)
 
 	pool := newCall("getmempoolinfo")
-	if err := e.do(ctx, estimate, pool); err != nil {
-		return rates{}, err
+	if err := e.batchCall(ctx, estimate, pool); err != nil {
+		return feeRates{}, err
 	}
 
 	var floor struct {
@@ -50,19 +50,19 @@ func (d *Driver) rates(ctx context.Context, e *endpoint) (rates, error) {
 		Increment json.Number `json:"incrementalrelayfee"`
 	}
 	if err := pool.decode(e, &floor); err != nil {
-		return rates{}, err
+		return feeRates{}, err
 	}
 
-	var r rates
+	var rates feeRates
 	for _, f := range []struct {
 		number json.Number
 		into   *int64
-	}{{floor.Least, &r.least}, {floor.Relay, &r.least}, {floor.Increment, &r.increment}} {
+	}{{floor.Least, &rates.minRelay}, {floor.Relay, &rates.minRelay}, {floor.Increment, &rates.incrementalRelay}} {
 		rate, ok := rateOf(f.number)
 		if !ok {
-			return rates{}, e.Garbled(
+			return feeRates{}, e.Garbled(
 				"it asks for a fee rate of %q bitcoin per 1000 vB",
-				clip(f.number.String()),
+				truncate(f.number.String()),
 			)
 		}
 
@@ -70,43 +70,43 @@ func (d *Driver) rates(ctx context.Context, e *endpoint) (rates, error) {
 	}
 
 	if floor.Increment == "" {
-		r.increment = defaultIncrement
+		rates.incrementalRelay = defaultIncrement
 	}
 
-	r.increment = max(r.increment, 1)
-	r.current = int64(d.config.FallbackFeeRate)
+	rates.incrementalRelay = max(rates.incrementalRelay, 1)
+	rates.estimate = int64(d.config.FallbackFeeRate)
 
 	var answer struct {
 		Rate json.Number `json:"feerate"`
 	}
 	if !failover.RefusedWith(estimate.err, codeNoMethod) { // btcd cannot estimate
 		if err := estimate.decode(e, &answer); err != nil {
-			return rates{}, err
+			return feeRates{}, err
 		}
 	}
 
 	if answer.Rate != "" { // without enough data the answer has none
 		rate, ok := rateOf(answer.Rate)
 		if !ok || rate == 0 {
-			return rates{}, e.Garbled(
+			return feeRates{}, e.Garbled(
 				"it estimates a fee rate of %q bitcoin per 1000 vB",
-				clip(answer.Rate.String()),
+				truncate(answer.Rate.String()),
 			)
 		}
 
-		r.current = rate
+		rates.estimate = rate
 	}
 
-	r.current = max(min(r.current, int64(d.config.MaxFeeRate)), int64(d.config.MinFeeRate), r.least)
-	if r.current > int64(d.config.MaxFeeRate) {
-		return rates{}, fault.New(
+	rates.estimate = max(min(rates.estimate, int64(d.config.MaxFeeRate)), int64(d.config.MinFeeRate), rates.minRelay)
+	if rates.estimate > int64(d.config.MaxFeeRate) {
+		return feeRates{}, fault.New(
 			fault.Limited, "fee_above_maximum",
 			"node %s takes no transaction below %d satoshi per 1000 vB, Config.MaxFeeRate is %d",
-			e.Host, r.current, d.config.MaxFeeRate,
+			e.Host, rates.estimate, d.config.MaxFeeRate,
 		)
 	}
 
-	return r, nil
+	return rates, nil
 }
 
 // rateOf reads a rate in whole bitcoins; empty is 0.
@@ -127,7 +127,7 @@ const assumedInputs = 3
 // choose of Order.Coins, or, where there are none yet or too few, on three inputs of our own kind of
 // address, and on change.
 func (d *Driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount, error) {
-	n, err := d.needOf(order)
+	target, err := d.targetOf(order)
 	if err != nil {
 		return chain.Amount{}, err
 	}
@@ -140,21 +140,21 @@ func (d *Driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amou
 	var fee int64
 
 	err = d.ask(ctx, func(ctx context.Context, e *endpoint) error {
-		r, err := d.rates(ctx, e)
+		rates, err := d.readFeeRates(ctx, e)
 		if err != nil {
 			return err
 		}
 
-		prices := price{rate: r.current}
-		if s, err := choose(n, prices, coins, required); err == nil {
-			fee = s.fee
+		policy := feePolicy{rate: rates.estimate}
+		if selected, err := selectCoins(target, policy, coins, required); err == nil {
+			fee = selected.fee
 		} else {
 			count := assumedInputs
 			if order.Replaces != nil {
 				count = max(1, len(order.Replaces.Inputs))
 			}
 
-			fee = prices.of(n.weight(count, int64(count)*d.ownInputWeight(), true))
+			fee = policy.fee(target.txWeight(count, int64(count)*d.ownInputWeight(), true))
 		}
 
 		return nil
@@ -163,12 +163,12 @@ func (d *Driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amou
 		return chain.Amount{}, err
 	}
 
-	most := units(fee).Mul(headroom)
+	maxFee := satoshiAmount(fee).Mul(bumpHeadroom)
 	if order.Replaces != nil {
-		most = chain.Max(most, order.Replaces.MaxFee.Add(order.Replaces.MaxFee))
+		maxFee = chain.Max(maxFee, order.Replaces.MaxFee.Add(order.Replaces.MaxFee))
 	}
 
-	return most, nil
+	return maxFee, nil
 }
 
 func (d *Driver) ownInputWeight() int64 {

@@ -22,13 +22,13 @@ func (d *Driver) Transaction(ctx context.Context, hash string) (chain.Found, err
 	found := chain.Found{TxHash: hash}
 
 	err = d.ask(ctx, func(ctx context.Context, e *endpoint) error {
-		s, err := e.sight(ctx, hash)
+		lookup, err := e.lookUp(ctx, hash)
 		if err != nil {
 			return err
 		}
 
-		if s.tx == nil {
-			if err := e.indexed(ctx); err != nil {
+		if lookup.tx == nil {
+			if err := e.checkTxIndex(ctx); err != nil {
 				return err
 			}
 
@@ -38,7 +38,7 @@ func (d *Driver) Transaction(ctx context.Context, hash string) (chain.Found, err
 			)
 		}
 
-		found.Block, found.Transfers = s.block, d.transfers(s.tx, hash, "")
+		found.Block, found.Transfers = lookup.block, d.transfers(lookup.tx, hash, "")
 
 		return nil
 	})
@@ -49,55 +49,55 @@ func (d *Driver) Transaction(ctx context.Context, hash string) (chain.Found, err
 	return found, nil
 }
 
-// sight is what a node shows of a transaction: nothing, one that waits, or one in a canonical block.
-type sight struct {
+// txLookup is what a node shows of a transaction: nothing, one that waits, or one in a canonical block.
+type txLookup struct {
 	tx    *wire.MsgTx
 	block chain.Ref
 }
 
-func (e *endpoint) sight(ctx context.Context, hash string) (sight, error) {
+func (e *endpoint) lookUp(ctx context.Context, hash string) (txLookup, error) {
 	var answer struct {
 		Hex       string `json:"hex"`
 		BlockHash string `json:"blockhash"`
 	}
 
-	err := e.one(ctx, &answer, "getrawtransaction", hash, 1)
+	err := e.call(ctx, &answer, "getrawtransaction", hash, 1)
 	if failover.RefusedWith(err, codeNotFound) {
-		return sight{}, nil
+		return txLookup{}, nil
 	}
 
 	if err != nil {
-		return sight{}, err
+		return txLookup{}, err
 	}
 
 	tx, err := decodeTx(answer.Hex)
 	if err != nil || tx.TxHash().String() != hash {
-		return sight{}, e.Garbled("asked for transaction %s, it answered another", hash)
+		return txLookup{}, e.Garbled("asked for transaction %s, it answered another", hash)
 	}
 
 	if answer.BlockHash == "" {
-		return sight{tx: tx}, nil
+		return txLookup{tx: tx}, nil
 	}
 
-	h, err := e.header(ctx, answer.BlockHash)
+	header, err := e.header(ctx, answer.BlockHash)
 	if err != nil {
-		return sight{}, err
+		return txLookup{}, err
 	}
 
-	if h.Confirmations < 1 {
-		return sight{}, nil // in a block that left the chain
+	if header.Confirmations < 1 {
+		return txLookup{}, nil // in a block that left the chain
 	}
 
-	return sight{tx: tx, block: h.ref()}, nil
+	return txLookup{tx: tx, block: header.ref()}, nil
 }
 
-// indexed is nil when the node's index of transactions is complete.
-func (e *endpoint) indexed(ctx context.Context) error {
+// checkTxIndex is nil when the node's index of transactions is complete.
+func (e *endpoint) checkTxIndex(ctx context.Context) error {
 	var indexes map[string]struct {
 		Synced bool `json:"synced"`
 	}
 
-	err := e.one(ctx, &indexes, "getindexinfo")
+	err := e.call(ctx, &indexes, "getindexinfo")
 	if failover.RefusedWith(err, codeNoMethod) {
 		return nil // btcd, which answers getrawtransaction with another code when it has no index
 	}

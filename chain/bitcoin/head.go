@@ -23,9 +23,9 @@ type headerJSON struct {
 
 // header reads the header of a hash. Any hash that the node has ever seen is answered.
 func (e *endpoint) header(ctx context.Context, hash string) (headerJSON, error) {
-	var h headerJSON
+	var header headerJSON
 
-	err := e.one(ctx, &h, "getblockheader", hash, true)
+	err := e.call(ctx, &header, "getblockheader", hash, true)
 	if failover.RefusedWith(err, codeInternal) {
 		return headerJSON{Hash: hash, Confirmations: -1}, nil // btcd, of a block outside of the best chain
 	}
@@ -34,14 +34,14 @@ func (e *endpoint) header(ctx context.Context, hash string) (headerJSON, error) 
 		return headerJSON{}, err
 	}
 
-	if h.Hash != hash || h.Height < 0 || h.Time <= 0 {
+	if header.Hash != hash || header.Height < 0 || header.Time <= 0 {
 		return headerJSON{}, e.Garbled(
 			"asked for the header of block %s, it answered that of %s",
-			hash, e.Clean(h.Hash),
+			hash, e.Clean(header.Hash),
 		)
 	}
 
-	return h, nil
+	return header, nil
 }
 
 func (h headerJSON) ref() chain.Ref {
@@ -53,8 +53,8 @@ func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
 	var head chain.Head
 
 	err := d.ask(ctx, func(ctx context.Context, e *endpoint) error {
-		h, err := e.tip(ctx)
-		head.Tip = h.ref()
+		header, err := e.tip(ctx)
+		head.Tip = header.ref()
 
 		return err
 	})
@@ -67,16 +67,16 @@ func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
 
 func (e *endpoint) tip(ctx context.Context) (headerJSON, error) {
 	var hash string
-	if err := e.one(ctx, &hash, "getbestblockhash"); err != nil {
+	if err := e.call(ctx, &hash, "getbestblockhash"); err != nil {
 		return headerJSON{}, err
 	}
 
-	h, err := e.header(ctx, hash)
-	if err == nil && h.Confirmations < 1 {
+	header, err := e.header(ctx, hash)
+	if err == nil && header.Confirmations < 1 {
 		err = e.Garbled("its newest block left the chain while it was read")
 	}
 
-	return h, err
+	return header, err
 }
 
 // RefAt returns the canonical block at a height.
@@ -84,7 +84,7 @@ func (d *Driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 	var ref chain.Ref
 
 	err := d.ask(ctx, func(ctx context.Context, e *endpoint) error {
-		if err := e.unpruned(ctx, height); err != nil {
+		if err := e.checkPruned(ctx, height); err != nil {
 			return err
 		}
 
@@ -93,12 +93,12 @@ func (d *Driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 			return err
 		}
 
-		h, err := e.header(ctx, hash)
-		if err == nil && (uint64(h.Height) != height || h.Confirmations < 1) {
+		header, err := e.header(ctx, hash)
+		if err == nil && (uint64(header.Height) != height || header.Confirmations < 1) {
 			err = e.Garbled("the chain moved while block %d was read", height)
 		}
 
-		ref = h.ref()
+		ref = header.ref()
 
 		return err
 	})
@@ -116,14 +116,14 @@ func (e *endpoint) hashAt(ctx context.Context, height uint64) (string, error) {
 
 	var hash string
 
-	err := e.one(ctx, &hash, "getblockhash", height)
+	err := e.call(ctx, &hash, "getblockhash", height)
 	if failover.RefusedWith(err, codeOutOfRange) {
 		return "", aboveTip(height)
 	}
 
 	if failover.RefusedWith(err, codeMisc) { // btcd says the same of every refusal
 		var tip uint64
-		if e.one(ctx, &tip, "getblockcount") == nil && height > tip {
+		if e.call(ctx, &tip, "getblockcount") == nil && height > tip {
 			return "", aboveTip(height)
 		}
 	}
@@ -135,8 +135,8 @@ func aboveTip(height uint64) error {
 	return fault.New(fault.NotFound, "block_unknown", "block %d is above the tip", height)
 }
 
-// unpruned is failover.ErrPruned for a height that the node has thrown away.
-func (e *endpoint) unpruned(ctx context.Context, height uint64) error {
+// checkPruned is failover.ErrPruned for a height that the node has thrown away.
+func (e *endpoint) checkPruned(ctx context.Context, height uint64) error {
 	if !e.pruned.Load() {
 		return nil
 	}
@@ -144,7 +144,7 @@ func (e *endpoint) unpruned(ctx context.Context, height uint64) error {
 	var info struct {
 		Lowest uint64 `json:"pruneheight"`
 	}
-	if err := e.one(ctx, &info, "getblockchaininfo"); err != nil {
+	if err := e.call(ctx, &info, "getblockchaininfo"); err != nil {
 		return err
 	}
 

@@ -27,7 +27,7 @@ var (
 		EstimatedConfirmation: 30 * time.Minute,
 		BlockTime:             10 * time.Minute,
 		Livemode:              true,
-		Assets:                []chain.Asset{bitcoin(10_000)},
+		Assets:                []chain.Asset{btc(10_000)},
 	}
 	// Testnet4 is the public test network of BIP-94.
 	Testnet4 = chain.Network{
@@ -43,7 +43,7 @@ var (
 		EstimatedConfirmation: 30 * time.Minute,
 		BlockTime:             10 * time.Minute,
 		FaucetURL:             "https://mempool.space/testnet4/faucet",
-		Assets:                []chain.Asset{bitcoin(1_000)},
+		Assets:                []chain.Asset{btc(1_000)},
 	}
 	// Signet is the default network of BIP-325, whose blocks are signed.
 	Signet = chain.Network{
@@ -59,7 +59,7 @@ var (
 		EstimatedConfirmation: 30 * time.Minute,
 		BlockTime:             10 * time.Minute,
 		FaucetURL:             "https://signetfaucet.com",
-		Assets:                []chain.Asset{bitcoin(1_000)},
+		Assets:                []chain.Asset{btc(1_000)},
 	}
 	// Regtest is a private chain on which blocks are made at will. Payments confirm after 2 blocks.
 	Regtest = chain.Network{
@@ -71,12 +71,12 @@ var (
 		Rule:          chain.RuleConfirmations,
 		Confirmations: 2,
 		BlockTime:     time.Second,
-		Assets:        []chain.Asset{bitcoin(1_000)},
+		Assets:        []chain.Asset{btc(1_000)},
 	}
 )
 
-// bitcoin is the coin; least is in satoshi and above the dust limit of every kind of output.
-func bitcoin(least uint64) chain.Asset {
+// btc is the coin; least is in satoshi and above the dust limit of every kind of output.
+func btc(least uint64) chain.Asset {
 	return chain.Asset{
 		Symbol:    "BTC",
 		Name:      "Bitcoin",
@@ -90,14 +90,14 @@ func bitcoin(least uint64) chain.Asset {
 func caip2(p *chaincfg.Params) string { return "bip122:" + p.GenesisHash.String()[:32] }
 
 // paramsOf returns the address prefixes and the genesis block of a network; nil when it is none of the above.
-func paramsOf(n chain.Network) *chaincfg.Params {
+func paramsOf(network chain.Network) *chaincfg.Params {
 	for _, p := range []*chaincfg.Params{
 		&chaincfg.MainNetParams,
 		&chaincfg.TestNet4Params,
 		&chaincfg.SigNetParams,
 		&chaincfg.RegressionNetParams,
 	} {
-		if caip2(p) == n.CAIP2 {
+		if caip2(p) == network.CAIP2 {
 			return p
 		}
 	}

@@ -16,14 +16,14 @@ type poolCache struct {
 	txs map[string]chain.PoolTx // replaced as a whole, never changed
 }
 
-func (p *poolCache) known() map[string]chain.PoolTx {
+func (p *poolCache) load() map[string]chain.PoolTx {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
 	return p.txs
 }
 
-func (p *poolCache) keep(txs map[string]chain.PoolTx) {
+func (p *poolCache) store(txs map[string]chain.PoolTx) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -52,14 +52,14 @@ func (d *Driver) readPool(ctx context.Context, e *endpoint) ([]chain.PoolTx, err
 	}
 
 	var hashes []string
-	if err := e.one(ctx, &hashes, "getrawmempool"); err != nil {
+	if err := e.call(ctx, &hashes, "getrawmempool"); err != nil {
 		return nil, err
 	}
 
 	hashes = hashes[:min(len(hashes), d.pool.limit)]
-	known := d.pool.known()
+	known := d.pool.load()
 
-	var missing []*call
+	var missing []*rpcCall
 
 	for _, hash := range hashes {
 		if _, ok := known[hash]; !ok {
@@ -67,7 +67,7 @@ func (d *Driver) readPool(ctx context.Context, e *endpoint) ([]chain.PoolTx, err
 		}
 	}
 
-	if err := e.do(ctx, missing...); err != nil {
+	if err := e.batchCall(ctx, missing...); err != nil {
 		return nil, err
 	}
 
@@ -78,15 +78,15 @@ func (d *Driver) readPool(ctx context.Context, e *endpoint) ([]chain.PoolTx, err
 	for _, hash := range hashes {
 		tx, ok := known[hash]
 		if !ok {
-			c := missing[next]
+			call := missing[next]
 			next++
 
-			if c.err != nil {
+			if call.err != nil {
 				continue // it left the pool meanwhile
 			}
 
 			var err error
-			if tx, err = d.poolTx(e, hash, c.result); err != nil {
+			if tx, err = d.poolTx(e, hash, call.result); err != nil {
 				return nil, err
 			}
 		}
@@ -95,7 +95,7 @@ func (d *Driver) readPool(ctx context.Context, e *endpoint) ([]chain.PoolTx, err
 		out = append(out, tx)
 	}
 
-	d.pool.keep(now)
+	d.pool.store(now)
 
 	return out, nil
 }
@@ -114,5 +114,5 @@ func (d *Driver) poolTx(e *endpoint, hash string, answer json.RawMessage) (chain
 		return chain.PoolTx{}, e.Garbled("asked for transaction %s, it answered another", e.Clean(hash))
 	}
 
-	return chain.PoolTx{TxHash: hash, Transfers: d.transfers(tx, hash, ""), Spent: spends(tx, hash)}, nil
+	return chain.PoolTx{TxHash: hash, Transfers: d.transfers(tx, hash, ""), Spent: spendsOf(tx, hash)}, nil
 }

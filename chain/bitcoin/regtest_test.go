@@ -76,28 +76,28 @@ func (p *purse) output(to chain.Address, amount uint64) chain.Output {
 func (p *purse) sign(o chain.Order) chain.Signed {
 	p.t.Helper()
 	ctx := p.t.Context()
-	u, err := p.d.Build(ctx, o)
+	unsigned, err := p.d.Build(ctx, o)
 	p.n.must(p.t, err)
 
 	var keys []chain.PublicKey
 
-	for _, payload := range u.Payloads {
+	for _, payload := range unsigned.Payloads {
 		key, err := p.signer.PublicKey(ctx, payload.Key)
 		p.n.must(p.t, err)
 
 		keys = append(keys, key)
 	}
 
-	signatures, err := p.signer.Sign(ctx, chain.SignRequest{Unsigned: u.Raw, Payloads: u.Payloads})
+	signatures, err := p.signer.Sign(ctx, chain.SignRequest{Unsigned: unsigned.Raw, Payloads: unsigned.Payloads})
 	p.n.must(p.t, err)
-	tx, err := p.d.Assemble(o, u, keys, signatures)
+	signed, err := p.d.Assemble(o, unsigned, keys, signatures)
 	p.n.must(p.t, err)
 
-	return tx
+	return signed
 }
 
 // accepted asks the node whether it would take a transaction, and returns its fee and virtual size.
-func (p *purse) accepted(tx chain.Signed) (fee chain.Amount, vsize uint64) {
+func (p *purse) accepted(signed chain.Signed) (fee chain.Amount, vsize uint64) {
 	p.t.Helper()
 
 	var out []struct {
@@ -106,10 +106,10 @@ func (p *purse) accepted(tx chain.Signed) (fee chain.Amount, vsize uint64) {
 		Vsize   uint64
 		Fees    struct{ Base json.Number }
 	}
-	p.n.must(p.t, p.n.Call(p.t.Context(), &out, "testmempoolaccept", []string{hex.EncodeToString(tx.Raw)}))
+	p.n.must(p.t, p.n.Call(p.t.Context(), &out, "testmempoolaccept", []string{hex.EncodeToString(signed.Raw)}))
 
 	if len(out) != 1 || !out[0].Allowed {
-		p.t.Fatalf("the node refuses %s: %+v", tx.TxHash, out)
+		p.t.Fatalf("the node refuses %s: %+v", signed.TxHash, out)
 	}
 
 	fee, err := chain.AmountFromDecimalFloor(decimal.RequireFromString(out[0].Fees.Base.String()), 8)
@@ -118,9 +118,9 @@ func (p *purse) accepted(tx chain.Signed) (fee chain.Amount, vsize uint64) {
 	return fee, out[0].Vsize
 }
 
-func (p *purse) status(tx chain.Signed) chain.TxStatus {
+func (p *purse) status(signed chain.Signed) chain.TxStatus {
 	p.t.Helper()
-	st, err := p.d.Status(p.t.Context(), tx)
+	st, err := p.d.Status(p.t.Context(), signed)
 	p.n.must(p.t, err)
 
 	return st
@@ -177,11 +177,11 @@ func batchToEveryKindOfAddress(t *testing.T, n *node) {
 		o.Outputs,
 		p.output("bcrt1qrp33g0q5c5txsp9arysrx4k6zdkfs4nce4xj0gdcccefvpysxf3qzf4jry", 40_000),
 	)
-	tx := p.sign(o)
+	signed := p.sign(o)
 
-	fee, vsize := p.accepted(tx)
-	if fee != tx.MaxFee || len(tx.Inputs) != 3 {
-		t.Errorf("the node counts a fee of %s, Build said %s; %d inputs", fee, tx.MaxFee, len(tx.Inputs))
+	fee, vsize := p.accepted(signed)
+	if fee != signed.MaxFee || len(signed.Inputs) != 3 {
+		t.Errorf("the node counts a fee of %s, Build said %s; %d inputs", fee, signed.MaxFee, len(signed.Inputs))
 	}
 	// The fall-back rate, on what the longest signatures would weigh: a byte less per ECDSA
 	// signature at most.
@@ -189,10 +189,10 @@ func batchToEveryKindOfAddress(t *testing.T, n *node) {
 		t.Errorf("a fee of %s for %d vB", fee, vsize)
 	}
 
-	n.must(t, p.d.Broadcast(t.Context(), tx))
+	n.must(t, p.d.Broadcast(t.Context(), signed))
 	p.mine(1)
 
-	st := p.status(tx)
+	st := p.status(signed)
 	if st.State != chain.TxIncluded || st.Fee != fee || len(st.Transfers) != 6 {
 		t.Errorf("included as %+v", st)
 	}
@@ -241,15 +241,15 @@ func manyDepositsInOneSweep(t *testing.T, n *node) {
 		t.Fatalf("planned %+v", steps)
 	}
 
-	tx := p.sign(steps[0].Order)
+	signed := p.sign(steps[0].Order)
 
-	fee, _ := p.accepted(tx)
-	if len(tx.Inputs) != 3 || tx.Outputs[0].Amount != chain.Units(750) ||
-		tx.Outputs[0].Amount.Add(tx.Outputs[1].Amount).Add(fee) != chain.Units(150_001) {
-		t.Errorf("%d inputs, outputs %+v and fee %s for 150001", len(tx.Inputs), tx.Outputs, fee)
+	fee, _ := p.accepted(signed)
+	if len(signed.Inputs) != 3 || signed.Outputs[0].Amount != chain.Units(750) ||
+		signed.Outputs[0].Amount.Add(signed.Outputs[1].Amount).Add(fee) != chain.Units(150_001) {
+		t.Errorf("%d inputs, outputs %+v and fee %s for 150001", len(signed.Inputs), signed.Outputs, fee)
 	}
 
-	n.must(t, p.d.Broadcast(t.Context(), tx))
+	n.must(t, p.d.Broadcast(t.Context(), signed))
 	p.mine(1)
 
 	if left := append(
@@ -262,7 +262,7 @@ func manyDepositsInOneSweep(t *testing.T, n *node) {
 
 func feeBelowDustIsLeftOut(t *testing.T, n *node) {
 	p := newPurse(t, n)
-	r := chain.Release{
+	release := chain.Release{
 		Asset:      p.d.Network().Assets[0],
 		Deposit:    p.party(chain.RoleDeposit, 0),
 		Master:     p.party(chain.RoleMaster, 0),
@@ -270,10 +270,10 @@ func feeBelowDustIsLeftOut(t *testing.T, n *node) {
 		Amount:     chain.Units(50_000),
 	}
 
-	r.Coins = []chain.Coin{{Owner: r.Deposit, Amount: r.Amount}}
+	release.Coins = []chain.Coin{{Owner: release.Deposit, Amount: release.Amount}}
 	for fee, pays := range map[uint64]uint64{293: 0, 294: 294} {
-		r.Fee = chain.Units(fee)
-		steps, err := p.d.PlanRelease(t.Context(), r)
+		release.Fee = chain.Units(fee)
+		steps, err := p.d.PlanRelease(t.Context(), release)
 		n.must(t, err)
 
 		var sum chain.Amount
@@ -281,7 +281,7 @@ func feeBelowDustIsLeftOut(t *testing.T, n *node) {
 			sum = sum.Add(o.Amount)
 		}
 
-		if steps[0].PaysFee != chain.Units(pays) || sum != r.Amount ||
+		if steps[0].PaysFee != chain.Units(pays) || sum != release.Amount ||
 			len(steps[0].Order.Outputs) != int(1+pays/294) {
 			t.Errorf("a fee of %d is planned as %+v", fee, steps[0])
 		}
@@ -461,8 +461,8 @@ func spentCoinsAreNotUsed(t *testing.T, n *node) {
 	mustCode(t, "coins with other amounts than the chain's", err, fault.State, "insufficient_funds")
 
 	o.Coins = append(old, p.coins(from)...)
-	if tx := p.sign(o); slices.Contains(tx.Inputs, old[0].Outpoint) {
-		t.Errorf("it spends %+v", tx.Inputs)
+	if signed := p.sign(o); slices.Contains(signed.Inputs, old[0].Outpoint) {
+		t.Errorf("it spends %+v", signed.Inputs)
 	}
 }
 
@@ -482,10 +482,10 @@ func outsideSignerReadsThePSBT(t *testing.T, n *node) {
 		Coins:   p.coins(from),
 		Outputs: []chain.Output{p.output(p.party(chain.RoleMaster, 1).Address, 300_000)},
 	}
-	u, err := p.d.Build(ctx, o)
+	unsigned, err := p.d.Build(ctx, o)
 	n.must(t, err)
 
-	text := base64.StdEncoding.EncodeToString(u.Raw)
+	text := base64.StdEncoding.EncodeToString(unsigned.Raw)
 
 	var decoded struct {
 		Fee json.Number
@@ -493,7 +493,7 @@ func outsideSignerReadsThePSBT(t *testing.T, n *node) {
 	}
 	n.must(t, n.Call(ctx, &decoded, "decodepsbt", text))
 
-	if want := u.MaxFee.Decimal(8); !decimal.RequireFromString(decoded.Fee.String()).Equal(want) {
+	if want := unsigned.MaxFee.Decimal(8); !decimal.RequireFromString(decoded.Fee.String()).Equal(want) {
 		t.Errorf("the node reads a fee of %s, want %s", decoded.Fee, want)
 	}
 
@@ -667,25 +667,25 @@ func TestPrunedNodeStops(t *testing.T) {
 		Coins:   p.coins(from),
 		Outputs: []chain.Output{p.output(from.Address, 100_000)},
 	}
-	tx := p.sign(o)
-	n.must(t, p.d.Broadcast(ctx, tx))
+	signed := p.sign(o)
+	n.must(t, p.d.Broadcast(ctx, signed))
 
-	if st := p.status(tx); st.State != chain.TxPooled {
+	if st := p.status(signed); st.State != chain.TxPooled {
 		t.Errorf("waiting it is %+v", st)
 	}
 
 	p.mine(1)
 
-	if st := p.status(tx); st.State != chain.TxIncluded || st.Final || st.Fee != tx.MaxFee {
+	if st := p.status(signed); st.State != chain.TxIncluded || st.Final || st.Fee != signed.MaxFee {
 		t.Errorf("in a block it is %+v", st)
 	}
 
 	p.mine(1)
 
-	if st := p.status(tx); st.State != chain.TxIncluded || !st.Final {
+	if st := p.status(signed); st.State != chain.TxIncluded || !st.Final {
 		t.Errorf("two deep it is %+v", st)
 	}
 
-	_, err = p.d.Transaction(ctx, tx.TxHash)
+	_, err = p.d.Transaction(ctx, signed.TxHash)
 	mustCode(t, "Transaction without an index", err, fault.Unavailable, "txindex_missing")
 }

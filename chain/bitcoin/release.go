@@ -16,52 +16,52 @@ import (
 //
 // A platform fee below the dust limit cannot be paid: it is left out, PaysFee is 0, and it is for the caller
 // to carry. MaxFee leaves room for replacements, and never for more than leaves something worth sending.
-func (d *Driver) PlanRelease(ctx context.Context, r chain.Release) ([]chain.ReleaseStep, error) {
-	if slices.Contains(r.Done, chain.StepSweep) {
+func (d *Driver) PlanRelease(ctx context.Context, release chain.Release) ([]chain.ReleaseStep, error) {
+	if slices.Contains(release.Done, chain.StepSweep) {
 		return nil, nil
 	}
 
 	impossible := func(what string) error {
 		return fault.New(
 			fault.Invalid, "not_releasable", "the deposit at %s cannot be moved: %s",
-			clip(string(r.Deposit.Address)), what,
+			truncate(string(release.Deposit.Address)), what,
 		)
 	}
-	if r.Asset.ID != d.native.ID {
+	if release.Asset.ID != d.native.ID {
 		return nil, impossible("network " + d.network.Slug + " has no such asset")
 	}
 
-	if _, deposit, err := d.parse(string(r.Deposit.Address)); err != nil || !spendableScript(deposit) {
+	if _, deposit, err := d.parse(string(release.Deposit.Address)); err != nil || !spendableScript(deposit) {
 		return nil, impossible("it is no P2WPKH or P2TR address of this network")
 	}
 
-	_, master, err := d.parse(string(r.Master.Address))
+	_, master, err := d.parse(string(release.Master.Address))
 	if err != nil {
 		return nil, impossible("the master wallet is no address of this network")
 	}
 
-	inputs, err := d.deposits(r)
+	inputs, err := d.depositWeight(release)
 	if err != nil {
 		return nil, err
 	}
 
-	amount := r.Amount.SubFloor(r.Spent)
+	amount := release.Amount.SubFloor(release.Spent)
 
 	total, ok := satoshi(amount)
 	if !ok {
-		return nil, uneconomic(r)
+		return nil, uneconomic(release)
 	}
 
 	var fee int64
 
-	if !r.Fee.IsZero() {
-		_, payee, err := d.parse(string(r.FeeAddress))
+	if !release.Fee.IsZero() {
+		_, payee, err := d.parse(string(release.FeeAddress))
 		if err != nil {
 			return nil, impossible("the platform's fee address is no address of this network")
 		}
 
-		if fee, ok = satoshi(r.Fee); !ok {
-			return nil, uneconomic(r)
+		if fee, ok = satoshi(release.Fee); !ok {
+			return nil, uneconomic(release)
 		}
 
 		if fee < dustLimit(payee) {
@@ -71,47 +71,47 @@ func (d *Driver) PlanRelease(ctx context.Context, r chain.Release) ([]chain.Rele
 
 	left := total - fee
 	if left < dustLimit(master) {
-		return nil, uneconomic(r)
+		return nil, uneconomic(release)
 	}
 
 	step := chain.ReleaseStep{
 		Kind:    chain.StepSweep,
-		PaysFee: units(fee),
-		Order:   chain.Order{From: r.Deposit, SubtractFee: true, Coins: r.Coins},
+		PaysFee: satoshiAmount(fee),
+		Order:   chain.Order{From: release.Deposit, SubtractFee: true, Coins: release.Coins},
 	}
 	if fee > 0 {
 		step.Order.Outputs = append(
 			step.Order.Outputs,
-			chain.Output{To: r.FeeAddress, AssetID: d.native.ID, Amount: units(fee)},
+			chain.Output{To: release.FeeAddress, AssetID: d.native.ID, Amount: satoshiAmount(fee)},
 		)
 	}
 
 	step.Order.Outputs = append(
 		step.Order.Outputs,
-		chain.Output{To: r.Master.Address, AssetID: d.native.ID, Amount: units(left)},
+		chain.Output{To: release.Master.Address, AssetID: d.native.ID, Amount: satoshiAmount(left)},
 	)
 
-	n, err := d.needOf(step.Order)
+	target, err := d.targetOf(step.Order)
 	if err != nil {
 		return nil, impossible(err.Error())
 	}
 
 	err = d.ask(ctx, func(ctx context.Context, e *endpoint) error {
-		now, err := d.rates(ctx, e)
+		rates, err := d.readFeeRates(ctx, e)
 		if err != nil {
 			return err
 		}
 
-		p := price{rate: now.current}
-		expected := p.of(n.weight(len(r.Coins), inputs, false))
+		policy := feePolicy{rate: rates.estimate}
+		expected := policy.fee(target.txWeight(len(release.Coins), inputs, false))
 
 		most := left - dustLimit(master)
 		if most < expected {
-			return uneconomic(r)
+			return uneconomic(release)
 		}
 
-		step.NetworkFee = units(expected)
-		step.Order.MaxFee = units(min(most, headroom*expected))
+		step.NetworkFee = satoshiAmount(expected)
+		step.Order.MaxFee = satoshiAmount(min(most, bumpHeadroom*expected))
 
 		return nil
 	})
@@ -122,17 +122,17 @@ func (d *Driver) PlanRelease(ctx context.Context, r chain.Release) ([]chain.Rele
 	return []chain.ReleaseStep{step}, nil
 }
 
-// deposits returns the weight of the inputs that hold the deposits.
-func (d *Driver) deposits(r chain.Release) (weight int64, err error) {
+// depositWeight returns the weight of the inputs that hold the deposits.
+func (d *Driver) depositWeight(release chain.Release) (weight int64, err error) {
 	var sum chain.Amount
 
-	for _, c := range r.Coins {
+	for _, c := range release.Coins {
 		_, script, err := d.parse(string(c.Owner.Address))
 		if err != nil || !spendableScript(script) {
 			return 0, fault.New(
 				fault.Invalid, "not_releasable",
 				"the deposit at %s cannot be moved: it is no P2WPKH or P2TR address of this network",
-				clip(string(c.Owner.Address)),
+				truncate(string(c.Owner.Address)),
 			)
 		}
 
@@ -140,21 +140,21 @@ func (d *Driver) deposits(r chain.Release) (weight int64, err error) {
 		sum = sum.Add(c.Amount)
 	}
 
-	if sum != r.Amount {
+	if sum != release.Amount {
 		return 0, fault.New(
 			fault.Invalid, "not_releasable",
 			"the release of %s satoshi names coins of %s: they must be the same",
-			r.Amount, sum,
+			release.Amount, sum,
 		)
 	}
 
 	return weight, nil
 }
 
-func uneconomic(r chain.Release) error {
+func uneconomic(release chain.Release) error {
 	return fault.New(
 		fault.State, "uneconomic",
 		"the deposit of %s satoshi at %s does not cover the fees of its release",
-		r.Amount, r.Deposit.Address,
+		release.Amount, release.Deposit.Address,
 	)
 }

@@ -62,8 +62,8 @@ func newEndpoint(raw string, c Config) (*endpoint, error) {
 	return e, nil
 }
 
-// call is one JSON-RPC call and its outcome.
-type call struct {
+// rpcCall is one JSON-RPC call and its outcome.
+type rpcCall struct {
 	method string
 	args   []any
 	result json.RawMessage
@@ -71,10 +71,10 @@ type call struct {
 	err error
 }
 
-func newCall(method string, args ...any) *call { return &call{method: method, args: args} }
+func newCall(method string, args ...any) *rpcCall { return &rpcCall{method: method, args: args} }
 
 // decode reads the result. A refusal is returned as it is; a result of another form is a failure of the node.
-func (c *call) decode(e *endpoint, into any) error {
+func (c *rpcCall) decode(e *endpoint, into any) error {
 	if c.err != nil {
 		return c.err
 	}
@@ -86,15 +86,15 @@ func (c *call) decode(e *endpoint, into any) error {
 	return nil
 }
 
-// null says that the node answered that there is no such thing.
-func (c *call) null() bool { return c.err == nil && (len(c.result) == 0 || string(c.result) == "null") }
+// isNull says that the node answered that there is no such thing.
+func (c *rpcCall) isNull() bool { return c.err == nil && (len(c.result) == 0 || string(c.result) == "null") }
 
-// do makes the calls. An error means that the node gave no usable answer as a whole; a refusal of a single
+// batchCall makes the calls. An error means that the node gave no usable answer as a whole; a refusal of a single
 // call is in the call.
-func (e *endpoint) do(ctx context.Context, calls ...*call) error {
+func (e *endpoint) batchCall(ctx context.Context, calls ...*rpcCall) error {
 	for len(calls) > 0 {
 		n := min(len(calls), maxBatch)
-		if err := e.send(ctx, calls[:n]); err != nil {
+		if err := e.sendBatch(ctx, calls[:n]); err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err() // it was the caller who gave up
 			}
@@ -108,19 +108,19 @@ func (e *endpoint) do(ctx context.Context, calls ...*call) error {
 	return nil
 }
 
-// one makes one call and decodes its result.
-func (e *endpoint) one(ctx context.Context, into any, method string, args ...any) error {
-	c := newCall(method, args...)
-	if err := e.do(ctx, c); err != nil {
+// call makes one call and decodes its result.
+func (e *endpoint) call(ctx context.Context, into any, method string, args ...any) error {
+	call := newCall(method, args...)
+	if err := e.batchCall(ctx, call); err != nil {
 		return err
 	}
 
-	return c.decode(e, into)
+	return call.decode(e, into)
 }
 
-// send makes one HTTP request, always a batch: to a batch the node answers status 200 whatever it says of
+// sendBatch makes one HTTP request, always a batch: to a batch the node answers status 200 whatever it says of
 // the single calls.
-func (e *endpoint) send(ctx context.Context, calls []*call) error {
+func (e *endpoint) sendBatch(ctx context.Context, calls []*rpcCall) error {
 	select {
 	case e.slots <- struct{}{}:
 		defer func() { <-e.slots }()
@@ -136,9 +136,9 @@ func (e *endpoint) send(ctx context.Context, calls []*call) error {
 	}
 
 	batch := make([]request, len(calls))
-	for i, c := range calls {
-		c.result, c.err = nil, nil
-		batch[i] = request{"1.0", i, c.method, append([]any{}, c.args...)}
+	for i, call := range calls {
+		call.result, call.err = nil, nil
+		batch[i] = request{"1.0", i, call.method, append([]any{}, call.args...)}
 	}
 
 	body, err := json.Marshal(batch)
@@ -169,18 +169,18 @@ func (e *endpoint) send(ctx context.Context, calls []*call) error {
 			return e.Garbled("the answer is not a complete JSON-RPC response")
 		}
 
-		c := calls[*r.ID]
+		call := calls[*r.ID]
 
 		seen[*r.ID] = true
 		switch {
 		case r.Error == nil:
-			c.result = r.Result
+			call.result = r.Result
 		case r.Error.Code == codeWarmup:
 			return e.syncing("it is still starting")
 		default:
-			c.err = &failover.Refusal{
+			call.err = &failover.Refusal{
 				Host:    e.Host,
-				Method:  c.method,
+				Method:  call.method,
 				Code:    r.Error.Code,
 				Message: e.Clean(r.Error.Message),
 			}

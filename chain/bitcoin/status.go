@@ -24,8 +24,8 @@ import (
 // from there at the next; until it has an answer the transaction is unknown.
 //
 // Fee is the difference of inputs and outputs, which the signatures commit to: what Build computed.
-func (d *Driver) Status(ctx context.Context, t chain.Signed) (chain.TxStatus, error) {
-	tx, err := signedTx(t)
+func (d *Driver) Status(ctx context.Context, signed chain.Signed) (chain.TxStatus, error) {
+	tx, err := signedTx(signed)
 	if err != nil {
 		return chain.TxStatus{}, err
 	}
@@ -33,19 +33,19 @@ func (d *Driver) Status(ctx context.Context, t chain.Signed) (chain.TxStatus, er
 	var status chain.TxStatus
 
 	err = d.ask(ctx, func(ctx context.Context, e *endpoint) error {
-		s, err := e.sight(ctx, t.TxHash)
+		lookup, err := e.lookUp(ctx, signed.TxHash)
 		if err != nil {
 			return err
 		}
 
-		if s.tx != nil && s.block.IsZero() {
+		if lookup.tx != nil && lookup.block.IsZero() {
 			status = chain.TxStatus{State: chain.TxPooled}
 			return nil
 		}
 
-		by, block := t.TxHash, s.block
-		if s.tx == nil {
-			if by, block, err = d.spender(ctx, e, t, tx); err != nil {
+		by, block := signed.TxHash, lookup.block
+		if lookup.tx == nil {
+			if by, block, err = d.findSpender(ctx, e, signed, tx); err != nil {
 				return err
 			}
 		}
@@ -55,16 +55,16 @@ func (d *Driver) Status(ctx context.Context, t chain.Signed) (chain.TxStatus, er
 			return nil
 		}
 
-		final, err := d.final(ctx, e, block)
+		final, err := d.isFinal(ctx, e, block)
 		switch {
 		case err != nil:
 			return err
-		case by == t.TxHash:
+		case by == signed.TxHash:
 			status = chain.TxStatus{
 				State:     chain.TxIncluded,
 				Block:     block,
 				Final:     final,
-				Fee:       t.MaxFee,
+				Fee:       signed.MaxFee,
 				Transfers: d.transfers(tx, by, ""),
 			}
 		case final:
@@ -82,22 +82,22 @@ func (d *Driver) Status(ctx context.Context, t chain.Signed) (chain.TxStatus, er
 	return status, nil
 }
 
-// final says that a block is as deep in the best chain as the network's rule asks.
-func (d *Driver) final(ctx context.Context, e *endpoint, block chain.Ref) (bool, error) {
-	h, err := e.header(ctx, block.Hash)
+// isFinal says that a block is as deep in the best chain as the network's rule asks.
+func (d *Driver) isFinal(ctx context.Context, e *endpoint, block chain.Ref) (bool, error) {
+	header, err := e.header(ctx, block.Hash)
 	if err != nil {
 		return false, err
 	}
 
-	if h.Confirmations < 1 {
+	if header.Confirmations < 1 {
 		return false, e.Garbled("block %d left the chain while it was looked at", block.Height)
 	}
 
-	return uint64(h.Confirmations) >= d.network.Confirmations, nil
+	return uint64(header.Confirmations) >= d.network.Confirmations, nil
 }
 
-// place is how far the search for what spent a transaction's coins got.
-type place struct {
+// spenderSearch is how far the search for what spent a transaction's coins got.
+type spenderSearch struct {
 	next  uint64    // height that is searched next
 	by    string    // what spent one of the coins; "" while it is not found
 	block chain.Ref // where that is
@@ -108,98 +108,98 @@ const (
 	searchPerCall = 144
 	// searchMargin is how far below the lock time the search begins: the chain may have forked since.
 	searchMargin = 12
-	// maxPlaces bounds what is remembered; beyond it searches begin anew.
-	maxPlaces = 10_000
+	// maxSearches bounds what is remembered; beyond it searches begin anew.
+	maxSearches = 10_000
 )
 
-// spender finds the canonical transaction that spends a coin of tx: tx itself, or a rival, of it or
+// findSpender finds the canonical transaction that spends a coin of tx: tx itself, or a rival, of it or
 // of what it rests on. A zero Ref: a coin is unspent and none of the others is known to be taken,
 // or the search goes on.
-func (d *Driver) spender(
+func (d *Driver) findSpender(
 	ctx context.Context,
 	e *endpoint,
-	t chain.Signed,
+	signed chain.Signed,
 	tx *wire.MsgTx,
 ) (string, chain.Ref, error) {
-	id := t.TxHash
+	id := signed.TxHash
 
-	var uses []wire.OutPoint
+	var outpoints []wire.OutPoint
 	for _, in := range tx.TxIn {
-		uses = append(uses, in.PreviousOutPoint)
+		outpoints = append(outpoints, in.PreviousOutPoint)
 	}
 
-	for _, s := range t.RestsOn {
+	for _, s := range signed.RestsOn {
 		hash, err := chainhash.NewHashFromStr(s.Outpoint.TxHash)
 		if err != nil {
 			return "", chain.Ref{}, malformed(err)
 		}
 
-		uses = append(uses, wire.OutPoint{Hash: *hash, Index: s.Outpoint.Vout})
+		outpoints = append(outpoints, wire.OutPoint{Hash: *hash, Index: s.Outpoint.Vout})
 	}
 
-	calls := make([]*call, len(uses))
-	for i, u := range uses {
+	calls := make([]*rpcCall, len(outpoints))
+	for i, u := range outpoints {
 		calls[i] = newCall("gettxout", u.Hash.String(), u.Index, false)
 	}
 
-	if err := e.do(ctx, calls...); err != nil {
+	if err := e.batchCall(ctx, calls...); err != nil {
 		return "", chain.Ref{}, err
 	}
 
-	coins := map[wire.OutPoint]string{} // that are spent, or never were, with who may
+	spent := map[wire.OutPoint]string{} // that are spent, or never were, with who may
 
-	for i, c := range calls {
-		if c.err != nil {
-			return "", chain.Ref{}, c.err
+	for i, call := range calls {
+		if call.err != nil {
+			return "", chain.Ref{}, call.err
 		}
 
-		if c.null() {
-			may := ""
+		if call.isNull() {
+			allowed := ""
 			if i >= len(tx.TxIn) {
-				may = t.RestsOn[i-len(tx.TxIn)].By
+				allowed = signed.RestsOn[i-len(tx.TxIn)].By
 			}
 
-			coins[uses[i]] = may
+			spent[outpoints[i]] = allowed
 		}
 	}
 
-	if len(coins) == 0 {
-		d.forget(id)
+	if len(spent) == 0 {
+		d.dropSearch(id)
 		return "", chain.Ref{}, nil
 	}
 
-	p := d.placeOf(id, uint64(max(0, int64(tx.LockTime)-searchMargin)))
-	if p.by != "" {
-		h, err := e.header(ctx, p.block.Hash)
-		if err == nil && h.Confirmations > 0 {
-			return p.by, p.block, nil
+	search := d.searchOf(id, uint64(max(0, int64(tx.LockTime)-searchMargin)))
+	if search.by != "" {
+		header, err := e.header(ctx, search.block.Hash)
+		if err == nil && header.Confirmations > 0 {
+			return search.by, search.block, nil
 		}
 
 		if err != nil && !failover.RefusedWith(err, codeNotFound) {
 			return "", chain.Ref{}, err
 		}
 
-		d.forget(id) // its block left the chain
+		d.dropSearch(id) // its block left the chain
 
 		return "", chain.Ref{}, nil
 	}
 
-	by, block, next, err := e.search(ctx, coins, p.next)
+	by, block, next, err := e.searchBlocks(ctx, spent, search.next)
 	if err != nil {
 		return "", chain.Ref{}, err
 	}
 
-	d.keep(id, place{next: next, by: by, block: block})
+	d.saveSearch(id, spenderSearch{next: next, by: by, block: block})
 
 	return by, block, nil
 }
 
-// search reads canonical blocks from a height on until one spends one of the coins, other than by
+// searchBlocks reads canonical blocks from a height on until one spends one of the coins, other than by
 // the transaction that may. next is where to go on; at the tip that is 0, for a search from the
 // start, as the chain may fork.
-func (e *endpoint) search(
+func (e *endpoint) searchBlocks(
 	ctx context.Context,
-	coins map[wire.OutPoint]string,
+	spent map[wire.OutPoint]string,
 	from uint64,
 ) (by string, block chain.Ref, next uint64, err error) {
 	for height := from; height < from+searchPerCall; height++ {
@@ -212,20 +212,20 @@ func (e *endpoint) search(
 			return "", chain.Ref{}, 0, err
 		}
 
-		b, err := e.rawBlock(ctx, height, hash)
+		block, err := e.rawBlock(ctx, height, hash)
 		if err != nil {
 			return "", chain.Ref{}, 0, err
 		}
 
-		for _, tx := range b.Transactions {
+		for _, tx := range block.Transactions {
 			for _, in := range tx.TxIn {
-				may, searched := coins[in.PreviousOutPoint]
+				allowed, searched := spent[in.PreviousOutPoint]
 				if !searched {
 					continue
 				}
 
-				if by := tx.TxHash().String(); by != may {
-					return by, chain.Ref{Height: height, Hash: hash, Time: b.Header.Timestamp.UTC()}, 0, nil
+				if by := tx.TxHash().String(); by != allowed {
+					return by, chain.Ref{Height: height, Hash: hash, Time: block.Header.Timestamp.UTC()}, 0, nil
 				}
 			}
 		}
@@ -236,59 +236,59 @@ func (e *endpoint) search(
 
 // rawBlock reads a block's bytes. The hash covers what they spend: a proof of death rests on it.
 func (e *endpoint) rawBlock(ctx context.Context, height uint64, hash string) (*wire.MsgBlock, error) {
-	if err := e.unpruned(ctx, height); err != nil {
+	if err := e.checkPruned(ctx, height); err != nil {
 		return nil, err
 	}
 
 	var text string
-	if err := e.one(ctx, &text, "getblock", hash, 0); err != nil {
+	if err := e.call(ctx, &text, "getblock", hash, 0); err != nil {
 		return nil, err
 	}
 
-	b := new(wire.MsgBlock)
-	if err := b.Deserialize(
+	block := new(wire.MsgBlock)
+	if err := block.Deserialize(
 		hex.NewDecoder(strings.NewReader(text)),
-	); err != nil || b.BlockHash().String() != hash ||
-		len(b.Transactions) == 0 {
+	); err != nil || block.BlockHash().String() != hash ||
+		len(block.Transactions) == 0 {
 		return nil, e.Garbled("its block %s has another hash", e.Clean(hash))
 	}
 
-	ids, err := b.TxHashes()
-	if err != nil || merkleRoot(ids) != b.Header.MerkleRoot {
+	ids, err := block.TxHashes()
+	if err != nil || merkleRoot(ids) != block.Header.MerkleRoot {
 		return nil, e.Garbled("its block %s has transactions that are not those of its header", e.Clean(hash))
 	}
 
-	return b, nil
+	return block, nil
 }
 
-func (d *Driver) placeOf(id string, from uint64) place {
+func (d *Driver) searchOf(id string, from uint64) spenderSearch {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
-	if p := d.places[id]; p != nil {
-		p := *p
-		p.next = max(p.next, from)
+	if p := d.searches[id]; p != nil {
+		search := *p
+		search.next = max(search.next, from)
 
-		return p
+		return search
 	}
 
-	return place{next: from}
+	return spenderSearch{next: from}
 }
 
-func (d *Driver) keep(id string, p place) {
+func (d *Driver) saveSearch(id string, search spenderSearch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
-	if len(d.places) >= maxPlaces {
-		clear(d.places)
+	if len(d.searches) >= maxSearches {
+		clear(d.searches)
 	}
 
-	d.places[id] = &p
+	d.searches[id] = &search
 }
 
-func (d *Driver) forget(id string) {
+func (d *Driver) dropSearch(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
-	delete(d.places, id)
+	delete(d.searches, id)
 }

@@ -32,7 +32,7 @@ func satoshi(a chain.Amount) (n int64, ok bool) {
 	return int64(u), true
 }
 
-func units(n int64) chain.Amount { return chain.Units(uint64(n)) }
+func satoshiAmount(n int64) chain.Amount { return chain.Units(uint64(n)) }
 
 // satoshiOf reads a node's number of whole bitcoins, which JSON writes as a decimal.
 func satoshiOf(number string) (int64, error) {
@@ -79,6 +79,9 @@ func countsWeight(inputs, outputs int) int64 {
 	return 4 * int64(wire.VarIntSerializeSize(uint64(inputs))+wire.VarIntSerializeSize(uint64(outputs)))
 }
 
+// roundToVBytes rounds a weight up to whole virtual bytes, in weight units: miners count one that is begun.
+func roundToVBytes(weight int64) int64 { return (weight + 3) / 4 * 4 }
+
 // feeAt is what a weight costs at a rate in satoshi per 1000 virtual bytes, rounded up.
 func feeAt(rate, weight int64) int64 { return (rate*weight + 3999) / 4000 }
 
@@ -119,20 +122,20 @@ func decodeRawTx(raw []byte) (*wire.MsgTx, error) {
 }
 
 // signedTx reads the bytes of a transaction of ours, which must be those of its hash.
-func signedTx(t chain.Signed) (*wire.MsgTx, error) {
-	tx, err := decodeRawTx(t.Raw)
+func signedTx(signed chain.Signed) (*wire.MsgTx, error) {
+	tx, err := decodeRawTx(signed.Raw)
 	if err != nil {
 		return nil, fault.Wrap(
 			err, fault.Invalid, "transaction_malformed",
 			"the bytes of transaction %q are no transaction",
-			clip(t.TxHash),
+			truncate(signed.TxHash),
 		)
 	}
 
-	if tx.TxHash().String() != t.TxHash {
+	if tx.TxHash().String() != signed.TxHash {
 		return nil, fault.New(
 			fault.Invalid, "transaction_malformed", "the bytes of transaction %q have another hash",
-			clip(t.TxHash),
+			truncate(signed.TxHash),
 		)
 	}
 
@@ -150,11 +153,11 @@ func parseHash(s string) (string, error) {
 
 	return "", fault.New(
 		fault.Invalid, "hash_invalid", "%q is not a transaction hash: write 64 hexadecimal digits",
-		clip(s),
+		truncate(s),
 	)
 }
 
-func clip(s string) string {
+func truncate(s string) string {
 	if len(s) > 70 {
 		return s[:70] + "…"
 	}

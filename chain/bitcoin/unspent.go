@@ -27,17 +27,17 @@ func (d *Driver) Unspent(
 		for start := 0; start < len(outpoints); start += unspentBatch {
 			part := outpoints[start:min(start+unspentBatch, len(outpoints))]
 
-			calls := make([]*call, len(part))
+			calls := make([]*rpcCall, len(part))
 			for i, o := range part {
 				calls[i] = newCall("gettxout", o.TxHash, o.Vout, false)
 			}
 
-			if err := e.do(ctx, calls...); err != nil {
+			if err := e.batchCall(ctx, calls...); err != nil {
 				return err
 			}
 
-			for _, c := range calls {
-				amount, err := c.unspent(e, tip.Hash)
+			for _, call := range calls {
+				amount, err := call.unspentAmount(e, tip.Hash)
 				if err != nil {
 					return err
 				}
@@ -55,9 +55,9 @@ func (d *Driver) Unspent(
 	return at, amounts, nil
 }
 
-// unspent reads an answer of gettxout; 0 for an output that is spent or unknown.
-func (c *call) unspent(e *endpoint, tip string) (chain.Amount, error) {
-	if c.null() {
+// unspentAmount reads an answer of gettxout; 0 for an output that is spent or unknown.
+func (c *rpcCall) unspentAmount(e *endpoint, tip string) (chain.Amount, error) {
+	if c.isNull() {
 		return chain.Amount{}, nil
 	}
 
@@ -82,5 +82,5 @@ func (c *call) unspent(e *endpoint, tip string) (chain.Amount, error) {
 		return chain.Amount{}, e.Garbled("the value of an unspent output is no amount")
 	}
 
-	return units(value), nil
+	return satoshiAmount(value), nil
 }

@@ -59,9 +59,9 @@ func newDriver(t *testing.T, c bitcoin.Config, change ...func(*bitcoin.Config)) 
 }
 
 // offline is a driver whose node is never asked.
-func offline(t *testing.T, n chain.Network, change ...func(*bitcoin.Config)) *bitcoin.Driver {
+func offline(t *testing.T, network chain.Network, change ...func(*bitcoin.Config)) *bitcoin.Driver {
 	t.Helper()
-	return newDriver(t, bitcoin.Config{Network: n, RPC: "http://127.0.0.1:1", Attempts: 1}, change...)
+	return newDriver(t, bitcoin.Config{Network: network, RPC: "http://127.0.0.1:1", Attempts: 1}, change...)
 }
 
 // TestAddressesOfBIP84And86: from the mnemonic to the address.

@@ -29,7 +29,7 @@ func (d *Driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, er
 	var blocks []chain.Block
 
 	err := d.ask(ctx, func(ctx context.Context, e *endpoint) (err error) {
-		blocks, err = d.blocks(ctx, e, from, n)
+		blocks, err = d.readBlocks(ctx, e, from, n)
 		return err
 	})
 	if err != nil {
@@ -39,8 +39,8 @@ func (d *Driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, er
 	return blocks, nil
 }
 
-func (d *Driver) blocks(ctx context.Context, e *endpoint, from, n uint64) ([]chain.Block, error) {
-	if err := e.unpruned(ctx, from); err != nil {
+func (d *Driver) readBlocks(ctx context.Context, e *endpoint, from, n uint64) ([]chain.Block, error) {
+	if err := e.checkPruned(ctx, from); err != nil {
 		return nil, err
 	}
 
@@ -64,7 +64,7 @@ func (d *Driver) blocks(ctx context.Context, e *endpoint, from, n uint64) ([]cha
 
 	for i, hash := range hashes {
 		g.Go(func() (err error) {
-			blocks[i], err = d.block(inner, e, from+uint64(i), hash)
+			blocks[i], err = d.readBlock(inner, e, from+uint64(i), hash)
 			return err
 		})
 	}
@@ -111,12 +111,12 @@ type txJSON struct {
 	} `json:"vin"`
 }
 
-func (d *Driver) block(ctx context.Context, e *endpoint, height uint64, hash string) (chain.Block, error) {
-	var b blockJSON
+func (d *Driver) readBlock(ctx context.Context, e *endpoint, height uint64, hash string) (chain.Block, error) {
+	var block blockJSON
 
-	err := e.one(ctx, &b, "getblock", hash, 3)
+	err := e.call(ctx, &block, "getblock", hash, 3)
 	if failover.RefusedWith(err, codeMisc) {
-		if pruned := e.unpruned(ctx, height); pruned != nil { // meanwhile
+		if pruned := e.checkPruned(ctx, height); pruned != nil { // meanwhile
 			return chain.Block{}, pruned
 		}
 	}
@@ -125,24 +125,24 @@ func (d *Driver) block(ctx context.Context, e *endpoint, height uint64, hash str
 		return chain.Block{}, err
 	}
 
-	return d.readBlock(e, height, hash, b)
+	return d.verifyBlock(e, height, hash, block)
 }
 
-// readBlock checks that an answer is the block of a hash, and reads it. Only the previous outputs
+// verifyBlock checks that an answer is the block of a hash, and reads it. Only the previous outputs
 // are taken on trust.
-func (d *Driver) readBlock(e *endpoint, height uint64, hash string, b blockJSON) (chain.Block, error) {
+func (d *Driver) verifyBlock(e *endpoint, height uint64, hash string, block blockJSON) (chain.Block, error) {
 	wrong := func(what string) (chain.Block, error) {
 		return chain.Block{}, e.Garbled("its block %s %s", e.Clean(hash), what)
 	}
 
-	b.Txs = append(b.Txs, b.RawTxs...)
+	block.Txs = append(block.Txs, block.RawTxs...)
 
-	header, err := b.header()
+	header, err := block.wireHeader()
 	if err != nil || header.BlockHash().String() != hash {
 		return wrong("has another hash")
 	}
 
-	if b.Height != height || len(b.Txs) == 0 {
+	if block.Height != height || len(block.Txs) == 0 {
 		return wrong("has another height, or no transactions")
 	}
 
@@ -150,11 +150,11 @@ func (d *Driver) readBlock(e *endpoint, height uint64, hash string, b blockJSON)
 		Ref:    chain.Ref{Height: height, Hash: hash, Time: header.Timestamp.UTC()},
 		Parent: header.PrevBlock.String(),
 	}
-	ids := make([]chainhash.Hash, len(b.Txs))
+	ids := make([]chainhash.Hash, len(block.Txs))
 
-	seen := make(map[chainhash.Hash]bool, len(b.Txs))
-	for i, t := range b.Txs {
-		tx, err := decodeTx(t.Hex)
+	seen := make(map[chainhash.Hash]bool, len(block.Txs))
+	for i, answer := range block.Txs {
+		tx, err := decodeTx(answer.Hex)
 		if err != nil {
 			return wrong("holds bytes that are no transaction")
 		}
@@ -167,9 +167,9 @@ func (d *Driver) readBlock(e *endpoint, height uint64, hash string, b blockJSON)
 		seen[ids[i]] = true
 		id := ids[i].String()
 
-		out.Transfers = append(out.Transfers, d.transfers(tx, id, d.sender(t))...)
+		out.Transfers = append(out.Transfers, d.transfers(tx, id, d.senderOf(answer))...)
 		if i > 0 { // the first one, which makes the block's reward, spends nothing
-			out.Spent = append(out.Spent, spends(tx, id)...)
+			out.Spent = append(out.Spent, spendsOf(tx, id)...)
 		}
 	}
 
@@ -180,8 +180,8 @@ func (d *Driver) readBlock(e *endpoint, height uint64, hash string, b blockJSON)
 	return out, nil
 }
 
-// header puts the header together again.
-func (b blockJSON) header() (wire.BlockHeader, error) {
+// wireHeader puts the header together again.
+func (b blockJSON) wireHeader() (wire.BlockHeader, error) {
 	parent := new(chainhash.Hash)
 
 	if b.Parent != "" { // the genesis block has none
@@ -247,12 +247,12 @@ func decodeTx(s string) (*wire.MsgTx, error) {
 func (d *Driver) transfers(tx *wire.MsgTx, id string, from chain.Address) []chain.Transfer {
 	var out []chain.Transfer
 
-	for i, o := range tx.TxOut {
-		if o.Value <= 0 || o.Value > maxSatoshi {
+	for i, output := range tx.TxOut {
+		if output.Value <= 0 || output.Value > maxSatoshi {
 			continue
 		}
 
-		if to := d.addressOf(o.PkScript); to != "" {
+		if to := d.addressOf(output.PkScript); to != "" {
 			out = append(
 				out,
 				chain.Transfer{
@@ -261,7 +261,7 @@ func (d *Driver) transfers(tx *wire.MsgTx, id string, from chain.Address) []chai
 					From:    from,
 					To:      to,
 					AssetID: d.native.ID,
-					Amount:  chain.Units(uint64(o.Value)),
+					Amount:  chain.Units(uint64(output.Value)),
 				},
 			)
 		}
@@ -270,8 +270,8 @@ func (d *Driver) transfers(tx *wire.MsgTx, id string, from chain.Address) []chai
 	return out
 }
 
-// spends returns what a transaction spends.
-func spends(tx *wire.MsgTx, id string) []chain.Spend {
+// spendsOf returns what a transaction spends.
+func spendsOf(tx *wire.MsgTx, id string) []chain.Spend {
 	out := make([]chain.Spend, len(tx.TxIn))
 	for i, in := range tx.TxIn {
 		out[i] = chain.Spend{Outpoint: outpointOf(in.PreviousOutPoint), By: id}
@@ -284,11 +284,11 @@ func outpointOf(o wire.OutPoint) chain.Outpoint {
 	return chain.Outpoint{TxHash: o.Hash.String(), Vout: o.Index}
 }
 
-// sender is the one address whose outputs a transaction spends; "" when it is not known or there are several.
-func (d *Driver) sender(t txJSON) chain.Address {
+// senderOf is the one address whose outputs a transaction spends; "" when it is not known or there are several.
+func (d *Driver) senderOf(answer txJSON) chain.Address {
 	var from chain.Address
 
-	for i, in := range t.In {
+	for i, in := range answer.In {
 		if in.Spent == nil {
 			return ""
 		}

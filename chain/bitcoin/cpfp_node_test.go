@@ -44,13 +44,13 @@ type lifter struct {
 
 const lifted = 1_000_000 // satoshi of each payment
 
-// lifting configures a driver to lift, at a rate whatever the node estimates.
-func lifting(rate uint64) func(*bitcoin.Config) {
+// cpfpBump configures a driver to lift, at a rate whatever the node estimates.
+func cpfpBump(rate uint64) func(*bitcoin.Config) {
 	return func(c *bitcoin.Config) { c.LiftMaxFee, c.MinFeeRate, c.MaxFeeRate = 50_000, rate, rate }
 }
 
 func newLifter(t *testing.T, n *node) *lifter {
-	p := newPurse(t, n, lifting(10_000))
+	p := newPurse(t, n, cpfpBump(10_000))
 	l := &lifter{purse: p, master: p.party(chain.RoleMaster, 0), deposit: p.party(chain.RoleDeposit, 1)}
 	p.pay(l.master.Address, 300_000)
 	p.pay(l.master.Address, 200_000)
@@ -181,7 +181,7 @@ func raisedWhenRatesRise(l *lifter) {
 	order.Replaces = &first
 	_, err := l.d.Build(l.t.Context(), order)
 	mustCode(l.t, "raising what pays enough", err, fault.State, "lift_enough")
-	l.d = l.n.driver(l.t, lifting(20_000))
+	l.d = l.n.driver(l.t, cpfpBump(20_000))
 
 	second := l.sign(order)
 	if !slices.Contains(second.Inputs, coin.Outpoint) || second.Outputs[0] != order.Outputs[0] {
@@ -308,10 +308,10 @@ func notWorthIt(l *lifter) {
 	for name, change := range map[string]func(*bitcoin.Config){
 		"off":              func(c *bitcoin.Config) { c.LiftMaxFee = 0 },
 		"a low ceiling":    func(c *bitcoin.Config) { c.LiftMaxFee = 2_000 },
-		"rates fell":       lifting(1_000),
-		"more than a part": func(c *bitcoin.Config) { lifting(400_000)(c); c.LiftMaxFee = 10_000_000 },
+		"rates fell":       cpfpBump(1_000),
+		"more than a part": func(c *bitcoin.Config) { cpfpBump(400_000)(c); c.LiftMaxFee = 10_000_000 },
 	} {
-		d := l.n.driver(l.t, lifting(10_000), change)
+		d := l.n.driver(l.t, cpfpBump(10_000), change)
 		if order, ok, err := d.Lift(l.t.Context(), coin, l.master, l.coins(l.master)); ok || err != nil {
 			l.t.Errorf("%s: %+v, %v", name, order, err)
 		}
