@@ -16,9 +16,9 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Blocks returns canonical blocks, Config.MaxBlocks at most. Transfer.From is set where the node tells the
-// outputs that were spent (Bitcoin Core from version 25 on) and all were of one address; nothing but a
-// name for people depends on it.
+// Blocks returns canonical blocks from one height to another, Config.MaxBlocks at most. Transfer.From is set
+// where the node reports previous outputs (Bitcoin Core from version 25 on) and all are of one address. It
+// is for display only.
 func (d *Driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, error) {
 	if to < from {
 		return nil, fault.New(fault.Invalid, "range_invalid", "blocks %d to %d are no range", from, to)
@@ -39,6 +39,7 @@ func (d *Driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, er
 	return blocks, nil
 }
 
+// readBlocks returns up to n verified blocks from a height on, fewer at the tip.
 func (d *Driver) readBlocks(ctx context.Context, e *endpoint, from, n uint64) ([]chain.Block, error) {
 	if err := e.checkPruned(ctx, from); err != nil {
 		return nil, err
@@ -48,7 +49,7 @@ func (d *Driver) readBlocks(ctx context.Context, e *endpoint, from, n uint64) ([
 	for height := from; height < from+n; height++ {
 		hash, err := e.hashAt(ctx, height)
 		if errors.Is(err, fault.NotFound) && len(hashes) > 0 {
-			break // the part of the range that there is
+			break // the tip
 		}
 
 		if err != nil {
@@ -85,7 +86,7 @@ func (d *Driver) readBlocks(ctx context.Context, e *endpoint, from, n uint64) ([
 	return blocks, nil
 }
 
-// blockJSON is what getblock answers with verbosity 3; with 2 the previous outputs are missing.
+// blockJSON is an answer of getblock with verbosity 3; with 2 the previous outputs are missing.
 type blockJSON struct {
 	Hash       string   `json:"hash"`
 	Height     uint64   `json:"height"`
@@ -96,10 +97,10 @@ type blockJSON struct {
 	Bits       string   `json:"bits"`
 	Nonce      uint32   `json:"nonce"`
 	Txs        []txJSON `json:"tx"`
-	RawTxs     []txJSON `json:"rawtx"` // what btcd calls them
+	RawTxs     []txJSON `json:"rawtx"` // btcd's name
 }
 
-// txJSON is the part of a transaction that is read: its bytes, and what they do not hold.
+// txJSON is a transaction of a block: its bytes, and the scripts of the previous outputs.
 type txJSON struct {
 	Hex string `json:"hex"`
 	In  []struct {
@@ -111,7 +112,13 @@ type txJSON struct {
 	} `json:"vin"`
 }
 
-func (d *Driver) readBlock(ctx context.Context, e *endpoint, height uint64, hash string) (chain.Block, error) {
+// readBlock returns the verified block of a hash.
+func (d *Driver) readBlock(
+	ctx context.Context,
+	e *endpoint,
+	height uint64,
+	hash string,
+) (chain.Block, error) {
 	var block blockJSON
 
 	err := e.call(ctx, &block, "getblock", hash, 3)
@@ -128,8 +135,8 @@ func (d *Driver) readBlock(ctx context.Context, e *endpoint, height uint64, hash
 	return d.verifyBlock(e, height, hash, block)
 }
 
-// verifyBlock checks that an answer is the block of a hash, and reads it. Only the previous outputs
-// are taken on trust.
+// verifyBlock returns the block in an answer, verified by header hash and Merkle root. Only previous outputs
+// are not verified.
 func (d *Driver) verifyBlock(e *endpoint, height uint64, hash string, block blockJSON) (chain.Block, error) {
 	wrong := func(what string) (chain.Block, error) {
 		return chain.Block{}, e.Garbled("its block %s %s", e.Clean(hash), what)
@@ -160,15 +167,15 @@ func (d *Driver) verifyBlock(e *endpoint, height uint64, hash string, block bloc
 		}
 
 		ids[i] = tx.TxHash()
-		if seen[ids[i]] {
-			return wrong("holds a transaction twice") // which a Merkle root alone does not show
+		if seen[ids[i]] { // a Merkle root alone does not show it (CVE-2012-2459)
+			return wrong("holds a transaction twice")
 		}
 
 		seen[ids[i]] = true
 		id := ids[i].String()
 
 		out.Transfers = append(out.Transfers, d.transfers(tx, id, d.senderOf(answer))...)
-		if i > 0 { // the first one, which makes the block's reward, spends nothing
+		if i > 0 { // the coinbase transaction spends nothing
 			out.Spent = append(out.Spent, spendsOf(tx, id)...)
 		}
 	}
@@ -180,7 +187,7 @@ func (d *Driver) verifyBlock(e *endpoint, height uint64, hash string, block bloc
 	return out, nil
 }
 
-// wireHeader puts the header together again.
+// wireHeader returns the header of an answer, for hashing.
 func (b blockJSON) wireHeader() (wire.BlockHeader, error) {
 	parent := new(chainhash.Hash)
 
@@ -211,8 +218,8 @@ func (b blockJSON) wireHeader() (wire.BlockHeader, error) {
 	}, nil
 }
 
-// merkleRoot folds the ids of a block's transactions into its Merkle root: pairs are hashed together, an odd
-// one with itself. ids is overwritten.
+// merkleRoot returns the Merkle root of transaction ids, which it overwrites. Source: Bitcoin Core,
+// src/consensus/merkle.cpp.
 func merkleRoot(ids []chainhash.Hash) chainhash.Hash {
 	var pair [2 * chainhash.HashSize]byte
 
@@ -233,17 +240,7 @@ func merkleRoot(ids []chainhash.Hash) chainhash.Hash {
 	return ids[0]
 }
 
-// decodeTx reads the bytes of one transaction, all of them.
-func decodeTx(s string) (*wire.MsgTx, error) {
-	raw, err := hex.DecodeString(s)
-	if err != nil {
-		return nil, err
-	}
-
-	return decodeRawTx(raw)
-}
-
-// transfers returns every output of a transaction that pays an address.
+// transfers returns the outputs of a transaction that pay an address, as transfers.
 func (d *Driver) transfers(tx *wire.MsgTx, id string, from chain.Address) []chain.Transfer {
 	var out []chain.Transfer
 
@@ -270,7 +267,7 @@ func (d *Driver) transfers(tx *wire.MsgTx, id string, from chain.Address) []chai
 	return out
 }
 
-// spendsOf returns what a transaction spends.
+// spendsOf returns the outputs that a transaction spends.
 func spendsOf(tx *wire.MsgTx, id string) []chain.Spend {
 	out := make([]chain.Spend, len(tx.TxIn))
 	for i, in := range tx.TxIn {
@@ -284,7 +281,8 @@ func outpointOf(o wire.OutPoint) chain.Outpoint {
 	return chain.Outpoint{TxHash: o.Hash.String(), Vout: o.Index}
 }
 
-// senderOf is the one address whose outputs a transaction spends; "" when it is not known or there are several.
+// senderOf returns the one address whose outputs a transaction spends; "" when it is unknown or there are
+// several.
 func (d *Driver) senderOf(answer txJSON) chain.Address {
 	var from chain.Address
 

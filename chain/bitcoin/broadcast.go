@@ -11,54 +11,63 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Broadcast hands the bytes to the network. Bytes that are not those of the hash, or that the node calls
-// invalid whatever else happens, are fault.Invalid. A coin that is spent, a fee that is too low and a clash
-// with another transaction are fault.Unavailable (broadcast_refused): Status finds out what they mean.
+// Broadcast sends a transaction to the network. Status finds out what a refusal means. It errors:
+//   - fault.Invalid (transaction_malformed): the bytes have another hash, or can never be valid
+//   - fault.Unavailable (broadcast_refused): such as a spent coin, a low fee or a conflicting transaction
 func (d *Driver) Broadcast(ctx context.Context, signed chain.Signed) error {
 	if _, err := signedTx(signed); err != nil {
 		return err
 	}
 
 	return d.ask(ctx, func(ctx context.Context, e *endpoint) error {
-		// 0: no other maximum than the one that Build kept to.
+		const maxFeeRate = 0 // no limit of the node's: Build kept to Order.MaxFee
+
 		var hash string
 
-		err := e.call(ctx, &hash, "sendrawtransaction", hex.EncodeToString(signed.Raw), 0)
-
-		refusal, refused := errors.AsType[*failover.Refusal](err)
-		switch {
-		case err == nil && hash != signed.TxHash:
+		err := e.call(ctx, &hash, "sendrawtransaction", hex.EncodeToString(signed.Raw), maxFeeRate)
+		if err == nil && hash != signed.TxHash {
 			return e.Garbled("it took transaction %s as %s", signed.TxHash, e.Clean(hash))
-		case refused && (refusal.Code == codeAlreadyInUTXO ||
-			refusal.Code == codeRejected && strings.Contains(refusal.Message, "txn-already")):
-			return nil
-		case refused && isPermanent(refusal):
-			return fault.Wrap(
-				refusal, fault.Invalid, "transaction_malformed",
-				"the network does not take transaction %s as it is",
-				signed.TxHash,
-			)
-		case refused:
-			// btcd has one code for this, too: what it has already it does not take again.
-			if lookup, err := e.lookUp(ctx, signed.TxHash); err == nil && lookup.tx != nil {
-				return nil
-			}
+		}
 
-			return &failover.Failure{
-				Host:  e.Host,
-				Code:  "broadcast_refused",
-				What:  "it does not take transaction " + signed.TxHash,
-				Cause: refusal,
-			}
+		if refusal, refused := errors.AsType[*failover.Refusal](err); refused {
+			return e.refusedTx(ctx, signed, refusal)
 		}
 
 		return err
 	})
 }
 
-// isPermanent says that a transaction was refused for what it is, not for when and where it came. The node has
-// one code for all of that, and names of reasons that are part of its interface. Source: Bitcoin Core,
-// src/validation.cpp and src/consensus/tx_check.cpp.
+// refusedTx returns the error of a refused transaction, nil where the node has it already.
+func (e *endpoint) refusedTx(ctx context.Context, signed chain.Signed, refusal *failover.Refusal) error {
+	known := refusal.Code == codeRejected && strings.Contains(refusal.Message, "txn-already")
+	if known || refusal.Code == codeAlreadyInUTXO {
+		return nil
+	}
+
+	if isPermanent(refusal) {
+		return fault.Wrap(
+			refusal, fault.Invalid, "transaction_malformed",
+			"the network does not take transaction %s as it is",
+			signed.TxHash,
+		)
+	}
+
+	// btcd refuses a transaction that it has with the same code as any other.
+	if lookup, err := e.lookUp(ctx, signed.TxHash); err == nil && lookup.tx != nil {
+		return nil
+	}
+
+	return &failover.Failure{
+		Host:  e.Host,
+		Code:  "broadcast_refused",
+		What:  "it does not take transaction " + signed.TxHash,
+		Cause: refusal,
+	}
+}
+
+// isPermanent reports whether a transaction was refused for what it is, not for when it came. Nodes have one
+// code for both, and reasons that are part of their interface. Source: Bitcoin Core, src/validation.cpp and
+// src/consensus/tx_check.cpp.
 func isPermanent(refusal *failover.Refusal) bool {
 	if refusal.Code == codeUndecodable {
 		return true

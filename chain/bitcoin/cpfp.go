@@ -1,7 +1,7 @@
 package bitcoin
 
-// Child pays for parent: a payment that pays the miner too little is spent, while it waits, by a
-// transaction of ours that pays for both.
+// Child pays for parent (CPFP): a deposit whose transaction pays too low a fee is spent, while it is
+// unconfirmed, by a transaction of ours that pays for both.
 
 import (
 	"bytes"
@@ -9,26 +9,26 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/btcsuite/btcd/wire/v2"
+
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
 const (
-	// maxPaymentShare is which part of a payment lifting it may cost at most: a tenth.
+	// maxPaymentShare is the divisor of the largest share of a payment that a bump may cost: a tenth.
 	maxPaymentShare = 10
-	// maxClusterCount and maxFamilySize bound a waiting transaction with those that rest on it, or on
-	// which it rests, ours left out: nodes take no more than 25 of them with 101,000 vB. Source:
-	// Bitcoin Core, DEFAULT_ANCESTOR_LIMIT and its like.
-	maxClusterCount     = 24
-	maxClusterSize = 95_000
-	// maxAncestorSpends bounds what is kept of the inputs of waiting ancestors, from which the death of the
-	// child is proven.
+	// maxClusterCount and maxClusterSize, in vB, bound the ancestors and descendants of a parent, our child
+	// not counted: nodes accept no more than 25 and 101,000 vB. Source: Bitcoin Core,
+	// DEFAULT_ANCESTOR_LIMIT, DEFAULT_ANCESTOR_SIZE_LIMIT_KVB.
+	maxClusterCount = 24
+	maxClusterSize  = 95_000
+	// maxAncestorSpends bounds the inputs of unconfirmed ancestors that are recorded to prove conflicts.
 	maxAncestorSpends = 500
-	// maxEntrySize bounds the sizes that a node may say, so that rate × weight cannot overflow: no
-	// pool has so many vB.
+	// maxEntrySize bounds the sizes that a node may report, in vB, so that rate × weight cannot overflow.
 	maxEntrySize = 1e9
-	// trucVersion is the version of transactions whose children have to be of it as well and small (BIP-431).
+	// trucVersion is the version of transactions whose children must have it too and be small (BIP-431).
 	trucVersion = 3
 )
 
@@ -37,9 +37,9 @@ func (d *Driver) LiftAfter() (after time.Duration, on bool) {
 	return d.config.LiftAfter, d.config.LiftMaxFee > 0
 }
 
-// Lift proposes the order that lifts a waiting coin at the current fee rate. What waiting
-// transactions pay only nodes like Bitcoin Core say (getmempoolentry); btcd is fault.Unsupported
-// (lift_unsupported).
+// Lift returns the order that bumps an unconfirmed coin at the current fee rate; ok is false when it needs no
+// bump or cannot have one. Only nodes like Bitcoin Core report the fees of unconfirmed transactions
+// (getmempoolentry): with btcd it is fault.Unsupported (lift_unsupported).
 func (d *Driver) Lift(
 	ctx context.Context,
 	coin chain.Coin,
@@ -63,7 +63,7 @@ func (d *Driver) Lift(
 		return chain.Order{}, false, err
 	}
 
-	var most int64
+	var maxFee int64
 
 	err = d.ask(ctx, func(ctx context.Context, e *endpoint) error {
 		parent, err := e.parentEntry(ctx, order, required)
@@ -77,17 +77,17 @@ func (d *Driver) Lift(
 		}
 
 		bump := cpfpBump{
-			maxFee:  int64(d.config.LiftMaxFee),
+			maxFee:   int64(d.config.LiftMaxFee),
 			rate:     rates.estimate,
-			target:     target,
+			target:   target,
 			parent:   parent,
 			required: required,
 			coins:    free,
 		}
 
-		var why string
-		if most, why = bump.fee(); why != "" {
-			return notBumpable(order, why)
+		var reason string
+		if maxFee, reason = bump.fee(); reason != "" {
+			return notBumpable(order, reason)
 		}
 
 		return nil
@@ -96,93 +96,103 @@ func (d *Driver) Lift(
 		return chain.Order{}, false, nil
 	}
 
-	order.MaxFee, order.Coins = satoshiAmount(most), nil // chosen among the wallet's when it is signed
+	order.MaxFee, order.Coins = satoshiAmount(maxFee), nil // Build chooses among the wallet's coins
 
 	return order, err == nil, err
 }
 
-// cpfpBump is all that decides whether a waiting payment is lifted.
+// cpfpBump holds what decides whether a payment is bumped.
 type cpfpBump struct {
-	maxFee  int64 // Config.LiftMaxFee
-	rate     int64 // what miners take now
-	target     coinTarget  // the payment, back to its address
-	parent   mempoolEntry
-	required []candidate // the payment
-	coins    []candidate // of the wallet that pays the fee
+	// maxFee is Config.LiftMaxFee in satoshi.
+	maxFee int64
+	// rate is the rate of inclusion, in satoshi per 1000 virtual bytes.
+	rate int64
+	// target is the payment, back to its address.
+	target coinTarget
+	parent mempoolEntry
+	// required is the payment's coin, coins are those of the wallet that pays the fee.
+	required []candidate
+	coins    []candidate
 }
 
-// fee returns the most that lifting may cost, in satoshi, or why it is not done. There is room
-// for replacements within the ceiling and the share of the payment, which is rounded down.
-func (b cpfpBump) fee() (most int64, why string) {
+// fee returns the most that the bump may cost, in satoshi, or the reason why there is none. It allows for
+// replacements within maxFee and the share of the payment, which is rounded down.
+func (b cpfpBump) fee() (maxFee int64, reason string) {
+	const uneconomic = "it is not worth what it would cost"
+
 	allowed := min(b.maxFee, b.target.total/maxPaymentShare)
 	if b.parent.unspendable {
 		return 0, "the node would take no transaction that spends it"
 	}
 
-	lacks := b.parent.bumpFee(b.rate)
-	if lacks == 0 || b.parent.paidByDescendants(b.rate) {
+	bumpFee := b.parent.bumpFee(b.rate)
+	if bumpFee == 0 || b.parent.paidByDescendants(b.rate) {
 		return 0, "it pays enough, or what rests on it does"
 	}
 
-	if allowed < lacks {
-		return 0, "it is not worth what it would cost"
+	if allowed < bumpFee {
+		return 0, uneconomic
 	}
 
-	selected, err := selectCoins(b.target, feePolicy{rate: b.rate, parentFee: lacks, parentRate: b.rate}, b.coins, b.required)
+	policy := feePolicy{rate: b.rate, parentFee: bumpFee, parentRate: b.rate}
+
+	selected, err := selectCoins(b.target, policy, b.coins, b.required)
 	if err != nil {
 		return 0, err.Error()
 	}
 
 	if allowed < selected.fee {
-		return 0, "it is not worth what it would cost"
+		return 0, uneconomic
 	}
 
 	return min(allowed, bumpHeadroom*selected.fee), ""
 }
 
-// codeNotBumpable is the code of what need not, or cannot, be lifted now.
+// codeNotBumpable is the code of a coin that needs no bump, or cannot have one now.
 const codeNotBumpable = "lift_over"
 
-func notBumpable(order chain.Order, why string) error {
+func notBumpable(order chain.Order, reason string) error {
 	return fault.New(
 		fault.NotFound, codeNotBumpable, "output %s:%d is not to be lifted: %s",
-		order.Lift.Outpoint.TxHash, order.Lift.Outpoint.Vout, why,
+		order.Lift.Outpoint.TxHash, order.Lift.Outpoint.Vout, reason,
 	)
 }
 
-// mempoolEntry is a waiting transaction with the waiting ones that it rests on.
+// mempoolEntry is an unconfirmed transaction with its unconfirmed ancestors and descendants. Weights are
+// weight units, fees satoshi. Source: Bitcoin Core, getmempoolentry.
 type mempoolEntry struct {
-	// ancestorWeight and fees are those of all of them, ownWeight and ownFee those of the transaction alone.
-	ancestorWeight, ancestorFees, weight, fee int64
-	// descendantWeight and theirFees are those of the transaction and all that rests on it.
+	weight, fee int64
+	// ancestorWeight and ancestorFees include the transaction itself, as do the descendants' below.
+	ancestorWeight, ancestorFees     int64
 	descendantWeight, descendantFees int64
-	// unspendable says that nodes would take no child of it.
+	// unspendable means that nodes would accept no child of it.
 	unspendable bool
-	// ancestorSpends are what all of them use up.
+	// ancestorSpends are the outputs that it and its ancestors spend.
 	ancestorSpends []chain.Spend
 }
 
-// bumpFee is what a child has to pay for the family, beside its own fee, so that miners take it at a
-// rate; 0 when they do without. A transaction that pays too little is not helped by what it rests
-// on paying more: that is taken alone.
+// bumpFee returns the fee that a child pays beside its own, in satoshi, for the parent's inclusion at a rate;
+// 0 when none is needed. Ancestors that pay more than the rate do not help: miners include them alone.
 func (m mempoolEntry) bumpFee(rate int64) int64 {
 	return max(feeAt(rate, m.ancestorWeight)-m.ancestorFees, feeAt(rate, m.weight)-m.fee, 0)
 }
 
-// paidByDescendants reports whether what rests on the transaction pays for it at a rate already, and for what
-// it rests on: another payment of the same transaction was lifted, or the payer helped himself.
+// paidByDescendants reports whether descendants pay for the transaction and its ancestors at a rate, such as
+// the child of another payment in it, or of the payer.
 func (m mempoolEntry) paidByDescendants(rate int64) bool {
 	ancestors := max(feeAt(rate, m.ancestorWeight-m.weight)-(m.ancestorFees-m.fee), 0)
 	return m.descendantFees >= feeAt(rate, m.descendantWeight)+ancestors
 }
 
-// checkBump is nil when an order's child is to be made, or made anew, at a rate.
+// checkBump returns nil when a child is to be built, or rebuilt, at a rate. It errors:
+//   - fault.NotFound (lift_over): the parent needs no child, or can have none
+//   - fault.State (lift_enough): the child that the order replaces pays enough
 func (m mempoolEntry) checkBump(order chain.Order, rate int64) error {
-	lacks := m.bumpFee(rate)
+	bumpFee := m.bumpFee(rate)
 	switch {
-	case lacks == 0:
+	case bumpFee == 0:
 		return notBumpable(order, "it pays enough")
-	case order.Replaces != nil: // what rests on it is what this replaces
+	case order.Replaces != nil: // the descendant is what this replaces
 	case m.unspendable:
 		return notBumpable(order, "the node would take no transaction that spends it")
 	case m.paidByDescendants(rate):
@@ -197,10 +207,7 @@ func (m mempoolEntry) checkBump(order chain.Order, rate int64) error {
 	}
 
 	paid, ok := satoshi(order.Replaces.MaxFee)
-	if weight := int64(
-		3*old.SerializeSizeStripped() + old.SerializeSize(),
-	); ok &&
-		paid >= lacks+feeAt(rate, roundToVBytes(weight)) {
+	if ok && paid >= bumpFee+feeAt(rate, roundToVBytes(weightOf(old))) {
 		return fault.New(
 			fault.State, "lift_enough", "transaction %s pays enough for what it rests on",
 			order.Replaces.TxHash,
@@ -210,34 +217,38 @@ func (m mempoolEntry) checkBump(order chain.Order, rate int64) error {
 	return nil
 }
 
-// parentEntry reads the family of the output that an order lifts; nothing for other orders. An output
-// that does not wait in the pool, or that is spent there, by others than the attempt that the order
-// replaces, is fault.NotFound (lift_over).
+// entryJSON is an answer of getmempoolentry: counts, sizes in vB and fees in bitcoin, each including the
+// transaction itself.
+type entryJSON struct {
+	Size            int64 `json:"vsize"`
+	Descendants     int   `json:"descendantcount"`
+	DescendantsSize int64 `json:"descendantsize"`
+	Ancestors       int   `json:"ancestorcount"`
+	AncestorsSize   int64 `json:"ancestorsize"`
+	Fees            struct {
+		Own         json.Number `json:"modified"`
+		Ancestors   json.Number `json:"ancestor"`
+		Descendants json.Number `json:"descendant"`
+	} `json:"fees"`
+}
+
+// parentEntry returns the mempool entry of the transaction that an order bumps; zero for other orders. It
+// errors:
+//   - fault.NotFound (lift_over): the coin left the mempool, or another transaction than the one that the
+//     order replaces spends it
+//   - fault.Unsupported (lift_unsupported): the node does not report fees of the mempool
 func (e *endpoint) parentEntry(
 	ctx context.Context,
 	order chain.Order,
 	required []candidate,
-) (entry mempoolEntry, err error) {
+) (mempoolEntry, error) {
 	if order.Lift == nil {
 		return mempoolEntry{}, nil
 	}
 
-	parent := order.Lift.Outpoint.TxHash
+	var answer entryJSON
 
-	var answer struct {
-		Size            int64 `json:"vsize"`
-		Descendants     int   `json:"descendantcount"`
-		DescendantsSize int64 `json:"descendantsize"`
-		Ancestors       int   `json:"ancestorcount"`
-		AncestorsSize   int64 `json:"ancestorsize"`
-		Fees            struct {
-			Own         json.Number `json:"modified"`
-			Ancestors   json.Number `json:"ancestor"`
-			Descendants json.Number `json:"descendant"`
-		} `json:"fees"`
-	}
-
-	err = e.call(ctx, &answer, "getmempoolentry", parent)
+	err := e.call(ctx, &answer, "getmempoolentry", order.Lift.Outpoint.TxHash)
 	switch {
 	case failover.RefusedWith(err, codeNotFound):
 		return mempoolEntry{}, notBumpable(order, "its transaction does not wait")
@@ -253,29 +264,50 @@ func (e *endpoint) parentEntry(
 		return mempoolEntry{}, err
 	}
 
+	entry, err := answer.entry(e, order.Lift.Outpoint.TxHash)
+	if err != nil {
+		return mempoolEntry{}, err
+	}
+
+	err = e.readAncestors(ctx, order, required, &entry)
+
+	return entry, err
+}
+
+// entry returns an answer in weight units and satoshi.
+func (j entryJSON) entry(e *endpoint, hash string) (entry mempoolEntry, err error) {
 	for _, fee := range []struct {
 		number json.Number
 		into   *int64
-	}{{answer.Fees.Own, &entry.fee}, {answer.Fees.Ancestors, &entry.ancestorFees}, {answer.Fees.Descendants, &entry.descendantFees}} {
+	}{
+		{j.Fees.Own, &entry.fee},
+		{j.Fees.Ancestors, &entry.ancestorFees},
+		{j.Fees.Descendants, &entry.descendantFees},
+	} {
 		if *fee.into, err = satoshiOf(fee.number.String()); err != nil {
-			return mempoolEntry{}, e.Garbled("its fees of transaction %s are no amount", parent)
+			return mempoolEntry{}, e.Garbled("its fees of transaction %s are no amount", hash)
 		}
 	}
 
-	if answer.Size < 1 || min(answer.AncestorsSize, answer.DescendantsSize) < answer.Size ||
-		max(answer.AncestorsSize, answer.DescendantsSize) > maxEntrySize {
-		return mempoolEntry{}, e.Garbled("its sizes of transaction %s cannot be", parent)
+	if j.Size < 1 || min(j.AncestorsSize, j.DescendantsSize) < j.Size ||
+		max(j.AncestorsSize, j.DescendantsSize) > maxEntrySize {
+		return mempoolEntry{}, e.Garbled("its sizes of transaction %s cannot be", hash)
 	}
 
-	entry.ancestorWeight, entry.weight, entry.descendantWeight = 4*answer.AncestorsSize, 4*answer.Size, 4*answer.DescendantsSize
-	entry.unspendable = answer.Ancestors > maxClusterCount || answer.Descendants > maxClusterCount ||
-		answer.AncestorsSize > maxClusterSize
+	entry.weight, entry.ancestorWeight, entry.descendantWeight = 4*j.Size, 4*j.AncestorsSize, 4*j.DescendantsSize
+	entry.unspendable = j.Ancestors > maxClusterCount || j.Descendants > maxClusterCount ||
+		j.AncestorsSize > maxClusterSize
 
-	return entry, e.readAncestors(ctx, order, required, &entry)
+	return entry, nil
 }
 
-// readAncestors reads the transactions of a family, and checks that the output is as it is on record.
-func (e *endpoint) readAncestors(ctx context.Context, order chain.Order, required []candidate, entry *mempoolEntry) error {
+// readAncestors reads what an entry and its ancestors spend, and checks that the coin is as it is on record.
+func (e *endpoint) readAncestors(
+	ctx context.Context,
+	order chain.Order,
+	required []candidate,
+	entry *mempoolEntry,
+) error {
 	at := order.Lift.Outpoint
 	hashes := []string{}
 
@@ -309,14 +341,9 @@ func (e *endpoint) readAncestors(ctx context.Context, order chain.Order, require
 	}
 
 	for i, hash := range hashes {
-		var text string
-		if err := calls[i+1].decode(e, &text); err != nil {
-			return e.Garbled("its pool moved while transaction %s was read", e.Clean(hash))
-		}
-
-		tx, err := decodeTx(text)
-		if err != nil || tx.TxHash().String() != hash {
-			return e.Garbled("asked for transaction %s, it answered another", e.Clean(hash))
+		tx, err := calls[i+1].mempoolTx(e, hash)
+		if err != nil {
+			return err
 		}
 
 		entry.ancestorSpends = append(entry.ancestorSpends, spendsOf(tx, hash)...)
@@ -325,16 +352,47 @@ func (e *endpoint) readAncestors(ctx context.Context, order chain.Order, require
 		}
 
 		entry.unspendable = entry.unspendable || tx.Version == trucVersion
-		for _, coin := range required {
-			if coin.Outpoint == at &&
-				(int(at.Vout) >= len(tx.TxOut) || tx.TxOut[at.Vout].Value != coin.value ||
-					!bytes.Equal(tx.TxOut[at.Vout].PkScript, coin.script)) {
-				return notBumpable(order, "it is not as it is on record")
-			}
+		if !pays(tx, at, required) {
+			return notBumpable(order, "it is not as it is on record")
 		}
 	}
 
 	entry.unspendable = entry.unspendable || len(entry.ancestorSpends) > maxAncestorSpends
 
 	return nil
+}
+
+// mempoolTx returns the transaction in an answer of getrawtransaction about a transaction of the mempool.
+func (c *rpcCall) mempoolTx(e *endpoint, hash string) (*wire.MsgTx, error) {
+	var text string
+	if err := c.decode(e, &text); err != nil {
+		return nil, e.Garbled("its pool moved while transaction %s was read", e.Clean(hash))
+	}
+
+	tx, err := decodeTx(text)
+	if err != nil || tx.TxHash().String() != hash {
+		return nil, e.Garbled("asked for transaction %s, it answered another", e.Clean(hash))
+	}
+
+	return tx, nil
+}
+
+// pays reports whether a transaction has the output of the coin at an outpoint.
+func pays(tx *wire.MsgTx, at chain.Outpoint, coins []candidate) bool {
+	for _, coin := range coins {
+		if coin.Outpoint != at {
+			continue
+		}
+
+		if int(at.Vout) >= len(tx.TxOut) {
+			return false
+		}
+
+		output := tx.TxOut[at.Vout]
+		if output.Value != coin.value || !bytes.Equal(output.PkScript, coin.script) {
+			return false
+		}
+	}
+
+	return true
 }

@@ -13,18 +13,18 @@ func TestWhetherAPaymentIsLifted(t *testing.T) {
 
 	whole := func(change ...func(*cpfpBump)) cpfpBump {
 		bump := cpfpBump{
-			maxFee:  50_000,
+			maxFee:   50_000,
 			rate:     10_000,
-			target:     needing(1_000_000),
+			target:   needing(1_000_000),
 			required: coinsOf(1_000_000),
 			coins:    coinsOf(0, 500_000)[1:],
 			parent: mempoolEntry{
-				ancestorWeight:       800,
-				ancestorFees:         200,
-				weight:    800,
-				fee:       200,
+				ancestorWeight:   800,
+				ancestorFees:     200,
+				weight:           800,
+				fee:              200,
 				descendantWeight: 800,
-				descendantFees:    200,
+				descendantFees:   200,
 			},
 		}
 		for _, f := range change {
@@ -111,16 +111,16 @@ func TestLiftPaysForTheFamily(t *testing.T) {
 		all := own + rapid.Int64Range(0, 40_000).Draw(t, "weight of ancestors")
 		paid := rapid.Int64Range(0, 100_000).Draw(t, "fee")
 		parent := mempoolEntry{
-			ancestorWeight:    all,
-			ancestorFees:      paid + rapid.Int64Range(0, 100_000).Draw(t, "fees of ancestors"),
-			weight: own,
-			fee:    paid,
+			ancestorWeight: all,
+			ancestorFees:   paid + rapid.Int64Range(0, 100_000).Draw(t, "fees of ancestors"),
+			weight:         own,
+			fee:            paid,
 		}
 		amount := rapid.Int64Range(1_000, 1e9).Draw(t, "amount")
 		bump := cpfpBump{
-			maxFee:  maxSatoshi,
+			maxFee:   maxSatoshi,
 			rate:     rate,
-			target:     needing(amount),
+			target:   needing(amount),
 			required: coinsOf(amount),
 			coins: coinsOf(
 				append([]int64{0}, rapid.SliceOfN(rapid.Int64Range(500, 1e8), 0, 6).Draw(t, "coins")...)...,
@@ -133,7 +133,12 @@ func TestLiftPaysForTheFamily(t *testing.T) {
 			return
 		}
 
-		selected, err := selectCoins(bump.target, feePolicy{rate: rate, parentFee: parent.bumpFee(rate), parentRate: rate}, bump.coins, bump.required)
+		selected, err := selectCoins(
+			bump.target,
+			feePolicy{rate: rate, parentFee: parent.bumpFee(rate), parentRate: rate},
+			bump.coins,
+			bump.required,
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +151,13 @@ func TestLiftPaysForTheFamily(t *testing.T) {
 		weight := bump.target.txWeight(len(selected.coins), inputs, selected.change > 0)
 		switch {
 		case totalValue(selected.coins) != amount+selected.fee+selected.change:
-			t.Fatalf("%d go in, %d + %d + %d come out", totalValue(selected.coins), amount, selected.fee, selected.change)
+			t.Fatalf(
+				"%d go in, %d + %d + %d come out",
+				totalValue(selected.coins),
+				amount,
+				selected.fee,
+				selected.change,
+			)
 		case selected.coins[0].Outpoint != bump.required[0].Outpoint:
 			t.Fatal("the payment is not spent")
 		case parent.ancestorFees+selected.fee < feeAt(rate, parent.ancestorWeight+roundToVBytes(weight)),

@@ -1,6 +1,7 @@
 package bitcoin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -13,92 +14,51 @@ import (
 const (
 	// maxSaneFeeRate bounds every rate, so that rate × weight cannot overflow: a whole bitcoin.
 	maxSaneFeeRate = 100_000_000
-	// longTermRate is what spending a coin is taken to cost at some later, quieter time: below it, coins are
-	// gathered, above it, few are spent. Source: Bitcoin Core, DEFAULT_CONSOLIDATE_FEERATE.
+	// longTermRate is the rate at which a coin is assumed to be spent later. Below it selection consolidates
+	// coins, above it few are spent. Source: Bitcoin Core, DEFAULT_CONSOLIDATE_FEERATE.
 	longTermRate = 10_000
-	// defaultIncrement is what nodes that do not say ask of a replacement. Source: btcd,
+	// defaultIncrement is the incremental relay rate of nodes that do not report one. Source: btcd,
 	// mempool.DefaultMinRelayTxFee.
 	defaultIncrement = 1_000
-	// bumpHeadroom is how many times the current fee an estimate allows for, so that there is room for
-	// replacements.
+	// bumpHeadroom is the multiple of the current fee that an estimate allows for, so that a transaction can
+	// be replaced at higher rates.
 	bumpHeadroom = 3
 )
 
-// feeRates is what a node asks for now.
+// feeRates are a node's current rates in satoshi per 1000 virtual bytes.
 type feeRates struct {
-	// estimate is what gets a transaction into a block within Config.FeeTarget blocks.
+	// estimate is the rate of inclusion within Config.FeeTarget blocks.
 	estimate int64
-	// minRelay is the least that the node relays.
+	// minRelay is the least rate that the node relays.
 	minRelay int64
-	// incrementalRelay is what a replacement must pay on top for itself.
+	// incrementalRelay is the rate at which a replacement pays for its own relay.
 	incrementalRelay int64
 }
 
-// readFeeRates reads the node's estimate, within the configured bounds and never below what it relays. A node
-// that relays nothing within the bounds is fault.Limited.
+// readFeeRates returns the node's rates. The estimate is within the configured bounds and at least what the
+// node relays. A node that relays nothing within the bounds is fault.Limited (fee_above_maximum).
 func (d *Driver) readFeeRates(ctx context.Context, e *endpoint) (feeRates, error) {
-	estimate := newCall("estimatesmartfee", d.config.FeeTarget)
-
-	pool := newCall("getmempoolinfo")
+	estimate, pool := newCall("estimatesmartfee", d.config.FeeTarget), newCall("getmempoolinfo")
 	if err := e.batchCall(ctx, estimate, pool); err != nil {
 		return feeRates{}, err
 	}
 
-	var floor struct {
-		Least     json.Number `json:"mempoolminfee"`
-		Relay     json.Number `json:"minrelaytxfee"`
-		Increment json.Number `json:"incrementalrelayfee"`
-	}
-	if err := pool.decode(e, &floor); err != nil {
+	rates, err := pool.relayRates(e)
+	if err != nil {
 		return feeRates{}, err
 	}
 
-	var rates feeRates
-	for _, f := range []struct {
-		number json.Number
-		into   *int64
-	}{{floor.Least, &rates.minRelay}, {floor.Relay, &rates.minRelay}, {floor.Increment, &rates.incrementalRelay}} {
-		rate, ok := rateOf(f.number)
-		if !ok {
-			return feeRates{}, e.Garbled(
-				"it asks for a fee rate of %q bitcoin per 1000 vB",
-				truncate(f.number.String()),
-			)
-		}
-
-		*f.into = max(*f.into, rate)
+	estimated, err := estimate.estimatedRate(e)
+	if err != nil {
+		return feeRates{}, err
 	}
 
-	if floor.Increment == "" {
-		rates.incrementalRelay = defaultIncrement
-	}
+	lowest, highest := int64(d.config.MinFeeRate), int64(d.config.MaxFeeRate)
 
-	rates.incrementalRelay = max(rates.incrementalRelay, 1)
-	rates.estimate = int64(d.config.FallbackFeeRate)
+	rates.estimate = cmp.Or(estimated, int64(d.config.FallbackFeeRate))
+	rates.estimate = max(min(rates.estimate, highest), lowest, rates.minRelay)
 
-	var answer struct {
-		Rate json.Number `json:"feerate"`
-	}
-	if !failover.RefusedWith(estimate.err, codeNoMethod) { // btcd cannot estimate
-		if err := estimate.decode(e, &answer); err != nil {
-			return feeRates{}, err
-		}
-	}
-
-	if answer.Rate != "" { // without enough data the answer has none
-		rate, ok := rateOf(answer.Rate)
-		if !ok || rate == 0 {
-			return feeRates{}, e.Garbled(
-				"it estimates a fee rate of %q bitcoin per 1000 vB",
-				truncate(answer.Rate.String()),
-			)
-		}
-
-		rates.estimate = rate
-	}
-
-	rates.estimate = max(min(rates.estimate, int64(d.config.MaxFeeRate)), int64(d.config.MinFeeRate), rates.minRelay)
-	if rates.estimate > int64(d.config.MaxFeeRate) {
+	if rates.estimate > highest {
 		return feeRates{}, fault.New(
 			fault.Limited, "fee_above_maximum",
 			"node %s takes no transaction below %d satoshi per 1000 vB, Config.MaxFeeRate is %d",
@@ -109,7 +69,76 @@ func (d *Driver) readFeeRates(ctx context.Context, e *endpoint) (feeRates, error
 	return rates, nil
 }
 
-// rateOf reads a rate in whole bitcoins; empty is 0.
+// relayRates returns the relay rates in an answer of getmempoolinfo.
+func (c *rpcCall) relayRates(e *endpoint) (feeRates, error) {
+	var floor struct {
+		Least     json.Number `json:"mempoolminfee"`
+		Relay     json.Number `json:"minrelaytxfee"`
+		Increment json.Number `json:"incrementalrelayfee"`
+	}
+	if err := c.decode(e, &floor); err != nil {
+		return feeRates{}, err
+	}
+
+	var rates feeRates
+
+	for _, field := range []struct {
+		number json.Number
+		into   *int64
+	}{
+		{floor.Least, &rates.minRelay},
+		{floor.Relay, &rates.minRelay},
+		{floor.Increment, &rates.incrementalRelay},
+	} {
+		rate, ok := rateOf(field.number)
+		if !ok {
+			return feeRates{}, e.Garbled(
+				"it asks for a fee rate of %q bitcoin per 1000 vB",
+				truncate(field.number.String()),
+			)
+		}
+
+		*field.into = max(*field.into, rate)
+	}
+
+	if floor.Increment == "" {
+		rates.incrementalRelay = defaultIncrement
+	}
+
+	rates.incrementalRelay = max(rates.incrementalRelay, 1)
+
+	return rates, nil
+}
+
+// estimatedRate returns the rate in an answer of estimatesmartfee; 0 when the node has no estimate.
+func (c *rpcCall) estimatedRate(e *endpoint) (int64, error) {
+	if failover.RefusedWith(c.err, codeNoMethod) { // btcd cannot estimate
+		return 0, nil
+	}
+
+	var answer struct {
+		Rate json.Number `json:"feerate"`
+	}
+	if err := c.decode(e, &answer); err != nil {
+		return 0, err
+	}
+
+	if answer.Rate == "" { // the node has not enough data
+		return 0, nil
+	}
+
+	rate, ok := rateOf(answer.Rate)
+	if !ok || rate == 0 {
+		return 0, e.Garbled(
+			"it estimates a fee rate of %q bitcoin per 1000 vB",
+			truncate(answer.Rate.String()),
+		)
+	}
+
+	return rate, nil
+}
+
+// rateOf returns a rate of whole bitcoins per 1000 virtual bytes in satoshi; 0 for an empty number.
 func rateOf(number json.Number) (int64, bool) {
 	if number == "" {
 		return 0, true
@@ -120,12 +149,12 @@ func rateOf(number json.Number) (int64, bool) {
 	return rate, err == nil && rate <= maxSaneFeeRate
 }
 
-// assumedInputs is how many coins an order is taken to spend that names none yet.
+// assumedInputs is the number of coins that an order without coins is assumed to spend.
 const assumedInputs = 3
 
-// EstimateFee returns three times the order's fee at current rates. It counts on the coins that Build would
-// choose of Order.Coins, or, where there are none yet or too few, on three inputs of our own kind of
-// address, and on change.
+// EstimateFee returns three times the order's fee at current rates, in satoshi. It assumes the coins that
+// Build would choose of Order.Coins. Where there are too few, it assumes assumedInputs inputs of the
+// configured kind of address, and change.
 func (d *Driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount, error) {
 	target, err := d.targetOf(order)
 	if err != nil {
@@ -148,14 +177,15 @@ func (d *Driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amou
 		policy := feePolicy{rate: rates.estimate}
 		if selected, err := selectCoins(target, policy, coins, required); err == nil {
 			fee = selected.fee
-		} else {
-			count := assumedInputs
-			if order.Replaces != nil {
-				count = max(1, len(order.Replaces.Inputs))
-			}
-
-			fee = policy.fee(target.txWeight(count, int64(count)*d.ownInputWeight(), true))
+			return nil
 		}
+
+		inputs := assumedInputs
+		if order.Replaces != nil {
+			inputs = max(1, len(order.Replaces.Inputs))
+		}
+
+		fee = policy.fee(target.txWeight(inputs, int64(inputs)*d.ownInputWeight(), true))
 
 		return nil
 	})
@@ -171,10 +201,64 @@ func (d *Driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amou
 	return maxFee, nil
 }
 
+// ownInputWeight returns the weight of an input of the configured kind of address, in weight units.
 func (d *Driver) ownInputWeight() int64 {
 	if d.config.Taproot {
 		return p2trWeight
 	}
 
 	return p2wpkhWeight
+}
+
+// replacementPolicy returns the least fee policy at which the mempool accepts a replacement: the fees of
+// all that it displaces, its own relay, and a higher rate. A transaction that paid no fee is fault.Invalid
+// (replacement_invalid).
+//
+// Source: Bitcoin Core, doc/policy/mempool-replacements.md.
+func (e *endpoint) replacementPolicy(
+	ctx context.Context,
+	old chain.Signed,
+	rates feeRates,
+) (feePolicy, error) {
+	tx, err := signedTx(old)
+	if err != nil {
+		return feePolicy{}, err
+	}
+
+	paid, ok := satoshi(old.MaxFee)
+	if !ok {
+		return feePolicy{}, fault.New(
+			fault.Invalid, "replacement_invalid", "transaction %s paid no fee", old.TxHash,
+		)
+	}
+
+	policy := feePolicy{
+		rate:            max(rates.minRelay, paid*4000/weightOf(tx)+1),
+		replacedFee:     paid,
+		incrementalRate: rates.incrementalRelay,
+	}
+
+	var entry struct {
+		Fees struct {
+			Descendant json.Number `json:"descendant"`
+		} `json:"fees"`
+	}
+
+	err = e.call(ctx, &entry, "getmempoolentry", old.TxHash)
+	if failover.RefusedWith(err, codeNotFound, codeNoMethod, codeMisc) {
+		return policy, nil // it left the mempool, or the node does not report fees, as btcd
+	}
+
+	if err != nil {
+		return feePolicy{}, err
+	}
+
+	descendants, err := satoshiOf(entry.Fees.Descendant.String())
+	if err != nil {
+		return feePolicy{}, e.Garbled("its fees of transaction %s are no amount", old.TxHash)
+	}
+
+	policy.replacedFee = max(policy.replacedFee, descendants)
+
+	return policy, nil
 }

@@ -11,17 +11,17 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// headerJSON is what getblockheader answers.
+// headerJSON is an answer of getblockheader.
 type headerJSON struct {
 	Hash string `json:"hash"`
-	// Confirmations is how many blocks of the best chain are at or above this one; -1 when it is
-	// not in that chain.
+	// Confirmations is the number of blocks of the best chain at or above this one; -1 when it is not in
+	// that chain.
 	Confirmations int64 `json:"confirmations"`
 	Height        int64 `json:"height"`
 	Time          int64 `json:"time"`
 }
 
-// header reads the header of a hash. Any hash that the node has ever seen is answered.
+// header returns the header of a hash, also of blocks outside of the best chain.
 func (e *endpoint) header(ctx context.Context, hash string) (headerJSON, error) {
 	var header headerJSON
 
@@ -44,6 +44,7 @@ func (e *endpoint) header(ctx context.Context, hash string) (headerJSON, error) 
 	return header, nil
 }
 
+// ref returns the reference to the block.
 func (h headerJSON) ref() chain.Ref {
 	return chain.Ref{Height: uint64(h.Height), Hash: h.Hash, Time: time.Unix(h.Time, 0).UTC()}
 }
@@ -65,6 +66,7 @@ func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
 	return head, nil
 }
 
+// tip returns the header of the newest block of the best chain.
 func (e *endpoint) tip(ctx context.Context) (headerJSON, error) {
 	var hash string
 	if err := e.call(ctx, &hash, "getbestblockhash"); err != nil {
@@ -79,7 +81,9 @@ func (e *endpoint) tip(ctx context.Context) (headerJSON, error) {
 	return header, err
 }
 
-// RefAt returns the canonical block at a height.
+// RefAt returns the canonical block at a height. It errors:
+//   - fault.NotFound (block_unknown): the height is above the tip
+//   - fault.Stopped (node_pruned): every node has pruned it
 func (d *Driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 	var ref chain.Ref
 
@@ -109,6 +113,7 @@ func (d *Driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 	return ref, nil
 }
 
+// hashAt returns the hash of the canonical block at a height. A height above the tip is fault.NotFound.
 func (e *endpoint) hashAt(ctx context.Context, height uint64) (string, error) {
 	if height > math.MaxInt32 {
 		return "", aboveTip(height)
@@ -135,7 +140,7 @@ func aboveTip(height uint64) error {
 	return fault.New(fault.NotFound, "block_unknown", "block %d is above the tip", height)
 }
 
-// checkPruned is failover.ErrPruned for a height that the node has thrown away.
+// checkPruned returns failover.ErrPruned for a height that the node has pruned.
 func (e *endpoint) checkPruned(ctx context.Context, height uint64) error {
 	if !e.pruned.Load() {
 		return nil

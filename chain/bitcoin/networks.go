@@ -9,10 +9,10 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// The networks that the package knows. Each is named by the hash of its genesis block (CAIP-2, namespace
-// bip122). A caller may copy one and change what it likes except Family and CAIP2.
+// The networks of this package. CAIP2 holds the hash of the genesis block (namespace bip122). A caller may
+// change any field of a copy except Family and CAIP2.
 var (
-	// Mainnet is Bitcoin. Larger sums wait for six blocks.
+	// Mainnet is Bitcoin. Payments from 10,000 USD on confirm after 6 blocks.
 	Mainnet = chain.Network{
 		Slug:                  "bitcoin",
 		Family:                chain.Bitcoin,
@@ -61,7 +61,7 @@ var (
 		FaucetURL:             "https://signetfaucet.com",
 		Assets:                []chain.Asset{btc(1_000)},
 	}
-	// Regtest is a private chain on which blocks are made at will. Payments confirm after 2 blocks.
+	// Regtest is a private chain whose blocks are mined on demand. Payments confirm after 2 blocks.
 	Regtest = chain.Network{
 		Slug:          "bitcoin-regtest",
 		Family:        chain.Bitcoin,
@@ -75,7 +75,8 @@ var (
 	}
 )
 
-// btc is the coin; least is in satoshi and above the dust limit of every kind of output.
+// btc returns the native asset with the least payment in satoshi, which must exceed the dust limit of every
+// kind of output.
 func btc(least uint64) chain.Asset {
 	return chain.Asset{
 		Symbol:    "BTC",
@@ -86,10 +87,10 @@ func btc(least uint64) chain.Asset {
 	}
 }
 
-// caip2 names a network by the first 16 bytes of its genesis block's hash. Source: CAIP-4.
+// caip2 returns the CAIP-2 name of a network: the first 16 bytes of its genesis block's hash. Source: CAIP-4.
 func caip2(p *chaincfg.Params) string { return "bip122:" + p.GenesisHash.String()[:32] }
 
-// paramsOf returns the address prefixes and the genesis block of a network; nil when it is none of the above.
+// paramsOf returns the address prefixes and the genesis block of a network; nil for an unknown one.
 func paramsOf(network chain.Network) *chaincfg.Params {
 	for _, p := range []*chaincfg.Params{
 		&chaincfg.MainNetParams,

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// poolCache keeps what was read of waiting transactions, so that each is fetched once.
+// poolCache stores the transactions of the mempool, so that each is fetched once.
 type poolCache struct {
 	limit int
 
@@ -30,8 +30,8 @@ func (p *poolCache) store(txs map[string]chain.PoolTx) {
 	p.txs = txs
 }
 
-// Pool returns the waiting transactions with all that they spend, so that one that displaces another is
-// seen to. See Config.PoolLimit for how many.
+// Pool returns the transactions of the mempool with the outputs that they spend, which show replacements.
+// There are at most Config.PoolLimit.
 func (d *Driver) Pool(ctx context.Context) ([]chain.PoolTx, error) {
 	var out []chain.PoolTx
 
@@ -46,6 +46,7 @@ func (d *Driver) Pool(ctx context.Context) ([]chain.PoolTx, error) {
 	return out, nil
 }
 
+// readPool returns the transactions of a node's mempool, and stores them in the cache.
 func (d *Driver) readPool(ctx context.Context, e *endpoint) ([]chain.PoolTx, error) {
 	if d.pool.limit == 0 {
 		return nil, nil
@@ -82,7 +83,7 @@ func (d *Driver) readPool(ctx context.Context, e *endpoint) ([]chain.PoolTx, err
 			next++
 
 			if call.err != nil {
-				continue // it left the pool meanwhile
+				continue // it left the mempool meanwhile
 			}
 
 			var err error
@@ -100,6 +101,7 @@ func (d *Driver) readPool(ctx context.Context, e *endpoint) ([]chain.PoolTx, err
 	return out, nil
 }
 
+// poolTx returns the transaction in an answer of getrawtransaction.
 func (d *Driver) poolTx(e *endpoint, hash string, answer json.RawMessage) (chain.PoolTx, error) {
 	var text string
 	if json.Unmarshal(answer, &text) != nil {

@@ -88,7 +88,10 @@ func (p *purse) sign(o chain.Order) chain.Signed {
 		keys = append(keys, key)
 	}
 
-	signatures, err := p.signer.Sign(ctx, chain.SignRequest{Unsigned: unsigned.Raw, Payloads: unsigned.Payloads})
+	signatures, err := p.signer.Sign(
+		ctx,
+		chain.SignRequest{Unsigned: unsigned.Raw, Payloads: unsigned.Payloads},
+	)
 	p.n.must(p.t, err)
 	signed, err := p.d.Assemble(o, unsigned, keys, signatures)
 	p.n.must(p.t, err)
@@ -106,7 +109,10 @@ func (p *purse) accepted(signed chain.Signed) (fee chain.Amount, vsize uint64) {
 		Vsize   uint64
 		Fees    struct{ Base json.Number }
 	}
-	p.n.must(p.t, p.n.Call(p.t.Context(), &out, "testmempoolaccept", []string{hex.EncodeToString(signed.Raw)}))
+	p.n.must(
+		p.t,
+		p.n.Call(p.t.Context(), &out, "testmempoolaccept", []string{hex.EncodeToString(signed.Raw)}),
+	)
 
 	if len(out) != 1 || !out[0].Allowed {
 		p.t.Fatalf("the node refuses %s: %+v", signed.TxHash, out)
@@ -181,7 +187,12 @@ func batchToEveryKindOfAddress(t *testing.T, n *node) {
 
 	fee, vsize := p.accepted(signed)
 	if fee != signed.MaxFee || len(signed.Inputs) != 3 {
-		t.Errorf("the node counts a fee of %s, Build said %s; %d inputs", fee, signed.MaxFee, len(signed.Inputs))
+		t.Errorf(
+			"the node counts a fee of %s, Build said %s; %d inputs",
+			fee,
+			signed.MaxFee,
+			len(signed.Inputs),
+		)
 	}
 	// The fall-back rate, on what the longest signatures would weigh: a byte less per ECDSA
 	// signature at most.

@@ -1,7 +1,7 @@
 package bitcoin
 
-// JSON-RPC 1.0 over HTTP as Bitcoin Core speaks it. btcd's own client is not used: its calls take no
-// context, and it retries for ever on its own.
+// JSON-RPC 1.0 over HTTP as Bitcoin Core serves it. btcd's client is not used: its calls take no context,
+// and it retries without end.
 
 import (
 	"bytes"
@@ -19,7 +19,21 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
 
-// maxBatch is how many calls are put into one request.
+// The JSON-RPC codes that are acted on. Source: Bitcoin Core, src/rpc/protocol.h.
+const (
+	codeMisc          = -1  // such as: the block is pruned
+	codeNotFound      = -5  // no such transaction or block
+	codeOutOfRange    = -8  // no such height
+	codeUndecodable   = -22 // bytes that are no transaction
+	codeRefused       = -25 // such as: inputs are missing or spent
+	codeRejected      = -26 // by the rules of the network or of the mempool
+	codeAlreadyInUTXO = -27
+	codeWarmup        = -28
+	codeNoMethod      = -32601
+	codeInternal      = -32603
+)
+
+// maxBatch is the number of calls in one HTTP request.
 const maxBatch = 100
 
 // endpoint is one node behind one URL.
@@ -30,12 +44,13 @@ type endpoint struct {
 	cookieFile     string
 	client         *http.Client
 	timeout        time.Duration
-	limit          int64
+	limit          int64         // bytes of a response body
 	slots          chan struct{} // requests in flight
 
 	pruned atomic.Bool
 }
 
+// newEndpoint returns the endpoint of a URL. A URL of another form is fault.Invalid (config_invalid).
 func newEndpoint(raw string, c Config) (*endpoint, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
@@ -73,7 +88,7 @@ type rpcCall struct {
 
 func newCall(method string, args ...any) *rpcCall { return &rpcCall{method: method, args: args} }
 
-// decode reads the result. A refusal is returned as it is; a result of another form is a failure of the node.
+// decode decodes the result. A refusal is returned as it is, a result of another form as *failover.Failure.
 func (c *rpcCall) decode(e *endpoint, into any) error {
 	if c.err != nil {
 		return c.err
@@ -86,26 +101,9 @@ func (c *rpcCall) decode(e *endpoint, into any) error {
 	return nil
 }
 
-// isNull says that the node answered that there is no such thing.
-func (c *rpcCall) isNull() bool { return c.err == nil && (len(c.result) == 0 || string(c.result) == "null") }
-
-// batchCall makes the calls. An error means that the node gave no usable answer as a whole; a refusal of a single
-// call is in the call.
-func (e *endpoint) batchCall(ctx context.Context, calls ...*rpcCall) error {
-	for len(calls) > 0 {
-		n := min(len(calls), maxBatch)
-		if err := e.sendBatch(ctx, calls[:n]); err != nil {
-			if ctx.Err() != nil {
-				return ctx.Err() // it was the caller who gave up
-			}
-
-			return err
-		}
-
-		calls = calls[n:]
-	}
-
-	return nil
+// isNull reports whether the node answered null: there is no such object.
+func (c *rpcCall) isNull() bool {
+	return c.err == nil && (len(c.result) == 0 || string(c.result) == "null")
 }
 
 // call makes one call and decodes its result.
@@ -118,8 +116,45 @@ func (e *endpoint) call(ctx context.Context, into any, method string, args ...an
 	return call.decode(e, into)
 }
 
-// sendBatch makes one HTTP request, always a batch: to a batch the node answers status 200 whatever it says of
-// the single calls.
+// batchCall makes the calls, maxBatch per request. An error means that the node gave no usable answer; the
+// refusal of a single call is in rpcCall.err.
+func (e *endpoint) batchCall(ctx context.Context, calls ...*rpcCall) error {
+	for len(calls) > 0 {
+		n := min(len(calls), maxBatch)
+		if err := e.sendBatch(ctx, calls[:n]); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err() // the caller gave up, not the node
+			}
+
+			return err
+		}
+
+		calls = calls[n:]
+	}
+
+	return nil
+}
+
+// rpcRequest is a call as it is sent.
+type rpcRequest struct {
+	Version string `json:"jsonrpc"`
+	ID      int    `json:"id"`
+	Method  string `json:"method"`
+	Params  []any  `json:"params"`
+}
+
+// rpcResponse is the answer to a call.
+type rpcResponse struct {
+	ID     *int            `json:"id"`
+	Result json.RawMessage `json:"result"`
+	Error  *struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+// sendBatch makes one HTTP request. It is always a batch: to a batch the node answers status 200 whatever
+// it says of the single calls.
 func (e *endpoint) sendBatch(ctx context.Context, calls []*rpcCall) error {
 	select {
 	case e.slots <- struct{}{}:
@@ -128,17 +163,15 @@ func (e *endpoint) sendBatch(ctx context.Context, calls []*rpcCall) error {
 		return ctx.Err()
 	}
 
-	type request struct {
-		Version string `json:"jsonrpc"`
-		ID      int    `json:"id"`
-		Method  string `json:"method"`
-		Params  []any  `json:"params"`
-	}
-
-	batch := make([]request, len(calls))
+	batch := make([]rpcRequest, len(calls))
 	for i, call := range calls {
 		call.result, call.err = nil, nil
-		batch[i] = request{"1.0", i, call.method, append([]any{}, call.args...)}
+		batch[i] = rpcRequest{
+			Version: "1.0",
+			ID:      i,
+			Method:  call.method,
+			Params:  append([]any{}, call.args...),
+		}
 	}
 
 	body, err := json.Marshal(batch)
@@ -151,38 +184,37 @@ func (e *endpoint) sendBatch(ctx context.Context, calls []*rpcCall) error {
 		return err
 	}
 
-	var responses []struct {
-		ID     *int            `json:"id"`
-		Result json.RawMessage `json:"result"`
-		Error  *struct {
-			Code    int    `json:"code"`
-			Message string `json:"message"`
-		} `json:"error"`
-	}
+	return e.readBatch(answer, calls)
+}
+
+// readBatch stores the responses of an answer in their calls. The answer must have one for each call.
+func (e *endpoint) readBatch(answer []byte, calls []*rpcCall) error {
+	var responses []rpcResponse
 	if err := json.Unmarshal(answer, &responses); err != nil || len(responses) != len(calls) {
 		return e.Garbled("the answer is not a complete JSON-RPC response")
 	}
 
 	seen := make([]bool, len(calls))
-	for _, r := range responses {
-		if r.ID == nil || *r.ID < 0 || *r.ID >= len(calls) || seen[*r.ID] {
+	for _, response := range responses {
+		id := response.ID
+		if id == nil || *id < 0 || *id >= len(calls) || seen[*id] {
 			return e.Garbled("the answer is not a complete JSON-RPC response")
 		}
 
-		call := calls[*r.ID]
+		seen[*id] = true
+		call := calls[*id]
 
-		seen[*r.ID] = true
 		switch {
-		case r.Error == nil:
-			call.result = r.Result
-		case r.Error.Code == codeWarmup:
+		case response.Error == nil:
+			call.result = response.Result
+		case response.Error.Code == codeWarmup:
 			return e.syncing("it is still starting")
 		default:
 			call.err = &failover.Refusal{
 				Host:    e.Host,
 				Method:  call.method,
-				Code:    r.Error.Code,
-				Message: e.Clean(r.Error.Message),
+				Code:    response.Error.Code,
+				Message: e.Clean(response.Error.Message),
 			}
 		}
 	}
@@ -190,7 +222,7 @@ func (e *endpoint) sendBatch(ctx context.Context, calls []*rpcCall) error {
 	return nil
 }
 
-// post sends a body and returns the answer's.
+// post sends a request body and returns the body of the response.
 func (e *endpoint) post(ctx context.Context, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()

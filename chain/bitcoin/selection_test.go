@@ -47,9 +47,9 @@ func valuesOf(selected selection) []int64 {
 
 func needing(payments int64) coinTarget {
 	return coinTarget{
-		total: payments,
-		outputs:  []*wire.TxOut{wire.NewTxOut(payments, scriptP2WPKH)},
-		changeScript:   scriptP2WPKH,
+		total:        payments,
+		outputs:      []*wire.TxOut{wire.NewTxOut(payments, scriptP2WPKH)},
+		changeScript: scriptP2WPKH,
 	}
 }
 
@@ -133,12 +133,26 @@ func TestSweepTakesItsOwnCoins(t *testing.T) {
 	target := needing(60_000)
 	target.subtractFee = true
 
-	selected, err := selectCoins(target, feePolicy{rate: 1_000}, coinsOf(100_000, 30_000, 25_000, 10_000, 20_000, 999), nil)
-	if err != nil || !slices.Equal(valuesOf(selected), []int64{10_000, 20_000, 30_000}) || selected.change != 0 {
+	selected, err := selectCoins(
+		target,
+		feePolicy{rate: 1_000},
+		coinsOf(100_000, 30_000, 25_000, 10_000, 20_000, 999),
+		nil,
+	)
+	if err != nil || !slices.Equal(valuesOf(selected), []int64{10_000, 20_000, 30_000}) ||
+		selected.change != 0 {
 		t.Errorf("chose %v, change %d, %v", valuesOf(selected), selected.change, err)
 	}
 	// The rest would be dust: neither lost to the fee nor paid to somebody else.
-	if selected, err := selectCoins(target, feePolicy{rate: 1_000}, coinsOf(60_100), nil); !errors.Is(err, errInexact) {
+	if selected, err := selectCoins(
+		target,
+		feePolicy{rate: 1_000},
+		coinsOf(60_100),
+		nil,
+	); !errors.Is(
+		err,
+		errInexact,
+	) {
 		t.Errorf("chose %v of a coin with a rest of dust, %v", valuesOf(selected), err)
 	}
 }
@@ -154,7 +168,13 @@ func TestUnconfirmedCoinsAreTheLast(t *testing.T) {
 		t.Errorf("chose %v, %v while a confirmed coin is enough", valuesOf(selected), err)
 	}
 
-	if selected, err := selectCoins(needing(55_000), feePolicy{rate: 1_000}, coins, nil); err != nil || len(selected.coins) != 2 {
+	if selected, err := selectCoins(
+		needing(55_000),
+		feePolicy{rate: 1_000},
+		coins,
+		nil,
+	); err != nil ||
+		len(selected.coins) != 2 {
 		t.Errorf("chose %v, %v when it takes both", valuesOf(selected), err)
 	}
 }
@@ -254,7 +274,11 @@ func TestSelectionBalances(t *testing.T) {
 			t.Fatalf("the fee is %d, due are %d", selected.fee, due)
 		}
 
-		if most := policy.fee(target.txWeight(len(selected.coins), inputs, true)) + dustLimit(target.changeScript); selected.fee > most {
+		if most := policy.fee(
+			target.txWeight(len(selected.coins), inputs, true),
+		) + dustLimit(
+			target.changeScript,
+		); selected.fee > most {
 			t.Fatalf("the fee is %d, change would have begun at %d", selected.fee, most)
 		}
 	})
