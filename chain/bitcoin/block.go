@@ -250,17 +250,14 @@ func (d *Driver) transfers(tx *wire.MsgTx, id string, from chain.Address) []chai
 		}
 
 		if to := d.addressOf(output.PkScript); to != "" {
-			out = append(
-				out,
-				chain.Transfer{
-					TxHash:  id,
-					Index:   uint32(i),
-					From:    from,
-					To:      to,
-					AssetID: d.native.ID,
-					Amount:  chain.Units(uint64(output.Value)),
-				},
-			)
+			out = append(out, chain.Transfer{
+				TxHash:  id,
+				Index:   uint32(i),
+				From:    from,
+				To:      to,
+				AssetID: d.native.ID,
+				Amount:  satoshiAmount(output.Value),
+			})
 		}
 	}
 

@@ -6,16 +6,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A payment of 1,000,000 satoshi in a transaction of 200 vB that pays 200, lifted to 10 satoshi per
+// A payment of 1,000,000 satoshi in a transaction of 200 vB that pays 200, bumped to 10 satoshi per
 // vB by a child of 209 vB (two inputs, the payment and change).
-func TestWhetherAPaymentIsLifted(t *testing.T) {
+func TestWhetherAPaymentIsBumped(t *testing.T) {
 	const child = 2_090 // what the child costs for itself
 
 	whole := func(change ...func(*cpfpBump)) cpfpBump {
 		bump := cpfpBump{
 			maxFee:   50_000,
 			rate:     10_000,
-			target:   needing(1_000_000),
+			target:   targetOf(1_000_000),
 			required: coinsOf(1_000_000),
 			coins:    coinsOf(0, 500_000)[1:],
 			parent: mempoolEntry{
@@ -36,62 +36,63 @@ func TestWhetherAPaymentIsLifted(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*cpfpBump)
-		most   int64 // 0: it is not lifted
+		most   int64 // 0: it is not bumped
 	}{
 		{"as it is", func(*cpfpBump) {}, 3 * (1_800 + child)},
-		{"switched off", func(l *cpfpBump) { l.maxFee = 0 }, 0},
-		{"the ceiling is just enough", func(l *cpfpBump) { l.maxFee = 1_800 + child }, 1_800 + child},
-		{"the ceiling is a satoshi too low", func(l *cpfpBump) { l.maxFee = 1_800 + child - 1 }, 0},
-		{"the ceiling leaves less room than three times the fee", func(l *cpfpBump) { l.maxFee = 5_000 }, 5_000},
+		{"switched off", func(bump *cpfpBump) { bump.maxFee = 0 }, 0},
+		{"the ceiling is just enough", func(bump *cpfpBump) { bump.maxFee = 1_800 + child }, 1_800 + child},
+		{"the ceiling is a satoshi too low", func(bump *cpfpBump) { bump.maxFee = 1_800 + child - 1 }, 0},
+		{"the ceiling is below three times the fee", func(bump *cpfpBump) { bump.maxFee = 5_000 }, 5_000},
 		{
 			"a tenth of the payment is just enough, rounded down",
-			func(l *cpfpBump) {
-				l.target, l.required = needing(38_909), coinsOf(38_909)
+			func(bump *cpfpBump) {
+				bump.target, bump.required = targetOf(38_909), coinsOf(38_909)
 			},
 			1_800 + child,
 		},
 		{
 			"a tenth of the payment is too little",
-			func(l *cpfpBump) { l.target, l.required = needing(38_899), coinsOf(38_899) },
+			func(bump *cpfpBump) { bump.target, bump.required = targetOf(38_899), coinsOf(38_899) },
 			0,
 		},
-		{"it pays what miners take", func(l *cpfpBump) { l.parent.ancestorFees, l.parent.fee = 2_000, 2_000 }, 0},
-		{"it pays a satoshi less", func(l *cpfpBump) { l.parent.ancestorFees, l.parent.fee = 1_999, 1_999 }, 3 * (1 + child)},
-		{"rates fell", func(l *cpfpBump) { l.rate = 1_000 }, 0},
+		{"it pays what miners take", paying(2_000), 0},
+		{"it pays a satoshi less", paying(1_999), 3 * (1 + child)},
+		{"rates fell", func(bump *cpfpBump) { bump.rate = 1_000 }, 0},
 		{
 			"what it rests on pays too little as well",
-			func(l *cpfpBump) { l.parent.ancestorWeight, l.parent.ancestorFees = 1_600, 400 },
+			func(bump *cpfpBump) { bump.parent.ancestorWeight, bump.parent.ancestorFees = 1_600, 400 },
 			3 * (3_600 + child),
 		},
 		{
 			"what it rests on pays much, which does not help it",
-			func(l *cpfpBump) { l.parent.ancestorWeight, l.parent.ancestorFees = 1_600, 90_000 },
+			func(bump *cpfpBump) { bump.parent.ancestorWeight, bump.parent.ancestorFees = 1_600, 90_000 },
 			3 * (1_800 + child),
 		},
 		{
 			"it pays much, which does not help what it rests on enough",
-			func(l *cpfpBump) {
-				l.parent = mempoolEntry{ancestorWeight: 8_000, ancestorFees: 5_000, weight: 800, fee: 4_000}
-				l.maxFee = 60_000
+			func(bump *cpfpBump) {
+				bump.parent = mempoolEntry{ancestorWeight: 8_000, ancestorFees: 5_000, weight: 800, fee: 4_000}
+				bump.maxFee = 60_000
 			},
 			3 * (15_000 + child),
 		},
-		{"its children pay for it", func(l *cpfpBump) { l.parent.descendantWeight, l.parent.descendantFees = 1_600, 4_000 }, 0},
+		{"its children pay for it", withDescendants(1_600, 4_000), 0},
 		{
 			"its children pay a satoshi too little for it",
-			func(l *cpfpBump) { l.parent.descendantWeight, l.parent.descendantFees = 1_600, 3_999 },
+			withDescendants(1_600, 3_999),
 			3 * (1_800 + child),
 		},
 		{
 			"its children pay for it, not for what it rests on",
-			func(l *cpfpBump) {
-				l.parent.ancestorWeight, l.parent.ancestorFees, l.parent.descendantWeight, l.parent.descendantFees = 1_600, 400, 1_600, 4_000
+			func(bump *cpfpBump) {
+				bump.parent.ancestorWeight, bump.parent.ancestorFees = 1_600, 400
+				bump.parent.descendantWeight, bump.parent.descendantFees = 1_600, 4_000
 			},
 			3 * (3_600 + child),
 		},
-		{"the wallet is empty", func(l *cpfpBump) { l.coins = nil }, 0},
-		{"the wallet holds too little", func(l *cpfpBump) { l.coins = coinsOf(0, 2_000)[1:] }, 0},
-		{"the node would take no child", func(l *cpfpBump) { l.parent.unspendable = true }, 0},
+		{"the wallet is empty", func(bump *cpfpBump) { bump.coins = nil }, 0},
+		{"the wallet holds too little", func(bump *cpfpBump) { bump.coins = coinsOf(0, 2_000)[1:] }, 0},
+		{"the node would take no child", func(bump *cpfpBump) { bump.parent.unspendable = true }, 0},
 	} {
 		bump := whole(c.change)
 
@@ -102,9 +103,9 @@ func TestWhetherAPaymentIsLifted(t *testing.T) {
 	}
 }
 
-// What is paid for a child always makes its family worth the rate, rounded up, with the whole
-// payment given back and no satoshi lost.
-func TestLiftPaysForTheFamily(t *testing.T) {
+// A bump always pays the rate, rounded up, for the child and its ancestors. The payment is returned whole and
+// no satoshi is lost.
+func TestBumpPaysForAncestors(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := rapid.Int64Range(1_000, 500_000).Draw(t, "rate")
 		own := rapid.Int64Range(300, 40_000).Draw(t, "weight")
@@ -120,7 +121,7 @@ func TestLiftPaysForTheFamily(t *testing.T) {
 		bump := cpfpBump{
 			maxFee:   maxSatoshi,
 			rate:     rate,
-			target:   needing(amount),
+			target:   targetOf(amount),
 			required: coinsOf(amount),
 			coins: coinsOf(
 				append([]int64{0}, rapid.SliceOfN(rapid.Int64Range(500, 1e8), 0, 6).Draw(t, "coins")...)...,
@@ -167,4 +168,14 @@ func TestLiftPaysForTheFamily(t *testing.T) {
 			t.Fatalf("it may cost %d of %d", most, selected.fee)
 		}
 	})
+}
+
+// paying sets the fee of the parent, in satoshi.
+func paying(fee int64) func(*cpfpBump) {
+	return func(bump *cpfpBump) { bump.parent.ancestorFees, bump.parent.fee = fee, fee }
+}
+
+// withDescendants sets the weight and the fees of the parent's descendants, itself included.
+func withDescendants(weight, fees int64) func(*cpfpBump) {
+	return func(bump *cpfpBump) { bump.parent.descendantWeight, bump.parent.descendantFees = weight, fees }
 }

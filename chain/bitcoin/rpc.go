@@ -195,6 +195,7 @@ func (e *endpoint) readBatch(answer []byte, calls []*rpcCall) error {
 	}
 
 	seen := make([]bool, len(calls))
+
 	for _, response := range responses {
 		id := response.ID
 		if id == nil || *id < 0 || *id >= len(calls) || seen[*id] {

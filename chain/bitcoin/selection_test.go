@@ -45,7 +45,7 @@ func valuesOf(selected selection) []int64 {
 	return out
 }
 
-func needing(payments int64) coinTarget {
+func targetOf(payments int64) coinTarget {
 	return coinTarget{
 		total:        payments,
 		outputs:      []*wire.TxOut{wire.NewTxOut(payments, scriptP2WPKH)},
@@ -96,23 +96,23 @@ func TestSelection(t *testing.T) {
 		want   []int64
 		change bool
 	}{
-		{"one that matches", needing(10_000), cheap, []int64{50_000, 10_110, 9_000}, []int64{10_110}, false},
-		{"two that match", needing(10_000), dear, []int64{15_050, 12_750, 3_000}, []int64{12_750, 15_050}, false},
-		{"change when nothing matches", needing(10_000), cheap, []int64{1_000_000}, []int64{1_000_000}, true},
+		{"one that matches", targetOf(10_000), cheap, []int64{50_000, 10_110, 9_000}, []int64{10_110}, false},
+		{"two that match", targetOf(10_000), dear, []int64{15_050, 12_750, 3_000}, []int64{12_750, 15_050}, false},
+		{"change when nothing matches", targetOf(10_000), cheap, []int64{1_000_000}, []int64{1_000_000}, true},
 		{
 			"few coins when fees are high",
-			needing(100_000),
+			targetOf(100_000),
 			dear,
 			[]int64{60_000, 60_000, 60_000, 900_000},
 			[]int64{900_000},
 			true,
 		},
-		{"worthless coins stay", needing(10_000), dear, []int64{500, 600, 700, 200_000}, []int64{200_000}, true},
-		{"a rest of dust goes to the miner", needing(10_000), cheap, []int64{10_434}, []int64{10_434}, false},
-		{"a rest above dust is change", needing(10_000), cheap, []int64{10_435}, []int64{10_435}, true},
+		{"worthless coins stay", targetOf(10_000), dear, []int64{500, 600, 700, 200_000}, []int64{200_000}, true},
+		{"a rest of dust goes to the miner", targetOf(10_000), cheap, []int64{10_434}, []int64{10_434}, false},
+		{"a rest above dust is change", targetOf(10_000), cheap, []int64{10_435}, []int64{10_435}, true},
 		{
 			"several when none is enough",
-			needing(150_000),
+			targetOf(150_000),
 			cheap,
 			[]int64{100_000, 90_000, 1_000},
 			[]int64{90_000, 100_000},
@@ -130,7 +130,7 @@ func TestSelection(t *testing.T) {
 }
 
 func TestSweepTakesItsOwnCoins(t *testing.T) {
-	target := needing(60_000)
+	target := targetOf(60_000)
 	target.subtractFee = true
 
 	selected, err := selectCoins(
@@ -144,15 +144,8 @@ func TestSweepTakesItsOwnCoins(t *testing.T) {
 		t.Errorf("chose %v, change %d, %v", valuesOf(selected), selected.change, err)
 	}
 	// The rest would be dust: neither lost to the fee nor paid to somebody else.
-	if selected, err := selectCoins(
-		target,
-		feePolicy{rate: 1_000},
-		coinsOf(60_100),
-		nil,
-	); !errors.Is(
-		err,
-		errInexact,
-	) {
+	selected, err = selectCoins(target, feePolicy{rate: 1_000}, coinsOf(60_100), nil)
+	if !errors.Is(err, errInexact) {
 		t.Errorf("chose %v of a coin with a rest of dust, %v", valuesOf(selected), err)
 	}
 }
@@ -161,20 +154,14 @@ func TestUnconfirmedCoinsAreTheLast(t *testing.T) {
 	coins := coinsOf(10_110, 50_000)
 
 	coins[0].Height = 0
-	if selected, err := selectCoins(
-		needing(10_000), feePolicy{rate: 1_000}, coins, nil,
-	); err != nil ||
-		!slices.Equal(valuesOf(selected), []int64{50_000}) {
+
+	selected, err := selectCoins(targetOf(10_000), feePolicy{rate: 1_000}, coins, nil)
+	if err != nil || !slices.Equal(valuesOf(selected), []int64{50_000}) {
 		t.Errorf("chose %v, %v while a confirmed coin is enough", valuesOf(selected), err)
 	}
 
-	if selected, err := selectCoins(
-		needing(55_000),
-		feePolicy{rate: 1_000},
-		coins,
-		nil,
-	); err != nil ||
-		len(selected.coins) != 2 {
+	selected, err = selectCoins(targetOf(55_000), feePolicy{rate: 1_000}, coins, nil)
+	if err != nil || len(selected.coins) != 2 {
 		t.Errorf("chose %v, %v when it takes both", valuesOf(selected), err)
 	}
 }
@@ -185,28 +172,22 @@ func TestTooManyCoinsForOneTransaction(t *testing.T) {
 		values[i] = 1_000
 	}
 
-	if _, err := selectCoins(
-		needing(1_700_000), feePolicy{rate: 1_000}, coinsOf(values...), nil,
-	); !errors.Is(
-		err, errHeavy,
-	) {
+	_, err := selectCoins(targetOf(1_700_000), feePolicy{rate: 1_000}, coinsOf(values...), nil)
+	if !errors.Is(err, errHeavy) {
 		t.Errorf("1,800 inputs: %v", err)
 	}
 
-	if _, err := selectCoins(
-		needing(3_000_000), feePolicy{rate: 1_000}, coinsOf(values...), nil,
-	); !errors.Is(
-		err, errShort,
-	) {
+	_, err = selectCoins(targetOf(3_000_000), feePolicy{rate: 1_000}, coinsOf(values...), nil)
+	if !errors.Is(err, errShort) {
 		t.Errorf("more than there is: %v", err)
 	}
 }
 
-// TestSelectionBalances: whatever is chosen adds up to the satoshi, pays enough, spends what it must, and no
-// coin twice; and it is found whenever all coins together would do.
+// TestSelectionBalances: a selection adds up to the satoshi, pays enough, and spends the required coins and no
+// coin twice. It is found whenever all coins together would do.
 func TestSelectionBalances(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		target := needing(rapid.Int64Range(294, 1_000_000).Draw(t, "payments"))
+		target := targetOf(rapid.Int64Range(294, 1_000_000).Draw(t, "payments"))
 
 		target.subtractFee = rapid.Bool().Draw(t, "subtract")
 		if rapid.Bool().Draw(t, "taproot change") {
@@ -274,11 +255,10 @@ func TestSelectionBalances(t *testing.T) {
 			t.Fatalf("the fee is %d, due are %d", selected.fee, due)
 		}
 
-		if most := policy.fee(
-			target.txWeight(len(selected.coins), inputs, true),
-		) + dustLimit(
-			target.changeScript,
-		); selected.fee > most {
+		changed := target.txWeight(len(selected.coins), inputs, true)
+
+		most := policy.fee(changed) + dustLimit(target.changeScript)
+		if selected.fee > most {
 			t.Fatalf("the fee is %d, change would have begun at %d", selected.fee, most)
 		}
 	})
@@ -287,7 +267,7 @@ func TestSelectionBalances(t *testing.T) {
 // TestMatchFindsTheBest compares branch and bound with trying every subset.
 func TestMatchFindsTheBest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		target := needing(rapid.Int64Range(1_000, 40_000).Draw(t, "payments"))
+		target := targetOf(rapid.Int64Range(1_000, 40_000).Draw(t, "payments"))
 		target.subtractFee = rapid.Bool().Draw(t, "subtract")
 		policy := feePolicy{rate: rapid.Int64Range(100, 20_000).Draw(t, "rate")}
 		coins := coinsOf(
@@ -341,8 +321,8 @@ func TestMatchFindsTheBest(t *testing.T) {
 	})
 }
 
-// TestPriceOfAReplacement: a replacement pays what it displaces and its own relay, and no less than the rate.
-func TestPriceOfAReplacement(t *testing.T) {
+// TestFeeOfAReplacement: a replacement pays what it displaces and its own relay, and no less than the rate.
+func TestFeeOfAReplacement(t *testing.T) {
 	const weight = 560 // 140 virtual bytes
 	for _, c := range []struct {
 		name  string
