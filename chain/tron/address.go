@@ -36,7 +36,7 @@ func parseAddress(s string) (address, error) {
 	case 34:
 		payload, version, err := base58.CheckDecode(s)
 		if err != nil || version != addressPrefix || len(payload) != common.AddressLength {
-			return address{}, badAddress(s, "its characters or its checksum are wrong: copy it again")
+			return address{}, invalidAddress(s, "its characters or its checksum are wrong: copy it again")
 		}
 
 		return address(payload), nil
@@ -46,7 +46,7 @@ func parseAddress(s string) (address, error) {
 		}
 	}
 
-	return address{}, badAddress(
+	return address{}, invalidAddress(
 		s, "write the 34 characters that begin with T, or 41 and 40 hexadecimal digits",
 	)
 }
@@ -58,11 +58,11 @@ func hexAddress(s string) (address, bool) {
 		return address{}, false
 	}
 
-	return prefixed(raw)
+	return addressFromBytes(raw)
 }
 
-// prefixed reads an address of 21 bytes.
-func prefixed(raw []byte) (address, bool) {
+// addressFromBytes reads an address of 21 bytes.
+func addressFromBytes(raw []byte) (address, bool) {
 	if len(raw) != 1+common.AddressLength || raw[0] != addressPrefix {
 		return address{}, false
 	}
@@ -70,7 +70,7 @@ func prefixed(raw []byte) (address, bool) {
 	return address(raw[1:]), true
 }
 
-func badAddress(s, what string) error {
+func invalidAddress(s, what string) error {
 	if len(s) > 64 {
 		s = strings.ToValidUTF8(s[:64], "") + "…"
 	}

@@ -16,8 +16,8 @@ var (
 	decimalsSelector  = [4]byte{0x31, 0x3c, 0xe5, 0x67}
 )
 
-// maxReach is how many blocks a balance is carried from the solidified one.
-const maxReach = 100
+// maxBalanceDistance is how many blocks a balance is carried from the solidified one.
+const maxBalanceDistance = 100
 
 // Balances returns the balance of each holding at the state after block at, in the order asked.
 //
@@ -60,12 +60,12 @@ func (d *Driver) Balances(
 	var out []chain.Amount
 
 	err := d.ask(ctx, at.Height, func(ctx context.Context, e *endpoint) error {
-		solid, held, err := d.solidBalances(ctx, e, wanted)
+		solid, balances, err := d.solidBalances(ctx, e, wanted)
 		if err != nil {
 			return err
 		}
 
-		out, err = d.carry(ctx, e, solid, at, wanted, held)
+		out, err = d.rollBalances(ctx, e, solid, at, wanted, balances)
 
 		return err
 	})
@@ -87,18 +87,18 @@ func (d *Driver) solidBalances(
 	e *endpoint,
 	wanted []holding,
 ) (chain.Ref, []chain.Amount, error) {
-	held := make([]chain.Amount, len(wanted))
+	balances := make([]chain.Amount, len(wanted))
 
-	before, err := e.newest(ctx, solidified)
+	before, err := e.latest(ctx, solidified)
 	for range 4 {
 		if err != nil {
 			return chain.Ref{}, nil, err
 		}
 
 		g, gctx := errgroup.WithContext(ctx)
-		for i, h := range wanted {
+		for i, holding := range wanted {
 			g.Go(func() (err error) {
-				held[i], err = e.held(gctx, solidified, h)
+				balances[i], err = e.balanceOf(gctx, solidified, holding)
 				return err
 			})
 		}
@@ -108,8 +108,8 @@ func (d *Driver) solidBalances(
 		}
 
 		var after chain.Ref
-		if after, err = e.newest(ctx, solidified); err == nil && after.Hash == before.Hash {
-			return after, held, nil
+		if after, err = e.latest(ctx, solidified); err == nil && after.Hash == before.Hash {
+			return after, balances, nil
 		}
 
 		before = after
@@ -118,36 +118,36 @@ func (d *Driver) solidBalances(
 	return chain.Ref{}, nil, e.Garbled("its solidified block changes faster than balances can be read at it")
 }
 
-// held reads what an address has at one of the node's sides.
-func (e *endpoint) held(ctx context.Context, s side, h holding) (chain.Amount, error) {
-	if h.asset.Kind == chain.Native {
-		a, err := e.account(ctx, s, h.owner)
-		return a.balance, err
+// balanceOf reads what an address has at one of the node's sides.
+func (e *endpoint) balanceOf(ctx context.Context, s service, holding holding) (chain.Amount, error) {
+	if holding.asset.Kind == chain.Native {
+		account, err := e.account(ctx, s, holding.owner)
+		return account.balance, err
 	}
 
-	contract, err := parseAddress(string(h.asset.Contract))
+	contract, err := parseAddress(string(holding.asset.Contract))
 	if err != nil {
 		return chain.Amount{}, err
 	}
 
-	return e.word(ctx, s, h.owner, contract, append(balanceOfSelector[:], addressArgument(h.owner)...))
+	return e.callUint256(ctx, s, holding.owner, contract, append(balanceOfSelector[:], addressArgument(holding.owner)...))
 }
 
-// carry takes balances from the solidified block to another one along the blocks in between, which
+// rollBalances takes balances from the solidified block to another one along the blocks in between, which
 // must link the two.
-func (d *Driver) carry(
+func (d *Driver) rollBalances(
 	ctx context.Context,
 	e *endpoint,
 	solid, at chain.Ref,
 	wanted []holding,
-	held []chain.Amount,
+	balances []chain.Amount,
 ) ([]chain.Amount, error) {
 	low, high := solid, at
 	if at.Height < solid.Height {
 		low, high = at, solid
 	}
 
-	if high.Height-low.Height > maxReach {
+	if high.Height-low.Height > maxBalanceDistance {
 		return nil, fault.New(
 			fault.Unavailable,
 			"block_too_old",
@@ -155,18 +155,18 @@ func (d *Driver) carry(
 				"than %d blocks away",
 			at.Height,
 			solid.Height,
-			maxReach,
+			maxBalanceDistance,
 		)
 	}
 
-	blocks, err := d.between(ctx, e, low, high)
+	blocks, err := d.blocksBetween(ctx, e, low, high)
 	if err != nil {
 		return nil, err
 	}
 
 	out := make([]chain.Amount, len(wanted))
-	for i, h := range wanted {
-		in, gone, err := h.moved(blocks)
+	for i, holding := range wanted {
+		in, gone, err := holding.change(blocks)
 		if err != nil {
 			return nil, err
 		}
@@ -176,11 +176,11 @@ func (d *Driver) carry(
 			plus, minus = gone, in
 		}
 
-		sum, ok := held[i].AddOK(plus)
+		sum, ok := balances[i].AddOK(plus)
 		if !ok || sum.Less(minus) {
 			return nil, e.Garbled(
 				"the balance of %s at block %d does not follow from that at block %d",
-				canonical(h.owner), at.Height, solid.Height,
+				canonical(holding.owner), at.Height, solid.Height,
 			)
 		}
 
@@ -190,13 +190,13 @@ func (d *Driver) carry(
 	return out, nil
 }
 
-// between reads the blocks above low up to high.
-func (d *Driver) between(ctx context.Context, e *endpoint, low, high chain.Ref) ([]*scannedBlock, error) {
+// blocksBetween reads the blocks above low up to high.
+func (d *Driver) blocksBetween(ctx context.Context, e *endpoint, low, high chain.Ref) ([]*scannedBlock, error) {
 	var blocks []*scannedBlock
 
 	last := low
 	for last.Height < high.Height {
-		part, err := d.scan(ctx, e, last.Height+1, min(high.Height, last.Height+uint64(d.maxBlocks)))
+		part, err := d.readBlocks(ctx, e, last.Height+1, min(high.Height, last.Height+uint64(d.maxBlocks)))
 		if err != nil {
 			return nil, err
 		}
@@ -225,21 +225,21 @@ func notCanonical(low, high chain.Ref) error {
 	)
 }
 
-// moved sums up what blocks did to a balance.
-func (h holding) moved(blocks []*scannedBlock) (in, out chain.Amount, err error) {
+// change sums up what blocks did to a balance.
+func (h holding) change(blocks []*scannedBlock) (in, out chain.Amount, err error) {
 	for _, b := range blocks {
-		for _, f := range b.flows {
-			if f.assetID != h.asset.ID {
+		for _, change := range b.changes {
+			if change.assetID != h.asset.ID {
 				continue
 			}
 
 			ok := true
-			if f.to == h.owner && !f.burnt {
-				in, ok = in.AddOK(f.amount)
+			if change.to == h.owner && !change.burnt {
+				in, ok = in.AddOK(change.amount)
 			}
 
-			if ok && f.from == h.owner {
-				out, ok = out.AddOK(f.amount)
+			if ok && change.from == h.owner {
+				out, ok = out.AddOK(change.amount)
 			}
 
 			if !ok {
@@ -276,7 +276,7 @@ type accountState struct {
 	balance  chain.Amount
 }
 
-func (e *endpoint) account(ctx context.Context, s side, a address) (accountState, error) {
+func (e *endpoint) account(ctx context.Context, s service, a address) (accountState, error) {
 	var answer struct {
 		Address string `json:"address"`
 		Type    string `json:"type"`
@@ -307,12 +307,12 @@ func addressArgument(a address) []byte { return append(make([]byte, 12), a[:]...
 
 // checkToken compares a token's decimals with what its contract says.
 func (d *Driver) checkToken(ctx context.Context, e *endpoint, contract address, asset chain.Asset) error {
-	c, err := e.simulate(ctx, full, contract, contract, decimalsSelector[:])
+	call, err := e.simulate(ctx, full, contract, contract, decimalsSelector[:])
 	if err != nil {
 		return err
 	}
 
-	if n, ok := c.number(); !ok || n != chain.Units(uint64(asset.Decimals)) {
+	if n, ok := call.uint256(); !ok || n != chain.Units(uint64(asset.Decimals)) {
 		return fault.New(
 			fault.Stopped, "token_mismatch",
 			"token %s of network %s: contract %s does not answer %d decimals; correct the configuration",

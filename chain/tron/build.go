@@ -21,7 +21,7 @@ import (
 // Two transactions that this process builds never have the same time, so that two equal payments
 // are two transactions.
 func (d *Driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, error) {
-	s, err := d.spendOf(order)
+	payment, err := d.paymentOf(order)
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
@@ -34,12 +34,12 @@ func (d *Driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 			return err
 		}
 
-		v, err := d.survey(ctx, e, s)
+		quote, err := d.quote(ctx, e, payment)
 		if err != nil {
 			return err
 		}
 
-		u, err = d.build(order, s, v, head)
+		u, err = d.build(order, payment, quote, head)
 
 		return err
 	})
@@ -50,31 +50,31 @@ func (d *Driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 	return u, nil
 }
 
-func (d *Driver) build(order chain.Order, s spend, v survey, head chain.Head) (chain.Unsigned, error) {
-	limit, maxFee, err := v.offer(order, s)
+func (d *Driver) build(order chain.Order, payment paymentParams, quote feeQuote, head chain.Head) (chain.Unsigned, error) {
+	limit, maxFee, err := quote.feeLimit(order, payment)
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
 
 	out := order.Outputs[0]
 	if order.SubtractFee {
-		if out.Amount, err = v.afterFee(s); err != nil {
+		if out.Amount, err = quote.amountAfterFee(payment); err != nil {
 			return chain.Unsigned{}, err
 		}
 
-		s.amount = out.Amount
+		payment.amount = out.Amount
 	}
 
-	t := s.draft(limit)
-	fee := v.bandwidthFee(bandwidth(t.encode())).Add(v.energyFee())
+	tx := payment.draft(limit)
+	fee := quote.bandwidthFee(bandwidthOf(tx.encode())).Add(quote.energyFee())
 
 	due := fee
-	if s.contract == nil {
-		due = due.Add(s.amount)
+	if payment.contract == nil {
+		due = due.Add(payment.amount)
 	}
 
-	if v.balance.Less(due) {
-		return chain.Unsigned{}, unfunded(s.from, v.balance, d.native)
+	if quote.balance.Less(due) {
+		return chain.Unsigned{}, insufficientFunds(payment.from, quote.balance, d.native)
 	}
 
 	id, err := hex.DecodeString(head.Final.Hash)
@@ -85,11 +85,11 @@ func (d *Driver) build(order chain.Order, s spend, v survey, head chain.Head) (c
 		)
 	}
 
-	t.refBytes, t.refHash = id[6:8], id[8:16]
-	t.timestamp, t.expiration = d.timestamp(), head.Tip.Time.Add(d.validity).UnixMilli()
-	raw := t.encode()
+	tx.refBytes, tx.refHash = id[6:8], id[8:16]
+	tx.timestamp, tx.expiration = d.timestamp(), head.Tip.Time.Add(d.validity).UnixMilli()
+	raw := tx.encode()
 	digest := txID(raw)
-	out.To = canonical(s.payee)
+	out.To = canonical(payment.payee)
 
 	return chain.Unsigned{
 		Raw:      raw,
@@ -99,9 +99,9 @@ func (d *Driver) build(order chain.Order, s spend, v survey, head chain.Head) (c
 	}, nil
 }
 
-// offer chooses the fee limit: at most what Order.MaxFee leaves beside the bandwidth, at least what
+// feeLimit chooses the fee limit: at most what Order.MaxFee leaves beside the bandwidth, at least what
 // the call takes now.
-func (v survey) offer(order chain.Order, s spend) (limit uint64, maxFee chain.Amount, err error) {
+func (v feeQuote) feeLimit(order chain.Order, payment paymentParams) (limit uint64, maxFee chain.Amount, err error) {
 	tooDear := func(floor chain.Amount) error {
 		return fault.New(
 			fault.Limited, "fee_above_maximum",
@@ -110,8 +110,8 @@ func (v survey) offer(order chain.Order, s spend) (limit uint64, maxFee chain.Am
 		)
 	}
 
-	if s.contract == nil {
-		most := v.bandwidthMost(bandwidth(s.draft(0).encode()))
+	if payment.contract == nil {
+		most := v.maxBandwidthFee(bandwidthOf(payment.draft(0).encode()))
 		if order.MaxFee.Less(most) {
 			return 0, most, tooDear(most)
 		}
@@ -119,41 +119,41 @@ func (v survey) offer(order chain.Order, s spend) (limit uint64, maxFee chain.Am
 		return 0, most, nil
 	}
 
-	most := v.bandwidthMost(bandwidth(s.draft(maxPrice).encode()))
-	floor := v.energyPrice()
+	most := v.maxBandwidthFee(bandwidthOf(payment.draft(maxPrice).encode()))
+	floor := v.energyCost()
 
 	highest := chain.Min(chain.Units(v.prices.feeLimit), order.MaxFee.SubFloor(most))
 	if highest.Less(floor) || order.MaxFee.Less(most) {
 		return 0, most, tooDear(most.Add(floor))
 	}
 
-	chosen := chain.Min(v.energyRoom(), highest)
+	chosen := chain.Min(v.energyFeeLimit(), highest)
 	limit, _ = chosen.Uint64()
 
 	return limit, most.Add(chosen), nil
 }
 
-// afterFee is what a transfer of TRX can pay when its fee comes out of its amount. The fee is that
+// amountAfterFee is what a transfer of TRX can pay when its fee comes out of its amount. The fee is that
 // of the smaller amount's size; where that is a byte shorter just because of it, the price of that
 // byte stays behind.
-func (v survey) afterFee(s spend) (chain.Amount, error) {
-	fee := chain.Max(v.bandwidthFee(bandwidth(s.draft(0).encode())), chain.Units(1))
-	if s.amount.Cmp(fee) <= 0 {
-		return s.amount, fault.New(
+func (v feeQuote) amountAfterFee(payment paymentParams) (chain.Amount, error) {
+	fee := chain.Max(v.bandwidthFee(bandwidthOf(payment.draft(0).encode())), chain.Units(1))
+	if payment.amount.Cmp(fee) <= 0 {
+		return payment.amount, fault.New(
 			fault.State, "insufficient_funds",
 			"the %s sun to send do not exceed the network fee of %s",
-			s.amount, fee,
+			payment.amount, fee,
 		)
 	}
 
-	smaller := s
+	smaller := payment
 
-	smaller.amount = s.amount.Sub(fee)
-	if again := v.bandwidthFee(bandwidth(smaller.draft(0).encode())); again.Less(fee) && !again.IsZero() {
+	smaller.amount = payment.amount.Sub(fee)
+	if again := v.bandwidthFee(bandwidthOf(smaller.draft(0).encode())); again.Less(fee) && !again.IsZero() {
 		exact := smaller
 
-		exact.amount = s.amount.Sub(again)
-		if v.bandwidthFee(bandwidth(exact.draft(0).encode())) == again {
+		exact.amount = payment.amount.Sub(again)
+		if v.bandwidthFee(bandwidthOf(exact.draft(0).encode())) == again {
 			return exact.amount, nil
 		}
 	}
@@ -170,7 +170,7 @@ func (d *Driver) Assemble(
 	keys []chain.PublicKey,
 	signatures [][]byte,
 ) (chain.Signed, error) {
-	t, ok := decodeTransaction(unsigned.Raw)
+	tx, ok := decodeTransaction(unsigned.Raw)
 	if !ok {
 		return chain.Signed{}, malformed("they are no transfer or call")
 	}
@@ -193,11 +193,11 @@ func (d *Driver) Assemble(
 		return chain.Signed{}, err
 	}
 
-	if signer != canonical(from) || t.owner != from {
+	if signer != canonical(from) || tx.owner != from {
 		return chain.Signed{}, fault.New(
 			fault.Invalid, "signature_invalid",
 			"the key is that of %s and the transaction is sent from %s, the order from %s",
-			signer, canonical(t.owner), order.From.Address,
+			signer, canonical(tx.owner), order.From.Address,
 		)
 	}
 
@@ -206,7 +206,7 @@ func (d *Driver) Assemble(
 		signature[64] += recoveryOffset
 	}
 
-	raw := signed(unsigned.Raw, signature)
+	raw := encodeSigned(unsigned.Raw, signature)
 	// Recovered as the network does it: from these bytes alone.
 	if _, _, sender, err := decodeSigned(raw); err != nil || sender != from {
 		return chain.Signed{}, fault.New(
@@ -216,7 +216,7 @@ func (d *Driver) Assemble(
 		)
 	}
 
-	expiration, ok := millis(t.expiration)
+	expiration, ok := millis(tx.expiration)
 	if !ok {
 		return chain.Signed{}, malformed("their expiration is beyond reason")
 	}

@@ -13,8 +13,8 @@ type callRequest struct {
 	Data     string `json:"data"`
 }
 
-// simulation is what a call would do at the state that the node was asked at.
-type simulation struct {
+// callResult is what a call would do at the state that the node was asked at.
+type callResult struct {
 	// reverted says that the contract refused the call, or that there is no such contract.
 	reverted bool
 	result   []byte
@@ -27,10 +27,10 @@ const maxEnergy = 1 << 40
 // simulate runs a call without a transaction (triggerconstantcontract).
 func (e *endpoint) simulate(
 	ctx context.Context,
-	s side,
+	s service,
 	owner, contract address,
 	data []byte,
-) (simulation, error) {
+) (callResult, error) {
 	const method = "triggerconstantcontract"
 
 	var answer struct {
@@ -53,32 +53,32 @@ func (e *endpoint) simulate(
 		&answer,
 	)
 	if err != nil {
-		return simulation{}, err
+		return callResult{}, err
 	}
 
 	if answer.Result.Code == "CONTRACT_VALIDATE_ERROR" {
-		return simulation{reverted: true}, nil // there is no such contract
+		return callResult{reverted: true}, nil // there is no such contract
 	}
 
 	if !found || !answer.Result.Result || len(answer.Transaction.Ret) != 1 || answer.Energy < 0 ||
 		answer.Energy > maxEnergy {
-		return simulation{}, e.Garbled(
-			"%s: %s %s", method, e.Clean(answer.Result.Code), e.Clean(words(answer.Result.Message)),
+		return callResult{}, e.Garbled(
+			"%s: %s %s", method, e.Clean(answer.Result.Code), e.Clean(decodeMessage(answer.Result.Message)),
 		)
 	}
 
-	c := simulation{reverted: answer.Transaction.Ret[0].Ret == "FAILED", energy: uint64(answer.Energy)}
+	call := callResult{reverted: answer.Transaction.Ret[0].Ret == "FAILED", energy: uint64(answer.Energy)}
 	if len(answer.Constant) > 0 {
-		if c.result, err = hex.DecodeString(answer.Constant[0]); err != nil {
-			return simulation{}, e.Garbled("%s: a result that is no hex", method)
+		if call.result, err = hex.DecodeString(answer.Constant[0]); err != nil {
+			return callResult{}, e.Garbled("%s: a result that is no hex", method)
 		}
 	}
 
-	return c, nil
+	return call, nil
 }
 
-// words reads a message that nodes write as the hex of its text.
-func words(message string) string {
+// decodeMessage reads a message that nodes write as the hex of its text.
+func decodeMessage(message string) string {
 	if text, err := hex.DecodeString(message); err == nil {
 		return string(text)
 	}
@@ -86,8 +86,8 @@ func words(message string) string {
 	return message
 }
 
-// number is the one uint256 that a view function returned; ok is false for anything else.
-func (c simulation) number() (chain.Amount, bool) {
+// uint256 is the one uint256 that a view function returned; ok is false for anything else.
+func (c callResult) uint256() (chain.Amount, bool) {
 	if c.reverted || len(c.result) != 32 {
 		return chain.Amount{}, false
 	}
@@ -97,19 +97,19 @@ func (c simulation) number() (chain.Amount, bool) {
 	return n, err == nil
 }
 
-// word calls a view function that returns one uint256.
-func (e *endpoint) word(
+// callUint256 calls a view function that returns one uint256.
+func (e *endpoint) callUint256(
 	ctx context.Context,
-	s side,
+	s service,
 	owner, contract address,
 	data []byte,
 ) (chain.Amount, error) {
-	c, err := e.simulate(ctx, s, owner, contract, data)
+	call, err := e.simulate(ctx, s, owner, contract, data)
 	if err != nil {
 		return chain.Amount{}, err
 	}
 
-	n, ok := c.number()
+	n, ok := call.uint256()
 	if !ok {
 		return chain.Amount{}, e.Garbled(
 			"contract %s did not answer a number: is it the token it is configured as?",

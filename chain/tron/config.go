@@ -77,7 +77,7 @@ func New(c Config) (*Driver, error) {
 		maxBlocks: c.MaxBlocks,
 		validity:  c.Validity,
 		now:       c.Now,
-		scanned:   newBlockCache(cachedBlocks),
+		blocks:   newBlockCache(blockCacheSize),
 	}
 
 	tokens, err := canonicalTokens(append(append([]chain.Asset{}, c.Network.Assets...), c.Tokens...))
@@ -106,7 +106,7 @@ func New(c Config) (*Driver, error) {
 		Network: d.network.Slug,
 		Log:     c.Logger,
 		Verify:  d.verify,
-		Reach:   reaches,
+		Reach:   checkHeight,
 	}
 	for _, n := range c.Nodes {
 		e, err := newEndpoint(n, c)
@@ -141,7 +141,7 @@ func (c Config) withDefaults() Config {
 func (c Config) check() (genesis string, err error) {
 	digits, ok := strings.CutPrefix(c.Network.CAIP2, "tron:0x")
 	switch {
-	case c.Network.Family != chain.Tron || !ok || !isHex(digits, 8):
+	case c.Network.Family != chain.Tron || !ok || !isLowerHex(digits, 8):
 		return "", invalidConfig(
 			"network %q is no Tron network whose CAIP2 name is tron:0x and 8 hexadecimal digits, in lower case",
 			c.Network.Slug,

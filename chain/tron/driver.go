@@ -22,8 +22,8 @@ type Driver struct {
 	validity  time.Duration
 	now       func() time.Time
 
-	dated   atomic.Int64 // the timestamp that was given to a transaction last, in milliseconds
-	scanned *blockCache
+	lastTimestamp   atomic.Int64 // the timestamp that was given to a transaction last, in milliseconds
+	blocks *blockCache
 }
 
 var _ interface {
@@ -41,10 +41,10 @@ var _ interface {
 
 // Network describes the network, its assets complete with ids. The caller may keep and change it.
 func (d *Driver) Network() chain.Network {
-	n := d.network
-	n.Assets, n.Tiers = slices.Clone(n.Assets), slices.Clone(n.Tiers)
+	network := d.network
+	network.Assets, network.Tiers = slices.Clone(network.Assets), slices.Clone(network.Tiers)
 
-	return n
+	return network
 }
 
 // Check asks every node for its genesis block and every token for its decimals. Another genesis
@@ -57,7 +57,7 @@ func (d *Driver) Check(ctx context.Context) error {
 			return failover.Fault(d.network.Slug, err)
 		}
 
-		if _, err := e.newest(ctx, solidified); err != nil { // the second interface may be at another port
+		if _, err := e.latest(ctx, solidified); err != nil { // the second interface may be at another port
 			return failover.Fault(d.network.Slug, err)
 		}
 
@@ -75,10 +75,10 @@ func (d *Driver) Check(ctx context.Context) error {
 // payments made at the same time are then different transactions.
 func (d *Driver) timestamp() int64 {
 	for {
-		last := d.dated.Load()
+		last := d.lastTimestamp.Load()
 
 		next := max(d.now().UnixMilli(), last+1)
-		if d.dated.CompareAndSwap(last, next) {
+		if d.lastTimestamp.CompareAndSwap(last, next) {
 			return next
 		}
 	}

@@ -13,20 +13,20 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
 
-// side is one of a node's two interfaces.
-type side string
+// service is one of a node's two interfaces.
+type service string
 
 // The sides: everything the node has taken in, its pool's effects included; and the state at its
 // newest solidified block.
 const (
-	full       side = "/wallet/"
-	solidified side = "/walletsolidity/"
+	full       service = "/wallet/"
+	solidified service = "/walletsolidity/"
 )
 
 // endpoint is one node.
 type endpoint struct {
 	failover.Node
-	urls    map[side]string
+	urls    map[service]string
 	apiKey  string
 	client  *http.Client
 	timeout time.Duration
@@ -52,7 +52,7 @@ func newEndpoint(n Node, c Config) (*endpoint, error) {
 			Host:    u.Host,
 			Secrets: append(failover.SecretsOf(u, n.APIKey), failover.SecretsOf(s)...),
 		},
-		urls: map[side]string{
+		urls: map[service]string{
 			full:       strings.TrimRight(u.String(), "/") + string(full),
 			solidified: strings.TrimRight(s.String(), "/") + string(solidified),
 		},
@@ -67,7 +67,7 @@ func newEndpoint(n Node, c Config) (*endpoint, error) {
 // post makes one request and decodes the answer into v. It reports whether there was anything in
 // it: a node answers {} for what it does not have. An error is a *failover.Failure or that of the
 // context.
-func (e *endpoint) post(ctx context.Context, s side, method string, request, v any) (found bool, err error) {
+func (e *endpoint) post(ctx context.Context, s service, method string, request, v any) (found bool, err error) {
 	select {
 	case e.slots <- struct{}{}:
 		defer func() { <-e.slots }()
@@ -75,7 +75,7 @@ func (e *endpoint) post(ctx context.Context, s side, method string, request, v a
 		return false, ctx.Err()
 	}
 
-	body, err := e.exchange(ctx, s, method, request)
+	body, err := e.do(ctx, s, method, request)
 	if err != nil {
 		if ctx.Err() != nil {
 			return false, ctx.Err()
@@ -88,7 +88,7 @@ func (e *endpoint) post(ctx context.Context, s side, method string, request, v a
 		return false, nil
 	}
 
-	if err := e.refused(method, body); err != nil {
+	if err := e.nodeError(method, body); err != nil {
 		return false, err
 	}
 
@@ -99,8 +99,8 @@ func (e *endpoint) post(ctx context.Context, s side, method string, request, v a
 	return true, nil
 }
 
-// exchange sends a request and returns the body of a good answer.
-func (e *endpoint) exchange(ctx context.Context, s side, method string, request any) ([]byte, error) {
+// do sends a request and returns the body of a good answer.
+func (e *endpoint) do(ctx context.Context, s service, method string, request any) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
 
@@ -130,7 +130,7 @@ func (e *endpoint) exchange(ctx context.Context, s side, method string, request 
 	body, err := io.ReadAll(io.LimitReader(answer.Body, e.limit+1))
 	switch {
 	case answer.StatusCode != http.StatusOK:
-		return nil, e.status(method, answer, body)
+		return nil, e.httpError(method, answer, body)
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, e.Fail(failover.Unreachable, "%s: no whole answer within %s", method, e.timeout)
 	case err != nil:
@@ -142,9 +142,9 @@ func (e *endpoint) exchange(ctx context.Context, s side, method string, request 
 	return bytes.TrimSpace(body), nil
 }
 
-// status turns an HTTP status into a failure, and hears Retry-After. TronGrid answers 429, and 403
+// httpError turns an HTTP status into a failure, and hears Retry-After. TronGrid answers 429, and 403
 // while it holds a key back for asking too often.
-func (e *endpoint) status(method string, answer *http.Response, body []byte) error {
+func (e *endpoint) httpError(method string, answer *http.Response, body []byte) error {
 	kind := failover.Unreachable
 
 	switch answer.StatusCode {
@@ -157,12 +157,12 @@ func (e *endpoint) status(method string, answer *http.Response, body []byte) err
 	return e.Fail(kind, "%s: HTTP status %d %s", method, answer.StatusCode, e.Clean(string(body)))
 }
 
-// overloaded is what java-tron's own rate limiter says; it has no code for it. Source:
+// overloadedMessage is what java-tron's own rate limiter says; it has no code for it. Source:
 // RateLimiterServlet, as the TRON documentation catalogues it (HTTP_RATE_LIMITED).
-const overloaded = "lack of computing resources"
+const overloadedMessage = "lack of computing resources"
 
-// refused reads an error that came with status 200: {"Error": "<class> : <message>"}.
-func (e *endpoint) refused(method string, body []byte) error {
+// nodeError reads an error that came with status 200: {"Error": "<class> : <message>"}.
+func (e *endpoint) nodeError(method string, body []byte) error {
 	if len(body) == 0 || body[0] != '{' {
 		return nil
 	}
@@ -174,7 +174,7 @@ func (e *endpoint) refused(method string, body []byte) error {
 		return nil // what does not fit is found where the answer is decoded
 	}
 
-	if strings.Contains(*answer.Error, overloaded) {
+	if strings.Contains(*answer.Error, overloadedMessage) {
 		return e.Fail(failover.Throttled, "%s: %s", method, e.Clean(*answer.Error))
 	}
 

@@ -23,7 +23,7 @@ func (d *Driver) verify(ctx context.Context, e *endpoint) error {
 		return err
 	}
 
-	if !found || !isHex(genesis.BlockID, 64) {
+	if !found || !isLowerHex(genesis.BlockID, 64) {
 		return e.Garbled("getblockbynum: it does not say what its genesis block is")
 	}
 
@@ -38,9 +38,9 @@ func (d *Driver) verify(ctx context.Context, e *endpoint) error {
 	return nil
 }
 
-// reaches asks for the endpoint's newest height; below need it is failover.ErrLagging.
-func reaches(ctx context.Context, e *endpoint, need uint64) error {
-	tip, err := e.newest(ctx, full)
+// checkHeight asks for the endpoint's newest height; below need it is failover.ErrLagging.
+func checkHeight(ctx context.Context, e *endpoint, need uint64) error {
+	tip, err := e.latest(ctx, full)
 	if err == nil && tip.Height < need {
 		err = failover.ErrLagging
 	}

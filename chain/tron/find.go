@@ -19,22 +19,22 @@ func (d *Driver) Transaction(ctx context.Context, hash string) (chain.Found, err
 	found := chain.Found{TxHash: hex.EncodeToString(id[:])}
 
 	err = d.ask(ctx, 0, func(ctx context.Context, e *endpoint) error {
-		s, err := e.sight(ctx, id)
+		lookup, err := e.lookUp(ctx, id)
 		switch {
 		case err != nil:
 			return err
-		case s.tx == nil:
+		case lookup.tx == nil:
 			return fault.New(
 				fault.NotFound, "transaction_unknown", "network %s has no transaction %s",
 				d.network.Slug, found.TxHash,
 			)
-		case s.info == nil:
-			found.Transfers = d.foreseen(*s.tx)
+		case lookup.info == nil:
+			found.Transfers = d.pendingTransfers(*lookup.tx)
 			return nil
 		}
 
-		found.Block, found.Failed = s.block, s.info.failed()
-		found.Transfers, _, err = d.moved(e, *s.tx, s.info)
+		found.Block, found.Failed = lookup.block, lookup.info.failed()
+		found.Transfers, _, err = d.transfersOf(e, *lookup.tx, lookup.info)
 
 		return err
 	})
@@ -45,55 +45,55 @@ func (d *Driver) Transaction(ctx context.Context, hash string) (chain.Found, err
 	return found, nil
 }
 
-// sighting is where one transaction was seen: nowhere (no tx), waiting (no info), or in a block.
-type sighting struct {
-	tx    *body
+// txLookup is where one transaction was seen: nowhere (no tx), waiting (no info), or in a block.
+type txLookup struct {
+	tx    *blockTx
 	info  *infoJSON
 	block chain.Ref
 }
 
-// sight looks a transaction up at one endpoint. A receipt names no block id, so it counts only when
+// lookUp looks a transaction up at one endpoint. A receipt names no block id, so it counts only when
 // the canonical block of its height holds the transaction. Of a transaction that waits the node
 // shows the bytes and has no receipt: java-tron keeps it in the same store while it does.
-func (e *endpoint) sight(ctx context.Context, id [32]byte) (sighting, error) {
+func (e *endpoint) lookUp(ctx context.Context, id [32]byte) (txLookup, error) {
 	hash := hex.EncodeToString(id[:])
 
 	var info infoJSON
 
 	included, err := e.post(ctx, full, "gettransactioninfobyid", valueRequest{hash}, &info)
 	if err != nil {
-		return sighting{}, err
+		return txLookup{}, err
 	}
 
 	if included {
-		return e.sightIn(ctx, hash, &info)
+		return e.includedTx(ctx, hash, &info)
 	}
 
 	var tx txJSON
 
 	waiting, err := e.post(ctx, full, "gettransactionbyid", valueRequest{hash}, &tx)
 	if err != nil || !waiting {
-		return sighting{}, err
+		return txLookup{}, err
 	}
 
 	if tx.TxID != hash {
-		return sighting{}, e.Garbled("asked for transaction %s, it answered %s", hash, e.Clean(tx.TxID))
+		return txLookup{}, e.Garbled("asked for transaction %s, it answered %s", hash, e.Clean(tx.TxID))
 	}
 
-	b, err := tx.read(e)
+	parsed, err := tx.parse(e)
 
-	return sighting{tx: &b}, err
+	return txLookup{tx: &parsed}, err
 }
 
-// sightIn finds a transaction in the block that its receipt names.
-func (e *endpoint) sightIn(ctx context.Context, hash string, info *infoJSON) (sighting, error) {
+// includedTx finds a transaction in the block that its receipt names.
+func (e *endpoint) includedTx(ctx context.Context, hash string, info *infoJSON) (txLookup, error) {
 	if info.BlockNumber <= 0 {
-		return sighting{}, e.Garbled("the receipt of transaction %s names no block", hash)
+		return txLookup{}, e.Garbled("the receipt of transaction %s names no block", hash)
 	}
 
 	block, err := e.block(ctx, uint64(info.BlockNumber))
 	if err != nil {
-		return sighting{}, err
+		return txLookup{}, err
 	}
 
 	for k := range block.Transactions {
@@ -101,20 +101,20 @@ func (e *endpoint) sightIn(ctx context.Context, hash string, info *infoJSON) (si
 			continue
 		}
 
-		b, err := block.Transactions[k].read(e)
+		tx, err := block.Transactions[k].parse(e)
 		if err != nil {
-			return sighting{}, err
+			return txLookup{}, err
 		}
 
-		s := sighting{tx: &b, info: info}
-		if s.block, err = block.ref(e); err != nil {
-			return sighting{}, err
+		lookup := txLookup{tx: &tx, info: info}
+		if lookup.block, err = block.ref(e); err != nil {
+			return txLookup{}, err
 		}
 
-		return s, info.check(e, b, s.block.Height)
+		return lookup, info.check(e, tx, lookup.block.Height)
 	}
 
-	return sighting{}, e.Garbled(
+	return txLookup{}, e.Garbled(
 		"transaction %s is not in block %d, which its receipt names",
 		hash, info.BlockNumber,
 	)

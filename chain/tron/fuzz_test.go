@@ -40,7 +40,7 @@ func FuzzAddress(f *testing.F) {
 func FuzzTransaction(f *testing.F) {
 	for _, x := range readVectors(f).Transactions {
 		f.Add(unhex(f, x.Raw))
-		f.Add(signed(unhex(f, x.Raw), unhex(f, x.Signature)))
+		f.Add(encodeSigned(unhex(f, x.Raw), unhex(f, x.Signature)))
 	}
 
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -79,7 +79,7 @@ func FuzzBlock(f *testing.F) {
 	d := testDriver(f)
 	e := d.nodes.Nodes[0]
 	v := readVectors(f)
-	id, parent := "0000000000000007"+noTransactions[:48], "0000000000000006"+noTransactions[:48]
+	id, parent := "0000000000000007"+emptyTxRoot[:48], "0000000000000006"+emptyTxRoot[:48]
 
 	block := func(x vectorTx) string {
 		return `{"blockID":"` + id + `","block_header":{"raw_data":{"number":7,"txTrieRoot":"` + id +
@@ -92,8 +92,8 @@ func FuzzBlock(f *testing.F) {
 			[]byte(
 				`[{"id":"`+x.TxID+`","fee":5,"blockNumber":7,"receipt":{"result":"SUCCESS"},"log":[{`+
 					`"address":"a614f803b6fd780986a42c78ec9c7f77e6ded13c",`+
-					`"topics":["`+transferTopic+`","`+noTransactions+`","`+noTransactions+`"],"data":"`+
-					noTransactions[:63]+`1"}],`+
+					`"topics":["`+transferTopic+`","`+emptyTxRoot+`","`+emptyTxRoot+`"],"data":"`+
+					emptyTxRoot[:63]+`1"}],`+
 					`"internal_transactions":[{"caller_address":"`+nodeHex(
 					address{1},
 				)+`","transferTo_address":"`+nodeHex(
@@ -119,12 +119,12 @@ func FuzzBlock(f *testing.F) {
 		}
 
 		for k := range b.Transactions {
-			tx, err := b.Transactions[k].read(e)
+			tx, err := b.Transactions[k].parse(e)
 			if err != nil || infos[k].check(e, tx, ref.Height) != nil {
 				continue
 			}
 
-			transfers, flows, err := d.moved(e, tx, &infos[k])
+			transfers, flows, err := d.transfersOf(e, tx, &infos[k])
 			if err != nil {
 				continue
 			}
@@ -147,7 +147,7 @@ func FuzzBlock(f *testing.F) {
 			}
 
 			for _, who := range []address{{1}, {2}} {
-				if _, _, err := (holding{who, d.native}).moved([]*scannedBlock{{flows: flows}}); err != nil {
+				if _, _, err := (holding{who, d.native}).change([]*scannedBlock{{changes: flows}}); err != nil {
 					t.Errorf("%v", err)
 				}
 			}

@@ -45,12 +45,12 @@ func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
 
 // head reads one endpoint's head. The solidified block is asked for first: it can only be older than the tip.
 func (e *endpoint) head(ctx context.Context) (chain.Head, error) {
-	final, err := e.newest(ctx, solidified)
+	final, err := e.latest(ctx, solidified)
 	if err != nil {
 		return chain.Head{}, err
 	}
 
-	tip, err := e.newest(ctx, full)
+	tip, err := e.latest(ctx, full)
 	if err != nil {
 		return chain.Head{}, err
 	}
@@ -62,8 +62,8 @@ func (e *endpoint) head(ctx context.Context) (chain.Head, error) {
 	return chain.Head{Tip: tip, Final: final}, nil
 }
 
-// newest returns the newest block of one of the node's sides.
-func (e *endpoint) newest(ctx context.Context, s side) (chain.Ref, error) {
+// latest returns the newest block of one of the node's sides.
+func (e *endpoint) latest(ctx context.Context, s service) (chain.Ref, error) {
 	var b blockJSON
 
 	found, err := e.post(ctx, s, "getnowblock", struct{}{}, &b)
@@ -117,7 +117,7 @@ func (e *endpoint) block(ctx context.Context, height uint64) (*blockJSON, error)
 	}
 
 	if !found {
-		return nil, e.absent(ctx, height)
+		return nil, e.missingBlock(ctx, height)
 	}
 
 	ref, err := b.ref(e)
@@ -132,9 +132,9 @@ func (e *endpoint) block(ctx context.Context, height uint64) (*blockJSON, error)
 // in, or because another of a provider's nodes answered; deeper, it was thrown away.
 const youngDepth = 128
 
-// absent says why the node does not have a block that it was asked for.
-func (e *endpoint) absent(ctx context.Context, height uint64) error {
-	if err := reaches(ctx, e, height); err != nil {
+// missingBlock says why the node does not have a block that it was asked for.
+func (e *endpoint) missingBlock(ctx context.Context, height uint64) error {
+	if err := checkHeight(ctx, e, height); err != nil {
 		return err
 	}
 

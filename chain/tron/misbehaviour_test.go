@@ -439,7 +439,7 @@ func TestBroadcastThatTimesOutAfterItWasTaken(t *testing.T) {
 	l := lieFor(t, b.TronNode)
 	d := b.driver(t, through(l.URL), func(c *tron.Config) { c.Timeout = 2 * time.Second })
 	b.must(d.Check(t.Context()))
-	tx := b.sign(b.order(from, b.native, to, 5_000_000))
+	signed := b.sign(b.order(from, b.native, to, 5_000_000))
 	release := make(chan struct{})
 
 	l.lie(func(path string, ask func() answer) answer {
@@ -452,19 +452,19 @@ func TestBroadcastThatTimesOutAfterItWasTaken(t *testing.T) {
 		return a
 	})
 
-	err := d.Broadcast(t.Context(), tx)
+	err := d.Broadcast(t.Context(), signed)
 
 	close(release)
 	wantFault(t, err, fault.Unavailable, "node_unavailable")
 	l.tellTheTruth()
 
-	if st, err := d.Status(t.Context(), tx); err != nil || st.State != chain.TxPooled {
+	if st, err := d.Status(t.Context(), signed); err != nil || st.State != chain.TxPooled {
 		t.Errorf("the transaction that was taken is %+v, %v", st, err)
 	}
 
-	b.must(d.Broadcast(t.Context(), tx)) // the same bytes again
+	b.must(d.Broadcast(t.Context(), signed)) // the same bytes again
 	b.mine(1)
-	b.must(d.Broadcast(t.Context(), tx)) // and once more, from its block
+	b.must(d.Broadcast(t.Context(), signed)) // and once more, from its block
 	b.mine(1)
 
 	if got := b.balance(to, b.native); got != chain.Units(6_000_000) {
@@ -497,8 +497,8 @@ func TestRefusalsOfABroadcast(t *testing.T) {
 		"BLOCK_UNSOLIDIFIED":              {fault.Unavailable, ""},
 		"OTHER_ERROR":                     {fault.Unavailable, ""},
 	} {
-		tx := b.sign(b.order(from, b.native, to, 1_000_000))
-		said := ok(`{"result":false,"code":"` + code + `","message":"no","txid":"` + tx.TxHash + `"}`)
+		signed := b.sign(b.order(from, b.native, to, 1_000_000))
+		said := ok(`{"result":false,"code":"` + code + `","message":"no","txid":"` + signed.TxHash + `"}`)
 
 		l.lie(func(path string, ask func() answer) answer {
 			if path == "/wallet/broadcasthex" {
@@ -508,20 +508,20 @@ func TestRefusalsOfABroadcast(t *testing.T) {
 			return ask()
 		})
 
-		if wantFault(t, d.Broadcast(t.Context(), tx), want.word, want.code); t.Failed() {
+		if wantFault(t, d.Broadcast(t.Context(), signed), want.word, want.code); t.Failed() {
 			t.Fatal(code)
 		}
 		// The same words about a transaction that the node has are a yes.
-		b.must(b.d.Broadcast(t.Context(), tx))
+		b.must(b.d.Broadcast(t.Context(), signed))
 
-		if err := d.Broadcast(t.Context(), tx); err != nil {
+		if err := d.Broadcast(t.Context(), signed); err != nil {
 			t.Errorf("%s of a transaction that waits: %v", code, err)
 		}
 	}
 	// One node's no is not the network's.
-	tx := b.sign(b.order(from, b.native, to, 1_000_000))
+	signed := b.sign(b.order(from, b.native, to, 1_000_000))
 	both := b.driver(t, through(l.URL, b.URL))
-	b.must(both.Broadcast(t.Context(), tx))
+	b.must(both.Broadcast(t.Context(), signed))
 }
 
 // Money that is gone when the transaction is sent.
@@ -601,8 +601,8 @@ func TestDeathNeedsEveryNode(t *testing.T) {
 func TestReceiptOfAnotherBranch(t *testing.T) {
 	b := newBench(t, testenv.TronOptions{})
 	from, to := b.wallet(100), b.wallet(1).Address
-	tx := b.sign(b.order(from, b.native, to, 1_000_000))
-	b.include(tx)
+	signed := b.sign(b.order(from, b.native, to, 1_000_000))
+	b.include(signed)
 	l := lieFor(t, b.TronNode)
 	l.lie(func(path string, ask func() answer) answer {
 		a := ask()
@@ -613,9 +613,9 @@ func TestReceiptOfAnotherBranch(t *testing.T) {
 		return a
 	})
 	d := b.driver(t, through(l.URL))
-	_, err := d.Status(t.Context(), tx)
+	_, err := d.Status(t.Context(), signed)
 	wantFault(t, err, fault.Unavailable, "node_unavailable")
-	_, err = d.Transaction(t.Context(), tx.TxHash)
+	_, err = d.Transaction(t.Context(), signed.TxHash)
 	wantFault(t, err, fault.Unavailable, "node_unavailable")
 }
 

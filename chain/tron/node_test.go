@@ -208,8 +208,8 @@ func TestDestinations(t *testing.T) {
 	), b.sign(
 		b.order(from, b.usdt, inactive, 7_000_000),
 	)
-	for _, tx := range []chain.Signed{toContract, coin, tokens} {
-		if st := b.include(tx); st.Reverted {
+	for _, signed := range []chain.Signed{toContract, coin, tokens} {
+		if st := b.include(signed); st.Reverted {
 			t.Errorf("%+v", st)
 		}
 	}
@@ -263,16 +263,16 @@ func TestFreeBandwidth(t *testing.T) {
 	o := b.order(from, b.native, to, 10_000_000)
 	o.SubtractFee = true
 
-	tx := b.sign(o)
-	if tx.Outputs[0].Amount != chain.Units(9_999_999) {
-		t.Errorf("the sweep moves %s of 10000000", tx.Outputs[0].Amount)
+	signed := b.sign(o)
+	if signed.Outputs[0].Amount != chain.Units(9_999_999) {
+		t.Errorf("the sweep moves %s of 10000000", signed.Outputs[0].Amount)
 	}
 
-	if tx.MaxFee.Less(chain.Units(200_000)) {
-		t.Errorf("the sweep may cost %s at most, though the allowance can be used up before it", tx.MaxFee)
+	if signed.MaxFee.Less(chain.Units(200_000)) {
+		t.Errorf("the sweep may cost %s at most, though the allowance can be used up before it", signed.MaxFee)
 	}
 
-	if st := b.include(tx); !st.Fee.IsZero() || b.balance(from.Address, b.native) != chain.Units(1) {
+	if st := b.include(signed); !st.Fee.IsZero() || b.balance(from.Address, b.native) != chain.Units(1) {
 		t.Errorf("it cost %s, %s is left", st.Fee, b.balance(from.Address, b.native))
 	}
 }
@@ -295,16 +295,16 @@ func TestSweepIsExactAtEverySize(t *testing.T) {
 		b.must(b.Fund(t.Context(), from.Address, b.native, chain.Units(sum)))
 		o := b.order(from, b.native, to, sum)
 		o.SubtractFee = true
-		tx := b.sign(o)
-		st := b.include(tx)
+		signed := b.sign(o)
+		st := b.include(signed)
 
 		left := b.balance(from.Address, b.native)
-		if got := tx.Outputs[0].Amount.Add(st.Fee).
+		if got := signed.Outputs[0].Amount.Add(st.Fee).
 			Add(left); got != chain.Units(sum) ||
 			chain.Units(1_000).Less(left) {
 			t.Errorf(
 				"of %d sun %s arrived, the fee is %s and %s is left",
-				sum, tx.Outputs[0].Amount, st.Fee, left,
+				sum, signed.Outputs[0].Amount, st.Fee, left,
 			)
 		}
 	}
@@ -514,11 +514,11 @@ func TestTwoEqualPaymentsInOneSecond(t *testing.T) {
 		t.Errorf("the destination has %s after 1 and twice 3 TRX", got)
 	}
 
-	for _, tx := range []chain.Signed{one, two} {
-		st, err := b.d.Status(t.Context(), tx)
+	for _, signed := range []chain.Signed{one, two} {
+		st, err := b.d.Status(t.Context(), signed)
 		if err != nil || st.State != chain.TxIncluded || len(st.Transfers) != 1 ||
-			st.Transfers[0].TxHash != tx.TxHash {
-			t.Errorf("%s is %+v, %v", tx.TxHash, st, err)
+			st.Transfers[0].TxHash != signed.TxHash {
+			t.Errorf("%s is %+v, %v", signed.TxHash, st, err)
 		}
 	}
 }

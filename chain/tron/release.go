@@ -21,16 +21,16 @@ import (
 //
 // Beyond what chain.Sweeper says, an address that holds less than its deposits explain is
 // fault.State with code funds_missing.
-func (d *Driver) PlanRelease(ctx context.Context, r chain.Release) ([]chain.ReleaseStep, error) {
-	if slices.Contains(r.Done, chain.StepSweep) {
+func (d *Driver) PlanRelease(ctx context.Context, release chain.Release) ([]chain.ReleaseStep, error) {
+	if slices.Contains(release.Done, chain.StepSweep) {
 		return nil, nil
 	}
 
-	asset, ok := d.network.AssetByID(r.Asset.ID)
+	asset, ok := d.network.AssetByID(release.Asset.ID)
 	if !ok {
 		return nil, fault.New(
 			fault.Invalid, "not_releasable", "network %s has no asset with id %q",
-			d.network.Slug, r.Asset.ID,
+			d.network.Slug, release.Asset.ID,
 		)
 	}
 
@@ -38,9 +38,9 @@ func (d *Driver) PlanRelease(ctx context.Context, r chain.Release) ([]chain.Rele
 
 	err := d.ask(ctx, 0, func(ctx context.Context, e *endpoint) (err error) {
 		if asset.Kind == chain.Native {
-			steps, err = d.planNative(ctx, e, r)
+			steps, err = d.planNative(ctx, e, release)
 		} else {
-			steps, err = d.planToken(ctx, e, r, asset)
+			steps, err = d.planToken(ctx, e, release, asset)
 		}
 
 		return err
@@ -52,15 +52,15 @@ func (d *Driver) PlanRelease(ctx context.Context, r chain.Release) ([]chain.Rele
 	return steps, nil
 }
 
-func (d *Driver) planNative(ctx context.Context, e *endpoint, r chain.Release) ([]chain.ReleaseStep, error) {
-	left := r.Amount.SubFloor(r.Spent)
+func (d *Driver) planNative(ctx context.Context, e *endpoint, release chain.Release) ([]chain.ReleaseStep, error) {
+	left := release.Amount.SubFloor(release.Spent)
 	if left.IsZero() {
-		return nil, uneconomic(r)
+		return nil, uneconomic(release)
 	}
 
-	sweep, err := d.plan(ctx, e, r, chain.StepSweep, chain.Order{
-		From:        r.Deposit,
-		Outputs:     []chain.Output{{To: r.Master.Address, AssetID: d.native.ID, Amount: left}},
+	sweep, err := d.planStep(ctx, e, release, chain.StepSweep, chain.Order{
+		From:        release.Deposit,
+		Outputs:     []chain.Output{{To: release.Master.Address, AssetID: d.native.ID, Amount: left}},
 		SubtractFee: true,
 	})
 	if err != nil {
@@ -69,27 +69,27 @@ func (d *Driver) planNative(ctx context.Context, e *endpoint, r chain.Release) (
 
 	var steps []chain.ReleaseStep
 
-	if !r.Fee.IsZero() && !slices.Contains(r.Done, chain.StepFee) {
-		fee, err := d.plan(ctx, e, r, chain.StepFee, chain.Order{
-			From:    r.Deposit,
-			Outputs: []chain.Output{{To: r.FeeAddress, AssetID: d.native.ID, Amount: chain.Min(r.Fee, left)}},
+	if !release.Fee.IsZero() && !slices.Contains(release.Done, chain.StepFee) {
+		fee, err := d.planStep(ctx, e, release, chain.StepFee, chain.Order{
+			From:    release.Deposit,
+			Outputs: []chain.Output{{To: release.FeeAddress, AssetID: d.native.ID, Amount: chain.Min(release.Fee, left)}},
 		})
 		if err != nil {
 			return nil, err
 		}
 		// What the fee step may cost at most is kept from the sweep; planned again after it, the
 		// sweep gets the rest.
-		if left.SubFloor(r.Fee).Cmp(fee.Order.MaxFee) <= 0 {
-			return nil, uneconomic(r)
+		if left.SubFloor(release.Fee).Cmp(fee.Order.MaxFee) <= 0 {
+			return nil, uneconomic(release)
 		}
 
-		fee.PaysFee = r.Fee
-		left = left.Sub(r.Fee).Sub(fee.Order.MaxFee)
+		fee.PaysFee = release.Fee
+		left = left.Sub(release.Fee).Sub(fee.Order.MaxFee)
 		steps = append(steps, fee)
 	}
 
 	if left.Cmp(sweep.Order.MaxFee) <= 0 {
-		return nil, uneconomic(r)
+		return nil, uneconomic(release)
 	}
 
 	sweep.Order.Outputs[0].Amount = left
@@ -100,12 +100,12 @@ func (d *Driver) planNative(ctx context.Context, e *endpoint, r chain.Release) (
 func (d *Driver) planToken(
 	ctx context.Context,
 	e *endpoint,
-	r chain.Release,
+	release chain.Release,
 	asset chain.Asset,
 ) ([]chain.ReleaseStep, error) {
-	sweep, err := d.plan(ctx, e, r, chain.StepSweep, chain.Order{
-		From:    r.Deposit,
-		Outputs: []chain.Output{{To: r.Master.Address, AssetID: asset.ID, Amount: r.Amount}},
+	sweep, err := d.planStep(ctx, e, release, chain.StepSweep, chain.Order{
+		From:    release.Deposit,
+		Outputs: []chain.Output{{To: release.Master.Address, AssetID: asset.ID, Amount: release.Amount}},
 	})
 	if err != nil {
 		return nil, err
@@ -113,19 +113,19 @@ func (d *Driver) planToken(
 
 	var steps []chain.ReleaseStep
 
-	coin, err := d.coinAt(ctx, e, r)
+	coin, err := d.spendableTRX(ctx, e, release)
 	if err != nil {
 		return nil, err
 	}
 
-	toppedUp := slices.Contains(r.Done, chain.StepTopUp)
+	toppedUp := slices.Contains(release.Done, chain.StepTopUp)
 	if missing := sweep.Order.MaxFee.SubFloor(
 		coin,
 	); !missing.IsZero() &&
 		(!toppedUp || coin.Less(sweep.NetworkFee)) {
-		step, err := d.plan(ctx, e, r, chain.StepTopUp, chain.Order{
-			From:    r.Master,
-			Outputs: []chain.Output{{To: r.Deposit.Address, AssetID: d.native.ID, Amount: missing}},
+		step, err := d.planStep(ctx, e, release, chain.StepTopUp, chain.Order{
+			From:    release.Master,
+			Outputs: []chain.Output{{To: release.Deposit.Address, AssetID: d.native.ID, Amount: missing}},
 		})
 		if err != nil {
 			return nil, err
@@ -134,85 +134,85 @@ func (d *Driver) planToken(
 		steps = append(steps, step)
 	}
 
-	if !r.Fee.IsZero() && !slices.Contains(r.Done, chain.StepFee) {
-		step, err := d.plan(ctx, e, r, chain.StepFee, chain.Order{
-			From:    r.Master,
-			Outputs: []chain.Output{{To: r.FeeAddress, AssetID: d.native.ID, Amount: r.Fee}},
+	if !release.Fee.IsZero() && !slices.Contains(release.Done, chain.StepFee) {
+		step, err := d.planStep(ctx, e, release, chain.StepFee, chain.Order{
+			From:    release.Master,
+			Outputs: []chain.Output{{To: release.FeeAddress, AssetID: d.native.ID, Amount: release.Fee}},
 		})
 		if err != nil {
 			return nil, err
 		}
 
-		step.PaysFee = r.Fee
+		step.PaysFee = release.Fee
 		steps = append(steps, step)
 	}
 
 	return append(steps, sweep), nil
 }
 
-// coinAt is the TRX that a token sweep may burn: the residue, as far as it is really there; after a
+// spendableTRX is the TRX that a token sweep may burn: the residue, as far as it is really there; after a
 // top-up, which no deposit explains either, all that the address holds.
-func (d *Driver) coinAt(ctx context.Context, e *endpoint, r chain.Release) (chain.Amount, error) {
-	deposit, err := parseAddress(string(r.Deposit.Address))
+func (d *Driver) spendableTRX(ctx context.Context, e *endpoint, release chain.Release) (chain.Amount, error) {
+	deposit, err := parseAddress(string(release.Deposit.Address))
 	if err != nil {
 		return chain.Amount{}, err
 	}
 
-	a, err := e.account(ctx, full, deposit)
-	if err != nil || slices.Contains(r.Done, chain.StepTopUp) {
-		return a.balance, err
+	account, err := e.account(ctx, full, deposit)
+	if err != nil || slices.Contains(release.Done, chain.StepTopUp) {
+		return account.balance, err
 	}
 
-	return chain.Min(a.balance, r.Residue), nil
+	return chain.Min(account.balance, release.Residue), nil
 }
 
-// plan completes a step with what it will cost and may cost at most.
-func (d *Driver) plan(
+// planStep completes a step with what it will cost and may cost at most.
+func (d *Driver) planStep(
 	ctx context.Context,
 	e *endpoint,
-	r chain.Release,
+	release chain.Release,
 	kind chain.StepKind,
 	order chain.Order,
 ) (chain.ReleaseStep, error) {
 	step := chain.ReleaseStep{Kind: kind, Order: order}
 
-	s, err := d.spendOf(order)
+	payment, err := d.paymentOf(order)
 	if err != nil {
-		return step, notReleasable(err, r, kind)
+		return step, notReleasable(err, release, kind)
 	}
 	// planned also while the master wallet cannot pay for it yet
-	s.later = order.From.Address == r.Master.Address
+	payment.fundedLater = order.From.Address == release.Master.Address
 
-	v, err := d.survey(ctx, e, s)
+	quote, err := d.quote(ctx, e, payment)
 	switch {
 	case errors.Is(err, fault.Invalid):
-		return step, notReleasable(err, r, kind)
+		return step, notReleasable(err, release, kind)
 	case errors.Is(err, fault.State):
 		return step, fault.New(
 			fault.State, "funds_missing",
 			"%s holds %s base units of %s, less than its deposits of %s explain after %s were spent",
-			r.Deposit.Address, v.held, r.Asset.Symbol, r.Amount, r.Spent,
+			release.Deposit.Address, quote.assetBalance, release.Asset.Symbol, release.Amount, release.Spent,
 		)
 	case err != nil:
 		return step, err
 	}
 
-	step.NetworkFee, step.Order.MaxFee = v.cost(s)
+	step.NetworkFee, step.Order.MaxFee = quote.fees(payment)
 
 	return step, nil
 }
 
-func notReleasable(cause error, r chain.Release, kind chain.StepKind) error {
+func notReleasable(cause error, release chain.Release, kind chain.StepKind) error {
 	return fault.Wrap(
 		cause, fault.Invalid, "not_releasable", "the %s of a release from %s cannot be made",
-		kind, r.Deposit.Address,
+		kind, release.Deposit.Address,
 	)
 }
 
-func uneconomic(r chain.Release) error {
+func uneconomic(release chain.Release) error {
 	return fault.New(
 		fault.State, "uneconomic",
 		"the deposit of %s base units at %s does not cover the fees of its release",
-		r.Amount, r.Deposit.Address,
+		release.Amount, release.Deposit.Address,
 	)
 }

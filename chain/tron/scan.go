@@ -24,7 +24,7 @@ func (d *Driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, er
 	var out []chain.Block
 
 	err := d.ask(ctx, from, func(ctx context.Context, e *endpoint) error {
-		scanned, err := d.scan(ctx, e, from, min(to, from+uint64(d.maxBlocks)-1))
+		scanned, err := d.readBlocks(ctx, e, from, min(to, from+uint64(d.maxBlocks)-1))
 		out = out[:0]
 
 		for _, s := range scanned {
@@ -45,8 +45,8 @@ func (d *Driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, er
 // scannedBlock is a block with all that it did to balances.
 type scannedBlock struct {
 	chain.Block
-	flows  []flow
-	opaque []body // transactions that move coin in ways this package does not follow, or that cannot be read
+	changes  []balanceChange
+	opaque []blockTx // transactions that move coin in ways this package does not follow, or that cannot be read
 }
 
 type limitRequest struct {
@@ -54,9 +54,9 @@ type limitRequest struct {
 	End   uint64 `json:"endNum"` // exclusive
 }
 
-// scan reads the blocks of a range of at most 100, up to the first that the node does not have or
+// readBlocks reads the blocks of a range of at most 100, up to the first that the node does not have or
 // that does not follow the one before it.
-func (d *Driver) scan(ctx context.Context, e *endpoint, from, to uint64) ([]*scannedBlock, error) {
+func (d *Driver) readBlocks(ctx context.Context, e *endpoint, from, to uint64) ([]*scannedBlock, error) {
 	var list struct {
 		Blocks []blockJSON `json:"block"`
 	}
@@ -65,7 +65,7 @@ func (d *Driver) scan(ctx context.Context, e *endpoint, from, to uint64) ([]*sca
 	}
 
 	if len(list.Blocks) == 0 {
-		return nil, e.absent(ctx, from)
+		return nil, e.missingBlock(ctx, from)
 	}
 
 	var out []*scannedBlock
@@ -80,7 +80,7 @@ func (d *Driver) scan(ctx context.Context, e *endpoint, from, to uint64) ([]*sca
 
 		switch next := from + uint64(i); {
 		case i == 0 && ref.Height > from:
-			return nil, e.absent(ctx, from)
+			return nil, e.missingBlock(ctx, from)
 		case ref.Height != next || ref.Height > to:
 			return nil, e.Garbled(
 				"asked for blocks %d to %d, it answered block %d in place of %d",
@@ -101,12 +101,12 @@ func (d *Driver) scan(ctx context.Context, e *endpoint, from, to uint64) ([]*sca
 	g, ctx := errgroup.WithContext(ctx)
 	for i := range list.Blocks {
 		g.Go(func() error {
-			if known := d.scanned.get(out[i].Hash); known != nil {
+			if known := d.blocks.get(out[i].Hash); known != nil {
 				out[i] = known
 				return nil
 			}
 
-			return d.fill(ctx, e, &list.Blocks[i], out[i])
+			return d.readTransactions(ctx, e, &list.Blocks[i], out[i])
 		})
 	}
 
@@ -115,16 +115,16 @@ func (d *Driver) scan(ctx context.Context, e *endpoint, from, to uint64) ([]*sca
 	}
 
 	for _, b := range out {
-		d.scanned.put(b)
+		d.blocks.put(b)
 	}
 
 	return out, nil
 }
 
-// fill reads a block's receipts and says what its transactions moved.
-func (d *Driver) fill(ctx context.Context, e *endpoint, b *blockJSON, out *scannedBlock) error {
+// readTransactions reads a block's receipts and says what its transactions moved.
+func (d *Driver) readTransactions(ctx context.Context, e *endpoint, b *blockJSON, out *scannedBlock) error {
 	if len(b.Transactions) == 0 {
-		if b.Header.Raw.TxRoot != noTransactions {
+		if b.Header.Raw.TxRoot != emptyTxRoot {
 			return e.Garbled("block %d has transactions that the node left out", out.Height)
 		}
 
@@ -137,7 +137,7 @@ func (d *Driver) fill(ctx context.Context, e *endpoint, b *blockJSON, out *scann
 	}
 
 	for k := range b.Transactions {
-		tx, err := b.Transactions[k].read(e)
+		tx, err := b.Transactions[k].parse(e)
 		if err != nil {
 			return err
 		}
@@ -154,12 +154,12 @@ func (d *Driver) fill(ctx context.Context, e *endpoint, b *blockJSON, out *scann
 			return err
 		}
 
-		transfers, flows, err := d.moved(e, tx, info)
+		transfers, flows, err := d.transfersOf(e, tx, info)
 		if err != nil {
 			return err
 		}
 
-		out.Transfers, out.flows = append(out.Transfers, transfers...), append(out.flows, flows...)
+		out.Transfers, out.changes = append(out.Transfers, transfers...), append(out.changes, flows...)
 		if tx.tx == nil {
 			out.opaque = append(out.opaque, tx)
 		}
@@ -183,9 +183,9 @@ func (e *endpoint) receipts(ctx context.Context, height uint64) (map[string]*inf
 	return infos, nil
 }
 
-// cachedBlocks is how many scanned blocks are kept: those above the solidified one are needed again
+// blockCacheSize is how many scanned blocks are kept: those above the solidified one are needed again
 // for balances.
-const cachedBlocks = 128
+const blockCacheSize = 128
 
 // blockCache remembers scanned blocks by their id, the newest ones only. What it holds is true for ever.
 type blockCache struct {

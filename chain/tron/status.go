@@ -16,25 +16,25 @@ import (
 // than the expiration, so that no later block can hold it. All nodes have to say so, since one may
 // have thrown old transactions away, and a wrong proof of death would be paid twice; one that does
 // not answer makes the call fault.Unavailable.
-func (d *Driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
-	id, err := parseTxID(tx.TxHash)
+func (d *Driver) Status(ctx context.Context, signed chain.Signed) (chain.TxStatus, error) {
+	id, err := parseTxID(signed.TxHash)
 	if err != nil {
 		return chain.TxStatus{}, err
 	}
 
 	var status chain.TxStatus
 
-	over := false
+	expired := false
 
 	err = d.ask(ctx, 0, func(ctx context.Context, e *endpoint) (err error) {
-		status, over, err = d.statusAt(ctx, e, id, tx)
+		status, expired, err = d.statusAt(ctx, e, id, signed)
 		return err
 	})
 	if err != nil {
 		return chain.TxStatus{}, err
 	}
 
-	if !over {
+	if !expired {
 		return status, nil
 	}
 
@@ -43,13 +43,13 @@ func (d *Driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, e
 			return chain.TxStatus{}, failover.Fault(d.network.Slug, err)
 		}
 
-		again, over, err := d.statusAt(ctx, e, id, tx)
+		current, expired, err := d.statusAt(ctx, e, id, signed)
 		if err != nil {
 			return chain.TxStatus{}, failover.Fault(d.network.Slug, err)
 		}
 
-		if !over {
-			return again, nil
+		if !expired {
+			return current, nil
 		}
 	}
 
@@ -63,27 +63,27 @@ func (d *Driver) statusAt(
 	ctx context.Context,
 	e *endpoint,
 	id [32]byte,
-	tx chain.Signed,
-) (status chain.TxStatus, over bool, err error) {
+	signed chain.Signed,
+) (status chain.TxStatus, expired bool, err error) {
 	head, err := e.head(ctx)
 	if err != nil {
 		return status, false, err
 	}
 
-	s, err := e.sight(ctx, id)
+	lookup, err := e.lookUp(ctx, id)
 	switch {
 	case err != nil:
 		return status, false, err
-	case s.tx == nil:
+	case lookup.tx == nil:
 		unknown := chain.TxStatus{State: chain.TxUnknown}
-		if tx.ValidTo.IsZero() || head.Final.Time.Before(tx.ValidTo) {
+		if signed.ValidTo.IsZero() || head.Final.Time.Before(signed.ValidTo) {
 			return unknown, false, nil
 		}
 
 		solid, err := e.solidified(ctx, id)
 
 		return unknown, err == nil && !solid, err
-	case s.info == nil:
+	case lookup.info == nil:
 		return chain.TxStatus{State: chain.TxPooled}, false, nil
 	}
 
@@ -91,15 +91,15 @@ func (d *Driver) statusAt(
 
 	status = chain.TxStatus{
 		State:    chain.TxIncluded,
-		Block:    s.block,
-		Reverted: s.info.failed(),
-		Final:    isFinal && s.block.Height <= final,
+		Block:    lookup.block,
+		Reverted: lookup.info.failed(),
+		Final:    isFinal && lookup.block.Height <= final,
 	}
-	if status.Fee, err = s.info.fee(e); err != nil {
+	if status.Fee, err = lookup.info.fee(e); err != nil {
 		return status, false, err
 	}
 
-	status.Transfers, _, err = d.moved(e, *s.tx, s.info)
+	status.Transfers, _, err = d.transfersOf(e, *lookup.tx, lookup.info)
 
 	return status, false, err
 }

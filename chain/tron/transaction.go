@@ -103,12 +103,12 @@ func appendInt(b []byte, number protowire.Number, v int64) []byte {
 type field struct {
 	number protowire.Number
 	kind   protowire.Type
-	v      uint64
-	raw    []byte
+	varint      uint64
+	bytes    []byte
 }
 
-// fields calls f with every field of a message in its order, and reports whether the bytes are a message.
-func fields(b []byte, f func(field)) bool {
+// forEachField calls f with every field of a message in its order, and reports whether the bytes are a message.
+func forEachField(b []byte, f func(field)) bool {
 	for len(b) > 0 {
 		number, kind, n := protowire.ConsumeTag(b)
 		if n < 0 {
@@ -120,9 +120,9 @@ func fields(b []byte, f func(field)) bool {
 		x := field{number: number, kind: kind}
 		switch kind {
 		case protowire.VarintType:
-			x.v, n = protowire.ConsumeVarint(b)
+			x.varint, n = protowire.ConsumeVarint(b)
 		case protowire.BytesType:
-			x.raw, n = protowire.ConsumeBytes(b)
+			x.bytes, n = protowire.ConsumeBytes(b)
 		default:
 			n = protowire.ConsumeFieldValue(number, kind, b)
 		}
@@ -139,17 +139,17 @@ func fields(b []byte, f func(field)) bool {
 	return true
 }
 
-// take stores a field of bytes, takeInt one of a number. One of another wire type is no field of
+// setBytes stores a field of bytes, takeInt one of a number. One of another wire type is no field of
 // the message: it is passed over, as protobuf wants it.
-func (x field) take(raw *[]byte) {
+func (x field) setBytes(raw *[]byte) {
 	if x.kind == protowire.BytesType {
-		*raw = x.raw
+		*raw = x.bytes
 	}
 }
 
-func (x field) takeInt(v *int64) {
+func (x field) setInt(v *int64) {
 	if x.kind == protowire.VarintType {
-		*v = int64(x.v)
+		*v = int64(x.varint)
 	}
 }
 
@@ -160,31 +160,31 @@ func sameMessage(a, b string) bool {
 
 // decodeTransaction reads raw_data as any wallet may have written it. ok is false for bytes that
 // are no transaction of one contract of the two types of this package.
-func decodeTransaction(raw []byte) (t *transaction, ok bool) {
-	t = new(transaction)
+func decodeTransaction(raw []byte) (tx *transaction, ok bool) {
+	tx = new(transaction)
 
 	var contract []byte
 
 	contracts := 0
 
-	ok = fields(raw, func(x field) {
+	ok = forEachField(raw, func(x field) {
 		switch x.number {
 		case 1:
-			x.take(&t.refBytes)
+			x.setBytes(&tx.refBytes)
 		case 4:
-			x.take(&t.refHash)
+			x.setBytes(&tx.refHash)
 		case 8:
-			x.takeInt(&t.expiration)
+			x.setInt(&tx.expiration)
 		case 10:
-			x.take(&t.memo)
+			x.setBytes(&tx.memo)
 		case 11:
 			contracts++
 
-			x.take(&contract)
+			x.setBytes(&contract)
 		case 14:
-			x.takeInt(&t.timestamp)
+			x.setInt(&tx.timestamp)
 		case 18:
-			x.takeInt(&t.feeLimit)
+			x.setInt(&tx.feeLimit)
 		}
 	})
 	if !ok || contracts != 1 {
@@ -196,54 +196,54 @@ func decodeTransaction(raw []byte) (t *transaction, ok bool) {
 		parameter, typeURL, value []byte
 	)
 
-	ok = fields(contract, func(x field) {
+	ok = forEachField(contract, func(x field) {
 		switch x.number {
 		case 1:
-			x.takeInt(&kind)
+			x.setInt(&kind)
 		case 2:
-			x.take(&parameter)
+			x.setBytes(&parameter)
 		}
-	}) && fields(parameter, func(x field) {
+	}) && forEachField(parameter, func(x field) {
 		switch x.number {
 		case 1:
-			x.take(&typeURL)
+			x.setBytes(&typeURL)
 		case 2:
-			x.take(&value)
+			x.setBytes(&value)
 		}
 	})
-	t.kind = contractType(kind)
+	tx.kind = contractType(kind)
 
-	want, known := typeURLs[t.kind]
-	if !ok || !known || !sameMessage(string(typeURL), want) || !t.readContract(value) {
+	want, known := typeURLs[tx.kind]
+	if !ok || !known || !sameMessage(string(typeURL), want) || !tx.readContract(value) {
 		return nil, false
 	}
 
-	return t, true
+	return tx, true
 }
 
 // readContract reads the message in a contract's parameter.
 func (t *transaction) readContract(value []byte) bool {
 	var owner, to []byte
 
-	ok := fields(value, func(x field) {
+	ok := forEachField(value, func(x field) {
 		switch x.number {
 		case 1:
-			x.take(&owner)
+			x.setBytes(&owner)
 		case 2:
-			x.take(&to)
+			x.setBytes(&to)
 		case 3:
-			x.takeInt(&t.amount)
+			x.setInt(&t.amount)
 		case 4:
 			if t.kind == triggerContract {
-				x.take(&t.data)
+				x.setBytes(&t.data)
 			}
 		}
 	})
 
 	var ok1, ok2 bool
 
-	t.owner, ok1 = prefixed(owner)
-	t.to, ok2 = prefixed(to)
+	t.owner, ok1 = addressFromBytes(owner)
+	t.to, ok2 = addressFromBytes(to)
 
 	return ok && ok1 && ok2 && t.amount >= 0
 }
@@ -251,29 +251,29 @@ func (t *transaction) readContract(value []byte) bool {
 // txID is the hash that names a transaction and that its owner signs: SHA-256 of raw_data.
 func txID(raw []byte) [32]byte { return sha256.Sum256(raw) }
 
-// signed puts the one signature beside raw_data: the message Transaction as nodes take it.
-func signed(raw, signature []byte) []byte {
+// encodeSigned puts the one signature beside raw_data: the message Transaction as nodes take it.
+func encodeSigned(raw, signature []byte) []byte {
 	return appendBytes(appendBytes(nil, 1, raw), 2, signature)
 }
 
 // decodeSigned reads what signed writes and recovers who signed.
-func decodeSigned(b []byte) (t *transaction, raw []byte, signer address, err error) {
+func decodeSigned(b []byte) (tx *transaction, raw []byte, signer address, err error) {
 	var signature []byte
 
 	parts := 0
 
-	ok := fields(b, func(x field) {
+	ok := forEachField(b, func(x field) {
 		parts++
 
 		switch x.number {
 		case 1:
-			x.take(&raw)
+			x.setBytes(&raw)
 		case 2:
-			x.take(&signature)
+			x.setBytes(&signature)
 		}
 	})
 	if ok = ok && parts == 2; ok {
-		t, ok = decodeTransaction(raw)
+		tx, ok = decodeTransaction(raw)
 	}
 
 	if !ok {
@@ -285,7 +285,7 @@ func decodeSigned(b []byte) (t *transaction, raw []byte, signer address, err err
 		return nil, nil, signer, malformed("the signature is not one of secp256k1 in its lower half")
 	}
 
-	return t, raw, signer, nil
+	return tx, raw, signer, nil
 }
 
 // signatureLength is that of r, s and a recovery byte.
@@ -332,9 +332,9 @@ func malformed(what string) error {
 // BandwidthProcessor.consume.
 const resultSize = 64
 
-// bandwidth is how many bytes of bandwidth a transaction takes once it is signed.
-func bandwidth(raw []byte) uint64 {
-	return uint64(len(signed(raw, make([]byte, signatureLength)))) + resultSize
+// bandwidthOf is how many bytes of bandwidth a transaction takes once it is signed.
+func bandwidthOf(raw []byte) uint64 {
+	return uint64(len(encodeSigned(raw, make([]byte, signatureLength)))) + resultSize
 }
 
 // millis converts between times and the milliseconds of transactions and blocks; ok is false for a

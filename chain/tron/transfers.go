@@ -18,33 +18,33 @@ var transferSelector = [4]byte{0xa9, 0x05, 0x9c, 0xbb}
 // firstInternal is the index of the first internal transfer; see chain.Transfer.
 const firstInternal = 1 << 20
 
-// flow is one change of balances. A burnt fee has no receiver.
-type flow struct {
+// balanceChange is one change of balances. A burnt fee has no receiver.
+type balanceChange struct {
 	assetID  string
 	from, to address
 	burnt    bool
 	amount   chain.Amount
 }
 
-// moved returns what a transaction moved of enabled assets, in chain order, and what it did to
+// transfersOf returns what a transaction moved of enabled assets, in chain order, and what it did to
 // balances. Index 0 is its own value, 1+k the k-th log of its receipt, 2^20+k its k-th internal
 // transfer of coin. What a token's transfer returned counts for nothing: USDT's returns false when
 // it has succeeded. A failed transaction moved nothing and burnt its fee.
-func (d *Driver) moved(e *endpoint, b body, i *infoJSON) ([]chain.Transfer, []flow, error) {
-	fee, err := i.fee(e)
+func (d *Driver) transfersOf(e *endpoint, tx blockTx, info *infoJSON) ([]chain.Transfer, []balanceChange, error) {
+	fee, err := info.fee(e)
 	if err != nil {
 		return nil, nil, err
 	}
 
 	var (
 		transfers []chain.Transfer
-		flows     []flow
+		flows     []balanceChange
 	)
-	if b.tx != nil && !fee.IsZero() {
-		flows = append(flows, flow{assetID: d.native.ID, from: b.tx.owner, burnt: true, amount: fee})
+	if tx.tx != nil && !fee.IsZero() {
+		flows = append(flows, balanceChange{assetID: d.native.ID, from: tx.tx.owner, burnt: true, amount: fee})
 	}
 
-	if i.failed() {
+	if info.failed() {
 		return nil, flows, nil
 	}
 
@@ -53,10 +53,10 @@ func (d *Driver) moved(e *endpoint, b body, i *infoJSON) ([]chain.Transfer, []fl
 			return
 		}
 
-		flows = append(flows, flow{assetID: assetID, from: from, to: to, amount: amount})
+		flows = append(flows, balanceChange{assetID: assetID, from: from, to: to, amount: amount})
 		if !chain.MaxTransfer.Less(amount) {
 			transfers = append(transfers, chain.Transfer{
-				TxHash:  b.hash,
+				TxHash:  tx.hash,
 				Index:   index,
 				From:    canonical(from),
 				To:      canonical(to),
@@ -65,20 +65,20 @@ func (d *Driver) moved(e *endpoint, b body, i *infoJSON) ([]chain.Transfer, []fl
 			})
 		}
 	}
-	if b.tx != nil {
-		add(0, b.tx.owner, b.tx.to, d.native.ID, chain.Units(uint64(b.tx.amount)))
+	if tx.tx != nil {
+		add(0, tx.tx.owner, tx.tx.to, d.native.ID, chain.Units(uint64(tx.tx.amount)))
 	}
 
-	for k := range i.Logs {
-		if from, to, asset, amount, ok := d.tokenTransfer(&i.Logs[k]); ok {
+	for k := range info.Logs {
+		if from, to, asset, amount, ok := d.tokenTransfer(&info.Logs[k]); ok {
 			add(uint32(k)+1, from, to, asset.ID, amount)
 		}
 	}
 
 	k := uint32(0)
 
-	for n := range i.Internal {
-		from, to, amount, ok, err := i.Internal[n].transfer(e, b.hash)
+	for n := range info.Internal {
+		from, to, amount, ok, err := info.Internal[n].transfer(e, tx.hash)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -92,18 +92,18 @@ func (d *Driver) moved(e *endpoint, b body, i *infoJSON) ([]chain.Transfer, []fl
 	return transfers, flows, nil
 }
 
-// movingNotes are the internal transactions that carry coin. Nodes may list others (votes, stakes)
+// transferNotes are the internal transactions that carry coin. Nodes may list others (votes, stakes)
 // or not, by their configuration: those must not shift the index. Source: java-tron,
 // TransactionUtil.buildTransactionInfoInstance.
-var movingNotes = map[string]bool{"call": true, "create": true, "suicide": true}
+var transferNotes = map[string]bool{"call": true, "create": true, "suicide": true}
 
 // transfer reads an internal transaction; ok is false for one that moved no coin.
-func (i *internal) transfer(
+func (i *internalTx) transfer(
 	e *endpoint,
 	hash string,
 ) (from, to address, amount chain.Amount, ok bool, err error) {
 	note, noteErr := hex.DecodeString(i.Note)
-	if i.Rejected || noteErr != nil || !movingNotes[string(note)] {
+	if i.Rejected || noteErr != nil || !transferNotes[string(note)] {
 		return
 	}
 
@@ -185,20 +185,20 @@ func addressWord(word []byte) (address, bool) {
 	return address(word[12:32]), true
 }
 
-// foreseen returns what a waiting transaction will move if it succeeds: its own value, or the
+// pendingTransfers returns what a waiting transaction will move if it succeeds: its own value, or the
 // amount of a plain token transfer, whose event is the first log of every token that logs nothing
 // else before it.
-func (d *Driver) foreseen(b body) []chain.Transfer {
-	if b.tx == nil {
+func (d *Driver) pendingTransfers(tx blockTx) []chain.Transfer {
+	if tx.tx == nil {
 		return nil
 	}
 
 	t := chain.Transfer{
-		TxHash:  b.hash,
-		From:    canonical(b.tx.owner),
-		To:      canonical(b.tx.to),
+		TxHash:  tx.hash,
+		From:    canonical(tx.tx.owner),
+		To:      canonical(tx.tx.to),
 		AssetID: d.native.ID,
-		Amount:  chain.Units(uint64(b.tx.amount)),
+		Amount:  chain.Units(uint64(tx.tx.amount)),
 	}
 
 	var out []chain.Transfer
@@ -206,9 +206,9 @@ func (d *Driver) foreseen(b body) []chain.Transfer {
 		out = append(out, t)
 	}
 
-	if asset, ok := d.tokens[b.tx.to]; ok {
+	if asset, ok := d.tokens[tx.tx.to]; ok {
 		if to, value, ok := parseTransferInput(
-			b.tx.data,
+			tx.tx.data,
 		); ok && !value.IsZero() &&
 			!chain.MaxTransfer.Less(value) {
 			t.Index, t.To, t.AssetID, t.Amount = 1, canonical(to), asset.ID, value

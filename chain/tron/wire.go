@@ -50,7 +50,7 @@ type infoJSON struct {
 	Result      string      `json:"result"`
 	Receipt     receiptJSON `json:"receipt"`
 	Logs        []logJSON   `json:"log"`
-	Internal    []internal  `json:"internal_transactions"`
+	Internal    []internalTx  `json:"internal_transactions"`
 }
 
 type receiptJSON struct {
@@ -63,8 +63,8 @@ type logJSON struct {
 	Data    string   `json:"data"`
 }
 
-// internal is a call that a contract made.
-type internal struct {
+// internalTx is a call that a contract made.
+type internalTx struct {
 	Caller string `json:"caller_address"`
 	To     string `json:"transferTo_address"`
 	Values []struct {
@@ -75,10 +75,10 @@ type internal struct {
 	Rejected bool   `json:"rejected"`
 }
 
-// noTransactions is the transaction root of an empty block. Source: java-tron, BlockCapsule.calcMerkleRoot.
-var noTransactions = strings.Repeat("0", 64)
+// emptyTxRoot is the transaction root of an empty block. Source: java-tron, BlockCapsule.calcMerkleRoot.
+var emptyTxRoot = strings.Repeat("0", 64)
 
-func isHex(s string, digits int) bool {
+func isLowerHex(s string, digits int) bool {
 	if len(s) != digits {
 		return false
 	}
@@ -98,19 +98,19 @@ func (b *blockJSON) ref(e *endpoint) (chain.Ref, error) {
 	h := &b.Header.Raw
 
 	at, ok := millis(h.Timestamp)
-	if !ok || h.Number < 0 || !heightIn(b.BlockID, uint64(h.Number)) {
+	if !ok || h.Number < 0 || !hasHeight(b.BlockID, uint64(h.Number)) {
 		return chain.Ref{}, e.Garbled("a block whose id, height or time does not fit together")
 	}
 
-	if h.Number > 0 && !heightIn(h.Parent, uint64(h.Number)-1) {
+	if h.Number > 0 && !hasHeight(h.Parent, uint64(h.Number)-1) {
 		return chain.Ref{}, e.Garbled("block %d without a parent of the height before it", h.Number)
 	}
 
 	return chain.Ref{Height: uint64(h.Number), Hash: b.BlockID, Time: at}, nil
 }
 
-func heightIn(id string, height uint64) bool {
-	if !isHex(id, 64) {
+func hasHeight(id string, height uint64) bool {
+	if !isLowerHex(id, 64) {
 		return false
 	}
 
@@ -119,32 +119,32 @@ func heightIn(id string, height uint64) bool {
 	return err == nil && common.BytesToHash(raw).Big().Uint64() == height
 }
 
-// body is a transaction of a block as its bytes say it.
-type body struct {
+// blockTx is a transaction of a block as its bytes say it.
+type blockTx struct {
 	hash string
 	raw  []byte
 	// tx is nil where the bytes are of a kind that this package does not read.
 	tx *transaction
 }
 
-// read checks that the bytes are those that the id names.
-func (t *txJSON) read(e *endpoint) (body, error) {
+// parse checks that the bytes are those that the id names.
+func (t *txJSON) parse(e *endpoint) (blockTx, error) {
 	raw, err := hex.DecodeString(t.RawDataHex)
 	if err != nil || len(raw) == 0 {
-		return body{}, e.Garbled("transaction %s without its bytes", e.Clean(t.TxID))
+		return blockTx{}, e.Garbled("transaction %s without its bytes", e.Clean(t.TxID))
 	}
 
 	id := txID(raw)
 	if hash := hex.EncodeToString(id[:]); hash != t.TxID {
-		return body{}, e.Garbled("transaction %s has bytes whose id is %s", e.Clean(t.TxID), hash)
+		return blockTx{}, e.Garbled("transaction %s has bytes whose id is %s", e.Clean(t.TxID), hash)
 	}
 
-	b := body{hash: t.TxID, raw: raw}
-	if tx, ok := decodeTransaction(raw); ok {
-		b.tx = tx
+	parsed := blockTx{hash: t.TxID, raw: raw}
+	if decoded, ok := decodeTransaction(raw); ok {
+		parsed.tx = decoded
 	}
 
-	return b, nil
+	return parsed, nil
 }
 
 // failed says that the execution of a transaction failed. Source: the TRON documentation of
@@ -164,13 +164,13 @@ func (i *infoJSON) fee(e *endpoint) (chain.Amount, error) {
 }
 
 // check makes sure that the receipt is that of the transaction in the block.
-func (i *infoJSON) check(e *endpoint, b body, height uint64) error {
-	if i.ID != b.hash || i.BlockNumber < 0 || uint64(i.BlockNumber) != height {
-		return e.Garbled("the receipt of transaction %s is missing or another's", b.hash)
+func (i *infoJSON) check(e *endpoint, tx blockTx, height uint64) error {
+	if i.ID != tx.hash || i.BlockNumber < 0 || uint64(i.BlockNumber) != height {
+		return e.Garbled("the receipt of transaction %s is missing or another's", tx.hash)
 	}
 
-	if b.tx != nil && b.tx.kind == triggerContract && i.Receipt.Result == "" {
-		return e.Garbled("the receipt of call %s has no result", b.hash)
+	if tx.tx != nil && tx.tx.kind == triggerContract && i.Receipt.Result == "" {
+		return e.Garbled("the receipt of call %s has no result", tx.hash)
 	}
 
 	return nil
