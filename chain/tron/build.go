@@ -101,7 +101,7 @@ func (d *Driver) build(order chain.Order, payment paymentParams, quote feeQuote,
 
 // feeLimit chooses the fee limit: at most what Order.MaxFee leaves beside the bandwidth, at least what
 // the call takes now.
-func (v feeQuote) feeLimit(order chain.Order, payment paymentParams) (limit uint64, maxFee chain.Amount, err error) {
+func (q feeQuote) feeLimit(order chain.Order, payment paymentParams) (limit uint64, maxFee chain.Amount, err error) {
 	tooDear := func(floor chain.Amount) error {
 		return fault.New(
 			fault.Limited, "fee_above_maximum",
@@ -111,7 +111,7 @@ func (v feeQuote) feeLimit(order chain.Order, payment paymentParams) (limit uint
 	}
 
 	if payment.contract == nil {
-		most := v.maxBandwidthFee(bandwidthOf(payment.draft(0).encode()))
+		most := q.maxBandwidthFee(bandwidthOf(payment.draft(0).encode()))
 		if order.MaxFee.Less(most) {
 			return 0, most, tooDear(most)
 		}
@@ -119,15 +119,15 @@ func (v feeQuote) feeLimit(order chain.Order, payment paymentParams) (limit uint
 		return 0, most, nil
 	}
 
-	most := v.maxBandwidthFee(bandwidthOf(payment.draft(maxPrice).encode()))
-	floor := v.energyCost()
+	most := q.maxBandwidthFee(bandwidthOf(payment.draft(maxPrice).encode()))
+	floor := q.energyCost()
 
-	highest := chain.Min(chain.Units(v.prices.feeLimit), order.MaxFee.SubFloor(most))
+	highest := chain.Min(chain.Units(q.params.feeLimit), order.MaxFee.SubFloor(most))
 	if highest.Less(floor) || order.MaxFee.Less(most) {
 		return 0, most, tooDear(most.Add(floor))
 	}
 
-	chosen := chain.Min(v.energyFeeLimit(), highest)
+	chosen := chain.Min(q.energyFeeLimit(), highest)
 	limit, _ = chosen.Uint64()
 
 	return limit, most.Add(chosen), nil
@@ -136,8 +136,8 @@ func (v feeQuote) feeLimit(order chain.Order, payment paymentParams) (limit uint
 // amountAfterFee is what a transfer of TRX can pay when its fee comes out of its amount. The fee is that
 // of the smaller amount's size; where that is a byte shorter just because of it, the price of that
 // byte stays behind.
-func (v feeQuote) amountAfterFee(payment paymentParams) (chain.Amount, error) {
-	fee := chain.Max(v.bandwidthFee(bandwidthOf(payment.draft(0).encode())), chain.Units(1))
+func (q feeQuote) amountAfterFee(payment paymentParams) (chain.Amount, error) {
+	fee := chain.Max(q.bandwidthFee(bandwidthOf(payment.draft(0).encode())), chain.Units(1))
 	if payment.amount.Cmp(fee) <= 0 {
 		return payment.amount, fault.New(
 			fault.State, "insufficient_funds",
@@ -149,11 +149,11 @@ func (v feeQuote) amountAfterFee(payment paymentParams) (chain.Amount, error) {
 	smaller := payment
 
 	smaller.amount = payment.amount.Sub(fee)
-	if again := v.bandwidthFee(bandwidthOf(smaller.draft(0).encode())); again.Less(fee) && !again.IsZero() {
+	if again := q.bandwidthFee(bandwidthOf(smaller.draft(0).encode())); again.Less(fee) && !again.IsZero() {
 		exact := smaller
 
 		exact.amount = payment.amount.Sub(again)
-		if v.bandwidthFee(bandwidthOf(exact.draft(0).encode())) == again {
+		if q.bandwidthFee(bandwidthOf(exact.draft(0).encode())) == again {
 			return exact.amount, nil
 		}
 	}

@@ -87,12 +87,12 @@ func decodeMessage(message string) string {
 }
 
 // uint256 is the one uint256 that a view function returned; ok is false for anything else.
-func (c callResult) uint256() (chain.Amount, bool) {
-	if c.reverted || len(c.result) != 32 {
+func (r callResult) uint256() (chain.Amount, bool) {
+	if r.reverted || len(r.result) != 32 {
 		return chain.Amount{}, false
 	}
 
-	n, err := chain.AmountFromBytes(c.result)
+	n, err := chain.AmountFromBytes(r.result)
 
 	return n, err == nil
 }

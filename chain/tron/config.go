@@ -77,7 +77,7 @@ func New(c Config) (*Driver, error) {
 		maxBlocks: c.MaxBlocks,
 		validity:  c.Validity,
 		now:       c.Now,
-		blocks:   newBlockCache(blockCacheSize),
+		blocks:    newBlockCache(blockCacheSize),
 	}
 
 	tokens, err := canonicalTokens(append(append([]chain.Asset{}, c.Network.Assets...), c.Tokens...))

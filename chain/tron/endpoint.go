@@ -13,15 +13,18 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
 
-// service is one of a node's two interfaces.
+// service is one of a node's two HTTP services.
 type service string
 
-// The sides: everything the node has taken in, its pool's effects included; and the state at its
+// The services: full serves the newest block, with the effects of the node's pool; solidified serves the
 // newest solidified block.
 const (
 	full       service = "/wallet/"
 	solidified service = "/walletsolidity/"
 )
+
+// refused is the failure kind of a node that answers with an error.
+const refused failover.Kind = "refused"
 
 // endpoint is one node.
 type endpoint struct {
@@ -30,10 +33,11 @@ type endpoint struct {
 	apiKey  string
 	client  *http.Client
 	timeout time.Duration
-	limit   int64
+	limit   int64         // bytes of a response body
 	slots   chan struct{} // requests in flight
 }
 
+// newEndpoint returns the endpoint of a node. A URL of another form is fault.Invalid (config_invalid).
 func newEndpoint(n Node, c Config) (*endpoint, error) {
 	u, err := checkURL(n.URL)
 	if err != nil {
@@ -64,9 +68,8 @@ func newEndpoint(n Node, c Config) (*endpoint, error) {
 	}, nil
 }
 
-// post makes one request and decodes the answer into v. It reports whether there was anything in
-// it: a node answers {} for what it does not have. An error is a *failover.Failure or that of the
-// context.
+// post makes one request and decodes the answer into v. found is false for the answer {}, which nodes give
+// for what they do not have. An error is a *failover.Failure or that of the context.
 func (e *endpoint) post(ctx context.Context, s service, method string, request, v any) (found bool, err error) {
 	select {
 	case e.slots <- struct{}{}:
@@ -99,7 +102,7 @@ func (e *endpoint) post(ctx context.Context, s service, method string, request, 
 	return true, nil
 }
 
-// do sends a request and returns the body of a good answer.
+// do sends a request and returns the body of an answer with status 200.
 func (e *endpoint) do(ctx context.Context, s service, method string, request any) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
@@ -142,8 +145,8 @@ func (e *endpoint) do(ctx context.Context, s service, method string, request any
 	return bytes.TrimSpace(body), nil
 }
 
-// httpError turns an HTTP status into a failure, and hears Retry-After. TronGrid answers 429, and 403
-// while it holds a key back for asking too often.
+// httpError returns the failure for an HTTP status and notes Retry-After. TronGrid answers 429, and 403 while
+// it blocks a key for too many requests.
 func (e *endpoint) httpError(method string, answer *http.Response, body []byte) error {
 	kind := failover.Unreachable
 
@@ -157,11 +160,11 @@ func (e *endpoint) httpError(method string, answer *http.Response, body []byte) 
 	return e.Fail(kind, "%s: HTTP status %d %s", method, answer.StatusCode, e.Clean(string(body)))
 }
 
-// overloadedMessage is what java-tron's own rate limiter says; it has no code for it. Source:
-// RateLimiterServlet, as the TRON documentation catalogues it (HTTP_RATE_LIMITED).
+// overloadedMessage is the message of java-tron's rate limiter, which has no code. Source: java-tron,
+// RateLimiterServlet; TRON documentation, HTTP_RATE_LIMITED.
 const overloadedMessage = "lack of computing resources"
 
-// nodeError reads an error that came with status 200: {"Error": "<class> : <message>"}.
+// nodeError returns the error in an answer with status 200: {"Error": "<class> : <message>"}.
 func (e *endpoint) nodeError(method string, body []byte) error {
 	if len(body) == 0 || body[0] != '{' {
 		return nil
@@ -171,7 +174,7 @@ func (e *endpoint) nodeError(method string, body []byte) error {
 		Error *string `json:"Error"`
 	}
 	if err := json.Unmarshal(body, &answer); err != nil || answer.Error == nil {
-		return nil // what does not fit is found where the answer is decoded
+		return nil // other forms fail where the answer is decoded
 	}
 
 	if strings.Contains(*answer.Error, overloadedMessage) {

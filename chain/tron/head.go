@@ -9,8 +9,8 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Head returns the newest block and the newest that is solidified. With several nodes, one that is
-// behind what was seen before is passed over while another is ahead.
+// Head returns the newest block and the newest solidified one. A node that is behind the highest tip seen is
+// passed over while another is not.
 func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
 	var best chain.Head
 
@@ -43,7 +43,7 @@ func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
 	return best, nil
 }
 
-// head reads one endpoint's head. The solidified block is asked for first: it can only be older than the tip.
+// head returns one endpoint's head. The solidified block is read first, so that it is never above the tip.
 func (e *endpoint) head(ctx context.Context) (chain.Head, error) {
 	final, err := e.latest(ctx, solidified)
 	if err != nil {
@@ -62,7 +62,7 @@ func (e *endpoint) head(ctx context.Context) (chain.Head, error) {
 	return chain.Head{Tip: tip, Final: final}, nil
 }
 
-// latest returns the newest block of one of the node's sides.
+// latest returns the newest block of one of the node's services.
 func (e *endpoint) latest(ctx context.Context, s service) (chain.Ref, error) {
 	var b blockJSON
 
@@ -83,7 +83,9 @@ func (e *endpoint) latest(ctx context.Context, s service) (chain.Ref, error) {
 	return ref, err
 }
 
-// RefAt returns the canonical block at a height.
+// RefAt returns the canonical block at a height. It errors:
+//   - fault.NotFound (block_unknown): the height is above the tip
+//   - fault.Stopped (node_pruned): every node has pruned it
 func (d *Driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 	var ref chain.Ref
 
@@ -98,6 +100,7 @@ func (d *Driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 	return ref, nil
 }
 
+// refAt returns the canonical block at a height at one endpoint.
 func (e *endpoint) refAt(ctx context.Context, height uint64) (chain.Ref, error) {
 	b, err := e.block(ctx, height)
 	if err != nil {
@@ -107,7 +110,7 @@ func (e *endpoint) refAt(ctx context.Context, height uint64) (chain.Ref, error) 
 	return b.ref(e)
 }
 
-// block reads the canonical block at a height.
+// block returns the canonical block at a height.
 func (e *endpoint) block(ctx context.Context, height uint64) (*blockJSON, error) {
 	var b blockJSON
 
@@ -128,11 +131,22 @@ func (e *endpoint) block(ctx context.Context, height uint64) (*blockJSON, error)
 	return &b, err
 }
 
-// youngDepth is how far below the tip a block may be missing because the node is still taking it
-// in, or because another of a provider's nodes answered; deeper, it was thrown away.
+// checkHeight returns failover.ErrLagging when the endpoint's newest block is below a height.
+func checkHeight(ctx context.Context, e *endpoint, height uint64) error {
+	tip, err := e.latest(ctx, full)
+	if err == nil && tip.Height < height {
+		err = failover.ErrLagging
+	}
+
+	return err
+}
+
+// youngDepth is the number of blocks below the tip where a missing block may still arrive, or be at another
+// node of the provider. Deeper, it was pruned.
 const youngDepth = 128
 
-// missingBlock says why the node does not have a block that it was asked for.
+// missingBlock returns the error for a block that the node does not have: failover.ErrLagging, ErrPruned or a
+// wrong answer.
 func (e *endpoint) missingBlock(ctx context.Context, height uint64) error {
 	if err := checkHeight(ctx, e, height); err != nil {
 		return err
@@ -145,7 +159,7 @@ func (e *endpoint) missingBlock(ctx context.Context, height uint64) error {
 	return failover.ErrPruned
 }
 
-// aboveTip translates failover.ErrLagging for a height that no node has reached.
+// aboveTip returns fault.NotFound (block_unknown) for failover.ErrLagging, other errors as they are.
 func aboveTip(err error, height uint64) error {
 	if errors.Is(err, failover.ErrLagging) {
 		return fault.New(fault.NotFound, "block_unknown", "block %d is above the tip", height)

@@ -103,8 +103,8 @@ func appendInt(b []byte, number protowire.Number, v int64) []byte {
 type field struct {
 	number protowire.Number
 	kind   protowire.Type
-	varint      uint64
-	bytes    []byte
+	varint uint64
+	bytes  []byte
 }
 
 // forEachField calls f with every field of a message in its order, and reports whether the bytes are a message.

@@ -69,13 +69,13 @@ func (d *Driver) transfersOf(e *endpoint, tx blockTx, info *infoJSON) ([]chain.T
 		add(0, tx.tx.owner, tx.tx.to, d.native.ID, chain.Units(uint64(tx.tx.amount)))
 	}
 
-	for k := range info.Logs {
-		if from, to, asset, amount, ok := d.tokenTransfer(&info.Logs[k]); ok {
-			add(uint32(k)+1, from, to, asset.ID, amount)
+	for index := range info.Logs {
+		if from, to, asset, amount, ok := d.tokenTransfer(&info.Logs[index]); ok {
+			add(uint32(index)+1, from, to, asset.ID, amount)
 		}
 	}
 
-	k := uint32(0)
+	index := uint32(0)
 
 	for n := range info.Internal {
 		from, to, amount, ok, err := info.Internal[n].transfer(e, tx.hash)
@@ -84,8 +84,8 @@ func (d *Driver) transfersOf(e *endpoint, tx blockTx, info *infoJSON) ([]chain.T
 		}
 
 		if ok {
-			add(firstInternal+k, from, to, d.native.ID, amount)
-			k++
+			add(firstInternal+index, from, to, d.native.ID, amount)
+			index++
 		}
 	}
 

@@ -44,13 +44,13 @@ type txJSON struct {
 }
 
 type infoJSON struct {
-	ID          string      `json:"id"`
-	Fee         int64       `json:"fee"`
-	BlockNumber int64       `json:"blockNumber"`
-	Result      string      `json:"result"`
-	Receipt     receiptJSON `json:"receipt"`
-	Logs        []logJSON   `json:"log"`
-	Internal    []internalTx  `json:"internal_transactions"`
+	ID          string       `json:"id"`
+	Fee         int64        `json:"fee"`
+	BlockNumber int64        `json:"blockNumber"`
+	Result      string       `json:"result"`
+	Receipt     receiptJSON  `json:"receipt"`
+	Logs        []logJSON    `json:"log"`
+	Internal    []internalTx `json:"internal_transactions"`
 }
 
 type receiptJSON struct {

@@ -45,8 +45,8 @@ func (d *Driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, er
 // scannedBlock is a block with all that it did to balances.
 type scannedBlock struct {
 	chain.Block
-	changes  []balanceChange
-	opaque []blockTx // transactions that move coin in ways this package does not follow, or that cannot be read
+	changes []balanceChange
+	opaque  []blockTx // transactions that move coin in ways this package does not follow, or that cannot be read
 }
 
 type limitRequest struct {
