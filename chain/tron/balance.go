@@ -10,22 +10,24 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// balanceOfSelector begins the input of balanceOf(address), decimalsSelector is that of decimals() (TIP-20).
+// balanceOfSelector begins the input of balanceOf(address), decimalsSelector that of decimals(). Source:
+// TIP-20.
 var (
 	balanceOfSelector = [4]byte{0x70, 0xa0, 0x82, 0x31}
 	decimalsSelector  = [4]byte{0x31, 0x3c, 0xe5, 0x67}
 )
 
-// maxBalanceDistance is how many blocks a balance is carried from the solidified one.
+// maxBalanceDistance is the largest distance in blocks between the solidified block and that of a balance.
 const maxBalanceDistance = 100
 
-// Balances returns the balance of each holding at the state after block at, in the order asked.
+// Balances returns the balance of each holding after block at, in the order asked, in base units.
 //
-// A node tells balances at its newest and at its solidified block only, and those at the newest
-// include what waits in its pool. So the balance is read at the solidified block, and what the
-// blocks between that one and at moved is added, or taken away where at is older. A block more than
-// 100 away, and a holder in a transaction in between that moves coin in ways this package does not
-// follow (staking, exchanges), are fault.Unavailable: for the latter until the block is solidified.
+// Nodes have balances only at their newest block, where they include its pool, and at the solidified one. So
+// the solidified balance is read, and changed by the blocks between that block and at. It errors:
+//   - fault.Unavailable (block_too_old): at is more than maxBalanceDistance blocks from the solidified one
+//   - fault.Unavailable (block_unknown): at is not in the node's chain
+//   - fault.Unavailable (balance_unreadable): a transaction in between may change the balance in a way that
+//     is not read (staking, exchanges), until its block is solidified
 func (d *Driver) Balances(
 	ctx context.Context,
 	at chain.Ref,
@@ -76,12 +78,14 @@ func (d *Driver) Balances(
 	return out, nil
 }
 
+// holding is an asset of an address.
 type holding struct {
 	owner address
 	asset chain.Asset
 }
 
-// solidBalances reads balances at the newest solidified block: again when that one moved on meanwhile.
+// solidBalances returns the balances at the newest solidified block. It reads them again when that block
+// changes meanwhile.
 func (d *Driver) solidBalances(
 	ctx context.Context,
 	e *endpoint,
@@ -118,7 +122,7 @@ func (d *Driver) solidBalances(
 	return chain.Ref{}, nil, e.Garbled("its solidified block changes faster than balances can be read at it")
 }
 
-// balanceOf reads what an address has at one of the node's sides.
+// balanceOf returns the balance of a holding at one of the node's services, in base units.
 func (e *endpoint) balanceOf(ctx context.Context, s service, holding holding) (chain.Amount, error) {
 	if holding.asset.Kind == chain.Native {
 		account, err := e.account(ctx, s, holding.owner)
@@ -133,8 +137,8 @@ func (e *endpoint) balanceOf(ctx context.Context, s service, holding holding) (c
 	return e.callUint256(ctx, s, holding.owner, contract, append(balanceOfSelector[:], addressArgument(holding.owner)...))
 }
 
-// rollBalances takes balances from the solidified block to another one along the blocks in between, which
-// must link the two.
+// rollBalances returns the balances at a block from those at the solidified one. The blocks in between must
+// link the two.
 func (d *Driver) rollBalances(
 	ctx context.Context,
 	e *endpoint,
@@ -190,7 +194,7 @@ func (d *Driver) rollBalances(
 	return out, nil
 }
 
-// blocksBetween reads the blocks above low up to high.
+// blocksBetween returns the blocks above low up to high.
 func (d *Driver) blocksBetween(ctx context.Context, e *endpoint, low, high chain.Ref) ([]*scannedBlock, error) {
 	var blocks []*scannedBlock
 
@@ -225,7 +229,7 @@ func notCanonical(low, high chain.Ref) error {
 	)
 }
 
-// change sums up what blocks did to a balance.
+// change returns what a holding received and spent in blocks, in base units.
 func (h holding) change(blocks []*scannedBlock) (in, out chain.Amount, err error) {
 	for _, b := range blocks {
 		for _, change := range b.changes {
@@ -269,13 +273,14 @@ func (h holding) change(blocks []*scannedBlock) (in, out chain.Amount, err error
 	return in, out, nil
 }
 
-// accountState is what is known of an account. One that does not exist holds nothing.
+// accountState is the state of an account; zero for one that does not exist.
 type accountState struct {
 	exists   bool
 	contract bool
-	balance  chain.Amount
+	balance  chain.Amount // sun
 }
 
+// account returns the state of an account at one of the node's services.
 func (e *endpoint) account(ctx context.Context, s service, a address) (accountState, error) {
 	var answer struct {
 		Address string `json:"address"`
@@ -302,10 +307,11 @@ func (e *endpoint) account(ctx context.Context, s service, a address) (accountSt
 	}, nil
 }
 
-// addressArgument is an address as an ABI word.
+// addressArgument returns an address as an ABI word.
 func addressArgument(a address) []byte { return append(make([]byte, 12), a[:]...) }
 
-// checkToken compares a token's decimals with what its contract says.
+// checkToken compares a token's decimals with those of its contract. A difference is fault.Stopped
+// (token_mismatch).
 func (d *Driver) checkToken(ctx context.Context, e *endpoint, contract address, asset chain.Asset) error {
 	call, err := e.simulate(ctx, full, contract, contract, decimalsSelector[:])
 	if err != nil {

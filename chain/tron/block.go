@@ -10,12 +10,9 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Blocks returns the canonical blocks of a range with every movement of an enabled asset, at most
-// Config.MaxBlocks of them.
-//
-// Every transaction must hash to its id and have a receipt of its block; a block that the node
-// serves without transactions though its header names some, and receipts that do not fit, are
-// fault.Unavailable.
+// Blocks returns canonical blocks with each transfer of an enabled asset, Config.MaxBlocks at most. They are
+// verified: a transaction must hash to its id and have a receipt of its block, and only a block with an empty
+// transaction root has no transactions. Other answers are fault.Unavailable.
 func (d *Driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, error) {
 	if to < from {
 		return nil, fault.New(fault.Invalid, "range_invalid", "the range from %d to %d is empty", from, to)
@@ -42,11 +39,12 @@ func (d *Driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, er
 	return out, nil
 }
 
-// scannedBlock is a block with all that it did to balances.
+// scannedBlock is a block with its balance changes.
 type scannedBlock struct {
 	chain.Block
 	changes []balanceChange
-	opaque  []blockTx // transactions that move coin in ways this package does not follow, or that cannot be read
+	// opaque are transactions that cannot be read, or that change balances in ways that are not read.
+	opaque []blockTx
 }
 
 type limitRequest struct {
@@ -54,7 +52,7 @@ type limitRequest struct {
 	End   uint64 `json:"endNum"` // exclusive
 }
 
-// readBlocks reads the blocks of a range of at most 100, up to the first that the node does not have or
+// readBlocks returns the blocks of a range of at most 100, up to the first that the node does not have or
 // that does not follow the one before it.
 func (d *Driver) readBlocks(ctx context.Context, e *endpoint, from, to uint64) ([]*scannedBlock, error) {
 	var list struct {
@@ -68,45 +66,20 @@ func (d *Driver) readBlocks(ctx context.Context, e *endpoint, from, to uint64) (
 		return nil, e.missingBlock(ctx, from)
 	}
 
-	var out []*scannedBlock
-
-	for i := range list.Blocks {
-		b := &list.Blocks[i]
-
-		ref, err := b.ref(e)
-		if err != nil {
-			return nil, err
-		}
-
-		switch next := from + uint64(i); {
-		case i == 0 && ref.Height > from:
-			return nil, e.missingBlock(ctx, from)
-		case ref.Height != next || ref.Height > to:
-			return nil, e.Garbled(
-				"asked for blocks %d to %d, it answered block %d in place of %d",
-				from, to, ref.Height, next,
-			)
-		// reorganised while reading: the next call starts on the new branch
-		case i > 0 && b.Header.Raw.Parent != out[i-1].Hash:
-			list.Blocks = list.Blocks[:i]
-		}
-
-		if i == len(list.Blocks) {
-			break
-		}
-
-		out = append(out, &scannedBlock{Block: chain.Block{Ref: ref, Parent: b.Header.Raw.Parent}})
+	linked, err := linkBlocks(ctx, e, list.Blocks, from, to)
+	if err != nil {
+		return nil, err
 	}
 
 	g, ctx := errgroup.WithContext(ctx)
-	for i := range list.Blocks {
+	for i := range linked {
 		g.Go(func() error {
-			if known := d.blocks.get(out[i].Hash); known != nil {
-				out[i] = known
+			if known := d.blocks.get(linked[i].Hash); known != nil {
+				linked[i] = known
 				return nil
 			}
 
-			return d.readTransactions(ctx, e, &list.Blocks[i], out[i])
+			return d.readTransactions(ctx, e, &list.Blocks[i], linked[i])
 		})
 	}
 
@@ -114,14 +87,49 @@ func (d *Driver) readBlocks(ctx context.Context, e *endpoint, from, to uint64) (
 		return nil, err
 	}
 
-	for _, b := range out {
-		d.blocks.put(b)
+	for _, block := range linked {
+		d.blocks.put(block)
 	}
 
-	return out, nil
+	return linked, nil
 }
 
-// readTransactions reads a block's receipts and says what its transactions moved.
+// linkBlocks returns the blocks of an answer without their transactions, up to the first that does not follow
+// its parent: the chain was reorganized meanwhile, and the next call reads the new branch.
+func linkBlocks(
+	ctx context.Context,
+	e *endpoint,
+	answer []blockJSON,
+	from, to uint64,
+) ([]*scannedBlock, error) {
+	var linked []*scannedBlock
+
+	for i := range answer {
+		ref, err := answer[i].ref(e)
+		if err != nil {
+			return nil, err
+		}
+
+		parent, next := answer[i].Header.Raw.Parent, from+uint64(i)
+		switch {
+		case i == 0 && ref.Height > from:
+			return nil, e.missingBlock(ctx, from)
+		case ref.Height != next || ref.Height > to:
+			return nil, e.Garbled(
+				"asked for blocks %d to %d, it answered block %d in place of %d",
+				from, to, ref.Height, next,
+			)
+		case i > 0 && parent != linked[i-1].Hash:
+			return linked, nil
+		}
+
+		linked = append(linked, &scannedBlock{Block: chain.Block{Ref: ref, Parent: parent}})
+	}
+
+	return linked, nil
+}
+
+// readTransactions adds to a block its transfers and balance changes, from its transactions and receipts.
 func (d *Driver) readTransactions(ctx context.Context, e *endpoint, b *blockJSON, out *scannedBlock) error {
 	if len(b.Transactions) == 0 {
 		if b.Header.Raw.TxRoot != emptyTxRoot {
@@ -168,7 +176,7 @@ func (d *Driver) readTransactions(ctx context.Context, e *endpoint, b *blockJSON
 	return nil
 }
 
-// receipts reads the receipts of a block, by the ids of their transactions.
+// receipts returns the receipts of a block by transaction id.
 func (e *endpoint) receipts(ctx context.Context, height uint64) (map[string]*infoJSON, error) {
 	var list []infoJSON
 	if _, err := e.post(ctx, full, "gettransactioninfobyblocknum", numRequest{height}, &list); err != nil {
@@ -183,11 +191,11 @@ func (e *endpoint) receipts(ctx context.Context, height uint64) (map[string]*inf
 	return infos, nil
 }
 
-// blockCacheSize is how many scanned blocks are kept: those above the solidified one are needed again
+// blockCacheSize is the number of scanned blocks in the cache: those above the solidified one are read again
 // for balances.
 const blockCacheSize = 128
 
-// blockCache remembers scanned blocks by their id, the newest ones only. What it holds is true for ever.
+// blockCache stores the newest scanned blocks by id.
 type blockCache struct {
 	mu    sync.Mutex
 	byID  map[string]*scannedBlock

@@ -7,21 +7,23 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
+// callRequest is a request of triggerconstantcontract.
 type callRequest struct {
 	Owner    string `json:"owner_address"`
 	Contract string `json:"contract_address"`
 	Data     string `json:"data"`
 }
 
-// callResult is what a call would do at the state that the node was asked at.
+// callResult is the result of a simulated call.
 type callResult struct {
-	// reverted says that the contract refused the call, or that there is no such contract.
+	// reverted means that the contract reverted, or does not exist.
 	reverted bool
 	result   []byte
-	energy   uint64
+	// energy is the energy that the call uses.
+	energy uint64
 }
 
-// maxEnergy bounds an energy figure that is believed.
+// maxEnergy bounds the energy that a node may report.
 const maxEnergy = 1 << 40
 
 // simulate runs a call without a transaction (triggerconstantcontract).
@@ -77,7 +79,7 @@ func (e *endpoint) simulate(
 	return call, nil
 }
 
-// decodeMessage reads a message that nodes write as the hex of its text.
+// decodeMessage returns a message that nodes may write as the hex of its text.
 func decodeMessage(message string) string {
 	if text, err := hex.DecodeString(message); err == nil {
 		return string(text)
@@ -86,7 +88,7 @@ func decodeMessage(message string) string {
 	return message
 }
 
-// uint256 is the one uint256 that a view function returned; ok is false for anything else.
+// uint256 returns the one uint256 that a view function returned; ok is false for other results.
 func (r callResult) uint256() (chain.Amount, bool) {
 	if r.reverted || len(r.result) != 32 {
 		return chain.Amount{}, false

@@ -8,8 +8,9 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Transaction looks a transaction up in chain and pool. Something that is no transaction hash is
-// fault.Invalid.
+// Transaction returns a transaction of the pool or of a canonical block. It errors:
+//   - fault.Invalid (tx_hash_invalid): the text is no transaction hash
+//   - fault.NotFound (transaction_unknown): neither pool nor chain has it
 func (d *Driver) Transaction(ctx context.Context, hash string) (chain.Found, error) {
 	id, err := parseTxID(hash)
 	if err != nil {
@@ -45,16 +46,17 @@ func (d *Driver) Transaction(ctx context.Context, hash string) (chain.Found, err
 	return found, nil
 }
 
-// txLookup is where one transaction was seen: nowhere (no tx), waiting (no info), or in a block.
+// txLookup is a node's answer about a transaction: no tx where the node does not have it, no info while it is
+// pending.
 type txLookup struct {
 	tx    *blockTx
 	info  *infoJSON
 	block chain.Ref
 }
 
-// lookUp looks a transaction up at one endpoint. A receipt names no block id, so it counts only when
-// the canonical block of its height holds the transaction. Of a transaction that waits the node
-// shows the bytes and has no receipt: java-tron keeps it in the same store while it does.
+// lookUp returns a transaction at one endpoint. A receipt names no block id, so it counts only when the
+// canonical block of its height has the transaction. A pending transaction has bytes and no receipt: java-tron
+// keeps it in the same store.
 func (e *endpoint) lookUp(ctx context.Context, id [32]byte) (txLookup, error) {
 	hash := hex.EncodeToString(id[:])
 
@@ -85,7 +87,7 @@ func (e *endpoint) lookUp(ctx context.Context, id [32]byte) (txLookup, error) {
 	return txLookup{tx: &parsed}, err
 }
 
-// includedTx finds a transaction in the block that its receipt names.
+// includedTx returns a transaction from the block that its receipt names.
 func (e *endpoint) includedTx(ctx context.Context, hash string, info *infoJSON) (txLookup, error) {
 	if info.BlockNumber <= 0 {
 		return txLookup{}, e.Garbled("the receipt of transaction %s names no block", hash)

@@ -9,18 +9,16 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// PlanRelease plans the steps that are still to be done.
+// PlanRelease returns the remaining steps of a release.
 //
-// A native deposit pays for itself: a transaction with the platform fee when there is one, then a
-// sweep of all that is left of the deposit. A token deposit is paid for by the master wallet: the
-// TRX that the deposit address lacks, the platform fee, then the tokens. What energy costs is
-// simulated, so that the sum of the steps' fees is what the release burns, the activation of the
-// deposit's account by its first TRX included. Other money at the address, which may be somebody's
-// deposit, is never counted on: a native release moves Amount less Spent, a token release has
-// Residue for its fee.
+// A native deposit pays its own fees: first the platform fee, if any, then a sweep of the remainder. For a
+// token deposit the master wallet pays: it tops up the TRX that the deposit address lacks, pays the platform
+// fee, and then the tokens are swept. Energy is simulated, so that the sum of the steps' fees is the burn of
+// the release, the activation of the deposit's account included.
 //
-// Beyond what chain.Sweeper says, an address that holds less than its deposits explain is
-// fault.State with code funds_missing.
+// Other money at the address may be another deposit and is not used. A native release moves Amount less
+// Spent; a token release has Residue for its fee. Beside the errors of chain.Sweeper, an address that holds
+// less than its deposits is fault.State (funds_missing).
 func (d *Driver) PlanRelease(ctx context.Context, release chain.Release) ([]chain.ReleaseStep, error) {
 	if slices.Contains(release.Done, chain.StepSweep) {
 		return nil, nil
@@ -52,6 +50,7 @@ func (d *Driver) PlanRelease(ctx context.Context, release chain.Release) ([]chai
 	return steps, nil
 }
 
+// planNative returns the steps of a native release.
 func (d *Driver) planNative(ctx context.Context, e *endpoint, release chain.Release) ([]chain.ReleaseStep, error) {
 	left := release.Amount.SubFloor(release.Spent)
 	if left.IsZero() {
@@ -77,8 +76,8 @@ func (d *Driver) planNative(ctx context.Context, e *endpoint, release chain.Rele
 		if err != nil {
 			return nil, err
 		}
-		// What the fee step may cost at most is kept from the sweep; planned again after it, the
-		// sweep gets the rest.
+
+		// The fee step's MaxFee is deducted from the sweep. The plan after the fee step adds what is not burnt.
 		if left.SubFloor(release.Fee).Cmp(fee.Order.MaxFee) <= 0 {
 			return nil, uneconomic(release)
 		}
@@ -97,6 +96,7 @@ func (d *Driver) planNative(ctx context.Context, e *endpoint, release chain.Rele
 	return append(steps, sweep), nil
 }
 
+// planToken returns the steps of a token release.
 func (d *Driver) planToken(
 	ctx context.Context,
 	e *endpoint,
@@ -119,10 +119,9 @@ func (d *Driver) planToken(
 	}
 
 	toppedUp := slices.Contains(release.Done, chain.StepTopUp)
-	if missing := sweep.Order.MaxFee.SubFloor(
-		coin,
-	); !missing.IsZero() &&
-		(!toppedUp || coin.Less(sweep.NetworkFee)) {
+	missing := sweep.Order.MaxFee.SubFloor(coin)
+
+	if !missing.IsZero() && (!toppedUp || coin.Less(sweep.NetworkFee)) {
 		step, err := d.planStep(ctx, e, release, chain.StepTopUp, chain.Order{
 			From:    release.Master,
 			Outputs: []chain.Output{{To: release.Deposit.Address, AssetID: d.native.ID, Amount: missing}},
@@ -150,8 +149,8 @@ func (d *Driver) planToken(
 	return append(steps, sweep), nil
 }
 
-// spendableTRX is the TRX that a token sweep may burn: the residue, as far as it is really there; after a
-// top-up, which no deposit explains either, all that the address holds.
+// spendableTRX returns the sun that a token sweep may burn: the residue as far as the address holds it, or
+// after a top-up the whole balance.
 func (d *Driver) spendableTRX(ctx context.Context, e *endpoint, release chain.Release) (chain.Amount, error) {
 	deposit, err := parseAddress(string(release.Deposit.Address))
 	if err != nil {
@@ -166,7 +165,7 @@ func (d *Driver) spendableTRX(ctx context.Context, e *endpoint, release chain.Re
 	return chain.Min(account.balance, release.Residue), nil
 }
 
-// planStep completes a step with what it will cost and may cost at most.
+// planStep returns a step with its expected and its largest fee.
 func (d *Driver) planStep(
 	ctx context.Context,
 	e *endpoint,
@@ -180,7 +179,8 @@ func (d *Driver) planStep(
 	if err != nil {
 		return step, notReleasable(err, release, kind)
 	}
-	// planned also while the master wallet cannot pay for it yet
+
+	// Steps of the master wallet are planned before it is funded.
 	payment.fundedLater = order.From.Address == release.Master.Address
 
 	quote, err := d.quote(ctx, e, payment)

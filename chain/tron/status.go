@@ -8,14 +8,12 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
 
-// Status looks one attempt up.
+// Status returns the state of a transaction of ours.
 //
-// Dead (expired) takes a proof: a solidified block at or after the transaction's expiration, and
-// afterwards no configured node that knows the transaction, neither among everything it has nor
-// among what is solidified. A block takes a transaction only while the block before it is older
-// than the expiration, so that no later block can hold it. All nodes have to say so, since one may
-// have thrown old transactions away, and a wrong proof of death would be paid twice; one that does
-// not answer makes the call fault.Unavailable.
+// A transaction is dead (expired) when a solidified block is at or past its expiration and afterwards no
+// configured node has it, in its pool, chain or solidified store. A block includes only transactions that
+// expire after its parent, so no later block can include it. All nodes must agree, since one may have pruned:
+// a wrong proof would pay twice. A node without an answer makes the call fault.Unavailable.
 func (d *Driver) Status(ctx context.Context, signed chain.Signed) (chain.TxStatus, error) {
 	id, err := parseTxID(signed.TxHash)
 	if err != nil {
@@ -56,9 +54,8 @@ func (d *Driver) Status(ctx context.Context, signed chain.Signed) (chain.TxStatu
 	return chain.TxStatus{State: chain.TxDead, Death: chain.DeathExpired}, nil
 }
 
-// statusAt is one node's view. over says that a solidified block of it is past the expiration and
-// that it does not know the transaction. The solidified block is read before the transaction is
-// looked up.
+// statusAt returns the state at one node. expired means that a solidified block of it is past the expiration
+// and that it does not have the transaction. The solidified block is read before the transaction.
 func (d *Driver) statusAt(
 	ctx context.Context,
 	e *endpoint,
@@ -104,13 +101,13 @@ func (d *Driver) statusAt(
 	return status, false, err
 }
 
-// solidified reports whether the node has a transaction among what is solidified.
+// solidified reports whether the node's solidified store has a transaction.
 func (e *endpoint) solidified(ctx context.Context, id [32]byte) (bool, error) {
 	var tx txJSON
 	return e.post(ctx, solidified, "gettransactionbyid", valueRequest{hex.EncodeToString(id[:])}, &tx)
 }
 
-// finalHeight is the newest height that the network's rule calls final; ok is false while there is none.
+// finalHeight returns the newest final height by the network's rule; ok is false while there is none.
 func (d *Driver) finalHeight(h chain.Head) (height uint64, ok bool) {
 	switch {
 	case d.network.Rule == chain.RuleFinalized:
