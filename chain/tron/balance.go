@@ -134,7 +134,13 @@ func (e *endpoint) balanceOf(ctx context.Context, s service, holding holding) (c
 		return chain.Amount{}, err
 	}
 
-	return e.callUint256(ctx, s, holding.owner, contract, append(balanceOfSelector[:], addressArgument(holding.owner)...))
+	return e.callUint256(
+		ctx,
+		s,
+		holding.owner,
+		contract,
+		append(balanceOfSelector[:], addressArgument(holding.owner)...),
+	)
 }
 
 // rollBalances returns the balances at a block from those at the solidified one. The blocks in between must
@@ -195,7 +201,11 @@ func (d *Driver) rollBalances(
 }
 
 // blocksBetween returns the blocks above low up to high.
-func (d *Driver) blocksBetween(ctx context.Context, e *endpoint, low, high chain.Ref) ([]*scannedBlock, error) {
+func (d *Driver) blocksBetween(
+	ctx context.Context,
+	e *endpoint,
+	low, high chain.Ref,
+) ([]*scannedBlock, error) {
 	var blocks []*scannedBlock
 
 	last := low

@@ -93,7 +93,13 @@ func (e *endpoint) broadcast(ctx context.Context, id [32]byte, signed chain.Sign
 		return nil
 	}
 
-	failure := e.Fail(refused, "%s: %s: %s", method, e.Clean(answer.Code), e.Clean(decodeMessage(answer.Message)))
+	failure := e.Fail(
+		refused,
+		"%s: %s: %s",
+		method,
+		e.Clean(answer.Code),
+		e.Clean(decodeMessage(answer.Message)),
+	)
 	switch answer.Code {
 	case "CONTRACT_VALIDATE_ERROR", "BANDWITH_ERROR":
 		return fault.Wrap(

@@ -108,7 +108,10 @@ func (d *Driver) build(
 // feeLimit returns the fee limit of a call and the largest fee of the transaction, both in sun. The limit is
 // at most what Order.MaxFee allows beside the bandwidth, and at least the current energy cost. A MaxFee below
 // that is fault.Limited (fee_above_maximum).
-func (q feeQuote) feeLimit(order chain.Order, payment paymentParams) (limit uint64, maxFee chain.Amount, err error) {
+func (q feeQuote) feeLimit(
+	order chain.Order,
+	payment paymentParams,
+) (limit uint64, maxFee chain.Amount, err error) {
 	tooDear := func(floor chain.Amount) error {
 		return fault.New(
 			fault.Limited, "fee_above_maximum",

@@ -70,7 +70,12 @@ func newEndpoint(n Node, c Config) (*endpoint, error) {
 
 // post makes one request and decodes the answer into v. found is false for the answer {}, which nodes give
 // for what they do not have. An error is a *failover.Failure or that of the context.
-func (e *endpoint) post(ctx context.Context, s service, method string, request, v any) (found bool, err error) {
+func (e *endpoint) post(
+	ctx context.Context,
+	s service,
+	method string,
+	request, v any,
+) (found bool, err error) {
 	select {
 	case e.slots <- struct{}{}:
 		defer func() { <-e.slots }()

@@ -159,7 +159,10 @@ func (d *Driver) quote(ctx context.Context, e *endpoint, payment paymentParams) 
 	symbol := payment.asset.Symbol
 	switch {
 	case payee.contract:
-		return quote, notPayable(payment.payee, "it is a contract, and the network takes no transfer of TRX to one")
+		return quote, notPayable(
+			payment.payee,
+			"it is a contract, and the network takes no transfer of TRX to one",
+		)
 	case blacklisted:
 		return quote, notPayable(payment.payee, "it is on the black list of "+symbol)
 	case !payment.fundedLater && quote.assetBalance.Less(payment.amount):

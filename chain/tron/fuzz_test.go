@@ -147,7 +147,9 @@ func FuzzBlock(f *testing.F) {
 			}
 
 			for _, who := range []address{{1}, {2}} {
-				if _, _, err := (holding{who, d.native}).change([]*scannedBlock{{changes: flows}}); err != nil {
+				if _, _, err := (holding{who, d.native}).change(
+					[]*scannedBlock{{changes: flows}},
+				); err != nil {
 					t.Errorf("%v", err)
 				}
 			}

@@ -269,7 +269,10 @@ func TestFreeBandwidth(t *testing.T) {
 	}
 
 	if signed.MaxFee.Less(chain.Units(200_000)) {
-		t.Errorf("the sweep may cost %s at most, though the allowance can be used up before it", signed.MaxFee)
+		t.Errorf(
+			"the sweep may cost %s at most, though the allowance can be used up before it",
+			signed.MaxFee,
+		)
 	}
 
 	if st := b.include(signed); !st.Fee.IsZero() || b.balance(from.Address, b.native) != chain.Units(1) {

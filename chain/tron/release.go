@@ -51,7 +51,11 @@ func (d *Driver) PlanRelease(ctx context.Context, release chain.Release) ([]chai
 }
 
 // planNative returns the steps of a native release.
-func (d *Driver) planNative(ctx context.Context, e *endpoint, release chain.Release) ([]chain.ReleaseStep, error) {
+func (d *Driver) planNative(
+	ctx context.Context,
+	e *endpoint,
+	release chain.Release,
+) ([]chain.ReleaseStep, error) {
 	left := release.Amount.SubFloor(release.Spent)
 	if left.IsZero() {
 		return nil, uneconomic(release)
@@ -70,8 +74,10 @@ func (d *Driver) planNative(ctx context.Context, e *endpoint, release chain.Rele
 
 	if !release.Fee.IsZero() && !slices.Contains(release.Done, chain.StepFee) {
 		fee, err := d.planStep(ctx, e, release, chain.StepFee, chain.Order{
-			From:    release.Deposit,
-			Outputs: []chain.Output{{To: release.FeeAddress, AssetID: d.native.ID, Amount: chain.Min(release.Fee, left)}},
+			From: release.Deposit,
+			Outputs: []chain.Output{
+				{To: release.FeeAddress, AssetID: d.native.ID, Amount: chain.Min(release.Fee, left)},
+			},
 		})
 		if err != nil {
 			return nil, err

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// transferTopic is Keccak-256("Transfer(address,address,uint256)"), the first topic of a TRC-20 (TIP-20)
-// transfer; the other two are sender and recipient, the data is the value.
+// transferTopic is Keccak-256("Transfer(address,address,uint256)"), the first topic of a TRC-20 transfer. The
+// other two are sender and recipient, the data is the value. Source: TIP-20.
 const transferTopic = "ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
 
 // transferSelector begins the input of transfer(address,uint256).
@@ -18,7 +18,7 @@ var transferSelector = [4]byte{0xa9, 0x05, 0x9c, 0xbb}
 // firstInternal is the index of the first internal transfer; see chain.Transfer.
 const firstInternal = 1 << 20
 
-// balanceChange is one change of balances. A burnt fee has no receiver.
+// balanceChange is one transfer or burnt fee. A burnt fee has no receiver.
 type balanceChange struct {
 	assetID  string
 	from, to address
@@ -26,11 +26,16 @@ type balanceChange struct {
 	amount   chain.Amount
 }
 
-// transfersOf returns what a transaction moved of enabled assets, in chain order, and what it did to
-// balances. Index 0 is its own value, 1+k the k-th log of its receipt, 2^20+k its k-th internal
-// transfer of coin. What a token's transfer returned counts for nothing: USDT's returns false when
-// it has succeeded. A failed transaction moved nothing and burnt its fee.
-func (d *Driver) transfersOf(e *endpoint, tx blockTx, info *infoJSON) ([]chain.Transfer, []balanceChange, error) {
+// transfersOf returns a transaction's transfers of enabled assets in chain order, and its balance changes.
+//
+// Index 0 is its own value, 1+k the k-th log of its receipt, 2^20+k its k-th internal transfer of TRX. The
+// return value of a token's transfer is ignored: USDT returns false on success. A failed transaction has no
+// transfers and burns its fee.
+func (d *Driver) transfersOf(
+	e *endpoint,
+	tx blockTx,
+	info *infoJSON,
+) ([]chain.Transfer, []balanceChange, error) {
 	fee, err := info.fee(e)
 	if err != nil {
 		return nil, nil, err
@@ -41,7 +46,10 @@ func (d *Driver) transfersOf(e *endpoint, tx blockTx, info *infoJSON) ([]chain.T
 		flows     []balanceChange
 	)
 	if tx.tx != nil && !fee.IsZero() {
-		flows = append(flows, balanceChange{assetID: d.native.ID, from: tx.tx.owner, burnt: true, amount: fee})
+		flows = append(
+			flows,
+			balanceChange{assetID: d.native.ID, from: tx.tx.owner, burnt: true, amount: fee},
+		)
 	}
 
 	if info.failed() {
@@ -92,12 +100,12 @@ func (d *Driver) transfersOf(e *endpoint, tx blockTx, info *infoJSON) ([]chain.T
 	return transfers, flows, nil
 }
 
-// transferNotes are the internal transactions that carry coin. Nodes may list others (votes, stakes)
-// or not, by their configuration: those must not shift the index. Source: java-tron,
+// transferNotes are the notes of internal transactions that carry TRX. Nodes may list others (votes, stakes),
+// by their configuration, which must not shift the index. Source: java-tron,
 // TransactionUtil.buildTransactionInfoInstance.
 var transferNotes = map[string]bool{"call": true, "create": true, "suicide": true}
 
-// transfer reads an internal transaction; ok is false for one that moved no coin.
+// transfer returns the transfer of an internal transaction; ok is false for one without TRX.
 func (i *internalTx) transfer(
 	e *endpoint,
 	hash string,
@@ -112,12 +120,12 @@ func (i *internalTx) transfer(
 			continue
 		}
 
-		var ok1, ok2 bool
+		var fromOK, toOK bool
 
-		from, ok1 = hexAddress(i.Caller)
+		from, fromOK = hexAddress(i.Caller)
+		to, toOK = hexAddress(i.To)
 
-		to, ok2 = hexAddress(i.To)
-		if v.Value < 0 || !ok1 || !ok2 || ok {
+		if v.Value < 0 || !fromOK || !toOK || ok {
 			return from, to, amount, false, e.Garbled("an internal transaction of %s does not fit", hash)
 		}
 
@@ -127,7 +135,7 @@ func (i *internalTx) transfer(
 	return
 }
 
-// tokenTransfer reads a log as the transfer of an enabled token; ok is false for every other log.
+// tokenTransfer returns a log as the transfer of an enabled token; ok is false for other logs.
 func (d *Driver) tokenTransfer(
 	l *logJSON,
 ) (from, to address, asset chain.Asset, amount chain.Amount, ok bool) {
@@ -140,11 +148,11 @@ func (d *Driver) tokenTransfer(
 		return from, to, asset, amount, false
 	}
 
-	from, ok1 := addressTopic(l.Topics[1])
-	to, ok2 := addressTopic(l.Topics[2])
+	from, fromOK := addressTopic(l.Topics[1])
+	to, toOK := addressTopic(l.Topics[2])
 
 	value, err := hex.DecodeString(l.Data)
-	if !ok1 || !ok2 || err != nil || len(value) != 32 {
+	if !fromOK || !toOK || err != nil || len(value) != 32 {
 		return from, to, asset, amount, false
 	}
 
@@ -153,7 +161,7 @@ func (d *Driver) tokenTransfer(
 	return from, to, asset, amount, err == nil
 }
 
-// logAddress reads the address of a log: 20 bytes, or 21 with the prefix.
+// logAddress returns the address of a log: 20 bytes, or 21 with the prefix.
 func logAddress(s string) (address, bool) {
 	raw, err := hex.DecodeString(s)
 	if err == nil && len(raw) == common.AddressLength {
@@ -163,7 +171,7 @@ func logAddress(s string) (address, bool) {
 	return hexAddress(s)
 }
 
-// addressTopic reads a topic as an address; ok is false when the bytes before it are not zero.
+// addressTopic returns the address of a topic; ok is false when the bytes before it are not zero.
 func addressTopic(s string) (address, bool) {
 	word, err := hex.DecodeString(s)
 	if err != nil || len(word) != 32 {
@@ -173,8 +181,8 @@ func addressTopic(s string) (address, bool) {
 	return addressWord(word)
 }
 
-// addressWord reads an ABI word as an address. The byte before the 20 may be the prefix 41, which
-// some Tron tools put there.
+// addressWord returns the address of an ABI word. The byte before its 20 may be the prefix 41, which some Tron
+// tools set.
 func addressWord(word []byte) (address, bool) {
 	for i, b := range word[:12] {
 		if b != 0 && (i != 11 || b != addressPrefix) {
@@ -185,9 +193,8 @@ func addressWord(word []byte) (address, bool) {
 	return address(word[12:32]), true
 }
 
-// pendingTransfers returns what a waiting transaction will move if it succeeds: its own value, or the
-// amount of a plain token transfer, whose event is the first log of every token that logs nothing
-// else before it.
+// pendingTransfers returns the expected transfers of a pending transaction: its own value, or the amount of a
+// token transfer. The index of the latter is right for tokens whose first log is the transfer.
 func (d *Driver) pendingTransfers(tx blockTx) []chain.Transfer {
 	if tx.tx == nil {
 		return nil
@@ -207,10 +214,8 @@ func (d *Driver) pendingTransfers(tx blockTx) []chain.Transfer {
 	}
 
 	if asset, ok := d.tokens[tx.tx.to]; ok {
-		if to, value, ok := parseTransferInput(
-			tx.tx.data,
-		); ok && !value.IsZero() &&
-			!chain.MaxTransfer.Less(value) {
+		to, value, ok := parseTransferInput(tx.tx.data)
+		if ok && !value.IsZero() && !chain.MaxTransfer.Less(value) {
 			t.Index, t.To, t.AssetID, t.Amount = 1, canonical(to), asset.ID, value
 			out = append(out, t)
 		}
@@ -219,7 +224,7 @@ func (d *Driver) pendingTransfers(tx blockTx) []chain.Transfer {
 	return out
 }
 
-// transferInput is the ABI encoding of transfer(to, amount).
+// transferInput returns the ABI encoding of transfer(to, amount).
 func transferInput(to address, amount chain.Amount) []byte {
 	word := amount.Bytes32()
 
@@ -229,7 +234,7 @@ func transferInput(to address, amount chain.Amount) []byte {
 	return append(in, word[:]...)
 }
 
-// parseTransferInput reads what transferInput writes; ok is false for anything else.
+// parseTransferInput decodes the output of transferInput; ok is false for other input.
 func parseTransferInput(in []byte) (to address, amount chain.Amount, ok bool) {
 	if len(in) != 68 || [4]byte(in) != transferSelector {
 		return to, amount, false

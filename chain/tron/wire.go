@@ -9,9 +9,9 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// The JSON forms of blocks, transactions and receipts. Source: TRON documentation, docs/api/http.
-// Only what is used is read; numbers of value 0 and empty lists are left out by nodes. What a
-// transaction does is read from its bytes (raw_data_hex), not from the JSON beside them.
+// The JSON forms of blocks, transactions and receipts, as far as they are read. Source: TRON documentation,
+// docs/api/http. Nodes omit numbers of value 0 and empty lists. Transactions are decoded from their bytes
+// (raw_data_hex), not from the JSON beside them.
 
 type numRequest struct {
 	Num uint64 `json:"num"`
@@ -63,7 +63,7 @@ type logJSON struct {
 	Data    string   `json:"data"`
 }
 
-// internalTx is a call that a contract made.
+// internalTx is an internal transaction: a call by a contract.
 type internalTx struct {
 	Caller string `json:"caller_address"`
 	To     string `json:"transferTo_address"`
@@ -78,6 +78,7 @@ type internalTx struct {
 // emptyTxRoot is the transaction root of an empty block. Source: java-tron, BlockCapsule.calcMerkleRoot.
 var emptyTxRoot = strings.Repeat("0", 64)
 
+// isLowerHex reports whether a text is so many lower-case hexadecimal digits.
 func isLowerHex(s string, digits int) bool {
 	if len(s) != digits {
 		return false
@@ -92,8 +93,7 @@ func isLowerHex(s string, digits int) bool {
 	return true
 }
 
-// ref checks a header and returns the reference to its block. The first 8 bytes of a block's id are
-// its height.
+// ref returns the reference to a block and checks its header. The first 8 bytes of a block's id are its height.
 func (b *blockJSON) ref(e *endpoint) (chain.Ref, error) {
 	h := &b.Header.Raw
 
@@ -109,6 +109,7 @@ func (b *blockJSON) ref(e *endpoint) (chain.Ref, error) {
 	return chain.Ref{Height: uint64(h.Number), Hash: b.BlockID, Time: at}, nil
 }
 
+// hasHeight reports whether a block id has a height.
 func hasHeight(id string, height uint64) bool {
 	if !isLowerHex(id, 64) {
 		return false
@@ -119,15 +120,15 @@ func hasHeight(id string, height uint64) bool {
 	return err == nil && common.BytesToHash(raw).Big().Uint64() == height
 }
 
-// blockTx is a transaction of a block as its bytes say it.
+// blockTx is a transaction decoded from its bytes.
 type blockTx struct {
 	hash string
 	raw  []byte
-	// tx is nil where the bytes are of a kind that this package does not read.
+	// tx is nil for a contract type that this package does not decode.
 	tx *transaction
 }
 
-// parse checks that the bytes are those that the id names.
+// parse decodes a transaction, whose bytes must hash to its id.
 func (t *txJSON) parse(e *endpoint) (blockTx, error) {
 	raw, err := hex.DecodeString(t.RawDataHex)
 	if err != nil || len(raw) == 0 {
@@ -147,14 +148,14 @@ func (t *txJSON) parse(e *endpoint) (blockTx, error) {
 	return parsed, nil
 }
 
-// failed says that the execution of a transaction failed. Source: the TRON documentation of
-// gettransactioninfobyid; a transfer without a contract has no result in its receipt.
+// failed reports whether the execution failed. A transfer of TRX has no result in its receipt. Source: TRON
+// documentation, gettransactioninfobyid.
 func (i *infoJSON) failed() bool {
 	return i.Result == "FAILED" ||
 		(i.Receipt.Result != "" && i.Receipt.Result != "SUCCESS" && i.Receipt.Result != "DEFAULT")
 }
 
-// fee is what the network took.
+// fee returns the burnt fee in sun.
 func (i *infoJSON) fee(e *endpoint) (chain.Amount, error) {
 	if i.Fee < 0 {
 		return chain.Amount{}, e.Garbled("transaction %s has a fee of %d", i.ID, i.Fee)
@@ -163,7 +164,7 @@ func (i *infoJSON) fee(e *endpoint) (chain.Amount, error) {
 	return chain.Units(uint64(i.Fee)), nil
 }
 
-// check makes sure that the receipt is that of the transaction in the block.
+// check verifies that the receipt is that of the transaction in the block.
 func (i *infoJSON) check(e *endpoint, tx blockTx, height uint64) error {
 	if i.ID != tx.hash || i.BlockNumber < 0 || uint64(i.BlockNumber) != height {
 		return e.Garbled("the receipt of transaction %s is missing or another's", tx.hash)
