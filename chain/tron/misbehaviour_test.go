@@ -29,21 +29,21 @@ type answer struct {
 	body   []byte
 }
 
-// liar stands before a node; change may alter what it answers, or answer in its place without asking (ask).
-type liar struct {
+// proxy stands before a node; change may alter what it answers, or answer in its place without asking (ask).
+type proxy struct {
 	*httptest.Server
 	requests atomic.Int64
 	change   atomic.Pointer[func(path string, ask func() answer) answer]
 }
 
-func (l *liar) lie(f func(path string, ask func() answer) answer) { l.change.Store(&f) }
+func (l *proxy) intercept(f func(path string, ask func() answer) answer) { l.change.Store(&f) }
 
-func (l *liar) tellTheTruth() { l.change.Store(nil) }
+func (l *proxy) passThrough() { l.change.Store(nil) }
 
-func lieFor(t *testing.T, n *testenv.TronNode) *liar {
+func newProxy(t *testing.T, n *testenv.TronNode) *proxy {
 	t.Helper()
 
-	l := new(liar)
+	l := new(proxy)
 	l.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		l.requests.Add(1)
 
@@ -88,8 +88,8 @@ func lieFor(t *testing.T, n *testenv.TronNode) *liar {
 
 func ok(body string) answer { return answer{status: http.StatusOK, body: []byte(body)} }
 
-// through makes the driver talk to these servers, once each.
-func through(urls ...string) func(*tron.Config) {
+// viaNodes makes the driver talk to these servers, once each.
+func viaNodes(urls ...string) func(*tron.Config) {
 	return func(c *tron.Config) {
 		c.Nodes, c.Attempts = nil, 1
 		for _, u := range urls {
@@ -99,11 +99,11 @@ func through(urls ...string) func(*tron.Config) {
 }
 
 func TestThrottledNodeIsLeftAlone(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{})
-	l := lieFor(t, b.TronNode)
-	d := b.driver(t, through(l.URL, b.URL))
+	b := newHarness(t, testenv.TronOptions{})
+	l := newProxy(t, b.TronNode)
+	d := b.driver(t, viaNodes(l.URL, b.URL))
 	b.must(d.Check(t.Context()))
-	l.lie(func(string, func() answer) answer {
+	l.intercept(func(string, func() answer) answer {
 		return answer{status: http.StatusTooManyRequests, header: map[string]string{"Retry-After": "30"}}
 	})
 
@@ -118,7 +118,7 @@ func TestThrottledNodeIsLeftAlone(t *testing.T) {
 		t.Errorf("%d requests after the node asked to be left alone, %v", l.requests.Load()-asked, err)
 	}
 
-	alone := b.driver(t, through(l.URL))
+	alone := b.driver(t, viaNodes(l.URL))
 	_, err := alone.Head(t.Context())
 	wantFault(t, err, fault.Unavailable, "node_unavailable")
 
@@ -129,13 +129,13 @@ func TestThrottledNodeIsLeftAlone(t *testing.T) {
 
 // java-tron's own rate limiter answers with status 200.
 func TestOverloadedNodeIsAskedAgain(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{})
-	l := lieFor(t, b.TronNode)
-	d := b.driver(t, through(l.URL), func(c *tron.Config) { c.Attempts = 3 })
+	b := newHarness(t, testenv.TronOptions{})
+	l := newProxy(t, b.TronNode)
+	d := b.driver(t, viaNodes(l.URL), func(c *tron.Config) { c.Attempts = 3 })
 
 	var refusals atomic.Int64
 
-	l.lie(func(path string, ask func() answer) answer {
+	l.intercept(func(path string, ask func() answer) answer {
 		if refusals.Add(1) <= 2 {
 			return ok(`{"Error":"class java.lang.IllegalAccessException : lack of computing resources"}`)
 		}
@@ -176,7 +176,7 @@ func editList(a answer, f func(v []any) []any) answer {
 func blockIn(v map[string]any) map[string]any { return v["block"].([]any)[0].(map[string]any) }
 
 func TestLiesAboutABlockAreUnavailable(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{})
+	b := newHarness(t, testenv.TronOptions{})
 	b.mine(2)
 
 	to := b.stranger()
@@ -268,9 +268,9 @@ func TestLiesAboutABlockAreUnavailable(t *testing.T) {
 		"no block": {list, func(a answer) answer { return ok("{}") }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := lieFor(t, b.TronNode)
-			d := b.driver(t, through(l.URL))
-			l.lie(func(path string, ask func() answer) answer {
+			l := newProxy(t, b.TronNode)
+			d := b.driver(t, viaNodes(l.URL))
+			l.intercept(func(path string, ask func() answer) answer {
 				a := ask()
 				if path != lie.path {
 					return a
@@ -286,7 +286,7 @@ func TestLiesAboutABlockAreUnavailable(t *testing.T) {
 				t.Errorf("it returned %+v beside its error", blocks)
 			}
 
-			l.tellTheTruth()
+			l.passThrough()
 
 			blocks, err = d.Blocks(t.Context(), head.Tip.Height, head.Tip.Height)
 			if err != nil || len(blocks) != 1 || len(blocks[0].Transfers) != 3 {
@@ -298,7 +298,7 @@ func TestLiesAboutABlockAreUnavailable(t *testing.T) {
 
 // Receipts belong to their transactions by id, in whatever order a provider lists them.
 func TestReceiptsInAnyOrder(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{})
+	b := newHarness(t, testenv.TronOptions{})
 
 	to := b.stranger()
 	for sum := range uint64(3) {
@@ -307,8 +307,8 @@ func TestReceiptsInAnyOrder(t *testing.T) {
 	}
 
 	b.mine(1)
-	l := lieFor(t, b.TronNode)
-	l.lie(func(path string, ask func() answer) answer {
+	l := newProxy(t, b.TronNode)
+	l.intercept(func(path string, ask func() answer) answer {
 		a := ask()
 		if path == "/wallet/gettransactioninfobyblocknum" {
 			a = editList(a, func(v []any) []any { return []any{v[2], v[0], v[1]} })
@@ -316,13 +316,13 @@ func TestReceiptsInAnyOrder(t *testing.T) {
 
 		return a
 	})
-	blocks, err := b.driver(t, through(l.URL)).Blocks(t.Context(), 1, 1)
+	blocks, err := b.driver(t, viaNodes(l.URL)).Blocks(t.Context(), 1, 1)
 	b.must(err)
 
 	if got, want := fmt.Sprint(
 		blocks[0].Transfers,
 	), fmt.Sprint(
-		b.newest().Transfers,
+		b.latestBlock().Transfers,
 	); got != want ||
 		len(blocks[0].Transfers) != 3 {
 		t.Errorf("%s, want %s", got, want)
@@ -332,11 +332,11 @@ func TestReceiptsInAnyOrder(t *testing.T) {
 // A list of blocks that breaks off, or does not link, ends before the break: the rest comes with
 // the next call.
 func TestShortListIsAPrefix(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{})
+	b := newHarness(t, testenv.TronOptions{})
 	b.mine(10)
-	l := lieFor(t, b.TronNode)
+	l := newProxy(t, b.TronNode)
 
-	d := b.driver(t, through(l.URL))
+	d := b.driver(t, viaNodes(l.URL))
 	for name, f := range map[string]func(list []any) []any{
 		"cut": func(list []any) []any { return list[:4] },
 		"relinked": func(list []any) []any {
@@ -346,7 +346,7 @@ func TestShortListIsAPrefix(t *testing.T) {
 			return list
 		},
 	} {
-		l.lie(func(path string, ask func() answer) answer {
+		l.intercept(func(path string, ask func() answer) answer {
 			a := ask()
 			if path == "/wallet/getblockbylimitnext" {
 				a = edit(a, func(v map[string]any) { v["block"] = f(v["block"].([]any)) })
@@ -361,7 +361,7 @@ func TestShortListIsAPrefix(t *testing.T) {
 		}
 	}
 
-	l.lie(func(path string, ask func() answer) answer {
+	l.intercept(func(path string, ask func() answer) answer {
 		a := ask()
 		if path == "/wallet/getblockbylimitnext" {
 			a = edit(a, func(v map[string]any) {
@@ -378,8 +378,8 @@ func TestShortListIsAPrefix(t *testing.T) {
 	}
 }
 
-// frozen returns a lie: getnowblock as it is now, for ever, on both sides.
-func frozen(t *testing.T, b *bench) func(path string, ask func() answer) answer {
+// frozenTip returns a lie: getnowblock as it is now, for ever, on both sides.
+func frozenTip(t *testing.T, b *harness) func(path string, ask func() answer) answer {
 	t.Helper()
 
 	old := map[string]answer{}
@@ -400,15 +400,15 @@ func frozen(t *testing.T, b *bench) func(path string, ask func() answer) answer 
 }
 
 func TestStaleNodeIsPassedOver(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{})
+	b := newHarness(t, testenv.TronOptions{})
 	b.mine(5)
-	l := lieFor(t, b.TronNode)
-	stale := frozen(t, b)
+	l := newProxy(t, b.TronNode)
+	stale := frozenTip(t, b)
 	b.mine(5)
-	d := b.driver(t, through(l.URL, b.URL))
+	d := b.driver(t, viaNodes(l.URL, b.URL))
 	fresh, err := d.Head(t.Context())
 	b.must(err)
-	l.lie(stale)
+	l.intercept(stale)
 
 	again, err := d.Head(t.Context())
 	if err != nil || again.Tip.Height != fresh.Tip.Height {
@@ -418,12 +418,12 @@ func TestStaleNodeIsPassedOver(t *testing.T) {
 		)
 	}
 
-	other := b.driver(t, through(l.URL, b.URL))
+	other := b.driver(t, viaNodes(l.URL, b.URL))
 	if ref, err := other.RefAt(t.Context(), fresh.Tip.Height); err != nil || ref.Hash != fresh.Tip.Hash {
 		t.Errorf("the first node is not that far, and the second was not asked: %+v, %v", ref, err)
 	}
 
-	alone := b.driver(t, through(l.URL))
+	alone := b.driver(t, viaNodes(l.URL))
 	_, err = alone.RefAt(t.Context(), fresh.Tip.Height)
 	wantFault(t, err, fault.NotFound, "block_unknown")
 	_, err = alone.Balances(
@@ -434,15 +434,15 @@ func TestStaleNodeIsPassedOver(t *testing.T) {
 
 // The node takes the transaction, and its answer never comes.
 func TestBroadcastThatTimesOutAfterItWasTaken(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{})
+	b := newHarness(t, testenv.TronOptions{})
 	from, to := b.wallet(100), b.wallet(1).Address
-	l := lieFor(t, b.TronNode)
-	d := b.driver(t, through(l.URL), func(c *tron.Config) { c.Timeout = 2 * time.Second })
+	l := newProxy(t, b.TronNode)
+	d := b.driver(t, viaNodes(l.URL), func(c *tron.Config) { c.Timeout = 2 * time.Second })
 	b.must(d.Check(t.Context()))
 	signed := b.sign(b.order(from, b.native, to, 5_000_000))
 	release := make(chan struct{})
 
-	l.lie(func(path string, ask func() answer) answer {
+	l.intercept(func(path string, ask func() answer) answer {
 		a := ask()
 
 		if path == "/wallet/broadcasthex" {
@@ -456,10 +456,10 @@ func TestBroadcastThatTimesOutAfterItWasTaken(t *testing.T) {
 
 	close(release)
 	wantFault(t, err, fault.Unavailable, "node_unavailable")
-	l.tellTheTruth()
+	l.passThrough()
 
-	if st, err := d.Status(t.Context(), signed); err != nil || st.State != chain.TxPooled {
-		t.Errorf("the transaction that was taken is %+v, %v", st, err)
+	if status, err := d.Status(t.Context(), signed); err != nil || status.State != chain.TxPooled {
+		t.Errorf("the transaction that was taken is %+v, %v", status, err)
 	}
 
 	b.must(d.Broadcast(t.Context(), signed)) // the same bytes again
@@ -474,11 +474,11 @@ func TestBroadcastThatTimesOutAfterItWasTaken(t *testing.T) {
 
 // What nodes say of a broadcast, and what it proves.
 func TestRefusalsOfABroadcast(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{})
+	b := newHarness(t, testenv.TronOptions{})
 	from, to := b.wallet(100), b.wallet(1).Address
-	l := lieFor(t, b.TronNode)
+	l := newProxy(t, b.TronNode)
 
-	d := b.driver(t, through(l.URL))
+	d := b.driver(t, viaNodes(l.URL))
 	for code, want := range map[string]struct {
 		word error
 		code string
@@ -500,7 +500,7 @@ func TestRefusalsOfABroadcast(t *testing.T) {
 		signed := b.sign(b.order(from, b.native, to, 1_000_000))
 		said := ok(`{"result":false,"code":"` + code + `","message":"no","txid":"` + signed.TxHash + `"}`)
 
-		l.lie(func(path string, ask func() answer) answer {
+		l.intercept(func(path string, ask func() answer) answer {
 			if path == "/wallet/broadcasthex" {
 				return said
 			}
@@ -520,26 +520,26 @@ func TestRefusalsOfABroadcast(t *testing.T) {
 	}
 	// One node's no is not the network's.
 	signed := b.sign(b.order(from, b.native, to, 1_000_000))
-	both := b.driver(t, through(l.URL, b.URL))
+	both := b.driver(t, viaNodes(l.URL, b.URL))
 	b.must(both.Broadcast(t.Context(), signed))
 }
 
 // Money that is gone when the transaction is sent.
 func TestUnfundedBroadcastIsInvalid(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{})
+	b := newHarness(t, testenv.TronOptions{})
 	from, to := b.wallet(10), b.wallet(1).Address
 	one, two := b.sign(b.order(from, b.native, to, 7_000_000)), b.sign(b.order(from, b.native, to, 7_000_000))
 	b.include(one)
 	wantFault(t, b.d.Broadcast(t.Context(), two), fault.Invalid, "chain:insufficient_funds")
 
-	if st, err := b.d.Status(t.Context(), two); err != nil || st.State != chain.TxUnknown {
-		t.Errorf("%+v, %v", st, err)
+	if status, err := b.d.Status(t.Context(), two); err != nil || status.State != chain.TxUnknown {
+		t.Errorf("%+v, %v", status, err)
 	}
 }
 
 // Death needs every node: one that does not answer may know better, and one that does know decides.
-func TestDeathNeedsEveryNode(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{SolidLag: 3})
+func TestExpiryNeedsEveryNode(t *testing.T) {
+	b := newHarness(t, testenv.TronOptions{SolidLag: 3})
 	from, to := b.wallet(100), b.wallet(1).Address
 	lost, kept := b.sign(
 		b.order(from, b.native, to, 1_000_000),
@@ -547,7 +547,7 @@ func TestDeathNeedsEveryNode(t *testing.T) {
 		b.order(from, b.native, to, 2_000_000),
 	)
 	b.include(kept)
-	l := lieFor(t, b.TronNode)
+	l := newProxy(t, b.TronNode)
 	amnesia := func(path string, ask func() answer) answer {
 		if strings.Contains(path, "gettransaction") {
 			return ok("{}")
@@ -555,34 +555,34 @@ func TestDeathNeedsEveryNode(t *testing.T) {
 
 		return ask()
 	}
-	l.lie(amnesia)
-	d := b.driver(t, through(l.URL, b.URL))
+	l.intercept(amnesia)
+	d := b.driver(t, viaNodes(l.URL, b.URL))
 	b.must(b.Expire(t.Context(), lost))
 	b.mine(1)
 
-	if st, err := d.Status(t.Context(), lost); err != nil || st.State != chain.TxUnknown {
-		t.Errorf("before its expiration is solidified: %+v, %v", st, err)
+	if status, err := d.Status(t.Context(), lost); err != nil || status.State != chain.TxUnknown {
+		t.Errorf("before its expiration is solidified: %+v, %v", status, err)
 	}
 
 	b.mine(4)
 
-	if st, err := d.Status(
+	if status, err := d.Status(
 		t.Context(), lost,
-	); err != nil || st.State != chain.TxDead ||
-		st.Death != chain.DeathExpired {
-		t.Errorf("what nobody knows is %+v, %v", st, err)
+	); err != nil || status.State != chain.TxDead ||
+		status.Death != chain.DeathExpired {
+		t.Errorf("what nobody knows is %+v, %v", status, err)
 	}
 
-	if st, err := d.Status(t.Context(), kept); err != nil || st.State != chain.TxIncluded {
-		t.Errorf("what one node forgot is %+v, %v", st, err)
+	if status, err := d.Status(t.Context(), kept); err != nil || status.State != chain.TxIncluded {
+		t.Errorf("what one node forgot is %+v, %v", status, err)
 	}
 
-	l.lie(func(string, func() answer) answer { return answer{status: http.StatusBadGateway} })
+	l.intercept(func(string, func() answer) answer { return answer{status: http.StatusBadGateway} })
 
 	_, err := d.Status(t.Context(), lost)
 	wantFault(t, err, fault.Unavailable, "")
 	// What is only in the solidified store is known too.
-	l.lie(func(path string, ask func() answer) answer {
+	l.intercept(func(path string, ask func() answer) answer {
 		if strings.HasPrefix(path, "/wallet/gettransaction") {
 			return ok("{}")
 		}
@@ -590,21 +590,21 @@ func TestDeathNeedsEveryNode(t *testing.T) {
 		return ask()
 	})
 
-	if st, err := b.driver(t, through(l.URL)).
+	if status, err := b.driver(t, viaNodes(l.URL)).
 		Status(t.Context(), kept); err != nil ||
-		st.State != chain.TxUnknown {
-		t.Errorf("a transaction in the solidified store is %+v, %v", st, err)
+		status.State != chain.TxUnknown {
+		t.Errorf("a transaction in the solidified store is %+v, %v", status, err)
 	}
 }
 
 // A receipt whose block does not hold the transaction is no inclusion.
 func TestReceiptOfAnotherBranch(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{})
+	b := newHarness(t, testenv.TronOptions{})
 	from, to := b.wallet(100), b.wallet(1).Address
 	signed := b.sign(b.order(from, b.native, to, 1_000_000))
 	b.include(signed)
-	l := lieFor(t, b.TronNode)
-	l.lie(func(path string, ask func() answer) answer {
+	l := newProxy(t, b.TronNode)
+	l.intercept(func(path string, ask func() answer) answer {
 		a := ask()
 		if path == "/wallet/gettransactioninfobyid" {
 			a = edit(a, func(v map[string]any) { v["blockNumber"] = 1 })
@@ -612,7 +612,7 @@ func TestReceiptOfAnotherBranch(t *testing.T) {
 
 		return a
 	})
-	d := b.driver(t, through(l.URL))
+	d := b.driver(t, viaNodes(l.URL))
 	_, err := d.Status(t.Context(), signed)
 	wantFault(t, err, fault.Unavailable, "node_unavailable")
 	_, err = d.Transaction(t.Context(), signed.TxHash)
@@ -621,11 +621,11 @@ func TestReceiptOfAnotherBranch(t *testing.T) {
 
 // Prices that a node leaves out or makes up are not believed.
 func TestPricesAreNotGuessed(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{})
+	b := newHarness(t, testenv.TronOptions{})
 	from, to := b.wallet(100), b.stranger()
-	l := lieFor(t, b.TronNode)
+	l := newProxy(t, b.TronNode)
 
-	d := b.driver(t, through(l.URL))
+	d := b.driver(t, viaNodes(l.URL))
 	for name, lie := range map[string]struct{ path, body string }{
 		"no prices":        {"/wallet/getchainparameters", `{"chainParameter":[]}`},
 		"a negative price": {"/wallet/getchainparameters", `{"chainParameter":[{"key":"getEnergyFee","value":-1}]}`},
@@ -642,7 +642,7 @@ func TestPricesAreNotGuessed(t *testing.T) {
 			`{"address":"` + testenv.TronHex(string(from.Address)) + `","balance":-5}`,
 		},
 	} {
-		l.lie(func(path string, ask func() answer) answer {
+		l.intercept(func(path string, ask func() answer) answer {
 			if path == lie.path {
 				return ok(lie.body)
 			}
@@ -659,7 +659,7 @@ func TestPricesAreNotGuessed(t *testing.T) {
 
 // The API key goes with every request, and neither it nor the key in a URL is ever shown.
 func TestKeysStayIn(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{})
+	b := newHarness(t, testenv.TronOptions{})
 
 	const key, path = "0123456789-secret-api-key", "secret-in-the-path"
 

@@ -19,8 +19,8 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 )
 
-// bench is a driver on a fake node with a signer.
-type bench struct {
+// harness is a driver on a fake node with a signer.
+type harness struct {
 	*chainWithToken
 	t      *testing.T
 	d      *tron.Driver
@@ -30,17 +30,17 @@ type bench struct {
 	keys   uint32
 }
 
-func newBench(t *testing.T, o testenv.TronOptions, change ...func(*tron.Config)) *bench {
+func newHarness(t *testing.T, o testenv.TronOptions, change ...func(*tron.Config)) *harness {
 	t.Helper()
 	c := startChain(t, o)
-	b := &bench{chainWithToken: c, t: t, d: c.driver(t, change...), signer: freshSigner(t)}
+	b := &harness{chainWithToken: c, t: t, d: c.driver(t, change...), signer: freshSigner(t)}
 	b.native, _ = b.d.Network().Native()
 	b.usdt, _ = b.d.Network().Asset("USDT")
 
 	return b
 }
 
-func (b *bench) must(err error) {
+func (b *harness) must(err error) {
 	b.t.Helper()
 
 	if err != nil {
@@ -49,7 +49,7 @@ func (b *bench) must(err error) {
 }
 
 // party returns an address of ours that was not used before.
-func (b *bench) party() chain.Party {
+func (b *harness) party() chain.Party {
 	b.t.Helper()
 	b.keys++
 	ref := chain.KeyRef{Family: chain.Tron, Role: chain.RoleDeposit, Index: b.keys}
@@ -61,7 +61,7 @@ func (b *bench) party() chain.Party {
 	return chain.Party{Key: ref, Address: address}
 }
 
-func (b *bench) stranger() chain.Address {
+func (b *harness) stranger() chain.Address {
 	b.t.Helper()
 	a, err := b.NewAddress(b.t.Context())
 	b.must(err)
@@ -70,7 +70,7 @@ func (b *bench) stranger() chain.Address {
 }
 
 // wallet is an address of ours with so many TRX.
-func (b *bench) wallet(trx uint64) chain.Party {
+func (b *harness) wallet(trx uint64) chain.Party {
 	b.t.Helper()
 	p := b.party()
 	b.must(b.Fund(b.t.Context(), p.Address, b.native, chain.Units(trx*1_000_000)))
@@ -78,7 +78,7 @@ func (b *bench) wallet(trx uint64) chain.Party {
 	return p
 }
 
-func (b *bench) order(from chain.Party, a chain.Asset, to chain.Address, sum uint64) chain.Order {
+func (b *harness) order(from chain.Party, a chain.Asset, to chain.Address, sum uint64) chain.Order {
 	return chain.Order{
 		From:    from,
 		Outputs: []chain.Output{{To: to, AssetID: a.ID, Amount: chain.Units(sum)}},
@@ -86,41 +86,41 @@ func (b *bench) order(from chain.Party, a chain.Asset, to chain.Address, sum uin
 	}
 }
 
-func (b *bench) sign(o chain.Order) chain.Signed {
+func (b *harness) sign(order chain.Order) chain.Signed {
 	b.t.Helper()
-	u, err := b.d.Build(b.t.Context(), o)
+	u, err := b.d.Build(b.t.Context(), order)
 	b.must(err)
-	key, err := b.signer.PublicKey(b.t.Context(), o.From.Key)
+	key, err := b.signer.PublicKey(b.t.Context(), order.From.Key)
 	b.must(err)
 	signatures, err := b.signer.Sign(
 		b.t.Context(),
 		chain.SignRequest{Network: "tron-private", Unsigned: u.Raw, Payloads: u.Payloads},
 	)
 	b.must(err)
-	s, err := b.d.Assemble(o, u, []chain.PublicKey{key}, signatures)
+	s, err := b.d.Assemble(order, u, []chain.PublicKey{key}, signatures)
 	b.must(err)
 
 	return s
 }
 
-func (b *bench) mine(n int) { b.t.Helper(); b.must(b.Mine(b.t.Context(), n)) }
+func (b *harness) mine(n int) { b.t.Helper(); b.must(b.Mine(b.t.Context(), n)) }
 
 // include sends a transaction and makes a block.
-func (b *bench) include(s chain.Signed) chain.TxStatus {
+func (b *harness) include(s chain.Signed) chain.TxStatus {
 	b.t.Helper()
 	b.must(b.d.Broadcast(b.t.Context(), s))
 	b.mine(1)
-	st, err := b.d.Status(b.t.Context(), s)
+	status, err := b.d.Status(b.t.Context(), s)
 	b.must(err)
 
-	if st.State != chain.TxIncluded {
-		b.t.Fatalf("a transaction that was sent is %+v", st)
+	if status.State != chain.TxIncluded {
+		b.t.Fatalf("a transaction that was sent is %+v", status)
 	}
 
-	return st
+	return status
 }
 
-func (b *bench) control(name string, args map[string]any) testenv.TronState {
+func (b *harness) control(name string, args map[string]any) testenv.TronState {
 	b.t.Helper()
 	s, err := b.Control(b.t.Context(), name, args)
 	b.must(err)
@@ -128,7 +128,7 @@ func (b *bench) control(name string, args map[string]any) testenv.TronState {
 	return s
 }
 
-func (b *bench) balance(of chain.Address, a chain.Asset) chain.Amount {
+func (b *harness) balance(of chain.Address, a chain.Asset) chain.Amount {
 	b.t.Helper()
 	head, err := b.d.Head(b.t.Context())
 	b.must(err)
@@ -138,8 +138,8 @@ func (b *bench) balance(of chain.Address, a chain.Asset) chain.Amount {
 	return got[0]
 }
 
-// newest returns the newest block as the scan shows it.
-func (b *bench) newest() chain.Block {
+// latestBlock returns the newest block as the scan shows it.
+func (b *harness) latestBlock() chain.Block {
 	b.t.Helper()
 	head, err := b.d.Head(b.t.Context())
 	b.must(err)
@@ -158,7 +158,7 @@ func wantFault(t *testing.T, err, word error, code string) {
 }
 
 func TestCheck(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{})
+	b := newHarness(t, testenv.TronOptions{})
 	b.must(b.d.Check(t.Context()))
 	miscounted := b.driver(t, func(c *tron.Config) { c.Network.Assets[1].Decimals = 18 })
 	wantFault(t, miscounted.Check(t.Context()), fault.Stopped, "token_mismatch")
@@ -170,7 +170,7 @@ func TestCheck(t *testing.T) {
 
 // Every place money can go that is not an ordinary active account.
 func TestDestinations(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{})
+	b := newHarness(t, testenv.TronOptions{})
 	from := b.wallet(1_000)
 	b.must(b.Fund(t.Context(), from.Address, b.usdt, chain.Units(100_000_000)))
 	listed := b.stranger()
@@ -181,7 +181,7 @@ func TestDestinations(t *testing.T) {
 	b.mine(1)
 
 	zero := chain.Address("T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb")
-	for name, o := range map[string]chain.Order{
+	for name, order := range map[string]chain.Order{
 		"TRX to a contract":              b.order(from, b.native, chain.Address(b.forwarder), 5_000_000),
 		"TRX to a token's contract":      b.order(from, b.native, chain.Address(b.token), 5_000_000),
 		"USDT to its own contract":       b.order(from, b.usdt, chain.Address(b.token), 5_000_000),
@@ -193,7 +193,7 @@ func TestDestinations(t *testing.T) {
 			from, b.native, "0xa614f803b6fd780986a42c78ec9c7f77e6ded13c", 5_000_000,
 		),
 	} {
-		_, err := b.d.Build(t.Context(), o)
+		_, err := b.d.Build(t.Context(), order)
 		if wantFault(t, err, fault.Invalid, "destination_not_payable"); t.Failed() {
 			t.Fatal(name)
 		}
@@ -209,8 +209,8 @@ func TestDestinations(t *testing.T) {
 		b.order(from, b.usdt, inactive, 7_000_000),
 	)
 	for _, signed := range []chain.Signed{toContract, coin, tokens} {
-		if st := b.include(signed); st.Reverted {
-			t.Errorf("%+v", st)
+		if status := b.include(signed); status.Reverted {
+			t.Errorf("%+v", status)
 		}
 	}
 
@@ -230,25 +230,25 @@ func TestDestinations(t *testing.T) {
 
 // Activating an account costs 1 TRX and 0.1 TRX in place of bandwidth, and both are foreseen.
 func TestActivationIsCounted(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{})
+	b := newHarness(t, testenv.TronOptions{})
 	from, to := b.wallet(100), b.stranger()
-	o := b.order(from, b.native, to, 5_000_000)
-	o.MaxFee = chain.Units(1_099_999)
-	_, err := b.d.Build(t.Context(), o)
+	order := b.order(from, b.native, to, 5_000_000)
+	order.MaxFee = chain.Units(1_099_999)
+	_, err := b.d.Build(t.Context(), order)
 	wantFault(t, err, fault.Limited, "fee_above_maximum")
-	o.MaxFee, err = b.d.EstimateFee(t.Context(), o)
+	order.MaxFee, err = b.d.EstimateFee(t.Context(), order)
 	b.must(err)
 
-	if o.MaxFee != chain.Units(1_650_000) {
-		t.Errorf("the estimate is %s, want one and a half of 1100000", o.MaxFee)
+	if order.MaxFee != chain.Units(1_650_000) {
+		t.Errorf("the estimate is %s, want one and a half of 1100000", order.MaxFee)
 	}
 
-	if st := b.include(b.sign(o)); st.Fee != chain.Units(1_100_000) {
-		t.Errorf("the first payment cost %s, want 1100000", st.Fee)
+	if status := b.include(b.sign(order)); status.Fee != chain.Units(1_100_000) {
+		t.Errorf("the first payment cost %s, want 1100000", status.Fee)
 	}
 
-	if st := b.include(b.sign(o)); !st.Fee.IsZero() {
-		t.Errorf("the second payment cost %s though the day's allowance covers it", st.Fee)
+	if status := b.include(b.sign(order)); !status.Fee.IsZero() {
+		t.Errorf("the second payment cost %s though the day's allowance covers it", status.Fee)
 	}
 
 	poor := b.wallet(3)
@@ -258,12 +258,12 @@ func TestActivationIsCounted(t *testing.T) {
 
 // Where the day's allowance covers the bandwidth a sweep costs nothing, and moves all but one sun.
 func TestFreeBandwidth(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{})
+	b := newHarness(t, testenv.TronOptions{})
 	from, to := b.wallet(10), b.wallet(1).Address
-	o := b.order(from, b.native, to, 10_000_000)
-	o.SubtractFee = true
+	order := b.order(from, b.native, to, 10_000_000)
+	order.SubtractFee = true
 
-	signed := b.sign(o)
+	signed := b.sign(order)
 	if signed.Outputs[0].Amount != chain.Units(9_999_999) {
 		t.Errorf("the sweep moves %s of 10000000", signed.Outputs[0].Amount)
 	}
@@ -275,14 +275,14 @@ func TestFreeBandwidth(t *testing.T) {
 		)
 	}
 
-	if st := b.include(signed); !st.Fee.IsZero() || b.balance(from.Address, b.native) != chain.Units(1) {
-		t.Errorf("it cost %s, %s is left", st.Fee, b.balance(from.Address, b.native))
+	if status := b.include(signed); !status.Fee.IsZero() || b.balance(from.Address, b.native) != chain.Units(1) {
+		t.Errorf("it cost %s, %s is left", status.Fee, b.balance(from.Address, b.native))
 	}
 }
 
 // The fee of a sweep whose amount takes a byte less because of the fee is found out.
 func TestSweepIsExactAtEverySize(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{Parameters: map[string]int64{"getFreeNetLimit": 0}})
+	b := newHarness(t, testenv.TronOptions{Parameters: map[string]int64{"getFreeNetLimit": 0}})
 
 	to := b.wallet(1).Address
 	for _, sum := range []uint64{
@@ -296,18 +296,18 @@ func TestSweepIsExactAtEverySize(t *testing.T) {
 	} {
 		from := b.party()
 		b.must(b.Fund(t.Context(), from.Address, b.native, chain.Units(sum)))
-		o := b.order(from, b.native, to, sum)
-		o.SubtractFee = true
-		signed := b.sign(o)
-		st := b.include(signed)
+		order := b.order(from, b.native, to, sum)
+		order.SubtractFee = true
+		signed := b.sign(order)
+		status := b.include(signed)
 
 		left := b.balance(from.Address, b.native)
-		if got := signed.Outputs[0].Amount.Add(st.Fee).
+		if got := signed.Outputs[0].Amount.Add(status.Fee).
 			Add(left); got != chain.Units(sum) ||
 			chain.Units(1_000).Less(left) {
 			t.Errorf(
 				"of %d sun %s arrived, the fee is %s and %s is left",
-				sum, signed.Outputs[0].Amount, st.Fee, left,
+				sum, signed.Outputs[0].Amount, status.Fee, left,
 			)
 		}
 	}
@@ -315,32 +315,32 @@ func TestSweepIsExactAtEverySize(t *testing.T) {
 
 // Energy is simulated: its price is in the estimate, stake takes it away, and the fee limit bounds it.
 func TestEnergy(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{Parameters: map[string]int64{"getFreeNetLimit": 0}})
+	b := newHarness(t, testenv.TronOptions{Parameters: map[string]int64{"getFreeNetLimit": 0}})
 	from, to := b.wallet(1_000), b.stranger()
 	b.must(b.Fund(t.Context(), from.Address, b.usdt, chain.Units(100_000_000)))
-	o := b.order(from, b.usdt, to, 1_000_000)
-	first := b.sign(o)
+	order := b.order(from, b.usdt, to, 1_000_000)
+	first := b.sign(order)
 
-	st := b.include(first)
-	if first.MaxFee.Less(st.Fee) || st.Fee.Less(chain.Units(1_000_000)) ||
-		first.MaxFee.Cmp(st.Fee.Add(st.Fee)) > 0 {
-		t.Errorf("a transfer may cost %s and cost %s", first.MaxFee, st.Fee)
+	status := b.include(first)
+	if first.MaxFee.Less(status.Fee) || status.Fee.Less(chain.Units(1_000_000)) ||
+		first.MaxFee.Cmp(status.Fee.Add(status.Fee)) > 0 {
+		t.Errorf("a transfer may cost %s and cost %s", first.MaxFee, status.Fee)
 	}
 
 	// Ten times dearer energy: the same maximum no longer covers it.
-	o.MaxFee = first.MaxFee
+	order.MaxFee = first.MaxFee
 
 	b.control("energyfactor", map[string]any{"value": 10})
-	_, err := b.d.Build(t.Context(), o)
+	_, err := b.d.Build(t.Context(), order)
 	wantFault(t, err, fault.Limited, "fee_above_maximum")
 	b.control("energyfactor", map[string]any{"value": 1})
 
 	// A transfer that takes more than was foreseen runs out of energy, and costs no more than its maximum.
-	tight := b.sign(o)
+	tight := b.sign(order)
 	b.control("energyfactor", map[string]any{"value": 10})
 
-	if st = b.include(tight); !st.Reverted || len(st.Transfers) != 0 || tight.MaxFee.Less(st.Fee) {
-		t.Errorf("with ten times the energy the transfer is %+v, it may cost %s", st, tight.MaxFee)
+	if status = b.include(tight); !status.Reverted || len(status.Transfers) != 0 || tight.MaxFee.Less(status.Fee) {
+		t.Errorf("with ten times the energy the transfer is %+v, it may cost %s", status, tight.MaxFee)
 	}
 
 	b.control("energyfactor", map[string]any{"value": 1})
@@ -354,15 +354,15 @@ func TestEnergy(t *testing.T) {
 		},
 	)
 
-	if st = b.include(b.sign(o)); st.Reverted || !st.Fee.IsZero() {
-		t.Errorf("with staked energy and bandwidth a transfer is %+v", st)
+	if status = b.include(b.sign(order)); status.Reverted || !status.Fee.IsZero() {
+		t.Errorf("with staked energy and bandwidth a transfer is %+v", status)
 	}
 }
 
 // A release of 9 USDT that burns 40 TRX says so before anything is burnt; see also internal/e2e,
 // where it is held.
 func TestDearSweepIsForeseen(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{Parameters: map[string]int64{"getEnergyFee": 420}, EnergyFactor: 7})
+	b := newHarness(t, testenv.TronOptions{Parameters: map[string]int64{"getEnergyFee": 420}, EnergyFactor: 7})
 	deposit, master := b.party(), b.wallet(1_000)
 	b.must(b.Fund(t.Context(), deposit.Address, b.usdt, chain.Units(9_000_000)))
 	before := b.balance(master.Address, b.native)
@@ -406,7 +406,7 @@ func TestDearSweepIsForeseen(t *testing.T) {
 func TestInternalTransfers(t *testing.T) {
 	for _, hidden := range []bool{false, true} {
 		t.Run(fmt.Sprintf("hidden %v", hidden), func(t *testing.T) {
-			b := newBench(t, testenv.TronOptions{SolidLag: 3, HideInternal: hidden})
+			b := newHarness(t, testenv.TronOptions{SolidLag: 3, HideInternal: hidden})
 			to := b.wallet(1).Address
 			hash, err := b.forward(t.Context(), to, chain.Units(7_000_000), energyLimit)
 			b.must(err)
@@ -414,7 +414,7 @@ func TestInternalTransfers(t *testing.T) {
 
 			var got []chain.Transfer
 
-			for _, tr := range b.newest().Transfers {
+			for _, tr := range b.latestBlock().Transfers {
 				if tr.To == to {
 					got = append(got, tr)
 				}
@@ -440,7 +440,7 @@ func TestInternalTransfers(t *testing.T) {
 
 // What waits in the pool is in no balance, though the node's account shows it already.
 func TestBalanceCountsNoPool(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{})
+	b := newHarness(t, testenv.TronOptions{})
 
 	to := b.wallet(1).Address
 	for _, a := range []chain.Asset{b.native, b.usdt} {
@@ -476,7 +476,7 @@ func TestBalanceCountsNoPool(t *testing.T) {
 
 // A payment with a memo is a payment.
 func TestMemoIsCredited(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{})
+	b := newHarness(t, testenv.TronOptions{})
 	to := b.stranger()
 	s, err := b.Send(
 		t.Context(),
@@ -492,7 +492,7 @@ func TestMemoIsCredited(t *testing.T) {
 
 	b.mine(1)
 
-	if got := b.newest().Transfers; len(got) != 1 || got[0] != found.Transfers[0] {
+	if got := b.latestBlock().Transfers; len(got) != 1 || got[0] != found.Transfers[0] {
 		t.Errorf("in the block: %+v, waiting it was %+v", got, found.Transfers)
 	}
 }
@@ -500,11 +500,11 @@ func TestMemoIsCredited(t *testing.T) {
 // Two equal payments built at the same time are two transactions, and both arrive.
 func TestTwoEqualPaymentsInOneSecond(t *testing.T) {
 	at := time.Now()
-	b := newBench(t, testenv.TronOptions{}, func(c *tron.Config) { c.Now = func() time.Time { return at } })
+	b := newHarness(t, testenv.TronOptions{}, func(c *tron.Config) { c.Now = func() time.Time { return at } })
 	from, to := b.wallet(100), b.wallet(1).Address
-	o := b.order(from, b.native, to, 3_000_000)
+	order := b.order(from, b.native, to, 3_000_000)
 
-	one, two := b.sign(o), b.sign(o)
+	one, two := b.sign(order), b.sign(order)
 	if one.TxHash == two.TxHash {
 		t.Fatalf("both are %s", one.TxHash)
 	}
@@ -518,19 +518,19 @@ func TestTwoEqualPaymentsInOneSecond(t *testing.T) {
 	}
 
 	for _, signed := range []chain.Signed{one, two} {
-		st, err := b.d.Status(t.Context(), signed)
-		if err != nil || st.State != chain.TxIncluded || len(st.Transfers) != 1 ||
-			st.Transfers[0].TxHash != signed.TxHash {
-			t.Errorf("%s is %+v, %v", signed.TxHash, st, err)
+		status, err := b.d.Status(t.Context(), signed)
+		if err != nil || status.State != chain.TxIncluded || len(status.Transfers) != 1 ||
+			status.Transfers[0].TxHash != signed.TxHash {
+			t.Errorf("%s is %+v, %v", signed.TxHash, status, err)
 		}
 	}
 }
 
 // A node of one's own serves its two interfaces at two ports.
 func TestTwoInterfacesAtTwoURLs(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{SolidLag: 2})
+	b := newHarness(t, testenv.TronOptions{SolidLag: 2})
 	b.mine(5)
-	one, two := lieFor(t, b.TronNode), lieFor(t, b.TronNode)
+	one, two := newProxy(t, b.TronNode), newProxy(t, b.TronNode)
 	only := func(prefix string) func(path string, ask func() answer) answer {
 		return func(path string, ask func() answer) answer {
 			if !strings.HasPrefix(path, prefix) {
@@ -540,8 +540,8 @@ func TestTwoInterfacesAtTwoURLs(t *testing.T) {
 			return ask()
 		}
 	}
-	one.lie(only("/wallet/"))
-	two.lie(only("/walletsolidity/"))
+	one.intercept(only("/wallet/"))
+	two.intercept(only("/walletsolidity/"))
 
 	d := b.driver(
 		t,
@@ -559,7 +559,7 @@ func TestTwoInterfacesAtTwoURLs(t *testing.T) {
 }
 
 func TestPrunedHeightStops(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{})
+	b := newHarness(t, testenv.TronOptions{})
 	b.mine(200)
 	b.control("prune", map[string]any{"below": 190})
 	_, err := b.d.RefAt(t.Context(), 5)
@@ -571,7 +571,7 @@ func TestPrunedHeightStops(t *testing.T) {
 		t.Error(err)
 	}
 
-	ref := chain.Ref{Height: 10, Hash: b.newest().Hash}
+	ref := chain.Ref{Height: 10, Hash: b.latestBlock().Hash}
 	_, err = b.d.Balances(t.Context(), ref, []chain.Holding{{Address: b.stranger(), AssetID: b.native.ID}})
 	wantFault(t, err, fault.Unavailable, "block_too_old")
 }
@@ -579,7 +579,7 @@ func TestPrunedHeightStops(t *testing.T) {
 // A whole wallet can be followed through a fork: a release, a top-up and payments, with balances
 // right at every block.
 func TestBalancesAgreeWithTheNodeAtEveryBlock(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{SolidLag: 5})
+	b := newHarness(t, testenv.TronOptions{SolidLag: 5})
 	from, to := b.wallet(500), b.stranger()
 	b.must(b.Fund(t.Context(), from.Address, b.usdt, chain.Units(50_000_000)))
 

@@ -41,49 +41,27 @@ func (d *Driver) transfersOf(
 		return nil, nil, err
 	}
 
-	var (
-		transfers []chain.Transfer
-		flows     []balanceChange
-	)
+	effects := txEffects{hash: tx.hash}
 	if tx.tx != nil && !fee.IsZero() {
-		flows = append(
-			flows,
-			balanceChange{assetID: d.native.ID, from: tx.tx.owner, burnt: true, amount: fee},
-		)
+		burn := balanceChange{assetID: d.native.ID, from: tx.tx.owner, burnt: true, amount: fee}
+		effects.changes = append(effects.changes, burn)
 	}
 
 	if info.failed() {
-		return nil, flows, nil
+		return nil, effects.changes, nil
 	}
 
-	add := func(index uint32, from, to address, assetID string, amount chain.Amount) {
-		if amount.IsZero() {
-			return
-		}
-
-		flows = append(flows, balanceChange{assetID: assetID, from: from, to: to, amount: amount})
-		if !chain.MaxTransfer.Less(amount) {
-			transfers = append(transfers, chain.Transfer{
-				TxHash:  tx.hash,
-				Index:   index,
-				From:    canonical(from),
-				To:      canonical(to),
-				AssetID: assetID,
-				Amount:  amount,
-			})
-		}
-	}
 	if tx.tx != nil {
-		add(0, tx.tx.owner, tx.tx.to, d.native.ID, chain.Units(uint64(tx.tx.amount)))
+		effects.add(0, tx.tx.owner, tx.tx.to, d.native.ID, chain.Units(uint64(tx.tx.amount)))
 	}
 
-	for index := range info.Logs {
-		if from, to, asset, amount, ok := d.tokenTransfer(&info.Logs[index]); ok {
-			add(uint32(index)+1, from, to, asset.ID, amount)
+	for k := range info.Logs {
+		if from, to, asset, amount, ok := d.tokenTransfer(&info.Logs[k]); ok {
+			effects.add(uint32(k)+1, from, to, asset.ID, amount)
 		}
 	}
 
-	index := uint32(0)
+	index := uint32(firstInternal)
 
 	for n := range info.Internal {
 		from, to, amount, ok, err := info.Internal[n].transfer(e, tx.hash)
@@ -92,12 +70,41 @@ func (d *Driver) transfersOf(
 		}
 
 		if ok {
-			add(firstInternal+index, from, to, d.native.ID, amount)
+			effects.add(index, from, to, d.native.ID, amount)
 			index++
 		}
 	}
 
-	return transfers, flows, nil
+	return effects.transfers, effects.changes, nil
+}
+
+// txEffects are the transfers and balance changes of the transaction of a hash.
+type txEffects struct {
+	hash      string
+	transfers []chain.Transfer
+	changes   []balanceChange
+}
+
+// add appends a transfer of an amount in base units; none for 0. Amounts above chain.MaxTransfer are balance
+// changes only.
+func (t *txEffects) add(index uint32, from, to address, assetID string, amount chain.Amount) {
+	if amount.IsZero() {
+		return
+	}
+
+	t.changes = append(t.changes, balanceChange{assetID: assetID, from: from, to: to, amount: amount})
+	if chain.MaxTransfer.Less(amount) {
+		return
+	}
+
+	t.transfers = append(t.transfers, chain.Transfer{
+		TxHash:  t.hash,
+		Index:   index,
+		From:    canonical(from),
+		To:      canonical(to),
+		AssetID: assetID,
+		Amount:  amount,
+	})
 }
 
 // transferNotes are the notes of internal transactions that carry TRX. Nodes may list others (votes, stakes),

@@ -151,8 +151,8 @@ func TestSeedDerivesTronwebsAddresses(t *testing.T) {
 	}
 }
 
-// ours builds the transaction of a vector.
-func (v vectorTx) ours(t *testing.T, contract string) *transaction {
+// build builds the transaction of a vector.
+func (v vectorTx) build(t *testing.T, contract string) *transaction {
 	t.Helper()
 
 	must := func(s string) address {
@@ -190,7 +190,7 @@ func TestBytesIDsAndSignaturesAreTronwebs(t *testing.T) {
 	for _, x := range v.Transactions {
 		kinds[x.Name]++
 
-		raw := x.ours(t, v.Contract).encode()
+		raw := x.build(t, v.Contract).encode()
 		if got := hex.EncodeToString(raw); got != x.Raw {
 			t.Errorf("%s of %s: raw data\n%s, tronweb has\n%s", x.Name, x.Amount, got, x.Raw)
 			continue
