@@ -8,7 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// FuzzAddress: whatever is an address is one address, in every spelling.
+// FuzzAddress: an address has one canonical form, in every spelling.
 func FuzzAddress(f *testing.F) {
 	d := testDriver(f)
 	for _, a := range readVectors(f).Addresses {
@@ -27,16 +27,14 @@ func FuzzAddress(f *testing.F) {
 			return
 		}
 
-		if again, err := d.ParseAddress(
-			string(got),
-		); err != nil || again != got || len(got) != 34 ||
-			got[0] != 'T' {
-			t.Errorf("%q is %q, which is %q, %v", s, got, again, err)
+		reread, err := d.ParseAddress(string(got))
+		if err != nil || reread != got || len(got) != 34 || got[0] != 'T' {
+			t.Errorf("%q is %q, which is %q, %v", s, got, reread, err)
 		}
 	})
 }
 
-// FuzzTransaction: bytes that are read are written again as the same transaction.
+// FuzzTransaction: bytes that are read are written reread as the same transaction.
 func FuzzTransaction(f *testing.F) {
 	for _, x := range readVectors(f).Transactions {
 		f.Add(unhex(f, x.Raw))
@@ -55,26 +53,24 @@ func FuzzTransaction(f *testing.F) {
 
 		raw := tx.encode()
 
-		again, ok := decodeTransaction(raw)
-		if !ok || again.owner != tx.owner || again.to != tx.to || again.amount != tx.amount ||
-			again.kind != tx.kind ||
-			!bytes.Equal(again.data, tx.data) ||
-			!bytes.Equal(again.memo, tx.memo) ||
-			again.expiration != tx.expiration ||
-			again.feeLimit != tx.feeLimit {
-			t.Errorf("%+v is written as %+v", tx, again)
+		reread, ok := decodeTransaction(raw)
+		if !ok || reread.owner != tx.owner || reread.to != tx.to || reread.amount != tx.amount ||
+			reread.kind != tx.kind ||
+			!bytes.Equal(reread.data, tx.data) ||
+			!bytes.Equal(reread.memo, tx.memo) ||
+			reread.expiration != tx.expiration ||
+			reread.feeLimit != tx.feeLimit {
+			t.Errorf("%+v is written as %+v", tx, reread)
 		}
 
-		if to, amount, ok := parseTransferInput(
-			tx.data,
-		); ok &&
-			!bytes.Equal(transferInput(to, amount)[16:], tx.data[16:]) {
+		to, amount, ok := parseTransferInput(tx.data)
+		if ok && !bytes.Equal(transferInput(to, amount)[16:], tx.data[16:]) {
 			t.Errorf("call %x is %s to %x", tx.data, amount, to)
 		}
 	})
 }
 
-// FuzzBlock feeds a node's answers through everything that a scan does with them.
+// FuzzBlock decodes answers of a node as readBlocks does.
 func FuzzBlock(f *testing.F) {
 	d := testDriver(f)
 	e := d.nodes.Nodes[0]
@@ -124,7 +120,7 @@ func FuzzBlock(f *testing.F) {
 				continue
 			}
 
-			transfers, flows, err := d.transfersOf(e, tx, &infos[k])
+			transfers, changes, err := d.transfersOf(e, tx, &infos[k])
 			if err != nil {
 				continue
 			}
@@ -147,9 +143,8 @@ func FuzzBlock(f *testing.F) {
 			}
 
 			for _, who := range []address{{1}, {2}} {
-				if _, _, err := (holding{who, d.native}).change(
-					[]*scannedBlock{{changes: flows}},
-				); err != nil {
+				_, _, err := holding{who, d.native}.change([]*scannedBlock{{changes: changes}})
+				if err != nil {
 					t.Errorf("%v", err)
 				}
 			}

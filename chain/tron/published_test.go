@@ -67,16 +67,12 @@ func TestPublishedAnswersAreRead(t *testing.T) {
 		t.Errorf("%+v", info)
 	}
 
-	if a, ok := logAddress(
-		info.Logs[0].Address,
-	); !ok ||
+	if a, ok := logAddress(info.Logs[0].Address); !ok ||
 		nodeHex(a) != "419ff8fc48fb114ccd5bbdc24a86f0c73082f08825" {
 		t.Errorf("the log's address %s", info.Logs[0].Address)
 	}
 
-	if a, ok := addressTopic(
-		info.Logs[0].Topics[1],
-	); !ok ||
+	if a, ok := addressTopic(info.Logs[0].Topics[1]); !ok ||
 		nodeHex(a) != "41dd791d6b49e190062d650e6a23c575510d35f2f9" {
 		t.Errorf("the log's topic %s", info.Logs[0].Topics[1])
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -93,7 +94,7 @@ func TestOddTransactionsAreReadAsTheNetworkDoes(t *testing.T) {
 
 	held := holding{owner, d.native}
 	if _, _, err := held.change([]*scannedBlock{{opaque: []blockTx{tx}}}); err == nil {
-		t.Error("the balance of an address in a transaction that cannot be read is told all the same")
+		t.Error("the balance of an address in a transaction that cannot be read is returned all the same")
 	}
 
 	held.owner = address{3}
@@ -120,20 +121,14 @@ func TestInternalIndexesAreTheSameEverywhere(t *testing.T) {
 		return string(b)
 	}
 	plain := call("call", 5, false) + "," + call("suicide", 6, false)
-	featured := call(
-		"freezeBalanceV2ForEnergy", 9, false,
-	) + "," + call(
-		"call", 0, false,
-	) + "," + call(
-		"call", 5, false,
-	) + "," +
-		call(
-			"call", 8, true,
-		) + "," + call(
-		"voteWitness", 1, false,
-	) + "," + call(
-		"suicide", 6, false,
-	)
+	featured := strings.Join([]string{
+		call("freezeBalanceV2ForEnergy", 9, false),
+		call("call", 0, false),
+		call("call", 5, false),
+		call("call", 8, true),
+		call("voteWitness", 1, false),
+		call("suicide", 6, false),
+	}, ",")
 
 	var first []chain.Transfer
 

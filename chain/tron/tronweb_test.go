@@ -103,22 +103,16 @@ func TestTronwebReadsWhatWeBuild(t *testing.T) {
 			RefBlock:   hex.EncodeToString(append(append([]byte(nil), tx.refBytes...), tx.refHash...)),
 		}
 		if payment.contract != nil {
-			w.Type, w.To, w.Payee = "TriggerSmartContract", string(
-				canonical(*payment.contract),
-			), string(
-				canonical(payment.payee),
-			)
+			w.Type = "TriggerSmartContract"
+			w.To, w.Payee = string(canonical(*payment.contract)), string(canonical(payment.payee))
 		}
 
 		want = append(want, w)
-		requests = append(
-			requests,
-			map[string]string{
-				"type":         w.Type,
-				"raw_data_hex": hex.EncodeToString(raw),
-				"signature":    hex.EncodeToString(signature),
-			},
-		)
+		requests = append(requests, map[string]string{
+			"type":         w.Type,
+			"raw_data_hex": hex.EncodeToString(raw),
+			"signature":    hex.EncodeToString(signature),
+		})
 	}
 
 	var got []decoded
