@@ -299,6 +299,7 @@ func TestSweepIsExactAtEverySize(t *testing.T) {
 		status := h.include(signed)
 
 		left := h.balance(from.Address, h.native)
+
 		moved := signed.Outputs[0].Amount.Add(status.Fee)
 		if moved.Add(left) != chain.Units(sum) || chain.Units(1_000).Less(left) {
 			t.Errorf(
