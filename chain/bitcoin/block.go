@@ -28,8 +28,8 @@ func (d *Driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, er
 
 	var blocks []chain.Block
 
-	err := d.ask(ctx, func(ctx context.Context, e *endpoint) (err error) {
-		blocks, err = d.readBlocks(ctx, e, from, n)
+	err := d.ask(ctx, func(ctx context.Context, node *endpoint) (err error) {
+		blocks, err = d.readBlocks(ctx, node, from, n)
 		return err
 	})
 	if err != nil {
@@ -40,14 +40,14 @@ func (d *Driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, er
 }
 
 // readBlocks returns up to n verified blocks from a height on, fewer at the tip.
-func (d *Driver) readBlocks(ctx context.Context, e *endpoint, from, n uint64) ([]chain.Block, error) {
-	if err := e.checkPruned(ctx, from); err != nil {
+func (d *Driver) readBlocks(ctx context.Context, node *endpoint, from, n uint64) ([]chain.Block, error) {
+	if err := node.checkPruned(ctx, from); err != nil {
 		return nil, err
 	}
 
 	hashes := make([]string, 0, n)
 	for height := from; height < from+n; height++ {
-		hash, err := e.hashAt(ctx, height)
+		hash, err := node.hashAt(ctx, height)
 		if errors.Is(err, fault.NotFound) && len(hashes) > 0 {
 			break // the tip
 		}
@@ -65,7 +65,7 @@ func (d *Driver) readBlocks(ctx context.Context, e *endpoint, from, n uint64) ([
 
 	for i, hash := range hashes {
 		g.Go(func() (err error) {
-			blocks[i], err = d.readBlock(inner, e, from+uint64(i), hash)
+			blocks[i], err = d.readBlock(inner, node, from+uint64(i), hash)
 			return err
 		})
 	}
@@ -76,7 +76,7 @@ func (d *Driver) readBlocks(ctx context.Context, e *endpoint, from, n uint64) ([
 
 	for i := 1; i < len(blocks); i++ {
 		if blocks[i].Parent != blocks[i-1].Hash {
-			return nil, e.Garbled(
+			return nil, node.Garbled(
 				"the chain moved between blocks %d and %d while they were read",
 				blocks[i-1].Height, blocks[i].Height,
 			)
@@ -115,15 +115,15 @@ type txJSON struct {
 // readBlock returns the verified block of a hash.
 func (d *Driver) readBlock(
 	ctx context.Context,
-	e *endpoint,
+	node *endpoint,
 	height uint64,
 	hash string,
 ) (chain.Block, error) {
 	var block blockJSON
 
-	err := e.call(ctx, &block, "getblock", hash, 3)
+	err := node.call(ctx, &block, "getblock", hash, 3)
 	if failover.RefusedWith(err, codeMisc) {
-		if pruned := e.checkPruned(ctx, height); pruned != nil { // meanwhile
+		if pruned := node.checkPruned(ctx, height); pruned != nil { // meanwhile
 			return chain.Block{}, pruned
 		}
 	}
@@ -132,14 +132,19 @@ func (d *Driver) readBlock(
 		return chain.Block{}, err
 	}
 
-	return d.verifyBlock(e, height, hash, block)
+	return d.verifyBlock(node, height, hash, block)
 }
 
 // verifyBlock returns the block in an answer, verified by header hash and Merkle root. Only previous outputs
 // are not verified.
-func (d *Driver) verifyBlock(e *endpoint, height uint64, hash string, block blockJSON) (chain.Block, error) {
+func (d *Driver) verifyBlock(
+	node *endpoint,
+	height uint64,
+	hash string,
+	block blockJSON,
+) (chain.Block, error) {
 	wrong := func(what string) (chain.Block, error) {
-		return chain.Block{}, e.Garbled("its block %s %s", e.Clean(hash), what)
+		return chain.Block{}, node.Garbled("its block %s %s", node.Clean(hash), what)
 	}
 
 	block.Txs = append(block.Txs, block.RawTxs...)

@@ -19,18 +19,18 @@ func (d *Driver) Broadcast(ctx context.Context, signed chain.Signed) error {
 		return err
 	}
 
-	return d.ask(ctx, func(ctx context.Context, e *endpoint) error {
+	return d.ask(ctx, func(ctx context.Context, node *endpoint) error {
 		const maxFeeRate = 0 // no limit of the node's: Build kept to Order.MaxFee
 
 		var hash string
 
-		err := e.call(ctx, &hash, "sendrawtransaction", hex.EncodeToString(signed.Raw), maxFeeRate)
+		err := node.call(ctx, &hash, "sendrawtransaction", hex.EncodeToString(signed.Raw), maxFeeRate)
 		if err == nil && hash != signed.TxHash {
-			return e.Garbled("it took transaction %s as %s", signed.TxHash, e.Clean(hash))
+			return node.Garbled("it took transaction %s as %s", signed.TxHash, node.Clean(hash))
 		}
 
 		if refusal, refused := errors.AsType[*failover.Refusal](err); refused {
-			return e.refusedTx(ctx, signed, refusal)
+			return node.refusedTx(ctx, signed, refusal)
 		}
 
 		return err

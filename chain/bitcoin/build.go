@@ -42,24 +42,24 @@ func (d *Driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 
 	var unsigned chain.Unsigned
 
-	err = d.ask(ctx, func(ctx context.Context, e *endpoint) error {
-		parent, err := e.parentEntry(ctx, order, required)
+	err = d.ask(ctx, func(ctx context.Context, node *endpoint) error {
+		parent, err := node.parentEntry(ctx, order, required)
 		if err != nil {
 			return err
 		}
 
-		policies, err := d.feePolicies(ctx, e, order, parent)
+		policies, err := d.feePolicies(ctx, node, order, parent)
 		if err != nil {
 			return err
 		}
 
-		selected, err := d.fundOrder(ctx, e, order, target, policies, coins, required)
+		selected, err := d.fundOrder(ctx, node, order, target, policies, coins, required)
 		if err != nil {
 			return err
 		}
 
 		var height uint32
-		if err := e.call(ctx, &height, "getblockcount"); err != nil {
+		if err := node.call(ctx, &height, "getblockcount"); err != nil {
 			return err
 		}
 
@@ -79,11 +79,11 @@ func (d *Driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 // the least that the pool takes, for when the first exceeds Order.MaxFee.
 func (d *Driver) feePolicies(
 	ctx context.Context,
-	e *endpoint,
+	node *endpoint,
 	order chain.Order,
 	parent mempoolEntry,
 ) ([]feePolicy, error) {
-	rates, err := d.readFeeRates(ctx, e)
+	rates, err := d.readFeeRates(ctx, node)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (d *Driver) feePolicies(
 		return []feePolicy{policy}, nil
 	}
 
-	least, err := e.replacementPolicy(ctx, *order.Replaces, rates)
+	least, err := node.replacementPolicy(ctx, *order.Replaces, rates)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (d *Driver) feePolicies(
 //   - fault.Unavailable (coin_spent): a required coin is spent in a block
 func (d *Driver) fundOrder(
 	ctx context.Context,
-	e *endpoint,
+	node *endpoint,
 	order chain.Order,
 	target coinTarget,
 	policies []feePolicy,
@@ -131,7 +131,7 @@ func (d *Driver) fundOrder(
 			return selection{}, err
 		}
 
-		spent, err := e.unspendable(ctx, selected.coins, required)
+		spent, err := node.unspendable(ctx, selected.coins, required)
 		if err != nil {
 			return selection{}, err
 		}

@@ -93,12 +93,12 @@ func New(c Config) (*Driver, error) {
 
 	d.nodes = &failover.Set[*endpoint]{Network: d.network.Slug, Log: c.Logger, Keep: true, Verify: d.verify}
 	for _, raw := range c.RPCs {
-		e, err := newEndpoint(raw, c)
+		node, err := newEndpoint(raw, c)
 		if err != nil {
 			return nil, err
 		}
 
-		d.nodes.Nodes = append(d.nodes.Nodes, e)
+		d.nodes.Nodes = append(d.nodes.Nodes, node)
 	}
 
 	return d, nil

@@ -65,13 +65,13 @@ func (d *Driver) Lift(
 
 	var maxFee int64
 
-	err = d.ask(ctx, func(ctx context.Context, e *endpoint) error {
-		parent, err := e.parentEntry(ctx, order, required)
+	err = d.ask(ctx, func(ctx context.Context, node *endpoint) error {
+		parent, err := node.parentEntry(ctx, order, required)
 		if err != nil {
 			return err
 		}
 
-		rates, err := d.readFeeRates(ctx, e)
+		rates, err := d.readFeeRates(ctx, node)
 		if err != nil {
 			return err
 		}
@@ -275,7 +275,7 @@ func (e *endpoint) parentEntry(
 }
 
 // entry returns an answer in weight units and satoshi.
-func (j entryJSON) entry(e *endpoint, hash string) (entry mempoolEntry, err error) {
+func (j entryJSON) entry(node *endpoint, hash string) (entry mempoolEntry, err error) {
 	for _, fee := range []struct {
 		number json.Number
 		into   *int64
@@ -285,13 +285,13 @@ func (j entryJSON) entry(e *endpoint, hash string) (entry mempoolEntry, err erro
 		{j.Fees.Descendants, &entry.descendantFees},
 	} {
 		if *fee.into, err = satoshiOf(fee.number.String()); err != nil {
-			return mempoolEntry{}, e.Garbled("its fees of transaction %s are no amount", hash)
+			return mempoolEntry{}, node.Garbled("its fees of transaction %s are no amount", hash)
 		}
 	}
 
 	if j.Size < 1 || min(j.AncestorsSize, j.DescendantsSize) < j.Size ||
 		max(j.AncestorsSize, j.DescendantsSize) > maxEntrySize {
-		return mempoolEntry{}, e.Garbled("its sizes of transaction %s cannot be", hash)
+		return mempoolEntry{}, node.Garbled("its sizes of transaction %s cannot be", hash)
 	}
 
 	entry.weight, entry.ancestorWeight, entry.descendantWeight = 4*j.Size, 4*j.AncestorsSize, 4*j.DescendantsSize
@@ -363,15 +363,15 @@ func (e *endpoint) readAncestors(
 }
 
 // mempoolTx returns the transaction in an answer of getrawtransaction about a transaction of the mempool.
-func (c *rpcCall) mempoolTx(e *endpoint, hash string) (*wire.MsgTx, error) {
+func (c *rpcCall) mempoolTx(node *endpoint, hash string) (*wire.MsgTx, error) {
 	var text string
-	if err := c.decode(e, &text); err != nil {
-		return nil, e.Garbled("its pool moved while transaction %s was read", e.Clean(hash))
+	if err := c.decode(node, &text); err != nil {
+		return nil, node.Garbled("its pool moved while transaction %s was read", node.Clean(hash))
 	}
 
 	tx, err := decodeTx(text)
 	if err != nil || tx.TxHash().String() != hash {
-		return nil, e.Garbled("asked for transaction %s, it answered another", e.Clean(hash))
+		return nil, node.Garbled("asked for transaction %s, it answered another", node.Clean(hash))
 	}
 
 	return tx, nil

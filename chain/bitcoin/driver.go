@@ -56,8 +56,8 @@ func (d *Driver) Network() chain.Network {
 //   - fault.Unavailable: a node gives no answer, refuses the credentials (node_unauthorized) or is syncing
 //     (node_syncing)
 func (d *Driver) Check(ctx context.Context) error {
-	for _, e := range d.nodes.Nodes {
-		if err := d.verify(ctx, e); err != nil {
+	for _, node := range d.nodes.Nodes {
+		if err := d.verify(ctx, node); err != nil {
 			return failover.Fault(d.network.Slug, err)
 		}
 	}
@@ -67,34 +67,34 @@ func (d *Driver) Check(ctx context.Context) error {
 
 // verify checks that the endpoint has the network's genesis block and is synced, and notes whether it is
 // pruned.
-func (d *Driver) verify(ctx context.Context, e *endpoint) error {
+func (d *Driver) verify(ctx context.Context, node *endpoint) error {
 	genesis, info := newCall("getblockhash", 0), newCall("getblockchaininfo")
-	if err := e.batchCall(ctx, genesis, info); err != nil {
+	if err := node.batchCall(ctx, genesis, info); err != nil {
 		return err
 	}
 
 	var hash string
-	if err := genesis.decode(e, &hash); err != nil {
+	if err := genesis.decode(node, &hash); err != nil {
 		return err
 	}
 
 	if want := d.params.GenesisHash.String(); hash != want {
-		return &failover.Mismatch{Host: e.Host, Shows: "has genesis block " + e.Clean(hash), Want: want}
+		return &failover.Mismatch{Host: node.Host, Shows: "has genesis block " + node.Clean(hash), Want: want}
 	}
 
 	var state struct {
 		Syncing bool `json:"initialblockdownload"`
 		Pruned  bool `json:"pruned"`
 	}
-	if err := info.decode(e, &state); err != nil {
+	if err := info.decode(node, &state); err != nil {
 		return err
 	}
 
 	if state.Syncing {
-		return e.syncing("it has not caught up with the network yet")
+		return node.syncing("it has not caught up with the network yet")
 	}
 
-	e.pruned.Store(state.Pruned)
+	node.pruned.Store(state.Pruned)
 
 	return nil
 }

@@ -37,18 +37,18 @@ type feeRates struct {
 
 // readFeeRates returns the node's rates. The estimate is within the configured bounds and at least what the
 // node relays. A node that relays nothing within the bounds is fault.Limited (fee_above_maximum).
-func (d *Driver) readFeeRates(ctx context.Context, e *endpoint) (feeRates, error) {
+func (d *Driver) readFeeRates(ctx context.Context, node *endpoint) (feeRates, error) {
 	estimate, pool := newCall("estimatesmartfee", d.config.FeeTarget), newCall("getmempoolinfo")
-	if err := e.batchCall(ctx, estimate, pool); err != nil {
+	if err := node.batchCall(ctx, estimate, pool); err != nil {
 		return feeRates{}, err
 	}
 
-	rates, err := pool.relayRates(e)
+	rates, err := pool.relayRates(node)
 	if err != nil {
 		return feeRates{}, err
 	}
 
-	estimated, err := estimate.estimatedRate(e)
+	estimated, err := estimate.estimatedRate(node)
 	if err != nil {
 		return feeRates{}, err
 	}
@@ -62,7 +62,7 @@ func (d *Driver) readFeeRates(ctx context.Context, e *endpoint) (feeRates, error
 		return feeRates{}, fault.New(
 			fault.Limited, "fee_above_maximum",
 			"node %s takes no transaction below %d satoshi per 1000 vB, Config.MaxFeeRate is %d",
-			e.Host, rates.estimate, d.config.MaxFeeRate,
+			node.Host, rates.estimate, d.config.MaxFeeRate,
 		)
 	}
 
@@ -70,13 +70,13 @@ func (d *Driver) readFeeRates(ctx context.Context, e *endpoint) (feeRates, error
 }
 
 // relayRates returns the relay rates in an answer of getmempoolinfo.
-func (c *rpcCall) relayRates(e *endpoint) (feeRates, error) {
+func (c *rpcCall) relayRates(node *endpoint) (feeRates, error) {
 	var floor struct {
 		Least     json.Number `json:"mempoolminfee"`
 		Relay     json.Number `json:"minrelaytxfee"`
 		Increment json.Number `json:"incrementalrelayfee"`
 	}
-	if err := c.decode(e, &floor); err != nil {
+	if err := c.decode(node, &floor); err != nil {
 		return feeRates{}, err
 	}
 
@@ -92,7 +92,7 @@ func (c *rpcCall) relayRates(e *endpoint) (feeRates, error) {
 	} {
 		rate, ok := rateOf(field.number)
 		if !ok {
-			return feeRates{}, e.Garbled(
+			return feeRates{}, node.Garbled(
 				"it asks for a fee rate of %q bitcoin per 1000 vB",
 				truncate(field.number.String()),
 			)
@@ -111,7 +111,7 @@ func (c *rpcCall) relayRates(e *endpoint) (feeRates, error) {
 }
 
 // estimatedRate returns the rate in an answer of estimatesmartfee; 0 when the node has no estimate.
-func (c *rpcCall) estimatedRate(e *endpoint) (int64, error) {
+func (c *rpcCall) estimatedRate(node *endpoint) (int64, error) {
 	if failover.RefusedWith(c.err, codeNoMethod) { // btcd cannot estimate
 		return 0, nil
 	}
@@ -119,7 +119,7 @@ func (c *rpcCall) estimatedRate(e *endpoint) (int64, error) {
 	var answer struct {
 		Rate json.Number `json:"feerate"`
 	}
-	if err := c.decode(e, &answer); err != nil {
+	if err := c.decode(node, &answer); err != nil {
 		return 0, err
 	}
 
@@ -129,7 +129,7 @@ func (c *rpcCall) estimatedRate(e *endpoint) (int64, error) {
 
 	rate, ok := rateOf(answer.Rate)
 	if !ok || rate == 0 {
-		return 0, e.Garbled(
+		return 0, node.Garbled(
 			"it estimates a fee rate of %q bitcoin per 1000 vB",
 			truncate(answer.Rate.String()),
 		)
@@ -168,8 +168,8 @@ func (d *Driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amou
 
 	var fee int64
 
-	err = d.ask(ctx, func(ctx context.Context, e *endpoint) error {
-		rates, err := d.readFeeRates(ctx, e)
+	err = d.ask(ctx, func(ctx context.Context, node *endpoint) error {
+		rates, err := d.readFeeRates(ctx, node)
 		if err != nil {
 			return err
 		}

@@ -53,8 +53,8 @@ func (h headerJSON) ref() chain.Ref {
 func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
 	var head chain.Head
 
-	err := d.ask(ctx, func(ctx context.Context, e *endpoint) error {
-		header, err := e.tip(ctx)
+	err := d.ask(ctx, func(ctx context.Context, node *endpoint) error {
+		header, err := node.tip(ctx)
 		head.Tip = header.ref()
 
 		return err
@@ -87,19 +87,19 @@ func (e *endpoint) tip(ctx context.Context) (headerJSON, error) {
 func (d *Driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 	var ref chain.Ref
 
-	err := d.ask(ctx, func(ctx context.Context, e *endpoint) error {
-		if err := e.checkPruned(ctx, height); err != nil {
+	err := d.ask(ctx, func(ctx context.Context, node *endpoint) error {
+		if err := node.checkPruned(ctx, height); err != nil {
 			return err
 		}
 
-		hash, err := e.hashAt(ctx, height)
+		hash, err := node.hashAt(ctx, height)
 		if err != nil {
 			return err
 		}
 
-		header, err := e.header(ctx, hash)
+		header, err := node.header(ctx, hash)
 		if err == nil && (uint64(header.Height) != height || header.Confirmations < 1) {
-			err = e.Garbled("the chain moved while block %d was read", height)
+			err = node.Garbled("the chain moved while block %d was read", height)
 		}
 
 		ref = header.ref()

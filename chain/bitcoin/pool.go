@@ -35,8 +35,8 @@ func (p *poolCache) store(txs map[string]chain.PoolTx) {
 func (d *Driver) Pool(ctx context.Context) ([]chain.PoolTx, error) {
 	var out []chain.PoolTx
 
-	err := d.ask(ctx, func(ctx context.Context, e *endpoint) (err error) {
-		out, err = d.readPool(ctx, e)
+	err := d.ask(ctx, func(ctx context.Context, node *endpoint) (err error) {
+		out, err = d.readPool(ctx, node)
 		return err
 	})
 	if err != nil {
@@ -47,13 +47,13 @@ func (d *Driver) Pool(ctx context.Context) ([]chain.PoolTx, error) {
 }
 
 // readPool returns the transactions of a node's mempool, and stores them in the cache.
-func (d *Driver) readPool(ctx context.Context, e *endpoint) ([]chain.PoolTx, error) {
+func (d *Driver) readPool(ctx context.Context, node *endpoint) ([]chain.PoolTx, error) {
 	if d.pool.limit == 0 {
 		return nil, nil
 	}
 
 	var hashes []string
-	if err := e.call(ctx, &hashes, "getrawmempool"); err != nil {
+	if err := node.call(ctx, &hashes, "getrawmempool"); err != nil {
 		return nil, err
 	}
 
@@ -68,7 +68,7 @@ func (d *Driver) readPool(ctx context.Context, e *endpoint) ([]chain.PoolTx, err
 		}
 	}
 
-	if err := e.batchCall(ctx, missing...); err != nil {
+	if err := node.batchCall(ctx, missing...); err != nil {
 		return nil, err
 	}
 
@@ -87,7 +87,7 @@ func (d *Driver) readPool(ctx context.Context, e *endpoint) ([]chain.PoolTx, err
 			}
 
 			var err error
-			if tx, err = d.poolTx(e, hash, call.result); err != nil {
+			if tx, err = d.poolTx(node, hash, call.result); err != nil {
 				return nil, err
 			}
 		}
@@ -102,18 +102,18 @@ func (d *Driver) readPool(ctx context.Context, e *endpoint) ([]chain.PoolTx, err
 }
 
 // poolTx returns the transaction in an answer of getrawtransaction.
-func (d *Driver) poolTx(e *endpoint, hash string, answer json.RawMessage) (chain.PoolTx, error) {
+func (d *Driver) poolTx(node *endpoint, hash string, answer json.RawMessage) (chain.PoolTx, error) {
 	var text string
 	if json.Unmarshal(answer, &text) != nil {
-		return chain.PoolTx{}, e.Garbled(
+		return chain.PoolTx{}, node.Garbled(
 			"asked for transaction %s, it answered something else",
-			e.Clean(hash),
+			node.Clean(hash),
 		)
 	}
 
 	tx, err := decodeTx(text)
 	if err != nil || tx.TxHash().String() != hash {
-		return chain.PoolTx{}, e.Garbled("asked for transaction %s, it answered another", e.Clean(hash))
+		return chain.PoolTx{}, node.Garbled("asked for transaction %s, it answered another", node.Clean(hash))
 	}
 
 	return chain.PoolTx{TxHash: hash, Transfers: d.transfers(tx, hash, ""), Spent: spendsOf(tx, hash)}, nil

@@ -35,8 +35,8 @@ func (d *Driver) PlanRelease(ctx context.Context, release chain.Release) ([]chai
 		return nil, notReleasable(release.Deposit, err.Error())
 	}
 
-	err = d.ask(ctx, func(ctx context.Context, e *endpoint) error {
-		rates, err := d.readFeeRates(ctx, e)
+	err = d.ask(ctx, func(ctx context.Context, node *endpoint) error {
+		rates, err := d.readFeeRates(ctx, node)
 		if err != nil {
 			return err
 		}

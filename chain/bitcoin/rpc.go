@@ -57,7 +57,7 @@ func newEndpoint(raw string, c Config) (*endpoint, error) {
 		return nil, invalidConfig("an RPC URL is not of the form http(s)://user:password@host:port")
 	}
 
-	e := &endpoint{
+	node := &endpoint{
 		Node:    failover.Node{Host: u.Host, Secrets: failover.SecretsOf(u)},
 		client:  c.HTTPClient,
 		timeout: c.Timeout,
@@ -65,16 +65,16 @@ func newEndpoint(raw string, c Config) (*endpoint, error) {
 		slots:   make(chan struct{}, c.Concurrency),
 	}
 	if u.User != nil {
-		e.user = u.User.Username()
-		e.password, _ = u.User.Password()
+		node.user = u.User.Username()
+		node.password, _ = u.User.Password()
 		u.User = nil
 	} else {
-		e.cookieFile = c.CookieFile
+		node.cookieFile = c.CookieFile
 	}
 
-	e.url = u.String()
+	node.url = u.String()
 
-	return e, nil
+	return node, nil
 }
 
 // rpcCall is one JSON-RPC call and its outcome.
@@ -89,13 +89,13 @@ type rpcCall struct {
 func newCall(method string, args ...any) *rpcCall { return &rpcCall{method: method, args: args} }
 
 // decode decodes the result. A refusal is returned as it is, a result of another form as *failover.Failure.
-func (c *rpcCall) decode(e *endpoint, into any) error {
+func (c *rpcCall) decode(node *endpoint, into any) error {
 	if c.err != nil {
 		return c.err
 	}
 
 	if err := json.Unmarshal(c.result, into); err != nil {
-		return e.Garbled("its answer to %s has another form", c.method)
+		return node.Garbled("its answer to %s has another form", c.method)
 	}
 
 	return nil

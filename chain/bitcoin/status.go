@@ -32,8 +32,8 @@ func (d *Driver) Status(ctx context.Context, signed chain.Signed) (chain.TxStatu
 
 	var status chain.TxStatus
 
-	err = d.ask(ctx, func(ctx context.Context, e *endpoint) (err error) {
-		status, err = d.statusAt(ctx, e, signed, tx)
+	err = d.ask(ctx, func(ctx context.Context, node *endpoint) (err error) {
+		status, err = d.statusAt(ctx, node, signed, tx)
 		return err
 	})
 	if err != nil {
@@ -46,11 +46,11 @@ func (d *Driver) Status(ctx context.Context, signed chain.Signed) (chain.TxStatu
 // statusAt returns the state of a transaction at one node.
 func (d *Driver) statusAt(
 	ctx context.Context,
-	e *endpoint,
+	node *endpoint,
 	signed chain.Signed,
 	tx *wire.MsgTx,
 ) (chain.TxStatus, error) {
-	lookup, err := e.lookUp(ctx, signed.TxHash)
+	lookup, err := node.lookUp(ctx, signed.TxHash)
 	if err != nil {
 		return chain.TxStatus{}, err
 	}
@@ -61,7 +61,7 @@ func (d *Driver) statusAt(
 
 	spender, block := signed.TxHash, lookup.block
 	if lookup.tx == nil {
-		if spender, block, err = d.findSpender(ctx, e, signed, tx); err != nil {
+		if spender, block, err = d.findSpender(ctx, node, signed, tx); err != nil {
 			return chain.TxStatus{}, err
 		}
 	}
@@ -70,7 +70,7 @@ func (d *Driver) statusAt(
 		return chain.TxStatus{State: chain.TxUnknown}, nil
 	}
 
-	final, err := d.isFinal(ctx, e, block)
+	final, err := d.isFinal(ctx, node, block)
 	switch {
 	case err != nil:
 		return chain.TxStatus{}, err
@@ -90,14 +90,14 @@ func (d *Driver) statusAt(
 }
 
 // isFinal reports whether a block has the confirmations that the network's rule asks for.
-func (d *Driver) isFinal(ctx context.Context, e *endpoint, block chain.Ref) (bool, error) {
-	header, err := e.header(ctx, block.Hash)
+func (d *Driver) isFinal(ctx context.Context, node *endpoint, block chain.Ref) (bool, error) {
+	header, err := node.header(ctx, block.Hash)
 	if err != nil {
 		return false, err
 	}
 
 	if header.Confirmations < 1 {
-		return false, e.Garbled("block %d left the chain while it was looked at", block.Height)
+		return false, node.Garbled("block %d left the chain while it was looked at", block.Height)
 	}
 
 	return uint64(header.Confirmations) >= d.network.Confirmations, nil
@@ -125,13 +125,13 @@ const (
 // that conflicts with it or with its unconfirmed parents. The Ref is zero while no such transaction is known.
 func (d *Driver) findSpender(
 	ctx context.Context,
-	e *endpoint,
+	node *endpoint,
 	signed chain.Signed,
 	tx *wire.MsgTx,
 ) (string, chain.Ref, error) {
 	id := signed.TxHash
 
-	spent, err := e.spentOutputs(ctx, signed, tx)
+	spent, err := node.spentOutputs(ctx, signed, tx)
 	if err != nil {
 		return "", chain.Ref{}, err
 	}
@@ -143,7 +143,7 @@ func (d *Driver) findSpender(
 
 	search := d.searchOf(id, uint64(max(0, int64(tx.LockTime)-searchMargin)))
 	if search.spender != "" {
-		header, err := e.header(ctx, search.block.Hash)
+		header, err := node.header(ctx, search.block.Hash)
 		if err == nil && header.Confirmations > 0 {
 			return search.spender, search.block, nil
 		}
@@ -157,7 +157,7 @@ func (d *Driver) findSpender(
 		return "", chain.Ref{}, nil
 	}
 
-	spender, block, next, err := e.searchBlocks(ctx, spent, search.next)
+	spender, block, next, err := node.searchBlocks(ctx, spent, search.next)
 	if err != nil {
 		return "", chain.Ref{}, err
 	}

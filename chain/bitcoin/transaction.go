@@ -31,14 +31,14 @@ func (d *Driver) Transaction(ctx context.Context, hash string) (chain.Found, err
 
 	found := chain.Found{TxHash: hash}
 
-	err = d.ask(ctx, func(ctx context.Context, e *endpoint) error {
-		lookup, err := e.lookUp(ctx, hash)
+	err = d.ask(ctx, func(ctx context.Context, node *endpoint) error {
+		lookup, err := node.lookUp(ctx, hash)
 		if err != nil {
 			return err
 		}
 
 		if lookup.tx == nil {
-			if err := e.checkTxIndex(ctx); err != nil {
+			if err := node.checkTxIndex(ctx); err != nil {
 				return err
 			}
 

@@ -19,8 +19,8 @@ func (d *Driver) Unspent(
 	ctx context.Context,
 	outpoints []chain.Outpoint,
 ) (at chain.Ref, amounts []chain.Amount, err error) {
-	err = d.ask(ctx, func(ctx context.Context, e *endpoint) error {
-		tip, err := e.tip(ctx)
+	err = d.ask(ctx, func(ctx context.Context, node *endpoint) error {
+		tip, err := node.tip(ctx)
 		if err != nil {
 			return err
 		}
@@ -32,12 +32,12 @@ func (d *Driver) Unspent(
 				calls[i] = newCall("gettxout", outpoint.TxHash, outpoint.Vout, false)
 			}
 
-			if err := e.batchCall(ctx, calls...); err != nil {
+			if err := node.batchCall(ctx, calls...); err != nil {
 				return err
 			}
 
 			for _, call := range calls {
-				amount, err := call.unspentAmount(e, tip.Hash)
+				amount, err := call.unspentAmount(node, tip.Hash)
 				if err != nil {
 					return err
 				}
@@ -56,7 +56,7 @@ func (d *Driver) Unspent(
 }
 
 // unspentAmount returns the amount in an answer of gettxout; 0 for an output that is spent or unknown.
-func (c *rpcCall) unspentAmount(e *endpoint, tip string) (chain.Amount, error) {
+func (c *rpcCall) unspentAmount(node *endpoint, tip string) (chain.Amount, error) {
 	if c.isNull() {
 		return chain.Amount{}, nil
 	}
@@ -65,7 +65,7 @@ func (c *rpcCall) unspentAmount(e *endpoint, tip string) (chain.Amount, error) {
 		Best  string      `json:"bestblock"`
 		Value json.Number `json:"value"`
 	}
-	if err := c.decode(e, &output); err != nil {
+	if err := c.decode(node, &output); err != nil {
 		return chain.Amount{}, err
 	}
 
@@ -73,13 +73,13 @@ func (c *rpcCall) unspentAmount(e *endpoint, tip string) (chain.Amount, error) {
 		return chain.Amount{}, fault.New(
 			fault.Unavailable, "chain_moved",
 			"a block arrived at node %s while its unspent outputs were read; ask again",
-			e.Host,
+			node.Host,
 		)
 	}
 
 	value, err := satoshiOf(output.Value.String())
 	if err != nil {
-		return chain.Amount{}, e.Garbled("the value of an unspent output is no amount")
+		return chain.Amount{}, node.Garbled("the value of an unspent output is no amount")
 	}
 
 	return satoshiAmount(value), nil
@@ -129,7 +129,7 @@ func (e *endpoint) unspendable(ctx context.Context, coins, required []candidate)
 }
 
 // isSpendable reports whether an answer of gettxout is the coin as it is on record, and mature.
-func (c *rpcCall) isSpendable(e *endpoint, coin candidate) (bool, error) {
+func (c *rpcCall) isSpendable(node *endpoint, coin candidate) (bool, error) {
 	if c.isNull() {
 		return false, nil
 	}
@@ -142,7 +142,7 @@ func (c *rpcCall) isSpendable(e *endpoint, coin candidate) (bool, error) {
 			Hex string `json:"hex"`
 		} `json:"scriptPubKey"`
 	}
-	if err := c.decode(e, &output); err != nil {
+	if err := c.decode(node, &output); err != nil {
 		return false, err
 	}
 

@@ -61,13 +61,13 @@ func (d *Driver) Balances(
 
 	var out []chain.Amount
 
-	err := d.ask(ctx, at.Height, func(ctx context.Context, e *endpoint) error {
-		solid, balances, err := d.solidBalances(ctx, e, wanted)
+	err := d.ask(ctx, at.Height, func(ctx context.Context, node *endpoint) error {
+		solid, balances, err := d.solidBalances(ctx, node, wanted)
 		if err != nil {
 			return err
 		}
 
-		out, err = d.rollBalances(ctx, e, solid, at, wanted, balances)
+		out, err = d.rollBalances(ctx, node, solid, at, wanted, balances)
 
 		return err
 	})
@@ -88,12 +88,12 @@ type holding struct {
 // changes meanwhile.
 func (d *Driver) solidBalances(
 	ctx context.Context,
-	e *endpoint,
+	node *endpoint,
 	wanted []holding,
 ) (chain.Ref, []chain.Amount, error) {
 	balances := make([]chain.Amount, len(wanted))
 
-	before, err := e.latest(ctx, solidified)
+	before, err := node.latest(ctx, solidified)
 	for range 4 {
 		if err != nil {
 			return chain.Ref{}, nil, err
@@ -102,7 +102,7 @@ func (d *Driver) solidBalances(
 		g, gctx := errgroup.WithContext(ctx)
 		for i, holding := range wanted {
 			g.Go(func() (err error) {
-				balances[i], err = e.balanceOf(gctx, solidified, holding)
+				balances[i], err = node.balanceOf(gctx, solidified, holding)
 				return err
 			})
 		}
@@ -112,14 +112,16 @@ func (d *Driver) solidBalances(
 		}
 
 		var after chain.Ref
-		if after, err = e.latest(ctx, solidified); err == nil && after.Hash == before.Hash {
+		if after, err = node.latest(ctx, solidified); err == nil && after.Hash == before.Hash {
 			return after, balances, nil
 		}
 
 		before = after
 	}
 
-	return chain.Ref{}, nil, e.Garbled("its solidified block changes faster than balances can be read at it")
+	return chain.Ref{}, nil, node.Garbled(
+		"its solidified block changes faster than balances can be read at it",
+	)
 }
 
 // balanceOf returns the balance of a holding at one of the node's services, in base units.
@@ -147,7 +149,7 @@ func (e *endpoint) balanceOf(ctx context.Context, s service, holding holding) (c
 // link the two.
 func (d *Driver) rollBalances(
 	ctx context.Context,
-	e *endpoint,
+	node *endpoint,
 	solid, at chain.Ref,
 	wanted []holding,
 	balances []chain.Amount,
@@ -169,7 +171,7 @@ func (d *Driver) rollBalances(
 		)
 	}
 
-	blocks, err := d.blocksBetween(ctx, e, low, high)
+	blocks, err := d.blocksBetween(ctx, node, low, high)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +190,7 @@ func (d *Driver) rollBalances(
 
 		sum, ok := balances[i].AddOK(plus)
 		if !ok || sum.Less(minus) {
-			return nil, e.Garbled(
+			return nil, node.Garbled(
 				"the balance of %s at block %d does not follow from that at block %d",
 				canonical(holding.owner), at.Height, solid.Height,
 			)
@@ -203,24 +205,24 @@ func (d *Driver) rollBalances(
 // blocksBetween returns the blocks above low up to high.
 func (d *Driver) blocksBetween(
 	ctx context.Context,
-	e *endpoint,
+	node *endpoint,
 	low, high chain.Ref,
 ) ([]*scannedBlock, error) {
 	var blocks []*scannedBlock
 
 	last := low
 	for last.Height < high.Height {
-		part, err := d.readBlocks(ctx, e, last.Height+1, min(high.Height, last.Height+uint64(d.maxBlocks)))
+		part, err := d.readBlocks(ctx, node, last.Height+1, min(high.Height, last.Height+uint64(d.maxBlocks)))
 		if err != nil {
 			return nil, err
 		}
 
-		for _, b := range part {
-			if b.Parent != last.Hash {
+		for _, block := range part {
+			if block.Parent != last.Hash {
 				return nil, notCanonical(low, high)
 			}
 
-			blocks, last = append(blocks, b), b.Ref
+			blocks, last = append(blocks, block), block.Ref
 		}
 	}
 
@@ -241,8 +243,8 @@ func notCanonical(low, high chain.Ref) error {
 
 // change returns what a holding received and spent in blocks, in base units.
 func (h holding) change(blocks []*scannedBlock) (in, out chain.Amount, err error) {
-	for _, b := range blocks {
-		for _, change := range b.changes {
+	for _, block := range blocks {
+		for _, change := range block.changes {
 			if change.assetID != h.asset.ID {
 				continue
 			}
@@ -260,12 +262,12 @@ func (h holding) change(blocks []*scannedBlock) (in, out chain.Amount, err error
 				return in, out, fault.New(
 					fault.Unavailable, "balance_unreadable",
 					"the movements of %s in block %d exceed 256 bits",
-					canonical(h.owner), b.Height,
+					canonical(h.owner), block.Height,
 				)
 			}
 		}
 
-		for _, tx := range b.opaque {
+		for _, tx := range block.opaque {
 			if h.asset.Kind == chain.Native && bytes.Contains(tx.raw, h.owner[:]) {
 				return in, out, fault.New(
 					fault.Unavailable,
@@ -273,7 +275,7 @@ func (h holding) change(blocks []*scannedBlock) (in, out chain.Amount, err error
 					"transaction %s in block %d names %s and may have changed its balance; it can be read "+
 						"again once the block is solidified",
 					tx.hash,
-					b.Height,
+					block.Height,
 					canonical(h.owner),
 				)
 			}
@@ -322,8 +324,8 @@ func addressArgument(a address) []byte { return append(make([]byte, 12), a[:]...
 
 // checkToken compares a token's decimals with those of its contract. A difference is fault.Stopped
 // (token_mismatch).
-func (d *Driver) checkToken(ctx context.Context, e *endpoint, contract address, asset chain.Asset) error {
-	call, err := e.simulate(ctx, full, contract, contract, decimalsSelector[:])
+func (d *Driver) checkToken(ctx context.Context, node *endpoint, contract address, asset chain.Asset) error {
+	call, err := node.simulate(ctx, full, contract, contract, decimalsSelector[:])
 	if err != nil {
 		return err
 	}

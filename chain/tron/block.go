@@ -20,12 +20,12 @@ func (d *Driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, er
 
 	var out []chain.Block
 
-	err := d.ask(ctx, from, func(ctx context.Context, e *endpoint) error {
-		scanned, err := d.readBlocks(ctx, e, from, min(to, from+uint64(d.maxBlocks)-1))
+	err := d.ask(ctx, from, func(ctx context.Context, node *endpoint) error {
+		scanned, err := d.readBlocks(ctx, node, from, min(to, from+uint64(d.maxBlocks)-1))
 		out = out[:0]
 
-		for _, s := range scanned {
-			b := s.Block
+		for _, block := range scanned {
+			b := block.Block
 			b.Transfers = append([]chain.Transfer(nil), b.Transfers...)
 			out = append(out, b)
 		}
@@ -54,19 +54,19 @@ type limitRequest struct {
 
 // readBlocks returns the blocks of a range of at most 100, up to the first that the node does not have or
 // that does not follow the one before it.
-func (d *Driver) readBlocks(ctx context.Context, e *endpoint, from, to uint64) ([]*scannedBlock, error) {
+func (d *Driver) readBlocks(ctx context.Context, node *endpoint, from, to uint64) ([]*scannedBlock, error) {
 	var list struct {
 		Blocks []blockJSON `json:"block"`
 	}
-	if _, err := e.post(ctx, full, "getblockbylimitnext", limitRequest{from, to + 1}, &list); err != nil {
+	if _, err := node.post(ctx, full, "getblockbylimitnext", limitRequest{from, to + 1}, &list); err != nil {
 		return nil, err
 	}
 
 	if len(list.Blocks) == 0 {
-		return nil, e.missingBlock(ctx, from)
+		return nil, node.missingBlock(ctx, from)
 	}
 
-	linked, err := linkBlocks(ctx, e, list.Blocks, from, to)
+	linked, err := linkBlocks(ctx, node, list.Blocks, from, to)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (d *Driver) readBlocks(ctx context.Context, e *endpoint, from, to uint64) (
 				return nil
 			}
 
-			return d.readTransactions(ctx, e, &list.Blocks[i], linked[i])
+			return d.readTransactions(ctx, node, &list.Blocks[i], linked[i])
 		})
 	}
 
@@ -98,14 +98,14 @@ func (d *Driver) readBlocks(ctx context.Context, e *endpoint, from, to uint64) (
 // its parent: the chain was reorganized meanwhile, and the next call reads the new branch.
 func linkBlocks(
 	ctx context.Context,
-	e *endpoint,
+	node *endpoint,
 	answer []blockJSON,
 	from, to uint64,
 ) ([]*scannedBlock, error) {
 	var linked []*scannedBlock
 
 	for i := range answer {
-		ref, err := answer[i].ref(e)
+		ref, err := answer[i].ref(node)
 		if err != nil {
 			return nil, err
 		}
@@ -113,9 +113,9 @@ func linkBlocks(
 		parent, next := answer[i].Header.Raw.Parent, from+uint64(i)
 		switch {
 		case i == 0 && ref.Height > from:
-			return nil, e.missingBlock(ctx, from)
+			return nil, node.missingBlock(ctx, from)
 		case ref.Height != next || ref.Height > to:
-			return nil, e.Garbled(
+			return nil, node.Garbled(
 				"asked for blocks %d to %d, it answered block %d in place of %d",
 				from, to, ref.Height, next,
 			)
@@ -130,39 +130,44 @@ func linkBlocks(
 }
 
 // readTransactions adds to a block its transfers and balance changes, from its transactions and receipts.
-func (d *Driver) readTransactions(ctx context.Context, e *endpoint, b *blockJSON, out *scannedBlock) error {
-	if len(b.Transactions) == 0 {
-		if b.Header.Raw.TxRoot != emptyTxRoot {
-			return e.Garbled("block %d has transactions that the node left out", out.Height)
+func (d *Driver) readTransactions(
+	ctx context.Context,
+	node *endpoint,
+	block *blockJSON,
+	out *scannedBlock,
+) error {
+	if len(block.Transactions) == 0 {
+		if block.Header.Raw.TxRoot != emptyTxRoot {
+			return node.Garbled("block %d has transactions that the node left out", out.Height)
 		}
 
 		return nil
 	}
 
-	infos, err := e.receipts(ctx, out.Height)
+	infos, err := node.receipts(ctx, out.Height)
 	if err != nil {
 		return err
 	}
 
-	for k := range b.Transactions {
-		tx, err := b.Transactions[k].parse(e)
+	for k := range block.Transactions {
+		tx, err := block.Transactions[k].parse(node)
 		if err != nil {
 			return err
 		}
 
 		info := infos[tx.hash]
-		if info == nil || len(infos) != len(b.Transactions) {
-			return e.Garbled(
+		if info == nil || len(infos) != len(block.Transactions) {
+			return node.Garbled(
 				"block %d has %d transactions and %d receipts, or others' receipts",
-				out.Height, len(b.Transactions), len(infos),
+				out.Height, len(block.Transactions), len(infos),
 			)
 		}
 
-		if err := info.check(e, tx, out.Height); err != nil {
+		if err := info.check(node, tx, out.Height); err != nil {
 			return err
 		}
 
-		transfers, flows, err := d.transfersOf(e, tx, info)
+		transfers, flows, err := d.transfersOf(node, tx, info)
 		if err != nil {
 			return err
 		}
@@ -214,15 +219,15 @@ func (c *blockCache) get(id string) *scannedBlock {
 	return c.byID[id]
 }
 
-func (c *blockCache) put(b *scannedBlock) {
+func (c *blockCache) put(block *scannedBlock) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	if c.byID[b.Hash] != nil {
+	if c.byID[block.Hash] != nil {
 		return
 	}
 
 	delete(c.byID, c.order[c.next])
-	c.byID[b.Hash], c.order[c.next] = b, b.Hash
+	c.byID[block.Hash], c.order[c.next] = block, block.Hash
 	c.next = (c.next + 1) % len(c.order)
 }

@@ -32,8 +32,8 @@ func (d *Driver) Broadcast(ctx context.Context, signed chain.Signed) error {
 
 	unclear := false
 
-	err = d.nodes.Ask(ctx, 1, 0, func(ctx context.Context, e *endpoint) error {
-		err := e.broadcast(ctx, id, signed)
+	err = d.nodes.Ask(ctx, 1, 0, func(ctx context.Context, node *endpoint) error {
+		err := node.broadcast(ctx, id, signed)
 
 		verdict, ok := errors.AsType[*fault.Error](err)
 		if !ok {

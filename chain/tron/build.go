@@ -26,13 +26,13 @@ func (d *Driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 
 	var u chain.Unsigned
 
-	err = d.ask(ctx, 0, func(ctx context.Context, e *endpoint) error {
-		head, err := e.head(ctx)
+	err = d.ask(ctx, 0, func(ctx context.Context, node *endpoint) error {
+		head, err := node.head(ctx)
 		if err != nil {
 			return err
 		}
 
-		quote, err := d.quote(ctx, e, payment)
+		quote, err := d.quote(ctx, node, payment)
 		if err != nil {
 			return err
 		}

@@ -108,12 +108,12 @@ func New(c Config) (*Driver, error) {
 		Reach:   checkHeight,
 	}
 	for _, n := range c.Nodes {
-		e, err := newEndpoint(n, c)
+		node, err := newEndpoint(n, c)
 		if err != nil {
 			return nil, err
 		}
 
-		d.nodes.Nodes = append(d.nodes.Nodes, e)
+		d.nodes.Nodes = append(d.nodes.Nodes, node)
 	}
 
 	return d, nil

@@ -52,17 +52,17 @@ func (d *Driver) Network() chain.Network {
 //   - fault.Stopped (token_mismatch): a token does not exist or has other decimals
 //   - fault.Unavailable: a node gives no answer
 func (d *Driver) Check(ctx context.Context) error {
-	for _, e := range d.nodes.Nodes {
-		if err := d.nodes.Vet(ctx, e); err != nil {
+	for _, node := range d.nodes.Nodes {
+		if err := d.nodes.Vet(ctx, node); err != nil {
 			return failover.Fault(d.network.Slug, err)
 		}
 
-		if _, err := e.latest(ctx, solidified); err != nil { // it may have another URL
+		if _, err := node.latest(ctx, solidified); err != nil { // it may have another URL
 			return failover.Fault(d.network.Slug, err)
 		}
 
 		for contract, asset := range d.tokens {
-			if err := d.checkToken(ctx, e, contract, asset); err != nil {
+			if err := d.checkToken(ctx, node, contract, asset); err != nil {
 				return failover.Fault(d.network.Slug, err)
 			}
 		}
@@ -85,21 +85,21 @@ func (d *Driver) timestamp() int64 {
 }
 
 // verify checks that the endpoint has the network's genesis block.
-func (d *Driver) verify(ctx context.Context, e *endpoint) error {
+func (d *Driver) verify(ctx context.Context, node *endpoint) error {
 	var genesis blockJSON
 
-	found, err := e.post(ctx, full, "getblockbynum", numRequest{0}, &genesis)
+	found, err := node.post(ctx, full, "getblockbynum", numRequest{0}, &genesis)
 	if err != nil {
 		return err
 	}
 
 	if !found || !isLowerHex(genesis.BlockID, 64) {
-		return e.Garbled("getblockbynum: it does not say what its genesis block is")
+		return node.Garbled("getblockbynum: it does not say what its genesis block is")
 	}
 
 	if got := genesis.BlockID[56:]; got != d.genesis {
 		return &failover.Mismatch{
-			Host:  e.Host,
+			Host:  node.Host,
 			Shows: "serves the network tron:0x" + got,
 			Want:  "tron:0x" + d.genesis,
 		}

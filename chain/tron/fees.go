@@ -121,7 +121,7 @@ type feeQuote struct {
 //   - fault.Invalid (destination_not_payable): the payee of TRX is a contract, which the network refuses
 //   - the same: the token's contract blacklists the payee, where the tokens would be lost, or refuses the
 //     transfer
-func (d *Driver) quote(ctx context.Context, e *endpoint, payment paymentParams) (feeQuote, error) {
+func (d *Driver) quote(ctx context.Context, node *endpoint, payment paymentParams) (feeQuote, error) {
 	var (
 		quote       feeQuote
 		from, payee accountState
@@ -130,21 +130,25 @@ func (d *Driver) quote(ctx context.Context, e *endpoint, payment paymentParams) 
 	)
 
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() (err error) { quote.params, err = e.readChainParams(gctx); return })
-	g.Go(func() (err error) { quote.resources, err = e.readResources(gctx, payment.from); return })
-	g.Go(func() (err error) { from, err = e.account(gctx, full, payment.from); return })
+	g.Go(func() (err error) { quote.params, err = node.readChainParams(gctx); return })
+	g.Go(func() (err error) { quote.resources, err = node.readResources(gctx, payment.from); return })
+	g.Go(func() (err error) { from, err = node.account(gctx, full, payment.from); return })
 
 	if payment.contract == nil {
-		g.Go(func() (err error) { payee, err = e.account(gctx, full, payment.payee); return })
+		g.Go(func() (err error) { payee, err = node.account(gctx, full, payment.payee); return })
 	} else {
 		contract, input := *payment.contract, transferInput(payment.payee, payment.amount)
 
 		g.Go(func() (err error) {
-			quote.assetBalance, err = e.balanceOf(gctx, full, holding{payment.from, payment.asset})
+			quote.assetBalance, err = node.balanceOf(gctx, full, holding{payment.from, payment.asset})
 			return
 		})
-		g.Go(func() (err error) { blacklisted, err = e.blacklisted(gctx, contract, payment.payee); return })
-		g.Go(func() (err error) { call, err = e.simulate(gctx, full, payment.from, contract, input); return })
+		g.Go(
+			func() (err error) { blacklisted, err = node.blacklisted(gctx, contract, payment.payee); return },
+		)
+		g.Go(
+			func() (err error) { call, err = node.simulate(gctx, full, payment.from, contract, input); return },
+		)
 	}
 
 	if err := g.Wait(); err != nil {
@@ -170,7 +174,7 @@ func (d *Driver) quote(ctx context.Context, e *endpoint, payment paymentParams) 
 	case call.reverted:
 		return quote, notPayable(payment.payee, "the contract of "+symbol+" refuses the transfer")
 	case payment.contract != nil && quote.energy == 0:
-		return quote, e.Garbled("a call that takes no energy")
+		return quote, node.Garbled("a call that takes no energy")
 	}
 
 	return quote, nil
@@ -264,8 +268,8 @@ func (d *Driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amou
 
 	var fee chain.Amount
 
-	err = d.ask(ctx, 0, func(ctx context.Context, e *endpoint) error {
-		quote, err := d.quote(ctx, e, payment)
+	err = d.ask(ctx, 0, func(ctx context.Context, node *endpoint) error {
+		quote, err := d.quote(ctx, node, payment)
 		if err == nil {
 			_, most := quote.fees(payment)
 			fee = most.Add(most.RoundUpTo(chain.Units(2)).Share(chain.Units(1), chain.Units(2)))

@@ -19,8 +19,8 @@ func (d *Driver) Transaction(ctx context.Context, hash string) (chain.Found, err
 
 	found := chain.Found{TxHash: hex.EncodeToString(id[:])}
 
-	err = d.ask(ctx, 0, func(ctx context.Context, e *endpoint) error {
-		lookup, err := e.lookUp(ctx, id)
+	err = d.ask(ctx, 0, func(ctx context.Context, node *endpoint) error {
+		lookup, err := node.lookUp(ctx, id)
 		switch {
 		case err != nil:
 			return err
@@ -35,7 +35,7 @@ func (d *Driver) Transaction(ctx context.Context, hash string) (chain.Found, err
 		}
 
 		found.Block, found.Failed = lookup.block, lookup.info.failed()
-		found.Transfers, _, err = d.transfersOf(e, *lookup.tx, lookup.info)
+		found.Transfers, _, err = d.transfersOf(node, *lookup.tx, lookup.info)
 
 		return err
 	})

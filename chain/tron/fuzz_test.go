@@ -73,7 +73,7 @@ func FuzzTransaction(f *testing.F) {
 // FuzzBlock decodes answers of a node as readBlocks does.
 func FuzzBlock(f *testing.F) {
 	d := testDriver(f)
-	e := d.nodes.Nodes[0]
+	node := d.nodes.Nodes[0]
 	v := readVectors(f)
 	id, parent := "0000000000000007"+emptyTxRoot[:48], "0000000000000006"+emptyTxRoot[:48]
 
@@ -102,25 +102,25 @@ func FuzzBlock(f *testing.F) {
 	f.Add([]byte(`{}`), []byte(`[{}]`))
 	f.Fuzz(func(t *testing.T, rawBlock, rawInfos []byte) {
 		var (
-			b     blockJSON
+			block blockJSON
 			infos []infoJSON
 		)
-		if json.Unmarshal(rawBlock, &b) != nil || json.Unmarshal(rawInfos, &infos) != nil {
+		if json.Unmarshal(rawBlock, &block) != nil || json.Unmarshal(rawInfos, &infos) != nil {
 			return
 		}
 
-		ref, err := b.ref(e)
-		if err != nil || len(infos) != len(b.Transactions) {
+		ref, err := block.ref(node)
+		if err != nil || len(infos) != len(block.Transactions) {
 			return
 		}
 
-		for k := range b.Transactions {
-			tx, err := b.Transactions[k].parse(e)
-			if err != nil || infos[k].check(e, tx, ref.Height) != nil {
+		for k := range block.Transactions {
+			tx, err := block.Transactions[k].parse(node)
+			if err != nil || infos[k].check(node, tx, ref.Height) != nil {
 				continue
 			}
 
-			transfers, changes, err := d.transfersOf(e, tx, &infos[k])
+			transfers, changes, err := d.transfersOf(node, tx, &infos[k])
 			if err != nil {
 				continue
 			}

@@ -14,17 +14,17 @@ import (
 func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
 	var best chain.Head
 
-	err := d.ask(ctx, 0, func(ctx context.Context, e *endpoint) error {
-		h, err := e.head(ctx)
+	err := d.ask(ctx, 0, func(ctx context.Context, node *endpoint) error {
+		head, err := node.head(ctx)
 		if err != nil {
 			return err
 		}
 
-		if best.Tip.IsZero() || h.Tip.Height > best.Tip.Height {
-			best = h
+		if best.Tip.IsZero() || head.Tip.Height > best.Tip.Height {
+			best = head
 		}
 
-		if h.Tip.Height < d.nodes.Seen.Load() {
+		if head.Tip.Height < d.nodes.Seen.Load() {
 			return failover.ErrLagging
 		}
 
@@ -64,9 +64,9 @@ func (e *endpoint) head(ctx context.Context) (chain.Head, error) {
 
 // latest returns the newest block of one of the node's services.
 func (e *endpoint) latest(ctx context.Context, s service) (chain.Ref, error) {
-	var b blockJSON
+	var block blockJSON
 
-	found, err := e.post(ctx, s, "getnowblock", struct{}{}, &b)
+	found, err := e.post(ctx, s, "getnowblock", struct{}{}, &block)
 	if err != nil {
 		return chain.Ref{}, err
 	}
@@ -75,7 +75,7 @@ func (e *endpoint) latest(ctx context.Context, s service) (chain.Ref, error) {
 		return chain.Ref{}, e.Garbled("it has no newest block")
 	}
 
-	ref, err := b.ref(e)
+	ref, err := block.ref(e)
 	if err == nil && s == full {
 		e.SawTip(ref.Height)
 	}
@@ -89,8 +89,8 @@ func (e *endpoint) latest(ctx context.Context, s service) (chain.Ref, error) {
 func (d *Driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 	var ref chain.Ref
 
-	err := d.ask(ctx, height, func(ctx context.Context, e *endpoint) (err error) {
-		ref, err = e.refAt(ctx, height)
+	err := d.ask(ctx, height, func(ctx context.Context, node *endpoint) (err error) {
+		ref, err = node.refAt(ctx, height)
 		return err
 	})
 	if err != nil {
@@ -102,19 +102,19 @@ func (d *Driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 
 // refAt returns the canonical block at a height at one endpoint.
 func (e *endpoint) refAt(ctx context.Context, height uint64) (chain.Ref, error) {
-	b, err := e.block(ctx, height)
+	block, err := e.block(ctx, height)
 	if err != nil {
 		return chain.Ref{}, err
 	}
 
-	return b.ref(e)
+	return block.ref(e)
 }
 
 // block returns the canonical block at a height.
 func (e *endpoint) block(ctx context.Context, height uint64) (*blockJSON, error) {
-	var b blockJSON
+	var block blockJSON
 
-	found, err := e.post(ctx, full, "getblockbynum", numRequest{height}, &b)
+	found, err := e.post(ctx, full, "getblockbynum", numRequest{height}, &block)
 	if err != nil {
 		return nil, err
 	}
@@ -123,17 +123,17 @@ func (e *endpoint) block(ctx context.Context, height uint64) (*blockJSON, error)
 		return nil, e.missingBlock(ctx, height)
 	}
 
-	ref, err := b.ref(e)
+	ref, err := block.ref(e)
 	if err == nil && ref.Height != height {
 		err = e.Garbled("asked for block %d, it answered block %d", height, ref.Height)
 	}
 
-	return &b, err
+	return &block, err
 }
 
 // checkHeight returns failover.ErrLagging when the endpoint's newest block is below a height.
-func checkHeight(ctx context.Context, e *endpoint, height uint64) error {
-	tip, err := e.latest(ctx, full)
+func checkHeight(ctx context.Context, node *endpoint, height uint64) error {
+	tip, err := node.latest(ctx, full)
 	if err == nil && tip.Height < height {
 		err = failover.ErrLagging
 	}

@@ -38,7 +38,7 @@ func publishedAnswer(t *testing.T, path string, v any) {
 // What this package reads of answers is what real nodes write.
 func TestPublishedAnswersAreRead(t *testing.T) {
 	d := testDriver(t)
-	e := d.nodes.Nodes[0]
+	node := d.nodes.Nodes[0]
 
 	var block blockJSON
 	publishedAnswer(t, "/wallet/getnowblock", &block)
@@ -48,7 +48,7 @@ func TestPublishedAnswersAreRead(t *testing.T) {
 		Hash:   "0000000003fe266bf6b6d392f654dc2e5011601546ed04623d9fcc4e9d439a25",
 		Time:   time.UnixMilli(1777445307000).UTC(),
 	}
-	if ref, err := block.ref(e); err != nil || ref != want || block.Header.Raw.TxRoot == emptyTxRoot {
+	if ref, err := block.ref(node); err != nil || ref != want || block.Header.Raw.TxRoot == emptyTxRoot {
 		t.Errorf("%+v, %v", ref, err)
 	}
 
@@ -77,7 +77,7 @@ func TestPublishedAnswersAreRead(t *testing.T) {
 		t.Errorf("the log's topic %s", info.Logs[0].Topics[1])
 	}
 	// a call without coin
-	if _, _, _, moved, err := info.Internal[0].transfer(e, info.ID); moved || err != nil {
+	if _, _, _, moved, err := info.Internal[0].transfer(node, info.ID); moved || err != nil {
 		t.Errorf("internal transaction %+v moved coin, %v", info.Internal[0], err)
 	}
 
@@ -86,7 +86,7 @@ func TestPublishedAnswersAreRead(t *testing.T) {
 	}
 	publishedAnswer(t, "/wallet/triggerconstantcontract", &call)
 
-	tx, err := call.Transaction.parse(e)
+	tx, err := call.Transaction.parse(node)
 	if err != nil || tx.tx == nil || tx.tx.kind != triggerContract ||
 		nodeHex(tx.tx.to) != "41eca9bc828a3005b9a3b909f2cc5c2a54794de05f" ||
 		tx.tx.expiration != 1777447218000 {

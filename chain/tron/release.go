@@ -34,11 +34,11 @@ func (d *Driver) PlanRelease(ctx context.Context, release chain.Release) ([]chai
 
 	var steps []chain.ReleaseStep
 
-	err := d.ask(ctx, 0, func(ctx context.Context, e *endpoint) (err error) {
+	err := d.ask(ctx, 0, func(ctx context.Context, node *endpoint) (err error) {
 		if asset.Kind == chain.Native {
-			steps, err = d.planNative(ctx, e, release)
+			steps, err = d.planNative(ctx, node, release)
 		} else {
-			steps, err = d.planToken(ctx, e, release, asset)
+			steps, err = d.planToken(ctx, node, release, asset)
 		}
 
 		return err
@@ -53,7 +53,7 @@ func (d *Driver) PlanRelease(ctx context.Context, release chain.Release) ([]chai
 // planNative returns the steps of a native release.
 func (d *Driver) planNative(
 	ctx context.Context,
-	e *endpoint,
+	node *endpoint,
 	release chain.Release,
 ) ([]chain.ReleaseStep, error) {
 	left := release.Amount.SubFloor(release.Spent)
@@ -61,7 +61,7 @@ func (d *Driver) planNative(
 		return nil, uneconomic(release)
 	}
 
-	sweep, err := d.planStep(ctx, e, release, chain.StepSweep, chain.Order{
+	sweep, err := d.planStep(ctx, node, release, chain.StepSweep, chain.Order{
 		From:        release.Deposit,
 		Outputs:     []chain.Output{{To: release.Master.Address, AssetID: d.native.ID, Amount: left}},
 		SubtractFee: true,
@@ -73,7 +73,7 @@ func (d *Driver) planNative(
 	var steps []chain.ReleaseStep
 
 	if !release.Fee.IsZero() && !slices.Contains(release.Done, chain.StepFee) {
-		fee, err := d.planStep(ctx, e, release, chain.StepFee, chain.Order{
+		fee, err := d.planStep(ctx, node, release, chain.StepFee, chain.Order{
 			From: release.Deposit,
 			Outputs: []chain.Output{
 				{To: release.FeeAddress, AssetID: d.native.ID, Amount: chain.Min(release.Fee, left)},
@@ -105,11 +105,11 @@ func (d *Driver) planNative(
 // planToken returns the steps of a token release.
 func (d *Driver) planToken(
 	ctx context.Context,
-	e *endpoint,
+	node *endpoint,
 	release chain.Release,
 	asset chain.Asset,
 ) ([]chain.ReleaseStep, error) {
-	sweep, err := d.planStep(ctx, e, release, chain.StepSweep, chain.Order{
+	sweep, err := d.planStep(ctx, node, release, chain.StepSweep, chain.Order{
 		From:    release.Deposit,
 		Outputs: []chain.Output{{To: release.Master.Address, AssetID: asset.ID, Amount: release.Amount}},
 	})
@@ -119,7 +119,7 @@ func (d *Driver) planToken(
 
 	var steps []chain.ReleaseStep
 
-	coin, err := d.spendableTRX(ctx, e, release)
+	coin, err := d.spendableTRX(ctx, node, release)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (d *Driver) planToken(
 	missing := sweep.Order.MaxFee.SubFloor(coin)
 
 	if !missing.IsZero() && (!toppedUp || coin.Less(sweep.NetworkFee)) {
-		step, err := d.planStep(ctx, e, release, chain.StepTopUp, chain.Order{
+		step, err := d.planStep(ctx, node, release, chain.StepTopUp, chain.Order{
 			From:    release.Master,
 			Outputs: []chain.Output{{To: release.Deposit.Address, AssetID: d.native.ID, Amount: missing}},
 		})
@@ -140,7 +140,7 @@ func (d *Driver) planToken(
 	}
 
 	if !release.Fee.IsZero() && !slices.Contains(release.Done, chain.StepFee) {
-		step, err := d.planStep(ctx, e, release, chain.StepFee, chain.Order{
+		step, err := d.planStep(ctx, node, release, chain.StepFee, chain.Order{
 			From:    release.Master,
 			Outputs: []chain.Output{{To: release.FeeAddress, AssetID: d.native.ID, Amount: release.Fee}},
 		})
@@ -157,13 +157,17 @@ func (d *Driver) planToken(
 
 // spendableTRX returns the sun that a token sweep may burn: the residue as far as the address holds it, or
 // after a top-up the whole balance.
-func (d *Driver) spendableTRX(ctx context.Context, e *endpoint, release chain.Release) (chain.Amount, error) {
+func (d *Driver) spendableTRX(
+	ctx context.Context,
+	node *endpoint,
+	release chain.Release,
+) (chain.Amount, error) {
 	deposit, err := parseAddress(string(release.Deposit.Address))
 	if err != nil {
 		return chain.Amount{}, err
 	}
 
-	account, err := e.account(ctx, full, deposit)
+	account, err := node.account(ctx, full, deposit)
 	if err != nil || slices.Contains(release.Done, chain.StepTopUp) {
 		return account.balance, err
 	}
@@ -174,7 +178,7 @@ func (d *Driver) spendableTRX(ctx context.Context, e *endpoint, release chain.Re
 // planStep returns a step with its expected and its largest fee.
 func (d *Driver) planStep(
 	ctx context.Context,
-	e *endpoint,
+	node *endpoint,
 	release chain.Release,
 	kind chain.StepKind,
 	order chain.Order,
@@ -189,7 +193,7 @@ func (d *Driver) planStep(
 	// Steps of the master wallet are planned before it is funded.
 	payment.fundedLater = order.From.Address == release.Master.Address
 
-	quote, err := d.quote(ctx, e, payment)
+	quote, err := d.quote(ctx, node, payment)
 	switch {
 	case errors.Is(err, fault.Invalid):
 		return step, notReleasable(err, release, kind)

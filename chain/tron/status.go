@@ -24,8 +24,8 @@ func (d *Driver) Status(ctx context.Context, signed chain.Signed) (chain.TxStatu
 
 	expired := false
 
-	err = d.ask(ctx, 0, func(ctx context.Context, e *endpoint) (err error) {
-		status, expired, err = d.statusAt(ctx, e, id, signed)
+	err = d.ask(ctx, 0, func(ctx context.Context, node *endpoint) (err error) {
+		status, expired, err = d.statusAt(ctx, node, id, signed)
 		return err
 	})
 	if err != nil {
@@ -36,12 +36,12 @@ func (d *Driver) Status(ctx context.Context, signed chain.Signed) (chain.TxStatu
 		return status, nil
 	}
 
-	for _, e := range d.nodes.Nodes {
-		if err := d.nodes.Vet(ctx, e); err != nil {
+	for _, node := range d.nodes.Nodes {
+		if err := d.nodes.Vet(ctx, node); err != nil {
 			return chain.TxStatus{}, failover.Fault(d.network.Slug, err)
 		}
 
-		current, expired, err := d.statusAt(ctx, e, id, signed)
+		current, expired, err := d.statusAt(ctx, node, id, signed)
 		if err != nil {
 			return chain.TxStatus{}, failover.Fault(d.network.Slug, err)
 		}
@@ -58,16 +58,16 @@ func (d *Driver) Status(ctx context.Context, signed chain.Signed) (chain.TxStatu
 // and that it does not have the transaction. The solidified block is read before the transaction.
 func (d *Driver) statusAt(
 	ctx context.Context,
-	e *endpoint,
+	node *endpoint,
 	id [32]byte,
 	signed chain.Signed,
 ) (status chain.TxStatus, expired bool, err error) {
-	head, err := e.head(ctx)
+	head, err := node.head(ctx)
 	if err != nil {
 		return status, false, err
 	}
 
-	lookup, err := e.lookUp(ctx, id)
+	lookup, err := node.lookUp(ctx, id)
 	switch {
 	case err != nil:
 		return status, false, err
@@ -77,7 +77,7 @@ func (d *Driver) statusAt(
 			return unknown, false, nil
 		}
 
-		solid, err := e.solidified(ctx, id)
+		solid, err := node.solidified(ctx, id)
 
 		return unknown, err == nil && !solid, err
 	case lookup.info == nil:
@@ -92,11 +92,11 @@ func (d *Driver) statusAt(
 		Reverted: lookup.info.failed(),
 		Final:    isFinal && lookup.block.Height <= final,
 	}
-	if status.Fee, err = lookup.info.fee(e); err != nil {
+	if status.Fee, err = lookup.info.fee(node); err != nil {
 		return status, false, err
 	}
 
-	status.Transfers, _, err = d.transfersOf(e, *lookup.tx, lookup.info)
+	status.Transfers, _, err = d.transfersOf(node, *lookup.tx, lookup.info)
 
 	return status, false, err
 }
@@ -108,13 +108,13 @@ func (e *endpoint) solidified(ctx context.Context, id [32]byte) (bool, error) {
 }
 
 // finalHeight returns the newest final height by the network's rule; ok is false while there is none.
-func (d *Driver) finalHeight(h chain.Head) (height uint64, ok bool) {
+func (d *Driver) finalHeight(head chain.Head) (height uint64, ok bool) {
 	switch {
 	case d.network.Rule == chain.RuleFinalized:
-		return h.Final.Height, true
-	case h.Tip.Height+1 < d.network.Confirmations:
+		return head.Final.Height, true
+	case head.Tip.Height+1 < d.network.Confirmations:
 		return 0, false
 	}
 
-	return h.Tip.Height + 1 - d.network.Confirmations, true
+	return head.Tip.Height + 1 - d.network.Confirmations, true
 }

@@ -32,11 +32,11 @@ type balanceChange struct {
 // return value of a token's transfer is ignored: USDT returns false on success. A failed transaction has no
 // transfers and burns its fee.
 func (d *Driver) transfersOf(
-	e *endpoint,
+	node *endpoint,
 	tx blockTx,
 	info *infoJSON,
 ) ([]chain.Transfer, []balanceChange, error) {
-	fee, err := info.fee(e)
+	fee, err := info.fee(node)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -64,7 +64,7 @@ func (d *Driver) transfersOf(
 	index := uint32(firstInternal)
 
 	for n := range info.Internal {
-		from, to, amount, ok, err := info.Internal[n].transfer(e, tx.hash)
+		from, to, amount, ok, err := info.Internal[n].transfer(node, tx.hash)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -114,7 +114,7 @@ var transferNotes = map[string]bool{"call": true, "create": true, "suicide": tru
 
 // transfer returns the transfer of an internal transaction; ok is false for one without TRX.
 func (i *internalTx) transfer(
-	e *endpoint,
+	node *endpoint,
 	hash string,
 ) (from, to address, amount chain.Amount, ok bool, err error) {
 	note, noteErr := hex.DecodeString(i.Note)
@@ -133,7 +133,7 @@ func (i *internalTx) transfer(
 		to, toOK = hexAddress(i.To)
 
 		if v.Value < 0 || !fromOK || !toOK || ok {
-			return from, to, amount, false, e.Garbled("an internal transaction of %s does not fit", hash)
+			return from, to, amount, false, node.Garbled("an internal transaction of %s does not fit", hash)
 		}
 
 		amount, ok = chain.Units(uint64(v.Value)), true
@@ -144,21 +144,21 @@ func (i *internalTx) transfer(
 
 // tokenTransfer returns a log as the transfer of an enabled token; ok is false for other logs.
 func (d *Driver) tokenTransfer(
-	l *logJSON,
+	log *logJSON,
 ) (from, to address, asset chain.Asset, amount chain.Amount, ok bool) {
-	contract, ok := logAddress(l.Address)
+	contract, ok := logAddress(log.Address)
 	if !ok {
 		return
 	}
 
-	if asset, ok = d.tokens[contract]; !ok || len(l.Topics) != 3 || l.Topics[0] != transferTopic {
+	if asset, ok = d.tokens[contract]; !ok || len(log.Topics) != 3 || log.Topics[0] != transferTopic {
 		return from, to, asset, amount, false
 	}
 
-	from, fromOK := addressTopic(l.Topics[1])
-	to, toOK := addressTopic(l.Topics[2])
+	from, fromOK := addressTopic(log.Topics[1])
+	to, toOK := addressTopic(log.Topics[2])
 
-	value, err := hex.DecodeString(l.Data)
+	value, err := hex.DecodeString(log.Data)
 	if !fromOK || !toOK || err != nil || len(value) != 32 {
 		return from, to, asset, amount, false
 	}

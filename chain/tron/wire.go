@@ -94,16 +94,16 @@ func isLowerHex(s string, digits int) bool {
 }
 
 // ref returns the reference to a block and checks its header. The first 8 bytes of a block's id are its height.
-func (b *blockJSON) ref(e *endpoint) (chain.Ref, error) {
+func (b *blockJSON) ref(node *endpoint) (chain.Ref, error) {
 	h := &b.Header.Raw
 
 	at, ok := millis(h.Timestamp)
 	if !ok || h.Number < 0 || !hasHeight(b.BlockID, uint64(h.Number)) {
-		return chain.Ref{}, e.Garbled("a block whose id, height or time does not fit together")
+		return chain.Ref{}, node.Garbled("a block whose id, height or time does not fit together")
 	}
 
 	if h.Number > 0 && !hasHeight(h.Parent, uint64(h.Number)-1) {
-		return chain.Ref{}, e.Garbled("block %d without a parent of the height before it", h.Number)
+		return chain.Ref{}, node.Garbled("block %d without a parent of the height before it", h.Number)
 	}
 
 	return chain.Ref{Height: uint64(h.Number), Hash: b.BlockID, Time: at}, nil
@@ -129,15 +129,15 @@ type blockTx struct {
 }
 
 // parse decodes a transaction, whose bytes must hash to its id.
-func (t *txJSON) parse(e *endpoint) (blockTx, error) {
+func (t *txJSON) parse(node *endpoint) (blockTx, error) {
 	raw, err := hex.DecodeString(t.RawDataHex)
 	if err != nil || len(raw) == 0 {
-		return blockTx{}, e.Garbled("transaction %s without its bytes", e.Clean(t.TxID))
+		return blockTx{}, node.Garbled("transaction %s without its bytes", node.Clean(t.TxID))
 	}
 
 	id := txID(raw)
 	if hash := hex.EncodeToString(id[:]); hash != t.TxID {
-		return blockTx{}, e.Garbled("transaction %s has bytes whose id is %s", e.Clean(t.TxID), hash)
+		return blockTx{}, node.Garbled("transaction %s has bytes whose id is %s", node.Clean(t.TxID), hash)
 	}
 
 	parsed := blockTx{hash: t.TxID, raw: raw}
@@ -156,22 +156,22 @@ func (i *infoJSON) failed() bool {
 }
 
 // fee returns the burnt fee in sun.
-func (i *infoJSON) fee(e *endpoint) (chain.Amount, error) {
+func (i *infoJSON) fee(node *endpoint) (chain.Amount, error) {
 	if i.Fee < 0 {
-		return chain.Amount{}, e.Garbled("transaction %s has a fee of %d", i.ID, i.Fee)
+		return chain.Amount{}, node.Garbled("transaction %s has a fee of %d", i.ID, i.Fee)
 	}
 
 	return chain.Units(uint64(i.Fee)), nil
 }
 
 // check verifies that the receipt is that of the transaction in the block.
-func (i *infoJSON) check(e *endpoint, tx blockTx, height uint64) error {
+func (i *infoJSON) check(node *endpoint, tx blockTx, height uint64) error {
 	if i.ID != tx.hash || i.BlockNumber < 0 || uint64(i.BlockNumber) != height {
-		return e.Garbled("the receipt of transaction %s is missing or another's", tx.hash)
+		return node.Garbled("the receipt of transaction %s is missing or another's", tx.hash)
 	}
 
 	if tx.tx != nil && tx.tx.kind == triggerContract && i.Receipt.Result == "" {
-		return e.Garbled("the receipt of call %s has no result", tx.hash)
+		return node.Garbled("the receipt of call %s has no result", tx.hash)
 	}
 
 	return nil
