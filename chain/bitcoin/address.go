@@ -1,6 +1,6 @@
 package bitcoin
 
-// Addresses and the output scripts that they stand for.
+// Addresses and their output scripts.
 
 import (
 	"strings"
@@ -15,36 +15,37 @@ import (
 )
 
 // ParseAddress returns the canonical form of an address of this network: bech32 and bech32m in lower case,
-// base58 as it is. P2PKH, P2SH, P2WPKH, P2WSH and P2TR are known. Other networks' addresses, unknown witness
-// versions, bare public keys and pay-to-anchor (which anybody can spend) are fault.Invalid.
+// base58 unchanged. P2PKH, P2SH, P2WPKH, P2WSH and P2TR are accepted. fault.Invalid (address_invalid) are
+// other networks' addresses, unknown witness versions, bare public keys and pay-to-anchor, which anybody
+// can spend.
 //
-// The test networks share their base58 prefixes, and Testnet4 and Signet their bech32 prefix too: their
-// addresses cannot be told apart.
+// The test networks share their base58 prefixes, and Testnet4 and Signet their bech32 prefix: their
+// addresses cannot be distinguished.
 func (d *Driver) ParseAddress(s string) (chain.Address, error) {
 	a, _, err := d.parse(s)
 	return a, err
 }
 
-// parse returns an address in canonical form with its output script.
+// parse returns an address in canonical form, and its output script.
 func (d *Driver) parse(s string) (chain.Address, []byte, error) {
 	if len(s) < 14 || len(s) > 90 { // BIP-173's limit; base58 addresses are shorter
 		return "", nil, badAddress(s, d.network.DisplayName)
 	}
 
-	a, err := address.DecodeAddress(s, d.params)
-	if err != nil || !a.IsForNet(d.params) {
+	addr, err := address.DecodeAddress(s, d.params)
+	if err != nil || !addr.IsForNet(d.params) {
 		return "", nil, badAddress(s, d.network.DisplayName)
 	}
 
-	canonical := a.EncodeAddress()
-	switch a.(type) {
+	canonical := addr.EncodeAddress()
+	switch addr.(type) {
 	case *address.AddressPubKeyHash, *address.AddressScriptHash:
 		if canonical != s {
 			return "", nil, badAddress(s, d.network.DisplayName)
 		}
 	case *address.AddressWitnessPubKeyHash, *address.AddressWitnessScriptHash, *address.AddressTaproot:
-		// What was decoded must be what was written: a program of 20 bytes under a later witness
-		// version, which nobody can spend today, must not pass for P2WPKH.
+		// A program of 20 bytes under a later witness version, which nobody can spend, must not pass for
+		// P2WPKH.
 		if canonical != strings.ToLower(s) {
 			return "", nil, badAddress(s, d.network.DisplayName)
 		}
@@ -52,7 +53,7 @@ func (d *Driver) parse(s string) (chain.Address, []byte, error) {
 		return "", nil, badAddress(s, d.network.DisplayName)
 	}
 
-	script, err := txscript.PayToAddrScript(a)
+	script, err := txscript.PayToAddrScript(addr)
 	if err != nil {
 		return "", nil, badAddress(s, d.network.DisplayName)
 	}
@@ -72,8 +73,8 @@ func badAddress(s, network string) error {
 	)
 }
 
-// addressOf returns the address that an output pays, or "" when it pays none: data, bare keys and scripts,
-// and witness versions without meaning yet.
+// addressOf returns the address that an output script pays, "" for none: data, bare keys and scripts, and
+// unknown witness versions.
 func (d *Driver) addressOf(script []byte) chain.Address {
 	class, addresses, _, err := txscript.ExtractPkScriptAddrs(script, d.params)
 	if err != nil || len(addresses) != 1 {
@@ -93,11 +94,12 @@ func (d *Driver) addressOf(script []byte) chain.Address {
 }
 
 // DeriveAddress returns the address of a compressed secp256k1 public key: P2WPKH, or with Config.Taproot the
-// P2TR address that BIP-86 makes of it. Another key is fault.Invalid.
+// P2TR address of BIP-86. Another key is fault.Invalid (key_invalid).
 func (d *Driver) DeriveAddress(key chain.PublicKey) (chain.Address, error) {
 	return d.derive(key, d.config.Taproot)
 }
 
+// derive returns the address of a public key, P2TR or P2WPKH.
 func (d *Driver) derive(key chain.PublicKey, taproot bool) (chain.Address, error) {
 	if key.Curve != chain.Secp256k1 || len(key.Bytes) != btcec.PubKeyBytesLenCompressed {
 		return "", fault.New(
@@ -114,18 +116,18 @@ func (d *Driver) derive(key chain.PublicKey, taproot bool) (chain.Address, error
 		)
 	}
 
-	var a address.Address
+	var addr address.Address
 	if taproot {
-		a, err = address.NewAddressTaproot(
+		addr, err = address.NewAddressTaproot(
 			schnorr.SerializePubKey(txscript.ComputeTaprootKeyNoScript(public)), d.params,
 		)
 	} else {
-		a, err = address.NewAddressWitnessPubKeyHash(address.Hash160(key.Bytes), d.params)
+		addr, err = address.NewAddressWitnessPubKeyHash(address.Hash160(key.Bytes), d.params)
 	}
 
 	if err != nil {
 		return "", fault.Wrap(err, fault.Invalid, "key_invalid", "no address can be made of the public key")
 	}
 
-	return chain.Address(a.EncodeAddress()), nil
+	return chain.Address(addr.EncodeAddress()), nil
 }

@@ -120,10 +120,8 @@ func TestConfigurationThatCannotWork(t *testing.T) {
 		c := bitcoin.Config{Network: bitcoin.Regtest, RPC: "http://user:hidden-password@127.0.0.1:1"}
 		change(&c)
 
-		if _, err := bitcoin.New(
-			c,
-		); !errors.Is(err, fault.Invalid) ||
-			strings.Contains(err.Error(), "hidden") {
+		_, err := bitcoin.New(c)
+		if !errors.Is(err, fault.Invalid) || strings.Contains(err.Error(), "hidden") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -152,11 +150,9 @@ func FuzzParseAddress(f *testing.F) {
 			return
 		}
 
-		if again, err := d.ParseAddress(
-			string(a),
-		); err != nil || again != a ||
-			!strings.EqualFold(string(a), s) {
-			t.Fatalf("%q is %q, which is %q, %v", s, a, again, err)
+		reread, err := d.ParseAddress(string(a))
+		if err != nil || reread != a || !strings.EqualFold(string(a), s) {
+			t.Fatalf("%q is %q, which is %q, %v", s, a, reread, err)
 		}
 	})
 }

@@ -11,71 +11,80 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Broadcast hands the bytes to the network. Bytes that are not those of the hash, or that the node calls
-// invalid whatever else happens, are fault.Invalid. A coin that is spent, a fee that is too low and a clash
-// with another transaction are fault.Unavailable (broadcast_refused): Status finds out what they mean.
-func (d *Driver) Broadcast(ctx context.Context, tx chain.Signed) error {
-	if _, err := signedTx(tx); err != nil {
+// Broadcast sends a transaction to the network. Status finds out what a refusal means. It errors:
+//   - fault.Invalid (transaction_malformed): the bytes have another hash, or can never be valid
+//   - fault.Unavailable (broadcast_refused): such as a spent coin, a low fee or a conflicting transaction
+func (d *Driver) Broadcast(ctx context.Context, signed chain.Signed) error {
+	if _, err := signedTx(signed); err != nil {
 		return err
 	}
 
-	return d.ask(ctx, func(ctx context.Context, e *endpoint) error {
-		// 0: no other maximum than the one that Build kept to.
+	return d.ask(ctx, func(ctx context.Context, node *endpoint) error {
+		const maxFeeRate = 0 // no limit of the node's: Build kept to Order.MaxFee
+
 		var hash string
 
-		err := e.one(ctx, &hash, "sendrawtransaction", hex.EncodeToString(tx.Raw), 0)
+		err := node.call(ctx, &hash, "sendrawtransaction", hex.EncodeToString(signed.Raw), maxFeeRate)
+		if err == nil && hash != signed.TxHash {
+			return node.Garbled("it took transaction %s as %s", signed.TxHash, node.Clean(hash))
+		}
 
-		r, refused := errors.AsType[*failover.Refusal](err)
-		switch {
-		case err == nil && hash != tx.TxHash:
-			return e.Garbled("it took transaction %s as %s", tx.TxHash, e.Clean(hash))
-		case refused && (r.Code == codeAlreadyInUTXO ||
-			r.Code == codeRejected && strings.Contains(r.Message, "txn-already")):
-			return nil
-		case refused && forGood(r):
-			return fault.Wrap(
-				r, fault.Invalid, "transaction_malformed",
-				"the network does not take transaction %s as it is",
-				tx.TxHash,
-			)
-		case refused:
-			// btcd has one code for this, too: what it has already it does not take again.
-			if s, err := e.sight(ctx, tx.TxHash); err == nil && s.tx != nil {
-				return nil
-			}
-
-			return &failover.Failure{
-				Host:  e.Host,
-				Code:  "broadcast_refused",
-				What:  "it does not take transaction " + tx.TxHash,
-				Cause: r,
-			}
+		if refusal, refused := errors.AsType[*failover.Refusal](err); refused {
+			return node.refusedTx(ctx, signed, refusal)
 		}
 
 		return err
 	})
 }
 
-// forGood says that a transaction was refused for what it is, not for when and where it came. The node has
-// one code for all of that, and names of reasons that are part of its interface. Source: Bitcoin Core,
-// src/validation.cpp and src/consensus/tx_check.cpp.
-func forGood(r *failover.Refusal) bool {
-	if r.Code == codeUndecodable {
+// refusedTx returns the error of a refused transaction, nil where the node has it already.
+func (e *endpoint) refusedTx(ctx context.Context, signed chain.Signed, refusal *failover.Refusal) error {
+	known := refusal.Code == codeRejected && strings.Contains(refusal.Message, "txn-already")
+	if known || refusal.Code == codeAlreadyInUTXO {
+		return nil
+	}
+
+	if isPermanent(refusal) {
+		return fault.Wrap(
+			refusal, fault.Invalid, "transaction_malformed",
+			"the network does not take transaction %s as it is",
+			signed.TxHash,
+		)
+	}
+
+	// btcd refuses a transaction that it has with the same code as any other.
+	if lookup, err := e.lookUp(ctx, signed.TxHash); err == nil && lookup.tx != nil {
+		return nil
+	}
+
+	return &failover.Failure{
+		Host:  e.Host,
+		Code:  "broadcast_refused",
+		What:  "it does not take transaction " + signed.TxHash,
+		Cause: refusal,
+	}
+}
+
+// isPermanent reports whether a transaction was refused for what it is, not for when it came. Nodes have one
+// code for both, and reasons that are part of their interface. Source: Bitcoin Core, src/validation.cpp and
+// src/consensus/tx_check.cpp.
+func isPermanent(refusal *failover.Refusal) bool {
+	if refusal.Code == codeUndecodable {
 		return true
 	}
 
-	if r.Code != codeRejected {
+	if refusal.Code != codeRejected {
 		return false
 	}
 
 	for _, passing := range []string{"inputs-missingorspent", "premature-spend", "nonfinal", "non-final"} {
-		if strings.Contains(r.Message, passing) {
+		if strings.Contains(refusal.Message, passing) {
 			return false
 		}
 	}
 
 	for _, reason := range []string{"mandatory-script-verify-flag-failed", "bad-txns-", "bad-witness-", "tx-size"} {
-		if strings.Contains(r.Message, reason) {
+		if strings.Contains(refusal.Message, reason) {
 			return true
 		}
 	}

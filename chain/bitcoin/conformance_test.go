@@ -17,14 +17,14 @@ import (
 // TestDriverOnARealNode runs the suite against bitcoind on regtest, with both kinds of address.
 func TestDriverOnARealNode(t *testing.T) {
 	t.Run("P2WPKH", func(t *testing.T) {
-		n := startNode(t, testenv.BitcoindOptions{}).rich(t, 6)
+		n := startNode(t, testenv.BitcoindOptions{}).withCoins(t, 6)
 		conformance.TestDriver(
 			t,
 			func(t *testing.T) conformance.DriverHarness { return harness(t, n, freshSigner(t)) },
 		)
 	})
 	t.Run("P2TR", func(t *testing.T) {
-		n := startNode(t, testenv.BitcoindOptions{}).rich(t, 6)
+		n := startNode(t, testenv.BitcoindOptions{}).withCoins(t, 6)
 		conformance.TestDriver(t, func(t *testing.T) conformance.DriverHarness {
 			return harness(
 				t, n, freshSigner(t, hdkey.WithTaproot()),

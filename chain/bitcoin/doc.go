@@ -1,18 +1,19 @@
-// Package bitcoin reads and writes Bitcoin networks over a node's JSON-RPC.
+// Package bitcoin is the chain driver of Bitcoin networks, over the JSON-RPC of Bitcoin Core from version 22 on
+// and its derivatives, or of btcd.
 //
-// It implements chain.Driver and the optional interfaces that a network of outputs can have: whole blocks
-// with every output as a transfer and every input as a spend, the pool, look-up by hash, fees, coin
-// selection, building and sending (with replacement by fee), and the one step of a release. Bitcoin Core
-// and its derivatives from version 22 on are what it is written for. It holds no state that matters:
-// what it remembers (which pool transactions it has read, in which block a transaction of ours lies)
-// only saves requests. Coins belong to chain/send; Build is given them.
+// It implements chain.Driver and the optional interfaces of a UTXO network. It reads whole blocks with each
+// output as a transfer and each input as a spend, the mempool, and transactions by hash. It estimates fees,
+// selects coins, builds and broadcasts transactions, bumps them by replacement (RBF) and by a child (CPFP),
+// and plans the one step of a release.
 //
-// Addresses of ours are P2WPKH (BIP-84) or, with Config.Taproot, P2TR without scripts (BIP-86). Every
-// standard address can be paid.
+// The driver stores nothing that matters: what it remembers only saves requests. The records of coins belong
+// to internal/txmgr, and Build receives them. internal/follow and internal/txmgr use this package through the
+// interfaces of package chain alone.
 //
-// A node is believed as little as possible. A block's header is hashed again, its transactions are
-// decoded from their bytes and must add up to the header's Merkle root, and a node whose genesis block is
-// not the network's is never asked for anything. What cannot be checked is fault.Unavailable, never a guess.
+// Our addresses are P2WPKH (BIP-84) or, with Config.Taproot, P2TR without scripts (BIP-86). Every standard
+// address can be paid.
 //
-// chain/watch and chain/send use this package through the interfaces of package chain alone.
+// Answers of nodes are verified. The header of a block is hashed, and its transactions are decoded from their
+// bytes and must have the header's Merkle root. A node with another genesis block is not used. An answer that
+// cannot be verified is fault.Unavailable.
 package bitcoin

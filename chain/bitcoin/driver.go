@@ -23,8 +23,8 @@ type Driver struct {
 
 	pool poolCache
 
-	mu     sync.Mutex
-	places map[string]*place // by hash of a transaction of ours
+	mu       sync.Mutex
+	searches map[string]*spenderSearch // by hash of our transaction
 }
 
 var _ interface {
@@ -43,25 +43,65 @@ var _ interface {
 	chain.Checker
 } = (*Driver)(nil)
 
-// Network describes the network, its assets complete with ids. The caller may keep and change it.
+// Network returns the network with the ids of its assets. The caller may keep and change it.
 func (d *Driver) Network() chain.Network {
-	n := d.network
-	n.Assets, n.Tiers = slices.Clone(n.Assets), slices.Clone(n.Tiers)
+	network := d.network
+	network.Assets, network.Tiers = slices.Clone(network.Assets), slices.Clone(network.Tiers)
 
-	return n
+	return network
 }
 
-// Check asks every node for its genesis block and whether it has caught up with the network. Another
-// genesis block is fault.Stopped with code chain_id_mismatch; a node without an answer, with other
-// credentials (node_unauthorized) or still syncing (node_syncing) is fault.Unavailable.
+// Check verifies that every node serves the network and is synced. It errors:
+//   - fault.Stopped (chain_id_mismatch): a node has another genesis block
+//   - fault.Unavailable: a node gives no answer, refuses the credentials (node_unauthorized) or is syncing
+//     (node_syncing)
 func (d *Driver) Check(ctx context.Context) error {
-	for _, e := range d.nodes.Nodes {
-		if err := d.verify(ctx, e); err != nil {
+	for _, node := range d.nodes.Nodes {
+		if err := d.verify(ctx, node); err != nil {
 			return failover.Fault(d.network.Slug, err)
 		}
 	}
 
 	return nil
+}
+
+// verify checks that the endpoint has the network's genesis block and is synced, and notes whether it is
+// pruned.
+func (d *Driver) verify(ctx context.Context, node *endpoint) error {
+	genesis, info := newCall("getblockhash", 0), newCall("getblockchaininfo")
+	if err := node.batchCall(ctx, genesis, info); err != nil {
+		return err
+	}
+
+	var hash string
+	if err := genesis.decode(node, &hash); err != nil {
+		return err
+	}
+
+	if want := d.params.GenesisHash.String(); hash != want {
+		return &failover.Mismatch{Host: node.Host, Shows: "has genesis block " + node.Clean(hash), Want: want}
+	}
+
+	var state struct {
+		Syncing bool `json:"initialblockdownload"`
+		Pruned  bool `json:"pruned"`
+	}
+	if err := info.decode(node, &state); err != nil {
+		return err
+	}
+
+	if state.Syncing {
+		return node.syncing("it has not caught up with the network yet")
+	}
+
+	node.pruned.Store(state.Pruned)
+
+	return nil
+}
+
+// ask runs f against one node after another until one answers, Config.Attempts times.
+func (d *Driver) ask(ctx context.Context, f func(context.Context, *endpoint) error) error {
+	return d.nodes.Ask(ctx, d.config.Attempts, 0, f)
 }
 
 // PaymentURI returns a BIP-21 URI: bitcoin:<address>?amount=<whole bitcoins>.

@@ -16,7 +16,7 @@ func Digest(tx *wire.MsgTx, i int, spent []*wire.TxOut) ([]byte, error) {
 
 	fetcher := txscript.NewMultiPrevOutFetcher(outputs)
 
-	return digest(tx, i, txscript.NewTxSigHashes(tx, fetcher), fetcher)
+	return sighash(tx, i, txscript.NewTxSigHashes(tx, fetcher), fetcher)
 }
 
 // Witness is what unlocks an output of ours.

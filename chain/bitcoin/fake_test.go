@@ -1,6 +1,6 @@
 package bitcoin_test
 
-// A node that says what a test wants it to say.
+// A fake node whose answers each test sets.
 
 import (
 	"encoding/json"
@@ -44,7 +44,7 @@ type fakeNode struct {
 	calls   map[string]int
 }
 
-// newFake is a node of regtest that knows its genesis block and nothing more.
+// newFake returns a node of regtest that has only its genesis block.
 func newFake(t *testing.T) *fakeNode {
 	t.Helper()
 
@@ -127,7 +127,7 @@ func (f *fakeNode) config() bitcoin.Config {
 	}
 }
 
-// fakeBlock is a block with its answer to getblock, which a test spoils.
+// fakeBlock is an answer of getblock, which a test may corrupt.
 type fakeBlock struct {
 	Hash       string   `json:"hash"`
 	Height     uint64   `json:"height"`
@@ -145,7 +145,7 @@ type fakeTx struct {
 	In  []map[string]any `json:"vin"`
 }
 
-// makeBlock puts transactions into a block; no work is done for it, as nodes see to that.
+// makeBlock returns a block of transactions without proof of work, which nodes check.
 func makeBlock(t *testing.T, height uint64, txs ...*wire.MsgTx) fakeBlock {
 	t.Helper()
 
@@ -213,7 +213,7 @@ func (w hexWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// makeTx spends an output that does not exist; salt tells transactions apart.
+// makeTx spends an output that does not exist; salt makes transactions different.
 func makeTx(salt byte, outputs ...*wire.TxOut) *wire.MsgTx {
 	tx := wire.NewMsgTx(2)
 	tx.AddTxIn(wire.NewTxIn(&wire.OutPoint{Hash: chainhash.Hash{salt}, Index: uint32(salt)}, nil, nil))

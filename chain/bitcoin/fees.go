@@ -1,6 +1,7 @@
 package bitcoin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -13,103 +14,131 @@ import (
 const (
 	// maxSaneFeeRate bounds every rate, so that rate × weight cannot overflow: a whole bitcoin.
 	maxSaneFeeRate = 100_000_000
-	// longTermRate is what spending a coin is taken to cost at some later, quieter time: below it, coins are
-	// gathered, above it, few are spent. Source: Bitcoin Core, DEFAULT_CONSOLIDATE_FEERATE.
+	// longTermRate is the rate at which a coin is assumed to be spent later. Below it selection consolidates
+	// coins, above it few are spent. Source: Bitcoin Core, DEFAULT_CONSOLIDATE_FEERATE.
 	longTermRate = 10_000
-	// defaultIncrement is what nodes that do not say ask of a replacement. Source: btcd,
+	// defaultIncrement is the incremental relay rate of nodes that do not report one. Source: btcd,
 	// mempool.DefaultMinRelayTxFee.
 	defaultIncrement = 1_000
-	// headroom is how many times the current fee an estimate allows for, so that there is room for
-	// replacements.
-	headroom = 3
+	// bumpHeadroom is the multiple of the current fee that an estimate allows for, so that a transaction can
+	// be replaced at higher rates.
+	bumpHeadroom = 3
 )
 
-// rates is what a node asks for now.
-type rates struct {
-	// current is what gets a transaction into a block within Config.FeeTarget blocks.
-	current int64
-	// least is the least that the node relays.
-	least int64
-	// increment is what a replacement must pay on top for itself.
-	increment int64
+// feeRates are a node's current rates in satoshi per 1000 virtual bytes.
+type feeRates struct {
+	// estimate is the rate of inclusion within Config.FeeTarget blocks.
+	estimate int64
+	// minRelay is the least rate that the node relays.
+	minRelay int64
+	// incrementalRelay is the rate at which a replacement pays for its own relay.
+	incrementalRelay int64
 }
 
-// rates reads the node's estimate, within the configured bounds and never below what it relays. A node
-// that relays nothing within the bounds is fault.Limited.
-func (d *Driver) rates(ctx context.Context, e *endpoint) (rates, error) {
-	estimate := newCall("estimatesmartfee", d.config.FeeTarget)
-
-	pool := newCall("getmempoolinfo")
-	if err := e.do(ctx, estimate, pool); err != nil {
-		return rates{}, err
+// readFeeRates returns the node's rates. The estimate is within the configured bounds and at least what the
+// node relays. A node that relays nothing within the bounds is fault.Limited (fee_above_maximum).
+func (d *Driver) readFeeRates(ctx context.Context, node *endpoint) (feeRates, error) {
+	estimate, pool := newCall("estimatesmartfee", d.config.FeeTarget), newCall("getmempoolinfo")
+	if err := node.batchCall(ctx, estimate, pool); err != nil {
+		return feeRates{}, err
 	}
 
+	rates, err := pool.relayRates(node)
+	if err != nil {
+		return feeRates{}, err
+	}
+
+	estimated, err := estimate.estimatedRate(node)
+	if err != nil {
+		return feeRates{}, err
+	}
+
+	lowest, highest := int64(d.config.MinFeeRate), int64(d.config.MaxFeeRate)
+
+	rates.estimate = cmp.Or(estimated, int64(d.config.FallbackFeeRate))
+	rates.estimate = max(min(rates.estimate, highest), lowest, rates.minRelay)
+
+	if rates.estimate > highest {
+		return feeRates{}, fault.New(
+			fault.Limited, "fee_above_maximum",
+			"node %s takes no transaction below %d satoshi per 1000 vB, Config.MaxFeeRate is %d",
+			node.Host, rates.estimate, d.config.MaxFeeRate,
+		)
+	}
+
+	return rates, nil
+}
+
+// relayRates returns the relay rates in an answer of getmempoolinfo.
+func (c *rpcCall) relayRates(node *endpoint) (feeRates, error) {
 	var floor struct {
 		Least     json.Number `json:"mempoolminfee"`
 		Relay     json.Number `json:"minrelaytxfee"`
 		Increment json.Number `json:"incrementalrelayfee"`
 	}
-	if err := pool.decode(e, &floor); err != nil {
-		return rates{}, err
+	if err := c.decode(node, &floor); err != nil {
+		return feeRates{}, err
 	}
 
-	var r rates
-	for _, f := range []struct {
+	var rates feeRates
+
+	for _, field := range []struct {
 		number json.Number
 		into   *int64
-	}{{floor.Least, &r.least}, {floor.Relay, &r.least}, {floor.Increment, &r.increment}} {
-		rate, ok := rateOf(f.number)
+	}{
+		{floor.Least, &rates.minRelay},
+		{floor.Relay, &rates.minRelay},
+		{floor.Increment, &rates.incrementalRelay},
+	} {
+		rate, ok := rateOf(field.number)
 		if !ok {
-			return rates{}, e.Garbled(
+			return feeRates{}, node.Garbled(
 				"it asks for a fee rate of %q bitcoin per 1000 vB",
-				clip(f.number.String()),
+				truncate(field.number.String()),
 			)
 		}
 
-		*f.into = max(*f.into, rate)
+		*field.into = max(*field.into, rate)
 	}
 
 	if floor.Increment == "" {
-		r.increment = defaultIncrement
+		rates.incrementalRelay = defaultIncrement
 	}
 
-	r.increment = max(r.increment, 1)
-	r.current = int64(d.config.FallbackFeeRate)
+	rates.incrementalRelay = max(rates.incrementalRelay, 1)
+
+	return rates, nil
+}
+
+// estimatedRate returns the rate in an answer of estimatesmartfee; 0 when the node has no estimate.
+func (c *rpcCall) estimatedRate(node *endpoint) (int64, error) {
+	if failover.RefusedWith(c.err, codeNoMethod) { // btcd cannot estimate
+		return 0, nil
+	}
 
 	var answer struct {
 		Rate json.Number `json:"feerate"`
 	}
-	if !failover.RefusedWith(estimate.err, codeNoMethod) { // btcd cannot estimate
-		if err := estimate.decode(e, &answer); err != nil {
-			return rates{}, err
-		}
+	if err := c.decode(node, &answer); err != nil {
+		return 0, err
 	}
 
-	if answer.Rate != "" { // without enough data the answer has none
-		rate, ok := rateOf(answer.Rate)
-		if !ok || rate == 0 {
-			return rates{}, e.Garbled(
-				"it estimates a fee rate of %q bitcoin per 1000 vB",
-				clip(answer.Rate.String()),
-			)
-		}
-
-		r.current = rate
+	if answer.Rate == "" { // the node has not enough data
+		return 0, nil
 	}
 
-	r.current = max(min(r.current, int64(d.config.MaxFeeRate)), int64(d.config.MinFeeRate), r.least)
-	if r.current > int64(d.config.MaxFeeRate) {
-		return rates{}, fault.New(
-			fault.Limited, "fee_above_maximum",
-			"node %s takes no transaction below %d satoshi per 1000 vB, Config.MaxFeeRate is %d",
-			e.Host, r.current, d.config.MaxFeeRate,
+	rate, ok := rateOf(answer.Rate)
+	if !ok || rate == 0 {
+		return 0, node.Garbled(
+			"it estimates a fee rate of %q bitcoin per 1000 vB",
+			truncate(answer.Rate.String()),
 		)
 	}
 
-	return r, nil
+	return rate, nil
 }
 
-// rateOf reads a rate in whole bitcoins; empty is 0.
+// rateOf returns a rate of whole bitcoins per 1000 virtual bytes in satoshi; 0 for an empty number.
 func rateOf(number json.Number) (int64, bool) {
 	if number == "" {
 		return 0, true
@@ -120,14 +149,14 @@ func rateOf(number json.Number) (int64, bool) {
 	return rate, err == nil && rate <= maxSaneFeeRate
 }
 
-// assumedInputs is how many coins an order is taken to spend that names none yet.
+// assumedInputs is the number of coins that an order without coins is assumed to spend.
 const assumedInputs = 3
 
-// EstimateFee returns three times the order's fee at current rates. It counts on the coins that Build would
-// choose of Order.Coins, or, where there are none yet or too few, on three inputs of our own kind of
-// address, and on change.
+// EstimateFee returns three times the order's fee at current rates, in satoshi. It assumes the coins that
+// Build would choose of Order.Coins. Where there are too few, it assumes assumedInputs inputs of the
+// configured kind of address, and change.
 func (d *Driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount, error) {
-	n, err := d.needOf(order)
+	target, err := d.targetOf(order)
 	if err != nil {
 		return chain.Amount{}, err
 	}
@@ -139,23 +168,24 @@ func (d *Driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amou
 
 	var fee int64
 
-	err = d.ask(ctx, func(ctx context.Context, e *endpoint) error {
-		r, err := d.rates(ctx, e)
+	err = d.ask(ctx, func(ctx context.Context, node *endpoint) error {
+		rates, err := d.readFeeRates(ctx, node)
 		if err != nil {
 			return err
 		}
 
-		prices := price{rate: r.current}
-		if s, err := choose(n, prices, coins, required); err == nil {
-			fee = s.fee
-		} else {
-			count := assumedInputs
-			if order.Replaces != nil {
-				count = max(1, len(order.Replaces.Inputs))
-			}
-
-			fee = prices.of(n.weight(count, int64(count)*d.ownInputWeight(), true))
+		policy := feePolicy{rate: rates.estimate}
+		if selected, err := selectCoins(target, policy, coins, required); err == nil {
+			fee = selected.fee
+			return nil
 		}
+
+		inputs := assumedInputs
+		if order.Replaces != nil {
+			inputs = max(1, len(order.Replaces.Inputs))
+		}
+
+		fee = policy.fee(target.txWeight(inputs, int64(inputs)*d.ownInputWeight(), true))
 
 		return nil
 	})
@@ -163,18 +193,72 @@ func (d *Driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amou
 		return chain.Amount{}, err
 	}
 
-	most := units(fee).Mul(headroom)
+	maxFee := satoshiAmount(fee).Mul(bumpHeadroom)
 	if order.Replaces != nil {
-		most = chain.Max(most, order.Replaces.MaxFee.Add(order.Replaces.MaxFee))
+		maxFee = chain.Max(maxFee, order.Replaces.MaxFee.Add(order.Replaces.MaxFee))
 	}
 
-	return most, nil
+	return maxFee, nil
 }
 
+// ownInputWeight returns the weight of an input of the configured kind of address, in weight units.
 func (d *Driver) ownInputWeight() int64 {
 	if d.config.Taproot {
 		return p2trWeight
 	}
 
 	return p2wpkhWeight
+}
+
+// replacementPolicy returns the least fee policy at which the mempool accepts a replacement: the fees of
+// all that it displaces, its own relay, and a higher rate. A transaction that paid no fee is fault.Invalid
+// (replacement_invalid).
+//
+// Source: Bitcoin Core, doc/policy/mempool-replacements.md.
+func (e *endpoint) replacementPolicy(
+	ctx context.Context,
+	old chain.Signed,
+	rates feeRates,
+) (feePolicy, error) {
+	tx, err := signedTx(old)
+	if err != nil {
+		return feePolicy{}, err
+	}
+
+	paid, ok := satoshi(old.MaxFee)
+	if !ok {
+		return feePolicy{}, fault.New(
+			fault.Invalid, "replacement_invalid", "transaction %s paid no fee", old.TxHash,
+		)
+	}
+
+	policy := feePolicy{
+		rate:            max(rates.minRelay, paid*4000/weightOf(tx)+1),
+		replacedFee:     paid,
+		incrementalRate: rates.incrementalRelay,
+	}
+
+	var entry struct {
+		Fees struct {
+			Descendant json.Number `json:"descendant"`
+		} `json:"fees"`
+	}
+
+	err = e.call(ctx, &entry, "getmempoolentry", old.TxHash)
+	if failover.RefusedWith(err, codeNotFound, codeNoMethod, codeMisc) {
+		return policy, nil // it left the mempool, or the node does not report fees, as btcd
+	}
+
+	if err != nil {
+		return feePolicy{}, err
+	}
+
+	descendants, err := satoshiOf(entry.Fees.Descendant.String())
+	if err != nil {
+		return feePolicy{}, e.Garbled("its fees of transaction %s are no amount", old.TxHash)
+	}
+
+	policy.replacedFee = max(policy.replacedFee, descendants)
+
+	return policy, nil
 }

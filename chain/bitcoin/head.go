@@ -11,21 +11,21 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// headerJSON is what getblockheader answers.
+// headerJSON is an answer of getblockheader.
 type headerJSON struct {
 	Hash string `json:"hash"`
-	// Confirmations is how many blocks of the best chain are at or above this one; -1 when it is
-	// not in that chain.
+	// Confirmations is the number of blocks of the best chain at or above this one; -1 when it is not in
+	// that chain.
 	Confirmations int64 `json:"confirmations"`
 	Height        int64 `json:"height"`
 	Time          int64 `json:"time"`
 }
 
-// header reads the header of a hash. Any hash that the node has ever seen is answered.
+// header returns the header of a hash, also of blocks outside of the best chain.
 func (e *endpoint) header(ctx context.Context, hash string) (headerJSON, error) {
-	var h headerJSON
+	var header headerJSON
 
-	err := e.one(ctx, &h, "getblockheader", hash, true)
+	err := e.call(ctx, &header, "getblockheader", hash, true)
 	if failover.RefusedWith(err, codeInternal) {
 		return headerJSON{Hash: hash, Confirmations: -1}, nil // btcd, of a block outside of the best chain
 	}
@@ -34,16 +34,17 @@ func (e *endpoint) header(ctx context.Context, hash string) (headerJSON, error) 
 		return headerJSON{}, err
 	}
 
-	if h.Hash != hash || h.Height < 0 || h.Time <= 0 {
+	if header.Hash != hash || header.Height < 0 || header.Time <= 0 {
 		return headerJSON{}, e.Garbled(
 			"asked for the header of block %s, it answered that of %s",
-			hash, e.Clean(h.Hash),
+			hash, e.Clean(header.Hash),
 		)
 	}
 
-	return h, nil
+	return header, nil
 }
 
+// ref returns the reference to the block.
 func (h headerJSON) ref() chain.Ref {
 	return chain.Ref{Height: uint64(h.Height), Hash: h.Hash, Time: time.Unix(h.Time, 0).UTC()}
 }
@@ -52,9 +53,9 @@ func (h headerJSON) ref() chain.Ref {
 func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
 	var head chain.Head
 
-	err := d.ask(ctx, func(ctx context.Context, e *endpoint) error {
-		h, err := e.tip(ctx)
-		head.Tip = h.ref()
+	err := d.ask(ctx, func(ctx context.Context, node *endpoint) error {
+		header, err := node.tip(ctx)
+		head.Tip = header.ref()
 
 		return err
 	})
@@ -65,40 +66,43 @@ func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
 	return head, nil
 }
 
+// tip returns the header of the newest block of the best chain.
 func (e *endpoint) tip(ctx context.Context) (headerJSON, error) {
 	var hash string
-	if err := e.one(ctx, &hash, "getbestblockhash"); err != nil {
+	if err := e.call(ctx, &hash, "getbestblockhash"); err != nil {
 		return headerJSON{}, err
 	}
 
-	h, err := e.header(ctx, hash)
-	if err == nil && h.Confirmations < 1 {
+	header, err := e.header(ctx, hash)
+	if err == nil && header.Confirmations < 1 {
 		err = e.Garbled("its newest block left the chain while it was read")
 	}
 
-	return h, err
+	return header, err
 }
 
-// RefAt returns the canonical block at a height.
+// RefAt returns the canonical block at a height. It errors:
+//   - fault.NotFound (block_unknown): the height is above the tip
+//   - fault.Stopped (node_pruned): every node has pruned it
 func (d *Driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 	var ref chain.Ref
 
-	err := d.ask(ctx, func(ctx context.Context, e *endpoint) error {
-		if err := e.unpruned(ctx, height); err != nil {
+	err := d.ask(ctx, func(ctx context.Context, node *endpoint) error {
+		if err := node.checkPruned(ctx, height); err != nil {
 			return err
 		}
 
-		hash, err := e.hashAt(ctx, height)
+		hash, err := node.hashAt(ctx, height)
 		if err != nil {
 			return err
 		}
 
-		h, err := e.header(ctx, hash)
-		if err == nil && (uint64(h.Height) != height || h.Confirmations < 1) {
-			err = e.Garbled("the chain moved while block %d was read", height)
+		header, err := node.header(ctx, hash)
+		if err == nil && (uint64(header.Height) != height || header.Confirmations < 1) {
+			err = node.Garbled("the chain moved while block %d was read", height)
 		}
 
-		ref = h.ref()
+		ref = header.ref()
 
 		return err
 	})
@@ -109,6 +113,7 @@ func (d *Driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 	return ref, nil
 }
 
+// hashAt returns the hash of the canonical block at a height. A height above the tip is fault.NotFound.
 func (e *endpoint) hashAt(ctx context.Context, height uint64) (string, error) {
 	if height > math.MaxInt32 {
 		return "", aboveTip(height)
@@ -116,14 +121,14 @@ func (e *endpoint) hashAt(ctx context.Context, height uint64) (string, error) {
 
 	var hash string
 
-	err := e.one(ctx, &hash, "getblockhash", height)
+	err := e.call(ctx, &hash, "getblockhash", height)
 	if failover.RefusedWith(err, codeOutOfRange) {
 		return "", aboveTip(height)
 	}
 
 	if failover.RefusedWith(err, codeMisc) { // btcd says the same of every refusal
 		var tip uint64
-		if e.one(ctx, &tip, "getblockcount") == nil && height > tip {
+		if e.call(ctx, &tip, "getblockcount") == nil && height > tip {
 			return "", aboveTip(height)
 		}
 	}
@@ -135,8 +140,8 @@ func aboveTip(height uint64) error {
 	return fault.New(fault.NotFound, "block_unknown", "block %d is above the tip", height)
 }
 
-// unpruned is failover.ErrPruned for a height that the node has thrown away.
-func (e *endpoint) unpruned(ctx context.Context, height uint64) error {
+// checkPruned returns failover.ErrPruned for a height that the node has pruned.
+func (e *endpoint) checkPruned(ctx context.Context, height uint64) error {
 	if !e.pruned.Load() {
 		return nil
 	}
@@ -144,7 +149,7 @@ func (e *endpoint) unpruned(ctx context.Context, height uint64) error {
 	var info struct {
 		Lowest uint64 `json:"pruneheight"`
 	}
-	if err := e.one(ctx, &info, "getblockchaininfo"); err != nil {
+	if err := e.call(ctx, &info, "getblockchaininfo"); err != nil {
 		return err
 	}
 

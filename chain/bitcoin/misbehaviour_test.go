@@ -1,6 +1,6 @@
 package bitcoin_test
 
-// Nodes that lie, stall, refuse or are not what they should be.
+// Nodes that return wrong answers, stall, refuse or serve another network.
 
 import (
 	"context"
@@ -48,9 +48,7 @@ func TestBlockIsReadWhole(t *testing.T) {
 	bare = append(bare, 0xac) // pay to a bare public key: its owner's address was not paid
 	tx := makeTx(
 		7,
-		wire.NewTxOut(
-			0, payeeScript(),
-		),
+		wire.NewTxOut(0, payeeScript()),
 		wire.NewTxOut(5_000, payeeScript()),
 		wire.NewTxOut(1_000, []byte{0x6a, 1, 1}),
 		wire.NewTxOut(1_000, bare),
@@ -63,7 +61,7 @@ func TestBlockIsReadWhole(t *testing.T) {
 	b.Txs[1].In = []map[string]any{
 		{"prevout": map[string]any{"scriptPubKey": map[string]any{"hex": hex.EncodeToString(payeeScript())}}},
 	}
-	serve(f, b)
+	serveBlock(f, b)
 
 	blocks, err := newDriver(t, f.config()).Blocks(t.Context(), 9, 9)
 	if err != nil {
@@ -100,7 +98,7 @@ func TestBlockIsReadWhole(t *testing.T) {
 	}
 }
 
-func serve(f *fakeNode, b fakeBlock) {
+func serveBlock(f *fakeNode, b fakeBlock) {
 	genesis := f.methods["getblockhash"]
 	f.on("getblockhash", func(p params) any {
 		if string(p[0]) == "0" {
@@ -141,7 +139,7 @@ func TestMalformedBlocksAreNotTaken(t *testing.T) {
 		b := makeBlock(t, 9, one, two, three)
 		good := b.Hash
 		spoil(&b)
-		serve(f, b)
+		serveBlock(f, b)
 		f.on("getblockhash", func(p params) any {
 			if string(p[0]) == "0" {
 				return bitcoinGenesis
@@ -238,9 +236,8 @@ func TestStalledConnectionEndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 
-	if _, err := newDriver(
-		t, config,
-	).Head(ctx); !errors.Is(err, context.DeadlineExceeded) ||
+	_, err := newDriver(t, config).Head(ctx)
+	if !errors.Is(err, context.DeadlineExceeded) ||
 		!errors.Is(err, fault.Unavailable) {
 		t.Errorf("Head: %v", err)
 	}
@@ -498,11 +495,8 @@ func FuzzAssemble(f *testing.F) {
 
 	f.Add([]byte("psbt\xff"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		if signed, err := d.Assemble(
-			chain.Order{}, chain.Unsigned{Raw: raw}, nil, nil,
-		); !errors.Is(
-			err, fault.Invalid,
-		) {
+		signed, err := d.Assemble(chain.Order{}, chain.Unsigned{Raw: raw}, nil, nil)
+		if !errors.Is(err, fault.Invalid) {
 			t.Fatalf("%+v, %v", signed, err)
 		}
 	})

@@ -9,10 +9,10 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// The networks that the package knows. Each is named by the hash of its genesis block (CAIP-2, namespace
-// bip122). A caller may copy one and change what it likes except Family and CAIP2.
+// The networks of this package. CAIP2 holds the hash of the genesis block (namespace bip122). A caller may
+// change any field of a copy except Family and CAIP2.
 var (
-	// Mainnet is Bitcoin. Larger sums wait for six blocks.
+	// Mainnet is Bitcoin. Payments from 10,000 USD on confirm after 6 blocks.
 	Mainnet = chain.Network{
 		Slug:                  "bitcoin",
 		Family:                chain.Bitcoin,
@@ -27,7 +27,7 @@ var (
 		EstimatedConfirmation: 30 * time.Minute,
 		BlockTime:             10 * time.Minute,
 		Livemode:              true,
-		Assets:                []chain.Asset{bitcoin(10_000)},
+		Assets:                []chain.Asset{btc(10_000)},
 	}
 	// Testnet4 is the public test network of BIP-94.
 	Testnet4 = chain.Network{
@@ -43,7 +43,7 @@ var (
 		EstimatedConfirmation: 30 * time.Minute,
 		BlockTime:             10 * time.Minute,
 		FaucetURL:             "https://mempool.space/testnet4/faucet",
-		Assets:                []chain.Asset{bitcoin(1_000)},
+		Assets:                []chain.Asset{btc(1_000)},
 	}
 	// Signet is the default network of BIP-325, whose blocks are signed.
 	Signet = chain.Network{
@@ -59,9 +59,9 @@ var (
 		EstimatedConfirmation: 30 * time.Minute,
 		BlockTime:             10 * time.Minute,
 		FaucetURL:             "https://signetfaucet.com",
-		Assets:                []chain.Asset{bitcoin(1_000)},
+		Assets:                []chain.Asset{btc(1_000)},
 	}
-	// Regtest is a private chain on which blocks are made at will. Payments confirm after 2 blocks.
+	// Regtest is a private chain whose blocks are mined on demand. Payments confirm after 2 blocks.
 	Regtest = chain.Network{
 		Slug:          "bitcoin-regtest",
 		Family:        chain.Bitcoin,
@@ -71,12 +71,13 @@ var (
 		Rule:          chain.RuleConfirmations,
 		Confirmations: 2,
 		BlockTime:     time.Second,
-		Assets:        []chain.Asset{bitcoin(1_000)},
+		Assets:        []chain.Asset{btc(1_000)},
 	}
 )
 
-// bitcoin is the coin; least is in satoshi and above the dust limit of every kind of output.
-func bitcoin(least uint64) chain.Asset {
+// btc returns the native asset with the least payment in satoshi, which must exceed the dust limit of every
+// kind of output.
+func btc(least uint64) chain.Asset {
 	return chain.Asset{
 		Symbol:    "BTC",
 		Name:      "Bitcoin",
@@ -86,18 +87,18 @@ func bitcoin(least uint64) chain.Asset {
 	}
 }
 
-// caip2 names a network by the first 16 bytes of its genesis block's hash. Source: CAIP-4.
+// caip2 returns the CAIP-2 name of a network: the first 16 bytes of its genesis block's hash. Source: CAIP-4.
 func caip2(p *chaincfg.Params) string { return "bip122:" + p.GenesisHash.String()[:32] }
 
-// paramsOf returns the address prefixes and the genesis block of a network; nil when it is none of the above.
-func paramsOf(n chain.Network) *chaincfg.Params {
+// paramsOf returns the address prefixes and the genesis block of a network; nil for an unknown one.
+func paramsOf(network chain.Network) *chaincfg.Params {
 	for _, p := range []*chaincfg.Params{
 		&chaincfg.MainNetParams,
 		&chaincfg.TestNet4Params,
 		&chaincfg.SigNetParams,
 		&chaincfg.RegressionNetParams,
 	} {
-		if caip2(p) == n.CAIP2 {
+		if caip2(p) == network.CAIP2 {
 			return p
 		}
 	}

@@ -48,8 +48,8 @@ func startNode(t *testing.T, o testenv.BitcoindOptions) *node {
 	return n
 }
 
-// rich splits the wallet's rewards into coins: hundreds, of which each payment takes one.
-func (n *node) rich(t *testing.T, hundreds int) *node {
+// withCoins splits the wallet's rewards into coins: hundreds, of which each payment takes one.
+func (n *node) withCoins(t *testing.T, hundreds int) *node {
 	t.Helper()
 	ctx := t.Context()
 
@@ -164,7 +164,7 @@ func (n *node) Pay(
 	asset chain.Asset,
 	amount chain.Amount,
 ) (string, error) {
-	raw, err := n.signed(ctx, to, amount)
+	raw, err := n.signedPayment(ctx, to, amount)
 	if err != nil {
 		return "", err
 	}
@@ -181,7 +181,7 @@ func (n *node) PayCheap(
 	asset chain.Asset,
 	amount chain.Amount,
 ) (string, error) {
-	raw, err := n.signedAt(ctx, to, amount, chain.Units(200))
+	raw, err := n.signedPaymentAt(ctx, to, amount, chain.Units(200))
 	if err != nil {
 		return "", err
 	}
@@ -193,7 +193,7 @@ func (n *node) PayCheap(
 
 // PayZero is against the pool's rules, not against the chain's.
 func (n *node) PayZero(ctx context.Context, to chain.Address, asset chain.Asset) (string, error) {
-	raw, err := n.signed(ctx, to, chain.Amount{})
+	raw, err := n.signedPayment(ctx, to, chain.Amount{})
 	if err != nil {
 		return "", err
 	}
@@ -205,13 +205,17 @@ func (n *node) PayZero(ctx context.Context, to chain.Address, asset chain.Asset)
 	return tx.Txid, n.Call(ctx, &tx, "decoderawtransaction", raw)
 }
 
-// signed makes a transaction that spends the next coin.
-func (n *node) signed(ctx context.Context, to chain.Address, amount chain.Amount) (string, error) {
-	return n.signedAt(ctx, to, amount, chain.Units(2_000))
+// signedPayment makes a transaction that spends the next coin.
+func (n *node) signedPayment(ctx context.Context, to chain.Address, amount chain.Amount) (string, error) {
+	return n.signedPaymentAt(ctx, to, amount, chain.Units(2_000))
 }
 
-// signedAt does so at a fee.
-func (n *node) signedAt(ctx context.Context, to chain.Address, amount, fee chain.Amount) (string, error) {
+// signedPaymentAt does so at a fee.
+func (n *node) signedPaymentAt(
+	ctx context.Context,
+	to chain.Address,
+	amount, fee chain.Amount,
+) (string, error) {
 	if len(n.coins) == 0 {
 		return "", errors.New("the test pays more often than there are coins: make the node richer")
 	}
@@ -307,9 +311,9 @@ func (n *node) Coins(ctx context.Context, owner chain.Party) ([]chain.Coin, erro
 			Height uint64
 		}
 	}
-	if err := n.Call(
-		ctx, &out, "scantxoutset", "start", []string{"addr(" + string(owner.Address) + ")"},
-	); err != nil {
+
+	descriptors := []string{"addr(" + string(owner.Address) + ")"}
+	if err := n.Call(ctx, &out, "scantxoutset", "start", descriptors); err != nil {
 		return nil, err
 	}
 
@@ -321,15 +325,12 @@ func (n *node) Coins(ctx context.Context, owner chain.Party) ([]chain.Coin, erro
 			return nil, err
 		}
 
-		coins = append(
-			coins,
-			chain.Coin{
-				Outpoint: chain.Outpoint{TxHash: u.Txid, Vout: u.Vout},
-				Owner:    owner,
-				Amount:   amount,
-				Height:   u.Height,
-			},
-		)
+		coins = append(coins, chain.Coin{
+			Outpoint: chain.Outpoint{TxHash: u.Txid, Vout: u.Vout},
+			Owner:    owner,
+			Amount:   amount,
+			Height:   u.Height,
+		})
 	}
 
 	return coins, nil

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// poolCache keeps what was read of waiting transactions, so that each is fetched once.
+// poolCache stores the transactions of the mempool, so that each is fetched once.
 type poolCache struct {
 	limit int
 
@@ -16,27 +16,27 @@ type poolCache struct {
 	txs map[string]chain.PoolTx // replaced as a whole, never changed
 }
 
-func (p *poolCache) known() map[string]chain.PoolTx {
+func (p *poolCache) load() map[string]chain.PoolTx {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
 	return p.txs
 }
 
-func (p *poolCache) keep(txs map[string]chain.PoolTx) {
+func (p *poolCache) store(txs map[string]chain.PoolTx) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
 	p.txs = txs
 }
 
-// Pool returns the waiting transactions with all that they spend, so that one that displaces another is
-// seen to. See Config.PoolLimit for how many.
+// Pool returns the transactions of the mempool with the outputs that they spend, which show replacements.
+// There are at most Config.PoolLimit.
 func (d *Driver) Pool(ctx context.Context) ([]chain.PoolTx, error) {
 	var out []chain.PoolTx
 
-	err := d.ask(ctx, func(ctx context.Context, e *endpoint) (err error) {
-		out, err = d.readPool(ctx, e)
+	err := d.ask(ctx, func(ctx context.Context, node *endpoint) (err error) {
+		out, err = d.readPool(ctx, node)
 		return err
 	})
 	if err != nil {
@@ -46,20 +46,21 @@ func (d *Driver) Pool(ctx context.Context) ([]chain.PoolTx, error) {
 	return out, nil
 }
 
-func (d *Driver) readPool(ctx context.Context, e *endpoint) ([]chain.PoolTx, error) {
+// readPool returns the transactions of a node's mempool, and stores them in the cache.
+func (d *Driver) readPool(ctx context.Context, node *endpoint) ([]chain.PoolTx, error) {
 	if d.pool.limit == 0 {
 		return nil, nil
 	}
 
 	var hashes []string
-	if err := e.one(ctx, &hashes, "getrawmempool"); err != nil {
+	if err := node.call(ctx, &hashes, "getrawmempool"); err != nil {
 		return nil, err
 	}
 
 	hashes = hashes[:min(len(hashes), d.pool.limit)]
-	known := d.pool.known()
+	known := d.pool.load()
 
-	var missing []*call
+	var missing []*rpcCall
 
 	for _, hash := range hashes {
 		if _, ok := known[hash]; !ok {
@@ -67,7 +68,7 @@ func (d *Driver) readPool(ctx context.Context, e *endpoint) ([]chain.PoolTx, err
 		}
 	}
 
-	if err := e.do(ctx, missing...); err != nil {
+	if err := node.batchCall(ctx, missing...); err != nil {
 		return nil, err
 	}
 
@@ -78,15 +79,15 @@ func (d *Driver) readPool(ctx context.Context, e *endpoint) ([]chain.PoolTx, err
 	for _, hash := range hashes {
 		tx, ok := known[hash]
 		if !ok {
-			c := missing[next]
+			call := missing[next]
 			next++
 
-			if c.err != nil {
-				continue // it left the pool meanwhile
+			if call.err != nil {
+				continue // it left the mempool meanwhile
 			}
 
 			var err error
-			if tx, err = d.poolTx(e, hash, c.result); err != nil {
+			if tx, err = d.poolTx(node, hash, call.result); err != nil {
 				return nil, err
 			}
 		}
@@ -95,24 +96,25 @@ func (d *Driver) readPool(ctx context.Context, e *endpoint) ([]chain.PoolTx, err
 		out = append(out, tx)
 	}
 
-	d.pool.keep(now)
+	d.pool.store(now)
 
 	return out, nil
 }
 
-func (d *Driver) poolTx(e *endpoint, hash string, answer json.RawMessage) (chain.PoolTx, error) {
+// poolTx returns the transaction in an answer of getrawtransaction.
+func (d *Driver) poolTx(node *endpoint, hash string, answer json.RawMessage) (chain.PoolTx, error) {
 	var text string
 	if json.Unmarshal(answer, &text) != nil {
-		return chain.PoolTx{}, e.Garbled(
+		return chain.PoolTx{}, node.Garbled(
 			"asked for transaction %s, it answered something else",
-			e.Clean(hash),
+			node.Clean(hash),
 		)
 	}
 
 	tx, err := decodeTx(text)
 	if err != nil || tx.TxHash().String() != hash {
-		return chain.PoolTx{}, e.Garbled("asked for transaction %s, it answered another", e.Clean(hash))
+		return chain.PoolTx{}, node.Garbled("asked for transaction %s, it answered another", node.Clean(hash))
 	}
 
-	return chain.PoolTx{TxHash: hash, Transfers: d.transfers(tx, hash, ""), Spent: spends(tx, hash)}, nil
+	return chain.PoolTx{TxHash: hash, Transfers: d.transfers(tx, hash, ""), Spent: spendsOf(tx, hash)}, nil
 }

@@ -2,7 +2,7 @@
 
 package bitcoin_test
 
-// Stories on a real node that the suite does not tell.
+// Scenarios on a real node that the conformance suite does not have.
 
 import (
 	"encoding/base64"
@@ -21,47 +21,47 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 )
 
-// purse is a signer with a driver on a node: what pays in these stories.
-type purse struct {
+// wallet is a signer with a driver on a node.
+type wallet struct {
 	t      *testing.T
 	n      *node
 	d      *bitcoin.Driver
 	signer *hdkey.Signer
 }
 
-func newPurse(t *testing.T, n *node, change ...func(*bitcoin.Config)) *purse {
-	return &purse{t: t, n: n, d: n.driver(t, change...), signer: freshSigner(t)}
+func newWallet(t *testing.T, n *node, change ...func(*bitcoin.Config)) *wallet {
+	return &wallet{t: t, n: n, d: n.driver(t, change...), signer: freshSigner(t)}
 }
 
-func (p *purse) party(role chain.Role, index uint32) chain.Party {
-	p.t.Helper()
+func (w *wallet) party(role chain.Role, index uint32) chain.Party {
+	w.t.Helper()
 
 	ref := chain.KeyRef{Family: chain.Bitcoin, Role: role, Index: index}
-	key, err := p.signer.PublicKey(p.t.Context(), ref)
-	p.n.must(p.t, err)
-	address, err := p.d.DeriveAddress(key)
-	p.n.must(p.t, err)
+	key, err := w.signer.PublicKey(w.t.Context(), ref)
+	w.n.must(w.t, err)
+	address, err := w.d.DeriveAddress(key)
+	w.n.must(w.t, err)
 
 	return chain.Party{Key: ref, Address: address}
 }
 
-func (p *purse) pay(to chain.Address, amount uint64) {
-	p.t.Helper()
-	_, err := p.n.Pay(p.t.Context(), to, chain.Asset{}, chain.Units(amount))
-	p.n.must(p.t, err)
+func (w *wallet) pay(to chain.Address, amount uint64) {
+	w.t.Helper()
+	_, err := w.n.Pay(w.t.Context(), to, chain.Asset{}, chain.Units(amount))
+	w.n.must(w.t, err)
 }
 
-func (p *purse) mine(n int) {
-	p.t.Helper()
-	p.n.must(p.t, p.n.Mine(p.t.Context(), n))
+func (w *wallet) mine(n int) {
+	w.t.Helper()
+	w.n.must(w.t, w.n.Mine(w.t.Context(), n))
 }
 
-func (p *purse) coins(owners ...chain.Party) (all []chain.Coin) {
-	p.t.Helper()
+func (w *wallet) coins(owners ...chain.Party) (all []chain.Coin) {
+	w.t.Helper()
 
 	for _, o := range owners {
-		coins, err := p.n.Coins(p.t.Context(), o)
-		p.n.must(p.t, err)
+		coins, err := w.n.Coins(w.t.Context(), o)
+		w.n.must(w.t, err)
 
 		all = append(all, coins...)
 	}
@@ -69,36 +69,39 @@ func (p *purse) coins(owners ...chain.Party) (all []chain.Coin) {
 	return all
 }
 
-func (p *purse) output(to chain.Address, amount uint64) chain.Output {
-	return chain.Output{To: to, AssetID: p.d.Network().Assets[0].ID, Amount: chain.Units(amount)}
+func (w *wallet) output(to chain.Address, amount uint64) chain.Output {
+	return chain.Output{To: to, AssetID: w.d.Network().Assets[0].ID, Amount: chain.Units(amount)}
 }
 
-func (p *purse) sign(o chain.Order) chain.Signed {
-	p.t.Helper()
-	ctx := p.t.Context()
-	u, err := p.d.Build(ctx, o)
-	p.n.must(p.t, err)
+func (w *wallet) sign(order chain.Order) chain.Signed {
+	w.t.Helper()
+	ctx := w.t.Context()
+	unsigned, err := w.d.Build(ctx, order)
+	w.n.must(w.t, err)
 
 	var keys []chain.PublicKey
 
-	for _, payload := range u.Payloads {
-		key, err := p.signer.PublicKey(ctx, payload.Key)
-		p.n.must(p.t, err)
+	for _, payload := range unsigned.Payloads {
+		key, err := w.signer.PublicKey(ctx, payload.Key)
+		w.n.must(w.t, err)
 
 		keys = append(keys, key)
 	}
 
-	signatures, err := p.signer.Sign(ctx, chain.SignRequest{Unsigned: u.Raw, Payloads: u.Payloads})
-	p.n.must(p.t, err)
-	tx, err := p.d.Assemble(o, u, keys, signatures)
-	p.n.must(p.t, err)
+	signatures, err := w.signer.Sign(
+		ctx,
+		chain.SignRequest{Unsigned: unsigned.Raw, Payloads: unsigned.Payloads},
+	)
+	w.n.must(w.t, err)
+	signed, err := w.d.Assemble(order, unsigned, keys, signatures)
+	w.n.must(w.t, err)
 
-	return tx
+	return signed
 }
 
-// accepted asks the node whether it would take a transaction, and returns its fee and virtual size.
-func (p *purse) accepted(tx chain.Signed) (fee chain.Amount, vsize uint64) {
-	p.t.Helper()
+// testAccept asks the node whether it would take a transaction, and returns its fee and virtual size.
+func (w *wallet) testAccept(signed chain.Signed) (fee chain.Amount, vsize uint64) {
+	w.t.Helper()
 
 	var out []struct {
 		Allowed bool
@@ -106,28 +109,31 @@ func (p *purse) accepted(tx chain.Signed) (fee chain.Amount, vsize uint64) {
 		Vsize   uint64
 		Fees    struct{ Base json.Number }
 	}
-	p.n.must(p.t, p.n.Call(p.t.Context(), &out, "testmempoolaccept", []string{hex.EncodeToString(tx.Raw)}))
+	w.n.must(
+		w.t,
+		w.n.Call(w.t.Context(), &out, "testmempoolaccept", []string{hex.EncodeToString(signed.Raw)}),
+	)
 
 	if len(out) != 1 || !out[0].Allowed {
-		p.t.Fatalf("the node refuses %s: %+v", tx.TxHash, out)
+		w.t.Fatalf("the node refuses %s: %+v", signed.TxHash, out)
 	}
 
 	fee, err := chain.AmountFromDecimalFloor(decimal.RequireFromString(out[0].Fees.Base.String()), 8)
-	p.n.must(p.t, err)
+	w.n.must(w.t, err)
 
 	return fee, out[0].Vsize
 }
 
-func (p *purse) status(tx chain.Signed) chain.TxStatus {
-	p.t.Helper()
-	st, err := p.d.Status(p.t.Context(), tx)
-	p.n.must(p.t, err)
+func (w *wallet) status(signed chain.Signed) chain.TxStatus {
+	w.t.Helper()
+	status, err := w.d.Status(w.t.Context(), signed)
+	w.n.must(w.t, err)
 
-	return st
+	return status
 }
 
 func TestOnRegtest(t *testing.T) {
-	n := startNode(t, testenv.BitcoindOptions{}).rich(t, 1)
+	n := startNode(t, testenv.BitcoindOptions{}).withCoins(t, 1)
 	for name, test := range map[string]func(*testing.T, *node){
 		"BatchToEveryKindOfAddress":     batchToEveryKindOfAddress,
 		"ManyDepositsInOneSweep":        manyDepositsInOneSweep,
@@ -139,7 +145,7 @@ func TestOnRegtest(t *testing.T) {
 		"OutsideSignerReadsThePSBT":     outsideSignerReadsThePSBT,
 		"WrongCredentials":              wrongCredentials,
 		"YoungBlockRewardsAreNotSpent":  youngBlockRewardsAreNotSpent,
-		"DeathByAForeignTransaction":    deathByAForeignTransaction,
+		"DeadByAForeignTransaction":     deadByAForeignTransaction,
 		"SearchGoesOnFromCallToCall":    searchGoesOnFromCallToCall,
 		"PoolOffShowsNothing":           poolOffShowsNothing,
 	} {
@@ -149,39 +155,38 @@ func TestOnRegtest(t *testing.T) {
 
 // One transaction pays a batch, from coins of both kinds and of several owners.
 func batchToEveryKindOfAddress(t *testing.T, n *node) {
-	p := newPurse(t, n)
-	taproot := newPurse(t, n, func(c *bitcoin.Config) { c.Taproot = true })
-	taproot.signer = p.signer
+	w := newWallet(t, n)
+	taproot := newWallet(t, n, func(c *bitcoin.Config) { c.Taproot = true })
+	taproot.signer = w.signer
 
-	from, second, third := p.party(
-		chain.RoleMaster, 0,
-	), p.party(
-		chain.RoleMaster, 1,
-	), taproot.party(
-		chain.RoleMaster, 2,
-	)
+	from, second := w.party(chain.RoleMaster, 0), w.party(chain.RoleMaster, 1)
+	third := taproot.party(chain.RoleMaster, 2)
+
 	for _, owner := range []chain.Party{from, second, third} {
-		p.pay(owner.Address, 100_000)
+		w.pay(owner.Address, 100_000)
 	}
 
-	p.mine(1)
-	o := chain.Order{From: from, MaxFee: chain.Units(100_000), Coins: p.coins(from, second, third)}
+	w.mine(1)
+	order := chain.Order{From: from, MaxFee: chain.Units(100_000), Coins: w.coins(from, second, third)}
 
 	for _, kind := range []string{"legacy", "p2sh-segwit", "bech32", "bech32m"} {
 		var a chain.Address
 		n.must(t, n.Call(t.Context(), &a, "getnewaddress", "", kind))
-		o.Outputs = append(o.Outputs, p.output(a, 60_000))
+		order.Outputs = append(order.Outputs, w.output(a, 60_000))
 	}
 	// P2WSH: BIP-173's example.
-	o.Outputs = append(
-		o.Outputs,
-		p.output("bcrt1qrp33g0q5c5txsp9arysrx4k6zdkfs4nce4xj0gdcccefvpysxf3qzf4jry", 40_000),
-	)
-	tx := p.sign(o)
+	p2wsh := w.output("bcrt1qrp33g0q5c5txsp9arysrx4k6zdkfs4nce4xj0gdcccefvpysxf3qzf4jry", 40_000)
+	order.Outputs = append(order.Outputs, p2wsh)
+	signed := w.sign(order)
 
-	fee, vsize := p.accepted(tx)
-	if fee != tx.MaxFee || len(tx.Inputs) != 3 {
-		t.Errorf("the node counts a fee of %s, Build said %s; %d inputs", fee, tx.MaxFee, len(tx.Inputs))
+	fee, vsize := w.testAccept(signed)
+	if fee != signed.MaxFee || len(signed.Inputs) != 3 {
+		t.Errorf(
+			"the node counts a fee of %s, Build said %s; %d inputs",
+			fee,
+			signed.MaxFee,
+			len(signed.Inputs),
+		)
 	}
 	// The fall-back rate, on what the longest signatures would weigh: a byte less per ECDSA
 	// signature at most.
@@ -189,45 +194,42 @@ func batchToEveryKindOfAddress(t *testing.T, n *node) {
 		t.Errorf("a fee of %s for %d vB", fee, vsize)
 	}
 
-	n.must(t, p.d.Broadcast(t.Context(), tx))
-	p.mine(1)
+	n.must(t, w.d.Broadcast(t.Context(), signed))
+	w.mine(1)
 
-	st := p.status(tx)
-	if st.State != chain.TxIncluded || st.Fee != fee || len(st.Transfers) != 6 {
-		t.Errorf("included as %+v", st)
+	status := w.status(signed)
+	if status.State != chain.TxIncluded || status.Fee != fee || len(status.Transfers) != 6 {
+		t.Errorf("included as %+v", status)
 	}
 
-	for i, out := range o.Outputs {
-		if got := st.Transfers[i]; got.To != out.To || got.Amount != out.Amount || got.Index != uint32(i) {
+	for i, out := range order.Outputs {
+		if got := status.Transfers[i]; got.To != out.To || got.Amount != out.Amount ||
+			got.Index != uint32(i) {
 			t.Errorf("output %d is %+v, want %+v", i, got, out)
 		}
 	}
 }
 
 func manyDepositsInOneSweep(t *testing.T, n *node) {
-	p := newPurse(t, n)
+	w := newWallet(t, n)
 
-	deposit, other, master := p.party(
-		chain.RoleDeposit, 0,
-	), p.party(
-		chain.RoleDeposit, 1,
-	), p.party(
-		chain.RoleMaster, 0,
-	)
+	deposit, other := w.party(chain.RoleDeposit, 0), w.party(chain.RoleDeposit, 1)
+	master := w.party(chain.RoleMaster, 0)
+
 	for _, amount := range []uint64{50_000, 70_001, 90_000} {
-		p.pay(deposit.Address, amount)
+		w.pay(deposit.Address, amount)
 	}
 
-	p.pay(other.Address, 30_000)
-	p.mine(1)
+	w.pay(other.Address, 30_000)
+	w.mine(1)
 	deposits := slices.DeleteFunc(
-		append(p.coins(deposit), p.coins(other)...),
-		func(c chain.Coin) bool { return c.Amount == chain.Units(90_000) },
+		append(w.coins(deposit), w.coins(other)...),
+		func(coin chain.Coin) bool { return coin.Amount == chain.Units(90_000) },
 	)
 	payee, err := n.NewAddress(t.Context())
 	n.must(t, err)
-	steps, err := p.d.PlanRelease(t.Context(), chain.Release{
-		Asset:      p.d.Network().Assets[0],
+	steps, err := w.d.PlanRelease(t.Context(), chain.Release{
+		Asset:      w.d.Network().Assets[0],
 		Deposit:    deposit,
 		Master:     master,
 		FeeAddress: payee,
@@ -241,39 +243,37 @@ func manyDepositsInOneSweep(t *testing.T, n *node) {
 		t.Fatalf("planned %+v", steps)
 	}
 
-	tx := p.sign(steps[0].Order)
+	signed := w.sign(steps[0].Order)
 
-	fee, _ := p.accepted(tx)
-	if len(tx.Inputs) != 3 || tx.Outputs[0].Amount != chain.Units(750) ||
-		tx.Outputs[0].Amount.Add(tx.Outputs[1].Amount).Add(fee) != chain.Units(150_001) {
-		t.Errorf("%d inputs, outputs %+v and fee %s for 150001", len(tx.Inputs), tx.Outputs, fee)
+	fee, _ := w.testAccept(signed)
+	if len(signed.Inputs) != 3 || signed.Outputs[0].Amount != chain.Units(750) ||
+		signed.Outputs[0].Amount.Add(signed.Outputs[1].Amount).Add(fee) != chain.Units(150_001) {
+		t.Errorf("%d inputs, outputs %+v and fee %s for 150001", len(signed.Inputs), signed.Outputs, fee)
 	}
 
-	n.must(t, p.d.Broadcast(t.Context(), tx))
-	p.mine(1)
+	n.must(t, w.d.Broadcast(t.Context(), signed))
+	w.mine(1)
 
-	if left := append(
-		p.coins(deposit),
-		p.coins(other)...); len(left) != 1 ||
-		left[0].Amount != chain.Units(90_000) {
+	left := append(w.coins(deposit), w.coins(other)...)
+	if len(left) != 1 || left[0].Amount != chain.Units(90_000) {
 		t.Errorf("%+v is left", left)
 	}
 }
 
 func feeBelowDustIsLeftOut(t *testing.T, n *node) {
-	p := newPurse(t, n)
-	r := chain.Release{
-		Asset:      p.d.Network().Assets[0],
-		Deposit:    p.party(chain.RoleDeposit, 0),
-		Master:     p.party(chain.RoleMaster, 0),
-		FeeAddress: p.party(chain.RoleMaster, 1).Address,
+	w := newWallet(t, n)
+	release := chain.Release{
+		Asset:      w.d.Network().Assets[0],
+		Deposit:    w.party(chain.RoleDeposit, 0),
+		Master:     w.party(chain.RoleMaster, 0),
+		FeeAddress: w.party(chain.RoleMaster, 1).Address,
 		Amount:     chain.Units(50_000),
 	}
 
-	r.Coins = []chain.Coin{{Owner: r.Deposit, Amount: r.Amount}}
+	release.Coins = []chain.Coin{{Owner: release.Deposit, Amount: release.Amount}}
 	for fee, pays := range map[uint64]uint64{293: 0, 294: 294} {
-		r.Fee = chain.Units(fee)
-		steps, err := p.d.PlanRelease(t.Context(), r)
+		release.Fee = chain.Units(fee)
+		steps, err := w.d.PlanRelease(t.Context(), release)
 		n.must(t, err)
 
 		var sum chain.Amount
@@ -281,7 +281,7 @@ func feeBelowDustIsLeftOut(t *testing.T, n *node) {
 			sum = sum.Add(o.Amount)
 		}
 
-		if steps[0].PaysFee != chain.Units(pays) || sum != r.Amount ||
+		if steps[0].PaysFee != chain.Units(pays) || sum != release.Amount ||
 			len(steps[0].Order.Outputs) != int(1+pays/294) {
 			t.Errorf("a fee of %d is planned as %+v", fee, steps[0])
 		}
@@ -289,53 +289,53 @@ func feeBelowDustIsLeftOut(t *testing.T, n *node) {
 }
 
 func dustIsRefused(t *testing.T, n *node) {
-	p := newPurse(t, n)
-	from, to := p.party(chain.RoleMaster, 0), p.party(chain.RoleMaster, 1)
-	p.pay(from.Address, 100_000)
-	p.mine(1)
-	o := chain.Order{
+	w := newWallet(t, n)
+	from, to := w.party(chain.RoleMaster, 0), w.party(chain.RoleMaster, 1)
+	w.pay(from.Address, 100_000)
+	w.mine(1)
+	order := chain.Order{
 		From:    from,
 		MaxFee:  chain.Units(100_000),
-		Coins:   p.coins(from),
-		Outputs: []chain.Output{p.output(to.Address, 293)},
+		Coins:   w.coins(from),
+		Outputs: []chain.Output{w.output(to.Address, 293)},
 	}
-	_, err := p.d.Build(t.Context(), o)
+	_, err := w.d.Build(t.Context(), order)
 	mustCode(t, "293 satoshi", err, fault.Invalid, "destination_not_payable")
 
-	o.Outputs[0].Amount = chain.Units(294)
-	p.accepted(p.sign(o)) // the node agrees where dust ends
-	o.Outputs[0].Amount = chain.MustAmount("2100000000000001")
-	_, err = p.d.Build(t.Context(), o)
+	order.Outputs[0].Amount = chain.Units(294)
+	w.testAccept(w.sign(order)) // the node agrees where dust ends
+	order.Outputs[0].Amount = chain.MustAmount("2100000000000001")
+	_, err = w.d.Build(t.Context(), order)
 	mustCode(t, "more than there ever is", err, fault.Invalid, "destination_not_payable")
 }
 
 func replacementPaysForDescendants(t *testing.T, n *node) {
-	p := newPurse(t, n)
-	from, to := p.party(chain.RoleMaster, 0), p.party(chain.RoleMaster, 1)
-	p.pay(from.Address, 10_000_000)
-	p.mine(1)
-	o := chain.Order{
+	w := newWallet(t, n)
+	from, to := w.party(chain.RoleMaster, 0), w.party(chain.RoleMaster, 1)
+	w.pay(from.Address, 10_000_000)
+	w.mine(1)
+	order := chain.Order{
 		From:    from,
 		MaxFee:  chain.Units(1_000_000),
-		Coins:   p.coins(from),
-		Outputs: []chain.Output{p.output(to.Address, 1_000_000)},
+		Coins:   w.coins(from),
+		Outputs: []chain.Output{w.output(to.Address, 1_000_000)},
 	}
-	old := p.sign(o)
-	n.must(t, p.d.Broadcast(t.Context(), old))
-	child := p.sign(chain.Order{
+	old := w.sign(order)
+	n.must(t, w.d.Broadcast(t.Context(), old))
+	child := w.sign(chain.Order{
 		From:    to,
 		MaxFee:  chain.Units(1_000_000),
-		Outputs: []chain.Output{p.output(from.Address, 900_000)},
+		Outputs: []chain.Output{w.output(from.Address, 900_000)},
 		// unconfirmed
 		Coins: []chain.Coin{
 			{Outpoint: chain.Outpoint{TxHash: old.TxHash}, Owner: to, Amount: chain.Units(1_000_000)},
 		},
 	})
-	n.must(t, p.d.Broadcast(t.Context(), child))
+	n.must(t, w.d.Broadcast(t.Context(), child))
 
-	o.Replaces = &old
+	order.Replaces = &old
 
-	replacement := p.sign(o)
+	replacement := w.sign(order)
 	if least := old.MaxFee.Add(child.MaxFee); replacement.MaxFee.Cmp(least) <= 0 {
 		t.Errorf("the replacement pays %s, what it displaces paid %s", replacement.MaxFee, least)
 	}
@@ -344,32 +344,32 @@ func replacementPaysForDescendants(t *testing.T, n *node) {
 		t.Errorf("it spends %+v, not %+v", replacement.Inputs, old.Inputs)
 	}
 
-	n.must(t, p.d.Broadcast(t.Context(), replacement))
+	n.must(t, w.d.Broadcast(t.Context(), replacement))
 
-	if st := p.status(child); st.State != chain.TxUnknown {
-		t.Errorf("the displaced child is %+v", st)
+	if status := w.status(child); status.State != chain.TxUnknown {
+		t.Errorf("the displaced child is %+v", status)
 	}
 
-	p.mine(1)
+	w.mine(1)
 
-	if st := p.status(replacement); st.State != chain.TxIncluded || st.Fee != replacement.MaxFee {
-		t.Errorf("the replacement is %+v", st)
+	if status := w.status(replacement); status.State != chain.TxIncluded || status.Fee != replacement.MaxFee {
+		t.Errorf("the replacement is %+v", status)
 	}
 
-	o.Replaces = &replacement
-	_, err := p.d.Build(t.Context(), o)
+	order.Replaces = &replacement
+	_, err := w.d.Build(t.Context(), order)
 	mustCode(t, "replacing what is in a block", err, fault.Unavailable, "coin_spent")
 
-	o.Coins = nil
-	_, err = p.d.Build(t.Context(), o)
+	order.Coins = nil
+	_, err = w.d.Build(t.Context(), order)
 	mustCode(t, "replacing without its coins", err, fault.Invalid, "replacement_invalid")
 }
 
 // A payment from outside is displaced: what displaces it shows that it spends the same output.
 func replacedPaymentShowsInThePool(t *testing.T, n *node) {
-	p := newPurse(t, n)
+	w := newWallet(t, n)
 	ctx := t.Context()
-	to := p.party(chain.RoleDeposit, 0).Address
+	to := w.party(chain.RoleDeposit, 0).Address
 	coin := n.coins[0]
 	n.coins = n.coins[1:]
 	send := func(to chain.Address, fee uint64) string {
@@ -382,7 +382,7 @@ func replacedPaymentShowsInThePool(t *testing.T, n *node) {
 		return txid
 	}
 	spender := func() string {
-		pool, err := p.d.Pool(ctx)
+		pool, err := w.d.Pool(ctx)
 		n.must(t, err)
 
 		for _, tx := range pool {
@@ -409,20 +409,18 @@ func replacedPaymentShowsInThePool(t *testing.T, n *node) {
 		t.Errorf("the pool shows the output spent by %q, want %s", got, second)
 	}
 
-	if _, err := p.d.Transaction(ctx, first); !errors.Is(err, fault.NotFound) {
+	if _, err := w.d.Transaction(ctx, first); !errors.Is(err, fault.NotFound) {
 		t.Errorf("the displaced payment: %v", err)
 	}
 
-	p.mine(1)
-	head, err := p.d.Head(ctx)
+	w.mine(1)
+	head, err := w.d.Head(ctx)
 	n.must(t, err)
-	blocks, err := p.d.Blocks(ctx, head.Tip.Height, head.Tip.Height)
+	blocks, err := w.d.Blocks(ctx, head.Tip.Height, head.Tip.Height)
 	n.must(t, err)
 
-	if !slices.Contains(
-		blocks[0].Spent,
-		chain.Spend{Outpoint: chain.Outpoint{TxHash: coin.Txid, Vout: uint32(coin.Vout)}, By: second},
-	) {
+	spend := chain.Spend{Outpoint: chain.Outpoint{TxHash: coin.Txid, Vout: uint32(coin.Vout)}, By: second}
+	if !slices.Contains(blocks[0].Spent, spend) {
 		t.Errorf("the block does not say that %s spends the output", second)
 	}
 
@@ -434,58 +432,58 @@ func replacedPaymentShowsInThePool(t *testing.T, n *node) {
 }
 
 func spentCoinsAreNotUsed(t *testing.T, n *node) {
-	p := newPurse(t, n)
-	from, to := p.party(chain.RoleMaster, 0), p.party(chain.RoleMaster, 1)
-	p.pay(from.Address, 500_000)
-	p.mine(1)
-	old := p.coins(from)
-	o := chain.Order{
+	w := newWallet(t, n)
+	from, to := w.party(chain.RoleMaster, 0), w.party(chain.RoleMaster, 1)
+	w.pay(from.Address, 500_000)
+	w.mine(1)
+	old := w.coins(from)
+	order := chain.Order{
 		From:    from,
 		MaxFee:  chain.Units(100_000),
 		Coins:   old,
-		Outputs: []chain.Output{p.output(to.Address, 300_000)},
+		Outputs: []chain.Output{w.output(to.Address, 300_000)},
 	}
-	n.must(t, p.d.Broadcast(t.Context(), p.sign(o)))
-	p.pay(from.Address, 400_000)
-	p.mine(1)
-	_, err := p.d.Build(t.Context(), o)
+	n.must(t, w.d.Broadcast(t.Context(), w.sign(order)))
+	w.pay(from.Address, 400_000)
+	w.mine(1)
+	_, err := w.d.Build(t.Context(), order)
 	mustCode(t, "a coin that is spent", err, fault.State, "insufficient_funds")
 
-	wrong := p.coins(from)
+	wrong := w.coins(from)
 	for i := range wrong {
 		wrong[i].Amount = wrong[i].Amount.Add(chain.Units(1_000_000))
 	}
 
-	o.Coins = wrong
-	_, err = p.d.Build(t.Context(), o)
+	order.Coins = wrong
+	_, err = w.d.Build(t.Context(), order)
 	mustCode(t, "coins with other amounts than the chain's", err, fault.State, "insufficient_funds")
 
-	o.Coins = append(old, p.coins(from)...)
-	if tx := p.sign(o); slices.Contains(tx.Inputs, old[0].Outpoint) {
-		t.Errorf("it spends %+v", tx.Inputs)
+	order.Coins = append(old, w.coins(from)...)
+	if signed := w.sign(order); slices.Contains(signed.Inputs, old[0].Outpoint) {
+		t.Errorf("it spends %+v", signed.Inputs)
 	}
 }
 
 // The node's own wallet, given the key, signs what Build made.
 func outsideSignerReadsThePSBT(t *testing.T, n *node) {
-	p := newPurse(t, n)
+	w := newWallet(t, n)
 	ctx := t.Context()
 
 	var wallet string
 	n.must(t, n.Call(ctx, &wallet, "getnewaddress", "", "bech32"))
 	from := chain.Party{Address: chain.Address(wallet)}
-	p.pay(from.Address, 500_000)
-	p.mine(1)
-	o := chain.Order{
+	w.pay(from.Address, 500_000)
+	w.mine(1)
+	order := chain.Order{
 		From:    from,
 		MaxFee:  chain.Units(100_000),
-		Coins:   p.coins(from),
-		Outputs: []chain.Output{p.output(p.party(chain.RoleMaster, 1).Address, 300_000)},
+		Coins:   w.coins(from),
+		Outputs: []chain.Output{w.output(w.party(chain.RoleMaster, 1).Address, 300_000)},
 	}
-	u, err := p.d.Build(ctx, o)
+	unsigned, err := w.d.Build(ctx, order)
 	n.must(t, err)
 
-	text := base64.StdEncoding.EncodeToString(u.Raw)
+	text := base64.StdEncoding.EncodeToString(unsigned.Raw)
 
 	var decoded struct {
 		Fee json.Number
@@ -493,7 +491,7 @@ func outsideSignerReadsThePSBT(t *testing.T, n *node) {
 	}
 	n.must(t, n.Call(ctx, &decoded, "decodepsbt", text))
 
-	if want := u.MaxFee.Decimal(8); !decimal.RequireFromString(decoded.Fee.String()).Equal(want) {
+	if want := unsigned.MaxFee.Decimal(8); !decimal.RequireFromString(decoded.Fee.String()).Equal(want) {
 		t.Errorf("the node reads a fee of %s, want %s", decoded.Fee, want)
 	}
 
@@ -516,7 +514,7 @@ func outsideSignerReadsThePSBT(t *testing.T, n *node) {
 
 	raw, err := hex.DecodeString(signed.Hex)
 	n.must(t, err)
-	p.accepted(chain.Signed{Raw: raw})
+	w.testAccept(chain.Signed{Raw: raw})
 }
 
 func wrongCredentials(t *testing.T, n *node) {
@@ -527,101 +525,101 @@ func wrongCredentials(t *testing.T, n *node) {
 }
 
 func youngBlockRewardsAreNotSpent(t *testing.T, n *node) {
-	p := newPurse(t, n)
-	from := p.party(chain.RoleMaster, 0)
+	w := newWallet(t, n)
+	from := w.party(chain.RoleMaster, 0)
 	n.must(t, n.Call(t.Context(), nil, "generatetoaddress", 1, from.Address))
-	o := chain.Order{
+	order := chain.Order{
 		From:    from,
 		MaxFee:  chain.Units(100_000),
-		Coins:   p.coins(from),
-		Outputs: []chain.Output{p.output(from.Address, 100_000)},
+		Coins:   w.coins(from),
+		Outputs: []chain.Output{w.output(from.Address, 100_000)},
 	}
-	_, err := p.d.Build(t.Context(), o)
+	_, err := w.d.Build(t.Context(), order)
 	mustCode(t, "a reward of one confirmation", err, fault.State, "insufficient_funds")
-	p.mine(99)
-	p.accepted(p.sign(o))
+	w.mine(99)
+	w.testAccept(w.sign(order))
 }
 
-// Somebody else with the key spends the coin: dead when that is final, not before.
-func deathByAForeignTransaction(t *testing.T, n *node) {
-	p := newPurse(t, n)
-	from := p.party(chain.RoleMaster, 0)
-	p.pay(from.Address, 500_000)
-	p.mine(1)
-	o := chain.Order{
+// Another holder of the key spends the coin: the transaction is dead when that is final, not before.
+func deadByAForeignTransaction(t *testing.T, n *node) {
+	w := newWallet(t, n)
+	from := w.party(chain.RoleMaster, 0)
+	w.pay(from.Address, 500_000)
+	w.mine(1)
+	order := chain.Order{
 		From:    from,
 		MaxFee:  chain.Units(100_000),
-		Coins:   p.coins(from),
-		Outputs: []chain.Output{p.output(from.Address, 100_000)},
+		Coins:   w.coins(from),
+		Outputs: []chain.Output{w.output(from.Address, 100_000)},
 	}
-	ours := p.sign(o)
-	o.Outputs[0].Amount = chain.Units(200_000)
-	n.must(t, p.d.Broadcast(t.Context(), p.sign(o)))
+	ours := w.sign(order)
+	order.Outputs[0].Amount = chain.Units(200_000)
+	n.must(t, w.d.Broadcast(t.Context(), w.sign(order)))
 
-	if st := p.status(ours); st.State != chain.TxUnknown {
-		t.Errorf("while the rival waits it is %+v", st)
+	if status := w.status(ours); status.State != chain.TxUnknown {
+		t.Errorf("while the rival waits it is %+v", status)
 	}
 
-	if err := p.d.Broadcast(t.Context(), ours); !errors.Is(err, fault.Unavailable) {
+	if err := w.d.Broadcast(t.Context(), ours); !errors.Is(err, fault.Unavailable) {
 		t.Errorf("Broadcast against the rival: %v", err)
 	}
 
-	p.mine(1)
+	w.mine(1)
 
-	if st := p.status(ours); st.State != chain.TxUnknown {
-		t.Errorf("after one block it is %+v", st)
+	if status := w.status(ours); status.State != chain.TxUnknown {
+		t.Errorf("after one block it is %+v", status)
 	}
 
 	n.must(t, n.Fork(t.Context(), 1))
 
-	if st := p.status(ours); st.State != chain.TxUnknown {
-		t.Errorf("after the rival's block left the chain it is %+v", st)
+	if status := w.status(ours); status.State != chain.TxUnknown {
+		t.Errorf("after the rival's block left the chain it is %+v", status)
 	}
 
-	p.mine(2)
+	w.mine(2)
 
-	if st := p.status(ours); st.State != chain.TxDead || st.Death != chain.DeathConflict {
-		t.Errorf("after two blocks it is %+v", st)
+	if status := w.status(ours); status.State != chain.TxDead || status.Death != chain.DeathConflict {
+		t.Errorf("after two blocks it is %+v", status)
 	}
 }
 
 // The rival is more than a day of blocks away.
 func searchGoesOnFromCallToCall(t *testing.T, n *node) {
-	p := newPurse(t, n)
-	from := p.party(chain.RoleMaster, 0)
-	p.pay(from.Address, 500_000)
-	p.mine(1)
-	o := chain.Order{
+	w := newWallet(t, n)
+	from := w.party(chain.RoleMaster, 0)
+	w.pay(from.Address, 500_000)
+	w.mine(1)
+	order := chain.Order{
 		From:    from,
 		MaxFee:  chain.Units(100_000),
-		Coins:   p.coins(from),
-		Outputs: []chain.Output{p.output(from.Address, 100_000)},
+		Coins:   w.coins(from),
+		Outputs: []chain.Output{w.output(from.Address, 100_000)},
 	}
-	ours := p.sign(o)
-	p.mine(150)
+	ours := w.sign(order)
+	w.mine(150)
 
-	o.Outputs[0].Amount = chain.Units(200_000)
-	n.must(t, p.d.Broadcast(t.Context(), p.sign(o)))
-	p.mine(2)
+	order.Outputs[0].Amount = chain.Units(200_000)
+	n.must(t, w.d.Broadcast(t.Context(), w.sign(order)))
+	w.mine(2)
 
-	if st := p.status(ours); st.State != chain.TxUnknown {
-		t.Errorf("after a day of blocks was searched it is %+v", st)
+	if status := w.status(ours); status.State != chain.TxUnknown {
+		t.Errorf("after a day of blocks was searched it is %+v", status)
 	}
 
-	if st := p.status(ours); st.State != chain.TxDead {
-		t.Errorf("after the rest was searched it is %+v", st)
+	if status := w.status(ours); status.State != chain.TxDead {
+		t.Errorf("after the rest was searched it is %+v", status)
 	}
 }
 
 func poolOffShowsNothing(t *testing.T, n *node) {
-	p := newPurse(t, n, func(c *bitcoin.Config) { c.PoolLimit = -1 })
-	p.pay(p.party(chain.RoleDeposit, 0).Address, 50_000)
+	w := newWallet(t, n, func(c *bitcoin.Config) { c.PoolLimit = -1 })
+	w.pay(w.party(chain.RoleDeposit, 0).Address, 50_000)
 
-	if pool, err := p.d.Pool(t.Context()); err != nil || len(pool) != 0 {
+	if pool, err := w.d.Pool(t.Context()); err != nil || len(pool) != 0 {
 		t.Errorf("%d transactions, %v", len(pool), err)
 	}
 
-	p.mine(1)
+	w.mine(1)
 }
 
 // TestPrunedNodeStops is pitfall 9. Sending needs neither old blocks nor an index of transactions.
@@ -643,49 +641,52 @@ func TestPrunedNodeStops(t *testing.T) {
 		t.Fatalf("the node pruned nothing: %d", info.Pruneheight)
 	}
 
-	p := newPurse(t, n)
+	w := newWallet(t, n)
 	below := info.Pruneheight - 1
-	_, err := p.d.RefAt(ctx, below)
+	_, err := w.d.RefAt(ctx, below)
 	mustCode(t, "RefAt", err, fault.Stopped, "node_pruned")
-	blocks, err := p.d.Blocks(ctx, below, below+5)
+	blocks, err := w.d.Blocks(ctx, below, below+5)
 	mustCode(t, "Blocks", err, fault.Stopped, "node_pruned")
 
 	if len(blocks) != 0 {
 		t.Errorf("%d blocks beside the error", len(blocks))
 	}
 
-	if blocks, err := p.d.Blocks(ctx, info.Pruneheight, info.Pruneheight+2); err != nil || len(blocks) != 3 {
+	if blocks, err := w.d.Blocks(ctx, info.Pruneheight, info.Pruneheight+2); err != nil || len(blocks) != 3 {
 		t.Errorf("the blocks that are left: %d, %v", len(blocks), err)
 	}
 
-	from := p.party(chain.RoleMaster, 0)
+	from := w.party(chain.RoleMaster, 0)
 	n.must(t, n.Call(ctx, nil, "sendtoaddress", from.Address, 1))
-	p.mine(1)
-	o := chain.Order{
+	w.mine(1)
+	order := chain.Order{
 		From:    from,
 		MaxFee:  chain.Units(100_000),
-		Coins:   p.coins(from),
-		Outputs: []chain.Output{p.output(from.Address, 100_000)},
+		Coins:   w.coins(from),
+		Outputs: []chain.Output{w.output(from.Address, 100_000)},
 	}
-	tx := p.sign(o)
-	n.must(t, p.d.Broadcast(ctx, tx))
+	signed := w.sign(order)
+	n.must(t, w.d.Broadcast(ctx, signed))
 
-	if st := p.status(tx); st.State != chain.TxPooled {
-		t.Errorf("waiting it is %+v", st)
-	}
-
-	p.mine(1)
-
-	if st := p.status(tx); st.State != chain.TxIncluded || st.Final || st.Fee != tx.MaxFee {
-		t.Errorf("in a block it is %+v", st)
+	if status := w.status(signed); status.State != chain.TxPooled {
+		t.Errorf("waiting it is %+v", status)
 	}
 
-	p.mine(1)
+	w.mine(1)
 
-	if st := p.status(tx); st.State != chain.TxIncluded || !st.Final {
-		t.Errorf("two deep it is %+v", st)
+	if status := w.status(
+		signed,
+	); status.State != chain.TxIncluded || status.Final ||
+		status.Fee != signed.MaxFee {
+		t.Errorf("in a block it is %+v", status)
 	}
 
-	_, err = p.d.Transaction(ctx, tx.TxHash)
+	w.mine(1)
+
+	if status := w.status(signed); status.State != chain.TxIncluded || !status.Final {
+		t.Errorf("two deep it is %+v", status)
+	}
+
+	_, err = w.d.Transaction(ctx, signed.TxHash)
 	mustCode(t, "Transaction without an index", err, fault.Unavailable, "txindex_missing")
 }

@@ -10,108 +10,47 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// PlanRelease plans the one transaction of a release: the platform fee and the rest to the master
-// wallet as its outputs, the deposits' coins as its inputs, the network fee taken out of the rest.
-// The coins may lie at several addresses; others at the addresses stay.
+// PlanRelease returns the one transaction of a release. Its inputs are the deposits' coins, which may lie at
+// several addresses. Its outputs are the platform fee and, less the network fee, the remainder to the master
+// wallet. Other coins at the addresses are not spent.
 //
-// A platform fee below the dust limit cannot be paid: it is left out, PaysFee is 0, and it is for the caller
-// to carry. MaxFee leaves room for replacements, and never for more than leaves something worth sending.
-func (d *Driver) PlanRelease(ctx context.Context, r chain.Release) ([]chain.ReleaseStep, error) {
-	if slices.Contains(r.Done, chain.StepSweep) {
+// A platform fee below the dust limit cannot be paid: it is omitted, PaysFee is 0, and the caller carries it
+// over. MaxFee allows for replacements, as far as the remainder stays above the dust limit. It errors:
+//   - fault.Invalid (not_releasable): an asset, address or sum of the release is wrong
+//   - fault.State (uneconomic): the deposit does not cover the fees
+func (d *Driver) PlanRelease(ctx context.Context, release chain.Release) ([]chain.ReleaseStep, error) {
+	if slices.Contains(release.Done, chain.StepSweep) {
 		return nil, nil
 	}
 
-	impossible := func(what string) error {
-		return fault.New(
-			fault.Invalid, "not_releasable", "the deposit at %s cannot be moved: %s",
-			clip(string(r.Deposit.Address)), what,
-		)
-	}
-	if r.Asset.ID != d.native.ID {
-		return nil, impossible("network " + d.network.Slug + " has no such asset")
-	}
-
-	if _, deposit, err := d.parse(string(r.Deposit.Address)); err != nil || !spendableScript(deposit) {
-		return nil, impossible("it is no P2WPKH or P2TR address of this network")
-	}
-
-	_, master, err := d.parse(string(r.Master.Address))
-	if err != nil {
-		return nil, impossible("the master wallet is no address of this network")
-	}
-
-	inputs, err := d.deposits(r)
+	plan, err := d.checkRelease(release)
 	if err != nil {
 		return nil, err
 	}
 
-	amount := r.Amount.SubFloor(r.Spent)
+	step := d.sweepStep(release, plan)
 
-	total, ok := satoshi(amount)
-	if !ok {
-		return nil, uneconomic(r)
-	}
-
-	var fee int64
-
-	if !r.Fee.IsZero() {
-		_, payee, err := d.parse(string(r.FeeAddress))
-		if err != nil {
-			return nil, impossible("the platform's fee address is no address of this network")
-		}
-
-		if fee, ok = satoshi(r.Fee); !ok {
-			return nil, uneconomic(r)
-		}
-
-		if fee < dustLimit(payee) {
-			fee = 0
-		}
-	}
-
-	left := total - fee
-	if left < dustLimit(master) {
-		return nil, uneconomic(r)
-	}
-
-	step := chain.ReleaseStep{
-		Kind:    chain.StepSweep,
-		PaysFee: units(fee),
-		Order:   chain.Order{From: r.Deposit, SubtractFee: true, Coins: r.Coins},
-	}
-	if fee > 0 {
-		step.Order.Outputs = append(
-			step.Order.Outputs,
-			chain.Output{To: r.FeeAddress, AssetID: d.native.ID, Amount: units(fee)},
-		)
-	}
-
-	step.Order.Outputs = append(
-		step.Order.Outputs,
-		chain.Output{To: r.Master.Address, AssetID: d.native.ID, Amount: units(left)},
-	)
-
-	n, err := d.needOf(step.Order)
+	target, err := d.targetOf(step.Order)
 	if err != nil {
-		return nil, impossible(err.Error())
+		return nil, notReleasable(release.Deposit, err.Error())
 	}
 
-	err = d.ask(ctx, func(ctx context.Context, e *endpoint) error {
-		now, err := d.rates(ctx, e)
+	err = d.ask(ctx, func(ctx context.Context, node *endpoint) error {
+		rates, err := d.readFeeRates(ctx, node)
 		if err != nil {
 			return err
 		}
 
-		p := price{rate: now.current}
-		expected := p.of(n.weight(len(r.Coins), inputs, false))
+		policy := feePolicy{rate: rates.estimate}
+		expected := policy.fee(target.txWeight(len(release.Coins), plan.inputWeights, false))
 
-		most := left - dustLimit(master)
-		if most < expected {
-			return uneconomic(r)
+		spare := plan.remainder - plan.leastRemainder
+		if spare < expected {
+			return uneconomic(release)
 		}
 
-		step.NetworkFee = units(expected)
-		step.Order.MaxFee = units(min(most, headroom*expected))
+		step.NetworkFee = satoshiAmount(expected)
+		step.Order.MaxFee = satoshiAmount(min(spare, bumpHeadroom*expected))
 
 		return nil
 	})
@@ -122,39 +61,147 @@ func (d *Driver) PlanRelease(ctx context.Context, r chain.Release) ([]chain.Rele
 	return []chain.ReleaseStep{step}, nil
 }
 
-// deposits returns the weight of the inputs that hold the deposits.
-func (d *Driver) deposits(r chain.Release) (weight int64, err error) {
+// releasePlan is what a release pays, in satoshi.
+type releasePlan struct {
+	// fee is the platform fee, 0 where it would be dust.
+	fee int64
+	// remainder goes to the master wallet, network fee included; leastRemainder is its dust limit.
+	remainder, leastRemainder int64
+	// inputWeights is the weight of all inputs in weight units.
+	inputWeights int64
+}
+
+// checkRelease returns what a release pays.
+func (d *Driver) checkRelease(release chain.Release) (releasePlan, error) {
+	if release.Asset.ID != d.native.ID {
+		return releasePlan{}, notReleasable(release.Deposit, "network "+d.network.Slug+" has no such asset")
+	}
+
+	if _, deposit, err := d.parse(string(release.Deposit.Address)); err != nil || !spendableScript(deposit) {
+		return releasePlan{}, notReleasable(release.Deposit, notSpendable)
+	}
+
+	_, master, err := d.parse(string(release.Master.Address))
+	if err != nil {
+		return releasePlan{}, notReleasable(
+			release.Deposit,
+			"the master wallet is no address of this network",
+		)
+	}
+
+	weights, err := d.depositWeight(release)
+	if err != nil {
+		return releasePlan{}, err
+	}
+
+	total, ok := satoshi(release.Amount.SubFloor(release.Spent))
+	if !ok {
+		return releasePlan{}, uneconomic(release)
+	}
+
+	fee, err := d.platformFee(release)
+	if err != nil {
+		return releasePlan{}, err
+	}
+
+	plan := releasePlan{
+		fee:            fee,
+		remainder:      total - fee,
+		leastRemainder: dustLimit(master),
+		inputWeights:   weights,
+	}
+	if plan.remainder < plan.leastRemainder {
+		return releasePlan{}, uneconomic(release)
+	}
+
+	return plan, nil
+}
+
+// depositWeight returns the weight of the inputs that hold the deposits, in weight units.
+func (d *Driver) depositWeight(release chain.Release) (weight int64, err error) {
 	var sum chain.Amount
 
-	for _, c := range r.Coins {
-		_, script, err := d.parse(string(c.Owner.Address))
+	for _, coin := range release.Coins {
+		_, script, err := d.parse(string(coin.Owner.Address))
 		if err != nil || !spendableScript(script) {
-			return 0, fault.New(
-				fault.Invalid, "not_releasable",
-				"the deposit at %s cannot be moved: it is no P2WPKH or P2TR address of this network",
-				clip(string(c.Owner.Address)),
-			)
+			return 0, notReleasable(coin.Owner, notSpendable)
 		}
 
 		weight += candidate{taproot: txscript.IsPayToTaproot(script)}.weight()
-		sum = sum.Add(c.Amount)
+		sum = sum.Add(coin.Amount)
 	}
 
-	if sum != r.Amount {
+	if sum != release.Amount {
 		return 0, fault.New(
 			fault.Invalid, "not_releasable",
 			"the release of %s satoshi names coins of %s: they must be the same",
-			r.Amount, sum,
+			release.Amount, sum,
 		)
 	}
 
 	return weight, nil
 }
 
-func uneconomic(r chain.Release) error {
+// platformFee returns the platform fee of a release in satoshi, 0 where it would be dust.
+func (d *Driver) platformFee(release chain.Release) (int64, error) {
+	if release.Fee.IsZero() {
+		return 0, nil
+	}
+
+	_, payee, err := d.parse(string(release.FeeAddress))
+	if err != nil {
+		return 0, notReleasable(release.Deposit, "the platform's fee address is no address of this network")
+	}
+
+	fee, ok := satoshi(release.Fee)
+	if !ok {
+		return 0, uneconomic(release)
+	}
+
+	if fee < dustLimit(payee) {
+		return 0, nil
+	}
+
+	return fee, nil
+}
+
+// sweepStep returns the step of a release without its network fees.
+func (d *Driver) sweepStep(release chain.Release, plan releasePlan) chain.ReleaseStep {
+	var outputs []chain.Output
+	if plan.fee > 0 {
+		outputs = append(outputs, d.output(release.FeeAddress, plan.fee))
+	}
+
+	return chain.ReleaseStep{
+		Kind:    chain.StepSweep,
+		PaysFee: satoshiAmount(plan.fee),
+		Order: chain.Order{
+			From:        release.Deposit,
+			SubtractFee: true,
+			Coins:       release.Coins,
+			Outputs:     append(outputs, d.output(release.Master.Address, plan.remainder)),
+		},
+	}
+}
+
+// output returns a payment of an amount in satoshi.
+func (d *Driver) output(to chain.Address, amount int64) chain.Output {
+	return chain.Output{To: to, AssetID: d.native.ID, Amount: satoshiAmount(amount)}
+}
+
+const notSpendable = "it is no P2WPKH or P2TR address of this network"
+
+func notReleasable(deposit chain.Party, reason string) error {
+	return fault.New(
+		fault.Invalid, "not_releasable", "the deposit at %s cannot be moved: %s",
+		truncate(string(deposit.Address)), reason,
+	)
+}
+
+func uneconomic(release chain.Release) error {
 	return fault.New(
 		fault.State, "uneconomic",
 		"the deposit of %s satoshi at %s does not cover the fees of its release",
-		r.Amount, r.Deposit.Address,
+		release.Amount, release.Deposit.Address,
 	)
 }

@@ -1,7 +1,7 @@
 package bitcoin
 
-// JSON-RPC 1.0 over HTTP as Bitcoin Core speaks it. btcd's own client is not used: its calls take no
-// context, and it retries for ever on its own.
+// JSON-RPC 1.0 over HTTP as Bitcoin Core serves it. btcd's client is not used: its calls take no context,
+// and it retries without end.
 
 import (
 	"bytes"
@@ -19,7 +19,21 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
 
-// maxBatch is how many calls are put into one request.
+// The JSON-RPC codes that are acted on. Source: Bitcoin Core, src/rpc/protocol.h.
+const (
+	codeMisc          = -1  // such as: the block is pruned
+	codeNotFound      = -5  // no such transaction or block
+	codeOutOfRange    = -8  // no such height
+	codeUndecodable   = -22 // bytes that are no transaction
+	codeRefused       = -25 // such as: inputs are missing or spent
+	codeRejected      = -26 // by the rules of the network or of the mempool
+	codeAlreadyInUTXO = -27
+	codeWarmup        = -28
+	codeNoMethod      = -32601
+	codeInternal      = -32603
+)
+
+// maxBatch is the number of calls in one HTTP request.
 const maxBatch = 100
 
 // endpoint is one node behind one URL.
@@ -30,19 +44,20 @@ type endpoint struct {
 	cookieFile     string
 	client         *http.Client
 	timeout        time.Duration
-	limit          int64
+	limit          int64         // bytes of a response body
 	slots          chan struct{} // requests in flight
 
 	pruned atomic.Bool
 }
 
+// newEndpoint returns the endpoint of a URL. A URL of another form is fault.Invalid (config_invalid).
 func newEndpoint(raw string, c Config) (*endpoint, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 		return nil, invalidConfig("an RPC URL is not of the form http(s)://user:password@host:port")
 	}
 
-	e := &endpoint{
+	node := &endpoint{
 		Node:    failover.Node{Host: u.Host, Secrets: failover.SecretsOf(u)},
 		client:  c.HTTPClient,
 		timeout: c.Timeout,
@@ -50,20 +65,20 @@ func newEndpoint(raw string, c Config) (*endpoint, error) {
 		slots:   make(chan struct{}, c.Concurrency),
 	}
 	if u.User != nil {
-		e.user = u.User.Username()
-		e.password, _ = u.User.Password()
+		node.user = u.User.Username()
+		node.password, _ = u.User.Password()
 		u.User = nil
 	} else {
-		e.cookieFile = c.CookieFile
+		node.cookieFile = c.CookieFile
 	}
 
-	e.url = u.String()
+	node.url = u.String()
 
-	return e, nil
+	return node, nil
 }
 
-// call is one JSON-RPC call and its outcome.
-type call struct {
+// rpcCall is one JSON-RPC call and its outcome.
+type rpcCall struct {
 	method string
 	args   []any
 	result json.RawMessage
@@ -71,32 +86,44 @@ type call struct {
 	err error
 }
 
-func newCall(method string, args ...any) *call { return &call{method: method, args: args} }
+func newCall(method string, args ...any) *rpcCall { return &rpcCall{method: method, args: args} }
 
-// decode reads the result. A refusal is returned as it is; a result of another form is a failure of the node.
-func (c *call) decode(e *endpoint, into any) error {
+// decode decodes the result. A refusal is returned as it is, a result of another form as *failover.Failure.
+func (c *rpcCall) decode(node *endpoint, into any) error {
 	if c.err != nil {
 		return c.err
 	}
 
 	if err := json.Unmarshal(c.result, into); err != nil {
-		return e.Garbled("its answer to %s has another form", c.method)
+		return node.Garbled("its answer to %s has another form", c.method)
 	}
 
 	return nil
 }
 
-// null says that the node answered that there is no such thing.
-func (c *call) null() bool { return c.err == nil && (len(c.result) == 0 || string(c.result) == "null") }
+// isNull reports whether the node answered null: there is no such object.
+func (c *rpcCall) isNull() bool {
+	return c.err == nil && (len(c.result) == 0 || string(c.result) == "null")
+}
 
-// do makes the calls. An error means that the node gave no usable answer as a whole; a refusal of a single
-// call is in the call.
-func (e *endpoint) do(ctx context.Context, calls ...*call) error {
+// call makes one call and decodes its result.
+func (e *endpoint) call(ctx context.Context, into any, method string, args ...any) error {
+	call := newCall(method, args...)
+	if err := e.batchCall(ctx, call); err != nil {
+		return err
+	}
+
+	return call.decode(e, into)
+}
+
+// batchCall makes the calls, maxBatch per request. An error means that the node gave no usable answer; the
+// refusal of a single call is in rpcCall.err.
+func (e *endpoint) batchCall(ctx context.Context, calls ...*rpcCall) error {
 	for len(calls) > 0 {
 		n := min(len(calls), maxBatch)
-		if err := e.send(ctx, calls[:n]); err != nil {
+		if err := e.sendBatch(ctx, calls[:n]); err != nil {
 			if ctx.Err() != nil {
-				return ctx.Err() // it was the caller who gave up
+				return ctx.Err() // the caller gave up, not the node
 			}
 
 			return err
@@ -108,19 +135,27 @@ func (e *endpoint) do(ctx context.Context, calls ...*call) error {
 	return nil
 }
 
-// one makes one call and decodes its result.
-func (e *endpoint) one(ctx context.Context, into any, method string, args ...any) error {
-	c := newCall(method, args...)
-	if err := e.do(ctx, c); err != nil {
-		return err
-	}
-
-	return c.decode(e, into)
+// rpcRequest is a call as it is sent.
+type rpcRequest struct {
+	Version string `json:"jsonrpc"`
+	ID      int    `json:"id"`
+	Method  string `json:"method"`
+	Params  []any  `json:"params"`
 }
 
-// send makes one HTTP request, always a batch: to a batch the node answers status 200 whatever it says of
-// the single calls.
-func (e *endpoint) send(ctx context.Context, calls []*call) error {
+// rpcResponse is the answer to a call.
+type rpcResponse struct {
+	ID     *int            `json:"id"`
+	Result json.RawMessage `json:"result"`
+	Error  *struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+// sendBatch makes one HTTP request. It is always a batch: to a batch the node answers status 200 whatever
+// it says of the single calls.
+func (e *endpoint) sendBatch(ctx context.Context, calls []*rpcCall) error {
 	select {
 	case e.slots <- struct{}{}:
 		defer func() { <-e.slots }()
@@ -128,17 +163,15 @@ func (e *endpoint) send(ctx context.Context, calls []*call) error {
 		return ctx.Err()
 	}
 
-	type request struct {
-		Version string `json:"jsonrpc"`
-		ID      int    `json:"id"`
-		Method  string `json:"method"`
-		Params  []any  `json:"params"`
-	}
-
-	batch := make([]request, len(calls))
-	for i, c := range calls {
-		c.result, c.err = nil, nil
-		batch[i] = request{"1.0", i, c.method, append([]any{}, c.args...)}
+	batch := make([]rpcRequest, len(calls))
+	for i, call := range calls {
+		call.result, call.err = nil, nil
+		batch[i] = rpcRequest{
+			Version: "1.0",
+			ID:      i,
+			Method:  call.method,
+			Params:  append([]any{}, call.args...),
+		}
 	}
 
 	body, err := json.Marshal(batch)
@@ -151,38 +184,38 @@ func (e *endpoint) send(ctx context.Context, calls []*call) error {
 		return err
 	}
 
-	var responses []struct {
-		ID     *int            `json:"id"`
-		Result json.RawMessage `json:"result"`
-		Error  *struct {
-			Code    int    `json:"code"`
-			Message string `json:"message"`
-		} `json:"error"`
-	}
+	return e.readBatch(answer, calls)
+}
+
+// readBatch stores the responses of an answer in their calls. The answer must have one for each call.
+func (e *endpoint) readBatch(answer []byte, calls []*rpcCall) error {
+	var responses []rpcResponse
 	if err := json.Unmarshal(answer, &responses); err != nil || len(responses) != len(calls) {
 		return e.Garbled("the answer is not a complete JSON-RPC response")
 	}
 
 	seen := make([]bool, len(calls))
-	for _, r := range responses {
-		if r.ID == nil || *r.ID < 0 || *r.ID >= len(calls) || seen[*r.ID] {
+
+	for _, response := range responses {
+		id := response.ID
+		if id == nil || *id < 0 || *id >= len(calls) || seen[*id] {
 			return e.Garbled("the answer is not a complete JSON-RPC response")
 		}
 
-		c := calls[*r.ID]
+		seen[*id] = true
+		call := calls[*id]
 
-		seen[*r.ID] = true
 		switch {
-		case r.Error == nil:
-			c.result = r.Result
-		case r.Error.Code == codeWarmup:
+		case response.Error == nil:
+			call.result = response.Result
+		case response.Error.Code == codeWarmup:
 			return e.syncing("it is still starting")
 		default:
-			c.err = &failover.Refusal{
+			call.err = &failover.Refusal{
 				Host:    e.Host,
-				Method:  c.method,
-				Code:    r.Error.Code,
-				Message: e.Clean(r.Error.Message),
+				Method:  call.method,
+				Code:    response.Error.Code,
+				Message: e.Clean(response.Error.Message),
 			}
 		}
 	}
@@ -190,7 +223,7 @@ func (e *endpoint) send(ctx context.Context, calls []*call) error {
 	return nil
 }
 
-// post sends a body and returns the answer's.
+// post sends a request body and returns the body of the response.
 func (e *endpoint) post(ctx context.Context, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()

@@ -1,6 +1,6 @@
 package bitcoin
 
-// Coin selection, pure: which coins pay for an order, and what is left as change.
+// Coin selection without I/O: which coins pay for an order, and how much is change.
 
 import (
 	"cmp"
@@ -12,14 +12,105 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// candidate is a coin of ours that can be spent.
+// selection is a set of coins with its fee and change. The coins hold payments, fee and change together.
+type selection struct {
+	coins []candidate
+	// fee is the network fee in satoshi.
+	fee int64
+	// change is the change output in satoshi; 0 when there is none.
+	change int64
+	// waste is Bitcoin Core's waste metric in satoshi, see selectCoins.
+	waste int64
+}
+
+var (
+	errShort = errors.New("the coins do not cover payments and fee")
+	// errInexact means that no coins add up to payments that bear the fee, or exceed them by enough for
+	// change.
+	errInexact = errors.New("no choice of coins adds up to the payments")
+	errHeavy   = errors.New("it takes more coins than fit into one transaction")
+)
+
+// selectCoins returns the least wasteful selection that pays the target. The required coins are always in
+// it: a replacement shares them with what it displaces. Unconfirmed coins are used only when the confirmed
+// ones are too few.
+//
+// Three selections are compared: coins that match without change (branch and bound), the smallest single
+// coin that is enough, and the largest coins until they are enough. Waste is what the inputs cost beyond
+// their cost at longTermRate, plus the cost of making and spending change. Without change it is what the
+// miner gets beyond the fee.
+//
+// Source: Murch, "An Evaluation of Coin Selection Strategies" (2016), and Bitcoin Core's waste metric.
+func selectCoins(target coinTarget, policy feePolicy, coins, required []candidate) (selection, error) {
+	confirmed := slices.DeleteFunc(slices.Clone(coins), func(coin candidate) bool { return coin.Height == 0 })
+
+	selected, err := selectFrom(target, policy, confirmed, required)
+	if err != nil && len(confirmed) < len(coins) {
+		selected, err = selectFrom(target, policy, slices.Clone(coins), required)
+	}
+
+	return selected, err
+}
+
+// selectFrom returns the least wasteful selection of coins, which it sorts: the largest first.
+func selectFrom(target coinTarget, policy feePolicy, coins, required []candidate) (selection, error) {
+	slices.SortFunc(coins, func(a, b candidate) int {
+		return cmp.Or(
+			cmp.Compare(b.value, a.value),
+			cmp.Compare(a.Outpoint.TxHash, b.Outpoint.TxHash),
+			cmp.Compare(a.Outpoint.Vout, b.Outpoint.Vout),
+		)
+	})
+
+	var best *selection
+
+	reason := errShort
+	try := func(chosen []candidate) bool {
+		selected, err := target.evaluate(policy, append(slices.Clone(required), chosen...))
+		switch {
+		case err != nil && !errors.Is(err, errShort):
+			reason = err
+		case err == nil && (best == nil || selected.waste < best.waste):
+			best = &selected
+		}
+
+		return err == nil
+	}
+
+	if len(required) == 0 || !try(nil) {
+		try(target.branchAndBound(policy, coins, totalValue(required)))
+
+		for i := len(coins) - 1; i >= 0; i-- { // the smallest that is enough
+			if try(coins[i : i+1]) {
+				break
+			}
+		}
+
+		for i := range coins { // the largest until they are enough
+			if try(coins[:i+1]) {
+				break
+			}
+		}
+	}
+
+	if best == nil {
+		return selection{}, reason
+	}
+
+	return *best, nil
+}
+
+// candidate is a coin that this package can sign for.
 type candidate struct {
 	chain.Coin
-	value   int64
+	// value is Coin.Amount in satoshi.
+	value int64
+	// script is the output script.
 	script  []byte
 	taproot bool
 }
 
+// weight returns the weight of the input that spends the coin, in weight units.
 func (c candidate) weight() int64 {
 	if c.taproot {
 		return p2trWeight
@@ -28,285 +119,219 @@ func (c candidate) weight() int64 {
 	return p2wpkhWeight
 }
 
-// need is what a transaction has to pay.
-type need struct {
-	// payments is the sum of the outputs.
-	payments int64
-	// subtract takes the fee out of the payments; the coins have to add up to them alone.
-	subtract bool
-	// outputs are the payments.
-	outputs []*wire.TxOut
-	// change is the script that change is paid to.
-	change []byte
-}
-
-// weight is that of the whole transaction with inputs of a total weight.
-func (n need) weight(inputs int, inputWeights int64, change bool) int64 {
-	outputs, w := len(n.outputs), emptyWeight+inputWeights
-	for _, o := range n.outputs {
-		w += outputWeight(o.PkScript)
-	}
-
-	if change {
-		outputs++
-		w += outputWeight(n.change)
-	}
-
-	return w + countsWeight(inputs, outputs)
-}
-
-// price is what a transaction has to cost.
-type price struct {
-	// rate is in satoshi per 1000 virtual bytes.
-	rate int64
-	// base and increment bound it from below for a replacement: base satoshi plus increment per
-	// 1000 virtual bytes.
-	base, increment int64
-	// lift and liftRate do so for one that pays for others: lift satoshi, which they lack, plus
-	// liftRate per 1000 virtual bytes, of which one that is begun counts whole, as it does with
-	// miners.
-	lift, liftRate int64
-}
-
-func (p price) of(weight int64) int64 {
-	return max(
-		feeAt(p.rate, weight), p.base+feeAt(p.increment, weight),
-		p.lift+feeAt(p.liftRate, wholeBytes(weight)),
-	)
-}
-
-// wholeBytes rounds a weight up to virtual bytes.
-func wholeBytes(weight int64) int64 { return (weight + 3) / 4 * 4 }
-
-// selection is a choice of coins. What the coins hold is what is paid, fee and change together.
-type selection struct {
-	coins []candidate
-	fee   int64
-	// change is 0 when there is none.
-	change int64
-	waste  int64
-}
-
-var (
-	errShort = errors.New("the coins do not cover payments and fee")
-	// errInexact: to take the fee out of the payments, coins must add up to them, or exceed them by
-	// enough for change.
-	errInexact = errors.New("no choice of coins adds up to the payments")
-	errHeavy   = errors.New("it takes more coins than fit into one transaction")
-)
-
-// choose picks the coins. Those required are always spent (a replacement shares them with what it
-// displaces). Three choices are made, and the one that wastes least is taken: coins that match without
-// change (branch and bound), the smallest single coin that is enough, and the largest coins until they are
-// enough. Unconfirmed coins are taken only when the confirmed ones are too few.
-//
-// Source of the method and of the measure: Murch, "An Evaluation of Coin Selection Strategies" (2016), and
-// Bitcoin Core's waste metric. Waste is what the inputs cost now beyond what they would cost at
-// longTermRate, plus what change costs to make and to spend, or, without change, what is given away.
-func choose(n need, p price, coins, required []candidate) (selection, error) {
-	confirmed := slices.DeleteFunc(slices.Clone(coins), func(c candidate) bool { return c.Height == 0 })
-
-	s, err := chooseFrom(n, p, confirmed, required)
-	if err != nil && len(confirmed) < len(coins) {
-		s, err = chooseFrom(n, p, slices.Clone(coins), required)
-	}
-
-	return s, err
-}
-
-func chooseFrom(n need, p price, coins, required []candidate) (selection, error) {
-	slices.SortFunc(coins, func(a, b candidate) int {
-		return cmp.Or(
-			cmp.Compare(b.value, a.value), cmp.Compare(a.Outpoint.TxHash, b.Outpoint.TxHash),
-			cmp.Compare(a.Outpoint.Vout, b.Outpoint.Vout),
-		)
-	})
-
-	var best *selection
-
-	why := errShort
-
-	take := func(chosen []candidate) bool {
-		s, err := n.settle(p, append(slices.Clone(required), chosen...))
-		switch {
-		case err != nil && !errors.Is(err, errShort):
-			why = err
-		case err == nil && (best == nil || s.waste < best.waste):
-			best = &s
-		}
-
-		return err == nil
-	}
-	if len(required) == 0 || !take(nil) {
-		take(n.match(p, coins, sum(required)))
-
-		for i := len(coins) - 1; i >= 0; i-- { // the smallest that is enough
-			if take(coins[i : i+1]) {
-				break
-			}
-		}
-
-		for i := range coins {
-			if take(coins[:i+1]) {
-				break
-			}
-		}
-	}
-
-	if best == nil {
-		return selection{}, why
-	}
-
-	return *best, nil
-}
-
-func sum(coins []candidate) (total int64) {
-	for _, c := range coins {
-		total += c.value
+// totalValue returns the sum of coins in satoshi.
+func totalValue(coins []candidate) (total int64) {
+	for _, coin := range coins {
+		total += coin.value
 	}
 
 	return total
 }
 
-// settle works out fee and change of a set of coins, or why it will not do.
-func (n need) settle(p price, coins []candidate) (selection, error) {
-	s := selection{coins: coins}
+// coinTarget is what a transaction has to pay.
+type coinTarget struct {
+	// total is the sum of the outputs in satoshi.
+	total int64
+	// subtractFee takes the fee out of the payments; the coins have to add up to them alone.
+	subtractFee bool
+	// outputs are the payments.
+	outputs []*wire.TxOut
+	// changeScript is the output script of change.
+	changeScript []byte
+}
+
+// evaluate returns the selection that coins make, with its fee and change. It errors:
+//   - errShort: the coins do not cover payments and fee
+//   - errInexact: the payments bear the fee, and what exceeds them is dust
+//   - errHeavy: the transaction would be heavier than nodes relay
+func (t coinTarget) evaluate(policy feePolicy, coins []candidate) (selection, error) {
+	selected := selection{coins: coins}
 	if len(coins) == 0 {
-		return s, errShort
+		return selected, errShort
 	}
 
 	var inputs int64
-	for _, c := range coins {
-		inputs += c.weight()
+	for _, coin := range coins {
+		inputs += coin.weight()
 	}
 
-	bare, changed := n.weight(len(coins), inputs, false), n.weight(len(coins), inputs, true)
+	bare, changed := t.txWeight(len(coins), inputs, false), t.txWeight(len(coins), inputs, true)
 
-	left := sum(coins) - n.payments
-	if n.subtract {
+	left := totalValue(coins) - t.total
+	if t.subtractFee {
 		switch {
 		case left < 0:
-			return s, errShort
+			return selected, errShort
 		case left == 0:
-			s.fee = p.of(bare)
-		case left < dustLimit(n.change):
-			return s, errInexact
+			selected.fee = policy.fee(bare)
+		case left < dustLimit(t.changeScript):
+			return selected, errInexact
 		default:
-			s.fee, s.change = p.of(changed), left
+			selected.fee, selected.change = policy.fee(changed), left
 		}
 	} else {
-		switch s.fee = p.of(changed); {
-		case left-s.fee >= dustLimit(n.change):
-			s.change = left - s.fee
-		case left >= p.of(bare):
-			s.fee = left // too little for change is given to the miner
+		switch selected.fee = policy.fee(changed); {
+		case left-selected.fee >= dustLimit(t.changeScript):
+			selected.change = left - selected.fee
+		case left >= policy.fee(bare):
+			selected.fee = left // too little for change goes to the miner
 		default:
-			return s, errShort
+			return selected, errShort
 		}
 	}
 
 	if changed > maxWeight {
-		return s, errHeavy
+		return selected, errHeavy
 	}
 
-	s.waste = feeAt(p.rate, inputs) - feeAt(longTermRate, inputs)
-	if s.change > 0 {
-		s.waste += n.changeCost(p)
-	} else if !n.subtract {
-		s.waste += s.fee - p.of(bare)
+	selected.waste = feeAt(policy.rate, inputs) - feeAt(longTermRate, inputs)
+	if selected.change > 0 {
+		selected.waste += t.changeCost(policy)
+	} else if !t.subtractFee {
+		selected.waste += selected.fee - policy.fee(bare)
 	}
 
-	return s, nil
+	return selected, nil
 }
 
-// changeCost is what it costs to make change and to spend it later.
-func (n need) changeCost(p price) int64 {
-	return feeAt(p.rate, outputWeight(n.change)) + feeAt(longTermRate, p2wpkhWeight)
-}
-
-// maxTries bounds branch and bound.
-const maxTries = 100_000
-
-// match searches for coins (which are sorted, the largest first) that pay without change: with their own
-// fees taken off they must add up to the target, or exceed it by no more than change would cost. Where the
-// fee is taken out of the payments they must add up exactly, whatever they cost. nil: there are none, or
-// they were not found within maxTries.
-func (n need) match(p price, coins []candidate, have int64) []candidate {
-	target, slack := n.payments-have, int64(0)
-	if !n.subtract {
-		target += p.of(n.weight(0, 0, false))
-		slack = n.changeCost(p)
+// txWeight returns the weight of the whole transaction, in weight units, with inputs of a total weight.
+func (t coinTarget) txWeight(inputs int, inputWeights int64, change bool) int64 {
+	outputs, weight := len(t.outputs), emptyWeight+inputWeights
+	for _, output := range t.outputs {
+		weight += outputWeight(output.PkScript)
 	}
 
-	if target <= 0 {
+	if change {
+		outputs++
+		weight += outputWeight(t.changeScript)
+	}
+
+	return weight + countsWeight(inputs, outputs)
+}
+
+// changeCost returns the cost of making change and of spending it later, in satoshi.
+func (t coinTarget) changeCost(policy feePolicy) int64 {
+	return feeAt(policy.rate, outputWeight(t.changeScript)) + feeAt(longTermRate, p2wpkhWeight)
+}
+
+// branchAndBound returns coins that pay the target without change, or nil when it finds none. The coins
+// must be sorted, the largest first; have is the value of the required coins in satoshi.
+//
+// With their own fees taken off, the coins add up to the target, or exceed it by at most the cost of
+// change. Where the payments bear the fee, they add up exactly, whatever they cost.
+func (t coinTarget) branchAndBound(policy feePolicy, coins []candidate, have int64) []candidate {
+	search := bnbSearch{goal: t.total - have, bestWaste: -1}
+	if !t.subtractFee {
+		search.goal += policy.fee(t.txWeight(0, 0, false))
+		search.slack = t.changeCost(policy)
+	}
+
+	if search.goal <= 0 {
 		return nil
 	}
 
-	type option struct {
-		candidate
-		worth, cost int64
-	}
+	var available int64
 
-	var options []option
-
-	var rest int64 // what the options from here on are worth together
-
-	for _, c := range coins {
-		o := option{candidate: c, worth: c.value, cost: feeAt(p.rate, c.weight())}
-		if !n.subtract {
-			o.worth -= o.cost
+	for _, coin := range coins {
+		option := bnbOption{candidate: coin, value: coin.value, cost: feeAt(policy.rate, coin.weight())}
+		if !t.subtractFee {
+			option.value -= option.cost
 		}
 
-		if o.worth > 0 {
-			options = append(options, o)
-			rest += o.worth
+		if option.value > 0 {
+			search.options = append(search.options, option)
+			available += option.value
 		}
 	}
 
-	var best, picked []int
+	search.from(0, available)
 
-	bestWaste := int64(-1)
-
-	var worth, cost int64
-
-	tries := 0
-	// Depth first, each coin first taken, then left out.
-	var search func(i int, rest int64)
-
-	search = func(i int, rest int64) {
-		if tries++; tries > maxTries || worth > target+slack || worth+rest < target {
-			return
-		}
-
-		if worth >= target {
-			if waste := cost + worth - target; bestWaste < 0 || waste < bestWaste {
-				best, bestWaste = slices.Clone(picked), waste
-			}
-
-			return // more coins would only cost more
-		}
-
-		if i == len(options) {
-			return
-		}
-
-		o := options[i]
-		picked, worth, cost = append(picked, i), worth+o.worth, cost+o.cost
-		search(i+1, rest-o.worth)
-		picked, worth, cost = picked[:len(picked)-1], worth-o.worth, cost-o.cost
-		// Left out, its equals are left out too: they would be tried in its place for nothing.
-		for rest -= o.worth; i+1 < len(options) && options[i+1].worth == o.worth; i++ {
-			rest -= options[i+1].worth
-		}
-
-		search(i+1, rest)
-	}
-	search(0, rest)
-
-	chosen := make([]candidate, 0, len(best))
-	for _, i := range best {
-		chosen = append(chosen, options[i].candidate)
+	chosen := make([]candidate, 0, len(search.best))
+	for _, i := range search.best {
+		chosen = append(chosen, search.options[i].candidate)
 	}
 
 	return chosen
+}
+
+// maxBnBTries bounds the nodes that branch and bound visits.
+const maxBnBTries = 100_000
+
+// bnbOption is a coin with its effective value and the fee of its input, both in satoshi.
+type bnbOption struct {
+	candidate
+	value, cost int64
+}
+
+// bnbSearch is the state of a branch and bound search. Amounts are satoshi.
+type bnbSearch struct {
+	// options are sorted, the most valuable first.
+	options []bnbOption
+	// goal is the value to reach, slack by how much it may be exceeded.
+	goal, slack int64
+
+	// picked are indexes of options, value and cost their sums.
+	picked      []int
+	value, cost int64
+	tries       int
+
+	// best is the least wasteful match, bestWaste its waste; -1 while there is none.
+	best      []int
+	bestWaste int64
+}
+
+// from searches depth first the options from index i on, which are worth available together: each is first
+// picked, then omitted.
+func (s *bnbSearch) from(i int, available int64) {
+	if s.tries++; s.tries > maxBnBTries || s.value > s.goal+s.slack || s.value+available < s.goal {
+		return
+	}
+
+	if s.value >= s.goal {
+		if waste := s.cost + s.value - s.goal; s.bestWaste < 0 || waste < s.bestWaste {
+			s.best, s.bestWaste = slices.Clone(s.picked), waste
+		}
+
+		return // more coins would only cost more
+	}
+
+	if i == len(s.options) {
+		return
+	}
+
+	option := s.options[i]
+	available -= option.value
+
+	s.picked, s.value, s.cost = append(s.picked, i), s.value+option.value, s.cost+option.cost
+	s.from(i+1, available)
+	s.picked, s.value, s.cost = s.picked[:len(s.picked)-1], s.value-option.value, s.cost-option.cost
+
+	// Options of equal value are omitted with it: in its place they would give the same sums.
+	for i+1 < len(s.options) && s.options[i+1].value == option.value {
+		i++
+		available -= s.options[i].value
+	}
+
+	s.from(i+1, available)
+}
+
+// feePolicy is the least fee that a transaction has to pay. Rates are satoshi per 1000 virtual bytes.
+type feePolicy struct {
+	// rate is the fee rate of the transaction itself.
+	rate int64
+	// replacedFee and incrementalRate bound the fee of a replacement (BIP-125): replacedFee, in satoshi,
+	// plus its own relay at incrementalRate.
+	replacedFee, incrementalRate int64
+	// parentFee and parentRate bound the fee of a child that pays for its parents: parentFee, the satoshi
+	// that they lack, plus its own virtual bytes, rounded up, at parentRate.
+	parentFee, parentRate int64
+}
+
+// fee returns the least fee of a transaction, in satoshi, for its weight in weight units.
+func (p feePolicy) fee(weight int64) int64 {
+	return max(
+		feeAt(p.rate, weight),
+		p.replacedFee+feeAt(p.incrementalRate, weight),
+		p.parentFee+feeAt(p.parentRate, roundToVBytes(weight)),
+	)
 }

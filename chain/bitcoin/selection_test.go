@@ -23,7 +23,7 @@ func coinsOf(values ...int64) []candidate {
 		out[i] = candidate{
 			Coin: chain.Coin{
 				Outpoint: chain.Outpoint{TxHash: fmt.Sprintf("%064d", i)},
-				Amount:   units(v),
+				Amount:   satoshiAmount(v),
 				Height:   1,
 			},
 			value:  v,
@@ -34,10 +34,10 @@ func coinsOf(values ...int64) []candidate {
 	return out
 }
 
-func valuesOf(s selection) []int64 {
+func valuesOf(selected selection) []int64 {
 	var out []int64
-	for _, c := range s.coins {
-		out = append(out, c.value)
+	for _, coin := range selected.coins {
+		out = append(out, coin.value)
 	}
 
 	slices.Sort(out)
@@ -45,11 +45,11 @@ func valuesOf(s selection) []int64 {
 	return out
 }
 
-func needing(payments int64) need {
-	return need{
-		payments: payments,
-		outputs:  []*wire.TxOut{wire.NewTxOut(payments, scriptP2WPKH)},
-		change:   scriptP2WPKH,
+func targetOf(payments int64) coinTarget {
+	return coinTarget{
+		total:        payments,
+		outputs:      []*wire.TxOut{wire.NewTxOut(payments, scriptP2WPKH)},
+		changeScript: scriptP2WPKH,
 	}
 }
 
@@ -86,60 +86,67 @@ func TestFeesAreRoundedUp(t *testing.T) {
 }
 
 func TestSelection(t *testing.T) {
-	cheap, dear := price{rate: 1_000}, price{rate: 100_000}
+	cheap, dear := feePolicy{rate: 1_000}, feePolicy{rate: 100_000}
 	// One input, one output, no change at 1 satoshi per vB: 110 vB; change adds 31, an input 68.
 	for _, c := range []struct {
 		name   string
-		need   need
-		price  price
+		need   coinTarget
+		price  feePolicy
 		coins  []int64
 		want   []int64
 		change bool
 	}{
-		{"one that matches", needing(10_000), cheap, []int64{50_000, 10_110, 9_000}, []int64{10_110}, false},
-		{"two that match", needing(10_000), dear, []int64{15_050, 12_750, 3_000}, []int64{12_750, 15_050}, false},
-		{"change when nothing matches", needing(10_000), cheap, []int64{1_000_000}, []int64{1_000_000}, true},
+		{"one that matches", targetOf(10_000), cheap, []int64{50_000, 10_110, 9_000}, []int64{10_110}, false},
+		{"two that match", targetOf(10_000), dear, []int64{15_050, 12_750, 3_000}, []int64{12_750, 15_050}, false},
+		{"change when nothing matches", targetOf(10_000), cheap, []int64{1_000_000}, []int64{1_000_000}, true},
 		{
 			"few coins when fees are high",
-			needing(100_000),
+			targetOf(100_000),
 			dear,
 			[]int64{60_000, 60_000, 60_000, 900_000},
 			[]int64{900_000},
 			true,
 		},
-		{"worthless coins stay", needing(10_000), dear, []int64{500, 600, 700, 200_000}, []int64{200_000}, true},
-		{"a rest of dust goes to the miner", needing(10_000), cheap, []int64{10_434}, []int64{10_434}, false},
-		{"a rest above dust is change", needing(10_000), cheap, []int64{10_435}, []int64{10_435}, true},
+		{"worthless coins stay", targetOf(10_000), dear, []int64{500, 600, 700, 200_000}, []int64{200_000}, true},
+		{"a rest of dust goes to the miner", targetOf(10_000), cheap, []int64{10_434}, []int64{10_434}, false},
+		{"a rest above dust is change", targetOf(10_000), cheap, []int64{10_435}, []int64{10_435}, true},
 		{
 			"several when none is enough",
-			needing(150_000),
+			targetOf(150_000),
 			cheap,
 			[]int64{100_000, 90_000, 1_000},
 			[]int64{90_000, 100_000},
 			true,
 		},
 	} {
-		s, err := choose(c.need, c.price, coinsOf(c.coins...), nil)
-		if err != nil || !slices.Equal(valuesOf(s), c.want) || (s.change > 0) != c.change {
+		selected, err := selectCoins(c.need, c.price, coinsOf(c.coins...), nil)
+		if err != nil || !slices.Equal(valuesOf(selected), c.want) || (selected.change > 0) != c.change {
 			t.Errorf(
 				"%s: chose %v with fee %d and change %d, %v; want %v",
-				c.name, valuesOf(s), s.fee, s.change, err, c.want,
+				c.name, valuesOf(selected), selected.fee, selected.change, err, c.want,
 			)
 		}
 	}
 }
 
 func TestSweepTakesItsOwnCoins(t *testing.T) {
-	n := needing(60_000)
-	n.subtract = true
+	target := targetOf(60_000)
+	target.subtractFee = true
 
-	s, err := choose(n, price{rate: 1_000}, coinsOf(100_000, 30_000, 25_000, 10_000, 20_000, 999), nil)
-	if err != nil || !slices.Equal(valuesOf(s), []int64{10_000, 20_000, 30_000}) || s.change != 0 {
-		t.Errorf("chose %v, change %d, %v", valuesOf(s), s.change, err)
+	selected, err := selectCoins(
+		target,
+		feePolicy{rate: 1_000},
+		coinsOf(100_000, 30_000, 25_000, 10_000, 20_000, 999),
+		nil,
+	)
+	if err != nil || !slices.Equal(valuesOf(selected), []int64{10_000, 20_000, 30_000}) ||
+		selected.change != 0 {
+		t.Errorf("chose %v, change %d, %v", valuesOf(selected), selected.change, err)
 	}
 	// The rest would be dust: neither lost to the fee nor paid to somebody else.
-	if s, err := choose(n, price{rate: 1_000}, coinsOf(60_100), nil); !errors.Is(err, errInexact) {
-		t.Errorf("chose %v of a coin with a rest of dust, %v", valuesOf(s), err)
+	selected, err = selectCoins(target, feePolicy{rate: 1_000}, coinsOf(60_100), nil)
+	if !errors.Is(err, errInexact) {
+		t.Errorf("chose %v of a coin with a rest of dust, %v", valuesOf(selected), err)
 	}
 }
 
@@ -147,15 +154,15 @@ func TestUnconfirmedCoinsAreTheLast(t *testing.T) {
 	coins := coinsOf(10_110, 50_000)
 
 	coins[0].Height = 0
-	if s, err := choose(
-		needing(10_000), price{rate: 1_000}, coins, nil,
-	); err != nil ||
-		!slices.Equal(valuesOf(s), []int64{50_000}) {
-		t.Errorf("chose %v, %v while a confirmed coin is enough", valuesOf(s), err)
+
+	selected, err := selectCoins(targetOf(10_000), feePolicy{rate: 1_000}, coins, nil)
+	if err != nil || !slices.Equal(valuesOf(selected), []int64{50_000}) {
+		t.Errorf("chose %v, %v while a confirmed coin is enough", valuesOf(selected), err)
 	}
 
-	if s, err := choose(needing(55_000), price{rate: 1_000}, coins, nil); err != nil || len(s.coins) != 2 {
-		t.Errorf("chose %v, %v when it takes both", valuesOf(s), err)
+	selected, err = selectCoins(targetOf(55_000), feePolicy{rate: 1_000}, coins, nil)
+	if err != nil || len(selected.coins) != 2 {
+		t.Errorf("chose %v, %v when it takes both", valuesOf(selected), err)
 	}
 }
 
@@ -165,54 +172,48 @@ func TestTooManyCoinsForOneTransaction(t *testing.T) {
 		values[i] = 1_000
 	}
 
-	if _, err := choose(
-		needing(1_700_000), price{rate: 1_000}, coinsOf(values...), nil,
-	); !errors.Is(
-		err, errHeavy,
-	) {
+	_, err := selectCoins(targetOf(1_700_000), feePolicy{rate: 1_000}, coinsOf(values...), nil)
+	if !errors.Is(err, errHeavy) {
 		t.Errorf("1,800 inputs: %v", err)
 	}
 
-	if _, err := choose(
-		needing(3_000_000), price{rate: 1_000}, coinsOf(values...), nil,
-	); !errors.Is(
-		err, errShort,
-	) {
+	_, err = selectCoins(targetOf(3_000_000), feePolicy{rate: 1_000}, coinsOf(values...), nil)
+	if !errors.Is(err, errShort) {
 		t.Errorf("more than there is: %v", err)
 	}
 }
 
-// TestSelectionBalances: whatever is chosen adds up to the satoshi, pays enough, spends what it must, and no
-// coin twice; and it is found whenever all coins together would do.
+// TestSelectionBalances: a selection adds up to the satoshi, pays enough, and spends the required coins and no
+// coin twice. It is found whenever all coins together would do.
 func TestSelectionBalances(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n := needing(rapid.Int64Range(294, 1_000_000).Draw(t, "payments"))
+		target := targetOf(rapid.Int64Range(294, 1_000_000).Draw(t, "payments"))
 
-		n.subtract = rapid.Bool().Draw(t, "subtract")
+		target.subtractFee = rapid.Bool().Draw(t, "subtract")
 		if rapid.Bool().Draw(t, "taproot change") {
-			n.change = scriptP2TR
+			target.changeScript = scriptP2TR
 		}
 
-		p := price{rate: rapid.Int64Range(100, 200_000).Draw(t, "rate")}
+		policy := feePolicy{rate: rapid.Int64Range(100, 200_000).Draw(t, "rate")}
 		coins := coinsOf(rapid.SliceOfN(rapid.Int64Range(1, 600_000), 1, 12).Draw(t, "coins")...)
 
 		var required []candidate
 
 		if rapid.Bool().Draw(t, "replaces") {
-			p.base, p.increment = rapid.Int64Range(1, 20_000).Draw(t, "base"), 1_000
+			policy.replacedFee, policy.incrementalRate = rapid.Int64Range(1, 20_000).Draw(t, "base"), 1_000
 			required, coins = coins[:1], coins[1:]
 		}
 
-		s, err := choose(n, p, coins, required)
+		selected, err := selectCoins(target, policy, coins, required)
 		all := slices.Concat(required, coins)
-		everything := sum(all)
+		everything := totalValue(all)
 
 		if err != nil {
-			if _, failed := n.settle(p, all); failed == nil {
+			if _, failed := target.evaluate(policy, all); failed == nil {
 				t.Fatalf("%v, though all coins together do", err)
 			}
 
-			if n.subtract && everything < n.payments && !errors.Is(err, errShort) {
+			if target.subtractFee && everything < target.total && !errors.Is(err, errShort) {
 				t.Fatalf("%v, though there is too little", err)
 			}
 
@@ -220,42 +221,45 @@ func TestSelectionBalances(t *testing.T) {
 		}
 
 		in, inputs, seen := int64(0), int64(0), map[string]bool{}
-		for _, c := range s.coins {
-			if seen[c.Outpoint.TxHash] {
-				t.Fatalf("coin %s is spent twice", c.Outpoint.TxHash)
+		for _, coin := range selected.coins {
+			if seen[coin.Outpoint.TxHash] {
+				t.Fatalf("coin %s is spent twice", coin.Outpoint.TxHash)
 			}
 
-			seen[c.Outpoint.TxHash] = true
-			in += c.value
-			inputs += c.weight()
+			seen[coin.Outpoint.TxHash] = true
+			in += coin.value
+			inputs += coin.weight()
 		}
 
-		for _, c := range required {
-			if !seen[c.Outpoint.TxHash] {
+		for _, coin := range required {
+			if !seen[coin.Outpoint.TxHash] {
 				t.Fatal("a coin that must be spent is not")
 			}
 		}
 
-		paid := n.payments
-		if n.subtract {
-			paid -= s.fee
+		paid := target.total
+		if target.subtractFee {
+			paid -= selected.fee
 		}
 
-		if in != paid+s.fee+s.change {
-			t.Fatalf("%d come in, %d are paid, fee %d, change %d", in, paid, s.fee, s.change)
+		if in != paid+selected.fee+selected.change {
+			t.Fatalf("%d come in, %d are paid, fee %d, change %d", in, paid, selected.fee, selected.change)
 		}
 
-		if s.change != 0 && s.change < dustLimit(n.change) {
-			t.Fatalf("change of %d is dust", s.change)
+		if selected.change != 0 && selected.change < dustLimit(target.changeScript) {
+			t.Fatalf("change of %d is dust", selected.change)
 		}
 
-		due := p.of(n.weight(len(s.coins), inputs, s.change > 0))
-		if s.fee < due || (n.subtract && s.fee != due) {
-			t.Fatalf("the fee is %d, due are %d", s.fee, due)
+		due := policy.fee(target.txWeight(len(selected.coins), inputs, selected.change > 0))
+		if selected.fee < due || (target.subtractFee && selected.fee != due) {
+			t.Fatalf("the fee is %d, due are %d", selected.fee, due)
 		}
 
-		if most := p.of(n.weight(len(s.coins), inputs, true)) + dustLimit(n.change); s.fee > most {
-			t.Fatalf("the fee is %d, change would have begun at %d", s.fee, most)
+		changed := target.txWeight(len(selected.coins), inputs, true)
+
+		most := policy.fee(changed) + dustLimit(target.changeScript)
+		if selected.fee > most {
+			t.Fatalf("the fee is %d, change would have begun at %d", selected.fee, most)
 		}
 	})
 }
@@ -263,36 +267,36 @@ func TestSelectionBalances(t *testing.T) {
 // TestMatchFindsTheBest compares branch and bound with trying every subset.
 func TestMatchFindsTheBest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n := needing(rapid.Int64Range(1_000, 40_000).Draw(t, "payments"))
-		n.subtract = rapid.Bool().Draw(t, "subtract")
-		p := price{rate: rapid.Int64Range(100, 20_000).Draw(t, "rate")}
+		target := targetOf(rapid.Int64Range(1_000, 40_000).Draw(t, "payments"))
+		target.subtractFee = rapid.Bool().Draw(t, "subtract")
+		policy := feePolicy{rate: rapid.Int64Range(100, 20_000).Draw(t, "rate")}
 		coins := coinsOf(
 			rapid.SliceOfN(rapid.Map(rapid.Int64Range(1, 30), func(v int64) int64 { return v * 1_000 }), 1, 9).
 				Draw(t, "coins")...)
 		slices.SortFunc(coins, func(a, b candidate) int { return int(b.value - a.value) })
 
-		target, slack := n.payments, int64(0)
-		if !n.subtract {
-			target += p.of(n.weight(0, 0, false))
-			slack = n.changeCost(p)
+		sum, slack := target.total, int64(0)
+		if !target.subtractFee {
+			sum += policy.fee(target.txWeight(0, 0, false))
+			slack = target.changeCost(policy)
 		}
 
 		waste := func(chosen []candidate) (int64, bool) {
 			var worth, cost int64
 
-			for _, c := range chosen {
-				fee := feeAt(p.rate, c.weight())
+			for _, coin := range chosen {
+				fee := feeAt(policy.rate, coin.weight())
 
 				cost += fee
-				if worth += c.value; !n.subtract {
+				if worth += coin.value; !target.subtractFee {
 					worth -= fee
-					if c.value <= fee {
+					if coin.value <= fee {
 						return 0, false
 					}
 				}
 			}
 
-			return cost + worth - target, len(chosen) > 0 && worth >= target && worth <= target+slack
+			return cost + worth - sum, len(chosen) > 0 && worth >= sum && worth <= sum+slack
 		}
 		best := int64(-1)
 
@@ -310,27 +314,27 @@ func TestMatchFindsTheBest(t *testing.T) {
 			}
 		}
 
-		got, ok := waste(n.match(p, coins, 0))
+		got, ok := waste(target.branchAndBound(policy, coins, 0))
 		if ok != (best >= 0) || (ok && got != best) {
 			t.Fatalf("found waste %d (%t), the best is %d", got, ok, best)
 		}
 	})
 }
 
-// TestPriceOfAReplacement: a replacement pays what it displaces and its own relay, and no less than the rate.
-func TestPriceOfAReplacement(t *testing.T) {
+// TestFeeOfAReplacement: a replacement pays what it displaces and its own relay, and no less than the rate.
+func TestFeeOfAReplacement(t *testing.T) {
 	const weight = 560 // 140 virtual bytes
 	for _, c := range []struct {
 		name  string
-		price price
+		price feePolicy
 		want  int64
 	}{
-		{"nothing is displaced", price{rate: 2_000}, 280},
-		{"what is displaced was dear", price{rate: 2_000, base: 5_000, increment: 1_000}, 5_140},
-		{"what is displaced was cheap", price{rate: 50_000, base: 5_000, increment: 1_000}, 7_000},
-		{"it pays for its family as well", price{rate: 2_000, lift: 900, liftRate: 2_000}, 1_180},
+		{"nothing is displaced", feePolicy{rate: 2_000}, 280},
+		{"what is displaced was dear", feePolicy{rate: 2_000, replacedFee: 5_000, incrementalRate: 1_000}, 5_140},
+		{"what is displaced was cheap", feePolicy{rate: 50_000, replacedFee: 5_000, incrementalRate: 1_000}, 7_000},
+		{"it pays for its family as well", feePolicy{rate: 2_000, parentFee: 900, parentRate: 2_000}, 1_180},
 	} {
-		if got := c.price.of(weight); got != c.want {
+		if got := c.price.fee(weight); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
 	}

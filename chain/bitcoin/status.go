@@ -14,66 +14,27 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Status looks one attempt up.
+// Status returns the state of a transaction of ours, without an index of transactions. Fee is that of Build,
+// in satoshi: the signatures commit to it.
 //
-// No index of transactions is needed: while one of its coins is unspent a transaction is in no
-// block, and once all are spent, the blocks since it was built (its lock time) are searched for
-// what spent them. That is the transaction itself, or another one; once the other one's block is as
-// deep as the network's rule asks, the attempt is dead (conflict). So it is when another
-// transaction did so to one that it rests on. The search reads a day of blocks per call and goes on
-// from there at the next; until it has an answer the transaction is unknown.
+// While one of its coins is unspent, a transaction is in no block. Once all are spent, the blocks since its
+// lock time are searched for the transaction that spends them. If it is another one and final by the
+// network's rule, the transaction is dead (conflict). The same holds for the coins of its unconfirmed
+// parents.
 //
-// Fee is the difference of inputs and outputs, which the signatures commit to: what Build computed.
-func (d *Driver) Status(ctx context.Context, t chain.Signed) (chain.TxStatus, error) {
-	tx, err := signedTx(t)
+// A call searches at most searchPerCall blocks and the next one continues. Until the search has an answer
+// the transaction is unknown.
+func (d *Driver) Status(ctx context.Context, signed chain.Signed) (chain.TxStatus, error) {
+	tx, err := signedTx(signed)
 	if err != nil {
 		return chain.TxStatus{}, err
 	}
 
 	var status chain.TxStatus
 
-	err = d.ask(ctx, func(ctx context.Context, e *endpoint) error {
-		s, err := e.sight(ctx, t.TxHash)
-		if err != nil {
-			return err
-		}
-
-		if s.tx != nil && s.block.IsZero() {
-			status = chain.TxStatus{State: chain.TxPooled}
-			return nil
-		}
-
-		by, block := t.TxHash, s.block
-		if s.tx == nil {
-			if by, block, err = d.spender(ctx, e, t, tx); err != nil {
-				return err
-			}
-		}
-
-		if block.IsZero() {
-			status = chain.TxStatus{State: chain.TxUnknown}
-			return nil
-		}
-
-		final, err := d.final(ctx, e, block)
-		switch {
-		case err != nil:
-			return err
-		case by == t.TxHash:
-			status = chain.TxStatus{
-				State:     chain.TxIncluded,
-				Block:     block,
-				Final:     final,
-				Fee:       t.MaxFee,
-				Transfers: d.transfers(tx, by, ""),
-			}
-		case final:
-			status = chain.TxStatus{State: chain.TxDead, Death: chain.DeathConflict}
-		default:
-			status = chain.TxStatus{State: chain.TxUnknown}
-		}
-
-		return nil
+	err = d.ask(ctx, func(ctx context.Context, node *endpoint) (err error) {
+		status, err = d.statusAt(ctx, node, signed, tx)
+		return err
 	})
 	if err != nil {
 		return chain.TxStatus{}, err
@@ -82,126 +43,188 @@ func (d *Driver) Status(ctx context.Context, t chain.Signed) (chain.TxStatus, er
 	return status, nil
 }
 
-// final says that a block is as deep in the best chain as the network's rule asks.
-func (d *Driver) final(ctx context.Context, e *endpoint, block chain.Ref) (bool, error) {
-	h, err := e.header(ctx, block.Hash)
+// statusAt returns the state of a transaction at one node.
+func (d *Driver) statusAt(
+	ctx context.Context,
+	node *endpoint,
+	signed chain.Signed,
+	tx *wire.MsgTx,
+) (chain.TxStatus, error) {
+	lookup, err := node.lookUp(ctx, signed.TxHash)
+	if err != nil {
+		return chain.TxStatus{}, err
+	}
+
+	if lookup.tx != nil && lookup.block.IsZero() {
+		return chain.TxStatus{State: chain.TxPooled}, nil
+	}
+
+	spender, block := signed.TxHash, lookup.block
+	if lookup.tx == nil {
+		if spender, block, err = d.findSpender(ctx, node, signed, tx); err != nil {
+			return chain.TxStatus{}, err
+		}
+	}
+
+	if block.IsZero() {
+		return chain.TxStatus{State: chain.TxUnknown}, nil
+	}
+
+	final, err := d.isFinal(ctx, node, block)
+	switch {
+	case err != nil:
+		return chain.TxStatus{}, err
+	case spender == signed.TxHash:
+		return chain.TxStatus{
+			State:     chain.TxIncluded,
+			Block:     block,
+			Final:     final,
+			Fee:       signed.MaxFee,
+			Transfers: d.transfers(tx, spender, ""),
+		}, nil
+	case final:
+		return chain.TxStatus{State: chain.TxDead, Death: chain.DeathConflict}, nil
+	default:
+		return chain.TxStatus{State: chain.TxUnknown}, nil
+	}
+}
+
+// isFinal reports whether a block has the confirmations that the network's rule asks for.
+func (d *Driver) isFinal(ctx context.Context, node *endpoint, block chain.Ref) (bool, error) {
+	header, err := node.header(ctx, block.Hash)
 	if err != nil {
 		return false, err
 	}
 
-	if h.Confirmations < 1 {
-		return false, e.Garbled("block %d left the chain while it was looked at", block.Height)
+	if header.Confirmations < 1 {
+		return false, node.Garbled("block %d left the chain while it was looked at", block.Height)
 	}
 
-	return uint64(h.Confirmations) >= d.network.Confirmations, nil
+	return uint64(header.Confirmations) >= d.network.Confirmations, nil
 }
 
-// place is how far the search for what spent a transaction's coins got.
-type place struct {
-	next  uint64    // height that is searched next
-	by    string    // what spent one of the coins; "" while it is not found
-	block chain.Ref // where that is
+// spenderSearch is the progress of a search for the transaction that spends a transaction's coins.
+type spenderSearch struct {
+	// next is the height to search next.
+	next uint64
+	// spender is the hash of what spends one of the coins, "" until it is found; block includes it.
+	spender string
+	block   chain.Ref
 }
 
 const (
-	// searchPerCall bounds the blocks that one call of Status reads: about a day.
+	// searchPerCall is the number of blocks that one call of Status searches: about a day.
 	searchPerCall = 144
-	// searchMargin is how far below the lock time the search begins: the chain may have forked since.
+	// searchMargin is the number of blocks below the lock time where a search starts, for reorgs since.
 	searchMargin = 12
-	// maxPlaces bounds what is remembered; beyond it searches begin anew.
-	maxPlaces = 10_000
+	// maxSearches bounds the searches that are remembered; beyond it all start over.
+	maxSearches = 10_000
 )
 
-// spender finds the canonical transaction that spends a coin of tx: tx itself, or a rival, of it or
-// of what it rests on. A zero Ref: a coin is unspent and none of the others is known to be taken,
-// or the search goes on.
-func (d *Driver) spender(
+// findSpender returns the canonical transaction that spends a coin of tx, with its block: tx itself, or one
+// that conflicts with it or with its unconfirmed parents. The Ref is zero while no such transaction is known.
+func (d *Driver) findSpender(
 	ctx context.Context,
-	e *endpoint,
-	t chain.Signed,
+	node *endpoint,
+	signed chain.Signed,
 	tx *wire.MsgTx,
 ) (string, chain.Ref, error) {
-	id := t.TxHash
+	id := signed.TxHash
 
-	var uses []wire.OutPoint
-	for _, in := range tx.TxIn {
-		uses = append(uses, in.PreviousOutPoint)
-	}
-
-	for _, s := range t.RestsOn {
-		hash, err := chainhash.NewHashFromStr(s.Outpoint.TxHash)
-		if err != nil {
-			return "", chain.Ref{}, malformed(err)
-		}
-
-		uses = append(uses, wire.OutPoint{Hash: *hash, Index: s.Outpoint.Vout})
-	}
-
-	calls := make([]*call, len(uses))
-	for i, u := range uses {
-		calls[i] = newCall("gettxout", u.Hash.String(), u.Index, false)
-	}
-
-	if err := e.do(ctx, calls...); err != nil {
+	spent, err := node.spentOutputs(ctx, signed, tx)
+	if err != nil {
 		return "", chain.Ref{}, err
 	}
 
-	coins := map[wire.OutPoint]string{} // that are spent, or never were, with who may
-
-	for i, c := range calls {
-		if c.err != nil {
-			return "", chain.Ref{}, c.err
-		}
-
-		if c.null() {
-			may := ""
-			if i >= len(tx.TxIn) {
-				may = t.RestsOn[i-len(tx.TxIn)].By
-			}
-
-			coins[uses[i]] = may
-		}
-	}
-
-	if len(coins) == 0 {
-		d.forget(id)
+	if len(spent) == 0 {
+		d.dropSearch(id)
 		return "", chain.Ref{}, nil
 	}
 
-	p := d.placeOf(id, uint64(max(0, int64(tx.LockTime)-searchMargin)))
-	if p.by != "" {
-		h, err := e.header(ctx, p.block.Hash)
-		if err == nil && h.Confirmations > 0 {
-			return p.by, p.block, nil
+	search := d.searchOf(id, uint64(max(0, int64(tx.LockTime)-searchMargin)))
+	if search.spender != "" {
+		header, err := node.header(ctx, search.block.Hash)
+		if err == nil && header.Confirmations > 0 {
+			return search.spender, search.block, nil
 		}
 
 		if err != nil && !failover.RefusedWith(err, codeNotFound) {
 			return "", chain.Ref{}, err
 		}
 
-		d.forget(id) // its block left the chain
+		d.dropSearch(id) // its block left the chain
 
 		return "", chain.Ref{}, nil
 	}
 
-	by, block, next, err := e.search(ctx, coins, p.next)
+	spender, block, next, err := node.searchBlocks(ctx, spent, search.next)
 	if err != nil {
 		return "", chain.Ref{}, err
 	}
 
-	d.keep(id, place{next: next, by: by, block: block})
+	d.saveSearch(id, spenderSearch{next: next, spender: spender, block: block})
 
-	return by, block, nil
+	return spender, block, nil
 }
 
-// search reads canonical blocks from a height on until one spends one of the coins, other than by
-// the transaction that may. next is where to go on; at the tip that is 0, for a search from the
-// start, as the chain may fork.
-func (e *endpoint) search(
+// spentOutputs returns the outputs that tx and its unconfirmed parents spend and that are not unspent in a
+// block, each with the hash of the parent that may spend it ("" for the inputs of tx).
+func (e *endpoint) spentOutputs(
 	ctx context.Context,
-	coins map[wire.OutPoint]string,
+	signed chain.Signed,
+	tx *wire.MsgTx,
+) (map[wire.OutPoint]string, error) {
+	var outpoints []wire.OutPoint
+	for _, in := range tx.TxIn {
+		outpoints = append(outpoints, in.PreviousOutPoint)
+	}
+
+	for _, spend := range signed.RestsOn {
+		hash, err := chainhash.NewHashFromStr(spend.Outpoint.TxHash)
+		if err != nil {
+			return nil, malformed(err)
+		}
+
+		outpoints = append(outpoints, wire.OutPoint{Hash: *hash, Index: spend.Outpoint.Vout})
+	}
+
+	calls := make([]*rpcCall, len(outpoints))
+	for i, outpoint := range outpoints {
+		calls[i] = newCall("gettxout", outpoint.Hash.String(), outpoint.Index, false)
+	}
+
+	if err := e.batchCall(ctx, calls...); err != nil {
+		return nil, err
+	}
+
+	spent := map[wire.OutPoint]string{}
+
+	for i, call := range calls {
+		if call.err != nil {
+			return nil, call.err
+		}
+
+		if call.isNull() {
+			allowed := ""
+			if i >= len(tx.TxIn) {
+				allowed = signed.RestsOn[i-len(tx.TxIn)].By
+			}
+
+			spent[outpoints[i]] = allowed
+		}
+	}
+
+	return spent, nil
+}
+
+// searchBlocks searches canonical blocks, from a height on, for a transaction that spends one of the outputs
+// and is not the one allowed to. next is the height to continue from. At the tip it is 0, for a search from
+// the start, since the chain may reorganize.
+func (e *endpoint) searchBlocks(
+	ctx context.Context,
+	spent map[wire.OutPoint]string,
 	from uint64,
-) (by string, block chain.Ref, next uint64, err error) {
+) (spender string, block chain.Ref, next uint64, err error) {
 	for height := from; height < from+searchPerCall; height++ {
 		hash, err := e.hashAt(ctx, height)
 		if errors.Is(err, fault.NotFound) {
@@ -212,20 +235,24 @@ func (e *endpoint) search(
 			return "", chain.Ref{}, 0, err
 		}
 
-		b, err := e.rawBlock(ctx, height, hash)
+		block, err := e.rawBlock(ctx, height, hash)
 		if err != nil {
 			return "", chain.Ref{}, 0, err
 		}
 
-		for _, tx := range b.Transactions {
+		for _, tx := range block.Transactions {
 			for _, in := range tx.TxIn {
-				may, searched := coins[in.PreviousOutPoint]
+				allowed, searched := spent[in.PreviousOutPoint]
 				if !searched {
 					continue
 				}
 
-				if by := tx.TxHash().String(); by != may {
-					return by, chain.Ref{Height: height, Hash: hash, Time: b.Header.Timestamp.UTC()}, 0, nil
+				if by := tx.TxHash().String(); by != allowed {
+					return by, chain.Ref{
+						Height: height,
+						Hash:   hash,
+						Time:   block.Header.Timestamp.UTC(),
+					}, 0, nil
 				}
 			}
 		}
@@ -234,61 +261,61 @@ func (e *endpoint) search(
 	return "", chain.Ref{}, from + searchPerCall, nil
 }
 
-// rawBlock reads a block's bytes. The hash covers what they spend: a proof of death rests on it.
+// rawBlock returns the block of a hash, verified by header hash and Merkle root: it proves conflicts.
 func (e *endpoint) rawBlock(ctx context.Context, height uint64, hash string) (*wire.MsgBlock, error) {
-	if err := e.unpruned(ctx, height); err != nil {
+	if err := e.checkPruned(ctx, height); err != nil {
 		return nil, err
 	}
 
 	var text string
-	if err := e.one(ctx, &text, "getblock", hash, 0); err != nil {
+	if err := e.call(ctx, &text, "getblock", hash, 0); err != nil {
 		return nil, err
 	}
 
-	b := new(wire.MsgBlock)
-	if err := b.Deserialize(
-		hex.NewDecoder(strings.NewReader(text)),
-	); err != nil || b.BlockHash().String() != hash ||
-		len(b.Transactions) == 0 {
+	block := new(wire.MsgBlock)
+
+	err := block.Deserialize(hex.NewDecoder(strings.NewReader(text)))
+	if err != nil || block.BlockHash().String() != hash || len(block.Transactions) == 0 {
 		return nil, e.Garbled("its block %s has another hash", e.Clean(hash))
 	}
 
-	ids, err := b.TxHashes()
-	if err != nil || merkleRoot(ids) != b.Header.MerkleRoot {
+	ids, err := block.TxHashes()
+	if err != nil || merkleRoot(ids) != block.Header.MerkleRoot {
 		return nil, e.Garbled("its block %s has transactions that are not those of its header", e.Clean(hash))
 	}
 
-	return b, nil
+	return block, nil
 }
 
-func (d *Driver) placeOf(id string, from uint64) place {
+// searchOf returns the search for a transaction, or a new one from a height.
+func (d *Driver) searchOf(id string, from uint64) spenderSearch {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
-	if p := d.places[id]; p != nil {
-		p := *p
-		p.next = max(p.next, from)
+	if p := d.searches[id]; p != nil {
+		search := *p
+		search.next = max(search.next, from)
 
-		return p
+		return search
 	}
 
-	return place{next: from}
+	return spenderSearch{next: from}
 }
 
-func (d *Driver) keep(id string, p place) {
+func (d *Driver) saveSearch(id string, search spenderSearch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
-	if len(d.places) >= maxPlaces {
-		clear(d.places)
+	if len(d.searches) >= maxSearches {
+		clear(d.searches)
 	}
 
-	d.places[id] = &p
+	d.searches[id] = &search
 }
 
-func (d *Driver) forget(id string) {
+func (d *Driver) dropSearch(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
-	delete(d.places, id)
+	delete(d.searches, id)
 }

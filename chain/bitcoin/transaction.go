@@ -1,9 +1,11 @@
 package bitcoin
 
-// Satoshi, weights and transaction bytes: the arithmetic of the network.
+// Transactions: looking them up, their bytes and weights, and amounts in satoshi.
 
 import (
 	"bytes"
+	"context"
+	"encoding/hex"
 	"errors"
 	"strings"
 
@@ -12,17 +14,127 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Inside this package amounts are satoshi in an int64, as they are on the wire. There are never more than
-// maxSatoshi of them, and every amount that enters is checked against that.
+// Transaction returns a transaction of the mempool or of a canonical block. It errors:
+//   - fault.Invalid (hash_invalid): the text is no transaction hash
+//   - fault.NotFound (transaction_unknown): neither mempool nor chain has it
+//   - fault.Unavailable (txindex_missing): it is not in the mempool, and the node has no complete index of
+//     transactions (-txindex=1) that finds it in a block
+func (d *Driver) Transaction(ctx context.Context, hash string) (chain.Found, error) {
+	hash, err := parseHash(hash)
+	if err != nil {
+		return chain.Found{}, err
+	}
+
+	found := chain.Found{TxHash: hash}
+
+	err = d.ask(ctx, func(ctx context.Context, node *endpoint) error {
+		lookup, err := node.lookUp(ctx, hash)
+		if err != nil {
+			return err
+		}
+
+		if lookup.tx == nil {
+			if err := node.checkTxIndex(ctx); err != nil {
+				return err
+			}
+
+			return fault.New(
+				fault.NotFound, "transaction_unknown", "network %s has no transaction %s",
+				d.network.Slug, hash,
+			)
+		}
+
+		found.Block, found.Transfers = lookup.block, d.transfers(lookup.tx, hash, "")
+
+		return nil
+	})
+	if err != nil {
+		return chain.Found{}, err
+	}
+
+	return found, nil
+}
+
+// txLookup is a node's answer about a transaction.
+type txLookup struct {
+	// tx is nil when the node does not have it.
+	tx *wire.MsgTx
+	// block is the canonical block that includes it; zero while it is unconfirmed.
+	block chain.Ref
+}
+
+// lookUp returns a transaction of the mempool or, where the node has an index, of a canonical block.
+func (e *endpoint) lookUp(ctx context.Context, hash string) (txLookup, error) {
+	var answer struct {
+		Hex       string `json:"hex"`
+		BlockHash string `json:"blockhash"`
+	}
+
+	err := e.call(ctx, &answer, "getrawtransaction", hash, 1)
+	if failover.RefusedWith(err, codeNotFound) {
+		return txLookup{}, nil
+	}
+
+	if err != nil {
+		return txLookup{}, err
+	}
+
+	tx, err := decodeTx(answer.Hex)
+	if err != nil || tx.TxHash().String() != hash {
+		return txLookup{}, e.Garbled("asked for transaction %s, it answered another", hash)
+	}
+
+	if answer.BlockHash == "" {
+		return txLookup{tx: tx}, nil
+	}
+
+	header, err := e.header(ctx, answer.BlockHash)
+	if err != nil {
+		return txLookup{}, err
+	}
+
+	if header.Confirmations < 1 {
+		return txLookup{}, nil // in a block that left the chain
+	}
+
+	return txLookup{tx: tx, block: header.ref()}, nil
+}
+
+// checkTxIndex returns a *failover.Failure (txindex_missing) unless the node's index of transactions is
+// complete.
+func (e *endpoint) checkTxIndex(ctx context.Context) error {
+	var indexes map[string]struct {
+		Synced bool `json:"synced"`
+	}
+
+	err := e.call(ctx, &indexes, "getindexinfo")
+	if failover.RefusedWith(err, codeNoMethod) {
+		return nil // btcd, which answers getrawtransaction with another code when it has no index
+	}
+
+	if err == nil && !indexes["txindex"].Synced {
+		err = &failover.Failure{
+			Host: e.Host,
+			Code: "txindex_missing",
+			What: "it has no complete index of transactions: start it with -txindex=1",
+		}
+	}
+
+	return err
+}
+
+// Amounts inside this package are satoshi in an int64, as on the wire. Every amount that enters is checked
+// against maxSatoshi.
 const (
 	decimals   = 8
 	maxSatoshi = 21_000_000 * 100_000_000
 )
 
-// satoshi converts an amount of at least 1 satoshi; ok is false when there are not so many.
+// satoshi returns an amount in satoshi; ok is false for 0 and for more than maxSatoshi.
 func satoshi(a chain.Amount) (n int64, ok bool) {
 	u, fits := a.Uint64()
 	if !fits || u == 0 || u > maxSatoshi {
@@ -32,9 +144,10 @@ func satoshi(a chain.Amount) (n int64, ok bool) {
 	return int64(u), true
 }
 
-func units(n int64) chain.Amount { return chain.Units(uint64(n)) }
+// satoshiAmount returns n satoshi as an amount.
+func satoshiAmount(n int64) chain.Amount { return chain.Units(uint64(n)) }
 
-// satoshiOf reads a node's number of whole bitcoins, which JSON writes as a decimal.
+// satoshiOf returns a node's decimal number of whole bitcoins in satoshi.
 func satoshiOf(number string) (int64, error) {
 	if len(number) > 32 {
 		return 0, errors.New("the number is too long")
@@ -54,41 +167,50 @@ func satoshiOf(number string) (int64, error) {
 }
 
 // Weights of a transaction's parts, in weight units (BIP-141: a byte counts 4, a byte of witness 1).
-// The signatures are taken at their longest, so that what is paid for is never less than what is sent.
+// Signatures count at their longest, so that no transaction weighs more than its fee pays for.
 const (
-	// version and lock time 4 bytes each, segwit marker and flag as witness; the two counts are
-	// added by sizeOf.
+	// emptyWeight is version and lock time of 4 bytes each, segwit marker and flag as witness. countsWeight
+	// adds the two counts.
 	emptyWeight = 4*(4+4) + 2
-	// outpoint 36, empty script 1, sequence 4.
+	// inputWeight is outpoint 36, empty script 1, sequence 4 bytes.
 	inputWeight = 4 * (36 + 1 + 4)
-	// P2WPKH: count, signature of at most 72 bytes with its type, key of 33 bytes, each with its length.
+	// p2wpkhWeight adds count, signature of at most 72 bytes with its type, and key of 33 bytes, each with its
+	// length.
 	p2wpkhWeight = inputWeight + 1 + 1 + 72 + 1 + 33
-	// P2TR by key: count, signature of 64 bytes with its length.
+	// p2trWeight, spent by key, adds count and signature of 64 bytes with its length.
 	p2trWeight = inputWeight + 1 + 1 + 64
 	// maxWeight is the heaviest transaction that nodes relay. Source: Bitcoin Core, MAX_STANDARD_TX_WEIGHT.
 	maxWeight = 400_000
 )
 
-// outputWeight is the weight of an output: value 8, script with its length.
+// outputWeight returns the weight of an output in weight units: value of 8 bytes, script with its length.
 func outputWeight(script []byte) int64 {
 	return 4 * int64(8+wire.VarIntSerializeSize(uint64(len(script)))+len(script))
 }
 
-// countsWeight is the weight of the two counts of inputs and outputs.
+// countsWeight returns the weight of the counts of inputs and outputs, in weight units.
 func countsWeight(inputs, outputs int) int64 {
 	return 4 * int64(wire.VarIntSerializeSize(uint64(inputs))+wire.VarIntSerializeSize(uint64(outputs)))
 }
 
-// feeAt is what a weight costs at a rate in satoshi per 1000 virtual bytes, rounded up.
+// roundToVBytes rounds a weight up to whole virtual bytes, in weight units: miners count one that is begun.
+func roundToVBytes(weight int64) int64 { return (weight + 3) / 4 * 4 }
+
+// weightOf returns the weight of a transaction in weight units (BIP-141).
+func weightOf(tx *wire.MsgTx) int64 {
+	return int64(3*tx.SerializeSizeStripped() + tx.SerializeSize())
+}
+
+// feeAt returns the fee in satoshi, rounded up, of a weight in weight units at a rate in satoshi per 1000
+// virtual bytes.
 func feeAt(rate, weight int64) int64 { return (rate*weight + 3999) / 4000 }
 
-// dustRate is the rate at which spending an output must not cost more than it holds, in satoshi per 1000
-// virtual bytes. Source: Bitcoin Core, DUST_RELAY_TX_FEE.
+// dustRate is the rate that defines dust, in satoshi per 1000 virtual bytes. Source: Bitcoin Core,
+// DUST_RELAY_TX_FEE.
 const dustRate = 3000
 
-// dustLimit is the least that an output of a script must hold to be relayed: what it costs, at
-// dustRate, to make it and to spend it. Source: Bitcoin Core, GetDustThreshold: spending takes 148
-// bytes, or 67 with a witness.
+// dustLimit returns the least value of a relayed output, in satoshi: the cost, at dustRate, of making and
+// spending it. Spending takes 148 bytes, or 67 with a witness. Source: Bitcoin Core, GetDustThreshold.
 func dustLimit(script []byte) int64 {
 	spending := int64(32 + 4 + 1 + 107 + 4)
 	if txscript.IsWitnessProgram(script) {
@@ -98,11 +220,21 @@ func dustLimit(script []byte) int64 {
 	return dustRate * (outputWeight(script)/4 + spending) / 1000
 }
 
-// replaceable is the sequence number of every input of ours: it signals replacement by fee (BIP-125) and
-// lets the lock time count.
+// replaceable is the sequence number of our inputs: it signals replace-by-fee (BIP-125) and enables the lock
+// time.
 const replaceable = wire.MaxTxInSequenceNum - 2
 
-// decodeRawTx reads the bytes of one transaction, all of them.
+// decodeTx decodes the bytes of exactly one transaction in hex.
+func decodeTx(s string) (*wire.MsgTx, error) {
+	raw, err := hex.DecodeString(s)
+	if err != nil {
+		return nil, err
+	}
+
+	return decodeRawTx(raw)
+}
+
+// decodeRawTx decodes the bytes of exactly one transaction.
 func decodeRawTx(raw []byte) (*wire.MsgTx, error) {
 	tx := new(wire.MsgTx)
 
@@ -118,28 +250,29 @@ func decodeRawTx(raw []byte) (*wire.MsgTx, error) {
 	return tx, nil
 }
 
-// signedTx reads the bytes of a transaction of ours, which must be those of its hash.
-func signedTx(t chain.Signed) (*wire.MsgTx, error) {
-	tx, err := decodeRawTx(t.Raw)
+// signedTx decodes the bytes of our transaction. Bytes of another hash are fault.Invalid
+// (transaction_malformed).
+func signedTx(signed chain.Signed) (*wire.MsgTx, error) {
+	tx, err := decodeRawTx(signed.Raw)
 	if err != nil {
 		return nil, fault.Wrap(
 			err, fault.Invalid, "transaction_malformed",
 			"the bytes of transaction %q are no transaction",
-			clip(t.TxHash),
+			truncate(signed.TxHash),
 		)
 	}
 
-	if tx.TxHash().String() != t.TxHash {
+	if tx.TxHash().String() != signed.TxHash {
 		return nil, fault.New(
 			fault.Invalid, "transaction_malformed", "the bytes of transaction %q have another hash",
-			clip(t.TxHash),
+			truncate(signed.TxHash),
 		)
 	}
 
 	return tx, nil
 }
 
-// parseHash returns the canonical form of a transaction's hash, or fault.Invalid.
+// parseHash returns the canonical form of a transaction's hash, or fault.Invalid (hash_invalid).
 func parseHash(s string) (string, error) {
 	if len(s) == 64 {
 		s = strings.ToLower(s)
@@ -150,11 +283,12 @@ func parseHash(s string) (string, error) {
 
 	return "", fault.New(
 		fault.Invalid, "hash_invalid", "%q is not a transaction hash: write 64 hexadecimal digits",
-		clip(s),
+		truncate(s),
 	)
 }
 
-func clip(s string) string {
+// truncate returns at most 70 bytes of a text, for an error.
+func truncate(s string) string {
 	if len(s) > 70 {
 		return s[:70] + "…"
 	}

@@ -3,41 +3,41 @@ package bitcoin
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// unspentBatch is how many outputs one call asks for.
+// unspentBatch is the number of outputs that are read with one batch of calls.
 const unspentBatch = 200
 
-// Unspent asks the node's set of unspent outputs, without the pool. Every answer is of one tip: when a block
-// arrives in between, it is fault.Unavailable.
+// Unspent returns the amounts of outputs in the node's UTXO set, without the mempool; 0 for one that is
+// spent or unknown. All answers are of one tip: a block that arrives in between is fault.Unavailable.
 func (d *Driver) Unspent(
 	ctx context.Context,
 	outpoints []chain.Outpoint,
 ) (at chain.Ref, amounts []chain.Amount, err error) {
-	err = d.ask(ctx, func(ctx context.Context, e *endpoint) error {
-		tip, err := e.tip(ctx)
+	err = d.ask(ctx, func(ctx context.Context, node *endpoint) error {
+		tip, err := node.tip(ctx)
 		if err != nil {
 			return err
 		}
 
 		at, amounts = tip.ref(), make([]chain.Amount, 0, len(outpoints))
-		for start := 0; start < len(outpoints); start += unspentBatch {
-			part := outpoints[start:min(start+unspentBatch, len(outpoints))]
-
-			calls := make([]*call, len(part))
-			for i, o := range part {
-				calls[i] = newCall("gettxout", o.TxHash, o.Vout, false)
+		for batch := range slices.Chunk(outpoints, unspentBatch) {
+			calls := make([]*rpcCall, len(batch))
+			for i, outpoint := range batch {
+				calls[i] = newCall("gettxout", outpoint.TxHash, outpoint.Vout, false)
 			}
 
-			if err := e.do(ctx, calls...); err != nil {
+			if err := node.batchCall(ctx, calls...); err != nil {
 				return err
 			}
 
-			for _, c := range calls {
-				amount, err := c.unspent(e, tip.Hash)
+			for _, call := range calls {
+				amount, err := call.unspentAmount(node, tip.Hash)
 				if err != nil {
 					return err
 				}
@@ -55,32 +55,101 @@ func (d *Driver) Unspent(
 	return at, amounts, nil
 }
 
-// unspent reads an answer of gettxout; 0 for an output that is spent or unknown.
-func (c *call) unspent(e *endpoint, tip string) (chain.Amount, error) {
-	if c.null() {
+// unspentAmount returns the amount in an answer of gettxout; 0 for an output that is spent or unknown.
+func (c *rpcCall) unspentAmount(node *endpoint, tip string) (chain.Amount, error) {
+	if c.isNull() {
 		return chain.Amount{}, nil
 	}
 
-	var out struct {
+	var output struct {
 		Best  string      `json:"bestblock"`
 		Value json.Number `json:"value"`
 	}
-	if err := c.decode(e, &out); err != nil {
+	if err := c.decode(node, &output); err != nil {
 		return chain.Amount{}, err
 	}
 
-	if out.Best != tip {
+	if output.Best != tip {
 		return chain.Amount{}, fault.New(
 			fault.Unavailable, "chain_moved",
 			"a block arrived at node %s while its unspent outputs were read; ask again",
-			e.Host,
+			node.Host,
 		)
 	}
 
-	value, err := satoshiOf(out.Value.String())
+	value, err := satoshiOf(output.Value.String())
 	if err != nil {
-		return chain.Amount{}, e.Garbled("the value of an unspent output is no amount")
+		return chain.Amount{}, node.Garbled("the value of an unspent output is no amount")
 	}
 
-	return units(value), nil
+	return satoshiAmount(value), nil
+}
+
+// coinbaseMaturity is the number of confirmations that a block reward needs before it can be spent.
+const coinbaseMaturity = 100
+
+// unspendable returns the coins that the node does not have as they are on record, or that are immature.
+//
+// Confirmed coins are read without the mempool: whether a transaction of ours spends one already, the
+// record of coins says. Unconfirmed coins that are required are not read: what is replaced spends them.
+func (e *endpoint) unspendable(ctx context.Context, coins, required []candidate) ([]chain.Outpoint, error) {
+	var (
+		checked []candidate
+		calls   []*rpcCall
+	)
+
+	for _, coin := range coins {
+		isCoin := func(other candidate) bool { return other.Outpoint == coin.Outpoint }
+		if coin.Height == 0 && slices.ContainsFunc(required, isCoin) {
+			continue
+		}
+
+		checked = append(checked, coin)
+		calls = append(calls, newCall("gettxout", coin.Outpoint.TxHash, coin.Outpoint.Vout, coin.Height == 0))
+	}
+
+	if err := e.batchCall(ctx, calls...); err != nil {
+		return nil, err
+	}
+
+	var outpoints []chain.Outpoint
+
+	for i, coin := range checked {
+		spendable, err := calls[i].isSpendable(e, coin)
+		if err != nil {
+			return nil, err
+		}
+
+		if !spendable {
+			outpoints = append(outpoints, coin.Outpoint)
+		}
+	}
+
+	return outpoints, nil
+}
+
+// isSpendable reports whether an answer of gettxout is the coin as it is on record, and mature.
+func (c *rpcCall) isSpendable(node *endpoint, coin candidate) (bool, error) {
+	if c.isNull() {
+		return false, nil
+	}
+
+	var output struct {
+		Confirmations int64       `json:"confirmations"`
+		Value         json.Number `json:"value"`
+		Coinbase      bool        `json:"coinbase"`
+		Script        struct {
+			Hex string `json:"hex"`
+		} `json:"scriptPubKey"`
+	}
+	if err := c.decode(node, &output); err != nil {
+		return false, err
+	}
+
+	value, err := satoshiOf(output.Value.String())
+	if err != nil || value != coin.value || output.Script.Hex != fmt.Sprintf("%x", coin.script) {
+		return false, nil
+	}
+
+	return !output.Coinbase || output.Confirmations >= coinbaseMaturity, nil
 }

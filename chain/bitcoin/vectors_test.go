@@ -59,9 +59,9 @@ func newDriver(t *testing.T, c bitcoin.Config, change ...func(*bitcoin.Config)) 
 }
 
 // offline is a driver whose node is never asked.
-func offline(t *testing.T, n chain.Network, change ...func(*bitcoin.Config)) *bitcoin.Driver {
+func offline(t *testing.T, network chain.Network, change ...func(*bitcoin.Config)) *bitcoin.Driver {
 	t.Helper()
-	return newDriver(t, bitcoin.Config{Network: n, RPC: "http://127.0.0.1:1", Attempts: 1}, change...)
+	return newDriver(t, bitcoin.Config{Network: network, RPC: "http://127.0.0.1:1", Attempts: 1}, change...)
 }
 
 // TestAddressesOfBIP84And86: from the mnemonic to the address.
@@ -131,9 +131,7 @@ func TestDigestAndWitnessOfBIP143(t *testing.T) {
 		),
 		wire.NewTxOut(600_000_000, p2wpkh),
 	})
-	if got := hex.EncodeToString(
-		digest,
-	); err != nil ||
+	if got := hex.EncodeToString(digest); err != nil ||
 		got != "c37af31116d1b27caf68aae9e3ac82f1477929014d5b917657d0eb49478cb670" {
 		t.Fatalf("the digest is %s, %v", got, err)
 	}
@@ -152,16 +150,16 @@ func TestDigestAndWitnessOfBIP143(t *testing.T) {
 		t.Fatalf("witness %x, %v", witness, err)
 	}
 
-	if got := hex.EncodeToString(
-		witness[0],
-	); got != "304402203609e17b84f6a7d30c80bfa610b5b4542f32a8a0d5447a12fb1366d7f01cc44a0220573a954c451833"+
-		"1561406f90300e8f3358f51928d43c212a8caed02de67eebee01" {
+	const wantSignature = "304402203609e17b84f6a7d30c80bfa610b5b4542f32a8a0d5447a12fb1366d7f01cc44a0220573a954c451833" +
+		"1561406f90300e8f3358f51928d43c212a8caed02de67eebee01"
+
+	if got := hex.EncodeToString(witness[0]); got != wantSignature {
 		t.Errorf("the signature is %s", got)
 	}
 
-	if got := hex.EncodeToString(
-		witness[1],
-	); got != "025476c2e83188368da1ff3e292e7acafcdb3566bb0ad253f62fc70f07aeee6357" {
+	const wantKey = "025476c2e83188368da1ff3e292e7acafcdb3566bb0ad253f62fc70f07aeee6357"
+
+	if got := hex.EncodeToString(witness[1]); got != wantKey {
 		t.Errorf("the key is %s", got)
 	}
 }
@@ -201,9 +199,7 @@ func TestDigestOfBIP341(t *testing.T) {
 	}
 
 	digest, err := bitcoin.Digest(tx, 4, spent)
-	if got := hex.EncodeToString(
-		digest,
-	); err != nil ||
+	if got := hex.EncodeToString(digest); err != nil ||
 		got != "4f900a0bae3f1446fd48490c2958b5a023228f01661cda3496a11da502a7f7ef" {
 		t.Errorf("the digest is %s, %v", got, err)
 	}
@@ -218,10 +214,9 @@ func TestPSBTsOfBIP174(t *testing.T) {
 	}
 
 	var vectors struct{ Valid, Invalid []string }
-	if err := json.Unmarshal(
-		text, &vectors,
-	); err != nil || len(vectors.Valid) != 6 ||
-		len(vectors.Invalid) != 20 {
+
+	err = json.Unmarshal(text, &vectors)
+	if err != nil || len(vectors.Valid) != 6 || len(vectors.Invalid) != 20 {
 		t.Fatalf("%d valid and %d invalid vectors: %v", len(vectors.Valid), len(vectors.Invalid), err)
 	}
 

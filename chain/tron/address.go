@@ -12,16 +12,15 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// addressPrefix is the first byte of every address, on every network.
-// Source: TRON protocol documentation, "Account", section "Key pair and address generation".
+// addressPrefix is the first byte of every address, on every network. Source: TRON protocol documentation,
+// "Account", section "Key pair and address generation".
 const addressPrefix = 0x41
 
-// address is the 20 bytes after the prefix: the same number as the Ethereum address of the key.
+// address is an address without its prefix: the 20 bytes of the key's Ethereum address.
 type address = common.Address
 
-// ParseAddress returns the base58check form of an address ("T" and 33 more characters). The 42
-// hexadecimal digits that nodes write, beginning with 41, are read too. Anything else is
-// fault.Invalid.
+// ParseAddress returns the base58check form of an address ("T" and 33 more characters). The 42 hexadecimal
+// digits of nodes, beginning with 41, are accepted. Anything else is fault.Invalid (address_invalid).
 func (d *Driver) ParseAddress(s string) (chain.Address, error) {
 	a, err := parseAddress(s)
 	if err != nil {
@@ -31,12 +30,13 @@ func (d *Driver) ParseAddress(s string) (chain.Address, error) {
 	return canonical(a), nil
 }
 
+// parseAddress returns an address in either form.
 func parseAddress(s string) (address, error) {
 	switch len(s) {
 	case 34:
 		payload, version, err := base58.CheckDecode(s)
 		if err != nil || version != addressPrefix || len(payload) != common.AddressLength {
-			return address{}, badAddress(s, "its characters or its checksum are wrong: copy it again")
+			return address{}, invalidAddress(s, "its characters or its checksum are wrong: copy it again")
 		}
 
 		return address(payload), nil
@@ -46,23 +46,23 @@ func parseAddress(s string) (address, error) {
 		}
 	}
 
-	return address{}, badAddress(
+	return address{}, invalidAddress(
 		s, "write the 34 characters that begin with T, or 41 and 40 hexadecimal digits",
 	)
 }
 
-// hexAddress reads an address as nodes write it: 41 and 40 hexadecimal digits.
+// hexAddress returns an address of 41 and 40 hexadecimal digits, the form of nodes.
 func hexAddress(s string) (address, bool) {
 	raw, err := hex.DecodeString(s)
 	if err != nil {
 		return address{}, false
 	}
 
-	return prefixed(raw)
+	return addressFromBytes(raw)
 }
 
-// prefixed reads an address of 21 bytes.
-func prefixed(raw []byte) (address, bool) {
+// addressFromBytes returns an address of 21 bytes.
+func addressFromBytes(raw []byte) (address, bool) {
 	if len(raw) != 1+common.AddressLength || raw[0] != addressPrefix {
 		return address{}, false
 	}
@@ -70,7 +70,7 @@ func prefixed(raw []byte) (address, bool) {
 	return address(raw[1:]), true
 }
 
-func badAddress(s, what string) error {
+func invalidAddress(s, what string) error {
 	if len(s) > 64 {
 		s = strings.ToValidUTF8(s[:64], "") + "…"
 	}
@@ -83,14 +83,14 @@ func canonical(a address) chain.Address {
 	return chain.Address(base58.CheckEncode(a[:], addressPrefix))
 }
 
-// prefixedBytes returns the 21 bytes that transactions hold.
+// prefixedBytes returns the 21 bytes of an address in transactions.
 func prefixedBytes(a address) []byte { return append([]byte{addressPrefix}, a[:]...) }
 
-// nodeHex returns an address as nodes are asked for it.
+// nodeHex returns an address in the hexadecimal form of nodes.
 func nodeHex(a address) string { return hex.EncodeToString(prefixedBytes(a)) }
 
-// DeriveAddress returns the address of a compressed secp256k1 public key: the last 20 bytes of the
-// Keccak-256 of the uncompressed point, with the prefix 41. Another key is fault.Invalid.
+// DeriveAddress returns the address of a compressed secp256k1 public key: the last 20 bytes of the Keccak-256
+// of the uncompressed point, with the prefix 41. Another key is fault.Invalid (key_invalid).
 func (d *Driver) DeriveAddress(key chain.PublicKey) (chain.Address, error) {
 	if key.Curve != chain.Secp256k1 {
 		return "", fault.New(
@@ -109,7 +109,7 @@ func (d *Driver) DeriveAddress(key chain.PublicKey) (chain.Address, error) {
 	return canonical(crypto.PubkeyToAddress(*pub)), nil
 }
 
-// PaymentURI returns the bare address: Tron has no payment URI that wallets agree on.
+// PaymentURI returns the bare address: Tron has no common payment URI.
 func (d *Driver) PaymentURI(to chain.Address, _ chain.Asset, _ chain.Amount) string {
 	return string(to)
 }

@@ -10,22 +10,24 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// balanceOfSelector begins the input of balanceOf(address), decimalsSelector is that of decimals() (TIP-20).
+// balanceOfSelector begins the input of balanceOf(address), decimalsSelector that of decimals(). Source:
+// TIP-20.
 var (
 	balanceOfSelector = [4]byte{0x70, 0xa0, 0x82, 0x31}
 	decimalsSelector  = [4]byte{0x31, 0x3c, 0xe5, 0x67}
 )
 
-// maxReach is how many blocks a balance is carried from the solidified one.
-const maxReach = 100
+// maxBalanceDistance is the largest distance in blocks between the solidified block and that of a balance.
+const maxBalanceDistance = 100
 
-// Balances returns the balance of each holding at the state after block at, in the order asked.
+// Balances returns the balance of each holding after block at, in the order asked, in base units.
 //
-// A node tells balances at its newest and at its solidified block only, and those at the newest
-// include what waits in its pool. So the balance is read at the solidified block, and what the
-// blocks between that one and at moved is added, or taken away where at is older. A block more than
-// 100 away, and a holder in a transaction in between that moves coin in ways this package does not
-// follow (staking, exchanges), are fault.Unavailable: for the latter until the block is solidified.
+// Nodes have balances only at their newest block, where they include its pool, and at the solidified one. So
+// the solidified balance is read, and changed by the blocks between that block and at. It errors:
+//   - fault.Unavailable (block_too_old): at is more than maxBalanceDistance blocks from the solidified one
+//   - fault.Unavailable (block_unknown): at is not in the node's chain
+//   - fault.Unavailable (balance_unreadable): a transaction in between may change the balance in a way that
+//     is not read (staking, exchanges), until its block is solidified
 func (d *Driver) Balances(
 	ctx context.Context,
 	at chain.Ref,
@@ -59,13 +61,13 @@ func (d *Driver) Balances(
 
 	var out []chain.Amount
 
-	err := d.ask(ctx, at.Height, func(ctx context.Context, e *endpoint) error {
-		solid, held, err := d.solidBalances(ctx, e, wanted)
+	err := d.ask(ctx, at.Height, func(ctx context.Context, node *endpoint) error {
+		solid, balances, err := d.solidBalances(ctx, node, wanted)
 		if err != nil {
 			return err
 		}
 
-		out, err = d.carry(ctx, e, solid, at, wanted, held)
+		out, err = d.rollBalances(ctx, node, solid, at, wanted, balances)
 
 		return err
 	})
@@ -76,29 +78,31 @@ func (d *Driver) Balances(
 	return out, nil
 }
 
+// holding is an asset of an address.
 type holding struct {
 	owner address
 	asset chain.Asset
 }
 
-// solidBalances reads balances at the newest solidified block: again when that one moved on meanwhile.
+// solidBalances returns the balances at the newest solidified block. It reads them again when that block
+// changes meanwhile.
 func (d *Driver) solidBalances(
 	ctx context.Context,
-	e *endpoint,
+	node *endpoint,
 	wanted []holding,
 ) (chain.Ref, []chain.Amount, error) {
-	held := make([]chain.Amount, len(wanted))
+	balances := make([]chain.Amount, len(wanted))
 
-	before, err := e.newest(ctx, solidified)
+	before, err := node.latest(ctx, solidified)
 	for range 4 {
 		if err != nil {
 			return chain.Ref{}, nil, err
 		}
 
 		g, gctx := errgroup.WithContext(ctx)
-		for i, h := range wanted {
+		for i, holding := range wanted {
 			g.Go(func() (err error) {
-				held[i], err = e.held(gctx, solidified, h)
+				balances[i], err = node.balanceOf(gctx, solidified, holding)
 				return err
 			})
 		}
@@ -108,46 +112,54 @@ func (d *Driver) solidBalances(
 		}
 
 		var after chain.Ref
-		if after, err = e.newest(ctx, solidified); err == nil && after.Hash == before.Hash {
-			return after, held, nil
+		if after, err = node.latest(ctx, solidified); err == nil && after.Hash == before.Hash {
+			return after, balances, nil
 		}
 
 		before = after
 	}
 
-	return chain.Ref{}, nil, e.Garbled("its solidified block changes faster than balances can be read at it")
+	return chain.Ref{}, nil, node.Garbled(
+		"its solidified block changes faster than balances can be read at it",
+	)
 }
 
-// held reads what an address has at one of the node's sides.
-func (e *endpoint) held(ctx context.Context, s side, h holding) (chain.Amount, error) {
-	if h.asset.Kind == chain.Native {
-		a, err := e.account(ctx, s, h.owner)
-		return a.balance, err
+// balanceOf returns the balance of a holding at one of the node's services, in base units.
+func (e *endpoint) balanceOf(ctx context.Context, s service, holding holding) (chain.Amount, error) {
+	if holding.asset.Kind == chain.Native {
+		account, err := e.account(ctx, s, holding.owner)
+		return account.balance, err
 	}
 
-	contract, err := parseAddress(string(h.asset.Contract))
+	contract, err := parseAddress(string(holding.asset.Contract))
 	if err != nil {
 		return chain.Amount{}, err
 	}
 
-	return e.word(ctx, s, h.owner, contract, append(balanceOfSelector[:], addressArgument(h.owner)...))
+	return e.callUint256(
+		ctx,
+		s,
+		holding.owner,
+		contract,
+		append(balanceOfSelector[:], addressArgument(holding.owner)...),
+	)
 }
 
-// carry takes balances from the solidified block to another one along the blocks in between, which
-// must link the two.
-func (d *Driver) carry(
+// rollBalances returns the balances at a block from those at the solidified one. The blocks in between must
+// link the two.
+func (d *Driver) rollBalances(
 	ctx context.Context,
-	e *endpoint,
+	node *endpoint,
 	solid, at chain.Ref,
 	wanted []holding,
-	held []chain.Amount,
+	balances []chain.Amount,
 ) ([]chain.Amount, error) {
 	low, high := solid, at
 	if at.Height < solid.Height {
 		low, high = at, solid
 	}
 
-	if high.Height-low.Height > maxReach {
+	if high.Height-low.Height > maxBalanceDistance {
 		return nil, fault.New(
 			fault.Unavailable,
 			"block_too_old",
@@ -155,18 +167,18 @@ func (d *Driver) carry(
 				"than %d blocks away",
 			at.Height,
 			solid.Height,
-			maxReach,
+			maxBalanceDistance,
 		)
 	}
 
-	blocks, err := d.between(ctx, e, low, high)
+	blocks, err := d.blocksBetween(ctx, node, low, high)
 	if err != nil {
 		return nil, err
 	}
 
 	out := make([]chain.Amount, len(wanted))
-	for i, h := range wanted {
-		in, gone, err := h.moved(blocks)
+	for i, holding := range wanted {
+		in, gone, err := holding.change(blocks)
 		if err != nil {
 			return nil, err
 		}
@@ -176,11 +188,11 @@ func (d *Driver) carry(
 			plus, minus = gone, in
 		}
 
-		sum, ok := held[i].AddOK(plus)
+		sum, ok := balances[i].AddOK(plus)
 		if !ok || sum.Less(minus) {
-			return nil, e.Garbled(
+			return nil, node.Garbled(
 				"the balance of %s at block %d does not follow from that at block %d",
-				canonical(h.owner), at.Height, solid.Height,
+				canonical(holding.owner), at.Height, solid.Height,
 			)
 		}
 
@@ -190,23 +202,27 @@ func (d *Driver) carry(
 	return out, nil
 }
 
-// between reads the blocks above low up to high.
-func (d *Driver) between(ctx context.Context, e *endpoint, low, high chain.Ref) ([]*scannedBlock, error) {
+// blocksBetween returns the blocks above low up to high.
+func (d *Driver) blocksBetween(
+	ctx context.Context,
+	node *endpoint,
+	low, high chain.Ref,
+) ([]*scannedBlock, error) {
 	var blocks []*scannedBlock
 
 	last := low
 	for last.Height < high.Height {
-		part, err := d.scan(ctx, e, last.Height+1, min(high.Height, last.Height+uint64(d.maxBlocks)))
+		part, err := d.readBlocks(ctx, node, last.Height+1, min(high.Height, last.Height+uint64(d.maxBlocks)))
 		if err != nil {
 			return nil, err
 		}
 
-		for _, b := range part {
-			if b.Parent != last.Hash {
+		for _, block := range part {
+			if block.Parent != last.Hash {
 				return nil, notCanonical(low, high)
 			}
 
-			blocks, last = append(blocks, b), b.Ref
+			blocks, last = append(blocks, block), block.Ref
 		}
 	}
 
@@ -225,33 +241,33 @@ func notCanonical(low, high chain.Ref) error {
 	)
 }
 
-// moved sums up what blocks did to a balance.
-func (h holding) moved(blocks []*scannedBlock) (in, out chain.Amount, err error) {
-	for _, b := range blocks {
-		for _, f := range b.flows {
-			if f.assetID != h.asset.ID {
+// change returns what a holding received and spent in blocks, in base units.
+func (h holding) change(blocks []*scannedBlock) (in, out chain.Amount, err error) {
+	for _, block := range blocks {
+		for _, change := range block.changes {
+			if change.assetID != h.asset.ID {
 				continue
 			}
 
 			ok := true
-			if f.to == h.owner && !f.burnt {
-				in, ok = in.AddOK(f.amount)
+			if change.to == h.owner && !change.burnt {
+				in, ok = in.AddOK(change.amount)
 			}
 
-			if ok && f.from == h.owner {
-				out, ok = out.AddOK(f.amount)
+			if ok && change.from == h.owner {
+				out, ok = out.AddOK(change.amount)
 			}
 
 			if !ok {
 				return in, out, fault.New(
 					fault.Unavailable, "balance_unreadable",
 					"the movements of %s in block %d exceed 256 bits",
-					canonical(h.owner), b.Height,
+					canonical(h.owner), block.Height,
 				)
 			}
 		}
 
-		for _, tx := range b.opaque {
+		for _, tx := range block.opaque {
 			if h.asset.Kind == chain.Native && bytes.Contains(tx.raw, h.owner[:]) {
 				return in, out, fault.New(
 					fault.Unavailable,
@@ -259,7 +275,7 @@ func (h holding) moved(blocks []*scannedBlock) (in, out chain.Amount, err error)
 					"transaction %s in block %d names %s and may have changed its balance; it can be read "+
 						"again once the block is solidified",
 					tx.hash,
-					b.Height,
+					block.Height,
 					canonical(h.owner),
 				)
 			}
@@ -269,14 +285,15 @@ func (h holding) moved(blocks []*scannedBlock) (in, out chain.Amount, err error)
 	return in, out, nil
 }
 
-// accountState is what is known of an account. One that does not exist holds nothing.
+// accountState is the state of an account; zero for one that does not exist.
 type accountState struct {
 	exists   bool
 	contract bool
-	balance  chain.Amount
+	balance  chain.Amount // sun
 }
 
-func (e *endpoint) account(ctx context.Context, s side, a address) (accountState, error) {
+// account returns the state of an account at one of the node's services.
+func (e *endpoint) account(ctx context.Context, s service, a address) (accountState, error) {
 	var answer struct {
 		Address string `json:"address"`
 		Type    string `json:"type"`
@@ -302,17 +319,18 @@ func (e *endpoint) account(ctx context.Context, s side, a address) (accountState
 	}, nil
 }
 
-// addressArgument is an address as an ABI word.
+// addressArgument returns an address as an ABI word.
 func addressArgument(a address) []byte { return append(make([]byte, 12), a[:]...) }
 
-// checkToken compares a token's decimals with what its contract says.
-func (d *Driver) checkToken(ctx context.Context, e *endpoint, contract address, asset chain.Asset) error {
-	c, err := e.simulate(ctx, full, contract, contract, decimalsSelector[:])
+// checkToken compares a token's decimals with those of its contract. A difference is fault.Stopped
+// (token_mismatch).
+func (d *Driver) checkToken(ctx context.Context, node *endpoint, contract address, asset chain.Asset) error {
+	call, err := node.simulate(ctx, full, contract, contract, decimalsSelector[:])
 	if err != nil {
 		return err
 	}
 
-	if n, ok := c.number(); !ok || n != chain.Units(uint64(asset.Decimals)) {
+	if n, ok := call.uint256(); !ok || n != chain.Units(uint64(asset.Decimals)) {
 		return fault.New(
 			fault.Stopped, "token_mismatch",
 			"token %s of network %s: contract %s does not answer %d decimals; correct the configuration",

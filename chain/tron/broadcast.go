@@ -9,31 +9,31 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Broadcast hands the bytes to the first node that takes them, asking each one once. Bytes that no
-// node could ever take, and a refusal as malformed or unfunded by every node that answers, are
-// fault.Invalid; the latter with code chain:insufficient_funds. Everything else is
-// fault.Unavailable: it proves nothing, Status decides.
-func (d *Driver) Broadcast(ctx context.Context, tx chain.Signed) error {
-	t, raw, signer, err := decodeSigned(tx.Raw)
+// Broadcast sends a transaction to the first node that accepts it; each is asked once. It errors:
+//   - fault.Invalid (transaction_malformed): the bytes have another hash or can never be valid
+//   - fault.Invalid (chain:insufficient_funds): every node that answers refuses it as unfunded
+//   - fault.Unavailable: any other refusal, which proves nothing: Status finds out
+func (d *Driver) Broadcast(ctx context.Context, signed chain.Signed) error {
+	tx, raw, signer, err := decodeSigned(signed.Raw)
 	if err != nil {
 		return err
 	}
 
 	id := txID(raw)
-	if hex.EncodeToString(id[:]) != tx.TxHash {
-		return malformed("their id is not " + tx.TxHash)
+	if hex.EncodeToString(id[:]) != signed.TxHash {
+		return malformed("their id is not " + signed.TxHash)
 	}
 
-	if signer != t.owner {
-		return malformed("they are not signed by " + string(canonical(t.owner)))
+	if signer != tx.owner {
+		return malformed("they are not signed by " + string(canonical(tx.owner)))
 	}
 
-	var refusal *fault.Error // the first verdict, while no node gave an unclear answer
+	var refusal *fault.Error // of the first node
 
 	unclear := false
 
-	err = d.nodes.Ask(ctx, 1, 0, func(ctx context.Context, e *endpoint) error {
-		err := e.send(ctx, id, tx)
+	err = d.nodes.Ask(ctx, 1, 0, func(ctx context.Context, node *endpoint) error {
+		err := node.broadcast(ctx, id, signed)
 
 		verdict, ok := errors.AsType[*fault.Error](err)
 		if !ok {
@@ -54,15 +54,17 @@ func (d *Driver) Broadcast(ctx context.Context, tx chain.Signed) error {
 	return err
 }
 
-// errRefused makes ask try the next node: another may know of money that this one has not seen.
+// errRefused makes ask try the next node, which may have newer balances.
 var errRefused = errors.New("a node refused the transaction")
 
+// sendRequest is a request of broadcasthex.
 type sendRequest struct {
 	Transaction string `json:"transaction"`
 }
 
-// send broadcasts to one node. A *fault.Error is its verdict, another error an unclear answer.
-func (e *endpoint) send(ctx context.Context, id [32]byte, tx chain.Signed) error {
+// broadcast sends a transaction to one node. A *fault.Error is a refusal for good; any other error proves
+// nothing.
+func (e *endpoint) broadcast(ctx context.Context, id [32]byte, signed chain.Signed) error {
 	const method = "broadcasthex"
 
 	var answer struct {
@@ -72,40 +74,47 @@ func (e *endpoint) send(ctx context.Context, id [32]byte, tx chain.Signed) error
 		TxID    string `json:"txid"`
 	}
 
-	found, err := e.post(ctx, full, method, sendRequest{hex.EncodeToString(tx.Raw)}, &answer)
+	found, err := e.post(ctx, full, method, sendRequest{hex.EncodeToString(signed.Raw)}, &answer)
 	if err != nil {
 		return err
 	}
 
-	if !found || (answer.TxID != "" && answer.TxID != tx.TxHash) {
-		return e.Garbled("%s: it took transaction %s as %q", method, tx.TxHash, e.Clean(answer.TxID))
+	if !found || (answer.TxID != "" && answer.TxID != signed.TxHash) {
+		return e.Garbled("%s: it took transaction %s as %q", method, signed.TxHash, e.Clean(answer.TxID))
 	}
 
 	if answer.Result {
 		return nil
 	}
-	// Nodes refuse bytes that they have already, or had, with words about the balance that is left;
-	// and they call a duplicate what they once refused. So what they know is looked up.
-	if s, err := e.sight(ctx, id); err == nil && s.tx != nil {
+
+	// Nodes refuse a transaction that they have for its balance, and call one a duplicate that they refused
+	// before. So it is looked up.
+	if lookup, err := e.lookUp(ctx, id); err == nil && lookup.tx != nil {
 		return nil
 	}
 
-	said := e.Fail(refused, "%s: %s: %s", method, e.Clean(answer.Code), e.Clean(words(answer.Message)))
+	failure := e.Fail(
+		refused,
+		"%s: %s: %s",
+		method,
+		e.Clean(answer.Code),
+		e.Clean(decodeMessage(answer.Message)),
+	)
 	switch answer.Code {
 	case "CONTRACT_VALIDATE_ERROR", "BANDWITH_ERROR":
 		return fault.Wrap(
-			said, fault.Invalid, "chain:insufficient_funds",
+			failure, fault.Invalid, "chain:insufficient_funds",
 			"the sender of transaction %s cannot pay for it, or its destination takes nothing",
-			tx.TxHash,
+			signed.TxHash,
 		)
 	case "SIGERROR", "TOO_BIG_TRANSACTION_ERROR":
 		return fault.Wrap(
-			said, fault.Invalid, "transaction_malformed",
+			failure, fault.Invalid, "transaction_malformed",
 			"the network does not take transaction %s as it is",
-			tx.TxHash,
+			signed.TxHash,
 		)
 	}
-	// Among them a reference block or an expiration that this node finds wrong: it may be behind,
-	// or ahead of others.
-	return said
+
+	// Such as a wrong reference block or expiration: the node may be behind, or ahead of others.
+	return failure
 }

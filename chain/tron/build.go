@@ -8,38 +8,36 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Build makes a transfer of TRX or a call of a token's transfer at current prices. It refers to the
-// newest solidified block, which no fork can undo, and runs out Config.Validity after the newest
-// block. A call's fee limit has room for a quarter more energy than it takes now, or for what
-// Order.MaxFee leaves of that while it still covers what it takes now.
+// Build returns an unsigned transfer of TRX, or an unsigned call of a token's transfer, at current prices. It
+// refers to the newest solidified block, which no fork can undo, and expires Config.Validity after the newest
+// block. No two transactions of this process have the same time, so equal payments are two transactions.
 //
-// With SubtractFee the fee is what the transfer will burn as things are. Where stake or allowance
-// cover it, that is nothing, and one sun stays behind: a fee that is not taken out at all cannot be
-// told from one that was forgotten. Should stake or allowance be used up first, the network does
-// not take the transaction, and it is made anew after it ran out.
+// The fee limit of a call is five quarters of its energy cost, or what Order.MaxFee allows of that above the
+// cost itself.
 //
-// Two transactions that this process builds never have the same time, so that two equal payments
-// are two transactions.
+// With SubtractFee the amount is reduced by the expected burn. Where stake or allowance cover it, one sun
+// remains: no deduction at all would look like a forgotten one. If they are used up first, the network
+// refuses the transaction and it is rebuilt after its expiration.
 func (d *Driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, error) {
-	s, err := d.spendOf(order)
+	payment, err := d.paymentOf(order)
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
 
 	var u chain.Unsigned
 
-	err = d.ask(ctx, 0, func(ctx context.Context, e *endpoint) error {
-		head, err := e.head(ctx)
+	err = d.ask(ctx, 0, func(ctx context.Context, node *endpoint) error {
+		head, err := node.head(ctx)
 		if err != nil {
 			return err
 		}
 
-		v, err := d.survey(ctx, e, s)
+		quote, err := d.quote(ctx, node, payment)
 		if err != nil {
 			return err
 		}
 
-		u, err = d.build(order, s, v, head)
+		u, err = d.build(order, payment, quote, head)
 
 		return err
 	})
@@ -50,31 +48,38 @@ func (d *Driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 	return u, nil
 }
 
-func (d *Driver) build(order chain.Order, s spend, v survey, head chain.Head) (chain.Unsigned, error) {
-	limit, maxFee, err := v.offer(order, s)
+// build returns the unsigned transaction of a payment. A sender that does not hold amount and fee is
+// fault.State (insufficient_funds).
+func (d *Driver) build(
+	order chain.Order,
+	payment paymentParams,
+	quote feeQuote,
+	head chain.Head,
+) (chain.Unsigned, error) {
+	limit, maxFee, err := quote.feeLimit(order, payment)
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
 
 	out := order.Outputs[0]
 	if order.SubtractFee {
-		if out.Amount, err = v.afterFee(s); err != nil {
+		if out.Amount, err = quote.amountAfterFee(payment); err != nil {
 			return chain.Unsigned{}, err
 		}
 
-		s.amount = out.Amount
+		payment.amount = out.Amount
 	}
 
-	t := s.draft(limit)
-	fee := v.bandwidthFee(bandwidth(t.encode())).Add(v.energyFee())
+	tx := payment.draft(limit)
+	fee := quote.bandwidthFee(bandwidthOf(tx.encode())).Add(quote.energyFee())
 
 	due := fee
-	if s.contract == nil {
-		due = due.Add(s.amount)
+	if payment.contract == nil {
+		due = due.Add(payment.amount)
 	}
 
-	if v.balance.Less(due) {
-		return chain.Unsigned{}, unfunded(s.from, v.balance, d.native)
+	if quote.balance.Less(due) {
+		return chain.Unsigned{}, insufficientFunds(payment.from, quote.balance, d.native)
 	}
 
 	id, err := hex.DecodeString(head.Final.Hash)
@@ -85,11 +90,12 @@ func (d *Driver) build(order chain.Order, s spend, v survey, head chain.Head) (c
 		)
 	}
 
-	t.refBytes, t.refHash = id[6:8], id[8:16]
-	t.timestamp, t.expiration = d.timestamp(), head.Tip.Time.Add(d.validity).UnixMilli()
-	raw := t.encode()
+	tx.refBytes, tx.refHash = id[6:8], id[8:16]
+	tx.timestamp, tx.expiration = d.timestamp(), head.Tip.Time.Add(d.validity).UnixMilli()
+
+	raw := tx.encode()
 	digest := txID(raw)
-	out.To = canonical(s.payee)
+	out.To = canonical(payment.payee)
 
 	return chain.Unsigned{
 		Raw:      raw,
@@ -99,9 +105,13 @@ func (d *Driver) build(order chain.Order, s spend, v survey, head chain.Head) (c
 	}, nil
 }
 
-// offer chooses the fee limit: at most what Order.MaxFee leaves beside the bandwidth, at least what
-// the call takes now.
-func (v survey) offer(order chain.Order, s spend) (limit uint64, maxFee chain.Amount, err error) {
+// feeLimit returns the fee limit of a call and the largest fee of the transaction, both in sun. The limit is
+// at most what Order.MaxFee allows beside the bandwidth, and at least the current energy cost. A MaxFee below
+// that is fault.Limited (fee_above_maximum).
+func (q feeQuote) feeLimit(
+	order chain.Order,
+	payment paymentParams,
+) (limit uint64, maxFee chain.Amount, err error) {
 	tooDear := func(floor chain.Amount) error {
 		return fault.New(
 			fault.Limited, "fee_above_maximum",
@@ -110,8 +120,8 @@ func (v survey) offer(order chain.Order, s spend) (limit uint64, maxFee chain.Am
 		)
 	}
 
-	if s.contract == nil {
-		most := v.bandwidthMost(bandwidth(s.draft(0).encode()))
+	if payment.contract == nil {
+		most := q.maxBandwidthFee(bandwidthOf(payment.draft(0).encode()))
 		if order.MaxFee.Less(most) {
 			return 0, most, tooDear(most)
 		}
@@ -119,58 +129,58 @@ func (v survey) offer(order chain.Order, s spend) (limit uint64, maxFee chain.Am
 		return 0, most, nil
 	}
 
-	most := v.bandwidthMost(bandwidth(s.draft(maxPrice).encode()))
-	floor := v.energyPrice()
+	most := q.maxBandwidthFee(bandwidthOf(payment.draft(maxPrice).encode()))
+	floor := q.energyCost()
 
-	highest := chain.Min(chain.Units(v.prices.feeLimit), order.MaxFee.SubFloor(most))
+	highest := chain.Min(chain.Units(q.params.feeLimit), order.MaxFee.SubFloor(most))
 	if highest.Less(floor) || order.MaxFee.Less(most) {
 		return 0, most, tooDear(most.Add(floor))
 	}
 
-	chosen := chain.Min(v.energyRoom(), highest)
+	chosen := chain.Min(q.energyFeeLimit(), highest)
 	limit, _ = chosen.Uint64()
 
 	return limit, most.Add(chosen), nil
 }
 
-// afterFee is what a transfer of TRX can pay when its fee comes out of its amount. The fee is that
-// of the smaller amount's size; where that is a byte shorter just because of it, the price of that
-// byte stays behind.
-func (v survey) afterFee(s spend) (chain.Amount, error) {
-	fee := chain.Max(v.bandwidthFee(bandwidth(s.draft(0).encode())), chain.Units(1))
-	if s.amount.Cmp(fee) <= 0 {
-		return s.amount, fault.New(
+// amountAfterFee returns the amount of a TRX transfer that bears its own fee, in sun. The fee is that of the
+// reduced amount's size. Where a smaller fee would need the larger size again, the larger fee is kept. An
+// amount that does not exceed the fee is fault.State (insufficient_funds).
+func (q feeQuote) amountAfterFee(payment paymentParams) (chain.Amount, error) {
+	fee := chain.Max(q.bandwidthFee(bandwidthOf(payment.draft(0).encode())), chain.Units(1))
+	if payment.amount.Cmp(fee) <= 0 {
+		return payment.amount, fault.New(
 			fault.State, "insufficient_funds",
 			"the %s sun to send do not exceed the network fee of %s",
-			s.amount, fee,
+			payment.amount, fee,
 		)
 	}
 
-	smaller := s
+	reduced := payment
+	reduced.amount = payment.amount.Sub(fee)
 
-	smaller.amount = s.amount.Sub(fee)
-	if again := v.bandwidthFee(bandwidth(smaller.draft(0).encode())); again.Less(fee) && !again.IsZero() {
-		exact := smaller
+	lowerFee := q.bandwidthFee(bandwidthOf(reduced.draft(0).encode()))
+	if lowerFee.Less(fee) && !lowerFee.IsZero() {
+		exact := reduced
+		exact.amount = payment.amount.Sub(lowerFee)
 
-		exact.amount = s.amount.Sub(again)
-		if v.bandwidthFee(bandwidth(exact.draft(0).encode())) == again {
+		if q.bandwidthFee(bandwidthOf(exact.draft(0).encode())) == lowerFee {
 			return exact.amount, nil
 		}
 	}
 
-	return smaller.amount, nil
+	return reduced.amount, nil
 }
 
-// Assemble puts the signature in and computes the hash. The signature must have been made over
-// these bytes by the one key given, and the key be that of Order.From; else fault.Invalid
-// (signature_invalid).
+// Assemble returns the signed transaction with its hash. The signature must be one over these bytes by the
+// one key, and the key that of Order.From. Otherwise it is fault.Invalid (signature_invalid).
 func (d *Driver) Assemble(
 	order chain.Order,
 	unsigned chain.Unsigned,
 	keys []chain.PublicKey,
 	signatures [][]byte,
 ) (chain.Signed, error) {
-	t, ok := decodeTransaction(unsigned.Raw)
+	tx, ok := decodeTransaction(unsigned.Raw)
 	if !ok {
 		return chain.Signed{}, malformed("they are no transfer or call")
 	}
@@ -183,22 +193,9 @@ func (d *Driver) Assemble(
 		)
 	}
 
-	signer, err := d.DeriveAddress(keys[0])
+	signer, err := d.checkSigner(order, tx, keys[0])
 	if err != nil {
 		return chain.Signed{}, err
-	}
-
-	from, err := parseAddress(string(order.From.Address))
-	if err != nil {
-		return chain.Signed{}, err
-	}
-
-	if signer != canonical(from) || t.owner != from {
-		return chain.Signed{}, fault.New(
-			fault.Invalid, "signature_invalid",
-			"the key is that of %s and the transaction is sent from %s, the order from %s",
-			signer, canonical(t.owner), order.From.Address,
-		)
 	}
 
 	signature := append([]byte(nil), signatures[0]...)
@@ -206,9 +203,9 @@ func (d *Driver) Assemble(
 		signature[64] += recoveryOffset
 	}
 
-	raw := signed(unsigned.Raw, signature)
-	// Recovered as the network does it: from these bytes alone.
-	if _, _, sender, err := decodeSigned(raw); err != nil || sender != from {
+	// The network recovers the sender from these bytes alone.
+	raw := encodeSigned(unsigned.Raw, signature)
+	if _, _, sender, err := decodeSigned(raw); err != nil || sender != tx.owner {
 		return chain.Signed{}, fault.New(
 			fault.Invalid, "signature_invalid",
 			"the signature is not one of %s over this transaction",
@@ -216,7 +213,7 @@ func (d *Driver) Assemble(
 		)
 	}
 
-	expiration, ok := millis(t.expiration)
+	expiration, ok := millis(tx.expiration)
 	if !ok {
 		return chain.Signed{}, malformed("their expiration is beyond reason")
 	}
@@ -231,4 +228,27 @@ func (d *Driver) Assemble(
 		From:    signer,
 		ValidTo: expiration,
 	}, nil
+}
+
+// checkSigner returns the address of a key, which must be the sender of transaction and order.
+func (d *Driver) checkSigner(order chain.Order, tx *transaction, key chain.PublicKey) (chain.Address, error) {
+	signer, err := d.DeriveAddress(key)
+	if err != nil {
+		return "", err
+	}
+
+	from, err := parseAddress(string(order.From.Address))
+	if err != nil {
+		return "", err
+	}
+
+	if signer != canonical(from) || tx.owner != from {
+		return "", fault.New(
+			fault.Invalid, "signature_invalid",
+			"the key is that of %s and the transaction is sent from %s, the order from %s",
+			signer, canonical(tx.owner), order.From.Address,
+		)
+	}
+
+	return signer, nil
 }

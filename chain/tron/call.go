@@ -7,30 +7,32 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
+// callRequest is a request of triggerconstantcontract.
 type callRequest struct {
 	Owner    string `json:"owner_address"`
 	Contract string `json:"contract_address"`
 	Data     string `json:"data"`
 }
 
-// simulation is what a call would do at the state that the node was asked at.
-type simulation struct {
-	// reverted says that the contract refused the call, or that there is no such contract.
+// callResult is the result of a simulated call.
+type callResult struct {
+	// reverted means that the contract reverted, or does not exist.
 	reverted bool
 	result   []byte
-	energy   uint64
+	// energy is the energy that the call uses.
+	energy uint64
 }
 
-// maxEnergy bounds an energy figure that is believed.
+// maxEnergy bounds the energy that a node may report.
 const maxEnergy = 1 << 40
 
 // simulate runs a call without a transaction (triggerconstantcontract).
 func (e *endpoint) simulate(
 	ctx context.Context,
-	s side,
+	s service,
 	owner, contract address,
 	data []byte,
-) (simulation, error) {
+) (callResult, error) {
 	const method = "triggerconstantcontract"
 
 	var answer struct {
@@ -53,32 +55,32 @@ func (e *endpoint) simulate(
 		&answer,
 	)
 	if err != nil {
-		return simulation{}, err
+		return callResult{}, err
 	}
 
 	if answer.Result.Code == "CONTRACT_VALIDATE_ERROR" {
-		return simulation{reverted: true}, nil // there is no such contract
+		return callResult{reverted: true}, nil // there is no such contract
 	}
 
 	if !found || !answer.Result.Result || len(answer.Transaction.Ret) != 1 || answer.Energy < 0 ||
 		answer.Energy > maxEnergy {
-		return simulation{}, e.Garbled(
-			"%s: %s %s", method, e.Clean(answer.Result.Code), e.Clean(words(answer.Result.Message)),
+		return callResult{}, e.Garbled(
+			"%s: %s %s", method, e.Clean(answer.Result.Code), e.Clean(decodeMessage(answer.Result.Message)),
 		)
 	}
 
-	c := simulation{reverted: answer.Transaction.Ret[0].Ret == "FAILED", energy: uint64(answer.Energy)}
+	call := callResult{reverted: answer.Transaction.Ret[0].Ret == "FAILED", energy: uint64(answer.Energy)}
 	if len(answer.Constant) > 0 {
-		if c.result, err = hex.DecodeString(answer.Constant[0]); err != nil {
-			return simulation{}, e.Garbled("%s: a result that is no hex", method)
+		if call.result, err = hex.DecodeString(answer.Constant[0]); err != nil {
+			return callResult{}, e.Garbled("%s: a result that is no hex", method)
 		}
 	}
 
-	return c, nil
+	return call, nil
 }
 
-// words reads a message that nodes write as the hex of its text.
-func words(message string) string {
+// decodeMessage returns a message that nodes may write as the hex of its text.
+func decodeMessage(message string) string {
 	if text, err := hex.DecodeString(message); err == nil {
 		return string(text)
 	}
@@ -86,30 +88,30 @@ func words(message string) string {
 	return message
 }
 
-// number is the one uint256 that a view function returned; ok is false for anything else.
-func (c simulation) number() (chain.Amount, bool) {
-	if c.reverted || len(c.result) != 32 {
+// uint256 returns the one uint256 that a view function returned; ok is false for other results.
+func (r callResult) uint256() (chain.Amount, bool) {
+	if r.reverted || len(r.result) != 32 {
 		return chain.Amount{}, false
 	}
 
-	n, err := chain.AmountFromBytes(c.result)
+	n, err := chain.AmountFromBytes(r.result)
 
 	return n, err == nil
 }
 
-// word calls a view function that returns one uint256.
-func (e *endpoint) word(
+// callUint256 calls a view function that returns one uint256.
+func (e *endpoint) callUint256(
 	ctx context.Context,
-	s side,
+	s service,
 	owner, contract address,
 	data []byte,
 ) (chain.Amount, error) {
-	c, err := e.simulate(ctx, s, owner, contract, data)
+	call, err := e.simulate(ctx, s, owner, contract, data)
 	if err != nil {
 		return chain.Amount{}, err
 	}
 
-	n, ok := c.number()
+	n, ok := call.uint256()
 	if !ok {
 		return chain.Amount{}, e.Garbled(
 			"contract %s did not answer a number: is it the token it is configured as?",

@@ -13,55 +13,54 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Node is one full node, or one provider.
+// Node is a full node of one's own, or a provider.
 type Node struct {
-	// URL is the http or https address under which /wallet/… is served. It may hold a key: no error
-	// or log ever shows more of it than the host.
+	// URL is the http or https base URL of /wallet/…. Errors and logs show only its host.
 	URL string
-	// SolidityURL is where /walletsolidity/… is served; a node of one's own has another port for
-	// it. Defaults to URL.
+	// SolidityURL is the base URL of /walletsolidity/…, another port on a node of one's own. Defaults to URL.
 	SolidityURL string
-	// APIKey is sent as TRON-PRO-API-KEY, if set.
+	// APIKey is sent as TRON-PRO-API-KEY. Defaults to none.
 	APIKey string
 }
 
-// Config says which network to serve and over which nodes. Network and one node are required.
+// Config configures a driver. Network and one node are required.
 type Config struct {
-	// Network is one of this package's (Mainnet, Nile, Shasta, Private) or the caller's own. Its
-	// CAIP2 name holds the last 4 bytes of the genesis block's id, by which nodes of another
-	// network are told.
+	// Network is Mainnet, Nile, Shasta or Private, or the caller's own. Its CAIP2 name holds the last 4 bytes
+	// of the genesis block's id, which nodes are checked against.
 	Network chain.Network
-	// Nodes are asked in this order. One that fails or lags is passed over. Balances are read in
-	// several requests: a URL behind which several machines answer makes them fail more often,
-	// never wrong.
-	Nodes []Node
 	// Tokens are enabled beside the network's own assets. Symbol, Contract and Decimals are required.
 	Tokens []chain.Asset
-	// HTTPClient carries the requests; its Timeout is left alone. Defaults to one without proxy settings of
-	// its own and without redirects.
+
+	// Nodes are asked in this order; one that fails or lags is passed over. Balances take several requests:
+	// behind a load balancer they fail more often, but are never wrong.
+	Nodes []Node
+
+	// HTTPClient sends the requests; its Timeout is kept, redirects are never followed. Defaults to a client
+	// without proxy.
 	HTTPClient *http.Client
-	// Logger hears of failing nodes. Defaults to discarding.
+	// Logger receives node failures. Defaults to discarding.
 	Logger *slog.Logger
 	// Timeout bounds each HTTP request. Defaults to 20 seconds.
 	Timeout time.Duration
-	// Attempts is how often all nodes are tried before a call is fault.Unavailable. Defaults to 3.
+	// Attempts is the number of times that all nodes are tried before a call is fault.Unavailable. Defaults
+	// to 3.
 	Attempts int
-	// Concurrency is how many HTTP requests one node serves at a time. Defaults to 4.
+	// Concurrency is the number of concurrent HTTP requests per node. Defaults to 4.
 	Concurrency int
-	// MaxBlocks is the most blocks that one call of Blocks returns, 1 to 100. Defaults to 20.
+	// MaxBlocks is the largest number of blocks that one call of Blocks returns, 1 to 100. Defaults to 20.
 	MaxBlocks int
-	// MaxResponse is the largest response body that is read, in bytes. Defaults to 64 MiB.
+	// MaxResponse is the largest response body in bytes. Defaults to 64 MiB.
 	MaxResponse int64
-	// Validity is for how long after the newest block a transaction can be included, 1 minute to 23
-	// hours. What has not been included by then is made anew, about a minute later. Defaults to 5
-	// minutes.
+
+	// Validity is the time after the newest block in which a transaction can be included, 1 minute to 23
+	// hours. One that expires is rebuilt about a minute later. Defaults to 5 minutes.
 	Validity time.Duration
-	// Now is the clock that dates transactions. Defaults to time.Now.
+	// Now is the clock of transactions. Defaults to time.Now.
 	Now func() time.Time
 }
 
-// New checks the configuration and returns the driver; it does no I/O. Driver.Check asks the nodes.
-// A configuration that cannot work is fault.Invalid.
+// New returns the driver of a configuration, without I/O: Driver.Check asks the nodes. A configuration that
+// cannot work is fault.Invalid (config_invalid).
 func New(c Config) (*Driver, error) {
 	c = c.withDefaults()
 
@@ -77,7 +76,7 @@ func New(c Config) (*Driver, error) {
 		maxBlocks: c.MaxBlocks,
 		validity:  c.Validity,
 		now:       c.Now,
-		scanned:   newBlockCache(cachedBlocks),
+		blocks:    newBlockCache(blockCacheSize),
 	}
 
 	tokens, err := canonicalTokens(append(append([]chain.Asset{}, c.Network.Assets...), c.Tokens...))
@@ -106,15 +105,15 @@ func New(c Config) (*Driver, error) {
 		Network: d.network.Slug,
 		Log:     c.Logger,
 		Verify:  d.verify,
-		Reach:   reaches,
+		Reach:   checkHeight,
 	}
 	for _, n := range c.Nodes {
-		e, err := newEndpoint(n, c)
+		node, err := newEndpoint(n, c)
 		if err != nil {
 			return nil, err
 		}
 
-		d.nodes.Nodes = append(d.nodes.Nodes, e)
+		d.nodes.Nodes = append(d.nodes.Nodes, node)
 	}
 
 	return d, nil
@@ -137,11 +136,11 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// check returns the last 4 bytes of the genesis block's id, in hex.
+// check returns the last 4 bytes of the genesis block's id in hex, or fault.Invalid (config_invalid).
 func (c Config) check() (genesis string, err error) {
 	digits, ok := strings.CutPrefix(c.Network.CAIP2, "tron:0x")
 	switch {
-	case c.Network.Family != chain.Tron || !ok || !isHex(digits, 8):
+	case c.Network.Family != chain.Tron || !ok || !isLowerHex(digits, 8):
 		return "", invalidConfig(
 			"network %q is no Tron network whose CAIP2 name is tron:0x and 8 hexadecimal digits, in lower case",
 			c.Network.Slug,
@@ -166,6 +165,7 @@ func (c Config) check() (genesis string, err error) {
 	)
 }
 
+// canonicalTokens returns the assets with their contracts in canonical form.
 func canonicalTokens(assets []chain.Asset) ([]chain.Asset, error) {
 	seen := map[address]string{}
 
@@ -190,11 +190,11 @@ func canonicalTokens(assets []chain.Asset) ([]chain.Asset, error) {
 	return assets, nil
 }
 
-// checkURL returns the parsed URL of a node; its error never repeats the URL, which may hold a key.
+// checkURL returns the parsed URL of a node. Its error never shows the URL, which may hold a key.
 func checkURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
-	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.RawQuery != "" ||
-		u.Fragment != "" {
+	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" ||
+		(u.Scheme != "http" && u.Scheme != "https") {
 		return nil, invalidConfig("a node's URL is not of the form http(s)://host/path")
 	}
 

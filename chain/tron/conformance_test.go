@@ -33,7 +33,7 @@ func TestDriverOnTheFakeNode(t *testing.T) {
 				conformance.Lifter,
 				conformance.CheapPayments,
 				conformance.Mempool,     // a node hands its pool out one transaction at a time
-				conformance.Nonces,      // transactions are told apart by their time and reference block
+				conformance.Nonces,      // transactions differ by their time and reference block
 				conformance.Batcher,     // one destination at a time
 				conformance.Replacement, // and none displaces another
 				conformance.Pruning,     // only of blocks deep below the tip, see TestPrunedHeightStops

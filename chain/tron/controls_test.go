@@ -296,13 +296,13 @@ func (c *chainWithToken) Freeze(ctx context.Context, address chain.Address, _ ch
 }
 
 // Expire lets time pass until the transaction has run out, and makes blocks after that.
-func (c *chainWithToken) Expire(ctx context.Context, tx chain.Signed) error {
+func (c *chainWithToken) Expire(ctx context.Context, signed chain.Signed) error {
 	s, err := c.Control(ctx, "state", nil)
 	if err != nil {
 		return err
 	}
 
-	_, err = c.Control(ctx, "skip", map[string]any{"millis": tx.ValidTo.UnixMilli() - s.Time + 1000})
+	_, err = c.Control(ctx, "skip", map[string]any{"millis": signed.ValidTo.UnixMilli() - s.Time + 1000})
 
 	return err
 }

@@ -1,18 +1,18 @@
-// Package tron reads and writes Tron networks over the HTTP interface of a full node: one's own
-// java-tron, or a provider such as TronGrid.
+// Package tron is the chain driver of Tron networks, over the HTTP API of a full node: java-tron, or a provider
+// such as TronGrid.
 //
-// It implements chain.Driver, whole blocks with the movements of TRX and of the enabled TRC-20
-// tokens, look-up by hash, balances at a block, fees, building and sending of transfers, and the
-// steps of a release. There is no pool to read (a node hands it out one transaction at a time), no
-// nonce, and no replacement: a transaction carries an expiration, and only when a solidified block
-// is past it is the transaction proven dead.
+// It implements chain.Driver and the optional interfaces of an account network. It reads whole blocks with the
+// transfers of TRX and of the enabled TRC-20 tokens, transactions by hash, and balances at a block. It
+// estimates fees, builds and broadcasts transfers, and plans the steps of a release.
 //
-// A node is believed as little as possible. Transactions are read from their bytes, which must hash
-// to their id; receipts must cover every transaction of their block; an endpoint whose genesis
-// block is not the network's is never asked for anything. What cannot be checked is
-// fault.Unavailable, never a guess. Tron's block headers commit to no logs: that a node leaves one
-// out shows only in balances.
+// Tron has no nonce and no replacement. A transaction has an expiration, and it is proven dead only when a
+// solidified block is past it. The pool is not read, since nodes list it one transaction at a time.
 //
-// docs/tron.md says what was tested against what. chain/watch and chain/send use this package
-// through the interfaces of package chain alone.
+// Answers of nodes are verified. Transactions are decoded from their bytes, which must hash to their id, and
+// receipts must cover each transaction of a block. A node with another genesis block is not used. An answer
+// that cannot be verified is fault.Unavailable. Block headers do not commit to logs: only balances show an
+// omitted one.
+//
+// docs/tron.md lists what was tested against what. internal/follow and internal/txmgr use this package through
+// the interfaces of package chain alone.
 package tron

@@ -22,8 +22,8 @@ type Driver struct {
 	validity  time.Duration
 	now       func() time.Time
 
-	dated   atomic.Int64 // the timestamp that was given to a transaction last, in milliseconds
-	scanned *blockCache
+	lastTimestamp atomic.Int64 // of the last transaction built, in milliseconds since 1970
+	blocks        *blockCache
 }
 
 var _ interface {
@@ -39,30 +39,30 @@ var _ interface {
 	chain.Checker
 } = (*Driver)(nil)
 
-// Network describes the network, its assets complete with ids. The caller may keep and change it.
+// Network returns the network with the ids of its assets. The caller may keep and change it.
 func (d *Driver) Network() chain.Network {
-	n := d.network
-	n.Assets, n.Tiers = slices.Clone(n.Assets), slices.Clone(n.Tiers)
+	network := d.network
+	network.Assets, network.Tiers = slices.Clone(network.Assets), slices.Clone(network.Tiers)
 
-	return n
+	return network
 }
 
-// Check asks every node for its genesis block and every token for its decimals. Another genesis
-// block is fault.Stopped with code chain_id_mismatch, a token that is not there or counts
-// differently is fault.Stopped with code token_mismatch, a node without an answer is
-// fault.Unavailable.
+// Check verifies that every node serves the network and that every token has its decimals. It errors:
+//   - fault.Stopped (chain_id_mismatch): a node has another genesis block
+//   - fault.Stopped (token_mismatch): a token does not exist or has other decimals
+//   - fault.Unavailable: a node gives no answer
 func (d *Driver) Check(ctx context.Context) error {
-	for _, e := range d.nodes.Nodes {
-		if err := d.nodes.Vet(ctx, e); err != nil {
+	for _, node := range d.nodes.Nodes {
+		if err := d.nodes.Vet(ctx, node); err != nil {
 			return failover.Fault(d.network.Slug, err)
 		}
 
-		if _, err := e.newest(ctx, solidified); err != nil { // the second interface may be at another port
+		if _, err := node.latest(ctx, solidified); err != nil { // it may have another URL
 			return failover.Fault(d.network.Slug, err)
 		}
 
 		for contract, asset := range d.tokens {
-			if err := d.checkToken(ctx, e, contract, asset); err != nil {
+			if err := d.checkToken(ctx, node, contract, asset); err != nil {
 				return failover.Fault(d.network.Slug, err)
 			}
 		}
@@ -71,15 +71,45 @@ func (d *Driver) Check(ctx context.Context) error {
 	return nil
 }
 
-// timestamp dates a transaction in milliseconds, never twice the same within this process: equal
-// payments made at the same time are then different transactions.
+// timestamp returns the time of a new transaction in milliseconds since 1970, each time another one: equal
+// payments of the same time are then different transactions.
 func (d *Driver) timestamp() int64 {
 	for {
-		last := d.dated.Load()
+		last := d.lastTimestamp.Load()
 
 		next := max(d.now().UnixMilli(), last+1)
-		if d.dated.CompareAndSwap(last, next) {
+		if d.lastTimestamp.CompareAndSwap(last, next) {
 			return next
 		}
 	}
+}
+
+// verify checks that the endpoint has the network's genesis block.
+func (d *Driver) verify(ctx context.Context, node *endpoint) error {
+	var genesis blockJSON
+
+	found, err := node.post(ctx, full, "getblockbynum", numRequest{0}, &genesis)
+	if err != nil {
+		return err
+	}
+
+	if !found || !isLowerHex(genesis.BlockID, 64) {
+		return node.Garbled("getblockbynum: it does not say what its genesis block is")
+	}
+
+	if got := genesis.BlockID[56:]; got != d.genesis {
+		return &failover.Mismatch{
+			Host:  node.Host,
+			Shows: "serves the network tron:0x" + got,
+			Want:  "tron:0x" + d.genesis,
+		}
+	}
+
+	return nil
+}
+
+// ask runs f against one node after another until one answers, Config.Attempts times. Nodes below the height
+// minHeight are not asked.
+func (d *Driver) ask(ctx context.Context, minHeight uint64, f func(context.Context, *endpoint) error) error {
+	return d.nodes.Ask(ctx, d.attempts, minHeight, f)
 }

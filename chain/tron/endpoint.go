@@ -13,27 +13,31 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
 
-// side is one of a node's two interfaces.
-type side string
+// service is one of a node's two HTTP services.
+type service string
 
-// The sides: everything the node has taken in, its pool's effects included; and the state at its
+// The services: full serves the newest block, with the effects of the node's pool; solidified serves the
 // newest solidified block.
 const (
-	full       side = "/wallet/"
-	solidified side = "/walletsolidity/"
+	full       service = "/wallet/"
+	solidified service = "/walletsolidity/"
 )
+
+// refused is the failure kind of a node that answers with an error.
+const refused failover.Kind = "refused"
 
 // endpoint is one node.
 type endpoint struct {
 	failover.Node
-	urls    map[side]string
+	urls    map[service]string
 	apiKey  string
 	client  *http.Client
 	timeout time.Duration
-	limit   int64
+	limit   int64         // bytes of a response body
 	slots   chan struct{} // requests in flight
 }
 
+// newEndpoint returns the endpoint of a node. A URL of another form is fault.Invalid (config_invalid).
 func newEndpoint(n Node, c Config) (*endpoint, error) {
 	u, err := checkURL(n.URL)
 	if err != nil {
@@ -52,7 +56,7 @@ func newEndpoint(n Node, c Config) (*endpoint, error) {
 			Host:    u.Host,
 			Secrets: append(failover.SecretsOf(u, n.APIKey), failover.SecretsOf(s)...),
 		},
-		urls: map[side]string{
+		urls: map[service]string{
 			full:       strings.TrimRight(u.String(), "/") + string(full),
 			solidified: strings.TrimRight(s.String(), "/") + string(solidified),
 		},
@@ -64,10 +68,14 @@ func newEndpoint(n Node, c Config) (*endpoint, error) {
 	}, nil
 }
 
-// post makes one request and decodes the answer into v. It reports whether there was anything in
-// it: a node answers {} for what it does not have. An error is a *failover.Failure or that of the
-// context.
-func (e *endpoint) post(ctx context.Context, s side, method string, request, v any) (found bool, err error) {
+// post makes one request and decodes the answer into v. found is false for the answer {}, which nodes give
+// for what they do not have. An error is a *failover.Failure or that of the context.
+func (e *endpoint) post(
+	ctx context.Context,
+	s service,
+	method string,
+	request, v any,
+) (found bool, err error) {
 	select {
 	case e.slots <- struct{}{}:
 		defer func() { <-e.slots }()
@@ -75,7 +83,7 @@ func (e *endpoint) post(ctx context.Context, s side, method string, request, v a
 		return false, ctx.Err()
 	}
 
-	body, err := e.exchange(ctx, s, method, request)
+	body, err := e.do(ctx, s, method, request)
 	if err != nil {
 		if ctx.Err() != nil {
 			return false, ctx.Err()
@@ -88,7 +96,7 @@ func (e *endpoint) post(ctx context.Context, s side, method string, request, v a
 		return false, nil
 	}
 
-	if err := e.refused(method, body); err != nil {
+	if err := e.nodeError(method, body); err != nil {
 		return false, err
 	}
 
@@ -99,8 +107,8 @@ func (e *endpoint) post(ctx context.Context, s side, method string, request, v a
 	return true, nil
 }
 
-// exchange sends a request and returns the body of a good answer.
-func (e *endpoint) exchange(ctx context.Context, s side, method string, request any) ([]byte, error) {
+// do sends a request and returns the body of an answer with status 200.
+func (e *endpoint) do(ctx context.Context, s service, method string, request any) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
 
@@ -130,7 +138,7 @@ func (e *endpoint) exchange(ctx context.Context, s side, method string, request 
 	body, err := io.ReadAll(io.LimitReader(answer.Body, e.limit+1))
 	switch {
 	case answer.StatusCode != http.StatusOK:
-		return nil, e.status(method, answer, body)
+		return nil, e.httpError(method, answer, body)
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, e.Fail(failover.Unreachable, "%s: no whole answer within %s", method, e.timeout)
 	case err != nil:
@@ -142,9 +150,9 @@ func (e *endpoint) exchange(ctx context.Context, s side, method string, request 
 	return bytes.TrimSpace(body), nil
 }
 
-// status turns an HTTP status into a failure, and hears Retry-After. TronGrid answers 429, and 403
-// while it holds a key back for asking too often.
-func (e *endpoint) status(method string, answer *http.Response, body []byte) error {
+// httpError returns the failure for an HTTP status and notes Retry-After. TronGrid answers 429, and 403 while
+// it blocks a key for too many requests.
+func (e *endpoint) httpError(method string, answer *http.Response, body []byte) error {
 	kind := failover.Unreachable
 
 	switch answer.StatusCode {
@@ -157,12 +165,12 @@ func (e *endpoint) status(method string, answer *http.Response, body []byte) err
 	return e.Fail(kind, "%s: HTTP status %d %s", method, answer.StatusCode, e.Clean(string(body)))
 }
 
-// overloaded is what java-tron's own rate limiter says; it has no code for it. Source:
-// RateLimiterServlet, as the TRON documentation catalogues it (HTTP_RATE_LIMITED).
-const overloaded = "lack of computing resources"
+// overloadedMessage is the message of java-tron's rate limiter, which has no code. Source: java-tron,
+// RateLimiterServlet; TRON documentation, HTTP_RATE_LIMITED.
+const overloadedMessage = "lack of computing resources"
 
-// refused reads an error that came with status 200: {"Error": "<class> : <message>"}.
-func (e *endpoint) refused(method string, body []byte) error {
+// nodeError returns the error in an answer with status 200: {"Error": "<class> : <message>"}.
+func (e *endpoint) nodeError(method string, body []byte) error {
 	if len(body) == 0 || body[0] != '{' {
 		return nil
 	}
@@ -171,10 +179,10 @@ func (e *endpoint) refused(method string, body []byte) error {
 		Error *string `json:"Error"`
 	}
 	if err := json.Unmarshal(body, &answer); err != nil || answer.Error == nil {
-		return nil // what does not fit is found where the answer is decoded
+		return nil // other forms fail where the answer is decoded
 	}
 
-	if strings.Contains(*answer.Error, overloaded) {
+	if strings.Contains(*answer.Error, overloadedMessage) {
 		return e.Fail(failover.Throttled, "%s: %s", method, e.Clean(*answer.Error))
 	}
 

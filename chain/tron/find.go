@@ -8,8 +8,9 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Transaction looks a transaction up in chain and pool. Something that is no transaction hash is
-// fault.Invalid.
+// Transaction returns a transaction of the pool or of a canonical block. It errors:
+//   - fault.Invalid (tx_hash_invalid): the text is no transaction hash
+//   - fault.NotFound (transaction_unknown): neither pool nor chain has it
 func (d *Driver) Transaction(ctx context.Context, hash string) (chain.Found, error) {
 	id, err := parseTxID(hash)
 	if err != nil {
@@ -18,23 +19,23 @@ func (d *Driver) Transaction(ctx context.Context, hash string) (chain.Found, err
 
 	found := chain.Found{TxHash: hex.EncodeToString(id[:])}
 
-	err = d.ask(ctx, 0, func(ctx context.Context, e *endpoint) error {
-		s, err := e.sight(ctx, id)
+	err = d.ask(ctx, 0, func(ctx context.Context, node *endpoint) error {
+		lookup, err := node.lookUp(ctx, id)
 		switch {
 		case err != nil:
 			return err
-		case s.tx == nil:
+		case lookup.tx == nil:
 			return fault.New(
 				fault.NotFound, "transaction_unknown", "network %s has no transaction %s",
 				d.network.Slug, found.TxHash,
 			)
-		case s.info == nil:
-			found.Transfers = d.foreseen(*s.tx)
+		case lookup.info == nil:
+			found.Transfers = d.pendingTransfers(*lookup.tx)
 			return nil
 		}
 
-		found.Block, found.Failed = s.block, s.info.failed()
-		found.Transfers, _, err = d.moved(e, *s.tx, s.info)
+		found.Block, found.Failed = lookup.block, lookup.info.failed()
+		found.Transfers, _, err = d.transfersOf(node, *lookup.tx, lookup.info)
 
 		return err
 	})
@@ -45,55 +46,56 @@ func (d *Driver) Transaction(ctx context.Context, hash string) (chain.Found, err
 	return found, nil
 }
 
-// sighting is where one transaction was seen: nowhere (no tx), waiting (no info), or in a block.
-type sighting struct {
-	tx    *body
+// txLookup is a node's answer about a transaction: no tx where the node does not have it, no info while it is
+// pending.
+type txLookup struct {
+	tx    *blockTx
 	info  *infoJSON
 	block chain.Ref
 }
 
-// sight looks a transaction up at one endpoint. A receipt names no block id, so it counts only when
-// the canonical block of its height holds the transaction. Of a transaction that waits the node
-// shows the bytes and has no receipt: java-tron keeps it in the same store while it does.
-func (e *endpoint) sight(ctx context.Context, id [32]byte) (sighting, error) {
+// lookUp returns a transaction at one endpoint. A receipt names no block id, so it counts only when the
+// canonical block of its height has the transaction. A pending transaction has bytes and no receipt: java-tron
+// keeps it in the same store.
+func (e *endpoint) lookUp(ctx context.Context, id [32]byte) (txLookup, error) {
 	hash := hex.EncodeToString(id[:])
 
 	var info infoJSON
 
 	included, err := e.post(ctx, full, "gettransactioninfobyid", valueRequest{hash}, &info)
 	if err != nil {
-		return sighting{}, err
+		return txLookup{}, err
 	}
 
 	if included {
-		return e.sightIn(ctx, hash, &info)
+		return e.includedTx(ctx, hash, &info)
 	}
 
 	var tx txJSON
 
 	waiting, err := e.post(ctx, full, "gettransactionbyid", valueRequest{hash}, &tx)
 	if err != nil || !waiting {
-		return sighting{}, err
+		return txLookup{}, err
 	}
 
 	if tx.TxID != hash {
-		return sighting{}, e.Garbled("asked for transaction %s, it answered %s", hash, e.Clean(tx.TxID))
+		return txLookup{}, e.Garbled("asked for transaction %s, it answered %s", hash, e.Clean(tx.TxID))
 	}
 
-	b, err := tx.read(e)
+	parsed, err := tx.parse(e)
 
-	return sighting{tx: &b}, err
+	return txLookup{tx: &parsed}, err
 }
 
-// sightIn finds a transaction in the block that its receipt names.
-func (e *endpoint) sightIn(ctx context.Context, hash string, info *infoJSON) (sighting, error) {
+// includedTx returns a transaction from the block that its receipt names.
+func (e *endpoint) includedTx(ctx context.Context, hash string, info *infoJSON) (txLookup, error) {
 	if info.BlockNumber <= 0 {
-		return sighting{}, e.Garbled("the receipt of transaction %s names no block", hash)
+		return txLookup{}, e.Garbled("the receipt of transaction %s names no block", hash)
 	}
 
 	block, err := e.block(ctx, uint64(info.BlockNumber))
 	if err != nil {
-		return sighting{}, err
+		return txLookup{}, err
 	}
 
 	for k := range block.Transactions {
@@ -101,20 +103,20 @@ func (e *endpoint) sightIn(ctx context.Context, hash string, info *infoJSON) (si
 			continue
 		}
 
-		b, err := block.Transactions[k].read(e)
+		tx, err := block.Transactions[k].parse(e)
 		if err != nil {
-			return sighting{}, err
+			return txLookup{}, err
 		}
 
-		s := sighting{tx: &b, info: info}
-		if s.block, err = block.ref(e); err != nil {
-			return sighting{}, err
+		lookup := txLookup{tx: &tx, info: info}
+		if lookup.block, err = block.ref(e); err != nil {
+			return txLookup{}, err
 		}
 
-		return s, info.check(e, b, s.block.Height)
+		return lookup, info.check(e, tx, lookup.block.Height)
 	}
 
-	return sighting{}, e.Garbled(
+	return txLookup{}, e.Garbled(
 		"transaction %s is not in block %d, which its receipt names",
 		hash, info.BlockNumber,
 	)

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// FuzzAddress: whatever is an address is one address, in every spelling.
+// FuzzAddress: an address has one canonical form, in every spelling.
 func FuzzAddress(f *testing.F) {
 	d := testDriver(f)
 	for _, a := range readVectors(f).Addresses {
@@ -27,20 +27,18 @@ func FuzzAddress(f *testing.F) {
 			return
 		}
 
-		if again, err := d.ParseAddress(
-			string(got),
-		); err != nil || again != got || len(got) != 34 ||
-			got[0] != 'T' {
-			t.Errorf("%q is %q, which is %q, %v", s, got, again, err)
+		reread, err := d.ParseAddress(string(got))
+		if err != nil || reread != got || len(got) != 34 || got[0] != 'T' {
+			t.Errorf("%q is %q, which is %q, %v", s, got, reread, err)
 		}
 	})
 }
 
-// FuzzTransaction: bytes that are read are written again as the same transaction.
+// FuzzTransaction: bytes that are read are written reread as the same transaction.
 func FuzzTransaction(f *testing.F) {
 	for _, x := range readVectors(f).Transactions {
 		f.Add(unhex(f, x.Raw))
-		f.Add(signed(unhex(f, x.Raw), unhex(f, x.Signature)))
+		f.Add(encodeSigned(unhex(f, x.Raw), unhex(f, x.Signature)))
 	}
 
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -55,31 +53,29 @@ func FuzzTransaction(f *testing.F) {
 
 		raw := tx.encode()
 
-		again, ok := decodeTransaction(raw)
-		if !ok || again.owner != tx.owner || again.to != tx.to || again.amount != tx.amount ||
-			again.kind != tx.kind ||
-			!bytes.Equal(again.data, tx.data) ||
-			!bytes.Equal(again.memo, tx.memo) ||
-			again.expiration != tx.expiration ||
-			again.feeLimit != tx.feeLimit {
-			t.Errorf("%+v is written as %+v", tx, again)
+		reread, ok := decodeTransaction(raw)
+		if !ok || reread.owner != tx.owner || reread.to != tx.to || reread.amount != tx.amount ||
+			reread.kind != tx.kind ||
+			!bytes.Equal(reread.data, tx.data) ||
+			!bytes.Equal(reread.memo, tx.memo) ||
+			reread.expiration != tx.expiration ||
+			reread.feeLimit != tx.feeLimit {
+			t.Errorf("%+v is written as %+v", tx, reread)
 		}
 
-		if to, amount, ok := parseTransferInput(
-			tx.data,
-		); ok &&
-			!bytes.Equal(transferInput(to, amount)[16:], tx.data[16:]) {
+		to, amount, ok := parseTransferInput(tx.data)
+		if ok && !bytes.Equal(transferInput(to, amount)[16:], tx.data[16:]) {
 			t.Errorf("call %x is %s to %x", tx.data, amount, to)
 		}
 	})
 }
 
-// FuzzBlock feeds a node's answers through everything that a scan does with them.
+// FuzzBlock decodes answers of a node as readBlocks does.
 func FuzzBlock(f *testing.F) {
 	d := testDriver(f)
-	e := d.nodes.Nodes[0]
+	node := d.nodes.Nodes[0]
 	v := readVectors(f)
-	id, parent := "0000000000000007"+noTransactions[:48], "0000000000000006"+noTransactions[:48]
+	id, parent := "0000000000000007"+emptyTxRoot[:48], "0000000000000006"+emptyTxRoot[:48]
 
 	block := func(x vectorTx) string {
 		return `{"blockID":"` + id + `","block_header":{"raw_data":{"number":7,"txTrieRoot":"` + id +
@@ -92,8 +88,8 @@ func FuzzBlock(f *testing.F) {
 			[]byte(
 				`[{"id":"`+x.TxID+`","fee":5,"blockNumber":7,"receipt":{"result":"SUCCESS"},"log":[{`+
 					`"address":"a614f803b6fd780986a42c78ec9c7f77e6ded13c",`+
-					`"topics":["`+transferTopic+`","`+noTransactions+`","`+noTransactions+`"],"data":"`+
-					noTransactions[:63]+`1"}],`+
+					`"topics":["`+transferTopic+`","`+emptyTxRoot+`","`+emptyTxRoot+`"],"data":"`+
+					emptyTxRoot[:63]+`1"}],`+
 					`"internal_transactions":[{"caller_address":"`+nodeHex(
 					address{1},
 				)+`","transferTo_address":"`+nodeHex(
@@ -106,25 +102,25 @@ func FuzzBlock(f *testing.F) {
 	f.Add([]byte(`{}`), []byte(`[{}]`))
 	f.Fuzz(func(t *testing.T, rawBlock, rawInfos []byte) {
 		var (
-			b     blockJSON
+			block blockJSON
 			infos []infoJSON
 		)
-		if json.Unmarshal(rawBlock, &b) != nil || json.Unmarshal(rawInfos, &infos) != nil {
+		if json.Unmarshal(rawBlock, &block) != nil || json.Unmarshal(rawInfos, &infos) != nil {
 			return
 		}
 
-		ref, err := b.ref(e)
-		if err != nil || len(infos) != len(b.Transactions) {
+		ref, err := block.ref(node)
+		if err != nil || len(infos) != len(block.Transactions) {
 			return
 		}
 
-		for k := range b.Transactions {
-			tx, err := b.Transactions[k].read(e)
-			if err != nil || infos[k].check(e, tx, ref.Height) != nil {
+		for k := range block.Transactions {
+			tx, err := block.Transactions[k].parse(node)
+			if err != nil || infos[k].check(node, tx, ref.Height) != nil {
 				continue
 			}
 
-			transfers, flows, err := d.moved(e, tx, &infos[k])
+			transfers, changes, err := d.transfersOf(node, tx, &infos[k])
 			if err != nil {
 				continue
 			}
@@ -147,7 +143,8 @@ func FuzzBlock(f *testing.F) {
 			}
 
 			for _, who := range []address{{1}, {2}} {
-				if _, _, err := (holding{who, d.native}).moved([]*scannedBlock{{flows: flows}}); err != nil {
+				_, _, err := holding{who, d.native}.change([]*scannedBlock{{changes: changes}})
+				if err != nil {
 					t.Errorf("%v", err)
 				}
 			}

@@ -9,22 +9,22 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Head returns the newest block and the newest that is solidified. With several nodes, one that is
-// behind what was seen before is passed over while another is ahead.
+// Head returns the newest block and the newest solidified one. A node that is behind the highest tip seen is
+// passed over while another is not.
 func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
 	var best chain.Head
 
-	err := d.ask(ctx, 0, func(ctx context.Context, e *endpoint) error {
-		h, err := e.head(ctx)
+	err := d.ask(ctx, 0, func(ctx context.Context, node *endpoint) error {
+		head, err := node.head(ctx)
 		if err != nil {
 			return err
 		}
 
-		if best.Tip.IsZero() || h.Tip.Height > best.Tip.Height {
-			best = h
+		if best.Tip.IsZero() || head.Tip.Height > best.Tip.Height {
+			best = head
 		}
 
-		if h.Tip.Height < d.nodes.Seen.Load() {
+		if head.Tip.Height < d.nodes.Seen.Load() {
 			return failover.ErrLagging
 		}
 
@@ -43,14 +43,14 @@ func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
 	return best, nil
 }
 
-// head reads one endpoint's head. The solidified block is asked for first: it can only be older than the tip.
+// head returns one endpoint's head. The solidified block is read first, so that it is never above the tip.
 func (e *endpoint) head(ctx context.Context) (chain.Head, error) {
-	final, err := e.newest(ctx, solidified)
+	final, err := e.latest(ctx, solidified)
 	if err != nil {
 		return chain.Head{}, err
 	}
 
-	tip, err := e.newest(ctx, full)
+	tip, err := e.latest(ctx, full)
 	if err != nil {
 		return chain.Head{}, err
 	}
@@ -62,11 +62,11 @@ func (e *endpoint) head(ctx context.Context) (chain.Head, error) {
 	return chain.Head{Tip: tip, Final: final}, nil
 }
 
-// newest returns the newest block of one of the node's sides.
-func (e *endpoint) newest(ctx context.Context, s side) (chain.Ref, error) {
-	var b blockJSON
+// latest returns the newest block of one of the node's services.
+func (e *endpoint) latest(ctx context.Context, s service) (chain.Ref, error) {
+	var block blockJSON
 
-	found, err := e.post(ctx, s, "getnowblock", struct{}{}, &b)
+	found, err := e.post(ctx, s, "getnowblock", struct{}{}, &block)
 	if err != nil {
 		return chain.Ref{}, err
 	}
@@ -75,7 +75,7 @@ func (e *endpoint) newest(ctx context.Context, s side) (chain.Ref, error) {
 		return chain.Ref{}, e.Garbled("it has no newest block")
 	}
 
-	ref, err := b.ref(e)
+	ref, err := block.ref(e)
 	if err == nil && s == full {
 		e.SawTip(ref.Height)
 	}
@@ -83,12 +83,14 @@ func (e *endpoint) newest(ctx context.Context, s side) (chain.Ref, error) {
 	return ref, err
 }
 
-// RefAt returns the canonical block at a height.
+// RefAt returns the canonical block at a height. It errors:
+//   - fault.NotFound (block_unknown): the height is above the tip
+//   - fault.Stopped (node_pruned): every node has pruned it
 func (d *Driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 	var ref chain.Ref
 
-	err := d.ask(ctx, height, func(ctx context.Context, e *endpoint) (err error) {
-		ref, err = e.refAt(ctx, height)
+	err := d.ask(ctx, height, func(ctx context.Context, node *endpoint) (err error) {
+		ref, err = node.refAt(ctx, height)
 		return err
 	})
 	if err != nil {
@@ -98,43 +100,55 @@ func (d *Driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 	return ref, nil
 }
 
+// refAt returns the canonical block at a height at one endpoint.
 func (e *endpoint) refAt(ctx context.Context, height uint64) (chain.Ref, error) {
-	b, err := e.block(ctx, height)
+	block, err := e.block(ctx, height)
 	if err != nil {
 		return chain.Ref{}, err
 	}
 
-	return b.ref(e)
+	return block.ref(e)
 }
 
-// block reads the canonical block at a height.
+// block returns the canonical block at a height.
 func (e *endpoint) block(ctx context.Context, height uint64) (*blockJSON, error) {
-	var b blockJSON
+	var block blockJSON
 
-	found, err := e.post(ctx, full, "getblockbynum", numRequest{height}, &b)
+	found, err := e.post(ctx, full, "getblockbynum", numRequest{height}, &block)
 	if err != nil {
 		return nil, err
 	}
 
 	if !found {
-		return nil, e.absent(ctx, height)
+		return nil, e.missingBlock(ctx, height)
 	}
 
-	ref, err := b.ref(e)
+	ref, err := block.ref(e)
 	if err == nil && ref.Height != height {
 		err = e.Garbled("asked for block %d, it answered block %d", height, ref.Height)
 	}
 
-	return &b, err
+	return &block, err
 }
 
-// youngDepth is how far below the tip a block may be missing because the node is still taking it
-// in, or because another of a provider's nodes answered; deeper, it was thrown away.
+// checkHeight returns failover.ErrLagging when the endpoint's newest block is below a height.
+func checkHeight(ctx context.Context, node *endpoint, height uint64) error {
+	tip, err := node.latest(ctx, full)
+	if err == nil && tip.Height < height {
+		err = failover.ErrLagging
+	}
+
+	return err
+}
+
+// youngDepth is the number of blocks below the tip where a missing block may still arrive, or be at another
+// node of the provider. Deeper, it was pruned.
 const youngDepth = 128
 
-// absent says why the node does not have a block that it was asked for.
-func (e *endpoint) absent(ctx context.Context, height uint64) error {
-	if err := reaches(ctx, e, height); err != nil {
+// missingBlock returns the error for a block that the node does not have: failover.ErrLagging, ErrPruned or a
+// wrong answer.
+func (e *endpoint) missingBlock(ctx context.Context, height uint64) error {
+	if err := checkHeight(ctx, e, height); err != nil {
 		return err
 	}
 
@@ -145,7 +159,7 @@ func (e *endpoint) absent(ctx context.Context, height uint64) error {
 	return failover.ErrPruned
 }
 
-// aboveTip translates failover.ErrLagging for a height that no node has reached.
+// aboveTip returns fault.NotFound (block_unknown) for failover.ErrLagging, other errors as they are.
 func aboveTip(err error, height uint64) error {
 	if errors.Is(err, failover.ErrLagging) {
 		return fault.New(fault.NotFound, "block_unknown", "block %d is above the tip", height)

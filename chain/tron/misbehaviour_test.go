@@ -2,7 +2,7 @@
 
 package tron_test
 
-// What a node can get wrong: nothing is lost, nothing happens twice, and nothing is guessed.
+// Wrong answers of nodes: nothing is lost, nothing happens twice, and nothing is guessed.
 
 import (
 	"bytes"
@@ -29,23 +29,23 @@ type answer struct {
 	body   []byte
 }
 
-// liar stands before a node; change may alter what it answers, or answer in its place without asking (ask).
-type liar struct {
+// proxy forwards to a node. change, when set, alters an answer or gives its own without asking the node.
+type proxy struct {
 	*httptest.Server
 	requests atomic.Int64
 	change   atomic.Pointer[func(path string, ask func() answer) answer]
 }
 
-func (l *liar) lie(f func(path string, ask func() answer) answer) { l.change.Store(&f) }
+func (p *proxy) intercept(f func(path string, ask func() answer) answer) { p.change.Store(&f) }
 
-func (l *liar) tellTheTruth() { l.change.Store(nil) }
+func (p *proxy) passThrough() { p.change.Store(nil) }
 
-func lieFor(t *testing.T, n *testenv.TronNode) *liar {
+func newProxy(t *testing.T, n *testenv.TronNode) *proxy {
 	t.Helper()
 
-	l := new(liar)
-	l.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		l.requests.Add(1)
+	p := new(proxy)
+	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.requests.Add(1)
 
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -68,7 +68,7 @@ func lieFor(t *testing.T, n *testenv.TronNode) *liar {
 		}
 
 		var a answer
-		if f := l.change.Load(); f != nil {
+		if f := p.change.Load(); f != nil {
 			a = (*f)(r.URL.Path, ask)
 		} else {
 			a = ask()
@@ -81,15 +81,15 @@ func lieFor(t *testing.T, n *testenv.TronNode) *liar {
 		w.WriteHeader(a.status)
 		_, _ = w.Write(a.body)
 	}))
-	t.Cleanup(l.Close)
+	t.Cleanup(p.Close)
 
-	return l
+	return p
 }
 
 func ok(body string) answer { return answer{status: http.StatusOK, body: []byte(body)} }
 
-// through makes the driver talk to these servers, once each.
-func through(urls ...string) func(*tron.Config) {
+// viaNodes makes the driver use these servers, once each.
+func viaNodes(urls ...string) func(*tron.Config) {
 	return func(c *tron.Config) {
 		c.Nodes, c.Attempts = nil, 1
 		for _, u := range urls {
@@ -99,11 +99,11 @@ func through(urls ...string) func(*tron.Config) {
 }
 
 func TestThrottledNodeIsLeftAlone(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{})
-	l := lieFor(t, b.TronNode)
-	d := b.driver(t, through(l.URL, b.URL))
-	b.must(d.Check(t.Context()))
-	l.lie(func(string, func() answer) answer {
+	h := newHarness(t, testenv.TronOptions{})
+	p := newProxy(t, h.TronNode)
+	d := h.driver(t, viaNodes(p.URL, h.URL))
+	h.must(d.Check(t.Context()))
+	p.intercept(func(string, func() answer) answer {
 		return answer{status: http.StatusTooManyRequests, header: map[string]string{"Retry-After": "30"}}
 	})
 
@@ -113,12 +113,12 @@ func TestThrottledNodeIsLeftAlone(t *testing.T) {
 		}
 	}
 
-	asked := l.requests.Load()
-	if _, err := d.Head(t.Context()); err != nil || l.requests.Load() != asked {
-		t.Errorf("%d requests after the node asked to be left alone, %v", l.requests.Load()-asked, err)
+	asked := p.requests.Load()
+	if _, err := d.Head(t.Context()); err != nil || p.requests.Load() != asked {
+		t.Errorf("%d requests after the node asked to be left alone, %v", p.requests.Load()-asked, err)
 	}
 
-	alone := b.driver(t, through(l.URL))
+	alone := h.driver(t, viaNodes(p.URL))
 	_, err := alone.Head(t.Context())
 	wantFault(t, err, fault.Unavailable, "node_unavailable")
 
@@ -129,13 +129,13 @@ func TestThrottledNodeIsLeftAlone(t *testing.T) {
 
 // java-tron's own rate limiter answers with status 200.
 func TestOverloadedNodeIsAskedAgain(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{})
-	l := lieFor(t, b.TronNode)
-	d := b.driver(t, through(l.URL), func(c *tron.Config) { c.Attempts = 3 })
+	h := newHarness(t, testenv.TronOptions{})
+	p := newProxy(t, h.TronNode)
+	d := h.driver(t, viaNodes(p.URL), func(c *tron.Config) { c.Attempts = 3 })
 
 	var refusals atomic.Int64
 
-	l.lie(func(path string, ask func() answer) answer {
+	p.intercept(func(path string, ask func() answer) answer {
 		if refusals.Add(1) <= 2 {
 			return ok(`{"Error":"class java.lang.IllegalAccessException : lack of computing resources"}`)
 		}
@@ -176,18 +176,18 @@ func editList(a answer, f func(v []any) []any) answer {
 func blockIn(v map[string]any) map[string]any { return v["block"].([]any)[0].(map[string]any) }
 
 func TestLiesAboutABlockAreUnavailable(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{})
-	b.mine(2)
+	h := newHarness(t, testenv.TronOptions{})
+	h.mine(2)
 
-	to := b.stranger()
+	to := h.stranger()
 	for range 3 {
-		_, err := b.Pay(t.Context(), to, b.usdt, chain.Units(1_000_000))
-		b.must(err)
+		_, err := h.Pay(t.Context(), to, h.usdt, chain.Units(1_000_000))
+		h.must(err)
 	}
 
-	b.mine(1)
-	head, err := b.d.Head(t.Context())
-	b.must(err)
+	h.mine(1)
+	head, err := h.d.Head(t.Context())
+	h.must(err)
 
 	const list, infos = "/wallet/getblockbylimitnext", "/wallet/gettransactioninfobyblocknum"
 	for name, lie := range map[string]struct {
@@ -268,9 +268,9 @@ func TestLiesAboutABlockAreUnavailable(t *testing.T) {
 		"no block": {list, func(a answer) answer { return ok("{}") }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := lieFor(t, b.TronNode)
-			d := b.driver(t, through(l.URL))
-			l.lie(func(path string, ask func() answer) answer {
+			p := newProxy(t, h.TronNode)
+			d := h.driver(t, viaNodes(p.URL))
+			p.intercept(func(path string, ask func() answer) answer {
 				a := ask()
 				if path != lie.path {
 					return a
@@ -286,7 +286,7 @@ func TestLiesAboutABlockAreUnavailable(t *testing.T) {
 				t.Errorf("it returned %+v beside its error", blocks)
 			}
 
-			l.tellTheTruth()
+			p.passThrough()
 
 			blocks, err = d.Blocks(t.Context(), head.Tip.Height, head.Tip.Height)
 			if err != nil || len(blocks) != 1 || len(blocks[0].Transfers) != 3 {
@@ -298,17 +298,17 @@ func TestLiesAboutABlockAreUnavailable(t *testing.T) {
 
 // Receipts belong to their transactions by id, in whatever order a provider lists them.
 func TestReceiptsInAnyOrder(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{})
+	h := newHarness(t, testenv.TronOptions{})
 
-	to := b.stranger()
+	to := h.stranger()
 	for sum := range uint64(3) {
-		_, err := b.Pay(t.Context(), to, b.usdt, chain.Units(sum+1))
-		b.must(err)
+		_, err := h.Pay(t.Context(), to, h.usdt, chain.Units(sum+1))
+		h.must(err)
 	}
 
-	b.mine(1)
-	l := lieFor(t, b.TronNode)
-	l.lie(func(path string, ask func() answer) answer {
+	h.mine(1)
+	p := newProxy(t, h.TronNode)
+	p.intercept(func(path string, ask func() answer) answer {
 		a := ask()
 		if path == "/wallet/gettransactioninfobyblocknum" {
 			a = editList(a, func(v []any) []any { return []any{v[2], v[0], v[1]} })
@@ -316,27 +316,23 @@ func TestReceiptsInAnyOrder(t *testing.T) {
 
 		return a
 	})
-	blocks, err := b.driver(t, through(l.URL)).Blocks(t.Context(), 1, 1)
-	b.must(err)
+	blocks, err := h.driver(t, viaNodes(p.URL)).Blocks(t.Context(), 1, 1)
+	h.must(err)
 
-	if got, want := fmt.Sprint(
-		blocks[0].Transfers,
-	), fmt.Sprint(
-		b.newest().Transfers,
-	); got != want ||
-		len(blocks[0].Transfers) != 3 {
+	got, want := fmt.Sprint(blocks[0].Transfers), fmt.Sprint(h.latestBlock().Transfers)
+	if got != want || len(blocks[0].Transfers) != 3 {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
 
-// A list of blocks that breaks off, or does not link, ends before the break: the rest comes with
-// the next call.
+// A list of blocks that breaks off, or does not link, ends before the break. The next call returns the
+// others.
 func TestShortListIsAPrefix(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{})
-	b.mine(10)
-	l := lieFor(t, b.TronNode)
+	h := newHarness(t, testenv.TronOptions{})
+	h.mine(10)
+	p := newProxy(t, h.TronNode)
 
-	d := b.driver(t, through(l.URL))
+	d := h.driver(t, viaNodes(p.URL))
 	for name, f := range map[string]func(list []any) []any{
 		"cut": func(list []any) []any { return list[:4] },
 		"relinked": func(list []any) []any {
@@ -346,7 +342,7 @@ func TestShortListIsAPrefix(t *testing.T) {
 			return list
 		},
 	} {
-		l.lie(func(path string, ask func() answer) answer {
+		p.intercept(func(path string, ask func() answer) answer {
 			a := ask()
 			if path == "/wallet/getblockbylimitnext" {
 				a = edit(a, func(v map[string]any) { v["block"] = f(v["block"].([]any)) })
@@ -361,7 +357,7 @@ func TestShortListIsAPrefix(t *testing.T) {
 		}
 	}
 
-	l.lie(func(path string, ask func() answer) answer {
+	p.intercept(func(path string, ask func() answer) answer {
 		a := ask()
 		if path == "/wallet/getblockbylimitnext" {
 			a = edit(a, func(v map[string]any) {
@@ -378,15 +374,15 @@ func TestShortListIsAPrefix(t *testing.T) {
 	}
 }
 
-// frozen returns a lie: getnowblock as it is now, for ever, on both sides.
-func frozen(t *testing.T, b *bench) func(path string, ask func() answer) answer {
+// frozenTip returns an interceptor that repeats the current getnowblock of both services.
+func frozenTip(t *testing.T, h *harness) func(path string, ask func() answer) answer {
 	t.Helper()
 
 	old := map[string]answer{}
 
 	for _, path := range []string{"/wallet/getnowblock", "/walletsolidity/getnowblock"} {
 		var v json.RawMessage
-		b.must(b.Call(t.Context(), path, map[string]any{}, &v))
+		h.must(h.Call(t.Context(), path, map[string]any{}, &v))
 		old[path] = ok(string(v))
 	}
 
@@ -400,15 +396,15 @@ func frozen(t *testing.T, b *bench) func(path string, ask func() answer) answer 
 }
 
 func TestStaleNodeIsPassedOver(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{})
-	b.mine(5)
-	l := lieFor(t, b.TronNode)
-	stale := frozen(t, b)
-	b.mine(5)
-	d := b.driver(t, through(l.URL, b.URL))
+	h := newHarness(t, testenv.TronOptions{})
+	h.mine(5)
+	p := newProxy(t, h.TronNode)
+	stale := frozenTip(t, h)
+	h.mine(5)
+	d := h.driver(t, viaNodes(p.URL, h.URL))
 	fresh, err := d.Head(t.Context())
-	b.must(err)
-	l.lie(stale)
+	h.must(err)
+	p.intercept(stale)
 
 	again, err := d.Head(t.Context())
 	if err != nil || again.Tip.Height != fresh.Tip.Height {
@@ -418,31 +414,31 @@ func TestStaleNodeIsPassedOver(t *testing.T) {
 		)
 	}
 
-	other := b.driver(t, through(l.URL, b.URL))
+	other := h.driver(t, viaNodes(p.URL, h.URL))
 	if ref, err := other.RefAt(t.Context(), fresh.Tip.Height); err != nil || ref.Hash != fresh.Tip.Hash {
 		t.Errorf("the first node is not that far, and the second was not asked: %+v, %v", ref, err)
 	}
 
-	alone := b.driver(t, through(l.URL))
+	alone := h.driver(t, viaNodes(p.URL))
 	_, err = alone.RefAt(t.Context(), fresh.Tip.Height)
 	wantFault(t, err, fault.NotFound, "block_unknown")
 	_, err = alone.Balances(
-		t.Context(), fresh.Tip, []chain.Holding{{Address: b.stranger(), AssetID: b.native.ID}},
+		t.Context(), fresh.Tip, []chain.Holding{{Address: h.stranger(), AssetID: h.native.ID}},
 	)
 	wantFault(t, err, fault.Unavailable, "node_behind")
 }
 
 // The node takes the transaction, and its answer never comes.
 func TestBroadcastThatTimesOutAfterItWasTaken(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{})
-	from, to := b.wallet(100), b.wallet(1).Address
-	l := lieFor(t, b.TronNode)
-	d := b.driver(t, through(l.URL), func(c *tron.Config) { c.Timeout = 2 * time.Second })
-	b.must(d.Check(t.Context()))
-	tx := b.sign(b.order(from, b.native, to, 5_000_000))
+	h := newHarness(t, testenv.TronOptions{})
+	from, to := h.wallet(100), h.wallet(1).Address
+	p := newProxy(t, h.TronNode)
+	d := h.driver(t, viaNodes(p.URL), func(c *tron.Config) { c.Timeout = 2 * time.Second })
+	h.must(d.Check(t.Context()))
+	signed := h.sign(h.order(from, h.native, to, 5_000_000))
 	release := make(chan struct{})
 
-	l.lie(func(path string, ask func() answer) answer {
+	p.intercept(func(path string, ask func() answer) answer {
 		a := ask()
 
 		if path == "/wallet/broadcasthex" {
@@ -452,33 +448,33 @@ func TestBroadcastThatTimesOutAfterItWasTaken(t *testing.T) {
 		return a
 	})
 
-	err := d.Broadcast(t.Context(), tx)
+	err := d.Broadcast(t.Context(), signed)
 
 	close(release)
 	wantFault(t, err, fault.Unavailable, "node_unavailable")
-	l.tellTheTruth()
+	p.passThrough()
 
-	if st, err := d.Status(t.Context(), tx); err != nil || st.State != chain.TxPooled {
-		t.Errorf("the transaction that was taken is %+v, %v", st, err)
+	if status, err := d.Status(t.Context(), signed); err != nil || status.State != chain.TxPooled {
+		t.Errorf("the transaction that was taken is %+v, %v", status, err)
 	}
 
-	b.must(d.Broadcast(t.Context(), tx)) // the same bytes again
-	b.mine(1)
-	b.must(d.Broadcast(t.Context(), tx)) // and once more, from its block
-	b.mine(1)
+	h.must(d.Broadcast(t.Context(), signed)) // the same bytes again
+	h.mine(1)
+	h.must(d.Broadcast(t.Context(), signed)) // and once more, from its block
+	h.mine(1)
 
-	if got := b.balance(to, b.native); got != chain.Units(6_000_000) {
+	if got := h.balance(to, h.native); got != chain.Units(6_000_000) {
 		t.Errorf("the destination has %s after 1 and once 5 TRX", got)
 	}
 }
 
-// What nodes say of a broadcast, and what it proves.
+// The refusals of nodes, and what they prove.
 func TestRefusalsOfABroadcast(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{})
-	from, to := b.wallet(100), b.wallet(1).Address
-	l := lieFor(t, b.TronNode)
+	h := newHarness(t, testenv.TronOptions{})
+	from, to := h.wallet(100), h.wallet(1).Address
+	p := newProxy(t, h.TronNode)
 
-	d := b.driver(t, through(l.URL))
+	d := h.driver(t, viaNodes(p.URL))
 	for code, want := range map[string]struct {
 		word error
 		code string
@@ -497,10 +493,10 @@ func TestRefusalsOfABroadcast(t *testing.T) {
 		"BLOCK_UNSOLIDIFIED":              {fault.Unavailable, ""},
 		"OTHER_ERROR":                     {fault.Unavailable, ""},
 	} {
-		tx := b.sign(b.order(from, b.native, to, 1_000_000))
-		said := ok(`{"result":false,"code":"` + code + `","message":"no","txid":"` + tx.TxHash + `"}`)
+		signed := h.sign(h.order(from, h.native, to, 1_000_000))
+		said := ok(`{"result":false,"code":"` + code + `","message":"no","txid":"` + signed.TxHash + `"}`)
 
-		l.lie(func(path string, ask func() answer) answer {
+		p.intercept(func(path string, ask func() answer) answer {
 			if path == "/wallet/broadcasthex" {
 				return said
 			}
@@ -508,46 +504,43 @@ func TestRefusalsOfABroadcast(t *testing.T) {
 			return ask()
 		})
 
-		if wantFault(t, d.Broadcast(t.Context(), tx), want.word, want.code); t.Failed() {
+		if wantFault(t, d.Broadcast(t.Context(), signed), want.word, want.code); t.Failed() {
 			t.Fatal(code)
 		}
 		// The same words about a transaction that the node has are a yes.
-		b.must(b.d.Broadcast(t.Context(), tx))
+		h.must(h.d.Broadcast(t.Context(), signed))
 
-		if err := d.Broadcast(t.Context(), tx); err != nil {
+		if err := d.Broadcast(t.Context(), signed); err != nil {
 			t.Errorf("%s of a transaction that waits: %v", code, err)
 		}
 	}
 	// One node's no is not the network's.
-	tx := b.sign(b.order(from, b.native, to, 1_000_000))
-	both := b.driver(t, through(l.URL, b.URL))
-	b.must(both.Broadcast(t.Context(), tx))
+	signed := h.sign(h.order(from, h.native, to, 1_000_000))
+	both := h.driver(t, viaNodes(p.URL, h.URL))
+	h.must(both.Broadcast(t.Context(), signed))
 }
 
-// Money that is gone when the transaction is sent.
+// The money is gone when the transaction is sent.
 func TestUnfundedBroadcastIsInvalid(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{})
-	from, to := b.wallet(10), b.wallet(1).Address
-	one, two := b.sign(b.order(from, b.native, to, 7_000_000)), b.sign(b.order(from, b.native, to, 7_000_000))
-	b.include(one)
-	wantFault(t, b.d.Broadcast(t.Context(), two), fault.Invalid, "chain:insufficient_funds")
+	h := newHarness(t, testenv.TronOptions{})
+	from, to := h.wallet(10), h.wallet(1).Address
+	one, two := h.sign(h.order(from, h.native, to, 7_000_000)), h.sign(h.order(from, h.native, to, 7_000_000))
+	h.include(one)
+	wantFault(t, h.d.Broadcast(t.Context(), two), fault.Invalid, "chain:insufficient_funds")
 
-	if st, err := b.d.Status(t.Context(), two); err != nil || st.State != chain.TxUnknown {
-		t.Errorf("%+v, %v", st, err)
+	if status, err := h.d.Status(t.Context(), two); err != nil || status.State != chain.TxUnknown {
+		t.Errorf("%+v, %v", status, err)
 	}
 }
 
-// Death needs every node: one that does not answer may know better, and one that does know decides.
-func TestDeathNeedsEveryNode(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{SolidLag: 3})
-	from, to := b.wallet(100), b.wallet(1).Address
-	lost, kept := b.sign(
-		b.order(from, b.native, to, 1_000_000),
-	), b.sign(
-		b.order(from, b.native, to, 2_000_000),
-	)
-	b.include(kept)
-	l := lieFor(t, b.TronNode)
+// Expiry needs every node: one without an answer may have the transaction, and one that has it decides.
+func TestExpiryNeedsEveryNode(t *testing.T) {
+	h := newHarness(t, testenv.TronOptions{SolidLag: 3})
+	from, to := h.wallet(100), h.wallet(1).Address
+	lost := h.sign(h.order(from, h.native, to, 1_000_000))
+	kept := h.sign(h.order(from, h.native, to, 2_000_000))
+	h.include(kept)
+	p := newProxy(t, h.TronNode)
 	amnesia := func(path string, ask func() answer) answer {
 		if strings.Contains(path, "gettransaction") {
 			return ok("{}")
@@ -555,34 +548,32 @@ func TestDeathNeedsEveryNode(t *testing.T) {
 
 		return ask()
 	}
-	l.lie(amnesia)
-	d := b.driver(t, through(l.URL, b.URL))
-	b.must(b.Expire(t.Context(), lost))
-	b.mine(1)
+	p.intercept(amnesia)
+	d := h.driver(t, viaNodes(p.URL, h.URL))
+	h.must(h.Expire(t.Context(), lost))
+	h.mine(1)
 
-	if st, err := d.Status(t.Context(), lost); err != nil || st.State != chain.TxUnknown {
-		t.Errorf("before its expiration is solidified: %+v, %v", st, err)
+	if status, err := d.Status(t.Context(), lost); err != nil || status.State != chain.TxUnknown {
+		t.Errorf("before its expiration is solidified: %+v, %v", status, err)
 	}
 
-	b.mine(4)
+	h.mine(4)
 
-	if st, err := d.Status(
-		t.Context(), lost,
-	); err != nil || st.State != chain.TxDead ||
-		st.Death != chain.DeathExpired {
-		t.Errorf("what nobody knows is %+v, %v", st, err)
+	status, err := d.Status(t.Context(), lost)
+	if err != nil || status.State != chain.TxDead || status.Death != chain.DeathExpired {
+		t.Errorf("what nobody knows is %+v, %v", status, err)
 	}
 
-	if st, err := d.Status(t.Context(), kept); err != nil || st.State != chain.TxIncluded {
-		t.Errorf("what one node forgot is %+v, %v", st, err)
+	if status, err := d.Status(t.Context(), kept); err != nil || status.State != chain.TxIncluded {
+		t.Errorf("what one node forgot is %+v, %v", status, err)
 	}
 
-	l.lie(func(string, func() answer) answer { return answer{status: http.StatusBadGateway} })
+	p.intercept(func(string, func() answer) answer { return answer{status: http.StatusBadGateway} })
 
-	_, err := d.Status(t.Context(), lost)
+	_, err = d.Status(t.Context(), lost)
 	wantFault(t, err, fault.Unavailable, "")
 	// What is only in the solidified store is known too.
-	l.lie(func(path string, ask func() answer) answer {
+	p.intercept(func(path string, ask func() answer) answer {
 		if strings.HasPrefix(path, "/wallet/gettransaction") {
 			return ok("{}")
 		}
@@ -590,21 +581,20 @@ func TestDeathNeedsEveryNode(t *testing.T) {
 		return ask()
 	})
 
-	if st, err := b.driver(t, through(l.URL)).
-		Status(t.Context(), kept); err != nil ||
-		st.State != chain.TxUnknown {
-		t.Errorf("a transaction in the solidified store is %+v, %v", st, err)
+	status, err = h.driver(t, viaNodes(p.URL)).Status(t.Context(), kept)
+	if err != nil || status.State != chain.TxUnknown {
+		t.Errorf("a transaction in the solidified store is %+v, %v", status, err)
 	}
 }
 
 // A receipt whose block does not hold the transaction is no inclusion.
 func TestReceiptOfAnotherBranch(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{})
-	from, to := b.wallet(100), b.wallet(1).Address
-	tx := b.sign(b.order(from, b.native, to, 1_000_000))
-	b.include(tx)
-	l := lieFor(t, b.TronNode)
-	l.lie(func(path string, ask func() answer) answer {
+	h := newHarness(t, testenv.TronOptions{})
+	from, to := h.wallet(100), h.wallet(1).Address
+	signed := h.sign(h.order(from, h.native, to, 1_000_000))
+	h.include(signed)
+	p := newProxy(t, h.TronNode)
+	p.intercept(func(path string, ask func() answer) answer {
 		a := ask()
 		if path == "/wallet/gettransactioninfobyid" {
 			a = edit(a, func(v map[string]any) { v["blockNumber"] = 1 })
@@ -612,20 +602,20 @@ func TestReceiptOfAnotherBranch(t *testing.T) {
 
 		return a
 	})
-	d := b.driver(t, through(l.URL))
-	_, err := d.Status(t.Context(), tx)
+	d := h.driver(t, viaNodes(p.URL))
+	_, err := d.Status(t.Context(), signed)
 	wantFault(t, err, fault.Unavailable, "node_unavailable")
-	_, err = d.Transaction(t.Context(), tx.TxHash)
+	_, err = d.Transaction(t.Context(), signed.TxHash)
 	wantFault(t, err, fault.Unavailable, "node_unavailable")
 }
 
-// Prices that a node leaves out or makes up are not believed.
+// Prices that a node omits or makes up are not used.
 func TestPricesAreNotGuessed(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{})
-	from, to := b.wallet(100), b.stranger()
-	l := lieFor(t, b.TronNode)
+	h := newHarness(t, testenv.TronOptions{})
+	from, to := h.wallet(100), h.stranger()
+	p := newProxy(t, h.TronNode)
 
-	d := b.driver(t, through(l.URL))
+	d := h.driver(t, viaNodes(p.URL))
 	for name, lie := range map[string]struct{ path, body string }{
 		"no prices":        {"/wallet/getchainparameters", `{"chainParameter":[]}`},
 		"a negative price": {"/wallet/getchainparameters", `{"chainParameter":[{"key":"getEnergyFee","value":-1}]}`},
@@ -642,7 +632,7 @@ func TestPricesAreNotGuessed(t *testing.T) {
 			`{"address":"` + testenv.TronHex(string(from.Address)) + `","balance":-5}`,
 		},
 	} {
-		l.lie(func(path string, ask func() answer) answer {
+		p.intercept(func(path string, ask func() answer) answer {
 			if path == lie.path {
 				return ok(lie.body)
 			}
@@ -650,7 +640,7 @@ func TestPricesAreNotGuessed(t *testing.T) {
 			return ask()
 		})
 
-		_, err := d.EstimateFee(t.Context(), b.order(from, b.native, to, 5_000_000))
+		_, err := d.EstimateFee(t.Context(), h.order(from, h.native, to, 5_000_000))
 		if wantFault(t, err, fault.Unavailable, "node_unavailable"); t.Failed() {
 			t.Fatal(name)
 		}
@@ -659,7 +649,7 @@ func TestPricesAreNotGuessed(t *testing.T) {
 
 // The API key goes with every request, and neither it nor the key in a URL is ever shown.
 func TestKeysStayIn(t *testing.T) {
-	b := newBench(t, testenv.TronOptions{})
+	h := newHarness(t, testenv.TronOptions{})
 
 	const key, path = "0123456789-secret-api-key", "secret-in-the-path"
 
@@ -674,7 +664,7 @@ func TestKeysStayIn(t *testing.T) {
 	}))
 	defer server.Close()
 
-	d := b.driver(t, func(c *tron.Config) {
+	d := h.driver(t, func(c *tron.Config) {
 		c.Nodes, c.Attempts = []tron.Node{{URL: server.URL + "/" + path, APIKey: key}}, 1
 	})
 	_, err := d.Head(t.Context())

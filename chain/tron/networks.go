@@ -6,14 +6,13 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// The catalogue: networks as chain.Network values, with the coin and the stablecoins that are
-// certain. Change a copy to taste (drop assets, set Tiers) before it goes into Config.
+// The networks of this package, with TRX and USDT. Change fields of a copy (Assets, Tiers) before it goes into
+// Config.
 //
-// A payment confirms when its block is solidified: two thirds of the elected block producers have
-// built on it, which takes 19 blocks. The fall-back depth is one block more.
+// A payment confirms when its block is solidified: two thirds of the block producers have built on it, after
+// 19 blocks. Confirmations, used with RuleConfirmations, is one block more.
 //
-// The CAIP2 reference is the last 4 bytes of the genesis block's id. Source: ChainAgnostic
-// namespaces, tron/caip2.
+// CAIP2 holds the last 4 bytes of the genesis block's id. Source: ChainAgnostic namespaces, tron/caip2.
 var (
 	// Mainnet is Tron's main network.
 	Mainnet = chain.Network{
@@ -71,16 +70,15 @@ var (
 	}
 )
 
-// Contracts of tokens. Source: Tether's own list of supported protocols; the test network's is the
-// one that the TRON documentation calls Nile's TetherToken
-// (docs/api/http/smart-contract/getcontract.md, in hex).
+// Contracts of USDT. Source: Tether's list of supported protocols. Nile's is TetherToken in the TRON
+// documentation, docs/api/http/smart-contract/getcontract.md.
 const (
 	usdtMainnet chain.Address = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
 	usdtNile    chain.Address = "TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf"
 )
 
-// Private returns a network for a node of one's own: slug "tron-private", named by the id of its
-// genesis block in hex.
+// Private returns a network for a private node: slug "tron-private", named by the id of its genesis block in
+// hex.
 func Private(genesisID string, tokens ...chain.Asset) chain.Network {
 	reference := genesisID
 	if len(reference) > 8 {
@@ -101,6 +99,7 @@ func Private(genesisID string, tokens ...chain.Asset) chain.Network {
 	}
 }
 
+// trx returns the native asset with its least payment in sun.
 func trx(least string) chain.Asset {
 	return chain.Asset{
 		Symbol:    "TRX",
@@ -111,6 +110,7 @@ func trx(least string) chain.Asset {
 	}
 }
 
+// token returns a token with its least payment in base units.
 func token(symbol, name string, contract chain.Address, decimals uint8, least string) chain.Asset {
 	return chain.Asset{
 		Symbol:    symbol,

@@ -38,7 +38,7 @@ func publishedAnswer(t *testing.T, path string, v any) {
 // What this package reads of answers is what real nodes write.
 func TestPublishedAnswersAreRead(t *testing.T) {
 	d := testDriver(t)
-	e := d.nodes.Nodes[0]
+	node := d.nodes.Nodes[0]
 
 	var block blockJSON
 	publishedAnswer(t, "/wallet/getnowblock", &block)
@@ -48,7 +48,7 @@ func TestPublishedAnswersAreRead(t *testing.T) {
 		Hash:   "0000000003fe266bf6b6d392f654dc2e5011601546ed04623d9fcc4e9d439a25",
 		Time:   time.UnixMilli(1777445307000).UTC(),
 	}
-	if ref, err := block.ref(e); err != nil || ref != want || block.Header.Raw.TxRoot == noTransactions {
+	if ref, err := block.ref(node); err != nil || ref != want || block.Header.Raw.TxRoot == emptyTxRoot {
 		t.Errorf("%+v, %v", ref, err)
 	}
 
@@ -67,21 +67,17 @@ func TestPublishedAnswersAreRead(t *testing.T) {
 		t.Errorf("%+v", info)
 	}
 
-	if a, ok := logAddress(
-		info.Logs[0].Address,
-	); !ok ||
+	if a, ok := logAddress(info.Logs[0].Address); !ok ||
 		nodeHex(a) != "419ff8fc48fb114ccd5bbdc24a86f0c73082f08825" {
 		t.Errorf("the log's address %s", info.Logs[0].Address)
 	}
 
-	if a, ok := addressTopic(
-		info.Logs[0].Topics[1],
-	); !ok ||
+	if a, ok := addressTopic(info.Logs[0].Topics[1]); !ok ||
 		nodeHex(a) != "41dd791d6b49e190062d650e6a23c575510d35f2f9" {
 		t.Errorf("the log's topic %s", info.Logs[0].Topics[1])
 	}
 	// a call without coin
-	if _, _, _, moved, err := info.Internal[0].transfer(e, info.ID); moved || err != nil {
+	if _, _, _, moved, err := info.Internal[0].transfer(node, info.ID); moved || err != nil {
 		t.Errorf("internal transaction %+v moved coin, %v", info.Internal[0], err)
 	}
 
@@ -90,11 +86,11 @@ func TestPublishedAnswersAreRead(t *testing.T) {
 	}
 	publishedAnswer(t, "/wallet/triggerconstantcontract", &call)
 
-	b, err := call.Transaction.read(e)
-	if err != nil || b.tx == nil || b.tx.kind != triggerContract ||
-		nodeHex(b.tx.to) != "41eca9bc828a3005b9a3b909f2cc5c2a54794de05f" ||
-		b.tx.expiration != 1777447218000 {
-		t.Errorf("%+v, %v", b.tx, err)
+	tx, err := call.Transaction.parse(node)
+	if err != nil || tx.tx == nil || tx.tx.kind != triggerContract ||
+		nodeHex(tx.tx.to) != "41eca9bc828a3005b9a3b909f2cc5c2a54794de05f" ||
+		tx.tx.expiration != 1777447218000 {
+		t.Errorf("%+v, %v", tx.tx, err)
 	}
 
 	nile, err := New(Config{Network: Nile, Nodes: []Node{{URL: "http://127.0.0.1:1"}}})
@@ -102,7 +98,7 @@ func TestPublishedAnswersAreRead(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if usdt, _ := nile.network.Asset("USDT"); string(canonical(b.tx.to)) != string(usdt.Contract) {
-		t.Errorf("Nile's USDT is %s, the documentation's TetherToken %s", usdt.Contract, canonical(b.tx.to))
+	if usdt, _ := nile.network.Asset("USDT"); string(canonical(tx.tx.to)) != string(usdt.Contract) {
+		t.Errorf("Nile's USDT is %s, the documentation's TetherToken %s", usdt.Contract, canonical(tx.tx.to))
 	}
 }

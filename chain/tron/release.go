@@ -9,38 +9,36 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// PlanRelease plans the steps that are still to be done.
+// PlanRelease returns the remaining steps of a release.
 //
-// A native deposit pays for itself: a transaction with the platform fee when there is one, then a
-// sweep of all that is left of the deposit. A token deposit is paid for by the master wallet: the
-// TRX that the deposit address lacks, the platform fee, then the tokens. What energy costs is
-// simulated, so that the sum of the steps' fees is what the release burns, the activation of the
-// deposit's account by its first TRX included. Other money at the address, which may be somebody's
-// deposit, is never counted on: a native release moves Amount less Spent, a token release has
-// Residue for its fee.
+// A native deposit pays its own fees: first the platform fee, if any, then a sweep of the remainder. For a
+// token deposit the master wallet pays: it tops up the TRX that the deposit address lacks, pays the platform
+// fee, and then the tokens are swept. Energy is simulated, so that the sum of the steps' fees is the burn of
+// the release, the activation of the deposit's account included.
 //
-// Beyond what chain.Sweeper says, an address that holds less than its deposits explain is
-// fault.State with code funds_missing.
-func (d *Driver) PlanRelease(ctx context.Context, r chain.Release) ([]chain.ReleaseStep, error) {
-	if slices.Contains(r.Done, chain.StepSweep) {
+// Other money at the address may be another deposit and is not used. A native release moves Amount less
+// Spent; a token release has Residue for its fee. Beside the errors of chain.Sweeper, an address that holds
+// less than its deposits is fault.State (funds_missing).
+func (d *Driver) PlanRelease(ctx context.Context, release chain.Release) ([]chain.ReleaseStep, error) {
+	if slices.Contains(release.Done, chain.StepSweep) {
 		return nil, nil
 	}
 
-	asset, ok := d.network.AssetByID(r.Asset.ID)
+	asset, ok := d.network.AssetByID(release.Asset.ID)
 	if !ok {
 		return nil, fault.New(
 			fault.Invalid, "not_releasable", "network %s has no asset with id %q",
-			d.network.Slug, r.Asset.ID,
+			d.network.Slug, release.Asset.ID,
 		)
 	}
 
 	var steps []chain.ReleaseStep
 
-	err := d.ask(ctx, 0, func(ctx context.Context, e *endpoint) (err error) {
+	err := d.ask(ctx, 0, func(ctx context.Context, node *endpoint) (err error) {
 		if asset.Kind == chain.Native {
-			steps, err = d.planNative(ctx, e, r)
+			steps, err = d.planNative(ctx, node, release)
 		} else {
-			steps, err = d.planToken(ctx, e, r, asset)
+			steps, err = d.planToken(ctx, node, release, asset)
 		}
 
 		return err
@@ -52,15 +50,20 @@ func (d *Driver) PlanRelease(ctx context.Context, r chain.Release) ([]chain.Rele
 	return steps, nil
 }
 
-func (d *Driver) planNative(ctx context.Context, e *endpoint, r chain.Release) ([]chain.ReleaseStep, error) {
-	left := r.Amount.SubFloor(r.Spent)
+// planNative returns the steps of a native release.
+func (d *Driver) planNative(
+	ctx context.Context,
+	node *endpoint,
+	release chain.Release,
+) ([]chain.ReleaseStep, error) {
+	left := release.Amount.SubFloor(release.Spent)
 	if left.IsZero() {
-		return nil, uneconomic(r)
+		return nil, uneconomic(release)
 	}
 
-	sweep, err := d.plan(ctx, e, r, chain.StepSweep, chain.Order{
-		From:        r.Deposit,
-		Outputs:     []chain.Output{{To: r.Master.Address, AssetID: d.native.ID, Amount: left}},
+	sweep, err := d.planStep(ctx, node, release, chain.StepSweep, chain.Order{
+		From:        release.Deposit,
+		Outputs:     []chain.Output{{To: release.Master.Address, AssetID: d.native.ID, Amount: left}},
 		SubtractFee: true,
 	})
 	if err != nil {
@@ -69,27 +72,29 @@ func (d *Driver) planNative(ctx context.Context, e *endpoint, r chain.Release) (
 
 	var steps []chain.ReleaseStep
 
-	if !r.Fee.IsZero() && !slices.Contains(r.Done, chain.StepFee) {
-		fee, err := d.plan(ctx, e, r, chain.StepFee, chain.Order{
-			From:    r.Deposit,
-			Outputs: []chain.Output{{To: r.FeeAddress, AssetID: d.native.ID, Amount: chain.Min(r.Fee, left)}},
+	if !release.Fee.IsZero() && !slices.Contains(release.Done, chain.StepFee) {
+		fee, err := d.planStep(ctx, node, release, chain.StepFee, chain.Order{
+			From: release.Deposit,
+			Outputs: []chain.Output{
+				{To: release.FeeAddress, AssetID: d.native.ID, Amount: chain.Min(release.Fee, left)},
+			},
 		})
 		if err != nil {
 			return nil, err
 		}
-		// What the fee step may cost at most is kept from the sweep; planned again after it, the
-		// sweep gets the rest.
-		if left.SubFloor(r.Fee).Cmp(fee.Order.MaxFee) <= 0 {
-			return nil, uneconomic(r)
+
+		// The fee step's MaxFee is deducted from the sweep. The plan after the fee step adds what is not burnt.
+		if left.SubFloor(release.Fee).Cmp(fee.Order.MaxFee) <= 0 {
+			return nil, uneconomic(release)
 		}
 
-		fee.PaysFee = r.Fee
-		left = left.Sub(r.Fee).Sub(fee.Order.MaxFee)
+		fee.PaysFee = release.Fee
+		left = left.Sub(release.Fee).Sub(fee.Order.MaxFee)
 		steps = append(steps, fee)
 	}
 
 	if left.Cmp(sweep.Order.MaxFee) <= 0 {
-		return nil, uneconomic(r)
+		return nil, uneconomic(release)
 	}
 
 	sweep.Order.Outputs[0].Amount = left
@@ -97,15 +102,16 @@ func (d *Driver) planNative(ctx context.Context, e *endpoint, r chain.Release) (
 	return append(steps, sweep), nil
 }
 
+// planToken returns the steps of a token release.
 func (d *Driver) planToken(
 	ctx context.Context,
-	e *endpoint,
-	r chain.Release,
+	node *endpoint,
+	release chain.Release,
 	asset chain.Asset,
 ) ([]chain.ReleaseStep, error) {
-	sweep, err := d.plan(ctx, e, r, chain.StepSweep, chain.Order{
-		From:    r.Deposit,
-		Outputs: []chain.Output{{To: r.Master.Address, AssetID: asset.ID, Amount: r.Amount}},
+	sweep, err := d.planStep(ctx, node, release, chain.StepSweep, chain.Order{
+		From:    release.Deposit,
+		Outputs: []chain.Output{{To: release.Master.Address, AssetID: asset.ID, Amount: release.Amount}},
 	})
 	if err != nil {
 		return nil, err
@@ -113,19 +119,18 @@ func (d *Driver) planToken(
 
 	var steps []chain.ReleaseStep
 
-	coin, err := d.coinAt(ctx, e, r)
+	coin, err := d.spendableTRX(ctx, node, release)
 	if err != nil {
 		return nil, err
 	}
 
-	toppedUp := slices.Contains(r.Done, chain.StepTopUp)
-	if missing := sweep.Order.MaxFee.SubFloor(
-		coin,
-	); !missing.IsZero() &&
-		(!toppedUp || coin.Less(sweep.NetworkFee)) {
-		step, err := d.plan(ctx, e, r, chain.StepTopUp, chain.Order{
-			From:    r.Master,
-			Outputs: []chain.Output{{To: r.Deposit.Address, AssetID: d.native.ID, Amount: missing}},
+	toppedUp := slices.Contains(release.Done, chain.StepTopUp)
+	missing := sweep.Order.MaxFee.SubFloor(coin)
+
+	if !missing.IsZero() && (!toppedUp || coin.Less(sweep.NetworkFee)) {
+		step, err := d.planStep(ctx, node, release, chain.StepTopUp, chain.Order{
+			From:    release.Master,
+			Outputs: []chain.Output{{To: release.Deposit.Address, AssetID: d.native.ID, Amount: missing}},
 		})
 		if err != nil {
 			return nil, err
@@ -134,85 +139,90 @@ func (d *Driver) planToken(
 		steps = append(steps, step)
 	}
 
-	if !r.Fee.IsZero() && !slices.Contains(r.Done, chain.StepFee) {
-		step, err := d.plan(ctx, e, r, chain.StepFee, chain.Order{
-			From:    r.Master,
-			Outputs: []chain.Output{{To: r.FeeAddress, AssetID: d.native.ID, Amount: r.Fee}},
+	if !release.Fee.IsZero() && !slices.Contains(release.Done, chain.StepFee) {
+		step, err := d.planStep(ctx, node, release, chain.StepFee, chain.Order{
+			From:    release.Master,
+			Outputs: []chain.Output{{To: release.FeeAddress, AssetID: d.native.ID, Amount: release.Fee}},
 		})
 		if err != nil {
 			return nil, err
 		}
 
-		step.PaysFee = r.Fee
+		step.PaysFee = release.Fee
 		steps = append(steps, step)
 	}
 
 	return append(steps, sweep), nil
 }
 
-// coinAt is the TRX that a token sweep may burn: the residue, as far as it is really there; after a
-// top-up, which no deposit explains either, all that the address holds.
-func (d *Driver) coinAt(ctx context.Context, e *endpoint, r chain.Release) (chain.Amount, error) {
-	deposit, err := parseAddress(string(r.Deposit.Address))
+// spendableTRX returns the sun that a token sweep may burn: the residue as far as the address holds it, or
+// after a top-up the whole balance.
+func (d *Driver) spendableTRX(
+	ctx context.Context,
+	node *endpoint,
+	release chain.Release,
+) (chain.Amount, error) {
+	deposit, err := parseAddress(string(release.Deposit.Address))
 	if err != nil {
 		return chain.Amount{}, err
 	}
 
-	a, err := e.account(ctx, full, deposit)
-	if err != nil || slices.Contains(r.Done, chain.StepTopUp) {
-		return a.balance, err
+	account, err := node.account(ctx, full, deposit)
+	if err != nil || slices.Contains(release.Done, chain.StepTopUp) {
+		return account.balance, err
 	}
 
-	return chain.Min(a.balance, r.Residue), nil
+	return chain.Min(account.balance, release.Residue), nil
 }
 
-// plan completes a step with what it will cost and may cost at most.
-func (d *Driver) plan(
+// planStep returns a step with its expected and its largest fee.
+func (d *Driver) planStep(
 	ctx context.Context,
-	e *endpoint,
-	r chain.Release,
+	node *endpoint,
+	release chain.Release,
 	kind chain.StepKind,
 	order chain.Order,
 ) (chain.ReleaseStep, error) {
 	step := chain.ReleaseStep{Kind: kind, Order: order}
 
-	s, err := d.spendOf(order)
+	payment, err := d.paymentOf(order)
 	if err != nil {
-		return step, notReleasable(err, r, kind)
+		return step, notReleasable(err, release, kind)
 	}
-	// planned also while the master wallet cannot pay for it yet
-	s.later = order.From.Address == r.Master.Address
 
-	v, err := d.survey(ctx, e, s)
+	// Steps of the master wallet are planned before it is funded.
+	payment.fundedLater = order.From.Address == release.Master.Address
+
+	quote, err := d.quote(ctx, node, payment)
 	switch {
 	case errors.Is(err, fault.Invalid):
-		return step, notReleasable(err, r, kind)
+		return step, notReleasable(err, release, kind)
 	case errors.Is(err, fault.State):
 		return step, fault.New(
 			fault.State, "funds_missing",
 			"%s holds %s base units of %s, less than its deposits of %s explain after %s were spent",
-			r.Deposit.Address, v.held, r.Asset.Symbol, r.Amount, r.Spent,
+			release.Deposit.Address, quote.assetBalance, release.Asset.Symbol, release.Amount, release.Spent,
 		)
 	case err != nil:
 		return step, err
 	}
 
-	step.NetworkFee, step.Order.MaxFee = v.cost(s)
+	step.NetworkFee, step.Order.MaxFee = quote.fees(payment)
 
 	return step, nil
 }
 
-func notReleasable(cause error, r chain.Release, kind chain.StepKind) error {
+func notReleasable(cause error, release chain.Release, kind chain.StepKind) error {
 	return fault.Wrap(
 		cause, fault.Invalid, "not_releasable", "the %s of a release from %s cannot be made",
-		kind, r.Deposit.Address,
+		kind, release.Deposit.Address,
 	)
 }
 
-func uneconomic(r chain.Release) error {
+func uneconomic(release chain.Release) error {
 	return fault.New(
 		fault.State, "uneconomic",
 		"the deposit of %s base units at %s does not cover the fees of its release",
-		r.Amount, r.Deposit.Address,
+		release.Amount, release.Deposit.Address,
 	)
 }

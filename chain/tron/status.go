@@ -8,82 +8,79 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
 
-// Status looks one attempt up.
+// Status returns the state of a transaction of ours.
 //
-// Dead (expired) takes a proof: a solidified block at or after the transaction's expiration, and
-// afterwards no configured node that knows the transaction, neither among everything it has nor
-// among what is solidified. A block takes a transaction only while the block before it is older
-// than the expiration, so that no later block can hold it. All nodes have to say so, since one may
-// have thrown old transactions away, and a wrong proof of death would be paid twice; one that does
-// not answer makes the call fault.Unavailable.
-func (d *Driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
-	id, err := parseTxID(tx.TxHash)
+// A transaction is dead (expired) when a solidified block is at or past its expiration and afterwards no
+// configured node has it, in its pool, chain or solidified store. A block includes only transactions that
+// expire after its parent, so no later block can include it. All nodes must agree, since one may have pruned:
+// a wrong proof would pay twice. A node without an answer makes the call fault.Unavailable.
+func (d *Driver) Status(ctx context.Context, signed chain.Signed) (chain.TxStatus, error) {
+	id, err := parseTxID(signed.TxHash)
 	if err != nil {
 		return chain.TxStatus{}, err
 	}
 
 	var status chain.TxStatus
 
-	over := false
+	expired := false
 
-	err = d.ask(ctx, 0, func(ctx context.Context, e *endpoint) (err error) {
-		status, over, err = d.statusAt(ctx, e, id, tx)
+	err = d.ask(ctx, 0, func(ctx context.Context, node *endpoint) (err error) {
+		status, expired, err = d.statusAt(ctx, node, id, signed)
 		return err
 	})
 	if err != nil {
 		return chain.TxStatus{}, err
 	}
 
-	if !over {
+	if !expired {
 		return status, nil
 	}
 
-	for _, e := range d.nodes.Nodes {
-		if err := d.nodes.Vet(ctx, e); err != nil {
+	for _, node := range d.nodes.Nodes {
+		if err := d.nodes.Vet(ctx, node); err != nil {
 			return chain.TxStatus{}, failover.Fault(d.network.Slug, err)
 		}
 
-		again, over, err := d.statusAt(ctx, e, id, tx)
+		current, expired, err := d.statusAt(ctx, node, id, signed)
 		if err != nil {
 			return chain.TxStatus{}, failover.Fault(d.network.Slug, err)
 		}
 
-		if !over {
-			return again, nil
+		if !expired {
+			return current, nil
 		}
 	}
 
 	return chain.TxStatus{State: chain.TxDead, Death: chain.DeathExpired}, nil
 }
 
-// statusAt is one node's view. over says that a solidified block of it is past the expiration and
-// that it does not know the transaction. The solidified block is read before the transaction is
-// looked up.
+// statusAt returns the state at one node. expired means that a solidified block of it is past the expiration
+// and that it does not have the transaction. The solidified block is read before the transaction.
 func (d *Driver) statusAt(
 	ctx context.Context,
-	e *endpoint,
+	node *endpoint,
 	id [32]byte,
-	tx chain.Signed,
-) (status chain.TxStatus, over bool, err error) {
-	head, err := e.head(ctx)
+	signed chain.Signed,
+) (status chain.TxStatus, expired bool, err error) {
+	head, err := node.head(ctx)
 	if err != nil {
 		return status, false, err
 	}
 
-	s, err := e.sight(ctx, id)
+	lookup, err := node.lookUp(ctx, id)
 	switch {
 	case err != nil:
 		return status, false, err
-	case s.tx == nil:
+	case lookup.tx == nil:
 		unknown := chain.TxStatus{State: chain.TxUnknown}
-		if tx.ValidTo.IsZero() || head.Final.Time.Before(tx.ValidTo) {
+		if signed.ValidTo.IsZero() || head.Final.Time.Before(signed.ValidTo) {
 			return unknown, false, nil
 		}
 
-		solid, err := e.solidified(ctx, id)
+		solid, err := node.solidified(ctx, id)
 
 		return unknown, err == nil && !solid, err
-	case s.info == nil:
+	case lookup.info == nil:
 		return chain.TxStatus{State: chain.TxPooled}, false, nil
 	}
 
@@ -91,33 +88,33 @@ func (d *Driver) statusAt(
 
 	status = chain.TxStatus{
 		State:    chain.TxIncluded,
-		Block:    s.block,
-		Reverted: s.info.failed(),
-		Final:    isFinal && s.block.Height <= final,
+		Block:    lookup.block,
+		Reverted: lookup.info.failed(),
+		Final:    isFinal && lookup.block.Height <= final,
 	}
-	if status.Fee, err = s.info.fee(e); err != nil {
+	if status.Fee, err = lookup.info.fee(node); err != nil {
 		return status, false, err
 	}
 
-	status.Transfers, _, err = d.moved(e, *s.tx, s.info)
+	status.Transfers, _, err = d.transfersOf(node, *lookup.tx, lookup.info)
 
 	return status, false, err
 }
 
-// solidified reports whether the node has a transaction among what is solidified.
+// solidified reports whether the node's solidified store has a transaction.
 func (e *endpoint) solidified(ctx context.Context, id [32]byte) (bool, error) {
 	var tx txJSON
 	return e.post(ctx, solidified, "gettransactionbyid", valueRequest{hex.EncodeToString(id[:])}, &tx)
 }
 
-// finalHeight is the newest height that the network's rule calls final; ok is false while there is none.
-func (d *Driver) finalHeight(h chain.Head) (height uint64, ok bool) {
+// finalHeight returns the newest final height by the network's rule; ok is false while there is none.
+func (d *Driver) finalHeight(head chain.Head) (height uint64, ok bool) {
 	switch {
 	case d.network.Rule == chain.RuleFinalized:
-		return h.Final.Height, true
-	case h.Tip.Height+1 < d.network.Confirmations:
+		return head.Final.Height, true
+	case head.Tip.Height+1 < d.network.Confirmations:
 		return 0, false
 	}
 
-	return h.Tip.Height + 1 - d.network.Confirmations, true
+	return head.Tip.Height + 1 - d.network.Confirmations, true
 }

@@ -1,5 +1,9 @@
 package tron
 
+// The encoding of transactions, with the field numbers of java-tron, protocol/src/main/protos/core: Tron.proto
+// (Transaction), contract/balance_contract.proto (TransferContract) and contract/smart_contract.proto
+// (TriggerSmartContract).
+
 import (
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,21 +18,16 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// The bytes of transactions. Source: java-tron, protocol/src/main/protos/core/Tron.proto
-// (Transaction), contract/balance_contract.proto (TransferContract) and
-// contract/smart_contract.proto (TriggerSmartContract). The numbers below are those files' field
-// numbers.
-
-// contractType says what a transaction does.
+// contractType is the kind of a transaction.
 type contractType uint64
 
-// The types that this package makes or looks into.
+// The types that this package encodes and decodes.
 const (
 	transferContract contractType = 1
 	triggerContract  contractType = 31
 )
 
-// typeURLs name the message inside a contract's parameter (google.protobuf.Any).
+// typeURLs are the message types in a contract's parameter (google.protobuf.Any).
 var typeURLs = map[contractType]string{
 	transferContract: "type.googleapis.com/protocol.TransferContract",
 	triggerContract:  "type.googleapis.com/protocol.TriggerSmartContract",
@@ -40,20 +39,20 @@ type transaction struct {
 	refHash    []byte // bytes 8 to 15 of its id
 	expiration int64  // milliseconds since 1970
 	timestamp  int64  // milliseconds since 1970
-	feeLimit   int64  // sun, the most that energy may cost
+	feeLimit   int64  // sun, the largest cost of energy
 	memo       []byte
 
 	kind  contractType
 	owner address // who sends and pays
-	// to and amount are what a TransferContract pays; the contract and the call value of a
+	// to and amount are payee and payment of a TransferContract, contract and call value of a
 	// TriggerSmartContract.
 	to     address
 	amount int64  // sun
-	data   []byte // the call, of a TriggerSmartContract
+	data   []byte // input of a TriggerSmartContract
 }
 
-// encode returns the serialized raw_data, fields in ascending order and those of value 0 left out,
-// as every protobuf library writes it.
+// encode returns the serialized raw_data as every protobuf library writes it: fields in ascending order,
+// those of value 0 omitted.
 func (t *transaction) encode() []byte {
 	var b []byte
 
@@ -67,6 +66,7 @@ func (t *transaction) encode() []byte {
 	return appendInt(b, 18, t.feeLimit)
 }
 
+// contract returns the serialized contract of the transaction.
 func (t *transaction) contract() []byte {
 	var value []byte
 
@@ -83,6 +83,7 @@ func (t *transaction) contract() []byte {
 	return appendBytes(appendInt(nil, 1, int64(t.kind)), 2, parameter)
 }
 
+// appendBytes appends a field of bytes, unless it is empty.
 func appendBytes(b []byte, number protowire.Number, v []byte) []byte {
 	if len(v) == 0 {
 		return b
@@ -91,6 +92,7 @@ func appendBytes(b []byte, number protowire.Number, v []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(b, number, protowire.BytesType), v)
 }
 
+// appendInt appends a field of an integer, unless it is 0.
 func appendInt(b []byte, number protowire.Number, v int64) []byte {
 	if v == 0 {
 		return b
@@ -99,16 +101,16 @@ func appendInt(b []byte, number protowire.Number, v int64) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(b, number, protowire.VarintType), uint64(v))
 }
 
-// field is one field of a message: v of a number, raw of bytes.
+// field is one field of a message: varint of an integer, bytes of a byte string.
 type field struct {
 	number protowire.Number
 	kind   protowire.Type
-	v      uint64
-	raw    []byte
+	varint uint64
+	bytes  []byte
 }
 
-// fields calls f with every field of a message in its order, and reports whether the bytes are a message.
-func fields(b []byte, f func(field)) bool {
+// forEachField calls f with each field of a message in its order, and reports whether b is a message.
+func forEachField(b []byte, f func(field)) bool {
 	for len(b) > 0 {
 		number, kind, n := protowire.ConsumeTag(b)
 		if n < 0 {
@@ -120,9 +122,9 @@ func fields(b []byte, f func(field)) bool {
 		x := field{number: number, kind: kind}
 		switch kind {
 		case protowire.VarintType:
-			x.v, n = protowire.ConsumeVarint(b)
+			x.varint, n = protowire.ConsumeVarint(b)
 		case protowire.BytesType:
-			x.raw, n = protowire.ConsumeBytes(b)
+			x.bytes, n = protowire.ConsumeBytes(b)
 		default:
 			n = protowire.ConsumeFieldValue(number, kind, b)
 		}
@@ -139,52 +141,53 @@ func fields(b []byte, f func(field)) bool {
 	return true
 }
 
-// take stores a field of bytes, takeInt one of a number. One of another wire type is no field of
-// the message: it is passed over, as protobuf wants it.
-func (x field) take(raw *[]byte) {
+// setBytes stores the bytes of a field. A field of another wire type is ignored, as protobuf does.
+func (x field) setBytes(raw *[]byte) {
 	if x.kind == protowire.BytesType {
-		*raw = x.raw
+		*raw = x.bytes
 	}
 }
 
-func (x field) takeInt(v *int64) {
+// setInt stores the integer of a field. A field of another wire type is ignored.
+func (x field) setInt(v *int64) {
 	if x.kind == protowire.VarintType {
-		*v = int64(x.v)
+		*v = int64(x.varint)
 	}
 }
 
-// sameMessage compares type URLs by what is after the last slash, as protobuf's Any does.
+// sameMessage reports whether type URLs name the same message: the part after the last slash, as in
+// google.protobuf.Any.
 func sameMessage(a, b string) bool {
 	return strings.Contains(a, "/") && a[strings.LastIndex(a, "/"):] == b[strings.LastIndex(b, "/"):]
 }
 
-// decodeTransaction reads raw_data as any wallet may have written it. ok is false for bytes that
-// are no transaction of one contract of the two types of this package.
-func decodeTransaction(raw []byte) (t *transaction, ok bool) {
-	t = new(transaction)
+// decodeTransaction decodes raw_data of any wallet; ok is false unless it is a transaction of one contract of
+// this package's types.
+func decodeTransaction(raw []byte) (tx *transaction, ok bool) {
+	tx = new(transaction)
 
 	var contract []byte
 
 	contracts := 0
 
-	ok = fields(raw, func(x field) {
+	ok = forEachField(raw, func(x field) {
 		switch x.number {
 		case 1:
-			x.take(&t.refBytes)
+			x.setBytes(&tx.refBytes)
 		case 4:
-			x.take(&t.refHash)
+			x.setBytes(&tx.refHash)
 		case 8:
-			x.takeInt(&t.expiration)
+			x.setInt(&tx.expiration)
 		case 10:
-			x.take(&t.memo)
+			x.setBytes(&tx.memo)
 		case 11:
 			contracts++
 
-			x.take(&contract)
+			x.setBytes(&contract)
 		case 14:
-			x.takeInt(&t.timestamp)
+			x.setInt(&tx.timestamp)
 		case 18:
-			x.takeInt(&t.feeLimit)
+			x.setInt(&tx.feeLimit)
 		}
 	})
 	if !ok || contracts != 1 {
@@ -196,84 +199,85 @@ func decodeTransaction(raw []byte) (t *transaction, ok bool) {
 		parameter, typeURL, value []byte
 	)
 
-	ok = fields(contract, func(x field) {
+	ok = forEachField(contract, func(x field) {
 		switch x.number {
 		case 1:
-			x.takeInt(&kind)
+			x.setInt(&kind)
 		case 2:
-			x.take(&parameter)
+			x.setBytes(&parameter)
 		}
-	}) && fields(parameter, func(x field) {
+	}) && forEachField(parameter, func(x field) {
 		switch x.number {
 		case 1:
-			x.take(&typeURL)
+			x.setBytes(&typeURL)
 		case 2:
-			x.take(&value)
+			x.setBytes(&value)
 		}
 	})
-	t.kind = contractType(kind)
+	tx.kind = contractType(kind)
 
-	want, known := typeURLs[t.kind]
-	if !ok || !known || !sameMessage(string(typeURL), want) || !t.readContract(value) {
+	want, known := typeURLs[tx.kind]
+	if !ok || !known || !sameMessage(string(typeURL), want) || !tx.readContract(value) {
 		return nil, false
 	}
 
-	return t, true
+	return tx, true
 }
 
-// readContract reads the message in a contract's parameter.
+// readContract decodes the message in a contract's parameter.
 func (t *transaction) readContract(value []byte) bool {
 	var owner, to []byte
 
-	ok := fields(value, func(x field) {
+	ok := forEachField(value, func(x field) {
 		switch x.number {
 		case 1:
-			x.take(&owner)
+			x.setBytes(&owner)
 		case 2:
-			x.take(&to)
+			x.setBytes(&to)
 		case 3:
-			x.takeInt(&t.amount)
+			x.setInt(&t.amount)
 		case 4:
 			if t.kind == triggerContract {
-				x.take(&t.data)
+				x.setBytes(&t.data)
 			}
 		}
 	})
 
-	var ok1, ok2 bool
+	var ownerOK, toOK bool
 
-	t.owner, ok1 = prefixed(owner)
-	t.to, ok2 = prefixed(to)
+	t.owner, ownerOK = addressFromBytes(owner)
+	t.to, toOK = addressFromBytes(to)
 
-	return ok && ok1 && ok2 && t.amount >= 0
+	return ok && ownerOK && toOK && t.amount >= 0
 }
 
-// txID is the hash that names a transaction and that its owner signs: SHA-256 of raw_data.
+// txID returns the hash of a transaction, which its owner signs: SHA-256 of raw_data.
 func txID(raw []byte) [32]byte { return sha256.Sum256(raw) }
 
-// signed puts the one signature beside raw_data: the message Transaction as nodes take it.
-func signed(raw, signature []byte) []byte {
+// encodeSigned returns the message Transaction of raw_data and one signature.
+func encodeSigned(raw, signature []byte) []byte {
 	return appendBytes(appendBytes(nil, 1, raw), 2, signature)
 }
 
-// decodeSigned reads what signed writes and recovers who signed.
-func decodeSigned(b []byte) (t *transaction, raw []byte, signer address, err error) {
+// decodeSigned decodes the output of encodeSigned and recovers the signer. Other bytes are fault.Invalid
+// (transaction_malformed).
+func decodeSigned(b []byte) (tx *transaction, raw []byte, signer address, err error) {
 	var signature []byte
 
 	parts := 0
 
-	ok := fields(b, func(x field) {
+	ok := forEachField(b, func(x field) {
 		parts++
 
 		switch x.number {
 		case 1:
-			x.take(&raw)
+			x.setBytes(&raw)
 		case 2:
-			x.take(&signature)
+			x.setBytes(&signature)
 		}
 	})
 	if ok = ok && parts == 2; ok {
-		t, ok = decodeTransaction(raw)
+		tx, ok = decodeTransaction(raw)
 	}
 
 	if !ok {
@@ -285,17 +289,18 @@ func decodeSigned(b []byte) (t *transaction, raw []byte, signer address, err err
 		return nil, nil, signer, malformed("the signature is not one of secp256k1 in its lower half")
 	}
 
-	return t, raw, signer, nil
+	return tx, raw, signer, nil
 }
 
-// signatureLength is that of r, s and a recovery byte.
+// signatureLength is the length of r, s and the recovery byte.
 const signatureLength = 65
 
-// recoveryOffset is added to the recovery id, as java-tron and tronweb write it.
+// recoveryOffset is added to the recovery id. Source: java-tron and tronweb.
 const recoveryOffset = 27
 
-// recoverSigner returns the address whose key signed a hash.
-func recoverSigner(hash [32]byte, signature []byte) (address, bool) {
+// recoverSigner returns the address whose key signed a hash; ok is false for a signature with s in the upper
+// half.
+func recoverSigner(hash [32]byte, signature []byte) (signer address, ok bool) {
 	if len(signature) != signatureLength {
 		return address{}, false
 	}
@@ -305,10 +310,8 @@ func recoverSigner(hash [32]byte, signature []byte) (address, bool) {
 		rsv[64] -= recoveryOffset
 	}
 
-	if rsv[64] > 1 ||
-		!crypto.ValidateSignatureValues(
-			rsv[64], new(big.Int).SetBytes(rsv[:32]), new(big.Int).SetBytes(rsv[32:64]), true,
-		) {
+	r, s := new(big.Int).SetBytes(rsv[:32]), new(big.Int).SetBytes(rsv[32:64])
+	if rsv[64] > 1 || !crypto.ValidateSignatureValues(rsv[64], r, s, true) {
 		return address{}, false
 	}
 
@@ -328,22 +331,22 @@ func malformed(what string) error {
 	)
 }
 
-// Sizes that bandwidth is counted by. Source: java-tron, Constant.java (MAX_RESULT_SIZE_IN_TX) and
-// BandwidthProcessor.consume.
+// resultSize is the size in bytes that bandwidth counts for a transaction's result. Source: java-tron,
+// Constant.MAX_RESULT_SIZE_IN_TX, BandwidthProcessor.consume.
 const resultSize = 64
 
-// bandwidth is how many bytes of bandwidth a transaction takes once it is signed.
-func bandwidth(raw []byte) uint64 {
-	return uint64(len(signed(raw, make([]byte, signatureLength)))) + resultSize
+// bandwidthOf returns the bandwidth of raw_data with one signature, in bytes.
+func bandwidthOf(raw []byte) uint64 {
+	return uint64(len(encodeSigned(raw, make([]byte, signatureLength)))) + resultSize
 }
 
-// millis converts between times and the milliseconds of transactions and blocks; ok is false for a
-// time beyond reason.
+// millis returns the time of milliseconds since 1970; ok is false for a negative or an absurd one.
 func millis(ms int64) (time.Time, bool) {
 	return time.UnixMilli(ms).UTC(), ms >= 0 && ms < math.MaxInt64/1_000_000
 }
 
-// parseTxID reads a transaction's hash, with or without the prefix 0x that some explorers put before it.
+// parseTxID returns a transaction hash, with or without the prefix 0x of some explorers. Another text is
+// fault.Invalid (tx_hash_invalid).
 func parseTxID(s string) ([32]byte, error) {
 	var id [32]byte
 

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -81,23 +82,23 @@ func TestOddTransactionsAreReadAsTheNetworkDoes(t *testing.T) {
 	id := txID(raw)
 	x := txJSON{TxID: hex.EncodeToString(id[:]), RawDataHex: hex.EncodeToString(raw)}
 
-	b, err := x.read(d.nodes.Nodes[0])
-	if err != nil || b.tx != nil {
-		t.Fatalf("%+v, %v", b, err)
+	tx, err := x.parse(d.nodes.Nodes[0])
+	if err != nil || tx.tx != nil {
+		t.Fatalf("%+v, %v", tx, err)
 	}
 
-	transfers, _, err := d.moved(d.nodes.Nodes[0], b, &infoJSON{ID: b.hash, Fee: 5})
+	transfers, _, err := d.transfersOf(d.nodes.Nodes[0], tx, &infoJSON{ID: tx.hash, Fee: 5})
 	if err != nil || len(transfers) != 0 {
 		t.Errorf("%+v, %v", transfers, err)
 	}
 
 	held := holding{owner, d.native}
-	if _, _, err := held.moved([]*scannedBlock{{opaque: []body{b}}}); err == nil {
-		t.Error("the balance of an address in a transaction that cannot be read is told all the same")
+	if _, _, err := held.change([]*scannedBlock{{opaque: []blockTx{tx}}}); err == nil {
+		t.Error("the balance of an address in a transaction that cannot be read is returned all the same")
 	}
 
 	held.owner = address{3}
-	if _, _, err := held.moved([]*scannedBlock{{opaque: []body{b}}}); err != nil {
+	if _, _, err := held.change([]*scannedBlock{{opaque: []blockTx{tx}}}); err != nil {
 		t.Errorf("somebody else's balance: %v", err)
 	}
 }
@@ -120,20 +121,14 @@ func TestInternalIndexesAreTheSameEverywhere(t *testing.T) {
 		return string(b)
 	}
 	plain := call("call", 5, false) + "," + call("suicide", 6, false)
-	featured := call(
-		"freezeBalanceV2ForEnergy", 9, false,
-	) + "," + call(
-		"call", 0, false,
-	) + "," + call(
-		"call", 5, false,
-	) + "," +
-		call(
-			"call", 8, true,
-		) + "," + call(
-		"voteWitness", 1, false,
-	) + "," + call(
-		"suicide", 6, false,
-	)
+	featured := strings.Join([]string{
+		call("freezeBalanceV2ForEnergy", 9, false),
+		call("call", 0, false),
+		call("call", 5, false),
+		call("call", 8, true),
+		call("voteWitness", 1, false),
+		call("suicide", 6, false),
+	}, ",")
 
 	var first []chain.Transfer
 
@@ -143,7 +138,7 @@ func TestInternalIndexesAreTheSameEverywhere(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		got, _, err := d.moved(d.nodes.Nodes[0], body{hash: "h"}, &i)
+		got, _, err := d.transfersOf(d.nodes.Nodes[0], blockTx{hash: "h"}, &i)
 		if err != nil || len(got) != 2 || got[0].Index != firstInternal || got[1].Index != firstInternal+1 ||
 			got[0].Amount != chain.Units(5) {
 			t.Errorf("%+v, %v", got, err)
@@ -187,22 +182,22 @@ func TestConfigIsChecked(t *testing.T) {
 		}
 	}
 
-	for _, n := range []chain.Network{Mainnet, Nile, Shasta, Private("00ff")} {
+	for _, network := range []chain.Network{Mainnet, Nile, Shasta, Private("00ff")} {
 		c := good
 
-		c.Network = n
-		if n.Slug == "tron-private" {
+		c.Network = network
+		if network.Slug == "tron-private" {
 			c.Network = Private("000000000000000000000000000000000000000000000000000000001234abcd")
 		}
 
 		d, err := New(c)
 		if err != nil {
-			t.Errorf("%s: %v", n.Slug, err)
+			t.Errorf("%s: %v", network.Slug, err)
 			continue
 		}
 
 		if _, err := chain.NewRegistry(d); err != nil {
-			t.Errorf("%s: %v", n.Slug, err)
+			t.Errorf("%s: %v", network.Slug, err)
 		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// transferTopic is Keccak-256("Transfer(address,address,uint256)"), the first topic of a TRC-20 (TIP-20)
-// transfer; the other two are sender and recipient, the data is the value.
+// transferTopic is Keccak-256("Transfer(address,address,uint256)"), the first topic of a TRC-20 transfer. The
+// other two are sender and recipient, the data is the value. Source: TIP-20.
 const transferTopic = "ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
 
 // transferSelector begins the input of transfer(address,uint256).
@@ -18,92 +18,107 @@ var transferSelector = [4]byte{0xa9, 0x05, 0x9c, 0xbb}
 // firstInternal is the index of the first internal transfer; see chain.Transfer.
 const firstInternal = 1 << 20
 
-// flow is one change of balances. A burnt fee has no receiver.
-type flow struct {
+// balanceChange is one transfer or burnt fee. A burnt fee has no receiver.
+type balanceChange struct {
 	assetID  string
 	from, to address
 	burnt    bool
 	amount   chain.Amount
 }
 
-// moved returns what a transaction moved of enabled assets, in chain order, and what it did to
-// balances. Index 0 is its own value, 1+k the k-th log of its receipt, 2^20+k its k-th internal
-// transfer of coin. What a token's transfer returned counts for nothing: USDT's returns false when
-// it has succeeded. A failed transaction moved nothing and burnt its fee.
-func (d *Driver) moved(e *endpoint, b body, i *infoJSON) ([]chain.Transfer, []flow, error) {
-	fee, err := i.fee(e)
+// transfersOf returns a transaction's transfers of enabled assets in chain order, and its balance changes.
+//
+// Index 0 is its own value, 1+k the k-th log of its receipt, 2^20+k its k-th internal transfer of TRX. The
+// return value of a token's transfer is ignored: USDT returns false on success. A failed transaction has no
+// transfers and burns its fee.
+func (d *Driver) transfersOf(
+	node *endpoint,
+	tx blockTx,
+	info *infoJSON,
+) ([]chain.Transfer, []balanceChange, error) {
+	fee, err := info.fee(node)
 	if err != nil {
 		return nil, nil, err
 	}
 
-	var (
-		transfers []chain.Transfer
-		flows     []flow
-	)
-	if b.tx != nil && !fee.IsZero() {
-		flows = append(flows, flow{assetID: d.native.ID, from: b.tx.owner, burnt: true, amount: fee})
+	effects := txEffects{hash: tx.hash}
+	if tx.tx != nil && !fee.IsZero() {
+		burn := balanceChange{assetID: d.native.ID, from: tx.tx.owner, burnt: true, amount: fee}
+		effects.changes = append(effects.changes, burn)
 	}
 
-	if i.failed() {
-		return nil, flows, nil
+	if info.failed() {
+		return nil, effects.changes, nil
 	}
 
-	add := func(index uint32, from, to address, assetID string, amount chain.Amount) {
-		if amount.IsZero() {
-			return
-		}
-
-		flows = append(flows, flow{assetID: assetID, from: from, to: to, amount: amount})
-		if !chain.MaxTransfer.Less(amount) {
-			transfers = append(transfers, chain.Transfer{
-				TxHash:  b.hash,
-				Index:   index,
-				From:    canonical(from),
-				To:      canonical(to),
-				AssetID: assetID,
-				Amount:  amount,
-			})
-		}
-	}
-	if b.tx != nil {
-		add(0, b.tx.owner, b.tx.to, d.native.ID, chain.Units(uint64(b.tx.amount)))
+	if tx.tx != nil {
+		effects.add(0, tx.tx.owner, tx.tx.to, d.native.ID, chain.Units(uint64(tx.tx.amount)))
 	}
 
-	for k := range i.Logs {
-		if from, to, asset, amount, ok := d.tokenTransfer(&i.Logs[k]); ok {
-			add(uint32(k)+1, from, to, asset.ID, amount)
+	for k := range info.Logs {
+		if from, to, asset, amount, ok := d.tokenTransfer(&info.Logs[k]); ok {
+			effects.add(uint32(k)+1, from, to, asset.ID, amount)
 		}
 	}
 
-	k := uint32(0)
+	index := uint32(firstInternal)
 
-	for n := range i.Internal {
-		from, to, amount, ok, err := i.Internal[n].transfer(e, b.hash)
+	for n := range info.Internal {
+		from, to, amount, ok, err := info.Internal[n].transfer(node, tx.hash)
 		if err != nil {
 			return nil, nil, err
 		}
 
 		if ok {
-			add(firstInternal+k, from, to, d.native.ID, amount)
-			k++
+			effects.add(index, from, to, d.native.ID, amount)
+			index++
 		}
 	}
 
-	return transfers, flows, nil
+	return effects.transfers, effects.changes, nil
 }
 
-// movingNotes are the internal transactions that carry coin. Nodes may list others (votes, stakes)
-// or not, by their configuration: those must not shift the index. Source: java-tron,
-// TransactionUtil.buildTransactionInfoInstance.
-var movingNotes = map[string]bool{"call": true, "create": true, "suicide": true}
+// txEffects are the transfers and balance changes of the transaction of a hash.
+type txEffects struct {
+	hash      string
+	transfers []chain.Transfer
+	changes   []balanceChange
+}
 
-// transfer reads an internal transaction; ok is false for one that moved no coin.
-func (i *internal) transfer(
-	e *endpoint,
+// add appends a transfer of an amount in base units; none for 0. Amounts above chain.MaxTransfer are balance
+// changes only.
+func (t *txEffects) add(index uint32, from, to address, assetID string, amount chain.Amount) {
+	if amount.IsZero() {
+		return
+	}
+
+	t.changes = append(t.changes, balanceChange{assetID: assetID, from: from, to: to, amount: amount})
+	if chain.MaxTransfer.Less(amount) {
+		return
+	}
+
+	t.transfers = append(t.transfers, chain.Transfer{
+		TxHash:  t.hash,
+		Index:   index,
+		From:    canonical(from),
+		To:      canonical(to),
+		AssetID: assetID,
+		Amount:  amount,
+	})
+}
+
+// transferNotes are the notes of internal transactions that carry TRX. Nodes may list others (votes, stakes),
+// by their configuration, which must not shift the index. Source: java-tron,
+// TransactionUtil.buildTransactionInfoInstance.
+var transferNotes = map[string]bool{"call": true, "create": true, "suicide": true}
+
+// transfer returns the transfer of an internal transaction; ok is false for one without TRX.
+func (i *internalTx) transfer(
+	node *endpoint,
 	hash string,
 ) (from, to address, amount chain.Amount, ok bool, err error) {
 	note, noteErr := hex.DecodeString(i.Note)
-	if i.Rejected || noteErr != nil || !movingNotes[string(note)] {
+	if i.Rejected || noteErr != nil || !transferNotes[string(note)] {
 		return
 	}
 
@@ -112,13 +127,13 @@ func (i *internal) transfer(
 			continue
 		}
 
-		var ok1, ok2 bool
+		var fromOK, toOK bool
 
-		from, ok1 = hexAddress(i.Caller)
+		from, fromOK = hexAddress(i.Caller)
+		to, toOK = hexAddress(i.To)
 
-		to, ok2 = hexAddress(i.To)
-		if v.Value < 0 || !ok1 || !ok2 || ok {
-			return from, to, amount, false, e.Garbled("an internal transaction of %s does not fit", hash)
+		if v.Value < 0 || !fromOK || !toOK || ok {
+			return from, to, amount, false, node.Garbled("an internal transaction of %s does not fit", hash)
 		}
 
 		amount, ok = chain.Units(uint64(v.Value)), true
@@ -127,24 +142,24 @@ func (i *internal) transfer(
 	return
 }
 
-// tokenTransfer reads a log as the transfer of an enabled token; ok is false for every other log.
+// tokenTransfer returns a log as the transfer of an enabled token; ok is false for other logs.
 func (d *Driver) tokenTransfer(
-	l *logJSON,
+	log *logJSON,
 ) (from, to address, asset chain.Asset, amount chain.Amount, ok bool) {
-	contract, ok := logAddress(l.Address)
+	contract, ok := logAddress(log.Address)
 	if !ok {
 		return
 	}
 
-	if asset, ok = d.tokens[contract]; !ok || len(l.Topics) != 3 || l.Topics[0] != transferTopic {
+	if asset, ok = d.tokens[contract]; !ok || len(log.Topics) != 3 || log.Topics[0] != transferTopic {
 		return from, to, asset, amount, false
 	}
 
-	from, ok1 := addressTopic(l.Topics[1])
-	to, ok2 := addressTopic(l.Topics[2])
+	from, fromOK := addressTopic(log.Topics[1])
+	to, toOK := addressTopic(log.Topics[2])
 
-	value, err := hex.DecodeString(l.Data)
-	if !ok1 || !ok2 || err != nil || len(value) != 32 {
+	value, err := hex.DecodeString(log.Data)
+	if !fromOK || !toOK || err != nil || len(value) != 32 {
 		return from, to, asset, amount, false
 	}
 
@@ -153,7 +168,7 @@ func (d *Driver) tokenTransfer(
 	return from, to, asset, amount, err == nil
 }
 
-// logAddress reads the address of a log: 20 bytes, or 21 with the prefix.
+// logAddress returns the address of a log: 20 bytes, or 21 with the prefix.
 func logAddress(s string) (address, bool) {
 	raw, err := hex.DecodeString(s)
 	if err == nil && len(raw) == common.AddressLength {
@@ -163,7 +178,7 @@ func logAddress(s string) (address, bool) {
 	return hexAddress(s)
 }
 
-// addressTopic reads a topic as an address; ok is false when the bytes before it are not zero.
+// addressTopic returns the address of a topic; ok is false when the bytes before it are not zero.
 func addressTopic(s string) (address, bool) {
 	word, err := hex.DecodeString(s)
 	if err != nil || len(word) != 32 {
@@ -173,8 +188,8 @@ func addressTopic(s string) (address, bool) {
 	return addressWord(word)
 }
 
-// addressWord reads an ABI word as an address. The byte before the 20 may be the prefix 41, which
-// some Tron tools put there.
+// addressWord returns the address of an ABI word. The byte before its 20 may be the prefix 41, which some Tron
+// tools set.
 func addressWord(word []byte) (address, bool) {
 	for i, b := range word[:12] {
 		if b != 0 && (i != 11 || b != addressPrefix) {
@@ -185,20 +200,19 @@ func addressWord(word []byte) (address, bool) {
 	return address(word[12:32]), true
 }
 
-// foreseen returns what a waiting transaction will move if it succeeds: its own value, or the
-// amount of a plain token transfer, whose event is the first log of every token that logs nothing
-// else before it.
-func (d *Driver) foreseen(b body) []chain.Transfer {
-	if b.tx == nil {
+// pendingTransfers returns the expected transfers of a pending transaction: its own value, or the amount of a
+// token transfer. The index of the latter is right for tokens whose first log is the transfer.
+func (d *Driver) pendingTransfers(tx blockTx) []chain.Transfer {
+	if tx.tx == nil {
 		return nil
 	}
 
 	t := chain.Transfer{
-		TxHash:  b.hash,
-		From:    canonical(b.tx.owner),
-		To:      canonical(b.tx.to),
+		TxHash:  tx.hash,
+		From:    canonical(tx.tx.owner),
+		To:      canonical(tx.tx.to),
 		AssetID: d.native.ID,
-		Amount:  chain.Units(uint64(b.tx.amount)),
+		Amount:  chain.Units(uint64(tx.tx.amount)),
 	}
 
 	var out []chain.Transfer
@@ -206,11 +220,9 @@ func (d *Driver) foreseen(b body) []chain.Transfer {
 		out = append(out, t)
 	}
 
-	if asset, ok := d.tokens[b.tx.to]; ok {
-		if to, value, ok := parseTransferInput(
-			b.tx.data,
-		); ok && !value.IsZero() &&
-			!chain.MaxTransfer.Less(value) {
+	if asset, ok := d.tokens[tx.tx.to]; ok {
+		to, value, ok := parseTransferInput(tx.tx.data)
+		if ok && !value.IsZero() && !chain.MaxTransfer.Less(value) {
 			t.Index, t.To, t.AssetID, t.Amount = 1, canonical(to), asset.ID, value
 			out = append(out, t)
 		}
@@ -219,7 +231,7 @@ func (d *Driver) foreseen(b body) []chain.Transfer {
 	return out
 }
 
-// transferInput is the ABI encoding of transfer(to, amount).
+// transferInput returns the ABI encoding of transfer(to, amount).
 func transferInput(to address, amount chain.Amount) []byte {
 	word := amount.Bytes32()
 
@@ -229,7 +241,7 @@ func transferInput(to address, amount chain.Amount) []byte {
 	return append(in, word[:]...)
 }
 
-// parseTransferInput reads what transferInput writes; ok is false for anything else.
+// parseTransferInput decodes the output of transferInput; ok is false for other input.
 func parseTransferInput(in []byte) (to address, amount chain.Amount, ok bool) {
 	if len(in) != 68 || [4]byte(in) != transferSelector {
 		return to, amount, false

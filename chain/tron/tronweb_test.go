@@ -48,27 +48,27 @@ func TestTronwebReadsWhatWeBuild(t *testing.T) {
 
 	example := 0
 
-	gen := rapid.Custom(func(t *rapid.T) spend {
-		s := spend{
+	gen := rapid.Custom(func(t *rapid.T) paymentParams {
+		payment := paymentParams{
 			from:  crypto.PubkeyToAddress(key.PublicKey),
 			payee: address(rapid.SliceOfN(rapid.Byte(), 20, 20).Draw(t, "payee")),
 		}
 		bits := rapid.IntRange(0, 52).Draw(t, "bits") // tronweb holds amounts of TRX in JavaScript's numbers
 
-		s.amount = chain.Units(1<<bits | rapid.Uint64Range(0, 1<<bits-1+1).Draw(t, "low")>>1)
+		payment.amount = chain.Units(1<<bits | rapid.Uint64Range(0, 1<<bits-1+1).Draw(t, "low")>>1)
 		if rapid.Bool().Draw(t, "token") {
 			contract := address(rapid.SliceOfN(rapid.Byte(), 20, 20).Draw(t, "contract"))
-			s.contract = &contract
-			s.amount = s.amount.Mul(rapid.Uint64().Draw(t, "factor") | 1)
+			payment.contract = &contract
+			payment.amount = payment.amount.Mul(rapid.Uint64().Draw(t, "factor") | 1)
 		}
 
-		return s
+		return payment
 	})
 	for ; example < 60; example++ {
-		s := gen.Example(example)
+		payment := gen.Example(example)
 
-		tx := s.draft(0)
-		if s.contract != nil {
+		tx := payment.draft(0)
+		if payment.contract != nil {
 			tx.feeLimit = int64(1) << (example % 40)
 		}
 
@@ -91,34 +91,28 @@ func TestTronwebReadsWhatWeBuild(t *testing.T) {
 
 		w := decoded{
 			TxID:       hex.EncodeToString(id[:]),
-			Signer:     string(canonical(s.from)),
+			Signer:     string(canonical(payment.from)),
 			Type:       "TransferContract",
-			From:       string(canonical(s.from)),
-			To:         string(canonical(s.payee)),
-			Amount:     s.amount.String(),
+			From:       string(canonical(payment.from)),
+			To:         string(canonical(payment.payee)),
+			Amount:     payment.amount.String(),
 			Memo:       string(tx.memo),
 			FeeLimit:   tx.feeLimit,
 			Expiration: tx.expiration,
 			Timestamp:  tx.timestamp,
 			RefBlock:   hex.EncodeToString(append(append([]byte(nil), tx.refBytes...), tx.refHash...)),
 		}
-		if s.contract != nil {
-			w.Type, w.To, w.Payee = "TriggerSmartContract", string(
-				canonical(*s.contract),
-			), string(
-				canonical(s.payee),
-			)
+		if payment.contract != nil {
+			w.Type = "TriggerSmartContract"
+			w.To, w.Payee = string(canonical(*payment.contract)), string(canonical(payment.payee))
 		}
 
 		want = append(want, w)
-		requests = append(
-			requests,
-			map[string]string{
-				"type":         w.Type,
-				"raw_data_hex": hex.EncodeToString(raw),
-				"signature":    hex.EncodeToString(signature),
-			},
-		)
+		requests = append(requests, map[string]string{
+			"type":         w.Type,
+			"raw_data_hex": hex.EncodeToString(raw),
+			"signature":    hex.EncodeToString(signature),
+		})
 	}
 
 	var got []decoded

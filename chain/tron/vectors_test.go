@@ -151,8 +151,8 @@ func TestSeedDerivesTronwebsAddresses(t *testing.T) {
 	}
 }
 
-// ours builds the transaction of a vector.
-func (v vectorTx) ours(t *testing.T, contract string) *transaction {
+// build builds the transaction of a vector.
+func (v vectorTx) build(t *testing.T, contract string) *transaction {
 	t.Helper()
 
 	must := func(s string) address {
@@ -169,13 +169,13 @@ func (v vectorTx) ours(t *testing.T, contract string) *transaction {
 		t.Fatal(err)
 	}
 
-	s := spend{from: must(v.From), payee: must(v.To), amount: amount}
+	payment := paymentParams{from: must(v.From), payee: must(v.To), amount: amount}
 	if v.Name == "trc20" {
 		c := must(contract)
-		s.contract = &c
+		payment.contract = &c
 	}
 
-	tx := s.draft(uint64(v.FeeLimit))
+	tx := payment.draft(uint64(v.FeeLimit))
 	tx.refBytes, tx.refHash = unhex(t, v.Block.RefBytes), unhex(t, v.Block.RefHash)
 	tx.expiration, tx.timestamp, tx.memo = v.Block.Expiration, v.Block.Timestamp, []byte(v.Memo)
 
@@ -190,7 +190,7 @@ func TestBytesIDsAndSignaturesAreTronwebs(t *testing.T) {
 	for _, x := range v.Transactions {
 		kinds[x.Name]++
 
-		raw := x.ours(t, v.Contract).encode()
+		raw := x.build(t, v.Contract).encode()
 		if got := hex.EncodeToString(raw); got != x.Raw {
 			t.Errorf("%s of %s: raw data\n%s, tronweb has\n%s", x.Name, x.Amount, got, x.Raw)
 			continue
@@ -235,7 +235,7 @@ func TestTronwebsBytesAreRead(t *testing.T) {
 	for _, x := range v.Transactions {
 		raw := unhex(t, x.Raw)
 
-		tx, gotRaw, signer, err := decodeSigned(signed(raw, unhex(t, x.Signature)))
+		tx, gotRaw, signer, err := decodeSigned(encodeSigned(raw, unhex(t, x.Signature)))
 		if err != nil || string(gotRaw) != string(raw) || string(canonical(signer)) != x.From {
 			t.Errorf("%s: signer %s, %v", x.Name, canonical(signer), err)
 			continue
@@ -248,7 +248,7 @@ func TestTronwebsBytesAreRead(t *testing.T) {
 		}
 
 		var got chain.Transfer
-		if transfers := d.foreseen(body{hash: x.TxID, raw: raw, tx: tx}); len(transfers) == 1 {
+		if transfers := d.pendingTransfers(blockTx{hash: x.TxID, raw: raw, tx: tx}); len(transfers) == 1 {
 			got = transfers[0]
 		}
 

@@ -9,9 +9,9 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// The JSON forms of blocks, transactions and receipts. Source: TRON documentation, docs/api/http.
-// Only what is used is read; numbers of value 0 and empty lists are left out by nodes. What a
-// transaction does is read from its bytes (raw_data_hex), not from the JSON beside them.
+// The JSON forms of blocks, transactions and receipts, as far as they are read. Source: TRON documentation,
+// docs/api/http. Nodes omit numbers of value 0 and empty lists. Transactions are decoded from their bytes
+// (raw_data_hex), not from the JSON beside them.
 
 type numRequest struct {
 	Num uint64 `json:"num"`
@@ -44,13 +44,13 @@ type txJSON struct {
 }
 
 type infoJSON struct {
-	ID          string      `json:"id"`
-	Fee         int64       `json:"fee"`
-	BlockNumber int64       `json:"blockNumber"`
-	Result      string      `json:"result"`
-	Receipt     receiptJSON `json:"receipt"`
-	Logs        []logJSON   `json:"log"`
-	Internal    []internal  `json:"internal_transactions"`
+	ID          string       `json:"id"`
+	Fee         int64        `json:"fee"`
+	BlockNumber int64        `json:"blockNumber"`
+	Result      string       `json:"result"`
+	Receipt     receiptJSON  `json:"receipt"`
+	Logs        []logJSON    `json:"log"`
+	Internal    []internalTx `json:"internal_transactions"`
 }
 
 type receiptJSON struct {
@@ -63,8 +63,8 @@ type logJSON struct {
 	Data    string   `json:"data"`
 }
 
-// internal is a call that a contract made.
-type internal struct {
+// internalTx is an internal transaction: a call by a contract.
+type internalTx struct {
 	Caller string `json:"caller_address"`
 	To     string `json:"transferTo_address"`
 	Values []struct {
@@ -75,10 +75,11 @@ type internal struct {
 	Rejected bool   `json:"rejected"`
 }
 
-// noTransactions is the transaction root of an empty block. Source: java-tron, BlockCapsule.calcMerkleRoot.
-var noTransactions = strings.Repeat("0", 64)
+// emptyTxRoot is the transaction root of an empty block. Source: java-tron, BlockCapsule.calcMerkleRoot.
+var emptyTxRoot = strings.Repeat("0", 64)
 
-func isHex(s string, digits int) bool {
+// isLowerHex reports whether a text is so many lower-case hexadecimal digits.
+func isLowerHex(s string, digits int) bool {
 	if len(s) != digits {
 		return false
 	}
@@ -92,25 +93,25 @@ func isHex(s string, digits int) bool {
 	return true
 }
 
-// ref checks a header and returns the reference to its block. The first 8 bytes of a block's id are
-// its height.
-func (b *blockJSON) ref(e *endpoint) (chain.Ref, error) {
+// ref returns the reference to a block and checks its header. The first 8 bytes of a block's id are its height.
+func (b *blockJSON) ref(node *endpoint) (chain.Ref, error) {
 	h := &b.Header.Raw
 
 	at, ok := millis(h.Timestamp)
-	if !ok || h.Number < 0 || !heightIn(b.BlockID, uint64(h.Number)) {
-		return chain.Ref{}, e.Garbled("a block whose id, height or time does not fit together")
+	if !ok || h.Number < 0 || !hasHeight(b.BlockID, uint64(h.Number)) {
+		return chain.Ref{}, node.Garbled("a block whose id, height or time does not fit together")
 	}
 
-	if h.Number > 0 && !heightIn(h.Parent, uint64(h.Number)-1) {
-		return chain.Ref{}, e.Garbled("block %d without a parent of the height before it", h.Number)
+	if h.Number > 0 && !hasHeight(h.Parent, uint64(h.Number)-1) {
+		return chain.Ref{}, node.Garbled("block %d without a parent of the height before it", h.Number)
 	}
 
 	return chain.Ref{Height: uint64(h.Number), Hash: b.BlockID, Time: at}, nil
 }
 
-func heightIn(id string, height uint64) bool {
-	if !isHex(id, 64) {
+// hasHeight reports whether a block id has a height.
+func hasHeight(id string, height uint64) bool {
+	if !isLowerHex(id, 64) {
 		return false
 	}
 
@@ -119,58 +120,58 @@ func heightIn(id string, height uint64) bool {
 	return err == nil && common.BytesToHash(raw).Big().Uint64() == height
 }
 
-// body is a transaction of a block as its bytes say it.
-type body struct {
+// blockTx is a transaction decoded from its bytes.
+type blockTx struct {
 	hash string
 	raw  []byte
-	// tx is nil where the bytes are of a kind that this package does not read.
+	// tx is nil for a contract type that this package does not decode.
 	tx *transaction
 }
 
-// read checks that the bytes are those that the id names.
-func (t *txJSON) read(e *endpoint) (body, error) {
+// parse decodes a transaction, whose bytes must hash to its id.
+func (t *txJSON) parse(node *endpoint) (blockTx, error) {
 	raw, err := hex.DecodeString(t.RawDataHex)
 	if err != nil || len(raw) == 0 {
-		return body{}, e.Garbled("transaction %s without its bytes", e.Clean(t.TxID))
+		return blockTx{}, node.Garbled("transaction %s without its bytes", node.Clean(t.TxID))
 	}
 
 	id := txID(raw)
 	if hash := hex.EncodeToString(id[:]); hash != t.TxID {
-		return body{}, e.Garbled("transaction %s has bytes whose id is %s", e.Clean(t.TxID), hash)
+		return blockTx{}, node.Garbled("transaction %s has bytes whose id is %s", node.Clean(t.TxID), hash)
 	}
 
-	b := body{hash: t.TxID, raw: raw}
-	if tx, ok := decodeTransaction(raw); ok {
-		b.tx = tx
+	parsed := blockTx{hash: t.TxID, raw: raw}
+	if decoded, ok := decodeTransaction(raw); ok {
+		parsed.tx = decoded
 	}
 
-	return b, nil
+	return parsed, nil
 }
 
-// failed says that the execution of a transaction failed. Source: the TRON documentation of
-// gettransactioninfobyid; a transfer without a contract has no result in its receipt.
+// failed reports whether the execution failed. A transfer of TRX has no result in its receipt. Source: TRON
+// documentation, gettransactioninfobyid.
 func (i *infoJSON) failed() bool {
 	return i.Result == "FAILED" ||
 		(i.Receipt.Result != "" && i.Receipt.Result != "SUCCESS" && i.Receipt.Result != "DEFAULT")
 }
 
-// fee is what the network took.
-func (i *infoJSON) fee(e *endpoint) (chain.Amount, error) {
+// fee returns the burnt fee in sun.
+func (i *infoJSON) fee(node *endpoint) (chain.Amount, error) {
 	if i.Fee < 0 {
-		return chain.Amount{}, e.Garbled("transaction %s has a fee of %d", i.ID, i.Fee)
+		return chain.Amount{}, node.Garbled("transaction %s has a fee of %d", i.ID, i.Fee)
 	}
 
 	return chain.Units(uint64(i.Fee)), nil
 }
 
-// check makes sure that the receipt is that of the transaction in the block.
-func (i *infoJSON) check(e *endpoint, b body, height uint64) error {
-	if i.ID != b.hash || i.BlockNumber < 0 || uint64(i.BlockNumber) != height {
-		return e.Garbled("the receipt of transaction %s is missing or another's", b.hash)
+// check verifies that the receipt is that of the transaction in the block.
+func (i *infoJSON) check(node *endpoint, tx blockTx, height uint64) error {
+	if i.ID != tx.hash || i.BlockNumber < 0 || uint64(i.BlockNumber) != height {
+		return node.Garbled("the receipt of transaction %s is missing or another's", tx.hash)
 	}
 
-	if b.tx != nil && b.tx.kind == triggerContract && i.Receipt.Result == "" {
-		return e.Garbled("the receipt of call %s has no result", b.hash)
+	if tx.tx != nil && tx.tx.kind == triggerContract && i.Receipt.Result == "" {
+		return node.Garbled("the receipt of call %s has no result", tx.hash)
 	}
 
 	return nil

@@ -16,9 +16,9 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Blocks returns canonical blocks, Config.MaxBlocks at most. Transfer.From is set where the node tells the
-// outputs that were spent (Bitcoin Core from version 25 on) and all were of one address; nothing but a
-// name for people depends on it.
+// Blocks returns canonical blocks from one height to another, Config.MaxBlocks at most. Transfer.From is set
+// where the node reports previous outputs (Bitcoin Core from version 25 on) and all are of one address. It
+// is for display only.
 func (d *Driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, error) {
 	if to < from {
 		return nil, fault.New(fault.Invalid, "range_invalid", "blocks %d to %d are no range", from, to)
@@ -28,8 +28,8 @@ func (d *Driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, er
 
 	var blocks []chain.Block
 
-	err := d.ask(ctx, func(ctx context.Context, e *endpoint) (err error) {
-		blocks, err = d.blocks(ctx, e, from, n)
+	err := d.ask(ctx, func(ctx context.Context, node *endpoint) (err error) {
+		blocks, err = d.readBlocks(ctx, node, from, n)
 		return err
 	})
 	if err != nil {
@@ -39,16 +39,17 @@ func (d *Driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, er
 	return blocks, nil
 }
 
-func (d *Driver) blocks(ctx context.Context, e *endpoint, from, n uint64) ([]chain.Block, error) {
-	if err := e.unpruned(ctx, from); err != nil {
+// readBlocks returns up to n verified blocks from a height on, fewer at the tip.
+func (d *Driver) readBlocks(ctx context.Context, node *endpoint, from, n uint64) ([]chain.Block, error) {
+	if err := node.checkPruned(ctx, from); err != nil {
 		return nil, err
 	}
 
 	hashes := make([]string, 0, n)
 	for height := from; height < from+n; height++ {
-		hash, err := e.hashAt(ctx, height)
+		hash, err := node.hashAt(ctx, height)
 		if errors.Is(err, fault.NotFound) && len(hashes) > 0 {
-			break // the part of the range that there is
+			break // the tip
 		}
 
 		if err != nil {
@@ -64,7 +65,7 @@ func (d *Driver) blocks(ctx context.Context, e *endpoint, from, n uint64) ([]cha
 
 	for i, hash := range hashes {
 		g.Go(func() (err error) {
-			blocks[i], err = d.block(inner, e, from+uint64(i), hash)
+			blocks[i], err = d.readBlock(inner, node, from+uint64(i), hash)
 			return err
 		})
 	}
@@ -75,7 +76,7 @@ func (d *Driver) blocks(ctx context.Context, e *endpoint, from, n uint64) ([]cha
 
 	for i := 1; i < len(blocks); i++ {
 		if blocks[i].Parent != blocks[i-1].Hash {
-			return nil, e.Garbled(
+			return nil, node.Garbled(
 				"the chain moved between blocks %d and %d while they were read",
 				blocks[i-1].Height, blocks[i].Height,
 			)
@@ -85,7 +86,7 @@ func (d *Driver) blocks(ctx context.Context, e *endpoint, from, n uint64) ([]cha
 	return blocks, nil
 }
 
-// blockJSON is what getblock answers with verbosity 3; with 2 the previous outputs are missing.
+// blockJSON is an answer of getblock with verbosity 3; with 2 the previous outputs are missing.
 type blockJSON struct {
 	Hash       string   `json:"hash"`
 	Height     uint64   `json:"height"`
@@ -96,10 +97,10 @@ type blockJSON struct {
 	Bits       string   `json:"bits"`
 	Nonce      uint32   `json:"nonce"`
 	Txs        []txJSON `json:"tx"`
-	RawTxs     []txJSON `json:"rawtx"` // what btcd calls them
+	RawTxs     []txJSON `json:"rawtx"` // btcd's name
 }
 
-// txJSON is the part of a transaction that is read: its bytes, and what they do not hold.
+// txJSON is a transaction of a block: its bytes, and the scripts of the previous outputs.
 type txJSON struct {
 	Hex string `json:"hex"`
 	In  []struct {
@@ -111,12 +112,18 @@ type txJSON struct {
 	} `json:"vin"`
 }
 
-func (d *Driver) block(ctx context.Context, e *endpoint, height uint64, hash string) (chain.Block, error) {
-	var b blockJSON
+// readBlock returns the verified block of a hash.
+func (d *Driver) readBlock(
+	ctx context.Context,
+	node *endpoint,
+	height uint64,
+	hash string,
+) (chain.Block, error) {
+	var block blockJSON
 
-	err := e.one(ctx, &b, "getblock", hash, 3)
+	err := node.call(ctx, &block, "getblock", hash, 3)
 	if failover.RefusedWith(err, codeMisc) {
-		if pruned := e.unpruned(ctx, height); pruned != nil { // meanwhile
+		if pruned := node.checkPruned(ctx, height); pruned != nil { // meanwhile
 			return chain.Block{}, pruned
 		}
 	}
@@ -125,24 +132,29 @@ func (d *Driver) block(ctx context.Context, e *endpoint, height uint64, hash str
 		return chain.Block{}, err
 	}
 
-	return d.readBlock(e, height, hash, b)
+	return d.verifyBlock(node, height, hash, block)
 }
 
-// readBlock checks that an answer is the block of a hash, and reads it. Only the previous outputs
-// are taken on trust.
-func (d *Driver) readBlock(e *endpoint, height uint64, hash string, b blockJSON) (chain.Block, error) {
+// verifyBlock returns the block in an answer, verified by header hash and Merkle root. Only previous outputs
+// are not verified.
+func (d *Driver) verifyBlock(
+	node *endpoint,
+	height uint64,
+	hash string,
+	block blockJSON,
+) (chain.Block, error) {
 	wrong := func(what string) (chain.Block, error) {
-		return chain.Block{}, e.Garbled("its block %s %s", e.Clean(hash), what)
+		return chain.Block{}, node.Garbled("its block %s %s", node.Clean(hash), what)
 	}
 
-	b.Txs = append(b.Txs, b.RawTxs...)
+	block.Txs = append(block.Txs, block.RawTxs...)
 
-	header, err := b.header()
+	header, err := block.wireHeader()
 	if err != nil || header.BlockHash().String() != hash {
 		return wrong("has another hash")
 	}
 
-	if b.Height != height || len(b.Txs) == 0 {
+	if block.Height != height || len(block.Txs) == 0 {
 		return wrong("has another height, or no transactions")
 	}
 
@@ -150,26 +162,26 @@ func (d *Driver) readBlock(e *endpoint, height uint64, hash string, b blockJSON)
 		Ref:    chain.Ref{Height: height, Hash: hash, Time: header.Timestamp.UTC()},
 		Parent: header.PrevBlock.String(),
 	}
-	ids := make([]chainhash.Hash, len(b.Txs))
+	ids := make([]chainhash.Hash, len(block.Txs))
 
-	seen := make(map[chainhash.Hash]bool, len(b.Txs))
-	for i, t := range b.Txs {
-		tx, err := decodeTx(t.Hex)
+	seen := make(map[chainhash.Hash]bool, len(block.Txs))
+	for i, answer := range block.Txs {
+		tx, err := decodeTx(answer.Hex)
 		if err != nil {
 			return wrong("holds bytes that are no transaction")
 		}
 
 		ids[i] = tx.TxHash()
-		if seen[ids[i]] {
-			return wrong("holds a transaction twice") // which a Merkle root alone does not show
+		if seen[ids[i]] { // a Merkle root alone does not show it (CVE-2012-2459)
+			return wrong("holds a transaction twice")
 		}
 
 		seen[ids[i]] = true
 		id := ids[i].String()
 
-		out.Transfers = append(out.Transfers, d.transfers(tx, id, d.sender(t))...)
-		if i > 0 { // the first one, which makes the block's reward, spends nothing
-			out.Spent = append(out.Spent, spends(tx, id)...)
+		out.Transfers = append(out.Transfers, d.transfers(tx, id, d.senderOf(answer))...)
+		if i > 0 { // the coinbase transaction spends nothing
+			out.Spent = append(out.Spent, spendsOf(tx, id)...)
 		}
 	}
 
@@ -180,8 +192,8 @@ func (d *Driver) readBlock(e *endpoint, height uint64, hash string, b blockJSON)
 	return out, nil
 }
 
-// header puts the header together again.
-func (b blockJSON) header() (wire.BlockHeader, error) {
+// wireHeader returns the header of an answer, for hashing.
+func (b blockJSON) wireHeader() (wire.BlockHeader, error) {
 	parent := new(chainhash.Hash)
 
 	if b.Parent != "" { // the genesis block has none
@@ -211,8 +223,8 @@ func (b blockJSON) header() (wire.BlockHeader, error) {
 	}, nil
 }
 
-// merkleRoot folds the ids of a block's transactions into its Merkle root: pairs are hashed together, an odd
-// one with itself. ids is overwritten.
+// merkleRoot returns the Merkle root of transaction ids, which it overwrites. Source: Bitcoin Core,
+// src/consensus/merkle.cpp.
 func merkleRoot(ids []chainhash.Hash) chainhash.Hash {
 	var pair [2 * chainhash.HashSize]byte
 
@@ -233,45 +245,32 @@ func merkleRoot(ids []chainhash.Hash) chainhash.Hash {
 	return ids[0]
 }
 
-// decodeTx reads the bytes of one transaction, all of them.
-func decodeTx(s string) (*wire.MsgTx, error) {
-	raw, err := hex.DecodeString(s)
-	if err != nil {
-		return nil, err
-	}
-
-	return decodeRawTx(raw)
-}
-
-// transfers returns every output of a transaction that pays an address.
+// transfers returns the outputs of a transaction that pay an address, as transfers.
 func (d *Driver) transfers(tx *wire.MsgTx, id string, from chain.Address) []chain.Transfer {
 	var out []chain.Transfer
 
-	for i, o := range tx.TxOut {
-		if o.Value <= 0 || o.Value > maxSatoshi {
+	for i, output := range tx.TxOut {
+		if output.Value <= 0 || output.Value > maxSatoshi {
 			continue
 		}
 
-		if to := d.addressOf(o.PkScript); to != "" {
-			out = append(
-				out,
-				chain.Transfer{
-					TxHash:  id,
-					Index:   uint32(i),
-					From:    from,
-					To:      to,
-					AssetID: d.native.ID,
-					Amount:  chain.Units(uint64(o.Value)),
-				},
-			)
+		if to := d.addressOf(output.PkScript); to != "" {
+			out = append(out, chain.Transfer{
+				TxHash:  id,
+				Index:   uint32(i),
+				From:    from,
+				To:      to,
+				AssetID: d.native.ID,
+				Amount:  satoshiAmount(output.Value),
+			})
 		}
 	}
 
 	return out
 }
 
-// spends returns what a transaction spends.
-func spends(tx *wire.MsgTx, id string) []chain.Spend {
+// spendsOf returns the outputs that a transaction spends.
+func spendsOf(tx *wire.MsgTx, id string) []chain.Spend {
 	out := make([]chain.Spend, len(tx.TxIn))
 	for i, in := range tx.TxIn {
 		out[i] = chain.Spend{Outpoint: outpointOf(in.PreviousOutPoint), By: id}
@@ -284,11 +283,12 @@ func outpointOf(o wire.OutPoint) chain.Outpoint {
 	return chain.Outpoint{TxHash: o.Hash.String(), Vout: o.Index}
 }
 
-// sender is the one address whose outputs a transaction spends; "" when it is not known or there are several.
-func (d *Driver) sender(t txJSON) chain.Address {
+// senderOf returns the one address whose outputs a transaction spends; "" when it is unknown or there are
+// several.
+func (d *Driver) senderOf(answer txJSON) chain.Address {
 	var from chain.Address
 
-	for i, in := range t.In {
+	for i, in := range answer.In {
 		if in.Spent == nil {
 			return ""
 		}

@@ -1,0 +1,233 @@
+package tron
+
+import (
+	"context"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// Blocks returns canonical blocks with each transfer of an enabled asset, Config.MaxBlocks at most. They are
+// verified: a transaction must hash to its id and have a receipt of its block, and only a block with an empty
+// transaction root has no transactions. Other answers are fault.Unavailable.
+func (d *Driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, error) {
+	if to < from {
+		return nil, fault.New(fault.Invalid, "range_invalid", "the range from %d to %d is empty", from, to)
+	}
+
+	var out []chain.Block
+
+	err := d.ask(ctx, from, func(ctx context.Context, node *endpoint) error {
+		scanned, err := d.readBlocks(ctx, node, from, min(to, from+uint64(d.maxBlocks)-1))
+		out = out[:0]
+
+		for _, block := range scanned {
+			b := block.Block
+			b.Transfers = append([]chain.Transfer(nil), b.Transfers...)
+			out = append(out, b)
+		}
+
+		return err
+	})
+	if err != nil {
+		return nil, aboveTip(err, from)
+	}
+
+	return out, nil
+}
+
+// scannedBlock is a block with its balance changes.
+type scannedBlock struct {
+	chain.Block
+	changes []balanceChange
+	// opaque are transactions that cannot be read, or that change balances in ways that are not read.
+	opaque []blockTx
+}
+
+type limitRequest struct {
+	Start uint64 `json:"startNum"`
+	End   uint64 `json:"endNum"` // exclusive
+}
+
+// readBlocks returns the blocks of a range of at most 100, up to the first that the node does not have or
+// that does not follow the one before it.
+func (d *Driver) readBlocks(ctx context.Context, node *endpoint, from, to uint64) ([]*scannedBlock, error) {
+	var list struct {
+		Blocks []blockJSON `json:"block"`
+	}
+	if _, err := node.post(ctx, full, "getblockbylimitnext", limitRequest{from, to + 1}, &list); err != nil {
+		return nil, err
+	}
+
+	if len(list.Blocks) == 0 {
+		return nil, node.missingBlock(ctx, from)
+	}
+
+	linked, err := linkBlocks(ctx, node, list.Blocks, from, to)
+	if err != nil {
+		return nil, err
+	}
+
+	g, ctx := errgroup.WithContext(ctx)
+	for i := range linked {
+		g.Go(func() error {
+			if known := d.blocks.get(linked[i].Hash); known != nil {
+				linked[i] = known
+				return nil
+			}
+
+			return d.readTransactions(ctx, node, &list.Blocks[i], linked[i])
+		})
+	}
+
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+
+	for _, block := range linked {
+		d.blocks.put(block)
+	}
+
+	return linked, nil
+}
+
+// linkBlocks returns the blocks of an answer without their transactions, up to the first that does not follow
+// its parent: the chain was reorganized meanwhile, and the next call reads the new branch.
+func linkBlocks(
+	ctx context.Context,
+	node *endpoint,
+	answer []blockJSON,
+	from, to uint64,
+) ([]*scannedBlock, error) {
+	var linked []*scannedBlock
+
+	for i := range answer {
+		ref, err := answer[i].ref(node)
+		if err != nil {
+			return nil, err
+		}
+
+		parent, next := answer[i].Header.Raw.Parent, from+uint64(i)
+		switch {
+		case i == 0 && ref.Height > from:
+			return nil, node.missingBlock(ctx, from)
+		case ref.Height != next || ref.Height > to:
+			return nil, node.Garbled(
+				"asked for blocks %d to %d, it answered block %d in place of %d",
+				from, to, ref.Height, next,
+			)
+		case i > 0 && parent != linked[i-1].Hash:
+			return linked, nil
+		}
+
+		linked = append(linked, &scannedBlock{Block: chain.Block{Ref: ref, Parent: parent}})
+	}
+
+	return linked, nil
+}
+
+// readTransactions adds to a block its transfers and balance changes, from its transactions and receipts.
+func (d *Driver) readTransactions(
+	ctx context.Context,
+	node *endpoint,
+	block *blockJSON,
+	out *scannedBlock,
+) error {
+	if len(block.Transactions) == 0 {
+		if block.Header.Raw.TxRoot != emptyTxRoot {
+			return node.Garbled("block %d has transactions that the node left out", out.Height)
+		}
+
+		return nil
+	}
+
+	infos, err := node.receipts(ctx, out.Height)
+	if err != nil {
+		return err
+	}
+
+	for k := range block.Transactions {
+		tx, err := block.Transactions[k].parse(node)
+		if err != nil {
+			return err
+		}
+
+		info := infos[tx.hash]
+		if info == nil || len(infos) != len(block.Transactions) {
+			return node.Garbled(
+				"block %d has %d transactions and %d receipts, or others' receipts",
+				out.Height, len(block.Transactions), len(infos),
+			)
+		}
+
+		if err := info.check(node, tx, out.Height); err != nil {
+			return err
+		}
+
+		transfers, flows, err := d.transfersOf(node, tx, info)
+		if err != nil {
+			return err
+		}
+
+		out.Transfers, out.changes = append(out.Transfers, transfers...), append(out.changes, flows...)
+		if tx.tx == nil {
+			out.opaque = append(out.opaque, tx)
+		}
+	}
+
+	return nil
+}
+
+// receipts returns the receipts of a block by transaction id.
+func (e *endpoint) receipts(ctx context.Context, height uint64) (map[string]*infoJSON, error) {
+	var list []infoJSON
+	if _, err := e.post(ctx, full, "gettransactioninfobyblocknum", numRequest{height}, &list); err != nil {
+		return nil, err
+	}
+
+	infos := make(map[string]*infoJSON, len(list))
+	for i := range list {
+		infos[list[i].ID] = &list[i]
+	}
+
+	return infos, nil
+}
+
+// blockCacheSize is the number of scanned blocks in the cache: those above the solidified one are read again
+// for balances.
+const blockCacheSize = 128
+
+// blockCache stores the newest scanned blocks by id.
+type blockCache struct {
+	mu    sync.Mutex
+	byID  map[string]*scannedBlock
+	order []string
+	next  int
+}
+
+func newBlockCache(size int) *blockCache {
+	return &blockCache{byID: make(map[string]*scannedBlock, size), order: make([]string, size)}
+}
+
+func (c *blockCache) get(id string) *scannedBlock {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	return c.byID[id]
+}
+
+func (c *blockCache) put(block *scannedBlock) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	if c.byID[block.Hash] != nil {
+		return
+	}
+
+	delete(c.byID, c.order[c.next])
+	c.byID[block.Hash], c.order[c.next] = block, block.Hash
+	c.next = (c.next + 1) % len(c.order)
+}
