@@ -82,7 +82,7 @@ func TestStatusFollowsFromTheWord(t *testing.T) {
 // testServer serves one operation without any key.
 func testServer(log *strings.Builder, read func(ctx context.Context, c *call) (any, error)) *server {
 	s := &server{
-		options: (&Options{}).complete(),
+		options: (&Options{}).withDefaults(),
 		ids:     id.New(nil, nil),
 		log:     slog.New(slog.NewTextHandler(log, nil)),
 	}
