@@ -97,10 +97,10 @@ func newShape(t reflect.Type, tag string) *shape {
 	return s
 }
 
-// demands reports whether there is a field that cannot be left out, be it inside another one.
-func (s *shape) demands() bool {
+// hasRequired reports whether a field, at any depth, is required.
+func (s *shape) hasRequired() bool {
 	return slices.ContainsFunc(
-		s.fields, func(f field) bool { return f.required || f.inside != nil && f.inside.demands() },
+		s.fields, func(f field) bool { return f.required || f.inside != nil && f.inside.hasRequired() },
 	)
 }
 
