@@ -100,7 +100,7 @@ func (a *api) listEvents(ctx context.Context, c *call, q eventQuery) (page[store
 
 	for _, t := range q.Type {
 		if !known[t] {
-			return page[storedEvent]{}, invalid("type", "%q is no event type", clip(string(t)))
+			return page[storedEvent]{}, invalid("type", "%q is no event type", truncate(string(t)))
 		}
 	}
 

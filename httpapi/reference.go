@@ -161,7 +161,7 @@ func (a *api) getRate(ctx context.Context, c *call, q rateQuery) (rateResource, 
 	if i < 0 {
 		return rateResource{}, invalid(
 			"base", "there is no asset %q; GET /v1/assets lists those that are",
-			clip(q.Base),
+			truncate(q.Base),
 		)
 	}
 
@@ -185,7 +185,7 @@ func (a *api) checkNetworks(c *call, slugs ...string) error {
 		if n, ok := a.Networks.Network(slug); !ok || n.Livemode != c.owner.Livemode {
 			return invalid(
 				"network", "network %q is not enabled; GET /v1/networks lists those that are",
-				clip(slug),
+				truncate(slug),
 			)
 		}
 	}
