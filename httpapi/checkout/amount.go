@@ -13,7 +13,7 @@ import (
 // units writes an amount in whole units of an asset with the given decimals: exact, with at least
 // places digits after the point and no more zeros than that. An amount that was rounded to places
 // has exactly that many.
-func units(a chain.Amount, decimals, places uint8) string {
+func formatUnits(a chain.Amount, decimals, places uint8) string {
 	digits := a.String()
 	if missing := int(decimals) + 1 - len(digits); missing > 0 {
 		digits = strings.Repeat("0", missing) + digits
@@ -67,7 +67,7 @@ const groupSpace = "\u202f"
 
 // money writes a price with the places its currency has, more where the price has more, and its
 // thousands apart. The currency is not part of it.
-func money(d decimal.Decimal, currency string) string {
+func formatMoney(d decimal.Decimal, currency string) string {
 	places := placesOf(currency)
 
 	whole, fraction, _ := strings.Cut(d.String(), ".")
@@ -104,12 +104,12 @@ func placesOf(currency string) int {
 // moneyUp writes what is missing of a price, with as many places as the price is written with and
 // rounded up: nobody who reads it takes too little for enough. What is to be paid is said by an
 // amount, not by this.
-func moneyUp(d, price decimal.Decimal, currency string) string {
-	return money(d.RoundCeil(max(int32(placesOf(currency)), -price.Exponent())), currency)
+func formatMoneyCeil(d, price decimal.Decimal, currency string) string {
+	return formatMoney(d.RoundCeil(max(int32(placesOf(currency)), -price.Exponent())), currency)
 }
 
-// coarse is how coarse an estimate may be, in units of the currency: what quotes are rounded to as well.
-var coarse = decimal.New(1, -3)
+// estimateStep is how estimateStep an estimate may be, in units of the currency: what quotes are rounded to as well.
+var estimateStep = decimal.New(1, -3)
 
 // estimate returns about how much of an asset a price is, rounded up to the places that a quote
 // would have; ok is false without a usable price. It is for choosing only: what is due comes from
@@ -120,7 +120,7 @@ func estimate(price, rate decimal.Decimal, decimals uint8) (text string, ok bool
 	}
 
 	places := int32(0)
-	for places < int32(decimals) && rate.Shift(-places).GreaterThan(coarse) {
+	for places < int32(decimals) && rate.Shift(-places).GreaterThan(estimateStep) {
 		places++
 	}
 

@@ -16,34 +16,34 @@ import (
 )
 
 const (
-	// merchantFor is how long a merchant's name and logo are kept.
-	merchantFor = 15 * time.Second
-	// priceFor bounds how long a page waits for estimates; those that did not come are left out.
-	priceFor = 2 * time.Second
+	// merchantTTL is how long a merchant's name and logo are kept.
+	merchantTTL = 15 * time.Second
+	// priceTimeout bounds how long a page waits for estimates; those that did not come are left out.
+	priceTimeout = 2 * time.Second
 )
 
-// merchantCard is what the page keeps of an account.
-type merchantCard struct {
+// merchantProfile is what the page keeps of an account.
+type merchantProfile struct {
 	merchant
 	logoType string
 	logo     []byte
 }
 
 // facts reads everything about an invoice but prices.
-func (p *pages) facts(ctx context.Context, inv invoice.Invoice) (facts, error) {
-	f := facts{
-		Invoice:    inv,
-		Networks:   p.backend.Registry(),
-		Conditions: map[string]condition{},
-		Now:        p.backend.Now(),
+func (p *pages) loadSnapshot(ctx context.Context, inv invoice.Invoice) (snapshot, error) {
+	f := snapshot{
+		Invoice:         inv,
+		Networks:        p.backend.Registry(),
+		NetworkStatuses: map[string]networkStatus{},
+		Now:             p.backend.Now(),
 	}
 
-	card, err := p.merchant(ctx, inv.Owner.AccountID)
+	profile, err := p.merchant(ctx, inv.Owner.AccountID)
 	if err != nil {
-		return facts{}, err
+		return snapshot{}, err
 	}
 
-	f.Merchant = card.merchant
+	f.Merchant = profile.merchant
 
 	selected := selectedOption(&f.Invoice)
 	if selected == nil {
@@ -51,7 +51,7 @@ func (p *pages) facts(ctx context.Context, inv invoice.Invoice) (facts, error) {
 	}
 
 	if f.Payments, err = p.backend.Payments(ctx, inv.ID); err != nil {
-		return facts{}, err
+		return snapshot{}, err
 	}
 
 	matter := map[string]bool{}
@@ -70,8 +70,8 @@ func (p *pages) facts(ctx context.Context, inv invoice.Invoice) (facts, error) {
 	}
 
 	for slug := range matter {
-		if f.Conditions[slug], err = p.backend.Condition(ctx, slug); err != nil {
-			return facts{}, err
+		if f.NetworkStatuses[slug], err = p.backend.NetworkStatus(ctx, slug); err != nil {
+			return snapshot{}, err
 		}
 	}
 
@@ -79,14 +79,14 @@ func (p *pages) facts(ctx context.Context, inv invoice.Invoice) (facts, error) {
 }
 
 // merchant returns an account's public side.
-func (p *pages) merchant(ctx context.Context, accountID string) (merchantCard, error) {
-	return p.merchants.get(accountID, func() (merchantCard, error) {
+func (p *pages) merchant(ctx context.Context, accountID string) (merchantProfile, error) {
+	return p.merchants.get(accountID, func() (merchantProfile, error) {
 		a, err := p.backend.Account(ctx, accountID)
 		if err != nil {
-			return merchantCard{}, err
+			return merchantProfile{}, err
 		}
 
-		card := merchantCard{
+		profile := merchantProfile{
 			merchant: merchant{
 				Name:       a.Settings.Name,
 				WebsiteURL: a.Settings.WebsiteURL,
@@ -98,17 +98,17 @@ func (p *pages) merchant(ctx context.Context, accountID string) (merchantCard, e
 		case "image/png", "image/jpeg", "image/webp":
 			if len(a.Logo) > 0 {
 				h := sha256.Sum256(a.Logo)
-				card.LogoVersion, card.logoType, card.logo = hex.EncodeToString(h[:6]), a.LogoType, a.Logo
+				profile.LogoVersion, profile.logoType, profile.logo = hex.EncodeToString(h[:6]), a.LogoType, a.Logo
 			}
 		}
 
-		return card, nil
+		return profile, nil
 	})
 }
 
 // prices returns the prices that are at hand, by asset id. A page can be shown without.
 func (p *pages) prices(ctx context.Context, inv invoice.Invoice) map[string]decimal.Decimal {
-	ctx, cancel := context.WithTimeout(ctx, priceFor)
+	ctx, cancel := context.WithTimeout(ctx, priceTimeout)
 	defer cancel()
 
 	out := map[string]decimal.Decimal{}

@@ -37,8 +37,8 @@ type fakeBackend struct {
 	hintErr     error
 	simulated   []invoice.Outcome
 	reads       int
-	condition   *condition // of all networks; nil: the exhibit's
-	unavailable error      // answered by every read
+	status      *networkStatus // of all networks; nil: the exhibit's
+	unavailable error          // answered by every read
 }
 
 func newFake(exhibits ...exhibit) *fakeBackend {
@@ -122,13 +122,13 @@ func (b *fakeBackend) Account(context.Context, string) (account.Account, error) 
 	return b.account, nil
 }
 
-func (b *fakeBackend) Condition(_ context.Context, slug string) (condition, error) {
+func (b *fakeBackend) NetworkStatus(_ context.Context, slug string) (networkStatus, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
 	b.reads++
-	if b.condition != nil {
-		return *b.condition, nil
+	if b.status != nil {
+		return *b.status, nil
 	}
 
 	return conditionOf(exhibit{}), nil
@@ -230,7 +230,7 @@ func galleryServer(t testing.TB, o *Options) http.Handler {
 		}
 
 		c := conditionOf(e)
-		b.condition = &c
+		b.status = &c
 		any = newTestPages(t, b, o)
 		byID[e.invoice.ID] = any
 	}

@@ -23,7 +23,7 @@ type language struct {
 }
 
 // say returns a message with its {names} replaced by the values that follow them in pairs.
-func (l *language) say(key string, pairs ...string) string {
+func (l *language) message(key string, pairs ...string) string {
 	s, ok := l.text[key]
 	if !ok {
 		return key
@@ -90,7 +90,7 @@ func loadLanguages(files fs.FS) (languages, error) {
 }
 
 // tagged returns the language of a tag such as "es" or "es-MX", or nil.
-func (all languages) tagged(tag string) *language {
+func (all languages) byTag(tag string) *language {
 	primary, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(tag)), "-")
 	for _, l := range all {
 		if strings.ToLower(l.Tag) == primary {
@@ -103,8 +103,8 @@ func (all languages) tagged(tag string) *language {
 
 // choose returns the language asked for by name, else the best of an Accept-Language header (RFC 9110 section
 // 12.5.4), else the fallback.
-func (all languages) choose(tag, acceptLanguage string) *language {
-	if l := all.tagged(tag); l != nil {
+func (all languages) match(tag, acceptLanguage string) *language {
+	if l := all.byTag(tag); l != nil {
 		return l
 	}
 
@@ -116,7 +116,7 @@ func (all languages) choose(tag, acceptLanguage string) *language {
 		}
 
 		tag, params, _ := strings.Cut(item, ";")
-		if l := all.tagged(tag); l != nil {
+		if l := all.byTag(tag); l != nil {
 			if w := weight(params); w > bestWeight {
 				best, bestWeight = l, w
 			}

@@ -16,9 +16,9 @@ type allowance struct{ PerSecond, Burst int }
 var (
 	// readRate is per client address: a page, its state and a logo, for a household behind one address.
 	readRate = allowance{20, 100}
-	// actRate is per invoice and client address: a selection derives an address and asks for
+	// formRate is per invoice and client address: a selection derives an address and asks for
 	// prices, a hint asks a node.
-	actRate = allowance{1, 6}
+	formRate = allowance{1, 6}
 )
 
 // maxStreams is how many event streams one client address may hold open in this process.
@@ -31,7 +31,7 @@ type streamCount struct {
 }
 
 // enter takes a place, or reports that the client has all it may have.
-func (c *streamCount) enter(client string) bool {
+func (c *streamCount) acquire(client string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -48,7 +48,7 @@ func (c *streamCount) enter(client string) bool {
 	return true
 }
 
-func (c *streamCount) leave(client string) {
+func (c *streamCount) release(client string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 

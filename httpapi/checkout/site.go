@@ -32,8 +32,8 @@ type site struct {
 
 // asset is one file under assets/.
 type asset struct {
-	contentType  string
-	plain, small []byte // small is gzip; nil where that is no smaller
+	contentType string
+	plain, gzip []byte // gzip is nil where it is no smaller than plain
 }
 
 // newSite reads the files; what over lacks is built in.
@@ -104,7 +104,7 @@ func (s *site) readAssets(files fs.FS) error {
 		hash := sha256.Sum256(data)
 		ext := path.Ext(name)
 		hashed := strings.TrimSuffix(name, ext) + "." + hex.EncodeToString(hash[:6]) + ext
-		s.assets[hashed] = asset{contentType: contentType(ext, data), plain: data, small: gzipped(data)}
+		s.assets[hashed] = asset{contentType: contentType(ext, data), plain: data, gzip: gzipBytes(data)}
 		s.hashed[name] = hashed
 	}
 
@@ -147,7 +147,7 @@ func contentType(ext string, data []byte) string {
 	return http.DetectContentType(data)
 }
 
-func gzipped(data []byte) []byte {
+func gzipBytes(data []byte) []byte {
 	var b bytes.Buffer
 
 	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)

@@ -161,13 +161,13 @@ type Transaction struct {
 }
 
 // facts are what a state is made from, read together.
-type facts struct {
+type snapshot struct {
 	Invoice  invoice.Invoice
 	Payments []invoice.Payment // oldest first
 	Merchant merchant
 	Networks *chain.Registry
-	// Conditions are those of the selected option's and the payments' networks, by slug.
-	Conditions map[string]condition
+	// NetworkStatuses are those of the selected option's and the payments' networks, by slug.
+	NetworkStatuses map[string]networkStatus
 	// Prices are of one unit of an asset in the invoice's currency, by asset id; those at hand.
 	Prices map[string]decimal.Decimal
 	Now    time.Time
@@ -181,7 +181,7 @@ type merchant struct {
 }
 
 // stateOf makes the state from the facts.
-func stateOf(f facts) State {
+func stateOf(f snapshot) State {
 	inv := &f.Invoice
 	selected := selectedOption(inv)
 
@@ -210,14 +210,14 @@ func stateOf(f facts) State {
 		s.Transactions = append(s.Transactions, f.transaction(p))
 	}
 
-	arrived := slices.ContainsFunc(f.Payments, counted)
+	arrived := slices.ContainsFunc(f.Payments, counts)
 	if missing := outstanding(inv, f.Payments); arrived && inv.Kind == invoice.Fiat && missing.Sign() > 0 {
 		s.Outstanding = wire.Decimal(missing)
 	}
 
 	if selected != nil {
 		s.Payment = f.details(selected)
-		s.NetworkTrouble = trouble(f, selected.Network)
+		s.NetworkTrouble = networkTrouble(f, selected.Network)
 	} else {
 		s.SelectBefore = wire.Time(inv.PreSelectionExpiresAt)
 	}
@@ -256,7 +256,7 @@ func selectedOption(inv *invoice.Invoice) *invoice.Option {
 }
 
 // counted reports whether a payment stands and pays the invoice.
-func counted(p invoice.Payment) bool {
+func counts(p invoice.Payment) bool {
 	return p.OptionID != "" && (p.Status == invoice.Detected || p.Status == invoice.Confirmed)
 }
 
@@ -265,7 +265,7 @@ func outstanding(inv *invoice.Invoice, payments []invoice.Payment) decimal.Decim
 	left := inv.Price
 
 	for _, p := range payments {
-		if counted(p) {
+		if counts(p) {
 			left = left.Sub(p.Credit)
 		}
 	}
@@ -277,7 +277,7 @@ func outstanding(inv *invoice.Invoice, payments []invoice.Payment) decimal.Decim
 	return left
 }
 
-func phaseOf(f facts, selected *invoice.Option, arrived bool) Phase {
+func phaseOf(f snapshot, selected *invoice.Option, arrived bool) Phase {
 	inv := &f.Invoice
 	switch inv.Status {
 	case invoice.Paid:
@@ -294,7 +294,7 @@ func phaseOf(f facts, selected *invoice.Option, arrived bool) Phase {
 
 		return Canceled
 	case invoice.Pending:
-		if p := slowest(f); p != nil && p.Block.IsZero() && !p.Simulated {
+		if p := slowestPayment(f); p != nil && p.Block.IsZero() && !p.Simulated {
 			return Seen
 		}
 
@@ -307,7 +307,7 @@ func phaseOf(f facts, selected *invoice.Option, arrived bool) Phase {
 }
 
 // openPhase is the phase of an invoice that waits for money.
-func openPhase(f facts, selected *invoice.Option, arrived bool) Phase {
+func openPhase(f snapshot, selected *invoice.Option, arrived bool) Phase {
 	inv := &f.Invoice
 
 	switch {
@@ -322,7 +322,7 @@ func openPhase(f facts, selected *invoice.Option, arrived bool) Phase {
 		return Underpaid
 	case selected == nil:
 		return Choose
-	case quoteOver(inv, selected, f.Now):
+	case quoteExpired(inv, selected, f.Now):
 		return QuoteExpired
 	}
 
@@ -330,7 +330,7 @@ func openPhase(f facts, selected *invoice.Option, arrived bool) Phase {
 }
 
 // slowest returns the detected payment that has furthest to go, or nil.
-func slowest(f facts) *invoice.Payment {
+func slowestPayment(f snapshot) *invoice.Payment {
 	var (
 		found *invoice.Payment
 		left  uint64
@@ -356,8 +356,8 @@ func slowest(f facts) *invoice.Payment {
 }
 
 // confirmations counts from the newest block that is known, which is at least the payment's own.
-func (f facts) confirmations(p invoice.Payment) uint64 {
-	return p.ConfirmationsAt(max(f.Conditions[p.Network].Tip, p.Block.Height))
+func (f snapshot) confirmations(p invoice.Payment) uint64 {
+	return p.ConfirmationsAt(max(f.NetworkStatuses[p.Network].Tip, p.Block.Height))
 }
 
 // missing is what is still to be paid to an option by its quote.
@@ -367,11 +367,11 @@ func missing(o *invoice.Option) chain.Amount {
 
 // quoteOver reports whether the amount of an option no longer tells what to pay: its time is over,
 // or all of it arrived and the price moved in between. Crypto amounts hold.
-func quoteOver(inv *invoice.Invoice, o *invoice.Option, now time.Time) bool {
+func quoteExpired(inv *invoice.Invoice, o *invoice.Option, now time.Time) bool {
 	return inv.Kind == invoice.Fiat && (!now.Before(o.QuoteExpiresAt) || missing(o).IsZero())
 }
 
-func (f facts) choice(o invoice.Option, choosing bool) Choice {
+func (f snapshot) choice(o invoice.Option, choosing bool) Choice {
 	n, a := f.names(o.Network, o.AssetID)
 
 	c := Choice{
@@ -384,8 +384,8 @@ func (f facts) choice(o invoice.Option, choosing bool) Choice {
 	}
 	switch left := missing(&o); {
 	case !choosing:
-	case !left.IsZero() && !quoteOver(&f.Invoice, &o, f.Now):
-		c.AmountText = units(left, o.Decimals, o.DisplayDecimals)
+	case !left.IsZero() && !quoteExpired(&f.Invoice, &o, f.Now):
+		c.AmountText = formatUnits(left, o.Decimals, o.DisplayDecimals)
 	case f.Invoice.Kind == invoice.Fiat:
 		c.EstimateText, _ = estimate(outstanding(&f.Invoice, f.Payments), f.Prices[o.AssetID], o.Decimals)
 	}
@@ -394,7 +394,7 @@ func (f facts) choice(o invoice.Option, choosing bool) Choice {
 }
 
 // names returns the network and asset for display; what is not enabled any more keeps its short names.
-func (f facts) names(slug, assetID string) (chain.Network, chain.Asset) {
+func (f snapshot) names(slug, assetID string) (chain.Network, chain.Asset) {
 	n, ok := f.Networks.Network(slug)
 	if !ok {
 		n = chain.Network{Slug: slug}
@@ -406,7 +406,7 @@ func (f facts) names(slug, assetID string) (chain.Network, chain.Asset) {
 	return n, a
 }
 
-func (f facts) details(o *invoice.Option) *PaymentDetails {
+func (f snapshot) details(o *invoice.Option) *PaymentDetails {
 	n, a := f.names(o.Network, o.AssetID)
 	left, received := missing(o), o.AmountPaid.Add(o.AmountDetected)
 
@@ -424,11 +424,11 @@ func (f facts) details(o *invoice.Option) *PaymentDetails {
 		AmountPaid:       o.AmountPaid.String(),
 		AmountDetected:   o.AmountDetected.String(),
 		AmountMissing:    left.String(),
-		DueText:          units(o.AmountDue, o.Decimals, o.DisplayDecimals),
-		MissingText:      units(left, o.Decimals, o.DisplayDecimals),
-		ReceivedText:     units(received, o.Decimals, o.DisplayDecimals),
+		DueText:          formatUnits(o.AmountDue, o.Decimals, o.DisplayDecimals),
+		MissingText:      formatUnits(left, o.Decimals, o.DisplayDecimals),
+		ReceivedText:     formatUnits(received, o.Decimals, o.DisplayDecimals),
 		QuoteExpiresAt:   wire.Time(o.QuoteExpiresAt),
-		QuoteExpired:     quoteOver(&f.Invoice, o, f.Now),
+		QuoteExpired:     quoteExpired(&f.Invoice, o, f.Now),
 		ConfirmationRule: n.Rule,
 		UsuallySeconds:   int64(n.EstimatedConfirmation / time.Second),
 	}
@@ -436,8 +436,8 @@ func (f facts) details(o *invoice.Option) *PaymentDetails {
 		d.Rate = wire.Decimal(o.Rate)
 	}
 
-	if f.Invoice.Has(invoice.Overpaid) && o.AmountDue.Less(received) && f.onlyTo(o.ID) {
-		d.ExcessText = units(received.Sub(o.AmountDue), o.Decimals, o.DisplayDecimals)
+	if f.Invoice.Has(invoice.Overpaid) && o.AmountDue.Less(received) && f.paidOnlyTo(o.ID) {
+		d.ExcessText = formatUnits(received.Sub(o.AmountDue), o.Decimals, o.DisplayDecimals)
 	}
 
 	if driver, err := f.Networks.Driver(o.Network); err == nil && !left.IsZero() && !d.QuoteExpired {
@@ -451,13 +451,13 @@ func (f facts) details(o *invoice.Option) *PaymentDetails {
 
 // onlyTo reports whether all that arrived went to one option, so that its amounts alone tell what
 // was too much.
-func (f facts) onlyTo(optionID string) bool {
+func (f snapshot) paidOnlyTo(optionID string) bool {
 	return !slices.ContainsFunc(
-		f.Payments, func(p invoice.Payment) bool { return counted(p) && p.OptionID != optionID },
+		f.Payments, func(p invoice.Payment) bool { return counts(p) && p.OptionID != optionID },
 	)
 }
 
-func (f facts) transaction(p invoice.Payment) Transaction {
+func (f snapshot) transaction(p invoice.Payment) Transaction {
 	n, _ := f.names(p.Network, p.AssetID)
 
 	t := Transaction{
@@ -467,7 +467,7 @@ func (f facts) transaction(p invoice.Payment) Transaction {
 		NetworkName:           n.DisplayName,
 		Asset:                 p.Asset,
 		Amount:                p.Amount.String(),
-		AmountText:            units(p.Amount, p.Decimals, 0),
+		AmountText:            formatUnits(p.Amount, p.Decimals, 0),
 		Confirmations:         f.confirmations(p),
 		ConfirmationsRequired: p.Required,
 		ConfirmationRule:      n.Rule,
@@ -493,14 +493,14 @@ func (f facts) transaction(p invoice.Payment) Transaction {
 // How far a network may be behind before the payer is told: reading that stands still, or blocks
 // not read yet.
 const (
-	stillFor     = 5 * time.Minute
-	stillBlocks  = 12
+	stallAfter   = 5 * time.Minute
+	stallBlocks  = 12
 	behindBlocks = 12
 )
 
 // trouble says whether payments on a network are seen late, as State.NetworkTrouble.
-func trouble(f facts, slug string) string {
-	c, known := f.Conditions[slug]
+func networkTrouble(f snapshot, slug string) string {
+	c, known := f.NetworkStatuses[slug]
 
 	n, _ := f.Networks.Network(slug)
 	switch {
@@ -508,16 +508,16 @@ func trouble(f facts, slug string) string {
 		return ""
 	case c.Stopped:
 		return "stopped"
-	case f.Now.Sub(c.ReadAt) > max(stillFor, stillBlocks*n.BlockTime):
+	case f.Now.Sub(c.ReadAt) > max(stallAfter, stallBlocks*n.BlockTime):
 		return "behind"
-	case c.Tip > c.Height+behindBlocks && time.Duration(min(c.Tip-c.Height, 1<<20))*n.BlockTime > stillFor:
+	case c.Tip > c.Height+behindBlocks && time.Duration(min(c.Tip-c.Height, 1<<20))*n.BlockTime > stallAfter:
 		return "behind"
 	}
 
 	return ""
 }
 
-func (f facts) returnURL(p Phase) string {
+func (f snapshot) returnURL(p Phase) string {
 	inv := &f.Invoice
 	if p == Paid || p == Refunded {
 		return webURL(cmp.Or(inv.SuccessURL, f.Merchant.SuccessURL, f.Merchant.WebsiteURL))

@@ -15,32 +15,32 @@ import (
 // what time alone has changed (a quote that ran out, a network that stands still), and ends with a
 // comment that keeps proxies from hanging up. So it needs no goroutine and no timer of its own.
 const (
-	watchFor = 20 * time.Second
-	// streamFor is when a stream ends; the browser opens another.
-	streamFor = time.Hour
-	// writeFor bounds how long a client may take to take an event.
-	writeFor = 15 * time.Second
+	watchTimeout = 20 * time.Second
+	// streamTimeout is when a stream ends; the browser opens another.
+	streamTimeout = time.Hour
+	// writeTimeout bounds how long a client may take to take an event.
+	writeTimeout = 15 * time.Second
 	// settle is what is added to a moment at which something changes, to be surely after it.
-	settle = 50 * time.Millisecond
+	changeMargin = 50 * time.Millisecond
 )
 
 // events streams the state: an event "state" with the JSON of state.json at first and whenever its
 // revision changes.
 func (r *request) events() error {
-	if !r.p.streams.enter(r.client) {
+	if !r.p.streams.acquire(r.client) {
 		e := fault.New(fault.Limited, "rate_limited", "too many event streams are open from this address")
-		e.RetryAfter = watchFor
+		e.RetryAfter = watchTimeout
 
 		return e
 	}
-	defer r.p.streams.leave(r.client)
+	defer r.p.streams.release(r.client)
 
 	s := stream{r: r, out: http.NewResponseController(r.w)}
 	if on, err := s.begin(); !on {
 		return err
 	}
 
-	ctx, cancel := context.WithTimeout(r.Context(), streamFor)
+	ctx, cancel := context.WithTimeout(r.Context(), streamTimeout)
 	defer cancel()
 
 	for ctx.Err() == nil {
@@ -82,9 +82,9 @@ func (s *stream) begin() (bool, error) {
 func (s *stream) watch(ctx context.Context) bool {
 	p := s.r.p
 
-	wait := watchFor
+	wait := watchTimeout
 	if now := p.backend.Now(); s.next.After(now) {
-		wait = min(wait, s.next.Sub(now)+settle)
+		wait = min(wait, s.next.Sub(now)+changeMargin)
 	}
 
 	ctx, cancel := context.WithTimeout(ctx, wait)
@@ -94,8 +94,8 @@ func (s *stream) watch(ctx context.Context) bool {
 		var state State
 
 		if err == nil {
-			var f facts
-			if f, err = p.facts(ctx, inv); err == nil {
+			var f snapshot
+			if f, err = p.loadSnapshot(ctx, inv); err == nil {
 				state = stateOf(f)
 			}
 		}
@@ -117,7 +117,7 @@ func (s *stream) watch(ctx context.Context) bool {
 
 // state sends a state unless the client has it; false when the client is gone.
 func (s *stream) state(state State) bool {
-	s.next = nextMoment(state, s.r.p.backend.Now())
+	s.next = nextChange(state, s.r.p.backend.Now())
 	if state.Revision == s.sent {
 		return true
 	}
@@ -135,7 +135,7 @@ func (s *stream) state(state State) bool {
 
 func (s *stream) write(text string) bool {
 	// Not every ResponseWriter has deadlines; where it has none, the server's own hold.
-	_ = s.out.SetWriteDeadline(time.Now().Add(writeFor))
+	_ = s.out.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if _, err := s.r.w.Write([]byte(text)); err != nil {
 		return false
 	}
@@ -143,8 +143,8 @@ func (s *stream) write(text string) bool {
 	return s.out.Flush() == nil
 }
 
-// nextMoment is when time alone will change the state next; zero when never.
-func nextMoment(s State, now time.Time) time.Time {
+// nextChange is when time alone will change the state next; zero when never.
+func nextChange(s State, now time.Time) time.Time {
 	var next time.Time
 
 	texts := []string{s.ExpiresAt, s.SelectBefore}

@@ -134,7 +134,7 @@ type LanguageLink struct {
 }
 
 // visit is what the visitor asked for, beside the invoice.
-type visit struct {
+type pageQuery struct {
 	// Choosing asks for the options although one is selected.
 	Choosing bool
 	// Lang is the language asked for by name; empty when it came from the browser.
@@ -145,12 +145,12 @@ type visit struct {
 }
 
 // newView writes the page.
-func newView(s State, l *language, all languages, v visit) View {
+func newView(s State, l *language, all languages, v pageQuery) View {
 	w := View{
 		State:      s,
 		Lang:       l.Tag,
 		T:          l.text,
-		Merchant:   cmp.Or(s.Merchant.Name, l.say("merchant.unnamed")),
+		Merchant:   cmp.Or(s.Merchant.Name, l.message("merchant.unnamed")),
 		LogoURL:    s.Merchant.LogoURL,
 		Query:      langQuery(v.Lang),
 		Expires:    moment(cmp.Or(s.SelectBefore, s.ExpiresAt)),
@@ -164,19 +164,19 @@ func newView(s State, l *language, all languages, v visit) View {
 		w.Price, w.Currency = s.Payment.DueText, s.Payment.Asset
 	}
 
-	w.words(l)
-	w.Title = l.say("title", "headline", w.Headline, "merchant", w.Merchant)
-	w.notices(l, v)
-	w.steps(l)
-	w.pay(l)
+	w.setMessage(l)
+	w.Title = l.message("title", "headline", w.Headline, "merchant", w.Merchant)
+	w.addNotices(l, v)
+	w.addSteps(l)
+	w.setPay(l)
 
 	choosing := s.Phase == Choose || s.CanSelect && v.Choosing
 	if choosing {
-		w.choices()
+		w.addChoices()
 
 		w.CanKeep = s.Phase != Choose
 		if w.CanKeep {
-			w.Headline, w.Message, w.Tone = l.say("change.headline"), l.say("change.message"), Neutral
+			w.Headline, w.Message, w.Tone = l.message("change.headline"), l.message("change.message"), Neutral
 		}
 
 		w.Pay, w.Renew = nil, ""
@@ -186,7 +186,7 @@ func newView(s State, l *language, all languages, v visit) View {
 			slices.Contains([]Phase{Pay, QuoteExpired, Underpaid, Closing, Expired, Canceled}, s.Phase)
 	}
 
-	w.progress(l)
+	w.setProgress(l)
 
 	for _, t := range s.Transactions {
 		w.Transactions = append(w.Transactions, transactionView(t, l))
@@ -199,13 +199,13 @@ func newView(s State, l *language, all languages, v visit) View {
 			tone = Good
 		}
 
-		w.HintAnswer = &Notice{tone, l.say("hint."+v.HintAnswer, "merchant", w.Merchant)}
+		w.HintAnswer = &Notice{tone, l.message("hint."+v.HintAnswer, "merchant", w.Merchant)}
 	}
 
-	w.outcomes(l)
+	w.addOutcomes(l)
 
 	if s.ReturnURL != "" {
-		w.ReturnLabel = l.say("return", "merchant", w.Merchant)
+		w.ReturnLabel = l.message("return", "merchant", w.Merchant)
 	}
 
 	for _, other := range all {
@@ -226,11 +226,11 @@ func langQuery(tag string) string {
 }
 
 func price(p invoice.Price) string {
-	return money(mustDecimal(p.Amount), p.Currency)
+	return formatMoney(mustDecimal(p.Amount), p.Currency)
 }
 
 // words fills in the headline, the message and the tone.
-func (w *View) words(l *language) {
+func (w *View) setMessage(l *language) {
 	s := &w.State
 
 	key, pairs := string(s.Phase), []string{"merchant", w.Merchant}
@@ -245,7 +245,7 @@ func (w *View) words(l *language) {
 		pairs = append(
 			pairs,
 			"outstanding",
-			moneyUp(
+			formatMoneyCeil(
 				mustDecimal(s.Outstanding), mustDecimal(s.Price.Amount), s.Price.Currency,
 			)+"\u00a0"+s.Price.Currency,
 		)
@@ -289,7 +289,7 @@ func (w *View) words(l *language) {
 		key = "underpaid_renew"
 	}
 
-	w.Headline, w.Message = l.say(key+".headline", pairs...), l.say(key+".message", pairs...)
+	w.Headline, w.Message = l.message(key+".headline", pairs...), l.message(key+".message", pairs...)
 }
 
 // received lists what has arrived, in each asset.
@@ -309,12 +309,12 @@ func (w *View) received() string {
 	return out
 }
 
-func (w *View) notices(l *language, v visit) {
+func (w *View) addNotices(l *language, v pageQuery) {
 	s := &w.State
 
 	add := func(t Tone, key string, pairs ...string) {
 		w.Notices = append(
-			w.Notices, Notice{t, l.say("notice."+key, append(pairs, "merchant", w.Merchant)...)},
+			w.Notices, Notice{t, l.message("notice."+key, append(pairs, "merchant", w.Merchant)...)},
 		)
 	}
 	if v.Notice != "" {
@@ -348,7 +348,7 @@ func (w *View) notices(l *language, v visit) {
 	}
 }
 
-func (w *View) steps(l *language) {
+func (w *View) addSteps(l *language) {
 	at := map[Phase]int{
 		Choose:       1,
 		Pay:          2,
@@ -365,7 +365,7 @@ func (w *View) steps(l *language) {
 	}
 
 	for i, key := range []string{"step.choose", "step.pay", "step.confirm"} {
-		w.Steps = append(w.Steps, Step{Label: l.say(key), Done: i+1 < at, Current: i+1 == at})
+		w.Steps = append(w.Steps, Step{Label: l.message(key), Done: i+1 < at, Current: i+1 == at})
 	}
 
 	if len(w.State.Options) == 1 {
@@ -373,7 +373,7 @@ func (w *View) steps(l *language) {
 	}
 }
 
-func (w *View) pay(l *language) {
+func (w *View) setPay(l *language) {
 	s := &w.State
 
 	p := s.Payment
@@ -393,15 +393,15 @@ func (w *View) pay(l *language) {
 		Network:   p.NetworkName,
 		Address:   string(p.Address),
 		Coin:      coin(p.Asset),
-		Only:      l.say("only", pairs...),
-		QRLabel:   l.say("qr.label", pairs...),
+		Only:      l.message("only", pairs...),
+		QRLabel:   l.message("qr.label", pairs...),
 		WalletURL: walletURL(p.URI),
 		QR:        newQR(cmp.Or(p.URI, string(p.Address))),
 	}
 
-	w.Pay.Label, w.Pay.Long = l.say("amount"), len(p.MissingText) > longAmount
+	w.Pay.Label, w.Pay.Long = l.message("amount"), len(p.MissingText) > longAmount
 	if s.Phase == Underpaid {
-		w.Pay.Label = l.say("amount.missing")
+		w.Pay.Label = l.message("amount.missing")
 	}
 
 	if p.QuoteExpiresAt != "" {
@@ -410,9 +410,9 @@ func (w *View) pay(l *language) {
 	}
 
 	if p.Rate != "" && s.Price != nil {
-		w.Pay.Rate = l.say(
+		w.Pay.Rate = l.message(
 			"rate", "asset", p.Asset, "price",
-			money(mustDecimal(p.Rate), s.Price.Currency)+"\u00a0"+s.Price.Currency,
+			formatMoney(mustDecimal(p.Rate), s.Price.Currency)+"\u00a0"+s.Price.Currency,
 		)
 	}
 }
@@ -448,7 +448,7 @@ func walletURL(uri string) template.URL {
 	return template.URL(uri)
 }
 
-func (w *View) choices() {
+func (w *View) addChoices() {
 	for _, o := range w.State.Options {
 		c := ChoiceView{
 			ID:       o.ID,
@@ -469,7 +469,7 @@ func (w *View) choices() {
 	}
 }
 
-func (w *View) progress(l *language) {
+func (w *View) setProgress(l *language) {
 	s := &w.State
 	if s.Phase != Seen && s.Phase != Confirming {
 		return
@@ -494,16 +494,16 @@ func (w *View) progress(l *language) {
 	switch {
 	case !slow.InBlock && !slow.Simulated:
 		p.Of = 0
-		p.Text = l.say("progress.pool", "network", slow.NetworkName)
+		p.Text = l.message("progress.pool", "network", slow.NetworkName)
 	case slow.ConfirmationRule != "" && slow.ConfirmationRule != "confirmations":
 		p.Of = 0
-		p.Text = l.say("progress.finality", "network", slow.NetworkName)
+		p.Text = l.message("progress.finality", "network", slow.NetworkName)
 	default:
-		p.Text = l.say("progress.count", "n", n, "m", m)
+		p.Text = l.message("progress.count", "n", n, "m", m)
 	}
 
 	if s.Payment != nil && s.Payment.UsuallySeconds > 0 {
-		p.Text += " " + l.say("progress.usually", "time", duration(s.Payment.UsuallySeconds, l))
+		p.Text += " " + l.message("progress.usually", "time", duration(s.Payment.UsuallySeconds, l))
 	}
 
 	w.Progress = p
@@ -522,10 +522,10 @@ func (t *Transaction) left() uint64 {
 // duration writes about how long something takes, rounded up.
 func duration(seconds int64, l *language) string {
 	if seconds < 60 {
-		return l.say("time.seconds", "n", strconv.FormatInt(seconds, 10))
+		return l.message("time.seconds", "n", strconv.FormatInt(seconds, 10))
 	}
 
-	return l.say("time.minutes", "n", strconv.FormatInt((seconds+59)/60, 10))
+	return l.message("time.minutes", "n", strconv.FormatInt((seconds+59)/60, 10))
 }
 
 // hashTail is how many characters of a hash's end are always shown.
@@ -550,23 +550,23 @@ func transactionView(t Transaction, l *language) TransactionView {
 	)
 	switch {
 	case t.Status == invoice.Confirmed:
-		v.Status, v.Tone = l.say("payment.confirmed"), Good
+		v.Status, v.Tone = l.message("payment.confirmed"), Good
 	case t.Status == invoice.Orphaned:
-		v.Status, v.Tone = l.say("payment.orphaned"), Warning
+		v.Status, v.Tone = l.message("payment.orphaned"), Warning
 	case t.Status == invoice.Dropped:
-		v.Status, v.Tone = l.say("payment.dropped"), Off
+		v.Status, v.Tone = l.message("payment.dropped"), Off
 	case !t.InBlock && !t.Simulated:
-		v.Status, v.Tone = l.say("payment.pool"), Waiting
+		v.Status, v.Tone = l.message("payment.pool"), Waiting
 	case t.ConfirmationRule != "" && t.ConfirmationRule != "confirmations":
-		v.Status, v.Tone = l.say("payment.finality"), Waiting
+		v.Status, v.Tone = l.message("payment.finality"), Waiting
 	default:
-		v.Status, v.Tone = l.say("payment.count", "n", n, "m", m), Waiting
+		v.Status, v.Tone = l.message("payment.count", "n", n, "m", m), Waiting
 	}
 
 	return v
 }
 
-func (w *View) outcomes(l *language) {
+func (w *View) addOutcomes(l *language) {
 	s := &w.State
 	if s.Livemode || s.Payment == nil {
 		return
@@ -591,7 +591,7 @@ func (w *View) outcomes(l *language) {
 	}
 
 	for _, v := range values {
-		w.Outcomes = append(w.Outcomes, Outcome{v, l.say("simulate." + string(v))})
+		w.Outcomes = append(w.Outcomes, Outcome{v, l.message("simulate." + string(v))})
 	}
 }
 

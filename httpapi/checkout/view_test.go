@@ -35,7 +35,7 @@ func viewOf(t testing.TB, e exhibit, lang string) View {
 	t.Helper()
 	all := allLanguages(t)
 
-	v := visit{}
+	v := pageQuery{}
 	if strings.Contains(e.query, "choose=") {
 		v.Choosing = true
 	}
@@ -44,7 +44,7 @@ func viewOf(t testing.TB, e exhibit, lang string) View {
 		v.HintAnswer, v.HintHash = "unknown", "0xab"
 	}
 
-	return newView(stateOf(factsOf(e)), all.tagged(lang), all, v)
+	return newView(stateOf(factsOf(e)), all.byTag(lang), all, v)
 }
 
 // What each state says, shows and lets the payer do.
@@ -450,18 +450,18 @@ func TestWalletLinks(t *testing.T) {
 func TestNetworkTrouble(t *testing.T) {
 	e := named(t, "pay")
 	for name, c := range map[string]struct {
-		condition condition
-		want      string
+		status networkStatus
+		want   string
 	}{
-		"fine":                   {condition{Height: 100, Tip: 101, ReadAt: noon.Add(-time.Minute)}, ""},
-		"never read":             {condition{}, ""},
-		"stopped":                {condition{Height: 100, Tip: 101, ReadAt: noon, Stopped: true}, "stopped"},
-		"stands still":           {condition{Height: 100, Tip: 100, ReadAt: noon.Add(-6 * time.Minute)}, "behind"},
-		"a thousand blocks left": {condition{Height: 100, Tip: 1100, ReadAt: noon}, "behind"},
+		"fine":                   {networkStatus{Height: 100, Tip: 101, ReadAt: noon.Add(-time.Minute)}, ""},
+		"never read":             {networkStatus{}, ""},
+		"stopped":                {networkStatus{Height: 100, Tip: 101, ReadAt: noon, Stopped: true}, "stopped"},
+		"stands still":           {networkStatus{Height: 100, Tip: 100, ReadAt: noon.Add(-6 * time.Minute)}, "behind"},
+		"a thousand blocks left": {networkStatus{Height: 100, Tip: 1100, ReadAt: noon}, "behind"},
 	} {
 		f := factsOf(e)
 
-		f.Conditions["ethereum"] = c.condition
+		f.NetworkStatuses["ethereum"] = c.status
 		if got := stateOf(f).NetworkTrouble; got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
@@ -469,7 +469,7 @@ func TestNetworkTrouble(t *testing.T) {
 	// Bitcoin's blocks are rare: half an hour without one is nothing to speak of.
 	f := factsOf(named(t, "pay-bitcoin"))
 
-	f.Conditions["bitcoin"] = condition{Height: 100, Tip: 100, ReadAt: noon.Add(-30 * time.Minute)}
+	f.NetworkStatuses["bitcoin"] = networkStatus{Height: 100, Tip: 100, ReadAt: noon.Add(-30 * time.Minute)}
 	if got := stateOf(f).NetworkTrouble; got != "" {
 		t.Errorf("bitcoin after half an hour: %q", got)
 	}
@@ -485,10 +485,10 @@ func TestRevision(t *testing.T) {
 		t.Error("a second changes the revision")
 	}
 
-	c := f.Conditions["ethereum"]
+	c := f.NetworkStatuses["ethereum"]
 	c.Tip++
 
-	f.Conditions["ethereum"] = c
+	f.NetworkStatuses["ethereum"] = c
 	if stateOf(f).Revision == before {
 		t.Error("a confirmation does not change the revision")
 	}
@@ -604,13 +604,13 @@ func TestNoMessageIsMissing(t *testing.T) {
 		for _, e := range gallery() {
 			state := stateOf(factsOf(e))
 			for _, s := range []State{state, func() State { s := state; s.Merchant.Name = ""; return s }()} {
-				visits := []visit{{}, {Choosing: true, Lang: l.Tag}}
+				visits := []pageQuery{{}, {Choosing: true, Lang: l.Tag}}
 				for n := range knownNotices {
-					visits = append(visits, visit{Notice: n})
+					visits = append(visits, pageQuery{Notice: n})
 				}
 
 				for h := range knownHints {
-					visits = append(visits, visit{HintAnswer: h})
+					visits = append(visits, pageQuery{HintAnswer: h})
 				}
 
 				for _, v := range visits {
@@ -625,7 +625,7 @@ func TestNoMessageIsMissing(t *testing.T) {
 func TestConfirmationsBeforeTheTipIsStored(t *testing.T) {
 	f := factsOf(named(t, "confirming"))
 
-	f.Conditions["ethereum"] = condition{Height: 5, Tip: 5, ReadAt: noon}
+	f.NetworkStatuses["ethereum"] = networkStatus{Height: 5, Tip: 5, ReadAt: noon}
 	if got := stateOf(f).Transactions[0].Confirmations; got != 1 {
 		t.Errorf("%d confirmations", got)
 	}
@@ -678,7 +678,7 @@ func TestChooseLanguage(t *testing.T) {
 		{"zh-Hans", "es", "zh"},
 		{"../../etc", "es", "es"},
 	} {
-		if got := all.choose(c.asked, c.header).Tag; got != c.want {
+		if got := all.match(c.asked, c.header).Tag; got != c.want {
 			t.Errorf("choose(%q, %q) = %s, want %s", c.asked, c.header, got, c.want)
 		}
 	}
@@ -689,7 +689,7 @@ func FuzzChooseLanguage(f *testing.F) {
 	f.Add("zh", ";;,,q=")
 	all := allLanguages(f)
 	f.Fuzz(func(t *testing.T, asked, header string) {
-		if all.choose(asked, header) == nil {
+		if all.match(asked, header) == nil {
 			t.Fatal("no language")
 		}
 	})
