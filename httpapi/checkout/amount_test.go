@@ -87,7 +87,14 @@ func TestMoneyUp(t *testing.T) {
 		if got := formatMoneyCeil(
 			decimal.RequireFromString(c.missing), decimal.RequireFromString(c.price), c.currency,
 		); got != c.want {
-			t.Errorf("formatMoneyCeil(%s of %s %s) = %q, want %q", c.missing, c.price, c.currency, got, c.want)
+			t.Errorf(
+				"formatMoneyCeil(%s of %s %s) = %q, want %q",
+				c.missing,
+				c.price,
+				c.currency,
+				got,
+				c.want,
+			)
 		}
 	}
 }

@@ -1,3 +1,24 @@
+// Package checkout serves the hosted page on which a payer pays an invoice: choose a coin and a network, send
+// the amount to the address, watch it confirm.
+//
+//	GET  /checkout/{id}              the page
+//	GET  /checkout/{id}/state.json   the State that the page is made from
+//	GET  /checkout/{id}/events       server-sent events: "state" with a State whenever it changes
+//	POST /checkout/{id}/select       option=<id>: select an option, or renew its quote
+//	POST /checkout/{id}/hint         tx_hash=<hash>: "I have paid"; looked up on the network
+//	POST /checkout/{id}/simulate     outcome=<outcome>: test mode only
+//	GET  /checkout/{id}/logo         the merchant's logo
+//	GET  /checkout/assets/…          stylesheet, script and icon, named by a hash of their bytes
+//
+// The page is rendered on the server and works without scripts; one small script updates it. It is made in
+// three steps: snapshot.go reads a snapshot, state.go computes a State from it, view.go a View in one language,
+// which fills the templates in web/. The last two are pure. To change the look, replace files (Options.Files).
+// To build another page, use state.json and the forms, which answer JSON on request (docs/checkout.md).
+//
+// The id of an invoice is the only credential. So a State never holds what only merchant and payer should know:
+// no e-mail address, no order id, no metadata.
+//
+// The package sits beside httpapi, on top of package payments; nothing imports it but the host.
 package checkout
 
 import (
