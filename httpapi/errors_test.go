@@ -96,7 +96,7 @@ func testServer(log *strings.Builder, read func(ctx context.Context, c *call) (a
 	return s
 }
 
-func TestAPanicIsA500AndTellsOnlyTheLog(t *testing.T) {
+func TestAPanicIsA500AndOnlyLogged(t *testing.T) {
 	var log strings.Builder
 	for name, read := range map[string]func(context.Context, *call) (any, error){
 		"panic":   func(context.Context, *call) (any, error) { panic("hunter2") },

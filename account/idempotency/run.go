@@ -178,7 +178,11 @@ func hasAll(have, want []string) bool {
 
 // claimAnswer claims the key, does the work and stores its answer, in one transaction. claimed is false when the
 // claim itself failed: with fault.Duplicate when the key has a record, else with the caller's error.
-func (c Config[T]) claimAnswer(ctx context.Context, r Request, work Commit[T]) (a Answer, claimed bool, err error) {
+func (c Config[T]) claimAnswer(
+	ctx context.Context,
+	r Request,
+	work Commit[T],
+) (a Answer, claimed bool, err error) {
 	err = c.Update(ctx, func(ctx context.Context, tx T) error {
 		claimed = false
 		now := c.Now()

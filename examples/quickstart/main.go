@@ -63,29 +63,19 @@ func run(ctx context.Context, once bool, rpc, addr string, verbose bool) (err er
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-	log := slog.New(slog.DiscardHandler)
-	if verbose {
-		log = slog.New(slog.NewTextHandler(os.Stderr, nil))
-	}
+	log := newLogger(verbose)
 
 	network, err := dial(ctx, rpc, log)
 	if err != nil {
 		return err
 	}
 
-	// The store: one SQLite file. An embedder with many processes would use postgres.New(db).
-	dir, err := os.MkdirTemp("", "payments-quickstart-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-
-	db, err := sqlite.Open(filepath.Join(dir, "payments.db"))
+	db, closeDB, err := openStore()
 	if err != nil {
 		return err
 	}
 
-	defer func() { err = errors.Join(err, db.Close()) }()
+	defer func() { err = errors.Join(err, closeDB()) }()
 
 	listener, err := listen(addr)
 	if err != nil {
@@ -109,18 +99,7 @@ func run(ctx context.Context, once bool, rpc, addr string, verbose bool) (err er
 	defer cancel()
 
 	server := newServer(ctx, engine)
-	failed := make(chan error, 2)
-
-	wg.Go(func() {
-		if err := engine.Run(ctx); err != nil {
-			failed <- err
-		}
-	})
-	wg.Go(func() {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			failed <- err
-		}
-	})
+	failed := start(ctx, &wg, engine, server, listener)
 
 	defer server.Close()
 
@@ -132,6 +111,36 @@ func run(ctx context.Context, once bool, rpc, addr string, verbose bool) (err er
 	}
 
 	return serve(ctx, shop, failed)
+}
+
+// newLogger returns a logger to standard error, or one that discards.
+func newLogger(verbose bool) *slog.Logger {
+	if !verbose {
+		return slog.New(slog.DiscardHandler)
+	}
+
+	return slog.New(slog.NewTextHandler(os.Stderr, nil))
+}
+
+// openStore opens one SQLite file in a temporary directory, which the returned function closes and removes. A
+// service with many processes would use postgres.New(db).
+func openStore() (store.Store, func() error, error) {
+	dir, err := os.MkdirTemp("", "payments-quickstart-")
+	if err != nil {
+		return nil, nil, err
+	}
+
+	db, err := sqlite.Open(filepath.Join(dir, "payments.db"))
+	if err != nil {
+		os.RemoveAll(dir)
+		return nil, nil, err
+	}
+
+	return db, func() error {
+		defer os.RemoveAll(dir)
+
+		return db.Close()
+	}, nil
 }
 
 // newEngine returns a checked engine with fresh keys, which are only in memory. In production the mnemonic comes
@@ -208,6 +217,30 @@ func newServer(ctx context.Context, engine *payments.Engine) *http.Server {
 		ReadHeaderTimeout: 10 * time.Second,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
+}
+
+// start runs the engine and the server until ctx ends. The channel receives the error of one that fails.
+func start(
+	ctx context.Context,
+	wg *sync.WaitGroup,
+	engine *payments.Engine,
+	server *http.Server,
+	listener net.Listener,
+) <-chan error {
+	failed := make(chan error, 2)
+
+	wg.Go(func() {
+		if err := engine.Run(ctx); err != nil {
+			failed <- err
+		}
+	})
+	wg.Go(func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			failed <- err
+		}
+	})
+
+	return failed
 }
 
 // serve prints how to use the service and waits until ctx ends or a part of it fails.

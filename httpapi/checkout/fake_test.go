@@ -60,7 +60,7 @@ func newFake(exhibits ...exhibit) *fakeBackend {
 	return b
 }
 
-// set replaces an exhibit and tells the streams.
+// set replaces an exhibit and wakes the streams.
 func (b *fakeBackend) set(e exhibit) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -131,7 +131,7 @@ func (b *fakeBackend) NetworkStatus(_ context.Context, slug string) (networkStat
 		return *b.status, nil
 	}
 
-	return conditionOf(exhibit{}), nil
+	return networkStatusOf(exhibit{}), nil
 }
 
 func (b *fakeBackend) Price(_ context.Context, a chain.Asset, currency string) (decimal.Decimal, error) {
@@ -229,7 +229,7 @@ func galleryServer(t testing.TB, o *Options) http.Handler {
 			}
 		}
 
-		c := conditionOf(e)
+		c := networkStatusOf(e)
 		b.status = &c
 		any = newTestPages(t, b, o)
 		byID[e.invoice.ID] = any

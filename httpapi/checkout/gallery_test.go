@@ -636,7 +636,7 @@ func pricesOf(e exhibit) map[string]decimal.Decimal {
 	return out
 }
 
-func conditionOf(e exhibit) networkStatus {
+func networkStatusOf(e exhibit) networkStatus {
 	c := networkStatus{Height: tip, Tip: tip, ReadAt: noon.Add(-8 * time.Second), Stopped: e.stopped}
 	if e.still {
 		c.ReadAt = noon.Add(-time.Hour)
@@ -645,7 +645,7 @@ func conditionOf(e exhibit) networkStatus {
 	return c
 }
 
-func factsOf(e exhibit) snapshot {
+func snapshotOf(e exhibit) snapshot {
 	f := snapshot{
 		Invoice:         e.invoice,
 		Payments:        e.payments,
@@ -664,7 +664,7 @@ func factsOf(e exhibit) snapshot {
 	}
 
 	for _, o := range e.invoice.Options {
-		f.NetworkStatuses[o.Network] = conditionOf(e)
+		f.NetworkStatuses[o.Network] = networkStatusOf(e)
 	}
 
 	return f

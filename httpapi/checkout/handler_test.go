@@ -110,7 +110,7 @@ func TestNothingInlineAndNothingFromElsewhere(t *testing.T) {
 }
 
 // What merchants and payers write is text, wherever it appears.
-func TestNothingThatIsWrittenIsRun(t *testing.T) {
+func TestInputIsNeverExecuted(t *testing.T) {
 	for _, evil := range []string{
 		`<script>alert(1)</script>`,
 		`"><img src=x onerror=alert(1)>`,
@@ -785,7 +785,7 @@ func BenchmarkPage(b *testing.B) {
 	fake := newFake(e)
 	p := newTestPages(b, fake, &Options{Limiter: openLimiter{}})
 	all := p.site.languages
-	view := newView(stateOf(factsOf(e)), all[0], all, pageQuery{})
+	view := newView(stateOf(snapshotOf(e)), all[0], all, pageQuery{})
 
 	b.Run("template alone", func(b *testing.B) {
 		b.ReportAllocs()

@@ -117,8 +117,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// A quote that runs out is told at that moment, though nothing was stored.
-func TestStreamTellsTime(t *testing.T) {
+// A quote that expires is sent at that time, although nothing was stored.
+func TestStreamSendsWhatOnlyTimeChanged(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	defer http.DefaultClient.CloseIdleConnections()
 
