@@ -155,7 +155,6 @@ func (a *api) listEventDeliveries(
 	}
 
 	return a.deliveriesPage(
-		ctx,
-		webhook.DeliveryFilter{Owner: c.owner, EventID: c.id, After: c.after, Limit: c.limit},
+		ctx, webhook.DeliveryFilter{Owner: c.owner, EventID: c.id, After: c.after, Limit: c.limit},
 	)
 }

@@ -30,7 +30,8 @@ type Options struct {
 	// none.
 	Prefix string
 
-	// TrustedProxies are the peers whose forwarding header is trusted. Defaults to none: the client is the peer.
+	// TrustedProxies are the peers whose forwarding header is trusted. Defaults to none: the client
+	// is the peer.
 	TrustedProxies []netip.Prefix
 
 	// ForwardedHeader is the trusted proxies' header: a list of addresses, the latest hop last. Defaults to
@@ -103,20 +104,9 @@ type api struct {
 // operations returns all operations but the document's own, in the order of the document.
 func (a *api) operations() []operation {
 	return slices.Concat(
-		a.invoices(),
-		a.invoiceActions(),
-		a.simulations(),
-		a.payments(),
-		a.settlements(),
-		a.depositAddresses(),
-		a.payouts(),
-		a.refunds(),
-		a.balances(),
-		a.reference(),
-		a.webhookEndpoints(),
-		a.webhookEndpointActions(),
-		a.webhookDeliveries(),
-		a.events(),
+		a.invoices(), a.invoiceActions(), a.simulations(), a.payments(), a.settlements(),
+		a.depositAddresses(), a.payouts(), a.refunds(), a.balances(), a.reference(),
+		a.webhookEndpoints(), a.webhookEndpointActions(), a.webhookDeliveries(), a.events(),
 	)
 }
 

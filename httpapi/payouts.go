@@ -160,8 +160,9 @@ func (a *api) cancelPayout(_ context.Context, c *call, _ none) (commit[payout.Re
 	}, nil
 }
 
-// allowlists returns the destinations that the key may pay, nil for any (specification 4.6). A key with
-// neither a destination nor an IP allowlist is fault.Forbidden; the IP allowlist itself is checked by authorize.
+// allowlists returns the destinations that the key may pay, nil for any (specification 4.6). A key
+// with neither a destination nor an IP allowlist is fault.Forbidden; the IP allowlist itself is
+// checked by authorize.
 func (c *call) allowlists() ([]string, error) {
 	if len(c.key.Destinations) > 0 {
 		return c.key.Destinations, nil

@@ -152,8 +152,8 @@ func (f *field) readQuery(v reflect.Value, text string) error {
 	return nil
 }
 
-// hashFilters returns the first bytes of SHA-256 over operation, path and filters. A cursor carries them, so that
-// it continues this list only.
+// hashFilters returns the first bytes of SHA-256 over operation, path and filters. A cursor carries
+// them, so that it continues this list only.
 func (c *call) hashFilters(filters url.Values) [hashSize]byte {
 	if !c.op.paged {
 		return [hashSize]byte{}

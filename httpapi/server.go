@@ -199,9 +199,7 @@ func (s *server) dispatch(w http.ResponseWriter, r *http.Request, methods map[st
 // errMethodNotAllowed returns the error of a path without an operation for the method.
 func errMethodNotAllowed(method string) error {
 	return fault.New(
-		fault.Invalid,
-		"method_not_allowed",
-		"this path does not know the method %s",
+		fault.Invalid, "method_not_allowed", "this path does not know the method %s",
 		truncate(method),
 	)
 }

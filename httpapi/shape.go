@@ -11,8 +11,8 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// shape is a Go type with the input rules of its tags. huma's schema generator reads the same tags, so that the
-// document shows what is enforced:
+// shape is a Go type with the input rules of its tags. huma's schema generator reads the same tags,
+// so that the document shows what is enforced:
 //
 //	minLength, maxLength, pattern, enum   of strings, and of the entries of lists of strings
 //	minimum, maximum                      of integers

@@ -1,10 +1,10 @@
-// Package idempotency stores the answers of requests, so that a repeated request with the same Idempotency-Key
-// gets the stored answer and has no second effect.
+// Package idempotency stores the answers of requests, so that a repeated request with the same
+// Idempotency-Key gets the stored answer and has no second effect.
 //
-// The claim of a key is the first write of the transaction that does the work, and the answer its last: a crash
-// in between leaves neither. Concurrent requests with the same key wait on the claim's unique row. Answers are
-// sealed with payments.Config.SecretKey before they are stored. Package httpapi calls Run, the engine calls Prune,
-// and stores implement Reader and Tx.
+// The claim of a key is the first write of the transaction that does the work, and the answer its
+// last: a crash in between leaves neither. Concurrent requests with the same key wait on the
+// claim's unique row. Answers are sealed with payments.Config.SecretKey before they are stored.
+// Package httpapi calls Run, the engine calls Prune, and stores implement Reader and Tx.
 package idempotency
 
 import (
@@ -47,9 +47,9 @@ type Reader interface {
 // Tx is the role of a store's transaction that claims and prunes keys.
 type Tx interface {
 	Reader
-	// ClaimIdempotencyKey inserts the record at once, unbuffered. A record created at stale or before counts as
-	// absent and is replaced, by one claim only; a record with a zero CreatedAt does not. While another
-	// transaction holds the claim, it waits up to wait.
+	// ClaimIdempotencyKey inserts the record at once, unbuffered. A record created at stale or
+	// before counts as absent and is replaced, by one claim only; a record with a zero CreatedAt
+	// does not. While another transaction holds the claim, it waits up to wait.
 	//
 	//   - fault.Duplicate: the key has a record.
 	//   - fault.Unavailable with code claim_busy: the wait is over.

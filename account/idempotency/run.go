@@ -23,7 +23,8 @@ type Sealer interface {
 	Open(sealed, context []byte) ([]byte, error)
 }
 
-// Config is the store, the sealer and the clock of Run and Prune. T is the store's transaction, such as store.Tx.
+// Config is the store, the sealer and the clock of Run and Prune. T is the store's transaction,
+// such as store.Tx.
 type Config[T Tx] struct {
 	Reader Reader
 	// Update runs a closure in one transaction, as store.Store does.
@@ -35,7 +36,8 @@ type Config[T Tx] struct {
 // Request identifies a request and its caller.
 type Request struct {
 	Key
-	// KeyID and Scopes are the API key's id and permissions, which decide whether it may read a stored answer.
+	// KeyID and Scopes are the API key's id and permissions, which decide whether it may read a
+	// stored answer.
 	KeyID  string
 	Scopes []string
 	// Fingerprint is SHA-256 over method, path and body.
@@ -50,15 +52,17 @@ type Answer struct {
 	Replayed bool
 }
 
-// Commit does the work inside the transaction and returns the answer. It may run twice: it assigns, never appends.
+// Commit does the work inside the transaction and returns the answer. It may run twice: it assigns,
+// never appends.
 type Commit[T Tx] func(ctx context.Context, tx T) (status int, body []byte, err error)
 
-// Run carries out a request once per key. It returns the stored answer, or prepares (reads, rates, derivation: no
-// effect) and commits one transaction, whose first write claims the key and whose last stores the answer.
+// Run carries out a request once per key. It returns the stored answer, or prepares (reads, rates,
+// derivation: no effect) and commits one transaction, whose first write claims the key and whose
+// last stores the answer.
 //
-// An error of kind fault.Invalid is stored like an answer and returned to later requests with Replayed set, except
-// the codes insufficient_balance and price_unavailable. Errors of other kinds depend on changing state and are not
-// stored.
+// An error of kind fault.Invalid is stored like an answer and returned to later requests with
+// Replayed set, except the codes insufficient_balance and price_unavailable. Errors of other kinds
+// depend on changing state and are not stored.
 //
 // Errors of its own:
 //
@@ -176,8 +180,9 @@ func hasAll(have, want []string) bool {
 	return !slices.ContainsFunc(want, func(scope string) bool { return !slices.Contains(have, scope) })
 }
 
-// claimAnswer claims the key, does the work and stores its answer, in one transaction. claimed is false when the
-// claim itself failed: with fault.Duplicate when the key has a record, else with the caller's error.
+// claimAnswer claims the key, does the work and stores its answer, in one transaction. claimed is
+// false when the claim itself failed: with fault.Duplicate when the key has a record, else with the
+// caller's error.
 func (c Config[T]) claimAnswer(
 	ctx context.Context,
 	r Request,
@@ -228,8 +233,8 @@ type refusal struct {
 // refusedStatus is the stored status of a refusal. The status that callers get follows from the error.
 const refusedStatus = 422
 
-// refuse stores an error of kind fault.Invalid and returns it. When storing fails, it is returned all the same: the
-// request had no effect, and the next one is checked afresh.
+// refuse stores an error of kind fault.Invalid and returns it. When storing fails, it is returned
+// all the same: the request had no effect, and the next one is checked afresh.
 func (c Config[T]) refuse(ctx context.Context, r Request, err error) (Answer, error) {
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok || !errors.Is(f.Word, fault.Invalid) || f.Code == "insufficient_balance" ||

@@ -1,5 +1,6 @@
-// Command quickstart runs a whole payment service in one process. It has a SQLite file in a temporary directory, a
-// simulated network (or a real EVM node), a merchant's webhook receiver, the API and the checkout page.
+// Command quickstart runs a whole payment service in one process. It has a SQLite file in a
+// temporary directory, a simulated network (or a real EVM node), a merchant's webhook receiver, the
+// API and the checkout page.
 //
 //	go run ./examples/quickstart              serves on 127.0.0.1 and stays
 //	go run ./examples/quickstart -once        plays one payment from invoice to webhook and exits
@@ -143,8 +144,8 @@ func openStore() (store.Store, func() error, error) {
 	}, nil
 }
 
-// newEngine returns a checked engine with fresh keys, which are only in memory. In production the mnemonic comes
-// from a secret store, or the signer is a KMS.
+// newEngine returns a checked engine with fresh keys, which are only in memory. In production the
+// mnemonic comes from a secret store, or the signer is a KMS.
 func newEngine(
 	ctx context.Context,
 	db store.Store,

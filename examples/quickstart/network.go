@@ -150,8 +150,8 @@ func (p *payer) pay(ctx context.Context, to chain.Address, amount chain.Amount) 
 	return tx.Hash().Hex(), p.client.SendTransaction(ctx, tx)
 }
 
-// keepMining sends one wei to itself every second. Development nodes mine only when there is a transaction, and
-// confirmations need blocks.
+// keepMining sends one wei to itself every second. Development nodes mine only when there is a
+// transaction, and confirmations need blocks.
 func (p *payer) keepMining(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// formatUnits returns an amount of base units in whole units, exact. It has at least places digits after the point,
-// and no trailing zeros beyond them.
+// formatUnits returns an amount of base units in whole units, exact. It has at least places digits
+// after the point, and no trailing zeros beyond them.
 func formatUnits(a chain.Amount, decimals, places uint8) string {
 	digits := a.String()
 	if missing := int(decimals) + 1 - len(digits); missing > 0 {
@@ -61,8 +61,8 @@ var minorUnits = map[string]int{
 // groupSpace separates thousands: a narrow no-break space, which cannot be mistaken for a decimal separator.
 const groupSpace = "\u202f"
 
-// formatMoney returns a price with at least the currency's decimal places, and thousands separated. The currency is
-// not included.
+// formatMoney returns a price with at least the currency's decimal places, and thousands separated.
+// The currency is not included.
 func formatMoney(d decimal.Decimal, currency string) string {
 	places := placesOf(currency)
 
@@ -97,17 +97,18 @@ func placesOf(currency string) int {
 	return 2
 }
 
-// formatMoneyCeil returns the missing part of a price, rounded up to the places of the price, so that it is never too
-// little.
+// formatMoneyCeil returns the missing part of a price, rounded up to the places of the price, so
+// that it is never too little.
 func formatMoneyCeil(d, price decimal.Decimal, currency string) string {
 	return formatMoney(d.RoundCeil(max(int32(placesOf(currency)), -price.Exponent())), currency)
 }
 
-// estimateStep is the largest value of an estimate's last digit, in units of the currency; quotes use the same.
+// estimateStep is the largest value of an estimate's last digit, in units of the currency; quotes
+// use the same.
 var estimateStep = decimal.New(1, -3)
 
-// estimate returns an estimate of a price in whole units of an asset, rounded up to the places of a quote; ok is false
-// without a usable rate. The amount due comes from the quote only.
+// estimate returns an estimate of a price in whole units of an asset, rounded up to the places of a
+// quote; ok is false without a usable rate. The amount due comes from the quote only.
 func estimate(price, rate decimal.Decimal, decimals uint8) (text string, ok bool) {
 	if rate.Sign() <= 0 || price.Sign() <= 0 {
 		return "", false

@@ -89,11 +89,7 @@ func TestMoneyUp(t *testing.T) {
 		); got != c.want {
 			t.Errorf(
 				"formatMoneyCeil(%s of %s %s) = %q, want %q",
-				c.missing,
-				c.price,
-				c.currency,
-				got,
-				c.want,
+				c.missing, c.price, c.currency, got, c.want,
 			)
 		}
 	}

@@ -93,7 +93,8 @@ func (f snapshot) details(o *invoice.Option) *PaymentDetails {
 	return d
 }
 
-// paidOnlyTo reports whether every payment that counts went to one option, so that its amounts show the excess.
+// paidOnlyTo reports whether every payment that counts went to one option, so that its amounts show
+// the excess.
 func (f snapshot) paidOnlyTo(optionID string) bool {
 	return !slices.ContainsFunc(
 		f.Payments, func(p invoice.Payment) bool { return counts(p) && p.OptionID != optionID },

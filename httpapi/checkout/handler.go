@@ -10,13 +10,14 @@
 //	GET  /checkout/{id}/logo         the merchant's logo
 //	GET  /checkout/assets/…          stylesheet, script and icon, named by a hash of their bytes
 //
-// The page is rendered on the server and works without scripts; one small script updates it. It is made in
-// three steps: snapshot.go reads a snapshot, state.go computes a State from it, view.go a View in one language,
-// which fills the templates in web/. The last two are pure. To change the look, replace files (Options.Files).
-// To build another page, use state.json and the forms, which answer JSON on request (docs/checkout.md).
+// The page is rendered on the server and works without scripts; one small script updates it. It is
+// made in three steps: snapshot.go reads a snapshot, state.go computes a State from it, view.go a
+// View in one language, which fills the templates in web/. The last two are pure. To change the
+// look, replace files (Options.Files). To build another page, use state.json and the forms, which
+// answer JSON on request (docs/checkout.md).
 //
-// The id of an invoice is the only credential. So a State never holds what only merchant and payer should know:
-// no e-mail address, no order id, no metadata.
+// The id of an invoice is the only credential. So a State never holds what only merchant and payer
+// should know: no e-mail address, no order id, no metadata.
 //
 // The package sits beside httpapi, on top of package payments; nothing imports it but the host.
 package checkout
@@ -36,8 +37,8 @@ import (
 // stripped or not. Options that cannot work panic, as template.Must does: a template that does not parse, a
 // malformed frame ancestor.
 //
-// Event streams stay open as long as a page does. Give http.Server a BaseContext that ends with the service, or
-// Shutdown waits for them.
+// Event streams stay open as long as a page does. Give http.Server a BaseContext that ends with the
+// service, or Shutdown waits for them.
 func Handler(engine *payments.Engine, o *Options) http.Handler {
 	p, err := newPages(adapter{engine}, o, engine.Log())
 	if err != nil {
@@ -212,7 +213,8 @@ func (r *request) serve() error {
 	return route.do(r)
 }
 
-// allow takes a token of the bucket, or returns fault.Limited. When the limiter fails, the request is allowed.
+// allow takes a token of the bucket, or returns fault.Limited. When the limiter fails, the request
+// is allowed.
 func (r *request) allow(key string, a allowance) error {
 	ok, waitSeconds, err := r.p.options.Limiter.Allow(r.Context(), key, a.PerSecond, a.Burst)
 	if err != nil {

@@ -37,8 +37,8 @@ func (l *language) message(key string, pairs ...string) string {
 // languages are all tables, the fallback first, then by tag.
 type languages []*language
 
-// loadLanguages reads lang/*.json. Each message is that of the topmost layer that has it; missing messages are
-// the fallback's.
+// loadLanguages reads lang/*.json. Each message is that of the topmost layer that has it; missing
+// messages are the fallback's.
 func loadLanguages(files fs.FS) (languages, error) {
 	names, err := fs.Glob(files, "lang/*.json")
 	if err != nil {
@@ -99,8 +99,8 @@ func (all languages) byTag(tag string) *language {
 	return nil
 }
 
-// match returns the language of the tag, else the best of an Accept-Language header, else the fallback (RFC 9110
-// section 12.5.4). Entries of the header after the 32nd are ignored.
+// match returns the language of the tag, else the best of an Accept-Language header, else the
+// fallback (RFC 9110 section 12.5.4). Entries of the header after the 32nd are ignored.
 func (all languages) match(tag, acceptLanguage string) *language {
 	if l := all.byTag(tag); l != nil {
 		return l

@@ -14,8 +14,8 @@ type allowance struct{ PerSecond, Burst int }
 var (
 	// readRate is per client address, which several visitors may share.
 	readRate = allowance{20, 100}
-	// formRate is per form, invoice and client address: a selection derives an address and reads prices, a hint
-	// queries a node.
+	// formRate is per form, invoice and client address: a selection derives an address and reads
+	// prices, a hint queries a node.
 	formRate = allowance{1, 6}
 )
 
@@ -56,8 +56,8 @@ func (c *streamCount) release(client string) {
 	}
 }
 
-// clientOf returns the client's rate limit key: its IPv4 address, or the /64 of its IPv6 address, which is what one
-// subscriber gets (RFC 6177). Clients without a known address share a key.
+// clientOf returns the client's rate limit key: its IPv4 address, or the /64 of its IPv6 address,
+// which is what one subscriber gets (RFC 6177). Clients without a known address share a key.
 func clientOf(r *http.Request, trusted []netip.Prefix) string {
 	addr := limit.ClientAddr(r, limit.ForwardedFor, trusted)
 	switch {

@@ -29,8 +29,8 @@ type Options struct {
 	// "https://shop.example.com". Defaults to none.
 	FrameAncestors []string
 
-	// TrustedProxies are the peers whose X-Forwarded-For header is trusted. Defaults to none: the client is the
-	// peer.
+	// TrustedProxies are the peers whose X-Forwarded-For header is trusted. Defaults to none: the
+	// client is the peer.
 	TrustedProxies []netip.Prefix
 
 	// Limiter limits requests; a store/redis limiter is shared by many processes. Defaults to one in memory.

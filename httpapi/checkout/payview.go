@@ -94,8 +94,8 @@ func (w *View) setPay(l *language) {
 // longAmount is the number of characters that fit on one line of a phone in large type.
 const longAmount = 13
 
-// walletScheme matches the schemes that a wallet may register (RFC 3986 section 3.1). browserSchemes are refused:
-// a browser handles them itself.
+// walletScheme matches the schemes that a wallet may register (RFC 3986 section 3.1).
+// browserSchemes are refused: a browser handles them itself.
 var (
 	walletScheme   = regexp.MustCompile(`^[a-z][a-z0-9+-]{1,30}:`)
 	browserSchemes = []string{

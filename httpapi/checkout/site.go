@@ -110,8 +110,8 @@ func (s *site) readAssets(files fs.FS) error {
 	return nil
 }
 
-// path implements the template function asset: the hashed address of a file of assets/, relative to View.Root. The
-// name changes with the bytes, so it is cacheable for good.
+// path implements the template function asset: the hashed address of a file of assets/, relative to
+// View.Root. The name changes with the bytes, so it is cacheable for good.
 func (s *site) path(name string) (string, error) {
 	hashed, ok := s.hashed[name]
 	if !ok {

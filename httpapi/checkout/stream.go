@@ -9,9 +9,9 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// A stream is a sequence of short watches. Each starts with a fresh read, which shows what only time has changed: an
-// expired quote, a stalled network. Each ends with a comment that keeps proxies from closing the connection. So a
-// stream needs no goroutine and no timer.
+// A stream is a sequence of short watches. Each starts with a fresh read, which shows what only
+// time has changed: an expired quote, a stalled network. Each ends with a comment that keeps
+// proxies from closing the connection. So a stream needs no goroutine and no timer.
 const (
 	watchTimeout = 20 * time.Second
 	// streamTimeout is how long a stream lasts; then the browser opens another.
@@ -22,14 +22,13 @@ const (
 	changeMargin = 50 * time.Millisecond
 )
 
-// events streams the state as server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
-// An event "state" has the JSON of state.json, at first and whenever its revision changes.
+// events streams the state as server-sent events
+// (https://html.spec.whatwg.org/multipage/server-sent-events.html). An event "state" has the JSON
+// of state.json, at first and whenever its revision changes.
 func (r *request) events() error {
 	if !r.p.streams.acquire(r.client) {
 		limited := fault.New(
-			fault.Limited,
-			"rate_limited",
-			"too many event streams are open from this address",
+			fault.Limited, "rate_limited", "too many event streams are open from this address",
 		)
 		limited.RetryAfter = watchTimeout
 
@@ -62,8 +61,8 @@ type stream struct {
 	next time.Time
 }
 
-// start sends the headers and the first state; false when the stream is over. It is a function of its own to free
-// its stack before the stream waits: there are many streams.
+// start sends the headers and the first state; false when the stream is over. It is a function of
+// its own to free its stack before the stream waits: there are many streams.
 func (s *stream) start() (bool, error) {
 	r := s.r
 

@@ -280,8 +280,8 @@ func TestManyStreams(t *testing.T) {
 	t.Logf("all were told within %s of the first payment", time.Since(began).Round(10*time.Millisecond))
 }
 
-// check returns an error unless the states begin with the request to pay, end with paid, and show the payer's own
-// invoice and payment only.
+// check returns an error unless the states begin with the request to pay, end with paid, and show
+// the payer's own invoice and payment only.
 func (l *liveStream) check(states []checkout.State) error {
 	if len(states) < 2 || states[0].Phase != checkout.Pay || states[len(states)-1].Phase != checkout.Paid {
 		return fmt.Errorf("was told %d states, of which the last is not paid: %+v", len(states), states)

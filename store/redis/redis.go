@@ -1,8 +1,9 @@
-// Package redis shares a rate limiter and wake-ups between processes, in one Redis (5 or later, a cluster too).
+// Package redis shares a rate limiter and wake-ups between processes, in one Redis (5 or later, a
+// cluster too).
 //
-// It stores no records; those are in a store.Store. While Redis is unavailable, each process limits requests on its
-// own and finds work by polling, so payments continue. A host passes a Shared as payments.Config.Waker and as
-// Limiter of httpapi and checkout.
+// It stores no records; those are in a store.Store. While Redis is unavailable, each process limits
+// requests on its own and finds work by polling, so payments continue. A host passes a Shared as
+// payments.Config.Waker and as Limiter of httpapi and checkout.
 package redis
 
 import (
@@ -21,8 +22,8 @@ import (
 
 // Options are the key prefix and the time limit. The zero value works.
 type Options struct {
-	// Prefix is the prefix of every key and of the wake-ups' channel. Services that share a Redis need different
-	// ones. Defaults to "payments:".
+	// Prefix is the prefix of every key and of the wake-ups' channel. Services that share a Redis
+	// need different ones. Defaults to "payments:".
 	Prefix string
 
 	// Timeout is how long a request waits for the limiter. After a failure, Allow fails at once for a second.
@@ -49,8 +50,9 @@ var (
 	_ store.Waker   = (*Shared)(nil)
 )
 
-// New returns a Shared over a client that the host opens and closes. It sends nothing. Without ContextTimeoutEnabled
-// in the client's options, its own time limits apply instead of Options.Timeout.
+// New returns a Shared over a client that the host opens and closes. It sends nothing. Without
+// ContextTimeoutEnabled in the client's options, its own time limits apply instead of
+// Options.Timeout.
 func New(client goredis.UniversalClient, o Options) *Shared {
 	if o.Prefix == "" {
 		o.Prefix = "payments:"
@@ -63,8 +65,9 @@ func New(client goredis.UniversalClient, o Options) *Shared {
 	return &Shared{client: client, options: o, close: func() error { return nil }}
 }
 
-// Open returns a Shared with its own client for a URL such as "redis://user:password@127.0.0.1:6379/0", or rediss://
-// for TLS. It does not connect. The client uses only commands of Redis 5. A malformed URL is fault.Invalid.
+// Open returns a Shared with its own client for a URL such as
+// "redis://user:password@127.0.0.1:6379/0", or rediss:// for TLS. It does not connect. The client
+// uses only commands of Redis 5. A malformed URL is fault.Invalid.
 func Open(url string, o Options) (*Shared, error) {
 	options, err := goredis.ParseURL(url)
 	if err != nil { // not wrapped: it may contain the password

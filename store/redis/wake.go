@@ -48,7 +48,8 @@ func (s *Shared) Wakes(ctx context.Context, f func(from string)) error {
 	return wrapError(err, "receive wake-ups")
 }
 
-// receive calls f with each message, and with "" when the subscription starts. It fails when a ping stays unanswered.
+// receive calls f with each message, and with "" when the subscription starts. It fails when a ping
+// stays unanswered.
 func (s *Shared) receive(ctx context.Context, subscription *goredis.PubSub, f func(from string)) error {
 	pinged := false
 
