@@ -88,7 +88,7 @@ func (s *server) route(operations []operation) {
 	}
 
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.fail(w, r, requestIDOf(w), errPathUnknown())
+		s.writeError(w, r, requestIDOf(w), errPathUnknown())
 	})
 
 	for pattern, methods := range byPath {
@@ -115,7 +115,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rest, ok := strings.CutPrefix(r.URL.Path, s.options.Prefix)
 	// The mux would answer an unclean path with a redirect and an HTML page.
 	if !ok || rest != path.Clean(rest) {
-		s.fail(w, r, requestID, errPathUnknown())
+		s.writeError(w, r, requestID, errPathUnknown())
 		return
 	}
 
@@ -140,7 +140,7 @@ func (s *server) answerPanic(w http.ResponseWriter, r *http.Request, requestID s
 		"request_id", requestID, "method", r.Method, "pattern", r.Pattern,
 		"panic", p, "stack", string(debug.Stack()),
 	)
-	s.fail(w, r, requestID, errors.New("panic"))
+	s.writeError(w, r, requestID, errors.New("panic"))
 }
 
 // setHeader sets headers of one value each, from pairs of canonical name and value. The values share one
@@ -176,7 +176,7 @@ func (s *server) dispatch(w http.ResponseWriter, r *http.Request, methods map[st
 	op := methods[method]
 	if op == nil {
 		w.Header().Set("Allow", strings.Join(slices.Sorted(maps.Keys(methods)), ", "))
-		s.fail(w, r, requestID, errMethodNotAllowed(r.Method))
+		s.writeError(w, r, requestID, errMethodNotAllowed(r.Method))
 
 		return
 	}
@@ -192,7 +192,7 @@ func (s *server) dispatch(w http.ResponseWriter, r *http.Request, methods map[st
 	defer cancel()
 
 	if err := s.serve(ctx, w, r, c); err != nil {
-		s.fail(w, r, requestID, err)
+		s.writeError(w, r, requestID, err)
 	}
 }
 
@@ -321,8 +321,8 @@ func (s *server) writeJSON(w http.ResponseWriter, r *http.Request, v any) error 
 	return nil
 }
 
-// fail writes the error body of err. Statuses from 500 are logged, unless the client is gone.
-func (s *server) fail(w http.ResponseWriter, r *http.Request, requestID string, err error) {
+// writeError writes the error body of err. Statuses from 500 are logged, unless the client is gone.
+func (s *server) writeError(w http.ResponseWriter, r *http.Request, requestID string, err error) {
 	p := problemOf(err)
 	s.logFailure(r, requestID, p.status, err)
 
