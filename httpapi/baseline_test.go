@@ -43,7 +43,7 @@ func (b *baseline) lists() map[string]*[]string {
 }
 
 func TestVersionOneOnlyGrows(t *testing.T) {
-	now := offered(t)
+	now := currentAPI(t)
 
 	var once baseline
 
@@ -56,7 +56,7 @@ func TestVersionOneOnlyGrows(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	lost := lostSince(&once, &now)
+	lost := removedSince(&once, &now)
 	for _, line := range lost {
 		t.Errorf("version 1 offered this, and it is gone: %s", line)
 	}
@@ -94,8 +94,8 @@ func TestVersionOneOnlyGrows(t *testing.T) {
 }
 
 // A baseline that nothing can break would be worth nothing: each entry's disappearance is noticed.
-func TestEveryLossIsNoticed(t *testing.T) {
-	once := offered(t)
+func TestEveryRemovalIsDetected(t *testing.T) {
+	once := currentAPI(t)
 	tried := 0
 
 	for kind, list := range once.lists() {
@@ -107,7 +107,7 @@ func TestEveryLossIsNoticed(t *testing.T) {
 			now := once
 
 			*now.lists()[kind] = slices.Delete(slices.Clone(*list), i, i+1)
-			if lost := lostSince(&once, &now); len(lost) != 1 || !strings.Contains(lost[0], line) {
+			if lost := removedSince(&once, &now); len(lost) != 1 || !strings.Contains(lost[0], line) {
 				t.Fatalf("without the %s %q the test finds %q", kind, line, lost)
 			}
 
@@ -118,7 +118,7 @@ func TestEveryLossIsNoticed(t *testing.T) {
 	t.Logf("%d entries", tried)
 }
 
-func lostSince(once, now *baseline) (lost []string) {
+func removedSince(once, now *baseline) (lost []string) {
 	for kind, list := range once.lists() {
 		for _, line := range *list {
 			if !slices.Contains(*now.lists()[kind], line) {
@@ -133,7 +133,7 @@ func lostSince(once, now *baseline) (lost []string) {
 }
 
 // offered reads what the API offers from its own document.
-func offered(t *testing.T) baseline {
+func currentAPI(t *testing.T) baseline {
 	t.Helper()
 
 	op := openAPI((&api{&engine.Engine{}}).operations(), "")

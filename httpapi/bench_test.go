@@ -104,7 +104,7 @@ func sides(t testing.TB, name string) [2]func() {
 		r.Header.Set("Authorization", "Bearer "+s.key)
 		r.Header.Set("Content-Type", "application/json")
 
-		w := &sink{header: http.Header{}}
+		w := &discardWriter{header: http.Header{}}
 		out[i] = func() {
 			text.Reset(body)
 			w.reset()
@@ -119,21 +119,20 @@ func sides(t testing.TB, name string) [2]func() {
 	return out
 }
 
-// sink is a ResponseWriter that costs nothing itself, as the request costs nothing that is used
-// again: only the handlers are measured.
-type sink struct {
+// discardWriter is a ResponseWriter that allocates nothing, so that only the handlers are measured.
+type discardWriter struct {
 	header          http.Header
 	status, written int
 }
 
-func (s *sink) reset() {
+func (s *discardWriter) reset() {
 	clear(s.header)
 	s.status, s.written = http.StatusOK, 0
 }
 
-func (s *sink) Header() http.Header         { return s.header }
-func (s *sink) WriteHeader(status int)      { s.status = status }
-func (s *sink) Write(b []byte) (int, error) { s.written += len(b); return len(b), nil }
+func (s *discardWriter) Header() http.Header         { return s.header }
+func (s *discardWriter) WriteHeader(status int)      { s.status = status }
+func (s *discardWriter) Write(b []byte) (int, error) { s.written += len(b); return len(b), nil }
 
 // bare is the least that answers the two requests.
 func (s *shop) bare() http.Handler {

@@ -15,28 +15,17 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// strict reads JSON as it was meant: names in their own case, none twice, none unknown, valid
-// UTF-8, nothing after the end.
+// strict rejects unknown names. The decoder itself rejects duplicate names, names in another case, invalid
+// UTF-8 and trailing data.
 var strict = json.RejectUnknownMembers(true)
 
-// readBody reads and decodes the body into c.body and keeps its bytes for the request's fingerprint.
+// readBody reads the body into c.raw and decodes it into c.body. Its errors are fault.Invalid with the codes
+// body_too_large, body_invalid, content_type_unsupported and parameter_….
 func (c *call) readBody(w http.ResponseWriter, r *http.Request, limit int64) error {
 	c.body = c.op.body.zero()
 
-	if r.Body != nil && r.Body != http.NoBody {
-		raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
-		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-			return fault.New(fault.Invalid, "body_too_large", "the body is larger than %d bytes", limit)
-		}
-
-		if err != nil {
-			return fault.Wrap(
-				err, fault.Invalid, "body_invalid",
-				"the body could not be read to its end: send it again",
-			)
-		}
-
-		c.raw = raw
+	if err := c.readRaw(w, r, limit); err != nil {
+		return err
 	}
 
 	if len(c.raw) == 0 {
@@ -47,10 +36,7 @@ func (c *call) readBody(w http.ResponseWriter, r *http.Request, limit int64) err
 		return fault.New(fault.Invalid, "body_invalid", "the body is missing: send a JSON object")
 	}
 
-	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if charset := params["charset"]; err != nil || kind != "application/json" ||
-		charset != "" && !strings.EqualFold(charset, "utf-8") ||
-		r.Header.Get("Content-Encoding") != "" {
+	if !isJSON(r.Header) {
 		return fault.New(
 			fault.Invalid, "content_type_unsupported",
 			"send the body as Content-Type: application/json, in UTF-8 and without Content-Encoding",
@@ -58,41 +44,76 @@ func (c *call) readBody(w http.ResponseWriter, r *http.Request, limit int64) err
 	}
 
 	if err := json.Unmarshal(c.raw, c.body.Addr().Interface(), strict); err != nil {
-		return bodyFault(err)
+		return decodeError(err)
 	}
 
-	if err := refuseNUL(c.raw); err != nil {
+	if err := rejectNUL(c.raw); err != nil {
 		return err
 	}
 
 	return c.op.body.check(c.body, "")
 }
 
-// emptyName stands for the name of a field or parameter that is the empty string.
+// readRaw reads at most limit bytes into c.raw.
+func (c *call) readRaw(w http.ResponseWriter, r *http.Request, limit int64) error {
+	if r.Body == nil || r.Body == http.NoBody {
+		return nil
+	}
+
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		return fault.New(fault.Invalid, "body_too_large", "the body is larger than %d bytes", limit)
+	}
+
+	if err != nil {
+		return fault.Wrap(
+			err, fault.Invalid, "body_invalid",
+			"the body could not be read to its end: send it again",
+		)
+	}
+
+	c.raw = raw
+
+	return nil
+}
+
+// isJSON reports whether the headers declare unencoded JSON in UTF-8.
+func isJSON(h http.Header) bool {
+	mediaType, params, err := mime.ParseMediaType(h.Get("Content-Type"))
+	if err != nil || mediaType != "application/json" {
+		return false
+	}
+
+	charset := params["charset"]
+
+	return (charset == "" || strings.EqualFold(charset, "utf-8")) && h.Get("Content-Encoding") == ""
+}
+
+// emptyName is the param of an error about a field or parameter whose name is the empty string.
 const emptyName = `""`
 
-// bodyFault says what is wrong with a body, and where.
-func bodyFault(err error) error {
-	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+// decodeError returns the fault.Invalid of a decoding error, with the path of the field.
+func decodeError(err error) error {
+	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		f := fault.Wrap(
 			err, fault.Invalid, "body_invalid",
 			"the body is not valid JSON: something is wrong at byte %d",
-			e.ByteOffset,
+			syntax.ByteOffset,
 		)
 		if errors.Is(err, jsontext.ErrDuplicateName) {
-			f.Param = cmp.Or(fieldPath(e.JSONPointer), emptyName)
+			f.Param = cmp.Or(fieldPath(syntax.JSONPointer), emptyName)
 			f.Message = "the body has " + f.Param + " twice"
 		}
 
 		return f
 	}
 
-	e, ok := errors.AsType[*json.SemanticError](err)
+	semantic, ok := errors.AsType[*json.SemanticError](err)
 	if !ok {
 		return fault.Wrap(err, fault.Invalid, "body_invalid", "the body is not valid JSON")
 	}
 
-	param := fieldPath(e.JSONPointer)
+	param := fieldPath(semantic.JSONPointer)
 	if errors.Is(err, json.ErrUnknownName) {
 		param = cmp.Or(param, emptyName)
 		return fault.Param(param, "parameter_unknown", "there is no field %s here", param)
@@ -108,7 +129,7 @@ func bodyFault(err error) error {
 	return f
 }
 
-// fieldPath writes a JSON pointer as errors name fields: "options[0].asset".
+// fieldPath returns a JSON pointer (RFC 6901) in the form of error params: "options[0].asset".
 func fieldPath(p jsontext.Pointer) string {
 	var b strings.Builder
 
@@ -123,11 +144,11 @@ func fieldPath(p jsontext.Pointer) string {
 		}
 	}
 
-	return clip(b.String())
+	return truncate(b.String())
 }
 
-// refuseNUL refuses text that holds the character U+0000, which not every database can store.
-func refuseNUL(raw []byte) error {
+// rejectNUL returns fault.Invalid when a string holds U+0000, which PostgreSQL cannot store.
+func rejectNUL(raw []byte) error {
 	if !bytes.Contains(raw, []byte(`\u0000`)) {
 		return nil
 	}
@@ -136,7 +157,7 @@ func refuseNUL(raw []byte) error {
 	for {
 		token, err := d.ReadToken()
 		if err != nil {
-			return nil // the end: the bytes were decoded before
+			return nil // the end of the body, which was decoded before
 		}
 
 		if token.Kind() == '"' && strings.ContainsRune(token.String(), 0) {

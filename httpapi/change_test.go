@@ -36,7 +36,7 @@ func TestAChangeIsPreparedAgain(t *testing.T) {
 			prepared := 0
 			op := write(
 				operation{id: "x", method: "POST", path: "/v1/x", access: noKey},
-				func(context.Context, *call, none) (func(context.Context, store.Tx) (none, error), error) {
+				func(context.Context, *call, none) (commit[none], error) {
 					prepared++
 					n := prepared
 

@@ -27,6 +27,7 @@ type depositQuery struct {
 	Q       string                  `query:"q" maxLength:"128"`
 }
 
+// depositAddresses returns the operations on reusable addresses.
 func (a *api) depositAddresses() []operation {
 	const tag = "Deposit addresses"
 
@@ -38,67 +39,21 @@ func (a *api) depositAddresses() []operation {
 			tag:     tag,
 			scope:   account.DepositAddressesWrite,
 			summary: "Create a reusable address",
-		}, func(
-			ctx context.Context,
-			c *call,
-			b createDepositBody,
-		) (func(context.Context, store.Tx) (invoice.DepositResource, error), error) {
-			if err := a.knownNetworks(c, b.Network); err != nil {
-				return nil, err
-			}
-
-			prepared, err := a.Invoices.PrepareDeposit(
-				ctx,
-				invoice.DepositParams{Owner: c.owner, Network: b.Network, Name: b.Name, Metadata: b.Metadata},
-			)
-			if err != nil {
-				return nil, err
-			}
-
-			return func(ctx context.Context, tx store.Tx) (invoice.DepositResource, error) {
-				d, err := a.Invoices.DepositTx(ctx, tx, prepared)
-				return d.Resource(), err
-			}, nil
-		}),
+		}, a.createDepositAddress),
 		list(operation{
 			id:      "listDepositAddresses",
 			path:    "/v1/deposit_addresses",
 			tag:     tag,
 			scope:   account.DepositAddressesRead,
 			summary: "List reusable addresses, newest first",
-		}, func(ctx context.Context, c *call, q depositQuery) (page[invoice.DepositResource], error) {
-			if err := a.knownNetworks(c, q.Network...); err != nil {
-				return page[invoice.DepositResource]{}, err
-			}
-
-			found, more, err := a.Invoices.ListDeposits(ctx, invoice.DepositFilter{
-				Owner:    c.owner,
-				Statuses: q.Status,
-				Networks: q.Network,
-				Q:        q.Q,
-				After:    c.after,
-				Limit:    c.limit,
-			})
-
-			return pageOf(
-				found, more, err, invoice.DepositAddress.Resource,
-				func(d invoice.DepositAddress) string { return d.ID },
-			)
-		}),
+		}, a.listDepositAddresses),
 		get(operation{
 			id:      "getDepositAddress",
 			path:    "/v1/deposit_addresses/{id}",
 			tag:     tag,
 			scope:   account.DepositAddressesRead,
 			summary: "Read a reusable address",
-		}, func(ctx context.Context, c *call, _ none) (invoice.DepositResource, error) {
-			d, err := a.Invoices.GetDeposit(ctx, c.owner, c.id)
-			if err != nil {
-				return invoice.DepositResource{}, err
-			}
-
-			return d.Resource(), nil
-		}),
+		}, a.getDepositAddress),
 		write(operation{
 			id:      "updateDepositAddress",
 			method:  "PATCH",
@@ -106,41 +61,110 @@ func (a *api) depositAddresses() []operation {
 			tag:     tag,
 			scope:   account.DepositAddressesWrite,
 			summary: "Change a reusable address's name, metadata or status",
-		}, func(
-			_ context.Context,
-			c *call,
-			b updateDepositBody,
-		) (func(context.Context, store.Tx) (invoice.DepositResource, error), error) {
-			return func(ctx context.Context, tx store.Tx) (invoice.DepositResource, error) {
-				d, err := a.Invoices.UpdateDepositTx(
-					ctx, tx, c.owner, c.id,
-					invoice.DepositUpdate{Name: b.Name, Metadata: b.Metadata, Status: b.Status},
-				)
-
-				return d.Resource(), err
-			}, nil
-		}),
+		}, a.updateDepositAddress),
 		list(operation{
 			id:      "listDepositPayments",
 			path:    "/v1/deposit_addresses/{id}/payments",
 			tag:     tag,
 			scope:   account.PaymentsRead,
 			summary: "List the payments to a reusable address, newest first, each with its settlement",
-		}, func(ctx context.Context, c *call, q invoicePaymentsQuery) (page[engine.PaymentResource], error) {
-			if _, err := a.Invoices.GetDeposit(ctx, c.owner, c.id); err != nil {
-				return page[engine.PaymentResource]{}, err
-			}
-
-			return a.paymentsPage(
-				ctx,
-				invoice.PaymentFilter{
-					Owner:            c.owner,
-					DepositAddressID: c.id,
-					Statuses:         q.Status,
-					After:            c.after,
-					Limit:            c.limit,
-				},
-			)
-		}),
+		}, a.listDepositPayments),
 	}
+}
+
+// createDepositAddress creates a reusable address.
+func (a *api) createDepositAddress(
+	ctx context.Context,
+	c *call,
+	b createDepositBody,
+) (commit[invoice.DepositResource], error) {
+	if err := a.checkNetworks(c, b.Network); err != nil {
+		return nil, err
+	}
+
+	prepared, err := a.Invoices.PrepareDeposit(
+		ctx,
+		invoice.DepositParams{Owner: c.owner, Network: b.Network, Name: b.Name, Metadata: b.Metadata},
+	)
+	if err != nil {
+		return nil, err
+	}
+
+	return func(ctx context.Context, tx store.Tx) (invoice.DepositResource, error) {
+		d, err := a.Invoices.DepositTx(ctx, tx, prepared)
+		return d.Resource(), err
+	}, nil
+}
+
+// listDepositAddresses lists reusable addresses.
+func (a *api) listDepositAddresses(
+	ctx context.Context,
+	c *call,
+	q depositQuery,
+) (page[invoice.DepositResource], error) {
+	if err := a.checkNetworks(c, q.Network...); err != nil {
+		return page[invoice.DepositResource]{}, err
+	}
+
+	found, more, err := a.Invoices.ListDeposits(ctx, invoice.DepositFilter{
+		Owner:    c.owner,
+		Statuses: q.Status,
+		Networks: q.Network,
+		Q:        q.Q,
+		After:    c.after,
+		Limit:    c.limit,
+	})
+
+	return pageOf(
+		found, more, err, invoice.DepositAddress.Resource,
+		func(d invoice.DepositAddress) string { return d.ID },
+	)
+}
+
+// getDepositAddress reads a reusable address.
+func (a *api) getDepositAddress(ctx context.Context, c *call, _ none) (invoice.DepositResource, error) {
+	d, err := a.Invoices.GetDeposit(ctx, c.owner, c.id)
+	if err != nil {
+		return invoice.DepositResource{}, err
+	}
+
+	return d.Resource(), nil
+}
+
+// updateDepositAddress changes the fields that the body has.
+func (a *api) updateDepositAddress(
+	_ context.Context,
+	c *call,
+	b updateDepositBody,
+) (commit[invoice.DepositResource], error) {
+	return func(ctx context.Context, tx store.Tx) (invoice.DepositResource, error) {
+		d, err := a.Invoices.UpdateDepositTx(
+			ctx, tx, c.owner, c.id,
+			invoice.DepositUpdate{Name: b.Name, Metadata: b.Metadata, Status: b.Status},
+		)
+
+		return d.Resource(), err
+	}, nil
+}
+
+// listDepositPayments lists the payments to a reusable address.
+func (a *api) listDepositPayments(
+	ctx context.Context,
+	c *call,
+	q invoicePaymentsQuery,
+) (page[engine.PaymentResource], error) {
+	if _, err := a.Invoices.GetDeposit(ctx, c.owner, c.id); err != nil {
+		return page[engine.PaymentResource]{}, err
+	}
+
+	return a.paymentsPage(
+		ctx,
+		invoice.PaymentFilter{
+			Owner:            c.owner,
+			DepositAddressID: c.id,
+			Statuses:         q.Status,
+			After:            c.after,
+			Limit:            c.limit,
+		},
+	)
 }

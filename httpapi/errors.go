@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -11,7 +12,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// errorBody is what every refused or failed request is answered with.
+// errorBody is the JSON of every error (decisions part 9).
 type errorBody struct {
 	Error errorDetail `json:"error"`
 }
@@ -28,7 +29,7 @@ type errorDetail struct {
 // errorType is the class of an error (decisions part 9).
 type errorType string
 
-// Schema lists the types.
+// Schema returns the OpenAPI enum of error types.
 func (errorType) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{
 		Type: "string",
@@ -46,15 +47,15 @@ func (errorType) Schema(huma.Registry) *huma.Schema {
 	}
 }
 
-// problem is an error as HTTP knows it.
+// problem is the status and content of an error body.
 type problem struct {
 	status               int
 	kind                 errorType
 	code, message, param string
 }
 
-// statusOf are the codes whose status does not follow from their word.
-var statusOf = map[string]int{
+// codeStatus is the status of codes whose status does not follow from their kind.
+var codeStatus = map[string]int{
 	"body_invalid":             http.StatusBadRequest,
 	"body_too_large":           http.StatusRequestEntityTooLarge,
 	"content_type_unsupported": http.StatusUnsupportedMediaType,
@@ -67,60 +68,28 @@ var statusOf = map[string]int{
 	"method_not_allowed":       http.StatusMethodNotAllowed,
 }
 
-// shownUnavailable are the codes of fault.Unavailable whose message is written for API callers.
-// What others say about databases and nodes is for the log.
-var shownUnavailable = map[string]bool{"price_unavailable": true}
+// publicUnavailable are the codes of fault.Unavailable whose message is written for API callers. Messages
+// about databases and nodes are only logged.
+var publicUnavailable = map[string]bool{"price_unavailable": true}
 
-// problemOf classifies an error by its outermost fault word. Invalid is 400 when the request cannot be
-// understood (codes parameter_…) and 422 when it is understood and refused.
+// problemOf returns the status, type, code and message of an error. The kind is that of its outermost
+// fault.Error.
 func problemOf(err error) problem {
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok {
-		f = &fault.Error{Word: wordOf(err)}
+		f = &fault.Error{Word: kindOf(err)}
 	}
 
 	p := problem{code: f.Code, message: f.Message, param: f.Param}
-	switch {
-	case errors.Is(f.Word, fault.Invalid):
-		p.status, p.kind = http.StatusUnprocessableEntity, "invalid_request"
-		if strings.HasPrefix(f.Code, "parameter_") {
-			p.status = http.StatusBadRequest
-		}
-	case errors.Is(f.Word, fault.Unauthenticated):
-		p.status, p.kind = http.StatusUnauthorized, "authentication"
-	case errors.Is(f.Word, fault.Forbidden):
-		p.status, p.kind = http.StatusForbidden, "permission"
-	case errors.Is(f.Word, fault.NotFound):
-		p.status, p.kind = http.StatusNotFound, "not_found"
-	case errors.Is(f.Word, fault.State):
-		p.status, p.kind = http.StatusConflict, "conflict"
-	case errors.Is(f.Word, fault.Conflict) || errors.Is(f.Word, fault.Duplicate):
-		p.status, p.kind = http.StatusConflict, "conflict"
-		if !strings.HasPrefix(p.code, "idempotency_") { // which of the rows it was is no use to a caller
-			p.code, p.message, p.param = "changed_meanwhile", "somebody else changed the object at the "+
-				"same time: send the request again", ""
-		}
-	case errors.Is(f.Word, fault.Limited):
-		p.status, p.kind = http.StatusTooManyRequests, "rate_limited"
-	case errors.Is(f.Word, fault.Unsupported):
-		p.status, p.kind = http.StatusUnprocessableEntity, "invalid_request"
-	case errors.Is(f.Word, fault.Unavailable) || errors.Is(f.Word, fault.Stopped) || errors.Is(f.Word, fault.LeaseLost):
-		p.status, p.kind = http.StatusServiceUnavailable, "unavailable"
-		if !shownUnavailable[f.Code] {
-			p.code, p.message, p.param = "service_unavailable", "something that this service depends on "+
-				"gives no answer: nothing was decided, try again later", ""
-		}
-	default:
-		return problem{
-			http.StatusInternalServerError,
-			"api_error",
-			"internal_error",
-			"something went wrong here: quote the request id when you ask about it",
-			"",
-		}
+
+	p.status, p.kind = classify(f)
+	if p.kind == "api_error" {
+		return internalProblem()
 	}
 
-	if status, ok := statusOf[p.code]; ok {
+	p.hideDetails(f)
+
+	if status, ok := codeStatus[p.code]; ok {
 		p.status = status
 		if status < http.StatusInternalServerError && p.kind == "conflict" {
 			p.kind = "invalid_request"
@@ -142,21 +111,94 @@ func problemOf(err error) problem {
 	return p
 }
 
-// wordOf is the fault word of an error that carries one without a *fault.Error.
-func wordOf(err error) error {
+// classify returns the status and type of an error's kind. Invalid is 400 when the request cannot be
+// understood (codes parameter_…) and 422 when it is understood and refused.
+func classify(f *fault.Error) (int, errorType) {
+	switch {
+	case errors.Is(f.Word, fault.Invalid):
+		if strings.HasPrefix(f.Code, "parameter_") {
+			return http.StatusBadRequest, "invalid_request"
+		}
+
+		return http.StatusUnprocessableEntity, "invalid_request"
+	case errors.Is(f.Word, fault.Unauthenticated):
+		return http.StatusUnauthorized, "authentication"
+	case errors.Is(f.Word, fault.Forbidden):
+		return http.StatusForbidden, "permission"
+	case errors.Is(f.Word, fault.NotFound):
+		return http.StatusNotFound, "not_found"
+	case errors.Is(f.Word, fault.State), isRowConflict(f):
+		return http.StatusConflict, "conflict"
+	case errors.Is(f.Word, fault.Limited):
+		return http.StatusTooManyRequests, "rate_limited"
+	case errors.Is(f.Word, fault.Unsupported):
+		return http.StatusUnprocessableEntity, "invalid_request"
+	case isUnavailable(f):
+		return http.StatusServiceUnavailable, "unavailable"
+	}
+
+	return http.StatusInternalServerError, "api_error"
+}
+
+// isRowConflict reports whether another transaction changed or created the same row first.
+func isRowConflict(f *fault.Error) bool {
+	return errors.Is(f.Word, fault.Conflict) || errors.Is(f.Word, fault.Duplicate)
+}
+
+// isUnavailable reports whether something that the service depends on is unavailable.
+func isUnavailable(f *fault.Error) bool {
+	return errors.Is(f.Word, fault.Unavailable) || errors.Is(f.Word, fault.Stopped) ||
+		errors.Is(f.Word, fault.LeaseLost)
+}
+
+// internalProblem is an error without a kind: a defect of this service.
+func internalProblem() problem {
+	return problem{
+		status:  http.StatusInternalServerError,
+		kind:    "api_error",
+		code:    "internal_error",
+		message: "something went wrong here: quote the request id when you ask about it",
+	}
+}
+
+// hideDetails replaces code and message where they name rows, databases or nodes.
+func (p *problem) hideDetails(f *fault.Error) {
+	switch {
+	case p.kind == "conflict" && isRowConflict(f) && !strings.HasPrefix(p.code, "idempotency_"):
+		p.code, p.param = "changed_meanwhile", ""
+		p.message = "somebody else changed the object at the same time: send the request again"
+	case p.kind == "unavailable" && !publicUnavailable[f.Code]:
+		p.code, p.param = "service_unavailable", ""
+		p.message = "something that this service depends on gives no answer: nothing was decided, " +
+			"try again later"
+	}
+}
+
+// kindOf returns the fault kind of an error that wraps one without a *fault.Error, nil when it has none.
+func kindOf(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return fault.Unavailable
 	}
 
-	for _, word := range []error{
-		fault.NotFound, fault.State, fault.Conflict, fault.Duplicate, fault.Unauthenticated, fault.Forbidden,
+	kinds := []error{
+		fault.NotFound,
+		fault.State,
+		fault.Conflict,
+		fault.Duplicate,
+		fault.Unauthenticated,
+		fault.Forbidden,
 		fault.Limited,
-		fault.Unavailable, fault.Stopped, fault.LeaseLost, fault.Unsupported, fault.Invalid,
-	} {
-		if errors.Is(err, word) {
-			return word
-		}
+		fault.Unavailable,
+		fault.Stopped,
+		fault.LeaseLost,
+		fault.Unsupported,
+		fault.Invalid,
 	}
 
-	return nil
+	i := slices.IndexFunc(kinds, func(kind error) bool { return errors.Is(err, kind) })
+	if i < 0 {
+		return nil
+	}
+
+	return kinds[i]
 }

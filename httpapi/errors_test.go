@@ -82,7 +82,7 @@ func TestStatusFollowsFromTheWord(t *testing.T) {
 // testServer serves one operation without any key.
 func testServer(log *strings.Builder, read func(ctx context.Context, c *call) (any, error)) *server {
 	s := &server{
-		options: (&Options{}).complete(),
+		options: (&Options{}).withDefaults(),
 		ids:     id.New(nil, nil),
 		log:     slog.New(slog.NewTextHandler(log, nil)),
 	}
@@ -96,7 +96,7 @@ func testServer(log *strings.Builder, read func(ctx context.Context, c *call) (a
 	return s
 }
 
-func TestAPanicIsA500AndTellsOnlyTheLog(t *testing.T) {
+func TestAPanicIsA500AndOnlyLogged(t *testing.T) {
 	var log strings.Builder
 	for name, read := range map[string]func(context.Context, *call) (any, error){
 		"panic":   func(context.Context, *call) (any, error) { panic("hunter2") },

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
-// storedEvent is an event as it was rendered when it happened: byte for byte what its deliveries carry.
+// storedEvent is an event's stored envelope: byte for byte what its deliveries carry.
 type storedEvent struct{ envelope json.RawMessage }
 
 // MarshalJSON returns the envelope.
@@ -52,6 +52,7 @@ type eventQuery struct {
 	CreatedBefore time.Time    `query:"created_before"`
 }
 
+// events returns the operations on events.
 func (a *api) events() []operation {
 	const tag = "Events"
 
@@ -70,10 +71,7 @@ func (a *api) events() []operation {
 			tag:     tag,
 			scope:   account.EventsRead,
 			summary: "Read an event",
-		}, func(ctx context.Context, c *call, _ none) (storedEvent, error) {
-			e, err := a.Webhooks.GetEvent(ctx, c.owner, c.id)
-			return storedEvent{e.Envelope}, err
-		}),
+		}, a.getEvent),
 		write(operation{
 			id:      "resendEvent",
 			method:  "POST",
@@ -82,41 +80,18 @@ func (a *api) events() []operation {
 			scope:   account.WebhooksWrite,
 			summary: "Deliver an event again to every endpoint that is subscribed to it",
 			codes:   []string{"409 webhook_endpoint_none"},
-		}, func(
-			_ context.Context,
-			c *call,
-			_ none,
-		) (func(context.Context, store.Tx) (listing[webhook.DeliveryResource], error), error) {
-			return func(ctx context.Context, tx store.Tx) (listing[webhook.DeliveryResource], error) {
-				made, err := a.Webhooks.ResendEventTx(ctx, tx, c.owner, c.id)
-
-				out := listing[webhook.DeliveryResource]{Data: make([]webhook.DeliveryResource, len(made))}
-				for i, d := range made {
-					out.Data[i] = d.Resource(false)
-				}
-
-				return out, err
-			}, nil
-		}),
+		}, a.resendEvent),
 		list(operation{
 			id:      "listEventDeliveries",
 			path:    "/v1/events/{id}/deliveries",
 			tag:     tag,
 			scope:   account.EventsRead,
 			summary: "List the deliveries of an event, newest first",
-		}, func(ctx context.Context, c *call, _ none) (page[webhook.DeliveryResource], error) {
-			if _, err := a.Webhooks.GetEvent(ctx, c.owner, c.id); err != nil {
-				return page[webhook.DeliveryResource]{}, err
-			}
-
-			return a.deliveriesPage(
-				ctx,
-				webhook.DeliveryFilter{Owner: c.owner, EventID: c.id, After: c.after, Limit: c.limit},
-			)
-		}),
+		}, a.listEventDeliveries),
 	}
 }
 
+// listEvents lists events; an unknown type is fault.Invalid.
 func (a *api) listEvents(ctx context.Context, c *call, q eventQuery) (page[storedEvent], error) {
 	known := map[event.Type]bool{event.Ping: true}
 	for _, t := range event.Types() {
@@ -125,7 +100,7 @@ func (a *api) listEvents(ctx context.Context, c *call, q eventQuery) (page[store
 
 	for _, t := range q.Type {
 		if !known[t] {
-			return page[storedEvent]{}, invalid("type", "%q is no event type", clip(string(t)))
+			return page[storedEvent]{}, invalid("type", "%q is no event type", truncate(string(t)))
 		}
 	}
 
@@ -142,5 +117,44 @@ func (a *api) listEvents(ctx context.Context, c *call, q eventQuery) (page[store
 	return pageOf(
 		records, more, err, func(e event.Event) storedEvent { return storedEvent{e.Envelope} },
 		func(e event.Event) string { return e.ID },
+	)
+}
+
+// getEvent reads an event as it was rendered when it happened.
+func (a *api) getEvent(ctx context.Context, c *call, _ none) (storedEvent, error) {
+	e, err := a.Webhooks.GetEvent(ctx, c.owner, c.id)
+	return storedEvent{e.Envelope}, err
+}
+
+// resendEvent creates a delivery to each endpoint that is subscribed to the event.
+func (a *api) resendEvent(
+	_ context.Context,
+	c *call,
+	_ none,
+) (commit[listing[webhook.DeliveryResource]], error) {
+	return func(ctx context.Context, tx store.Tx) (listing[webhook.DeliveryResource], error) {
+		deliveries, err := a.Webhooks.ResendEventTx(ctx, tx, c.owner, c.id)
+
+		out := listing[webhook.DeliveryResource]{Data: make([]webhook.DeliveryResource, len(deliveries))}
+		for i, d := range deliveries {
+			out.Data[i] = d.Resource(false)
+		}
+
+		return out, err
+	}, nil
+}
+
+// listEventDeliveries lists the deliveries of an event.
+func (a *api) listEventDeliveries(
+	ctx context.Context,
+	c *call,
+	_ none,
+) (page[webhook.DeliveryResource], error) {
+	if _, err := a.Webhooks.GetEvent(ctx, c.owner, c.id); err != nil {
+		return page[webhook.DeliveryResource]{}, err
+	}
+
+	return a.deliveriesPage(
+		ctx, webhook.DeliveryFilter{Owner: c.owner, EventID: c.id, After: c.after, Limit: c.limit},
 	)
 }

@@ -69,10 +69,10 @@ func TestGolden(t *testing.T) {
 		{"refund", fill[payout.Refund]().Resource(), payout.Refund{}.Resource()},
 		{"webhook_endpoint", endpoint, webhook.Endpoint{}.Resource()},
 		{"webhook_delivery", fill[webhook.Delivery]().Resource(true), webhook.Delivery{}.Resource(true)},
-		{"network", showNetwork(fill[chain.Network]()), showNetwork(chain.Network{})},
-		{"asset", showAsset(fill[chain.Asset]()), showAsset(chain.Asset{})},
+		{"network", newNetworkResource(fill[chain.Network]()), newNetworkResource(chain.Network{})},
+		{"asset", newAssetResource(fill[chain.Asset]()), newAssetResource(chain.Asset{})},
 		{"rate", fill[rateResource](), rateResource{}},
-		{"balance", a.showBalance(balance), a.showBalance(wallet.Balance{})},
+		{"balance", a.balanceResource(balance), a.balanceResource(wallet.Balance{})},
 		{
 			"list",
 			listing[rateResource]{Data: []rateResource{{}}, HasMore: true, NextCursor: &next},

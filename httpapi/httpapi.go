@@ -1,17 +1,20 @@
 // Package httpapi serves the JSON API under /v1: a plain http.Handler over a payments.Engine.
 //
-// Each operation is one Go value (operation.go): method, path, scope, the types of its query, body
-// and answer, its error codes and its function. Routing, checking of input (shape.go), and the
-// OpenAPI document (document.go) are all made from that value. server.go takes a request through
-// the checks that all share, in this order: key, rate, permission, path, query, Idempotency-Key,
-// body. The other files hold the operations, one resource each.
+// Each operation is one Go value (operation.go): method, path, scope, types of query, body and answer,
+// error codes and function. Routing, input checks (shape.go) and the OpenAPI document (document.go) are
+// made from that value. server.go runs the checks that all operations share, in this order: API key, rate
+// limit, scope, path, query, Idempotency-Key, body. Each resource's operations are in a file of their own.
 //
+// The package sits beside httpapi/checkout, on top of package payments; nothing imports it but the host.
 // The handler starts no goroutine, keeps no global state, and can be mounted in any mux.
 package httpapi
 
 import (
+	"context"
+	"encoding/json"
 	"net/http"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/seed-8ee7f392/payments"
@@ -24,26 +27,33 @@ import (
 
 // Options adjust a Handler. The zero value works.
 type Options struct {
-	// Prefix is the path in front of /v1 when the handler is mounted below one without
-	// http.StripPrefix, such as "/pay". Defaults to none.
+	// Prefix is the path before /v1, such as "/pay", when the host does not use http.StripPrefix. Defaults to
+	// none.
 	Prefix string
-	// TrustedProxies are the peers whose forwarding header is believed. Defaults to none: then the
-	// client is the peer.
+
+	// TrustedProxies are the peers whose forwarding header is trusted. Defaults to none: the client
+	// is the peer.
 	TrustedProxies []netip.Prefix
-	// ForwardedHeader is the header in which they name the client, a list of addresses, the latest hop last.
-	// Defaults to X-Forwarded-For.
+
+	// ForwardedHeader is the trusted proxies' header: a list of addresses, the latest hop last. Defaults to
+	// X-Forwarded-For.
 	ForwardedHeader string
-	// Limiter limits requests across processes. Defaults to one for this handler alone.
+
+	// Limiter limits requests across processes. Defaults to a limiter in this handler's memory.
 	Limiter store.Limiter
+
 	// MaxBody is the largest request body in bytes. Defaults to 256 KiB.
 	MaxBody int64
-	// Timeout ends a request that takes too long, with 503. Defaults to 30 s.
+
+	// Timeout is a request's time limit; after it the answer is 503. Defaults to 30 s.
 	Timeout time.Duration
-	// DocsURL is where error codes are explained; errors then link to DocsURL#code.
+
+	// DocsURL is the page that explains error codes; errors then link to DocsURL#code. Defaults to none.
 	DocsURL string
 }
 
-func (o *Options) complete() Options {
+// withDefaults returns a copy with the defaults set; o may be nil.
+func (o *Options) withDefaults() Options {
 	var out Options
 	if o != nil {
 		out = *o
@@ -64,11 +74,11 @@ func (o *Options) complete() Options {
 	return out
 }
 
-// Handler returns the API of an engine. o may be nil.
+// Handler returns the HTTP API of an engine. o may be nil.
 func Handler(e *payments.Engine, o *Options) http.Handler {
 	engine := engine.Of(e)
 	s := &server{
-		options:      o.complete(),
+		options:      o.withDefaults(),
 		authenticate: engine.Accounts.Authenticate,
 		answers: idempotency.Config[store.Tx]{
 			Reader: engine.Store(),
@@ -80,9 +90,47 @@ func Handler(e *payments.Engine, o *Options) http.Handler {
 		ids:   id.New(engine.Now, nil),
 		local: limit.NewBuckets(engine.Now),
 	}
+
 	operations := (&api{engine}).operations()
 	operations = append(operations, openAPI(operations, s.options.DocsURL))
 	s.route(operations)
 
 	return s
+}
+
+// api has a method for each operation; each resource has its own file.
+type api struct {
+	*engine.Engine
+}
+
+// operations returns all operations but the document's own, in the order of the document.
+func (a *api) operations() []operation {
+	return slices.Concat(
+		a.invoices(), a.invoiceActions(), a.simulations(), a.payments(), a.settlements(),
+		a.depositAddresses(), a.payouts(), a.refunds(), a.balances(), a.reference(),
+		a.webhookEndpoints(), a.webhookEndpointActions(), a.webhookDeliveries(), a.events(),
+	)
+}
+
+// openAPI returns the operation that serves the OpenAPI document of the given operations and of itself.
+func openAPI(operations []operation, docsURL string) operation {
+	var rendered json.RawMessage
+
+	op := get(operation{
+		id:          "getDocument",
+		path:        "/v1/openapi.json",
+		tag:         "Reference",
+		access:      noKey,
+		summary:     "Read this document",
+		description: "Needs no key.",
+	}, func(context.Context, *call, none) (json.RawMessage, error) { return rendered, nil })
+
+	var err error
+	if rendered, err = document(append(slices.Clone(operations), op), docsURL); err != nil {
+		panic(
+			"httpapi: the OpenAPI document cannot be rendered: an operation's types are wrong: " + err.Error(),
+		)
+	}
+
+	return op
 }

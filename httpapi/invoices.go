@@ -55,8 +55,8 @@ type invoicePaymentsQuery struct {
 	Status []invoice.PaymentStatus `query:"status" enum:"detected,confirmed,orphaned,dropped" maxLength:"256"`
 }
 
-// selecting are the codes of everything that chooses an option.
-var selecting = []string{
+// selectErrors are the error codes of operations that select an option.
+var selectErrors = []string{
 	"409 invoice_payment_pending",
 	"409 invoice_not_open",
 	"409 invoice_expired",
@@ -64,6 +64,7 @@ var selecting = []string{
 	"503 price_unavailable",
 }
 
+// invoices returns the operations that create and read invoices.
 func (a *api) invoices() []operation {
 	const tag = "Invoices"
 
@@ -90,9 +91,15 @@ func (a *api) invoices() []operation {
 			tag:     tag,
 			scope:   account.InvoicesRead,
 			summary: "Read an invoice",
-		}, func(ctx context.Context, c *call, _ none) (invoice.Resource, error) {
-			return a.shown(a.Invoices.Get(ctx, c.owner, c.id))
-		}),
+		}, a.getInvoice),
+	}
+}
+
+// invoiceActions returns the operations that change an invoice, and the list of its payments.
+func (a *api) invoiceActions() []operation {
+	const tag = "Invoices"
+
+	return []operation{
 		write(operation{
 			id:      "cancelInvoice",
 			method:  "POST",
@@ -101,9 +108,7 @@ func (a *api) invoices() []operation {
 			scope:   account.InvoicesWrite,
 			summary: "Cancel an open or underpaid invoice",
 			codes:   []string{"409 invoice_payment_pending", "409 invoice_not_open"},
-		}, a.moving(func(ctx context.Context, tx store.Tx, c *call) (invoice.Invoice, error) {
-			return a.Invoices.CancelTx(ctx, tx, c.owner, c.id)
-		})),
+		}, a.cancelInvoice),
 		write(operation{
 			id:      "acceptInvoice",
 			method:  "POST",
@@ -116,9 +121,7 @@ func (a *api) invoices() []operation {
 				"409 invoice_payment_pending",
 				"409 invoice_refunded",
 			},
-		}, a.moving(func(ctx context.Context, tx store.Tx, c *call) (invoice.Invoice, error) {
-			return a.Invoices.AcceptTx(ctx, tx, c.owner, c.id, true)
-		})),
+		}, a.acceptInvoice),
 		write(operation{
 			id:      "acceptLatePayment",
 			method:  "POST",
@@ -127,9 +130,7 @@ func (a *api) invoices() []operation {
 			scope:   account.InvoicesWrite,
 			summary: "Take what arrived after the invoice expired or was canceled",
 			codes:   []string{"409 invoice_has_no_payment", "409 invoice_not_late", "409 invoice_refunded"},
-		}, a.moving(func(ctx context.Context, tx store.Tx, c *call) (invoice.Invoice, error) {
-			return a.Invoices.AcceptTx(ctx, tx, c.owner, c.id, false)
-		})),
+		}, a.acceptLatePayment),
 		write(operation{
 			id:      "selectOption",
 			method:  "POST",
@@ -137,7 +138,7 @@ func (a *api) invoices() []operation {
 			tag:     tag,
 			scope:   account.InvoicesWrite,
 			summary: "Choose how an invoice is paid: gives the option its address and amount",
-			codes:   selecting,
+			codes:   selectErrors,
 		}, a.selectOption),
 		list(operation{
 			id:      "listInvoicePayments",
@@ -149,31 +150,20 @@ func (a *api) invoices() []operation {
 	}
 }
 
-// shown renders an invoice that was read or changed.
-func (a *api) shown(inv invoice.Invoice, err error) (invoice.Resource, error) {
-	if err != nil {
-		return invoice.Resource{}, err
-	}
-
-	return inv.Resource(a.CheckoutBase()), nil
-}
-
-// moving is an operation on an invoice that needs no preparation and no body.
-func (a *api) moving(
-	f func(ctx context.Context, tx store.Tx, c *call) (invoice.Invoice, error),
-) func(context.Context, *call, none) (func(context.Context, store.Tx) (invoice.Resource, error), error) {
-	return func(_ context.Context, c *call, _ none) (func(context.Context, store.Tx) (invoice.Resource, error), error) {
-		return func(ctx context.Context, tx store.Tx) (invoice.Resource, error) { return a.shown(f(ctx, tx, c)) }, nil
-	}
-}
-
+// createInvoice prepares an invoice and returns its commit.
 func (a *api) createInvoice(
 	ctx context.Context,
 	c *call,
 	b createInvoiceBody,
-) (func(context.Context, store.Tx) (invoice.Resource, error), error) {
-	p := invoice.CreateParams{
+) (commit[invoice.Resource], error) {
+	options, err := b.optionParams()
+	if err != nil {
+		return nil, err
+	}
+
+	params := invoice.CreateParams{
 		Owner:                 c.owner,
+		Options:               options,
 		OrderID:               b.OrderID,
 		CustomerEmail:         b.CustomerEmail,
 		Description:           b.Description,
@@ -185,9 +175,21 @@ func (a *api) createInvoice(
 		CancelURL:             b.CancelURL,
 	}
 	if b.Price != nil {
-		p.Price = &invoice.Price{Currency: b.Price.Currency, Amount: b.Price.Amount}
+		params.Price = &invoice.Price{Currency: b.Price.Currency, Amount: b.Price.Amount}
 	}
 
+	prepared, err := a.Invoices.PrepareCreate(ctx, params)
+	if err != nil {
+		return nil, err
+	}
+
+	return func(ctx context.Context, tx store.Tx) (invoice.Resource, error) {
+		return a.invoiceResource(a.Invoices.CreateTx(ctx, tx, prepared))
+	}, nil
+}
+
+// optionParams returns the body's options, each with an amount exactly when the invoice has no price.
+func (b *createInvoiceBody) optionParams() ([]invoice.OptionParams, error) {
 	if b.Options != nil && len(b.Options) == 0 {
 		return nil, invalid(
 			"options",
@@ -195,55 +197,32 @@ func (a *api) createInvoice(
 		)
 	}
 
+	var options []invoice.OptionParams
+
 	for i, o := range b.Options {
 		option := invoice.OptionParams{Asset: o.Asset, Network: o.Network}
+		param := "options[" + strconv.Itoa(i) + "].amount"
+
 		if o.Amount != "" {
 			var err error
-			if option.Amount, err = amount("options["+strconv.Itoa(i)+"].amount", o.Amount); err != nil {
+			if option.Amount, err = amount(param, o.Amount); err != nil {
 				return nil, err
 			}
 		}
 
 		if (o.Amount == "") != (b.Price != nil) {
-			return nil, invalid(
-				"options["+strconv.Itoa(i)+"].amount",
-				"an option has an amount exactly when the invoice has no price",
-			)
+			return nil, invalid(param, "an option has an amount exactly when the invoice has no price")
 		}
 
-		p.Options = append(p.Options, option)
+		options = append(options, option)
 	}
 
-	prepared, err := a.Invoices.PrepareCreate(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-
-	return func(ctx context.Context, tx store.Tx) (invoice.Resource, error) {
-		return a.shown(a.Invoices.CreateTx(ctx, tx, prepared))
-	}, nil
+	return options, nil
 }
 
-func seconds(n *int) time.Duration {
-	if n == nil {
-		return 0
-	}
-
-	return time.Duration(*n) * time.Second
-}
-
-// amount reads base units; the error names the field.
-func amount(param, s string) (chain.Amount, error) {
-	v, err := chain.ParseAmount(s)
-	if err != nil {
-		return chain.Amount{}, invalid(param, "%s", err)
-	}
-
-	return v, nil
-}
-
+// listInvoices lists invoices.
 func (a *api) listInvoices(ctx context.Context, c *call, q invoiceQuery) (page[invoice.Resource], error) {
-	if err := a.knownNetworks(c, q.Network...); err != nil {
+	if err := a.checkNetworks(c, q.Network...); err != nil {
 		return page[invoice.Resource]{}, err
 	}
 
@@ -266,21 +245,49 @@ func (a *api) listInvoices(ctx context.Context, c *call, q invoiceQuery) (page[i
 	)
 }
 
+// getInvoice reads an invoice.
+func (a *api) getInvoice(ctx context.Context, c *call, _ none) (invoice.Resource, error) {
+	return a.invoiceResource(a.Invoices.Get(ctx, c.owner, c.id))
+}
+
+// cancelInvoice cancels an open or underpaid invoice.
+func (a *api) cancelInvoice(_ context.Context, c *call, _ none) (commit[invoice.Resource], error) {
+	return func(ctx context.Context, tx store.Tx) (invoice.Resource, error) {
+		return a.invoiceResource(a.Invoices.CancelTx(ctx, tx, c.owner, c.id))
+	}, nil
+}
+
+// acceptInvoice accepts what arrived as payment, late or too little.
+func (a *api) acceptInvoice(_ context.Context, c *call, _ none) (commit[invoice.Resource], error) {
+	return func(ctx context.Context, tx store.Tx) (invoice.Resource, error) {
+		return a.invoiceResource(a.Invoices.AcceptTx(ctx, tx, c.owner, c.id, true))
+	}, nil
+}
+
+// acceptLatePayment accepts what arrived after the invoice expired or was canceled.
+func (a *api) acceptLatePayment(_ context.Context, c *call, _ none) (commit[invoice.Resource], error) {
+	return func(ctx context.Context, tx store.Tx) (invoice.Resource, error) {
+		return a.invoiceResource(a.Invoices.AcceptTx(ctx, tx, c.owner, c.id, false))
+	}, nil
+}
+
+// selectOption prepares the option's address and quote and returns the commit that selects it.
 func (a *api) selectOption(
 	ctx context.Context,
 	c *call,
 	_ none,
-) (func(context.Context, store.Tx) (invoice.Resource, error), error) {
+) (commit[invoice.Resource], error) {
 	prepared, err := a.Invoices.PrepareSelect(ctx, &c.owner, c.id, c.optionID)
 	if err != nil {
 		return nil, err
 	}
 
 	return func(ctx context.Context, tx store.Tx) (invoice.Resource, error) {
-		return a.shown(a.Invoices.SelectTx(ctx, tx, prepared))
+		return a.invoiceResource(a.Invoices.SelectTx(ctx, tx, prepared))
 	}, nil
 }
 
+// listInvoicePayments lists the payments to an invoice with their settlements.
 func (a *api) listInvoicePayments(
 	ctx context.Context,
 	c *call,
@@ -300,4 +307,32 @@ func (a *api) listInvoicePayments(
 			Limit:     c.limit,
 		},
 	)
+}
+
+// invoiceResource renders an invoice, or returns err.
+func (a *api) invoiceResource(inv invoice.Invoice, err error) (invoice.Resource, error) {
+	if err != nil {
+		return invoice.Resource{}, err
+	}
+
+	return inv.Resource(a.CheckoutBase()), nil
+}
+
+// seconds returns a number of seconds as a duration, 0 for nil.
+func seconds(n *int) time.Duration {
+	if n == nil {
+		return 0
+	}
+
+	return time.Duration(*n) * time.Second
+}
+
+// amount parses base units; the error is fault.Invalid and names the field.
+func amount(param, text string) (chain.Amount, error) {
+	parsed, err := chain.ParseAmount(text)
+	if err != nil {
+		return chain.Amount{}, invalid(param, "%s", err)
+	}
+
+	return parsed, nil
 }

@@ -35,9 +35,9 @@ const (
 
 // The environment by which the test starts itself again as a service that dies.
 const (
-	dyingKind  = "HTTPAPI_TEST_DYING_KIND"
-	dyingStore = "HTTPAPI_TEST_DYING_STORE"
-	dyingWhen  = "HTTPAPI_TEST_DYING_WHEN"
+	killedKindEnv  = "HTTPAPI_TEST_KILLED_KIND"
+	killedStoreEnv = "HTTPAPI_TEST_KILLED_STORE"
+	killedWhenEnv  = "HTTPAPI_TEST_KILLED_WHEN"
 )
 
 // A process is killed while it serves a request. The same request with the same Idempotency-Key, to
@@ -67,7 +67,7 @@ func testKilled(t *testing.T, kind storeKind, when string) {
 		{method: "POST", path: "/v1/webhook_endpoints", body: `{"url":"http://127.0.0.1:1/","events":["*"]}`},
 	} {
 		q.header = header("Idempotency-Key", "killed"+strings.ReplaceAll(q.path, "/", "-"))
-		s.sendToDying(t, kind.name, name, when, q)
+		s.sendToKilled(t, kind.name, name, when, q)
 		first, second := s.do(t, q), s.do(t, q)
 
 		made, again := s.ok(t, first), s.ok(t, second)
@@ -84,7 +84,7 @@ func testKilled(t *testing.T, kind storeKind, when string) {
 			t.Errorf("%s lists %v; %v was made", q.path, list, made["id"])
 		}
 	}
-	// What happened is told once as well.
+	// Its event is stored once, too.
 	for _, typ := range []string{"invoice.created", "payout.created"} {
 		if list := s.get(t, "/v1/events?type="+typ)["data"].([]any); len(list) != 1 {
 			t.Errorf("%d events %s", len(list), typ)
@@ -92,8 +92,8 @@ func testKilled(t *testing.T, kind storeKind, when string) {
 	}
 }
 
-// sendToDying sends a request to another process, which dies of it.
-func (s *shop) sendToDying(t *testing.T, kind, name, when string, q request) {
+// sendToKilled sends a request to another process, which dies of it.
+func (s *shop) sendToKilled(t *testing.T, kind, name, when string, q request) {
 	t.Helper()
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -101,7 +101,7 @@ func (s *shop) sendToDying(t *testing.T, kind, name, when string, q request) {
 
 	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestServeUntilKilled$", "-test.v")
 
-	child.Env = append(os.Environ(), dyingKind+"="+kind, dyingStore+"="+name, dyingWhen+"="+when)
+	child.Env = append(os.Environ(), killedKindEnv+"="+kind, killedStoreEnv+"="+name, killedWhenEnv+"="+when)
 	said := &logs{} // written to by us and by the copier of the standard error output
 	child.Stderr = said
 
@@ -142,7 +142,7 @@ func (s *shop) sendToDying(t *testing.T, kind, name, when string, q request) {
 	if err == nil {
 		body, _ := io.ReadAll(answer.Body)
 		_ = answer.Body.Close()
-		t.Errorf("%s: the dying process answered %d: %s", q.path, answer.StatusCode, body)
+		t.Errorf("%s: the killed process answered %d: %s", q.path, answer.StatusCode, body)
 	}
 
 	_, _ = io.Copy(said, out)
@@ -156,20 +156,20 @@ func (s *shop) sendToDying(t *testing.T, kind, name, when string, q request) {
 
 // TestServeUntilKilled is no test: it is the process that TestKilledBetweenEffectAndAnswer starts.
 func TestServeUntilKilled(t *testing.T) {
-	when := os.Getenv(dyingWhen)
+	when := os.Getenv(killedWhenEnv)
 	if when == "" {
 		return
 	}
 
-	i := slices.IndexFunc(storeKinds, func(k storeKind) bool { return k.name == os.Getenv(dyingKind) })
-	db := storeKinds[i].open(t, os.Getenv(dyingStore))
+	i := slices.IndexFunc(storeKinds, func(k storeKind) bool { return k.name == os.Getenv(killedKindEnv) })
+	db := storeKinds[i].open(t, os.Getenv(killedStoreEnv))
 
 	accounts, err := db.Accounts(t.Context(), "", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	s := boot(t, dying{db, when}, nil, time.Now)
+	s := boot(t, killingStore{db, when}, nil, time.Now)
 	s.account = accounts[0]
 	s.fund(t, "SIM", chain.Pow10(20)) // each process has a simulated network of its own
 
@@ -182,51 +182,51 @@ func TestServeUntilKilled(t *testing.T) {
 	t.Fatal(http.Serve(listener, s.handler))
 }
 
-// dying is a store that kills its process at a moment of the first transaction that claims an
+// killingStore is a store that kills its process at a moment of the first transaction that claims an
 // Idempotency-Key.
-type dying struct {
+type killingStore struct {
 	payments.Store
 	when string
 }
 
 // Update runs a transaction.
-func (d dying) Update(ctx context.Context, f func(context.Context, store.Tx) error) error {
+func (d killingStore) Update(ctx context.Context, f func(context.Context, store.Tx) error) error {
 	claimed := false
 
 	err := d.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error {
-		if err := f(ctx, claiming{tx, d.when, &claimed}); err != nil {
+		if err := f(ctx, killingTx{tx, d.when, &claimed}); err != nil {
 			return err
 		}
 
 		if claimed && d.when == beforeCommit {
-			die()
+			killProcess()
 		}
 
 		return nil
 	})
 	if err == nil && claimed {
-		die()
+		killProcess()
 	}
 
 	return err
 }
 
-// claiming is a transaction that says when it claimed a key.
-type claiming struct {
+// killingTx is a transaction that records when it claimed a key.
+type killingTx struct {
 	store.Tx
 	when    string
 	claimed *bool
 }
 
 // ClaimIdempotencyKey claims a key.
-func (c claiming) ClaimIdempotencyKey(
+func (c killingTx) ClaimIdempotencyKey(
 	ctx context.Context,
 	r idempotency.Record,
 	stale time.Time,
 	wait time.Duration,
 ) error {
 	if c.when == beforeClaim {
-		die()
+		killProcess()
 	}
 
 	err := c.Tx.ClaimIdempotencyKey(ctx, r, stale, wait)
@@ -236,7 +236,7 @@ func (c claiming) ClaimIdempotencyKey(
 }
 
 // die ends the process as a power failure would: nothing of it runs any more.
-func die() {
+func killProcess() {
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 
 	select {}

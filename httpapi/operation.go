@@ -8,7 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments/store"
 )
 
-// access says which keys an operation takes.
+// access is the set of keys that an operation accepts.
 type access int
 
 const (
@@ -17,7 +17,7 @@ const (
 	noKey
 )
 
-// idempotent says what a POST does with an Idempotency-Key.
+// idempotent is whether a POST requires an Idempotency-Key.
 type idempotent int
 
 const (
@@ -25,12 +25,12 @@ const (
 	keyRequired
 )
 
-// operation is one entry of the API: one value from which routing, checking and the document are made.
+// operation is one entry of the API. Routing, input checks and the OpenAPI document are made from it.
 type operation struct {
-	// id is the operationId, method and path where it is served; the path's wildcards are ids.
+	// id is the operationId of the document. The path's wildcards are ids.
 	id, method, path string
 	tag, summary     string
-	// description says more in the document; may be empty.
+	// description is the document's longer text; may be empty.
 	description string
 	scope       account.Scope
 	access      access
@@ -39,24 +39,24 @@ type operation struct {
 	idempotency idempotent
 	// bodyOptional lets the body be left out.
 	bodyOptional bool
-	// codes are the error codes that the operation may answer besides those that all share.
+	// codes are the operation's own error codes, each as "status code", such as "409 invoice_not_open".
 	codes []string
 
-	// The rest is filled in by get, list and write.
+	// The rest is set by get, list and write.
 
 	query, body, answer *shape
 	paged               bool
 	read                func(ctx context.Context, c *call) (any, error)
-	prepare             func(ctx context.Context, c *call) (commit, error)
+	prepare             func(ctx context.Context, c *call) (commit[any], error)
 }
 
-// commit does an operation's work inside a transaction and returns what to answer. It may run again.
-type commit func(ctx context.Context, tx store.Tx) (any, error)
+// commit does an operation's work inside a transaction and returns the answer. It may run twice.
+type commit[R any] func(ctx context.Context, tx store.Tx) (R, error)
 
-// none stands for a query or a body without fields.
+// none is a query or a body without fields.
 type none struct{}
 
-// get completes an operation that reads one thing.
+// get returns the operation completed with the function that reads one object.
 func get[Q, R any](op operation, f func(ctx context.Context, c *call, q Q) (R, error)) operation {
 	op.method = "GET"
 	op.query, op.answer = shapeOf[Q]("query"), shapeOf[R]("json")
@@ -65,7 +65,7 @@ func get[Q, R any](op operation, f func(ctx context.Context, c *call, q Q) (R, e
 	return op
 }
 
-// list completes an operation that reads a page.
+// list returns the operation completed with the function that reads a page.
 func list[Q, R any](op operation, f func(ctx context.Context, c *call, q Q) (page[R], error)) operation {
 	op.method, op.paged = "GET", true
 	op.query, op.answer = shapeOf[Q]("query"), shapeOf[listing[R]]("json")
@@ -91,19 +91,20 @@ func list[Q, R any](op operation, f func(ctx context.Context, c *call, q Q) (pag
 	return op
 }
 
-// write completes an operation that changes something: f prepares (no effect) and returns what to commit.
+// write returns the operation completed with f, which prepares a change without effects and returns its
+// commit.
 func write[B, R any](
 	op operation,
-	f func(ctx context.Context, c *call, b B) (func(ctx context.Context, tx store.Tx) (R, error), error),
+	f func(ctx context.Context, c *call, b B) (commit[R], error),
 ) operation {
 	op.query, op.body, op.answer = shapeOf[none]("query"), shapeOf[B]("json"), shapeOf[R]("json")
-	op.prepare = func(ctx context.Context, c *call) (commit, error) {
-		inside, err := f(ctx, c, c.body.Interface().(B))
+	op.prepare = func(ctx context.Context, c *call) (commit[any], error) {
+		commitBody, err := f(ctx, c, c.body.Interface().(B))
 		if err != nil {
 			return nil, err
 		}
 
-		return func(ctx context.Context, tx store.Tx) (any, error) { return inside(ctx, tx) }, nil
+		return func(ctx context.Context, tx store.Tx) (any, error) { return commitBody(ctx, tx) }, nil
 	}
 
 	return op
@@ -116,14 +117,14 @@ type listing[R any] struct {
 	NextCursor *string `json:"next_cursor"`
 }
 
-// page is what a list operation found: the rows as they are answered, and where the next page begins.
+// page is the answer of a list operation: its rows, and the key of the last one when there are more.
 type page[R any] struct {
 	rows []R
 	more bool
 	last string
 }
 
-// pageOf renders records; key names a record's place in the list.
+// pageOf returns the page of records, rendered. key returns a record's sort key, which the cursor carries.
 func pageOf[T, R any](
 	records []T,
 	more bool,
@@ -136,8 +137,8 @@ func pageOf[T, R any](
 	}
 
 	p := page[R]{rows: make([]R, len(records)), more: more && len(records) > 0}
-	for i, r := range records {
-		p.rows[i] = render(r)
+	for i, record := range records {
+		p.rows[i] = render(record)
 	}
 
 	if p.more {

@@ -20,6 +20,7 @@ type paymentQuery struct {
 	DetectedBefore   time.Time               `query:"detected_before"`
 }
 
+// payments returns the operations on payments.
 func (a *api) payments() []operation {
 	const tag = "Payments"
 
@@ -30,47 +31,57 @@ func (a *api) payments() []operation {
 			tag:     tag,
 			scope:   account.PaymentsRead,
 			summary: "List payments, newest first, each with its settlement",
-		}, func(ctx context.Context, c *call, q paymentQuery) (page[engine.PaymentResource], error) {
-			if err := a.knownNetworks(c, q.Network...); err != nil {
-				return page[engine.PaymentResource]{}, err
-			}
-
-			return a.paymentsPage(ctx, invoice.PaymentFilter{
-				Owner:            c.owner,
-				Statuses:         q.Status,
-				Networks:         q.Network,
-				InvoiceID:        q.InvoiceID,
-				DepositAddressID: q.DepositAddressID,
-				Q:                q.Q,
-				DetectedAfter:    q.DetectedAfter,
-				DetectedBefore:   q.DetectedBefore,
-				After:            c.after,
-				Limit:            c.limit,
-			})
-		}),
+		}, a.listPayments),
 		get(operation{
 			id:      "getPayment",
 			path:    "/v1/payments/{id}",
 			tag:     tag,
 			scope:   account.PaymentsRead,
 			summary: "Read a payment with its settlement",
-		}, func(ctx context.Context, c *call, _ none) (engine.PaymentResource, error) {
-			p, err := a.Invoices.Payment(ctx, c.owner, c.id)
-			if err != nil {
-				return engine.PaymentResource{}, err
-			}
-
-			shown, err := a.PaymentResources(ctx, p)
-			if err != nil {
-				return engine.PaymentResource{}, err
-			}
-
-			return shown[0], nil
-		}),
+		}, a.getPayment),
 	}
 }
 
-// paymentsPage lists payments with their settlements.
+// listPayments lists payments with their settlements.
+func (a *api) listPayments(
+	ctx context.Context,
+	c *call,
+	q paymentQuery,
+) (page[engine.PaymentResource], error) {
+	if err := a.checkNetworks(c, q.Network...); err != nil {
+		return page[engine.PaymentResource]{}, err
+	}
+
+	return a.paymentsPage(ctx, invoice.PaymentFilter{
+		Owner:            c.owner,
+		Statuses:         q.Status,
+		Networks:         q.Network,
+		InvoiceID:        q.InvoiceID,
+		DepositAddressID: q.DepositAddressID,
+		Q:                q.Q,
+		DetectedAfter:    q.DetectedAfter,
+		DetectedBefore:   q.DetectedBefore,
+		After:            c.after,
+		Limit:            c.limit,
+	})
+}
+
+// getPayment reads a payment with its settlement.
+func (a *api) getPayment(ctx context.Context, c *call, _ none) (engine.PaymentResource, error) {
+	p, err := a.Invoices.Payment(ctx, c.owner, c.id)
+	if err != nil {
+		return engine.PaymentResource{}, err
+	}
+
+	shown, err := a.PaymentResources(ctx, p)
+	if err != nil {
+		return engine.PaymentResource{}, err
+	}
+
+	return shown[0], nil
+}
+
+// paymentsPage lists payments with their settlements. Each page costs two queries.
 func (a *api) paymentsPage(
 	ctx context.Context,
 	f invoice.PaymentFilter,
@@ -99,6 +110,7 @@ type settlementQuery struct {
 	CreatedBefore    time.Time `query:"created_before"`
 }
 
+// settlements returns the operations on settlements.
 func (a *api) settlements() []operation {
 	const tag = "Settlements"
 
@@ -109,42 +121,52 @@ func (a *api) settlements() []operation {
 			tag:     tag,
 			scope:   account.SettlementsRead,
 			summary: "List settlements, newest first",
-		}, func(ctx context.Context, c *call, q settlementQuery) (page[settlement.Resource], error) {
-			if err := a.knownNetworks(c, q.Network...); err != nil {
-				return page[settlement.Resource]{}, err
-			}
-
-			found, more, err := a.Settlements.List(ctx, settlement.Filter{
-				Owner:            c.owner,
-				Statuses:         q.Status,
-				Networks:         q.Network,
-				PaymentID:        q.PaymentID,
-				InvoiceID:        q.InvoiceID,
-				DepositAddressID: q.DepositAddressID,
-				CreatedAfter:     q.CreatedAfter,
-				CreatedBefore:    q.CreatedBefore,
-				After:            c.after,
-				Limit:            c.limit,
-			})
-
-			return pageOf(
-				found, more, err, settlement.Settlement.Resource,
-				func(s settlement.Settlement) string { return s.ID },
-			)
-		}),
+		}, a.listSettlements),
 		get(operation{
 			id:      "getSettlement",
 			path:    "/v1/settlements/{id}",
 			tag:     tag,
 			scope:   account.SettlementsRead,
 			summary: "Read a settlement",
-		}, func(ctx context.Context, c *call, _ none) (settlement.Resource, error) {
-			s, err := a.Settlements.Get(ctx, c.owner, c.id)
-			if err != nil {
-				return settlement.Resource{}, err
-			}
-
-			return s.Resource(), nil
-		}),
+		}, a.getSettlement),
 	}
+}
+
+// listSettlements lists settlements.
+func (a *api) listSettlements(
+	ctx context.Context,
+	c *call,
+	q settlementQuery,
+) (page[settlement.Resource], error) {
+	if err := a.checkNetworks(c, q.Network...); err != nil {
+		return page[settlement.Resource]{}, err
+	}
+
+	found, more, err := a.Settlements.List(ctx, settlement.Filter{
+		Owner:            c.owner,
+		Statuses:         q.Status,
+		Networks:         q.Network,
+		PaymentID:        q.PaymentID,
+		InvoiceID:        q.InvoiceID,
+		DepositAddressID: q.DepositAddressID,
+		CreatedAfter:     q.CreatedAfter,
+		CreatedBefore:    q.CreatedBefore,
+		After:            c.after,
+		Limit:            c.limit,
+	})
+
+	return pageOf(
+		found, more, err, settlement.Settlement.Resource,
+		func(s settlement.Settlement) string { return s.ID },
+	)
+}
+
+// getSettlement reads a settlement.
+func (a *api) getSettlement(ctx context.Context, c *call, _ none) (settlement.Resource, error) {
+	s, err := a.Settlements.Get(ctx, c.owner, c.id)
+	if err != nil {
+		return settlement.Resource{}, err
+	}
+
+	return s.Resource(), nil
 }

@@ -22,15 +22,6 @@ type createPayoutBody struct {
 	Memo        string `json:"memo,omitempty" maxLength:"200"`
 }
 
-type createRefundBody struct {
-	InvoiceID   string            `json:"invoice_id,omitempty" pattern:"^[0-9a-f]{24}$"`
-	PaymentID   string            `json:"payment_id,omitempty" pattern:"^[0-9a-f]{24}$"`
-	Amount      string            `json:"amount,omitempty" pattern:"^[0-9]{1,78}$"`
-	Destination string            `json:"destination" maxLength:"128"`
-	Reason      string            `json:"reason,omitempty" maxLength:"200"`
-	Metadata    map[string]string `json:"metadata,omitempty" maxProperties:"50" keyMaxLength:"40" maxLength:"500"`
-}
-
 type payoutQuery struct {
 	Status        []payout.Status `query:"status" enum:"pending,processing,included,confirmed,failed" maxLength:"256"`
 	Network       []string        `query:"network" maxLength:"256"`
@@ -39,16 +30,8 @@ type payoutQuery struct {
 	CreatedBefore time.Time       `query:"created_before"`
 }
 
-type refundQuery struct {
-	Status        []payout.RefundStatus `query:"status" enum:"pending,succeeded,failed,canceled" maxLength:"256"`
-	InvoiceID     string                `query:"invoice_id" pattern:"^[0-9a-f]{24}$"`
-	PaymentID     string                `query:"payment_id" pattern:"^[0-9a-f]{24}$"`
-	CreatedAfter  time.Time             `query:"created_after"`
-	CreatedBefore time.Time             `query:"created_before"`
-}
-
-// sending are the codes of everything that sends money.
-var sending = []string{
+// sendErrors are the error codes of operations that send money.
+var sendErrors = []string{
 	"403 payout_allowlist_required",
 	"403 destination_not_allowed",
 	"422 asset_not_enabled",
@@ -57,6 +40,7 @@ var sending = []string{
 	"422 insufficient_balance",
 }
 
+// payouts returns the operations on payouts.
 func (a *api) payouts() []operation {
 	const tag = "Payouts"
 
@@ -71,7 +55,7 @@ func (a *api) payouts() []operation {
 			summary:     "Send an asset from the master wallet",
 			description: "The key needs the scope and an allowlist: of destinations, which are then the " +
 				"only ones it pays, or of IP addresses.",
-			codes: append([]string{"429 payout_limit_exceeded"}, sending...),
+			codes: append([]string{"429 payout_limit_exceeded"}, sendErrors...),
 		}, a.createPayout),
 		list(operation{
 			id:      "listPayouts",
@@ -79,41 +63,14 @@ func (a *api) payouts() []operation {
 			tag:     tag,
 			scope:   account.PayoutsRead,
 			summary: "List payouts, newest first",
-		}, func(ctx context.Context, c *call, q payoutQuery) (page[payout.Resource], error) {
-			if err := a.knownNetworks(c, q.Network...); err != nil {
-				return page[payout.Resource]{}, err
-			}
-
-			found, more, err := a.Payouts.List(ctx, payout.Filter{
-				Owner:         c.owner,
-				Statuses:      q.Status,
-				Networks:      q.Network,
-				Q:             q.Q,
-				CreatedAfter:  q.CreatedAfter,
-				CreatedBefore: q.CreatedBefore,
-				After:         c.after,
-				Limit:         c.limit,
-			})
-
-			return pageOf(
-				found, more, err, payout.Payout.Resource,
-				func(p payout.Payout) string { return p.ID },
-			)
-		}),
+		}, a.listPayouts),
 		get(operation{
 			id:      "getPayout",
 			path:    "/v1/payouts/{id}",
 			tag:     tag,
 			scope:   account.PayoutsRead,
 			summary: "Read a payout",
-		}, func(ctx context.Context, c *call, _ none) (payout.Resource, error) {
-			p, err := a.Payouts.Get(ctx, c.owner, c.id)
-			if err != nil {
-				return payout.Resource{}, err
-			}
-
-			return p.Resource(), nil
-		}),
+		}, a.getPayout),
 		write(operation{
 			id:      "cancelPayout",
 			method:  "POST",
@@ -122,97 +79,90 @@ func (a *api) payouts() []operation {
 			scope:   account.PayoutsWrite,
 			summary: "Cancel a payout that is not signed yet",
 			codes:   []string{"409 payout_not_pending"},
-		}, func(_ context.Context, c *call, _ none) (func(context.Context, store.Tx) (payout.Resource, error), error) {
-			return func(ctx context.Context, tx store.Tx) (payout.Resource, error) {
-				p, err := a.Payouts.CancelTx(ctx, tx, c.owner, c.id)
-				return p.Resource(), err
-			}, nil
-		}),
+		}, a.cancelPayout),
 	}
 }
 
-func (a *api) refunds() []operation {
-	const tag = "Refunds"
-
-	return []operation{
-		write(operation{
-			id:          "createRefund",
-			method:      "POST",
-			path:        "/v1/refunds",
-			tag:         tag,
-			scope:       account.RefundsWrite,
-			idempotency: keyRequired,
-			summary:     "Give back what a payer paid, from the master wallet",
-			description: "The key's allowlists hold as for payouts.",
-			codes: append(
-				[]string{
-					"404 resource_missing",
-					"409 refund_no_payment",
-					"422 refund_payment_required",
-					"422 refund_exceeds_payment",
-				},
-				sending...),
-		}, a.createRefund),
-		list(operation{
-			id:      "listRefunds",
-			path:    "/v1/refunds",
-			tag:     tag,
-			scope:   account.RefundsRead,
-			summary: "List refunds, newest first",
-		}, func(ctx context.Context, c *call, q refundQuery) (page[payout.RefundResource], error) {
-			found, more, err := a.Payouts.ListRefunds(ctx, payout.RefundFilter{
-				Owner:         c.owner,
-				Statuses:      q.Status,
-				InvoiceID:     q.InvoiceID,
-				PaymentID:     q.PaymentID,
-				CreatedAfter:  q.CreatedAfter,
-				CreatedBefore: q.CreatedBefore,
-				After:         c.after,
-				Limit:         c.limit,
-			})
-
-			return pageOf(
-				found, more, err, payout.Refund.Resource,
-				func(r payout.Refund) string { return r.ID },
-			)
-		}),
-		get(operation{
-			id:      "getRefund",
-			path:    "/v1/refunds/{id}",
-			tag:     tag,
-			scope:   account.RefundsRead,
-			summary: "Read a refund",
-		}, func(ctx context.Context, c *call, _ none) (payout.RefundResource, error) {
-			r, err := a.Payouts.GetRefund(ctx, c.owner, c.id)
-			if err != nil {
-				return payout.RefundResource{}, err
-			}
-
-			return r.Resource(), nil
-		}),
-		write(operation{
-			id:      "cancelRefund",
-			method:  "POST",
-			path:    "/v1/refunds/{id}/cancel",
-			tag:     tag,
-			scope:   account.RefundsWrite,
-			summary: "Cancel a refund whose payout is not signed yet",
-			codes:   []string{"409 refund_not_pending"},
-		}, func(
-			_ context.Context,
-			c *call,
-			_ none,
-		) (func(context.Context, store.Tx) (payout.RefundResource, error), error) {
-			return func(ctx context.Context, tx store.Tx) (payout.RefundResource, error) {
-				r, err := a.Payouts.CancelRefundTx(ctx, tx, c.owner, c.id)
-				return r.Resource(), err
-			}, nil
-		}),
+// createPayout prepares a payout and returns its commit.
+func (a *api) createPayout(
+	ctx context.Context,
+	c *call,
+	b createPayoutBody,
+) (commit[payout.Resource], error) {
+	destinations, err := c.allowlists()
+	if err != nil {
+		return nil, err
 	}
+
+	sent, err := amount("amount", b.Amount)
+	if err != nil {
+		return nil, err
+	}
+
+	prepared, err := a.Payouts.Prepare(ctx, payout.Params{
+		Owner:        c.owner,
+		Network:      b.Network,
+		Asset:        b.Asset,
+		Amount:       sent,
+		Destination:  b.Destination,
+		Memo:         b.Memo,
+		RequestedBy:  c.requester(),
+		Destinations: destinations,
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	return func(ctx context.Context, tx store.Tx) (payout.Resource, error) {
+		p, err := a.Payouts.Tx(ctx, tx, prepared)
+		return p.Resource(), err
+	}, nil
 }
 
-// allowlists refuses a key that has neither allowlist (specification 4.6) and returns the
-// destinations that it is held to, nil for any. The list of IP addresses was checked with the key.
+// listPayouts lists payouts.
+func (a *api) listPayouts(ctx context.Context, c *call, q payoutQuery) (page[payout.Resource], error) {
+	if err := a.checkNetworks(c, q.Network...); err != nil {
+		return page[payout.Resource]{}, err
+	}
+
+	found, more, err := a.Payouts.List(ctx, payout.Filter{
+		Owner:         c.owner,
+		Statuses:      q.Status,
+		Networks:      q.Network,
+		Q:             q.Q,
+		CreatedAfter:  q.CreatedAfter,
+		CreatedBefore: q.CreatedBefore,
+		After:         c.after,
+		Limit:         c.limit,
+	})
+
+	return pageOf(
+		found, more, err, payout.Payout.Resource,
+		func(p payout.Payout) string { return p.ID },
+	)
+}
+
+// getPayout reads a payout.
+func (a *api) getPayout(ctx context.Context, c *call, _ none) (payout.Resource, error) {
+	p, err := a.Payouts.Get(ctx, c.owner, c.id)
+	if err != nil {
+		return payout.Resource{}, err
+	}
+
+	return p.Resource(), nil
+}
+
+// cancelPayout cancels a payout that is not signed yet.
+func (a *api) cancelPayout(_ context.Context, c *call, _ none) (commit[payout.Resource], error) {
+	return func(ctx context.Context, tx store.Tx) (payout.Resource, error) {
+		p, err := a.Payouts.CancelTx(ctx, tx, c.owner, c.id)
+		return p.Resource(), err
+	}, nil
+}
+
+// allowlists returns the destinations that the key may pay, nil for any (specification 4.6). A key
+// with neither a destination nor an IP allowlist is fault.Forbidden; the IP allowlist itself is
+// checked by authorize.
 func (c *call) allowlists() ([]string, error) {
 	if len(c.key.Destinations) > 0 {
 		return c.key.Destinations, nil
@@ -229,84 +179,10 @@ func (c *call) allowlists() ([]string, error) {
 	)
 }
 
+// requester returns the API key as the party that requested a payout.
 func (c *call) requester() payout.Requester { return payout.Requester{Type: "apiKey", ID: c.key.ID} }
 
-func (a *api) createPayout(
-	ctx context.Context,
-	c *call,
-	b createPayoutBody,
-) (func(context.Context, store.Tx) (payout.Resource, error), error) {
-	destinations, err := c.allowlists()
-	if err != nil {
-		return nil, err
-	}
-
-	v, err := amount("amount", b.Amount)
-	if err != nil {
-		return nil, err
-	}
-
-	prepared, err := a.Payouts.Prepare(ctx, payout.Params{
-		Owner:        c.owner,
-		Network:      b.Network,
-		Asset:        b.Asset,
-		Amount:       v,
-		Destination:  b.Destination,
-		Memo:         b.Memo,
-		RequestedBy:  c.requester(),
-		Destinations: destinations,
-	})
-	if err != nil {
-		return nil, err
-	}
-
-	return func(ctx context.Context, tx store.Tx) (payout.Resource, error) {
-		p, err := a.Payouts.Tx(ctx, tx, prepared)
-		return p.Resource(), err
-	}, nil
-}
-
-func (a *api) createRefund(
-	ctx context.Context,
-	c *call,
-	b createRefundBody,
-) (func(context.Context, store.Tx) (payout.RefundResource, error), error) {
-	destinations, err := c.allowlists()
-	if err != nil {
-		return nil, err
-	}
-
-	p := payout.RefundParams{
-		Owner:        c.owner,
-		InvoiceID:    b.InvoiceID,
-		PaymentID:    b.PaymentID,
-		Destination:  b.Destination,
-		Reason:       b.Reason,
-		Metadata:     b.Metadata,
-		RequestedBy:  c.requester(),
-		Destinations: destinations,
-	}
-	if b.Amount != "" {
-		v, err := amount("amount", b.Amount)
-		if err != nil {
-			return nil, err
-		}
-
-		p.Amount = &v
-	}
-
-	prepared, err := a.Payouts.PrepareRefund(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-
-	return func(ctx context.Context, tx store.Tx) (payout.RefundResource, error) {
-		r, err := a.Payouts.RefundTx(ctx, tx, prepared)
-		return r.Resource(), err
-	}, nil
-}
-
-// balanceResource is what a master wallet holds of one asset (decisions part 9).
+// balanceResource is a master wallet's balance of one asset in base units (decisions part 9).
 type balanceResource struct {
 	Network  string        `json:"network"`
 	Asset    string        `json:"asset"`
@@ -316,7 +192,7 @@ type balanceResource struct {
 	Address  chain.Address `json:"address"`
 	Balance  string        `json:"balance"`
 	Reserved string        `json:"reserved"`
-	// Available is what new payouts may take.
+	// Available is what new payouts may spend, in base units.
 	Available   string `json:"available"`
 	BlockHeight uint64 `json:"block_height"`
 	Livemode    bool   `json:"livemode"`
@@ -326,6 +202,7 @@ type balanceQuery struct {
 	Network []string `query:"network" maxLength:"256"`
 }
 
+// balances returns the operation that lists balances.
 func (a *api) balances() []operation {
 	return []operation{
 		list(operation{
@@ -338,8 +215,9 @@ func (a *api) balances() []operation {
 	}
 }
 
+// listBalances lists the balances of enabled assets, by network, asset and end of address.
 func (a *api) listBalances(ctx context.Context, c *call, q balanceQuery) (page[balanceResource], error) {
-	if err := a.knownNetworks(c, q.Network...); err != nil {
+	if err := a.checkNetworks(c, q.Network...); err != nil {
 		return page[balanceResource]{}, err
 	}
 
@@ -354,19 +232,22 @@ func (a *api) listBalances(ctx context.Context, c *call, q balanceQuery) (page[b
 
 		return !known || len(q.Network) > 0 && !slices.Contains(q.Network, b.Network)
 	})
-	// The end of the address tells two wallets of a network apart and keeps the cursor within its
-	// 100 characters.
+
+	// The last 8 characters of the address distinguish two wallets of a network and keep the cursor within
+	// maxParam.
 	key := func(b wallet.Balance) string {
 		return b.Network + "/" + b.AssetID + "/" + string(b.Address[max(0, len(b.Address)-8):])
 	}
 
 	slices.SortFunc(all, func(x, y wallet.Balance) int { return cmp.Compare(key(x), key(y)) })
-	found, more := after(all, c, key)
 
-	return pageOf(found, more, nil, a.showBalance, key)
+	found, more := paginate(all, c, key)
+
+	return pageOf(found, more, nil, a.balanceResource, key)
 }
 
-func (a *api) showBalance(b wallet.Balance) balanceResource {
+// balanceResource renders a balance.
+func (a *api) balanceResource(b wallet.Balance) balanceResource {
 	n, _ := a.Networks.Network(b.Network)
 	asset, _ := n.AssetByID(b.AssetID)
 

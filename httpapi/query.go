@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,14 +18,14 @@ import (
 )
 
 const (
-	defaultLimit = 50
-	maxLimit     = 100
+	defaultLimit = 50  // rows of a page
+	maxLimit     = 100 // rows of a page
 	maxParam     = 100 // characters of starting_after and of a path id
 	hashSize     = 9   // bytes of the filters' hash in a cursor
 )
 
-// readQuery decodes the query string into c.query, c.limit and c.after. Unknown and repeated
-// parameters are refused.
+// readQuery decodes the query string into c.query, c.limit and c.after. Its errors are fault.Invalid with the
+// codes parameter_unknown, parameter_invalid and parameter_missing.
 func (c *call) readQuery(r *http.Request) error {
 	c.query, c.limit = c.op.query.zero(), defaultLimit
 
@@ -41,25 +42,8 @@ func (c *call) readQuery(r *http.Request) error {
 	}
 
 	for name, all := range values {
-		if !c.knows(name) {
-			return fault.Param(
-				cmp.Or(clip(name), emptyName), "parameter_unknown",
-				"there is no query parameter %q here",
-				clip(name),
-			)
-		}
-
-		if len(all) != 1 {
-			return invalid(
-				name,
-				"%s is given %d times: give it once, with several values separated by commas where that is allowed",
-				name,
-				len(all),
-			)
-		}
-
-		if all[0] == "" || !utf8.ValidString(all[0]) || strings.ContainsRune(all[0], 0) {
-			return invalid(name, "%s is empty or not text: leave it out or give it a value", name)
+		if err := c.checkParam(name, all); err != nil {
+			return err
 		}
 	}
 
@@ -70,42 +54,66 @@ func (c *call) readQuery(r *http.Request) error {
 		}
 	}
 
-	if s := values.Get("limit"); s != "" && c.op.paged {
+	if text := values.Get("limit"); text != "" && c.op.paged {
 		var err error
 
-		c.limit, err = strconv.Atoi(s)
+		c.limit, err = strconv.Atoi(text)
 		if err != nil || c.limit < 1 || c.limit > maxLimit {
-			return invalid("limit", "limit is %q: it must be 1 to %d", clip(s), maxLimit)
+			return invalid("limit", "limit is %q: it must be 1 to %d", truncate(text), maxLimit)
 		}
 	}
 
+	cursor := values.Get("starting_after")
+
+	delete(values, "limit")
+	delete(values, "starting_after")
 	c.filters = c.hashFilters(values)
 
-	return c.readCursor(values.Get("starting_after"))
+	return c.readCursor(cursor)
 }
 
-func (c *call) knows(name string) bool {
+// checkParam checks that the operation has the query parameter, and that it is given once and is text.
+func (c *call) checkParam(name string, values []string) error {
+	if !c.hasParam(name) {
+		return fault.Param(
+			cmp.Or(truncate(name), emptyName), "parameter_unknown",
+			"there is no query parameter %q here",
+			truncate(name),
+		)
+	}
+
+	if len(values) != 1 {
+		return invalid(
+			name,
+			"%s is given %d times: give it once, with several values separated by commas where that is allowed",
+			name,
+			len(values),
+		)
+	}
+
+	if values[0] == "" || !utf8.ValidString(values[0]) || strings.ContainsRune(values[0], 0) {
+		return invalid(name, "%s is empty or not text: leave it out or give it a value", name)
+	}
+
+	return nil
+}
+
+// hasParam reports whether the operation has the query parameter.
+func (c *call) hasParam(name string) bool {
 	if c.op.paged && (name == "limit" || name == "starting_after") {
 		return true
 	}
 
-	for i := range c.op.query.fields {
-		if c.op.query.fields[i].name == name {
-			return true
-		}
-	}
-
-	return false
+	return slices.ContainsFunc(c.op.query.fields, func(f field) bool { return f.name == name })
 }
 
-// readQuery sets one field from its text, "" when it was left out.
+// readQuery sets one field from its text, which is "" when the parameter is absent.
 func (f *field) readQuery(v reflect.Value, text string) error {
 	if text == "" {
-		return f.absent(f.name)
+		return f.checkAbsent(f.name)
 	}
 
-	switch v.Interface().(type) {
-	case time.Time:
+	if _, isTime := v.Interface().(time.Time); isTime {
 		t, err := wire.ParseTime(f.name, text)
 		if err != nil {
 			return err
@@ -118,9 +126,10 @@ func (f *field) readQuery(v reflect.Value, text string) error {
 
 	if v.Kind() != reflect.Slice {
 		v.SetString(text)
-		return f.text(text, f.name)
+		return f.checkText(text, f.name)
 	}
-	// The bound of a list is that of its whole text; its entries are checked one by one.
+
+	// A list's maxLength bounds its whole text; each entry is checked below.
 	if f.max != nil && int64(len(text)) > *f.max {
 		return invalid(f.name, "%s has more than %d characters", f.name, *f.max)
 	}
@@ -133,7 +142,7 @@ func (f *field) readQuery(v reflect.Value, text string) error {
 			return invalid(f.name, "%s has an empty entry", f.name)
 		}
 
-		if err := f.text(part, f.name); err != nil {
+		if err := f.checkText(part, f.name); err != nil {
 			return err
 		}
 
@@ -143,30 +152,24 @@ func (f *field) readQuery(v reflect.Value, text string) error {
 	return nil
 }
 
-// hashFilters names the list that a cursor belongs to: operation, path and filters, without limit and cursor.
-func (c *call) hashFilters(values url.Values) [hashSize]byte {
+// hashFilters returns the first bytes of SHA-256 over operation, path and filters. A cursor carries
+// them, so that it continues this list only.
+func (c *call) hashFilters(filters url.Values) [hashSize]byte {
 	if !c.op.paged {
 		return [hashSize]byte{}
 	}
 
-	delete(values, "limit")
-	after := values["starting_after"]
-	delete(values, "starting_after")
-
-	h := sha256.Sum256([]byte(c.op.id + "\x00" + c.path + "\x00" + values.Encode()))
-	if after != nil {
-		values["starting_after"] = after
-	}
+	h := sha256.Sum256([]byte(c.op.id + "\x00" + c.path + "\x00" + filters.Encode()))
 
 	return [hashSize]byte(h[:hashSize])
 }
 
-// cursor returns the opaque text that continues the call's list after a place.
+// cursor returns the opaque text that continues the list after the row with the sort key last.
 func (c *call) cursor(last string) string {
 	return base64.RawURLEncoding.EncodeToString(append(c.filters[:], last...))
 }
 
-// readCursor sets c.after from a cursor that this list gave out.
+// readCursor sets c.after from a cursor of this list; another cursor is fault.Invalid.
 func (c *call) readCursor(s string) error {
 	if s == "" {
 		return nil
@@ -192,8 +195,9 @@ func (c *call) readCursor(s string) error {
 	return nil
 }
 
-func printable(b []byte) bool {
-	for _, c := range b {
+// printable reports whether all bytes are visible ASCII, without spaces.
+func printable(text []byte) bool {
+	for _, c := range text {
 		if c < '!' || c > '~' {
 			return false
 		}

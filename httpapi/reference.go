@@ -9,7 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/wire"
 )
 
-// networkResource is a network as the API shows it (specification 2.4).
+// networkResource is the JSON of a network (specification 2.4).
 type networkResource struct {
 	ID                           string       `json:"id"`
 	Slug                         string       `json:"slug" example:"ethereum"`
@@ -27,7 +27,8 @@ type networkResource struct {
 	Livemode                     bool         `json:"livemode"`
 }
 
-func showNetwork(n chain.Network) networkResource {
+// newNetworkResource renders a network.
+func newNetworkResource(n chain.Network) networkResource {
 	return networkResource{
 		ID:                           n.ID(),
 		Slug:                         n.Slug,
@@ -46,7 +47,7 @@ func showNetwork(n chain.Network) networkResource {
 	}
 }
 
-// assetResource is an asset as the API shows it (specification 2.5).
+// assetResource is the JSON of an asset (specification 2.5).
 type assetResource struct {
 	ID        string          `json:"id"`
 	Asset     string          `json:"asset" example:"USDC"`
@@ -59,7 +60,8 @@ type assetResource struct {
 	Livemode  bool            `json:"livemode"`
 }
 
-func showAsset(a chain.Asset) assetResource {
+// newAssetResource renders an asset; its minimum is in base units.
+func newAssetResource(a chain.Asset) assetResource {
 	return assetResource{
 		ID:        a.ID,
 		Asset:     a.Symbol,
@@ -73,7 +75,7 @@ func showAsset(a chain.Asset) assetResource {
 	}
 }
 
-// rateResource is a price as the API shows it (specification 2.6).
+// rateResource is the JSON of a price (specification 2.6).
 type rateResource struct {
 	Base      string `json:"base" example:"ETH"`
 	Quote     string `json:"quote" enum:"USD"`
@@ -91,6 +93,7 @@ type rateQuery struct {
 	Quote string `query:"quote" enum:"USD"`
 }
 
+// reference returns the operations on networks, assets and rates.
 func (a *api) reference() []operation {
 	const tag = "Reference"
 
@@ -101,14 +104,7 @@ func (a *api) reference() []operation {
 			tag:     tag,
 			access:  anyKey,
 			summary: "List the enabled networks of the key's mode, by slug",
-		}, func(_ context.Context, c *call, _ none) (page[networkResource], error) {
-			found, more := after(
-				a.Networks.Networks(c.owner.Livemode), c,
-				func(n chain.Network) string { return n.Slug },
-			)
-
-			return pageOf(found, more, nil, showNetwork, func(n chain.Network) string { return n.Slug })
-		}),
+		}, a.listNetworks),
 		list(operation{
 			id:      "listAssets",
 			path:    "/v1/assets",
@@ -127,24 +123,20 @@ func (a *api) reference() []operation {
 	}
 }
 
-// after cuts the call's page out of a whole list that is sorted by key.
-func after[T any](all []T, c *call, key func(T) string) (found []T, more bool) {
-	from := slices.IndexFunc(all, func(v T) bool { return key(v) > c.after })
-	if from < 0 {
-		return nil, false
-	}
+// listNetworks lists the enabled networks of the key's mode.
+func (a *api) listNetworks(_ context.Context, c *call, _ none) (page[networkResource], error) {
+	found, more := paginate(
+		a.Networks.Networks(c.owner.Livemode), c,
+		func(n chain.Network) string { return n.Slug },
+	)
 
-	all = all[from:]
-	if len(all) > c.limit {
-		return all[:c.limit], true
-	}
-
-	return all, false
+	return pageOf(found, more, nil, newNetworkResource, func(n chain.Network) string { return n.Slug })
 }
 
+// listAssets lists the assets that an invoice of the account may offer.
 func (a *api) listAssets(_ context.Context, c *call, q assetQuery) (page[assetResource], error) {
 	if q.Network != "" {
-		if err := a.knownNetworks(c, q.Network); err != nil {
+		if err := a.checkNetworks(c, q.Network); err != nil {
 			return page[assetResource]{}, err
 		}
 	}
@@ -154,11 +146,12 @@ func (a *api) listAssets(_ context.Context, c *call, q assetQuery) (page[assetRe
 		return q.Network != "" && v.Network != q.Network ||
 			len(enabled) > 0 && !slices.Contains(enabled, v.ID)
 	})
-	found, more := after(all, c, func(v chain.Asset) string { return v.ID })
+	found, more := paginate(all, c, func(v chain.Asset) string { return v.ID })
 
-	return pageOf(found, more, nil, showAsset, func(v chain.Asset) string { return v.ID })
+	return pageOf(found, more, nil, newAssetResource, func(v chain.Asset) string { return v.ID })
 }
 
+// getRate returns the price of one whole unit of an asset in USD.
 func (a *api) getRate(ctx context.Context, c *call, q rateQuery) (rateResource, error) {
 	const quote = "USD"
 
@@ -168,7 +161,7 @@ func (a *api) getRate(ctx context.Context, c *call, q rateQuery) (rateResource, 
 	if i < 0 {
 		return rateResource{}, invalid(
 			"base", "there is no asset %q; GET /v1/assets lists those that are",
-			clip(q.Base),
+			truncate(q.Base),
 		)
 	}
 
@@ -184,4 +177,33 @@ func (a *api) getRate(ctx context.Context, c *call, q rateQuery) (rateResource, 
 		FetchedAt: wire.Time(r.FetchedAt),
 		ExpiresAt: wire.Time(r.ExpiresAt),
 	}, nil
+}
+
+// checkNetworks returns fault.Invalid when a network is not enabled in the key's mode.
+func (a *api) checkNetworks(c *call, slugs ...string) error {
+	for _, slug := range slugs {
+		if n, ok := a.Networks.Network(slug); !ok || n.Livemode != c.owner.Livemode {
+			return invalid(
+				"network", "network %q is not enabled; GET /v1/networks lists those that are",
+				truncate(slug),
+			)
+		}
+	}
+
+	return nil
+}
+
+// paginate returns the call's page of a list that is sorted by key, and whether more follow.
+func paginate[T any](all []T, c *call, key func(T) string) (found []T, more bool) {
+	first := slices.IndexFunc(all, func(v T) bool { return key(v) > c.after })
+	if first < 0 {
+		return nil, false
+	}
+
+	all = all[first:]
+	if len(all) > c.limit {
+		return all[:c.limit], true
+	}
+
+	return all, false
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// shape is a Go type together with the rules that its tags put on input. The document is made from
-// the same tags (by huma's schema generator), so that what is documented is what is enforced:
+// shape is a Go type with the input rules of its tags. huma's schema generator reads the same tags,
+// so that the document shows what is enforced:
 //
 //	minLength, maxLength, pattern, enum   of strings, and of the entries of lists of strings
 //	minimum, maximum                      of integers
@@ -34,12 +34,14 @@ type field struct {
 	enum         []string
 	maxItems     int
 	keyMaxLength int
-	inside       *shape // of a struct, or of the structs of a list
+	nested       *shape // of a struct, or of the structs of a list
 }
 
-// shapeOf returns the shape of a type whose fields are named by the tag json or query.
+// shapeOf returns the shape of a type whose wire names are in the tag json or query.
 func shapeOf[T any](tag string) *shape { return newShape(reflect.TypeFor[T](), tag) }
 
+// newShape returns the shape of a type and of the structs of its package inside it. A tag that cannot be
+// enforced panics.
 func newShape(t reflect.Type, tag string) *shape {
 	s := &shape{typ: t}
 	if t.Kind() != reflect.Struct {
@@ -52,35 +54,8 @@ func newShape(t reflect.Type, tag string) *shape {
 			continue
 		}
 
-		v := field{
-			name:  name,
-			index: f.Index,
-			required: tag == "json" && !strings.Contains(options, "omit") ||
-				f.Tag.Get("required") == "true",
-			maxItems:     tagInt(f, "maxItems", "maxProperties"),
-			keyMaxLength: tagInt(f, "keyMaxLength"),
-		}
-		for _, bound := range []struct {
-			tag string
-			to  **int64
-		}{{"minLength", &v.min}, {"minimum", &v.min}, {"maxLength", &v.max}, {"maximum", &v.max}} {
-			if _, ok := f.Tag.Lookup(bound.tag); ok {
-				n := int64(tagInt(f, bound.tag))
-				*bound.to = &n
-			}
-		}
-
-		if f.Type.Kind() == reflect.Int && (v.min == nil) != (v.max == nil) {
-			panic("httpapi: field " + f.Name + " has only one of minimum and maximum")
-		}
-
-		if p := f.Tag.Get("pattern"); p != "" {
-			v.pattern = regexp.MustCompile(p)
-		}
-
-		if e := f.Tag.Get("enum"); e != "" {
-			v.enum = strings.Split(e, ",")
-		}
+		optional := tag != "json" || strings.Contains(options, "omit")
+		v := newField(f, name, !optional || f.Tag.Get("required") == "true")
 
 		inner := f.Type
 		for inner.Kind() == reflect.Pointer || inner.Kind() == reflect.Slice {
@@ -88,7 +63,7 @@ func newShape(t reflect.Type, tag string) *shape {
 		}
 
 		if inner.Kind() == reflect.Struct && inner.PkgPath() == t.PkgPath() {
-			v.inside = newShape(inner, tag)
+			v.nested = newShape(inner, tag)
 		}
 
 		s.fields = append(s.fields, v)
@@ -97,19 +72,56 @@ func newShape(t reflect.Type, tag string) *shape {
 	return s
 }
 
-// demands reports whether there is a field that cannot be left out, be it inside another one.
-func (s *shape) demands() bool {
+// newField returns a field with the rules of its tags.
+func newField(f reflect.StructField, name string, required bool) field {
+	v := field{
+		name:         name,
+		index:        f.Index,
+		required:     required,
+		maxItems:     tagInt(f, "maxItems", "maxProperties"),
+		keyMaxLength: tagInt(f, "keyMaxLength"),
+	}
+
+	bounds := []struct {
+		tag string
+		to  **int64
+	}{{"minLength", &v.min}, {"minimum", &v.min}, {"maxLength", &v.max}, {"maximum", &v.max}}
+	for _, bound := range bounds {
+		if _, ok := f.Tag.Lookup(bound.tag); ok {
+			n := int64(tagInt(f, bound.tag))
+			*bound.to = &n
+		}
+	}
+
+	if f.Type.Kind() == reflect.Int && (v.min == nil) != (v.max == nil) {
+		panic("httpapi: field " + f.Name + " has only one of minimum and maximum")
+	}
+
+	if pattern := f.Tag.Get("pattern"); pattern != "" {
+		v.pattern = regexp.MustCompile(pattern)
+	}
+
+	if enum := f.Tag.Get("enum"); enum != "" {
+		v.enum = strings.Split(enum, ",")
+	}
+
+	return v
+}
+
+// hasRequired reports whether a field, at any depth, is required.
+func (s *shape) hasRequired() bool {
 	return slices.ContainsFunc(
-		s.fields, func(f field) bool { return f.required || f.inside != nil && f.inside.demands() },
+		s.fields, func(f field) bool { return f.required || f.nested != nil && f.nested.hasRequired() },
 	)
 }
 
+// tagInt returns the integer of the first of the tags that the field has, else 0.
 func tagInt(f reflect.StructField, tags ...string) int {
 	for _, tag := range tags {
-		if s, ok := f.Tag.Lookup(tag); ok {
-			n, err := strconv.Atoi(s)
+		if text, ok := f.Tag.Lookup(tag); ok {
+			n, err := strconv.Atoi(text)
 			if err != nil {
-				panic("httpapi: field " + f.Name + " has the tag " + tag + ":" + s)
+				panic("httpapi: field " + f.Name + " has the tag " + tag + ":" + text)
 			}
 
 			return n
@@ -119,8 +131,8 @@ func tagInt(f reflect.StructField, tags ...string) int {
 	return 0
 }
 
-// check refuses a decoded value that breaks a rule; the error names the field by its path
-// ("options[0].asset").
+// check returns fault.Invalid for the first field of a decoded value that breaks a rule. The error's param is
+// the field's path: "options[0].asset".
 func (s *shape) check(v reflect.Value, path string) error {
 	for i := range s.fields {
 		f := &s.fields[i]
@@ -132,23 +144,25 @@ func (s *shape) check(v reflect.Value, path string) error {
 	return nil
 }
 
+// check checks one field; a pointer that is set counts as present even when it points to a zero value.
 func (f *field) check(v reflect.Value, path string) error {
 	if v.Kind() == reflect.Pointer {
 		if v.IsNil() {
-			return f.absent(path)
+			return f.checkAbsent(path)
 		}
 
-		return f.value(v.Elem(), path)
+		return f.checkValue(v.Elem(), path)
 	}
 
 	if v.IsZero() {
-		return f.absent(path)
+		return f.checkAbsent(path)
 	}
 
-	return f.value(v, path)
+	return f.checkValue(v, path)
 }
 
-func (f *field) absent(path string) error {
+// checkAbsent returns parameter_missing when a required field is absent.
+func (f *field) checkAbsent(path string) error {
 	if f.required {
 		return fault.Param(path, "parameter_missing", "%s is missing", path)
 	}
@@ -156,49 +170,63 @@ func (f *field) absent(path string) error {
 	return nil
 }
 
-func (f *field) value(v reflect.Value, path string) error {
+// checkValue checks a value that is present, and its entries.
+func (f *field) checkValue(v reflect.Value, path string) error {
 	switch v.Kind() {
 	case reflect.String:
-		return f.text(v.String(), path)
+		return f.checkText(v.String(), path)
 	case reflect.Int, reflect.Int64:
 		if n := v.Int(); f.min != nil && n < *f.min || f.max != nil && n > *f.max {
 			return invalid(path, "%s must be %d to %d", path, *f.min, *f.max)
 		}
 	case reflect.Struct:
-		if f.inside != nil {
-			return f.inside.check(v, path+".")
+		if f.nested != nil {
+			return f.nested.check(v, path+".")
 		}
 	case reflect.Slice:
-		if f.maxItems > 0 && v.Len() > f.maxItems {
-			return invalid(path, "%s has %d entries, and %d is the most", path, v.Len(), f.maxItems)
-		}
-
-		for i := range v.Len() {
-			if err := f.value(v.Index(i), path+"["+strconv.Itoa(i)+"]"); err != nil {
-				return err
-			}
-		}
+		return f.checkList(v, path)
 	case reflect.Map:
-		if f.maxItems > 0 && v.Len() > f.maxItems {
-			return invalid(path, "%s has %d keys, and %d is the most", path, v.Len(), f.maxItems)
-		}
+		return f.checkMap(v, path)
+	}
 
-		for it := v.MapRange(); it.Next(); {
-			key := it.Key().String()
-			if n := utf8.RuneCountInString(key); n < 1 || f.keyMaxLength > 0 && n > f.keyMaxLength {
-				return invalid(path, "the keys of %s must have 1 to %d characters", path, f.keyMaxLength)
-			}
+	return nil
+}
 
-			if err := f.text(it.Value().String(), path+"."+key); err != nil {
-				return err
-			}
+func (f *field) checkList(v reflect.Value, path string) error {
+	if f.maxItems > 0 && v.Len() > f.maxItems {
+		return invalid(path, "%s has %d entries, and %d is the most", path, v.Len(), f.maxItems)
+	}
+
+	for i := range v.Len() {
+		if err := f.checkValue(v.Index(i), path+"["+strconv.Itoa(i)+"]"); err != nil {
+			return err
 		}
 	}
 
 	return nil
 }
 
-func (f *field) text(s, path string) error {
+func (f *field) checkMap(v reflect.Value, path string) error {
+	if f.maxItems > 0 && v.Len() > f.maxItems {
+		return invalid(path, "%s has %d keys, and %d is the most", path, v.Len(), f.maxItems)
+	}
+
+	for entry := v.MapRange(); entry.Next(); {
+		key := entry.Key().String()
+		if n := utf8.RuneCountInString(key); n < 1 || f.keyMaxLength > 0 && n > f.keyMaxLength {
+			return invalid(path, "the keys of %s must have 1 to %d characters", path, f.keyMaxLength)
+		}
+
+		if err := f.checkText(entry.Value().String(), path+"."+key); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// checkText checks a string, or an entry of a list of strings.
+func (f *field) checkText(s, path string) error {
 	n := int64(utf8.RuneCountInString(s))
 	switch {
 	case f.max != nil && n > *f.max:
@@ -206,20 +234,21 @@ func (f *field) text(s, path string) error {
 	case f.min != nil && n < *f.min:
 		return invalid(path, "%s has %d characters, and %d is the least", path, n, *f.min)
 	case len(f.enum) > 0 && !slices.Contains(f.enum, s):
-		return invalid(path, "%s is %q: it must be one of %s", path, clip(s), strings.Join(f.enum, ", "))
+		return invalid(path, "%s is %q: it must be one of %s", path, truncate(s), strings.Join(f.enum, ", "))
 	case f.pattern != nil && !f.pattern.MatchString(s):
-		return invalid(path, "%s is %q, which does not match %s", path, clip(s), f.pattern)
+		return invalid(path, "%s is %q, which does not match %s", path, truncate(s), f.pattern)
 	}
 
 	return nil
 }
 
+// invalid returns fault.Invalid with code parameter_invalid for the param.
 func invalid(param, format string, args ...any) error {
 	return fault.Param(param, "parameter_invalid", format, args...)
 }
 
-// clip cuts a caller's text for a message to a bearable length.
-func clip(s string) string {
+// truncate shortens a caller's text to 64 bytes for a message.
+func truncate(s string) string {
 	if len(s) > 64 {
 		return strings.ToValidUTF8(s[:64], "") + "…"
 	}

@@ -21,6 +21,7 @@ type simulateDepositBody struct {
 	Outcome string `json:"outcome" enum:"detected,confirmed,orphaned,dropped"`
 }
 
+// simulations returns the operations of test mode that make payments without a network.
 func (a *api) simulations() []operation {
 	const tag = "Test mode"
 
@@ -33,37 +34,8 @@ func (a *api) simulations() []operation {
 			scope:    account.InvoicesWrite,
 			testOnly: true,
 			summary:  "Pay an invoice without a network",
-			codes:    selecting,
-		}, func(
-			ctx context.Context,
-			c *call,
-			b simulateInvoiceBody,
-		) (func(context.Context, store.Tx) (invoice.Resource, error), error) {
-			p := invoice.SimulateParams{
-				Owner:     c.owner,
-				InvoiceID: c.id,
-				OptionID:  b.OptionID,
-				Outcome:   invoice.Outcome(b.Outcome),
-			}
-			if b.Amount != "" {
-				v, err := amount("amount", b.Amount)
-				if err != nil {
-					return nil, err
-				}
-
-				p.Amount = v
-			}
-
-			prepared, err := a.Invoices.PrepareSimulate(ctx, p)
-			if err != nil {
-				return nil, err
-			}
-
-			return func(ctx context.Context, tx store.Tx) (invoice.Resource, error) {
-				inv, _, err := a.Invoices.SimulateTx(ctx, tx, prepared)
-				return a.shown(inv, err)
-			}, nil
-		}),
+			codes:    selectErrors,
+		}, a.simulateInvoicePayment),
 		write(operation{
 			id:       "simulateDepositPayment",
 			method:   "POST",
@@ -73,64 +45,95 @@ func (a *api) simulations() []operation {
 			testOnly: true,
 			summary:  "Pay to a reusable address without a network",
 			codes:    []string{"422 asset_not_enabled"},
-		}, func(
-			ctx context.Context,
-			c *call,
-			b simulateDepositBody,
-		) (func(context.Context, store.Tx) (engine.PaymentResource, error), error) {
-			p := invoice.SimulateParams{
-				Owner:            c.owner,
-				DepositAddressID: c.id,
-				Asset:            b.Asset,
-				Outcome:          invoice.Outcome(b.Outcome),
-			}
-			if b.Amount != "" {
-				v, err := amount("amount", b.Amount)
-				if err != nil {
-					return nil, err
-				}
-
-				p.Amount = v
-			}
-
-			prepared, err := a.Invoices.PrepareSimulate(ctx, p)
-			if err != nil {
-				return nil, err
-			}
-
-			return func(ctx context.Context, tx store.Tx) (engine.PaymentResource, error) {
-				_, p, err := a.Invoices.SimulateTx(ctx, tx, prepared)
-				if err != nil {
-					return engine.PaymentResource{}, err
-				}
-
-				return a.simulatedPayment(ctx, tx, p)
-			}, nil
-		}),
+		}, a.simulateDepositPayment),
 	}
 }
 
-// simulatedPayment renders a payment with the settlement that a reaction made of it. It is in no
-// block, so no tip counts.
+// simulateInvoicePayment pays an invoice in test mode.
+func (a *api) simulateInvoicePayment(
+	ctx context.Context,
+	c *call,
+	b simulateInvoiceBody,
+) (commit[invoice.Resource], error) {
+	params := invoice.SimulateParams{
+		Owner:     c.owner,
+		InvoiceID: c.id,
+		OptionID:  b.OptionID,
+		Outcome:   invoice.Outcome(b.Outcome),
+	}
+	if b.Amount != "" {
+		var err error
+		if params.Amount, err = amount("amount", b.Amount); err != nil {
+			return nil, err
+		}
+	}
+
+	prepared, err := a.Invoices.PrepareSimulate(ctx, params)
+	if err != nil {
+		return nil, err
+	}
+
+	return func(ctx context.Context, tx store.Tx) (invoice.Resource, error) {
+		inv, _, err := a.Invoices.SimulateTx(ctx, tx, prepared)
+		return a.invoiceResource(inv, err)
+	}, nil
+}
+
+// simulateDepositPayment pays to a reusable address in test mode.
+func (a *api) simulateDepositPayment(
+	ctx context.Context,
+	c *call,
+	b simulateDepositBody,
+) (commit[engine.PaymentResource], error) {
+	params := invoice.SimulateParams{
+		Owner:            c.owner,
+		DepositAddressID: c.id,
+		Asset:            b.Asset,
+		Outcome:          invoice.Outcome(b.Outcome),
+	}
+	if b.Amount != "" {
+		var err error
+		if params.Amount, err = amount("amount", b.Amount); err != nil {
+			return nil, err
+		}
+	}
+
+	prepared, err := a.Invoices.PrepareSimulate(ctx, params)
+	if err != nil {
+		return nil, err
+	}
+
+	return func(ctx context.Context, tx store.Tx) (engine.PaymentResource, error) {
+		_, payment, err := a.Invoices.SimulateTx(ctx, tx, prepared)
+		if err != nil {
+			return engine.PaymentResource{}, err
+		}
+
+		return a.simulatedPayment(ctx, tx, payment)
+	}, nil
+}
+
+// simulatedPayment renders a simulated payment with the settlement that its events' reactions opened. It has
+// no block, so it is rendered at tip 0.
 func (a *api) simulatedPayment(
 	ctx context.Context,
 	tx store.Tx,
-	p invoice.Payment,
+	payment invoice.Payment,
 ) (engine.PaymentResource, error) {
-	r := engine.PaymentResource{PaymentResource: p.Resource(0)}
+	resource := engine.PaymentResource{PaymentResource: payment.Resource(0)}
 	if err := a.React(ctx, tx); err != nil {
-		return r, err
+		return resource, err
 	}
 
-	settlements, err := tx.SettlementsOfPayments(ctx, []string{p.ID})
+	settlements, err := tx.SettlementsOfPayments(ctx, []string{payment.ID})
 	if err != nil {
-		return r, err
+		return resource, err
 	}
 
 	for _, s := range settlements {
 		settled := s.Resource()
-		r.Settlement = &settled
+		resource.Settlement = &settled
 	}
 
-	return r, nil
+	return resource, nil
 }

@@ -36,6 +36,7 @@ type deliveryQuery struct {
 	Status []webhook.DeliveryStatus `query:"status" enum:"pending,succeeded,failed" maxLength:"64"`
 }
 
+// webhookEndpoints returns the operations that create, read, update and delete endpoints.
 func (a *api) webhookEndpoints() []operation {
 	const tag = "Webhooks"
 
@@ -49,51 +50,21 @@ func (a *api) webhookEndpoints() []operation {
 			summary:     "Register an endpoint",
 			description: "The answer holds the signing secret, which cannot be read again.",
 			codes:       []string{"409 webhook_endpoint_limit_exceeded", "422 url_not_allowed"},
-		}, func(
-			_ context.Context,
-			c *call,
-			b createEndpointBody,
-		) (func(context.Context, store.Tx) (webhook.EndpointResource, error), error) {
-			return func(ctx context.Context, tx store.Tx) (webhook.EndpointResource, error) {
-				return withSecret(
-					a.Webhooks.CreateEndpointTx(
-						ctx,
-						tx,
-						webhook.EndpointParams{
-							Owner:       c.owner,
-							URL:         b.URL,
-							Description: b.Description,
-							Events:      b.Events,
-						},
-					),
-				)
-			}, nil
-		}),
+		}, a.createWebhookEndpoint),
 		list(operation{
 			id:      "listWebhookEndpoints",
 			path:    "/v1/webhook_endpoints",
 			tag:     tag,
 			scope:   account.WebhooksRead,
 			summary: "List endpoints, newest first",
-		}, func(ctx context.Context, c *call, _ none) (page[webhook.EndpointResource], error) {
-			found, more, err := a.Webhooks.ListEndpoints(
-				ctx, webhook.EndpointFilter{Owner: c.owner, After: c.after, Limit: c.limit},
-			)
-
-			return pageOf(
-				found, more, err, webhook.Endpoint.Resource,
-				func(e webhook.Endpoint) string { return e.ID },
-			)
-		}),
+		}, a.listWebhookEndpoints),
 		get(operation{
 			id:      "getWebhookEndpoint",
 			path:    "/v1/webhook_endpoints/{id}",
 			tag:     tag,
 			scope:   account.WebhooksRead,
 			summary: "Read an endpoint",
-		}, func(ctx context.Context, c *call, _ none) (webhook.EndpointResource, error) {
-			return withSecret(found(a.Webhooks.GetEndpoint(ctx, c.owner, c.id)))
-		}),
+		}, a.getWebhookEndpoint),
 		write(operation{
 			id:          "updateWebhookEndpoint",
 			method:      "PATCH",
@@ -103,22 +74,7 @@ func (a *api) webhookEndpoints() []operation {
 			summary:     "Change an endpoint",
 			description: "Disabling it fails its pending deliveries.",
 			codes:       []string{"422 url_not_allowed"},
-		}, func(
-			_ context.Context,
-			c *call,
-			b updateEndpointBody,
-		) (func(context.Context, store.Tx) (webhook.EndpointResource, error), error) {
-			return func(ctx context.Context, tx store.Tx) (webhook.EndpointResource, error) {
-				u := webhook.EndpointUpdate{
-					URL:         b.URL,
-					Description: b.Description,
-					Events:      b.Events,
-					Status:      b.Status,
-				}
-
-				return withSecret(found(a.Webhooks.UpdateEndpointTx(ctx, tx, c.owner, c.id, u)))
-			}, nil
-		}),
+		}, a.updateWebhookEndpoint),
 		write(operation{
 			id:          "deleteWebhookEndpoint",
 			method:      "DELETE",
@@ -127,13 +83,15 @@ func (a *api) webhookEndpoints() []operation {
 			scope:       account.WebhooksWrite,
 			summary:     "Delete an endpoint",
 			description: "Its pending deliveries fail.",
-		}, func(_ context.Context, c *call, _ none) (func(context.Context, store.Tx) (deletedResource, error), error) {
-			return func(ctx context.Context, tx store.Tx) (deletedResource, error) {
-				err := a.Webhooks.DeleteEndpointTx(ctx, tx, c.owner, c.id)
+		}, a.deleteWebhookEndpoint),
+	}
+}
 
-				return deletedResource{ID: c.id, Deleted: true}, err
-			}, nil
-		}),
+// webhookEndpointActions returns the operations that rotate an endpoint's secret and test it.
+func (a *api) webhookEndpointActions() []operation {
+	const tag = "Webhooks"
+
+	return []operation{
 		write(operation{
 			id:           "rotateWebhookSecret",
 			method:       "POST",
@@ -144,20 +102,7 @@ func (a *api) webhookEndpoints() []operation {
 			summary:      "Give an endpoint a new signing secret",
 			description: "The answer holds it, and it cannot be read again. The previous one signs along " +
 				"for overlap_hours.",
-		}, func(
-			_ context.Context,
-			c *call,
-			b rotateSecretBody,
-		) (func(context.Context, store.Tx) (webhook.EndpointResource, error), error) {
-			overlap := 24 * time.Hour
-			if b.OverlapHours != nil {
-				overlap = time.Duration(*b.OverlapHours) * time.Hour
-			}
-
-			return func(ctx context.Context, tx store.Tx) (webhook.EndpointResource, error) {
-				return withSecret(a.Webhooks.RotateSecretTx(ctx, tx, c.owner, c.id, overlap))
-			}, nil
-		}),
+		}, a.rotateWebhookSecret),
 		write(operation{
 			id:      "testWebhookEndpoint",
 			method:  "POST",
@@ -166,52 +111,29 @@ func (a *api) webhookEndpoints() []operation {
 			scope:   account.WebhooksWrite,
 			summary: "Send a ping to an endpoint",
 			codes:   []string{"409 webhook_endpoint_disabled"},
-		}, func(
-			_ context.Context,
-			c *call,
-			_ none,
-		) (func(context.Context, store.Tx) (webhook.DeliveryResource, error), error) {
-			return func(ctx context.Context, tx store.Tx) (webhook.DeliveryResource, error) {
-				d, err := a.Webhooks.TestTx(ctx, tx, c.owner, c.id)
-				return d.Resource(false), err
-			}, nil
-		}),
+		}, a.testWebhookEndpoint),
+	}
+}
+
+// webhookDeliveries returns the operations on deliveries.
+func (a *api) webhookDeliveries() []operation {
+	const tag = "Webhooks"
+
+	return []operation{
 		list(operation{
 			id:      "listEndpointDeliveries",
 			path:    "/v1/webhook_endpoints/{id}/deliveries",
 			tag:     tag,
 			scope:   account.WebhooksRead,
 			summary: "List the deliveries to an endpoint, newest first",
-		}, func(ctx context.Context, c *call, q deliveryQuery) (page[webhook.DeliveryResource], error) {
-			if _, err := a.Webhooks.GetEndpoint(ctx, c.owner, c.id); err != nil {
-				return page[webhook.DeliveryResource]{}, err
-			}
-
-			return a.deliveriesPage(
-				ctx,
-				webhook.DeliveryFilter{
-					Owner:      c.owner,
-					EndpointID: c.id,
-					Statuses:   q.Status,
-					After:      c.after,
-					Limit:      c.limit,
-				},
-			)
-		}),
+		}, a.listEndpointDeliveries),
 		get(operation{
 			id:      "getWebhookDelivery",
 			path:    "/v1/webhook_deliveries/{id}",
 			tag:     tag,
 			scope:   account.WebhooksRead,
 			summary: "Read a delivery with what the endpoint answered",
-		}, func(ctx context.Context, c *call, _ none) (webhook.DeliveryResource, error) {
-			d, err := a.Webhooks.GetDelivery(ctx, c.owner, c.id)
-			if err != nil {
-				return webhook.DeliveryResource{}, err
-			}
-
-			return d.Resource(true), nil
-		}),
+		}, a.getWebhookDelivery),
 		write(operation{
 			id:      "resendWebhookDelivery",
 			method:  "POST",
@@ -220,35 +142,161 @@ func (a *api) webhookEndpoints() []operation {
 			scope:   account.WebhooksWrite,
 			summary: "Deliver an event to the same endpoint again",
 			codes:   []string{"409 webhook_endpoint_disabled"},
-		}, func(
-			_ context.Context,
-			c *call,
-			_ none,
-		) (func(context.Context, store.Tx) (webhook.DeliveryResource, error), error) {
-			return func(ctx context.Context, tx store.Tx) (webhook.DeliveryResource, error) {
-				d, err := a.Webhooks.ResendDeliveryTx(ctx, tx, c.owner, c.id)
-				return d.Resource(false), err
-			}, nil
-		}),
+		}, a.resendWebhookDelivery),
 	}
 }
 
-// withSecret renders an endpoint with its new secret, "" for none.
-func withSecret(e webhook.Endpoint, secret string, err error) (webhook.EndpointResource, error) {
+// createWebhookEndpoint registers an endpoint and shows its secret.
+func (a *api) createWebhookEndpoint(
+	_ context.Context,
+	c *call,
+	b createEndpointBody,
+) (commit[webhook.EndpointResource], error) {
+	params := webhook.EndpointParams{Owner: c.owner, URL: b.URL, Description: b.Description, Events: b.Events}
+
+	return func(ctx context.Context, tx store.Tx) (webhook.EndpointResource, error) {
+		return withSecret(a.Webhooks.CreateEndpointTx(ctx, tx, params))
+	}, nil
+}
+
+// listWebhookEndpoints lists endpoints without their secrets.
+func (a *api) listWebhookEndpoints(
+	ctx context.Context,
+	c *call,
+	_ none,
+) (page[webhook.EndpointResource], error) {
+	found, more, err := a.Webhooks.ListEndpoints(
+		ctx, webhook.EndpointFilter{Owner: c.owner, After: c.after, Limit: c.limit},
+	)
+
+	return pageOf(
+		found, more, err, webhook.Endpoint.Resource,
+		func(e webhook.Endpoint) string { return e.ID },
+	)
+}
+
+// getWebhookEndpoint reads an endpoint without its secret.
+func (a *api) getWebhookEndpoint(ctx context.Context, c *call, _ none) (webhook.EndpointResource, error) {
+	return withoutSecret(a.Webhooks.GetEndpoint(ctx, c.owner, c.id))
+}
+
+// updateWebhookEndpoint changes the fields that the body has.
+func (a *api) updateWebhookEndpoint(
+	_ context.Context,
+	c *call,
+	b updateEndpointBody,
+) (commit[webhook.EndpointResource], error) {
+	update := webhook.EndpointUpdate{
+		URL:         b.URL,
+		Description: b.Description,
+		Events:      b.Events,
+		Status:      b.Status,
+	}
+
+	return func(ctx context.Context, tx store.Tx) (webhook.EndpointResource, error) {
+		return withoutSecret(a.Webhooks.UpdateEndpointTx(ctx, tx, c.owner, c.id, update))
+	}, nil
+}
+
+// deleteWebhookEndpoint deletes an endpoint.
+func (a *api) deleteWebhookEndpoint(_ context.Context, c *call, _ none) (commit[deletedResource], error) {
+	return func(ctx context.Context, tx store.Tx) (deletedResource, error) {
+		err := a.Webhooks.DeleteEndpointTx(ctx, tx, c.owner, c.id)
+
+		return deletedResource{ID: c.id, Deleted: true}, err
+	}, nil
+}
+
+// rotateWebhookSecret replaces the secret; the previous one stays valid for overlap_hours.
+func (a *api) rotateWebhookSecret(
+	_ context.Context,
+	c *call,
+	b rotateSecretBody,
+) (commit[webhook.EndpointResource], error) {
+	overlap := 24 * time.Hour
+	if b.OverlapHours != nil {
+		overlap = time.Duration(*b.OverlapHours) * time.Hour
+	}
+
+	return func(ctx context.Context, tx store.Tx) (webhook.EndpointResource, error) {
+		return withSecret(a.Webhooks.RotateSecretTx(ctx, tx, c.owner, c.id, overlap))
+	}, nil
+}
+
+// testWebhookEndpoint creates a delivery of a ping.
+func (a *api) testWebhookEndpoint(
+	_ context.Context,
+	c *call,
+	_ none,
+) (commit[webhook.DeliveryResource], error) {
+	return func(ctx context.Context, tx store.Tx) (webhook.DeliveryResource, error) {
+		d, err := a.Webhooks.TestTx(ctx, tx, c.owner, c.id)
+		return d.Resource(false), err
+	}, nil
+}
+
+// withoutSecret renders an endpoint, or returns err.
+func withoutSecret(endpoint webhook.Endpoint, err error) (webhook.EndpointResource, error) {
+	return withSecret(endpoint, "", err)
+}
+
+// withSecret renders an endpoint with its signing secret, or returns err.
+func withSecret(endpoint webhook.Endpoint, secret string, err error) (webhook.EndpointResource, error) {
 	if err != nil {
 		return webhook.EndpointResource{}, err
 	}
 
-	r := e.Resource()
-	r.Secret = secret
+	resource := endpoint.Resource()
+	resource.Secret = secret
 
-	return r, nil
+	return resource, nil
 }
 
-// found is an endpoint whose secret nobody gets.
-func found(e webhook.Endpoint, err error) (webhook.Endpoint, string, error) { return e, "", err }
+// listEndpointDeliveries lists the deliveries to an endpoint.
+func (a *api) listEndpointDeliveries(
+	ctx context.Context,
+	c *call,
+	q deliveryQuery,
+) (page[webhook.DeliveryResource], error) {
+	if _, err := a.Webhooks.GetEndpoint(ctx, c.owner, c.id); err != nil {
+		return page[webhook.DeliveryResource]{}, err
+	}
 
-// deliveriesPage lists deliveries; what the endpoints answered is shown only when one is read by its id.
+	return a.deliveriesPage(
+		ctx,
+		webhook.DeliveryFilter{
+			Owner:      c.owner,
+			EndpointID: c.id,
+			Statuses:   q.Status,
+			After:      c.after,
+			Limit:      c.limit,
+		},
+	)
+}
+
+// getWebhookDelivery reads a delivery with its attempts.
+func (a *api) getWebhookDelivery(ctx context.Context, c *call, _ none) (webhook.DeliveryResource, error) {
+	d, err := a.Webhooks.GetDelivery(ctx, c.owner, c.id)
+	if err != nil {
+		return webhook.DeliveryResource{}, err
+	}
+
+	return d.Resource(true), nil
+}
+
+// resendWebhookDelivery creates another delivery of the same event to the same endpoint.
+func (a *api) resendWebhookDelivery(
+	_ context.Context,
+	c *call,
+	_ none,
+) (commit[webhook.DeliveryResource], error) {
+	return func(ctx context.Context, tx store.Tx) (webhook.DeliveryResource, error) {
+		d, err := a.Webhooks.ResendDeliveryTx(ctx, tx, c.owner, c.id)
+		return d.Resource(false), err
+	}, nil
+}
+
+// deliveriesPage lists deliveries without their attempts, which only getWebhookDelivery shows.
 func (a *api) deliveriesPage(
 	ctx context.Context,
 	f webhook.DeliveryFilter,

@@ -1,8 +1,10 @@
-// Package idempotency remembers answers, so that a request that is sent twice is carried out once.
+// Package idempotency stores the answers of requests, so that a repeated request with the same
+// Idempotency-Key gets the stored answer and has no second effect.
 //
-// A claim is the first write of the transaction that does the work, and the answer its last: a crash in
-// between leaves neither. Rivals with the same key wait on the claim's unique row. Answers are sealed
-// with Config.SecretKey before they are stored.
+// The claim of a key is the first write of the transaction that does the work, and the answer its
+// last: a crash in between leaves neither. Concurrent requests with the same key wait on the
+// claim's unique row. Answers are sealed with payments.Config.SecretKey before they are stored.
+// Package httpapi calls Run, the engine calls Prune, and stores implement Reader and Tx.
 package idempotency
 
 import (
@@ -12,7 +14,7 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 )
 
-// TTL is how long an answer is remembered.
+// TTL is how long an answer is kept.
 const TTL = 24 * time.Hour
 
 // Key identifies a request within an account and mode.
@@ -26,11 +28,11 @@ type Record struct {
 	Key
 	// KeyID is the API key that made the request.
 	KeyID string
-	// Scopes are the permissions of that API key: another key that has all of them may have the answer.
+	// Scopes are the permissions of that API key. Another key that has all of them may read the answer.
 	Scopes []string
 	// Fingerprint is SHA-256 over method, path and body.
 	Fingerprint [32]byte
-	// Status and SealedBody are the answer; Status is 0 until it is stored.
+	// Status and SealedBody are the answer. Status is an HTTP status, 0 until the answer is stored.
 	Status     int
 	SealedBody []byte
 	CreatedAt  time.Time
@@ -42,16 +44,18 @@ type Reader interface {
 	IdempotencyRecord(ctx context.Context, k Key) (r Record, ok bool, err error)
 }
 
-// Tx is what a claim asks of a transaction.
+// Tx is the role of a store's transaction that claims and prunes keys.
 type Tx interface {
 	Reader
-	// ClaimIdempotencyKey inserts the record at once (it is not buffered) or fails with
-	// fault.Duplicate. A record that was created at stale or before, and has a time at all, counts
-	// as none and is replaced, by one claim only. While another transaction holds the same claim it
-	// waits up to wait, then fails with fault.Unavailable and code claim_busy.
+	// ClaimIdempotencyKey inserts the record at once, unbuffered. A record created at stale or
+	// before counts as absent and is replaced, by one claim only; a record with a zero CreatedAt
+	// does not. While another transaction holds the claim, it waits up to wait.
+	//
+	//   - fault.Duplicate: the key has a record.
+	//   - fault.Unavailable with code claim_busy: the wait is over.
 	ClaimIdempotencyKey(ctx context.Context, r Record, stale time.Time, wait time.Duration) error
-	// PutIdempotencyAnswer stores status and body of a claimed key.
+	// PutIdempotencyAnswer stores the status and the sealed body of a claimed key.
 	PutIdempotencyAnswer(ctx context.Context, r Record) error
-	// PruneIdempotencyKeys deletes up to limit records created before t and returns how many.
+	// PruneIdempotencyKeys deletes up to limit records created before the time and returns their number.
 	PruneIdempotencyKeys(ctx context.Context, before time.Time, limit int) (int, error)
 }

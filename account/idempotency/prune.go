@@ -5,11 +5,10 @@ import (
 	"fmt"
 )
 
-// pruneBatch is how many records one transaction deletes: few enough that nobody waits for it.
+// pruneBatch is the number of records that one transaction deletes; small, so that it holds locks briefly.
 const pruneBatch = 500
 
-// Prune deletes one batch of records that are older than TTL, which no request asks for any more.
-// did says that there may be more.
+// Prune deletes one batch of records older than TTL. did is whether there may be more.
 func Prune[T Tx](ctx context.Context, c Config[T]) (did bool, err error) {
 	before := c.Now().Add(-TTL)
 	pruned := 0

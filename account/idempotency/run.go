@@ -11,19 +11,20 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Wait is how long a request waits for a rival with the same key before it is told to come back.
+// Wait is how long a request waits for another one with the same key, and the RetryAfter of its refusal.
 const Wait = 2 * time.Second
 
-// tries bounds how often a claim that a rival took, and lost again, is tried anew.
-const tries = 3
+// claimTries is how often a claim is tried while others take the key and roll back.
+const claimTries = 3
 
-// Sealer encrypts what is stored; *seal.Box is one.
+// Sealer encrypts and authenticates answers, bound to a context. *seal.Box implements it.
 type Sealer interface {
 	Seal(plaintext, context []byte) []byte
 	Open(sealed, context []byte) ([]byte, error)
 }
 
-// Config is what Run works with. T is the transaction of the work, such as store.Tx.
+// Config is the store, the sealer and the clock of Run and Prune. T is the store's transaction,
+// such as store.Tx.
 type Config[T Tx] struct {
 	Reader Reader
 	// Update runs a closure in one transaction, as store.Store does.
@@ -32,39 +33,42 @@ type Config[T Tx] struct {
 	Now    func() time.Time
 }
 
-// Request is who asks for what.
+// Request identifies a request and its caller.
 type Request struct {
 	Key
-	// KeyID and Scopes are the API key's id and permissions: they decide to whom a stored answer is given.
+	// KeyID and Scopes are the API key's id and permissions, which decide whether it may read a
+	// stored answer.
 	KeyID  string
 	Scopes []string
 	// Fingerprint is SHA-256 over method, path and body.
 	Fingerprint [32]byte
 }
 
-// Answer is what the caller is answered.
+// Answer is the HTTP status and body for the caller.
 type Answer struct {
 	Status int
 	Body   []byte
-	// Replayed says that the answer, or the error beside it, is that of an earlier request.
+	// Replayed is set when the answer, or the error returned with it, is that of an earlier request.
 	Replayed bool
 }
 
-// Commit does the work inside the transaction and returns the answer. It may run again: it assigns.
+// Commit does the work inside the transaction and returns the answer. It may run twice: it assigns,
+// never appends.
 type Commit[T Tx] func(ctx context.Context, tx T) (status int, body []byte, err error)
 
-// Run carries out a request once: it looks the stored answer up, prepares (reads, rates,
-// derivation: no effect), and commits one transaction whose first write claims the key and whose
-// last stores the answer. A crash in between leaves neither.
+// Run carries out a request once per key. It returns the stored answer, or prepares (reads, rates,
+// derivation: no effect) and commits one transaction, whose first write claims the key and whose
+// last stores the answer.
 //
-// An earlier request's refusal comes back as the same error, with Replayed set. Refusals of the
-// request itself (fault.Invalid) are remembered like answers, in a transaction of their own. What
-// depends on a state that will change is not: every other word, and the codes insufficient_balance
-// and price_unavailable.
+// An error of kind fault.Invalid is stored like an answer and returned to later requests with
+// Replayed set, except the codes insufficient_balance and price_unavailable. Errors of other kinds
+// depend on changing state and are not stored.
 //
-// Errors of its own: fault.Forbidden with code idempotency_key_not_yours, fault.Invalid with code
-// idempotency_key_reused, and fault.Conflict with code idempotency_request_in_progress, which says
-// when to come back.
+// Errors of its own:
+//
+//   - fault.Forbidden, idempotency_key_not_yours: the key was used by an API key with other permissions.
+//   - fault.Invalid, idempotency_key_reused: the key was used for another request.
+//   - fault.Conflict, idempotency_request_in_progress: the first request is still running; has a RetryAfter.
 func Run[T Tx](
 	ctx context.Context,
 	c Config[T],
@@ -85,28 +89,23 @@ func Run[T Tx](
 		return c.refuse(ctx, r, err)
 	}
 
-	for range tries {
-		var a Answer
+	for range claimTries {
+		answer, claimed, err := c.claimAnswer(ctx, r, commit)
+		if claimed && err != nil {
+			return c.refuse(ctx, r, err)
+		}
 
-		claimed, err := c.claimAnd(ctx, r, func(ctx context.Context, tx T) (int, []byte, error) {
-			status, body, err := commit(ctx, tx)
-			a = Answer{Status: status, Body: body}
-
-			return status, body, err
-		})
 		if claimed {
-			if err != nil {
-				return c.refuse(ctx, r, err)
-			}
-
-			return a, nil
+			return answer, nil
 		}
 
 		if !errors.Is(err, fault.Duplicate) {
 			return Answer{}, err
 		}
-		// A rival was faster. Usually it left an answer.
-		if record, ok, err = c.lookup(ctx, r); err != nil {
+
+		// Another request claimed the key first. There is no record when it rolled back.
+		record, ok, err := c.lookup(ctx, r)
+		if err != nil {
 			return Answer{}, err
 		}
 
@@ -118,17 +117,19 @@ func Run[T Tx](
 	return Answer{}, inProgress()
 }
 
-// lookup returns the record of the request's key, unless there is none or it is too old to count.
+// lookup returns the record of the request's key; ok is false when there is none younger than TTL.
 func (c Config[T]) lookup(ctx context.Context, r Request) (Record, bool, error) {
 	record, ok, err := c.Reader.IdempotencyRecord(ctx, r.Key)
 	return record, ok && err == nil && !c.expired(record), err
 }
 
+// expired reports whether a record is TTL old.
 func (c Config[T]) expired(r Record) bool { return !c.Now().Before(r.CreatedAt.Add(TTL)) }
 
-// replay answers from a record. Whose it is comes before what it was for, so that a stranger learns nothing.
+// replay returns the answer of a record. The API key is checked before the fingerprint, so that a key without
+// permission learns nothing about the request.
 func (c Config[T]) replay(record Record, r Request) (Answer, error) {
-	if record.KeyID != r.KeyID && !holdsAll(r.Scopes, record.Scopes) {
+	if record.KeyID != r.KeyID && !hasAll(r.Scopes, record.Scopes) {
 		return Answer{}, fault.New(
 			fault.Forbidden, "idempotency_key_not_yours",
 			"this Idempotency-Key was used by another API key: use one of your own",
@@ -157,8 +158,8 @@ func (c Config[T]) replay(record Record, r Request) (Answer, error) {
 		return Answer{Status: record.Status, Body: body, Replayed: true}, nil
 	}
 
-	var said refusal
-	if err := json.Unmarshal(body, &said); err != nil {
+	var stored refusal
+	if err := json.Unmarshal(body, &stored); err != nil {
 		return Answer{}, fault.Wrap(
 			err, fault.Unavailable, "sealed_data_damaged", "the stored answer cannot be read",
 		)
@@ -166,27 +167,27 @@ func (c Config[T]) replay(record Record, r Request) (Answer, error) {
 
 	refused := &fault.Error{
 		Word:    fault.Invalid,
-		Code:    said.Code,
-		Message: said.Message,
-		Param:   said.Param,
+		Code:    stored.Code,
+		Message: stored.Message,
+		Param:   stored.Param,
 	}
 
 	return Answer{Replayed: true}, refused
 }
 
-func holdsAll(have, want []string) bool {
-	for _, s := range want {
-		if !slices.Contains(have, s) {
-			return false
-		}
-	}
-
-	return true
+// hasAll reports whether have contains all of want.
+func hasAll(have, want []string) bool {
+	return !slices.ContainsFunc(want, func(scope string) bool { return !slices.Contains(have, scope) })
 }
 
-// claimAnd claims the key, does the work and stores its answer, in one transaction. claimed is false when the
-// claim itself failed: with fault.Duplicate when a rival holds it for good, else with what to answer.
-func (c Config[T]) claimAnd(ctx context.Context, r Request, work Commit[T]) (claimed bool, err error) {
+// claimAnswer claims the key, does the work and stores its answer, in one transaction. claimed is
+// false when the claim itself failed: with fault.Duplicate when the key has a record, else with the
+// caller's error.
+func (c Config[T]) claimAnswer(
+	ctx context.Context,
+	r Request,
+	work Commit[T],
+) (a Answer, claimed bool, err error) {
 	err = c.Update(ctx, func(ctx context.Context, tx T) error {
 		claimed = false
 		now := c.Now()
@@ -205,6 +206,8 @@ func (c Config[T]) claimAnd(ctx context.Context, r Request, work Commit[T]) (cla
 		claimed = true
 
 		status, body, err := work(ctx, tx)
+		a = Answer{Status: status, Body: body}
+
 		if err != nil {
 			return err
 		}
@@ -217,22 +220,21 @@ func (c Config[T]) claimAnd(ctx context.Context, r Request, work Commit[T]) (cla
 		err = inProgress()
 	}
 
-	return claimed, err
+	return a, claimed, err
 }
 
-// refusal is how a refused request is remembered.
+// refusal is the JSON of a stored error of kind fault.Invalid.
 type refusal struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Param   string `json:"param,omitempty"`
 }
 
-// refusedStatus marks a stored refusal; which status a caller is shown follows from the error.
+// refusedStatus is the stored status of a refusal. The status that callers get follows from the error.
 const refusedStatus = 422
 
-// refuse remembers an error that is about the request itself, and returns it. When it cannot be
-// remembered it is returned all the same: the request had no effect, and the next one is judged
-// anew.
+// refuse stores an error of kind fault.Invalid and returns it. When storing fails, it is returned
+// all the same: the request had no effect, and the next one is checked afresh.
 func (c Config[T]) refuse(ctx context.Context, r Request, err error) (Answer, error) {
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok || !errors.Is(f.Word, fault.Invalid) || f.Code == "insufficient_balance" ||
@@ -245,11 +247,11 @@ func (c Config[T]) refuse(ctx context.Context, r Request, err error) (Answer, er
 		return Answer{}, err
 	}
 
-	claimed, storeErr := c.claimAnd(
+	_, claimed, storeErr := c.claimAnswer(
 		ctx, r, func(context.Context, T) (int, []byte, error) { return refusedStatus, body, nil },
 	)
 	if storeErr != nil && !claimed && errors.Is(storeErr, fault.Duplicate) {
-		// A rival answered meanwhile, and perhaps otherwise: what is stored holds for everybody.
+		// Another request was answered meanwhile, perhaps differently: the stored answer is the only one.
 		if record, ok, lookupErr := c.lookup(ctx, r); lookupErr == nil && ok {
 			return c.replay(record, r)
 		}
@@ -258,17 +260,18 @@ func (c Config[T]) refuse(ctx context.Context, r Request, err error) (Answer, er
 	return Answer{}, err
 }
 
+// inProgress returns the error of a key whose first request is still running.
 func inProgress() error {
-	e := fault.New(
+	busy := fault.New(
 		fault.Conflict, "idempotency_request_in_progress",
 		"the first request with this Idempotency-Key is still running: send it again in a moment",
 	)
-	e.RetryAfter = Wait
+	busy.RetryAfter = Wait
 
-	return e
+	return busy
 }
 
-// sealContext binds a sealed answer to its row.
+// sealContext returns the context that binds a sealed answer to its row.
 func sealContext(k Key) []byte {
 	return fmt.Appendf(nil, "idempotency_keys/%s/%t/%s", k.Owner.AccountID, k.Owner.Livemode, k.Key)
 }

@@ -144,7 +144,7 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	t.Helper()
 
-	box, err := seal.New(bytes.Repeat([]byte{7}, seal.KeySize))
+	sealer, err := seal.New(bytes.Repeat([]byte{7}, seal.KeySize))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func newBench(t *testing.T) *bench {
 	b.config = idempotency.Config[*rowsTx]{
 		Reader: b.rows,
 		Update: b.Update,
-		Seal:   box,
+		Seal:   sealer,
 		Now:    func() time.Time { return b.now },
 	}
 
@@ -171,21 +171,21 @@ func request(body string) idempotency.Request {
 
 // create makes one thing, and answers with its name.
 func (b *bench) create(t *testing.T, r idempotency.Request) (idempotency.Answer, error) {
-	return idempotency.Run(t.Context(), b.config, r, making)
+	return idempotency.Run(t.Context(), b.config, r, prepareObject)
 }
 
-func making(context.Context) (idempotency.Commit[*rowsTx], error) {
+func prepareObject(context.Context) (idempotency.Commit[*rowsTx], error) {
 	return func(_ context.Context, tx *rowsTx) (int, []byte, error) {
 		tx.made = []string{"thing"}
 		return 200, []byte(`{"id":"thing"}`), nil
 	}, nil
 }
 
-func refusing(err error) func(context.Context) (idempotency.Commit[*rowsTx], error) {
+func refuseInPrepare(err error) func(context.Context) (idempotency.Commit[*rowsTx], error) {
 	return func(context.Context) (idempotency.Commit[*rowsTx], error) { return nil, err }
 }
 
-func refusingInside(err error) func(context.Context) (idempotency.Commit[*rowsTx], error) {
+func refuseInCommit(err error) func(context.Context) (idempotency.Commit[*rowsTx], error) {
 	return func(context.Context) (idempotency.Commit[*rowsTx], error) {
 		return func(_ context.Context, tx *rowsTx) (int, []byte, error) {
 			tx.made = []string{"half a thing"}
@@ -194,7 +194,7 @@ func refusingInside(err error) func(context.Context) (idempotency.Commit[*rowsTx
 	}
 }
 
-func TestTheSecondRequestIsAnsweredFromMemory(t *testing.T) {
+func TestARepeatedRequestGetsTheStoredAnswer(t *testing.T) {
 	b := newBench(t)
 	for i := range 3 {
 		a, err := b.create(t, request("body"))
@@ -212,7 +212,7 @@ func TestTheSecondRequestIsAnsweredFromMemory(t *testing.T) {
 	}
 }
 
-func TestMemoryEndsAfterADay(t *testing.T) {
+func TestAnswersExpireAfterADay(t *testing.T) {
 	b := newBench(t)
 	if _, err := b.create(t, request("body")); err != nil {
 		t.Fatal(err)
@@ -235,7 +235,7 @@ func TestMemoryEndsAfterADay(t *testing.T) {
 	}
 }
 
-func TestWhoseAnswerItIsComesBeforeWhatItWasFor(t *testing.T) {
+func TestTheAPIKeyIsCheckedBeforeTheFingerprint(t *testing.T) {
 	b := newBench(t)
 	if _, err := b.create(t, request("body")); err != nil {
 		t.Fatal(err)
@@ -270,7 +270,7 @@ func TestWhoseAnswerItIsComesBeforeWhatItWasFor(t *testing.T) {
 	}
 }
 
-func TestWhichRefusalsAreRemembered(t *testing.T) {
+func TestWhichErrorsAreStored(t *testing.T) {
 	for _, test := range []struct {
 		err        error
 		remembered bool
@@ -288,8 +288,8 @@ func TestWhichRefusalsAreRemembered(t *testing.T) {
 		{errors.New("a bug"), false},
 	} {
 		for where, refuse := range map[string]func(error) func(context.Context) (idempotency.Commit[*rowsTx], error){
-			"prepare": refusing,
-			"commit":  refusingInside,
+			"prepare": refuseInPrepare,
+			"commit":  refuseInCommit,
 		} {
 			b := newBench(t)
 
@@ -320,7 +320,7 @@ func TestWhichRefusalsAreRemembered(t *testing.T) {
 	}
 }
 
-func TestAFailedCommitLeavesNeitherThingNorClaim(t *testing.T) {
+func TestAFailedCommitLeavesNeitherObjectNorClaim(t *testing.T) {
 	b := newBench(t)
 
 	b.failPut = fault.New(fault.Unavailable, "", "the disk is full")
@@ -337,7 +337,7 @@ func TestAFailedCommitLeavesNeitherThingNorClaim(t *testing.T) {
 	}
 }
 
-func TestADuplicateInTheWorkIsNotTakenForARival(t *testing.T) {
+func TestADuplicateInTheWorkIsNotAConcurrentClaim(t *testing.T) {
 	b := newBench(t)
 	runs := 0
 
@@ -357,7 +357,7 @@ func TestADuplicateInTheWorkIsNotTakenForARival(t *testing.T) {
 	}
 }
 
-func TestRivalsMakeOneThing(t *testing.T) {
+func TestConcurrentRequestsCreateOneObject(t *testing.T) {
 	b := newBench(t)
 
 	var (
@@ -390,7 +390,7 @@ func TestRivalsMakeOneThing(t *testing.T) {
 	}
 }
 
-func TestARivalWaitsTwoSecondsAndIsToldToComeBack(t *testing.T) {
+func TestAConcurrentRequestWaitsTwoSecondsThenIsInProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		release, first := make(chan struct{}), make(chan error)
@@ -439,7 +439,7 @@ func TestARivalWaitsTwoSecondsAndIsToldToComeBack(t *testing.T) {
 	})
 }
 
-func TestKeysOfOthersDoNotMeet(t *testing.T) {
+func TestKeysOfAccountsAndModesAreSeparate(t *testing.T) {
 	b := newBench(t)
 	keys := map[string]bool{}
 

@@ -1,5 +1,6 @@
-// Command quickstart is a whole payment service in one process: a SQLite file in a temporary directory, a
-// simulated network (or a real EVM node), a merchant's webhook receiver, the API and the checkout page.
+// Command quickstart runs a whole payment service in one process. It has a SQLite file in a
+// temporary directory, a simulated network (or a real EVM node), a merchant's webhook receiver, the
+// API and the checkout page.
 //
 //	go run ./examples/quickstart              serves on 127.0.0.1 and stays
 //	go run ./examples/quickstart -once        plays one payment from invoice to webhook and exits
@@ -32,6 +33,7 @@ import (
 	"github.com/seed-8ee7f392/payments/httpapi"
 	"github.com/seed-8ee7f392/payments/httpapi/checkout"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
+	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/sqlite"
 )
 
@@ -57,45 +59,108 @@ func main() {
 	}
 }
 
+// run starts the service and either plays one payment or serves until ctx ends.
 func run(ctx context.Context, once bool, rpc, addr string, verbose bool) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-	log := slog.New(slog.DiscardHandler)
-	if verbose {
-		log = slog.New(slog.NewTextHandler(os.Stderr, nil))
-	}
+	log := newLogger(verbose)
 
-	// The network, and somebody with money on it.
 	network, err := dial(ctx, rpc, log)
 	if err != nil {
 		return err
 	}
 
-	// The store: one SQLite file. An embedder with many processes would use postgres.New(db).
+	db, closeDB, err := openStore()
+	if err != nil {
+		return err
+	}
+
+	defer func() { err = errors.Join(err, closeDB()) }()
+
+	listener, err := listen(addr)
+	if err != nil {
+		return err
+	}
+
+	base := "http://" + listener.Addr().String()
+
+	engine, err := newEngine(ctx, db, network, base, log)
+	if err != nil {
+		return err
+	}
+
+	key, err := createAccount(ctx, engine)
+	if err != nil {
+		return err
+	}
+
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+
+	server := newServer(ctx, engine)
+	failed := start(ctx, &wg, engine, server, listener)
+
+	defer server.Close()
+
+	wg.Go(func() { network.run(ctx) })
+
+	shop := merchant{base: base, key: key, network: network}
+	if once {
+		return shop.payOnce(ctx)
+	}
+
+	return serve(ctx, shop, failed)
+}
+
+// newLogger returns a logger to standard error, or one that discards.
+func newLogger(verbose bool) *slog.Logger {
+	if !verbose {
+		return slog.New(slog.DiscardHandler)
+	}
+
+	return slog.New(slog.NewTextHandler(os.Stderr, nil))
+}
+
+// openStore opens one SQLite file in a temporary directory, which the returned function closes and removes. A
+// service with many processes would use postgres.New(db).
+func openStore() (store.Store, func() error, error) {
 	dir, err := os.MkdirTemp("", "payments-quickstart-")
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	defer os.RemoveAll(dir)
 
-	st, err := sqlite.Open(filepath.Join(dir, "payments.db"))
+	db, err := sqlite.Open(filepath.Join(dir, "payments.db"))
 	if err != nil {
-		return err
+		os.RemoveAll(dir)
+		return nil, nil, err
 	}
 
-	defer func() { err = errors.Join(err, st.Close()) }()
+	return db, func() error {
+		defer os.RemoveAll(dir)
 
-	// Keys: fresh ones, only in memory. In production the mnemonic comes from a secret store, or
-	// the signer is a KMS.
+		return db.Close()
+	}, nil
+}
+
+// newEngine returns a checked engine with fresh keys, which are only in memory. In production the
+// mnemonic comes from a secret store, or the signer is a KMS.
+func newEngine(
+	ctx context.Context,
+	db store.Store,
+	network *network,
+	base string,
+	log *slog.Logger,
+) (*payments.Engine, error) {
 	mnemonic, err := hdkey.NewMnemonic(nil, 128)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	signer, err := hdkey.New(mnemonic, "")
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	secret := make([]byte, 32)
@@ -106,18 +171,11 @@ func run(ctx context.Context, once bool, rpc, addr string, verbose bool) (err er
 		time.Minute, nil,
 	)
 	if err != nil {
-		return err
+		return nil, err
 	}
-
-	listener, err := listen(addr)
-	if err != nil {
-		return err
-	}
-
-	base := "http://" + listener.Addr().String()
 
 	engine, err := payments.New(payments.Config{
-		Store:        st,
+		Store:        db,
 		Drivers:      []payments.ChainDriver{network.driver},
 		Signer:       signer,
 		Rates:        prices,
@@ -125,75 +183,78 @@ func run(ctx context.Context, once bool, rpc, addr string, verbose bool) (err er
 		SecretKey:    secret,
 		Log:          log,
 		FeeAddresses: map[string]string{network.slug: network.feeAddress},
-		// The merchant's receiver of this example listens on this machine, where webhooks never go otherwise.
+		// Webhooks never go to this machine otherwise; the example's receiver listens on it.
 		WebhookAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 
-	if err := engine.Check(ctx); err != nil {
-		return err
-	}
+	return engine, engine.Check(ctx)
+}
 
-	// A merchant with a test key.
-	merchant, err := engine.Accounts.CreateAccount(ctx, account.Settings{Name: "Corner Shop"})
+// createAccount creates a merchant's account and returns its test key.
+func createAccount(ctx context.Context, engine *payments.Engine) (string, error) {
+	created, err := engine.Accounts.CreateAccount(ctx, account.Settings{Name: "Corner Shop"})
 	if err != nil {
-		return err
+		return "", err
 	}
 
 	_, key, err := engine.Accounts.CreateKey(
-		ctx, account.KeyParams{AccountID: merchant.ID, Name: "quickstart"},
+		ctx, account.KeyParams{AccountID: created.ID, Name: "quickstart"},
 	)
-	if err != nil {
-		return err
-	}
 
-	// The two handlers, under the application's own mux.
+	return key, err
+}
+
+// newServer mounts the two handlers under the application's own mux.
+func newServer(ctx context.Context, engine *payments.Engine) *http.Server {
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", httpapi.Handler(engine, nil))
 	mux.Handle("/checkout/", checkout.Handler(engine, nil))
-	server := &http.Server{
+
+	return &http.Server{
 		Handler:           mux,
 		ReadHeaderTimeout: 10 * time.Second,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
+}
 
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer cancel()
-
-	fail := make(chan error, 2)
+// start runs the engine and the server until ctx ends. The channel receives the error of one that fails.
+func start(
+	ctx context.Context,
+	wg *sync.WaitGroup,
+	engine *payments.Engine,
+	server *http.Server,
+	listener net.Listener,
+) <-chan error {
+	failed := make(chan error, 2)
 
 	wg.Go(func() {
 		if err := engine.Run(ctx); err != nil {
-			fail <- err
+			failed <- err
 		}
 	})
 	wg.Go(func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			fail <- err
+			failed <- err
 		}
 	})
 
-	defer server.Close()
+	return failed
+}
 
-	wg.Go(func() { network.run(ctx) })
-
-	if once {
-		return play(ctx, story{base: base, key: key, network: network})
-	}
-
-	fmt.Printf("payments is ready: %s\n\nAPI key (test mode): %s\n\n", base, key)
+// serve prints how to use the service and waits until ctx ends or a part of it fails.
+func serve(ctx context.Context, shop merchant, failed <-chan error) error {
+	fmt.Printf("payments is ready: %s\n\nAPI key (test mode): %s\n\n", shop.base, shop.key)
 	fmt.Printf(
 		"create an invoice:\n  curl -s %s/v1/invoices -H 'Authorization: Bearer %s' -H 'Content-Type: "+
 			"application/json' \\\n    -d "+
 			"'{\"price\":{\"currency\":\"EUR\",\"amount\":\"49.90\"},\"order_id\":\"order-1\"}'\n\n",
-		base,
-		key,
+		shop.base, shop.key,
 	)
 
-	url, err := firstInvoice(ctx, story{base: base, key: key, network: network})
+	url, err := shop.firstInvoice(ctx)
 	if err != nil {
 		return err
 	}
@@ -203,22 +264,22 @@ func run(ctx context.Context, once bool, rpc, addr string, verbose bool) (err er
 	select {
 	case <-ctx.Done():
 		return nil
-	case err := <-fail:
+	case err := <-failed:
 		return err
 	}
 }
 
-// listen takes the address, or a free port of the same host when it is in use.
+// listen listens on the address, or on a free port of the same host when it is in use.
 func listen(addr string) (net.Listener, error) {
-	l, err := net.Listen("tcp", addr)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		host, _, splitErr := net.SplitHostPort(addr)
-		if splitErr != nil {
-			return nil, splitErr
-		}
-
-		return net.Listen("tcp", net.JoinHostPort(host, "0"))
+	listener, err := net.Listen("tcp", addr)
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return listener, err
 	}
 
-	return l, err
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+
+	return net.Listen("tcp", net.JoinHostPort(host, "0"))
 }

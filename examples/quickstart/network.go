@@ -22,7 +22,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/sim"
 )
 
-// network is what the example plays on: a driver, and a payer with coins.
+// network is a driver with a payer who has coins.
 type network struct {
 	driver payments.ChainDriver
 	slug   string
@@ -31,7 +31,7 @@ type network struct {
 	feeAddress string
 	// pay sends base units of the native coin from the payer and returns the transaction's hash.
 	pay func(ctx context.Context, to chain.Address, amount chain.Amount) (string, error)
-	// run keeps the network alive until ctx ends.
+	// run makes blocks until ctx ends.
 	run func(ctx context.Context)
 }
 
@@ -43,33 +43,34 @@ func dial(ctx context.Context, rpc string, log *slog.Logger) (*network, error) {
 
 	n := sim.DefaultNetwork()
 	n.BlockTime = time.Second
-	c := sim.New(sim.Config{Network: n})
+	simulated := sim.New(sim.Config{Network: n})
 
 	return &network{
-		driver:     c,
+		driver:     simulated,
 		slug:       n.Slug,
 		asset:      n.NativeAsset,
-		feeAddress: string(c.NewAddress()),
+		feeAddress: string(simulated.NewAddress()),
 		pay: func(_ context.Context, to chain.Address, amount chain.Amount) (string, error) {
-			return c.Pay(to, n.NativeAsset, amount), nil
+			return simulated.Pay(to, n.NativeAsset, amount), nil
 		},
-		run: c.Run,
+		run: simulated.Run,
 	}, nil
 }
 
 // developmentKey is the first account of the public mnemonic "test test test test test test test test test
-// test test junk", which anvil and hardhat fund. Everybody knows it.
+// test test junk", which anvil and hardhat fund. It is public.
 const developmentKey = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
 
+// dialEVM returns the network of an EVM node, with the payer of QUICKSTART_PAYER_KEY.
 func dialEVM(ctx context.Context, rpc string, log *slog.Logger) (*network, error) {
 	client, err := ethclient.DialContext(ctx, rpc)
 	if err != nil {
-		return nil, fmt.Errorf("connecting to the EVM node: %w", err)
+		return nil, fmt.Errorf("connect to the EVM node: %w", err)
 	}
 
 	chainID, err := client.ChainID(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("asking the EVM node for its chain id: %w", err)
+		return nil, fmt.Errorf("read the chain id of the EVM node: %w", err)
 	}
 
 	n := evm.Local(chainID.Uint64())
@@ -101,16 +102,17 @@ func dialEVM(ctx context.Context, rpc string, log *slog.Logger) (*network, error
 	}, nil
 }
 
-// payer is an account outside of the service.
+// payer is an EVM account of a customer.
 type payer struct {
 	client  *ethclient.Client
 	key     *ecdsa.PrivateKey
 	from    common.Address
 	chainID *big.Int
 
-	mu sync.Mutex // one nonce at a time
+	mu sync.Mutex // held from reading the nonce until the transaction is sent
 }
 
+// pay sends an EIP-1559 transfer and returns its hash; the amount is in wei.
 func (p *payer) pay(ctx context.Context, to chain.Address, amount chain.Amount) (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -148,8 +150,8 @@ func (p *payer) pay(ctx context.Context, to chain.Address, amount chain.Amount) 
 	return tx.Hash().Hex(), p.client.SendTransaction(ctx, tx)
 }
 
-// keepMining makes blocks come on development nodes that only mine when there is a transaction: one wei to
-// oneself now and then, so that confirmations count up.
+// keepMining sends one wei to itself every second. Development nodes mine only when there is a
+// transaction, and confirmations need blocks.
 func (p *payer) keepMining(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -159,7 +161,7 @@ func (p *payer) keepMining(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			// A failed attempt is made up for by the next one.
+			// The next tick makes up for a failure.
 			_, _ = p.pay(ctx, chain.Address(p.from.Hex()), chain.Units(1))
 		}
 	}

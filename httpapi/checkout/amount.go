@@ -1,7 +1,5 @@
 package checkout
 
-// Amounts and prices as people read them: exact, by moving the decimal point in a string of digits.
-
 import (
 	"strings"
 
@@ -10,10 +8,9 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// units writes an amount in whole units of an asset with the given decimals: exact, with at least
-// places digits after the point and no more zeros than that. An amount that was rounded to places
-// has exactly that many.
-func units(a chain.Amount, decimals, places uint8) string {
+// formatUnits returns an amount of base units in whole units, exact. It has at least places digits
+// after the point, and no trailing zeros beyond them.
+func formatUnits(a chain.Amount, decimals, places uint8) string {
 	digits := a.String()
 	if missing := int(decimals) + 1 - len(digits); missing > 0 {
 		digits = strings.Repeat("0", missing) + digits
@@ -33,7 +30,7 @@ func units(a chain.Amount, decimals, places uint8) string {
 	return whole + "." + fraction
 }
 
-// minorUnits are the places of ISO 4217 currencies that do not have two.
+// minorUnits are the decimal places of currencies that do not have two (ISO 4217).
 var minorUnits = map[string]int{
 	"BHD": 3,
 	"IQD": 3,
@@ -61,13 +58,12 @@ var minorUnits = map[string]int{
 	"XPF": 0,
 }
 
-// groupSpace separates thousands: a narrow space that does not break, so that neither a comma nor a point can
-// be taken for the other.
+// groupSpace separates thousands: a narrow no-break space, which cannot be mistaken for a decimal separator.
 const groupSpace = "\u202f"
 
-// money writes a price with the places its currency has, more where the price has more, and its
-// thousands apart. The currency is not part of it.
-func money(d decimal.Decimal, currency string) string {
+// formatMoney returns a price with at least the currency's decimal places, and thousands separated.
+// The currency is not included.
+func formatMoney(d decimal.Decimal, currency string) string {
 	places := placesOf(currency)
 
 	whole, fraction, _ := strings.Cut(d.String(), ".")
@@ -78,7 +74,7 @@ func money(d decimal.Decimal, currency string) string {
 	var out strings.Builder
 
 	for i, digit := range whole {
-		if left := len(whole) - i; i > 0 && left%3 == 0 && len(whole) > 4 {
+		if digits := len(whole) - i; i > 0 && digits%3 == 0 && len(whole) > 4 {
 			out.WriteString(groupSpace)
 		}
 
@@ -92,7 +88,7 @@ func money(d decimal.Decimal, currency string) string {
 	return out.String()
 }
 
-// placesOf is how many places the prices of a currency have.
+// placesOf returns the decimal places of a currency.
 func placesOf(currency string) int {
 	if places, known := minorUnits[currency]; known {
 		return places
@@ -101,36 +97,35 @@ func placesOf(currency string) int {
 	return 2
 }
 
-// moneyUp writes what is missing of a price, with as many places as the price is written with and
-// rounded up: nobody who reads it takes too little for enough. What is to be paid is said by an
-// amount, not by this.
-func moneyUp(d, price decimal.Decimal, currency string) string {
-	return money(d.RoundCeil(max(int32(placesOf(currency)), -price.Exponent())), currency)
+// formatMoneyCeil returns the missing part of a price, rounded up to the places of the price, so
+// that it is never too little.
+func formatMoneyCeil(d, price decimal.Decimal, currency string) string {
+	return formatMoney(d.RoundCeil(max(int32(placesOf(currency)), -price.Exponent())), currency)
 }
 
-// coarse is how coarse an estimate may be, in units of the currency: what quotes are rounded to as well.
-var coarse = decimal.New(1, -3)
+// estimateStep is the largest value of an estimate's last digit, in units of the currency; quotes
+// use the same.
+var estimateStep = decimal.New(1, -3)
 
-// estimate returns about how much of an asset a price is, rounded up to the places that a quote
-// would have; ok is false without a usable price. It is for choosing only: what is due comes from
-// the quote.
+// estimate returns an estimate of a price in whole units of an asset, rounded up to the places of a
+// quote; ok is false without a usable rate. The amount due comes from the quote only.
 func estimate(price, rate decimal.Decimal, decimals uint8) (text string, ok bool) {
 	if rate.Sign() <= 0 || price.Sign() <= 0 {
 		return "", false
 	}
 
 	places := int32(0)
-	for places < int32(decimals) && rate.Shift(-places).GreaterThan(coarse) {
+	for places < int32(decimals) && rate.Shift(-places).GreaterThan(estimateStep) {
 		places++
 	}
 
-	q, rest := price.QuoRem(rate, places)
-	if !rest.IsZero() {
-		q = q.Add(decimal.New(1, -places))
+	whole, remainder := price.QuoRem(rate, places)
+	if !remainder.IsZero() {
+		whole = whole.Add(decimal.New(1, -places))
 	}
 
-	return q.StringFixed(places), true
+	return whole.StringFixed(places), true
 }
 
-// mustDecimal reads back a decimal that a State carries, which was written from one.
+// mustDecimal parses a decimal of a State.
 func mustDecimal(s string) decimal.Decimal { return decimal.RequireFromString(s) }

@@ -31,8 +31,8 @@ func TestUnits(t *testing.T) {
 			"115792089237316195423570985008687907853269984665640564039457.584007913129639935",
 		},
 	} {
-		if got := units(chain.MustAmount(c.amount), c.decimals, c.places); got != c.want {
-			t.Errorf("units(%s, %d, %d) = %s, want %s", c.amount, c.decimals, c.places, got, c.want)
+		if got := formatUnits(chain.MustAmount(c.amount), c.decimals, c.places); got != c.want {
+			t.Errorf("formatUnits(%s, %d, %d) = %s, want %s", c.amount, c.decimals, c.places, got, c.want)
 		}
 	}
 }
@@ -47,7 +47,7 @@ func TestUnitsAreExact(t *testing.T) {
 
 		decimals := rapid.Uint8Range(0, 77).Draw(t, "decimals")
 		places := rapid.Uint8Range(0, decimals).Draw(t, "places")
-		text := units(amount, decimals, places)
+		text := formatUnits(amount, decimals, places)
 
 		back, err := chain.AmountFromDecimalFloor(decimal.RequireFromString(text), decimals)
 		if err != nil || back != amount {
@@ -69,8 +69,8 @@ func TestMoney(t *testing.T) {
 		{"1234567.5", "USD", "1\u202f234\u202f567.50"},
 		{"1.5", "KWD", "1.500"},
 	} {
-		if got := money(decimal.RequireFromString(c.amount), c.currency); got != c.want {
-			t.Errorf("money(%s %s) = %q, want %q", c.amount, c.currency, got, c.want)
+		if got := formatMoney(decimal.RequireFromString(c.amount), c.currency); got != c.want {
+			t.Errorf("formatMoney(%s %s) = %q, want %q", c.amount, c.currency, got, c.want)
 		}
 	}
 }
@@ -84,10 +84,13 @@ func TestMoneyUp(t *testing.T) {
 		{"0.00000001", "0.00000123", "USD", "0.00000001"},
 		{"99.2", "1200", "JPY", "100"},
 	} {
-		if got := moneyUp(
+		if got := formatMoneyCeil(
 			decimal.RequireFromString(c.missing), decimal.RequireFromString(c.price), c.currency,
 		); got != c.want {
-			t.Errorf("moneyUp(%s of %s %s) = %q, want %q", c.missing, c.price, c.currency, got, c.want)
+			t.Errorf(
+				"formatMoneyCeil(%s of %s %s) = %q, want %q",
+				c.missing, c.price, c.currency, got, c.want,
+			)
 		}
 	}
 }

@@ -189,7 +189,7 @@ func TestPayerPays(t *testing.T) {
 	}
 }
 
-// Options that cannot work are told at the start, not to a payer.
+// Options that cannot work panic at start, before a payer meets them.
 func TestHandlerPanicsOnUnusableOptions(t *testing.T) {
 	engine := newEngine(sim.New(sim.Config{}))
 

@@ -37,8 +37,8 @@ type fakeBackend struct {
 	hintErr     error
 	simulated   []invoice.Outcome
 	reads       int
-	condition   *condition // of all networks; nil: the exhibit's
-	unavailable error      // answered by every read
+	status      *networkStatus // of all networks; nil: the exhibit's
+	unavailable error          // answered by every read
 }
 
 func newFake(exhibits ...exhibit) *fakeBackend {
@@ -60,7 +60,7 @@ func newFake(exhibits ...exhibit) *fakeBackend {
 	return b
 }
 
-// set replaces an exhibit and tells the streams.
+// set replaces an exhibit and wakes the streams.
 func (b *fakeBackend) set(e exhibit) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -122,16 +122,16 @@ func (b *fakeBackend) Account(context.Context, string) (account.Account, error) 
 	return b.account, nil
 }
 
-func (b *fakeBackend) Condition(_ context.Context, slug string) (condition, error) {
+func (b *fakeBackend) NetworkStatus(_ context.Context, slug string) (networkStatus, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
 	b.reads++
-	if b.condition != nil {
-		return *b.condition, nil
+	if b.status != nil {
+		return *b.status, nil
 	}
 
-	return conditionOf(exhibit{}), nil
+	return networkStatusOf(exhibit{}), nil
 }
 
 func (b *fakeBackend) Price(_ context.Context, a chain.Asset, currency string) (decimal.Decimal, error) {
@@ -229,8 +229,8 @@ func galleryServer(t testing.TB, o *Options) http.Handler {
 			}
 		}
 
-		c := conditionOf(e)
-		b.condition = &c
+		c := networkStatusOf(e)
+		b.status = &c
 		any = newTestPages(t, b, o)
 		byID[e.invoice.ID] = any
 	}

@@ -636,8 +636,8 @@ func pricesOf(e exhibit) map[string]decimal.Decimal {
 	return out
 }
 
-func conditionOf(e exhibit) condition {
-	c := condition{Height: tip, Tip: tip, ReadAt: noon.Add(-8 * time.Second), Stopped: e.stopped}
+func networkStatusOf(e exhibit) networkStatus {
+	c := networkStatus{Height: tip, Tip: tip, ReadAt: noon.Add(-8 * time.Second), Stopped: e.stopped}
 	if e.still {
 		c.ReadAt = noon.Add(-time.Hour)
 	}
@@ -645,14 +645,14 @@ func conditionOf(e exhibit) condition {
 	return c
 }
 
-func factsOf(e exhibit) facts {
-	f := facts{
-		Invoice:    e.invoice,
-		Payments:   e.payments,
-		Networks:   registry(),
-		Conditions: map[string]condition{},
-		Prices:     pricesOf(e),
-		Now:        noon,
+func snapshotOf(e exhibit) snapshot {
+	f := snapshot{
+		Invoice:         e.invoice,
+		Payments:        e.payments,
+		Networks:        registry(),
+		NetworkStatuses: map[string]networkStatus{},
+		Prices:          pricesOf(e),
+		Now:             noon,
 		Merchant: merchant{
 			Name:        "Morning Roast",
 			WebsiteURL:  "https://shop.example.com",
@@ -664,7 +664,7 @@ func factsOf(e exhibit) facts {
 	}
 
 	for _, o := range e.invoice.Options {
-		f.Conditions[o.Network] = conditionOf(e)
+		f.NetworkStatuses[o.Network] = networkStatusOf(e)
 	}
 
 	return f

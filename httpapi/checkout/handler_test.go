@@ -110,7 +110,7 @@ func TestNothingInlineAndNothingFromElsewhere(t *testing.T) {
 }
 
 // What merchants and payers write is text, wherever it appears.
-func TestNothingThatIsWrittenIsRun(t *testing.T) {
+func TestInputIsNeverExecuted(t *testing.T) {
 	for _, evil := range []string{
 		`<script>alert(1)</script>`,
 		`"><img src=x onerror=alert(1)>`,
@@ -474,7 +474,7 @@ func TestRateLimits(t *testing.T) {
 	}
 
 	path := "/checkout/" + e.invoice.ID + "/hint"
-	for i := range actRate.Burst {
+	for i := range formRate.Burst {
 		if code := hint(path, ""); code != http.StatusSeeOther {
 			t.Fatalf("hint %d: %d", i, code)
 		}
@@ -505,7 +505,7 @@ func TestRateLimits(t *testing.T) {
 		t.Errorf("a hint from another address: %d", answer.Code)
 	}
 
-	if len(b.hints) != actRate.Burst+2 {
+	if len(b.hints) != formRate.Burst+2 {
 		t.Errorf("the network was asked %d times", len(b.hints))
 	}
 
@@ -785,7 +785,7 @@ func BenchmarkPage(b *testing.B) {
 	fake := newFake(e)
 	p := newTestPages(b, fake, &Options{Limiter: openLimiter{}})
 	all := p.site.languages
-	view := newView(stateOf(factsOf(e)), all[0], all, visit{})
+	view := newView(stateOf(snapshotOf(e)), all[0], all, pageQuery{})
 
 	b.Run("template alone", func(b *testing.B) {
 		b.ReportAllocs()
@@ -802,13 +802,13 @@ func BenchmarkPage(b *testing.B) {
 		for b.Loop() {
 			inv, _ := fake.Invoice(b.Context(), e.invoice.ID)
 
-			f, err := p.facts(b.Context(), inv)
+			f, err := p.loadSnapshot(b.Context(), inv)
 			if err != nil {
 				b.Fatal(err)
 			}
 
 			if err := p.site.templates.ExecuteTemplate(
-				io.Discard, "page.html", newView(stateOf(f), all[0], all, visit{}),
+				io.Discard, "page.html", newView(stateOf(f), all[0], all, pageQuery{}),
 			); err != nil {
 				b.Fatal(err)
 			}

@@ -1,7 +1,5 @@
 package checkout
 
-// Languages: one flat table of messages per language, in web/lang, and the choice between them.
-
 import (
 	"encoding/json"
 	"errors"
@@ -12,18 +10,18 @@ import (
 	"strings"
 )
 
-// fallback is the language of those who asked for none that there is.
+// fallback is the tag of the language for visitors whose languages have no table.
 const fallback = "en"
 
-// language is one table of messages. A message may hold {names} that are filled in.
+// language is a table of messages, read from lang/<tag>.json. A message may have {names} as placeholders.
 type language struct {
-	// Tag is the BCP 47 tag and the file's name, Name what the language calls itself.
+	// Tag is the BCP 47 tag and the file's name; Name is the language's own name.
 	Tag, Name string
 	text      map[string]string
 }
 
-// say returns a message with its {names} replaced by the values that follow them in pairs.
-func (l *language) say(key string, pairs ...string) string {
+// message returns a message with its {names} replaced by the values that follow them in pairs.
+func (l *language) message(key string, pairs ...string) string {
 	s, ok := l.text[key]
 	if !ok {
 		return key
@@ -36,11 +34,11 @@ func (l *language) say(key string, pairs ...string) string {
 	return s
 }
 
-// languages are all tables, the fallback first.
+// languages are all tables, the fallback first, then by tag.
 type languages []*language
 
-// loadLanguages reads lang/*.json. Of several layers each message is taken from the topmost that
-// has it; messages that a table lacks altogether are the fallback's.
+// loadLanguages reads lang/*.json. Each message is that of the topmost layer that has it; missing
+// messages are the fallback's.
 func loadLanguages(files fs.FS) (languages, error) {
 	names, err := fs.Glob(files, "lang/*.json")
 	if err != nil {
@@ -89,8 +87,8 @@ func loadLanguages(files fs.FS) (languages, error) {
 	return all, nil
 }
 
-// tagged returns the language of a tag such as "es" or "es-MX", or nil.
-func (all languages) tagged(tag string) *language {
+// byTag returns the language of a tag such as "es" or "es-MX", or nil.
+func (all languages) byTag(tag string) *language {
 	primary, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(tag)), "-")
 	for _, l := range all {
 		if strings.ToLower(l.Tag) == primary {
@@ -101,10 +99,10 @@ func (all languages) tagged(tag string) *language {
 	return nil
 }
 
-// choose returns the language asked for by name, else the best of an Accept-Language header (RFC 9110 section
-// 12.5.4), else the fallback.
-func (all languages) choose(tag, acceptLanguage string) *language {
-	if l := all.tagged(tag); l != nil {
+// match returns the language of the tag, else the best of an Accept-Language header, else the
+// fallback (RFC 9110 section 12.5.4). Entries of the header after the 32nd are ignored.
+func (all languages) match(tag, acceptLanguage string) *language {
+	if l := all.byTag(tag); l != nil {
 		return l
 	}
 
@@ -116,7 +114,7 @@ func (all languages) choose(tag, acceptLanguage string) *language {
 		}
 
 		tag, params, _ := strings.Cut(item, ";")
-		if l := all.tagged(tag); l != nil {
+		if l := all.byTag(tag); l != nil {
 			if w := weight(params); w > bestWeight {
 				best, bestWeight = l, w
 			}
@@ -126,7 +124,7 @@ func (all languages) choose(tag, acceptLanguage string) *language {
 	return best
 }
 
-// weight reads "q=0.8" as thousandths: 800. No weight is 1000, a malformed one 0.
+// weight parses "q=0.8" as thousandths, 800 (RFC 9110 section 12.4.2). No weight is 1000, a malformed one 0.
 func weight(params string) int {
 	params = strings.TrimSpace(params)
 	if params == "" {

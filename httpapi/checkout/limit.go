@@ -1,7 +1,5 @@
 package checkout
 
-// How often one client may ask, and who a client is.
-
 import (
 	"net/http"
 	"net/netip"
@@ -10,18 +8,18 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/limit"
 )
 
-// An allowance is a bucket that refills at PerSecond up to Burst.
+// allowance is a token bucket that refills at PerSecond up to Burst.
 type allowance struct{ PerSecond, Burst int }
 
 var (
-	// readRate is per client address: a page, its state and a logo, for a household behind one address.
+	// readRate is per client address, which several visitors may share.
 	readRate = allowance{20, 100}
-	// actRate is per invoice and client address: a selection derives an address and asks for
-	// prices, a hint asks a node.
-	actRate = allowance{1, 6}
+	// formRate is per form, invoice and client address: a selection derives an address and reads
+	// prices, a hint queries a node.
+	formRate = allowance{1, 6}
 )
 
-// maxStreams is how many event streams one client address may hold open in this process.
+// maxStreams is the number of event streams that one client address may have open in this process.
 const maxStreams = 32
 
 // streamCount counts the open event streams of each client.
@@ -30,8 +28,8 @@ type streamCount struct {
 	open map[string]int
 }
 
-// enter takes a place, or reports that the client has all it may have.
-func (c *streamCount) enter(client string) bool {
+// acquire counts a stream of the client; false when it has maxStreams already.
+func (c *streamCount) acquire(client string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -48,7 +46,8 @@ func (c *streamCount) enter(client string) bool {
 	return true
 }
 
-func (c *streamCount) leave(client string) {
+// release ends a stream that acquire counted.
+func (c *streamCount) release(client string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -57,8 +56,8 @@ func (c *streamCount) leave(client string) {
 	}
 }
 
-// clientOf names who asks. IPv6 clients are told apart by their /64, which one household has to
-// itself; those whose address nobody knows share one name.
+// clientOf returns the client's rate limit key: its IPv4 address, or the /64 of its IPv6 address,
+// which is what one subscriber gets (RFC 6177). Clients without a known address share a key.
 func clientOf(r *http.Request, trusted []netip.Prefix) string {
 	addr := limit.ClientAddr(r, limit.ForwardedFor, trusted)
 	switch {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/store"
 )
 
-// Options change how the page looks and who may do what. The zero value, and nil, is the built-in page.
+// Options change the look of the page and its access rules. The zero value and nil are the built-in page.
 type Options struct {
 	// Files replaces files of the page by those of the same name, and adds languages and assets:
 	//
@@ -22,20 +22,22 @@ type Options struct {
 	//	lang/<tag>.json         messages of a language, one by one; what a new one lacks is said in English
 	//	page.html, error.html   the templates of the same names (html/template); they are given a View
 	//
-	// It is read once. Inline styles and scripts and files from elsewhere are refused by the browser.
+	// It is read once. The browser refuses inline styles and scripts, and files of other hosts.
 	Files fs.FS
-	// FrameAncestors are who may show the page in a frame, as in Content-Security-Policy:
-	// "https://shop.example.com". Defaults to nobody.
+
+	// FrameAncestors are the sources that may frame the page, as in Content-Security-Policy:
+	// "https://shop.example.com". Defaults to none.
 	FrameAncestors []string
-	// TrustedProxies are peers whose X-Forwarded-For header is believed. Defaults to none: a client
-	// is its peer address.
+
+	// TrustedProxies are the peers whose X-Forwarded-For header is trusted. Defaults to none: the
+	// client is the peer.
 	TrustedProxies []netip.Prefix
-	// Limiter counts requests, such as a store/redis limiter shared by many processes. Defaults to
-	// one in memory.
+
+	// Limiter limits requests; a store/redis limiter is shared by many processes. Defaults to one in memory.
 	Limiter store.Limiter
 }
 
-// policy is the Content-Security-Policy of everything that is served.
+// policy returns the Content-Security-Policy of every answer.
 func (o *Options) policy() (string, error) {
 	ancestors := "'none'"
 

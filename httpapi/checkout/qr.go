@@ -1,24 +1,22 @@
 package checkout
 
-// The QR code, as one path of an inline SVG.
-
 import (
 	"strconv"
 
 	"rsc.io/qr"
 )
 
-// quietZone is the white margin that ISO/IEC 18004 asks for, in modules.
+// quietZone is the white margin in modules (ISO/IEC 18004).
 const quietZone = 4
 
-// qrCode is a QR code in units of one module.
+// qrCode is a QR code as one path of an inline SVG, in units of one module.
 type qrCode struct {
 	// Path draws the dark modules; Size is the width and height with the quiet zone.
 	Path string
 	Size int
 }
 
-// newQR encodes a text at error correction level M; a text too long for a QR code gives none.
+// newQR encodes a text at error correction level M; nil when it is too long.
 func newQR(text string) *qrCode {
 	code, err := qr.Encode(text, qr.M)
 	if err != nil {
@@ -37,7 +35,8 @@ func newQR(text string) *qrCode {
 			for run < code.Size && code.Black(run, y) {
 				run++
 			}
-			// Mx yhnv1h-nz: a bar of n modules.
+
+			// "Mx yhnv1h-nz" draws a bar of n modules.
 			path = strconv.AppendInt(append(path, 'M'), int64(x+quietZone), 10)
 			path = strconv.AppendInt(append(path, ' '), int64(y+quietZone), 10)
 			path = strconv.AppendInt(append(path, 'h'), int64(run-x), 10)

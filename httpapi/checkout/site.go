@@ -1,7 +1,5 @@
 package checkout
 
-// The files of the page: templates, languages and assets, built in or replaced by the host.
-
 import (
 	"bytes"
 	"compress/gzip"
@@ -22,7 +20,7 @@ import (
 //go:embed web
 var builtIn embed.FS
 
-// site is everything the page is made of, read once.
+// site holds the templates, languages and assets, built in or replaced by the host. It is read once.
 type site struct {
 	templates *template.Template
 	languages languages
@@ -32,11 +30,11 @@ type site struct {
 
 // asset is one file under assets/.
 type asset struct {
-	contentType  string
-	plain, small []byte // small is gzip; nil where that is no smaller
+	contentType string
+	plain, gzip []byte // gzip is nil where it is no smaller than plain
 }
 
-// newSite reads the files; what over lacks is built in.
+// newSite reads the files of over; those that it lacks are built in.
 func newSite(over fs.FS) (*site, error) {
 	own, err := fs.Sub(builtIn, "web")
 	if err != nil {
@@ -88,6 +86,7 @@ func newSite(over fs.FS) (*site, error) {
 	return s, nil
 }
 
+// readAssets reads assets/*, hashes the names and compresses the contents.
 func (s *site) readAssets(files fs.FS) error {
 	names, err := fs.Glob(files, "assets/*")
 	if err != nil {
@@ -104,15 +103,15 @@ func (s *site) readAssets(files fs.FS) error {
 		hash := sha256.Sum256(data)
 		ext := path.Ext(name)
 		hashed := strings.TrimSuffix(name, ext) + "." + hex.EncodeToString(hash[:6]) + ext
-		s.assets[hashed] = asset{contentType: contentType(ext, data), plain: data, small: gzipped(data)}
+		s.assets[hashed] = asset{contentType: contentType(ext, data), plain: data, gzip: gzipBytes(data)}
 		s.hashed[name] = hashed
 	}
 
 	return nil
 }
 
-// path is the template function asset: the address of a file of assets/, relative to where the
-// pages lie. Its name changes with its bytes, so it may be cached for ever.
+// path implements the template function asset: the hashed address of a file of assets/, relative to
+// View.Root. The name changes with the bytes, so it is cacheable for good.
 func (s *site) path(name string) (string, error) {
 	hashed, ok := s.hashed[name]
 	if !ok {
@@ -122,14 +121,15 @@ func (s *site) path(name string) (string, error) {
 	return "assets/" + hashed, nil
 }
 
-// has is the template function has: whether there is a file of assets/.
+// has implements the template function has: whether assets/ has the file.
 func (s *site) has(name string) bool {
 	_, ok := s.hashed[name]
 	return ok
 }
 
+// contentType returns the media type of a file by its extension, else by its first bytes.
 func contentType(ext string, data []byte) string {
-	switch ext { // not left to the machine's own table
+	switch ext { // independent of the system's table
 	case ".css":
 		return "text/css; charset=utf-8"
 	case ".js":
@@ -147,7 +147,8 @@ func contentType(ext string, data []byte) string {
 	return http.DetectContentType(data)
 }
 
-func gzipped(data []byte) []byte {
+// gzipBytes returns the compressed data, nil when it is no smaller.
+func gzipBytes(data []byte) []byte {
 	var b bytes.Buffer
 
 	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
@@ -156,7 +157,7 @@ func gzipped(data []byte) []byte {
 	}
 
 	if _, err := w.Write(data); err != nil {
-		panic(err) // a buffer takes everything
+		panic(err) // a bytes.Buffer does not fail
 	}
 
 	if err := w.Close(); err != nil {
@@ -170,10 +171,10 @@ func gzipped(data []byte) []byte {
 	return b.Bytes()
 }
 
-// overlay is a file system of several, the later ones over the earlier.
+// overlay is a stack of file systems; later ones hide files of earlier ones.
 type overlay []fs.FS
 
-// layersOf returns the file systems that one is made of, the lowest first.
+// layersOf returns the layers of a file system, the lowest first.
 func layersOf(files fs.FS) []fs.FS {
 	if o, ok := files.(overlay); ok {
 		return o
@@ -194,7 +195,7 @@ func (o overlay) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 }
 
-// ReadDir implements fs.ReadDirFS: the names of all layers.
+// ReadDir implements fs.ReadDirFS; the names are those of all layers.
 func (o overlay) ReadDir(name string) ([]fs.DirEntry, error) {
 	byName := map[string]fs.DirEntry{}
 	found := false

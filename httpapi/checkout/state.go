@@ -1,8 +1,5 @@
 package checkout
 
-// The state of an invoice as a payer may know it: what /checkout/{id}/state.json and the event
-// stream say, and what the page is written from. It is made of facts by a pure function.
-
 import (
 	"cmp"
 	"crypto/sha256"
@@ -10,8 +7,6 @@ import (
 	"encoding/json"
 	"net/url"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/shopspring/decimal"
 
@@ -20,74 +15,43 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// Phase is where the payer stands: what the page shows and what there is to do.
-type Phase string
-
-// The phases. A client must expect others to be added.
-const (
-	// Choose an option; none was selected yet.
-	Choose Phase = "choose"
-	// Pay the amount to the address.
-	Pay Phase = "pay"
-	// QuoteExpired: the amount no longer holds; select the option again for a new one.
-	QuoteExpired Phase = "quote_expired"
-	// Seen: enough is on its way, and in no block yet.
-	Seen Phase = "seen"
-	// Confirming: enough has arrived, and the network has yet to confirm it.
-	Confirming Phase = "confirming"
-	// Interrupted: the block with the payment left the chain; it usually returns, so nothing should be sent.
-	Interrupted Phase = "interrupted"
-	// Underpaid: something arrived, and some is missing.
-	Underpaid Phase = "underpaid"
-	// Closing: the time is up, and payments made in time are still looked for.
-	Closing Phase = "closing"
-	// Paid, Expired, Canceled and Refunded are the invoice's status of that name.
-	Paid     Phase = "paid"
-	Expired  Phase = "expired"
-	Canceled Phase = "canceled"
-	Refunded Phase = "refunded"
-	// Late: money arrived, and the invoice has expired or was canceled.
-	Late Phase = "late"
-)
-
 // State is the JSON of /checkout/{id}/state.json. Amounts are in base units as digits; each
 // amount_text is the same amount in whole units, exact, as it is shown and copied. Fields without a
 // value are left out.
 type State struct {
 	ID string `json:"id"`
-	// Revision changes with everything but ServerTime and the estimates: equal revisions look the same.
+	// Revision is a hash of all fields but ServerTime and the estimates.
 	Revision     string         `json:"revision"`
 	Phase        Phase          `json:"state"`
 	Status       invoice.Status `json:"status"`
 	OutcomeFlags []invoice.Flag `json:"outcome_flags"`
-	// Final says that nothing more is expected of the payer or of a network.
+	// Final is set when neither the payer nor a network has anything left to do.
 	Final       bool           `json:"final"`
 	Livemode    bool           `json:"livemode"`
 	Kind        invoice.Kind   `json:"kind"`
 	Merchant    Merchant       `json:"merchant"`
 	Description string         `json:"description,omitempty"`
 	Price       *invoice.Price `json:"price,omitempty"`
-	// Outstanding is what is missing of the price, in its currency, once something has arrived.
+	// Outstanding is the missing part of the price, in its currency, once a payment arrived.
 	Outstanding string   `json:"outstanding,omitempty"`
 	Options     []Choice `json:"options"`
-	// CanSelect says that POST …/select is open: another option, or a new quote.
+	// CanSelect is set when POST …/select accepts another option or renews the quote.
 	CanSelect bool `json:"can_select"`
 	// Payment is how to pay by the selected option.
 	Payment *PaymentDetails `json:"payment,omitempty"`
 	// Transactions are the payments so far, oldest first.
 	Transactions []Transaction `json:"transactions"`
-	// NetworkTrouble is "stopped" or "behind" when payments on the selected option's network are seen late.
+	// NetworkTrouble is "stopped" or "behind" when the selected option's network is read late.
 	NetworkTrouble string `json:"network_trouble,omitempty"`
 	ExpiresAt      string `json:"expires_at"`
-	// SelectBefore is until when an option has to be selected; absent once one was.
+	// SelectBefore is the deadline to select an option; absent once one is selected.
 	SelectBefore string `json:"select_before,omitempty"`
-	// ReturnURL leads back to the merchant: success_url once paid, cancel_url before, the
-	// merchant's page without them.
+	// ReturnURL is success_url once paid, cancel_url before, else the merchant's website.
 	ReturnURL  string `json:"return_url,omitempty"`
 	ServerTime string `json:"server_time"`
 }
 
-// Merchant is who is paid.
+// Merchant is the account that is paid.
 type Merchant struct {
 	Name       string `json:"name"`
 	WebsiteURL string `json:"website_url,omitempty"`
@@ -103,13 +67,13 @@ type Choice struct {
 	Asset       string `json:"asset"`
 	AssetName   string `json:"asset_name,omitempty"`
 	Selected    bool   `json:"selected"`
-	// AmountText is what to pay by it, where that is fixed; EstimateText is about what it would be,
-	// while options are there to choose from and a price is at hand.
+	// AmountText is the amount to pay where it is fixed. EstimateText is an estimate while the payer may
+	// choose and a price is known.
 	AmountText   string `json:"amount_text,omitempty"`
 	EstimateText string `json:"estimate_text,omitempty"`
 }
 
-// PaymentDetails say how to pay by the selected option.
+// PaymentDetails are how to pay by the selected option.
 type PaymentDetails struct {
 	OptionID         string        `json:"option_id"`
 	Network          string        `json:"network"`
@@ -137,7 +101,7 @@ type PaymentDetails struct {
 	UsuallySeconds int64 `json:"usually_seconds,omitempty"`
 }
 
-// Transaction is a payment as a payer sees it.
+// Transaction is a payment to the invoice.
 type Transaction struct {
 	TxHash      string                `json:"tx_hash,omitempty"`
 	Status      invoice.PaymentStatus `json:"status"`
@@ -146,13 +110,13 @@ type Transaction struct {
 	Asset       string                `json:"asset"`
 	Amount      string                `json:"amount"`
 	AmountText  string                `json:"amount_text"`
-	// Confirmations of ConfirmationsRequired; under a rule of finality only the first means something.
+	// Confirmations count up to ConfirmationsRequired; a rule of finality ignores both after the first.
 	Confirmations         uint64     `json:"confirmations"`
 	ConfirmationsRequired uint64     `json:"confirmations_required"`
 	ConfirmationRule      chain.Rule `json:"confirmation_rule,omitempty"`
 	InBlock               bool       `json:"in_block"`
 	Late                  bool       `json:"late"`
-	// Counts says whether it pays the invoice: false for an asset or network that was not offered.
+	// Counts is whether it pays the invoice; false for an asset or network that was not offered.
 	Counts      bool   `json:"counts"`
 	Simulated   bool   `json:"simulated"`
 	ExplorerURL string `json:"explorer_url,omitempty"`
@@ -160,28 +124,8 @@ type Transaction struct {
 	ConfirmedAt string `json:"confirmed_at,omitempty"`
 }
 
-// facts are what a state is made from, read together.
-type facts struct {
-	Invoice  invoice.Invoice
-	Payments []invoice.Payment // oldest first
-	Merchant merchant
-	Networks *chain.Registry
-	// Conditions are those of the selected option's and the payments' networks, by slug.
-	Conditions map[string]condition
-	// Prices are of one unit of an asset in the invoice's currency, by asset id; those at hand.
-	Prices map[string]decimal.Decimal
-	Now    time.Time
-}
-
-// merchant is what the page keeps of an account.
-type merchant struct {
-	Name, WebsiteURL, SuccessURL, CancelURL string
-	// LogoVersion names the logo's bytes; empty without a logo.
-	LogoVersion string
-}
-
-// stateOf makes the state from the facts.
-func stateOf(f facts) State {
+// stateOf returns the state of an invoice. It is pure: the time is snapshot.Now.
+func stateOf(f snapshot) State {
 	inv := &f.Invoice
 	selected := selectedOption(inv)
 
@@ -210,26 +154,26 @@ func stateOf(f facts) State {
 		s.Transactions = append(s.Transactions, f.transaction(p))
 	}
 
-	arrived := slices.ContainsFunc(f.Payments, counted)
+	arrived := slices.ContainsFunc(f.Payments, counts)
 	if missing := outstanding(inv, f.Payments); arrived && inv.Kind == invoice.Fiat && missing.Sign() > 0 {
 		s.Outstanding = wire.Decimal(missing)
 	}
 
 	if selected != nil {
 		s.Payment = f.details(selected)
-		s.NetworkTrouble = trouble(f, selected.Network)
+		s.NetworkTrouble = networkTrouble(f, selected.Network)
 	} else {
 		s.SelectBefore = wire.Time(inv.PreSelectionExpiresAt)
 	}
 
 	s.Phase = phaseOf(f, selected, arrived)
+	s.CanSelect = slices.Contains([]Phase{Choose, Pay, QuoteExpired, Underpaid}, s.Phase)
+	s.Final = slices.Contains([]Phase{Paid, Expired, Canceled, Refunded, Late}, s.Phase)
+
 	if s.Payment != nil && s.Phase != Pay && s.Phase != Underpaid {
-		s.Payment.URI = "" // nothing should be sent now
+		s.Payment.URI = "" // the payer should send nothing
 	}
 
-	s.CanSelect = slices.Contains([]Phase{Choose, Pay, QuoteExpired, Underpaid}, s.Phase)
-
-	s.Final = slices.Contains([]Phase{Paid, Expired, Canceled, Refunded, Late}, s.Phase)
 	for _, o := range inv.Options {
 		s.Options = append(s.Options, f.choice(o, s.CanSelect))
 	}
@@ -240,8 +184,7 @@ func stateOf(f facts) State {
 	return s
 }
 
-// selectedOption is the option that the page is about: the one that made it enough, else the latest
-// selection.
+// selectedOption returns the option that completed the payment, else the latest selection, else nil.
 func selectedOption(inv *invoice.Invoice) *invoice.Option {
 	o := inv.Option(inv.PaidOptionID)
 	if o == nil {
@@ -255,269 +198,30 @@ func selectedOption(inv *invoice.Invoice) *invoice.Option {
 	return o
 }
 
-// counted reports whether a payment stands and pays the invoice.
-func counted(p invoice.Payment) bool {
+// counts reports whether a payment stands and pays the invoice.
+func counts(p invoice.Payment) bool {
 	return p.OptionID != "" && (p.Status == invoice.Detected || p.Status == invoice.Confirmed)
 }
 
-// outstanding is the price less what payments are credited with; never below zero.
+// outstanding returns the price less the payments' credits, in its currency; never below zero.
 func outstanding(inv *invoice.Invoice, payments []invoice.Payment) decimal.Decimal {
-	left := inv.Price
+	owed := inv.Price
 
 	for _, p := range payments {
-		if counted(p) {
-			left = left.Sub(p.Credit)
+		if counts(p) {
+			owed = owed.Sub(p.Credit)
 		}
 	}
 
-	if left.Sign() < 0 {
+	if owed.Sign() < 0 {
 		return decimal.Decimal{}
 	}
 
-	return left
+	return owed
 }
 
-func phaseOf(f facts, selected *invoice.Option, arrived bool) Phase {
-	inv := &f.Invoice
-	switch inv.Status {
-	case invoice.Paid:
-		return Paid
-	case invoice.Refunded:
-		return Refunded
-	case invoice.Expired, invoice.Canceled:
-		switch {
-		case arrived:
-			return Late
-		case inv.Status == invoice.Expired:
-			return Expired
-		}
-
-		return Canceled
-	case invoice.Pending:
-		if p := slowest(f); p != nil && p.Block.IsZero() && !p.Simulated {
-			return Seen
-		}
-
-		return Confirming
-	case invoice.Open, invoice.Underpaid:
-		return openPhase(f, selected, arrived)
-	}
-
-	return Pay
-}
-
-// openPhase is the phase of an invoice that waits for money.
-func openPhase(f facts, selected *invoice.Option, arrived bool) Phase {
-	inv := &f.Invoice
-
-	switch {
-	case slices.ContainsFunc(
-		f.Payments,
-		func(p invoice.Payment) bool { return p.Status == invoice.Orphaned && p.OptionID != "" },
-	):
-		return Interrupted
-	case selected == nil && !f.Now.Before(inv.PreSelectionExpiresAt), !f.Now.Before(inv.ExpiresAt):
-		return Closing
-	case inv.Status == invoice.Underpaid || arrived:
-		return Underpaid
-	case selected == nil:
-		return Choose
-	case quoteOver(inv, selected, f.Now):
-		return QuoteExpired
-	}
-
-	return Pay
-}
-
-// slowest returns the detected payment that has furthest to go, or nil.
-func slowest(f facts) *invoice.Payment {
-	var (
-		found *invoice.Payment
-		left  uint64
-	)
-
-	for i := range f.Payments {
-		p := &f.Payments[i]
-		if p.Status != invoice.Detected {
-			continue
-		}
-
-		toGo := p.Required - min(p.Required, f.confirmations(*p))
-		if p.Block.IsZero() {
-			toGo++ // one that waits for a block comes after one whose block is there
-		}
-
-		if found == nil || toGo > left {
-			found, left = p, toGo
-		}
-	}
-
-	return found
-}
-
-// confirmations counts from the newest block that is known, which is at least the payment's own.
-func (f facts) confirmations(p invoice.Payment) uint64 {
-	return p.ConfirmationsAt(max(f.Conditions[p.Network].Tip, p.Block.Height))
-}
-
-// missing is what is still to be paid to an option by its quote.
-func missing(o *invoice.Option) chain.Amount {
-	return o.AmountDue.SubFloor(o.AmountPaid.Add(o.AmountDetected))
-}
-
-// quoteOver reports whether the amount of an option no longer tells what to pay: its time is over,
-// or all of it arrived and the price moved in between. Crypto amounts hold.
-func quoteOver(inv *invoice.Invoice, o *invoice.Option, now time.Time) bool {
-	return inv.Kind == invoice.Fiat && (!now.Before(o.QuoteExpiresAt) || missing(o).IsZero())
-}
-
-func (f facts) choice(o invoice.Option, choosing bool) Choice {
-	n, a := f.names(o.Network, o.AssetID)
-
-	c := Choice{
-		ID:          o.ID,
-		Network:     o.Network,
-		NetworkName: n.DisplayName,
-		Asset:       o.Asset,
-		AssetName:   a.Name,
-		Selected:    o.ID == f.Invoice.SelectedOptionID,
-	}
-	switch left := missing(&o); {
-	case !choosing:
-	case !left.IsZero() && !quoteOver(&f.Invoice, &o, f.Now):
-		c.AmountText = units(left, o.Decimals, o.DisplayDecimals)
-	case f.Invoice.Kind == invoice.Fiat:
-		c.EstimateText, _ = estimate(outstanding(&f.Invoice, f.Payments), f.Prices[o.AssetID], o.Decimals)
-	}
-
-	return c
-}
-
-// names returns the network and asset for display; what is not enabled any more keeps its short names.
-func (f facts) names(slug, assetID string) (chain.Network, chain.Asset) {
-	n, ok := f.Networks.Network(slug)
-	if !ok {
-		n = chain.Network{Slug: slug}
-	}
-
-	n.DisplayName = cmp.Or(n.DisplayName, slug)
-	a, _ := n.AssetByID(assetID)
-
-	return n, a
-}
-
-func (f facts) details(o *invoice.Option) *PaymentDetails {
-	n, a := f.names(o.Network, o.AssetID)
-	left, received := missing(o), o.AmountPaid.Add(o.AmountDetected)
-
-	d := &PaymentDetails{
-		OptionID:         o.ID,
-		Network:          o.Network,
-		NetworkName:      n.DisplayName,
-		Asset:            o.Asset,
-		AssetName:        a.Name,
-		Contract:         o.Contract,
-		Decimals:         o.Decimals,
-		DisplayDecimals:  o.DisplayDecimals,
-		Address:          o.Address,
-		AmountDue:        o.AmountDue.String(),
-		AmountPaid:       o.AmountPaid.String(),
-		AmountDetected:   o.AmountDetected.String(),
-		AmountMissing:    left.String(),
-		DueText:          units(o.AmountDue, o.Decimals, o.DisplayDecimals),
-		MissingText:      units(left, o.Decimals, o.DisplayDecimals),
-		ReceivedText:     units(received, o.Decimals, o.DisplayDecimals),
-		QuoteExpiresAt:   wire.Time(o.QuoteExpiresAt),
-		QuoteExpired:     quoteOver(&f.Invoice, o, f.Now),
-		ConfirmationRule: n.Rule,
-		UsuallySeconds:   int64(n.EstimatedConfirmation / time.Second),
-	}
-	if !o.Rate.IsZero() {
-		d.Rate = wire.Decimal(o.Rate)
-	}
-
-	if f.Invoice.Has(invoice.Overpaid) && o.AmountDue.Less(received) && f.onlyTo(o.ID) {
-		d.ExcessText = units(received.Sub(o.AmountDue), o.Decimals, o.DisplayDecimals)
-	}
-
-	if driver, err := f.Networks.Driver(o.Network); err == nil && !left.IsZero() && !d.QuoteExpired {
-		if b, ok := driver.(chain.URIBuilder); ok {
-			d.URI = b.PaymentURI(o.Address, a, left)
-		}
-	}
-
-	return d
-}
-
-// onlyTo reports whether all that arrived went to one option, so that its amounts alone tell what
-// was too much.
-func (f facts) onlyTo(optionID string) bool {
-	return !slices.ContainsFunc(
-		f.Payments, func(p invoice.Payment) bool { return counted(p) && p.OptionID != optionID },
-	)
-}
-
-func (f facts) transaction(p invoice.Payment) Transaction {
-	n, _ := f.names(p.Network, p.AssetID)
-
-	t := Transaction{
-		TxHash:                p.TxHash,
-		Status:                p.Status,
-		Network:               p.Network,
-		NetworkName:           n.DisplayName,
-		Asset:                 p.Asset,
-		Amount:                p.Amount.String(),
-		AmountText:            units(p.Amount, p.Decimals, 0),
-		Confirmations:         f.confirmations(p),
-		ConfirmationsRequired: p.Required,
-		ConfirmationRule:      n.Rule,
-		InBlock:               !p.Block.IsZero(),
-		Late:                  p.Late,
-		Counts:                p.OptionID != "",
-		Simulated:             p.Simulated,
-		DetectedAt:            wire.Time(p.DetectedAt),
-		ConfirmedAt:           wire.Time(p.ConfirmedAt),
-	}
-	if p.Status == invoice.Confirmed {
-		// Blocks go on; what counts is that it is done, and the page need not change with every block.
-		t.Confirmations = p.Required
-	}
-
-	if p.TxHash != "" && !p.Simulated && n.ExplorerTxURL != "" {
-		t.ExplorerURL = webURL(strings.ReplaceAll(n.ExplorerTxURL, "{txHash}", url.PathEscape(p.TxHash)))
-	}
-
-	return t
-}
-
-// How far a network may be behind before the payer is told: reading that stands still, or blocks
-// not read yet.
-const (
-	stillFor     = 5 * time.Minute
-	stillBlocks  = 12
-	behindBlocks = 12
-)
-
-// trouble says whether payments on a network are seen late, as State.NetworkTrouble.
-func trouble(f facts, slug string) string {
-	c, known := f.Conditions[slug]
-
-	n, _ := f.Networks.Network(slug)
-	switch {
-	case !known || c.ReadAt.IsZero():
-		return ""
-	case c.Stopped:
-		return "stopped"
-	case f.Now.Sub(c.ReadAt) > max(stillFor, stillBlocks*n.BlockTime):
-		return "behind"
-	case c.Tip > c.Height+behindBlocks && time.Duration(min(c.Tip-c.Height, 1<<20))*n.BlockTime > stillFor:
-		return "behind"
-	}
-
-	return ""
-}
-
-func (f facts) returnURL(p Phase) string {
+// returnURL returns State.ReturnURL for a phase.
+func (f snapshot) returnURL(p Phase) string {
 	inv := &f.Invoice
 	if p == Paid || p == Refunded {
 		return webURL(cmp.Or(inv.SuccessURL, f.Merchant.SuccessURL, f.Merchant.WebsiteURL))
@@ -526,7 +230,7 @@ func (f facts) returnURL(p Phase) string {
 	return webURL(cmp.Or(inv.CancelURL, f.Merchant.CancelURL, f.Merchant.WebsiteURL))
 }
 
-// webURL returns a URL that may be linked to, or "": only http and https.
+// webURL returns an http or https URL; every other one is "".
 func webURL(s string) string {
 	u, err := url.Parse(s)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
@@ -536,7 +240,7 @@ func webURL(s string) string {
 	return u.String()
 }
 
-// revision is a hash of all that does not move by itself.
+// revision returns State.Revision: the first 8 bytes of SHA-256 over the JSON, in hex.
 func revision(s State) string {
 	s.Revision, s.ServerTime = "", ""
 
@@ -547,8 +251,7 @@ func revision(s State) string {
 
 	b, err := json.Marshal(s)
 	if err != nil {
-		// it holds strings and numbers only
-		panic("checkout: a state cannot be written as JSON: " + err.Error())
+		panic("checkout: a state cannot be encoded as JSON: " + err.Error())
 	}
 
 	h := sha256.Sum256(b)

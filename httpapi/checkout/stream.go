@@ -1,7 +1,5 @@
 package checkout
 
-// Live updates: server-sent events from the engine's stream of changes.
-
 import (
 	"context"
 	"encoding/json"
@@ -11,36 +9,39 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// A stream is a sequence of short watches. Each begins by reading the invoice anew, which shows
-// what time alone has changed (a quote that ran out, a network that stands still), and ends with a
-// comment that keeps proxies from hanging up. So it needs no goroutine and no timer of its own.
+// A stream is a sequence of short watches. Each starts with a fresh read, which shows what only
+// time has changed: an expired quote, a stalled network. Each ends with a comment that keeps
+// proxies from closing the connection. So a stream needs no goroutine and no timer.
 const (
-	watchFor = 20 * time.Second
-	// streamFor is when a stream ends; the browser opens another.
-	streamFor = time.Hour
-	// writeFor bounds how long a client may take to take an event.
-	writeFor = 15 * time.Second
-	// settle is what is added to a moment at which something changes, to be surely after it.
-	settle = 50 * time.Millisecond
+	watchTimeout = 20 * time.Second
+	// streamTimeout is how long a stream lasts; then the browser opens another.
+	streamTimeout = time.Hour
+	// writeTimeout is how long a client may take to read an event.
+	writeTimeout = 15 * time.Second
+	// changeMargin is added to the time of the next change, so that the read is after it.
+	changeMargin = 50 * time.Millisecond
 )
 
-// events streams the state: an event "state" with the JSON of state.json at first and whenever its
-// revision changes.
+// events streams the state as server-sent events
+// (https://html.spec.whatwg.org/multipage/server-sent-events.html). An event "state" has the JSON
+// of state.json, at first and whenever its revision changes.
 func (r *request) events() error {
-	if !r.p.streams.enter(r.client) {
-		e := fault.New(fault.Limited, "rate_limited", "too many event streams are open from this address")
-		e.RetryAfter = watchFor
+	if !r.p.streams.acquire(r.client) {
+		limited := fault.New(
+			fault.Limited, "rate_limited", "too many event streams are open from this address",
+		)
+		limited.RetryAfter = watchTimeout
 
-		return e
+		return limited
 	}
-	defer r.p.streams.leave(r.client)
+	defer r.p.streams.release(r.client)
 
 	s := stream{r: r, out: http.NewResponseController(r.w)}
-	if on, err := s.begin(); !on {
+	if on, err := s.start(); !on {
 		return err
 	}
 
-	ctx, cancel := context.WithTimeout(r.Context(), streamFor)
+	ctx, cancel := context.WithTimeout(r.Context(), streamTimeout)
 	defer cancel()
 
 	for ctx.Err() == nil {
@@ -60,10 +61,9 @@ type stream struct {
 	next time.Time
 }
 
-// begin sends the head and the first state; false when there is nothing to go on with. Its
-// variables, and those of what it calls, are gone from the stack by the time a stream waits: there
-// are many streams, and they wait for long.
-func (s *stream) begin() (bool, error) {
+// start sends the headers and the first state; false when the stream is over. It is a function of
+// its own to free its stack before the stream waits: there are many streams.
+func (s *stream) start() (bool, error) {
 	r := s.r
 
 	first, err := r.p.read(r.Context(), r.id)
@@ -73,18 +73,18 @@ func (s *stream) begin() (bool, error) {
 
 	h := r.w.Header()
 	h.Set("Content-Type", "text/event-stream")
-	h.Set("X-Accel-Buffering", "no") // nginx would keep the events back
+	h.Set("X-Accel-Buffering", "no") // nginx would buffer the events
 
-	return r.Method != http.MethodHead && s.write("retry: 3000\n") && s.state(first), nil
+	return r.Method != http.MethodHead && s.write("retry: 3000\n") && s.sendState(first), nil
 }
 
-// watch passes on changes for a while; false when the stream is over.
+// watch sends changes for up to watchTimeout; false when the stream is over.
 func (s *stream) watch(ctx context.Context) bool {
 	p := s.r.p
 
-	wait := watchFor
+	wait := watchTimeout
 	if now := p.backend.Now(); s.next.After(now) {
-		wait = min(wait, s.next.Sub(now)+settle)
+		wait = min(wait, s.next.Sub(now)+changeMargin)
 	}
 
 	ctx, cancel := context.WithTimeout(ctx, wait)
@@ -94,8 +94,8 @@ func (s *stream) watch(ctx context.Context) bool {
 		var state State
 
 		if err == nil {
-			var f facts
-			if f, err = p.facts(ctx, inv); err == nil {
+			var f snapshot
+			if f, err = p.loadSnapshot(ctx, inv); err == nil {
 				state = stateOf(f)
 			}
 		}
@@ -104,10 +104,10 @@ func (s *stream) watch(ctx context.Context) bool {
 		case ctx.Err() != nil:
 			return true
 		case err != nil:
-			// The client comes back; if the invoice is gone, it is told then.
-			p.log.WarnContext(ctx, "a checkout stream ended early", "invoice", s.r.id, "error", err)
+			// The client reconnects; the answer to that shows a missing invoice.
+			p.log.WarnContext(ctx, "checkout stream failed", "invoice", s.r.id, "error", err)
 			return false
-		case !s.state(state):
+		case !s.sendState(state):
 			return false
 		}
 	}
@@ -115,16 +115,16 @@ func (s *stream) watch(ctx context.Context) bool {
 	return true
 }
 
-// state sends a state unless the client has it; false when the client is gone.
-func (s *stream) state(state State) bool {
-	s.next = nextMoment(state, s.r.p.backend.Now())
+// sendState sends a state unless the client has its revision; false when the client is gone.
+func (s *stream) sendState(state State) bool {
+	s.next = nextChange(state, s.r.p.backend.Now())
 	if state.Revision == s.sent {
 		return true
 	}
 
 	b, err := json.Marshal(state)
 	if err != nil {
-		s.r.p.log.Error("a checkout state cannot be written", "invoice", state.ID, "error", err)
+		s.r.p.log.Error("checkout state not encoded", "invoice", state.ID, "error", err)
 		return false
 	}
 
@@ -133,9 +133,10 @@ func (s *stream) state(state State) bool {
 	return s.write("event: state\nid: " + state.Revision + "\ndata: " + string(b) + "\n\n")
 }
 
+// write sends a text at once; false when the client is gone.
 func (s *stream) write(text string) bool {
-	// Not every ResponseWriter has deadlines; where it has none, the server's own hold.
-	_ = s.out.SetWriteDeadline(time.Now().Add(writeFor))
+	// A ResponseWriter without deadlines keeps the server's.
+	_ = s.out.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if _, err := s.r.w.Write([]byte(text)); err != nil {
 		return false
 	}
@@ -143,8 +144,8 @@ func (s *stream) write(text string) bool {
 	return s.out.Flush() == nil
 }
 
-// nextMoment is when time alone will change the state next; zero when never.
-func nextMoment(s State, now time.Time) time.Time {
+// nextChange returns when time alone changes the state next; zero for never.
+func nextChange(s State, now time.Time) time.Time {
 	var next time.Time
 
 	texts := []string{s.ExpiresAt, s.SelectBefore}
@@ -153,11 +154,13 @@ func nextMoment(s State, now time.Time) time.Time {
 	}
 
 	for _, text := range texts {
-		if t, err := time.Parse(
-			time.RFC3339Nano, text,
-		); err == nil && t.After(now) &&
-			(next.IsZero() || t.Before(next)) {
-			next = t
+		deadline, err := time.Parse(time.RFC3339Nano, text)
+		if err != nil || !deadline.After(now) {
+			continue
+		}
+
+		if next.IsZero() || deadline.Before(next) {
+			next = deadline
 		}
 	}
 

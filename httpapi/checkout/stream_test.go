@@ -117,8 +117,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// A quote that runs out is told at that moment, though nothing was stored.
-func TestStreamTellsTime(t *testing.T) {
+// A quote that expires is sent at that time, although nothing was stored.
+func TestStreamSendsWhatOnlyTimeChanged(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	defer http.DefaultClient.CloseIdleConnections()
 
@@ -160,7 +160,7 @@ func TestStreamsPerClient(t *testing.T) {
 
 	p := newTestPages(t, newFake(e), nil)
 	for range maxStreams {
-		if !p.streams.enter("192.0.2.1") {
+		if !p.streams.acquire("192.0.2.1") {
 			t.Fatal("a place is refused too early")
 		}
 	}
@@ -170,9 +170,9 @@ func TestStreamsPerClient(t *testing.T) {
 		t.Errorf("one stream too many: %d", w.Code)
 	}
 
-	p.streams.leave("192.0.2.1")
+	p.streams.release("192.0.2.1")
 
-	if !p.streams.enter("192.0.2.1") {
+	if !p.streams.acquire("192.0.2.1") {
 		t.Error("a place that was left is not free")
 	}
 }

@@ -2,7 +2,7 @@
 
 package checkout_test
 
-// Many payers at once: every open page has a stream, and each is told of its own payment.
+// Many payers at once: every open page has a stream, which sends its own payment only.
 
 import (
 	"bufio"
@@ -170,8 +170,8 @@ func connect(
 	return cost{(after.heap - before.heap) / n, (after.stacks - before.stacks) / n}
 }
 
-// Two thousand payers have their pages open in one process and pay in any order. Each is told of
-// their own payment, from seen to paid, and of nobody else's.
+// Two thousand payers have their pages open in one process and pay in any order. Each
+// stream sends its own payment, from seen to paid, and no other.
 func TestManyStreams(t *testing.T) {
 	needDescriptors(t, 2*manyStreams+200)
 
@@ -280,8 +280,8 @@ func TestManyStreams(t *testing.T) {
 	t.Logf("all were told within %s of the first payment", time.Since(began).Round(10*time.Millisecond))
 }
 
-// check says what is wrong with what a payer was told: it begins with the request to pay, ends with
-// paid, and is about their own invoice and payment only.
+// check returns an error unless the states begin with the request to pay, end with paid, and show
+// the payer's own invoice and payment only.
 func (l *liveStream) check(states []checkout.State) error {
 	if len(states) < 2 || states[0].Phase != checkout.Pay || states[len(states)-1].Phase != checkout.Paid {
 		return fmt.Errorf("was told %d states, of which the last is not paid: %+v", len(states), states)

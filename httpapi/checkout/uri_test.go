@@ -62,8 +62,12 @@ func uriExamples() []uriExample {
 
 	return []uriExample{
 		{
-			bip21, "bitcoin:175tWpb8K1S7NmH4Zx6rewF9WQrcZv245W?amount=20.3&label=Luke-Jr",
-			bitcoin.Mainnet, btc, "175tWpb8K1S7NmH4Zx6rewF9WQrcZv245W", "2030000000",
+			bip21,
+			"bitcoin:175tWpb8K1S7NmH4Zx6rewF9WQrcZv245W?amount=20.3&label=Luke-Jr",
+			bitcoin.Mainnet,
+			btc,
+			"175tWpb8K1S7NmH4Zx6rewF9WQrcZv245W",
+			"2030000000",
 			"bitcoin:175tWpb8K1S7NmH4Zx6rewF9WQrcZv245W?amount=20.3",
 		},
 		{
@@ -76,8 +80,12 @@ func uriExamples() []uriExample {
 			"bitcoin:175tWpb8K1S7NmH4Zx6rewF9WQrcZv245W?amount=50",
 		},
 		{
-			eip681, "ethereum:0xfb6916095ca1df60bb79Ce92ce3ea74c37c5d359?value=2.014e18",
-			evm.Ethereum, eth, "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359", "2014000000000000000",
+			eip681,
+			"ethereum:0xfb6916095ca1df60bb79Ce92ce3ea74c37c5d359?value=2.014e18",
+			evm.Ethereum,
+			eth,
+			"0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359",
+			"2014000000000000000",
 			"ethereum:0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359@1?value=2014000000000000000",
 		},
 		{
@@ -92,8 +100,12 @@ func uriExamples() []uriExample {
 				"?address=0x8e23Ee67d1332aD560396262C48ffbB01F93D052&uint256=1",
 		},
 		{
-			`EIP-681, section Syntax: target_address [ "@" chain_id ]`, "",
-			evm.Base, eth, "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359", "1",
+			`EIP-681, section Syntax: target_address [ "@" chain_id ]`,
+			"",
+			evm.Base,
+			eth,
+			"0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359",
+			"1",
 			"ethereum:0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359@8453?value=1",
 		},
 		{

@@ -35,7 +35,7 @@ func viewOf(t testing.TB, e exhibit, lang string) View {
 	t.Helper()
 	all := allLanguages(t)
 
-	v := visit{}
+	v := pageQuery{}
 	if strings.Contains(e.query, "choose=") {
 		v.Choosing = true
 	}
@@ -44,7 +44,7 @@ func viewOf(t testing.TB, e exhibit, lang string) View {
 		v.HintAnswer, v.HintHash = "unknown", "0xab"
 	}
 
-	return newView(stateOf(factsOf(e)), all.tagged(lang), all, v)
+	return newView(stateOf(snapshotOf(e)), all.byTag(lang), all, v)
 }
 
 // What each state says, shows and lets the payer do.
@@ -401,14 +401,14 @@ func TestReturnLinks(t *testing.T) {
 		"paid":     "https://shop.example.com/thanks",
 		"refunded": "https://shop.example.com/thanks",
 	} {
-		if got := stateOf(factsOf(named(t, name))).ReturnURL; got != want {
+		if got := stateOf(snapshotOf(named(t, name))).ReturnURL; got != want {
 			t.Errorf("%s returns to %q, want %q", name, got, want)
 		}
 	}
 
 	e := named(t, "paid")
 	e.invoice.SuccessURL = ""
-	f := factsOf(e)
+	f := snapshotOf(e)
 
 	f.Merchant.SuccessURL = "https://shop.example.com/default"
 	if got := stateOf(f).ReturnURL; got != "https://shop.example.com/default" {
@@ -450,26 +450,26 @@ func TestWalletLinks(t *testing.T) {
 func TestNetworkTrouble(t *testing.T) {
 	e := named(t, "pay")
 	for name, c := range map[string]struct {
-		condition condition
-		want      string
+		status networkStatus
+		want   string
 	}{
-		"fine":                   {condition{Height: 100, Tip: 101, ReadAt: noon.Add(-time.Minute)}, ""},
-		"never read":             {condition{}, ""},
-		"stopped":                {condition{Height: 100, Tip: 101, ReadAt: noon, Stopped: true}, "stopped"},
-		"stands still":           {condition{Height: 100, Tip: 100, ReadAt: noon.Add(-6 * time.Minute)}, "behind"},
-		"a thousand blocks left": {condition{Height: 100, Tip: 1100, ReadAt: noon}, "behind"},
+		"fine":                   {networkStatus{Height: 100, Tip: 101, ReadAt: noon.Add(-time.Minute)}, ""},
+		"never read":             {networkStatus{}, ""},
+		"stopped":                {networkStatus{Height: 100, Tip: 101, ReadAt: noon, Stopped: true}, "stopped"},
+		"stands still":           {networkStatus{Height: 100, Tip: 100, ReadAt: noon.Add(-6 * time.Minute)}, "behind"},
+		"a thousand blocks left": {networkStatus{Height: 100, Tip: 1100, ReadAt: noon}, "behind"},
 	} {
-		f := factsOf(e)
+		f := snapshotOf(e)
 
-		f.Conditions["ethereum"] = c.condition
+		f.NetworkStatuses["ethereum"] = c.status
 		if got := stateOf(f).NetworkTrouble; got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
 	// Bitcoin's blocks are rare: half an hour without one is nothing to speak of.
-	f := factsOf(named(t, "pay-bitcoin"))
+	f := snapshotOf(named(t, "pay-bitcoin"))
 
-	f.Conditions["bitcoin"] = condition{Height: 100, Tip: 100, ReadAt: noon.Add(-30 * time.Minute)}
+	f.NetworkStatuses["bitcoin"] = networkStatus{Height: 100, Tip: 100, ReadAt: noon.Add(-30 * time.Minute)}
 	if got := stateOf(f).NetworkTrouble; got != "" {
 		t.Errorf("bitcoin after half an hour: %q", got)
 	}
@@ -477,7 +477,7 @@ func TestNetworkTrouble(t *testing.T) {
 
 // Confirmations change the revision, time alone and prices do not.
 func TestRevision(t *testing.T) {
-	f := factsOf(named(t, "confirming"))
+	f := snapshotOf(named(t, "confirming"))
 	before := stateOf(f).Revision
 
 	f.Now = f.Now.Add(time.Second)
@@ -485,15 +485,15 @@ func TestRevision(t *testing.T) {
 		t.Error("a second changes the revision")
 	}
 
-	c := f.Conditions["ethereum"]
+	c := f.NetworkStatuses["ethereum"]
 	c.Tip++
 
-	f.Conditions["ethereum"] = c
+	f.NetworkStatuses["ethereum"] = c
 	if stateOf(f).Revision == before {
 		t.Error("a confirmation does not change the revision")
 	}
 
-	f = factsOf(named(t, "choose"))
+	f = snapshotOf(named(t, "choose"))
 	before = stateOf(f).Revision
 
 	f.Prices = nil
@@ -505,7 +505,7 @@ func TestRevision(t *testing.T) {
 // Every fact that is secret stays out of the state, whatever is added to it.
 func TestStateHasNoSecrets(t *testing.T) {
 	for _, e := range gallery() {
-		b, err := json.Marshal(stateOf(factsOf(e)))
+		b, err := json.Marshal(stateOf(snapshotOf(e)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -602,15 +602,15 @@ func TestNoMessageIsMissing(t *testing.T) {
 
 	for _, l := range all {
 		for _, e := range gallery() {
-			state := stateOf(factsOf(e))
+			state := stateOf(snapshotOf(e))
 			for _, s := range []State{state, func() State { s := state; s.Merchant.Name = ""; return s }()} {
-				visits := []visit{{}, {Choosing: true, Lang: l.Tag}}
+				visits := []pageQuery{{}, {Choosing: true, Lang: l.Tag}}
 				for n := range knownNotices {
-					visits = append(visits, visit{Notice: n})
+					visits = append(visits, pageQuery{Notice: n})
 				}
 
 				for h := range knownHints {
-					visits = append(visits, visit{HintAnswer: h})
+					visits = append(visits, pageQuery{HintAnswer: h})
 				}
 
 				for _, v := range visits {
@@ -623,17 +623,17 @@ func TestNoMessageIsMissing(t *testing.T) {
 
 // A payment whose block is newer than the tip that was last stored has that block's own confirmation.
 func TestConfirmationsBeforeTheTipIsStored(t *testing.T) {
-	f := factsOf(named(t, "confirming"))
+	f := snapshotOf(named(t, "confirming"))
 
-	f.Conditions["ethereum"] = condition{Height: 5, Tip: 5, ReadAt: noon}
+	f.NetworkStatuses["ethereum"] = networkStatus{Height: 5, Tip: 5, ReadAt: noon}
 	if got := stateOf(f).Transactions[0].Confirmations; got != 1 {
 		t.Errorf("%d confirmations", got)
 	}
 }
 
 // Whatever the phase, there are words and a tone for it.
-func TestEveryPhaseHasWords(t *testing.T) {
-	source, err := os.ReadFile("state.go")
+func TestEveryPhaseHasAMessage(t *testing.T) {
+	source, err := os.ReadFile("phase.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -642,11 +642,11 @@ func TestEveryPhaseHasWords(t *testing.T) {
 
 	shown := map[Phase]bool{}
 	for _, e := range gallery() {
-		shown[stateOf(factsOf(e)).Phase] = true
+		shown[stateOf(snapshotOf(e)).Phase] = true
 	}
 
 	if len(phases) < 13 {
-		t.Fatalf("only %d phases were found in state.go", len(phases))
+		t.Fatalf("only %d phases were found in phase.go", len(phases))
 	}
 
 	for _, p := range phases {
@@ -678,7 +678,7 @@ func TestChooseLanguage(t *testing.T) {
 		{"zh-Hans", "es", "zh"},
 		{"../../etc", "es", "es"},
 	} {
-		if got := all.choose(c.asked, c.header).Tag; got != c.want {
+		if got := all.match(c.asked, c.header).Tag; got != c.want {
 			t.Errorf("choose(%q, %q) = %s, want %s", c.asked, c.header, got, c.want)
 		}
 	}
@@ -689,7 +689,7 @@ func FuzzChooseLanguage(f *testing.F) {
 	f.Add("zh", ";;,,q=")
 	all := allLanguages(f)
 	f.Fuzz(func(t *testing.T, asked, header string) {
-		if all.choose(asked, header) == nil {
+		if all.match(asked, header) == nil {
 			t.Fatal("no language")
 		}
 	})
@@ -701,7 +701,7 @@ func TestForeignMoneyPaysNothing(t *testing.T) {
 	p := named(t, "foreign-asset").payments[0]
 	e.payments = []invoice.Payment{p}
 
-	s := stateOf(factsOf(e))
+	s := stateOf(snapshotOf(e))
 	if s.Phase != Expired || s.Transactions[0].Counts {
 		t.Errorf("phase %s, %+v", s.Phase, s.Transactions)
 	}

@@ -2,7 +2,7 @@
 
 package checkout_test
 
-// A wallet on an Ethereum development node that makes blocks only when it is told to.
+// A wallet on an Ethereum development node that makes blocks on request only.
 
 import (
 	"context"

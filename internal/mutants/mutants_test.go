@@ -146,7 +146,7 @@ func TestPackagesAreTestedInTheirModule(t *testing.T) {
 	}
 	for _, c := range []struct{ pkg, dir, local string }{
 		{".", root, "./."},
-		{"./chain/send", root, "./chain/send"},
+		{"./internal/txmgr", root, "./internal/txmgr"},
 		{"./tools", filepath.Join(root, "tools"), "./."},
 	} {
 		dir, local := moduleOf(root, c.pkg)

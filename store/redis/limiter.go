@@ -8,14 +8,15 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// take is the generic cell rate algorithm (ITU-T I.371, annex A) in one step. A bucket is kept as
-// the time at which it is full again, in whole microseconds of Redis' own clock, rounded down in
-// the caller's favour; a full bucket is no key. A time further ahead than an empty bucket's, from a
-// clock that was set back or a larger burst that was taken away, becomes that of an empty one. The
-// answer is 0, or the seconds until there is a token, rounded up. What is reckoned with is the
-// distance to the present, because a whole time in microseconds leaves a Lua number no room for
-// fractions.
-var take = goredis.NewScript(`
+// takeToken takes one token by the generic cell rate algorithm (ITU-T I.371, annex A) in one step.
+// It returns 0, or the seconds until there is a token, rounded up.
+//
+// A bucket is stored as the time at which it is full, in whole microseconds of Redis' clock,
+// rounded down in the caller's favour. A full bucket has no key. A time beyond an empty bucket's
+// becomes that of an empty one: the clock was set back, or the burst was reduced. The script
+// calculates with the distance to the present, because a Lua number has no digits left for
+// fractions of an absolute time in microseconds.
+var takeToken = goredis.NewScript(`
 local token = 1e6 / tonumber(ARGV[1])
 local most = token * tonumber(ARGV[2])
 local time = redis.call('TIME')
@@ -37,7 +38,7 @@ keep(after)
 return 0
 `)
 
-// Allow takes one token; see store.Limiter.
+// Allow implements store.Limiter. Its errors are fault.Invalid for a rate below 1, and fault.Unavailable.
 func (s *Shared) Allow(
 	ctx context.Context,
 	key string,
@@ -52,8 +53,8 @@ func (s *Shared) Allow(
 	}
 
 	err = s.call(ctx, "take a token from the shared rate limiter", func(ctx context.Context) (err error) {
-		retryAfterSeconds, err = take.Run(ctx, s.client, []string{s.options.Prefix + "limit:" + key}, perSecond, burst).
-			Int()
+		keys := []string{s.options.Prefix + "limit:" + key}
+		retryAfterSeconds, err = takeToken.Run(ctx, s.client, keys, perSecond, burst).Int()
 
 		return err
 	})

@@ -1,8 +1,9 @@
-// Package redis lets many processes share what need not survive: a rate limiter and wake-ups, in
-// one Redis (5 or later, a cluster too).
+// Package redis shares a rate limiter and wake-ups between processes, in one Redis (5 or later, a
+// cluster too).
 //
-// Records are never kept in it. When Redis is away, requests are limited by each process for itself
-// and work is found by polling: payments go on.
+// It stores no records; those are in a store.Store. While Redis is unavailable, each process limits
+// requests on its own and finds work by polling, so payments continue. A host passes a Shared as
+// payments.Config.Waker and as Limiter of httpapi and checkout.
 package redis
 
 import (
@@ -19,29 +20,29 @@ import (
 	"github.com/seed-8ee7f392/payments/store"
 )
 
-// Options say how Redis is used. The zero value works.
+// Options are the key prefix and the time limit. The zero value works.
 type Options struct {
-	// Prefix begins every key and the channel of wake-ups: services that share a Redis need
-	// different ones. Defaults to "payments:".
+	// Prefix is the prefix of every key and of the wake-ups' channel. Services that share a Redis
+	// need different ones. Defaults to "payments:".
 	Prefix string
-	// Timeout is how long a request waits for the limiter. After that, Redis counts as away for a
-	// second, in which Allow fails at once. Defaults to 250 ms.
+
+	// Timeout is how long a request waits for the limiter. After a failure, Allow fails at once for a second.
+	// Defaults to 250 ms.
 	Timeout time.Duration
 }
 
-// away is how long Redis is left alone after it did not answer, so that requests do not queue up to
-// wait for it.
-const away = time.Second
+// backOff is how long calls fail at once after a failure, so that requests do not queue.
+const backOff = time.Second
 
-// Shared is the limiter and the wake-ups. It is safe for concurrent use.
+// Shared is a store.Limiter and a store.Waker. It is safe for concurrent use.
 type Shared struct {
 	client  goredis.UniversalClient
 	options Options
 	close   func() error
 
-	mu       sync.Mutex
-	until    time.Time // Redis is left alone until then
-	lastCall error
+	mu        sync.Mutex
+	downUntil time.Time // calls fail with lastErr until then
+	lastErr   error
 }
 
 var (
@@ -49,9 +50,9 @@ var (
 	_ store.Waker   = (*Shared)(nil)
 )
 
-// New returns a Shared over a client that the host opened and closes. It does not ask Redis
-// anything. The client should be made with ContextTimeoutEnabled, or Options.Timeout holds only as
-// far as the client's own time limits are shorter.
+// New returns a Shared over a client that the host opens and closes. It sends nothing. Without
+// ContextTimeoutEnabled in the client's options, its own time limits apply instead of
+// Options.Timeout.
 func New(client goredis.UniversalClient, o Options) *Shared {
 	if o.Prefix == "" {
 		o.Prefix = "payments:"
@@ -64,12 +65,12 @@ func New(client goredis.UniversalClient, o Options) *Shared {
 	return &Shared{client: client, options: o, close: func() error { return nil }}
 }
 
-// Open returns a Shared over a client of its own for a URL such as
-// "redis://user:password@127.0.0.1:6379/0" (rediss:// for TLS). It does not connect yet. The client
-// sends no command that a Redis of version 5 does not know.
+// Open returns a Shared with its own client for a URL such as
+// "redis://user:password@127.0.0.1:6379/0", or rediss:// for TLS. It does not connect. The client
+// uses only commands of Redis 5. A malformed URL is fault.Invalid.
 func Open(url string, o Options) (*Shared, error) {
 	options, err := goredis.ParseURL(url)
-	if err != nil { // which may hold the password, so that it goes no further
+	if err != nil { // not wrapped: it may contain the password
 		return nil, fault.New(
 			fault.Invalid, "redis_url_invalid",
 			"the address of Redis cannot be read: give a URL such as redis://127.0.0.1:6379/0",
@@ -79,7 +80,8 @@ func Open(url string, o Options) (*Shared, error) {
 	options.DisableIdentity = true
 	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	options.ContextTimeoutEnabled = true
-	options.DialerRetries = 1 // who asks tries again, or goes on without
+	options.DialerRetries = 1 // callers retry or continue without
+
 	client := goredis.NewClient(options)
 	s := New(client, o)
 	s.close = client.Close
@@ -87,43 +89,43 @@ func Open(url string, o Options) (*Shared, error) {
 	return s, nil
 }
 
-// Close closes the client that Open made, and nothing that was handed to New.
+// Close closes the client of Open; a client passed to New stays open.
 func (s *Shared) Close() error { return s.close() }
 
-// call asks Redis something within the time limit.
-func (s *Shared) call(ctx context.Context, doing string, ask func(ctx context.Context) error) error {
+// call sends a command within Options.Timeout. For backOff after a failure it returns that failure at once.
+func (s *Shared) call(ctx context.Context, doing string, send func(ctx context.Context) error) error {
 	s.mu.Lock()
-	alone, last := time.Now().Before(s.until), s.lastCall
+	down, lastErr := time.Now().Before(s.downUntil), s.lastErr
 	s.mu.Unlock()
 
-	if alone {
-		return last
+	if down {
+		return lastErr
 	}
 
 	limited, cancel := context.WithTimeout(ctx, s.options.Timeout)
 	defer cancel()
 
-	err := ask(limited)
+	err := send(limited)
 	if err == nil {
 		return nil
 	}
 
-	if ctx.Err() != nil { // the caller gave up: that says nothing about Redis
+	if ctx.Err() != nil { // canceled by the caller: no failure of Redis
 		return fmt.Errorf("%s: %w", doing, ctx.Err())
 	}
 
-	err = explain(err, doing)
+	err = wrapError(err, doing)
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	s.until, s.lastCall = time.Now().Add(away), err
+	s.downUntil, s.lastErr = time.Now().Add(backOff), err
 
 	return err
 }
 
-// explain gives an error of Redis its word.
-func explain(err error, doing string) error {
+// wrapError returns fault.Unavailable with code redis_refused for an answer of Redis, else redis_down.
+func wrapError(err error, doing string) error {
 	if answer, ok := errors.AsType[goredis.Error](err); ok {
 		return fault.Wrap(
 			answer, fault.Unavailable, "redis_refused",

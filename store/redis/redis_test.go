@@ -229,7 +229,7 @@ func TestRedisThatDoesNotAnswer(t *testing.T) {
 	)
 }
 
-func TestCanceledCallerSaysNothingAboutRedis(t *testing.T) {
+func TestACanceledCallerDoesNotMarkRedisDown(t *testing.T) {
 	s, _ := open(t, testenv.Redis(t), redis.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

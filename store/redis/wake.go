@@ -10,49 +10,53 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// silence is how long a listener hears nothing before it asks whether the connection still stands.
-const silence = 20 * time.Second
+// pingAfter is how long a listener receives nothing before it pings the connection.
+const pingAfter = 20 * time.Second
 
+// channel returns the name of the wake-ups' channel.
 func (s *Shared) channel() string { return s.options.Prefix + "wake" }
 
-// Wake tells all processes that there is work; see store.Waker.
+// Wake implements store.Waker: it publishes a wake-up to all processes.
 func (s *Shared) Wake(ctx context.Context, from string) error {
-	const doing = "tell other processes of work"
+	const doing = "publish a wake-up"
 
 	if err := s.client.Publish(ctx, s.channel(), from).Err(); err != nil {
 		if ctx.Err() != nil {
-			return fmt.Errorf("%s: %w: %w", doing, ctx.Err(), explain(err, doing))
+			return fmt.Errorf("%s: %w: %w", doing, ctx.Err(), wrapError(err, doing))
 		}
 
-		return explain(err, doing)
+		return wrapError(err, doing)
 	}
 
 	return nil
 }
 
-// Wakes listens; see store.Waker.
+// Wakes implements store.Waker: it calls f with each wake-up until ctx ends or the connection fails.
 func (s *Shared) Wakes(ctx context.Context, f func(from string)) error {
 	subscription := s.client.Subscribe(ctx, s.channel())
 	defer func() { _ = subscription.Close() }()
-	// A read from Redis does not end with the context, but with its connection.
+
+	// A blocked read does not end with the context, only with its connection.
 	stop := context.AfterFunc(ctx, func() { _ = subscription.Close() })
 	defer stop()
 
-	err := s.hear(ctx, subscription, f)
+	err := s.receive(ctx, subscription, f)
 	if ctx.Err() != nil {
 		return nil
 	}
 
-	return explain(err, "listen for work that other processes make")
+	return wrapError(err, "receive wake-ups")
 }
 
-func (s *Shared) hear(ctx context.Context, subscription *goredis.PubSub, f func(from string)) error {
-	asked := false
+// receive calls f with each message, and with "" when the subscription starts. It fails when a ping
+// stays unanswered.
+func (s *Shared) receive(ctx context.Context, subscription *goredis.PubSub, f func(from string)) error {
+	pinged := false
 
 	for {
-		message, err := subscription.ReceiveTimeout(ctx, silence)
-		if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() && !asked {
-			asked = true
+		message, err := subscription.ReceiveTimeout(ctx, pingAfter)
+		if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() && !pinged {
+			pinged = true
 
 			if err := subscription.Ping(ctx); err != nil {
 				return err
@@ -65,7 +69,7 @@ func (s *Shared) hear(ctx context.Context, subscription *goredis.PubSub, f func(
 			return err
 		}
 
-		asked = false
+		pinged = false
 
 		switch m := message.(type) {
 		case *goredis.Subscription:

@@ -1,7 +1,110 @@
 package httpapi
 
-// descriptions says in the OpenAPI document what a field or a parameter takes or shows, by Go type
-// and wire name.
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// schemaNames are the published names of Go types whose own name is ambiguous.
+var schemaNames = map[string]string{
+	"invoice.Resource":         "Invoice",
+	"invoice.OptionResource":   "InvoiceOption",
+	"engine.PaymentResource":   "Payment",
+	"settlement.Resource":      "Settlement",
+	"payout.Resource":          "Payout",
+	"payout.RefundResource":    "Refund",
+	"invoice.DepositResource":  "DepositAddress",
+	"webhook.EndpointResource": "WebhookEndpoint",
+	"webhook.DeliveryResource": "WebhookDelivery",
+	"webhook.AttemptResource":  "DeliveryAttempt",
+	"httpapi.errorBody":        "Error",
+	"httpapi.errorDetail":      "ErrorDetail",
+}
+
+// schemaName returns the published name of a Go type's schema. A list is its entries' name with "List".
+func schemaName(t reflect.Type, hint string) string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+
+	if name, ok := schemaNames[t.String()]; ok {
+		return name
+	}
+
+	if strings.HasPrefix(t.Name(), "listing[") {
+		data, _ := t.FieldByName("Data")
+		return schemaName(data.Type.Elem(), hint) + "List"
+	}
+
+	name := huma.DefaultSchemaNamer(t, hint)
+
+	return strings.TrimSuffix(strings.ToUpper(name[:1])+name[1:], "Resource")
+}
+
+// amountFields are the names of fields in base units, in every schema but Price.
+var amountFields = []string{
+	"amount",
+	"amount_due",
+	"amount_paid",
+	"amount_detected",
+	"min_amount",
+	"gross",
+	"fee_native",
+	"fee_paid",
+	"fee_carried",
+	"required_native",
+	"network_fees",
+	"net_released",
+	"max_network_fee",
+	"network_fee",
+	"balance",
+	"reserved",
+	"available",
+}
+
+// setDescriptions sets the descriptions of a type's fields.
+func setDescriptions(t reflect.Type, schema *huma.Schema) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+
+	name, _, _ := strings.Cut(t.Name(), "[")
+
+	for field, property := range schema.Properties {
+		if text, ok := descriptions[name+"."+field]; ok {
+			property.Description = text
+		}
+	}
+}
+
+// completeSchema sets what the generator leaves out. Amounts have a pattern, lists are never null, and
+// answers may have fields that a client does not know. Request bodies have no other fields.
+func completeSchema(name string, schema *huma.Schema) {
+	for field, property := range schema.Properties {
+		if property.Type == "array" {
+			property.Nullable = false
+		}
+
+		// The tag maxLength of a map bounds its values.
+		if values, ok := property.AdditionalProperties.(*huma.Schema); ok && property.MaxLength != nil {
+			values.MaxLength, property.MaxLength = property.MaxLength, nil
+		}
+
+		isAmount := name != "Price" && slices.Contains(amountFields, field)
+		if isAmount && property.Type == "string" && property.Pattern == "" {
+			property.Pattern = "^(0|[1-9][0-9]{0,77})$"
+		}
+	}
+
+	if schema.Type == "object" && !strings.HasSuffix(name, "Body") {
+		schema.AdditionalProperties = nil
+	}
+}
+
+// descriptions are the OpenAPI descriptions of fields and query parameters, by Go type and wire name.
 var descriptions = map[string]string{
 	"createDepositBody.name":     "For people, such as your customer's number",
 	"createDepositBody.metadata": "At most 50 keys of 1 to 40 characters",

@@ -1,0 +1,141 @@
+package checkout
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/wire"
+	"github.com/seed-8ee7f392/payments/invoice"
+)
+
+// choice returns an option as a Choice; choosing is whether the payer may select it.
+func (f snapshot) choice(o invoice.Option, choosing bool) Choice {
+	n, a := f.names(o.Network, o.AssetID)
+
+	c := Choice{
+		ID:          o.ID,
+		Network:     o.Network,
+		NetworkName: n.DisplayName,
+		Asset:       o.Asset,
+		AssetName:   a.Name,
+		Selected:    o.ID == f.Invoice.SelectedOptionID,
+	}
+	switch due := missing(&o); {
+	case !choosing:
+	case !due.IsZero() && !quoteExpired(&f.Invoice, &o, f.Now):
+		c.AmountText = formatUnits(due, o.Decimals, o.DisplayDecimals)
+	case f.Invoice.Kind == invoice.Fiat:
+		owed := outstanding(&f.Invoice, f.Payments)
+		c.EstimateText, _ = estimate(owed, f.Prices[o.AssetID], o.Decimals)
+	}
+
+	return c
+}
+
+// names returns the network and asset of an option. One that is no longer enabled has its slug as name.
+func (f snapshot) names(slug, assetID string) (chain.Network, chain.Asset) {
+	n, ok := f.Networks.Network(slug)
+	if !ok {
+		n = chain.Network{Slug: slug}
+	}
+
+	n.DisplayName = cmp.Or(n.DisplayName, slug)
+	a, _ := n.AssetByID(assetID)
+
+	return n, a
+}
+
+// details returns how to pay by the option.
+func (f snapshot) details(o *invoice.Option) *PaymentDetails {
+	n, a := f.names(o.Network, o.AssetID)
+	due, received := missing(o), o.AmountPaid.Add(o.AmountDetected)
+
+	d := &PaymentDetails{
+		OptionID:         o.ID,
+		Network:          o.Network,
+		NetworkName:      n.DisplayName,
+		Asset:            o.Asset,
+		AssetName:        a.Name,
+		Contract:         o.Contract,
+		Decimals:         o.Decimals,
+		DisplayDecimals:  o.DisplayDecimals,
+		Address:          o.Address,
+		AmountDue:        o.AmountDue.String(),
+		AmountPaid:       o.AmountPaid.String(),
+		AmountDetected:   o.AmountDetected.String(),
+		AmountMissing:    due.String(),
+		DueText:          formatUnits(o.AmountDue, o.Decimals, o.DisplayDecimals),
+		MissingText:      formatUnits(due, o.Decimals, o.DisplayDecimals),
+		ReceivedText:     formatUnits(received, o.Decimals, o.DisplayDecimals),
+		QuoteExpiresAt:   wire.Time(o.QuoteExpiresAt),
+		QuoteExpired:     quoteExpired(&f.Invoice, o, f.Now),
+		ConfirmationRule: n.Rule,
+		UsuallySeconds:   int64(n.EstimatedConfirmation / time.Second),
+	}
+	if !o.Rate.IsZero() {
+		d.Rate = wire.Decimal(o.Rate)
+	}
+
+	if f.Invoice.Has(invoice.Overpaid) && o.AmountDue.Less(received) && f.paidOnlyTo(o.ID) {
+		d.ExcessText = formatUnits(received.Sub(o.AmountDue), o.Decimals, o.DisplayDecimals)
+	}
+
+	if driver, err := f.Networks.Driver(o.Network); err == nil && !due.IsZero() && !d.QuoteExpired {
+		if b, ok := driver.(chain.URIBuilder); ok {
+			d.URI = b.PaymentURI(o.Address, a, due)
+		}
+	}
+
+	return d
+}
+
+// paidOnlyTo reports whether every payment that counts went to one option, so that its amounts show
+// the excess.
+func (f snapshot) paidOnlyTo(optionID string) bool {
+	return !slices.ContainsFunc(
+		f.Payments, func(p invoice.Payment) bool { return counts(p) && p.OptionID != optionID },
+	)
+}
+
+// transaction returns a payment as a Transaction.
+func (f snapshot) transaction(p invoice.Payment) Transaction {
+	n, _ := f.names(p.Network, p.AssetID)
+
+	t := Transaction{
+		TxHash:                p.TxHash,
+		Status:                p.Status,
+		Network:               p.Network,
+		NetworkName:           n.DisplayName,
+		Asset:                 p.Asset,
+		Amount:                p.Amount.String(),
+		AmountText:            formatUnits(p.Amount, p.Decimals, 0),
+		Confirmations:         f.confirmations(p),
+		ConfirmationsRequired: p.Required,
+		ConfirmationRule:      n.Rule,
+		InBlock:               !p.Block.IsZero(),
+		Late:                  p.Late,
+		Counts:                p.OptionID != "",
+		Simulated:             p.Simulated,
+		DetectedAt:            wire.Time(p.DetectedAt),
+		ConfirmedAt:           wire.Time(p.ConfirmedAt),
+	}
+	if p.Status == invoice.Confirmed {
+		// A constant, so that a confirmed payment does not change the revision with every block.
+		t.Confirmations = p.Required
+	}
+
+	if p.TxHash != "" && !p.Simulated && n.ExplorerTxURL != "" {
+		t.ExplorerURL = webURL(strings.ReplaceAll(n.ExplorerTxURL, "{txHash}", url.PathEscape(p.TxHash)))
+	}
+
+	return t
+}
+
+// missing returns an option's due amount less what it received, in base units; never below zero.
+func missing(o *invoice.Option) chain.Amount {
+	return o.AmountDue.SubFloor(o.AmountPaid.Add(o.AmountDetected))
+}

@@ -1,0 +1,111 @@
+package checkout
+
+import (
+	"slices"
+
+	"github.com/seed-8ee7f392/payments/invoice"
+)
+
+// setMessage sets the headline, the message and the tone.
+func (w *View) setMessage(l *language) {
+	s := &w.State
+
+	pairs := []string{"merchant", w.Merchant}
+	if p := s.Payment; p != nil {
+		pairs = append(
+			pairs,
+			"asset", p.Asset, "network", p.NetworkName, "missing", p.MissingText, "received", w.received(),
+			"excess", p.ExcessText,
+		)
+	}
+
+	if s.Price != nil && s.Outstanding != "" {
+		owed := formatMoneyCeil(mustDecimal(s.Outstanding), mustDecimal(s.Price.Amount), s.Price.Currency)
+		pairs = append(pairs, "outstanding", owed+"\u00a0"+s.Price.Currency)
+	}
+
+	key := s.messageKey()
+	w.Headline, w.Message = l.message(key+".headline", pairs...), l.message(key+".message", pairs...)
+	w.Tone = phaseTones[s.Phase]
+}
+
+// phaseTones are the tones of the phases.
+var phaseTones = map[Phase]Tone{
+	Choose:       Neutral,
+	Pay:          Neutral,
+	QuoteExpired: Warning,
+	Seen:         Waiting,
+	Confirming:   Waiting,
+	Interrupted:  Waiting,
+	Underpaid:    Warning,
+	Closing:      Waiting,
+	Paid:         Good,
+	Expired:      Off,
+	Canceled:     Off,
+	Refunded:     Good,
+	Late:         Warning,
+}
+
+// messageKey returns the key of the headline and the message.
+func (s *State) messageKey() string {
+	switch s.Phase {
+	case Choose:
+		if s.Kind == invoice.Crypto {
+			return "choose_crypto"
+		}
+	case Paid:
+		return s.paidMessageKey()
+	case Late:
+		if s.Status == invoice.Canceled {
+			return "late_canceled"
+		}
+
+		if !slices.ContainsFunc(s.Transactions, func(t Transaction) bool { return t.Late }) {
+			return "expired_underpaid"
+		}
+	case Underpaid:
+		if s.Payment != nil && s.Payment.QuoteExpired && s.Outstanding != "" {
+			return "underpaid_renew"
+		}
+	default:
+	}
+
+	return string(s.Phase)
+}
+
+// paidMessageKey returns the key of a paid invoice, by its most important flag.
+func (s *State) paidMessageKey() string {
+	has := func(flag invoice.Flag) bool { return slices.Contains(s.OutcomeFlags, flag) }
+
+	switch {
+	case has(invoice.PartiallyRefunded):
+		return "paid_partially_refunded"
+	case has(invoice.Overpaid) && s.Payment != nil && s.Payment.ExcessText != "":
+		return "paid_overpaid_by"
+	case has(invoice.Overpaid):
+		return "paid_overpaid"
+	case has(invoice.UnderpaidAccepted):
+		return "paid_underpaid_accepted"
+	case has(invoice.Late):
+		return "paid_late"
+	}
+
+	return string(Paid)
+}
+
+// received returns the amounts of the payments that count, joined by "+".
+func (w *View) received() string {
+	out := ""
+
+	for _, t := range w.State.Transactions {
+		if t.Counts && (t.Status == invoice.Detected || t.Status == invoice.Confirmed) {
+			if out != "" {
+				out += " + "
+			}
+
+			out += t.AmountText + " " + t.Asset
+		}
+	}
+
+	return out
+}
