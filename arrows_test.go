@@ -96,7 +96,10 @@ func TestArrows(t *testing.T) {
 				above,
 			},
 		},
-		{"./internal/deliver", [][]string{heavy, drivers, {module + "/invoice", module + "/settlement", module + "/payout"}, above}},
+		{
+			"./internal/deliver",
+			[][]string{heavy, drivers, {module + "/invoice", module + "/settlement", module + "/payout"}, above},
+		},
 		{"./invoice", [][]string{heavy, drivers, {module + "/settlement", module + "/payout"}, above, mechanism}},
 		{"./internal/ingest", [][]string{heavy, drivers, {module + "/payout"}, above}},
 		{"./settlement", [][]string{heavy, drivers, {module + "/invoice", module + "/payout"}, above, mechanism}},

@@ -1,5 +1,5 @@
-// Package audit holds the report of Engine.Audit: what the records say of every address of ours beside what the
-// networks hold, with each difference and the records that it is about.
+// Package audit holds the report of Engine.Audit: what the records say of every address of ours
+// beside what the networks hold, with each difference and the records that it is about.
 package audit
 
 import (

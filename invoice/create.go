@@ -151,7 +151,8 @@ func (s *Service) blank(p CreateParams, settings Settings) Invoice {
 	return inv
 }
 
-// assetsFor returns the assets of the options, and makes sure that a fiat invoice can be priced in at least one.
+// assetsFor returns the assets of the options, and makes sure that a fiat invoice can be priced in
+// at least one.
 func (s *Service) assetsFor(ctx context.Context, p CreateParams, settings Settings) ([]chain.Asset, error) {
 	enabled := func(a chain.Asset) bool { return len(settings.Assets) == 0 || slices.Contains(settings.Assets, a.ID) }
 

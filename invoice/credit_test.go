@@ -16,6 +16,7 @@ func TestUSDValueIsRoundedDown(t *testing.T) {
 	if _, err := p.Price(decimal.RequireFromString("0.00000199"), decimal.NewFromInt(1)); err != nil {
 		t.Fatal(err)
 	}
+
 	if want := decimal.RequireFromString("0.00000001"); !p.USDValue.Valid || !p.USDValue.Decimal.Equal(want) {
 		t.Errorf("the value is %v, want %s", p.USDValue, want)
 	}
@@ -42,6 +43,7 @@ func TestRefundUnderWayIsNoRefundYet(t *testing.T) {
 	part := all.Share(chain.Units(1), chain.Units(4))
 	move := func(amount chain.Amount, m RefundMove) {
 		t.Helper()
+
 		fact := RefundFact{AssetID: "x", Amount: amount, Move: m}
 		if _, err := inv.Refund(fact, payments, now); err != nil {
 			t.Fatal(err)
@@ -51,11 +53,13 @@ func TestRefundUnderWayIsNoRefundYet(t *testing.T) {
 	move(part, RefundPending)
 	move(part, RefundSucceeded)
 	move(all.Sub(part), RefundPending)
+
 	if inv.Status != Paid || !inv.Has(PartiallyRefunded) {
 		t.Errorf("a quarter has arrived and the rest is under way: %s %v", inv.Status, inv.Flags)
 	}
 
 	move(all.Sub(part), RefundSucceeded)
+
 	if inv.Status != Refunded {
 		t.Errorf("all has arrived: %s", inv.Status)
 	}

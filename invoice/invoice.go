@@ -357,7 +357,7 @@ func (inv *Invoice) Closed() bool {
 	return inv.Status == Expired || inv.Status == Canceled || inv.Status == Refunded && inv.ClosedAs != ""
 }
 
-// deadline is when the invoice expires: sooner as long as nothing was selected.
+// Deadline is when the invoice expires: sooner as long as nothing was selected.
 func (inv *Invoice) Deadline() time.Time {
 	if inv.SelectedOptionID == "" {
 		return inv.PreSelectionExpiresAt

@@ -97,10 +97,10 @@ func (o Option) Quoted(now time.Time) bool {
 	return !o.AmountDue.IsZero() && (o.QuoteExpiresAt.IsZero() || now.Before(o.QuoteExpiresAt))
 }
 
-// takes reports whether a transfer of an asset pays this option.
+// Accepts reports whether a transfer of an asset pays this option.
 func (o Option) Accepts(network, assetID string) bool {
 	return o.Network == network && o.AssetID == assetID
 }
 
-// step is one unit of the last decimal that is shown, in base units.
+// DisplayStep is one unit of the last decimal that is shown, in base units.
 func (o Option) DisplayStep() chain.Amount { return chain.Pow10(o.Decimals - o.DisplayDecimals) }

@@ -102,11 +102,11 @@ func (p Payment) ConfirmationsAt(tip uint64) uint64 {
 	return tip - p.Block.Height + 1
 }
 
-// lostAfter is how long a transaction may be out of both the pool and the chain before its payment
+// LostAfter is how long a transaction may be out of both the pool and the chain before its payment
 // is dropped.
 const LostAfter = 24 * time.Hour
 
-// detectedEvent and confirmedEvent name the events by what was paid.
+// DetectedEvent and confirmedEvent name the events by what was paid.
 func (p *Payment) DetectedEvent() event.Type {
 	if p.InvoiceID != "" {
 		return event.InvoicePaymentDetected

@@ -127,7 +127,7 @@ func unitsFor(value, rate decimal.Decimal, decimals uint8) (chain.Amount, error)
 
 func pow10(n int64) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(n), nil) }
 
-// creditOf returns what an amount is worth at a rate, exact.
+// CreditOf returns what an amount is worth at a rate, exact.
 func CreditOf(amount chain.Amount, decimals uint8, rate decimal.Decimal) decimal.Decimal {
 	return amount.Decimal(decimals).Mul(rate)
 }

@@ -137,6 +137,7 @@ func (w *world) restart() {
 		IDs:      w.ids,
 		Now:      w.clock,
 	})
+
 	w.svc = invoice.New(invoice.Config{
 		DB:       db{w.store, w},
 		Registry: registry,
@@ -441,14 +442,19 @@ func (w *world) retry() {
 			p, err := w.ingester.PrepareRetry(ctx, r)
 			w.must(err)
 
-			err = w.update(ctx, func(ctx context.Context, tx *tx) error { return w.ingester.RetryTx(ctx, tx, p) })
+			err = w.update(
+				ctx,
+				func(ctx context.Context, tx *tx) error { return w.ingester.RetryTx(ctx, tx, p) },
+			)
 			if err != nil {
 				cause := err
 
 				w.must(
 					w.update(
 						ctx,
-						func(ctx context.Context, tx *tx) error { return w.ingester.PostponeRetryTx(ctx, tx, r, cause) },
+						func(ctx context.Context, tx *tx) error {
+							return w.ingester.PostponeRetryTx(ctx, tx, r, cause)
+						},
 					),
 				)
 			}

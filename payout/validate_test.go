@@ -9,6 +9,7 @@ import (
 
 func TestDestinationMustBeOnTheList(t *testing.T) {
 	network := sim.New(sim.Config{})
+
 	to, other := string(network.NewAddress()), string(network.NewAddress())
 	for _, c := range []struct {
 		name string

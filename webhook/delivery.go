@@ -63,7 +63,7 @@ func NewDelivery(id string, e event.Event, endpointID string, why Trigger, at ti
 	}
 }
 
-// tried notes one try that ended at a time; asked and jitter are as for retryDelay. A delivery that was ended
+// Tried notes one try that ended at a time; asked and jitter are as for retryDelay. A delivery that was ended
 // while the try was under way is not tried again, but if that try succeeded it is delivered.
 func (d Delivery) Tried(a Attempt, ended time.Time, asked time.Duration, jitter uint64) Delivery {
 	d = d.Unclaimed()
@@ -90,10 +90,10 @@ func (d Delivery) Tried(a Attempt, ended time.Time, asked time.Duration, jitter 
 	return d
 }
 
-// interrupted is the error of a try of which nobody knows whether it arrived.
+// Interrupted is the error of a try of which nobody knows whether it arrived.
 const Interrupted = "interrupted"
 
-// interrupted notes a try whose process ended, or was cut off from the store, before it could say
+// Interrupted notes a try whose process ended, or was cut off from the store, before it could say
 // what came of it. It stays in the log, because the endpoint may have seen it, but spends nothing
 // of the schedule.
 func (d Delivery) Interrupted(a Attempt) Delivery {
@@ -116,7 +116,7 @@ func (d Delivery) finished() (n int) {
 	return n
 }
 
-// failed ends a pending delivery without success.
+// Failed ends a pending delivery without success.
 func (d Delivery) Failed() Delivery {
 	if d.Status == DeliveryPending {
 		d.Status, d.NextAttemptAt = DeliveryFailed, time.Time{}
@@ -125,7 +125,7 @@ func (d Delivery) Failed() Delivery {
 	return d.Unclaimed()
 }
 
-// putOff gives a claim back; the delivery is due again at a time.
+// PutOff gives a claim back; the delivery is due again at a time.
 func (d Delivery) PutOff(until time.Time) Delivery {
 	if d.Status == DeliveryPending {
 		d.NextAttemptAt = until
@@ -134,14 +134,17 @@ func (d Delivery) PutOff(until time.Time) Delivery {
 	return d.Unclaimed()
 }
 
-// unclaimed gives a claim back. The fence stays, so that nobody else's results fit.
+// Unclaimed gives a claim back. The fence stays, so that nobody else's results fit.
 func (d Delivery) Unclaimed() Delivery {
 	d.ClaimedBy, d.ClaimedUntil = "", time.Time{}
 	return d
 }
 
+// Succeeded reports whether the endpoint took the event.
 func (a Attempt) Succeeded() bool { return a.Error == "" }
-func (a Attempt) Gone() bool      { return a.HTTPStatus == http.StatusGone }
+
+// Gone reports whether the endpoint answered that it is there no more.
+func (a Attempt) Gone() bool { return a.HTTPStatus == http.StatusGone }
 
 // ParseRetryAfter reads a Retry-After header (RFC 9110, section 10.2.3), seconds or an HTTP date, as a wait
 // from now of 0 to 24 h. Anything else is 0.

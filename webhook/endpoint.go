@@ -32,7 +32,7 @@ const (
 	maxDescription = 200  // characters
 )
 
-// succeeded notes that the endpoint took a delivery at a time.
+// Succeeded notes that the endpoint took a delivery at a time.
 func (e Endpoint) Succeeded(at time.Time) Endpoint {
 	if at.After(e.LastSuccessAt) {
 		e.LastSuccessAt = at
@@ -49,7 +49,7 @@ func (e Endpoint) Succeeded(at time.Time) Endpoint {
 	return e
 }
 
-// failed notes that the endpoint did not take a delivery at a time. ranOut: it was that delivery's last try.
+// Failed notes that the endpoint did not take a delivery at a time. ranOut: it was that delivery's last try.
 // gone: the endpoint answered 410 Gone. Failures are noted in any order: one from before the last success
 // begins no row of failures.
 func (e Endpoint) Failed(at time.Time, ranOut, gone bool) Endpoint {
@@ -130,7 +130,7 @@ func (e Endpoint) sealedSecrets(at time.Time) [][]byte {
 	return [][]byte{e.SealedSecret}
 }
 
-// pruned forgets the previous secret once it signs no more.
+// Pruned forgets the previous secret once it signs no more.
 func (e Endpoint) Pruned(at time.Time) Endpoint {
 	if len(e.SealedPrevious) > 0 && !at.Before(e.PreviousSecretExpiresAt) {
 		e.SealedPrevious, e.PreviousSecretExpiresAt = nil, time.Time{}

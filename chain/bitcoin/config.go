@@ -22,8 +22,8 @@ type Config struct {
 	RPC string
 	// RPCs are further nodes, in order of preference after RPC. The node that answers is used until it fails.
 	RPCs []string
-	// CookieFile is the path of a node's .cookie file with the credentials for URLs that have none. It is read
-	// at each request, since a node rewrites it at each start. Defaults to none.
+	// CookieFile is the path of a node's .cookie file with the credentials for URLs that have none.
+	// It is read at each request, since a node rewrites it at each start. Defaults to none.
 	CookieFile string
 
 	// Taproot derives P2TR addresses by BIP-86 instead of P2WPKH by BIP-84. Choose before the first address

@@ -63,10 +63,7 @@ func newCPFPFixture(t *testing.T, n *node) *cpfpFixture {
 func (f *cpfpFixture) payLow() chain.Coin {
 	f.t.Helper()
 	raw, err := f.n.signedPaymentAt(
-		f.t.Context(),
-		f.deposit.Address,
-		chain.Units(paymentAmount),
-		chain.Units(200),
+		f.t.Context(), f.deposit.Address, chain.Units(paymentAmount), chain.Units(200),
 	)
 	f.n.must(f.t, err)
 

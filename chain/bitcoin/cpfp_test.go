@@ -135,10 +135,8 @@ func TestBumpPaysForAncestors(t *testing.T) {
 		}
 
 		selected, err := selectCoins(
-			bump.target,
-			feePolicy{rate: rate, parentFee: parent.bumpFee(rate), parentRate: rate},
-			bump.coins,
-			bump.required,
+			bump.target, feePolicy{rate: rate, parentFee: parent.bumpFee(rate), parentRate: rate},
+			bump.coins, bump.required,
 		)
 		if err != nil {
 			t.Fatal(err)
@@ -154,10 +152,7 @@ func TestBumpPaysForAncestors(t *testing.T) {
 		case totalValue(selected.coins) != amount+selected.fee+selected.change:
 			t.Fatalf(
 				"%d go in, %d + %d + %d come out",
-				totalValue(selected.coins),
-				amount,
-				selected.fee,
-				selected.change,
+				totalValue(selected.coins), amount, selected.fee, selected.change,
 			)
 		case selected.coins[0].Outpoint != bump.required[0].Outpoint:
 			t.Fatal("the payment is not spent")

@@ -1,5 +1,5 @@
-// Package bitcoin is the chain driver of Bitcoin networks, over the JSON-RPC of Bitcoin Core from version 22 on
-// and its derivatives, or of btcd.
+// Package bitcoin is the chain driver of Bitcoin networks, over the JSON-RPC of Bitcoin Core from
+// version 22 on and its derivatives, or of btcd.
 //
 // It implements chain.Driver and the optional interfaces of a UTXO network. It reads whole blocks with each
 // output as a transfer and each input as a spend, the mempool, and transactions by hash. It estimates fees,

@@ -47,11 +47,8 @@ func TestBlockIsReadWhole(t *testing.T) {
 	bare := append(append([]byte{33}, append([]byte{2}, payeeScript()[2:]...)...), make([]byte, 12)...)
 	bare = append(bare, 0xac) // pay to a bare public key: its owner's address was not paid
 	tx := makeTx(
-		7,
-		wire.NewTxOut(0, payeeScript()),
-		wire.NewTxOut(5_000, payeeScript()),
-		wire.NewTxOut(1_000, []byte{0x6a, 1, 1}),
-		wire.NewTxOut(1_000, bare),
+		7, wire.NewTxOut(0, payeeScript()), wire.NewTxOut(5_000, payeeScript()),
+		wire.NewTxOut(1_000, []byte{0x6a, 1, 1}), wire.NewTxOut(1_000, bare),
 		wire.NewTxOut(6_000, payeeScript()),
 	)
 	b := makeBlock(

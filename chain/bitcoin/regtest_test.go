@@ -89,8 +89,7 @@ func (w *wallet) sign(order chain.Order) chain.Signed {
 	}
 
 	signatures, err := w.signer.Sign(
-		ctx,
-		chain.SignRequest{Unsigned: unsigned.Raw, Payloads: unsigned.Payloads},
+		ctx, chain.SignRequest{Unsigned: unsigned.Raw, Payloads: unsigned.Payloads},
 	)
 	w.n.must(w.t, err)
 	signed, err := w.d.Assemble(order, unsigned, keys, signatures)
@@ -183,9 +182,7 @@ func batchToEveryKindOfAddress(t *testing.T, n *node) {
 	if fee != signed.MaxFee || len(signed.Inputs) != 3 {
 		t.Errorf(
 			"the node counts a fee of %s, Build said %s; %d inputs",
-			fee,
-			signed.MaxFee,
-			len(signed.Inputs),
+			fee, signed.MaxFee, len(signed.Inputs),
 		)
 	}
 	// The fall-back rate, on what the longest signatures would weigh: a byte less per ECDSA

@@ -84,8 +84,7 @@ func (d *Driver) checkRelease(release chain.Release) (releasePlan, error) {
 	_, master, err := d.parse(string(release.Master.Address))
 	if err != nil {
 		return releasePlan{}, notReleasable(
-			release.Deposit,
-			"the master wallet is no address of this network",
+			release.Deposit, "the master wallet is no address of this network",
 		)
 	}
 

@@ -56,8 +56,7 @@ func selectCoins(target coinTarget, policy feePolicy, coins, required []candidat
 func selectFrom(target coinTarget, policy feePolicy, coins, required []candidate) (selection, error) {
 	slices.SortFunc(coins, func(a, b candidate) int {
 		return cmp.Or(
-			cmp.Compare(b.value, a.value),
-			cmp.Compare(a.Outpoint.TxHash, b.Outpoint.TxHash),
+			cmp.Compare(b.value, a.value), cmp.Compare(a.Outpoint.TxHash, b.Outpoint.TxHash),
 			cmp.Compare(a.Outpoint.Vout, b.Outpoint.Vout),
 		)
 	})
@@ -330,8 +329,7 @@ type feePolicy struct {
 // fee returns the least fee of a transaction, in satoshi, for its weight in weight units.
 func (p feePolicy) fee(weight int64) int64 {
 	return max(
-		feeAt(p.rate, weight),
-		p.replacedFee+feeAt(p.incrementalRate, weight),
+		feeAt(p.rate, weight), p.replacedFee+feeAt(p.incrementalRate, weight),
 		p.parentFee+feeAt(p.parentRate, roundToVBytes(weight)),
 	)
 }

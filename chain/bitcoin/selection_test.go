@@ -134,10 +134,7 @@ func TestSweepTakesItsOwnCoins(t *testing.T) {
 	target.subtractFee = true
 
 	selected, err := selectCoins(
-		target,
-		feePolicy{rate: 1_000},
-		coinsOf(100_000, 30_000, 25_000, 10_000, 20_000, 999),
-		nil,
+		target, feePolicy{rate: 1_000}, coinsOf(100_000, 30_000, 25_000, 10_000, 20_000, 999), nil,
 	)
 	if err != nil || !slices.Equal(valuesOf(selected), []int64{10_000, 20_000, 30_000}) ||
 		selected.change != 0 {
@@ -183,8 +180,8 @@ func TestTooManyCoinsForOneTransaction(t *testing.T) {
 	}
 }
 
-// TestSelectionBalances: a selection adds up to the satoshi, pays enough, and spends the required coins and no
-// coin twice. It is found whenever all coins together would do.
+// TestSelectionBalances: a selection adds up to the satoshi, pays enough, and spends the required
+// coins and no coin twice. It is found whenever all coins together would do.
 func TestSelectionBalances(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		target := targetOf(rapid.Int64Range(294, 1_000_000).Draw(t, "payments"))

@@ -174,8 +174,8 @@ const (
 	emptyWeight = 4*(4+4) + 2
 	// inputWeight is outpoint 36, empty script 1, sequence 4 bytes.
 	inputWeight = 4 * (36 + 1 + 4)
-	// p2wpkhWeight adds count, signature of at most 72 bytes with its type, and key of 33 bytes, each with its
-	// length.
+	// p2wpkhWeight adds count, signature of at most 72 bytes with its type, and key of 33 bytes,
+	// each with its length.
 	p2wpkhWeight = inputWeight + 1 + 1 + 72 + 1 + 33
 	// p2trWeight, spent by key, adds count and signature of 64 bytes with its length.
 	p2trWeight = inputWeight + 1 + 1 + 64

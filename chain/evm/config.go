@@ -210,8 +210,7 @@ func canonicalTokens(assets []chain.Asset) ([]chain.Asset, error) {
 		if err != nil || contract == (common.Address{}) || asset.Symbol == "" {
 			return nil, invalidConfig(
 				"token %q: contract %q is not a contract address",
-				asset.Symbol,
-				asset.Contract,
+				asset.Symbol, asset.Contract,
 			)
 		}
 

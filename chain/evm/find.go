@@ -93,8 +93,7 @@ func (d *Driver) lookUpTx(ctx context.Context, node *endpoint, hash common.Hash)
 	if *found.tx.Hash != hash {
 		return found, node.Garbled(
 			"asked for transaction %s, it answered %s",
-			hash.Hex(),
-			found.tx.Hash.Hex(),
+			hash.Hex(), found.tx.Hash.Hex(),
 		)
 	}
 

@@ -408,8 +408,7 @@ func TestPrunedHeightStops(t *testing.T) {
 				_, err = driver.Blocks(t.Context(), 5, 9)
 				wantFault(t, err, fault.Stopped, "node_pruned")
 				archive := fakeDriver(
-					t,
-					fakeTransport{"a": pruned(result), "b": newFakeNode(300)},
+					t, fakeTransport{"a": pruned(result), "b": newFakeNode(300)},
 					[]string{"a", "b"},
 				)
 

@@ -169,8 +169,7 @@ func (d *Driver) spendableGas(
 	release chain.Release,
 ) (chain.Amount, error) {
 	rpcCall, err := d.balanceCall(
-		chain.Holding{Address: release.Deposit.Address, AssetID: d.native.ID},
-		"latest",
+		chain.Holding{Address: release.Deposit.Address, AssetID: d.native.ID}, "latest",
 	)
 	if err != nil {
 		return chain.Amount{}, err

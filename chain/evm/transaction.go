@@ -69,10 +69,7 @@ func (d *Driver) messageOf(order chain.Order) (transferMsg, error) {
 	// Sending nothing to oneself cancels a nonce.
 	case output.Amount.IsZero() && (payee != from || asset.Kind == chain.Token):
 		return transferMsg{}, fault.New(
-			fault.Invalid,
-			"amount_too_small",
-			"the order pays %s nothing",
-			output.To,
+			fault.Invalid, "amount_too_small", "the order pays %s nothing", output.To,
 		)
 	case order.SubtractFee && asset.Kind != chain.Native:
 		return transferMsg{}, fault.New(

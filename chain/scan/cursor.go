@@ -12,7 +12,7 @@ const (
 	coarseDepth = 512
 )
 
-// forward returns the cursor after the given canonical blocks, which start right after c.At.
+// Forward returns the cursor after the given canonical blocks, which start right after c.At.
 func (c Cursor) Forward(blocks []chain.Block) Cursor {
 	recent := make([]chain.Ref, 0, len(c.Recent)+len(blocks)+1)
 	for i := len(blocks) - 1; i >= 0; i-- {
@@ -29,7 +29,7 @@ func (c Cursor) Forward(blocks []chain.Block) Cursor {
 	return c
 }
 
-// back returns the cursor as it was at an earlier trusted block.
+// Back returns the cursor as it was at an earlier trusted block.
 func (c Cursor) Back(to chain.Ref) Cursor {
 	c.At = to
 	for len(c.Recent) > 0 && c.Recent[0].Height >= to.Height {

@@ -137,10 +137,7 @@ func (e *endpoint) balanceOf(ctx context.Context, s service, holding holding) (c
 	}
 
 	return e.callUint256(
-		ctx,
-		s,
-		holding.owner,
-		contract,
+		ctx, s, holding.owner, contract,
 		append(balanceOfSelector[:], addressArgument(holding.owner)...),
 	)
 }

@@ -94,11 +94,7 @@ func (e *endpoint) broadcast(ctx context.Context, id [32]byte, signed chain.Sign
 	}
 
 	failure := e.Fail(
-		refused,
-		"%s: %s: %s",
-		method,
-		e.Clean(answer.Code),
-		e.Clean(decodeMessage(answer.Message)),
+		refused, "%s: %s: %s", method, e.Clean(answer.Code), e.Clean(decodeMessage(answer.Message)),
 	)
 	switch answer.Code {
 	case "CONTRACT_VALIDATE_ERROR", "BANDWITH_ERROR":

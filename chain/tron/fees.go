@@ -164,8 +164,7 @@ func (d *Driver) quote(ctx context.Context, node *endpoint, payment paymentParam
 	switch {
 	case payee.contract:
 		return quote, notPayable(
-			payment.payee,
-			"it is a contract, and the network takes no transfer of TRX to one",
+			payment.payee, "it is a contract, and the network takes no transfer of TRX to one",
 		)
 	case blacklisted:
 		return quote, notPayable(payment.payee, "it is on the black list of "+symbol)

@@ -54,9 +54,9 @@ type txLookup struct {
 	block chain.Ref
 }
 
-// lookUp returns a transaction at one endpoint. A receipt names no block id, so it counts only when the
-// canonical block of its height has the transaction. A pending transaction has bytes and no receipt: java-tron
-// keeps it in the same store.
+// lookUp returns a transaction at one endpoint. A receipt names no block id, so it counts only when
+// the canonical block of its height has the transaction. A pending transaction has bytes and no
+// receipt: java-tron keeps it in the same store.
 func (e *endpoint) lookUp(ctx context.Context, id [32]byte) (txLookup, error) {
 	hash := hex.EncodeToString(id[:])
 

@@ -6,8 +6,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// The networks of this package, with TRX and USDT. Change fields of a copy (Assets, Tiers) before it goes into
-// Config.
+// The networks of this package, with TRX and USDT. Change fields of a copy (Assets, Tiers) before
+// it goes into Config.
 //
 // A payment confirms when its block is solidified: two thirds of the block producers have built on it, after
 // 19 blocks. Confirmations, used with RuleConfirmations, is one block more.

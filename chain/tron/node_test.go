@@ -363,8 +363,7 @@ func TestEnergy(t *testing.T) {
 // where it is held.
 func TestDearSweepIsForeseen(t *testing.T) {
 	h := newHarness(
-		t,
-		testenv.TronOptions{Parameters: map[string]int64{"getEnergyFee": 420}, EnergyFactor: 7},
+		t, testenv.TronOptions{Parameters: map[string]int64{"getEnergyFee": 420}, EnergyFactor: 7},
 	)
 	deposit, master := h.party(), h.wallet(1_000)
 	h.must(h.Fund(t.Context(), deposit.Address, h.usdt, chain.Units(9_000_000)))

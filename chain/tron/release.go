@@ -83,7 +83,8 @@ func (d *Driver) planNative(
 			return nil, err
 		}
 
-		// The fee step's MaxFee is deducted from the sweep. The plan after the fee step adds what is not burnt.
+		// The fee step's MaxFee is deducted from the sweep. The plan after the fee step adds what
+		// is not burnt.
 		if left.SubFloor(release.Fee).Cmp(fee.Order.MaxFee) <= 0 {
 			return nil, uneconomic(release)
 		}

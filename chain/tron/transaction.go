@@ -1,8 +1,8 @@
 package tron
 
-// The encoding of transactions, with the field numbers of java-tron, protocol/src/main/protos/core: Tron.proto
-// (Transaction), contract/balance_contract.proto (TransferContract) and contract/smart_contract.proto
-// (TriggerSmartContract).
+// The encoding of transactions, with the field numbers of java-tron, protocol/src/main/protos/core:
+// Tron.proto (Transaction), contract/balance_contract.proto (TransferContract) and
+// contract/smart_contract.proto (TriggerSmartContract).
 
 import (
 	"crypto/sha256"

@@ -188,8 +188,8 @@ func addressTopic(s string) (address, bool) {
 	return addressWord(word)
 }
 
-// addressWord returns the address of an ABI word. The byte before its 20 may be the prefix 41, which some Tron
-// tools set.
+// addressWord returns the address of an ABI word. The byte before its 20 may be the prefix 41,
+// which some Tron tools set.
 func addressWord(word []byte) (address, bool) {
 	for i, b := range word[:12] {
 		if b != 0 && (i != 11 || b != addressPrefix) {

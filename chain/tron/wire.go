@@ -93,7 +93,8 @@ func isLowerHex(s string, digits int) bool {
 	return true
 }
 
-// ref returns the reference to a block and checks its header. The first 8 bytes of a block's id are its height.
+// ref returns the reference to a block and checks its header. The first 8 bytes of a block's id are
+// its height.
 func (b *blockJSON) ref(node *endpoint) (chain.Ref, error) {
 	h := &b.Header.Raw
 

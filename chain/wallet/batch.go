@@ -7,7 +7,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// batchable reports whether the transaction may be paid together with others: an unsigned payout of
+// Batchable reports whether the transaction may be paid together with others: an unsigned payout of
 // one output.
 func (t Transaction) Batchable() bool {
 	o := t.Order
@@ -21,7 +21,7 @@ func (t Transaction) Batchable() bool {
 		o.Replaces == nil
 }
 
-// joins reports whether the transaction may be paid together with another one: by the same wallet,
+// Joins reports whether the transaction may be paid together with another one: by the same wallet,
 // in the same asset.
 func (t Transaction) Joins(other Transaction) bool {
 	return t.Batchable() && other.Batchable() && t.ID != other.ID && t.Network == other.Network &&

@@ -246,7 +246,6 @@ func TestRideIsRefused(t *testing.T) {
 			}
 		}
 	}
-
 }
 
 // Shares are equal to the base unit, the older ones not the smaller ones, add up to the fee, and

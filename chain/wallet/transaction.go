@@ -284,15 +284,15 @@ func (t *Transaction) refuseAlone() error {
 	return t.refuse("move by itself: transaction " + t.CarriedBy + " carries it")
 }
 
-// tooLate reports whether the time to sign the transaction is over.
+// Stale reports whether the time to sign the transaction is over.
 func (t *Transaction) Stale(now time.Time) bool {
 	return !t.GiveUpAt.IsZero() && !now.Before(t.GiveUpAt)
 }
 
-// attempt returns the index of the attempt with a hash, or -1.
+// AttemptIndex returns the index of the attempt with a hash, or -1.
 func (t *Transaction) AttemptIndex(hash string) int {
 	return slices.IndexFunc(t.Attempts, func(a Attempt) bool { return a.Signed.TxHash == hash })
 }
 
-// last returns the newest attempt; there must be one.
+// LastAttempt returns the newest attempt; there must be one.
 func (t *Transaction) LastAttempt() Attempt { return t.Attempts[len(t.Attempts)-1] }

@@ -42,6 +42,7 @@ import (
 // service, or Shutdown waits for them.
 func Handler(e *payments.Engine, o *Options) http.Handler {
 	engine := engine.Of(e)
+
 	p, err := newPages(adapter{engine}, o, engine.Log())
 	if err != nil {
 		panic("checkout.Handler: " + err.Error())

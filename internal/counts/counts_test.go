@@ -13,10 +13,12 @@ const fixture = "testdata/project"
 
 func mustLoad(t *testing.T, dir string) *tree {
 	t.Helper()
+
 	tr, err := load(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return tr
 }
 
@@ -59,6 +61,7 @@ func TestFiguresOfTheFixture(t *testing.T) {
 
 func TestSurfaceOfTheFixture(t *testing.T) {
 	got := apiLines(mustLoad(t, fixture))
+
 	want := readLines(t, "testdata/api.txt")
 	if diff := firstDifference(got, want); diff != "" {
 		t.Error(diff)
@@ -69,16 +72,19 @@ func TestLongCodeIsCounted(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "go.mod", "module example.com/long\n")
 	write(t, dir, "long/long.go", "package long\n\nfunc f() {\n"+strings.Repeat("\t_ = 1\n", 601)+"}\n")
+
 	for i := range 21 {
 		write(t, dir, fmt.Sprintf("many/f%d.go", i), "package many\n")
 		write(t, dir, fmt.Sprintf("reasoned/f%d.go", i), "package reasoned\n")
 	}
+
 	write(t, dir, "reasoned/doc.go", "// Package reasoned is one\n// package because.\npackage reasoned\n")
 
 	got := map[string]string{}
 	for _, f := range shapeFigures(mustLoad(t, dir)) {
 		got[f.name] = f.value
 	}
+
 	for name, want := range map[string]string{
 		"functions over 60 lines":                 "1",
 		"files over 400 lines":                    "1",
@@ -108,6 +114,7 @@ func TestWordsAreSplit(t *testing.T) {
 
 func TestNoForbiddenWordIsListedTwice(t *testing.T) {
 	seen := map[string]bool{}
+
 	for _, group := range glossary {
 		for _, word := range group.words {
 			if key := fmt.Sprint(group.scope, word); seen[key] {
@@ -121,19 +128,23 @@ func TestNoForbiddenWordIsListedTwice(t *testing.T) {
 
 func readLines(t *testing.T, name string) []string {
 	t.Helper()
+
 	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
 func write(t *testing.T, dir, name, text string) {
 	t.Helper()
+
 	path := filepath.Join(dir, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -146,10 +157,12 @@ func firstDifference(got, want []string) string {
 			return "not listed: " + line
 		}
 	}
+
 	for _, line := range want {
 		if !slices.Contains(got, line) {
 			return "not in the code: " + line
 		}
 	}
+
 	return ""
 }

@@ -21,6 +21,7 @@ import (
 func main() {
 	verbose := flag.Bool("v", false, "list what was counted under each figure")
 	listing := flag.Bool("api", false, "print the public surface instead of the figures")
+
 	flag.Parse()
 
 	dir := "."
@@ -33,6 +34,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "counts:", err)
 		os.Exit(1)
 	}
+
 	if err := out.Flush(); err != nil {
 		fmt.Fprintln(os.Stderr, "counts:", err)
 		os.Exit(1)
@@ -49,6 +51,7 @@ func run(w io.Writer, dir string, listing, verbose bool) error {
 		for _, line := range apiLines(t) {
 			fmt.Fprintln(w, line)
 		}
+
 		return nil
 	}
 
@@ -56,20 +59,25 @@ func run(w io.Writer, dir string, listing, verbose bool) error {
 	for _, f := range figures {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", f.name, f.value, cmp.Or(f.goal, "-"))
 	}
+
 	if !verbose {
 		return nil
 	}
 
 	printPackages(w, t)
+
 	for _, f := range figures {
 		if len(f.items) == 0 {
 			continue
 		}
+
 		fmt.Fprintf(w, "\n# %s\n", f.name)
+
 		for _, item := range f.items {
 			fmt.Fprintln(w, item)
 		}
 	}
+
 	return nil
 }
 
@@ -96,16 +104,19 @@ func percent(part, whole int) string {
 	if whole == 0 {
 		return "0.0 %"
 	}
+
 	return fmt.Sprintf("%.1f %%", 100*float64(part)/float64(whole))
 }
 
 // measure returns all figures in the order of the table.
 func measure(t *tree) []figure {
 	var all []figure
+
 	all = append(all, surfaceFigures(t)...)
 	all = append(all, count("casts between domain views", "0", viewCasts(t)))
 	all = append(all, shapeFigures(t)...)
 	all = append(all, wordFigures(t)...)
+
 	return all
 }
 
@@ -116,9 +127,11 @@ func printPackages(w io.Writer, t *tree) {
 		if rows[e.pkg] == nil {
 			rows[e.pkg] = map[kind]int{}
 		}
+
 		if e.promoted {
 			continue
 		}
+
 		rows[e.pkg][e.kind]++
 	}
 
@@ -126,16 +139,19 @@ func printPackages(w io.Writer, t *tree) {
 	for name := range rows {
 		names = append(names, name)
 	}
+
 	headline := func(name string) int {
 		r := rows[name]
 		return r[function] + r[method] + r[typ] + r[value]
 	}
+
 	slices.SortFunc(names, func(a, b string) int {
 		return cmp.Or(cmp.Compare(headline(b), headline(a)), strings.Compare(a, b))
 	})
 
 	fmt.Fprintln(w, "\n# public surface by package")
 	fmt.Fprintln(w, "package\tall\tfunctions\tmethods\ttypes\tvalues\tinterface methods\tfields")
+
 	for _, name := range names {
 		r := rows[name]
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", name, headline(name),

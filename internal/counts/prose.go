@@ -21,11 +21,14 @@ type hit struct {
 // wordFigures counts the uses of forbidden words, tests included.
 func wordFigures(t *tree) []figure {
 	var inNames, inComments int
+
 	byWord := map[string]int{}
 	instead := map[string]string{}
+
 	hits := findWords(t)
 	for _, h := range hits {
 		byWord[h.word]++
+
 		instead[h.word] = h.instead
 		if h.comment {
 			inComments++
@@ -38,13 +41,16 @@ func wordFigures(t *tree) []figure {
 	for word := range byWord {
 		words = append(words, word)
 	}
+
 	slices.SortFunc(words, func(a, b string) int {
 		return cmp.Or(cmp.Compare(byWord[b], byWord[a]), strings.Compare(a, b))
 	})
+
 	items := make([]string, 0, len(words)+len(hits))
 	for _, word := range words {
 		items = append(items, fmt.Sprintf("%s\t%d\t%s", word, byWord[word], instead[word]))
 	}
+
 	for _, h := range hits {
 		items = append(items, h.at+" "+h.word)
 	}
@@ -74,12 +80,14 @@ func findWords(t *tree) []hit {
 		if rules[group.scope] == nil {
 			rules[group.scope] = map[string]string{}
 		}
+
 		for _, word := range group.words {
 			rules[group.scope][word] = group.instead
 		}
 	}
 
 	var out []hit
+
 	for _, f := range t.files {
 		s := search{
 			tree:  t,
@@ -91,6 +99,7 @@ func findWords(t *tree) []hit {
 		s.comments()
 		out = append(out, s.hits...)
 	}
+
 	return out
 }
 
@@ -119,6 +128,7 @@ func (s *search) look(in scope, word string, pos token.Pos, comment bool) {
 
 func (s *search) fileName() {
 	s.look(fileNames, path.Base(s.file.path), s.file.syntax.Package, false)
+
 	base := strings.TrimSuffix(strings.TrimSuffix(path.Base(s.file.path), ".go"), "_test")
 	for _, word := range splitWords(base) {
 		s.look(anywhere, word, s.file.syntax.Package, false)
@@ -128,6 +138,7 @@ func (s *search) fileName() {
 // declarations looks at every identifier that the file declares, local ones and parameters included.
 func (s *search) declarations() {
 	s.identifier(s.file.syntax.Name)
+
 	for _, decl := range s.file.syntax.Decls {
 		s.exported(decl)
 	}
@@ -156,6 +167,7 @@ func (s *search) declarations() {
 				s.expressions(n.Key, n.Value)
 			}
 		}
+
 		return true
 	})
 }
@@ -203,7 +215,9 @@ func (s *search) identifier(id *ast.Ident) {
 	if id == nil {
 		return
 	}
+
 	s.look(names, id.Name, id.Pos(), false)
+
 	for _, word := range splitWords(id.Name) {
 		s.look(anywhere, word, id.Pos(), false)
 		s.look(identifiers, word, id.Pos(), false)
@@ -224,11 +238,13 @@ func (s *search) comments() {
 // taken apart.
 func splitWords(text string) []string {
 	var out []string
+
 	start := -1
 	end := func(i int) {
 		if start >= 0 {
 			out = append(out, strings.ToLower(text[start:i]))
 		}
+
 		start = -1
 	}
 
@@ -243,11 +259,14 @@ func splitWords(text string) []string {
 		case isUpper(c) && i+1 < len(text) && isLower(text[i+1]):
 			end(i)
 		}
+
 		if start < 0 {
 			start = i
 		}
 	}
+
 	end(len(text))
+
 	return out
 }
 

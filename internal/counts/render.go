@@ -41,8 +41,10 @@ func newRenderer(f *file, home, listed *pkg) *renderer {
 		if spec.Name != nil {
 			name = spec.Name.Name
 		}
+
 		r.imports[name] = importPath
 	}
+
 	return r
 }
 
@@ -54,7 +56,9 @@ func packageName(importPath string) string {
 	if majorVersion.MatchString(name) && strings.Contains(importPath, "/") {
 		name = path.Base(path.Dir(importPath))
 	}
+
 	name, _, _ = strings.Cut(name, ".")
+
 	return strings.TrimPrefix(name, "go-")
 }
 
@@ -73,6 +77,7 @@ func (r *renderer) typ(e ast.Expr) string {
 		if e.Len == nil {
 			return "[]" + r.typ(e.Elt)
 		}
+
 		return "[" + r.typ(e.Len) + "]" + r.typ(e.Elt)
 	case *ast.MapType:
 		return "map[" + r.typ(e.Key) + "]" + r.typ(e.Value)
@@ -86,6 +91,7 @@ func (r *renderer) typ(e ast.Expr) string {
 		if e.Elt == nil {
 			return "..."
 		}
+
 		return "..." + r.typ(e.Elt)
 	case *ast.FuncType:
 		return "func" + r.signature(e)
@@ -102,6 +108,7 @@ func (r *renderer) typ(e ast.Expr) string {
 	case *ast.InterfaceType:
 		return "interface{" + strings.Join(r.members(e.Methods, ""), "; ") + "}"
 	}
+
 	return source(e)
 }
 
@@ -109,7 +116,9 @@ func (r *renderer) ident(e *ast.Ident) string {
 	if !r.foreign || r.params[e.Name] || types.Universe.Lookup(e.Name) != nil {
 		return e.Name
 	}
+
 	r.internal = r.internal || isInternal(r.home.path)
+
 	return r.home.name + "." + e.Name
 }
 
@@ -118,12 +127,14 @@ func (r *renderer) selector(e *ast.SelectorExpr) string {
 	if !ok {
 		return r.typ(e.X) + "." + e.Sel.Name
 	}
+
 	importPath, ok := r.imports[x.Name]
 	if !ok {
 		return x.Name + "." + e.Sel.Name
 	}
 
 	r.internal = r.internal || isInternal(importPath)
+
 	return packageName(importPath) + "." + e.Sel.Name
 }
 
@@ -132,12 +143,14 @@ func (r *renderer) list(all []ast.Expr) string {
 	for i, e := range all {
 		out[i] = r.typ(e)
 	}
+
 	return strings.Join(out, ", ")
 }
 
 // members renders the fields of a struct or the methods of an interface that has no name of its own.
 func (r *renderer) members(list *ast.FieldList, space string) []string {
 	var out []string
+
 	for _, f := range list.List {
 		text := r.typ(f.Type)
 		if method, ok := f.Type.(*ast.FuncType); ok && space == "" {
@@ -147,10 +160,12 @@ func (r *renderer) members(list *ast.FieldList, space string) []string {
 		if len(f.Names) == 0 {
 			out = append(out, text)
 		}
+
 		for _, name := range f.Names {
 			out = append(out, name.Name+space+text)
 		}
 	}
+
 	return out
 }
 
@@ -176,12 +191,14 @@ func (r *renderer) tuple(list *ast.FieldList) []string {
 	}
 
 	var out []string
+
 	for _, f := range list.List {
 		text := r.typ(f.Type)
 		for range max(1, len(f.Names)) {
 			out = append(out, text)
 		}
 	}
+
 	return out
 }
 
@@ -190,6 +207,7 @@ func (r *renderer) typeParams(list *ast.FieldList) string {
 	if list == nil {
 		return ""
 	}
+
 	for _, f := range list.List {
 		for _, name := range f.Names {
 			r.params[name.Name] = true
@@ -197,12 +215,14 @@ func (r *renderer) typeParams(list *ast.FieldList) string {
 	}
 
 	var out []string
+
 	for _, f := range list.List {
 		constraint := r.typ(f.Type)
 		for _, name := range f.Names {
 			out = append(out, name.Name+" "+constraint)
 		}
 	}
+
 	return "[" + strings.Join(out, ", ") + "]"
 }
 
@@ -214,6 +234,7 @@ func (r *renderer) initial(e ast.Expr) string {
 		if e.Type == nil {
 			return ""
 		}
+
 		return " " + r.typ(e.Type)
 	case *ast.UnaryExpr:
 		if lit, ok := e.X.(*ast.CompositeLit); ok && e.Op == token.AND {
@@ -225,12 +246,15 @@ func (r *renderer) initial(e ast.Expr) string {
 		if lit, ok := e.Fun.(*ast.FuncLit); ok {
 			return " " + strings.Join(r.tuple(lit.Type.Results), ", ")
 		}
+
 		called := r.typ(e.Fun)
 		if called == "errors.New" || called == "fmt.Errorf" {
 			return " error"
 		}
+
 		return " = " + called + "(…)"
 	}
+
 	return " = " + r.constant(e)
 }
 
@@ -239,6 +263,7 @@ func (r *renderer) constant(e ast.Expr) string {
 	if call, ok := e.(*ast.CallExpr); ok {
 		return r.typ(call.Fun) + "(" + r.list(call.Args) + ")"
 	}
+
 	return r.typ(e)
 }
 
@@ -248,5 +273,6 @@ func source(e ast.Expr) string {
 	if err := printer.Fprint(&out, token.NewFileSet(), e); err != nil {
 		return "?"
 	}
+
 	return strings.Join(strings.Fields(out.String()), " ")
 }

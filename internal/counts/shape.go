@@ -34,13 +34,16 @@ type shape struct {
 // shapeFigures counts lines, bodies, literals and files.
 func shapeFigures(t *tree) []figure {
 	var s shape
+
 	for _, f := range t.files {
 		lines := f.lines()
 		s.addLines(f, lines)
 		s.addLiterals(t, f)
+
 		if f.test {
 			continue
 		}
+
 		s.addBodies(t, f, lines)
 		s.addLength(f, len(lines))
 	}
@@ -83,6 +86,7 @@ func (s *shape) addBodies(t *tree, f *file, lines []string) {
 		if !ok || decl.Body == nil {
 			continue
 		}
+
 		from, to := t.line(decl.Pos()), t.line(decl.Body.Rbrace)
 		if from == to {
 			continue
@@ -90,11 +94,13 @@ func (s *shape) addBodies(t *tree, f *file, lines []string) {
 
 		body := lines[from : to-1]
 		blank := 0
+
 		for _, line := range body {
 			if strings.TrimSpace(line) == "" {
 				blank++
 			}
 		}
+
 		s.bodyLines += len(body)
 		s.blankLines += blank
 
@@ -102,6 +108,7 @@ func (s *shape) addBodies(t *tree, f *file, lines []string) {
 		if len(body) > wall && blank == 0 {
 			s.walls = append(s.walls, item)
 		}
+
 		if len(body) > longFunction {
 			s.functions = append(s.functions, item)
 		}
@@ -114,6 +121,7 @@ func (s *shape) addLength(f *file, lines int) {
 	if lines > longFile {
 		s.files = append(s.files, item)
 	}
+
 	if lines > longestFile {
 		s.longest = append(s.longest, item)
 	}
@@ -129,14 +137,17 @@ func (s *shape) addLiterals(t *tree, f *file) {
 		}
 
 		s.literals++
+
 		last := token.NoPos
 		for _, e := range lit.Elts {
 			if last.IsValid() && t.line(last) == t.line(e.Pos()) {
 				s.crowded = append(s.crowded, t.at(f, e.Pos()))
 				break
 			}
+
 			last = e.Pos()
 		}
+
 		return true
 	})
 }
@@ -147,9 +158,11 @@ func isList(lit *ast.CompositeLit) bool {
 	if len(lit.Elts) == 0 {
 		return true
 	}
+
 	if _, keyed := lit.Elts[0].(*ast.KeyValueExpr); keyed {
 		return false
 	}
+
 	if _, array := lit.Type.(*ast.ArrayType); array {
 		return true
 	}
@@ -160,6 +173,7 @@ func isList(lit *ast.CompositeLit) bool {
 		case *ast.BasicLit, *ast.CompositeLit:
 			return false
 		}
+
 		return true
 	})
 }
@@ -171,11 +185,14 @@ const reason = "one package because"
 func bigPackages(t *tree) figure {
 	files := map[string]int{}
 	reasoned := map[string]bool{}
+
 	for _, f := range t.files {
 		if f.test {
 			continue
 		}
+
 		files[f.dir()]++
+
 		doc := strings.Join(strings.Fields(f.syntax.Doc.Text()), " ")
 		if strings.Contains(strings.ToLower(doc), reason) {
 			reasoned[f.dir()] = true
@@ -183,27 +200,33 @@ func bigPackages(t *tree) figure {
 	}
 
 	var big, shown []string
+
 	for dir, n := range files {
 		if n <= manyFiles {
 			continue
 		}
+
 		if dir == "." {
 			dir = path.Base(t.module)
 		}
+
 		text := fmt.Sprintf("%s (%d)", dir, n)
 		if reasoned[dir] {
 			text += ", with a reason"
 		} else {
 			big = append(big, dir)
 		}
+
 		shown = append(shown, text)
 	}
+
 	slices.Sort(shown)
 
 	value := fmt.Sprint(len(big))
 	if len(shown) > 0 {
 		value += ": " + strings.Join(shown, ", ")
 	}
+
 	return figure{
 		name:  fmt.Sprintf("packages over %d files without a reason", manyFiles),
 		value: value,

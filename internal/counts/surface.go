@@ -39,6 +39,7 @@ type entry struct {
 // surface returns what an importer can name, in the order of the source.
 func surface(t *tree) []entry {
 	var out []entry
+
 	for _, p := range t.public() {
 		l := lister{
 			tree:   t,
@@ -48,6 +49,7 @@ func surface(t *tree) []entry {
 
 		out = append(out, l.entries...)
 	}
+
 	return out
 }
 
@@ -57,7 +59,9 @@ func apiLines(t *tree) []string {
 	for _, e := range surface(t) {
 		out = append(out, "pkg "+e.pkg+", "+e.text)
 	}
+
 	slices.Sort(out)
+
 	return slices.Compact(out)
 }
 
@@ -101,10 +105,12 @@ func (l *lister) fun(f *file, decl *ast.FuncDecl) {
 	if !decl.Name.IsExported() {
 		return
 	}
+
 	if decl.Recv != nil {
 		if name, _ := receiver(decl); ast.IsExported(name) {
 			l.method(f, l.listed, decl, name)
 		}
+
 		return
 	}
 
@@ -118,6 +124,7 @@ func (l *lister) fun(f *file, decl *ast.FuncDecl) {
 // method lists a method under the named type, which may be an alias of its receiver or embed it.
 func (l *lister) method(f *file, home *pkg, decl *ast.FuncDecl, owner string) {
 	r := newRenderer(f, home, l.listed)
+
 	_, params := receiver(decl)
 	for _, p := range params {
 		r.params[p] = true
@@ -127,9 +134,11 @@ func (l *lister) method(f *file, home *pkg, decl *ast.FuncDecl, owner string) {
 	if len(params) > 0 {
 		shown += "[" + strings.Join(params, ", ") + "]"
 	}
+
 	if _, pointer := decl.Recv.List[0].Type.(*ast.StarExpr); pointer {
 		shown = "*" + shown
 	}
+
 	e := entry{
 		kind:     method,
 		text:     fmt.Sprintf("method (%s) %s%s", shown, decl.Name.Name, r.signature(decl.Type)),
@@ -141,6 +150,7 @@ func (l *lister) method(f *file, home *pkg, decl *ast.FuncDecl, owner string) {
 			e.results = append(e.results, result.Type)
 		}
 	}
+
 	l.add(f, decl.Pos(), r, e)
 }
 
@@ -152,21 +162,25 @@ func receiver(decl *ast.FuncDecl) (name string, params []string) {
 	}
 
 	var indices []ast.Expr
+
 	switch generic := e.(type) {
 	case *ast.IndexExpr:
 		e, indices = generic.X, []ast.Expr{generic.Index}
 	case *ast.IndexListExpr:
 		e, indices = generic.X, generic.Indices
 	}
+
 	for _, i := range indices {
 		params = append(params, source(i))
 	}
+
 	return source(e), params
 }
 
 // gen lists types, constants and variables.
 func (l *lister) gen(f *file, decl *ast.GenDecl) {
 	var last *ast.ValueSpec // whose type and values a constant without its own repeats
+
 	for _, spec := range decl.Specs {
 		switch spec := spec.(type) {
 		case *ast.TypeSpec:
@@ -177,6 +191,7 @@ func (l *lister) gen(f *file, decl *ast.GenDecl) {
 			if decl.Tok == token.VAR || spec.Type != nil || len(spec.Values) > 0 {
 				last = spec
 			}
+
 			l.values(f, decl.Tok, spec, last)
 		}
 	}
@@ -189,10 +204,12 @@ func (l *lister) values(f *file, tok token.Token, spec, typed *ast.ValueSpec) {
 		}
 
 		r := newRenderer(f, l.listed, l.listed)
+
 		text := tok.String() + " " + name.Name
 		if typed.Type != nil {
 			text += " " + r.typ(typed.Type)
 		}
+
 		if i < len(spec.Values) {
 			switch {
 			case tok == token.CONST && !strings.Contains(source(spec.Values[i]), "iota"):
@@ -221,9 +238,11 @@ func (l *lister) typ(f *file, spec *ast.TypeSpec) {
 			kind: typ,
 			text: text,
 		})
+
 		if p, target := l.tree.resolve(r, spec.Type); target != "" && isInternal(p.path) {
 			l.promote(p, target, name, nil)
 		}
+
 		return
 	}
 
@@ -256,6 +275,7 @@ func (l *lister) fields(f *file, home *pkg, owner string, s *ast.StructType, see
 			if !name.IsExported() {
 				continue
 			}
+
 			r := newRenderer(f, home, l.listed)
 			l.add(f, name.Pos(), r, entry{
 				kind:  field,
@@ -263,12 +283,14 @@ func (l *lister) fields(f *file, home *pkg, owner string, s *ast.StructType, see
 				owner: owner,
 			})
 		}
+
 		if len(spec.Names) > 0 {
 			continue
 		}
 
 		r := newRenderer(f, home, l.listed)
 		text := r.typ(spec.Type)
+
 		p, target := l.tree.resolve(r, spec.Type)
 		if target == "" || ast.IsExported(target) {
 			l.add(f, spec.Pos(), r, entry{
@@ -277,6 +299,7 @@ func (l *lister) fields(f *file, home *pkg, owner string, s *ast.StructType, see
 				owner: owner,
 			})
 		}
+
 		if target != "" && (isInternal(p.path) || !ast.IsExported(target)) {
 			before := l.promoted
 			l.promoted = true
@@ -291,6 +314,7 @@ func (l *lister) fields(f *file, home *pkg, owner string, s *ast.StructType, see
 func (l *lister) interfaceMethods(f *file, home *pkg, owner string, i *ast.InterfaceType) {
 	for _, spec := range i.Methods.List {
 		r := newRenderer(f, home, l.listed)
+
 		signature, isMethod := spec.Type.(*ast.FuncType)
 		if !isMethod {
 			l.add(f, spec.Pos(), r, entry{
@@ -298,6 +322,7 @@ func (l *lister) interfaceMethods(f *file, home *pkg, owner string, i *ast.Inter
 				text:  fmt.Sprintf("type %s interface, embedded %s", owner, r.typ(spec.Type)),
 				owner: owner,
 			})
+
 			continue
 		}
 
@@ -308,8 +333,10 @@ func (l *lister) interfaceMethods(f *file, home *pkg, owner string, i *ast.Inter
 					text:  fmt.Sprintf("type %s interface, unexported methods", owner),
 					owner: owner,
 				})
+
 				continue
 			}
+
 			l.add(f, name.Pos(), r, entry{
 				kind:  interfaceMethod,
 				text:  fmt.Sprintf("type %s interface, %s%s", owner, name.Name, r.signature(signature)),
@@ -325,18 +352,21 @@ func (l *lister) promote(p *pkg, target, owner string, seen []string) {
 	if slices.Contains(seen, id) {
 		return
 	}
+
 	seen = append(slices.Clone(seen), id)
 
 	for _, f := range p.files {
 		if !f.built {
 			continue
 		}
+
 		for _, decl := range f.syntax.Decls {
 			switch decl := decl.(type) {
 			case *ast.FuncDecl:
 				if decl.Recv == nil || !decl.Name.IsExported() {
 					continue
 				}
+
 				if name, _ := receiver(decl); name == target {
 					l.method(f, p, decl, owner)
 				}
@@ -379,5 +409,6 @@ func (t *tree) resolve(r *renderer, e ast.Expr) (*pkg, string) {
 			}
 		}
 	}
+
 	return nil, ""
 }

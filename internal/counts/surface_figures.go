@@ -12,17 +12,21 @@ import (
 func surfaceFigures(t *tree) []figure {
 	all := surface(t)
 	items := map[kind][]string{}
+
 	var internal, headline, promoted []string
+
 	for _, e := range all {
 		item := e.at + " " + e.text
 		if e.promoted && e.kind <= value {
 			promoted = append(promoted, item)
 			continue
 		}
+
 		items[e.kind] = append(items[e.kind], item)
 		if e.kind <= value {
 			headline = append(headline, item)
 		}
+
 		if e.internal {
 			internal = append(internal, item)
 		}
@@ -33,12 +37,14 @@ func surfaceFigures(t *tree) []figure {
 		for _, k := range kinds {
 			n += len(items[k])
 		}
+
 		return figure{
 			name:  name,
 			value: fmt.Sprint(n),
 		}
 	}
 	engine, fields, machinery := engineMembers(t, all)
+
 	return []figure{
 		{
 			name:  "public functions, methods, types and values",
@@ -66,6 +72,7 @@ func engineMembers(t *tree, all []entry) (methods, fields, machinery []string) {
 		if e.pkg != path.Base(t.module) || e.owner != "Engine" {
 			continue
 		}
+
 		item := e.at + " " + e.text
 		if e.kind != method {
 			fields = append(fields, item)
@@ -73,6 +80,7 @@ func engineMembers(t *tree, all []entry) (methods, fields, machinery []string) {
 		}
 
 		methods = append(methods, item)
+
 		for _, result := range e.results {
 			if isMachinery(e, result) {
 				machinery = append(machinery, item)
@@ -80,6 +88,7 @@ func engineMembers(t *tree, all []entry) (methods, fields, machinery []string) {
 			}
 		}
 	}
+
 	return methods, fields, machinery
 }
 
@@ -89,7 +98,9 @@ func isMachinery(e entry, result ast.Expr) bool {
 	if f, ok := result.(*ast.FuncType); ok {
 		return f.Results != nil && len(f.Results.List) == 1 && source(f.Results.List[0].Type) == "time.Time"
 	}
+
 	text := strings.TrimPrefix(e.renderer.typ(result), "*")
+
 	from, name, qualified := strings.Cut(text, ".")
 	if !qualified {
 		name = from

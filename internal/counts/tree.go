@@ -65,6 +65,7 @@ func load(root string) (*tree, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	t := &tree{
 		module: module,
 		fset:   token.NewFileSet(),
@@ -76,10 +77,12 @@ func load(root string) (*tree, error) {
 		if err != nil {
 			return err
 		}
+
 		rel, err := filepath.Rel(root, name)
 		if err != nil {
 			return err
 		}
+
 		rel = filepath.ToSlash(rel)
 
 		if d.IsDir() {
@@ -87,15 +90,20 @@ func load(root string) (*tree, error) {
 			if hidden || slices.Contains(skipped, d.Name()) || rel == "tools" {
 				return fs.SkipDir
 			}
+
 			_, err := os.Stat(filepath.Join(name, "go.mod"))
 			nested[rel] = nested[path.Dir(rel)] || err == nil && rel != "."
+
 			return nil
 		}
+
 		if !strings.HasSuffix(rel, ".go") {
 			return nil
 		}
+
 		return t.add(root, rel, nested[path.Dir(rel)])
 	})
+
 	return t, err
 }
 
@@ -105,6 +113,7 @@ func (t *tree) add(root, rel string, nested bool) error {
 	if err != nil {
 		return err
 	}
+
 	syntax, err := parser.ParseFile(t.fset, rel, text, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		return err
@@ -113,6 +122,7 @@ func (t *tree) add(root, rel string, nested bool) error {
 	// The surface is that of one platform, so that it is the same wherever it is listed.
 	platform := build.Default
 	platform.GOOS, platform.GOARCH, platform.CgoEnabled = "linux", "amd64", true
+
 	built, err := platform.MatchFile(filepath.Join(root, filepath.FromSlash(path.Dir(rel))), path.Base(rel))
 	if err != nil {
 		return err
@@ -126,12 +136,14 @@ func (t *tree) add(root, rel string, nested bool) error {
 		nested: nested,
 		built:  built,
 	}
+
 	t.files = append(t.files, f)
 	if f.test || f.nested {
 		return nil
 	}
 
 	importPath := path.Join(t.module, f.dir())
+
 	p := t.byPath[importPath]
 	if p == nil {
 		p = &pkg{
@@ -140,7 +152,9 @@ func (t *tree) add(root, rel string, nested bool) error {
 		}
 		t.byPath[importPath] = p
 	}
+
 	p.files = append(p.files, f)
+
 	return nil
 }
 
@@ -156,18 +170,22 @@ func modulePath(dir string) (string, error) {
 			return strings.Trim(strings.TrimSpace(name), `"`), nil
 		}
 	}
+
 	return "", errors.New("go.mod names no module")
 }
 
 // public returns the importable packages of the root module, sorted by path.
 func (t *tree) public() []*pkg {
 	var out []*pkg
+
 	for _, p := range t.byPath {
 		if p.name != "main" && !isInternal(p.path) {
 			out = append(out, p)
 		}
 	}
+
 	slices.SortFunc(out, func(a, b *pkg) int { return strings.Compare(a.path, b.path) })
+
 	return out
 }
 
@@ -176,6 +194,7 @@ func (t *tree) label(p *pkg) string {
 	if p.path == t.module {
 		return path.Base(t.module)
 	}
+
 	return strings.TrimPrefix(p.path, t.module+"/")
 }
 

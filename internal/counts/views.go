@@ -13,6 +13,7 @@ var viewNames = []string{"Reader", "Tx", "DB"}
 // with a view of this module. Tests are left out.
 func viewCasts(t *tree) []string {
 	var out []string
+
 	for _, f := range t.files {
 		if f.test {
 			continue
@@ -34,9 +35,11 @@ func viewCasts(t *tree) []string {
 					}
 				}
 			}
+
 			return true
 		})
 	}
+
 	return out
 }
 
@@ -46,7 +49,9 @@ func fromAny(e ast.Expr) bool {
 	if !ok || len(call.Args) != 1 {
 		return false
 	}
+
 	name, ok := call.Fun.(*ast.Ident)
+
 	return ok && name.Name == "any"
 }
 
@@ -60,8 +65,11 @@ func isView(t *tree, r *renderer, e ast.Expr) bool {
 		if !ok || !slices.Contains(viewNames, e.Sel.Name) {
 			return false
 		}
+
 		importPath := r.imports[x.Name]
+
 		return importPath == t.module || strings.HasPrefix(importPath, t.module+"/")
 	}
+
 	return false
 }

@@ -1,7 +1,6 @@
 package deliver
 
 import (
-	guardian "code.dny.dev/ssrf"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -12,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	guardian "code.dny.dev/ssrf"
 
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/internal/ssrf"

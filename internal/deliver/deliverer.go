@@ -1,6 +1,7 @@
-// Package deliver sends webhooks: an event becomes deliveries in the transaction that stores it (fanout.go), a
-// worker claims those that are due (worker.go), posts them (attempt.go, client.go), and stores what came of
-// them with what that means for their endpoints (result.go). Secrets are taken out of what is kept (redact.go).
+// Package deliver sends webhooks: an event becomes deliveries in the transaction that stores it
+// (fanout.go), a worker claims those that are due (worker.go), posts them (attempt.go, client.go),
+// and stores what came of them with what that means for their endpoints (result.go). Secrets are
+// taken out of what is kept (redact.go).
 //
 // The records and their state machines are package webhook's.
 package deliver
@@ -16,7 +17,7 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
-// DelivererConfig is what a Deliverer is made of. DB, IDs and Seal are required.
+// Config is what a Deliverer is made of. DB, IDs and Seal are required.
 type Config struct {
 	DB  webhook.DB
 	IDs webhook.IDs
@@ -69,7 +70,7 @@ type Deliverer struct {
 	wake        chan struct{}
 }
 
-// NewDeliverer returns a Deliverer. It starts nothing.
+// New returns a Deliverer. It starts nothing.
 func New(c Config) *Deliverer {
 	d := &Deliverer{
 		db:          c.DB,

@@ -87,7 +87,10 @@ func hundredEndpoints(t *testing.T, hangs bool) (p99 time.Duration) {
 
 		for _, r := range merchants.requests {
 			if r.host != bad {
-				delays = append(delays, r.at.Sub(h.db.rows.events[r.header.Get(webhook.EventIDHeader)].CreatedAt))
+				delays = append(
+					delays,
+					r.at.Sub(h.db.rows.events[r.header.Get(webhook.EventIDHeader)].CreatedAt),
+				)
 			}
 		}
 

@@ -41,7 +41,9 @@ type rows struct {
 }
 
 func newMemory() *memory {
-	return &memory{rows: rows{map[string]webhook.Endpoint{}, map[string]webhook.Delivery{}, map[string]event.Event{}}}
+	return &memory{
+		rows: rows{map[string]webhook.Endpoint{}, map[string]webhook.Delivery{}, map[string]event.Event{}},
+	}
 }
 
 func (m *memory) Update(ctx context.Context, f func(context.Context, webhook.Tx) error) error {
@@ -108,7 +110,10 @@ func (m *memory) Update(ctx context.Context, f func(context.Context, webhook.Tx)
 
 // append makes events as some other room of the house would.
 func (m *memory) append(ctx context.Context, events ...event.Event) error {
-	return m.Update(ctx, func(ctx context.Context, tx webhook.Tx) error { return tx.AppendEvents(ctx, events...) })
+	return m.Update(
+		ctx,
+		func(ctx context.Context, tx webhook.Tx) error { return tx.AppendEvents(ctx, events...) },
+	)
 }
 
 func (r rows) clone() rows {
@@ -239,7 +244,10 @@ func (r reader) WebhookEndpoints(_ context.Context, f webhook.EndpointFilter) ([
 	rows, done := r.open()
 	defer done()
 
-	return page(rows.endpoints, f.After, f.Limit, func(e webhook.Endpoint) bool { return e.Owner == f.Owner }), nil
+	return page(
+		rows.endpoints, f.After, f.Limit,
+		func(e webhook.Endpoint) bool { return e.Owner == f.Owner },
+	), nil
 }
 
 func (r reader) Delivery(_ context.Context, o event.Owner, id string) (webhook.Delivery, error) {

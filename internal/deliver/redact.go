@@ -2,12 +2,13 @@ package deliver
 
 import (
 	"encoding/json"
-	"github.com/seed-8ee7f392/payments/internal/wire"
 	"net/http"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/seed-8ee7f392/payments/internal/wire"
 )
 
 // This file holds what of an endpoint's answer, and of our own request, may be kept in a delivery's log.

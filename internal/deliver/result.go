@@ -211,7 +211,8 @@ func (s *Deliverer) record(ctx context.Context, batch []result) error {
 			if r.kind == tried {
 				o := outcome{
 					answer: r.answer,
-					ranOut: before.Status == webhook.DeliveryPending && after.Status == webhook.DeliveryFailed,
+					ranOut: before.Status == webhook.DeliveryPending &&
+						after.Status == webhook.DeliveryFailed,
 				}
 				outcomes[after.EndpointID] = append(outcomes[after.EndpointID], o)
 			}

@@ -54,13 +54,16 @@ func TestDeliveryGoesThroughTheWholeSchedule(t *testing.T) {
 				t.Errorf("try %d has another body", i+1)
 			}
 
-			if err := webhook.VerifyAt([]byte(q.body), q.header.Get(webhook.SignatureHeader), q.at, secret); err != nil {
+			if err := webhook.VerifyAt(
+				[]byte(q.body), q.header.Get(webhook.SignatureHeader), q.at, secret,
+			); err != nil {
 				t.Errorf("try %d: %v", i+1, err)
 			}
 		}
 
 		d := h.deliveries(e.ID)[0]
-		if d.Status != webhook.DeliveryFailed || d.Attempts != 10 || len(d.Log) != 10 || !d.NextAttemptAt.IsZero() ||
+		if d.Status != webhook.DeliveryFailed || d.Attempts != 10 || len(d.Log) != 10 ||
+			!d.NextAttemptAt.IsZero() ||
 			d.ClaimedBy != "" {
 			t.Errorf("the delivery ended as %+v", d)
 		}
@@ -107,7 +110,8 @@ func TestFailingEndpointIsEnabledByTheNextSuccess(t *testing.T) {
 			t.Errorf("the endpoint is %+v", got)
 		}
 
-		if d := h.deliveries(e.ID)[0]; d.Status != webhook.DeliverySucceeded || !d.DeliveredAt.Equal(time.Now()) ||
+		if d := h.deliveries(e.ID)[0]; d.Status != webhook.DeliverySucceeded ||
+			!d.DeliveredAt.Equal(time.Now()) ||
 			d.Attempts != 1 {
 			t.Errorf("the delivery is %+v", d)
 		}

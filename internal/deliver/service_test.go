@@ -187,7 +187,10 @@ func TestCreateEndpoint(t *testing.T) {
 		t.Errorf("stored %+v", got)
 	}
 
-	if secrets, err := e.OpenSecrets(h.Deliverer.seal, start); err != nil || !slices.Equal(secrets, []string{secret}) {
+	if secrets, err := e.OpenSecrets(
+		h.Deliverer.seal, start,
+	); err != nil ||
+		!slices.Equal(secrets, []string{secret}) {
 		t.Errorf("the stored secret opens as %q, error %v", secrets, err)
 	}
 
@@ -215,7 +218,11 @@ func TestSixteenEndpointsPerAccountAndMode(t *testing.T) {
 		last, _ = h.endpoint(merchant, fmt.Sprintf("https://example.com/%d", i))
 	}
 
-	params := webhook.EndpointParams{Owner: merchant, URL: "https://example.com/more", Events: []event.Type{"*"}}
+	params := webhook.EndpointParams{
+		Owner:  merchant,
+		URL:    "https://example.com/more",
+		Events: []event.Type{"*"},
+	}
 	_, _, err := h.CreateEndpoint(t.Context(), params)
 	wantFault(t, err, fault.State, "webhook_endpoint_limit_exceeded")
 	h.endpoint(tester, "https://example.com/test-mode-counts-for-itself")
@@ -251,7 +258,9 @@ func TestRotateSecret(t *testing.T) {
 	signing := func(want ...string) {
 		t.Helper()
 
-		if got, err := h.reread(e).OpenSecrets(h.Deliverer.seal, now); err != nil || !slices.Equal(got, want) {
+		if got, err := h.reread(e).
+			OpenSecrets(h.Deliverer.seal, now); err != nil ||
+			!slices.Equal(got, want) {
 			t.Errorf("signed with %q, error %v, want %q", got, err, want)
 		}
 	}
@@ -332,11 +341,17 @@ func TestUpdateEndpoint(t *testing.T) {
 		wantFault(t, err, fault.Invalid, "parameter_invalid")
 	}
 
-	if got, err = update(webhook.EndpointUpdate{Status: ptr(webhook.Disabled)}); err != nil || got.Status != webhook.Disabled {
+	if got, err = update(
+		webhook.EndpointUpdate{Status: ptr(webhook.Disabled)},
+	); err != nil ||
+		got.Status != webhook.Disabled {
 		t.Fatalf("disabled: %+v, error %v", got, err)
 	}
 
-	if d := h.deliveries(e.ID); len(d) != 1 || d[0].Status != webhook.DeliveryFailed || !d[0].NextAttemptAt.IsZero() {
+	if d := h.deliveries(
+		e.ID,
+	); len(d) != 1 || d[0].Status != webhook.DeliveryFailed ||
+		!d[0].NextAttemptAt.IsZero() {
 		t.Errorf("disabling left %+v", d)
 	}
 
@@ -357,7 +372,10 @@ func TestUpdateEndpoint(t *testing.T) {
 		t.Errorf("a disabled endpoint got a delivery")
 	}
 
-	if got, err = update(webhook.EndpointUpdate{Status: ptr(webhook.Enabled)}); err != nil || got.Status != webhook.Enabled {
+	if got, err = update(
+		webhook.EndpointUpdate{Status: ptr(webhook.Enabled)},
+	); err != nil ||
+		got.Status != webhook.Enabled {
 		t.Errorf("enabled: %+v, error %v", got, err)
 	}
 
@@ -397,7 +415,8 @@ func TestPingAndResend(t *testing.T) {
 	all, _ := h.endpoint(merchant, "https://example.com/all")
 
 	ping, err := h.Test(t.Context(), merchant, e.ID)
-	if err != nil || ping.Trigger != webhook.ByTest || ping.EventType != event.Ping || ping.EndpointID != e.ID ||
+	if err != nil || ping.Trigger != webhook.ByTest || ping.EventType != event.Ping ||
+		ping.EndpointID != e.ID ||
 		ping.Status != webhook.DeliveryPending {
 		t.Fatalf("ping %+v, error %v", ping, err)
 	}

@@ -244,7 +244,10 @@ func noteLapsed(ctx context.Context, tx webhook.Tx, claimed []webhook.Delivery) 
 	for i, d := range claimed {
 		if !d.LapsedAt.IsZero() {
 			claimed[i] = d.Interrupted(
-				webhook.Attempt{At: d.LapsedAt.Add(-claimFor), Request: webhook.AttemptRequest{Headers: map[string]string{}}},
+				webhook.Attempt{
+					At:      d.LapsedAt.Add(-claimFor),
+					Request: webhook.AttemptRequest{Headers: map[string]string{}},
+				},
 			)
 			ds = append(ds, &claimed[i])
 		}

@@ -98,7 +98,12 @@ func (s blockHandler) store(
 var errTried = errors.New("the trial went through")
 
 // storeRest finds out which transfers are refused, each in a trial of its own, and stores the others.
-func (s blockHandler) storeRest(ctx context.Context, b follow.Batch, p ingest.PreparedBatch, cause error) error {
+func (s blockHandler) storeRest(
+	ctx context.Context,
+	b follow.Batch,
+	p ingest.PreparedBatch,
+	cause error,
+) error {
 	refused := map[invoice.TransferKey]error{}
 
 	for _, key := range p.Keys() {

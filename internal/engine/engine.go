@@ -2,7 +2,8 @@
 // stores what the followers read (blocks.go), carries what one domain appends to the others that react to it
 // (reactions.go), renders events (update.go), and compares the records with the networks (audit.go).
 //
-// The rules themselves live in invoice, settlement, payout and webhook. Hosts use it through package payments.
+// The rules themselves live in invoice, settlement, payout and webhook. Hosts use it through
+// package payments.
 package engine
 
 import (
@@ -206,7 +207,12 @@ func (e *Engine) assemble(
 		Process:   c.Process,
 		WatchOnly: watchOnly,
 	})
-	e.Settlements = settlement.New(settlement.Config{DB: view[settlement.Tx]{c.Store, e, func(tx Tx) settlement.Tx { return tx }}, Now: c.Now})
+	e.Settlements = settlement.New(
+		settlement.Config{
+			DB:  view[settlement.Tx]{c.Store, e, func(tx Tx) settlement.Tx { return tx }},
+			Now: c.Now,
+		},
+	)
 	e.Sweeper = sweep.New(sweep.Config{
 		DB:           view[settlement.Tx]{c.Store, e, func(tx Tx) settlement.Tx { return tx }},
 		Registry:     e.Networks,

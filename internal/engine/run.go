@@ -277,7 +277,10 @@ func (e *Engine) Health(ctx context.Context) (health.Report, error) {
 // Resume lets a network that was stopped be read again, after a person looked into the reason that Health
 // names. What the node says is then trusted anew, a fork below finality included.
 func (e *Engine) Resume(ctx context.Context, network string) error {
-	if err := follow.Resume(ctx, view[scan.Tx]{e.config.Store, e, func(tx Tx) scan.Tx { return tx }}, network, e.config.Now()); err != nil {
+	if err := follow.Resume(
+		ctx, view[scan.Tx]{e.config.Store, e, func(tx Tx) scan.Tx { return tx }}, network,
+		e.config.Now(),
+	); err != nil {
 		return err
 	}
 

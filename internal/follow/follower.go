@@ -316,7 +316,9 @@ func (f *Follower) begin(ctx context.Context, head chain.Head) (scan.Cursor, err
 	if f.StartHeight > 0 && f.StartHeight <= head.Tip.Height {
 		ref, err := f.Driver.RefAt(ctx, f.StartHeight-1)
 		if err != nil {
-			return scan.Cursor{}, fmt.Errorf("starting %s at height %d: %w", f.network.Slug, f.StartHeight, err)
+			return scan.Cursor{}, fmt.Errorf(
+				"starting %s at height %d: %w", f.network.Slug, f.StartHeight, err,
+			)
 		}
 
 		at = ref
@@ -327,7 +329,11 @@ func (f *Follower) begin(ctx context.Context, head chain.Head) (scan.Cursor, err
 
 // commonBlock returns the newest block that the cursor and the node agree on, and whether the chain
 // forked below the cursor. A node that is merely behind is no fork.
-func (f *Follower) commonBlock(ctx context.Context, cursor scan.Cursor, head chain.Head) (chain.Ref, bool, error) {
+func (f *Follower) commonBlock(
+	ctx context.Context,
+	cursor scan.Cursor,
+	head chain.Head,
+) (chain.Ref, bool, error) {
 	trusted := append([]chain.Ref{cursor.At}, cursor.Recent...)
 	if !cursor.Final.IsZero() && cursor.Final.Height < cursor.At.Height {
 		trusted = append(trusted, cursor.Final)
@@ -437,7 +443,11 @@ func (f *Follower) blocks(ctx context.Context, base chain.Ref, to uint64) ([]cha
 }
 
 // advanceTo returns the compare-and-set that moves the cursor from was to next.
-func (f *Follower) advanceTo(was scan.Cursor, known bool, next scan.Cursor) func(context.Context, scan.Tx) (scan.Cursor, error) {
+func (f *Follower) advanceTo(
+	was scan.Cursor,
+	known bool,
+	next scan.Cursor,
+) func(context.Context, scan.Tx) (scan.Cursor, error) {
 	held := f.lease
 
 	return func(ctx context.Context, tx scan.Tx) (scan.Cursor, error) {
@@ -477,7 +487,9 @@ func (f *Follower) backfill(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	// A range may reach above the tip (addresses made inside a host's transaction); that part waits.
-	at := slices.IndexFunc(ranges, func(r scan.Range) bool { return r.Next <= head.Tip.Height || r.Next > r.To })
+	at := slices.IndexFunc(
+		ranges, func(r scan.Range) bool { return r.Next <= head.Tip.Height || r.Next > r.To },
+	)
 	if at < 0 {
 		return false, nil
 	}

@@ -184,7 +184,8 @@ func explains(o invoice.Option, cursor scan.Cursor, payments []invoice.Payment) 
 			return sum, false
 		case p.Status == invoice.Detected && p.TxHash == "":
 			return sum, false
-		case p.Status == invoice.Detected && p.AssetID == o.AssetID && !p.Block.IsZero() && p.Block.Height <= cursor.At.Height:
+		case p.Status == invoice.Detected && p.AssetID == o.AssetID && !p.Block.IsZero() &&
+			p.Block.Height <= cursor.At.Height:
 			sum = sum.Add(p.Amount)
 		}
 	}
@@ -245,7 +246,12 @@ func (s *Ingester) beforeExpiry(ctx context.Context, inv invoice.Invoice) error 
 
 // attach gives a transfer to the payment that was known from the balance alone which it explains: one read at
 // its block or later. If it explains only a part, the rest stays a payment without a transaction.
-func (in *intake) attach(ctx context.Context, m observedTransfer, to invoice.Address, asset chain.Asset) (bool, error) {
+func (in *intake) attach(
+	ctx context.Context,
+	m observedTransfer,
+	to invoice.Address,
+	asset chain.Asset,
+) (bool, error) {
 	if m.at.IsZero() {
 		return false, nil
 	}

@@ -80,7 +80,9 @@ func (in *intake) dropReplaced(ctx context.Context) error {
 			continue // it is in the chain, whatever a pool says
 		}
 
-		if err := in.move(a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.Drop() }); err != nil {
+		if err := in.move(
+			a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.Drop() },
+		); err != nil {
 			return err
 		}
 	}
@@ -129,7 +131,10 @@ func (in *intake) confirmations(ctx context.Context) error {
 
 			switch {
 			case in.foreign(p.Block):
-				err = in.move(a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.Orphan(in.now) })
+				err = in.move(
+					a, p,
+					func(p *invoice.Payment) ([]event.Type, error) { return p.Orphan(in.now) },
+				)
 			case in.holds(p.Required, p.Block):
 				var sure bool
 				if sure, err = in.reread(p); sure {

@@ -1,5 +1,6 @@
-// Package ingest takes in what arrives at our addresses: a batch of blocks (internal/follow) becomes payments,
-// payments follow their transactions through the chain, invoices follow their payments.
+// Package ingest takes in what arrives at our addresses: a batch of blocks (internal/follow)
+// becomes payments, payments follow their transactions through the chain, invoices follow their
+// payments.
 //
 // A batch is prepared before its transaction (batch.go: matched, prices read) and applied in it (intake.go:
 // recorded, credited in credit.go, confirmed in confirm.go). ledger.go is what one transaction reads and
@@ -48,7 +49,8 @@ type Config struct {
 	// Log defaults to none.
 	Log *slog.Logger
 
-	// Kept returns what our own transactions left at a deposit address. Without it CheckDeposits does nothing.
+	// Kept returns what our own transactions left at a deposit address. Without it CheckDeposits
+	// does nothing.
 	Kept LeftoversFunc
 }
 
@@ -71,7 +73,7 @@ type Ingester struct {
 	uses    map[string]map[string]*use
 }
 
-// NewIngester returns an Ingester. It starts nothing.
+// New returns an Ingester. It starts nothing.
 func New(c Config) *Ingester {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

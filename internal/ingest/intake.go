@@ -161,7 +161,12 @@ func (in *intake) recordTransfers(ctx context.Context, lost map[string]invoice.P
 // again follows a known payment to where its transaction is now. One that a fork took out of its
 // block and that is in another now keeps its id and tells nothing, unless it had been confirmed and
 // is not deep enough there.
-func (in *intake) recordKnown(ctx context.Context, stored invoice.Payment, m observedTransfer, lost map[string]invoice.Payment) error {
+func (in *intake) recordKnown(
+	ctx context.Context,
+	stored invoice.Payment,
+	m observedTransfer,
+	lost map[string]invoice.Payment,
+) error {
 	a, p, err := in.payment(ctx, stored)
 	if err != nil {
 		return err
@@ -196,7 +201,12 @@ func (in *intake) recordKnown(ctx context.Context, stored invoice.Payment, m obs
 }
 
 // first takes in a payment that was not known.
-func (in *intake) recordNew(ctx context.Context, m observedTransfer, to invoice.Address, asset chain.Asset) error {
+func (in *intake) recordNew(
+	ctx context.Context,
+	m observedTransfer,
+	to invoice.Address,
+	asset chain.Asset,
+) error {
 	attached, err := in.attach(ctx, m, to, asset)
 	if err != nil || attached {
 		return err

@@ -93,7 +93,12 @@ func (l *ledger) depositAccount(ctx context.Context, owner event.Owner, id strin
 
 	a := &entry{deposit: &d, changed: map[string]bool{}}
 
-	f := invoice.PaymentFilter{Owner: owner, DepositAddressID: id, Statuses: []invoice.PaymentStatus{invoice.Detected}, Limit: 500}
+	f := invoice.PaymentFilter{
+		Owner:            owner,
+		DepositAddressID: id,
+		Statuses:         []invoice.PaymentStatus{invoice.Detected},
+		Limit:            500,
+	}
 	for {
 		page, err := l.tx.Payments(ctx, f)
 		if err != nil {

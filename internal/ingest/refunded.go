@@ -15,9 +15,15 @@ func (s *Ingester) RefundedTx(ctx context.Context, tx invoice.Tx, fact invoice.R
 	}
 
 	now := s.now()
-	_, err = invoice.Change(ctx, tx, inv, now, func(inv *invoice.Invoice, payments []invoice.Payment) ([]event.Type, error) {
-		return inv.Refund(fact, payments, now)
-	})
+	_, err = invoice.Change(
+		ctx,
+		tx,
+		inv,
+		now,
+		func(inv *invoice.Invoice, payments []invoice.Payment) ([]event.Type, error) {
+			return inv.Refund(fact, payments, now)
+		},
+	)
 
 	return err
 }

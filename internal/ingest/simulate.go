@@ -90,6 +90,7 @@ func (s *Ingester) prepareSimulate(
 
 func (s *Ingester) prepareSimulatedDeposit(ctx context.Context, out *preparedSimulate) error {
 	p := out.params
+
 	d, err := s.db.DepositAddress(ctx, p.Owner, p.DepositAddressID)
 	if err != nil {
 		return err
@@ -116,7 +117,11 @@ func (s *Ingester) prepareSimulatedDeposit(ctx context.Context, out *preparedSim
 // simulateTx makes the payment in tx. The outcomes orphaned and dropped take the latest simulated
 // payment that is not there yet; without one, a payment is made first. The outcome late expires an
 // invoice that is still open.
-func (s *Ingester) simulateTx(ctx context.Context, tx invoice.Tx, p preparedSimulate) (invoice.Simulated, error) {
+func (s *Ingester) simulateTx(
+	ctx context.Context,
+	tx invoice.Tx,
+	p preparedSimulate,
+) (invoice.Simulated, error) {
 	l := s.newLedger(tx, "", p.prices)
 
 	a, err := s.simulated(ctx, l, p)
@@ -156,7 +161,11 @@ func (s *Ingester) simulated(ctx context.Context, l *ledger, p preparedSimulate)
 		// The account holds unconfirmed payments alone; the latest ones may be meant.
 		latest, err := l.tx.Payments(
 			ctx,
-			invoice.PaymentFilter{Owner: p.params.Owner, DepositAddressID: p.params.DepositAddressID, Limit: 100},
+			invoice.PaymentFilter{
+				Owner:            p.params.Owner,
+				DepositAddressID: p.params.DepositAddressID,
+				Limit:            100,
+			},
 		)
 		for _, q := range latest {
 			if _, _, err := l.payment(ctx, q); err != nil {

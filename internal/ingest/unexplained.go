@@ -17,7 +17,7 @@ import (
 // caughtUp is how many blocks a network may be behind its tip for balances to be compared.
 const caughtUp = 16
 
-// Kept is what our own transactions left at a deposit address.
+// Leftovers is what our own transactions left at a deposit address.
 type Leftovers struct {
 	// Moved are the payments, by id, whose money is not there any more.
 	Moved map[string]bool
@@ -25,7 +25,7 @@ type Leftovers struct {
 	Coin chain.Amount
 }
 
-// KeptFunc says what our own transactions left at an address of what payments brought there, as it
+// LeftoversFunc says what our own transactions left at an address of what payments brought there, as it
 // was after block at. ok is false when that cannot be told: while a transaction of ours touches the
 // address, or may have since that block.
 type LeftoversFunc func(
@@ -238,13 +238,17 @@ func (s *Ingester) checkDepositTx(ctx context.Context, tx Tx, k look, wanted pri
 // is a payment without a transaction that a fork took back. ok is false where nothing can be said:
 // a payment may be back without a trace, or one without a transaction stands for money that is
 // still there, of which there is at most one.
-func (k look) explained(payments []invoice.Payment, kept Leftovers) (sum chain.Amount, back *invoice.Payment, ok bool) {
+func (k look) explained(
+	payments []invoice.Payment,
+	kept Leftovers,
+) (sum chain.Amount, back *invoice.Payment, ok bool) {
 	if k.asset.Kind == chain.Native {
 		sum = kept.Coin
 	}
 
 	for i, p := range payments {
-		if p.Network != k.network.Slug || p.AssetID != k.asset.ID || p.Simulated || p.Status == invoice.Dropped ||
+		if p.Network != k.network.Slug || p.AssetID != k.asset.ID || p.Simulated ||
+			p.Status == invoice.Dropped ||
 			kept.Moved[p.ID] {
 			continue
 		}
@@ -263,7 +267,11 @@ func (k look) explained(payments []invoice.Payment, kept Leftovers) (sum chain.A
 }
 
 // allOfDeposit returns the payments to a deposit address, whatever became of them.
-func allOfDeposit(ctx context.Context, r invoice.Reader, d invoice.DepositAddress) (all []invoice.Payment, err error) {
+func allOfDeposit(
+	ctx context.Context,
+	r invoice.Reader,
+	d invoice.DepositAddress,
+) (all []invoice.Payment, err error) {
 	f := invoice.PaymentFilter{Owner: d.Owner, DepositAddressID: d.ID, Limit: 500}
 	for {
 		page, err := r.Payments(ctx, f)

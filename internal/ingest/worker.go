@@ -78,24 +78,30 @@ func (s *Ingester) dueInvoice(ctx context.Context, due invoice.Invoice) error {
 		}
 
 		now := s.now()
-		_, err = invoice.Change(ctx, tx, inv, now, func(inv *invoice.Invoice, payments []invoice.Payment) ([]event.Type, error) {
-			if inv.DueAt.IsZero() || now.Before(inv.DueAt) {
-				return nil, nil
-			}
-
-			types, err := inv.Expire(payments, scanned, now)
-			if errors.Is(err, fault.State) {
-				inv.Schedule()
-
-				if !inv.DueAt.IsZero() && !now.Before(inv.DueAt) {
-					inv.DueAt = now.Add(postponed)
+		_, err = invoice.Change(
+			ctx,
+			tx,
+			inv,
+			now,
+			func(inv *invoice.Invoice, payments []invoice.Payment) ([]event.Type, error) {
+				if inv.DueAt.IsZero() || now.Before(inv.DueAt) {
+					return nil, nil
 				}
 
-				return nil, nil
-			}
+				types, err := inv.Expire(payments, scanned, now)
+				if errors.Is(err, fault.State) {
+					inv.Schedule()
 
-			return types, err
-		})
+					if !inv.DueAt.IsZero() && !now.Before(inv.DueAt) {
+						inv.DueAt = now.Add(postponed)
+					}
+
+					return nil, nil
+				}
+
+				return types, err
+			},
+		)
 
 		return err
 	})
@@ -224,7 +230,13 @@ func (s *Ingester) find(ctx context.Context, p invoice.Payment) (found chain.Fou
 // search decides about a payment that is in no block. Its transaction is in a block that was read:
 // it is there. In the pool, or in a block that will be read: it waits. Nowhere for a day: it is
 // dropped.
-func (l *ledger) search(ctx context.Context, a *entry, p *invoice.Payment, found chain.Found, known bool) error {
+func (l *ledger) search(
+	ctx context.Context,
+	a *entry,
+	p *invoice.Payment,
+	found chain.Found,
+	known bool,
+) error {
 	cursor, _, err := l.tx.Cursor(ctx, p.Network)
 	if err != nil {
 		return err

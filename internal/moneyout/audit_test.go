@@ -190,7 +190,9 @@ func TestAuditFindsAPaymentWithoutASettlement(t *testing.T) {
 				return err
 			}
 
-			p.ID, p.Version, p.TxIndex = internal.Of(w.engine).NewID(), 0, 7 // a second record of the same money
+			p.ID, p.Version, p.TxIndex = internal.Of(w.engine).
+				NewID(),
+				0, 7 // a second record of the same money
 
 			return tx.PutPayments(ctx, &p)
 		}))
@@ -216,7 +218,11 @@ func TestAuditFindsAReservationThatWasLeft(t *testing.T) {
 		p := w.becomes(w.pay("SIM", milli(1)).ID, payout.Confirmed)
 		w.clean(1, 0)
 		w.must(w.store.Update(t.Context(), func(ctx context.Context, tx payments.Tx) error {
-			return internal.Of(w.engine).Outbox.ReserveTx(ctx, tx, w.owner, network, w.master(), p.AssetID, p.ID, milli(3))
+			return internal.Of(
+				w.engine,
+			).Outbox.ReserveTx(
+				ctx, tx, w.owner, network, w.master(), p.AssetID, p.ID, milli(3),
+			)
 		}))
 		d := w.found(audit.ReservationLeft, w.master())
 		w.check("reserved", d.Found, milli(3))

@@ -445,8 +445,7 @@ func TestAuditFindsABatchThatDisagrees(t *testing.T) {
 				found := slices.ContainsFunc(a.Differences(), func(d audit.Difference) bool {
 					return d.Kind == audit.RecordsDisagree &&
 						slices.ContainsFunc(
-							d.Records,
-							func(r audit.Record) bool { return r.ID == all[1].ID },
+							d.Records, func(r audit.Record) bool { return r.ID == all[1].ID },
 						)
 				})
 				if !found {

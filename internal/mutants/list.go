@@ -46,6 +46,7 @@ func load() ([]mutant, error) {
 	if err := json.Unmarshal(listed, &all); err != nil {
 		return nil, fmt.Errorf("reading mutants.json: %w", err)
 	}
+
 	return all, nil
 }
 
@@ -61,10 +62,12 @@ func moduleRoot() (string, error) {
 		if exists(filepath.Join(dir, "go.mod")) && exists(list) {
 			return dir, nil
 		}
+
 		up := filepath.Dir(dir)
 		if up == dir {
 			return "", errors.New("the working directory is not inside the module")
 		}
+
 		dir = up
 	}
 }
@@ -80,6 +83,7 @@ func moduleOf(root, pkg string) (dir, local string) {
 	if err != nil {
 		return root, pkg
 	}
+
 	return dir, "./" + filepath.ToSlash(local)
 }
 
@@ -94,6 +98,7 @@ func (m mutant) check(root string) error {
 	if _, err := m.mutate(root); err != nil {
 		return err
 	}
+
 	return m.checkTest(root)
 }
 
@@ -103,6 +108,7 @@ func (m mutant) mutate(root string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	from, to, err := declaration(src, m.Func)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.File, err)
@@ -112,9 +118,13 @@ func (m mutant) mutate(root string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s, %s: %w", m.File, m.Func, err)
 	}
-	if _, err := parser.ParseFile(token.NewFileSet(), m.File, mutated, parser.SkipObjectResolution); err != nil {
+
+	if _, err := parser.ParseFile(
+		token.NewFileSet(), m.File, mutated, parser.SkipObjectResolution,
+	); err != nil {
 		return nil, fmt.Errorf("the mutated file does not parse: %w", err)
 	}
+
 	return mutated, nil
 }
 
@@ -122,6 +132,7 @@ func (m mutant) mutate(root string) ([]byte, error) {
 // variable or constant.
 func declaration(src []byte, name string) (from, to int, err error) {
 	files := token.NewFileSet()
+
 	file, err := parser.ParseFile(files, "", src, parser.SkipObjectResolution)
 	if err != nil {
 		return 0, 0, err
@@ -132,6 +143,7 @@ func declaration(src []byte, name string) (from, to int, err error) {
 		found++
 		from, to = files.Position(n.Pos()).Offset, files.Position(n.End()).Offset
 	}
+
 	for _, d := range file.Decls {
 		switch d := d.(type) {
 		case *ast.FuncDecl:
@@ -150,6 +162,7 @@ func declaration(src []byte, name string) (from, to int, err error) {
 	if found != 1 {
 		return 0, 0, fmt.Errorf("%d declarations of %s", found, name)
 	}
+
 	return from, to, nil
 }
 
@@ -187,6 +200,7 @@ func (m mutant) checkTest(root string) error {
 	if !oneTest.MatchString(m.Test) {
 		return fmt.Errorf("the test %q is not named as ^TestName$", m.Test)
 	}
+
 	tests, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(m.Package), "*_test.go"))
 	if err != nil {
 		return err
@@ -197,9 +211,11 @@ func (m mutant) checkTest(root string) error {
 		if err != nil {
 			return err
 		}
+
 		if strings.Contains(string(src), "\nfunc "+name+"(t *testing.T) {") {
 			return nil
 		}
 	}
+
 	return fmt.Errorf("package %s has no test %s", m.Package, name)
 }

@@ -20,12 +20,14 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	ok, err := run(ctx)
+
 	stop()
 
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
+
 	if !ok {
 		os.Exit(1)
 	}
@@ -36,23 +38,29 @@ func run(ctx context.Context) (ok bool, err error) {
 	list := flag.Bool("list", false, "list the mutants and plant none")
 	check := flag.Bool("check", false, "only see that every snippet is where the list says")
 	only := flag.String("run", "", "plant only the mutants whose id matches this regular expression")
-	limit := flag.Duration("timeout", 3*time.Minute, "how long one run of a test may take, compiling included")
+	limit := flag.Duration(
+		"timeout", 3*time.Minute, "how long one run of a test may take, compiling included",
+	)
+
 	flag.Parse()
 
 	wanted, err := regexp.Compile(*only)
 	if err != nil {
 		return false, err
 	}
+
 	root, err := moduleRoot()
 	if err != nil {
 		return false, err
 	}
+
 	mutants, err := load()
 	if err != nil {
 		return false, err
 	}
 
 	var chosen []mutant
+
 	for _, m := range mutants {
 		if wanted.MatchString(m.ID) {
 			chosen = append(chosen, m)
@@ -64,23 +72,28 @@ func run(ctx context.Context) (ok bool, err error) {
 		for _, m := range chosen {
 			fmt.Printf("%s\n\t%s\n\t%s, %s; %s of %s\n", m.ID, m.Rule, m.File, m.Func, m.Test, m.Package)
 		}
+
 		return true, nil
 	case *check:
 		return checkAll(root, chosen), nil
 	}
+
 	return plantAll(ctx, root, chosen, *limit)
 }
 
 // checkAll says which mutants cannot be planted, and reports whether there are none.
 func checkAll(root string, mutants []mutant) bool {
 	bad := 0
+
 	for _, m := range mutants {
 		if err := m.check(root); err != nil {
 			bad++
+
 			fmt.Printf("ERROR     %s: %v\n", m.ID, err)
 		}
 	}
 
 	fmt.Printf("%d mutants: %d can be planted, %d errors\n", len(mutants), len(mutants)-bad, bad)
+
 	return bad == 0
 }

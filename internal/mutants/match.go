@@ -17,19 +17,25 @@ type word struct {
 func words(src []byte) ([]word, error) {
 	files := token.NewFileSet()
 	file := files.AddFile("", files.Base(), len(src))
-	var faults scanner.ErrorList
-	var s scanner.Scanner
+
+	var (
+		faults scanner.ErrorList
+		s      scanner.Scanner
+	)
 	s.Init(file, src, faults.Add, 0)
 
 	var out []word
+
 	for {
 		pos, tok, lit := s.Scan()
 		if tok == token.EOF {
 			return out, faults.Err()
 		}
+
 		if tok == token.SEMICOLON && lit == "\n" {
 			continue
 		}
+
 		if closes(tok) && len(out) > 0 && out[len(out)-1].text == "," {
 			out = out[:len(out)-1]
 		}
@@ -38,6 +44,7 @@ func words(src []byte) ([]word, error) {
 		if text == "" || tok == token.SEMICOLON {
 			text = tok.String()
 		}
+
 		at := file.Offset(pos)
 		out = append(out, word{
 			text: text,
@@ -58,20 +65,24 @@ func replace(src []byte, from, to int, old, new string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	snippet, err := words([]byte(old))
 	if err != nil {
 		return nil, fmt.Errorf("the snippet %q: %w", old, err)
 	}
+
 	if len(snippet) == 0 {
 		return nil, fmt.Errorf("the snippet %q holds no token", old)
 	}
 
 	var at []int
+
 	for i := range body {
 		if begins(body[i:], snippet) {
 			at = append(at, i)
 		}
 	}
+
 	if len(at) != 1 {
 		return nil, fmt.Errorf("the snippet %q is found %d times", old, len(at))
 	}
@@ -79,6 +90,7 @@ func replace(src []byte, from, to int, old, new string) ([]byte, error) {
 	first, last := body[at[0]], body[at[0]+len(snippet)-1]
 	out := append([]byte(nil), src[:from+first.from]...)
 	out = append(out, new...)
+
 	return append(out, src[from+last.to:]...), nil
 }
 
@@ -93,5 +105,6 @@ func begins(text, snippet []word) bool {
 			return false
 		}
 	}
+
 	return true
 }

@@ -16,25 +16,30 @@ func TestEveryMutantCanBePlanted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	mutants, err := load()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if len(mutants) < least {
 		t.Errorf("the list holds %d mutants, fewer than %d", len(mutants), least)
 	}
 
 	id := regexp.MustCompile(`^M\d\d-[a-z0-9]+(-[a-z0-9]+)*$`)
+
 	known := map[string]bool{}
 	for _, m := range mutants {
 		if !id.MatchString(m.ID) || known[m.ID] || known[m.ID[:3]] {
 			t.Errorf("the id %q is malformed or taken", m.ID)
 			continue
 		}
+
 		known[m.ID], known[m.ID[:3]] = true, true
 		if m.Rule == "" {
 			t.Errorf("%s does not say what rule it breaks", m.ID)
 		}
+
 		if err := m.check(root); err != nil {
 			t.Errorf("%s cannot be planted: %v", m.ID, err)
 		}
@@ -56,6 +61,7 @@ func f(a, b int) int {
 	)
 }
 `
+
 	for _, c := range []struct{ name, old, new, want string }{
 		{"broken lines and comments", "a==0||b==0", "a == 0", "if a == 0 {"},
 		{"trailing comma", "return g(a, b)", "return a", "}\n\treturn a\n}"},
@@ -68,10 +74,12 @@ func f(a, b int) int {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			got, err := replace([]byte(src), from, to, c.old, c.new)
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			if !strings.Contains(string(got), c.want) {
 				t.Errorf("got\n%s\nwithout %q", got, c.want)
 			}
@@ -96,6 +104,7 @@ func TestSnippetsMatchOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		_, err = replace([]byte(src), from, to, c.old, "0")
 		if err == nil || !strings.Contains(err.Error(), c.why) {
 			t.Errorf("%q: got %v, want %q", c.old, err, c.why)
@@ -132,6 +141,7 @@ func init() { _ = 5 }
 			t.Errorf("%s: got the error %v", name, err)
 			continue
 		}
+
 		if err == nil && src[from:to] != want {
 			t.Errorf("%s: got %q, want %q", name, src[from:to], want)
 		}
@@ -144,6 +154,7 @@ func TestPackagesAreTestedInTheirModule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, c := range []struct{ pkg, dir, local string }{
 		{".", root, "./."},
 		{"./internal/txmgr", root, "./internal/txmgr"},

@@ -39,29 +39,37 @@ func plantAll(ctx context.Context, root string, mutants []mutant, limit time.Dur
 	for _, m := range mutants {
 		p.tests[m.Package] = append(p.tests[m.Package], m.Test)
 	}
+
 	var killed, survived, faults int
+
 	for _, m := range mutants {
 		began := time.Now()
+
 		of, err := p.plant(ctx, m)
 		if ctx.Err() != nil {
 			return false, ctx.Err()
 		}
 
 		took := time.Since(began).Round(100 * time.Millisecond)
+
 		switch {
 		case err != nil:
 			faults++
+
 			fmt.Printf("ERROR     %s (%s): %v\n", m.ID, took, err)
 		case of == failed:
 			killed++
+
 			fmt.Printf("killed    %s by %s (%s)\n", m.ID, m.Test, took)
 		default:
 			survived++
+
 			fmt.Printf("SURVIVED  %s: %s; %s of %s passes (%s)\n", m.ID, m.Rule, m.Test, m.Package, took)
 		}
 	}
 
 	fmt.Printf("%d mutants: %d killed, %d survived, %d errors\n", len(mutants), killed, survived, faults)
+
 	return killed == len(mutants), nil
 }
 
@@ -88,6 +96,7 @@ func (p *planter) plant(ctx context.Context, m mutant) (outcome, error) {
 	if err != nil {
 		return broken, err
 	}
+
 	if err := p.passes(ctx, m); err != nil {
 		return broken, err
 	}
@@ -96,10 +105,12 @@ func (p *planter) plant(ctx context.Context, m mutant) (outcome, error) {
 	if err != nil {
 		return broken, err
 	}
+
 	of, output := p.runTests(ctx, m.Package, m.Test, "-overlay", overlay, "-failfast")
 	if of == broken {
 		return broken, errors.New("with the mutant:\n" + output)
 	}
+
 	return of, nil
 }
 
@@ -117,6 +128,7 @@ func (p *planter) passes(ctx context.Context, m mutant) error {
 	case !strings.Contains("\n"+before.output, "\n--- PASS: "+m.testName()+" "):
 		return fmt.Errorf("%s of %s selects no test, or one that is skipped", m.Test, m.Package)
 	}
+
 	return nil
 }
 
@@ -126,6 +138,7 @@ func (p *planter) writeOverlay(file string, mutated []byte) (string, error) {
 	if err := os.WriteFile(instead, mutated, 0o600); err != nil {
 		return "", err
 	}
+
 	overlay, err := json.Marshal(map[string]map[string]string{
 		"Replace": {
 			filepath.Join(p.root, filepath.FromSlash(file)): instead,
@@ -136,21 +149,26 @@ func (p *planter) writeOverlay(file string, mutated []byte) (string, error) {
 	}
 
 	path := filepath.Join(p.dir, "overlay.json")
+
 	return path, os.WriteFile(path, overlay, 0o600)
 }
 
 // runTests runs the tests of a package that a pattern selects, and returns how they ended and what they said.
 func (p *planter) runTests(ctx context.Context, pkg, pattern string, flags ...string) (outcome, string) {
 	dir, local := moduleOf(p.root, pkg)
+
 	args := append([]string{"test", "-count=1", "-vet=off", "-v", "-run", pattern}, flags...)
+
 	ctx, stop := context.WithTimeout(ctx, p.limit)
 	defer stop()
+
 	cmd := exec.CommandContext(ctx, "go", append(args, local)...)
 	cmd.Dir = dir
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 
 	raw, err := cmd.CombinedOutput()
+
 	output := string(raw)
 	switch {
 	case ctx.Err() != nil:
@@ -162,6 +180,7 @@ func (p *planter) runTests(ctx context.Context, pkg, pattern string, flags ...st
 	case strings.Contains("\n"+output, "\n--- FAIL: "), strings.Contains(output, "\npanic: "):
 		return failed, tail(output)
 	}
+
 	return broken, err.Error() + "\n" + tail(output)
 }
 
@@ -171,5 +190,6 @@ func tail(output string) string {
 	if len(output) <= most {
 		return output
 	}
+
 	return "…\n" + output[len(output)-most:]
 }

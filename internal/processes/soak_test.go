@@ -373,7 +373,9 @@ func (s *scene) verify(kills int) {
 	t, ctx := s.t, s.t.Context()
 	t.Helper()
 
-	invoices, err := internal.Of(s.look).Store().Invoices(ctx, invoice.Filter{Owner: s.owner, Limit: everything})
+	invoices, err := internal.Of(s.look).
+		Store().
+		Invoices(ctx, invoice.Filter{Owner: s.owner, Limit: everything})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -140,7 +140,11 @@ func (w *releaseUpdate) rebookResidue(ctx context.Context, more, less chain.Amou
 
 // leaves takes down that a step left so much at the deposit address, or took so much of what lay
 // there, instead of what it was thought to have.
-func (w *releaseUpdate) setResidue(ctx context.Context, step *settlement.Step, left, took chain.Amount) error {
+func (w *releaseUpdate) setResidue(
+	ctx context.Context,
+	step *settlement.Step,
+	left, took chain.Amount,
+) error {
 	row, err := w.tx.Residue(ctx, w.r.Network, w.r.Deposit.Address)
 	if err != nil {
 		return err
@@ -208,7 +212,9 @@ func (w *releaseUpdate) payFee(step *settlement.Step) {
 
 		amount = amount.Sub(part)
 		if leaves && !part.IsZero() {
-			step.Parts = append(slices.Clip(step.Parts), settlement.Part{SettlementID: w.g[i].ID, Amount: part})
+			step.Parts = append(
+				slices.Clip(step.Parts), settlement.Part{SettlementID: w.g[i].ID, Amount: part},
+			)
 		}
 	}
 }
@@ -247,7 +253,9 @@ func (w *releaseUpdate) unpayFee(ctx context.Context, step *settlement.Step, con
 	step.Parts = nil
 
 	for _, p := range parts {
-		if i := slices.IndexFunc(w.g, func(s settlement.Settlement) bool { return s.ID == p.SettlementID }); i >= 0 {
+		if i := slices.IndexFunc(
+			w.g, func(s settlement.Settlement) bool { return s.ID == p.SettlementID },
+		); i >= 0 {
 			w.g[i].Unpay(p.Amount)
 			continue
 		}

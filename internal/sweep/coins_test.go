@@ -44,7 +44,8 @@ func (u utxo) PlanRelease(_ context.Context, r chain.Release) ([]chain.ReleaseSt
 // outputOf says that every payment is the first output of a transaction that is called like it.
 func outputOf(
 	_ context.Context,
-	payments []string) (map[string]chain.Outpoint, error) {
+	payments []string,
+) (map[string]chain.Outpoint, error) {
 	out := map[string]chain.Outpoint{}
 	for _, id := range payments {
 		out[id] = chain.Outpoint{TxHash: id}

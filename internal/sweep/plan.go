@@ -395,7 +395,13 @@ func (p *planningRun) begin(
 
 // bear books what the plan of a release counted on at its address: the residue, and that the oldest
 // of its settlements bears what is owed there. as is false when that is no longer so.
-func (p *planningRun) bear(ctx context.Context, tx settlement.Tx, r *settlement.Release, g group, planned settlement.Residue) (as bool, err error) {
+func (p *planningRun) bear(
+	ctx context.Context,
+	tx settlement.Tx,
+	r *settlement.Release,
+	g group,
+	planned settlement.Residue,
+) (as bool, err error) {
 	now, err := tx.Residue(ctx, r.Network, r.Deposit.Address)
 	if err != nil || now.Amount != planned.Amount || now.Owed != planned.Owed {
 		return false, err
@@ -415,7 +421,12 @@ func (p *planningRun) bear(ctx context.Context, tx settlement.Tx, r *settlement.
 }
 
 // enqueue puts the first of the steps into the outbox and stores the release with it.
-func (p *planningRun) enqueue(ctx context.Context, tx settlement.Tx, r *settlement.Release, steps []chain.ReleaseStep) error {
+func (p *planningRun) enqueue(
+	ctx context.Context,
+	tx settlement.Tx,
+	r *settlement.Release,
+	steps []chain.ReleaseStep,
+) error {
 	first := steps[0]
 
 	t, err := p.outbox.EnqueueTx(ctx, tx, wallet.Transaction{
@@ -481,7 +492,12 @@ func (p *planningRun) fresh(ctx context.Context, tx settlement.Tx, g group) (gro
 }
 
 // hold keeps a group back; an event is told when the reason is new.
-func (p *planningRun) hold(ctx context.Context, g group, reason settlement.Reason, required *chain.Amount) error {
+func (p *planningRun) hold(
+	ctx context.Context,
+	g group,
+	reason settlement.Reason,
+	required *chain.Amount,
+) error {
 	return p.write(ctx, func(ctx context.Context, tx settlement.Tx) error {
 		fresh, err := p.fresh(ctx, tx, g)
 		if err != nil {

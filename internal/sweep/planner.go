@@ -67,7 +67,8 @@ func keysOf(due []settlement.Settlement, spendsCoins bool) []releaseKey {
 func eligible(at []settlement.Settlement) group {
 	var g group
 	for _, s := range at {
-		if (s.Status != settlement.Pending && s.Status != settlement.Held) || s.ReleaseID != "" || s.DueAt.IsZero() ||
+		if (s.Status != settlement.Pending && s.Status != settlement.Held) || s.ReleaseID != "" ||
+			s.DueAt.IsZero() ||
 			s.Simulated ||
 			len(g) == maxGroup {
 			continue

@@ -66,8 +66,16 @@ func TestUneconomicAboveHalfOfTheWorth(t *testing.T) {
 	}
 
 	token := group{
-		{FeeSource: settlement.FromMaster, USDValue: decimal.NewFromInt(10), NativePrice: decimal.NewFromInt(1)},
-		{FeeSource: settlement.FromMaster, USDValue: decimal.NewFromInt(30), NativePrice: decimal.NewFromInt(200)},
+		{
+			FeeSource:   settlement.FromMaster,
+			USDValue:    decimal.NewFromInt(10),
+			NativePrice: decimal.NewFromInt(1),
+		},
+		{
+			FeeSource:   settlement.FromMaster,
+			USDValue:    decimal.NewFromInt(30),
+			NativePrice: decimal.NewFromInt(200),
+		},
 	}
 	for _, c := range []struct {
 		name string

@@ -27,7 +27,8 @@ func lastStep(r *settlement.Release) *settlement.Step {
 // running reports whether a transaction of the release may still be included.
 func isRunning(r *settlement.Release) bool {
 	return slices.ContainsFunc(
-		r.Steps, func(s settlement.Step) bool { return s.State != wallet.Confirmed && s.State != wallet.Failed },
+		r.Steps,
+		func(s settlement.Step) bool { return s.State != wallet.Confirmed && s.State != wallet.Failed },
 	)
 }
 
@@ -47,7 +48,8 @@ func isSwept(r *settlement.Release) bool { return hasStep(r, chain.StepSweep, wa
 // sweeps reports whether a sweep was made that has not failed.
 func hasLiveSweep(r *settlement.Release) bool {
 	return slices.ContainsFunc(
-		r.Steps, func(s settlement.Step) bool { return s.Kind == chain.StepSweep && s.State != wallet.Failed },
+		r.Steps,
+		func(s settlement.Step) bool { return s.Kind == chain.StepSweep && s.State != wallet.Failed },
 	)
 }
 
@@ -143,7 +145,9 @@ func (s *Sweeper) displacedTx(ctx context.Context, tx settlement.Tx, t wallet.Tr
 	}
 
 	w.cost(func() {
-		step.Displaced = append(slices.Clip(step.Displaced), settlement.Cost{TransactionID: t.ID, NetworkFee: t.Fee})
+		step.Displaced = append(
+			slices.Clip(step.Displaced), settlement.Cost{TransactionID: t.ID, NetworkFee: t.Fee},
+		)
 	})
 
 	if err := w.bookResidue(ctx, &settlement.Step{}, t); err != nil {
@@ -381,7 +385,9 @@ func (w *releaseUpdate) reason(t wallet.Transaction) settlement.Reason {
 	switch {
 	case t.Failure == wallet.FailNotPayable:
 		return settlement.NotReleasable
-	case t.Failure == wallet.FailCanceled, t.Failure == wallet.FailStale, t.Failure == wallet.FailInsufficientFunds:
+	case t.Failure == wallet.FailCanceled,
+		t.Failure == wallet.FailStale,
+		t.Failure == wallet.FailInsufficientFunds:
 		return settlement.Replanning
 	case t.Failure == wallet.FailConflict,
 		t.Failure == wallet.FailExpired,

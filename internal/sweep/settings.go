@@ -28,7 +28,12 @@ func (s *Sweeper) SettingsTx(ctx context.Context, tx settlement.Tx, owner event.
 }
 
 // planTx puts every settlement of a status that is in no release and not due yet into the next planning run.
-func (s *Sweeper) planTx(ctx context.Context, tx settlement.Tx, owner event.Owner, status settlement.Status) error {
+func (s *Sweeper) planTx(
+	ctx context.Context,
+	tx settlement.Tx,
+	owner event.Owner,
+	status settlement.Status,
+) error {
 	now := s.now()
 
 	for f := (settlement.Filter{Owner: owner, Statuses: []settlement.Status{status}, Limit: settingsPage}); ; {

@@ -57,7 +57,7 @@ type Sweeper struct {
 	outbox   *txmgr.Outbox
 }
 
-// NewSweeper returns a sweeper. It starts nothing; the engine calls Step.
+// New returns a sweeper. It starts nothing; the engine calls Step.
 func New(c Config) *Sweeper {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -80,7 +80,7 @@ func New(c Config) *Sweeper {
 
 func (s *Sweeper) now() time.Time { return s.config.Now().UTC().Truncate(time.Millisecond) }
 
-// Opening is a confirmed payment that has a price.
+// OpenParams is a confirmed payment that has a price.
 type OpenParams struct {
 	Owner                                  event.Owner
 	PaymentID, InvoiceID, DepositAddressID string
@@ -204,8 +204,13 @@ func simulate(s *settlement.Settlement, now time.Time) error {
 }
 
 // reopenTx brings back a settlement whose payment confirmed again.
-func (s *Sweeper) reopenTx(ctx context.Context, tx settlement.Tx, old settlement.Settlement) (settlement.Settlement, error) {
-	if old.Status != settlement.Reverted && (old.Status != settlement.Failed || old.Reason != settlement.PaymentOrphaned) {
+func (s *Sweeper) reopenTx(
+	ctx context.Context,
+	tx settlement.Tx,
+	old settlement.Settlement,
+) (settlement.Settlement, error) {
+	if old.Status != settlement.Reverted &&
+		(old.Status != settlement.Failed || old.Reason != settlement.PaymentOrphaned) {
 		return old, nil
 	}
 
@@ -270,7 +275,12 @@ func (s *Sweeper) reopenTx(ctx context.Context, tx settlement.Tx, old settlement
 }
 
 // netAgain is what a settlement brought whose sweep stood while its payment was thought lost.
-func netAgain(ctx context.Context, tx settlement.Tx, r *settlement.Release, settlementID string) (chain.Amount, error) {
+func netAgain(
+	ctx context.Context,
+	tx settlement.Tx,
+	r *settlement.Release,
+	settlementID string,
+) (chain.Amount, error) {
 	sweep, err := tx.Transaction(ctx, lastStep(r).TransactionID)
 	if err != nil {
 		return chain.Amount{}, err
@@ -287,7 +297,11 @@ func netAgain(ctx context.Context, tx settlement.Tx, r *settlement.Release, sett
 }
 
 // releaseOf returns the release that a settlement is or was in; ok is false without one.
-func releaseOf(ctx context.Context, tx settlement.Tx, of settlement.Settlement) (r settlement.Release, ok bool, err error) {
+func releaseOf(
+	ctx context.Context,
+	tx settlement.Tx,
+	of settlement.Settlement,
+) (r settlement.Release, ok bool, err error) {
 	if of.ReleaseID == "" {
 		return settlement.Release{}, false, nil
 	}
@@ -348,7 +362,12 @@ func (s *Sweeper) PaymentLostTx(ctx context.Context, tx settlement.Tx, paymentID
 
 // detachTx takes a lost settlement out of a release that has not made its sweep yet. The others go
 // on; when there are none, so does the release: what is queued is canceled.
-func (s *Sweeper) detachTx(ctx context.Context, tx settlement.Tx, r settlement.Release, lost settlement.Settlement) error {
+func (s *Sweeper) detachTx(
+	ctx context.Context,
+	tx settlement.Tx,
+	r settlement.Release,
+	lost settlement.Settlement,
+) error {
 	carried := lost.CarryOut()
 	bookLost(&r, &lost)
 
@@ -411,7 +430,12 @@ func (s *Sweeper) detachTx(ctx context.Context, tx settlement.Tx, r settlement.R
 }
 
 // putTx stores a settlement and tells of it.
-func (s *Sweeper) putTx(ctx context.Context, tx settlement.Tx, of *settlement.Settlement, t event.Type) error {
+func (s *Sweeper) putTx(
+	ctx context.Context,
+	tx settlement.Tx,
+	of *settlement.Settlement,
+	t event.Type,
+) error {
 	of.Sequence++
 	if err := tx.PutSettlements(ctx, of); err != nil {
 		return err

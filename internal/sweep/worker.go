@@ -60,7 +60,9 @@ func (s *Sweeper) Step(ctx context.Context, network string) (did bool, err error
 	}
 	// One release of an address at a time, so that none counts on the native coin of another. Coins
 	// are told apart.
-	due = slices.DeleteFunc(due, func(d settlement.Settlement) bool { return busy[d.Deposit.Address] && !spendsCoins })
+	due = slices.DeleteFunc(
+		due, func(d settlement.Settlement) bool { return busy[d.Deposit.Address] && !spendsCoins },
+	)
 	if len(next) == 0 && len(due) == 0 {
 		return false, nil
 	}
@@ -105,7 +107,11 @@ type planningRun struct {
 	lease       lease.Lease
 }
 
-func (p *planningRun) plan(ctx context.Context, next []settlement.Release, due []settlement.Settlement) error {
+func (p *planningRun) plan(
+	ctx context.Context,
+	next []settlement.Release,
+	due []settlement.Settlement,
+) error {
 	for _, r := range next {
 		if err := p.each(ctx, r.ID, func() error { return p.proceed(ctx, r) }); err != nil {
 			return err
@@ -147,7 +153,11 @@ func (p *planningRun) plan(ctx context.Context, next []settlement.Release, due [
 
 // waiting returns what may be released together with the settlements that are due at a place: all
 // that waits at the address, or, where coins are spent, of the owner.
-func (p *planningRun) waiting(ctx context.Context, at releaseKey, due group) ([]settlement.Settlement, error) {
+func (p *planningRun) waiting(
+	ctx context.Context,
+	at releaseKey,
+	due group,
+) ([]settlement.Settlement, error) {
 	if !p.spendsCoins {
 		return p.db.SettlementsAt(ctx, p.network.Slug, at.address, at.assetID)
 	}
@@ -221,7 +231,8 @@ func (p *planningRun) write(ctx context.Context, f func(ctx context.Context, tx 
 func (p *planningRun) giveBack(ctx context.Context, settlementID string) error {
 	return p.write(ctx, func(ctx context.Context, tx settlement.Tx) error {
 		g, err := tx.SettlementsByID(ctx, []string{settlementID})
-		if err != nil || len(g) == 0 || g[0].Status != settlement.Failed || g[0].Reason != settlement.Replanning {
+		if err != nil || len(g) == 0 || g[0].Status != settlement.Failed ||
+			g[0].Reason != settlement.Replanning {
 			return err
 		}
 
@@ -242,7 +253,8 @@ func (p *planningRun) postpone(ctx context.Context, due group) error {
 		}
 
 		for _, s := range waiting {
-			if (s.Status != settlement.Pending && s.Status != settlement.Held) || s.ReleaseID != "" || s.DueAt.IsZero() ||
+			if (s.Status != settlement.Pending && s.Status != settlement.Held) || s.ReleaseID != "" ||
+				s.DueAt.IsZero() ||
 				s.DueAt.After(p.now()) {
 				continue
 			}
@@ -293,7 +305,9 @@ func (p *planningRun) proceed(ctx context.Context, r settlement.Release) error {
 
 	var steps []chain.ReleaseStep
 	if err == nil {
-		steps, err = p.ask(ctx, &r, group(found).withResidueOwed(residue.Owed), coins, asset, confirmedKinds(&r))
+		steps, err = p.ask(
+			ctx, &r, group(found).withResidueOwed(residue.Owed), coins, asset, confirmedKinds(&r),
+		)
 	}
 
 	switch {

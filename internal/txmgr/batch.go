@@ -39,7 +39,11 @@ func rowsOf(ctx context.Context, r wallet.Reader, ids []string) ([]wallet.Transa
 
 // company returns the payouts among the rest of what is due that one transaction can pay together
 // with t, oldest first.
-func (d *desk) company(ctx context.Context, t wallet.Transaction, rest []wallet.Transaction) ([]wallet.Transaction, error) {
+func (d *desk) company(
+	ctx context.Context,
+	t wallet.Transaction,
+	rest []wallet.Transaction,
+) ([]wallet.Transaction, error) {
 	batcher, ok := d.driver.(chain.Batcher)
 	if !ok || d.alone || !t.Batchable() {
 		return nil, nil
@@ -71,7 +75,11 @@ func (d *desk) company(ctx context.Context, t wallet.Transaction, rest []wallet.
 // signTogether signs a payout and its company in one transaction. done is false when t is to be
 // signed alone: there is no company, or what all of them want cannot be had, and then none of them
 // may suffer for another.
-func (d *desk) signTogether(ctx context.Context, t wallet.Transaction, rest []wallet.Transaction) (done bool, err error) {
+func (d *desk) signTogether(
+	ctx context.Context,
+	t wallet.Transaction,
+	rest []wallet.Transaction,
+) (done bool, err error) {
 	others, err := d.company(ctx, t, rest)
 	if err != nil || len(others) == 0 {
 		return false, err
@@ -107,7 +115,11 @@ func (d *desk) signTogether(ctx context.Context, t wallet.Transaction, rest []wa
 	return false, nil
 }
 
-func (d *desk) makeTogether(ctx context.Context, t *wallet.Transaction, others []wallet.Transaction) (wallet.Attempt, error) {
+func (d *desk) makeTogether(
+	ctx context.Context,
+	t *wallet.Transaction,
+	others []wallet.Transaction,
+) (wallet.Attempt, error) {
 	if err := t.Merge(others); err != nil {
 		return wallet.Attempt{}, err
 	}
@@ -126,7 +138,12 @@ func (d *desk) makeTogether(ctx context.Context, t *wallet.Transaction, others [
 }
 
 // joinTx makes a stored transaction carry what was signed with it.
-func (d *desk) joinTx(ctx context.Context, tx wallet.Tx, stored *wallet.Transaction, signed wallet.Transaction) error {
+func (d *desk) joinTx(
+	ctx context.Context,
+	tx wallet.Tx,
+	stored *wallet.Transaction,
+	signed wallet.Transaction,
+) error {
 	others, err := rowsOf(ctx, tx, signed.Carries)
 	if err != nil {
 		return err

@@ -57,7 +57,8 @@ func (d *desk) candidates(ctx context.Context, t wallet.Transaction) ([]wallet.C
 
 // heldBy reports whether the coin is reserved for a transaction, or for the one that it displaces.
 func heldBy(c wallet.Coin, t wallet.Transaction) bool {
-	return c.ReservedBy != "" && (c.ReservedBy == t.ID || t.Kind == wallet.Cancel && c.ReservedBy == t.ObjectID)
+	return c.ReservedBy != "" &&
+		(c.ReservedBy == t.ID || t.Kind == wallet.Cancel && c.ReservedBy == t.ObjectID)
 }
 
 // ready reports whether a coin may be spent anew: one in a block, or change of ours that does not
@@ -69,7 +70,12 @@ func ready(c wallet.Coin, t wallet.Transaction) bool {
 }
 
 // coinsAt returns the coins of ours among outputs, in their order.
-func coinsAt(ctx context.Context, r wallet.Reader, network string, outpoints []chain.Outpoint) ([]wallet.Coin, error) {
+func coinsAt(
+	ctx context.Context,
+	r wallet.Reader,
+	network string,
+	outpoints []chain.Outpoint,
+) ([]wallet.Coin, error) {
 	hashes := make([]string, len(outpoints))
 	for i, o := range outpoints {
 		hashes[i] = o.TxHash
@@ -82,14 +88,21 @@ func coinsAt(ctx context.Context, r wallet.Reader, network string, outpoints []c
 		return nil, err
 	}
 
-	coins = slices.DeleteFunc(coins, func(c wallet.Coin) bool { return !slices.Contains(outpoints, c.Outpoint) })
+	coins = slices.DeleteFunc(
+		coins, func(c wallet.Coin) bool { return !slices.Contains(outpoints, c.Outpoint) },
+	)
 	slices.SortFunc(coins, func(a, b wallet.Coin) int { return compareOutpoints(a.Outpoint, b.Outpoint) })
 
 	return coins, nil
 }
 
 // takeCoinsTx reserves the coins that signed bytes spend.
-func (d *desk) takeCoinsTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction, inputs []chain.Outpoint) error {
+func (d *desk) takeCoinsTx(
+	ctx context.Context,
+	tx wallet.Tx,
+	t wallet.Transaction,
+	inputs []chain.Outpoint,
+) error {
 	if len(inputs) == 0 {
 		return nil
 	}

@@ -349,26 +349,38 @@ func (d *desk) replace(ctx context.Context, t wallet.Transaction, pooled bool) e
 	}
 
 	return d.queueCancel(
-		ctx, wallet.Transaction{Owner: t.Owner, Network: t.Network, Kind: wallet.Cancel, ObjectID: t.ID}, t.Nonce,
-		&t,
+		ctx,
+		wallet.Transaction{Owner: t.Owner, Network: t.Network, Kind: wallet.Cancel, ObjectID: t.ID},
+		t.Nonce, &t,
 	)
 }
 
 // fillGap queues a transaction to oneself for the nonce that nobody holds any more and that keeps t
 // waiting. Should the node have lagged and the nonce be taken after all, nothing comes of it.
-func (d *desk) fillGap(ctx context.Context, t wallet.Transaction, counted uint64, live []wallet.Transaction) error {
+func (d *desk) fillGap(
+	ctx context.Context,
+	t wallet.Transaction,
+	counted uint64,
+	live []wallet.Transaction,
+) error {
 	nonce, ok := gap(counted, live)
 	if !ok {
 		return nil
 	}
 
 	return d.queueCancel(
-		ctx, wallet.Transaction{Owner: t.Owner, Network: t.Network, Kind: wallet.Cancel, ObjectID: t.ID}, nonce,
-		nil,
+		ctx,
+		wallet.Transaction{Owner: t.Owner, Network: t.Network, Kind: wallet.Cancel, ObjectID: t.ID},
+		nonce, nil,
 	)
 }
 
-func (d *desk) queueCancel(ctx context.Context, t wallet.Transaction, nonce uint64, displaced *wallet.Transaction) error {
+func (d *desk) queueCancel(
+	ctx context.Context,
+	t wallet.Transaction,
+	nonce uint64,
+	displaced *wallet.Transaction,
+) error {
 	native, _ := d.network.Native()
 	order := chain.Order{
 		From:    d.party,

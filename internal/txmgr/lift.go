@@ -189,7 +189,8 @@ func (l lifting) due() bool {
 	}
 
 	for _, t := range l.earlier {
-		if t.Kind == wallet.Lift && (t.State != wallet.Failed || t.Failure != wallet.FailCanceled && t.Failure != wallet.FailStale) {
+		if t.Kind == wallet.Lift &&
+			(t.State != wallet.Failed || t.Failure != wallet.FailCanceled && t.Failure != wallet.FailStale) {
 			return false
 		}
 	}
@@ -199,7 +200,12 @@ func (l lifting) due() bool {
 
 // bookLiftTx books the payment that signed bytes lift as a coin that is theirs, before its block,
 // and reserves all that they take from the wallet: the change comes back with their block.
-func (d *desk) bookLiftTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction, inputs []chain.Outpoint) error {
+func (d *desk) bookLiftTx(
+	ctx context.Context,
+	tx wallet.Tx,
+	t wallet.Transaction,
+	inputs []chain.Outpoint,
+) error {
 	if t.Order.Lift == nil {
 		return nil
 	}

@@ -13,7 +13,10 @@ func TestWhenAPaymentMayBeLifted(t *testing.T) {
 	}
 	lifts := func(n int) (all []wallet.Transaction) {
 		for range n {
-			all = append(all, row(wallet.Lift, wallet.Broadcast, ""), row(wallet.Payout, wallet.Broadcast, ""))
+			all = append(
+				all, row(wallet.Lift, wallet.Broadcast, ""),
+				row(wallet.Payout, wallet.Broadcast, ""),
+			)
 		}
 
 		return all
@@ -34,8 +37,16 @@ func TestWhenAPaymentMayBeLifted(t *testing.T) {
 		{"it waits long enough", lifting{waited: time.Hour}, true},
 		{"not long enough", lifting{waited: time.Hour - 1}, false},
 		{"it is a payout of ours", lifting{waited: time.Hour, own: true}, false},
-		{"its lift is queued", lifting{waited: time.Hour, earlier: []wallet.Transaction{row(wallet.Lift, wallet.Queued, "")}}, false},
-		{"its lift is on its way", lifting{waited: time.Hour, earlier: []wallet.Transaction{row(wallet.Lift, wallet.Broadcast, "")}}, false},
+		{
+			"its lift is queued",
+			lifting{waited: time.Hour, earlier: []wallet.Transaction{row(wallet.Lift, wallet.Queued, "")}},
+			false,
+		},
+		{
+			"its lift is on its way",
+			lifting{waited: time.Hour, earlier: []wallet.Transaction{row(wallet.Lift, wallet.Broadcast, "")}},
+			false,
+		},
 		{
 			"its lift was final, and left the chain with it",
 			lifting{waited: time.Hour, earlier: []wallet.Transaction{row(wallet.Lift, wallet.Confirmed, "")}},
@@ -43,19 +54,28 @@ func TestWhenAPaymentMayBeLifted(t *testing.T) {
 		},
 		{
 			"its lift is dead",
-			lifting{waited: time.Hour, earlier: []wallet.Transaction{row(wallet.Lift, wallet.Failed, wallet.FailConflict)}},
+			lifting{
+				waited:  time.Hour,
+				earlier: []wallet.Transaction{row(wallet.Lift, wallet.Failed, wallet.FailConflict)},
+			},
 			false,
 		},
 		{
 			"its lift was not needed any more",
-			lifting{waited: time.Hour, earlier: []wallet.Transaction{row(wallet.Lift, wallet.Failed, wallet.FailCanceled)}},
+			lifting{
+				waited:  time.Hour,
+				earlier: []wallet.Transaction{row(wallet.Lift, wallet.Failed, wallet.FailCanceled)},
+			},
 			true,
 		},
 		{"its lift was not signed in time", lifting{waited: time.Hour, earlier: failed(maxLiftsOf - 1)}, true},
 		{"its lifts were never signed in time", lifting{waited: time.Hour, earlier: failed(maxLiftsOf)}, false},
 		{
 			"the signer refused",
-			lifting{waited: time.Hour, earlier: []wallet.Transaction{row(wallet.Lift, wallet.Failed, wallet.FailSignerRefused+"policy")}},
+			lifting{
+				waited:  time.Hour,
+				earlier: []wallet.Transaction{row(wallet.Lift, wallet.Failed, wallet.FailSignerRefused+"policy")},
+			},
 			false,
 		},
 		{"the wallet has room for one more", lifting{waited: time.Hour, live: lifts(maxLifts - 1)}, true},

@@ -108,7 +108,11 @@ func unknownNetwork(slug string) error {
 // EnqueueTx stores a transaction to be made, in the transaction of the object that wants it: state
 // Queued, due now, with an id unless it has one. An order without payer, destination or maximum fee
 // is fault.Invalid; a network that cannot send, fault.Unsupported.
-func (o *Outbox) EnqueueTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) (wallet.Transaction, error) {
+func (o *Outbox) EnqueueTx(
+	ctx context.Context,
+	tx wallet.Tx,
+	t wallet.Transaction,
+) (wallet.Transaction, error) {
 	driver, err := o.registry.Driver(t.Network)
 	if err != nil {
 		return wallet.Transaction{}, err
@@ -147,7 +151,11 @@ func (o *Outbox) EnqueueTx(ctx context.Context, tx wallet.Tx, t wallet.Transacti
 
 // CancelTx fails a transaction that is not signed yet as canceled. A signed one is fault.State with code
 // transaction_signed: its bytes may be included whatever we say.
-func (o *Outbox) CancelTx(ctx context.Context, tx wallet.Tx, transactionID string) (wallet.Transaction, error) {
+func (o *Outbox) CancelTx(
+	ctx context.Context,
+	tx wallet.Tx,
+	transactionID string,
+) (wallet.Transaction, error) {
 	t, err := tx.Transaction(ctx, transactionID)
 	if err != nil {
 		return wallet.Transaction{}, err

@@ -330,7 +330,9 @@ func (d *desk) unsigned(ctx context.Context, t wallet.Transaction, err error) er
 
 	switch {
 	case t.Kind == wallet.Lift && errors.Is(err, fault.NotFound):
-		return d.update(ctx, t.ID, fail(wallet.FailCanceled)) // it is in a block, replaced, or pays enough by now
+		return d.update(
+			ctx, t.ID, fail(wallet.FailCanceled),
+		) // it is in a block, replaced, or pays enough by now
 	case t.Kind == wallet.Cancel:
 		// Nobody waits for it to fail; the wallet waits for it to happen.
 	case errors.Is(err, fault.Invalid), errors.Is(err, fault.Unsupported):
@@ -459,7 +461,9 @@ func (d *desk) broadcast(ctx context.Context, transactionID string, signed chain
 		moves = append(moves, func(t *wallet.Transaction) error { return t.Taken(signed.TxHash, at) })
 	}
 
-	moves = append([]move{func(t *wallet.Transaction) error { return t.Sent(signed.TxHash, at, problem) }}, moves...)
+	moves = append(
+		[]move{func(t *wallet.Transaction) error { return t.Sent(signed.TxHash, at, problem) }},
+		moves...)
 
 	return d.update(ctx, transactionID, moves...)
 }

@@ -556,7 +556,10 @@ func TestSignatureOfALostLeaseIsThrownAway(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if got := w.get(p.ID); asked != 2 || got.State != wallet.Queued || w.chain.Calls(sim.MethodBroadcast) != 0 {
+	if got := w.get(
+		p.ID,
+	); asked != 2 || got.State != wallet.Queued ||
+		w.chain.Calls(sim.MethodBroadcast) != 0 {
 		t.Fatalf(
 			"after %d requests it is %s, %d broadcasts",
 			asked, got.State, w.chain.Calls(sim.MethodBroadcast),

@@ -25,6 +25,7 @@ func (r *rows) Wallet(context.Context, string, chain.Address) (wallet.Wallet, bo
 func (r *rows) PutWallet(_ context.Context, w *wallet.Wallet) error {
 	r.wallet = *w
 	r.puts++
+
 	return nil
 }
 
@@ -35,6 +36,7 @@ func (r *rows) CoinsOf(context.Context, string, []string) ([]wallet.Coin, error)
 func (r *rows) PutCoin(_ context.Context, c *wallet.Coin) error {
 	r.coin = *c
 	r.puts++
+
 	return nil
 }
 
@@ -53,6 +55,7 @@ func TestNonceThatWasSignedMeanwhile(t *testing.T) {
 		{"a cancellation of the last one", wallet.Cancel, 6, 7},
 	} {
 		tx := &rows{wallet: wallet.Wallet{NextNonce: 7}}
+
 		err := (&desk{}).takeNonceTx(t.Context(), tx, wallet.Transaction{ID: "t", Kind: c.kind}, c.nonce)
 		switch {
 		case c.next == 0 && (fault.Code(err) != "nonce_taken" || tx.puts > 0):
@@ -82,6 +85,7 @@ func TestCoinThatWasTakenMeanwhile(t *testing.T) {
 		c.coin.Outpoint = at
 		tx := &rows{coin: c.coin}
 		of := wallet.Transaction{ID: "t", Kind: c.kind, ObjectID: "object"}
+
 		err := (&desk{}).takeCoinsTx(t.Context(), tx, of, []chain.Outpoint{at})
 		if fault.Code(err) != c.code || tx.puts != c.puts || err != nil && !errors.Is(err, fault.State) {
 			t.Errorf("%s: %v, %d rows written", c.name, err, tx.puts)
@@ -90,6 +94,7 @@ func TestCoinThatWasTakenMeanwhile(t *testing.T) {
 
 	tx := &rows{coin: wallet.Coin{Coin: chain.Coin{Outpoint: at}}}
 	unknown := []chain.Outpoint{{TxHash: "m", Vout: 2}}
+
 	err := (&desk{}).takeCoinsTx(t.Context(), tx, wallet.Transaction{ID: "t"}, unknown)
 	if fault.Code(err) != "coin_unknown" {
 		t.Errorf("an output that is no coin of ours: %v", err)
@@ -98,6 +103,7 @@ func TestCoinThatWasTakenMeanwhile(t *testing.T) {
 
 func TestCoinsOfATransactionThatIsOver(t *testing.T) {
 	shared, extra := chain.Outpoint{TxHash: "m", Vout: 1}, chain.Outpoint{TxHash: "m", Vout: 2}
+
 	attempts := []wallet.Attempt{
 		{Signed: chain.Signed{TxHash: "first", Inputs: []chain.Outpoint{shared, extra}}},
 		{Signed: chain.Signed{TxHash: "second", Inputs: []chain.Outpoint{shared}}},
@@ -115,10 +121,12 @@ func TestCoinsOfATransactionThatIsOver(t *testing.T) {
 		{"what another one holds", wallet.Failed, shared, "other", false},
 	} {
 		tx := &rows{coin: wallet.Coin{Coin: chain.Coin{Outpoint: c.coin}, ReservedBy: c.by}}
+
 		over := wallet.Transaction{ID: "t", State: c.state, TxHash: "second", Attempts: attempts}
 		if err := (&desk{}).freeCoinsTx(t.Context(), tx, over); err != nil {
 			t.Fatal(err)
 		}
+
 		if freed := tx.coin.ReservedBy == ""; freed != c.freed {
 			t.Errorf("%s: freed %t, want %t", c.name, freed, c.freed)
 		}

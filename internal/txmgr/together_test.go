@@ -106,7 +106,13 @@ func TestPayoutsLeaveTogether(t *testing.T) {
 		w.confirmed(id)
 		sum = sum.Add(w.get(id).OwnFee())
 
-		want := []wallet.State{wallet.Queued, wallet.Signed, wallet.Broadcast, wallet.Included, wallet.Confirmed}
+		want := []wallet.State{
+			wallet.Queued,
+			wallet.Signed,
+			wallet.Broadcast,
+			wallet.Included,
+			wallet.Confirmed,
+		}
 		if s := w.states(id); !slices.Equal(s, want) {
 			t.Errorf("told of %s: %v, want %v", id, s, want)
 		}

@@ -38,12 +38,22 @@ func TestNextNonce(t *testing.T) {
 }
 
 func waitingAt(id string, nonce uint64, state wallet.State) wallet.Transaction {
-	return wallet.Transaction{ID: id, State: state, Nonce: nonce, Attempts: []wallet.Attempt{attemptOf(id, nonce)}}
+	return wallet.Transaction{
+		ID:       id,
+		State:    state,
+		Nonce:    nonce,
+		Attempts: []wallet.Attempt{attemptOf(id, nonce)},
+	}
 }
 
 // Pitfall 17.
 func TestGap(t *testing.T) {
-	cancel := wallet.Transaction{ID: "c", Kind: wallet.Cancel, State: wallet.Queued, Order: chain.Order{Nonce: 3}}
+	cancel := wallet.Transaction{
+		ID:    "c",
+		Kind:  wallet.Cancel,
+		State: wallet.Queued,
+		Order: chain.Order{Nonce: 3},
+	}
 	for _, c := range []struct {
 		name string
 		live []wallet.Transaction
@@ -51,7 +61,11 @@ func TestGap(t *testing.T) {
 	}{
 		{"nothing waits", nil, false},
 		{"only unsigned ones wait", []wallet.Transaction{{State: wallet.Queued}}, false},
-		{"the next nonce is ours", []wallet.Transaction{waitingAt("a", 3, wallet.Broadcast), waitingAt("b", 4, wallet.Signed)}, false},
+		{
+			"the next nonce is ours",
+			[]wallet.Transaction{waitingAt("a", 3, wallet.Broadcast), waitingAt("b", 4, wallet.Signed)},
+			false,
+		},
 		{"nobody has the next nonce", []wallet.Transaction{waitingAt("b", 4, wallet.Signed)}, true},
 		{"it is being filled", []wallet.Transaction{waitingAt("b", 4, wallet.Signed), cancel}, false},
 		{"the node lags", []wallet.Transaction{waitingAt("b", 4, wallet.Included)}, false},

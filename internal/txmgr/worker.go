@@ -240,7 +240,12 @@ func (d *desk) update(ctx context.Context, transactionID string, moves ...move) 
 }
 
 // moveTx is update inside a transaction. What the transaction carries makes each move with it.
-func (d *desk) moveTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction, moves ...move) (changed bool, err error) {
+func (d *desk) moveTx(
+	ctx context.Context,
+	tx wallet.Tx,
+	t wallet.Transaction,
+	moves ...move,
+) (changed bool, err error) {
 	var facts []wallet.Transaction
 
 	rows := []wallet.Transaction{t} // and what it carries, once it moves
@@ -298,7 +303,12 @@ func (d *desk) moveTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction, m
 
 // bookTx keeps balances and coins in step with a move of a transaction, the first of the rows, and
 // of those that it carries.
-func (d *desk) bookTx(ctx context.Context, tx wallet.Tx, before wallet.Transaction, rows []wallet.Transaction) error {
+func (d *desk) bookTx(
+	ctx context.Context,
+	tx wallet.Tx,
+	before wallet.Transaction,
+	rows []wallet.Transaction,
+) error {
 	after := rows[0]
 	if before.Block.Hash != after.Block.Hash {
 		if err := d.spendTx(ctx, tx, d.network, rows, after.Block.Height); err != nil {
@@ -379,5 +389,8 @@ func moved(t, since wallet.Transaction) bool {
 
 // refuse is the error of a move that a transaction's state does not allow.
 func refuse(t wallet.Transaction, what string) error {
-	return fault.New(fault.State, "transaction_state", "transaction %s is %s and cannot %s", t.ID, t.State, what)
+	return fault.New(
+		fault.State, "transaction_state", "transaction %s is %s and cannot %s",
+		t.ID, t.State, what,
+	)
 }

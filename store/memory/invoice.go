@@ -217,7 +217,10 @@ func (r *reader) BalancePayments(
 	address chain.Address,
 	assetID string,
 ) ([]invoice.Payment, error) {
-	return scanRows(ctx, r, paymentsByAddress, join(network, string(address), assetID), window[invoice.Payment]{})
+	return scanRows(
+		ctx, r, paymentsByAddress, join(network, string(address), assetID),
+		window[invoice.Payment]{},
+	)
 }
 
 func (r *reader) DuePayments(ctx context.Context, now time.Time, limit int) ([]invoice.Payment, error) {

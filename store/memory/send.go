@@ -250,7 +250,10 @@ func (r *reader) WaitingCoins(ctx context.Context, network string) ([]wallet.Coi
 }
 
 func (r *reader) CoinsAbove(ctx context.Context, network string, height uint64) ([]wallet.Coin, error) {
-	return scanRows(ctx, r, coinsByHeight, network, window[wallet.Coin]{downward: true, above: number(height + 1)})
+	return scanRows(
+		ctx, r, coinsByHeight, network,
+		window[wallet.Coin]{downward: true, above: number(height + 1)},
+	)
 }
 
 func (tx *transaction) PutTransaction(ctx context.Context, t *wallet.Transaction) error {

@@ -143,7 +143,9 @@ func (r *reader) WebhookEndpoint(
 }
 
 func (r *reader) WebhookEndpoints(ctx context.Context, f webhook.EndpointFilter) ([]webhook.Endpoint, error) {
-	return scanRows(ctx, r, endpointsByOwner, ownerKey(f.Owner), page[webhook.Endpoint](f.After, f.Limit, nil))
+	return scanRows(
+		ctx, r, endpointsByOwner, ownerKey(f.Owner), page[webhook.Endpoint](f.After, f.Limit, nil),
+	)
 }
 
 func (r *reader) EndpointsByID(ctx context.Context, ids []string) ([]webhook.Endpoint, error) {

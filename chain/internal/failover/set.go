@@ -152,14 +152,7 @@ func (s *Set[N]) askInOrder(
 
 		if rankOf(err) == rankFailed {
 			s.Log.WarnContext(
-				ctx,
-				"node failed",
-				"network",
-				s.Network,
-				"host",
-				node.State().Host,
-				"error",
-				err,
+				ctx, "node failed", "network", s.Network, "host", node.State().Host, "error", err,
 			)
 		}
 	}

@@ -132,8 +132,6 @@ func testBatchDestination(e *env) {
 	_, err := e.sender().Build(e.ctx, order)
 	e.expectFault(
 		"Build with one malformed address of several",
-		err,
-		fault.Invalid,
-		"destination_not_payable",
+		err, fault.Invalid, "destination_not_payable",
 	)
 }

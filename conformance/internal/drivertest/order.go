@@ -29,9 +29,7 @@ func testOrderMaxFee(e *env) {
 			_, err := e.sender().Build(e.ctx, order)
 			e.expectFault(
 				"Build with a maximum fee of "+most.String(),
-				err,
-				fault.Limited,
-				"fee_above_maximum",
+				err, fault.Limited, "fee_above_maximum",
 			)
 		}
 

@@ -30,12 +30,7 @@ type recordKind interface {
 // recordKinds returns all kinds of records.
 func recordKinds() []recordKind {
 	return slices.Concat(
-		accountKinds,
-		invoiceKinds,
-		scanKinds,
-		walletKinds,
-		settlementKinds,
-		payoutKinds,
+		accountKinds, invoiceKinds, scanKinds, walletKinds, settlementKinds, payoutKinds,
 		webhookKinds,
 	)
 }

@@ -47,10 +47,7 @@ func testVersion(t *testing.T, st store.Store, kind recordKind) {
 	}
 
 	expectError(
-		t,
-		st,
-		fault.Duplicate,
-		"a put of a new record whose key exists",
+		t, st, fault.Duplicate, "a put of a new record whose key exists",
 		putOf(kind, kind.new(0, 500)),
 	)
 	expectError(

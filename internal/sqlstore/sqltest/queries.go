@@ -255,9 +255,12 @@ func Queries() []Query {
 			func(ctx context.Context, st store.Reader) (any, error) { return st.Retries(ctx, "n", at, 5) },
 		),
 		sorted(
-			read("TransactionsByID", func(ctx context.Context, st store.Reader) ([]wallet.Transaction, error) {
-				return st.TransactionsByID(ctx, []string{"a", "b"})
-			}),
+			read(
+				"TransactionsByID",
+				func(ctx context.Context, st store.Reader) ([]wallet.Transaction, error) {
+					return st.TransactionsByID(ctx, []string{"a", "b"})
+				},
+			),
 		),
 		read("TransactionsOf", func(ctx context.Context, st store.Reader) ([]wallet.Transaction, error) {
 			return st.TransactionsOf(ctx, "o")
