@@ -53,7 +53,7 @@ func newCustomer(t testing.TB, fatalf func(string, ...any), c sim.Config) *custo
 		t.Context(), invoice.DepositParams{Owner: w.owner, Network: "simnet"},
 	)
 	w.must(err)
-	master, err := internal.Of(w.engine).Outbox.Master(t.Context(), "simnet", a.Index)
+	master, err := internal.Of(w.engine).Transactions.Master(t.Context(), "simnet", a.Index)
 	w.must(err)
 	w.chain.Fund(master.Address, "SIM", chain.Pow10(18)) // pays what token deposits cost
 	w.pass(time.Minute, 1)

@@ -179,13 +179,13 @@ func (s *Service) change(ctx context.Context, id string, f func(*Account)) (Acco
 			ctx,
 			event.Event{
 				Owner:    event.Owner{AccountID: id},
-				Type:     event.FactSettings,
+				Type:     event.SettingsChanged,
 				ObjectID: id,
 				Subject:  a,
 			},
 			event.Event{
 				Owner:    event.Owner{AccountID: id, Livemode: true},
-				Type:     event.FactSettings,
+				Type:     event.SettingsChanged,
 				ObjectID: id,
 				Subject:  a,
 			},

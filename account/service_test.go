@@ -175,7 +175,7 @@ func TestChangedSettingsAreToldToBothModes(t *testing.T) {
 			want,
 			event.Event{
 				Owner:    event.Owner{AccountID: a.ID, Livemode: livemode},
-				Type:     event.FactSettings,
+				Type:     event.SettingsChanged,
 				ObjectID: a.ID,
 				Subject:  a,
 			},

@@ -34,10 +34,10 @@ type Rereader interface {
 	Reread(ctx context.Context, at Ref) (Block, error)
 }
 
-// Doubter is told when answers contradict each other that may all have come from one node of several.
-type Doubter interface {
+// NodeDemoter is told when answers contradict each other that may all have come from one node of several.
+type NodeDemoter interface {
 	// Doubt has another node preferred for a while, where there is one. It does no I/O.
-	Doubt(why string)
+	DemoteNode(why string)
 }
 
 // AddressScanner reads the transfers to given addresses, for networks whose full blocks are too heavy.

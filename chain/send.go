@@ -53,7 +53,7 @@ type Order struct {
 	// Lift is an output to one of our addresses that waits in somebody else's transaction. It must
 	// be spent, and the fee must pay for that transaction and what it rests on as well, so that all
 	// of them are included; see Lifter.
-	Lift *Coin `json:"lift,omitempty"`
+	Bumps *Coin `json:"lift,omitempty"`
 	// Replaces is an earlier attempt that this one must displace by paying more, at the same nonce or
 	// sharing a coin.
 	Replaces *Signed `json:"replaces,omitempty"`
@@ -72,7 +72,7 @@ type Unsigned struct {
 	// Outputs are what it pays, the network fee already taken out where SubtractFee asked for it.
 	Outputs []Output
 	// RestsOn is what waiting transactions of others use up on which it rests; see Signed.
-	RestsOn []Spend
+	UnconfirmedParents []Spend
 }
 
 // Signed is a transaction ready to be sent, as it is stored before the first broadcast.
@@ -87,7 +87,7 @@ type Signed struct {
 	// RestsOn is what waiting transactions of others use up on which it rests, each with the
 	// transaction that does: should another one do so in a final block, this one can never be
 	// included.
-	RestsOn []Spend `json:"rests_on,omitempty"`
+	UnconfirmedParents []Spend `json:"rests_on,omitempty"`
 	// From is the account that sends it.
 	From Address `json:"from"`
 	// ValidToHeight and ValidTo bound when it can be included (Solana's last valid block height, Tron's
@@ -107,13 +107,13 @@ const (
 	TxDead     TxState = "dead"
 )
 
-// Death says why a transaction can never be included any more; only ever said of a fact at a final block.
-type Death string
+// TerminalReason says why a transaction can never be included any more; only ever said of a fact at a final block.
+type TerminalReason string
 
 // The deaths: something else used the nonce or coin, or the validity ran out.
 const (
-	DeathConflict Death = "conflict"
-	DeathExpired  Death = "expired"
+	ReasonConflict TerminalReason = "conflict"
+	ReasonExpired  TerminalReason = "expired"
 )
 
 // TxStatus is the answer of Sender.Status.
@@ -130,7 +130,7 @@ type TxStatus struct {
 	// Transfers are what its inclusion moved, to count what measurably arrived; when included.
 	Transfers []Transfer
 	// Death is set when State is TxDead.
-	Death Death
+	Reason TerminalReason
 }
 
 // Sender makes, sends and looks up transactions. It never chooses a nonce and never signs.

@@ -19,7 +19,7 @@ const (
 	Sender         Capability = "chain.Sender"
 	Batcher        Capability = "chain.Batcher"
 	Sweeper        Capability = "chain.Sweeper"
-	Lifter         Capability = "chain.Lifter"
+	Bumper         Capability = "chain.Lifter"
 	Checker        Capability = "chain.Checker"
 )
 

@@ -23,7 +23,7 @@ func TestCapabilityNames(t *testing.T) {
 		conformance.Sender:          drivertest.Sender,
 		conformance.Batcher:         drivertest.Batcher,
 		conformance.Sweeper:         drivertest.Sweeper,
-		conformance.Lifter:          drivertest.Lifter,
+		conformance.Bumper:          drivertest.Bumper,
 		conformance.Checker:         drivertest.Checker,
 		conformance.Tokens:          drivertest.Tokens,
 		conformance.UnreachableNode: drivertest.UnreachableNode,

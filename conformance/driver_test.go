@@ -108,7 +108,7 @@ func harness(t *testing.T, c *sim.Chain) conformance.DriverHarness {
 			conformance.AddressScanner,
 			conformance.TokenAccounter,
 			conformance.CoinSource,
-			conformance.Lifter,
+			conformance.Bumper,
 			conformance.CheapPayments,
 			conformance.WrongNode, // driver and node are one
 		},
@@ -191,7 +191,7 @@ func lightHarness(t *testing.T) conformance.DriverHarness {
 		conformance.Sweeper,
 		conformance.Checker,
 		conformance.CoinSource,
-		conformance.Lifter,
+		conformance.Bumper,
 		conformance.CheapPayments,
 		conformance.WrongNode,
 	}

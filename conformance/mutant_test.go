@@ -577,7 +577,7 @@ var driverMutants = map[string]driverMutant{
 		"Sender/NothingIsKnownBeforeBroadcast",
 		mutateStatus(func(_ chain.Signed, st *chain.TxStatus) {
 			if st.State == chain.TxUnknown {
-				st.State, st.Death = chain.TxDead, chain.DeathConflict
+				st.State, st.Reason = chain.TxDead, chain.ReasonConflict
 			}
 		}),
 	},
@@ -593,7 +593,7 @@ var driverMutants = map[string]driverMutant{
 			f.status = func(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
 				st, err := c.Status(ctx, tx)
 				if n, _ := c.Nonce(ctx, tx.From); st.State == chain.TxUnknown && n > tx.Nonce {
-					return chain.TxStatus{State: chain.TxDead, Death: chain.DeathConflict}, nil
+					return chain.TxStatus{State: chain.TxDead, Reason: chain.ReasonConflict}, nil
 				}
 
 				return st, err

@@ -102,22 +102,22 @@ func Types() []Type {
 const (
 	// FactPaymentPriced: a confirmed payment got its usd_value (at confirmation, or with the first
 	// fresh price).
-	FactPaymentPriced Type = "payment_priced"
+	PaymentValued Type = "payment_priced"
 	// FactPaymentLost: a confirmed or detected payment left the chain or was dropped.
-	FactPaymentLost Type = "payment_lost"
+	PaymentLost Type = "payment_lost"
 	// FactTransaction: a transaction of ours moved (signed, broadcast, included, confirmed, taken
 	// back, failed).
-	FactTransaction Type = "transaction"
+	TransactionMoved Type = "transaction"
 	// FactRefund: a refund changed without anything to tell (a reorganisation took its payout back).
-	FactRefund Type = "refund"
+	RefundTakenBack Type = "refund"
 	// FactSettings: an account's settings changed.
-	FactSettings Type = "settings"
+	SettingsChanged Type = "settings"
 )
 
 // Internal reports whether the type is a fact that stays inside the house.
 func (t Type) Internal() bool {
 	switch t {
-	case FactPaymentPriced, FactPaymentLost, FactTransaction, FactRefund, FactSettings:
+	case PaymentValued, PaymentLost, TransactionMoved, RefundTakenBack, SettingsChanged:
 		return true
 	default:
 		return false

@@ -46,7 +46,7 @@ var (
 // Error is an error with a word, a stable code and a sentence.
 type Error struct {
 	// Word is one of this package's sentinels.
-	Word error
+	Kind error
 	// Code is the stable machine-readable name of the rule, in snake_case, such as
 	// "amount_too_small". The API publishes it.
 	Code string
@@ -68,8 +68,8 @@ func (e *Error) Error() string {
 		s = e.Code
 	}
 
-	if s == "" && e.Word != nil {
-		s = e.Word.Error()
+	if s == "" && e.Kind != nil {
+		s = e.Kind.Error()
 	}
 
 	if e.Cause != nil {
@@ -82,15 +82,15 @@ func (e *Error) Error() string {
 // Unwrap makes errors.Is find both the word and whatever the cause is.
 func (e *Error) Unwrap() []error {
 	if e.Cause == nil {
-		return []error{e.Word}
+		return []error{e.Kind}
 	}
 
-	return []error{e.Word, e.Cause}
+	return []error{e.Kind, e.Cause}
 }
 
 // New returns an error of the given word and code; the message is formatted as by fmt.Sprintf.
 func New(word error, code, format string, args ...any) *Error {
-	return &Error{Word: word, Code: code, Message: fmt.Sprintf(format, args...)}
+	return &Error{Kind: word, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
 // Wrap puts a word, a code and a sentence over a cause.
@@ -132,8 +132,8 @@ func RetryAfter(err error) time.Duration {
 	return 0
 }
 
-// In names the input field at fault and returns e.
-func (e *Error) In(param string) *Error {
+// WithParam names the input field at fault and returns e.
+func (e *Error) WithParam(param string) *Error {
 	e.Param = param
 	return e
 }

@@ -36,11 +36,11 @@ func TestErrorIsFoundByWordAndCause(t *testing.T) {
 }
 
 func TestErrorFallsBackToCodeAndWord(t *testing.T) {
-	if got := (&fault.Error{Word: fault.State, Code: "invoice_not_late"}).Error(); got != "invoice_not_late" {
+	if got := (&fault.Error{Kind: fault.State, Code: "invoice_not_late"}).Error(); got != "invoice_not_late" {
 		t.Fatalf("Error = %q", got)
 	}
 
-	if got := (&fault.Error{Word: fault.State}).Error(); got != fault.State.Error() {
+	if got := (&fault.Error{Kind: fault.State}).Error(); got != fault.State.Error() {
 		t.Fatalf("Error = %q", got)
 	}
 

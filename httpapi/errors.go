@@ -77,7 +77,7 @@ var publicUnavailable = map[string]bool{"price_unavailable": true}
 func problemOf(err error) problem {
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok {
-		f = &fault.Error{Word: kindOf(err)}
+		f = &fault.Error{Kind: kindOf(err)}
 	}
 
 	p := problem{code: f.Code, message: f.Message, param: f.Param}
@@ -105,7 +105,7 @@ func problemOf(err error) problem {
 	}
 
 	if p.message == "" {
-		p.message = f.Word.Error()
+		p.message = f.Kind.Error()
 	}
 
 	return p
@@ -115,23 +115,23 @@ func problemOf(err error) problem {
 // understood (codes parameter_…) and 422 when it is understood and refused.
 func classify(f *fault.Error) (int, errorType) {
 	switch {
-	case errors.Is(f.Word, fault.Invalid):
+	case errors.Is(f.Kind, fault.Invalid):
 		if strings.HasPrefix(f.Code, "parameter_") {
 			return http.StatusBadRequest, "invalid_request"
 		}
 
 		return http.StatusUnprocessableEntity, "invalid_request"
-	case errors.Is(f.Word, fault.Unauthenticated):
+	case errors.Is(f.Kind, fault.Unauthenticated):
 		return http.StatusUnauthorized, "authentication"
-	case errors.Is(f.Word, fault.Forbidden):
+	case errors.Is(f.Kind, fault.Forbidden):
 		return http.StatusForbidden, "permission"
-	case errors.Is(f.Word, fault.NotFound):
+	case errors.Is(f.Kind, fault.NotFound):
 		return http.StatusNotFound, "not_found"
-	case errors.Is(f.Word, fault.State), isRowConflict(f):
+	case errors.Is(f.Kind, fault.State), isRowConflict(f):
 		return http.StatusConflict, "conflict"
-	case errors.Is(f.Word, fault.Limited):
+	case errors.Is(f.Kind, fault.Limited):
 		return http.StatusTooManyRequests, "rate_limited"
-	case errors.Is(f.Word, fault.Unsupported):
+	case errors.Is(f.Kind, fault.Unsupported):
 		return http.StatusUnprocessableEntity, "invalid_request"
 	case isUnavailable(f):
 		return http.StatusServiceUnavailable, "unavailable"
@@ -142,13 +142,13 @@ func classify(f *fault.Error) (int, errorType) {
 
 // isRowConflict reports whether another transaction changed or created the same row first.
 func isRowConflict(f *fault.Error) bool {
-	return errors.Is(f.Word, fault.Conflict) || errors.Is(f.Word, fault.Duplicate)
+	return errors.Is(f.Kind, fault.Conflict) || errors.Is(f.Kind, fault.Duplicate)
 }
 
 // isUnavailable reports whether something that the service depends on is unavailable.
 func isUnavailable(f *fault.Error) bool {
-	return errors.Is(f.Word, fault.Unavailable) || errors.Is(f.Word, fault.Stopped) ||
-		errors.Is(f.Word, fault.LeaseLost)
+	return errors.Is(f.Kind, fault.Unavailable) || errors.Is(f.Kind, fault.Stopped) ||
+		errors.Is(f.Kind, fault.LeaseLost)
 }
 
 // internalProblem is an error without a kind: a defect of this service.

@@ -276,13 +276,13 @@ func (s *Service) priceable(
 			refused, fault.Invalid, "asset_not_enabled",
 			"%s on %s has no price in %q; leave it out or use another currency",
 			a.Symbol, a.Network, currency,
-		).In(fmt.Sprintf("options[%d].asset", without))
+		).WithParam(fmt.Sprintf("options[%d].asset", without))
 	case refused != nil && !fresh && stale == nil:
 		return nil, fault.Wrap(
 			refused, fault.Invalid, "parameter_invalid",
 			"no asset of the invoice has a price in %q; use another currency or other assets",
 			currency,
-		).In("price.currency")
+		).WithParam("price.currency")
 	case !fresh:
 		return nil, stale
 	}

@@ -203,7 +203,7 @@ func (p *Payment) Price(usd, native decimal.Decimal) ([]event.Type, error) {
 	p.NativeUSD = decimal.NewNullDecimal(native)
 	p.DueAt = time.Time{}
 
-	return []event.Type{event.FactPaymentPriced}, nil
+	return []event.Type{event.PaymentValued}, nil
 }
 
 // Orphan says that the payment's block left the chain. What its confirmation had fixed is taken back.
@@ -222,7 +222,7 @@ func (p *Payment) Orphan(now time.Time) ([]event.Type, error) {
 	p.USDValue, p.NativeUSD = decimal.NullDecimal{}, decimal.NullDecimal{}
 	p.LostAt, p.DueAt = now, now.Add(LostAfter)
 
-	return []event.Type{event.PaymentOrphaned, event.FactPaymentLost}, nil
+	return []event.Type{event.PaymentOrphaned, event.PaymentLost}, nil
 }
 
 // Lose says that the pool does not have the payment's transaction any more: the time until it is
@@ -253,7 +253,7 @@ func (p *Payment) Drop() ([]event.Type, error) {
 
 	types := []event.Type{event.PaymentDropped}
 	if p.Status == Detected {
-		types = append(types, event.FactPaymentLost)
+		types = append(types, event.PaymentLost)
 	}
 
 	p.Status = Dropped

@@ -81,8 +81,8 @@ func TestPaymentMoves(t *testing.T) {
 		final    = event.InvoicePaymentConfirm
 		orphaned = event.PaymentOrphaned
 		dropped  = event.PaymentDropped
-		lost     = event.FactPaymentLost
-		priced   = event.FactPaymentPriced
+		lost     = event.PaymentLost
+		priced   = event.PaymentValued
 	)
 
 	type result struct {

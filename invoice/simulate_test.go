@@ -74,8 +74,8 @@ func TestSimulate(t *testing.T) {
 			}
 
 			if pay.Late != (outcome == invoice.SimulateLate) ||
-				(pay.Status == invoice.Confirmed) != (w.facts(event.FactPaymentPriced) == 1) {
-				t.Errorf("%s: late %t, priced %d times", outcome, pay.Late, w.facts(event.FactPaymentPriced))
+				(pay.Status == invoice.Confirmed) != (w.facts(event.PaymentValued) == 1) {
+				t.Errorf("%s: late %t, priced %d times", outcome, pay.Late, w.facts(event.PaymentValued))
 			}
 
 			if got := w.told(inv.ID); got != want.told {

@@ -87,7 +87,7 @@ func TestMoneyIn(t *testing.T) {
 		t.Errorf("told %q, want %q", got, events)
 	}
 
-	if n := w.facts(event.FactPaymentPriced); n != 1 {
+	if n := w.facts(event.PaymentValued); n != 1 {
 		t.Errorf("%d facts that the payment is priced, want 1", n)
 	}
 
@@ -263,7 +263,7 @@ func TestPendingDoesNotExpire(t *testing.T) {
 		t.Errorf("told %q, want %q", got, events)
 	}
 
-	if n := w.facts(event.FactPaymentLost); n != 1 {
+	if n := w.facts(event.PaymentLost); n != 1 {
 		t.Errorf("%d facts that the payment is lost, want 1", n)
 	}
 
@@ -334,10 +334,10 @@ func TestPaidAgainAfterAReorganisation(t *testing.T) {
 		t.Errorf("payment %+v, want %s again", p, id)
 	}
 
-	if w.facts(event.FactPaymentPriced) != 2 || w.facts(event.FactPaymentLost) != 1 {
+	if w.facts(event.PaymentValued) != 2 || w.facts(event.PaymentLost) != 1 {
 		t.Errorf(
 			"priced %d times and lost %d times",
-			w.facts(event.FactPaymentPriced), w.facts(event.FactPaymentLost),
+			w.facts(event.PaymentValued), w.facts(event.PaymentLost),
 		)
 	}
 
@@ -536,7 +536,7 @@ func TestAnotherAssetPaysNothingButIsKept(t *testing.T) {
 		}
 	}
 
-	if n := w.facts(event.FactPaymentPriced); n != 2 {
+	if n := w.facts(event.PaymentValued); n != 2 {
 		t.Errorf("%d payments can settle, want 2", n)
 	}
 }
@@ -553,7 +553,7 @@ func TestConfirmedWithoutAPrice(t *testing.T) {
 	if p := w.onlyPayment(
 		inv.ID,
 	); p.USDValue.Valid || p.DueAt.IsZero() ||
-		w.facts(event.FactPaymentPriced) != 0 {
+		w.facts(event.PaymentValued) != 0 {
 		t.Fatalf("without a price: %+v", p)
 	}
 
@@ -566,7 +566,7 @@ func TestConfirmedWithoutAPrice(t *testing.T) {
 	if p := w.onlyPayment(
 		inv.ID,
 	); p.USDValue.Decimal.String() != "150" || !p.DueAt.IsZero() ||
-		w.facts(event.FactPaymentPriced) != 1 {
+		w.facts(event.PaymentValued) != 1 {
 		t.Errorf("with the first price: %+v", p)
 	}
 }

@@ -479,7 +479,7 @@ func (s *Service) followTx(ctx context.Context, tx Tx, r Refund, p Payout) error
 	}
 	// Taken back by a reorganisation: the invoice's flags follow although nobody is told.
 	return tx.AppendEvents(
-		ctx, event.Event{Owner: r.Owner, Type: event.FactRefund, ObjectID: r.ID, Subject: r},
+		ctx, event.Event{Owner: r.Owner, Type: event.RefundTakenBack, ObjectID: r.ID, Subject: r},
 	)
 }
 

@@ -184,12 +184,12 @@ func (s *Service) prepare(ctx context.Context, settings Settings, p Params) (Pre
 			"%s base units of %s are less than network %s moves",
 			p.Amount, asset.Symbol, p.Network,
 		).
-			In("amount")
+			WithParam("amount")
 	case errors.Is(err, fault.Invalid):
 		return Prepared{}, fault.Wrap(
 			err, fault.Invalid, "destination_invalid", "%s cannot receive %s", to, asset.Symbol,
 		).
-			In("destination")
+			WithParam("destination")
 	case errors.Is(err, fault.State):
 		// The node will not estimate what the wallet cannot pay.
 		return Prepared{}, fault.Wrap(

@@ -65,7 +65,7 @@ func destination(driver chain.Driver, address string, only []string) (chain.Addr
 			"the destination is not an address of network %s",
 			driver.Network().Slug,
 		).
-			In("destination")
+			WithParam("destination")
 	}
 
 	if only != nil && !slices.Contains(only, string(to)) {

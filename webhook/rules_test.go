@@ -343,7 +343,7 @@ func TestEndpointEvents(t *testing.T) {
 		{[]event.Type{"*", "*"}, nil},
 		{[]event.Type{"invoice.*"}, nil},
 		{[]event.Type{event.Ping}, nil},
-		{[]event.Type{event.FactTransaction}, nil},
+		{[]event.Type{event.TransactionMoved}, nil},
 		{[]event.Type{""}, nil},
 	} {
 		got, err := checkEvents(c.given)

@@ -321,7 +321,7 @@ func (s *story) deposits() {
 
 	s.leave(payments[1])
 	s.settlementOf(payments[1].ID, settlement.Failed)
-	master, err := internal.Of(s.engine).Outbox.Master(s.t.Context(), "simnet", s.account.Index)
+	master, err := internal.Of(s.engine).Transactions.Master(s.t.Context(), "simnet", s.account.Index)
 	s.must(err)
 	s.chain.Fund(master.Address, "SIM", chain.Pow10(19))
 	s.settlementOf(payments[0].ID, settlement.Released)

@@ -166,7 +166,7 @@ func (c Config[T]) replay(record Record, r Request) (Answer, error) {
 	}
 
 	refused := &fault.Error{
-		Word:    fault.Invalid,
+		Kind:    fault.Invalid,
 		Code:    stored.Code,
 		Message: stored.Message,
 		Param:   stored.Param,
@@ -237,7 +237,7 @@ const refusedStatus = 422
 // all the same: the request had no effect, and the next one is checked afresh.
 func (c Config[T]) refuse(ctx context.Context, r Request, err error) (Answer, error) {
 	f, ok := errors.AsType[*fault.Error](err)
-	if !ok || !errors.Is(f.Word, fault.Invalid) || f.Code == "insufficient_balance" ||
+	if !ok || !errors.Is(f.Kind, fault.Invalid) || f.Code == "insufficient_balance" ||
 		f.Code == "price_unavailable" {
 		return Answer{}, err
 	}

@@ -306,7 +306,7 @@ func TestWhichErrorsAreStored(t *testing.T) {
 				want, _ := errors.AsType[*fault.Error](test.err)
 
 				got, ok := errors.AsType[*fault.Error](err)
-				if !ok || !a.Replayed || !errors.Is(got.Word, want.Word) || got.Code != want.Code ||
+				if !ok || !a.Replayed || !errors.Is(got.Kind, want.Kind) || got.Code != want.Code ||
 					got.Message != want.Message ||
 					got.Param != want.Param ||
 					len(b.made) != 0 {

@@ -30,7 +30,7 @@ func TestDriverOnBtcd(t *testing.T) {
 		return newDriver(t, bitcoin.Config{Network: bitcoin.Regtest, RPC: n.URL, Attempts: 1}, change...)
 	}
 	t.Run("WhatWaitingTransactionsPayIsNotSaid", func(t *testing.T) {
-		d := driver(t, func(c *bitcoin.Config) { c.LiftMaxFee = 50_000 })
+		d := driver(t, func(c *bitcoin.Config) { c.CPFPMaxFee = 50_000 })
 
 		hash, err := payer.Pay(t.Context(), payee, chain.Asset{}, chain.Units(1_000_000))
 		if err != nil {
@@ -42,7 +42,7 @@ func TestDriverOnBtcd(t *testing.T) {
 			Owner:    chain.Party{Address: payee},
 			Amount:   chain.Units(1_000_000),
 		}
-		_, _, err = d.Lift(t.Context(), coin, chain.Party{Address: payee}, nil)
+		_, _, err = d.Bump(t.Context(), coin, chain.Party{Address: payee}, nil)
 		mustCode(t, "Lift", err, fault.Unsupported, "lift_unsupported")
 	})
 	conformance.TestDriver(t, func(t *testing.T) conformance.DriverHarness {

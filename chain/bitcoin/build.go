@@ -64,7 +64,7 @@ func (d *Driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 		}
 
 		unsigned, err = d.buildPSBT(order, target, selected, height)
-		unsigned.RestsOn = parent.ancestorSpends
+		unsigned.UnconfirmedParents = parent.ancestorSpends
 
 		return err
 	})
@@ -89,7 +89,7 @@ func (d *Driver) feePolicies(
 	}
 
 	policy := feePolicy{rate: rates.estimate}
-	if order.Lift != nil {
+	if order.Bumps != nil {
 		if err := parent.checkBump(order, rates.estimate); err != nil {
 			return nil, err
 		}

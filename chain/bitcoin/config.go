@@ -42,9 +42,9 @@ type Config struct {
 	// LiftMaxFee enables CPFP bumps of payments with too low a fee: the most, in satoshi, that a bump may
 	// cost the merchant's master wallet. No bump costs more than a tenth of the payment, rounded down.
 	// Defaults to 0: no payment is bumped.
-	LiftMaxFee uint64
+	CPFPMaxFee uint64
 	// LiftAfter is the time that a payment is unconfirmed before it is bumped. Defaults to 1 hour.
-	LiftAfter time.Duration
+	CPFPAfter time.Duration
 
 	// HTTPClient sends the requests; redirects are never followed. Defaults to a client without proxy.
 	HTTPClient *http.Client
@@ -115,7 +115,7 @@ func (c Config) withDefaults() Config {
 	c.MinFeeRate = cmp.Or(c.MinFeeRate, 1_000)
 	c.MaxFeeRate = cmp.Or(c.MaxFeeRate, 500_000)
 	c.FallbackFeeRate = cmp.Or(c.FallbackFeeRate, 10_000)
-	c.LiftAfter = failover.Positive(c.LiftAfter, time.Hour)
+	c.CPFPAfter = failover.Positive(c.CPFPAfter, time.Hour)
 	c.Timeout = failover.Positive(c.Timeout, 30*time.Second)
 	c.Attempts = failover.Positive(c.Attempts, 3)
 	c.Concurrency = failover.Positive(c.Concurrency, 4)
@@ -152,8 +152,8 @@ func (c Config) check(params *chaincfg.Params) error {
 			"fee rates %d to %d satoshi per 1000 vB: MinFeeRate must not exceed MaxFeeRate, nor that %d",
 			c.MinFeeRate, c.MaxFeeRate, int64(maxSaneFeeRate),
 		)
-	case c.LiftMaxFee > maxSatoshi:
-		return invalidConfig("LiftMaxFee is %d satoshi, more than there are", c.LiftMaxFee)
+	case c.CPFPMaxFee > maxSatoshi:
+		return invalidConfig("LiftMaxFee is %d satoshi, more than there are", c.CPFPMaxFee)
 	}
 
 	return nil

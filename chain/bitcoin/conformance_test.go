@@ -40,7 +40,7 @@ func harness(
 	signer chain.Signer,
 	change ...func(*bitcoin.Config),
 ) conformance.DriverHarness {
-	change = slices.Clip(append(change, func(c *bitcoin.Config) { c.LiftMaxFee = 100_000 }))
+	change = slices.Clip(append(change, func(c *bitcoin.Config) { c.CPFPMaxFee = 100_000 }))
 	unreachable := append(change, func(c *bitcoin.Config) { c.RPC = "http://127.0.0.1:1" })
 	foreign := append(change, func(c *bitcoin.Config) { c.Network = bitcoin.Signet })
 

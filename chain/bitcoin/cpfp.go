@@ -32,15 +32,15 @@ const (
 	trucVersion = 3
 )
 
-// LiftAfter returns Config.LiftAfter; on is false without Config.LiftMaxFee.
-func (d *Driver) LiftAfter() (after time.Duration, on bool) {
-	return d.config.LiftAfter, d.config.LiftMaxFee > 0
+// BumpAfter returns Config.LiftAfter; on is false without Config.LiftMaxFee.
+func (d *Driver) BumpAfter() (after time.Duration, on bool) {
+	return d.config.CPFPAfter, d.config.CPFPMaxFee > 0
 }
 
-// Lift returns the order that bumps an unconfirmed coin at the current fee rate; ok is false when it needs no
+// Bump returns the order that bumps an unconfirmed coin at the current fee rate; ok is false when it needs no
 // bump or cannot have one. Only nodes like Bitcoin Core report the fees of unconfirmed transactions
 // (getmempoolentry): with btcd it is fault.Unsupported (lift_unsupported).
-func (d *Driver) Lift(
+func (d *Driver) Bump(
 	ctx context.Context,
 	coin chain.Coin,
 	wallet chain.Party,
@@ -49,7 +49,7 @@ func (d *Driver) Lift(
 	order = chain.Order{
 		From:    wallet,
 		Outputs: []chain.Output{{To: coin.Owner.Address, AssetID: d.native.ID, Amount: coin.Amount}},
-		Lift:    &coin,
+		Bumps:   &coin,
 		Coins:   coins,
 	}
 
@@ -77,7 +77,7 @@ func (d *Driver) Lift(
 		}
 
 		bump := cpfpBump{
-			maxFee:   int64(d.config.LiftMaxFee),
+			maxFee:   int64(d.config.CPFPMaxFee),
 			rate:     rates.estimate,
 			target:   target,
 			parent:   parent,
@@ -154,7 +154,7 @@ const codeNotBumpable = "lift_over"
 func notBumpable(order chain.Order, reason string) error {
 	return fault.New(
 		fault.NotFound, codeNotBumpable, "output %s:%d is not to be lifted: %s",
-		order.Lift.Outpoint.TxHash, order.Lift.Outpoint.Vout, reason,
+		order.Bumps.Outpoint.TxHash, order.Bumps.Outpoint.Vout, reason,
 	)
 }
 
@@ -242,13 +242,13 @@ func (e *endpoint) parentEntry(
 	order chain.Order,
 	required []candidate,
 ) (mempoolEntry, error) {
-	if order.Lift == nil {
+	if order.Bumps == nil {
 		return mempoolEntry{}, nil
 	}
 
 	var answer entryJSON
 
-	err := e.call(ctx, &answer, "getmempoolentry", order.Lift.Outpoint.TxHash)
+	err := e.call(ctx, &answer, "getmempoolentry", order.Bumps.Outpoint.TxHash)
 	switch {
 	case failover.RefusedWith(err, codeNotFound):
 		return mempoolEntry{}, notBumpable(order, "its transaction does not wait")
@@ -264,7 +264,7 @@ func (e *endpoint) parentEntry(
 		return mempoolEntry{}, err
 	}
 
-	entry, err := answer.entry(e, order.Lift.Outpoint.TxHash)
+	entry, err := answer.entry(e, order.Bumps.Outpoint.TxHash)
 	if err != nil {
 		return mempoolEntry{}, err
 	}
@@ -308,7 +308,7 @@ func (e *endpoint) readAncestors(
 	required []candidate,
 	entry *mempoolEntry,
 ) error {
-	at := order.Lift.Outpoint
+	at := order.Bumps.Outpoint
 	hashes := []string{}
 
 	err := e.call(ctx, &hashes, "getmempoolancestors", at.TxHash)

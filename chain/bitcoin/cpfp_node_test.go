@@ -46,7 +46,7 @@ const paymentAmount = 1_000_000 // of each payment, in satoshi
 
 // cpfpConfig enables bumps at a fixed fee rate, in satoshi per 1000 vB.
 func cpfpConfig(rate uint64) func(*bitcoin.Config) {
-	return func(c *bitcoin.Config) { c.LiftMaxFee, c.MinFeeRate, c.MaxFeeRate = 50_000, rate, rate }
+	return func(c *bitcoin.Config) { c.CPFPMaxFee, c.MinFeeRate, c.MaxFeeRate = 50_000, rate, rate }
 }
 
 func newCPFPFixture(t *testing.T, n *node) *cpfpFixture {
@@ -85,7 +85,7 @@ func (f *cpfpFixture) send(raw string) chain.Coin {
 
 func (f *cpfpFixture) bump(coin chain.Coin) chain.Order {
 	f.t.Helper()
-	order, ok, err := f.d.Lift(f.t.Context(), coin, f.master, f.coins(f.master))
+	order, ok, err := f.d.Bump(f.t.Context(), coin, f.master, f.coins(f.master))
 	f.n.must(f.t, err)
 
 	if !ok {
@@ -124,9 +124,9 @@ func bothAreIncluded(f *cpfpFixture) {
 	}
 
 	child := f.sign(order)
-	if !slices.Contains(child.Inputs, coin.Outpoint) || len(child.RestsOn) != 1 ||
-		child.RestsOn[0].By != coin.Outpoint.TxHash {
-		f.t.Errorf("it spends %+v and rests on %+v", child.Inputs, child.RestsOn)
+	if !slices.Contains(child.Inputs, coin.Outpoint) || len(child.UnconfirmedParents) != 1 ||
+		child.UnconfirmedParents[0].By != coin.Outpoint.TxHash {
+		f.t.Errorf("it spends %+v and rests on %+v", child.Inputs, child.UnconfirmedParents)
 	}
 
 	f.n.must(f.t, f.d.Broadcast(f.t.Context(), child))
@@ -145,7 +145,7 @@ func bothAreIncluded(f *cpfpFixture) {
 		)
 	}
 
-	if second, ok, err := f.d.Lift(f.t.Context(), coin, f.master, before); ok || err != nil {
+	if second, ok, err := f.d.Bump(f.t.Context(), coin, f.master, before); ok || err != nil {
 		f.t.Errorf("the coin is bumped twice: %+v, %v", second, err)
 	}
 
@@ -201,7 +201,7 @@ func raisedWhenRatesRise(f *cpfpFixture) {
 
 	f.mine(2)
 
-	if status := f.status(first); status.State != chain.TxDead || status.Death != chain.DeathConflict {
+	if status := f.status(first); status.State != chain.TxDead || status.Reason != chain.ReasonConflict {
 		f.t.Errorf("the first one is %+v", status)
 	}
 
@@ -270,7 +270,7 @@ func (f *cpfpFixture) deadWith(grandparent bool) {
 	unknown("after the rival's block left the chain")
 	f.mine(2)
 
-	if status := f.status(child); status.State != chain.TxDead || status.Death != chain.DeathConflict {
+	if status := f.status(child); status.State != chain.TxDead || status.Reason != chain.ReasonConflict {
 		t.Errorf("after two blocks it is %+v", status)
 	}
 }
@@ -293,7 +293,7 @@ func aliveWhenItsParentIsIncluded(f *cpfpFixture) {
 	_, err = f.d.Build(ctx, order)
 	mustCode(t, "bumping what is in a block", err, fault.NotFound, "lift_over")
 
-	if _, ok, err := f.d.Lift(ctx, coin, f.master, f.coins(f.master)); ok || err != nil {
+	if _, ok, err := f.d.Bump(ctx, coin, f.master, f.coins(f.master)); ok || err != nil {
 		t.Errorf("what is in a block is bumped: %v", err)
 	}
 
@@ -308,31 +308,31 @@ func aliveWhenItsParentIsIncluded(f *cpfpFixture) {
 func notWorthIt(f *cpfpFixture) {
 	coin := f.payLow()
 	for name, change := range map[string]func(*bitcoin.Config){
-		"off":              func(c *bitcoin.Config) { c.LiftMaxFee = 0 },
-		"a low ceiling":    func(c *bitcoin.Config) { c.LiftMaxFee = 2_000 },
+		"off":              func(c *bitcoin.Config) { c.CPFPMaxFee = 0 },
+		"a low ceiling":    func(c *bitcoin.Config) { c.CPFPMaxFee = 2_000 },
 		"rates fell":       cpfpConfig(1_000),
-		"more than a part": func(c *bitcoin.Config) { cpfpConfig(400_000)(c); c.LiftMaxFee = 10_000_000 },
+		"more than a part": func(c *bitcoin.Config) { cpfpConfig(400_000)(c); c.CPFPMaxFee = 10_000_000 },
 	} {
 		d := f.n.driver(f.t, cpfpConfig(10_000), change)
-		if order, ok, err := d.Lift(f.t.Context(), coin, f.master, f.coins(f.master)); ok || err != nil {
+		if order, ok, err := d.Bump(f.t.Context(), coin, f.master, f.coins(f.master)); ok || err != nil {
 			f.t.Errorf("%s: %+v, %v", name, order, err)
 		}
 	}
 
-	if order, ok, err := f.d.Lift(f.t.Context(), coin, f.master, nil); ok || err != nil {
+	if order, ok, err := f.d.Bump(f.t.Context(), coin, f.master, nil); ok || err != nil {
 		f.t.Errorf("without coins: %+v, %v", order, err)
 	}
 
 	other := coin
 
 	other.Amount = chain.Units(paymentAmount + 1)
-	if order, ok, err := f.d.Lift(f.t.Context(), other, f.master, f.coins(f.master)); ok || err != nil {
+	if order, ok, err := f.d.Bump(f.t.Context(), other, f.master, f.coins(f.master)); ok || err != nil {
 		f.t.Errorf("another amount than the output's: %+v, %v", order, err)
 	}
 
 	f.n.must(f.t, f.n.Call(f.t.Context(), nil, "prioritisetransaction", coin.Outpoint.TxHash, 0, 10_000))
 
-	if order, ok, err := f.d.Lift(f.t.Context(), coin, f.master, f.coins(f.master)); ok || err != nil {
+	if order, ok, err := f.d.Bump(f.t.Context(), coin, f.master, f.coins(f.master)); ok || err != nil {
 		f.t.Errorf("what is in front of the miner's queue: %+v, %v", order, err)
 	}
 
@@ -366,7 +366,7 @@ func twoPaymentsInOne(f *cpfpFixture) {
 	child := f.sign(f.bump(coin))
 	n.must(t, f.d.Broadcast(ctx, child))
 
-	if order, ok, err := f.d.Lift(ctx, other, f.master, f.coins(f.master)); ok || err != nil {
+	if order, ok, err := f.d.Bump(ctx, other, f.master, f.coins(f.master)); ok || err != nil {
 		t.Errorf("the second one is bumped as well: %+v, %v", order, err)
 	}
 
@@ -399,7 +399,7 @@ func parentOfVersionThree(f *cpfpFixture) {
 	n.must(t, n.Call(ctx, &signed, "signrawtransactionwithwallet", hex.EncodeToString(again.Bytes())))
 
 	coin := f.send(signed.Hex)
-	if order, ok, err := f.d.Lift(ctx, coin, f.master, f.coins(f.master)); ok || err != nil {
+	if order, ok, err := f.d.Bump(ctx, coin, f.master, f.coins(f.master)); ok || err != nil {
 		t.Errorf("it is bumped: %+v, %v", order, err)
 	}
 

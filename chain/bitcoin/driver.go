@@ -39,7 +39,7 @@ var _ interface {
 	chain.Sender
 	chain.Batcher
 	chain.Sweeper
-	chain.Lifter
+	chain.Bumper
 	chain.Checker
 } = (*Driver)(nil)
 

@@ -106,8 +106,8 @@ func (d *Driver) candidates(order chain.Order) (coins, required []candidate, err
 	}
 
 	offered := order.Coins
-	if order.Lift != nil {
-		offered = append([]chain.Coin{*order.Lift}, offered...)
+	if order.Bumps != nil {
+		offered = append([]chain.Coin{*order.Bumps}, offered...)
 	}
 
 	seen := map[chain.Outpoint]bool{}
@@ -123,7 +123,7 @@ func (d *Driver) candidates(order chain.Order) (coins, required []candidate, err
 		switch {
 		case slices.Contains(outpoints, coin.Outpoint):
 			required = append(required, coin)
-		case order.Replaces == nil && order.Lift == nil || coin.Height > 0:
+		case order.Replaces == nil && order.Bumps == nil || coin.Height > 0:
 			coins = append(coins, coin)
 		}
 	}
@@ -143,8 +143,8 @@ func (d *Driver) candidates(order chain.Order) (coins, required []candidate, err
 // predecessor spends.
 func requiredOutpoints(order chain.Order) ([]chain.Outpoint, error) {
 	var outpoints []chain.Outpoint
-	if order.Lift != nil {
-		outpoints = append(outpoints, order.Lift.Outpoint)
+	if order.Bumps != nil {
+		outpoints = append(outpoints, order.Bumps.Outpoint)
 	}
 
 	if order.Replaces == nil {

@@ -148,13 +148,13 @@ func (d *Driver) Assemble(
 	}
 
 	return chain.Signed{
-		TxHash:  tx.TxHash().String(),
-		Raw:     raw.Bytes(),
-		MaxFee:  unsigned.MaxFee,
-		Inputs:  unsigned.Inputs,
-		Outputs: unsigned.Outputs,
-		RestsOn: unsigned.RestsOn,
-		From:    order.From.Address,
+		TxHash:             tx.TxHash().String(),
+		Raw:                raw.Bytes(),
+		MaxFee:             unsigned.MaxFee,
+		Inputs:             unsigned.Inputs,
+		Outputs:            unsigned.Outputs,
+		UnconfirmedParents: unsigned.UnconfirmedParents,
+		From:               order.From.Address,
 	}, nil
 }
 

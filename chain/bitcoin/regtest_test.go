@@ -575,7 +575,7 @@ func deadByAForeignTransaction(t *testing.T, n *node) {
 
 	w.mine(2)
 
-	if status := w.status(ours); status.State != chain.TxDead || status.Death != chain.DeathConflict {
+	if status := w.status(ours); status.State != chain.TxDead || status.Reason != chain.ReasonConflict {
 		t.Errorf("after two blocks it is %+v", status)
 	}
 }

@@ -83,7 +83,7 @@ func (d *Driver) statusAt(
 			Transfers: d.transfers(tx, spender, ""),
 		}, nil
 	case final:
-		return chain.TxStatus{State: chain.TxDead, Death: chain.DeathConflict}, nil
+		return chain.TxStatus{State: chain.TxDead, Reason: chain.ReasonConflict}, nil
 	default:
 		return chain.TxStatus{State: chain.TxUnknown}, nil
 	}
@@ -179,7 +179,7 @@ func (e *endpoint) spentOutputs(
 		outpoints = append(outpoints, in.PreviousOutPoint)
 	}
 
-	for _, spend := range signed.RestsOn {
+	for _, spend := range signed.UnconfirmedParents {
 		hash, err := chainhash.NewHashFromStr(spend.Outpoint.TxHash)
 		if err != nil {
 			return nil, malformed(err)
@@ -207,7 +207,7 @@ func (e *endpoint) spentOutputs(
 		if call.isNull() {
 			allowed := ""
 			if i >= len(tx.TxIn) {
-				allowed = signed.RestsOn[i-len(tx.TxIn)].By
+				allowed = signed.UnconfirmedParents[i-len(tx.TxIn)].By
 			}
 
 			spent[outpoints[i]] = allowed

@@ -61,7 +61,7 @@ func harness(
 		Absent: []conformance.Capability{
 			// not of an account network with logs
 			conformance.AddressScanner, conformance.TokenAccounter, conformance.CoinSource,
-			conformance.Lifter, conformance.CheapPayments, conformance.Batcher, // one destination at a time
+			conformance.Bumper, conformance.CheapPayments, conformance.Batcher, // one destination at a time
 			conformance.Pruning, // anvil keeps everything; see TestPrunedHeightStops
 		},
 		Unreachable:   n.driver(t, func(c *evm.Config) { c.RPC, c.Attempts = "http://127.0.0.1:1", 1 }),

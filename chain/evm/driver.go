@@ -36,7 +36,7 @@ var _ interface {
 	chain.Driver
 	chain.BlockScanner
 	chain.Rereader
-	chain.Doubter
+	chain.NodeDemoter
 	chain.Mempool
 	chain.Finder
 	chain.Balancer

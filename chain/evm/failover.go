@@ -33,8 +33,8 @@ func (d *Driver) ask(ctx context.Context, need uint64, call func(context.Context
 	return d.nodes.Ask(ctx, d.attempts, need, call)
 }
 
-// Doubt demotes the preferred node as if it had failed.
-func (d *Driver) Doubt(why string) { d.nodes.Doubt(why) }
+// DemoteNode demotes the preferred node as if it had failed.
+func (d *Driver) DemoteNode(why string) { d.nodes.DemoteNode(why) }
 
 // verify compares the node's chain id with the network's.
 func (d *Driver) verify(ctx context.Context, node *endpoint) error {

@@ -199,7 +199,7 @@ func TestRealCancellation(t *testing.T) {
 	b.must(b.Mine(t.Context(), 1)) // final: 2 confirmations
 	b.eventually(func() error {
 		st, err := b.driver.Status(t.Context(), first)
-		if err != nil || st.State != chain.TxDead || st.Death != chain.DeathConflict {
+		if err != nil || st.State != chain.TxDead || st.Reason != chain.ReasonConflict {
 			return fmt.Errorf("%+v, %w", st, err)
 		}
 

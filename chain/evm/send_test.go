@@ -661,7 +661,7 @@ func TestConflictNeedsAProofAndAllNodes(t *testing.T) {
 
 			st, err := driver.Status(t.Context(), signed)
 			if err != nil || st.State != state ||
-				(state == chain.TxDead) != (st.Death == chain.DeathConflict) {
+				(state == chain.TxDead) != (st.Reason == chain.ReasonConflict) {
 				t.Fatalf("%+v, %v, want %s", st, err, state)
 			}
 		}

@@ -61,7 +61,7 @@ func (d *Driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, e
 		}
 	}
 
-	return chain.TxStatus{State: chain.TxDead, Death: chain.DeathConflict}, nil
+	return chain.TxStatus{State: chain.TxDead, Reason: chain.ReasonConflict}, nil
 }
 
 // nodeStatus returns the status at one node. nonceUsed reports that its final block proves the

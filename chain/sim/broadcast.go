@@ -132,13 +132,13 @@ func (c *Chain) Status(ctx context.Context, signed chain.Signed) (chain.TxStatus
 	}
 
 	if c.nonces.at(signed.From, final) > signed.Nonce {
-		return chain.TxStatus{State: chain.TxDead, Death: chain.DeathConflict}, nil
+		return chain.TxStatus{State: chain.TxDead, Reason: chain.ReasonConflict}, nil
 	}
 
 	finalRef := c.blocks[final].ref
 	if (signed.ValidToHeight != 0 && finalRef.Height > signed.ValidToHeight) ||
 		(!signed.ValidTo.IsZero() && finalRef.Time.After(signed.ValidTo)) {
-		return chain.TxStatus{State: chain.TxDead, Death: chain.DeathExpired}, nil
+		return chain.TxStatus{State: chain.TxDead, Reason: chain.ReasonExpired}, nil
 	}
 
 	if c.pool.byHash[signed.TxHash] != nil {

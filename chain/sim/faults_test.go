@@ -152,8 +152,8 @@ func TestExpiry(t *testing.T) {
 		wantState(t, c, tx, chain.TxUnknown)
 		c.Mine(1) // block 4 is final
 
-		if st := wantState(t, c, tx, chain.TxDead); st.Death != chain.DeathExpired {
-			t.Errorf("death of %q", st.Death)
+		if st := wantState(t, c, tx, chain.TxDead); st.Reason != chain.ReasonExpired {
+			t.Errorf("death of %q", st.Reason)
 		}
 	})
 	t.Run("by time", func(t *testing.T) {
@@ -173,8 +173,8 @@ func TestExpiry(t *testing.T) {
 		c.Advance(time.Millisecond)
 		c.Mine(3)
 
-		if st := wantState(t, c, out, chain.TxDead); st.Death != chain.DeathExpired {
-			t.Errorf("death of %q", st.Death)
+		if st := wantState(t, c, out, chain.TxDead); st.Reason != chain.ReasonExpired {
+			t.Errorf("death of %q", st.Reason)
 		}
 
 		wantState(t, c, in, chain.TxIncluded)

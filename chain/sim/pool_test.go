@@ -304,8 +304,8 @@ func TestForkRules(t *testing.T) {
 		wantState(t, c, tx, chain.TxUnknown)
 		c.Mine(1)
 
-		if st := wantState(t, c, tx, chain.TxDead); st.Death != chain.DeathConflict {
-			t.Errorf("death of %q", st.Death)
+		if st := wantState(t, c, tx, chain.TxDead); st.Reason != chain.ReasonConflict {
+			t.Errorf("death of %q", st.Reason)
 		}
 	})
 

@@ -45,7 +45,7 @@ func harness(t *testing.T, n *node, as func(*solana.BlockDriver) chain.Driver) c
 			conformance.Mempool,
 			// nor account sequence numbers
 			conformance.Nonces,
-			conformance.CoinSource, conformance.Lifter, conformance.CheapPayments, // nor outputs
+			conformance.CoinSource, conformance.Bumper, conformance.CheapPayments, // nor outputs
 			conformance.Batcher,     // one destination at a time
 			conformance.Replacement, // so nothing can be displaced: transactions run out instead
 		},

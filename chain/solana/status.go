@@ -130,7 +130,7 @@ func (d *Driver) expiryStatus(ctx context.Context, tx chain.Signed) (chain.TxSta
 		}
 	}
 
-	return chain.TxStatus{State: chain.TxDead, Death: chain.DeathExpired}, nil
+	return chain.TxStatus{State: chain.TxDead, Reason: chain.ReasonExpired}, nil
 }
 
 // provesExpiry reports whether one node proves that a transaction has expired. The final height is read

@@ -30,7 +30,7 @@ func TestDriverOnTheFakeNode(t *testing.T) {
 				conformance.AddressScanner,
 				conformance.TokenAccounter,
 				conformance.CoinSource,
-				conformance.Lifter,
+				conformance.Bumper,
 				conformance.CheapPayments,
 				conformance.Mempool,     // a node hands its pool out one transaction at a time
 				conformance.Nonces,      // transactions differ by their time and reference block

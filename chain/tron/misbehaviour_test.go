@@ -560,7 +560,7 @@ func TestExpiryNeedsEveryNode(t *testing.T) {
 	h.mine(4)
 
 	status, err := d.Status(t.Context(), lost)
-	if err != nil || status.State != chain.TxDead || status.Death != chain.DeathExpired {
+	if err != nil || status.State != chain.TxDead || status.Reason != chain.ReasonExpired {
 		t.Errorf("what nobody knows is %+v, %v", status, err)
 	}
 

@@ -51,7 +51,7 @@ func (d *Driver) Status(ctx context.Context, signed chain.Signed) (chain.TxStatu
 		}
 	}
 
-	return chain.TxStatus{State: chain.TxDead, Death: chain.DeathExpired}, nil
+	return chain.TxStatus{State: chain.TxDead, Reason: chain.ReasonExpired}, nil
 }
 
 // statusAt returns the state at one node. expired means that a solidified block of it is past the expiration

@@ -12,7 +12,7 @@ import (
 func (t Transaction) Batchable() bool {
 	o := t.Order
 
-	return t.State == Queued && t.Kind == Payout && t.CarriedBy == "" && len(t.Carries) == 0 &&
+	return t.State == Queued && t.Kind == Payout && t.BatchedBy == "" && len(t.BatchMembers) == 0 &&
 		len(o.Outputs) == 1 &&
 		o.FeePayer == nil &&
 		!o.SubtractFee &&
@@ -53,20 +53,20 @@ func (t *Transaction) Merge(others []Transaction) error {
 		return t.refuse("carry nothing")
 	}
 
-	t.Order.Outputs, t.Order.MaxFee, t.Carries = outputs, most.Mul(uint64(len(outputs))), ids
+	t.Order.Outputs, t.Order.MaxFee, t.BatchMembers = outputs, most.Mul(uint64(len(outputs))), ids
 
 	return nil
 }
 
-// Ride brings a transaction to where its carrier stands: from Queued with the carrier's first
+// JoinBatch brings a transaction to where its carrier stands: from Queued with the carrier's first
 // bytes, and from then on wherever that one goes.
-func (t *Transaction) Ride(carrier Transaction) error {
-	boards := t.CarriedBy == "" && t.State == Queued && carrier.State == Signed
-	if carrier.place(t.ID) < 1 || !boards && t.CarriedBy != carrier.ID {
+func (t *Transaction) JoinBatch(carrier Transaction) error {
+	boards := t.BatchedBy == "" && t.State == Queued && carrier.State == Signed
+	if carrier.batchIndex(t.ID) < 1 || !boards && t.BatchedBy != carrier.ID {
 		return t.refuse("go with " + carrier.ID)
 	}
 
-	t.CarriedBy, t.DueAt = carrier.ID, time.Time{}
+	t.BatchedBy, t.DueAt = carrier.ID, time.Time{}
 	t.State, t.Failure = carrier.State, carrier.Failure
 	t.Nonce, t.TxHash, t.Block = carrier.Nonce, carrier.TxHash, carrier.Block
 	t.Fee = carrier.share(carrier.Fee, t.ID)
@@ -76,12 +76,12 @@ func (t *Transaction) Ride(carrier Transaction) error {
 
 // place returns which of the payouts of a transaction is that of a row: 0 for its own, then those
 // that it carries; -1 for none.
-func (t Transaction) place(transactionID string) int {
+func (t Transaction) batchIndex(transactionID string) int {
 	if transactionID == t.ID {
 		return 0
 	}
 
-	if i := slices.Index(t.Carries, transactionID); i >= 0 {
+	if i := slices.Index(t.BatchMembers, transactionID); i >= 0 {
 		return 1 + i
 	}
 
@@ -92,12 +92,12 @@ func (t Transaction) place(transactionID string) int {
 // equal parts rounded down, of which the oldest take what is left over, one base unit each, so that
 // the shares add up to the fee.
 func (t Transaction) share(fee chain.Amount, transactionID string) chain.Amount {
-	n := chain.Units(uint64(1 + len(t.Carries)))
+	n := chain.Units(uint64(1 + len(t.BatchMembers)))
 
 	part := fee.Share(chain.Units(1), n)
 	if rest := fee.Sub(
-		part.Mul(uint64(1 + len(t.Carries))),
-	); chain.Units(uint64(t.place(transactionID))).
+		part.Mul(uint64(1 + len(t.BatchMembers))),
+	); chain.Units(uint64(t.batchIndex(transactionID))).
 		Less(rest) {
 		return part.Add(chain.Units(1))
 	}
@@ -111,7 +111,7 @@ func (t Transaction) OwnFee() chain.Amount { return t.share(t.Fee, t.ID) }
 
 // OwnOutputs are what the transaction must pay for its own object, those that it carries left out.
 func (t Transaction) OwnOutputs() []chain.Output {
-	if len(t.Carries) > 0 {
+	if len(t.BatchMembers) > 0 {
 		return t.Order.Outputs[:1]
 	}
 
@@ -121,11 +121,11 @@ func (t Transaction) OwnOutputs() []chain.Output {
 // Part returns what an attempt pays for the transaction itself or for one that it carries, and the
 // most that its share of the network fee comes to. Outputs are nil for any other.
 func (t Transaction) Part(a Attempt, transactionID string) (outputs []chain.Output, maxFee chain.Amount) {
-	i := t.place(transactionID)
+	i := t.batchIndex(transactionID)
 	switch {
-	case i < 0 || len(t.Carries) > 0 && i >= len(a.Signed.Outputs):
+	case i < 0 || len(t.BatchMembers) > 0 && i >= len(a.Signed.Outputs):
 		return nil, chain.Amount{}
-	case len(t.Carries) == 0:
+	case len(t.BatchMembers) == 0:
 		return a.Signed.Outputs, a.Signed.MaxFee
 	}
 

@@ -50,7 +50,8 @@ func TestMerge(t *testing.T) {
 	}
 
 	want := []chain.Output{rows[0].Order.Outputs[0], rows[1].Order.Outputs[0], rows[2].Order.Outputs[0]}
-	if !slices.Equal(carrier.Order.Outputs, want) || !slices.Equal(carrier.Carries, []string{"1", "2"}) ||
+	if !slices.Equal(carrier.Order.Outputs, want) ||
+		!slices.Equal(carrier.BatchMembers, []string{"1", "2"}) ||
 		carrier.State != Queued {
 		t.Errorf("merged as %+v", carrier)
 	}
@@ -69,13 +70,13 @@ func TestMerge(t *testing.T) {
 
 	for name, spoil := range map[string]func(rows []Transaction){
 		"it is signed itself":           func(rows []Transaction) { rows[0].State = Signed },
-		"it carries others already":     func(rows []Transaction) { rows[0].Carries = []string{"9"} },
+		"it carries others already":     func(rows []Transaction) { rows[0].BatchMembers = []string{"9"} },
 		"it is a fee":                   func(rows []Transaction) { rows[0].Kind = Fee },
 		"it takes the fee out":          func(rows []Transaction) { rows[0].Order.SubtractFee = true },
 		"one is canceled":               func(rows []Transaction) { rows[1].State = Failed },
 		"one is signed":                 func(rows []Transaction) { rows[1].State = Signed },
-		"one is carried":                func(rows []Transaction) { rows[1].CarriedBy = "9" },
-		"one carries others":            func(rows []Transaction) { rows[1].Carries = []string{"9"} },
+		"one is carried":                func(rows []Transaction) { rows[1].BatchedBy = "9" },
+		"one carries others":            func(rows []Transaction) { rows[1].BatchMembers = []string{"9"} },
 		"one is a sweep":                func(rows []Transaction) { rows[2].Kind = Sweep },
 		"one is paid by another wallet": func(rows []Transaction) { rows[2].Order.From.Address = "other" },
 		"one is of another network":     func(rows []Transaction) { rows[2].Network = "other" },
@@ -159,12 +160,12 @@ func TestCarriedMovesWithItsCarrier(t *testing.T) {
 		}
 
 		for i := range carried {
-			if err := carried[i].Ride(carrier); err != nil {
+			if err := carried[i].JoinBatch(carrier); err != nil {
 				t.Fatalf("%s: %v", step.name, err)
 			}
 
 			again := carried[i]
-			if err := again.Ride(carrier); err != nil || cmp.Diff(carried[i], again, amounts) != "" {
+			if err := again.JoinBatch(carrier); err != nil || cmp.Diff(carried[i], again, amounts) != "" {
 				t.Errorf("%s, a second time: %v, %+v", step.name, err, again)
 			}
 		}
@@ -182,7 +183,7 @@ func TestCarriedMovesWithItsCarrier(t *testing.T) {
 
 			if i > 0 &&
 				(len(row.Attempts) > 0 || row.Transfers != nil || !row.DueAt.IsZero() ||
-					row.CarriedBy != carrier.ID || len(row.Order.Outputs) != 1) {
+					row.BatchedBy != carrier.ID || len(row.Order.Outputs) != 1) {
 				t.Errorf("%s: carried as %+v", step.name, row)
 			}
 		}
@@ -205,8 +206,8 @@ func TestRideIsRefused(t *testing.T) {
 	for name, spoil := range map[string]func(carrier, row *Transaction){
 		"a canceled one":                     func(_, row *Transaction) { row.State = Failed },
 		"a signed one":                       func(_, row *Transaction) { row.State = Signed },
-		"one that another carries":           func(_, row *Transaction) { row.CarriedBy, row.State = "9", Signed },
-		"one that is not carried":            func(carrier, _ *Transaction) { carrier.Carries = []string{"9"} },
+		"one that another carries":           func(_, row *Transaction) { row.BatchedBy, row.State = "9", Signed },
+		"one that is not carried":            func(carrier, _ *Transaction) { carrier.BatchMembers = []string{"9"} },
 		"itself":                             func(carrier, row *Transaction) { *row = *carrier },
 		"a queued one after the first bytes": func(carrier, _ *Transaction) { carrier.State = Broadcast },
 	} {
@@ -214,7 +215,7 @@ func TestRideIsRefused(t *testing.T) {
 		spoil(&carrier, &row)
 
 		before := row
-		if err := row.Ride(carrier); !errors.Is(err, fault.State) {
+		if err := row.JoinBatch(carrier); !errors.Is(err, fault.State) {
 			t.Errorf("%s: error %v, want fault.State", name, err)
 		} else if d := cmp.Diff(before, row, amounts); d != "" {
 			t.Errorf("%s: refused, and the record changed:\n%s", name, d)
@@ -222,7 +223,7 @@ func TestRideIsRefused(t *testing.T) {
 	}
 	// What is carried makes no move of its own.
 	carrier, row := fresh()
-	if err := row.Ride(carrier); err != nil {
+	if err := row.JoinBatch(carrier); err != nil {
 		t.Fatal(err)
 	}
 

@@ -24,7 +24,7 @@ const (
 	TopUp  Kind = "topup"
 	Fee    Kind = "fee"
 	Sweep  Kind = "sweep"
-	Lift   Kind = "lift"
+	Bump   Kind = "lift"
 	Cancel Kind = "cancel"
 )
 
@@ -78,10 +78,10 @@ type Transaction struct {
 	Attempts []Attempt
 	// Carries are the other payouts that the signed bytes pay, as ids of their transactions, in the
 	// order of Order.Outputs, of which the first is this one's own; see batch.go.
-	Carries []string
+	BatchMembers []string
 	// CarriedBy is the transaction whose bytes pay this one's payout, and whose moves are its own;
 	// empty for most.
-	CarriedBy string
+	BatchedBy string
 	// Nonce is the account sequence number that all attempts share; valid once there is an attempt,
 	// its own or its carrier's.
 	Nonce uint64
@@ -117,7 +117,7 @@ func (t *Transaction) Sign(a Attempt) error {
 		return t.refuse("take bytes without a hash")
 	}
 
-	if t.CarriedBy != "" {
+	if t.BatchedBy != "" {
 		return t.refuseAlone()
 	}
 
@@ -204,7 +204,7 @@ func (t *Transaction) Include(hash string, status chain.TxStatus) error {
 
 // Confirm says that the block of an Included transaction is final.
 func (t *Transaction) Confirm() error {
-	if t.CarriedBy != "" {
+	if t.BatchedBy != "" {
 		return t.refuseAlone()
 	}
 
@@ -222,7 +222,7 @@ func (t *Transaction) Confirm() error {
 // Retract says that the block of an Included or Confirmed transaction left the chain: it is
 // Broadcast again, without block, fee and transfers.
 func (t *Transaction) Retract() error {
-	if t.CarriedBy != "" {
+	if t.BatchedBy != "" {
 		return t.refuseAlone()
 	}
 
@@ -246,7 +246,7 @@ func (t *Transaction) Fail(code string) error {
 		return nil
 	}
 
-	if t.CarriedBy != "" {
+	if t.BatchedBy != "" {
 		return t.refuseAlone()
 	}
 
@@ -281,7 +281,7 @@ func (t *Transaction) refuse(what string) error {
 
 // refuseAlone refuses a move of what only moves with its carrier.
 func (t *Transaction) refuseAlone() error {
-	return t.refuse("move by itself: transaction " + t.CarriedBy + " carries it")
+	return t.refuse("move by itself: transaction " + t.BatchedBy + " carries it")
 }
 
 // Stale reports whether the time to sign the transaction is over.

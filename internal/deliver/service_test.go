@@ -547,7 +547,7 @@ func TestConfigMustBeWhole(t *testing.T) {
 // pitfall 33: whatever is subscribed how, and however often, one event makes one delivery per
 // subscribed endpoint.
 func TestFanOutMakesExactlyOneDeliveryPerSubscribedEndpoint(t *testing.T) {
-	types := append(event.Types(), event.Ping, event.FactTransaction)
+	types := append(event.Types(), event.Ping, event.TransactionMoved)
 
 	rapid.Check(t, func(rt *rapid.T) {
 		h := newHouse(t, nil)
@@ -594,7 +594,7 @@ func TestFanOutMakesExactlyOneDeliveryPerSubscribedEndpoint(t *testing.T) {
 			for _, e := range endpoints {
 				want := 0
 				if e.Owner == ev.Owner && e.Wants(ev.Type) && ev.Type != event.Ping &&
-					ev.Type != event.FactTransaction {
+					ev.Type != event.TransactionMoved {
 					want = 1
 				}
 

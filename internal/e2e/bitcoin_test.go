@@ -40,7 +40,7 @@ func stageBitcoin(t *testing.T, node world) *bitcoinStage {
 		feeTo:   chain.Address(feeTo),
 		slug:    bitcoin.Regtest.Slug,
 	}
-	master, err := internal.Of(s.engine).Outbox.Master(t.Context(), s.slug, s.account.Index)
+	master, err := internal.Of(s.engine).Transactions.Master(t.Context(), s.slug, s.account.Index)
 	must(t, err)
 
 	s.master = master.Address

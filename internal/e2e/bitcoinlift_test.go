@@ -49,7 +49,7 @@ func stageLift(t *testing.T, config bitcoin.Config) *liftStage {
 	n.call(t, nil, "createwallet", "payers")
 	n.mine(t, 120)
 	s := &liftStage{node: n}
-	config.Network, config.RPC, config.LiftAfter, config.MinFeeRate = bitcoin.Regtest, n.url(), time.Millisecond, 10_000
+	config.Network, config.RPC, config.CPFPAfter, config.MinFeeRate = bitcoin.Regtest, n.url(), time.Millisecond, 10_000
 	config.HTTPClient = &http.Client{Transport: s}
 	driver, err := bitcoin.New(config)
 	must(t, err)
@@ -60,7 +60,7 @@ func stageLift(t *testing.T, config bitcoin.Config) *liftStage {
 		feeTo:   chain.Address(feeTo),
 		slug:    bitcoin.Regtest.Slug,
 	}
-	master, err := internal.Of(s.engine).Outbox.Master(t.Context(), s.slug, s.account.Index)
+	master, err := internal.Of(s.engine).Transactions.Master(t.Context(), s.slug, s.account.Index)
 	must(t, err)
 
 	s.master = master.Address
@@ -177,10 +177,10 @@ func (s *liftStage) child(inv invoiceView, parent string) (row wallet.Transactio
 			)
 	})
 
-	if row.Kind != wallet.Lift || row.Order.From.Address != s.master ||
+	if row.Kind != wallet.Bump || row.Order.From.Address != s.master ||
 		!slices.Contains(
 			row.Attempts[0].Signed.Inputs,
-			chain.Outpoint{TxHash: parent, Vout: row.Order.Lift.Outpoint.Vout},
+			chain.Outpoint{TxHash: parent, Vout: row.Order.Bumps.Outpoint.Vout},
 		) {
 		s.t.Errorf("it is lifted by %+v", row)
 	}
@@ -217,7 +217,7 @@ func (s *liftStage) unreserved() {
 // A payer pays the miner too little. The merchant's wallet pays for it, the deposit stays whole,
 // and everything goes its way.
 func TestBitcoinLift(t *testing.T) {
-	s := stageLift(t, bitcoin.Config{LiftMaxFee: 50_000})
+	s := stageLift(t, bitcoin.Config{CPFPMaxFee: 50_000})
 	t.Run("both in the next block", func(t *testing.T) {
 		s := s.in(t)
 		before := s.node.holds(t, s.master)
@@ -391,7 +391,7 @@ func TestBitcoinLift(t *testing.T) {
 func TestBitcoinLiftIsOffOrTooDear(t *testing.T) {
 	for name, most := range map[string]uint64{"off": 0, "too dear": 2_000} {
 		t.Run(name, func(t *testing.T) {
-			s := stageLift(t, bitcoin.Config{LiftMaxFee: most})
+			s := stageLift(t, bitcoin.Config{CPFPMaxFee: most})
 			inv, parent := s.cheap()
 			payment := s.payments(inv.ID)[0].ID
 			s.mineUntil("three blocks read", func() (bool, string) {
@@ -431,8 +431,8 @@ func TestBitcoinLiftOnBtcd(t *testing.T) {
 		bitcoin.Config{
 			Network:    bitcoin.Regtest,
 			RPC:        n.url(),
-			LiftMaxFee: 50_000,
-			LiftAfter:  time.Millisecond,
+			CPFPMaxFee: 50_000,
+			CPFPAfter:  time.Millisecond,
 		},
 	)
 	must(t, err)

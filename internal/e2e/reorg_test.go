@@ -174,7 +174,7 @@ func TestReorganisationOnAnvil(t *testing.T) {
 
 	set := back[0].Settlement
 
-	master, err := internal.Of(s.engine).Outbox.Master(t.Context(), slug, s.account.Index)
+	master, err := internal.Of(s.engine).Transactions.Master(t.Context(), slug, s.account.Index)
 	if err != nil {
 		t.Fatal(err)
 	}

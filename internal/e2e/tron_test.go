@@ -90,7 +90,13 @@ func startTron(t *testing.T) *tronStage {
 	}
 
 	s.service = start(t, s.driver, string(s.feeTo))
-	if s.master, err = internal.Of(s.engine).Outbox.Master(t.Context(), s.slug, s.account.Index); err != nil {
+	if s.master, err = internal.Of(
+		s.engine,
+	).Transactions.Master(
+		t.Context(),
+		s.slug,
+		s.account.Index,
+	); err != nil {
 		t.Fatal(err)
 	}
 

@@ -253,7 +253,7 @@ func (l *ledger) payout(t wallet.Transaction) {
 	}
 
 	l.payouts[t.ObjectID] = t
-	if len(t.Carries) > 0 {
+	if len(t.BatchMembers) > 0 {
 		l.carriers[t.ID] = t
 	}
 }

@@ -259,9 +259,9 @@ func (a *auditor) payout(
 	p payout.Payout,
 ) (message string, t wallet.Transaction, err error) {
 	t, known := a.ledger.payouts[p.ID]
-	carrier, carried := a.ledger.carriers[t.CarriedBy]
+	carrier, carried := a.ledger.carriers[t.BatchedBy]
 
-	known = known && carried == (t.CarriedBy != "")
+	known = known && carried == (t.BatchedBy != "")
 	for try := 0; ; try++ {
 		if !known || try > 0 {
 			if p, err = a.config.Store.PayoutByID(ctx, p.ID); err != nil {
@@ -272,8 +272,8 @@ func (a *auditor) payout(
 				return "", t, err
 			}
 
-			if t.CarriedBy != "" {
-				if carrier, err = a.config.Store.Transaction(ctx, t.CarriedBy); err != nil {
+			if t.BatchedBy != "" {
+				if carrier, err = a.config.Store.Transaction(ctx, t.BatchedBy); err != nil {
 					return "", t, err
 				}
 			}
@@ -281,7 +281,7 @@ func (a *auditor) payout(
 
 		known = true
 
-		if message = contradiction(p, t); message == "" && t.CarriedBy != "" {
+		if message = contradiction(p, t); message == "" && t.BatchedBy != "" {
 			message = notCarried(p, t, carrier)
 		}
 
@@ -326,7 +326,7 @@ func unpaid(p payout.Payout, t wallet.Transaction) string {
 	want := []chain.Output{{To: p.Destination, AssetID: p.AssetID, Amount: p.Amount}}
 	for _, attempt := range t.Attempts {
 		outputs, maxFee := t.Part(attempt, p.TransactionID)
-		if !slices.Equal(outputs, want) || len(attempt.Signed.Outputs) != 1+len(t.Carries) {
+		if !slices.Equal(outputs, want) || len(attempt.Signed.Outputs) != 1+len(t.BatchMembers) {
 			return fmt.Sprintf(
 				"the signed bytes %s do not pay what payout %s says",
 				attempt.Signed.TxHash, p.ID,
@@ -346,8 +346,8 @@ func unpaid(p payout.Payout, t wallet.Transaction) string {
 
 // notCarried says how a payout's transaction and the one that carries it disagree, or "".
 func notCarried(p payout.Payout, t, carrier wallet.Transaction) string {
-	if len(t.Attempts) > 0 || len(t.Carries) > 0 || len(carrier.Attempts) == 0 ||
-		!slices.Contains(carrier.Carries, t.ID) {
+	if len(t.Attempts) > 0 || len(t.BatchMembers) > 0 || len(carrier.Attempts) == 0 ||
+		!slices.Contains(carrier.BatchMembers, t.ID) {
 		return fmt.Sprintf(
 			"payout %s is to be paid by transaction %s, which does not carry it",
 			p.ID, carrier.ID,
@@ -355,7 +355,7 @@ func notCarried(p payout.Payout, t, carrier wallet.Transaction) string {
 	}
 
 	there := t
-	if err := there.Ride(
+	if err := there.JoinBatch(
 		carrier,
 	); err != nil || there.State != t.State || there.TxHash != t.TxHash ||
 		there.Fee != t.Fee {

@@ -82,7 +82,7 @@ func (s blockHandler) store(
 			}
 		}
 		// Before the payments: one that is back by now is told from the sweep that is not.
-		if err := s.engine.Outbox.ForkTx(ctx, tx, b); err != nil {
+		if err := s.engine.Transactions.ForkTx(ctx, tx, b); err != nil {
 			return err
 		}
 
@@ -90,7 +90,7 @@ func (s blockHandler) store(
 			return err
 		}
 		// After the payments, whose invoices are locked before balances everywhere.
-		return s.engine.Outbox.BookTx(ctx, tx, b, parties(tx, b.Network.Space()))
+		return s.engine.Transactions.IndexCoinsTx(ctx, tx, b, parties(tx, b.Network.Space()))
 	})
 }
 

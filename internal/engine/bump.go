@@ -20,7 +20,7 @@ const unliftable = time.Hour
 
 // lifts is when the waiting payments of one network are looked at next. It lives in one process,
 // the one that follows the network: another one that takes over looks at all of them.
-type lifts struct {
+type bumpLoop struct {
 	engine   *Engine
 	follower *follow.Follower
 	next     map[string]time.Time // by payment id
@@ -28,13 +28,13 @@ type lifts struct {
 }
 
 // step offers the payments whose time has come. One that fails does not keep the others.
-func (l *lifts) step(ctx context.Context) (did bool, err error) {
-	lifter, can := l.follower.Driver.(chain.Lifter)
+func (l *bumpLoop) step(ctx context.Context) (did bool, err error) {
+	lifter, can := l.follower.Driver.(chain.Bumper)
 	if !can || !l.follower.Health().Following {
 		return false, nil
 	}
 
-	after, on := lifter.LiftAfter()
+	after, on := lifter.BumpAfter()
 
 	now := l.engine.config.Now()
 	if !on || now.Before(l.again) {
@@ -59,9 +59,9 @@ func (l *lifts) step(ctx context.Context) (did bool, err error) {
 			continue
 		}
 
-		next[p.ID] = now.Add(liftPause(waited))
+		next[p.ID] = now.Add(bumpPause(waited))
 
-		queued, err := l.engine.lift(ctx, p)
+		queued, err := l.engine.bump(ctx, p)
 		if errors.Is(err, fault.Unsupported) {
 			l.again = now.Add(unliftable)
 			l.engine.config.Log.ErrorContext(
@@ -91,18 +91,18 @@ func (l *lifts) step(ctx context.Context) (did bool, err error) {
 
 // liftPause is how long a payment that has waited for a time is not looked at again: an eighth of
 // it, from a second to a minute.
-func liftPause(waited time.Duration) time.Duration {
+func bumpPause(waited time.Duration) time.Duration {
 	return min(max(waited/8, time.Second), time.Minute)
 }
 
 // lift offers one payment. The merchant's master wallet pays.
-func (e *Engine) lift(ctx context.Context, p invoice.Payment) (queued bool, err error) {
+func (e *Engine) bump(ctx context.Context, p invoice.Payment) (queued bool, err error) {
 	settings, err := e.config.Store.SettlementSettings(ctx, p.Owner.AccountID)
 	if err != nil {
 		return false, err
 	}
 
-	master, err := e.Outbox.Master(ctx, p.Network, settings.Index)
+	master, err := e.Transactions.Master(ctx, p.Network, settings.Index)
 	if errors.Is(err, fault.Forbidden) {
 		return false, nil // the signer has no such key
 	}
@@ -111,7 +111,7 @@ func (e *Engine) lift(ctx context.Context, p invoice.Payment) (queued bool, err 
 		return false, err
 	}
 
-	return e.Outbox.Lift(ctx, txmgr.Waiting{
+	return e.Transactions.Bump(ctx, txmgr.Waiting{
 		Owner:     p.Owner,
 		PaymentID: p.ID,
 		Network:   p.Network,

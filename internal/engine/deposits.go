@@ -16,17 +16,17 @@ import (
 
 const (
 	// depositsAtOnce is how many deposit addresses one step looks at.
-	depositsAtOnce = 100
+	balanceSweepBatch = 100
 	// depositRound is how long a round takes at least: each address is looked at once in it. Many
 	// addresses take longer.
-	depositRound = 10 * time.Minute
+	balanceSweepEvery = 10 * time.Minute
 	// clocksApart is how far the time of a block may be from ours.
 	clocksApart = 15 * time.Minute
 )
 
 // depositRounds is how far a round of one network is. It lives in one process, the one that follows
 // the network: another one that takes over begins anew.
-type depositRounds struct {
+type balanceSweepLoop struct {
 	engine   *Engine
 	follower *follow.Follower
 	network  chain.Network
@@ -37,19 +37,19 @@ type depositRounds struct {
 	done           bool
 }
 
-func newDepositRounds(e *Engine, f *follow.Follower) *depositRounds {
-	return &depositRounds{engine: e, follower: f, network: f.Driver.Network(), done: true}
+func newBalanceSweepLoop(e *Engine, f *follow.Follower) *balanceSweepLoop {
+	return &balanceSweepLoop{engine: e, follower: f, network: f.Driver.Network(), done: true}
 }
 
 // step looks at the next addresses.
-func (r *depositRounds) step(ctx context.Context) (bool, error) {
+func (r *balanceSweepLoop) step(ctx context.Context) (bool, error) {
 	if _, can := r.follower.Driver.(chain.Balancer); !can || !r.follower.Health().Following {
 		return false, nil
 	}
 
 	now := r.engine.config.Now()
 	if r.done {
-		if now.Sub(r.begun) < depositRound {
+		if now.Sub(r.begun) < balanceSweepEvery {
 			return false, nil
 		}
 
@@ -72,7 +72,7 @@ func (r *depositRounds) step(ctx context.Context) (bool, error) {
 }
 
 // next returns the next addresses of the round; none at its end.
-func (r *depositRounds) next(ctx context.Context) ([]invoice.DepositAddress, error) {
+func (r *balanceSweepLoop) next(ctx context.Context) ([]invoice.DepositAddress, error) {
 	for {
 		accounts, err := r.engine.config.Store.Accounts(ctx, r.account, 1)
 		if err != nil || len(accounts) == 0 {
@@ -84,13 +84,13 @@ func (r *depositRounds) next(ctx context.Context) ([]invoice.DepositAddress, err
 			Owner:    event.Owner{AccountID: accounts[0].ID, Livemode: r.network.Livemode},
 			Networks: []string{r.network.Slug},
 			After:    r.after,
-			Limit:    depositsAtOnce,
+			Limit:    balanceSweepBatch,
 		})
 		if err != nil {
 			return nil, err
 		}
 
-		if len(page) < depositsAtOnce {
+		if len(page) < balanceSweepBatch {
 			r.account, r.after = accounts[0].ID, ""
 		} else {
 			r.after = page[len(page)-1].ID
@@ -105,7 +105,7 @@ func (r *depositRounds) next(ctx context.Context) ([]invoice.DepositAddress, err
 // kept says what settlements left at a deposit address. Nothing can be said while a release is
 // under way or was given up after transactions of its own, nor when one ended so near to the block
 // that its sweep may be above it.
-func kept(
+func leftoversAt(
 	ctx context.Context,
 	tx ingest.Tx,
 	network string,

@@ -82,7 +82,7 @@ type Engine struct {
 	// Sweeper releases settlements.
 	Sweeper *sweep.Sweeper
 	// Outbox makes our own transactions happen.
-	Outbox *txmgr.Outbox
+	Transactions *txmgr.Manager
 	// Deliverer sends webhooks.
 	Deliverer *deliver.Deliverer
 	// Webhooks manages endpoints, events and deliveries.
@@ -94,10 +94,10 @@ type Engine struct {
 
 	config    Config
 	ids       *id.Source
-	box       *seal.Box
+	sealer    *seal.Box
 	followers []*follow.Follower
-	rounds    []*depositRounds // of the followers
-	lifts     []*lifts         // of the followers
+	sweeps    []*balanceSweepLoop // of the followers
+	bumps     []*bumpLoop         // of the followers
 	streams   streams
 	watched   walletWatch
 
@@ -118,7 +118,7 @@ func New(c Config) (*Engine, error) {
 		return nil, err
 	}
 
-	if e.box, err = seal.New(append([][]byte{c.SecretKey}, c.OldSecretKeys...)...); err != nil {
+	if e.sealer, err = seal.New(append([][]byte{c.SecretKey}, c.OldSecretKeys...)...); err != nil {
 		return nil, err
 	}
 
@@ -154,8 +154,8 @@ func New(c Config) (*Engine, error) {
 			return nil, err
 		}
 
-		e.followers, e.rounds = append(e.followers, f), append(e.rounds, newDepositRounds(e, f))
-		e.lifts = append(e.lifts, &lifts{engine: e, follower: f})
+		e.followers, e.sweeps = append(e.followers, f), append(e.sweeps, newBalanceSweepLoop(e, f))
+		e.bumps = append(e.bumps, &bumpLoop{engine: e, follower: f})
 	}
 
 	return e, nil
@@ -185,7 +185,7 @@ func (e *Engine) assemble(
 		IDs:      e.ids,
 		Now:      c.Now,
 		Log:      c.Log,
-		Kept:     kept,
+		Kept:     leftoversAt,
 	})
 	e.Invoices = invoice.New(invoice.Config{
 		DB:       view[invoice.Tx]{c.Store, e, func(tx Tx) invoice.Tx { return tx }},
@@ -197,7 +197,7 @@ func (e *Engine) assemble(
 		Now:      c.Now,
 		QuoteFor: c.QuoteFor,
 	})
-	e.Outbox = txmgr.New(txmgr.Config{
+	e.Transactions = txmgr.New(txmgr.Config{
 		DB:        view[wallet.Tx]{c.Store, e, func(tx Tx) wallet.Tx { return tx }},
 		Registry:  e.Networks,
 		Signer:    c.Signer,
@@ -216,7 +216,7 @@ func (e *Engine) assemble(
 	e.Sweeper = sweep.New(sweep.Config{
 		DB:           view[settlement.Tx]{c.Store, e, func(tx Tx) settlement.Tx { return tx }},
 		Registry:     e.Networks,
-		Outbox:       e.Outbox,
+		Outbox:       e.Transactions,
 		FeeAddresses: fees,
 		Outputs:      e.outputs,
 		IDs:          e.ids,
@@ -227,7 +227,7 @@ func (e *Engine) assemble(
 	e.Payouts = payout.New(payout.Config{
 		DB:       view[payout.Tx]{c.Store, e, func(tx Tx) payout.Tx { return tx }},
 		Registry: e.Networks,
-		Sender:   e.Outbox,
+		Sender:   e.Transactions,
 		Received: received,
 		IDs:      e.ids,
 		Now:      c.Now,
@@ -236,7 +236,7 @@ func (e *Engine) assemble(
 	e.Deliverer = deliver.New(deliver.Config{
 		DB:        view[webhook.Tx]{c.Store, e, func(tx Tx) webhook.Tx { return tx }},
 		IDs:       e.ids,
-		Seal:      e.box,
+		Seal:      e.sealer,
 		HTTP:      deliver.HTTP{Allow: c.WebhookAllow},
 		Process:   c.Process,
 		Retention: c.KeepEvents,
@@ -246,7 +246,7 @@ func (e *Engine) assemble(
 	e.Webhooks, err = webhook.New(webhook.Config{
 		DB:    view[webhook.Tx]{c.Store, e, func(tx Tx) webhook.Tx { return tx }},
 		IDs:   e.ids,
-		Seal:  e.box,
+		Seal:  e.sealer,
 		Allow: c.WebhookAllow,
 		Now:   c.Now,
 	})
@@ -367,7 +367,7 @@ func watchOnlyAddresses(
 func (e *Engine) Store() store.Reader { return e.config.Store }
 
 // Sealer seals and opens what is stored encrypted.
-func (e *Engine) Sealer() *seal.Box { return e.box }
+func (e *Engine) Sealer() *seal.Box { return e.sealer }
 
 // Log returns the logger.
 func (e *Engine) Log() *slog.Logger { return e.config.Log }

@@ -17,10 +17,10 @@ import (
 // transaction that made it true.
 func (e *Engine) react(ctx context.Context, tx Tx, ev event.Event) error {
 	switch ev.Type {
-	case event.FactPaymentPriced:
+	case event.PaymentValued:
 		// A confirmed payment has a price: its settlement opens, or returns to the queue.
 		return e.openSettlement(ctx, tx, ev.Subject.(invoice.Payment))
-	case event.FactPaymentLost:
+	case event.PaymentLost:
 		// A payment left the chain: its settlement fails, or is reverted if it was released;
 		// refunds of it that are not signed are canceled.
 		p := ev.Subject.(invoice.Payment)
@@ -29,7 +29,7 @@ func (e *Engine) react(ctx context.Context, tx Tx, ev event.Event) error {
 		}
 
 		return e.Payouts.PaymentLostTx(ctx, tx, p.Owner, p.ID, p.InvoiceID)
-	case event.FactTransaction:
+	case event.TransactionMoved:
 		// One of our transactions moved: whoever wanted it moves on.
 		t := ev.Subject.(wallet.Transaction)
 		if err := e.Sweeper.TransactionTx(ctx, tx, t); err != nil {
@@ -37,10 +37,10 @@ func (e *Engine) react(ctx context.Context, tx Tx, ev event.Event) error {
 		}
 
 		return e.Payouts.TransactionTx(ctx, tx, t)
-	case event.RefundCreated, event.RefundSucceeded, event.RefundFailed, event.FactRefund:
+	case event.RefundCreated, event.RefundSucceeded, event.RefundFailed, event.RefundTakenBack:
 		// A refund moved: its invoice takes its flags.
 		return e.refunded(ctx, tx, ev)
-	case event.FactSettings:
+	case event.SettingsChanged:
 		// A merchant's settings changed: settlements that wait for others are looked at again.
 		return e.Sweeper.SettingsTx(ctx, tx, ev.Owner)
 	case event.SettlementReleased:
@@ -230,7 +230,7 @@ func (e *Engine) refunded(ctx context.Context, tx Tx, ev event.Event) error {
 		event.RefundCreated:   invoice.RefundPending,
 		event.RefundSucceeded: invoice.RefundSucceeded,
 		event.RefundFailed:    invoice.RefundFailed,
-		event.FactRefund:      invoice.RefundReversed,
+		event.RefundTakenBack: invoice.RefundReversed,
 	}[ev.Type]
 
 	return e.Ingester.RefundedTx(

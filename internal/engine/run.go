@@ -66,7 +66,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 
 	wg.Wait()
-	e.wakes.hush()
+	e.wakes.stop()
 
 	done, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
@@ -95,14 +95,14 @@ func (e *Engine) workers() []worker {
 			worker{
 				"outbox of " + n.Slug,
 				pace,
-				func(ctx context.Context) (bool, error) { return e.send(ctx, n.Slug, e.lifts[i]) },
+				func(ctx context.Context) (bool, error) { return e.send(ctx, n.Slug, e.bumps[i]) },
 			},
 			worker{
 				"balances of " + n.Slug,
 				paceBalance,
-				func(ctx context.Context) (bool, error) { return false, e.Outbox.RefreshBalances(ctx, n.Slug) },
+				func(ctx context.Context) (bool, error) { return false, e.Transactions.RefreshBalances(ctx, n.Slug) },
 			},
-			worker{"deposits of " + n.Slug, paceBalance, e.rounds[i].step},
+			worker{"deposits of " + n.Slug, paceBalance, e.sweeps[i].step},
 			worker{
 				"retries of " + n.Slug,
 				paceWorkers,
@@ -230,9 +230,9 @@ func (e *Engine) step(ctx context.Context, w worker) (did bool, err error) {
 }
 
 // send queues what lifts payments, and moves what is to be sent.
-func (e *Engine) send(ctx context.Context, network string, l *lifts) (did bool, err error) {
+func (e *Engine) send(ctx context.Context, network string, l *bumpLoop) (did bool, err error) {
 	_, liftErr := l.step(ctx)
-	did, err = e.Outbox.Step(ctx, network)
+	did, err = e.Transactions.Step(ctx, network)
 
 	return did, errors.Join(err, liftErr)
 }

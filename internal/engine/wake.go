@@ -27,9 +27,9 @@ type wakes struct {
 	workers []chan struct{}
 	// telling ends the goroutine that tells the others and told is closed when it has ended; both
 	// are nil while there is none. again says that there is something to tell.
-	telling context.CancelFunc
-	told    chan struct{}
-	again   bool
+	stopPublishing context.CancelFunc
+	published      chan struct{}
+	pending        bool
 }
 
 // Wake has every worker of this process look for work now, and tells the other processes if
@@ -37,7 +37,7 @@ type wakes struct {
 // with UpdateIn.
 func (e *Engine) Wake() {
 	e.wakeHere()
-	e.tell()
+	e.publishWake()
 }
 
 // wakeHere wakes this process only.
@@ -75,7 +75,7 @@ func (w *wakes) unsubscribe(c chan struct{}) {
 // tell has the other processes told soon. The goroutine that does it lives as long as there is
 // something to tell, so that a process that only serves requests, without Run, tells the workers of
 // the others too.
-func (e *Engine) tell() {
+func (e *Engine) publishWake() {
 	if e.config.Waker == nil {
 		return
 	}
@@ -83,16 +83,16 @@ func (e *Engine) tell() {
 	e.wakes.mu.Lock()
 	defer e.wakes.mu.Unlock()
 
-	e.wakes.again = true
-	if e.wakes.told == nil {
+	e.wakes.pending = true
+	if e.wakes.published == nil {
 		ctx, cancel := context.WithCancel(context.Background())
 
-		e.wakes.telling, e.wakes.told = cancel, make(chan struct{})
-		go e.tellAll(ctx)
+		e.wakes.stopPublishing, e.wakes.published = cancel, make(chan struct{})
+		go e.publishWakes(ctx)
 	}
 }
 
-func (e *Engine) tellAll(ctx context.Context) {
+func (e *Engine) publishWakes(ctx context.Context) {
 	for e.wakes.more(ctx) {
 		limited, cancel := context.WithTimeout(ctx, wakeTimeout)
 		err := e.config.Waker.Wake(limited, e.config.Process)
@@ -119,25 +119,25 @@ func (w *wakes) more(ctx context.Context) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
-	if w.again && ctx.Err() == nil {
-		w.again = false
+	if w.pending && ctx.Err() == nil {
+		w.pending = false
 		return true
 	}
 
-	w.telling()
-	close(w.told)
-	w.telling, w.told, w.again = nil, nil, false
+	w.stopPublishing()
+	close(w.published)
+	w.stopPublishing, w.published, w.pending = nil, nil, false
 
 	return false
 }
 
 // hush ends the telling and waits until it has.
-func (w *wakes) hush() {
+func (w *wakes) stop() {
 	w.mu.Lock()
 
-	told := w.told
+	told := w.published
 	if told != nil {
-		w.telling()
+		w.stopPublishing()
 	}
 	w.mu.Unlock()
 

@@ -68,7 +68,7 @@ func (e *Engine) registerWallets(ctx context.Context, n chain.Network, accounts 
 	)
 
 	for _, a := range accounts {
-		p, err := e.Outbox.Master(ctx, n.Slug, a.Index)
+		p, err := e.Transactions.Master(ctx, n.Slug, a.Index)
 		if errors.Is(err, fault.Forbidden) {
 			continue // the signer has no such key: nothing will ever be sent from there
 		}
@@ -93,7 +93,7 @@ func (e *Engine) registerWallets(ctx context.Context, n chain.Network, accounts 
 		}
 
 		for _, p := range parties {
-			if err := e.Outbox.TrackTx(ctx, tx, owners[p.Address], n.Slug, p); err != nil {
+			if err := e.Transactions.TrackTx(ctx, tx, owners[p.Address], n.Slug, p); err != nil {
 				return err
 			}
 

@@ -304,9 +304,9 @@ func (f *Follower) doubt(err error) {
 		f.unlinked++
 	}
 
-	if d, ok := f.Driver.(chain.Doubter); ok && f.unlinked > 1 {
+	if d, ok := f.Driver.(chain.NodeDemoter); ok && f.unlinked > 1 {
 		f.unlinked = 0
-		d.Doubt(fmt.Sprintf("the blocks of %s do not link", f.network.Slug))
+		d.DemoteNode(fmt.Sprintf("the blocks of %s do not link", f.network.Slug))
 	}
 }
 

@@ -220,7 +220,7 @@ func TestAuditFindsAReservationThatWasLeft(t *testing.T) {
 		w.must(w.store.Update(t.Context(), func(ctx context.Context, tx payments.Tx) error {
 			return internal.Of(
 				w.engine,
-			).Outbox.ReserveTx(
+			).Transactions.ReserveTx(
 				ctx, tx, w.owner, network, w.master(), p.AssetID, p.ID, milli(3),
 			)
 		}))
@@ -300,7 +300,7 @@ func TestAuditInTheMiddle(t *testing.T) {
 		for range 10 {
 			check()
 
-			_, err := internal.Of(w.engine).Outbox.Step(t.Context(), network)
+			_, err := internal.Of(w.engine).Transactions.Step(t.Context(), network)
 			w.must(err)
 			check()
 			w.chain.Mine(1)

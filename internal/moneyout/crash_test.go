@@ -8,7 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
-	"github.com/seed-8ee7f392/payments/internal/mortal"
+	"github.com/seed-8ee7f392/payments/internal/crashtest"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
@@ -96,7 +96,7 @@ func (w *world) retry(do func() error, stored func() bool) {
 			return
 		}
 
-		if err != nil && !errors.Is(err, mortal.ErrKilled) {
+		if err != nil && !errors.Is(err, crashtest.ErrKilled) {
 			w.t.Logf("the dying process said %v", err)
 		}
 

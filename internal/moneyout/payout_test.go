@@ -364,14 +364,14 @@ func TestSigners(t *testing.T) {
 			done := make(chan error)
 
 			go func() {
-				_, err := internal.Of(w.engine).Outbox.Step(context.WithoutCancel(t.Context()), network)
+				_, err := internal.Of(w.engine).Transactions.Step(context.WithoutCancel(t.Context()), network)
 				done <- err
 			}()
 
 			time.Sleep(2 * time.Minute) // its lease ran out, its signature is still being made
 
 			for range 5 {
-				_, err := internal.Of(other).Outbox.Step(t.Context(), network)
+				_, err := internal.Of(other).Transactions.Step(t.Context(), network)
 				w.must(err)
 				w.pass(10 * time.Second)
 			}

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/crashtest"
 	"github.com/seed-8ee7f392/payments/internal/moneyout/ethereum"
-	"github.com/seed-8ee7f392/payments/internal/mortal"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 )
 
@@ -137,8 +137,8 @@ func (c *child) killed() {
 
 // doomed makes the engine of a process that is to be killed by the system, at once and without a
 // chance to clean up.
-func doomed(t *testing.T, o orders) (*ethereum.World, *mortal.Process) {
-	p := &mortal.Process{
+func doomed(t *testing.T, o orders) (*ethereum.World, *crashtest.Process) {
+	p := &crashtest.Process{
 		End: func() {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 
@@ -160,7 +160,7 @@ func doomed(t *testing.T, o orders) (*ethereum.World, *mortal.Process) {
 }
 
 // survived writes down what a process did that was not to die.
-func (o orders) survived(t *testing.T, p *mortal.Process) {
+func (o orders) survived(t *testing.T, p *crashtest.Process) {
 	if o.KillAt != 0 {
 		t.Fatalf("it was to be killed at effect %d, and had only %d", o.KillAt, len(p.Disarm()))
 	}
@@ -171,7 +171,7 @@ func (o orders) survived(t *testing.T, p *mortal.Process) {
 }
 
 // wire carries calls of a node, each an effect.
-type wire struct{ process *mortal.Process }
+type wire struct{ process *crashtest.Process }
 
 func (c wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := r.GetBody()

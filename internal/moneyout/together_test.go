@@ -53,12 +53,12 @@ func (w *world) inOne(all []payout.Payout) (now []payout.Payout, carrier wallet.
 	w.t.Helper()
 
 	for _, p := range all {
-		if row := w.row(p); row.CarriedBy == "" {
+		if row := w.row(p); row.BatchedBy == "" {
 			carrier = row
 		}
 	}
 
-	if len(carrier.Carries) != len(all)-1 {
+	if len(carrier.BatchMembers) != len(all)-1 {
 		w.t.Fatalf("%d payouts are paid by %+v", len(all), carrier)
 	}
 
@@ -70,9 +70,9 @@ func (w *world) inOne(all []payout.Payout) (now []payout.Payout, carrier wallet.
 		now = append(now, p)
 		if row := w.row(
 			p,
-		); row.ID != carrier.ID && row.CarriedBy != carrier.ID ||
+		); row.ID != carrier.ID && row.BatchedBy != carrier.ID ||
 			row.State != carrier.State {
-			w.t.Errorf("payout %d is paid by %s (%s), carried by %q", i, row.ID, row.State, row.CarriedBy)
+			w.t.Errorf("payout %d is paid by %s (%s), carried by %q", i, row.ID, row.State, row.BatchedBy)
 		}
 
 		if p.Status != now[0].Status || p.TxHash != now[0].TxHash || p.FailureCode != now[0].FailureCode ||
@@ -367,7 +367,7 @@ func TestAuditInTheMiddleOfABatch(t *testing.T) {
 		for range 10 {
 			check()
 
-			_, err := internal.Of(w.engine).Outbox.Step(t.Context(), network)
+			_, err := internal.Of(w.engine).Transactions.Step(t.Context(), network)
 			w.must(err)
 			check()
 			w.chain.Mine(1)
@@ -387,9 +387,9 @@ func TestAuditInTheMiddleOfABatch(t *testing.T) {
 func TestAuditFindsABatchThatDisagrees(t *testing.T) {
 	for name, tamper := range map[string]func(carrier, carried *wallet.Transaction){
 		"it is carried by nobody": func(carrier, _ *wallet.Transaction) {
-			carrier.Carries = carrier.Carries[1:]
+			carrier.BatchMembers = carrier.BatchMembers[1:]
 		},
-		"it is carried by another": func(_, carried *wallet.Transaction) { carried.CarriedBy = carried.ID },
+		"it is carried by another": func(_, carried *wallet.Transaction) { carried.BatchedBy = carried.ID },
 		"it stands elsewhere":      func(_, carried *wallet.Transaction) { carried.TxHash = "other" },
 		"its share is another": func(_, carried *wallet.Transaction) {
 			carried.Fee = carried.Fee.Add(chain.Units(1))

@@ -296,7 +296,7 @@ func TestWalletDrainedBySomebodyElse(t *testing.T) {
 		w.fund(1, 0)
 		w.arrived(w.becomes(w.pay("SIM", milli(1)).ID, payout.Confirmed))
 		p := w.pay("SIM", milli(500))
-		master, err := internal.Of(w.engine).Outbox.Master(t.Context(), network, w.account.Index)
+		master, err := internal.Of(w.engine).Transactions.Master(t.Context(), network, w.account.Index)
 		w.must(err)
 		w.steal(master, milli(900))
 

@@ -20,8 +20,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/crashtest"
 	internal "github.com/seed-8ee7f392/payments/internal/engine"
-	"github.com/seed-8ee7f392/payments/internal/mortal"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/store"
@@ -37,7 +37,7 @@ func dollars(n uint64) chain.Amount { return chain.Pow10(6).Mul(n) }
 // connection is a process's connection to the store, which counts its updates.
 type connection struct {
 	store.Store
-	process *mortal.Process
+	process *crashtest.Process
 }
 
 func (c connection) Update(ctx context.Context, f func(ctx context.Context, tx store.Tx) error) error {
@@ -50,7 +50,7 @@ type world struct {
 	chain   *sim.Chain
 	store   store.Store        // as it is without a process
 	open    func() store.Store // what each process opens for itself; nil: store
-	process mortal.Process
+	process crashtest.Process
 	signer  chain.Signer
 	change  func(*payments.Config)
 	policy  func(chain.SignRequest) error
@@ -159,7 +159,7 @@ func (w *world) must(err error) {
 
 func (w *world) master() chain.Address {
 	w.t.Helper()
-	p, err := internal.Of(w.engine).Outbox.Master(w.t.Context(), network, w.account.Index)
+	p, err := internal.Of(w.engine).Transactions.Master(w.t.Context(), network, w.account.Index)
 	w.must(err)
 
 	return p.Address
@@ -212,7 +212,7 @@ func (w *world) work() {
 
 		for _, step := range []func(context.Context, string) (bool, error){
 			internal.Of(w.engine).Sweeper.Step,
-			internal.Of(w.engine).Outbox.Step,
+			internal.Of(w.engine).Transactions.Step,
 		} {
 			d, err := step(w.t.Context(), network)
 			if w.process.Dead() {
@@ -357,7 +357,7 @@ func (w *world) clean(coins, usd uint64) {
 // settled is clean for a network that is not followed any further.
 func (w *world) settled(coins, usd uint64) {
 	w.t.Helper()
-	w.must(internal.Of(w.engine).Outbox.RefreshBalances(w.t.Context(), network))
+	w.must(internal.Of(w.engine).Transactions.RefreshBalances(w.t.Context(), network))
 	a, err := w.engine.Audit(w.t.Context())
 	w.must(err)
 

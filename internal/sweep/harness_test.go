@@ -14,8 +14,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/crashtest"
 	"github.com/seed-8ee7f392/payments/internal/id"
-	"github.com/seed-8ee7f392/payments/internal/mortal"
 	"github.com/seed-8ee7f392/payments/internal/sweep"
 	"github.com/seed-8ee7f392/payments/internal/txmgr"
 	"github.com/seed-8ee7f392/payments/settlement"
@@ -46,13 +46,13 @@ type world struct {
 	fee    chain.Address
 	events []event.Event // what was committed
 	// process counts updates and driver calls, and dies at one of them.
-	process   mortal.Process
+	process   crashtest.Process
 	processes int
 	*house
 }
 
 type house struct {
-	outbox  *txmgr.Outbox
+	outbox  *txmgr.Manager
 	sweeper *sweep.Sweeper
 	service *settlement.Service
 }
@@ -138,7 +138,7 @@ func (w *world) update(ctx context.Context, h *house, f func(ctx context.Context
 
 			for i := 0; i < len(tx.events); i++ {
 				e := tx.events[i]
-				if e.Type == event.FactTransaction {
+				if e.Type == event.TransactionMoved {
 					if err := h.sweeper.TransactionTx(ctx, tx, e.Subject.(wallet.Transaction)); err != nil {
 						return err
 					}

@@ -299,7 +299,7 @@ func (p *planningRun) held(
 		return nil, nil, nil, &storeError{err}
 	}
 
-	if held, lifted, err = txmgr.Held(
+	if held, lifted, err = txmgr.CoinsOfPayments(
 		ctx, p.db, p.network.Slug, slices.Collect(maps.Values(outputs)),
 	); err != nil {
 		return nil, nil, nil, &storeError{err}

@@ -241,7 +241,7 @@ func (w *releaseUpdate) show(t wallet.Transaction) {
 					s.FeeTx = t.TxHash
 				}
 			}
-		case wallet.Payout, wallet.Lift, wallet.Cancel:
+		case wallet.Payout, wallet.Bump, wallet.Cancel:
 			// No step of a release.
 		}
 	}

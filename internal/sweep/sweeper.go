@@ -28,7 +28,7 @@ import (
 type Config struct {
 	DB       settlement.DB
 	Registry *chain.Registry
-	Outbox   *txmgr.Outbox
+	Outbox   *txmgr.Manager
 	IDs      *id.Source
 	// Now tells the time. Defaults to time.Now.
 	Now func() time.Time
@@ -54,7 +54,7 @@ type Sweeper struct {
 	config   Config
 	db       settlement.DB
 	registry *chain.Registry
-	outbox   *txmgr.Outbox
+	outbox   *txmgr.Manager
 }
 
 // New returns a sweeper. It starts nothing; the engine calls Step.

@@ -150,7 +150,7 @@ func (g *geth) barelyMore(tx *types.Transaction) *types.Transaction {
 	})
 	keys, err := hdkey.New(testenv.WellKnownDevMnemonic, "")
 	g.Must(err)
-	master, err := internal.Of(g.Engine).Outbox.Master(g.t.Context(), g.Network, g.Account.Index)
+	master, err := internal.Of(g.Engine).Transactions.Master(g.t.Context(), g.Network, g.Account.Index)
 	g.Must(err)
 	signatures, err := keys.Sign(g.t.Context(), chain.SignRequest{
 		Network:  g.Network,

@@ -16,7 +16,7 @@ import (
 
 // TrackTx makes the balance rows of a wallet, one per asset of its network, so that they are read
 // from now on and shown to the owner. Doing it again changes nothing.
-func (o *Outbox) TrackTx(
+func (o *Manager) TrackTx(
 	ctx context.Context,
 	tx wallet.Tx,
 	owner event.Owner,
@@ -55,7 +55,7 @@ func (o *Outbox) TrackTx(
 // it again for the same object sets the amount anew. What is missing is fault.State with code
 // insufficient_balance. A promise ends when a balance was read at a block that includes the
 // transaction: the one with that id, or the one of the payout with that id.
-func (o *Outbox) ReserveTx(
+func (o *Manager) ReserveTx(
 	ctx context.Context,
 	tx wallet.Tx,
 	owner event.Owner,
@@ -89,7 +89,7 @@ func (o *Outbox) ReserveTx(
 }
 
 // ReleaseTx gives the promise to an object back; without one it does nothing.
-func (o *Outbox) ReleaseTx(
+func (o *Manager) ReleaseTx(
 	ctx context.Context,
 	tx wallet.Tx,
 	network string,
@@ -115,7 +115,7 @@ func (o *Outbox) ReleaseTx(
 // spendTx books the inclusion of a transaction, or with height 0 its retraction, with the balances
 // it is paid from. The transaction is the first of the rows; those that it carries follow, each
 // with a promise of its own.
-func (o *Outbox) spendTx(
+func (o *Manager) spendTx(
 	ctx context.Context,
 	tx wallet.Tx,
 	n chain.Network,
@@ -168,7 +168,7 @@ func (o *Outbox) spendTx(
 
 // HasBalances reports whether the balances of a network's wallets can be known: read from the node,
 // or added up from coins.
-func (o *Outbox) HasBalances(network string) bool {
+func (o *Manager) HasBalances(network string) bool {
 	driver, err := o.registry.Driver(network)
 	if err != nil {
 		return false
@@ -183,7 +183,7 @@ func (o *Outbox) HasBalances(network string) bool {
 // addUpCoins writes the balances of wallets as the sum of their coins in blocks, as of the last
 // block that was booked. Coins that a waiting transaction of ours spends count until its block;
 // what it may take of them is reserved.
-func (o *Outbox) addUpCoins(ctx context.Context, n chain.Network, parties []chain.Party) error {
+func (o *Manager) addUpCoins(ctx context.Context, n chain.Network, parties []chain.Party) error {
 	native, _ := n.Native()
 
 	var addresses []chain.Address
@@ -269,7 +269,7 @@ func addUpTx(
 // the promises that the block shows fulfilled. Without parties it reads every row of the network
 // again. A network whose driver cannot read balances is fault.Unsupported; a node without an answer
 // is fault.Unavailable.
-func (o *Outbox) RefreshBalances(ctx context.Context, network string, parties ...chain.Party) error {
+func (o *Manager) RefreshBalances(ctx context.Context, network string, parties ...chain.Party) error {
 	driver, err := o.registry.Driver(network)
 	if err != nil {
 		return err
@@ -369,7 +369,7 @@ func spends(
 	out := map[string]chain.Amount{}
 
 	outputs, maxFee := t.Part(t.LastAttempt(), transactionID)
-	if from == t.Order.From.Address && t.Order.Lift == nil {
+	if from == t.Order.From.Address && t.Order.Bumps == nil {
 		for _, o := range outputs {
 			out[o.AssetID] = out[o.AssetID].Add(o.Amount)
 		}

@@ -39,7 +39,7 @@ func rowsOf(ctx context.Context, r wallet.Reader, ids []string) ([]wallet.Transa
 
 // company returns the payouts among the rest of what is due that one transaction can pay together
 // with t, oldest first.
-func (d *desk) company(
+func (d *walletWorker) company(
 	ctx context.Context,
 	t wallet.Transaction,
 	rest []wallet.Transaction,
@@ -75,7 +75,7 @@ func (d *desk) company(
 // signTogether signs a payout and its company in one transaction. done is false when t is to be
 // signed alone: there is no company, or what all of them want cannot be had, and then none of them
 // may suffer for another.
-func (d *desk) signTogether(
+func (d *walletWorker) signTogether(
 	ctx context.Context,
 	t wallet.Transaction,
 	rest []wallet.Transaction,
@@ -115,7 +115,7 @@ func (d *desk) signTogether(
 	return false, nil
 }
 
-func (d *desk) makeTogether(
+func (d *walletWorker) makeTogether(
 	ctx context.Context,
 	t *wallet.Transaction,
 	others []wallet.Transaction,
@@ -138,13 +138,13 @@ func (d *desk) makeTogether(
 }
 
 // joinTx makes a stored transaction carry what was signed with it.
-func (d *desk) joinTx(
+func (d *walletWorker) joinTx(
 	ctx context.Context,
 	tx wallet.Tx,
 	stored *wallet.Transaction,
 	signed wallet.Transaction,
 ) error {
-	others, err := rowsOf(ctx, tx, signed.Carries)
+	others, err := rowsOf(ctx, tx, signed.BatchMembers)
 	if err != nil {
 		return err
 	}
@@ -177,8 +177,8 @@ func (d *desk) joinTx(
 }
 
 // objects returns the object of each of a transaction's n outputs.
-func (d *desk) objects(ctx context.Context, t wallet.Transaction, n int) ([]string, error) {
-	carried, err := rowsOf(ctx, d.db, t.Carries)
+func (d *walletWorker) objects(ctx context.Context, t wallet.Transaction, n int) ([]string, error) {
+	carried, err := rowsOf(ctx, d.db, t.BatchMembers)
 	if err != nil {
 		return nil, &storeError{err}
 	}

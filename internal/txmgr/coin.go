@@ -25,7 +25,7 @@ func compareOutpoints(a, b chain.Outpoint) int {
 // offered returns the coins that the bytes of a transaction may spend: those it holds already (as
 // does the one that it displaces), and those that nobody holds. An order that names its coins gets
 // no others.
-func (d *desk) offered(ctx context.Context, t wallet.Transaction) ([]chain.Coin, error) {
+func (d *walletWorker) offered(ctx context.Context, t wallet.Transaction) ([]chain.Coin, error) {
 	coins, err := d.candidates(ctx, t)
 	if err != nil {
 		return nil, &storeError{err}
@@ -42,7 +42,7 @@ func (d *desk) offered(ctx context.Context, t wallet.Transaction) ([]chain.Coin,
 	return out, nil
 }
 
-func (d *desk) candidates(ctx context.Context, t wallet.Transaction) ([]wallet.Coin, error) {
+func (d *walletWorker) candidates(ctx context.Context, t wallet.Transaction) ([]wallet.Coin, error) {
 	if len(t.Order.Coins) == 0 {
 		return d.db.Coins(ctx, t.Network, d.party.Address)
 	}
@@ -66,7 +66,7 @@ func heldBy(c wallet.Coin, t wallet.Transaction) bool {
 // transaction only.
 func ready(c wallet.Coin, t wallet.Transaction) bool {
 	return c.Height > 0 ||
-		len(t.Order.Coins) == 0 && t.Order.Lift == nil && c.Depth > 0 && c.Depth <= maxDepth
+		len(t.Order.Coins) == 0 && t.Order.Bumps == nil && c.Depth > 0 && c.Depth <= maxDepth
 }
 
 // coinsAt returns the coins of ours among outputs, in their order.
@@ -97,7 +97,7 @@ func coinsAt(
 }
 
 // takeCoinsTx reserves the coins that signed bytes spend.
-func (d *desk) takeCoinsTx(
+func (d *walletWorker) takeCoinsTx(
 	ctx context.Context,
 	tx wallet.Tx,
 	t wallet.Transaction,
@@ -153,7 +153,7 @@ func (d *desk) takeCoinsTx(
 // freeCoinsTx lets go of the coins of a transaction that is over: all of a failed one, and of a
 // confirmed one those that only its other attempts spend. What a confirmed one spends stays
 // reserved for it, however far the blocks are booked.
-func (d *desk) freeCoinsTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) error {
+func (d *walletWorker) freeCoinsTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) error {
 	winner := -1
 	if t.State == wallet.Confirmed {
 		winner = t.AttemptIndex(t.TxHash)

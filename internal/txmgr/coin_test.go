@@ -166,7 +166,7 @@ func TestCoinsAreSpentByOneTransactionEach(t *testing.T) {
 		Final: true,
 		Block: chain.Ref{Height: 9, Hash: "nine", Time: w.now},
 	}
-	driver.status[w.get(q.ID).TxHash] = chain.TxStatus{State: chain.TxDead, Death: chain.DeathConflict}
+	driver.status[w.get(q.ID).TxHash] = chain.TxStatus{State: chain.TxDead, Reason: chain.ReasonConflict}
 	w.wait(time.Minute)
 
 	if a, b := w.get(p.ID), w.get(q.ID); a.State != wallet.Confirmed || b.Failure != wallet.FailConflict {

@@ -12,19 +12,19 @@ import (
 )
 
 // sight is what the network showed of all the attempts of one transaction.
-type sight struct {
+type observation struct {
 	// hash is the attempt that is in a block, with its status; else empty.
 	hash   string
 	status chain.TxStatus
 	// pooled is an attempt that waits for a block; else empty.
 	pooled string
 	// death is set when every attempt is proven dead: conflict if any is, else expired.
-	death chain.Death
+	death chain.TerminalReason
 }
 
 // look asks the network for every attempt, the newest first: an earlier one may still win.
-func (d *desk) look(ctx context.Context, t wallet.Transaction) (sight, error) {
-	var s sight
+func (d *walletWorker) look(ctx context.Context, t wallet.Transaction) (observation, error) {
+	var s observation
 
 	dead, conflict := 0, false
 
@@ -33,28 +33,28 @@ func (d *desk) look(ctx context.Context, t wallet.Transaction) (sight, error) {
 
 		status, err := d.sender.Status(ctx, signed)
 		if err != nil {
-			return sight{}, err
+			return observation{}, err
 		}
 
 		switch status.State {
 		case chain.TxIncluded:
-			return sight{hash: signed.TxHash, status: status}, nil
+			return observation{hash: signed.TxHash, status: status}, nil
 		case chain.TxPooled:
 			if s.pooled == "" {
 				s.pooled = signed.TxHash
 			}
 		case chain.TxDead:
 			dead++
-			conflict = conflict || status.Death != chain.DeathExpired
+			conflict = conflict || status.Reason != chain.ReasonExpired
 		case chain.TxUnknown:
 			// No proof of anything: it is looked for again.
 		}
 	}
 
 	if dead == len(t.Attempts) {
-		s.death = chain.DeathExpired
+		s.death = chain.ReasonExpired
 		if conflict {
-			s.death = chain.DeathConflict
+			s.death = chain.ReasonConflict
 		}
 	}
 
@@ -62,7 +62,7 @@ func (d *desk) look(ctx context.Context, t wallet.Transaction) (sight, error) {
 }
 
 // follow moves a signed transaction to where the network proves it to be.
-func (d *desk) follow(ctx context.Context, t wallet.Transaction) error {
+func (d *walletWorker) follow(ctx context.Context, t wallet.Transaction) error {
 	s, err := d.look(ctx, t)
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func (d *desk) follow(ctx context.Context, t wallet.Transaction) error {
 	}
 
 	if s.death != "" {
-		return d.died(ctx, t, s.death)
+		return d.terminate(ctx, t, s.death)
 	}
 
 	if s.pooled != "" {
@@ -111,7 +111,7 @@ func (d *desk) follow(ctx context.Context, t wallet.Transaction) error {
 }
 
 // lost logs that the block of a transaction left the chain.
-func (o *Outbox) lost(ctx context.Context, t wallet.Transaction) {
+func (o *Manager) lost(ctx context.Context, t wallet.Transaction) {
 	o.config.Log.WarnContext(
 		ctx, "the block of a transaction left the chain",
 		"transaction", t.ID, "network", t.Network, "height", t.Block.Height, "was", string(t.State),
@@ -121,7 +121,7 @@ func (o *Outbox) lost(ctx context.Context, t wallet.Transaction) {
 // included books the block that holds an attempt. It was seen before a fork that was taken in
 // meanwhile, or after: nobody knows, so the transaction is left as the fork left it, and looked at
 // again.
-func (d *desk) included(ctx context.Context, t wallet.Transaction, s sight) error {
+func (d *walletWorker) included(ctx context.Context, t wallet.Transaction, s observation) error {
 	moves := []move{
 		func(now *wallet.Transaction) error {
 			if now.Version != t.Version {
@@ -153,7 +153,7 @@ func (d *desk) included(ctx context.Context, t wallet.Transaction, s sight) erro
 // to be gone are out of them from here on, so that nothing that comes back with the new blocks
 // rests on them. One that was in its block for less than finality and is in another now is left
 // where it was: it is about to be found there.
-func (o *Outbox) ForkTx(ctx context.Context, tx wallet.Tx, b follow.Batch) error {
+func (o *Manager) ForkTx(ctx context.Context, tx wallet.Tx, b follow.Batch) error {
 	if !b.Rewound {
 		return nil
 	}
@@ -178,7 +178,7 @@ func (o *Outbox) ForkTx(ctx context.Context, tx wallet.Tx, b follow.Batch) error
 		if gone(t, b.Blocks) {
 			o.lost(ctx, t)
 
-			d := &desk{Outbox: o, network: driver.Network(), party: t.Order.From}
+			d := &walletWorker{Manager: o, network: driver.Network(), party: t.Order.From}
 			if _, err := d.moveTx(ctx, tx, t, (*wallet.Transaction).Retract); err != nil {
 				return err
 			}
@@ -221,7 +221,7 @@ func gone(t wallet.Transaction, canonical []chain.Block) bool {
 
 // left reports whether a block is proven to be no longer in the chain: another one has its height.
 // A node that is not as far yet, or no longer has the block, proves nothing.
-func (d *desk) left(ctx context.Context, block chain.Ref) (bool, error) {
+func (d *walletWorker) left(ctx context.Context, block chain.Ref) (bool, error) {
 	at, err := d.driver.RefAt(ctx, block.Height)
 	if errors.Is(err, fault.NotFound) || errors.Is(err, fault.Stopped) {
 		return false, nil
@@ -236,8 +236,12 @@ func (d *desk) left(ctx context.Context, block chain.Ref) (bool, error) {
 
 // died ends a transaction of which no bytes can be included any more. Bytes that merely ran out are
 // made again while there is time: nothing of them can happen twice.
-func (d *desk) died(ctx context.Context, t wallet.Transaction, death chain.Death) error {
-	if death == chain.DeathConflict {
+func (d *walletWorker) terminate(
+	ctx context.Context,
+	t wallet.Transaction,
+	death chain.TerminalReason,
+) error {
+	if death == chain.ReasonConflict {
 		return d.update(ctx, t.ID, fail(wallet.FailConflict))
 	}
 
@@ -267,7 +271,7 @@ func (d *desk) died(ctx context.Context, t wallet.Transaction, death chain.Death
 // its maximum fee; when that cannot be done for long, it queues a transaction to oneself that
 // displaces it, so that the wallet goes on. Only the foremost transaction of a wallet is stuck by
 // its own fault. A lift that waits in the pool holds up nothing.
-func (d *desk) replace(ctx context.Context, t wallet.Transaction, pooled bool) error {
+func (d *walletWorker) replace(ctx context.Context, t wallet.Transaction, pooled bool) error {
 	if !d.hasNonces() && len(t.LastAttempt().Signed.Inputs) == 0 {
 		return nil // this network does not replace
 	}
@@ -294,11 +298,11 @@ func (d *desk) replace(ctx context.Context, t wallet.Transaction, pooled bool) e
 			return err
 		}
 
-		if counted < t.Nonce && foremost(t, live) {
+		if counted < t.Nonce && lowestNonce(t, live) {
 			return d.fillGap(ctx, t, counted, live)
 		}
 
-		if counted != t.Nonce || !foremost(t, live) {
+		if counted != t.Nonce || !lowestNonce(t, live) {
 			return nil // it is its turn no more, or not yet
 		}
 	}
@@ -344,7 +348,7 @@ func (d *desk) replace(ctx context.Context, t wallet.Transaction, pooled bool) e
 	}
 
 	if now.Sub(t.Attempts[0].SignedAt) < d.config.CancelAfter || t.Kind == wallet.Cancel ||
-		t.Kind == wallet.Lift && pooled {
+		t.Kind == wallet.Bump && pooled {
 		return nil
 	}
 
@@ -357,7 +361,7 @@ func (d *desk) replace(ctx context.Context, t wallet.Transaction, pooled bool) e
 
 // fillGap queues a transaction to oneself for the nonce that nobody holds any more and that keeps t
 // waiting. Should the node have lagged and the nonce be taken after all, nothing comes of it.
-func (d *desk) fillGap(
+func (d *walletWorker) fillGap(
 	ctx context.Context,
 	t wallet.Transaction,
 	counted uint64,
@@ -375,7 +379,7 @@ func (d *desk) fillGap(
 	)
 }
 
-func (d *desk) queueCancel(
+func (d *walletWorker) queueCancel(
 	ctx context.Context,
 	t wallet.Transaction,
 	nonce uint64,

@@ -11,9 +11,9 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/crashtest"
 	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/internal/id"
-	"github.com/seed-8ee7f392/payments/internal/mortal"
 	"github.com/seed-8ee7f392/payments/internal/txmgr"
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/memory"
@@ -39,9 +39,9 @@ type world struct {
 	facts  []wallet.Transaction // what was told and committed
 	policy func(chain.SignRequest) error
 	signer *sim.Signer
-	outbox *txmgr.Outbox
+	outbox *txmgr.Manager
 	// process counts updates and driver calls, and dies at one of them.
-	process   mortal.Process
+	process   crashtest.Process
 	processes int
 	forgetful bool                // the node knows no transaction
 	answered  func()              // is called when the node has answered for a transaction
@@ -71,7 +71,7 @@ func newWorld(t *testing.T, config sim.Config) *world {
 	return w
 }
 
-func (w *world) boot(process string) *txmgr.Outbox {
+func (w *world) boot(process string) *txmgr.Manager {
 	w.t.Helper()
 	w.process.Next()
 	w.processes++

@@ -46,7 +46,7 @@ func after(table []wait, age time.Duration) (every time.Duration, ok bool) {
 // schedule sets DueAt by the state.
 func schedule(t *wallet.Transaction, now time.Time) {
 	since, table := t.CreatedAt, waiting
-	if t.State == wallet.Failed || t.CarriedBy != "" {
+	if t.State == wallet.Failed || t.BatchedBy != "" {
 		t.DueAt = time.Time{}
 		return
 	}

@@ -68,7 +68,7 @@ func TestScheduleSlowsDownToABound(t *testing.T) {
 
 func TestCarriedTransactionIsNotScheduled(t *testing.T) {
 	carried := waitingIn(wallet.Queued)
-	carried.CarriedBy = "carrier"
+	carried.BatchedBy = "carrier"
 	schedule(&carried, at.Add(time.Hour))
 
 	if !carried.DueAt.IsZero() {

@@ -19,7 +19,7 @@ import (
 // above the maximum) waits until GiveUpAt, and is stale then.
 //
 // A payout is signed together with those of the rest of what is due that one transaction can pay with it.
-func (d *desk) sign(ctx context.Context, t wallet.Transaction, rest []wallet.Transaction) error {
+func (d *walletWorker) sign(ctx context.Context, t wallet.Transaction, rest []wallet.Transaction) error {
 	if t.Stale(d.now()) {
 		return d.update(ctx, t.ID, fail(wallet.FailStale))
 	}
@@ -61,7 +61,7 @@ func (d *desk) sign(ctx context.Context, t wallet.Transaction, rest []wallet.Tra
 }
 
 // first hands the first bytes of a transaction to the network.
-func (d *desk) first(ctx context.Context, transactionID string, a wallet.Attempt) error {
+func (d *walletWorker) first(ctx context.Context, transactionID string, a wallet.Attempt) error {
 	if d.flying != nil {
 		*d.flying++
 	}
@@ -71,7 +71,7 @@ func (d *desk) first(ctx context.Context, transactionID string, a wallet.Attempt
 
 // full reports whether the wallet has as many transactions in flight as nodes keep of one sender.
 // They are counted once per turn: what was included meanwhile makes room in the next.
-func (d *desk) full(ctx context.Context) (bool, error) {
+func (d *walletWorker) full(ctx context.Context) (bool, error) {
 	if d.flying == nil {
 		live, err := d.db.LiveTransactions(ctx, d.network.Slug, d.party.Address)
 		if err != nil {
@@ -81,7 +81,7 @@ func (d *desk) full(ctx context.Context) (bool, error) {
 		n := 0
 
 		for _, t := range live {
-			if t.CarriedBy == "" && (t.State == wallet.Signed || t.State == wallet.Broadcast) {
+			if t.BatchedBy == "" && (t.State == wallet.Signed || t.State == wallet.Broadcast) {
 				n++
 			}
 		}
@@ -94,7 +94,7 @@ func (d *desk) full(ctx context.Context) (bool, error) {
 
 // waitForRoom has transactions that cannot be signed before others are included looked at again
 // soon: all in one write, so that a long queue costs no more than a short one.
-func (d *desk) waitForRoom(ctx context.Context, queued []string) error {
+func (d *walletWorker) waitForRoom(ctx context.Context, queued []string) error {
 	if len(queued) == 0 {
 		return nil
 	}
@@ -123,7 +123,7 @@ func (d *desk) waitForRoom(ctx context.Context, queued []string) error {
 func fail(code string) move { return func(t *wallet.Transaction) error { return t.Fail(code) } }
 
 // prepare fills in what the outbox owns: nonce or coins.
-func (d *desk) prepare(ctx context.Context, t wallet.Transaction, order *chain.Order) error {
+func (d *walletWorker) prepare(ctx context.Context, t wallet.Transaction, order *chain.Order) error {
 	if t.Kind == wallet.Cancel {
 		live, err := d.db.LiveTransactions(ctx, t.Network, d.party.Address)
 		if err != nil {
@@ -169,10 +169,10 @@ func (d *desk) prepare(ctx context.Context, t wallet.Transaction, order *chain.O
 	return err
 }
 
-func (d *desk) hasNonces() bool { _, ok := d.driver.(chain.Nonces); return ok }
+func (d *walletWorker) hasNonces() bool { _, ok := d.driver.(chain.Nonces); return ok }
 
 // nonce returns the chain's count of the wallet's transactions, asking once per turn.
-func (d *desk) nonce(ctx context.Context) (uint64, error) {
+func (d *walletWorker) nonce(ctx context.Context) (uint64, error) {
 	if d.counted == nil {
 		n, err := d.driver.(chain.Nonces).Nonce(ctx, d.party.Address)
 		if err != nil {
@@ -186,7 +186,11 @@ func (d *desk) nonce(ctx context.Context) (uint64, error) {
 }
 
 // make builds, signs and assembles an order, and checks that the driver made what was ordered.
-func (d *desk) make(ctx context.Context, t wallet.Transaction, order chain.Order) (wallet.Attempt, error) {
+func (d *walletWorker) make(
+	ctx context.Context,
+	t wallet.Transaction,
+	order chain.Order,
+) (wallet.Attempt, error) {
 	if err := d.ownsKeys(ctx, order); err != nil {
 		return wallet.Attempt{}, err
 	}
@@ -250,14 +254,14 @@ func (d *desk) make(ctx context.Context, t wallet.Transaction, order chain.Order
 }
 
 // ownsKeys refuses an order that spends from a wallet whose key is somebody else's.
-func (d *desk) ownsKeys(ctx context.Context, order chain.Order) error {
+func (d *walletWorker) ownsKeys(ctx context.Context, order chain.Order) error {
 	parties := []chain.Party{order.From}
 	if order.FeePayer != nil {
 		parties = append(parties, *order.FeePayer)
 	}
 
-	if order.Lift != nil {
-		parties = append(parties, order.Lift.Owner)
+	if order.Bumps != nil {
+		parties = append(parties, order.Bumps.Owner)
 	}
 
 	for _, c := range order.Coins {
@@ -302,7 +306,7 @@ func matches(order chain.Order, unsigned chain.Unsigned) error {
 		return wrong("leaves out payments or signatures")
 	}
 
-	if order.Lift != nil && !slices.Contains(unsigned.Inputs, order.Lift.Outpoint) {
+	if order.Bumps != nil && !slices.Contains(unsigned.Inputs, order.Bumps.Outpoint) {
 		return wrong("does not spend the payment that it is to lift")
 	}
 
@@ -323,13 +327,13 @@ func matches(order chain.Order, unsigned chain.Unsigned) error {
 }
 
 // unsigned decides what an error before the first signature means.
-func (d *desk) unsigned(ctx context.Context, t wallet.Transaction, err error) error {
+func (d *walletWorker) unsigned(ctx context.Context, t wallet.Transaction, err error) error {
 	if refusal, ok := errors.AsType[*chain.Refusal](err); ok {
 		return d.update(ctx, t.ID, fail(wallet.FailSignerRefused+reason(refusal.Reason)))
 	}
 
 	switch {
-	case t.Kind == wallet.Lift && errors.Is(err, fault.NotFound):
+	case t.Kind == wallet.Bump && errors.Is(err, fault.NotFound):
 		return d.update(
 			ctx, t.ID, fail(wallet.FailCanceled),
 		) // it is in a block, replaced, or pays enough by now
@@ -369,7 +373,7 @@ func reason(s string) string {
 // store keeps signed bytes, their hash, and the nonce or coins that they use, in one transaction.
 // With the first bytes come the rows that they pay besides: one that was moved meanwhile, or whose
 // time is over, has the signatures thrown away.
-func (d *desk) store(ctx context.Context, t wallet.Transaction, a wallet.Attempt) error {
+func (d *walletWorker) store(ctx context.Context, t wallet.Transaction, a wallet.Attempt) error {
 	return d.write(ctx, func(ctx context.Context, tx wallet.Tx) error {
 		stored, err := tx.Transaction(ctx, t.ID)
 		if err != nil {
@@ -402,7 +406,7 @@ func (d *desk) store(ctx context.Context, t wallet.Transaction, a wallet.Attempt
 			}
 		}
 
-		if err := d.bookLiftTx(ctx, tx, stored, a.Signed.Inputs); err != nil {
+		if err := d.reserveBumpTx(ctx, tx, stored, a.Signed.Inputs); err != nil {
 			return err
 		}
 
@@ -417,7 +421,12 @@ func (d *desk) store(ctx context.Context, t wallet.Transaction, a wallet.Attempt
 }
 
 // takeNonceTx advances the wallet's counter. A nonce that was given out meanwhile is not given out twice.
-func (d *desk) takeNonceTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction, nonce uint64) error {
+func (d *walletWorker) takeNonceTx(
+	ctx context.Context,
+	tx wallet.Tx,
+	t wallet.Transaction,
+	nonce uint64,
+) error {
 	w, found, err := tx.Wallet(ctx, t.Network, d.party.Address)
 	if err != nil {
 		return err
@@ -444,7 +453,7 @@ func (d *desk) takeNonceTx(ctx context.Context, tx wallet.Tx, t wallet.Transacti
 
 // broadcast hands stored bytes to the network and records what it said. No answer decides anything:
 // the bytes are looked up, and sent again.
-func (d *desk) broadcast(ctx context.Context, transactionID string, signed chain.Signed) error {
+func (d *walletWorker) broadcast(ctx context.Context, transactionID string, signed chain.Signed) error {
 	at := d.now()
 
 	err := d.sender.Broadcast(ctx, signed)

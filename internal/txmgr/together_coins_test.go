@@ -109,8 +109,8 @@ func TestCoinsOfABatch(t *testing.T) {
 			want, holder := wallet.Confirmed, ids[0]
 			if death {
 				node.status[w.get(ids[0]).TxHash] = chain.TxStatus{
-					State: chain.TxDead,
-					Death: chain.DeathConflict,
+					State:  chain.TxDead,
+					Reason: chain.ReasonConflict,
 				}
 				want, holder = wallet.Failed, ""
 			}

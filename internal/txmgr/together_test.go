@@ -23,7 +23,7 @@ func (w *world) carried(ids ...string) {
 	w.t.Helper()
 
 	first := w.get(ids[0])
-	if len(first.Attempts) == 0 || !slices.Equal(first.Carries, ids[1:]) || first.CarriedBy != "" {
+	if len(first.Attempts) == 0 || !slices.Equal(first.BatchMembers, ids[1:]) || first.BatchedBy != "" {
 		w.t.Fatalf("the oldest is %+v", first)
 	}
 
@@ -33,7 +33,7 @@ func (w *world) carried(ids ...string) {
 		row := w.get(id)
 
 		want = append(want, row.OwnOutputs()...)
-		if i > 0 && (row.CarriedBy != first.ID || len(row.Attempts) > 0 || !row.DueAt.IsZero()) {
+		if i > 0 && (row.BatchedBy != first.ID || len(row.Attempts) > 0 || !row.DueAt.IsZero()) {
 			w.t.Errorf("carried as %+v", row)
 		}
 
@@ -290,15 +290,15 @@ func TestOneOfThreeCannotBePaid(t *testing.T) {
 					got := w.get(id)
 					if id == bad.ID {
 						if got.State != c.state || got.Failure != c.want || len(got.Attempts) > 0 ||
-							got.CarriedBy != "" {
+							got.BatchedBy != "" {
 							t.Errorf("it is %s %q", got.State, got.Failure)
 						}
 
 						continue
 					}
 
-					if got.State != wallet.Broadcast || slices.Contains(got.Carries, bad.ID) {
-						t.Errorf("another one is %s, carries %v", got.State, got.Carries)
+					if got.State != wallet.Broadcast || slices.Contains(got.BatchMembers, bad.ID) {
+						t.Errorf("another one is %s, carries %v", got.State, got.BatchMembers)
 					}
 				}
 

@@ -43,7 +43,7 @@ func gap(counted uint64, live []wallet.Transaction) (nonce uint64, ok bool) {
 
 // foremost reports whether no other live transaction of the wallet that still waits has a lower
 // nonce: the only one that can be stuck by its own fault.
-func foremost(t wallet.Transaction, live []wallet.Transaction) bool {
+func lowestNonce(t wallet.Transaction, live []wallet.Transaction) bool {
 	for _, other := range live {
 		if other.ID != t.ID && len(other.Attempts) > 0 && other.State != wallet.Included &&
 			other.Nonce < t.Nonce {

@@ -78,12 +78,12 @@ func TestGap(t *testing.T) {
 
 func TestOnlyTheForemostIsStuckByItself(t *testing.T) {
 	a, b := waitingAt("a", 3, wallet.Broadcast), waitingAt("b", 4, wallet.Broadcast)
-	if live := []wallet.Transaction{a, b}; !foremost(a, live) || foremost(b, live) {
+	if live := []wallet.Transaction{a, b}; !lowestNonce(a, live) || lowestNonce(b, live) {
 		t.Error("of two that wait, the one with the lower nonce is foremost")
 	}
 
 	a.State = wallet.Included
-	if !foremost(b, []wallet.Transaction{a, b}) {
+	if !lowestNonce(b, []wallet.Transaction{a, b}) {
 		t.Error("one that is in a block holds nobody up")
 	}
 }

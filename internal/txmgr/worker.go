@@ -14,7 +14,7 @@ import (
 // signs it, hands it to the network, looks it up, replaces it. did is false when nothing was due.
 // What goes wrong with one transaction delays that one and is logged; the error is the store's or
 // the context's.
-func (o *Outbox) Step(ctx context.Context, network string) (did bool, err error) {
+func (o *Manager) Step(ctx context.Context, network string) (did bool, err error) {
 	driver, err := o.registry.Driver(network)
 	if err != nil {
 		return false, err
@@ -57,8 +57,8 @@ func (o *Outbox) Step(ctx context.Context, network string) (did bool, err error)
 }
 
 // desk is the work on one wallet under its lease. All RPC happens between its updates, never in one.
-type desk struct {
-	*Outbox
+type walletWorker struct {
+	*Manager
 	network chain.Network
 	driver  chain.Driver
 	sender  chain.Sender
@@ -79,13 +79,19 @@ type desk struct {
 }
 
 // wallet works on due transactions of one wallet; worked is false when another process holds it.
-func (o *Outbox) wallet(
+func (o *Manager) wallet(
 	ctx context.Context,
 	driver chain.Driver,
 	sender chain.Sender,
 	due []wallet.Transaction,
 ) (worked bool, err error) {
-	d := &desk{Outbox: o, network: driver.Network(), driver: driver, sender: sender, party: due[0].Order.From}
+	d := &walletWorker{
+		Manager: o,
+		network: driver.Network(),
+		driver:  driver,
+		sender:  sender,
+		party:   due[0].Order.From,
+	}
 	// The owner is this turn, not this process: two turns of one process exclude each other too.
 	owner := o.config.Process + "/" + o.config.IDs.Next()
 	name := "wallet/" + d.network.Slug + "/" + string(d.party.Address)
@@ -118,7 +124,7 @@ func (o *Outbox) wallet(
 	return true, err
 }
 
-func (d *desk) work(ctx context.Context, due []wallet.Transaction) error {
+func (d *walletWorker) work(ctx context.Context, due []wallet.Transaction) error {
 	var waiting []string
 
 	for i, stale := range due {
@@ -178,7 +184,7 @@ func (d *desk) work(ctx context.Context, due []wallet.Transaction) error {
 
 // stops tells errors that end the turn (the lease is lost, the store is down, the context ended)
 // from those of one transaction, which may be the host's: a reaction to its fact that refuses.
-func (d *desk) stops(ctx context.Context, err error) bool {
+func (d *walletWorker) stops(ctx context.Context, err error) bool {
 	_, stored := errors.AsType[*storeError](err)
 
 	return errors.Is(err, fault.LeaseLost) || (stored && errors.Is(err, fault.Unavailable)) ||
@@ -196,7 +202,7 @@ type illegalMove struct{ error }
 func (e *illegalMove) Unwrap() error { return e.error }
 
 // write runs a closure under the lease, and prolongs it.
-func (d *desk) write(ctx context.Context, f func(ctx context.Context, tx wallet.Tx) error) error {
+func (d *walletWorker) write(ctx context.Context, f func(ctx context.Context, tx wallet.Tx) error) error {
 	err := d.db.Update(ctx, func(ctx context.Context, tx wallet.Tx) error {
 		if err := lease.Prolong(ctx, tx, d.lease, d.now().Add(d.config.LeaseFor)); err != nil {
 			return err
@@ -217,7 +223,7 @@ type move func(t *wallet.Transaction) error
 // update applies moves to a transaction as it is stored now, schedules it, and tells its owner of
 // each move. A move that is no longer legal (it was canceled meanwhile) ends the update without
 // effect.
-func (d *desk) update(ctx context.Context, transactionID string, moves ...move) error {
+func (d *walletWorker) update(ctx context.Context, transactionID string, moves ...move) error {
 	changed := false
 
 	err := d.write(ctx, func(ctx context.Context, tx wallet.Tx) error {
@@ -240,7 +246,7 @@ func (d *desk) update(ctx context.Context, transactionID string, moves ...move) 
 }
 
 // moveTx is update inside a transaction. What the transaction carries makes each move with it.
-func (d *desk) moveTx(
+func (d *walletWorker) moveTx(
 	ctx context.Context,
 	tx wallet.Tx,
 	t wallet.Transaction,
@@ -260,7 +266,7 @@ func (d *desk) moveTx(
 		}
 
 		if len(rows) == 1 {
-			carried, err := rowsOf(ctx, tx, rows[0].Carries)
+			carried, err := rowsOf(ctx, tx, rows[0].BatchMembers)
 			if err != nil {
 				return false, err
 			}
@@ -269,7 +275,7 @@ func (d *desk) moveTx(
 		}
 
 		for i := range rows[1:] {
-			if err := rows[1+i].Ride(rows[0]); err != nil {
+			if err := rows[1+i].JoinBatch(rows[0]); err != nil {
 				return false, err
 			}
 		}
@@ -293,7 +299,7 @@ func (d *desk) moveTx(
 		now := rows[i%len(rows)]
 
 		f.Version, f.DueAt = now.Version, now.DueAt
-		if err := tx.AppendEvents(ctx, fact(f)); err != nil {
+		if err := tx.AppendEvents(ctx, movedEvent(f)); err != nil {
 			return false, err
 		}
 	}
@@ -303,7 +309,7 @@ func (d *desk) moveTx(
 
 // bookTx keeps balances and coins in step with a move of a transaction, the first of the rows, and
 // of those that it carries.
-func (d *desk) bookTx(
+func (d *walletWorker) bookTx(
 	ctx context.Context,
 	tx wallet.Tx,
 	before wallet.Transaction,
@@ -326,12 +332,12 @@ func (d *desk) bookTx(
 		}
 	}
 
-	return d.endLiftTx(ctx, tx, after)
+	return d.endBumpTx(ctx, tx, after)
 }
 
 // refresh reads the wallet's balances again after something moved. It is a courtesy: reservations
 // end with it, nothing depends on it.
-func (d *desk) refresh(ctx context.Context) {
+func (d *walletWorker) refresh(ctx context.Context) {
 	native, _ := d.network.Native()
 	if _, tracked, err := d.db.Balance(
 		ctx, d.network.Slug, d.party.Address, native.ID,

@@ -105,7 +105,7 @@ func TestTheFittestIsAskedFirst(t *testing.T) {
 		time.Sleep(time.Minute)
 		ask("all back-offs are over", "", "a")
 
-		s.Doubt("it contradicts itself")
+		s.DemoteNode("it contradicts itself")
 		ask("the first is demoted", "", "b")
 		time.Sleep(time.Minute)
 

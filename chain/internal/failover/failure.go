@@ -169,5 +169,5 @@ func rankOf(err error) retryRank {
 // isAnswer reports whether err is an answer: a fault of any kind but Unavailable.
 func isAnswer(err error) bool {
 	answer, ok := errors.AsType[*fault.Error](err)
-	return ok && !errors.Is(answer.Word, fault.Unavailable)
+	return ok && !errors.Is(answer.Kind, fault.Unavailable)
 }

@@ -98,8 +98,8 @@ func (s *Set[N]) AskOthers(ctx context.Context, need uint64, call func(context.C
 	return Fault(s.Network, result.err)
 }
 
-// Doubt demotes the preferred node as if it had failed, and logs why.
-func (s *Set[N]) Doubt(why string) {
+// DemoteNode demotes the preferred node as if it had failed, and logs why.
+func (s *Set[N]) DemoteNode(why string) {
 	node := s.preferenceOrder(0)[0].State()
 	node.markFailed()
 	s.Log.Warn("node contradicts itself", "network", s.Network, "host", node.Host, "error", why)

@@ -25,7 +25,7 @@ const (
 	Sender         = "chain.Sender"
 	Batcher        = "chain.Batcher"
 	Sweeper        = "chain.Sweeper"
-	Lifter         = "chain.Lifter"
+	Bumper         = "chain.Lifter"
 	Checker        = "chain.Checker"
 )
 
@@ -66,7 +66,7 @@ var capabilities = []struct {
 		func(harness Harness) bool { b, ok := harness.Driver.(chain.Batcher); return ok && b.MaxOutputs() > 1 },
 	},
 	{Sweeper, driverIs[chain.Sweeper]},
-	{Lifter, driverIs[chain.Lifter]},
+	{Bumper, driverIs[chain.Bumper]},
 	{Checker, driverIs[chain.Checker]},
 	{UnreachableNode, func(harness Harness) bool { return harness.Unreachable != nil }},
 	{WrongNode, func(harness Harness) bool { return harness.Misconfigured != nil }},

@@ -53,11 +53,11 @@ func (e *env) coinsOf(party chain.Party) []chain.Coin {
 func (e *env) bumpOrder(coin chain.Coin, wallet chain.Party) chain.Order {
 	e.t.Helper()
 
-	if _, on := as[chain.Lifter](e).LiftAfter(); !on {
+	if _, on := as[chain.Bumper](e).BumpAfter(); !on {
 		e.t.Fatal("the driver under test is configured to lift nothing: configure it to")
 	}
 
-	order, ok, err := as[chain.Lifter](e).Lift(e.ctx, coin, wallet, e.coinsOf(wallet))
+	order, ok, err := as[chain.Bumper](e).Bump(e.ctx, coin, wallet, e.coinsOf(wallet))
 	e.must("Lift", err)
 
 	if !ok {
@@ -66,7 +66,8 @@ func (e *env) bumpOrder(coin chain.Coin, wallet chain.Party) chain.Order {
 
 	want := chain.Output{To: coin.Owner.Address, AssetID: e.native.ID, Amount: coin.Amount}
 
-	isWhole := order.Lift != nil && *order.Lift == coin && len(order.Outputs) == 1 && order.Outputs[0] == want
+	isWhole := order.Bumps != nil && *order.Bumps == coin && len(order.Outputs) == 1 &&
+		order.Outputs[0] == want
 	if order.From != wallet || !isWhole || order.MaxFee.IsZero() || order.SubtractFee ||
 		len(order.Coins) > 0 {
 		e.t.Fatalf("the order is %+v: it has to pay the whole coin back to its owner, from the wallet", order)
@@ -86,8 +87,8 @@ func testBump(e *env) {
 	}
 
 	isParent := func(spend chain.Spend) bool { return spend.By == coin.Outpoint.TxHash }
-	if !slices.ContainsFunc(tx.RestsOn, isParent) {
-		e.t.Errorf("it rests on %+v: its death could not be proven", tx.RestsOn)
+	if !slices.ContainsFunc(tx.UnconfirmedParents, isParent) {
+		e.t.Errorf("it rests on %+v: its death could not be proven", tx.UnconfirmedParents)
 	}
 
 	e.broadcast(tx)
@@ -111,7 +112,7 @@ func testNoBump(e *env) {
 	refused := func(what string, coin chain.Coin, coins []chain.Coin) {
 		e.t.Helper()
 
-		order, ok, err := as[chain.Lifter](e).Lift(e.ctx, coin, wallet, coins)
+		order, ok, err := as[chain.Bumper](e).Bump(e.ctx, coin, wallet, coins)
 		if ok || err != nil {
 			e.t.Errorf("%s is to be lifted by %+v, %v", what, order, err)
 		}

@@ -96,8 +96,8 @@ func testReplaceDead(e *env) {
 
 		final := e.status(replacement).Final
 		switch {
-		case st.State == chain.TxDead && st.Death != chain.DeathConflict:
-			e.t.Fatalf("the displaced transaction died of %q, want conflict", st.Death)
+		case st.State == chain.TxDead && st.Reason != chain.ReasonConflict:
+			e.t.Fatalf("the displaced transaction died of %q, want conflict", st.Reason)
 		case st.State == chain.TxDead && !final:
 			e.t.Fatalf("the displaced transaction is called dead before its replacement is final")
 		case st.State == chain.TxDead:
@@ -208,8 +208,8 @@ func testExpiry(e *env) {
 	e.eventually("the death of what ran out", func() error {
 		st := e.status(lost)
 		if st.State == chain.TxDead {
-			if st.Death != chain.DeathExpired {
-				e.t.Fatalf("what ran out died of %q", st.Death)
+			if st.Reason != chain.ReasonExpired {
+				e.t.Fatalf("what ran out died of %q", st.Reason)
 			}
 
 			return nil

@@ -118,7 +118,7 @@ func testSendLife(e *env) {
 		}
 
 		final := e.finalize(tx)
-		if final.Block.Hash != st.Block.Hash || final.Fee != st.Fee || final.Death != "" {
+		if final.Block.Hash != st.Block.Hash || final.Fee != st.Fee || final.Reason != "" {
 			e.t.Errorf("the status was %+v and is %+v at finality", st, final)
 		}
 
@@ -166,13 +166,13 @@ func testSendSubtractFee(e *env) {
 
 func testSendUnknown(e *env) {
 	tx := e.sign(e.order(e.wallet(), e.native, e.newAddress(), amount(e.native)))
-	if st := e.status(tx); st.State != chain.TxUnknown || st.Final || !st.Block.IsZero() || st.Death != "" {
+	if st := e.status(tx); st.State != chain.TxUnknown || st.Final || !st.Block.IsZero() || st.Reason != "" {
 		e.t.Errorf("a transaction that was never sent is %+v, want unknown", st)
 	}
 
 	e.mine(3)
 
-	if st := e.status(tx); st.State != chain.TxUnknown && st.Death != chain.DeathExpired {
+	if st := e.status(tx); st.State != chain.TxUnknown && st.Reason != chain.ReasonExpired {
 		e.t.Errorf("a transaction that was never sent is %+v three blocks later", st)
 	}
 }

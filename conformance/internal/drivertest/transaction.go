@@ -200,8 +200,8 @@ func (e *env) expectIncluded(tx chain.Signed, st chain.TxStatus) {
 		e.t.Errorf("the fee is %s, the transaction allows up to %s", st.Fee, tx.MaxFee)
 	}
 
-	if st.Death != "" {
-		e.t.Errorf("an included transaction died of %s", st.Death)
+	if st.Reason != "" {
+		e.t.Errorf("an included transaction died of %s", st.Reason)
 	}
 }
 

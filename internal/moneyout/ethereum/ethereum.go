@@ -128,7 +128,7 @@ func New(t testing.TB, c Config) *World {
 
 	w.Must(err)
 	w.Owner = event.Owner{AccountID: w.Account.ID}
-	master, err := internal.Of(w.Engine).Outbox.Master(t.Context(), w.Network, w.Account.Index)
+	master, err := internal.Of(w.Engine).Transactions.Master(t.Context(), w.Network, w.Account.Index)
 	w.Must(err)
 	w.Master = master.Address
 
@@ -252,7 +252,7 @@ func (w *World) Work() {
 	for range 20 {
 		planned, err := internal.Of(w.Engine).Sweeper.Step(w.t.Context(), w.Network)
 		w.Must(err)
-		sent, err := internal.Of(w.Engine).Outbox.Step(w.t.Context(), w.Network)
+		sent, err := internal.Of(w.Engine).Transactions.Step(w.t.Context(), w.Network)
 		w.Must(err)
 
 		if !planned && !sent {

@@ -30,16 +30,14 @@ func airy() {
 var (
 	oneLine = point{1, 2}
 	crowded = point{
-		x: 1,
-		y: 2,
+		x: 1, y: 2,
 	}
 	clear = point{
 		x: 1,
 		y: 2,
 	}
 	list = []int{
-		1,
-		2,
+		1, 2,
 		3,
 	}
 	rows = []point{

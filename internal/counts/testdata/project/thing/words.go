@@ -1,7 +1,6 @@
 package thing
 
-// A sink is forbidden here, sinkhole is not, and bookKeeper is two words. What is left may be left,
-// and the rest held.
+// A sink is forbidden here, sinkhole is not, and bookKeeper is two words. What is left may be left, and the rest held.
 var (
 	blockSink int
 	sinking   int

@@ -16,12 +16,12 @@ import (
 // Parties returns those of the addresses that are ours, with their keys.
 type Parties func(ctx context.Context, addresses []chain.Address) (map[chain.Address]chain.Party, error)
 
-// BookTx books what a batch of blocks did with coins of ours: outputs to our addresses are made,
+// IndexCoinsTx books what a batch of blocks did with coins of ours: outputs to our addresses are made,
 // spent, and both are taken back for blocks that left the chain; balances of wallets follow. Of the
 // pool it takes the change of our own transactions; what others send, and what lifts it, counts
 // from its block on. A network that keeps accounts has no coins, and nothing is done. The same
 // batch twice changes nothing.
-func (o *Outbox) BookTx(ctx context.Context, tx wallet.Tx, b follow.Batch, parties Parties) error {
+func (o *Manager) IndexCoinsTx(ctx context.Context, tx wallet.Tx, b follow.Batch, parties Parties) error {
 	driver, err := o.registry.Driver(b.Network.Slug)
 	if err != nil {
 		return err
@@ -31,7 +31,7 @@ func (o *Outbox) BookTx(ctx context.Context, tx wallet.Tx, b follow.Batch, parti
 		return nil
 	}
 
-	k := &book{Outbox: o, tx: tx, batch: b, coins: map[chain.Outpoint]*entry{}}
+	k := &utxoIndex{Manager: o, tx: tx, batch: b, coins: map[chain.Outpoint]*utxoEntry{}}
 	if k.ours, err = parties(ctx, k.recipients()); err != nil {
 		return err
 	}
@@ -40,24 +40,24 @@ func (o *Outbox) BookTx(ctx context.Context, tx wallet.Tx, b follow.Batch, parti
 }
 
 // book is one run of BookTx.
-type book struct {
-	*Outbox
+type utxoIndex struct {
+	*Manager
 	tx    wallet.Tx
 	batch follow.Batch
 	ours  map[chain.Address]chain.Party
 	// pool are the waiting transactions of ours that pay an address of ours, by hash.
 	pool  map[string]chain.PoolTx
-	coins map[chain.Outpoint]*entry
+	coins map[chain.Outpoint]*utxoEntry
 }
 
 // entry is a coin of the book. stored is what the store has; the zero Coin for one that is new.
-type entry struct {
+type utxoEntry struct {
 	wallet.Coin
 	stored wallet.Coin
 }
 
 // recipients are the addresses that the batch pays.
-func (k *book) recipients() []chain.Address {
+func (k *utxoIndex) recipients() []chain.Address {
 	to := map[chain.Address]bool{}
 
 	for _, block := range k.batch.Blocks {
@@ -75,7 +75,7 @@ func (k *book) recipients() []chain.Address {
 	return slices.Sorted(maps.Keys(to))
 }
 
-func (k *book) run(ctx context.Context) error {
+func (k *utxoIndex) run(ctx context.Context) error {
 	if err := k.ownPool(ctx); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (k *book) run(ctx context.Context) error {
 
 // ownPool picks the transactions of ours out of the pool. Lifts are left out: they rest on what
 // others may replace, so nothing is built on them before their block.
-func (k *book) ownPool(ctx context.Context) error {
+func (k *utxoIndex) ownPool(ctx context.Context) error {
 	k.pool = map[string]chain.PoolTx{}
 	for _, waiting := range k.batch.Pool {
 		if slices.ContainsFunc(
@@ -122,14 +122,14 @@ func (k *book) ownPool(ctx context.Context) error {
 
 	maps.DeleteFunc(
 		k.pool,
-		func(hash string, _ chain.PoolTx) bool { kind, ours := own[hash]; return !ours || kind == wallet.Lift },
+		func(hash string, _ chain.PoolTx) bool { kind, ours := own[hash]; return !ours || kind == wallet.Bump },
 	)
 
 	return nil
 }
 
 // load reads every coin that the batch may touch.
-func (k *book) load(ctx context.Context) error {
+func (k *utxoIndex) load(ctx context.Context) error {
 	hashes := map[string]bool{}
 
 	for _, block := range k.batch.Blocks {
@@ -156,7 +156,7 @@ func (k *book) load(ctx context.Context) error {
 	add := func(found []wallet.Coin, err error) error {
 		for _, c := range found {
 			if k.coins[c.Outpoint] == nil {
-				k.coins[c.Outpoint] = &entry{c, c}
+				k.coins[c.Outpoint] = &utxoEntry{c, c}
 			}
 		}
 
@@ -180,7 +180,7 @@ func (k *book) load(ctx context.Context) error {
 }
 
 // rewind takes back what blocks above the fork did; those that are canonical do it again.
-func (k *book) rewind() {
+func (k *utxoIndex) rewind() {
 	if !k.batch.Rewound {
 		return
 	}
@@ -198,7 +198,7 @@ func (k *book) rewind() {
 
 // block books one canonical block: all that it makes before all that it spends, as a block may
 // spend its own outputs.
-func (k *book) block(b chain.Block) {
+func (k *utxoIndex) block(b chain.Block) {
 	for _, t := range b.Transfers {
 		if c := k.make(t); c != nil {
 			c.Height, c.Depth = b.Height, 0
@@ -213,7 +213,7 @@ func (k *book) block(b chain.Block) {
 }
 
 // make returns the coin that a transfer to an address of ours makes, or nil.
-func (k *book) make(t chain.Transfer) *entry {
+func (k *utxoIndex) make(t chain.Transfer) *utxoEntry {
 	native, _ := k.batch.Network.Native()
 
 	owner, ours := k.ours[t.To]
@@ -225,7 +225,7 @@ func (k *book) make(t chain.Transfer) *entry {
 
 	c := k.coins[at]
 	if c == nil {
-		c = &entry{
+		c = &utxoEntry{
 			Coin: wallet.Coin{
 				Network: k.batch.Network.Slug,
 				Coin:    chain.Coin{Outpoint: at, Owner: owner, Amount: t.Amount},
@@ -239,7 +239,7 @@ func (k *book) make(t chain.Transfer) *entry {
 
 // wait books the outputs of our own transactions in the pool, each with how many such transactions
 // it rests on.
-func (k *book) wait() {
+func (k *utxoIndex) wait() {
 	depths := map[string]int{}
 
 	var depth func(hash string) int
@@ -271,7 +271,7 @@ func (k *book) wait() {
 }
 
 // tell logs coins that somebody else spent: whoever did has the key.
-func (k *book) tell(ctx context.Context) error {
+func (k *utxoIndex) tell(ctx context.Context) error {
 	by := map[string][]chain.Outpoint{}
 
 	for at, c := range k.coins {
@@ -305,7 +305,7 @@ func (k *book) tell(ctx context.Context) error {
 
 // save writes what changed, in the order of the coins. What is in no block is forgotten unless it
 // is an output of ours in the pool, or signed bytes spend it.
-func (k *book) save(ctx context.Context) error {
+func (k *utxoIndex) save(ctx context.Context) error {
 	order := slices.SortedFunc(maps.Keys(k.coins), compareOutpoints)
 	touched := map[chain.Address]bool{}
 

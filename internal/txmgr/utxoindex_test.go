@@ -71,7 +71,7 @@ func (k *ledgerBook) take(b follow.Batch) string {
 				}
 			}
 
-			return k.outbox.BookTx(ctx, tx, b, k.parties)
+			return k.outbox.IndexCoinsTx(ctx, tx, b, k.parties)
 		}); err != nil {
 			k.t.Fatal(err)
 		}

@@ -1,11 +1,11 @@
-package mortal_test
+package crashtest_test
 
 import (
 	"errors"
 	"slices"
 	"testing"
 
-	"github.com/seed-8ee7f392/payments/internal/mortal"
+	"github.com/seed-8ee7f392/payments/internal/crashtest"
 )
 
 var errEffect = errors.New("the effect failed")
@@ -13,7 +13,7 @@ var errEffect = errors.New("the effect failed")
 func TestProcessDiesAtTheChosenEffect(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		ended := 0
-		p := &mortal.Process{End: func() { ended++ }}
+		p := &crashtest.Process{End: func() { ended++ }}
 		happened := []string{}
 
 		do := func(name string) error {
@@ -30,7 +30,7 @@ func TestProcessDiesAtTheChosenEffect(t *testing.T) {
 			}
 		})
 
-		for i, want := range []error{errEffect, errEffect, mortal.ErrKilled, mortal.ErrKilled} {
+		for i, want := range []error{errEffect, errEffect, crashtest.ErrKilled, crashtest.ErrKilled} {
 			if err := do([]string{"a", "b", "c", "d"}[i]); !errors.Is(err, want) {
 				t.Errorf("effect %d answered %v, want %v", i+1, err, want)
 			}
@@ -63,14 +63,14 @@ func TestProcessDiesAtTheChosenEffect(t *testing.T) {
 
 func TestProcessThatDiesAfterACallHasItsEffect(t *testing.T) {
 	for _, after := range []bool{false, true} {
-		var p mortal.Process
+		var p crashtest.Process
 		p.Arm(1, after)
 
 		if err := p.Call("a"); (err == nil) != after || !p.Dead() {
 			t.Errorf("after=%v: the call it dies of answered %v, dead: %v", after, err, p.Dead())
 		}
 
-		if err := p.Call("b"); !errors.Is(err, mortal.ErrKilled) {
+		if err := p.Call("b"); !errors.Is(err, crashtest.ErrKilled) {
 			t.Errorf("after=%v: the next call answered %v", after, err)
 		}
 	}

@@ -1,10 +1,10 @@
-// Package mortal ends a process of a test in the middle of what it does: at its n-th effect on the
+// Package crashtest ends a process of a test in the middle of what it does: at its n-th effect on the
 // world outside, which is an update of its store or a call of its node, before it happened or
 // after.
 //
 // A process in these tests is what one engine does over a store and a network that outlive it. A
 // dead one gets no answer any more, and another takes its place over what is stored.
-package mortal
+package crashtest
 
 import (
 	"errors"

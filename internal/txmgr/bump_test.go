@@ -12,9 +12,9 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/crashtest"
 	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/internal/id"
-	"github.com/seed-8ee7f392/payments/internal/mortal"
 	"github.com/seed-8ee7f392/payments/internal/txmgr"
 )
 
@@ -77,9 +77,9 @@ func (p *pond) boot() {
 	})
 }
 
-func (p *pond) LiftAfter() (time.Duration, bool) { return time.Hour, !p.off }
+func (p *pond) BumpAfter() (time.Duration, bool) { return time.Hour, !p.off }
 
-func (p *pond) Lift(
+func (p *pond) Bump(
 	_ context.Context,
 	c chain.Coin,
 	wallet chain.Party,
@@ -98,7 +98,7 @@ func (p *pond) Lift(
 
 	return chain.Order{
 		From:    wallet,
-		Lift:    &c,
+		Bumps:   &c,
 		MaxFee:  milli(50),
 		Outputs: []chain.Output{{To: c.Owner.Address, AssetID: native.ID, Amount: c.Amount}},
 	}, p.waits && len(coins) > 0, nil
@@ -112,7 +112,7 @@ func (p *pond) Build(ctx context.Context, order chain.Order) (chain.Unsigned, er
 	if order.Replaces != nil {
 		for _, in := range order.Replaces.Inputs {
 			if !slices.ContainsFunc(order.Coins, func(c chain.Coin) bool { return c.Outpoint == in }) &&
-				(order.Lift == nil || order.Lift.Outpoint != in) {
+				(order.Bumps == nil || order.Bumps.Outpoint != in) {
 				return chain.Unsigned{}, fault.New(
 					fault.Invalid, "replacement_invalid",
 					"it has to spend %s, which it was not given",
@@ -122,7 +122,7 @@ func (p *pond) Build(ctx context.Context, order chain.Order) (chain.Unsigned, er
 		}
 	}
 
-	if order.Lift == nil {
+	if order.Bumps == nil {
 		u, err := p.outputs.Build(ctx, order)
 		if err == nil && order.SubtractFee {
 			u.Outputs = []chain.Output{
@@ -143,7 +143,7 @@ func (p *pond) Build(ctx context.Context, order chain.Order) (chain.Unsigned, er
 
 	u, err := p.outputs.Build(ctx, order)
 	if err == nil && !p.careless {
-		u.Inputs = append([]chain.Outpoint{order.Lift.Outpoint}, u.Inputs...)
+		u.Inputs = append([]chain.Outpoint{order.Bumps.Outpoint}, u.Inputs...)
 	}
 
 	return u, err
@@ -168,7 +168,7 @@ func (p *pond) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, err
 	}
 
 	if p.replaced && slices.Contains(tx.Inputs, chain.Outpoint{TxHash: "p"}) {
-		return chain.TxStatus{State: chain.TxDead, Death: chain.DeathConflict}, nil
+		return chain.TxStatus{State: chain.TxDead, Reason: chain.ReasonConflict}, nil
 	}
 
 	if _, known := p.status[tx.TxHash]; !known && !slices.Contains(p.sent, tx.TxHash) {
@@ -195,7 +195,7 @@ func (p *pond) turn() {
 	k.t.Helper()
 
 	for range 200 {
-		_, err := k.outbox.Lift(k.t.Context(), p.payment(), k.master())
+		_, err := k.outbox.Bump(k.t.Context(), p.payment(), k.master())
 
 		did := false
 		if err == nil {
@@ -205,7 +205,7 @@ func (p *pond) turn() {
 		switch {
 		case k.process.Dead():
 			p.boot()
-		case err != nil && !errors.Is(err, mortal.ErrKilled):
+		case err != nil && !errors.Is(err, crashtest.ErrKilled):
 			k.t.Fatal(err)
 		case !did:
 			return
@@ -272,7 +272,12 @@ func (p *pond) held() (held, lifted string) {
 	k := p.book
 	k.t.Helper()
 
-	coins, waits, err := txmgr.Held(k.t.Context(), k.store, network, []chain.Outpoint{{TxHash: "p"}})
+	coins, waits, err := txmgr.CoinsOfPayments(
+		k.t.Context(),
+		k.store,
+		network,
+		[]chain.Outpoint{{TxHash: "p"}},
+	)
 	if err != nil {
 		k.t.Fatal(err)
 	}
@@ -332,7 +337,7 @@ func TestPaymentIsLifted(t *testing.T) {
 	p.wait(time.Hour)
 
 	got := p.lift()
-	if got.State != wallet.Broadcast || got.Kind != wallet.Lift || got.Order.From != k.master() ||
+	if got.State != wallet.Broadcast || got.Kind != wallet.Bump || got.Order.From != k.master() ||
 		len(got.Order.Coins) != 0 {
 		t.Fatalf("lifted as %+v", got)
 	}
@@ -507,7 +512,7 @@ func TestLiftOutOfSightGivesItsCoinsBack(t *testing.T) {
 		Final: true,
 		Block: block(3, "a", nil).Ref,
 	}
-	p.status[lift.TxHash] = chain.TxStatus{State: chain.TxDead, Death: chain.DeathConflict}
+	p.status[lift.TxHash] = chain.TxStatus{State: chain.TxDead, Reason: chain.ReasonConflict}
 	p.wait(10 * time.Minute)
 
 	if got := p.lift(); got.Failure != wallet.FailConflict {
@@ -591,7 +596,7 @@ func TestTwoProcessesLiftOnce(t *testing.T) {
 	p := newPond(t)
 	p.book.now = p.book.now.Add(time.Hour)
 	lift := func() bool {
-		queued, err := p.book.outbox.Lift(t.Context(), p.payment(), p.book.master())
+		queued, err := p.book.outbox.Bump(t.Context(), p.payment(), p.book.master())
 		if err != nil {
 			t.Error(err)
 		}
@@ -620,7 +625,7 @@ func TestLiftThatIsNotNeededAnyMore(t *testing.T) {
 	p := newPond(t)
 
 	p.book.now = p.book.now.Add(time.Hour)
-	if queued, err := p.book.outbox.Lift(t.Context(), p.payment(), p.book.master()); err != nil || !queued {
+	if queued, err := p.book.outbox.Bump(t.Context(), p.payment(), p.book.master()); err != nil || !queued {
 		t.Fatal(queued, err)
 	}
 

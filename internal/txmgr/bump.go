@@ -37,24 +37,24 @@ type Waiting struct {
 	Since time.Time
 }
 
-// Lift queues the transaction that has a waiting payment included, paid by a wallet, if the driver
+// Bump queues the transaction that has a waiting payment included, paid by a wallet, if the driver
 // is configured to lift payments and this one has waited long enough and is worth it. The most that
 // it may cost is reserved with it. queued is false when nothing is to be done, or not now. A node
 // that cannot tell is fault.Unsupported.
-func (o *Outbox) Lift(ctx context.Context, w Waiting, payer chain.Party) (queued bool, err error) {
+func (o *Manager) Bump(ctx context.Context, w Waiting, payer chain.Party) (queued bool, err error) {
 	driver, err := o.registry.Driver(w.Network)
 	if err != nil {
 		return false, err
 	}
 
-	lifter, ok := driver.(chain.Lifter)
+	lifter, ok := driver.(chain.Bumper)
 	if !ok {
 		return false, nil
 	}
 
-	after, on := lifter.LiftAfter()
+	after, on := lifter.BumpAfter()
 
-	l := lifting{waited: o.now().Sub(w.Since), after: after}
+	l := bumpState{waited: o.now().Sub(w.Since), after: after}
 	if !on || l.waited < l.after {
 		return false, nil
 	}
@@ -68,7 +68,7 @@ func (o *Outbox) Lift(ctx context.Context, w Waiting, payer chain.Party) (queued
 		return false, err
 	}
 
-	if may, err := o.mayLift(ctx, o.db, w, payer, l); err != nil || !may {
+	if may, err := o.mayBump(ctx, o.db, w, payer, l); err != nil || !may {
 		return false, err
 	}
 
@@ -85,7 +85,7 @@ func (o *Outbox) Lift(ctx context.Context, w Waiting, payer chain.Party) (queued
 		}
 	}
 
-	order, ok, err := lifter.Lift(ctx, w.Coin, payer, free)
+	order, ok, err := lifter.Bump(ctx, w.Coin, payer, free)
 	if err != nil || !ok {
 		return false, err
 	}
@@ -95,7 +95,7 @@ func (o *Outbox) Lift(ctx context.Context, w Waiting, payer chain.Party) (queued
 		ID:       o.config.IDs.Next(),
 		Owner:    w.Owner,
 		Network:  w.Network,
-		Kind:     wallet.Lift,
+		Kind:     wallet.Bump,
 		ObjectID: w.PaymentID,
 		Order:    order,
 		GiveUpAt: o.now().Add(liftWithin),
@@ -111,7 +111,7 @@ func (o *Outbox) Lift(ctx context.Context, w Waiting, payer chain.Party) (queued
 			return err
 		}
 
-		may, err := o.mayLift(ctx, tx, w, payer, l)
+		may, err := o.mayBump(ctx, tx, w, payer, l)
 		if err != nil {
 			return err
 		}
@@ -144,12 +144,12 @@ func (o *Outbox) Lift(ctx context.Context, w Waiting, payer chain.Party) (queued
 var errNotNow = fault.New(fault.State, "lift_not_now", "the payment is lifted already, or as many as may be")
 
 // mayLift reads what else decides whether a payment is lifted.
-func (o *Outbox) mayLift(
+func (o *Manager) mayBump(
 	ctx context.Context,
 	r wallet.Reader,
 	w Waiting,
 	payer chain.Party,
-	l lifting,
+	l bumpState,
 ) (bool, error) {
 	own, err := r.OwnTransactions(ctx, w.Network, []string{w.Coin.Outpoint.TxHash})
 	if err != nil {
@@ -169,7 +169,7 @@ func (o *Outbox) mayLift(
 }
 
 // lifting is what the records say of a payment that waits.
-type lifting struct {
+type bumpState struct {
 	waited, after time.Duration
 	// own: the payment is a payout of ours, which is replaced instead.
 	own bool
@@ -179,17 +179,17 @@ type lifting struct {
 
 // due reports whether the payment may be lifted: it waits long enough, nothing that was signed
 // lifts it, nothing that could be will, and no signer refused to.
-func (l lifting) due() bool {
+func (l bumpState) due() bool {
 	lifts := 0
 
 	for _, t := range l.live {
-		if t.Kind == wallet.Lift {
+		if t.Kind == wallet.Bump {
 			lifts++
 		}
 	}
 
 	for _, t := range l.earlier {
-		if t.Kind == wallet.Lift &&
+		if t.Kind == wallet.Bump &&
 			(t.State != wallet.Failed || t.Failure != wallet.FailCanceled && t.Failure != wallet.FailStale) {
 			return false
 		}
@@ -200,13 +200,13 @@ func (l lifting) due() bool {
 
 // bookLiftTx books the payment that signed bytes lift as a coin that is theirs, before its block,
 // and reserves all that they take from the wallet: the change comes back with their block.
-func (d *desk) bookLiftTx(
+func (d *walletWorker) reserveBumpTx(
 	ctx context.Context,
 	tx wallet.Tx,
 	t wallet.Transaction,
 	inputs []chain.Outpoint,
 ) error {
-	if t.Order.Lift == nil {
+	if t.Order.Bumps == nil {
 		return nil
 	}
 
@@ -220,7 +220,7 @@ func (d *desk) bookLiftTx(
 	booked := false
 
 	for _, c := range known {
-		if c.Outpoint == t.Order.Lift.Outpoint {
+		if c.Outpoint == t.Order.Bumps.Outpoint {
 			booked = true
 		} else {
 			taken = taken.Add(c.Amount)
@@ -229,7 +229,7 @@ func (d *desk) bookLiftTx(
 
 	if !booked {
 		if err := tx.PutCoin(
-			ctx, &wallet.Coin{Network: t.Network, Coin: *t.Order.Lift, ReservedBy: t.ID},
+			ctx, &wallet.Coin{Network: t.Network, Coin: *t.Order.Bumps, ReservedBy: t.ID},
 		); err != nil {
 			return err
 		}
@@ -241,8 +241,8 @@ func (d *desk) bookLiftTx(
 }
 
 // endLiftTx gives back what a lift reserved that came to nothing.
-func (d *desk) endLiftTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) error {
-	if t.Kind != wallet.Lift || t.State != wallet.Failed {
+func (d *walletWorker) endBumpTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) error {
+	if t.Kind != wallet.Bump || t.State != wallet.Failed {
 		return nil
 	}
 
@@ -255,20 +255,20 @@ func (d *desk) endLiftTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction
 // wallet, as the payment is not the wallet's and may never be included.
 func displacedBytes(t wallet.Transaction) chain.Signed {
 	last := t.LastAttempt().Signed
-	if t.Order.Lift != nil {
+	if t.Order.Bumps != nil {
 		last.Inputs = slices.DeleteFunc(
 			slices.Clone(last.Inputs),
-			func(in chain.Outpoint) bool { return in == t.Order.Lift.Outpoint },
+			func(in chain.Outpoint) bool { return in == t.Order.Bumps.Outpoint },
 		)
 	}
 
 	return last
 }
 
-// Held returns the coins that hold the money of outputs that paid us: the output itself, or what
+// CoinsOfPayments returns the coins that hold the money of outputs that paid us: the output itself, or what
 // the lift that spent it gave back, once that is final. lifted are the outputs whose lift is on its
 // way, or not booked yet; those that are in neither are in no block, or were spent otherwise.
-func Held(
+func CoinsOfPayments(
 	ctx context.Context,
 	r wallet.Reader,
 	network string,
@@ -293,9 +293,9 @@ func Held(
 		}
 
 		switch {
-		case t.Kind != wallet.Lift && c.Height > 0 && c.SpentBy == "":
+		case t.Kind != wallet.Bump && c.Height > 0 && c.SpentBy == "":
 			held[c.Outpoint] = c
-		case t.Kind == wallet.Lift:
+		case t.Kind == wallet.Bump:
 			lifted[c.Outpoint] = true
 
 			if t.State == wallet.Confirmed {

@@ -63,9 +63,9 @@ const (
 	maxInFlight = 16
 )
 
-// Outbox makes the transactions of all networks happen. It is safe for concurrent use, by any
+// Manager makes the transactions of all networks happen. It is safe for concurrent use, by any
 // number of processes over one store.
-type Outbox struct {
+type Manager struct {
 	config    Config
 	db        wallet.DB
 	registry  *chain.Registry
@@ -73,7 +73,7 @@ type Outbox struct {
 }
 
 // New returns an outbox. It starts nothing; the engine calls Step.
-func New(c Config) *Outbox {
+func New(c Config) *Manager {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -96,10 +96,10 @@ func New(c Config) *Outbox {
 		c.Batch = 100
 	}
 
-	return &Outbox{config: c, db: c.DB, registry: c.Registry}
+	return &Manager{config: c, db: c.DB, registry: c.Registry}
 }
 
-func (o *Outbox) now() time.Time { return o.config.Now().UTC().Truncate(time.Millisecond) }
+func (o *Manager) now() time.Time { return o.config.Now().UTC().Truncate(time.Millisecond) }
 
 func unknownNetwork(slug string) error {
 	return fault.New(fault.NotFound, "network_unknown", "network %q is not enabled here", slug)
@@ -108,7 +108,7 @@ func unknownNetwork(slug string) error {
 // EnqueueTx stores a transaction to be made, in the transaction of the object that wants it: state
 // Queued, due now, with an id unless it has one. An order without payer, destination or maximum fee
 // is fault.Invalid; a network that cannot send, fault.Unsupported.
-func (o *Outbox) EnqueueTx(
+func (o *Manager) EnqueueTx(
 	ctx context.Context,
 	tx wallet.Tx,
 	t wallet.Transaction,
@@ -139,19 +139,19 @@ func (o *Outbox) EnqueueTx(
 
 	now := o.now()
 	t.State, t.Attempts, t.TxHash, t.Failure, t.Version = wallet.Queued, nil, "", "", 0
-	t.Carries, t.CarriedBy = nil, ""
+	t.BatchMembers, t.BatchedBy = nil, ""
 
 	t.CreatedAt, t.DueAt = now, now
 	if err := tx.PutTransaction(ctx, &t); err != nil {
 		return wallet.Transaction{}, err
 	}
 
-	return t, tx.AppendEvents(ctx, fact(t))
+	return t, tx.AppendEvents(ctx, movedEvent(t))
 }
 
 // CancelTx fails a transaction that is not signed yet as canceled. A signed one is fault.State with code
 // transaction_signed: its bytes may be included whatever we say.
-func (o *Outbox) CancelTx(
+func (o *Manager) CancelTx(
 	ctx context.Context,
 	tx wallet.Tx,
 	transactionID string,
@@ -181,16 +181,16 @@ func (o *Outbox) CancelTx(
 		return wallet.Transaction{}, err
 	}
 
-	return t, tx.AppendEvents(ctx, fact(t))
+	return t, tx.AppendEvents(ctx, movedEvent(t))
 }
 
 // fact tells the owner of a transaction of its progress.
-func fact(t wallet.Transaction) event.Event {
-	return event.Event{Type: event.FactTransaction, ObjectID: t.ObjectID, Owner: t.Owner, Subject: t}
+func movedEvent(t wallet.Transaction) event.Event {
+	return event.Event{Type: event.TransactionMoved, ObjectID: t.ObjectID, Owner: t.Owner, Subject: t}
 }
 
 // Master returns the master wallet of an account, named by its index, on a network.
-func (o *Outbox) Master(ctx context.Context, network string, accountIndex uint32) (chain.Party, error) {
+func (o *Manager) Master(ctx context.Context, network string, accountIndex uint32) (chain.Party, error) {
 	n, ok := o.registry.Network(network)
 	if !ok {
 		return chain.Party{}, unknownNetwork(network)
@@ -205,7 +205,7 @@ func (o *Outbox) Master(ctx context.Context, network string, accountIndex uint32
 }
 
 // Party returns a key with its address on a network.
-func (o *Outbox) Party(ctx context.Context, network string, key chain.KeyRef) (chain.Party, error) {
+func (o *Manager) Party(ctx context.Context, network string, key chain.KeyRef) (chain.Party, error) {
 	driver, err := o.registry.Driver(network)
 	if err != nil {
 		return chain.Party{}, err
