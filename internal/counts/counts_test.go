@@ -31,10 +31,10 @@ func TestFiguresOfTheFixture(t *testing.T) {
 	for name, want := range map[string]string{
 		"public functions, methods, types and values": "19",
 
-		"public functions":                                            "1", // Narrowed
-		"public methods of concrete types":                            "6", // 4 of Engine, Swap, Grow
-		"public types":                                                "8",
-		"public constants and variables":                              "4",
+		"public functions":                 "1", // Narrowed
+		"public methods of concrete types": "6", // 4 of Engine, Swap, Grow
+		"public types":                     "8",
+		"public constants and variables":   "4",
 		"public methods promoted from types without a public name":    "1", // Grow of Thing
 		"public methods of interfaces":                                "3",
 		"public struct fields and embedded types":                     "7",
