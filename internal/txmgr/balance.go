@@ -180,10 +180,10 @@ func (o *Manager) HasBalances(network string) bool {
 	return reads || coins
 }
 
-// addUpCoins writes the balances of wallets as the sum of their coins in blocks, as of the last
+// sumCoins writes the balances of wallets as the sum of their coins in blocks, as of the last
 // block that was booked. Coins that a waiting transaction of ours spends count until its block;
 // what it may take of them is reserved.
-func (o *Manager) addUpCoins(ctx context.Context, n chain.Network, parties []chain.Party) error {
+func (o *Manager) sumCoins(ctx context.Context, n chain.Network, parties []chain.Party) error {
 	native, _ := n.Native()
 
 	var addresses []chain.Address
@@ -210,7 +210,7 @@ func (o *Manager) addUpCoins(ctx context.Context, n chain.Network, parties []cha
 
 	return o.db.Update(ctx, func(ctx context.Context, tx wallet.Tx) error {
 		for _, address := range slices.Compact(slices.Clone(addresses)) {
-			if err := addUpTx(ctx, tx, n.Slug, address, native.ID, true); err != nil {
+			if err := sumCoinsTx(ctx, tx, n.Slug, address, native.ID, true); err != nil {
 				return err
 			}
 		}
@@ -219,8 +219,8 @@ func (o *Manager) addUpCoins(ctx context.Context, n chain.Network, parties []cha
 	})
 }
 
-// addUpTx writes the balance of one wallet, and makes its row if that is wanted.
-func addUpTx(
+// sumCoinsTx writes the balance of one wallet, and makes its row if that is wanted.
+func sumCoinsTx(
 	ctx context.Context,
 	tx wallet.Tx,
 	network string,
@@ -276,7 +276,7 @@ func (o *Manager) RefreshBalances(ctx context.Context, network string, parties .
 	}
 
 	if _, ok := driver.(chain.CoinReader); ok {
-		return o.addUpCoins(ctx, driver.Network(), parties)
+		return o.sumCoins(ctx, driver.Network(), parties)
 	}
 
 	balancer, ok := driver.(chain.Balancer)

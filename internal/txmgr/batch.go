@@ -39,13 +39,13 @@ func rowsOf(ctx context.Context, r wallet.Reader, ids []string) ([]wallet.Transa
 
 // company returns the payouts among the rest of what is due that one transaction can pay together
 // with t, oldest first.
-func (d *walletWorker) company(
+func (d *walletWorker) batchCandidates(
 	ctx context.Context,
 	t wallet.Transaction,
 	rest []wallet.Transaction,
 ) ([]wallet.Transaction, error) {
 	batcher, ok := d.driver.(chain.Batcher)
-	if !ok || d.alone || !t.Batchable() {
+	if !ok || d.unbatched || !t.Batchable() {
 		return nil, nil
 	}
 
@@ -75,19 +75,19 @@ func (d *walletWorker) company(
 // signTogether signs a payout and its company in one transaction. done is false when t is to be
 // signed alone: there is no company, or what all of them want cannot be had, and then none of them
 // may suffer for another.
-func (d *walletWorker) signTogether(
+func (d *walletWorker) trySignBatch(
 	ctx context.Context,
 	t wallet.Transaction,
 	rest []wallet.Transaction,
 ) (done bool, err error) {
-	others, err := d.company(ctx, t, rest)
+	others, err := d.batchCandidates(ctx, t, rest)
 	if err != nil || len(others) == 0 {
 		return false, err
 	}
 
-	a, err := d.makeTogether(ctx, &t, others)
+	a, err := d.signBatch(ctx, &t, others)
 	if err == nil {
-		return true, d.first(ctx, t.ID, a)
+		return true, d.broadcastFirst(ctx, t.ID, a)
 	}
 
 	if d.stops(ctx, err) {
@@ -95,27 +95,27 @@ func (d *walletWorker) signTogether(
 	}
 
 	if _, moved := errors.AsType[*illegalMove](err); moved {
-		if d.again == nil {
-			d.again = map[string]bool{}
+		if d.deferred == nil {
+			d.deferred = map[string]bool{}
 		}
 
 		for _, other := range others {
-			d.again[other.ID] = true
+			d.deferred[other.ID] = true
 		}
 
 		return true, nil // all that still want it are due
 	}
 
-	d.alone = true
+	d.unbatched = true
 	d.config.Log.InfoContext(
 		ctx, "payouts could not be signed together and are signed one by one",
-		"transaction", t.ID, "network", t.Network, "payouts", 1+len(others), "error", plain(err),
+		"transaction", t.ID, "network", t.Network, "payouts", 1+len(others), "error", publicText(err),
 	)
 
 	return false, nil
 }
 
-func (d *walletWorker) makeTogether(
+func (d *walletWorker) signBatch(
 	ctx context.Context,
 	t *wallet.Transaction,
 	others []wallet.Transaction,
@@ -129,12 +129,12 @@ func (d *walletWorker) makeTogether(
 		return wallet.Attempt{}, err
 	}
 
-	a, err := d.make(ctx, *t, order)
+	a, err := d.makeAttempt(ctx, *t, order)
 	if err != nil {
 		return wallet.Attempt{}, err
 	}
 
-	return a, d.store(ctx, *t, a)
+	return a, d.storeAttempt(ctx, *t, a)
 }
 
 // joinTx makes a stored transaction carry what was signed with it.
@@ -177,7 +177,7 @@ func (d *walletWorker) joinTx(
 }
 
 // objects returns the object of each of a transaction's n outputs.
-func (d *walletWorker) objects(ctx context.Context, t wallet.Transaction, n int) ([]string, error) {
+func (d *walletWorker) outputObjects(ctx context.Context, t wallet.Transaction, n int) ([]string, error) {
 	carried, err := rowsOf(ctx, d.db, t.BatchMembers)
 	if err != nil {
 		return nil, &storeError{err}

@@ -17,13 +17,13 @@ import (
 // what it is, in the transaction of its payer; its money is then held by the lift's first output.
 
 const (
-	// maxLifts is how many lifts of one wallet may wait at a time: their coins and change are tied
+	// maxBumps is how many lifts of one wallet may wait at a time: their coins and change are tied
 	// up while they do, and payers could replace what they rest on.
-	maxLifts = 4
-	// maxLiftsOf is how many lifts are queued for one payment in all, when none of them gets signed.
-	maxLiftsOf = 8
-	// liftWithin is how long a lift may wait for its signature.
-	liftWithin = 30 * time.Minute
+	maxBumps = 4
+	// maxBumpsPerPayment is how many lifts are queued for one payment in all, when none of them gets signed.
+	maxBumpsPerPayment = 8
+	// bumpSignTimeout is how long a lift may wait for its signature.
+	bumpSignTimeout = 30 * time.Minute
 )
 
 // Waiting is a payment in a transaction of somebody else's that waits for a block.
@@ -98,7 +98,7 @@ func (o *Manager) Bump(ctx context.Context, w Waiting, payer chain.Party) (queue
 		Kind:     wallet.Bump,
 		ObjectID: w.PaymentID,
 		Order:    order,
-		GiveUpAt: o.now().Add(liftWithin),
+		GiveUpAt: o.now().Add(bumpSignTimeout),
 	}
 
 	err = o.db.Update(ctx, func(ctx context.Context, tx wallet.Tx) error {
@@ -195,7 +195,7 @@ func (l bumpState) due() bool {
 		}
 	}
 
-	return l.waited >= l.after && !l.own && lifts < maxLifts && len(l.earlier) < maxLiftsOf
+	return l.waited >= l.after && !l.own && lifts < maxBumps && len(l.earlier) < maxBumpsPerPayment
 }
 
 // bookLiftTx books the payment that signed bytes lift as a coin that is theirs, before its block,

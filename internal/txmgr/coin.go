@@ -25,8 +25,8 @@ func compareOutpoints(a, b chain.Outpoint) int {
 // offered returns the coins that the bytes of a transaction may spend: those it holds already (as
 // does the one that it displaces), and those that nobody holds. An order that names its coins gets
 // no others.
-func (d *walletWorker) offered(ctx context.Context, t wallet.Transaction) ([]chain.Coin, error) {
-	coins, err := d.candidates(ctx, t)
+func (d *walletWorker) spendableCoins(ctx context.Context, t wallet.Transaction) ([]chain.Coin, error) {
+	coins, err := d.candidateCoins(ctx, t)
 	if err != nil {
 		return nil, &storeError{err}
 	}
@@ -34,7 +34,7 @@ func (d *walletWorker) offered(ctx context.Context, t wallet.Transaction) ([]cha
 	var out []chain.Coin
 
 	for _, c := range coins {
-		if c.SpentBy == "" && (c.ReservedBy == "" && ready(c, t) || heldBy(c, t)) {
+		if c.SpentBy == "" && (c.ReservedBy == "" && spendable(c, t) || reservedFor(c, t)) {
 			out = append(out, c.Coin)
 		}
 	}
@@ -42,7 +42,7 @@ func (d *walletWorker) offered(ctx context.Context, t wallet.Transaction) ([]cha
 	return out, nil
 }
 
-func (d *walletWorker) candidates(ctx context.Context, t wallet.Transaction) ([]wallet.Coin, error) {
+func (d *walletWorker) candidateCoins(ctx context.Context, t wallet.Transaction) ([]wallet.Coin, error) {
 	if len(t.Order.Coins) == 0 {
 		return d.db.Coins(ctx, t.Network, d.party.Address)
 	}
@@ -55,16 +55,16 @@ func (d *walletWorker) candidates(ctx context.Context, t wallet.Transaction) ([]
 	return coinsAt(ctx, d.db, t.Network, named)
 }
 
-// heldBy reports whether the coin is reserved for a transaction, or for the one that it displaces.
-func heldBy(c wallet.Coin, t wallet.Transaction) bool {
+// reservedFor reports whether the coin is reserved for a transaction, or for the one that it displaces.
+func reservedFor(c wallet.Coin, t wallet.Transaction) bool {
 	return c.ReservedBy != "" &&
 		(c.ReservedBy == t.ID || t.Kind == wallet.Cancel && c.ReservedBy == t.ObjectID)
 }
 
-// ready reports whether a coin may be spent anew: one in a block, or change of ours that does not
+// spendable reports whether a coin may be spent anew: one in a block, or change of ours that does not
 // rest on too many waiting transactions. A release moves what is in blocks, and a lift rests on one
 // transaction only.
-func ready(c wallet.Coin, t wallet.Transaction) bool {
+func spendable(c wallet.Coin, t wallet.Transaction) bool {
 	return c.Height > 0 ||
 		len(t.Order.Coins) == 0 && t.Order.Bumps == nil && c.Depth > 0 && c.Depth <= maxDepth
 }
@@ -96,8 +96,8 @@ func coinsAt(
 	return coins, nil
 }
 
-// takeCoinsTx reserves the coins that signed bytes spend.
-func (d *walletWorker) takeCoinsTx(
+// reserveCoinsTx reserves the coins that signed bytes spend.
+func (d *walletWorker) reserveCoinsTx(
 	ctx context.Context,
 	tx wallet.Tx,
 	t wallet.Transaction,
@@ -124,7 +124,7 @@ func (d *walletWorker) takeCoinsTx(
 
 		c := coins[i]
 		switch {
-		case heldBy(c, t):
+		case reservedFor(c, t):
 			// what a cancelling transaction spends stays with what it displaces, until one of both is final
 			continue
 		case c.ReservedBy != "":
@@ -150,10 +150,10 @@ func (d *walletWorker) takeCoinsTx(
 	return nil
 }
 
-// freeCoinsTx lets go of the coins of a transaction that is over: all of a failed one, and of a
+// releaseCoinsTx lets go of the coins of a transaction that is over: all of a failed one, and of a
 // confirmed one those that only its other attempts spend. What a confirmed one spends stays
 // reserved for it, however far the blocks are booked.
-func (d *walletWorker) freeCoinsTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) error {
+func (d *walletWorker) releaseCoinsTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) error {
 	winner := -1
 	if t.State == wallet.Confirmed {
 		winner = t.AttemptIndex(t.TxHash)

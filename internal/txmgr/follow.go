@@ -18,12 +18,12 @@ type observation struct {
 	status chain.TxStatus
 	// pooled is an attempt that waits for a block; else empty.
 	pooled string
-	// death is set when every attempt is proven dead: conflict if any is, else expired.
-	death chain.TerminalReason
+	// terminal is set when every attempt is proven dead: conflict if any is, else expired.
+	terminal chain.TerminalReason
 }
 
 // look asks the network for every attempt, the newest first: an earlier one may still win.
-func (d *walletWorker) look(ctx context.Context, t wallet.Transaction) (observation, error) {
+func (d *walletWorker) observe(ctx context.Context, t wallet.Transaction) (observation, error) {
 	var s observation
 
 	dead, conflict := 0, false
@@ -52,9 +52,9 @@ func (d *walletWorker) look(ctx context.Context, t wallet.Transaction) (observat
 	}
 
 	if dead == len(t.Attempts) {
-		s.death = chain.ReasonExpired
+		s.terminal = chain.ReasonExpired
 		if conflict {
-			s.death = chain.ReasonConflict
+			s.terminal = chain.ReasonConflict
 		}
 	}
 
@@ -63,17 +63,17 @@ func (d *walletWorker) look(ctx context.Context, t wallet.Transaction) (observat
 
 // follow moves a signed transaction to where the network proves it to be.
 func (d *walletWorker) follow(ctx context.Context, t wallet.Transaction) error {
-	s, err := d.look(ctx, t)
+	s, err := d.observe(ctx, t)
 	if err != nil {
 		return err
 	}
 
 	if s.hash != "" {
-		return d.included(ctx, t, s)
+		return d.recordInclusion(ctx, t, s)
 	}
 
 	if t.State == wallet.Included || t.State == wallet.Confirmed {
-		gone, err := d.left(ctx, t.Block)
+		gone, err := d.blockReplaced(ctx, t.Block)
 		if err != nil || !gone {
 			// the node lags, or lost its index: it claims nothing
 			return errors.Join(err, d.update(ctx, t.ID))
@@ -92,8 +92,8 @@ func (d *walletWorker) follow(ctx context.Context, t wallet.Transaction) error {
 		return d.broadcast(ctx, t.ID, t.LastAttempt().Signed)
 	}
 
-	if s.death != "" {
-		return d.terminate(ctx, t, s.death)
+	if s.terminal != "" {
+		return d.terminate(ctx, t, s.terminal)
 	}
 
 	if s.pooled != "" {
@@ -121,7 +121,7 @@ func (o *Manager) lost(ctx context.Context, t wallet.Transaction) {
 // included books the block that holds an attempt. It was seen before a fork that was taken in
 // meanwhile, or after: nobody knows, so the transaction is left as the fork left it, and looked at
 // again.
-func (d *walletWorker) included(ctx context.Context, t wallet.Transaction, s observation) error {
+func (d *walletWorker) recordInclusion(ctx context.Context, t wallet.Transaction, s observation) error {
 	moves := []move{
 		func(now *wallet.Transaction) error {
 			if now.Version != t.Version {
@@ -165,7 +165,7 @@ func (o *Manager) ForkTx(ctx context.Context, tx wallet.Tx, b follow.Batch) erro
 
 	now := o.now()
 
-	watched, err := tx.DueTransactions(ctx, b.Network.Slug, now.Add(settled[len(settled)-1].until), 0)
+	watched, err := tx.DueTransactions(ctx, b.Network.Slug, now.Add(confirmedIntervals[len(confirmedIntervals)-1].until), 0)
 	if err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (o *Manager) ForkTx(ctx context.Context, tx wallet.Tx, b follow.Batch) erro
 			continue
 		}
 
-		if gone(t, b.Blocks) {
+		if blockGone(t, b.Blocks) {
 			o.lost(ctx, t)
 
 			d := &walletWorker{Manager: o, network: driver.Network(), party: t.Order.From}
@@ -197,9 +197,9 @@ func (o *Manager) ForkTx(ctx context.Context, tx wallet.Tx, b follow.Batch) erro
 	return nil
 }
 
-// gone reports whether canonical blocks prove that the block of a transaction left the chain, and
+// blockGone reports whether canonical blocks prove that the block of a transaction left the chain, and
 // took it along.
-func gone(t wallet.Transaction, canonical []chain.Block) bool {
+func blockGone(t wallet.Transaction, canonical []chain.Block) bool {
 	displaced := false
 
 	for _, b := range canonical {
@@ -221,7 +221,7 @@ func gone(t wallet.Transaction, canonical []chain.Block) bool {
 
 // left reports whether a block is proven to be no longer in the chain: another one has its height.
 // A node that is not as far yet, or no longer has the block, proves nothing.
-func (d *walletWorker) left(ctx context.Context, block chain.Ref) (bool, error) {
+func (d *walletWorker) blockReplaced(ctx context.Context, block chain.Ref) (bool, error) {
 	at, err := d.driver.RefAt(ctx, block.Height)
 	if errors.Is(err, fault.NotFound) || errors.Is(err, fault.Stopped) {
 		return false, nil
@@ -239,9 +239,9 @@ func (d *walletWorker) left(ctx context.Context, block chain.Ref) (bool, error) 
 func (d *walletWorker) terminate(
 	ctx context.Context,
 	t wallet.Transaction,
-	death chain.TerminalReason,
+	reason chain.TerminalReason,
 ) error {
-	if death == chain.ReasonConflict {
+	if reason == chain.ReasonConflict {
 		return d.update(ctx, t.ID, fail(wallet.FailConflict))
 	}
 
@@ -252,9 +252,9 @@ func (d *walletWorker) terminate(
 	order := t.Order
 	order.Nonce = t.Nonce
 
-	a, err := d.make(ctx, t, order)
+	a, err := d.makeAttempt(ctx, t, order)
 	if err == nil {
-		err = d.store(ctx, t, a)
+		err = d.storeAttempt(ctx, t, a)
 	}
 
 	switch {
@@ -313,12 +313,12 @@ func (d *walletWorker) replace(ctx context.Context, t wallet.Transaction, pooled
 
 		order.Nonce, order.Replaces = t.Nonce, &last
 		if len(last.Inputs) > 0 {
-			if order.Coins, err = d.offered(ctx, t); err != nil {
+			if order.Coins, err = d.spendableCoins(ctx, t); err != nil {
 				return err
 			}
 		}
 
-		a, err := d.make(ctx, t, order)
+		a, err := d.makeAttempt(ctx, t, order)
 		if err == nil && len(last.Inputs) > 0 && !sharesCoin(t.Attempts, a.Signed.Inputs) {
 			err = fault.New(
 				fault.Unavailable,
@@ -330,7 +330,7 @@ func (d *walletWorker) replace(ctx context.Context, t wallet.Transaction, pooled
 		}
 
 		if err == nil {
-			err = d.store(ctx, t, a)
+			err = d.storeAttempt(ctx, t, a)
 		}
 
 		if err == nil {
@@ -343,7 +343,7 @@ func (d *walletWorker) replace(ctx context.Context, t wallet.Transaction, pooled
 
 		d.config.Log.InfoContext(
 			ctx, "a waiting transaction could not be replaced",
-			"transaction", t.ID, "network", t.Network, "error", plain(err),
+			"transaction", t.ID, "network", t.Network, "error", publicText(err),
 		)
 	}
 
@@ -397,7 +397,7 @@ func (d *walletWorker) queueCancel(
 
 		order.Replaces, order.MaxFee = &last, last.MaxFee.Mul(2)
 		if len(last.Inputs) > 0 {
-			coins, err := d.offered(ctx, *displaced)
+			coins, err := d.spendableCoins(ctx, *displaced)
 			if err != nil {
 				return err
 			}

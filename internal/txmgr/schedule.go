@@ -7,33 +7,33 @@ import (
 
 // When the worker looks at a transaction next follows from how long it has waited: often at first,
 // then ever more rarely, never later than the last row.
-type wait struct{ until, every time.Duration }
+type retryInterval struct{ until, every time.Duration }
 
 var (
-	// waiting is for transactions that are to be signed, taken or included, by the time since they were
+	// pendingIntervals is for transactions that are to be signed, taken or included, by the time since they were
 	// created or last signed.
-	waiting = []wait{
+	pendingIntervals = []retryInterval{
 		{30 * time.Second, 2 * time.Second},
 		{2 * time.Minute, 5 * time.Second},
 		{10 * time.Minute, 15 * time.Second},
 		{time.Hour, time.Minute},
 		{0, 5 * time.Minute},
 	}
-	// settled is for confirmed transactions, by the time since their block: a reorganisation deeper
+	// confirmedIntervals is for confirmed transactions, by the time since their block: a reorganisation deeper
 	// than finality ought not to happen, and has. After a day nobody looks any more.
-	settled = []wait{
+	confirmedIntervals = []retryInterval{
 		{10 * time.Minute, time.Minute},
 		{time.Hour, 10 * time.Minute},
 		{24 * time.Hour, time.Hour},
 	}
 )
 
-// roomEvery is how often a queued transaction looks for room when its wallet has all that it may
+// inFlightRetryEvery is how often a queued transaction looks for room when its wallet has all that it may
 // have in flight.
-const roomEvery = 5 * time.Second
+const inFlightRetryEvery = 5 * time.Second
 
-// after returns the wait of an age; ok is false past the end of a table that has one.
-func after(table []wait, age time.Duration) (every time.Duration, ok bool) {
+// intervalAt returns the wait of an age; ok is false past the end of a table that has one.
+func intervalAt(table []retryInterval, age time.Duration) (every time.Duration, ok bool) {
 	for _, row := range table {
 		if row.until == 0 || age < row.until {
 			return row.every, true
@@ -45,7 +45,7 @@ func after(table []wait, age time.Duration) (every time.Duration, ok bool) {
 
 // schedule sets DueAt by the state.
 func schedule(t *wallet.Transaction, now time.Time) {
-	since, table := t.CreatedAt, waiting
+	since, table := t.CreatedAt, pendingIntervals
 	if t.State == wallet.Failed || t.BatchedBy != "" {
 		t.DueAt = time.Time{}
 		return
@@ -53,7 +53,7 @@ func schedule(t *wallet.Transaction, now time.Time) {
 
 	switch t.State {
 	case wallet.Confirmed:
-		since, table = t.Block.Time, settled
+		since, table = t.Block.Time, confirmedIntervals
 	case wallet.Included:
 		since = t.Block.Time
 	case wallet.Queued:
@@ -61,7 +61,7 @@ func schedule(t *wallet.Transaction, now time.Time) {
 		since = t.LastAttempt().SignedAt
 	}
 
-	every, ok := after(table, now.Sub(since))
+	every, ok := intervalAt(table, now.Sub(since))
 	if !ok {
 		t.DueAt = time.Time{}
 		return

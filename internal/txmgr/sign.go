@@ -33,7 +33,7 @@ func (d *walletWorker) sign(ctx context.Context, t wallet.Transaction, rest []wa
 		}
 	}
 
-	if done, err := d.signTogether(ctx, t, rest); done || err != nil {
+	if done, err := d.trySignBatch(ctx, t, rest); done || err != nil {
 		return err
 	}
 
@@ -42,12 +42,12 @@ func (d *walletWorker) sign(ctx context.Context, t wallet.Transaction, rest []wa
 		return err
 	}
 
-	a, err := d.make(ctx, t, order)
+	a, err := d.makeAttempt(ctx, t, order)
 	if err != nil {
-		return d.unsigned(ctx, t, err)
+		return d.handleSignError(ctx, t, err)
 	}
 
-	if err := d.store(ctx, t, a); err != nil {
+	if err := d.storeAttempt(ctx, t, a); err != nil {
 		if errors.Is(err, fault.Duplicate) {
 			// The same bytes are on record for an equal transaction: others are made at the next
 			// turn, with another time or block hash.
@@ -57,13 +57,13 @@ func (d *walletWorker) sign(ctx context.Context, t wallet.Transaction, rest []wa
 		return err
 	}
 
-	return d.first(ctx, t.ID, a)
+	return d.broadcastFirst(ctx, t.ID, a)
 }
 
 // first hands the first bytes of a transaction to the network.
-func (d *walletWorker) first(ctx context.Context, transactionID string, a wallet.Attempt) error {
-	if d.flying != nil {
-		*d.flying++
+func (d *walletWorker) broadcastFirst(ctx context.Context, transactionID string, a wallet.Attempt) error {
+	if d.inFlight != nil {
+		*d.inFlight++
 	}
 
 	return d.broadcast(ctx, transactionID, a.Signed)
@@ -71,8 +71,8 @@ func (d *walletWorker) first(ctx context.Context, transactionID string, a wallet
 
 // full reports whether the wallet has as many transactions in flight as nodes keep of one sender.
 // They are counted once per turn: what was included meanwhile makes room in the next.
-func (d *walletWorker) full(ctx context.Context) (bool, error) {
-	if d.flying == nil {
+func (d *walletWorker) inFlightFull(ctx context.Context) (bool, error) {
+	if d.inFlight == nil {
 		live, err := d.db.LiveTransactions(ctx, d.network.Slug, d.party.Address)
 		if err != nil {
 			return false, &storeError{err}
@@ -86,15 +86,15 @@ func (d *walletWorker) full(ctx context.Context) (bool, error) {
 			}
 		}
 
-		d.flying = &n
+		d.inFlight = &n
 	}
 
-	return *d.flying >= maxInFlight, nil
+	return *d.inFlight >= maxInFlight, nil
 }
 
-// waitForRoom has transactions that cannot be signed before others are included looked at again
+// postponeQueued has transactions that cannot be signed before others are included looked at again
 // soon: all in one write, so that a long queue costs no more than a short one.
-func (d *walletWorker) waitForRoom(ctx context.Context, queued []string) error {
+func (d *walletWorker) postponeQueued(ctx context.Context, queued []string) error {
 	if len(queued) == 0 {
 		return nil
 	}
@@ -110,7 +110,7 @@ func (d *walletWorker) waitForRoom(ctx context.Context, queued []string) error {
 				continue
 			}
 
-			t.DueAt = d.now().Add(roomEvery)
+			t.DueAt = d.now().Add(inFlightRetryEvery)
 			if err := tx.PutTransaction(ctx, &t); err != nil {
 				return err
 			}
@@ -163,7 +163,7 @@ func (d *walletWorker) prepare(ctx context.Context, t wallet.Transaction, order 
 		return nil
 	}
 
-	coins, err := d.offered(ctx, t)
+	coins, err := d.spendableCoins(ctx, t)
 	order.Coins = coins
 
 	return err
@@ -186,7 +186,7 @@ func (d *walletWorker) nonce(ctx context.Context) (uint64, error) {
 }
 
 // make builds, signs and assembles an order, and checks that the driver made what was ordered.
-func (d *walletWorker) make(
+func (d *walletWorker) makeAttempt(
 	ctx context.Context,
 	t wallet.Transaction,
 	order chain.Order,
@@ -204,7 +204,7 @@ func (d *walletWorker) make(
 		return wallet.Attempt{}, err
 	}
 
-	objects, err := d.objects(ctx, t, len(unsigned.Outputs))
+	objects, err := d.outputObjects(ctx, t, len(unsigned.Outputs))
 	if err != nil {
 		return wallet.Attempt{}, err
 	}
@@ -327,9 +327,9 @@ func matches(order chain.Order, unsigned chain.Unsigned) error {
 }
 
 // unsigned decides what an error before the first signature means.
-func (d *walletWorker) unsigned(ctx context.Context, t wallet.Transaction, err error) error {
+func (d *walletWorker) handleSignError(ctx context.Context, t wallet.Transaction, err error) error {
 	if refusal, ok := errors.AsType[*chain.Refusal](err); ok {
-		return d.update(ctx, t.ID, fail(wallet.FailSignerRefused+reason(refusal.Reason)))
+		return d.update(ctx, t.ID, fail(wallet.FailSignerRefused+reasonCode(refusal.Reason)))
 	}
 
 	switch {
@@ -348,8 +348,8 @@ func (d *walletWorker) unsigned(ctx context.Context, t wallet.Transaction, err e
 	return err
 }
 
-// reason keeps what a failure code may hold of a signer's reason.
-func reason(s string) string {
+// reasonCode keeps what a failure code may hold of a signer's reason.
+func reasonCode(s string) string {
 	clean := []byte{}
 
 	for _, c := range []byte(s) {
@@ -373,7 +373,7 @@ func reason(s string) string {
 // store keeps signed bytes, their hash, and the nonce or coins that they use, in one transaction.
 // With the first bytes come the rows that they pay besides: one that was moved meanwhile, or whose
 // time is over, has the signatures thrown away.
-func (d *walletWorker) store(ctx context.Context, t wallet.Transaction, a wallet.Attempt) error {
+func (d *walletWorker) storeAttempt(ctx context.Context, t wallet.Transaction, a wallet.Attempt) error {
 	return d.write(ctx, func(ctx context.Context, tx wallet.Tx) error {
 		stored, err := tx.Transaction(ctx, t.ID)
 		if err != nil {
@@ -401,7 +401,7 @@ func (d *walletWorker) store(ctx context.Context, t wallet.Transaction, a wallet
 		}
 
 		if d.hasNonces() && len(t.Attempts) == 0 {
-			if err := d.takeNonceTx(ctx, tx, t, a.Signed.Nonce); err != nil {
+			if err := d.advanceNonceTx(ctx, tx, t, a.Signed.Nonce); err != nil {
 				return err
 			}
 		}
@@ -410,7 +410,7 @@ func (d *walletWorker) store(ctx context.Context, t wallet.Transaction, a wallet
 			return err
 		}
 
-		if err := d.takeCoinsTx(ctx, tx, stored, a.Signed.Inputs); err != nil {
+		if err := d.reserveCoinsTx(ctx, tx, stored, a.Signed.Inputs); err != nil {
 			return err
 		}
 
@@ -420,8 +420,8 @@ func (d *walletWorker) store(ctx context.Context, t wallet.Transaction, a wallet
 	})
 }
 
-// takeNonceTx advances the wallet's counter. A nonce that was given out meanwhile is not given out twice.
-func (d *walletWorker) takeNonceTx(
+// advanceNonceTx advances the wallet's counter. A nonce that was given out meanwhile is not given out twice.
+func (d *walletWorker) advanceNonceTx(
 	ctx context.Context,
 	tx wallet.Tx,
 	t wallet.Transaction,
@@ -446,7 +446,7 @@ func (d *walletWorker) takeNonceTx(
 		}
 	}
 
-	takeNonce(&w, nonce)
+	advanceNonce(&w, nonce)
 
 	return tx.PutWallet(ctx, &w)
 }
@@ -465,7 +465,7 @@ func (d *walletWorker) broadcast(ctx context.Context, transactionID string, sign
 	moves := []move{}
 
 	if err != nil {
-		problem = plain(err)
+		problem = publicText(err)
 	} else {
 		moves = append(moves, func(t *wallet.Transaction) error { return t.Taken(signed.TxHash, at) })
 	}

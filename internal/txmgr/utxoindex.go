@@ -87,12 +87,12 @@ func (k *utxoIndex) run(ctx context.Context) error {
 	k.rewind()
 
 	for _, block := range k.batch.Blocks {
-		k.block(block)
+		k.indexBlock(block)
 	}
 
-	k.wait()
+	k.indexPool()
 
-	if err := k.tell(ctx); err != nil {
+	if err := k.logForeignSpends(ctx); err != nil {
 		return err
 	}
 
@@ -198,9 +198,9 @@ func (k *utxoIndex) rewind() {
 
 // block books one canonical block: all that it makes before all that it spends, as a block may
 // spend its own outputs.
-func (k *utxoIndex) block(b chain.Block) {
+func (k *utxoIndex) indexBlock(b chain.Block) {
 	for _, t := range b.Transfers {
-		if c := k.make(t); c != nil {
+		if c := k.coinOf(t); c != nil {
 			c.Height, c.Depth = b.Height, 0
 		}
 	}
@@ -213,7 +213,7 @@ func (k *utxoIndex) block(b chain.Block) {
 }
 
 // make returns the coin that a transfer to an address of ours makes, or nil.
-func (k *utxoIndex) make(t chain.Transfer) *utxoEntry {
+func (k *utxoIndex) coinOf(t chain.Transfer) *utxoEntry {
 	native, _ := k.batch.Network.Native()
 
 	owner, ours := k.ours[t.To]
@@ -239,7 +239,7 @@ func (k *utxoIndex) make(t chain.Transfer) *utxoEntry {
 
 // wait books the outputs of our own transactions in the pool, each with how many such transactions
 // it rests on.
-func (k *utxoIndex) wait() {
+func (k *utxoIndex) indexPool() {
 	depths := map[string]int{}
 
 	var depth func(hash string) int
@@ -263,7 +263,7 @@ func (k *utxoIndex) wait() {
 	}
 	for hash, tx := range k.pool {
 		for _, t := range tx.Transfers {
-			if c := k.make(t); c != nil && c.Height == 0 {
+			if c := k.coinOf(t); c != nil && c.Height == 0 {
 				c.Depth = depth(hash)
 			}
 		}
@@ -271,7 +271,7 @@ func (k *utxoIndex) wait() {
 }
 
 // tell logs coins that somebody else spent: whoever did has the key.
-func (k *utxoIndex) tell(ctx context.Context) error {
+func (k *utxoIndex) logForeignSpends(ctx context.Context) error {
 	by := map[string][]chain.Outpoint{}
 
 	for at, c := range k.coins {
@@ -335,7 +335,7 @@ func (k *utxoIndex) save(ctx context.Context) error {
 
 	native, _ := k.batch.Network.Native()
 	for _, address := range slices.Sorted(maps.Keys(touched)) { // one order of locks for everybody
-		if err := addUpTx(ctx, k.tx, k.batch.Network.Slug, address, native.ID, false); err != nil {
+		if err := sumCoinsTx(ctx, k.tx, k.batch.Network.Slug, address, native.ID, false); err != nil {
 			return err
 		}
 	}

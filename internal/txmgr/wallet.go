@@ -13,8 +13,8 @@ import (
 // signed here, and after all that the chain has counted.
 func nextNonce(w wallet.Wallet, counted uint64) uint64 { return max(w.NextNonce, counted) }
 
-// takeNonce records that a nonce was signed.
-func takeNonce(w *wallet.Wallet, nonce uint64) { w.NextNonce = max(w.NextNonce, nonce+1) }
+// advanceNonce records that a nonce was signed.
+func advanceNonce(w *wallet.Wallet, nonce uint64) { w.NextNonce = max(w.NextNonce, nonce+1) }
 
 // gap returns the nonce that keeps the wallet's waiting transactions from being included although
 // no live transaction of ours holds it: a foreign transaction that used it went away with its

@@ -43,7 +43,7 @@ func (o *Manager) Step(ctx context.Context, network string) (did bool, err error
 			}
 		}
 
-		worked, err := o.wallet(ctx, driver, sender, mine)
+		worked, err := o.workWallet(ctx, driver, sender, mine)
 
 		did = did || worked
 		if err != nil {
@@ -68,18 +68,18 @@ type walletWorker struct {
 	counted *uint64
 	// flying is how many transactions of the wallet are signed and in no block, counted once per
 	// turn; nil before.
-	flying *int
+	inFlight *int
 	// alone is set when payouts could not be signed together: for the rest of the turn each is
 	// signed for itself.
-	alone bool
+	unbatched bool
 	// again are those that were to be signed together when one of them was moved: they are due, and
 	// left to the next turn.
-	again map[string]bool
-	moved bool
+	deferred map[string]bool
+	moved    bool
 }
 
 // wallet works on due transactions of one wallet; worked is false when another process holds it.
-func (o *Manager) wallet(
+func (o *Manager) workWallet(
 	ctx context.Context,
 	driver chain.Driver,
 	sender chain.Sender,
@@ -132,12 +132,12 @@ func (d *walletWorker) work(ctx context.Context, due []wallet.Transaction) error
 			return err
 		}
 
-		if d.again[stale.ID] {
+		if d.deferred[stale.ID] {
 			continue
 		}
 
 		if stale.State == wallet.Queued && stale.Kind != wallet.Cancel && !stale.Stale(d.now()) {
-			if full, err := d.full(ctx); err != nil {
+			if full, err := d.inFlightFull(ctx); err != nil {
 				return err
 			} else if full {
 				waiting = append(waiting, stale.ID)
@@ -171,7 +171,7 @@ func (d *walletWorker) work(ctx context.Context, due []wallet.Transaction) error
 		d.config.Log.WarnContext(
 			ctx, "a transaction could not be moved on",
 			"transaction", t.ID, "network", t.Network, "kind", string(t.Kind),
-			"state", string(t.State), "error", plain(err),
+			"state", string(t.State), "error", publicText(err),
 		)
 
 		if err := d.update(ctx, t.ID); err != nil {
@@ -179,7 +179,7 @@ func (d *walletWorker) work(ctx context.Context, due []wallet.Transaction) error
 		}
 	}
 
-	return d.waitForRoom(ctx, waiting)
+	return d.postponeQueued(ctx, waiting)
 }
 
 // stops tells errors that end the turn (the lease is lost, the store is down, the context ended)
@@ -291,7 +291,7 @@ func (d *walletWorker) moveTx(
 		}
 	}
 
-	if err := d.bookTx(ctx, tx, t, rows); err != nil {
+	if err := d.settleMoveTx(ctx, tx, t, rows); err != nil {
 		return false, err
 	}
 
@@ -307,9 +307,9 @@ func (d *walletWorker) moveTx(
 	return len(facts) > 0, nil
 }
 
-// bookTx keeps balances and coins in step with a move of a transaction, the first of the rows, and
+// settleMoveTx keeps balances and coins in step with a move of a transaction, the first of the rows, and
 // of those that it carries.
-func (d *walletWorker) bookTx(
+func (d *walletWorker) settleMoveTx(
 	ctx context.Context,
 	tx wallet.Tx,
 	before wallet.Transaction,
@@ -327,7 +327,7 @@ func (d *walletWorker) bookTx(
 	}
 
 	if after.State == wallet.Failed || after.State == wallet.Confirmed {
-		if err := d.freeCoinsTx(ctx, tx, after); err != nil {
+		if err := d.releaseCoinsTx(ctx, tx, after); err != nil {
 			return err
 		}
 	}
@@ -349,14 +349,14 @@ func (d *walletWorker) refresh(ctx context.Context) {
 	if err := d.RefreshBalances(ctx, d.network.Slug, d.party); err != nil {
 		d.config.Log.InfoContext(
 			ctx, "balances could not be read again",
-			"network", d.network.Slug, "wallet", string(d.party.Address), "error", plain(err),
+			"network", d.network.Slug, "wallet", string(d.party.Address), "error", publicText(err),
 		)
 	}
 }
 
-// plain is what may be said of an error in rows and logs: drivers and signers of third parties may put
+// publicText is what may be said of an error in rows and logs: drivers and signers of third parties may put
 // anything into theirs, an URL with its key for instance.
-func plain(err error) string {
+func publicText(err error) string {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		said := f.Code
 		if f.Message != "" {
