@@ -182,25 +182,6 @@ func (d *walletWorker) work(ctx context.Context, due []wallet.Transaction) error
 	return d.postponeQueued(ctx, waiting)
 }
 
-// stops tells errors that end the turn (the lease is lost, the store is down, the context ended)
-// from those of one transaction, which may be the host's: a reaction to its fact that refuses.
-func (d *walletWorker) stops(ctx context.Context, err error) bool {
-	_, stored := errors.AsType[*storeError](err)
-
-	return errors.Is(err, fault.LeaseLost) || (stored && errors.Is(err, fault.Unavailable)) ||
-		ctx.Err() != nil
-}
-
-// storeError marks an error that came out of an update.
-type storeError struct{ error }
-
-func (e *storeError) Unwrap() error { return e.error }
-
-// illegalMove marks the error of a move that the stored record refused.
-type illegalMove struct{ error }
-
-func (e *illegalMove) Unwrap() error { return e.error }
-
 // write runs a closure under the lease, and prolongs it.
 func (d *walletWorker) write(ctx context.Context, f func(ctx context.Context, tx wallet.Tx) error) error {
 	err := d.db.Update(ctx, func(ctx context.Context, tx wallet.Tx) error {
@@ -354,49 +335,9 @@ func (d *walletWorker) refresh(ctx context.Context) {
 	}
 }
 
-// publicText is what may be said of an error in rows and logs: drivers and signers of third parties may put
-// anything into theirs, an URL with its key for instance.
-func publicText(err error) string {
-	if f, ok := errors.AsType[*fault.Error](err); ok {
-		said := f.Code
-		if f.Message != "" {
-			said += ": " + f.Message
-		}
-
-		if len(said) > 300 {
-			said = said[:300]
-		}
-
-		return said
-	}
-
-	for _, word := range []error{
-		fault.Unavailable,
-		fault.Invalid,
-		fault.State,
-		fault.Limited,
-		context.DeadlineExceeded,
-		context.Canceled,
-	} {
-		if errors.Is(err, word) {
-			return word.Error()
-		}
-	}
-
-	return "an error without a word; the driver or signer has the details"
-}
-
 // moved reports whether anything differs that the owner of the transaction may care about: all but
 // the schedule and the record of sendings.
 func moved(t, since wallet.Transaction) bool {
 	return t.State != since.State || t.TxHash != since.TxHash || t.Block.Hash != since.Block.Hash ||
 		t.Failure != since.Failure
-}
-
-// refuse is the error of a move that a transaction's state does not allow.
-func refuse(t wallet.Transaction, what string) error {
-	return fault.New(
-		fault.State, "transaction_state", "transaction %s is %s and cannot %s",
-		t.ID, t.State, what,
-	)
 }
