@@ -10,14 +10,13 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// A batch is several payouts of one wallet in one transaction, where the driver can make that
-// (chain.Batcher). Nobody waits for company: what is due when the wallet has its turn goes
-// together. The oldest row carries the others: its order and its attempts pay all of them, and they
-// make every move that it makes, in the same transaction of the store. They are joined in the one
-// that stores the first bytes. Until then each can be canceled for itself, and from then on nothing
-// can be taken apart.
+// A batch is several payouts of one wallet in one transaction, where the driver can build that
+// (chain.Batcher). No payout waits for a batch: those that are due in one turn of the wallet are batched.
+// The oldest row carries the others: its order and attempts pay all of them, and they make each of its
+// moves in the same store transaction. They join in the one that stores the first bytes; until then each
+// can be canceled, and from then on the batch stays as it is.
 
-// rowsOf reads rows of the outbox by id, in that order.
+// rowsOf returns transactions by id, in that order. A missing one is fault.NotFound.
 func rowsOf(ctx context.Context, r wallet.Reader, ids []string) ([]wallet.Transaction, error) {
 	found, err := r.TransactionsByID(ctx, ids)
 	if err != nil {
@@ -37,8 +36,8 @@ func rowsOf(ctx context.Context, r wallet.Reader, ids []string) ([]wallet.Transa
 	return rows, nil
 }
 
-// company returns the payouts among the rest of what is due that one transaction can pay together
-// with t, oldest first.
+// batchCandidates returns the payouts among rest that one transaction can pay together with t, oldest
+// first.
 func (d *walletWorker) batchCandidates(
 	ctx context.Context,
 	t wallet.Transaction,
@@ -72,9 +71,9 @@ func (d *walletWorker) batchCandidates(
 	return others, nil
 }
 
-// signTogether signs a payout and its company in one transaction. done is false when t is to be
-// signed alone: there is no company, or what all of them want cannot be had, and then none of them
-// may suffer for another.
+// trySignBatch signs a payout and its batch candidates in one transaction. done is false when t is to be
+// signed alone: there is no candidate, or the batch could not be signed. One payout that cannot be paid
+// must not delay the others.
 func (d *walletWorker) trySignBatch(
 	ctx context.Context,
 	t wallet.Transaction,
@@ -103,7 +102,7 @@ func (d *walletWorker) trySignBatch(
 			d.deferred[other.ID] = true
 		}
 
-		return true, nil // all that still want it are due
+		return true, nil // those that were not moved are still due
 	}
 
 	d.unbatched = true
@@ -115,6 +114,7 @@ func (d *walletWorker) trySignBatch(
 	return false, nil
 }
 
+// signBatch merges payouts into t, signs the transaction and stores its bytes.
 func (d *walletWorker) signBatch(
 	ctx context.Context,
 	t *wallet.Transaction,
@@ -137,7 +137,8 @@ func (d *walletWorker) signBatch(
 	return a, d.storeAttempt(ctx, *t, a)
 }
 
-// joinTx makes a stored transaction carry what was signed with it.
+// joinTx merges the batch members that were signed into the stored transaction. A stale row, or one that
+// was moved meanwhile, is an illegalMove.
 func (d *walletWorker) joinTx(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -176,16 +177,16 @@ func (d *walletWorker) joinTx(
 	return nil
 }
 
-// objects returns the object of each of a transaction's n outputs.
+// outputObjects returns the object id of each of a transaction's n outputs.
 func (d *walletWorker) outputObjects(ctx context.Context, t wallet.Transaction, n int) ([]string, error) {
-	carried, err := rowsOf(ctx, d.db, t.BatchMembers)
+	members, err := rowsOf(ctx, d.db, t.BatchMembers)
 	if err != nil {
 		return nil, &storeError{err}
 	}
 
 	objects := slices.Repeat([]string{t.ObjectID}, n)
-	for i, c := range carried {
-		objects[1+i] = c.ObjectID
+	for i, member := range members {
+		objects[1+i] = member.ObjectID
 	}
 
 	return objects, nil
