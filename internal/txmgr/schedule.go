@@ -1,17 +1,18 @@
 package txmgr
 
-import "time"
 import (
+	"time"
+
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 )
 
-// When the worker looks at a transaction next follows from how long it has waited: often at first,
-// then ever more rarely, never later than the last row.
+// retryInterval is a row of a schedule: up to an age of until (0: any age), the worker looks at a
+// transaction every so often.
 type retryInterval struct{ until, every time.Duration }
 
 var (
-	// pendingIntervals is for transactions that are to be signed, taken or included, by the time since they were
-	// created or last signed.
+	// pendingIntervals are for transactions that are not final, by the time since they were created, last
+	// signed or included.
 	pendingIntervals = []retryInterval{
 		{30 * time.Second, 2 * time.Second},
 		{2 * time.Minute, 5 * time.Second},
@@ -19,8 +20,8 @@ var (
 		{time.Hour, time.Minute},
 		{0, 5 * time.Minute},
 	}
-	// confirmedIntervals is for confirmed transactions, by the time since their block: a reorganisation deeper
-	// than finality ought not to happen, and has. After a day nobody looks any more.
+	// confirmedIntervals are for confirmed transactions, by the time since their block, up to 24 hours:
+	// reorganisations deeper than finality have happened.
 	confirmedIntervals = []retryInterval{
 		{10 * time.Minute, time.Minute},
 		{time.Hour, 10 * time.Minute},
@@ -28,11 +29,11 @@ var (
 	}
 )
 
-// inFlightRetryEvery is how often a queued transaction looks for room when its wallet has all that it may
-// have in flight.
+// inFlightRetryEvery is how often a queued transaction is retried while its wallet has maxInFlight
+// transactions in flight.
 const inFlightRetryEvery = 5 * time.Second
 
-// intervalAt returns the wait of an age; ok is false past the end of a table that has one.
+// intervalAt returns the interval of an age; ok is false past the end of a table.
 func intervalAt(table []retryInterval, age time.Duration) (every time.Duration, ok bool) {
 	for _, row := range table {
 		if row.until == 0 || age < row.until {
@@ -43,7 +44,7 @@ func intervalAt(table []retryInterval, age time.Duration) (every time.Duration, 
 	return 0, false
 }
 
-// schedule sets DueAt by the state.
+// schedule sets DueAt by the state and the age; zero when nothing is left to look at.
 func schedule(t *wallet.Transaction, now time.Time) {
 	since, table := t.CreatedAt, pendingIntervals
 	if t.State == wallet.Failed || t.BatchedBy != "" {

@@ -10,10 +10,9 @@ import (
 	"github.com/seed-8ee7f392/payments/store/lease"
 )
 
-// Step takes up one batch of due transactions of a network and moves each as far as it goes now:
-// signs it, hands it to the network, looks it up, replaces it. did is false when nothing was due.
-// What goes wrong with one transaction delays that one and is logged; the error is the store's or
-// the context's.
+// Step works on one batch of due transactions of a network: it signs, broadcasts, looks up or replaces
+// each. did is false when nothing was done. An error of one transaction is logged and delays that one;
+// the error returned is the store's or the context's.
 func (o *Manager) Step(ctx context.Context, network string) (did bool, err error) {
 	driver, err := o.registry.Driver(network)
 	if err != nil {
@@ -56,7 +55,8 @@ func (o *Manager) Step(ctx context.Context, network string) (did bool, err error
 	return did, nil
 }
 
-// desk is the work on one wallet under its lease. All RPC happens between its updates, never in one.
+// walletWorker works on one wallet for one turn, under the wallet's lease. RPC happens between its
+// updates, never in one.
 type walletWorker struct {
 	*Manager
 	network chain.Network
@@ -64,21 +64,21 @@ type walletWorker struct {
 	sender  chain.Sender
 	party   chain.Party
 	lease   lease.Lease
-	// counted is the chain's nonce of the wallet, read once per turn; nil without nonces.
+	// counted is the chain's nonce of the wallet, read once per turn; nil before, and without nonces.
 	counted *uint64
-	// flying is how many transactions of the wallet are signed and in no block, counted once per
-	// turn; nil before.
+	// inFlight is the number of transactions of the wallet that are signed and in no block, counted
+	// once per turn; nil before.
 	inFlight *int
-	// alone is set when payouts could not be signed together: for the rest of the turn each is
-	// signed for itself.
+	// unbatched is set when a batch could not be signed: the rest of the turn signs payouts one by one.
 	unbatched bool
-	// again are those that were to be signed together when one of them was moved: they are due, and
-	// left to the next turn.
+	// deferred are the ids of a batch that was not signed because one of its members was moved; they
+	// stay due for the next turn.
 	deferred map[string]bool
-	moved    bool
+	// moved is set when a transaction changed, so that the balances are refreshed.
+	moved bool
 }
 
-// wallet works on due transactions of one wallet; worked is false when another process holds it.
+// workWallet works on due transactions of one wallet; worked is false when another process has its lease.
 func (o *Manager) workWallet(
 	ctx context.Context,
 	driver chain.Driver,
@@ -92,7 +92,8 @@ func (o *Manager) workWallet(
 		sender:  sender,
 		party:   due[0].Order.From,
 	}
-	// The owner is this turn, not this process: two turns of one process exclude each other too.
+
+	// The lease's owner is this turn, not the process: two turns of one process exclude each other too.
 	owner := o.config.Process + "/" + o.config.IDs.Next()
 	name := "wallet/" + d.network.Slug + "/" + string(d.party.Address)
 	taken := false
@@ -111,10 +112,11 @@ func (o *Manager) workWallet(
 		return true, nil
 	}
 
-	if release := o.db.Update(
-		ctx, func(ctx context.Context, tx wallet.Tx) error { return lease.Release(ctx, tx, d.lease) },
-	); err == nil {
-		err = release
+	releaseErr := o.db.Update(ctx, func(ctx context.Context, tx wallet.Tx) error {
+		return lease.Release(ctx, tx, d.lease)
+	})
+	if err == nil {
+		err = releaseErr
 	}
 
 	if err == nil && d.moved {
@@ -124,6 +126,7 @@ func (o *Manager) workWallet(
 	return true, err
 }
 
+// work signs or follows each due transaction of the wallet.
 func (d *walletWorker) work(ctx context.Context, due []wallet.Transaction) error {
 	var waiting []string
 
@@ -144,7 +147,8 @@ func (d *walletWorker) work(ctx context.Context, due []wallet.Transaction) error
 				continue
 			}
 		}
-		// what was due may have been moved by whoever held the lease before
+
+		// The previous holder of the lease may have moved it.
 		t, err := d.db.Transaction(ctx, stale.ID)
 		if err != nil {
 			return err
@@ -182,7 +186,7 @@ func (d *walletWorker) work(ctx context.Context, due []wallet.Transaction) error
 	return d.postponeQueued(ctx, waiting)
 }
 
-// write runs a closure under the lease, and prolongs it.
+// write runs a closure in a store transaction that also prolongs the lease. It fails as storeError.
 func (d *walletWorker) write(ctx context.Context, f func(ctx context.Context, tx wallet.Tx) error) error {
 	err := d.db.Update(ctx, func(ctx context.Context, tx wallet.Tx) error {
 		if err := lease.Prolong(ctx, tx, d.lease, d.now().Add(d.config.LeaseFor)); err != nil {
@@ -198,12 +202,11 @@ func (d *walletWorker) write(ctx context.Context, f func(ctx context.Context, tx
 	return nil
 }
 
-// move is one step of a record; several make one update.
+// move is one transition of a record; several make one update.
 type move func(t *wallet.Transaction) error
 
-// update applies moves to a transaction as it is stored now, schedules it, and tells its owner of
-// each move. A move that is no longer legal (it was canceled meanwhile) ends the update without
-// effect.
+// update applies moves to a transaction as it is stored now, schedules it, and publishes an event for each
+// move. A move that is no longer legal (it was canceled meanwhile) ends the update without effect.
 func (d *walletWorker) update(ctx context.Context, transactionID string, moves ...move) error {
 	changed := false
 
@@ -226,16 +229,16 @@ func (d *walletWorker) update(ctx context.Context, transactionID string, moves .
 	return err
 }
 
-// moveTx is update inside a transaction. What the transaction carries makes each move with it.
+// moveTx is update inside a store transaction. Batch members make each move together with it.
 func (d *walletWorker) moveTx(
 	ctx context.Context,
 	tx wallet.Tx,
 	t wallet.Transaction,
 	moves ...move,
 ) (changed bool, err error) {
-	var facts []wallet.Transaction
+	var published []wallet.Transaction
 
-	rows := []wallet.Transaction{t} // and what it carries, once it moves
+	rows := []wallet.Transaction{t} // and its batch members, once it moves
 	for _, m := range moves {
 		before := rows[0]
 		if err := m(&rows[0]); err != nil {
@@ -247,12 +250,12 @@ func (d *walletWorker) moveTx(
 		}
 
 		if len(rows) == 1 {
-			carried, err := rowsOf(ctx, tx, rows[0].BatchMembers)
+			members, err := rowsOf(ctx, tx, rows[0].BatchMembers)
 			if err != nil {
 				return false, err
 			}
 
-			rows = append(rows, carried...)
+			rows = append(rows, members...)
 		}
 
 		for i := range rows[1:] {
@@ -261,7 +264,7 @@ func (d *walletWorker) moveTx(
 			}
 		}
 
-		facts = append(facts, rows...)
+		published = append(published, rows...)
 	}
 
 	schedule(&rows[0], d.now())
@@ -276,20 +279,20 @@ func (d *walletWorker) moveTx(
 		return false, err
 	}
 
-	for i, f := range facts {
+	for i, moved := range published {
 		now := rows[i%len(rows)]
 
-		f.Version, f.DueAt = now.Version, now.DueAt
-		if err := tx.AppendEvents(ctx, movedEvent(f)); err != nil {
+		moved.Version, moved.DueAt = now.Version, now.DueAt
+		if err := tx.AppendEvents(ctx, movedEvent(moved)); err != nil {
 			return false, err
 		}
 	}
 
-	return len(facts) > 0, nil
+	return len(published) > 0, nil
 }
 
-// settleMoveTx keeps balances and coins in step with a move of a transaction, the first of the rows, and
-// of those that it carries.
+// settleMoveTx updates balances, coins and reservations for a move. rows are the transaction and its
+// batch members after it.
 func (d *walletWorker) settleMoveTx(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -316,14 +319,12 @@ func (d *walletWorker) settleMoveTx(
 	return d.endBumpTx(ctx, tx, after)
 }
 
-// refresh reads the wallet's balances again after something moved. It is a courtesy: reservations
-// end with it, nothing depends on it.
+// refresh refreshes the wallet's balances after a move. An error is only logged: nothing depends on it.
 func (d *walletWorker) refresh(ctx context.Context) {
 	native, _ := d.network.Native()
-	if _, tracked, err := d.db.Balance(
-		ctx, d.network.Slug, d.party.Address, native.ID,
-	); err != nil ||
-		!tracked {
+
+	_, tracked, err := d.db.Balance(ctx, d.network.Slug, d.party.Address, native.ID)
+	if err != nil || !tracked {
 		return // a deposit address
 	}
 
@@ -335,8 +336,8 @@ func (d *walletWorker) refresh(ctx context.Context) {
 	}
 }
 
-// moved reports whether anything differs that the owner of the transaction may care about: all but
-// the schedule and the record of sendings.
+// moved reports whether anything changed that the owner is notified of: all but the schedule and the
+// record of broadcasts.
 func moved(t, since wallet.Transaction) bool {
 	return t.State != since.State || t.TxHash != since.TxHash || t.Block.Hash != since.Block.Hash ||
 		t.Failure != since.Failure
