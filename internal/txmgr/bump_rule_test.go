@@ -68,8 +68,16 @@ func TestWhenAPaymentMayBeBumped(t *testing.T) {
 			},
 			true,
 		},
-		{"its lift was not signed in time", bumpState{waited: time.Hour, earlier: failed(maxBumpsPerPayment - 1)}, true},
-		{"its lifts were never signed in time", bumpState{waited: time.Hour, earlier: failed(maxBumpsPerPayment)}, false},
+		{
+			"its lift was not signed in time",
+			bumpState{waited: time.Hour, earlier: failed(maxBumpsPerPayment - 1)},
+			true,
+		},
+		{
+			"its lifts were never signed in time",
+			bumpState{waited: time.Hour, earlier: failed(maxBumpsPerPayment)},
+			false,
+		},
 		{
 			"the signer refused",
 			bumpState{

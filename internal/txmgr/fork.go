@@ -25,7 +25,9 @@ func (o *Manager) ForkTx(ctx context.Context, tx wallet.Tx, b follow.Batch) erro
 
 	now := o.now()
 
-	watched, err := tx.DueTransactions(ctx, b.Network.Slug, now.Add(confirmedIntervals[len(confirmedIntervals)-1].until), 0)
+	horizon := confirmedIntervals[len(confirmedIntervals)-1].until
+
+	watched, err := tx.DueTransactions(ctx, b.Network.Slug, now.Add(horizon), 0)
 	if err != nil {
 		return err
 	}
