@@ -218,7 +218,9 @@ func sumCoinsTx(
 		return nil
 	}
 
-	if found && was.At.Hash == b.At.Hash && was.OnChain == sum && len(was.Reservations) == len(b.Reservations) {
+	unchanged := was.At.Hash == b.At.Hash && was.OnChain == sum &&
+		len(was.Reservations) == len(b.Reservations)
+	if found && unchanged {
 		return nil
 	}
 
