@@ -2,22 +2,22 @@ package chain
 
 import "time"
 
-// Ref points at one block.
+// Ref identifies one block by height and hash.
 type Ref struct {
 	Height uint64    `json:"height"`
 	Hash   string    `json:"hash"`
 	Time   time.Time `json:"time"`
 }
 
-// IsZero reports whether the reference points nowhere.
+// IsZero reports whether the reference is empty.
 func (r Ref) IsZero() bool { return r.Hash == "" }
 
-// Head is what a node says of the chain right now.
+// Head is a node's current view of the chain.
 type Head struct {
 	// Tip is the newest block.
 	Tip Ref
-	// Safe and Final are the newest blocks that the network itself calls safe and finalized; zero where
-	// the network has no such notion or the node did not say.
+	// Safe and Final are the newest blocks that the network itself reports as safe and finalized; zero
+	// where the network or the node reports none.
 	Safe, Final Ref
 }
 
@@ -27,7 +27,7 @@ type Outpoint struct {
 	Vout   uint32 `json:"vout"`
 }
 
-// Transfer is one movement of one enabled asset to one address.
+// Transfer is one transfer of one enabled asset to one address.
 //
 // (TxHash, Index) identifies it for ever: the index is the same from every source and through every
 // reorganisation. EVM and Tron: 0 is the transaction's own value, 1+k the k-th log of its receipt,
@@ -42,15 +42,15 @@ type Transfer struct {
 	Amount  Amount // what arrived, in base units
 }
 
-// Block is one canonical block with every movement of an enabled asset in it.
+// Block is one canonical block with every transfer of an enabled asset in it.
 type Block struct {
 	Ref
 	// Parent is the hash of the block before it.
 	Parent string
 	// Transfers are in chain order. Failed transactions and amounts of 0 are left out.
 	Transfers []Transfer
-	// Spent is what the block's transactions used up, the failed ones included; empty on networks
-	// where no transaction can take another one's place.
+	// Spent is what the block's transactions use up, failed ones included; empty on networks where no
+	// transaction can replace another.
 	Spent []Spend
 }
 
@@ -66,8 +66,8 @@ type Spend struct {
 	By     string  `json:"by"` // hash of the transaction
 }
 
-// Used returns what is used up, whoever does: of two transactions with one Used in common a chain
-// holds at most one.
+// Used returns the spend without its transaction. Of two transactions that share a Used, a chain holds
+// at most one.
 func (s Spend) Used() Spend {
 	s.By = ""
 	return s
@@ -86,8 +86,8 @@ type Found struct {
 	TxHash string
 	// Block is where it is included; zero while it waits in the pool.
 	Block Ref
-	// Transfers are its movements of enabled assets; empty when it failed.
+	// Transfers are its transfers of enabled assets; empty when it failed.
 	Transfers []Transfer
-	// Failed says that it was included and its execution failed.
+	// Failed is set when it was included and its execution failed.
 	Failed bool
 }

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// Bumper has waiting transactions of others included, on networks that spend outputs: a transaction
-// of ours that spends what they pay us pays the fee for both (child pays for parent).
+// Bumper builds CPFP bumps (child pays for parent), on networks that spend outputs. A transaction of ours
+// spends a waiting payment to us and pays the fee for both.
 type Bumper interface {
-	// LiftAfter returns how long a payment waits in the pool before it may be lifted; on is false
-	// when the driver is configured to lift none.
+	// BumpAfter returns how long a payment waits in the pool before it may be bumped; on is false when
+	// the driver is configured to bump none.
 	BumpAfter() (after time.Duration, on bool)
-	// Lift returns the order that lifts a waiting coin of ours: its one output pays the coin's
-	// whole amount back to the coin's owner, and the fee comes out of coins of the wallet, of which
-	// those given may be spent. ok is false when nothing is to be done: the coin does not wait, its
-	// transaction pays enough, the coins do not cover the fee, or that is more than is allowed for
-	// such an amount. A node that does not say what waiting transactions pay is fault.Unsupported.
+	// Bump returns the order that bumps a waiting coin of ours. Its one output pays the coin's whole
+	// amount back to the coin's owner; the fee comes out of coins of the wallet, among those given. ok is
+	// false when nothing is to be done: the coin does not wait, its transaction pays enough, the coins do
+	// not cover the fee, or the fee is more than is allowed for such an amount. A node that does not
+	// report the fees of waiting transactions is fault.Unsupported.
 	Bump(ctx context.Context, coin Coin, wallet Party, coins []Coin) (order Order, ok bool, err error)
 }

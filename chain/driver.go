@@ -17,7 +17,7 @@ type Driver interface {
 	ParseAddress(s string) (Address, error)
 }
 
-// BlockScanner reads whole blocks. The driver reports every movement of an enabled asset and never
+// BlockScanner reads whole blocks. The driver reports every transfer of an enabled asset and never
 // learns which addresses matter.
 type BlockScanner interface {
 	// Blocks returns the canonical blocks of the heights from to to (inclusive), ascending and linked by
@@ -34,9 +34,9 @@ type Rereader interface {
 	Reread(ctx context.Context, at Ref) (Block, error)
 }
 
-// NodeDemoter is told when answers contradict each other that may all have come from one node of several.
+// NodeDemoter is notified when answers that may have come from one node of several contradict each other.
 type NodeDemoter interface {
-	// Doubt has another node preferred for a while, where there is one. It does no I/O.
+	// DemoteNode makes the driver prefer another node for a while, where there is one. It does no I/O.
 	DemoteNode(why string)
 }
 
@@ -53,7 +53,7 @@ type Mempool interface {
 	Pool(ctx context.Context) ([]PoolTx, error)
 }
 
-// Finder looks up one transaction: for hints and for transactions out of sight.
+// Finder looks up one transaction: for hints, and for transactions that no scan shows any more.
 type Finder interface {
 	// Transaction returns the transaction, or fault.NotFound when neither chain nor pool has it.
 	Transaction(ctx context.Context, hash string) (Found, error)
@@ -73,7 +73,7 @@ type Balancer interface {
 }
 
 // CoinReader reads outputs, on networks that spend outputs instead of keeping accounts (UTXO).
-// chain/send books the coins of our addresses from the blocks of such a network, and adds balances
+// internal/txmgr indexes the coins of our addresses from the blocks of such a network, and sums balances
 // up from them.
 type CoinReader interface {
 	// Unspent returns the newest block and, in the order asked, the amount of each output that no
@@ -102,8 +102,8 @@ type URIBuilder interface {
 // FeeEstimator estimates what a transaction may cost.
 type FeeEstimator interface {
 	// EstimateFee returns the most that the order's transaction should be allowed to cost now, in
-	// base units of the native coin, with room for a replacement, the creation of the destination's
-	// account included.
+	// base units of the native coin. It includes a margin for a replacement and the creation of the
+	// destination's account.
 	EstimateFee(ctx context.Context, order Order) (Amount, error)
 }
 

@@ -134,7 +134,7 @@ func (n Network) With(assets ...Asset) Network {
 	return n
 }
 
-// AssetKind tells a network's own coin from a token.
+// AssetKind is native (the network's own coin) or token.
 type AssetKind string
 
 // The kinds of specification 2.5.

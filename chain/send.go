@@ -26,7 +26,7 @@ type Coin struct {
 	Height   uint64   `json:"height"` // 0 while unconfirmed
 }
 
-// Order says what a transaction must do. chain/send fills in nonce and coins, which it owns.
+// Order describes what a transaction must do. internal/txmgr sets the nonce and the coins.
 type Order struct {
 	// From signs and pays (account networks) or receives the change (UTXO networks).
 	From Party `json:"from"`
@@ -50,9 +50,9 @@ type Order struct {
 	Nonce uint64 `json:"nonce,omitempty"`
 	// Coins are the inputs that may be chosen from (UTXO networks); a release names those of its deposits.
 	Coins []Coin `json:"coins,omitempty"`
-	// Lift is an output to one of our addresses that waits in somebody else's transaction. It must
-	// be spent, and the fee must pay for that transaction and what it rests on as well, so that all
-	// of them are included; see Lifter.
+	// Bumps is an output to one of our addresses in a payer's waiting transaction. It must be spent, and
+	// the fee must also pay for that transaction and its unconfirmed parents, so that all of them are
+	// included; see Bumper.
 	Bumps *Coin `json:"lift,omitempty"`
 	// Replaces is an earlier attempt that this one must displace by paying more, at the same nonce or
 	// sharing a coin.
@@ -61,7 +61,7 @@ type Order struct {
 
 // Unsigned is a built transaction that waits for its signatures.
 type Unsigned struct {
-	// Raw is the driver's own form of the transaction; chain/send does not look into it.
+	// Raw is the driver's own form of the transaction, opaque to others.
 	Raw []byte
 	// Payloads are what must be signed, in the order Assemble wants the signatures.
 	Payloads []Payload
@@ -71,7 +71,7 @@ type Unsigned struct {
 	Inputs []Outpoint
 	// Outputs are what it pays, the network fee already taken out where SubtractFee asked for it.
 	Outputs []Output
-	// RestsOn is what waiting transactions of others use up on which it rests; see Signed.
+	// UnconfirmedParents are the spends of waiting transactions of others that it depends on; see Signed.
 	UnconfirmedParents []Spend
 }
 
@@ -84,9 +84,8 @@ type Signed struct {
 	Inputs []Outpoint `json:"inputs,omitempty"`
 	// Outputs are what it pays; see Unsigned.
 	Outputs []Output `json:"outputs,omitempty"`
-	// RestsOn is what waiting transactions of others use up on which it rests, each with the
-	// transaction that does: should another one do so in a final block, this one can never be
-	// included.
+	// UnconfirmedParents are the spends of waiting transactions of others that it depends on. Once
+	// another transaction makes one of them in a final block, this one can never be included.
 	UnconfirmedParents []Spend `json:"rests_on,omitempty"`
 	// From is the account that sends it.
 	From Address `json:"from"`
@@ -107,10 +106,10 @@ const (
 	TxDead     TxState = "dead"
 )
 
-// TerminalReason says why a transaction can never be included any more; only ever said of a fact at a final block.
+// TerminalReason is why a transaction can never be included any more, proven at a final block.
 type TerminalReason string
 
-// The deaths: something else used the nonce or coin, or the validity ran out.
+// The reasons: another transaction used the nonce or coin, or the validity ran out.
 const (
 	ReasonConflict TerminalReason = "conflict"
 	ReasonExpired  TerminalReason = "expired"
@@ -121,15 +120,15 @@ type TxStatus struct {
 	State TxState
 	// Block is where it is included.
 	Block Ref
-	// Final says that the block is final by the network's own rule (or deep enough where it has none).
+	// Final is set when the block is final by the network's own rule (or deep enough where it has none).
 	Final bool
-	// Reverted says that it is included and its execution failed: only the fee was spent.
+	// Reverted is set when it is included and its execution failed: only the fee was spent.
 	Reverted bool
-	// Fee is what the network took, in base units of the native coin; when included.
+	// Fee is the network fee in base units of the native coin; when included.
 	Fee Amount
 	// Transfers are what its inclusion moved, to count what measurably arrived; when included.
 	Transfers []Transfer
-	// Death is set when State is TxDead.
+	// Reason is set when State is TxDead.
 	Reason TerminalReason
 }
 
@@ -143,16 +142,16 @@ type Sender interface {
 	// against the key that had to make it.
 	Assemble(order Order, unsigned Unsigned, keys []PublicKey, signatures [][]byte) (Signed, error)
 	// Broadcast hands the bytes to the network. nil: the node took them, or had them already.
-	// fault.Invalid: the node refused them for good as malformed or unfunded. Everything else,
-	// time-outs above all, says nothing: look the transaction up, and send the same bytes again.
+	// fault.Invalid: the node refused them for good as malformed or unfunded. Any other error, such as a
+	// time-out, proves nothing: look the transaction up, and send the same bytes again.
 	Broadcast(ctx context.Context, tx Signed) error
 	// Status looks one attempt up. It answers TxDead only with a proof read at a final block.
 	Status(ctx context.Context, tx Signed) (TxStatus, error)
 }
 
 // Batcher is a Sender that can pay several destinations at once, as networks that spend outputs do.
-// chain/send then puts payouts that are due together into one transaction; of a driver that is no
-// Batcher it asks for one output at a time.
+// internal/txmgr then batches payouts that are due together. A driver that is no Batcher gets orders of one
+// output.
 type Batcher interface {
 	// MaxOutputs returns how many outputs of one asset an order may have; 1 where the configuration
 	// allows no more. Build refuses more with fault.Unsupported, and pays each output for itself,

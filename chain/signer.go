@@ -63,10 +63,11 @@ type Payload struct {
 	Taproot bool
 }
 
-// Intent tells a signer's policy what the transaction is for. It comes from stored records, not
+// Intent describes to a signer's policy what the transaction is for. It comes from stored records, not
 // from a request.
 type Intent struct {
-	Kind string // payout, refund, fee, topup, sweep, lift, cancel
+	// Kind is the wallet.Kind: payout, fee, topup, sweep, cancel, or wallet.Bump for a CPFP bump.
+	Kind string
 	// ObjectID is what wants the transaction. Several payouts may be paid by one: then it is the
 	// oldest of them.
 	ObjectID  string
@@ -95,7 +96,7 @@ type Signer interface {
 	Sign(ctx context.Context, request SignRequest) ([][]byte, error)
 }
 
-// Refusal is a signer's typed no. errors.Is finds fault.Forbidden.
+// Refusal is the error of a signer that refuses for good. It is fault.Forbidden.
 type Refusal struct{ Reason string }
 
 // Refuse returns a Refusal; the reason becomes the failure code signer_refused:<reason>.

@@ -1,8 +1,8 @@
 // Package event holds the record of something that happened and the outbox that it is appended to.
 //
-// Events are how the rooms of the house tell each other things. A domain appends an event in the
-// transaction that makes it true; before that transaction commits, the engine runs the reactions of the
-// other domains to it (payments.go has the whole list), stores it, and makes its webhook deliveries.
+// Domain packages notify each other by events only. A domain appends an event in the transaction that makes
+// it true. Before that transaction commits, the engine runs the reactions of the other domains to it, stores
+// it, and creates its webhook deliveries.
 package event
 
 import (
@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Owner says whose an object is: one merchant's account in one mode. A key never sees an object of
-// another owner.
+// Owner identifies who owns an object: one merchant's account in one mode. An API key never sees an object
+// of another owner.
 type Owner struct {
 	AccountID string
 	Livemode  bool
@@ -62,7 +62,7 @@ const (
 	Ping Type = "ping"
 )
 
-// Types lists every type an endpoint may subscribe to; ping is sent whatever the subscription.
+// Types returns every type that an endpoint may subscribe to; ping is sent whatever the subscription.
 func Types() []Type {
 	return []Type{
 		InvoiceCreated,
@@ -97,24 +97,24 @@ func Types() []Type {
 	}
 }
 
-// Internal facts travel the same way as events but only inside the house: reactions see them, they are
-// neither stored nor delivered. Their types have no dot.
+// The internal events. Reactions receive them; they are neither stored nor delivered. Their types have no
+// dot.
 const (
-	// FactPaymentPriced: a confirmed payment got its usd_value (at confirmation, or with the first
-	// fresh price).
+	// PaymentValued reports that a confirmed payment got its usd_value, at confirmation or with the first
+	// fresh price.
 	PaymentValued Type = "payment_priced"
-	// FactPaymentLost: a confirmed or detected payment left the chain or was dropped.
+	// PaymentLost reports that a confirmed or detected payment left the chain or was dropped.
 	PaymentLost Type = "payment_lost"
-	// FactTransaction: a transaction of ours moved (signed, broadcast, included, confirmed, taken
-	// back, failed).
+	// TransactionMoved reports that a transaction of ours changed state: signed, broadcast, included,
+	// confirmed, retracted or failed.
 	TransactionMoved Type = "transaction"
-	// FactRefund: a refund changed without anything to tell (a reorganisation took its payout back).
+	// RefundTakenBack reports that a reorganisation retracted a refund's payout; nothing is delivered.
 	RefundTakenBack Type = "refund"
-	// FactSettings: an account's settings changed.
+	// SettingsChanged reports that an account's settings changed.
 	SettingsChanged Type = "settings"
 )
 
-// Internal reports whether the type is a fact that stays inside the house.
+// Internal reports whether the type is an internal event.
 func (t Type) Internal() bool {
 	switch t {
 	case PaymentValued, PaymentLost, TransactionMoved, RefundTakenBack, SettingsChanged:
@@ -160,13 +160,13 @@ func WithRequest(ctx context.Context, r Request) context.Context {
 	return context.WithValue(ctx, requestKey{}, r)
 }
 
-// RequestOf returns the request that WithRequest put into the context.
+// RequestOf returns the request that WithRequest stored in the context, or the zero Request.
 func RequestOf(ctx context.Context) Request {
 	r, _ := ctx.Value(requestKey{}).(Request)
 	return r
 }
 
-// Appender takes events into the transaction at hand.
+// Appender appends events to the current transaction.
 type Appender interface {
 	AppendEvents(ctx context.Context, events ...Event) error
 }

@@ -1,10 +1,9 @@
-// Package fault holds the public words for what went wrong.
+// Package fault defines the public kinds of errors.
 //
-// Every error that leaves a room of this library carries one of the words below;
-// callers ask with errors.Is and never match text. A word decides what a caller
-// may do next (wait, correct, give up), the Code names the exact rule that
-// refused, and the Message is a sentence for a person. httpapi turns the word
-// into an HTTP status and the code into the error body's code.
+// Every error that a package of this library returns is of one of the kinds below; callers use errors.Is
+// and never match text. The kind decides what a caller may do next: wait, correct or give up. The Code
+// names the rule that refused, and the Message is a sentence for a person. httpapi maps the kind to an HTTP
+// status and publishes the code in the error body.
 package fault
 
 import (
@@ -13,7 +12,7 @@ import (
 	"time"
 )
 
-// The words. Each is a sentinel for errors.Is.
+// The kinds. Each is a sentinel for errors.Is.
 var (
 	// Invalid says that the caller's input breaks a rule; the same call can never succeed.
 	Invalid = errors.New("invalid")
@@ -21,7 +20,7 @@ var (
 	NotFound = errors.New("not found")
 	// State says that the object exists but is in a state that does not allow the operation.
 	State = errors.New("not allowed in this state")
-	// Conflict says that somebody else changed what was read; run the whole operation again.
+	// Conflict says that what was read has changed since; run the whole operation again.
 	Conflict = errors.New("changed by somebody else")
 	// Duplicate says that a unique value (a transaction hash, a claim) is already stored.
 	Duplicate = errors.New("already exists")
@@ -43,9 +42,9 @@ var (
 	LeaseLost = errors.New("lease lost")
 )
 
-// Error is an error with a word, a stable code and a sentence.
+// Error is an error with a kind, a stable code and a message.
 type Error struct {
-	// Word is one of this package's sentinels.
+	// Kind is one of this package's sentinels.
 	Kind error
 	// Code is the stable machine-readable name of the rule, in snake_case, such as
 	// "amount_too_small". The API publishes it.
@@ -61,7 +60,7 @@ type Error struct {
 	Cause error
 }
 
-// Error returns the message, the code when there is no message, and the cause after it.
+// Error returns the message followed by the cause; the code or the kind when there is no message.
 func (e *Error) Error() string {
 	s := e.Message
 	if s == "" {
@@ -79,7 +78,7 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Unwrap makes errors.Is find both the word and whatever the cause is.
+// Unwrap returns the kind and the cause, for errors.Is.
 func (e *Error) Unwrap() []error {
 	if e.Cause == nil {
 		return []error{e.Kind}
@@ -88,14 +87,14 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Kind, e.Cause}
 }
 
-// New returns an error of the given word and code; the message is formatted as by fmt.Sprintf.
-func New(word error, code, format string, args ...any) *Error {
-	return &Error{Kind: word, Code: code, Message: fmt.Sprintf(format, args...)}
+// New returns an Error of the given kind and code; the message is formatted as by fmt.Sprintf.
+func New(kind error, code, format string, args ...any) *Error {
+	return &Error{Kind: kind, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Wrap puts a word, a code and a sentence over a cause.
-func Wrap(cause, word error, code, format string, args ...any) *Error {
-	e := New(word, code, format, args...)
+// Wrap returns an Error of the given kind and code that wraps a cause.
+func Wrap(cause, kind error, code, format string, args ...any) *Error {
+	e := New(kind, code, format, args...)
 	e.Cause = cause
 
 	return e
@@ -132,7 +131,7 @@ func RetryAfter(err error) time.Duration {
 	return 0
 }
 
-// WithParam names the input field at fault and returns e.
+// WithParam sets the input field at fault and returns e.
 func (e *Error) WithParam(param string) *Error {
 	e.Param = param
 	return e

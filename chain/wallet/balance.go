@@ -8,7 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Balance is what a wallet holds of one asset and what of it is promised.
+// Balance is what a wallet holds of one asset and what of it is reserved, in base units.
 type Balance struct {
 	Network string
 	Address chain.Address
@@ -19,31 +19,30 @@ type Balance struct {
 	At      chain.Ref
 	// Reserved is the sum of Reservations.
 	Reserved chain.Amount
-	// Reservations are what queued and running transactions may take. One ends only in the write of a balance
-	// that was read at a block which includes its transaction.
+	// Reservations are what queued and live transactions may take. One ends only with a balance that was
+	// read at a block which includes its transaction.
 	Reservations []Reservation
 	Version      int64
 }
 
-// Reservation is one promise against a balance.
+// Reservation is an amount of a balance that an object may take.
 type Reservation struct {
 	ObjectID string       `json:"object_id"`
 	Amount   chain.Amount `json:"amount"`
 	// SpentAt is the height of the block that includes the transaction; 0 before.
 	SpentAt uint64 `json:"spent_at,omitempty"`
-	// Released is set when the object failed: the reservation ends with the next write.
+	// Released is set when the object failed: the reservation ends with the next balance read.
 	Released bool `json:"released,omitempty"`
 }
 
-// Available returns what may still be promised: the balance less what is reserved.
+// Available returns what may still be reserved, in base units: the balance less Reserved.
 func (b Balance) Available() chain.Amount { return b.OnChain.SubFloor(b.Reserved) }
 
-// Reserve promises an amount to an object; reserving again for the same object sets the amount
-// anew. More than is available is fault.State with code insufficient_balance, and nothing changes.
+// Reserve reserves an amount (base units) for an object. Reserving again for the object replaces the
+// amount. More than is available is fault.State with code insufficient_balance, and nothing changes.
 func (b *Balance) Reserve(objectID string, amount chain.Amount) error {
-	rest := slices.DeleteFunc(
-		slices.Clone(b.Reservations), func(r Reservation) bool { return r.ObjectID == objectID },
-	)
+	ofObject := func(r Reservation) bool { return r.ObjectID == objectID }
+	rest := slices.DeleteFunc(slices.Clone(b.Reservations), ofObject)
 	others := total(rest)
 
 	free := b.OnChain.SubFloor(others)
@@ -70,8 +69,8 @@ func (b *Balance) Reserve(objectID string, amount chain.Amount) error {
 	return nil
 }
 
-// Release gives a promise back. It ends with the next balance written, as what was read before may
-// be older than whatever made the object fail.
+// Release marks the reservation of an object as released. It ends with the next balance read: an earlier
+// one may be older than what made the object fail.
 func (b *Balance) Release(objectID string) {
 	rest := slices.Clone(b.Reservations)
 	for i := range rest {
@@ -83,10 +82,9 @@ func (b *Balance) Release(objectID string) {
 	b.set(rest)
 }
 
-// Spend records at which height the transaction of an object was included, so that the promise ends
-// once a balance read there shows the money gone. Height 0 takes that back; a promise that has
-// ended since is made again with the amount, whether it is covered or not: the money is on its way
-// out.
+// Spend records the height at which an object's transaction was included; its reservation ends with a
+// balance read there. Height 0 reverts that: a reservation that has ended is restored with the amount
+// (base units), even if the balance does not cover it, as the money is still to leave.
 func (b *Balance) Spend(objectID string, height uint64, amount chain.Amount) {
 	rest := slices.Clone(b.Reservations)
 
@@ -101,9 +99,9 @@ func (b *Balance) Spend(objectID string, height uint64, amount chain.Amount) {
 	b.set(rest)
 }
 
-// Read takes a balance read at a block, and ends the promises that it shows fulfilled and those
-// given back. A block below the one read last is not taken: a node that lags must not bring back
-// money that was spent. It reports whether the balance was taken.
+// Read sets the balance (base units) as of a block, and ends the reservations that were spent up to it or
+// released. It reports whether it did: a block below the last one is ignored, because a node that lags must
+// not restore money that was spent.
 func (b *Balance) Read(at chain.Ref, amount chain.Amount) bool {
 	if at.Height < b.At.Height {
 		return false
@@ -118,8 +116,10 @@ func (b *Balance) Read(at chain.Ref, amount chain.Amount) bool {
 	return true
 }
 
+// set replaces the reservations and their sum.
 func (b *Balance) set(rest []Reservation) { b.Reservations, b.Reserved = rest, total(rest) }
 
+// total returns the sum of reservations, in base units.
 func total(rs []Reservation) chain.Amount {
 	var sum chain.Amount
 	for _, r := range rs {

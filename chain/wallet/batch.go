@@ -7,32 +7,26 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// Batchable reports whether the transaction may be paid together with others: an unsigned payout of
-// one output.
+// Batchable reports whether the transaction may be batched: it is an unsigned payout of one output.
 func (t Transaction) Batchable() bool {
 	o := t.Order
 
 	return t.State == Queued && t.Kind == Payout && t.BatchedBy == "" && len(t.BatchMembers) == 0 &&
-		len(o.Outputs) == 1 &&
-		o.FeePayer == nil &&
-		!o.SubtractFee &&
-		o.Nonce == 0 &&
-		len(o.Coins) == 0 &&
+		len(o.Outputs) == 1 && o.FeePayer == nil && !o.SubtractFee && o.Nonce == 0 && len(o.Coins) == 0 &&
 		o.Replaces == nil
 }
 
-// Joins reports whether the transaction may be paid together with another one: by the same wallet,
-// in the same asset.
+// Joins reports whether two transactions may be batched: both are Batchable, of one owner and wallet, and
+// pay the same asset.
 func (t Transaction) Joins(other Transaction) bool {
 	return t.Batchable() && other.Batchable() && t.ID != other.ID && t.Network == other.Network &&
-		t.Owner == other.Owner &&
-		t.Order.From == other.Order.From &&
+		t.Owner == other.Owner && t.Order.From == other.Order.From &&
 		t.Order.Outputs[0].AssetID == other.Order.Outputs[0].AssetID
 }
 
-// Merge has a queued payout carry others, oldest first: its order pays its own output and then
-// theirs. The whole may cost as much as if each were allowed what the most frugal of them is, so
-// that no share of the fee exceeds what its payout may cost.
+// Merge adds others, oldest first, to a queued payout as its batch members: its order pays its own output
+// and then theirs. The batch's maximum fee is the lowest of theirs times their number, so that no share
+// exceeds what its payout may cost. An illegal member is fault.State.
 func (t *Transaction) Merge(others []Transaction) error {
 	outputs, ids, most := slices.Clone(t.Order.Outputs), []string(nil), t.Order.MaxFee
 	for _, other := range others {
@@ -40,13 +34,9 @@ func (t *Transaction) Merge(others []Transaction) error {
 			return t.refuse("carry " + other.ID + ", which is " + string(other.State))
 		}
 
-		outputs, ids, most = append(
-			outputs,
-			other.Order.Outputs...), append(
-			ids, other.ID,
-		), chain.Min(
-			most, other.Order.MaxFee,
-		)
+		outputs = append(outputs, other.Order.Outputs...)
+		ids = append(ids, other.ID)
+		most = chain.Min(most, other.Order.MaxFee)
 	}
 
 	if len(ids) == 0 {
@@ -58,11 +48,11 @@ func (t *Transaction) Merge(others []Transaction) error {
 	return nil
 }
 
-// JoinBatch brings a transaction to where its carrier stands: from Queued with the carrier's first
-// bytes, and from then on wherever that one goes.
+// JoinBatch sets a batch member to the state of its carrier: from Queued with the carrier's first bytes,
+// and then with each of its moves. Any other transaction is fault.State.
 func (t *Transaction) JoinBatch(carrier Transaction) error {
-	boards := t.BatchedBy == "" && t.State == Queued && carrier.State == Signed
-	if carrier.batchIndex(t.ID) < 1 || !boards && t.BatchedBy != carrier.ID {
+	joinsNow := t.BatchedBy == "" && t.State == Queued && carrier.State == Signed
+	if carrier.batchIndex(t.ID) < 1 || !joinsNow && t.BatchedBy != carrier.ID {
 		return t.refuse("go with " + carrier.ID)
 	}
 
@@ -74,8 +64,7 @@ func (t *Transaction) JoinBatch(carrier Transaction) error {
 	return nil
 }
 
-// place returns which of the payouts of a transaction is that of a row: 0 for its own, then those
-// that it carries; -1 for none.
+// batchIndex returns the index of a payout in the batch: 0 for its own, then its members; -1 for none.
 func (t Transaction) batchIndex(transactionID string) int {
 	if transactionID == t.ID {
 		return 0
@@ -88,28 +77,26 @@ func (t Transaction) batchIndex(transactionID string) int {
 	return -1
 }
 
-// share returns what of a network fee falls to the transaction itself or to one that it carries:
-// equal parts rounded down, of which the oldest take what is left over, one base unit each, so that
-// the shares add up to the fee.
+// share returns the share of a network fee (base units of the native coin) of the transaction or of a
+// batch member. Shares are equal, rounded down; the oldest take the remainder, one base unit each, so that
+// they add up to the fee.
 func (t Transaction) share(fee chain.Amount, transactionID string) chain.Amount {
-	n := chain.Units(uint64(1 + len(t.BatchMembers)))
+	payouts := uint64(1 + len(t.BatchMembers))
+	part := fee.Share(chain.Units(1), chain.Units(payouts))
+	remainder := fee.Sub(part.Mul(payouts))
 
-	part := fee.Share(chain.Units(1), n)
-	if rest := fee.Sub(
-		part.Mul(uint64(1 + len(t.BatchMembers))),
-	); chain.Units(uint64(t.batchIndex(transactionID))).
-		Less(rest) {
+	if chain.Units(uint64(t.batchIndex(transactionID))).Less(remainder) {
 		return part.Add(chain.Units(1))
 	}
 
 	return part
 }
 
-// OwnFee is what of the network fee falls to the object of this transaction: Fee, less the shares
-// of those that it carries.
+// OwnFee returns the share of the network fee of this transaction's own object, in base units of the
+// native coin: Fee, less the shares of its batch members.
 func (t Transaction) OwnFee() chain.Amount { return t.share(t.Fee, t.ID) }
 
-// OwnOutputs are what the transaction must pay for its own object, those that it carries left out.
+// OwnOutputs returns the outputs for the transaction's own object, without those of its batch members.
 func (t Transaction) OwnOutputs() []chain.Output {
 	if len(t.BatchMembers) > 0 {
 		return t.Order.Outputs[:1]
@@ -118,8 +105,8 @@ func (t Transaction) OwnOutputs() []chain.Output {
 	return t.Order.Outputs
 }
 
-// Part returns what an attempt pays for the transaction itself or for one that it carries, and the
-// most that its share of the network fee comes to. Outputs are nil for any other.
+// Part returns the outputs of an attempt for the transaction or a batch member, and the maximum of its
+// share of the network fee (base units of the native coin). Outputs are nil for any other id.
 func (t Transaction) Part(a Attempt, transactionID string) (outputs []chain.Output, maxFee chain.Amount) {
 	i := t.batchIndex(transactionID)
 	switch {

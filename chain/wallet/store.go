@@ -10,9 +10,9 @@ import (
 	"github.com/seed-8ee7f392/payments/store/lease"
 )
 
-// Reader is what the outbox reads.
+// Reader reads transactions, wallets, balances and coins.
 type Reader interface {
-	// Transaction returns a row of the outbox, or fault.NotFound.
+	// Transaction returns a transaction, or fault.NotFound.
 	Transaction(ctx context.Context, id string) (Transaction, error)
 	// TransactionsByID returns those that exist, by id.
 	TransactionsByID(ctx context.Context, ids []string) ([]Transaction, error)
@@ -38,28 +38,28 @@ type Reader interface {
 	) (b Balance, ok bool, err error)
 	// Balances returns every balance row of an owner, by network and asset.
 	Balances(ctx context.Context, owner event.Owner) ([]Balance, error)
-	// BalancesOf returns every balance row of a network, whoever owns it: what is read again when it moves.
+	// BalancesOf returns every balance row of a network, of all owners.
 	BalancesOf(ctx context.Context, network string) ([]Balance, error)
 	// Coins returns the unspent coins of an address.
 	Coins(ctx context.Context, network string, address chain.Address) ([]Coin, error)
-	// CoinsOf returns the coins that transactions made, spent ones included, given the hashes.
+	// CoinsOf returns the outputs of the transactions with these hashes, spent ones included.
 	CoinsOf(ctx context.Context, network string, hashes []string) ([]Coin, error)
 	// WaitingCoins returns the coins that are in no block.
 	WaitingCoins(ctx context.Context, network string) ([]Coin, error)
 	// CoinsAbove returns the coins that were made or spent in blocks above a height.
 	CoinsAbove(ctx context.Context, network string, height uint64) ([]Coin, error)
-	// Cursor returns how far a network was read; see watch.Reader.
+	// Cursor returns how far a network was read.
 	Cursor(ctx context.Context, network string) (c scan.Cursor, ok bool, err error)
 }
 
-// Tx is everything one outbox operation may touch. The …ForUpdate reads lock the row.
+// Tx reads and writes all that one operation on transactions may touch. The …ForUpdate reads lock the row.
 type Tx interface {
 	Reader
 	lease.Tx
 	event.Appender
 	PutTransaction(ctx context.Context, t *Transaction) error
-	// PutAttemptHash makes (network, hash) ours, or answers fault.Duplicate when it already is: two equal
-	// transactions never collapse into one.
+	// PutAttemptHash stores (network, hash) as ours, or returns fault.Duplicate when it is stored already:
+	// two equal transactions never become one.
 	PutAttemptHash(ctx context.Context, network, hash, transactionID string, kind Kind) error
 	PutWallet(ctx context.Context, w *Wallet) error
 	// BalanceForUpdate is Balance with the row locked until the transaction ends.
@@ -74,7 +74,7 @@ type Tx interface {
 	DeleteCoin(ctx context.Context, network string, outpoint chain.Outpoint) error
 }
 
-// DB is the outbox's view of a store.
+// DB is the store as internal/txmgr sees it.
 type DB interface {
 	Reader
 	Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error

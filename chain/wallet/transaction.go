@@ -10,15 +10,15 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// The moves of a Transaction are pure, legal from the states their comments name, and do nothing when
-// what they say is already so. Anything else is fault.State with code transaction_state and leaves the
-// record as it was. There is no way back to Queued: bytes that were signed stay signed.
+// The moves of a Transaction are pure and idempotent. They are legal from the states that their comments
+// name; from any other state they return fault.State with code transaction_state and change nothing. There
+// is no way back to Queued: bytes that were signed stay signed.
 
-// Kind says what a transaction is for.
+// Kind is the purpose of a transaction.
 type Kind string
 
-// The kinds. A cancel displaces bytes that can never be broadcast again by a transaction to
-// oneself; a lift has a waiting payment included that pays the miner too little (lift.go).
+// The kinds. A cancel is a payment of a wallet to itself that displaces stuck bytes. A bump spends a
+// waiting payment and pays the fee for both (child pays for parent, internal/txmgr/bump.go).
 const (
 	Payout Kind = "payout"
 	TopUp  Kind = "topup"
@@ -31,7 +31,7 @@ const (
 // State is where a transaction of ours stands.
 type State string
 
-// The states; transaction.go has the moves.
+// The states; the methods of Transaction are the moves between them.
 const (
 	Queued    State = "queued"    // waits for its wallet; nothing is signed
 	Signed    State = "signed"    // bytes are stored; the network may or may not have them
@@ -41,7 +41,7 @@ const (
 	Failed    State = "failed"    // proven never to happen, or included and reverted at finality
 )
 
-// Failure codes, as specification 2.3 lists them. signer_refused:<reason> is made from the refusal.
+// The failure codes (specification 2.3). FailSignerRefused is followed by the signer's reason.
 const (
 	FailCanceled          = "canceled"
 	FailStale             = "stale"
@@ -53,34 +53,34 @@ const (
 	FailSignerRefused     = "signer_refused:"
 )
 
-// Attempt is one set of signed bytes. Every attempt is kept and looked up: an earlier one may still win.
+// Attempt is one set of signed bytes. Every attempt is kept and looked up: an earlier one may still be
+// included.
 type Attempt struct {
 	Signed        chain.Signed `json:"signed"`
 	SignedAt      time.Time    `json:"signed_at"`
 	FirstTakenAt  time.Time    `json:"first_taken_at,omitzero"`  // when the network first took it
 	LastSentAt    time.Time    `json:"last_sent_at,omitzero"`    // when it was last handed over
-	LastSendError string       `json:"last_send_error,omitzero"` // what the node said then; for people
+	LastSendError string       `json:"last_send_error,omitzero"` // its error then, empty on success; for operators
 }
 
-// Transaction is one row of the outbox.
+// Transaction is a transaction of ours, from the order to its final block.
 type Transaction struct {
 	ID      string
 	Owner   event.Owner
 	Network string
 	Kind    Kind
-	// ObjectID is the payout, refund or release that wants it, or the payment that a lift is for.
+	// ObjectID is the payout, refund or release that wants it, or the payment that a bump is for.
 	ObjectID string
 	// Order is what it must do. Nonce and coins are filled in when it is signed.
 	Order chain.Order
 	State State
-	// Attempts are the signed bytes, oldest first. The last one is the one to send. One that is
-	// carried has none of its own.
+	// Attempts are the signed bytes, oldest first; the last is the one to send. A batch member has none.
 	Attempts []Attempt
-	// Carries are the other payouts that the signed bytes pay, as ids of their transactions, in the
-	// order of Order.Outputs, of which the first is this one's own; see batch.go.
+	// BatchMembers are the transaction ids of the other payouts that the signed bytes pay, in the order
+	// of Order.Outputs after its first, which is this one's own; see batch.go.
 	BatchMembers []string
-	// CarriedBy is the transaction whose bytes pay this one's payout, and whose moves are its own;
-	// empty for most.
+	// BatchedBy is the id of the transaction whose bytes pay this payout and whose moves it follows;
+	// empty outside a batch.
 	BatchedBy string
 	// Nonce is the account sequence number that all attempts share; valid once there is an attempt,
 	// its own or its carrier's.
@@ -89,21 +89,20 @@ type Transaction struct {
 	TxHash string
 	// Block is where it is included; zero otherwise.
 	Block chain.Ref
-	// Fee is what the network took, in base units of the native coin, while it is included: all of
-	// it where the bytes are, its share of it in one that is carried; see OwnFee.
+	// Fee is the network fee in base units of the native coin, while it is included: the whole fee, or
+	// for a batch member its share; see OwnFee.
 	Fee chain.Amount
-	// Transfers are what its inclusion moved; those of one that is carried are with its carrier.
+	// Transfers are what its inclusion moved; a batch member's are with its carrier.
 	Transfers []chain.Transfer
 	// Failure is the failure code; set exactly when State is Failed.
 	Failure string
 	// GiveUpAt is when an unsigned transaction is given up as stale.
 	GiveUpAt time.Time
-	// DueAt is when the worker looks at it next; zero when nobody has to, as one that is carried
-	// moves with its carrier. A confirmed transaction is looked at for another day, as its block
-	// may leave the chain after all.
+	// DueAt is when the worker looks at it next; zero for never, as for a batch member. A confirmed
+	// transaction is looked at for 24 more hours: its block may still leave the chain.
 	DueAt     time.Time
 	CreatedAt time.Time
-	// Version is the store's; see store.Tx.
+	// Version is compared and raised by the store; see store.Tx.
 	Version int64
 }
 
@@ -142,8 +141,7 @@ func (t *Transaction) Sign(a Attempt) error {
 	return nil
 }
 
-// Sent records that an attempt was handed to the network at a time and what the node said then; problem is
-// empty when it took the bytes. It is not a move: the state stays.
+// Sent records when an attempt was last broadcast and the node's error, empty on success. The state stays.
 func (t *Transaction) Sent(hash string, at time.Time, problem string) error {
 	i := t.AttemptIndex(hash)
 	if i < 0 {
@@ -156,8 +154,8 @@ func (t *Transaction) Sent(hash string, at time.Time, problem string) error {
 	return nil
 }
 
-// Taken says that the network has an attempt: Signed becomes Broadcast. From Broadcast, Included
-// and Confirmed it only keeps the time.
+// Taken records that the network has an attempt: Signed becomes Broadcast. From Broadcast, Included and
+// Confirmed it only sets the time.
 func (t *Transaction) Taken(hash string, at time.Time) error {
 	i := t.AttemptIndex(hash)
 	if i < 0 || t.State == Queued || t.State == Failed {
@@ -176,9 +174,8 @@ func (t *Transaction) Taken(hash string, at time.Time) error {
 	return nil
 }
 
-// Include says that an attempt is in a block that is not known to be final, from Signed, Broadcast
-// or Included (where it may name another block). A Confirmed transaction accepts only the block it
-// has; see Retract.
+// Include records the block that holds an attempt, from Signed, Broadcast or Included (also another
+// block). A Confirmed transaction accepts only the block that it has; see Retract.
 func (t *Transaction) Include(hash string, status chain.TxStatus) error {
 	if t.AttemptIndex(hash) < 0 || status.Block.IsZero() {
 		return t.refuse("be included without its own bytes and a block")
@@ -202,7 +199,7 @@ func (t *Transaction) Include(hash string, status chain.TxStatus) error {
 	return nil
 }
 
-// Confirm says that the block of an Included transaction is final.
+// Confirm records that the block of an Included transaction is final.
 func (t *Transaction) Confirm() error {
 	if t.BatchedBy != "" {
 		return t.refuseAlone()
@@ -219,8 +216,8 @@ func (t *Transaction) Confirm() error {
 	return nil
 }
 
-// Retract says that the block of an Included or Confirmed transaction left the chain: it is
-// Broadcast again, without block, fee and transfers.
+// Retract records that the block of an Included or Confirmed transaction left the chain: it becomes
+// Broadcast, without block, fee and transfers.
 func (t *Transaction) Retract() error {
 	if t.BatchedBy != "" {
 		return t.refuseAlone()
@@ -238,9 +235,9 @@ func (t *Transaction) Retract() error {
 	return nil
 }
 
-// Fail ends the transaction with a failure code. Only what was never signed may fail for a reason
-// of ours (canceled, stale, refused by the signer, not payable, not funded); signed bytes fail by
-// proof of death (conflict, expired); an included transaction only as reverted.
+// Fail ends the transaction with a failure code. A Queued one fails as canceled, stale, refused by the
+// signer, not payable or not funded; a Signed or Broadcast one as conflict or expired, which need a proof
+// at a final block; an Included one as reverted.
 func (t *Transaction) Fail(code string) error {
 	if t.State == Failed && t.Failure == code {
 		return nil
@@ -272,6 +269,7 @@ func (t *Transaction) Fail(code string) error {
 	return nil
 }
 
+// refuse returns the fault.State error of a move that the state does not allow.
 func (t *Transaction) refuse(what string) error {
 	return fault.New(
 		fault.State, "transaction_state", "transaction %s is %s and cannot %s",
@@ -279,12 +277,12 @@ func (t *Transaction) refuse(what string) error {
 	)
 }
 
-// refuseAlone refuses a move of what only moves with its carrier.
+// refuseAlone returns the error of a move of a batch member: it moves with its carrier only.
 func (t *Transaction) refuseAlone() error {
 	return t.refuse("move by itself: transaction " + t.BatchedBy + " carries it")
 }
 
-// Stale reports whether the time to sign the transaction is over.
+// Stale reports whether GiveUpAt has passed.
 func (t *Transaction) Stale(now time.Time) bool {
 	return !t.GiveUpAt.IsZero() && !now.Before(t.GiveUpAt)
 }

@@ -1,7 +1,6 @@
 package txmgr
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -9,13 +8,10 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
-	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// The rules of a Balance, pure. Reserved is always the sum of Reservations.
-
-// TrackTx makes the balance rows of a wallet, one per asset of its network, so that they are read
-// from now on and shown to the owner. Doing it again changes nothing.
+// TrackTx stores a balance row per asset of the network for a wallet, so that RefreshBalances reads them
+// and their owner sees them. It is idempotent. An unknown network is fault.NotFound.
 func (o *Manager) TrackTx(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -51,10 +47,10 @@ func (o *Manager) TrackTx(
 	return nil
 }
 
-// ReserveTx promises an amount of a wallet's balance to an object (a payout, a transaction); doing
-// it again for the same object sets the amount anew. What is missing is fault.State with code
-// insufficient_balance. A promise ends when a balance was read at a block that includes the
-// transaction: the one with that id, or the one of the payout with that id.
+// ReserveTx reserves an amount (base units) of a wallet's balance for an object: a payout or a
+// transaction. Reserving again for the object replaces the amount. A balance that is too low is
+// fault.State with code insufficient_balance. The reservation ends when the balance is read at a block
+// that includes the object's transaction.
 func (o *Manager) ReserveTx(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -88,7 +84,7 @@ func (o *Manager) ReserveTx(
 	return tx.PutBalance(ctx, &b)
 }
 
-// ReleaseTx gives the promise to an object back; without one it does nothing.
+// ReleaseTx releases the reservation of an object; without one it does nothing.
 func (o *Manager) ReleaseTx(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -101,9 +97,8 @@ func (o *Manager) ReleaseTx(
 		return err
 	}
 
-	if !slices.ContainsFunc(
-		b.Reservations, func(r wallet.Reservation) bool { return r.ObjectID == objectID && !r.Released },
-	) {
+	unreleased := func(r wallet.Reservation) bool { return r.ObjectID == objectID && !r.Released }
+	if !slices.ContainsFunc(b.Reservations, unreleased) {
 		return nil
 	}
 
@@ -112,9 +107,8 @@ func (o *Manager) ReleaseTx(
 	return tx.PutBalance(ctx, &b)
 }
 
-// spendTx books the inclusion of a transaction, or with height 0 its retraction, with the balances
-// it is paid from. The transaction is the first of the rows; those that it carries follow, each
-// with a promise of its own.
+// spendTx records the height at which a transaction was included (0: it was retracted) in the balances
+// that pay it. rows are the transaction and then its batch members, each with its own reservation.
 func (o *Manager) spendTx(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -133,8 +127,7 @@ func (o *Manager) spendTx(
 	slices.Sort(payers)
 
 	for _, payer := range payers {
-		// What a transaction carries spends the same assets as itself.
-		// one order of locks for everybody
+		// Batch members spend the same assets. Sorted by asset to avoid deadlock.
 		for _, assetID := range slices.Sorted(maps.Keys(spends(t, t.ID, payer, native.ID))) {
 			b, found, err := tx.BalanceForUpdate(ctx, n.Slug, payer, assetID)
 			if err != nil {
@@ -146,12 +139,11 @@ func (o *Manager) spendTx(
 			}
 
 			for _, row := range rows {
+				own := func(r wallet.Reservation) bool { return r.ObjectID == row.ID }
+
 				object := row.ID
-				if row.Kind == wallet.Payout &&
-					!slices.ContainsFunc(
-						b.Reservations, func(r wallet.Reservation) bool { return r.ObjectID == row.ID },
-					) {
-					object = row.ObjectID // a payout has one transaction and may reserve in its own name
+				if row.Kind == wallet.Payout && !slices.ContainsFunc(b.Reservations, own) {
+					object = row.ObjectID // a payout has one transaction and may reserve by its own id
 				}
 
 				b.Spend(object, height, spends(t, row.ID, payer, native.ID)[assetID])
@@ -166,200 +158,9 @@ func (o *Manager) spendTx(
 	return nil
 }
 
-// HasBalances reports whether the balances of a network's wallets can be known: read from the node,
-// or added up from coins.
-func (o *Manager) HasBalances(network string) bool {
-	driver, err := o.registry.Driver(network)
-	if err != nil {
-		return false
-	}
-
-	_, reads := driver.(chain.Balancer)
-	_, coins := driver.(chain.CoinReader)
-
-	return reads || coins
-}
-
-// addUpCoins writes the balances of wallets as the sum of their coins in blocks, as of the last
-// block that was booked. Coins that a waiting transaction of ours spends count until its block;
-// what it may take of them is reserved.
-func (o *Manager) addUpCoins(ctx context.Context, n chain.Network, parties []chain.Party) error {
-	native, _ := n.Native()
-
-	var addresses []chain.Address
-	for _, p := range parties {
-		addresses = append(addresses, p.Address)
-	}
-
-	if len(parties) == 0 {
-		rows, err := o.db.BalancesOf(ctx, n.Slug)
-		if err != nil {
-			return err
-		}
-
-		for _, b := range rows {
-			addresses = append(addresses, b.Address)
-		}
-	}
-
-	if len(addresses) == 0 {
-		return nil
-	}
-
-	slices.Sort(addresses) // one order of locks for everybody
-
-	return o.db.Update(ctx, func(ctx context.Context, tx wallet.Tx) error {
-		for _, address := range slices.Compact(slices.Clone(addresses)) {
-			if err := addUpTx(ctx, tx, n.Slug, address, native.ID, true); err != nil {
-				return err
-			}
-		}
-
-		return nil
-	})
-}
-
-// addUpTx writes the balance of one wallet, and makes its row if that is wanted.
-func addUpTx(
-	ctx context.Context,
-	tx wallet.Tx,
-	network string,
-	address chain.Address,
-	assetID string,
-	create bool,
-) error {
-	cursor, _, err := tx.Cursor(ctx, network) // before the coins, which may be newer but never older
-	if err != nil {
-		return err
-	}
-
-	b, found, err := tx.BalanceForUpdate(ctx, network, address, assetID)
-	if err != nil || !found && !create {
-		return err
-	}
-
-	if !found {
-		b = wallet.Balance{Network: network, Address: address, AssetID: assetID}
-	}
-
-	coins, err := tx.Coins(ctx, network, address)
-	if err != nil {
-		return err
-	}
-
-	var sum chain.Amount
-
-	for _, c := range coins {
-		if c.Height > 0 {
-			sum = sum.Add(c.Amount)
-		}
-	}
-
-	was := b
-	if !b.Read(cursor.At, sum) ||
-		found && was.At.Hash == b.At.Hash && was.OnChain == sum &&
-			len(was.Reservations) == len(b.Reservations) {
-		return nil
-	}
-
-	return tx.PutBalance(ctx, &b)
-}
-
-// RefreshBalances reads the balances of wallets at the newest block and writes their rows, ending
-// the promises that the block shows fulfilled. Without parties it reads every row of the network
-// again. A network whose driver cannot read balances is fault.Unsupported; a node without an answer
-// is fault.Unavailable.
-func (o *Manager) RefreshBalances(ctx context.Context, network string, parties ...chain.Party) error {
-	driver, err := o.registry.Driver(network)
-	if err != nil {
-		return err
-	}
-
-	if _, ok := driver.(chain.CoinReader); ok {
-		return o.addUpCoins(ctx, driver.Network(), parties)
-	}
-
-	balancer, ok := driver.(chain.Balancer)
-	if !ok {
-		return fault.New(
-			fault.Unsupported, "balances_unsupported",
-			"the driver of network %s cannot read balances",
-			network,
-		)
-	}
-
-	var holdings []chain.Holding
-
-	for _, p := range parties {
-		for _, a := range driver.Network().Assets {
-			holdings = append(holdings, chain.Holding{Address: p.Address, AssetID: a.ID})
-		}
-	}
-
-	if len(parties) == 0 {
-		rows, err := o.db.BalancesOf(ctx, network)
-		if err != nil {
-			return err
-		}
-
-		for _, b := range rows {
-			holdings = append(holdings, chain.Holding{Address: b.Address, AssetID: b.AssetID})
-		}
-	}
-
-	if len(holdings) == 0 {
-		return nil
-	}
-
-	slices.SortFunc(holdings, func(a, b chain.Holding) int { // one order of locks for everybody
-		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.AssetID, b.AssetID))
-	})
-
-	head, err := driver.Head(ctx)
-	if err != nil {
-		return err
-	}
-
-	amounts, err := balancer.Balances(ctx, head.Tip, holdings)
-	if err != nil {
-		return err
-	}
-
-	if len(amounts) != len(holdings) {
-		return fault.New(
-			fault.Unavailable, "balances_incomplete",
-			"the driver of network %s answered %d of %d balances",
-			network, len(amounts), len(holdings),
-		)
-	}
-
-	return o.db.Update(ctx, func(ctx context.Context, tx wallet.Tx) error {
-		for i, h := range holdings {
-			b, found, err := tx.BalanceForUpdate(ctx, network, h.Address, h.AssetID)
-			if err != nil {
-				return err
-			}
-
-			if !found {
-				b = wallet.Balance{Network: network, Address: h.Address, AssetID: h.AssetID}
-			}
-
-			if !b.Read(head.Tip, amounts[i]) {
-				continue
-			}
-
-			if err := tx.PutBalance(ctx, &b); err != nil {
-				return err
-			}
-		}
-
-		return nil
-	})
-}
-
-// spends returns what the transaction takes at most from an address for itself or for one that it
-// carries, per asset id: the outputs, unless they come out of a coin that it lifts, and the network
-// fee for whoever pays that.
+// spends returns the most that a transaction or one of its batch members takes from an address, in base
+// units per asset id: its outputs, unless the payment that it bumps pays them, and the network fee if the
+// address pays it.
 func spends(
 	t wallet.Transaction,
 	transactionID string,

@@ -51,7 +51,7 @@ func TestRefusalReasonsAreClean(t *testing.T) {
 		"no! \n way:":  "noway",
 		"é":            "unspecified",
 	} {
-		if got := reason(in); got != want {
+		if got := reasonCode(in); got != want {
 			t.Errorf("%q became %q, want %q", in, got, want)
 		}
 	}

@@ -10,14 +10,13 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// A batch is several payouts of one wallet in one transaction, where the driver can make that
-// (chain.Batcher). Nobody waits for company: what is due when the wallet has its turn goes
-// together. The oldest row carries the others: its order and its attempts pay all of them, and they
-// make every move that it makes, in the same transaction of the store. They are joined in the one
-// that stores the first bytes. Until then each can be canceled for itself, and from then on nothing
-// can be taken apart.
+// A batch is several payouts of one wallet in one transaction, where the driver can build that
+// (chain.Batcher). No payout waits for a batch: those that are due in one turn of the wallet are batched.
+// The oldest row carries the others: its order and attempts pay all of them, and they make each of its
+// moves in the same store transaction. They join in the one that stores the first bytes; until then each
+// can be canceled, and from then on the batch stays as it is.
 
-// rowsOf reads rows of the outbox by id, in that order.
+// rowsOf returns transactions by id, in that order. A missing one is fault.NotFound.
 func rowsOf(ctx context.Context, r wallet.Reader, ids []string) ([]wallet.Transaction, error) {
 	found, err := r.TransactionsByID(ctx, ids)
 	if err != nil {
@@ -37,15 +36,15 @@ func rowsOf(ctx context.Context, r wallet.Reader, ids []string) ([]wallet.Transa
 	return rows, nil
 }
 
-// company returns the payouts among the rest of what is due that one transaction can pay together
-// with t, oldest first.
-func (d *walletWorker) company(
+// batchCandidates returns the payouts among rest that one transaction can pay together with t, oldest
+// first.
+func (d *walletWorker) batchCandidates(
 	ctx context.Context,
 	t wallet.Transaction,
 	rest []wallet.Transaction,
 ) ([]wallet.Transaction, error) {
 	batcher, ok := d.driver.(chain.Batcher)
-	if !ok || d.alone || !t.Batchable() {
+	if !ok || d.unbatched || !t.Batchable() {
 		return nil, nil
 	}
 
@@ -72,22 +71,22 @@ func (d *walletWorker) company(
 	return others, nil
 }
 
-// signTogether signs a payout and its company in one transaction. done is false when t is to be
-// signed alone: there is no company, or what all of them want cannot be had, and then none of them
-// may suffer for another.
-func (d *walletWorker) signTogether(
+// trySignBatch signs a payout and its batch candidates in one transaction. done is false when t is to be
+// signed alone: there is no candidate, or the batch could not be signed. One payout that cannot be paid
+// must not delay the others.
+func (d *walletWorker) trySignBatch(
 	ctx context.Context,
 	t wallet.Transaction,
 	rest []wallet.Transaction,
 ) (done bool, err error) {
-	others, err := d.company(ctx, t, rest)
+	others, err := d.batchCandidates(ctx, t, rest)
 	if err != nil || len(others) == 0 {
 		return false, err
 	}
 
-	a, err := d.makeTogether(ctx, &t, others)
+	a, err := d.signBatch(ctx, &t, others)
 	if err == nil {
-		return true, d.first(ctx, t.ID, a)
+		return true, d.broadcastFirst(ctx, t.ID, a)
 	}
 
 	if d.stops(ctx, err) {
@@ -95,27 +94,28 @@ func (d *walletWorker) signTogether(
 	}
 
 	if _, moved := errors.AsType[*illegalMove](err); moved {
-		if d.again == nil {
-			d.again = map[string]bool{}
+		if d.deferred == nil {
+			d.deferred = map[string]bool{}
 		}
 
 		for _, other := range others {
-			d.again[other.ID] = true
+			d.deferred[other.ID] = true
 		}
 
-		return true, nil // all that still want it are due
+		return true, nil // those that were not moved are still due
 	}
 
-	d.alone = true
+	d.unbatched = true
 	d.config.Log.InfoContext(
 		ctx, "payouts could not be signed together and are signed one by one",
-		"transaction", t.ID, "network", t.Network, "payouts", 1+len(others), "error", plain(err),
+		"transaction", t.ID, "network", t.Network, "payouts", 1+len(others), "error", publicText(err),
 	)
 
 	return false, nil
 }
 
-func (d *walletWorker) makeTogether(
+// signBatch merges payouts into t, signs the transaction and stores its bytes.
+func (d *walletWorker) signBatch(
 	ctx context.Context,
 	t *wallet.Transaction,
 	others []wallet.Transaction,
@@ -129,15 +129,16 @@ func (d *walletWorker) makeTogether(
 		return wallet.Attempt{}, err
 	}
 
-	a, err := d.make(ctx, *t, order)
+	a, err := d.makeAttempt(ctx, *t, order)
 	if err != nil {
 		return wallet.Attempt{}, err
 	}
 
-	return a, d.store(ctx, *t, a)
+	return a, d.storeAttempt(ctx, *t, a)
 }
 
-// joinTx makes a stored transaction carry what was signed with it.
+// joinTx merges the batch members that were signed into the stored transaction. A stale row, or one that
+// was moved meanwhile, is an illegalMove.
 func (d *walletWorker) joinTx(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -176,16 +177,16 @@ func (d *walletWorker) joinTx(
 	return nil
 }
 
-// objects returns the object of each of a transaction's n outputs.
-func (d *walletWorker) objects(ctx context.Context, t wallet.Transaction, n int) ([]string, error) {
-	carried, err := rowsOf(ctx, d.db, t.BatchMembers)
+// outputObjects returns the object id of each of a transaction's n outputs.
+func (d *walletWorker) outputObjects(ctx context.Context, t wallet.Transaction, n int) ([]string, error) {
+	members, err := rowsOf(ctx, d.db, t.BatchMembers)
 	if err != nil {
 		return nil, &storeError{err}
 	}
 
 	objects := slices.Repeat([]string{t.ObjectID}, n)
-	for i, c := range carried {
-		objects[1+i] = c.ObjectID
+	for i, member := range members {
+		objects[1+i] = member.ObjectID
 	}
 
 	return objects, nil

@@ -12,21 +12,21 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Lifts: a payment that pays the miner too little waits; a transaction of ours spends it, gives the
-// whole of it back to its address, and pays for both out of the master wallet. The payment stays
-// what it is, in the transaction of its payer; its money is then held by the lift's first output.
+// A CPFP bump: a payment whose fee is too low waits in the pool. A transaction of ours spends it, pays
+// its whole amount back to its address, and takes the fee for both from the master wallet. The payment
+// stays that of its payer's transaction; the first output of the bump then holds its money.
 
 const (
-	// maxLifts is how many lifts of one wallet may wait at a time: their coins and change are tied
-	// up while they do, and payers could replace what they rest on.
-	maxLifts = 4
-	// maxLiftsOf is how many lifts are queued for one payment in all, when none of them gets signed.
-	maxLiftsOf = 8
-	// liftWithin is how long a lift may wait for its signature.
-	liftWithin = 30 * time.Minute
+	// maxBumps is how many bumps of one wallet may wait at a time: they reserve coins and change, and
+	// payers could replace the transactions that they spend from.
+	maxBumps = 4
+	// maxBumpsPerPayment is how many bumps are queued for one payment in all, if none gets signed.
+	maxBumpsPerPayment = 8
+	// bumpSignTimeout is how long a bump may wait for its signature.
+	bumpSignTimeout = 30 * time.Minute
 )
 
-// Waiting is a payment in a transaction of somebody else's that waits for a block.
+// Waiting is a payment in a payer's transaction that waits for a block.
 type Waiting struct {
 	Owner     event.Owner
 	PaymentID string
@@ -37,60 +37,97 @@ type Waiting struct {
 	Since time.Time
 }
 
-// Bump queues the transaction that has a waiting payment included, paid by a wallet, if the driver
-// is configured to lift payments and this one has waited long enough and is worth it. The most that
-// it may cost is reserved with it. queued is false when nothing is to be done, or not now. A node
-// that cannot tell is fault.Unsupported.
+// Bump queues the CPFP bump of a waiting payment, paid by a wallet, and reserves its maximum fee. queued
+// is false when nothing is to be done, or not now: the driver bumps nothing, the payment has not waited
+// long enough or is not worth it, or the wallet lacks the money or its key. A node that does not report
+// the fees of waiting transactions is fault.Unsupported.
 func (o *Manager) Bump(ctx context.Context, w Waiting, payer chain.Party) (queued bool, err error) {
 	driver, err := o.registry.Driver(w.Network)
 	if err != nil {
 		return false, err
 	}
 
-	lifter, ok := driver.(chain.Bumper)
+	bumper, ok := driver.(chain.Bumper)
 	if !ok {
 		return false, nil
 	}
 
-	after, on := lifter.BumpAfter()
+	after, on := bumper.BumpAfter()
 
-	l := bumpState{waited: o.now().Sub(w.Since), after: after}
-	if !on || l.waited < l.after {
+	state := bumpState{waited: o.now().Sub(w.Since), after: after}
+	if !on || state.waited < state.after {
 		return false, nil
 	}
 
-	own, err := o.Party(ctx, w.Network, payer.Key)
-	if err == nil && own.Address != payer.Address {
-		return false, nil // somebody else has its key
-	}
-
-	if err != nil && !errors.Is(err, fault.Unsupported) {
+	if owned, err := o.mayOwn(ctx, w.Network, payer); err != nil || !owned {
 		return false, err
 	}
 
-	if may, err := o.mayBump(ctx, o.db, w, payer, l); err != nil || !may {
+	if may, err := o.mayBump(ctx, o.db, w, payer, state); err != nil || !may {
 		return false, err
 	}
 
-	coins, err := o.db.Coins(ctx, w.Network, payer.Address)
+	coins, err := o.unreservedCoins(ctx, w.Network, payer.Address)
 	if err != nil {
 		return false, err
 	}
 
-	var free []chain.Coin
-
-	for _, c := range coins {
-		if c.ReservedBy == "" && c.Height > 0 {
-			free = append(free, c.Coin)
-		}
-	}
-
-	order, ok, err := lifter.Bump(ctx, w.Coin, payer, free)
+	order, ok, err := bumper.Bump(ctx, w.Coin, payer, coins)
 	if err != nil || !ok {
 		return false, err
 	}
 
-	native, _ := driver.Network().Native()
+	return o.queueBump(ctx, w, payer, order, state)
+}
+
+// mayOwn reports whether the signer's key gives a party's address. It is true where the driver cannot
+// derive addresses: Assemble checks the signatures there.
+func (o *Manager) mayOwn(ctx context.Context, network string, party chain.Party) (bool, error) {
+	own, err := o.Party(ctx, network, party.Key)
+	if errors.Is(err, fault.Unsupported) {
+		return true, nil
+	}
+
+	if err != nil {
+		return false, err
+	}
+
+	return own.Address == party.Address, nil
+}
+
+// unreservedCoins returns the coins of an address that are in blocks, unspent and not reserved.
+func (o *Manager) unreservedCoins(
+	ctx context.Context,
+	network string,
+	address chain.Address,
+) ([]chain.Coin, error) {
+	coins, err := o.db.Coins(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+
+	var unreserved []chain.Coin
+
+	for _, c := range coins {
+		if c.ReservedBy == "" && c.Height > 0 {
+			unreserved = append(unreserved, c.Coin)
+		}
+	}
+
+	return unreserved, nil
+}
+
+// queueBump stores the bump of a payment and its reservation, unless another process was faster.
+func (o *Manager) queueBump(
+	ctx context.Context,
+	w Waiting,
+	payer chain.Party,
+	order chain.Order,
+	state bumpState,
+) (queued bool, err error) {
+	network, _ := o.registry.Network(w.Network)
+	native, _ := network.Native()
+
 	t := wallet.Transaction{
 		ID:       o.config.IDs.Next(),
 		Owner:    w.Owner,
@@ -98,20 +135,19 @@ func (o *Manager) Bump(ctx context.Context, w Waiting, payer chain.Party) (queue
 		Kind:     wallet.Bump,
 		ObjectID: w.PaymentID,
 		Order:    order,
-		GiveUpAt: o.now().Add(liftWithin),
+		GiveUpAt: o.now().Add(bumpSignTimeout),
 	}
 
 	err = o.db.Update(ctx, func(ctx context.Context, tx wallet.Tx) error {
 		queued = false
-		// The reservation first: it locks the wallet's balance, and so the lifts of the wallet are
-		// counted one after the other.
-		if err := o.ReserveTx(
-			ctx, tx, w.Owner, w.Network, payer.Address, native.ID, t.ID, order.MaxFee,
-		); err != nil {
+
+		// The reservation locks the wallet's balance, so that bumps of one wallet are counted in turn.
+		err := o.ReserveTx(ctx, tx, w.Owner, w.Network, payer.Address, native.ID, t.ID, order.MaxFee)
+		if err != nil {
 			return err
 		}
 
-		may, err := o.mayBump(ctx, tx, w, payer, l)
+		may, err := o.mayBump(ctx, tx, w, payer, state)
 		if err != nil {
 			return err
 		}
@@ -140,66 +176,66 @@ func (o *Manager) Bump(ctx context.Context, w Waiting, payer chain.Party) (queue
 	return queued, err
 }
 
-// errNotNow takes a reservation back with its transaction: somebody else was faster.
+// errNotNow rolls the reservation back: another process was faster.
 var errNotNow = fault.New(fault.State, "lift_not_now", "the payment is lifted already, or as many as may be")
 
-// mayLift reads what else decides whether a payment is lifted.
+// mayBump reports whether the records allow a bump of the payment; see bumpState.due.
 func (o *Manager) mayBump(
 	ctx context.Context,
 	r wallet.Reader,
 	w Waiting,
 	payer chain.Party,
-	l bumpState,
+	state bumpState,
 ) (bool, error) {
 	own, err := r.OwnTransactions(ctx, w.Network, []string{w.Coin.Outpoint.TxHash})
 	if err != nil {
 		return false, err
 	}
 
-	l.own = len(own) > 0
-	if l.earlier, err = r.TransactionsOf(ctx, w.PaymentID); err != nil {
+	state.own = len(own) > 0
+	if state.earlier, err = r.TransactionsOf(ctx, w.PaymentID); err != nil {
 		return false, err
 	}
 
-	if l.live, err = r.LiveTransactions(ctx, w.Network, payer.Address); err != nil {
+	if state.live, err = r.LiveTransactions(ctx, w.Network, payer.Address); err != nil {
 		return false, err
 	}
 
-	return l.due(), nil
+	return state.due(), nil
 }
 
-// lifting is what the records say of a payment that waits.
+// bumpState is what the records hold of a waiting payment.
 type bumpState struct {
 	waited, after time.Duration
-	// own: the payment is a payout of ours, which is replaced instead.
+	// own is set when the payment is a payout of ours, which is replaced instead.
 	own bool
-	// earlier are the transactions made for the payment, live those that the wallet is to pay.
+	// earlier are the transactions made for the payment, live the live ones that the wallet pays.
 	earlier, live []wallet.Transaction
 }
 
-// due reports whether the payment may be lifted: it waits long enough, nothing that was signed
-// lifts it, nothing that could be will, and no signer refused to.
-func (l bumpState) due() bool {
-	lifts := 0
+// due reports whether the payment may be bumped: it has waited long enough, no earlier bump of it was
+// signed, is queued or was refused by the signer, and the bounds allow one more.
+func (s bumpState) due() bool {
+	waiting := 0
 
-	for _, t := range l.live {
+	for _, t := range s.live {
 		if t.Kind == wallet.Bump {
-			lifts++
+			waiting++
 		}
 	}
 
-	for _, t := range l.earlier {
+	for _, t := range s.earlier {
 		if t.Kind == wallet.Bump &&
 			(t.State != wallet.Failed || t.Failure != wallet.FailCanceled && t.Failure != wallet.FailStale) {
 			return false
 		}
 	}
 
-	return l.waited >= l.after && !l.own && lifts < maxLifts && len(l.earlier) < maxLiftsOf
+	return s.waited >= s.after && !s.own && waiting < maxBumps && len(s.earlier) < maxBumpsPerPayment
 }
 
-// bookLiftTx books the payment that signed bytes lift as a coin that is theirs, before its block,
-// and reserves all that they take from the wallet: the change comes back with their block.
+// reserveBumpTx stores the payment that signed bytes bump as a coin reserved by them, before its block.
+// It reserves all that they spend of the wallet: the change returns with their block.
 func (d *walletWorker) reserveBumpTx(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -217,20 +253,19 @@ func (d *walletWorker) reserveBumpTx(
 
 	var taken chain.Amount
 
-	booked := false
+	stored := false
 
 	for _, c := range known {
 		if c.Outpoint == t.Order.Bumps.Outpoint {
-			booked = true
+			stored = true
 		} else {
 			taken = taken.Add(c.Amount)
 		}
 	}
 
-	if !booked {
-		if err := tx.PutCoin(
-			ctx, &wallet.Coin{Network: t.Network, Coin: *t.Order.Bumps, ReservedBy: t.ID},
-		); err != nil {
+	if !stored {
+		payment := wallet.Coin{Network: t.Network, Coin: *t.Order.Bumps, ReservedBy: t.ID}
+		if err := tx.PutCoin(ctx, &payment); err != nil {
 			return err
 		}
 	}
@@ -240,7 +275,7 @@ func (d *walletWorker) reserveBumpTx(
 	return d.ReserveTx(ctx, tx, t.Owner, t.Network, d.party.Address, native.ID, t.ID, taken)
 }
 
-// endLiftTx gives back what a lift reserved that came to nothing.
+// endBumpTx releases the reservation of a failed bump.
 func (d *walletWorker) endBumpTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) error {
 	if t.Kind != wallet.Bump || t.State != wallet.Failed {
 		return nil
@@ -251,8 +286,8 @@ func (d *walletWorker) endBumpTx(ctx context.Context, tx wallet.Tx, t wallet.Tra
 	return d.ReleaseTx(ctx, tx, t.Network, d.party.Address, native.ID, t.ID)
 }
 
-// displaced is what a cancelling transaction displaces: of a lift only what it takes from the
-// wallet, as the payment is not the wallet's and may never be included.
+// displacedBytes returns the bytes that a cancel displaces. The payment that a bump spends is left out of
+// their inputs: it is not the wallet's and may never be included.
 func displacedBytes(t wallet.Transaction) chain.Signed {
 	last := t.LastAttempt().Signed
 	if t.Order.Bumps != nil {
@@ -265,24 +300,24 @@ func displacedBytes(t wallet.Transaction) chain.Signed {
 	return last
 }
 
-// CoinsOfPayments returns the coins that hold the money of outputs that paid us: the output itself, or what
-// the lift that spent it gave back, once that is final. lifted are the outputs whose lift is on its
-// way, or not booked yet; those that are in neither are in no block, or were spent otherwise.
+// CoinsOfPayments returns, per output that paid us, the coin that holds its money: the output itself, or
+// the output that its CPFP bump paid back, once that is final. bumped are the outputs whose bump is not
+// final or not indexed yet. An output in neither is in no block, or was spent otherwise.
 func CoinsOfPayments(
 	ctx context.Context,
 	r wallet.Reader,
 	network string,
 	outputs []chain.Outpoint,
-) (held map[chain.Outpoint]wallet.Coin, lifted map[chain.Outpoint]bool, err error) {
+) (held map[chain.Outpoint]wallet.Coin, bumped map[chain.Outpoint]bool, err error) {
 	coins, err := coinsAt(ctx, r, network, outputs)
 	if err != nil {
 		return nil, nil, err
 	}
 
-	held, lifted = map[chain.Outpoint]wallet.Coin{}, map[chain.Outpoint]bool{}
-	paid := map[chain.Outpoint]wallet.Coin{} // by the output that gives it back
+	held, bumped = map[chain.Outpoint]wallet.Coin{}, map[chain.Outpoint]bool{}
+	payments := map[chain.Outpoint]wallet.Coin{} // by the output that pays it back
 
-	var given []chain.Outpoint
+	var returned []chain.Outpoint
 
 	for _, c := range coins {
 		var t wallet.Transaction
@@ -296,36 +331,36 @@ func CoinsOfPayments(
 		case t.Kind != wallet.Bump && c.Height > 0 && c.SpentBy == "":
 			held[c.Outpoint] = c
 		case t.Kind == wallet.Bump:
-			lifted[c.Outpoint] = true
+			bumped[c.Outpoint] = true
 
 			if t.State == wallet.Confirmed {
-				given = append(given, chain.Outpoint{TxHash: t.TxHash}) // its first output
-				paid[given[len(given)-1]] = c
+				returned = append(returned, chain.Outpoint{TxHash: t.TxHash}) // its first output
+				payments[returned[len(returned)-1]] = c
 			}
 		}
 	}
 
-	if len(given) == 0 {
-		return held, lifted, nil
+	if len(returned) == 0 {
+		return held, bumped, nil
 	}
 
-	back, err := coinsAt(ctx, r, network, given)
+	returnedCoins, err := coinsAt(ctx, r, network, returned)
 	if err != nil {
 		return nil, nil, err
 	}
 
-	for _, c := range back {
-		was := paid[c.Outpoint]
-		if c.Height == 0 || c.Owner != was.Owner || c.Amount != was.Amount {
+	for _, c := range returnedCoins {
+		payment := payments[c.Outpoint]
+		if c.Height == 0 || c.Owner != payment.Owner || c.Amount != payment.Amount {
 			continue
 		}
 
-		delete(lifted, was.Outpoint)
+		delete(bumped, payment.Outpoint)
 
 		if c.SpentBy == "" {
-			held[was.Outpoint] = c
+			held[payment.Outpoint] = c
 		}
 	}
 
-	return held, lifted, nil
+	return held, bumped, nil
 }

@@ -7,11 +7,11 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 )
 
-func TestWhenAPaymentMayBeLifted(t *testing.T) {
+func TestWhenAPaymentMayBeBumped(t *testing.T) {
 	row := func(kind wallet.Kind, state wallet.State, failure string) wallet.Transaction {
 		return wallet.Transaction{Kind: kind, State: state, Failure: failure}
 	}
-	lifts := func(n int) (all []wallet.Transaction) {
+	bumps := func(n int) (all []wallet.Transaction) {
 		for range n {
 			all = append(
 				all, row(wallet.Bump, wallet.Broadcast, ""),
@@ -68,8 +68,16 @@ func TestWhenAPaymentMayBeLifted(t *testing.T) {
 			},
 			true,
 		},
-		{"its lift was not signed in time", bumpState{waited: time.Hour, earlier: failed(maxLiftsOf - 1)}, true},
-		{"its lifts were never signed in time", bumpState{waited: time.Hour, earlier: failed(maxLiftsOf)}, false},
+		{
+			"its lift was not signed in time",
+			bumpState{waited: time.Hour, earlier: failed(maxBumpsPerPayment - 1)},
+			true,
+		},
+		{
+			"its lifts were never signed in time",
+			bumpState{waited: time.Hour, earlier: failed(maxBumpsPerPayment)},
+			false,
+		},
 		{
 			"the signer refused",
 			bumpState{
@@ -78,8 +86,8 @@ func TestWhenAPaymentMayBeLifted(t *testing.T) {
 			},
 			false,
 		},
-		{"the wallet has room for one more", bumpState{waited: time.Hour, live: lifts(maxLifts - 1)}, true},
-		{"the wallet waits for as many as it may", bumpState{waited: time.Hour, live: lifts(maxLifts)}, false},
+		{"the wallet has room for one more", bumpState{waited: time.Hour, live: bumps(maxBumps - 1)}, true},
+		{"the wallet waits for as many as it may", bumpState{waited: time.Hour, live: bumps(maxBumps)}, false},
 	} {
 		c.l.after = time.Hour
 		if got := c.l.due(); got != c.want {

@@ -18,11 +18,11 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/txmgr"
 )
 
-// pond is a network that spends outputs, with a payment "p" that waits in its pool. What it does is
+// bumpNode is a network that spends outputs, with a payment "p" that waits in its pool. What it does is
 // an effect that a process can die at.
-type pond struct {
+type bumpNode struct {
 	*outputs
-	book     *ledgerBook
+	index    *coinIndex
 	deposit  chain.Party
 	off      bool
 	waits    bool // the payment does
@@ -31,9 +31,9 @@ type pond struct {
 	rival    func()
 }
 
-func newPond(t *testing.T) *pond {
-	k := newBook(t)
-	p := &pond{book: k, waits: true, deposit: k.signer.Party(chain.RoleDeposit, 3, k.chain)}
+func newBumpNode(t *testing.T) *bumpNode {
+	k := newCoinIndex(t)
+	p := &bumpNode{index: k, waits: true, deposit: k.signer.Party(chain.RoleDeposit, 3, k.chain)}
 	p.outputs = &outputs{Driver: k.chain, offered: map[string]int{}, status: map[string]chain.TxStatus{}}
 	k.ours[p.deposit.Address] = p.deposit
 	p.boot()
@@ -58,34 +58,34 @@ func newPond(t *testing.T) *pond {
 }
 
 // boot starts a process over what is stored.
-func (p *pond) boot() {
+func (p *bumpNode) boot() {
 	registry, err := chain.NewRegistry(p)
 	if err != nil {
-		p.book.t.Fatal(err)
+		p.index.t.Fatal(err)
 	}
 
-	p.book.process.Next()
-	p.book.processes++
-	clock := func() time.Time { return p.book.now }
-	p.book.outbox = txmgr.New(txmgr.Config{
-		DB:       db{p.book.store, p.book.world},
+	p.index.process.Next()
+	p.index.processes++
+	clock := func() time.Time { return p.index.now }
+	p.index.outbox = txmgr.New(txmgr.Config{
+		DB:       db{p.index.store, p.index.harness},
 		Registry: registry,
-		Signer:   p.book.signer,
+		Signer:   p.index.signer,
 		IDs:      id.New(clock, nil),
 		Now:      clock,
 		Process:  "pond",
 	})
 }
 
-func (p *pond) BumpAfter() (time.Duration, bool) { return time.Hour, !p.off }
+func (p *bumpNode) BumpAfter() (time.Duration, bool) { return time.Hour, !p.off }
 
-func (p *pond) Bump(
+func (p *bumpNode) Bump(
 	_ context.Context,
 	c chain.Coin,
 	wallet chain.Party,
 	coins []chain.Coin,
 ) (chain.Order, bool, error) {
-	if err := p.book.process.Call("Lift"); err != nil {
+	if err := p.index.process.Call("Lift"); err != nil {
 		return chain.Order{}, false, err
 	}
 
@@ -104,8 +104,8 @@ func (p *pond) Bump(
 	}, p.waits && len(coins) > 0, nil
 }
 
-func (p *pond) Build(ctx context.Context, order chain.Order) (chain.Unsigned, error) {
-	if err := p.book.process.Call("Build"); err != nil {
+func (p *bumpNode) Build(ctx context.Context, order chain.Order) (chain.Unsigned, error) {
+	if err := p.index.process.Call("Build"); err != nil {
 		return chain.Unsigned{}, err
 	}
 
@@ -149,21 +149,21 @@ func (p *pond) Build(ctx context.Context, order chain.Order) (chain.Unsigned, er
 	return u, err
 }
 
-func (p *pond) Broadcast(ctx context.Context, tx chain.Signed) error {
-	if err := p.book.process.Call("Broadcast"); err != nil {
+func (p *bumpNode) Broadcast(ctx context.Context, tx chain.Signed) error {
+	if err := p.index.process.Call("Broadcast"); err != nil {
 		return err
 	}
 
-	own, err := p.book.store.OwnTransactions(ctx, network, []string{tx.TxHash})
+	own, err := p.index.store.OwnTransactions(ctx, network, []string{tx.TxHash})
 	if err != nil || len(own) != 1 {
-		p.book.t.Errorf("bytes were sent before they were stored: %v %v", own, err)
+		p.index.t.Errorf("bytes were sent before they were stored: %v %v", own, err)
 	}
 
 	return p.outputs.Broadcast(ctx, tx)
 }
 
-func (p *pond) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
-	if err := p.book.process.Call("Status"); err != nil {
+func (p *bumpNode) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
+	if err := p.index.process.Call("Status"); err != nil {
 		return chain.TxStatus{}, err
 	}
 
@@ -179,7 +179,7 @@ func (p *pond) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, err
 }
 
 // payment is the one that waits.
-func (p *pond) payment() txmgr.Waiting {
+func (p *bumpNode) payment() txmgr.Waiting {
 	return txmgr.Waiting{
 		Owner:     owner,
 		PaymentID: "payment",
@@ -190,8 +190,8 @@ func (p *pond) payment() txmgr.Waiting {
 }
 
 // turn does what the engine's worker does, until nothing is due; a process that dies is followed by another.
-func (p *pond) turn() {
-	k := p.book
+func (p *bumpNode) turn() {
+	k := p.index
 	k.t.Helper()
 
 	for range 200 {
@@ -215,37 +215,37 @@ func (p *pond) turn() {
 	k.t.Fatal("the worker runs hot")
 }
 
-func (p *pond) wait(d time.Duration) {
-	p.book.now = p.book.now.Add(d)
+func (p *bumpNode) wait(d time.Duration) {
+	p.index.now = p.index.now.Add(d)
 	p.turn()
 }
 
-// lifts are the transactions made for the payment.
-func (p *pond) lifts() []wallet.Transaction {
-	p.book.t.Helper()
+// bumpTxs returns the transactions made for the payment.
+func (p *bumpNode) bumpTxs() []wallet.Transaction {
+	p.index.t.Helper()
 
-	all, err := p.book.store.TransactionsOf(p.book.t.Context(), "payment")
+	all, err := p.index.store.TransactionsOf(p.index.t.Context(), "payment")
 	if err != nil {
-		p.book.t.Fatal(err)
+		p.index.t.Fatal(err)
 	}
 
 	return all
 }
 
-func (p *pond) lift() wallet.Transaction {
-	p.book.t.Helper()
+func (p *bumpNode) bumpTx() wallet.Transaction {
+	p.index.t.Helper()
 
-	all := p.lifts()
+	all := p.bumpTxs()
 	if len(all) != 1 {
-		p.book.t.Fatalf("%d transactions were made for the payment: %+v", len(all), all)
+		p.index.t.Fatalf("%d transactions were made for the payment: %+v", len(all), all)
 	}
 
 	return all[0]
 }
 
-// mine makes a block that includes the payment and what lifts it.
-func (p *pond) mine(height uint64, branch string, child string) string {
-	k, master := p.book, p.book.master().Address
+// mine makes a block that includes the payment and its CPFP bump.
+func (p *bumpNode) mine(height uint64, branch string, child string) string {
+	k, master := p.index, p.index.master().Address
 	p.waits = false
 
 	var spent []chain.Spend
@@ -268,8 +268,8 @@ func (p *pond) mine(height uint64, branch string, child string) string {
 	)
 }
 
-func (p *pond) held() (held, lifted string) {
-	k := p.book
+func (p *bumpNode) fundingCoin() (held, bumped string) {
+	k := p.index
 	k.t.Helper()
 
 	coins, waits, err := txmgr.CoinsOfPayments(
@@ -287,14 +287,14 @@ func (p *pond) held() (held, lifted string) {
 	}
 
 	for o := range waits {
-		lifted += o.TxHash
+		bumped += o.TxHash
 	}
 
-	return held, lifted
+	return held, bumped
 }
 
-func (p *pond) balance() wallet.Balance {
-	k := p.book
+func (p *bumpNode) balance() wallet.Balance {
+	k := p.index
 	k.t.Helper()
 
 	if err := k.outbox.RefreshBalances(k.t.Context(), network); err != nil {
@@ -311,12 +311,12 @@ func (p *pond) balance() wallet.Balance {
 	return b
 }
 
-func TestPaymentIsLifted(t *testing.T) {
-	p := newPond(t)
-	k := p.book
+func TestPaymentIsBumped(t *testing.T) {
+	p := newBumpNode(t)
+	k := p.index
 	p.turn()
 
-	if all := p.lifts(); len(all) != 0 {
+	if all := p.bumpTxs(); len(all) != 0 {
 		t.Fatalf("lifted at once: %+v", all)
 	}
 
@@ -336,7 +336,7 @@ func TestPaymentIsLifted(t *testing.T) {
 	)
 	p.wait(time.Hour)
 
-	got := p.lift()
+	got := p.bumpTx()
 	if got.State != wallet.Broadcast || got.Kind != wallet.Bump || got.Order.From != k.master() ||
 		len(got.Order.Coins) != 0 {
 		t.Fatalf("lifted as %+v", got)
@@ -363,8 +363,8 @@ func TestPaymentIsLifted(t *testing.T) {
 		"m:0@2, n:0@2, p:0@0",
 	)
 
-	if held, lifted := p.held(); held != "" || lifted != "p" {
-		t.Errorf("while it waits, %q holds the money and %q is lifted", held, lifted)
+	if held, bumped := p.fundingCoin(); held != "" || bumped != "p" {
+		t.Errorf("while it waits, %q holds the money and %q is lifted", held, bumped)
 	}
 
 	state := p.mine(3, "a", got.TxHash)
@@ -377,18 +377,18 @@ func TestPaymentIsLifted(t *testing.T) {
 		),
 	)
 
-	if held, lifted := p.held(); held != "" || lifted != "p" {
-		t.Errorf("before it is final, %q holds the money and %q is lifted", held, lifted)
+	if held, bumped := p.fundingCoin(); held != "" || bumped != "p" {
+		t.Errorf("before it is final, %q holds the money and %q is lifted", held, bumped)
 	}
 
 	p.wait(time.Minute)
 
-	if got = p.lift(); got.State != wallet.Confirmed {
+	if got = p.bumpTx(); got.State != wallet.Confirmed {
 		t.Fatalf("in a block it is %+v", got)
 	}
 
-	if held, lifted := p.held(); held != got.TxHash || lifted != "" {
-		t.Errorf("in the end %q holds the money and %q is lifted", held, lifted)
+	if held, bumped := p.fundingCoin(); held != got.TxHash || bumped != "" {
+		t.Errorf("in the end %q holds the money and %q is lifted", held, bumped)
 	}
 
 	if b := p.balance(); !b.Reserved.IsZero() || len(b.Reservations) != 0 {
@@ -397,11 +397,11 @@ func TestPaymentIsLifted(t *testing.T) {
 }
 
 // Both leave the chain and come back in another block.
-func TestLiftInAReorganisation(t *testing.T) {
-	p := newPond(t)
-	k := p.book
+func TestBumpInAReorganisation(t *testing.T) {
+	p := newBumpNode(t)
+	k := p.index
 	p.wait(time.Hour)
-	child := p.lift().TxHash
+	child := p.bumpTx().TxHash
 	p.mine(3, "a", child)
 	p.wait(time.Minute)
 	p.status[child] = chain.TxStatus{State: chain.TxPooled}
@@ -422,26 +422,26 @@ func TestLiftInAReorganisation(t *testing.T) {
 
 	k.want("the block is gone", k.take(fork), "m:0@2, n:0@2, p:0@0")
 
-	if got := p.lift(); got.State != wallet.Broadcast {
+	if got := p.bumpTx(); got.State != wallet.Broadcast {
 		t.Fatalf("out of its block it is %s", got.State)
 	}
 
-	if held, lifted := p.held(); held != "" || lifted != "p" {
-		t.Errorf("out of its block, %q holds the money and %q is lifted", held, lifted)
+	if held, bumped := p.fundingCoin(); held != "" || bumped != "p" {
+		t.Errorf("out of its block, %q holds the money and %q is lifted", held, bumped)
 	}
 
-	if b := p.balance(); b.Reserved != p.lift().Attempts[0].Signed.MaxFee {
+	if b := p.balance(); b.Reserved != p.bumpTx().Attempts[0].Signed.MaxFee {
 		t.Errorf("out of its block, %s are reserved", b.Reserved)
 	}
 
 	p.mine(4, "b", child)
 	p.wait(10 * time.Minute)
 
-	if got := p.lift(); got.State != wallet.Confirmed || len(got.Attempts) != 1 {
+	if got := p.bumpTx(); got.State != wallet.Confirmed || len(got.Attempts) != 1 {
 		t.Fatalf("in the other block it is %+v", got)
 	}
 
-	if held, _ := p.held(); held != child {
+	if held, _ := p.fundingCoin(); held != child {
 		t.Errorf("in the end %q holds the money", held)
 	}
 
@@ -450,19 +450,19 @@ func TestLiftInAReorganisation(t *testing.T) {
 	}
 }
 
-func TestLiftDiesWithItsPayment(t *testing.T) {
-	p := newPond(t)
+func TestBumpFailsWithItsPayment(t *testing.T) {
+	p := newBumpNode(t)
 	p.wait(time.Hour)
 	p.waits, p.replaced = false, true
 	p.wait(time.Minute)
 
-	if got := p.lift(); got.Failure != wallet.FailConflict {
+	if got := p.bumpTx(); got.Failure != wallet.FailConflict {
 		t.Fatalf("it is %s %s", got.State, got.Failure)
 	}
 
-	p.book.want("its coins are free", p.book.take(follow.Batch{PoolRead: true}), "m:0@2, n:0@2")
+	p.index.want("its coins are free", p.index.take(follow.Batch{PoolRead: true}), "m:0@2, n:0@2")
 
-	for _, c := range p.book.coins() {
+	for _, c := range p.index.coins() {
 		if c.ReservedBy != "" {
 			t.Errorf("coin %+v is still reserved", c)
 		}
@@ -474,27 +474,27 @@ func TestLiftDiesWithItsPayment(t *testing.T) {
 
 	p.waits, p.replaced = true, false
 	p.wait(time.Hour)
-	p.lift() // no second one
+	p.bumpTx() // no second one
 }
 
 // Whose transaction left all pools without another one in its place cannot be proven dead: the
 // wallet's coin is taken back by a transaction to oneself, and the payment is left alone.
-func TestLiftOutOfSightGivesItsCoinsBack(t *testing.T) {
-	p := newPond(t)
+func TestUnknownBumpReleasesItsCoins(t *testing.T) {
+	p := newBumpNode(t)
 	p.wait(time.Hour)
-	lift := p.lift()
+	bump := p.bumpTx()
 	p.waits = false
-	p.status[lift.TxHash] = chain.TxStatus{State: chain.TxPooled}
+	p.status[bump.TxHash] = chain.TxStatus{State: chain.TxPooled}
 	p.wait(7 * time.Hour)
 
-	if all := p.book.cancels(); len(all) != 0 {
+	if all := p.index.cancels(); len(all) != 0 {
 		t.Fatalf("one that waits in the pool is cancelled: %+v", all)
 	}
 
-	p.status[lift.TxHash] = chain.TxStatus{State: chain.TxUnknown}
+	p.status[bump.TxHash] = chain.TxStatus{State: chain.TxUnknown}
 	p.wait(time.Hour)
 
-	all := p.book.cancels()
+	all := p.index.cancels()
 	if len(all) != 1 || all[0].State != wallet.Broadcast {
 		t.Fatalf("it is cancelled by %+v", all)
 	}
@@ -512,10 +512,10 @@ func TestLiftOutOfSightGivesItsCoinsBack(t *testing.T) {
 		Final: true,
 		Block: block(3, "a", nil).Ref,
 	}
-	p.status[lift.TxHash] = chain.TxStatus{State: chain.TxDead, Reason: chain.ReasonConflict}
+	p.status[bump.TxHash] = chain.TxStatus{State: chain.TxDead, Reason: chain.ReasonConflict}
 	p.wait(10 * time.Minute)
 
-	if got := p.lift(); got.Failure != wallet.FailConflict {
+	if got := p.bumpTx(); got.Failure != wallet.FailConflict {
 		t.Errorf("it is %s %s", got.State, got.Failure)
 	}
 
@@ -524,7 +524,7 @@ func TestLiftOutOfSightGivesItsCoinsBack(t *testing.T) {
 	}
 }
 
-func (w *world) cancels() (out []wallet.Transaction) {
+func (w *harness) cancels() (out []wallet.Transaction) {
 	w.t.Helper()
 
 	all, err := w.store.Transactions(w.t.Context(), network, "", 0)
@@ -537,21 +537,21 @@ func (w *world) cancels() (out []wallet.Transaction) {
 		slices.DeleteFunc(all, func(t wallet.Transaction) bool { return t.Kind != wallet.Cancel })...)
 }
 
-func TestNothingIsLifted(t *testing.T) {
-	for name, change := range map[string]func(p *pond){
-		"off":               func(p *pond) { p.off = true },
-		"it does not wait":  func(p *pond) { p.waits = false },
-		"a driver at fault": func(p *pond) { p.careless = true },
-		"the wallet is empty": func(p *pond) {
-			p.book.take(follow.Batch{Blocks: []chain.Block{block(3, "a", nil, spends("x", "m", "n")...)}})
+func TestNothingIsBumped(t *testing.T) {
+	for name, change := range map[string]func(p *bumpNode){
+		"off":               func(p *bumpNode) { p.off = true },
+		"it does not wait":  func(p *bumpNode) { p.waits = false },
+		"a driver at fault": func(p *bumpNode) { p.careless = true },
+		"the wallet is empty": func(p *bumpNode) {
+			p.index.take(follow.Batch{Blocks: []chain.Block{block(3, "a", nil, spends("x", "m", "n")...)}})
 		},
-		"all of it is pledged": func(p *pond) { p.book.reserve("payout", coin(10)) },
-		"most of it is pledged, so the coin is": func(p *pond) {
-			p.book.reserve("payout", coin(6)) // 4 are free, the lift's coin has 5
+		"all of it is pledged": func(p *bumpNode) { p.index.reserve("payout", coin(10)) },
+		"most of it is pledged, so the coin is": func(p *bumpNode) {
+			p.index.reserve("payout", coin(6)) // 4 are free, the bump's coin has 5
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPond(t)
+			p := newBumpNode(t)
 			change(p)
 			p.wait(time.Hour)
 
@@ -561,8 +561,8 @@ func TestNothingIsLifted(t *testing.T) {
 
 			p.wait(time.Hour)
 
-			for _, l := range p.lifts() {
-				if l.Live() && l.GiveUpAt.Before(p.book.now) {
+			for _, l := range p.bumpTxs() {
+				if l.Live() && l.GiveUpAt.Before(p.index.now) {
 					t.Errorf("%+v was not given up", l)
 				}
 			}
@@ -579,7 +579,7 @@ func TestNothingIsLifted(t *testing.T) {
 	}
 }
 
-func (w *world) reserve(object string, amount chain.Amount) {
+func (w *harness) reserve(object string, amount chain.Amount) {
 	w.t.Helper()
 
 	if err := w.update(w.t.Context(), func(ctx context.Context, tx wallet.Tx) error {
@@ -592,11 +592,11 @@ func (w *world) reserve(object string, amount chain.Amount) {
 }
 
 // Another process is faster, while the node is asked.
-func TestTwoProcessesLiftOnce(t *testing.T) {
-	p := newPond(t)
-	p.book.now = p.book.now.Add(time.Hour)
-	lift := func() bool {
-		queued, err := p.book.outbox.Bump(t.Context(), p.payment(), p.book.master())
+func TestTwoProcessesBumpOnce(t *testing.T) {
+	p := newBumpNode(t)
+	p.index.now = p.index.now.Add(time.Hour)
+	bump := func() bool {
+		queued, err := p.index.outbox.Bump(t.Context(), p.payment(), p.index.master())
 		if err != nil {
 			t.Error(err)
 		}
@@ -604,40 +604,40 @@ func TestTwoProcessesLiftOnce(t *testing.T) {
 		return queued
 	}
 	p.rival = func() {
-		if !lift() {
+		if !bump() {
 			t.Error("the rival lifts nothing")
 		}
 	}
 
-	if lift() {
+	if bump() {
 		t.Error("both lift it")
 	}
 
-	p.lift()
+	p.bumpTx()
 
 	if b := p.balance(); len(b.Reservations) != 1 {
 		t.Errorf("reserved: %+v", b.Reservations)
 	}
 }
 
-// The payment gets its block between the lift's row and its signature.
-func TestLiftThatIsNotNeededAnyMore(t *testing.T) {
-	p := newPond(t)
+// The payment gets its block between the bump's row and its signature.
+func TestBumpThatIsNoLongerNeeded(t *testing.T) {
+	p := newBumpNode(t)
 
-	p.book.now = p.book.now.Add(time.Hour)
-	if queued, err := p.book.outbox.Bump(t.Context(), p.payment(), p.book.master()); err != nil || !queued {
+	p.index.now = p.index.now.Add(time.Hour)
+	if queued, err := p.index.outbox.Bump(t.Context(), p.payment(), p.index.master()); err != nil || !queued {
 		t.Fatal(queued, err)
 	}
 
 	p.mine(3, "a", "")
 	p.turn()
 
-	if got := p.lift(); got.Failure != wallet.FailCanceled || len(p.sent) != 0 {
+	if got := p.bumpTx(); got.Failure != wallet.FailCanceled || len(p.sent) != 0 {
 		t.Errorf("it is %s %s, sent %v", got.State, got.Failure, p.sent)
 	}
 
-	if held, lifted := p.held(); held != "p" || lifted != "" {
-		t.Errorf("%q holds the money and %q is lifted", held, lifted)
+	if held, bumped := p.fundingCoin(); held != "p" || bumped != "" {
+		t.Errorf("%q holds the money and %q is lifted", held, bumped)
 	}
 
 	if b := p.balance(); len(b.Reservations) != 0 {
@@ -646,30 +646,30 @@ func TestLiftThatIsNotNeededAnyMore(t *testing.T) {
 }
 
 // A process dies at every update and every call of its node, before and after it took effect: one
-// lift is made, and nothing is left reserved.
-func TestLiftSurvivesDeathAtEveryStep(t *testing.T) {
+// bump is made, and nothing is left reserved.
+func TestBumpSurvivesCrashAtEveryStep(t *testing.T) {
 	for _, replaced := range []bool{false, true} {
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprintf("replaced=%v after=%v", replaced, after), func(t *testing.T) {
 				for at := 1; ; at++ {
-					p := newPond(t)
-					booted := p.book.processes
-					p.book.process.Arm(at, after)
+					p := newBumpNode(t)
+					booted := p.index.processes
+					p.index.process.Arm(at, after)
 					p.wait(time.Hour)
 					p.wait(2 * time.Minute) // the lease of a dead process runs out
 
 					if replaced {
 						p.waits, p.replaced = false, true
 					} else {
-						p.mine(3, "a", p.lift().TxHash)
+						p.mine(3, "a", p.bumpTx().TxHash)
 					}
 
 					for range 4 {
 						p.wait(2 * time.Minute)
 					}
 
-					counted := len(p.book.process.Disarm())
-					got := p.lift()
+					counted := len(p.index.process.Disarm())
+					got := p.bumpTx()
 					want := map[bool]wallet.State{false: wallet.Confirmed, true: wallet.Failed}[replaced]
 
 					hashes := slices.Compact(slices.Sorted(slices.Values(p.sent)))
@@ -682,12 +682,12 @@ func TestLiftSurvivesDeathAtEveryStep(t *testing.T) {
 						)
 					}
 
-					if p.book.processes == booted {
+					if p.index.processes == booted {
 						if at < 8 {
 							t.Fatalf("only %d effects were counted", counted)
 						}
 
-						t.Logf("%d deaths survived", at-1)
+						t.Logf("%d crashes survived", at-1)
 
 						return
 					}

@@ -10,23 +10,23 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Coins are the nonces of networks that spend outputs: each has one transaction of ours at most,
-// from when its bytes are stored until one of its attempts is final or all are dead. book.go keeps
-// which coins there are.
+// On networks that spend outputs, coins are what nonces are on others. A coin is reserved by at most one
+// transaction of ours, from when its bytes are stored until one attempt is final or all are dead.
+// utxoindex.go maintains which coins there are.
 
-// maxDepth is how many waiting transactions of ours a coin may rest on: nodes keep chains of 25
-// (decisions part 5).
+// maxDepth is how many waiting transactions of ours a coin may depend on. Nodes accept chains of 25
+// (Bitcoin Core's ancestor limit; decisions part 5).
 const maxDepth = 20
 
+// compareOutpoints orders outpoints by hash and index.
 func compareOutpoints(a, b chain.Outpoint) int {
 	return cmp.Or(cmp.Compare(a.TxHash, b.TxHash), cmp.Compare(a.Vout, b.Vout))
 }
 
-// offered returns the coins that the bytes of a transaction may spend: those it holds already (as
-// does the one that it displaces), and those that nobody holds. An order that names its coins gets
-// no others.
-func (d *walletWorker) offered(ctx context.Context, t wallet.Transaction) ([]chain.Coin, error) {
-	coins, err := d.candidates(ctx, t)
+// spendableCoins returns the coins that a transaction's bytes may spend: those reserved by it (or by the
+// one that it displaces), and unreserved ones. An order that names its coins gets no others.
+func (d *walletWorker) spendableCoins(ctx context.Context, t wallet.Transaction) ([]chain.Coin, error) {
+	coins, err := d.candidateCoins(ctx, t)
 	if err != nil {
 		return nil, &storeError{err}
 	}
@@ -34,7 +34,7 @@ func (d *walletWorker) offered(ctx context.Context, t wallet.Transaction) ([]cha
 	var out []chain.Coin
 
 	for _, c := range coins {
-		if c.SpentBy == "" && (c.ReservedBy == "" && ready(c, t) || heldBy(c, t)) {
+		if c.SpentBy == "" && (c.ReservedBy == "" && spendable(c, t) || reservedFor(c, t)) {
 			out = append(out, c.Coin)
 		}
 	}
@@ -42,7 +42,8 @@ func (d *walletWorker) offered(ctx context.Context, t wallet.Transaction) ([]cha
 	return out, nil
 }
 
-func (d *walletWorker) candidates(ctx context.Context, t wallet.Transaction) ([]wallet.Coin, error) {
+// candidateCoins returns the coins that the order names, or else all of the wallet.
+func (d *walletWorker) candidateCoins(ctx context.Context, t wallet.Transaction) ([]wallet.Coin, error) {
 	if len(t.Order.Coins) == 0 {
 		return d.db.Coins(ctx, t.Network, d.party.Address)
 	}
@@ -55,21 +56,20 @@ func (d *walletWorker) candidates(ctx context.Context, t wallet.Transaction) ([]
 	return coinsAt(ctx, d.db, t.Network, named)
 }
 
-// heldBy reports whether the coin is reserved for a transaction, or for the one that it displaces.
-func heldBy(c wallet.Coin, t wallet.Transaction) bool {
+// reservedFor reports whether the coin is reserved for a transaction, or for the one that it displaces.
+func reservedFor(c wallet.Coin, t wallet.Transaction) bool {
 	return c.ReservedBy != "" &&
 		(c.ReservedBy == t.ID || t.Kind == wallet.Cancel && c.ReservedBy == t.ObjectID)
 }
 
-// ready reports whether a coin may be spent anew: one in a block, or change of ours that does not
-// rest on too many waiting transactions. A release moves what is in blocks, and a lift rests on one
-// transaction only.
-func ready(c wallet.Coin, t wallet.Transaction) bool {
+// spendable reports whether an unreserved coin may be spent: it is in a block, or is change of ours that
+// depends on at most maxDepth waiting transactions. A release and a bump take coins in blocks only.
+func spendable(c wallet.Coin, t wallet.Transaction) bool {
 	return c.Height > 0 ||
 		len(t.Order.Coins) == 0 && t.Order.Bumps == nil && c.Depth > 0 && c.Depth <= maxDepth
 }
 
-// coinsAt returns the coins of ours among outputs, in their order.
+// coinsAt returns the coins of ours among outpoints, ordered by outpoint.
 func coinsAt(
 	ctx context.Context,
 	r wallet.Reader,
@@ -96,8 +96,9 @@ func coinsAt(
 	return coins, nil
 }
 
-// takeCoinsTx reserves the coins that signed bytes spend.
-func (d *walletWorker) takeCoinsTx(
+// reserveCoinsTx reserves the coins that signed bytes spend. A coin that is unknown, reserved by another
+// transaction or spent is fault.State with code coin_unknown, coin_taken or coin_spent.
+func (d *walletWorker) reserveCoinsTx(
 	ctx context.Context,
 	tx wallet.Tx,
 	t wallet.Transaction,
@@ -124,8 +125,8 @@ func (d *walletWorker) takeCoinsTx(
 
 		c := coins[i]
 		switch {
-		case heldBy(c, t):
-			// what a cancelling transaction spends stays with what it displaces, until one of both is final
+		case reservedFor(c, t):
+			// what a cancel spends stays reserved by what it displaces, until one of them is final
 			continue
 		case c.ReservedBy != "":
 			return fault.New(
@@ -150,16 +151,16 @@ func (d *walletWorker) takeCoinsTx(
 	return nil
 }
 
-// freeCoinsTx lets go of the coins of a transaction that is over: all of a failed one, and of a
-// confirmed one those that only its other attempts spend. What a confirmed one spends stays
-// reserved for it, however far the blocks are booked.
-func (d *walletWorker) freeCoinsTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) error {
+// releaseCoinsTx ends the reservations of a transaction that is over: all coins of a failed one, and of a
+// confirmed one those that only its other attempts spend. Those that the confirmed attempt spends stay
+// reserved by it.
+func (d *walletWorker) releaseCoinsTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) error {
 	winner := -1
 	if t.State == wallet.Confirmed {
 		winner = t.AttemptIndex(t.TxHash)
 	}
 
-	var held []chain.Outpoint
+	var unused []chain.Outpoint
 
 	for i, a := range t.Attempts {
 		if i == winner {
@@ -168,16 +169,16 @@ func (d *walletWorker) freeCoinsTx(ctx context.Context, tx wallet.Tx, t wallet.T
 
 		for _, in := range a.Signed.Inputs {
 			if winner < 0 || !slices.Contains(t.Attempts[winner].Signed.Inputs, in) {
-				held = append(held, in)
+				unused = append(unused, in)
 			}
 		}
 	}
 
-	if len(held) == 0 {
+	if len(unused) == 0 {
 		return nil
 	}
 
-	coins, err := coinsAt(ctx, tx, t.Network, held)
+	coins, err := coinsAt(ctx, tx, t.Network, unused)
 	if err != nil {
 		return err
 	}
@@ -196,8 +197,8 @@ func (d *walletWorker) freeCoinsTx(ctx context.Context, tx wallet.Tx, t wallet.T
 	return nil
 }
 
-// sharesCoin reports whether some output is spent by all the attempts and by next, so that at most
-// one of them can ever be included.
+// sharesCoin reports whether all attempts and next spend a common output, so that at most one of them can
+// be included.
 func sharesCoin(attempts []wallet.Attempt, next []chain.Outpoint) bool {
 	for _, coin := range next {
 		all := true

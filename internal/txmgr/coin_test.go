@@ -81,9 +81,9 @@ func (o *outputs) Unspent(context.Context, []chain.Outpoint) (chain.Ref, []chain
 	return chain.Ref{}, nil, fault.New(fault.Unavailable, "unspent_unknown", "nobody asks here")
 }
 
-func newOutputs(t *testing.T, coins int) (*world, *outputs) {
+func newOutputs(t *testing.T, coins int) (*harness, *outputs) {
 	t.Helper()
-	w := newWorld(t, sim.Config{})
+	w := newHarness(t, sim.Config{})
 	driver := &outputs{Driver: w.chain, offered: map[string]int{}, status: map[string]chain.TxStatus{}}
 	w.offers = func(to chain.Address) int { return driver.offered[string(to)] }
 
@@ -129,7 +129,7 @@ func newOutputs(t *testing.T, coins int) (*world, *outputs) {
 	return w, driver
 }
 
-func (w *world) coins() map[uint32]wallet.Coin {
+func (w *harness) coins() map[uint32]wallet.Coin {
 	w.t.Helper()
 
 	coins, err := w.store.Coins(w.t.Context(), network, w.master().Address)

@@ -3,27 +3,25 @@ package txmgr
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/internal/follow"
 )
 
-// sight is what the network showed of all the attempts of one transaction.
+// observation is what the network returned for all attempts of one transaction.
 type observation struct {
 	// hash is the attempt that is in a block, with its status; else empty.
 	hash   string
 	status chain.TxStatus
-	// pooled is an attempt that waits for a block; else empty.
+	// pooled is the newest attempt that waits for a block; else empty.
 	pooled string
-	// death is set when every attempt is proven dead: conflict if any is, else expired.
-	death chain.TerminalReason
+	// terminal is set when every attempt is proven dead: conflict if any is, else expired.
+	terminal chain.TerminalReason
 }
 
-// look asks the network for every attempt, the newest first: an earlier one may still win.
-func (d *walletWorker) look(ctx context.Context, t wallet.Transaction) (observation, error) {
+// observe looks up every attempt, newest first: an earlier one may still be included.
+func (d *walletWorker) observe(ctx context.Context, t wallet.Transaction) (observation, error) {
 	var s observation
 
 	dead, conflict := 0, false
@@ -47,39 +45,39 @@ func (d *walletWorker) look(ctx context.Context, t wallet.Transaction) (observat
 			dead++
 			conflict = conflict || status.Reason != chain.ReasonExpired
 		case chain.TxUnknown:
-			// No proof of anything: it is looked for again.
+			// It proves nothing; the attempt is looked up again.
 		}
 	}
 
 	if dead == len(t.Attempts) {
-		s.death = chain.ReasonExpired
+		s.terminal = chain.ReasonExpired
 		if conflict {
-			s.death = chain.ReasonConflict
+			s.terminal = chain.ReasonConflict
 		}
 	}
 
 	return s, nil
 }
 
-// follow moves a signed transaction to where the network proves it to be.
+// follow moves a signed transaction to the state that the network proves.
 func (d *walletWorker) follow(ctx context.Context, t wallet.Transaction) error {
-	s, err := d.look(ctx, t)
+	s, err := d.observe(ctx, t)
 	if err != nil {
 		return err
 	}
 
 	if s.hash != "" {
-		return d.included(ctx, t, s)
+		return d.recordInclusion(ctx, t, s)
 	}
 
 	if t.State == wallet.Included || t.State == wallet.Confirmed {
-		gone, err := d.left(ctx, t.Block)
+		gone, err := d.blockReplaced(ctx, t.Block)
 		if err != nil || !gone {
 			// the node lags, or lost its index: it claims nothing
 			return errors.Join(err, d.update(ctx, t.ID))
 		}
 
-		d.lost(ctx, t)
+		d.logLostBlock(ctx, t)
 
 		if err := d.update(ctx, t.ID, (*wallet.Transaction).Retract); err != nil {
 			return err
@@ -92,36 +90,41 @@ func (d *walletWorker) follow(ctx context.Context, t wallet.Transaction) error {
 		return d.broadcast(ctx, t.ID, t.LastAttempt().Signed)
 	}
 
-	if s.death != "" {
-		return d.terminate(ctx, t, s.death)
+	if s.terminal != "" {
+		return d.terminate(ctx, t, s.terminal)
 	}
 
-	if s.pooled != "" {
-		at := d.now()
-		if err := d.update(
-			ctx, t.ID, func(t *wallet.Transaction) error { return t.Taken(s.pooled, at) },
-		); err != nil {
-			return err
-		}
-	} else if err := d.broadcast(ctx, t.ID, t.LastAttempt().Signed); err != nil {
+	if err := d.recordPooled(ctx, t, s.pooled); err != nil {
 		return err
 	}
 
 	return d.replace(ctx, t, s.pooled != "")
 }
 
-// lost logs that the block of a transaction left the chain.
-func (o *Manager) lost(ctx context.Context, t wallet.Transaction) {
+// recordPooled records that the network has an attempt, or broadcasts the last one when it has none.
+func (d *walletWorker) recordPooled(ctx context.Context, t wallet.Transaction, pooled string) error {
+	if pooled == "" {
+		return d.broadcast(ctx, t.ID, t.LastAttempt().Signed)
+	}
+
+	at := d.now()
+	taken := func(t *wallet.Transaction) error { return t.Taken(pooled, at) }
+
+	return d.update(ctx, t.ID, taken)
+}
+
+// logLostBlock logs that the block of a transaction left the chain.
+func (o *Manager) logLostBlock(ctx context.Context, t wallet.Transaction) {
 	o.config.Log.WarnContext(
 		ctx, "the block of a transaction left the chain",
 		"transaction", t.ID, "network", t.Network, "height", t.Block.Height, "was", string(t.State),
 	)
 }
 
-// included books the block that holds an attempt. It was seen before a fork that was taken in
-// meanwhile, or after: nobody knows, so the transaction is left as the fork left it, and looked at
-// again.
-func (d *walletWorker) included(ctx context.Context, t wallet.Transaction, s observation) error {
+// recordInclusion records the block that holds an attempt, and its finality. If the record changed since
+// it was read (a fork was applied), the observation may be older than the fork: it is dropped, and the
+// next look decides.
+func (d *walletWorker) recordInclusion(ctx context.Context, t wallet.Transaction, s observation) error {
 	moves := []move{
 		func(now *wallet.Transaction) error {
 			if now.Version != t.Version {
@@ -148,80 +151,9 @@ func (d *walletWorker) included(ctx context.Context, t wallet.Transaction, s obs
 	return d.update(ctx, t.ID, moves...)
 }
 
-// ForkTx takes a fork in, in the transaction that moves the network's cursor over it. Transactions
-// in blocks above the common one are looked at again at once. Those whose blocks the batch proves
-// to be gone are out of them from here on, so that nothing that comes back with the new blocks
-// rests on them. One that was in its block for less than finality and is in another now is left
-// where it was: it is about to be found there.
-func (o *Manager) ForkTx(ctx context.Context, tx wallet.Tx, b follow.Batch) error {
-	if !b.Rewound {
-		return nil
-	}
-
-	driver, err := o.registry.Driver(b.Network.Slug)
-	if err != nil {
-		return err
-	}
-
-	now := o.now()
-
-	watched, err := tx.DueTransactions(ctx, b.Network.Slug, now.Add(settled[len(settled)-1].until), 0)
-	if err != nil {
-		return err
-	}
-
-	for _, t := range watched {
-		if t.Block.Height <= b.ForkedFrom.Height {
-			continue
-		}
-
-		if gone(t, b.Blocks) {
-			o.lost(ctx, t)
-
-			d := &walletWorker{Manager: o, network: driver.Network(), party: t.Order.From}
-			if _, err := d.moveTx(ctx, tx, t, (*wallet.Transaction).Retract); err != nil {
-				return err
-			}
-
-			if t, err = tx.Transaction(ctx, t.ID); err != nil {
-				return err
-			}
-		}
-
-		t.DueAt = now // even if it is so: what was seen of it until now is no longer believed, see included
-		if err := tx.PutTransaction(ctx, &t); err != nil {
-			return err
-		}
-	}
-
-	return nil
-}
-
-// gone reports whether canonical blocks prove that the block of a transaction left the chain, and
-// took it along.
-func gone(t wallet.Transaction, canonical []chain.Block) bool {
-	displaced := false
-
-	for _, b := range canonical {
-		if b.Hash == t.Block.Hash {
-			return false
-		}
-
-		displaced = displaced || b.Height == t.Block.Height
-		if t.State == wallet.Included &&
-			slices.ContainsFunc(
-				b.Transfers, func(m chain.Transfer) bool { return t.AttemptIndex(m.TxHash) >= 0 },
-			) {
-			return false
-		}
-	}
-
-	return displaced
-}
-
-// left reports whether a block is proven to be no longer in the chain: another one has its height.
-// A node that is not as far yet, or no longer has the block, proves nothing.
-func (d *walletWorker) left(ctx context.Context, block chain.Ref) (bool, error) {
+// blockReplaced reports whether another block has the height of this one. A node that is not that far
+// yet, or has pruned the block, proves nothing.
+func (d *walletWorker) blockReplaced(ctx context.Context, block chain.Ref) (bool, error) {
 	at, err := d.driver.RefAt(ctx, block.Height)
 	if errors.Is(err, fault.NotFound) || errors.Is(err, fault.Stopped) {
 		return false, nil
@@ -234,14 +166,15 @@ func (d *walletWorker) left(ctx context.Context, block chain.Ref) (bool, error) 
 	return at.Hash != block.Hash, nil
 }
 
-// died ends a transaction of which no bytes can be included any more. Bytes that merely ran out are
-// made again while there is time: nothing of them can happen twice.
+// terminate handles a transaction of which no attempt can be included any more. A conflict fails it.
+// Expired bytes are signed anew until GiveUpAt, at most maxAttempts times: the old ones cannot be
+// included as well.
 func (d *walletWorker) terminate(
 	ctx context.Context,
 	t wallet.Transaction,
-	death chain.TerminalReason,
+	reason chain.TerminalReason,
 ) error {
-	if death == chain.ReasonConflict {
+	if reason == chain.ReasonConflict {
 		return d.update(ctx, t.ID, fail(wallet.FailConflict))
 	}
 
@@ -252,9 +185,9 @@ func (d *walletWorker) terminate(
 	order := t.Order
 	order.Nonce = t.Nonce
 
-	a, err := d.make(ctx, t, order)
+	a, err := d.makeAttempt(ctx, t, order)
 	if err == nil {
-		err = d.store(ctx, t, a)
+		err = d.storeAttempt(ctx, t, a)
 	}
 
 	switch {
@@ -265,170 +198,4 @@ func (d *walletWorker) terminate(
 	}
 
 	return err
-}
-
-// replace offers the network bytes that pay more for a transaction that has waited too long, within
-// its maximum fee; when that cannot be done for long, it queues a transaction to oneself that
-// displaces it, so that the wallet goes on. Only the foremost transaction of a wallet is stuck by
-// its own fault. A lift that waits in the pool holds up nothing.
-func (d *walletWorker) replace(ctx context.Context, t wallet.Transaction, pooled bool) error {
-	if !d.hasNonces() && len(t.LastAttempt().Signed.Inputs) == 0 {
-		return nil // this network does not replace
-	}
-
-	now := d.now()
-	if now.Sub(t.LastAttempt().SignedAt) < d.config.ReplaceAfter {
-		return nil
-	}
-
-	live, err := d.db.LiveTransactions(ctx, t.Network, d.party.Address)
-	if err != nil {
-		return &storeError{err}
-	}
-
-	for _, other := range live {
-		if other.Kind == wallet.Cancel && other.ObjectID == t.ID {
-			return nil // it is being displaced
-		}
-	}
-
-	if d.hasNonces() {
-		counted, err := d.nonce(ctx)
-		if err != nil {
-			return err
-		}
-
-		if counted < t.Nonce && lowestNonce(t, live) {
-			return d.fillGap(ctx, t, counted, live)
-		}
-
-		if counted != t.Nonce || !lowestNonce(t, live) {
-			return nil // it is its turn no more, or not yet
-		}
-	}
-
-	if len(t.Attempts) < maxAttempts {
-		last := t.LastAttempt().Signed
-		order := t.Order
-
-		order.Nonce, order.Replaces = t.Nonce, &last
-		if len(last.Inputs) > 0 {
-			if order.Coins, err = d.offered(ctx, t); err != nil {
-				return err
-			}
-		}
-
-		a, err := d.make(ctx, t, order)
-		if err == nil && len(last.Inputs) > 0 && !sharesCoin(t.Attempts, a.Signed.Inputs) {
-			err = fault.New(
-				fault.Unavailable,
-				"replacement_unsafe",
-				"the driver built a replacement of %s that shares no coin with all earlier attempts; it "+
-					"was thrown away",
-				t.ID,
-			)
-		}
-
-		if err == nil {
-			err = d.store(ctx, t, a)
-		}
-
-		if err == nil {
-			return d.broadcast(ctx, t.ID, a.Signed)
-		}
-
-		if d.stops(ctx, err) {
-			return err
-		}
-
-		d.config.Log.InfoContext(
-			ctx, "a waiting transaction could not be replaced",
-			"transaction", t.ID, "network", t.Network, "error", plain(err),
-		)
-	}
-
-	if now.Sub(t.Attempts[0].SignedAt) < d.config.CancelAfter || t.Kind == wallet.Cancel ||
-		t.Kind == wallet.Bump && pooled {
-		return nil
-	}
-
-	return d.queueCancel(
-		ctx,
-		wallet.Transaction{Owner: t.Owner, Network: t.Network, Kind: wallet.Cancel, ObjectID: t.ID},
-		t.Nonce, &t,
-	)
-}
-
-// fillGap queues a transaction to oneself for the nonce that nobody holds any more and that keeps t
-// waiting. Should the node have lagged and the nonce be taken after all, nothing comes of it.
-func (d *walletWorker) fillGap(
-	ctx context.Context,
-	t wallet.Transaction,
-	counted uint64,
-	live []wallet.Transaction,
-) error {
-	nonce, ok := gap(counted, live)
-	if !ok {
-		return nil
-	}
-
-	return d.queueCancel(
-		ctx,
-		wallet.Transaction{Owner: t.Owner, Network: t.Network, Kind: wallet.Cancel, ObjectID: t.ID},
-		nonce, nil,
-	)
-}
-
-func (d *walletWorker) queueCancel(
-	ctx context.Context,
-	t wallet.Transaction,
-	nonce uint64,
-	displaced *wallet.Transaction,
-) error {
-	native, _ := d.network.Native()
-	order := chain.Order{
-		From:    d.party,
-		Nonce:   nonce,
-		Outputs: []chain.Output{{To: d.party.Address, AssetID: native.ID, Amount: chain.Units(1)}},
-	}
-
-	if displaced != nil {
-		last := displacedBytes(*displaced)
-
-		order.Replaces, order.MaxFee = &last, last.MaxFee.Mul(2)
-		if len(last.Inputs) > 0 {
-			coins, err := d.offered(ctx, *displaced)
-			if err != nil {
-				return err
-			}
-
-			order.Outputs[0].Amount, order.SubtractFee = chain.Amount{}, true
-			order.Coins = displaced.Order.Coins
-
-			for _, c := range coins {
-				for _, in := range last.Inputs {
-					if c.Outpoint == in {
-						order.Outputs[0].Amount = order.Outputs[0].Amount.Add(c.Amount)
-					}
-				}
-			}
-		}
-	}
-
-	if estimator, ok := d.driver.(chain.FeeEstimator); ok {
-		most, err := estimator.EstimateFee(ctx, order)
-		if err != nil {
-			return err
-		}
-
-		order.MaxFee = chain.Max(order.MaxFee, most)
-	}
-
-	order.Replaces = nil // filled in when it is signed
-	t.Order = order
-
-	return d.write(ctx, func(ctx context.Context, tx wallet.Tx) error {
-		_, err := d.EnqueueTx(ctx, tx, t)
-		return err
-	})
 }

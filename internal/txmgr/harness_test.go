@@ -30,13 +30,13 @@ func coin(n uint64) chain.Amount    { return chain.Pow10(18).Mul(n) }
 func milli(n uint64) chain.Amount   { return chain.Pow10(15).Mul(n) }
 func dollars(n uint64) chain.Amount { return chain.Pow10(6).Mul(n) }
 
-// world is a network, a store and what outlives a process; outbox is one process over them.
-type world struct {
+// harness is a network, a store and what outlives a process. outbox is one process over them.
+type harness struct {
 	t      *testing.T
 	now    time.Time
 	chain  *sim.Chain
 	store  *memory.Store
-	facts  []wallet.Transaction // what was told and committed
+	moves  []wallet.Transaction // committed TransactionMoved events
 	policy func(chain.SignRequest) error
 	signer *sim.Signer
 	outbox *txmgr.Manager
@@ -46,13 +46,13 @@ type world struct {
 	forgetful bool                // the node knows no transaction
 	answered  func()              // is called when the node has answered for a transaction
 	driver    func() chain.Driver // what a process talks to; nil: the simulated network
-	// offers tells how many coins the last Build for a destination could choose from; see outputs.
+	// offers returns how many coins the last Build for a destination could choose from; see outputs.
 	offers func(to chain.Address) int
 }
 
-func newWorld(t *testing.T, config sim.Config) *world {
+func newHarness(t *testing.T, config sim.Config) *harness {
 	t.Helper()
-	w := &world{t: t, now: start, store: memory.New()}
+	w := &harness{t: t, now: start, store: memory.New()}
 	config.Clock = func() time.Time { return w.now }
 	w.chain = sim.New(config)
 	w.signer = sim.NewSigner(7, func(r chain.SignRequest) error {
@@ -71,7 +71,7 @@ func newWorld(t *testing.T, config sim.Config) *world {
 	return w
 }
 
-func (w *world) boot(process string) *txmgr.Manager {
+func (w *harness) boot(process string) *txmgr.Manager {
 	w.t.Helper()
 	w.process.Next()
 	w.processes++
@@ -110,7 +110,7 @@ func (w *world) boot(process string) *txmgr.Manager {
 // are not stored.
 type spy struct {
 	*sim.Chain
-	w *world
+	w *harness
 }
 
 func (s spy) Broadcast(ctx context.Context, signed chain.Signed) error {
@@ -142,14 +142,14 @@ func (s spy) Status(ctx context.Context, signed chain.Signed) (chain.TxStatus, e
 
 type db struct {
 	store.Reader
-	w *world
+	w *harness
 }
 
 func (d db) Update(ctx context.Context, f func(ctx context.Context, tx wallet.Tx) error) error {
 	return d.w.process.Do("update", func() error { return d.w.update(ctx, f) })
 }
 
-func (w *world) update(ctx context.Context, f func(ctx context.Context, tx wallet.Tx) error) error {
+func (w *harness) update(ctx context.Context, f func(ctx context.Context, tx wallet.Tx) error) error {
 	var tx *listening
 
 	err := w.store.Update(ctx, func(ctx context.Context, inner store.Tx) error {
@@ -157,7 +157,7 @@ func (w *world) update(ctx context.Context, f func(ctx context.Context, tx walle
 		return f(ctx, tx)
 	})
 	if err == nil {
-		w.facts = append(w.facts, tx.facts...)
+		w.moves = append(w.moves, tx.moves...)
 	}
 
 	return err
@@ -165,18 +165,18 @@ func (w *world) update(ctx context.Context, f func(ctx context.Context, tx walle
 
 type listening struct {
 	store.Tx
-	facts []wallet.Transaction
+	moves []wallet.Transaction
 }
 
 func (l *listening) AppendEvents(_ context.Context, events ...event.Event) error {
 	for _, e := range events {
-		l.facts = append(l.facts, e.Subject.(wallet.Transaction))
+		l.moves = append(l.moves, e.Subject.(wallet.Transaction))
 	}
 
 	return nil
 }
 
-func (w *world) asset(symbol string) chain.Asset {
+func (w *harness) asset(symbol string) chain.Asset {
 	a, ok := w.chain.Network().Asset(symbol)
 	if !ok {
 		w.t.Fatalf("no asset %s", symbol)
@@ -185,15 +185,15 @@ func (w *world) asset(symbol string) chain.Asset {
 	return a
 }
 
-func (w *world) master() chain.Party { return w.signer.Party(chain.RoleMaster, 0, w.chain) }
+func (w *harness) master() chain.Party { return w.signer.Party(chain.RoleMaster, 0, w.chain) }
 
 // payout queues a payout of an amount to a new address.
-func (w *world) payout(symbol string, amount chain.Amount) wallet.Transaction {
+func (w *harness) payout(symbol string, amount chain.Amount) wallet.Transaction {
 	w.t.Helper()
 	return w.payoutTo(w.chain.NewAddress(), symbol, amount, milli(10))
 }
 
-func (w *world) payoutTo(to chain.Address, symbol string, amount, maxFee chain.Amount) wallet.Transaction {
+func (w *harness) payoutTo(to chain.Address, symbol string, amount, maxFee chain.Amount) wallet.Transaction {
 	w.t.Helper()
 
 	return w.enqueue(wallet.Transaction{
@@ -210,7 +210,7 @@ func (w *world) payoutTo(to chain.Address, symbol string, amount, maxFee chain.A
 	})
 }
 
-func (w *world) enqueue(t wallet.Transaction) (out wallet.Transaction) {
+func (w *harness) enqueue(t wallet.Transaction) (out wallet.Transaction) {
 	w.t.Helper()
 
 	err := w.update(w.t.Context(), func(ctx context.Context, tx wallet.Tx) (err error) {
@@ -224,7 +224,7 @@ func (w *world) enqueue(t wallet.Transaction) (out wallet.Transaction) {
 	return out
 }
 
-func (w *world) get(id string) wallet.Transaction {
+func (w *harness) get(id string) wallet.Transaction {
 	w.t.Helper()
 
 	t, err := w.store.Transaction(w.t.Context(), id)
@@ -235,7 +235,7 @@ func (w *world) get(id string) wallet.Transaction {
 	return t
 }
 
-func (w *world) work() {
+func (w *harness) work() {
 	w.t.Helper()
 
 	for range 200 {
@@ -258,19 +258,19 @@ func (w *world) work() {
 }
 
 // pass lets time pass with one block at its end.
-func (w *world) pass(d time.Duration) {
+func (w *harness) pass(d time.Duration) {
 	w.now = w.now.Add(d)
 	w.chain.Mine(1)
 }
 
 // wait lets time pass without a block.
-func (w *world) wait(d time.Duration) {
+func (w *harness) wait(d time.Duration) {
 	w.now = w.now.Add(d)
 	w.work()
 }
 
 // until works and mines until the transaction is in a state.
-func (w *world) until(id string, state wallet.State) wallet.Transaction {
+func (w *harness) until(id string, state wallet.State) wallet.Transaction {
 	w.t.Helper()
 
 	for range 400 {
@@ -289,7 +289,7 @@ func (w *world) until(id string, state wallet.State) wallet.Transaction {
 }
 
 // confirmed waits for the confirmation and checks that the destination has the amount exactly once.
-func (w *world) confirmed(id string) wallet.Transaction {
+func (w *harness) confirmed(id string) wallet.Transaction {
 	w.t.Helper()
 	t := w.until(id, wallet.Confirmed)
 	w.arrived(t)
@@ -297,7 +297,7 @@ func (w *world) confirmed(id string) wallet.Transaction {
 	return t
 }
 
-func (w *world) arrived(t wallet.Transaction) {
+func (w *harness) arrived(t wallet.Transaction) {
 	w.t.Helper()
 	out := t.Order.Outputs[0]
 
@@ -307,9 +307,9 @@ func (w *world) arrived(t wallet.Transaction) {
 	}
 }
 
-// states are the states that were told of a transaction, in order.
-func (w *world) states(id string) (out []wallet.State) {
-	for _, t := range w.facts {
+// states returns the published states of a transaction, in order.
+func (w *harness) states(id string) (out []wallet.State) {
+	for _, t := range w.moves {
 		if t.ID == id {
 			out = append(out, t.State)
 		}
@@ -319,7 +319,7 @@ func (w *world) states(id string) (out []wallet.State) {
 }
 
 // fork has the chain fork, and takes that in.
-func (w *world) fork(f sim.Fork) {
+func (w *harness) fork(f sim.Fork) {
 	w.t.Helper()
 
 	before, err := w.chain.Head(w.t.Context())

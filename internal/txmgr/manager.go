@@ -1,14 +1,15 @@
-// Package txmgr makes our own transactions happen: money out.
+// Package txmgr sends our own transactions: it queues, signs, broadcasts, replaces and follows them.
 //
-// A row is queued in the transaction of the object that wants it. The worker takes the lease of the
-// wallet that pays, reserves the nonce or the coins, has the transaction signed, and stores the signed
-// bytes together with their hash and nonce before the first broadcast. From then on the row is only moved
-// by what the network proves: the same bytes are sent again until a block has them, replaced by bytes at
-// the same nonce (or sharing a coin) that pay more, or given up when a final block proves that none of
-// them can be included any more. A time-out at broadcast is not a failure.
+// A transaction is queued in the store transaction of the object that wants it (payout, refund, release).
+// The worker takes the lease of the wallet that pays, reserves the nonce or the coins, has the bytes
+// signed, and stores them with their hash and nonce before the first broadcast. From then on only what the
+// network proves moves the record. The same bytes are sent until a block includes them. They are replaced
+// by bytes that pay more, at the same nonce or sharing a coin. They fail when a final block proves that
+// none of them can be included. A time-out at broadcast is not a failure.
 //
-// Nonces, coins and the balance reservations of wallets are kept here; drivers keep no state. Owners of
-// rows are notified through the internal event event.FactTransaction, in the transaction that stores it.
+// Nonces, coins and balance reservations of wallets are maintained here; drivers keep no state. Owners of
+// transactions are notified by the internal event event.TransactionMoved, in the same store transaction.
+// The engine calls Step for each network; records and store roles are in chain/wallet.
 package txmgr
 
 import (
@@ -24,47 +25,46 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/id"
 )
 
-// Config is what an Outbox needs. DB, Registry, Signer, IDs and Process are required.
+// Config configures a Manager. DB, Registry, Signer, IDs and Process are required.
 type Config struct {
 	DB       wallet.DB
 	Registry *chain.Registry
 	Signer   chain.Signer
 	IDs      *id.Source
-	// Now tells the time. Defaults to time.Now.
+	// Now returns the time. Defaults to time.Now.
 	Now func() time.Time
 	// Log defaults to slog.Default().
 	Log *slog.Logger
-	// Process names this process in leases, for people.
+	// Process names this process in leases, for operators.
 	Process string
-	// WatchOnly names, by network slug and account index, master wallets whose keys this service
-	// does not have. They receive; a transaction that they should pay fails as
-	// signer_refused:watch_only.
+	// WatchOnly holds, by network slug and account index, master wallets whose keys this service does
+	// not have. They receive; a transaction that they should pay fails as signer_refused:watch_only.
 	WatchOnly map[string]map[uint32]chain.Address
-	// ReplaceAfter is how long signed bytes may wait for a block before others that pay more
-	// replace them, where the network can do that. Defaults to 3 minutes.
+	// ReplaceAfter is how long signed bytes may wait for a block before bytes that pay more replace
+	// them, where the network has replacement. Defaults to 3 minutes.
 	ReplaceAfter time.Duration
 	// CancelAfter is how long bytes that cannot be replaced within their maximum fee may block the
-	// wallet before a transaction to oneself displaces them. Defaults to 6 hours.
+	// wallet before a cancel displaces them. Defaults to 6 hours.
 	CancelAfter time.Duration
 	// FundsGrace is how long a payout whose wallet looks empty waits for the money before it fails as
 	// chain:insufficient_funds: the node may lag. Defaults to 10 minutes.
 	FundsGrace time.Duration
-	// LeaseFor is how long a wallet stays taken after the last sign of life of the process that works on it.
-	// Defaults to 1 minute.
+	// LeaseFor is how long a wallet's lease lasts after its last prolongation. Defaults to 1 minute.
 	LeaseFor time.Duration
-	// Batch is how many transactions one Step takes up at most. Defaults to 100.
+	// Batch is the maximum number of transactions in one Step. Defaults to 100.
 	Batch int
 }
 
 // The bounds of one wallet and one transaction.
 const (
-	maxAttempts = 8 // sets of bytes per transaction
-	// transactions of one wallet that are signed and in no block: what nodes keep of one sender
+	maxAttempts = 8 // sets of signed bytes per transaction
+	// maxInFlight is the number of transactions of one wallet that are signed and in no block: what
+	// nodes accept of one sender.
 	maxInFlight = 16
 )
 
-// Manager makes the transactions of all networks happen. It is safe for concurrent use, by any
-// number of processes over one store.
+// Manager sends the transactions of all networks. It is safe for concurrent use, by any number of
+// processes over one store.
 type Manager struct {
 	config    Config
 	db        wallet.DB
@@ -72,7 +72,7 @@ type Manager struct {
 	addresses sync.Map // network and chain.KeyRef → chain.Address; they never change
 }
 
-// New returns an outbox. It starts nothing; the engine calls Step.
+// New returns a Manager. It starts nothing; the engine calls Step.
 func New(c Config) *Manager {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -87,6 +87,7 @@ func New(c Config) *Manager {
 			*d = otherwise
 		}
 	}
+
 	or(&c.ReplaceAfter, 3*time.Minute)
 	or(&c.CancelAfter, 6*time.Hour)
 	or(&c.FundsGrace, 10*time.Minute)
@@ -99,15 +100,16 @@ func New(c Config) *Manager {
 	return &Manager{config: c, db: c.DB, registry: c.Registry}
 }
 
+// now returns the time in UTC, truncated to milliseconds.
 func (o *Manager) now() time.Time { return o.config.Now().UTC().Truncate(time.Millisecond) }
 
 func unknownNetwork(slug string) error {
 	return fault.New(fault.NotFound, "network_unknown", "network %q is not enabled here", slug)
 }
 
-// EnqueueTx stores a transaction to be made, in the transaction of the object that wants it: state
-// Queued, due now, with an id unless it has one. An order without payer, destination or maximum fee
-// is fault.Invalid; a network that cannot send, fault.Unsupported.
+// EnqueueTx queues a transaction in the store transaction of the object that wants it: Queued, due now,
+// with a new id unless it has one. fault.Invalid: the order lacks a payer, destination or maximum fee.
+// fault.Unsupported: the driver cannot send.
 func (o *Manager) EnqueueTx(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -149,8 +151,8 @@ func (o *Manager) EnqueueTx(
 	return t, tx.AppendEvents(ctx, movedEvent(t))
 }
 
-// CancelTx fails a transaction that is not signed yet as canceled. A signed one is fault.State with code
-// transaction_signed: its bytes may be included whatever we say.
+// CancelTx fails an unsigned transaction as canceled. A signed one is fault.State with code
+// transaction_signed: its bytes may still be included.
 func (o *Manager) CancelTx(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -184,12 +186,12 @@ func (o *Manager) CancelTx(
 	return t, tx.AppendEvents(ctx, movedEvent(t))
 }
 
-// fact tells the owner of a transaction of its progress.
+// movedEvent returns the internal event that notifies the owner of a transaction.
 func movedEvent(t wallet.Transaction) event.Event {
 	return event.Event{Type: event.TransactionMoved, ObjectID: t.ObjectID, Owner: t.Owner, Subject: t}
 }
 
-// Master returns the master wallet of an account, named by its index, on a network.
+// Master returns the master wallet of the account with an index, on a network.
 func (o *Manager) Master(ctx context.Context, network string, accountIndex uint32) (chain.Party, error) {
 	n, ok := o.registry.Network(network)
 	if !ok {
@@ -204,7 +206,7 @@ func (o *Manager) Master(ctx context.Context, network string, accountIndex uint3
 	return o.Party(ctx, network, key)
 }
 
-// Party returns a key with its address on a network.
+// Party returns a key with its address on a network. fault.Unsupported: the driver derives no addresses.
 func (o *Manager) Party(ctx context.Context, network string, key chain.KeyRef) (chain.Party, error) {
 	driver, err := o.registry.Driver(network)
 	if err != nil {

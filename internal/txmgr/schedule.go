@@ -1,39 +1,40 @@
 package txmgr
 
-import "time"
 import (
+	"time"
+
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 )
 
-// When the worker looks at a transaction next follows from how long it has waited: often at first,
-// then ever more rarely, never later than the last row.
-type wait struct{ until, every time.Duration }
+// retryInterval is a row of a schedule: up to an age of until (0: any age), the worker looks at a
+// transaction every so often.
+type retryInterval struct{ until, every time.Duration }
 
 var (
-	// waiting is for transactions that are to be signed, taken or included, by the time since they were
-	// created or last signed.
-	waiting = []wait{
+	// pendingIntervals are for transactions that are not final, by the time since they were created, last
+	// signed or included.
+	pendingIntervals = []retryInterval{
 		{30 * time.Second, 2 * time.Second},
 		{2 * time.Minute, 5 * time.Second},
 		{10 * time.Minute, 15 * time.Second},
 		{time.Hour, time.Minute},
 		{0, 5 * time.Minute},
 	}
-	// settled is for confirmed transactions, by the time since their block: a reorganisation deeper
-	// than finality ought not to happen, and has. After a day nobody looks any more.
-	settled = []wait{
+	// confirmedIntervals are for confirmed transactions, by the time since their block, up to 24 hours:
+	// reorganisations deeper than finality have happened.
+	confirmedIntervals = []retryInterval{
 		{10 * time.Minute, time.Minute},
 		{time.Hour, 10 * time.Minute},
 		{24 * time.Hour, time.Hour},
 	}
 )
 
-// roomEvery is how often a queued transaction looks for room when its wallet has all that it may
-// have in flight.
-const roomEvery = 5 * time.Second
+// inFlightRetryEvery is how often a queued transaction is retried while its wallet has maxInFlight
+// transactions in flight.
+const inFlightRetryEvery = 5 * time.Second
 
-// after returns the wait of an age; ok is false past the end of a table that has one.
-func after(table []wait, age time.Duration) (every time.Duration, ok bool) {
+// intervalAt returns the interval of an age; ok is false past the end of a table.
+func intervalAt(table []retryInterval, age time.Duration) (every time.Duration, ok bool) {
 	for _, row := range table {
 		if row.until == 0 || age < row.until {
 			return row.every, true
@@ -43,9 +44,9 @@ func after(table []wait, age time.Duration) (every time.Duration, ok bool) {
 	return 0, false
 }
 
-// schedule sets DueAt by the state.
+// schedule sets DueAt by the state and the age; zero when nothing is left to look at.
 func schedule(t *wallet.Transaction, now time.Time) {
-	since, table := t.CreatedAt, waiting
+	since, table := t.CreatedAt, pendingIntervals
 	if t.State == wallet.Failed || t.BatchedBy != "" {
 		t.DueAt = time.Time{}
 		return
@@ -53,7 +54,7 @@ func schedule(t *wallet.Transaction, now time.Time) {
 
 	switch t.State {
 	case wallet.Confirmed:
-		since, table = t.Block.Time, settled
+		since, table = t.Block.Time, confirmedIntervals
 	case wallet.Included:
 		since = t.Block.Time
 	case wallet.Queued:
@@ -61,7 +62,7 @@ func schedule(t *wallet.Transaction, now time.Time) {
 		since = t.LastAttempt().SignedAt
 	}
 
-	every, ok := after(table, now.Sub(since))
+	every, ok := intervalAt(table, now.Sub(since))
 	if !ok {
 		t.DueAt = time.Time{}
 		return

@@ -3,22 +3,19 @@ package txmgr
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// sign makes the first bytes of a queued transaction, stores them with their nonce or coins, and
-// only then hands them to the network.
+// sign signs a queued transaction, stores the bytes with their nonce or coins, and then broadcasts them.
+// A payout is batched with those among rest that one transaction can pay with it.
 //
-// What fails before anything is signed: a destination that cannot be paid and a signer's refusal
-// fail at once. Missing money fails a payout after Config.FundsGrace as chain:insufficient_funds;
-// top-ups, fees, sweeps and cancels wait for it until GiveUpAt. Everything else (no answer, fees
-// above the maximum) waits until GiveUpAt, and is stale then.
-//
-// A payout is signed together with those of the rest of what is due that one transaction can pay with it.
+// Failures before the first signature:
+//   - a destination that cannot be paid, and a signer's refusal: at once;
+//   - missing money: a payout after Config.FundsGrace, as chain:insufficient_funds;
+//   - everything else (no answer, fees above the maximum, money missing for other kinds): stale at GiveUpAt.
 func (d *walletWorker) sign(ctx context.Context, t wallet.Transaction, rest []wallet.Transaction) error {
 	if t.Stale(d.now()) {
 		return d.update(ctx, t.ID, fail(wallet.FailStale))
@@ -33,7 +30,7 @@ func (d *walletWorker) sign(ctx context.Context, t wallet.Transaction, rest []wa
 		}
 	}
 
-	if done, err := d.signTogether(ctx, t, rest); done || err != nil {
+	if done, err := d.trySignBatch(ctx, t, rest); done || err != nil {
 		return err
 	}
 
@@ -42,37 +39,37 @@ func (d *walletWorker) sign(ctx context.Context, t wallet.Transaction, rest []wa
 		return err
 	}
 
-	a, err := d.make(ctx, t, order)
+	a, err := d.makeAttempt(ctx, t, order)
 	if err != nil {
-		return d.unsigned(ctx, t, err)
+		return d.handleSignError(ctx, t, err)
 	}
 
-	if err := d.store(ctx, t, a); err != nil {
+	if err := d.storeAttempt(ctx, t, a); err != nil {
 		if errors.Is(err, fault.Duplicate) {
-			// The same bytes are on record for an equal transaction: others are made at the next
-			// turn, with another time or block hash.
+			// An equal transaction has the same bytes; the next turn makes others, with another time
+			// or block hash.
 			return d.update(ctx, t.ID)
 		}
 
 		return err
 	}
 
-	return d.first(ctx, t.ID, a)
+	return d.broadcastFirst(ctx, t.ID, a)
 }
 
-// first hands the first bytes of a transaction to the network.
-func (d *walletWorker) first(ctx context.Context, transactionID string, a wallet.Attempt) error {
-	if d.flying != nil {
-		*d.flying++
+// broadcastFirst broadcasts the first bytes of a transaction and counts it as in flight.
+func (d *walletWorker) broadcastFirst(ctx context.Context, transactionID string, a wallet.Attempt) error {
+	if d.inFlight != nil {
+		*d.inFlight++
 	}
 
 	return d.broadcast(ctx, transactionID, a.Signed)
 }
 
-// full reports whether the wallet has as many transactions in flight as nodes keep of one sender.
-// They are counted once per turn: what was included meanwhile makes room in the next.
-func (d *walletWorker) full(ctx context.Context) (bool, error) {
-	if d.flying == nil {
+// inFlightFull reports whether the wallet has maxInFlight transactions in flight. They are counted once
+// per turn: what is included meanwhile counts in the next.
+func (d *walletWorker) inFlightFull(ctx context.Context) (bool, error) {
+	if d.inFlight == nil {
 		live, err := d.db.LiveTransactions(ctx, d.network.Slug, d.party.Address)
 		if err != nil {
 			return false, &storeError{err}
@@ -86,15 +83,14 @@ func (d *walletWorker) full(ctx context.Context) (bool, error) {
 			}
 		}
 
-		d.flying = &n
+		d.inFlight = &n
 	}
 
-	return *d.flying >= maxInFlight, nil
+	return *d.inFlight >= maxInFlight, nil
 }
 
-// waitForRoom has transactions that cannot be signed before others are included looked at again
-// soon: all in one write, so that a long queue costs no more than a short one.
-func (d *walletWorker) waitForRoom(ctx context.Context, queued []string) error {
+// postponeQueued makes transactions of a full wallet due after inFlightRetryEvery, all in one write.
+func (d *walletWorker) postponeQueued(ctx context.Context, queued []string) error {
 	if len(queued) == 0 {
 		return nil
 	}
@@ -110,7 +106,7 @@ func (d *walletWorker) waitForRoom(ctx context.Context, queued []string) error {
 				continue
 			}
 
-			t.DueAt = d.now().Add(roomEvery)
+			t.DueAt = d.now().Add(inFlightRetryEvery)
 			if err := tx.PutTransaction(ctx, &t); err != nil {
 				return err
 			}
@@ -120,23 +116,24 @@ func (d *walletWorker) waitForRoom(ctx context.Context, queued []string) error {
 	})
 }
 
+// fail returns the move that fails a transaction with a failure code.
 func fail(code string) move { return func(t *wallet.Transaction) error { return t.Fail(code) } }
 
-// prepare fills in what the outbox owns: nonce or coins.
+// prepare sets an order's nonce or coins and, for a cancel, the bytes that it displaces.
 func (d *walletWorker) prepare(ctx context.Context, t wallet.Transaction, order *chain.Order) error {
 	if t.Kind == wallet.Cancel {
 		live, err := d.db.LiveTransactions(ctx, t.Network, d.party.Address)
 		if err != nil {
 			return &storeError{err}
 		}
-		// It displaces whatever of ours holds its nonce or coins.
+
 		for _, other := range live {
-			held := other.ID == t.ObjectID
+			displaced := other.ID == t.ObjectID
 			if d.hasNonces() {
-				held = other.Nonce == order.Nonce
+				displaced = other.Nonce == order.Nonce
 			}
 
-			if held && len(other.Attempts) > 0 {
+			if displaced && len(other.Attempts) > 0 {
 				last := displacedBytes(other)
 				order.Replaces = &last
 			}
@@ -163,15 +160,16 @@ func (d *walletWorker) prepare(ctx context.Context, t wallet.Transaction, order 
 		return nil
 	}
 
-	coins, err := d.offered(ctx, t)
+	coins, err := d.spendableCoins(ctx, t)
 	order.Coins = coins
 
 	return err
 }
 
+// hasNonces reports whether the network counts an account's transactions.
 func (d *walletWorker) hasNonces() bool { _, ok := d.driver.(chain.Nonces); return ok }
 
-// nonce returns the chain's count of the wallet's transactions, asking once per turn.
+// nonce returns the chain's count of the wallet's transactions, read once per turn.
 func (d *walletWorker) nonce(ctx context.Context) (uint64, error) {
 	if d.counted == nil {
 		n, err := d.driver.(chain.Nonces).Nonce(ctx, d.party.Address)
@@ -185,160 +183,19 @@ func (d *walletWorker) nonce(ctx context.Context) (uint64, error) {
 	return *d.counted, nil
 }
 
-// make builds, signs and assembles an order, and checks that the driver made what was ordered.
-func (d *walletWorker) make(
-	ctx context.Context,
-	t wallet.Transaction,
-	order chain.Order,
-) (wallet.Attempt, error) {
-	if err := d.ownsKeys(ctx, order); err != nil {
-		return wallet.Attempt{}, err
-	}
-
-	unsigned, err := d.sender.Build(ctx, order)
-	if err != nil {
-		return wallet.Attempt{}, err
-	}
-
-	if err := matches(order, unsigned); err != nil {
-		return wallet.Attempt{}, err
-	}
-
-	objects, err := d.objects(ctx, t, len(unsigned.Outputs))
-	if err != nil {
-		return wallet.Attempt{}, err
-	}
-
-	signatures, err := d.config.Signer.Sign(ctx, chain.SignRequest{
-		Network:  t.Network,
-		Unsigned: unsigned.Raw,
-		Payloads: unsigned.Payloads,
-		Intent: chain.Intent{
-			Kind:      string(t.Kind),
-			ObjectID:  t.ObjectID,
-			AccountID: t.Owner.AccountID,
-			Outputs:   unsigned.Outputs,
-			ObjectIDs: objects,
-			MaxFee:    unsigned.MaxFee,
-		},
-	})
-	if err != nil {
-		return wallet.Attempt{}, err
-	}
-
-	keys := make([]chain.PublicKey, len(unsigned.Payloads))
-	for i, p := range unsigned.Payloads {
-		if keys[i], err = d.config.Signer.PublicKey(ctx, p.Key); err != nil {
-			return wallet.Attempt{}, err
-		}
-	}
-
-	signed, err := d.sender.Assemble(order, unsigned, keys, signatures)
-	if err != nil {
-		// Not fault.Invalid: a signer that answered wrongly once says nothing against the order.
-		return wallet.Attempt{}, fault.Wrap(
-			err, fault.Unavailable, "assemble_failed", "the signatures for %s %s do not fit it",
-			t.Kind, t.ID,
-		)
-	}
-
-	if signed.TxHash == "" || (d.hasNonces() && signed.Nonce != order.Nonce) {
-		return wallet.Attempt{}, fault.New(
-			fault.Unavailable, "assemble_failed",
-			"the driver assembled %s %s with another nonce than ordered, or without a hash",
-			t.Kind, t.ID,
-		)
-	}
-
-	return wallet.Attempt{Signed: signed, SignedAt: d.now()}, nil
-}
-
-// ownsKeys refuses an order that spends from a wallet whose key is somebody else's.
-func (d *walletWorker) ownsKeys(ctx context.Context, order chain.Order) error {
-	parties := []chain.Party{order.From}
-	if order.FeePayer != nil {
-		parties = append(parties, *order.FeePayer)
-	}
-
-	if order.Bumps != nil {
-		parties = append(parties, order.Bumps.Owner)
-	}
-
-	for _, c := range order.Coins {
-		if !slices.Contains(parties, c.Owner) {
-			parties = append(parties, c.Owner)
-		}
-	}
-
-	for _, p := range parties {
-		own, err := d.Party(ctx, d.network.Slug, p.Key)
-		if errors.Is(err, fault.Unsupported) {
-			continue // Assemble checks the signature
-		}
-
-		if err != nil {
-			return err
-		}
-
-		if own.Address != p.Address {
-			return chain.Refuse("watch_only")
-		}
-	}
-
-	return nil
-}
-
-// matches checks that a built transaction pays what its order says and costs no more than it may: a
-// driver with a fault must not get a signature.
-func matches(order chain.Order, unsigned chain.Unsigned) error {
-	wrong := func(what string) error {
-		return fault.New(
-			fault.Unavailable, "build_mismatch",
-			"the driver built a transaction from %s that %s; it was not signed",
-			order.From.Address, what,
-		)
-	}
-	if order.MaxFee.Less(unsigned.MaxFee) {
-		return wrong("may cost more than its maximum fee")
-	}
-
-	if len(unsigned.Outputs) < len(order.Outputs) || len(unsigned.Payloads) == 0 {
-		return wrong("leaves out payments or signatures")
-	}
-
-	if order.Bumps != nil && !slices.Contains(unsigned.Inputs, order.Bumps.Outpoint) {
-		return wrong("does not spend the payment that it is to lift")
-	}
-
-	for i, want := range order.Outputs {
-		got := unsigned.Outputs[i]
-
-		same := got == want
-		if order.SubtractFee && i == len(order.Outputs)-1 {
-			same = got.To == want.To && got.AssetID == want.AssetID && got.Amount.Less(want.Amount)
-		}
-
-		if !same {
-			return wrong("pays something else than ordered")
-		}
-	}
-
-	return nil
-}
-
-// unsigned decides what an error before the first signature means.
-func (d *walletWorker) unsigned(ctx context.Context, t wallet.Transaction, err error) error {
+// handleSignError handles an error before the first signature: it fails the transaction, or returns the
+// error and leaves it queued.
+func (d *walletWorker) handleSignError(ctx context.Context, t wallet.Transaction, err error) error {
 	if refusal, ok := errors.AsType[*chain.Refusal](err); ok {
-		return d.update(ctx, t.ID, fail(wallet.FailSignerRefused+reason(refusal.Reason)))
+		return d.update(ctx, t.ID, fail(wallet.FailSignerRefused+reasonCode(refusal.Reason)))
 	}
 
 	switch {
 	case t.Kind == wallet.Bump && errors.Is(err, fault.NotFound):
-		return d.update(
-			ctx, t.ID, fail(wallet.FailCanceled),
-		) // it is in a block, replaced, or pays enough by now
+		// The payment is in a block, replaced, or pays enough by now.
+		return d.update(ctx, t.ID, fail(wallet.FailCanceled))
 	case t.Kind == wallet.Cancel:
-		// Nobody waits for it to fail; the wallet waits for it to happen.
+		// It stays queued: the wallet cannot go on without it.
 	case errors.Is(err, fault.Invalid), errors.Is(err, fault.Unsupported):
 		return d.update(ctx, t.ID, fail(wallet.FailNotPayable))
 	case errors.Is(err, fault.State) && t.Kind == wallet.Payout && d.now().Sub(t.CreatedAt) >= d.config.FundsGrace:
@@ -348,111 +205,8 @@ func (d *walletWorker) unsigned(ctx context.Context, t wallet.Transaction, err e
 	return err
 }
 
-// reason keeps what a failure code may hold of a signer's reason.
-func reason(s string) string {
-	clean := []byte{}
-
-	for _, c := range []byte(s) {
-		if c == '_' || c == '-' || c == '.' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
-			(c >= 'A' && c <= 'Z') {
-			clean = append(clean, c)
-		}
-
-		if len(clean) == 64 {
-			break
-		}
-	}
-
-	if len(clean) == 0 {
-		return "unspecified"
-	}
-
-	return string(clean)
-}
-
-// store keeps signed bytes, their hash, and the nonce or coins that they use, in one transaction.
-// With the first bytes come the rows that they pay besides: one that was moved meanwhile, or whose
-// time is over, has the signatures thrown away.
-func (d *walletWorker) store(ctx context.Context, t wallet.Transaction, a wallet.Attempt) error {
-	return d.write(ctx, func(ctx context.Context, tx wallet.Tx) error {
-		stored, err := tx.Transaction(ctx, t.ID)
-		if err != nil {
-			return err
-		}
-
-		if stored.State != t.State || len(stored.Attempts) != len(t.Attempts) {
-			return &illegalMove{
-				fault.New(
-					fault.State, "transaction_state",
-					"transaction %s was moved while it was signed; the signatures were thrown away",
-					t.ID,
-				),
-			}
-		}
-
-		if len(stored.Attempts) == 0 {
-			if err := d.joinTx(ctx, tx, &stored, t); err != nil {
-				return err
-			}
-		}
-
-		if err := tx.PutAttemptHash(ctx, t.Network, a.Signed.TxHash, t.ID, t.Kind); err != nil {
-			return err
-		}
-
-		if d.hasNonces() && len(t.Attempts) == 0 {
-			if err := d.takeNonceTx(ctx, tx, t, a.Signed.Nonce); err != nil {
-				return err
-			}
-		}
-
-		if err := d.reserveBumpTx(ctx, tx, stored, a.Signed.Inputs); err != nil {
-			return err
-		}
-
-		if err := d.takeCoinsTx(ctx, tx, stored, a.Signed.Inputs); err != nil {
-			return err
-		}
-
-		_, err = d.moveTx(ctx, tx, stored, func(t *wallet.Transaction) error { return t.Sign(a) })
-
-		return err
-	})
-}
-
-// takeNonceTx advances the wallet's counter. A nonce that was given out meanwhile is not given out twice.
-func (d *walletWorker) takeNonceTx(
-	ctx context.Context,
-	tx wallet.Tx,
-	t wallet.Transaction,
-	nonce uint64,
-) error {
-	w, found, err := tx.Wallet(ctx, t.Network, d.party.Address)
-	if err != nil {
-		return err
-	}
-
-	if !found {
-		w = wallet.Wallet{Network: t.Network, Party: d.party}
-	}
-
-	if t.Kind != wallet.Cancel && nonce < w.NextNonce {
-		return &illegalMove{
-			fault.New(
-				fault.State, "nonce_taken",
-				"nonce %d of %s was signed already; transaction %s is built again",
-				nonce, d.party.Address, t.ID,
-			),
-		}
-	}
-
-	takeNonce(&w, nonce)
-
-	return tx.PutWallet(ctx, &w)
-}
-
-// broadcast hands stored bytes to the network and records what it said. No answer decides anything:
-// the bytes are looked up, and sent again.
+// broadcast sends stored bytes to the network and records its answer. An error changes no state: the
+// bytes are looked up and sent again.
 func (d *walletWorker) broadcast(ctx context.Context, transactionID string, signed chain.Signed) error {
 	at := d.now()
 
@@ -461,18 +215,15 @@ func (d *walletWorker) broadcast(ctx context.Context, transactionID string, sign
 		return ctx.Err()
 	}
 
-	problem := ""
-	moves := []move{}
-
 	if err != nil {
-		problem = plain(err)
-	} else {
-		moves = append(moves, func(t *wallet.Transaction) error { return t.Taken(signed.TxHash, at) })
+		problem := publicText(err)
+		sent := func(t *wallet.Transaction) error { return t.Sent(signed.TxHash, at, problem) }
+
+		return d.update(ctx, transactionID, sent)
 	}
 
-	moves = append(
-		[]move{func(t *wallet.Transaction) error { return t.Sent(signed.TxHash, at, problem) }},
-		moves...)
+	sent := func(t *wallet.Transaction) error { return t.Sent(signed.TxHash, at, "") }
+	taken := func(t *wallet.Transaction) error { return t.Taken(signed.TxHash, at) }
 
-	return d.update(ctx, transactionID, moves...)
+	return d.update(ctx, transactionID, sent, taken)
 }

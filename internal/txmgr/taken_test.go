@@ -56,7 +56,7 @@ func TestNonceThatWasSignedMeanwhile(t *testing.T) {
 	} {
 		tx := &rows{wallet: wallet.Wallet{NextNonce: 7}}
 
-		err := (&walletWorker{}).takeNonceTx(
+		err := (&walletWorker{}).advanceNonceTx(
 			t.Context(),
 			tx,
 			wallet.Transaction{ID: "t", Kind: c.kind},
@@ -91,7 +91,7 @@ func TestCoinThatWasTakenMeanwhile(t *testing.T) {
 		tx := &rows{coin: c.coin}
 		of := wallet.Transaction{ID: "t", Kind: c.kind, ObjectID: "object"}
 
-		err := (&walletWorker{}).takeCoinsTx(t.Context(), tx, of, []chain.Outpoint{at})
+		err := (&walletWorker{}).reserveCoinsTx(t.Context(), tx, of, []chain.Outpoint{at})
 		if fault.Code(err) != c.code || tx.puts != c.puts || err != nil && !errors.Is(err, fault.State) {
 			t.Errorf("%s: %v, %d rows written", c.name, err, tx.puts)
 		}
@@ -100,7 +100,7 @@ func TestCoinThatWasTakenMeanwhile(t *testing.T) {
 	tx := &rows{coin: wallet.Coin{Coin: chain.Coin{Outpoint: at}}}
 	unknown := []chain.Outpoint{{TxHash: "m", Vout: 2}}
 
-	err := (&walletWorker{}).takeCoinsTx(t.Context(), tx, wallet.Transaction{ID: "t"}, unknown)
+	err := (&walletWorker{}).reserveCoinsTx(t.Context(), tx, wallet.Transaction{ID: "t"}, unknown)
 	if fault.Code(err) != "coin_unknown" {
 		t.Errorf("an output that is no coin of ours: %v", err)
 	}
@@ -128,7 +128,7 @@ func TestCoinsOfATransactionThatIsOver(t *testing.T) {
 		tx := &rows{coin: wallet.Coin{Coin: chain.Coin{Outpoint: c.coin}, ReservedBy: c.by}}
 
 		over := wallet.Transaction{ID: "t", State: c.state, TxHash: "second", Attempts: attempts}
-		if err := (&walletWorker{}).freeCoinsTx(t.Context(), tx, over); err != nil {
+		if err := (&walletWorker{}).releaseCoinsTx(t.Context(), tx, over); err != nil {
 			t.Fatal(err)
 		}
 

@@ -15,7 +15,7 @@ import (
 func TestReservationsTogether(t *testing.T) {
 	for _, symbol := range []string{"SIM", "USDX"} {
 		t.Run(symbol, func(t *testing.T) {
-			w := newWorld(t, together)
+			w := newHarness(t, together)
 			update := func(f func(ctx context.Context, tx wallet.Tx) error) {
 				t.Helper()
 

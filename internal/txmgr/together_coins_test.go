@@ -10,14 +10,14 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 )
 
-// Several payouts in one transaction that spends outputs, and the death of processes that make one.
+// Several payouts in one transaction that spends outputs, and crashes of the processes that make one.
 
 // coinNode is a network that spends outputs and pays several destinations at once. What it is sent
 // it includes ten seconds later, whatever it spends: a second transaction for one payout would
 // show.
 type coinNode struct {
 	*outputs
-	w    *world
+	w    *harness
 	sent map[string]coinTx
 }
 
@@ -83,7 +83,7 @@ func (n *coinNode) Status(_ context.Context, signed chain.Signed) (chain.TxStatu
 	}, nil
 }
 
-func newCoinNode(t *testing.T, coins int) (*world, *coinNode) {
+func newCoinNode(t *testing.T, coins int) (*harness, *coinNode) {
 	t.Helper()
 	w, driver := newOutputs(t, coins)
 	node := &coinNode{outputs: driver, w: w, sent: map[string]coinTx{}}
@@ -95,7 +95,7 @@ func newCoinNode(t *testing.T, coins int) (*world, *coinNode) {
 }
 
 func TestCoinsOfABatch(t *testing.T) {
-	for name, death := range map[string]bool{"confirmed": false, "displaced": true} {
+	for name, displaced := range map[string]bool{"confirmed": false, "displaced": true} {
 		t.Run(name, func(t *testing.T) {
 			w, node := newCoinNode(t, 1)
 			ids := w.three()
@@ -107,7 +107,7 @@ func TestCoinsOfABatch(t *testing.T) {
 			}
 
 			want, holder := wallet.Confirmed, ids[0]
-			if death {
+			if displaced {
 				node.status[w.get(ids[0]).TxHash] = chain.TxStatus{
 					State:  chain.TxDead,
 					Reason: chain.ReasonConflict,
@@ -143,10 +143,10 @@ func TestReplacedBatchOfCoins(t *testing.T) {
 }
 
 // Pitfall 13 for a batch. A process dies at every update and every call of its node.
-func TestBatchSurvivesDeathAtEveryStep(t *testing.T) {
-	worlds := map[string]func(t *testing.T) (*world, func()){
-		"nonces": func(t *testing.T) (*world, func()) {
-			w := newWorld(t, together)
+func TestBatchSurvivesCrashAtEveryStep(t *testing.T) {
+	harnesses := map[string]func(t *testing.T) (*harness, func()){
+		"nonces": func(t *testing.T) (*harness, func()) {
+			w := newHarness(t, together)
 
 			return w, func() {
 				if nonce, err := w.chain.Nonce(t.Context(), w.master().Address); err != nil || nonce != 1 {
@@ -154,7 +154,7 @@ func TestBatchSurvivesDeathAtEveryStep(t *testing.T) {
 				}
 			}
 		},
-		"coins": func(t *testing.T) (*world, func()) {
+		"coins": func(t *testing.T) (*harness, func()) {
 			w, node := newCoinNode(t, 3)
 
 			return w, func() {
@@ -178,11 +178,11 @@ func TestBatchSurvivesDeathAtEveryStep(t *testing.T) {
 			}
 		},
 	}
-	for name, world := range worlds {
+	for name, newHarness := range harnesses {
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, after=%v", name, after), func(t *testing.T) {
 				for at := 1; ; at++ {
-					w, once := world(t)
+					w, once := newHarness(t)
 					ids := w.three()
 					w.process.Arm(at, after)
 
@@ -190,17 +190,17 @@ func TestBatchSurvivesDeathAtEveryStep(t *testing.T) {
 						w.until(id, wallet.Confirmed)
 					}
 
-					died := w.processes > 1
+					killed := w.processes > 1
 					w.process.Disarm()
 					w.carried(ids...)
 					once()
 
-					if !died {
+					if !killed {
 						if at < 10 {
 							t.Fatalf("only %d calls were counted", at)
 						}
 
-						t.Logf("%d deaths survived", at-1)
+						t.Logf("%d crashes survived", at-1)
 
 						return
 					}

@@ -19,7 +19,7 @@ import (
 var together = sim.Config{MaxOutputs: 8}
 
 // carried checks that the payouts are paid by one transaction, the first one's.
-func (w *world) carried(ids ...string) {
+func (w *harness) carried(ids ...string) {
 	w.t.Helper()
 
 	first := w.get(ids[0])
@@ -54,12 +54,12 @@ func (w *world) carried(ids ...string) {
 }
 
 // three queues payouts of 1, 2 and 3 coins.
-func (w *world) three() []string {
+func (w *harness) three() []string {
 	w.t.Helper()
 	return []string{w.payout("SIM", coin(1)).ID, w.payout("SIM", coin(2)).ID, w.payout("SIM", coin(3)).ID}
 }
 
-func (w *world) cancel(id string) error {
+func (w *harness) cancel(id string) error {
 	return w.update(w.t.Context(), func(ctx context.Context, tx wallet.Tx) error {
 		_, err := w.outbox.CancelTx(ctx, tx, id)
 		return err
@@ -67,7 +67,7 @@ func (w *world) cancel(id string) error {
 }
 
 func TestPayoutsLeaveTogether(t *testing.T) {
-	w := newWorld(t, together)
+	w := newHarness(t, together)
 
 	var asked []chain.Intent
 
@@ -122,7 +122,7 @@ func TestPayoutsLeaveTogether(t *testing.T) {
 		t.Errorf("the shares add up to %s, the network took %s", sum, fee)
 	}
 
-	for _, f := range w.facts {
+	for _, f := range w.moves {
 		if f.Version == 0 || f.ObjectID != w.get(f.ID).ObjectID {
 			t.Errorf("told as %+v", f)
 		}
@@ -134,7 +134,7 @@ func TestPayoutsLeaveTogether(t *testing.T) {
 }
 
 func TestOnlyWhatCanGoTogetherDoes(t *testing.T) {
-	w := newWorld(t, sim.Config{MaxOutputs: 3})
+	w := newHarness(t, sim.Config{MaxOutputs: 3})
 	usd := []string{w.payout("USDX", dollars(1)).ID}
 	ids := w.three()
 	usd = append(usd, w.payout("USDX", dollars(2)).ID)
@@ -162,9 +162,9 @@ func TestOnlyWhatCanGoTogetherDoes(t *testing.T) {
 	}
 }
 
-// What is carried takes no room of the wallet in the pool.
+// What is carried does not count as in flight.
 func TestHundredPayoutsLeaveAtOnce(t *testing.T) {
-	w := newWorld(t, together)
+	w := newHarness(t, together)
 	sent := 0
 
 	for _, round := range []int{96, 24} {
@@ -188,7 +188,7 @@ func TestHundredPayoutsLeaveAtOnce(t *testing.T) {
 }
 
 func TestTwoPayoutsToOneDestination(t *testing.T) {
-	w := newWorld(t, together)
+	w := newHarness(t, together)
 	to := w.chain.NewAddress()
 	ids := []string{
 		w.payoutTo(to, "SIM", coin(1), milli(10)).ID,
@@ -206,12 +206,12 @@ func TestTwoPayoutsToOneDestination(t *testing.T) {
 // What one of them meets harms no other: all are signed one by one.
 func TestOneOfThreeCannotBePaid(t *testing.T) {
 	for name, c := range map[string]struct {
-		spoil func(w *world, bad wallet.Transaction)
+		spoil func(w *harness, bad wallet.Transaction)
 		state wallet.State
 		want  string
 	}{
 		"refused": {
-			func(w *world, bad wallet.Transaction) {
+			func(w *harness, bad wallet.Transaction) {
 				w.policy = func(r chain.SignRequest) error {
 					if slices.Contains(r.Intent.ObjectIDs, bad.ObjectID) {
 						return chain.Refuse("limit")
@@ -224,7 +224,7 @@ func TestOneOfThreeCannotBePaid(t *testing.T) {
 			wallet.FailSignerRefused + "limit",
 		},
 		"the signer has no answer": {
-			func(w *world, bad wallet.Transaction) {
+			func(w *harness, bad wallet.Transaction) {
 				w.policy = func(r chain.SignRequest) error {
 					if slices.Contains(r.Intent.ObjectIDs, bad.ObjectID) {
 						return errors.New("the reviewer is away")
@@ -237,28 +237,28 @@ func TestOneOfThreeCannotBePaid(t *testing.T) {
 			"",
 		},
 		"not payable": {
-			func(w *world, bad wallet.Transaction) {
+			func(w *harness, bad wallet.Transaction) {
 				w.chain.Freeze(bad.Order.Outputs[0].To, "SIM", true)
 			},
 			wallet.Failed,
 			wallet.FailNotPayable,
 		},
 		"too little money": {
-			func(w *world, bad wallet.Transaction) {
+			func(w *harness, bad wallet.Transaction) {
 				w.rewrite(bad.ID, func(t *wallet.Transaction) { t.Order.Outputs[0].Amount = coin(1000) })
 			},
 			wallet.Queued,
 			"",
 		},
 		"too high a fee": {
-			func(w *world, bad wallet.Transaction) {
+			func(w *harness, bad wallet.Transaction) {
 				w.rewrite(bad.ID, func(t *wallet.Transaction) { t.Order.MaxFee = chain.Units(1) })
 			},
 			wallet.Queued,
 			"",
 		},
 		"canceled before": {
-			func(w *world, bad wallet.Transaction) {
+			func(w *harness, bad wallet.Transaction) {
 				if err := w.cancel(bad.ID); err != nil {
 					w.t.Fatal(err)
 				}
@@ -267,7 +267,7 @@ func TestOneOfThreeCannotBePaid(t *testing.T) {
 			wallet.FailCanceled,
 		},
 		"its time is over": {
-			func(w *world, bad wallet.Transaction) {
+			func(w *harness, bad wallet.Transaction) {
 				w.rewrite(bad.ID, func(t *wallet.Transaction) { t.GiveUpAt = w.now })
 			},
 			wallet.Failed,
@@ -276,7 +276,7 @@ func TestOneOfThreeCannotBePaid(t *testing.T) {
 	} {
 		for i := range 3 {
 			t.Run(fmt.Sprintf("%s, number %d", name, i), func(t *testing.T) {
-				w := newWorld(t, together)
+				w := newHarness(t, together)
 				ids := w.three()
 				bad := w.get(ids[i])
 				c.spoil(w, bad)
@@ -312,7 +312,7 @@ func TestOneOfThreeCannotBePaid(t *testing.T) {
 }
 
 // rewrite changes a row behind the outbox's back.
-func (w *world) rewrite(id string, change func(t *wallet.Transaction)) {
+func (w *harness) rewrite(id string, change func(t *wallet.Transaction)) {
 	w.t.Helper()
 
 	err := w.update(w.t.Context(), func(ctx context.Context, tx wallet.Tx) error {
@@ -335,11 +335,11 @@ func (w *world) rewrite(id string, change func(t *wallet.Transaction)) {
 // thrown away, and the others leave together.
 func TestOneOfThreeIsMovedWhileAllAreSigned(t *testing.T) {
 	for name, c := range map[string]struct {
-		move func(w *world, id string)
+		move func(w *harness, id string)
 		want string
 	}{
 		"canceled": {
-			func(w *world, id string) {
+			func(w *harness, id string) {
 				if err := w.cancel(id); err != nil {
 					w.t.Error(err)
 				}
@@ -347,13 +347,13 @@ func TestOneOfThreeIsMovedWhileAllAreSigned(t *testing.T) {
 			wallet.FailCanceled,
 		},
 		"its time is over": {
-			func(w *world, id string) { w.rewrite(id, func(t *wallet.Transaction) { t.GiveUpAt = w.now }) },
+			func(w *harness, id string) { w.rewrite(id, func(t *wallet.Transaction) { t.GiveUpAt = w.now }) },
 			wallet.FailStale,
 		},
 	} {
 		for i := range 3 {
 			t.Run(fmt.Sprintf("%s, number %d", name, i), func(t *testing.T) {
-				w := newWorld(t, together)
+				w := newHarness(t, together)
 				ids := w.three()
 				asked := 0
 				w.policy = func(chain.SignRequest) error {
@@ -385,7 +385,7 @@ func TestOneOfThreeIsMovedWhileAllAreSigned(t *testing.T) {
 }
 
 func TestReplacedTogether(t *testing.T) {
-	w := newWorld(t, together)
+	w := newHarness(t, together)
 	ids := w.three()
 	w.work()
 	first := w.get(ids[0]).TxHash
@@ -408,7 +408,7 @@ func TestReplacedTogether(t *testing.T) {
 func TestDisplacedTogether(t *testing.T) {
 	for _, by := range []string{"somebody else", "a transfer to oneself"} {
 		t.Run(by, func(t *testing.T) {
-			w := newWorld(t, together)
+			w := newHarness(t, together)
 			ids := w.three()
 			w.work()
 
@@ -450,7 +450,7 @@ func TestReorganisationTogether(t *testing.T) {
 	} {
 		for state, depth := range map[wallet.State]uint64{wallet.Included: 1, wallet.Confirmed: 8} {
 			t.Run(fmt.Sprintf("%s, %s", state, name), func(t *testing.T) {
-				w := newWorld(t, together)
+				w := newHarness(t, together)
 				ids := w.three()
 				before := w.until(ids[0], state)
 				w.fork(sim.Fork{Depth: depth, Fate: fate})

@@ -10,17 +10,13 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/follow"
 )
 
-// The book of coins, on networks that spend outputs: which outputs are ours follows from the blocks
-// alone, and is kept in the transaction that moves the network's cursor.
-
-// Parties returns those of the addresses that are ours, with their keys.
+// Parties returns the addresses of ours among those given, with their keys.
 type Parties func(ctx context.Context, addresses []chain.Address) (map[chain.Address]chain.Party, error)
 
-// IndexCoinsTx books what a batch of blocks did with coins of ours: outputs to our addresses are made,
-// spent, and both are taken back for blocks that left the chain; balances of wallets follow. Of the
-// pool it takes the change of our own transactions; what others send, and what lifts it, counts
-// from its block on. A network that keeps accounts has no coins, and nothing is done. The same
-// batch twice changes nothing.
+// IndexCoinsTx updates the UTXO index with a batch of blocks, in the transaction that moves the network's
+// cursor. Outputs to our addresses become coins, spent coins are marked, and a fork undoes both; balances
+// follow. From the pool it takes only change of our own transactions: payments of others, and their CPFP
+// bumps, count from their block. It is idempotent, and does nothing on account networks.
 func (o *Manager) IndexCoinsTx(ctx context.Context, tx wallet.Tx, b follow.Batch, parties Parties) error {
 	driver, err := o.registry.Driver(b.Network.Slug)
 	if err != nil {
@@ -39,7 +35,7 @@ func (o *Manager) IndexCoinsTx(ctx context.Context, tx wallet.Tx, b follow.Batch
 	return k.run(ctx)
 }
 
-// book is one run of BookTx.
+// utxoIndex is one run of IndexCoinsTx.
 type utxoIndex struct {
 	*Manager
 	tx    wallet.Tx
@@ -50,13 +46,13 @@ type utxoIndex struct {
 	coins map[chain.Outpoint]*utxoEntry
 }
 
-// entry is a coin of the book. stored is what the store has; the zero Coin for one that is new.
+// utxoEntry is a coin in the index. stored is what the store has; the zero Coin for a new one.
 type utxoEntry struct {
 	wallet.Coin
 	stored wallet.Coin
 }
 
-// recipients are the addresses that the batch pays.
+// recipients returns the addresses that the batch pays, sorted.
 func (k *utxoIndex) recipients() []chain.Address {
 	to := map[chain.Address]bool{}
 
@@ -75,6 +71,7 @@ func (k *utxoIndex) recipients() []chain.Address {
 	return slices.Sorted(maps.Keys(to))
 }
 
+// run applies the batch: fork, blocks, pool.
 func (k *utxoIndex) run(ctx context.Context) error {
 	if err := k.ownPool(ctx); err != nil {
 		return err
@@ -87,20 +84,20 @@ func (k *utxoIndex) run(ctx context.Context) error {
 	k.rewind()
 
 	for _, block := range k.batch.Blocks {
-		k.block(block)
+		k.indexBlock(block)
 	}
 
-	k.wait()
+	k.indexPool()
 
-	if err := k.tell(ctx); err != nil {
+	if err := k.logForeignSpends(ctx); err != nil {
 		return err
 	}
 
 	return k.save(ctx)
 }
 
-// ownPool picks the transactions of ours out of the pool. Lifts are left out: they rest on what
-// others may replace, so nothing is built on them before their block.
+// ownPool picks our own transactions out of the pool. Bumps are left out: payers may replace the
+// transactions that they depend on, so nothing spends their outputs before their block.
 func (k *utxoIndex) ownPool(ctx context.Context) error {
 	k.pool = map[string]chain.PoolTx{}
 	for _, waiting := range k.batch.Pool {
@@ -179,7 +176,7 @@ func (k *utxoIndex) load(ctx context.Context) error {
 	return add(k.tx.WaitingCoins(ctx, network))
 }
 
-// rewind takes back what blocks above the fork did; those that are canonical do it again.
+// rewind undoes what blocks above the fork did; the canonical ones among them apply it again.
 func (k *utxoIndex) rewind() {
 	if !k.batch.Rewound {
 		return
@@ -196,11 +193,11 @@ func (k *utxoIndex) rewind() {
 	}
 }
 
-// block books one canonical block: all that it makes before all that it spends, as a block may
-// spend its own outputs.
-func (k *utxoIndex) block(b chain.Block) {
+// indexBlock applies one canonical block: its outputs first and then what it spends, as a block may spend
+// its own outputs.
+func (k *utxoIndex) indexBlock(b chain.Block) {
 	for _, t := range b.Transfers {
-		if c := k.make(t); c != nil {
+		if c := k.coinOf(t); c != nil {
 			c.Height, c.Depth = b.Height, 0
 		}
 	}
@@ -212,8 +209,8 @@ func (k *utxoIndex) block(b chain.Block) {
 	}
 }
 
-// make returns the coin that a transfer to an address of ours makes, or nil.
-func (k *utxoIndex) make(t chain.Transfer) *utxoEntry {
+// coinOf returns the entry of a transfer to an address of ours, or nil.
+func (k *utxoIndex) coinOf(t chain.Transfer) *utxoEntry {
 	native, _ := k.batch.Network.Native()
 
 	owner, ours := k.ours[t.To]
@@ -237,9 +234,9 @@ func (k *utxoIndex) make(t chain.Transfer) *utxoEntry {
 	return c
 }
 
-// wait books the outputs of our own transactions in the pool, each with how many such transactions
-// it rests on.
-func (k *utxoIndex) wait() {
+// indexPool adds the outputs of our own transactions in the pool, each with its depth: how many of those
+// transactions it depends on.
+func (k *utxoIndex) indexPool() {
 	depths := map[string]int{}
 
 	var depth func(hash string) int
@@ -261,17 +258,18 @@ func (k *utxoIndex) wait() {
 
 		return depths[hash]
 	}
+
 	for hash, tx := range k.pool {
 		for _, t := range tx.Transfers {
-			if c := k.make(t); c != nil && c.Height == 0 {
+			if c := k.coinOf(t); c != nil && c.Height == 0 {
 				c.Depth = depth(hash)
 			}
 		}
 	}
 }
 
-// tell logs coins that somebody else spent: whoever did has the key.
-func (k *utxoIndex) tell(ctx context.Context) error {
+// logForeignSpends logs coins that a transaction which is not on record spent: somebody else has the key.
+func (k *utxoIndex) logForeignSpends(ctx context.Context) error {
 	by := map[string][]chain.Outpoint{}
 
 	for at, c := range k.coins {
@@ -303,8 +301,8 @@ func (k *utxoIndex) tell(ctx context.Context) error {
 	return nil
 }
 
-// save writes what changed, in the order of the coins. What is in no block is forgotten unless it
-// is an output of ours in the pool, or signed bytes spend it.
+// save stores what changed, ordered by outpoint, and the balances of the touched addresses. A coin in no
+// block is deleted, unless it is an output of ours in the pool or reserved by signed bytes.
 func (k *utxoIndex) save(ctx context.Context) error {
 	order := slices.SortedFunc(maps.Keys(k.coins), compareOutpoints)
 	touched := map[chain.Address]bool{}
@@ -334,8 +332,8 @@ func (k *utxoIndex) save(ctx context.Context) error {
 	maps.DeleteFunc(touched, func(_ chain.Address, touched bool) bool { return !touched })
 
 	native, _ := k.batch.Network.Native()
-	for _, address := range slices.Sorted(maps.Keys(touched)) { // one order of locks for everybody
-		if err := addUpTx(ctx, k.tx, k.batch.Network.Slug, address, native.ID, false); err != nil {
+	for _, address := range slices.Sorted(maps.Keys(touched)) { // sorted to avoid deadlock
+		if err := sumCoinsTx(ctx, k.tx, k.batch.Network.Slug, address, native.ID, false); err != nil {
 			return err
 		}
 	}

@@ -14,20 +14,20 @@ import (
 	"github.com/seed-8ee7f392/payments/store"
 )
 
-// ledgerBook is a store with a book of coins on a network that spends outputs.
-type ledgerBook struct {
-	*world
+// coinIndex is a store with a UTXO index on a network that spends outputs.
+type coinIndex struct {
+	*harness
 	t       *testing.T
 	network chain.Network
 	ours    map[chain.Address]chain.Party
 }
 
-func newBook(t *testing.T) *ledgerBook {
+func newCoinIndex(t *testing.T) *coinIndex {
 	w, driver := newOutputs(t, 0)
 	master := w.master()
 
-	return &ledgerBook{
-		world:   w,
+	return &coinIndex{
+		harness: w,
 		t:       t,
 		network: driver.Network(),
 		ours: map[chain.Address]chain.Party{
@@ -37,7 +37,7 @@ func newBook(t *testing.T) *ledgerBook {
 	}
 }
 
-func (k *ledgerBook) parties(
+func (k *coinIndex) parties(
 	_ context.Context,
 	addresses []chain.Address,
 ) (map[chain.Address]chain.Party, error) {
@@ -52,8 +52,8 @@ func (k *ledgerBook) parties(
 	return found, nil
 }
 
-// take books a batch twice, as a closure may run twice and a batch be read again.
-func (k *ledgerBook) take(b follow.Batch) string {
+// take indexes a batch twice, as a closure may run twice and a batch be read again.
+func (k *coinIndex) take(b follow.Batch) string {
 	k.t.Helper()
 
 	b.Network = k.network
@@ -81,7 +81,7 @@ func (k *ledgerBook) take(b follow.Batch) string {
 }
 
 // state lists the coins: where they are, who holds and who spent them.
-func (k *ledgerBook) state() string {
+func (k *coinIndex) state() string {
 	k.t.Helper()
 
 	above, err := k.store.CoinsAbove(k.t.Context(), network, 0)
@@ -114,7 +114,7 @@ func (k *ledgerBook) state() string {
 	return strings.Join(out, ", ")
 }
 
-func (k *ledgerBook) want(what, got, want string) {
+func (k *coinIndex) want(what, got, want string) {
 	k.t.Helper()
 
 	if got != want {
@@ -122,7 +122,7 @@ func (k *ledgerBook) want(what, got, want string) {
 	}
 }
 
-func (k *ledgerBook) pays(hash string, to chain.Address) chain.Transfer {
+func (k *coinIndex) pays(hash string, to chain.Address) chain.Transfer {
 	native, _ := k.network.Native()
 	return chain.Transfer{TxHash: hash, To: to, AssetID: native.ID, Amount: coin(5)}
 }
@@ -148,8 +148,8 @@ func block(height uint64, branch string, transfers []chain.Transfer, spent ...ch
 }
 
 func TestCoinsFollowTheBlocks(t *testing.T) {
-	k := newBook(t)
-	master := k.world.master().Address
+	k := newCoinIndex(t)
+	master := k.harness.master().Address
 	k.want(
 		"other people's outputs",
 		k.take(
@@ -199,8 +199,8 @@ func TestCoinsFollowTheBlocks(t *testing.T) {
 
 // Change of ours may be spent before its block, up to a depth; what others send may not.
 func TestChangeInThePool(t *testing.T) {
-	k := newBook(t)
-	master := k.world.master()
+	k := newCoinIndex(t)
+	master := k.harness.master()
 	own := func(hashes ...string) {
 		if err := k.store.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
 			for _, h := range hashes {
@@ -268,8 +268,8 @@ func TestChangeInThePool(t *testing.T) {
 }
 
 func TestBalanceIsTheSumOfCoinsInBlocks(t *testing.T) {
-	k := newBook(t)
-	master := k.world.master()
+	k := newCoinIndex(t)
+	master := k.harness.master()
 	balance := func() wallet.Balance {
 		t.Helper()
 

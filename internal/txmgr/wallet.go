@@ -4,27 +4,25 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 )
 
-// The nonces of a wallet. Every nonce below NextNonce has bytes of ours on record: NextNonce only
-// rises in the transaction that stores them. The chain's own count may be ahead (somebody else
-// holds the key and used it, or this store came back from a backup) or behind (transactions of ours
-// wait, or the node lags).
+// Every nonce below Wallet.NextNonce has bytes of ours on record: NextNonce only rises in the transaction
+// that stores them. The chain's count may be ahead (somebody else has the key and used it, or the store was
+// restored from a backup) or behind (our transactions wait, or the node lags).
 
-// nextNonce returns the nonce that the next new transaction of a wallet takes: after all that were
-// signed here, and after all that the chain has counted.
+// nextNonce returns the nonce of the wallet's next new transaction: the higher of what was signed here and
+// what the chain has counted.
 func nextNonce(w wallet.Wallet, counted uint64) uint64 { return max(w.NextNonce, counted) }
 
-// takeNonce records that a nonce was signed.
-func takeNonce(w *wallet.Wallet, nonce uint64) { w.NextNonce = max(w.NextNonce, nonce+1) }
+// advanceNonce raises NextNonce above a signed nonce.
+func advanceNonce(w *wallet.Wallet, nonce uint64) { w.NextNonce = max(w.NextNonce, nonce+1) }
 
-// gap returns the nonce that keeps the wallet's waiting transactions from being included although
-// no live transaction of ours holds it: a foreign transaction that used it went away with its
-// block. ok is false when there is none.
+// gap returns the nonce that blocks the wallet's waiting transactions although no live transaction of ours
+// has it: a foreign transaction that used it left the chain with its block. ok is false when there is none.
 func gap(counted uint64, live []wallet.Transaction) (nonce uint64, ok bool) {
 	waiting := false
 
 	for _, t := range live {
 		if t.State == wallet.Queued && t.Kind == wallet.Cancel && t.Order.Nonce == counted {
-			return 0, false // is being filled
+			return 0, false // a cancel fills it
 		}
 
 		if len(t.Attempts) == 0 {
@@ -41,8 +39,8 @@ func gap(counted uint64, live []wallet.Transaction) (nonce uint64, ok bool) {
 	return counted, waiting
 }
 
-// foremost reports whether no other live transaction of the wallet that still waits has a lower
-// nonce: the only one that can be stuck by its own fault.
+// lowestNonce reports whether no other waiting transaction of the wallet has a lower nonce. Only the lowest
+// can be stuck because of its own fee.
 func lowestNonce(t wallet.Transaction, live []wallet.Transaction) bool {
 	for _, other := range live {
 		if other.ID != t.ID && len(other.Attempts) > 0 && other.State != wallet.Included &&

@@ -23,13 +23,13 @@ func TestNextNonce(t *testing.T) {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
 
-		takeNonce(&w, c.want)
+		advanceNonce(&w, c.want)
 
 		if w.NextNonce != c.want+1 {
 			t.Errorf("%s: the counter is %d after %d was signed", c.name, w.NextNonce, c.want)
 		}
 
-		takeNonce(&w, 0)
+		advanceNonce(&w, 0)
 
 		if w.NextNonce != c.want+1 {
 			t.Errorf("%s: the counter fell to %d", c.name, w.NextNonce)
@@ -76,7 +76,7 @@ func TestGap(t *testing.T) {
 	}
 }
 
-func TestOnlyTheForemostIsStuckByItself(t *testing.T) {
+func TestOnlyTheLowestNonceIsStuckByItself(t *testing.T) {
 	a, b := waitingAt("a", 3, wallet.Broadcast), waitingAt("b", 4, wallet.Broadcast)
 	if live := []wallet.Transaction{a, b}; !lowestNonce(a, live) || lowestNonce(b, live) {
 		t.Error("of two that wait, the one with the lower nonce is foremost")

@@ -10,10 +10,9 @@ import (
 	"github.com/seed-8ee7f392/payments/store/lease"
 )
 
-// Step takes up one batch of due transactions of a network and moves each as far as it goes now:
-// signs it, hands it to the network, looks it up, replaces it. did is false when nothing was due.
-// What goes wrong with one transaction delays that one and is logged; the error is the store's or
-// the context's.
+// Step works on one batch of due transactions of a network: it signs, broadcasts, looks up or replaces
+// each. did is false when nothing was done. An error of one transaction is logged and delays that one;
+// the error returned is the store's or the context's.
 func (o *Manager) Step(ctx context.Context, network string) (did bool, err error) {
 	driver, err := o.registry.Driver(network)
 	if err != nil {
@@ -43,7 +42,7 @@ func (o *Manager) Step(ctx context.Context, network string) (did bool, err error
 			}
 		}
 
-		worked, err := o.wallet(ctx, driver, sender, mine)
+		worked, err := o.workWallet(ctx, driver, sender, mine)
 
 		did = did || worked
 		if err != nil {
@@ -56,7 +55,8 @@ func (o *Manager) Step(ctx context.Context, network string) (did bool, err error
 	return did, nil
 }
 
-// desk is the work on one wallet under its lease. All RPC happens between its updates, never in one.
+// walletWorker works on one wallet for one turn, under the wallet's lease. RPC happens between its
+// updates, never in one.
 type walletWorker struct {
 	*Manager
 	network chain.Network
@@ -64,22 +64,22 @@ type walletWorker struct {
 	sender  chain.Sender
 	party   chain.Party
 	lease   lease.Lease
-	// counted is the chain's nonce of the wallet, read once per turn; nil without nonces.
+	// counted is the chain's nonce of the wallet, read once per turn; nil before, and without nonces.
 	counted *uint64
-	// flying is how many transactions of the wallet are signed and in no block, counted once per
-	// turn; nil before.
-	flying *int
-	// alone is set when payouts could not be signed together: for the rest of the turn each is
-	// signed for itself.
-	alone bool
-	// again are those that were to be signed together when one of them was moved: they are due, and
-	// left to the next turn.
-	again map[string]bool
+	// inFlight is the number of transactions of the wallet that are signed and in no block, counted
+	// once per turn; nil before.
+	inFlight *int
+	// unbatched is set when a batch could not be signed: the rest of the turn signs payouts one by one.
+	unbatched bool
+	// deferred are the ids of a batch that was not signed because one of its members was moved; they
+	// stay due for the next turn.
+	deferred map[string]bool
+	// moved is set when a transaction changed, so that the balances are refreshed.
 	moved bool
 }
 
-// wallet works on due transactions of one wallet; worked is false when another process holds it.
-func (o *Manager) wallet(
+// workWallet works on due transactions of one wallet; worked is false when another process has its lease.
+func (o *Manager) workWallet(
 	ctx context.Context,
 	driver chain.Driver,
 	sender chain.Sender,
@@ -92,7 +92,8 @@ func (o *Manager) wallet(
 		sender:  sender,
 		party:   due[0].Order.From,
 	}
-	// The owner is this turn, not this process: two turns of one process exclude each other too.
+
+	// The lease's owner is this turn, not the process: two turns of one process exclude each other too.
 	owner := o.config.Process + "/" + o.config.IDs.Next()
 	name := "wallet/" + d.network.Slug + "/" + string(d.party.Address)
 	taken := false
@@ -111,10 +112,11 @@ func (o *Manager) wallet(
 		return true, nil
 	}
 
-	if release := o.db.Update(
-		ctx, func(ctx context.Context, tx wallet.Tx) error { return lease.Release(ctx, tx, d.lease) },
-	); err == nil {
-		err = release
+	releaseErr := o.db.Update(ctx, func(ctx context.Context, tx wallet.Tx) error {
+		return lease.Release(ctx, tx, d.lease)
+	})
+	if err == nil {
+		err = releaseErr
 	}
 
 	if err == nil && d.moved {
@@ -124,6 +126,7 @@ func (o *Manager) wallet(
 	return true, err
 }
 
+// work signs or follows each due transaction of the wallet.
 func (d *walletWorker) work(ctx context.Context, due []wallet.Transaction) error {
 	var waiting []string
 
@@ -132,19 +135,20 @@ func (d *walletWorker) work(ctx context.Context, due []wallet.Transaction) error
 			return err
 		}
 
-		if d.again[stale.ID] {
+		if d.deferred[stale.ID] {
 			continue
 		}
 
 		if stale.State == wallet.Queued && stale.Kind != wallet.Cancel && !stale.Stale(d.now()) {
-			if full, err := d.full(ctx); err != nil {
+			if full, err := d.inFlightFull(ctx); err != nil {
 				return err
 			} else if full {
 				waiting = append(waiting, stale.ID)
 				continue
 			}
 		}
-		// what was due may have been moved by whoever held the lease before
+
+		// The previous holder of the lease may have moved it.
 		t, err := d.db.Transaction(ctx, stale.ID)
 		if err != nil {
 			return err
@@ -171,7 +175,7 @@ func (d *walletWorker) work(ctx context.Context, due []wallet.Transaction) error
 		d.config.Log.WarnContext(
 			ctx, "a transaction could not be moved on",
 			"transaction", t.ID, "network", t.Network, "kind", string(t.Kind),
-			"state", string(t.State), "error", plain(err),
+			"state", string(t.State), "error", publicText(err),
 		)
 
 		if err := d.update(ctx, t.ID); err != nil {
@@ -179,29 +183,10 @@ func (d *walletWorker) work(ctx context.Context, due []wallet.Transaction) error
 		}
 	}
 
-	return d.waitForRoom(ctx, waiting)
+	return d.postponeQueued(ctx, waiting)
 }
 
-// stops tells errors that end the turn (the lease is lost, the store is down, the context ended)
-// from those of one transaction, which may be the host's: a reaction to its fact that refuses.
-func (d *walletWorker) stops(ctx context.Context, err error) bool {
-	_, stored := errors.AsType[*storeError](err)
-
-	return errors.Is(err, fault.LeaseLost) || (stored && errors.Is(err, fault.Unavailable)) ||
-		ctx.Err() != nil
-}
-
-// storeError marks an error that came out of an update.
-type storeError struct{ error }
-
-func (e *storeError) Unwrap() error { return e.error }
-
-// illegalMove marks the error of a move that the stored record refused.
-type illegalMove struct{ error }
-
-func (e *illegalMove) Unwrap() error { return e.error }
-
-// write runs a closure under the lease, and prolongs it.
+// write runs a closure in a store transaction that also prolongs the lease. It fails as storeError.
 func (d *walletWorker) write(ctx context.Context, f func(ctx context.Context, tx wallet.Tx) error) error {
 	err := d.db.Update(ctx, func(ctx context.Context, tx wallet.Tx) error {
 		if err := lease.Prolong(ctx, tx, d.lease, d.now().Add(d.config.LeaseFor)); err != nil {
@@ -217,12 +202,11 @@ func (d *walletWorker) write(ctx context.Context, f func(ctx context.Context, tx
 	return nil
 }
 
-// move is one step of a record; several make one update.
+// move is one transition of a record; several make one update.
 type move func(t *wallet.Transaction) error
 
-// update applies moves to a transaction as it is stored now, schedules it, and tells its owner of
-// each move. A move that is no longer legal (it was canceled meanwhile) ends the update without
-// effect.
+// update applies moves to a transaction as it is stored now, schedules it, and publishes an event for each
+// move. A move that is no longer legal (it was canceled meanwhile) ends the update without effect.
 func (d *walletWorker) update(ctx context.Context, transactionID string, moves ...move) error {
 	changed := false
 
@@ -245,16 +229,16 @@ func (d *walletWorker) update(ctx context.Context, transactionID string, moves .
 	return err
 }
 
-// moveTx is update inside a transaction. What the transaction carries makes each move with it.
+// moveTx is update inside a store transaction. Batch members make each move together with it.
 func (d *walletWorker) moveTx(
 	ctx context.Context,
 	tx wallet.Tx,
 	t wallet.Transaction,
 	moves ...move,
 ) (changed bool, err error) {
-	var facts []wallet.Transaction
+	var published []wallet.Transaction
 
-	rows := []wallet.Transaction{t} // and what it carries, once it moves
+	rows := []wallet.Transaction{t} // and its batch members, once it moves
 	for _, m := range moves {
 		before := rows[0]
 		if err := m(&rows[0]); err != nil {
@@ -266,12 +250,12 @@ func (d *walletWorker) moveTx(
 		}
 
 		if len(rows) == 1 {
-			carried, err := rowsOf(ctx, tx, rows[0].BatchMembers)
+			members, err := rowsOf(ctx, tx, rows[0].BatchMembers)
 			if err != nil {
 				return false, err
 			}
 
-			rows = append(rows, carried...)
+			rows = append(rows, members...)
 		}
 
 		for i := range rows[1:] {
@@ -280,7 +264,7 @@ func (d *walletWorker) moveTx(
 			}
 		}
 
-		facts = append(facts, rows...)
+		published = append(published, rows...)
 	}
 
 	schedule(&rows[0], d.now())
@@ -291,25 +275,25 @@ func (d *walletWorker) moveTx(
 		}
 	}
 
-	if err := d.bookTx(ctx, tx, t, rows); err != nil {
+	if err := d.settleMoveTx(ctx, tx, t, rows); err != nil {
 		return false, err
 	}
 
-	for i, f := range facts {
+	for i, moved := range published {
 		now := rows[i%len(rows)]
 
-		f.Version, f.DueAt = now.Version, now.DueAt
-		if err := tx.AppendEvents(ctx, movedEvent(f)); err != nil {
+		moved.Version, moved.DueAt = now.Version, now.DueAt
+		if err := tx.AppendEvents(ctx, movedEvent(moved)); err != nil {
 			return false, err
 		}
 	}
 
-	return len(facts) > 0, nil
+	return len(published) > 0, nil
 }
 
-// bookTx keeps balances and coins in step with a move of a transaction, the first of the rows, and
-// of those that it carries.
-func (d *walletWorker) bookTx(
+// settleMoveTx updates balances, coins and reservations for a move. rows are the transaction and its
+// batch members after it.
+func (d *walletWorker) settleMoveTx(
 	ctx context.Context,
 	tx wallet.Tx,
 	before wallet.Transaction,
@@ -327,7 +311,7 @@ func (d *walletWorker) bookTx(
 	}
 
 	if after.State == wallet.Failed || after.State == wallet.Confirmed {
-		if err := d.freeCoinsTx(ctx, tx, after); err != nil {
+		if err := d.releaseCoinsTx(ctx, tx, after); err != nil {
 			return err
 		}
 	}
@@ -335,68 +319,26 @@ func (d *walletWorker) bookTx(
 	return d.endBumpTx(ctx, tx, after)
 }
 
-// refresh reads the wallet's balances again after something moved. It is a courtesy: reservations
-// end with it, nothing depends on it.
+// refresh refreshes the wallet's balances after a move. An error is only logged: nothing depends on it.
 func (d *walletWorker) refresh(ctx context.Context) {
 	native, _ := d.network.Native()
-	if _, tracked, err := d.db.Balance(
-		ctx, d.network.Slug, d.party.Address, native.ID,
-	); err != nil ||
-		!tracked {
+
+	_, tracked, err := d.db.Balance(ctx, d.network.Slug, d.party.Address, native.ID)
+	if err != nil || !tracked {
 		return // a deposit address
 	}
 
 	if err := d.RefreshBalances(ctx, d.network.Slug, d.party); err != nil {
 		d.config.Log.InfoContext(
 			ctx, "balances could not be read again",
-			"network", d.network.Slug, "wallet", string(d.party.Address), "error", plain(err),
+			"network", d.network.Slug, "wallet", string(d.party.Address), "error", publicText(err),
 		)
 	}
 }
 
-// plain is what may be said of an error in rows and logs: drivers and signers of third parties may put
-// anything into theirs, an URL with its key for instance.
-func plain(err error) string {
-	if f, ok := errors.AsType[*fault.Error](err); ok {
-		said := f.Code
-		if f.Message != "" {
-			said += ": " + f.Message
-		}
-
-		if len(said) > 300 {
-			said = said[:300]
-		}
-
-		return said
-	}
-
-	for _, word := range []error{
-		fault.Unavailable,
-		fault.Invalid,
-		fault.State,
-		fault.Limited,
-		context.DeadlineExceeded,
-		context.Canceled,
-	} {
-		if errors.Is(err, word) {
-			return word.Error()
-		}
-	}
-
-	return "an error without a word; the driver or signer has the details"
-}
-
-// moved reports whether anything differs that the owner of the transaction may care about: all but
-// the schedule and the record of sendings.
+// moved reports whether anything changed that the owner is notified of: all but the schedule and the
+// record of broadcasts.
 func moved(t, since wallet.Transaction) bool {
 	return t.State != since.State || t.TxHash != since.TxHash || t.Block.Hash != since.Block.Hash ||
 		t.Failure != since.Failure
-}
-
-// refuse is the error of a move that a transaction's state does not allow.
-func refuse(t wallet.Transaction, what string) error {
-	return fault.New(
-		fault.State, "transaction_state", "transaction %s is %s and cannot %s",
-		t.ID, t.State, what,
-	)
 }

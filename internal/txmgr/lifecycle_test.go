@@ -15,7 +15,7 @@ import (
 )
 
 func TestPayoutIsSignedSentIncludedConfirmed(t *testing.T) {
-	w := newWorld(t, sim.Config{})
+	w := newHarness(t, sim.Config{})
 	p := w.payout("SIM", coin(1))
 	got := w.confirmed(p.ID)
 
@@ -28,7 +28,7 @@ func TestPayoutIsSignedSentIncludedConfirmed(t *testing.T) {
 		t.Errorf("confirmed as %+v", got)
 	}
 
-	for _, f := range w.facts {
+	for _, f := range w.moves {
 		if f.ObjectID != p.ObjectID || f.Version == 0 {
 			t.Errorf("told as %+v", f)
 		}
@@ -43,7 +43,7 @@ func TestPayoutIsSignedSentIncludedConfirmed(t *testing.T) {
 }
 
 func TestManyPayoutsOfOneWalletTakeOneNonceEach(t *testing.T) {
-	w := newWorld(t, sim.Config{})
+	w := newHarness(t, sim.Config{})
 
 	var ids []string
 	for i := range uint64(25) {
@@ -64,7 +64,7 @@ func TestManyPayoutsOfOneWalletTakeOneNonceEach(t *testing.T) {
 
 // Pitfall 16.
 func TestTimeoutAtBroadcastIsNotAFailure(t *testing.T) {
-	w := newWorld(t, sim.Config{})
+	w := newHarness(t, sim.Config{})
 	w.chain.LoseResponseNext(1)
 	p := w.payout("SIM", coin(1))
 	w.work()
@@ -85,7 +85,7 @@ func TestTimeoutAtBroadcastIsNotAFailure(t *testing.T) {
 }
 
 func TestRefusedBroadcastIsSentAgainNotFailed(t *testing.T) {
-	w := newWorld(t, sim.Config{})
+	w := newHarness(t, sim.Config{})
 	w.chain.FailNext(sim.MethodBroadcast, fault.New(fault.Invalid, "insufficient_funds", "refused"), 5)
 
 	p := w.payout("SIM", coin(1))
@@ -104,7 +104,7 @@ func TestRefusedBroadcastIsSentAgainNotFailed(t *testing.T) {
 }
 
 func TestForgottenTransactionIsSentAgain(t *testing.T) {
-	w := newWorld(t, sim.Config{})
+	w := newHarness(t, sim.Config{})
 	p := w.payout("SIM", coin(1))
 	w.work()
 
@@ -118,7 +118,7 @@ func TestForgottenTransactionIsSentAgain(t *testing.T) {
 }
 
 func TestNodeThatLagsProvesNothing(t *testing.T) {
-	w := newWorld(t, sim.Config{})
+	w := newHarness(t, sim.Config{})
 	p := w.payout("SIM", coin(1))
 	w.until(p.ID, wallet.Included)
 	w.chain.Lag(2)
@@ -149,7 +149,7 @@ func TestNodeThatLagsProvesNothing(t *testing.T) {
 
 // A node that lost its index says that it does not know the transaction, while its block is where it was.
 func TestNodeWithoutIndexProvesNothing(t *testing.T) {
-	w := newWorld(t, sim.Config{})
+	w := newHarness(t, sim.Config{})
 	p := w.payout("SIM", coin(1))
 	w.until(p.ID, wallet.Included)
 
@@ -167,7 +167,7 @@ func TestNodeWithoutIndexProvesNothing(t *testing.T) {
 }
 
 func TestFeeSpikeReplacesWithinTheMaximum(t *testing.T) {
-	w := newWorld(t, sim.Config{})
+	w := newHarness(t, sim.Config{})
 	p := w.payout("SIM", coin(1))
 	w.work()
 	first := w.get(p.ID).TxHash
@@ -181,11 +181,11 @@ func TestFeeSpikeReplacesWithinTheMaximum(t *testing.T) {
 }
 
 func TestEarlierAttemptThatWinsIsNoConflict(t *testing.T) {
-	w := newWorld(t, sim.Config{})
+	w := newHarness(t, sim.Config{})
 	p := w.payout("SIM", coin(1))
 	w.work()
 	first := w.get(p.ID)
-	w.wait(4 * time.Minute) // no block in sight: replaced
+	w.wait(4 * time.Minute) // no block meanwhile: replaced
 
 	second := w.get(p.ID)
 	if len(second.Attempts) != 2 {
@@ -209,7 +209,7 @@ func TestEarlierAttemptThatWinsIsNoConflict(t *testing.T) {
 
 // Pitfall 17.
 func TestForeignTransactionTakesTheNonce(t *testing.T) {
-	w := newWorld(t, sim.Config{})
+	w := newHarness(t, sim.Config{})
 	p := w.payout("SIM", coin(1))
 	w.work()
 	q := w.payout("SIM", coin(2))
@@ -242,7 +242,7 @@ func TestReorganisationAfterInclusion(t *testing.T) {
 		"in another block": sim.Reinclude,
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, sim.Config{})
+			w := newHarness(t, sim.Config{})
 			p := w.payout("SIM", coin(1))
 			before := w.until(p.ID, wallet.Included)
 			w.chain.Fork(sim.Fork{Depth: 1, Fate: fate})
@@ -265,7 +265,7 @@ func TestReorganisationAfterInclusion(t *testing.T) {
 
 // Pitfall 10: deeper than what the network calls final.
 func TestReorganisationAfterConfirmation(t *testing.T) {
-	w := newWorld(t, sim.Config{})
+	w := newHarness(t, sim.Config{})
 	p := w.payout("SIM", coin(1))
 	w.confirmed(p.ID)
 	w.chain.Fork(sim.Fork{Depth: 8, Fate: sim.Forget})
@@ -298,7 +298,7 @@ func TestReorganisationAfterConfirmation(t *testing.T) {
 // The node called it final, and a fork was taken in before that was stored: it is not confirmed by
 // a block that is gone.
 func TestForkBetweenAnswerAndUpdate(t *testing.T) {
-	w := newWorld(t, sim.Config{})
+	w := newHarness(t, sim.Config{})
 	p := w.payout("SIM", coin(1))
 	w.until(p.ID, wallet.Included)
 	w.chain.Mine(8)
@@ -324,7 +324,7 @@ func TestForkBetweenAnswerAndUpdate(t *testing.T) {
 }
 
 func TestRevertedAtFinality(t *testing.T) {
-	w := newWorld(t, sim.Config{})
+	w := newHarness(t, sim.Config{})
 	p := w.payout("USDX", dollars(5))
 	w.work()
 	w.chain.Freeze(p.Order.Outputs[0].To, "USDX", true)
@@ -342,47 +342,47 @@ func TestRevertedAtFinality(t *testing.T) {
 
 func TestFailuresBeforeTheSignature(t *testing.T) {
 	for name, c := range map[string]struct {
-		prepare func(*world, *wallet.Transaction)
+		prepare func(*harness, *wallet.Transaction)
 		after   time.Duration
 		want    string
 	}{
 		"stale": {
-			func(w *world, _ *wallet.Transaction) {
+			func(w *harness, _ *wallet.Transaction) {
 				w.chain.SetFee(1_000_000*sim.DefaultBaseFee, sim.DefaultPriority)
 			},
 			2 * time.Hour,
 			wallet.FailStale,
 		},
 		"not payable": {
-			func(w *world, p *wallet.Transaction) {
+			func(w *harness, p *wallet.Transaction) {
 				w.chain.Freeze(p.Order.Outputs[0].To, "SIM", true)
 			},
 			0,
 			wallet.FailNotPayable,
 		},
 		"refused": {
-			func(w *world, _ *wallet.Transaction) {
+			func(w *harness, _ *wallet.Transaction) {
 				w.policy = func(chain.SignRequest) error { return chain.Refuse("limit") }
 			},
 			0,
 			wallet.FailSignerRefused + "limit",
 		},
 		"unfunded": {
-			func(w *world, p *wallet.Transaction) {
+			func(w *harness, p *wallet.Transaction) {
 				p.Order.Outputs[0].Amount = coin(1000)
 			},
 			10 * time.Minute,
 			wallet.FailInsufficientFunds,
 		},
 		"unfunded top-up": {
-			func(w *world, p *wallet.Transaction) {
+			func(w *harness, p *wallet.Transaction) {
 				p.Order.Outputs[0].Amount, p.Kind = coin(1000), wallet.TopUp
 			},
 			2 * time.Hour,
 			wallet.FailStale,
 		},
 		"watch only": {
-			func(w *world, p *wallet.Transaction) {
+			func(w *harness, p *wallet.Transaction) {
 				p.Order.From.Address = w.chain.NewAddress()
 			},
 			0,
@@ -390,7 +390,7 @@ func TestFailuresBeforeTheSignature(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, sim.Config{})
+			w := newHarness(t, sim.Config{})
 			draft := wallet.Transaction{
 				Owner:    owner,
 				Network:  network,
@@ -442,7 +442,7 @@ func TestFailuresBeforeTheSignature(t *testing.T) {
 }
 
 func TestSignerWithoutAnswerLeavesItQueued(t *testing.T) {
-	w := newWorld(t, sim.Config{})
+	w := newHarness(t, sim.Config{})
 	w.policy = func(chain.SignRequest) error { return errors.New("the HSM is away: https://user:password@hsm") }
 	p := w.payout("SIM", coin(1))
 	w.work()
@@ -456,7 +456,7 @@ func TestSignerWithoutAnswerLeavesItQueued(t *testing.T) {
 }
 
 func TestCancelBeforeAndAfterTheSignature(t *testing.T) {
-	w := newWorld(t, sim.Config{})
+	w := newHarness(t, sim.Config{})
 
 	p := w.payout("SIM", coin(1))
 	for range 2 {
@@ -481,7 +481,7 @@ func TestCancelBeforeAndAfterTheSignature(t *testing.T) {
 
 // A cancellation that commits while the transaction is being signed wins: the signature is thrown away.
 func TestCancelWhileItIsSigned(t *testing.T) {
-	w := newWorld(t, sim.Config{})
+	w := newHarness(t, sim.Config{})
 	p := w.payout("SIM", coin(1))
 	w.policy = func(chain.SignRequest) error { return w.cancel(p.ID) }
 	w.work()
@@ -499,7 +499,7 @@ func TestCancelWhileItIsSigned(t *testing.T) {
 // Pitfall 14. A process that stalls while it signs loses the wallet to another one, and its
 // signature with it.
 func TestOneOwnerPerWallet(t *testing.T) {
-	w := newWorld(t, sim.Config{})
+	w := newHarness(t, sim.Config{})
 	p := w.payout("SIM", coin(1))
 	other := w.boot("two")
 	stalled := false
@@ -537,7 +537,7 @@ func TestOneOwnerPerWallet(t *testing.T) {
 // The other process takes the wallet and finds its signer away: nothing is stored that the first
 // one could stumble over. It has lost the wallet all the same.
 func TestSignatureOfALostLeaseIsThrownAway(t *testing.T) {
-	w := newWorld(t, sim.Config{})
+	w := newHarness(t, sim.Config{})
 	p := w.payout("SIM", coin(1))
 	other := w.boot("two")
 	asked := 0
@@ -572,7 +572,7 @@ func TestSignatureOfALostLeaseIsThrownAway(t *testing.T) {
 
 // Bytes whose fee cap is too low for good are displaced, and the wallet goes on.
 func TestStuckForGoodIsDisplaced(t *testing.T) {
-	w := newWorld(t, sim.Config{})
+	w := newHarness(t, sim.Config{})
 	to := w.chain.NewAddress()
 	p := w.payoutTo(to, "SIM", coin(1), chain.Units(3*sim.DefaultBaseFee).Mul(sim.GasNative))
 	w.work()
@@ -601,7 +601,7 @@ func TestStuckForGoodIsDisplaced(t *testing.T) {
 
 // Pitfall 17. A foreign transaction took a nonce, ours took the next one, and the foreign one went away.
 func TestGapIsFilled(t *testing.T) {
-	w := newWorld(t, sim.Config{})
+	w := newHarness(t, sim.Config{})
 	foreign := w.chain.UseNonce(w.master().Address)
 	w.chain.Mine(1)
 	p := w.payout("SIM", coin(1))
@@ -616,7 +616,7 @@ func TestGapIsFilled(t *testing.T) {
 }
 
 func TestExpiredBytesAreMadeAgainOnlyWhenDead(t *testing.T) {
-	w := newWorld(t, sim.Config{ValidBlocks: 5})
+	w := newHarness(t, sim.Config{ValidBlocks: 5})
 	p := w.payout("SIM", coin(1))
 	w.work()
 	w.chain.Drop(w.get(p.ID).TxHash)
@@ -658,7 +658,7 @@ func TestExpiredBytesAreMadeAgainOnlyWhenDead(t *testing.T) {
 }
 
 func TestReservationEndsWithTheBalanceThatShowsIt(t *testing.T) {
-	w := newWorld(t, sim.Config{})
+	w := newHarness(t, sim.Config{})
 	native := w.asset("SIM").ID
 
 	err := w.update(t.Context(), func(ctx context.Context, tx wallet.Tx) error {
@@ -725,11 +725,11 @@ func TestReservationEndsWithTheBalanceThatShowsIt(t *testing.T) {
 }
 
 // Pitfall 13. A process dies at every update and every call of its node.
-func TestPayoutSurvivesDeathAtEveryStep(t *testing.T) {
+func TestPayoutSurvivesCrashAtEveryStep(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		t.Run(fmt.Sprintf("after=%v", after), func(t *testing.T) {
 			for at := 1; ; at++ {
-				w := newWorld(t, sim.Config{})
+				w := newHarness(t, sim.Config{})
 				p, q := w.payout("SIM", coin(1)), w.payout("USDX", dollars(2))
 				w.process.Arm(at, after)
 				w.confirmed(p.ID)

@@ -1,0 +1,82 @@
+package txmgr
+
+import (
+	"context"
+	"slices"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/follow"
+)
+
+// ForkTx applies a fork to the transactions of a network, in the transaction that moves its cursor.
+// Every transaction in a block above the common one becomes due at once. Those whose block the batch
+// proves to be replaced are retracted. An Included one that the new blocks hold too stays Included: the
+// next look finds its new block. Without a fork in the batch it does nothing.
+func (o *Manager) ForkTx(ctx context.Context, tx wallet.Tx, b follow.Batch) error {
+	if !b.Rewound {
+		return nil
+	}
+
+	driver, err := o.registry.Driver(b.Network.Slug)
+	if err != nil {
+		return err
+	}
+
+	now := o.now()
+
+	horizon := confirmedIntervals[len(confirmedIntervals)-1].until
+
+	watched, err := tx.DueTransactions(ctx, b.Network.Slug, now.Add(horizon), 0)
+	if err != nil {
+		return err
+	}
+
+	for _, t := range watched {
+		if t.Block.Height <= b.ForkedFrom.Height {
+			continue
+		}
+
+		if blockGone(t, b.Blocks) {
+			o.logLostBlock(ctx, t)
+
+			d := &walletWorker{Manager: o, network: driver.Network(), party: t.Order.From}
+			if _, err := d.moveTx(ctx, tx, t, (*wallet.Transaction).Retract); err != nil {
+				return err
+			}
+
+			if t, err = tx.Transaction(ctx, t.ID); err != nil {
+				return err
+			}
+		}
+
+		t.DueAt = now // the write alone voids what was observed before the fork; see recordInclusion
+		if err := tx.PutTransaction(ctx, &t); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// blockGone reports whether canonical blocks prove that the transaction's block left the chain and that
+// none of them includes an Included transaction again.
+func blockGone(t wallet.Transaction, canonical []chain.Block) bool {
+	displaced := false
+
+	for _, b := range canonical {
+		if b.Hash == t.Block.Hash {
+			return false
+		}
+
+		displaced = displaced || b.Height == t.Block.Height
+		if t.State == wallet.Included &&
+			slices.ContainsFunc(
+				b.Transfers, func(m chain.Transfer) bool { return t.AttemptIndex(m.TxHash) >= 0 },
+			) {
+			return false
+		}
+	}
+
+	return displaced
+}

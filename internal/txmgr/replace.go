@@ -1,0 +1,230 @@
+package txmgr
+
+import (
+	"context"
+	"slices"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// replace replaces bytes that waited longer than Config.ReplaceAfter by bytes that pay more, within the
+// order's maximum fee: at the same nonce, or sharing a coin (BIP-125). Where that fails until
+// Config.CancelAfter, it queues a cancel that displaces them, so that the wallet goes on. Only the lowest
+// nonce of a wallet is replaced; the others wait for it. A CPFP bump that is in the pool is never
+// canceled: it blocks nothing.
+func (d *walletWorker) replace(ctx context.Context, t wallet.Transaction, pooled bool) error {
+	if !d.hasNonces() && len(t.LastAttempt().Signed.Inputs) == 0 {
+		return nil // this network does not replace
+	}
+
+	now := d.now()
+	if now.Sub(t.LastAttempt().SignedAt) < d.config.ReplaceAfter {
+		return nil
+	}
+
+	live, err := d.db.LiveTransactions(ctx, t.Network, d.party.Address)
+	if err != nil {
+		return &storeError{err}
+	}
+
+	for _, other := range live {
+		if other.Kind == wallet.Cancel && other.ObjectID == t.ID {
+			return nil // it is being displaced
+		}
+	}
+
+	if next, err := d.nonceIsNext(ctx, t, live); err != nil || !next {
+		return err
+	}
+
+	if done, err := d.tryReplace(ctx, t); done || err != nil {
+		return err
+	}
+
+	if now.Sub(t.Attempts[0].SignedAt) < d.config.CancelAfter || t.Kind == wallet.Cancel ||
+		t.Kind == wallet.Bump && pooled {
+		return nil
+	}
+
+	return d.queueCancel(ctx, cancelOf(t), t.Nonce, &t)
+}
+
+// nonceIsNext reports whether the chain waits for the transaction's nonce; always true without nonces. A
+// gap below the lowest nonce is filled first.
+func (d *walletWorker) nonceIsNext(
+	ctx context.Context,
+	t wallet.Transaction,
+	live []wallet.Transaction,
+) (bool, error) {
+	if !d.hasNonces() {
+		return true, nil
+	}
+
+	counted, err := d.nonce(ctx)
+	if err != nil {
+		return false, err
+	}
+
+	lowest := lowestNonce(t, live)
+	if counted < t.Nonce && lowest {
+		return false, d.fillGap(ctx, t, counted, live)
+	}
+
+	return counted == t.Nonce && lowest, nil
+}
+
+// tryReplace signs, stores and broadcasts a replacement. done is false when there is none; the reason is
+// logged, unless all attempts are used up.
+func (d *walletWorker) tryReplace(ctx context.Context, t wallet.Transaction) (done bool, err error) {
+	if len(t.Attempts) >= maxAttempts {
+		return false, nil
+	}
+
+	last := t.LastAttempt().Signed
+	order := t.Order
+
+	order.Nonce, order.Replaces = t.Nonce, &last
+	if len(last.Inputs) > 0 {
+		if order.Coins, err = d.spendableCoins(ctx, t); err != nil {
+			return false, err
+		}
+	}
+
+	a, err := d.makeReplacement(ctx, t, order)
+	if err == nil {
+		err = d.storeAttempt(ctx, t, a)
+	}
+
+	if err == nil {
+		return true, d.broadcast(ctx, t.ID, a.Signed)
+	}
+
+	if d.stops(ctx, err) {
+		return false, err
+	}
+
+	d.config.Log.InfoContext(
+		ctx, "a waiting transaction could not be replaced",
+		"transaction", t.ID, "network", t.Network, "error", publicText(err),
+	)
+
+	return false, nil
+}
+
+// makeReplacement signs a replacement. One that shares no coin with every earlier attempt could be
+// included besides them: it is fault.Unavailable with code replacement_unsafe.
+func (d *walletWorker) makeReplacement(
+	ctx context.Context,
+	t wallet.Transaction,
+	order chain.Order,
+) (wallet.Attempt, error) {
+	a, err := d.makeAttempt(ctx, t, order)
+	if err != nil {
+		return wallet.Attempt{}, err
+	}
+
+	if len(order.Replaces.Inputs) > 0 && !sharesCoin(t.Attempts, a.Signed.Inputs) {
+		return wallet.Attempt{}, fault.New(
+			fault.Unavailable,
+			"replacement_unsafe",
+			"the driver built a replacement of %s that shares no coin with all earlier attempts; it "+
+				"was thrown away",
+			t.ID,
+		)
+	}
+
+	return a, nil
+}
+
+// fillGap queues a cancel for the nonce that no live transaction holds and that keeps t waiting. Should
+// the node lag and the nonce be used already, the cancel fails without effect.
+func (d *walletWorker) fillGap(
+	ctx context.Context,
+	t wallet.Transaction,
+	counted uint64,
+	live []wallet.Transaction,
+) error {
+	nonce, ok := gap(counted, live)
+	if !ok {
+		return nil
+	}
+
+	return d.queueCancel(ctx, cancelOf(t), nonce, nil)
+}
+
+// cancelOf returns the cancel of a transaction, without its order.
+func cancelOf(t wallet.Transaction) wallet.Transaction {
+	return wallet.Transaction{Owner: t.Owner, Network: t.Network, Kind: wallet.Cancel, ObjectID: t.ID}
+}
+
+// queueCancel queues a payment of the wallet to itself, at a nonce or with the coins of the displaced
+// transaction: of 1 base unit, or of all that those coins hold.
+func (d *walletWorker) queueCancel(
+	ctx context.Context,
+	t wallet.Transaction,
+	nonce uint64,
+	displaced *wallet.Transaction,
+) error {
+	native, _ := d.network.Native()
+	order := chain.Order{
+		From:    d.party,
+		Nonce:   nonce,
+		Outputs: []chain.Output{{To: d.party.Address, AssetID: native.ID, Amount: chain.Units(1)}},
+	}
+
+	if displaced != nil {
+		if err := d.displaceWith(ctx, &order, *displaced); err != nil {
+			return err
+		}
+	}
+
+	if estimator, ok := d.driver.(chain.FeeEstimator); ok {
+		most, err := estimator.EstimateFee(ctx, order)
+		if err != nil {
+			return err
+		}
+
+		order.MaxFee = chain.Max(order.MaxFee, most)
+	}
+
+	order.Replaces = nil // filled in when it is signed
+	t.Order = order
+
+	return d.write(ctx, func(ctx context.Context, tx wallet.Tx) error {
+		_, err := d.EnqueueTx(ctx, tx, t)
+		return err
+	})
+}
+
+// displaceWith has an order pay enough to displace a transaction: a maximum fee of twice the displaced
+// one, and on UTXO networks all that its coins hold, less the fee.
+func (d *walletWorker) displaceWith(
+	ctx context.Context,
+	order *chain.Order,
+	displaced wallet.Transaction,
+) error {
+	last := displacedBytes(displaced)
+
+	order.Replaces, order.MaxFee = &last, last.MaxFee.Mul(2)
+	if len(last.Inputs) == 0 {
+		return nil
+	}
+
+	coins, err := d.spendableCoins(ctx, displaced)
+	if err != nil {
+		return err
+	}
+
+	order.Coins, order.SubtractFee = displaced.Order.Coins, true
+	order.Outputs[0].Amount = chain.Amount{}
+
+	for _, c := range coins {
+		if slices.Contains(last.Inputs, c.Outpoint) {
+			order.Outputs[0].Amount = order.Outputs[0].Amount.Add(c.Amount)
+		}
+	}
+
+	return nil
+}
