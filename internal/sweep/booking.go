@@ -24,7 +24,7 @@ func (g group) net(arrived chain.Amount) []chain.Amount {
 		if s.FeeSource == settlement.FromDeposit {
 			own := s.FeePaid.Add(s.NetworkFees)
 			if s.Gross.Less(own) {
-				return settlement.Split(arrived, allGross(g))
+				return settlement.Split(arrived, grossOfEach(g))
 			}
 
 			net[i] = s.Gross.Sub(own)
@@ -34,7 +34,7 @@ func (g group) net(arrived chain.Amount) []chain.Amount {
 	}
 
 	if sum.Less(arrived) {
-		return settlement.Split(arrived, allGross(g))
+		return settlement.Split(arrived, grossOfEach(g))
 	}
 
 	short := sum.Sub(arrived)
@@ -57,7 +57,7 @@ func arrivedBy(r *settlement.Release, sweep wallet.Transaction) (sum chain.Amoun
 	return sum
 }
 
-func allGross(g []settlement.Settlement) []chain.Amount {
+func grossOfEach(g []settlement.Settlement) []chain.Amount {
 	out := make([]chain.Amount, len(g))
 	for i, s := range g {
 		out[i] = s.Gross
@@ -67,36 +67,36 @@ func allGross(g []settlement.Settlement) []chain.Amount {
 }
 
 // book takes down what a step has cost.
-func (w *releaseUpdate) book(step *settlement.Step, fee chain.Amount) {
-	w.cost(func() { step.NetworkFee = fee })
+func (w *releaseUpdate) setNetworkFee(step *settlement.Step, fee chain.Amount) {
+	w.splitNetworkFees(func() { step.NetworkFee = fee })
 }
 
 // cost divides what the release's transactions cost among the settlements by gross, the remainder
 // to the oldest, when that changes.
-func (w *releaseUpdate) cost(change func()) {
-	if len(w.g) == 0 {
+func (w *releaseUpdate) splitNetworkFees(change func()) {
+	if len(w.group) == 0 {
 		change()
 		return
 	}
 
-	before := settlement.Split(totalNetworkFees(w.r), allGross(w.g))
+	before := settlement.Split(totalNetworkFees(w.release), grossOfEach(w.group))
 
 	change()
 
-	for i, share := range settlement.Split(totalNetworkFees(w.r), allGross(w.g)) {
-		w.g[i].NetworkFees = w.g[i].NetworkFees.Add(share).SubFloor(before[i])
+	for i, share := range settlement.Split(totalNetworkFees(w.release), grossOfEach(w.group)) {
+		w.group[i].NetworkFees = w.group[i].NetworkFees.Add(share).SubFloor(before[i])
 	}
 }
 
 // residue keeps the native coin at the deposit address that no deposit explains, given that a step
 // is final as t.
-func (w *releaseUpdate) bookResidue(ctx context.Context, step *settlement.Step, t wallet.Transaction) error {
+func (w *releaseUpdate) recordResidue(ctx context.Context, step *settlement.Step, t wallet.Transaction) error {
 	var left, took chain.Amount
 
 	switch {
 	case step.Kind == chain.StepTopUp:
 		for _, m := range t.Transfers {
-			if m.To == w.r.Deposit.Address && m.AssetID == w.native() {
+			if m.To == w.release.Deposit.Address && m.AssetID == w.nativeID() {
 				left = left.Add(m.Amount)
 			}
 		}
@@ -104,14 +104,14 @@ func (w *releaseUpdate) bookResidue(ctx context.Context, step *settlement.Step, 
 		// What the deposits held, less what they paid and what arrived, stays behind.
 		taken := t.Fee
 		for _, m := range t.Transfers {
-			if m.AssetID == w.native() && (m.To == w.r.Master.Address || m.To == w.r.FeeAddress) {
+			if m.AssetID == w.nativeID() && (m.To == w.release.Master.Address || m.To == w.release.FeeAddress) {
 				taken = taken.Add(m.Amount)
 			}
 		}
 
-		held := w.left()
+		held := w.unspentDeposits()
 		left, took = held.SubFloor(taken), taken.SubFloor(held)
-	case !w.ofNative() && paysNetworkFee(t, w.r.Deposit.Address):
+	case !w.ofNative() && paysNetworkFee(t, w.release.Deposit.Address):
 		took = t.Fee
 	}
 
@@ -121,9 +121,9 @@ func (w *releaseUpdate) bookResidue(ctx context.Context, step *settlement.Step, 
 // residueAgain corrects the residue when a native deposit's transaction other than its sweep costs
 // something else than before, as it was included again or is undone: the sweep, where that is
 // final, left behind more, or less, than was counted.
-func (w *releaseUpdate) rebookResidue(ctx context.Context, more, less chain.Amount) error {
+func (w *releaseUpdate) correctResidue(ctx context.Context, more, less chain.Amount) error {
 	i := slices.IndexFunc(
-		w.r.Steps,
+		w.release.Steps,
 		func(s settlement.Step) bool {
 			return s.Kind == chain.StepSweep && s.Booked && s.State == wallet.Confirmed
 		},
@@ -132,7 +132,7 @@ func (w *releaseUpdate) rebookResidue(ctx context.Context, more, less chain.Amou
 		return nil
 	}
 
-	sweep := &w.r.Steps[i]
+	sweep := &w.release.Steps[i]
 	left, took := sweep.Left.Add(more), sweep.Took.Add(less)
 
 	return w.setResidue(ctx, sweep, left.SubFloor(took), took.SubFloor(left))
@@ -145,7 +145,7 @@ func (w *releaseUpdate) setResidue(
 	step *settlement.Step,
 	left, took chain.Amount,
 ) error {
-	row, err := w.tx.Residue(ctx, w.r.Network, w.r.Deposit.Address)
+	row, err := w.tx.Residue(ctx, w.release.Network, w.release.Deposit.Address)
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (w *releaseUpdate) setResidue(
 	row.Amount, row.Owed = more.SubFloor(less), less.SubFloor(more)
 	step.Left, step.Took = left, took
 
-	w.r.ResidueOut = row.Amount
+	w.release.ResidueOut = row.Amount
 	if row == old {
 		return nil
 	}
@@ -165,13 +165,13 @@ func (w *releaseUpdate) setResidue(
 
 // left is what earlier transactions left of native deposits, for the sweep; what of it is booked
 // already is left out.
-func (w *releaseUpdate) left() chain.Amount {
-	left, gone := w.r.Amount, chain.Amount{}
-	for _, s := range w.g {
+func (w *releaseUpdate) unspentDeposits() chain.Amount {
+	left, gone := w.release.Amount, chain.Amount{}
+	for _, s := range w.group {
 		gone = gone.Add(s.FeePaid).Add(s.NetworkFees)
 	}
 
-	if last := lastStep(w.r); last != nil && last.Kind == chain.StepSweep {
+	if last := lastStep(w.release); last != nil && last.Kind == chain.StepSweep {
 		left = left.Add(last.NetworkFee)
 		if last.Booked {
 			left = left.Add(last.PaysFee)
@@ -182,11 +182,11 @@ func (w *releaseUpdate) left() chain.Amount {
 }
 
 // ofNative reports whether the deposits are of the native coin, which pays for its own way.
-func (w *releaseUpdate) ofNative() bool { return w.r.AssetID == w.native() }
+func (w *releaseUpdate) ofNative() bool { return w.release.AssetID == w.nativeID() }
 
 // native is the id of the network's native coin.
-func (w *releaseUpdate) native() string {
-	n, _ := w.registry.Network(w.r.Network)
+func (w *releaseUpdate) nativeID() string {
+	n, _ := w.registry.Network(w.release.Network)
 	native, _ := n.Native()
 
 	return native.ID
@@ -205,23 +205,23 @@ func paysNetworkFee(t wallet.Transaction, address chain.Address) bool {
 func (w *releaseUpdate) payFee(step *settlement.Step) {
 	amount := unbookedFee(step)
 
-	leaves := len(w.g) > 1 && step.Kind != chain.StepSweep
-	for i := range w.g {
-		part := chain.Min(amount, w.g[i].FeeCarried)
-		w.g[i].Pay(part)
+	leaves := len(w.group) > 1 && step.Kind != chain.StepSweep
+	for i := range w.group {
+		part := chain.Min(amount, w.group[i].FeeCarried)
+		w.group[i].Pay(part)
 
 		amount = amount.Sub(part)
 		if leaves && !part.IsZero() {
 			step.Parts = append(
-				slices.Clip(step.Parts), settlement.Part{SettlementID: w.g[i].ID, Amount: part},
+				slices.Clip(step.Parts), settlement.Part{SettlementID: w.group[i].ID, Amount: part},
 			)
 		}
 	}
 }
 
-// bookLost books to a settlement that leaves the release its part of a platform fee that is on its
+// payDetached books to a settlement that leaves the release its part of a platform fee that is on its
 // way: the bytes are signed, and pay it whether its payment comes back or not.
-func bookLost(r *settlement.Release, lost *settlement.Settlement) {
+func payDetached(r *settlement.Release, lost *settlement.Settlement) {
 	r.Steps = slices.Clone(r.Steps)
 	for i := range r.Steps {
 		step := &r.Steps[i]
@@ -254,13 +254,13 @@ func (w *releaseUpdate) unpayFee(ctx context.Context, step *settlement.Step, con
 
 	for _, p := range parts {
 		if i := slices.IndexFunc(
-			w.g, func(s settlement.Settlement) bool { return s.ID == p.SettlementID },
+			w.group, func(s settlement.Settlement) bool { return s.ID == p.SettlementID },
 		); i >= 0 {
-			w.g[i].Unpay(p.Amount)
+			w.group[i].Unpay(p.Amount)
 			continue
 		}
 
-		if err := w.unpayLeft(ctx, p); err != nil {
+		if err := w.unpayDetached(ctx, p); err != nil {
 			return err
 		}
 	}
@@ -269,21 +269,21 @@ func (w *releaseUpdate) unpayFee(ctx context.Context, step *settlement.Step, con
 		return nil
 	}
 
-	for i := range w.g {
-		part := chain.Min(rest, w.g[i].FeePaid)
-		w.g[i].Unpay(part)
+	for i := range w.group {
+		part := chain.Min(rest, w.group[i].FeePaid)
+		w.group[i].Unpay(part)
 		rest = rest.Sub(part)
 	}
 
-	if !w.r.Done {
+	if !w.release.Done {
 		return nil
 	}
 
-	return w.carry(ctx)
+	return w.addCarry(ctx)
 }
 
-// unpayLeft is unpayFee for one that left the release.
-func (w *releaseUpdate) unpayLeft(ctx context.Context, p settlement.Part) error {
+// unpayDetached is unpayFee for one that left the release.
+func (w *releaseUpdate) unpayDetached(ctx context.Context, p settlement.Part) error {
 	found, err := w.tx.SettlementsByID(ctx, []string{p.SettlementID})
 	if err != nil || len(found) == 0 {
 		return err
@@ -293,7 +293,7 @@ func (w *releaseUpdate) unpayLeft(ctx context.Context, p settlement.Part) error 
 	s.Unpay(p.Amount)
 
 	if s.Status == settlement.Released {
-		row, err := w.tx.Carry(ctx, w.r.Owner, w.r.Network)
+		row, err := w.tx.Carry(ctx, w.release.Owner, w.release.Network)
 		if err != nil {
 			return err
 		}
@@ -308,29 +308,29 @@ func (w *releaseUpdate) unpayLeft(ctx context.Context, p settlement.Part) error 
 }
 
 // carry adds what the release did not pay to the fee that waits for a later one.
-func (w *releaseUpdate) carry(ctx context.Context) error {
-	return w.moveCarry(ctx, func(c chain.Amount) chain.Amount { return c.Add(group(w.g).fee()) })
+func (w *releaseUpdate) addCarry(ctx context.Context) error {
+	return w.updateCarry(ctx, func(c chain.Amount) chain.Amount { return c.Add(w.group.fee()) })
 }
 
 // uncarry takes that back. What a later release has paid of it by now counts as paid.
-func (w *releaseUpdate) uncarry(ctx context.Context) error {
-	return w.moveCarry(ctx, func(c chain.Amount) chain.Amount {
-		for i := range w.g {
-			back := chain.Min(c, w.g[i].FeeCarried)
+func (w *releaseUpdate) takeBackCarry(ctx context.Context) error {
+	return w.updateCarry(ctx, func(c chain.Amount) chain.Amount {
+		for i := range w.group {
+			back := chain.Min(c, w.group[i].FeeCarried)
 			c = c.Sub(back)
-			w.g[i].Pay(w.g[i].FeeCarried.Sub(back))
+			w.group[i].Pay(w.group[i].FeeCarried.Sub(back))
 		}
 
 		return c
 	})
 }
 
-func (w *releaseUpdate) moveCarry(ctx context.Context, f func(chain.Amount) chain.Amount) error {
-	if group(w.g).fee().IsZero() {
+func (w *releaseUpdate) updateCarry(ctx context.Context, f func(chain.Amount) chain.Amount) error {
+	if w.group.fee().IsZero() {
 		return nil
 	}
 
-	row, err := w.tx.Carry(ctx, w.r.Owner, w.r.Network)
+	row, err := w.tx.Carry(ctx, w.release.Owner, w.release.Network)
 	if err != nil {
 		return err
 	}

@@ -16,13 +16,13 @@ import (
 )
 
 // release plans what waits at a place, and begins its release, holds it, or fails it.
-func (p *planningRun) release(ctx context.Context, at releaseKey, due group) (began bool, err error) {
-	waiting, err := p.waiting(ctx, at, due)
+func (p *planningRun) start(ctx context.Context, at releaseKey, due group) (began bool, err error) {
+	waiting, err := p.candidates(ctx, at, due)
 	if err != nil {
 		return false, &storeError{err}
 	}
 
-	g, coins, err := p.movable(ctx, eligible(waiting), due)
+	g, coins, err := p.releasable(ctx, eligible(waiting), due)
 	if err != nil || len(g) == 0 {
 		return false, err
 	}
@@ -47,12 +47,12 @@ func (p *planningRun) release(ctx context.Context, at releaseKey, due group) (be
 	}
 
 	if g[0].FeeSource == settlement.FromMaster {
-		if err := p.read(ctx, g[0].Owner, master); err != nil {
+		if err := p.refreshMaster(ctx, g[0].Owner, master); err != nil {
 			return false, err
 		}
 	}
 
-	carry, residue, err := p.rows(ctx, g[0].Owner, g[0].Deposit.Address)
+	carry, residue, err := p.carryAndResidue(ctx, g[0].Owner, g[0].Deposit.Address)
 	if err != nil {
 		return false, err
 	}
@@ -94,18 +94,18 @@ func (p *planningRun) release(ctx context.Context, at releaseKey, due group) (be
 		return false, p.hold(ctx, g, settlement.Uneconomic, nil)
 	}
 
-	return p.begin(ctx, g, r, steps, carry, residue)
+	return p.storeRelease(ctx, g, r, steps, carry, residue)
 }
 
 // read reads the master wallet's balances, whose rows are made when they are not there yet.
-func (p *planningRun) read(ctx context.Context, owner event.Owner, master chain.Party) error {
+func (p *planningRun) refreshMaster(ctx context.Context, owner event.Owner, master chain.Party) error {
 	b, found, err := p.db.Balance(ctx, p.network.Slug, master.Address, p.native.ID)
 	if err != nil {
 		return &storeError{err}
 	}
 
 	if !found || b.Owner != owner {
-		if err := p.write(ctx, func(ctx context.Context, tx settlement.Tx) error {
+		if err := p.update(ctx, func(ctx context.Context, tx settlement.Tx) error {
 			return p.outbox.TrackTx(ctx, tx, owner, p.network.Slug, master)
 		}); err != nil {
 			return err
@@ -116,12 +116,12 @@ func (p *planningRun) read(ctx context.Context, owner event.Owner, master chain.
 }
 
 // rows reads what is carried and what lies at the address beside the deposits.
-func (p *planningRun) rows(
+func (p *planningRun) carryAndResidue(
 	ctx context.Context,
 	owner event.Owner,
 	at chain.Address,
 ) (carry settlement.Carry, residue settlement.Residue, err error) {
-	err = p.write(ctx, func(ctx context.Context, tx settlement.Tx) (err error) {
+	err = p.update(ctx, func(ctx context.Context, tx settlement.Tx) (err error) {
 		if carry, err = tx.Carry(ctx, owner, p.network.Slug); err != nil {
 			return err
 		}
@@ -150,15 +150,15 @@ func (p *planningRun) withFee(
 		r.Fee, r.CarryIn = chain.Amount{}, chain.Amount{}
 	}
 
-	steps, err := p.ask(ctx, r, g, coins, asset, nil)
+	steps, err := p.planSteps(ctx, r, g, coins, asset, nil)
 	if fault.Code(err) == "uneconomic" && !r.CarryIn.IsZero() {
 		r.Fee, r.CarryIn = g.fee(), chain.Amount{}
-		steps, err = p.ask(ctx, r, g, coins, asset, nil)
+		steps, err = p.planSteps(ctx, r, g, coins, asset, nil)
 	}
 
 	if err == nil && notWorthSending(steps) {
 		r.Fee, r.CarryIn = chain.Amount{}, chain.Amount{}
-		steps, err = p.ask(ctx, r, g, coins, asset, nil)
+		steps, err = p.planSteps(ctx, r, g, coins, asset, nil)
 	}
 
 	if err == nil && paysFee(steps).IsZero() {
@@ -170,7 +170,7 @@ func (p *planningRun) withFee(
 }
 
 // ask has the driver plan what is left of a release, and checks what it answers.
-func (p *planningRun) ask(
+func (p *planningRun) planSteps(
 	ctx context.Context,
 	r *settlement.Release,
 	g group,
@@ -206,14 +206,14 @@ func (p *planningRun) ask(
 }
 
 // movable tells what of a group can be released now, and which coins hold it, in its order, where
-// the network spends outputs. What is being lifted, or is not in the book of coins, must not keep
+// the network spends outputs. What is being bumped, or is not in the book of coins, must not keep
 // the others waiting: what of it is due is put off, and what stays missing fails by itself.
-func (p *planningRun) movable(ctx context.Context, g, due group) (now group, coins []chain.Coin, err error) {
+func (p *planningRun) releasable(ctx context.Context, g, due group) (now group, coins []chain.Coin, err error) {
 	if !p.spendsCoins || len(g) == 0 {
 		return g, nil, nil
 	}
 
-	outputs, held, lifted, err := p.held(ctx, g)
+	outputs, held, bumped, err := p.depositCoins(ctx, g)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -227,7 +227,7 @@ func (p *planningRun) movable(ctx context.Context, g, due group) (now group, coi
 		switch {
 		case ok:
 			now, coins = append(now, s), append(coins, c.Coin)
-		case !lifted[at] && p.now().Sub(s.ConfirmedAt) >= fundsGrace:
+		case !bumped[at] && p.now().Sub(s.ConfirmedAt) >= fundsGrace:
 			missing = append(missing, s)
 		case slices.ContainsFunc(due, func(d settlement.Settlement) bool { return d.ID == s.ID }):
 			late = append(late, s)
@@ -251,13 +251,13 @@ func (p *planningRun) movable(ctx context.Context, g, due group) (now group, coi
 
 // coins returns the outputs that hold the deposits of a release under way, where the network has
 // outputs. One that is not in the book, or spent, is fault.State with code funds_missing; one that
-// is being lifted with code deposit_lifted.
-func (p *planningRun) coins(ctx context.Context, g group) ([]chain.Coin, error) {
+// is being bumped with code deposit_lifted.
+func (p *planningRun) coinsOf(ctx context.Context, g group) ([]chain.Coin, error) {
 	if !p.spendsCoins {
 		return nil, nil
 	}
 
-	outputs, held, lifted, err := p.held(ctx, g)
+	outputs, held, bumped, err := p.depositCoins(ctx, g)
 	if err != nil {
 		return nil, err
 	}
@@ -266,7 +266,7 @@ func (p *planningRun) coins(ctx context.Context, g group) ([]chain.Coin, error) 
 	for _, s := range g {
 		c, ok := held[outputs[s.PaymentID]]
 		switch {
-		case lifted[outputs[s.PaymentID]]:
+		case bumped[outputs[s.PaymentID]]:
 			return nil, fault.New(
 				fault.State, "deposit_lifted", "the output of payment %s is being lifted",
 				s.PaymentID,
@@ -286,10 +286,10 @@ func (p *planningRun) coins(ctx context.Context, g group) ([]chain.Coin, error) 
 }
 
 // held reads which outputs paid a group, by payment id, and what holds their money now; see send.Held.
-func (p *planningRun) held(
+func (p *planningRun) depositCoins(
 	ctx context.Context,
 	g group,
-) (outputs map[string]chain.Outpoint, held map[chain.Outpoint]wallet.Coin, lifted map[chain.Outpoint]bool, err error) {
+) (outputs map[string]chain.Outpoint, held map[chain.Outpoint]wallet.Coin, bumped map[chain.Outpoint]bool, err error) {
 	payments := make([]string, len(g))
 	for i, s := range g {
 		payments[i] = s.PaymentID
@@ -299,19 +299,19 @@ func (p *planningRun) held(
 		return nil, nil, nil, &storeError{err}
 	}
 
-	if held, lifted, err = txmgr.CoinsOfPayments(
+	if held, bumped, err = txmgr.CoinsOfPayments(
 		ctx, p.db, p.network.Slug, slices.Collect(maps.Values(outputs)),
 	); err != nil {
 		return nil, nil, nil, &storeError{err}
 	}
 
-	return outputs, held, lifted, nil
+	return outputs, held, bumped, nil
 }
 
 // begin stores a release with its first transaction, in one transaction. Money of the master wallet
 // is reserved for the whole plan: for the first transaction in its own name, for the rest in the
 // release's.
-func (p *planningRun) begin(
+func (p *planningRun) storeRelease(
 	ctx context.Context,
 	g group,
 	r settlement.Release,
@@ -322,10 +322,10 @@ func (p *planningRun) begin(
 	required := allFromMaster(steps, r.Master.Address, p.native.ID)
 	short := false
 
-	err = p.write(ctx, func(ctx context.Context, tx settlement.Tx) error {
+	err = p.update(ctx, func(ctx context.Context, tx settlement.Tx) error {
 		began, short = false, false
 
-		fresh, err := p.fresh(ctx, tx, g)
+		fresh, err := p.lockUnchanged(ctx, tx, g)
 		if err != nil || fresh == nil {
 			return err
 		}
@@ -339,7 +339,7 @@ func (p *planningRun) begin(
 			return nil // planned on what is no longer so; the next run does better
 		}
 
-		if as, err := p.bear(ctx, tx, &r, fresh, residue); err != nil || !as {
+		if as, err := p.chargeResidue(ctx, tx, &r, fresh, residue); err != nil || !as {
 			return err
 		}
 
@@ -395,7 +395,7 @@ func (p *planningRun) begin(
 
 // bear books what the plan of a release counted on at its address: the residue, and that the oldest
 // of its settlements bears what is owed there. as is false when that is no longer so.
-func (p *planningRun) bear(
+func (p *planningRun) chargeResidue(
 	ctx context.Context,
 	tx settlement.Tx,
 	r *settlement.Release,
@@ -475,7 +475,7 @@ func kindOf(step chain.StepKind) wallet.Kind {
 }
 
 // fresh returns the group as it is stored now, locked, or nil when any of it was moved since it was planned.
-func (p *planningRun) fresh(ctx context.Context, tx settlement.Tx, g group) (group, error) {
+func (p *planningRun) lockUnchanged(ctx context.Context, tx settlement.Tx, g group) (group, error) {
 	now, err := tx.SettlementsByID(ctx, g.ids())
 	if err != nil {
 		return nil, err
@@ -498,8 +498,8 @@ func (p *planningRun) hold(
 	reason settlement.Reason,
 	required *chain.Amount,
 ) error {
-	return p.write(ctx, func(ctx context.Context, tx settlement.Tx) error {
-		fresh, err := p.fresh(ctx, tx, g)
+	return p.update(ctx, func(ctx context.Context, tx settlement.Tx) error {
+		fresh, err := p.lockUnchanged(ctx, tx, g)
 		if err != nil {
 			return err
 		}
@@ -507,7 +507,7 @@ func (p *planningRun) hold(
 		for i := range fresh {
 			s := &fresh[i]
 
-			told, err := s.Hold(reason, required, p.now(), recheck(reason, p.now()))
+			told, err := s.Hold(reason, required, p.now(), nextCheck(reason, p.now()))
 			if err != nil {
 				return err
 			}
@@ -529,8 +529,8 @@ func (p *planningRun) hold(
 
 // fail ends a group that cannot be released as it stands.
 func (p *planningRun) fail(ctx context.Context, g group, reason settlement.Reason) error {
-	return p.write(ctx, func(ctx context.Context, tx settlement.Tx) error {
-		fresh, err := p.fresh(ctx, tx, g)
+	return p.update(ctx, func(ctx context.Context, tx settlement.Tx) error {
+		fresh, err := p.lockUnchanged(ctx, tx, g)
 		if err != nil {
 			return err
 		}

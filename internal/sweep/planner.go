@@ -296,8 +296,8 @@ func checkPlan(r chain.Release, steps []chain.ReleaseStep, nativeID string) erro
 	return nil
 }
 
-// recheck is when a held settlement is planned again: soon when it only waits for the wallet to be filled.
-func recheck(reason settlement.Reason, now time.Time) time.Time {
+// nextCheck is when a held settlement is planned again: soon when it only waits for the wallet to be filled.
+func nextCheck(reason settlement.Reason, now time.Time) time.Time {
 	if reason == settlement.InsufficientMasterBalance {
 		return now.Add(time.Minute)
 	}

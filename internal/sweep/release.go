@@ -97,9 +97,9 @@ func (s *Sweeper) TransactionTx(ctx context.Context, tx settlement.Tx, t wallet.
 		return err
 	}
 
-	before := w.r.Steps[i]
-	w.r.Steps[i].State, w.r.Steps[i].TxHash = t.State, t.TxHash
-	w.show(t)
+	before := w.release.Steps[i]
+	w.release.Steps[i].State, w.release.Steps[i].TxHash = t.State, t.TxHash
+	w.copyTxHash(t)
 
 	switch t.State {
 	case wallet.Queued:
@@ -135,22 +135,22 @@ func (s *Sweeper) displacedTx(ctx context.Context, tx settlement.Tx, t wallet.Tr
 	}
 
 	w, i, err := s.releaseUpdateOf(ctx, tx, displaced)
-	if err != nil || w == nil || isSwept(w.r) {
+	if err != nil || w == nil || isSwept(w.release) {
 		return err
 	}
 
-	step := &w.r.Steps[i]
+	step := &w.release.Steps[i]
 	if slices.ContainsFunc(step.Displaced, func(c settlement.Cost) bool { return c.TransactionID == t.ID }) {
 		return nil // it left the chain and is back
 	}
 
-	w.cost(func() {
+	w.splitNetworkFees(func() {
 		step.Displaced = append(
 			slices.Clip(step.Displaced), settlement.Cost{TransactionID: t.ID, NetworkFee: t.Fee},
 		)
 	})
 
-	if err := w.bookResidue(ctx, &settlement.Step{}, t); err != nil {
+	if err := w.recordResidue(ctx, &settlement.Step{}, t); err != nil {
 		return err
 	}
 
@@ -189,34 +189,34 @@ func (s *Sweeper) releaseUpdateOf(
 
 	r.Steps = slices.Clone(r.Steps)
 
-	return &releaseUpdate{Sweeper: s, tx: tx, r: &r, g: g, events: map[string]event.Type{}}, i, nil
+	return &releaseUpdate{Sweeper: s, tx: tx, release: &r, group: g, events: map[string]event.Type{}}, i, nil
 }
 
 // journey is one move of a release: the records as they will be stored, and what will be told.
 type releaseUpdate struct {
 	*Sweeper
-	tx     settlement.Tx
-	r      *settlement.Release
-	g      []settlement.Settlement
-	events map[string]event.Type
+	tx      settlement.Tx
+	release *settlement.Release
+	group   group
+	events  map[string]event.Type
 }
 
 func (w *releaseUpdate) save(ctx context.Context) error {
-	if err := w.tx.PutRelease(ctx, w.r); err != nil {
+	if err := w.tx.PutRelease(ctx, w.release); err != nil {
 		return err
 	}
 
-	for i := range w.g {
-		t, told := w.events[w.g[i].ID]
+	for i := range w.group {
+		t, told := w.events[w.group[i].ID]
 		if !told {
-			if err := w.tx.PutSettlements(ctx, &w.g[i]); err != nil {
+			if err := w.tx.PutSettlements(ctx, &w.group[i]); err != nil {
 				return err
 			}
 
 			continue
 		}
 
-		if err := w.putTx(ctx, w.tx, &w.g[i], t); err != nil {
+		if err := w.putTx(ctx, w.tx, &w.group[i], t); err != nil {
 			return err
 		}
 	}
@@ -225,9 +225,9 @@ func (w *releaseUpdate) save(ctx context.Context) error {
 }
 
 // show copies a transaction's hash to where the API shows it.
-func (w *releaseUpdate) show(t wallet.Transaction) {
-	for i := range w.g {
-		s := &w.g[i]
+func (w *releaseUpdate) copyTxHash(t wallet.Transaction) {
+	for i := range w.group {
+		s := &w.group[i]
 
 		switch t.Kind {
 		case wallet.TopUp:
@@ -236,7 +236,7 @@ func (w *releaseUpdate) show(t wallet.Transaction) {
 			s.FeeTx = t.TxHash
 		case wallet.Sweep:
 			s.SweepTx = t.TxHash
-			for _, step := range w.r.Steps {
+			for _, step := range w.release.Steps {
 				if step.TransactionID == t.ID && !step.PaysFee.IsZero() {
 					s.FeeTx = t.TxHash
 				}
@@ -250,13 +250,13 @@ func (w *releaseUpdate) show(t wallet.Transaction) {
 // advance follows a transaction that is signed and not final. The first one starts the settlements;
 // a sweep that was confirmed and left the chain reverts them.
 func (w *releaseUpdate) advance(ctx context.Context, before settlement.Step, t wallet.Transaction) error {
-	carry := w.r.CarryIn
+	carry := w.release.CarryIn
 	swept := t.Kind == wallet.Sweep && before.State == wallet.Confirmed
 
-	for i := range w.g {
-		s := &w.g[i]
+	for i := range w.group {
+		s := &w.group[i]
 		switch {
-		case (s.Status == settlement.Pending || s.Status == settlement.Held) && s.ReleaseID == w.r.ID:
+		case (s.Status == settlement.Pending || s.Status == settlement.Held) && s.ReleaseID == w.release.ID:
 			if err := s.Start(carry); err != nil {
 				return err
 			}
@@ -271,9 +271,9 @@ func (w *releaseUpdate) advance(ctx context.Context, before settlement.Step, t w
 		}
 	}
 
-	if swept && w.r.Done {
-		w.r.Done = false // its transactions are on their way again
-		if err := w.uncarry(ctx); err != nil {
+	if swept && w.release.Done {
+		w.release.Done = false // its transactions are on their way again
+		if err := w.takeBackCarry(ctx); err != nil {
 			return err
 		}
 	}
@@ -284,15 +284,15 @@ func (w *releaseUpdate) advance(ctx context.Context, before settlement.Step, t w
 // confirm books a final transaction. After the sweep the release is done; after any other step it
 // is planned on.
 func (w *releaseUpdate) confirm(ctx context.Context, i int, t wallet.Transaction) error {
-	step := &w.r.Steps[i]
+	step := &w.release.Steps[i]
 	again, was := step.Booked, step.NetworkFee // it was confirmed before, and left the chain in between
-	w.book(step, t.Fee)
+	w.setNetworkFee(step, t.Fee)
 
 	if again && w.ofNative() && step.Kind != chain.StepSweep {
-		if err := w.rebookResidue(ctx, was, t.Fee); err != nil {
+		if err := w.correctResidue(ctx, was, t.Fee); err != nil {
 			return err
 		}
-	} else if err := w.bookResidue(ctx, step, t); err != nil {
+	} else if err := w.recordResidue(ctx, step, t); err != nil {
 		return err
 	}
 
@@ -302,18 +302,18 @@ func (w *releaseUpdate) confirm(ctx context.Context, i int, t wallet.Transaction
 
 	step.Booked = true
 	if step.Kind != chain.StepSweep {
-		w.r.DueAt = w.now()
+		w.release.DueAt = w.now()
 		return nil
 	}
 
-	arrived := arrivedBy(w.r, t)
+	arrived := arrivedBy(w.release, t)
 	if arrived.IsZero() {
 		// The token reported success and moved nothing.
-		return w.end(ctx, settlement.TransactionFailed)
+		return w.abandon(ctx, settlement.TransactionFailed)
 	}
 
-	for j, net := range group(w.g).net(arrived) {
-		s := &w.g[j]
+	for j, net := range w.group.net(arrived) {
+		s := &w.group[j]
 		if s.Status == settlement.Reverted && s.Reason == "" { // the sweep was taken back, and is here again
 			if err := s.Return(false, true, time.Time{}); err != nil {
 				return err
@@ -335,25 +335,25 @@ func (w *releaseUpdate) confirm(ctx context.Context, i int, t wallet.Transaction
 		w.events[s.ID] = event.SettlementReleased
 	}
 
-	w.r.Done, w.r.DueAt = true, time.Time{}
+	w.release.Done, w.release.DueAt = true, time.Time{}
 
-	return w.carry(ctx)
+	return w.addCarry(ctx)
 }
 
 // fail ends a release of which a transaction is proven dead, was never signed, or was reverted,
 // unless that was a sweep that closed its account. A reverted one cost its network fee.
 func (w *releaseUpdate) fail(ctx context.Context, i int, t wallet.Transaction) error {
-	step := &w.r.Steps[i]
+	step := &w.release.Steps[i]
 	again, was := step.Booked, step.NetworkFee // it was confirmed before, and left the chain for good
-	w.book(step, t.Fee)
+	w.setNetworkFee(step, t.Fee)
 
 	var err error
 
 	switch {
 	case t.Failure == wallet.FailReverted:
-		err = w.bookResidue(ctx, step, t)
+		err = w.recordResidue(ctx, step, t)
 	case again && w.ofNative() && step.Kind != chain.StepSweep:
-		err = w.rebookResidue(ctx, was.Add(step.PaysFee), chain.Amount{})
+		err = w.correctResidue(ctx, was.Add(step.PaysFee), chain.Amount{})
 	case again:
 		err = w.setResidue(ctx, step, chain.Amount{}, chain.Amount{})
 	}
@@ -366,18 +366,18 @@ func (w *releaseUpdate) fail(ctx context.Context, i int, t wallet.Transaction) e
 		return err
 	}
 
-	if w.r.Done {
+	if w.release.Done {
 		return nil // the release ended before; there is nothing to give up
 	}
 
 	if t.Failure == wallet.FailReverted && t.Order.Close && !again {
 		// Anybody can make that happen, by a payment while it is on its way: the release goes on,
 		// and leaves the account open.
-		w.r.DueAt = w.now()
+		w.release.DueAt = w.now()
 		return nil
 	}
 
-	return w.end(ctx, w.reason(t))
+	return w.abandon(ctx, w.reason(t))
 }
 
 // reason maps a failure code to why a settlement fails (specification 2.8).
@@ -401,8 +401,8 @@ func (w *releaseUpdate) reason(t wallet.Transaction) settlement.Reason {
 
 // end gives a release up: reservations and the carry go back, the settlements fail, or return to
 // the queue when nothing was signed and nothing is wrong with them.
-func (w *releaseUpdate) end(ctx context.Context, reason settlement.Reason) error {
-	r := w.r
+func (w *releaseUpdate) abandon(ctx context.Context, reason settlement.Reason) error {
+	r := w.release
 	r.Done, r.DueAt = true, time.Time{}
 
 	if err := w.unreserve(ctx); err != nil {
@@ -414,8 +414,8 @@ func (w *releaseUpdate) end(ctx context.Context, reason settlement.Reason) error
 		back = r.CarryIn
 	}
 
-	for i := range w.g {
-		s := &w.g[i]
+	for i := range w.group {
+		s := &w.group[i]
 		switch s.Status {
 		case settlement.Pending, settlement.Held:
 			if s.ReleaseID != r.ID {
@@ -473,12 +473,12 @@ func (w *releaseUpdate) end(ctx context.Context, reason settlement.Reason) error
 
 // unreserve gives back what the release reserved of the master wallet and did not spend.
 func (w *releaseUpdate) unreserve(ctx context.Context) error {
-	n, _ := w.registry.Network(w.r.Network)
+	n, _ := w.registry.Network(w.release.Network)
 
 	native, _ := n.Native()
-	for _, object := range append(stepIDs(w.r), w.r.ID) {
+	for _, object := range append(unconfirmedIDs(w.release), w.release.ID) {
 		if err := w.outbox.ReleaseTx(
-			ctx, w.tx, w.r.Network, w.r.Master.Address, native.ID, object,
+			ctx, w.tx, w.release.Network, w.release.Master.Address, native.ID, object,
 		); err != nil {
 			return err
 		}
@@ -487,9 +487,9 @@ func (w *releaseUpdate) unreserve(ctx context.Context) error {
 	return nil
 }
 
-// stepIDs are the transactions of a release that were not confirmed: what those took was booked by
+// unconfirmedIDs are the transactions of a release that were not confirmed: what those took was booked by
 // their inclusion.
-func stepIDs(r *settlement.Release) []string {
+func unconfirmedIDs(r *settlement.Release) []string {
 	var ids []string
 
 	for _, s := range r.Steps {

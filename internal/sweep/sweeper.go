@@ -262,7 +262,7 @@ func (s *Sweeper) reopenTx(
 		return old, tx.PutSettlements(ctx, &old)
 	}
 
-	net, err := netAgain(ctx, tx, &r, old.ID)
+	net, err := recomputeNet(ctx, tx, &r, old.ID)
 	if err != nil {
 		return settlement.Settlement{}, err
 	}
@@ -274,8 +274,8 @@ func (s *Sweeper) reopenTx(
 	return old, s.putTx(ctx, tx, &old, event.SettlementReleased)
 }
 
-// netAgain is what a settlement brought whose sweep stood while its payment was thought lost.
-func netAgain(
+// recomputeNet is what a settlement brought whose sweep stood while its payment was thought lost.
+func recomputeNet(
 	ctx context.Context,
 	tx settlement.Tx,
 	r *settlement.Release,
@@ -369,7 +369,7 @@ func (s *Sweeper) detachTx(
 	lost settlement.Settlement,
 ) error {
 	carried := lost.CarryOut()
-	bookLost(&r, &lost)
+	payDetached(&r, &lost)
 
 	lost.ReleaseID = ""
 	if err := s.putTx(ctx, tx, &lost, event.SettlementFailed); err != nil {

@@ -113,7 +113,7 @@ func (p *planningRun) plan(
 	due []settlement.Settlement,
 ) error {
 	for _, r := range next {
-		if err := p.each(ctx, r.ID, func() error { return p.proceed(ctx, r) }); err != nil {
+		if err := p.attempt(ctx, r.ID, func() error { return p.resume(ctx, r) }); err != nil {
 			return err
 		}
 	}
@@ -123,7 +123,7 @@ func (p *planningRun) plan(
 			continue
 		}
 
-		if err := p.each(ctx, failed.ID, func() error { return p.giveBack(ctx, failed.ID) }); err != nil {
+		if err := p.attempt(ctx, failed.ID, func() error { return p.requeue(ctx, failed.ID) }); err != nil {
 			return err
 		}
 	}
@@ -134,8 +134,8 @@ func (p *planningRun) plan(
 			continue
 		}
 
-		if err := p.each(ctx, at.String(), func() error {
-			began, err := p.release(ctx, at, at.of(due))
+		if err := p.attempt(ctx, at.String(), func() error {
+			began, err := p.start(ctx, at, at.of(due))
 
 			started[at.address] = began
 			if err != nil {
@@ -153,7 +153,7 @@ func (p *planningRun) plan(
 
 // waiting returns what may be released together with the settlements that are due at a place: all
 // that waits at the address, or, where coins are spent, of the owner.
-func (p *planningRun) waiting(
+func (p *planningRun) candidates(
 	ctx context.Context,
 	at releaseKey,
 	due group,
@@ -184,7 +184,7 @@ func (p *planningRun) waiting(
 }
 
 // each runs one piece of work, and passes on only what must end the run.
-func (p *planningRun) each(ctx context.Context, what string, f func() error) error {
+func (p *planningRun) attempt(ctx context.Context, what string, f func() error) error {
 	err := f()
 	if err == nil {
 		return nil
@@ -212,7 +212,7 @@ type storeError struct{ error }
 func (e *storeError) Unwrap() error { return e.error }
 
 // write runs a closure under the lease, and prolongs it.
-func (p *planningRun) write(ctx context.Context, f func(ctx context.Context, tx settlement.Tx) error) error {
+func (p *planningRun) update(ctx context.Context, f func(ctx context.Context, tx settlement.Tx) error) error {
 	err := p.db.Update(ctx, func(ctx context.Context, tx settlement.Tx) error {
 		if err := lease.Prolong(ctx, tx, p.lease, p.now().Add(p.config.LeaseFor)); err != nil {
 			return err
@@ -228,8 +228,8 @@ func (p *planningRun) write(ctx context.Context, f func(ctx context.Context, tx 
 }
 
 // giveBack returns what failed for replanning to the queue.
-func (p *planningRun) giveBack(ctx context.Context, settlementID string) error {
-	return p.write(ctx, func(ctx context.Context, tx settlement.Tx) error {
+func (p *planningRun) requeue(ctx context.Context, settlementID string) error {
+	return p.update(ctx, func(ctx context.Context, tx settlement.Tx) error {
 		g, err := tx.SettlementsByID(ctx, []string{settlementID})
 		if err != nil || len(g) == 0 || g[0].Status != settlement.Failed ||
 			g[0].Reason != settlement.Replanning {
@@ -246,7 +246,7 @@ func (p *planningRun) giveBack(ctx context.Context, settlementID string) error {
 
 // postpone puts off what could not be planned for want of an answer, for a while that grows with its age.
 func (p *planningRun) postpone(ctx context.Context, due group) error {
-	return p.write(ctx, func(ctx context.Context, tx settlement.Tx) error {
+	return p.update(ctx, func(ctx context.Context, tx settlement.Tx) error {
 		waiting, err := tx.SettlementsByID(ctx, due.ids())
 		if err != nil {
 			return err
@@ -274,38 +274,38 @@ func (p *planningRun) postpone(ctx context.Context, due group) error {
 func backoff(age time.Duration) time.Duration { return min(max(age/4, 10*time.Second), 10*time.Minute) }
 
 // proceed makes the next transaction of a release whose last one is confirmed, planned anew at current fees.
-func (p *planningRun) proceed(ctx context.Context, r settlement.Release) error {
+func (p *planningRun) resume(ctx context.Context, r settlement.Release) error {
 	found, err := p.db.SettlementsByID(ctx, r.SettlementIDs)
 	if err != nil {
 		return &storeError{err}
 	}
 
 	if len(found) == 0 {
-		return p.end(ctx, r, settlement.Replanning)
+		return p.abandon(ctx, r, settlement.Replanning)
 	}
 
-	if lost, ok := waits(found); ok {
-		if p.now().Sub(lost.FailedAt) >= lostFor {
-			return p.end(ctx, r, settlement.Replanning)
+	if lost, ok := orphanedLast(found); ok {
+		if p.now().Sub(lost.FailedAt) >= orphanWait {
+			return p.abandon(ctx, r, settlement.Replanning)
 		}
 
-		return p.later(ctx, r)
+		return p.postponeRelease(ctx, r)
 	}
 
 	asset, _ := p.network.AssetByID(r.AssetID)
 
 	var residue settlement.Residue
 	if asset.ID == p.native.ID && !p.spendsCoins {
-		if _, residue, err = p.rows(ctx, r.Owner, r.Deposit.Address); err != nil {
+		if _, residue, err = p.carryAndResidue(ctx, r.Owner, r.Deposit.Address); err != nil {
 			return err
 		}
 	}
 
-	coins, err := p.coins(ctx, found)
+	coins, err := p.coinsOf(ctx, found)
 
 	var steps []chain.ReleaseStep
 	if err == nil {
-		steps, err = p.ask(
+		steps, err = p.planSteps(
 			ctx, &r, group(found).withResidueOwed(residue.Owed), coins, asset, confirmedKinds(&r),
 		)
 	}
@@ -313,26 +313,26 @@ func (p *planningRun) proceed(ctx context.Context, r settlement.Release) error {
 	switch {
 	case err == nil:
 	case errors.Is(err, fault.Invalid):
-		return p.end(ctx, r, settlement.NotReleasable)
+		return p.abandon(ctx, r, settlement.NotReleasable)
 	case fault.Code(err) == "funds_missing" && p.now().Sub(r.CreatedAt) >= fundsGrace:
-		return p.end(ctx, r, settlement.FundsMissing)
+		return p.abandon(ctx, r, settlement.FundsMissing)
 	case fault.Code(err) == "uneconomic" && hasStep(&r, chain.StepSweep, wallet.Failed):
 		// what has to stay in an account that is left open is more than there is
-		return p.end(ctx, r, settlement.TransactionFailed)
+		return p.abandon(ctx, r, settlement.TransactionFailed)
 	default:
-		return errors.Join(err, p.later(ctx, r))
+		return errors.Join(err, p.postponeRelease(ctx, r))
 	}
 
 	needs := allFromMaster(steps, r.Master.Address, p.native.ID)
 	if !needs.IsZero() {
-		if err := p.read(ctx, r.Owner, r.Master); err != nil {
-			return errors.Join(err, p.later(ctx, r))
+		if err := p.refreshMaster(ctx, r.Owner, r.Master); err != nil {
+			return errors.Join(err, p.postponeRelease(ctx, r))
 		}
 	}
 
 	short := false
 
-	err = p.write(ctx, func(ctx context.Context, tx settlement.Tx) error {
+	err = p.update(ctx, func(ctx context.Context, tx settlement.Tx) error {
 		short = false
 
 		now, err := tx.Release(ctx, r.ID)
@@ -346,7 +346,7 @@ func (p *planningRun) proceed(ctx context.Context, r settlement.Release) error {
 				return err
 			}
 
-			if as, err := p.bear(ctx, tx, &now, g, residue); err != nil || !as {
+			if as, err := p.chargeResidue(ctx, tx, &now, g, residue); err != nil || !as {
 				return err
 			}
 		}
@@ -373,19 +373,19 @@ func (p *planningRun) proceed(ctx context.Context, r settlement.Release) error {
 		return p.enqueue(ctx, tx, &now, steps)
 	})
 	if err == nil && short {
-		return p.later(ctx, r)
+		return p.postponeRelease(ctx, r)
 	}
 
 	return err
 }
 
-// lostFor is how long a release waits for the payment of its last settlement to come back: longer
+// orphanWait is how long a release waits for the payment of its last settlement to come back: longer
 // than it takes for a payment that is neither in the chain nor in the pool to be dropped.
-const lostFor = 48 * time.Hour
+const orphanWait = 48 * time.Hour
 
 // waits reports whether the payments of all settlements of a release left the chain, and returns
 // the one that left last.
-func waits(g group) (last settlement.Settlement, ok bool) {
+func orphanedLast(g group) (last settlement.Settlement, ok bool) {
 	for _, s := range g {
 		if s.Status != settlement.Failed || s.Reason != settlement.PaymentOrphaned {
 			return settlement.Settlement{}, false
@@ -400,8 +400,8 @@ func waits(g group) (last settlement.Settlement, ok bool) {
 }
 
 // later puts a release that cannot go on now off for a while that grows with its age.
-func (p *planningRun) later(ctx context.Context, r settlement.Release) error {
-	return p.write(ctx, func(ctx context.Context, tx settlement.Tx) error {
+func (p *planningRun) postponeRelease(ctx context.Context, r settlement.Release) error {
+	return p.update(ctx, func(ctx context.Context, tx settlement.Tx) error {
 		now, err := tx.Release(ctx, r.ID)
 		if err != nil || now.Version != r.Version {
 			return err
@@ -414,8 +414,8 @@ func (p *planningRun) later(ctx context.Context, r settlement.Release) error {
 }
 
 // end gives a release up between two transactions.
-func (p *planningRun) end(ctx context.Context, r settlement.Release, reason settlement.Reason) error {
-	return p.write(ctx, func(ctx context.Context, tx settlement.Tx) error {
+func (p *planningRun) abandon(ctx context.Context, r settlement.Release, reason settlement.Reason) error {
+	return p.update(ctx, func(ctx context.Context, tx settlement.Tx) error {
 		now, err := tx.Release(ctx, r.ID)
 		if err != nil || now.Version != r.Version {
 			return err
@@ -426,8 +426,8 @@ func (p *planningRun) end(ctx context.Context, r settlement.Release, reason sett
 			return err
 		}
 
-		w := &releaseUpdate{Sweeper: p.Sweeper, tx: tx, r: &now, g: g, events: map[string]event.Type{}}
-		if err := w.end(ctx, reason); err != nil {
+		w := &releaseUpdate{Sweeper: p.Sweeper, tx: tx, release: &now, group: g, events: map[string]event.Type{}}
+		if err := w.abandon(ctx, reason); err != nil {
 			return err
 		}
 
