@@ -114,9 +114,8 @@ func (s *Service) CancelRefund(
 	return r, err
 }
 
-// PaymentLostTx is the reaction to a payment that left the chain. Refunds of that payment that are
-// not signed are canceled, and those of its invoice as a whole, the newest first, as long as what
-// is still confirmed does not cover all that have not failed.
+// PaymentLostTx cancels unsigned refunds of a payment that left the chain: first those that name it, then those
+// of its invoice, newest first, until what is still confirmed covers all that have not failed.
 func (s *Service) PaymentLostTx(
 	ctx context.Context,
 	tx Tx,
@@ -129,12 +128,7 @@ func (s *Service) PaymentLostTx(
 		return err
 	}
 
-	of := func(f RefundFilter) ([]Refund, error) {
-		f.Owner, f.Statuses = owner, []RefundStatus{RefundPending, RefundSucceeded}
-		return allRefunds(ctx, tx, f)
-	}
-
-	named, err := of(RefundFilter{PaymentID: paymentID})
+	named, err := unfailedRefunds(ctx, tx, RefundFilter{Owner: owner, PaymentID: paymentID})
 	if err != nil {
 		return err
 	}
@@ -149,8 +143,14 @@ func (s *Service) PaymentLostTx(
 		return nil
 	}
 
-	rest, err := of(RefundFilter{InvoiceID: invoiceID})
-	if err != nil || len(rest) == 0 {
+	return s.cancelUncovered(ctx, tx, owner, invoiceID)
+}
+
+// cancelUncovered cancels unsigned refunds of an invoice, newest first, until the confirmed payments cover the
+// others.
+func (s *Service) cancelUncovered(ctx context.Context, tx Tx, owner event.Owner, invoiceID string) error {
+	refunds, err := unfailedRefunds(ctx, tx, RefundFilter{Owner: owner, InvoiceID: invoiceID})
+	if err != nil || len(refunds) == 0 {
 		return err
 	}
 
@@ -159,23 +159,24 @@ func (s *Service) PaymentLostTx(
 		return err
 	}
 
+	// Amounts in base units, by network and asset.
 	type coin struct{ network, assetID string }
 
-	left, promised := map[coin]chain.Amount{}, map[coin]chain.Amount{}
+	confirmed, promised := map[coin]chain.Amount{}, map[coin]chain.Amount{}
 
-	for _, x := range received {
-		c := coin{x.Network, x.AssetID}
-		left[c] = left[c].Add(x.Amount)
+	for _, payment := range received {
+		c := coin{payment.Network, payment.AssetID}
+		confirmed[c] = confirmed[c].Add(payment.Amount)
 	}
 
-	for _, r := range rest {
+	for _, r := range refunds {
 		c := coin{r.Network, r.AssetID}
 		promised[c] = promised[c].Add(r.Amount)
 	}
 
-	for _, r := range rest {
+	for _, r := range refunds {
 		c := coin{r.Network, r.AssetID}
-		if r.PaymentID != "" || !left[c].Less(promised[c]) {
+		if r.PaymentID != "" || !confirmed[c].Less(promised[c]) {
 			continue
 		}
 
@@ -190,6 +191,12 @@ func (s *Service) PaymentLostTx(
 	}
 
 	return nil
+}
+
+// unfailedRefunds returns the pending and succeeded refunds that a filter selects, newest first.
+func unfailedRefunds(ctx context.Context, r Reader, f RefundFilter) ([]Refund, error) {
+	f.Statuses = []RefundStatus{RefundPending, RefundSucceeded}
+	return allRefunds(ctx, r, f)
 }
 
 // cancelUnsigned cancels a refund unless its payout is signed.

@@ -63,24 +63,11 @@ func (s *Service) Prepare(ctx context.Context, p Params) (Prepared, error) {
 	return prepared, nil
 }
 
-// prepare is what payouts and refunds have in common.
+// prepare checks what payouts and refunds have in common.
 func (s *Service) prepare(ctx context.Context, settings Settings, p Params) (Prepared, error) {
-	n, ok := s.registry.Network(p.Network)
-	if !ok || n.Livemode != p.Owner.Livemode {
-		return Prepared{}, fault.Param(
-			"network", "asset_not_enabled",
-			"network %q is not enabled; GET /v1/networks lists those that are",
-			p.Network,
-		)
-	}
-
-	asset, ok := n.Asset(p.Asset)
-	if !ok || (settings.Assets != nil && !slices.Contains(settings.Assets, asset.ID)) {
-		return Prepared{}, fault.Param(
-			"asset", "asset_not_enabled",
-			"asset %q is not enabled on network %s; GET /v1/assets lists those that are",
-			p.Asset, p.Network,
-		)
+	n, asset, err := s.enabledAsset(settings, p)
+	if err != nil {
+		return Prepared{}, err
 	}
 
 	if p.Amount.IsZero() {
@@ -110,38 +97,8 @@ func (s *Service) prepare(ctx context.Context, settings Settings, p Params) (Pre
 		)
 	}
 
-	estimator, ok := driver.(chain.FeeEstimator)
-	if !ok {
-		return Prepared{}, fault.New(
-			fault.Unsupported, "send_unsupported", "network %s cannot send", p.Network,
-		)
-	}
-
-	fee, err := estimator.EstimateFee(
-		ctx,
-		chain.Order{From: master, Outputs: []chain.Output{{To: to, AssetID: asset.ID, Amount: p.Amount}}},
-	)
-	switch {
-	case fault.Code(err) == "amount_too_small":
-		return Prepared{}, fault.Wrap(
-			err, fault.Invalid, "amount_too_small",
-			"%s base units of %s are less than network %s moves",
-			p.Amount, asset.Symbol, p.Network,
-		).
-			WithParam("amount")
-	case errors.Is(err, fault.Invalid):
-		return Prepared{}, fault.Wrap(
-			err, fault.Invalid, "destination_invalid", "%s cannot receive %s", to, asset.Symbol,
-		).
-			WithParam("destination")
-	case errors.Is(err, fault.State):
-		// The node will not estimate what the wallet cannot pay.
-		return Prepared{}, fault.Wrap(
-			err, fault.State, "insufficient_balance",
-			"the master wallet %s cannot pay this amount and its network fee: top it up",
-			master.Address,
-		)
-	case err != nil:
+	fee, err := estimateFee(ctx, driver, p, asset, master, to)
+	if err != nil {
 		return Prepared{}, err
 	}
 
@@ -160,26 +117,101 @@ func (s *Service) prepare(ctx context.Context, settings Settings, p Params) (Pre
 
 	native, _ := n.Native()
 
-	return Prepared{
-		master: master,
-		native: native,
-		payout: Payout{
-			ID:             s.config.IDs.Next(),
-			Owner:          p.Owner,
-			Status:         Pending,
-			Network:        p.Network,
-			Asset:          asset.Symbol,
-			AssetID:        asset.ID,
-			Contract:       asset.Contract,
-			Decimals:       asset.Decimals,
-			Amount:         p.Amount,
-			Destination:    to,
-			RequestedBy:    p.RequestedBy,
-			NativeAsset:    native.Symbol,
-			NativeDecimals: native.Decimals,
-			MaxNetworkFee:  fee,
-		},
-	}, nil
+	out := s.newPayout(p, asset, native, to)
+	out.MaxNetworkFee = fee
+
+	return Prepared{master: master, native: native, payout: out}, nil
+}
+
+// newPayout returns a pending payout that has no transaction and no fee yet.
+func (s *Service) newPayout(p Params, asset, native chain.Asset, to chain.Address) Payout {
+	return Payout{
+		ID:             s.config.IDs.Next(),
+		Owner:          p.Owner,
+		Status:         Pending,
+		Network:        p.Network,
+		Asset:          asset.Symbol,
+		AssetID:        asset.ID,
+		Contract:       asset.Contract,
+		Decimals:       asset.Decimals,
+		Amount:         p.Amount,
+		Destination:    to,
+		RequestedBy:    p.RequestedBy,
+		NativeAsset:    native.Symbol,
+		NativeDecimals: native.Decimals,
+	}
+}
+
+// enabledAsset returns the network and the asset of a request, or fault.Invalid with code asset_not_enabled.
+func (s *Service) enabledAsset(settings Settings, p Params) (chain.Network, chain.Asset, error) {
+	n, ok := s.registry.Network(p.Network)
+	if !ok || n.Livemode != p.Owner.Livemode {
+		return chain.Network{}, chain.Asset{}, fault.Param(
+			"network", "asset_not_enabled",
+			"network %q is not enabled; GET /v1/networks lists those that are",
+			p.Network,
+		)
+	}
+
+	asset, ok := n.Asset(p.Asset)
+	if !ok || (settings.Assets != nil && !slices.Contains(settings.Assets, asset.ID)) {
+		return chain.Network{}, chain.Asset{}, fault.Param(
+			"asset", "asset_not_enabled",
+			"asset %q is not enabled on network %s; GET /v1/assets lists those that are",
+			p.Asset, p.Network,
+		)
+	}
+
+	return n, asset, nil
+}
+
+// estimateFee returns the highest network fee of a payout, in native base units.
+func estimateFee(
+	ctx context.Context,
+	driver chain.Driver,
+	p Params,
+	asset chain.Asset,
+	master chain.Party,
+	to chain.Address,
+) (chain.Amount, error) {
+	estimator, ok := driver.(chain.FeeEstimator)
+	if !ok {
+		return chain.Amount{}, fault.New(
+			fault.Unsupported, "send_unsupported", "network %s cannot send", p.Network,
+		)
+	}
+
+	fee, err := estimator.EstimateFee(ctx, chain.Order{
+		From:    master,
+		Outputs: []chain.Output{{To: to, AssetID: asset.ID, Amount: p.Amount}},
+	})
+	switch {
+	case fault.Code(err) == "amount_too_small":
+		tooSmall := fault.Wrap(
+			err, fault.Invalid, "amount_too_small",
+			"%s base units of %s are less than network %s moves",
+			p.Amount, asset.Symbol, p.Network,
+		)
+
+		return chain.Amount{}, tooSmall.WithParam("amount")
+	case errors.Is(err, fault.Invalid):
+		notPayable := fault.Wrap(
+			err, fault.Invalid, "destination_invalid", "%s cannot receive %s", to, asset.Symbol,
+		)
+
+		return chain.Amount{}, notPayable.WithParam("destination")
+	case errors.Is(err, fault.State):
+		// The node will not estimate what the wallet cannot pay.
+		return chain.Amount{}, fault.Wrap(
+			err, fault.State, "insufficient_balance",
+			"the master wallet %s cannot pay this amount and its network fee: top it up",
+			master.Address,
+		)
+	case err != nil:
+		return chain.Amount{}, err
+	}
+
+	return fee, nil
 }
 
 // Tx accepts a prepared payout: the hourly limit, the reservation of amount and fee, the row in the

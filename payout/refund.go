@@ -24,29 +24,14 @@ type RefundParams struct {
 	Destinations []string
 }
 
-// PrepareRefund checks a refund against what was received and the network. Refusals are those of
-// Prepare, fault.Invalid with the codes parameter_missing, refund_payment_required and
-// refund_exceeds_payment, and fault.State with refund_no_payment when nothing confirmed was
-// received.
+// PrepareRefund checks a refund against what was received and the network. It stores nothing but the balance
+// that it read.
+//
+// Its errors are those of Prepare, and
+//   - fault.Invalid with code parameter_missing, refund_payment_required or refund_exceeds_payment;
+//   - fault.State with code refund_no_payment when no confirmed payment was received.
 func (s *Service) PrepareRefund(ctx context.Context, p RefundParams) (Prepared, error) {
-	if (p.InvoiceID == "") == (p.PaymentID == "") {
-		return Prepared{}, fault.Param(
-			"invoice_id", "parameter_missing", "name either invoice_id or payment_id",
-		)
-	}
-
-	if p.Destination == "" {
-		return Prepared{}, fault.Param(
-			"destination", "parameter_missing",
-			"destination is required: the sender's address may belong to an exchange",
-		)
-	}
-
-	if err := checkText("reason", p.Reason, maxReason); err != nil {
-		return Prepared{}, err
-	}
-
-	if err := checkMetadata(p.Metadata); err != nil {
+	if err := p.check(); err != nil {
 		return Prepared{}, err
 	}
 
@@ -55,42 +40,122 @@ func (s *Service) PrepareRefund(ctx context.Context, p RefundParams) (Prepared, 
 		return Prepared{}, err
 	}
 
-	amount := left
-	if p.Amount != nil {
-		amount = *p.Amount
-	}
-
 	settings, err := s.db.PayoutSettings(ctx, p.Owner.AccountID)
 	if err != nil {
 		return Prepared{}, err
 	}
 
+	asset, err := s.receivedAsset(total)
+	if err != nil {
+		return Prepared{}, err
+	}
+
+	amount, err := p.amount(total, left)
+	if err != nil {
+		return Prepared{}, err
+	}
+
+	r := s.newRefund(p, total, asset, amount)
+
+	if total.Simulated {
+		driver, err := s.registry.Driver(total.Network)
+		if err != nil {
+			return Prepared{}, err
+		}
+
+		if r.Destination, err = destination(driver, p.Destination, p.Destinations); err != nil {
+			return Prepared{}, err
+		}
+
+		return Prepared{refund: &r}, nil
+	}
+
+	// What was received can be given back whatever the account offers now.
+	settings.Assets = nil
+
+	prepared, err := s.prepare(ctx, settings, Params{
+		Owner:        p.Owner,
+		Network:      total.Network,
+		Asset:        asset.Symbol,
+		Amount:       amount,
+		Destination:  p.Destination,
+		RequestedBy:  p.RequestedBy,
+		Destinations: p.Destinations,
+	})
+	if err != nil {
+		return Prepared{}, err
+	}
+
+	r.Destination = prepared.payout.Destination
+	r.PayoutID, prepared.payout.RefundID = prepared.payout.ID, r.ID
+	prepared.refund = &r
+
+	return prepared, nil
+}
+
+// check validates the request alone.
+func (p RefundParams) check() error {
+	if (p.InvoiceID == "") == (p.PaymentID == "") {
+		return fault.Param("invoice_id", "parameter_missing", "name either invoice_id or payment_id")
+	}
+
+	if p.Destination == "" {
+		return fault.Param(
+			"destination", "parameter_missing",
+			"destination is required: the sender's address may belong to an exchange",
+		)
+	}
+
+	if err := checkText("reason", p.Reason, maxReason); err != nil {
+		return err
+	}
+
+	return checkMetadata(p.Metadata)
+}
+
+// amount returns the amount to refund in base units, which left bounds.
+func (p RefundParams) amount(total Received, left chain.Amount) (chain.Amount, error) {
+	amount := left
+	if p.Amount != nil {
+		amount = *p.Amount
+	}
+
+	switch {
+	case left.IsZero():
+		return chain.Amount{}, fault.Param(
+			"amount", "refund_exceeds_payment",
+			"all that was received is refunded or being refunded already",
+		)
+	case amount.IsZero():
+		return chain.Amount{}, fault.Param(
+			"amount", "amount_too_small", "the amount must be at least 1 base unit",
+		)
+	case left.Less(amount):
+		return chain.Amount{}, exceeds(total, left)
+	}
+
+	return amount, nil
+}
+
+// receivedAsset returns the asset that was received, or fault.Invalid with code asset_not_enabled.
+func (s *Service) receivedAsset(total Received) (chain.Asset, error) {
 	n, _ := s.registry.Network(total.Network)
 
 	asset, ok := n.AssetByID(total.AssetID)
 	if !ok {
-		return Prepared{}, fault.New(
+		return chain.Asset{}, fault.New(
 			fault.Invalid, "asset_not_enabled",
 			"the asset that was received on network %s is not enabled any more",
 			total.Network,
 		)
 	}
 
-	switch {
-	case left.IsZero():
-		return Prepared{}, fault.Param(
-			"amount", "refund_exceeds_payment",
-			"all that was received is refunded or being refunded already",
-		)
-	case amount.IsZero():
-		return Prepared{}, fault.Param(
-			"amount", "amount_too_small", "the amount must be at least 1 base unit",
-		)
-	case left.Less(amount):
-		return Prepared{}, exceeds(total, left)
-	}
+	return asset, nil
+}
 
-	r := Refund{
+// newRefund returns a pending refund that has no payout and no destination yet.
+func (s *Service) newRefund(p RefundParams, total Received, asset chain.Asset, amount chain.Amount) Refund {
+	return Refund{
 		ID:          s.config.IDs.Next(),
 		Owner:       p.Owner,
 		Status:      RefundPending,
@@ -107,41 +172,6 @@ func (s *Service) PrepareRefund(ctx context.Context, p RefundParams) (Prepared, 
 		RequestedBy: p.RequestedBy,
 		Simulated:   total.Simulated,
 	}
-	params := Params{
-		Owner:        p.Owner,
-		Network:      total.Network,
-		Asset:        asset.Symbol,
-		Amount:       amount,
-		Destination:  p.Destination,
-		RequestedBy:  p.RequestedBy,
-		Destinations: p.Destinations,
-	}
-	// What was received can be given back whatever the account offers now.
-	settings.Assets = nil
-
-	var prepared Prepared
-
-	if total.Simulated {
-		driver, err := s.registry.Driver(total.Network)
-		if err != nil {
-			return Prepared{}, err
-		}
-
-		if r.Destination, err = destination(driver, p.Destination, p.Destinations); err != nil {
-			return Prepared{}, err
-		}
-	} else {
-		if prepared, err = s.prepare(ctx, settings, params); err != nil {
-			return Prepared{}, err
-		}
-
-		r.Destination = prepared.payout.Destination
-		r.PayoutID, prepared.payout.RefundID = prepared.payout.ID, r.ID
-	}
-
-	prepared.refund = &r
-
-	return prepared, nil
 }
 
 // RefundTx accepts a prepared refund and the payout that pays it. What was received is read again
