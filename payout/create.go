@@ -285,7 +285,8 @@ func (s *Service) Create(ctx context.Context, params Params) (p Payout, err erro
 	return p, err
 }
 
-// reservations are what a payout takes out of the master wallet at most, by asset id in the order of locks.
+// reservations returns what a payout takes out of the master wallet at most, in base units, by asset id
+// in the order of locks.
 func reservations(p Payout, native chain.Asset) []chain.Output {
 	if p.AssetID == native.ID {
 		return []chain.Output{{AssetID: native.ID, Amount: p.Amount.Add(p.MaxNetworkFee)}}

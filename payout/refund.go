@@ -238,7 +238,7 @@ func exceeds(total Received, left chain.Amount) error {
 	)
 }
 
-// followTx brings a refund to where its payout stands.
+// followTx moves a refund to the status of its payout.
 func (s *Service) followTx(ctx context.Context, tx Tx, r Refund, p Payout) error {
 	before := r.Status
 
@@ -254,7 +254,7 @@ func (s *Service) followTx(ctx context.Context, tx Tx, r Refund, p Payout) error
 	if len(events) > 0 {
 		return nil
 	}
-	// Taken back by a reorganisation: the invoice's flags follow although nobody is told.
+	// Taken back by a reorganisation: the invoice's flags follow although no event is published.
 	return tx.AppendEvents(
 		ctx, event.Event{Owner: r.Owner, Type: event.RefundTakenBack, ObjectID: r.ID, Subject: r},
 	)

@@ -72,7 +72,8 @@ func (s *Service) refundable(
 	return total, chain.Min(total.Amount.SubFloor(ofPayment), whole.SubFloor(ofAll)), nil
 }
 
-// sum adds up what was received in one asset; several assets need a payment to be named.
+// sum returns the total of what was received in one asset (base units). Several assets need a payment to
+// be named.
 func sum(received []Received) (Received, error) {
 	if len(received) == 0 {
 		return Received{}, fault.New(

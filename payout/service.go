@@ -24,7 +24,7 @@ type Config struct {
 	// transaction at hand.
 	Received func(ctx context.Context, r Reader, owner event.Owner, invoiceID, paymentID string) ([]Received, error)
 
-	// Now tells the time. Defaults to time.Now.
+	// Now returns the time. Defaults to time.Now.
 	Now func() time.Time
 
 	// Log defaults to slog.Default().
@@ -65,7 +65,7 @@ func New(c Config) *Service {
 
 func (s *Service) now() time.Time { return s.config.Now().UTC().Truncate(time.Millisecond) }
 
-// TransactionTx is the reaction to event.FactTransaction: the payout, and the refund that it pays, follow.
+// TransactionTx moves a payout, and the refund that it pays, to the status of their transaction.
 func (s *Service) TransactionTx(ctx context.Context, tx Tx, t wallet.Transaction) error {
 	if t.Kind != wallet.Payout {
 		return nil
@@ -109,8 +109,8 @@ func (s *Service) TransactionTx(ctx context.Context, tx Tx, t wallet.Transaction
 	return s.followTx(ctx, tx, r, p)
 }
 
-// releaseTx gives back what a failed payout had reserved. What a reverted one spent was booked with
-// its block: its reservation ends with the balance read there.
+// releaseTx returns what a failed payout had reserved. What a reverted one spent was deducted with its
+// block: its reservation ends with the balance read there.
 func (s *Service) releaseTx(ctx context.Context, tx Tx, p Payout, t wallet.Transaction) error {
 	n, _ := s.registry.Network(p.Network)
 

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// end gives a release up between two transactions.
+// abandon ends a release without success, between two transactions.
 func (p *planningRun) abandon(ctx context.Context, r settlement.Release, reason settlement.Reason) error {
 	return p.update(ctx, func(ctx context.Context, tx settlement.Tx) error {
 		now, err := tx.Release(ctx, r.ID)
@@ -107,7 +107,7 @@ func (w *releaseUpdate) failSettlements(reason settlement.Reason) (back chain.Am
 	return back, nil
 }
 
-// unreserve gives back what the release reserved of the master wallet and did not spend.
+// unreserve returns what the release reserved of the master wallet and did not spend.
 func (w *releaseUpdate) unreserve(ctx context.Context) error {
 	n, _ := w.registry.Network(w.release.Network)
 
@@ -123,8 +123,8 @@ func (w *releaseUpdate) unreserve(ctx context.Context) error {
 	return nil
 }
 
-// unconfirmedIDs are the transactions of a release that were not confirmed: what those took was booked by
-// their inclusion.
+// unconfirmedIDs returns the ids of the release's unconfirmed transactions. Reservations of confirmed
+// ones end with their inclusion.
 func unconfirmedIDs(r *settlement.Release) []string {
 	var ids []string
 

@@ -12,9 +12,9 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// movable tells what of a group can be released now, and which coins hold it, in its order, where
-// the network spends outputs. What is being bumped, or is not in the book of coins, must not keep
-// the others waiting: what of it is due is put off, and what stays missing fails by itself.
+// releasable returns the settlements of a group that can be released now, and the coins that hold them,
+// in its order. Settlements whose coin is being CPFP-bumped or is missing from the UTXO index are
+// postponed, if due. They fail with funds_missing after fundsGrace.
 func (p *planningRun) releasable(ctx context.Context, g, due group) (now group, coins []chain.Coin, err error) {
 	if !p.spendsCoins || len(g) == 0 {
 		return g, nil, nil
@@ -56,9 +56,9 @@ func (p *planningRun) releasable(ctx context.Context, g, due group) (now group, 
 	return now, coins, nil
 }
 
-// coins returns the outputs that hold the deposits of a release under way, where the network has
-// outputs. One that is not in the book, or spent, is fault.State with code funds_missing; one that
-// is being bumped with code deposit_lifted.
+// coinsOf returns the coins that hold a live release's deposits; nil where the network has none. Errors:
+// fault.State with code funds_missing for a coin that is spent or not in the UTXO index, and with code
+// deposit_lifted for one that is being CPFP-bumped.
 func (p *planningRun) coinsOf(ctx context.Context, g group) ([]chain.Coin, error) {
 	if !p.spendsCoins {
 		return nil, nil
@@ -92,7 +92,8 @@ func (p *planningRun) coinsOf(ctx context.Context, g group) ([]chain.Coin, error
 	return coins, nil
 }
 
-// held reads which outputs paid a group, by payment id, and what holds their money now; see send.Held.
+// depositCoins reads the outputs that paid a group, by payment id, and the coins that hold their money
+// now; see txmgr.CoinsOfPayments.
 func (p *planningRun) depositCoins(
 	ctx context.Context,
 	g group,

@@ -9,8 +9,9 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// net divides what arrived among the settlements: to each its deposit less what it paid itself, the
-// difference (residue, token fees) taken from the oldest that has it; where that does not work out, by gross.
+// net divides arrived (base units) among the settlements. Each gets its deposit less what it paid
+// itself. The oldest bears a shortfall (residue, token fees). Where that does not add up, arrived is
+// split by gross.
 func (g group) net(arrived chain.Amount) []chain.Amount {
 	net := make([]chain.Amount, len(g))
 
@@ -43,7 +44,7 @@ func (g group) net(arrived chain.Amount) []chain.Amount {
 	return net
 }
 
-// arrived is what a sweep brought to the master wallet.
+// arrivedBy returns what a sweep brought to the master wallet, in base units of the asset.
 func arrivedBy(r *settlement.Release, sweep wallet.Transaction) (sum chain.Amount) {
 	for _, m := range sweep.Transfers {
 		if m.To == r.Master.Address && m.AssetID == r.AssetID {
@@ -54,6 +55,7 @@ func arrivedBy(r *settlement.Release, sweep wallet.Transaction) (sum chain.Amoun
 	return sum
 }
 
+// grossOfEach returns the gross of each settlement, in base units.
 func grossOfEach(g []settlement.Settlement) []chain.Amount {
 	out := make([]chain.Amount, len(g))
 	for i, s := range g {
@@ -63,13 +65,13 @@ func grossOfEach(g []settlement.Settlement) []chain.Amount {
 	return out
 }
 
-// book takes down what a step has cost.
+// setNetworkFee sets what the network took for a step, in native base units.
 func (w *releaseUpdate) setNetworkFee(step *settlement.Step, fee chain.Amount) {
 	w.splitNetworkFees(func() { step.NetworkFee = fee })
 }
 
-// cost divides what the release's transactions cost among the settlements by gross, the remainder
-// to the oldest, when that changes.
+// splitNetworkFees applies a change of the release's network fees and splits the new total among the
+// settlements by gross. The oldest takes the remainder.
 func (w *releaseUpdate) splitNetworkFees(change func()) {
 	if len(w.group) == 0 {
 		change()
@@ -85,8 +87,8 @@ func (w *releaseUpdate) splitNetworkFees(change func()) {
 	}
 }
 
-// payFee books the platform fee of a step that is final: to each settlement its own, less what is
-// booked already to those that left the release.
+// payFee marks the platform fee of a final step as paid: to each settlement its own, less the parts of
+// those that left the release.
 func (w *releaseUpdate) payFee(step *settlement.Step) {
 	amount := unbookedFee(step)
 
@@ -104,8 +106,8 @@ func (w *releaseUpdate) payFee(step *settlement.Step) {
 	}
 }
 
-// payDetached books to a settlement that leaves the release its part of a platform fee that is on its
-// way: the bytes are signed, and pay it whether its payment comes back or not.
+// payDetached marks a detached settlement's part of an in-flight platform fee as paid. The bytes are
+// signed and pay it whether its payment comes back or not.
 func payDetached(r *settlement.Release, lost *settlement.Settlement) {
 	r.Steps = slices.Clone(r.Steps)
 	for i := range r.Steps {
@@ -121,7 +123,8 @@ func payDetached(r *settlement.Release, lost *settlement.Settlement) {
 	}
 }
 
-// unbooked is what is booked to nobody by name.
+// unbookedFee returns the part of a step's platform fee that no settlement is named for, in native base
+// units.
 func unbookedFee(s *settlement.Step) chain.Amount {
 	left := s.PaysFee
 	for _, p := range s.Parts {
@@ -131,8 +134,8 @@ func unbookedFee(s *settlement.Step) chain.Amount {
 	return left
 }
 
-// unpayFee takes back the platform fee of a step that is proven dead: the parts, and, when it was
-// confirmed before, the rest. Of settlements that are released already it is carried.
+// unpayFee takes back the platform fee of a step that is proven dead: the parts and, if it was confirmed
+// before, the remainder. What released settlements paid is carried.
 func (w *releaseUpdate) unpayFee(ctx context.Context, step *settlement.Step, confirmed bool) error {
 	rest, parts := unbookedFee(step), step.Parts
 	step.Parts = nil
@@ -167,7 +170,7 @@ func (w *releaseUpdate) unpayFee(ctx context.Context, step *settlement.Step, con
 	return w.addCarry(ctx)
 }
 
-// unpayDetached is unpayFee for one that left the release.
+// unpayDetached takes back the part of a settlement that left the release.
 func (w *releaseUpdate) unpayDetached(ctx context.Context, p settlement.Part) error {
 	found, err := w.tx.SettlementsByID(ctx, []string{p.SettlementID})
 	if err != nil || len(found) == 0 {
@@ -186,12 +189,12 @@ func (w *releaseUpdate) unpayDetached(ctx context.Context, p settlement.Part) er
 	return w.tx.PutSettlements(ctx, &s)
 }
 
-// carry adds what the release did not pay to the fee that waits for a later one.
+// addCarry adds the fee that the release did not pay to the carry.
 func (w *releaseUpdate) addCarry(ctx context.Context) error {
 	return w.updateCarry(ctx, func(c chain.Amount) chain.Amount { return c.Add(w.group.fee()) })
 }
 
-// uncarry takes that back. What a later release has paid of it by now counts as paid.
+// takeBackCarry reverses addCarry. What a later release has paid of it counts as paid.
 func (w *releaseUpdate) takeBackCarry(ctx context.Context) error {
 	return w.updateCarry(ctx, func(c chain.Amount) chain.Amount {
 		for i := range w.group {
@@ -204,6 +207,8 @@ func (w *releaseUpdate) takeBackCarry(ctx context.Context) error {
 	})
 }
 
+// updateCarry locks the carry of the release's owner and network, and stores what f makes of it (native
+// base units).
 func (w *releaseUpdate) updateCarry(ctx context.Context, f func(chain.Amount) chain.Amount) error {
 	if w.group.fee().IsZero() {
 		return nil

@@ -14,7 +14,7 @@ import (
 // maxGroup bounds how many settlements one release takes.
 const maxGroup = 50
 
-// group is the settlements of one place that may be released together, oldest first.
+// group holds the settlements of one release key that may be released together, oldest first.
 type group []settlement.Settlement
 
 func (g group) gross() (sum chain.Amount) {
@@ -25,7 +25,7 @@ func (g group) gross() (sum chain.Amount) {
 	return sum
 }
 
-// fee is the platform fee of the group that is not paid yet.
+// fee returns the platform fee of the group that is not paid yet, in native base units.
 func (g group) fee() (sum chain.Amount) {
 	for _, s := range g {
 		sum = sum.Add(s.FeeCarried)
@@ -34,7 +34,7 @@ func (g group) fee() (sum chain.Amount) {
 	return sum
 }
 
-// spent is what earlier, failed releases already took out of native deposits.
+// spent returns what earlier, failed releases took out of native deposits, in base units.
 func (g group) spent() (sum chain.Amount) {
 	if g[0].FeeSource != settlement.FromDeposit {
 		return sum
@@ -47,8 +47,8 @@ func (g group) spent() (sum chain.Amount) {
 	return sum
 }
 
-// bearing returns the group with what is owed at its address as a network fee of the oldest, if
-// that pays its own way.
+// withResidueOwed returns the group with owed (native base units) added to the network fees of the
+// oldest, if native deposits pay their own way.
 func (g group) withResidueOwed(owed chain.Amount) group {
 	if owed.IsZero() || g[0].FeeSource != settlement.FromDeposit {
 		return g
@@ -99,8 +99,8 @@ func (g group) uneconomic(steps []chain.ReleaseStep, nativeDecimals uint8) bool 
 	return cost.Add(cost).GreaterThan(worth)
 }
 
-// gather picks, of all that waits at a place, what one release may take: what is not in a release already and
-// was not left to an operator, of one owner.
+// eligible returns what one release may take of all that waits under a key: settlements of one owner
+// that are in no release and not left to an operator. It returns at most maxGroup.
 func eligible(at []settlement.Settlement) group {
 	var g group
 	for _, s := range at {
@@ -123,14 +123,15 @@ func eligible(at []settlement.Settlement) group {
 	return g
 }
 
-// place is what a group shares: an address and an asset; where coins are spent, an owner and an asset.
+// releaseKey is what a group shares: an address and an asset; where coins are spent, an owner and an
+// asset.
 type releaseKey struct {
 	address chain.Address
 	owner   event.Owner
 	assetID string
 }
 
-// String names the place in logs.
+// String returns the key as logs show it.
 func (p releaseKey) String() string { return string(p.address) + p.owner.AccountID }
 
 func keyOf(s settlement.Settlement, spendsCoins bool) releaseKey {
@@ -141,7 +142,7 @@ func keyOf(s settlement.Settlement, spendsCoins bool) releaseKey {
 	return releaseKey{address: s.Deposit.Address, assetID: s.AssetID}
 }
 
-// of returns the settlements that are at the place.
+// of returns the settlements that have the key.
 func (p releaseKey) of(all []settlement.Settlement) (at group) {
 	for _, s := range all {
 		if keyOf(s, p.address == "") == p {
@@ -152,7 +153,7 @@ func (p releaseKey) of(all []settlement.Settlement) (at group) {
 	return at
 }
 
-// places returns where due settlements are, the oldest first.
+// keysOf returns the distinct keys of due settlements, the oldest first.
 func keysOf(due []settlement.Settlement, spendsCoins bool) []releaseKey {
 	var out []releaseKey
 	for _, s := range due {

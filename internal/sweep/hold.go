@@ -67,7 +67,8 @@ func (p *planningRun) hold(
 	})
 }
 
-// nextCheck is when a held settlement is planned again: soon when it only waits for the wallet to be filled.
+// nextCheck returns when a held settlement is planned again: after 1 minute when it waits for the master
+// wallet, else after 5 minutes.
 func nextCheck(reason settlement.Reason, now time.Time) time.Time {
 	if reason == settlement.InsufficientMasterBalance {
 		return now.Add(time.Minute)
@@ -76,7 +77,7 @@ func nextCheck(reason settlement.Reason, now time.Time) time.Time {
 	return now.Add(5 * time.Minute)
 }
 
-// fail ends a group that cannot be released as it stands.
+// fail fails a group that cannot be released as it is.
 func (p *planningRun) fail(ctx context.Context, g group, reason settlement.Reason) error {
 	return p.update(ctx, func(ctx context.Context, tx settlement.Tx) error {
 		fresh, err := p.lockUnchanged(ctx, tx, g)
@@ -98,7 +99,7 @@ func (p *planningRun) fail(ctx context.Context, g group, reason settlement.Reaso
 	})
 }
 
-// fresh returns the group as it is stored now, locked, or nil when any of it was moved since it was planned.
+// lockUnchanged locks and returns the group as stored; nil when any of it changed since it was planned.
 func (p *planningRun) lockUnchanged(ctx context.Context, tx settlement.Tx, g group) (group, error) {
 	now, err := tx.SettlementsByID(ctx, g.ids())
 	if err != nil {

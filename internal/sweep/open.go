@@ -115,7 +115,7 @@ func (s *Sweeper) open(o OpenParams, settings settlement.Settings) (settlement.S
 	return out, nil
 }
 
-// simulate takes a settlement through its release without moving anything.
+// simulate releases a settlement without moving anything.
 func simulate(s *settlement.Settlement, now time.Time) error {
 	net := s.Gross
 
@@ -224,7 +224,8 @@ func (s *Sweeper) rejoinTx(
 	return old, s.putTx(ctx, tx, &old, event.SettlementReleased)
 }
 
-// recomputeNet is what a settlement brought whose sweep stood while its payment was thought lost.
+// recomputeNet returns the net (base units) of a settlement whose sweep was confirmed while its payment
+// was lost.
 func recomputeNet(
 	ctx context.Context,
 	tx settlement.Tx,

@@ -172,8 +172,8 @@ func (p *planningRun) plan(
 	return nil
 }
 
-// waiting returns what may be released together with the settlements that are due at a place: all
-// that waits at the address, or, where coins are spent, of the owner.
+// candidates returns what may be released together with the due settlements of a key: all that waits at
+// the address or, where coins are spent, of the owner.
 func (p *planningRun) candidates(
 	ctx context.Context,
 	at releaseKey,
@@ -204,7 +204,7 @@ func (p *planningRun) candidates(
 	return all, nil
 }
 
-// each runs one piece of work, and passes on only what must end the run.
+// attempt runs f, and logs its error unless it must end the run. what names the object in the log.
 func (p *planningRun) attempt(ctx context.Context, what string, f func() error) error {
 	err := f()
 	if err == nil {
@@ -232,7 +232,7 @@ type storeError struct{ error }
 
 func (e *storeError) Unwrap() error { return e.error }
 
-// write runs a closure under the lease, and prolongs it.
+// update runs a closure in a transaction that prolongs the lease.
 func (p *planningRun) update(ctx context.Context, f func(ctx context.Context, tx settlement.Tx) error) error {
 	err := p.db.Update(ctx, func(ctx context.Context, tx settlement.Tx) error {
 		if err := lease.Prolong(ctx, tx, p.lease, p.now().Add(p.config.LeaseFor)); err != nil {
@@ -248,7 +248,7 @@ func (p *planningRun) update(ctx context.Context, f func(ctx context.Context, tx
 	return nil
 }
 
-// giveBack returns what failed for replanning to the queue.
+// requeue queues a settlement again that failed for replanning.
 func (p *planningRun) requeue(ctx context.Context, settlementID string) error {
 	return p.update(ctx, func(ctx context.Context, tx settlement.Tx) error {
 		g, err := tx.SettlementsByID(ctx, []string{settlementID})
@@ -265,7 +265,7 @@ func (p *planningRun) requeue(ctx context.Context, settlementID string) error {
 	})
 }
 
-// postpone puts off what could not be planned for want of an answer, for a while that grows with its age.
+// postpone delays settlements that could not be planned, by a backoff that grows with their age.
 func (p *planningRun) postpone(ctx context.Context, due group) error {
 	return p.update(ctx, func(ctx context.Context, tx settlement.Tx) error {
 		waiting, err := tx.SettlementsByID(ctx, due.ids())
@@ -290,6 +290,6 @@ func (p *planningRun) postpone(ctx context.Context, due group) error {
 	})
 }
 
-// backoff is how long to wait before something of an age is tried again: a quarter of it, from 10
-// seconds to 10 minutes.
+// backoff returns the delay before an object of an age is tried again: a quarter of it, from 10 seconds
+// to 10 minutes.
 func backoff(age time.Duration) time.Duration { return min(max(age/4, 10*time.Second), 10*time.Minute) }

@@ -18,7 +18,7 @@ func lastStep(r *settlement.Release) *settlement.Step {
 	return &r.Steps[len(r.Steps)-1]
 }
 
-// running reports whether a transaction of the release may still be included.
+// isRunning reports whether a transaction of the release may still be included.
 func isRunning(r *settlement.Release) bool {
 	return slices.ContainsFunc(
 		r.Steps,
@@ -26,7 +26,7 @@ func isRunning(r *settlement.Release) bool {
 	)
 }
 
-// started reports whether anything of the release was ever signed.
+// isStarted reports whether any transaction of the release was ever signed.
 func isStarted(r *settlement.Release) bool {
 	return slices.ContainsFunc(r.Steps, func(s settlement.Step) bool { return s.TxHash != "" })
 }
@@ -39,7 +39,7 @@ func hasStep(r *settlement.Release, kind chain.StepKind, states ...wallet.State)
 
 func isSwept(r *settlement.Release) bool { return hasStep(r, chain.StepSweep, wallet.Confirmed) }
 
-// sweeps reports whether a sweep was made that has not failed.
+// hasLiveSweep reports whether a sweep was made that has not failed.
 func hasLiveSweep(r *settlement.Release) bool {
 	return slices.ContainsFunc(
 		r.Steps,
@@ -47,14 +47,14 @@ func hasLiveSweep(r *settlement.Release) bool {
 	)
 }
 
-// paysFee reports whether a transaction that pays the platform fee was made.
+// hasLiveFee reports whether a transaction that pays the platform fee was made and has not failed.
 func hasLiveFee(r *settlement.Release) bool {
 	return slices.ContainsFunc(
 		r.Steps, func(s settlement.Step) bool { return !s.PaysFee.IsZero() && s.State != wallet.Failed },
 	)
 }
 
-// done lists the kinds of the confirmed steps.
+// confirmedKinds returns the kinds of the confirmed steps.
 func confirmedKinds(r *settlement.Release) []chain.StepKind {
 	var kinds []chain.StepKind
 
@@ -67,7 +67,8 @@ func confirmedKinds(r *settlement.Release) []chain.StepKind {
 	return kinds
 }
 
-// networkFees is what its transactions cost so far, and those that displaced some of them.
+// totalNetworkFees returns the network fees of the release's transactions and of those that displaced
+// some of them, in native base units.
 func totalNetworkFees(r *settlement.Release) (sum chain.Amount) {
 	for _, s := range r.Steps {
 		sum = sum.Add(s.NetworkFee)

@@ -14,7 +14,8 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// journey is one move of a release: the records as they will be stored, and what will be told.
+// releaseUpdate is one update of a release: the records as they will be stored, and the events to
+// publish by settlement id.
 type releaseUpdate struct {
 	*Sweeper
 	tx      settlement.Tx
@@ -57,7 +58,7 @@ func (s *Sweeper) TransactionTx(ctx context.Context, tx settlement.Tx, t wallet.
 	return w.save(ctx)
 }
 
-// displacedTx books what it cost to displace a transaction of a release that could not be included.
+// displacedTx adds the network fee of a cancel transaction to the step that it displaced.
 func (s *Sweeper) displacedTx(ctx context.Context, tx settlement.Tx, t wallet.Transaction) error {
 	if t.State != wallet.Confirmed {
 		return nil
@@ -95,8 +96,8 @@ func (s *Sweeper) displacedTx(ctx context.Context, tx settlement.Tx, t wallet.Tr
 	return w.save(ctx)
 }
 
-// journeyOf returns the move of the release that a transaction is a step of, and which; nil for
-// transactions of others.
+// releaseUpdateOf returns the update of the release that has the transaction as a step, and the step's
+// index; nil for other transactions.
 func (s *Sweeper) releaseUpdateOf(
 	ctx context.Context,
 	tx settlement.Tx,
@@ -136,8 +137,8 @@ func (w *releaseUpdate) save(ctx context.Context) error {
 	}
 
 	for i := range w.group {
-		t, told := w.events[w.group[i].ID]
-		if !told {
+		t, published := w.events[w.group[i].ID]
+		if !published {
 			if err := w.tx.PutSettlements(ctx, &w.group[i]); err != nil {
 				return err
 			}
@@ -153,7 +154,7 @@ func (w *releaseUpdate) save(ctx context.Context) error {
 	return nil
 }
 
-// show copies a transaction's hash to where the API shows it.
+// copyTxHash copies a transaction's hash to the settlements' fields that the API shows.
 func (w *releaseUpdate) copyTxHash(t wallet.Transaction) {
 	for i := range w.group {
 		s := &w.group[i]
@@ -176,8 +177,8 @@ func (w *releaseUpdate) copyTxHash(t wallet.Transaction) {
 	}
 }
 
-// advance follows a transaction that is signed and not final. The first one starts the settlements;
-// a sweep that was confirmed and left the chain reverts them.
+// advance applies a transaction that is signed and not final. The first one starts the settlements. A
+// sweep that was confirmed and left the chain reverts them.
 func (w *releaseUpdate) advance(ctx context.Context, before settlement.Step, t wallet.Transaction) error {
 	carry := w.release.CarryIn
 	swept := t.Kind == wallet.Sweep && before.State == wallet.Confirmed
@@ -210,8 +211,8 @@ func (w *releaseUpdate) advance(ctx context.Context, before settlement.Step, t w
 	return nil
 }
 
-// confirm books a final transaction. After the sweep the release is done; after any other step it
-// is planned on.
+// confirm applies a final transaction. After the sweep the release is done; after any other step it
+// waits for the next.
 func (w *releaseUpdate) confirm(ctx context.Context, i int, t wallet.Transaction) error {
 	step := &w.release.Steps[i]
 	again, was := step.Booked, step.NetworkFee // it was confirmed before, and left the chain in between
@@ -269,8 +270,9 @@ func (w *releaseUpdate) confirm(ctx context.Context, i int, t wallet.Transaction
 	return w.addCarry(ctx)
 }
 
-// fail ends a release of which a transaction is proven dead, was never signed, or was reverted,
-// unless that was a sweep that closed its account. A reverted one cost its network fee.
+// fail applies a transaction that is proven dead, was never signed, or was reverted. It abandons the
+// release, except after a reverted sweep that closed its account. A reverted transaction cost its
+// network fee.
 func (w *releaseUpdate) fail(ctx context.Context, i int, t wallet.Transaction) error {
 	step := &w.release.Steps[i]
 	again, was := step.Booked, step.NetworkFee // it was confirmed before, and left the chain for good
@@ -309,7 +311,7 @@ func (w *releaseUpdate) fail(ctx context.Context, i int, t wallet.Transaction) e
 	return w.abandon(ctx, w.reason(t))
 }
 
-// reason maps a failure code to why a settlement fails (specification 2.8).
+// reason returns the settlement's reason for a failure code (specification 2.8).
 func (w *releaseUpdate) reason(t wallet.Transaction) settlement.Reason {
 	switch {
 	case t.Failure == wallet.FailNotPayable:

@@ -9,8 +9,8 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// residue keeps the native coin at the deposit address that no deposit explains, given that a step
-// is final as t.
+// recordResidue updates the residue for a final step: the native coin at the deposit address that no
+// deposit explains.
 func (w *releaseUpdate) recordResidue(ctx context.Context, step *settlement.Step, t wallet.Transaction) error {
 	var left, took chain.Amount
 
@@ -39,9 +39,8 @@ func (w *releaseUpdate) recordResidue(ctx context.Context, step *settlement.Step
 	return w.setResidue(ctx, step, left, took)
 }
 
-// residueAgain corrects the residue when a native deposit's transaction other than its sweep costs
-// something else than before, as it was included again or is undone: the sweep, where that is
-// final, left behind more, or less, than was counted.
+// correctResidue corrects the residue that a confirmed sweep left, when an earlier step of a native
+// release costs something else after a reorganisation. more and less are native base units.
 func (w *releaseUpdate) correctResidue(ctx context.Context, more, less chain.Amount) error {
 	i := slices.IndexFunc(
 		w.release.Steps,
@@ -59,8 +58,7 @@ func (w *releaseUpdate) correctResidue(ctx context.Context, more, less chain.Amo
 	return w.setResidue(ctx, sweep, left.SubFloor(took), took.SubFloor(left))
 }
 
-// leaves takes down that a step left so much at the deposit address, or took so much of what lay
-// there, instead of what it was thought to have.
+// setResidue replaces the step's residue delta (native base units) and updates the address row.
 func (w *releaseUpdate) setResidue(
 	ctx context.Context,
 	step *settlement.Step,
@@ -84,8 +82,8 @@ func (w *releaseUpdate) setResidue(
 	return w.tx.PutResidue(ctx, &row)
 }
 
-// left is what earlier transactions left of native deposits, for the sweep; what of it is booked
-// already is left out.
+// unspentDeposits returns what earlier transactions left of native deposits for the sweep, in base
+// units. The sweep's own costs are not deducted.
 func (w *releaseUpdate) unspentDeposits() chain.Amount {
 	left, gone := w.release.Amount, chain.Amount{}
 	for _, s := range w.group {
@@ -102,10 +100,10 @@ func (w *releaseUpdate) unspentDeposits() chain.Amount {
 	return left.SubFloor(gone)
 }
 
-// ofNative reports whether the deposits are of the native coin, which pays for its own way.
+// ofNative reports whether the deposits are of the native coin, which pays its own network fees.
 func (w *releaseUpdate) ofNative() bool { return w.release.AssetID == w.nativeID() }
 
-// native is the id of the network's native coin.
+// nativeID returns the id of the network's native coin.
 func (w *releaseUpdate) nativeID() string {
 	n, _ := w.registry.Network(w.release.Network)
 	native, _ := n.Native()

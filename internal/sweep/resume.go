@@ -175,7 +175,7 @@ func orphanedLast(g group) (last settlement.Settlement, ok bool) {
 	return last, true
 }
 
-// later puts a release that cannot go on now off for a while that grows with its age.
+// postponeRelease delays a release that cannot go on now, by a backoff that grows with its age.
 func (p *planningRun) postponeRelease(ctx context.Context, r settlement.Release) error {
 	return p.update(ctx, func(ctx context.Context, tx settlement.Tx) error {
 		now, err := tx.Release(ctx, r.ID)

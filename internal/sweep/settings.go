@@ -27,7 +27,7 @@ func (s *Sweeper) SettingsTx(ctx context.Context, tx settlement.Tx, owner event.
 	return s.queueTx(ctx, tx, owner, settlement.Pending)
 }
 
-// queueTx puts every settlement of a status that is in no release and not due yet into the next planning run.
+// queueTx makes every settlement of a status that is in no release due in the next planning run.
 func (s *Sweeper) queueTx(
 	ctx context.Context,
 	tx settlement.Tx,

@@ -110,7 +110,7 @@ func (p *planningRun) refreshMaster(ctx context.Context, owner event.Owner, mast
 	return p.outbox.RefreshBalances(ctx, p.network.Slug, master)
 }
 
-// rows reads what is carried and what lies at the address beside the deposits.
+// carryAndResidue reads the owner's carry and the residue at an address.
 func (p *planningRun) carryAndResidue(
 	ctx context.Context,
 	owner event.Owner,
@@ -274,7 +274,7 @@ func (p *planningRun) chargeResidue(
 	return true, tx.PutResidue(ctx, &now)
 }
 
-// enqueue puts the first of the steps into the outbox and stores the release with it.
+// enqueue queues the first of the steps in the outbox, and stores the release with it.
 func (p *planningRun) enqueue(
 	ctx context.Context,
 	tx settlement.Tx,

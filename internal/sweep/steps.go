@@ -9,9 +9,9 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// withFee plans a release with as much of the platform fee as makes sense: with what was carried so
-// far; without it where the deposit cannot bear that much; without any where there is nobody to pay
-// it to, or paying it costs more than it is.
+// withFee plans a release with as much of the platform fee as makes sense. It tries the fee with the
+// carry, then without the carry where the deposit cannot pay it. It pays no fee without a fee address,
+// or where paying costs more than the fee.
 func (p *planningRun) withFee(
 	ctx context.Context,
 	r *settlement.Release,
@@ -44,7 +44,8 @@ func (p *planningRun) withFee(
 	return steps, err
 }
 
-// ask has the driver plan what is left of a release, and checks what it answers.
+// planSteps returns the driver's plan for the steps of a release that are not done, checked by
+// checkPlan.
 func (p *planningRun) planSteps(
 	ctx context.Context,
 	r *settlement.Release,
@@ -178,7 +179,7 @@ func networkFees(steps []chain.ReleaseStep) (sum chain.Amount) {
 	return sum
 }
 
-// paysFee is the platform fee that a plan pays.
+// paysFee returns the platform fee that a plan pays, in native base units.
 func paysFee(steps []chain.ReleaseStep) (sum chain.Amount) {
 	for _, s := range steps {
 		sum = sum.Add(s.PaysFee)
@@ -199,7 +200,7 @@ func notWorthSending(steps []chain.ReleaseStep) bool {
 	return false
 }
 
-// fromMaster is what a step can take from the master wallet's native coin.
+// fromMaster returns what a step can take from the master wallet at most, in native base units.
 func fromMaster(step chain.ReleaseStep, master chain.Address, nativeID string) (sum chain.Amount) {
 	payer := step.Order.From.Address
 	if step.Order.FeePayer != nil {
@@ -221,8 +222,9 @@ func fromMaster(step chain.ReleaseStep, master chain.Address, nativeID string) (
 	return sum
 }
 
-// allFromMaster is what a plan can take from the master wallet: the platform fee, the top-up, and
-// network fees with their headroom. It is what the wallet has to hold, and what is reserved there.
+// allFromMaster returns what a plan can take from the master wallet at most, in native base units:
+// platform fee, top-up, and network fees with headroom. The wallet must hold it, and it is reserved
+// there.
 func allFromMaster(steps []chain.ReleaseStep, master chain.Address, nativeID string) (sum chain.Amount) {
 	for _, s := range steps {
 		sum = sum.Add(fromMaster(s, master, nativeID))

@@ -1,8 +1,9 @@
-// Package sweep releases settlements: what was paid goes from deposit addresses to master wallets.
+// Package sweep releases settlements: confirmed payments go from deposit addresses to master wallets.
 //
-// A planning run (worker.go) picks what is eligible, groups it (planner.go, pure), plans its transactions
-// and stores them (plan.go). When one of them moves, a release update (release.go) moves the release and
-// its settlements, and books who bears which cost (booking.go): everything sums to the base unit.
+// A planning run (planningrun.go) picks what is eligible and groups it (group.go). It has the driver plan the
+// transactions (steps.go) and stores a release with the first of them (start.go) or the next (resume.go).
+// When a transaction moves, a release update (releaseupdate.go) moves the release and its settlements.
+// fees.go and residue.go split the costs; everything sums to the base unit.
 //
 // The records and the state machine of a settlement are package settlement's.
 package sweep
@@ -25,7 +26,7 @@ type Config struct {
 	Registry *chain.Registry
 	Outbox   *txmgr.Manager
 	IDs      *id.Source
-	// Now tells the time. Defaults to time.Now.
+	// Now returns the time. Defaults to time.Now.
 	Now func() time.Time
 	// Log defaults to slog.Default().
 	Log *slog.Logger
@@ -40,7 +41,7 @@ type Config struct {
 	// SignWithin is how long a release transaction may wait for its signature before it is given up
 	// and the release planned again. Defaults to 30 minutes.
 	SignWithin time.Duration
-	// LeaseFor is how long a network's planning stays taken after a process died in it. Defaults to 1 minute.
+	// LeaseFor is how long a network's planning stays taken after its process crashed. Defaults to 1 minute.
 	LeaseFor time.Duration
 }
 
@@ -75,7 +76,7 @@ func New(c Config) *Sweeper {
 
 func (s *Sweeper) now() time.Time { return s.config.Now().UTC().Truncate(time.Millisecond) }
 
-// putTx stores a settlement and tells of it.
+// putTx stores a settlement with its next sequence and appends its event.
 func (s *Sweeper) putTx(
 	ctx context.Context,
 	tx settlement.Tx,
