@@ -281,7 +281,14 @@ func TestHashOfAPayout(t *testing.T) {
 	} {
 		published, err := p.Follow(step.t, now)
 		if err != nil || p.TxHash != step.hash || !slices.Equal(published, step.published) {
-			t.Errorf("%s %s: hash %q, published %v, %v", step.t.State, step.t.TxHash, p.TxHash, published, err)
+			t.Errorf(
+				"%s %s: hash %q, published %v, %v",
+				step.t.State,
+				step.t.TxHash,
+				p.TxHash,
+				published,
+				err,
+			)
 		}
 	}
 

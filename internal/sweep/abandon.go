@@ -23,7 +23,13 @@ func (p *planningRun) abandon(ctx context.Context, r settlement.Release, reason 
 			return err
 		}
 
-		w := &releaseUpdate{Sweeper: p.Sweeper, tx: tx, release: &now, group: g, events: map[string]event.Type{}}
+		w := &releaseUpdate{
+			Sweeper: p.Sweeper,
+			tx:      tx,
+			release: &now,
+			group:   g,
+			events:  map[string]event.Type{},
+		}
 		if err := w.abandon(ctx, reason); err != nil {
 			return err
 		}

@@ -15,7 +15,10 @@ import (
 // releasable returns the settlements of a group that can be released now, and the coins that hold them,
 // in its order. Settlements whose coin is being CPFP-bumped or is missing from the UTXO index are
 // postponed, if due. They fail with funds_missing after fundsGrace.
-func (p *planningRun) releasable(ctx context.Context, g, due group) (now group, coins []chain.Coin, err error) {
+func (p *planningRun) releasable(
+	ctx context.Context,
+	g, due group,
+) (now group, coins []chain.Coin, err error) {
 	if !p.spendsCoins || len(g) == 0 {
 		return g, nil, nil
 	}

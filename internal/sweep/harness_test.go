@@ -124,7 +124,11 @@ func (w *harness) boot() {
 }
 
 // update does what the engine does: reactions to facts run before the commit, in the same transaction.
-func (w *harness) update(ctx context.Context, h *services, f func(ctx context.Context, tx store.Tx) error) error {
+func (w *harness) update(
+	ctx context.Context,
+	h *services,
+	f func(ctx context.Context, tx store.Tx) error,
+) error {
 	return w.process.Do("update", func() error {
 		var seen []event.Event
 

@@ -34,7 +34,8 @@ func TestReorganisationAfterTheRelease(t *testing.T) {
 
 	w.check("the sum", s.NetReleased.Add(s.FeePaid).Add(s.NetworkFees), s.Gross)
 
-	if w.published(event.SettlementReverted) != 1 || w.published(event.SettlementReleased) != 2 || s.Sequence != 3 {
+	if w.published(event.SettlementReverted) != 1 || w.published(event.SettlementReleased) != 2 ||
+		s.Sequence != 3 {
 		t.Errorf(
 			"published %d reverted, %d released, sequence %d",
 			w.published(event.SettlementReverted), w.published(event.SettlementReleased), s.Sequence,

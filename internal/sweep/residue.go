@@ -11,7 +11,11 @@ import (
 
 // recordResidue updates the residue for a final step: the native coin at the deposit address that no
 // deposit explains.
-func (w *releaseUpdate) recordResidue(ctx context.Context, step *settlement.Step, t wallet.Transaction) error {
+func (w *releaseUpdate) recordResidue(
+	ctx context.Context,
+	step *settlement.Step,
+	t wallet.Transaction,
+) error {
 	var left, took chain.Amount
 
 	switch {
@@ -25,7 +29,8 @@ func (w *releaseUpdate) recordResidue(ctx context.Context, step *settlement.Step
 		// What the deposits held, less what they paid and what arrived, stays behind.
 		taken := t.Fee
 		for _, m := range t.Transfers {
-			if m.AssetID == w.nativeID() && (m.To == w.release.Master.Address || m.To == w.release.FeeAddress) {
+			if m.AssetID == w.nativeID() &&
+				(m.To == w.release.Master.Address || m.To == w.release.FeeAddress) {
 				taken = taken.Add(m.Amount)
 			}
 		}
