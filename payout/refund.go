@@ -2,7 +2,6 @@ package payout
 
 import (
 	"context"
-	"errors"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
@@ -25,29 +24,14 @@ type RefundParams struct {
 	Destinations []string
 }
 
-// PrepareRefund checks a refund against what was received and the network. Refusals are those of
-// Prepare, fault.Invalid with the codes parameter_missing, refund_payment_required and
-// refund_exceeds_payment, and fault.State with refund_no_payment when nothing confirmed was
-// received.
+// PrepareRefund checks a refund against what was received and the network. It stores nothing but the balance
+// that it read.
+//
+// Its errors are those of Prepare, and
+//   - fault.Invalid with code parameter_missing, refund_payment_required or refund_exceeds_payment;
+//   - fault.State with code refund_no_payment when no confirmed payment was received.
 func (s *Service) PrepareRefund(ctx context.Context, p RefundParams) (Prepared, error) {
-	if (p.InvoiceID == "") == (p.PaymentID == "") {
-		return Prepared{}, fault.Param(
-			"invoice_id", "parameter_missing", "name either invoice_id or payment_id",
-		)
-	}
-
-	if p.Destination == "" {
-		return Prepared{}, fault.Param(
-			"destination", "parameter_missing",
-			"destination is required: the sender's address may belong to an exchange",
-		)
-	}
-
-	if err := checkText("reason", p.Reason, maxReason); err != nil {
-		return Prepared{}, err
-	}
-
-	if err := checkMetadata(p.Metadata); err != nil {
+	if err := p.check(); err != nil {
 		return Prepared{}, err
 	}
 
@@ -56,42 +40,122 @@ func (s *Service) PrepareRefund(ctx context.Context, p RefundParams) (Prepared, 
 		return Prepared{}, err
 	}
 
-	amount := left
-	if p.Amount != nil {
-		amount = *p.Amount
-	}
-
 	settings, err := s.db.PayoutSettings(ctx, p.Owner.AccountID)
 	if err != nil {
 		return Prepared{}, err
 	}
 
+	asset, err := s.receivedAsset(total)
+	if err != nil {
+		return Prepared{}, err
+	}
+
+	amount, err := p.amount(total, left)
+	if err != nil {
+		return Prepared{}, err
+	}
+
+	r := s.newRefund(p, total, asset, amount)
+
+	if total.Simulated {
+		driver, err := s.registry.Driver(total.Network)
+		if err != nil {
+			return Prepared{}, err
+		}
+
+		if r.Destination, err = destination(driver, p.Destination, p.Destinations); err != nil {
+			return Prepared{}, err
+		}
+
+		return Prepared{refund: &r}, nil
+	}
+
+	// What was received can be given back whatever the account offers now.
+	settings.Assets = nil
+
+	prepared, err := s.prepare(ctx, settings, Params{
+		Owner:        p.Owner,
+		Network:      total.Network,
+		Asset:        asset.Symbol,
+		Amount:       amount,
+		Destination:  p.Destination,
+		RequestedBy:  p.RequestedBy,
+		Destinations: p.Destinations,
+	})
+	if err != nil {
+		return Prepared{}, err
+	}
+
+	r.Destination = prepared.payout.Destination
+	r.PayoutID, prepared.payout.RefundID = prepared.payout.ID, r.ID
+	prepared.refund = &r
+
+	return prepared, nil
+}
+
+// check validates the request alone.
+func (p RefundParams) check() error {
+	if (p.InvoiceID == "") == (p.PaymentID == "") {
+		return fault.Param("invoice_id", "parameter_missing", "name either invoice_id or payment_id")
+	}
+
+	if p.Destination == "" {
+		return fault.Param(
+			"destination", "parameter_missing",
+			"destination is required: the sender's address may belong to an exchange",
+		)
+	}
+
+	if err := checkText("reason", p.Reason, maxReason); err != nil {
+		return err
+	}
+
+	return checkMetadata(p.Metadata)
+}
+
+// amount returns the amount to refund in base units, which left bounds.
+func (p RefundParams) amount(total Received, left chain.Amount) (chain.Amount, error) {
+	amount := left
+	if p.Amount != nil {
+		amount = *p.Amount
+	}
+
+	switch {
+	case left.IsZero():
+		return chain.Amount{}, fault.Param(
+			"amount", "refund_exceeds_payment",
+			"all that was received is refunded or being refunded already",
+		)
+	case amount.IsZero():
+		return chain.Amount{}, fault.Param(
+			"amount", "amount_too_small", "the amount must be at least 1 base unit",
+		)
+	case left.Less(amount):
+		return chain.Amount{}, exceeds(total, left)
+	}
+
+	return amount, nil
+}
+
+// receivedAsset returns the asset that was received, or fault.Invalid with code asset_not_enabled.
+func (s *Service) receivedAsset(total Received) (chain.Asset, error) {
 	n, _ := s.registry.Network(total.Network)
 
 	asset, ok := n.AssetByID(total.AssetID)
 	if !ok {
-		return Prepared{}, fault.New(
+		return chain.Asset{}, fault.New(
 			fault.Invalid, "asset_not_enabled",
 			"the asset that was received on network %s is not enabled any more",
 			total.Network,
 		)
 	}
 
-	switch {
-	case left.IsZero():
-		return Prepared{}, fault.Param(
-			"amount", "refund_exceeds_payment",
-			"all that was received is refunded or being refunded already",
-		)
-	case amount.IsZero():
-		return Prepared{}, fault.Param(
-			"amount", "amount_too_small", "the amount must be at least 1 base unit",
-		)
-	case left.Less(amount):
-		return Prepared{}, exceeds(total, left)
-	}
+	return asset, nil
+}
 
-	r := Refund{
+// newRefund returns a pending refund that has no payout and no destination yet.
+func (s *Service) newRefund(p RefundParams, total Received, asset chain.Asset, amount chain.Amount) Refund {
+	return Refund{
 		ID:          s.config.IDs.Next(),
 		Owner:       p.Owner,
 		Status:      RefundPending,
@@ -108,41 +172,6 @@ func (s *Service) PrepareRefund(ctx context.Context, p RefundParams) (Prepared, 
 		RequestedBy: p.RequestedBy,
 		Simulated:   total.Simulated,
 	}
-	params := Params{
-		Owner:        p.Owner,
-		Network:      total.Network,
-		Asset:        asset.Symbol,
-		Amount:       amount,
-		Destination:  p.Destination,
-		RequestedBy:  p.RequestedBy,
-		Destinations: p.Destinations,
-	}
-	// What was received can be given back whatever the account offers now.
-	settings.Assets = nil
-
-	var prepared Prepared
-
-	if total.Simulated {
-		driver, err := s.registry.Driver(total.Network)
-		if err != nil {
-			return Prepared{}, err
-		}
-
-		if r.Destination, err = destination(driver, p.Destination, p.Destinations); err != nil {
-			return Prepared{}, err
-		}
-	} else {
-		if prepared, err = s.prepare(ctx, settings, params); err != nil {
-			return Prepared{}, err
-		}
-
-		r.Destination = prepared.payout.Destination
-		r.PayoutID, prepared.payout.RefundID = prepared.payout.ID, r.ID
-	}
-
-	prepared.refund = &r
-
-	return prepared, nil
 }
 
 // RefundTx accepts a prepared refund and the payout that pays it. What was received is read again
@@ -209,259 +238,7 @@ func exceeds(total Received, left chain.Amount) error {
 	)
 }
 
-// sum adds up what was received in one asset; several assets need a payment to be named.
-func sum(received []Received) (Received, error) {
-	if len(received) == 0 {
-		return Received{}, fault.New(
-			fault.State, "refund_no_payment",
-			"no confirmed payment was received that could be refunded",
-		)
-	}
-
-	total := received[0]
-	for _, r := range received[1:] {
-		if r.Network != total.Network || r.AssetID != total.AssetID || r.Simulated != total.Simulated {
-			return Received{}, fault.Param(
-				"payment_id", "refund_payment_required",
-				"the invoice was paid in several assets: name the payment to refund",
-			)
-		}
-
-		total.Amount = total.Amount.Add(r.Amount)
-	}
-
-	if len(received) > 1 {
-		total.PaymentID = ""
-	}
-
-	return total, nil
-}
-
-// refundable returns what was received for an invoice or one payment, and how much of it may still
-// be refunded: refunds that have not failed count against the payment they name and against the
-// invoice as a whole.
-func (s *Service) refundable(
-	ctx context.Context,
-	r Reader,
-	owner event.Owner,
-	invoiceID, paymentID string,
-) (total Received, left chain.Amount, err error) {
-	received, err := s.config.Received(ctx, r, owner, invoiceID, paymentID)
-	if err != nil {
-		return Received{}, left, err
-	}
-
-	if total, err = sum(received); err != nil {
-		return Received{}, left, err
-	}
-
-	whole := total.Amount
-	if paymentID != "" && total.InvoiceID != "" {
-		all, err := s.config.Received(ctx, r, owner, total.InvoiceID, "")
-		if err != nil {
-			return Received{}, left, err
-		}
-
-		whole = chain.Amount{}
-
-		for _, x := range all {
-			if x.Network == total.Network && x.AssetID == total.AssetID {
-				whole = whole.Add(x.Amount)
-			}
-		}
-	}
-
-	f := RefundFilter{
-		Owner:     owner,
-		InvoiceID: total.InvoiceID,
-		Statuses:  []RefundStatus{RefundPending, RefundSucceeded},
-	}
-	if total.InvoiceID == "" {
-		f.PaymentID = total.PaymentID
-	}
-
-	refunds, err := allRefunds(ctx, r, f)
-	if err != nil {
-		return Received{}, left, err
-	}
-
-	var ofPayment, ofAll chain.Amount
-
-	for _, x := range refunds {
-		if x.AssetID != total.AssetID || x.Network != total.Network {
-			continue
-		}
-
-		ofAll = ofAll.Add(x.Amount)
-		if paymentID != "" && x.PaymentID == paymentID {
-			ofPayment = ofPayment.Add(x.Amount)
-		}
-	}
-
-	return total, chain.Min(total.Amount.SubFloor(ofPayment), whole.SubFloor(ofAll)), nil
-}
-
-// CancelRefundTx cancels a refund whose payout is not signed yet; otherwise fault.State with code
-// refund_not_pending.
-func (s *Service) CancelRefundTx(
-	ctx context.Context,
-	tx Tx,
-	owner event.Owner,
-	refundID string,
-) (Refund, error) {
-	r, err := tx.Refund(ctx, owner, refundID)
-	if err != nil {
-		return Refund{}, err
-	}
-
-	if r.Status == RefundCanceled {
-		return r, nil
-	}
-
-	if r.Status != RefundPending {
-		return Refund{}, fault.New(
-			fault.State, "refund_not_pending",
-			"refund %s is %s: only a pending one can be canceled",
-			r.ID, r.Status,
-		)
-	}
-
-	if _, err := s.CancelTx(ctx, tx, owner, r.PayoutID); err != nil {
-		if errors.Is(err, fault.State) {
-			return Refund{}, fault.Wrap(
-				err, fault.State, "refund_not_pending",
-				"the payout of refund %s was signed already",
-				r.ID,
-			)
-		}
-
-		return Refund{}, err
-	}
-
-	return tx.Refund(ctx, owner, refundID)
-}
-
-// CancelRefund is CancelRefundTx in a transaction of its own.
-func (s *Service) CancelRefund(
-	ctx context.Context,
-	owner event.Owner,
-	refundID string,
-) (r Refund, err error) {
-	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
-		r, err = s.CancelRefundTx(ctx, tx, owner, refundID)
-		return err
-	})
-
-	return r, err
-}
-
-// PaymentLostTx is the reaction to a payment that left the chain. Refunds of that payment that are
-// not signed are canceled, and those of its invoice as a whole, the newest first, as long as what
-// is still confirmed does not cover all that have not failed.
-func (s *Service) PaymentLostTx(
-	ctx context.Context,
-	tx Tx,
-	owner event.Owner,
-	paymentID, invoiceID string,
-) error {
-	// A refund that is being created reads the payment under the same lock, so that one of the two
-	// sees the other.
-	if err := tx.LockAccount(ctx, owner.AccountID); err != nil {
-		return err
-	}
-
-	of := func(f RefundFilter) ([]Refund, error) {
-		f.Owner, f.Statuses = owner, []RefundStatus{RefundPending, RefundSucceeded}
-		return allRefunds(ctx, tx, f)
-	}
-
-	named, err := of(RefundFilter{PaymentID: paymentID})
-	if err != nil {
-		return err
-	}
-
-	for _, r := range named {
-		if _, err := s.cancelUnsigned(ctx, tx, r); err != nil {
-			return err
-		}
-	}
-
-	if invoiceID == "" {
-		return nil
-	}
-
-	rest, err := of(RefundFilter{InvoiceID: invoiceID})
-	if err != nil || len(rest) == 0 {
-		return err
-	}
-
-	received, err := s.config.Received(ctx, tx, owner, invoiceID, "")
-	if err != nil {
-		return err
-	}
-
-	type coin struct{ network, assetID string }
-
-	left, promised := map[coin]chain.Amount{}, map[coin]chain.Amount{}
-
-	for _, x := range received {
-		c := coin{x.Network, x.AssetID}
-		left[c] = left[c].Add(x.Amount)
-	}
-
-	for _, r := range rest {
-		c := coin{r.Network, r.AssetID}
-		promised[c] = promised[c].Add(r.Amount)
-	}
-
-	for _, r := range rest {
-		c := coin{r.Network, r.AssetID}
-		if r.PaymentID != "" || !left[c].Less(promised[c]) {
-			continue
-		}
-
-		canceled, err := s.cancelUnsigned(ctx, tx, r)
-		if err != nil {
-			return err
-		}
-
-		if canceled {
-			promised[c] = promised[c].Sub(r.Amount)
-		}
-	}
-
-	return nil
-}
-
-// cancelUnsigned cancels a refund unless its payout is signed.
-func (s *Service) cancelUnsigned(ctx context.Context, tx Tx, r Refund) (bool, error) {
-	_, err := s.CancelRefundTx(ctx, tx, r.Owner, r.ID)
-	if errors.Is(err, fault.State) {
-		return false, nil
-	}
-
-	return err == nil, err
-}
-
-// allRefunds reads every page of a list, newest first.
-func allRefunds(ctx context.Context, r Reader, f RefundFilter) (all []Refund, err error) {
-	f.Limit = 100
-	for {
-		page, err := r.Refunds(ctx, f)
-		if err != nil {
-			return nil, err
-		}
-
-		all = append(all, page...)
-		if len(page) < f.Limit {
-			return all, nil
-		}
-
-		f.After = page[len(page)-1].ID
-	}
-}
-
-// followTx brings a refund to where its payout stands.
+// followTx moves a refund to the status of its payout.
 func (s *Service) followTx(ctx context.Context, tx Tx, r Refund, p Payout) error {
 	before := r.Status
 
@@ -477,7 +254,7 @@ func (s *Service) followTx(ctx context.Context, tx Tx, r Refund, p Payout) error
 	if len(events) > 0 {
 		return nil
 	}
-	// Taken back by a reorganisation: the invoice's flags follow although nobody is told.
+	// Taken back by a reorganisation: the invoice's flags follow although no event is published.
 	return tx.AppendEvents(
 		ctx, event.Event{Owner: r.Owner, Type: event.RefundTakenBack, ObjectID: r.ID, Subject: r},
 	)

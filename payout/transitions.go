@@ -83,7 +83,7 @@ func allowed[S ~string](table []Transition[S], from, to S, code string) bool {
 	return false
 }
 
-// statusOf is what a payout is called while its transaction is in a state.
+// statusOf maps a transaction's state to the payout's status.
 var statusOf = map[wallet.State]Status{
 	wallet.Queued:    Pending,
 	wallet.Signed:    Processing,
@@ -109,10 +109,9 @@ var messages = map[string]string{
 		"with its owner.",
 }
 
-// Follow brings the payout to where its transaction stands and returns the events to tell. A
-// transaction that stands where the payout already is changes nothing but the hash of a replacement
-// and the fee of another block. A move that is not legal is fault.State with code payout_state, and
-// changes nothing.
+// Follow moves the payout to the status of its transaction and returns the events to publish. At the
+// same status it changes only the hash of a replacement and the fee of another block. An illegal move is
+// fault.State with code payout_state, and changes nothing.
 func (p *Payout) Follow(t wallet.Transaction, now time.Time) ([]event.Type, error) {
 	next := statusOf[t.State]
 
@@ -184,8 +183,8 @@ func taken(t wallet.Transaction) bool {
 	return false
 }
 
-// Follow brings the refund to where its payout stands and returns the events to tell. A move that
-// is not legal is fault.State with code refund_state, and changes nothing.
+// Follow moves the refund to the status of its payout and returns the events to publish. An illegal move
+// is fault.State with code refund_state, and changes nothing.
 func (r *Refund) Follow(p Payout, now time.Time) ([]event.Type, error) {
 	next := RefundPending
 

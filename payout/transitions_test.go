@@ -16,20 +16,20 @@ import (
 
 var now = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
 
-// fact is a state of a transaction that a payout may hear of.
-type fact struct {
+// txState is a state of a transaction that a payout may follow.
+type txState struct {
 	state   wallet.State
 	failure string
 }
 
-func facts() []fact {
-	all := []fact{
+func txStates() []txState {
+	all := []txState{
 		{wallet.Queued, ""},
 		{wallet.Signed, ""},
 		{wallet.Broadcast, ""},
 		{wallet.Included, ""},
 		{wallet.Confirmed, ""},
-		{"unheard of", ""},
+		{"unknown", ""},
 	}
 	for _, code := range []string{
 		wallet.FailCanceled,
@@ -44,15 +44,15 @@ func facts() []fact {
 		"made_up",
 		"",
 	} {
-		all = append(all, fact{wallet.Failed, code})
+		all = append(all, txState{wallet.Failed, code})
 	}
 
 	return all
 }
 
-// legal is decisions part 5, written down a second time: what each fact makes of a payout in each
+// legal is decisions part 5, written down a second time: what each state makes of a payout in each
 // status. What is not here is refused.
-var legal = map[payout.Status]map[fact]payout.Status{
+var legal = map[payout.Status]map[txState]payout.Status{
 	payout.Pending: {
 		{wallet.Queued, ""}:                         payout.Pending,
 		{wallet.Signed, ""}:                         payout.Processing,
@@ -82,7 +82,7 @@ var legal = map[payout.Status]map[fact]payout.Status{
 		{wallet.Broadcast, ""}: payout.Processing,
 		{wallet.Confirmed, ""}: payout.Confirmed,
 	},
-	payout.Failed: {}, // nothing moves it; hearing of its failure again is no move
+	payout.Failed: {}, // nothing moves it; a repeated failure changes nothing
 }
 
 // standing is a payout in a status as the moves before it leave it.
@@ -111,7 +111,7 @@ func standing(s payout.Status) payout.Payout {
 	return p
 }
 
-func transaction(f fact) wallet.Transaction {
+func transaction(f txState) wallet.Transaction {
 	t := wallet.Transaction{ID: "t", State: f.state, Failure: f.failure, TxHash: "hash"}
 	switch {
 	case f.state == wallet.Included, f.state == wallet.Confirmed, f.failure == wallet.FailReverted:
@@ -127,14 +127,14 @@ func TestEveryMoveOfAPayout(t *testing.T) {
 	moves, refusals := 0, 0
 
 	for _, from := range payout.Statuses() {
-		for _, f := range facts() {
+		for _, f := range txStates() {
 			before := standing(from)
 			p := before
 
 			events, err := p.Follow(transaction(f), now)
 			if from == payout.Failed && f.state == wallet.Failed {
 				if err != nil || p != before || len(events) != 0 {
-					t.Errorf("%s hears %v again: %+v %v %v", from, f, p, events, err)
+					t.Errorf("%s follows %v again: %+v %v %v", from, f, p, events, err)
 				}
 
 				continue
@@ -155,7 +155,7 @@ func TestEveryMoveOfAPayout(t *testing.T) {
 			moves++
 
 			if err != nil || p.Status != to {
-				t.Errorf("%s hears %v: %s %v, want %s", from, f, p.Status, err, to)
+				t.Errorf("%s follows %v: %s %v, want %s", from, f, p.Status, err, to)
 				continue
 			}
 
@@ -164,15 +164,15 @@ func TestEveryMoveOfAPayout(t *testing.T) {
 			again, err := p.Follow(transaction(f), now.Add(time.Hour))
 			if err != nil || len(again) != 0 || !p.ConfirmedAt.IsZero() && p.ConfirmedAt.After(now) ||
 				p.FailedAt.After(now) {
-				t.Errorf("%s hears %v twice: %+v %v %v", from, f, p, again, err)
+				t.Errorf("%s follows %v twice: %+v %v %v", from, f, p, again, err)
 			}
 		}
 	}
 
-	t.Logf("%d pairs of status and fact: %d legal, %d refused", moves+refusals, moves, refusals)
+	t.Logf("%d pairs of status and state: %d legal, %d refused", moves+refusals, moves, refusals)
 }
 
-func checkAfter(t *testing.T, before, p payout.Payout, f fact, events []event.Type) {
+func checkAfter(t *testing.T, before, p payout.Payout, f txState, events []event.Type) {
 	t.Helper()
 
 	inBlock := p.Status == payout.Included || p.Status == payout.Confirmed ||
@@ -240,7 +240,7 @@ func TestTableOfPayouts(t *testing.T) {
 				code += "limit"
 			}
 
-			if legal[m.From][fact{wallet.Failed, code}] != payout.Failed {
+			if legal[m.From][txState{wallet.Failed, code}] != payout.Failed {
 				t.Errorf("%s may not fail as %s", m.From, code)
 			}
 		}
@@ -259,9 +259,9 @@ func TestTableOfPayouts(t *testing.T) {
 func TestHashOfAPayout(t *testing.T) {
 	p := standing(payout.Pending)
 	for _, step := range []struct {
-		t    wallet.Transaction
-		hash string
-		told []event.Type
+		t         wallet.Transaction
+		hash      string
+		published []event.Type
 	}{
 		{wallet.Transaction{State: wallet.Signed, TxHash: "a"}, "", nil},
 		{wallet.Transaction{State: wallet.Broadcast, TxHash: "a"}, "a", []event.Type{event.PayoutBroadcast}},
@@ -279,28 +279,35 @@ func TestHashOfAPayout(t *testing.T) {
 			[]event.Type{event.PayoutFailed},
 		},
 	} {
-		told, err := p.Follow(step.t, now)
-		if err != nil || p.TxHash != step.hash || !slices.Equal(told, step.told) {
-			t.Errorf("%s %s: hash %q, told %v, %v", step.t.State, step.t.TxHash, p.TxHash, told, err)
+		published, err := p.Follow(step.t, now)
+		if err != nil || p.TxHash != step.hash || !slices.Equal(published, step.published) {
+			t.Errorf(
+				"%s %s: hash %q, published %v, %v",
+				step.t.State,
+				step.t.TxHash,
+				p.TxHash,
+				published,
+				err,
+			)
 		}
 	}
 
 	lost := standing(payout.Pending)
 	lost.Status = payout.Processing // its broadcast was never answered
 
-	told, err := lost.Follow(wallet.Transaction{State: wallet.Included, TxHash: "a"}, now)
-	if err != nil || !slices.Equal(told, []event.Type{event.PayoutBroadcast}) {
-		t.Errorf("found in a block, it tells %v, %v", told, err)
+	published, err := lost.Follow(wallet.Transaction{State: wallet.Included, TxHash: "a"}, now)
+	if err != nil || !slices.Equal(published, []event.Type{event.PayoutBroadcast}) {
+		t.Errorf("found in a block, it publishes %v, %v", published, err)
 	}
 }
 
 func TestEveryMoveOfARefund(t *testing.T) {
-	type heard struct {
+	type payoutState struct {
 		status payout.Status
 		code   string
 	}
 
-	all := []heard{
+	all := []payoutState{
 		{payout.Pending, ""},
 		{payout.Processing, ""},
 		{payout.Included, ""},
@@ -311,10 +318,10 @@ func TestEveryMoveOfARefund(t *testing.T) {
 		{payout.Failed, "reverted"},
 		{payout.Failed, "signer_refused:limit"},
 	}
-	running := []heard{all[0], all[1], all[2]}
+	running := []payoutState{all[0], all[1], all[2]}
 	failed := all[5:]
 
-	legal := map[payout.RefundStatus]map[heard]payout.RefundStatus{
+	legal := map[payout.RefundStatus]map[payoutState]payout.RefundStatus{
 		payout.RefundPending:   {all[3]: payout.RefundSucceeded, all[4]: payout.RefundCanceled},
 		payout.RefundSucceeded: {all[3]: payout.RefundSucceeded},
 		payout.RefundFailed:    {},
@@ -328,7 +335,7 @@ func TestEveryMoveOfARefund(t *testing.T) {
 		legal[payout.RefundPending][h], legal[payout.RefundFailed][h] = payout.RefundFailed, payout.RefundFailed
 	}
 
-	told := map[payout.RefundStatus]event.Type{
+	published := map[payout.RefundStatus]event.Type{
 		payout.RefundSucceeded: event.RefundSucceeded,
 		payout.RefundFailed:    event.RefundFailed,
 		payout.RefundCanceled:  event.RefundFailed,
@@ -358,13 +365,13 @@ func TestEveryMoveOfARefund(t *testing.T) {
 			}
 
 			if err != nil || r.Status != to {
-				t.Errorf("%s hears %v: %s %v, want %s", from, h, r.Status, err, to)
+				t.Errorf("%s follows %v: %s %v, want %s", from, h, r.Status, err, to)
 				continue
 			}
 
 			if from == to {
 				if len(events) != 0 {
-					t.Errorf("%s hears %v and tells %v", from, h, events)
+					t.Errorf("%s follows %v and publishes %v", from, h, events)
 				}
 
 				continue
@@ -379,7 +386,7 @@ func TestEveryMoveOfARefund(t *testing.T) {
 				continue
 			}
 
-			if len(events) != 1 || events[0] != told[to] ||
+			if len(events) != 1 || events[0] != published[to] ||
 				r.SucceededAt.IsZero() == (to == payout.RefundSucceeded) ||
 				r.FailedAt.IsZero() == (to != payout.RefundSucceeded) ||
 				r.FailureCode != h.code {

@@ -13,7 +13,7 @@ type Config struct {
 	// DB is required.
 	DB DB
 
-	// Now tells the time. Defaults to time.Now.
+	// Now returns the time. Defaults to time.Now.
 	Now func() time.Time
 }
 

@@ -116,7 +116,7 @@ type Settlement struct {
 	Version  int64
 }
 
-// Release is one journey of one or several settlements of an address and asset to the master wallet.
+// Release moves one or several settlements of an address and asset to the master wallet.
 type Release struct {
 	ID      string
 	Owner   event.Owner
@@ -152,7 +152,7 @@ type Step struct {
 	NetworkFee chain.Amount `json:"network_fee"`
 	// PaysFee is the platform fee it carries.
 	PaysFee chain.Amount `json:"pays_fee"`
-	// Parts say to which settlements how much of PaysFee is booked, where some may leave the
+	// Parts say which settlements pay how much of PaysFee, where some may leave the
 	// release, or have left it, before the sweep; what they leave out is the settlements' of the
 	// release.
 	Parts []Part `json:"parts,omitempty"`

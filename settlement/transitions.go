@@ -41,9 +41,9 @@ func (s *Settlement) Unassign(due time.Time) error {
 	return nil
 }
 
-// Hold keeps a pending or held settlement back for a reason; required is what the master wallet
-// would have to hold, nil when that is not the matter. fresh reports whether the reason is new,
-// which is when it is told.
+// Hold holds a pending or held settlement for a reason. required is what the master wallet must hold, in
+// native base units; nil when it is not short. fresh reports whether the reason is new, and so
+// published.
 func (s *Settlement) Hold(reason Reason, required *chain.Amount, now, due time.Time) (fresh bool, err error) {
 	if (s.Status != Pending && s.Status != Held) || s.ReleaseID != "" {
 		return false, s.refuse("be held")
@@ -81,7 +81,8 @@ func (s *Settlement) Start(carried chain.Amount) error {
 	return nil
 }
 
-// Release says that every transaction of the plan is confirmed; net is what measurably arrived.
+// Release moves a releasing settlement to released. net is what measurably arrived, in base units of the
+// asset.
 func (s *Settlement) Release(net chain.Amount, now time.Time) error {
 	if s.Status == Released {
 		return nil
@@ -160,22 +161,23 @@ func (s *Settlement) Return(operator, keep bool, due time.Time) error {
 	return nil
 }
 
-// Pay books platform fee as paid: it moves from FeeCarried to FeePaid, so that their sum stays.
+// Pay moves amount (native base units) from FeeCarried to FeePaid; their sum stays.
 func (s *Settlement) Pay(amount chain.Amount) {
 	s.FeeCarried, s.FeePaid = s.FeeCarried.Sub(amount), s.FeePaid.Add(amount)
 }
 
-// Unpay takes a payment of platform fee back: its transaction is proven dead after all.
+// Unpay moves amount (native base units) from FeePaid back to FeeCarried: its transaction is proven
+// dead.
 func (s *Settlement) Unpay(amount chain.Amount) {
 	s.FeePaid, s.FeeCarried = s.FeePaid.Sub(amount), s.FeeCarried.Add(amount)
 }
 
-// CarryIn makes platform fee of earlier settlements this one's.
+// CarryIn adds platform fee of earlier settlements (native base units) to this one's.
 func (s *Settlement) CarryIn(amount chain.Amount) {
 	s.CarriedIn, s.FeeCarried = s.CarriedIn.Add(amount), s.FeeCarried.Add(amount)
 }
 
-// CarryOut gives back what was carried in and is not paid, and returns it.
+// CarryOut removes what was carried in and is not paid, and returns it in native base units.
 func (s *Settlement) CarryOut() chain.Amount {
 	back := chain.Min(s.CarriedIn, s.FeeCarried)
 	s.CarriedIn, s.FeeCarried = s.CarriedIn.Sub(back), s.FeeCarried.Sub(back)
@@ -194,13 +196,13 @@ func (r Reason) holds() bool {
 	return r == InsufficientMasterBalance || r == Uneconomic || r == BelowSweepMin
 }
 
-// FeeUSD is the platform fee of a deposit: value × bps / 10000, rounded down to 8 places.
+// FeeUSD returns the platform fee of a deposit in USD: value × bps / 10000, rounded down to 8 places.
 func FeeUSD(value decimal.Decimal, bps int) decimal.Decimal {
 	return value.Mul(decimal.NewFromInt(int64(bps))).Shift(-4).Truncate(8)
 }
 
-// FeeNative is a fee in base units of the native coin at its price in USD, rounded down to a base
-// unit. Without a price it is fault.Unavailable.
+// FeeNative returns a fee in native base units at the coin's price in USD, rounded down. Without a price
+// it returns fault.Unavailable.
 func FeeNative(feeUSD, price decimal.Decimal, decimals uint8) (chain.Amount, error) {
 	if feeUSD.IsZero() {
 		return chain.Amount{}, nil

@@ -154,7 +154,7 @@ func TestMoves(t *testing.T) {
 	}
 }
 
-func TestHoldTellsOnlyANewReason(t *testing.T) {
+func TestHoldPublishesOnlyANewReason(t *testing.T) {
 	s := in(Pending, "")
 	for i, c := range []struct {
 		reason Reason
@@ -182,7 +182,7 @@ func TestPlannedSettlementIsNotPlannedTwice(t *testing.T) {
 	}
 }
 
-func TestFeeRoundsDown(t *testing.T) {
+func TestFeeIsRoundedDown(t *testing.T) {
 	d := decimal.RequireFromString
 	for _, c := range []struct {
 		value string

@@ -54,10 +54,10 @@ func outputOf(
 	return out, nil
 }
 
-// A deposit whose coin is not in the book keeps none of the others waiting, joins a later release
+// A deposit whose coin is not in the UTXO index keeps none of the others waiting, joins a later release
 // when its coin comes, and fails by itself when it does not.
 func TestMissingCoinDelaysNobodyElse(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	w.driver = utxo{w.chain}
 	w.boot()
 
@@ -145,6 +145,6 @@ func TestMissingCoinDelaysNobodyElse(t *testing.T) {
 		func(e event.Event) bool { return e.Type != event.SettlementFailed },
 	); len(failed) != 1 ||
 		failed[0].ObjectID != opened["p4"].ID {
-		t.Errorf("told as failed are %v", failed)
+		t.Errorf("published as failed are %v", failed)
 	}
 }

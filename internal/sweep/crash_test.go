@@ -12,8 +12,8 @@ import (
 // Pitfall 13. A process dies at every update and every call of its node, before it and after it
 // took effect; others take over what is stored. Whatever the moment, there is exactly one transfer
 // of each kind.
-func TestReleaseSurvivesDeathAtEveryStep(t *testing.T) {
-	stories := map[string]struct {
+func TestReleaseSurvivesACrashAtEveryStep(t *testing.T) {
+	scenarios := map[string]struct {
 		symbol string
 		amount chain.Amount
 		usd    int64
@@ -22,14 +22,14 @@ func TestReleaseSurvivesDeathAtEveryStep(t *testing.T) {
 		"token":  {"USDX", dollars(400), 400, 3},
 		"native": {"SIM", coin(1), 2000, 2},
 	}
-	for name, story := range stories {
+	for name, scenario := range scenarios {
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s after=%v", name, after), func(t *testing.T) {
 				for at := 1; ; at++ {
-					w := newWorld(t, account.Settings{})
+					w := newHarness(t, account.Settings{})
 					w.chain.Fund(w.master().Address, "SIM", coin(1))
 					deposit := w.deposit(1)
-					opened := w.pay("p1", deposit, story.symbol, story.amount, story.usd)
+					opened := w.pay("p1", deposit, scenario.symbol, scenario.amount, scenario.usd)
 					w.process.Arm(at, after)
 
 					s := w.until(opened.ID, settlement.Released)
@@ -44,14 +44,14 @@ func TestReleaseSurvivesDeathAtEveryStep(t *testing.T) {
 					}
 
 					where := fmt.Sprintf("killed at call %d", at)
-					w.onlyOnce(where, deposit.Address, story.steps)
+					w.onlyOnce(where, deposit.Address, scenario.steps)
 					w.check(where+": at the fee address", w.chain.Balance(w.fee, "SIM"), s.FeeNative)
 					w.check(where+": fee paid", s.FeePaid, s.FeeNative)
 
-					if story.symbol == "USDX" {
+					if scenario.symbol == "USDX" {
 						w.check(
 							where+": tokens at the master wallet",
-							w.chain.Balance(w.master().Address, "USDX"), story.amount,
+							w.chain.Balance(w.master().Address, "USDX"), scenario.amount,
 						)
 						left := w.chain.Balance(deposit.Address, "SIM")
 						w.check(
@@ -76,7 +76,7 @@ func TestReleaseSurvivesDeathAtEveryStep(t *testing.T) {
 }
 
 // onlyOnce checks that the chain holds as many transactions of ours as a release has steps.
-func (w *world) onlyOnce(where string, deposit chain.Address, steps int) {
+func (w *harness) onlyOnce(where string, deposit chain.Address, steps int) {
 	w.t.Helper()
 
 	tip, err := w.chain.Head(w.t.Context())

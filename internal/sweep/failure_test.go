@@ -17,7 +17,7 @@ import (
 // A foreign transaction takes the nonce of the sweep after the fee was paid: an operator retries,
 // and the fee is not paid again.
 func TestRetryDoesNotPayTheFeeAgain(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	w.chain.Fund(w.master().Address, "SIM", coin(1))
 	deposit := w.deposit(1)
 	opened := w.pay("p1", deposit, "USDX", dollars(400), 400)
@@ -44,7 +44,7 @@ func TestRetryDoesNotPayTheFeeAgain(t *testing.T) {
 }
 
 func TestRetryOfANativeDepositReleasesWhatIsLeft(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	deposit := w.deposit(1)
 	opened := w.pay("p1", deposit, "SIM", coin(1), 2000)
 	w.run("the sweep waits", func() bool { return w.get(opened.ID).SweepTx != "" })
@@ -64,7 +64,7 @@ func TestRetryOfANativeDepositReleasesWhatIsLeft(t *testing.T) {
 }
 
 func TestMissingFundsNeedAnOperator(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	w.chain.Fund(w.master().Address, "SIM", coin(1))
 	s := w.open("p1", w.deposit(1), "USDX", dollars(400), 400) // nobody paid
 	w.work()
@@ -81,7 +81,7 @@ func TestMissingFundsNeedAnOperator(t *testing.T) {
 
 // Pitfall 20. What arrived counts, not what the transaction says.
 func TestTokenReleaseThatRevertsIsNotReleased(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	w.chain.Fund(w.master().Address, "SIM", coin(1))
 	deposit := w.deposit(1)
 	opened := w.pay("p1", deposit, "USDX", dollars(400), 400)
@@ -173,7 +173,7 @@ func TestRevertedSweepThatClosesIsMadeAgainWithoutClosing(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t, account.Settings{})
+			w := newHarness(t, account.Settings{})
 			deposit := w.deposit(1)
 			w.driver = &closing{
 				w.chain,
@@ -228,8 +228,8 @@ func TestRevertedSweepThatClosesIsMadeAgainWithoutClosing(t *testing.T) {
 				w.check("net", *s.NetReleased, dollars(400))
 			}
 
-			if told := w.told(event.SettlementFailed); told != failures {
-				t.Errorf("a failure was told %d times, want %d", told, failures)
+			if published := w.published(event.SettlementFailed); published != failures {
+				t.Errorf("a failure was published %d times, want %d", published, failures)
 			}
 
 			w.check("the platform fee", w.chain.Balance(w.fee, "SIM"), s.FeePaid)
@@ -249,7 +249,7 @@ func TestRevertedSweepThatClosesIsMadeAgainWithoutClosing(t *testing.T) {
 }
 
 func TestRefusalOfTheSignerNeedsAnOperator(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	refuse := true
 	w.signer = sim.NewSigner(7, func(chain.SignRequest) error {
 		if refuse {
@@ -276,7 +276,7 @@ func TestRefusalOfTheSignerNeedsAnOperator(t *testing.T) {
 
 // A release that nobody signs in time is planned again by itself.
 func TestUnsignedReleaseIsPlannedAgain(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	away := true
 	w.signer = sim.NewSigner(7, func(chain.SignRequest) error {
 		if away {
@@ -305,7 +305,7 @@ func TestUnsignedReleaseIsPlannedAgain(t *testing.T) {
 }
 
 func TestReleaseThatIsGivenUpGivesItsReservationsBack(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	w.chain.Fund(w.master().Address, "SIM", coin(1))
 	w.signer = sim.NewSigner(7, func(chain.SignRequest) error { return errors.New("the HSM is away") })
 	w.boot()
@@ -339,7 +339,7 @@ func TestReleaseThatIsGivenUpGivesItsReservationsBack(t *testing.T) {
 }
 
 func TestNodeWithoutAnswerIsNotAskedInALoop(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	w.chain.Fund(w.master().Address, "SIM", coin(1))
 	opened := w.pay("p1", w.deposit(1), "USDX", dollars(400), 400)
 	w.chain.FailNext(sim.MethodPlanRelease, sim.Unavailable(), 5)
@@ -353,11 +353,11 @@ func TestNodeWithoutAnswerIsNotAskedInALoop(t *testing.T) {
 }
 
 // A sweep that pays too little for hours is displaced by a transaction to oneself, which costs the
-// deposit: that is booked, and the release made again moves what is left.
+// deposit: that is recorded, and the release made again moves what is left.
 func TestRetryAfterASweepWasDisplaced(t *testing.T) {
 	for symbol, amount := range map[string]chain.Amount{"SIM": coin(1), "USDX": dollars(400)} {
 		t.Run(symbol, func(t *testing.T) {
-			w := newWorld(t, account.Settings{})
+			w := newHarness(t, account.Settings{})
 			w.chain.Fund(w.master().Address, "SIM", coin(1))
 			deposit := w.deposit(1)
 			s := w.pay("p1", deposit, symbol, amount, 2000)

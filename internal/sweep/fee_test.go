@@ -11,7 +11,7 @@ import (
 )
 
 func TestFeeTooSmallIsCarriedToTheNextRelease(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	w.chain.Fund(w.master().Address, "SIM", coin(1))
 	// 0.5 % of 1 USD is 0.005 USD = 2.5e-6 coins; a transfer costs 2.3e-5.
 	first := w.until(w.pay("p1", w.deposit(1), "USDX", dollars(1), 1).ID, settlement.Released)
@@ -29,7 +29,7 @@ func TestFeeTooSmallIsCarriedToTheNextRelease(t *testing.T) {
 }
 
 func TestCarriedFeeOfAFailedReleaseIsCarriedOn(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	refuse := true
 	w.signer = sim.NewSigner(7, func(r chain.SignRequest) error {
 		if refuse && r.Intent.Kind == string(wallet.Fee) {
@@ -57,7 +57,7 @@ func TestCarriedFeeOfAFailedReleaseIsCarriedOn(t *testing.T) {
 }
 
 func TestWithoutAFeeAddressTheFeeIsCarried(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	w.fee = ""
 	w.boot()
 
@@ -69,7 +69,7 @@ func TestWithoutAFeeAddressTheFeeIsCarried(t *testing.T) {
 
 func TestWithoutAFeeThereIsNoFeeTransaction(t *testing.T) {
 	zero := 0
-	w := newWorld(t, account.Settings{FeeBPS: &zero})
+	w := newHarness(t, account.Settings{FeeBPS: &zero})
 
 	s := w.until(w.pay("p1", w.deposit(1), "SIM", coin(1), 2000).ID, settlement.Released)
 	if s.FeeTx != "" || !s.FeePaid.IsZero() || !s.FeeCarried.IsZero() {

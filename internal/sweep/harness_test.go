@@ -35,8 +35,8 @@ func coin(n uint64) chain.Amount    { return chain.Pow10(18).Mul(n) }
 func milli(n uint64) chain.Amount   { return chain.Pow10(15).Mul(n) }
 func dollars(n uint64) chain.Amount { return chain.Pow10(6).Mul(n) }
 
-// world is a network, a store and what outlives a process; house is one process over them.
-type world struct {
+// harness is a network, a store and what outlives a process; services is one process over them.
+type harness struct {
 	t      *testing.T
 	now    time.Time
 	chain  *sim.Chain
@@ -48,18 +48,18 @@ type world struct {
 	// process counts updates and driver calls, and dies at one of them.
 	process   crashtest.Process
 	processes int
-	*house
+	*services
 }
 
-type house struct {
+type services struct {
 	outbox  *txmgr.Manager
 	sweeper *sweep.Sweeper
 	service *settlement.Service
 }
 
-func newWorld(t *testing.T, settings account.Settings) *world {
+func newHarness(t *testing.T, settings account.Settings) *harness {
 	t.Helper()
-	w := &world{t: t, now: start, store: memory.New()}
+	w := &harness{t: t, now: start, store: memory.New()}
 	w.chain = sim.New(sim.Config{Clock: func() time.Time { return w.now }})
 	w.signer = sim.NewSigner(7, nil)
 	w.fee = w.chain.NewAddress()
@@ -79,7 +79,7 @@ func newWorld(t *testing.T, settings account.Settings) *world {
 }
 
 // boot starts a process over what is stored.
-func (w *world) boot() {
+func (w *harness) boot() {
 	w.t.Helper()
 	w.process.Next()
 	w.processes++
@@ -95,7 +95,7 @@ func (w *world) boot() {
 	}
 
 	ids := id.New(func() time.Time { return w.now }, nil)
-	h := &house{}
+	h := &services{}
 	h.outbox = txmgr.New(txmgr.Config{
 		DB:       sendDB{w.store, w, h},
 		Registry: registry,
@@ -120,11 +120,15 @@ func (w *world) boot() {
 		DB:  settleDB{w.store, w, h},
 		Now: func() time.Time { return w.now },
 	})
-	w.house = h
+	w.services = h
 }
 
 // update does what the engine does: reactions to facts run before the commit, in the same transaction.
-func (w *world) update(ctx context.Context, h *house, f func(ctx context.Context, tx store.Tx) error) error {
+func (w *harness) update(
+	ctx context.Context,
+	h *services,
+	f func(ctx context.Context, tx store.Tx) error,
+) error {
 	return w.process.Do("update", func() error {
 		var seen []event.Event
 
@@ -169,8 +173,8 @@ func (r *reacting) AppendEvents(_ context.Context, events ...event.Event) error 
 
 type sendDB struct {
 	store.Reader
-	w *world
-	h *house
+	w *harness
+	h *services
 }
 
 func (d sendDB) Update(ctx context.Context, f func(ctx context.Context, tx wallet.Tx) error) error {
@@ -179,15 +183,15 @@ func (d sendDB) Update(ctx context.Context, f func(ctx context.Context, tx walle
 
 type settleDB struct {
 	store.Reader
-	w *world
-	h *house
+	w *harness
+	h *services
 }
 
 func (d settleDB) Update(ctx context.Context, f func(ctx context.Context, tx settlement.Tx) error) error {
 	return d.w.update(ctx, d.h, func(ctx context.Context, tx store.Tx) error { return f(ctx, tx) })
 }
 
-func (w *world) asset(symbol string) chain.Asset {
+func (w *harness) asset(symbol string) chain.Asset {
 	w.t.Helper()
 
 	a, ok := w.chain.Network().Asset(symbol)
@@ -198,13 +202,13 @@ func (w *world) asset(symbol string) chain.Asset {
 	return a
 }
 
-func (w *world) deposit(index uint32) chain.Party {
+func (w *harness) deposit(index uint32) chain.Party {
 	return w.signer.Party(chain.RoleDeposit, index, w.chain)
 }
-func (w *world) master() chain.Party { return w.signer.Party(chain.RoleMaster, 0, w.chain) }
+func (w *harness) master() chain.Party { return w.signer.Party(chain.RoleMaster, 0, w.chain) }
 
 // pay makes a confirmed payment to a deposit address and opens its settlement.
-func (w *world) pay(
+func (w *harness) pay(
 	paymentID string,
 	to chain.Party,
 	symbol string,
@@ -218,7 +222,7 @@ func (w *world) pay(
 	return w.open(paymentID, to, symbol, amount, usd)
 }
 
-func (w *world) open(
+func (w *harness) open(
 	paymentID string,
 	to chain.Party,
 	symbol string,
@@ -240,10 +244,10 @@ func (w *world) open(
 	})
 }
 
-func (w *world) openAs(o sweep.OpenParams) (s settlement.Settlement) {
+func (w *harness) openAs(o sweep.OpenParams) (s settlement.Settlement) {
 	w.t.Helper()
 
-	err := w.update(w.t.Context(), w.house, func(ctx context.Context, tx store.Tx) (err error) {
+	err := w.update(w.t.Context(), w.services, func(ctx context.Context, tx store.Tx) (err error) {
 		s, err = w.sweeper.OpenTx(ctx, tx, o)
 		return err
 	})
@@ -254,10 +258,10 @@ func (w *world) openAs(o sweep.OpenParams) (s settlement.Settlement) {
 	return s
 }
 
-func (w *world) lose(paymentID string) {
+func (w *harness) lose(paymentID string) {
 	w.t.Helper()
 
-	err := w.update(w.t.Context(), w.house, func(ctx context.Context, tx store.Tx) error {
+	err := w.update(w.t.Context(), w.services, func(ctx context.Context, tx store.Tx) error {
 		return w.sweeper.PaymentLostTx(ctx, tx, paymentID)
 	})
 	if err != nil {
@@ -265,7 +269,7 @@ func (w *world) lose(paymentID string) {
 	}
 }
 
-func (w *world) get(id string) settlement.Settlement {
+func (w *harness) get(id string) settlement.Settlement {
 	w.t.Helper()
 
 	s, err := w.store.Settlement(w.t.Context(), owner, id)
@@ -284,7 +288,7 @@ func (w *world) get(id string) settlement.Settlement {
 }
 
 // work runs the workers until nothing is due now. A killed process is started anew.
-func (w *world) work() {
+func (w *harness) work() {
 	w.t.Helper()
 
 	for range 200 {
@@ -316,7 +320,7 @@ func (w *world) work() {
 }
 
 // run lets time pass: workers work, blocks come, until the condition holds.
-func (w *world) run(what string, done func() bool) {
+func (w *harness) run(what string, done func() bool) {
 	w.t.Helper()
 
 	for range 400 {
@@ -333,12 +337,12 @@ func (w *world) run(what string, done func() bool) {
 }
 
 // pass lets time pass by one block.
-func (w *world) pass(d time.Duration) {
+func (w *harness) pass(d time.Duration) {
 	w.now = w.now.Add(d)
 	w.chain.Mine(1)
 }
 
-func (w *world) until(id string, status settlement.Status) settlement.Settlement {
+func (w *harness) until(id string, status settlement.Status) settlement.Settlement {
 	w.t.Helper()
 
 	var s settlement.Settlement
@@ -348,8 +352,8 @@ func (w *world) until(id string, status settlement.Status) settlement.Settlement
 	return s
 }
 
-// residue is the native coin that the books say lies at an address beside its deposits.
-func (w *world) residue(of chain.Party) (amount chain.Amount) {
+// residue is the native coin on record at an address beside its deposits.
+func (w *harness) residue(of chain.Party) (amount chain.Amount) {
 	w.t.Helper()
 
 	err := w.store.Update(w.t.Context(), func(ctx context.Context, tx store.Tx) error {
@@ -365,7 +369,7 @@ func (w *world) residue(of chain.Party) (amount chain.Amount) {
 	return amount
 }
 
-func (w *world) told(t event.Type) (n int) {
+func (w *harness) published(t event.Type) (n int) {
 	for _, e := range w.events {
 		if e.Type == t {
 			n++
@@ -375,7 +379,7 @@ func (w *world) told(t event.Type) (n int) {
 	return n
 }
 
-func (w *world) check(what string, got, want chain.Amount) {
+func (w *harness) check(what string, got, want chain.Amount) {
 	w.t.Helper()
 
 	if got != want {

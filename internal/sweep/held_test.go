@@ -15,7 +15,7 @@ import (
 )
 
 func TestHeldUntilTheMasterWalletIsFilled(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	opened := w.pay("p1", w.deposit(1), "USDX", dollars(400), 400)
 
 	held := w.until(opened.ID, settlement.Held)
@@ -30,8 +30,8 @@ func TestHeldUntilTheMasterWalletIsFilled(t *testing.T) {
 		w.work()
 	}
 
-	if n := w.told(event.SettlementHeld); n != 1 {
-		t.Errorf("told %d times that it is held for one reason", n)
+	if n := w.published(event.SettlementHeld); n != 1 {
+		t.Errorf("published %d times that it is held for one reason", n)
 	}
 	// What it asks for is exactly enough.
 	w.chain.Fund(w.master().Address, "SIM", *held.RequiredNative)
@@ -43,7 +43,7 @@ func TestHeldUntilTheMasterWalletIsFilled(t *testing.T) {
 }
 
 func TestReservedMoneyReleasesNothing(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	w.chain.Fund(w.master().Address, "SIM", coin(1))
 
 	if err := w.outbox.RefreshBalances(t.Context(), network, w.master()); err != nil {
@@ -52,7 +52,7 @@ func TestReservedMoneyReleasesNothing(t *testing.T) {
 
 	native := w.asset("SIM").ID
 
-	err := w.update(t.Context(), w.house, func(ctx context.Context, tx store.Tx) error {
+	err := w.update(t.Context(), w.services, func(ctx context.Context, tx store.Tx) error {
 		return w.outbox.ReserveTx(ctx, tx, owner, network, w.master().Address, native, "payout", coin(1))
 	})
 	if err != nil {
@@ -67,7 +67,7 @@ func TestReservedMoneyReleasesNothing(t *testing.T) {
 
 // Pitfall 19.
 func TestUneconomicIsHeldUntilFeesFall(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	w.chain.Fund(w.master().Address, "SIM", coin(10))
 	w.chain.SetFee(100_000*sim.DefaultBaseFee, sim.DefaultPriority)
 	token := w.pay("p1", w.deposit(1), "USDX", dollars(9), 9)
@@ -85,7 +85,7 @@ func TestUneconomicIsHeldUntilFeesFall(t *testing.T) {
 }
 
 func TestBelowSweepMinWaitsForCompany(t *testing.T) {
-	w := newWorld(t, account.Settings{SweepMinUSD: decimal.NewFromInt(50)})
+	w := newHarness(t, account.Settings{SweepMinUSD: decimal.NewFromInt(50)})
 	w.chain.Fund(w.master().Address, "SIM", coin(1))
 	deposit := w.deposit(1)
 

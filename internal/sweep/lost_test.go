@@ -15,7 +15,7 @@ import (
 )
 
 func TestPaymentLostBeforeTheRelease(t *testing.T) {
-	w := newWorld(t, account.Settings{ManualRelease: true})
+	w := newHarness(t, account.Settings{ManualRelease: true})
 	s := w.pay("p1", w.deposit(1), "SIM", coin(1), 2000)
 	w.lose("p1")
 	w.lose("p1")
@@ -37,15 +37,15 @@ func TestPaymentLostBeforeTheRelease(t *testing.T) {
 
 	w.until(s.ID, settlement.Released)
 
-	if n := w.told(event.SettlementFailed); n != 1 {
-		t.Errorf("told %d times", n)
+	if n := w.published(event.SettlementFailed); n != 1 {
+		t.Errorf("published %d times", n)
 	}
 }
 
 // The payment goes away while the release waits for its signature; the other deposit of the address
 // is released all the same.
 func TestPaymentLostWhileItsReleaseIsQueued(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	w.chain.Fund(w.master().Address, "SIM", coin(1))
 	deposit := w.deposit(1)
 	w.chain.Pay(deposit.Address, "USDX", dollars(400))
@@ -67,7 +67,7 @@ func TestPaymentLostWhileItsReleaseIsQueued(t *testing.T) {
 }
 
 func TestPaymentLostFromAQueuedRelease(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	w.chain.Fund(w.master().Address, "SIM", coin(1))
 	deposit := w.deposit(1)
 	a := w.pay("p1", deposit, "USDX", dollars(400), 400)
@@ -100,7 +100,7 @@ func TestPaymentLostFromAQueuedRelease(t *testing.T) {
 
 // What is queued pays the fee of both: it is canceled, and the release planned again.
 func TestPaymentLostFromAQueuedNativeRelease(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	deposit := w.deposit(1)
 	a := w.pay("p1", deposit, "SIM", coin(1), 2000)
 
@@ -121,7 +121,7 @@ func TestPaymentLostFromAQueuedNativeRelease(t *testing.T) {
 
 // The payment goes away between the plan and its transaction.
 func TestPaymentLostWhileTheReleaseIsPlannedOn(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	w.chain.Fund(w.master().Address, "SIM", coin(1))
 	deposit := w.deposit(1)
 	a := w.pay("p1", deposit, "USDX", dollars(400), 400)
@@ -153,7 +153,7 @@ func TestPaymentLostWhileTheReleaseIsPlannedOn(t *testing.T) {
 // payment is back: what it took out of the deposit counts, and nothing is swept before the payment
 // stands.
 func TestPaymentLostAfterTheFeeIsSigned(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	deposit := w.deposit(1)
 	s := w.pay("p1", deposit, "SIM", coin(1), 2000)
 	w.run("the fee is signed", func() bool { return w.get(s.ID).FeeTx != "" })
@@ -184,7 +184,7 @@ func TestPaymentLostAfterTheFeeIsSigned(t *testing.T) {
 	w.check("the master wallet", w.chain.Balance(w.master().Address, "SIM"), *s.NetReleased)
 	w.check("left at the address", w.chain.Balance(deposit.Address, "SIM"), chain.Amount{})
 
-	if n := w.told(event.SettlementReleased); n != 1 {
+	if n := w.published(event.SettlementReleased); n != 1 {
 		t.Errorf("%d settlement.released", n)
 	}
 }
@@ -194,7 +194,7 @@ func TestPaymentLostAfterTheFeeIsSigned(t *testing.T) {
 func TestPaymentLostWhileItsFeeIsOnItsWay(t *testing.T) {
 	for symbol, amount := range map[string]chain.Amount{"SIM": coin(1), "USDX": dollars(400)} {
 		t.Run(symbol, func(t *testing.T) {
-			w := newWorld(t, account.Settings{})
+			w := newHarness(t, account.Settings{})
 			w.chain.Fund(w.master().Address, "SIM", coin(1))
 			deposit := w.deposit(1)
 			a := w.pay("p1", deposit, symbol, amount, 400)
@@ -229,12 +229,12 @@ func TestPaymentLostWhileItsFeeIsOnItsWay(t *testing.T) {
 
 // The fee of both never comes about, or is undone after it was final: the lost one owes it again.
 func TestPaymentLostWithAFeeThatFails(t *testing.T) {
-	for name, undo := range map[string]func(w *world, a settlement.Settlement){
-		"on its way": func(w *world, a settlement.Settlement) {
+	for name, undo := range map[string]func(w *harness, a settlement.Settlement){
+		"on its way": func(w *harness, a settlement.Settlement) {
 			w.lose("p2")
 			w.chain.Replace(a.FeeTx)
 		},
-		"final": func(w *world, a settlement.Settlement) {
+		"final": func(w *harness, a settlement.Settlement) {
 			w.chain.FailNext(sim.MethodPlanRelease, sim.Unavailable(), 1000) // no sweep is planned
 			w.run("it is booked", func() bool { return !w.get(a.ID).FeePaid.IsZero() })
 			w.lose("p2")
@@ -244,7 +244,7 @@ func TestPaymentLostWithAFeeThatFails(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, account.Settings{})
+			w := newHarness(t, account.Settings{})
 			deposit := w.deposit(1)
 			a := w.pay("p1", deposit, "SIM", coin(1), 2000)
 			b := w.pay("p2", deposit, "SIM", coin(1), 2000)

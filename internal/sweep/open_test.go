@@ -17,7 +17,7 @@ import (
 )
 
 func TestManualReleaseWaitsForThePerson(t *testing.T) {
-	w := newWorld(t, account.Settings{ManualRelease: true})
+	w := newHarness(t, account.Settings{ManualRelease: true})
 	a := w.pay("p1", w.deposit(1), "SIM", coin(1), 2000)
 
 	b := w.pay("p2", w.deposit(1), "SIM", coin(1), 2000)
@@ -54,8 +54,8 @@ func TestManualReleaseWaitsForThePerson(t *testing.T) {
 }
 
 func TestSimulatedIsReleasedAtOnce(t *testing.T) {
-	w := newWorld(t, account.Settings{})
-	opening := sweep.OpenParams{
+	w := newHarness(t, account.Settings{})
+	params := sweep.OpenParams{
 		Owner:       owner,
 		PaymentID:   "p1",
 		Network:     network,
@@ -67,7 +67,7 @@ func TestSimulatedIsReleasedAtOnce(t *testing.T) {
 		Simulated:   true,
 	}
 
-	s := w.openAs(opening)
+	s := w.openAs(params)
 	if s.Status != settlement.Released || !strings.HasPrefix(s.SweepTx, "sim_") ||
 		!strings.HasPrefix(s.FeeTx, "sim_") ||
 		!s.NetworkFees.IsZero() {
@@ -81,7 +81,7 @@ func TestSimulatedIsReleasedAtOnce(t *testing.T) {
 		t.Errorf("without its payment it is %s", s.Status)
 	}
 
-	if again := w.openAs(opening); again.ID != s.ID || again.Status != settlement.Released {
+	if again := w.openAs(params); again.ID != s.ID || again.Status != settlement.Released {
 		t.Errorf("with its payment it is %+v", again)
 	}
 
@@ -94,7 +94,7 @@ func TestSimulatedIsReleasedAtOnce(t *testing.T) {
 }
 
 func TestOpeningTwiceIsOneSettlement(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 
 	a := w.pay("p1", w.deposit(1), "SIM", coin(1), 2000)
 	if b := w.open("p1", w.deposit(1), "SIM", coin(1), 2000); b.ID != a.ID {
@@ -112,7 +112,7 @@ func TestOpeningTwiceIsOneSettlement(t *testing.T) {
 }
 
 func TestListPages(t *testing.T) {
-	w := newWorld(t, account.Settings{ManualRelease: true})
+	w := newHarness(t, account.Settings{ManualRelease: true})
 	for _, p := range []string{"a", "b", "c", "d"} {
 		w.open(p, w.deposit(1), "SIM", coin(1), 2000)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-func TestGatherTakesWhatMayGoTogether(t *testing.T) {
+func TestEligibleTakesWhatMayGoTogether(t *testing.T) {
 	due := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	s := func(id string, change func(*settlement.Settlement)) settlement.Settlement {
 		out := settlement.Settlement{ID: id, Status: settlement.Pending, DueAt: due}

@@ -1,16 +1,10 @@
 package sweep
 
 import (
-	"context"
-	"errors"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
-	"github.com/seed-8ee7f392/payments/event"
-	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -24,7 +18,7 @@ func lastStep(r *settlement.Release) *settlement.Step {
 	return &r.Steps[len(r.Steps)-1]
 }
 
-// running reports whether a transaction of the release may still be included.
+// isRunning reports whether a transaction of the release may still be included.
 func isRunning(r *settlement.Release) bool {
 	return slices.ContainsFunc(
 		r.Steps,
@@ -32,7 +26,7 @@ func isRunning(r *settlement.Release) bool {
 	)
 }
 
-// started reports whether anything of the release was ever signed.
+// isStarted reports whether any transaction of the release was ever signed.
 func isStarted(r *settlement.Release) bool {
 	return slices.ContainsFunc(r.Steps, func(s settlement.Step) bool { return s.TxHash != "" })
 }
@@ -45,7 +39,7 @@ func hasStep(r *settlement.Release, kind chain.StepKind, states ...wallet.State)
 
 func isSwept(r *settlement.Release) bool { return hasStep(r, chain.StepSweep, wallet.Confirmed) }
 
-// sweeps reports whether a sweep was made that has not failed.
+// hasLiveSweep reports whether a sweep was made that has not failed.
 func hasLiveSweep(r *settlement.Release) bool {
 	return slices.ContainsFunc(
 		r.Steps,
@@ -53,14 +47,14 @@ func hasLiveSweep(r *settlement.Release) bool {
 	)
 }
 
-// paysFee reports whether a transaction that pays the platform fee was made.
+// hasLiveFee reports whether a transaction that pays the platform fee was made and has not failed.
 func hasLiveFee(r *settlement.Release) bool {
 	return slices.ContainsFunc(
 		r.Steps, func(s settlement.Step) bool { return !s.PaysFee.IsZero() && s.State != wallet.Failed },
 	)
 }
 
-// done lists the kinds of the confirmed steps.
+// confirmedKinds returns the kinds of the confirmed steps.
 func confirmedKinds(r *settlement.Release) []chain.StepKind {
 	var kinds []chain.StepKind
 
@@ -73,7 +67,8 @@ func confirmedKinds(r *settlement.Release) []chain.StepKind {
 	return kinds
 }
 
-// networkFees is what its transactions cost so far, and those that displaced some of them.
+// totalNetworkFees returns the network fees of the release's transactions and of those that displaced
+// some of them, in native base units.
 func totalNetworkFees(r *settlement.Release) (sum chain.Amount) {
 	for _, s := range r.Steps {
 		sum = sum.Add(s.NetworkFee)
@@ -83,420 +78,4 @@ func totalNetworkFees(r *settlement.Release) (sum chain.Amount) {
 	}
 
 	return sum
-}
-
-// TransactionTx moves a release and its settlements when one of its transactions moves.
-// Transactions of others are ignored.
-func (s *Sweeper) TransactionTx(ctx context.Context, tx settlement.Tx, t wallet.Transaction) error {
-	if t.Kind == wallet.Cancel {
-		return s.displacedTx(ctx, tx, t)
-	}
-
-	w, i, err := s.releaseUpdateOf(ctx, tx, t)
-	if err != nil || w == nil {
-		return err
-	}
-
-	before := w.r.Steps[i]
-	w.r.Steps[i].State, w.r.Steps[i].TxHash = t.State, t.TxHash
-	w.show(t)
-
-	switch t.State {
-	case wallet.Queued:
-		return nil
-	case wallet.Signed, wallet.Broadcast, wallet.Included:
-		err = w.advance(ctx, before, t)
-	case wallet.Confirmed:
-		err = w.confirm(ctx, i, t)
-	case wallet.Failed:
-		err = w.fail(ctx, i, t)
-	}
-
-	if err != nil {
-		return err
-	}
-
-	return w.save(ctx)
-}
-
-// displacedTx books what it cost to displace a transaction of a release that could not be included.
-func (s *Sweeper) displacedTx(ctx context.Context, tx settlement.Tx, t wallet.Transaction) error {
-	if t.State != wallet.Confirmed {
-		return nil
-	}
-
-	displaced, err := tx.Transaction(ctx, t.ObjectID)
-	if errors.Is(err, fault.NotFound) {
-		return nil
-	}
-
-	if err != nil {
-		return err
-	}
-
-	w, i, err := s.releaseUpdateOf(ctx, tx, displaced)
-	if err != nil || w == nil || isSwept(w.r) {
-		return err
-	}
-
-	step := &w.r.Steps[i]
-	if slices.ContainsFunc(step.Displaced, func(c settlement.Cost) bool { return c.TransactionID == t.ID }) {
-		return nil // it left the chain and is back
-	}
-
-	w.cost(func() {
-		step.Displaced = append(
-			slices.Clip(step.Displaced), settlement.Cost{TransactionID: t.ID, NetworkFee: t.Fee},
-		)
-	})
-
-	if err := w.bookResidue(ctx, &settlement.Step{}, t); err != nil {
-		return err
-	}
-
-	return w.save(ctx)
-}
-
-// journeyOf returns the move of the release that a transaction is a step of, and which; nil for
-// transactions of others.
-func (s *Sweeper) releaseUpdateOf(
-	ctx context.Context,
-	tx settlement.Tx,
-	t wallet.Transaction,
-) (w *releaseUpdate, step int, err error) {
-	if t.Kind != wallet.TopUp && t.Kind != wallet.Fee && t.Kind != wallet.Sweep {
-		return nil, 0, nil
-	}
-
-	r, err := tx.Release(ctx, t.ObjectID)
-	if errors.Is(err, fault.NotFound) {
-		return nil, 0, nil
-	}
-
-	if err != nil {
-		return nil, 0, err
-	}
-
-	i := slices.IndexFunc(r.Steps, func(step settlement.Step) bool { return step.TransactionID == t.ID })
-	if i < 0 {
-		return nil, 0, nil
-	}
-
-	g, err := tx.SettlementsByID(ctx, r.SettlementIDs)
-	if err != nil {
-		return nil, 0, err
-	}
-
-	r.Steps = slices.Clone(r.Steps)
-
-	return &releaseUpdate{Sweeper: s, tx: tx, r: &r, g: g, events: map[string]event.Type{}}, i, nil
-}
-
-// journey is one move of a release: the records as they will be stored, and what will be told.
-type releaseUpdate struct {
-	*Sweeper
-	tx     settlement.Tx
-	r      *settlement.Release
-	g      []settlement.Settlement
-	events map[string]event.Type
-}
-
-func (w *releaseUpdate) save(ctx context.Context) error {
-	if err := w.tx.PutRelease(ctx, w.r); err != nil {
-		return err
-	}
-
-	for i := range w.g {
-		t, told := w.events[w.g[i].ID]
-		if !told {
-			if err := w.tx.PutSettlements(ctx, &w.g[i]); err != nil {
-				return err
-			}
-
-			continue
-		}
-
-		if err := w.putTx(ctx, w.tx, &w.g[i], t); err != nil {
-			return err
-		}
-	}
-
-	return nil
-}
-
-// show copies a transaction's hash to where the API shows it.
-func (w *releaseUpdate) show(t wallet.Transaction) {
-	for i := range w.g {
-		s := &w.g[i]
-
-		switch t.Kind {
-		case wallet.TopUp:
-			s.TopUpTx = t.TxHash
-		case wallet.Fee:
-			s.FeeTx = t.TxHash
-		case wallet.Sweep:
-			s.SweepTx = t.TxHash
-			for _, step := range w.r.Steps {
-				if step.TransactionID == t.ID && !step.PaysFee.IsZero() {
-					s.FeeTx = t.TxHash
-				}
-			}
-		case wallet.Payout, wallet.Bump, wallet.Cancel:
-			// No step of a release.
-		}
-	}
-}
-
-// advance follows a transaction that is signed and not final. The first one starts the settlements;
-// a sweep that was confirmed and left the chain reverts them.
-func (w *releaseUpdate) advance(ctx context.Context, before settlement.Step, t wallet.Transaction) error {
-	carry := w.r.CarryIn
-	swept := t.Kind == wallet.Sweep && before.State == wallet.Confirmed
-
-	for i := range w.g {
-		s := &w.g[i]
-		switch {
-		case (s.Status == settlement.Pending || s.Status == settlement.Held) && s.ReleaseID == w.r.ID:
-			if err := s.Start(carry); err != nil {
-				return err
-			}
-
-			carry = chain.Amount{}
-		case s.Status == settlement.Released && swept:
-			if err := s.Revert(""); err != nil {
-				return err
-			}
-
-			w.events[s.ID] = event.SettlementReverted
-		}
-	}
-
-	if swept && w.r.Done {
-		w.r.Done = false // its transactions are on their way again
-		if err := w.uncarry(ctx); err != nil {
-			return err
-		}
-	}
-
-	return nil
-}
-
-// confirm books a final transaction. After the sweep the release is done; after any other step it
-// is planned on.
-func (w *releaseUpdate) confirm(ctx context.Context, i int, t wallet.Transaction) error {
-	step := &w.r.Steps[i]
-	again, was := step.Booked, step.NetworkFee // it was confirmed before, and left the chain in between
-	w.book(step, t.Fee)
-
-	if again && w.ofNative() && step.Kind != chain.StepSweep {
-		if err := w.rebookResidue(ctx, was, t.Fee); err != nil {
-			return err
-		}
-	} else if err := w.bookResidue(ctx, step, t); err != nil {
-		return err
-	}
-
-	if !again {
-		w.payFee(step)
-	}
-
-	step.Booked = true
-	if step.Kind != chain.StepSweep {
-		w.r.DueAt = w.now()
-		return nil
-	}
-
-	arrived := arrivedBy(w.r, t)
-	if arrived.IsZero() {
-		// The token reported success and moved nothing.
-		return w.end(ctx, settlement.TransactionFailed)
-	}
-
-	for j, net := range group(w.g).net(arrived) {
-		s := &w.g[j]
-		if s.Status == settlement.Reverted && s.Reason == "" { // the sweep was taken back, and is here again
-			if err := s.Return(false, true, time.Time{}); err != nil {
-				return err
-			}
-
-			if err := s.Start(chain.Amount{}); err != nil {
-				return err
-			}
-		}
-
-		if s.Status != settlement.Releasing {
-			continue // its payment is gone; should it confirm again, this sweep stands for it
-		}
-
-		if err := s.Release(net, w.now()); err != nil {
-			return err
-		}
-
-		w.events[s.ID] = event.SettlementReleased
-	}
-
-	w.r.Done, w.r.DueAt = true, time.Time{}
-
-	return w.carry(ctx)
-}
-
-// fail ends a release of which a transaction is proven dead, was never signed, or was reverted,
-// unless that was a sweep that closed its account. A reverted one cost its network fee.
-func (w *releaseUpdate) fail(ctx context.Context, i int, t wallet.Transaction) error {
-	step := &w.r.Steps[i]
-	again, was := step.Booked, step.NetworkFee // it was confirmed before, and left the chain for good
-	w.book(step, t.Fee)
-
-	var err error
-
-	switch {
-	case t.Failure == wallet.FailReverted:
-		err = w.bookResidue(ctx, step, t)
-	case again && w.ofNative() && step.Kind != chain.StepSweep:
-		err = w.rebookResidue(ctx, was.Add(step.PaysFee), chain.Amount{})
-	case again:
-		err = w.setResidue(ctx, step, chain.Amount{}, chain.Amount{})
-	}
-
-	if err != nil {
-		return err
-	}
-
-	if err := w.unpayFee(ctx, step, again); err != nil {
-		return err
-	}
-
-	if w.r.Done {
-		return nil // the release ended before; there is nothing to give up
-	}
-
-	if t.Failure == wallet.FailReverted && t.Order.Close && !again {
-		// Anybody can make that happen, by a payment while it is on its way: the release goes on,
-		// and leaves the account open.
-		w.r.DueAt = w.now()
-		return nil
-	}
-
-	return w.end(ctx, w.reason(t))
-}
-
-// reason maps a failure code to why a settlement fails (specification 2.8).
-func (w *releaseUpdate) reason(t wallet.Transaction) settlement.Reason {
-	switch {
-	case t.Failure == wallet.FailNotPayable:
-		return settlement.NotReleasable
-	case t.Failure == wallet.FailCanceled,
-		t.Failure == wallet.FailStale,
-		t.Failure == wallet.FailInsufficientFunds:
-		return settlement.Replanning
-	case t.Failure == wallet.FailConflict,
-		t.Failure == wallet.FailExpired,
-		t.Failure == wallet.FailReverted,
-		strings.HasPrefix(t.Failure, wallet.FailSignerRefused):
-		return settlement.TransactionFailed
-	}
-
-	return settlement.Unclassified
-}
-
-// end gives a release up: reservations and the carry go back, the settlements fail, or return to
-// the queue when nothing was signed and nothing is wrong with them.
-func (w *releaseUpdate) end(ctx context.Context, reason settlement.Reason) error {
-	r := w.r
-	r.Done, r.DueAt = true, time.Time{}
-
-	if err := w.unreserve(ctx); err != nil {
-		return err
-	}
-
-	back := chain.Amount{}
-	if !isStarted(r) {
-		back = r.CarryIn
-	}
-
-	for i := range w.g {
-		s := &w.g[i]
-		switch s.Status {
-		case settlement.Pending, settlement.Held:
-			if s.ReleaseID != r.ID {
-				continue
-			}
-
-			if reason == settlement.Replanning {
-				if err := s.Unassign(w.now()); err != nil {
-					return err
-				}
-
-				continue
-			}
-		case settlement.Releasing:
-			back = back.Add(s.CarryOut())
-		case settlement.Reverted:
-			if s.Reason == settlement.PaymentOrphaned {
-				continue
-			}
-
-			if err := s.Return(false, false, w.now()); err != nil {
-				return err
-			}
-
-			continue
-		default:
-			continue
-		}
-
-		due := time.Time{}
-		if reason == settlement.Replanning {
-			due = w.now()
-		}
-
-		if err := s.Fail(reason, w.now(), due); err != nil {
-			return err
-		}
-
-		w.events[s.ID] = event.SettlementFailed
-	}
-
-	if back.IsZero() {
-		return nil
-	}
-
-	row, err := w.tx.Carry(ctx, r.Owner, r.Network)
-	if err != nil {
-		return err
-	}
-
-	row.Amount = row.Amount.Add(back)
-
-	return w.tx.PutCarry(ctx, &row)
-}
-
-// unreserve gives back what the release reserved of the master wallet and did not spend.
-func (w *releaseUpdate) unreserve(ctx context.Context) error {
-	n, _ := w.registry.Network(w.r.Network)
-
-	native, _ := n.Native()
-	for _, object := range append(stepIDs(w.r), w.r.ID) {
-		if err := w.outbox.ReleaseTx(
-			ctx, w.tx, w.r.Network, w.r.Master.Address, native.ID, object,
-		); err != nil {
-			return err
-		}
-	}
-
-	return nil
-}
-
-// stepIDs are the transactions of a release that were not confirmed: what those took was booked by
-// their inclusion.
-func stepIDs(r *settlement.Release) []string {
-	var ids []string
-
-	for _, s := range r.Steps {
-		if s.State != wallet.Confirmed {
-			ids = append(ids, s.TransactionID)
-		}
-	}
-
-	return ids
 }

@@ -10,7 +10,7 @@ import (
 )
 
 func TestNativeDepositIsReleasedToTheBaseUnit(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	deposit := w.deposit(1)
 
 	opened := w.pay("p1", deposit, "SIM", coin(1), 2000)
@@ -31,13 +31,13 @@ func TestNativeDepositIsReleasedToTheBaseUnit(t *testing.T) {
 		t.Errorf("released as %+v", s)
 	}
 
-	if w.told(event.SettlementReleased) != 1 || s.Sequence != 1 {
-		t.Errorf("told %d times, sequence %d", w.told(event.SettlementReleased), s.Sequence)
+	if w.published(event.SettlementReleased) != 1 || s.Sequence != 1 {
+		t.Errorf("published %d times, sequence %d", w.published(event.SettlementReleased), s.Sequence)
 	}
 }
 
 func TestTokenDepositIsReleased(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	w.chain.Fund(w.master().Address, "SIM", coin(1))
 	deposit := w.deposit(1)
 	opened := w.pay("p1", deposit, "USDX", dollars(400), 400)
@@ -78,7 +78,7 @@ func TestTokenDepositIsReleased(t *testing.T) {
 }
 
 func TestSeveralDepositsOfOneAddressShareASweep(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	w.chain.Fund(w.master().Address, "SIM", coin(1))
 	deposit := w.deposit(1)
 
@@ -138,7 +138,7 @@ func TestSeveralDepositsOfOneAddressShareASweep(t *testing.T) {
 }
 
 func TestTwoNativeDepositsBalanceToTheBaseUnit(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	deposit := w.deposit(1)
 	a := w.pay("a", deposit, "SIM", milli(333), 666)
 	b := w.pay("b", deposit, "SIM", milli(778), 1556)
@@ -157,7 +157,7 @@ func TestTwoNativeDepositsBalanceToTheBaseUnit(t *testing.T) {
 }
 
 func TestOneReleaseOfAnAddressAtATime(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	w.chain.Fund(w.master().Address, "SIM", coin(1))
 	deposit := w.deposit(1)
 	a := w.pay("p1", deposit, "USDX", dollars(400), 400)

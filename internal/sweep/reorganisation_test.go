@@ -14,7 +14,7 @@ import (
 
 // The sweep leaves the chain after it was final, and comes back by the same bytes.
 func TestReorganisationAfterTheRelease(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	s := w.until(w.pay("p1", w.deposit(1), "SIM", coin(1), 2000).ID, settlement.Released)
 	before := s
 
@@ -34,17 +34,18 @@ func TestReorganisationAfterTheRelease(t *testing.T) {
 
 	w.check("the sum", s.NetReleased.Add(s.FeePaid).Add(s.NetworkFees), s.Gross)
 
-	if w.told(event.SettlementReverted) != 1 || w.told(event.SettlementReleased) != 2 || s.Sequence != 3 {
+	if w.published(event.SettlementReverted) != 1 || w.published(event.SettlementReleased) != 2 ||
+		s.Sequence != 3 {
 		t.Errorf(
-			"told %d reverted, %d released, sequence %d",
-			w.told(event.SettlementReverted), w.told(event.SettlementReleased), s.Sequence,
+			"published %d reverted, %d released, sequence %d",
+			w.published(event.SettlementReverted), w.published(event.SettlementReleased), s.Sequence,
 		)
 	}
 }
 
 // Payment and sweep leave the chain; the payment comes back, and so does the sweep of the same bytes.
 func TestPaymentLostAfterTheReleaseAndBack(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	s := w.until(w.pay("p1", w.deposit(1), "SIM", coin(1), 2000).ID, settlement.Released)
 	w.lose("p1")
 
@@ -71,12 +72,12 @@ func TestPaymentLostAfterTheReleaseAndBack(t *testing.T) {
 }
 
 // The sweep and the fee are in other blocks after a fork, and cost less there: the rest is left at
-// the address, and the books say so. What the sweep brought counts as well when the payment goes
+// the address, and the records say so. What the sweep brought counts as well when the payment goes
 // and is back.
 func TestReorganisationThatIsCheaper(t *testing.T) {
 	for symbol, amount := range map[string]chain.Amount{"SIM": coin(1), "USDX": dollars(400)} {
 		t.Run(symbol, func(t *testing.T) {
-			w := newWorld(t, account.Settings{})
+			w := newHarness(t, account.Settings{})
 			w.chain.Fund(w.master().Address, "SIM", coin(1))
 			deposit := w.deposit(1)
 			w.chain.SetFee(4*sim.DefaultBaseFee, sim.DefaultPriority)
@@ -113,9 +114,9 @@ func TestReorganisationThatIsCheaper(t *testing.T) {
 	}
 }
 
-// All of a release is in other blocks after a reorganisation below finality: it is booked once.
-func TestReorganisationDoesNotBookTwice(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+// All of a release is in other blocks after a reorganisation below finality: it is counted once.
+func TestReorganisationIsCountedOnce(t *testing.T) {
+	w := newHarness(t, account.Settings{})
 	w.chain.Fund(w.master().Address, "SIM", coin(1))
 	deposit := w.deposit(1)
 	opened := w.pay("p1", deposit, "USDX", dollars(400), 400)
@@ -128,7 +129,7 @@ func TestReorganisationDoesNotBookTwice(t *testing.T) {
 	s := w.get(opened.ID)
 	if s.Status != settlement.Released || s.FeePaid != before.FeePaid ||
 		s.NetworkFees != before.NetworkFees ||
-		w.told(event.SettlementReverted) != 1 {
+		w.published(event.SettlementReverted) != 1 {
 		t.Errorf("afterwards %+v", s)
 	}
 
@@ -137,7 +138,7 @@ func TestReorganisationDoesNotBookTwice(t *testing.T) {
 
 // A carried fee is carried once, however often the sweep comes and goes.
 func TestReorganisationDoesNotCarryTwice(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	w.chain.Fund(w.master().Address, "SIM", coin(1))
 	first := w.until(w.pay("p1", w.deposit(1), "USDX", dollars(1), 1).ID, settlement.Released)
 	w.chain.Fork(sim.Fork{Depth: 3, Fate: sim.Forget})
@@ -150,7 +151,7 @@ func TestReorganisationDoesNotCarryTwice(t *testing.T) {
 // The top-up is undone after it was final: what it had brought is not counted on when the release
 // is made again.
 func TestTopUpThatIsUndone(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	w.chain.Fund(w.master().Address, "SIM", coin(1))
 	w.chain.Mine(4)
 	deposit := w.deposit(1)
@@ -183,7 +184,7 @@ func TestTopUpThatIsUndone(t *testing.T) {
 // The fee of a release is dearer after a fork, and its sweep takes the rest out of another deposit
 // of the address: the release of that one bears it, and moves what is left.
 func TestReorganisationThatIsDearer(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	deposit := w.deposit(1)
 	first := w.until(w.pay("p1", deposit, "SIM", coin(1), 2000).ID, settlement.Released)
 	w.chain.Pay(deposit.Address, "SIM", coin(1))
@@ -218,7 +219,7 @@ func TestReorganisationThatIsDearer(t *testing.T) {
 
 // The same while the release of the other deposit is under way.
 func TestReorganisationThatIsDearerForAReleaseUnderWay(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	deposit := w.deposit(1)
 	first := w.until(w.pay("p1", deposit, "SIM", coin(1), 2000).ID, settlement.Released)
 	opened := w.pay("p2", deposit, "SIM", coin(1), 2000)

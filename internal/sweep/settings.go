@@ -20,15 +20,15 @@ func (s *Sweeper) SettingsTx(ctx context.Context, tx settlement.Tx, owner event.
 		return err
 	}
 
-	if err := s.planTx(ctx, tx, owner, settlement.Held); err != nil || !settings.AutoRelease {
+	if err := s.queueTx(ctx, tx, owner, settlement.Held); err != nil || !settings.AutoRelease {
 		return err
 	}
 
-	return s.planTx(ctx, tx, owner, settlement.Pending)
+	return s.queueTx(ctx, tx, owner, settlement.Pending)
 }
 
-// planTx puts every settlement of a status that is in no release and not due yet into the next planning run.
-func (s *Sweeper) planTx(
+// queueTx makes every settlement of a status that is in no release due in the next planning run.
+func (s *Sweeper) queueTx(
 	ctx context.Context,
 	tx settlement.Tx,
 	owner event.Owner,

@@ -1,0 +1,156 @@
+package sweep
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// abandon ends a release without success, between two transactions.
+func (p *planningRun) abandon(ctx context.Context, r settlement.Release, reason settlement.Reason) error {
+	return p.update(ctx, func(ctx context.Context, tx settlement.Tx) error {
+		now, err := tx.Release(ctx, r.ID)
+		if err != nil || now.Version != r.Version {
+			return err
+		}
+
+		g, err := tx.SettlementsByID(ctx, now.SettlementIDs)
+		if err != nil {
+			return err
+		}
+
+		w := &releaseUpdate{
+			Sweeper: p.Sweeper,
+			tx:      tx,
+			release: &now,
+			group:   g,
+			events:  map[string]event.Type{},
+		}
+		if err := w.abandon(ctx, reason); err != nil {
+			return err
+		}
+
+		return w.save(ctx)
+	})
+}
+
+// abandon ends a release without success. Reservations and the carry go back. The settlements fail, or are
+// queued again when nothing was signed and they can be planned anew.
+func (w *releaseUpdate) abandon(ctx context.Context, reason settlement.Reason) error {
+	r := w.release
+	r.Done, r.DueAt = true, time.Time{}
+
+	if err := w.unreserve(ctx); err != nil {
+		return err
+	}
+
+	back, err := w.failSettlements(reason)
+	if err != nil {
+		return err
+	}
+
+	if !isStarted(r) {
+		back = back.Add(r.CarryIn)
+	}
+
+	if back.IsZero() {
+		return nil
+	}
+
+	return returnCarryTx(ctx, w.tx, r, back)
+}
+
+// failSettlements fails or queues the release's settlements. It returns the platform fee that they had taken over
+// from earlier ones and not paid, in native base units.
+func (w *releaseUpdate) failSettlements(reason settlement.Reason) (back chain.Amount, err error) {
+	due := time.Time{}
+	if reason == settlement.Replanning {
+		due = w.now()
+	}
+
+	for i := range w.group {
+		s := &w.group[i]
+		switch s.Status {
+		case settlement.Pending, settlement.Held:
+			if s.ReleaseID != w.release.ID {
+				continue
+			}
+
+			if reason == settlement.Replanning {
+				if err := s.Unassign(w.now()); err != nil {
+					return back, err
+				}
+
+				continue
+			}
+		case settlement.Releasing:
+			back = back.Add(s.CarryOut())
+		case settlement.Reverted:
+			if s.Reason == settlement.PaymentOrphaned {
+				continue
+			}
+
+			if err := s.Return(false, false, w.now()); err != nil {
+				return back, err
+			}
+
+			continue
+		default:
+			continue
+		}
+
+		if err := s.Fail(reason, w.now(), due); err != nil {
+			return back, err
+		}
+
+		w.events[s.ID] = event.SettlementFailed
+	}
+
+	return back, nil
+}
+
+// unreserve returns what the release reserved of the master wallet and did not spend.
+func (w *releaseUpdate) unreserve(ctx context.Context) error {
+	n, _ := w.registry.Network(w.release.Network)
+
+	native, _ := n.Native()
+	for _, object := range append(unconfirmedIDs(w.release), w.release.ID) {
+		if err := w.outbox.ReleaseTx(
+			ctx, w.tx, w.release.Network, w.release.Master.Address, native.ID, object,
+		); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// unconfirmedIDs returns the ids of the release's unconfirmed transactions. Reservations of confirmed
+// ones end with their inclusion.
+func unconfirmedIDs(r *settlement.Release) []string {
+	var ids []string
+
+	for _, s := range r.Steps {
+		if s.State != wallet.Confirmed {
+			ids = append(ids, s.TransactionID)
+		}
+	}
+
+	return ids
+}
+
+// returnCarryTx adds amount (native base units) to the fee that waits for a later release.
+func returnCarryTx(ctx context.Context, tx settlement.Tx, r *settlement.Release, amount chain.Amount) error {
+	row, err := tx.Carry(ctx, r.Owner, r.Network)
+	if err != nil {
+		return err
+	}
+
+	row.Amount = row.Amount.Add(amount)
+
+	return tx.PutCarry(ctx, &row)
+}

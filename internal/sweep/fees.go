@@ -1,0 +1,230 @@
+package sweep
+
+import (
+	"context"
+	"slices"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// net divides arrived (base units) among the settlements. Each gets its deposit less what it paid
+// itself. The oldest bears a shortfall (residue, token fees). Where that does not add up, arrived is
+// split by gross.
+func (g group) net(arrived chain.Amount) []chain.Amount {
+	net := make([]chain.Amount, len(g))
+
+	var sum chain.Amount
+
+	for i, s := range g {
+		net[i] = s.Gross
+		if s.FeeSource == settlement.FromDeposit {
+			own := s.FeePaid.Add(s.NetworkFees)
+			if s.Gross.Less(own) {
+				return settlement.Split(arrived, grossOfEach(g))
+			}
+
+			net[i] = s.Gross.Sub(own)
+		}
+
+		sum = sum.Add(net[i])
+	}
+
+	if sum.Less(arrived) {
+		return settlement.Split(arrived, grossOfEach(g))
+	}
+
+	short := sum.Sub(arrived)
+	for i := range net {
+		take := chain.Min(short, net[i])
+		net[i], short = net[i].Sub(take), short.Sub(take)
+	}
+
+	return net
+}
+
+// arrivedBy returns what a sweep brought to the master wallet, in base units of the asset.
+func arrivedBy(r *settlement.Release, sweep wallet.Transaction) (sum chain.Amount) {
+	for _, m := range sweep.Transfers {
+		if m.To == r.Master.Address && m.AssetID == r.AssetID {
+			sum = sum.Add(m.Amount)
+		}
+	}
+
+	return sum
+}
+
+// grossOfEach returns the gross of each settlement, in base units.
+func grossOfEach(g []settlement.Settlement) []chain.Amount {
+	out := make([]chain.Amount, len(g))
+	for i, s := range g {
+		out[i] = s.Gross
+	}
+
+	return out
+}
+
+// setNetworkFee sets what the network took for a step, in native base units.
+func (w *releaseUpdate) setNetworkFee(step *settlement.Step, fee chain.Amount) {
+	w.splitNetworkFees(func() { step.NetworkFee = fee })
+}
+
+// splitNetworkFees applies a change of the release's network fees and splits the new total among the
+// settlements by gross. The oldest takes the remainder.
+func (w *releaseUpdate) splitNetworkFees(change func()) {
+	if len(w.group) == 0 {
+		change()
+		return
+	}
+
+	before := settlement.Split(totalNetworkFees(w.release), grossOfEach(w.group))
+
+	change()
+
+	for i, share := range settlement.Split(totalNetworkFees(w.release), grossOfEach(w.group)) {
+		w.group[i].NetworkFees = w.group[i].NetworkFees.Add(share).SubFloor(before[i])
+	}
+}
+
+// payFee marks the platform fee of a final step as paid: to each settlement its own, less the parts of
+// those that left the release.
+func (w *releaseUpdate) payFee(step *settlement.Step) {
+	amount := unbookedFee(step)
+
+	leaves := len(w.group) > 1 && step.Kind != chain.StepSweep
+	for i := range w.group {
+		part := chain.Min(amount, w.group[i].FeeCarried)
+		w.group[i].Pay(part)
+
+		amount = amount.Sub(part)
+		if leaves && !part.IsZero() {
+			step.Parts = append(
+				slices.Clip(step.Parts), settlement.Part{SettlementID: w.group[i].ID, Amount: part},
+			)
+		}
+	}
+}
+
+// payDetached marks a detached settlement's part of an in-flight platform fee as paid. The bytes are
+// signed and pay it whether its payment comes back or not.
+func payDetached(r *settlement.Release, lost *settlement.Settlement) {
+	r.Steps = slices.Clone(r.Steps)
+	for i := range r.Steps {
+		step := &r.Steps[i]
+		if step.Booked || step.State == wallet.Queued || step.State == wallet.Failed {
+			continue
+		}
+
+		if part := chain.Min(unbookedFee(step), lost.FeeCarried); !part.IsZero() {
+			lost.Pay(part)
+			step.Parts = append(slices.Clip(step.Parts), settlement.Part{SettlementID: lost.ID, Amount: part})
+		}
+	}
+}
+
+// unbookedFee returns the part of a step's platform fee that no settlement is named for, in native base
+// units.
+func unbookedFee(s *settlement.Step) chain.Amount {
+	left := s.PaysFee
+	for _, p := range s.Parts {
+		left = left.Sub(p.Amount)
+	}
+
+	return left
+}
+
+// unpayFee takes back the platform fee of a step that is proven dead: the parts and, if it was confirmed
+// before, the remainder. What released settlements paid is carried.
+func (w *releaseUpdate) unpayFee(ctx context.Context, step *settlement.Step, confirmed bool) error {
+	rest, parts := unbookedFee(step), step.Parts
+	step.Parts = nil
+
+	for _, p := range parts {
+		if i := slices.IndexFunc(
+			w.group, func(s settlement.Settlement) bool { return s.ID == p.SettlementID },
+		); i >= 0 {
+			w.group[i].Unpay(p.Amount)
+			continue
+		}
+
+		if err := w.unpayDetached(ctx, p); err != nil {
+			return err
+		}
+	}
+
+	if !confirmed {
+		return nil
+	}
+
+	for i := range w.group {
+		part := chain.Min(rest, w.group[i].FeePaid)
+		w.group[i].Unpay(part)
+		rest = rest.Sub(part)
+	}
+
+	if !w.release.Done {
+		return nil
+	}
+
+	return w.addCarry(ctx)
+}
+
+// unpayDetached takes back the part of a settlement that left the release.
+func (w *releaseUpdate) unpayDetached(ctx context.Context, p settlement.Part) error {
+	found, err := w.tx.SettlementsByID(ctx, []string{p.SettlementID})
+	if err != nil || len(found) == 0 {
+		return err
+	}
+
+	s := found[0]
+	s.Unpay(p.Amount)
+
+	if s.Status == settlement.Released {
+		if err := returnCarryTx(ctx, w.tx, w.release, p.Amount); err != nil {
+			return err
+		}
+	}
+
+	return w.tx.PutSettlements(ctx, &s)
+}
+
+// addCarry adds the fee that the release did not pay to the carry.
+func (w *releaseUpdate) addCarry(ctx context.Context) error {
+	return w.updateCarry(ctx, func(c chain.Amount) chain.Amount { return c.Add(w.group.fee()) })
+}
+
+// takeBackCarry reverses addCarry. What a later release has paid of it counts as paid.
+func (w *releaseUpdate) takeBackCarry(ctx context.Context) error {
+	return w.updateCarry(ctx, func(c chain.Amount) chain.Amount {
+		for i := range w.group {
+			back := chain.Min(c, w.group[i].FeeCarried)
+			c = c.Sub(back)
+			w.group[i].Pay(w.group[i].FeeCarried.Sub(back))
+		}
+
+		return c
+	})
+}
+
+// updateCarry locks the carry of the release's owner and network, and stores what f makes of it (native
+// base units).
+func (w *releaseUpdate) updateCarry(ctx context.Context, f func(chain.Amount) chain.Amount) error {
+	if w.group.fee().IsZero() {
+		return nil
+	}
+
+	row, err := w.tx.Carry(ctx, w.release.Owner, w.release.Network)
+	if err != nil {
+		return err
+	}
+
+	amount := f(row.Amount)
+	if amount == row.Amount {
+		return nil
+	}
+
+	row.Amount = amount
+
+	return w.tx.PutCarry(ctx, &row)
+}

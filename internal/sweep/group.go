@@ -1,0 +1,166 @@
+package sweep
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// maxGroup bounds how many settlements one release takes.
+const maxGroup = 50
+
+// group holds the settlements of one release key that may be released together, oldest first.
+type group []settlement.Settlement
+
+func (g group) gross() (sum chain.Amount) {
+	for _, s := range g {
+		sum = sum.Add(s.Gross)
+	}
+
+	return sum
+}
+
+// fee returns the platform fee of the group that is not paid yet, in native base units.
+func (g group) fee() (sum chain.Amount) {
+	for _, s := range g {
+		sum = sum.Add(s.FeeCarried)
+	}
+
+	return sum
+}
+
+// spent returns what earlier, failed releases took out of native deposits, in base units.
+func (g group) spent() (sum chain.Amount) {
+	if g[0].FeeSource != settlement.FromDeposit {
+		return sum
+	}
+
+	for _, s := range g {
+		sum = sum.Add(s.FeePaid).Add(s.NetworkFees)
+	}
+
+	return sum
+}
+
+// withResidueOwed returns the group with owed (native base units) added to the network fees of the
+// oldest, if native deposits pay their own way.
+func (g group) withResidueOwed(owed chain.Amount) group {
+	if owed.IsZero() || g[0].FeeSource != settlement.FromDeposit {
+		return g
+	}
+
+	g = slices.Clone(g)
+	g[0].NetworkFees = g[0].NetworkFees.Add(owed)
+
+	return g
+}
+
+func (g group) ids() []string {
+	ids := make([]string, len(g))
+	for i, s := range g {
+		ids[i] = s.ID
+	}
+
+	return ids
+}
+
+// belowMin reports whether every deposit of the group is worth less than the account's sweep
+// minimum. One that is worth enough takes the others along.
+func (g group) belowMin(minimum decimal.Decimal) bool {
+	for _, s := range g {
+		if !s.USDValue.LessThan(minimum) {
+			return false
+		}
+	}
+
+	return true
+}
+
+// uneconomic reports whether the network fees exceed half of what the group is worth. Native
+// deposits are compared in base units, tokens in USD at the newest snapshot of the group.
+func (g group) uneconomic(steps []chain.ReleaseStep, nativeDecimals uint8) bool {
+	fees := networkFees(steps)
+	if g[0].FeeSource == settlement.FromDeposit {
+		return g.gross().Less(fees.Add(fees))
+	}
+
+	var worth decimal.Decimal
+	for _, s := range g {
+		worth = worth.Add(s.USDValue)
+	}
+
+	cost := fees.Decimal(nativeDecimals).Mul(g[len(g)-1].NativePrice)
+
+	return cost.Add(cost).GreaterThan(worth)
+}
+
+// eligible returns what one release may take of all that waits under a key: settlements of one owner
+// that are in no release and not left to an operator. It returns at most maxGroup.
+func eligible(at []settlement.Settlement) group {
+	var g group
+	for _, s := range at {
+		if (s.Status != settlement.Pending && s.Status != settlement.Held) || s.ReleaseID != "" ||
+			s.DueAt.IsZero() ||
+			s.Simulated ||
+			len(g) == maxGroup {
+			continue
+		}
+
+		if len(g) > 0 && g[0].Owner != s.Owner {
+			continue
+		}
+
+		g = append(g, s)
+	}
+
+	slices.SortFunc(g, func(a, b settlement.Settlement) int { return cmp.Compare(a.ID, b.ID) })
+
+	return g
+}
+
+// releaseKey is what a group shares: an address and an asset; where coins are spent, an owner and an
+// asset.
+type releaseKey struct {
+	address chain.Address
+	owner   event.Owner
+	assetID string
+}
+
+// String returns the key as logs show it.
+func (p releaseKey) String() string { return string(p.address) + p.owner.AccountID }
+
+func keyOf(s settlement.Settlement, spendsCoins bool) releaseKey {
+	if spendsCoins {
+		return releaseKey{owner: s.Owner, assetID: s.AssetID}
+	}
+
+	return releaseKey{address: s.Deposit.Address, assetID: s.AssetID}
+}
+
+// of returns the settlements that have the key.
+func (p releaseKey) of(all []settlement.Settlement) (at group) {
+	for _, s := range all {
+		if keyOf(s, p.address == "") == p {
+			at = append(at, s)
+		}
+	}
+
+	return at
+}
+
+// keysOf returns the distinct keys of due settlements, the oldest first.
+func keysOf(due []settlement.Settlement, spendsCoins bool) []releaseKey {
+	var out []releaseKey
+	for _, s := range due {
+		if p := keyOf(s, spendsCoins); !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+
+	return out
+}

@@ -1,0 +1,154 @@
+package sweep
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// PaymentLostTx says that a payment left the chain, in the transaction that records it. What was
+// not released yet fails as payment_orphaned, what was is reverted; both come back when the payment
+// confirms again.
+func (s *Sweeper) PaymentLostTx(ctx context.Context, tx settlement.Tx, paymentID string) error {
+	found, err := tx.SettlementsOfPayments(ctx, []string{paymentID})
+	if err != nil || len(found) == 0 {
+		return err
+	}
+
+	lost := found[0]
+	switch lost.Status {
+	case settlement.Released:
+		if err := lost.Revert(settlement.PaymentOrphaned); err != nil {
+			return err
+		}
+
+		return s.putTx(ctx, tx, &lost, event.SettlementReverted)
+	case settlement.Reverted:
+		if err := lost.Revert(settlement.PaymentOrphaned); err != nil {
+			return err
+		}
+
+		return tx.PutSettlements(ctx, &lost)
+	case settlement.Pending, settlement.Held, settlement.Releasing:
+	default:
+		return nil
+	}
+
+	r, in, err := releaseOf(ctx, tx, lost)
+	if err != nil {
+		return err
+	}
+
+	if err := lost.Fail(settlement.PaymentOrphaned, s.now(), time.Time{}); err != nil {
+		return err
+	}
+	// Alone in a release of which something is signed, it stays in it: those bytes may be included
+	// when the payment is, and what they take belongs to this settlement.
+	alone := len(r.SettlementIDs) == 1 && isStarted(&r)
+	if in && !r.Done && !hasLiveSweep(&r) && !alone {
+		return s.detachTx(ctx, tx, r, lost)
+	}
+
+	return s.putTx(ctx, tx, &lost, event.SettlementFailed)
+}
+
+// releaseOf returns the release that a settlement is or was in; ok is false without one.
+func releaseOf(
+	ctx context.Context,
+	tx settlement.Tx,
+	of settlement.Settlement,
+) (r settlement.Release, ok bool, err error) {
+	if of.ReleaseID == "" {
+		return settlement.Release{}, false, nil
+	}
+
+	r, err = tx.Release(ctx, of.ReleaseID)
+	if err != nil {
+		return settlement.Release{}, false, err
+	}
+
+	return r, slices.Contains(r.SettlementIDs, of.ID), nil
+}
+
+// detachTx removes a lost settlement from a release whose sweep is not made yet. The release goes on without it;
+// when it was the last one, what is queued is canceled.
+func (s *Sweeper) detachTx(
+	ctx context.Context,
+	tx settlement.Tx,
+	r settlement.Release,
+	lost settlement.Settlement,
+) error {
+	carried := lost.CarryOut()
+	payDetached(&r, &lost)
+
+	lost.ReleaseID = ""
+	if err := s.putTx(ctx, tx, &lost, event.SettlementFailed); err != nil {
+		return err
+	}
+
+	r.SettlementIDs = slices.DeleteFunc(
+		slices.Clone(r.SettlementIDs), func(id string) bool { return id == lost.ID },
+	)
+	r.Amount = r.Amount.Sub(lost.Gross)
+
+	if len(r.SettlementIDs) > 0 {
+		if err := reassignFeeTx(ctx, tx, &r, carried); err != nil {
+			return err
+		}
+	} else if !carried.IsZero() {
+		if err := returnCarryTx(ctx, tx, &r, carried); err != nil {
+			return err
+		}
+	}
+
+	if err := tx.PutRelease(ctx, &r); err != nil {
+		return err
+	}
+
+	// What is queued was planned for more than remains. The event of its cancellation ends the release.
+	if last := lastStep(&r); last != nil && last.State == wallet.Queued {
+		_, err := s.outbox.CancelTx(ctx, tx, last.TransactionID)
+		return err
+	}
+
+	// What is signed goes on: a top-up becomes residue, and the worker ends a release without settlements.
+	return nil
+}
+
+// reassignFeeTx moves a detached settlement's carried fee (native base units) to the oldest that remains, and
+// recomputes the fee that the release pays.
+func reassignFeeTx(
+	ctx context.Context,
+	tx settlement.Tx,
+	r *settlement.Release,
+	carried chain.Amount,
+) error {
+	remaining, err := tx.SettlementsByID(ctx, r.SettlementIDs)
+	if err != nil {
+		return err
+	}
+
+	if !carried.IsZero() {
+		remaining[0].CarryIn(carried)
+
+		if err := tx.PutSettlements(ctx, &remaining[0]); err != nil {
+			return err
+		}
+	}
+
+	if r.Fee.IsZero() || hasLiveFee(r) {
+		return nil
+	}
+
+	r.Fee = group(remaining).fee()
+	if !isStarted(r) {
+		r.Fee = r.Fee.Add(r.CarryIn)
+	}
+
+	return nil
+}

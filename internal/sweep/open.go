@@ -1,0 +1,248 @@
+package sweep
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// OpenParams is a confirmed payment that has a price.
+type OpenParams struct {
+	Owner                                  event.Owner
+	PaymentID, InvoiceID, DepositAddressID string
+	Network                                string // slug
+	Asset                                  chain.Asset
+	// Deposit holds the money.
+	Deposit chain.Party
+	// Gross is the payment, in base units of Asset.
+	Gross chain.Amount
+	// USDValue is what it was worth at confirmation, NativePrice the USD price of one whole native
+	// coin in the same snapshot.
+	USDValue, NativePrice decimal.Decimal
+	ConfirmedAt           time.Time
+	Simulated             bool
+}
+
+// OpenTx opens the settlement of a payment, in the transaction that confirms it or gives it its
+// price. A payment has one settlement: opening it again returns the same one, brought back when the
+// payment had left the chain. A simulated one is released at once.
+func (s *Sweeper) OpenTx(ctx context.Context, tx settlement.Tx, o OpenParams) (settlement.Settlement, error) {
+	known, err := tx.SettlementsOfPayments(ctx, []string{o.PaymentID})
+	if err != nil {
+		return settlement.Settlement{}, err
+	}
+
+	if len(known) > 0 {
+		return s.reopenTx(ctx, tx, known[0])
+	}
+
+	settings, err := tx.SettlementSettings(ctx, o.Owner.AccountID)
+	if err != nil {
+		return settlement.Settlement{}, err
+	}
+
+	opened, err := s.open(o, settings)
+	if err != nil {
+		return settlement.Settlement{}, err
+	}
+
+	if !o.Simulated {
+		return opened, tx.PutSettlements(ctx, &opened)
+	}
+
+	if err := simulate(&opened, s.now()); err != nil {
+		return settlement.Settlement{}, err
+	}
+
+	return opened, s.putTx(ctx, tx, &opened, event.SettlementReleased)
+}
+
+func (s *Sweeper) open(o OpenParams, settings settlement.Settings) (settlement.Settlement, error) {
+	n, ok := s.registry.Network(o.Network)
+	if !ok {
+		return settlement.Settlement{}, fault.New(
+			fault.NotFound, "network_unknown", "network %q is not enabled here",
+			o.Network,
+		)
+	}
+
+	native, _ := n.Native()
+	now := s.now()
+
+	out := settlement.Settlement{
+		ID:               s.config.IDs.Next(),
+		Owner:            o.Owner,
+		Status:           settlement.Pending,
+		PaymentID:        o.PaymentID,
+		InvoiceID:        o.InvoiceID,
+		DepositAddressID: o.DepositAddressID,
+		Network:          o.Network,
+		Asset:            o.Asset.Symbol,
+		AssetID:          o.Asset.ID,
+		NativeAsset:      native.Symbol,
+		Deposit:          o.Deposit,
+		Gross:            o.Gross,
+		USDValue:         o.USDValue,
+		FeeBPS:           settings.FeeBPS,
+		FeeUSD:           settlement.FeeUSD(o.USDValue, settings.FeeBPS),
+		NativePrice:      o.NativePrice,
+		FeeSource:        settlement.FromMaster,
+		Simulated:        o.Simulated,
+		ConfirmedAt:      o.ConfirmedAt,
+		CreatedAt:        now,
+	}
+	if o.Asset.Kind == chain.Native {
+		out.FeeSource = settlement.FromDeposit
+	}
+
+	var err error
+	if out.FeeNative, err = settlement.FeeNative(out.FeeUSD, o.NativePrice, native.Decimals); err != nil {
+		return settlement.Settlement{}, err
+	}
+
+	out.FeeCarried = out.FeeNative // nothing of it is paid yet
+	if settings.AutoRelease {
+		out.DueAt = now
+	}
+
+	return out, nil
+}
+
+// simulate releases a settlement without moving anything.
+func simulate(s *settlement.Settlement, now time.Time) error {
+	net := s.Gross
+
+	s.ReleaseID, s.SweepTx = "sim_"+s.ID, "sim_sweep_"+s.ID
+	if err := s.Start(chain.Amount{}); err != nil {
+		return err
+	}
+
+	if fee := s.FeeCarried; !fee.IsZero() {
+		s.FeeTx = "sim_fee_" + s.ID
+		s.Pay(fee)
+
+		if s.FeeSource == settlement.FromDeposit {
+			net = net.SubFloor(fee)
+		}
+	}
+
+	return s.Release(net, now)
+}
+
+// reopenTx queues a settlement again whose payment is confirmed again. Any other settlement is returned unchanged.
+func (s *Sweeper) reopenTx(
+	ctx context.Context,
+	tx settlement.Tx,
+	old settlement.Settlement,
+) (settlement.Settlement, error) {
+	orphaned := old.Status == settlement.Failed && old.Reason == settlement.PaymentOrphaned
+	if old.Status != settlement.Reverted && !orphaned {
+		return old, nil
+	}
+
+	if old.Simulated {
+		return s.reopenSimulatedTx(ctx, tx, old)
+	}
+
+	r, assigned, err := releaseOf(ctx, tx, old)
+	if err != nil {
+		return settlement.Settlement{}, err
+	}
+
+	// A release that still runs, or whose sweep is confirmed after all, has moved or will move this
+	// deposit: it must not be planned a second time.
+	if assigned && (!r.Done || isSwept(&r)) {
+		return s.rejoinTx(ctx, tx, old, r)
+	}
+
+	if err := old.Return(false, false, s.now()); err != nil {
+		return settlement.Settlement{}, err
+	}
+
+	return old, tx.PutSettlements(ctx, &old)
+}
+
+// reopenSimulatedTx releases a simulated settlement once more.
+func (s *Sweeper) reopenSimulatedTx(
+	ctx context.Context,
+	tx settlement.Tx,
+	old settlement.Settlement,
+) (settlement.Settlement, error) {
+	if err := old.Return(false, false, time.Time{}); err != nil {
+		return settlement.Settlement{}, err
+	}
+
+	old.Unpay(old.FeePaid)
+
+	if err := simulate(&old, s.now()); err != nil {
+		return settlement.Settlement{}, err
+	}
+
+	return old, s.putTx(ctx, tx, &old, event.SettlementReleased)
+}
+
+// rejoinTx returns a settlement to its release. It is released at once if the sweep is confirmed.
+func (s *Sweeper) rejoinTx(
+	ctx context.Context,
+	tx settlement.Tx,
+	old settlement.Settlement,
+	r settlement.Release,
+) (settlement.Settlement, error) {
+	if err := old.Return(false, true, time.Time{}); err != nil {
+		return settlement.Settlement{}, err
+	}
+
+	if err := old.Start(chain.Amount{}); err != nil {
+		return settlement.Settlement{}, err
+	}
+
+	if !isSwept(&r) {
+		r.DueAt = s.now() // it waited for this payment
+		if err := tx.PutRelease(ctx, &r); err != nil {
+			return settlement.Settlement{}, err
+		}
+
+		return old, tx.PutSettlements(ctx, &old)
+	}
+
+	net, err := recomputeNet(ctx, tx, &r, old.ID)
+	if err != nil {
+		return settlement.Settlement{}, err
+	}
+
+	if err := old.Release(net, s.now()); err != nil {
+		return settlement.Settlement{}, err
+	}
+
+	return old, s.putTx(ctx, tx, &old, event.SettlementReleased)
+}
+
+// recomputeNet returns the net (base units) of a settlement whose sweep was confirmed while its payment
+// was lost.
+func recomputeNet(
+	ctx context.Context,
+	tx settlement.Tx,
+	r *settlement.Release,
+	settlementID string,
+) (chain.Amount, error) {
+	sweep, err := tx.Transaction(ctx, lastStep(r).TransactionID)
+	if err != nil {
+		return chain.Amount{}, err
+	}
+
+	g, err := tx.SettlementsByID(ctx, r.SettlementIDs)
+	if err != nil {
+		return chain.Amount{}, err
+	}
+
+	net := group(g).net(arrivedBy(r, sweep))
+
+	return net[slices.IndexFunc(g, func(s settlement.Settlement) bool { return s.ID == settlementID })], nil
+}

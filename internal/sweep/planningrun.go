@@ -1,0 +1,295 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/settlement"
+	"github.com/seed-8ee7f392/payments/store/lease"
+)
+
+// The bounds of one planning run.
+const (
+	maxDue      = 200
+	maxReleases = 1000
+	// fundsGrace is how long after its confirmation a deposit may seem to be missing: the node may lag.
+	fundsGrace = 15 * time.Minute
+)
+
+// Step runs one planning run of a network. Live releases get their next transaction, what failed for replanning
+// is queued again, and waiting settlements are released, held or failed.
+//
+// It returns false when nothing was due or another process plans. A failing release is postponed and logged;
+// the error is the store's or the context's.
+func (s *Sweeper) Step(ctx context.Context, network string) (did bool, err error) {
+	driver, err := s.registry.Driver(network)
+	if err != nil {
+		return false, err
+	}
+
+	planner, ok := driver.(chain.Sweeper)
+	if !ok {
+		return false, nil
+	}
+
+	_, spendsCoins := driver.(chain.CoinReader)
+
+	next, due, err := s.dueWork(ctx, network, spendsCoins)
+	if err != nil || (len(next) == 0 && len(due) == 0) {
+		return false, err
+	}
+
+	run := &planningRun{Sweeper: s, network: driver.Network(), planner: planner, spendsCoins: spendsCoins}
+	run.native, _ = run.network.Native()
+
+	acquired, err := run.acquireLease(ctx)
+	if err != nil || !acquired {
+		return false, err
+	}
+
+	err = run.plan(ctx, next, due)
+	if errors.Is(err, fault.LeaseLost) {
+		s.config.Log.WarnContext(ctx, "another process took over planning", "network", network)
+		return true, nil
+	}
+
+	releaseErr := s.db.Update(ctx, func(ctx context.Context, tx settlement.Tx) error {
+		return lease.Release(ctx, tx, run.lease)
+	})
+	if err == nil {
+		err = releaseErr
+	}
+
+	return true, err
+}
+
+// dueWork reads the releases that need their next transaction and the settlements that are due, oldest first.
+//
+// An address has one release at a time, so that none counts on the native coin of another. Coins are distinct
+// and need no such rule.
+func (s *Sweeper) dueWork(
+	ctx context.Context,
+	network string,
+	spendsCoins bool,
+) (next []settlement.Release, due []settlement.Settlement, err error) {
+	live, err := s.db.LiveReleases(ctx, network, maxReleases)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	due, err = s.db.DueSettlements(ctx, network, s.now(), maxDue)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	busy := map[chain.Address]bool{}
+	for _, r := range live {
+		busy[r.Deposit.Address] = true
+		if !isRunning(&r) && !s.now().Before(r.DueAt) {
+			next = append(next, r)
+		}
+	}
+
+	due = slices.DeleteFunc(due, func(d settlement.Settlement) bool {
+		return busy[d.Deposit.Address] && !spendsCoins
+	})
+
+	return next, due, nil
+}
+
+// planningRun is one planning run under its lease. RPC happens between its updates, never in one.
+type planningRun struct {
+	*Sweeper
+	network chain.Network
+	native  chain.Asset
+	planner chain.Sweeper
+	// spendsCoins is set where one transaction spends the outputs of several addresses.
+	spendsCoins bool
+	lease       lease.Lease
+}
+
+// acquireLease takes the network's planning lease. Its owner is this run, not the process: two runs of one
+// process exclude each other too.
+func (p *planningRun) acquireLease(ctx context.Context) (acquired bool, err error) {
+	owner := p.config.Process + "/" + p.config.IDs.Next()
+
+	err = p.db.Update(ctx, func(ctx context.Context, tx settlement.Tx) (err error) {
+		p.lease, acquired, err = lease.Take(
+			ctx, tx, "settle/"+p.network.Slug, owner, p.now(), p.config.LeaseFor,
+		)
+
+		return err
+	})
+
+	return acquired, err
+}
+
+func (p *planningRun) plan(
+	ctx context.Context,
+	next []settlement.Release,
+	due []settlement.Settlement,
+) error {
+	for _, r := range next {
+		if err := p.attempt(ctx, r.ID, func() error { return p.resume(ctx, r) }); err != nil {
+			return err
+		}
+	}
+
+	for _, failed := range due {
+		if failed.Status != settlement.Failed {
+			continue
+		}
+
+		if err := p.attempt(ctx, failed.ID, func() error { return p.requeue(ctx, failed.ID) }); err != nil {
+			return err
+		}
+	}
+
+	started := map[chain.Address]bool{}
+	for _, at := range keysOf(due, p.spendsCoins) {
+		if started[at.address] && !p.spendsCoins {
+			continue
+		}
+
+		if err := p.attempt(ctx, at.String(), func() error {
+			began, err := p.start(ctx, at, at.of(due))
+
+			started[at.address] = began
+			if err != nil {
+				err = errors.Join(err, p.postpone(ctx, at.of(due)))
+			}
+
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// candidates returns what may be released together with the due settlements of a key: all that waits at
+// the address or, where coins are spent, of the owner.
+func (p *planningRun) candidates(
+	ctx context.Context,
+	at releaseKey,
+	due group,
+) ([]settlement.Settlement, error) {
+	if !p.spendsCoins {
+		return p.db.SettlementsAt(ctx, p.network.Slug, at.address, at.assetID)
+	}
+
+	others, err := p.db.Settlements(ctx, settlement.Filter{
+		Owner:    at.owner,
+		Statuses: []settlement.Status{settlement.Pending, settlement.Held},
+		Networks: []string{p.network.Slug},
+		Limit:    maxDue,
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	all := slices.Clone(due)
+	for _, s := range others {
+		if s.AssetID == at.assetID &&
+			!slices.ContainsFunc(due, func(d settlement.Settlement) bool { return d.ID == s.ID }) {
+			all = append(all, s)
+		}
+	}
+
+	return all, nil
+}
+
+// attempt runs f, and logs its error unless it must end the run. what names the object in the log.
+func (p *planningRun) attempt(ctx context.Context, what string, f func() error) error {
+	err := f()
+	if err == nil {
+		return nil
+	}
+
+	if ctx.Err() != nil || errors.Is(err, fault.LeaseLost) {
+		return err
+	}
+
+	if _, stored := errors.AsType[*storeError](err); stored && errors.Is(err, fault.Unavailable) {
+		return err
+	}
+
+	p.config.Log.WarnContext(
+		ctx, "a release could not be planned",
+		"network", p.network.Slug, "what", what, "code", fault.Code(err),
+	)
+
+	return nil
+}
+
+// storeError marks an error that came out of an update.
+type storeError struct{ error }
+
+func (e *storeError) Unwrap() error { return e.error }
+
+// update runs a closure in a transaction that prolongs the lease.
+func (p *planningRun) update(ctx context.Context, f func(ctx context.Context, tx settlement.Tx) error) error {
+	err := p.db.Update(ctx, func(ctx context.Context, tx settlement.Tx) error {
+		if err := lease.Prolong(ctx, tx, p.lease, p.now().Add(p.config.LeaseFor)); err != nil {
+			return err
+		}
+
+		return f(ctx, tx)
+	})
+	if err != nil {
+		return &storeError{err}
+	}
+
+	return nil
+}
+
+// requeue queues a settlement again that failed for replanning.
+func (p *planningRun) requeue(ctx context.Context, settlementID string) error {
+	return p.update(ctx, func(ctx context.Context, tx settlement.Tx) error {
+		g, err := tx.SettlementsByID(ctx, []string{settlementID})
+		if err != nil || len(g) == 0 || g[0].Status != settlement.Failed ||
+			g[0].Reason != settlement.Replanning {
+			return err
+		}
+
+		if err := g[0].Return(false, false, p.now()); err != nil {
+			return err
+		}
+
+		return tx.PutSettlements(ctx, &g[0])
+	})
+}
+
+// postpone delays settlements that could not be planned, by a backoff that grows with their age.
+func (p *planningRun) postpone(ctx context.Context, due group) error {
+	return p.update(ctx, func(ctx context.Context, tx settlement.Tx) error {
+		waiting, err := tx.SettlementsByID(ctx, due.ids())
+		if err != nil {
+			return err
+		}
+
+		for _, s := range waiting {
+			if (s.Status != settlement.Pending && s.Status != settlement.Held) || s.ReleaseID != "" ||
+				s.DueAt.IsZero() ||
+				s.DueAt.After(p.now()) {
+				continue
+			}
+
+			s.DueAt = p.now().Add(backoff(p.now().Sub(s.ConfirmedAt)))
+			if err := tx.PutSettlements(ctx, &s); err != nil {
+				return err
+			}
+		}
+
+		return nil
+	})
+}
+
+// backoff returns the delay before an object of an age is tried again: a quarter of it, from 10 seconds
+// to 10 minutes.
+func backoff(age time.Duration) time.Duration { return min(max(age/4, 10*time.Second), 10*time.Minute) }

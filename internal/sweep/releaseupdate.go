@@ -1,0 +1,331 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// releaseUpdate is one update of a release: the records as they will be stored, and the events to
+// publish by settlement id.
+type releaseUpdate struct {
+	*Sweeper
+	tx      settlement.Tx
+	release *settlement.Release
+	group   group
+	events  map[string]event.Type
+}
+
+// TransactionTx moves a release and its settlements when one of its transactions moves.
+// Transactions of others are ignored.
+func (s *Sweeper) TransactionTx(ctx context.Context, tx settlement.Tx, t wallet.Transaction) error {
+	if t.Kind == wallet.Cancel {
+		return s.displacedTx(ctx, tx, t)
+	}
+
+	w, i, err := s.releaseUpdateOf(ctx, tx, t)
+	if err != nil || w == nil {
+		return err
+	}
+
+	before := w.release.Steps[i]
+	w.release.Steps[i].State, w.release.Steps[i].TxHash = t.State, t.TxHash
+	w.copyTxHash(t)
+
+	switch t.State {
+	case wallet.Queued:
+		return nil
+	case wallet.Signed, wallet.Broadcast, wallet.Included:
+		err = w.advance(ctx, before, t)
+	case wallet.Confirmed:
+		err = w.confirm(ctx, i, t)
+	case wallet.Failed:
+		err = w.fail(ctx, i, t)
+	}
+
+	if err != nil {
+		return err
+	}
+
+	return w.save(ctx)
+}
+
+// displacedTx adds the network fee of a cancel transaction to the step that it displaced.
+func (s *Sweeper) displacedTx(ctx context.Context, tx settlement.Tx, t wallet.Transaction) error {
+	if t.State != wallet.Confirmed {
+		return nil
+	}
+
+	displaced, err := tx.Transaction(ctx, t.ObjectID)
+	if errors.Is(err, fault.NotFound) {
+		return nil
+	}
+
+	if err != nil {
+		return err
+	}
+
+	w, i, err := s.releaseUpdateOf(ctx, tx, displaced)
+	if err != nil || w == nil || isSwept(w.release) {
+		return err
+	}
+
+	step := &w.release.Steps[i]
+	if slices.ContainsFunc(step.Displaced, func(c settlement.Cost) bool { return c.TransactionID == t.ID }) {
+		return nil // it left the chain and is back
+	}
+
+	w.splitNetworkFees(func() {
+		step.Displaced = append(
+			slices.Clip(step.Displaced), settlement.Cost{TransactionID: t.ID, NetworkFee: t.Fee},
+		)
+	})
+
+	if err := w.recordResidue(ctx, &settlement.Step{}, t); err != nil {
+		return err
+	}
+
+	return w.save(ctx)
+}
+
+// releaseUpdateOf returns the update of the release that has the transaction as a step, and the step's
+// index; nil for other transactions.
+func (s *Sweeper) releaseUpdateOf(
+	ctx context.Context,
+	tx settlement.Tx,
+	t wallet.Transaction,
+) (w *releaseUpdate, step int, err error) {
+	if t.Kind != wallet.TopUp && t.Kind != wallet.Fee && t.Kind != wallet.Sweep {
+		return nil, 0, nil
+	}
+
+	r, err := tx.Release(ctx, t.ObjectID)
+	if errors.Is(err, fault.NotFound) {
+		return nil, 0, nil
+	}
+
+	if err != nil {
+		return nil, 0, err
+	}
+
+	i := slices.IndexFunc(r.Steps, func(step settlement.Step) bool { return step.TransactionID == t.ID })
+	if i < 0 {
+		return nil, 0, nil
+	}
+
+	g, err := tx.SettlementsByID(ctx, r.SettlementIDs)
+	if err != nil {
+		return nil, 0, err
+	}
+
+	r.Steps = slices.Clone(r.Steps)
+
+	return &releaseUpdate{Sweeper: s, tx: tx, release: &r, group: g, events: map[string]event.Type{}}, i, nil
+}
+
+func (w *releaseUpdate) save(ctx context.Context) error {
+	if err := w.tx.PutRelease(ctx, w.release); err != nil {
+		return err
+	}
+
+	for i := range w.group {
+		t, published := w.events[w.group[i].ID]
+		if !published {
+			if err := w.tx.PutSettlements(ctx, &w.group[i]); err != nil {
+				return err
+			}
+
+			continue
+		}
+
+		if err := w.putTx(ctx, w.tx, &w.group[i], t); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// copyTxHash copies a transaction's hash to the settlements' fields that the API shows.
+func (w *releaseUpdate) copyTxHash(t wallet.Transaction) {
+	for i := range w.group {
+		s := &w.group[i]
+
+		switch t.Kind {
+		case wallet.TopUp:
+			s.TopUpTx = t.TxHash
+		case wallet.Fee:
+			s.FeeTx = t.TxHash
+		case wallet.Sweep:
+			s.SweepTx = t.TxHash
+			for _, step := range w.release.Steps {
+				if step.TransactionID == t.ID && !step.PaysFee.IsZero() {
+					s.FeeTx = t.TxHash
+				}
+			}
+		case wallet.Payout, wallet.Bump, wallet.Cancel:
+			// No step of a release.
+		}
+	}
+}
+
+// advance applies a transaction that is signed and not final. The first one starts the settlements. A
+// sweep that was confirmed and left the chain reverts them.
+func (w *releaseUpdate) advance(ctx context.Context, before settlement.Step, t wallet.Transaction) error {
+	carry := w.release.CarryIn
+	swept := t.Kind == wallet.Sweep && before.State == wallet.Confirmed
+
+	for i := range w.group {
+		s := &w.group[i]
+		switch {
+		case (s.Status == settlement.Pending || s.Status == settlement.Held) && s.ReleaseID == w.release.ID:
+			if err := s.Start(carry); err != nil {
+				return err
+			}
+
+			carry = chain.Amount{}
+		case s.Status == settlement.Released && swept:
+			if err := s.Revert(""); err != nil {
+				return err
+			}
+
+			w.events[s.ID] = event.SettlementReverted
+		}
+	}
+
+	if swept && w.release.Done {
+		w.release.Done = false // its transactions are on their way again
+		if err := w.takeBackCarry(ctx); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// confirm applies a final transaction. After the sweep the release is done; after any other step it
+// waits for the next.
+func (w *releaseUpdate) confirm(ctx context.Context, i int, t wallet.Transaction) error {
+	step := &w.release.Steps[i]
+	again, was := step.Booked, step.NetworkFee // it was confirmed before, and left the chain in between
+	w.setNetworkFee(step, t.Fee)
+
+	if again && w.ofNative() && step.Kind != chain.StepSweep {
+		if err := w.correctResidue(ctx, was, t.Fee); err != nil {
+			return err
+		}
+	} else if err := w.recordResidue(ctx, step, t); err != nil {
+		return err
+	}
+
+	if !again {
+		w.payFee(step)
+	}
+
+	step.Booked = true
+	if step.Kind != chain.StepSweep {
+		w.release.DueAt = w.now()
+		return nil
+	}
+
+	arrived := arrivedBy(w.release, t)
+	if arrived.IsZero() {
+		// The token reported success and moved nothing.
+		return w.abandon(ctx, settlement.TransactionFailed)
+	}
+
+	for j, net := range w.group.net(arrived) {
+		s := &w.group[j]
+		if s.Status == settlement.Reverted && s.Reason == "" { // the sweep was taken back, and is here again
+			if err := s.Return(false, true, time.Time{}); err != nil {
+				return err
+			}
+
+			if err := s.Start(chain.Amount{}); err != nil {
+				return err
+			}
+		}
+
+		if s.Status != settlement.Releasing {
+			continue // its payment is gone; should it confirm again, this sweep stands for it
+		}
+
+		if err := s.Release(net, w.now()); err != nil {
+			return err
+		}
+
+		w.events[s.ID] = event.SettlementReleased
+	}
+
+	w.release.Done, w.release.DueAt = true, time.Time{}
+
+	return w.addCarry(ctx)
+}
+
+// fail applies a transaction that is proven dead, was never signed, or was reverted. It abandons the
+// release, except after a reverted sweep that closed its account. A reverted transaction cost its
+// network fee.
+func (w *releaseUpdate) fail(ctx context.Context, i int, t wallet.Transaction) error {
+	step := &w.release.Steps[i]
+	again, was := step.Booked, step.NetworkFee // it was confirmed before, and left the chain for good
+	w.setNetworkFee(step, t.Fee)
+
+	var err error
+
+	switch {
+	case t.Failure == wallet.FailReverted:
+		err = w.recordResidue(ctx, step, t)
+	case again && w.ofNative() && step.Kind != chain.StepSweep:
+		err = w.correctResidue(ctx, was.Add(step.PaysFee), chain.Amount{})
+	case again:
+		err = w.setResidue(ctx, step, chain.Amount{}, chain.Amount{})
+	}
+
+	if err != nil {
+		return err
+	}
+
+	if err := w.unpayFee(ctx, step, again); err != nil {
+		return err
+	}
+
+	if w.release.Done {
+		return nil // the release ended before; there is nothing to give up
+	}
+
+	if t.Failure == wallet.FailReverted && t.Order.Close && !again {
+		// Anybody can make that happen, by a payment while it is on its way: the release goes on,
+		// and leaves the account open.
+		w.release.DueAt = w.now()
+		return nil
+	}
+
+	return w.abandon(ctx, w.reason(t))
+}
+
+// reason returns the settlement's reason for a failure code (specification 2.8).
+func (w *releaseUpdate) reason(t wallet.Transaction) settlement.Reason {
+	switch {
+	case t.Failure == wallet.FailNotPayable:
+		return settlement.NotReleasable
+	case t.Failure == wallet.FailCanceled,
+		t.Failure == wallet.FailStale,
+		t.Failure == wallet.FailInsufficientFunds:
+		return settlement.Replanning
+	case t.Failure == wallet.FailConflict,
+		t.Failure == wallet.FailExpired,
+		t.Failure == wallet.FailReverted,
+		strings.HasPrefix(t.Failure, wallet.FailSignerRefused):
+		return settlement.TransactionFailed
+	}
+
+	return settlement.Unclassified
+}

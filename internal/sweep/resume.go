@@ -1,0 +1,190 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// resume queues the next transaction of a release whose last one is confirmed, planned at current fees.
+func (p *planningRun) resume(ctx context.Context, r settlement.Release) error {
+	found, err := p.db.SettlementsByID(ctx, r.SettlementIDs)
+	if err != nil {
+		return &storeError{err}
+	}
+
+	if len(found) == 0 {
+		return p.abandon(ctx, r, settlement.Replanning)
+	}
+
+	if lost, ok := orphanedLast(found); ok {
+		if p.now().Sub(lost.FailedAt) >= orphanWait {
+			return p.abandon(ctx, r, settlement.Replanning)
+		}
+
+		return p.postponeRelease(ctx, r)
+	}
+
+	asset, _ := p.network.AssetByID(r.AssetID)
+
+	var residue settlement.Residue
+	if asset.ID == p.native.ID && !p.spendsCoins {
+		if _, residue, err = p.carryAndResidue(ctx, r.Owner, r.Deposit.Address); err != nil {
+			return err
+		}
+	}
+
+	steps, err := p.planRemaining(ctx, &r, group(found).withResidueOwed(residue.Owed), asset)
+	if err != nil {
+		return p.stopOrPostpone(ctx, r, err)
+	}
+
+	required := allFromMaster(steps, r.Master.Address, p.native.ID)
+	if !required.IsZero() {
+		if err := p.refreshMaster(ctx, r.Owner, r.Master); err != nil {
+			return errors.Join(err, p.postponeRelease(ctx, r))
+		}
+	}
+
+	short, err := p.storeNextStep(ctx, r, steps, required, residue)
+	if err == nil && short {
+		return p.postponeRelease(ctx, r)
+	}
+
+	return err
+}
+
+// planRemaining returns the steps of a release that are not confirmed yet.
+func (p *planningRun) planRemaining(
+	ctx context.Context,
+	r *settlement.Release,
+	g group,
+	asset chain.Asset,
+) ([]chain.ReleaseStep, error) {
+	coins, err := p.coinsOf(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+
+	return p.planSteps(ctx, r, g, coins, asset, confirmedKinds(r))
+}
+
+// stopOrPostpone abandons a release whose remaining steps cannot be planned for good, and postpones it otherwise.
+func (p *planningRun) stopOrPostpone(ctx context.Context, r settlement.Release, cause error) error {
+	switch {
+	case errors.Is(cause, fault.Invalid):
+		return p.abandon(ctx, r, settlement.NotReleasable)
+	case fault.Code(cause) == "funds_missing" && p.now().Sub(r.CreatedAt) >= fundsGrace:
+		return p.abandon(ctx, r, settlement.FundsMissing)
+	case fault.Code(cause) == "uneconomic" && hasStep(&r, chain.StepSweep, wallet.Failed):
+		// The minimum balance of an account that stays open exceeds what it holds.
+		return p.abandon(ctx, r, settlement.TransactionFailed)
+	}
+
+	return errors.Join(cause, p.postponeRelease(ctx, r))
+}
+
+// storeNextStep queues the first of the steps in one transaction, unless the release changed since it was read.
+// It returns true when the master wallet does not cover required (native base units).
+func (p *planningRun) storeNextStep(
+	ctx context.Context,
+	r settlement.Release,
+	steps []chain.ReleaseStep,
+	required chain.Amount,
+	residue settlement.Residue,
+) (short bool, err error) {
+	err = p.update(ctx, func(ctx context.Context, tx settlement.Tx) error {
+		short = false
+
+		now, err := tx.Release(ctx, r.ID)
+		if err != nil || now.Version != r.Version {
+			return err
+		}
+
+		if !residue.Owed.IsZero() {
+			g, err := tx.SettlementsByID(ctx, now.SettlementIDs)
+			if err != nil || len(g) == 0 {
+				return err
+			}
+
+			if unchanged, err := p.chargeResidue(ctx, tx, &now, g, residue); err != nil || !unchanged {
+				return err
+			}
+		}
+
+		if !required.IsZero() {
+			available, err := p.availableTo(ctx, tx, &r)
+			if err != nil {
+				return err
+			}
+
+			if available.Less(required) {
+				short = true
+				return nil
+			}
+		}
+
+		return p.enqueue(ctx, tx, &now, steps)
+	})
+
+	return short, err
+}
+
+// availableTo returns the master wallet's native balance less the reservations of other objects, in base units.
+func (p *planningRun) availableTo(
+	ctx context.Context,
+	tx settlement.Tx,
+	r *settlement.Release,
+) (chain.Amount, error) {
+	b, _, err := tx.BalanceForUpdate(ctx, r.Network, r.Master.Address, p.native.ID)
+	if err != nil {
+		return chain.Amount{}, err
+	}
+
+	others := b.Reserved
+	for _, own := range b.Reservations {
+		if own.ObjectID == r.ID {
+			others = others.Sub(own.Amount)
+		}
+	}
+
+	return b.OnChain.SubFloor(others), nil
+}
+
+// orphanWait is how long a release waits for the payment of its last settlement to come back: longer
+// than it takes for a payment that is neither in the chain nor in the pool to be dropped.
+const orphanWait = 48 * time.Hour
+
+// orphanedLast returns the settlement whose payment left the chain last, if the payments of all did.
+func orphanedLast(g group) (last settlement.Settlement, ok bool) {
+	for _, s := range g {
+		if s.Status != settlement.Failed || s.Reason != settlement.PaymentOrphaned {
+			return settlement.Settlement{}, false
+		}
+
+		if s.FailedAt.After(last.FailedAt) {
+			last = s
+		}
+	}
+
+	return last, true
+}
+
+// postponeRelease delays a release that cannot go on now, by a backoff that grows with its age.
+func (p *planningRun) postponeRelease(ctx context.Context, r settlement.Release) error {
+	return p.update(ctx, func(ctx context.Context, tx settlement.Tx) error {
+		now, err := tx.Release(ctx, r.ID)
+		if err != nil || now.Version != r.Version {
+			return err
+		}
+
+		now.DueAt = p.now().Add(backoff(p.now().Sub(r.CreatedAt)))
+
+		return tx.PutRelease(ctx, &now)
+	})
+}

@@ -1,0 +1,329 @@
+package sweep
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// start plans what waits under a release key, and stores a release of it, holds it, or fails it.
+func (p *planningRun) start(ctx context.Context, at releaseKey, due group) (began bool, err error) {
+	waiting, err := p.candidates(ctx, at, due)
+	if err != nil {
+		return false, &storeError{err}
+	}
+
+	g, coins, err := p.releasable(ctx, eligible(waiting), due)
+	if err != nil || len(g) == 0 {
+		return false, err
+	}
+
+	settings, err := p.db.SettlementSettings(ctx, g[0].Owner.AccountID)
+	if err != nil {
+		return false, &storeError{err}
+	}
+
+	if g.belowMin(settings.SweepMinUSD) {
+		return false, p.hold(ctx, g, settlement.BelowSweepMin, nil)
+	}
+
+	asset, ok := p.network.AssetByID(at.assetID)
+	if !ok {
+		return false, p.fail(ctx, g, settlement.NotReleasable)
+	}
+
+	master, err := p.outbox.Master(ctx, p.network.Slug, settings.Index)
+	if err != nil {
+		return false, err
+	}
+
+	if g[0].FeeSource == settlement.FromMaster {
+		if err := p.refreshMaster(ctx, g[0].Owner, master); err != nil {
+			return false, err
+		}
+	}
+
+	carry, residue, err := p.carryAndResidue(ctx, g[0].Owner, g[0].Deposit.Address)
+	if err != nil {
+		return false, err
+	}
+
+	g = g.withResidueOwed(residue.Owed)
+	r := p.newRelease(g, asset, master, residue)
+
+	steps, err := p.withFee(ctx, &r, g, coins, asset, carry.Amount)
+	if err != nil {
+		return false, p.holdOrFail(ctx, g, err)
+	}
+
+	if g.uneconomic(steps, p.native.Decimals) {
+		return false, p.hold(ctx, g, settlement.Uneconomic, nil)
+	}
+
+	return p.storeRelease(ctx, g, r, steps, carry, residue)
+}
+
+// newRelease returns a release of the whole group that has no steps and no fee yet.
+func (p *planningRun) newRelease(
+	g group,
+	asset chain.Asset,
+	master chain.Party,
+	residue settlement.Residue,
+) settlement.Release {
+	return settlement.Release{
+		ID:            p.config.IDs.Next(),
+		Owner:         g[0].Owner,
+		Network:       p.network.Slug,
+		AssetID:       asset.ID,
+		Deposit:       g[0].Deposit,
+		Master:        master,
+		SettlementIDs: g.ids(),
+		Amount:        g.gross(),
+		FeeAddress:    p.config.FeeAddresses[p.network.Slug],
+		ResidueIn:     residue.Amount,
+		ResidueOut:    residue.Amount,
+		CreatedAt:     p.now(),
+	}
+}
+
+// refreshMaster reads the master wallet's balances from the chain. It creates their rows where they are missing.
+func (p *planningRun) refreshMaster(ctx context.Context, owner event.Owner, master chain.Party) error {
+	b, found, err := p.db.Balance(ctx, p.network.Slug, master.Address, p.native.ID)
+	if err != nil {
+		return &storeError{err}
+	}
+
+	if !found || b.Owner != owner {
+		err := p.update(ctx, func(ctx context.Context, tx settlement.Tx) error {
+			return p.outbox.TrackTx(ctx, tx, owner, p.network.Slug, master)
+		})
+		if err != nil {
+			return err
+		}
+	}
+
+	return p.outbox.RefreshBalances(ctx, p.network.Slug, master)
+}
+
+// carryAndResidue reads the owner's carry and the residue at an address.
+func (p *planningRun) carryAndResidue(
+	ctx context.Context,
+	owner event.Owner,
+	at chain.Address,
+) (carry settlement.Carry, residue settlement.Residue, err error) {
+	err = p.update(ctx, func(ctx context.Context, tx settlement.Tx) (err error) {
+		if carry, err = tx.Carry(ctx, owner, p.network.Slug); err != nil {
+			return err
+		}
+
+		residue, err = tx.Residue(ctx, p.network.Slug, at)
+
+		return err
+	})
+
+	return carry, residue, err
+}
+
+// storeRelease stores a release with its first transaction, in one transaction. It returns false when the plan
+// is out of date; the next run plans anew.
+//
+// The master wallet's money is reserved for the whole plan: for the first transaction under its own id, for the
+// rest under the release's.
+func (p *planningRun) storeRelease(
+	ctx context.Context,
+	g group,
+	r settlement.Release,
+	steps []chain.ReleaseStep,
+	carry settlement.Carry,
+	residue settlement.Residue,
+) (began bool, err error) {
+	required := allFromMaster(steps, r.Master.Address, p.native.ID)
+	short := false
+
+	err = p.update(ctx, func(ctx context.Context, tx settlement.Tx) error {
+		began, short = false, false
+
+		fresh, nowCarry, err := p.lockPlanned(ctx, tx, g, &r, carry, residue)
+		if err != nil || fresh == nil {
+			return err
+		}
+
+		if !required.IsZero() {
+			b, _, err := tx.BalanceForUpdate(ctx, r.Network, r.Master.Address, p.native.ID)
+			if err != nil {
+				return err
+			}
+
+			if b.Available().Less(required) {
+				short = true
+				return nil
+			}
+		}
+
+		r := r
+		if err := p.enqueue(ctx, tx, &r, steps); err != nil {
+			return err
+		}
+
+		if err := assign(ctx, tx, fresh, &r, required); err != nil {
+			return err
+		}
+
+		if !r.CarryIn.IsZero() {
+			nowCarry.Amount = nowCarry.Amount.Sub(r.CarryIn)
+			if err := tx.PutCarry(ctx, &nowCarry); err != nil {
+				return err
+			}
+		}
+
+		began = true
+
+		return nil
+	})
+	if err == nil && short {
+		return false, p.hold(ctx, g, settlement.InsufficientMasterBalance, &required)
+	}
+
+	return began, err
+}
+
+// lockPlanned locks and returns the group and the carry that a release was planned on, and charges the residue
+// owed. The group is nil when any of them changed since.
+func (p *planningRun) lockPlanned(
+	ctx context.Context,
+	tx settlement.Tx,
+	g group,
+	r *settlement.Release,
+	carry settlement.Carry,
+	residue settlement.Residue,
+) (group, settlement.Carry, error) {
+	fresh, err := p.lockUnchanged(ctx, tx, g)
+	if err != nil || fresh == nil {
+		return nil, settlement.Carry{}, err
+	}
+
+	nowCarry, err := tx.Carry(ctx, r.Owner, r.Network)
+	if err != nil || nowCarry.Amount != carry.Amount {
+		return nil, settlement.Carry{}, err
+	}
+
+	unchanged, err := p.chargeResidue(ctx, tx, r, fresh, residue)
+	if err != nil || !unchanged {
+		return nil, settlement.Carry{}, err
+	}
+
+	return fresh, nowCarry, nil
+}
+
+// assign puts the group into its release and stores it. required is what the master wallet must hold, in native
+// base units; 0 when the plan takes nothing from it.
+func assign(
+	ctx context.Context,
+	tx settlement.Tx,
+	g group,
+	r *settlement.Release,
+	required chain.Amount,
+) error {
+	for i := range g {
+		if err := g[i].Assign(r.ID, r.Master.Address); err != nil {
+			return err
+		}
+
+		g[i].RequiredNative = nil
+		if !required.IsZero() {
+			g[i].RequiredNative = &required
+		}
+
+		if err := tx.PutSettlements(ctx, &g[i]); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// chargeResidue charges the residue owed at the release's address to the oldest settlement, as a network fee.
+// unchanged is false when the residue is not the planned one any more; then nothing is written.
+func (p *planningRun) chargeResidue(
+	ctx context.Context,
+	tx settlement.Tx,
+	r *settlement.Release,
+	g group,
+	planned settlement.Residue,
+) (unchanged bool, err error) {
+	now, err := tx.Residue(ctx, r.Network, r.Deposit.Address)
+	if err != nil || now.Amount != planned.Amount || now.Owed != planned.Owed {
+		return false, err
+	}
+
+	charged := g.withResidueOwed(now.Owed)
+	if charged[0].NetworkFees == g[0].NetworkFees {
+		return true, nil
+	}
+
+	g[0].NetworkFees, now.Owed = charged[0].NetworkFees, chain.Amount{}
+	if err := tx.PutSettlements(ctx, &g[0]); err != nil {
+		return false, err
+	}
+
+	return true, tx.PutResidue(ctx, &now)
+}
+
+// enqueue queues the first of the steps in the outbox, and stores the release with it.
+func (p *planningRun) enqueue(
+	ctx context.Context,
+	tx settlement.Tx,
+	r *settlement.Release,
+	steps []chain.ReleaseStep,
+) error {
+	first := steps[0]
+
+	t, err := p.outbox.EnqueueTx(ctx, tx, wallet.Transaction{
+		Owner:    r.Owner,
+		Network:  r.Network,
+		Kind:     kindOf(first.Kind),
+		ObjectID: r.ID,
+		Order:    first.Order,
+		GiveUpAt: p.now().Add(p.config.SignWithin),
+	})
+	if err != nil {
+		return err
+	}
+
+	r.Steps = append(
+		slices.Clip(r.Steps),
+		settlement.Step{Kind: first.Kind, TransactionID: t.ID, State: t.State, PaysFee: first.PaysFee},
+	)
+
+	r.DueAt = time.Time{}
+	if err := tx.PutRelease(ctx, r); err != nil {
+		return err
+	}
+
+	rest := allFromMaster(steps[1:], r.Master.Address, p.native.ID)
+	now := fromMaster(first, r.Master.Address, p.native.ID)
+	// The rest first: on the way through a plan it shrinks, and frees what the transaction then takes.
+	if err := p.outbox.ReserveTx(
+		ctx, tx, r.Owner, r.Network, r.Master.Address, p.native.ID, r.ID, rest,
+	); err != nil {
+		return err
+	}
+
+	return p.outbox.ReserveTx(ctx, tx, r.Owner, r.Network, r.Master.Address, p.native.ID, t.ID, now)
+}
+
+func kindOf(step chain.StepKind) wallet.Kind {
+	switch step {
+	case chain.StepTopUp:
+		return wallet.TopUp
+	case chain.StepFee:
+		return wallet.Fee
+	default:
+		return wallet.Sweep
+	}
+}

@@ -1,0 +1,234 @@
+package sweep
+
+import (
+	"context"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// withFee plans a release with as much of the platform fee as makes sense. It tries the fee with the
+// carry, then without the carry where the deposit cannot pay it. It pays no fee without a fee address,
+// or where paying costs more than the fee.
+func (p *planningRun) withFee(
+	ctx context.Context,
+	r *settlement.Release,
+	g group,
+	coins []chain.Coin,
+	asset chain.Asset,
+	carry chain.Amount,
+) ([]chain.ReleaseStep, error) {
+	r.Fee, r.CarryIn = g.fee().Add(carry), carry
+	if r.FeeAddress == "" {
+		r.Fee, r.CarryIn = chain.Amount{}, chain.Amount{}
+	}
+
+	steps, err := p.planSteps(ctx, r, g, coins, asset, nil)
+	if fault.Code(err) == "uneconomic" && !r.CarryIn.IsZero() {
+		r.Fee, r.CarryIn = g.fee(), chain.Amount{}
+		steps, err = p.planSteps(ctx, r, g, coins, asset, nil)
+	}
+
+	if err == nil && notWorthSending(steps) {
+		r.Fee, r.CarryIn = chain.Amount{}, chain.Amount{}
+		steps, err = p.planSteps(ctx, r, g, coins, asset, nil)
+	}
+
+	if err == nil && paysFee(steps).IsZero() {
+		// below the network's dust limit: the driver left it out
+		r.Fee, r.CarryIn = chain.Amount{}, chain.Amount{}
+	}
+
+	return steps, err
+}
+
+// planSteps returns the driver's plan for the steps of a release that are not done, checked by
+// checkPlan.
+func (p *planningRun) planSteps(
+	ctx context.Context,
+	r *settlement.Release,
+	g group,
+	coins []chain.Coin,
+	asset chain.Asset,
+	done []chain.StepKind,
+) ([]chain.ReleaseStep, error) {
+	residue := r.ResidueIn
+	if len(done) > 0 {
+		residue = r.ResidueOut
+	}
+
+	order := chain.Release{
+		Coins:      coins,
+		Asset:      asset,
+		Deposit:    r.Deposit,
+		Master:     r.Master,
+		FeeAddress: r.FeeAddress,
+		Amount:     r.Amount,
+		Fee:        r.Fee,
+		Residue:    residue,
+		Spent:      g.spent(),
+		Done:       done,
+		KeepOpen:   hasStep(r, chain.StepSweep, wallet.Failed), // it closed, or the release would have ended
+	}
+
+	steps, err := p.planner.PlanRelease(ctx, order)
+	if err != nil {
+		return nil, err
+	}
+
+	return steps, checkPlan(order, steps, p.native.ID)
+}
+
+// checkPlan returns fault.Invalid with code not_releasable unless the plan does what was asked and nothing else:
+// a faulty driver must not move money.
+func checkPlan(r chain.Release, steps []chain.ReleaseStep, nativeID string) error {
+	what := planFault(r, steps, nativeID)
+	if what == "" {
+		return nil
+	}
+
+	return fault.New(
+		fault.Invalid, "not_releasable",
+		"the driver's plan for %s of %s at %s %s; it was not carried out",
+		r.Amount, r.Asset.Symbol, r.Deposit.Address, what,
+	)
+}
+
+// planFault returns what is wrong with a plan as a predicate of it; empty when nothing is.
+func planFault(r chain.Release, steps []chain.ReleaseStep, nativeID string) string {
+	if len(steps) == 0 || steps[len(steps)-1].Kind != chain.StepSweep {
+		return "does not end with a sweep"
+	}
+
+	if fee := paysFee(steps); !fee.IsZero() && fee != r.Fee {
+		return "pays another platform fee than asked"
+	}
+
+	for i, s := range steps {
+		if len(s.Order.Outputs) == 0 || s.Order.MaxFee.IsZero() ||
+			(s.Kind == chain.StepSweep && i != len(steps)-1) {
+			return "has a step without a payment or a maximum fee, or after the sweep"
+		}
+
+		if what := payerFault(r, s, nativeID); what != "" {
+			return what
+		}
+
+		if what := outputFault(r, s, nativeID); what != "" {
+			return what
+		}
+	}
+
+	return ""
+}
+
+// payerFault returns what is wrong with the wallets that pay a step; empty when nothing is.
+func payerFault(r chain.Release, s chain.ReleaseStep, nativeID string) string {
+	from := r.Deposit.Address
+	if s.Kind == chain.StepTopUp || (s.Kind == chain.StepFee && r.Asset.ID != nativeID) {
+		from = r.Master.Address
+	}
+
+	if s.Order.From.Address != from {
+		return "pays its " + string(s.Kind) + " from another wallet"
+	}
+
+	payer := s.Order.FeePayer
+	if payer != nil && payer.Address != r.Deposit.Address && payer.Address != r.Master.Address {
+		return "has its network fees paid by another wallet"
+	}
+
+	return ""
+}
+
+// outputFault returns what is wrong with the outputs of a step; empty when nothing is.
+func outputFault(r chain.Release, s chain.ReleaseStep, nativeID string) string {
+	var swept, paid chain.Amount
+
+	for _, o := range s.Order.Outputs {
+		switch {
+		case s.Kind == chain.StepTopUp && o.To == r.Deposit.Address && o.AssetID == nativeID:
+		case s.Kind == chain.StepSweep && o.To == r.Master.Address && o.AssetID == r.Asset.ID:
+			swept = swept.Add(o.Amount)
+		case s.Kind != chain.StepTopUp && o.To == r.FeeAddress && o.AssetID == nativeID:
+			paid = paid.Add(o.Amount)
+		default:
+			return "pays " + string(o.To)
+		}
+	}
+
+	// Where the master wallet is the fee address, sweep and fee are one output; their sum is checked.
+	if paid != s.PaysFee && r.FeeAddress != r.Master.Address {
+		return "pays another platform fee than it says"
+	}
+
+	if r.Amount.Less(swept) || (s.Kind == chain.StepSweep && swept.IsZero()) {
+		return "sweeps more than the deposits, or nothing"
+	}
+
+	return ""
+}
+
+func networkFees(steps []chain.ReleaseStep) (sum chain.Amount) {
+	for _, s := range steps {
+		sum = sum.Add(s.NetworkFee)
+	}
+
+	return sum
+}
+
+// paysFee returns the platform fee that a plan pays, in native base units.
+func paysFee(steps []chain.ReleaseStep) (sum chain.Amount) {
+	for _, s := range steps {
+		sum = sum.Add(s.PaysFee)
+	}
+
+	return sum
+}
+
+// notWorthSending reports whether a transaction that does nothing but pay the platform fee costs
+// more than it pays.
+func notWorthSending(steps []chain.ReleaseStep) bool {
+	for _, s := range steps {
+		if s.Kind == chain.StepFee && !s.NetworkFee.Less(s.PaysFee) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// fromMaster returns what a step can take from the master wallet at most, in native base units.
+func fromMaster(step chain.ReleaseStep, master chain.Address, nativeID string) (sum chain.Amount) {
+	payer := step.Order.From.Address
+	if step.Order.FeePayer != nil {
+		payer = step.Order.FeePayer.Address
+	}
+
+	if payer == master {
+		sum = sum.Add(step.Order.MaxFee)
+	}
+
+	if step.Order.From.Address == master {
+		for _, o := range step.Order.Outputs {
+			if o.AssetID == nativeID {
+				sum = sum.Add(o.Amount)
+			}
+		}
+	}
+
+	return sum
+}
+
+// allFromMaster returns what a plan can take from the master wallet at most, in native base units:
+// platform fee, top-up, and network fees with headroom. The wallet must hold it, and it is reserved
+// there.
+func allFromMaster(steps []chain.ReleaseStep, master chain.Address, nativeID string) (sum chain.Amount) {
+	for _, s := range steps {
+		sum = sum.Add(fromMaster(s, master, nativeID))
+	}
+
+	return sum
+}

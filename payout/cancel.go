@@ -1,0 +1,210 @@
+package payout
+
+import (
+	"context"
+	"errors"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// CancelTx cancels a payout that is not signed yet: it fails as canceled. Otherwise fault.State with code
+// payout_not_pending.
+func (s *Service) CancelTx(ctx context.Context, tx Tx, owner event.Owner, payoutID string) (Payout, error) {
+	p, err := tx.Payout(ctx, owner, payoutID)
+	if err != nil {
+		return Payout{}, err
+	}
+
+	if p.Status == Failed && p.FailureCode == wallet.FailCanceled {
+		return p, nil
+	}
+
+	if p.Status != Pending {
+		return Payout{}, fault.New(
+			fault.State, "payout_not_pending",
+			"payout %s is %s: only a pending one can be canceled",
+			p.ID, p.Status,
+		)
+	}
+
+	t, err := s.sender.CancelTx(ctx, tx, p.TransactionID)
+	if errors.Is(err, fault.State) {
+		return Payout{}, fault.Wrap(
+			err, fault.State, "payout_not_pending",
+			"payout %s was signed meanwhile and can no longer be canceled",
+			p.ID,
+		)
+	}
+
+	if err != nil {
+		return Payout{}, err
+	}
+
+	if err := s.TransactionTx(ctx, tx, t); err != nil {
+		return Payout{}, err
+	}
+
+	return tx.Payout(ctx, owner, payoutID)
+}
+
+// Cancel is CancelTx in a transaction of its own.
+func (s *Service) Cancel(ctx context.Context, owner event.Owner, payoutID string) (p Payout, err error) {
+	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
+		p, err = s.CancelTx(ctx, tx, owner, payoutID)
+		return err
+	})
+
+	return p, err
+}
+
+// CancelRefundTx cancels a refund whose payout is not signed yet; otherwise fault.State with code
+// refund_not_pending.
+func (s *Service) CancelRefundTx(
+	ctx context.Context,
+	tx Tx,
+	owner event.Owner,
+	refundID string,
+) (Refund, error) {
+	r, err := tx.Refund(ctx, owner, refundID)
+	if err != nil {
+		return Refund{}, err
+	}
+
+	if r.Status == RefundCanceled {
+		return r, nil
+	}
+
+	if r.Status != RefundPending {
+		return Refund{}, fault.New(
+			fault.State, "refund_not_pending",
+			"refund %s is %s: only a pending one can be canceled",
+			r.ID, r.Status,
+		)
+	}
+
+	if _, err := s.CancelTx(ctx, tx, owner, r.PayoutID); err != nil {
+		if errors.Is(err, fault.State) {
+			return Refund{}, fault.Wrap(
+				err, fault.State, "refund_not_pending",
+				"the payout of refund %s was signed already",
+				r.ID,
+			)
+		}
+
+		return Refund{}, err
+	}
+
+	return tx.Refund(ctx, owner, refundID)
+}
+
+// CancelRefund is CancelRefundTx in a transaction of its own.
+func (s *Service) CancelRefund(
+	ctx context.Context,
+	owner event.Owner,
+	refundID string,
+) (r Refund, err error) {
+	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
+		r, err = s.CancelRefundTx(ctx, tx, owner, refundID)
+		return err
+	})
+
+	return r, err
+}
+
+// PaymentLostTx cancels unsigned refunds of a payment that left the chain: first those that name it, then those
+// of its invoice, newest first, until what is still confirmed covers all that have not failed.
+func (s *Service) PaymentLostTx(
+	ctx context.Context,
+	tx Tx,
+	owner event.Owner,
+	paymentID, invoiceID string,
+) error {
+	// A refund that is being created reads the payment under the same lock, so that one of the two
+	// sees the other.
+	if err := tx.LockAccount(ctx, owner.AccountID); err != nil {
+		return err
+	}
+
+	named, err := unfailedRefunds(ctx, tx, RefundFilter{Owner: owner, PaymentID: paymentID})
+	if err != nil {
+		return err
+	}
+
+	for _, r := range named {
+		if _, err := s.cancelUnsigned(ctx, tx, r); err != nil {
+			return err
+		}
+	}
+
+	if invoiceID == "" {
+		return nil
+	}
+
+	return s.cancelUncovered(ctx, tx, owner, invoiceID)
+}
+
+// cancelUncovered cancels unsigned refunds of an invoice, newest first, until the confirmed payments cover the
+// others.
+func (s *Service) cancelUncovered(ctx context.Context, tx Tx, owner event.Owner, invoiceID string) error {
+	refunds, err := unfailedRefunds(ctx, tx, RefundFilter{Owner: owner, InvoiceID: invoiceID})
+	if err != nil || len(refunds) == 0 {
+		return err
+	}
+
+	received, err := s.config.Received(ctx, tx, owner, invoiceID, "")
+	if err != nil {
+		return err
+	}
+
+	// Amounts in base units, by network and asset.
+	type coin struct{ network, assetID string }
+
+	confirmed, promised := map[coin]chain.Amount{}, map[coin]chain.Amount{}
+
+	for _, payment := range received {
+		c := coin{payment.Network, payment.AssetID}
+		confirmed[c] = confirmed[c].Add(payment.Amount)
+	}
+
+	for _, r := range refunds {
+		c := coin{r.Network, r.AssetID}
+		promised[c] = promised[c].Add(r.Amount)
+	}
+
+	for _, r := range refunds {
+		c := coin{r.Network, r.AssetID}
+		if r.PaymentID != "" || !confirmed[c].Less(promised[c]) {
+			continue
+		}
+
+		canceled, err := s.cancelUnsigned(ctx, tx, r)
+		if err != nil {
+			return err
+		}
+
+		if canceled {
+			promised[c] = promised[c].Sub(r.Amount)
+		}
+	}
+
+	return nil
+}
+
+// unfailedRefunds returns the pending and succeeded refunds that a filter selects, newest first.
+func unfailedRefunds(ctx context.Context, r Reader, f RefundFilter) ([]Refund, error) {
+	f.Statuses = []RefundStatus{RefundPending, RefundSucceeded}
+	return allRefunds(ctx, r, f)
+}
+
+// cancelUnsigned cancels a refund unless its payout is signed.
+func (s *Service) cancelUnsigned(ctx context.Context, tx Tx, r Refund) (bool, error) {
+	_, err := s.CancelRefundTx(ctx, tx, r.Owner, r.ID)
+	if errors.Is(err, fault.State) {
+		return false, nil
+	}
+
+	return err == nil, err
+}

@@ -1,0 +1,304 @@
+package payout
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// Params asks for a payout.
+type Params struct {
+	Owner          event.Owner
+	Network, Asset string
+	// Amount is what the destination receives, in base units; above 0.
+	Amount      chain.Amount
+	Destination string
+	// Memo is the merchant's own note, at most 200 characters; it never leaves this service.
+	Memo        string
+	RequestedBy Requester
+	// Destinations are the only canonical addresses it may go to; nil: any.
+	Destinations []string
+}
+
+// Prepared is a payout that was checked against the network and waits for its transaction.
+type Prepared struct {
+	payout Payout
+	master chain.Party
+	limit  int // payouts per hour; 0: not limited
+	native chain.Asset
+	refund *Refund
+}
+
+// Prepare checks the request, estimates the highest network fee and reads the wallet's balance; it
+// stores nothing but what it read. Refusals are fault.Invalid with the codes asset_not_enabled,
+// destination_invalid, amount_too_small and parameter_invalid; fault.Forbidden with
+// destination_not_allowed; fault.State with insufficient_balance.
+func (s *Service) Prepare(ctx context.Context, p Params) (Prepared, error) {
+	settings, err := s.db.PayoutSettings(ctx, p.Owner.AccountID)
+	if err != nil {
+		return Prepared{}, err
+	}
+
+	if err := checkText("memo", p.Memo, maxMemo); err != nil {
+		return Prepared{}, err
+	}
+
+	prepared, err := s.prepare(ctx, settings, p)
+	if err != nil {
+		return Prepared{}, err
+	}
+
+	if prepared.limit = settings.PerHour; prepared.limit == 0 {
+		prepared.limit = 10
+	}
+
+	prepared.payout.Memo = p.Memo
+
+	return prepared, nil
+}
+
+// prepare checks what payouts and refunds have in common.
+func (s *Service) prepare(ctx context.Context, settings Settings, p Params) (Prepared, error) {
+	n, asset, err := s.enabledAsset(settings, p)
+	if err != nil {
+		return Prepared{}, err
+	}
+
+	if p.Amount.IsZero() {
+		return Prepared{}, fault.Param(
+			"amount", "amount_too_small", "the amount must be at least 1 base unit",
+		)
+	}
+
+	driver, err := s.registry.Driver(p.Network)
+	if err != nil {
+		return Prepared{}, err
+	}
+
+	to, err := destination(driver, p.Destination, p.Destinations)
+	if err != nil {
+		return Prepared{}, err
+	}
+
+	master, err := s.sender.Master(ctx, p.Network, settings.Index)
+	if err != nil {
+		return Prepared{}, err
+	}
+
+	if master.Address == to {
+		return Prepared{}, fault.Param(
+			"destination", "destination_invalid", "the destination is the master wallet itself",
+		)
+	}
+
+	fee, err := estimateFee(ctx, driver, p, asset, master, to)
+	if err != nil {
+		return Prepared{}, err
+	}
+
+	if chain.MaxTransfer.Less(p.Amount) || chain.MaxTransfer.Less(fee) {
+		// Their sum need not fit an Amount, and no wallet holds that much.
+		return Prepared{}, fault.New(
+			fault.State, "insufficient_balance",
+			"the master wallet %s does not hold %s base units and a network fee of up to %s",
+			master.Address, p.Amount, fee,
+		)
+	}
+
+	if err := s.sender.RefreshBalances(ctx, p.Network, master); err != nil {
+		return Prepared{}, err
+	}
+
+	native, _ := n.Native()
+
+	out := s.newPayout(p, asset, native, to)
+	out.MaxNetworkFee = fee
+
+	return Prepared{master: master, native: native, payout: out}, nil
+}
+
+// newPayout returns a pending payout that has no transaction and no fee yet.
+func (s *Service) newPayout(p Params, asset, native chain.Asset, to chain.Address) Payout {
+	return Payout{
+		ID:             s.config.IDs.Next(),
+		Owner:          p.Owner,
+		Status:         Pending,
+		Network:        p.Network,
+		Asset:          asset.Symbol,
+		AssetID:        asset.ID,
+		Contract:       asset.Contract,
+		Decimals:       asset.Decimals,
+		Amount:         p.Amount,
+		Destination:    to,
+		RequestedBy:    p.RequestedBy,
+		NativeAsset:    native.Symbol,
+		NativeDecimals: native.Decimals,
+	}
+}
+
+// enabledAsset returns the network and the asset of a request, or fault.Invalid with code asset_not_enabled.
+func (s *Service) enabledAsset(settings Settings, p Params) (chain.Network, chain.Asset, error) {
+	n, ok := s.registry.Network(p.Network)
+	if !ok || n.Livemode != p.Owner.Livemode {
+		return chain.Network{}, chain.Asset{}, fault.Param(
+			"network", "asset_not_enabled",
+			"network %q is not enabled; GET /v1/networks lists those that are",
+			p.Network,
+		)
+	}
+
+	asset, ok := n.Asset(p.Asset)
+	if !ok || (settings.Assets != nil && !slices.Contains(settings.Assets, asset.ID)) {
+		return chain.Network{}, chain.Asset{}, fault.Param(
+			"asset", "asset_not_enabled",
+			"asset %q is not enabled on network %s; GET /v1/assets lists those that are",
+			p.Asset, p.Network,
+		)
+	}
+
+	return n, asset, nil
+}
+
+// estimateFee returns the highest network fee of a payout, in native base units.
+func estimateFee(
+	ctx context.Context,
+	driver chain.Driver,
+	p Params,
+	asset chain.Asset,
+	master chain.Party,
+	to chain.Address,
+) (chain.Amount, error) {
+	estimator, ok := driver.(chain.FeeEstimator)
+	if !ok {
+		return chain.Amount{}, fault.New(
+			fault.Unsupported, "send_unsupported", "network %s cannot send", p.Network,
+		)
+	}
+
+	fee, err := estimator.EstimateFee(ctx, chain.Order{
+		From:    master,
+		Outputs: []chain.Output{{To: to, AssetID: asset.ID, Amount: p.Amount}},
+	})
+	switch {
+	case fault.Code(err) == "amount_too_small":
+		tooSmall := fault.Wrap(
+			err, fault.Invalid, "amount_too_small",
+			"%s base units of %s are less than network %s moves",
+			p.Amount, asset.Symbol, p.Network,
+		)
+
+		return chain.Amount{}, tooSmall.WithParam("amount")
+	case errors.Is(err, fault.Invalid):
+		notPayable := fault.Wrap(
+			err, fault.Invalid, "destination_invalid", "%s cannot receive %s", to, asset.Symbol,
+		)
+
+		return chain.Amount{}, notPayable.WithParam("destination")
+	case errors.Is(err, fault.State):
+		// The node will not estimate what the wallet cannot pay.
+		return chain.Amount{}, fault.Wrap(
+			err, fault.State, "insufficient_balance",
+			"the master wallet %s cannot pay this amount and its network fee: top it up",
+			master.Address,
+		)
+	case err != nil:
+		return chain.Amount{}, err
+	}
+
+	return fee, nil
+}
+
+// Tx accepts a prepared payout: the hourly limit, the reservation of amount and fee, the row in the
+// outbox and the record are one transaction. Missing money is fault.State with code
+// insufficient_balance; too many payouts, fault.Limited with code payout_limit_exceeded.
+func (s *Service) Tx(ctx context.Context, tx Tx, prepared Prepared) (Payout, error) {
+	p, now := prepared.payout, s.now()
+	if prepared.limit > 0 {
+		if err := tx.LockAccount(ctx, p.Owner.AccountID); err != nil {
+			return Payout{}, err
+		}
+
+		n, err := tx.PayoutsSince(ctx, p.Owner, now.Add(-time.Hour))
+		if err != nil {
+			return Payout{}, err
+		}
+
+		if n >= prepared.limit {
+			e := fault.New(
+				fault.Limited, "payout_limit_exceeded",
+				"%d payouts were created within the last hour, as many as this account may",
+				n,
+			)
+			e.RetryAfter = 10 * time.Minute
+
+			return Payout{}, e
+		}
+	}
+
+	for _, r := range reservations(p, prepared.native) {
+		if err := s.sender.ReserveTx(
+			ctx, tx, p.Owner, p.Network, prepared.master.Address, r.AssetID, p.ID, r.Amount,
+		); err != nil {
+			return Payout{}, err
+		}
+	}
+
+	t, err := s.sender.EnqueueTx(ctx, tx, wallet.Transaction{
+		Owner:    p.Owner,
+		Network:  p.Network,
+		Kind:     wallet.Payout,
+		ObjectID: p.ID,
+		GiveUpAt: now.Add(GiveUpAfter),
+		Order: chain.Order{
+			From:    prepared.master,
+			MaxFee:  p.MaxNetworkFee,
+			Outputs: []chain.Output{{To: p.Destination, AssetID: p.AssetID, Amount: p.Amount}},
+		},
+	})
+	if err != nil {
+		return Payout{}, err
+	}
+
+	p.TransactionID, p.CreatedAt = t.ID, now
+
+	return p, s.save(ctx, tx, &p, event.PayoutCreated)
+}
+
+// Create is Prepare and Tx in a transaction of its own.
+func (s *Service) Create(ctx context.Context, params Params) (p Payout, err error) {
+	prepared, err := s.Prepare(ctx, params)
+	if err != nil {
+		return Payout{}, err
+	}
+
+	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
+		p, err = s.Tx(ctx, tx, prepared)
+		return err
+	})
+
+	return p, err
+}
+
+// reservations returns what a payout takes out of the master wallet at most, in base units, by asset id
+// in the order of locks.
+func reservations(p Payout, native chain.Asset) []chain.Output {
+	if p.AssetID == native.ID {
+		return []chain.Output{{AssetID: native.ID, Amount: p.Amount.Add(p.MaxNetworkFee)}}
+	}
+
+	out := []chain.Output{
+		{AssetID: native.ID, Amount: p.MaxNetworkFee},
+		{AssetID: p.AssetID, Amount: p.Amount},
+	}
+	if out[1].AssetID < out[0].AssetID {
+		out[0], out[1] = out[1], out[0]
+	}
+
+	return out
+}

@@ -1,0 +1,120 @@
+package payout
+
+import (
+	"context"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// refundable returns what was received for an invoice or one payment, and how much of it may still
+// be refunded: refunds that have not failed count against the payment they name and against the
+// invoice as a whole.
+func (s *Service) refundable(
+	ctx context.Context,
+	r Reader,
+	owner event.Owner,
+	invoiceID, paymentID string,
+) (total Received, left chain.Amount, err error) {
+	received, err := s.config.Received(ctx, r, owner, invoiceID, paymentID)
+	if err != nil {
+		return Received{}, left, err
+	}
+
+	if total, err = sum(received); err != nil {
+		return Received{}, left, err
+	}
+
+	whole := total.Amount
+	if paymentID != "" && total.InvoiceID != "" {
+		all, err := s.config.Received(ctx, r, owner, total.InvoiceID, "")
+		if err != nil {
+			return Received{}, left, err
+		}
+
+		whole = chain.Amount{}
+
+		for _, x := range all {
+			if x.Network == total.Network && x.AssetID == total.AssetID {
+				whole = whole.Add(x.Amount)
+			}
+		}
+	}
+
+	f := RefundFilter{
+		Owner:     owner,
+		InvoiceID: total.InvoiceID,
+		Statuses:  []RefundStatus{RefundPending, RefundSucceeded},
+	}
+	if total.InvoiceID == "" {
+		f.PaymentID = total.PaymentID
+	}
+
+	refunds, err := allRefunds(ctx, r, f)
+	if err != nil {
+		return Received{}, left, err
+	}
+
+	var ofPayment, ofAll chain.Amount
+
+	for _, x := range refunds {
+		if x.AssetID != total.AssetID || x.Network != total.Network {
+			continue
+		}
+
+		ofAll = ofAll.Add(x.Amount)
+		if paymentID != "" && x.PaymentID == paymentID {
+			ofPayment = ofPayment.Add(x.Amount)
+		}
+	}
+
+	return total, chain.Min(total.Amount.SubFloor(ofPayment), whole.SubFloor(ofAll)), nil
+}
+
+// sum returns the total of what was received in one asset (base units). Several assets need a payment to
+// be named.
+func sum(received []Received) (Received, error) {
+	if len(received) == 0 {
+		return Received{}, fault.New(
+			fault.State, "refund_no_payment",
+			"no confirmed payment was received that could be refunded",
+		)
+	}
+
+	total := received[0]
+	for _, r := range received[1:] {
+		if r.Network != total.Network || r.AssetID != total.AssetID || r.Simulated != total.Simulated {
+			return Received{}, fault.Param(
+				"payment_id", "refund_payment_required",
+				"the invoice was paid in several assets: name the payment to refund",
+			)
+		}
+
+		total.Amount = total.Amount.Add(r.Amount)
+	}
+
+	if len(received) > 1 {
+		total.PaymentID = ""
+	}
+
+	return total, nil
+}
+
+// allRefunds reads every page of a list, newest first.
+func allRefunds(ctx context.Context, r Reader, f RefundFilter) (all []Refund, err error) {
+	f.Limit = 100
+	for {
+		page, err := r.Refunds(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+
+		all = append(all, page...)
+		if len(page) < f.Limit {
+			return all, nil
+		}
+
+		f.After = page[len(page)-1].ID
+	}
+}
