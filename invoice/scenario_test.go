@@ -495,7 +495,7 @@ func TestSelectingAgain(t *testing.T) {
 	wantCode(t, err, fault.NotFound, "resource_missing")
 }
 
-// Row 3 of the pitfalls: one address per option, told apart by nothing else.
+// Row 3 of the pitfalls: one address per option, distinguished by nothing else.
 func TestSameAmountsTwoInvoices(t *testing.T) {
 	w := newHarness(t, account.Settings{})
 	w.follow()

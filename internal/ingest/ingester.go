@@ -23,8 +23,8 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// Tx is one transaction of an Ingester. The records of settlements and wallets tell what our own
-// transactions moved from an address from what payments brought there.
+// Tx is one transaction of an Ingester. The records of settlements and wallets separate what our own
+// transactions moved from what payments brought.
 type Tx interface {
 	invoice.Tx
 	settlement.Reader
