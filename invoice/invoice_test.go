@@ -233,7 +233,9 @@ func TestStanding(t *testing.T) {
 		types := inv.Recompute(row.payments, now)
 		if inv.Status != row.want || (row.published == "") != (len(types) == 0) ||
 			row.published != "" && types[0] != row.published {
-			t.Errorf("%s: %s, events %v; want %s, events %q", row.name, inv.Status, types, row.want, row.published)
+			t.Errorf(
+				"%s: %s, events %v; want %s, events %q", row.name, inv.Status, types, row.want, row.published,
+			)
 		}
 
 		before := inv

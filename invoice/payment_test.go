@@ -202,7 +202,8 @@ func TestPaymentMoves(t *testing.T) {
 				continue
 			}
 
-			if err != nil || p.Status != w.status || p.Block.Hash != w.block || !slices.Equal(published, w.published) {
+			if err != nil || p.Status != w.status || p.Block.Hash != w.block ||
+				!slices.Equal(published, w.published) {
 				t.Errorf(
 					"%s from %s: %s in block %q, published %v, error %v; want %+v",
 					name, state, p.Status, p.Block.Hash, published, err, w,

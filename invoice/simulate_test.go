@@ -75,7 +75,9 @@ func TestSimulate(t *testing.T) {
 
 			if pay.Late != (outcome == invoice.SimulateLate) ||
 				(pay.Status == invoice.Confirmed) != (w.countEvents(event.PaymentValued) == 1) {
-				t.Errorf("%s: late %t, priced %d times", outcome, pay.Late, w.countEvents(event.PaymentValued))
+				t.Errorf(
+					"%s: late %t, priced %d times", outcome, pay.Late, w.countEvents(event.PaymentValued),
+				)
 			}
 
 			if got := w.published(inv.ID); got != want.published {

@@ -91,7 +91,13 @@ func New(c Config) (*Follower, error) {
 		c.LeaseFor = 30 * time.Second
 	}
 
-	return &Follower{Config: c, network: network, scanner: scanner, poller: poller, name: "watch/" + network.Slug}, nil
+	return &Follower{
+		Config:  c,
+		network: network,
+		scanner: scanner,
+		poller:  poller,
+		name:    "watch/" + network.Slug,
+	}, nil
 }
 
 // Health returns the state of the follower in this process.

@@ -50,5 +50,7 @@ func (f *Follower) Release(ctx context.Context) error {
 	freed := f.lease
 	f.lease, f.health.Following = lease.Lease{}, false
 
-	return f.DB.Update(ctx, func(ctx context.Context, tx scan.Tx) error { return lease.Release(ctx, tx, freed) })
+	return f.DB.Update(ctx, func(ctx context.Context, tx scan.Tx) error {
+		return lease.Release(ctx, tx, freed)
+	})
 }

@@ -95,6 +95,7 @@ func (in *intake) attachTo(a *entry, p *invoice.Payment, m observedTransfer) err
 	}
 
 	in.seen[p.ID] = true
+
 	if remainder.Amount.Less(m.Amount) || remainder.Amount == m.Amount {
 		return nil
 	}

@@ -187,7 +187,11 @@ func (s *Ingester) excess(
 
 // explainedAmount returns the sum, in base units, of the payments at the option's address up to the cursor. ok is
 // false where a confirmed payment may have led to transactions of ours, or one without a transaction waits.
-func explainedAmount(o invoice.Option, cursor scan.Cursor, payments []invoice.Payment) (sum chain.Amount, ok bool) {
+func explainedAmount(
+	o invoice.Option,
+	cursor scan.Cursor,
+	payments []invoice.Payment,
+) (sum chain.Amount, ok bool) {
 	for _, p := range payments {
 		if p.Network != o.Network || p.Address != o.Address || p.Simulated {
 			continue

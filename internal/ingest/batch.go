@@ -57,6 +57,7 @@ func (p PreparedBatch) transfers() []observedTransfer {
 		key := observed.key()
 		if !seen[key] && p.takes(key) {
 			seen[key] = true
+
 			out = append(out, observed)
 		}
 	}

@@ -123,7 +123,8 @@ func (in *intake) confirmations(ctx context.Context) error {
 
 		for _, p := range a.payments {
 			key := p.TransferKey()
-			waits := p.Network == in.n.Slug && p.Status == invoice.Detected && !p.Block.IsZero() && !p.Simulated
+			waits := p.Network == in.n.Slug && p.Status == invoice.Detected && !p.Block.IsZero() &&
+				!p.Simulated
 			if !waits || !in.p.takes(key) || queued[key] {
 				continue
 			}
