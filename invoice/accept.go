@@ -2,8 +2,10 @@ package invoice
 
 import (
 	"context"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/fault"
 )
 
 // CancelTx cancels an invoice in tx; see Invoice.Cancel for the refusals.
@@ -15,13 +17,12 @@ func (s *Service) CancelTx(ctx context.Context, tx Tx, owner event.Owner, id str
 
 // Cancel is CancelTx in a transaction of its own.
 func (s *Service) Cancel(ctx context.Context, owner event.Owner, id string) (Invoice, error) {
-	return update(
-		ctx, s,
-		func(ctx context.Context, tx Tx) (Invoice, error) { return s.CancelTx(ctx, tx, owner, id) },
-	)
+	return update(ctx, s, func(ctx context.Context, tx Tx) (Invoice, error) {
+		return s.CancelTx(ctx, tx, owner, id)
+	})
 }
 
-// AcceptTx takes what an invoice received as its payment: accept_late_payment, or with allowUnderpaid accept.
+// AcceptTx makes what an invoice received its payment: accept_late_payment, or with allowUnderpaid accept.
 // See Invoice.Accept for the refusals.
 func (s *Service) AcceptTx(
 	ctx context.Context,
@@ -30,9 +31,11 @@ func (s *Service) AcceptTx(
 	id string,
 	allowUnderpaid bool,
 ) (Invoice, error) {
-	return s.change(ctx, tx, owner, id, func(inv *Invoice, payments []Payment) ([]event.Type, error) {
+	accept := func(inv *Invoice, payments []Payment) ([]event.Type, error) {
 		return inv.Accept(payments, allowUnderpaid, s.now())
-	})
+	}
+
+	return s.change(ctx, tx, owner, id, accept)
 }
 
 // Accept is AcceptTx in a transaction of its own.
@@ -47,6 +50,7 @@ func (s *Service) Accept(
 	})
 }
 
+// change reads an owner's invoice, moves it and stores it with its events.
 func (s *Service) change(
 	ctx context.Context,
 	tx Tx,
@@ -61,3 +65,53 @@ func (s *Service) change(
 
 	return Change(ctx, tx, inv, s.now(), f)
 }
+
+// Accept makes what an expired or canceled invoice received its payment (flag Late) and, with allowUnderpaid,
+// also what an underpaid one did. It sets UnderpaidAccepted when that is not enough. An invoice accepted before
+// stays as it is. Errors:
+//
+//   - fault.State, invoice_refunded: after any refund
+//   - fault.State, invoice_not_late: underpaid or open, without allowUnderpaid
+//   - fault.State, invoice_payment_pending: a payment waits for its confirmation
+//   - fault.State, invoice_has_no_payment: nothing was confirmed
+func (inv *Invoice) Accept(payments []Payment, allowUnderpaid bool, now time.Time) ([]event.Type, error) {
+	closed := inv.Status == Expired || inv.Status == Canceled
+	switch {
+	case inv.Status == Refunded || inv.refunding():
+		return nil, fault.New(
+			fault.State, "invoice_refunded",
+			"invoice %s was refunded, wholly or in part, so its payment cannot be accepted any more",
+			inv.ID,
+		)
+	case inv.Status == Paid && (allowUnderpaid || inv.Has(Late)):
+		return nil, nil
+	case !closed && !allowUnderpaid:
+		return nil, fault.New(
+			fault.State, "invoice_not_late",
+			"invoice %s is %s: only an expired or canceled invoice has a late payment to accept",
+			inv.ID, inv.Status,
+		)
+	case inv.Status == Pending:
+		return nil, fault.New(
+			fault.State, "invoice_payment_pending",
+			"invoice %s waits for a payment to confirm; accept it afterwards if it is not enough",
+			inv.ID,
+		)
+	}
+
+	r := inv.receive(payments)
+	if !r.any || inv.Status == Open {
+		return nil, fault.New(
+			fault.State, "invoice_has_no_payment", "invoice %s has no confirmed payment to accept",
+			inv.ID,
+		)
+	}
+
+	inv.set(Late, closed)
+	inv.set(UnderpaidAccepted, !inv.enough(r, false))
+
+	return inv.Recompute(payments, now), nil
+}
+
+// accepted reports whether a payment was accepted, late or underpaid.
+func (inv *Invoice) accepted() bool { return inv.Has(Late) || inv.Has(UnderpaidAccepted) }

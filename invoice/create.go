@@ -66,7 +66,7 @@ func (s *Service) PrepareCreate(ctx context.Context, p CreateParams) (PreparedCr
 		return PreparedCreate{}, err
 	}
 
-	inv := s.blank(p, settings)
+	inv := s.newInvoice(p, settings)
 	if p.Price != nil {
 		if inv.Price, err = wire.ParseDecimal("price.amount", p.Price.Amount); err != nil {
 			return PreparedCreate{}, err
@@ -111,7 +111,8 @@ func (s *Service) PrepareCreate(ctx context.Context, p CreateParams) (PreparedCr
 	return prepared, nil
 }
 
-func (s *Service) blank(p CreateParams, settings Settings) Invoice {
+// newInvoice returns an open invoice without options.
+func (s *Service) newInvoice(p CreateParams, settings Settings) Invoice {
 	now := s.now()
 
 	life, first := p.ExpiresIn, p.PreSelectionExpiresIn
@@ -151,58 +152,18 @@ func (s *Service) blank(p CreateParams, settings Settings) Invoice {
 	return inv
 }
 
-// assetsFor returns the assets of the options, and makes sure that a fiat invoice can be priced in
-// at least one.
+// assetsFor returns the assets of the options; without options, those that are enabled for the account. A fiat
+// invoice needs a price for at least one.
 func (s *Service) assetsFor(ctx context.Context, p CreateParams, settings Settings) ([]chain.Asset, error) {
-	enabled := func(a chain.Asset) bool { return len(settings.Assets) == 0 || slices.Contains(settings.Assets, a.ID) }
-
 	var assets []chain.Asset
 
 	for i, o := range p.Options {
-		field := fmt.Sprintf("options[%d]", i)
-
-		n, ok := s.registry.Network(o.Network)
-		if !ok || n.Livemode != p.Owner.Livemode {
-			return nil, fault.Param(
-				field+".network", "asset_not_enabled",
-				"network %q is not enabled; GET /v1/networks lists those that are",
-				o.Network,
-			)
+		asset, err := s.optionAsset(p, settings, o, fmt.Sprintf("options[%d]", i), assets)
+		if err != nil {
+			return nil, err
 		}
 
-		a, ok := n.Asset(o.Asset)
-		if !ok || !enabled(a) {
-			return nil, fault.Param(
-				field+".asset", "asset_not_enabled",
-				"asset %q is not enabled on network %s; GET /v1/assets lists those that are",
-				o.Asset, o.Network,
-			)
-		}
-
-		if slices.ContainsFunc(assets, func(other chain.Asset) bool { return other.ID == a.ID }) {
-			return nil, fault.Param(
-				field, "parameter_invalid", "%s on %s is in the list twice",
-				o.Asset, o.Network,
-			)
-		}
-
-		if p.Price == nil {
-			if o.Amount.Less(a.MinAmount) {
-				return nil, tooSmall(
-					field+".amount",
-					Option{Asset: a.Symbol, Network: a.Network, Decimals: a.Decimals}, a.MinAmount,
-				)
-			}
-
-			if chain.MaxTransfer.Less(o.Amount) {
-				return nil, fault.Param(
-					field+".amount", "parameter_invalid",
-					"the amount is more than one transfer can move",
-				)
-			}
-		}
-
-		assets = append(assets, a)
+		assets = append(assets, asset)
 	}
 
 	if p.Price == nil {
@@ -212,7 +173,7 @@ func (s *Service) assetsFor(ctx context.Context, p CreateParams, settings Settin
 	if p.Options == nil {
 		for _, n := range s.registry.Networks(p.Owner.Livemode) {
 			for _, a := range n.Assets {
-				if enabled(a) {
+				if settings.enabled(a) {
 					assets = append(assets, a)
 				}
 			}
@@ -226,8 +187,54 @@ func (s *Service) assetsFor(ctx context.Context, p CreateParams, settings Settin
 	return s.priceable(ctx, assets, p.Price.Currency, p.Options == nil)
 }
 
-// priceable makes sure that there is a fresh price of at least one asset. Of assets that nobody asked for by
-// name, those without any price in the currency are left out.
+// optionAsset returns the asset of an option, whose parameter is field. before are the assets of the options
+// before it.
+func (s *Service) optionAsset(
+	p CreateParams,
+	settings Settings,
+	o OptionParams,
+	field string,
+	before []chain.Asset,
+) (chain.Asset, error) {
+	n, ok := s.registry.Network(o.Network)
+	if !ok || n.Livemode != p.Owner.Livemode {
+		return chain.Asset{}, fault.Param(
+			field+".network", "asset_not_enabled",
+			"network %q is not enabled; GET /v1/networks lists those that are",
+			o.Network,
+		)
+	}
+
+	asset, ok := n.Asset(o.Asset)
+	if !ok || !settings.enabled(asset) {
+		return chain.Asset{}, fault.Param(
+			field+".asset", "asset_not_enabled",
+			"asset %q is not enabled on network %s; GET /v1/assets lists those that are",
+			o.Asset, o.Network,
+		)
+	}
+
+	if slices.ContainsFunc(before, func(other chain.Asset) bool { return other.ID == asset.ID }) {
+		return chain.Asset{}, fault.Param(
+			field, "parameter_invalid", "%s on %s is in the list twice",
+			o.Asset, o.Network,
+		)
+	}
+
+	if p.Price != nil {
+		return asset, nil
+	}
+
+	return asset, checkAmount(asset, o.Amount, field+".amount")
+}
+
+// enabled reports whether an account takes an asset.
+func (s Settings) enabled(asset chain.Asset) bool {
+	return len(s.Assets) == 0 || slices.Contains(s.Assets, asset.ID)
+}
+
+// priceable returns the assets of a fiat invoice; at least one needs a fresh price. Assets that no option named
+// (all) are omitted when they have no price in the currency.
 func (s *Service) priceable(
 	ctx context.Context,
 	assets []chain.Asset,
@@ -333,7 +340,7 @@ func (s *Service) CreateTx(ctx context.Context, tx Tx, p PreparedCreate) (Invoic
 
 // Create is PrepareCreate and CreateTx in a transaction of its own.
 func (s *Service) Create(ctx context.Context, p CreateParams) (Invoice, error) {
-	return again(func() (Invoice, error) {
+	return retryStale(func() (Invoice, error) {
 		prepared, err := s.PrepareCreate(ctx, p)
 		if err != nil {
 			return Invoice{}, err
@@ -368,7 +375,7 @@ func update[T any](
 
 // commit prepares and commits, and prepares once more what does not hold any more; see again.
 func commit[T any](ctx context.Context, s *Service, prepare func() (Commit[T], error)) (T, error) {
-	return again(func() (T, error) {
+	return retryStale(func() (T, error) {
 		store, err := prepare()
 		if err != nil {
 			var none T

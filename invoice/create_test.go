@@ -19,7 +19,7 @@ import (
 )
 
 func TestCreateRefuses(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	sim1 := []invoice.OptionParams{{Asset: "SIM", Network: "simnet"}}
 	bps := func(n int) *int { return &n }
 
@@ -276,7 +276,7 @@ func TestCreateRefuses(t *testing.T) {
 }
 
 func TestCreateTakesTheAccountsSettings(t *testing.T) {
-	w := newWorld(t, account.Settings{ToleranceBPS: 70})
+	w := newHarness(t, account.Settings{ToleranceBPS: 70})
 	usdx, _ := w.chains[0].Network().Asset("USDX")
 
 	inv := w.create(invoice.CreateParams{Price: &invoice.Price{Currency: "EUR", Amount: "90"}})
@@ -284,7 +284,7 @@ func TestCreateTakesTheAccountsSettings(t *testing.T) {
 		t.Errorf("created %+v", inv)
 	}
 
-	only := newWorld(t, account.Settings{Assets: []string{usdx.ID}})
+	only := newHarness(t, account.Settings{Assets: []string{usdx.ID}})
 
 	inv = only.create(
 		invoice.CreateParams{Price: &invoice.Price{Currency: "EUR", Amount: "90"}, ExpiresIn: time.Hour},
@@ -307,7 +307,7 @@ func TestCreateTakesTheAccountsSettings(t *testing.T) {
 }
 
 func TestNoPriceNoInvoice(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	p := invoice.CreateParams{Owner: w.owner, Price: &invoice.Price{Currency: "EUR", Amount: "90"}}
 	w.must(w.rates.Set("ETH/EUR", ""))
 
@@ -328,7 +328,7 @@ func TestNoPriceNoInvoice(t *testing.T) {
 // TestAssetWithoutAPrice has one of two assets priced in a currency: it is the other asset that
 // cannot be in the invoice.
 func TestAssetWithoutAPrice(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 
 	p := invoice.CreateParams{Owner: w.owner, Price: &invoice.Price{Currency: "GBP", Amount: "90"}}
 	for _, price := range []string{"1500", ""} { // "": known, but not fresh
@@ -360,7 +360,7 @@ func TestAssetWithoutAPrice(t *testing.T) {
 // Numbers and addresses are unique across processes that create at the same time. Row 27: the same order id
 // makes two invoices; it is a label.
 func TestManyProcessesCreateAtOnce(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	services := []*invoice.Service{w.svc}
 	w.restart()
 	services = append(services, w.svc)
@@ -413,7 +413,7 @@ func TestManyProcessesCreateAtOnce(t *testing.T) {
 }
 
 func TestDepositAddresses(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	w.follow()
 
 	ctx := context.Background()
@@ -455,15 +455,15 @@ func TestDepositAddresses(t *testing.T) {
 		t.Errorf("payments %+v", list)
 	}
 
-	var told []string
+	var published []string
 	for _, e := range w.events {
-		told = append(told, string(e.Type))
+		published = append(published, string(e.Type))
 	}
 
 	if got := strings.Join(
-		told, " ",
+		published, " ",
 	); got != "deposit.payment_detected deposit.payment_confirmed payment_priced" {
-		t.Errorf("told %q", got)
+		t.Errorf("published %q", got)
 	}
 
 	if d, err = w.svc.GetDeposit(ctx, w.owner, d.ID); err != nil || d.LastPaymentAt.IsZero() {
@@ -491,7 +491,7 @@ func TestDepositAddresses(t *testing.T) {
 }
 
 func TestImport(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	ctx := context.Background()
 	old := sim.NewSigner(1, nil).Party(chain.RoleDeposit, 9, w.chains[0])
 	w.follow()
@@ -572,7 +572,7 @@ func TestImportOnSeveralNetworks(t *testing.T) {
 
 		return sim.Config{Network: n, Seed: uint64(len(slug))}
 	}
-	w := newWorld(t, account.Settings{}, sim.Config{}, named("simnet-two"), named("simnet-three"))
+	w := newHarness(t, account.Settings{}, sim.Config{}, named("simnet-two"), named("simnet-three"))
 	ctx := context.Background()
 	old := sim.NewSigner(1, nil).Party(chain.RoleDeposit, 9, w.chains[0])
 	w.follow()
@@ -619,7 +619,7 @@ func TestImportOnSeveralNetworks(t *testing.T) {
 
 // An address made inside a host's own transaction is looked for from before that transaction on.
 func TestJoined(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	w.follow()
 
 	ctx := context.Background()

@@ -44,8 +44,8 @@ func TestRefundUnderWayIsNoRefundYet(t *testing.T) {
 	move := func(amount chain.Amount, m RefundMove) {
 		t.Helper()
 
-		fact := RefundFact{AssetID: "x", Amount: amount, Move: m}
-		if _, err := inv.Refund(fact, payments, now); err != nil {
+		change := RefundFact{AssetID: "x", Amount: amount, Move: m}
+		if _, err := inv.Refund(change, payments, now); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// DepositParams are what a merchant says of a new deposit address.
+// DepositParams are the parameters of a new deposit address.
 type DepositParams struct {
 	Owner   event.Owner
 	Network string
@@ -47,6 +47,7 @@ func (s *Service) PrepareDeposit(ctx context.Context, p DepositParams) (Prepared
 	return PreparedDeposit{deposit: d, space: n.Space(), joined: p.Joined}, err
 }
 
+// depositNetwork checks the parameters and returns the network.
 func (s *Service) depositNetwork(
 	owner event.Owner,
 	network, name string,
@@ -68,6 +69,7 @@ func (s *Service) depositNetwork(
 	return n, checkMetadata(metadata)
 }
 
+// depositAt returns a deposit address at a key, with its token accounts.
 func (s *Service) depositAt(
 	owner event.Owner,
 	n chain.Network,
@@ -100,6 +102,7 @@ func (s *Service) depositAt(
 	return d, nil
 }
 
+// watched returns the row by which transfers to the deposit address are matched.
 func (d DepositAddress) watched(space chain.Space) Address {
 	return Address{
 		Space:            space,
@@ -125,7 +128,7 @@ func (s *Service) DepositTx(ctx context.Context, tx Tx, p PreparedDeposit) (Depo
 
 // CreateDeposit is PrepareDeposit and DepositTx in a transaction of its own.
 func (s *Service) CreateDeposit(ctx context.Context, p DepositParams) (DepositAddress, error) {
-	return again(func() (DepositAddress, error) {
+	return retryStale(func() (DepositAddress, error) {
 		prepared, err := s.PrepareDeposit(ctx, p)
 		if err != nil {
 			return DepositAddress{}, err
@@ -150,7 +153,7 @@ func (s *Service) ListDeposits(ctx context.Context, f DepositFilter) ([]DepositA
 	f.Limit++
 	page, err := s.db.DepositAddresses(ctx, f)
 
-	return cut(page, limit, err)
+	return trimPage(page, limit, err)
 }
 
 // DepositUpdate changes what is not nil. Metadata is replaced as a whole. A disabled address is
@@ -231,9 +234,11 @@ type ImportParams struct {
 	FromHeights map[string]uint64
 }
 
-// Import adopts a deposit address. The key must really derive it, or its money could never be
-// moved: fault.Invalid, key_mismatch. Blocks from FromHeight on are read again for it. An address
-// that is ours already is fault.Duplicate.
+// Import stores a deposit address that was made elsewhere. Blocks from FromHeight on are read again for it.
+// Errors:
+//
+//   - fault.Invalid, key_mismatch: the key does not derive the address, so its money could not be moved
+//   - fault.Duplicate: the address is stored already
 func (s *Service) Import(ctx context.Context, p ImportParams) (DepositAddress, error) {
 	n, err := s.depositNetwork(p.Owner, p.Network, p.Name, p.Metadata)
 	if err != nil {
@@ -272,7 +277,7 @@ func (s *Service) Import(ctx context.Context, p ImportParams) (DepositAddress, e
 			}
 
 			if !ok || from[network] == 0 || cursor.At.Height < from[network] {
-				continue // the follower will come to it by itself
+				continue // the follower has not read it yet
 			}
 
 			if err := tx.PutRange(ctx, &scan.Range{
@@ -291,7 +296,7 @@ func (s *Service) Import(ctx context.Context, p ImportParams) (DepositAddress, e
 	})
 }
 
-// importHeights returns from which height each network is read again.
+// importHeights returns the first height, by network, of the blocks that are read again.
 func (s *Service) importHeights(n chain.Network, p ImportParams) (map[string]uint64, error) {
 	from := map[string]uint64{}
 
@@ -313,6 +318,7 @@ func (s *Service) importHeights(n chain.Network, p ImportParams) (map[string]uin
 	return from, nil
 }
 
+// importedParty returns the key and the canonical address, once the key is known to derive it.
 func (s *Service) importedParty(ctx context.Context, n chain.Network, p ImportParams) (chain.Party, error) {
 	driver, err := s.registry.Driver(n.Slug)
 	if err != nil {
@@ -327,9 +333,8 @@ func (s *Service) importedParty(ctx context.Context, n chain.Network, p ImportPa
 		)
 	}
 
-	if (chain.Space{Family: p.Key.Family, Livemode: p.Key.Livemode}) != n.Space() ||
-		p.Key.Role != chain.RoleDeposit ||
-		p.Key.Index > 1<<31-1 {
+	space := chain.Space{Family: p.Key.Family, Livemode: p.Key.Livemode}
+	if space != n.Space() || p.Key.Role != chain.RoleDeposit || p.Key.Index > 1<<31-1 {
 		return chain.Party{}, fault.Param(
 			"key", "key_mismatch", "key %s is not a deposit key of network %s",
 			p.Key, n.Slug,

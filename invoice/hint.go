@@ -8,20 +8,20 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// HintResult says what became of a payer's hint.
+// HintResult is the result of a payer's hint.
 type HintResult string
 
 // The results. A transaction that is unknown may still be on its way to our node.
 const (
-	HintFound    HintResult = "found"    // it pays what it is said to pay, and is booked
+	HintFound    HintResult = "found"    // it pays what the hint says, and is recorded
 	HintForeign  HintResult = "foreign"  // it exists and pays nothing to it
 	HintFailed   HintResult = "failed"   // it is in a block and its execution failed: it moved nothing
 	HintNotFound HintResult = "unknown"  // no network in question knows it
 	HintUnusable HintResult = "unusable" // no network in question can look transactions up
 )
 
-// Hint takes a payer's word that a transaction pays the invoice, and stores the payment if the network
-// agrees.
+// Hint looks up a transaction that a payer names as payment of the invoice, and stores the payment if the
+// network shows it.
 func (s *Service) Hint(ctx context.Context, invoiceID, txHash string) (HintResult, error) {
 	txHash, err := checkHash(txHash)
 	if err != nil {
@@ -49,7 +49,7 @@ func (s *Service) HintDeposit(
 	})
 }
 
-// checkHash returns what could be a transaction's hash, without white space around it.
+// checkHash returns a transaction hash without white space around it. It checks the length only.
 func checkHash(txHash string) (string, error) {
 	txHash = strings.TrimSpace(txHash)
 	if txHash == "" {

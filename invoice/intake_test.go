@@ -21,7 +21,7 @@ import (
 )
 
 // apply takes a made-up batch in, with the cursor at its last block.
-func (w *world) apply(b follow.Batch, at chain.Ref) {
+func (w *harness) apply(b follow.Batch, at chain.Ref) {
 	w.t.Helper()
 
 	ctx := context.Background()
@@ -42,7 +42,7 @@ func block(height uint64, hash string, transfers ...chain.Transfer) chain.Block 
 	return chain.Block{Ref: chain.Ref{Height: height, Hash: hash, Time: start}, Transfers: transfers}
 }
 
-func (w *world) transfer(inv invoice.Invoice, hash string, index uint32, amount string) chain.Transfer {
+func (w *harness) transfer(inv invoice.Invoice, hash string, index uint32, amount string) chain.Transfer {
 	return chain.Transfer{
 		TxHash:  hash,
 		Index:   index,
@@ -53,7 +53,7 @@ func (w *world) transfer(inv invoice.Invoice, hash string, index uint32, amount 
 }
 
 func TestWhatIsNoPayment(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	inv := w.sell()
 	n := w.chains[0].Network()
 	signer := sim.NewSigner(1, nil)
@@ -116,7 +116,7 @@ func TestWhatIsNoPayment(t *testing.T) {
 }
 
 func TestManyTransfersOfOneTransaction(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	inv := w.sell()
 	third := "16666666666666667"
 	one := w.transfer(inv, "many", 1, third)
@@ -164,7 +164,7 @@ func TestReplacedTransactionIsDropped(t *testing.T) {
 			},
 		} {
 			name = kind + ", " + name
-			w := newWorld(t, account.Settings{})
+			w := newHarness(t, account.Settings{})
 			inv := w.sell()
 
 			first := []chain.Transfer{w.transfer(inv, "first", 0, due)}
@@ -206,7 +206,7 @@ func TestReplacedTransactionIsDropped(t *testing.T) {
 
 // A transaction in the chain stays there whatever a pool that lags behind shows.
 func TestInTheChainIsNotReplaced(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	inv := w.sell()
 	b := block(1, "b1", w.transfer(inv, "first", 0, due))
 	b.Spent = []chain.Spend{{Sender: "payer", Nonce: 7, By: "first"}}
@@ -220,8 +220,8 @@ func TestInTheChainIsNotReplaced(t *testing.T) {
 	}
 }
 
-func TestDroppedAfterADayOutOfSight(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+func TestDroppedAfterADayMissing(t *testing.T) {
+	w := newHarness(t, account.Settings{})
 	w.follow()
 	inv := w.create(invoice.CreateParams{
 		Price:     &invoice.Price{Currency: "EUR", Amount: "90"},
@@ -240,7 +240,7 @@ func TestDroppedAfterADayOutOfSight(t *testing.T) {
 	}
 
 	w.pass(24*time.Hour - time.Millisecond)
-	w.step()
+	w.doDueWork()
 
 	if p := w.onlyPayment(inv.ID); p.Status != invoice.Detected {
 		t.Errorf("dropped too early: %+v", p)
@@ -258,7 +258,7 @@ func TestDroppedAfterADayOutOfSight(t *testing.T) {
 	}
 
 	w.pass(time.Minute)
-	w.step()
+	w.doDueWork()
 
 	if p := w.onlyPayment(inv.ID); p.Status != invoice.Dropped || !p.DueAt.IsZero() {
 		t.Errorf("after a day: %+v", p)
@@ -269,7 +269,7 @@ func TestDroppedAfterADayOutOfSight(t *testing.T) {
 
 // A failing host hook keeps one payment back, not the network.
 func TestOneBadTransferDoesNotStallTheRest(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	w.follow()
 	bad, good := w.sell(), w.sell()
 	broken := true
@@ -322,7 +322,7 @@ func TestOneBadTransferDoesNotStallTheRest(t *testing.T) {
 
 // A confirmation that the hook refuses waits in its row and is not tried with every block.
 func TestRefusedConfirmationWaits(t *testing.T) {
-	w := newWorld(t, account.Settings{}, sim.Config{NoFinality: true})
+	w := newHarness(t, account.Settings{}, sim.Config{NoFinality: true})
 	w.follow()
 	inv := w.sell()
 	tried, broken := 0, true
@@ -368,7 +368,7 @@ func TestRefusedConfirmationWaits(t *testing.T) {
 }
 
 func TestHints(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	w.follow()
 
 	ctx := context.Background()
@@ -431,7 +431,7 @@ func TestHints(t *testing.T) {
 
 	w.follow()
 	w.pass(time.Minute)
-	w.step()
+	w.doDueWork()
 
 	if p := w.paymentsOf(inv.ID)[1]; p.Block.IsZero() {
 		t.Errorf("its block was not found: %+v", p)
@@ -449,7 +449,7 @@ func TestBalancePaymentIsExplained(t *testing.T) {
 	for name, row := range map[string]struct {
 		transfers []string
 		want      map[string]string // amount by transaction
-		told      string
+		published string
 	}{
 		"by one transfer": {[]string{due}, map[string]string{"t0": due}, "payment.transaction_attached"},
 		"by two": {
@@ -464,7 +464,7 @@ func TestBalancePaymentIsExplained(t *testing.T) {
 		},
 		"one after the read": {nil, map[string]string{"": due, "later": "1"}, "invoice.payment_detected"},
 	} {
-		w := newWorld(t, account.Settings{})
+		w := newHarness(t, account.Settings{})
 		inv := w.sell()
 		o := inv.Options[0]
 		ctx := context.Background()
@@ -520,22 +520,22 @@ func TestBalancePaymentIsExplained(t *testing.T) {
 			}
 		}
 
-		var told []string
-		for _, s := range strings.Fields(w.told(inv.ID)) {
+		var published []string
+		for _, s := range strings.Fields(w.published(inv.ID)) {
 			if s != "invoice.pending" {
-				told = append(told, s)
+				published = append(published, s)
 			}
 		}
 
-		if len(got) != len(row.want) || strings.Join(told, " ") != row.told {
-			t.Errorf("%s: payments %v, told %v", name, got, told)
+		if len(got) != len(row.want) || strings.Join(published, " ") != row.published {
+			t.Errorf("%s: payments %v, published %v", name, got, published)
 		}
 	}
 }
 
 // A price that turns out to be needed inside the transaction is asked for the next time.
 func TestUnpreparedPriceIsRemembered(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	inv := w.sell()
 	ctx := context.Background()
 	b := follow.Batch{
@@ -571,7 +571,7 @@ func TestUnpreparedPriceIsRemembered(t *testing.T) {
 
 // A payment whose block is known not to be in the chain never confirms, whatever made the fork pass it by.
 func TestForeignBlockNeverConfirms(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	inv := w.sell()
 	w.apply(
 		follow.Batch{Blocks: []chain.Block{block(1, "b1", w.transfer(inv, "x", 0, due))}},
@@ -603,9 +603,9 @@ func TestForeignBlockNeverConfirms(t *testing.T) {
 	}
 }
 
-// A hinted transaction is looked for every so often, and dropped only after a day out of sight.
+// A hinted transaction is looked for every so often, and dropped only after a day missing.
 func TestLostHintIsNotDroppedEarly(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	w.follow()
 	inv := w.sell()
 
@@ -618,26 +618,26 @@ func TestLostHintIsNotDroppedEarly(t *testing.T) {
 
 	for range 3 {
 		w.pass(time.Minute)
-		w.step()
+		w.doDueWork()
 	}
 
 	p := w.onlyPayment(inv.ID)
 	if p.Status != invoice.Detected || p.LostAt.IsZero() || !p.DueAt.Equal(p.LostAt.Add(24*time.Hour)) {
-		t.Errorf("out of sight: %+v", p)
+		t.Errorf("missing: %+v", p)
 	}
 
 	w.pass(24 * time.Hour)
-	w.step()
+	w.doDueWork()
 
 	if p := w.onlyPayment(inv.ID); p.Status != invoice.Dropped {
 		t.Errorf("after a day: %+v", p)
 	}
 }
 
-// Row 4 of the pitfalls: coin that a contract sent shows in no scan. The balance tells of it before
+// Row 4 of the pitfalls: coin that a contract sent shows in no scan. The balance shows it before
 // the invoice expires, once, and a hint names its transaction later.
 func TestHiddenCoinIsFoundByBalance(t *testing.T) {
-	w := newWorld(t, account.Settings{}, sim.Config{NoFinality: true})
+	w := newHarness(t, account.Settings{}, sim.Config{NoFinality: true})
 	w.follow()
 
 	ctx := context.Background()
@@ -655,7 +655,7 @@ func TestHiddenCoinIsFoundByBalance(t *testing.T) {
 
 	w.want(w.get(inv.ID), invoice.Open)
 	w.pass(time.Minute)
-	w.step()
+	w.doDueWork()
 	w.want(w.get(inv.ID), invoice.Pending)
 
 	list := w.paymentsOf(inv.ID)
@@ -691,7 +691,7 @@ func TestHiddenCoinIsFoundByBalance(t *testing.T) {
 }
 
 func TestBalanceThatAForkTookBack(t *testing.T) {
-	w := newWorld(t, account.Settings{}, sim.Config{NoFinality: true})
+	w := newHarness(t, account.Settings{}, sim.Config{NoFinality: true})
 	w.follow()
 
 	ctx := context.Background()

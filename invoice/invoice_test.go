@@ -184,12 +184,12 @@ func TestInvoiceRequests(t *testing.T) {
 			if got != want[name][s] {
 				t.Errorf("%s of a %s invoice: %s (%v), want %s", name, s, got, err, want[name][s])
 			}
-			// Idempotent: again, it says the same and tells nothing.
+			// Idempotent: again, it returns the same and no events.
 			after := inv
 
 			types, again := request(&inv, payments)
 			if (again == nil) != (err == nil) || err == nil && (inv.Status != after.Status || types != nil) {
-				t.Errorf("%s of a %s invoice, twice: %v, told %v", name, s, again, types)
+				t.Errorf("%s of a %s invoice, twice: %v, published %v", name, s, again, types)
 			}
 		}
 	}
@@ -198,10 +198,10 @@ func TestInvoiceRequests(t *testing.T) {
 // Every status with every combination of what arrived: the table of decisions 2.3.
 func TestStanding(t *testing.T) {
 	rows := []struct {
-		name     string
-		payments []Payment
-		want     Status
-		told     event.Type
+		name      string
+		payments  []Payment
+		want      Status
+		published event.Type
 	}{
 		{"nothing", nil, Open, ""},
 		{"too little seen", []Payment{paying("1", Detected, 9_999)}, Open, ""},
@@ -231,9 +231,11 @@ func TestStanding(t *testing.T) {
 		inv := owed()
 
 		types := inv.Recompute(row.payments, now)
-		if inv.Status != row.want || (row.told == "") != (len(types) == 0) ||
-			row.told != "" && types[0] != row.told {
-			t.Errorf("%s: %s, told %v; want %s, told %q", row.name, inv.Status, types, row.want, row.told)
+		if inv.Status != row.want || (row.published == "") != (len(types) == 0) ||
+			row.published != "" && types[0] != row.published {
+			t.Errorf(
+				"%s: %s, events %v; want %s, events %q", row.name, inv.Status, types, row.want, row.published,
+			)
 		}
 
 		before := inv
@@ -241,7 +243,7 @@ func TestStanding(t *testing.T) {
 			row.payments, now.Add(time.Hour),
 		); types != nil ||
 			!cmp.Equal(before, inv, same) {
-			t.Errorf("%s: a second look told %v and changed %s", row.name, types, cmp.Diff(before, inv, same))
+			t.Errorf("%s: a second look published %v and changed %s", row.name, types, cmp.Diff(before, inv, same))
 		}
 
 		stray := paying("9", Confirmed, 10_000)
@@ -264,11 +266,11 @@ var same = cmp.Options{
 func TestReversal(t *testing.T) {
 	gone := []Payment{paying("1", Orphaned, 10_000)}
 	for _, row := range []struct {
-		name   string
-		make   func() Invoice
-		left   []Payment
-		status Status
-		told   []event.Type
+		name      string
+		make      func() Invoice
+		left      []Payment
+		status    Status
+		published []event.Type
 	}{
 		{"pending, nothing left", func() Invoice { inv, _ := settle(t, Pending); return inv }, gone, Open, nil},
 		{
@@ -324,12 +326,12 @@ func TestReversal(t *testing.T) {
 	} {
 		inv := row.make()
 
-		told := inv.Recompute(row.left, now)
-		if inv.Status != row.status || !slices.Equal(told, row.told) ||
+		published := inv.Recompute(row.left, now)
+		if inv.Status != row.status || !slices.Equal(published, row.published) ||
 			(inv.Status != Refunded && (!inv.PaidAt.IsZero() || inv.PaidOptionID != "")) {
 			t.Errorf(
-				"%s: %s, told %v, paid at %s by %q; want %s, told %v",
-				row.name, inv.Status, told, inv.PaidAt, inv.PaidOptionID, row.status, row.told,
+				"%s: %s, published %v, paid at %s by %q; want %s, published %v",
+				row.name, inv.Status, published, inv.PaidAt, inv.PaidOptionID, row.status, row.published,
 			)
 		}
 

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// PaymentStatus is where a payment stands.
+// PaymentStatus is the status of a payment.
 type PaymentStatus string
 
 // The statuses of specification 3.3.
@@ -22,12 +22,12 @@ const (
 	Dropped   PaymentStatus = "dropped"
 )
 
-// PaymentStatuses lists them all.
+// PaymentStatuses returns all payment statuses.
 func PaymentStatuses() []PaymentStatus {
 	return []PaymentStatus{Detected, Confirmed, Orphaned, Dropped}
 }
 
-// Detection says how a payment was first seen.
+// Detection is how a payment was detected.
 type Detection string
 
 // The ways of specification 2.7.
@@ -68,7 +68,7 @@ type Payment struct {
 	// Required is how many confirmations it needs (the fall-back depth under the finality rules).
 	Required uint64
 	// Rate is the price of one unit in the invoice's currency at which it is credited, Credit =
-	// amount × rate, exact; both fixed at first sight. Zero where there is no invoice currency.
+	// amount × rate, exact; both set at detection. Zero where there is no invoice currency.
 	Rate, Credit decimal.Decimal
 	// USDValue is set from the price snapshot at confirmation; without a fresh price, later. NativeUSD is the
 	// price of one native coin in the same snapshot.
@@ -83,7 +83,7 @@ type Payment struct {
 	ConfirmedAt time.Time
 	// LostAt is since when its transaction is neither in the chain nor in the pool; zero otherwise.
 	LostAt time.Time
-	// DueAt is when the worker looks at it next (a missing price, a lost transaction); zero when not at all.
+	// DueAt is when the worker handles it next (a missing price, a lost transaction); zero when never.
 	DueAt    time.Time
 	Sequence int64
 	Version  int64
@@ -106,7 +106,7 @@ func (p Payment) ConfirmationsAt(tip uint64) uint64 {
 // is dropped.
 const LostAfter = 24 * time.Hour
 
-// DetectedEvent and confirmedEvent name the events by what was paid.
+// DetectedEvent returns the type of the event of its detection, by what was paid.
 func (p *Payment) DetectedEvent() event.Type {
 	if p.InvoiceID != "" {
 		return event.InvoicePaymentDetected
@@ -115,6 +115,7 @@ func (p *Payment) DetectedEvent() event.Type {
 	return event.DepositPaymentDetected
 }
 
+// confirmedEvent returns the type of the event of its confirmation, by what was paid.
 func (p *Payment) confirmedEvent() event.Type {
 	if p.InvoiceID != "" {
 		return event.InvoicePaymentConfirm
@@ -123,13 +124,12 @@ func (p *Payment) confirmedEvent() event.Type {
 	return event.DepositPaymentConfirmed
 }
 
-// The moves below change the record and return what to tell. They are idempotent: a fact that is
-// known already changes nothing. What the table of decisions part 3 does not allow is fault.State
-// and changes nothing.
+// The transitions below change the record and return its events. They are idempotent: a known fact changes
+// nothing. What the table of decisions part 3 does not allow is fault.State and changes nothing.
 
-// See books a sighting: in a block, or in the pool when at is zero. A detected payment takes the block, an
-// orphaned or dropped one is detected again. A block outranks the pool, whose view may be older. A confirmed
-// payment that is seen in another block has to be orphaned or moved first (payment_confirmed).
+// See records that the transaction is in a block, or in the pool when at is zero. A detected payment takes the
+// block, an orphaned or dropped one is detected again. A block outranks the pool, whose view may be older. A
+// confirmed payment that is seen in another block has to be orphaned or moved first (payment_confirmed).
 func (p *Payment) See(at chain.Ref) ([]event.Type, error) {
 	switch p.Status {
 	case Confirmed:
@@ -156,6 +156,7 @@ func (p *Payment) See(at chain.Ref) ([]event.Type, error) {
 	return nil, p.refuse("payment_status_unknown", "be seen")
 }
 
+// clearLost clears the times of a missing transaction.
 func (p *Payment) clearLost() { p.LostAt, p.DueAt = time.Time{}, time.Time{} }
 
 // Move puts a confirmed payment whose block left the chain into another block in which it is
@@ -170,7 +171,7 @@ func (p *Payment) Move(to chain.Ref) error {
 	return nil
 }
 
-// Confirm makes a detected payment final; late says that its invoice was closed. One that waits in the pool
+// Confirm confirms a detected payment; late is set when its invoice was closed. One that waits in the pool
 // cannot confirm (payment_not_in_block), unless it is simulated.
 func (p *Payment) Confirm(late bool, now time.Time) ([]event.Type, error) {
 	switch {
@@ -188,8 +189,8 @@ func (p *Payment) Confirm(late bool, now time.Time) ([]event.Type, error) {
 	return []event.Type{p.confirmedEvent()}, nil
 }
 
-// Price books the snapshot of a confirmed payment: usd for one whole unit of its asset, native for one native
-// coin. The value is rounded down to 8 places. A payment that has a price keeps it.
+// Price sets the price snapshot of a confirmed payment: usd for one whole unit of its asset, native for one
+// native coin, both in USD. The value is rounded down to 8 places. A payment that has a price keeps it.
 func (p *Payment) Price(usd, native decimal.Decimal) ([]event.Type, error) {
 	if p.Status != Confirmed {
 		return nil, p.refuse("payment_not_confirmed", "be priced")
@@ -206,7 +207,7 @@ func (p *Payment) Price(usd, native decimal.Decimal) ([]event.Type, error) {
 	return []event.Type{event.PaymentValued}, nil
 }
 
-// Orphan says that the payment's block left the chain. What its confirmation had fixed is taken back.
+// Orphan records that the payment's block left the chain. It clears what the confirmation had set.
 func (p *Payment) Orphan(now time.Time) ([]event.Type, error) {
 	switch {
 	case p.Status == Orphaned:
@@ -225,8 +226,7 @@ func (p *Payment) Orphan(now time.Time) ([]event.Type, error) {
 	return []event.Type{event.PaymentOrphaned, event.PaymentLost}, nil
 }
 
-// Lose says that the pool does not have the payment's transaction any more: the time until it is
-// dropped runs.
+// Lose records that the pool does not have the payment's transaction any more: it is dropped after LostAfter.
 func (p *Payment) Lose(now time.Time) error {
 	if p.Status != Detected || !p.Block.IsZero() {
 		return p.refuse("payment_not_waiting", "be lost")
@@ -234,7 +234,7 @@ func (p *Payment) Lose(now time.Time) error {
 
 	if p.LostAt.IsZero() {
 		p.LostAt = now
-		if p.DueAt.IsZero() { // a hint is looked for sooner
+		if p.DueAt.IsZero() { // a hint is looked up sooner
 			p.DueAt = now.Add(LostAfter)
 		}
 	}
@@ -242,7 +242,7 @@ func (p *Payment) Lose(now time.Time) error {
 	return nil
 }
 
-// Drop says that the payment's transaction was replaced, double-spent or lost for good.
+// Drop records that the payment's transaction was replaced, double-spent or missing for LostAfter.
 func (p *Payment) Drop() ([]event.Type, error) {
 	switch {
 	case p.Status == Dropped:
@@ -262,7 +262,7 @@ func (p *Payment) Drop() ([]event.Type, error) {
 	return types, nil
 }
 
-// Attach names the transaction of a payment that was known from a balance alone. The amount becomes the
+// Attach sets the transaction of a payment that was known from a balance alone. The amount becomes the
 // transfer's as long as the payment is not confirmed; afterwards it must be the same (payment_confirmed).
 func (p *Payment) Attach(t chain.Transfer, at chain.Ref) ([]event.Type, error) {
 	switch {
@@ -289,6 +289,7 @@ func (p *Payment) Attach(t chain.Transfer, at chain.Ref) ([]event.Type, error) {
 	return append([]event.Type{event.PaymentTransactionAttached}, types...), err
 }
 
+// refuse returns the fault.State error of a transition that the status does not allow.
 func (p *Payment) refuse(code, format string, args ...any) error {
 	return fault.New(
 		fault.State, code, "payment %s is %s, so it cannot %s",

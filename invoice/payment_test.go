@@ -86,14 +86,14 @@ func TestPaymentMoves(t *testing.T) {
 	)
 
 	type result struct {
-		status  PaymentStatus
-		block   string
-		told    []event.Type
-		refused string
+		status    PaymentStatus
+		block     string
+		published []event.Type
+		refused   string
 	}
 
-	ok := func(s PaymentStatus, block string, told ...event.Type) result {
-		return result{status: s, block: block, told: told}
+	ok := func(s PaymentStatus, block string, published ...event.Type) result {
+		return result{status: s, block: block, published: published}
 	}
 	no := func(code string) result { return result{refused: code} }
 
@@ -189,10 +189,10 @@ func TestPaymentMoves(t *testing.T) {
 			p, w := payment(state), want[name][i]
 			before := p
 
-			told, err := move(&p)
+			published, err := move(&p)
 			if w.refused != "" {
 				if !errors.Is(err, fault.State) || fault.Code(err) != w.refused || p != before ||
-					told != nil {
+					published != nil {
 					t.Errorf(
 						"%s from %s: error %v, record %+v; want it refused with %s",
 						name, state, err, p, w.refused,
@@ -202,18 +202,19 @@ func TestPaymentMoves(t *testing.T) {
 				continue
 			}
 
-			if err != nil || p.Status != w.status || p.Block.Hash != w.block || !slices.Equal(told, w.told) {
+			if err != nil || p.Status != w.status || p.Block.Hash != w.block ||
+				!slices.Equal(published, w.published) {
 				t.Errorf(
-					"%s from %s: %s in block %q, told %v, error %v; want %+v",
-					name, state, p.Status, p.Block.Hash, told, err, w,
+					"%s from %s: %s in block %q, published %v, error %v; want %+v",
+					name, state, p.Status, p.Block.Hash, published, err, w,
 				)
 			}
 			// The same fact again changes nothing.
 			after := p
-			if told, err := move(&p); err != nil || p != after || told != nil {
+			if published, err := move(&p); err != nil || p != after || published != nil {
 				t.Errorf(
-					"%s twice from %s: %+v after %+v, told %v, error %v",
-					name, state, p, after, told, err,
+					"%s twice from %s: %+v after %+v, published %v, error %v",
+					name, state, p, after, published, err,
 				)
 			}
 		}
@@ -252,16 +253,16 @@ func TestPaymentMovesKeepTheRecordWhole(t *testing.T) {
 	}
 
 	sim := Payment{Status: Detected, Simulated: true, DepositAddressID: "d"}
-	if told, err := sim.Confirm(
+	if published, err := sim.Confirm(
 		false, now,
 	); err != nil ||
-		!slices.Equal(told, []event.Type{event.DepositPaymentConfirmed}) {
-		t.Errorf("a simulated payment needs no block: %v, %v", told, err)
+		!slices.Equal(published, []event.Type{event.DepositPaymentConfirmed}) {
+		t.Errorf("a simulated payment needs no block: %v, %v", published, err)
 	}
 
 	if got := (Payment{DepositAddressID: "d", Status: Orphaned}); true {
-		if told, _ := got.See(blockA); !slices.Equal(told, []event.Type{event.DepositPaymentDetected}) {
-			t.Errorf("a deposit's payment tells %v", told)
+		if published, _ := got.See(blockA); !slices.Equal(published, []event.Type{event.DepositPaymentDetected}) {
+			t.Errorf("a deposit's payment tells %v", published)
 		}
 	}
 }
@@ -271,7 +272,7 @@ func TestAttach(t *testing.T) {
 	p := payment("block")
 	p.TxHash = ""
 
-	told, err := p.Attach(transfer, blockB)
+	published, err := p.Attach(transfer, blockB)
 	if err != nil || p.TxHash != "x" || p.TxIndex != 3 || p.FromAddress != "f" ||
 		p.Amount != chain.Units(4) ||
 		p.Credit.String() != "8" ||
@@ -279,12 +280,12 @@ func TestAttach(t *testing.T) {
 		t.Errorf("attached: %+v, %v", p, err)
 	}
 
-	if !slices.Equal(told, []event.Type{event.PaymentTransactionAttached}) {
-		t.Errorf("told %v", told)
+	if !slices.Equal(published, []event.Type{event.PaymentTransactionAttached}) {
+		t.Errorf("published %v", published)
 	}
 
-	if told, err := p.Attach(transfer, blockB); told != nil || err != nil {
-		t.Errorf("attached twice: %v, %v", told, err)
+	if published, err := p.Attach(transfer, blockB); published != nil || err != nil {
+		t.Errorf("attached twice: %v, %v", published, err)
 	}
 
 	other := transfer

@@ -24,7 +24,7 @@ import (
 // everything else dropped, and the invoices as if only that had happened.
 func TestOnlyTheFinalChainCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t, account.Settings{ToleranceBPS: 50}, sim.Config{NoFinality: true})
+		w := newHarness(t, account.Settings{ToleranceBPS: 50}, sim.Config{NoFinality: true})
 		w.follow()
 
 		ctx := context.Background()
@@ -63,8 +63,8 @@ func TestOnlyTheFinalChainCounts(t *testing.T) {
 				f := sim.Fork{Depth: rapid.Uint64Range(1, 5).Draw(t, "depth"), Each: map[string]sim.Fate{}}
 
 				fate := rapid.SampledFrom([]sim.Fate{sim.ReturnToPool, sim.Reinclude, sim.Forget})
-				for _, h := range hashes {
-					f.Each[h] = fate.Draw(t, "fate")
+				for _, hash := range hashes {
+					f.Each[hash] = fate.Draw(t, "fate")
 				}
 
 				if tip, err := c.Head(ctx); err == nil && tip.Tip.Height > f.Depth+1 {
@@ -81,7 +81,7 @@ func TestOnlyTheFinalChainCounts(t *testing.T) {
 				_ = w.store.Update(ctx, func(context.Context, store.Tx) error { return errors.New("crash") })
 				w.restart()
 			},
-			"work": func(*rapid.T) { w.step() },
+			"work": func(*rapid.T) { w.doDueWork() },
 		}
 		t.Repeat(steps)
 
@@ -93,7 +93,7 @@ func TestOnlyTheFinalChainCounts(t *testing.T) {
 			w.pass(25 * time.Hour)
 			c.MineEmpty(1)
 			w.follow()
-			w.step()
+			w.doDueWork()
 		}
 
 		w.checkAgainstChain(c, invoices)
@@ -101,7 +101,7 @@ func TestOnlyTheFinalChainCounts(t *testing.T) {
 }
 
 // checkAgainstChain reads the chain anew and expects nothing but that.
-func (w *world) checkAgainstChain(c *sim.Chain, invoices []invoice.Invoice) {
+func (w *harness) checkAgainstChain(c *sim.Chain, invoices []invoice.Invoice) {
 	w.t.Helper()
 
 	head, err := c.Head(context.Background())
@@ -190,7 +190,7 @@ func (w *world) checkAgainstChain(c *sim.Chain, invoices []invoice.Invoice) {
 // Two processes that read the same network by mistake make one record of a transfer, and so does
 // one that reads the same batch twice.
 func TestSeenTwiceIsOnePayment(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	w.follow()
 	inv := w.sell()
 	w.pay(inv, due)
@@ -212,7 +212,7 @@ func TestSeenTwiceIsOnePayment(t *testing.T) {
 	w.follow()
 	w.onlyPayment(inv.ID)
 
-	if got := w.told(inv.ID); got != "invoice.created invoice.payment_detected invoice.pending" {
-		t.Errorf("told %q", got)
+	if got := w.published(inv.ID); got != "invoice.created invoice.payment_detected invoice.pending" {
+		t.Errorf("published %q", got)
 	}
 }

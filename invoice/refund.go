@@ -9,7 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// RefundMove says what became of a refund.
+// RefundMove is a transition of a refund.
 type RefundMove string
 
 // The moves of a refund: it begins as pending, and then succeeds or fails (or is canceled). A refund that had
@@ -21,16 +21,16 @@ const (
 	RefundReversed  RefundMove = "reversed"
 )
 
-// RefundFact tells an invoice of one move of one of its refunds.
+// RefundFact is one transition of one refund of an invoice.
 type RefundFact struct {
 	InvoiceID, AssetID string
 	Amount             chain.Amount // base units of the asset
 	Move               RefundMove
 }
 
-// Refund books a refund's move and returns the events of what follows. Facts come once each, from inside the
-// transaction that moves the refund. A move of more than there is to move is fault.State and changes nothing.
-func (inv *Invoice) Refund(fact RefundFact, payments []Payment, now time.Time) ([]event.Type, error) {
+// Refund applies a refund's transition and returns the events that follow. Each transition is applied once, in
+// the transaction that makes it. A transition of more than the sums hold is fault.State and changes nothing.
+func (inv *Invoice) Refund(change RefundFact, payments []Payment, now time.Time) ([]event.Type, error) {
 	pending, succeeded := maps.Clone(inv.Refunds.Pending), maps.Clone(inv.Refunds.Succeeded)
 	if pending == nil {
 		pending = map[string]chain.Amount{}
@@ -42,24 +42,24 @@ func (inv *Invoice) Refund(fact RefundFact, payments []Payment, now time.Time) (
 
 	var ok bool
 
-	switch fact.Move {
+	switch change.Move {
 	case RefundPending:
-		ok = put(pending, fact)
+		ok = addTo(pending, change)
 	case RefundSucceeded:
-		ok = take(pending, fact) && put(succeeded, fact)
+		ok = subtractFrom(pending, change) && addTo(succeeded, change)
 	case RefundFailed:
-		ok = take(pending, fact)
+		ok = subtractFrom(pending, change)
 	case RefundReversed:
-		ok = take(succeeded, fact) && put(pending, fact)
+		ok = subtractFrom(succeeded, change) && addTo(pending, change)
 	default:
-		return nil, fault.New(fault.Invalid, "refund_move_unknown", "a refund cannot become %q", fact.Move)
+		return nil, fault.New(fault.Invalid, "refund_move_unknown", "a refund cannot become %q", change.Move)
 	}
 
 	if !ok {
 		return nil, fault.New(
 			fault.State, "refund_unknown",
 			"invoice %s has no refund of %s of asset %s that could become %s",
-			inv.ID, fact.Amount, fact.AssetID, fact.Move,
+			inv.ID, change.Amount, change.AssetID, change.Move,
 		)
 	}
 
@@ -68,26 +68,29 @@ func (inv *Invoice) Refund(fact RefundFact, payments []Payment, now time.Time) (
 	return inv.Recompute(payments, now), nil
 }
 
-func put(sums map[string]chain.Amount, fact RefundFact) bool {
-	sum, ok := sums[fact.AssetID].AddOK(fact.Amount)
-	sums[fact.AssetID] = sum
+// addTo adds the amount of a refund to the sum of its asset. It reports false on overflow.
+func addTo(sums map[string]chain.Amount, change RefundFact) bool {
+	sum, ok := sums[change.AssetID].AddOK(change.Amount)
+	sums[change.AssetID] = sum
 
 	return ok
 }
 
-func take(sums map[string]chain.Amount, fact RefundFact) bool {
-	sum := sums[fact.AssetID]
-	if sum.Less(fact.Amount) {
+// subtractFrom subtracts the amount of a refund from the sum of its asset. It reports false when the sum is less.
+func subtractFrom(sums map[string]chain.Amount, change RefundFact) bool {
+	sum := sums[change.AssetID]
+	if sum.Less(change.Amount) {
 		return false
 	}
 
-	if sums[fact.AssetID] = sum.Sub(fact.Amount); sum == fact.Amount {
-		delete(sums, fact.AssetID)
+	if sums[change.AssetID] = sum.Sub(change.Amount); sum == change.Amount {
+		delete(sums, change.AssetID)
 	}
 
 	return true
 }
 
+// positive reports whether some sum is above 0.
 func positive(sums map[string]chain.Amount) bool {
 	for _, sum := range sums {
 		if !sum.IsZero() {

@@ -235,7 +235,7 @@ func (s *Service) Select(
 	owner *event.Owner,
 	invoiceID, optionID string,
 ) (Invoice, error) {
-	return again(func() (Invoice, error) {
+	return retryStale(func() (Invoice, error) {
 		p, err := s.PrepareSelect(ctx, owner, invoiceID, optionID)
 		if err != nil {
 			return Invoice{}, err

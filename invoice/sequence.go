@@ -11,7 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// numbers hands out invoice numbers and derivation indexes. A process reserves them in ranges, each in a
+// sequences returns invoice numbers and derivation indexes. A process reserves them in ranges, each in a
 // transaction of its own, so that creations never queue on one row; gaps are allowed.
 type sequences struct {
 	db   DB
@@ -21,7 +21,7 @@ type sequences struct {
 	counters map[string]*sequence
 }
 
-// counter is the rest of a range.
+// sequence is the unused remainder of a range.
 type sequence struct {
 	mu         sync.Mutex
 	next, left int64
@@ -60,7 +60,7 @@ func (n *sequences) take(ctx context.Context, name string, first int64) (int64, 
 	return c.next - 1, nil
 }
 
-// skipTo makes sure that an index is not handed out any more, but for ranges that are reserved already.
+// skipTo reserves all indexes up to index, so that later ranges start above it.
 func (n *sequences) skipTo(ctx context.Context, name string, index uint32) error {
 	return n.db.Update(ctx, func(ctx context.Context, tx Tx) error {
 		next, err := tx.ReserveNumbers(ctx, name, 1, 0)
@@ -74,6 +74,7 @@ func (n *sequences) skipTo(ctx context.Context, name string, index uint32) error
 	})
 }
 
+// invoiceCounter returns the name of the counter of invoice numbers of an account and mode.
 func invoiceCounter(owner event.Owner) string {
 	mode := "test"
 	if owner.Livemode {
@@ -83,6 +84,7 @@ func invoiceCounter(owner event.Owner) string {
 	return "invoice-number/" + owner.AccountID + "/" + mode
 }
 
+// indexCounter returns the name of the counter of derivation indexes of a key space.
 func indexCounter(space chain.Space) string { return "index/" + space.String() }
 
 // derived is a fresh address with what names its key.
@@ -91,7 +93,7 @@ type derived struct {
 	network chain.Network
 }
 
-// derive makes the next deposit address of a network's key space. Live and test keys never meet: the mode is
+// derive returns the next deposit address of a network's key space. Live and test keys never meet: the mode is
 // part of the space.
 func (s *Service) derive(ctx context.Context, network string) (derived, error) {
 	driver, err := s.registry.Driver(network)
@@ -129,6 +131,7 @@ func (s *Service) derive(ctx context.Context, network string) (derived, error) {
 	return derived{party: chain.Party{Key: key, Address: address}, network: n}, err
 }
 
+// addressOf returns the address of a key.
 func (s *Service) addressOf(
 	ctx context.Context,
 	deriver chain.Deriver,

@@ -11,21 +11,21 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 )
 
-// ErrUnprepared says that a transaction turned out to need a price that was not read before it
-// began. Prepare the same batch again: what was missing is remembered.
+// ErrUnprepared is returned when a transaction needs a price that was not read before it began. Prepare the
+// same batch again: the missing price is remembered.
 var ErrUnprepared error = fault.New(
 	fault.Unavailable, "price_unprepared", "a price is needed that was not prepared",
 )
 
-// Keys knows the public keys that addresses are made of; every chain.Signer does.
+// Keys returns the public keys that addresses are derived from. Every chain.Signer implements it.
 type Keys interface {
 	PublicKey(ctx context.Context, key chain.KeyRef) (chain.PublicKey, error)
 }
 
-// IDs makes the ids of new records.
+// IDs generates the ids of new records.
 type IDs interface{ Next() string }
 
-// Config is what a Service works with. DB, Registry, Rates, Keys, IDs and Intake are required.
+// Config holds what a Service needs. DB, Registry, Rates, Keys, IDs and Intake are required.
 type Config struct {
 	DB       DB
 	Registry *chain.Registry
@@ -34,18 +34,18 @@ type Config struct {
 	IDs      IDs
 	Intake   Intake
 
-	// Now tells the time. Defaults to time.Now.
+	// Now returns the current time. Defaults to time.Now.
 	Now func() time.Time
 
 	// QuoteFor is how long a quote holds. Defaults to 20 minutes.
 	QuoteFor time.Duration
 
-	// Reserve is how many numbers and derivation indexes a process takes at a time; what it has left when it
-	// ends is a gap. Defaults to 64.
+	// Reserve is how many numbers and derivation indexes a process reserves at a time. Unused ones become gaps
+	// when it ends. Defaults to 64.
 	Reserve int
 }
 
-// Intake takes in what arrives at invoices and deposit addresses. The engine injects it.
+// Intake records payments to invoices and deposit addresses. The engine injects it.
 type Intake interface {
 	// PrepareHint looks a transaction up that is said to pay an invoice. A network that gives no answer is
 	// fault.Unavailable unless another one found it.
@@ -106,7 +106,7 @@ func New(c Config) *Service {
 	}
 }
 
-// now is the time that records carry: UTC, in whole milliseconds, as it is stored and shown.
+// now returns the time that records carry: UTC, in whole milliseconds, as it is stored and shown.
 func (s *Service) now() time.Time { return s.clock().UTC().Truncate(time.Millisecond) }
 
 // Get returns an invoice of an owner, or fault.NotFound.
@@ -125,7 +125,7 @@ func (s *Service) List(ctx context.Context, f Filter) ([]Invoice, bool, error) {
 	f.Limit++
 	page, err := s.db.Invoices(ctx, f)
 
-	return cut(page, limit, err)
+	return trimPage(page, limit, err)
 }
 
 // Payment returns a payment of an owner, or fault.NotFound.
@@ -139,11 +139,11 @@ func (s *Service) ListPayments(ctx context.Context, f PaymentFilter) ([]Payment,
 	f.Limit++
 	page, err := s.db.Payments(ctx, f)
 
-	return cut(page, limit, err)
+	return trimPage(page, limit, err)
 }
 
-// cut takes back the one that was asked for to see whether there are more.
-func cut[T any](page []T, limit int, err error) ([]T, bool, error) {
+// trimPage removes the extra record that was read to see whether there are more.
+func trimPage[T any](page []T, limit int, err error) ([]T, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
@@ -155,17 +155,17 @@ func cut[T any](page []T, limit int, err error) ([]T, bool, error) {
 	return page, false, nil
 }
 
-// again runs a whole operation, preparation included, once more when what was prepared does not
-// hold any more: a unique value turned out to be taken (an imported address at a fresh index, a
-// payment that another source stored first), a quote ran out, a price was not read.
-func again[T any](f func() (T, error)) (T, error) {
+// retryStale runs a whole operation, preparation included, up to 4 times while what was prepared is stale: a
+// unique value was taken (an imported address at a fresh index, a payment that another source stored first), a
+// quote expired, a price was not read.
+func retryStale[T any](f func() (T, error)) (T, error) {
 	for try := 1; ; try++ {
-		v, err := f()
+		result, err := f()
 
 		stale := errors.Is(err, fault.Duplicate) || errors.Is(err, fault.Conflict) ||
 			errors.Is(err, ErrUnprepared)
 		if err == nil || try == 4 || !stale {
-			return v, err
+			return result, err
 		}
 	}
 }

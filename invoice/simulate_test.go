@@ -15,10 +15,10 @@ import (
 
 func TestSimulate(t *testing.T) {
 	for outcome, want := range map[invoice.Outcome]struct {
-		status  invoice.Status
-		flags   []invoice.Flag
-		payment invoice.PaymentStatus
-		told    string
+		status    invoice.Status
+		flags     []invoice.Flag
+		payment   invoice.PaymentStatus
+		published string
 	}{
 		invoice.SimulateDetected: {invoice.Pending, nil, invoice.Detected, "invoice.payment_detected invoice.pending"},
 		invoice.SimulatePaid:     {invoice.Paid, nil, invoice.Confirmed, "invoice.payment_confirmed invoice.paid"},
@@ -44,7 +44,7 @@ func TestSimulate(t *testing.T) {
 		invoice.SimulateDropped:  {invoice.Open, nil, invoice.Dropped, "payment.dropped"},
 	} {
 		for _, fiat := range []bool{true, false} {
-			w := newWorld(t, account.Settings{ToleranceBPS: 500})
+			w := newHarness(t, account.Settings{ToleranceBPS: 500})
 			w.follow()
 
 			p := invoice.CreateParams{Price: &invoice.Price{Currency: "EUR", Amount: "90"}}
@@ -74,12 +74,14 @@ func TestSimulate(t *testing.T) {
 			}
 
 			if pay.Late != (outcome == invoice.SimulateLate) ||
-				(pay.Status == invoice.Confirmed) != (w.facts(event.PaymentValued) == 1) {
-				t.Errorf("%s: late %t, priced %d times", outcome, pay.Late, w.facts(event.PaymentValued))
+				(pay.Status == invoice.Confirmed) != (w.countEvents(event.PaymentValued) == 1) {
+				t.Errorf(
+					"%s: late %t, priced %d times", outcome, pay.Late, w.countEvents(event.PaymentValued),
+				)
 			}
 
-			if got := w.told(inv.ID); got != want.told {
-				t.Errorf("%s: told %q, want %q", outcome, got, want.told)
+			if got := w.published(inv.ID); got != want.published {
+				t.Errorf("%s: published %q, want %q", outcome, got, want.published)
 			}
 			// The follower and a reorganisation leave it alone.
 			w.mine(3)
@@ -95,7 +97,7 @@ func TestSimulate(t *testing.T) {
 }
 
 func TestSimulateFollowsUp(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	inv := w.sell()
 	ctx := context.Background()
 	do := func(outcome invoice.Outcome, amount string, status invoice.Status, payments int) invoice.Payment {
@@ -136,7 +138,7 @@ func TestSimulateFollowsUp(t *testing.T) {
 }
 
 func TestSimulateRefuses(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	ctx := context.Background()
 	inv := w.sell()
 	d, err := w.svc.CreateDeposit(ctx, invoice.DepositParams{Owner: w.owner, Network: "simnet"})
@@ -216,7 +218,7 @@ func TestSimulateRefuses(t *testing.T) {
 }
 
 func TestSimulateDeposit(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	ctx := context.Background()
 	d, err := w.svc.CreateDeposit(
 		ctx, invoice.DepositParams{Owner: w.owner, Network: "simnet", Name: "seven"},
@@ -252,14 +254,14 @@ func TestSimulateDeposit(t *testing.T) {
 		first = pay.ID
 	}
 
-	var told []string
+	var published []string
 	for _, e := range w.events {
-		told = append(told, string(e.Type))
+		published = append(published, string(e.Type))
 	}
 
 	const want = "deposit.payment_confirmed payment_priced payment.orphaned payment_lost payment.dropped " +
 		"deposit.payment_detected payment.dropped payment_lost"
-	if got := strings.Join(told, " "); got != want {
-		t.Errorf("told %q, want %q", got, want)
+	if got := strings.Join(published, " "); got != want {
+		t.Errorf("published %q, want %q", got, want)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/wire"
 )
@@ -205,6 +206,20 @@ func checkURL(param, s string, livemode bool) error {
 		}
 
 		return invalid(param, "the URL must begin with https:// or http:// and name a host")
+	}
+
+	return nil
+}
+
+// checkAmount refuses an amount, in base units, below the asset's minimum or above what one transfer can move.
+func checkAmount(asset chain.Asset, amount chain.Amount, field string) error {
+	if amount.Less(asset.MinAmount) {
+		o := Option{Asset: asset.Symbol, Network: asset.Network, Decimals: asset.Decimals}
+		return tooSmall(field, o, asset.MinAmount)
+	}
+
+	if chain.MaxTransfer.Less(amount) {
+		return fault.Param(field, "parameter_invalid", "the amount is more than one transfer can move")
 	}
 
 	return nil

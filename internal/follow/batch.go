@@ -1,11 +1,13 @@
 // Package follow reads networks, one Follower for each: money in.
 //
-// A Follower (follower.go) reads blocks, checks that each is the child of the one before, walks back over
-// a fork, and hands what it found to a block handler in batches. The cursor (how far it got, and the
-// hashes it trusts) moves in the same transaction in which the handler stores what the batch holds, by
-// compare-and-set on (height, hash): a crash at any point loses nothing and repeats nothing, and two
-// processes that follow the same network by mistake cannot both move it. Reorganisation logic exists here
-// and nowhere else. Which addresses are ours is one indexed query of the handler.
+// A Follower (follower.go) reads blocks (read.go), checks that each is the child of the one before, and walks
+// back over a fork (fork.go). Networks without readable blocks are polled by address (poll.go). Each batch goes
+// to a block handler (internal/ingest by way of internal/engine).
+//
+// The cursor holds how far the network was read and the hashes it trusts (cursor.go). It moves by
+// compare-and-set on (height, hash), in the transaction in which the handler stores the batch. So a crash at any
+// point loses nothing and repeats nothing, and two processes cannot both move it. Reorganisation logic exists
+// only here. Which addresses are ours is one indexed query of the handler.
 package follow
 
 import (
@@ -15,19 +17,19 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/scan"
 )
 
-// Batch is a stretch of canonical blocks and what is known of the chain around it.
+// Batch holds consecutive canonical blocks and the node's view of the chain around them.
 type Batch struct {
 	Network chain.Network
-	// Blocks are ascending and linked, starting right after From; empty when only Head moved.
+	// Blocks are ascending and linked, starting right after the cursor; empty when only Head moved.
 	Blocks []chain.Block
 	// Pool are waiting transactions; only set on batches that reach the tip.
 	Pool []chain.PoolTx
-	// PoolRead says that the pool was read, so that a transaction missing from it is not waiting there.
+	// PoolRead is set when the pool was read, so that a transaction missing from it is not waiting there.
 	PoolRead bool
 	// Head is the node's view when the batch was read.
 	Head chain.Head
-	// Rewound is set when the chain forked: every stored sighting in a block above ForkedFrom that is not
-	// in Blocks left the chain. They reach as far as was read before, unless the other branch is shorter.
+	// Rewound is set when the chain forked: every stored transfer in a block above ForkedFrom that is not
+	// in Blocks left the chain. Blocks reach as far as was read before, unless the other branch is shorter.
 	Rewound bool
 	// ForkedFrom is the newest block that both branches share.
 	ForkedFrom chain.Ref
@@ -37,13 +39,14 @@ type Batch struct {
 	advance func(ctx context.Context, tx scan.Tx) (scan.Cursor, error)
 }
 
-// Advance moves the cursor inside tx, as the first thing a sink does, and returns it as it is then. It
-// fails with fault.LeaseLost when another process follows the network now or moved the cursor first.
+// Advance moves the cursor inside tx and returns it as it is then. A block handler calls it first. It fails
+// with fault.LeaseLost when another process follows the network now or moved the cursor first.
 func (b Batch) Advance(ctx context.Context, tx scan.Tx) (scan.Cursor, error) {
 	return b.advance(ctx, tx)
 }
 
-// Sink stores what a batch holds, in one transaction that begins with Batch.Advance.
+// Sink handles batches of blocks.
 type Sink interface {
+	// Apply stores what a batch holds, in one transaction that begins with Batch.Advance.
 	Apply(ctx context.Context, b Batch) error
 }

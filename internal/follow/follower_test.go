@@ -114,7 +114,7 @@ func (t tx) DeleteRange(_ context.Context, id string) error  { delete(t.ranges, 
 func (t tx) PutRetry(context.Context, *scan.Retry) error     { return nil }
 func (t tx) DeleteRetry(context.Context, string) error       { return nil }
 
-// ledger is a sink that keeps the set of transfers in canonical blocks.
+// ledger is a block handler that keeps the set of transfers in canonical blocks.
 type ledger struct {
 	*db
 	c *sim.Chain
@@ -137,7 +137,7 @@ func (l ledger) Apply(ctx context.Context, b follow.Batch) error {
 
 		for _, block := range b.Blocks {
 			for _, t := range block.Transfers {
-				seen[key(t)] = place(block.Ref)
+				seen[key(t)] = blockKey(block.Ref)
 			}
 		}
 
@@ -146,7 +146,7 @@ func (l ledger) Apply(ctx context.Context, b follow.Batch) error {
 }
 
 func key(t chain.Transfer) string { return fmt.Sprintf("%s/%d", t.TxHash, t.Index) }
-func place(r chain.Ref) string    { return fmt.Sprintf("%020d/%s", r.Height, r.Hash) }
+func blockKey(r chain.Ref) string { return fmt.Sprintf("%020d/%s", r.Height, r.Hash) }
 func height(s string) (h uint64)  { _, _ = fmt.Sscanf(s, "%d/", &h); return h }
 func (d *db) at(n string) uint64  { return d.cursors[n].At.Height }
 func quiet() *slog.Logger         { return slog.New(slog.DiscardHandler) }
@@ -205,7 +205,7 @@ func truth(t interface{ Fatal(...any) }, c *sim.Chain) map[string]string {
 
 		for _, b := range blocks {
 			for _, tr := range b.Transfers {
-				want[key(tr)] = place(b.Ref)
+				want[key(tr)] = blockKey(b.Ref)
 			}
 		}
 
@@ -400,7 +400,7 @@ func TestForkDownToFinalityIsFollowed(t *testing.T) {
 	}
 }
 
-// hooked is a sink that looks at each batch before it is stored.
+// hooked is a block handler that looks at each batch before it is stored.
 type hooked struct {
 	ledger
 	before func(follow.Batch)

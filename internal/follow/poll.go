@@ -1,43 +1,42 @@
 package follow
 
-// Sight by address, for networks whose blocks are too heavy to be read whole.
+// This file reads transfers by address, for networks whose blocks are too heavy to be read whole.
 
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Nodes may show a transaction of an address late. So once in a while everything since the last
-// such reading is read again, with some blocks more.
+// Nodes may show a transaction of an address late. So every rereadEvery everything since the last such reading
+// is read again, and rereadMore blocks more.
 const (
 	rereadEvery = time.Minute
 	rereadMore  = 150
 )
 
-// reread is when, and from which height on, blocks are read again.
+// reread stores when blocks were last read again, and from which height they are the next time.
 type reread struct {
 	at   time.Time
 	from uint64
 }
 
-// poll reads the transfers to our addresses above base, and some blocks from below it again. The
-// tip ends the list, so that the cursor stands there afterwards. After a fork every address there
-// ever was is asked for: what is not found again has left the chain.
+// poll returns the blocks above base with transfers to our addresses, and now and then some from below base
+// again. The tip ends the list, so that the cursor stands there afterwards. After a fork every address ever
+// made is queried: a transfer that is not found has left the chain. It fails with fault.Unavailable when the
+// tip changed meanwhile.
 func (f *Follower) poll(ctx context.Context, base, tip chain.Ref, forked bool) ([]chain.Block, error) {
 	now := f.Now()
 	since, from := now.Add(-f.PollFor), base.Height+1
 
-	again := now.Sub(f.reread.at) >= rereadEvery
+	due := now.Sub(f.reread.at) >= rereadEvery
 	switch {
 	case forked:
 		since = time.Time{}
-	case again:
+	case due:
 		from = min(from, max(f.reread.from, 1))
 		if f.reread.at.IsZero() {
 			from -= min(from-1, rereadMore)
@@ -53,6 +52,7 @@ func (f *Follower) poll(ctx context.Context, base, tip chain.Ref, forked bool) (
 	if err != nil {
 		return nil, err
 	}
+
 	// The tip is still where it was, so everything in between was read of this one chain.
 	ref, err := f.Driver.RefAt(ctx, tip.Height)
 	if err != nil {
@@ -61,7 +61,7 @@ func (f *Follower) poll(ctx context.Context, base, tip chain.Ref, forked bool) (
 
 	if ref.Hash != tip.Hash {
 		return nil, fault.New(
-			fault.Unavailable, "blocks_not_linked",
+			fault.Unavailable, unlinkedCode,
 			"block %d of %s changed while the transfers were read",
 			tip.Height, f.network.Slug,
 		)
@@ -71,14 +71,15 @@ func (f *Follower) poll(ctx context.Context, base, tip chain.Ref, forked bool) (
 		blocks = append(blocks, chain.Block{Ref: tip})
 	}
 
-	if again || forked {
+	if due || forked {
 		f.reread = reread{at: now, from: tip.Height + 1 - min(tip.Height, rereadMore)}
 	}
 
 	return blocks, nil
 }
 
-// transfers asks for addresses, and makes sure that the answer is in order.
+// transfers returns the blocks with transfers to addresses. It fails with fault.Unavailable when the answer is
+// out of order or range.
 func (f *Follower) transfers(
 	ctx context.Context,
 	addresses []chain.Address,
@@ -96,41 +97,15 @@ func (f *Follower) transfers(
 		)
 	}
 
-	for i, b := range blocks {
-		if b.Height < from || b.Height > to || (i > 0 && b.Height <= blocks[i-1].Height) {
+	for i, block := range blocks {
+		if block.Height < from || block.Height > to || (i > 0 && block.Height <= blocks[i-1].Height) {
 			return nil, fault.New(
-				fault.Unavailable, "blocks_not_linked",
+				fault.Unavailable, unlinkedCode,
 				"the node of %s answered block %d out of order or range",
-				f.network.Slug, b.Height,
+				f.network.Slug, block.Height,
 			)
 		}
 	}
 
 	return blocks, nil
-}
-
-// old reads a stretch of an old range again; its last block is the last that was read.
-func (f *Follower) old(ctx context.Context, r scan.Range, to uint64) ([]chain.Block, error) {
-	if f.scanner != nil {
-		return f.scanner.Blocks(ctx, r.Next, to)
-	}
-
-	blocks, err := f.transfers(ctx, r.Addresses, r.Next, to)
-	if err != nil || (len(blocks) > 0 && blocks[len(blocks)-1].Height == to) {
-		return blocks, err
-	}
-
-	last, err := f.Driver.RefAt(ctx, to)
-
-	return append(blocks, chain.Block{Ref: last}), err
-}
-
-// above leaves out the blocks up to a height.
-func above(blocks []chain.Block, height uint64) []chain.Block {
-	i := slices.IndexFunc(blocks, func(b chain.Block) bool { return b.Height > height })
-	if i < 0 {
-		return nil
-	}
-
-	return blocks[i:]
 }

@@ -149,9 +149,9 @@ func TestPollingFindsWhatIsShownLate(t *testing.T) {
 	}
 }
 
-// TestPollingHearsOfNewAddresses has an address made and paid while the follower has already asked
-// for the tip.
-func TestPollingHearsOfNewAddresses(t *testing.T) {
+// TestPollingFindsNewAddresses has an address made and paid after the follower has read the
+// tip.
+func TestPollingFindsNewAddresses(t *testing.T) {
 	p, d := newPolled(sim.New(sim.Config{NoFinality: true})), newDB()
 	f := p.follow(t, d)
 	p.pay()

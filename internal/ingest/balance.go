@@ -4,10 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"slices"
-
-	"github.com/shopspring/decimal"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
@@ -16,8 +12,8 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// unexplained is native coin at an option's address that no transfer shows.
-type unexplained struct {
+// optionExcess is native coin at an option's address that no transfer explains.
+type optionExcess struct {
 	option  invoice.Option
 	network chain.Network
 	asset   chain.Asset
@@ -25,14 +21,12 @@ type unexplained struct {
 	excess  chain.Amount
 }
 
-// CheckBalances compares the native coin at an open invoice's addresses with what its payments
-// explain, both at the last block that was read. Only an excess becomes a payment, without a
-// transaction until one is found that explains it: coin that a contract sent shows in no scan.
-// found says that there was one.
+// CheckBalances compares the native coin at an open invoice's addresses with its payments, both at the last
+// block that was read. An excess becomes a payment, without a transaction until a transfer explains it: coin
+// that a contract sent shows in no scan. found reports whether there was an excess.
 //
-// Addresses that received a confirmed payment are left alone: transactions of ours (a top-up, a
-// sweep) may have moved coin there. Step checks every invoice before it expires; a checkout page
-// may ask for it sooner.
+// Addresses that received a confirmed payment are skipped: transactions of ours (a top-up, a sweep) may have
+// moved coin there. Step checks every invoice before it expires; a checkout page may do so sooner.
 func (s *Ingester) CheckBalances(ctx context.Context, invoiceID string) (found bool, err error) {
 	inv, err := s.db.InvoiceByID(ctx, invoiceID)
 	if err != nil || inv.Status != invoice.Open && inv.Status != invoice.Underpaid {
@@ -44,28 +38,9 @@ func (s *Ingester) CheckBalances(ctx context.Context, invoiceID string) (found b
 		return false, err
 	}
 
-	var all []unexplained
-
-	wanted := prices{}
-
-	for _, o := range inv.Options {
-		u, ok, err := s.excess(ctx, o, payments)
-		if err != nil {
-			return false, err
-		}
-
-		if ok {
-			all = append(all, u)
-			wanted.wantUSD(u.asset, u.network)
-
-			if inv.Kind == invoice.Fiat {
-				wanted.want(u.asset.PriceSymbol(), inv.Currency)
-			}
-		}
-	}
-
-	if len(all) == 0 {
-		return false, nil
+	excesses, wanted, err := s.excesses(ctx, inv, payments)
+	if err != nil || len(excesses) == 0 {
+		return false, err
 	}
 
 	if err := s.fill(ctx, wanted); err != nil {
@@ -73,54 +48,95 @@ func (s *Ingester) CheckBalances(ctx context.Context, invoiceID string) (found b
 	}
 
 	return s.update(ctx, func(ctx context.Context, tx Tx) (bool, error) {
-		stored, err := tx.InvoiceByID(ctx, inv.ID)
-		if err != nil || stored.Version != inv.Version {
-			return false, err // something arrived meanwhile: the next look compares anew
+		return s.recordExcessesTx(ctx, tx, inv, excesses, wanted)
+	})
+}
+
+// excesses returns what payments do not explain at the invoice's addresses, and the prices that it needs.
+func (s *Ingester) excesses(
+	ctx context.Context,
+	inv invoice.Invoice,
+	payments []invoice.Payment,
+) ([]optionExcess, prices, error) {
+	var all []optionExcess
+
+	wanted := prices{}
+
+	for _, o := range inv.Options {
+		u, ok, err := s.excess(ctx, o, payments)
+		if err != nil {
+			return nil, nil, err
 		}
 
-		l := s.newLedger(tx, "", wanted)
+		if !ok {
+			continue
+		}
 
-		a, err := l.open(ctx, stored)
+		all = append(all, u)
+		wanted.wantUSD(u.asset, u.network)
+
+		if inv.Kind == invoice.Fiat {
+			wanted.want(u.asset.PriceSymbol(), inv.Currency)
+		}
+	}
+
+	return all, wanted, nil
+}
+
+// recordExcessesTx records as payments those excesses that were read at the current block of their network. It
+// records nothing when the invoice changed since it was read.
+func (s *Ingester) recordExcessesTx(
+	ctx context.Context,
+	tx Tx,
+	inv invoice.Invoice,
+	excesses []optionExcess,
+	wanted prices,
+) (found bool, err error) {
+	stored, err := tx.InvoiceByID(ctx, inv.ID)
+	if err != nil || stored.Version != inv.Version {
+		return false, err // something arrived meanwhile: the next check compares anew
+	}
+
+	l := s.newLedger(tx, "", wanted)
+
+	a, err := l.open(ctx, stored)
+	if err != nil {
+		return false, err
+	}
+
+	for _, u := range excesses {
+		cursor, _, err := tx.Cursor(ctx, u.network.Slug)
 		if err != nil {
 			return false, err
 		}
 
-		found := false
-
-		for _, u := range all {
-			cursor, _, err := tx.Cursor(ctx, u.network.Slug)
-			if err != nil {
-				return false, err
-			}
-
-			if cursor.At.Hash != u.at.Hash {
-				continue
-			}
-
-			if err := l.unexplained(ctx, a, u); err != nil {
-				return false, err
-			}
-
-			found = true
+		if cursor.At.Hash != u.at.Hash {
+			continue
 		}
 
-		if err := l.require(a); err != nil {
+		if err := l.recordExcess(ctx, a, u); err != nil {
 			return false, err
 		}
 
-		l.notifyNew(a)
+		found = true
+	}
 
-		return found, l.flush(ctx)
-	})
+	if err := l.setRequired(a); err != nil {
+		return false, err
+	}
+
+	l.notifyNew(a)
+
+	return found, l.flush(ctx)
 }
 
-// excess reads one option's balance; ok is false when there is nothing to explain, or nothing that
-// can be said.
+// excess reads one option's balance and returns what exceeds its payments. ok is false when there is no
+// excess, or none can be determined.
 func (s *Ingester) excess(
 	ctx context.Context,
 	o invoice.Option,
 	payments []invoice.Payment,
-) (u unexplained, ok bool, err error) {
+) (u optionExcess, ok bool, err error) {
 	driver, err := s.registry.Driver(o.Network)
 	if err != nil || !o.Selected() {
 		return u, false, nil // a network that is not served any more is not read
@@ -138,14 +154,14 @@ func (s *Ingester) excess(
 		return u, false, err
 	}
 
-	explained, ok := explains(o, cursor, payments)
+	explained, ok := explainedAmount(o, cursor, payments)
 	if !ok {
 		return u, false, nil
 	}
 
-	balances, err := balancer.Balances(
-		ctx, cursor.At, []chain.Holding{{Address: o.Address, AssetID: o.AssetID}},
-	)
+	holdings := []chain.Holding{{Address: o.Address, AssetID: o.AssetID}}
+
+	balances, err := balancer.Balances(ctx, cursor.At, holdings)
 	if err != nil {
 		return u, false, fmt.Errorf("reading the balance of %s on %s: %w", o.Address, o.Network, err)
 	}
@@ -158,7 +174,7 @@ func (s *Ingester) excess(
 		)
 	}
 
-	u = unexplained{
+	u = optionExcess{
 		option:  o,
 		network: driver.Network(),
 		asset:   asset,
@@ -169,11 +185,13 @@ func (s *Ingester) excess(
 	return u, !u.excess.IsZero() && !chain.MaxTransfer.Less(u.excess), nil
 }
 
-// explains sums what payments put at the option's address up to the cursor. It cannot say where a confirmed
-// payment may have led to transactions of ours, or where one without a transaction waits already.
-func explains(o invoice.Option, cursor scan.Cursor, payments []invoice.Payment) (chain.Amount, bool) {
-	var sum chain.Amount
-
+// explainedAmount returns the sum, in base units, of the payments at the option's address up to the cursor. ok is
+// false where a confirmed payment may have led to transactions of ours, or one without a transaction waits.
+func explainedAmount(
+	o invoice.Option,
+	cursor scan.Cursor,
+	payments []invoice.Payment,
+) (sum chain.Amount, ok bool) {
 	for _, p := range payments {
 		if p.Network != o.Network || p.Address != o.Address || p.Simulated {
 			continue
@@ -193,13 +211,12 @@ func explains(o invoice.Option, cursor scan.Cursor, payments []invoice.Payment) 
 	return sum, true
 }
 
-// unexplained books the excess: as the payment without a transaction that a fork took back and that is there
+// recordExcess records the excess: as the payment without a transaction that a fork took back and that is there
 // again, or as a new one.
-func (l *ledger) unexplained(ctx context.Context, a *entry, u unexplained) error {
+func (l *ledger) recordExcess(ctx context.Context, a *entry, u optionExcess) error {
 	for _, p := range a.payments {
-		if p.Status == invoice.Orphaned && p.TxHash == "" && p.Network == u.network.Slug &&
-			p.Address == u.option.Address &&
-			p.AssetID == u.asset.ID {
+		here := p.Network == u.network.Slug && p.Address == u.option.Address && p.AssetID == u.asset.ID
+		if here && p.Status == invoice.Orphaned && p.TxHash == "" {
 			if p.Amount != u.excess {
 				return nil // it is dropped first
 			}
@@ -230,8 +247,8 @@ func (l *ledger) unexplained(ctx context.Context, a *entry, u unexplained) error
 	return err
 }
 
-// beforeExpiry looks for money that no scan shows before an invoice ends.
-func (s *Ingester) beforeExpiry(ctx context.Context, inv invoice.Invoice) error {
+// checkBeforeExpiry checks the balances of an invoice whose deadline has passed.
+func (s *Ingester) checkBeforeExpiry(ctx context.Context, inv invoice.Invoice) error {
 	if s.now().Before(inv.Deadline()) {
 		return nil
 	}
@@ -242,90 +259,4 @@ func (s *Ingester) beforeExpiry(ctx context.Context, inv invoice.Invoice) error 
 	}
 
 	return err
-}
-
-// attach gives a transfer to the payment that was known from the balance alone which it explains: one read at
-// its block or later. If it explains only a part, the rest stays a payment without a transaction.
-func (in *intake) attach(
-	ctx context.Context,
-	m observedTransfer,
-	to invoice.Address,
-	asset chain.Asset,
-) (bool, error) {
-	if m.at.IsZero() {
-		return false, nil
-	}
-
-	candidates, err := in.tx.BalancePayments(ctx, in.n.Slug, to.Address, asset.ID)
-	if err != nil {
-		return false, err
-	}
-
-	var a *entry
-
-	for _, c := range candidates {
-		if c.TxHash == "" {
-			if a, _, err = in.payment(ctx, c); err != nil {
-				return false, err
-			}
-		}
-	}
-
-	if a == nil {
-		return false, nil
-	}
-
-	for _, p := range a.payments { // with what this batch left of one
-		if p.TxHash != "" || p.Network != in.n.Slug || p.Address != to.Address || p.AssetID != asset.ID ||
-			p.Block.IsZero() ||
-			p.Block.Height < m.at.Height {
-			continue
-		}
-
-		if p.Status == invoice.Confirmed && p.Amount != m.Amount {
-			in.s.log.LogAttrs(
-				ctx,
-				slog.LevelWarn,
-				"a transfer explains a part of a confirmed payment that was known from the balance; it is "+
-					"counted already",
-				slog.String("payment", p.ID),
-				slog.String("tx", m.TxHash),
-				slog.Any("index", m.Index),
-			)
-
-			return true, nil
-		}
-
-		rest := *p
-
-		err := in.move(a, p, func(p *invoice.Payment) ([]event.Type, error) {
-			types, err := p.Attach(m.Transfer, m.at)
-			if slices.Contains(a.fresh, p.ID) {
-				types = nil // nobody heard of it yet
-			}
-
-			return types, err
-		})
-		if err != nil {
-			return false, err
-		}
-
-		in.seen[p.ID] = true
-		if !rest.Amount.Less(m.Amount) && rest.Amount != m.Amount {
-			rest.ID, rest.Amount, rest.Version, rest.Sequence = in.s.ids.Next(), rest.Amount.Sub(
-				m.Amount,
-			), 0, 0
-
-			rest.Credit = decimal.Decimal{}
-			if !rest.Rate.IsZero() {
-				rest.Credit = invoice.CreditOf(rest.Amount, rest.Decimals, rest.Rate)
-			}
-
-			in.add(a, rest)
-		}
-
-		return true, nil
-	}
-
-	return false, nil
 }

@@ -1,6 +1,6 @@
 package ingest
 
-// This file prepares what the follower brings: the prices it needs, and how it can be split.
+// This file prepares batches of the follower: their prices, and how they can be split.
 
 import (
 	"cmp"
@@ -16,16 +16,15 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// PreparedBatch is a batch of the follower with the prices that taking it in may need. It can be split by
-// transfer (Keys, Only, Without), so that one transfer whose storing fails for its own sake does not keep the
-// others back.
+// PreparedBatch is a batch of the follower with the prices that applying it may need. It can be split by
+// transfer (Keys, Only, Without), so that one transfer that cannot be stored does not block the others.
 type PreparedBatch struct {
 	batch  follow.Batch
 	prices prices
-	// replaced are payments whose transactions another one took the place of.
+	// replaced are payments whose transactions were replaced by others.
 	replaced []invoice.TransferKey
-	// again is what blocks hold that were read again, by hash.
-	again map[string]map[transferID]bool
+	// reread is what blocks hold that were read again, by hash.
+	reread map[string]map[transferID]bool
 	// only, when not nil, are the keys to take in; without those to leave out.
 	only, without map[invoice.TransferKey]bool
 	// known are the keys of payments that the batch may confirm or take back.
@@ -36,7 +35,7 @@ type PreparedBatch struct {
 	retry string
 }
 
-// sighting is one transfer with the block it is in; the zero block is the pool.
+// observedTransfer is one transfer with the block it is in; the zero block is the pool.
 type observedTransfer struct {
 	chain.Transfer
 	at chain.Ref
@@ -46,19 +45,23 @@ func (t observedTransfer) key() invoice.TransferKey {
 	return invoice.TransferKey{TxHash: t.TxHash, Index: t.Index}
 }
 
-// sightings lists the transfers of the batch, blocks before pool, each key once: a block outranks the pool.
-func (p PreparedBatch) sightings() []observedTransfer {
+// transfers returns the transfers of the batch, blocks before pool, each key once: a block outranks the pool.
+func (p PreparedBatch) transfers() []observedTransfer {
 	var out []observedTransfer
 
 	seen := map[invoice.TransferKey]bool{}
 
 	add := func(t chain.Transfer, at chain.Ref) {
-		s := observedTransfer{t, at}
-		if !seen[s.key()] && p.takes(s.key()) {
-			seen[s.key()] = true
-			out = append(out, s)
+		observed := observedTransfer{t, at}
+
+		key := observed.key()
+		if !seen[key] && p.takes(key) {
+			seen[key] = true
+
+			out = append(out, observed)
 		}
 	}
+
 	for _, b := range p.batch.Blocks {
 		for _, t := range b.Transfers {
 			add(t, b.Ref)
@@ -74,6 +77,7 @@ func (p PreparedBatch) sightings() []observedTransfer {
 	return out
 }
 
+// takes reports whether the batch, as it was split, includes a transfer.
 func (p PreparedBatch) takes(k invoice.TransferKey) bool {
 	return (p.only == nil || p.only[k]) && !p.without[k]
 }
@@ -87,8 +91,8 @@ func (p PreparedBatch) Keys() []invoice.TransferKey {
 // Only returns the batch with nothing but these transfers.
 func (p PreparedBatch) Only(keys ...invoice.TransferKey) PreparedBatch {
 	p.only = map[invoice.TransferKey]bool{}
-	for _, k := range keys {
-		p.only[k] = true
+	for _, key := range keys {
+		p.only[key] = true
 	}
 
 	return p
@@ -101,21 +105,20 @@ func (p PreparedBatch) Without(keys ...invoice.TransferKey) PreparedBatch {
 		p.without = map[invoice.TransferKey]bool{}
 	}
 
-	for _, k := range keys {
-		p.without[k] = true
+	for _, key := range keys {
+		p.without[key] = true
 	}
 
 	return p
 }
 
-// PrepareBatch reads what taking in a batch will need, outside of any transaction: which of its
-// recipients are ours as far as can be told now, and the prices of what they got and of what may
-// confirm. ApplyTx matches again.
+// PrepareBatch reads what ApplyTx will need, outside of any transaction: which recipients are ours at present,
+// and the prices of what they received and of what may confirm. ApplyTx matches again.
 func (s *Ingester) PrepareBatch(ctx context.Context, b follow.Batch) (PreparedBatch, error) {
 	p := PreparedBatch{batch: b, prices: prices{}, detectedBy: invoice.ByPoll}
 	s.recall(b.Network.Slug, p.prices)
 
-	matched, addresses, err := s.match(ctx, s.db, b.Network, p.sightings())
+	matched, addresses, err := s.match(ctx, s.db, b.Network, p.transfers())
 	if err != nil {
 		return PreparedBatch{}, err
 	}
@@ -129,7 +132,7 @@ func (s *Ingester) PrepareBatch(ctx context.Context, b follow.Batch) (PreparedBa
 		return PreparedBatch{}, err
 	}
 
-	waiting, err := s.unconfirmed(ctx, s.db, b.Network.Slug, top(b))
+	waiting, err := s.unconfirmed(ctx, s.db, b.Network.Slug, topHeight(b))
 	if err != nil {
 		return PreparedBatch{}, err
 	}
@@ -155,13 +158,13 @@ func (s *Ingester) PrepareBatch(ctx context.Context, b follow.Batch) (PreparedBa
 		return cmp.Or(cmp.Compare(a.TxHash, b.TxHash), cmp.Compare(a.Index, b.Index))
 	})
 	p.replaced = s.replaced(b, matched)
-	p.again = s.rereadBlocks(ctx, b.Network.Slug)
+	p.reread = s.rereadBlocks(ctx, b.Network.Slug)
 
 	return p, s.fill(ctx, p.prices)
 }
 
-// top is the height up to which payments may confirm with the batch.
-func top(b follow.Batch) uint64 {
+// topHeight returns the height up to which payments may confirm with the batch.
+func topHeight(b follow.Batch) uint64 {
 	height := b.Head.Tip.Height
 	if n := len(b.Blocks); n > 0 {
 		height = max(height, b.Blocks[n-1].Height)
@@ -170,7 +173,7 @@ func top(b follow.Batch) uint64 {
 	return height
 }
 
-// wantForNew asks for the prices at which new payments are credited and valued.
+// wantForNew adds to p the prices at which new payments are credited and valued.
 func (s *Ingester) wantForNew(
 	ctx context.Context,
 	p prices,
@@ -224,7 +227,7 @@ func (s *Ingester) wantForNew(
 	return nil
 }
 
-// madeAt is when a payment counts as made: min(first seen, block time).
+// madeAt returns when a payment counts as made: min(first seen, block time).
 func madeAt(firstSeen time.Time, at chain.Ref) time.Time {
 	if !at.IsZero() && !at.Time.IsZero() && at.Time.Before(firstSeen) {
 		return at.Time
@@ -233,8 +236,8 @@ func madeAt(firstSeen time.Time, at chain.Ref) time.Time {
 	return firstSeen
 }
 
-// match returns the sightings that could be payments to us, with our addresses: one indexed query. What moved
-// nothing, or more than is taken in, is left out here.
+// match returns the transfers that could be payments to us, with our addresses: one indexed query. Transfers of
+// nothing, and of more than chain.MaxTransfer, are omitted.
 func (s *Ingester) match(
 	ctx context.Context,
 	r invoice.Reader,
@@ -276,9 +279,7 @@ func (s *Ingester) match(
 				ctx,
 				slog.LevelError,
 				"a transfer to an address of ours is larger than any is taken in; it was ignored",
-				slog.String(
-					"network", n.Slug,
-				),
+				slog.String("network", n.Slug),
 				slog.String("tx", t.TxHash),
 				slog.Any("index", t.Index),
 				slog.String("amount", t.Amount.String()),
@@ -310,5 +311,5 @@ func (s *Ingester) unconfirmed(
 
 // String names the batch in errors.
 func (p PreparedBatch) String() string {
-	return fmt.Sprintf("batch of %s up to block %d", p.batch.Network.Slug, top(p.batch))
+	return fmt.Sprintf("batch of %s up to block %d", p.batch.Network.Slug, topHeight(p.batch))
 }

@@ -1,6 +1,6 @@
 package ingest
 
-// This file ends an intake: what waits in no block, and what is deep enough in one.
+// This file ends an intake: payments in no block, and payments deep enough in one.
 
 import (
 	"context"
@@ -50,8 +50,8 @@ func (in *intake) pool(ctx context.Context) error {
 	return nil
 }
 
-// dropReplaced drops the payments whose transactions another one took the place of, wherever they
-// wait: in the pool, or outside of a chain that a fork took them out of.
+// dropReplaced drops the payments whose transactions were replaced, whether they wait in the pool or a fork took
+// them out of the chain.
 func (in *intake) dropReplaced(ctx context.Context) error {
 	var keys []invoice.TransferKey
 
@@ -90,22 +90,22 @@ func (in *intake) dropReplaced(ctx context.Context) error {
 	return nil
 }
 
-// confirmations confirms what is deep enough. A payment whose block is known not to be canonical, because the
-// fork was not taken in for it, is orphaned instead.
+// confirmations confirms payments that are deep enough. A payment whose block is known not to be canonical,
+// because the fork was not applied to it, is orphaned instead.
 func (in *intake) confirmations(ctx context.Context) error {
 	waiting, err := in.s.unconfirmed(ctx, in.tx, in.n.Slug, in.cursor.At.Height)
 	if err != nil {
 		return err
 	}
 
-	held, err := in.retries(ctx, len(waiting) > 0)
+	queued, err := in.retries(ctx, len(waiting) > 0)
 	if err != nil {
 		return err
 	}
 
 	for _, stored := range waiting {
 		key := stored.TransferKey()
-		if !stored.Simulated && in.p.takes(key) && !held[key] &&
+		if !stored.Simulated && in.p.takes(key) && !queued[key] &&
 			(in.near(stored.Block) || in.foreign(stored.Block)) {
 			if _, _, err := in.payment(ctx, stored); err != nil {
 				return err
@@ -117,15 +117,15 @@ func (in *intake) confirmations(ctx context.Context) error {
 
 	for _, id := range slices.Sorted(maps.Keys(in.entries)) {
 		a := in.entries[id]
-		if err := in.require(a); err != nil {
+		if err := in.setRequired(a); err != nil {
 			return err
 		}
 
 		for _, p := range a.payments {
 			key := p.TransferKey()
-			if p.Network != in.n.Slug || p.Status != invoice.Detected || p.Block.IsZero() || p.Simulated ||
-				!in.p.takes(key) ||
-				held[key] {
+			waits := p.Network == in.n.Slug && p.Status == invoice.Detected && !p.Block.IsZero() &&
+				!p.Simulated
+			if !waits || !in.p.takes(key) || queued[key] {
 				continue
 			}
 
@@ -135,9 +135,9 @@ func (in *intake) confirmations(ctx context.Context) error {
 					a, p,
 					func(p *invoice.Payment) ([]event.Type, error) { return p.Orphan(in.now) },
 				)
-			case in.holds(p.Required, p.Block):
-				var sure bool
-				if sure, err = in.reread(p); sure {
+			case in.final(p.Required, p.Block):
+				var shown bool
+				if shown, err = in.shownInBlock(p); shown {
 					err = in.confirm(a, p)
 				} else if err != nil && errors.Is(err, invoice.ErrUnprepared) {
 					unread, err = err, nil // all blocks are named before the batch is prepared again
@@ -155,14 +155,14 @@ func (in *intake) confirmations(ctx context.Context) error {
 	return unread
 }
 
-// near reports whether a block could be deep enough under the least that the network ever asks for.
+// near reports whether a block is deep enough for the lowest confirmation count of the network.
 func (in *intake) near(block chain.Ref) bool {
 	least := in.n.Confirmations
 	for _, tier := range in.n.Tiers {
 		least = min(least, tier.Confirmations)
 	}
 
-	return in.holds(least, block)
+	return in.final(least, block)
 }
 
 // foreign reports whether a block is known not to be in the chain.
@@ -171,10 +171,9 @@ func (in *intake) foreign(block chain.Ref) bool {
 	return known && hash != block.Hash
 }
 
-// holds is the network's rule: N confirmations, counted up to the last block that was read so that
-// every one of them was checked, or its safe or final block reached. Where finality cannot be read,
-// N is the fall-back.
-func (in *intake) holds(required uint64, block chain.Ref) bool {
+// final reports whether a block meets the network's rule: required confirmations, counted up to the last block
+// that was read, or its safe or final block reached. Where finality cannot be read, required is the fall-back.
+func (in *intake) final(required uint64, block chain.Ref) bool {
 	at := in.cursor.At.Height
 	if at < block.Height {
 		return false
@@ -201,7 +200,7 @@ func (in *intake) holds(required uint64, block chain.Ref) bool {
 	return at-block.Height+1 >= required
 }
 
-// retries returns the transfers that wait in retry rows: they are not taken up again with every batch.
+// retries returns the transfers that wait in retry rows: batches skip them.
 func (in *intake) retries(ctx context.Context, any bool) (map[invoice.TransferKey]bool, error) {
 	if !any {
 		return nil, nil
@@ -212,13 +211,13 @@ func (in *intake) retries(ctx context.Context, any bool) (map[invoice.TransferKe
 		return nil, err
 	}
 
-	held := map[invoice.TransferKey]bool{}
+	queued := map[invoice.TransferKey]bool{}
 
 	for _, r := range rows {
 		if r.ID != in.p.retry {
-			held[invoice.TransferKey{TxHash: r.Transfer.TxHash, Index: r.Transfer.Index}] = true
+			queued[invoice.TransferKey{TxHash: r.Transfer.TxHash, Index: r.Transfer.Index}] = true
 		}
 	}
 
-	return held, nil
+	return queued, nil
 }

@@ -1,6 +1,6 @@
 package ingest
 
-// This file fixes what payments are worth: the credit at first sight, the price at confirmation, and how many
+// This file sets what payments are worth: the credit at detection, the price at confirmation, and how many
 // confirmations a value needs.
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// priceRetry is how long a confirmed payment without a price waits for the next try.
+// priceRetry is how long a confirmed payment without a price waits for the next attempt.
 const priceRetry = 30 * time.Second
 
 // enter credits a new payment and adds it to what it pays.
@@ -30,7 +30,7 @@ func (l *ledger) enter(
 		err error
 	)
 	if p.InvoiceID != "" {
-		if a, err = l.invoiceAccount(ctx, p.InvoiceID); err != nil {
+		if a, err = l.invoiceEntry(ctx, p.InvoiceID); err != nil {
 			return nil, nil, err
 		}
 
@@ -39,7 +39,7 @@ func (l *ledger) enter(
 			return nil, nil, err
 		}
 	} else {
-		if a, err = l.depositAccount(ctx, p.Owner, p.DepositAddressID); err != nil {
+		if a, err = l.depositEntry(ctx, p.Owner, p.DepositAddressID); err != nil {
 			return nil, nil, err
 		}
 
@@ -49,8 +49,8 @@ func (l *ledger) enter(
 	return a, l.add(a, p), nil
 }
 
-// credit fixes what a payment pays and at which rate: the quote's, or a fresh one when the payment
-// was made after the quote ran out (the quote's again when there is no fresh one). Money in another
+// credit sets what a payment pays and at which rate: the quote's, or a fresh one when the payment
+// was made after the quote expired (the quote's when there is no fresh one). Money in another
 // asset or on another network than the option's pays nothing.
 func (l *ledger) credit(inv *invoice.Invoice, p *invoice.Payment, optionID string, asset chain.Asset) error {
 	o := inv.Option(optionID)
@@ -81,7 +81,7 @@ func (l *ledger) credit(inv *invoice.Invoice, p *invoice.Payment, optionID strin
 	return nil
 }
 
-// confirm makes a payment final and books its price, when there is one.
+// confirm confirms a payment and sets its price, when there is one.
 func (l *ledger) confirm(a *entry, p *invoice.Payment) error {
 	late := a.invoice != nil && a.invoice.Closed()
 	confirmed := false
@@ -97,22 +97,22 @@ func (l *ledger) confirm(a *entry, p *invoice.Payment) error {
 	return l.value(a, p)
 }
 
-// value books the price snapshot of a confirmed payment; without fresh prices it is tried again later.
+// value sets the price snapshot of a confirmed payment; without fresh prices it is retried after priceRetry.
 func (l *ledger) value(a *entry, p *invoice.Payment) error {
 	asset, native, err := l.s.registry.AssetByID(p.Network, p.AssetID)
 	if err != nil {
 		return err
 	}
 
-	inUSD, ok1, err1 := l.price(asset.PriceSymbol(), usd)
+	inUSD, assetPriced, err := l.price(asset.PriceSymbol(), usd)
 
-	nativeUSD, ok2, err2 := l.price(native.PriceSymbol(), usd)
-	if err := errors.Join(err1, err2); err != nil {
+	nativeUSD, nativePriced, nativeErr := l.price(native.PriceSymbol(), usd)
+	if err := errors.Join(err, nativeErr); err != nil {
 		return err
 	}
 
 	return l.move(a, p, func(p *invoice.Payment) ([]event.Type, error) {
-		if !ok1 || !ok2 {
+		if !assetPriced || !nativePriced {
 			p.DueAt = l.now.Add(priceRetry)
 			return nil, nil
 		}
@@ -121,9 +121,9 @@ func (l *ledger) value(a *entry, p *invoice.Payment) error {
 	})
 }
 
-// require sets how many confirmations the unconfirmed payments of an account need: the tier follows the USD
+// setRequired sets how many confirmations the unconfirmed payments of an entry need. The tier follows the USD
 // sum of all of them, and is the highest one while a price is missing.
-func (l *ledger) require(a *entry) error {
+func (l *ledger) setRequired(a *entry) error {
 	var sum decimal.Decimal
 
 	summed, priced := false, true
@@ -156,6 +156,7 @@ func (l *ledger) require(a *entry) error {
 	return nil
 }
 
+// unconfirmedUSD returns the sum in USD of the unconfirmed payments; priced is false while a price is missing.
 func (l *ledger) unconfirmedUSD(a *entry) (sum decimal.Decimal, priced bool, err error) {
 	for _, p := range a.payments {
 		if p.Status != invoice.Detected || p.Simulated {
@@ -178,8 +179,8 @@ func (l *ledger) unconfirmedUSD(a *entry) (sum decimal.Decimal, priced bool, err
 	return sum, true, nil
 }
 
-// confirmationsFor returns what a network asks for a value. The finality rules ask for no count;
-// theirs is the fall-back depth.
+// confirmationsFor returns how many confirmations a network requires for a sum in USD. Under the finality rules
+// it is the fall-back depth.
 func confirmationsFor(n chain.Network, sum decimal.Decimal, priced bool) uint64 {
 	need := n.Confirmations
 	if n.Rule != chain.RuleConfirmations {

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// preparedHint is a transaction that was looked up.
+// preparedHint holds what looking a transaction up gave.
 type preparedHint struct {
 	result  invoice.HintResult
 	batches []PreparedBatch
@@ -64,6 +64,7 @@ func (s *Ingester) PrepareDepositHint(
 	)
 }
 
+// prepareHint looks a transaction up on each of the networks.
 func (s *Ingester) prepareHint(
 	ctx context.Context,
 	txHash string,
@@ -98,36 +99,9 @@ func (s *Ingester) prepareHint(
 			continue
 		}
 
-		switch {
-		case out.result == invoice.HintFound:
-		case found.Failed:
-			out.result = invoice.HintFailed
-		case out.result != invoice.HintFailed:
-			out.result = invoice.HintForeign
-		}
-
-		b, err := s.hintBatch(ctx, driver, ours, found)
-		if err != nil {
+		if err := s.addFound(ctx, &out, driver, ours, found); err != nil {
 			return preparedHint{}, err
 		}
-
-		if b == nil {
-			continue
-		}
-
-		p, err := s.PrepareBatch(ctx, *b)
-		if err != nil {
-			return preparedHint{}, err
-		}
-
-		p.detectedBy, out.result = invoice.ByHint, invoice.HintFound
-
-		var keys []invoice.TransferKey
-		for _, t := range p.sightings() {
-			keys = append(keys, t.key())
-		}
-
-		out.batches = append(out.batches, p.Only(keys...))
 	}
 
 	if failed != nil && out.result != invoice.HintFound {
@@ -137,9 +111,46 @@ func (s *Ingester) prepareHint(
 	return out, nil
 }
 
-// hintBatch makes a batch of those movements of a transaction that go to addresses of ours; nil
-// when none does. A block that was not read yet is left out: the transaction waits until the
-// follower has checked that block's place.
+// addFound adds a transaction that a network knows: its result, and its batch where it pays one of ours.
+func (s *Ingester) addFound(
+	ctx context.Context,
+	out *preparedHint,
+	driver chain.Driver,
+	ours map[chain.Address]bool,
+	found chain.Found,
+) error {
+	switch {
+	case out.result == invoice.HintFound:
+	case found.Failed:
+		out.result = invoice.HintFailed
+	case out.result != invoice.HintFailed:
+		out.result = invoice.HintForeign
+	}
+
+	b, err := s.hintBatch(ctx, driver, ours, found)
+	if err != nil || b == nil {
+		return err
+	}
+
+	p, err := s.PrepareBatch(ctx, *b)
+	if err != nil {
+		return err
+	}
+
+	p.detectedBy, out.result = invoice.ByHint, invoice.HintFound
+
+	var keys []invoice.TransferKey
+	for _, t := range p.transfers() {
+		keys = append(keys, t.key())
+	}
+
+	out.batches = append(out.batches, p.Only(keys...))
+
+	return nil
+}
+
+// hintBatch returns a batch of those transfers of a transaction that go to addresses of ours, or nil. A block
+// that was not read yet is omitted: the transaction waits until the follower has checked that block.
 func (s *Ingester) hintBatch(
 	ctx context.Context,
 	driver chain.Driver,
@@ -184,7 +195,7 @@ func (s *Ingester) hintBatch(
 	return b, nil
 }
 
-// cursor reads how far a network was read.
+// cursor returns the cursor of a network.
 func (s *Ingester) cursor(ctx context.Context, network string) (scan.Cursor, error) {
 	var cursor scan.Cursor
 
@@ -196,6 +207,7 @@ func (s *Ingester) cursor(ctx context.Context, network string) (scan.Cursor, err
 	return cursor, err
 }
 
+// commitHint returns the commit of a prepared hint.
 func (s *Ingester) commitHint(p preparedHint, err error) (invoice.Commit[invoice.HintResult], error) {
 	if err != nil {
 		return nil, err

@@ -1,11 +1,11 @@
-// Package ingest takes in what arrives at our addresses: a batch of blocks (internal/follow)
-// becomes payments, payments follow their transactions through the chain, invoices follow their
-// payments.
+// Package ingest records what arrives at our addresses. A batch of blocks (internal/follow) becomes payments,
+// payments follow their transactions through the chain, invoices follow their payments.
 //
 // A batch is prepared before its transaction (batch.go: matched, prices read) and applied in it (intake.go:
 // recorded, credited in credit.go, confirmed in confirm.go). ledger.go is what one transaction reads and
-// changes. hint.go and simulate.go bring single payments, balance.go and unexplained.go money that no
-// transfer shows, retry.go what could not be stored with its batch, worker.go what is due by time.
+// changes. hint.go and simulate.go add single payments. balance.go and unexplained.go find money that no
+// transfer shows; attach.go attaches its transfer later. retry.go stores what failed with its batch, worker.go
+// does what is due by time.
 //
 // The records and their state machines are package invoice's.
 package ingest
@@ -23,8 +23,8 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// Tx is one transaction of an Ingester. What our own transactions took from an address, and left there, is
-// told from payments by the records of settlements and wallets.
+// Tx is one transaction of an Ingester. The records of settlements and wallets separate what our own
+// transactions moved from what payments brought.
 type Tx interface {
 	invoice.Tx
 	settlement.Reader
@@ -38,7 +38,7 @@ type DB interface {
 	Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error
 }
 
-// Config is what an Ingester works with. All but Log and Kept are required.
+// Config holds what an Ingester needs. All but Log and Kept are required.
 type Config struct {
 	DB       DB
 	Registry *chain.Registry
@@ -54,7 +54,7 @@ type Config struct {
 	Kept LeftoversFunc
 }
 
-// Ingester takes in what arrives at our addresses. It is safe for concurrent use.
+// Ingester records what arrives at our addresses. It is safe for concurrent use.
 type Ingester struct {
 	db       DB
 	registry *chain.Registry
@@ -65,12 +65,14 @@ type Ingester struct {
 	kept     LeftoversFunc
 
 	mu sync.Mutex
-	// wanted are prices that a batch of a network turned out to need, doubted the blocks that are
-	// to be read again; uses are what the transactions of payments use up, by network and hash. All
-	// are hints of this process alone.
-	wanted  map[string]map[pair]bool
-	doubted map[string]map[chain.Ref]reread
-	uses    map[string]map[string]*use
+	// The maps below are hints of this process alone, by network.
+
+	// wanted are prices that a batch turned out to need.
+	wanted map[string]map[pair]bool
+	// suspects are blocks that are to be read again.
+	suspects map[string]map[chain.Ref]reread
+	// uses are what the transactions of payments spend, by hash.
+	uses map[string]map[string]*use
 }
 
 // New returns an Ingester. It starts nothing.
@@ -88,12 +90,12 @@ func New(c Config) *Ingester {
 		log:      c.Log,
 		kept:     c.Kept,
 		wanted:   map[string]map[pair]bool{},
-		doubted:  map[string]map[chain.Ref]reread{},
+		suspects: map[string]map[chain.Ref]reread{},
 		uses:     map[string]map[string]*use{},
 	}
 }
 
-// now is the time that records carry: UTC, in whole milliseconds, as it is stored and shown.
+// now returns the time that records carry: UTC, in whole milliseconds, as it is stored and shown.
 func (s *Ingester) now() time.Time { return s.clock().UTC().Truncate(time.Millisecond) }
 
 // update runs f in a transaction and returns whether it found something, which is false when it failed.

@@ -11,10 +11,10 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// ApplyTx takes a batch in: what it shows of our addresses becomes payments, payments follow their
+// ApplyTx applies a batch: transfers to our addresses become payments, payments follow their
 // transactions through the chain, and invoices follow their payments. cursor is the network's as
-// the batch leaves it (Batch.Advance). The same batch twice changes nothing. A price that was not
-// prepared is ErrUnprepared.
+// Batch.Advance returned it. The same batch twice changes nothing. It fails with invoice.ErrUnprepared when
+// a price was not prepared.
 func (s *Ingester) ApplyTx(ctx context.Context, tx invoice.Tx, p PreparedBatch, cursor scan.Cursor) error {
 	in := &intake{
 		ledger:  s.newLedger(tx, p.batch.Network.Slug, p.prices),
@@ -34,12 +34,13 @@ type intake struct {
 	p      PreparedBatch
 	n      chain.Network
 	cursor scan.Cursor
-	// trusted are the hashes of canonical blocks by height, as far as cursor and batch tell.
+	// trusted are the hashes of canonical blocks by height, as far as cursor and batch show.
 	trusted map[uint64]string
 	// seen are the ids of payments that the batch shows.
 	seen map[string]bool
 }
 
+// run applies the batch and writes what changed.
 func (in *intake) run(ctx context.Context) error {
 	for _, ref := range append([]chain.Ref{in.cursor.At}, in.cursor.Recent...) {
 		in.trusted[ref.Height] = ref.Hash
@@ -75,7 +76,7 @@ func (in *intake) run(ctx context.Context) error {
 	return in.flush(ctx)
 }
 
-// lost returns the payments whose blocks a fork took out of the chain, by id.
+// lostPayments returns the payments whose blocks a fork took out of the chain, by id.
 func (in *intake) lostPayments(ctx context.Context) (map[string]invoice.Payment, error) {
 	if !in.p.batch.Rewound {
 		return nil, nil
@@ -102,9 +103,9 @@ func (in *intake) lostPayments(ctx context.Context) (map[string]invoice.Payment,
 	return lost, nil
 }
 
-// sight books every transfer of the batch that is a payment to us.
+// recordTransfers records every transfer of the batch that is a payment to us.
 func (in *intake) recordTransfers(ctx context.Context, lost map[string]invoice.Payment) error {
-	matched, addresses, err := in.s.match(ctx, in.tx, in.n, in.p.sightings())
+	matched, addresses, err := in.s.match(ctx, in.tx, in.n, in.p.transfers())
 	if err != nil || len(matched) == 0 {
 		return err
 	}
@@ -139,7 +140,7 @@ func (in *intake) recordTransfers(ctx context.Context, lost map[string]invoice.P
 
 		kind, ours := own[m.TxHash]
 		if !enabled || ours && kind != wallet.Payout {
-			continue // no asset of ours, or our own top-up, fee, sweep or cancellation
+			continue // an asset that is not enabled, or our own top-up, fee, sweep or cancellation
 		}
 
 		if p, ok := known[m.key()]; ok {
@@ -158,9 +159,8 @@ func (in *intake) recordTransfers(ctx context.Context, lost map[string]invoice.P
 	return nil
 }
 
-// again follows a known payment to where its transaction is now. One that a fork took out of its
-// block and that is in another now keeps its id and tells nothing, unless it had been confirmed and
-// is not deep enough there.
+// recordKnown moves a known payment to the block its transaction is in now. A payment that a fork moved to
+// another block keeps its id and has no event, unless it had been confirmed and is not deep enough there.
 func (in *intake) recordKnown(
 	ctx context.Context,
 	stored invoice.Payment,
@@ -177,7 +177,7 @@ func (in *intake) recordKnown(
 		delete(lost, p.ID)
 
 		switch {
-		case p.Status == invoice.Confirmed && !m.at.IsZero() && in.holds(p.Required, m.at):
+		case p.Status == invoice.Confirmed && !m.at.IsZero() && in.final(p.Required, m.at):
 			return in.move(a, p, func(p *invoice.Payment) ([]event.Type, error) { return nil, p.Move(m.at) })
 		case p.Status == invoice.Confirmed:
 			if err := in.move(
@@ -200,7 +200,7 @@ func (in *intake) recordKnown(
 	return in.move(a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.See(m.at) })
 }
 
-// first takes in a payment that was not known.
+// recordNew adds a payment that was not known.
 func (in *intake) recordNew(
 	ctx context.Context,
 	m observedTransfer,

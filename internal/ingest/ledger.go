@@ -12,23 +12,23 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// ledger is what one transaction reads and changes of payments and of what they pay. It writes everything at
-// its end, in the order of ids, so that transactions that meet take their rows in the same order.
+// ledger holds what one transaction reads and changes of payments, invoices and deposit addresses. It writes
+// everything at its end, sorted by id to avoid deadlock.
 //
-// An invoice is always read before its payments and always written when one of them changed: two transactions
-// that touch different payments of one invoice meet at its version, and neither recomputes from stale sums.
+// An invoice is always read before its payments and written when one of them changed. So two transactions that
+// touch different payments of one invoice conflict on its version, and neither recomputes from stale sums.
 type ledger struct {
 	s   *Ingester
 	tx  invoice.Tx
 	now time.Time
-	// network is whose batch is taken in; prices were read for it.
+	// network is that of the batch; prices were read for it.
 	network string
 	prices  prices
 
 	entries map[string]*entry
 }
 
-// account is an invoice or a deposit address with its payments.
+// entry is an invoice or a deposit address with its payments.
 type entry struct {
 	invoice  *invoice.Invoice
 	deposit  *invoice.DepositAddress
@@ -43,8 +43,8 @@ func (s *Ingester) newLedger(tx invoice.Tx, network string, p prices) *ledger {
 	return &ledger{s: s, tx: tx, now: s.now(), network: network, prices: p, entries: map[string]*entry{}}
 }
 
-// invoiceAccount reads an invoice and its payments, once.
-func (l *ledger) invoiceAccount(ctx context.Context, id string) (*entry, error) {
+// invoiceEntry reads an invoice and its payments, once.
+func (l *ledger) invoiceEntry(ctx context.Context, id string) (*entry, error) {
 	if a := l.entries[id]; a != nil {
 		return a, nil
 	}
@@ -57,6 +57,7 @@ func (l *ledger) invoiceAccount(ctx context.Context, id string) (*entry, error) 
 	return l.open(ctx, inv)
 }
 
+// open returns the entry of an invoice that was read, with its payments.
 func (l *ledger) open(ctx context.Context, inv invoice.Invoice) (*entry, error) {
 	if a := l.entries[inv.ID]; a != nil {
 		return a, nil
@@ -80,8 +81,8 @@ func (l *ledger) open(ctx context.Context, inv invoice.Invoice) (*entry, error) 
 	return a, nil
 }
 
-// depositAccount reads a deposit address and its unconfirmed payments, once.
-func (l *ledger) depositAccount(ctx context.Context, owner event.Owner, id string) (*entry, error) {
+// depositEntry reads a deposit address and its unconfirmed payments, once.
+func (l *ledger) depositEntry(ctx context.Context, owner event.Owner, id string) (*entry, error) {
 	if a := l.entries[id]; a != nil {
 		return a, nil
 	}
@@ -121,16 +122,16 @@ func (l *ledger) depositAccount(ctx context.Context, owner event.Owner, id strin
 	return a, nil
 }
 
-// of returns the account that a payment belongs to, and the one copy of the payment to work on.
+// payment returns the entry that a payment belongs to, and the one copy of the payment to change.
 func (l *ledger) payment(ctx context.Context, p invoice.Payment) (*entry, *invoice.Payment, error) {
 	var (
 		a   *entry
 		err error
 	)
 	if p.InvoiceID != "" {
-		a, err = l.invoiceAccount(ctx, p.InvoiceID)
+		a, err = l.invoiceEntry(ctx, p.InvoiceID)
 	} else {
-		a, err = l.depositAccount(ctx, p.Owner, p.DepositAddressID)
+		a, err = l.depositEntry(ctx, p.Owner, p.DepositAddressID)
 	}
 
 	if err != nil {
@@ -148,7 +149,7 @@ func (l *ledger) payment(ctx context.Context, p invoice.Payment) (*entry, *invoi
 	return a, &p, nil
 }
 
-// move runs one pure move of a payment and books what it changed.
+// move runs one pure transition of a payment and records what it changed.
 func (l *ledger) move(a *entry, p *invoice.Payment, f func(p *invoice.Payment) ([]event.Type, error)) error {
 	before := *p
 
@@ -171,14 +172,15 @@ func (l *ledger) move(a *entry, p *invoice.Payment, f func(p *invoice.Payment) (
 	return nil
 }
 
+// changed marks a payment as changed, so that flush writes it.
 func (l *ledger) changed(a *entry, p *invoice.Payment) {
 	a.touched = true
 	a.changed[p.ID] = true
 }
 
-// paymentEvent takes the payment as the move left it; a later move in the same transaction tells its own.
+// paymentEvent returns an event with the payment as it is now; a later transition has an event of its own.
 func (l *ledger) paymentEvent(p *invoice.Payment, t event.Type, before invoice.PaymentStatus) event.Event {
-	if !t.Internal() { // nobody outside hears of a fact: it would look like an event that was lost
+	if !t.Internal() { // internal events are not published: a number for one would look like a lost event
 		p.Sequence++
 	}
 
@@ -199,7 +201,7 @@ func (l *ledger) paymentEvent(p *invoice.Payment, t event.Type, before invoice.P
 	return e
 }
 
-// add takes a payment in that was not known.
+// add adds a payment that was not known.
 func (l *ledger) add(a *entry, p invoice.Payment) *invoice.Payment {
 	a.payments = append(a.payments, &p)
 	l.changed(a, &p)
@@ -212,7 +214,7 @@ func (l *ledger) add(a *entry, p invoice.Payment) *invoice.Payment {
 	return &p
 }
 
-// tellNew tells of payments that this transaction saw first and did not confirm at once.
+// notifyNew adds the events of payments that this transaction detected and did not confirm at once.
 func (l *ledger) notifyNew(a *entry) {
 	for _, p := range a.payments {
 		if p.Status == invoice.Detected && slices.Contains(a.fresh, p.ID) {
@@ -275,6 +277,7 @@ func (l *ledger) flush(ctx context.Context) error {
 	return l.tx.AppendEvents(ctx, events...)
 }
 
+// values returns copies of the payments.
 func (a *entry) values() []invoice.Payment {
 	out := make([]invoice.Payment, len(a.payments))
 	for i, p := range a.payments {

@@ -8,9 +8,8 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// AddressesOf returns the list of a network's addresses for networks that are asked by address:
-// those of options made at or after a time, and every deposit address, as that is handed out for
-// good.
+// AddressesOf returns a function that lists a network's addresses, for networks that are polled by address:
+// those of options made at or after a time, and every deposit address, as those do not expire.
 func (s *Ingester) AddressesOf(
 	network string,
 ) func(ctx context.Context, since time.Time) ([]chain.Address, error) {

@@ -14,15 +14,15 @@ import (
 
 const usd = "USD"
 
-// pair names a price.
+// pair is an asset's price symbol and a currency.
 type pair struct{ base, currency string }
 
-// prices are what was read before a transaction. A pair without a valid price was asked for and has none.
+// prices holds the prices that were read before a transaction. A pair without a valid price has none.
 type prices map[pair]decimal.NullDecimal
 
 func (p prices) want(base, currency string) { p[pair{base, currency}] = decimal.NullDecimal{} }
 
-// wantUSD asks for what a payment of an asset needs when it confirms.
+// wantUSD adds the pairs that a payment of an asset needs when it confirms.
 func (p prices) wantUSD(asset chain.Asset, network chain.Network) {
 	p.want(asset.PriceSymbol(), usd)
 
@@ -31,8 +31,8 @@ func (p prices) wantUSD(asset chain.Asset, network chain.Network) {
 	}
 }
 
-// fill reads every pair that was asked for. Prices that cannot be had stay invalid; only the end of
-// ctx is an error.
+// fill reads the price of every pair. Prices that cannot be read stay invalid; only the end of ctx is an
+// error.
 func (s *Ingester) fill(ctx context.Context, p prices) error {
 	for want := range p {
 		r, err := rate.Fresh(ctx, s.rates, want.base, want.currency, s.now())
@@ -55,7 +55,7 @@ func (s *Ingester) fill(ctx context.Context, p prices) error {
 	return nil
 }
 
-// remember keeps a pair that a batch of a network needs, for the next time it is prepared.
+// remember stores a pair that a batch of a network needs, for the next time it is prepared.
 func (s *Ingester) remember(network string, want pair) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +67,7 @@ func (s *Ingester) remember(network string, want pair) {
 	s.wanted[network][want] = true
 }
 
-// recall takes the pairs that were remembered.
+// recall moves the pairs that were remembered into p.
 func (s *Ingester) recall(network string, p prices) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

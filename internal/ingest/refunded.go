@@ -7,9 +7,9 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// RefundedTx books the move of a refund in the transaction that makes it.
-func (s *Ingester) RefundedTx(ctx context.Context, tx invoice.Tx, fact invoice.RefundFact) error {
-	inv, err := tx.InvoiceByID(ctx, fact.InvoiceID)
+// RefundedTx applies the transition of a refund to its invoice, in the transaction that makes it.
+func (s *Ingester) RefundedTx(ctx context.Context, tx invoice.Tx, change invoice.RefundFact) error {
+	inv, err := tx.InvoiceByID(ctx, change.InvoiceID)
 	if err != nil {
 		return err
 	}
@@ -21,7 +21,7 @@ func (s *Ingester) RefundedTx(ctx context.Context, tx invoice.Tx, fact invoice.R
 		inv,
 		now,
 		func(inv *invoice.Invoice, payments []invoice.Payment) ([]event.Type, error) {
-			return inv.Refund(fact, payments, now)
+			return inv.Refund(change, payments, now)
 		},
 	)
 

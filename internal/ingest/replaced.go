@@ -1,6 +1,6 @@
 package ingest
 
-// This file notices that another transaction took the place of a payment's.
+// This file detects that another transaction replaced a payment's.
 
 import (
 	"cmp"
@@ -12,10 +12,10 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// usesKept is how long the uses of a transaction in a block are kept: longer than the deepest forks last.
+// usesKept is how long the spends of a transaction in a block are kept: longer than the deepest forks last.
 const usesKept = time.Hour
 
-// use is what the transaction of payments uses up, and the payments.
+// use holds what the transaction of payments spends, and the payments.
 type use struct {
 	spent []chain.Spend
 	keys  []invoice.TransferKey
@@ -23,10 +23,10 @@ type use struct {
 }
 
 // replaced returns the payments whose transactions cannot be included any more as far as the batch
-// shows, because another one uses up what they do. It also keeps what the batch shows of the uses
+// shows, because another one spends the same. It also keeps what the batch shows of the spends
 // of its payments for later batches. A process that did not see them learns of a replacement when
-// the transaction has been out of sight for a day. Nothing is final here: a fork may take the other
-// one out and put the first one in.
+// the transaction was missing for a day. Nothing is final here: a fork may exclude the other
+// one and include the first one.
 func (s *Ingester) replaced(b follow.Batch, matched []observedTransfer) []invoice.TransferKey {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,50 +38,19 @@ func (s *Ingester) replaced(b follow.Batch, matched []observedTransfer) []invoic
 	}
 
 	now := s.now()
-
-	for _, m := range matched {
-		u := ours[m.TxHash]
-		if u == nil {
-			u = &use{}
-			ours[m.TxHash] = u
-		}
-
-		if !slices.Contains(u.keys, m.key()) {
-			u.keys = append(u.keys, m.key())
-		}
-
-		if u.until = now.Add(invoice.LostAfter); !m.at.IsZero() {
-			u.until = now.Add(usesKept)
-		}
-	}
+	addUses(ours, matched, now)
 
 	if len(ours) == 0 {
 		return nil
 	}
 
-	by := map[chain.Spend]string{}
-
-	see := func(all []chain.Spend) {
-		for _, spend := range all {
-			by[spend.Used()] = spend.By
-			if u := ours[spend.By]; u != nil && !slices.Contains(u.spent, spend.Used()) {
-				u.spent = append(u.spent, spend.Used())
-			}
-		}
-	}
-	for _, tx := range b.Pool {
-		see(tx.Spent)
-	}
-
-	for _, block := range b.Blocks { // what is in a block outranks the pool
-		see(block.Spent)
-	}
+	spentBy := recordSpends(ours, b)
 
 	var out []invoice.TransferKey
 
 	for hash, u := range ours {
 		for _, used := range u.spent {
-			if other := by[used]; other != "" && other != hash {
+			if other := spentBy[used]; other != "" && other != hash {
 				out = append(out, u.keys...)
 				break
 			}
@@ -97,4 +66,48 @@ func (s *Ingester) replaced(b follow.Batch, matched []observedTransfer) []invoic
 	})
 
 	return out
+}
+
+// addUses adds the transactions of the matched transfers to ours, and sets for how long they are kept.
+func addUses(ours map[string]*use, matched []observedTransfer, now time.Time) {
+	for _, m := range matched {
+		u := ours[m.TxHash]
+		if u == nil {
+			u = &use{}
+			ours[m.TxHash] = u
+		}
+
+		if !slices.Contains(u.keys, m.key()) {
+			u.keys = append(u.keys, m.key())
+		}
+
+		if u.until = now.Add(invoice.LostAfter); !m.at.IsZero() {
+			u.until = now.Add(usesKept)
+		}
+	}
+}
+
+// recordSpends adds what the batch shows our transactions spend, and returns by which transaction each coin or
+// nonce is spent.
+func recordSpends(ours map[string]*use, b follow.Batch) map[chain.Spend]string {
+	spentBy := map[chain.Spend]string{}
+
+	record := func(spends []chain.Spend) {
+		for _, spend := range spends {
+			spentBy[spend.Used()] = spend.By
+			if u := ours[spend.By]; u != nil && !slices.Contains(u.spent, spend.Used()) {
+				u.spent = append(u.spent, spend.Used())
+			}
+		}
+	}
+
+	for _, tx := range b.Pool {
+		record(tx.Spent)
+	}
+
+	for _, block := range b.Blocks { // what is in a block outranks the pool
+		record(block.Spent)
+	}
+
+	return spentBy
 }

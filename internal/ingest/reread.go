@@ -1,6 +1,6 @@
 package ingest
 
-// This file has blocks read again before payments in them confirm.
+// This file reads blocks again before payments in them confirm.
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// movement is a transfer without what may be told differently.
+// transferID identifies a transfer by what every reading of its block shows alike.
 type transferID struct {
 	invoice.TransferKey
 	to      chain.Address
@@ -21,10 +21,10 @@ type transferID struct {
 	amount  chain.Amount
 }
 
-// sure reports whether a payment that is deep enough may confirm: where blocks can be read again,
-// its block was and still shows it. Until then it waits, however long. A payment that scans do not
-// show, known from a hint or a balance, is not looked for.
-func (in *intake) reread(p *invoice.Payment) (bool, error) {
+// shownInBlock reports whether a payment that is deep enough may confirm: its block was read again and still
+// shows it, or the driver cannot read blocks again. A payment known from a hint or a balance is not checked. It
+// fails with invoice.ErrUnprepared when the block was not read again yet.
+func (in *intake) shownInBlock(p *invoice.Payment) (bool, error) {
 	if p.DetectedBy != invoice.ByPoll {
 		return true, nil
 	}
@@ -38,7 +38,7 @@ func (in *intake) reread(p *invoice.Payment) (bool, error) {
 		return true, nil
 	}
 
-	shown, read := in.p.again[p.Block.Hash]
+	shown, read := in.p.reread[p.Block.Hash]
 	if !read {
 		in.s.suspectBlock(p.Network, p.Block)
 
@@ -60,59 +60,58 @@ func (in *intake) reread(p *invoice.Payment) (bool, error) {
 	return false, nil
 }
 
-// doubt has a block read again the next time a batch of the network is prepared.
+// suspectBlock queues a block to be read again when the next batch of the network is prepared.
 func (s *Ingester) suspectBlock(network string, block chain.Ref) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	if s.doubted[network] == nil {
-		s.doubted[network] = map[chain.Ref]reread{}
+	if s.suspects[network] == nil {
+		s.suspects[network] = map[chain.Ref]reread{}
 	}
 
-	if _, known := s.doubted[network][block]; !known {
-		s.doubted[network][block] = reread{}
+	if _, known := s.suspects[network][block]; !known {
+		s.suspects[network][block] = reread{}
 	}
 }
 
-// rereadHolds is for how long a block that was read again is not read once more: while one batch is
-// prepared several times.
-const rereadHolds = 10 * time.Second
+// rereadFor is how long what a block showed is used: one batch may be prepared several times.
+const rereadFor = 10 * time.Second
 
-// reread is a block that was doubted, and from when it was read again, what it shows.
+// reread holds what a suspect block shows, once it was read again, and until when that is used.
 type reread struct {
 	shown map[transferID]bool
 	until time.Time
 }
 
-// readAgain returns what the blocks show that were doubted. Payments in one that cannot be read
-// now, or does not show them, do not confirm with this batch.
+// rereadBlocks reads the suspect blocks again and returns what they show, by hash. Payments in one that cannot
+// be read now, or does not show them, do not confirm with this batch.
 func (s *Ingester) rereadBlocks(ctx context.Context, network string) map[string]map[transferID]bool {
 	s.mu.Lock()
-	doubted := maps.Clone(s.doubted[network])
+	suspects := maps.Clone(s.suspects[network])
 	s.mu.Unlock()
 
-	again := make(map[string]map[transferID]bool, len(doubted))
+	shown := make(map[string]map[transferID]bool, len(suspects))
 	now := s.now()
 
-	for at, r := range doubted {
+	for at, r := range suspects {
 		switch {
 		case r.shown == nil:
-			r = reread{s.rereadBlock(ctx, network, at), now.Add(rereadHolds)}
+			r = reread{s.rereadBlock(ctx, network, at), now.Add(rereadFor)}
 		case now.After(r.until):
 			r = reread{}
 		}
 
 		s.mu.Lock()
 		if r.shown == nil {
-			delete(s.doubted[network], at)
+			delete(s.suspects[network], at)
 		} else {
-			s.doubted[network][at] = r
-			again[at.Hash] = r.shown
+			s.suspects[network][at] = r
+			shown[at.Hash] = r.shown
 		}
 		s.mu.Unlock()
 	}
 
-	return again
+	return shown
 }
 
 // rereadBlock returns what a block shows when it is read again; nothing when it cannot be.

@@ -14,15 +14,14 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// The waits between tries of a retry row: they double from the first to the last.
+// The waits between attempts of a retry row: they double from the first to the last.
 const (
 	retryFirst = time.Minute
 	retryLast  = time.Hour
 )
 
-// QueueRetryTx leaves a row for a transfer that was left out of a batch (PreparedBatch.Without)
-// because storing it failed with cause. It belongs into the transaction that takes the rest of the
-// batch in.
+// QueueRetryTx stores a retry row for a transfer that was excluded from a batch (PreparedBatch.Without) because
+// storing it failed with cause. It belongs in the transaction that applies the rest of the batch.
 func (s *Ingester) QueueRetryTx(
 	ctx context.Context,
 	tx invoice.Tx,
@@ -43,7 +42,7 @@ func (s *Ingester) QueueRetryTx(
 	}
 
 	shown := false
-	for _, m := range p.Only(key).sightings() {
+	for _, m := range p.Only(key).transfers() {
 		r.Transfer, r.Block, shown = m.Transfer, m.at, true
 	}
 
@@ -62,6 +61,7 @@ func (s *Ingester) QueueRetryTx(
 	return tx.PutRetry(ctx, &r)
 }
 
+// short returns the text of an error, at most 500 bytes and an ellipsis.
 func short(err error) string {
 	const most = 500
 
@@ -78,7 +78,7 @@ func short(err error) string {
 	return text + "…"
 }
 
-// PreparedRetry is a retry row with what taking its transfer in needs.
+// PreparedRetry is a retry row with the batch that stores its transfer.
 type PreparedRetry struct {
 	row   scan.Retry
 	batch PreparedBatch
@@ -121,8 +121,8 @@ func (s *Ingester) PrepareRetry(ctx context.Context, r scan.Retry) (PreparedRetr
 	return out, nil
 }
 
-// RetryTx takes the transfer of a retry row in and deletes the row. If its block left the chain meanwhile, so
-// does its payment; the batch that brings the transfer in another block takes it in from there.
+// RetryTx stores the transfer of a retry row and deletes the row. If its block left the chain meanwhile, its
+// payment is orphaned; the batch with the transfer's new block detects it again.
 func (s *Ingester) RetryTx(ctx context.Context, tx invoice.Tx, p PreparedRetry) error {
 	cursor, _, err := tx.Cursor(ctx, p.row.Network)
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *Ingester) RetryTx(ctx context.Context, tx invoice.Tx, p PreparedRetry) 
 	}
 
 	if p.gone {
-		err = s.takeBack(ctx, tx, p)
+		err = s.orphanRetried(ctx, tx, p)
 	} else {
 		err = s.ApplyTx(ctx, tx, p.batch, cursor)
 	}
@@ -142,7 +142,8 @@ func (s *Ingester) RetryTx(ctx context.Context, tx invoice.Tx, p PreparedRetry) 
 	return tx.DeleteRetry(ctx, p.row.ID)
 }
 
-func (s *Ingester) takeBack(ctx context.Context, tx invoice.Tx, p PreparedRetry) error {
+// orphanRetried orphans the payment of a retry row whose block left the chain.
+func (s *Ingester) orphanRetried(ctx context.Context, tx invoice.Tx, p PreparedRetry) error {
 	key := invoice.TransferKey{TxHash: p.row.Transfer.TxHash, Index: p.row.Transfer.Index}
 
 	stored, err := tx.PaymentsByTransfer(ctx, p.row.Network, []invoice.TransferKey{key})
@@ -171,7 +172,7 @@ func (s *Ingester) takeBack(ctx context.Context, tx invoice.Tx, p PreparedRetry)
 	return l.flush(ctx)
 }
 
-// PostponeRetryTx books another failure of a retry row: the next try waits twice as long, up to an hour.
+// PostponeRetryTx records another failure of a retry row: the wait doubles, up to an hour.
 func (s *Ingester) PostponeRetryTx(ctx context.Context, tx invoice.Tx, r scan.Retry, cause error) error {
 	wait := retryFirst
 	for range r.Attempts {

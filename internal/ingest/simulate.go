@@ -10,7 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// preparedSimulate is a simulation with what it may need.
+// preparedSimulate holds a simulation with the selection and the prices that it may need.
 type preparedSimulate struct {
 	service *invoice.Service
 	params  invoice.SimulateParams
@@ -124,7 +124,7 @@ func (s *Ingester) simulateTx(
 ) (invoice.Simulated, error) {
 	l := s.newLedger(tx, "", p.prices)
 
-	a, err := s.simulated(ctx, l, p)
+	a, err := s.simulatedEntry(ctx, l, p)
 	if err != nil {
 		return invoice.Simulated{}, err
 	}
@@ -151,22 +151,22 @@ func (s *Ingester) simulateTx(
 	return invoice.Simulated{Invoice: *a.invoice, Payment: *pay}, nil
 }
 
-// simulated opens what is paid, ready for the payment.
-func (s *Ingester) simulated(ctx context.Context, l *ledger, p preparedSimulate) (*entry, error) {
+// simulatedEntry returns the entry of what is paid, ready for the payment.
+func (s *Ingester) simulatedEntry(ctx context.Context, l *ledger, p preparedSimulate) (*entry, error) {
 	if p.params.InvoiceID == "" {
-		a, err := l.depositAccount(ctx, p.params.Owner, p.params.DepositAddressID)
+		a, err := l.depositEntry(ctx, p.params.Owner, p.params.DepositAddressID)
 		if err != nil {
 			return nil, err
 		}
-		// The account holds unconfirmed payments alone; the latest ones may be meant.
-		latest, err := l.tx.Payments(
-			ctx,
-			invoice.PaymentFilter{
-				Owner:            p.params.Owner,
-				DepositAddressID: p.params.DepositAddressID,
-				Limit:            100,
-			},
-		)
+
+		// The entry holds unconfirmed payments alone; the outcome may move one of the latest ones.
+		filter := invoice.PaymentFilter{
+			Owner:            p.params.Owner,
+			DepositAddressID: p.params.DepositAddressID,
+			Limit:            100,
+		}
+
+		latest, err := l.tx.Payments(ctx, filter)
 		for _, q := range latest {
 			if _, _, err := l.payment(ctx, q); err != nil {
 				return nil, err
@@ -199,7 +199,7 @@ func (s *Ingester) simulated(ctx context.Context, l *ledger, p preparedSimulate)
 	return a, nil
 }
 
-// expireNow ends an open or underpaid invoice before its time.
+// expireNow expires an open or underpaid invoice before its deadline.
 func (l *ledger) expireNow(a *entry) error {
 	before := a.invoice.Status
 
@@ -214,27 +214,15 @@ func (l *ledger) expireNow(a *entry) error {
 	return nil
 }
 
-// simulatedPayment returns the payment that is meant, or makes a new one.
+// simulatedPayment returns the payment that the outcome moves, or makes a new one.
 func (s *Ingester) simulatedPayment(
 	ctx context.Context,
 	l *ledger,
 	a *entry,
 	p preparedSimulate,
 ) (*invoice.Payment, error) {
-	if p.params.Outcome == invoice.SimulateOrphaned || p.params.Outcome == invoice.SimulateDropped {
-		var latest *invoice.Payment
-
-		for _, q := range a.payments {
-			movable := q.Status == invoice.Detected || q.Status == invoice.Confirmed ||
-				q.Status == invoice.Orphaned && p.params.Outcome == invoice.SimulateDropped
-			if q.Simulated && movable && (latest == nil || latest.ID < q.ID) {
-				latest = q
-			}
-		}
-
-		if latest != nil {
-			return latest, nil
-		}
+	if latest := latestSimulated(a, p.params.Outcome); latest != nil {
+		return latest, nil
 	}
 
 	id := s.ids.Next()
@@ -249,32 +237,9 @@ func (s *Ingester) simulatedPayment(
 		DetectedAt: l.now,
 	}
 
-	var (
-		asset chain.Asset
-		err   error
-	)
-
-	if a.invoice != nil {
-		a.invoice.Simulated = true
-
-		o := a.invoice.Option(p.option)
-		if asset, _, err = s.registry.AssetByID(o.Network, o.AssetID); err != nil {
-			return nil, err
-		}
-
-		pay.InvoiceID, pay.Network, pay.Address, pay.Key = a.invoice.ID, o.Network, o.Address, o.Key
-		if pay.Amount.IsZero() {
-			pay.Amount = simulatedAmount(*a.invoice, *o, p.params.Outcome)
-		}
-	} else {
-		d := a.deposit
-		n, _ := s.registry.Network(d.Network)
-		asset, _ = n.Asset(p.params.Asset)
-
-		pay.DepositAddressID, pay.Network, pay.Address, pay.Key = d.ID, d.Network, d.Address, d.Key
-		if pay.Amount.IsZero() {
-			return nil, fault.Param("amount", "parameter_missing", "name the amount in base units, above 0")
-		}
+	asset, err := s.setRecipient(&pay, a, p)
+	if err != nil {
+		return nil, err
 	}
 
 	n, _ := s.registry.Network(pay.Network)
@@ -285,26 +250,77 @@ func (s *Ingester) simulatedPayment(
 	return made, err
 }
 
-// simulatedAmount is what leads to an outcome: all that is missing, half of it (rounded up, at
-// least a base unit less than all), or all and a tenth of the amount due, which is more than any
-// tolerance.
+// latestSimulated returns the latest simulated payment that the outcome orphaned or dropped can move, or nil.
+func latestSimulated(a *entry, outcome invoice.Outcome) *invoice.Payment {
+	if outcome != invoice.SimulateOrphaned && outcome != invoice.SimulateDropped {
+		return nil
+	}
+
+	var latest *invoice.Payment
+
+	for _, q := range a.payments {
+		movable := q.Status == invoice.Detected || q.Status == invoice.Confirmed ||
+			q.Status == invoice.Orphaned && outcome == invoice.SimulateDropped
+		if q.Simulated && movable && (latest == nil || latest.ID < q.ID) {
+			latest = q
+		}
+	}
+
+	return latest
+}
+
+// setRecipient sets what a payment pays, its address, and the amount where none was given. It returns the
+// payment's asset.
+func (s *Ingester) setRecipient(pay *invoice.Payment, a *entry, p preparedSimulate) (chain.Asset, error) {
+	if a.invoice == nil {
+		d := a.deposit
+		n, _ := s.registry.Network(d.Network)
+		asset, _ := n.Asset(p.params.Asset)
+
+		pay.DepositAddressID, pay.Network, pay.Address, pay.Key = d.ID, d.Network, d.Address, d.Key
+		if pay.Amount.IsZero() {
+			return asset, fault.Param("amount", "parameter_missing", "name the amount in base units, above 0")
+		}
+
+		return asset, nil
+	}
+
+	a.invoice.Simulated = true
+
+	o := a.invoice.Option(p.option)
+
+	asset, _, err := s.registry.AssetByID(o.Network, o.AssetID)
+	if err != nil {
+		return asset, err
+	}
+
+	pay.InvoiceID, pay.Network, pay.Address, pay.Key = a.invoice.ID, o.Network, o.Address, o.Key
+	if pay.Amount.IsZero() {
+		pay.Amount = simulatedAmount(*a.invoice, *o, p.params.Outcome)
+	}
+
+	return asset, nil
+}
+
+// simulatedAmount returns the base units that lead to an outcome: all that is due, half of it (at least 1 base
+// unit), or all and a tenth of the amount due, which exceeds any tolerance.
 func simulatedAmount(inv invoice.Invoice, o invoice.Option, outcome invoice.Outcome) chain.Amount {
-	rest := o.AmountDue.SubFloor(o.AmountPaid.Add(o.AmountDetected))
-	if inv.Status == invoice.Paid || rest.IsZero() {
-		rest = o.AmountDue
+	due := o.AmountDue.SubFloor(o.AmountPaid.Add(o.AmountDetected))
+	if inv.Status == invoice.Paid || due.IsZero() {
+		due = o.AmountDue
 	}
 
 	switch outcome {
 	case invoice.SimulateUnderpaid:
-		return chain.Max(rest.BPS(5000), chain.Units(1))
+		return chain.Max(due.BPS(5000), chain.Units(1))
 	case invoice.SimulateOverpaid:
-		return rest.Add(o.AmountDue.BPS(1000)).Add(o.DisplayStep()).Add(o.DisplayStep())
+		return due.Add(o.AmountDue.BPS(1000)).Add(o.DisplayStep()).Add(o.DisplayStep())
 	default:
-		return rest
+		return due
 	}
 }
 
-// simulate moves a simulated payment to where the outcome wants it.
+// simulate moves a simulated payment to the status of the outcome.
 func (l *ledger) simulate(a *entry, p *invoice.Payment, outcome invoice.Outcome) error {
 	switch outcome {
 	case invoice.SimulateDetected:

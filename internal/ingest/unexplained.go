@@ -25,9 +25,8 @@ type Leftovers struct {
 	Coin chain.Amount
 }
 
-// LeftoversFunc says what our own transactions left at an address of what payments brought there, as it
-// was after block at. ok is false when that cannot be told: while a transaction of ours touches the
-// address, or may have since that block.
+// LeftoversFunc returns what our own transactions left at an address of its payments, as of block at. ok is
+// false when that is unknown: while a transaction of ours touches the address, or may have since that block.
 type LeftoversFunc func(
 	ctx context.Context,
 	tx Tx,
@@ -37,13 +36,12 @@ type LeftoversFunc func(
 	at chain.Ref,
 ) (k Leftovers, ok bool, err error)
 
-// CheckDeposits compares what deposit addresses of one network hold with what their payments and
-// our own transactions explain, both at the last block that was read. Only an excess becomes a
-// payment, without a transaction until one is found that explains it. found is how many there were.
+// CheckDeposits compares the balances of deposit addresses of one network with their payments and our own
+// transactions, both at the last block that was read. An excess becomes a payment, without a transaction until
+// a transfer explains it. found is the number of excesses.
 //
-// It looks at the native coin, which contracts send without a trace in blocks and receipts; and at
-// tokens too where transfers are asked for by address, because such answers are known to leave some
-// out. In blocks and receipts none can be missing unnoticed.
+// It checks the native coin, which contracts send without a trace in blocks and receipts. Where transfers are
+// queried by address it checks tokens too, because such answers are known to be incomplete.
 func (s *Ingester) CheckDeposits(
 	ctx context.Context,
 	network string,
@@ -69,6 +67,47 @@ func (s *Ingester) CheckDeposits(
 
 	assets := checkedAssets(driver)
 
+	balances, err := depositBalances(ctx, balancer, network, cursor.At, deposits, assets)
+	if err != nil {
+		return 0, err
+	}
+
+	for i, balance := range balances {
+		if balance.IsZero() || chain.MaxTransfer.Less(balance) {
+			continue // a swept address holds nothing: most addresses cost no query
+		}
+
+		held := depositBalance{
+			deposit: deposits[i/len(assets)],
+			network: driver.Network(),
+			asset:   assets[i%len(assets)],
+			at:      cursor.At,
+			balance: balance,
+		}
+
+		recorded, err := s.checkDeposit(ctx, held)
+		if err != nil {
+			return found, fmt.Errorf("deposit address %s: %w", held.deposit.ID, err)
+		}
+
+		if recorded {
+			found++
+		}
+	}
+
+	return found, nil
+}
+
+// depositBalances returns the balances at a block of every deposit address, in base units: for each address one
+// per asset, in order.
+func depositBalances(
+	ctx context.Context,
+	balancer chain.Balancer,
+	network string,
+	at chain.Ref,
+	deposits []invoice.DepositAddress,
+	assets []chain.Asset,
+) ([]chain.Amount, error) {
 	var holdings []chain.Holding
 
 	for _, d := range deposits {
@@ -77,46 +116,23 @@ func (s *Ingester) CheckDeposits(
 		}
 	}
 
-	balances, err := balancer.Balances(ctx, cursor.At, holdings)
+	balances, err := balancer.Balances(ctx, at, holdings)
 	if err != nil {
-		return 0, fmt.Errorf("reading balances of deposit addresses on %s: %w", network, err)
+		return nil, fmt.Errorf("reading balances of deposit addresses on %s: %w", network, err)
 	}
 
 	if len(balances) != len(holdings) {
-		return 0, fault.New(
+		return nil, fault.New(
 			fault.Unavailable, "balance_unreadable",
 			"the node of %s answered %d balances for %d addresses",
 			network, len(balances), len(holdings),
 		)
 	}
 
-	for i, balance := range balances {
-		if balance.IsZero() || chain.MaxTransfer.Less(balance) {
-			continue // what is swept holds nothing: most addresses cost no query
-		}
-
-		look := look{
-			deposit: deposits[i/len(assets)],
-			network: driver.Network(),
-			asset:   assets[i%len(assets)],
-			at:      cursor.At,
-			balance: balance,
-		}
-
-		some, err := s.checkDeposit(ctx, look)
-		if err != nil {
-			return found, fmt.Errorf("deposit address %s: %w", look.deposit.ID, err)
-		}
-
-		if some {
-			found++
-		}
-	}
-
-	return found, nil
+	return balances, nil
 }
 
-// checkedAssets are those whose balances are compared.
+// checkedAssets returns the assets whose balances are compared.
 func checkedAssets(driver chain.Driver) []chain.Asset {
 	n := driver.Network()
 	if _, byAddress := driver.(chain.AddressScanner); byAddress {
@@ -128,8 +144,8 @@ func checkedAssets(driver chain.Driver) []chain.Asset {
 	return []chain.Asset{native}
 }
 
-// look is one balance of a deposit address.
-type look struct {
+// depositBalance is the balance of a deposit address in one asset at a block, in base units.
+type depositBalance struct {
 	deposit invoice.DepositAddress
 	network chain.Network
 	asset   chain.Asset
@@ -137,14 +153,14 @@ type look struct {
 	balance chain.Amount
 }
 
-func (s *Ingester) checkDeposit(ctx context.Context, k look) (bool, error) {
+// checkDeposit records the excess of a balance as a payment, and reports whether there was one.
+func (s *Ingester) checkDeposit(ctx context.Context, k depositBalance) (bool, error) {
 	wanted := prices{} // read only where there is an excess, and the value decides on confirmations
 
 	for try := 1; ; try++ {
-		found, err := s.update(
-			ctx,
-			func(ctx context.Context, tx Tx) (bool, error) { return s.checkDepositTx(ctx, tx, k, wanted) },
-		)
+		found, err := s.update(ctx, func(ctx context.Context, tx Tx) (bool, error) {
+			return s.checkDepositTx(ctx, tx, k, wanted)
+		})
 		if !errors.Is(err, invoice.ErrUnprepared) || try == 4 {
 			return found, err
 		}
@@ -157,10 +173,11 @@ func (s *Ingester) checkDeposit(ctx context.Context, k look) (bool, error) {
 	}
 }
 
-func (s *Ingester) checkDepositTx(ctx context.Context, tx Tx, k look, wanted prices) (bool, error) {
+// checkDepositTx is checkDeposit in tx; invoice.ErrUnprepared when a price is missing from wanted.
+func (s *Ingester) checkDepositTx(ctx context.Context, tx Tx, k depositBalance, wanted prices) (bool, error) {
 	cursor, _, err := tx.Cursor(ctx, k.network.Slug)
 	if err != nil || cursor.At.Hash != k.at.Hash {
-		return false, err // blocks were read meanwhile: the next look compares anew
+		return false, err // blocks were read meanwhile: the next check compares anew
 	}
 
 	payments, err := allOfDeposit(ctx, tx, k.deposit)
@@ -190,42 +207,14 @@ func (s *Ingester) checkDepositTx(ctx context.Context, tx Tx, k look, wanted pri
 			err = l.move(a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.See(k.at) })
 		}
 	} else {
-		s.log.LogAttrs(
-			ctx,
-			slog.LevelInfo,
-			"a deposit address holds more than its transfers explain; it is booked as a payment",
-			slog.String(
-				"deposit_address", k.deposit.ID,
-			),
-			slog.String("network", k.network.Slug),
-			slog.String("asset", k.asset.Symbol),
-			slog.String("amount", excess.String()),
-		)
-		a, _, err = l.enter(ctx, invoice.Payment{
-			ID:               s.ids.Next(),
-			Owner:            k.deposit.Owner,
-			Status:           invoice.Detected,
-			DepositAddressID: k.deposit.ID,
-			Network:          k.network.Slug,
-			Asset:            k.asset.Symbol,
-			AssetID:          k.asset.ID,
-			Contract:         k.asset.Contract,
-			Decimals:         k.asset.Decimals,
-			Address:          k.deposit.Address,
-			Key:              k.deposit.Key,
-			Amount:           excess,
-			Block:            k.at,
-			Required:         k.network.Confirmations,
-			DetectedBy:       invoice.ByBalance,
-			DetectedAt:       l.now,
-		}, "", k.asset)
+		a, err = l.enterExcess(ctx, k, excess)
 	}
 
 	if err != nil {
 		return false, err
 	}
 
-	if err := l.require(a); err != nil {
+	if err := l.setRequired(a); err != nil {
 		return false, err
 	}
 
@@ -234,11 +223,44 @@ func (s *Ingester) checkDepositTx(ctx context.Context, tx Tx, k look, wanted pri
 	return true, l.flush(ctx)
 }
 
-// explained sums what payments and our own transactions leave at the address up to the block. back
-// is a payment without a transaction that a fork took back. ok is false where nothing can be said:
-// a payment may be back without a trace, or one without a transaction stands for money that is
-// still there, of which there is at most one.
-func (k look) explained(
+// enterExcess adds the excess at a deposit address as a payment without a transaction.
+func (l *ledger) enterExcess(ctx context.Context, k depositBalance, excess chain.Amount) (*entry, error) {
+	l.s.log.LogAttrs(
+		ctx,
+		slog.LevelInfo,
+		"a deposit address holds more than its transfers explain; it is booked as a payment",
+		slog.String("deposit_address", k.deposit.ID),
+		slog.String("network", k.network.Slug),
+		slog.String("asset", k.asset.Symbol),
+		slog.String("amount", excess.String()),
+	)
+
+	a, _, err := l.enter(ctx, invoice.Payment{
+		ID:               l.s.ids.Next(),
+		Owner:            k.deposit.Owner,
+		Status:           invoice.Detected,
+		DepositAddressID: k.deposit.ID,
+		Network:          k.network.Slug,
+		Asset:            k.asset.Symbol,
+		AssetID:          k.asset.ID,
+		Contract:         k.asset.Contract,
+		Decimals:         k.asset.Decimals,
+		Address:          k.deposit.Address,
+		Key:              k.deposit.Key,
+		Amount:           excess,
+		Block:            k.at,
+		Required:         k.network.Confirmations,
+		DetectedBy:       invoice.ByBalance,
+		DetectedAt:       l.now,
+	}, "", k.asset)
+
+	return a, err
+}
+
+// explained returns the base units that payments and our own transactions leave at the address up to the block.
+// back is a payment without a transaction that a fork took back. ok is false where the sum is unknown: an
+// orphaned payment may be in the chain again, or one without a transaction stands for money still there.
+func (k depositBalance) explained(
 	payments []invoice.Payment,
 	kept Leftovers,
 ) (sum chain.Amount, back *invoice.Payment, ok bool) {
@@ -247,9 +269,8 @@ func (k look) explained(
 	}
 
 	for i, p := range payments {
-		if p.Network != k.network.Slug || p.AssetID != k.asset.ID || p.Simulated ||
-			p.Status == invoice.Dropped ||
-			kept.Moved[p.ID] {
+		here := p.Network == k.network.Slug && p.AssetID == k.asset.ID
+		if !here || p.Simulated || p.Status == invoice.Dropped || kept.Moved[p.ID] {
 			continue
 		}
 
@@ -266,7 +287,7 @@ func (k look) explained(
 	return sum, back, true
 }
 
-// allOfDeposit returns the payments to a deposit address, whatever became of them.
+// allOfDeposit returns the payments to a deposit address, in every status.
 func allOfDeposit(
 	ctx context.Context,
 	r invoice.Reader,

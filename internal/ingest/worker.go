@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// stepLimit bounds one Step.
+	// stepLimit is how many records of a kind one Step handles at most.
 	stepLimit = 100
-	// postponed is how long a record waits that could not be moved when it was due.
+	// postponed is how long a due record waits after a failed attempt.
 	postponed = 30 * time.Second
 )
 
-// Step does one bounded batch of what is due: invoices that expire, prices that were missing,
-// transactions that are out of sight. did says that there was something. One record that fails is
-// put off and does not keep the others back; the errors come back joined.
+// Step does one batch of due work, at most stepLimit records of a kind: invoices that expire, missing prices,
+// missing transactions. did reports whether there was any. A record that fails is postponed and does not block
+// the others; their errors are returned joined.
 func (s *Ingester) Step(ctx context.Context) (did bool, err error) {
 	invoices, err := s.db.DueInvoices(ctx, s.now(), stepLimit)
 	if err != nil {
@@ -32,7 +32,7 @@ func (s *Ingester) Step(ctx context.Context) (did bool, err error) {
 
 	for _, inv := range invoices {
 		if err := s.dueInvoice(ctx, inv); err != nil {
-			failed = append(failed, s.putOffInvoice(ctx, inv.ID, err))
+			failed = append(failed, s.postponeInvoice(ctx, inv.ID, err))
 		}
 	}
 
@@ -43,16 +43,16 @@ func (s *Ingester) Step(ctx context.Context) (did bool, err error) {
 
 	for _, p := range payments {
 		if err := s.duePayment(ctx, p); err != nil {
-			failed = append(failed, s.putOffPayment(ctx, p.ID, err))
+			failed = append(failed, s.postponePayment(ctx, p.ID, err))
 		}
 	}
 
 	return len(invoices)+len(payments) > 0, errors.Join(failed...)
 }
 
-// dueInvoice expires an invoice, or puts it off while a network lags behind or a payment may come back.
+// dueInvoice expires an invoice, or postpones it while a network lags or a payment may return.
 func (s *Ingester) dueInvoice(ctx context.Context, due invoice.Invoice) error {
-	if err := s.beforeExpiry(ctx, due); err != nil {
+	if err := s.checkBeforeExpiry(ctx, due); err != nil {
 		return err
 	}
 
@@ -107,7 +107,8 @@ func (s *Ingester) dueInvoice(ctx context.Context, due invoice.Invoice) error {
 	})
 }
 
-func (s *Ingester) putOffInvoice(ctx context.Context, id string, cause error) error {
+// postponeInvoice sets the invoice's next attempt, and returns cause.
+func (s *Ingester) postponeInvoice(ctx context.Context, id string, cause error) error {
 	s.log.LogAttrs(
 		ctx, slog.LevelError, "an invoice that is due could not be moved; it is tried again",
 		slog.String("invoice", id), slog.Any("error", cause),
@@ -125,7 +126,8 @@ func (s *Ingester) putOffInvoice(ctx context.Context, id string, cause error) er
 	}))
 }
 
-func (s *Ingester) putOffPayment(ctx context.Context, id string, cause error) error {
+// postponePayment sets the payment's next attempt, and returns cause.
+func (s *Ingester) postponePayment(ctx context.Context, id string, cause error) error {
 	s.log.LogAttrs(
 		ctx, slog.LevelError, "a payment that is due could not be moved; it is tried again",
 		slog.String("payment", id), slog.Any("error", cause),
@@ -143,7 +145,7 @@ func (s *Ingester) putOffPayment(ctx context.Context, id string, cause error) er
 	}))
 }
 
-// duePayment gets a missing price, or looks for a transaction that is out of sight.
+// duePayment reads a missing price, or looks a missing transaction up.
 func (s *Ingester) duePayment(ctx context.Context, p invoice.Payment) error {
 	prices := prices{}
 
@@ -174,7 +176,7 @@ func (s *Ingester) duePayment(ctx context.Context, p invoice.Payment) error {
 
 		l := s.newLedger(tx, p.Network, prices)
 		if stored.DueAt.IsZero() || l.now.Before(stored.DueAt) || stored.Status != p.Status {
-			return nil // somebody else was here
+			return nil // another process did it
 		}
 
 		a, q, err := l.payment(ctx, stored)
@@ -227,9 +229,8 @@ func (s *Ingester) find(ctx context.Context, p invoice.Payment) (found chain.Fou
 	return found, false, nil
 }
 
-// search decides about a payment that is in no block. Its transaction is in a block that was read:
-// it is there. In the pool, or in a block that will be read: it waits. Nowhere for a day: it is
-// dropped.
+// search moves a payment that is in no block by what its transaction's look-up gave. In a block that was read,
+// the payment takes the block. In the pool, or in a later block, it waits. Missing for a day, it is dropped.
 func (l *ledger) search(
 	ctx context.Context,
 	a *entry,

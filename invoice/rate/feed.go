@@ -138,7 +138,7 @@ func (f *Feed) get(ctx context.Context, path string) ([]byte, error) {
 
 	resp, err := client.Do(req)
 	if err != nil {
-		if e, ok := err.(*url.Error); ok { //nolint:errorlint // the URL may hold a key: only what is inside may be told
+		if e, ok := err.(*url.Error); ok { //nolint:errorlint // the URL may hold a key: only its cause may be shown
 			err = e.Err
 		}
 

@@ -68,7 +68,7 @@ func TestFixed(t *testing.T) {
 	}
 }
 
-// slow counts how often it is asked and answers when told to.
+// slow counts how often it is asked and answers when asked to.
 type slow struct {
 	asked atomic.Int64
 	gate  chan struct{}

@@ -19,7 +19,7 @@ import (
 const due = "50000000000000000" // 0.05 SIM: 90 EUR at 1,800
 
 func TestMoneyIn(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	w.follow()
 
 	inv := w.create(
@@ -83,11 +83,11 @@ func TestMoneyIn(t *testing.T) {
 	}
 
 	const events = "invoice.created invoice.payment_detected invoice.pending invoice.payment_confirmed invoice.paid"
-	if got := w.told(inv.ID); got != events {
-		t.Errorf("told %q, want %q", got, events)
+	if got := w.published(inv.ID); got != events {
+		t.Errorf("published %q, want %q", got, events)
 	}
 
-	if n := w.facts(event.PaymentValued); n != 1 {
+	if n := w.countEvents(event.PaymentValued); n != 1 {
 		t.Errorf("%d facts that the payment is priced, want 1", n)
 	}
 
@@ -108,7 +108,7 @@ func TestMoneyIn(t *testing.T) {
 }
 
 func TestTooLittleThenTheRest(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	w.follow()
 	inv := w.sell()
 	w.pay(inv, "20000000000000000")
@@ -135,14 +135,14 @@ func TestTooLittleThenTheRest(t *testing.T) {
 
 	const events = "invoice.created invoice.payment_detected invoice.payment_confirmed invoice.underpaid " +
 		"invoice.payment_detected invoice.pending invoice.payment_confirmed invoice.paid"
-	if got := w.told(inv.ID); got != events {
-		t.Errorf("told %q, want %q", got, events)
+	if got := w.published(inv.ID); got != events {
+		t.Errorf("published %q, want %q", got, events)
 	}
 }
 
 // Row 22 of the pitfalls: partial, then late, must not be flagged overpaid.
 func TestPartialThenLateIsNotOverpaid(t *testing.T) {
-	w := newWorld(t, account.Settings{AcceptLatePayments: true})
+	w := newHarness(t, account.Settings{AcceptLatePayments: true})
 	w.follow()
 	inv := w.sell()
 	w.pay(inv, "30000000000000000")
@@ -150,7 +150,7 @@ func TestPartialThenLateIsNotOverpaid(t *testing.T) {
 	w.pass(25 * time.Hour)
 	w.mine(1)
 	w.follow()
-	w.step()
+	w.doDueWork()
 	w.want(w.get(inv.ID), invoice.Expired)
 	w.pay(inv, "20000000000000000")
 	w.confirm()
@@ -163,7 +163,7 @@ func TestTooMuch(t *testing.T) {
 		"50000100000000000": nil, // one display step more
 		"50000200000000000": {invoice.Overpaid},
 	} {
-		w := newWorld(t, account.Settings{})
+		w := newHarness(t, account.Settings{})
 		w.follow()
 		inv := w.sell()
 		w.pay(inv, amount)
@@ -173,7 +173,7 @@ func TestTooMuch(t *testing.T) {
 }
 
 func TestMoreMoneyOnAPaidInvoiceIsOverpaidNotLate(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	w.follow()
 	inv := w.sell()
 	w.pay(inv, due)
@@ -189,7 +189,7 @@ func TestMoreMoneyOnAPaidInvoiceIsOverpaidNotLate(t *testing.T) {
 }
 
 func TestToleranceCountsBothWays(t *testing.T) {
-	w := newWorld(t, account.Settings{ToleranceBPS: 100})
+	w := newHarness(t, account.Settings{ToleranceBPS: 100})
 	w.follow()
 
 	for amount, want := range map[string]invoice.Status{
@@ -209,28 +209,28 @@ func TestToleranceCountsBothWays(t *testing.T) {
 }
 
 func TestExpiry(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	w.follow()
 	open := w.create(invoice.CreateParams{Price: &invoice.Price{Currency: "EUR", Amount: "90"}})
 	chosen := w.sell()
 
 	w.pass(2 * time.Hour)
-	w.step()
+	w.doDueWork()
 	w.want(w.get(open.ID), invoice.Expired)
 	w.want(w.get(chosen.ID), invoice.Open)
 
 	// The time is over, but the network was not read that far: our lag never punishes the payer.
 	w.pass(22 * time.Hour)
-	w.step()
+	w.doDueWork()
 	w.want(w.get(chosen.ID), invoice.Open)
 	w.mine(1)
 	w.follow()
 	w.pass(time.Minute)
-	w.step()
+	w.doDueWork()
 	w.want(w.get(chosen.ID), invoice.Expired)
 
-	if got := w.told(chosen.ID); got != "invoice.created invoice.expired" {
-		t.Errorf("told %q", got)
+	if got := w.published(chosen.ID); got != "invoice.created invoice.expired" {
+		t.Errorf("published %q", got)
 	}
 
 	_, err := w.svc.Select(context.Background(), nil, chosen.ID, chosen.SelectedOptionID)
@@ -238,7 +238,7 @@ func TestExpiry(t *testing.T) {
 }
 
 func TestPendingDoesNotExpire(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	w.follow()
 	inv := w.sell()
 	hash := w.pay(inv, due)
@@ -250,20 +250,20 @@ func TestPendingDoesNotExpire(t *testing.T) {
 	w.pass(2 * time.Hour)
 	w.chains[0].MineEmpty(1)
 	w.follow()
-	w.step()
+	w.doDueWork()
 	w.want(w.get(inv.ID), invoice.Pending)
 
 	// Out of pool and chain for a day: dropped. Now it expires.
 	w.pass(23 * time.Hour)
-	w.step()
+	w.doDueWork()
 	w.want(w.get(inv.ID), invoice.Expired)
 
 	const events = "invoice.created invoice.payment_detected invoice.pending payment.dropped invoice.expired"
-	if got := w.told(inv.ID); got != events {
-		t.Errorf("told %q, want %q", got, events)
+	if got := w.published(inv.ID); got != events {
+		t.Errorf("published %q, want %q", got, events)
 	}
 
-	if n := w.facts(event.PaymentLost); n != 1 {
+	if n := w.countEvents(event.PaymentLost); n != 1 {
 		t.Errorf("%d facts that the payment is lost, want 1", n)
 	}
 
@@ -272,7 +272,7 @@ func TestPendingDoesNotExpire(t *testing.T) {
 }
 
 func TestReorganisation(t *testing.T) {
-	w := newWorld(t, account.Settings{}, sim.Config{NoFinality: true})
+	w := newHarness(t, account.Settings{}, sim.Config{NoFinality: true})
 	w.follow()
 	inv := w.sell()
 	w.pay(inv, due)
@@ -280,7 +280,7 @@ func TestReorganisation(t *testing.T) {
 	w.follow()
 	first := w.onlyPayment(inv.ID)
 
-	// Into another block: the same payment, and nothing to tell.
+	// Into another block: the same payment, and no event.
 	w.pass(time.Second)
 	w.chains[0].Fork(sim.Fork{Depth: 1, Fate: sim.Reinclude})
 	w.follow()
@@ -290,8 +290,8 @@ func TestReorganisation(t *testing.T) {
 		t.Errorf("moved to %+v", moved)
 	}
 
-	if got := w.told(inv.ID); got != "invoice.created invoice.payment_detected invoice.pending" {
-		t.Errorf("told %q", got)
+	if got := w.published(inv.ID); got != "invoice.created invoice.payment_detected invoice.pending" {
+		t.Errorf("published %q", got)
 	}
 
 	w.confirm()
@@ -308,8 +308,8 @@ func TestReorganisation(t *testing.T) {
 		t.Errorf("orphaned: %+v", gone)
 	}
 
-	if got := w.told(inv.ID); got != "payment.orphaned invoice.payment_reversed" {
-		t.Errorf("told %q", got)
+	if got := w.published(inv.ID); got != "payment.orphaned invoice.payment_reversed" {
+		t.Errorf("published %q", got)
 	}
 	// It may come back: neither an end nor a cancellation.
 	_, err := w.svc.Cancel(context.Background(), w.owner, inv.ID)
@@ -317,7 +317,7 @@ func TestReorganisation(t *testing.T) {
 }
 
 func TestPaidAgainAfterAReorganisation(t *testing.T) {
-	w := newWorld(t, account.Settings{}, sim.Config{NoFinality: true})
+	w := newHarness(t, account.Settings{}, sim.Config{NoFinality: true})
 	w.follow()
 	inv := w.sell()
 	w.pay(inv, due)
@@ -334,10 +334,10 @@ func TestPaidAgainAfterAReorganisation(t *testing.T) {
 		t.Errorf("payment %+v, want %s again", p, id)
 	}
 
-	if w.facts(event.PaymentValued) != 2 || w.facts(event.PaymentLost) != 1 {
+	if w.countEvents(event.PaymentValued) != 2 || w.countEvents(event.PaymentLost) != 1 {
 		t.Errorf(
 			"priced %d times and lost %d times",
-			w.facts(event.PaymentValued), w.facts(event.PaymentLost),
+			w.countEvents(event.PaymentValued), w.countEvents(event.PaymentLost),
 		)
 	}
 
@@ -348,18 +348,18 @@ func TestPaidAgainAfterAReorganisation(t *testing.T) {
 
 // A confirmed payment that is deep enough in its new block stays confirmed without a word.
 func TestConfirmedMovesSilently(t *testing.T) {
-	w := newWorld(t, account.Settings{}, sim.Config{NoFinality: true})
+	w := newHarness(t, account.Settings{}, sim.Config{NoFinality: true})
 	w.follow()
 	inv := w.sell()
 	w.pay(inv, due)
 	w.confirm()
-	before := w.told(inv.ID)
+	before := w.published(inv.ID)
 	w.chains[0].Fork(sim.Fork{Depth: 3, Length: 4, Fate: sim.Reinclude})
 	w.follow()
 	w.want(w.get(inv.ID), invoice.Paid)
 
-	if got := w.told(inv.ID); got != before {
-		t.Errorf("told %q", got)
+	if got := w.published(inv.ID); got != before {
+		t.Errorf("published %q", got)
 	}
 
 	if p := w.onlyPayment(inv.ID); p.Block.Hash == "" || p.Status != invoice.Confirmed {
@@ -368,7 +368,7 @@ func TestConfirmedMovesSilently(t *testing.T) {
 }
 
 func TestReversedFallsBackToWhatItWasClosedAs(t *testing.T) {
-	w := newWorld(t, account.Settings{}, sim.Config{NoFinality: true})
+	w := newHarness(t, account.Settings{}, sim.Config{NoFinality: true})
 	w.follow()
 	inv := w.sell()
 	_, err := w.svc.Cancel(context.Background(), w.owner, inv.ID)
@@ -401,7 +401,7 @@ func TestReversedFallsBackToWhatItWasClosedAs(t *testing.T) {
 }
 
 func TestLatePaymentIsAcceptedByTheAccountsSetting(t *testing.T) {
-	w := newWorld(t, account.Settings{AcceptLatePayments: true})
+	w := newHarness(t, account.Settings{AcceptLatePayments: true})
 	w.follow()
 	inv := w.sell()
 	_, err := w.svc.Cancel(context.Background(), w.owner, inv.ID)
@@ -415,7 +415,7 @@ func TestLatePaymentIsAcceptedByTheAccountsSetting(t *testing.T) {
 }
 
 func TestUnderpaidIsAcceptedOnlyByAccept(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	w.follow()
 	inv := w.sell()
 	w.pay(inv, "40000000000000000")
@@ -435,7 +435,7 @@ func TestUnderpaidIsAcceptedOnlyByAccept(t *testing.T) {
 }
 
 func TestQuoteRunsOut(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	w.follow()
 	first, second, third := w.sell(), w.sell(), w.sell()
 	// Made before its quote ran out: our seeing it late costs the payer nothing.
@@ -465,7 +465,7 @@ func TestQuoteRunsOut(t *testing.T) {
 }
 
 func TestSelectingAgain(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	ctx := context.Background()
 	inv := w.sell()
 	w.must(w.rates.Set("ETH/EUR", "900"))
@@ -495,9 +495,9 @@ func TestSelectingAgain(t *testing.T) {
 	wantCode(t, err, fault.NotFound, "resource_missing")
 }
 
-// Row 3 of the pitfalls: one address per option, told apart by nothing else.
+// Row 3 of the pitfalls: one address per option, distinguished by nothing else.
 func TestSameAmountsTwoInvoices(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	w.follow()
 
 	a, b := w.sell(), w.sell()
@@ -514,7 +514,7 @@ func TestSameAmountsTwoInvoices(t *testing.T) {
 func TestAnotherAssetPaysNothingButIsKept(t *testing.T) {
 	other := sim.DefaultNetwork()
 	other.Slug, other.CAIP2 = "othernet", "sim:2"
-	w := newWorld(t, account.Settings{}, sim.Config{}, sim.Config{Network: other, Seed: 2})
+	w := newHarness(t, account.Settings{}, sim.Config{}, sim.Config{Network: other, Seed: 2})
 	w.follow()
 	inv := w.sell()
 	to := inv.Options[0].Address
@@ -536,13 +536,13 @@ func TestAnotherAssetPaysNothingButIsKept(t *testing.T) {
 		}
 	}
 
-	if n := w.facts(event.PaymentValued); n != 2 {
+	if n := w.countEvents(event.PaymentValued); n != 2 {
 		t.Errorf("%d payments can settle, want 2", n)
 	}
 }
 
 func TestConfirmedWithoutAPrice(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	w.follow()
 	inv := w.sell()
 	w.must(w.rates.Set("ETH/USD", ""))
@@ -553,20 +553,20 @@ func TestConfirmedWithoutAPrice(t *testing.T) {
 	if p := w.onlyPayment(
 		inv.ID,
 	); p.USDValue.Valid || p.DueAt.IsZero() ||
-		w.facts(event.PaymentValued) != 0 {
+		w.countEvents(event.PaymentValued) != 0 {
 		t.Fatalf("without a price: %+v", p)
 	}
 
 	w.pass(time.Minute)
-	w.step()
+	w.doDueWork()
 	w.must(w.rates.Set("ETH/USD", "3000"))
 	w.pass(time.Minute)
-	w.step()
+	w.doDueWork()
 
 	if p := w.onlyPayment(
 		inv.ID,
 	); p.USDValue.Decimal.String() != "150" || !p.DueAt.IsZero() ||
-		w.facts(event.PaymentValued) != 1 {
+		w.countEvents(event.PaymentValued) != 1 {
 		t.Errorf("with the first price: %+v", p)
 	}
 }
@@ -578,7 +578,7 @@ func TestValueTiers(t *testing.T) {
 		{FromUSD: decimal.NewFromInt(150), Confirmations: 4},
 		{FromUSD: decimal.NewFromInt(100_000), Confirmations: 6},
 	}
-	w := newWorld(t, account.Settings{}, sim.Config{Network: n, NoFinality: true})
+	w := newHarness(t, account.Settings{}, sim.Config{Network: n, NoFinality: true})
 	w.follow()
 	inv := w.sell()
 	w.pay(inv, due) // 100 USD: one confirmation
@@ -611,7 +611,7 @@ func TestValueTiers(t *testing.T) {
 func TestFinalityRule(t *testing.T) {
 	n := sim.DefaultNetwork()
 	n.Rule, n.Confirmations = chain.RuleFinalized, 2
-	w := newWorld(t, account.Settings{}, sim.Config{Network: n, FinalDepth: 5})
+	w := newHarness(t, account.Settings{}, sim.Config{Network: n, FinalDepth: 5})
 	w.follow()
 	inv := w.sell()
 	w.pay(inv, due)
@@ -624,7 +624,7 @@ func TestFinalityRule(t *testing.T) {
 }
 
 func TestCryptoOptionsStandAlone(t *testing.T) {
-	w := newWorld(t, account.Settings{ToleranceBPS: 100})
+	w := newHarness(t, account.Settings{ToleranceBPS: 100})
 	w.follow()
 
 	inv := w.create(invoice.CreateParams{
@@ -661,7 +661,7 @@ func TestCryptoOptionsStandAlone(t *testing.T) {
 }
 
 func TestRefundsOfAnInvoice(t *testing.T) {
-	w := newWorld(t, account.Settings{})
+	w := newHarness(t, account.Settings{})
 	w.follow()
 	inv := w.sell()
 	w.pay(inv, due)
@@ -700,6 +700,6 @@ func TestRefundsOfAnInvoice(t *testing.T) {
 	}
 
 	if !slices.ContainsFunc(w.events, func(e event.Event) bool { return e.Type == event.InvoiceRefunded }) {
-		t.Error("invoice.refunded was not told")
+		t.Error("invoice.refunded was not published")
 	}
 }

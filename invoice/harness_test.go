@@ -33,8 +33,8 @@ type tester interface {
 	Errorf(format string, args ...any)
 }
 
-// world is a service over the store in memory, following simulated networks with the real follower.
-type world struct {
+// harness runs a service over the store in memory and follows simulated networks with the real follower.
+type harness struct {
 	t      tester
 	mu     sync.Mutex
 	now    time.Time
@@ -56,10 +56,10 @@ type world struct {
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// newWorld starts with one network, or with those that are given.
-func newWorld(t tester, settings account.Settings, networks ...sim.Config) *world {
+// newHarness starts with one network, or with those that are given.
+func newHarness(t tester, settings account.Settings, networks ...sim.Config) *harness {
 	t.Helper()
-	w := &world{
+	w := &harness{
 		t:     t,
 		now:   start,
 		store: memory.New(),
@@ -95,21 +95,21 @@ func newWorld(t tester, settings account.Settings, networks ...sim.Config) *worl
 	return w
 }
 
-func (w *world) clock() time.Time {
+func (w *harness) clock() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
 	return w.now
 }
 
-func (w *world) pass(d time.Duration) {
+func (w *harness) pass(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
 	w.now = w.now.Add(d)
 }
 
-func (w *world) must(err error) {
+func (w *harness) must(err error) {
 	w.t.Helper()
 
 	if err != nil {
@@ -118,7 +118,7 @@ func (w *world) must(err error) {
 }
 
 // restart ends the process and begins another one over the same store.
-func (w *world) restart() {
+func (w *harness) restart() {
 	w.t.Helper()
 	w.process++
 
@@ -156,7 +156,7 @@ func (w *world) restart() {
 	for _, c := range w.chains {
 		f, err := follow.New(follow.Config{
 			Driver: c,
-			Sink:   sink{w},
+			Sink:   blockHandler{w},
 			DB:     watchDB{w.store},
 			Owner:  fmt.Sprintf("process-%d", w.process),
 			Now:    w.clock,
@@ -168,7 +168,7 @@ func (w *world) restart() {
 }
 
 // follow reads every network up to its tip.
-func (w *world) follow() {
+func (w *harness) follow() {
 	w.t.Helper()
 
 	for _, f := range w.followers {
@@ -188,7 +188,7 @@ func (w *world) follow() {
 }
 
 // step does the due work, until there is none or nothing more moves.
-func (w *world) step() {
+func (w *harness) doDueWork() {
 	w.t.Helper()
 
 	for range 5 {
@@ -201,7 +201,7 @@ func (w *world) step() {
 	}
 }
 
-func (w *world) mine(n int) {
+func (w *harness) mine(n int) {
 	for range n {
 		w.pass(2 * time.Second)
 		w.chains[0].Mine(1)
@@ -209,13 +209,13 @@ func (w *world) mine(n int) {
 }
 
 // confirm mines what waits until it is three blocks deep, and reads it.
-func (w *world) confirm() {
+func (w *harness) confirm() {
 	w.t.Helper()
 	w.mine(3)
 	w.follow()
 }
 
-func (w *world) get(id string) invoice.Invoice {
+func (w *harness) get(id string) invoice.Invoice {
 	w.t.Helper()
 	inv, err := w.svc.Get(context.Background(), w.owner, id)
 	w.must(err)
@@ -223,7 +223,7 @@ func (w *world) get(id string) invoice.Invoice {
 	return inv
 }
 
-func (w *world) paymentsOf(id string) []invoice.Payment {
+func (w *harness) paymentsOf(id string) []invoice.Payment {
 	w.t.Helper()
 	list, err := w.store.PaymentsOfInvoice(context.Background(), id)
 	w.must(err)
@@ -231,7 +231,7 @@ func (w *world) paymentsOf(id string) []invoice.Payment {
 	return list
 }
 
-func (w *world) onlyPayment(id string) invoice.Payment {
+func (w *harness) onlyPayment(id string) invoice.Payment {
 	w.t.Helper()
 
 	list := w.paymentsOf(id)
@@ -242,7 +242,7 @@ func (w *world) onlyPayment(id string) invoice.Payment {
 	return list[0]
 }
 
-func (w *world) create(p invoice.CreateParams) invoice.Invoice {
+func (w *harness) create(p invoice.CreateParams) invoice.Invoice {
 	w.t.Helper()
 	p.Owner = w.owner
 	inv, err := w.svc.Create(context.Background(), p)
@@ -252,7 +252,7 @@ func (w *world) create(p invoice.CreateParams) invoice.Invoice {
 }
 
 // sell makes an invoice of 90 EUR that is to be paid in SIM: 0.05 at 1,800.
-func (w *world) sell() invoice.Invoice {
+func (w *harness) sell() invoice.Invoice {
 	w.t.Helper()
 
 	return w.create(invoice.CreateParams{
@@ -261,13 +261,13 @@ func (w *world) sell() invoice.Invoice {
 	})
 }
 
-func (w *world) pay(inv invoice.Invoice, amount string) string {
+func (w *harness) pay(inv invoice.Invoice, amount string) string {
 	o := inv.Option(inv.SelectedOptionID)
 	return w.chains[0].Pay(o.Address, o.Asset, chain.MustAmount(amount))
 }
 
-// told returns the types of the events about an invoice and its payments since mark, facts left out.
-func (w *world) told(invoiceID string) string {
+// published returns the types of the published events of an invoice and its payments.
+func (w *harness) published(invoiceID string) string {
 	var out []string
 
 	for _, e := range w.events {
@@ -279,11 +279,11 @@ func (w *world) told(invoiceID string) string {
 	return strings.Join(out, " ")
 }
 
-func (w *world) facts(t event.Type) int {
+func (w *harness) countEvents(t event.Type) int {
 	return len(slices.DeleteFunc(slices.Clone(w.events), func(e event.Event) bool { return e.Type != t }))
 }
 
-func (w *world) want(inv invoice.Invoice, status invoice.Status, flags ...invoice.Flag) {
+func (w *harness) want(inv invoice.Invoice, status invoice.Status, flags ...invoice.Flag) {
 	w.t.Helper()
 
 	if inv.Status != status || !slices.Equal(inv.Flags, flags) {
@@ -302,7 +302,7 @@ func wantCode(t tester, err error, word error, code string) {
 // db narrows the store to what the service sees, and keeps the events that were committed.
 type db struct {
 	invoice.Reader
-	w *world
+	w *harness
 }
 
 func (d db) Update(ctx context.Context, f func(ctx context.Context, tx invoice.Tx) error) error {
@@ -312,14 +312,14 @@ func (d db) Update(ctx context.Context, f func(ctx context.Context, tx invoice.T
 // ingestDB is the store as the ingester sees it.
 type ingestDB struct {
 	invoice.Reader
-	w *world
+	w *harness
 }
 
 func (d ingestDB) Update(ctx context.Context, f func(ctx context.Context, tx ingest.Tx) error) error {
 	return d.w.update(ctx, func(ctx context.Context, tx *tx) error { return f(ctx, tx) })
 }
 
-func (w *world) update(ctx context.Context, f func(ctx context.Context, tx *tx) error) error {
+func (w *harness) update(ctx context.Context, f func(ctx context.Context, tx *tx) error) error {
 	var events []event.Event
 
 	err := w.store.Update(ctx, func(ctx context.Context, inner store.Tx) error {
@@ -364,11 +364,11 @@ func (d watchDB) Update(ctx context.Context, f func(ctx context.Context, tx scan
 	return d.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error { return f(ctx, tx) })
 }
 
-// sink stores batches as the engine does: prepared anew while prices are missing, split when a
+// blockHandler stores batches as the engine does: prepared again while prices are missing, split when a
 // transfer fails for its own sake.
-type sink struct{ w *world }
+type blockHandler struct{ w *harness }
 
-func (s sink) Apply(ctx context.Context, b follow.Batch) error {
+func (s blockHandler) Apply(ctx context.Context, b follow.Batch) error {
 	w := s.w
 
 	var p ingest.PreparedBatch
@@ -430,7 +430,7 @@ func (s sink) Apply(ctx context.Context, b follow.Batch) error {
 }
 
 // retry takes up what waits in retry rows, as the engine does.
-func (w *world) retry() {
+func (w *harness) retry() {
 	w.t.Helper()
 
 	ctx := context.Background()

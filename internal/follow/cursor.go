@@ -1,0 +1,156 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/scan"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/store/lease"
+)
+
+// firstCursor returns the cursor of a network that was never followed.
+func (f *Follower) firstCursor(ctx context.Context, head chain.Head) (scan.Cursor, error) {
+	at := head.Tip
+	if f.StartHeight > 0 && f.StartHeight <= head.Tip.Height {
+		ref, err := f.Driver.RefAt(ctx, f.StartHeight-1)
+		if err != nil {
+			return scan.Cursor{}, fmt.Errorf(
+				"starting %s at height %d: %w", f.network.Slug, f.StartHeight, err,
+			)
+		}
+
+		at = ref
+	}
+
+	return scan.Cursor{Network: f.network.Slug, At: at}, nil
+}
+
+// nextCursor returns the cursor as it is once the batch is stored.
+func (f *Follower) nextCursor(ctx context.Context, cursor scan.Cursor, b *Batch) scan.Cursor {
+	next := cursor
+	if b.Rewound {
+		next = cursor.Back(b.ForkedFrom)
+		f.Log.WarnContext(
+			ctx, "a fork was found; blocks above the common one are read again",
+			"network", f.network.Slug, "common_height", b.ForkedFrom.Height, "was_at", cursor.At.Height,
+			"depth", cursor.At.Height-b.ForkedFrom.Height,
+		)
+	}
+
+	if len(b.Blocks) > 0 {
+		next = next.Forward(blocksAbove(b.Blocks, b.ForkedFrom.Height))
+	}
+
+	next.Network, next.Tip = f.network.Slug, b.Head.Tip
+	next.Safe, next.Final = newer(cursor.Safe, b.Head.Safe), newer(cursor.Final, b.Head.Final)
+
+	return next
+}
+
+// blocksAbove returns the blocks above a height; blocks are ascending.
+func blocksAbove(blocks []chain.Block, height uint64) []chain.Block {
+	i := slices.IndexFunc(blocks, func(block chain.Block) bool { return block.Height > height })
+	if i < 0 {
+		return nil
+	}
+
+	return blocks[i:]
+}
+
+// newer returns is, or was when is is zero or lower.
+func newer(was, is chain.Ref) chain.Ref {
+	if is.IsZero() || is.Height < was.Height {
+		return was
+	}
+
+	return is
+}
+
+// advanceTo returns the compare-and-set that moves the cursor from was to next.
+func (f *Follower) advanceTo(
+	was scan.Cursor,
+	known bool,
+	next scan.Cursor,
+) func(context.Context, scan.Tx) (scan.Cursor, error) {
+	taken := f.lease
+
+	return func(ctx context.Context, tx scan.Tx) (scan.Cursor, error) {
+		if err := lease.Check(ctx, tx, taken); err != nil {
+			return scan.Cursor{}, err
+		}
+
+		now, found, err := tx.Cursor(ctx, f.network.Slug)
+		if err != nil {
+			return scan.Cursor{}, err
+		}
+
+		if found != known || now.Stopped != "" ||
+			now.At.Height != was.At.Height && known || now.At.Hash != was.At.Hash && known {
+			return scan.Cursor{}, fault.New(
+				fault.LeaseLost, "cursor_moved", "the cursor of %s was moved by another process",
+				f.network.Slug,
+			)
+		}
+
+		moved := next
+		moved.Version, moved.UpdatedAt = now.Version, f.Now()
+
+		return moved, tx.PutCursor(ctx, &moved)
+	}
+}
+
+// stop stores why the network must not be read any further. It returns cause, joined with what failed.
+func (f *Follower) stop(ctx context.Context, cursor scan.Cursor, cause error) error {
+	f.Log.ErrorContext(
+		ctx, "the network was stopped; nothing more is read from it until it is resumed",
+		"network", f.network.Slug, "height", cursor.At.Height, "reason", cause.Error(),
+	)
+
+	taken := f.lease
+	err := f.DB.Update(ctx, func(ctx context.Context, tx scan.Tx) error {
+		if err := lease.Check(ctx, tx, taken); err != nil {
+			return err
+		}
+
+		stored, _, err := tx.Cursor(ctx, f.network.Slug)
+		if err != nil {
+			return err
+		}
+
+		stored.Network, stored.Stopped, stored.UpdatedAt = f.network.Slug, cause.Error(), f.Now()
+
+		return tx.PutCursor(ctx, &stored)
+	})
+
+	return errors.Join(cause, err)
+}
+
+// stoppedError returns the error of a step on a stopped network.
+func stoppedError(network, why string) error {
+	return fault.New(fault.Stopped, "network_stopped", "network %s is stopped: %s", network, why)
+}
+
+// Resume lets a stopped network be read again after a person looked into it. It forgets which block was
+// final: a fork below that block is then walked back like any other. A network that is not stopped is
+// fault.State.
+func Resume(ctx context.Context, db scan.DB, network string, now time.Time) error {
+	return db.Update(ctx, func(ctx context.Context, tx scan.Tx) error {
+		stored, ok, err := tx.Cursor(ctx, network)
+		if err != nil {
+			return err
+		}
+
+		if !ok || stored.Stopped == "" {
+			return fault.New(fault.State, "network_not_stopped", "network %s is not stopped", network)
+		}
+
+		stored.Stopped, stored.Final, stored.Safe, stored.UpdatedAt = "", chain.Ref{}, chain.Ref{}, now
+
+		return tx.PutCursor(ctx, &stored)
+	})
+}

@@ -1,0 +1,162 @@
+package follow
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/scan"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// readBatch returns the next batch, or nil when there is nothing new.
+func (f *Follower) readBatch(ctx context.Context, cursor scan.Cursor, known bool) (*Batch, error) {
+	head, err := f.Driver.Head(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("asking %s for its tip: %w", f.network.Slug, err)
+	}
+
+	if !known {
+		if cursor, err = f.firstCursor(ctx, head); err != nil {
+			return nil, err
+		}
+	}
+
+	base, forked, err := f.commonBlock(ctx, cursor, head)
+	if err != nil {
+		return nil, err
+	}
+
+	b := &Batch{Network: f.network, Head: head, Rewound: forked, ForkedFrom: base}
+
+	linked, err := f.fillBlocks(ctx, b, cursor)
+	if err != nil {
+		return nil, err
+	}
+
+	if !linked {
+		// The chain forked between the two calls: the next step finds the fork.
+		f.unlinked++
+		return nil, nil
+	}
+
+	f.unlinked = 0
+	next := f.nextCursor(ctx, cursor, b)
+	poolChanged := f.fillPool(ctx, b, next)
+
+	headMoved := next.Tip.Height != cursor.Tip.Height || next.Safe.Hash != cursor.Safe.Hash ||
+		next.Final.Hash != cursor.Final.Hash
+	if known && !forked && len(b.Blocks) == 0 && !poolChanged && !headMoved {
+		return nil, nil
+	}
+
+	b.advance = f.advanceTo(cursor, known, next)
+
+	return b, nil
+}
+
+// fillBlocks reads the blocks above the common one into the batch. linked is false when the first of them is
+// not the child of the common block.
+func (f *Follower) fillBlocks(ctx context.Context, b *Batch, cursor scan.Cursor) (linked bool, err error) {
+	base, tip := b.ForkedFrom, b.Head.Tip
+	if base.Height >= tip.Height {
+		return true, nil
+	}
+
+	if f.scanner == nil {
+		b.Blocks, err = f.poll(ctx, base, tip, b.Rewound)
+		return true, err
+	}
+
+	// After a fork everything up to the old position is read at once, so that nothing that merely moved
+	// into another block looks lost.
+	to := base.Height + f.BatchBlocks
+	if b.Rewound {
+		to = max(to, cursor.At.Height)
+	}
+
+	if b.Blocks, err = f.readBlocks(ctx, base, min(to, tip.Height)); err != nil {
+		return false, err
+	}
+
+	return b.Rewound || len(b.Blocks) == 0 || b.Blocks[0].Parent == base.Hash, nil
+}
+
+// readBlocks returns the canonical blocks after base up to height to. An ordinary batch is what one call
+// returns. It fails with fault.Unavailable when the blocks do not link.
+func (f *Follower) readBlocks(ctx context.Context, base chain.Ref, to uint64) ([]chain.Block, error) {
+	var all []chain.Block
+
+	for next := base.Height + 1; next <= to; {
+		part, err := f.scanner.Blocks(ctx, next, to)
+		if err != nil {
+			return nil, fmt.Errorf("reading blocks %d to %d of %s: %w", next, to, f.network.Slug, err)
+		}
+
+		for i, block := range part {
+			if block.Height != next+uint64(i) {
+				return nil, fault.New(
+					fault.Unavailable, unlinkedCode, "the node of %s left a gap before block %d",
+					f.network.Slug, block.Height,
+				)
+			}
+
+			if n := len(all); n > 0 && all[n-1].Hash != block.Parent {
+				return nil, fault.New(
+					fault.Unavailable, unlinkedCode,
+					"block %d of %s is not the child of the one before it; the chain moved while it was read",
+					block.Height, f.network.Slug,
+				)
+			}
+
+			all = append(all, block)
+		}
+
+		if len(part) == 0 {
+			return nil, fault.New(
+				fault.Unavailable, unlinkedCode, "the node of %s answered no block for height %d",
+				f.network.Slug, next,
+			)
+		}
+
+		next = all[len(all)-1].Height + 1
+		if uint64(len(all)) >= f.BatchBlocks && to-base.Height <= f.BatchBlocks {
+			break
+		}
+	}
+
+	return all, nil
+}
+
+// fillPool reads the pool into a batch that reaches the tip, and reports whether the pool changed since it was
+// last stored. A pool that cannot be read is logged.
+func (f *Follower) fillPool(ctx context.Context, b *Batch, next scan.Cursor) (changed bool) {
+	mempool, ok := f.Driver.(chain.Mempool)
+	if !ok || next.At.Height != b.Head.Tip.Height {
+		return false
+	}
+
+	txs, err := mempool.Pool(ctx)
+	if err != nil {
+		f.Log.WarnContext(ctx, "the pool could not be read", "network", f.network.Slug, "error", err)
+		return false
+	}
+
+	b.Pool, b.PoolRead = txs, true
+
+	return poolHash(txs) != f.poolSeen
+}
+
+// poolHash returns a sum (FNV-1a) over the transaction hashes of a pool; their order does not matter.
+func poolHash(txs []chain.PoolTx) uint64 {
+	sum := uint64(1)
+
+	for _, tx := range txs {
+		hash := fnv.New64a()
+		hash.Write([]byte(tx.TxHash))
+		sum += hash.Sum64()
+	}
+
+	return sum
+}

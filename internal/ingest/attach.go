@@ -1,0 +1,114 @@
+package ingest
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/invoice"
+)
+
+// attach gives a transfer to the payment that it explains and that was known from the balance alone: one read at
+// the transfer's block or later. If it explains only a part, the remainder stays a payment without a
+// transaction. It reports whether there was such a payment.
+func (in *intake) attach(
+	ctx context.Context,
+	m observedTransfer,
+	to invoice.Address,
+	asset chain.Asset,
+) (bool, error) {
+	if m.at.IsZero() {
+		return false, nil
+	}
+
+	a, err := in.balanceEntry(ctx, to, asset)
+	if err != nil || a == nil {
+		return false, err
+	}
+
+	for _, p := range a.payments { // includes the remainder of one that this batch attached
+		here := p.Network == in.n.Slug && p.Address == to.Address && p.AssetID == asset.ID
+		if !here || p.TxHash != "" || p.Block.IsZero() || p.Block.Height < m.at.Height {
+			continue
+		}
+
+		if p.Status == invoice.Confirmed && p.Amount != m.Amount {
+			in.s.log.LogAttrs(
+				ctx,
+				slog.LevelWarn,
+				"a transfer explains a part of a confirmed payment that was known from the balance; it is "+
+					"counted already",
+				slog.String("payment", p.ID),
+				slog.String("tx", m.TxHash),
+				slog.Any("index", m.Index),
+			)
+
+			return true, nil
+		}
+
+		return true, in.attachTo(a, p, m)
+	}
+
+	return false, nil
+}
+
+// balanceEntry returns the entry of the payments without a transaction at an address, or nil.
+func (in *intake) balanceEntry(ctx context.Context, to invoice.Address, asset chain.Asset) (*entry, error) {
+	candidates, err := in.tx.BalancePayments(ctx, in.n.Slug, to.Address, asset.ID)
+	if err != nil {
+		return nil, err
+	}
+
+	var a *entry
+
+	for _, candidate := range candidates {
+		if candidate.TxHash != "" {
+			continue
+		}
+
+		if a, _, err = in.payment(ctx, candidate); err != nil {
+			return nil, err
+		}
+	}
+
+	return a, nil
+}
+
+// attachTo attaches the transfer to a payment, and adds a payment for the remainder of its amount.
+func (in *intake) attachTo(a *entry, p *invoice.Payment, m observedTransfer) error {
+	remainder := *p
+
+	err := in.move(a, p, func(p *invoice.Payment) ([]event.Type, error) {
+		types, err := p.Attach(m.Transfer, m.at)
+		if slices.Contains(a.fresh, p.ID) {
+			types = nil // its detection is not published yet
+		}
+
+		return types, err
+	})
+	if err != nil {
+		return err
+	}
+
+	in.seen[p.ID] = true
+
+	if remainder.Amount.Less(m.Amount) || remainder.Amount == m.Amount {
+		return nil
+	}
+
+	remainder.ID, remainder.Version, remainder.Sequence = in.s.ids.Next(), 0, 0
+	remainder.Amount = remainder.Amount.Sub(m.Amount)
+
+	remainder.Credit = decimal.Decimal{}
+	if !remainder.Rate.IsZero() {
+		remainder.Credit = invoice.CreditOf(remainder.Amount, remainder.Decimals, remainder.Rate)
+	}
+
+	in.add(a, remainder)
+
+	return nil
+}

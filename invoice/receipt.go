@@ -1,0 +1,159 @@
+package invoice
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/seed-8ee7f392/payments/chain"
+)
+
+// receipt sums what payments brought.
+type receipt struct {
+	// confirmed and detected are sums of credits, in the invoice's currency; 0 for crypto invoices.
+	confirmed, detected decimal.Decimal
+	// any is set when some payment is confirmed, credited or not; credited when one pays towards an option.
+	any, credited bool
+	// less is set when less is confirmed on an option than before.
+	less bool
+}
+
+// receive sets the sums of the options from the payments, and returns the receipt.
+func (inv *Invoice) receive(payments []Payment) receipt {
+	var r receipt
+
+	paid, detected := make([]chain.Amount, len(inv.Options)), make([]chain.Amount, len(inv.Options))
+	for _, p := range payments {
+		i := slices.IndexFunc(inv.Options, func(o Option) bool { return o.ID == p.OptionID })
+		switch {
+		case p.Status == Confirmed:
+			r.any = true
+			if i >= 0 {
+				r.credited = true
+				r.confirmed = r.confirmed.Add(p.Credit)
+				paid[i] = paid[i].Add(p.Amount)
+			}
+		case p.Status == Detected && i >= 0:
+			r.detected = r.detected.Add(p.Credit)
+			detected[i] = detected[i].Add(p.Amount)
+		}
+	}
+
+	for i := range inv.Options {
+		o := &inv.Options[i]
+		r.less = r.less || paid[i].Less(o.AmountPaid)
+		o.AmountPaid, o.AmountDetected = paid[i], detected[i]
+	}
+
+	return r
+}
+
+// standing returns the status by the money alone.
+func (inv *Invoice) standing(r receipt) Status {
+	switch {
+	case inv.enough(r, false):
+		return Paid
+	case inv.enough(r, true):
+		return Pending
+	case r.credited:
+		return Underpaid
+	}
+
+	return Open
+}
+
+// enough reports whether what was confirmed, or with waiting also what was detected, pays the invoice. The
+// allowed shortfall is exact in money and rounded down in base units.
+func (inv *Invoice) enough(r receipt, waiting bool) bool {
+	if inv.Kind == Fiat {
+		sum := r.confirmed
+		if waiting {
+			sum = sum.Add(r.detected)
+		}
+
+		return sum.Cmp(inv.Price.Sub(inv.tolerance())) >= 0
+	}
+
+	for _, o := range inv.Options {
+		sum := o.AmountPaid
+		if waiting {
+			sum = sum.Add(o.AmountDetected)
+		}
+
+		if !sum.IsZero() && !sum.Less(o.AmountDue.Sub(o.AmountDue.BPS(inv.ToleranceBPS))) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// tolerance returns the allowed difference in the invoice's currency, exact.
+func (inv *Invoice) tolerance() decimal.Decimal {
+	return inv.Price.Mul(decimal.New(int64(inv.ToleranceBPS), -4))
+}
+
+// overpaid reports whether what is confirmed exceeds what was due by more than the tolerance and one display
+// step; a remainder that we raised to the asset's minimum counts as due.
+func (inv *Invoice) overpaid(r receipt) bool {
+	if inv.Kind == Fiat {
+		limit := inv.Price.Add(inv.tolerance())
+		if o := inv.Option(inv.PaidOptionID); o != nil {
+			limit = limit.Add(o.DisplayStep().Add(o.Raise).Decimal(o.Decimals).Mul(o.Rate))
+		}
+
+		return r.confirmed.Cmp(limit) > 0
+	}
+
+	for _, o := range inv.Options {
+		limit := o.AmountDue.BPS(inv.ToleranceBPS).Add(o.DisplayStep())
+		if o.ID == inv.PaidOptionID {
+			limit = limit.Add(o.AmountDue)
+		}
+
+		if limit.Less(o.AmountPaid) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// payingOption returns the id of the option of the payment that made it enough, or of the latest payment where
+// an acceptance did.
+func (inv *Invoice) payingOption(payments []Payment) string {
+	var confirmed []Payment
+
+	for _, p := range payments {
+		if p.Status == Confirmed && p.OptionID != "" {
+			confirmed = append(confirmed, p)
+		}
+	}
+
+	slices.SortFunc(confirmed, func(a, b Payment) int {
+		return cmp.Or(a.ConfirmedAt.Compare(b.ConfirmedAt), cmp.Compare(a.ID, b.ID))
+	})
+
+	trial := Invoice{Kind: inv.Kind, Price: inv.Price, ToleranceBPS: inv.ToleranceBPS}
+	r, last := receipt{}, ""
+
+	for _, o := range inv.Options {
+		o.AmountPaid, o.AmountDetected = chain.Amount{}, chain.Amount{}
+		trial.Options = append(trial.Options, o)
+	}
+
+	for _, p := range confirmed {
+		o := trial.Option(p.OptionID)
+		if o == nil {
+			continue
+		}
+
+		o.AmountPaid, r.confirmed, last = o.AmountPaid.Add(p.Amount), r.confirmed.Add(p.Credit), o.ID
+		if trial.enough(r, false) {
+			break
+		}
+	}
+
+	return last
+}
