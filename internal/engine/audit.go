@@ -80,7 +80,7 @@ type auditor struct {
 }
 
 func (a *auditor) run(ctx context.Context, accounts []account.Account) error {
-	if err := a.begin(ctx, accounts); err != nil {
+	if err := a.prepare(ctx, accounts); err != nil {
 		return err
 	}
 
@@ -94,7 +94,7 @@ func (a *auditor) run(ctx context.Context, accounts []account.Account) error {
 		}
 	}
 
-	a.out.Differences = append(a.out.Differences, a.ledger.twice...)
+	a.out.Differences = append(a.out.Differences, a.ledger.duplicates...)
 	if err := a.nonces(ctx); err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (a *auditor) run(ctx context.Context, accounts []account.Account) error {
 
 // begin chooses the block and finds the master wallets. Everything at or below the block is stored:
 // what is read afterwards may know of more, which is left out by its height.
-func (a *auditor) begin(ctx context.Context, accounts []account.Account) error {
+func (a *auditor) prepare(ctx context.Context, accounts []account.Account) error {
 	cursor, followed, err := a.config.Store.Cursor(ctx, a.network.Slug)
 	if err != nil {
 		return err
@@ -163,7 +163,7 @@ func (a *auditor) transactions(ctx context.Context) error {
 		}
 
 		for _, t := range page {
-			if t, err = a.asTheNetworkSees(ctx, t); err != nil {
+			if t, err = a.onNetwork(ctx, t); err != nil {
 				return err
 			}
 
@@ -181,7 +181,7 @@ func (a *auditor) transactions(ctx context.Context) error {
 
 // asTheNetworkSees looks up a transaction that is not final: the network may have included it, or
 // taken it out of its block, before the outbox knows.
-func (a *auditor) asTheNetworkSees(ctx context.Context, t wallet.Transaction) (wallet.Transaction, error) {
+func (a *auditor) onNetwork(ctx context.Context, t wallet.Transaction) (wallet.Transaction, error) {
 	sender, ok := a.driver.(chain.Sender)
 	if !ok || (t.State != wallet.Signed && t.State != wallet.Broadcast && t.State != wallet.Included) {
 		return t, nil
@@ -227,7 +227,7 @@ func (a *auditor) nonces(ctx context.Context) error {
 			return err
 		}
 
-		for _, nonce := range a.ledger.foreign(from, counted, w.NextNonce) {
+		for _, nonce := range a.ledger.foreignNonces(from, counted, w.NextNonce) {
 			a.report(audit.Difference{
 				Kind:    audit.ForeignTransaction,
 				Address: from,
@@ -259,7 +259,7 @@ func (a *auditor) reservations(ctx context.Context) (map[chain.Holding]chain.Amo
 				continue // ends with the next balance that is read
 			}
 
-			object, over, err := a.over(ctx, r.ObjectID)
+			object, over, err := a.ended(ctx, r.ObjectID)
 			if err == nil && over {
 				over, err = a.stillReserved(ctx, b, r)
 			}
@@ -295,7 +295,7 @@ func (a *auditor) stillReserved(ctx context.Context, b wallet.Balance, r wallet.
 }
 
 // over reports whether what a reservation was made for has ended, and what it is.
-func (a *auditor) over(ctx context.Context, objectID string) (object string, over bool, err error) {
+func (a *auditor) ended(ctx context.Context, objectID string) (object string, over bool, err error) {
 	if t, err := a.config.Store.Transaction(ctx, objectID); err == nil {
 		return "transaction", !t.Live(), nil
 	} else if !errors.Is(err, fault.NotFound) {
@@ -355,27 +355,27 @@ func (a *auditor) balances(ctx context.Context, reserved map[chain.Holding]chain
 // compare holds one balance against the ledger. A master wallet may have money from elsewhere, a
 // deposit address may not.
 func (a *auditor) compare(h chain.Holding, found, reserved chain.Amount) {
-	book := a.ledger.at(h.Address, h.AssetID)
+	recorded := a.ledger.balanceOf(h.Address, h.AssetID)
 	asset, _ := a.network.AssetByID(h.AssetID)
 
-	has := found.Add(book.out)
-	if has.Less(book.in) {
+	has := found.Add(recorded.out)
+	if has.Less(recorded.in) {
 		a.report(audit.Difference{
 			Kind:     audit.MoneyMissing,
 			Address:  h.Address,
 			AssetID:  h.AssetID,
-			Expected: book.in.SubFloor(book.out),
+			Expected: recorded.in.SubFloor(recorded.out),
 			Found:    found,
 			Message: fmt.Sprintf(
 				"%s base units of %s are missing at %s: the records bring %s and take %s",
-				book.in.Sub(has), asset.Symbol, h.Address, book.in, book.out,
+				recorded.in.Sub(has), asset.Symbol, h.Address, recorded.in, recorded.out,
 			),
-			Records: book.newest(),
+			Records: recorded.newest(),
 		})
-		has = book.in
+		has = recorded.in
 	}
 
-	outside := has.Sub(book.in)
+	outside := has.Sub(recorded.in)
 	if owner, isMaster := a.masters[h.Address]; isMaster {
 		a.out.Wallets = append(a.out.Wallets, audit.Wallet{
 			Owner:    owner,
@@ -383,8 +383,8 @@ func (a *auditor) compare(h chain.Holding, found, reserved chain.Amount) {
 			Asset:    asset.Symbol,
 			AssetID:  h.AssetID,
 			OnChain:  found,
-			In:       book.in,
-			Out:      book.out,
+			In:       recorded.in,
+			Out:      recorded.out,
 			Outside:  outside,
 			Reserved: reserved,
 		})
@@ -397,13 +397,13 @@ func (a *auditor) compare(h chain.Holding, found, reserved chain.Amount) {
 			Kind:     audit.MoneyUnexplained,
 			Address:  h.Address,
 			AssetID:  h.AssetID,
-			Expected: book.in.SubFloor(book.out),
+			Expected: recorded.in.SubFloor(recorded.out),
 			Found:    found,
 			Message: fmt.Sprintf(
 				"%s base units of %s at %s are not explained by any record",
 				outside, asset.Symbol, h.Address,
 			),
-			Records: book.newest(),
+			Records: recorded.newest(),
 		})
 	}
 }

@@ -50,7 +50,7 @@ func (a *auditor) coins(
 	reader chain.CoinReader,
 	reserved map[chain.Holding]chain.Amount,
 ) error {
-	undone := map[chain.Address][]wallet.Coin{} // spent by blocks that are newer than what is compared
+	spentAbove := map[chain.Address][]wallet.Coin{} // spent by blocks that are newer than what is compared
 
 	above, err := a.config.Store.CoinsAbove(ctx, a.network.Slug, a.out.At.Height)
 	if err != nil {
@@ -59,7 +59,7 @@ func (a *auditor) coins(
 
 	for _, c := range above {
 		if c.SpentBy != "" {
-			undone[c.Owner.Address] = append(undone[c.Owner.Address], c)
+			spentAbove[c.Owner.Address] = append(spentAbove[c.Owner.Address], c)
 		}
 	}
 
@@ -71,7 +71,7 @@ func (a *auditor) coins(
 
 		var sum chain.Amount
 
-		for _, c := range append(unspent, undone[h.Address]...) {
+		for _, c := range append(unspent, spentAbove[h.Address]...) {
 			if c.Height > 0 && c.Height <= a.out.At.Height {
 				sum = sum.Add(c.Amount)
 			}
@@ -84,7 +84,7 @@ func (a *auditor) coins(
 			slices.DeleteFunc(unspent, func(c wallet.Coin) bool { return c.Height == 0 }),
 			auditHoldings,
 		) {
-			if err := a.onNode(ctx, reader, part); err != nil {
+			if err := a.checkUnspent(ctx, reader, part); err != nil {
 				return err
 			}
 		}
@@ -95,7 +95,7 @@ func (a *auditor) coins(
 
 // onNode checks that the node has the coins. One that it lacks may be spent in a block, or have
 // left the chain with one, that is not read yet: then the book is not wrong.
-func (a *auditor) onNode(ctx context.Context, reader chain.CoinReader, coins []wallet.Coin) error {
+func (a *auditor) checkUnspent(ctx context.Context, reader chain.CoinReader, coins []wallet.Coin) error {
 	outpoints := make([]chain.Outpoint, len(coins))
 	for i, c := range coins {
 		outpoints[i] = c.Outpoint

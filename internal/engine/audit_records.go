@@ -35,7 +35,7 @@ func (a *auditor) records(ctx context.Context, owner event.Owner) error {
 }
 
 // disagree reports records that contradict each other.
-func (a *auditor) disagree(message string, records ...audit.Record) {
+func (a *auditor) reportMismatch(message string, records ...audit.Record) {
 	a.report(audit.Difference{Kind: audit.RecordsDisagree, Message: message, Records: records})
 }
 
@@ -68,12 +68,12 @@ func (a *auditor) payments(ctx context.Context, owner event.Owner) error {
 			s, settled := of[p.ID]
 			switch {
 			case !settled && p.Status == invoice.Confirmed && p.USDValue.Valid:
-				a.disagree(
+				a.reportMismatch(
 					fmt.Sprintf("payment %s is confirmed and has no settlement", p.ID),
 					audit.Record{Object: "payment", ID: p.ID, TxHash: p.TxHash, In: p.Amount},
 				)
 			case settled && s.Gross != p.Amount:
-				a.disagree(
+				a.reportMismatch(
 					fmt.Sprintf(
 						"settlement %s is of %s base units, its payment %s of %s",
 						s.ID, s.Gross, p.ID, p.Amount,
@@ -109,7 +109,7 @@ func (a *auditor) settlements(ctx context.Context, owner event.Owner) error {
 
 		for _, s := range page {
 			if s.FeePaid.Add(s.FeeCarried) != s.FeeNative.Add(s.CarriedIn) {
-				a.disagree(
+				a.reportMismatch(
 					fmt.Sprintf(
 						"settlement %s paid %s of its platform fee and carries %s, which is not what it "+
 							"owes (%s) and took over (%s)",
@@ -192,17 +192,17 @@ func (a *auditor) release(ctx context.Context, of settlement.Settlement) error {
 		)
 	}
 
-	whole := true
+	allReleased := true
 	for _, s := range all {
-		whole = whole && s.Status == settlement.Released
+		allReleased = allReleased && s.Status == settlement.Released
 		if s.Status == settlement.Released && s.NetReleased != nil {
 			net = net.Add(*s.NetReleased)
 			records = append(records, audit.Record{Object: "settlement", ID: s.ID, Out: *s.NetReleased})
 		}
 	}
 
-	if !swept || arrived.Less(net) || whole && arrived != net {
-		a.disagree(
+	if !swept || arrived.Less(net) || allReleased && arrived != net {
+		a.reportMismatch(
 			fmt.Sprintf(
 				"the settlements of release %s were credited %s base units, its sweep brought %s",
 				r.ID, net, arrived,
@@ -230,7 +230,7 @@ func (a *auditor) payouts(ctx context.Context, owner event.Owner) error {
 			}
 
 			if message != "" {
-				a.disagree(
+				a.reportMismatch(
 					message,
 					audit.Record{Object: "payout", ID: p.ID, TxHash: p.TxHash, Out: p.Amount},
 					audit.Record{
@@ -259,9 +259,9 @@ func (a *auditor) payout(
 	p payout.Payout,
 ) (message string, t wallet.Transaction, err error) {
 	t, known := a.ledger.payouts[p.ID]
-	carrier, carried := a.ledger.carriers[t.BatchedBy]
+	batch, batched := a.ledger.batches[t.BatchedBy]
 
-	known = known && carried == (t.BatchedBy != "")
+	known = known && batched == (t.BatchedBy != "")
 	for try := 0; ; try++ {
 		if !known || try > 0 {
 			if p, err = a.config.Store.PayoutByID(ctx, p.ID); err != nil {
@@ -273,7 +273,7 @@ func (a *auditor) payout(
 			}
 
 			if t.BatchedBy != "" {
-				if carrier, err = a.config.Store.Transaction(ctx, t.BatchedBy); err != nil {
+				if batch, err = a.config.Store.Transaction(ctx, t.BatchedBy); err != nil {
 					return "", t, err
 				}
 			}
@@ -281,8 +281,8 @@ func (a *auditor) payout(
 
 		known = true
 
-		if message = contradiction(p, t); message == "" && t.BatchedBy != "" {
-			message = notCarried(p, t, carrier)
+		if message = payoutMismatch(p, t); message == "" && t.BatchedBy != "" {
+			message = batchMismatch(p, t, batch)
 		}
 
 		if message == "" || try == 3 {
@@ -292,13 +292,13 @@ func (a *auditor) payout(
 }
 
 // contradiction says how a payout and its transaction disagree, or "".
-func contradiction(p payout.Payout, t wallet.Transaction) string {
+func payoutMismatch(p payout.Payout, t wallet.Transaction) string {
 	want := []chain.Output{{To: p.Destination, AssetID: p.AssetID, Amount: p.Amount}}
 	if t.ID != p.TransactionID || t.Kind != wallet.Payout || !slices.Equal(t.OwnOutputs(), want) {
 		return fmt.Sprintf("transaction %s does not pay what payout %s says", t.ID, p.ID)
 	}
 
-	if message := unpaid(p, t); message != "" {
+	if message := signedMismatch(p, t); message != "" {
 		return message
 	}
 
@@ -306,11 +306,11 @@ func contradiction(p payout.Payout, t wallet.Transaction) string {
 		return fmt.Sprintf("payout %s cost %s, more than the %s it may", p.ID, t.OwnFee(), p.MaxNetworkFee)
 	}
 
-	there := p
-	if _, err := there.Follow(
+	updated := p
+	if _, err := updated.Follow(
 		t, p.ConfirmedAt,
-	); err != nil || there.Status != p.Status ||
-		there.TxHash != p.TxHash {
+	); err != nil || updated.Status != p.Status ||
+		updated.TxHash != p.TxHash {
 		return fmt.Sprintf(
 			"payout %s is %s (%s), its transaction %s (%s)",
 			p.ID, p.Status, p.TxHash, t.State, t.TxHash,
@@ -322,7 +322,7 @@ func contradiction(p payout.Payout, t wallet.Transaction) string {
 
 // unpaid says which signed bytes of a transaction do not pay a payout of its own or of one that it
 // carries, and nothing else for it, at no more than it may cost; or "".
-func unpaid(p payout.Payout, t wallet.Transaction) string {
+func signedMismatch(p payout.Payout, t wallet.Transaction) string {
 	want := []chain.Output{{To: p.Destination, AssetID: p.AssetID, Amount: p.Amount}}
 	for _, attempt := range t.Attempts {
 		outputs, maxFee := t.Part(attempt, p.TransactionID)
@@ -345,27 +345,27 @@ func unpaid(p payout.Payout, t wallet.Transaction) string {
 }
 
 // notCarried says how a payout's transaction and the one that carries it disagree, or "".
-func notCarried(p payout.Payout, t, carrier wallet.Transaction) string {
-	if len(t.Attempts) > 0 || len(t.BatchMembers) > 0 || len(carrier.Attempts) == 0 ||
-		!slices.Contains(carrier.BatchMembers, t.ID) {
+func batchMismatch(p payout.Payout, t, batch wallet.Transaction) string {
+	if len(t.Attempts) > 0 || len(t.BatchMembers) > 0 || len(batch.Attempts) == 0 ||
+		!slices.Contains(batch.BatchMembers, t.ID) {
 		return fmt.Sprintf(
 			"payout %s is to be paid by transaction %s, which does not carry it",
-			p.ID, carrier.ID,
+			p.ID, batch.ID,
 		)
 	}
 
-	there := t
-	if err := there.JoinBatch(
-		carrier,
-	); err != nil || there.State != t.State || there.TxHash != t.TxHash ||
-		there.Fee != t.Fee {
+	updated := t
+	if err := updated.JoinBatch(
+		batch,
+	); err != nil || updated.State != t.State || updated.TxHash != t.TxHash ||
+		updated.Fee != t.Fee {
 		return fmt.Sprintf(
 			"transaction %s of payout %s is %s (%s), transaction %s that carries it %s (%s)",
-			t.ID, p.ID, t.State, t.TxHash, carrier.ID, carrier.State, carrier.TxHash,
+			t.ID, p.ID, t.State, t.TxHash, batch.ID, batch.State, batch.TxHash,
 		)
 	}
 
-	return unpaid(p, carrier)
+	return signedMismatch(p, batch)
 }
 
 // refunds checks that each refund stands where its payout does.
@@ -402,17 +402,17 @@ func (a *auditor) refund(ctx context.Context, r payout.Refund) error {
 			return err
 		}
 
-		there := r
+		updated := r
 
-		_, err = there.Follow(p, r.CreatedAt)
-		if err == nil && there.Status == r.Status && p.RefundID == r.ID && p.Amount == r.Amount &&
+		_, err = updated.Follow(p, r.CreatedAt)
+		if err == nil && updated.Status == r.Status && p.RefundID == r.ID && p.Amount == r.Amount &&
 			p.Destination == r.Destination &&
 			p.AssetID == r.AssetID {
 			return nil
 		}
 
 		if try == 3 {
-			a.disagree(
+			a.reportMismatch(
 				fmt.Sprintf("refund %s is %s, its payout %s %s", r.ID, r.Status, p.ID, p.Status),
 				audit.Record{
 					Object: "refund",

@@ -81,7 +81,7 @@ type Engine struct {
 	Payouts *payout.Service
 	// Sweeper releases settlements.
 	Sweeper *sweep.Sweeper
-	// Outbox makes our own transactions happen.
+	// Transactions builds, sends and tracks our own transactions.
 	Transactions *txmgr.Manager
 	// Deliverer sends webhooks.
 	Deliverer *deliver.Deliverer
