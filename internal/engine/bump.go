@@ -25,7 +25,7 @@ type bumpLoop struct {
 	engine   *Engine
 	follower *follow.Follower
 	next     map[string]time.Time // by payment id
-	retryAt    time.Time
+	retryAt  time.Time
 }
 
 // bumpDue offers the payments that are due. One that fails does not hold up the others.
