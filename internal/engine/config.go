@@ -17,7 +17,7 @@ import (
 	"github.com/seed-8ee7f392/payments/store"
 )
 
-// Config makes an Engine; payments.Config, which has the same fields, documents them.
+// Config configures an Engine. payments.Config has the same fields and documents them.
 type Config struct {
 	Store         store.Store
 	Drivers       []chain.Driver
@@ -39,7 +39,9 @@ type Config struct {
 	Now           func() time.Time
 }
 
-// complete fills in defaults and says what is missing.
+// complete sets defaults.
+//
+// Errors: fault.Invalid for a field that is missing or wrong.
 func (c *Config) complete() error {
 	missing := func(field, why string) error {
 		return fault.New(fault.Invalid, "config_invalid", "payments.Config.%s %s", field, why)
@@ -98,6 +100,7 @@ func (c *Config) complete() error {
 	return nil
 }
 
+// feeAddresses parses the fee addresses, by network slug.
 func feeAddresses(configured map[string]string, networks *chain.Registry) (map[string]chain.Address, error) {
 	out := make(map[string]chain.Address, len(configured))
 	for slug, s := range configured {
@@ -120,6 +123,7 @@ func feeAddresses(configured map[string]string, networks *chain.Registry) (map[s
 	return out, nil
 }
 
+// watchOnlyAddresses parses the watch-only addresses, by network slug and index of the account.
 func watchOnlyAddresses(
 	configured map[string]map[uint32]string,
 	networks *chain.Registry,

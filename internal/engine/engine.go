@@ -1,9 +1,8 @@
-// Package engine is where the domains meet: it hands each its view of the store, runs the workers (run.go),
-// stores what the followers read (blocks.go), carries what one domain appends to the others that react to it
-// (reactions.go), renders events (update.go), and compares the records with the networks (audit.go).
+// Package engine connects the domains. It gives each its view of the store (services.go), runs the workers
+// (run.go), stores the followers' batches (blocks.go), runs the reactions to events (reactions.go), stores and
+// renders events (update.go), and compares the records with the networks (audit.go).
 //
-// The rules themselves live in invoice, settlement, payout and webhook. Hosts use it through
-// package payments.
+// The rules themselves are in invoice, settlement, payout and webhook. Hosts use it through package payments.
 package engine
 
 import (
@@ -42,9 +41,9 @@ type Engine struct {
 	Accounts *account.Service
 	// Invoices manages invoices, payments and deposit addresses.
 	Invoices *invoice.Service
-	// Ingester takes in what arrives at our addresses.
+	// Ingester matches, credits and confirms transfers to our addresses.
 	Ingester *ingest.Ingester
-	// Settlements manages the way of payments to master wallets.
+	// Settlements manages how payments reach master wallets.
 	Settlements *settlement.Service
 	// Payouts manages payouts and refunds.
 	Payouts *payout.Service
@@ -65,8 +64,8 @@ type Engine struct {
 	ids       *id.Source
 	sealer    *seal.Box
 	followers []*follow.Follower
-	sweeps    []*balanceSweepLoop // of the followers
-	bumps     []*bumpLoop         // of the followers
+	sweeps    []*balanceSweepLoop // by index of followers
+	bumps     []*bumpLoop         // by index of followers
 	streams   streams
 	watched   walletWatch
 
@@ -74,7 +73,9 @@ type Engine struct {
 	wakes   wakes
 }
 
-// New checks the configuration and returns an Engine. It starts nothing and asks no network.
+// New checks the configuration and returns an Engine. It starts nothing and calls no network.
+//
+// Errors: fault.Invalid for a configuration that cannot work; it names the field.
 func New(c Config) (*Engine, error) {
 	if err := c.complete(); err != nil {
 		return nil, err
@@ -123,7 +124,8 @@ func New(c Config) (*Engine, error) {
 			return nil, err
 		}
 
-		e.followers, e.sweeps = append(e.followers, f), append(e.sweeps, newBalanceSweepLoop(e, f))
+		e.followers = append(e.followers, f)
+		e.sweeps = append(e.sweeps, newBalanceSweepLoop(e, f))
 		e.bumps = append(e.bumps, &bumpLoop{engine: e, follower: f})
 	}
 
@@ -133,7 +135,7 @@ func New(c Config) (*Engine, error) {
 // Store returns the store, for reading.
 func (e *Engine) Store() store.Reader { return e.config.Store }
 
-// Sealer seals and opens what is stored encrypted.
+// Sealer returns the sealer of what is stored encrypted.
 func (e *Engine) Sealer() *seal.Box { return e.sealer }
 
 // Log returns the logger.
@@ -142,10 +144,10 @@ func (e *Engine) Log() *slog.Logger { return e.config.Log }
 // Now returns the time.
 func (e *Engine) Now() time.Time { return e.config.Now() }
 
-// BaseURL returns where payers reach the handlers, without a trailing slash.
+// BaseURL returns the URL at which payers reach the handlers, without a trailing slash.
 func (e *Engine) BaseURL() string { return e.config.BaseURL }
 
-// CheckoutBase returns what an invoice's id is appended to for its checkout_url.
+// CheckoutBase returns the prefix of checkout URLs; the invoice's id follows it.
 func (e *Engine) CheckoutBase() string { return e.config.BaseURL + "/checkout/" }
 
 // NewID returns a new object id.

@@ -16,10 +16,8 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
-// This file makes the domains' services, each over its own view of the store.
-
-// assemble makes the domains' services, each over its own view of the store. Services come after those that
-// they are given.
+// assemble makes the domains' services, each over its own view of the store. A service is made after those that
+// it uses.
 func (e *Engine) assemble(
 	fees map[string]chain.Address,
 	watchOnly map[string]map[uint32]chain.Address,
