@@ -272,7 +272,7 @@ type office struct {
 	db        *sql.DB
 	store     store.Store
 	engine    *payments.Engine
-	receivers     *receivers
+	receivers *receivers
 	endpoints []webhook.Endpoint
 	made      int
 }
