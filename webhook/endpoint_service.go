@@ -65,7 +65,10 @@ func (s *Service) CreateEndpointTx(ctx context.Context, tx Tx, p EndpointParams)
 
 	existing, err := tx.WebhookEndpoints(ctx, EndpointFilter{Owner: p.Owner, Limit: MaxEndpoints})
 	if err != nil {
-		return Endpoint{}, "", fmt.Errorf("count the webhook endpoints of account %s: %w", p.Owner.AccountID, err)
+		return Endpoint{}, "", fmt.Errorf(
+			"count the webhook endpoints of account %s: %w",
+			p.Owner.AccountID, err,
+		)
 	}
 
 	if len(existing) >= MaxEndpoints {
