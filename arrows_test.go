@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The arrows of the house, as far as the linker sees them: an application links the drivers and
+// The imports of the module, as far as the linker sees them: an application links the drivers and
 // stores that it imports, and no others.
 func TestArrows(t *testing.T) {
 	const module = "github.com/seed-8ee7f392/payments"

@@ -116,7 +116,7 @@ func (w *customer) payments() []invoice.Payment {
 	return all
 }
 
-// Coin that a contract sends to a deposit address shows in no scan. The balance tells of it, once,
+// Coin that a contract sends to a deposit address shows in no scan. The balance shows it, once,
 // and again when more comes after the first was swept; a hint names its transaction.
 func TestHiddenCoinAtADepositAddress(t *testing.T) {
 	w := newCustomer(t, t.Fatalf, sim.Config{NoFinality: true})

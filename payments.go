@@ -40,11 +40,11 @@ type (
 	// ChainDriver reads one network; see package chain for what else it can do.
 	ChainDriver = chain.Driver
 
-	// EventHook is the host's own reaction to an event; see Config.OnEvent.
+	// EventHook handles an event in the host; see Config.OnEvent.
 	EventHook = func(ctx context.Context, tx Tx, ev event.Event) error
 )
 
-// Config makes an Engine. Store, Drivers, Signer, Rates, BaseURL and SecretKey are required.
+// Config configures an Engine. Store, Drivers, Signer, Rates, BaseURL and SecretKey are required.
 type Config struct {
 	// Store keeps the records: sqlite.Open, postgres.New, memory.New, or your own.
 	Store Store
@@ -55,7 +55,7 @@ type Config struct {
 	// Signer holds the keys of deposit addresses and master wallets.
 	Signer chain.Signer
 
-	// Rates prices assets. It is asked once per pair and freshness time: the Engine puts a cache over it.
+	// Rates prices assets. The Engine caches it: each pair is read once per freshness time.
 	Rates rate.Source
 
 	// BaseURL is where payers reach the mounted handlers, without a path: "https://pay.example.com".
@@ -75,15 +75,14 @@ type Config struct {
 	// signer_refused:watch_only.
 	WatchOnly map[string]map[uint32]string
 
-	// OnEvent runs for every event inside the transaction that makes it true: what it writes
-	// commits with it or not at all. It may run twice for one event when the transaction is run
-	// again; it must not call a network.
+	// OnEvent runs for every event inside the event's transaction: what it writes commits with the event or
+	// not at all. It may run twice for one event when the transaction is retried. It must not call a network.
 	OnEvent EventHook
 
 	// KeyPrefix begins API keys, 2 to 12 lower-case letters. Defaults to "pay".
 	KeyPrefix string
 
-	// QuoteFor is how long an amount due holds. Defaults to 20 minutes.
+	// QuoteFor is how long a quoted amount is valid. Defaults to 20 minutes.
 	QuoteFor time.Duration
 
 	// WebhookAllow are otherwise forbidden address ranges that webhooks may be delivered to: for
@@ -97,14 +96,14 @@ type Config struct {
 	// at most 200 bytes. Defaults to a random name.
 	Process string
 
-	// Waker tells the other processes of work that this one made, such as store/redis. Defaults to
-	// the Store, if it can. Without one, a process notices what others did when it polls.
+	// Waker publishes wake-ups to the other processes, such as store/redis. Defaults to the Store, if it
+	// implements store.Waker. Without one, processes find each other's work when they poll.
 	Waker store.Waker
 
 	// Log defaults to slog.Default().
 	Log *slog.Logger
 
-	// Now tells the time. Defaults to time.Now.
+	// Now returns the time. Defaults to time.Now.
 	Now func() time.Time
 }
 
@@ -116,7 +115,7 @@ type Engine struct {
 	// Invoices manages invoices, payments and deposit addresses.
 	Invoices *invoice.Service
 
-	// Settlements shows and steers how payments reach master wallets.
+	// Settlements manages how payments reach master wallets.
 	Settlements *settlement.Service
 
 	// Payouts manages payouts and refunds.
@@ -138,8 +137,9 @@ func init() {
 	engine.Of = func(e any) *engine.Engine { return e.(*Engine).core }
 }
 
-// New checks the configuration and returns an Engine. It starts nothing and asks no network. A configuration
-// that cannot work is fault.Invalid and names the field.
+// New checks the configuration and returns an Engine. It starts nothing and calls no network.
+//
+// Errors: fault.Invalid for a configuration that cannot work; it names the field.
 func New(c Config) (*Engine, error) {
 	core, err := engine.New(engine.Config(c))
 	if err != nil {
@@ -159,31 +159,36 @@ func New(c Config) (*Engine, error) {
 }
 
 // Run follows the networks, expires invoices, releases settlements, sends transactions and delivers
-// webhooks until ctx ends; when it returns, nothing of it runs any more and its leases are given back.
-// A second Run at the same time answers fault.State. The error of an orderly end is nil.
+// webhooks until ctx ends. When it returns, nothing of it runs any more and its leases are released.
+// It returns nil when ctx ended.
+//
+// Errors: fault.State while another Run or Step of this engine is running.
 func (e *Engine) Run(ctx context.Context) error {
 	return e.core.Run(ctx)
 }
 
-// Step does one bounded batch of each kind of work, one after the other, and reports whether any of
-// them found something to do: what Run does over and over, for a host that decides itself when work
-// is done. Work that fails does not keep the other kinds back; the errors come back joined. Beside
-// Run or another Step it answers fault.State. The networks it followed stay this process's until
-// their leases run out.
+// Step does one bounded batch of each kind of work, one after the other, and reports whether any found
+// something to do. It is what Run repeats, for a host that schedules the work itself. A kind that fails does
+// not hold up the others; their errors are joined. The leases of the networks stay with this process until
+// they expire.
+//
+// Errors: fault.State while another Run or Step of this engine is running.
 func (e *Engine) Step(ctx context.Context) (did bool, err error) {
 	return e.core.Step(ctx)
 }
 
-// Update runs f in one transaction. Before it commits, the reactions of the domains to the events that f
-// appended run, the events are rendered and stored, their webhook deliveries are made and Config.OnEvent
-// is called, all in the same transaction. f may run more than once: it assigns and never appends to what it
-// captured, and does no network call.
+// Update runs f in one transaction. In the same transaction, before it commits, the domains react to the
+// events that f appended, the events are stored with their webhook deliveries, and Config.OnEvent is called.
+//
+// f may run more than once: it assigns and never appends to what it captured, and does no network call.
 func (e *Engine) Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error {
 	return e.core.Update(ctx, f)
 }
 
-// UpdateIn is Update inside a transaction of the host's own, as postgres.Join or sqlite.Join made
-// it. It never runs f again: a conflict goes to the host as fault.Conflict. The host commits.
+// UpdateIn runs f as Update does, inside a transaction of the host that postgres.Join or sqlite.Join made.
+// f runs once. The host commits, and then calls Wake.
+//
+// Errors: fault.Conflict when a record was changed meanwhile.
 func (e *Engine) UpdateIn(
 	ctx context.Context,
 	joined store.Tx,
@@ -192,52 +197,53 @@ func (e *Engine) UpdateIn(
 	return e.core.UpdateIn(ctx, joined, f)
 }
 
-// Wake has every worker of this process look for work now, and tells the other processes if
-// Config.Waker can. It does not wait for that. A host calls it after it has committed what it made
-// with UpdateIn.
+// Wake wakes every worker of this process and publishes a wake-up to other processes through Config.Waker.
+// It does not wait for either. A host calls it after it has committed what it made with UpdateIn.
 func (e *Engine) Wake() {
 	e.core.Wake()
 }
 
-// Watch yields an invoice now and after every change of it, until ctx ends or the caller stops. While it is
-// pending it is also yielded when its network shows a new block, so that confirmations can be counted.
-// However many streams are open, one poller per process feeds them all with one query.
+// Watch yields an invoice now and after every change of it, until ctx ends or the caller stops. A pending
+// invoice is also yielded at every new block of its network, so that confirmations can be counted.
+// One poller per process feeds all streams with one query.
 func (e *Engine) Watch(ctx context.Context, invoiceID string) iter.Seq2[invoice.Invoice, error] {
 	return e.core.Watch(ctx, invoiceID)
 }
 
-// Health reads how every network is doing.
+// Health returns the state of every network.
 func (e *Engine) Health(ctx context.Context) (health.Report, error) {
 	return e.core.Health(ctx)
 }
 
-// Resume lets a network that was stopped be read again, after a person looked into the reason that Health
-// names. What the node says is then trusted anew, a fork below finality included.
+// Resume restarts a stopped network, after a person looked into the reason that Health names. What the node
+// returns is then trusted anew, a fork below finality included.
 func (e *Engine) Resume(ctx context.Context, network string) error {
 	return e.core.Resume(ctx, network)
 }
 
-// Check asks every driver that can (evm.Driver and others) whether its node is the network it is
-// configured to be.
+// Check verifies with every driver that is a chain.Checker that its node serves the configured network, and
+// returns the joined errors.
 func (e *Engine) Check(ctx context.Context) error {
 	return e.core.Check(ctx)
 }
 
-// Audit recomputes from payments, settlements, payouts, refunds and transactions what every address
-// of ours must hold, reads what it does hold at the newest block whose payments are stored, and
-// reports each difference. It changes nothing and may run beside the workers. It reads every record
-// and the balance of every address, so it belongs into a quiet hour, not into a request. A store or
-// node without an answer is fault.Unavailable: no half of an audit is ever returned.
+// Audit reports each difference between what our records say every address of ours holds and what it holds
+// at the newest block whose payments are stored.
+//
+// It changes nothing and may run beside the workers. It reads every record and the balance of every address,
+// so it belongs in a quiet hour, not in a request. It never returns a partial report.
+//
+// Errors: fault.Unavailable when the store or a node does not answer.
 func (e *Engine) Audit(ctx context.Context) (audit.Report, error) {
 	return e.core.Audit(ctx)
 }
 
-// Reseal encrypts every webhook signing secret anew with Config.SecretKey, so that the keys in
-// OldSecretKeys that sealed them are needed no longer, and returns how many endpoints it did. Call
-// it once, when all processes run with the new key. Stored answers to requests with an
-// Idempotency-Key are not touched: they end after 24 hours. An endpoint that fails stops no other;
-// the error names it, and its key has to stay until it is dealt with. To call it again does no
-// harm.
+// Reseal encrypts every webhook signing secret with Config.SecretKey and returns how many endpoints it changed.
+// OldSecretKeys are then not needed for them any more. Call it once all processes run with the new key; it is
+// idempotent.
+//
+// Stored answers to requests with an Idempotency-Key are not touched: they expire after 24 hours. An endpoint
+// that fails does not stop the others. The error names it, and its old key has to stay until it is repaired.
 func (e *Engine) Reseal(ctx context.Context) (done int, err error) {
 	return e.core.Reseal(ctx)
 }

@@ -1,8 +1,8 @@
-// Package account knows the merchants: their settings, their API keys and what each key may do.
+// Package account manages merchants: their settings, their API keys and what each key may do.
 //
-// It imports little of the house: the error words, the owner type of events, and chain for the assets and
-// addresses that settings and keys name. Domains that need a setting declare a small Settings type of
-// their own, which the store fills from the account's row.
+// Of this module it imports fault, event for the owner, and chain for the assets and addresses that settings and
+// keys name. Domains that need a setting declare a small Settings type of their own, which the store fills from the
+// account's row. The HTTP API calls Authenticate; the host calls the other operations.
 package account
 
 import (
@@ -28,7 +28,7 @@ type Account struct {
 	Version   int64
 }
 
-// Settings are what a merchant chose.
+// Settings are a merchant's settings.
 type Settings struct {
 	// Name is shown on the checkout page, at most 80 characters.
 	Name string `json:"name"`
@@ -37,15 +37,15 @@ type Settings struct {
 	// SuccessURL and CancelURL are the defaults of invoices that name none.
 	SuccessURL string `json:"success_url,omitempty"`
 	CancelURL  string `json:"cancel_url,omitempty"`
-	// ToleranceBPS is how much too little still pays an invoice, 0 to 500 ten-thousandths; default 0.
+	// ToleranceBPS is the underpayment that still pays an invoice, 0 to 500 basis points. Defaults to 0.
 	ToleranceBPS int `json:"tolerance_bps"`
-	// AcceptLatePayments lets late money pay an expired or canceled invoice by itself.
+	// AcceptLatePayments lets a late payment pay an expired or canceled invoice automatically.
 	AcceptLatePayments bool `json:"accept_late_payments"`
 	// ManualRelease leaves settlements pending until Settlements.Release (auto_release false).
 	ManualRelease bool `json:"manual_release"`
-	// SweepMinUSD holds deposits that are worth less.
+	// SweepMinUSD is the least value in USD that a deposit is swept at; smaller ones are held.
 	SweepMinUSD decimal.Decimal `json:"sweep_min_usd"`
-	// FeeBPS is the platform fee in ten-thousandths; nil: 50.
+	// FeeBPS is the platform fee in basis points; nil: 50.
 	FeeBPS *int `json:"fee_bps,omitempty"`
 	// Assets are the ids of the assets that invoices may offer; nil: all.
 	Assets []string `json:"assets,omitempty"`
@@ -97,7 +97,7 @@ func AllScopes() []Scope {
 	}
 }
 
-// DefaultScopes are those of a new key: all that cannot send money out.
+// DefaultScopes returns the scopes of a new key: all that cannot send money out.
 func DefaultScopes() []Scope {
 	var out []Scope
 
@@ -134,12 +134,12 @@ type Key struct {
 	Version    int64
 }
 
-// Live reports whether the key works at a time.
+// Live reports whether the key is neither revoked nor expired at a time.
 func (k Key) Live(now time.Time) bool {
 	return k.RevokedAt.IsZero() && (k.ExpiresAt.IsZero() || now.Before(k.ExpiresAt))
 }
 
-// Reader is what this package reads.
+// Reader reads the records of this package.
 type Reader interface {
 	Account(ctx context.Context, id string) (Account, error)
 	// Accounts returns a page, newest first.
@@ -150,7 +150,7 @@ type Reader interface {
 	Keys(ctx context.Context, accountID string) ([]Key, error)
 }
 
-// Tx is everything one operation of this package may touch.
+// Tx is everything that one operation of this package may read and write.
 type Tx interface {
 	Reader
 	event.Appender

@@ -12,16 +12,17 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// CacheTTL is how long Authenticate may answer from memory: a key that another process revoked works here for
-// at most that long. What this process changes counts at once.
+// CacheTTL is how long Authenticate may use its cache: a key that another process revoked works here for at most
+// that long. Changes by this process apply at once.
 const CacheTTL = 5 * time.Second
 
 const cacheSize = 4096 // keys
 
-// Authenticate returns the key that a secret belongs to, with its account. What is no key, or none
-// that is known, is fault.Unauthenticated with code api_key_invalid; an ended one api_key_expired
-// or api_key_revoked. A client that the key's allowlist leaves out is fault.Forbidden with code
-// ip_not_allowed.
+// Authenticate returns the key of a secret, with its account.
+//
+// Errors:
+//   - fault.Unauthenticated: code api_key_invalid, api_key_expired or api_key_revoked
+//   - fault.Forbidden, code ip_not_allowed: the client is not on the key's allowlist
 func (s *Service) Authenticate(ctx context.Context, secret string, client netip.Addr) (Key, Account, error) {
 	if _, err := ParseKey(secret); err != nil {
 		return Key{}, Account{}, err
@@ -102,12 +103,12 @@ func (k Key) AllowsIP(client netip.Addr) bool {
 	return false
 }
 
-// seen remembers keys that were found, for CacheTTL. It is bounded; unknown keys are not remembered, so that
-// nobody can fill it by guessing.
+// seen caches known keys for CacheTTL. It is bounded, and unknown keys are not cached, so that nobody can fill it by
+// guessing.
 type seen struct {
 	mu         sync.Mutex
 	keys       map[[32]byte]seenKey
-	generation int // of the last clear: what was read before it is not remembered after it
+	generation int // counts calls of clear; a key that was read before one is not cached after it
 }
 
 type seenKey struct {

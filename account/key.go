@@ -22,7 +22,7 @@ const (
 	keyDigits = 43 // 62^43 is the first power of 62 above 2^256
 )
 
-// Parsed is what the text of a key says about it. It is a claim until the hash is found in the store.
+// Parsed holds what the text of a key states. It is unverified until the hash is found in the store.
 type Parsed struct {
 	// Livemode is true for "live" keys, false for "test" keys.
 	Livemode bool
@@ -30,12 +30,13 @@ type Parsed struct {
 	Publishable bool
 }
 
-// GenerateKey makes an API key: <prefix>_<live|test>_<sk|pk>_ and 32 random bytes as 43 base62 digits
+// GenerateKey returns a new API key and its hash: <prefix>_<live|test>_<sk|pk>_ and 32 random bytes as 43 base62 digits
 // (0-9, a-z, A-Z; a big-endian number, padded with zeros on the left). The secret is shown to its owner
 // once; only the hash is stored. A nil entropy is crypto/rand.
 //
-// A prefix that is not 1 to 16 of a-z and 0-9 is fault.Invalid with code key_prefix_invalid; an error of
-// the reader is fault.Unavailable.
+// Errors:
+//   - fault.Invalid, code key_prefix_invalid: the prefix is not 1 to 16 of a-z and 0-9
+//   - fault.Unavailable: entropy failed
 func GenerateKey(
 	prefix string,
 	livemode, publishable bool,
@@ -76,9 +77,9 @@ func GenerateKey(
 	return secret, HashKey(secret), nil
 }
 
-// ParseKey reads mode and kind from the text of a key of any prefix. Text of another shape is
-// fault.Unauthenticated with code api_key_invalid, and needs no look into the store; the error
-// never shows it.
+// ParseKey parses mode and kind from the text of a key of any prefix. The error never shows the text.
+//
+// Errors: fault.Unauthenticated, code api_key_invalid, for text of another form.
 func ParseKey(s string) (Parsed, error) {
 	prefix, rest, ok := strings.Cut(s, "_")
 	mode, rest, ok2 := strings.Cut(rest, "_")
@@ -96,9 +97,8 @@ func ParseKey(s string) (Parsed, error) {
 	return Parsed{Livemode: mode == "live", Publishable: kind == "pk"}, nil
 }
 
-// HashKey returns what is stored of a key: SHA-256 of its text. The key's 256 random bits make a slow hash
-// or a salt needless. Compare hashes in constant time (crypto/subtle), or look them up by equality: a hash
-// that is found tells nothing about a key that was not presented.
+// HashKey returns SHA-256 of a key's text, which is stored in its place. The key has 256 random bits, so it needs
+// neither a slow hash nor a salt. Compare hashes in constant time (crypto/subtle), or look them up by equality.
 func HashKey(s string) [32]byte { return sha256.Sum256([]byte(s)) }
 
 func validPrefix(prefix string) bool {

@@ -11,12 +11,12 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// MaxOverlap is the longest time for which a rolled key goes on working.
+// MaxOverlap is the longest time that a rolled key goes on working.
 const MaxOverlap = 168 * time.Hour
 
 const maxAllowlist = 100 // entries of one allowlist of a key
 
-// KeyParams says what a new key may do.
+// KeyParams are the parameters of CreateKey.
 type KeyParams struct {
 	AccountID string
 	Livemode  bool
@@ -34,8 +34,9 @@ type KeyParams struct {
 	ExpiresAt time.Time
 }
 
-// CreateKey makes a key and returns it with its secret, which cannot be read again. An account that does not
-// exist is fault.NotFound, a parameter that breaks a rule fault.Invalid.
+// CreateKey makes a key and returns it with its secret, which cannot be read again.
+//
+// Errors: fault.NotFound for an unknown account, fault.Invalid for a parameter that breaks a rule.
 func (s *Service) CreateKey(ctx context.Context, p KeyParams) (Key, string, error) {
 	k, err := s.keyOf(p)
 	if err != nil {
@@ -67,7 +68,7 @@ func (s *Service) CreateKey(ctx context.Context, p KeyParams) (Key, string, erro
 	return created, secret, nil
 }
 
-// keyOf checks the parameters and brings them to the form that is stored.
+// keyOf checks the parameters and returns them in the stored form.
 func (s *Service) keyOf(p KeyParams) (Key, error) {
 	if err := checkName("name", p.Name); err != nil {
 		return Key{}, err
@@ -126,9 +127,10 @@ func (s *Service) keyOf(p KeyParams) (Key, error) {
 	}, nil
 }
 
-// RollKey replaces a key by a new one that may do the same, and returns it with its secret. The old key works
-// on for overlap, 0 to MaxOverlap, and no longer than it would have. A key that does not work any more is
-// fault.State with code key_not_live.
+// RollKey replaces a key by a new one with the same permissions, and returns it with its secret. The old key goes on
+// working for overlap, 0 to MaxOverlap, but not beyond its own expiry.
+//
+// Errors: fault.State, code key_not_live, for a revoked or expired key.
 func (s *Service) RollKey(
 	ctx context.Context,
 	accountID, keyID string,
@@ -192,8 +194,7 @@ func (s *Service) RollKey(
 	return created, secret, nil
 }
 
-// RevokeKey ends a key for good: in this process at once, in others within CacheTTL. To revoke it
-// again changes nothing.
+// RevokeKey revokes a key for good: in this process at once, in others within CacheTTL. It is idempotent.
 func (s *Service) RevokeKey(ctx context.Context, accountID, keyID string) (Key, error) {
 	at := s.stamp()
 
@@ -245,7 +246,7 @@ func findKey(ctx context.Context, r Reader, accountID, keyID string) (Key, error
 	return Key{}, fault.Missing("API key", keyID)
 }
 
-// canonicalRanges writes addresses and CIDR ranges one way: masked, and IPv4 as IPv4.
+// canonicalRanges returns addresses and CIDR ranges in canonical form: masked, and mapped IPv4 as IPv4.
 func canonicalRanges(in []string) ([]string, error) {
 	var out []string
 

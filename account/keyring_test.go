@@ -13,7 +13,7 @@ import (
 )
 
 func TestKeysAreChecked(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	for _, test := range []struct {
 		p     account.KeyParams
 		param string
@@ -48,7 +48,7 @@ func TestKeysAreChecked(t *testing.T) {
 }
 
 func TestNewKey(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 
 	k, secret := h.key(t, account.KeyParams{
 		Name:         "server",
@@ -79,7 +79,7 @@ func TestNewKey(t *testing.T) {
 }
 
 func TestAuthenticate(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	anywhere := netip.Addr{}
 	k, secret := h.key(t, account.KeyParams{ExpiresAt: h.now.Add(time.Hour)})
 
@@ -124,7 +124,7 @@ func TestAuthenticate(t *testing.T) {
 }
 
 func TestAllowlistOfClientAddresses(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 
 	_, secret := h.key(t, account.KeyParams{AllowedIPs: []string{"10.0.0.0/8", "2001:db8::/32", "192.0.2.7"}})
 	for client, ok := range map[string]bool{
@@ -153,7 +153,7 @@ func TestAllowlistOfClientAddresses(t *testing.T) {
 }
 
 func TestRevokedKeyIsRefusedAtOnceHereAndWithinTheTTLElsewhere(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	elsewhere := h.another(t)
 
 	k, secret := h.key(t, account.KeyParams{})
@@ -190,7 +190,7 @@ func TestRevokedKeyIsRefusedAtOnceHereAndWithinTheTTLElsewhere(t *testing.T) {
 
 // A key that is read before it is revoked and remembered after would work on.
 func TestRevokingDuringALookupLeavesNothingBehind(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	k, secret := h.key(t, account.KeyParams{})
 	h.db.onLookup = func() {
 		h.db.onLookup = nil
@@ -204,7 +204,7 @@ func TestRevokingDuringALookupLeavesNothingBehind(t *testing.T) {
 }
 
 func TestRollKey(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	old, oldSecret := h.key(
 		t,
 		account.KeyParams{
@@ -263,7 +263,7 @@ func TestRollKey(t *testing.T) {
 }
 
 func TestRollingNeverProlongsAKey(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	end := h.now.Add(time.Minute)
 
 	old, _ := h.key(t, account.KeyParams{ExpiresAt: end})

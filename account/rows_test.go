@@ -186,8 +186,8 @@ func (n network) ParseAddress(s string) (chain.Address, error) {
 	return chain.Address(strings.ToUpper(s)), nil
 }
 
-// house is a service over rows, with a test network alpha, a live network beta, and one account.
-type house struct {
+// harness is a service over rows, with a test network alpha, a live network beta, and one account.
+type harness struct {
 	*account.Service
 	db       *rows
 	registry *chain.Registry
@@ -195,7 +195,7 @@ type house struct {
 	account  account.Account
 }
 
-func newHouse(t *testing.T) *house {
+func newHarness(t *testing.T) *harness {
 	t.Helper()
 
 	registry, err := chain.NewRegistry(network{slug: "alpha"}, network{slug: "beta", livemode: true})
@@ -203,7 +203,7 @@ func newHouse(t *testing.T) *house {
 		t.Fatal(err)
 	}
 
-	h := &house{db: newRows(), registry: registry, now: time.Date(2026, 1, 2, 3, 4, 5, 6_000_000, time.UTC)}
+	h := &harness{db: newRows(), registry: registry, now: time.Date(2026, 1, 2, 3, 4, 5, 6_000_000, time.UTC)}
 	h.Service = h.another(t)
 
 	h.account, err = h.CreateAccount(t.Context(), account.Settings{Name: "Corner Shop"})
@@ -215,7 +215,7 @@ func newHouse(t *testing.T) *house {
 }
 
 // another returns the service of another process over the same rows.
-func (h *house) another(t *testing.T) *account.Service {
+func (h *harness) another(t *testing.T) *account.Service {
 	t.Helper()
 
 	s, err := account.New(
@@ -234,9 +234,9 @@ func (h *house) another(t *testing.T) *account.Service {
 	return s
 }
 
-func (h *house) clock() time.Time { return h.now }
+func (h *harness) clock() time.Time { return h.now }
 
-func (h *house) key(t *testing.T, p account.KeyParams) (account.Key, string) {
+func (h *harness) key(t *testing.T, p account.KeyParams) (account.Key, string) {
 	t.Helper()
 
 	p.AccountID = h.account.ID

@@ -15,11 +15,11 @@ const (
 	// MaxLogo is the largest logo, in bytes.
 	MaxLogo = 64 << 10
 
-	maxPage      = 100
+	maxPage      = 100             // entries
 	indexCounter = "account_index" // from which Account.Index is taken
 )
 
-// Config is what a Service is made of.
+// Config configures a Service. DB, Registry and IDs are required.
 type Config struct {
 	DB DB
 	// Registry knows the assets and the addresses that settings and keys may name.
@@ -36,8 +36,8 @@ type Config struct {
 // IDs makes the ids of new objects.
 type IDs interface{ Next() string }
 
-// Service is the operations on accounts and keys. They are for the host's own code: the HTTP API only
-// authenticates. It is safe for concurrent use.
+// Service manages accounts and keys. It is for the host's own code: the HTTP API only authenticates. It is safe for
+// concurrent use.
 type Service struct {
 	db       DB
 	registry *chain.Registry
@@ -48,8 +48,9 @@ type Service struct {
 	seen     seen
 }
 
-// New returns a Service. It starts nothing. DB, Registry and IDs must be set, and a prefix that keys cannot
-// have is fault.Invalid.
+// New returns a Service. It starts nothing.
+//
+// Errors: fault.Invalid without DB, Registry or IDs, or for a prefix that keys cannot have.
 func New(c Config) (*Service, error) {
 	if c.DB == nil || c.Registry == nil || c.IDs == nil {
 		return nil, fault.New(fault.Invalid, "config_invalid", "account.Config needs DB, Registry and IDs")
@@ -81,7 +82,9 @@ func New(c Config) (*Service, error) {
 	}, nil
 }
 
-// CreateAccount adds a merchant. Settings that break a rule are fault.Invalid, and the error names the field.
+// CreateAccount adds a merchant.
+//
+// Errors: fault.Invalid for settings that break a rule; it names the field.
 func (s *Service) CreateAccount(ctx context.Context, settings Settings) (Account, error) {
 	if err := s.checkSettings(settings); err != nil {
 		return Account{}, err
@@ -123,9 +126,8 @@ func (s *Service) List(ctx context.Context, after string, limit int) (page []Acc
 	return page, false, err
 }
 
-// UpdateSettings replaces an account's settings as a whole. Settlements that waited for another
-// setting are looked at again. What a key's requests read of them (the request rate) follows within
-// CacheTTL in other processes.
+// UpdateSettings replaces an account's settings as a whole. Held settlements are re-evaluated. Other processes apply
+// a new request rate within CacheTTL.
 func (s *Service) UpdateSettings(ctx context.Context, id string, settings Settings) (Account, error) {
 	if err := s.checkSettings(settings); err != nil {
 		return Account{}, err
@@ -154,7 +156,7 @@ func (s *Service) SetLogo(ctx context.Context, id, contentType string, logo []by
 	return s.change(ctx, id, func(a *Account) { a.LogoType, a.Logo = contentType, logo })
 }
 
-// change reads, changes and stores an account, and tells the house in both modes.
+// change applies f to an account, stores it, and appends event.SettingsChanged in both modes.
 func (s *Service) change(ctx context.Context, id string, f func(*Account)) (Account, error) {
 	at := s.stamp()
 
@@ -196,5 +198,5 @@ func (s *Service) change(ctx context.Context, id string, f func(*Account)) (Acco
 	return changed, err
 }
 
-// stamp is the time as it is stored: UTC, in whole milliseconds.
+// stamp returns the time as it is stored: UTC, in whole milliseconds.
 func (s *Service) stamp() time.Time { return s.now().UTC().Truncate(time.Millisecond) }

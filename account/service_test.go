@@ -53,7 +53,7 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 }
 
 func TestAccountsHaveIndexesFromZeroAndPageNewestFirst(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 
 	ids := []string{h.account.ID}
 	for i := range 4 {
@@ -92,7 +92,7 @@ func TestAccountsHaveIndexesFromZeroAndPageNewestFirst(t *testing.T) {
 }
 
 func TestSettingsAreChecked(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	asset := h.registry.Assets(false)[0].ID
 
 	fee := func(n int) *int { return &n }
@@ -161,8 +161,8 @@ func TestSettingsAreChecked(t *testing.T) {
 	}
 }
 
-func TestChangedSettingsAreToldToBothModes(t *testing.T) {
-	h := newHouse(t)
+func TestChangedSettingsArePublishedInBothModes(t *testing.T) {
+	h := newHarness(t)
 
 	a, err := h.UpdateSettings(t.Context(), h.account.ID, account.Settings{Name: "New"})
 	if err != nil {
@@ -191,7 +191,7 @@ func TestChangedSettingsAreToldToBothModes(t *testing.T) {
 }
 
 func TestLogo(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 
 	png := append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 100)...)
 

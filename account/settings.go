@@ -13,16 +13,18 @@ import (
 )
 
 const (
-	maxName = 80   // characters of an account's or key's name
-	maxURL  = 2048 // bytes of a URL
-	maxBPS  = 500  // ten-thousandths: 5 %
-	maxRate = 1_000_000
+	maxName = 80        // characters of an account's or key's name
+	maxURL  = 2048      // bytes of a URL
+	maxBPS  = 500       // ten-thousandths: 5 %
+	maxRate = 1_000_000 // requests a second, or payouts an hour
 )
 
-// maxSweep bounds SweepMinUSD, so that its digits stay few.
+// maxSweep is the largest SweepMinUSD, in USD.
 var maxSweep = decimal.New(1, 12)
 
-// checkSettings refuses settings that break a rule; fault.Invalid names the field.
+// checkSettings checks settings.
+//
+// Errors: fault.Invalid; it names the field.
 func (s *Service) checkSettings(v Settings) error {
 	if err := checkName("name", v.Name); err != nil {
 		return err
@@ -61,9 +63,7 @@ func (s *Service) checkSettings(v Settings) error {
 		}
 	}
 
-	if m := v.SweepMinUSD; m.IsNegative() || m.Exponent() < -20 || m.Exponent() > 20 ||
-		m.GreaterThan(maxSweep) ||
-		!m.Equal(m.Truncate(8)) {
+	if !validSweepMin(v.SweepMinUSD) {
 		return fault.Param(
 			"sweep_min_usd", "settings_invalid",
 			"sweep_min_usd must be 0 to %s with at most 8 places",
@@ -74,11 +74,23 @@ func (s *Service) checkSettings(v Settings) error {
 	return s.checkAssets(v.Assets)
 }
 
+// validSweepMin reports whether a value in USD is 0 to maxSweep with at most 8 places. It checks the exponent first:
+// comparing or truncating a huge one costs much memory.
+func validSweepMin(usd decimal.Decimal) bool {
+	if usd.IsNegative() || usd.Exponent() < -20 || usd.Exponent() > 20 {
+		return false
+	}
+
+	return !usd.GreaterThan(maxSweep) && usd.Equal(usd.Truncate(8))
+}
+
+// checkAssets checks that every asset id is enabled here and listed once.
 func (s *Service) checkAssets(ids []string) error {
 	if ids == nil {
 		return nil
 	}
-	// A store does not tell an empty list from none, and none means all.
+
+	// A store does not distinguish an empty list from nil, and nil means all.
 	if len(ids) == 0 {
 		return fault.Param(
 			"assets", "settings_invalid",
@@ -106,7 +118,7 @@ func (s *Service) checkAssets(ids []string) error {
 	return nil
 }
 
-// checkName refuses what cannot be shown on one line.
+// checkName checks that a name can be shown on one line.
 func checkName(param, s string) error {
 	if !utf8.ValidString(s) || utf8.RuneCountInString(s) > maxName {
 		return fault.Param(param, "settings_invalid", "%s must be at most %d characters", param, maxName)
@@ -121,8 +133,7 @@ func checkName(param, s string) error {
 	return nil
 }
 
-// checkURL takes "" and absolute https URLs. The pages that link to them serve live invoices too, so http is
-// not for settings: a test invoice names its own.
+// checkURL accepts "" and absolute https URLs. Settings serve live invoices too, so http is not allowed.
 func checkURL(param, s string) error {
 	if s == "" {
 		return nil
@@ -180,7 +191,7 @@ func (s *Service) canonicalDestinations(livemode bool, addresses []string) ([]st
 	return out, nil
 }
 
-// shortened cuts a caller's text for a message to a bearable length.
+// shortened returns a caller's text for a message, cut to 64 bytes.
 func shortened(s string) string {
 	if len(s) > 64 {
 		return strings.ToValidUTF8(s[:64], "") + "…"

@@ -1,5 +1,5 @@
-// Package audit holds the report of Engine.Audit: what the records say of every address of ours
-// beside what the networks hold, with each difference and the records that it is about.
+// Package audit holds the report of Engine.Audit: each difference between our records and what the networks hold at
+// our addresses, with the records that it is about.
 package audit
 
 import (
@@ -7,7 +7,7 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 )
 
-// Report is what Engine.Audit found, one entry per network.
+// Report is the result of Engine.Audit, one entry per network.
 type Report struct {
 	Networks []Network
 }
@@ -23,7 +23,7 @@ func (a Report) Clean() bool {
 	return true
 }
 
-// Differences returns those of all networks.
+// Differences returns the differences of all networks.
 func (a Report) Differences() []Difference {
 	var all []Difference
 	for _, n := range a.Networks {
@@ -38,17 +38,17 @@ type Network struct {
 	Network string
 	// At is the block whose state was compared: the newest whose payments are stored.
 	At chain.Ref
-	// Unchecked says why balances were not compared (the driver cannot read them); the records
-	// were, among themselves.
+	// Unchecked is why balances were not compared (the driver cannot read them). The records were still compared
+	// with each other.
 	Unchecked string
-	// Payments, Transactions and Holdings count what was added up and how many balances were compared.
+	// Payments and Transactions count the records, Holdings the balances that were compared.
 	Payments, Transactions, Holdings int
 	// Wallets are the master wallets.
 	Wallets     []Wallet
 	Differences []Difference
 }
 
-// Wallet is one asset of a master wallet.
+// Wallet is one asset of a master wallet. Its amounts are in base units of the asset.
 type Wallet struct {
 	Owner   event.Owner
 	Address chain.Address
@@ -56,17 +56,16 @@ type Wallet struct {
 	AssetID string
 	// OnChain is what the wallet holds at the block.
 	OnChain chain.Amount
-	// In and Out are what our own transactions brought and took, network fees included.
+	// In and Out are the credits and debits of our own transactions, network fees included.
 	In, Out chain.Amount
-	// Outside = OnChain + Out − In: what came from elsewhere, such as the merchant's own top-ups,
-	// of which there are no records. From one audit to the next it changes only by what the
-	// merchant put in or took out.
+	// Outside is OnChain + Out − In: money from elsewhere without records, such as the merchant's own top-ups. From
+	// one audit to the next it changes only by the merchant's own transfers.
 	Outside chain.Amount
-	// Reserved is what payouts and releases may still take.
+	// Reserved is the amount that payouts and releases may still spend.
 	Reserved chain.Amount
 }
 
-// Kind says what does not agree.
+// Kind is the kind of a difference.
 type Kind string
 
 // The kinds.
@@ -80,31 +79,31 @@ const (
 	ForeignTransaction Kind = "foreign_transaction"
 	// RecordsDisagree: two records contradict each other.
 	RecordsDisagree Kind = "records_disagree"
-	// ReservationLeft: a balance is promised to something that is over.
+	// ReservationLeft: a balance is reserved for an object that has ended.
 	ReservationLeft Kind = "reservation_left"
 )
 
-// Difference is one thing that does not agree, with the records that it is about.
+// Difference is one disagreement, with the records that it is about.
 type Difference struct {
 	Kind    Kind
 	Network string
-	// Address and AssetID say where; empty when records disagree.
+	// Address and AssetID name the balance; empty when records disagree.
 	Address chain.Address
 	AssetID string
-	// Expected is what the records come to, Found what the network holds, in base units of the asset.
+	// Expected is the sum of the records, Found the network's balance, in base units of the asset.
 	Expected, Found chain.Amount
 	// Message is a sentence for a person.
 	Message string
-	// Records are those that were added up, the newest first, at most maxRecords of them.
+	// Records are those that were added up, newest first, at most 100.
 	Records []Record
 }
 
-// Record is a record that moved money or should have.
+// Record is a record that moved money, or should have.
 type Record struct {
 	// Object is "payment", "transaction", "payout", "refund", "settlement" or "release".
 	Object, ID string
 	TxHash     string
 	Height     uint64
-	// In and Out are what it brought to and took from the address, in base units of the asset.
+	// In and Out are its credit and debit at the address, in base units of the asset.
 	In, Out chain.Amount
 }

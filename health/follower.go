@@ -4,13 +4,13 @@ import (
 	"time"
 )
 
-// Follower is what one process knows of a network it follows.
+// Follower is one process's state of following a network.
 type Follower struct {
-	// Following says that this process holds the network's lease.
+	// Following reports that this process holds the network's lease.
 	Following bool
-	// LastError is what went wrong last and LastErrorAt when; the zero time after a success.
+	// LastError is the last error and LastErrorAt its time; both are empty after a success.
 	LastError   string
 	LastErrorAt time.Time
-	// LastReadAt is when the node last answered everything that was asked.
+	// LastReadAt is when the node last answered every request of a step.
 	LastReadAt time.Time
 }

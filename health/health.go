@@ -1,26 +1,27 @@
-// Package health holds the report of Engine.Health: how every network is doing.
+// Package health holds the report of Engine.Health: the state of every network. It imports nothing of this module,
+// so that handlers and hosts can use its types alone.
 package health
 
 import (
 	"time"
 )
 
-// Network is how one network is doing.
+// Network is the state of one network.
 type Network struct {
 	Network string
-	// Height is the last block whose payments are stored, Tip the newest one the node showed.
+	// Height is the height of the last block whose payments are stored, Tip that of the newest block on the node.
 	Height, Tip uint64
-	// Behind is Tip − Height.
+	// Behind is Tip − Height, in blocks; 0 when Height is above Tip.
 	Behind uint64
 	// Stopped is why the network is not read any more; empty while it runs. See Resume.
 	Stopped string
 	// ReadAt is when the cursor last moved.
 	ReadAt time.Time
-	// Follower is what this process knows; other processes may follow the network instead.
+	// Follower is this process's state; other processes may follow the network instead.
 	Follower Follower
 }
 
-// Report is how every network is doing.
+// Report is the state of every network.
 type Report struct {
 	Networks []Network
 }

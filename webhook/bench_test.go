@@ -41,13 +41,13 @@ import (
 func BenchmarkDeliveries(b *testing.B) {
 	const each, endpoints, ended = 4000, 100, 1_000_000
 
-	sinks := newSinks(b, endpoints)
-	empty, full := newOffice(b, sinks), newOffice(b, sinks)
+	receivers := newReceivers(b, endpoints)
+	empty, full := newOffice(b, receivers), newOffice(b, receivers)
 	full.fill(b, ended)
 
 	var plain, few, many time.Duration
 	for round := 0; b.Loop(); round++ {
-		plain += sinks.post(b, each)
+		plain += receivers.post(b, each)
 		if round%2 == 0 {
 			few += empty.deliver(b, each)
 			many += full.deliver(b, each)
@@ -72,20 +72,20 @@ func BenchmarkDeliveries(b *testing.B) {
 //
 //	p99_of_healthy   the 99th percentile while one hangs, as a part of that while all answer; wanted: about 1
 func BenchmarkHangingEndpoint(b *testing.B) {
-	const endpoints, rounds = 100, 30
+	const endpoints, batches = 100, 30
 
-	sinks := newSinks(b, endpoints)
-	o := newOffice(b, sinks)
+	receivers := newReceivers(b, endpoints)
+	o := newOffice(b, receivers)
 
 	var healthy, hanging []time.Duration
 	for b.Loop() {
-		healthy = append(healthy, o.delays(b, rounds)...)
+		healthy = append(healthy, o.delays(b, batches)...)
 
-		sinks.hangs.Store(true)
+		receivers.hangs.Store(true)
 
-		hanging = append(hanging, o.delays(b, rounds)...)
+		hanging = append(hanging, o.delays(b, batches)...)
 
-		sinks.hangs.Store(false)
+		receivers.hangs.Store(false)
 	}
 
 	p99 := func(all []time.Duration) float64 {
@@ -101,14 +101,14 @@ func BenchmarkHangingEndpoint(b *testing.B) {
 
 // delays makes a delivery for each endpoint every 100 ms, and returns how long each took to arrive;
 // not those of the first endpoint, which may hang.
-func (o *office) delays(b *testing.B, rounds int) (all []time.Duration) {
+func (o *office) delays(b *testing.B, batches int) (all []time.Duration) {
 	b.Helper()
 
 	first := o.made
 
 	var made []time.Time
 
-	arrived := o.sinks.expect(rounds * (len(o.endpoints) - 1))
+	arrived := o.receivers.expect(batches * (len(o.endpoints) - 1))
 
 	ctx, stop := context.WithTimeout(b.Context(), time.Minute)
 	defer stop()
@@ -119,7 +119,7 @@ func (o *office) delays(b *testing.B, rounds int) (all []time.Duration) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 
-	for range rounds {
+	for range batches {
 		o.make(b, len(o.endpoints))
 
 		made = append(made, time.Now())
@@ -141,7 +141,7 @@ func (o *office) delays(b *testing.B, rounds int) (all []time.Duration) {
 	}
 
 	for n := first; n < o.made; n++ {
-		at, ok := o.sinks.at.LoadAndDelete(deliveryName(n))
+		at, ok := o.receivers.at.LoadAndDelete(deliveryName(n))
 		if n%len(o.endpoints) == 0 {
 			continue
 		}
@@ -170,8 +170,8 @@ var benchEnvelope = []byte(
 	) + `"}},"request":{}}`,
 )
 
-// sinks are merchants' servers, each on a port of its own, that take everything.
-type sinks struct {
+// receivers are merchants' servers, each on a port of its own, that take everything.
+type receivers struct {
 	urls  []string
 	taken atomic.Int64
 	full  atomic.Pointer[chan struct{}] // closed when want requests were taken
@@ -181,10 +181,10 @@ type sinks struct {
 	at    sync.Map
 }
 
-func newSinks(b *testing.B, n int) *sinks {
+func newReceivers(b *testing.B, n int) *receivers {
 	b.Helper()
 
-	s := &sinks{}
+	s := &receivers{}
 	server := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
@@ -221,7 +221,7 @@ func newSinks(b *testing.B, n int) *sinks {
 }
 
 // expect returns a channel that is closed after n more requests.
-func (s *sinks) expect(n int) <-chan struct{} {
+func (s *receivers) expect(n int) <-chan struct{} {
 	full := make(chan struct{})
 	s.full.Store(&full)
 	s.taken.Store(0)
@@ -231,7 +231,7 @@ func (s *sinks) expect(n int) <-chan struct{} {
 }
 
 // post sends n plain requests, as many at once as a Service does.
-func (s *sinks) post(b *testing.B, n int) time.Duration {
+func (s *receivers) post(b *testing.B, n int) time.Duration {
 	b.Helper()
 
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}
@@ -267,17 +267,17 @@ func (s *sinks) post(b *testing.B, n int) time.Duration {
 	return time.Since(begun)
 }
 
-// office is an engine over a database of its own, with an endpoint for each sink, 16 to an account.
+// office is an engine over a database of its own, with an endpoint for each receiver, 16 to an account.
 type office struct {
 	db        *sql.DB
 	store     store.Store
 	engine    *payments.Engine
-	sinks     *sinks
+	receivers *receivers
 	endpoints []webhook.Endpoint
 	made      int
 }
 
-func newOffice(b *testing.B, s *sinks) *office {
+func newOffice(b *testing.B, s *receivers) *office {
 	b.Helper()
 
 	db, err := sql.Open("pgx", testenv.PostgresWith(b, testenv.PostgresOptions{Fsync: true}))
@@ -288,7 +288,7 @@ func newOffice(b *testing.B, s *sinks) *office {
 	b.Cleanup(func() { _ = db.Close() })
 	db.SetMaxOpenConns(8)
 	db.SetMaxIdleConns(8)
-	o := &office{db: db, sinks: s}
+	o := &office{db: db, receivers: s}
 	must := func(err error) {
 		b.Helper()
 
@@ -446,7 +446,7 @@ func deliveryName(n int) string { return fmt.Sprintf("f%023x", n) }
 func (o *office) send(b *testing.B, n int) time.Duration {
 	b.Helper()
 
-	arrived := o.sinks.expect(n)
+	arrived := o.receivers.expect(n)
 
 	ctx, stop := context.WithTimeout(b.Context(), time.Minute)
 	defer stop()

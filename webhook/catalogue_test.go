@@ -24,8 +24,8 @@ import (
 func TestEveryEventType(t *testing.T) {
 	m := newMerchant(t)
 	synctest.Test(t, func(t *testing.T) {
-		s := newStory(t, m)
-		s.tell()
+		s := newScenario(t, m)
+		s.play()
 		s.compare()
 	})
 }
@@ -90,7 +90,7 @@ func verifyThen(body []byte, header, secret string) error {
 
 // compare holds what OnEvent saw, what is stored and what the endpoint got against each other, and
 // the catalogue.
-func (s *story) compare() {
+func (s *scenario) compare() {
 	types := map[event.Type]int{}
 	hooked := 0
 

@@ -10,13 +10,13 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 )
 
-// This file holds the legal moves of a delivery and when it is tried again: pure functions.
+// This file holds the state machine of a delivery and its retry schedule. Its functions are pure.
 //
 //	pending → succeeded   an answer of 2xx
-//	pending → failed      410 Gone, the last try failed, or its endpoint was disabled or deleted
+//	pending → failed      410 Gone, the last attempt failed, or its endpoint was disabled or deleted
 
-// schedule is how long to wait after the first failed try, the second, and so on: ten tries in all, over
-// about three days. A table, so that no arithmetic can overflow into retries that run hot.
+// schedule is the delay after the first failed attempt, the second, and so on: ten attempts over about three days.
+// It is a table, so that no arithmetic can overflow.
 var schedule = [...]time.Duration{
 	5 * time.Second,
 	5 * time.Minute,
@@ -32,9 +32,8 @@ var schedule = [...]time.Duration{
 // maxRetryAfter is the longest wait that an endpoint may ask for.
 const maxRetryAfter = 24 * time.Hour
 
-// retryDelay returns how long to wait after a number of failed tries, ±10 % as jitter says: a random
-// number of 64 bits. asked is what the endpoint's Retry-After asked for; it is honoured when it is longer,
-// up to 24 h. ok is false when there are no more tries.
+// retryDelay returns the delay after a number of failed attempts, ±10 % by jitter, 64 random bits. asked is the
+// endpoint's Retry-After; it is honoured when it is longer, up to 24 h. ok is false when no attempts remain.
 func retryDelay(tries int, asked time.Duration, jitter uint64) (delay time.Duration, ok bool) {
 	if tries < 1 || tries > len(schedule) {
 		return 0, false
@@ -63,8 +62,8 @@ func NewDelivery(id string, e event.Event, endpointID string, why Trigger, at ti
 	}
 }
 
-// Tried notes one try that ended at a time; asked and jitter are as for retryDelay. A delivery that was ended
-// while the try was under way is not tried again, but if that try succeeded it is delivered.
+// Tried returns the delivery after an attempt that ended at a time. asked and jitter are as for retryDelay. A delivery
+// that ended while the attempt was in flight is not retried, but a successful attempt makes it succeeded.
 func (d Delivery) Tried(a Attempt, ended time.Time, asked time.Duration, jitter uint64) Delivery {
 	d = d.Unclaimed()
 	d.Log = append(slices.Clip(d.Log), a)
@@ -90,12 +89,11 @@ func (d Delivery) Tried(a Attempt, ended time.Time, asked time.Duration, jitter 
 	return d
 }
 
-// Interrupted is the error of a try of which nobody knows whether it arrived.
+// Interrupted is the error of an attempt whose outcome is unknown.
 const Interrupted = "interrupted"
 
-// Interrupted notes a try whose process ended, or was cut off from the store, before it could say
-// what came of it. It stays in the log, because the endpoint may have seen it, but spends nothing
-// of the schedule.
+// Interrupted returns the delivery after an attempt whose process ended, or lost the store, before it stored the
+// result. The attempt is logged, because the endpoint may have seen it, but does not count in the schedule.
 func (d Delivery) Interrupted(a Attempt) Delivery {
 	a.Error = Interrupted
 	d.Log = append(slices.Clip(d.Log), a)
@@ -105,7 +103,7 @@ func (d Delivery) Interrupted(a Attempt) Delivery {
 	return d
 }
 
-// finished counts the tries whose outcome is known.
+// finished counts the attempts whose outcome is known.
 func (d Delivery) finished() (n int) {
 	for _, a := range d.Log {
 		if a.Error != Interrupted {
@@ -116,7 +114,7 @@ func (d Delivery) finished() (n int) {
 	return n
 }
 
-// Failed ends a pending delivery without success.
+// Failed returns a pending delivery as failed, without its claim.
 func (d Delivery) Failed() Delivery {
 	if d.Status == DeliveryPending {
 		d.Status, d.NextAttemptAt = DeliveryFailed, time.Time{}
@@ -125,7 +123,7 @@ func (d Delivery) Failed() Delivery {
 	return d.Unclaimed()
 }
 
-// PutOff gives a claim back; the delivery is due again at a time.
+// PutOff returns the delivery without its claim, due again at a time.
 func (d Delivery) PutOff(until time.Time) Delivery {
 	if d.Status == DeliveryPending {
 		d.NextAttemptAt = until
@@ -134,20 +132,20 @@ func (d Delivery) PutOff(until time.Time) Delivery {
 	return d.Unclaimed()
 }
 
-// Unclaimed gives a claim back. The fence stays, so that nobody else's results fit.
+// Unclaimed returns the delivery without its claim. The fence stays, so that no other claim's results are stored.
 func (d Delivery) Unclaimed() Delivery {
 	d.ClaimedBy, d.ClaimedUntil = "", time.Time{}
 	return d
 }
 
-// Succeeded reports whether the endpoint took the event.
+// Succeeded reports whether the endpoint answered 2xx.
 func (a Attempt) Succeeded() bool { return a.Error == "" }
 
-// Gone reports whether the endpoint answered that it is there no more.
+// Gone reports whether the endpoint answered 410 Gone.
 func (a Attempt) Gone() bool { return a.HTTPStatus == http.StatusGone }
 
-// ParseRetryAfter reads a Retry-After header (RFC 9110, section 10.2.3), seconds or an HTTP date, as a wait
-// from now of 0 to 24 h. Anything else is 0.
+// ParseRetryAfter returns the delay from now, 0 to 24 h, of a Retry-After header: seconds or an HTTP date
+// (RFC 9110, section 10.2.3). Anything else is 0.
 func ParseRetryAfter(value string, now time.Time) time.Duration {
 	value = strings.TrimSpace(value)
 	if value != "" && strings.Trim(value, "0123456789") == "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/wire"
 )
 
-// This file holds what an endpoint may be and its legal moves: pure functions of a record, a fact and a time.
+// This file holds the state machine of an endpoint and the rules for its fields. Its functions are pure.
 //
 //	enabled  → failing   a delivery ran out of retries
 //	failing  → enabled   at the next success
@@ -32,7 +32,7 @@ const (
 	maxDescription = 200  // characters
 )
 
-// Succeeded notes that the endpoint took a delivery at a time.
+// Succeeded returns the endpoint after a successful attempt that ended at a time.
 func (e Endpoint) Succeeded(at time.Time) Endpoint {
 	if at.After(e.LastSuccessAt) {
 		e.LastSuccessAt = at
@@ -49,9 +49,9 @@ func (e Endpoint) Succeeded(at time.Time) Endpoint {
 	return e
 }
 
-// Failed notes that the endpoint did not take a delivery at a time. ranOut: it was that delivery's last try.
-// gone: the endpoint answered 410 Gone. Failures are noted in any order: one from before the last success
-// begins no row of failures.
+// Failed returns the endpoint after a failed attempt that ended at a time. ranOut reports that it was the delivery's
+// last attempt, gone that the endpoint answered 410 Gone. Failures may come in any order: one from before the last
+// success does not set FirstFailureAt.
 func (e Endpoint) Failed(at time.Time, ranOut, gone bool) Endpoint {
 	if e.Status == Disabled {
 		return e
@@ -71,7 +71,7 @@ func (e Endpoint) Failed(at time.Time, ranOut, gone bool) Endpoint {
 	return e
 }
 
-// disabled stops deliveries to the endpoint.
+// disabled returns the endpoint as disabled.
 func (e Endpoint) disabled(at time.Time) Endpoint {
 	if e.Status != Disabled {
 		e.Status, e.UpdatedAt = Disabled, at
@@ -80,8 +80,8 @@ func (e Endpoint) disabled(at time.Time) Endpoint {
 	return e
 }
 
-// enabled starts deliveries to a disabled endpoint again, with a clean slate. A failing endpoint gets its
-// deliveries anyway and stays failing until one succeeds.
+// enabled returns a disabled endpoint as enabled, without its failures. A failing endpoint gets deliveries anyway
+// and stays failing until one succeeds.
 func (e Endpoint) enabled(at time.Time) Endpoint {
 	if e.Status == Disabled {
 		e.Status, e.UpdatedAt = Enabled, at
@@ -91,8 +91,8 @@ func (e Endpoint) enabled(at time.Time) Endpoint {
 	return e
 }
 
-// rotated makes sealed the signing secret. What was the secret signs along for the overlap; what signed
-// along until now is dropped.
+// rotated returns the endpoint with sealed as its signing secret. The previous secret goes on signing for overlap; an
+// older one is dropped.
 func (e Endpoint) rotated(sealed []byte, last4 string, overlap time.Duration, at time.Time) Endpoint {
 	e.SealedPrevious, e.PreviousSecretExpiresAt = nil, time.Time{}
 	if overlap > 0 {
@@ -104,8 +104,8 @@ func (e Endpoint) rotated(sealed []byte, last4 string, overlap time.Duration, at
 	return e
 }
 
-// OpenSecrets returns the secrets that sign the endpoint's deliveries at a time: one, or two while a rotated
-// one signs along.
+// OpenSecrets returns the secrets that sign the endpoint's deliveries at a time: one, or two during the overlap of a
+// rotation.
 func (e Endpoint) OpenSecrets(seal Sealer, at time.Time) ([]string, error) {
 	var out []string
 
@@ -130,7 +130,7 @@ func (e Endpoint) sealedSecrets(at time.Time) [][]byte {
 	return [][]byte{e.SealedSecret}
 }
 
-// Pruned forgets the previous secret once it signs no more.
+// Pruned returns the endpoint without its previous secret once the overlap is over.
 func (e Endpoint) Pruned(at time.Time) Endpoint {
 	if len(e.SealedPrevious) > 0 && !at.Before(e.PreviousSecretExpiresAt) {
 		e.SealedPrevious, e.PreviousSecretExpiresAt = nil, time.Time{}
@@ -139,11 +139,11 @@ func (e Endpoint) Pruned(at time.Time) Endpoint {
 	return e
 }
 
-// secretContext binds a sealed secret to its endpoint.
+// secretContext returns the context that binds a sealed secret to its endpoint.
 func secretContext(endpointID string) []byte { return []byte("webhook_secret/" + endpointID) }
 
-// announced returns the endpoint with the event that its change of status makes, if it makes one.
-func (e Endpoint) announced(before EndpointStatus) (Endpoint, []event.Event) {
+// withStatusEvent returns the endpoint with the event of its change of status, if there is one.
+func (e Endpoint) withStatusEvent(before EndpointStatus) (Endpoint, []event.Event) {
 	var t event.Type
 
 	switch {
@@ -171,8 +171,9 @@ func (e Endpoint) announced(before EndpointStatus) (Endpoint, []event.Event) {
 	}
 }
 
-// checkEvents returns the event types of a subscription without doubles. It is fault.Invalid unless they are
-// known types or the single entry "*".
+// checkEvents returns the event types of a subscription without duplicates.
+//
+// Errors: fault.Invalid unless they are known types or the single entry "*".
 func checkEvents(types []event.Type) ([]event.Type, error) {
 	if len(types) == 0 {
 		return nil, fault.Param(
@@ -204,7 +205,9 @@ func checkEvents(types []event.Type) ([]event.Type, error) {
 	return out, nil
 }
 
-// checkDescription is fault.Invalid for a description that is too long or not UTF-8.
+// checkDescription checks a description.
+//
+// Errors: fault.Invalid when it is too long or not UTF-8.
 func checkDescription(s string) error {
 	if n := utf8.RuneCountInString(s); n > maxDescription || !utf8.ValidString(s) {
 		return fault.Param(
@@ -217,9 +220,10 @@ func checkDescription(s string) error {
 	return nil
 }
 
-// checkURL is fault.Invalid unless an endpoint of the mode may have the URL: https, or http in test
-// mode, with a host, without user name or fragment. A host that is an address must be one that
-// allowed lets through; where a name leads is known only when it is connected to, and checked then.
+// checkURL checks an endpoint's URL: https, or http in test mode, with a host, without user name or fragment. A host
+// that is an IP address must pass allowed. A host name is checked when it is connected to.
+//
+// Errors: fault.Invalid.
 func checkURL(s string, livemode bool, allowed func(netip.Addr) error) error {
 	bad := func(format string, args ...any) error {
 		return fault.Param("url", "parameter_invalid", format, args...)
@@ -264,9 +268,8 @@ func checkURL(s string, livemode bool, allowed func(netip.Addr) error) error {
 	return nil
 }
 
-// numeric reports whether a host that is no usual address would still be read as an IPv4 address by
-// some resolvers: its last label is a number
-// (https://url.spec.whatwg.org/#ends-in-a-number-checker), such as 2130706433 or 0x7f.1.
+// numeric reports whether some resolvers would parse a host as an IPv4 address: its last label is a number, such as
+// 2130706433 or 0x7f.1 (https://url.spec.whatwg.org/#ends-in-a-number-checker).
 func numeric(host string) bool {
 	host = strings.TrimSuffix(host, ".")
 	last := strings.ToLower(host[strings.LastIndexByte(host, '.')+1:])

@@ -41,8 +41,8 @@ import (
 
 const processVariable = "PAYMENTS_WEBHOOK_TEST_DATABASE"
 
-// mortalConfig is what a process needs to know.
-type mortalConfig struct {
+// crashConfig configures a process that crashes.
+type crashConfig struct {
 	Path  string
 	Owner event.Owner
 	// what the clock of this process is ahead by: the claims of the one before have lapsed
@@ -54,33 +54,33 @@ type mortalConfig struct {
 	Makes  bool // it makes events as well
 }
 
-// mortalStore counts commits and kills its process at one of them, as SIGKILL does.
-type mortalStore struct {
+// crashStore counts commits and kills its process at one of them, as SIGKILL does.
+type crashStore struct {
 	store.Store
-	c       mortalConfig
+	c       crashConfig
 	mu      sync.Mutex
 	commits int
 }
 
-func (m *mortalStore) Update(ctx context.Context, f func(context.Context, store.Tx) error) error {
+func (m *crashStore) Update(ctx context.Context, f func(context.Context, store.Tx) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
-	die := false
+	crash := false
 	err := m.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error {
 		if err := f(ctx, tx); err != nil {
 			return err
 		}
 
 		m.commits++
-		if die = m.commits == m.c.KillAt; die && !m.c.After {
+		if crash = m.commits == m.c.KillAt; crash && !m.c.After {
 			kill()
 		}
 
 		return nil
 	})
 
-	if die {
+	if crash {
 		kill()
 	}
 
@@ -116,7 +116,7 @@ func engineAt(st store.Store, ahead time.Duration) (*payments.Engine, error) {
 // deliverUntilKilled is the main function of such a process. It writes a line for each invoice
 // whose creation was answered, and ends by itself when nothing is pending any more.
 func deliverUntilKilled(variable string) error {
-	var c mortalConfig
+	var c crashConfig
 	if err := json.Unmarshal([]byte(variable), &c); err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func deliverUntilKilled(variable string) error {
 	}
 	defer func() { _ = db.Close() }()
 
-	engine, err := engineAt(&mortalStore{Store: db, c: c}, c.Ahead)
+	engine, err := engineAt(&crashStore{Store: db, c: c}, c.Ahead)
 	if err != nil {
 		return err
 	}
@@ -226,9 +226,9 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	}
 
 	owner := event.Owner{AccountID: a.ID}
-	sink := &counter{requests: map[string]int{}, arrived: map[string]int{}}
+	receiver := &counter{requests: map[string]int{}, arrived: map[string]int{}}
 
-	server := httptest.NewServer(sink)
+	server := httptest.NewServer(receiver)
 	defer server.Close()
 
 	_, secret, err := engine.Webhooks.CreateEndpoint(
@@ -239,14 +239,14 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	sink.mu.Lock()
-	sink.secret = secret
-	sink.mu.Unlock()
+	receiver.mu.Lock()
+	receiver.secret = secret
+	receiver.mu.Unlock()
 
 	var answered []string
 
 	kills := 0
-	start := func(c mortalConfig, after time.Duration) {
+	start := func(c crashConfig, after time.Duration) {
 		t.Helper()
 		made, killed := process(t, c, after)
 		answered = append(answered, made...)
@@ -259,10 +259,10 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	}
 	generation := 0
 	// each process lives two minutes after the one before: its claims have lapsed
-	next := func() mortalConfig {
+	next := func() crashConfig {
 		generation++
 
-		return mortalConfig{
+		return crashConfig{
 			Path:  path,
 			Owner: owner,
 			Ahead: time.Duration(generation) * 2 * time.Minute,
@@ -293,12 +293,12 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		start(c, 0)
 	}
 
-	checkLog(t, engine, owner, sink, answered, kills)
+	checkLog(t, engine, owner, receiver, answered, kills)
 }
 
 // process runs one process, and kills it after a while unless that is 0. It returns the invoices
 // whose creation was answered.
-func process(t *testing.T, c mortalConfig, after time.Duration) (made []string, killed bool) {
+func process(t *testing.T, c crashConfig, after time.Duration) (made []string, killed bool) {
 	t.Helper()
 
 	variable, err := json.Marshal(c)
@@ -344,16 +344,16 @@ func checkLog(
 	t *testing.T,
 	engine *payments.Engine,
 	owner event.Owner,
-	sink *counter,
+	receiver *counter,
 	answered []string,
 	kills int,
 ) {
 	t.Helper()
-	sink.mu.Lock()
-	defer sink.mu.Unlock()
+	receiver.mu.Lock()
+	defer receiver.mu.Unlock()
 
-	if sink.unverified != nil {
-		t.Error(sink.unverified)
+	if receiver.unverified != nil {
+		t.Error(receiver.unverified)
 	}
 
 	events := map[string]string{} // by invoice
@@ -367,7 +367,7 @@ func checkLog(
 
 		for _, ev := range page {
 			events[ev.ObjectID], f.After = ev.ID, ev.ID
-			if sink.arrived[ev.ID] == 0 {
+			if receiver.arrived[ev.ID] == 0 {
 				t.Errorf("event %s never arrived", ev.ID)
 			}
 		}
@@ -393,7 +393,7 @@ func checkLog(
 		for _, d := range page {
 			g.After = d.ID
 			deliveries++
-			requests += sink.requests[d.ID]
+			requests += receiver.requests[d.ID]
 
 			logged += len(d.Log)
 			for _, a := range d.Log {
@@ -402,7 +402,7 @@ func checkLog(
 				}
 			}
 
-			if sink.requests[d.ID] > 1 {
+			if receiver.requests[d.ID] > 1 {
 				twice++
 			}
 
@@ -413,10 +413,10 @@ func checkLog(
 				)
 			}
 
-			if sink.requests[d.ID] > len(d.Log) {
+			if receiver.requests[d.ID] > len(d.Log) {
 				t.Errorf(
 					"the endpoint saw %d requests of delivery %s, the log has %d",
-					sink.requests[d.ID], d.ID, len(d.Log),
+					receiver.requests[d.ID], d.ID, len(d.Log),
 				)
 			}
 		}

@@ -31,7 +31,7 @@ type Notification struct {
 	Request  event.Request    `json:"request"`
 }
 
-// NotificationData is what a notification is about.
+// NotificationData is the object of a notification.
 type NotificationData struct {
 	// Object is the object as it was when the event was made, in the form of the API.
 	Object json.RawMessage `json:"object"`
@@ -39,16 +39,15 @@ type NotificationData struct {
 	PreviousAttributes json.RawMessage `json:"previous_attributes,omitempty"`
 }
 
-// Seen remembers the events that were handled, so that a delivery that is sent twice, or replayed,
-// is handled once.
+// Seen stores the ids of handled events, so that an event that is delivered twice, or replayed, is handled once.
 type Seen interface {
 	// Has reports whether the event was added before.
 	Has(ctx context.Context, eventID string) (bool, error)
-	// Add remembers an event that was handled.
+	// Add stores the id of a handled event.
 	Add(ctx context.Context, eventID string) error
 }
 
-// ReceiverConfig is what a Receiver is made of.
+// ReceiverConfig configures a Receiver. Secrets and Handle are required.
 type ReceiverConfig struct {
 	// Secrets are the endpoint's signing secrets: one, or two while a rotation is under way.
 	Secrets []string
@@ -63,11 +62,11 @@ type ReceiverConfig struct {
 	MaxBody int64
 	// Now defaults to time.Now.
 	Now func() time.Time
-	// Log is told of failures. Defaults to slog.Default.
+	// Log receives failures. Defaults to slog.Default().
 	Log *slog.Logger
 }
 
-// Receiver is an http.Handler that takes deliveries: it verifies them, drops repetitions, and calls Handle.
+// Receiver is an http.Handler for deliveries: it verifies them, drops duplicates, and calls Handle.
 //
 // It answers 204 when the event was handled, now or before; 401 to a delivery that does not verify;
 // 400, 405 or 413 to what is no delivery; 409 while the same event is being handled; 500 when
@@ -79,7 +78,9 @@ type Receiver struct {
 	current map[string]bool // events that are being handled
 }
 
-// NewReceiver returns a Receiver. Without Handle, or without a secret, it is fault.Invalid.
+// NewReceiver returns a Receiver.
+//
+// Errors: fault.Invalid without Handle or without a secret.
 func NewReceiver(c ReceiverConfig) (*Receiver, error) {
 	if c.Handle == nil {
 		return nil, fault.New(fault.Invalid, "config_invalid", "webhook.ReceiverConfig needs Handle")
@@ -114,7 +115,7 @@ func NewReceiver(c ReceiverConfig) (*Receiver, error) {
 	return &Receiver{c: c, current: make(map[string]bool)}, nil
 }
 
-// ServeHTTP takes one delivery.
+// ServeHTTP handles one delivery.
 func (r *Receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	status, err := r.receive(w, q)
 	switch {
@@ -123,7 +124,7 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		return
 	case status >= 500:
 		r.c.Log.ErrorContext(q.Context(), "a webhook was not handled", "status", status, "error", err)
-		// The reason is ours alone: the sender keeps what it is answered.
+		// The cause is not shown: the sender stores the response.
 		http.Error(w, http.StatusText(status), status)
 	default:
 		http.Error(w, err.Error(), status)
@@ -183,15 +184,15 @@ func (r *Receiver) handle(ctx context.Context, n Notification) (status int, err 
 	}
 
 	if err := r.c.Seen.Add(ctx, n.ID); err != nil {
-		// It was handled. To ask for another delivery would have it handled twice for certain.
+		// It was handled. Asking for another delivery would have it handled twice.
 		r.c.Log.ErrorContext(ctx, "a webhook was handled but not remembered", "event", n.ID, "error", err)
 	}
 
 	return http.StatusNoContent, nil
 }
 
-// begin reports whether nobody handles the event at the moment, and makes the caller the one who
-// does. The second of two must not be told that all is well: the first may yet fail.
+// begin marks the event as being handled and reports false when it already is. A concurrent second delivery must
+// not be answered with success: the first may yet fail.
 func (r *Receiver) begin(eventID string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -205,6 +206,7 @@ func (r *Receiver) begin(eventID string) bool {
 	return true
 }
 
+// end removes the mark of begin.
 func (r *Receiver) end(eventID string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -212,11 +214,11 @@ func (r *Receiver) end(eventID string) {
 	delete(r.current, eventID)
 }
 
-// Recent is a Seen in memory that forgets the oldest event when it is full. It is safe for concurrent use.
+// Recent is an in-memory Seen that drops the oldest event when it is full. It is safe for concurrent use.
 type Recent struct {
 	mu    sync.Mutex
 	ids   map[string]bool
-	order []string // a ring
+	order []string // a ring buffer
 	next  int
 }
 
@@ -226,7 +228,7 @@ func NewRecent(size int) *Recent {
 	return &Recent{ids: make(map[string]bool), order: make([]string, size)}
 }
 
-// Has reports whether the event is remembered.
+// Has reports whether the event is stored.
 func (m *Recent) Has(_ context.Context, eventID string) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -234,7 +236,7 @@ func (m *Recent) Has(_ context.Context, eventID string) (bool, error) {
 	return m.ids[eventID], nil
 }
 
-// Add remembers an event.
+// Add stores an event id.
 func (m *Recent) Add(_ context.Context, eventID string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -8,11 +8,11 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// This file holds what merchants do with events and deliveries: read them, send them again, and
-// test an endpoint.
+// This file holds what merchants do with events and deliveries: read them, resend them, and test an endpoint.
 
-// Test sends a ping to an endpoint, whatever it is subscribed to. A disabled endpoint is
-// fault.State with code webhook_endpoint_disabled.
+// Test sends a ping to an endpoint, whatever it is subscribed to.
+//
+// Errors: fault.State, code webhook_endpoint_disabled.
 func (s *Service) Test(ctx context.Context, owner event.Owner, endpointID string) (d Delivery, err error) {
 	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
 		d, err = s.TestTx(ctx, tx, owner, endpointID)
@@ -22,8 +22,8 @@ func (s *Service) Test(ctx context.Context, owner event.Owner, endpointID string
 	return d, err
 }
 
-// TestTx is Test inside the caller's transaction. It gives the ping its id, since the delivery names it: the
-// engine must keep an id that is set.
+// TestTx does what Test does inside the caller's transaction. It sets the ping's event id, because the delivery
+// names it: the engine must keep an id that is set.
 func (s *Service) TestTx(ctx context.Context, tx Tx, owner event.Owner, endpointID string) (Delivery, error) {
 	e, err := receiving(ctx, tx, owner, endpointID)
 	if err != nil {
@@ -53,8 +53,10 @@ func (s *Service) TestTx(ctx context.Context, tx Tx, owner event.Owner, endpoint
 	return *d, err
 }
 
-// ResendEvent delivers an event once more to every endpoint that is subscribed to its type now; a ping to the
-// endpoint it tests. Without any it is fault.State with code webhook_endpoint_none.
+// ResendEvent makes new deliveries of an event to every endpoint that is subscribed to its type now. A ping goes to
+// the endpoint that it tests.
+//
+// Errors: fault.State, code webhook_endpoint_none, when there is no such endpoint.
 func (s *Service) ResendEvent(
 	ctx context.Context,
 	owner event.Owner,
@@ -68,7 +70,7 @@ func (s *Service) ResendEvent(
 	return ds, err
 }
 
-// ResendEventTx is ResendEvent inside the caller's transaction.
+// ResendEventTx does what ResendEvent does inside the caller's transaction.
 func (s *Service) ResendEventTx(
 	ctx context.Context,
 	tx Tx,
@@ -119,8 +121,9 @@ func (s *Service) ResendEventTx(
 	return out, nil
 }
 
-// ResendDelivery makes a new delivery of the same event to the same endpoint. A disabled endpoint
-// is fault.State with code webhook_endpoint_disabled.
+// ResendDelivery makes a new delivery of the same event to the same endpoint.
+//
+// Errors: fault.State, code webhook_endpoint_disabled.
 func (s *Service) ResendDelivery(
 	ctx context.Context,
 	owner event.Owner,
@@ -134,7 +137,7 @@ func (s *Service) ResendDelivery(
 	return d, err
 }
 
-// ResendDeliveryTx is ResendDelivery inside the caller's transaction.
+// ResendDeliveryTx does what ResendDelivery does inside the caller's transaction.
 func (s *Service) ResendDeliveryTx(
 	ctx context.Context,
 	tx Tx,
@@ -143,7 +146,7 @@ func (s *Service) ResendDeliveryTx(
 ) (Delivery, error) {
 	old, err := tx.Delivery(ctx, owner, deliveryID)
 	if err != nil {
-		return Delivery{}, missing(err, "webhook delivery", deliveryID)
+		return Delivery{}, notFound(err, "webhook delivery", deliveryID)
 	}
 
 	if _, err := receiving(ctx, tx, owner, old.EndpointID); err != nil {
@@ -161,7 +164,9 @@ func (s *Service) ResendDeliveryTx(
 	return *d, err
 }
 
-// receiving returns an endpoint that is not disabled.
+// receiving returns an endpoint.
+//
+// Errors: fault.State, code webhook_endpoint_disabled.
 func receiving(ctx context.Context, tx Tx, owner event.Owner, id string) (Endpoint, error) {
 	e, err := endpoint(ctx, tx, owner, id)
 	if err == nil && e.Status == Disabled {
@@ -189,12 +194,13 @@ func putDeliveries(ctx context.Context, tx interface {
 // GetDelivery returns a delivery, or fault.NotFound.
 func (s *Service) GetDelivery(ctx context.Context, owner event.Owner, id string) (Delivery, error) {
 	d, err := s.db.Delivery(ctx, owner, id)
-	return d, missing(err, "webhook delivery", id)
+	return d, notFound(err, "webhook delivery", id)
 }
 
-// ListDeliveries returns a page of deliveries, newest first, and whether there are more. A limit
-// outside 1 to 100 is 50. A filter that names an event or endpoint that the owner does not have is
-// fault.NotFound.
+// ListDeliveries returns a page of deliveries, newest first, and whether there are more. A limit outside 1 to 100
+// is 50.
+//
+// Errors: fault.NotFound for an event or endpoint in the filter that the owner does not have.
 func (s *Service) ListDeliveries(
 	ctx context.Context,
 	f DeliveryFilter,
@@ -204,7 +210,7 @@ func (s *Service) ListDeliveries(
 		return nil, false, err
 	}
 
-	if len(page) == 0 && f.After == "" { // only an empty list has to be told from that of an unknown object
+	if len(page) == 0 && f.After == "" { // an empty list may be that of an unknown object
 		if f.EventID != "" {
 			_, err = eventOf(ctx, s.db, f.Owner, f.EventID)
 		}
@@ -236,5 +242,5 @@ func (s *Service) ListEvents(ctx context.Context, f event.Filter) (page []event.
 
 func eventOf(ctx context.Context, r event.Reader, owner event.Owner, id string) (event.Event, error) {
 	e, err := r.Event(ctx, owner, id)
-	return e, missing(err, "event", id)
+	return e, notFound(err, "event", id)
 }

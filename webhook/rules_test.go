@@ -223,7 +223,7 @@ func TestEndpointMoves(t *testing.T) {
 			before := c.before
 			before.Sequence = 4
 
-			after, events := c.move(before).announced(before.Status)
+			after, events := c.move(before).withStatusEvent(before.Status)
 			if after.Status != c.status || !after.FailingSince.Equal(c.failing) ||
 				!after.FirstFailureAt.Equal(c.firstFailure) {
 				t.Errorf(

@@ -1,32 +1,23 @@
 package webhook
 
 import (
-	"context"
 	"crypto/rand"
-	"encoding/base64"
-	"errors"
-	"fmt"
 	"io"
 	"net/netip"
-	"slices"
 	"time"
 
-	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/ssrf"
 )
 
-// This file holds the service and what merchants do with endpoints.
-
 const (
-	secretPrefix = "whsec_"
-	// MaxOverlap is the longest time that a rotated secret may sign along.
+	// MaxOverlap is the longest time that a rotated secret goes on signing, beside the new one.
 	MaxOverlap = 168 * time.Hour
 
-	maxPage = 100
+	maxPage = 100 // entries
 )
 
-// Sealer encrypts what is stored and must not be read there. internal/seal's Box is one.
+// Sealer encrypts secrets at rest. internal/seal.Box implements it.
 type Sealer interface {
 	// Seal encrypts plaintext so that it opens with the same context only.
 	Seal(plaintext, context []byte) []byte
@@ -34,13 +25,13 @@ type Sealer interface {
 	Open(sealed, context []byte) ([]byte, error)
 }
 
-// IDs makes the ids of new endpoints and deliveries, and those of events.
+// IDs makes the ids of new endpoints, deliveries and events.
 type IDs interface {
 	Next() string
 	Event() string
 }
 
-// Config is what a Service is made of. DB, IDs and Seal are required.
+// Config configures a Service. DB, IDs and Seal are required.
 type Config struct {
 	DB  DB
 	IDs IDs
@@ -51,15 +42,15 @@ type Config struct {
 	// Allow are otherwise forbidden address ranges that endpoints may be at: for tests and intranets.
 	Allow []netip.Prefix
 
-	// Now tells the time. Defaults to time.Now.
+	// Now returns the time. Defaults to time.Now.
 	Now func() time.Time
 
-	// Entropy makes secrets; it is read by several goroutines. Defaults to crypto/rand.
+	// Entropy is the source of secrets. It must be safe for concurrent use. Defaults to crypto/rand.
 	Entropy io.Reader
 }
 
-// Service is what merchants do with endpoints, events and deliveries. It is safe for concurrent use. The
-// engine delivers.
+// Service manages endpoints, events and deliveries for merchants. It sends nothing: internal/deliver does. It is
+// safe for concurrent use.
 type Service struct {
 	db      DB
 	ids     IDs
@@ -69,7 +60,9 @@ type Service struct {
 	entropy io.Reader
 }
 
-// New returns a Service. Without DB, IDs or Seal it is fault.Invalid.
+// New returns a Service. It starts nothing.
+//
+// Errors: fault.Invalid without DB, IDs or Seal.
 func New(c Config) (*Service, error) {
 	if c.DB == nil || c.IDs == nil || c.Seal == nil {
 		return nil, fault.New(fault.Invalid, "config_invalid", "webhook.Config needs DB, IDs and Seal")
@@ -97,290 +90,6 @@ func New(c Config) (*Service, error) {
 
 func (s *Service) stamp() time.Time { return s.now().UTC() }
 
-// EndpointParams is what a merchant gives to create an endpoint.
-type EndpointParams struct {
-	Owner       event.Owner
-	URL         string
-	Description string
-	// Events are known types, or the single entry "*".
-	Events []event.Type
-}
-
-// CreateEndpoint adds an endpoint and returns its signing secret, which cannot be read again.
-// Parameters that break a rule are fault.Invalid naming the field; an account that has MaxEndpoints
-// in this mode is fault.State with code webhook_endpoint_limit_exceeded.
-func (s *Service) CreateEndpoint(
-	ctx context.Context,
-	p EndpointParams,
-) (e Endpoint, secret string, err error) {
-	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
-		e, secret, err = s.CreateEndpointTx(ctx, tx, p)
-		return err
-	})
-
-	return e, secret, err
-}
-
-// CreateEndpointTx is CreateEndpoint inside the caller's transaction.
-func (s *Service) CreateEndpointTx(ctx context.Context, tx Tx, p EndpointParams) (Endpoint, string, error) {
-	types, err := checkEvents(p.Events)
-	if err == nil {
-		err = checkDescription(p.Description)
-	}
-
-	if err == nil {
-		err = checkURL(p.URL, p.Owner.Livemode, s.guard.Address)
-	}
-
-	if err != nil {
-		return Endpoint{}, "", err
-	}
-
-	if err := tx.LockAccount(ctx, p.Owner.AccountID); err != nil {
-		return Endpoint{}, "", fmt.Errorf("lock account %s: %w", p.Owner.AccountID, err)
-	}
-
-	there, err := tx.WebhookEndpoints(ctx, EndpointFilter{Owner: p.Owner, Limit: MaxEndpoints})
-	if err != nil {
-		return Endpoint{}, "", fmt.Errorf(
-			"count the webhook endpoints of account %s: %w",
-			p.Owner.AccountID, err,
-		)
-	}
-
-	if len(there) >= MaxEndpoints {
-		return Endpoint{}, "", fault.New(fault.State, "webhook_endpoint_limit_exceeded",
-			"this account has %d webhook endpoints, as many as it may have: delete one first", len(there))
-	}
-
-	at := s.stamp()
-	e := Endpoint{
-		ID:          s.ids.Next(),
-		Owner:       p.Owner,
-		URL:         p.URL,
-		Description: p.Description,
-		Events:      types,
-		Status:      Enabled,
-		CreatedAt:   at,
-		UpdatedAt:   at,
-	}
-
-	var secret string
-	if secret, e.SealedSecret, e.SecretLast4, err = s.newSecret(e.ID); err != nil {
-		return Endpoint{}, "", err
-	}
-
-	err = tx.PutEndpoint(ctx, &e)
-
-	return e, secret, err
-}
-
-// newSecret makes a signing secret for an endpoint: "whsec_" and 32 random bytes in base64.
-func (s *Service) newSecret(endpointID string) (secret string, sealed []byte, last4 string, err error) {
-	var raw [32]byte
-	if _, err := io.ReadFull(s.entropy, raw[:]); err != nil {
-		return "", nil, "", fault.Wrap(
-			err, fault.Unavailable, "entropy_unavailable", "no randomness for a signing secret",
-		)
-	}
-
-	secret = secretPrefix + base64.StdEncoding.EncodeToString(raw[:])
-
-	return secret, s.seal.Seal([]byte(secret), secretContext(endpointID)), secret[len(secret)-4:], nil
-}
-
-// EndpointUpdate is what a merchant changes of an endpoint; nil fields stay.
-type EndpointUpdate struct {
-	URL         *string
-	Description *string
-	Events      *[]event.Type
-	// Status may become Enabled or Disabled.
-	Status *EndpointStatus
-}
-
-// UpdateEndpoint changes an endpoint. Disabling it fails its pending deliveries.
-func (s *Service) UpdateEndpoint(
-	ctx context.Context,
-	owner event.Owner,
-	id string,
-	u EndpointUpdate,
-) (e Endpoint, err error) {
-	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
-		e, err = s.UpdateEndpointTx(ctx, tx, owner, id, u)
-		return err
-	})
-
-	return e, err
-}
-
-// UpdateEndpointTx is UpdateEndpoint inside the caller's transaction.
-func (s *Service) UpdateEndpointTx(
-	ctx context.Context,
-	tx Tx,
-	owner event.Owner,
-	id string,
-	u EndpointUpdate,
-) (Endpoint, error) {
-	before, err := endpoint(ctx, tx, owner, id)
-	if err != nil {
-		return Endpoint{}, err
-	}
-
-	e, at := before, s.stamp()
-	if u.URL != nil && *u.URL != e.URL {
-		if err := checkURL(*u.URL, owner.Livemode, s.guard.Address); err != nil {
-			return Endpoint{}, err
-		}
-		// What failed at the old URL says nothing about the new one.
-		e.URL, e.FirstFailureAt = *u.URL, time.Time{}
-	}
-
-	if u.Description != nil {
-		if err := checkDescription(*u.Description); err != nil {
-			return Endpoint{}, err
-		}
-
-		e.Description = *u.Description
-	}
-
-	if u.Events != nil {
-		if e.Events, err = checkEvents(*u.Events); err != nil {
-			return Endpoint{}, err
-		}
-	}
-
-	if u.Status != nil {
-		switch *u.Status {
-		case Enabled:
-			e = e.enabled(at)
-		case Disabled:
-			e = e.disabled(at)
-		default:
-			return Endpoint{}, fault.Param(
-				"status", "parameter_invalid", "status can be set to enabled or disabled",
-			)
-		}
-	}
-
-	if e.URL == before.URL && e.Description == before.Description && slices.Equal(e.Events, before.Events) &&
-		e.Status == before.Status {
-		return before, nil
-	}
-
-	e.UpdatedAt = at
-	err = PutChanged(ctx, tx, &e, before.Status)
-
-	return e, err
-}
-
-// PutChanged stores an endpoint whose status was another before, with what follows from that.
-func PutChanged(ctx context.Context, tx Tx, e *Endpoint, before EndpointStatus) error {
-	moved, events := e.announced(before)
-
-	*e = moved
-	if err := tx.PutEndpoint(ctx, e); err != nil {
-		return err
-	}
-
-	if e.Status == Disabled && before != Disabled {
-		if err := tx.FailDeliveries(ctx, e.ID); err != nil {
-			return fmt.Errorf("end the deliveries of webhook endpoint %s: %w", e.ID, err)
-		}
-	}
-
-	if len(events) == 0 {
-		return nil
-	}
-
-	return tx.AppendEvents(ctx, events...)
-}
-
-// DeleteEndpoint removes an endpoint and fails its pending deliveries; those that ended stay readable.
-func (s *Service) DeleteEndpoint(ctx context.Context, owner event.Owner, id string) error {
-	return s.db.Update(
-		ctx,
-		func(ctx context.Context, tx Tx) error { return s.DeleteEndpointTx(ctx, tx, owner, id) },
-	)
-}
-
-// DeleteEndpointTx is DeleteEndpoint inside the caller's transaction.
-func (s *Service) DeleteEndpointTx(ctx context.Context, tx Tx, owner event.Owner, id string) error {
-	if _, err := endpoint(ctx, tx, owner, id); err != nil {
-		return err
-	}
-
-	if err := tx.FailDeliveries(ctx, id); err != nil {
-		return fmt.Errorf("end the deliveries of webhook endpoint %s: %w", id, err)
-	}
-
-	return tx.DeleteEndpoint(ctx, id)
-}
-
-// RotateSecret gives an endpoint a new signing secret and returns it. The one it had signs along
-// for overlap, 0 to MaxOverlap; one that signed along until now is dropped.
-func (s *Service) RotateSecret(
-	ctx context.Context,
-	owner event.Owner,
-	id string,
-	overlap time.Duration,
-) (e Endpoint, secret string, err error) {
-	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
-		e, secret, err = s.RotateSecretTx(ctx, tx, owner, id, overlap)
-		return err
-	})
-
-	return e, secret, err
-}
-
-// RotateSecretTx is RotateSecret inside the caller's transaction.
-func (s *Service) RotateSecretTx(
-	ctx context.Context,
-	tx Tx,
-	owner event.Owner,
-	id string,
-	overlap time.Duration,
-) (Endpoint, string, error) {
-	if overlap < 0 || overlap > MaxOverlap {
-		return Endpoint{}, "", fault.Param(
-			"overlap_hours", "parameter_invalid", "overlap_hours must be 0 to %d",
-			int(MaxOverlap/time.Hour),
-		)
-	}
-
-	e, err := endpoint(ctx, tx, owner, id)
-	if err != nil {
-		return Endpoint{}, "", err
-	}
-
-	secret, sealed, last4, err := s.newSecret(id)
-	if err != nil {
-		return Endpoint{}, "", err
-	}
-
-	e = e.rotated(sealed, last4, overlap, s.stamp())
-	err = tx.PutEndpoint(ctx, &e)
-
-	return e, secret, err
-}
-
-// GetEndpoint returns an endpoint, or fault.NotFound.
-func (s *Service) GetEndpoint(ctx context.Context, owner event.Owner, id string) (Endpoint, error) {
-	return endpoint(ctx, s.db, owner, id)
-}
-
-// ListEndpoints returns a page of endpoints, newest first, and whether there are more. A limit
-// outside 1 to 100 is 50.
-func (s *Service) ListEndpoints(
-	ctx context.Context,
-	f EndpointFilter,
-) (page []Endpoint, more bool, err error) {
-	f.Limit = pageLimit(f.Limit) + 1
-	page, err = s.db.WebhookEndpoints(ctx, f)
-	page, more = pageOf(page, f.Limit-1)
-
-	return page, more, err
-}
-
 func pageLimit(n int) int {
 	if n < 1 || n > maxPage {
 		return 50
@@ -391,18 +100,4 @@ func pageLimit(n int) int {
 
 func pageOf[T any](found []T, limit int) (page []T, more bool) {
 	return found[:min(len(found), limit)], len(found) > limit
-}
-
-func endpoint(ctx context.Context, r Reader, owner event.Owner, id string) (Endpoint, error) {
-	e, err := r.WebhookEndpoint(ctx, owner, id)
-	return e, missing(err, "webhook endpoint", id)
-}
-
-// missing gives a store's fault.NotFound the words of the API.
-func missing(err error, object, id string) error {
-	if errors.Is(err, fault.NotFound) {
-		return fault.Missing(object, id)
-	}
-
-	return err
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// This file holds the signature of a delivery: what the sender writes and what a receiver checks.
+// This file holds the signature of a delivery, and its verification.
 //
 //	Service-Signature: t=<unix seconds>,v1=<hex>[,v1=<hex>]
 //	v1 = HMAC-SHA256(key: the secret's own bytes, prefix included; message: t + "." + raw body)
@@ -50,6 +50,7 @@ func Sign(body []byte, at time.Time, secrets ...string) string {
 	return b.String()
 }
 
+// signature returns HMAC-SHA256 of the time t (Unix seconds), a dot and the body, keyed with the secret.
 func signature(body []byte, t, secret string) []byte {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(t))
@@ -59,7 +60,7 @@ func signature(body []byte, t, secret string) []byte {
 	return mac.Sum(nil)
 }
 
-// Verify is VerifyAt at the present time: what a merchant's handler calls.
+// Verify checks a delivery as VerifyAt does, at the present time. A merchant's handler calls it.
 func Verify(body []byte, header string, secrets ...string) error {
 	return VerifyAt(body, header, time.Now(), secrets...)
 }
@@ -96,7 +97,7 @@ func VerifyAt(body []byte, header string, now time.Time, secrets ...string) erro
 
 		want := signature(body, t.text, secret)
 		for _, got := range given {
-			// Every pair is compared, so that the time taken tells nothing about which one matched.
+			// Every pair is compared, so that the time taken does not reveal which one matched.
 			genuine = hmac.Equal(got, want) || genuine
 		}
 	}
@@ -109,8 +110,8 @@ func VerifyAt(body []byte, header string, now time.Time, secrets ...string) erro
 				"the current one, and that the body is verified as it was received, before parsing",
 		)
 	}
-	// In whole seconds, as the header has them. A difference of times would saturate far from now,
-	// and be refused all the same.
+
+	// In whole seconds, as in the header. A time.Duration would saturate for a time far from now.
 	if age := now.Unix() - t.unix; age > int64(Tolerance/time.Second) || age < -int64(Tolerance/time.Second) {
 		return fault.New(
 			fault.Unauthenticated,
@@ -138,7 +139,7 @@ type timestamp struct {
 	unix int64
 }
 
-// parseSignature reads a header. Elements of other schemes are passed over, so that schemes can be added.
+// parseSignature parses a header. It skips elements of other schemes, so that schemes can be added.
 func parseSignature(header string) (t timestamp, signatures [][]byte, err error) {
 	malformed := func(what string) (timestamp, [][]byte, error) {
 		return timestamp{}, nil, fault.New(
@@ -195,7 +196,7 @@ func parseSignature(header string) (t timestamp, signatures [][]byte, err error)
 	return t, signatures, nil
 }
 
-// parseUnix reads 1 to 12 digits without leading zeros.
+// parseUnix parses 1 to 12 digits without leading zeros.
 func parseUnix(s string) (int64, bool) {
 	if s == "" || len(s) > 12 || (s[0] == '0' && len(s) > 1) {
 		return 0, false

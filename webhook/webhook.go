@@ -1,9 +1,10 @@
-// Package webhook tells merchants' servers what happened: endpoints, deliveries, signatures.
+// Package webhook notifies merchants' servers of events. It holds the records of endpoints and deliveries, their
+// state machines, the merchants' operations, and the signature.
 //
-// A delivery is a row that is made in the transaction of its event, so that no event is ever lost
-// between commit and send. The worker claims due rows in batches, fairly between endpoints, posts the
-// event's envelope, byte for byte the same at every attempt, and stores each attempt. Verify and Receiver
-// are the other end, for merchants who write Go.
+// A delivery is stored in the transaction of its event, so that no event is lost between commit and send. The
+// worker (internal/deliver) claims due deliveries in batches, fairly between endpoints. It posts the event's
+// envelope, byte for byte the same at every attempt, and stores each attempt. Verify and Receiver are the
+// receiving end, for merchants who write Go.
 package webhook
 
 import (
@@ -15,7 +16,7 @@ import (
 	"github.com/seed-8ee7f392/payments/store/lease"
 )
 
-// EndpointStatus is whether an endpoint gets deliveries.
+// EndpointStatus is the status of an endpoint.
 type EndpointStatus string
 
 // The statuses of specification 3.5.
@@ -25,7 +26,7 @@ const (
 	Failing  EndpointStatus = "failing"
 )
 
-// Endpoint is a merchant's URL with what it wants to hear.
+// Endpoint is a merchant's URL with the event types that it is subscribed to.
 type Endpoint struct {
 	ID          string
 	Owner       event.Owner
@@ -39,7 +40,7 @@ type Endpoint struct {
 	SecretLast4                  string
 	PreviousSecretExpiresAt      time.Time
 	FailingSince, LastSuccessAt  time.Time
-	// FirstFailureAt is when the unbroken row of failed deliveries began; zero after a success.
+	// FirstFailureAt is the time of the first failed attempt since the last success; zero after a success.
 	FirstFailureAt       time.Time
 	CreatedAt, UpdatedAt time.Time
 	Sequence             int64
@@ -61,7 +62,7 @@ func (e Endpoint) Wants(t event.Type) bool {
 	return false
 }
 
-// Trigger says why a delivery was made.
+// Trigger is why a delivery was made.
 type Trigger string
 
 // The triggers of specification 2.9.
@@ -71,7 +72,7 @@ const (
 	ByTest   Trigger = "test"
 )
 
-// DeliveryStatus is where a delivery stands.
+// DeliveryStatus is the status of a delivery.
 type DeliveryStatus string
 
 // The statuses of specification 3.5.
@@ -81,7 +82,7 @@ const (
 	DeliveryFailed    DeliveryStatus = "failed"
 )
 
-// Delivery takes one event to one endpoint.
+// Delivery is the sending of one event to one endpoint.
 type Delivery struct {
 	ID                   string
 	Owner                event.Owner
@@ -91,18 +92,17 @@ type Delivery struct {
 	EndpointID           string
 	Trigger              Trigger
 	Status               DeliveryStatus
-	// Attempts counts tries; Log has them in order.
+	// Attempts counts the attempts; Log has them in order.
 	Attempts int
 	Log      []Attempt
 	// NextAttemptAt is when it is due; zero once it ended.
 	NextAttemptAt time.Time
 	LastAttemptAt time.Time
 	DeliveredAt   time.Time
-	// ClaimedBy and ClaimedUntil: the process that sends it now, and until when nobody else does.
+	// ClaimedBy is the process that sends it now, and ClaimedUntil when that claim ends.
 	ClaimedBy    string
 	ClaimedUntil time.Time
-	// LapsedAt is when the claim before this one ended without a word of its process; zero when
-	// that was heard of.
+	// LapsedAt is when the previous claim ended without a result of its process; zero when it had one.
 	LapsedAt time.Time
 	// Fence rises with every claim; a result is stored only under the fence it was claimed with.
 	Fence     int64
@@ -110,23 +110,23 @@ type Delivery struct {
 	Version   int64
 }
 
-// Attempt is one try (specification 2.9).
+// Attempt is one attempt of a delivery (specification 2.9).
 type Attempt struct {
 	At         time.Time `json:"at"`
 	HTTPStatus int       `json:"http_status,omitempty"`
-	// Error is empty when the try succeeded; "interrupted" when nobody knows what came of it.
+	// Error is empty when the attempt succeeded, and "interrupted" when its outcome is unknown.
 	Error      string           `json:"error,omitempty"`
 	DurationMS int64            `json:"duration_ms"`
 	Request    AttemptRequest   `json:"request"`
 	Response   *AttemptResponse `json:"response,omitempty"`
 }
 
-// AttemptRequest is what was sent; the body is the event itself.
+// AttemptRequest is the request that was sent; its body is the event's envelope.
 type AttemptRequest struct {
 	Headers map[string]string `json:"headers"`
 }
 
-// AttemptResponse is what the endpoint answered, without credentials.
+// AttemptResponse is the endpoint's response, without credentials.
 type AttemptResponse struct {
 	Headers       map[string]string `json:"headers"`
 	Body          string            `json:"body,omitempty"`
@@ -150,7 +150,7 @@ type EndpointFilter struct {
 	Limit int
 }
 
-// Reader is what this package reads.
+// Reader reads the records of this package.
 type Reader interface {
 	event.Reader
 	// EventsByID, EndpointsByID and DeliveriesByID are for the worker, which knows no owner. They
@@ -162,11 +162,11 @@ type Reader interface {
 	WebhookEndpoints(ctx context.Context, f EndpointFilter) ([]Endpoint, error)
 	Delivery(ctx context.Context, owner event.Owner, id string) (Delivery, error)
 	Deliveries(ctx context.Context, f DeliveryFilter) ([]Delivery, error)
-	// PendingDeliveries counts what waits at an endpoint.
+	// PendingDeliveries counts the pending deliveries of an endpoint.
 	PendingDeliveries(ctx context.Context, endpointID string) (int, error)
 }
 
-// Tx is everything one operation of this package may touch.
+// Tx is everything that one operation of this package may read and write.
 type Tx interface {
 	Reader
 	lease.Tx
@@ -189,7 +189,7 @@ type Tx interface {
 	// PruneDeliveries and PruneEvents delete up to limit ended rows created before t and return how many.
 	PruneDeliveries(ctx context.Context, before time.Time, limit int) (int, error)
 	PruneEvents(ctx context.Context, before time.Time, limit int) (int, error)
-	// LockAccount makes operations with a limit over several rows of one account queue up.
+	// LockAccount locks an account's row, so that operations with a limit over several of its rows are serialized.
 	LockAccount(ctx context.Context, accountID string) error
 }
 
@@ -213,7 +213,7 @@ type EndpointResource struct {
 	Livemode                bool           `json:"livemode"`
 	CreatedAt               string         `json:"created_at" format:"date-time"`
 	UpdatedAt               string         `json:"updated_at" format:"date-time"`
-	// Secret is set only in the answer that creates or rotates it.
+	// Secret is set only in the response that creates or rotates it.
 	Secret string `json:"secret,omitempty"`
 }
 
@@ -253,7 +253,7 @@ type DeliveryResource struct {
 	CreatedAt         string            `json:"created_at" format:"date-time"`
 }
 
-// AttemptResource is one try as the API shows it.
+// AttemptResource is an attempt as the API shows it.
 type AttemptResource struct {
 	At         string           `json:"at" format:"date-time"`
 	HTTPStatus int              `json:"http_status,omitempty"`
@@ -263,7 +263,8 @@ type AttemptResource struct {
 	Response   *AttemptResponse `json:"response,omitempty"`
 }
 
-// Resource returns the delivery as the API shows it; responses only when a single one is read by its id.
+// Resource returns the delivery as the API shows it. withResponses includes the endpoint's responses, which the API
+// shows only for a single delivery.
 func (d Delivery) Resource(withResponses bool) DeliveryResource {
 	r := DeliveryResource{
 		ID:                d.ID,

@@ -21,11 +21,12 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
-// This file holds one try of a delivery: the request, and what is kept of the answer.
+// This file holds one attempt of a delivery: the request, and what is kept of the response.
 
+// userAgent is the User-Agent header of every request.
 const userAgent = "payments-webhooks/1"
 
-// answer is what came of one try.
+// answer is the outcome of one attempt.
 type answer struct {
 	attempt webhook.Attempt
 	ended   time.Time
@@ -33,9 +34,8 @@ type answer struct {
 	retryAfter time.Duration
 }
 
-// post tries a delivery once. The answer's attempt succeeded when the endpoint answered 2xx,
-// whatever became of the body after that. ok is false when ctx was canceled: the try was cut short
-// by us and has no outcome.
+// post sends a delivery once. The attempt succeeds when the endpoint answers 2xx, even if reading the body fails.
+// ok is false when ctx was canceled before an answer: the attempt has no outcome.
 func (s *Deliverer) post(
 	ctx context.Context,
 	d webhook.Delivery,
@@ -112,7 +112,7 @@ func sentHeaders(h http.Header) map[string]string {
 	return sent
 }
 
-// progress is how far a try came. A connection may still be made when the try it was for has ended.
+// progress is how far an attempt came. A connection may still be made after its attempt has ended.
 type progress struct {
 	connected, noTLS atomic.Bool
 }
@@ -124,7 +124,7 @@ func (p *progress) trace() *httptrace.ClientTrace {
 	}
 }
 
-// failure names why there was no answer. The error's own text is not kept: it may tell about our network.
+// failure returns the name of why there was no answer. The error's own text is not kept: it may reveal our network.
 func failure(err error, seen *progress) string {
 	timed, timeout := errors.AsType[net.Error](err)
 

@@ -380,7 +380,7 @@ func TestAttemptLog(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := newHouse(t, func(cfg *Config) {
+			h := newHarness(t, func(cfg *Config) {
 				cfg.Entropy = steady{}
 				if c.change != nil {
 					c.change(cfg)
@@ -411,7 +411,7 @@ func TestAttemptLog(t *testing.T) {
 
 // at makes an endpoint for a URL, past the check of what it names: what it leads to may be known
 // only at connect.
-func (h *house) at(url string) webhook.Endpoint {
+func (h *harness) at(url string) webhook.Endpoint {
 	h.t.Helper()
 	e, _ := h.endpoint(tester, "https://example.com/hook", event.InvoicePaid)
 	e.URL = url
@@ -421,7 +421,7 @@ func (h *house) at(url string) webhook.Endpoint {
 }
 
 // postOnce makes an event and takes its deliveries through one step.
-func (h *house) postOnce() {
+func (h *harness) postOnce() {
 	h.t.Helper()
 	h.happen(tester, event.InvoicePaid)
 
@@ -505,7 +505,7 @@ func TestAnswersAreReadWithALimit(t *testing.T) {
 			}
 		}
 	}).URL
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	e := h.at(url)
 	ev := event.Event{ID: "evt_1", Envelope: []byte("{}")}
 
@@ -527,7 +527,7 @@ func TestAnswersAreReadWithALimit(t *testing.T) {
 	}
 }
 
-func TestRequestIsWhatReceiversAreTold(t *testing.T) {
+func TestRequestIsWhatReceiversExpect(t *testing.T) {
 	var (
 		got  *http.Request
 		body []byte
@@ -537,7 +537,7 @@ func TestRequestIsWhatReceiversAreTold(t *testing.T) {
 		got = q.Clone(context.Background())
 		body, _ = io.ReadAll(q.Body)
 	}).URL
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	e, secret := h.endpoint(tester, url+"/hook?x=1", event.InvoicePaid)
 	h.postOnce()
 	d := h.deliveries(e.ID)[0]

@@ -11,25 +11,24 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/ssrf"
 )
 
-// This file holds the HTTP client that endpoints are posted to with. Merchants choose the URLs, so
-// the client must not be a way into the network it stands in: it connects to public addresses only,
-// judged when it connects and not when the name is looked up, follows no redirect, uses no proxy,
-// and never unpacks an answer.
+// This file holds the HTTP client that posts to endpoints. Merchants choose the URLs, so the client must not give
+// access to our own network (SSRF). It connects to public addresses only, and checks them when it connects, not
+// when the name is looked up. It follows no redirect, uses no proxy and never decompresses a response.
 
-// HTTP says how endpoints are connected to. The zero value is right for the internet.
+// HTTP configures how endpoints are connected to. The zero value is right for the internet.
 type HTTP struct {
 	// Allow opens ranges of addresses that webhooks are otherwise not delivered to: for tests and intranets.
 	Allow []netip.Prefix
-	// RootCAs are who may vouch for an endpoint's certificate. Defaults to the system's.
+	// RootCAs verify an endpoint's certificate. Defaults to the system's.
 	RootCAs *x509.CertPool
 	// Resolver looks up names. Defaults to net.DefaultResolver.
 	Resolver *net.Resolver
-	// Timeout ends a try, from looking up the name to the last byte read. Defaults to 15 s, and is
-	// at most that.
+	// Timeout limits an attempt, from looking up the name to the last byte read. Defaults to 15 s, and is at
+	// most that.
 	Timeout time.Duration
 }
 
-// DefaultTimeout is the time limit of one try.
+// DefaultTimeout is the time limit of one attempt.
 const DefaultTimeout = 15 * time.Second
 
 func newClient(g ssrf.Guard, h HTTP) *http.Client {

@@ -112,7 +112,7 @@ func TestInternalAddressesAreNotConnectedTo(t *testing.T) {
 		"①②⑦.⓪.⓪.①", // digits that are normalised
 	} {
 		t.Run(host, func(t *testing.T) {
-			h := newHouse(
+			h := newHarness(
 				t,
 				func(c *Config) { c.HTTP = HTTP{Resolver: resolver(netip.MustParseAddr("127.0.0.1"))} },
 			)
@@ -145,7 +145,7 @@ func TestEveryAddressOfANameIsChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	h := newHouse(t, func(c *Config) {
+	h := newHarness(t, func(c *Config) {
 		c.HTTP = HTTP{
 			Resolver: resolver(netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("127.0.0.1")),
 			Allow:    []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
@@ -223,7 +223,7 @@ func TestConnectionsAreKeptWithinOneRun(t *testing.T) {
 		t,
 		func(w http.ResponseWriter, q *http.Request) { peers[q.RemoteAddr]++; w.WriteHeader(204) },
 	).URL
-	h := newHouse(t, func(c *Config) { c.PerEndpoint, c.Concurrency = 1, 1 })
+	h := newHarness(t, func(c *Config) { c.PerEndpoint, c.Concurrency = 1, 1 })
 	e := h.at(url)
 
 	ev := event.Event{ID: "evt_1", Envelope: []byte("{}")}

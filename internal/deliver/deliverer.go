@@ -1,9 +1,8 @@
-// Package deliver sends webhooks: an event becomes deliveries in the transaction that stores it
-// (fanout.go), a worker claims those that are due (worker.go), posts them (attempt.go, client.go),
-// and stores what came of them with what that means for their endpoints (result.go). Secrets are
-// taken out of what is kept (redact.go).
+// Package deliver sends webhooks. An event becomes deliveries in the transaction that stores it (fanout.go). A
+// worker claims due deliveries (worker.go, pool.go), posts them (attempt.go, client.go), and stores the results
+// and their effect on endpoints (result.go). Secrets are redacted from what is stored (redact.go).
 //
-// The records and their state machines are package webhook's.
+// Package engine runs it. The records and their state machines are in package webhook.
 package deliver
 
 import (
@@ -17,7 +16,7 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
-// Config is what a Deliverer is made of. DB, IDs and Seal are required.
+// Config configures a Deliverer. DB, IDs and Seal are required.
 type Config struct {
 	DB  webhook.DB
 	IDs webhook.IDs
@@ -29,11 +28,11 @@ type Config struct {
 	// Process names this process in claims. Defaults to "webhook".
 	Process string
 
-	// Concurrency is how many deliveries are under way at once, in this process. Defaults to 256.
+	// Concurrency is how many deliveries are in flight at once, in this process. Defaults to 256.
 	Concurrency int
 
-	// PerEndpoint is how many of them go to one endpoint. Defaults to 4. An endpoint whose last try
-	// failed gets one.
+	// PerEndpoint is how many of them go to one endpoint. An endpoint whose last attempt failed gets one.
+	// Defaults to 4.
 	PerEndpoint int
 
 	// Poll is how often Run looks for deliveries that became due. Defaults to 1 s.
@@ -42,10 +41,10 @@ type Config struct {
 	// Retention is how long events and ended deliveries are kept. Defaults to 30 days.
 	Retention time.Duration
 
-	// Now tells the time. Defaults to time.Now.
+	// Now returns the time. Defaults to time.Now.
 	Now func() time.Time
 
-	// Entropy makes jitter; it is read by several goroutines. Defaults to crypto/rand.
+	// Entropy is the source of jitter. It must be safe for concurrent use. Defaults to crypto/rand.
 	Entropy io.Reader
 
 	// Log defaults to slog.Default().

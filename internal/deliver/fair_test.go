@@ -36,7 +36,7 @@ func TestOneHangingEndpointOfAHundredDelaysNobodyElse(t *testing.T) {
 func hundredEndpoints(t *testing.T, hangs bool) (p99 time.Duration) {
 	t.Helper()
 
-	const endpoints, rounds, bad = 100, 40, "m7.example"
+	const endpoints, batches, bad = 100, 40, "m7.example"
 
 	synctest.Test(t, func(t *testing.T) {
 		merchants := &inMemory{
@@ -72,7 +72,7 @@ func hundredEndpoints(t *testing.T, hangs bool) (p99 time.Duration) {
 
 		stop := h.run()
 
-		for range rounds {
+		for range batches {
 			for _, owner := range owners {
 				h.happen(owner, event.InvoicePaid)
 			}
@@ -94,8 +94,8 @@ func hundredEndpoints(t *testing.T, hangs bool) (p99 time.Duration) {
 			}
 		}
 
-		if len(delays) != rounds*(endpoints-1) {
-			t.Errorf("%d deliveries to the others, want %d", len(delays), rounds*(endpoints-1))
+		if len(delays) != batches*(endpoints-1) {
+			t.Errorf("%d deliveries to the others, want %d", len(delays), batches*(endpoints-1))
 		}
 
 		slices.Sort(delays)

@@ -8,18 +8,16 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
-// This file holds how an event becomes deliveries.
-
-// FanOut is what FanOutTx asks of a transaction.
+// FanOut is the part of a transaction that FanOutTx uses.
 type FanOut interface {
 	// EndpointsOf returns the endpoints of an owner that are not disabled.
 	EndpointsOf(ctx context.Context, owner event.Owner) ([]webhook.Endpoint, error)
 	PutDeliveries(ctx context.Context, d ...*webhook.Delivery) error
 }
 
-// FanOutTx makes one delivery of each event to each endpoint of its owner that is subscribed to it,
-// in the transaction that stores the events: none is ever lost between the two. Facts that stay
-// inside the house are passed over, and so is a ping, whose one delivery TestTx made.
+// FanOutTx stores one delivery of each event for each endpoint of its owner that is subscribed to it. It runs in
+// the transaction that stores the events, so that none is lost between the two. It skips internal events, and
+// pings, whose one delivery webhook.Service.TestTx made.
 func (s *Deliverer) FanOutTx(ctx context.Context, tx FanOut, events []event.Event) error {
 	at := s.stamp()
 	endpoints := make(map[event.Owner][]webhook.Endpoint, 1)
@@ -31,17 +29,17 @@ func (s *Deliverer) FanOutTx(ctx context.Context, tx FanOut, events []event.Even
 			continue
 		}
 
-		there, known := endpoints[ev.Owner]
+		subscribed, known := endpoints[ev.Owner]
 		if !known {
 			var err error
-			if there, err = tx.EndpointsOf(ctx, ev.Owner); err != nil {
+			if subscribed, err = tx.EndpointsOf(ctx, ev.Owner); err != nil {
 				return fmt.Errorf("find the webhook endpoints of account %s: %w", ev.Owner.AccountID, err)
 			}
 
-			endpoints[ev.Owner] = there
+			endpoints[ev.Owner] = subscribed
 		}
 
-		for _, e := range there {
+		for _, e := range subscribed {
 			if e.Wants(ev.Type) {
 				ds = append(ds, webhook.NewDelivery(s.ids.Next(), ev, e.ID, webhook.ByEvent, at))
 			}

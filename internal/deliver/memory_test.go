@@ -108,7 +108,7 @@ func (m *memory) Update(ctx context.Context, f func(context.Context, webhook.Tx)
 	return nil
 }
 
-// append makes events as some other room of the house would.
+// append stores events as another package would.
 func (m *memory) append(ctx context.Context, events ...event.Event) error {
 	return m.Update(
 		ctx,

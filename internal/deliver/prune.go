@@ -11,7 +11,7 @@ import (
 const pruneBatch = 500
 
 // Prune deletes one batch of ended deliveries and of events that are older than Config.Retention, each in a
-// transaction of its own. did says that there may be more.
+// transaction of its own. did reports that there may be more.
 func (s *Deliverer) Prune(ctx context.Context) (did bool, err error) {
 	before := s.stamp().Add(-s.retention)
 

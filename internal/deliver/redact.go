@@ -95,7 +95,7 @@ func keptBody(raw []byte, more bool, h http.Header) (body string, truncated bool
 	}
 
 	text := printable(string(raw))
-	// Cut before redacting: what is beyond the cut must not come into sight because something got shorter.
+	// Cut before redacting: text beyond the cut must not appear because redaction shortened the text before it.
 	body = wire.Cut(text, maxBody)
 	truncated = more || len(body) < len(text)
 	kept := redactSecrets(redactJSON(body))

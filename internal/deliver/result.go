@@ -15,23 +15,25 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
-// This file holds what becomes of one claimed delivery, and how it is stored.
+// This file holds the result of one claimed delivery, and how it is stored.
 
+// resultKind is how the delivery of a claim ended.
 type resultKind int
 
 const (
-	// tried: the request was sent, or could not be; there is an attempt.
+	// tried: the request was sent or failed; the result has an attempt.
 	tried resultKind = iota
 	// unsendable: its endpoint is disabled or gone, or its event was pruned.
 	unsendable
-	// givenBack: it was not tried; it stays due.
+	// givenBack: it was not sent; it stays due.
 	givenBack
-	// cutShort: the try was ended by us, so that nobody knows whether it arrived; it stays due.
+	// cutShort: we canceled the attempt, so it is unknown whether it arrived; it stays due.
 	cutShort
-	// putOff: there was no room for it; it is due again a little later, behind what others have due.
+	// putOff: no slot was free for it; it is due again a little later, after the other deliveries.
 	putOff
 )
 
+// result is how one claimed delivery ended.
 type result struct {
 	claimed webhook.Delivery
 	kind    resultKind
@@ -39,8 +41,8 @@ type result struct {
 	jitter uint64
 	// dueAt is when a delivery that was put off is due again.
 	dueAt time.Time
-	// err says why the delivery could not even be sent; that is our fault, so no try is noted, and
-	// it is put off.
+	// err is why the delivery could not be sent. It is our fault, so no attempt is logged and the delivery is put
+	// off.
 	err error
 }
 
@@ -49,14 +51,13 @@ type loaded struct {
 	webhook.Delivery
 	endpoint webhook.Endpoint
 	event    event.Event
-	// gone says that the endpoint or the event is not there any more.
+	// gone reports that the endpoint was deleted or the event pruned.
 	gone bool
 	err  error
 }
 
-// load reads the endpoints and events of claimed deliveries: two queries, however many there are.
-// When they cannot be read together they are read one by one, so that one bad row takes none with
-// it.
+// load returns claimed deliveries with their endpoints and events, read by two queries. When that fails, it reads
+// them one by one, so that one bad row fails alone.
 func (s *Deliverer) load(ctx context.Context, ds []webhook.Delivery) []loaded {
 	out := make([]loaded, len(ds))
 
@@ -74,7 +75,7 @@ func (s *Deliverer) load(ctx context.Context, ds []webhook.Delivery) []loaded {
 		events, err = s.db.EventsByID(ctx, eventIDs)
 	}
 
-	if err != nil && len(ds) > 1 && !passing(err) && ctx.Err() == nil {
+	if err != nil && len(ds) > 1 && !isTransient(err) && ctx.Err() == nil {
 		for i, d := range ds {
 			out[i] = s.load(ctx, []webhook.Delivery{d})[0]
 		}
@@ -93,9 +94,10 @@ func (s *Deliverer) load(ctx context.Context, ds []webhook.Delivery) []loaded {
 
 	eventOf := byID(events, func(e event.Event) string { return e.ID })
 	for i, d := range ds {
-		e, there := endpointOf[d.EndpointID]
-		ev, happened := eventOf[d.EventID]
-		out[i].endpoint, out[i].event, out[i].gone, out[i].err = e, ev, !there || !happened, err
+		e, hasEndpoint := endpointOf[d.EndpointID]
+		ev, hasEvent := eventOf[d.EventID]
+		out[i].endpoint, out[i].event, out[i].err = e, ev, err
+		out[i].gone = !hasEndpoint || !hasEvent
 	}
 
 	return out
@@ -110,7 +112,7 @@ func byID[T any](records []T, id func(T) string) map[string]T {
 	return out
 }
 
-// deliver tries one claimed delivery.
+// deliver sends one claimed delivery and returns its result.
 func (s *Deliverer) deliver(ctx context.Context, d loaded) result {
 	r := result{claimed: d.Delivery, err: d.err}
 	if r.err == nil && (d.gone || d.endpoint.Status == webhook.Disabled) {
@@ -145,7 +147,7 @@ func (s *Deliverer) deliver(ctx context.Context, d loaded) result {
 	return r
 }
 
-// jitter is drawn before the transaction that uses it, which may run twice.
+// jitter returns 64 random bits. It is called before the transaction that uses them, which may run twice.
 func (s *Deliverer) jitter() (uint64, error) {
 	var raw [8]byte
 	if _, err := io.ReadFull(s.entropy, raw[:]); err != nil {
@@ -157,16 +159,17 @@ func (s *Deliverer) jitter() (uint64, error) {
 	return binary.BigEndian.Uint64(raw[:]), nil
 }
 
-// record stores results in one transaction, with what they mean for their endpoints. Results whose
-// claim was taken over meanwhile are thrown away.
+// record stores results in one transaction, and applies them to their endpoints. Results whose claim another
+// process took over meanwhile are thrown away.
 func (s *Deliverer) record(ctx context.Context, batch []result) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeLimit)
 	defer cancel()
-	// In the order of their ids, so that two processes never wait for each other crosswise.
+
+	// Sorted by id to avoid deadlock.
 	slices.SortFunc(batch, func(a, b result) int { return cmp.Compare(a.claimed.ID, b.claimed.ID) })
-	// As a rule nobody changes what is claimed. Only when somebody did, and the closure runs again,
-	// it is read.
-	stored, changed := make(map[string]webhook.Delivery, len(batch)), false
+
+	// A claimed delivery is rarely changed by others. It is re-read only when the closure runs a second time.
+	stored, retried := make(map[string]webhook.Delivery, len(batch)), false
 	for _, r := range batch {
 		stored[r.claimed.ID] = r.claimed
 	}
@@ -174,7 +177,7 @@ func (s *Deliverer) record(ctx context.Context, batch []result) error {
 	ids := slices.Sorted(maps.Keys(stored))
 
 	return s.db.Update(ctx, func(ctx context.Context, tx webhook.Tx) error {
-		if changed {
+		if retried {
 			found, err := tx.DeliveriesByID(ctx, ids)
 			if err != nil {
 				return fmt.Errorf("read %d webhook deliveries: %w", len(ids), err)
@@ -183,41 +186,9 @@ func (s *Deliverer) record(ctx context.Context, batch []result) error {
 			stored = byID(found, func(d webhook.Delivery) string { return d.ID })
 		}
 
-		changed = true
+		retried = true
 
-		var ds []*webhook.Delivery
-
-		outcomes := make(map[string][]outcome)
-
-		for _, r := range batch {
-			before, there := stored[r.claimed.ID]
-			if !there {
-				continue
-			}
-
-			if before.Fence != r.claimed.Fence {
-				s.log.WarnContext(
-					ctx,
-					"another process took over a webhook delivery; its result here was thrown away",
-					"delivery", r.claimed.ID,
-				)
-
-				continue
-			}
-
-			after := r.apply(before)
-
-			ds = append(ds, &after)
-			if r.kind == tried {
-				o := outcome{
-					answer: r.answer,
-					ranOut: before.Status == webhook.DeliveryPending &&
-						after.Status == webhook.DeliveryFailed,
-				}
-				outcomes[after.EndpointID] = append(outcomes[after.EndpointID], o)
-			}
-		}
-
+		ds, outcomes := s.applyBatch(ctx, batch, stored)
 		if len(ds) == 0 {
 			return nil
 		}
@@ -230,6 +201,45 @@ func (s *Deliverer) record(ctx context.Context, batch []result) error {
 	})
 }
 
+// applyBatch returns the deliveries as the results change them, and the attempts' outcomes by endpoint. It skips
+// deliveries that are gone and those whose fence has risen.
+func (s *Deliverer) applyBatch(
+	ctx context.Context,
+	batch []result,
+	stored map[string]webhook.Delivery,
+) (ds []*webhook.Delivery, outcomes map[string][]outcome) {
+	outcomes = make(map[string][]outcome)
+
+	for _, r := range batch {
+		before, exists := stored[r.claimed.ID]
+		if !exists {
+			continue
+		}
+
+		if before.Fence != r.claimed.Fence {
+			s.log.WarnContext(
+				ctx, "another process took over a webhook delivery; its result here was thrown away",
+				"delivery", r.claimed.ID,
+			)
+
+			continue
+		}
+
+		after := r.apply(before)
+		ds = append(ds, &after)
+
+		if r.kind == tried {
+			ranOut := before.Status == webhook.DeliveryPending && after.Status == webhook.DeliveryFailed
+			outcomes[after.EndpointID] = append(
+				outcomes[after.EndpointID], outcome{answer: r.answer, ranOut: ranOut},
+			)
+		}
+	}
+
+	return ds, outcomes
+}
+
+// apply returns a delivery as the result changes it.
 func (r result) apply(d webhook.Delivery) webhook.Delivery {
 	switch r.kind {
 	case putOff:
@@ -245,19 +255,20 @@ func (r result) apply(d webhook.Delivery) webhook.Delivery {
 	}
 }
 
-// outcome is a try as its endpoint sees it.
+// outcome is what an attempt means for its endpoint. ranOut reports that it was the delivery's last.
 type outcome struct {
 	answer
 	ranOut bool
 }
 
-// judge moves endpoints by the tries that were made of them, in the order they ended.
+// applyResults updates endpoints by the outcomes of their attempts, in the order they ended.
 func (s *Deliverer) applyResults(ctx context.Context, tx webhook.Tx, outcomes map[string][]outcome) error {
 	found, err := tx.EndpointsByID(ctx, slices.Sorted(maps.Keys(outcomes)))
 	if err != nil {
 		return fmt.Errorf("read %d webhook endpoints: %w", len(outcomes), err)
 	}
-	// In the order of their ids, like the deliveries; those that are not there were deleted meanwhile.
+
+	// Sorted by id to avoid deadlock. Endpoints that were not found were deleted meanwhile.
 	slices.SortFunc(found, func(a, b webhook.Endpoint) int { return cmp.Compare(a.ID, b.ID) })
 
 	for _, before := range found {
@@ -274,7 +285,7 @@ func (s *Deliverer) applyResults(ctx context.Context, tx webhook.Tx, outcomes ma
 			}
 		}
 
-		if unmoved(before, e) {
+		if isUnchanged(before, e) {
 			continue
 		}
 
@@ -286,15 +297,15 @@ func (s *Deliverer) applyResults(ctx context.Context, tx webhook.Tx, outcomes ma
 	return nil
 }
 
-// successNoted is how exactly an endpoint notes its last success: many deliveries in a row write
-// its row once.
-const successNoted = time.Second
+// successResolution is the resolution of an endpoint's last success: deliveries in quick succession write its row
+// once.
+const successResolution = time.Second
 
-// unmoved reports whether tries left an endpoint as it was, so that its row need not be written.
-func unmoved(a, b webhook.Endpoint) bool {
+// isUnchanged reports whether an endpoint's row need not be written.
+func isUnchanged(a, b webhook.Endpoint) bool {
 	same := func(x, y time.Time) bool { return x.Equal(y) }
 
-	return a.Status == b.Status && b.LastSuccessAt.Sub(a.LastSuccessAt) < successNoted &&
+	return a.Status == b.Status && b.LastSuccessAt.Sub(a.LastSuccessAt) < successResolution &&
 		same(a.FirstFailureAt, b.FirstFailureAt) &&
 		same(a.FailingSince, b.FailingSince) &&
 		len(a.SealedPrevious) == len(b.SealedPrevious)

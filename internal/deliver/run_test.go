@@ -183,7 +183,7 @@ func TestWakeIsFasterThanThePoll(t *testing.T) {
 // looks for goroutines).
 func TestStartStopStress(t *testing.T) {
 	server := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) })
-	h := newHouse(t, func(c *Config) {
+	h := newHarness(t, func(c *Config) {
 		c.Now = time.Now
 		c.HTTP.Allow = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 	})

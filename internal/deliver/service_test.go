@@ -40,8 +40,8 @@ func (steady) Read(p []byte) (int, error) {
 	return rand.Read(p)
 }
 
-// house is a service over a memory.
-type house struct {
+// harness is a Deliverer and a webhook.Service over an in-memory store.
+type harness struct {
 	*webhook.Service
 	*Deliverer
 	t   testing.TB
@@ -49,19 +49,19 @@ type house struct {
 	log *bytes.Buffer
 }
 
-// newHouse returns a service whose clock stands, unless change sets another. Loopback addresses are open.
-func newHouse(t testing.TB, change func(*Config)) *house {
+// newHarness returns a harness whose clock stands still, unless change sets another. Loopback addresses are open.
+func newHarness(t testing.TB, change func(*Config)) *harness {
 	t.Helper()
-	h := &house{t: t, db: newMemory(), log: &bytes.Buffer{}}
+	h := &harness{t: t, db: newMemory(), log: &bytes.Buffer{}}
 
-	box, err := seal.New(bytes.Repeat([]byte{7}, seal.KeySize))
+	sealer, err := seal.New(bytes.Repeat([]byte{7}, seal.KeySize))
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	c := Config{
 		DB:   h.db,
-		Seal: box,
+		Seal: sealer,
 		Now:  func() time.Time { return start },
 		Log:  slog.New(slog.NewTextHandler(h.log, nil)),
 		HTTP: HTTP{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
@@ -91,7 +91,7 @@ func newHouse(t testing.TB, change func(*Config)) *house {
 	return h
 }
 
-func (h *house) endpoint(owner event.Owner, url string, types ...event.Type) (webhook.Endpoint, string) {
+func (h *harness) endpoint(owner event.Owner, url string, types ...event.Type) (webhook.Endpoint, string) {
 	h.t.Helper()
 
 	if len(types) == 0 {
@@ -109,7 +109,7 @@ func (h *house) endpoint(owner event.Owner, url string, types ...event.Type) (we
 }
 
 // happen makes an event about an invoice.
-func (h *house) happen(owner event.Owner, t event.Type) {
+func (h *harness) happen(owner event.Owner, t event.Type) {
 	h.t.Helper()
 
 	err := h.db.append(
@@ -127,7 +127,7 @@ func (h *house) happen(owner event.Owner, t event.Type) {
 	}
 }
 
-func (h *house) deliveries(endpointID string) []webhook.Delivery {
+func (h *harness) deliveries(endpointID string) []webhook.Delivery {
 	h.t.Helper()
 	h.db.mu.Lock()
 	defer h.db.mu.Unlock()
@@ -138,7 +138,7 @@ func (h *house) deliveries(endpointID string) []webhook.Delivery {
 	)
 }
 
-func (h *house) reread(e webhook.Endpoint) webhook.Endpoint {
+func (h *harness) reread(e webhook.Endpoint) webhook.Endpoint {
 	h.t.Helper()
 
 	e, err := h.GetEndpoint(context.Background(), e.Owner, e.ID)
@@ -149,7 +149,7 @@ func (h *house) reread(e webhook.Endpoint) webhook.Endpoint {
 	return e
 }
 
-func (h *house) events(t event.Type) (n int) {
+func (h *harness) events(t event.Type) (n int) {
 	h.db.mu.Lock()
 	defer h.db.mu.Unlock()
 
@@ -163,7 +163,7 @@ func (h *house) events(t event.Type) (n int) {
 }
 
 func TestCreateEndpoint(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 
 	e, secret := h.endpoint(
 		merchant, "https://example.com/hook", event.InvoicePaid, event.InvoicePaid,
@@ -211,7 +211,7 @@ func TestCreateEndpoint(t *testing.T) {
 }
 
 func TestSixteenEndpointsPerAccountAndMode(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 
 	var last webhook.Endpoint
 	for i := range webhook.MaxEndpoints {
@@ -243,7 +243,7 @@ func TestSixteenEndpointsPerAccountAndMode(t *testing.T) {
 
 func TestRotateSecret(t *testing.T) {
 	now := start
-	h := newHouse(t, func(c *Config) { c.Now = func() time.Time { return now } })
+	h := newHarness(t, func(c *Config) { c.Now = func() time.Time { return now } })
 	e, first := h.endpoint(merchant, "https://example.com/hook")
 	rotate := func(overlap time.Duration) string {
 		t.Helper()
@@ -304,7 +304,7 @@ func TestRotateSecret(t *testing.T) {
 
 func TestUpdateEndpoint(t *testing.T) {
 	now := start
-	h := newHouse(t, func(c *Config) { c.Now = func() time.Time { return now } })
+	h := newHarness(t, func(c *Config) { c.Now = func() time.Time { return now } })
 	e, _ := h.endpoint(merchant, "https://example.com/hook", event.InvoicePaid)
 	other, _ := h.endpoint(merchant, "https://example.com/other", event.WebhookEndpointDisabled)
 	h.happen(merchant, event.InvoicePaid)
@@ -386,7 +386,7 @@ func TestUpdateEndpoint(t *testing.T) {
 func ptr[T any](v T) *T { return &v }
 
 func TestDeleteEndpoint(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	e, _ := h.endpoint(merchant, "https://example.com/hook")
 	h.happen(merchant, event.InvoicePaid)
 	wantFault(t, h.DeleteEndpoint(t.Context(), stranger, e.ID), fault.NotFound, "resource_missing")
@@ -410,7 +410,7 @@ func TestDeleteEndpoint(t *testing.T) {
 }
 
 func TestPingAndResend(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	e, _ := h.endpoint(merchant, "https://example.com/hook", event.InvoicePaid)
 	all, _ := h.endpoint(merchant, "https://example.com/all")
 
@@ -489,7 +489,7 @@ func TestPingAndResend(t *testing.T) {
 }
 
 func TestLists(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 
 	e, _ := h.endpoint(merchant, "https://example.com/hook")
 	for range 5 {
@@ -550,7 +550,7 @@ func TestFanOutMakesExactlyOneDeliveryPerSubscribedEndpoint(t *testing.T) {
 	types := append(event.Types(), event.Ping, event.TransactionMoved)
 
 	rapid.Check(t, func(rt *rapid.T) {
-		h := newHouse(t, nil)
+		h := newHarness(t, nil)
 		owners := []event.Owner{merchant, tester, stranger}
 
 		var endpoints []webhook.Endpoint
@@ -628,7 +628,7 @@ func TestFanOutMakesExactlyOneDeliveryPerSubscribedEndpoint(t *testing.T) {
 
 func TestPrune(t *testing.T) {
 	now := start
-	h := newHouse(
+	h := newHarness(
 		t,
 		func(c *Config) { c.Now = func() time.Time { return now }; c.Retention = 24 * time.Hour },
 	)
@@ -670,7 +670,7 @@ func TestPrune(t *testing.T) {
 
 // What the sender sends, the receiver takes: over a real connection, with a rotation under way.
 func TestSenderAndReceiverAgree(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 
 	var x *webhook.Receiver
 

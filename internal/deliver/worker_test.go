@@ -86,10 +86,10 @@ func always(status int) *inMemory {
 	return &inMemory{answer: func(string, int) (int, http.Header, time.Duration) { return status, nil, 0 }}
 }
 
-// bubble returns a house in which time is the fake one of a synctest bubble.
-func bubble(t *testing.T, transport *inMemory, change func(*Config)) *house {
+// bubble returns a harness in which time is the fake one of a synctest bubble.
+func bubble(t *testing.T, transport *inMemory, change func(*Config)) *harness {
 	t.Helper()
-	h := newHouse(t, func(c *Config) {
+	h := newHarness(t, func(c *Config) {
 		c.Now, c.Entropy = time.Now, steady{}
 		if change != nil {
 			change(c)
@@ -101,7 +101,7 @@ func bubble(t *testing.T, transport *inMemory, change func(*Config)) *house {
 }
 
 // run runs the worker until the returned function is called, which checks that it ended well.
-func (h *house) run() (stop func()) {
+func (h *harness) run() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 
 	done := make(chan error, 1)
@@ -209,7 +209,7 @@ func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // Many dead endpoints together do not take all slots either: each gets one, once it failed.
-func TestManyDeadEndpointsLeaveRoom(t *testing.T) {
+func TestManyDeadEndpointsLeaveSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		merchants := &inMemory{
 			answer: func(host string, _ int) (int, http.Header, time.Duration) {
@@ -327,7 +327,7 @@ func TestACrashBetweenSendAndStoreSendsAgain(t *testing.T) {
 		if d.Status != webhook.DeliverySucceeded || d.Fence != 2 || d.Attempts != 2 || len(d.Log) != 2 {
 			t.Fatalf("the delivery is %+v", d)
 		}
-		// The log has the try that nobody could tell of.
+		// The log has the attempt whose outcome is unknown.
 		if lost := d.Log[0]; lost.Error != webhook.Interrupted || !lost.At.Equal(d.CreatedAt) ||
 			d.Log[1].Error != "" ||
 			!d.LapsedAt.IsZero() {

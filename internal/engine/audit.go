@@ -14,17 +14,20 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// This file compares what the records say with what the networks hold. audit_ledger.go adds the records up,
-// audit_records.go holds them against each other.
+// This file compares the records with the networks. audit_ledger.go adds the records up, audit_balances.go and
+// audit_coins.go compare the sums with the network, audit_records.go and audit_payouts.go compare the records
+// with each other.
 
-// maxRecords bounds the records of one difference.
+// maxRecords bounds the records that one difference lists.
 const maxRecords = 100
 
-// Audit recomputes from payments, settlements, payouts, refunds and transactions what every address
-// of ours must hold, reads what it does hold at the newest block whose payments are stored, and
-// reports each difference. It changes nothing and may run beside the workers. It reads every record
-// and the balance of every address, so it belongs into a quiet hour, not into a request. A store or
-// node without an answer is fault.Unavailable: no half of an audit is ever returned.
+// Audit reports each difference between what our records say every address of ours holds and what it holds
+// at the newest block whose payments are stored.
+//
+// It changes nothing and may run beside the workers. It reads every record and the balance of every address,
+// so it belongs in a quiet hour, not in a request. It never returns a partial report.
+//
+// Errors: fault.Unavailable when the store or a node does not answer.
 func (e *Engine) Audit(ctx context.Context) (audit.Report, error) {
 	accounts, err := e.allAccounts(ctx)
 	if err != nil {
@@ -80,7 +83,7 @@ type auditor struct {
 }
 
 func (a *auditor) run(ctx context.Context, accounts []account.Account) error {
-	if err := a.begin(ctx, accounts); err != nil {
+	if err := a.prepare(ctx, accounts); err != nil {
 		return err
 	}
 
@@ -94,7 +97,7 @@ func (a *auditor) run(ctx context.Context, accounts []account.Account) error {
 		}
 	}
 
-	a.out.Differences = append(a.out.Differences, a.ledger.twice...)
+	a.out.Differences = append(a.out.Differences, a.ledger.duplicates...)
 	if err := a.nonces(ctx); err != nil {
 		return err
 	}
@@ -107,9 +110,9 @@ func (a *auditor) run(ctx context.Context, accounts []account.Account) error {
 	return a.balances(ctx, reserved)
 }
 
-// begin chooses the block and finds the master wallets. Everything at or below the block is stored:
-// what is read afterwards may know of more, which is left out by its height.
-func (a *auditor) begin(ctx context.Context, accounts []account.Account) error {
+// prepare chooses the block to compare at and finds the master wallets. Every payment at or below that block is
+// stored; records that are above it are left out by their height.
+func (a *auditor) prepare(ctx context.Context, accounts []account.Account) error {
 	cursor, followed, err := a.config.Store.Cursor(ctx, a.network.Slug)
 	if err != nil {
 		return err
@@ -137,10 +140,8 @@ func (a *auditor) begin(ctx context.Context, accounts []account.Account) error {
 			return err
 		}
 
-		a.masters[p.Address], addresses[p.Address] = event.Owner{
-			AccountID: acc.ID,
-			Livemode:  a.network.Livemode,
-		}, true
+		a.masters[p.Address] = event.Owner{AccountID: acc.ID, Livemode: a.network.Livemode}
+		addresses[p.Address] = true
 	}
 
 	a.ledger = newLedger(a.network, addresses)
@@ -148,7 +149,7 @@ func (a *auditor) begin(ctx context.Context, accounts []account.Account) error {
 	return nil
 }
 
-// transactions adds up our own transactions.
+// transactions adds our own transactions to the ledger.
 func (a *auditor) transactions(ctx context.Context) error {
 	after := ""
 	for {
@@ -163,7 +164,7 @@ func (a *auditor) transactions(ctx context.Context) error {
 		}
 
 		for _, t := range page {
-			if t, err = a.asTheNetworkSees(ctx, t); err != nil {
+			if t, err = a.onNetwork(ctx, t); err != nil {
 				return err
 			}
 
@@ -179,9 +180,9 @@ func (a *auditor) transactions(ctx context.Context) error {
 	}
 }
 
-// asTheNetworkSees looks up a transaction that is not final: the network may have included it, or
-// taken it out of its block, before the outbox knows.
-func (a *auditor) asTheNetworkSees(ctx context.Context, t wallet.Transaction) (wallet.Transaction, error) {
+// onNetwork returns a transaction with the network's status if it is not final: the network may have included
+// it, or dropped it from its block, before txmgr knows.
+func (a *auditor) onNetwork(ctx context.Context, t wallet.Transaction) (wallet.Transaction, error) {
 	sender, ok := a.driver.(chain.Sender)
 	if !ok || (t.State != wallet.Signed && t.State != wallet.Broadcast && t.State != wallet.Included) {
 		return t, nil
@@ -208,8 +209,8 @@ func (a *auditor) asTheNetworkSees(ctx context.Context, t wallet.Transaction) (w
 	return t, nil
 }
 
-// nonces finds transactions that somebody else made with a key of ours: every number that the
-// network counted, from our first on, must be one of our own.
+// nonces reports transactions that somebody else signed with a key of ours: every nonce that the network
+// counted, from our first on, must be one of our own.
 func (a *auditor) nonces(ctx context.Context) error {
 	reader, ok := a.driver.(chain.Nonces)
 	if !ok {
@@ -221,13 +222,14 @@ func (a *auditor) nonces(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// Read after the count: what was signed since the rows were read is below it.
+
+		// Read after the count: the nonces signed since the transactions were read are below NextNonce.
 		w, _, err := a.config.Store.Wallet(ctx, a.network.Slug, from)
 		if err != nil {
 			return err
 		}
 
-		for _, nonce := range a.ledger.foreign(from, counted, w.NextNonce) {
+		for _, nonce := range a.ledger.foreignNonces(from, counted, w.NextNonce) {
 			a.report(audit.Difference{
 				Kind:    audit.ForeignTransaction,
 				Address: from,
@@ -242,170 +244,6 @@ func (a *auditor) nonces(ctx context.Context) error {
 	}
 
 	return nil
-}
-
-// reservations finds promises to what is over, and returns what is promised in all.
-func (a *auditor) reservations(ctx context.Context) (map[chain.Holding]chain.Amount, error) {
-	rows, err := a.config.Store.BalancesOf(ctx, a.network.Slug)
-	if err != nil {
-		return nil, err
-	}
-
-	reserved := map[chain.Holding]chain.Amount{}
-	for _, b := range rows {
-		reserved[chain.Holding{Address: b.Address, AssetID: b.AssetID}] = b.Reserved
-		for _, r := range b.Reservations {
-			if r.Released || r.SpentAt != 0 {
-				continue // ends with the next balance that is read
-			}
-
-			object, over, err := a.over(ctx, r.ObjectID)
-			if err == nil && over {
-				over, err = a.stillReserved(ctx, b, r)
-			}
-
-			if err != nil {
-				return nil, err
-			}
-
-			if over {
-				a.report(audit.Difference{
-					Kind:    audit.ReservationLeft,
-					Address: b.Address,
-					AssetID: b.AssetID,
-					Found:   r.Amount,
-					Message: fmt.Sprintf(
-						"%s base units are still reserved for %s %s, which is over",
-						r.Amount, object, r.ObjectID,
-					),
-					Records: []audit.Record{{Object: object, ID: r.ObjectID}},
-				})
-			}
-		}
-	}
-
-	return reserved, nil
-}
-
-// stillReserved reads a balance again after what it is promised to was seen to be over: both ended
-// in one transaction.
-func (a *auditor) stillReserved(ctx context.Context, b wallet.Balance, r wallet.Reservation) (bool, error) {
-	now, _, err := a.config.Store.Balance(ctx, b.Network, b.Address, b.AssetID)
-	return err == nil && slices.Contains(now.Reservations, r), err
-}
-
-// over reports whether what a reservation was made for has ended, and what it is.
-func (a *auditor) over(ctx context.Context, objectID string) (object string, over bool, err error) {
-	if t, err := a.config.Store.Transaction(ctx, objectID); err == nil {
-		return "transaction", !t.Live(), nil
-	} else if !errors.Is(err, fault.NotFound) {
-		return "", false, err
-	}
-
-	if p, err := a.config.Store.PayoutByID(ctx, objectID); err == nil {
-		t, err := a.config.Store.Transaction(ctx, p.TransactionID)
-		return "payout", err == nil && !t.Live(), err
-	} else if !errors.Is(err, fault.NotFound) {
-		return "", false, err
-	}
-
-	r, err := a.config.Store.Release(ctx, objectID)
-	if errors.Is(err, fault.NotFound) {
-		return "object", true, nil
-	}
-
-	return "release", r.Done, err
-}
-
-// balances compares every address with the network.
-func (a *auditor) balances(ctx context.Context, reserved map[chain.Holding]chain.Amount) error {
-	if reader, ok := a.driver.(chain.CoinReader); ok {
-		return a.coins(ctx, reader, reserved)
-	}
-
-	balancer, ok := a.driver.(chain.Balancer)
-	if !ok {
-		a.out.Unchecked = "the driver of this network cannot read balances"
-		return nil
-	}
-
-	for holdings := range slices.Chunk(a.ledger.close(), auditHoldings) {
-		amounts, err := balancer.Balances(ctx, a.out.At, holdings)
-		if err != nil {
-			return err
-		}
-
-		if len(amounts) != len(holdings) {
-			return fault.New(
-				fault.Unavailable, "balances_incomplete", "the driver answered %d of %d balances",
-				len(amounts), len(holdings),
-			)
-		}
-
-		for i, h := range holdings {
-			a.compare(h, amounts[i], reserved[h])
-		}
-
-		a.out.Holdings += len(holdings)
-	}
-
-	return nil
-}
-
-// compare holds one balance against the ledger. A master wallet may have money from elsewhere, a
-// deposit address may not.
-func (a *auditor) compare(h chain.Holding, found, reserved chain.Amount) {
-	book := a.ledger.at(h.Address, h.AssetID)
-	asset, _ := a.network.AssetByID(h.AssetID)
-
-	has := found.Add(book.out)
-	if has.Less(book.in) {
-		a.report(audit.Difference{
-			Kind:     audit.MoneyMissing,
-			Address:  h.Address,
-			AssetID:  h.AssetID,
-			Expected: book.in.SubFloor(book.out),
-			Found:    found,
-			Message: fmt.Sprintf(
-				"%s base units of %s are missing at %s: the records bring %s and take %s",
-				book.in.Sub(has), asset.Symbol, h.Address, book.in, book.out,
-			),
-			Records: book.newest(),
-		})
-		has = book.in
-	}
-
-	outside := has.Sub(book.in)
-	if owner, isMaster := a.masters[h.Address]; isMaster {
-		a.out.Wallets = append(a.out.Wallets, audit.Wallet{
-			Owner:    owner,
-			Address:  h.Address,
-			Asset:    asset.Symbol,
-			AssetID:  h.AssetID,
-			OnChain:  found,
-			In:       book.in,
-			Out:      book.out,
-			Outside:  outside,
-			Reserved: reserved,
-		})
-
-		return
-	}
-
-	if !outside.IsZero() {
-		a.report(audit.Difference{
-			Kind:     audit.MoneyUnexplained,
-			Address:  h.Address,
-			AssetID:  h.AssetID,
-			Expected: book.in.SubFloor(book.out),
-			Found:    found,
-			Message: fmt.Sprintf(
-				"%s base units of %s at %s are not explained by any record",
-				outside, asset.Symbol, h.Address,
-			),
-			Records: book.newest(),
-		})
-	}
 }
 
 func (a *auditor) report(d audit.Difference) {

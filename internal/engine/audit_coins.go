@@ -11,8 +11,8 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// This file audits networks that spend outputs. The records are held against the book of coins,
-// which follows from blocks alone, and the book against the node's own set of unspent outputs.
+// This file audits UTXO networks. It compares the records with the UTXO index, which is made from blocks
+// alone, and the index with the node's own set of unspent outputs.
 
 // spentBy returns the coins that the included transactions of a page spend, by output.
 func (a *auditor) spentBy(
@@ -44,13 +44,13 @@ func (a *auditor) spentBy(
 	return coins, err
 }
 
-// coins compares every address of ours with the book of coins, and that with the node.
+// coins compares every address of ours with the UTXO index, and the index with the node.
 func (a *auditor) coins(
 	ctx context.Context,
 	reader chain.CoinReader,
 	reserved map[chain.Holding]chain.Amount,
 ) error {
-	undone := map[chain.Address][]wallet.Coin{} // spent by blocks that are newer than what is compared
+	spentAbove := map[chain.Address][]wallet.Coin{} // spent by blocks that are newer than what is compared
 
 	above, err := a.config.Store.CoinsAbove(ctx, a.network.Slug, a.out.At.Height)
 	if err != nil {
@@ -59,7 +59,7 @@ func (a *auditor) coins(
 
 	for _, c := range above {
 		if c.SpentBy != "" {
-			undone[c.Owner.Address] = append(undone[c.Owner.Address], c)
+			spentAbove[c.Owner.Address] = append(spentAbove[c.Owner.Address], c)
 		}
 	}
 
@@ -71,7 +71,7 @@ func (a *auditor) coins(
 
 		var sum chain.Amount
 
-		for _, c := range append(unspent, undone[h.Address]...) {
+		for _, c := range append(unspent, spentAbove[h.Address]...) {
 			if c.Height > 0 && c.Height <= a.out.At.Height {
 				sum = sum.Add(c.Amount)
 			}
@@ -80,11 +80,10 @@ func (a *auditor) coins(
 		a.compare(h, sum, reserved[h])
 
 		a.out.Holdings++
-		for part := range slices.Chunk(
-			slices.DeleteFunc(unspent, func(c wallet.Coin) bool { return c.Height == 0 }),
-			auditHoldings,
-		) {
-			if err := a.onNode(ctx, reader, part); err != nil {
+
+		mined := slices.DeleteFunc(unspent, func(c wallet.Coin) bool { return c.Height == 0 })
+		for part := range slices.Chunk(mined, auditHoldings) {
+			if err := a.checkUnspent(ctx, reader, part); err != nil {
 				return err
 			}
 		}
@@ -93,9 +92,9 @@ func (a *auditor) coins(
 	return nil
 }
 
-// onNode checks that the node has the coins. One that it lacks may be spent in a block, or have
-// left the chain with one, that is not read yet: then the book is not wrong.
-func (a *auditor) onNode(ctx context.Context, reader chain.CoinReader, coins []wallet.Coin) error {
+// checkUnspent reports coins that are unspent in the UTXO index and not on the node. A coin that a block spent,
+// or that was reorged out, after the last block that was read is no difference.
+func (a *auditor) checkUnspent(ctx context.Context, reader chain.CoinReader, coins []wallet.Coin) error {
 	outpoints := make([]chain.Outpoint, len(coins))
 	for i, c := range coins {
 		outpoints[i] = c.Outpoint

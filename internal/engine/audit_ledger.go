@@ -12,28 +12,29 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// ledger adds up what the records of one network bring to and take from each address of ours. It is pure.
+// ledger sums the credits and debits that the records of one network make at each address of ours. It does no
+// I/O.
 //
-// Payments bring money to deposit addresses. Our own transactions bring what measurably arrived (by
-// log and balance difference) to any address of ours, and take what their bytes pay and what the
-// network took. A payout to a deposit address is a payment there, so only the payment counts.
+// Payments credit deposit addresses. Our own transactions credit what measurably arrived (by log and balance
+// difference) at any address of ours, and debit their outputs and fees. A payout to a deposit address is a
+// payment there, so only the payment counts.
 type ledger struct {
-	network chain.Network
-	native  string // asset id
-	masters map[chain.Address]bool
-	books   map[chain.Holding]*book
-	// arrivals are what our own transactions brought to anybody, until close sorts out what is ours.
+	network  chain.Network
+	native   string // asset id
+	masters  map[chain.Address]bool
+	balances map[chain.Holding]*ledgerBalance
+	// arrivals are the transfers of our own transactions to anybody, until close picks out ours.
 	arrivals map[chain.Holding][]audit.Record
-	// nonces are those that we signed, by sender; true when a transaction of ours used it or still may.
+	// nonces are those that we signed, by sender; true when a transaction of ours used one or still may.
 	nonces map[chain.Address]map[uint64]bool
-	// payouts are the transactions of payouts by payout, without their bytes, and twice what has a
-	// second one. carriers are those of them that pay several, by their own id.
-	payouts, carriers map[string]wallet.Transaction
-	twice             []audit.Difference
+	// payouts are the transactions of payouts, by payout id, without their raw bytes. batches are those of
+	// them that pay several payouts, by their own id.
+	payouts, batches map[string]wallet.Transaction
+	duplicates       []audit.Difference
 }
 
-// book is one asset of one address.
-type book struct {
+// ledgerBalance is the sum for one asset at one address, in base units.
+type ledgerBalance struct {
 	in, out chain.Amount
 	records []audit.Record
 }
@@ -45,28 +46,28 @@ func newLedger(n chain.Network, masters map[chain.Address]bool) *ledger {
 		network:  n,
 		native:   native.ID,
 		masters:  masters,
-		books:    map[chain.Holding]*book{},
+		balances: map[chain.Holding]*ledgerBalance{},
 		arrivals: map[chain.Holding][]audit.Record{},
 		nonces:   map[chain.Address]map[uint64]bool{},
 		payouts:  map[string]wallet.Transaction{},
-		carriers: map[string]wallet.Transaction{},
+		batches:  map[string]wallet.Transaction{},
 	}
 }
 
-func (l *ledger) at(address chain.Address, assetID string) *book {
+func (l *ledger) balanceOf(address chain.Address, assetID string) *ledgerBalance {
 	h := chain.Holding{Address: address, AssetID: assetID}
 
-	b := l.books[h]
+	b := l.balances[h]
 	if b == nil {
-		b = &book{}
-		l.books[h] = b
+		b = &ledgerBalance{}
+		l.balances[h] = b
 	}
 
 	return b
 }
 
-// move books a record's effect, and keeps the newest records.
-func (b *book) move(r audit.Record) {
+// add adds a record's amounts and keeps the newest records.
+func (b *ledgerBalance) add(r audit.Record) {
 	b.in, b.out = b.in.Add(r.In), b.out.Add(r.Out)
 
 	b.records = append(b.records, r)
@@ -75,7 +76,7 @@ func (b *book) move(r audit.Record) {
 	}
 }
 
-func (b *book) newest() []audit.Record {
+func (b *ledgerBalance) newest() []audit.Record {
 	slices.SortStableFunc(
 		b.records,
 		func(x, y audit.Record) int { return cmp.Or(cmp.Compare(y.Height, x.Height), cmp.Compare(y.ID, x.ID)) },
@@ -84,28 +85,27 @@ func (b *book) newest() []audit.Record {
 	return slices.Clone(b.records[:min(len(b.records), maxRecords)])
 }
 
-// payment books a payment that is in a block at or below a height. It stands for money as long as
-// that block does, confirmed or not.
+// payment credits a payment that is in a block at or below a height, confirmed or not.
 func (l *ledger) payment(p invoice.Payment, height uint64) {
-	b := l.at(p.Address, p.AssetID) // compared even when nothing of it counts
+	b := l.balanceOf(p.Address, p.AssetID) // compared even when the payment does not count
 	if p.Simulated || p.Block.IsZero() || p.Block.Height > height ||
 		(p.Status != invoice.Detected && p.Status != invoice.Confirmed) {
 		return
 	}
 
-	b.move(audit.Record{Object: "payment", ID: p.ID, TxHash: p.TxHash, Height: p.Block.Height, In: p.Amount})
+	b.add(audit.Record{Object: "payment", ID: p.ID, TxHash: p.TxHash, Height: p.Block.Height, In: p.Amount})
 }
 
-// transaction books a transaction of ours if it is in a block at or below a height. What pays
-// several payouts is booked whole where its bytes are, and nothing where it carries. What was
-// reverted cost its fee. Where coins are spent (coins has those of its inputs), it takes them
-// whole, and brings what comes back as change.
+// transaction debits and credits a transaction of ours that is in a block at or below a height.
+//
+// A batch counts once, at the transaction that has the signed bytes, not at its members. A reverted transaction
+// costs its fee. On UTXO networks its inputs are debited whole (coins has them) and its change is credited.
 func (l *ledger) transaction(t wallet.Transaction, coins map[chain.Outpoint]chain.Coin, height uint64) {
 	i := slices.IndexFunc(t.Attempts, func(a wallet.Attempt) bool { return a.Signed.TxHash == t.TxHash })
 
 	included := i >= 0 && !t.Block.IsZero()
 	if len(t.Attempts) > 0 {
-		l.use(t, included)
+		l.markNonce(t, included)
 	}
 
 	if t.Kind == wallet.Payout {
@@ -126,14 +126,14 @@ func (l *ledger) transaction(t wallet.Transaction, coins map[chain.Outpoint]chai
 	signed := t.Attempts[i].Signed
 	for _, in := range signed.Inputs {
 		spent := record
-		spent.Out = coins[in].Amount // what is not in the book counts nothing, and shows as a difference
-		l.at(coins[in].Owner.Address, l.native).move(spent)
+		spent.Out = coins[in].Amount // a coin that is not indexed counts 0 and shows as a difference
+		l.balanceOf(coins[in].Owner.Address, l.native).add(spent)
 	}
 
 	if len(signed.Inputs) == 0 {
 		fee := record
 		fee.Out = t.Fee
-		l.at(payer, l.native).move(fee)
+		l.balanceOf(payer, l.native).add(fee)
 	}
 
 	if t.Failure == wallet.FailReverted {
@@ -147,7 +147,7 @@ func (l *ledger) transaction(t wallet.Transaction, coins map[chain.Outpoint]chai
 
 		paid := record
 		paid.Out = o.Amount
-		l.at(from, o.AssetID).move(paid)
+		l.balanceOf(from, o.AssetID).add(paid)
 	}
 
 	for _, m := range t.Transfers {
@@ -162,12 +162,12 @@ func (l *ledger) transaction(t wallet.Transaction, coins map[chain.Outpoint]chai
 	}
 }
 
-// close books what our own transactions brought to addresses of ours: master wallets, and those
-// that were paid to or sent from. What went to others, such as platform fees, is theirs. It returns
-// every balance to compare, in order.
+// close credits the transfers of our own transactions to addresses of ours: master wallets, and addresses that
+// received or sent. Transfers to others, such as platform fees, do not count. It returns every holding to
+// compare, sorted by address and asset.
 func (l *ledger) close() []chain.Holding {
 	ours := maps.Clone(l.masters)
-	for h := range l.books {
+	for h := range l.balances {
 		ours[h.Address] = true
 	}
 
@@ -177,40 +177,41 @@ func (l *ledger) close() []chain.Holding {
 		}
 
 		for _, r := range arrived {
-			l.at(h.Address, h.AssetID).move(r)
+			l.balanceOf(h.Address, h.AssetID).add(r)
 		}
 	}
 
 	l.arrivals = nil
 	for address := range l.masters {
 		for _, asset := range l.network.Assets {
-			l.at(address, asset.ID)
+			l.balanceOf(address, asset.ID)
 		}
 	}
 
-	return slices.SortedFunc(maps.Keys(l.books), func(a, b chain.Holding) int {
+	return slices.SortedFunc(maps.Keys(l.balances), func(a, b chain.Holding) int {
 		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.AssetID, b.AssetID))
 	})
 }
 
-// use notes which nonce a signed transaction holds. Two of ours may hold one: the cancelling
-// transaction and what it displaces.
-func (l *ledger) use(t wallet.Transaction, included bool) {
+// markNonce records the nonce of a signed transaction. Two of ours may have the same: a cancelling transaction
+// and the one that it replaces.
+func (l *ledger) markNonce(t wallet.Transaction, included bool) {
 	from := t.Order.From.Address
 	if l.nonces[from] == nil {
 		l.nonces[from] = map[uint64]bool{}
 	}
-	// What is not proven dead may be the one that used it.
+
+	// A transaction that is not proven dead may be the one that used it.
 	l.nonces[from][t.Nonce] = l.nonces[from][t.Nonce] || included || t.Live()
 }
 
 // senders returns the addresses that signed anything, in order.
 func (l *ledger) senders() []chain.Address { return slices.Sorted(maps.Keys(l.nonces)) }
 
-// foreign returns the nonces below the network's count that none of our transactions can have used,
-// from our first one on: what was before it is not ours to explain. next is the wallet's counter,
-// read after the count: what was signed since the records were read is below it.
-func (l *ledger) foreign(from chain.Address, counted, next uint64) (nonces []uint64) {
+// foreignNonces returns the nonces from our first one up to the network's count that no transaction of ours can
+// have used. next is the wallet's next nonce, read after the count: nonces signed since the transactions were
+// read are below it.
+func (l *ledger) foreignNonces(from chain.Address, counted, next uint64) (nonces []uint64) {
 	own := l.nonces[from]
 	signed := slices.Sorted(maps.Keys(own))
 
@@ -227,12 +228,12 @@ func (l *ledger) foreign(from chain.Address, counted, next uint64) (nonces []uin
 	return nonces
 }
 
-// recordsOf returns what our own transactions did with the native coin of an address.
+// recordsOf returns the newest records about the native coin of an address.
 func (l *ledger) recordsOf(address chain.Address) []audit.Record {
-	return l.at(address, l.native).newest()
+	return l.balanceOf(address, l.native).newest()
 }
 
-// payout keeps the transaction of a payout for comparison, and notes a second one.
+// payout keeps the transaction of a payout for comparison, and reports a second one.
 func (l *ledger) payout(t wallet.Transaction) {
 	t.Attempts = slices.Clone(t.Attempts)
 	for i := range t.Attempts {
@@ -240,7 +241,7 @@ func (l *ledger) payout(t wallet.Transaction) {
 	}
 
 	if other, known := l.payouts[t.ObjectID]; known {
-		l.twice = append(l.twice, audit.Difference{
+		l.duplicates = append(l.duplicates, audit.Difference{
 			Kind:    audit.RecordsDisagree,
 			Network: l.network.Slug,
 			Message: fmt.Sprintf("payout %s has two transactions", t.ObjectID),
@@ -254,6 +255,6 @@ func (l *ledger) payout(t wallet.Transaction) {
 
 	l.payouts[t.ObjectID] = t
 	if len(t.BatchMembers) > 0 {
-		l.carriers[t.ID] = t
+		l.batches[t.ID] = t
 	}
 }

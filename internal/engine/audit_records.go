@@ -3,21 +3,18 @@ package engine
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/seed-8ee7f392/payments/audit"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/invoice"
-	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// This file holds the records of one owner against each other: payments against their settlements,
-// settlements against their sweeps, payouts against their transactions, refunds against their
-// payouts.
+// This file compares payments with their settlements, and settlements with their sweeps.
 
+// records compares the records of one owner with each other.
 func (a *auditor) records(ctx context.Context, owner event.Owner) error {
 	if err := a.payments(ctx, owner); err != nil {
 		return err
@@ -34,12 +31,12 @@ func (a *auditor) records(ctx context.Context, owner event.Owner) error {
 	return a.refunds(ctx, owner)
 }
 
-// disagree reports records that contradict each other.
-func (a *auditor) disagree(message string, records ...audit.Record) {
+// reportMismatch reports records that contradict each other.
+func (a *auditor) reportMismatch(message string, records ...audit.Record) {
 	a.report(audit.Difference{Kind: audit.RecordsDisagree, Message: message, Records: records})
 }
 
-// payments adds up what arrived. A confirmed payment that has a price has a settlement of its whole amount.
+// payments adds payments to the ledger. A confirmed payment that has a price has a settlement of its whole amount.
 func (a *auditor) payments(ctx context.Context, owner event.Owner) error {
 	f := invoice.PaymentFilter{Owner: owner, Networks: []string{a.network.Slug}, Limit: auditPage}
 	for {
@@ -68,20 +65,17 @@ func (a *auditor) payments(ctx context.Context, owner event.Owner) error {
 			s, settled := of[p.ID]
 			switch {
 			case !settled && p.Status == invoice.Confirmed && p.USDValue.Valid:
-				a.disagree(
+				a.reportMismatch(
 					fmt.Sprintf("payment %s is confirmed and has no settlement", p.ID),
 					audit.Record{Object: "payment", ID: p.ID, TxHash: p.TxHash, In: p.Amount},
 				)
 			case settled && s.Gross != p.Amount:
-				a.disagree(
+				a.reportMismatch(
 					fmt.Sprintf(
 						"settlement %s is of %s base units, its payment %s of %s",
 						s.ID, s.Gross, p.ID, p.Amount,
 					),
-					audit.Record{
-						Object: "settlement",
-						ID:     s.ID,
-					},
+					audit.Record{Object: "settlement", ID: s.ID},
 					audit.Record{Object: "payment", ID: p.ID, TxHash: p.TxHash, In: p.Amount},
 				)
 			}
@@ -96,7 +90,7 @@ func (a *auditor) payments(ctx context.Context, owner event.Owner) error {
 	}
 }
 
-// settlements checks each settlement's own books, and those of a release against what its sweep brought.
+// settlements checks each settlement's fees, and the amounts of each release against its sweep.
 func (a *auditor) settlements(ctx context.Context, owner event.Owner) error {
 	f := settlement.Filter{Owner: owner, Networks: []string{a.network.Slug}, Limit: auditPage}
 	checked := map[string]bool{}
@@ -109,7 +103,7 @@ func (a *auditor) settlements(ctx context.Context, owner event.Owner) error {
 
 		for _, s := range page {
 			if s.FeePaid.Add(s.FeeCarried) != s.FeeNative.Add(s.CarriedIn) {
-				a.disagree(
+				a.reportMismatch(
 					fmt.Sprintf(
 						"settlement %s paid %s of its platform fee and carries %s, which is not what it "+
 							"owes (%s) and took over (%s)",
@@ -153,11 +147,31 @@ func (a *auditor) release(ctx context.Context, of settlement.Settlement) error {
 		return err
 	}
 
-	var arrived, net chain.Amount
+	arrived, swept, sweeps, err := a.sweepsOf(ctx, r)
+	if err != nil {
+		return err
+	}
 
-	swept := false
+	net, allReleased, credits := creditsOf(all)
 
-	records := []audit.Record{{Object: "release", ID: r.ID}}
+	if !swept || arrived.Less(net) || allReleased && arrived != net {
+		message := fmt.Sprintf(
+			"the settlements of release %s were credited %s base units, its sweep brought %s",
+			r.ID, net, arrived,
+		)
+		records := append([]audit.Record{{Object: "release", ID: r.ID}}, sweeps...)
+		a.reportMismatch(message, append(records, credits...)...)
+	}
+
+	return nil
+}
+
+// sweepsOf returns what the confirmed sweeps of a release brought to the master wallet (base units), whether
+// there is such a sweep, and a record of each.
+func (a *auditor) sweepsOf(
+	ctx context.Context,
+	r settlement.Release,
+) (arrived chain.Amount, swept bool, records []audit.Record, err error) {
 	for _, step := range r.Steps {
 		if step.Kind != chain.StepSweep {
 			continue
@@ -165,7 +179,7 @@ func (a *auditor) release(ctx context.Context, of settlement.Settlement) error {
 
 		t, err := a.config.Store.Transaction(ctx, step.TransactionID)
 		if err != nil {
-			return err
+			return chain.Amount{}, false, nil, err
 		}
 
 		if t.State != wallet.Confirmed {
@@ -174,259 +188,36 @@ func (a *auditor) release(ctx context.Context, of settlement.Settlement) error {
 
 		swept = true
 
-		for _, m := range t.Transfers {
-			if m.To == r.Master.Address && m.AssetID == r.AssetID {
-				arrived = arrived.Add(m.Amount)
+		for _, transfer := range t.Transfers {
+			if transfer.To == r.Master.Address && transfer.AssetID == r.AssetID {
+				arrived = arrived.Add(transfer.Amount)
 			}
 		}
 
-		records = append(
-			records,
-			audit.Record{
-				Object: "transaction",
-				ID:     t.ID,
-				TxHash: t.TxHash,
-				Height: t.Block.Height,
-				In:     arrived,
-			},
-		)
+		records = append(records, audit.Record{
+			Object: "transaction",
+			ID:     t.ID,
+			TxHash: t.TxHash,
+			Height: t.Block.Height,
+			In:     arrived,
+		})
 	}
 
-	whole := true
+	return arrived, swept, records, nil
+}
+
+// creditsOf returns what the released settlements were credited (base units), whether all are released, and a
+// record of each that is.
+func creditsOf(all []settlement.Settlement) (net chain.Amount, allReleased bool, records []audit.Record) {
+	allReleased = true
+
 	for _, s := range all {
-		whole = whole && s.Status == settlement.Released
+		allReleased = allReleased && s.Status == settlement.Released
 		if s.Status == settlement.Released && s.NetReleased != nil {
 			net = net.Add(*s.NetReleased)
 			records = append(records, audit.Record{Object: "settlement", ID: s.ID, Out: *s.NetReleased})
 		}
 	}
 
-	if !swept || arrived.Less(net) || whole && arrived != net {
-		a.disagree(
-			fmt.Sprintf(
-				"the settlements of release %s were credited %s base units, its sweep brought %s",
-				r.ID, net, arrived,
-			),
-			records...)
-	}
-
-	return nil
-}
-
-// payouts checks that each payout has one transaction, which pays what it says, at no more than it
-// may cost, and that it stands where that one does.
-func (a *auditor) payouts(ctx context.Context, owner event.Owner) error {
-	f := payout.Filter{Owner: owner, Networks: []string{a.network.Slug}, Limit: auditPage}
-	for {
-		page, err := a.config.Store.Payouts(ctx, f)
-		if err != nil {
-			return err
-		}
-
-		for _, p := range page {
-			message, t, err := a.payout(ctx, p)
-			if err != nil {
-				return err
-			}
-
-			if message != "" {
-				a.disagree(
-					message,
-					audit.Record{Object: "payout", ID: p.ID, TxHash: p.TxHash, Out: p.Amount},
-					audit.Record{
-						Object: "transaction",
-						ID:     t.ID,
-						TxHash: t.TxHash,
-						Height: t.Block.Height,
-						Out:    p.Amount,
-					},
-				)
-			}
-		}
-
-		if len(page) < auditPage {
-			return nil
-		}
-
-		f.After = page[len(page)-1].ID
-	}
-}
-
-// payout compares one payout with its transaction and the one that carries it, all read again until
-// none moved meanwhile.
-func (a *auditor) payout(
-	ctx context.Context,
-	p payout.Payout,
-) (message string, t wallet.Transaction, err error) {
-	t, known := a.ledger.payouts[p.ID]
-	carrier, carried := a.ledger.carriers[t.BatchedBy]
-
-	known = known && carried == (t.BatchedBy != "")
-	for try := 0; ; try++ {
-		if !known || try > 0 {
-			if p, err = a.config.Store.PayoutByID(ctx, p.ID); err != nil {
-				return "", t, err
-			}
-
-			if t, err = a.config.Store.Transaction(ctx, p.TransactionID); err != nil {
-				return "", t, err
-			}
-
-			if t.BatchedBy != "" {
-				if carrier, err = a.config.Store.Transaction(ctx, t.BatchedBy); err != nil {
-					return "", t, err
-				}
-			}
-		}
-
-		known = true
-
-		if message = contradiction(p, t); message == "" && t.BatchedBy != "" {
-			message = notCarried(p, t, carrier)
-		}
-
-		if message == "" || try == 3 {
-			return message, t, nil
-		}
-	}
-}
-
-// contradiction says how a payout and its transaction disagree, or "".
-func contradiction(p payout.Payout, t wallet.Transaction) string {
-	want := []chain.Output{{To: p.Destination, AssetID: p.AssetID, Amount: p.Amount}}
-	if t.ID != p.TransactionID || t.Kind != wallet.Payout || !slices.Equal(t.OwnOutputs(), want) {
-		return fmt.Sprintf("transaction %s does not pay what payout %s says", t.ID, p.ID)
-	}
-
-	if message := unpaid(p, t); message != "" {
-		return message
-	}
-
-	if p.MaxNetworkFee.Less(t.OwnFee()) {
-		return fmt.Sprintf("payout %s cost %s, more than the %s it may", p.ID, t.OwnFee(), p.MaxNetworkFee)
-	}
-
-	there := p
-	if _, err := there.Follow(
-		t, p.ConfirmedAt,
-	); err != nil || there.Status != p.Status ||
-		there.TxHash != p.TxHash {
-		return fmt.Sprintf(
-			"payout %s is %s (%s), its transaction %s (%s)",
-			p.ID, p.Status, p.TxHash, t.State, t.TxHash,
-		)
-	}
-
-	return ""
-}
-
-// unpaid says which signed bytes of a transaction do not pay a payout of its own or of one that it
-// carries, and nothing else for it, at no more than it may cost; or "".
-func unpaid(p payout.Payout, t wallet.Transaction) string {
-	want := []chain.Output{{To: p.Destination, AssetID: p.AssetID, Amount: p.Amount}}
-	for _, attempt := range t.Attempts {
-		outputs, maxFee := t.Part(attempt, p.TransactionID)
-		if !slices.Equal(outputs, want) || len(attempt.Signed.Outputs) != 1+len(t.BatchMembers) {
-			return fmt.Sprintf(
-				"the signed bytes %s do not pay what payout %s says",
-				attempt.Signed.TxHash, p.ID,
-			)
-		}
-
-		if p.MaxNetworkFee.Less(maxFee) {
-			return fmt.Sprintf(
-				"the signed bytes %s may cost payout %s %s, it allows %s",
-				attempt.Signed.TxHash, p.ID, maxFee, p.MaxNetworkFee,
-			)
-		}
-	}
-
-	return ""
-}
-
-// notCarried says how a payout's transaction and the one that carries it disagree, or "".
-func notCarried(p payout.Payout, t, carrier wallet.Transaction) string {
-	if len(t.Attempts) > 0 || len(t.BatchMembers) > 0 || len(carrier.Attempts) == 0 ||
-		!slices.Contains(carrier.BatchMembers, t.ID) {
-		return fmt.Sprintf(
-			"payout %s is to be paid by transaction %s, which does not carry it",
-			p.ID, carrier.ID,
-		)
-	}
-
-	there := t
-	if err := there.JoinBatch(
-		carrier,
-	); err != nil || there.State != t.State || there.TxHash != t.TxHash ||
-		there.Fee != t.Fee {
-		return fmt.Sprintf(
-			"transaction %s of payout %s is %s (%s), transaction %s that carries it %s (%s)",
-			t.ID, p.ID, t.State, t.TxHash, carrier.ID, carrier.State, carrier.TxHash,
-		)
-	}
-
-	return unpaid(p, carrier)
-}
-
-// refunds checks that each refund stands where its payout does.
-func (a *auditor) refunds(ctx context.Context, owner event.Owner) error {
-	f := payout.RefundFilter{Owner: owner, Limit: auditPage}
-	for {
-		page, err := a.config.Store.Refunds(ctx, f)
-		if err != nil {
-			return err
-		}
-
-		for _, r := range page {
-			if r.Network != a.network.Slug || r.PayoutID == "" {
-				continue
-			}
-
-			if err := a.refund(ctx, r); err != nil {
-				return err
-			}
-		}
-
-		if len(page) < auditPage {
-			return nil
-		}
-
-		f.After = page[len(page)-1].ID
-	}
-}
-
-func (a *auditor) refund(ctx context.Context, r payout.Refund) error {
-	for try := 0; ; try++ {
-		p, err := a.config.Store.PayoutByID(ctx, r.PayoutID)
-		if err != nil {
-			return err
-		}
-
-		there := r
-
-		_, err = there.Follow(p, r.CreatedAt)
-		if err == nil && there.Status == r.Status && p.RefundID == r.ID && p.Amount == r.Amount &&
-			p.Destination == r.Destination &&
-			p.AssetID == r.AssetID {
-			return nil
-		}
-
-		if try == 3 {
-			a.disagree(
-				fmt.Sprintf("refund %s is %s, its payout %s %s", r.ID, r.Status, p.ID, p.Status),
-				audit.Record{
-					Object: "refund",
-					ID:     r.ID,
-					Out:    r.Amount,
-				},
-				audit.Record{Object: "payout", ID: p.ID, TxHash: p.TxHash, Out: p.Amount},
-			)
-
-			return nil
-		}
-
-		if r, err = a.config.Store.RefundByID(ctx, r.ID); err != nil {
-			return err
-		}
-	}
+	return net, allReleased, records
 }

@@ -11,33 +11,34 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// sink stores what the followers find: one transaction per batch, the cursor's move first.
+// blockHandler stores what the followers find: one transaction per batch, the cursor's move first.
 type blockHandler struct{ engine *Engine }
 
-// prepareAgain is how often a batch is prepared anew because something it did not know of appeared
-// between its preparation and its transaction.
-const prepareAgain = 5
+// maxPrepares is how often a batch is prepared, when records appear between its preparation and its
+// transaction.
+const maxPrepares = 5
 
-// Apply implements watch.Sink. When storing fails for the sake of single transfers (a damaged
-// record, a host's hook that refuses), those become retry rows in the transaction that moves the
-// cursor, and the rest is stored: one bad record never stalls a network.
+// Apply stores a batch; it is the handler of a follow.Follower.
+//
+// When single transfers make storing fail (a damaged record, a host's hook that refuses), they become retry rows
+// in the transaction that moves the cursor. The others are stored: one bad record never stalls a network.
 func (s blockHandler) Apply(ctx context.Context, b follow.Batch) (err error) {
 	if err := s.engine.watchWallets(ctx, b.Network); err != nil {
 		return err
 	}
 
-	for range prepareAgain {
+	for range maxPrepares {
 		p, prepErr := s.engine.Ingester.PrepareBatch(ctx, b)
 		if prepErr != nil {
 			return prepErr
 		}
 
 		err = s.store(ctx, b, p, nil)
-		if err != nil && ofItsOwn(ctx, err) && len(p.Keys()) > 0 {
-			err = s.storeRest(ctx, b, p, err)
+		if err != nil && isRecordError(ctx, err) && len(p.Keys()) > 0 {
+			err = s.storeAccepted(ctx, b, p, err)
 		}
 
-		if !changed(err) {
+		if !isStale(err) {
 			return err
 		}
 	}
@@ -45,9 +46,9 @@ func (s blockHandler) Apply(ctx context.Context, b follow.Batch) (err error) {
 	return err
 }
 
-// changed reports whether something that was prepared is no longer so: an address was shown to a
-// payer, or a hint stored a payment, between the preparation and the transaction.
-func changed(err error) bool {
+// isStale reports whether a batch has to be prepared anew: an address was shown to a payer, or a hint stored
+// a payment, between the preparation and the transaction.
+func isStale(err error) bool {
 	return errors.Is(err, fault.Conflict) || errors.Is(err, fault.Duplicate) ||
 		errors.Is(err, invoice.ErrUnprepared)
 }
@@ -59,7 +60,7 @@ func (s blockHandler) store(
 	p ingest.PreparedBatch,
 	refused map[invoice.TransferKey]error,
 ) error {
-	rest := p
+	accepted := p
 
 	if len(refused) > 0 {
 		keys := make([]invoice.TransferKey, 0, len(refused))
@@ -67,7 +68,7 @@ func (s blockHandler) store(
 			keys = append(keys, key)
 		}
 
-		rest = p.Without(keys...)
+		accepted = p.Without(keys...)
 	}
 
 	return s.engine.Update(ctx, func(ctx context.Context, tx Tx) error {
@@ -81,24 +82,26 @@ func (s blockHandler) store(
 				return err
 			}
 		}
-		// Before the payments: one that is back by now is told from the sweep that is not.
+
+		// Before the payments: a payment that is back is distinguished from a sweep that is not.
 		if err := s.engine.Transactions.ForkTx(ctx, tx, b); err != nil {
 			return err
 		}
 
-		if err := s.engine.Ingester.ApplyTx(ctx, tx, rest, cursor); err != nil {
+		if err := s.engine.Ingester.ApplyTx(ctx, tx, accepted, cursor); err != nil {
 			return err
 		}
+
 		// After the payments, whose invoices are locked before balances everywhere.
 		return s.engine.Transactions.IndexCoinsTx(ctx, tx, b, parties(tx, b.Network.Space()))
 	})
 }
 
-// errTried rolls a trial back that would have gone through.
-var errTried = errors.New("the trial went through")
+// errTrialPassed rolls back a trial that passed.
+var errTrialPassed = errors.New("the trial went through")
 
-// storeRest finds out which transfers are refused, each in a trial of its own, and stores the others.
-func (s blockHandler) storeRest(
+// storeAccepted finds the refused transfers, each in a trial of its own, and stores the others.
+func (s blockHandler) storeAccepted(
 	ctx context.Context,
 	b follow.Batch,
 	p ingest.PreparedBatch,
@@ -116,16 +119,17 @@ func (s blockHandler) storeRest(
 			if err := s.engine.Ingester.ApplyTx(ctx, tx, p.Only(key), cursor); err != nil {
 				return err
 			}
+
 			// Reactions and the host's hook belong to the trial.
 			if err := tx.(*transaction).finish(ctx); err != nil {
 				return err
 			}
 
-			return errTried
+			return errTrialPassed
 		})
 		switch {
-		case errors.Is(err, errTried):
-		case ofItsOwn(ctx, err):
+		case errors.Is(err, errTrialPassed):
+		case isRecordError(ctx, err):
 			refused[key] = err
 		default:
 			return err
@@ -144,14 +148,15 @@ func (s blockHandler) storeRest(
 	return s.store(ctx, b, p, refused)
 }
 
-// ofItsOwn reports whether an error is a record's own fault, and not the store's, a rival's or the context's.
-func ofItsOwn(ctx context.Context, err error) bool {
-	return ctx.Err() == nil && !changed(err) && !errors.Is(err, fault.LeaseLost) &&
+// isRecordError reports whether an error is due to one record, not to the store, a lost lease, a conflict or
+// the context.
+func isRecordError(ctx context.Context, err error) bool {
+	return ctx.Err() == nil && !isStale(err) && !errors.Is(err, fault.LeaseLost) &&
 		!errors.Is(err, fault.Unavailable) &&
 		!errors.Is(err, fault.Stopped)
 }
 
-// retry tries refused payments of a network again.
+// retry stores up to 20 refused payments of a network whose retry is due, and reports whether any succeeded.
 func (e *Engine) retry(ctx context.Context, network string) (did bool, err error) {
 	rows, err := e.config.Store.Retries(ctx, network, e.config.Now(), 20)
 	if err != nil {
@@ -172,7 +177,7 @@ func (e *Engine) retry(ctx context.Context, network string) (did bool, err error
 			continue
 		}
 
-		if !ofItsOwn(ctx, err) {
+		if !isRecordError(ctx, err) {
 			return did, fmt.Errorf("trying payment %s:%d again: %w", r.Transfer.TxHash, r.Transfer.Index, err)
 		}
 

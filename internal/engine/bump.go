@@ -12,32 +12,33 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// This file offers payments that wait in the pool for too long to the outbox, which lifts those
-// that are worth it (chain/send, lift.go).
+// This file offers payments that wait too long in the mempool to txmgr, which makes a CPFP bump for those
+// that are worth it.
 
-// unliftable is for how long a network is left alone whose node cannot tell what waiting transactions pay.
-const unliftable = time.Hour
+// unsupportedPause is how long a network is not tried again after its node could not return the fees of
+// mempool transactions.
+const unsupportedPause = time.Hour
 
-// lifts is when the waiting payments of one network are looked at next. It lives in one process,
-// the one that follows the network: another one that takes over looks at all of them.
+// bumpLoop keeps when the mempool payments of one network are offered next. Only the process that follows
+// the network has one; a process that takes over offers all of them anew.
 type bumpLoop struct {
 	engine   *Engine
 	follower *follow.Follower
 	next     map[string]time.Time // by payment id
-	again    time.Time
+	retryAt  time.Time
 }
 
-// step offers the payments whose time has come. One that fails does not keep the others.
-func (l *bumpLoop) step(ctx context.Context) (did bool, err error) {
-	lifter, can := l.follower.Driver.(chain.Bumper)
-	if !can || !l.follower.Health().Following {
+// bumpDue offers the payments that are due. One that fails does not hold up the others.
+func (l *bumpLoop) bumpDue(ctx context.Context) (did bool, err error) {
+	bumper, ok := l.follower.Driver.(chain.Bumper)
+	if !ok || !l.follower.Health().Following {
 		return false, nil
 	}
 
-	after, on := lifter.BumpAfter()
+	after, on := bumper.BumpAfter()
 
 	now := l.engine.config.Now()
-	if !on || now.Before(l.again) {
+	if !on || now.Before(l.retryAt) {
 		return false, nil
 	}
 
@@ -63,7 +64,7 @@ func (l *bumpLoop) step(ctx context.Context) (did bool, err error) {
 
 		queued, err := l.engine.bump(ctx, p)
 		if errors.Is(err, fault.Unsupported) {
-			l.again = now.Add(unliftable)
+			l.retryAt = now.Add(unsupportedPause)
 			l.engine.config.Log.ErrorContext(
 				ctx, "payments cannot be lifted, though the driver is configured to",
 				"network", p.Network, "error", err,
@@ -89,13 +90,13 @@ func (l *bumpLoop) step(ctx context.Context) (did bool, err error) {
 	return did, nil
 }
 
-// liftPause is how long a payment that has waited for a time is not looked at again: an eighth of
-// it, from a second to a minute.
+// bumpPause returns how long a payment that waited for a time is not offered again: an eighth of it, at
+// least 1 s and at most 1 min.
 func bumpPause(waited time.Duration) time.Duration {
 	return min(max(waited/8, time.Second), time.Minute)
 }
 
-// lift offers one payment. The merchant's master wallet pays.
+// bump offers one payment for a CPFP bump, which the merchant's master wallet pays for.
 func (e *Engine) bump(ctx context.Context, p invoice.Payment) (queued bool, err error) {
 	settings, err := e.config.Store.SettlementSettings(ctx, p.Owner.AccountID)
 	if err != nil {

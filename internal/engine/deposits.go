@@ -12,38 +12,40 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// This file goes round the deposit addresses of a network, looking for money that no transfer shows.
+// This file reads the balances of a network's deposit addresses, to find money that no transfer shows.
 
 const (
-	// depositsAtOnce is how many deposit addresses one step looks at.
+	// balanceSweepBatch is how many deposit addresses one call of checkNext reads.
 	balanceSweepBatch = 100
-	// depositRound is how long a round takes at least: each address is looked at once in it. Many
-	// addresses take longer.
+	// balanceSweepEvery is the least time between the starts of two sweeps over all addresses.
 	balanceSweepEvery = 10 * time.Minute
-	// clocksApart is how far the time of a block may be from ours.
-	clocksApart = 15 * time.Minute
+	// maxClockSkew is how far the time of a block may be from ours.
+	maxClockSkew = 15 * time.Minute
 )
 
-// depositRounds is how far a round of one network is. It lives in one process, the one that follows
-// the network: another one that takes over begins anew.
+// balanceSweepLoop is the progress of one network's balance sweep. Only the process that follows the network
+// has one; a process that takes over begins anew.
 type balanceSweepLoop struct {
 	engine   *Engine
 	follower *follow.Follower
 	network  chain.Network
 
 	begun time.Time
-	// the account before the one at hand; the deposit address before the next, "" for the newest
-	account, after string
-	done           bool
+	// account is the id of the last account whose addresses were all read.
+	account string
+	// after is the id of the last deposit address that was read; empty starts at the newest.
+	after string
+	// done reports that no sweep is under way.
+	done bool
 }
 
 func newBalanceSweepLoop(e *Engine, f *follow.Follower) *balanceSweepLoop {
 	return &balanceSweepLoop{engine: e, follower: f, network: f.Driver.Network(), done: true}
 }
 
-// step looks at the next addresses.
-func (r *balanceSweepLoop) step(ctx context.Context) (bool, error) {
-	if _, can := r.follower.Driver.(chain.Balancer); !can || !r.follower.Health().Following {
+// checkNext reads the balances of the next addresses and reports whether it found money.
+func (r *balanceSweepLoop) checkNext(ctx context.Context) (bool, error) {
+	if _, ok := r.follower.Driver.(chain.Balancer); !ok || !r.follower.Health().Following {
 		return false, nil
 	}
 
@@ -65,13 +67,13 @@ func (r *balanceSweepLoop) step(ctx context.Context) (bool, error) {
 
 	found, err := r.engine.Ingester.CheckDeposits(ctx, r.network.Slug, page)
 	if err != nil {
-		r.account, r.after = account, after // the same again
+		r.account, r.after = account, after // the same page next time
 	}
 
 	return found > 0, err
 }
 
-// next returns the next addresses of the round; none at its end.
+// next returns the next addresses of the sweep; none at its end.
 func (r *balanceSweepLoop) next(ctx context.Context) ([]invoice.DepositAddress, error) {
 	for {
 		accounts, err := r.engine.config.Store.Accounts(ctx, r.account, 1)
@@ -102,9 +104,10 @@ func (r *balanceSweepLoop) next(ctx context.Context) ([]invoice.DepositAddress, 
 	}
 }
 
-// kept says what settlements left at a deposit address. Nothing can be said while a release is
-// under way or was given up after transactions of its own, nor when one ended so near to the block
-// that its sweep may be above it.
+// leftoversAt returns what settlements left at a deposit address.
+//
+// ok is false while a release is under way or was given up after transactions of its own. It is false too when
+// a release ended so near to the block that its sweep may be above it.
 func leftoversAt(
 	ctx context.Context,
 	tx ingest.Tx,
@@ -133,7 +136,7 @@ func leftoversAt(
 	for _, s := range settlements {
 		switch {
 		case s.Simulated || s.Network != network:
-		case s.Status == settlement.Released && s.ReleasedAt.Before(at.Time.Add(-clocksApart)):
+		case s.Status == settlement.Released && s.ReleasedAt.Before(at.Time.Add(-maxClockSkew)):
 			k.Moved[s.PaymentID] = true
 		case s.Status == settlement.Released,
 			s.Status == settlement.Releasing,

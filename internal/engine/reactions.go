@@ -13,8 +13,7 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
-// react is the whole list of what one domain does when another one's event or fact was appended, in the
-// transaction that made it true.
+// react runs what other domains do about an event, in the transaction that appended it. It is the whole list.
 func (e *Engine) react(ctx context.Context, tx Tx, ev event.Event) error {
 	switch ev.Type {
 	case event.PaymentValued:
@@ -30,7 +29,7 @@ func (e *Engine) react(ctx context.Context, tx Tx, ev event.Event) error {
 
 		return e.Payouts.PaymentLostTx(ctx, tx, p.Owner, p.ID, p.InvoiceID)
 	case event.TransactionMoved:
-		// One of our transactions moved: whoever wanted it moves on.
+		// One of our transactions changed state: its release or payout follows.
 		t := ev.Subject.(wallet.Transaction)
 		if err := e.Sweeper.TransactionTx(ctx, tx, t); err != nil {
 			return err
@@ -38,13 +37,13 @@ func (e *Engine) react(ctx context.Context, tx Tx, ev event.Event) error {
 
 		return e.Payouts.TransactionTx(ctx, tx, t)
 	case event.RefundCreated, event.RefundSucceeded, event.RefundFailed, event.RefundTakenBack:
-		// A refund moved: its invoice takes its flags.
+		// A refund changed state: its invoice's refund flags follow.
 		return e.refunded(ctx, tx, ev)
 	case event.SettingsChanged:
 		// A merchant's settings changed: settlements that wait for others are looked at again.
 		return e.Sweeper.SettingsTx(ctx, tx, ev.Owner)
 	case event.SettlementReleased:
-		// The merchant of a deposit address hears of it under the deposit's own name.
+		// The merchant of a deposit address is notified with the deposit's own event type.
 		return e.depositReleased(ctx, tx, ev.Subject.(settlement.Settlement))
 	default:
 		return nil
@@ -120,7 +119,7 @@ type depositEvent struct {
 	DepositAddress invoice.DepositResource `json:"deposit_address"`
 }
 
-// eventObject renders what an event is about.
+// eventObject returns the object of an event as the API shows it.
 func (e *Engine) eventObject(ctx context.Context, tx Tx, ev event.Event) (any, error) {
 	switch s := ev.Subject.(type) {
 	case invoice.Invoice:
@@ -171,7 +170,8 @@ func (e *Engine) eventPayment(ctx context.Context, tx Tx, typ event.Type, p invo
 	return v, nil
 }
 
-// PaymentResources renders payments with their settlements in full: two queries, however many there are.
+// PaymentResources returns payments as the API shows them, with their settlements in full. It makes one query
+// for all settlements and one per network.
 func (e *Engine) PaymentResources(
 	ctx context.Context,
 	payments ...invoice.Payment,
@@ -213,13 +213,13 @@ func (e *Engine) PaymentResources(
 	return out, nil
 }
 
-// Tip returns the newest block seen on a network; 0 before it was first read.
+// Tip returns the height of the newest block seen on a network; 0 before it was first read.
 func (e *Engine) Tip(ctx context.Context, network string) (uint64, error) {
 	c, _, err := e.config.Store.Cursor(ctx, network)
 	return c.Tip.Height, err
 }
 
-// refunded books a refund's move with the invoice that it gives back.
+// refunded applies a refund's change of state to the refunded invoice.
 func (e *Engine) refunded(ctx context.Context, tx Tx, ev event.Event) error {
 	r := ev.Subject.(payout.Refund)
 	if r.InvoiceID == "" {
@@ -239,7 +239,7 @@ func (e *Engine) refunded(ctx context.Context, tx Tx, ev event.Event) error {
 	)
 }
 
-// received reads what can be refunded: the confirmed payments of an invoice, or one payment.
+// received returns what can be refunded: the confirmed payments of an invoice, or one payment.
 func received(
 	ctx context.Context,
 	r payout.Reader,
@@ -286,7 +286,7 @@ func received(
 	return out, nil
 }
 
-// outputs reads which outputs hold payments, for settlements on networks that spend outputs.
+// outputs returns which outputs hold payments, for settlements on UTXO networks.
 func (e *Engine) outputs(ctx context.Context, paymentIDs []string) (map[string]chain.Outpoint, error) {
 	out := make(map[string]chain.Outpoint, len(paymentIDs))
 	for _, id := range paymentIDs {

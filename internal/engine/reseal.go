@@ -7,12 +7,12 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 )
 
-// Reseal encrypts every webhook signing secret anew with Config.SecretKey, so that the keys in
-// OldSecretKeys that sealed them are needed no longer, and returns how many endpoints it did. Call
-// it once, when all processes run with the new key. Stored answers to requests with an
-// Idempotency-Key are not touched: they end after 24 hours. An endpoint that fails stops no other;
-// the error names it, and its key has to stay until it is dealt with. To call it again does no
-// harm.
+// Reseal encrypts every webhook signing secret with Config.SecretKey and returns how many endpoints it changed.
+// OldSecretKeys are then not needed for them any more. Call it once all processes run with the new key; it is
+// idempotent.
+//
+// Stored answers to requests with an Idempotency-Key are not touched: they expire after 24 hours. An endpoint
+// that fails does not stop the others. The error names it, and its old key has to stay until it is repaired.
 func (e *Engine) Reseal(ctx context.Context) (done int, err error) {
 	accounts, err := e.allAccounts(ctx)
 	for _, a := range accounts {

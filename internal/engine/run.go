@@ -27,7 +27,7 @@ const (
 	maxPace     = 15 * time.Second
 )
 
-// worker is one kind of work: a bounded step that says whether more may be waiting.
+// worker is one kind of work. step does one bounded batch of it and reports whether more may be waiting.
 type worker struct {
 	name string
 	pace time.Duration
@@ -35,8 +35,10 @@ type worker struct {
 }
 
 // Run follows the networks, expires invoices, releases settlements, sends transactions and delivers
-// webhooks until ctx ends; when it returns, nothing of it runs any more and its leases are given back.
-// A second Run at the same time answers fault.State. The error of an orderly end is nil.
+// webhooks until ctx ends. When it returns, nothing of it runs any more and its leases are released.
+// It returns nil when ctx ended.
+//
+// Errors: fault.State while another Run or Step of this engine is running.
 func (e *Engine) Run(ctx context.Context) error {
 	if !e.running.TryLock() {
 		return fault.New(fault.State, "already_running", "this engine is already running")
@@ -102,7 +104,7 @@ func (e *Engine) workers() []worker {
 				paceBalance,
 				func(ctx context.Context) (bool, error) { return false, e.Transactions.RefreshBalances(ctx, n.Slug) },
 			},
-			worker{"deposits of " + n.Slug, paceBalance, e.sweeps[i].step},
+			worker{"deposits of " + n.Slug, paceBalance, e.sweeps[i].checkNext},
 			worker{
 				"retries of " + n.Slug,
 				paceWorkers,
@@ -122,11 +124,12 @@ func (e *Engine) workers() []worker {
 	)
 }
 
-// Step does one bounded batch of each kind of work, one after the other, and reports whether any of
-// them found something to do: what Run does over and over, for a host that decides itself when work
-// is done. Work that fails does not keep the other kinds back; the errors come back joined. Beside
-// Run or another Step it answers fault.State. The networks it followed stay this process's until
-// their leases run out.
+// Step does one bounded batch of each kind of work, one after the other, and reports whether any found
+// something to do. It is what Run repeats, for a host that schedules the work itself. A kind that fails does
+// not hold up the others; their errors are joined. The leases of the networks stay with this process until
+// they expire.
+//
+// Errors: fault.State while another Run or Step of this engine is running.
 func (e *Engine) Step(ctx context.Context) (did bool, err error) {
 	if !e.running.TryLock() {
 		return false, fault.New(fault.State, "already_running", "this engine is already running")
@@ -134,7 +137,7 @@ func (e *Engine) Step(ctx context.Context) (did bool, err error) {
 	defer e.running.Unlock()
 
 	for _, w := range append(e.workers(), worker{name: "webhooks", step: e.Deliverer.Step}) {
-		some, failed := e.step(ctx, w)
+		some, failed := e.runStep(ctx, w)
 		did = did || some
 
 		if failed != nil {
@@ -145,8 +148,8 @@ func (e *Engine) Step(ctx context.Context) (did bool, err error) {
 	return did, err
 }
 
-// loop steps until ctx ends: at once while there is work, at the worker's pace or a wake-up when there is
-// none, with growing pauses after errors.
+// loop runs a worker's steps until ctx ends: at once while there is work, otherwise at the worker's pace or a
+// wake-up. After errors it backs off exponentially.
 func (e *Engine) loop(ctx context.Context, w worker, wake <-chan struct{}) {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = max(w.pace/4, minPace), 30*time.Second
@@ -162,22 +165,22 @@ func (e *Engine) loop(ctx context.Context, w worker, wake <-chan struct{}) {
 		case <-wake:
 		}
 
-		did, err := e.step(ctx, w)
+		did, err := e.runStep(ctx, w)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			again := pause.NextBackOff()
+			retryIn := pause.NextBackOff()
 			if errors.Is(err, fault.Stopped) {
-				again = pause.MaxInterval
+				retryIn = pause.MaxInterval
 			}
 
 			e.config.Log.WarnContext(
 				ctx, "work failed; it is tried again",
-				"worker", w.name, "again_in", again.Round(time.Millisecond), "error", err,
+				"worker", w.name, "again_in", retryIn.Round(time.Millisecond), "error", err,
 			)
-			// Deaf to wake-ups: what they are about was going to be looked at anyway.
-			if !rest(ctx, again) {
+			// Wake-ups meanwhile are dropped: the next step looks at all work anyway.
+			if !sleep(ctx, retryIn) {
 				return
 			}
 
@@ -193,8 +196,8 @@ func (e *Engine) loop(ctx context.Context, w worker, wake <-chan struct{}) {
 	}
 }
 
-// rest waits, and reports false when ctx ended first.
-func rest(ctx context.Context, d time.Duration) bool {
+// sleep waits for d and reports false when ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 
@@ -213,9 +216,9 @@ func drain(c <-chan struct{}) {
 	}
 }
 
-// step runs one step and turns a panic into an error: one damaged record must not end the process
+// runStep runs one step and turns a panic into an error: one damaged record must not end the process
 // of the host.
-func (e *Engine) step(ctx context.Context, w worker) (did bool, err error) {
+func (e *Engine) runStep(ctx context.Context, w worker) (did bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			e.config.Log.ErrorContext(
@@ -229,16 +232,16 @@ func (e *Engine) step(ctx context.Context, w worker) (did bool, err error) {
 	return w.step(ctx)
 }
 
-// send queues what lifts payments, and moves what is to be sent.
+// send queues due CPFP bumps, then sends and tracks our own transactions of a network.
 func (e *Engine) send(ctx context.Context, network string, l *bumpLoop) (did bool, err error) {
-	_, liftErr := l.step(ctx)
+	_, bumpErr := l.bumpDue(ctx)
 	did, err = e.Transactions.Step(ctx, network)
 
-	return did, errors.Join(err, liftErr)
+	return did, errors.Join(err, bumpErr)
 }
 
-// prune forgets what is older than it has to be kept, in small batches. What cannot be forgotten
-// does not keep the rest.
+// prune deletes expired events, deliveries and idempotency rows in small batches. One kind that fails does
+// not hold up the other.
 func (e *Engine) prune(ctx context.Context) (did bool, err error) {
 	sent, sentErr := e.Deliverer.Prune(ctx)
 	answered, answeredErr := idempotency.Prune(
@@ -248,7 +251,7 @@ func (e *Engine) prune(ctx context.Context) (did bool, err error) {
 	return sent || answered, errors.Join(sentErr, answeredErr)
 }
 
-// Health reads how every network is doing.
+// Health returns the state of every network.
 func (e *Engine) Health(ctx context.Context) (health.Report, error) {
 	var h health.Report
 
@@ -274,8 +277,8 @@ func (e *Engine) Health(ctx context.Context) (health.Report, error) {
 	return h, nil
 }
 
-// Resume lets a network that was stopped be read again, after a person looked into the reason that Health
-// names. What the node says is then trusted anew, a fork below finality included.
+// Resume restarts a stopped network, after a person looked into the reason that Health names. What the node
+// returns is then trusted anew, a fork below finality included.
 func (e *Engine) Resume(ctx context.Context, network string) error {
 	if err := follow.Resume(
 		ctx, view[scan.Tx]{e.config.Store, e, func(tx Tx) scan.Tx { return tx }}, network,
@@ -289,8 +292,8 @@ func (e *Engine) Resume(ctx context.Context, network string) error {
 	return nil
 }
 
-// Check asks every driver that can (evm.Driver and others) whether its node is the network it is
-// configured to be.
+// Check verifies with every driver that is a chain.Checker that its node serves the configured network, and
+// returns the joined errors.
 func (e *Engine) Check(ctx context.Context) error {
 	var all []error
 

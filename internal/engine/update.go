@@ -10,10 +10,10 @@ import (
 	"github.com/seed-8ee7f392/payments/store"
 )
 
-// Update runs f in one transaction. Before it commits, the reactions of the domains to the events that f
-// appended run, the events are rendered and stored, their webhook deliveries are made and Config.OnEvent
-// is called, all in the same transaction. f may run more than once: it assigns and never appends to what it
-// captured, and does no network call.
+// Update runs f in one transaction. In the same transaction, before it commits, the domains react to the
+// events that f appended, the events are stored with their webhook deliveries, and Config.OnEvent is called.
+//
+// f may run more than once: it assigns and never appends to what it captured, and does no network call.
 func (e *Engine) Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error {
 	happened := false
 
@@ -34,8 +34,10 @@ func (e *Engine) Update(ctx context.Context, f func(ctx context.Context, tx Tx) 
 	return err
 }
 
-// UpdateIn is Update inside a transaction of the host's own, as postgres.Join or sqlite.Join made
-// it. It never runs f again: a conflict goes to the host as fault.Conflict. The host commits.
+// UpdateIn runs f as Update does, inside a transaction of the host that postgres.Join or sqlite.Join made.
+// f runs once. The host commits, and then calls Wake.
+//
+// Errors: fault.Conflict when a record was changed meanwhile.
 func (e *Engine) UpdateIn(
 	ctx context.Context,
 	joined store.Tx,
@@ -54,18 +56,17 @@ type transaction struct {
 	store.Tx
 	engine *Engine
 	events []event.Event
-	// reacted is how many of the events had their reactions.
+	// reacted counts the events whose reactions ran.
 	reacted int
 }
 
-// Unwrap returns the store's own transaction, so that sqlite.SQLTx and postgres.SQLTx find the
-// host's *sql.Tx in the tx that Update and Config.OnEvent are given.
+// Unwrap returns the store's own transaction. sqlite.SQLTx and postgres.SQLTx find the *sql.Tx through it.
 func (t *transaction) Unwrap() store.Tx { return t.Tx }
 
-// maxEvents bounds what one transaction may cause; reaching it means that two reactions answer each other.
+// maxEvents bounds the events of one transaction. Reaching it means that two reactions trigger each other.
 const maxEvents = 100_000
 
-// AppendEvents takes events; they are stored by finish.
+// AppendEvents collects events; finish stores them.
 func (t *transaction) AppendEvents(ctx context.Context, events ...event.Event) error {
 	now, request := t.engine.config.Now(), event.RequestOf(ctx)
 
@@ -88,8 +89,8 @@ func (t *transaction) AppendEvents(ctx context.Context, events ...event.Event) e
 	return nil
 }
 
-// React runs the reactions to what was appended so far in a transaction of Update. Whoever reads in
-// the same transaction what they make calls it first; Update runs the rest.
+// React runs the reactions to the events that were appended so far in a transaction of Update. A caller that
+// reads what they make in the same transaction calls it first; Update runs those that remain.
 func (e *Engine) React(ctx context.Context, tx Tx) error {
 	if t, ok := tx.(*transaction); ok {
 		return t.react(ctx)
@@ -112,7 +113,7 @@ func (t *transaction) react(ctx context.Context) error {
 	return nil
 }
 
-// finish runs the reactions and stores what has a place outside the house.
+// finish runs the reactions, then stores, renders and delivers the public events and calls Config.OnEvent.
 func (t *transaction) finish(ctx context.Context) error {
 	if err := t.react(ctx); err != nil {
 		return err
@@ -162,7 +163,7 @@ func (t *transaction) finish(ctx context.Context) error {
 	return nil
 }
 
-// envelope is what a webhook delivery carries and GET /v1/events/{id} shows (decisions part 8).
+// envelope is the body of a webhook delivery and of GET /v1/events/{id} (decisions part 8).
 type envelope struct {
 	ID         string        `json:"id"`
 	Type       event.Type    `json:"type"`
@@ -197,14 +198,14 @@ func (e *Engine) envelope(ctx context.Context, tx Tx, ev event.Event) (json.RawM
 	})
 }
 
-// view is a store as one domain sees it: all reads, and transactions of the domain's own type T.
+// view is one domain's view of the store: all reads, and transactions of the domain's own type T.
 type view[T any] struct {
 	store.Reader
 	engine *Engine
-	narrow func(tx Tx) T
+	domain func(tx Tx) T
 }
 
-// Update runs f in a transaction of the engine, so that events have their reactions.
+// Update runs f in an engine transaction narrowed to T, so that events have their reactions.
 func (v view[T]) Update(ctx context.Context, f func(ctx context.Context, tx T) error) error {
-	return v.engine.Update(ctx, func(ctx context.Context, tx Tx) error { return f(ctx, v.narrow(tx)) })
+	return v.engine.Update(ctx, func(ctx context.Context, tx Tx) error { return f(ctx, v.domain(tx)) })
 }

@@ -10,31 +10,31 @@ import (
 )
 
 // This file holds wake-ups: hints that there is work, to the workers of this process and to other
-// processes. What is lost of them, polling finds.
+// processes. Polling finds what a lost hint was about.
 
 const (
+	// maxProcess is the longest process name in bytes.
 	maxProcess = 200
-	// wakeGap is the least time between two wake-ups that this process sends, and between two that
-	// it follows: a burst of commits is one hint, and a hint alone is passed on at once.
+	// wakeGap is the least time between two wake-ups that this process publishes, and between two that
+	// it handles. A burst of commits is one hint; a single hint is handled at once.
 	wakeGap = 50 * time.Millisecond
-	// wakeTimeout bounds the sending of one.
+	// wakeTimeout bounds the publishing of one.
 	wakeTimeout = 5 * time.Second
 )
 
-// wakes is who is woken here, and the telling of the others.
+// wakes holds the workers to wake in this process and the publishing of wake-ups to other processes.
 type wakes struct {
 	mu      sync.Mutex
 	workers []chan struct{}
-	// telling ends the goroutine that tells the others and told is closed when it has ended; both
-	// are nil while there is none. again says that there is something to tell.
+	// stopPublishing stops the publishing goroutine and published is closed when it has ended. Both are nil
+	// while there is none. pending reports that a wake-up is to be published.
 	stopPublishing context.CancelFunc
 	published      chan struct{}
 	pending        bool
 }
 
-// Wake has every worker of this process look for work now, and tells the other processes if
-// Config.Waker can. It does not wait for that. A host calls it after it has committed what it made
-// with UpdateIn.
+// Wake wakes every worker of this process and publishes a wake-up to other processes through Config.Waker.
+// It does not wait for either. A host calls it after it has committed what it made with UpdateIn.
 func (e *Engine) Wake() {
 	e.wakeHere()
 	e.publishWake()
@@ -72,9 +72,8 @@ func (w *wakes) unsubscribe(c chan struct{}) {
 	w.workers = slices.DeleteFunc(w.workers, func(other chan struct{}) bool { return other == c })
 }
 
-// tell has the other processes told soon. The goroutine that does it lives as long as there is
-// something to tell, so that a process that only serves requests, without Run, tells the workers of
-// the others too.
+// publishWake schedules a wake-up of the other processes. Its goroutine runs only while a wake-up is pending,
+// so a process that serves requests without Run publishes too.
 func (e *Engine) publishWake() {
 	if e.config.Waker == nil {
 		return
@@ -110,11 +109,11 @@ func (e *Engine) publishWakes(ctx context.Context) {
 			pause = wakeTimeout
 		}
 
-		rest(ctx, pause)
+		sleep(ctx, pause)
 	}
 }
 
-// more reports whether there is something to tell; when there is not, or ctx has ended, the telling is over.
+// more reports whether a wake-up is pending. When none is, or ctx has ended, it marks publishing as stopped.
 func (w *wakes) more(ctx context.Context) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -131,36 +130,35 @@ func (w *wakes) more(ctx context.Context) bool {
 	return false
 }
 
-// hush ends the telling and waits until it has.
+// stop stops publishing and waits until its goroutine has ended.
 func (w *wakes) stop() {
 	w.mu.Lock()
 
-	told := w.published
-	if told != nil {
+	published := w.published
+	if published != nil {
 		w.stopPublishing()
 	}
 	w.mu.Unlock()
 
-	if told != nil {
-		<-told
+	if published != nil {
+		<-published
 	}
 }
 
-// listen follows the wake-ups of other processes until ctx ends, and listens again when the
-// connection is lost.
+// listen handles the wake-ups of other processes until ctx ends, and reconnects when the connection is lost.
 func (e *Engine) listen(ctx context.Context) {
-	heard := make(chan struct{}, 1)
+	received := make(chan struct{}, 1)
 
 	var followed sync.WaitGroup
 
 	followed.Go(func() {
-		for range heard {
+		for range received {
 			e.wakeHere()
-			rest(ctx, wakeGap)
+			sleep(ctx, wakeGap)
 		}
 	})
 	defer followed.Wait()
-	defer close(heard)
+	defer close(received)
 
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = minPace, maxPace
@@ -174,7 +172,7 @@ func (e *Engine) listen(ctx context.Context) {
 			pause.Reset()
 
 			select {
-			case heard <- struct{}{}:
+			case received <- struct{}{}:
 			default:
 			}
 		})
@@ -182,13 +180,13 @@ func (e *Engine) listen(ctx context.Context) {
 			return
 		}
 
-		again := pause.NextBackOff()
+		retryIn := pause.NextBackOff()
 		e.config.Log.WarnContext(
 			ctx, "wake-ups of other processes are not heard; polling goes on",
-			"again_in", again.Round(time.Millisecond), "error", err,
+			"again_in", retryIn.Round(time.Millisecond), "error", err,
 		)
 
-		if !rest(ctx, again) {
+		if !sleep(ctx, retryIn) {
 			return
 		}
 	}

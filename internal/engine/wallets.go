@@ -13,19 +13,17 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// This file keeps the master wallets of networks that spend outputs among the watched addresses:
-// their coins are booked from blocks, so every account's wallet has to be known before the blocks
-// that pay it are stored.
+// This file keeps the master wallets of UTXO networks among the watched addresses. Their coins are indexed
+// from blocks, so every account's wallet has to be known before the blocks that pay it are stored.
 
-// walletWatch is how far the accounts were gone through, per network.
+// walletWatch is the last account whose wallet was registered, per network.
 type walletWatch struct {
 	mu    sync.Mutex
 	after map[string]string // account id
 }
 
-// watchWallets registers the master wallets of accounts made since it was last called. The sink
-// calls it before each batch of such a network: who was told a wallet's address before a block was
-// mined has its coins booked.
+// watchWallets registers the master wallets of accounts made since it was last called. The block handler
+// calls it before each batch: a wallet whose address was shown before a block was mined has its coins indexed.
 func (e *Engine) watchWallets(ctx context.Context, n chain.Network) error {
 	driver, err := e.Networks.Driver(n.Slug)
 	if err != nil {
@@ -57,8 +55,7 @@ func (e *Engine) watchWallets(ctx context.Context, n chain.Network) error {
 	}
 }
 
-// registerWallets makes the master wallets of accounts watched addresses with balances. Doing it
-// again changes nothing.
+// registerWallets stores the master wallets of accounts as watched addresses with balances. It is idempotent.
 func (e *Engine) registerWallets(ctx context.Context, n chain.Network, accounts []account.Account) error {
 	owners := map[chain.Address]event.Owner{}
 
@@ -118,7 +115,7 @@ func (e *Engine) registerWallets(ctx context.Context, n chain.Network, accounts 
 	})
 }
 
-// parties returns which of the addresses are ours, with their keys, as the transaction sees them.
+// parties returns a lookup, inside tx, of which addresses are ours, with their keys.
 func parties(tx Tx, space chain.Space) txmgr.Parties {
 	return func(ctx context.Context, addresses []chain.Address) (map[chain.Address]chain.Party, error) {
 		found, err := tx.MatchAddresses(ctx, space, addresses)

@@ -9,13 +9,13 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// pollStreams is how often watched invoices are read when nothing wakes the poller: how late a change made by
-// another process can be seen.
+// pollStreams is how often watched invoices are read when nothing wakes the poller. It is the latest that a
+// change by another process is seen.
 const pollStreams = time.Second
 
-// Watch yields an invoice now and after every change of it, until ctx ends or the caller stops. While it is
-// pending it is also yielded when its network shows a new block, so that confirmations can be counted.
-// However many streams are open, one poller per process feeds them all with one query.
+// Watch yields an invoice now and after every change of it, until ctx ends or the caller stops. A pending
+// invoice is also yielded at every new block of its network, so that confirmations can be counted.
+// One poller per process feeds all streams with one query.
 func (e *Engine) Watch(ctx context.Context, invoiceID string) iter.Seq2[invoice.Invoice, error] {
 	return func(yield func(invoice.Invoice, error) bool) {
 		s := e.streams.open(invoiceID)
@@ -38,8 +38,8 @@ func (e *Engine) Watch(ctx context.Context, invoiceID string) iter.Seq2[invoice.
 	}
 }
 
-// begin yields what a stream starts with; false when it is over. It is apart so that a waiting
-// stream keeps no invoice on its stack.
+// begin yields a stream's first invoice and reports whether the stream goes on. It is a function of its own so
+// that a waiting stream keeps no invoice on its stack.
 func (e *Engine) begin(ctx context.Context, s *stream, yield func(invoice.Invoice, error) bool) bool {
 	inv, err := e.config.Store.InvoiceByID(ctx, s.invoiceID)
 	if !yield(inv, err) || err != nil {
@@ -51,14 +51,14 @@ func (e *Engine) begin(ctx context.Context, s *stream, yield func(invoice.Invoic
 	return true
 }
 
-// pass yields an invoice, for the same reason apart.
+// pass yields an invoice, in a function of its own for the same reason.
 //
 //go:noinline
 func pass(yield func(invoice.Invoice, error) bool, inv *invoice.Invoice) bool {
 	return yield(*inv, nil)
 }
 
-// streams is the poller and what it feeds. It runs while at least one stream is open.
+// streams is the set of open streams and their poller, which runs while at least one is open.
 type streams struct {
 	engine *Engine
 	nudge  chan struct{}
@@ -79,7 +79,7 @@ type stream struct {
 	tip     uint64
 }
 
-// mark remembers what the reader has seen and reports whether it was new.
+// mark stores the version and the tip (height) that the reader gets, and reports whether they are new.
 func (s *stream) mark(inv *invoice.Invoice, tip uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +90,7 @@ func (s *stream) mark(inv *invoice.Invoice, tip uint64) bool {
 	return news
 }
 
-// offer replaces whatever the reader has not taken yet.
+// offer replaces the state that the reader has not received yet.
 func (s *stream) offer(inv *invoice.Invoice) {
 	for {
 		select {
@@ -126,7 +126,7 @@ func (s *streams) open(invoiceID string) *stream {
 	return st
 }
 
-// close ends a stream; with the last one the poller ends, and close returns when it has.
+// close ends a stream. With the last one it stops the poller and waits until it has ended.
 func (s *streams) close(st *stream) {
 	s.mu.Lock()
 	delete(s.readers, st)
@@ -171,7 +171,7 @@ func (s *streams) poll(ctx context.Context, nudge <-chan struct{}, stopped chan<
 	}
 }
 
-// feed reads every watched invoice once and offers what changed.
+// feed reads every watched invoice once and offers those that changed.
 func (s *streams) feed(ctx context.Context) {
 	s.mu.Lock()
 

@@ -26,8 +26,8 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
-// story is two processes over one store and a network.
-type story struct {
+// scenario is two processes over one store and a network.
+type scenario struct {
 	t        *testing.T
 	merchant *merchant
 	chain    *sim.Chain
@@ -41,9 +41,9 @@ type story struct {
 	seen map[string][]event.Event // what OnEvent saw of each object, in the order it saw it
 }
 
-func newStory(t *testing.T, m *merchant) *story {
+func newScenario(t *testing.T, m *merchant) *scenario {
 	t.Helper()
-	s := &story{t: t, merchant: m, seen: map[string][]event.Event{}}
+	s := &scenario{t: t, merchant: m, seen: map[string][]event.Event{}}
 	s.chain = sim.New(sim.Config{NoFinality: true})
 	s.refusing = s.chain.NewAddress()
 	signer := sim.NewSigner(7, func(r chain.SignRequest) error {
@@ -88,7 +88,7 @@ func newStory(t *testing.T, m *merchant) *story {
 
 // onEvent notes an event. It may run again for a transaction that is run again: then what it saw
 // before did not happen.
-func (s *story) onEvent(_ context.Context, _ store.Tx, ev event.Event) error {
+func (s *scenario) onEvent(_ context.Context, _ store.Tx, ev event.Event) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -104,7 +104,7 @@ func (s *story) onEvent(_ context.Context, _ store.Tx, ev event.Event) error {
 	return nil
 }
 
-func (s *story) must(err error) {
+func (s *scenario) must(err error) {
 	s.t.Helper()
 
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *story) must(err error) {
 }
 
 // until mines a block every 2 seconds until the condition holds.
-func (s *story) until(what string, done func() bool) {
+func (s *scenario) until(what string, done func() bool) {
 	s.t.Helper()
 
 	for range 3000 {
@@ -128,8 +128,8 @@ func (s *story) until(what string, done func() bool) {
 	s.t.Fatalf("never came true: %s", what)
 }
 
-// told waits until an event of a type happened to an object.
-func (s *story) told(typ event.Type, objectID string) {
+// waitForEvent waits until an event of a type happened to an object.
+func (s *scenario) waitForEvent(typ event.Type, objectID string) {
 	s.t.Helper()
 	s.until(fmt.Sprintf("%s of %s", typ, objectID), func() bool {
 		found, _, err := s.engine.Webhooks.ListEvents(
@@ -143,7 +143,7 @@ func (s *story) told(typ event.Type, objectID string) {
 }
 
 // sell makes an invoice of a coin and returns it with its address.
-func (s *story) sell() (invoice.Invoice, chain.Address) {
+func (s *scenario) sell() (invoice.Invoice, chain.Address) {
 	s.t.Helper()
 	inv, err := s.engine.Invoices.Create(s.t.Context(), invoice.CreateParams{
 		Owner:   s.owner,
@@ -154,7 +154,7 @@ func (s *story) sell() (invoice.Invoice, chain.Address) {
 	return inv, inv.Options[0].Address
 }
 
-func (s *story) paymentOf(invoiceID, depositID string) (p invoice.Payment) {
+func (s *scenario) paymentOf(invoiceID, depositID string) (p invoice.Payment) {
 	s.t.Helper()
 	s.until("a payment was detected", func() bool {
 		found, _, err := s.engine.Invoices.ListPayments(
@@ -178,7 +178,7 @@ func (s *story) paymentOf(invoiceID, depositID string) (p invoice.Payment) {
 	return p
 }
 
-func (s *story) settlementOf(paymentID string, status settlement.Status) (of settlement.Settlement) {
+func (s *scenario) settlementOf(paymentID string, status settlement.Status) (of settlement.Settlement) {
 	s.t.Helper()
 	s.until("the settlement is "+string(status), func() bool {
 		found, err := s.engine.Settlements.OfPayments(s.t.Context(), []string{paymentID})
@@ -194,8 +194,8 @@ func (s *story) settlementOf(paymentID string, status settlement.Status) (of set
 	return of
 }
 
-// leave has the block of a payment leave the chain, and the network forget its transaction.
-func (s *story) leave(p invoice.Payment) {
+// reorgOut has the block of a payment leave the chain, and the network forget its transaction.
+func (s *scenario) reorgOut(p invoice.Payment) {
 	s.t.Helper()
 	p, err := s.engine.Invoices.Payment(s.t.Context(), s.owner, p.ID)
 	s.must(err)
@@ -210,8 +210,8 @@ func (s *story) leave(p invoice.Payment) {
 	)
 }
 
-// tell tells the story in parts. Between them no process runs, so that days pass in no time.
-func (s *story) tell() {
+// play runs the scenario in parts. Between them no process runs, so that days pass in no time.
+func (s *scenario) play() {
 	var hooks map[string]string
 
 	s.run(func() {
@@ -222,11 +222,11 @@ func (s *story) tell() {
 
 			return followed
 		})
-		s.told(event.Ping, hooks["all"])
+		s.waitForEvent(event.Ping, hooks["all"])
 		s.deposits()
 		s.reversal()
 		s.moneyOut()
-		s.told(event.WebhookEndpointDisabled, hooks["gone"])
+		s.waitForEvent(event.WebhookEndpointDisabled, hooks["gone"])
 	})
 	s.days()
 
@@ -254,8 +254,8 @@ func (s *story) tell() {
 	}
 }
 
-// run runs both processes while it tells a part.
-func (s *story) run(part func()) {
+// run runs both processes during a part.
+func (s *scenario) run(part func()) {
 	ctx, stop := context.WithCancel(s.t.Context())
 
 	var running sync.WaitGroup
@@ -273,7 +273,7 @@ func (s *story) run(part func()) {
 	part()
 }
 
-func (s *story) endpoints() map[string]string {
+func (s *scenario) endpoints() map[string]string {
 	ids := map[string]string{}
 
 	for path, types := range map[string][]event.Type{
@@ -303,7 +303,7 @@ func (s *story) endpoints() map[string]string {
 
 // deposits: two that are held because the master wallet cannot pay for their release. One of them
 // leaves the chain, the other is released once it can.
-func (s *story) deposits() {
+func (s *scenario) deposits() {
 	var payments []invoice.Payment
 
 	for range 2 {
@@ -314,39 +314,39 @@ func (s *story) deposits() {
 		s.must(err)
 		s.chain.Pay(d.Address, "USDX", chain.Pow10(6).Mul(400))
 		p := s.paymentOf("", d.ID)
-		s.told(event.DepositPaymentConfirmed, p.ID)
+		s.waitForEvent(event.DepositPaymentConfirmed, p.ID)
 		s.settlementOf(p.ID, settlement.Held)
 		payments = append(payments, p)
 	}
 
-	s.leave(payments[1])
+	s.reorgOut(payments[1])
 	s.settlementOf(payments[1].ID, settlement.Failed)
 	master, err := internal.Of(s.engine).Transactions.Master(s.t.Context(), "simnet", s.account.Index)
 	s.must(err)
 	s.chain.Fund(master.Address, "SIM", chain.Pow10(19))
 	s.settlementOf(payments[0].ID, settlement.Released)
-	s.told(event.DepositPaymentReleased, payments[0].ID)
+	s.waitForEvent(event.DepositPaymentReleased, payments[0].ID)
 }
 
 // reversal: an invoice is paid and its payment released; then the block of the payment leaves the chain.
-func (s *story) reversal() {
+func (s *scenario) reversal() {
 	inv, at := s.sell()
 	s.chain.Pay(at, "SIM", chain.Pow10(18))
-	s.told(event.InvoicePending, inv.ID)
-	s.told(event.InvoicePaid, inv.ID)
+	s.waitForEvent(event.InvoicePending, inv.ID)
+	s.waitForEvent(event.InvoicePaid, inv.ID)
 	p := s.paymentOf(inv.ID, "")
 	released := s.settlementOf(p.ID, settlement.Released)
-	s.leave(p)
-	s.told(event.PaymentOrphaned, p.ID)
-	s.told(event.InvoicePaymentReversed, inv.ID)
-	s.told(event.SettlementReverted, released.ID)
+	s.reorgOut(p)
+	s.waitForEvent(event.PaymentOrphaned, p.ID)
+	s.waitForEvent(event.InvoicePaymentReversed, inv.ID)
+	s.waitForEvent(event.SettlementReverted, released.ID)
 }
 
 // days: invoices that are canceled, expire and are paid too little; a payment that is replaced
-// before it is in a block, and counts as dropped once it was out of sight for a day; and coin that
+// before it is in a block, and counts as dropped once no pool had it for a day; and coin that
 // a contract sent, which is found by the balance before the invoice expires, and whose transaction
 // is named later.
-func (s *story) days() {
+func (s *scenario) days() {
 	var (
 		expired, short, dropped, hidden invoice.Invoice
 		lost                            invoice.Payment
@@ -363,7 +363,7 @@ func (s *story) days() {
 		expired, _ = s.sell()
 		short, at = s.sell()
 		s.chain.Pay(at, "SIM", chain.Pow10(17))
-		s.told(event.InvoicePaymentConfirm, s.paymentOf(short.ID, "").ID)
+		s.waitForEvent(event.InvoicePaymentConfirm, s.paymentOf(short.ID, "").ID)
 		hidden, at = s.sell()
 		unseen = s.chain.PayHidden(at, chain.Pow10(18))
 		dropped, at = s.sell()
@@ -385,18 +385,18 @@ func (s *story) days() {
 	})
 	time.Sleep(25 * time.Hour)
 	s.run(func() {
-		s.told(event.InvoiceExpired, expired.ID)
-		s.told(event.InvoiceUnderpaid, short.ID)
-		s.told(event.PaymentDropped, lost.ID)
+		s.waitForEvent(event.InvoiceExpired, expired.ID)
+		s.waitForEvent(event.InvoiceUnderpaid, short.ID)
+		s.waitForEvent(event.PaymentDropped, lost.ID)
 		found := s.paymentOf(hidden.ID, "")
 		_, err := s.engine.Invoices.Hint(s.t.Context(), hidden.ID, unseen)
 		s.must(err)
-		s.told(event.PaymentTransactionAttached, found.ID)
+		s.waitForEvent(event.PaymentTransactionAttached, found.ID)
 	})
 }
 
 // untilWithoutBlocks waits without mining.
-func (s *story) untilWithoutBlocks(what string, done func() bool) {
+func (s *scenario) untilWithoutBlocks(what string, done func() bool) {
 	s.t.Helper()
 
 	for range 100 {
@@ -411,7 +411,7 @@ func (s *story) untilWithoutBlocks(what string, done func() bool) {
 }
 
 // moneyOut: payouts that arrive and fail, and refunds that do.
-func (s *story) moneyOut() {
+func (s *scenario) moneyOut() {
 	pay := func(to chain.Address) payout.Payout {
 		p, err := s.engine.Payouts.Create(s.t.Context(), payout.Params{
 			Owner:       s.owner,
@@ -426,12 +426,12 @@ func (s *story) moneyOut() {
 		return p
 	}
 	p := pay(s.chain.NewAddress())
-	s.told(event.PayoutConfirmed, p.ID)
-	s.told(event.PayoutFailed, pay(s.refusing).ID)
+	s.waitForEvent(event.PayoutConfirmed, p.ID)
+	s.waitForEvent(event.PayoutFailed, pay(s.refusing).ID)
 
 	inv, at := s.sell()
 	s.chain.Pay(at, "SIM", chain.Pow10(18))
-	s.told(event.InvoicePaid, inv.ID)
+	s.waitForEvent(event.InvoicePaid, inv.ID)
 
 	refund := func(to chain.Address) payout.Refund {
 		r, err := s.engine.Payouts.CreateRefund(
@@ -447,7 +447,7 @@ func (s *story) moneyOut() {
 
 		return r
 	}
-	s.told(event.RefundFailed, refund(s.refusing).ID)
-	s.told(event.RefundSucceeded, refund(s.chain.NewAddress()).ID)
-	s.told(event.InvoiceRefunded, inv.ID)
+	s.waitForEvent(event.RefundFailed, refund(s.refusing).ID)
+	s.waitForEvent(event.RefundSucceeded, refund(s.chain.NewAddress()).ID)
+	s.waitForEvent(event.InvoiceRefunded, inv.ID)
 }

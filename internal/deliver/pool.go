@@ -1,0 +1,156 @@
+package deliver
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/webhook"
+)
+
+// This file holds the slots of deliveries in flight.
+//
+// A slot is taken from the claim until the result is stored. That bounds goroutines, connections and results that
+// wait for the store. One endpoint has a few slots, so that the others never wait for it.
+
+// pool is the set of deliveries in flight. Its fields belong to the goroutine that called Run or Step, except the
+// channels.
+type pool struct {
+	s *Deliverer
+	// sending is the context of attempts. It outlives that of Run by drainLimit.
+	sending context.Context
+	cut     context.CancelFunc
+	results chan result   // from attempts to the storer
+	stored  chan []result // from the storer back
+	running sync.WaitGroup
+
+	active int            // slots taken
+	busy   map[string]int // slots taken, by endpoint
+	// waiting are the claimed deliveries, by endpoint, that found its slots taken.
+	waiting map[string][]webhook.Delivery
+	// unsent are claimed deliveries that are not sent under their claims. They are stored with the next claim.
+	unsent []result
+	// backingOff are the endpoints whose last attempt failed. They get one slot each, so that many dead endpoints
+	// together do not take them all.
+	backingOff map[string]bool
+
+	failed error // belongs to the storer until close
+}
+
+func newPool(ctx context.Context, s *Deliverer) *pool {
+	p := &pool{
+		s:          s,
+		results:    make(chan result, s.concurrency),
+		stored:     make(chan []result, s.concurrency),
+		busy:       make(map[string]int),
+		waiting:    make(map[string][]webhook.Delivery),
+		backingOff: make(map[string]bool),
+	}
+	p.sending, p.cut = context.WithCancel(context.WithoutCancel(ctx))
+	p.running.Go(p.storeAll)
+
+	return p
+}
+
+// mayStart reports whether an endpoint has a free slot.
+func (p *pool) mayStart(endpointID string) bool {
+	if p.backingOff[endpointID] {
+		return p.busy[endpointID] == 0
+	}
+
+	return p.busy[endpointID] < p.s.perEndpoint
+}
+
+// take takes a slot for a delivery to an endpoint.
+func (p *pool) take(endpointID string) {
+	p.active++
+	p.busy[endpointID]++
+}
+
+// start sends deliveries that have taken their slots.
+func (p *pool) start(ds []webhook.Delivery) {
+	if len(ds) == 0 {
+		return
+	}
+
+	p.running.Go(func() {
+		for _, l := range p.s.load(p.sending, ds) {
+			p.running.Go(func() { p.results <- p.s.deliver(p.sending, l) })
+		}
+	})
+}
+
+// free gives the slots of stored results to waiting deliveries and reports whether slots remain free.
+func (p *pool) free(stored []result) (left bool) {
+	var starting []webhook.Delivery
+
+	for _, r := range stored {
+		endpointID := r.claimed.EndpointID
+
+		p.active--
+		if p.busy[endpointID]--; p.busy[endpointID] == 0 {
+			delete(p.busy, endpointID)
+		}
+
+		if r.kind == tried {
+			if r.attempt.Succeeded() {
+				delete(p.backingOff, endpointID)
+			} else {
+				p.backingOff[endpointID] = true
+			}
+		}
+
+		for p.active < p.s.concurrency && len(p.waiting[endpointID]) > 0 && p.mayStart(endpointID) {
+			next := p.waiting[endpointID][0]
+			if p.waiting[endpointID] = p.waiting[endpointID][1:]; len(p.waiting[endpointID]) == 0 {
+				delete(p.waiting, endpointID)
+			}
+
+			if next.ClaimedUntil.Sub(p.s.now()) < p.s.timeout+claimMargin {
+				p.unsent = append(p.unsent, result{claimed: next, kind: givenBack})
+				continue
+			}
+
+			p.take(endpointID)
+
+			starting = append(starting, next)
+		}
+	}
+
+	p.start(starting)
+
+	return len(starting) < len(stored)
+}
+
+// close stops all deliveries in flight: attempts get drainLimit to end and are canceled then. Deliveries that only
+// waited are released.
+func (p *pool) close() {
+	for _, waiting := range p.waiting {
+		for _, d := range waiting {
+			p.unsent = append(p.unsent, result{claimed: d, kind: givenBack})
+		}
+	}
+
+	clear(p.waiting)
+
+	for len(p.unsent) > 0 {
+		select { // the storer may be waiting for us
+		case p.results <- p.unsent[0]:
+			p.take(p.unsent[0].claimed.EndpointID)
+			p.unsent = p.unsent[1:]
+		case stored := <-p.stored:
+			p.free(stored)
+		}
+	}
+
+	limit := time.AfterFunc(drainLimit, p.cut)
+	for p.active > 0 {
+		p.free(<-p.stored)
+	}
+
+	limit.Stop()
+	close(p.results)
+	p.running.Wait()
+	p.cut()
+	p.s.client.CloseIdleConnections()
+}

@@ -1,0 +1,104 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/seed-8ee7f392/payments/audit"
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// This file compares the ledger with the balances that the network holds.
+
+// balances compares every address with the network. Reserved amounts are in base units.
+func (a *auditor) balances(ctx context.Context, reserved map[chain.Holding]chain.Amount) error {
+	if reader, ok := a.driver.(chain.CoinReader); ok {
+		return a.coins(ctx, reader, reserved)
+	}
+
+	balancer, ok := a.driver.(chain.Balancer)
+	if !ok {
+		a.out.Unchecked = "the driver of this network cannot read balances"
+		return nil
+	}
+
+	for holdings := range slices.Chunk(a.ledger.close(), auditHoldings) {
+		amounts, err := balancer.Balances(ctx, a.out.At, holdings)
+		if err != nil {
+			return err
+		}
+
+		if len(amounts) != len(holdings) {
+			return fault.New(
+				fault.Unavailable, "balances_incomplete", "the driver answered %d of %d balances",
+				len(amounts), len(holdings),
+			)
+		}
+
+		for i, h := range holdings {
+			a.compare(h, amounts[i], reserved[h])
+		}
+
+		a.out.Holdings += len(holdings)
+	}
+
+	return nil
+}
+
+// compare reports how one balance differs from the ledger, in base units. A master wallet may hold money from
+// elsewhere, a deposit address may not.
+func (a *auditor) compare(h chain.Holding, found, reserved chain.Amount) {
+	recorded := a.ledger.balanceOf(h.Address, h.AssetID)
+	asset, _ := a.network.AssetByID(h.AssetID)
+
+	has := found.Add(recorded.out)
+	if has.Less(recorded.in) {
+		a.report(audit.Difference{
+			Kind:     audit.MoneyMissing,
+			Address:  h.Address,
+			AssetID:  h.AssetID,
+			Expected: recorded.in.SubFloor(recorded.out),
+			Found:    found,
+			Message: fmt.Sprintf(
+				"%s base units of %s are missing at %s: the records bring %s and take %s",
+				recorded.in.Sub(has), asset.Symbol, h.Address, recorded.in, recorded.out,
+			),
+			Records: recorded.newest(),
+		})
+		has = recorded.in
+	}
+
+	outside := has.Sub(recorded.in)
+	if owner, isMaster := a.masters[h.Address]; isMaster {
+		a.out.Wallets = append(a.out.Wallets, audit.Wallet{
+			Owner:    owner,
+			Address:  h.Address,
+			Asset:    asset.Symbol,
+			AssetID:  h.AssetID,
+			OnChain:  found,
+			In:       recorded.in,
+			Out:      recorded.out,
+			Outside:  outside,
+			Reserved: reserved,
+		})
+
+		return
+	}
+
+	if !outside.IsZero() {
+		a.report(audit.Difference{
+			Kind:     audit.MoneyUnexplained,
+			Address:  h.Address,
+			AssetID:  h.AssetID,
+			Expected: recorded.in.SubFloor(recorded.out),
+			Found:    found,
+			Message: fmt.Sprintf(
+				"%s base units of %s at %s are not explained by any record",
+				outside, asset.Symbol, h.Address,
+			),
+			Records: recorded.newest(),
+		})
+	}
+}

@@ -1,0 +1,153 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"log/slog"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/invoice/rate"
+	"github.com/seed-8ee7f392/payments/store"
+)
+
+// Config configures an Engine. payments.Config has the same fields and documents them.
+type Config struct {
+	Store         store.Store
+	Drivers       []chain.Driver
+	Signer        chain.Signer
+	Rates         rate.Source
+	BaseURL       string
+	SecretKey     []byte
+	OldSecretKeys [][]byte
+	FeeAddresses  map[string]string
+	WatchOnly     map[string]map[uint32]string
+	OnEvent       func(ctx context.Context, tx store.Tx, ev event.Event) error
+	KeyPrefix     string
+	QuoteFor      time.Duration
+	WebhookAllow  []netip.Prefix
+	KeepEvents    time.Duration
+	Process       string
+	Waker         store.Waker
+	Log           *slog.Logger
+	Now           func() time.Time
+}
+
+// complete sets defaults.
+//
+// Errors: fault.Invalid for a field that is missing or wrong.
+func (c *Config) complete() error {
+	missing := func(field, why string) error {
+		return fault.New(fault.Invalid, "config_invalid", "payments.Config.%s %s", field, why)
+	}
+
+	switch {
+	case c.Store == nil:
+		return missing("Store", "is missing")
+	case len(c.Drivers) == 0:
+		return missing("Drivers", "is empty: give at least one network")
+	case c.Signer == nil:
+		return missing("Signer", "is missing")
+	case c.Rates == nil:
+		return missing("Rates", "is missing")
+	case len(c.SecretKey) != 32:
+		return missing(
+			"SecretKey",
+			"must be 32 random bytes (openssl rand -hex 32), kept outside the database",
+		)
+	case len(c.Process) > maxProcess:
+		return missing("Process", "is longer than 200 bytes")
+	}
+
+	u, err := url.Parse(c.BaseURL)
+	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
+		return missing("BaseURL", `must be an absolute URL such as "https://pay.example.com"`)
+	}
+
+	c.BaseURL = strings.TrimRight(c.BaseURL, "/")
+	if c.KeyPrefix == "" {
+		c.KeyPrefix = "pay"
+	}
+
+	if c.KeepEvents == 0 {
+		c.KeepEvents = 30 * 24 * time.Hour
+	}
+
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+
+	if c.Process == "" {
+		var b [8]byte
+		rand.Read(b[:])
+		c.Process = hex.EncodeToString(b[:])
+	}
+
+	if c.Waker == nil {
+		c.Waker, _ = c.Store.(store.Waker)
+	}
+
+	return nil
+}
+
+// feeAddresses parses the fee addresses, by network slug.
+func feeAddresses(configured map[string]string, networks *chain.Registry) (map[string]chain.Address, error) {
+	out := make(map[string]chain.Address, len(configured))
+	for slug, s := range configured {
+		d, err := networks.Driver(slug)
+		if err != nil {
+			return nil, fault.Wrap(
+				err, fault.Invalid, "config_invalid",
+				"payments.Config.FeeAddresses names network %q",
+				slug,
+			)
+		}
+
+		if out[slug], err = d.ParseAddress(s); err != nil {
+			return nil, fault.Wrap(
+				err, fault.Invalid, "config_invalid", "payments.Config.FeeAddresses[%q]", slug,
+			)
+		}
+	}
+
+	return out, nil
+}
+
+// watchOnlyAddresses parses the watch-only addresses, by network slug and index of the account.
+func watchOnlyAddresses(
+	configured map[string]map[uint32]string,
+	networks *chain.Registry,
+) (map[string]map[uint32]chain.Address, error) {
+	out := make(map[string]map[uint32]chain.Address, len(configured))
+	for slug, wallets := range configured {
+		d, err := networks.Driver(slug)
+		if err != nil {
+			return nil, fault.Wrap(
+				err, fault.Invalid, "config_invalid", "payments.Config.WatchOnly names network %q",
+				slug,
+			)
+		}
+
+		out[slug] = make(map[uint32]chain.Address, len(wallets))
+		for index, s := range wallets {
+			if out[slug][index], err = d.ParseAddress(s); err != nil {
+				return nil, fault.Wrap(
+					err, fault.Invalid, "config_invalid", "payments.Config.WatchOnly[%q][%d]", slug,
+					index,
+				)
+			}
+		}
+	}
+
+	return out, nil
+}

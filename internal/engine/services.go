@@ -1,0 +1,140 @@
+package engine
+
+import (
+	"crypto/rand"
+
+	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/deliver"
+	"github.com/seed-8ee7f392/payments/internal/ingest"
+	"github.com/seed-8ee7f392/payments/internal/sweep"
+	"github.com/seed-8ee7f392/payments/internal/txmgr"
+	"github.com/seed-8ee7f392/payments/invoice"
+	"github.com/seed-8ee7f392/payments/payout"
+	"github.com/seed-8ee7f392/payments/settlement"
+	"github.com/seed-8ee7f392/payments/webhook"
+)
+
+// assemble makes the domains' services, each over its own view of the store. A service is made after those that
+// it uses.
+func (e *Engine) assemble(
+	fees map[string]chain.Address,
+	watchOnly map[string]map[uint32]chain.Address,
+) (err error) {
+	if e.Accounts, err = e.newAccounts(); err != nil {
+		return err
+	}
+
+	e.Ingester = e.newIngester()
+	e.Invoices = e.newInvoices()
+	e.Transactions = e.newTransactions(watchOnly)
+	e.Settlements = settlement.New(settlement.Config{
+		DB:  view[settlement.Tx]{e.config.Store, e, func(tx Tx) settlement.Tx { return tx }},
+		Now: e.config.Now,
+	})
+	e.Sweeper = e.newSweeper(fees)
+	e.Payouts = e.newPayouts()
+	e.Deliverer = e.newDeliverer()
+	e.Webhooks, err = e.newWebhooks()
+
+	return err
+}
+
+func (e *Engine) newAccounts() (*account.Service, error) {
+	return account.New(account.Config{
+		DB:        view[account.Tx]{e.config.Store, e, func(tx Tx) account.Tx { return tx }},
+		Registry:  e.Networks,
+		IDs:       e.ids,
+		Now:       e.config.Now,
+		Entropy:   rand.Reader,
+		KeyPrefix: e.config.KeyPrefix,
+	})
+}
+
+func (e *Engine) newIngester() *ingest.Ingester {
+	return ingest.New(ingest.Config{
+		DB:       view[ingest.Tx]{e.config.Store, e, func(tx Tx) ingest.Tx { return tx }},
+		Registry: e.Networks,
+		Rates:    e.Rates,
+		IDs:      e.ids,
+		Now:      e.config.Now,
+		Log:      e.config.Log,
+		Kept:     leftoversAt,
+	})
+}
+
+func (e *Engine) newInvoices() *invoice.Service {
+	return invoice.New(invoice.Config{
+		DB:       view[invoice.Tx]{e.config.Store, e, func(tx Tx) invoice.Tx { return tx }},
+		Registry: e.Networks,
+		Rates:    e.Rates,
+		Keys:     e.config.Signer,
+		IDs:      e.ids,
+		Intake:   e.Ingester,
+		Now:      e.config.Now,
+		QuoteFor: e.config.QuoteFor,
+	})
+}
+
+func (e *Engine) newTransactions(watchOnly map[string]map[uint32]chain.Address) *txmgr.Manager {
+	return txmgr.New(txmgr.Config{
+		DB:        view[wallet.Tx]{e.config.Store, e, func(tx Tx) wallet.Tx { return tx }},
+		Registry:  e.Networks,
+		Signer:    e.config.Signer,
+		IDs:       e.ids,
+		Now:       e.config.Now,
+		Log:       e.config.Log,
+		Process:   e.config.Process,
+		WatchOnly: watchOnly,
+	})
+}
+
+func (e *Engine) newSweeper(fees map[string]chain.Address) *sweep.Sweeper {
+	return sweep.New(sweep.Config{
+		DB:           view[settlement.Tx]{e.config.Store, e, func(tx Tx) settlement.Tx { return tx }},
+		Registry:     e.Networks,
+		Outbox:       e.Transactions,
+		FeeAddresses: fees,
+		Outputs:      e.outputs,
+		IDs:          e.ids,
+		Now:          e.config.Now,
+		Log:          e.config.Log,
+		Process:      e.config.Process,
+	})
+}
+
+func (e *Engine) newPayouts() *payout.Service {
+	return payout.New(payout.Config{
+		DB:       view[payout.Tx]{e.config.Store, e, func(tx Tx) payout.Tx { return tx }},
+		Registry: e.Networks,
+		Sender:   e.Transactions,
+		Received: received,
+		IDs:      e.ids,
+		Now:      e.config.Now,
+		Log:      e.config.Log,
+	})
+}
+
+func (e *Engine) newDeliverer() *deliver.Deliverer {
+	return deliver.New(deliver.Config{
+		DB:        view[webhook.Tx]{e.config.Store, e, func(tx Tx) webhook.Tx { return tx }},
+		IDs:       e.ids,
+		Seal:      e.sealer,
+		HTTP:      deliver.HTTP{Allow: e.config.WebhookAllow},
+		Process:   e.config.Process,
+		Retention: e.config.KeepEvents,
+		Now:       e.config.Now,
+		Log:       e.config.Log,
+	})
+}
+
+func (e *Engine) newWebhooks() (*webhook.Service, error) {
+	return webhook.New(webhook.Config{
+		DB:    view[webhook.Tx]{e.config.Store, e, func(tx Tx) webhook.Tx { return tx }},
+		IDs:   e.ids,
+		Seal:  e.sealer,
+		Allow: e.config.WebhookAllow,
+		Now:   e.config.Now,
+	})
+}
