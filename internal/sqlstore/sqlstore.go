@@ -169,11 +169,11 @@ func (s *Store) try(ctx context.Context, f func(ctx context.Context, tx store.Tx
 		tx.ended = true
 		if !committed {
 			tx.rollBack()
-			tx.takeBack()
+			tx.restoreVersions()
 		}
 
 		if tx.session != nil {
-			s.leave(tx.session)
+			s.releaseSession(tx.session)
 		}
 	}()
 

@@ -39,8 +39,10 @@ var (
 		func(r *settlement.Release) (string, string, bool) { return r.Network, r.ID, !r.Done },
 	)
 
-	carries = newKind("carry", func(c *settlement.Carry) string { return join(ownerKey(c.Owner), c.Network) },
-		func(c *settlement.Carry) *int64 { return &c.Version })
+	carryKind = newKind(
+		"carry", func(c *settlement.Carry) string { return join(ownerKey(c.Owner), c.Network) },
+		func(c *settlement.Carry) *int64 { return &c.Version },
+	)
 	residues = newKind(
 		"residue", func(r *settlement.Residue) string { return join(r.Network, string(r.Address)) },
 		func(r *settlement.Residue) *int64 { return &r.Version },
@@ -164,7 +166,7 @@ func (tx *transaction) Carry(
 	owner event.Owner,
 	network string,
 ) (settlement.Carry, error) {
-	c, ok, err := try(ctx, &tx.reader, carries, join(ownerKey(owner), network))
+	c, ok, err := try(ctx, &tx.reader, carryKind, join(ownerKey(owner), network))
 	if !ok {
 		c.Owner, c.Network = owner, network
 	}
@@ -173,7 +175,7 @@ func (tx *transaction) Carry(
 }
 
 func (tx *transaction) PutCarry(ctx context.Context, c *settlement.Carry) error {
-	return put(ctx, tx, carries, c)
+	return put(ctx, tx, carryKind, c)
 }
 
 // Residue returns a row of Version 0 when there is none yet.
