@@ -47,8 +47,8 @@ func textOf(src any) (string, error) {
 	return "", fmt.Errorf("a text column holds a %T", src)
 }
 
-// prose is text for people that came from elsewhere (a node's error): what a database refuses in text,
-// zero bytes and broken UTF-8, is replaced by U+FFFD.
+// prose is foreign text, such as a node's error. Zero bytes and invalid UTF-8, which a database refuses,
+// become U+FFFD.
 type prose struct{ p *string }
 
 func (c prose) Value() (driver.Value, error) {
@@ -60,7 +60,7 @@ type integer interface {
 	~int | ~int64 | ~uint8 | ~uint32 | ~uint64
 }
 
-// number is a whole number. Numbers above 2^63−1 are kept by their bits: they come back whole.
+// number is an integer. Numbers above 2^63−1 are stored as the int64 of the same bits.
 type number[N integer] struct{ p *N }
 
 func (c number[N]) Value() (driver.Value, error) { return int64(*c.p), nil }
@@ -77,7 +77,7 @@ func (c number[N]) Scan(src any) error {
 	return nil
 }
 
-// flag is a yes or no, in SQLite 1 or 0.
+// flag is a boolean, in SQLite 1 or 0.
 type flag struct{ p *bool }
 
 func (c flag) Value() (driver.Value, error) { return *c.p, nil }
@@ -159,7 +159,7 @@ func (c digest) Scan(src any) error {
 	return nil
 }
 
-// amount is a number of base units, kept as digits: no database type holds 256 bits exactly everywhere.
+// amount is in base units, stored as decimal digits: no column type of all databases holds 256 bits.
 type amount struct{ p *chain.Amount }
 
 func (c amount) Value() (driver.Value, error) { return c.p.String(), nil }
@@ -195,7 +195,7 @@ func (c optionalAmount) Scan(src any) error {
 	return amount{*c.p}.Scan(src)
 }
 
-// fraction is a decimal, kept as digits.
+// fraction is a decimal, stored as digits.
 type fraction struct{ p *decimal.Decimal }
 
 func (c fraction) Value() (driver.Value, error) { return c.p.String(), nil }
@@ -272,7 +272,7 @@ func (c keyRef) Scan(src any) error {
 	return nil
 }
 
-// document is a nested value as JSON; nothing is NULL.
+// document is a nested value as JSON; the zero value is NULL.
 type document[V any] struct {
 	p     *V
 	clone func(*V) *V // brings nested times into the form of stores
@@ -304,7 +304,7 @@ func (c document[V]) Scan(src any) error {
 	return json.Unmarshal([]byte(s), c.p)
 }
 
-// searched is a column that only queries use: the lower-case form of a text. It is never read back.
+// searched is the lower-case form of a text, for queries only. It is never read back.
 type searched string
 
 func (c searched) Value() (driver.Value, error) { return c.lower(), nil }

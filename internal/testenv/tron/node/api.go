@@ -143,7 +143,7 @@ func (v view) workspace() (*workspace, error) {
 		return v.n.pending, nil
 	}
 
-	return v.n.store.open(v.n.solid().world)
+	return v.n.store.open(v.n.solid().state)
 }
 
 func (v view) at(height int64) *block {

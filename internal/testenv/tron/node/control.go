@@ -82,7 +82,7 @@ func (n *node) control(name string, body []byte) (object, error) {
 			return nil, fmt.Errorf("%q is not an address", c.Address)
 		}
 
-		for _, accounts := range []map[address]account{n.head().world.accounts, n.pending.accounts} {
+		for _, accounts := range []map[address]account{n.head().state.accounts, n.pending.accounts} {
 			acc, ok := accounts[a]
 			if !ok {
 				return nil, fmt.Errorf("account %s is not active", c.Address)
@@ -141,14 +141,14 @@ func (n *node) setStorage(c control) error {
 
 	head := n.head()
 
-	ws, err := n.store.open(head.world)
+	ws, err := n.store.open(head.state)
 	if err != nil {
 		return err
 	}
 
 	ws.db.SetState(a, common.HexToHash(c.Slot), common.HexToHash(c.Word))
 
-	if head.world, err = ws.commit(head.height); err != nil {
+	if head.state, err = ws.commit(head.height); err != nil {
 		return err
 	}
 
