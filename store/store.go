@@ -76,7 +76,8 @@ type Store interface {
 }
 
 // Waker notifies all processes of one service of new work. Notifications are hints, sent after a
-// commit: polling finds all work without them. The PostgreSQL store is one (postgres.Options.ListenConn), and so is store/redis.
+// commit: polling finds all work without them. Implementations are the PostgreSQL store
+// (postgres.Options.ListenConn) and store/redis.
 // The suite is conformance.TestWaker.
 type Waker interface {
 	// Wake notifies all processes, this one included, of new work. from names the process that

@@ -300,7 +300,8 @@ func (tx *transaction) Lease(ctx context.Context, name string) (lease.Lease, boo
 		return l, ok && l.Fence > 0, err
 	}
 
-	if _, err := tx.execNow(ctx, leases.insert+" ON CONFLICT DO NOTHING", name, "", int64(0), nil); err != nil {
+	insert := leases.insert + " ON CONFLICT DO NOTHING"
+	if _, err := tx.execNow(ctx, insert, name, "", int64(0), nil); err != nil {
 		return lease.Lease{}, false, err
 	}
 

@@ -102,13 +102,21 @@ func forward[C, T any](c borrowedConn, f func(C) (T, error)) (answer T, err erro
 	return answer, err
 }
 
-func (c borrowedConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
+func (c borrowedConn) QueryContext(
+	ctx context.Context,
+	text string,
+	args []driver.NamedValue,
+) (driver.Rows, error) {
 	return forward(c, func(conn driver.QueryerContext) (driver.Rows, error) {
 		return conn.QueryContext(ctx, text, args)
 	})
 }
 
-func (c borrowedConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+func (c borrowedConn) ExecContext(
+	ctx context.Context,
+	text string,
+	args []driver.NamedValue,
+) (driver.Result, error) {
 	return forward(c, func(conn driver.ExecerContext) (driver.Result, error) {
 		return conn.ExecContext(ctx, text, args)
 	})
@@ -133,10 +141,12 @@ func (c borrowedConn) CheckNamedValue(v *driver.NamedValue) error {
 }
 
 func (c borrowedConn) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error) { return c, nil }
-func (c borrowedConn) Begin() (driver.Tx, error)                                    { return c, nil }
-func (c borrowedConn) Close() error                                                 { return nil }
-func (c borrowedConn) Commit() error                                                { return c.refuseEnd() }
-func (c borrowedConn) Rollback() error                                              { return c.refuseEnd() }
+
+func (c borrowedConn) Begin() (driver.Tx, error) { return c, nil }
+func (c borrowedConn) Close() error              { return nil }
+func (c borrowedConn) Commit() error             { return c.refuseEnd() }
+
+func (c borrowedConn) Rollback() error { return c.refuseEnd() }
 
 func (c borrowedConn) refuseEnd() error {
 	if c.revoked.Load() {

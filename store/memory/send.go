@@ -113,10 +113,9 @@ func (r *reader) Retries(
 	now time.Time,
 	limit int,
 ) ([]scan.Retry, error) {
-	return scanRows(ctx, r, retriesByNetwork, network, window[scan.Retry]{
-		limit: limit,
-		match: func(x *scan.Retry) bool { return !x.DueAt.After(now) },
-	})
+	isDue := func(x *scan.Retry) bool { return !x.DueAt.After(now) }
+
+	return scanRows(ctx, r, retriesByNetwork, network, window[scan.Retry]{limit: limit, match: isDue})
 }
 
 func (tx *transaction) PutCursor(ctx context.Context, c *scan.Cursor) error {
@@ -165,10 +164,9 @@ func (r *reader) DueTransactions(
 	now time.Time,
 	limit int,
 ) ([]wallet.Transaction, error) {
-	return scanRows(ctx, r, transactionsDue, network, window[wallet.Transaction]{
-		limit: limit,
-		match: func(t *wallet.Transaction) bool { return !t.DueAt.After(now) },
-	})
+	isDue := func(t *wallet.Transaction) bool { return !t.DueAt.After(now) }
+
+	return scanRows(ctx, r, transactionsDue, network, window[wallet.Transaction]{limit: limit, match: isDue})
 }
 
 func (r *reader) LiveTransactions(

@@ -33,7 +33,10 @@ func explanation(word error, code, sentence string) sqlstore.Explanation {
 func explainState(code string) sqlstore.Explanation {
 	switch code {
 	case "23505": // unique_violation
-		return explanation(fault.Duplicate, "duplicate", "it, or one with the same unique value, already exists")
+		return explanation(
+			fault.Duplicate, "duplicate",
+			"it, or one with the same unique value, already exists",
+		)
 	case "40001", "40P01": // serialization_failure, deadlock_detected
 		return explanation(
 			fault.Conflict, "transaction_conflict",
@@ -53,7 +56,11 @@ func explainState(code string) sqlstore.Explanation {
 		)
 	// character_not_in_repertoire, untranslatable_character, invalid_text_representation
 	case "22021", "22P05", "22P02":
-		return explanation(fault.Invalid, "text_invalid", "a text holds bytes that the database does not take")
+		return explanation(
+			fault.Invalid,
+			"text_invalid",
+			"a text holds bytes that the database does not take",
+		)
 	}
 
 	return explainServer(code)

@@ -130,9 +130,11 @@ func deposits(name string, f invoice.DepositFilter) Query {
 func settlements(name string, f settlement.Filter) Query {
 	f.Owner, f.Limit = owner, 50
 
-	return read("Settlements "+name, func(ctx context.Context, st store.Reader) ([]settlement.Settlement, error) {
+	call := func(ctx context.Context, st store.Reader) ([]settlement.Settlement, error) {
 		return st.Settlements(ctx, f)
-	})
+	}
+
+	return read("Settlements "+name, call)
 }
 
 func payouts(name string, f payout.Filter) Query {

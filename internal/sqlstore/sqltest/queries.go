@@ -126,7 +126,7 @@ func walletReads() []Query {
 		read("Retries", func(ctx context.Context, st store.Reader) (any, error) {
 			return st.Retries(ctx, "n", at, 5)
 		}),
-		sorted(read("TransactionsByID", func(ctx context.Context, st store.Reader) ([]wallet.Transaction, error) {
+		sorted(read("TransactionsByID", func(ctx context.Context, st store.Reader) (any, error) {
 			return st.TransactionsByID(ctx, []string{"a", "b"})
 		})),
 		read("TransactionsOf", func(ctx context.Context, st store.Reader) ([]wallet.Transaction, error) {
@@ -167,12 +167,20 @@ func walletReads() []Query {
 
 func settlementReads() []Query {
 	return []Query{
-		sorted(read("SettlementsByID", func(ctx context.Context, st store.Reader) ([]settlement.Settlement, error) {
-			return st.SettlementsByID(ctx, []string{"a", "b"})
-		})),
-		read("SettlementsOfPayments", func(ctx context.Context, st store.Reader) ([]settlement.Settlement, error) {
-			return st.SettlementsOfPayments(ctx, []string{"a", "b"})
-		}),
+		sorted(
+			read(
+				"SettlementsByID",
+				func(ctx context.Context, st store.Reader) ([]settlement.Settlement, error) {
+					return st.SettlementsByID(ctx, []string{"a", "b"})
+				},
+			),
+		),
+		read(
+			"SettlementsOfPayments",
+			func(ctx context.Context, st store.Reader) ([]settlement.Settlement, error) {
+				return st.SettlementsOfPayments(ctx, []string{"a", "b"})
+			},
+		),
 		read("DueSettlements", func(ctx context.Context, st store.Reader) ([]settlement.Settlement, error) {
 			return st.DueSettlements(ctx, "n", at, 50)
 		}),
