@@ -77,8 +77,7 @@ type Store interface {
 
 // Waker notifies all processes of one service of new work. Notifications are hints, sent after a
 // commit: polling finds all work without them. Implementations are the PostgreSQL store
-// (postgres.Options.ListenConn) and store/redis.
-// The suite is conformance.TestWaker.
+// (postgres.Options.ListenConn) and store/redis. The suite is conformance.TestWaker.
 type Waker interface {
 	// Wake notifies all processes, this one included, of new work. from names the process that
 	// made it, at most 200 bytes. A waker that cannot reach the others answers fault.Unavailable.
