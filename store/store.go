@@ -1,4 +1,4 @@
-// Package store is the sum of what the domains ask of a store.
+// Package store declares the store that the engine needs: the union of the domains' store roles.
 //
 // Reader reads, Tx writes inside one transaction, Store is both with Update and Close. The memory, SQLite
 // and PostgreSQL stores pass the same suite (conformance.TestStore), as a third party's must.
@@ -36,7 +36,7 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
-// Reader reads every record of the house. Its methods are those of the domains' Readers.
+// Reader is the union of the domains' read interfaces.
 type Reader interface {
 	account.Reader
 	idempotency.Reader
@@ -62,24 +62,24 @@ type Tx interface {
 	// runs the reactions, renders, and calls PutEvents before the commit. A store's own
 	// AppendEvents is PutEvents.
 	PutEvents(ctx context.Context, events ...event.Event) error
-	// EndpointsOf returns the endpoints of an owner that are not disabled: who hears of an event.
+	// EndpointsOf returns the endpoints of an owner that are not disabled: the receivers of an event.
 	EndpointsOf(ctx context.Context, owner event.Owner) ([]webhook.Endpoint, error)
 }
 
-// Store keeps the records. It is safe for concurrent use.
+// Store holds the records. It is safe for concurrent use.
 type Store interface {
 	Reader
 	// Update runs f in one transaction; see the package comment.
 	Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error
-	// Close releases what the store opened itself, and nothing that was handed to it.
+	// Close releases what the store opened itself, and nothing that the host passed in.
 	Close() error
 }
 
-// Waker tells all processes of one service that there is work: hints, sent after a commit. Polling
-// is the truth. The PostgreSQL store is one (postgres.Options.ListenConn), and so is store/redis.
-// The suite is conformance.TestWaker.
+// Waker notifies all processes of one service of new work. Notifications are hints, sent after a
+// commit: polling finds all work without them. Implementations are the PostgreSQL store
+// (postgres.Options.ListenConn) and store/redis. The suite is conformance.TestWaker.
 type Waker interface {
-	// Wake tells all processes, this one included, that there is work. from names the process that
+	// Wake notifies all processes, this one included, of new work. from names the process that
 	// made it, at most 200 bytes. A waker that cannot reach the others answers fault.Unavailable.
 	Wake(ctx context.Context, from string) error
 	// Wakes listens and calls f, from one goroutine, for every Wake. It calls f with an empty name

@@ -1,9 +1,8 @@
-// Package crashtest ends a process of a test in the middle of what it does: at its n-th effect on the
-// world outside, which is an update of its store or a call of its node, before it happened or
-// after.
+// Package crashtest crashes the process under test at its n-th external effect, before or after it. An
+// effect is an update of the store or a call of a node.
 //
-// A process in these tests is what one engine does over a store and a network that outlive it. A
-// dead one gets no answer any more, and another takes its place over what is stored.
+// A process in these tests is one engine over a store and a network that outlive it. After the crash all
+// its effects fail, and another process continues from what is stored.
 package crashtest
 
 import (
@@ -11,13 +10,14 @@ import (
 	"sync"
 )
 
-// ErrKilled is what every effect of a dead process answers.
+// ErrKilled is returned by every effect of a killed process.
 var ErrKilled = errors.New("the process was killed")
 
-// Process counts the effects of one process at a time and ends it at one of them. The zero value
-// lives for ever and counts nothing. It is safe for concurrent use.
+// Process counts the effects of one process at a time and kills it at one of them. The zero value
+// counts nothing and is never killed. It is safe for concurrent use.
 type Process struct {
-	// End ends the process in earnest: it does not return. Defaults to having every effect answer ErrKilled.
+	// End exits the operating system's process and does not return. Defaults to every effect returning
+	// ErrKilled.
 	End func()
 
 	mu      sync.Mutex
@@ -28,8 +28,8 @@ type Process struct {
 	dead    bool
 }
 
-// Arm counts from here on, and has the process die at the effect with a number, from 1, before it
-// or after it happened. At 0 it only counts.
+// Arm starts counting, and kills the process at effect number at (from 1), before or after it. At 0 it
+// only counts.
 func (p *Process) Arm(at int, after bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -37,7 +37,7 @@ func (p *Process) Arm(at int, after bool) {
 	p.counts, p.effects, p.at, p.after = true, nil, at, after
 }
 
-// Disarm stops counting and returns what was counted since Arm, each by its name.
+// Disarm stops counting and returns the names of the effects since Arm.
 func (p *Process) Disarm() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -47,7 +47,7 @@ func (p *Process) Disarm() []string {
 	return p.effects
 }
 
-// Aside does something that is not counted, and cannot be died of.
+// Aside calls do without counting its effects.
 func (p *Process) Aside(do func()) {
 	before := p.count(false)
 	defer p.count(before)
@@ -64,7 +64,7 @@ func (p *Process) count(on bool) (before bool) {
 	return before
 }
 
-// Dead reports whether the process died.
+// Dead reports whether the process was killed.
 func (p *Process) Dead() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,7 +72,7 @@ func (p *Process) Dead() bool {
 	return p.dead
 }
 
-// Next puts another process in the place of the dead one.
+// Next starts another process in place of the killed one.
 func (p *Process) Next() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,8 +80,8 @@ func (p *Process) Next() {
 	p.dead = false
 }
 
-// Do has an effect, which has a name for people. A process that is to die after it hears nothing of
-// what came of it.
+// Do runs an effect and counts it under a name. A process killed after the effect gets ErrKilled instead
+// of its result.
 func (p *Process) Do(name string, effect func() error) error {
 	alive, last := p.begin(name)
 	if !alive {
@@ -97,8 +97,8 @@ func (p *Process) Do(name string, effect func() error) error {
 	return err
 }
 
-// Call counts an effect that the caller has when it returns nil. A process that is to die after it
-// hears what came of it, and dies before its next.
+// Call counts an effect that the caller runs if Call returns nil. A process killed after it gets its
+// result, and fails at its next effect.
 func (p *Process) Call(name string) error {
 	if alive, _ := p.begin(name); !alive {
 		return p.end()
@@ -107,7 +107,7 @@ func (p *Process) Call(name string) error {
 	return nil
 }
 
-// begin counts an effect. last says that the process dies after it.
+// begin counts an effect. last reports that the process is killed after it.
 func (p *Process) begin(name string) (alive, last bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package deepcopy copies records with everything they point to and brings their times into the form in
-// which stores keep them: so that nobody holds a part of a stored row, and all stores answer the same.
+// Package deepcopy copies records with everything they point to, and normalises their times. The stores
+// use it, so that callers never share memory with a stored row and all stores return equal records.
 package deepcopy
 
 import (
@@ -8,7 +8,7 @@ import (
 )
 
 // Of returns a function that copies a record of a type with everything it points to. Values behind
-// unexported fields are shared: in the records those are decimals, which nobody can change.
+// unexported fields are shared: in the records those are decimals, which are immutable.
 func Of[T any]() func(*T) *T {
 	deepen := deepener(reflect.TypeFor[T]())
 
@@ -22,101 +22,121 @@ func Of[T any]() func(*T) *T {
 	}
 }
 
-// deepener returns a function that replaces, in a shallow copy, what it shares with its original; nil when a
-// value of the type shares nothing. Times come out in UTC and in whole microseconds, as from a database.
+// deepener returns a function that replaces, in a shallow copy, what it shares with its original. It
+// returns nil when a value of the type shares nothing. Times become UTC in whole microseconds, as from a
+// database.
 func deepener(t reflect.Type) func(reflect.Value) {
 	if t == reflect.TypeFor[time.Time]() {
-		return func(v reflect.Value) {
-			at := v.Addr().Interface().(*time.Time)
-			if *at = at.UTC().Truncate(time.Microsecond); at.IsZero() {
-				*at = time.Time{}
-			}
-		}
+		return normalizeTime
 	}
 
 	switch t.Kind() {
 	case reflect.Struct:
-		type part struct {
-			field  int
-			deepen func(reflect.Value)
-		}
-
-		var parts []part
-
-		for i := range t.NumField() {
-			if f := t.Field(i); f.IsExported() {
-				if deepen := deepener(f.Type); deepen != nil {
-					parts = append(parts, part{i, deepen})
-				}
-			}
-		}
-
-		if parts == nil {
-			return nil
-		}
-
-		return func(v reflect.Value) {
-			for _, p := range parts {
-				p.deepen(v.Field(p.field))
-			}
-		}
+		return structDeepener(t)
 	case reflect.Pointer:
-		deepen := deepener(t.Elem())
-
-		return func(v reflect.Value) {
-			if v.IsNil() {
-				return
-			}
-
-			c := reflect.New(t.Elem())
-			c.Elem().Set(v.Elem())
-
-			if deepen != nil {
-				deepen(c.Elem())
-			}
-
-			v.Set(c)
-		}
+		return pointerDeepener(t)
 	case reflect.Slice:
-		deepen := deepener(t.Elem())
-
-		return func(v reflect.Value) {
-			if v.IsNil() {
-				return
-			}
-
-			c := reflect.MakeSlice(t, v.Len(), v.Len())
-			reflect.Copy(c, v)
-
-			for i := 0; deepen != nil && i < c.Len(); i++ {
-				deepen(c.Index(i))
-			}
-
-			v.Set(c)
-		}
+		return sliceDeepener(t)
 	case reflect.Map:
-		deepen := deepener(t.Elem())
-
-		return func(v reflect.Value) {
-			if v.IsNil() {
-				return
-			}
-
-			c := reflect.MakeMapWithSize(t, v.Len())
-			for it := v.MapRange(); it.Next(); {
-				e := reflect.New(t.Elem()).Elem()
-				e.Set(it.Value())
-
-				if deepen != nil {
-					deepen(e)
-				}
-
-				c.SetMapIndex(it.Key(), e)
-			}
-
-			v.Set(c)
-		}
+		return mapDeepener(t)
 	}
 
 	return nil
+}
+
+// normalizeTime truncates a time to microseconds and sets it to UTC.
+func normalizeTime(v reflect.Value) {
+	at := v.Addr().Interface().(*time.Time)
+	if *at = at.UTC().Truncate(time.Microsecond); at.IsZero() {
+		*at = time.Time{}
+	}
+}
+
+func structDeepener(t reflect.Type) func(reflect.Value) {
+	type part struct {
+		field  int
+		deepen func(reflect.Value)
+	}
+
+	var parts []part
+
+	for i := range t.NumField() {
+		if f := t.Field(i); f.IsExported() {
+			if deepen := deepener(f.Type); deepen != nil {
+				parts = append(parts, part{i, deepen})
+			}
+		}
+	}
+
+	if parts == nil {
+		return nil
+	}
+
+	return func(v reflect.Value) {
+		for _, p := range parts {
+			p.deepen(v.Field(p.field))
+		}
+	}
+}
+
+func pointerDeepener(t reflect.Type) func(reflect.Value) {
+	deepen := deepener(t.Elem())
+
+	return func(v reflect.Value) {
+		if v.IsNil() {
+			return
+		}
+
+		c := reflect.New(t.Elem())
+		c.Elem().Set(v.Elem())
+
+		if deepen != nil {
+			deepen(c.Elem())
+		}
+
+		v.Set(c)
+	}
+}
+
+func sliceDeepener(t reflect.Type) func(reflect.Value) {
+	deepen := deepener(t.Elem())
+
+	return func(v reflect.Value) {
+		if v.IsNil() {
+			return
+		}
+
+		c := reflect.MakeSlice(t, v.Len(), v.Len())
+		reflect.Copy(c, v)
+
+		for i := 0; deepen != nil && i < c.Len(); i++ {
+			deepen(c.Index(i))
+		}
+
+		v.Set(c)
+	}
+}
+
+func mapDeepener(t reflect.Type) func(reflect.Value) {
+	deepen := deepener(t.Elem())
+
+	return func(v reflect.Value) {
+		if v.IsNil() {
+			return
+		}
+
+		c := reflect.MakeMapWithSize(t, v.Len())
+		for it := v.MapRange(); it.Next(); {
+			e := reflect.New(t.Elem()).Elem()
+			e.Set(it.Value())
+
+			if deepen != nil {
+				deepen(e)
+			}
+
+			c.SetMapIndex(it.Key(), e)
+		}
+
+		v.Set(c)
+	}
 }

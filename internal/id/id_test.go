@@ -273,7 +273,7 @@ func FuzzValidAndTime(f *testing.F) {
 	})
 }
 
-var sink string // keeps the benchmark's ids from living on the stack
+var benchmarkID string // keeps the benchmark's ids from living on the stack
 
 func BenchmarkNext(b *testing.B) {
 	s := id.New(nil, nil)
@@ -281,7 +281,7 @@ func BenchmarkNext(b *testing.B) {
 	b.ReportAllocs()
 
 	for b.Loop() {
-		sink = s.Next()
+		benchmarkID = s.Next()
 	}
 }
 

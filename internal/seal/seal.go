@@ -3,7 +3,7 @@
 //
 // The cipher is XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03, golang.org/x/crypto/chacha20poly1305).
 // Its nonces of 192 bits are random: after n seals with one key the chance that any two share a nonce is
-// below n²/2^193, for 2^64 seals below 2^-65, so a key never wears out in use.
+// below n²/2^193, for 2^64 seals below 2^-65, so a key has no practical limit of uses.
 //
 // The layout of what Seal returns is
 //
@@ -12,7 +12,7 @@
 //	nonce    24 bytes, random
 //	sealed   the ciphertext, as long as the plaintext, and a tag of 16 bytes
 //
-// and what is authenticated besides is version, key id and the caller's context. The cipher's key is
+// and the additional data are version, key id and the caller's context. The cipher's key is
 // HKDF-SHA256 of the configured one, so that the configured key may serve other purposes too.
 package seal
 
@@ -35,7 +35,7 @@ import (
 const (
 	// KeySize is the size of a key in bytes.
 	KeySize = 32
-	// Overhead is by how many bytes a sealed text is longer than the plaintext.
+	// Overhead is the length of a sealed text less that of its plaintext, in bytes.
 	Overhead = headerSize + chacha20poly1305.NonceSizeX + chacha20poly1305.Overhead
 
 	version    = 1

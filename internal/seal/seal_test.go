@@ -26,7 +26,7 @@ var (
 const stored = "01db117197254a2e1f735a5c4e132bb46b40970d2270c4b92e656ff88c75e601eefbcef349c3cb131872688825482b055275" +
 	"b6c6ea4b5436ca77384704728fb63801645cd445c2a9cd78074139e566b11e32237a46a9ec1d2e8f99"
 
-func newBox(t testing.TB, keys ...[]byte) *seal.Box {
+func newSealer(t testing.TB, keys ...[]byte) *seal.Box {
 	t.Helper()
 
 	b, err := seal.New(keys...)
@@ -38,7 +38,7 @@ func newBox(t testing.TB, keys ...[]byte) *seal.Box {
 }
 
 func TestRoundTrip(t *testing.T) {
-	b := newBox(t, newKey)
+	b := newSealer(t, newKey)
 
 	for name, plaintext := range map[string][]byte{
 		"nothing":       {},
@@ -67,7 +67,7 @@ func TestRoundTrip(t *testing.T) {
 }
 
 func TestSealingTwiceGivesDifferentTexts(t *testing.T) {
-	b := newBox(t, newKey)
+	b := newSealer(t, newKey)
 	seen := map[string]bool{}
 
 	for range 1000 {
@@ -104,7 +104,7 @@ func damaged(t *testing.T, what string, got []byte, err error) {
 }
 
 func TestEveryAlteredBitIsNoticed(t *testing.T) {
-	b := newBox(t, newKey)
+	b := newSealer(t, newKey)
 
 	sealed := b.Seal(secret, row)
 	for i := range sealed {
@@ -141,15 +141,15 @@ func TestEveryAlteredBitIsNoticed(t *testing.T) {
 
 // The key id is authenticated as well: relabelled for another configured key, a text does not open.
 func TestRelabelledForAnotherKey(t *testing.T) {
-	b := newBox(t, newKey, oldKey)
+	b := newSealer(t, newKey, oldKey)
 	sealed := b.Seal(secret, row)
-	copy(sealed[1:5], newBox(t, oldKey).Seal(nil, nil)[1:5])
+	copy(sealed[1:5], newSealer(t, oldKey).Seal(nil, nil)[1:5])
 	got, err := b.Open(sealed, row)
 	damaged(t, "relabelled", got, err)
 }
 
 func TestAnotherRowDoesNotOpen(t *testing.T) {
-	b := newBox(t, newKey)
+	b := newSealer(t, newKey)
 
 	sealed := b.Seal(secret, row)
 	for name, context := range map[string][]byte{
@@ -167,7 +167,7 @@ func TestAnotherRowDoesNotOpen(t *testing.T) {
 }
 
 func TestRotation(t *testing.T) {
-	before, after, without := newBox(t, oldKey), newBox(t, newKey, oldKey), newBox(t, newKey)
+	before, after, without := newSealer(t, oldKey), newSealer(t, newKey, oldKey), newSealer(t, newKey)
 
 	old := before.Seal(secret, row)
 	if got, err := after.Open(old, row); err != nil || !bytes.Equal(got, secret) {
@@ -209,17 +209,17 @@ func TestKeysThatCannotBeUsed(t *testing.T) {
 
 func TestKeysAreCopied(t *testing.T) {
 	raw := bytes.Clone(newKey)
-	b := newBox(t, raw)
+	b := newSealer(t, raw)
 	sealed := b.Seal(secret, row)
 
 	clear(raw)
 
-	if got, err := newBox(t, newKey).Open(sealed, row); err != nil || !bytes.Equal(got, secret) {
+	if got, err := newSealer(t, newKey).Open(sealed, row); err != nil || !bytes.Equal(got, secret) {
 		t.Fatalf("error %v", err)
 	}
 
 	if _, err := b.Open(b.Seal(secret, row), row); err != nil {
-		t.Fatalf("wiping the caller's key broke the box: %v", err)
+		t.Fatalf("wiping the caller's key broke the sealer: %v", err)
 	}
 }
 
@@ -230,13 +230,13 @@ func TestStoredTextsKeepOpening(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if got, err := newBox(t, newKey).Open(sealed, row); err != nil || !bytes.Equal(got, secret) {
+	if got, err := newSealer(t, newKey).Open(sealed, row); err != nil || !bytes.Equal(got, secret) {
 		t.Fatalf("opened to %q, error %v", got, err)
 	}
 }
 
 func TestBoxNeverShowsAKey(t *testing.T) {
-	b := newBox(t, newKey, oldKey)
+	b := newSealer(t, newKey, oldKey)
 
 	type service struct {
 		Box    *seal.Box
@@ -251,8 +251,8 @@ func TestBoxNeverShowsAKey(t *testing.T) {
 			fmt.Fprintf(&out, verb+"\n", v)
 		}
 
-		slog.New(slog.NewTextHandler(&out, nil)).Info("started", "box", v)
-		slog.New(slog.NewJSONHandler(&out, nil)).Info("started", "box", v)
+		slog.New(slog.NewTextHandler(&out, nil)).Info("started", "sealer", v)
+		slog.New(slog.NewJSONHandler(&out, nil)).Info("started", "sealer", v)
 
 		if err := json.NewEncoder(&out).Encode(v); err != nil {
 			t.Fatal(err)
@@ -260,7 +260,7 @@ func TestBoxNeverShowsAKey(t *testing.T) {
 	}
 
 	if !strings.Contains(out.String(), "seal.Box[") {
-		t.Fatalf("the box does not name itself:\n%s", out.String())
+		t.Fatalf("the sealer does not name itself:\n%s", out.String())
 	}
 
 	for _, derived := range append(seal.Derived(newKey, oldKey), newKey, oldKey) {
@@ -281,7 +281,7 @@ func TestBoxNeverShowsAKey(t *testing.T) {
 }
 
 func TestConcurrentUse(t *testing.T) {
-	b := newBox(t, newKey, oldKey)
+	b := newSealer(t, newKey, oldKey)
 
 	var wg sync.WaitGroup
 	for range 8 {
@@ -298,9 +298,9 @@ func TestConcurrentUse(t *testing.T) {
 }
 
 func FuzzOpen(f *testing.F) {
-	b := newBox(f, newKey, oldKey)
+	b := newSealer(f, newKey, oldKey)
 	f.Add(b.Seal(secret, row), row)
-	f.Add(newBox(f, oldKey).Seal(nil, nil), []byte(nil))
+	f.Add(newSealer(f, oldKey).Seal(nil, nil), []byte(nil))
 	f.Add([]byte{}, []byte{})
 	f.Add(bytes.Repeat([]byte{1}, seal.Overhead), row)
 	f.Fuzz(func(t *testing.T, sealed, context []byte) {
@@ -323,7 +323,7 @@ func FuzzOpen(f *testing.F) {
 }
 
 func FuzzSealOpen(f *testing.F) {
-	b := newBox(f, newKey)
+	b := newSealer(f, newKey)
 	f.Add(secret, row)
 	f.Add([]byte{}, []byte{})
 	f.Fuzz(func(t *testing.T, plaintext, context []byte) {
@@ -335,24 +335,24 @@ func FuzzSealOpen(f *testing.F) {
 }
 
 func BenchmarkSeal(b *testing.B) {
-	box, answer := newBox(b, newKey), bytes.Repeat([]byte("x"), 1024)
+	sealer, answer := newSealer(b, newKey), bytes.Repeat([]byte("x"), 1024)
 	b.SetBytes(int64(len(answer)))
 	b.ReportAllocs()
 
 	for b.Loop() {
-		box.Seal(answer, row)
+		sealer.Seal(answer, row)
 	}
 }
 
 func BenchmarkOpen(b *testing.B) {
-	box := newBox(b, newKey)
-	sealed := box.Seal(bytes.Repeat([]byte("x"), 1024), row)
+	sealer := newSealer(b, newKey)
+	sealed := sealer.Seal(bytes.Repeat([]byte("x"), 1024), row)
 
 	b.SetBytes(1024)
 	b.ReportAllocs()
 
 	for b.Loop() {
-		if _, err := box.Open(sealed, row); err != nil {
+		if _, err := sealer.Open(sealed, row); err != nil {
 			b.Fatal(err)
 		}
 	}

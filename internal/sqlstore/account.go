@@ -99,26 +99,26 @@ func qualified(alias, columns string) string {
 }
 
 func (r *reader) KeyByHash(ctx context.Context, hash [32]byte) (k account.Key, a account.Account, err error) {
-	if err := r.settle(ctx, keys.name, accounts.name); err != nil {
+	if err := r.flushTables(ctx, keys.name, accounts.name); err != nil {
 		return k, a, err
 	}
 
 	found, err := r.query(ctx, r.store.text(keyWithAccount), []any{hash[:]})
 	if err != nil {
-		return k, a, r.failed(ctx, err, keys.object)
+		return k, a, r.readError(ctx, err, keys.object)
 	}
 	defer found.Close()
 
 	if !found.Next() {
 		if err := found.Err(); err != nil {
-			return k, a, r.failed(ctx, err, keys.object)
+			return k, a, r.readError(ctx, err, keys.object)
 		}
 
 		return k, a, fault.New(fault.NotFound, "resource_missing", "no API key has this hash")
 	}
 
 	if err := found.Scan(append(keys.targets(&k), accounts.targets(&a)...)...); err != nil {
-		return k, a, r.failed(ctx, err, keys.object)
+		return k, a, r.readError(ctx, err, keys.object)
 	}
 
 	return k, a, nil
@@ -240,7 +240,7 @@ func (tx *transaction) ClaimIdempotencyKey(
 
 	changed, err := tx.send(ctx, Batch{Texts: texts, Args: args})
 	if err != nil {
-		return tx.fail(ctx, err, "claim the idempotency key "+r.Key.Key)
+		return tx.breakWith(ctx, err, "claim the idempotency key "+r.Key.Key)
 	}
 
 	if changed[at] == 0 {
@@ -287,7 +287,7 @@ const pruneClaims = `DELETE FROM {idempotency_keys} WHERE (account_id, livemode,
 		WHERE created_at < ? ORDER BY created_at LIMIT ?)`
 
 func (tx *transaction) PruneIdempotencyKeys(ctx context.Context, before time.Time, limit int) (int, error) {
-	n, err := tx.now(ctx, pruneClaims, before, int64(limit))
+	n, err := tx.execNow(ctx, pruneClaims, before, int64(limit))
 	return int(n), err
 }
 
@@ -300,7 +300,8 @@ func (tx *transaction) Lease(ctx context.Context, name string) (lease.Lease, boo
 		return l, ok && l.Fence > 0, err
 	}
 
-	if _, err := tx.now(ctx, leases.insert+" ON CONFLICT DO NOTHING", name, "", int64(0), nil); err != nil {
+	insert := leases.insert + " ON CONFLICT DO NOTHING"
+	if _, err := tx.execNow(ctx, insert, name, "", int64(0), nil); err != nil {
 		return lease.Lease{}, false, err
 	}
 

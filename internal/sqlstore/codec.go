@@ -16,7 +16,6 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/internal/deepcopy"
 )
 
 type codec interface {
@@ -48,8 +47,8 @@ func textOf(src any) (string, error) {
 	return "", fmt.Errorf("a text column holds a %T", src)
 }
 
-// prose is text for people that came from elsewhere (a node's error): what a database refuses in text,
-// zero bytes and broken UTF-8, is replaced by U+FFFD.
+// prose is foreign text, such as a node's error. Zero bytes and invalid UTF-8, which a database refuses,
+// become U+FFFD.
 type prose struct{ p *string }
 
 func (c prose) Value() (driver.Value, error) {
@@ -61,7 +60,7 @@ type integer interface {
 	~int | ~int64 | ~uint8 | ~uint32 | ~uint64
 }
 
-// number is a whole number. Numbers above 2^63−1 are kept by their bits: they come back whole.
+// number is an integer. Numbers above 2^63−1 are stored as the int64 of the same bits.
 type number[N integer] struct{ p *N }
 
 func (c number[N]) Value() (driver.Value, error) { return int64(*c.p), nil }
@@ -78,7 +77,7 @@ func (c number[N]) Scan(src any) error {
 	return nil
 }
 
-// flag is a yes or no, in SQLite 1 or 0.
+// flag is a boolean, in SQLite 1 or 0.
 type flag struct{ p *bool }
 
 func (c flag) Value() (driver.Value, error) { return *c.p, nil }
@@ -160,7 +159,7 @@ func (c digest) Scan(src any) error {
 	return nil
 }
 
-// amount is a number of base units, kept as digits: no database type holds 256 bits exactly everywhere.
+// amount is in base units, stored as decimal digits: no column type of all databases holds 256 bits.
 type amount struct{ p *chain.Amount }
 
 func (c amount) Value() (driver.Value, error) { return c.p.String(), nil }
@@ -196,7 +195,7 @@ func (c optionalAmount) Scan(src any) error {
 	return amount{*c.p}.Scan(src)
 }
 
-// fraction is a decimal, kept as digits.
+// fraction is a decimal, stored as digits.
 type fraction struct{ p *decimal.Decimal }
 
 func (c fraction) Value() (driver.Value, error) { return c.p.String(), nil }
@@ -273,7 +272,7 @@ func (c keyRef) Scan(src any) error {
 	return nil
 }
 
-// document is a nested value as JSON; nothing is NULL.
+// document is a nested value as JSON; the zero value is NULL.
 type document[V any] struct {
 	p     *V
 	clone func(*V) *V // brings nested times into the form of stores
@@ -305,100 +304,9 @@ func (c document[V]) Scan(src any) error {
 	return json.Unmarshal([]byte(s), c.p)
 }
 
-// searched is a column that only queries use: the lower-case form of a text. It is never read back.
+// searched is the lower-case form of a text, for queries only. It is never read back.
 type searched string
 
 func (c searched) Value() (driver.Value, error) { return c.lower(), nil }
 func (c searched) lower() string                { return strings.ToLower(string(c)) }
 func (searched) Scan(any) error                 { return nil }
-
-// col is one column of a table of T.
-type col[T any] struct {
-	name   string
-	at     func(*T) codec
-	hidden bool // written, never read
-}
-
-func str[T any, S ~string](name string, f func(*T) *S) col[T] {
-	return col[T]{name: name, at: func(r *T) codec { return text[S]{f(r)} }}
-}
-
-func note[T any](name string, f func(*T) *string) col[T] {
-	return col[T]{name: name, at: func(r *T) codec { return prose{f(r)} }}
-}
-
-func num[T any, N integer](name string, f func(*T) *N) col[T] {
-	return col[T]{name: name, at: func(r *T) codec { return number[N]{f(r)} }}
-}
-
-func yes[T any](name string, f func(*T) *bool) col[T] {
-	return col[T]{name: name, at: func(r *T) codec { return flag{f(r)} }}
-}
-
-func at[T any](name string, f func(*T) *time.Time) col[T] {
-	return col[T]{name: name, at: func(r *T) codec { return moment{f(r)} }}
-}
-
-func blob[T any](name string, f func(*T) *[]byte) col[T] {
-	return col[T]{name: name, at: func(r *T) codec { return bytes{f(r)} }}
-}
-
-func hash[T any](name string, f func(*T) *[32]byte) col[T] {
-	return col[T]{name: name, at: func(r *T) codec { return digest{f(r)} }}
-}
-
-func amt[T any](name string, f func(*T) *chain.Amount) col[T] {
-	return col[T]{name: name, at: func(r *T) codec { return amount{f(r)} }}
-}
-
-func amtOrNull[T any](name string, f func(*T) **chain.Amount) col[T] {
-	return col[T]{name: name, at: func(r *T) codec { return optionalAmount{f(r)} }}
-}
-
-func dec[T any](name string, f func(*T) *decimal.Decimal) col[T] {
-	return col[T]{name: name, at: func(r *T) codec { return fraction{f(r)} }}
-}
-
-func decOrNull[T any](name string, f func(*T) *decimal.NullDecimal) col[T] {
-	return col[T]{name: name, at: func(r *T) codec { return optionalFraction{f(r)} }}
-}
-
-func key[T any](name string, f func(*T) *chain.KeyRef) col[T] {
-	return col[T]{name: name, at: func(r *T) codec { return keyRef{f(r)} }}
-}
-
-func doc[T, V any](name string, f func(*T) *V) col[T] {
-	clone := deepcopy.Of[V]()
-	return col[T]{name: name, at: func(r *T) codec { return document[V]{f(r), clone} }}
-}
-
-func search[T any](name string, f func(*T) string) col[T] {
-	return col[T]{name: name, at: func(r *T) codec { return searched(f(r)) }, hidden: true}
-}
-
-// block is the three columns of a reference to a block.
-func block[T any](name string, f func(*T) *chain.Ref) []col[T] {
-	return []col[T]{
-		num(name+"_height", func(r *T) *uint64 { return &f(r).Height }),
-		str(name+"_hash", func(r *T) *string { return &f(r).Hash }),
-		at(name+"_time", func(r *T) *time.Time { return &f(r).Time }),
-	}
-}
-
-// cols puts columns and groups of columns together.
-func cols[T any](groups ...any) []col[T] {
-	var out []col[T]
-
-	for _, g := range groups {
-		switch g := g.(type) {
-		case col[T]:
-			out = append(out, g)
-		case []col[T]:
-			out = append(out, g...)
-		default:
-			panic(fmt.Sprintf("sqlstore: %T is no column", g))
-		}
-	}
-
-	return out
-}

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Dialect is what differs between the databases.
+// Dialect holds what differs between the databases.
 type Dialect struct {
-	// Name is the database's, for people.
+	// Name is the database's name in messages.
 	Name string
-	// Prefix stands before each table's name: "payments_", or a schema and that.
+	// Prefix is the prefix of table names: "payments_", optionally after a schema and a dot.
 	Prefix string
 	// Numbered says that parameters are $1, $2 … instead of ?.
 	Numbered bool
-	// Arg turns an argument (nil, string, int64, bool, []byte, time.Time, []string) into one the
-	// driver takes; nil: it takes all.
+	// Arg converts an argument (nil, string, int64, bool, []byte, time.Time, []string) for the driver.
+	// Defaults to no conversion.
 	Arg func(any) any
 	// In is the condition that a column is in a short list that is one argument of type []string,
 	// as filters have it.
@@ -29,7 +29,7 @@ type Dialect struct {
 	// under the condition for each row there, in the order of those; the condition names columns of
 	// the table without the alias.
 	Each func(table, alias, condition string) string
-	// Lock is appended to a SELECT to lock its rows; empty where writers are alone anyway.
+	// Lock is appended to a SELECT to lock its rows; empty where there is a single writer.
 	Lock string
 	// Concurrent says that several transactions write at once, so that rows that do not exist yet
 	// need locking too.

@@ -2,12 +2,12 @@ package sqlstore
 
 // This file holds the group commit: transactions that only write, and end at the same time, are
 // sent and committed as one. Databases share a good part of a commit's cost, the wait for the disk
-// above all. It hardly costs waiting: who comes alone goes alone, and who comes while others are
-// being committed goes with the next group.
+// above all. It hardly adds latency: a lone transaction is committed at once, and one that ends while
+// others are being committed joins the next group.
 //
-// Each keeps its own fate. When the group fails by the fault of one of its rows, each of its
-// transactions is sent by itself and hears its own answer. When the database fails, nobody can say
-// what became of the group, and all of them hear that.
+// Each transaction has its own result. When a row of the group is refused, each transaction is sent
+// again by itself and gets its own error. When the database fails, the outcome of the group is
+// unknown, and all of its transactions get that error.
 
 import (
 	"context"
@@ -29,35 +29,35 @@ const (
 	patience = 5 * time.Millisecond
 )
 
-// group is the queue of transactions that wait to be committed, and what is known of the groups on
-// their way, of which there are at most Dialect.Writers. The first goes as soon as anybody waits.
-// Beside others, one goes when as many wait as they hold on average, or one has waited for so long:
-// groups of like sizes cost the database the least.
+// group is the queue of transactions that wait to be committed, and the count of groups in flight, at
+// most Dialect.Writers. The first group goes as soon as one transaction waits. While others are in
+// flight, the next one goes when it has their average size, or when patience has run out: groups of
+// equal size cost the database the least.
 type group struct {
 	store *Store
 
 	mu      sync.Mutex
 	waiting []*member
-	leader  *member // was told to lead, and has not taken its group yet
-	groups  int     // on their way
-	members int     // in those
-	watched bool    // hurry will be called
+	leader  *member // appointed, and has not taken its group yet
+	groups  int     // in flight
+	members int     // transactions in those groups
+	watched bool    // a timer will call retryAppoint
 }
 
 // member is a transaction in the queue.
 type member struct {
 	tx    *transaction
 	since time.Time
-	told  chan bool // true: lead the next group; false: err is what became of the transaction
+	turn  chan bool // true: lead the next group; false: committed by another, with the result in err
 	err   error
 }
 
 // commit commits a transaction that has not begun, with others or alone. A context that ends before
 // its turn takes it out of the queue; what was sent is waited for.
 func (g *group) commit(ctx context.Context, tx *transaction) error {
-	m := g.join(tx)
+	m := g.enqueue(tx)
 	select {
-	case lead := <-m.told:
+	case lead := <-m.turn:
 		if !lead {
 			return m.err
 		}
@@ -66,49 +66,49 @@ func (g *group) commit(ctx context.Context, tx *transaction) error {
 			return ctx.Err()
 		}
 
-		<-m.told
+		<-m.turn
 
 		return m.err
 	}
 
-	c, err := g.store.open(ctx)
+	c, err := g.store.acquireSession(ctx)
 	if err != nil {
 		g.quit(m)
 		return err
 	}
 
-	runtime.Gosched() // who is about to join, joins
+	runtime.Gosched() // lets transactions that are about to join do so
 
-	members := g.take()
+	members := g.takeGroup()
 
 	life, end := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer end()
 
 	g.store.commitAll(life, c, members)
-	g.store.leave(c)
-	g.back(len(members))
+	g.store.releaseSession(c)
+	g.finished(len(members))
 
 	for _, other := range members[1:] {
-		other.told <- false
+		other.turn <- false
 	}
 
 	return m.err
 }
 
-// join puts a transaction into the queue.
-func (g *group) join(tx *transaction) *member {
-	m := &member{tx: tx, since: time.Now(), told: make(chan bool, 1)}
+// enqueue appends a transaction to the queue.
+func (g *group) enqueue(tx *transaction) *member {
+	m := &member{tx: tx, since: time.Now(), turn: make(chan bool, 1)}
 
 	g.mu.Lock()
 	defer g.mu.Unlock()
 
 	g.waiting = append(g.waiting, m)
-	g.appoint()
+	g.appointLeader()
 
 	return m
 }
 
-// quit takes a member out of the queue, unless it is on its way.
+// quit removes a member from the queue, and reports false when its group is already in flight.
 func (g *group) quit(m *member) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -121,15 +121,15 @@ func (g *group) quit(m *member) bool {
 	g.waiting = slices.Delete(g.waiting, i, i+1)
 	if g.leader == m {
 		g.leader = nil
-		g.appoint()
+		g.appointLeader()
 	}
 
 	return true
 }
 
-// take has the leader leave with those that waited longest, itself the first of them. Writers that
-// are free get as many.
-func (g *group) take() (members []*member) {
+// takeGroup removes the next group from the queue, longest waiting first, and counts it in. Each free
+// writer gets an equal share.
+func (g *group) takeGroup() (members []*member) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 
@@ -140,24 +140,24 @@ func (g *group) take() (members []*member) {
 	g.leader = nil
 	g.groups++
 	g.members += n
-	g.appoint()
+	g.appointLeader()
 
 	return members
 }
 
-// back is told that a group of n is no longer on its way.
-func (g *group) back(n int) {
+// finished counts out a group of n transactions that is no longer in flight.
+func (g *group) finished(n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 
 	g.groups--
 	g.members -= n
-	g.appoint()
+	g.appointLeader()
 }
 
-// appoint tells the member that waits longest to lead, when it is time for a group to go. The
-// caller holds the lock.
-func (g *group) appoint() {
+// appointLeader appoints the member that waits longest, when the next group is due. The caller holds
+// g.mu.
+func (g *group) appointLeader() {
 	if len(g.waiting) == 0 || g.leader != nil || g.groups == g.store.dialect.Writers {
 		return
 	}
@@ -166,26 +166,26 @@ func (g *group) appoint() {
 	if waited := time.Since(first.since); len(g.waiting)*g.groups < g.members && waited < patience {
 		if !g.watched {
 			g.watched = true
-			time.AfterFunc(patience-waited, g.hurry)
+			time.AfterFunc(patience-waited, g.retryAppoint)
 		}
 
 		return
 	}
 
 	g.leader = first
-	first.told <- true
+	first.turn <- true
 }
 
-// hurry looks again whether it is time.
-func (g *group) hurry() {
+// retryAppoint appoints a leader when patience has run out.
+func (g *group) retryAppoint() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 
 	g.watched = false
-	g.appoint()
+	g.appointLeader()
 }
 
-// commitAll commits the transactions of a group and leaves each one's error in its member.
+// commitAll commits the transactions of a group and sets each member's err.
 func (s *Store) commitAll(ctx context.Context, c *session, members []*member) {
 	if len(members) > 1 {
 		_, err := s.send(ctx, c, s.merged(members))
@@ -207,7 +207,7 @@ func (s *Store) commitAll(ctx context.Context, c *session, members []*member) {
 
 	for _, m := range members {
 		m.tx.session = c
-		if m.err = m.tx.deliver(ctx, true); m.err != nil {
+		if m.err = m.tx.sendBuffered(ctx, true); m.err != nil {
 			c.rollBack()
 		}
 
@@ -215,9 +215,8 @@ func (s *Store) commitAll(ctx context.Context, c *session, members []*member) {
 	}
 }
 
-// merged is the batch that does what all the members do: rows that they insert into one table go
-// together, everything else follows in the order of the members. Inserts of new rows either do not
-// touch each other, or fail.
+// merged returns one batch for all members. Rows inserted into one table go together; everything else
+// follows in the members' order. Inserts of new rows are independent of each other, or fail.
 func (s *Store) merged(members []*member) Batch {
 	b := Batch{Begin: true, Commit: true}
 
@@ -269,13 +268,13 @@ func (tx *transaction) inserts() bool {
 	return !slices.ContainsFunc(tx.writes, func(w *write) bool { return w.fresh == nil })
 }
 
-// insertion is rows for one table.
+// insertion holds rows to insert into one table.
 type insertion struct {
 	into *into
 	rows [][]any
 }
 
-// into is how rows come into a table: "INSERT INTO … VALUES " and "(?, …)", once for each table.
+// into holds a table's insert statement: "INSERT INTO … VALUES " and "(?, …)".
 type into struct{ head, marks string }
 
 // insert adds statements with up to Dialect.Rows rows each. Their numbers of rows are powers of
@@ -297,7 +296,7 @@ func (s *Store) insert(b *Batch, i insertion) {
 	}
 }
 
-// rowsText is the statement that inserts n rows, made once.
+// rowsText returns the statement that inserts n rows, cached.
 func (s *Store) rowsText(t *into, n int) string {
 	type key struct {
 		*into

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestGroups plays the queue: who is told to lead when, and with how many.
+// TestGroups checks when a member is appointed leader, and how large its group is.
 func TestGroups(t *testing.T) {
 	g := &group{store: &Store{dialect: &Dialect{Writers: 2}}}
 
@@ -17,12 +17,12 @@ func TestGroups(t *testing.T) {
 
 	join := func(n int) {
 		for range n {
-			all = append(all, g.join(nil))
+			all = append(all, g.enqueue(nil))
 		}
 	}
-	// led is the index of who was told to lead and has not heard it yet.
+	// led returns the index of the appointed leader that has not received its turn yet.
 	led := func() int {
-		return slices.IndexFunc(all, func(m *member) bool { return len(m.told) > 0 })
+		return slices.IndexFunc(all, func(m *member) bool { return len(m.turn) > 0 })
 	}
 	leads := func(why string, want int) {
 		t.Helper()
@@ -39,9 +39,9 @@ func TestGroups(t *testing.T) {
 			t.Fatalf("%s: nobody leads", why)
 		}
 
-		<-all[i].told
+		<-all[i].turn
 
-		if members := g.take(); len(members) != want || members[0] != all[i] {
+		if members := g.takeGroup(); len(members) != want || members[0] != all[i] {
 			t.Fatalf("%s: %d left, want %d and the leader first", why, len(members), want)
 		}
 	}
@@ -53,34 +53,34 @@ func TestGroups(t *testing.T) {
 	leaves("the same beside a group of one", 1)
 	join(8)
 	leads("both writers are on their way", -1)
-	g.back(1)
+	g.finished(1)
 	leaves("one is back", 8)
-	g.back(1)
+	g.finished(1)
 	join(7)
 	leads("fewer wait than are on their way", -1)
 	join(1)
 	leaves("as many wait", 8)
 	join(9)
-	g.back(8)
+	g.finished(8)
 	leaves("more wait than are on their way", 9)
-	g.back(8)
-	g.back(9)
+	g.finished(8)
+	g.finished(9)
 	join(1)
 	leads("the first", 27)
 	join(7)
 	leaves("both writers are free: half", 4)
 	leaves("the other half, at once", 4)
-	g.back(4)
-	g.back(4)
+	g.finished(4)
+	g.finished(4)
 
 	join(3)
 
 	if !g.quit(all[35]) || led() != 35 {
-		// all[35] has its word in the channel still, which nobody hears.
+		// The turn of all[35] stays in its channel unread.
 		t.Fatal("the leader cannot quit")
 	}
 
-	<-all[35].told
+	<-all[35].turn
 	leads("the next after a leader that quit", 36)
 
 	if !g.quit(all[37]) || g.quit(all[37]) {
@@ -93,7 +93,7 @@ func TestGroups(t *testing.T) {
 		t.Fatal("who is on the way cannot quit")
 	}
 
-	g.back(1)
+	g.finished(1)
 	join(2*maxGroup + 6)
 	leaves("a group has a bound", maxGroup)
 	leaves("the other one too", maxGroup)
@@ -107,34 +107,34 @@ func TestGroups(t *testing.T) {
 func TestPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &group{store: &Store{dialect: &Dialect{Writers: 2}}, groups: 1, members: 10}
-		early := g.join(nil)
+		early := g.enqueue(nil)
 
 		time.Sleep(patience - time.Nanosecond)
 
-		late := g.join(nil)
+		late := g.enqueue(nil)
 
-		if len(early.told) > 0 {
+		if len(early.turn) > 0 {
 			t.Fatal("a small group went at once")
 		}
 
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 
-		if len(early.told) != 1 || len(g.take()) != 2 {
+		if len(early.turn) != 1 || len(g.takeGroup()) != 2 {
 			t.Fatal("who had waited enough did not go, and the other with it")
 		}
 
-		if len(late.told) > 0 {
+		if len(late.turn) > 0 {
 			t.Fatal("two lead")
 		}
 
-		g.back(2)
-		next := g.join(nil)
+		g.finished(2)
+		next := g.enqueue(nil)
 
 		time.Sleep(patience)
 		synctest.Wait()
 
-		if len(next.told) != 1 {
+		if len(next.turn) != 1 {
 			t.Fatal("the next did not go")
 		}
 	})

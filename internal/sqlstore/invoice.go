@@ -97,7 +97,7 @@ func (r *reader) InvoicesByID(ctx context.Context, ids []string) ([]invoice.Invo
 }
 
 func (r *reader) Invoices(ctx context.Context, f invoice.Filter) ([]invoice.Invoice, error) {
-	if err := r.settle(ctx, invoices.name); err != nil {
+	if err := r.flushTables(ctx, invoices.name); err != nil {
 		return nil, err
 	}
 

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Sub is fs.Sub for an embedded directory that is there.
+// Sub returns the subtree of an embedded directory, and panics when it is missing.
 func Sub(files fs.FS, dir string) fs.FS {
 	sub, err := fs.Sub(files, dir)
 	if err != nil {
@@ -21,7 +21,7 @@ func Sub(files fs.FS, dir string) fs.FS {
 	return sub
 }
 
-// LatestVersion is the number that the last migration's name begins with.
+// LatestVersion returns the number at the beginning of the last migration's name.
 func LatestVersion(migrations fs.FS) int64 {
 	files, err := fs.Glob(migrations, "*.sql")
 	if err != nil {

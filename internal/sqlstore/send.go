@@ -89,7 +89,7 @@ var transactions = newTable("transactions", "transaction", 1,
 		at("created_at", func(t *wallet.Transaction) *time.Time { return &t.CreatedAt }),
 	))
 
-// attempt is the hash of signed bytes of ours.
+// attempt is the hash of a transaction that the engine signed.
 type attempt struct {
 	network, hash, transactionID string
 	kind                         wallet.Kind

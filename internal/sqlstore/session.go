@@ -1,10 +1,10 @@
 package sqlstore
 
-// This file holds how a transaction begins and ends on its connection.
+// This file begins and ends transactions on their connections.
 //
-// A transaction of ours has no connection until its first write or lock: what it only reads before
-// that sees what is committed, as it would at READ COMMITTED. One that only writes is sent whole,
-// when its closure has returned, together with others that do so at the same time (group.go).
+// An Update has no connection until its first write or lock; reads before that see committed rows, as
+// at READ COMMITTED. One that only writes is sent whole after its closure has returned, together with
+// others that end at the same time (group.go).
 
 import (
 	"context"
@@ -14,23 +14,23 @@ import (
 )
 
 const (
-	// rollbackTimeout bounds a roll-back; a connection on which it fails is thrown away.
+	// rollbackTimeout bounds a rollback; a connection on which it fails is closed.
 	rollbackTimeout = 5 * time.Second
-	// maxTogether bounds how many writes are sent together with COMMIT, since then the caller's
-	// context no longer ends them.
+	// maxTogether is the most writes sent together with COMMIT: the caller's context cannot cancel
+	// those.
 	maxTogether = 100
 )
 
-// session is a connection for writing, in the hands of one transaction or of one group of them.
+// session is a connection for writing, owned by one transaction or one group at a time.
 type session struct {
 	conn *sql.Conn
-	// prepared are the statements of puts and ends; nil on connections that come back to the host's pool.
+	// prepared caches statements by text; nil on connections that return to the host's pool.
 	prepared map[string]*sql.Stmt
 	broken   bool
 }
 
-// open waits for a connection to write on.
-func (s *Store) open(ctx context.Context) (*session, error) {
+// acquireSession waits for a connection to write on.
+func (s *Store) acquireSession(ctx context.Context) (*session, error) {
 	if s.writer == nil {
 		conn, err := s.options.Write.Conn(ctx)
 		if err != nil {
@@ -62,8 +62,8 @@ func (s *Store) open(ctx context.Context) (*session, error) {
 	return &session{conn: conn, prepared: map[string]*sql.Stmt{}}, nil
 }
 
-// leave gives the connection back, or ends it when it is broken.
-func (s *Store) leave(c *session) {
+// releaseSession returns the connection to the pool, or closes it when it is broken.
+func (s *Store) releaseSession(c *session) {
 	switch {
 	case s.writer == nil:
 		c.close()
@@ -108,7 +108,7 @@ func (c *session) exec(ctx context.Context, text string, args []any) (int64, err
 	return Affected(stmt.ExecContext(ctx, args...))
 }
 
-// Affected returns how many rows a statement changed, given what running it answered.
+// Affected returns how many rows a statement changed, given the result of its execution.
 func Affected(result driver.Result, err error) (int64, error) {
 	if err != nil {
 		return 0, err
@@ -120,7 +120,7 @@ func Affected(result driver.Result, err error) (int64, error) {
 // Commit is the statement that commits.
 const Commit = "COMMIT"
 
-// Batch is a run of statements, and what goes before and after them.
+// Batch is a list of statements, optionally begun and committed with them.
 type Batch struct {
 	Begin, Commit bool
 	Texts         []string
@@ -131,8 +131,8 @@ func (b *Batch) add(text string, args []any) {
 	b.Texts, b.Args = append(b.Texts, text), append(b.Args, args)
 }
 
-// OneByOne hands the statements of the batch to exec, between begin and Commit where the batch has
-// these, and returns how many rows each one changed, as far as it got.
+// OneByOne calls exec for each statement, after begin and before Commit where the batch has these. It
+// returns the rows changed by each statement that succeeded.
 func (b Batch) OneByOne(begin string, exec func(text string, args []any) (int64, error)) ([]int64, error) {
 	changed := make([]int64, 0, len(b.Texts))
 	if b.Begin {
@@ -159,7 +159,7 @@ func (b Batch) OneByOne(begin string, exec func(text string, args []any) (int64,
 	return changed, nil
 }
 
-// send runs a batch and returns how many rows each statement changed, as far as it got.
+// send runs a batch and returns the rows changed by each statement that succeeded.
 func (s *Store) send(ctx context.Context, c *session, b Batch) ([]int64, error) {
 	if s.dialect.Send != nil {
 		return s.dialect.Send(ctx, c.conn, b)
@@ -171,7 +171,7 @@ func (s *Store) send(ctx context.Context, c *session, b Batch) ([]int64, error) 
 	)
 }
 
-// rollBack ends what runs on the connection without effect.
+// rollBack rolls back the connection's transaction, and marks the session broken when that fails.
 func (c *session) rollBack() {
 	ctx, cancel := context.WithTimeout(context.Background(), rollbackTimeout)
 	defer cancel()
@@ -181,13 +181,13 @@ func (c *session) rollBack() {
 	}
 }
 
-// connect gives a transaction of ours its connection.
+// connect acquires the connection of an Update.
 func (tx *transaction) connect(ctx context.Context) error {
 	if tx.session != nil {
 		return nil
 	}
 
-	c, err := tx.store.open(ctx)
+	c, err := tx.store.acquireSession(ctx)
 	if err != nil {
 		tx.broken = err
 		return err
@@ -198,7 +198,7 @@ func (tx *transaction) connect(ctx context.Context) error {
 	return nil
 }
 
-// begin begins a transaction of ours, for a statement that cannot travel with BEGIN.
+// begin begins an Update's transaction, for a statement that cannot be sent with BEGIN.
 func (tx *transaction) begin(ctx context.Context) error {
 	if tx.joined != nil || tx.begun {
 		return nil
@@ -210,17 +210,18 @@ func (tx *transaction) begin(ctx context.Context) error {
 
 	tx.begun = true
 	if _, err := tx.session.exec(ctx, tx.store.dialect.Begin, nil); err != nil {
-		return tx.fail(ctx, err, "begin a transaction")
+		return tx.breakWith(ctx, err, "begin a transaction")
 	}
 
 	return nil
 }
 
-// commit sends what is buffered and commits. life is the context of the commit itself, and end ends it.
+// commit sends the buffered writes and commits. life is the context of the COMMIT itself; end cancels
+// it.
 func (tx *transaction) commit(ctx, life context.Context, end func()) error {
-	tx.takeLoanBack()
+	tx.revokeBorrowed()
 
-	together := tx.certain()
+	together := tx.commitsWithWrites()
 	if together && !tx.begun {
 		if err := tx.usable(ctx); err != nil {
 			return err
@@ -244,7 +245,7 @@ func (tx *transaction) commit(ctx, life context.Context, end func()) error {
 
 	switch {
 	case together:
-		return tx.deliver(life, true)
+		return tx.sendBuffered(life, true)
 	case tx.begun:
 		_, err := tx.store.send(life, tx.session, Batch{Commit: true})
 		return tx.store.explain(life, err, "commit")
@@ -253,8 +254,9 @@ func (tx *transaction) commit(ctx, life context.Context, end func()) error {
 	return nil // nothing but reads
 }
 
-// certain reports whether there are writes, few enough, and each of them changes its row or fails.
-func (tx *transaction) certain() bool {
+// commitsWithWrites reports whether COMMIT may be sent together with the writes: there are at most
+// maxTogether, and each changes its row or fails.
+func (tx *transaction) commitsWithWrites() bool {
 	if len(tx.writes) == 0 || len(tx.writes) > maxTogether {
 		return false
 	}
@@ -268,9 +270,9 @@ func (tx *transaction) certain() bool {
 	return true
 }
 
-// rollBack ends the transaction without effect.
+// rollBack revokes the borrowed *sql.Tx and rolls the transaction back.
 func (tx *transaction) rollBack() {
-	tx.takeLoanBack()
+	tx.revokeBorrowed()
 
 	if tx.begun {
 		tx.session.rollBack()

@@ -90,7 +90,7 @@ var releases = newTable(
 	),
 )
 
-var carries = newTable(
+var carryTable = newTable(
 	"carries",
 	"carry",
 	3,
@@ -209,7 +209,7 @@ func (tx *transaction) Carry(
 	owner event.Owner,
 	network string,
 ) (settlement.Carry, error) {
-	c, ok, err := look(ctx, &tx.reader, carries, true, owner.AccountID, owner.Livemode, network)
+	c, ok, err := look(ctx, &tx.reader, carryTable, true, owner.AccountID, owner.Livemode, network)
 	if !ok {
 		c.Owner, c.Network = owner, network
 	}
@@ -218,7 +218,7 @@ func (tx *transaction) Carry(
 }
 
 func (tx *transaction) PutCarry(ctx context.Context, c *settlement.Carry) error {
-	return put(ctx, tx, carries, c)
+	return put(ctx, tx, carryTable, c)
 }
 
 // Residue returns a row of Version 0 when there is none yet.

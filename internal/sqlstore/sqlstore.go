@@ -1,9 +1,12 @@
-// Package sqlstore is the store over a SQL database: everything that store/sqlite and store/postgres have in
-// common, which is all but what a Dialect holds.
+// Package sqlstore implements package store over a SQL database, for store/sqlite and store/postgres. A
+// Dialect holds what differs between the two.
 //
-// A record is a row. What is queried by has a column of its own, nested values are JSON. One list of columns
-// per table (table.go) serves writing and reading, so that no field can be stored and not read. A
-// transaction buffers its writes and sends them together before it commits (transaction.go).
+// A record is a row. Fields used in conditions have columns of their own; nested values are JSON. One list
+// of columns per table (table.go) serves writing and reading, so that no field can be stored and not read.
+// A transaction buffers its writes and sends them together before it commits (transaction.go).
+//
+// It is one package because a table's columns, the transaction's buffer and the group commit share their
+// unexported types; each record's statements have a file of their own.
 package sqlstore
 
 import (
@@ -25,23 +28,24 @@ const (
 	maxTries = 10
 	// firstPause and longestPause bound the wait before the next try; half of it is random.
 	firstPause, longestPause = time.Millisecond, 20 * time.Millisecond
-	// commitTimeout bounds a commit, which no longer follows the caller's context: a commit that
-	// was cut short would leave open whether it happened.
+	// commitTimeout bounds a commit, which ignores the caller's context: the outcome of a cancelled
+	// commit is unknown.
 	commitTimeout = 30 * time.Second
 )
 
 // Options configure a Store.
 type Options struct {
 	Dialect Dialect
-	// Write is the pool that transactions run on, Read the one for reads outside of them; Read may
-	// be nil: Write.
+	// Write is the pool for transactions, Read the one for reads outside of them. Read defaults to
+	// Write.
 	Write, Read *sql.DB
-	// Single says that Write is the store's own, with one connection, which is kept with its
-	// prepared statements.
+	// Single says that Write is the store's own pool of one connection, kept open with its prepared
+	// statements.
 	Single bool
 	// Close releases what the store opened; may be nil.
 	Close func() error
-	// Wait waits before Update runs a closure again; nil: a timer. It returns early with the context's error.
+	// Wait waits before Update retries a closure, and returns early with the context's error. Defaults to
+	// a timer.
 	Wait func(ctx context.Context, d time.Duration) error
 }
 
@@ -52,8 +56,8 @@ type Store struct {
 	dialect *Dialect
 	texts   sync.Map // template → statement
 	fits    atomic.Bool
-	// writer holds the only connection for writing when nobody has it, or nil before it is opened;
-	// the channel itself is nil when connections come from the host's pool.
+	// writer holds the only connection for writing while it is idle, or nil before it is opened. The
+	// channel itself is nil when connections come from the host's pool.
 	writer chan *session
 	group  group
 
@@ -150,15 +154,14 @@ func (s *Store) Update(ctx context.Context, f func(ctx context.Context, tx store
 	}
 }
 
-// try runs f once. After a conflict it begins before f runs, where writers are alone then: nothing
-// can come in between again.
-func (s *Store) try(ctx context.Context, f func(ctx context.Context, tx store.Tx) error, again bool) error {
+// try runs f once. retry is set after a conflict: on a database with a single writer the transaction
+// then begins before f runs, which rules out another conflict.
+func (s *Store) try(ctx context.Context, f func(ctx context.Context, tx store.Tx) error, retry bool) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	// The transaction does not end with the caller's context by itself: its statements do, and then
-	// it is rolled back here. Were it to end in the middle of a commit, nobody would know whether
-	// that happened.
+	// The caller's context cancels the statements, and the transaction is then rolled back here. It must
+	// not cancel a COMMIT, whose outcome would be unknown.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 
@@ -169,15 +172,15 @@ func (s *Store) try(ctx context.Context, f func(ctx context.Context, tx store.Tx
 		tx.ended = true
 		if !committed {
 			tx.rollBack()
-			tx.takeBack()
+			tx.restoreVersions()
 		}
 
 		if tx.session != nil {
-			s.leave(tx.session)
+			s.releaseSession(tx.session)
 		}
 	}()
 
-	if again && !s.dialect.Concurrent {
+	if retry && !s.dialect.Concurrent {
 		if err := tx.begin(ctx); err != nil {
 			return err
 		}
@@ -196,7 +199,7 @@ func (s *Store) try(ctx context.Context, f func(ctx context.Context, tx store.Tx
 	return nil
 }
 
-// text returns the statement of a fixed template, made once.
+// text returns the statement of a fixed template, cached.
 func (s *Store) text(template string) string {
 	if t, ok := s.texts.Load(template); ok {
 		return t.(string)
@@ -208,7 +211,7 @@ func (s *Store) text(template string) string {
 	return t
 }
 
-// explain gives a driver's error its word and says what was being done.
+// explain classifies a driver's error and wraps it with what was being done.
 func (s *Store) explain(ctx context.Context, err error, doing string) error {
 	if err == nil {
 		return nil
@@ -218,15 +221,16 @@ func (s *Store) explain(ctx context.Context, err error, doing string) error {
 		return fmt.Errorf("%s: %w: %w", doing, ctx.Err(), err)
 	}
 
-	if errors.Is(err, fault.Unavailable) || errors.Is(err, fault.Conflict) ||
-		errors.Is(err, fault.Duplicate) {
+	classified := errors.Is(err, fault.Unavailable) || errors.Is(err, fault.Conflict) ||
+		errors.Is(err, fault.Duplicate)
+	if classified {
 		return err
 	}
 
 	return Explain(s.dialect.Explain, err, doing)
 }
 
-// ready checks, until it fits, that the database has the schema that this code was written for.
+// ready checks, until it succeeds once, that the database's schema is the expected version.
 func (s *Store) ready(ctx context.Context) error {
 	if s.fits.Load() || s.dialect.SchemaVersion == nil {
 		return ctx.Err()

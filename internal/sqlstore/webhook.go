@@ -129,7 +129,7 @@ const pruneEvents = `DELETE FROM {events} WHERE id IN (SELECT id FROM {events} e
 	ORDER BY created_at LIMIT ?)`
 
 func (tx *transaction) PruneEvents(ctx context.Context, before time.Time, limit int) (int, error) {
-	n, err := tx.now(ctx, pruneEvents, before, int64(limit))
+	n, err := tx.execNow(ctx, pruneEvents, before, int64(limit))
 	return int(n), err
 }
 
@@ -248,7 +248,7 @@ func (tx *transaction) ClaimDeliveries(
 func (tx *transaction) ids(ctx context.Context, template string, args ...any) ([]string, error) {
 	found, err := tx.query(ctx, tx.store.text(template), args)
 	if err != nil {
-		return nil, tx.failed(ctx, err, "ids")
+		return nil, tx.readError(ctx, err, "ids")
 	}
 	defer found.Close()
 
@@ -257,21 +257,21 @@ func (tx *transaction) ids(ctx context.Context, template string, args ...any) ([
 	for found.Next() {
 		var id string
 		if err := found.Scan(&id); err != nil {
-			return nil, tx.failed(ctx, err, "ids")
+			return nil, tx.readError(ctx, err, "ids")
 		}
 
 		ids = append(ids, id)
 	}
 
 	if err := found.Err(); err != nil {
-		return nil, tx.failed(ctx, err, "ids")
+		return nil, tx.readError(ctx, err, "ids")
 	}
 
 	return ids, nil
 }
 
 func (tx *transaction) FailDeliveries(ctx context.Context, endpointID string) error {
-	_, err := tx.now(
+	_, err := tx.execNow(
 		ctx,
 		`UPDATE {deliveries} SET status = 'failed', next_attempt_at = NULL, version = version + 1
 		WHERE status = 'pending' AND endpoint_id = ?`,
@@ -285,6 +285,6 @@ const pruneDeliveries = `DELETE FROM {deliveries} WHERE id IN
 	(SELECT id FROM {deliveries} WHERE status <> 'pending' AND created_at < ? ORDER BY created_at LIMIT ?)`
 
 func (tx *transaction) PruneDeliveries(ctx context.Context, before time.Time, limit int) (int, error) {
-	n, err := tx.now(ctx, pruneDeliveries, before, int64(limit))
+	n, err := tx.execNow(ctx, pruneDeliveries, before, int64(limit))
 	return int(n), err
 }

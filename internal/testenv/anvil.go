@@ -21,8 +21,8 @@ import (
 	"time"
 )
 
-// WellKnownDevMnemonic is the mnemonic that every Ethereum development node starts with. The whole
-// world knows it and the keys below: never send anything of value to them.
+// WellKnownDevMnemonic is the mnemonic that every Ethereum development node starts with. It
+// and the keys below are public: never send anything of value to them.
 const WellKnownDevMnemonic = "test test test test test test test test test test test junk"
 
 // WellKnownDevAccount is one account of WellKnownDevMnemonic.
@@ -170,7 +170,7 @@ func (n *AnvilNode) Kill() { n.process.stop(syscall.SIGKILL) }
 
 var anvilListening = regexp.MustCompile(`(?m)^Listening on (127\.0\.0\.1:[0-9]+)\s*$`)
 
-// ready reads the port from the node's output, sees that the node answers for its chain, and
+// ready reads the port from the node's output, checks that the node answers for its chain, and
 // switches off its log of every call.
 func (n *AnvilNode) ready() error {
 	text, err := os.ReadFile(n.process.log)

@@ -29,7 +29,7 @@ type BitcoindOptions struct {
 	NoTxIndex bool
 }
 
-// BitcoindNode is a running Bitcoin node on an empty regtest chain that makes blocks only when told to.
+// BitcoindNode is a running Bitcoin node on an empty regtest chain that makes blocks only on request.
 type BitcoindNode struct {
 	BitcoinRPC
 

@@ -25,7 +25,7 @@ type process struct {
 	log  string // path of its output
 
 	mu      sync.Mutex
-	stopped bool // it was told to end
+	stopped bool // it was sent a signal to end
 	ended   bool
 	state   syscall.WaitStatus // how it ended
 }
@@ -55,7 +55,7 @@ func startProcess(name string, cmd *exec.Cmd, log string) (*process, error) {
 // pid is the child's process id.
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
-// alive tells whether the child still runs. A child that has ended is reaped here, and its id is
+// alive reports whether the child still runs. A child that has ended is reaped here, and its id is
 // never signalled again.
 func (p *process) alive() bool {
 	p.mu.Lock()
@@ -64,8 +64,8 @@ func (p *process) alive() bool {
 	return !p.reap(syscall.WNOHANG)
 }
 
-// reap collects the child if it has ended, or waits for its end if options is 0, and tells whether
-// it has. Needs p.mu.
+// reap collects the child if it has ended, or waits for its end if options is 0, and reports whether
+// it has. The caller holds p.mu.
 func (p *process) reap(options int) bool {
 	if p.ended {
 		return true
@@ -104,7 +104,7 @@ func (p *process) stop(sig syscall.Signal) {
 }
 
 // finish stops the child at the end of a test, and fails the test if the child has ended before
-// without being told to.
+// it was stopped.
 func (p *process) finish(t testing.TB, sig syscall.Signal) {
 	t.Helper()
 	p.stop(sig)
@@ -132,7 +132,7 @@ func (p *process) waitReady(ready func() error) error {
 	return nil
 }
 
-// outcome tells in words how the child ended.
+// outcome describes how the child ended.
 func (p *process) outcome() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -163,7 +163,7 @@ func (p *process) tail() string {
 	return strings.TrimSpace(string(text))
 }
 
-// poll calls done until it returns true, and tells whether it did within the limit.
+// poll calls done until it returns true, and reports whether it did within the limit.
 func poll(limit time.Duration, done func() bool) bool {
 	deadline := time.Now().Add(limit)
 

@@ -229,21 +229,21 @@ func (n *TronNode) Control(ctx context.Context, name string, args map[string]any
 	return s, err
 }
 
-// Send makes a payment; it waits in the pool.
+// Send broadcasts a payment, which stays in the pool until a block is made.
 func (n *TronNode) Send(ctx context.Context, p TronPayment) (TronState, error) {
-	return n.Control(ctx, "send", map[string]any{
-		"send": map[string]any{
-			"private_key": p.PrivateKey,
-			"to":          TronHex(p.To),
-			"amount":      p.Amount,
-			"data":        hex.EncodeToString(p.Data),
-			"fee_limit":   p.FeeLimit,
-			"memo":        p.Memo,
-		},
-	})
+	payment := map[string]any{
+		"private_key": p.PrivateKey,
+		"to":          TronHex(p.To),
+		"amount":      p.Amount,
+		"data":        hex.EncodeToString(p.Data),
+		"fee_limit":   p.FeeLimit,
+		"memo":        p.Memo,
+	}
+
+	return n.Control(ctx, "send", map[string]any{"send": payment})
 }
 
-// Balance is what an address holds at the newest block, what waits in the pool counted in; in sun.
+// Balance returns an address's balance in sun at the newest block, with the pool's transactions.
 func (n *TronNode) Balance(ctx context.Context, a string) (int64, error) {
 	var account struct {
 		Balance int64 `json:"balance"`

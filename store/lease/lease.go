@@ -1,10 +1,10 @@
 // Package lease gives work in progress an owner and a deadline.
 //
-// A lease is a row: a name (what is worked on), an owner (a process), a deadline and a fence number that
-// rises whenever the owner changes. Whoever works under a lease calls Check inside every transaction that
-// stores a result: if another process took over meanwhile, the transaction fails with fault.LeaseLost and
-// the results, signatures included, are thrown away. Two processes can therefore believe for a moment
-// that they hold the same lease, but only one of them can write.
+// A lease is a row: a name (the work), an owner (a process), a deadline and a fence number that rises when
+// the owner changes. The holder calls Check inside every transaction that stores a result. If another
+// process took over meanwhile, the transaction fails with fault.LeaseLost, and the results, signatures
+// included, are discarded. For a moment two processes may believe that they hold a lease, but only one of
+// them can write.
 package lease
 
 import (
@@ -16,22 +16,22 @@ import (
 
 // Lease is one row.
 type Lease struct {
-	// Name says what is worked on, such as "watch/sepolia" or "wallet/sepolia/0x…". Unique.
+	// Name identifies the work, such as "watch/sepolia" or "wallet/sepolia/0x…". Unique.
 	Name string
-	// Owner is the process that works; empty when it gave the lease back.
+	// Owner is the process that holds the lease; empty after Release.
 	Owner string
 	// Fence rises by one whenever the owner changes; it starts at 1.
 	Fence int64
-	// ExpiresAt is the deadline: from then on anybody may take the lease.
+	// ExpiresAt is the deadline: from then on any process may take the lease.
 	ExpiresAt time.Time
 }
 
-// Tx is what lease operations ask of a transaction.
+// Tx is the transaction that lease operations run in.
 type Tx interface {
 	// Lease returns the lease of a name and locks its row until the transaction ends; ok is false
 	// when there is none.
 	Lease(ctx context.Context, name string) (l Lease, ok bool, err error)
-	// PutLease stores a lease under its name, whatever was there.
+	// PutLease stores a lease under its name, and replaces any that exists.
 	PutLease(ctx context.Context, l Lease) error
 }
 
@@ -40,8 +40,8 @@ type DB interface {
 	Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error
 }
 
-// Take takes or prolongs the lease of a name for owner until now+ttl. ok is false when another owner's
-// lease has not run out; l is then that lease.
+// Take acquires or prolongs the lease of a name for owner until now+ttl. ok is false when another owner's
+// lease has not expired; l is then that lease.
 func Take(
 	ctx context.Context,
 	tx Tx,
@@ -68,9 +68,9 @@ func Take(
 	return l, true, tx.PutLease(ctx, l)
 }
 
-// Check makes sure, inside the transaction that stores a result, that l is still held: the same owner
-// under the same fence. A lease that ran out but was not taken by anybody still counts. Otherwise
-// fault.LeaseLost.
+// Check verifies, inside the transaction that stores a result, that l is still held: the same owner under
+// the same fence. An expired lease that no other process took is still held. Errors:
+//   - fault.LeaseLost: another process took the lease, or it was released
 func Check(ctx context.Context, tx Tx, l Lease) error {
 	now, found, err := tx.Lease(ctx, l.Name)
 	if err != nil {
@@ -88,8 +88,8 @@ func Check(ctx context.Context, tx Tx, l Lease) error {
 	return nil
 }
 
-// Prolong is Check, and moves the deadline to until: what a holder calls in each transaction of a
-// long piece of work.
+// Prolong checks the lease like Check and moves its deadline to until. A holder calls it in each
+// transaction of a long operation.
 func Prolong(ctx context.Context, tx Tx, l Lease, until time.Time) error {
 	if err := Check(ctx, tx, l); err != nil {
 		return err
@@ -100,8 +100,8 @@ func Prolong(ctx context.Context, tx Tx, l Lease, until time.Time) error {
 	return tx.PutLease(ctx, l)
 }
 
-// Release gives a lease back, so that another process need not wait for the deadline. Giving back a lease
-// that was lost does nothing.
+// Release frees a lease before its deadline, so that another process may take it at once. It does nothing
+// to a lease that was lost.
 func Release(ctx context.Context, tx Tx, l Lease) error {
 	now, found, err := tx.Lease(ctx, l.Name)
 	if err != nil || !found || now.Owner != l.Owner || now.Fence != l.Fence {

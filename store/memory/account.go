@@ -24,7 +24,7 @@ var (
 		func(a *account.Account) *int64 { return &a.Version },
 	)
 	accountsByID = accounts.ordered(func(a *account.Account) (string, string, bool) { return "", a.ID, true })
-	// Nothing looks an account up by its index; it is unique all the same.
+	// No query uses an account's index, but it is unique.
 	_ = accounts.only(
 		func(a *account.Account) (string, bool) { return strconv.FormatUint(uint64(a.Index), 10), true },
 	)

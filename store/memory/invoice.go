@@ -99,22 +99,15 @@ func (r *reader) InvoicesByID(ctx context.Context, ids []string) ([]invoice.Invo
 }
 
 func (r *reader) Invoices(ctx context.Context, f invoice.Filter) ([]invoice.Invoice, error) {
-	return scanRows(
-		ctx,
-		r,
-		invoicesByOwner,
-		ownerKey(f.Owner),
-		page(f.After, f.Limit, func(i *invoice.Invoice) bool {
-			return passes(f.Statuses, i.Status) && (f.OrderID == "" || i.OrderID == f.OrderID) &&
-				(len(f.Networks) == 0 || slices.ContainsFunc(
-					i.Options,
-					func(o invoice.Option) bool { return slices.Contains(f.Networks, o.Network) },
-				)) &&
-				starts(
-					f.Q, i.ID, i.OrderID, i.CustomerEmail,
-				) && within(i.CreatedAt, f.CreatedAfter, f.CreatedBefore)
-		}),
-	)
+	onNetwork := func(o invoice.Option) bool { return slices.Contains(f.Networks, o.Network) }
+	match := func(i *invoice.Invoice) bool {
+		return passes(f.Statuses, i.Status) && (f.OrderID == "" || i.OrderID == f.OrderID) &&
+			(len(f.Networks) == 0 || slices.ContainsFunc(i.Options, onNetwork)) &&
+			starts(f.Q, i.ID, i.OrderID, i.CustomerEmail) &&
+			within(i.CreatedAt, f.CreatedAfter, f.CreatedBefore)
+	}
+
+	return scanRows(ctx, r, invoicesByOwner, ownerKey(f.Owner), page(f.After, f.Limit, match))
 }
 
 func (r *reader) DueInvoices(ctx context.Context, now time.Time, limit int) ([]invoice.Invoice, error) {
@@ -187,10 +180,9 @@ func (r *reader) UnconfirmedPayments(
 	height uint64,
 	limit int,
 ) ([]invoice.Payment, error) {
-	return scanRows(
-		ctx, r, paymentsUnconfirmed, network,
-		window[invoice.Payment]{to: join(number(height), "\xff"), limit: limit},
-	)
+	upTo := window[invoice.Payment]{to: join(number(height), "\xff"), limit: limit}
+
+	return scanRows(ctx, r, paymentsUnconfirmed, network, upTo)
 }
 
 func (r *reader) PoolPayments(ctx context.Context, network string) ([]invoice.Payment, error) {
@@ -217,10 +209,9 @@ func (r *reader) BalancePayments(
 	address chain.Address,
 	assetID string,
 ) ([]invoice.Payment, error) {
-	return scanRows(
-		ctx, r, paymentsByAddress, join(network, string(address), assetID),
-		window[invoice.Payment]{},
-	)
+	balance := join(network, string(address), assetID)
+
+	return scanRows(ctx, r, paymentsByAddress, balance, window[invoice.Payment]{})
 }
 
 func (r *reader) DuePayments(ctx context.Context, now time.Time, limit int) ([]invoice.Payment, error) {
@@ -246,10 +237,9 @@ func (r *reader) AddressesMade(
 	kind invoice.AddressKind,
 	since time.Time,
 ) ([]invoice.Address, error) {
-	return scanRows(
-		ctx, r, addressesMade, join(network, string(kind)),
-		window[invoice.Address]{downward: true, above: moment(since)},
-	)
+	newest := window[invoice.Address]{downward: true, above: moment(since)}
+
+	return scanRows(ctx, r, addressesMade, join(network, string(kind)), newest)
 }
 
 func (r *reader) DepositAddress(
@@ -264,16 +254,12 @@ func (r *reader) DepositAddresses(
 	ctx context.Context,
 	f invoice.DepositFilter,
 ) ([]invoice.DepositAddress, error) {
-	return scanRows(
-		ctx,
-		r,
-		depositsByOwner,
-		ownerKey(f.Owner),
-		page(f.After, f.Limit, func(d *invoice.DepositAddress) bool {
-			return passes(f.Statuses, d.Status) && passes(f.Networks, d.Network) &&
-				starts(f.Q, d.Name, string(d.Address), d.ID)
-		}),
-	)
+	match := func(d *invoice.DepositAddress) bool {
+		return passes(f.Statuses, d.Status) && passes(f.Networks, d.Network) &&
+			starts(f.Q, d.Name, string(d.Address), d.ID)
+	}
+
+	return scanRows(ctx, r, depositsByOwner, ownerKey(f.Owner), page(f.After, f.Limit, match))
 }
 
 func (tx *transaction) PutInvoice(ctx context.Context, inv *invoice.Invoice) error {

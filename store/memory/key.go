@@ -11,7 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 )
 
-// join makes one key of several parts.
+// join returns one key made of several parts.
 func join(parts ...string) string { return strings.Join(parts, "\x00") }
 
 func ownerKey(o event.Owner) string {
@@ -22,10 +22,10 @@ func ownerKey(o event.Owner) string {
 	return join(o.AccountID, "test")
 }
 
-// number writes a number so that it sorts as text.
+// number formats a number so that it sorts as text.
 func number(n uint64) string { return fmt.Sprintf("%020d", n) }
 
-// moment writes a time so that it sorts as text; the zero time comes first.
+// moment formats a time so that it sorts as text; the zero time is first.
 func moment(t time.Time) string {
 	if t.IsZero() {
 		return number(0)
@@ -34,18 +34,18 @@ func moment(t time.Time) string {
 	return number(uint64(t.UnixMicro()) + 1<<63)
 }
 
-// until is the highest rank of rows that have a moment up to t and something after it.
+// until returns the highest rank of rows with a moment up to t.
 func until(t time.Time) string { return join(moment(t), "\xff") }
 
 // due reports whether a time is set and not after now.
 func due(at, now time.Time) bool { return !at.IsZero() && !at.After(now) }
 
-// passes reports whether a filter of values lets one pass: when it is empty, or has it.
+// passes reports whether a filter is empty or contains the value.
 func passes[T comparable](wanted []T, value T) bool {
 	return len(wanted) == 0 || slices.Contains(wanted, value)
 }
 
-// within reports whether t is in the half-open stretch, each end of which may be open.
+// within reports whether t is at or after one time and before another; a zero time is no bound.
 func within(t, after, before time.Time) bool {
 	return (after.IsZero() || !t.Before(after)) && (before.IsZero() || t.Before(before))
 }

@@ -1,11 +1,11 @@
 // Package memory is a store in the memory of one process: for tests, demos and trying the library out.
 //
-// It keeps the promises of package store, but for durability: what it holds ends with the process, and no
-// other process sees it. Updates run one after the other. What one writes lies in a layer of its own above
-// the committed rows until it commits, so that reads on the store itself never wait for it and never
-// see half of it. Stored rows are never changed, only replaced, and are copied on the way in and out.
+// It implements package store without durability: the rows end with the process, and no other process
+// sees them. Updates run one at a time. Each writes into a layer of its own above the committed rows until
+// it commits: reads outside of it never wait and never see a part of it. Stored rows are never changed,
+// only replaced, and are copied on the way in and out.
 //
-// A host cannot join its own transaction to one of this store: there is none to join.
+// A host cannot join a transaction of its own: there is no database.
 package memory
 
 import (
@@ -21,7 +21,7 @@ import (
 // maxTries bounds how often Update runs a closure that ends in fault.Conflict.
 const maxTries = 10
 
-// Store is a store in memory. Make one with New.
+// Store is a store in memory, made by New.
 type Store struct {
 	reader
 	// writer holds a token while no Update runs.
@@ -86,7 +86,7 @@ func (s *Store) try(ctx context.Context, f func(ctx context.Context, tx store.Tx
 	defer func() { // also while a panic of f passes through
 		tx.ended = true
 		if !committed {
-			tx.takeBack()
+			tx.restoreVersions()
 		}
 	}()
 
@@ -112,7 +112,7 @@ func (s *Store) try(ctx context.Context, f func(ctx context.Context, tx store.Tx
 	return nil
 }
 
-// reader reads the committed rows and, inside a transaction, what that wrote above them.
+// reader reads the committed rows and, inside a transaction, its own writes above them.
 type reader struct {
 	store *Store
 	base  layer
@@ -120,7 +120,7 @@ type reader struct {
 	ended bool
 }
 
-// ready refuses what comes after the end of the context or of the transaction.
+// ready returns an error after the end of the context or of the transaction.
 func (r *reader) ready(ctx context.Context) error {
 	if r.ended {
 		return fault.New(
@@ -145,9 +145,9 @@ type raised struct {
 	before  int64
 }
 
-// takeBack gives callers' records the versions they came with, so that a closure that runs again may put
-// a record it captured.
-func (tx *transaction) takeBack() {
+// restoreVersions resets the versions in callers' records, so that a retried closure may put a record
+// that it captured.
+func (tx *transaction) restoreVersions() {
 	for i := len(tx.raised) - 1; i >= 0; i-- {
 		*tx.raised[i].version = tx.raised[i].before
 	}

@@ -75,11 +75,10 @@ var (
 		return join(c.Network, c.Outpoint.TxHash, strconv.FormatUint(uint64(c.Outpoint.Vout), 10))
 	}, func(c *wallet.Coin) *int64 { return &c.Version })
 	coinsByAddress = coins.ordered(func(c *wallet.Coin) (string, string, bool) {
-		return join(
-				c.Network, string(c.Owner.Address),
-			), join(
-				c.Outpoint.TxHash, number(uint64(c.Outpoint.Vout)),
-			), c.SpentBy == ""
+		bucket := join(c.Network, string(c.Owner.Address))
+		rank := join(c.Outpoint.TxHash, number(uint64(c.Outpoint.Vout)))
+
+		return bucket, rank, c.SpentBy == ""
 	})
 	coinsByTransaction = coins.ordered(func(c *wallet.Coin) (string, string, bool) {
 		return join(c.Network, c.Outpoint.TxHash), number(uint64(c.Outpoint.Vout)), true
@@ -94,7 +93,7 @@ var (
 	})
 )
 
-// attempt is the hash of signed bytes of ours.
+// attempt is the hash of a transaction that the engine signed.
 type attempt struct {
 	network, hash, transactionID string
 	kind                         wallet.Kind
@@ -114,10 +113,9 @@ func (r *reader) Retries(
 	now time.Time,
 	limit int,
 ) ([]scan.Retry, error) {
-	return scanRows(ctx, r, retriesByNetwork, network, window[scan.Retry]{
-		limit: limit,
-		match: func(x *scan.Retry) bool { return !x.DueAt.After(now) },
-	})
+	isDue := func(x *scan.Retry) bool { return !x.DueAt.After(now) }
+
+	return scanRows(ctx, r, retriesByNetwork, network, window[scan.Retry]{limit: limit, match: isDue})
 }
 
 func (tx *transaction) PutCursor(ctx context.Context, c *scan.Cursor) error {
@@ -166,10 +164,9 @@ func (r *reader) DueTransactions(
 	now time.Time,
 	limit int,
 ) ([]wallet.Transaction, error) {
-	return scanRows(ctx, r, transactionsDue, network, window[wallet.Transaction]{
-		limit: limit,
-		match: func(t *wallet.Transaction) bool { return !t.DueAt.After(now) },
-	})
+	isDue := func(t *wallet.Transaction) bool { return !t.DueAt.After(now) }
+
+	return scanRows(ctx, r, transactionsDue, network, window[wallet.Transaction]{limit: limit, match: isDue})
 }
 
 func (r *reader) LiveTransactions(

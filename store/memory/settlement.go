@@ -39,8 +39,10 @@ var (
 		func(r *settlement.Release) (string, string, bool) { return r.Network, r.ID, !r.Done },
 	)
 
-	carries = newKind("carry", func(c *settlement.Carry) string { return join(ownerKey(c.Owner), c.Network) },
-		func(c *settlement.Carry) *int64 { return &c.Version })
+	carryKind = newKind(
+		"carry", func(c *settlement.Carry) string { return join(ownerKey(c.Owner), c.Network) },
+		func(c *settlement.Carry) *int64 { return &c.Version },
+	)
 	residues = newKind(
 		"residue", func(r *settlement.Residue) string { return join(r.Network, string(r.Address)) },
 		func(r *settlement.Residue) *int64 { return &r.Version },
@@ -103,19 +105,15 @@ func (r *reader) SettlementsOfPayments(
 }
 
 func (r *reader) Settlements(ctx context.Context, f settlement.Filter) ([]settlement.Settlement, error) {
-	return scanRows(
-		ctx,
-		r,
-		settlementsByOwner,
-		ownerKey(f.Owner),
-		page(f.After, f.Limit, func(s *settlement.Settlement) bool {
-			return passes(f.Statuses, s.Status) && passes(f.Networks, s.Network) &&
-				(f.PaymentID == "" || s.PaymentID == f.PaymentID) &&
-				(f.InvoiceID == "" || s.InvoiceID == f.InvoiceID) &&
-				(f.DepositAddressID == "" || s.DepositAddressID == f.DepositAddressID) &&
-				within(s.CreatedAt, f.CreatedAfter, f.CreatedBefore)
-		}),
-	)
+	match := func(s *settlement.Settlement) bool {
+		return passes(f.Statuses, s.Status) && passes(f.Networks, s.Network) &&
+			(f.PaymentID == "" || s.PaymentID == f.PaymentID) &&
+			(f.InvoiceID == "" || s.InvoiceID == f.InvoiceID) &&
+			(f.DepositAddressID == "" || s.DepositAddressID == f.DepositAddressID) &&
+			within(s.CreatedAt, f.CreatedAfter, f.CreatedBefore)
+	}
+
+	return scanRows(ctx, r, settlementsByOwner, ownerKey(f.Owner), page(f.After, f.Limit, match))
 }
 
 func (r *reader) DueSettlements(
@@ -124,10 +122,15 @@ func (r *reader) DueSettlements(
 	now time.Time,
 	limit int,
 ) ([]settlement.Settlement, error) {
-	return scanRows(ctx, r, settlementsWaiting, network, window[settlement.Settlement]{
-		limit: limit,
-		match: func(s *settlement.Settlement) bool { return due(s.DueAt, now) },
-	})
+	isDue := func(s *settlement.Settlement) bool { return due(s.DueAt, now) }
+
+	return scanRows(
+		ctx,
+		r,
+		settlementsWaiting,
+		network,
+		window[settlement.Settlement]{limit: limit, match: isDue},
+	)
 }
 
 func (r *reader) SettlementsAt(
@@ -136,10 +139,9 @@ func (r *reader) SettlementsAt(
 	address chain.Address,
 	assetID string,
 ) ([]settlement.Settlement, error) {
-	return scanRows(
-		ctx, r, settlementsAt, join(network, string(address), assetID),
-		window[settlement.Settlement]{},
-	)
+	balance := join(network, string(address), assetID)
+
+	return scanRows(ctx, r, settlementsAt, balance, window[settlement.Settlement]{})
 }
 
 func (r *reader) Release(ctx context.Context, id string) (settlement.Release, error) {
@@ -164,7 +166,7 @@ func (tx *transaction) Carry(
 	owner event.Owner,
 	network string,
 ) (settlement.Carry, error) {
-	c, ok, err := try(ctx, &tx.reader, carries, join(ownerKey(owner), network))
+	c, ok, err := try(ctx, &tx.reader, carryKind, join(ownerKey(owner), network))
 	if !ok {
 		c.Owner, c.Network = owner, network
 	}
@@ -173,7 +175,7 @@ func (tx *transaction) Carry(
 }
 
 func (tx *transaction) PutCarry(ctx context.Context, c *settlement.Carry) error {
-	return put(ctx, tx, carries, c)
+	return put(ctx, tx, carryKind, c)
 }
 
 // Residue returns a row of Version 0 when there is none yet.
@@ -203,17 +205,13 @@ func (r *reader) PayoutByID(ctx context.Context, id string) (payout.Payout, erro
 }
 
 func (r *reader) Payouts(ctx context.Context, f payout.Filter) ([]payout.Payout, error) {
-	return scanRows(
-		ctx,
-		r,
-		payoutsByOwner,
-		ownerKey(f.Owner),
-		page(f.After, f.Limit, func(p *payout.Payout) bool {
-			return passes(f.Statuses, p.Status) && passes(f.Networks, p.Network) &&
-				starts(f.Q, p.TxHash, string(p.Destination), p.ID) &&
-				within(p.CreatedAt, f.CreatedAfter, f.CreatedBefore)
-		}),
-	)
+	match := func(p *payout.Payout) bool {
+		return passes(f.Statuses, p.Status) && passes(f.Networks, p.Network) &&
+			starts(f.Q, p.TxHash, string(p.Destination), p.ID) &&
+			within(p.CreatedAt, f.CreatedAfter, f.CreatedBefore)
+	}
+
+	return scanRows(ctx, r, payoutsByOwner, ownerKey(f.Owner), page(f.After, f.Limit, match))
 }
 
 func (r *reader) PayoutsSince(ctx context.Context, owner event.Owner, t time.Time) (int, error) {
@@ -235,17 +233,13 @@ func (r *reader) RefundByID(ctx context.Context, id string) (payout.Refund, erro
 }
 
 func (r *reader) Refunds(ctx context.Context, f payout.RefundFilter) ([]payout.Refund, error) {
-	return scanRows(
-		ctx,
-		r,
-		refundsByOwner,
-		ownerKey(f.Owner),
-		page(f.After, f.Limit, func(x *payout.Refund) bool {
-			return passes(f.Statuses, x.Status) && (f.InvoiceID == "" || x.InvoiceID == f.InvoiceID) &&
-				(f.PaymentID == "" || x.PaymentID == f.PaymentID) &&
-				within(x.CreatedAt, f.CreatedAfter, f.CreatedBefore)
-		}),
-	)
+	match := func(x *payout.Refund) bool {
+		return passes(f.Statuses, x.Status) && (f.InvoiceID == "" || x.InvoiceID == f.InvoiceID) &&
+			(f.PaymentID == "" || x.PaymentID == f.PaymentID) &&
+			within(x.CreatedAt, f.CreatedAfter, f.CreatedBefore)
+	}
+
+	return scanRows(ctx, r, refundsByOwner, ownerKey(f.Owner), page(f.After, f.Limit, match))
 }
 
 func (tx *transaction) PutPayout(ctx context.Context, p *payout.Payout) error {

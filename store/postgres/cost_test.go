@@ -183,7 +183,7 @@ func testRoundTrips(t *testing.T, m *meter) {
 }
 
 // TestWhatAnInvoiceCosts counts through the engine: everything that a creation asks, with the
-// settings of the account and the endpoints that hear of it, is three round trips, and under an
+// settings of the account and the endpoints that receive its events, is three round trips, and under an
 // idempotency key its transaction is.
 func TestWhatAnInvoiceCosts(t *testing.T) { metered(t, testWhatAnInvoiceCosts) }
 

@@ -23,10 +23,10 @@ var embedded embed.FS
 // migrations are the files with {schema} in them.
 var migrations = sqlstore.Sub(embedded, "migrations")
 
-// versionTable is where goose keeps which versions were applied.
+// versionTable returns the name of goose's table of applied versions.
 func (o Options) versionTable() string { return o.prefix() + "schema_version" }
 
-// Migrations are the files of the schema for the given schema name ("" for the first of the search
+// Migrations returns the files of the schema for the given schema name ("" for the first of the search
 // path), for hosts that apply them with a tool of their own (goose, with the table
 // payments_schema_version). The schema itself must be there. A name that Options would refuse is an
 // error of every file read.
@@ -74,20 +74,18 @@ func Migrate(ctx context.Context, db *sql.DB, o Options) error {
 		return sqlstore.Explain(explain, err, "read the version of the schema")
 	}
 
-	d := dialect(o)
-	if have == d.WantVersion {
+	target := dialect(o)
+	if have == target.WantVersion {
 		return nil
 	}
 
-	if have > d.WantVersion {
-		return d.Fits(have)
+	if have > target.WantVersion {
+		return target.Fits(have)
 	}
 
 	if o.Schema != "" {
-		if _, err := db.ExecContext(
-			ctx, "CREATE SCHEMA IF NOT EXISTS "+o.Schema,
-		); err != nil &&
-			explain(err).Code != "duplicate" {
+		_, err := db.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+o.Schema)
+		if err != nil && explain(err).Code != "duplicate" {
 			return sqlstore.Explain(explain, err, "make the schema "+o.Schema)
 		}
 	}
@@ -97,13 +95,11 @@ func Migrate(ctx context.Context, db *sql.DB, o Options) error {
 		return fmt.Errorf("prepare the migration of the schema: %w", err)
 	}
 
-	p, err := goose.NewProvider(
+	provider, err := goose.NewProvider(
 		goose.DialectPostgres,
 		db,
 		Migrations(o.Schema),
-		goose.WithTableName(
-			o.versionTable(),
-		),
+		goose.WithTableName(o.versionTable()),
 		goose.WithDisableGlobalRegistry(true),
 		goose.WithSessionLocker(locker),
 	)
@@ -111,7 +107,7 @@ func Migrate(ctx context.Context, db *sql.DB, o Options) error {
 		return fmt.Errorf("prepare the migration of the schema: %w", err)
 	}
 
-	if _, err := p.Up(ctx); err != nil {
+	if _, err := provider.Up(ctx); err != nil {
 		return sqlstore.Explain(explain, err, "bring the schema up to date")
 	}
 

@@ -24,8 +24,8 @@ const million = 1_000_000
 // millionID is the id of the n-th invoice.
 func millionID(n int) string { return fmt.Sprintf("%024x", n) }
 
-// fillMillion puts one invoice by the store and copies it in the database, with what tells invoices
-// apart. One in two hundred is paid, as many are refunded, one in ten takes payments on the network
+// fillMillion puts one invoice by the store and copies it in the database, with what distinguishes
+// invoices. One in two hundred is paid, as many are refunded, one in ten takes payments on the network
 // "rare" as well.
 func fillMillion(t *testing.T, db *sql.DB, st store.Store, owner event.Owner) {
 	t.Helper()
@@ -253,7 +253,7 @@ func explainCost(t *testing.T, db *sql.DB, s sqltest.Statement, mode string) cos
 	var args []string
 
 	for _, a := range s.Args {
-		// database/sql's driver tells pgx how it wants results
+		// an argument by which database/sql's driver selects the format of results
 		if _, option := a.(pgx.QueryResultFormatsByOID); !option {
 			args = append(args, literal(t, a))
 		}

@@ -1,7 +1,6 @@
 package postgres
 
-// This file holds how a batch of statements travels: as one pipeline, in which all are sent before
-// the first answer is read.
+// This file sends a batch of statements as one pipeline: all are sent before the first result is read.
 
 import (
 	"context"
@@ -21,11 +20,11 @@ import (
 
 const begin = "BEGIN"
 
-// statementLost is SQLSTATE invalid_sql_statement_name: somebody made the connection forget its
-// prepared statements, with DISCARD ALL for example.
+// statementLost is SQLSTATE invalid_sql_statement_name: the connection's prepared statements were
+// discarded, for example by DISCARD ALL.
 const statementLost = "26000"
 
-// send runs a batch. A connection that is not pgx's own (a wrapped driver) gets its statements one by one.
+// send runs a batch. A wrapped driver's connection gets the statements one by one.
 func send(ctx context.Context, conn *sql.Conn, b sqlstore.Batch) (changed []int64, err error) {
 	rawErr := conn.Raw(func(raw any) error {
 		switch c := raw.(type) {
@@ -46,8 +45,8 @@ func send(ctx context.Context, conn *sql.Conn, b sqlstore.Batch) (changed []int6
 	return changed, errors.Join(err, rawErr)
 }
 
-// exec runs one statement on a wrapped driver. In a transaction that failed, COMMIT rolls back and
-// says so only in words that a driver does not pass on: another statement before it fails there.
+// exec runs one statement on a wrapped driver. In a failed transaction COMMIT rolls back and says so
+// only in its command tag, which drivers do not return: a statement sent before it fails instead.
 func exec(ctx context.Context, c driver.ExecerContext, text string, args []any) (int64, error) {
 	if text == sqlstore.Commit {
 		if _, err := c.ExecContext(ctx, "SELECT 1", nil); err != nil {
@@ -63,8 +62,8 @@ func exec(ctx context.Context, c driver.ExecerContext, text string, args []any) 
 	return sqlstore.Affected(c.ExecContext(ctx, text, named))
 }
 
-// pipeline leaves out BEGIN and COMMIT when both are there: what is sent together is a transaction
-// of its own, which is committed when all of it has succeeded (PostgreSQL documentation,
+// pipeline sends a batch on pgx's own connection. It omits BEGIN and COMMIT when both are there: a
+// pipeline is an implicit transaction, committed when all of it succeeded (PostgreSQL documentation,
 // "Pipelining").
 func pipeline(ctx context.Context, c *pgx.Conn, b sqlstore.Batch) (changed []int64, err error) {
 	texts, args := b.Texts, b.Args
@@ -75,11 +74,8 @@ func pipeline(ctx context.Context, c *pgx.Conn, b sqlstore.Batch) (changed []int
 	}
 
 	if commits {
-		texts, args = append(
-			texts[:len(texts):len(texts)], sqlstore.Commit,
-		), append(
-			args[:len(args):len(args)], nil,
-		)
+		texts = append(texts[:len(texts):len(texts)], sqlstore.Commit)
+		args = append(args[:len(args):len(args)], nil)
 	}
 
 	exchange := exchangeByPgx
@@ -104,9 +100,8 @@ func pipeline(ctx context.Context, c *pgx.Conn, b sqlstore.Batch) (changed []int
 	return changed, err
 }
 
-// plain reports whether nobody watches or configures how the connection sends its statements: a
-// tracer, and a mode that a host chose, for a pooler between it and the database for example, are
-// pgx's to heed.
+// plain reports whether the connection has neither a tracer nor a query mode that the host chose, for a
+// pooler for example. Only pgx's own methods honour those.
 func plain(c *pgx.Conn) bool {
 	const key = "payments: plain"
 
@@ -119,7 +114,7 @@ func plain(c *pgx.Conn) bool {
 	return known[key].(bool)
 }
 
-// exchangeByPgx sends statements as pgx sends a batch, and returns the tags of those that succeeded.
+// exchangeByPgx sends statements as a pgx batch and returns the tags of those that succeeded.
 func exchangeByPgx(
 	ctx context.Context,
 	c *pgx.Conn,
@@ -147,10 +142,9 @@ func exchangeByPgx(
 	return tags, results.Close()
 }
 
-// exchangePrepared does the same one layer below pgx's batches: the parameters are written into
-// buffers that are used again, where a batch makes its own for each statement. That is half of what
-// creating an invoice allocates. The statements that a store sends are few, and stay prepared as
-// long as their connection lives.
+// exchangePrepared does the same one layer below pgx's batches. Parameters are encoded into reused
+// buffers, where a batch allocates for each statement: half of an invoice creation's allocations. The
+// store's statements are few, and stay prepared as long as their connection lives.
 func exchangePrepared(
 	ctx context.Context,
 	c *pgx.Conn,
@@ -165,58 +159,72 @@ func exchangePrepared(
 		}
 	}
 
+	line := c.PgConn().StartPipeline(ctx)
+
+	tags, err := exchangeOn(line, c.TypeMap(), statements, args)
+	if err == nil {
+		return tags, line.Close()
+	}
+
+	_ = line.Close()
+
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == statementLost {
+		for _, text := range texts { // they are prepared anew when the operation runs again
+			_ = c.Deallocate(ctx, text)
+		}
+	}
+
+	return tags, err
+}
+
+// exchangeOn sends prepared statements on a pipeline and returns the tags of those that succeeded. It
+// leaves the pipeline open.
+func exchangeOn(
+	line *pgconn.Pipeline,
+	types *pgtype.Map,
+	statements []*pgconn.StatementDescription,
+	args [][]any,
+) ([]pgconn.CommandTag, error) {
 	params := buffers.Get().(*parameters)
 	defer buffers.Put(params)
 
-	line := c.PgConn().StartPipeline(ctx)
-	tags := make([]pgconn.CommandTag, 0, len(texts))
+	tags := make([]pgconn.CommandTag, 0, len(statements))
 
-	fail := func(err error) ([]pgconn.CommandTag, error) {
-		_ = line.Close()
-
-		if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == statementLost {
-			for _, text := range texts { // they are prepared anew when the operation runs again
-				_ = c.Deallocate(ctx, text)
-			}
-		}
-
-		return tags, err
-	}
 	for i, statement := range statements {
-		if err := params.encode(c.TypeMap(), statement.ParamOIDs, args[i]); err != nil {
-			return fail(fmt.Errorf("%s: %w", texts[i], err))
+		if err := params.encode(types, statement.ParamOIDs, args[i]); err != nil {
+			return tags, fmt.Errorf("%s: %w", statement.SQL, err)
 		}
 
 		line.SendQueryStatement(statement, params.values, binary, nil)
 	}
 
 	if err := line.Sync(); err != nil {
-		return fail(err)
+		return tags, err
 	}
 
 	for range statements {
 		result, err := line.GetResults()
 		if err != nil {
-			return fail(err)
+			return tags, err
 		}
 
 		reader, ok := result.(*pgconn.ResultReader)
 		if !ok {
-			return fail(fmt.Errorf("the database answered a statement with %T", result))
+			return tags, fmt.Errorf("the database answered a statement with %T", result)
 		}
 
 		tag, err := reader.Close()
 		if err != nil {
-			return fail(err)
+			return tags, err
 		}
 
 		tags = append(tags, tag)
 	}
 
-	return tags, line.Close()
+	return tags, nil
 }
 
-// parameters are those of one statement as they are sent, in the binary format.
+// parameters holds the parameters of one statement in the binary format.
 type parameters struct {
 	values [][]byte
 	bytes  []byte // what values point into
@@ -227,7 +235,7 @@ var binary = []int16{pgtype.BinaryFormatCode} // of all parameters
 // The bytes are never nil, which would make a NULL of an empty text.
 var buffers = sync.Pool{New: func() any { return &parameters{bytes: []byte{}} }}
 
-// encode replaces what was there before. A string is a text or JSON, whose binary format is the text.
+// encode replaces the parameters. A string is of type text or JSON, whose binary format is the text.
 func (p *parameters) encode(types *pgtype.Map, oids []uint32, args []any) error {
 	if len(args) != len(oids) {
 		return fmt.Errorf("the statement takes %d parameters, not %d", len(oids), len(args))

@@ -4,7 +4,7 @@
 // It works on the host's own *sql.DB, which must be one of pgx (github.com/jackc/pgx/v5/stdlib):
 // pool, TLS and credentials are the host's. A transaction sends what it wrote in one pipelined
 // batch before it commits, those that only write and end at the same time together, and the pool
-// may be as small as one connection. A tracer hears of every statement; behind a proxy that pools
+// may be as small as one connection. A tracer sees every statement; behind a proxy that pools
 // transactions, set pgx's DefaultQueryExecMode as for any other use of it.
 //
 // Tables begin with payments_ and lie in the schema of Options, or where the search path leads. The
@@ -32,17 +32,17 @@ type Options struct {
 	// ListenConn opens a connection of its own, on which a running engine listens for work that
 	// other processes make, and which it closes: func(ctx context.Context) (*pgx.Conn, error) {
 	// return pgx.Connect(ctx, dsn) }. It must lead to the database itself, not through a proxy that
-	// pools transactions. Defaults to nil: no wake-ups are sent or heard, and other processes' work
+	// pools transactions. Defaults to nil: no wake-ups are sent or received, and other processes' work
 	// is found by polling.
 	ListenConn func(ctx context.Context) (*pgx.Conn, error)
 }
 
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,47}$`)
 
-// prefix stands before the names of tables.
+// prefix returns the prefix of table names.
 func (o Options) prefix() string { return o.qualifier() + "payments_" }
 
-// qualifier is the schema with a dot, or nothing.
+// qualifier returns the schema with a dot, or "" without one.
 func (o Options) qualifier() string {
 	if o.Schema == "" {
 		return ""

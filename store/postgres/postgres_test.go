@@ -238,8 +238,8 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
-// TestClaimWaits lets a rival wait for a claim: as long as it is told and no longer, and not longer
-// for other locks later.
+// TestClaimWaits has a rival wait for a claim: no longer than its limit, which does not apply to later
+// locks.
 func TestClaimWaits(t *testing.T) {
 	db := database(t, 4, nil)
 	st := open(t, db, "")

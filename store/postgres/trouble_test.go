@@ -182,9 +182,9 @@ func TestSwallowedErrorIsNotCommitted(t *testing.T) {
 	}
 }
 
-// What a host is lent works like any *sql.Tx, sees what was sent, commits with the update or not at
+// The borrowed *sql.Tx works like any *sql.Tx, sees what was sent, commits with the update or not at
 // all, and cannot be ended.
-func TestLentTransaction(t *testing.T) {
+func TestBorrowedTransaction(t *testing.T) {
 	for name, wrap := range map[string]func(*testing.T) *sql.DB{
 		"pgx":     func(t *testing.T) *sql.DB { return database(t, 4, nil) },
 		"wrapped": func(t *testing.T) *sql.DB { return wrapped(t, &atomic.Int32{}) },

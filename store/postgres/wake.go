@@ -14,11 +14,14 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/sqlstore"
 )
 
-// silence is how long a listener hears nothing before it asks whether the connection still stands,
-// and answer how long the database may take to say so.
-const silence, answer = 20 * time.Second, 10 * time.Second
+const (
+	// idleLimit is how long a listener receives nothing before it pings the connection.
+	idleLimit = 20 * time.Second
+	// pingTimeout bounds a ping and the closing of the connection.
+	pingTimeout = 10 * time.Second
+)
 
-// channel is where a schema's notifications go; a database's channels are common to its schemas.
+// channel returns the schema's NOTIFY channel. Channels are per database, so the schema is in the name.
 func (o Options) channel() string {
 	if o.Schema == "" {
 		return "payments_wake"
@@ -27,7 +30,7 @@ func (o Options) channel() string {
 	return "payments_wake_" + o.Schema
 }
 
-// Wake tells all processes that there is work; see store.Waker. Without Options.ListenConn nobody is told.
+// Wake notifies all processes of new work; see store.Waker. It does nothing without Options.ListenConn.
 func (s *Store) Wake(ctx context.Context, from string) error {
 	if s.options.ListenConn == nil {
 		return nil
@@ -40,14 +43,14 @@ func (s *Store) Wake(ctx context.Context, from string) error {
 	return nil
 }
 
-// Wakes listens; see store.Waker. Without Options.ListenConn it hears nothing until ctx ends.
+// Wakes listens; see store.Waker. Without Options.ListenConn it only waits until ctx ends.
 func (s *Store) Wakes(ctx context.Context, f func(from string)) error {
 	if s.options.ListenConn == nil {
 		<-ctx.Done()
 		return nil
 	}
 
-	err := s.hear(ctx, f)
+	err := s.listen(ctx, f)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -55,13 +58,14 @@ func (s *Store) Wakes(ctx context.Context, f func(from string)) error {
 	return sqlstore.Explain(explain, err, "listen for work that other processes make")
 }
 
-func (s *Store) hear(ctx context.Context, f func(from string)) error {
+// listen calls f for every notification until ctx ends or the connection is lost.
+func (s *Store) listen(ctx context.Context, f func(from string)) error {
 	conn, err := s.options.ListenConn(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answer)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingTimeout)
 		defer cancel()
 
 		_ = conn.Close(ctx)
@@ -74,16 +78,16 @@ func (s *Store) hear(ctx context.Context, f func(from string)) error {
 	f("")
 
 	for {
-		quiet, cancel := context.WithTimeout(ctx, silence)
-		n, err := conn.WaitForNotification(quiet)
+		quiet, cancel := context.WithTimeout(ctx, idleLimit)
+		notification, err := conn.WaitForNotification(quiet)
 
 		cancel()
 
 		switch {
 		case err == nil:
-			f(n.Payload)
+			f(notification.Payload)
 		case quiet.Err() != nil && ctx.Err() == nil:
-			if err := stands(ctx, conn); err != nil {
+			if err := ping(ctx, conn); err != nil {
 				return err
 			}
 		default:
@@ -92,9 +96,9 @@ func (s *Store) hear(ctx context.Context, f func(from string)) error {
 	}
 }
 
-// stands asks whether the connection still stands.
-func stands(ctx context.Context, conn *pgx.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, answer)
+// ping checks that the connection is alive.
+func ping(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
 
 	return conn.Ping(ctx)

@@ -63,7 +63,7 @@ func TestWaker(t *testing.T) {
 	})
 }
 
-// Without a connection to listen on, nobody is told, nothing is heard, and nothing is asked of the database.
+// Without Options.ListenConn, Wake and Wakes do nothing and send no statement.
 func TestNoListenConn(t *testing.T) {
 	db := stdlib.OpenDB(pgx.ConnConfig{}) // no database at all
 	defer db.Close()

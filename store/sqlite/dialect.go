@@ -1,18 +1,13 @@
 package sqlite
 
-// This file holds what SQLite does its own way: arguments, claims, and what its errors mean.
+// This file holds SQLite's dialect: arguments, joins and claims.
 
 import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"time"
 
-	"modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
-
-	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/sqlstore"
 )
 
@@ -33,8 +28,8 @@ func dialect() sqlstore.Dialect {
 		Each: func(table, alias, condition string) string {
 			return "CROSS JOIN {" + table + "} " + alias + " ON " + condition
 		},
-		// A write that comes after a read can find that another has written in between; one that
-		// begins as a writer cannot.
+		// A transaction that reads first may fail to become a writer with SQLITE_BUSY; one that begins as
+		// a writer cannot.
 		Begin:         "BEGIN IMMEDIATE",
 		Writers:       1,
 		Rows:          1, // a statement of many rows is no faster here
@@ -82,93 +77,19 @@ ORDER BY d.next_attempt_at, d.id LIMIT ?`
 const claim = `id IN (SELECT id FROM {deliveries} WHERE id IN (SELECT value FROM json_each(?))
 	AND (claimed_until IS NULL OR claimed_until <= ?) ORDER BY next_attempt_at, id LIMIT ?)`
 
-// schemaVersion reads the version on a host's connection or one of ours.
+// schemaVersion returns the version of the schema; 0 when the version table does not exist.
 func schemaVersion(ctx context.Context, db *sql.DB) (int64, error) {
+	const countTables = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?"
+
 	var tables int
-	if err := db.QueryRowContext(
-		ctx, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?",
-		versionTable,
-	).
-		Scan(&tables); err != nil ||
-		tables == 0 {
+	if err := db.QueryRowContext(ctx, countTables, versionTable).Scan(&tables); err != nil || tables == 0 {
 		return 0, err
 	}
 
 	var version sql.NullInt64
 
-	err := db.QueryRowContext(ctx, "SELECT max(version_id) FROM "+versionTable+" WHERE is_applied").
-		Scan(&version)
+	row := db.QueryRowContext(ctx, "SELECT max(version_id) FROM "+versionTable+" WHERE is_applied")
+	err := row.Scan(&version)
 
 	return version.Int64, err
-}
-
-// explain reads SQLite's result codes (https://www.sqlite.org/rescode.html).
-func explain(err error) sqlstore.Explanation {
-	e, ok := errors.AsType[*sqlite.Error](err)
-	if !ok {
-		if errors.Is(err, sql.ErrConnDone) {
-			return sqlstore.Explanation{
-				Word:     fault.Unavailable,
-				Code:     "database_closed",
-				Sentence: "the store was closed",
-			}
-		}
-
-		return sqlstore.Explanation{}
-	}
-
-	unavailable := func(code, sentence string) sqlstore.Explanation {
-		return sqlstore.Explanation{Word: fault.Unavailable, Code: code, Sentence: sentence}
-	}
-
-	switch e.Code() {
-	case sqlite3.SQLITE_CONSTRAINT_UNIQUE,
-		sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY,
-		sqlite3.SQLITE_CONSTRAINT_ROWID:
-		return sqlstore.Explanation{
-			Word:     fault.Duplicate,
-			Code:     "duplicate",
-			Sentence: "it, or one with the same unique value, already exists",
-		}
-	}
-
-	switch e.Code() & 0xff {
-	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
-		return sqlstore.Explanation{
-			Word:     fault.Conflict,
-			Code:     "database_busy",
-			Sentence: "another process is writing to the file; run the operation again",
-		}
-	case sqlite3.SQLITE_FULL:
-		return unavailable("database_full", "the disk or the database is full; make room and try again")
-	case sqlite3.SQLITE_READONLY:
-		return unavailable(
-			"database_read_only",
-			"the database can only be read; check the rights of the file and its directory",
-		)
-	case sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
-		return unavailable(
-			"database_unreachable",
-			"the file cannot be opened; check that it is there and its rights",
-		)
-	case sqlite3.SQLITE_IOERR,
-		sqlite3.SQLITE_PROTOCOL,
-		sqlite3.SQLITE_NOMEM,
-		sqlite3.SQLITE_INTERRUPT,
-		sqlite3.SQLITE_ABORT:
-		return unavailable(
-			"database_error",
-			"reading or writing the file failed; try again and look at the disk if it stays so",
-		)
-	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
-		return unavailable("database_damaged", "the file is damaged or no database; restore it from a backup")
-	case sqlite3.SQLITE_SCHEMA:
-		return sqlstore.Explanation{
-			Word:     fault.Conflict,
-			Code:     "schema_changed",
-			Sentence: "the schema changed meanwhile; run the operation again",
-		}
-	}
-
-	return sqlstore.Explanation{}
 }

@@ -1,5 +1,5 @@
-// Package regtest is the outside world of a Bitcoin node that has neither wallet nor miner of its
-// own: a payer with coins, and blocks made at will, over the node's JSON-RPC. It serves btcd.
+// Package regtest is a payer and miner for a Bitcoin node that has neither wallet nor miner, such as
+// btcd. It pays from its own coins and makes blocks on request, over the node's JSON-RPC.
 package regtest
 
 import (

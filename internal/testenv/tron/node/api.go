@@ -5,8 +5,6 @@ package main
 // Fields of value 0 are left out, as protobuf's JSON does.
 
 import (
-	"bytes"
-	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -16,65 +14,6 @@ import (
 	"strings"
 	"time"
 )
-
-func hexBytes(b []byte) string { return hex.EncodeToString(b) }
-
-func addressHex(s string) (address, bool) {
-	b, err := hex.DecodeString(s)
-	if err != nil {
-		return address{}, false
-	}
-
-	return prefixed(b)
-}
-
-// strictJSON decodes one JSON value without unknown fields and nothing after it.
-func strictJSON(b []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-
-	if err := d.Decode(v); err != nil {
-		return err
-	}
-
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("data after the JSON value")
-	}
-
-	return nil
-}
-
-// object is a JSON object; put leaves out what protobuf's JSON leaves out.
-type object map[string]any
-
-func (o object) put(key string, v any) object {
-	switch x := v.(type) {
-	case int64:
-		if x == 0 {
-			return o
-		}
-	case string:
-		if x == "" {
-			return o
-		}
-	case []any:
-		if len(x) == 0 {
-			return o
-		}
-	case []string:
-		if len(x) == 0 {
-			return o
-		}
-	case bool:
-		if !x {
-			return o
-		}
-	}
-
-	o[key] = v
-
-	return o
-}
 
 func (n *node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 4<<20))
@@ -143,7 +82,7 @@ func (v view) workspace() (*workspace, error) {
 		return v.n.pending, nil
 	}
 
-	return v.n.store.open(v.n.solid().world)
+	return v.n.store.open(v.n.solid().state)
 }
 
 func (v view) at(height int64) *block {
@@ -245,147 +184,15 @@ var fullAPI = map[string]handler{
 	"/wallet/getnodeinfo": func(n *node, _ view, body []byte) (any, error) {
 		name := func(b *block) string { return fmt.Sprintf("Num:%d,ID:%s", b.height, hexBytes(b.id[:])) }
 
-		return object{
-				"block":          name(n.head()),
-				"solidityBlock":  name(n.solid()),
-				"beginSyncNum":   int64(n.oldest),
-				"configNodeInfo": object{"codeVersion": "4.8.1"},
-			},
-			strictJSON(
-				body, &struct{}{},
-			)
+		info := object{
+			"block":          name(n.head()),
+			"solidityBlock":  name(n.solid()),
+			"beginSyncNum":   int64(n.oldest),
+			"configNodeInfo": object{"codeVersion": "4.8.1"},
+		}
+
+		return info, strictJSON(body, &struct{}{})
 	},
-}
-
-func (b *block) json() object {
-	raw := object{}.put("number", int64(b.height)).
-		put("timestamp", b.timestamp).
-		put("version", int64(blockVersion))
-	raw["txTrieRoot"], raw["parentHash"], raw["witness_address"] = hexBytes(
-		b.root[:],
-	), hexBytes(
-		b.parent[:],
-	), hexBytes(
-		prefixedBytes(b.witness),
-	)
-	signature := sha256.Sum256(b.id[:])
-
-	txs := []any{}
-	for k, t := range b.txs {
-		txs = append(txs, t.json(b.infos[k]))
-	}
-
-	return object{
-		"blockID": hexBytes(b.id[:]),
-		"block_header": object{
-			"raw_data":          raw,
-			"witness_signature": hexBytes(append(append(signature[:], signature[:]...), 0)),
-		},
-	}.put("transactions", txs)
-}
-
-// json prints a transaction; done is nil while it waits.
-func (t *transaction) json(done *info) object {
-	value := object{"owner_address": hexBytes(prefixedBytes(t.owner))}
-	if t.kind == typeTransfer {
-		value["to_address"] = hexBytes(prefixedBytes(t.to))
-		value.put("amount", t.amount)
-	} else {
-		value["contract_address"] = hexBytes(prefixedBytes(t.to))
-		value.put("call_value", t.amount).put("data", hexBytes(t.data))
-	}
-
-	name := typeNames[t.kind]
-	raw := object{
-		"contract": []any{
-			object{
-				"parameter": object{"value": value, "type_url": "type.googleapis.com/protocol." + name},
-				"type":      name,
-			},
-		},
-		"ref_block_bytes": hexBytes(t.refBytes),
-		"ref_block_hash":  hexBytes(t.refHash),
-	}.put("expiration", t.expiration).
-		put("timestamp", t.timestamp).
-		put("fee_limit", t.feeLimit).
-		put("data", hexBytes(t.memo))
-
-	out := object{
-		"txID":         hexBytes(t.id[:]),
-		"raw_data":     raw,
-		"raw_data_hex": hexBytes(t.raw),
-		"signature":    []string{hexBytes(t.signature)},
-	}
-	if done != nil {
-		out["ret"] = []any{object{"contractRet": done.resultName()}}
-	}
-
-	return out
-}
-
-func (i *info) resultName() string {
-	if i.outcome == nil {
-		return "SUCCESS"
-	}
-
-	return i.outcome.resultName()
-}
-
-func (n *node) infoJSON(b *block, k int) object {
-	t, i := b.txs[k], b.infos[k]
-	receipt := object{}.put("net_usage", i.netUsage).
-		put("net_fee", i.netFee).
-		put("energy_usage", i.energy).
-		put("energy_fee", i.energyFee).
-		put("energy_usage_total", i.total)
-	out := object{"id": hexBytes(t.id[:]), "receipt": receipt, "contractResult": []string{""}}.
-		put("fee", i.fee).put("blockNumber", int64(b.height)).put("blockTimeStamp", b.timestamp)
-
-	o := i.outcome
-	if o == nil {
-		return out
-	}
-
-	out["contractResult"] = []string{hexBytes(o.result)}
-	out["contract_address"] = hexBytes(prefixedBytes(t.to))
-
-	receipt["result"] = o.resultName()
-	if o.err != nil {
-		out["result"], out["resMessage"] = "FAILED", hexBytes([]byte(o.resultText()))
-	}
-
-	logs := []any{}
-	for _, l := range o.logs {
-		topics := []string{}
-		for _, topic := range l.Topics {
-			topics = append(topics, hexBytes(topic[:]))
-		}
-
-		logs = append(
-			logs,
-			object{"address": hexBytes(l.Address[:])}.put("topics", topics).put("data", hexBytes(l.Data)),
-		)
-	}
-
-	out.put("log", logs)
-
-	if !n.config.HideInternal {
-		internal := []any{}
-		for j, c := range o.internal {
-			hash := sha256.Sum256(append(t.id[:], byte(j>>8), byte(j)))
-			internal = append(internal, object{
-				"hash":               hexBytes(hash[:]),
-				"caller_address":     hexBytes(prefixedBytes(c.from)),
-				"transferTo_address": hexBytes(prefixedBytes(c.to)),
-				"callValueInfo":      []any{object{}.put("callValue", c.value)},
-				"note":               hexBytes([]byte(c.note)),
-			}.put("rejected", c.rejected))
-		}
-
-		out.put("internal_transactions", internal)
-	}
-
-	return out
 }
 
 func readID(body []byte) (id [32]byte, err error) {
@@ -476,10 +283,12 @@ func getAccountResource(n *node, v view, body []byte) (any, error) {
 	acc := ws.accounts[a]
 
 	return object{"TotalNetLimit": 43_200_000_000, "TotalEnergyLimit": 180_000_000_000}.
-		put(
-			"freeNetUsed", acc.freeUsed,
-		).put("freeNetLimit", n.params["getFreeNetLimit"]).put("NetUsed", acc.netUsed).put("NetLimit", acc.netLimit).
-		put("EnergyUsed", acc.energyUsed).put("EnergyLimit", acc.energyLimit), nil
+		put("freeNetUsed", acc.freeUsed).
+		put("freeNetLimit", n.params["getFreeNetLimit"]).
+		put("NetUsed", acc.netUsed).
+		put("NetLimit", acc.netLimit).
+		put("EnergyUsed", acc.energyUsed).
+		put("EnergyLimit", acc.energyLimit), nil
 }
 
 func getChainParameters(n *node, _ view, body []byte) (any, error) {
@@ -499,20 +308,15 @@ func triggerConstantContract(n *node, v view, body []byte) (any, error) {
 		CallValue       int64  `json:"call_value"`
 	}
 	if err := strictJSON(body, &in); err != nil {
-		return object{"result": object{"code": "OTHER_ERROR", "message": hexBytes([]byte(err.Error()))}}, nil
+		return refusedCall("OTHER_ERROR", err.Error()), nil
 	}
 
-	owner, ok1 := addressHex(in.OwnerAddress)
-	contract, ok2 := addressHex(in.ContractAddress)
+	owner, ownerOK := addressHex(in.OwnerAddress)
+	contract, contractOK := addressHex(in.ContractAddress)
 
 	data, err := hex.DecodeString(in.Data)
-	if !ok1 || !ok2 || err != nil {
-		return object{
-			"result": object{
-				"code":    "OTHER_ERROR",
-				"message": hexBytes([]byte("class java.lang.IllegalArgumentException : bad hex")),
-			},
-		}, nil
+	if !ownerOK || !contractOK || err != nil {
+		return refusedCall("OTHER_ERROR", "class java.lang.IllegalArgumentException : bad hex"), nil
 	}
 
 	ws, err := v.workspace()
@@ -521,23 +325,14 @@ func triggerConstantContract(n *node, v view, body []byte) (any, error) {
 	}
 
 	if !ws.accounts[contract].contract {
-		return object{
-			"result": object{
-				"code":    "CONTRACT_VALIDATE_ERROR",
-				"message": hexBytes([]byte("Contract validate error : Smart contract is not exist.")),
-			},
-		}, nil
+		const message = "Contract validate error : Smart contract is not exist."
+
+		return refusedCall("CONTRACT_VALIDATE_ERROR", message), nil
 	}
 
 	o := n.simulate(ws, v.newest(), owner, contract, in.CallValue, data)
 
-	result, ret := object{"result": true}, object{}
-	if o.err != nil {
-		result["message"], ret["ret"] = hexBytes([]byte(o.resultText())), "FAILED"
-	}
-
-	now := time.Now().UnixMilli()
-	id := v.newest().id
+	id, now := v.newest().id, time.Now().UnixMilli()
 	t := &transaction{
 		kind:       typeTrigger,
 		owner:      owner,
@@ -549,17 +344,12 @@ func triggerConstantContract(n *node, v view, body []byte) (any, error) {
 		expiration: now + 60_000,
 		timestamp:  now,
 	}
-	shown := t.json(nil)
-	shown["ret"], shown["visible"] = []any{ret}, false
-	delete(shown, "signature")
 
-	return object{
-		"result":          result,
-		"constant_result": []string{hexBytes(o.result)},
-		"transaction":     shown,
-	}.put(
-		"energy_used", o.used,
-	), nil
+	return o.callJSON(t), nil
+}
+
+func refusedCall(code, message string) object {
+	return object{"result": object{"code": code, "message": hexBytes([]byte(message))}}
 }
 
 func broadcastHex(n *node, _ view, body []byte) (any, error) {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// block is one block with the world after it.
+// block is one block with the state after it.
 type block struct {
 	height    uint64
 	id        [32]byte
@@ -22,7 +22,7 @@ type block struct {
 	timestamp int64
 	txs       []*transaction
 	infos     []*info
-	world     world
+	state     chainState
 }
 
 // node is the chain with its pool.
@@ -37,7 +37,7 @@ type node struct {
 	oldest  uint64   // blocks below it were thrown away
 	byID    map[[32]byte]*block
 	pool    []*transaction
-	pending *workspace // the newest block's world with the pool's effects
+	pending *workspace // the newest block's state with the pool's effects
 	forks   uint64
 	skip    int64 // milliseconds that time was moved on
 	seen    int   // requests served, for the control interface
@@ -80,7 +80,7 @@ func newNode(c Config) (*node, error) {
 		n.params[k] = v
 	}
 
-	ws, err := n.store.open(world{root: emptyRoot, accounts: map[address]account{}})
+	ws, err := n.store.open(chainState{root: emptyRoot, accounts: map[address]account{}})
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func newNode(c Config) (*node, error) {
 	}
 
 	genesis := &block{
-		world:     w,
+		state:     w,
 		timestamp: time.Now().UnixMilli() - 60_000,
 		parent:    sha256.Sum256([]byte("genesis " + c.Genesis)),
 	}
@@ -201,7 +201,7 @@ func (n *node) mine(txs []*transaction) error {
 	b := &block{height: parent.height + 1, parent: parent.id, timestamp: n.now()}
 	b.witness[19], b.witness[18] = byte(n.forks), 0x57
 
-	ws, err := n.store.open(parent.world)
+	ws, err := n.store.open(parent.state)
 	if err != nil {
 		return err
 	}
@@ -217,7 +217,7 @@ func (n *node) mine(txs []*transaction) error {
 		}
 	}
 
-	if b.world, err = ws.commit(b.height); err != nil {
+	if b.state, err = ws.commit(b.height); err != nil {
 		return err
 	}
 
@@ -280,7 +280,7 @@ func (n *node) fork(depth int, keep []string) error {
 
 // repool executes the pool anew on the newest block and drops what can no longer be included.
 func (n *node) repool() error {
-	ws, err := n.store.open(n.head().world)
+	ws, err := n.store.open(n.head().state)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,7 @@
 package main
 
-// What tests ask of the chain beside the interface of a node. Every path is /control/<name> with a
-// JSON body, and answers a JSON object.
+// The control interface, by which tests drive the chain. Every path is /control/<name> with a JSON body,
+// and returns a JSON object.
 
 import (
 	"crypto/sha256"
@@ -72,24 +72,13 @@ func (n *node) control(name string, body []byte) (object, error) {
 		if err := n.fork(c.Depth, c.Keep); err != nil {
 			return nil, err
 		}
-	case "prune": // the blocks below a height are forgotten
+	case "prune": // the blocks below a height are dropped
 		n.oldest = c.Below
 	case "skip": // time moves on
 		n.skip += c.Millis
 	case "stake": // an account gets energy and bandwidth as if it had staked coin
-		a, ok := addressHex(c.Address)
-		if !ok {
-			return nil, fmt.Errorf("%q is not an address", c.Address)
-		}
-
-		for _, accounts := range []map[address]account{n.head().world.accounts, n.pending.accounts} {
-			acc, ok := accounts[a]
-			if !ok {
-				return nil, fmt.Errorf("account %s is not active", c.Address)
-			}
-
-			acc.energyLimit, acc.netLimit = c.Energy, c.Net
-			accounts[a] = acc
+		if err := n.stake(c); err != nil {
+			return nil, err
 		}
 	case "parameter":
 		if _, known := n.params[c.Key]; !known {
@@ -109,16 +98,7 @@ func (n *node) control(name string, body []byte) (object, error) {
 			return nil, err
 		}
 	case "send":
-		t, err := n.makePayment(c.Send)
-		if err != nil {
-			return nil, err
-		}
-
-		if refused := n.broadcast(t); refused != nil {
-			return nil, refused
-		}
-
-		return object{"txid": hexBytes(t.id[:]), "transaction": hexBytes(t.bytes)}, nil
+		return n.send(c.Send)
 	case "state":
 	default:
 		return nil, fmt.Errorf("no control %q", name)
@@ -133,6 +113,38 @@ func (n *node) control(name string, body []byte) (object, error) {
 	}, nil
 }
 
+func (n *node) send(p *payment) (object, error) {
+	t, err := n.makePayment(p)
+	if err != nil {
+		return nil, err
+	}
+
+	if refused := n.broadcast(t); refused != nil {
+		return nil, refused
+	}
+
+	return object{"txid": hexBytes(t.id[:]), "transaction": hexBytes(t.bytes)}, nil
+}
+
+func (n *node) stake(c control) error {
+	a, ok := addressHex(c.Address)
+	if !ok {
+		return fmt.Errorf("%q is not an address", c.Address)
+	}
+
+	for _, accounts := range []map[address]account{n.head().state.accounts, n.pending.accounts} {
+		acc, ok := accounts[a]
+		if !ok {
+			return fmt.Errorf("account %s is not active", c.Address)
+		}
+
+		acc.energyLimit, acc.netLimit = c.Energy, c.Net
+		accounts[a] = acc
+	}
+
+	return nil
+}
+
 func (n *node) setStorage(c control) error {
 	a, ok := addressHex(c.Address)
 	if !ok {
@@ -141,14 +153,14 @@ func (n *node) setStorage(c control) error {
 
 	head := n.head()
 
-	ws, err := n.store.open(head.world)
+	ws, err := n.store.open(head.state)
 	if err != nil {
 		return err
 	}
 
 	ws.db.SetState(a, common.HexToHash(c.Slot), common.HexToHash(c.Word))
 
-	if head.world, err = ws.commit(head.height); err != nil {
+	if head.state, err = ws.commit(head.height); err != nil {
 		return err
 	}
 
@@ -178,36 +190,7 @@ func (n *node) makePayment(p *payment) (*transaction, error) {
 		return nil, err
 	}
 
-	from := prefixedBytes(crypto.PubkeyToAddress(key.PublicKey))
-
-	kind, value := int64(
-		typeTransfer,
-	), newMessage(
-		"TransferContract",
-		map[string]any{"owner_address": from, "to_address": prefixedBytes(to), "amount": p.Amount},
-	)
-	if len(data) > 0 {
-		kind = typeTrigger
-		value = newMessage(
-			"TriggerSmartContract",
-			map[string]any{
-				"owner_address":    from,
-				"contract_address": prefixedBytes(to),
-				"call_value":       p.Amount,
-				"data":             data,
-			},
-		)
-	}
-
-	parameter := newMessage(
-		"Any",
-		map[string]any{
-			"type_url": "type.googleapis.com/protocol." + typeNames[kind],
-			"value":    value.encode(),
-		},
-	)
-	contract := newMessage("Contract", map[string]any{"type": int32(kind)})
-	contract.set("parameter", parameter)
+	contract := newContract(crypto.PubkeyToAddress(key.PublicKey), to, p.Amount, data)
 
 	lastPayment = max(time.Now().UnixMilli(), lastPayment+1)
 	id := n.solid().id
@@ -233,6 +216,32 @@ func (n *node) makePayment(p *payment) (*transaction, error) {
 	tx.m.Mutable(tx.field("signature")).List().Append(protoreflect.ValueOfBytes(signature))
 
 	return parseTransaction(tx.encode())
+}
+
+// newContract returns the message Contract of a call with data, or of a transfer without. amount is in
+// sun.
+func newContract(from, to address, amount int64, data []byte) message {
+	kind, fields := int64(typeTransfer), map[string]any{
+		"owner_address": prefixedBytes(from),
+		"to_address":    prefixedBytes(to),
+		"amount":        amount,
+	}
+	if len(data) > 0 {
+		kind, fields = typeTrigger, map[string]any{
+			"owner_address":    prefixedBytes(from),
+			"contract_address": prefixedBytes(to),
+			"call_value":       amount,
+			"data":             data,
+		}
+	}
+
+	contract := newMessage("Contract", map[string]any{"type": int32(kind)})
+	contract.set("parameter", newMessage("Any", map[string]any{
+		"type_url": "type.googleapis.com/protocol." + typeNames[kind],
+		"value":    newMessage(typeNames[kind], fields).encode(),
+	}))
+
+	return contract
 }
 
 func (m message) field(name string) protoreflect.FieldDescriptor {

@@ -259,7 +259,7 @@ func (n *node) broadcast(t *transaction) *refusal {
 	return nil
 }
 
-// simulate runs a call as triggerconstantcontract does: with unlimited energy, at the world given,
+// simulate runs a call as triggerconstantcontract does: with unlimited energy, at the state given,
 // leaving nothing behind.
 func (n *node) simulate(ws *workspace, at *block, from, to address, value int64, data []byte) outcome {
 	undo := ws.undo()

@@ -69,7 +69,7 @@ func shape(into map[string]string, at string, v any) {
 	}
 }
 
-// stringKind tells hex from words; ids, addresses and words of contracts have fixed lengths.
+// stringKind distinguishes hex from words; ids, addresses and words of contracts have fixed lengths.
 func stringKind(s string) string {
 	digits := strings.TrimSuffix(s, "...")
 	if _, err := hex.DecodeString(digits); err != nil || s == "" {

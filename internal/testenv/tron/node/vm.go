@@ -44,12 +44,39 @@ func (n *node) call(
 	height uint64,
 	timestamp int64,
 ) outcome {
-	var (
-		o    outcome
-		open []int
-	)
+	var o outcome
 
-	hooks := &tracing.Hooks{
+	evm := n.evm(ws, from, height, timestamp, o.traceInternal())
+	ws.txs++
+	hash := common.BigToHash(big.NewInt(int64(ws.txs)))
+	ws.db.SetTxContext(hash, ws.txs, 0)
+
+	gas := limit / n.config.EnergyFactor
+	result, left, err := evm.Call(from, to, data, vm.NewGasBudget(gas, 0), uint256.NewInt(uint64(value)))
+	o.result, o.err = result, err
+
+	o.used = int64((gas - left.ExecutionGas) * n.config.EnergyFactor)
+	if err == nil {
+		o.logs = ws.db.GetLogs(hash, height, common.Hash{}, 0)
+		for _, t := range o.internal {
+			if t.value > 0 && !t.rejected && !ws.exists(t.to) {
+				ws.create(t.to, false, timestamp)
+			}
+		}
+	} else {
+		for i := range o.internal {
+			o.internal[i].rejected = true
+		}
+	}
+
+	return o
+}
+
+// traceInternal returns hooks that record the calls made by contracts in o.internal.
+func (o *outcome) traceInternal() *tracing.Hooks {
+	var open []int // indices of the calls that have not returned
+
+	return &tracing.Hooks{
 		OnEnter: func(depth int, kind byte, from, to common.Address, _ []byte, _ uint64, value *big.Int) {
 			if depth == 0 {
 				return
@@ -86,30 +113,6 @@ func (n *node) call(
 			}
 		},
 	}
-	evm := n.evm(ws, from, height, timestamp, hooks)
-	ws.txs++
-	hash := common.BigToHash(big.NewInt(int64(ws.txs)))
-	ws.db.SetTxContext(hash, ws.txs, 0)
-
-	gas := limit / n.config.EnergyFactor
-	result, left, err := evm.Call(from, to, data, vm.NewGasBudget(gas, 0), uint256.NewInt(uint64(value)))
-	o.result, o.err = result, err
-
-	o.used = int64((gas - left.ExecutionGas) * n.config.EnergyFactor)
-	if err == nil {
-		o.logs = ws.db.GetLogs(hash, height, common.Hash{}, 0)
-		for _, t := range o.internal {
-			if t.value > 0 && !t.rejected && !ws.exists(t.to) {
-				ws.create(t.to, false, timestamp)
-			}
-		}
-	} else {
-		for i := range o.internal {
-			o.internal[i].rejected = true
-		}
-	}
-
-	return o
 }
 
 func (n *node) evm(

@@ -246,32 +246,33 @@ func parseTransaction(b []byte) (*transaction, error) {
 		return nil, errors.New("this node knows no accounts with several keys")
 	}
 
-	t.refBytes, t.refHash, t.memo = rawMessage.bytes(
-		"ref_block_bytes",
-	), rawMessage.bytes(
-		"ref_block_hash",
-	), rawMessage.bytes(
-		"data",
-	)
-	t.expiration, t.timestamp, t.feeLimit = rawMessage.int(
-		"expiration",
-	), rawMessage.int(
-		"timestamp",
-	), rawMessage.int(
-		"fee_limit",
-	)
+	t.refBytes = rawMessage.bytes("ref_block_bytes")
+	t.refHash = rawMessage.bytes("ref_block_hash")
+	t.memo = rawMessage.bytes("data")
+	t.expiration = rawMessage.int("expiration")
+	t.timestamp = rawMessage.int("timestamp")
+	t.feeLimit = rawMessage.int("fee_limit")
 
 	contracts := rawMessage.list("contract")
 	if contracts.Len() != 1 {
 		return nil, errNoContract
 	}
 
-	contract := message{contracts.Get(0).Message().Interface().(*dynamicpb.Message)}
+	if err := t.readContract(contracts.Get(0)); err != nil {
+		return nil, err
+	}
+
+	return t, nil
+}
+
+// readContract sets the kind of the transaction, and reads the message of that kind.
+func (t *transaction) readContract(v protoreflect.Value) error {
+	contract := message{v.Message().Interface().(*dynamicpb.Message)}
 	t.kind = contract.int("type")
 
 	name, known := typeNames[t.kind]
 	if !known || len(contract.m.GetUnknown()) > 0 || contract.int("Permission_id") != 0 {
-		return nil, fmt.Errorf(
+		return fmt.Errorf(
 			"contract type %d with permission %d is not one of this node",
 			t.kind, contract.int("Permission_id"),
 		)
@@ -279,34 +280,39 @@ func parseTransaction(b []byte) (*transaction, error) {
 
 	parameter := contract.sub("parameter")
 	if got, want := parameter.get("type_url").String(), "type.googleapis.com/protocol."+name; got != want {
-		return nil, fmt.Errorf("the parameter is a %q, want %q", got, want)
+		return fmt.Errorf("the parameter is a %q, want %q", got, want)
 	}
 
 	value, err := parse(name, parameter.bytes("value"))
 	if err != nil {
-		return nil, err
+		return err
 	}
 
-	var ok1, ok2 bool
+	return t.readValue(value)
+}
 
-	t.owner, ok1 = prefixed(value.bytes("owner_address"))
+// readValue reads a TransferContract or a TriggerSmartContract.
+func (t *transaction) readValue(value message) error {
+	var ownerOK, toOK bool
+
+	t.owner, ownerOK = prefixed(value.bytes("owner_address"))
 	if t.kind == typeTransfer {
-		t.to, ok2 = prefixed(value.bytes("to_address"))
+		t.to, toOK = prefixed(value.bytes("to_address"))
 		t.amount = value.int("amount")
 	} else {
-		t.to, ok2 = prefixed(value.bytes("contract_address"))
+		t.to, toOK = prefixed(value.bytes("contract_address"))
 
 		t.amount, t.data = value.int("call_value"), value.bytes("data")
 		if value.int("call_token_value") != 0 || value.int("token_id") != 0 {
-			return nil, errors.New("this node has no TRC-10 tokens")
+			return errors.New("this node has no TRC-10 tokens")
 		}
 	}
 
-	if !ok1 || !ok2 {
-		return nil, errors.New("an address is no address")
+	if !ownerOK || !toOK {
+		return errors.New("an address is no address")
 	}
 
-	return t, nil
+	return nil
 }
 
 // bandwidth is the size that bandwidth is charged for. Source: BandwidthProcessor.consume,

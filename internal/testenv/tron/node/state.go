@@ -29,8 +29,8 @@ type account struct {
 	energyUsed  int64
 }
 
-// world is the state after a block. It does not change.
-type world struct {
+// chainState is the state after a block. It does not change.
+type chainState struct {
 	root     common.Hash
 	accounts map[address]account
 }
@@ -40,14 +40,14 @@ type store struct{ db state.Database }
 
 func newStore() *store { return &store{state.NewDatabaseForTesting()} }
 
-// workspace is a world that is being changed.
+// workspace is a chain state that is being changed.
 type workspace struct {
 	db       *state.StateDB
 	accounts map[address]account
 	txs      int
 }
 
-func (s *store) open(w world) (*workspace, error) {
+func (s *store) open(w chainState) (*workspace, error) {
 	db, err := state.New(w.root, s.db)
 	if err != nil {
 		return nil, err
@@ -56,14 +56,14 @@ func (s *store) open(w world) (*workspace, error) {
 	return &workspace{db: db, accounts: maps.Clone(w.accounts)}, nil
 }
 
-// commit ends the work and returns the world that it made.
-func (ws *workspace) commit(height uint64) (world, error) {
+// commit ends the work and returns the new state.
+func (ws *workspace) commit(height uint64) (chainState, error) {
 	root, err := ws.db.Commit(rules, height)
 	if err != nil {
-		return world{}, fmt.Errorf("commit block %d: %w", height, err)
+		return chainState{}, fmt.Errorf("commit block %d: %w", height, err)
 	}
 
-	return world{root: root, accounts: ws.accounts}, nil
+	return chainState{root: root, accounts: ws.accounts}, nil
 }
 
 // undo returns a function that takes back everything since the call.
