@@ -1,8 +1,9 @@
 // Package account manages merchants: their settings, their API keys and what each key may do.
 //
-// Of this module it imports fault, event for the owner, and chain for the assets and addresses that settings and
-// keys name. Domains that need a setting declare a small Settings type of their own, which the store fills from the
-// account's row. The HTTP API calls Authenticate; the host calls the other operations.
+// Of this module it imports fault, event for the owner, and chain for the assets and addresses that
+// settings and keys name. Domains that need a setting declare a small Settings type of their own,
+// which the store fills from the account's row. The HTTP API calls Authenticate; the host calls the
+// other operations.
 package account
 
 import (

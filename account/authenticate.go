@@ -12,8 +12,8 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// CacheTTL is how long Authenticate may use its cache: a key that another process revoked works here for at most
-// that long. Changes by this process apply at once.
+// CacheTTL is how long Authenticate may use its cache: a key that another process revoked works
+// here for at most that long. Changes by this process apply at once.
 const CacheTTL = 5 * time.Second
 
 const cacheSize = 4096 // keys
@@ -103,8 +103,8 @@ func (k Key) AllowsIP(client netip.Addr) bool {
 	return false
 }
 
-// seen caches known keys for CacheTTL. It is bounded, and unknown keys are not cached, so that nobody can fill it by
-// guessing.
+// seen caches known keys for CacheTTL. It is bounded, and unknown keys are not cached, so that
+// nobody can fill it by guessing.
 type seen struct {
 	mu         sync.Mutex
 	keys       map[[32]byte]seenKey

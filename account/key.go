@@ -30,9 +30,9 @@ type Parsed struct {
 	Publishable bool
 }
 
-// GenerateKey returns a new API key and its hash: <prefix>_<live|test>_<sk|pk>_ and 32 random bytes as 43 base62 digits
-// (0-9, a-z, A-Z; a big-endian number, padded with zeros on the left). The secret is shown to its owner
-// once; only the hash is stored. A nil entropy is crypto/rand.
+// GenerateKey returns a new API key and its hash: <prefix>_<live|test>_<sk|pk>_ and 32 random bytes
+// as 43 base62 digits (0-9, a-z, A-Z; a big-endian number, padded with zeros on the left). The
+// secret is shown to its owner once; only the hash is stored. A nil entropy is crypto/rand.
 //
 // Errors:
 //   - fault.Invalid, code key_prefix_invalid: the prefix is not 1 to 16 of a-z and 0-9
@@ -97,8 +97,9 @@ func ParseKey(s string) (Parsed, error) {
 	return Parsed{Livemode: mode == "live", Publishable: kind == "pk"}, nil
 }
 
-// HashKey returns SHA-256 of a key's text, which is stored in its place. The key has 256 random bits, so it needs
-// neither a slow hash nor a salt. Compare hashes in constant time (crypto/subtle), or look them up by equality.
+// HashKey returns SHA-256 of a key's text, which is stored in its place. The key has 256 random
+// bits, so it needs neither a slow hash nor a salt. Compare hashes in constant time
+// (crypto/subtle), or look them up by equality.
 func HashKey(s string) [32]byte { return sha256.Sum256([]byte(s)) }
 
 func validPrefix(prefix string) bool {

@@ -127,8 +127,8 @@ func (s *Service) keyOf(p KeyParams) (Key, error) {
 	}, nil
 }
 
-// RollKey replaces a key by a new one with the same permissions, and returns it with its secret. The old key goes on
-// working for overlap, 0 to MaxOverlap, but not beyond its own expiry.
+// RollKey replaces a key by a new one with the same permissions, and returns it with its secret.
+// The old key goes on working for overlap, 0 to MaxOverlap, but not beyond its own expiry.
 //
 // Errors: fault.State, code key_not_live, for a revoked or expired key.
 func (s *Service) RollKey(

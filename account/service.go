@@ -36,8 +36,8 @@ type Config struct {
 // IDs makes the ids of new objects.
 type IDs interface{ Next() string }
 
-// Service manages accounts and keys. It is for the host's own code: the HTTP API only authenticates. It is safe for
-// concurrent use.
+// Service manages accounts and keys. It is for the host's own code: the HTTP API only
+// authenticates. It is safe for concurrent use.
 type Service struct {
 	db       DB
 	registry *chain.Registry
@@ -126,8 +126,8 @@ func (s *Service) List(ctx context.Context, after string, limit int) (page []Acc
 	return page, false, err
 }
 
-// UpdateSettings replaces an account's settings as a whole. Held settlements are re-evaluated. Other processes apply
-// a new request rate within CacheTTL.
+// UpdateSettings replaces an account's settings as a whole. Held settlements are re-evaluated.
+// Other processes apply a new request rate within CacheTTL.
 func (s *Service) UpdateSettings(ctx context.Context, id string, settings Settings) (Account, error) {
 	if err := s.checkSettings(settings); err != nil {
 		return Account{}, err

@@ -74,8 +74,8 @@ func (s *Service) checkSettings(v Settings) error {
 	return s.checkAssets(v.Assets)
 }
 
-// validSweepMin reports whether a value in USD is 0 to maxSweep with at most 8 places. It checks the exponent first:
-// comparing or truncating a huge one costs much memory.
+// validSweepMin reports whether a value in USD is 0 to maxSweep with at most 8 places. It checks
+// the exponent first: comparing or truncating a huge one costs much memory.
 func validSweepMin(usd decimal.Decimal) bool {
 	if usd.IsNegative() || usd.Exponent() < -20 || usd.Exponent() > 20 {
 		return false

@@ -1,5 +1,5 @@
-// Package audit holds the report of Engine.Audit: each difference between our records and what the networks hold at
-// our addresses, with the records that it is about.
+// Package audit holds the report of Engine.Audit: each difference between our records and what the
+// networks hold at our addresses, with the records that it is about.
 package audit
 
 import (
@@ -38,8 +38,8 @@ type Network struct {
 	Network string
 	// At is the block whose state was compared: the newest whose payments are stored.
 	At chain.Ref
-	// Unchecked is why balances were not compared (the driver cannot read them). The records were still compared
-	// with each other.
+	// Unchecked is why balances were not compared (the driver cannot read them). The records were
+	// still compared with each other.
 	Unchecked string
 	// Payments and Transactions count the records, Holdings the balances that were compared.
 	Payments, Transactions, Holdings int
@@ -58,8 +58,8 @@ type Wallet struct {
 	OnChain chain.Amount
 	// In and Out are the credits and debits of our own transactions, network fees included.
 	In, Out chain.Amount
-	// Outside is OnChain + Out − In: money from elsewhere without records, such as the merchant's own top-ups. From
-	// one audit to the next it changes only by the merchant's own transfers.
+	// Outside is OnChain + Out − In: money from elsewhere without records, such as the merchant's
+	// own top-ups. From one audit to the next it changes only by the merchant's own transfers.
 	Outside chain.Amount
 	// Reserved is the amount that payouts and releases may still spend.
 	Reserved chain.Amount

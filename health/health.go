@@ -1,5 +1,5 @@
-// Package health holds the report of Engine.Health: the state of every network. It imports nothing of this module,
-// so that handlers and hosts can use its types alone.
+// Package health holds the report of Engine.Health: the state of every network. It imports nothing
+// of this module, so that handlers and hosts can use its types alone.
 package health
 
 import (
@@ -9,7 +9,8 @@ import (
 // Network is the state of one network.
 type Network struct {
 	Network string
-	// Height is the height of the last block whose payments are stored, Tip that of the newest block on the node.
+	// Height is the height of the last block whose payments are stored, Tip that of the newest
+	// block on the node.
 	Height, Tip uint64
 	// Behind is Tip − Height, in blocks; 0 when Height is above Tip.
 	Behind uint64

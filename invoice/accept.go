@@ -66,9 +66,9 @@ func (s *Service) change(
 	return Change(ctx, tx, inv, s.now(), f)
 }
 
-// Accept makes what an expired or canceled invoice received its payment (flag Late) and, with allowUnderpaid,
-// also what an underpaid one did. It sets UnderpaidAccepted when that is not enough. An invoice accepted before
-// stays as it is. Errors:
+// Accept makes what an expired or canceled invoice received its payment (flag Late) and, with
+// allowUnderpaid, also what an underpaid one did. It sets UnderpaidAccepted when that is not
+// enough. An invoice accepted before stays as it is. Errors:
 //
 //   - fault.State, invoice_refunded: after any refund
 //   - fault.State, invoice_not_late: underpaid or open, without allowUnderpaid

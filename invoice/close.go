@@ -7,9 +7,10 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Expire expires an open or underpaid invoice after its deadline; an expired one stays as it is. scanned is the
-// block time up to which each network has been read. An invoice with a selection expires only once all its
-// networks have been read up to its end, so that our own lag never harms the payer. Errors:
+// Expire expires an open or underpaid invoice after its deadline; an expired one stays as it is.
+// scanned is the block time up to which each network has been read. An invoice with a selection
+// expires only once all its networks have been read up to its end, so that our own lag never harms
+// the payer. Errors:
 //
 //   - fault.State, invoice_payment_pending: a payment is pending or may return
 //   - fault.State, invoice_not_open: the invoice is in another status
@@ -67,8 +68,8 @@ func (inv *Invoice) Cancel(payments []Payment, now time.Time) ([]event.Type, err
 	return inv.close(Canceled, payments, now), nil
 }
 
-// ExpireNow expires an open or underpaid invoice before its deadline, for simulations. A closed one stays as it
-// is. Refusals are fault.State.
+// ExpireNow expires an open or underpaid invoice before its deadline, for simulations. A closed one
+// stays as it is. Refusals are fault.State.
 func (inv *Invoice) ExpireNow(payments []Payment, now time.Time) ([]event.Type, error) {
 	if inv.Closed() {
 		return nil, nil

@@ -152,8 +152,8 @@ func (s *Service) newInvoice(p CreateParams, settings Settings) Invoice {
 	return inv
 }
 
-// assetsFor returns the assets of the options; without options, those that are enabled for the account. A fiat
-// invoice needs a price for at least one.
+// assetsFor returns the assets of the options; without options, those that are enabled for the
+// account. A fiat invoice needs a price for at least one.
 func (s *Service) assetsFor(ctx context.Context, p CreateParams, settings Settings) ([]chain.Asset, error) {
 	var assets []chain.Asset
 
@@ -233,8 +233,8 @@ func (s Settings) enabled(asset chain.Asset) bool {
 	return len(s.Assets) == 0 || slices.Contains(s.Assets, asset.ID)
 }
 
-// priceable returns the assets of a fiat invoice; at least one needs a fresh price. Assets that no option named
-// (all) are omitted when they have no price in the currency.
+// priceable returns the assets of a fiat invoice; at least one needs a fresh price. Assets that no
+// option named (all) are omitted when they have no price in the currency.
 func (s *Service) priceable(
 	ctx context.Context,
 	assets []chain.Asset,

@@ -243,7 +243,10 @@ func TestStanding(t *testing.T) {
 			row.payments, now.Add(time.Hour),
 		); types != nil ||
 			!cmp.Equal(before, inv, same) {
-			t.Errorf("%s: a second look published %v and changed %s", row.name, types, cmp.Diff(before, inv, same))
+			t.Errorf(
+				"%s: a second look published %v and changed %s",
+				row.name, types, cmp.Diff(before, inv, same),
+			)
 		}
 
 		stray := paying("9", Confirmed, 10_000)

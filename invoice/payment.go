@@ -127,9 +127,10 @@ func (p *Payment) confirmedEvent() event.Type {
 // The transitions below change the record and return its events. They are idempotent: a known fact changes
 // nothing. What the table of decisions part 3 does not allow is fault.State and changes nothing.
 
-// See records that the transaction is in a block, or in the pool when at is zero. A detected payment takes the
-// block, an orphaned or dropped one is detected again. A block outranks the pool, whose view may be older. A
-// confirmed payment that is seen in another block has to be orphaned or moved first (payment_confirmed).
+// See records that the transaction is in a block, or in the pool when at is zero. A detected
+// payment takes the block, an orphaned or dropped one is detected again. A block outranks the pool,
+// whose view may be older. A confirmed payment that is seen in another block has to be orphaned or
+// moved first (payment_confirmed).
 func (p *Payment) See(at chain.Ref) ([]event.Type, error) {
 	switch p.Status {
 	case Confirmed:

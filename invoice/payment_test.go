@@ -261,7 +261,11 @@ func TestPaymentMovesKeepTheRecordWhole(t *testing.T) {
 	}
 
 	if got := (Payment{DepositAddressID: "d", Status: Orphaned}); true {
-		if published, _ := got.See(blockA); !slices.Equal(published, []event.Type{event.DepositPaymentDetected}) {
+		if published, _ := got.See(
+			blockA,
+		); !slices.Equal(
+			published, []event.Type{event.DepositPaymentDetected},
+		) {
 			t.Errorf("a deposit's payment tells %v", published)
 		}
 	}

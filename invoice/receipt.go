@@ -120,8 +120,8 @@ func (inv *Invoice) overpaid(r receipt) bool {
 	return false
 }
 
-// payingOption returns the id of the option of the payment that made it enough, or of the latest payment where
-// an acceptance did.
+// payingOption returns the id of the option of the payment that made it enough, or of the latest
+// payment where an acceptance did.
 func (inv *Invoice) payingOption(payments []Payment) string {
 	var confirmed []Payment
 

@@ -28,8 +28,9 @@ type RefundFact struct {
 	Move               RefundMove
 }
 
-// Refund applies a refund's transition and returns the events that follow. Each transition is applied once, in
-// the transaction that makes it. A transition of more than the sums hold is fault.State and changes nothing.
+// Refund applies a refund's transition and returns the events that follow. Each transition is
+// applied once, in the transaction that makes it. A transition of more than the sums hold is
+// fault.State and changes nothing.
 func (inv *Invoice) Refund(change RefundFact, payments []Payment, now time.Time) ([]event.Type, error) {
 	pending, succeeded := maps.Clone(inv.Refunds.Pending), maps.Clone(inv.Refunds.Succeeded)
 	if pending == nil {
@@ -76,7 +77,8 @@ func addTo(sums map[string]chain.Amount, change RefundFact) bool {
 	return ok
 }
 
-// subtractFrom subtracts the amount of a refund from the sum of its asset. It reports false when the sum is less.
+// subtractFrom subtracts the amount of a refund from the sum of its asset. It reports false when
+// the sum is less.
 func subtractFrom(sums map[string]chain.Amount, change RefundFact) bool {
 	sum := sums[change.AssetID]
 	if sum.Less(change.Amount) {

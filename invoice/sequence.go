@@ -93,8 +93,8 @@ type derived struct {
 	network chain.Network
 }
 
-// derive returns the next deposit address of a network's key space. Live and test keys never meet: the mode is
-// part of the space.
+// derive returns the next deposit address of a network's key space. Live and test keys never meet:
+// the mode is part of the space.
 func (s *Service) derive(ctx context.Context, network string) (derived, error) {
 	driver, err := s.registry.Driver(network)
 	if err != nil {

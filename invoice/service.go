@@ -40,8 +40,8 @@ type Config struct {
 	// QuoteFor is how long a quote holds. Defaults to 20 minutes.
 	QuoteFor time.Duration
 
-	// Reserve is how many numbers and derivation indexes a process reserves at a time. Unused ones become gaps
-	// when it ends. Defaults to 64.
+	// Reserve is how many numbers and derivation indexes a process reserves at a time. Unused ones
+	// become gaps when it ends. Defaults to 64.
 	Reserve int
 }
 
@@ -155,9 +155,9 @@ func trimPage[T any](page []T, limit int, err error) ([]T, bool, error) {
 	return page, false, nil
 }
 
-// retryStale runs a whole operation, preparation included, up to 4 times while what was prepared is stale: a
-// unique value was taken (an imported address at a fresh index, a payment that another source stored first), a
-// quote expired, a price was not read.
+// retryStale runs a whole operation, preparation included, up to 4 times while what was prepared is
+// stale: a unique value was taken (an imported address at a fresh index, a payment that another
+// source stored first), a quote expired, a price was not read.
 func retryStale[T any](f func() (T, error)) (T, error) {
 	for try := 1; ; try++ {
 		result, err := f()

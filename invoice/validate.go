@@ -211,7 +211,8 @@ func checkURL(param, s string, livemode bool) error {
 	return nil
 }
 
-// checkAmount refuses an amount, in base units, below the asset's minimum or above what one transfer can move.
+// checkAmount refuses an amount, in base units, below the asset's minimum or above what one
+// transfer can move.
 func checkAmount(asset chain.Asset, amount chain.Amount, field string) error {
 	if amount.Less(asset.MinAmount) {
 		o := Option{Asset: asset.Symbol, Network: asset.Network, Decimals: asset.Decimals}

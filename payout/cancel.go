@@ -114,8 +114,9 @@ func (s *Service) CancelRefund(
 	return r, err
 }
 
-// PaymentLostTx cancels unsigned refunds of a payment that left the chain: first those that name it, then those
-// of its invoice, newest first, until what is still confirmed covers all that have not failed.
+// PaymentLostTx cancels unsigned refunds of a payment that left the chain: first those that name
+// it, then those of its invoice, newest first, until what is still confirmed covers all that have
+// not failed.
 func (s *Service) PaymentLostTx(
 	ctx context.Context,
 	tx Tx,
@@ -146,8 +147,8 @@ func (s *Service) PaymentLostTx(
 	return s.cancelUncovered(ctx, tx, owner, invoiceID)
 }
 
-// cancelUncovered cancels unsigned refunds of an invoice, newest first, until the confirmed payments cover the
-// others.
+// cancelUncovered cancels unsigned refunds of an invoice, newest first, until the confirmed
+// payments cover the others.
 func (s *Service) cancelUncovered(ctx context.Context, tx Tx, owner event.Owner, invoiceID string) error {
 	refunds, err := unfailedRefunds(ctx, tx, RefundFilter{Owner: owner, InvoiceID: invoiceID})
 	if err != nil || len(refunds) == 0 {

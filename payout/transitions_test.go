@@ -283,11 +283,7 @@ func TestHashOfAPayout(t *testing.T) {
 		if err != nil || p.TxHash != step.hash || !slices.Equal(published, step.published) {
 			t.Errorf(
 				"%s %s: hash %q, published %v, %v",
-				step.t.State,
-				step.t.TxHash,
-				p.TxHash,
-				published,
-				err,
+				step.t.State, step.t.TxHash, p.TxHash, published, err,
 			)
 		}
 	}

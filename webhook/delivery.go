@@ -15,8 +15,8 @@ import (
 //	pending → succeeded   an answer of 2xx
 //	pending → failed      410 Gone, the last attempt failed, or its endpoint was disabled or deleted
 
-// schedule is the delay after the first failed attempt, the second, and so on: ten attempts over about three days.
-// It is a table, so that no arithmetic can overflow.
+// schedule is the delay after the first failed attempt, the second, and so on: ten attempts over
+// about three days. It is a table, so that no arithmetic can overflow.
 var schedule = [...]time.Duration{
 	5 * time.Second,
 	5 * time.Minute,
@@ -32,8 +32,9 @@ var schedule = [...]time.Duration{
 // maxRetryAfter is the longest wait that an endpoint may ask for.
 const maxRetryAfter = 24 * time.Hour
 
-// retryDelay returns the delay after a number of failed attempts, ±10 % by jitter, 64 random bits. asked is the
-// endpoint's Retry-After; it is honoured when it is longer, up to 24 h. ok is false when no attempts remain.
+// retryDelay returns the delay after a number of failed attempts, ±10 % by jitter, 64 random bits.
+// asked is the endpoint's Retry-After; it is honoured when it is longer, up to 24 h. ok is false
+// when no attempts remain.
 func retryDelay(tries int, asked time.Duration, jitter uint64) (delay time.Duration, ok bool) {
 	if tries < 1 || tries > len(schedule) {
 		return 0, false
@@ -62,8 +63,9 @@ func NewDelivery(id string, e event.Event, endpointID string, why Trigger, at ti
 	}
 }
 
-// Tried returns the delivery after an attempt that ended at a time. asked and jitter are as for retryDelay. A delivery
-// that ended while the attempt was in flight is not retried, but a successful attempt makes it succeeded.
+// Tried returns the delivery after an attempt that ended at a time. asked and jitter are as for
+// retryDelay. A delivery that ended while the attempt was in flight is not retried, but a
+// successful attempt makes it succeeded.
 func (d Delivery) Tried(a Attempt, ended time.Time, asked time.Duration, jitter uint64) Delivery {
 	d = d.Unclaimed()
 	d.Log = append(slices.Clip(d.Log), a)
@@ -92,8 +94,9 @@ func (d Delivery) Tried(a Attempt, ended time.Time, asked time.Duration, jitter 
 // Interrupted is the error of an attempt whose outcome is unknown.
 const Interrupted = "interrupted"
 
-// Interrupted returns the delivery after an attempt whose process ended, or lost the store, before it stored the
-// result. The attempt is logged, because the endpoint may have seen it, but does not count in the schedule.
+// Interrupted returns the delivery after an attempt whose process ended, or lost the store, before
+// it stored the result. The attempt is logged, because the endpoint may have seen it, but does not
+// count in the schedule.
 func (d Delivery) Interrupted(a Attempt) Delivery {
 	a.Error = Interrupted
 	d.Log = append(slices.Clip(d.Log), a)
@@ -132,7 +135,8 @@ func (d Delivery) PutOff(until time.Time) Delivery {
 	return d.Unclaimed()
 }
 
-// Unclaimed returns the delivery without its claim. The fence stays, so that no other claim's results are stored.
+// Unclaimed returns the delivery without its claim. The fence stays, so that no other claim's
+// results are stored.
 func (d Delivery) Unclaimed() Delivery {
 	d.ClaimedBy, d.ClaimedUntil = "", time.Time{}
 	return d

@@ -49,9 +49,9 @@ func (e Endpoint) Succeeded(at time.Time) Endpoint {
 	return e
 }
 
-// Failed returns the endpoint after a failed attempt that ended at a time. ranOut reports that it was the delivery's
-// last attempt, gone that the endpoint answered 410 Gone. Failures may come in any order: one from before the last
-// success does not set FirstFailureAt.
+// Failed returns the endpoint after a failed attempt that ended at a time. ranOut reports that it
+// was the delivery's last attempt, gone that the endpoint answered 410 Gone. Failures may come in
+// any order: one from before the last success does not set FirstFailureAt.
 func (e Endpoint) Failed(at time.Time, ranOut, gone bool) Endpoint {
 	if e.Status == Disabled {
 		return e
@@ -80,8 +80,8 @@ func (e Endpoint) disabled(at time.Time) Endpoint {
 	return e
 }
 
-// enabled returns a disabled endpoint as enabled, without its failures. A failing endpoint gets deliveries anyway
-// and stays failing until one succeeds.
+// enabled returns a disabled endpoint as enabled, without its failures. A failing endpoint gets
+// deliveries anyway and stays failing until one succeeds.
 func (e Endpoint) enabled(at time.Time) Endpoint {
 	if e.Status == Disabled {
 		e.Status, e.UpdatedAt = Enabled, at
@@ -91,8 +91,8 @@ func (e Endpoint) enabled(at time.Time) Endpoint {
 	return e
 }
 
-// rotated returns the endpoint with sealed as its signing secret. The previous secret goes on signing for overlap; an
-// older one is dropped.
+// rotated returns the endpoint with sealed as its signing secret. The previous secret goes on
+// signing for overlap; an older one is dropped.
 func (e Endpoint) rotated(sealed []byte, last4 string, overlap time.Duration, at time.Time) Endpoint {
 	e.SealedPrevious, e.PreviousSecretExpiresAt = nil, time.Time{}
 	if overlap > 0 {
@@ -104,8 +104,8 @@ func (e Endpoint) rotated(sealed []byte, last4 string, overlap time.Duration, at
 	return e
 }
 
-// OpenSecrets returns the secrets that sign the endpoint's deliveries at a time: one, or two during the overlap of a
-// rotation.
+// OpenSecrets returns the secrets that sign the endpoint's deliveries at a time: one, or two during
+// the overlap of a rotation.
 func (e Endpoint) OpenSecrets(seal Sealer, at time.Time) ([]string, error) {
 	var out []string
 
@@ -220,8 +220,9 @@ func checkDescription(s string) error {
 	return nil
 }
 
-// checkURL checks an endpoint's URL: https, or http in test mode, with a host, without user name or fragment. A host
-// that is an IP address must pass allowed. A host name is checked when it is connected to.
+// checkURL checks an endpoint's URL: https, or http in test mode, with a host, without user name or
+// fragment. A host that is an IP address must pass allowed. A host name is checked when it is
+// connected to.
 //
 // Errors: fault.Invalid.
 func checkURL(s string, livemode bool, allowed func(netip.Addr) error) error {
@@ -268,8 +269,8 @@ func checkURL(s string, livemode bool, allowed func(netip.Addr) error) error {
 	return nil
 }
 
-// numeric reports whether some resolvers would parse a host as an IPv4 address: its last label is a number, such as
-// 2130706433 or 0x7f.1 (https://url.spec.whatwg.org/#ends-in-a-number-checker).
+// numeric reports whether some resolvers would parse a host as an IPv4 address: its last label is a
+// number, such as 2130706433 or 0x7f.1 (https://url.spec.whatwg.org/#ends-in-a-number-checker).
 func numeric(host string) bool {
 	host = strings.TrimSuffix(host, ".")
 	last := strings.ToLower(host[strings.LastIndexByte(host, '.')+1:])

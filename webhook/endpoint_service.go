@@ -197,8 +197,8 @@ func (s *Service) UpdateEndpointTx(
 	return e, err
 }
 
-// PutChanged stores an endpoint and appends the event of its change of status. An endpoint that became disabled
-// has its pending deliveries failed.
+// PutChanged stores an endpoint and appends the event of its change of status. An endpoint that
+// became disabled has its pending deliveries failed.
 func PutChanged(ctx context.Context, tx Tx, e *Endpoint, before EndpointStatus) error {
 	changed, events := e.withStatusEvent(before)
 	*e = changed
@@ -240,8 +240,8 @@ func (s *Service) DeleteEndpointTx(ctx context.Context, tx Tx, owner event.Owner
 	return tx.DeleteEndpoint(ctx, id)
 }
 
-// RotateSecret gives an endpoint a new signing secret and returns it. The previous secret goes on signing, beside
-// the new one, for overlap, 0 to MaxOverlap. An older one stops signing at once.
+// RotateSecret gives an endpoint a new signing secret and returns it. The previous secret goes on
+// signing, beside the new one, for overlap, 0 to MaxOverlap. An older one stops signing at once.
 func (s *Service) RotateSecret(
 	ctx context.Context,
 	owner event.Owner,

@@ -39,7 +39,8 @@ type NotificationData struct {
 	PreviousAttributes json.RawMessage `json:"previous_attributes,omitempty"`
 }
 
-// Seen stores the ids of handled events, so that an event that is delivered twice, or replayed, is handled once.
+// Seen stores the ids of handled events, so that an event that is delivered twice, or replayed, is
+// handled once.
 type Seen interface {
 	// Has reports whether the event was added before.
 	Has(ctx context.Context, eventID string) (bool, error)
@@ -191,8 +192,8 @@ func (r *Receiver) handle(ctx context.Context, n Notification) (status int, err 
 	return http.StatusNoContent, nil
 }
 
-// begin marks the event as being handled and reports false when it already is. A concurrent second delivery must
-// not be answered with success: the first may yet fail.
+// begin marks the event as being handled and reports false when it already is. A concurrent second
+// delivery must not be answered with success: the first may yet fail.
 func (r *Receiver) begin(eventID string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -22,8 +22,8 @@ func (s *Service) Test(ctx context.Context, owner event.Owner, endpointID string
 	return d, err
 }
 
-// TestTx does what Test does inside the caller's transaction. It sets the ping's event id, because the delivery
-// names it: the engine must keep an id that is set.
+// TestTx does what Test does inside the caller's transaction. It sets the ping's event id, because
+// the delivery names it: the engine must keep an id that is set.
 func (s *Service) TestTx(ctx context.Context, tx Tx, owner event.Owner, endpointID string) (Delivery, error) {
 	e, err := receiving(ctx, tx, owner, endpointID)
 	if err != nil {
@@ -53,8 +53,8 @@ func (s *Service) TestTx(ctx context.Context, tx Tx, owner event.Owner, endpoint
 	return *d, err
 }
 
-// ResendEvent makes new deliveries of an event to every endpoint that is subscribed to its type now. A ping goes to
-// the endpoint that it tests.
+// ResendEvent makes new deliveries of an event to every endpoint that is subscribed to its type
+// now. A ping goes to the endpoint that it tests.
 //
 // Errors: fault.State, code webhook_endpoint_none, when there is no such endpoint.
 func (s *Service) ResendEvent(
@@ -197,8 +197,8 @@ func (s *Service) GetDelivery(ctx context.Context, owner event.Owner, id string)
 	return d, notFound(err, "webhook delivery", id)
 }
 
-// ListDeliveries returns a page of deliveries, newest first, and whether there are more. A limit outside 1 to 100
-// is 50.
+// ListDeliveries returns a page of deliveries, newest first, and whether there are more. A limit
+// outside 1 to 100 is 50.
 //
 // Errors: fault.NotFound for an event or endpoint in the filter that the owner does not have.
 func (s *Service) ListDeliveries(

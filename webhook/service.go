@@ -49,8 +49,8 @@ type Config struct {
 	Entropy io.Reader
 }
 
-// Service manages endpoints, events and deliveries for merchants. It sends nothing: internal/deliver does. It is
-// safe for concurrent use.
+// Service manages endpoints, events and deliveries for merchants. It sends nothing:
+// internal/deliver does. It is safe for concurrent use.
 type Service struct {
 	db      DB
 	ids     IDs

@@ -1,5 +1,5 @@
-// Package webhook notifies merchants' servers of events. It holds the records of endpoints and deliveries, their
-// state machines, the merchants' operations, and the signature.
+// Package webhook notifies merchants' servers of events. It holds the records of endpoints and
+// deliveries, their state machines, the merchants' operations, and the signature.
 //
 // A delivery is stored in the transaction of its event, so that no event is lost between commit and send. The
 // worker (internal/deliver) claims due deliveries in batches, fairly between endpoints. It posts the event's
@@ -189,7 +189,8 @@ type Tx interface {
 	// PruneDeliveries and PruneEvents delete up to limit ended rows created before t and return how many.
 	PruneDeliveries(ctx context.Context, before time.Time, limit int) (int, error)
 	PruneEvents(ctx context.Context, before time.Time, limit int) (int, error)
-	// LockAccount locks an account's row, so that operations with a limit over several of its rows are serialized.
+	// LockAccount locks an account's row, so that operations with a limit over several of its rows
+	// are serialized.
 	LockAccount(ctx context.Context, accountID string) error
 }
 
@@ -263,8 +264,8 @@ type AttemptResource struct {
 	Response   *AttemptResponse `json:"response,omitempty"`
 }
 
-// Resource returns the delivery as the API shows it. withResponses includes the endpoint's responses, which the API
-// shows only for a single delivery.
+// Resource returns the delivery as the API shows it. withResponses includes the endpoint's
+// responses, which the API shows only for a single delivery.
 func (d Delivery) Resource(withResponses bool) DeliveryResource {
 	r := DeliveryResource{
 		ID:                d.ID,

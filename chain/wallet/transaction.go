@@ -56,11 +56,12 @@ const (
 // Attempt is one set of signed bytes. Every attempt is kept and looked up: an earlier one may still be
 // included.
 type Attempt struct {
-	Signed        chain.Signed `json:"signed"`
-	SignedAt      time.Time    `json:"signed_at"`
-	FirstTakenAt  time.Time    `json:"first_taken_at,omitzero"`  // when the network first took it
-	LastSentAt    time.Time    `json:"last_sent_at,omitzero"`    // when it was last handed over
-	LastSendError string       `json:"last_send_error,omitzero"` // its error then, empty on success; for operators
+	Signed       chain.Signed `json:"signed"`
+	SignedAt     time.Time    `json:"signed_at"`
+	FirstTakenAt time.Time    `json:"first_taken_at,omitzero"` // when the network first took it
+	LastSentAt   time.Time    `json:"last_sent_at,omitzero"`   // when it was last handed over
+	// its error then, empty on success; for operators
+	LastSendError string `json:"last_send_error,omitzero"`
 }
 
 // Transaction is a transaction of ours, from the order to its final block.

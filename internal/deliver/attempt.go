@@ -34,8 +34,8 @@ type answer struct {
 	retryAfter time.Duration
 }
 
-// post sends a delivery once. The attempt succeeds when the endpoint answers 2xx, even if reading the body fails.
-// ok is false when ctx was canceled before an answer: the attempt has no outcome.
+// post sends a delivery once. The attempt succeeds when the endpoint answers 2xx, even if reading
+// the body fails. ok is false when ctx was canceled before an answer: the attempt has no outcome.
 func (s *Deliverer) post(
 	ctx context.Context,
 	d webhook.Delivery,
@@ -124,7 +124,8 @@ func (p *progress) trace() *httptrace.ClientTrace {
 	}
 }
 
-// failure returns the name of why there was no answer. The error's own text is not kept: it may reveal our network.
+// failure returns the name of why there was no answer. The error's own text is not kept: it may
+// reveal our network.
 func failure(err error, seen *progress) string {
 	timed, timeout := errors.AsType[net.Error](err)
 

@@ -11,9 +11,10 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/ssrf"
 )
 
-// This file holds the HTTP client that posts to endpoints. Merchants choose the URLs, so the client must not give
-// access to our own network (SSRF). It connects to public addresses only, and checks them when it connects, not
-// when the name is looked up. It follows no redirect, uses no proxy and never decompresses a response.
+// This file holds the HTTP client that posts to endpoints. Merchants choose the URLs, so the client
+// must not give access to our own network (SSRF). It connects to public addresses only, and checks
+// them when it connects, not when the name is looked up. It follows no redirect, uses no proxy and
+// never decompresses a response.
 
 // HTTP configures how endpoints are connected to. The zero value is right for the internet.
 type HTTP struct {

@@ -1,6 +1,7 @@
-// Package deliver sends webhooks. An event becomes deliveries in the transaction that stores it (fanout.go). A
-// worker claims due deliveries (worker.go, pool.go), posts them (attempt.go, client.go), and stores the results
-// and their effect on endpoints (result.go). Secrets are redacted from what is stored (redact.go).
+// Package deliver sends webhooks. An event becomes deliveries in the transaction that stores it
+// (fanout.go). A worker claims due deliveries (worker.go, pool.go), posts them (attempt.go,
+// client.go), and stores the results and their effect on endpoints (result.go). Secrets are
+// redacted from what is stored (redact.go).
 //
 // Package engine runs it. The records and their state machines are in package webhook.
 package deliver

@@ -10,11 +10,12 @@ import (
 
 // This file holds the slots of deliveries in flight.
 //
-// A slot is taken from the claim until the result is stored. That bounds goroutines, connections and results that
-// wait for the store. One endpoint has a few slots, so that the others never wait for it.
+// A slot is taken from the claim until the result is stored. That bounds goroutines, connections
+// and results that wait for the store. One endpoint has a few slots, so that the others never wait
+// for it.
 
-// pool is the set of deliveries in flight. Its fields belong to the goroutine that called Run or Step, except the
-// channels.
+// pool is the set of deliveries in flight. Its fields belong to the goroutine that called Run or
+// Step, except the channels.
 type pool struct {
 	s *Deliverer
 	// sending is the context of attempts. It outlives that of Run by drainLimit.
@@ -28,10 +29,11 @@ type pool struct {
 	busy   map[string]int // slots taken, by endpoint
 	// waiting are the claimed deliveries, by endpoint, that found its slots taken.
 	waiting map[string][]webhook.Delivery
-	// unsent are claimed deliveries that are not sent under their claims. They are stored with the next claim.
+	// unsent are claimed deliveries that are not sent under their claims. They are stored with the
+	// next claim.
 	unsent []result
-	// backingOff are the endpoints whose last attempt failed. They get one slot each, so that many dead endpoints
-	// together do not take them all.
+	// backingOff are the endpoints whose last attempt failed. They get one slot each, so that many
+	// dead endpoints together do not take them all.
 	backingOff map[string]bool
 
 	failed error // belongs to the storer until close
@@ -122,8 +124,8 @@ func (p *pool) free(stored []result) (left bool) {
 	return len(starting) < len(stored)
 }
 
-// close stops all deliveries in flight: attempts get drainLimit to end and are canceled then. Deliveries that only
-// waited are released.
+// close stops all deliveries in flight: attempts get drainLimit to end and are canceled then.
+// Deliveries that only waited are released.
 func (p *pool) close() {
 	for _, waiting := range p.waiting {
 		for _, d := range waiting {

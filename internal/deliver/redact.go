@@ -95,7 +95,8 @@ func keptBody(raw []byte, more bool, h http.Header) (body string, truncated bool
 	}
 
 	text := printable(string(raw))
-	// Cut before redacting: text beyond the cut must not appear because redaction shortened the text before it.
+	// Cut before redacting: text beyond the cut must not appear because redaction shortened the
+	// text before it.
 	body = wire.Cut(text, maxBody)
 	truncated = more || len(body) < len(text)
 	kept := redactSecrets(redactJSON(body))

@@ -41,8 +41,8 @@ type result struct {
 	jitter uint64
 	// dueAt is when a delivery that was put off is due again.
 	dueAt time.Time
-	// err is why the delivery could not be sent. It is our fault, so no attempt is logged and the delivery is put
-	// off.
+	// err is why the delivery could not be sent. It is our fault, so no attempt is logged and the
+	// delivery is put off.
 	err error
 }
 
@@ -56,8 +56,8 @@ type loaded struct {
 	err  error
 }
 
-// load returns claimed deliveries with their endpoints and events, read by two queries. When that fails, it reads
-// them one by one, so that one bad row fails alone.
+// load returns claimed deliveries with their endpoints and events, read by two queries. When that
+// fails, it reads them one by one, so that one bad row fails alone.
 func (s *Deliverer) load(ctx context.Context, ds []webhook.Delivery) []loaded {
 	out := make([]loaded, len(ds))
 
@@ -201,8 +201,8 @@ func (s *Deliverer) record(ctx context.Context, batch []result) error {
 	})
 }
 
-// applyBatch returns the deliveries as the results change them, and the attempts' outcomes by endpoint. It skips
-// deliveries that are gone and those whose fence has risen.
+// applyBatch returns the deliveries as the results change them, and the attempts' outcomes by
+// endpoint. It skips deliveries that are gone and those whose fence has risen.
 func (s *Deliverer) applyBatch(
 	ctx context.Context,
 	batch []result,
@@ -297,8 +297,8 @@ func (s *Deliverer) applyResults(ctx context.Context, tx webhook.Tx, outcomes ma
 	return nil
 }
 
-// successResolution is the resolution of an endpoint's last success: deliveries in quick succession write its row
-// once.
+// successResolution is the resolution of an endpoint's last success: deliveries in quick succession
+// write its row once.
 const successResolution = time.Second
 
 // isUnchanged reports whether an endpoint's row need not be written.

@@ -49,7 +49,8 @@ type harness struct {
 	log *bytes.Buffer
 }
 
-// newHarness returns a harness whose clock stands still, unless change sets another. Loopback addresses are open.
+// newHarness returns a harness whose clock stands still, unless change sets another. Loopback
+// addresses are open.
 func newHarness(t testing.TB, change func(*Config)) *harness {
 	t.Helper()
 	h := &harness{t: t, db: newMemory(), log: &bytes.Buffer{}}

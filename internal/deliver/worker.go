@@ -13,14 +13,16 @@ import (
 // This file holds the worker: it claims due deliveries in batches, sends them concurrently, and stores their
 // results in batches. pool.go holds its slots.
 //
-// A claim lasts claimFor. When a process crashes between sending and storing, its claims lapse and another
-// process sends again: a delivery arrives at least once, and the receiver recognises it by its event id. The next
-// claimant logs the attempt that may have been made, so that the log has every request that the endpoint saw.
-// A result is stored only under the fence of its claim, so a process whose claim lapsed overwrites nothing.
+// A claim lasts claimFor. When a process crashes between sending and storing, its claims lapse and
+// another process sends again: a delivery arrives at least once, and the receiver recognises it by
+// its event id. The next claimant logs the attempt that may have been made, so that the log has
+// every request that the endpoint saw. A result is stored only under the fence of its claim, so a
+// process whose claim lapsed overwrites nothing.
 
 const (
 	claimFor = time.Minute
-	// claimMargin is the least remaining time of a claim, beyond the time limit of an attempt, when it starts.
+	// claimMargin is the least remaining time of a claim, beyond the time limit of an attempt, when
+	// it starts.
 	claimMargin = 10 * time.Second
 	// drainLimit is how long attempts in flight may go on once Run's context ended.
 	drainLimit = 5 * time.Second
@@ -41,9 +43,9 @@ const (
 	maxPause = 30 * time.Second
 )
 
-// Run delivers until ctx ends, and returns nil when nothing of it runs any more. Attempts in flight then get 5 s
-// to end; those that do not are released, to be sent again. Several processes may run it over one database, and
-// one process several times. It logs errors.
+// Run delivers until ctx ends, and returns nil when nothing of it runs any more. Attempts in flight
+// then get 5 s to end; those that do not are released, to be sent again. Several processes may run
+// it over one database, and one process several times. It logs errors.
 func (s *Deliverer) Run(ctx context.Context) error {
 	p := newPool(ctx, s)
 	defer p.close()
@@ -80,8 +82,8 @@ func (s *Deliverer) Run(ctx context.Context) error {
 	return nil
 }
 
-// wait frees the slots of stored results until it is time to claim again. full reports that the last claim found
-// work for every free slot, claimed that it did not fail.
+// wait frees the slots of stored results until it is time to claim again. full reports that the
+// last claim found work for every free slot, claimed that it did not fail.
 func (p *pool) wait(ctx context.Context, timer *time.Timer, full, claimed bool) {
 	for {
 		select {
@@ -110,8 +112,9 @@ func (s *Deliverer) Wake() {
 	}
 }
 
-// Step claims one batch of due deliveries, returns when their results are stored, and reports whether there were
-// any. A process that delivers all the time calls Run instead, where nothing waits for the slowest.
+// Step claims one batch of due deliveries, returns when their results are stored, and reports
+// whether there were any. A process that delivers all the time calls Run instead, where nothing
+// waits for the slowest.
 func (s *Deliverer) Step(ctx context.Context) (did bool, err error) {
 	p := newPool(ctx, s)
 
@@ -268,8 +271,8 @@ func (p *pool) storeAll() {
 	}
 }
 
-// store stores results. It retries for a few seconds while the store is unavailable or contended. After any other
-// error it stores each result alone, so that one bad row fails alone.
+// store stores results. It retries for a few seconds while the store is unavailable or contended.
+// After any other error it stores each result alone, so that one bad row fails alone.
 func (p *pool) store(batch []result) error {
 	err := p.s.record(p.sending, batch)
 	for wait := 100 * time.Millisecond; isTransient(err) && wait < storeLimit && p.sleep(wait); wait *= 2 {

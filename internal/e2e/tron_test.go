@@ -93,9 +93,7 @@ func startTron(t *testing.T) *tronStage {
 	if s.master, err = internal.Of(
 		s.engine,
 	).Transactions.Master(
-		t.Context(),
-		s.slug,
-		s.account.Index,
+		t.Context(), s.slug, s.account.Index,
 	); err != nil {
 		t.Fatal(err)
 	}

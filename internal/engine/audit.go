@@ -14,9 +14,9 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// This file compares the records with the networks. audit_ledger.go adds the records up, audit_balances.go and
-// audit_coins.go compare the sums with the network, audit_records.go and audit_payouts.go compare the records
-// with each other.
+// This file compares the records with the networks. audit_ledger.go adds the records up,
+// audit_balances.go and audit_coins.go compare the sums with the network, audit_records.go and
+// audit_payouts.go compare the records with each other.
 
 // maxRecords bounds the records that one difference lists.
 const maxRecords = 100
@@ -110,8 +110,8 @@ func (a *auditor) run(ctx context.Context, accounts []account.Account) error {
 	return a.balances(ctx, reserved)
 }
 
-// prepare chooses the block to compare at and finds the master wallets. Every payment at or below that block is
-// stored; records that are above it are left out by their height.
+// prepare chooses the block to compare at and finds the master wallets. Every payment at or below
+// that block is stored; records that are above it are left out by their height.
 func (a *auditor) prepare(ctx context.Context, accounts []account.Account) error {
 	cursor, followed, err := a.config.Store.Cursor(ctx, a.network.Slug)
 	if err != nil {

@@ -92,8 +92,8 @@ func (a *auditor) coins(
 	return nil
 }
 
-// checkUnspent reports coins that are unspent in the UTXO index and not on the node. A coin that a block spent,
-// or that was reorged out, after the last block that was read is no difference.
+// checkUnspent reports coins that are unspent in the UTXO index and not on the node. A coin that a
+// block spent, or that was reorged out, after the last block that was read is no difference.
 func (a *auditor) checkUnspent(ctx context.Context, reader chain.CoinReader, coins []wallet.Coin) error {
 	outpoints := make([]chain.Outpoint, len(coins))
 	for i, c := range coins {

@@ -98,8 +98,9 @@ func (l *ledger) payment(p invoice.Payment, height uint64) {
 
 // transaction debits and credits a transaction of ours that is in a block at or below a height.
 //
-// A batch counts once, at the transaction that has the signed bytes, not at its members. A reverted transaction
-// costs its fee. On UTXO networks its inputs are debited whole (coins has them) and its change is credited.
+// A batch counts once, at the transaction that has the signed bytes, not at its members. A reverted
+// transaction costs its fee. On UTXO networks its inputs are debited whole (coins has them) and its
+// change is credited.
 func (l *ledger) transaction(t wallet.Transaction, coins map[chain.Outpoint]chain.Coin, height uint64) {
 	i := slices.IndexFunc(t.Attempts, func(a wallet.Attempt) bool { return a.Signed.TxHash == t.TxHash })
 
@@ -162,9 +163,9 @@ func (l *ledger) transaction(t wallet.Transaction, coins map[chain.Outpoint]chai
 	}
 }
 
-// close credits the transfers of our own transactions to addresses of ours: master wallets, and addresses that
-// received or sent. Transfers to others, such as platform fees, do not count. It returns every holding to
-// compare, sorted by address and asset.
+// close credits the transfers of our own transactions to addresses of ours: master wallets, and
+// addresses that received or sent. Transfers to others, such as platform fees, do not count. It
+// returns every holding to compare, sorted by address and asset.
 func (l *ledger) close() []chain.Holding {
 	ours := maps.Clone(l.masters)
 	for h := range l.balances {
@@ -193,8 +194,8 @@ func (l *ledger) close() []chain.Holding {
 	})
 }
 
-// markNonce records the nonce of a signed transaction. Two of ours may have the same: a cancelling transaction
-// and the one that it replaces.
+// markNonce records the nonce of a signed transaction. Two of ours may have the same: a cancelling
+// transaction and the one that it replaces.
 func (l *ledger) markNonce(t wallet.Transaction, included bool) {
 	from := t.Order.From.Address
 	if l.nonces[from] == nil {
@@ -208,9 +209,9 @@ func (l *ledger) markNonce(t wallet.Transaction, included bool) {
 // senders returns the addresses that signed anything, in order.
 func (l *ledger) senders() []chain.Address { return slices.Sorted(maps.Keys(l.nonces)) }
 
-// foreignNonces returns the nonces from our first one up to the network's count that no transaction of ours can
-// have used. next is the wallet's next nonce, read after the count: nonces signed since the transactions were
-// read are below it.
+// foreignNonces returns the nonces from our first one up to the network's count that no transaction
+// of ours can have used. next is the wallet's next nonce, read after the count: nonces signed since
+// the transactions were read are below it.
 func (l *ledger) foreignNonces(from chain.Address, counted, next uint64) (nonces []uint64) {
 	own := l.nonces[from]
 	signed := slices.Sorted(maps.Keys(own))

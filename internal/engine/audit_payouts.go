@@ -14,8 +14,8 @@ import (
 
 // This file compares payouts with their transactions, and refunds with their payouts.
 
-// payouts checks that each payout has one transaction, which pays its output within its maximum network fee and
-// has the matching state.
+// payouts checks that each payout has one transaction, which pays its output within its maximum
+// network fee and has the matching state.
 func (a *auditor) payouts(ctx context.Context, owner event.Owner) error {
 	f := payout.Filter{Owner: owner, Networks: []string{a.network.Slug}, Limit: auditPage}
 	for {
@@ -53,8 +53,8 @@ func (a *auditor) payouts(ctx context.Context, owner event.Owner) error {
 	}
 }
 
-// payout compares one payout with its transaction and its batch. On a mismatch all are re-read, up to 3 times,
-// to rule out a change meanwhile.
+// payout compares one payout with its transaction and its batch. On a mismatch all are re-read, up
+// to 3 times, to rule out a change meanwhile.
 func (a *auditor) payout(
 	ctx context.Context,
 	p payout.Payout,
@@ -120,8 +120,9 @@ func payoutMismatch(p payout.Payout, t wallet.Transaction) string {
 	return ""
 }
 
-// signedMismatch returns which signed bytes of a transaction do not pay exactly the payout's output within its
-// maximum network fee, or "". The payout is the transaction's own or that of a batch member.
+// signedMismatch returns which signed bytes of a transaction do not pay exactly the payout's output
+// within its maximum network fee, or "". The payout is the transaction's own or that of a batch
+// member.
 func signedMismatch(p payout.Payout, t wallet.Transaction) string {
 	want := []chain.Output{{To: p.Destination, AssetID: p.AssetID, Amount: p.Amount}}
 	for _, attempt := range t.Attempts {

@@ -36,7 +36,8 @@ func (a *auditor) reportMismatch(message string, records ...audit.Record) {
 	a.report(audit.Difference{Kind: audit.RecordsDisagree, Message: message, Records: records})
 }
 
-// payments adds payments to the ledger. A confirmed payment that has a price has a settlement of its whole amount.
+// payments adds payments to the ledger. A confirmed payment that has a price has a settlement of
+// its whole amount.
 func (a *auditor) payments(ctx context.Context, owner event.Owner) error {
 	f := invoice.PaymentFilter{Owner: owner, Networks: []string{a.network.Slug}, Limit: auditPage}
 	for {

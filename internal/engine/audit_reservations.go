@@ -57,7 +57,8 @@ func (a *auditor) reservations(ctx context.Context) (map[chain.Holding]chain.Amo
 	return reserved, nil
 }
 
-// stillReserved re-reads a balance to rule out a race: a reservation ends in the same transaction as its object.
+// stillReserved re-reads a balance to rule out a race: a reservation ends in the same transaction
+// as its object.
 func (a *auditor) stillReserved(ctx context.Context, b wallet.Balance, r wallet.Reservation) (bool, error) {
 	now, _, err := a.config.Store.Balance(ctx, b.Network, b.Address, b.AssetID)
 	return err == nil && slices.Contains(now.Reservations, r), err

@@ -20,8 +20,9 @@ const maxPrepares = 5
 
 // Apply stores a batch; it is the handler of a follow.Follower.
 //
-// When single transfers make storing fail (a damaged record, a host's hook that refuses), they become retry rows
-// in the transaction that moves the cursor. The others are stored: one bad record never stalls a network.
+// When single transfers make storing fail (a damaged record, a host's hook that refuses), they
+// become retry rows in the transaction that moves the cursor. The others are stored: one bad record
+// never stalls a network.
 func (s blockHandler) Apply(ctx context.Context, b follow.Batch) (err error) {
 	if err := s.engine.watchWallets(ctx, b.Network); err != nil {
 		return err

@@ -106,8 +106,8 @@ func (r *balanceSweepLoop) next(ctx context.Context) ([]invoice.DepositAddress, 
 
 // leftoversAt returns what settlements left at a deposit address.
 //
-// ok is false while a release is under way or was given up after transactions of its own. It is false too when
-// a release ended so near to the block that its sweep may be above it.
+// ok is false while a release is under way or was given up after transactions of its own. It is
+// false too when a release ended so near to the block that its sweep may be above it.
 func leftoversAt(
 	ctx context.Context,
 	tx ingest.Tx,

@@ -1,6 +1,7 @@
-// Package engine connects the domains. It gives each its view of the store (services.go), runs the workers
-// (run.go), stores the followers' batches (blocks.go), runs the reactions to events (reactions.go), stores and
-// renders events (update.go), and compares the records with the networks (audit.go).
+// Package engine connects the domains. It gives each its view of the store (services.go), runs the
+// workers (run.go), stores the followers' batches (blocks.go), runs the reactions to events
+// (reactions.go), stores and renders events (update.go), and compares the records with the networks
+// (audit.go).
 //
 // The rules themselves are in invoice, settlement, payout and webhook. Hosts use it through package payments.
 package engine

@@ -16,8 +16,8 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
-// assemble makes the domains' services, each over its own view of the store. A service is made after those that
-// it uses.
+// assemble makes the domains' services, each over its own view of the store. A service is made
+// after those that it uses.
 func (e *Engine) assemble(
 	fees map[string]chain.Address,
 	watchOnly map[string]map[uint32]chain.Address,

@@ -22,8 +22,9 @@ type walletWatch struct {
 	after map[string]string // account id
 }
 
-// watchWallets registers the master wallets of accounts made since it was last called. The block handler
-// calls it before each batch: a wallet whose address was shown before a block was mined has its coins indexed.
+// watchWallets registers the master wallets of accounts made since it was last called. The block
+// handler calls it before each batch: a wallet whose address was shown before a block was mined has
+// its coins indexed.
 func (e *Engine) watchWallets(ctx context.Context, n chain.Network) error {
 	driver, err := e.Networks.Driver(n.Slug)
 	if err != nil {

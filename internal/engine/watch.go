@@ -38,8 +38,8 @@ func (e *Engine) Watch(ctx context.Context, invoiceID string) iter.Seq2[invoice.
 	}
 }
 
-// begin yields a stream's first invoice and reports whether the stream goes on. It is a function of its own so
-// that a waiting stream keeps no invoice on its stack.
+// begin yields a stream's first invoice and reports whether the stream goes on. It is a function of
+// its own so that a waiting stream keeps no invoice on its stack.
 func (e *Engine) begin(ctx context.Context, s *stream, yield func(invoice.Invoice, error) bool) bool {
 	inv, err := e.config.Store.InvoiceByID(ctx, s.invoiceID)
 	if !yield(inv, err) || err != nil {

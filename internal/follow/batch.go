@@ -1,13 +1,14 @@
 // Package follow reads networks, one Follower for each: money in.
 //
-// A Follower (follower.go) reads blocks (read.go), checks that each is the child of the one before, and walks
-// back over a fork (fork.go). Networks without readable blocks are polled by address (poll.go). Each batch goes
-// to a block handler (internal/ingest by way of internal/engine).
+// A Follower (follower.go) reads blocks (read.go), checks that each is the child of the one before,
+// and walks back over a fork (fork.go). Networks without readable blocks are polled by address
+// (poll.go). Each batch goes to a block handler (internal/ingest by way of internal/engine).
 //
 // The cursor holds how far the network was read and the hashes it trusts (cursor.go). It moves by
-// compare-and-set on (height, hash), in the transaction in which the handler stores the batch. So a crash at any
-// point loses nothing and repeats nothing, and two processes cannot both move it. Reorganisation logic exists
-// only here. Which addresses are ours is one indexed query of the handler.
+// compare-and-set on (height, hash), in the transaction in which the handler stores the batch. So a
+// crash at any point loses nothing and repeats nothing, and two processes cannot both move it.
+// Reorganisation logic exists only here. Which addresses are ours is one indexed query of the
+// handler.
 package follow
 
 import (

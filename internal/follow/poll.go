@@ -11,8 +11,8 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Nodes may show a transaction of an address late. So every rereadEvery everything since the last such reading
-// is read again, and rereadMore blocks more.
+// Nodes may show a transaction of an address late. So every rereadEvery everything since the last
+// such reading is read again, and rereadMore blocks more.
 const (
 	rereadEvery = time.Minute
 	rereadMore  = 150
@@ -78,8 +78,8 @@ func (f *Follower) poll(ctx context.Context, base, tip chain.Ref, forked bool) (
 	return blocks, nil
 }
 
-// transfers returns the blocks with transfers to addresses. It fails with fault.Unavailable when the answer is
-// out of order or range.
+// transfers returns the blocks with transfers to addresses. It fails with fault.Unavailable when
+// the answer is out of order or range.
 func (f *Follower) transfers(
 	ctx context.Context,
 	addresses []chain.Address,

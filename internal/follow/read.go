@@ -129,8 +129,8 @@ func (f *Follower) readBlocks(ctx context.Context, base chain.Ref, to uint64) ([
 	return all, nil
 }
 
-// fillPool reads the pool into a batch that reaches the tip, and reports whether the pool changed since it was
-// last stored. A pool that cannot be read is logged.
+// fillPool reads the pool into a batch that reaches the tip, and reports whether the pool changed
+// since it was last stored. A pool that cannot be read is logged.
 func (f *Follower) fillPool(ctx context.Context, b *Batch, next scan.Cursor) (changed bool) {
 	mempool, ok := f.Driver.(chain.Mempool)
 	if !ok || next.At.Height != b.Head.Tip.Height {

@@ -12,9 +12,9 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// attach gives a transfer to the payment that it explains and that was known from the balance alone: one read at
-// the transfer's block or later. If it explains only a part, the remainder stays a payment without a
-// transaction. It reports whether there was such a payment.
+// attach gives a transfer to the payment that it explains and that was known from the balance
+// alone: one read at the transfer's block or later. If it explains only a part, the remainder stays
+// a payment without a transaction. It reports whether there was such a payment.
 func (in *intake) attach(
 	ctx context.Context,
 	m observedTransfer,

@@ -83,8 +83,8 @@ func (s *Ingester) excesses(
 	return all, wanted, nil
 }
 
-// recordExcessesTx records as payments those excesses that were read at the current block of their network. It
-// records nothing when the invoice changed since it was read.
+// recordExcessesTx records as payments those excesses that were read at the current block of their
+// network. It records nothing when the invoice changed since it was read.
 func (s *Ingester) recordExcessesTx(
 	ctx context.Context,
 	tx Tx,
@@ -185,8 +185,9 @@ func (s *Ingester) excess(
 	return u, !u.excess.IsZero() && !chain.MaxTransfer.Less(u.excess), nil
 }
 
-// explainedAmount returns the sum, in base units, of the payments at the option's address up to the cursor. ok is
-// false where a confirmed payment may have led to transactions of ours, or one without a transaction waits.
+// explainedAmount returns the sum, in base units, of the payments at the option's address up to the
+// cursor. ok is false where a confirmed payment may have led to transactions of ours, or one
+// without a transaction waits.
 func explainedAmount(
 	o invoice.Option,
 	cursor scan.Cursor,
@@ -211,8 +212,8 @@ func explainedAmount(
 	return sum, true
 }
 
-// recordExcess records the excess: as the payment without a transaction that a fork took back and that is there
-// again, or as a new one.
+// recordExcess records the excess: as the payment without a transaction that a fork took back and
+// that is there again, or as a new one.
 func (l *ledger) recordExcess(ctx context.Context, a *entry, u optionExcess) error {
 	for _, p := range a.payments {
 		here := p.Network == u.network.Slug && p.Address == u.option.Address && p.AssetID == u.asset.ID

@@ -112,8 +112,8 @@ func (p PreparedBatch) Without(keys ...invoice.TransferKey) PreparedBatch {
 	return p
 }
 
-// PrepareBatch reads what ApplyTx will need, outside of any transaction: which recipients are ours at present,
-// and the prices of what they received and of what may confirm. ApplyTx matches again.
+// PrepareBatch reads what ApplyTx will need, outside of any transaction: which recipients are ours
+// at present, and the prices of what they received and of what may confirm. ApplyTx matches again.
 func (s *Ingester) PrepareBatch(ctx context.Context, b follow.Batch) (PreparedBatch, error) {
 	p := PreparedBatch{batch: b, prices: prices{}, detectedBy: invoice.ByPoll}
 	s.recall(b.Network.Slug, p.prices)
@@ -236,8 +236,8 @@ func madeAt(firstSeen time.Time, at chain.Ref) time.Time {
 	return firstSeen
 }
 
-// match returns the transfers that could be payments to us, with our addresses: one indexed query. Transfers of
-// nothing, and of more than chain.MaxTransfer, are omitted.
+// match returns the transfers that could be payments to us, with our addresses: one indexed query.
+// Transfers of nothing, and of more than chain.MaxTransfer, are omitted.
 func (s *Ingester) match(
 	ctx context.Context,
 	r invoice.Reader,
@@ -276,13 +276,10 @@ func (s *Ingester) match(
 
 		if chain.MaxTransfer.Less(t.Amount) {
 			s.log.LogAttrs(
-				ctx,
-				slog.LevelError,
+				ctx, slog.LevelError,
 				"a transfer to an address of ours is larger than any is taken in; it was ignored",
-				slog.String("network", n.Slug),
-				slog.String("tx", t.TxHash),
-				slog.Any("index", t.Index),
-				slog.String("amount", t.Amount.String()),
+				slog.String("network", n.Slug), slog.String("tx", t.TxHash),
+				slog.Any("index", t.Index), slog.String("amount", t.Amount.String()),
 			)
 
 			continue

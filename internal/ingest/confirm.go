@@ -50,8 +50,8 @@ func (in *intake) pool(ctx context.Context) error {
 	return nil
 }
 
-// dropReplaced drops the payments whose transactions were replaced, whether they wait in the pool or a fork took
-// them out of the chain.
+// dropReplaced drops the payments whose transactions were replaced, whether they wait in the pool
+// or a fork took them out of the chain.
 func (in *intake) dropReplaced(ctx context.Context) error {
 	var keys []invoice.TransferKey
 
@@ -123,6 +123,7 @@ func (in *intake) confirmations(ctx context.Context) error {
 
 		for _, p := range a.payments {
 			key := p.TransferKey()
+
 			waits := p.Network == in.n.Slug && p.Status == invoice.Detected && !p.Block.IsZero() &&
 				!p.Simulated
 			if !waits || !in.p.takes(key) || queued[key] {
@@ -171,8 +172,9 @@ func (in *intake) foreign(block chain.Ref) bool {
 	return known && hash != block.Hash
 }
 
-// final reports whether a block meets the network's rule: required confirmations, counted up to the last block
-// that was read, or its safe or final block reached. Where finality cannot be read, required is the fall-back.
+// final reports whether a block meets the network's rule: required confirmations, counted up to the
+// last block that was read, or its safe or final block reached. Where finality cannot be read,
+// required is the fall-back.
 func (in *intake) final(required uint64, block chain.Ref) bool {
 	at := in.cursor.At.Height
 	if at < block.Height {

@@ -156,7 +156,8 @@ func (l *ledger) setRequired(a *entry) error {
 	return nil
 }
 
-// unconfirmedUSD returns the sum in USD of the unconfirmed payments; priced is false while a price is missing.
+// unconfirmedUSD returns the sum in USD of the unconfirmed payments; priced is false while a price
+// is missing.
 func (l *ledger) unconfirmedUSD(a *entry) (sum decimal.Decimal, priced bool, err error) {
 	for _, p := range a.payments {
 		if p.Status != invoice.Detected || p.Simulated {
@@ -179,8 +180,8 @@ func (l *ledger) unconfirmedUSD(a *entry) (sum decimal.Decimal, priced bool, err
 	return sum, true, nil
 }
 
-// confirmationsFor returns how many confirmations a network requires for a sum in USD. Under the finality rules
-// it is the fall-back depth.
+// confirmationsFor returns how many confirmations a network requires for a sum in USD. Under the
+// finality rules it is the fall-back depth.
 func confirmationsFor(n chain.Network, sum decimal.Decimal, priced bool) uint64 {
 	need := n.Confirmations
 	if n.Rule != chain.RuleConfirmations {

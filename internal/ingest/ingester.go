@@ -1,11 +1,11 @@
 // Package ingest records what arrives at our addresses. A batch of blocks (internal/follow) becomes payments,
 // payments follow their transactions through the chain, invoices follow their payments.
 //
-// A batch is prepared before its transaction (batch.go: matched, prices read) and applied in it (intake.go:
-// recorded, credited in credit.go, confirmed in confirm.go). ledger.go is what one transaction reads and
-// changes. hint.go and simulate.go add single payments. balance.go and unexplained.go find money that no
-// transfer shows; attach.go attaches its transfer later. retry.go stores what failed with its batch, worker.go
-// does what is due by time.
+// A batch is prepared before its transaction (batch.go: matched, prices read) and applied in it
+// (intake.go: recorded, credited in credit.go, confirmed in confirm.go). ledger.go is what one
+// transaction reads and changes. hint.go and simulate.go add single payments. balance.go and
+// unexplained.go find money that no transfer shows; attach.go attaches its transfer later. retry.go
+// stores what failed with its batch, worker.go does what is due by time.
 //
 // The records and their state machines are package invoice's.
 package ingest

@@ -15,8 +15,9 @@ import (
 // ledger holds what one transaction reads and changes of payments, invoices and deposit addresses. It writes
 // everything at its end, sorted by id to avoid deadlock.
 //
-// An invoice is always read before its payments and written when one of them changed. So two transactions that
-// touch different payments of one invoice conflict on its version, and neither recomputes from stale sums.
+// An invoice is always read before its payments and written when one of them changed. So two
+// transactions that touch different payments of one invoice conflict on its version, and neither
+// recomputes from stale sums.
 type ledger struct {
 	s   *Ingester
 	tx  invoice.Tx

@@ -87,8 +87,8 @@ func addUses(ours map[string]*use, matched []observedTransfer, now time.Time) {
 	}
 }
 
-// recordSpends adds what the batch shows our transactions spend, and returns by which transaction each coin or
-// nonce is spent.
+// recordSpends adds what the batch shows our transactions spend, and returns by which transaction
+// each coin or nonce is spent.
 func recordSpends(ours map[string]*use, b follow.Batch) map[chain.Spend]string {
 	spentBy := map[chain.Spend]string{}
 

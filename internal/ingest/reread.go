@@ -21,9 +21,10 @@ type transferID struct {
 	amount  chain.Amount
 }
 
-// shownInBlock reports whether a payment that is deep enough may confirm: its block was read again and still
-// shows it, or the driver cannot read blocks again. A payment known from a hint or a balance is not checked. It
-// fails with invoice.ErrUnprepared when the block was not read again yet.
+// shownInBlock reports whether a payment that is deep enough may confirm: its block was read again
+// and still shows it, or the driver cannot read blocks again. A payment known from a hint or a
+// balance is not checked. It fails with invoice.ErrUnprepared when the block was not read again
+// yet.
 func (in *intake) shownInBlock(p *invoice.Payment) (bool, error) {
 	if p.DetectedBy != invoice.ByPoll {
 		return true, nil
@@ -83,8 +84,8 @@ type reread struct {
 	until time.Time
 }
 
-// rereadBlocks reads the suspect blocks again and returns what they show, by hash. Payments in one that cannot
-// be read now, or does not show them, do not confirm with this batch.
+// rereadBlocks reads the suspect blocks again and returns what they show, by hash. Payments in one
+// that cannot be read now, or does not show them, do not confirm with this batch.
 func (s *Ingester) rereadBlocks(ctx context.Context, network string) map[string]map[transferID]bool {
 	s.mu.Lock()
 	suspects := maps.Clone(s.suspects[network])

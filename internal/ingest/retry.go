@@ -20,8 +20,9 @@ const (
 	retryLast  = time.Hour
 )
 
-// QueueRetryTx stores a retry row for a transfer that was excluded from a batch (PreparedBatch.Without) because
-// storing it failed with cause. It belongs in the transaction that applies the rest of the batch.
+// QueueRetryTx stores a retry row for a transfer that was excluded from a batch
+// (PreparedBatch.Without) because storing it failed with cause. It belongs in the transaction that
+// applies the rest of the batch.
 func (s *Ingester) QueueRetryTx(
 	ctx context.Context,
 	tx invoice.Tx,

@@ -302,8 +302,8 @@ func (s *Ingester) setRecipient(pay *invoice.Payment, a *entry, p preparedSimula
 	return asset, nil
 }
 
-// simulatedAmount returns the base units that lead to an outcome: all that is due, half of it (at least 1 base
-// unit), or all and a tenth of the amount due, which exceeds any tolerance.
+// simulatedAmount returns the base units that lead to an outcome: all that is due, half of it (at
+// least 1 base unit), or all and a tenth of the amount due, which exceeds any tolerance.
 func simulatedAmount(inv invoice.Invoice, o invoice.Option, outcome invoice.Outcome) chain.Amount {
 	due := o.AmountDue.SubFloor(o.AmountPaid.Add(o.AmountDetected))
 	if inv.Status == invoice.Paid || due.IsZero() {

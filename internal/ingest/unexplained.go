@@ -36,9 +36,9 @@ type LeftoversFunc func(
 	at chain.Ref,
 ) (k Leftovers, ok bool, err error)
 
-// CheckDeposits compares the balances of deposit addresses of one network with their payments and our own
-// transactions, both at the last block that was read. An excess becomes a payment, without a transaction until
-// a transfer explains it. found is the number of excesses.
+// CheckDeposits compares the balances of deposit addresses of one network with their payments and
+// our own transactions, both at the last block that was read. An excess becomes a payment, without
+// a transaction until a transfer explains it. found is the number of excesses.
 //
 // It checks the native coin, which contracts send without a trace in blocks and receipts. Where transfers are
 // queried by address it checks tokens too, because such answers are known to be incomplete.
@@ -98,8 +98,8 @@ func (s *Ingester) CheckDeposits(
 	return found, nil
 }
 
-// depositBalances returns the balances at a block of every deposit address, in base units: for each address one
-// per asset, in order.
+// depositBalances returns the balances at a block of every deposit address, in base units: for each
+// address one per asset, in order.
 func depositBalances(
 	ctx context.Context,
 	balancer chain.Balancer,
@@ -226,13 +226,10 @@ func (s *Ingester) checkDepositTx(ctx context.Context, tx Tx, k depositBalance, 
 // enterExcess adds the excess at a deposit address as a payment without a transaction.
 func (l *ledger) enterExcess(ctx context.Context, k depositBalance, excess chain.Amount) (*entry, error) {
 	l.s.log.LogAttrs(
-		ctx,
-		slog.LevelInfo,
+		ctx, slog.LevelInfo,
 		"a deposit address holds more than its transfers explain; it is booked as a payment",
-		slog.String("deposit_address", k.deposit.ID),
-		slog.String("network", k.network.Slug),
-		slog.String("asset", k.asset.Symbol),
-		slog.String("amount", excess.String()),
+		slog.String("deposit_address", k.deposit.ID), slog.String("network", k.network.Slug),
+		slog.String("asset", k.asset.Symbol), slog.String("amount", excess.String()),
 	)
 
 	a, _, err := l.enter(ctx, invoice.Payment{
@@ -257,9 +254,10 @@ func (l *ledger) enterExcess(ctx context.Context, k depositBalance, excess chain
 	return a, err
 }
 
-// explained returns the base units that payments and our own transactions leave at the address up to the block.
-// back is a payment without a transaction that a fork took back. ok is false where the sum is unknown: an
-// orphaned payment may be in the chain again, or one without a transaction stands for money still there.
+// explained returns the base units that payments and our own transactions leave at the address up
+// to the block. back is a payment without a transaction that a fork took back. ok is false where
+// the sum is unknown: an orphaned payment may be in the chain again, or one without a transaction
+// stands for money still there.
 func (k depositBalance) explained(
 	payments []invoice.Payment,
 	kept Leftovers,

@@ -19,9 +19,9 @@ const (
 	postponed = 30 * time.Second
 )
 
-// Step does one batch of due work, at most stepLimit records of a kind: invoices that expire, missing prices,
-// missing transactions. did reports whether there was any. A record that fails is postponed and does not block
-// the others; their errors are returned joined.
+// Step does one batch of due work, at most stepLimit records of a kind: invoices that expire,
+// missing prices, missing transactions. did reports whether there was any. A record that fails is
+// postponed and does not block the others; their errors are returned joined.
 func (s *Ingester) Step(ctx context.Context) (did bool, err error) {
 	invoices, err := s.db.DueInvoices(ctx, s.now(), stepLimit)
 	if err != nil {
@@ -229,8 +229,9 @@ func (s *Ingester) find(ctx context.Context, p invoice.Payment) (found chain.Fou
 	return found, false, nil
 }
 
-// search moves a payment that is in no block by what its transaction's look-up gave. In a block that was read,
-// the payment takes the block. In the pool, or in a later block, it waits. Missing for a day, it is dropped.
+// search moves a payment that is in no block by what its transaction's look-up gave. In a block
+// that was read, the payment takes the block. In the pool, or in a later block, it waits. Missing
+// for a day, it is dropped.
 func (l *ledger) search(
 	ctx context.Context,
 	a *entry,

@@ -64,8 +64,8 @@ func (w *releaseUpdate) abandon(ctx context.Context, reason settlement.Reason) e
 	return returnCarryTx(ctx, w.tx, r, back)
 }
 
-// failSettlements fails or queues the release's settlements. It returns the platform fee that they had taken over
-// from earlier ones and not paid, in native base units.
+// failSettlements fails or queues the release's settlements. It returns the platform fee that they
+// had taken over from earlier ones and not paid, in native base units.
 func (w *releaseUpdate) failSettlements(reason settlement.Reason) (back chain.Amount, err error) {
 	due := time.Time{}
 	if reason == settlement.Replanning {

@@ -75,8 +75,8 @@ func releaseOf(
 	return r, slices.Contains(r.SettlementIDs, of.ID), nil
 }
 
-// detachTx removes a lost settlement from a release whose sweep is not made yet. The release goes on without it;
-// when it was the last one, what is queued is canceled.
+// detachTx removes a lost settlement from a release whose sweep is not made yet. The release goes
+// on without it; when it was the last one, what is queued is canceled.
 func (s *Sweeper) detachTx(
 	ctx context.Context,
 	tx settlement.Tx,

@@ -136,7 +136,8 @@ func simulate(s *settlement.Settlement, now time.Time) error {
 	return s.Release(net, now)
 }
 
-// reopenTx queues a settlement again whose payment is confirmed again. Any other settlement is returned unchanged.
+// reopenTx queues a settlement again whose payment is confirmed again. Any other settlement is
+// returned unchanged.
 func (s *Sweeper) reopenTx(
 	ctx context.Context,
 	tx settlement.Tx,

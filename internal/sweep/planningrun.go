@@ -20,8 +20,8 @@ const (
 	fundsGrace = 15 * time.Minute
 )
 
-// Step runs one planning run of a network. Live releases get their next transaction, what failed for replanning
-// is queued again, and waiting settlements are released, held or failed.
+// Step runs one planning run of a network. Live releases get their next transaction, what failed
+// for replanning is queued again, and waiting settlements are released, held or failed.
 //
 // It returns false when nothing was due or another process plans. A failing release is postponed and logged;
 // the error is the store's or the context's.

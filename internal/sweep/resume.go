@@ -74,7 +74,8 @@ func (p *planningRun) planRemaining(
 	return p.planSteps(ctx, r, g, coins, asset, confirmedKinds(r))
 }
 
-// stopOrPostpone abandons a release whose remaining steps cannot be planned for good, and postpones it otherwise.
+// stopOrPostpone abandons a release whose remaining steps cannot be planned for good, and postpones
+// it otherwise.
 func (p *planningRun) stopOrPostpone(ctx context.Context, r settlement.Release, cause error) error {
 	switch {
 	case errors.Is(cause, fault.Invalid):
@@ -89,8 +90,8 @@ func (p *planningRun) stopOrPostpone(ctx context.Context, r settlement.Release, 
 	return errors.Join(cause, p.postponeRelease(ctx, r))
 }
 
-// storeNextStep queues the first of the steps in one transaction, unless the release changed since it was read.
-// It returns true when the master wallet does not cover required (native base units).
+// storeNextStep queues the first of the steps in one transaction, unless the release changed since
+// it was read. It returns true when the master wallet does not cover required (native base units).
 func (p *planningRun) storeNextStep(
 	ctx context.Context,
 	r settlement.Release,
@@ -135,7 +136,8 @@ func (p *planningRun) storeNextStep(
 	return short, err
 }
 
-// availableTo returns the master wallet's native balance less the reservations of other objects, in base units.
+// availableTo returns the master wallet's native balance less the reservations of other objects, in
+// base units.
 func (p *planningRun) availableTo(
 	ctx context.Context,
 	tx settlement.Tx,

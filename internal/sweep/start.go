@@ -91,7 +91,8 @@ func (p *planningRun) newRelease(
 	}
 }
 
-// refreshMaster reads the master wallet's balances from the chain. It creates their rows where they are missing.
+// refreshMaster reads the master wallet's balances from the chain. It creates their rows where they
+// are missing.
 func (p *planningRun) refreshMaster(ctx context.Context, owner event.Owner, master chain.Party) error {
 	b, found, err := p.db.Balance(ctx, p.network.Slug, master.Address, p.native.ID)
 	if err != nil {
@@ -129,11 +130,11 @@ func (p *planningRun) carryAndResidue(
 	return carry, residue, err
 }
 
-// storeRelease stores a release with its first transaction, in one transaction. It returns false when the plan
-// is out of date; the next run plans anew.
+// storeRelease stores a release with its first transaction, in one transaction. It returns false
+// when the plan is out of date; the next run plans anew.
 //
-// The master wallet's money is reserved for the whole plan: for the first transaction under its own id, for the
-// rest under the release's.
+// The master wallet's money is reserved for the whole plan: for the first transaction under its own
+// id, for the rest under the release's.
 func (p *planningRun) storeRelease(
 	ctx context.Context,
 	g group,
@@ -192,8 +193,8 @@ func (p *planningRun) storeRelease(
 	return began, err
 }
 
-// lockPlanned locks and returns the group and the carry that a release was planned on, and charges the residue
-// owed. The group is nil when any of them changed since.
+// lockPlanned locks and returns the group and the carry that a release was planned on, and charges
+// the residue owed. The group is nil when any of them changed since.
 func (p *planningRun) lockPlanned(
 	ctx context.Context,
 	tx settlement.Tx,
@@ -220,8 +221,8 @@ func (p *planningRun) lockPlanned(
 	return fresh, nowCarry, nil
 }
 
-// assign puts the group into its release and stores it. required is what the master wallet must hold, in native
-// base units; 0 when the plan takes nothing from it.
+// assign puts the group into its release and stores it. required is what the master wallet must
+// hold, in native base units; 0 when the plan takes nothing from it.
 func assign(
 	ctx context.Context,
 	tx settlement.Tx,

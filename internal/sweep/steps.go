@@ -81,8 +81,8 @@ func (p *planningRun) planSteps(
 	return steps, checkPlan(order, steps, p.native.ID)
 }
 
-// checkPlan returns fault.Invalid with code not_releasable unless the plan does what was asked and nothing else:
-// a faulty driver must not move money.
+// checkPlan returns fault.Invalid with code not_releasable unless the plan does what was asked and
+// nothing else: a faulty driver must not move money.
 func checkPlan(r chain.Release, steps []chain.ReleaseStep, nativeID string) error {
 	what := planFault(r, steps, nativeID)
 	if what == "" {

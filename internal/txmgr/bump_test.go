@@ -273,10 +273,7 @@ func (p *bumpNode) fundingCoin() (held, bumped string) {
 	k.t.Helper()
 
 	coins, waits, err := txmgr.CoinsOfPayments(
-		k.t.Context(),
-		k.store,
-		network,
-		[]chain.Outpoint{{TxHash: "p"}},
+		k.t.Context(), k.store, network, []chain.Outpoint{{TxHash: "p"}},
 	)
 	if err != nil {
 		k.t.Fatal(err)

@@ -57,10 +57,7 @@ func TestNonceThatWasSignedMeanwhile(t *testing.T) {
 		tx := &rows{wallet: wallet.Wallet{NextNonce: 7}}
 
 		err := (&walletWorker{}).advanceNonceTx(
-			t.Context(),
-			tx,
-			wallet.Transaction{ID: "t", Kind: c.kind},
-			c.nonce,
+			t.Context(), tx, wallet.Transaction{ID: "t", Kind: c.kind}, c.nonce,
 		)
 		switch {
 		case c.next == 0 && (fault.Code(err) != "nonce_taken" || tx.puts > 0):

@@ -125,10 +125,7 @@ func (r *reader) DueSettlements(
 	isDue := func(s *settlement.Settlement) bool { return due(s.DueAt, now) }
 
 	return scanRows(
-		ctx,
-		r,
-		settlementsWaiting,
-		network,
+		ctx, r, settlementsWaiting, network,
 		window[settlement.Settlement]{limit: limit, match: isDue},
 	)
 }

@@ -57,9 +57,7 @@ func explainState(code string) sqlstore.Explanation {
 	// character_not_in_repertoire, untranslatable_character, invalid_text_representation
 	case "22021", "22P05", "22P02":
 		return explanation(
-			fault.Invalid,
-			"text_invalid",
-			"a text holds bytes that the database does not take",
+			fault.Invalid, "text_invalid", "a text holds bytes that the database does not take",
 		)
 	}
 

@@ -96,12 +96,8 @@ func Migrate(ctx context.Context, db *sql.DB, o Options) error {
 	}
 
 	provider, err := goose.NewProvider(
-		goose.DialectPostgres,
-		db,
-		Migrations(o.Schema),
-		goose.WithTableName(o.versionTable()),
-		goose.WithDisableGlobalRegistry(true),
-		goose.WithSessionLocker(locker),
+		goose.DialectPostgres, db, Migrations(o.Schema), goose.WithTableName(o.versionTable()),
+		goose.WithDisableGlobalRegistry(true), goose.WithSessionLocker(locker),
 	)
 	if err != nil {
 		return fmt.Errorf("prepare the migration of the schema: %w", err)
