@@ -12,7 +12,7 @@ help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 test: setup nodes ## run every test of every module with the race detector, real nodes included
-	scripts/each-module.sh go test -race -p 2 -timeout 20m ./...
+	scripts/test.sh
 
 short: ## run the tests that need no node
 	scripts/each-module.sh go test -short ./...

@@ -1,6 +1,7 @@
 package systemtest
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"math/big"
 	"strings"
@@ -107,10 +108,34 @@ func (g *geth) crowdOut(tx *types.Transaction) {
 		)
 	}
 
+	g.pending()
 	g.Mine(1)
 
 	if h := g.tip(); h.GasUsed != h.GasLimit {
 		g.t.Fatalf("the block has room for %d", h.GasLimit-h.GasUsed)
+	}
+}
+
+// pending waits until the pool offers all of the other's transactions to the next block, which it does a moment
+// after it took them.
+func (g *geth) pending() {
+	g.t.Helper()
+
+	ctx, cancel := context.WithTimeout(g.t.Context(), 10*time.Second)
+	defer cancel()
+
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+
+	for {
+		next, err := g.backend.Client().PendingNonceAt(ctx, crypto.PubkeyToAddress(g.other.PublicKey))
+		g.Must(err)
+
+		if next >= g.nonce {
+			return
+		}
+
+		<-tick.C
 	}
 }
 
