@@ -30,8 +30,8 @@ func Change(
 		return Invoice{}, err
 	}
 
-	events := inv.Events(before, types, now)
-	if err := tx.PutInvoice(ctx, &inv); err != nil {
+	events, err := Put(ctx, tx, &inv, before, types, now)
+	if err != nil {
 		return Invoice{}, err
 	}
 
@@ -68,4 +68,28 @@ func (inv *Invoice) Events(before Status, types []event.Type, now time.Time) []e
 	}
 
 	return events
+}
+
+// Put stores an invoice that was moved and returns the events of that, which show it as it is stored, its
+// version included. before and types are those of Invoice.Events.
+func Put(
+	ctx context.Context,
+	tx Tx,
+	inv *Invoice,
+	before Status,
+	types []event.Type,
+	now time.Time,
+) ([]event.Event, error) {
+	events := inv.Events(before, types, now)
+	if err := tx.PutInvoice(ctx, inv); err != nil {
+		return nil, err
+	}
+
+	for i := range events {
+		subject := *inv
+		subject.Sequence = events[i].Sequence
+		events[i].Subject = subject
+	}
+
+	return events, nil
 }

@@ -330,8 +330,8 @@ func (s *Service) CreateTx(ctx context.Context, tx Tx, p PreparedCreate) (Invoic
 		}
 	}
 
-	events := inv.Events("", []event.Type{event.InvoiceCreated}, inv.CreatedAt)
-	if err := tx.PutInvoice(ctx, &inv); err != nil {
+	events, err := Put(ctx, tx, &inv, "", []event.Type{event.InvoiceCreated}, inv.CreatedAt)
+	if err != nil {
 		return Invoice{}, err
 	}
 

@@ -257,10 +257,12 @@ func (l *ledger) flush(ctx context.Context) error {
 		before := a.invoice.Status
 		types := a.invoice.Recompute(a.values(), l.now)
 
-		events = append(events, a.invoice.Events(before, types, l.now)...)
-		if err := l.tx.PutInvoice(ctx, a.invoice); err != nil {
+		moved, err := invoice.Put(ctx, l.tx, a.invoice, before, types, l.now)
+		if err != nil {
 			return err
 		}
+
+		events = append(events, moved...)
 	}
 
 	slices.SortFunc(payments, func(a, b *invoice.Payment) int { return cmp.Compare(a.ID, b.ID) })
