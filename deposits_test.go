@@ -53,7 +53,7 @@ func newCustomer(t testing.TB, fatalf func(string, ...any), c sim.Config) *custo
 		t.Context(), invoice.DepositParams{Owner: w.owner, Network: "simnet"},
 	)
 	w.must(err)
-	master, err := internal.Of(w.engine).Transactions.Master(t.Context(), "simnet", a.Index)
+	master, err := internal.Of(w.engine).Transactions.MasterWallet(t.Context(), "simnet", a.Index)
 	w.must(err)
 	w.chain.Fund(master.Address, "SIM", chain.Pow10(18)) // pays what token deposits cost
 	w.pass(time.Minute, 1)
@@ -120,7 +120,7 @@ func (w *customer) payments() []invoice.Payment {
 // and again when more comes after the first was swept; a hint names its transaction.
 func TestHiddenCoinAtADepositAddress(t *testing.T) {
 	w := newCustomer(t, t.Fatalf, sim.Config{NoFinality: true})
-	hidden := w.chain.PayHidden(w.deposit.Address, chain.Pow10(17))
+	hidden := w.chain.PayInternal(w.deposit.Address, chain.Pow10(17))
 	w.pass(11*time.Minute, 11)
 
 	first := w.payments()
@@ -158,7 +158,7 @@ func TestHiddenCoinAtADepositAddress(t *testing.T) {
 		t.Fatalf("the settlements are %+v, %v", released, err)
 	}
 
-	w.chain.PayHidden(w.deposit.Address, chain.Pow10(16))
+	w.chain.PayInternal(w.deposit.Address, chain.Pow10(16))
 	w.pass(time.Hour, 60)
 
 	if all := w.payments(); len(all) != 2 || all[1].Amount != chain.Pow10(16) || all[1].TxHash != "" ||
@@ -175,7 +175,7 @@ func TestHiddenCoinAtADepositAddress(t *testing.T) {
 func TestHiddenCoinThatAForkTakesBack(t *testing.T) {
 	w := newCustomer(t, t.Fatalf, sim.Config{NoFinality: true})
 	w.pass(10*time.Minute, 1) // the next block ends a round
-	w.chain.PayHidden(w.deposit.Address, chain.Pow10(17))
+	w.chain.PayInternal(w.deposit.Address, chain.Pow10(17))
 	w.pass(10*time.Minute, 1)
 
 	seen := w.payments()
@@ -202,7 +202,7 @@ func TestHiddenCoinThatAForkTakesBack(t *testing.T) {
 // A node that does not answer for balances keeps nothing else back, and is asked again.
 func TestBalancesThatCannotBeRead(t *testing.T) {
 	w := newCustomer(t, t.Fatalf, sim.Config{NoFinality: true})
-	w.chain.PayHidden(w.deposit.Address, chain.Pow10(17))
+	w.chain.PayInternal(w.deposit.Address, chain.Pow10(17))
 	w.chain.Mine(1)
 	w.now = w.now.Add(10 * time.Minute)
 	down := errors.New("down")
@@ -248,7 +248,7 @@ func TestOwnTransactionsAreNeverUnexplained(t *testing.T) {
 				sent["USDX"] = sent["USDX"].Add(amount)
 			case 2:
 				amount = amount.Mul(1e15)
-				w.chain.PayHidden(w.deposit.Address, amount)
+				w.chain.PayInternal(w.deposit.Address, amount)
 				sent["SIM"] = sent["SIM"].Add(amount)
 			case 3:
 				w.pass(

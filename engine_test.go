@@ -295,7 +295,7 @@ func TestInvoiceIsPaidAndReleased(t *testing.T) {
 				t.Fatalf("the books do not balance: %+v", s)
 			}
 
-			master, err := internal.Of(engine).Transactions.Master(ctx, "simnet", a.Index)
+			master, err := internal.Of(engine).Transactions.MasterWallet(ctx, "simnet", a.Index)
 			if err != nil {
 				t.Fatal(err)
 			}

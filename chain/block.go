@@ -81,8 +81,8 @@ type PoolTx struct {
 	Spent []Spend
 }
 
-// Found is a transaction looked up by its hash.
-type Found struct {
+// FoundTx is a transaction looked up by its hash.
+type FoundTx struct {
 	TxHash string
 	// Block is where it is included; zero while it waits in the pool.
 	Block Ref

@@ -56,7 +56,7 @@ type Mempool interface {
 // Finder looks up one transaction: for hints, and for transactions that no scan shows any more.
 type Finder interface {
 	// Transaction returns the transaction, or fault.NotFound when neither chain nor pool has it.
-	Transaction(ctx context.Context, hash string) (Found, error)
+	Transaction(ctx context.Context, hash string) (FoundTx, error)
 }
 
 // Holding names a balance.

@@ -53,7 +53,7 @@ type Order struct {
 	// Bumps is an output to one of our addresses in a payer's waiting transaction. It must be spent, and
 	// the fee must also pay for that transaction and its unconfirmed parents, so that all of them are
 	// included; see Bumper.
-	Bumps *Coin `json:"lift,omitempty"`
+	Bumps *Coin `json:"bumps,omitempty"`
 	// Replaces is an earlier attempt that this one must displace by paying more, at the same nonce or
 	// sharing a coin.
 	Replaces *Signed `json:"replaces,omitempty"`
@@ -86,7 +86,7 @@ type Signed struct {
 	Outputs []Output `json:"outputs,omitempty"`
 	// UnconfirmedParents are the spends of waiting transactions of others that it depends on. Once
 	// another transaction makes one of them in a final block, this one can never be included.
-	UnconfirmedParents []Spend `json:"rests_on,omitempty"`
+	UnconfirmedParents []Spend `json:"unconfirmed_parents,omitempty"`
 	// From is the account that sends it.
 	From Address `json:"from"`
 	// ValidToHeight and ValidTo bound when it can be included (Solana's last valid block height, Tron's
@@ -169,8 +169,8 @@ const (
 	StepSweep StepKind = "sweep" // the deposit to the master wallet; may also carry the platform fee
 )
 
-// Release asks how to move deposits of one asset from one address to the master wallet.
-type Release struct {
+// SweepRequest asks how to move deposits of one asset from one address to the master wallet.
+type SweepRequest struct {
 	Asset   Asset
 	Deposit Party
 	Master  Party
@@ -193,8 +193,8 @@ type Release struct {
 	KeepOpen bool
 }
 
-// ReleaseStep is one transaction to make.
-type ReleaseStep struct {
+// SweepStep is one transaction to make.
+type SweepStep struct {
 	Kind  StepKind
 	Order Order
 	// NetworkFee is the estimate of what it will cost, base units of the native coin.
@@ -209,5 +209,5 @@ type Sweeper interface {
 	// network and changes nothing. A deposit that cannot be moved as it stands is fault.Invalid (code
 	// not_releasable); a native deposit smaller than the fees is returned with an empty plan and code
 	// uneconomic as fault.State.
-	PlanRelease(ctx context.Context, release Release) ([]ReleaseStep, error)
+	PlanSweep(ctx context.Context, release SweepRequest) ([]SweepStep, error)
 }

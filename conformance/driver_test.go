@@ -42,7 +42,7 @@ func (s simControls) Mine(_ context.Context, n int) error {
 func (s simControls) Settle(context.Context) error { return nil }
 
 func (s simControls) Fork(_ context.Context, depth int, keep ...string) error {
-	f := sim.Fork{Depth: uint64(depth), Fate: sim.Forget, Each: map[string]sim.Fate{}}
+	f := sim.Fork{Depth: uint64(depth), Fate: sim.DropOrphan, Each: map[string]sim.OrphanFate{}}
 	for _, hash := range keep {
 		f.Each[hash] = sim.Reinclude
 	}

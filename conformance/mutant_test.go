@@ -87,7 +87,7 @@ type faulty struct {
 	parse       func(string) (chain.Address, error)
 	blocks      func(context.Context, uint64, uint64) ([]chain.Block, error)
 	pool        func(context.Context) ([]chain.PoolTx, error)
-	transaction func(context.Context, string) (chain.Found, error)
+	transaction func(context.Context, string) (chain.FoundTx, error)
 	balances    func(context.Context, chain.Ref, []chain.Holding) ([]chain.Amount, error)
 	derive      func(chain.PublicKey) (chain.Address, error)
 	estimate    func(context.Context, chain.Order) (chain.Amount, error)
@@ -96,7 +96,7 @@ type faulty struct {
 	assemble    func(chain.Order, chain.Unsigned, []chain.PublicKey, [][]byte) (chain.Signed, error)
 	broadcast   func(context.Context, chain.Signed) error
 	status      func(context.Context, chain.Signed) (chain.TxStatus, error)
-	plan        func(context.Context, chain.Release) ([]chain.ReleaseStep, error)
+	plan        func(context.Context, chain.SweepRequest) ([]chain.SweepStep, error)
 }
 
 func (f *faulty) Head(ctx context.Context) (chain.Head, error) { return f.head(ctx) }
@@ -108,7 +108,7 @@ func (f *faulty) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, er
 	return f.blocks(ctx, from, to)
 }
 func (f *faulty) Pool(ctx context.Context) ([]chain.PoolTx, error) { return f.pool(ctx) }
-func (f *faulty) Transaction(ctx context.Context, hash string) (chain.Found, error) {
+func (f *faulty) Transaction(ctx context.Context, hash string) (chain.FoundTx, error) {
 	return f.transaction(ctx, hash)
 }
 
@@ -141,7 +141,7 @@ func (f *faulty) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, e
 	return f.status(ctx, tx)
 }
 
-func (f *faulty) PlanRelease(ctx context.Context, r chain.Release) ([]chain.ReleaseStep, error) {
+func (f *faulty) PlanSweep(ctx context.Context, r chain.SweepRequest) ([]chain.SweepStep, error) {
 	return f.plan(ctx, r)
 }
 
@@ -164,7 +164,7 @@ func mutate(change func(f *faulty, c *sim.Chain)) func(*conformance.DriverHarnes
 			assemble:    c.Assemble,
 			broadcast:   c.Broadcast,
 			status:      c.Status,
-			plan:        c.PlanRelease,
+			plan:        c.PlanSweep,
 		}
 		change(f, c)
 		h.Driver = f
@@ -198,11 +198,13 @@ func mutateBlocks(
 }
 
 // mutateRelease changes what PlanRelease is asked.
-func mutateRelease(change func(c *sim.Chain, r *chain.Release)) func(*conformance.DriverHarness, *sim.Chain) {
+func mutateRelease(
+	change func(c *sim.Chain, r *chain.SweepRequest),
+) func(*conformance.DriverHarness, *sim.Chain) {
 	return mutate(func(f *faulty, c *sim.Chain) {
-		f.plan = func(ctx context.Context, r chain.Release) ([]chain.ReleaseStep, error) {
+		f.plan = func(ctx context.Context, r chain.SweepRequest) ([]chain.SweepStep, error) {
 			change(c, &r)
-			return c.PlanRelease(ctx, r)
+			return c.PlanSweep(ctx, r)
 		}
 	})
 }
@@ -404,7 +406,7 @@ var driverMutants = map[string]driverMutant{
 	"an unknown transaction is no error": {
 		"Finder/UnknownIsNotFound",
 		mutate(func(f *faulty, c *sim.Chain) {
-			f.transaction = func(ctx context.Context, hash string) (chain.Found, error) {
+			f.transaction = func(ctx context.Context, hash string) (chain.FoundTx, error) {
 				found, _ := c.Transaction(ctx, hash)
 				return found, nil
 			}
@@ -413,7 +415,7 @@ var driverMutants = map[string]driverMutant{
 	"a failed transaction is found as a good one": {
 		"Finder/FailedIsSaid",
 		mutate(func(f *faulty, c *sim.Chain) {
-			f.transaction = func(ctx context.Context, hash string) (chain.Found, error) {
+			f.transaction = func(ctx context.Context, hash string) (chain.FoundTx, error) {
 				found, err := c.Transaction(ctx, hash)
 				found.Failed = false
 
@@ -648,33 +650,33 @@ var driverMutants = map[string]driverMutant{
 	},
 	"the sweep takes the whole balance": {
 		"Sweeper/OtherDepositsStayWhereTheyAre",
-		mutateRelease(func(c *sim.Chain, r *chain.Release) {
+		mutateRelease(func(c *sim.Chain, r *chain.SweepRequest) {
 			r.Amount, r.Spent = c.Balance(r.Deposit.Address, r.Asset.Symbol), chain.Amount{}
 		}),
 	},
 	"what was spent is forgotten": {
 		"Sweeper/NativeReleaseBalances",
-		mutateRelease(func(_ *sim.Chain, r *chain.Release) {
+		mutateRelease(func(_ *sim.Chain, r *chain.SweepRequest) {
 			r.Spent = chain.Amount{}
 		}),
 	},
 	"the residue is forgotten": {
 		"Sweeper/ResidueSavesATopUp",
-		mutateRelease(func(_ *sim.Chain, r *chain.Release) {
+		mutateRelease(func(_ *sim.Chain, r *chain.SweepRequest) {
 			r.Residue = chain.Amount{}
 		}),
 	},
 	"done steps are planned again": {
 		"Sweeper/ConfirmedStepsAreDone",
-		mutateRelease(func(_ *sim.Chain, r *chain.Release) {
+		mutateRelease(func(_ *sim.Chain, r *chain.SweepRequest) {
 			r.Done = nil
 		}),
 	},
 	"accounts are closed all the same": {
 		"Sweeper/AccountsStayOpenWhenAsked",
 		mutate(func(f *faulty, c *sim.Chain) {
-			f.plan = func(ctx context.Context, r chain.Release) ([]chain.ReleaseStep, error) {
-				steps, err := c.PlanRelease(ctx, r)
+			f.plan = func(ctx context.Context, r chain.SweepRequest) ([]chain.SweepStep, error) {
+				steps, err := c.PlanSweep(ctx, r)
 				if len(steps) > 0 {
 					steps[len(steps)-1].Order.Close = true
 				}

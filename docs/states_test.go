@@ -298,7 +298,7 @@ func settlements() machine {
 				Gross:  chain.Units(100),
 			}
 			if from.in {
-				s.ReleaseID = "r"
+				s.SweepID = "r"
 			}
 
 			if v.do(&s) != nil {
@@ -348,7 +348,10 @@ func payments(t *testing.T) machine {
 		when string
 		do   func(*invoice.Payment) error
 	}{
-		{"found in a pool or a block", func(p *invoice.Payment) error { _, err := p.See(block); return err }},
+		{
+			"found in a pool or a block",
+			func(p *invoice.Payment) error { _, err := p.Observe(block); return err },
+		},
 		{
 			"the network's rule holds",
 			func(p *invoice.Payment) error { _, err := p.Confirm(false, now); return err },
@@ -358,8 +361,8 @@ func payments(t *testing.T) machine {
 			"replaced, double-spent, or out of pool and chain for a day",
 			func(p *invoice.Payment) error { _, err := p.Drop(); return err },
 		},
-		{"", func(p *invoice.Payment) error { return p.Lose(now) }},
-		{"", func(p *invoice.Payment) error { return p.Move(chain.Ref{Height: 8, Hash: "b"}) }},
+		{"", func(p *invoice.Payment) error { return p.MarkMissing(now) }},
+		{"", func(p *invoice.Payment) error { return p.SetBlock(chain.Ref{Height: 8, Hash: "b"}) }},
 	}
 	for _, from := range starts {
 		for _, v := range moves {
@@ -462,7 +465,7 @@ func invoices(t *testing.T) machine {
 			return errors.New("there is nothing to refund")
 		}
 
-		f := invoice.RefundFact{
+		f := invoice.RefundChange{
 			InvoiceID: "i",
 			AssetID:   "x",
 			Amount:    payments[0].Amount,
@@ -609,7 +612,10 @@ func transactions(t *testing.T) machine {
 		do   func(*wallet.Transaction) error
 	}{
 		{"signed bytes are stored", func(x *wallet.Transaction) error { return x.Sign(signed) }},
-		{"the network took the bytes", func(x *wallet.Transaction) error { return x.Taken("h", now) }},
+		{
+			"the network took the bytes",
+			func(x *wallet.Transaction) error { return x.RecordAccepted("h", now) },
+		},
 		{"in a block", func(x *wallet.Transaction) error { return x.Include("h", block) }},
 		{"its block is final", (*wallet.Transaction).Confirm},
 		{"its block left the chain", (*wallet.Transaction).Retract},

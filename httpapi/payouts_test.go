@@ -14,7 +14,7 @@ import (
 func (s *shop) fund(t testing.TB, symbol string, amount chain.Amount) {
 	t.Helper()
 
-	master, err := internal.Of(s.engine).Transactions.Master(t.Context(), "simnet", s.account.Index)
+	master, err := internal.Of(s.engine).Transactions.MasterWallet(t.Context(), "simnet", s.account.Index)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,10 +41,10 @@ func TestRefundUnderWayIsNoRefundYet(t *testing.T) {
 	inv, payments := settle(t, Paid)
 	all := inv.Options[0].AmountPaid
 	part := all.Share(chain.Units(1), chain.Units(4))
-	move := func(amount chain.Amount, m RefundMove) {
+	move := func(amount chain.Amount, m RefundTransition) {
 		t.Helper()
 
-		change := RefundFact{AssetID: "x", Amount: amount, Move: m}
+		change := RefundChange{AssetID: "x", Amount: amount, Move: m}
 		if _, err := inv.Refund(change, payments, now); err != nil {
 			t.Fatal(err)
 		}

@@ -144,7 +144,7 @@ func (w *harness) restart() {
 		Rates:    w.rates,
 		Keys:     sim.NewSigner(1, nil),
 		IDs:      w.ids,
-		Intake:   w.ingester,
+		Ingester: w.ingester,
 		Now:      w.clock,
 		Reserve:  4,
 	})
@@ -155,12 +155,12 @@ func (w *harness) restart() {
 	w.followers = nil
 	for _, c := range w.chains {
 		f, err := follow.New(follow.Config{
-			Driver: c,
-			Sink:   blockHandler{w},
-			DB:     watchDB{w.store},
-			Owner:  fmt.Sprintf("process-%d", w.process),
-			Now:    w.clock,
-			Log:    slog.New(slog.DiscardHandler),
+			Driver:  c,
+			Handler: blockHandler{w},
+			DB:      watchDB{w.store},
+			Owner:   fmt.Sprintf("process-%d", w.process),
+			Now:     w.clock,
+			Log:     slog.New(slog.DiscardHandler),
 		})
 		w.must(err)
 		w.followers = append(w.followers, f)

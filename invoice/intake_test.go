@@ -352,7 +352,7 @@ func TestRefusedConfirmationWaits(t *testing.T) {
 		t.Errorf("tried %d times more while it waits", tried-before)
 	}
 	// Meanwhile its block leaves the chain. The row must not confirm it.
-	w.chains[0].Fork(sim.Fork{Depth: 6, Fate: sim.Forget})
+	w.chains[0].Fork(sim.Fork{Depth: 6, Fate: sim.DropOrphan})
 
 	broken = false
 
@@ -418,7 +418,7 @@ func TestHints(t *testing.T) {
 
 	// Row 4 of the pitfalls: what a contract sends shows in no scan. A hint finds it; its block
 	// counts only once the follower has passed it.
-	hidden := w.chains[0].PayHidden(inv.Options[0].Address, chain.MustAmount("40000000000000000"))
+	hidden := w.chains[0].PayInternal(inv.Options[0].Address, chain.MustAmount("40000000000000000"))
 	w.mine(1)
 
 	if got := result(hidden); got != invoice.HintFound {
@@ -609,7 +609,7 @@ func TestLostHintIsNotDroppedEarly(t *testing.T) {
 	w.follow()
 	inv := w.sell()
 
-	hash := w.chains[0].PayHidden(inv.Options[0].Address, chain.MustAmount(due))
+	hash := w.chains[0].PayInternal(inv.Options[0].Address, chain.MustAmount(due))
 	if _, err := w.svc.Hint(context.Background(), inv.ID, hash); err != nil {
 		t.Fatal(err)
 	}
@@ -643,7 +643,7 @@ func TestHiddenCoinIsFoundByBalance(t *testing.T) {
 	ctx := context.Background()
 	inv := w.sell()
 	w.pay(inv, "10000000000000000")
-	hidden := w.chains[0].PayHidden(inv.Options[0].Address, chain.MustAmount("40000000000000000"))
+	hidden := w.chains[0].PayInternal(inv.Options[0].Address, chain.MustAmount("40000000000000000"))
 	w.pass(25 * time.Hour)
 	w.chains[0].Mine(1)
 	w.follow()
@@ -696,7 +696,7 @@ func TestBalanceThatAForkTookBack(t *testing.T) {
 
 	ctx := context.Background()
 	inv := w.sell()
-	w.chains[0].PayHidden(inv.Options[0].Address, chain.MustAmount(due))
+	w.chains[0].PayInternal(inv.Options[0].Address, chain.MustAmount(due))
 	w.mine(2)
 	w.follow()
 

@@ -127,11 +127,11 @@ func (p *Payment) confirmedEvent() event.Type {
 // The transitions below change the record and return its events. They are idempotent: a known fact changes
 // nothing. What the table of decisions part 3 does not allow is fault.State and changes nothing.
 
-// See records that the transaction is in a block, or in the pool when at is zero. A detected
+// Observe records that the transaction is in a block, or in the pool when at is zero. A detected
 // payment takes the block, an orphaned or dropped one is detected again. A block outranks the pool,
 // whose view may be older. A confirmed payment that is seen in another block has to be orphaned or
 // moved first (payment_confirmed).
-func (p *Payment) See(at chain.Ref) ([]event.Type, error) {
+func (p *Payment) Observe(at chain.Ref) ([]event.Type, error) {
 	switch p.Status {
 	case Confirmed:
 		if !at.IsZero() && at.Hash != p.Block.Hash {
@@ -160,9 +160,9 @@ func (p *Payment) See(at chain.Ref) ([]event.Type, error) {
 // clearLost clears the times of a missing transaction.
 func (p *Payment) clearLost() { p.LostAt, p.DueAt = time.Time{}, time.Time{} }
 
-// Move puts a confirmed payment whose block left the chain into another block in which it is
+// SetBlock puts a confirmed payment whose block left the chain into another block in which it is
 // confirmed as well.
-func (p *Payment) Move(to chain.Ref) error {
+func (p *Payment) SetBlock(to chain.Ref) error {
 	if p.Status != Confirmed || to.IsZero() {
 		return p.refuse("payment_not_confirmed", "move to block %d", to.Height)
 	}
@@ -227,8 +227,8 @@ func (p *Payment) Orphan(now time.Time) ([]event.Type, error) {
 	return []event.Type{event.PaymentOrphaned, event.PaymentLost}, nil
 }
 
-// Lose records that the pool does not have the payment's transaction any more: it is dropped after LostAfter.
-func (p *Payment) Lose(now time.Time) error {
+// MarkMissing records that the pool does not have the payment's transaction any more: it is dropped after LostAfter.
+func (p *Payment) MarkMissing(now time.Time) error {
 	if p.Status != Detected || !p.Block.IsZero() {
 		return p.refuse("payment_not_waiting", "be lost")
 	}
@@ -285,7 +285,7 @@ func (p *Payment) Attach(t chain.Transfer, at chain.Ref) ([]event.Type, error) {
 		return []event.Type{event.PaymentTransactionAttached}, nil
 	}
 
-	types, err := p.See(at)
+	types, err := p.Observe(at)
 
 	return append([]event.Type{event.PaymentTransactionAttached}, types...), err
 }

@@ -60,10 +60,10 @@ func payment(state string) Payment {
 // Every move of decisions part 3 from every state: what it leads to, or the code it is refused with.
 func TestPaymentMoves(t *testing.T) {
 	moves := map[string]func(p *Payment) ([]event.Type, error){
-		"see in pool":    func(p *Payment) ([]event.Type, error) { return p.See(chain.Ref{}) },
-		"see in block":   func(p *Payment) ([]event.Type, error) { return p.See(blockA) },
-		"see in another": func(p *Payment) ([]event.Type, error) { return p.See(blockB) },
-		"move":           func(p *Payment) ([]event.Type, error) { return nil, p.Move(blockB) },
+		"see in pool":    func(p *Payment) ([]event.Type, error) { return p.Observe(chain.Ref{}) },
+		"see in block":   func(p *Payment) ([]event.Type, error) { return p.Observe(blockA) },
+		"see in another": func(p *Payment) ([]event.Type, error) { return p.Observe(blockB) },
+		"move":           func(p *Payment) ([]event.Type, error) { return nil, p.SetBlock(blockB) },
 		"confirm":        func(p *Payment) ([]event.Type, error) { return p.Confirm(true, now) },
 		"price": func(p *Payment) ([]event.Type, error) {
 			return p.Price(
@@ -71,7 +71,7 @@ func TestPaymentMoves(t *testing.T) {
 			)
 		},
 		"orphan": func(p *Payment) ([]event.Type, error) { return p.Orphan(now) },
-		"lose":   func(p *Payment) ([]event.Type, error) { return nil, p.Lose(now) },
+		"lose":   func(p *Payment) ([]event.Type, error) { return nil, p.MarkMissing(now) },
 		"drop":   func(p *Payment) ([]event.Type, error) { return p.Drop() },
 	}
 	states := []string{"pool", "lost", "block", "confirmed", "unpriced", "orphaned", "dropped"}
@@ -232,7 +232,7 @@ func TestPaymentMovesKeepTheRecordWhole(t *testing.T) {
 		t.Errorf("orphaned: %+v", p)
 	}
 
-	if _, err := p.See(blockB); err != nil || !p.LostAt.IsZero() || !p.DueAt.IsZero() {
+	if _, err := p.Observe(blockB); err != nil || !p.LostAt.IsZero() || !p.DueAt.IsZero() {
 		t.Errorf("found again: %+v, %v", p, err)
 	}
 
@@ -241,14 +241,14 @@ func TestPaymentMovesKeepTheRecordWhole(t *testing.T) {
 	}
 
 	lost := payment("pool")
-	if err := lost.Lose(
+	if err := lost.MarkMissing(
 		now,
 	); err != nil || !lost.LostAt.Equal(now) ||
 		!lost.DueAt.Equal(now.Add(24*time.Hour)) {
 		t.Errorf("lost: %+v, %v", lost, err)
 	}
 
-	if _, err := lost.See(chain.Ref{}); err != nil || !lost.LostAt.IsZero() || !lost.DueAt.IsZero() {
+	if _, err := lost.Observe(chain.Ref{}); err != nil || !lost.LostAt.IsZero() || !lost.DueAt.IsZero() {
 		t.Errorf("back in the pool: %+v, %v", lost, err)
 	}
 
@@ -261,7 +261,7 @@ func TestPaymentMovesKeepTheRecordWhole(t *testing.T) {
 	}
 
 	if got := (Payment{DepositAddressID: "d", Status: Orphaned}); true {
-		if published, _ := got.See(
+		if published, _ := got.Observe(
 			blockA,
 		); !slices.Equal(
 			published, []event.Type{event.DepositPaymentDetected},

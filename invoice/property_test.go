@@ -60,9 +60,12 @@ func TestOnlyTheFinalChainCounts(t *testing.T) {
 			"empty":  func(*rapid.T) { c.MineEmpty(1) },
 			"follow": func(*rapid.T) { w.follow() },
 			"fork": func(t *rapid.T) {
-				f := sim.Fork{Depth: rapid.Uint64Range(1, 5).Draw(t, "depth"), Each: map[string]sim.Fate{}}
+				f := sim.Fork{
+					Depth: rapid.Uint64Range(1, 5).Draw(t, "depth"),
+					Each:  map[string]sim.OrphanFate{},
+				}
 
-				fate := rapid.SampledFrom([]sim.Fate{sim.ReturnToPool, sim.Reinclude, sim.Forget})
+				fate := rapid.SampledFrom([]sim.OrphanFate{sim.ReturnToPool, sim.Reinclude, sim.DropOrphan})
 				for _, hash := range hashes {
 					f.Each[hash] = fate.Draw(t, "fate")
 				}

@@ -9,29 +9,29 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// RefundMove is a transition of a refund.
-type RefundMove string
+// RefundTransition is a transition of a refund.
+type RefundTransition string
 
 // The moves of a refund: it begins as pending, and then succeeds or fails (or is canceled). A refund that had
 // succeeded is reversed, that is pending again, when a reorganisation takes its transaction back.
 const (
-	RefundPending   RefundMove = "pending"
-	RefundSucceeded RefundMove = "succeeded"
-	RefundFailed    RefundMove = "failed"
-	RefundReversed  RefundMove = "reversed"
+	RefundPending   RefundTransition = "pending"
+	RefundSucceeded RefundTransition = "succeeded"
+	RefundFailed    RefundTransition = "failed"
+	RefundReversed  RefundTransition = "reversed"
 )
 
-// RefundFact is one transition of one refund of an invoice.
-type RefundFact struct {
+// RefundChange is one transition of one refund of an invoice.
+type RefundChange struct {
 	InvoiceID, AssetID string
 	Amount             chain.Amount // base units of the asset
-	Move               RefundMove
+	Move               RefundTransition
 }
 
 // Refund applies a refund's transition and returns the events that follow. Each transition is
 // applied once, in the transaction that makes it. A transition of more than the sums hold is
 // fault.State and changes nothing.
-func (inv *Invoice) Refund(change RefundFact, payments []Payment, now time.Time) ([]event.Type, error) {
+func (inv *Invoice) Refund(change RefundChange, payments []Payment, now time.Time) ([]event.Type, error) {
 	pending, succeeded := maps.Clone(inv.Refunds.Pending), maps.Clone(inv.Refunds.Succeeded)
 	if pending == nil {
 		pending = map[string]chain.Amount{}
@@ -70,7 +70,7 @@ func (inv *Invoice) Refund(change RefundFact, payments []Payment, now time.Time)
 }
 
 // addTo adds the amount of a refund to the sum of its asset. It reports false on overflow.
-func addTo(sums map[string]chain.Amount, change RefundFact) bool {
+func addTo(sums map[string]chain.Amount, change RefundChange) bool {
 	sum, ok := sums[change.AssetID].AddOK(change.Amount)
 	sums[change.AssetID] = sum
 
@@ -79,7 +79,7 @@ func addTo(sums map[string]chain.Amount, change RefundFact) bool {
 
 // subtractFrom subtracts the amount of a refund from the sum of its asset. It reports false when
 // the sum is less.
-func subtractFrom(sums map[string]chain.Amount, change RefundFact) bool {
+func subtractFrom(sums map[string]chain.Amount, change RefundChange) bool {
 	sum := sums[change.AssetID]
 	if sum.Less(change.Amount) {
 		return false

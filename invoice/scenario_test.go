@@ -297,7 +297,7 @@ func TestReorganisation(t *testing.T) {
 	w.confirm()
 	w.want(w.get(inv.ID), invoice.Paid)
 	w.events = nil
-	w.chains[0].Fork(sim.Fork{Depth: 5, Fate: sim.Forget})
+	w.chains[0].Fork(sim.Fork{Depth: 5, Fate: sim.DropOrphan})
 	w.follow()
 	w.want(w.get(inv.ID), invoice.Open)
 
@@ -395,7 +395,7 @@ func TestReversedFallsBackToWhatItWasClosedAs(t *testing.T) {
 		t.Errorf("accepting again: %v, sequence %d after %d", err, w.get(inv.ID).Sequence, version)
 	}
 
-	w.chains[0].Fork(sim.Fork{Depth: 3, Fate: sim.Forget})
+	w.chains[0].Fork(sim.Fork{Depth: 3, Fate: sim.DropOrphan})
 	w.follow()
 	w.want(w.get(inv.ID), invoice.Canceled)
 }
@@ -668,12 +668,12 @@ func TestRefundsOfAnInvoice(t *testing.T) {
 	w.confirm()
 
 	asset := inv.Options[0].AssetID
-	move := func(amount string, m invoice.RefundMove) error {
+	move := func(amount string, m invoice.RefundTransition) error {
 		return w.update(context.Background(), func(ctx context.Context, tx *tx) error {
 			return w.ingester.RefundedTx(
 				ctx,
 				tx,
-				invoice.RefundFact{
+				invoice.RefundChange{
 					InvoiceID: inv.ID,
 					AssetID:   asset,
 					Amount:    chain.MustAmount(amount),

@@ -32,7 +32,7 @@ type Config struct {
 	Rates    rate.Source
 	Keys     Keys
 	IDs      IDs
-	Intake   Intake
+	Ingester Ingester
 
 	// Now returns the current time. Defaults to time.Now.
 	Now func() time.Time
@@ -45,8 +45,8 @@ type Config struct {
 	Reserve int
 }
 
-// Intake records payments to invoices and deposit addresses. The engine injects it.
-type Intake interface {
+// Ingester records payments to invoices and deposit addresses. The engine injects it.
+type Ingester interface {
 	// PrepareHint looks a transaction up that is said to pay an invoice. A network that gives no answer is
 	// fault.Unavailable unless another one found it.
 	PrepareHint(ctx context.Context, invoiceID, txHash string) (Commit[HintResult], error)
@@ -74,7 +74,7 @@ type Service struct {
 	keys     Keys
 	ids      IDs
 	clock    func() time.Time
-	intake   Intake
+	intake   Ingester
 	quoteFor time.Duration
 	numbers  sequences
 }
@@ -100,7 +100,7 @@ func New(c Config) *Service {
 		keys:     c.Keys,
 		ids:      c.IDs,
 		clock:    c.Now,
-		intake:   c.Intake,
+		intake:   c.Ingester,
 		quoteFor: c.QuoteFor,
 		numbers:  sequences{db: c.DB, size: c.Reserve, counters: map[string]*sequence{}},
 	}

@@ -101,7 +101,7 @@ type Reader interface {
 
 	// AddressesMade returns the addresses of a kind that were made for a network at or after a
 	// time, newest first; the zero time is for all of them.
-	AddressesMade(ctx context.Context, network string, kind AddressKind, since time.Time) ([]Address, error)
+	AddressesSince(ctx context.Context, network string, kind AddressKind, since time.Time) ([]Address, error)
 
 	DepositAddress(ctx context.Context, owner event.Owner, id string) (DepositAddress, error)
 	DepositAddresses(ctx context.Context, f DepositFilter) ([]DepositAddress, error)

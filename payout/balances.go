@@ -65,7 +65,7 @@ func (s *Service) track(
 		return false, nil // a network that cannot send has no balances to show
 	}
 
-	master, err := s.sender.Master(ctx, n.Slug, index)
+	master, err := s.sender.MasterWallet(ctx, n.Slug, index)
 	if err != nil {
 		return false, err
 	}

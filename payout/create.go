@@ -86,7 +86,7 @@ func (s *Service) prepare(ctx context.Context, settings Settings, p Params) (Pre
 		return Prepared{}, err
 	}
 
-	master, err := s.sender.Master(ctx, p.Network, settings.Index)
+	master, err := s.sender.MasterWallet(ctx, p.Network, settings.Index)
 	if err != nil {
 		return Prepared{}, err
 	}

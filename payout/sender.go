@@ -13,7 +13,7 @@ import (
 type Sender interface {
 	// Master returns the master wallet of an account, named by its index, on a network. A signer without
 	// such a key is fault.Forbidden.
-	Master(ctx context.Context, network string, accountIndex uint32) (chain.Party, error)
+	MasterWallet(ctx context.Context, network string, accountIndex uint32) (chain.Party, error)
 
 	// EnqueueTx stores a transaction to be signed and sent.
 	EnqueueTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) (wallet.Transaction, error)
@@ -34,8 +34,8 @@ type Sender interface {
 		amount chain.Amount,
 	) error
 
-	// ReleaseTx gives the promise to an object back; without one it does nothing.
-	ReleaseTx(
+	// UnreserveTx gives the promise to an object back; without one it does nothing.
+	UnreserveTx(
 		ctx context.Context,
 		tx wallet.Tx,
 		network string,

@@ -88,7 +88,7 @@ func (s *Service) TransactionTx(ctx context.Context, tx Tx, t wallet.Transaction
 	}
 
 	if p.Status == Failed {
-		if err := s.releaseTx(ctx, tx, p, t); err != nil {
+		if err := s.unreserveTx(ctx, tx, p, t); err != nil {
 			return err
 		}
 	}
@@ -111,12 +111,19 @@ func (s *Service) TransactionTx(ctx context.Context, tx Tx, t wallet.Transaction
 
 // releaseTx returns what a failed payout had reserved. What a reverted one spent was deducted with its
 // block: its reservation ends with the balance read there.
-func (s *Service) releaseTx(ctx context.Context, tx Tx, p Payout, t wallet.Transaction) error {
+func (s *Service) unreserveTx(ctx context.Context, tx Tx, p Payout, t wallet.Transaction) error {
 	n, _ := s.registry.Network(p.Network)
 
 	native, _ := n.Native()
 	for _, r := range reservations(p, native) {
-		if err := s.sender.ReleaseTx(ctx, tx, p.Network, t.Order.From.Address, r.AssetID, p.ID); err != nil {
+		if err := s.sender.UnreserveTx(
+			ctx,
+			tx,
+			p.Network,
+			t.Order.From.Address,
+			r.AssetID,
+			p.ID,
+		); err != nil {
 			return err
 		}
 	}

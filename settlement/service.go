@@ -79,7 +79,7 @@ func (s *Service) ReleaseNow(ctx context.Context, owner event.Owner, settlementI
 				return found.refuse("be put into the next planning run")
 			}
 
-			if found.ReleaseID != "" {
+			if found.SweepID != "" {
 				continue // is on its way
 			}
 
@@ -135,11 +135,11 @@ func (s *Service) Retry(ctx context.Context, owner event.Owner, settlementID str
 
 // inRunningRelease reports whether the settlement is in a release that is not over.
 func inRunningRelease(ctx context.Context, tx Tx, s Settlement) (bool, error) {
-	if s.ReleaseID == "" {
+	if s.SweepID == "" {
 		return false, nil
 	}
 
-	r, err := tx.Release(ctx, s.ReleaseID)
+	r, err := tx.Sweep(ctx, s.SweepID)
 	if err != nil {
 		return false, err
 	}

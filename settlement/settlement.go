@@ -103,7 +103,7 @@ type Settlement struct {
 	Simulated   bool
 	// ReleaseID is the release under way or done, from when its first transaction is queued: a
 	// pending or held settlement that has one is not planned again.
-	ReleaseID string
+	SweepID string
 	// ConfirmedAt is the payment's.
 	ConfirmedAt time.Time
 	HeldSince   time.Time
@@ -116,8 +116,8 @@ type Settlement struct {
 	Version  int64
 }
 
-// Release moves one or several settlements of an address and asset to the master wallet.
-type Release struct {
+// Sweep moves one or several settlements of an address and asset to the master wallet.
+type Sweep struct {
 	ID      string
 	Owner   event.Owner
 	Network string
@@ -160,11 +160,11 @@ type Step struct {
 	Displaced []Cost `json:"displaced,omitempty"`
 	// Left is what it left at the deposit's address beside the deposits, or brought there, Took
 	// what it took of that; of the native coin.
-	Left chain.Amount `json:"left,omitzero"`
-	Took chain.Amount `json:"took,omitzero"`
-	// Booked is set once its inclusion was final and counted: a transaction that left the chain and
+	ResidueAdded chain.Amount `json:"residue_added,omitzero"`
+	ResidueTaken chain.Amount `json:"residue_taken,omitzero"`
+	// Recorded is set once its inclusion was final and counted: a transaction that left the chain and
 	// came back is not counted twice.
-	Booked bool `json:"booked,omitempty"`
+	Recorded bool `json:"recorded,omitempty"`
 }
 
 // Cost is what the network took for a transaction.
@@ -179,8 +179,8 @@ type Part struct {
 	Amount       chain.Amount `json:"amount"`
 }
 
-// Carry is the platform fee that was too small to be paid on its own: one row per owner and network.
-type Carry struct {
+// CarriedFee is the platform fee that was too small to be paid on its own: one row per owner and network.
+type CarriedFee struct {
 	Owner   event.Owner
 	Network string
 	Amount  chain.Amount
@@ -229,9 +229,9 @@ type Reader interface {
 		address chain.Address,
 		assetID string,
 	) ([]Settlement, error)
-	Release(ctx context.Context, id string) (Release, error)
+	Sweep(ctx context.Context, id string) (Sweep, error)
 	// LiveReleases returns releases of a network that are not done, oldest first.
-	LiveReleases(ctx context.Context, network string, limit int) ([]Release, error)
+	LiveSweeps(ctx context.Context, network string, limit int) ([]Sweep, error)
 	// SettlementSettings returns the settings of an account, or fault.NotFound.
 	SettlementSettings(ctx context.Context, accountID string) (Settings, error)
 }
@@ -241,9 +241,9 @@ type Tx interface {
 	Reader
 	wallet.Tx
 	PutSettlements(ctx context.Context, s ...*Settlement) error
-	PutRelease(ctx context.Context, r *Release) error
-	Carry(ctx context.Context, owner event.Owner, network string) (Carry, error)
-	PutCarry(ctx context.Context, c *Carry) error
+	PutSweep(ctx context.Context, r *Sweep) error
+	Carry(ctx context.Context, owner event.Owner, network string) (CarriedFee, error)
+	PutCarry(ctx context.Context, c *CarriedFee) error
 	Residue(ctx context.Context, network string, address chain.Address) (Residue, error)
 	PutResidue(ctx context.Context, r *Residue) error
 }

@@ -20,11 +20,11 @@ func (s *Settlement) Assign(releaseID string, master chain.Address) error {
 		return s.refuse("be planned")
 	}
 
-	if s.ReleaseID != "" && s.ReleaseID != releaseID {
-		return s.refuse("be planned while release " + s.ReleaseID + " has it")
+	if s.SweepID != "" && s.SweepID != releaseID {
+		return s.refuse("be planned while release " + s.SweepID + " has it")
 	}
 
-	s.ReleaseID, s.MasterWalletAddress, s.DueAt = releaseID, master, time.Time{}
+	s.SweepID, s.MasterWalletAddress, s.DueAt = releaseID, master, time.Time{}
 
 	return nil
 }
@@ -36,7 +36,7 @@ func (s *Settlement) Unassign(due time.Time) error {
 		return s.refuse("leave its release")
 	}
 
-	s.ReleaseID, s.DueAt = "", due
+	s.SweepID, s.DueAt = "", due
 
 	return nil
 }
@@ -45,7 +45,7 @@ func (s *Settlement) Unassign(due time.Time) error {
 // native base units; nil when it is not short. fresh reports whether the reason is new, and so
 // published.
 func (s *Settlement) Hold(reason Reason, required *chain.Amount, now, due time.Time) (fresh bool, err error) {
-	if (s.Status != Pending && s.Status != Held) || s.ReleaseID != "" {
+	if (s.Status != Pending && s.Status != Held) || s.SweepID != "" {
 		return false, s.refuse("be held")
 	}
 
@@ -71,7 +71,7 @@ func (s *Settlement) Start(carried chain.Amount) error {
 		return nil
 	}
 
-	if (s.Status != Pending && s.Status != Held) || s.ReleaseID == "" {
+	if (s.Status != Pending && s.Status != Held) || s.SweepID == "" {
 		return s.refuse("be released")
 	}
 
@@ -155,7 +155,7 @@ func (s *Settlement) Return(operator, keep bool, due time.Time) error {
 
 	s.Status, s.Reason, s.FailedAt, s.RequiredNative, s.DueAt = Pending, "", time.Time{}, nil, due
 	if !keep {
-		s.ReleaseID = ""
+		s.SweepID = ""
 	}
 
 	return nil

@@ -22,9 +22,9 @@ var (
 )
 
 func in(s Status, reason Reason) Settlement {
-	out := Settlement{ID: "s", Status: s, Reason: reason, ReleaseID: "r", Gross: chain.Units(100)}
+	out := Settlement{ID: "s", Status: s, Reason: reason, SweepID: "r", Gross: chain.Units(100)}
 	if s == Pending || s == Held {
-		out.ReleaseID = ""
+		out.SweepID = ""
 	}
 
 	return out

@@ -63,10 +63,10 @@ func NewDelivery(id string, e event.Event, endpointID string, why Trigger, at ti
 	}
 }
 
-// Tried returns the delivery after an attempt that ended at a time. asked and jitter are as for
+// WithAttempt returns the delivery after an attempt that ended at a time. asked and jitter are as for
 // retryDelay. A delivery that ended while the attempt was in flight is not retried, but a
 // successful attempt makes it succeeded.
-func (d Delivery) Tried(a Attempt, ended time.Time, asked time.Duration, jitter uint64) Delivery {
+func (d Delivery) WithAttempt(a Attempt, ended time.Time, asked time.Duration, jitter uint64) Delivery {
 	d = d.Unclaimed()
 	d.Log = append(slices.Clip(d.Log), a)
 	d.Attempts++
@@ -126,8 +126,8 @@ func (d Delivery) Failed() Delivery {
 	return d.Unclaimed()
 }
 
-// PutOff returns the delivery without its claim, due again at a time.
-func (d Delivery) PutOff(until time.Time) Delivery {
+// Postponed returns the delivery without its claim, due again at a time.
+func (d Delivery) Postponed(until time.Time) Delivery {
 	if d.Status == DeliveryPending {
 		d.NextAttemptAt = until
 	}

@@ -450,7 +450,7 @@ func TestDeliveryMoves(t *testing.T) {
 				before.NextAttemptAt = start
 			}
 
-			after := before.Tried(c.attempt, ended, c.asked, 0)
+			after := before.WithAttempt(c.attempt, ended, c.asked, 0)
 			if after.Status != c.want || after.Attempts != c.tries+1 || len(after.Log) != c.tries+1 ||
 				after.Log[c.tries].At != start ||
 				!after.LastAttemptAt.Equal(start) {
@@ -496,7 +496,7 @@ func TestDeliveryMoves(t *testing.T) {
 		t.Errorf("an interrupted one became %+v", unknown)
 	}
 
-	if after := unknown.Tried(
+	if after := unknown.WithAttempt(
 		refused, ended, 0, 0,
 	); after.Attempts != 2 ||
 		!after.NextAttemptAt.Equal(ended.Add(4500*time.Millisecond)) {

@@ -205,7 +205,7 @@ func (s *scenario) reorgOut(p invoice.Payment) {
 		sim.Fork{
 			Depth: head.Tip.Height - p.Block.Height + 1,
 			Fate:  sim.ReturnToPool,
-			Each:  map[string]sim.Fate{p.TxHash: sim.Forget},
+			Each:  map[string]sim.OrphanFate{p.TxHash: sim.DropOrphan},
 		},
 	)
 }
@@ -321,7 +321,7 @@ func (s *scenario) deposits() {
 
 	s.reorgOut(payments[1])
 	s.settlementOf(payments[1].ID, settlement.Failed)
-	master, err := internal.Of(s.engine).Transactions.Master(s.t.Context(), "simnet", s.account.Index)
+	master, err := internal.Of(s.engine).Transactions.MasterWallet(s.t.Context(), "simnet", s.account.Index)
 	s.must(err)
 	s.chain.Fund(master.Address, "SIM", chain.Pow10(19))
 	s.settlementOf(payments[0].ID, settlement.Released)
@@ -365,7 +365,7 @@ func (s *scenario) days() {
 		s.chain.Pay(at, "SIM", chain.Pow10(17))
 		s.waitForEvent(event.InvoicePaymentConfirm, s.paymentOf(short.ID, "").ID)
 		hidden, at = s.sell()
-		unseen = s.chain.PayHidden(at, chain.Pow10(18))
+		unseen = s.chain.PayInternal(at, chain.Pow10(18))
 		dropped, at = s.sell()
 		hash := s.chain.Pay(at, "SIM", chain.Pow10(18))
 		s.untilWithoutBlocks("it is seen in the pool", func() bool {

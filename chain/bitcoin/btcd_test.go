@@ -43,7 +43,7 @@ func TestDriverOnBtcd(t *testing.T) {
 			Amount:   chain.Units(1_000_000),
 		}
 		_, _, err = d.Bump(t.Context(), coin, chain.Party{Address: payee}, nil)
-		mustCode(t, "Lift", err, fault.Unsupported, "lift_unsupported")
+		mustCode(t, "Lift", err, fault.Unsupported, "bump_unsupported")
 	})
 	conformance.TestDriver(t, func(t *testing.T) conformance.DriverHarness {
 		return conformance.DriverHarness{

@@ -25,8 +25,8 @@ func (d *Driver) MaxOutputs() int { return maxOutputs }
 // A replacement spends every coin of what it replaces and no other unconfirmed one (BIP-125). At a higher
 // rate it pays at least the fees of what it displaces, plus the relay fee for itself.
 //
-// With Order.Lift the transaction spends that unconfirmed coin first and no other unconfirmed one, and
-// pays what its ancestors lack (cpfp.go). When they lack nothing it is fault.NotFound (lift_over).
+// With Order.Bumps the transaction spends that unconfirmed coin first and no other unconfirmed one, and
+// pays what its ancestors lack (cpfp.go). When they lack nothing it is fault.NotFound (bump_not_needed).
 //
 // The lock time is the newest height, against fee sniping. Status searches for the transaction from there.
 func (d *Driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, error) {

@@ -32,14 +32,14 @@ const (
 	trucVersion = 3
 )
 
-// BumpAfter returns Config.LiftAfter; on is false without Config.LiftMaxFee.
+// BumpAfter returns Config.BumpAfter; on is false without Config.BumpMaxFee.
 func (d *Driver) BumpAfter() (after time.Duration, on bool) {
 	return d.config.CPFPAfter, d.config.CPFPMaxFee > 0
 }
 
 // Bump returns the order that bumps an unconfirmed coin at the current fee rate; ok is false when it needs no
 // bump or cannot have one. Only nodes like Bitcoin Core report the fees of unconfirmed transactions
-// (getmempoolentry): with btcd it is fault.Unsupported (lift_unsupported).
+// (getmempoolentry): with btcd it is fault.Unsupported (bump_unsupported).
 func (d *Driver) Bump(
 	ctx context.Context,
 	coin chain.Coin,
@@ -103,7 +103,7 @@ func (d *Driver) Bump(
 
 // cpfpBump holds what decides whether a payment is bumped.
 type cpfpBump struct {
-	// maxFee is Config.LiftMaxFee in satoshi.
+	// maxFee is Config.BumpMaxFee in satoshi.
 	maxFee int64
 	// rate is the rate of inclusion, in satoshi per 1000 virtual bytes.
 	rate int64
@@ -149,11 +149,11 @@ func (b cpfpBump) fee() (maxFee int64, reason string) {
 }
 
 // codeNotBumpable is the code of a coin that needs no bump, or cannot have one now.
-const codeNotBumpable = "lift_over"
+const codeNotBumpable = "bump_not_needed"
 
 func notBumpable(order chain.Order, reason string) error {
 	return fault.New(
-		fault.NotFound, codeNotBumpable, "output %s:%d is not to be lifted: %s",
+		fault.NotFound, codeNotBumpable, "output %s:%d is not to be bumped: %s",
 		order.Bumps.Outpoint.TxHash, order.Bumps.Outpoint.Vout, reason,
 	)
 }
@@ -185,8 +185,8 @@ func (m mempoolEntry) paidByDescendants(rate int64) bool {
 }
 
 // checkBump returns nil when a child is to be built, or rebuilt, at a rate. It errors:
-//   - fault.NotFound (lift_over): the parent needs no child, or can have none
-//   - fault.State (lift_enough): the child that the order replaces pays enough
+//   - fault.NotFound (bump_not_needed): the parent needs no child, or can have none
+//   - fault.State (bump_sufficient): the child that the order replaces pays enough
 func (m mempoolEntry) checkBump(order chain.Order, rate int64) error {
 	bumpFee := m.bumpFee(rate)
 	switch {
@@ -209,7 +209,7 @@ func (m mempoolEntry) checkBump(order chain.Order, rate int64) error {
 	paid, ok := satoshi(order.Replaces.MaxFee)
 	if ok && paid >= bumpFee+feeAt(rate, roundToVBytes(weightOf(old))) {
 		return fault.New(
-			fault.State, "lift_enough", "transaction %s pays enough for what it rests on",
+			fault.State, "bump_sufficient", "transaction %s pays enough for what it rests on",
 			order.Replaces.TxHash,
 		)
 	}
@@ -234,9 +234,9 @@ type entryJSON struct {
 
 // parentEntry returns the mempool entry of the transaction that an order bumps; zero for other orders. It
 // errors:
-//   - fault.NotFound (lift_over): the coin left the mempool, or another transaction than the one that the
+//   - fault.NotFound (bump_not_needed): the coin left the mempool, or another transaction than the one that the
 //     order replaces spends it
-//   - fault.Unsupported (lift_unsupported): the node does not report fees of the mempool
+//   - fault.Unsupported (bump_unsupported): the node does not report fees of the mempool
 func (e *endpoint) parentEntry(
 	ctx context.Context,
 	order chain.Order,
@@ -255,8 +255,8 @@ func (e *endpoint) parentEntry(
 	case failover.RefusedWith(err, codeNoMethod, codeMisc):
 		return mempoolEntry{}, fault.New(
 			fault.Unsupported,
-			"lift_unsupported",
-			"node %s does not say what waiting transactions pay (getmempoolentry): payments are lifted "+
+			"bump_unsupported",
+			"node %s does not say what waiting transactions pay (getmempoolentry): payments are bumped "+
 				"with Bitcoin Core and its derivatives only",
 			e.Host,
 		)

@@ -185,7 +185,7 @@ func raisedWhenRatesRise(f *cpfpFixture) {
 	f.n.must(f.t, f.d.Broadcast(f.t.Context(), first))
 	order.Replaces = &first
 	_, err := f.d.Build(f.t.Context(), order)
-	mustCode(f.t, "raising what pays enough", err, fault.State, "lift_enough")
+	mustCode(f.t, "raising what pays enough", err, fault.State, "bump_sufficient")
 	f.d = f.n.driver(f.t, cpfpConfig(20_000))
 
 	second := f.sign(order)
@@ -291,7 +291,7 @@ func aliveWhenItsParentIsIncluded(f *cpfpFixture) {
 	}
 
 	_, err = f.d.Build(ctx, order)
-	mustCode(t, "bumping what is in a block", err, fault.NotFound, "lift_over")
+	mustCode(t, "bumping what is in a block", err, fault.NotFound, "bump_not_needed")
 
 	if _, ok, err := f.d.Bump(ctx, coin, f.master, f.coins(f.master)); ok || err != nil {
 		t.Errorf("what is in a block is bumped: %v", err)
@@ -372,7 +372,7 @@ func twoPaymentsInOne(f *cpfpFixture) {
 
 	waiting.Coins = f.coins(f.master)
 	_, err := f.d.Build(ctx, waiting)
-	mustCode(t, "the second one, when it was queued before", err, fault.NotFound, "lift_over")
+	mustCode(t, "the second one, when it was queued before", err, fault.NotFound, "bump_not_needed")
 	f.mine(1)
 
 	if f.inMempool(coin.Outpoint.TxHash) {

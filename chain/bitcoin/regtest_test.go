@@ -225,7 +225,7 @@ func manyDepositsInOneSweep(t *testing.T, n *node) {
 	)
 	payee, err := n.NewAddress(t.Context())
 	n.must(t, err)
-	steps, err := w.d.PlanRelease(t.Context(), chain.Release{
+	steps, err := w.d.PlanSweep(t.Context(), chain.SweepRequest{
 		Asset:      w.d.Network().Assets[0],
 		Deposit:    deposit,
 		Master:     master,
@@ -259,7 +259,7 @@ func manyDepositsInOneSweep(t *testing.T, n *node) {
 
 func feeBelowDustIsLeftOut(t *testing.T, n *node) {
 	w := newWallet(t, n)
-	release := chain.Release{
+	release := chain.SweepRequest{
 		Asset:      w.d.Network().Assets[0],
 		Deposit:    w.party(chain.RoleDeposit, 0),
 		Master:     w.party(chain.RoleMaster, 0),
@@ -270,7 +270,7 @@ func feeBelowDustIsLeftOut(t *testing.T, n *node) {
 	release.Coins = []chain.Coin{{Owner: release.Deposit, Amount: release.Amount}}
 	for fee, pays := range map[uint64]uint64{293: 0, 294: 294} {
 		release.Fee = chain.Units(fee)
-		steps, err := w.d.PlanRelease(t.Context(), release)
+		steps, err := w.d.PlanSweep(t.Context(), release)
 		n.must(t, err)
 
 		var sum chain.Amount

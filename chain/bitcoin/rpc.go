@@ -285,7 +285,7 @@ func (e *endpoint) post(ctx context.Context, body []byte) ([]byte, error) {
 }
 
 func (e *endpoint) unreachable(err error) error {
-	return e.Fail(failover.Unreachable, "%s", e.Why(err, e.timeout))
+	return e.Fail(failover.Unreachable, "%s", e.Describe(err, e.timeout))
 }
 
 func (e *endpoint) syncing(what string) error {

@@ -23,13 +23,13 @@ import (
 //   - fault.NotFound (transaction_unknown): neither mempool nor chain has it
 //   - fault.Unavailable (txindex_missing): it is not in the mempool, and the node has no complete index of
 //     transactions (-txindex=1) that finds it in a block
-func (d *Driver) Transaction(ctx context.Context, hash string) (chain.Found, error) {
+func (d *Driver) Transaction(ctx context.Context, hash string) (chain.FoundTx, error) {
 	hash, err := parseHash(hash)
 	if err != nil {
-		return chain.Found{}, err
+		return chain.FoundTx{}, err
 	}
 
-	found := chain.Found{TxHash: hash}
+	found := chain.FoundTx{TxHash: hash}
 
 	err = d.ask(ctx, func(ctx context.Context, node *endpoint) error {
 		lookup, err := node.lookUp(ctx, hash)
@@ -53,7 +53,7 @@ func (d *Driver) Transaction(ctx context.Context, hash string) (chain.Found, err
 		return nil
 	})
 	if err != nil {
-		return chain.Found{}, err
+		return chain.FoundTx{}, err
 	}
 
 	return found, nil

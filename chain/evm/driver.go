@@ -64,7 +64,7 @@ func (d *Driver) Network() chain.Network {
 //   - fault.Unavailable: a node did not answer
 func (d *Driver) Check(ctx context.Context) error {
 	for _, node := range d.nodes.Nodes {
-		if err := d.nodes.Vet(ctx, node); err != nil {
+		if err := d.nodes.Check(ctx, node); err != nil {
 			return failover.Fault(d.network.Slug, err)
 		}
 

@@ -79,7 +79,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 
 	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable {
-		t.endpoint.HearRetryAfter(resp)
+		t.endpoint.SetRetryAfter(resp)
 	}
 
 	resp.Body = &boundedBody{ReadCloser: resp.Body, remaining: t.limit}
@@ -270,7 +270,7 @@ func (e *endpoint) transportError(ctx context.Context, calls []*call, err error)
 		return failure
 	}
 
-	failure := e.Fail(failover.Unreachable, "%s", e.Why(err, e.timeout))
+	failure := e.Fail(failover.Unreachable, "%s", e.Describe(err, e.timeout))
 	if httpError, ok := errors.AsType[rpc.HTTPError](err); ok {
 		failure.What = fmt.Sprintf("HTTP status %d", httpError.StatusCode)
 		switch {

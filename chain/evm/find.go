@@ -16,13 +16,13 @@ import (
 //
 //   - fault.Invalid (tx_hash_invalid)
 //   - fault.NotFound (transaction_unknown)
-func (d *Driver) Transaction(ctx context.Context, hash string) (chain.Found, error) {
+func (d *Driver) Transaction(ctx context.Context, hash string) (chain.FoundTx, error) {
 	txHash, err := parseHash(hash)
 	if err != nil {
-		return chain.Found{}, err
+		return chain.FoundTx{}, err
 	}
 
-	found := chain.Found{TxHash: txHash.Hex()}
+	found := chain.FoundTx{TxHash: txHash.Hex()}
 
 	err = d.ask(ctx, 0, func(ctx context.Context, node *endpoint) error {
 		lookup, err := d.lookUpTx(ctx, node, txHash)
@@ -55,7 +55,7 @@ func (d *Driver) Transaction(ctx context.Context, hash string) (chain.Found, err
 		return err
 	})
 	if err != nil {
-		return chain.Found{}, err
+		return chain.FoundTx{}, err
 	}
 
 	return found, nil

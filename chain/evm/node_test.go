@@ -220,8 +220,8 @@ func TestRealReleaseWithL1Fee(t *testing.T) {
 	gross := chain.Pow10(17).Add(chain.Units(7))
 	b.must(b.Fund(t.Context(), deposit.Address, b.native, gross))
 
-	request := chain.Release{Asset: b.native, Deposit: deposit, Master: master, Amount: gross}
-	steps, err := b.driver.PlanRelease(t.Context(), request)
+	request := chain.SweepRequest{Asset: b.native, Deposit: deposit, Master: master, Amount: gross}
+	steps, err := b.driver.PlanSweep(t.Context(), request)
 	b.must(err)
 
 	if len(steps) != 1 {
@@ -247,7 +247,7 @@ func TestRealTokenReleaseAfterPricesRose(t *testing.T) {
 	b := newFixture(t)
 	deposit, master := b.party(1), b.party(2)
 	b.must(b.Fund(t.Context(), deposit.Address, b.token, chain.Units(5_000_000)))
-	release := chain.Release{
+	release := chain.SweepRequest{
 		Asset:      b.token,
 		Deposit:    deposit,
 		Master:     master,
@@ -262,7 +262,7 @@ func TestRealTokenReleaseAfterPricesRose(t *testing.T) {
 	}
 	baseFee(1)
 
-	steps, err := b.driver.PlanRelease(t.Context(), release) // planned though the master wallet is empty
+	steps, err := b.driver.PlanSweep(t.Context(), release) // planned though the master wallet is empty
 	b.must(err)
 
 	if len(steps) != 2 || steps[0].Kind != chain.StepTopUp || steps[1].Kind != chain.StepSweep {
@@ -280,7 +280,7 @@ func TestRealTokenReleaseAfterPricesRose(t *testing.T) {
 
 	baseFee(8) // the sweep would cost twice what it was given
 
-	steps, err = b.driver.PlanRelease(t.Context(), release)
+	steps, err = b.driver.PlanSweep(t.Context(), release)
 	b.must(err)
 
 	if len(steps) != 2 || steps[0].Kind != chain.StepTopUp ||
@@ -290,7 +290,7 @@ func TestRealTokenReleaseAfterPricesRose(t *testing.T) {
 
 	baseFee(2)
 
-	steps, err = b.driver.PlanRelease(t.Context(), release)
+	steps, err = b.driver.PlanSweep(t.Context(), release)
 	b.must(err)
 
 	if len(steps) != 1 || steps[0].Order.MaxFee != gas {
@@ -311,33 +311,33 @@ func TestRealTokenReleaseAfterPricesRose(t *testing.T) {
 func TestRealReleaseThatCannotBe(t *testing.T) {
 	b := newFixture(t)
 	deposit, master := b.party(1), b.party(2)
-	release := chain.Release{
+	release := chain.SweepRequest{
 		Asset:      b.native,
 		Deposit:    deposit,
 		Master:     master,
 		Amount:     chain.Pow10(17),
 		FeeAddress: chain.Address(newRandomAddress().Hex()),
 	}
-	_, err := b.driver.PlanRelease(t.Context(), release)
+	_, err := b.driver.PlanSweep(t.Context(), release)
 	wantFault(t, err, fault.State, "funds_missing")
 	b.must(b.Fund(t.Context(), deposit.Address, b.native, chain.Pow10(17)))
 	release.Fee = chain.Pow10(17)
-	_, err = b.driver.PlanRelease(t.Context(), release)
+	_, err = b.driver.PlanSweep(t.Context(), release)
 	wantFault(t, err, fault.State, "uneconomic")
 
 	release.Fee, release.FeeAddress = chain.Pow10(14), ""
-	_, err = b.driver.PlanRelease(t.Context(), release)
+	_, err = b.driver.PlanSweep(t.Context(), release)
 	wantFault(t, err, fault.Invalid, "not_releasable")
 
 	release.FeeAddress = chain.Address(newRandomAddress().Hex())
 
 	b.must(b.Freeze(t.Context(), master.Address, b.native)) // a contract that refuses coin
 	b.must(b.Mine(t.Context(), 1))
-	_, err = b.driver.PlanRelease(t.Context(), release)
+	_, err = b.driver.PlanSweep(t.Context(), release)
 	wantFault(t, err, fault.Invalid, "not_releasable")
 
 	release.Asset, release.Amount, release.Fee = b.token, chain.Units(100), chain.Amount{}
-	_, err = b.driver.PlanRelease(t.Context(), release)
+	_, err = b.driver.PlanSweep(t.Context(), release)
 	wantFault(t, err, fault.State, "funds_missing")
 	b.must(b.Fund(t.Context(), deposit.Address, b.token, chain.Units(100)))
 	input, err := b.abi.Pack("setBlackListed", common.HexToAddress(string(deposit.Address)), true)
@@ -348,7 +348,7 @@ func TestRealReleaseThatCannotBe(t *testing.T) {
 		"data": hexutil.Bytes(input),
 	}))
 	b.must(b.Mine(t.Context(), 1))
-	_, err = b.driver.PlanRelease(t.Context(), release)
+	_, err = b.driver.PlanSweep(t.Context(), release)
 	wantFault(t, err, fault.Invalid, "not_releasable")
 }
 

@@ -47,7 +47,7 @@ func (d *Driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, e
 	}
 
 	for _, node := range d.nodes.Nodes {
-		if err := d.nodes.Vet(ctx, node); err != nil {
+		if err := d.nodes.Check(ctx, node); err != nil {
 			return chain.TxStatus{}, failover.Fault(d.network.Slug, err)
 		}
 

@@ -47,7 +47,7 @@ func Example() {
 }
 
 // A crash test: the node took the transaction, but the answer got lost.
-func ExampleChain_LoseResponseNext() {
+func ExampleChain_LoseNextResponses() {
 	ctx := context.Background()
 	network := sim.New(sim.Config{})
 	keys := sim.NewSigner(1, nil)
@@ -65,7 +65,7 @@ func ExampleChain_LoseResponseNext() {
 	key, _ := keys.PublicKey(ctx, wallet.Key)
 	tx, _ := network.Assemble(order, unsigned, []chain.PublicKey{key}, signatures)
 
-	network.LoseResponseNext(1)
+	network.LoseNextResponses(1)
 	err := network.Broadcast(ctx, tx)
 	status, _ := network.Status(ctx, tx)
 	fmt.Println("an error:", err != nil, "and the transaction is", status.State)

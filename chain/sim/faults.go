@@ -27,7 +27,7 @@ const (
 	MethodBroadcast   Method = "Broadcast"
 	MethodStatus      Method = "Status"
 	MethodCheck       Method = "Check"
-	MethodPlanRelease Method = "PlanRelease"
+	MethodPlanSweep   Method = "PlanRelease"
 )
 
 type faults struct {
@@ -96,8 +96,8 @@ func (c *Chain) FailNext(method Method, err error, times int) {
 	}
 }
 
-// LoseResponseNext makes the next broadcasts, times in number, take effect and return a timeout.
-func (c *Chain) LoseResponseNext(times int) {
+// LoseNextResponses makes the next broadcasts, times in number, take effect and return a timeout.
+func (c *Chain) LoseNextResponses(times int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 

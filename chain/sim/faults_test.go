@@ -51,7 +51,7 @@ func TestFailedBroadcastHasNoEffectAndALostAnswerHas(t *testing.T) {
 	c.FailNext(sim.MethodBroadcast, sim.Unavailable(), 1)
 	wantFault(t, c.Broadcast(t.Context(), tx), fault.Unavailable, "node_unavailable")
 	wantState(t, c, tx, chain.TxUnknown)
-	c.LoseResponseNext(1)
+	c.LoseNextResponses(1)
 	wantFault(t, c.Broadcast(t.Context(), tx), fault.Unavailable, "node_unavailable")
 	wantState(t, c, tx, chain.TxPooled)
 	broadcast(t, c, tx)
@@ -236,7 +236,7 @@ func TestHiddenPayment(t *testing.T) {
 	c := newChain(t)
 	to := c.NewAddress()
 
-	hash := c.PayHidden(to, coin(2))
+	hash := c.PayInternal(to, coin(2))
 	if pool, err := c.Pool(t.Context()); err != nil || len(pool) != 0 {
 		t.Errorf("the pool shows it: %+v, %v", pool, err)
 	}

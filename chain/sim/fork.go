@@ -7,14 +7,14 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// Fate is what happens to a transaction whose block is orphaned.
-type Fate int
+// OrphanFate is what happens to a transaction whose block is orphaned.
+type OrphanFate int
 
 // The fates.
 const (
-	ReturnToPool Fate = iota // it returns to the pool
-	Reinclude                // the first block of the new branch includes it
-	Forget                   // the network drops it
+	ReturnToPool OrphanFate = iota // it returns to the pool
+	Reinclude                      // the first block of the new branch includes it
+	DropOrphan                     // the network drops it
 )
 
 // Fork describes a reorganisation.
@@ -26,8 +26,8 @@ type Fork struct {
 	Length uint64
 
 	// Fate applies to the transactions of the orphaned blocks. Each overrides it by transaction hash.
-	Fate Fate
-	Each map[string]Fate
+	Fate OrphanFate
+	Each map[string]OrphanFate
 }
 
 // Fork replaces the newest blocks by a new branch and returns its tip. The new branch holds only the
@@ -101,7 +101,7 @@ func (c *Chain) applyFates(f Fork, orphans []*receipt) (reincluded []*poolEntry)
 			reincluded = append(reincluded, entry)
 		case ReturnToPool:
 			c.returnToPool(entry)
-		case Forget:
+		case DropOrphan:
 		}
 	}
 

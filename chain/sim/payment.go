@@ -85,9 +85,9 @@ func (c *Chain) PayMany(outputs ...chain.Output) string {
 	return c.queuePayment(transfers)
 }
 
-// PayHidden sends native coin through a contract and returns the transaction hash. Blocks and pool
+// PayInternal sends native coin through a contract and returns the transaction hash. Blocks and pool
 // do not show the transfer. The recipient's balance does, and Transaction, as transfer 2^20.
-func (c *Chain) PayHidden(to chain.Address, amount chain.Amount) string {
+func (c *Chain) PayInternal(to chain.Address, amount chain.Amount) string {
 	t := transfer{kind: kindInternal, to: mustAccount(to), amount: amount}
 
 	c.mu.Lock()
@@ -153,9 +153,9 @@ func (c *Chain) Replace(hash string) string {
 	return c.replaceEntry(entry)
 }
 
-// UseNonce puts a transaction without value at the next nonce of an address into the pool and returns
+// CancelNonce puts a transaction without value at the next nonce of an address into the pool and returns
 // its hash. Another holder of the key could do so. The address pays the current price.
-func (c *Chain) UseNonce(of chain.Address) string {
+func (c *Chain) CancelNonce(of chain.Address) string {
 	from := mustAccount(of)
 
 	c.mu.Lock()

@@ -115,7 +115,7 @@ func TestPoolRules(t *testing.T) {
 		c := newChain(t)
 		p := newWallet(t, c, 10)
 		late := p.sign(t, p.order(t, 0))
-		c.UseNonce(p.party.Address)
+		c.CancelNonce(p.party.Address)
 		c.Mine(1)
 		wantFault(t, c.Broadcast(t.Context(), late), fault.State, "nonce_used")
 	})
@@ -234,7 +234,7 @@ func TestForkRules(t *testing.T) {
 
 		tip := c.Fork(sim.Fork{
 			Depth: 3,
-			Each:  map[string]sim.Fate{kept: sim.Reinclude, forgotten: sim.Forget},
+			Each:  map[string]sim.OrphanFate{kept: sim.Reinclude, forgotten: sim.DropOrphan},
 		})
 		if tip.Height != old.Height+1 || tip.Hash == old.Hash {
 			t.Errorf("the tip was %+v and is %+v", old, tip)
@@ -266,7 +266,7 @@ func TestForkRules(t *testing.T) {
 		broadcast(t, c, tx)
 		before := c.Balance(p.party.Address, "SIM")
 		c.Mine(1)
-		c.Fork(sim.Fork{Depth: 2, Length: 1, Fate: sim.Forget})
+		c.Fork(sim.Fork{Depth: 2, Length: 1, Fate: sim.DropOrphan})
 
 		if got := c.Balance(p.party.Address, "SIM"); got != before {
 			t.Errorf("balance %s after the fork, before the payment it was %s", got, before)
@@ -289,8 +289,8 @@ func TestForkRules(t *testing.T) {
 		tx := p.sign(t, p.order(t, 0))
 		broadcast(t, c, tx)
 		c.Mine(1)
-		c.Fork(sim.Fork{Depth: 1, Fate: sim.Forget})
-		rival := c.UseNonce(p.party.Address)
+		c.Fork(sim.Fork{Depth: 1, Fate: sim.DropOrphan})
+		rival := c.CancelNonce(p.party.Address)
 		c.Mine(1)
 		c.Fork(sim.Fork{Depth: 1}) // the rival returns to the pool
 		wantFault(t, c.Broadcast(t.Context(), tx), fault.State, "replacement_underpriced")
@@ -317,7 +317,13 @@ func TestForkRules(t *testing.T) {
 		c.Mine(1)
 		broadcast(t, c, second)
 		c.Mine(1)
-		c.Fork(sim.Fork{Depth: 2, Fate: sim.Reinclude, Each: map[string]sim.Fate{first.TxHash: sim.Forget}})
+		c.Fork(
+			sim.Fork{
+				Depth: 2,
+				Fate:  sim.Reinclude,
+				Each:  map[string]sim.OrphanFate{first.TxHash: sim.DropOrphan},
+			},
+		)
 		wantState(t, c, second, chain.TxPooled)
 	})
 

@@ -157,9 +157,9 @@ func (t *transaction) nonceSpend(hash string) chain.Spend {
 
 // Transaction returns a transaction of the chain or the pool by its hash, with its internal transfers.
 // An unknown one is fault.NotFound.
-func (c *Chain) Transaction(ctx context.Context, hash string) (chain.Found, error) {
+func (c *Chain) Transaction(ctx context.Context, hash string) (chain.FoundTx, error) {
 	if err := c.call(ctx, MethodTransaction); err != nil {
-		return chain.Found{}, err
+		return chain.FoundTx{}, err
 	}
 
 	c.mu.Lock()
@@ -167,7 +167,7 @@ func (c *Chain) Transaction(ctx context.Context, hash string) (chain.Found, erro
 
 	hash = strings.ToLower(hash)
 	if included := c.receipts[hash]; included != nil && included.height <= c.nodeTip() {
-		found := chain.Found{TxHash: hash, Block: c.blocks[included.height].ref, Failed: included.reverted}
+		found := chain.FoundTx{TxHash: hash, Block: c.blocks[included.height].ref, Failed: included.reverted}
 		if !included.reverted {
 			found.Transfers = c.chainTransfers(included.tx, hash, true)
 		}
@@ -176,10 +176,10 @@ func (c *Chain) Transaction(ctx context.Context, hash string) (chain.Found, erro
 	}
 
 	if entry := c.pool.byHash[hash]; entry != nil {
-		return chain.Found{TxHash: hash, Transfers: c.chainTransfers(entry.tx, hash, true)}, nil
+		return chain.FoundTx{TxHash: hash, Transfers: c.chainTransfers(entry.tx, hash, true)}, nil
 	}
 
-	return chain.Found{}, fault.New(
+	return chain.FoundTx{}, fault.New(
 		fault.NotFound, "transaction_unknown", "network %s knows no transaction %q",
 		c.network.Slug, hash,
 	)

@@ -46,23 +46,23 @@ func TestDustDuringASweep(t *testing.T) {
 				t.Helper()
 				must(t, controls{n}.Fund(t.Context(), to.Address, asset, chain.Units(amount)))
 			}
-			deposit := func() chain.Release {
+			deposit := func() chain.SweepRequest {
 				t.Helper()
 
 				deposits++
 				at := s.party(chain.RoleDeposit, deposits)
 				pay(at, 5_000_000)
 
-				return chain.Release{
+				return chain.SweepRequest{
 					Asset:   asset,
 					Deposit: at,
 					Master:  master,
 					Amount:  s.balance(at.Address, asset),
 				}
 			}
-			plan := func(r chain.Release) chain.ReleaseStep {
+			plan := func(r chain.SweepRequest) chain.SweepStep {
 				t.Helper()
-				steps, err := s.d.PlanRelease(t.Context(), r)
+				steps, err := s.d.PlanSweep(t.Context(), r)
 				must(t, err)
 
 				if len(steps) != 1 || steps[0].Order.Close == r.KeepOpen {
@@ -115,7 +115,7 @@ func TestDustDuringASweep(t *testing.T) {
 			unaware := deposit() // planned by a node that does not show the dust yet
 
 			unaware.KeepOpen = true
-			for _, r := range []chain.Release{r, unaware} {
+			for _, r := range []chain.SweepRequest{r, unaware} {
 				before := s.balance(master.Address, asset)
 				step := plan(r)
 				swept = s.sign(step.Order)

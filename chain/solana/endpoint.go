@@ -80,7 +80,7 @@ func (e *endpoint) call(ctx context.Context, result any, method string, params .
 		return ctx.Err()
 	}
 
-	if barred := e.Barred(); barred != nil {
+	if barred := e.BackingOff(); barred != nil {
 		return barred
 	}
 
@@ -148,7 +148,7 @@ func (e *endpoint) post(ctx context.Context, body []byte) ([]byte, error) {
 	defer resp.Body.Close()
 
 	if resp.StatusCode != http.StatusOK {
-		e.HearRetryAfter(resp)
+		e.SetRetryAfter(resp)
 		return nil, e.Fail(failover.Unreachable, "HTTP status %d", resp.StatusCode)
 	}
 
@@ -165,7 +165,7 @@ func (e *endpoint) post(ctx context.Context, body []byte) ([]byte, error) {
 }
 
 func (e *endpoint) unreachable(err error) error {
-	return e.Fail(failover.Unreachable, "%s", e.Why(err, e.timeout))
+	return e.Fail(failover.Unreachable, "%s", e.Describe(err, e.timeout))
 }
 
 // resultOf returns the result in a response body.

@@ -241,7 +241,7 @@ func TestWeb3DecodesOurTransactions(t *testing.T) {
 				t.Errorf("the payout cost %s: the rent of the account that it made is missing", st.Fee)
 			}
 
-			steps, err := s.d.PlanRelease(t.Context(), chain.Release{
+			steps, err := s.d.PlanSweep(t.Context(), chain.SweepRequest{
 				Asset:   s.token(),
 				Deposit: deposit,
 				Master:  master,

@@ -70,7 +70,7 @@ func TestRentMinimumIsKept(t *testing.T) {
 	s.fund(master, sol, 0)
 	s.fund(deposit, 10_000_000, 0)
 	s.fund(deposit, 100, 0) // not to be released
-	r := chain.Release{
+	r := chain.SweepRequest{
 		Asset:      s.native(),
 		Deposit:    deposit,
 		Master:     master,
@@ -79,7 +79,7 @@ func TestRentMinimumIsKept(t *testing.T) {
 		Fee:        chain.Units(50_000),
 	}
 	before := s.balance(master.Address, s.native())
-	steps, err := s.d.PlanRelease(t.Context(), r)
+	steps, err := s.d.PlanSweep(t.Context(), r)
 	must(t, err)
 
 	if !steps[0].PaysFee.IsZero() || len(steps[0].Order.Outputs) != 1 {

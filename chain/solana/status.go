@@ -114,7 +114,7 @@ func (d *Driver) expiryStatus(ctx context.Context, tx chain.Signed) (chain.TxSta
 	}
 
 	for _, e := range d.nodes.Nodes {
-		err := d.nodes.Vet(ctx, e)
+		err := d.nodes.Check(ctx, e)
 
 		expired := false
 		if err == nil {

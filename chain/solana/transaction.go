@@ -16,21 +16,21 @@ import (
 
 // Transaction returns a confirmed transaction by its hash, which is its first signature. Solana has no
 // readable pool. An unknown transaction is fault.NotFound.
-func (d *Driver) Transaction(ctx context.Context, hash string) (chain.Found, error) {
+func (d *Driver) Transaction(ctx context.Context, hash string) (chain.FoundTx, error) {
 	signature, err := solanago.SignatureFromBase58(hash)
 	if err != nil || signature.String() != hash {
 		if len(hash) > 100 {
 			hash = hash[:100] + "…"
 		}
 
-		return chain.Found{}, fault.New(
+		return chain.FoundTx{}, fault.New(
 			fault.NotFound, "transaction_unknown",
 			"%q is no Solana transaction: those are named by 64 bytes in base58",
 			hash,
 		)
 	}
 
-	var found chain.Found
+	var found chain.FoundTx
 
 	err = d.ask(ctx, func(ctx context.Context, e *endpoint) error {
 		tx, err := d.fetchTransaction(ctx, e, hash)
@@ -38,13 +38,13 @@ func (d *Driver) Transaction(ctx context.Context, hash string) (chain.Found, err
 			return err
 		}
 
-		found = chain.Found{TxHash: hash, Block: tx.block.ref(), Failed: tx.meta.failed()}
+		found = chain.FoundTx{TxHash: hash, Block: tx.block.ref(), Failed: tx.meta.failed()}
 		found.Transfers, err = d.transfers(tx.executedTx)
 
 		return err
 	})
 	if err != nil {
-		return chain.Found{}, err
+		return chain.FoundTx{}, err
 	}
 
 	return found, nil

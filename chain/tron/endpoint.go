@@ -131,7 +131,7 @@ func (e *endpoint) do(ctx context.Context, s service, method string, request any
 
 	answer, err := e.client.Do(r)
 	if err != nil {
-		return nil, e.Fail(failover.Unreachable, "%s: %s", method, e.Why(err, e.timeout))
+		return nil, e.Fail(failover.Unreachable, "%s: %s", method, e.Describe(err, e.timeout))
 	}
 	defer answer.Body.Close()
 
@@ -159,7 +159,7 @@ func (e *endpoint) httpError(method string, answer *http.Response, body []byte) 
 	case http.StatusTooManyRequests, http.StatusForbidden, http.StatusServiceUnavailable:
 		kind = failover.Throttled
 
-		e.HearRetryAfter(answer)
+		e.SetRetryAfter(answer)
 	}
 
 	return e.Fail(kind, "%s: HTTP status %d %s", method, answer.StatusCode, e.Clean(string(body)))

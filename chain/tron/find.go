@@ -11,13 +11,13 @@ import (
 // Transaction returns a transaction of the pool or of a canonical block. It errors:
 //   - fault.Invalid (tx_hash_invalid): the text is no transaction hash
 //   - fault.NotFound (transaction_unknown): neither pool nor chain has it
-func (d *Driver) Transaction(ctx context.Context, hash string) (chain.Found, error) {
+func (d *Driver) Transaction(ctx context.Context, hash string) (chain.FoundTx, error) {
 	id, err := parseTxID(hash)
 	if err != nil {
-		return chain.Found{}, err
+		return chain.FoundTx{}, err
 	}
 
-	found := chain.Found{TxHash: hex.EncodeToString(id[:])}
+	found := chain.FoundTx{TxHash: hex.EncodeToString(id[:])}
 
 	err = d.ask(ctx, 0, func(ctx context.Context, node *endpoint) error {
 		lookup, err := node.lookUp(ctx, id)
@@ -40,7 +40,7 @@ func (d *Driver) Transaction(ctx context.Context, hash string) (chain.Found, err
 		return err
 	})
 	if err != nil {
-		return chain.Found{}, err
+		return chain.FoundTx{}, err
 	}
 
 	return found, nil

@@ -368,7 +368,7 @@ func TestDearSweepIsForeseen(t *testing.T) {
 	deposit, master := h.party(), h.wallet(1_000)
 	h.must(h.Fund(t.Context(), deposit.Address, h.usdt, chain.Units(9_000_000)))
 	before := h.balance(master.Address, h.native)
-	steps, err := h.d.PlanRelease(t.Context(), chain.Release{
+	steps, err := h.d.PlanSweep(t.Context(), chain.SweepRequest{
 		Asset:      h.usdt,
 		Deposit:    deposit,
 		Master:     master,

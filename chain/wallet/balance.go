@@ -32,7 +32,7 @@ type Reservation struct {
 	// SpentAt is the height of the block that includes the transaction; 0 before.
 	SpentAt uint64 `json:"spent_at,omitempty"`
 	// Released is set when the object failed: the reservation ends with the next balance read.
-	Released bool `json:"released,omitempty"`
+	Unreserved bool `json:"unreserved,omitempty"`
 }
 
 // Available returns what may still be reserved, in base units: the balance less Reserved.
@@ -69,13 +69,13 @@ func (b *Balance) Reserve(objectID string, amount chain.Amount) error {
 	return nil
 }
 
-// Release marks the reservation of an object as released. It ends with the next balance read: an earlier
+// Unreserve marks the reservation of an object as released. It ends with the next balance read: an earlier
 // one may be older than what made the object fail.
-func (b *Balance) Release(objectID string) {
+func (b *Balance) Unreserve(objectID string) {
 	rest := slices.Clone(b.Reservations)
 	for i := range rest {
 		if rest[i].ObjectID == objectID {
-			rest[i].Released = true
+			rest[i].Unreserved = true
 		}
 	}
 
@@ -99,10 +99,10 @@ func (b *Balance) Spend(objectID string, height uint64, amount chain.Amount) {
 	b.set(rest)
 }
 
-// Read sets the balance (base units) as of a block, and ends the reservations that were spent up to it or
+// Update sets the balance (base units) as of a block, and ends the reservations that were spent up to it or
 // released. It reports whether it did: a block below the last one is ignored, because a node that lags must
 // not restore money that was spent.
-func (b *Balance) Read(at chain.Ref, amount chain.Amount) bool {
+func (b *Balance) Update(at chain.Ref, amount chain.Amount) bool {
 	if at.Height < b.At.Height {
 		return false
 	}
@@ -110,7 +110,7 @@ func (b *Balance) Read(at chain.Ref, amount chain.Amount) bool {
 	b.OnChain, b.At = amount, at
 	b.set(slices.DeleteFunc(slices.Clone(b.Reservations), func(r Reservation) bool {
 		spent := r.SpentAt != 0 && r.SpentAt <= at.Height
-		return spent || (r.Released && r.SpentAt == 0)
+		return spent || (r.Unreserved && r.SpentAt == 0)
 	}))
 
 	return true

@@ -26,7 +26,7 @@ func TestReservations(t *testing.T) {
 		t.Fatalf("an empty wallet promised something: %v", err)
 	}
 
-	b.Read(chain.Ref{Height: 10, Hash: "h"}, n(100))
+	b.Update(chain.Ref{Height: 10, Hash: "h"}, n(100))
 
 	for _, r := range []struct {
 		object string
@@ -54,28 +54,28 @@ func TestReservations(t *testing.T) {
 	available(10)
 
 	b.Spend("a", 12, n(50))
-	b.Read(chain.Ref{Height: 11, Hash: "h"}, n(100))
+	b.Update(chain.Ref{Height: 11, Hash: "h"}, n(100))
 	available(10) // the block does not show it yet
-	b.Read(chain.Ref{Height: 12, Hash: "h"}, n(50))
+	b.Update(chain.Ref{Height: 12, Hash: "h"}, n(50))
 	available(10) // spent and no longer promised
 
-	if b.Read(chain.Ref{Height: 11, Hash: "h"}, n(100)) {
+	if b.Update(chain.Ref{Height: 11, Hash: "h"}, n(100)) {
 		t.Error("a node that lags brought spent money back")
 	}
 
 	available(10)
 
 	b.Spend("a", 0, n(50)) // its block left the chain: it is on its way again
-	b.Read(chain.Ref{Height: 13, Hash: "h"}, n(100))
+	b.Update(chain.Ref{Height: 13, Hash: "h"}, n(100))
 	available(10)
 	b.Spend("a", 14, n(50))
 	b.Spend("a", 0, n(50)) // taken back before it was read
-	b.Read(chain.Ref{Height: 15, Hash: "h"}, n(100))
+	b.Update(chain.Ref{Height: 15, Hash: "h"}, n(100))
 	available(10)
 
-	b.Release("b")
+	b.Unreserve("b")
 	available(10) // until the next reading
-	b.Read(chain.Ref{Height: 16, Hash: "h"}, n(100))
+	b.Update(chain.Ref{Height: 16, Hash: "h"}, n(100))
 	available(50)
 
 	if err := b.Reserve("a", chain.Amount{}); err != nil || len(b.Reservations) != 0 {

@@ -16,9 +16,9 @@ func (t Transaction) Batchable() bool {
 		o.Replaces == nil
 }
 
-// Joins reports whether two transactions may be batched: both are Batchable, of one owner and wallet, and
+// BatchableWith reports whether two transactions may be batched: both are Batchable, of one owner and wallet, and
 // pay the same asset.
-func (t Transaction) Joins(other Transaction) bool {
+func (t Transaction) BatchableWith(other Transaction) bool {
 	return t.Batchable() && other.Batchable() && t.ID != other.ID && t.Network == other.Network &&
 		t.Owner == other.Owner && t.Order.From == other.Order.From &&
 		t.Order.Outputs[0].AssetID == other.Order.Outputs[0].AssetID
@@ -30,7 +30,7 @@ func (t Transaction) Joins(other Transaction) bool {
 func (t *Transaction) Merge(others []Transaction) error {
 	outputs, ids, most := slices.Clone(t.Order.Outputs), []string(nil), t.Order.MaxFee
 	for _, other := range others {
-		if !other.Joins(*t) || slices.Contains(ids, other.ID) {
+		if !other.BatchableWith(*t) || slices.Contains(ids, other.ID) {
 			return t.refuse("carry " + other.ID + ", which is " + string(other.State))
 		}
 
@@ -105,9 +105,12 @@ func (t Transaction) OwnOutputs() []chain.Output {
 	return t.Order.Outputs
 }
 
-// Part returns the outputs of an attempt for the transaction or a batch member, and the maximum of its
+// BatchShare returns the outputs of an attempt for the transaction or a batch member, and the maximum of its
 // share of the network fee (base units of the native coin). Outputs are nil for any other id.
-func (t Transaction) Part(a Attempt, transactionID string) (outputs []chain.Output, maxFee chain.Amount) {
+func (t Transaction) BatchShare(
+	a Attempt,
+	transactionID string,
+) (outputs []chain.Output, maxFee chain.Amount) {
 	i := t.batchIndex(transactionID)
 	switch {
 	case i < 0 || len(t.BatchMembers) > 0 && i >= len(a.Signed.Outputs):

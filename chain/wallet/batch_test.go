@@ -131,7 +131,7 @@ func TestCarriedMovesWithItsCarrier(t *testing.T) {
 		failed string
 	}{
 		{"sign", func(t *Transaction) error { return t.Sign(attemptOf("a", 7)) }, Signed, "a", [3]uint64{}, ""},
-		{"taken", func(t *Transaction) error { return t.Taken("a", at) }, Broadcast, "a", [3]uint64{}, ""},
+		{"taken", func(t *Transaction) error { return t.RecordAccepted("a", at) }, Broadcast, "a", [3]uint64{}, ""},
 		{"replace", func(t *Transaction) error { return t.Sign(attemptOf("b", 7)) }, Broadcast, "b", [3]uint64{}, ""},
 		{
 			"include the first",
@@ -229,7 +229,7 @@ func TestRideIsRefused(t *testing.T) {
 
 	for name, m := range map[string]move{
 		"sign":  func(t *Transaction) error { return t.Sign(attemptOf("c", 7)) },
-		"taken": func(t *Transaction) error { return t.Taken("a", at) },
+		"taken": func(t *Transaction) error { return t.RecordAccepted("a", at) },
 		"include": func(t *Transaction) error {
 			return t.Include("a", chain.TxStatus{Block: chain.Ref{Height: 1, Hash: "one"}})
 		},
@@ -271,7 +271,7 @@ func TestSharesAddUp(t *testing.T) {
 		last := fee
 
 		for i, row := range rows {
-			outputs, share := carrier.Part(signed, row.ID)
+			outputs, share := carrier.BatchShare(signed, row.ID)
 			if !slices.Equal(outputs, row.Order.Outputs) {
 				t.Fatalf("payout %d is paid %+v", i, outputs)
 			}
@@ -294,7 +294,7 @@ func TestSharesAddUp(t *testing.T) {
 			t.Fatalf("the shares of %s add up to %s", fee, sum)
 		}
 
-		if outputs, share := carrier.Part(signed, "somebody else"); outputs != nil || !share.IsZero() {
+		if outputs, share := carrier.BatchShare(signed, "somebody else"); outputs != nil || !share.IsZero() {
 			t.Fatalf("somebody else is paid %+v for %s", outputs, share)
 		}
 	})

@@ -45,7 +45,7 @@ type Reader interface {
 	// CoinsOf returns the outputs of the transactions with these hashes, spent ones included.
 	CoinsOf(ctx context.Context, network string, hashes []string) ([]Coin, error)
 	// WaitingCoins returns the coins that are in no block.
-	WaitingCoins(ctx context.Context, network string) ([]Coin, error)
+	UnconfirmedCoins(ctx context.Context, network string) ([]Coin, error)
 	// CoinsAbove returns the coins that were made or spent in blocks above a height.
 	CoinsAbove(ctx context.Context, network string, height uint64) ([]Coin, error)
 	// Cursor returns how far a network was read.

@@ -24,7 +24,7 @@ const (
 	TopUp  Kind = "topup"
 	Fee    Kind = "fee"
 	Sweep  Kind = "sweep"
-	Bump   Kind = "lift"
+	Bump   Kind = "bump"
 	Cancel Kind = "cancel"
 )
 
@@ -142,8 +142,8 @@ func (t *Transaction) Sign(a Attempt) error {
 	return nil
 }
 
-// Sent records when an attempt was last broadcast and the node's error, empty on success. The state stays.
-func (t *Transaction) Sent(hash string, at time.Time, problem string) error {
+// RecordBroadcast records when an attempt was last broadcast and the node's error, empty on success. The state stays.
+func (t *Transaction) RecordBroadcast(hash string, at time.Time, problem string) error {
 	i := t.AttemptIndex(hash)
 	if i < 0 {
 		return t.refuse("have sent bytes that are not its own")
@@ -155,9 +155,9 @@ func (t *Transaction) Sent(hash string, at time.Time, problem string) error {
 	return nil
 }
 
-// Taken records that the network has an attempt: Signed becomes Broadcast. From Broadcast, Included and
+// RecordAccepted records that the network has an attempt: Signed becomes Broadcast. From Broadcast, Included and
 // Confirmed it only sets the time.
-func (t *Transaction) Taken(hash string, at time.Time) error {
+func (t *Transaction) RecordAccepted(hash string, at time.Time) error {
 	i := t.AttemptIndex(hash)
 	if i < 0 || t.State == Queued || t.State == Failed {
 		return t.refuse("be taken by the network")

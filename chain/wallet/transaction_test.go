@@ -74,15 +74,15 @@ func TestMoves(t *testing.T) {
 		{"sign without hash", func(t *Transaction) error { return t.Sign(attemptOf("", 7)) }, [6]State{}},
 		{
 			"sent",
-			func(t *Transaction) error { return t.Sent("a", at, "no answer") },
+			func(t *Transaction) error { return t.RecordBroadcast("a", at, "no answer") },
 			[6]State{"", Signed, Broadcast, Included, Confirmed, ""},
 		},
 		{
 			"taken",
-			func(t *Transaction) error { return t.Taken("a", at) },
+			func(t *Transaction) error { return t.RecordAccepted("a", at) },
 			[6]State{"", Broadcast, Broadcast, Included, Confirmed, ""},
 		},
-		{"foreign taken", func(t *Transaction) error { return t.Taken("x", at) }, [6]State{}},
+		{"foreign taken", func(t *Transaction) error { return t.RecordAccepted("x", at) }, [6]State{}},
 		{
 			"include",
 			func(t *Transaction) error { return t.Include("a", five) },
@@ -158,7 +158,7 @@ func TestMovesKeepTheRecordWhole(t *testing.T) {
 	}
 
 	first := tx
-	must(tx.Taken("a", at))
+	must(tx.RecordAccepted("a", at))
 
 	if first.Attempts[0].FirstTakenAt != (time.Time{}) {
 		t.Error("a move wrote into an earlier copy of the record")

@@ -243,9 +243,9 @@ func (s *Deliverer) applyBatch(
 func (r result) apply(d webhook.Delivery) webhook.Delivery {
 	switch r.kind {
 	case putOff:
-		return d.PutOff(r.dueAt)
+		return d.Postponed(r.dueAt)
 	case tried:
-		return d.Tried(r.attempt, r.ended, r.retryAfter, r.jitter)
+		return d.WithAttempt(r.attempt, r.ended, r.retryAfter, r.jitter)
 	case unsendable:
 		return d.Failed()
 	case cutShort:

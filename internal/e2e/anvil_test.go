@@ -239,7 +239,7 @@ func TestAnvil(t *testing.T) {
 	s := start(t, driver, string(feeTo))
 	slug := network.Slug
 
-	master, err := internal.Of(s.engine).Transactions.Master(t.Context(), slug, s.account.Index)
+	master, err := internal.Of(s.engine).Transactions.MasterWallet(t.Context(), slug, s.account.Index)
 	if err != nil {
 		t.Fatal(err)
 	}

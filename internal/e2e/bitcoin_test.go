@@ -22,13 +22,13 @@ import (
 // bitcoinStage is a service on a node, with what looks at both.
 type bitcoinStage struct {
 	*service
-	node   world
+	node   harness
 	feeTo  chain.Address
 	master chain.Address
 	slug   string
 }
 
-func stageBitcoin(t *testing.T, node world) *bitcoinStage {
+func stageBitcoin(t *testing.T, node harness) *bitcoinStage {
 	t.Helper()
 
 	driver, err := bitcoin.New(bitcoin.Config{Network: bitcoin.Regtest, RPC: node.url()})
@@ -40,7 +40,7 @@ func stageBitcoin(t *testing.T, node world) *bitcoinStage {
 		feeTo:   chain.Address(feeTo),
 		slug:    bitcoin.Regtest.Slug,
 	}
-	master, err := internal.Of(s.engine).Transactions.Master(t.Context(), s.slug, s.account.Index)
+	master, err := internal.Of(s.engine).Transactions.MasterWallet(t.Context(), s.slug, s.account.Index)
 	must(t, err)
 
 	s.master = master.Address
@@ -90,7 +90,7 @@ func (s *bitcoinStage) settled(id string, n int) (all []paymentView) {
 	return all
 }
 
-// audited fails unless the books agree with the chain.
+// audited fails unless the records agree with the chain.
 func (s *bitcoinStage) audited() {
 	s.t.Helper()
 	eventually(s.t, "a clean audit", func() (bool, string) {
@@ -203,7 +203,7 @@ func (s *bitcoinStage) hold() (release func()) {
 // TestBitcoin plays the main job on both nodes and compares what the API says with the node, to the satoshi.
 func TestBitcoin(t *testing.T) { onBothNodes(t, playBitcoin) }
 
-func playBitcoin(t *testing.T, node world) {
+func playBitcoin(t *testing.T, node harness) {
 	s := stageBitcoin(t, node)
 
 	// The wallet is watched from when its account was made.
@@ -439,7 +439,7 @@ func playBitcoin(t *testing.T, node world) {
 // the money moved once.
 func TestBitcoinReorganisation(t *testing.T) { onBothNodes(t, reorganiseBitcoin) }
 
-func reorganiseBitcoin(t *testing.T, node world) {
+func reorganiseBitcoin(t *testing.T, node harness) {
 	s := stageBitcoin(t, node)
 	t.Run("one block", func(t *testing.T) {
 		s := s.at(t)

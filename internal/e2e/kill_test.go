@@ -31,35 +31,35 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 )
 
-// everyDeath is which share TestKill dies of the deaths that it does not die all of: one in so
+// everyCrash is which share TestKill runs of the crashes that it does not run all of: one in so
 // many, an odd number so that those before a moment and those after one have their share.
-const everyDeath = 45
+const everyCrash = 45
 
-// TestKill tells the main story (an invoice is made, paid, settled and released) once in peace, and
+// TestKill tells the main scenario (an invoice is made, paid, settled and released) once in peace, and
 // then again and again, with the process killed at a moment of the first run: before or after a
 // commit of the store or a call of the node. Whatever the moment, another process over the same
 // file brings everything to the same end, and on the chain everything happens once.
 //
-// It dies after each commit that moves the story and after each transaction that it sends, and a
-// share of the other deaths; TestSoakKill dies them all.
+// It dies after each commit that moves the scenario and after each transaction that it sends, and a
+// share of the other crashes; TestSoakKill dies them all.
 func TestKill(t *testing.T) {
 	killEverywhere(
 		t,
-		func(m moment, after bool, i int) bool { return after && m.moves() || i%everyDeath == everyDeath/2 },
+		func(m moment, after bool, i int) bool { return after && m.moves() || i%everyCrash == everyCrash/2 },
 	)
 }
 
-// TestSoakKill is TestKill without leaving a death out. It ends when it has died them all, whatever
+// TestSoakKill is TestKill without leaving a crash out. It ends when it has run them all, whatever
 // SOAKTIME says.
 func TestSoakKill(t *testing.T) {
 	if os.Getenv("SOAKTIME") == "" {
-		t.Skip("TestKill dies a share of the same deaths; set SOAKTIME to die them all")
+		t.Skip("TestKill runs a share of the same crashes; set SOAKTIME to run them all")
 	}
 
 	killEverywhere(t, func(moment, bool, int) bool { return true })
 }
 
-// moves reports whether the moment leaves something that the story goes on from: a record or a
+// moves reports whether the moment leaves something that the scenario goes on from: a record or a
 // transaction sent.
 func (m moment) moves() bool {
 	return strings.HasPrefix(m.Name, "commit ") || strings.Contains(m.Name, "sendRaw")
@@ -101,22 +101,22 @@ func killEverywhere(t *testing.T, wanted func(m moment, after bool, i int) bool)
 		}
 	}
 
-	type death struct {
+	type crash struct {
 		at    int
 		after bool
 	}
 
-	var deaths []death
+	var crashes []crash
 
 	for i := range 2 * len(calm.moments) {
 		if wanted(calm.moments[i/2], i%2 == 1, i) {
-			deaths = append(deaths, death{i/2 + 1, i%2 == 1})
+			crashes = append(crashes, crash{i/2 + 1, i%2 == 1})
 		}
 	}
 
 	var wg sync.WaitGroup
 
-	next := make(chan death)
+	next := make(chan crash)
 
 	for _, l := range lanes {
 		wg.Go(func() {
@@ -135,7 +135,7 @@ func killEverywhere(t *testing.T, wanted func(m moment, after bool, i int) bool)
 		})
 	}
 
-	for _, d := range deaths {
+	for _, d := range crashes {
 		next <- d
 	}
 
@@ -143,13 +143,13 @@ func killEverywhere(t *testing.T, wanted func(m moment, after bool, i int) bool)
 	wg.Wait()
 	t.Logf(
 		"an undisturbed run makes %d commits and %d requests to the node, which carry %d calls: %d "+
-			"moments, so %d deaths before and after them; %d of these were died, in %s",
+			"moments, so %d crashes before and after them; %d of these were run, in %s",
 		commits,
 		requests,
 		calls,
 		len(calm.moments),
 		2*len(calm.moments),
-		len(deaths),
+		len(crashes),
 		time.Since(begun).Round(time.Second),
 	)
 }
@@ -179,7 +179,7 @@ func killTemplate(t *testing.T) (path, key string) {
 	return path, key
 }
 
-// lane is a node on which one story after the other is told, each from the same state.
+// lane is a node on which one scenario after the other runs, each from the same state.
 type lane struct {
 	url, template, key string
 	payer              *payer
@@ -213,7 +213,7 @@ func newLane(t *testing.T, template, key string) *lane {
 	return l
 }
 
-// ending is what a story leaves: records as the API shows them, without what is different by
+// ending is what a scenario leaves: records as the API shows them, without what is different by
 // nature, and the chain.
 type ending struct {
 	Invoice, Payments, Events any
@@ -228,14 +228,14 @@ type transferred struct {
 	Value    string
 }
 
-// told is a story that was told to its end.
-type told struct {
+// outcome is a scenario that ran to its end.
+type outcome struct {
 	moments []moment
 	end     ending
 }
 
-// run tells the story once, with the process killed at a moment; 0: never.
-func (l *lane) run(t *testing.T, at int, after bool, name string) told {
+// run runs the scenario once, with the process killed at a moment; 0: never.
+func (l *lane) run(t *testing.T, at int, after bool, name string) outcome {
 	t.Helper()
 
 	var snapshot hexutil.Uint64
@@ -252,7 +252,7 @@ func (l *lane) run(t *testing.T, at int, after bool, name string) told {
 		}
 	}()
 
-	s := &story{lane: *l, t: t, dir: t.TempDir(), now: time.Now(), at: at, after: after, name: name}
+	s := &scenario{lane: *l, t: t, dir: t.TempDir(), now: time.Now(), at: at, after: after, name: name}
 	s.payer, s.miner = s.payer.in(t), m
 	first := s.payer.tip()
 
@@ -268,13 +268,13 @@ func (l *lane) run(t *testing.T, at int, after bool, name string) told {
 	s.boot()
 	defer s.stop()
 
-	s.tell()
+	s.play()
 
-	if died := s.deaths == 1; died != (at > 0) {
-		t.Errorf("the process died %d times", s.deaths)
+	if crashed := s.crashes == 1; crashed != (at > 0) {
+		t.Errorf("the process crashed %d times", s.crashes)
 	}
 
-	var out told
+	var out outcome
 	s.get("/moments", &out.moments)
 	out.end = s.ending(first)
 
@@ -290,8 +290,8 @@ func (m miner) ask(answer any, method string, args ...any) {
 	}
 }
 
-// story is one telling: the file, and one process over it at a time.
-type story struct {
+// scenario is one run: the file, and one process over it at a time.
+type scenario struct {
 	lane
 	t     *testing.T
 	dir   string
@@ -299,8 +299,8 @@ type story struct {
 	at    int
 	after bool
 	// name is the moment at which the process is to die.
-	name   string
-	deaths int
+	name    string
+	crashes int
 
 	cmd   *exec.Cmd
 	stdin io.Closer
@@ -309,14 +309,14 @@ type story struct {
 	logs  syncBuffer
 }
 
-func (s *story) db() string { return filepath.Join(s.dir, "payments.db") }
+func (s *scenario) db() string { return filepath.Join(s.dir, "payments.db") }
 
 // boot starts a process over the file. Only the first is to die.
-func (s *story) boot() {
+func (s *scenario) boot() {
 	s.t.Helper()
 
 	l := life{DB: s.db(), RPC: s.url, ChainID: testenv.DefaultChainID}
-	if s.deaths == 0 {
+	if s.crashes == 0 {
 		l.At, l.After = s.at, s.after
 	}
 
@@ -357,8 +357,8 @@ func (s *story) boot() {
 	s.base = "http://" + address
 }
 
-// stop ends the process at the end of the story.
-func (s *story) stop() {
+// stop ends the process at the end of the scenario.
+func (s *scenario) stop() {
 	_ = s.stdin.Close()
 	_ = s.cmd.Process.Kill()
 	_, _ = io.Copy(io.Discard, s.out)
@@ -369,9 +369,9 @@ func (s *story) stop() {
 	}
 }
 
-// buried checks that the process died as it was meant to, and starts another one when the leases of
+// buried checks that the process crashed as it was meant to, and starts another one when the leases of
 // the first have run out.
-func (s *story) buried(cause error) {
+func (s *scenario) buried(cause error) {
 	s.t.Helper()
 	last, _ := io.ReadAll(s.out)
 	err := s.cmd.Wait()
@@ -385,14 +385,14 @@ func (s *story) buried(cause error) {
 		)
 	}
 
-	s.deaths++
+	s.crashes++
 	s.now = s.now.Add(2 * time.Minute)
 	s.boot()
 }
 
 // request asks the process, and its successor when it dies meanwhile, as a client with an
 // idempotency key does.
-func (s *story) request(method, path, body string) []byte {
+func (s *scenario) request(method, path, body string) []byte {
 	s.t.Helper()
 
 	for {
@@ -431,7 +431,7 @@ func (s *story) request(method, path, body string) []byte {
 	}
 }
 
-func (s *story) get(path string, v any) {
+func (s *scenario) get(path string, v any) {
 	s.t.Helper()
 
 	if b := s.request("GET", path, ""); json.Unmarshal(b, v) != nil {
@@ -440,7 +440,7 @@ func (s *story) get(path string, v any) {
 }
 
 // work has everything done that can be done now.
-func (s *story) work() {
+func (s *scenario) work() {
 	s.t.Helper()
 
 	for range 100 {
@@ -459,7 +459,7 @@ func (s *story) work() {
 
 // until works, and lets a block be made where there is something to go into it or on top of it, or
 // else time pass.
-func (s *story) until(what string, done func() bool) {
+func (s *scenario) until(what string, done func() bool) {
 	s.t.Helper()
 
 	for range 100 {
@@ -478,7 +478,7 @@ func (s *story) until(what string, done func() bool) {
 }
 
 // mine makes a block if transactions wait or the newest block has some.
-func (s *story) mine() bool {
+func (s *scenario) mine() bool {
 	s.t.Helper()
 
 	var pool struct{ Pending hexutil.Uint64 }
@@ -497,8 +497,8 @@ func (s *story) mine() bool {
 	return true
 }
 
-// tell tells the story: an invoice is made, paid, settled and released.
-func (s *story) tell() {
+// play runs the scenario: an invoice is made, paid, settled and released.
+func (s *scenario) play() {
 	s.t.Helper()
 	s.work()
 
@@ -543,8 +543,8 @@ func (s *story) tell() {
 	s.work()
 }
 
-// ending reads what the story left. The blocks after first are its own.
-func (s *story) ending(first uint64) ending {
+// ending reads what the scenario left. The blocks after first are its own.
+func (s *scenario) ending(first uint64) ending {
 	s.t.Helper()
 
 	invoices := s.list("/v1/invoices")
@@ -587,7 +587,7 @@ func (s *story) ending(first uint64) ending {
 	return out
 }
 
-func (s *story) list(path string) []map[string]any {
+func (s *scenario) list(path string) []map[string]any {
 	s.t.Helper()
 
 	var page struct{ Data []map[string]any }
@@ -597,7 +597,7 @@ func (s *story) list(path string) []map[string]any {
 }
 
 // transactions lists everything that the blocks after first hold.
-func (s *story) transactions(first uint64) (all []transferred) {
+func (s *scenario) transactions(first uint64) (all []transferred) {
 	s.t.Helper()
 
 	for height := first + 1; height <= s.payer.tip(); height++ {
@@ -619,7 +619,7 @@ func (s *story) transactions(first uint64) (all []transferred) {
 }
 
 // names gives ids, hashes and addresses names by the order in which they appear, so that two
-// stories can be compared. A process that dies may have reserved numbers and addresses that nobody
+// scenarios can be compared. A process that dies may have reserved numbers and addresses that nobody
 // gets.
 type names map[string]string
 

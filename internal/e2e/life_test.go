@@ -1,7 +1,7 @@
 package e2e
 
 // This file is the service process of TestKill: the test binary, started again, as a whole payment
-// service over a SQLite file and a node. It works when it is told to, in the time it is told, and
+// service over a SQLite file and a node. It works on demand, in the time it is told, and
 // it ends itself at the store commit or the call of the node that it was born to die at.
 
 import (
@@ -94,13 +94,13 @@ func die(m moment) {
 	select {}
 }
 
-// mortal counts the commits of a store. The moment before one is when its closure has done everything.
-type mortal struct {
+// crashtest counts the commits of a store. The moment before one is when its closure has done everything.
+type crashtest struct {
 	store.Store
 	reaper *reaper
 }
 
-func (m mortal) Update(ctx context.Context, f func(ctx context.Context, tx store.Tx) error) error {
+func (m crashtest) Update(ctx context.Context, f func(ctx context.Context, tx store.Tx) error) error {
 	var (
 		n    int
 		what moment
@@ -124,7 +124,7 @@ func (m mortal) Update(ctx context.Context, f func(ctx context.Context, tx store
 	return err
 }
 
-// writer names the records of the story that a transaction writes.
+// writer names the records of the scenario that a transaction writes.
 type writer struct {
 	store.Tx
 	of string
@@ -150,9 +150,9 @@ func (w *writer) PutSettlements(ctx context.Context, s ...*settlement.Settlement
 	return w.Tx.PutSettlements(ctx, s...)
 }
 
-func (w *writer) PutRelease(ctx context.Context, r *settlement.Release) error {
+func (w *writer) PutSweep(ctx context.Context, r *settlement.Sweep) error {
 	w.of += " release"
-	return w.Tx.PutRelease(ctx, r)
+	return w.Tx.PutSweep(ctx, r)
 }
 
 func (w *writer) PutTransaction(ctx context.Context, t *wallet.Transaction) error {
@@ -275,7 +275,7 @@ func assemble(l life, r *reaper, now func() time.Time) (*payments.Engine, store.
 	prices, err := rate.NewFixed(map[string]string{"ETH/USD": "2500"}, time.Minute, now)
 	check(err)
 	engine, err := payments.New(payments.Config{
-		Store:        mortal{db, r},
+		Store:        crashtest{db, r},
 		Drivers:      []payments.ChainDriver{driver},
 		Signer:       keys,
 		Rates:        prices,

@@ -43,7 +43,7 @@ type lie struct {
 	broken bool // answers nothing that can be read
 }
 
-// provider stands between a service and a node, and lies when it is told to.
+// provider stands between a service and a node, and lies on demand.
 type provider struct {
 	*httptest.Server
 	node string

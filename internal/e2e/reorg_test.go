@@ -17,7 +17,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 )
 
-// miner drives a node that mines when it is told to.
+// miner drives a node that mines on demand.
 type miner struct {
 	t      *testing.T
 	client *rpc.Client
@@ -174,7 +174,7 @@ func TestReorganisationOnAnvil(t *testing.T) {
 
 	set := back[0].Settlement
 
-	master, err := internal.Of(s.engine).Transactions.Master(t.Context(), slug, s.account.Index)
+	master, err := internal.Of(s.engine).Transactions.MasterWallet(t.Context(), slug, s.account.Index)
 	if err != nil {
 		t.Fatal(err)
 	}

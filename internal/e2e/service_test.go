@@ -1,4 +1,4 @@
-// Package e2e plays whole stories through the HTTP API on real nodes: what is tested is what a merchant's
+// Package e2e plays whole scenarios through the HTTP API on real nodes: what is tested is what a merchant's
 // server and the node itself say, nothing in between.
 package e2e
 
@@ -254,7 +254,7 @@ func (s *service) call(method, path string, body, answer any) {
 	}
 }
 
-// The parts of API objects that the stories look at.
+// The parts of API objects that the scenarios look at.
 type (
 	invoiceView struct {
 		ID      string   `json:"id"`

@@ -217,17 +217,17 @@ func (p *solanaPayer) freshAddress() chain.Address {
 // blocks.
 func TestSolana(t *testing.T) {
 	t.Run("Histories", func(t *testing.T) {
-		solanaStory(t, func(c solana.Config) (payments.ChainDriver, error) { return solana.New(c) })
+		solanaScenario(t, func(c solana.Config) (payments.ChainDriver, error) { return solana.New(c) })
 	})
 	t.Run("Blocks", func(t *testing.T) {
-		solanaStory(
+		solanaScenario(
 			t,
 			func(c solana.Config) (payments.ChainDriver, error) { return solana.NewBlockDriver(c) },
 		)
 	})
 }
 
-func solanaStory(t *testing.T, open func(solana.Config) (payments.ChainDriver, error)) {
+func solanaScenario(t *testing.T, open func(solana.Config) (payments.ChainDriver, error)) {
 	shop := openSolanaShop(t, open)
 	s, p, usdc, taxed := shop.service, shop.p, shop.usdc, shop.taxed
 	slug, master, feeTo := shop.slug, shop.master, shop.feeTo

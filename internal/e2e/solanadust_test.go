@@ -31,7 +31,7 @@ func (d *dusted) Broadcast(ctx context.Context, tx chain.Signed) error {
 
 // TestSolanaDust has a stranger pay the least there is to a deposit address while the sweep that
 // closes its account is on its way. That sweep fails on the real machine; the release goes on by
-// itself, and the books agree with the node to the base unit.
+// itself, and the records agree with the node to the base unit.
 func TestSolanaDust(t *testing.T) {
 	d := &dusted{}
 	shop := openSolanaShop(t, func(c solana.Config) (_ payments.ChainDriver, err error) {

@@ -54,7 +54,7 @@ func openSolanaShop(t *testing.T, open func(solana.Config) (payments.ChainDriver
 	feeTo := p.freshAddress()
 	s := start(t, driver, string(feeTo))
 
-	master, err := internal.Of(s.engine).Transactions.Master(t.Context(), network.Slug, s.account.Index)
+	master, err := internal.Of(s.engine).Transactions.MasterWallet(t.Context(), network.Slug, s.account.Index)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -92,7 +92,7 @@ func startTron(t *testing.T) *tronStage {
 	s.service = start(t, s.driver, string(s.feeTo))
 	if s.master, err = internal.Of(
 		s.engine,
-	).Transactions.Master(
+	).Transactions.MasterWallet(
 		t.Context(), s.slug, s.account.Index,
 	); err != nil {
 		t.Fatal(err)
@@ -587,7 +587,7 @@ func uneconomicOnTron(t *testing.T, s *tronStage) {
 
 	usdt, _ := s.driver.Network().Asset("USDT")
 
-	steps, err := s.driver.PlanRelease(t.Context(), chain.Release{
+	steps, err := s.driver.PlanSweep(t.Context(), chain.SweepRequest{
 		Asset:      usdt,
 		Deposit:    chain.Party{Address: to},
 		Master:     s.master,
@@ -604,7 +604,7 @@ func uneconomicOnTron(t *testing.T, s *tronStage) {
 	}
 
 	if cost.Less(chain.Units(40_000_000)) {
-		t.Errorf("the plan costs %s sun: this story wants 40 TRX or more", cost)
+		t.Errorf("the plan costs %s sun: this scenario wants 40 TRX or more", cost)
 	}
 
 	s.mine(5)

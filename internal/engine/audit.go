@@ -131,7 +131,7 @@ func (a *auditor) prepare(ctx context.Context, accounts []account.Account) error
 	addresses := map[chain.Address]bool{}
 
 	for _, acc := range accounts {
-		p, err := a.Transactions.Master(ctx, a.network.Slug, acc.Index)
+		p, err := a.Transactions.MasterWallet(ctx, a.network.Slug, acc.Index)
 		if errors.Is(err, fault.Unsupported) || errors.Is(err, fault.Forbidden) {
 			continue // this network only receives, or the signer has no such key
 		}

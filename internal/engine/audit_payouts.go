@@ -126,7 +126,7 @@ func payoutMismatch(p payout.Payout, t wallet.Transaction) string {
 func signedMismatch(p payout.Payout, t wallet.Transaction) string {
 	want := []chain.Output{{To: p.Destination, AssetID: p.AssetID, Amount: p.Amount}}
 	for _, attempt := range t.Attempts {
-		outputs, maxFee := t.Part(attempt, p.TransactionID)
+		outputs, maxFee := t.BatchShare(attempt, p.TransactionID)
 		if !slices.Equal(outputs, want) || len(attempt.Signed.Outputs) != 1+len(t.BatchMembers) {
 			return fmt.Sprintf(
 				"the signed bytes %s do not pay what payout %s says",

@@ -118,11 +118,11 @@ func (a *auditor) settlements(ctx context.Context, owner event.Owner) error {
 				)
 			}
 
-			if s.Status != settlement.Released || s.Simulated || checked[s.ReleaseID] {
+			if s.Status != settlement.Released || s.Simulated || checked[s.SweepID] {
 				continue
 			}
 
-			checked[s.ReleaseID] = true
+			checked[s.SweepID] = true
 			if err := a.release(ctx, s); err != nil {
 				return err
 			}
@@ -138,7 +138,7 @@ func (a *auditor) settlements(ctx context.Context, owner event.Owner) error {
 
 // release checks that the settlements of a release share exactly what its sweep brought to the master wallet.
 func (a *auditor) release(ctx context.Context, of settlement.Settlement) error {
-	r, err := a.config.Store.Release(ctx, of.ReleaseID)
+	r, err := a.config.Store.Sweep(ctx, of.SweepID)
 	if err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func (a *auditor) release(ctx context.Context, of settlement.Settlement) error {
 // there is such a sweep, and a record of each.
 func (a *auditor) sweepsOf(
 	ctx context.Context,
-	r settlement.Release,
+	r settlement.Sweep,
 ) (arrived chain.Amount, swept bool, records []audit.Record, err error) {
 	for _, step := range r.Steps {
 		if step.Kind != chain.StepSweep {

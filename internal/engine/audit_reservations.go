@@ -25,7 +25,7 @@ func (a *auditor) reservations(ctx context.Context) (map[chain.Holding]chain.Amo
 	for _, b := range rows {
 		reserved[chain.Holding{Address: b.Address, AssetID: b.AssetID}] = b.Reserved
 		for _, r := range b.Reservations {
-			if r.Released || r.SpentAt != 0 {
+			if r.Unreserved || r.SpentAt != 0 {
 				continue // ends with the next balance that is read
 			}
 
@@ -79,7 +79,7 @@ func (a *auditor) ended(ctx context.Context, objectID string) (object string, ov
 		return "", false, err
 	}
 
-	r, err := a.config.Store.Release(ctx, objectID)
+	r, err := a.config.Store.Sweep(ctx, objectID)
 	if errors.Is(err, fault.NotFound) {
 		return "object", true, nil
 	}

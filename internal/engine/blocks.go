@@ -85,7 +85,7 @@ func (s blockHandler) store(
 		}
 
 		// Before the payments: a payment that is back is distinguished from a sweep that is not.
-		if err := s.engine.Transactions.ForkTx(ctx, tx, b); err != nil {
+		if err := s.engine.Transactions.ApplyForkTx(ctx, tx, b); err != nil {
 			return err
 		}
 

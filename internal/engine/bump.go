@@ -66,7 +66,7 @@ func (l *bumpLoop) bumpDue(ctx context.Context) (did bool, err error) {
 		if errors.Is(err, fault.Unsupported) {
 			l.retryAt = now.Add(unsupportedPause)
 			l.engine.config.Log.ErrorContext(
-				ctx, "payments cannot be lifted, though the driver is configured to",
+				ctx, "payments cannot be bumped, though the driver is configured to",
 				"network", p.Network, "error", err,
 			)
 
@@ -79,7 +79,7 @@ func (l *bumpLoop) bumpDue(ctx context.Context) (did bool, err error) {
 
 		if err != nil {
 			l.engine.config.Log.WarnContext(
-				ctx, "a payment could not be lifted; it is tried again",
+				ctx, "a payment could not be bumped; it is tried again",
 				"payment", p.ID, "network", p.Network, "error", err,
 			)
 		}
@@ -103,7 +103,7 @@ func (e *Engine) bump(ctx context.Context, p invoice.Payment) (queued bool, err 
 		return false, err
 	}
 
-	master, err := e.Transactions.Master(ctx, p.Network, settings.Index)
+	master, err := e.Transactions.MasterWallet(ctx, p.Network, settings.Index)
 	if errors.Is(err, fault.Forbidden) {
 		return false, nil // the signer has no such key
 	}
@@ -112,7 +112,7 @@ func (e *Engine) bump(ctx context.Context, p invoice.Payment) (queued bool, err 
 		return false, err
 	}
 
-	return e.Transactions.Bump(ctx, txmgr.Waiting{
+	return e.Transactions.Bump(ctx, txmgr.WaitingPayment{
 		Owner:     p.Owner,
 		PaymentID: p.ID,
 		Network:   p.Network,

@@ -141,7 +141,7 @@ func leftoversAt(
 		case s.Status == settlement.Released,
 			s.Status == settlement.Releasing,
 			s.Status == settlement.Reverted,
-			s.ReleaseID != "",
+			s.SweepID != "",
 			s.FeeTx != "",
 			s.TopUpTx != "",
 			s.SweepTx != "":

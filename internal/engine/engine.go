@@ -63,7 +63,7 @@ type Engine struct {
 
 	config    Config
 	ids       *id.Source
-	sealer    *seal.Box
+	sealer    *seal.Sealer
 	followers []*follow.Follower
 	sweeps    []*balanceSweepLoop // by index of followers
 	bumps     []*bumpLoop         // by index of followers
@@ -114,7 +114,7 @@ func New(c Config) (*Engine, error) {
 	for _, d := range e.Networks.Drivers() {
 		f, err := follow.New(follow.Config{
 			Driver:    d,
-			Sink:      blockHandler{e},
+			Handler:   blockHandler{e},
 			DB:        view[scan.Tx]{e.config.Store, e, func(tx Tx) scan.Tx { return tx }},
 			Owner:     c.Process,
 			Now:       c.Now,
@@ -137,7 +137,7 @@ func New(c Config) (*Engine, error) {
 func (e *Engine) Store() store.Reader { return e.config.Store }
 
 // Sealer returns the sealer of what is stored encrypted.
-func (e *Engine) Sealer() *seal.Box { return e.sealer }
+func (e *Engine) Sealer() *seal.Sealer { return e.sealer }
 
 // Log returns the logger.
 func (e *Engine) Log() *slog.Logger { return e.config.Log }

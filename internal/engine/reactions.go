@@ -226,7 +226,7 @@ func (e *Engine) refunded(ctx context.Context, tx Tx, ev event.Event) error {
 		return nil
 	}
 
-	move := map[event.Type]invoice.RefundMove{
+	move := map[event.Type]invoice.RefundTransition{
 		event.RefundCreated:   invoice.RefundPending,
 		event.RefundSucceeded: invoice.RefundSucceeded,
 		event.RefundFailed:    invoice.RefundFailed,
@@ -235,7 +235,7 @@ func (e *Engine) refunded(ctx context.Context, tx Tx, ev event.Event) error {
 
 	return e.Ingester.RefundedTx(
 		ctx, tx,
-		invoice.RefundFact{InvoiceID: r.InvoiceID, AssetID: r.AssetID, Amount: r.Amount, Move: move},
+		invoice.RefundChange{InvoiceID: r.InvoiceID, AssetID: r.AssetID, Amount: r.Amount, Move: move},
 	)
 }
 

@@ -54,13 +54,13 @@ func (e *Engine) newAccounts() (*account.Service, error) {
 
 func (e *Engine) newIngester() *ingest.Ingester {
 	return ingest.New(ingest.Config{
-		DB:       view[ingest.Tx]{e.config.Store, e, func(tx Tx) ingest.Tx { return tx }},
-		Registry: e.Networks,
-		Rates:    e.Rates,
-		IDs:      e.ids,
-		Now:      e.config.Now,
-		Log:      e.config.Log,
-		Kept:     leftoversAt,
+		DB:        view[ingest.Tx]{e.config.Store, e, func(tx Tx) ingest.Tx { return tx }},
+		Registry:  e.Networks,
+		Rates:     e.Rates,
+		IDs:       e.ids,
+		Now:       e.config.Now,
+		Log:       e.config.Log,
+		Leftovers: leftoversAt,
 	})
 }
 
@@ -71,7 +71,7 @@ func (e *Engine) newInvoices() *invoice.Service {
 		Rates:    e.Rates,
 		Keys:     e.config.Signer,
 		IDs:      e.ids,
-		Intake:   e.Ingester,
+		Ingester: e.Ingester,
 		Now:      e.config.Now,
 		QuoteFor: e.config.QuoteFor,
 	})

@@ -66,7 +66,7 @@ func (e *Engine) registerWallets(ctx context.Context, n chain.Network, accounts 
 	)
 
 	for _, a := range accounts {
-		p, err := e.Transactions.Master(ctx, n.Slug, a.Index)
+		p, err := e.Transactions.MasterWallet(ctx, n.Slug, a.Index)
 		if errors.Is(err, fault.Forbidden) {
 			continue // the signer has no such key: nothing will ever be sent from there
 		}
@@ -117,7 +117,7 @@ func (e *Engine) registerWallets(ctx context.Context, n chain.Network, accounts 
 }
 
 // parties returns a lookup, inside tx, of which addresses are ours, with their keys.
-func parties(tx Tx, space chain.Space) txmgr.Parties {
+func parties(tx Tx, space chain.Space) txmgr.PartyLookup {
 	return func(ctx context.Context, addresses []chain.Address) (map[chain.Address]chain.Party, error) {
 		found, err := tx.MatchAddresses(ctx, space, addresses)
 		if err != nil {

@@ -43,7 +43,7 @@ func (f *Follower) backfill(ctx context.Context) (bool, error) {
 	}
 
 	b.advance = f.advanceRange(old, b.Blocks)
-	if err := f.Sink.Apply(ctx, b); err != nil {
+	if err := f.Handler.Apply(ctx, b); err != nil {
 		return false, fmt.Errorf("storing old blocks from %d of %s: %w", old.Next, f.network.Slug, err)
 	}
 

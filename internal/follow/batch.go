@@ -46,8 +46,8 @@ func (b Batch) Advance(ctx context.Context, tx scan.Tx) (scan.Cursor, error) {
 	return b.advance(ctx, tx)
 }
 
-// Sink handles batches of blocks.
-type Sink interface {
+// BlockHandler handles batches of blocks.
+type BlockHandler interface {
 	// Apply stores what a batch holds, in one transaction that begins with Batch.Advance.
 	Apply(ctx context.Context, b Batch) error
 }

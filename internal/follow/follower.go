@@ -29,8 +29,8 @@ type Config struct {
 	// PollFor is how long an address is queried in that way. Defaults to 30 days.
 	PollFor time.Duration
 
-	// Sink is the block handler: it stores what a batch holds.
-	Sink Sink
+	// Handler stores what a batch holds.
+	Handler BlockHandler
 	// DB stores the cursor, the ranges and the lease.
 	DB scan.DB
 	// Owner names this process in leases; unique among all processes over one store.
@@ -160,7 +160,7 @@ func (f *Follower) readAndStore(ctx context.Context) (bool, error) {
 		return f.backfill(ctx)
 	}
 
-	if err := f.Sink.Apply(ctx, *batch); err != nil {
+	if err := f.Handler.Apply(ctx, *batch); err != nil {
 		return false, fmt.Errorf(
 			"storing %d blocks of %s after height %d: %w",
 			len(batch.Blocks), f.network.Slug, cursor.At.Height, err,

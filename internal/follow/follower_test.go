@@ -156,7 +156,7 @@ func newFollower(t interface{ Fatal(...any) }, c *sim.Chain, d *db, owner string
 	f, err := follow.New(
 		follow.Config{
 			Driver:      c,
-			Sink:        ledger{d, c},
+			Handler:     ledger{d, c},
 			DB:          d,
 			Owner:       owner,
 			Now:         now,
@@ -270,7 +270,7 @@ func TestForkBetweenTwoQuestions(t *testing.T) {
 		if m == sim.MethodBlocks && !forked {
 			forked = true
 
-			c.Fork(sim.Fork{Depth: 3, Fate: sim.Forget})
+			c.Fork(sim.Fork{Depth: 3, Fate: sim.DropOrphan})
 		}
 
 		return nil
@@ -419,7 +419,7 @@ func TestForkIsReadUpToTheOldPositionAtOnce(t *testing.T) {
 
 	was := d.at(c.Network().Slug)
 	rewound := 0
-	f.Sink = hooked{
+	f.Handler = hooked{
 		ledger{d, c},
 		func(b follow.Batch) {
 			if !b.Rewound {
@@ -452,7 +452,7 @@ func TestCursorMovesFromTheBlockThatWasRead(t *testing.T) {
 
 	var moved scan.Cursor
 
-	f.Sink = hooked{
+	f.Handler = hooked{
 		ledger{d, c},
 		func(follow.Batch) {
 			moved = d.cursors[n]
@@ -496,7 +496,7 @@ func TestBackfillReadsAnOldRangeOnce(t *testing.T) {
 	f, err := follow.New(
 		follow.Config{
 			Driver:      c,
-			Sink:        ledger{d, c},
+			Handler:     ledger{d, c},
 			DB:          d,
 			Owner:       "a",
 			Now:         now,
@@ -543,7 +543,7 @@ func TestAnyHistoryEndsAsTheChain(t *testing.T) {
 					c.Fork(
 						sim.Fork{
 							Depth: uint64(depth),
-							Fate: rapid.SampledFrom([]sim.Fate{sim.ReturnToPool, sim.Reinclude, sim.Forget}).
+							Fate: rapid.SampledFrom([]sim.OrphanFate{sim.ReturnToPool, sim.Reinclude, sim.DropOrphan}).
 								Draw(t, "fate"),
 						},
 					)

@@ -95,7 +95,7 @@ func (p *polled) TransfersTo(
 func (p *polled) follow(t interface{ Fatal(...any) }, d *db) *follow.Follower {
 	f, err := follow.New(follow.Config{
 		Driver:      p,
-		Sink:        ledger{d, p.c},
+		Handler:     ledger{d, p.c},
 		DB:          d,
 		Owner:       "a",
 		Now:         func() time.Time { return p.time },
@@ -200,7 +200,7 @@ func TestPollingAcrossAFork(t *testing.T) {
 
 		forked = true
 
-		p.c.Fork(sim.Fork{Depth: 3, Length: 1, Fate: sim.Forget})
+		p.c.Fork(sim.Fork{Depth: 3, Length: 1, Fate: sim.DropOrphan})
 
 		for now, err := p.c.Head(t.Context()); err == nil &&
 			now.Tip.Height < head.Tip.Height; now, err = p.c.Head(t.Context()) {
@@ -267,7 +267,7 @@ func TestPollingBackfills(t *testing.T) {
 	f, err := follow.New(
 		follow.Config{
 			Driver:      p,
-			Sink:        ledger{d, p.c},
+			Handler:     ledger{d, p.c},
 			DB:          d,
 			Owner:       "a",
 			Now:         now,
@@ -307,7 +307,7 @@ func TestAnyPolledHistoryEndsAsTheChain(t *testing.T) {
 				p.c.Fork(
 					sim.Fork{
 						Depth: uint64(depth),
-						Fate: rapid.SampledFrom([]sim.Fate{sim.ReturnToPool, sim.Reinclude, sim.Forget}).
+						Fate: rapid.SampledFrom([]sim.OrphanFate{sim.ReturnToPool, sim.Reinclude, sim.DropOrphan}).
 							Draw(t, "fate"),
 					},
 				)

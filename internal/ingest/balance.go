@@ -222,7 +222,7 @@ func (l *ledger) recordExcess(ctx context.Context, a *entry, u optionExcess) err
 				return nil // it is dropped first
 			}
 
-			return l.move(a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.See(u.at) })
+			return l.move(a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.Observe(u.at) })
 		}
 	}
 

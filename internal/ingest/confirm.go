@@ -41,7 +41,7 @@ func (in *intake) pool(ctx context.Context) error {
 		}
 
 		if err := in.move(
-			a, p, func(p *invoice.Payment) ([]event.Type, error) { return nil, p.Lose(in.now) },
+			a, p, func(p *invoice.Payment) ([]event.Type, error) { return nil, p.MarkMissing(in.now) },
 		); err != nil {
 			return err
 		}

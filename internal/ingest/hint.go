@@ -117,7 +117,7 @@ func (s *Ingester) addFound(
 	out *preparedHint,
 	driver chain.Driver,
 	ours map[chain.Address]bool,
-	found chain.Found,
+	found chain.FoundTx,
 ) error {
 	switch {
 	case out.result == invoice.HintFound:
@@ -155,7 +155,7 @@ func (s *Ingester) hintBatch(
 	ctx context.Context,
 	driver chain.Driver,
 	ours map[chain.Address]bool,
-	found chain.Found,
+	found chain.FoundTx,
 ) (*follow.Batch, error) {
 	n := driver.Network()
 

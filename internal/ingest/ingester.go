@@ -51,7 +51,7 @@ type Config struct {
 
 	// Kept returns what our own transactions left at a deposit address. Without it CheckDeposits
 	// does nothing.
-	Kept LeftoversFunc
+	Leftovers LeftoversFunc
 }
 
 // Ingester records what arrives at our addresses. It is safe for concurrent use.
@@ -88,7 +88,7 @@ func New(c Config) *Ingester {
 		ids:      c.IDs,
 		clock:    c.Now,
 		log:      c.Log,
-		kept:     c.Kept,
+		kept:     c.Leftovers,
 		wanted:   map[string]map[pair]bool{},
 		suspects: map[string]map[chain.Ref]reread{},
 		uses:     map[string]map[string]*use{},

@@ -178,7 +178,11 @@ func (in *intake) recordKnown(
 
 		switch {
 		case p.Status == invoice.Confirmed && !m.at.IsZero() && in.final(p.Required, m.at):
-			return in.move(a, p, func(p *invoice.Payment) ([]event.Type, error) { return nil, p.Move(m.at) })
+			return in.move(
+				a,
+				p,
+				func(p *invoice.Payment) ([]event.Type, error) { return nil, p.SetBlock(m.at) },
+			)
 		case p.Status == invoice.Confirmed:
 			if err := in.move(
 				a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.Orphan(in.now) },
@@ -188,7 +192,7 @@ func (in *intake) recordKnown(
 		case m.at.IsZero(): // detected in a block that is gone, and back in the pool
 			return in.move(a, p, func(p *invoice.Payment) ([]event.Type, error) {
 				p.Block = chain.Ref{}
-				return p.See(m.at)
+				return p.Observe(m.at)
 			})
 		}
 	}
@@ -197,7 +201,7 @@ func (in *intake) recordKnown(
 		return nil // in its block, or read again in a back-fill
 	}
 
-	return in.move(a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.See(m.at) })
+	return in.move(a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.Observe(m.at) })
 }
 
 // recordNew adds a payment that was not known.

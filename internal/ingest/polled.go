@@ -14,12 +14,12 @@ func (s *Ingester) AddressesOf(
 	network string,
 ) func(ctx context.Context, since time.Time) ([]chain.Address, error) {
 	return func(ctx context.Context, since time.Time) ([]chain.Address, error) {
-		options, err := s.db.AddressesMade(ctx, network, invoice.ForOption, since)
+		options, err := s.db.AddressesSince(ctx, network, invoice.ForOption, since)
 		if err != nil {
 			return nil, err
 		}
 
-		deposits, err := s.db.AddressesMade(ctx, network, invoice.ForDeposit, time.Time{})
+		deposits, err := s.db.AddressesSince(ctx, network, invoice.ForDeposit, time.Time{})
 		if err != nil {
 			return nil, err
 		}

@@ -8,7 +8,7 @@ import (
 )
 
 // RefundedTx applies the transition of a refund to its invoice, in the transaction that makes it.
-func (s *Ingester) RefundedTx(ctx context.Context, tx invoice.Tx, change invoice.RefundFact) error {
+func (s *Ingester) RefundedTx(ctx context.Context, tx invoice.Tx, change invoice.RefundChange) error {
 	inv, err := tx.InvoiceByID(ctx, change.InvoiceID)
 	if err != nil {
 		return err

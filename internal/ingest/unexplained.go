@@ -204,7 +204,7 @@ func (s *Ingester) checkDepositTx(ctx context.Context, tx Tx, k depositBalance, 
 	if back != nil {
 		var p *invoice.Payment
 		if a, p, err = l.payment(ctx, *back); err == nil {
-			err = l.move(a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.See(k.at) })
+			err = l.move(a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.Observe(k.at) })
 		}
 	} else {
 		a, err = l.enterExcess(ctx, k, excess)

@@ -155,7 +155,7 @@ func (s *Ingester) duePayment(ctx context.Context, p invoice.Payment) error {
 		}
 	}
 
-	found, known := chain.Found{}, false
+	found, known := chain.FoundTx{}, false
 
 	if p.Status == invoice.Confirmed {
 		if err := s.fill(ctx, prices); err != nil {
@@ -200,7 +200,7 @@ func (s *Ingester) duePayment(ctx context.Context, p invoice.Payment) error {
 
 // find looks a transaction up where the driver can. A network without an answer is an error; whether the
 // transaction moved what the payment says is part of being found.
-func (s *Ingester) find(ctx context.Context, p invoice.Payment) (found chain.Found, known bool, err error) {
+func (s *Ingester) find(ctx context.Context, p invoice.Payment) (found chain.FoundTx, known bool, err error) {
 	driver, err := s.registry.Driver(p.Network)
 	if err != nil {
 		return found, false, err
@@ -236,7 +236,7 @@ func (l *ledger) search(
 	ctx context.Context,
 	a *entry,
 	p *invoice.Payment,
-	found chain.Found,
+	found chain.FoundTx,
 	known bool,
 ) error {
 	cursor, _, err := l.tx.Cursor(ctx, p.Network)
@@ -250,14 +250,14 @@ func (l *ledger) search(
 			p.LostAt, p.DueAt = time.Time{}, time.Time{} // it was found meanwhile
 			return nil, nil
 		case known && !found.Block.IsZero() && found.Block.Height <= cursor.At.Height:
-			return p.See(found.Block)
+			return p.Observe(found.Block)
 		case known:
-			types, err := p.See(chain.Ref{})
+			types, err := p.Observe(chain.Ref{})
 			p.DueAt = l.now.Add(postponed)
 
 			return types, err
 		case p.LostAt.IsZero():
-			return nil, p.Lose(l.now)
+			return nil, p.MarkMissing(l.now)
 		case !l.now.Before(p.LostAt.Add(invoice.LostAfter)):
 			return p.Drop()
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-8ee7f392/payments/payout"
 )
 
-func onAnvil(t *testing.T) *ethereum.World {
+func onAnvil(t *testing.T) *ethereum.Harness {
 	t.Helper()
 	anvil := testenv.Anvil(t, testenv.AnvilOptions{SlotsInAnEpoch: 1, Args: []string{"--no-mining"}})
 	w := ethereum.New(t, ethereum.Config{URL: anvil.URL, ChainID: anvil.ChainID})

@@ -30,7 +30,7 @@ func hasRecord(t *testing.T, d audit.Difference, object, id string) {
 }
 
 func TestAuditFindsMoneyThatIsMissing(t *testing.T) {
-	inTime(t, account.Settings{ManualRelease: true}, sim.Config{}, func(t *testing.T, w *world) {
+	inTime(t, account.Settings{ManualRelease: true}, sim.Config{}, func(t *testing.T, w *harness) {
 		w.fund(1, 0)
 		s := w.deposited("SIM", milli(500))
 		w.clean(1, 0)
@@ -47,7 +47,7 @@ func TestAuditFindsMoneyThatIsMissing(t *testing.T) {
 }
 
 func TestAuditFindsMoneyThatNothingExplains(t *testing.T) {
-	inTime(t, account.Settings{ManualRelease: true}, sim.Config{}, func(t *testing.T, w *world) {
+	inTime(t, account.Settings{ManualRelease: true}, sim.Config{}, func(t *testing.T, w *harness) {
 		w.fund(1, 0)
 		s := w.deposited("SIM", milli(500))
 		w.chain.Fund(s.Deposit.Address, "SIM", milli(1))
@@ -59,8 +59,8 @@ func TestAuditFindsMoneyThatNothingExplains(t *testing.T) {
 }
 
 // A master wallet's money from elsewhere is told, and is no difference.
-func TestAuditTellsMoneyFromElsewhere(t *testing.T) {
-	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+func TestAuditReportsMoneyFromElsewhere(t *testing.T) {
+	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
 		w.fund(1, 5)
 		p := w.becomes(w.pay("SIM", milli(100)).ID, payout.Confirmed)
 		w.chain.Pay(w.master(), "SIM", coin(2))
@@ -85,39 +85,39 @@ func TestAuditTellsMoneyFromElsewhere(t *testing.T) {
 func TestAuditFindsRecordsThatDisagree(t *testing.T) {
 	for name, test := range map[string]struct {
 		object string
-		tamper func(ctx context.Context, tx payments.Tx, w *world, p payout.Payout) (id string, err error)
+		tamper func(ctx context.Context, tx payments.Tx, w *harness, p payout.Payout) (id string, err error)
 	}{
 		"a payout's amount": {
 			"payout",
-			func(ctx context.Context, tx payments.Tx, _ *world, p payout.Payout) (string, error) {
+			func(ctx context.Context, tx payments.Tx, _ *harness, p payout.Payout) (string, error) {
 				p.Amount = p.Amount.Add(chain.Units(1))
 				return p.ID, tx.PutPayout(ctx, &p)
 			},
 		},
 		"a payout's destination": {
 			"payout",
-			func(ctx context.Context, tx payments.Tx, w *world, p payout.Payout) (string, error) {
+			func(ctx context.Context, tx payments.Tx, w *harness, p payout.Payout) (string, error) {
 				p.Destination = w.chain.NewAddress()
 				return p.ID, tx.PutPayout(ctx, &p)
 			},
 		},
 		"a payout's status": {
 			"payout",
-			func(ctx context.Context, tx payments.Tx, _ *world, p payout.Payout) (string, error) {
+			func(ctx context.Context, tx payments.Tx, _ *harness, p payout.Payout) (string, error) {
 				p.Status, p.FailureCode = payout.Failed, "canceled"
 				return p.ID, tx.PutPayout(ctx, &p)
 			},
 		},
 		"a payout's highest fee": {
 			"payout",
-			func(ctx context.Context, tx payments.Tx, _ *world, p payout.Payout) (string, error) {
+			func(ctx context.Context, tx payments.Tx, _ *harness, p payout.Payout) (string, error) {
 				p.MaxNetworkFee = chain.Units(1)
 				return p.ID, tx.PutPayout(ctx, &p)
 			},
 		},
 		"a settlement's gross": {
 			"settlement",
-			func(ctx context.Context, tx payments.Tx, w *world, _ payout.Payout) (string, error) {
+			func(ctx context.Context, tx payments.Tx, w *harness, _ payout.Payout) (string, error) {
 				s := w.settlements()[0]
 				s.Gross = s.Gross.Add(chain.Units(1))
 
@@ -126,7 +126,7 @@ func TestAuditFindsRecordsThatDisagree(t *testing.T) {
 		},
 		"a settlement's fee": {
 			"settlement",
-			func(ctx context.Context, tx payments.Tx, w *world, _ payout.Payout) (string, error) {
+			func(ctx context.Context, tx payments.Tx, w *harness, _ payout.Payout) (string, error) {
 				s := w.settlements()[0]
 				s.FeePaid = s.FeePaid.Add(chain.Units(1))
 
@@ -135,7 +135,7 @@ func TestAuditFindsRecordsThatDisagree(t *testing.T) {
 		},
 		"what a settlement brought": {
 			"settlement",
-			func(ctx context.Context, tx payments.Tx, w *world, _ payout.Payout) (string, error) {
+			func(ctx context.Context, tx payments.Tx, w *harness, _ payout.Payout) (string, error) {
 				s := w.settlements()[0]
 				more := s.NetReleased.Add(chain.Units(1))
 				s.NetReleased = &more
@@ -145,7 +145,7 @@ func TestAuditFindsRecordsThatDisagree(t *testing.T) {
 		},
 		"a second transaction of a payout": {
 			"payout",
-			func(ctx context.Context, tx payments.Tx, w *world, p payout.Payout) (string, error) {
+			func(ctx context.Context, tx payments.Tx, w *harness, p payout.Payout) (string, error) {
 				t, err := tx.Transaction(ctx, p.TransactionID)
 				if err != nil {
 					return "", err
@@ -158,7 +158,7 @@ func TestAuditFindsRecordsThatDisagree(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+			inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
 				w.fund(1, 0)
 				w.deposited("SIM", milli(500))
 				w.until(
@@ -182,7 +182,7 @@ func TestAuditFindsRecordsThatDisagree(t *testing.T) {
 
 // A confirmed payment that lost its settlement, and a payment that lost its record.
 func TestAuditFindsAPaymentWithoutASettlement(t *testing.T) {
-	inTime(t, account.Settings{ManualRelease: true}, sim.Config{}, func(t *testing.T, w *world) {
+	inTime(t, account.Settings{ManualRelease: true}, sim.Config{}, func(t *testing.T, w *harness) {
 		s := w.deposited("SIM", milli(500))
 		w.must(w.store.Update(t.Context(), func(ctx context.Context, tx payments.Tx) error {
 			p, err := tx.PaymentByID(ctx, s.PaymentID)
@@ -213,7 +213,7 @@ func TestAuditFindsAPaymentWithoutASettlement(t *testing.T) {
 }
 
 func TestAuditFindsAReservationThatWasLeft(t *testing.T) {
-	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
 		w.fund(1, 0)
 		p := w.becomes(w.pay("SIM", milli(1)).ID, payout.Confirmed)
 		w.clean(1, 0)
@@ -232,7 +232,7 @@ func TestAuditFindsAReservationThatWasLeft(t *testing.T) {
 
 // An audit without all its answers is none.
 func TestAuditNeedsItsNode(t *testing.T) {
-	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
 		w.fund(1, 0)
 		w.becomes(w.pay("SIM", milli(1)).ID, payout.Confirmed)
 
@@ -258,7 +258,7 @@ type blind struct {
 }
 
 func TestAuditSaysWhatItCouldNotCheck(t *testing.T) {
-	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
 		w.change = func(c *payments.Config) { c.Drivers = []payments.ChainDriver{blind{w.chain, w.chain}} }
 		a, err := w.boot().Audit(t.Context())
 		w.must(err)
@@ -273,7 +273,7 @@ func TestAuditSaysWhatItCouldNotCheck(t *testing.T) {
 // know of yet, out of one that they still name) is no difference, and the money from elsewhere is
 // the same all along.
 func TestAuditInTheMiddle(t *testing.T) {
-	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
 		w.fund(1, 100)
 
 		audits := 0
@@ -310,7 +310,7 @@ func TestAuditInTheMiddle(t *testing.T) {
 
 		w.becomes(p.ID, payout.Confirmed)
 		p = w.becomes(w.pay("SIM", milli(1)).ID, payout.Included)
-		w.chain.Fork(sim.Fork{Depth: 1, Fate: sim.Forget})
+		w.chain.Fork(sim.Fork{Depth: 1, Fate: sim.DropOrphan})
 
 		if check(); w.get(p.ID).Status != payout.Included {
 			t.Fatal("the records know of the reorganisation already")
@@ -332,7 +332,7 @@ func TestAuditInTheMiddle(t *testing.T) {
 }
 
 // steal moves native coin away from an address of ours with its own key, behind the engine's back.
-func (w *world) steal(from chain.Party, amount chain.Amount) {
+func (w *harness) steal(from chain.Party, amount chain.Amount) {
 	w.t.Helper()
 	ctx := w.t.Context()
 	native, _ := w.chain.Network().Native()

@@ -14,35 +14,35 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// deathEverywhere runs a story once in peace, counting the updates of the store and the calls of
+// crashEverywhere runs a scenario once in peace, counting the updates of the store and the calls of
 // the node, and then again and again, killing the process at each of them, before it and after it
-// took effect. begin prepares in peace; what story does is counted.
-func deathEverywhere(
+// took effect. begin prepares in peace; what scenario does is counted.
+func crashEverywhere(
 	t *testing.T,
 	settings account.Settings,
-	begin func(w *world),
-	story func(t *testing.T, w *world),
+	begin func(w *harness),
+	scenario func(t *testing.T, w *harness),
 ) {
 	t.Helper()
-	deathEverywhereOn(t, sim.Config{}, settings, begin, story)
+	crashEverywhereOn(t, sim.Config{}, settings, begin, scenario)
 }
 
-func deathEverywhereOn(
+func crashEverywhereOn(
 	t *testing.T,
 	network sim.Config,
 	settings account.Settings,
-	begin func(w *world),
-	story func(t *testing.T, w *world),
+	begin func(w *harness),
+	scenario func(t *testing.T, w *harness),
 ) {
 	t.Helper()
 
 	calls := 0
 	run := func(at int, after bool) {
-		inTime(t, settings, network, func(t *testing.T, w *world) {
+		inTime(t, settings, network, func(t *testing.T, w *harness) {
 			begin(w)
 			boots := w.boots
 			w.process.Arm(at, after)
-			story(t, w)
+			scenario(t, w)
 
 			n := len(w.process.Disarm())
 			switch {
@@ -63,30 +63,30 @@ func deathEverywhereOn(
 		t.Fatalf("only %d calls were counted", calls)
 	}
 
-	deaths := 0
+	crashes := 0
 
 	for _, after := range []bool{false, true} {
 		for at := 1; at <= calls; at++ {
 			run(at, after)
 
-			deaths++
+			crashes++
 		}
 	}
 
 	t.Logf(
-		"an undisturbed run makes %d updates and calls; killed before and after each of them: %d deaths survived",
+		"an undisturbed run makes %d updates and calls; killed before and after each of them: %d crashes survived",
 		calls,
-		deaths,
+		crashes,
 	)
 
-	if deaths != 2*calls {
-		t.Errorf("%d deaths, want %d", deaths, 2*calls)
+	if crashes != 2*calls {
+		t.Errorf("%d crashes, want %d", crashes, 2*calls)
 	}
 }
 
-// retry does what a client with an idempotency key does: when the process died, it asks again, and
+// retry does what a client with an idempotency key does: when the process crashed, it asks again, and
 // gets what was stored.
-func (w *world) retry(do func() error, stored func() bool) {
+func (w *harness) retry(do func() error, stored func() bool) {
 	w.t.Helper()
 
 	for {
@@ -108,15 +108,15 @@ func (w *world) retry(do func() error, stored func() bool) {
 	}
 }
 
-// Pitfall 13. Whatever the moment of death, the payout is sent once.
-func TestPayoutSurvivesDeathAtEveryStep(t *testing.T) {
+// Pitfall 13. Whatever the moment of crash, the payout is sent once.
+func TestPayoutSurvivesCrashAtEveryStep(t *testing.T) {
 	for _, symbol := range []string{"SIM", "USDX"} {
 		t.Run(symbol, func(t *testing.T) {
-			deathEverywhere(
+			crashEverywhere(
 				t,
 				account.Settings{},
-				func(w *world) { w.fund(1, 100) },
-				func(t *testing.T, w *world) {
+				func(w *harness) { w.fund(1, 100) },
+				func(t *testing.T, w *harness) {
 					params := w.params(symbol, dollars(30))
 					w.retry(
 						func() error { _, err := w.engine.Payouts.Create(t.Context(), params); return err },
@@ -141,7 +141,7 @@ func TestPayoutSurvivesDeathAtEveryStep(t *testing.T) {
 	}
 }
 
-func (w *world) payouts() []payout.Payout {
+func (w *harness) payouts() []payout.Payout {
 	w.t.Helper()
 	all, _, err := w.engine.Payouts.List(w.t.Context(), payout.Filter{Owner: w.owner, Limit: 100})
 	w.must(err)
@@ -150,7 +150,7 @@ func (w *world) payouts() []payout.Payout {
 }
 
 // outgoing checks how many transfers the master wallet made in all.
-func (w *world) outgoing(want int) {
+func (w *harness) outgoing(want int) {
 	w.t.Helper()
 
 	n := 0
@@ -167,7 +167,7 @@ func (w *world) outgoing(want int) {
 }
 
 // deposited is a confirmed payment to a deposit address whose settlement waits for Settlements.ReleaseNow.
-func (w *world) deposited(symbol string, amount chain.Amount) settlement.Settlement {
+func (w *harness) deposited(symbol string, amount chain.Amount) settlement.Settlement {
 	w.t.Helper()
 	d, err := w.engine.Invoices.CreateDeposit(
 		w.t.Context(), invoice.DepositParams{Owner: w.owner, Network: network},
@@ -190,7 +190,7 @@ func (w *world) deposited(symbol string, amount chain.Amount) settlement.Settlem
 	return s
 }
 
-func (w *world) settlements() []settlement.Settlement {
+func (w *harness) settlements() []settlement.Settlement {
 	w.t.Helper()
 	all, _, err := w.engine.Settlements.List(w.t.Context(), settlement.Filter{Owner: w.owner, Limit: 100})
 	w.must(err)
@@ -198,19 +198,19 @@ func (w *world) settlements() []settlement.Settlement {
 	return all
 }
 
-// A token settlement has a top-up, a fee and a sweep: each happens once, whatever the moment of death.
-func TestReleaseSurvivesDeathAtEveryStep(t *testing.T) {
-	for _, story := range []struct {
+// A token settlement has a top-up, a fee and a sweep: each happens once, whatever the moment of crash.
+func TestSweepSurvivesCrashAtEveryStep(t *testing.T) {
+	for _, scenario := range []struct {
 		symbol   string
 		amount   chain.Amount
 		outgoing int // transfers of the master wallet: top-up and fee
 	}{{"USDX", dollars(400), 2}, {"SIM", milli(500), 0}} {
-		t.Run(fmt.Sprint(story.symbol), func(t *testing.T) {
-			begin := func(w *world) {
+		t.Run(fmt.Sprint(scenario.symbol), func(t *testing.T) {
+			begin := func(w *harness) {
 				w.fund(1, 0)
-				w.deposited(story.symbol, story.amount)
+				w.deposited(scenario.symbol, scenario.amount)
 			}
-			deathEverywhere(t, account.Settings{ManualRelease: true}, begin, func(t *testing.T, w *world) {
+			crashEverywhere(t, account.Settings{ManualRelease: true}, begin, func(t *testing.T, w *harness) {
 				s := w.settlements()[0]
 				w.retry(
 					func() error { return w.engine.Settlements.ReleaseNow(t.Context(), w.owner, s.ID) },
@@ -221,7 +221,7 @@ func TestReleaseSurvivesDeathAtEveryStep(t *testing.T) {
 					func() bool { s = w.settlements()[0]; return s.Status == settlement.Released },
 				)
 				w.process.Aside(func() {
-					w.outgoing(story.outgoing)
+					w.outgoing(scenario.outgoing)
 					w.check("at the fee address", w.chain.Balance(w.fee, "SIM"), s.FeeNative)
 
 					if s.FeePaid != s.FeeNative || s.NetReleased == nil {

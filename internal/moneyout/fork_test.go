@@ -15,9 +15,9 @@ import (
 // the node tells nothing of the sweep: the settlement is released once the sweep is final as well,
 // and not before.
 func TestPaymentIsBackBeforeItsSweep(t *testing.T) {
-	for _, fate := range []sim.Fate{sim.Reinclude, sim.ReturnToPool, sim.Forget} {
+	for _, fate := range []sim.OrphanFate{sim.Reinclude, sim.ReturnToPool, sim.DropOrphan} {
 		t.Run("its sweep is "+fateName[fate], func(t *testing.T) {
-			inTime(t, account.Settings{}, sim.Config{NoFinality: true}, func(t *testing.T, w *world) {
+			inTime(t, account.Settings{}, sim.Config{NoFinality: true}, func(t *testing.T, w *harness) {
 				s := w.deposited("SIM", coin(1))
 				w.live(
 					"it is released",
@@ -46,7 +46,7 @@ func TestPaymentIsBackBeforeItsSweep(t *testing.T) {
 					sim.Fork{
 						Depth: head.Tip.Height - paid.Block.Height + 1,
 						Fate:  fate,
-						Each:  map[string]sim.Fate{paid.TxHash: sim.ReturnToPool},
+						Each:  map[string]sim.OrphanFate{paid.TxHash: sim.ReturnToPool},
 					},
 				)
 

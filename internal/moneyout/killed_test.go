@@ -23,13 +23,13 @@ import (
 
 // killing has processes over one SQLite file and one node killed by the system, and takes up what they left.
 type killing struct {
-	*ethereum.World
-	t      *testing.T
-	url    string
-	file   string
-	token  chain.Asset
-	ahead  time.Duration
-	deaths int
+	*ethereum.Harness
+	t       *testing.T
+	url     string
+	file    string
+	token   chain.Asset
+	ahead   time.Duration
+	crashes int
 }
 
 func openSQLite(t *testing.T, path string) payments.Store {
@@ -58,7 +58,7 @@ func newKilling(t *testing.T) *killing {
 		file:  filepath.Join(t.TempDir(), "payments.db"),
 		token: ethereum.DeployToken(t, anvil.URL),
 	}
-	k.World = ethereum.New(t, ethereum.Config{
+	k.Harness = ethereum.New(t, ethereum.Config{
 		URL:      k.url,
 		ChainID:  anvil.ChainID,
 		Tokens:   []chain.Asset{k.token},
@@ -128,7 +128,7 @@ func (k *killing) everywhere(prepare func(times int), work func() (orders, func(
 			}
 
 			k.rest()
-			k.deaths++
+			k.crashes++
 		}
 	}
 
@@ -142,12 +142,12 @@ func (k *killing) everywhere(prepare func(times int), work func() (orders, func(
 
 	k.t.Logf(
 		"an undisturbed process makes %d updates of the store and %d requests of the node; killed before "+
-			"and after each of %d of these %d: %d deaths survived",
+			"and after each of %d of these %d: %d crashes survived",
 		updates,
 		len(effects)-updates,
 		len(at),
 		len(effects),
-		k.deaths,
+		k.crashes,
 	)
 }
 

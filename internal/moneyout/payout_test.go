@@ -20,7 +20,7 @@ import (
 func TestPayoutIsConfirmed(t *testing.T) {
 	for _, symbol := range []string{"SIM", "USDX"} {
 		t.Run(symbol, func(t *testing.T) {
-			inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+			inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
 				w.fund(10, 100)
 
 				p := w.pay(symbol, dollars(30))
@@ -60,7 +60,7 @@ func TestPayoutIsConfirmed(t *testing.T) {
 
 // What is accepted is reserved, and what is reserved is not available.
 func TestBalancesAreReserved(t *testing.T) {
-	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
 		w.fund(1, 100)
 
 		balance := func(symbol string) (onChain, reserved, available chain.Amount) {
@@ -119,7 +119,7 @@ func wantFault(t *testing.T, err, word error, code string) {
 }
 
 func TestPayoutIsRefused(t *testing.T) {
-	inTime(t, account.Settings{PayoutsPerHour: 2}, sim.Config{}, func(t *testing.T, w *world) {
+	inTime(t, account.Settings{PayoutsPerHour: 2}, sim.Config{}, func(t *testing.T, w *harness) {
 		w.fund(1, 100)
 
 		there := w.params("SIM", milli(1)).Destination
@@ -223,7 +223,7 @@ func TestPayoutIsRefused(t *testing.T) {
 }
 
 func TestPayoutIsCanceledBeforeItIsSigned(t *testing.T) {
-	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
 		w.fund(1, 0)
 
 		p := w.pay("SIM", milli(1))
@@ -259,7 +259,7 @@ func TestPayoutIsCanceledBeforeItIsSigned(t *testing.T) {
 
 // Unsigned for two hours: whatever the reason, it is given up rather than paid late.
 func TestPayoutGoesStale(t *testing.T) {
-	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
 		w.fund(1, 0)
 		w.policy = func(chain.SignRequest) error { return errors.New("the vault is locked") }
 		p := w.pay("SIM", milli(1))
@@ -290,7 +290,7 @@ func TestPayoutGoesStale(t *testing.T) {
 
 func TestSigners(t *testing.T) {
 	t.Run("refuses", func(t *testing.T) {
-		inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+		inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
 			w.fund(1, 0)
 
 			var asked []chain.SignRequest
@@ -319,7 +319,7 @@ func TestSigners(t *testing.T) {
 		})
 	})
 	t.Run("fails for a while", func(t *testing.T) {
-		inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+		inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
 			w.fund(1, 0)
 
 			until := time.Now().Add(time.Hour)
@@ -347,7 +347,7 @@ func TestSigners(t *testing.T) {
 		})
 	})
 	t.Run("slow, and another process takes over", func(t *testing.T) {
-		inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+		inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
 			w.fund(1, 0)
 
 			var asked atomic.Int64
@@ -393,7 +393,7 @@ func TestSigners(t *testing.T) {
 		})
 	})
 	t.Run("slow beyond the payout's time", func(t *testing.T) {
-		inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+		inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
 			w.fund(1, 0)
 			w.policy = func(chain.SignRequest) error { time.Sleep(payout.GiveUpAfter + time.Minute); return nil }
 

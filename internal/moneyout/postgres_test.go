@@ -65,7 +65,7 @@ func openPostgres(t *testing.T, dsn string, migrate bool) payments.Store {
 func TestPayoutsTogetherOverPostgres(t *testing.T) {
 	dsn := testenv.Postgres(t)
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorldOver(t, openPostgres(t, dsn, true), account.Settings{}, together, nil)
+		w := newHarnessOver(t, openPostgres(t, dsn, true), account.Settings{}, together, nil)
 		w.open = func() store.Store { return openPostgres(t, dsn, false) }
 		w.payTogetherByFour(120)
 	})
@@ -195,7 +195,7 @@ func TestSoakPayoutsByFourProcesses(t *testing.T) {
 
 // paidOnce checks that payouts are the only transactions of the wallet: one transfer each, and no
 // nonce left out.
-func paidOnce(t *testing.T, w *ethereum.World, paid []payout.Payout) {
+func paidOnce(t *testing.T, w *ethereum.Harness, paid []payout.Payout) {
 	t.Helper()
 
 	var nonces []uint64

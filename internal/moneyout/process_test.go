@@ -137,7 +137,7 @@ func (c *child) killed() {
 
 // doomed makes the engine of a process that is to be killed by the system, at once and without a
 // chance to clean up.
-func doomed(t *testing.T, o orders) (*ethereum.World, *crashtest.Process) {
+func doomed(t *testing.T, o orders) (*ethereum.Harness, *crashtest.Process) {
 	p := &crashtest.Process{
 		End: func() {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)

@@ -21,9 +21,9 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// chaos is a world in which anything happens in any order, while the engine runs.
+// chaos is a harness in which anything happens in any order, while the engine runs.
 type chaos struct {
-	*world
+	*harness
 	rand     *rand.Rand
 	deaf     atomic.Pointer[sim.Method] // what the node does not answer
 	deposits []chain.Address
@@ -35,7 +35,7 @@ type chaos struct {
 }
 
 // Payments, payouts, forks of any fate, a node that does not answer this or that, and processes
-// that die, in an order that a seed chooses. Whatever has happened, nothing is told as final that
+// that die, in an order that a seed chooses. Whatever has happened, nothing is reported final that
 // the chain, as far as it was read, does not hold; in the end everything has moved once, and the
 // audit is clean. Under make soak more seeds are tried, until SOAKTIME is over.
 func TestSoakMoneyMovesOnce(t *testing.T) {
@@ -59,12 +59,12 @@ func TestSoakMoneyMovesOnce(t *testing.T) {
 					t,
 					account.Settings{},
 					sim.Config{NoFinality: true, MaxOutputs: outputs},
-					func(t *testing.T, w *world) {
+					func(t *testing.T, w *harness) {
 						c := &chaos{
-							world: w,
-							rand:  rand.New(rand.NewPCG(seed, 0)),
-							paid:  map[string]bool{},
-							read:  map[string]bool{},
+							harness: w,
+							rand:    rand.New(rand.NewPCG(seed, 0)),
+							paid:    map[string]bool{},
+							read:    map[string]bool{},
 						}
 						c.begin()
 						c.run(60)
@@ -167,7 +167,7 @@ func (c *chaos) start() {
 	}
 }
 
-// alone does something while the engine waits for time to pass. A process that died is replaced by
+// alone does something while the engine waits for time to pass. A process that crashed is replaced by
 // another one first.
 func (c *chaos) alone(do func()) {
 	c.t.Helper()
@@ -223,14 +223,14 @@ func (c *chaos) happen() {
 			sim.MethodStatus,
 			sim.MethodStatus,
 			sim.MethodNonce,
-			sim.MethodPlanRelease,
+			sim.MethodPlanSweep,
 			sim.AnyMethod,
 		}
 		c.deaf.Store(&all[c.rand.IntN(len(all))])
 	case k < 20:
 		c.deaf.Store(nil)
 	case k < 21:
-		c.chain.LoseResponseNext(1 + c.rand.IntN(2))
+		c.chain.LoseNextResponses(1 + c.rand.IntN(2))
 	case k < 23:
 		c.dies = true
 	default:
@@ -247,14 +247,14 @@ func (c *chaos) fork() {
 
 	head, err := c.chain.Head(c.t.Context())
 	c.must(err)
-	f := sim.Fork{Depth: 1 + c.rand.Uint64N(8), Each: map[string]sim.Fate{}}
+	f := sim.Fork{Depth: 1 + c.rand.Uint64N(8), Each: map[string]sim.OrphanFate{}}
 	blocks, err := c.chain.Blocks(c.t.Context(), head.Tip.Height-f.Depth+1, head.Tip.Height)
 	c.must(err)
 
 	for _, b := range blocks {
 		for _, m := range b.Transfers {
-			if f.Each[m.TxHash] = sim.Fate(c.rand.IntN(3)); c.paid[m.TxHash] {
-				f.Each[m.TxHash] = sim.Fate(c.rand.IntN(2))
+			if f.Each[m.TxHash] = sim.OrphanFate(c.rand.IntN(3)); c.paid[m.TxHash] {
+				f.Each[m.TxHash] = sim.OrphanFate(c.rand.IntN(2))
 			}
 		}
 	}
@@ -328,7 +328,7 @@ func (c *chaos) check() {
 			continue
 		}
 
-		r, err := internal.Of(c.engine).Store().Release(c.t.Context(), s.ReleaseID)
+		r, err := internal.Of(c.engine).Store().Sweep(c.t.Context(), s.SweepID)
 		c.must(err)
 
 		if sweep := byID[r.Steps[len(r.Steps)-1].TransactionID]; sweep.State != wallet.Confirmed {
@@ -383,7 +383,7 @@ func (c *chaos) check() {
 	c.audit()
 }
 
-// audit fails unless the books agree with the chain.
+// audit fails unless the records agree with the chain.
 func (c *chaos) audit() {
 	c.t.Helper()
 	a, err := c.engine.Audit(c.t.Context())

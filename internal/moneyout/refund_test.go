@@ -20,7 +20,7 @@ import (
 )
 
 // invoiced makes an invoice of 1 coin or 2000 dollars, and returns its addresses by symbol.
-func (w *world) invoiced() (invoice.Invoice, map[string]chain.Address) {
+func (w *harness) invoiced() (invoice.Invoice, map[string]chain.Address) {
 	w.t.Helper()
 	inv, err := w.engine.Invoices.Create(w.t.Context(), invoice.CreateParams{
 		Owner: w.owner,
@@ -47,7 +47,7 @@ func (w *world) invoiced() (invoice.Invoice, map[string]chain.Address) {
 	return inv, at
 }
 
-func (w *world) invoice(id string) invoice.Invoice {
+func (w *harness) invoice(id string) invoice.Invoice {
 	w.t.Helper()
 	inv, err := w.engine.Invoices.Get(w.t.Context(), w.owner, id)
 	w.must(err)
@@ -55,12 +55,12 @@ func (w *world) invoice(id string) invoice.Invoice {
 	return inv
 }
 
-func (w *world) refundTo(r payout.RefundParams) payout.RefundParams {
+func (w *harness) refundTo(r payout.RefundParams) payout.RefundParams {
 	r.Owner, r.Destination = w.owner, string(w.chain.NewAddress())
 	return r
 }
 
-func (w *world) refund(id string) payout.Refund {
+func (w *harness) refund(id string) payout.Refund {
 	w.t.Helper()
 	r, err := w.engine.Payouts.GetRefund(w.t.Context(), w.owner, id)
 	w.must(err)
@@ -69,7 +69,7 @@ func (w *world) refund(id string) payout.Refund {
 }
 
 func TestRefundInParts(t *testing.T) {
-	inTime(t, account.Settings{PayoutsPerHour: 1}, sim.Config{}, func(t *testing.T, w *world) {
+	inTime(t, account.Settings{PayoutsPerHour: 1}, sim.Config{}, func(t *testing.T, w *harness) {
 		w.fund(2, 0)
 
 		ctx := t.Context()
@@ -172,7 +172,7 @@ func TestRefundInParts(t *testing.T) {
 
 // Two refunds that were prepared at the same time cannot both have the same money.
 func TestRefundsOfTheSameMoney(t *testing.T) {
-	inTime(t, account.Settings{ManualRelease: true}, sim.Config{}, func(t *testing.T, w *world) {
+	inTime(t, account.Settings{ManualRelease: true}, sim.Config{}, func(t *testing.T, w *harness) {
 		w.fund(3, 0)
 
 		ctx := t.Context()
@@ -208,7 +208,7 @@ func TestRefundsOfTheSameMoney(t *testing.T) {
 func ptr[T any](v T) *T { return &v }
 
 func TestRefundOfSeveralPayments(t *testing.T) {
-	inTime(t, account.Settings{ManualRelease: true}, sim.Config{}, func(t *testing.T, w *world) {
+	inTime(t, account.Settings{ManualRelease: true}, sim.Config{}, func(t *testing.T, w *harness) {
 		w.fund(2, 3000)
 
 		ctx := t.Context()
@@ -288,7 +288,7 @@ func TestRefundOfSeveralPayments(t *testing.T) {
 // A refund whose payout fails gives its amount back to the next; one whose payout leaves its block
 // is pending again.
 func TestRefundFollowsItsPayout(t *testing.T) {
-	inTime(t, account.Settings{ManualRelease: true}, sim.Config{}, func(t *testing.T, w *world) {
+	inTime(t, account.Settings{ManualRelease: true}, sim.Config{}, func(t *testing.T, w *harness) {
 		w.fund(2, 0)
 
 		ctx := t.Context()
@@ -338,7 +338,7 @@ func TestRefundFollowsItsPayout(t *testing.T) {
 // A payment leaves the chain: refunds of it that are not signed are canceled, those of other
 // payments are not.
 func TestNothingIsRefundedBeforeItIsConfirmed(t *testing.T) {
-	inTime(t, account.Settings{}, sim.Config{FinalDepth: 6}, func(t *testing.T, w *world) {
+	inTime(t, account.Settings{}, sim.Config{FinalDepth: 6}, func(t *testing.T, w *harness) {
 		w.fund(3, 0)
 		inv, at := w.invoiced()
 		w.chain.Pay(at["SIM"], "SIM", milli(300))
@@ -371,88 +371,94 @@ func TestNothingIsRefundedBeforeItIsConfirmed(t *testing.T) {
 }
 
 func TestRefundOfAnOrphanedPayment(t *testing.T) {
-	inTime(t, account.Settings{ManualRelease: true}, sim.Config{FinalDepth: 6}, func(t *testing.T, w *world) {
-		w.fund(3, 0)
+	inTime(
+		t,
+		account.Settings{ManualRelease: true},
+		sim.Config{FinalDepth: 6},
+		func(t *testing.T, w *harness) {
+			w.fund(3, 0)
 
-		ctx := t.Context()
-		inv, at := w.invoiced()
-		w.chain.Pay(at["SIM"], "SIM", milli(300))
+			ctx := t.Context()
+			inv, at := w.invoiced()
+			w.chain.Pay(at["SIM"], "SIM", milli(300))
 
-		var paid []invoice.Payment
+			var paid []invoice.Payment
 
-		confirmed := func(n int) func() bool {
-			return func() bool {
-				var err error
+			confirmed := func(n int) func() bool {
+				return func() bool {
+					var err error
 
-				paid, err = internal.Of(w.engine).Store().PaymentsOfInvoice(ctx, inv.ID)
+					paid, err = internal.Of(w.engine).Store().PaymentsOfInvoice(ctx, inv.ID)
+					w.must(err)
+
+					return len(paid) == n &&
+						!slices.ContainsFunc(
+							paid, func(p invoice.Payment) bool { return p.Status != invoice.Confirmed },
+						)
+				}
+			}
+			w.live("the first confirmed", confirmed(1))
+			w.pass(2 * time.Second)
+			w.pass(2 * time.Second)
+			w.chain.Pay(at["SIM"], "SIM", milli(400))
+			w.live("the second confirmed", confirmed(2))
+
+			// nothing is signed for now
+			w.policy = func(chain.SignRequest) error { return errors.New("the vault is locked") }
+			make := func(p payout.RefundParams) payout.Refund {
+				r, err := w.engine.Payouts.CreateRefund(ctx, w.refundTo(p))
 				w.must(err)
 
-				return len(paid) == n &&
-					!slices.ContainsFunc(
-						paid, func(p invoice.Payment) bool { return p.Status != invoice.Confirmed },
-					)
+				return r
 			}
-		}
-		w.live("the first confirmed", confirmed(1))
-		w.pass(2 * time.Second)
-		w.pass(2 * time.Second)
-		w.chain.Pay(at["SIM"], "SIM", milli(400))
-		w.live("the second confirmed", confirmed(2))
+			ofFirst := make(payout.RefundParams{PaymentID: paid[0].ID, Amount: ptr(milli(100))})
+			ofSecond := make(payout.RefundParams{PaymentID: paid[1].ID, Amount: ptr(milli(100))})
+			small := make(payout.RefundParams{InvoiceID: inv.ID, Amount: ptr(milli(150))})
+			large := make(payout.RefundParams{InvoiceID: inv.ID, Amount: ptr(milli(200))})
 
-		// nothing is signed for now
-		w.policy = func(chain.SignRequest) error { return errors.New("the vault is locked") }
-		make := func(p payout.RefundParams) payout.Refund {
-			r, err := w.engine.Payouts.CreateRefund(ctx, w.refundTo(p))
+			head, err := w.chain.Head(ctx)
+			w.must(err)
+			w.chain.Fork(sim.Fork{Depth: head.Tip.Height - paid[1].Block.Height + 1, Fate: sim.DropOrphan})
+			w.live("the second is orphaned", func() bool {
+				p, err := internal.Of(w.engine).Store().PaymentByID(ctx, paid[1].ID)
+				w.must(err)
+
+				return p.Status == invoice.Orphaned
+			})
+			of, err := internal.Of(w.engine).Store().SettlementsOfPayments(ctx, []string{paid[1].ID})
 			w.must(err)
 
-			return r
-		}
-		ofFirst := make(payout.RefundParams{PaymentID: paid[0].ID, Amount: ptr(milli(100))})
-		ofSecond := make(payout.RefundParams{PaymentID: paid[1].ID, Amount: ptr(milli(100))})
-		small := make(payout.RefundParams{InvoiceID: inv.ID, Amount: ptr(milli(150))})
-		large := make(payout.RefundParams{InvoiceID: inv.ID, Amount: ptr(milli(200))})
-
-		head, err := w.chain.Head(ctx)
-		w.must(err)
-		w.chain.Fork(sim.Fork{Depth: head.Tip.Height - paid[1].Block.Height + 1, Fate: sim.Forget})
-		w.live("the second is orphaned", func() bool {
-			p, err := internal.Of(w.engine).Store().PaymentByID(ctx, paid[1].ID)
-			w.must(err)
-
-			return p.Status == invoice.Orphaned
-		})
-		of, err := internal.Of(w.engine).Store().SettlementsOfPayments(ctx, []string{paid[1].ID})
-		w.must(err)
-
-		if len(of) != 1 || of[0].Status != settlement.Failed || of[0].Reason != settlement.PaymentOrphaned {
-			t.Errorf("the settlements of the orphaned payment are %+v", of)
-		}
-
-		for _, test := range []struct {
-			refund payout.Refund
-			want   payout.RefundStatus
-		}{
-			{ofFirst, payout.RefundPending},
-			{ofSecond, payout.RefundCanceled},
-			{small, payout.RefundPending},
-			{large, payout.RefundCanceled},
-		} {
-			if got := w.refund(test.refund.ID); got.Status != test.want {
-				t.Errorf("the refund of %s is %s, want %s", got.Amount, got.Status, test.want)
+			if len(of) != 1 || of[0].Status != settlement.Failed ||
+				of[0].Reason != settlement.PaymentOrphaned {
+				t.Errorf("the settlements of the orphaned payment are %+v", of)
 			}
-		}
 
-		w.policy = nil
-		w.live("the others succeeded", func() bool {
-			return w.refund(ofFirst.ID).Status == payout.RefundSucceeded &&
-				w.refund(small.ID).Status == payout.RefundSucceeded
-		})
-		w.clean(3, 0)
-	})
+			for _, test := range []struct {
+				refund payout.Refund
+				want   payout.RefundStatus
+			}{
+				{ofFirst, payout.RefundPending},
+				{ofSecond, payout.RefundCanceled},
+				{small, payout.RefundPending},
+				{large, payout.RefundCanceled},
+			} {
+				if got := w.refund(test.refund.ID); got.Status != test.want {
+					t.Errorf("the refund of %s is %s, want %s", got.Amount, got.Status, test.want)
+				}
+			}
+
+			w.policy = nil
+			w.live("the others succeeded", func() bool {
+				return w.refund(ofFirst.ID).Status == payout.RefundSucceeded &&
+					w.refund(small.ID).Status == payout.RefundSucceeded
+			})
+			w.clean(3, 0)
+		},
+	)
 }
 
 func TestRefundOfASimulatedPayment(t *testing.T) {
-	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
 		ctx := t.Context()
 		inv, err := w.engine.Invoices.Create(
 			ctx,

@@ -41,12 +41,12 @@ func TestSettingsThatChangeAreLookedAtAtOnce(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inTime(t, test.before, sim.Config{}, func(t *testing.T, w *world) {
+			inTime(t, test.before, sim.Config{}, func(t *testing.T, w *harness) {
 				s := w.deposited("SIM", milli(500)) // 1,000 USD
 				w.until("it waits", func() bool { s = w.settlements()[0]; return s.Status == test.waits })
 				w.work()
 
-				if s = w.settlements()[0]; s.ReleaseID != "" {
+				if s = w.settlements()[0]; s.SweepID != "" {
 					t.Fatalf("it does not wait: %+v", s)
 				}
 
@@ -55,10 +55,10 @@ func TestSettingsThatChangeAreLookedAtAtOnce(t *testing.T) {
 				w.must(err)
 				w.work()
 
-				if s = w.settlements()[0]; (s.ReleaseID != "") != test.planned {
+				if s = w.settlements()[0]; (s.SweepID != "") != test.planned {
 					t.Fatalf(
 						"after the change it is %s (%s), planned for %s, in release %q",
-						s.Status, s.Reason, s.DueAt, s.ReleaseID,
+						s.Status, s.Reason, s.DueAt, s.SweepID,
 					)
 				}
 

@@ -27,7 +27,7 @@ func TestMoneyOutOverSQLite(t *testing.T) {
 			}
 		}()
 
-		w := newWorldOver(t, db, account.Settings{}, sim.Config{}, nil)
+		w := newHarnessOver(t, db, account.Settings{}, sim.Config{}, nil)
 		w.fund(1, 100)
 		w.deposited("USDX", dollars(400))
 		w.live("it is released", func() bool { return w.settlements()[0].Status == settlement.Released })

@@ -19,7 +19,7 @@ import (
 // Pitfalls 14 and 17. Four processes over one store pay a thousand times from one wallet: every
 // payout once, and the wallet's nonces without a gap. Audits made meanwhile find nothing wrong.
 func TestThousandPayoutsByFourProcesses(t *testing.T) {
-	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
 		created, audits, took := w.payByFour(1000, 30*time.Second)
 		w.eachOnce(created)
 		w.clean(10_000, 0)
@@ -36,7 +36,7 @@ func TestThousandPayoutsByFourProcesses(t *testing.T) {
 
 // payByFour has four processes over one store pay so many times from one wallet. Audits made
 // meanwhile find nothing wrong.
-func (w *world) payByFour(
+func (w *harness) payByFour(
 	n int,
 	auditEvery time.Duration,
 ) (created []payout.Payout, audits int, took time.Duration) {
@@ -65,7 +65,7 @@ func (w *world) payByFour(
 }
 
 // createMany has several processes accept payouts at the same time.
-func (w *world) createMany(n int, engines []*payments.Engine) []payout.Payout {
+func (w *harness) createMany(n int, engines []*payments.Engine) []payout.Payout {
 	w.t.Helper()
 
 	params := make([]payout.Params, n)
@@ -97,7 +97,7 @@ func (w *world) createMany(n int, engines []*payments.Engine) []payout.Payout {
 	return created
 }
 
-func (w *world) auditMeanwhile(e *payments.Engine) {
+func (w *harness) auditMeanwhile(e *payments.Engine) {
 	w.t.Helper()
 	a, err := e.Audit(w.t.Context())
 	w.must(err)
@@ -107,7 +107,7 @@ func (w *world) auditMeanwhile(e *payments.Engine) {
 	}
 }
 
-func (w *world) allPaid(n int) bool {
+func (w *harness) allPaid(n int) bool {
 	w.t.Helper()
 	confirmed, _, err := w.engine.Payouts.List(
 		w.t.Context(),
@@ -119,7 +119,7 @@ func (w *world) allPaid(n int) bool {
 }
 
 // timesPaid is how often the wallet paid each destination.
-func (w *world) timesPaid() map[chain.Address]int {
+func (w *harness) timesPaid() map[chain.Address]int {
 	w.t.Helper()
 
 	times := map[chain.Address]int{}
@@ -135,7 +135,7 @@ func (w *world) timesPaid() map[chain.Address]int {
 
 // eachOnce checks that payouts are the only transactions of the wallet: one transfer each, and no
 // nonce left out.
-func (w *world) eachOnce(created []payout.Payout) {
+func (w *harness) eachOnce(created []payout.Payout) {
 	w.t.Helper()
 	times := w.timesPaid()
 

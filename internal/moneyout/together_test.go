@@ -24,7 +24,7 @@ var together = sim.Config{MaxOutputs: 8}
 
 // three asks for three payouts of an asset, 1, 2 and 3 dollars or as many millionths of a millionth
 // of the coin.
-func (w *world) three(symbol string) (all []payout.Payout) {
+func (w *harness) three(symbol string) (all []payout.Payout) {
 	w.t.Helper()
 
 	for i := range uint64(3) {
@@ -35,7 +35,7 @@ func (w *world) three(symbol string) (all []payout.Payout) {
 }
 
 // row is a payout's transaction.
-func (w *world) row(p payout.Payout) wallet.Transaction {
+func (w *harness) row(p payout.Payout) wallet.Transaction {
 	w.t.Helper()
 	txs, err := internal.Of(w.engine).Store().TransactionsOf(w.t.Context(), p.ID)
 	w.must(err)
@@ -49,7 +49,7 @@ func (w *world) row(p payout.Payout) wallet.Transaction {
 
 // inOne checks that payouts stand where one transaction does that pays them all, and that their
 // shares add up to its fee. It returns them as they are now, and the transaction.
-func (w *world) inOne(all []payout.Payout) (now []payout.Payout, carrier wallet.Transaction) {
+func (w *harness) inOne(all []payout.Payout) (now []payout.Payout, carrier wallet.Transaction) {
 	w.t.Helper()
 
 	for _, p := range all {
@@ -99,7 +99,7 @@ func (w *world) inOne(all []payout.Payout) (now []payout.Payout, carrier wallet.
 func TestPayoutsLeaveTogether(t *testing.T) {
 	for _, symbol := range []string{"SIM", "USDX"} {
 		t.Run(symbol, func(t *testing.T) {
-			inTime(t, account.Settings{}, together, func(t *testing.T, w *world) {
+			inTime(t, account.Settings{}, together, func(t *testing.T, w *harness) {
 				w.fund(1, 100)
 				all := w.three(symbol)
 				w.work()
@@ -141,12 +141,12 @@ func TestPayoutsLeaveTogether(t *testing.T) {
 	}
 }
 
-// Pitfall 13 for a batch of which one is a refund. Whatever the moment of death, each is paid once,
+// Pitfall 13 for a batch of which one is a refund. Whatever the moment of crash, each is paid once,
 // and all by one transaction.
-func TestBatchSurvivesDeathAtEveryStep(t *testing.T) {
+func TestBatchSurvivesCrashAtEveryStep(t *testing.T) {
 	var inv invoice.Invoice
 
-	begin := func(w *world) {
+	begin := func(w *harness) {
 		w.fund(2, 0)
 
 		var at map[string]chain.Address
@@ -155,12 +155,12 @@ func TestBatchSurvivesDeathAtEveryStep(t *testing.T) {
 		w.chain.Pay(at["SIM"], "SIM", coin(1))
 		w.live("the invoice is paid", func() bool { return w.invoice(inv.ID).Status == invoice.Paid })
 	}
-	deathEverywhereOn(
+	crashEverywhereOn(
 		t,
 		together,
 		account.Settings{ManualRelease: true},
 		begin,
-		func(t *testing.T, w *world) {
+		func(t *testing.T, w *harness) {
 			for i := range 2 {
 				params := w.params("SIM", milli(uint64(1+i)))
 				w.retry(
@@ -209,9 +209,9 @@ func TestBatchSurvivesDeathAtEveryStep(t *testing.T) {
 // The block of a batch leaves the chain.
 func TestReorganisationOfABatch(t *testing.T) {
 	for state, depth := range map[payout.Status]uint64{payout.Included: 1, payout.Confirmed: 4} {
-		for _, fate := range []sim.Fate{sim.Reinclude, sim.ReturnToPool, sim.Forget} {
+		for _, fate := range []sim.OrphanFate{sim.Reinclude, sim.ReturnToPool, sim.DropOrphan} {
 			t.Run(string(state)+" and "+fateName[fate], func(t *testing.T) {
-				inTime(t, account.Settings{}, together, func(t *testing.T, w *world) {
+				inTime(t, account.Settings{}, together, func(t *testing.T, w *harness) {
 					w.fund(1, 0)
 					all := w.three("SIM")
 					w.becomes(all[0].ID, state)
@@ -253,13 +253,13 @@ func TestReorganisationOfABatch(t *testing.T) {
 func TestBatchThatFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		config sim.Config
-		spoil  func(w *world, all []payout.Payout)
+		spoil  func(w *harness, all []payout.Payout)
 		code   string
 		fee    bool
 	}{
 		"displaced": {
 			together,
-			func(w *world, _ []payout.Payout) {
+			func(w *harness, _ []payout.Payout) {
 				w.work()
 				w.chain.SetFee(1000*sim.DefaultBaseFee, sim.DefaultPriority)
 
@@ -273,7 +273,7 @@ func TestBatchThatFails(t *testing.T) {
 		},
 		"reverted": {
 			together,
-			func(w *world, all []payout.Payout) {
+			func(w *harness, all []payout.Payout) {
 				w.work()
 				w.chain.Freeze(all[1].Destination, "USDX", true)
 			},
@@ -282,7 +282,7 @@ func TestBatchThatFails(t *testing.T) {
 		},
 		"run out": {
 			sim.Config{MaxOutputs: 8, ValidBlocks: 5},
-			func(w *world, _ []payout.Payout) {
+			func(w *harness, _ []payout.Payout) {
 				w.chain.FailNext(sim.MethodBroadcast, sim.Unavailable(), 10_000)
 			},
 			wallet.FailExpired,
@@ -290,7 +290,7 @@ func TestBatchThatFails(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inTime(t, account.Settings{}, c.config, func(t *testing.T, w *world) {
+			inTime(t, account.Settings{}, c.config, func(t *testing.T, w *harness) {
 				w.fund(1, 100)
 				all := w.three("USDX")
 				c.spoil(w, all)
@@ -315,7 +315,7 @@ func TestBatchThatFails(t *testing.T) {
 // A fee that rises after the signature: all are replaced together, and no share exceeds what its
 // payout may cost.
 func TestFeeSpikeOfABatch(t *testing.T) {
-	inTime(t, account.Settings{}, together, func(t *testing.T, w *world) {
+	inTime(t, account.Settings{}, together, func(t *testing.T, w *harness) {
 		w.fund(1, 0)
 		frugal := w.pay("SIM", milli(1))
 		w.chain.SetFee(2*sim.DefaultBaseFee, sim.DefaultPriority) // the later ones may cost more
@@ -344,7 +344,7 @@ func TestFeeSpikeOfABatch(t *testing.T) {
 
 // What is on its way is no difference, at whatever moment an audit looks.
 func TestAuditInTheMiddleOfABatch(t *testing.T) {
-	inTime(t, account.Settings{}, together, func(t *testing.T, w *world) {
+	inTime(t, account.Settings{}, together, func(t *testing.T, w *harness) {
 		w.fund(1, 100)
 
 		check := func() {
@@ -412,7 +412,7 @@ func TestAuditFindsABatchThatDisagrees(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inTime(t, account.Settings{}, together, func(t *testing.T, w *world) {
+			inTime(t, account.Settings{}, together, func(t *testing.T, w *harness) {
 				w.fund(1, 0)
 				all := w.three("SIM")
 				w.becomes(all[0].ID, payout.Confirmed)
@@ -458,11 +458,11 @@ func TestAuditFindsABatchThatDisagrees(t *testing.T) {
 
 // Pitfall 14 with batches: four processes over one store, every payout once.
 func TestManyPayoutsTogetherByFourProcesses(t *testing.T) {
-	inTime(t, account.Settings{}, together, func(t *testing.T, w *world) { w.payTogetherByFour(300) })
+	inTime(t, account.Settings{}, together, func(t *testing.T, w *harness) { w.payTogetherByFour(300) })
 }
 
 // payTogetherByFour has four processes pay so many times, eight payouts to a transaction.
-func (w *world) payTogetherByFour(n int) {
+func (w *harness) payTogetherByFour(n int) {
 	w.t.Helper()
 	created, audits, _ := w.payByFour(n, 10*time.Second)
 

@@ -16,25 +16,25 @@ import (
 
 // Pitfalls 13 and 16: whatever the node answers to a broadcast, the payout is sent once.
 func TestBroadcastThatGoesWrong(t *testing.T) {
-	for name, spoil := range map[string]func(w *world){
-		"timed out after the node took it": func(w *world) { w.chain.LoseResponseNext(3) },
-		"timed out before it": func(w *world) {
+	for name, spoil := range map[string]func(w *harness){
+		"timed out after the node took it": func(w *harness) { w.chain.LoseNextResponses(3) },
+		"timed out before it": func(w *harness) {
 			w.chain.FailNext(
 				sim.MethodBroadcast, sim.Unavailable(), 3,
 			)
 		},
-		"refused for good": func(w *world) {
+		"refused for good": func(w *harness) {
 			w.chain.FailNext(
 				sim.MethodBroadcast,
 				fault.New(fault.Invalid, "insufficient_funds", "the node dislikes it"), 3,
 			)
 		},
-		"refused for now": func(w *world) {
+		"refused for now": func(w *harness) {
 			w.chain.FailNext(sim.MethodBroadcast, fault.New(fault.State, "nonce_used", "the node lags"), 3)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+			inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
 				w.fund(1, 0)
 				p := w.pay("SIM", milli(1))
 				spoil(w)
@@ -59,7 +59,7 @@ func TestBroadcastThatGoesWrong(t *testing.T) {
 }
 
 // once checks that the chain holds one transfer to a payout's destination.
-func (w *world) once(p payout.Payout) {
+func (w *harness) once(p payout.Payout) {
 	w.t.Helper()
 
 	n := 0
@@ -75,7 +75,7 @@ func (w *world) once(p payout.Payout) {
 	}
 }
 
-func (w *world) transfers() (all []chain.Transfer) {
+func (w *harness) transfers() (all []chain.Transfer) {
 	w.t.Helper()
 	head, err := w.chain.Head(w.t.Context())
 	w.must(err)
@@ -94,7 +94,7 @@ func (w *world) transfers() (all []chain.Transfer) {
 }
 
 func TestForgottenTransactionIsSentAgain(t *testing.T) {
-	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
 		w.fund(1, 0)
 		p := w.pay("SIM", milli(1))
 		w.work()
@@ -122,7 +122,7 @@ func TestForgottenTransactionIsSentAgain(t *testing.T) {
 
 // A node that answers from an old block neither takes anything back nor has anything sent twice.
 func TestNodeThatAnswersFromAnOldBlock(t *testing.T) {
-	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
 		w.fund(1, 0)
 		first := w.becomes(w.pay("SIM", milli(1)).ID, payout.Included)
 		w.chain.Lag(8)
@@ -152,7 +152,7 @@ func TestNodeThatAnswersFromAnOldBlock(t *testing.T) {
 // A fee that rises after the signature: replaced within max_network_fee, and never above it.
 func TestFeeSpike(t *testing.T) {
 	t.Run("within the maximum", func(t *testing.T) {
-		inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+		inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
 			w.fund(1, 0)
 			p := w.pay("SIM", milli(1))
 			w.work()
@@ -170,7 +170,7 @@ func TestFeeSpike(t *testing.T) {
 		})
 	})
 	t.Run("beyond the maximum, after the signature", func(t *testing.T) {
-		inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+		inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
 			w.fund(1, 0)
 			p := w.pay("SIM", milli(1))
 			w.work()
@@ -193,7 +193,7 @@ func TestFeeSpike(t *testing.T) {
 		})
 	})
 	t.Run("beyond the maximum, before the signature", func(t *testing.T) {
-		inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+		inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
 			w.fund(1, 0)
 			p := w.pay("SIM", milli(1))
 			w.chain.SetFee(100*sim.DefaultBaseFee, sim.DefaultPriority)
@@ -208,7 +208,7 @@ func TestFeeSpike(t *testing.T) {
 		})
 	})
 	t.Run("for good: displaced by a transfer to oneself", func(t *testing.T) {
-		inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+		inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
 			w.fund(1, 0)
 			p := w.pay("SIM", milli(1))
 			w.work()
@@ -234,7 +234,7 @@ func TestFeeSpike(t *testing.T) {
 }
 
 // attempts returns how many sets of bytes were signed for a payout.
-func (w *world) attempts(p payout.Payout) int {
+func (w *harness) attempts(p payout.Payout) int {
 	w.t.Helper()
 	txs, err := internal.Of(w.engine).Store().TransactionsOf(w.t.Context(), p.ID)
 	w.must(err)
@@ -249,13 +249,13 @@ func (w *world) attempts(p payout.Payout) int {
 // Somebody else holds the key. Their transaction takes the nonce of a payout: conflict, only once
 // it is final. The audit names the foreign transaction.
 func TestForeignTransactionOfTheSameWallet(t *testing.T) {
-	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
 		w.fund(1, 0)
 		w.arrived(w.becomes(w.pay("SIM", milli(1)).ID, payout.Confirmed))
 		w.clean(1, 0)
 		p := w.pay("SIM", milli(1))
 		w.work()
-		w.chain.UseNonce(w.master())
+		w.chain.CancelNonce(w.master())
 		w.pass(time.Second)
 		w.work()
 
@@ -277,7 +277,7 @@ func TestForeignTransactionOfTheSameWallet(t *testing.T) {
 }
 
 // found checks that an audit finds one difference, of a kind, at an address.
-func (w *world) found(kind audit.Kind, at chain.Address) audit.Difference {
+func (w *harness) found(kind audit.Kind, at chain.Address) audit.Difference {
 	w.t.Helper()
 	a, err := w.engine.Audit(w.t.Context())
 	w.must(err)
@@ -292,11 +292,11 @@ func (w *world) found(kind audit.Kind, at chain.Address) audit.Difference {
 
 // The wallet is emptied between the promise and the signature.
 func TestWalletDrainedBySomebodyElse(t *testing.T) {
-	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
 		w.fund(1, 0)
 		w.arrived(w.becomes(w.pay("SIM", milli(1)).ID, payout.Confirmed))
 		p := w.pay("SIM", milli(500))
-		master, err := internal.Of(w.engine).Transactions.Master(t.Context(), network, w.account.Index)
+		master, err := internal.Of(w.engine).Transactions.MasterWallet(t.Context(), network, w.account.Index)
 		w.must(err)
 		w.steal(master, milli(900))
 
@@ -324,7 +324,7 @@ func TestWalletDrainedBySomebodyElse(t *testing.T) {
 // The destination cannot take the asset: known before the signature, or found out by execution.
 func TestDestinationThatCannotBePaid(t *testing.T) {
 	t.Run("before the signature", func(t *testing.T) {
-		inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+		inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
 			w.fund(1, 100)
 			p := w.pay("USDX", dollars(1))
 			w.chain.Freeze(p.Destination, "USDX", true)
@@ -339,7 +339,7 @@ func TestDestinationThatCannotBePaid(t *testing.T) {
 		})
 	})
 	t.Run("in the block", func(t *testing.T) {
-		inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+		inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
 			w.fund(1, 100)
 			p := w.pay("USDX", dollars(1))
 			w.work()
@@ -359,7 +359,7 @@ func TestDestinationThatCannotBePaid(t *testing.T) {
 
 // On networks whose bytes run out, they are made again once they are proven dead, and expired in the end.
 func TestBytesThatRunOut(t *testing.T) {
-	inTime(t, account.Settings{}, sim.Config{ValidBlocks: 5}, func(t *testing.T, w *world) {
+	inTime(t, account.Settings{}, sim.Config{ValidBlocks: 5}, func(t *testing.T, w *harness) {
 		w.fund(1, 0)
 		p := w.pay("SIM", milli(1))
 		w.chain.FailNext(sim.MethodBroadcast, sim.Unavailable(), 10_000)
@@ -377,9 +377,9 @@ func TestBytesThatRunOut(t *testing.T) {
 // A block leaves the chain after the payout was in it.
 func TestReorganisation(t *testing.T) {
 	for name, depth := range map[payout.Status]uint64{payout.Included: 1, payout.Confirmed: 4} {
-		for _, fate := range []sim.Fate{sim.Reinclude, sim.ReturnToPool, sim.Forget} {
+		for _, fate := range []sim.OrphanFate{sim.Reinclude, sim.ReturnToPool, sim.DropOrphan} {
 			t.Run(string(name)+" and "+fateName[fate], func(t *testing.T) {
-				inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+				inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
 					w.fund(1, 0)
 					p := w.becomes(w.pay("SIM", milli(1)).ID, name)
 					hash := p.TxHash
@@ -423,8 +423,8 @@ func TestReorganisation(t *testing.T) {
 	}
 }
 
-var fateName = map[sim.Fate]string{
+var fateName = map[sim.OrphanFate]string{
 	sim.Reinclude:    "included again",
 	sim.ReturnToPool: "back in the pool",
-	sim.Forget:       "forgotten",
+	sim.DropOrphan:   "forgotten",
 }

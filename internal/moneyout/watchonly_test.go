@@ -11,10 +11,10 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// inCold tells a story with a master wallet whose key this service does not have.
-func inCold(t *testing.T, story func(t *testing.T, w *world, cold chain.Address)) {
+// inCold runs a scenario with a master wallet whose key this service does not have.
+func inCold(t *testing.T, scenario func(t *testing.T, w *harness, cold chain.Address)) {
 	t.Helper()
-	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *world) {
+	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
 		cold := w.chain.NewAddress()
 		w.change = func(c *payments.Config) {
 			c.WatchOnly = map[string]map[uint32]string{network: {w.account.Index: string(cold)}}
@@ -25,12 +25,12 @@ func inCold(t *testing.T, story func(t *testing.T, w *world, cold chain.Address)
 			t.Fatalf("the master wallet is %s, want %s", w.master(), cold)
 		}
 
-		story(t, w, cold)
+		scenario(t, w, cold)
 	})
 }
 
 func TestWatchOnlyWalletPaysNothing(t *testing.T) {
-	inCold(t, func(t *testing.T, w *world, _ chain.Address) {
+	inCold(t, func(t *testing.T, w *harness, _ chain.Address) {
 		w.fund(1, 0)
 
 		p := w.becomes(w.pay("SIM", milli(1)).ID, payout.Failed)
@@ -45,7 +45,7 @@ func TestWatchOnlyWalletPaysNothing(t *testing.T) {
 
 // A native deposit pays for its own way.
 func TestWatchOnlyWalletReceivesSettlements(t *testing.T) {
-	inCold(t, func(t *testing.T, w *world, cold chain.Address) {
+	inCold(t, func(t *testing.T, w *harness, cold chain.Address) {
 		s := w.deposited("SIM", milli(500))
 		w.until(
 			"it is released",
@@ -65,7 +65,7 @@ func TestWatchOnlyWalletReceivesSettlements(t *testing.T) {
 // A token deposit needs the wallet's native coin for fee and top-up, which nobody here can sign
 // for: an operator is needed, and nothing moved.
 func TestWatchOnlyWalletCannotPayForATokensWay(t *testing.T) {
-	inCold(t, func(t *testing.T, w *world, cold chain.Address) {
+	inCold(t, func(t *testing.T, w *harness, cold chain.Address) {
 		w.fund(1, 0)
 		s := w.deposited("USDX", dollars(400))
 		w.until("it failed", func() bool { s = w.settlements()[0]; return s.Status == settlement.Failed })

@@ -100,7 +100,7 @@ func TestSoakProcessesAreKilled(t *testing.T) {
 	s.verify(kills)
 }
 
-// scene is the world around the processes: a merchant, the receiver of its webhooks, payers, and an
+// scene is the harness around the processes: a merchant, the receiver of its webhooks, payers, and an
 // engine that does not run, to look behind the processes.
 type scene struct {
 	orders
@@ -212,7 +212,7 @@ func (s *scene) order(
 	for ; time.Now().Before(deadline); n++ {
 		status, answer, err := s.post(f.somebody(n), key, body)
 		if err != nil || status == http.StatusConflict || status >= 500 {
-			// A process that was killed, or a request that died with one and still holds its claim:
+			// A process that was killed, or a request that crashed with one and still holds its claim:
 			// ask another one.
 			s.retried.Add(1)
 			time.Sleep(20 * time.Millisecond)

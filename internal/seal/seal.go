@@ -43,8 +43,8 @@ const (
 	headerSize = 1 + keyIDSize
 )
 
-// Box seals and opens. It is safe for concurrent use and never shows a key when printed.
-type Box struct {
+// Sealer seals and opens. It is safe for concurrent use and never shows a key when printed.
+type Sealer struct {
 	// ring is a pointer, and so is each cipher in it: fmt calls no method on an unexported field, and for a
 	// wrong verb (%s on a struct that holds a Box) it follows one pointer. It does not follow two.
 	ring *ring
@@ -63,7 +63,7 @@ type key struct {
 // front and keep the old ones for as long as anything sealed with them is stored. No key at all, one that
 // has not 32 bytes, or one of zeros is fault.Invalid with code secret_key_invalid. The keys are not kept as
 // they are given; the caller may wipe them.
-func New(keys ...[]byte) (*Box, error) {
+func New(keys ...[]byte) (*Sealer, error) {
 	if len(keys) == 0 {
 		return nil, badKey("there is none: set one of %d random bytes", KeySize)
 	}
@@ -102,7 +102,7 @@ func New(keys ...[]byte) (*Box, error) {
 		r.keys = append(r.keys, key{keyID(raw), aead})
 	}
 
-	return &Box{r}, nil
+	return &Sealer{r}, nil
 }
 
 func badKey(format string, args ...any) error {
@@ -123,7 +123,7 @@ func keyID(raw []byte) [keyIDSize]byte {
 // Seal encrypts plaintext with the first key. context says where the result will be stored (table, row and
 // column, such as "webhook_endpoints/<id>/secret"): it is not stored with it, and Open must be given the
 // same, so that a sealed text opens nowhere else. Equal plaintexts give different results.
-func (b *Box) Seal(plaintext, context []byte) []byte {
+func (b *Sealer) Seal(plaintext, context []byte) []byte {
 	k := b.ring.keys[0]
 	out := make([]byte, headerSize+chacha20poly1305.NonceSizeX, Overhead+len(plaintext))
 	out[0] = version
@@ -139,7 +139,7 @@ func (b *Box) Seal(plaintext, context []byte) []byte {
 // Both errors are fault.Unavailable, for the fault lies with what is stored or configured and never with
 // the request that led here: secret_key_unknown when no configured key has the id of the sealing one, and
 // sealed_data_damaged when the bytes were altered, cut, moved from another row, or never sealed.
-func (b *Box) Open(sealed, context []byte) ([]byte, error) {
+func (b *Sealer) Open(sealed, context []byte) ([]byte, error) {
 	if len(sealed) < Overhead {
 		return nil, damaged("%d bytes are fewer than any sealed text has", len(sealed))
 	}
@@ -189,7 +189,7 @@ func damaged(format string, args ...any) error {
 func authenticated(header, context []byte) []byte { return slices.Concat(header, context) }
 
 // String names the ids of the keys, which say nothing about the keys.
-func (b Box) String() string {
+func (b Sealer) String() string {
 	var ids []string
 
 	if b.ring != nil {
@@ -202,13 +202,13 @@ func (b Box) String() string {
 }
 
 // GoString is String.
-func (b Box) GoString() string { return b.String() }
+func (b Sealer) GoString() string { return b.String() }
 
 // Format writes String for every verb, so that no verb reaches the fields.
-func (b Box) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(b.String())) }
+func (b Sealer) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(b.String())) }
 
 // LogValue is String.
-func (b Box) LogValue() slog.Value { return slog.StringValue(b.String()) }
+func (b Sealer) LogValue() slog.Value { return slog.StringValue(b.String()) }
 
 // MarshalText is String, for encoders that would otherwise look at the fields.
-func (b Box) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
+func (b Sealer) MarshalText() ([]byte, error) { return []byte(b.String()), nil }

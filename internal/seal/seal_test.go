@@ -26,7 +26,7 @@ var (
 const stored = "01db117197254a2e1f735a5c4e132bb46b40970d2270c4b92e656ff88c75e601eefbcef349c3cb131872688825482b055275" +
 	"b6c6ea4b5436ca77384704728fb63801645cd445c2a9cd78074139e566b11e32237a46a9ec1d2e8f99"
 
-func newSealer(t testing.TB, keys ...[]byte) *seal.Box {
+func newSealer(t testing.TB, keys ...[]byte) *seal.Sealer {
 	t.Helper()
 
 	b, err := seal.New(keys...)
@@ -235,18 +235,18 @@ func TestStoredTextsKeepOpening(t *testing.T) {
 	}
 }
 
-func TestBoxNeverShowsAKey(t *testing.T) {
+func TestSealerNeverShowsAKey(t *testing.T) {
 	b := newSealer(t, newKey, oldKey)
 
 	type service struct {
-		Box    *seal.Box
-		hidden *seal.Box
-		copied seal.Box
+		Sealer *seal.Sealer
+		hidden *seal.Sealer
+		copied seal.Sealer
 	}
 
 	var out bytes.Buffer
 
-	for _, v := range []any{b, *b, service{b, b, *b}, &service{b, b, *b}, []seal.Box{*b}} {
+	for _, v := range []any{b, *b, service{b, b, *b}, &service{b, b, *b}, []seal.Sealer{*b}} {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d"} {
 			fmt.Fprintf(&out, verb+"\n", v)
 		}

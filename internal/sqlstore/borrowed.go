@@ -155,7 +155,7 @@ func (c borrowedConn) refuseEnd() error {
 
 	return fault.New(
 		fault.State,
-		"transaction_lent",
+		"transaction_borrowed",
 		"this transaction was lent by the store, which ends it: return an error from the closure to roll it back",
 	)
 }

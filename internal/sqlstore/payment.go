@@ -216,7 +216,7 @@ func (r *reader) MatchAddresses(
 	)
 }
 
-func (r *reader) AddressesMade(
+func (r *reader) AddressesSince(
 	ctx context.Context,
 	network string,
 	kind invoice.AddressKind,

@@ -76,8 +76,8 @@ var transactions = newTable("transactions", "transaction", 1,
 		},
 		str("state", func(t *wallet.Transaction) *wallet.State { return &t.State }),
 		doc("attempts", func(t *wallet.Transaction) *[]wallet.Attempt { return &t.Attempts }),
-		doc("carries", func(t *wallet.Transaction) *[]string { return &t.BatchMembers }),
-		str("carried_by", func(t *wallet.Transaction) *string { return &t.BatchedBy }),
+		doc("batch_members", func(t *wallet.Transaction) *[]string { return &t.BatchMembers }),
+		str("batched_by", func(t *wallet.Transaction) *string { return &t.BatchedBy }),
 		num("nonce", func(t *wallet.Transaction) *uint64 { return &t.Nonce }),
 		str("tx_hash", func(t *wallet.Transaction) *string { return &t.TxHash }),
 		block("block", func(t *wallet.Transaction) *chain.Ref { return &t.Block }),
@@ -303,7 +303,7 @@ func (r *reader) CoinsOf(ctx context.Context, network string, hashes []string) (
 	return among(ctx, r, coins, "tx_hash", hashes, "", "network = ?", network)
 }
 
-func (r *reader) WaitingCoins(ctx context.Context, network string) ([]wallet.Coin, error) {
+func (r *reader) UnconfirmedCoins(ctx context.Context, network string) ([]wallet.Coin, error) {
 	q := &query{}
 	q.has("height = 0 AND network = ?", network)
 

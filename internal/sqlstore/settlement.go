@@ -1,6 +1,6 @@
 package sqlstore
 
-// This file keeps settlements with their releases.
+// This file keeps settlements with their sweeps.
 
 import (
 	"context"
@@ -52,7 +52,7 @@ var settlements = newTable("settlements", "settlement", 1,
 		amt("network_fees", func(s *settlement.Settlement) *chain.Amount { return &s.NetworkFees }),
 		amtOrNull("net_released", func(s *settlement.Settlement) **chain.Amount { return &s.NetReleased }),
 		yes("simulated", func(s *settlement.Settlement) *bool { return &s.Simulated }),
-		str("release_id", func(s *settlement.Settlement) *string { return &s.ReleaseID }),
+		str("sweep_id", func(s *settlement.Settlement) *string { return &s.SweepID }),
 		at("confirmed_at", func(s *settlement.Settlement) *time.Time { return &s.ConfirmedAt }),
 		at("held_since", func(s *settlement.Settlement) *time.Time { return &s.HeldSince }),
 		at("released_at", func(s *settlement.Settlement) *time.Time { return &s.ReleasedAt }),
@@ -62,43 +62,43 @@ var settlements = newTable("settlements", "settlement", 1,
 		num("sequence", func(s *settlement.Settlement) *int64 { return &s.Sequence }),
 	))
 
-var releases = newTable(
-	"releases",
-	"release",
+var sweeps = newTable(
+	"sweeps",
+	"sweep",
 	1,
-	func(r *settlement.Release) *int64 { return &r.Version },
-	cols[settlement.Release](
-		str("id", func(r *settlement.Release) *string { return &r.ID }),
-		owned(func(r *settlement.Release) *event.Owner { return &r.Owner }),
-		str("network", func(r *settlement.Release) *string { return &r.Network }),
-		str("asset_id", func(r *settlement.Release) *string { return &r.AssetID }),
-		str("address", func(r *settlement.Release) *chain.Address { return &r.Deposit.Address }),
-		key("address_key", func(r *settlement.Release) *chain.KeyRef { return &r.Deposit.Key }),
-		str("master_address", func(r *settlement.Release) *chain.Address { return &r.Master.Address }),
-		key("master_key", func(r *settlement.Release) *chain.KeyRef { return &r.Master.Key }),
-		doc("settlement_ids", func(r *settlement.Release) *[]string { return &r.SettlementIDs }),
-		amt("amount", func(r *settlement.Release) *chain.Amount { return &r.Amount }),
-		amt("fee", func(r *settlement.Release) *chain.Amount { return &r.Fee }),
-		amt("carry_in", func(r *settlement.Release) *chain.Amount { return &r.CarryIn }),
-		str("fee_address", func(r *settlement.Release) *chain.Address { return &r.FeeAddress }),
-		amt("residue_in", func(r *settlement.Release) *chain.Amount { return &r.ResidueIn }),
-		amt("residue_out", func(r *settlement.Release) *chain.Amount { return &r.ResidueOut }),
-		doc("steps", func(r *settlement.Release) *[]settlement.Step { return &r.Steps }),
-		yes("done", func(r *settlement.Release) *bool { return &r.Done }),
-		at("due_at", func(r *settlement.Release) *time.Time { return &r.DueAt }),
-		at("created_at", func(r *settlement.Release) *time.Time { return &r.CreatedAt }),
+	func(r *settlement.Sweep) *int64 { return &r.Version },
+	cols[settlement.Sweep](
+		str("id", func(r *settlement.Sweep) *string { return &r.ID }),
+		owned(func(r *settlement.Sweep) *event.Owner { return &r.Owner }),
+		str("network", func(r *settlement.Sweep) *string { return &r.Network }),
+		str("asset_id", func(r *settlement.Sweep) *string { return &r.AssetID }),
+		str("address", func(r *settlement.Sweep) *chain.Address { return &r.Deposit.Address }),
+		key("address_key", func(r *settlement.Sweep) *chain.KeyRef { return &r.Deposit.Key }),
+		str("master_address", func(r *settlement.Sweep) *chain.Address { return &r.Master.Address }),
+		key("master_key", func(r *settlement.Sweep) *chain.KeyRef { return &r.Master.Key }),
+		doc("settlement_ids", func(r *settlement.Sweep) *[]string { return &r.SettlementIDs }),
+		amt("amount", func(r *settlement.Sweep) *chain.Amount { return &r.Amount }),
+		amt("fee", func(r *settlement.Sweep) *chain.Amount { return &r.Fee }),
+		amt("carry_in", func(r *settlement.Sweep) *chain.Amount { return &r.CarryIn }),
+		str("fee_address", func(r *settlement.Sweep) *chain.Address { return &r.FeeAddress }),
+		amt("residue_in", func(r *settlement.Sweep) *chain.Amount { return &r.ResidueIn }),
+		amt("residue_out", func(r *settlement.Sweep) *chain.Amount { return &r.ResidueOut }),
+		doc("steps", func(r *settlement.Sweep) *[]settlement.Step { return &r.Steps }),
+		yes("done", func(r *settlement.Sweep) *bool { return &r.Done }),
+		at("due_at", func(r *settlement.Sweep) *time.Time { return &r.DueAt }),
+		at("created_at", func(r *settlement.Sweep) *time.Time { return &r.CreatedAt }),
 	),
 )
 
 var carryTable = newTable(
-	"carries",
-	"carry",
+	"carried_fees",
+	"carried fee",
 	3,
-	func(c *settlement.Carry) *int64 { return &c.Version },
-	cols[settlement.Carry](
-		owned(func(c *settlement.Carry) *event.Owner { return &c.Owner }),
-		str("network", func(c *settlement.Carry) *string { return &c.Network }),
-		amt("amount", func(c *settlement.Carry) *chain.Amount { return &c.Amount }),
+	func(c *settlement.CarriedFee) *int64 { return &c.Version },
+	cols[settlement.CarriedFee](
+		owned(func(c *settlement.CarriedFee) *event.Owner { return &c.Owner }),
+		str("network", func(c *settlement.CarriedFee) *string { return &c.Network }),
+		amt("amount", func(c *settlement.CarriedFee) *chain.Amount { return &c.Amount }),
 	),
 )
 
@@ -184,23 +184,23 @@ func (r *reader) SettlementsAt(
 	return list(ctx, r, settlements, q, "ORDER BY id", 0)
 }
 
-func (r *reader) Release(ctx context.Context, id string) (settlement.Release, error) {
-	return get(ctx, r, releases, id, nil)
+func (r *reader) Sweep(ctx context.Context, id string) (settlement.Sweep, error) {
+	return get(ctx, r, sweeps, id, nil)
 }
 
-func (r *reader) LiveReleases(ctx context.Context, network string, limit int) ([]settlement.Release, error) {
+func (r *reader) LiveSweeps(ctx context.Context, network string, limit int) ([]settlement.Sweep, error) {
 	q := &query{}
 	q.has("done = ? AND network = ?", false, network)
 
-	return list(ctx, r, releases, q, "ORDER BY id", limit)
+	return list(ctx, r, sweeps, q, "ORDER BY id", limit)
 }
 
 func (tx *transaction) PutSettlements(ctx context.Context, s ...*settlement.Settlement) error {
 	return putAll(ctx, tx, settlements, s)
 }
 
-func (tx *transaction) PutRelease(ctx context.Context, r *settlement.Release) error {
-	return put(ctx, tx, releases, r)
+func (tx *transaction) PutSweep(ctx context.Context, r *settlement.Sweep) error {
+	return put(ctx, tx, sweeps, r)
 }
 
 // Carry returns a row of Version 0 when there is none yet.
@@ -208,7 +208,7 @@ func (tx *transaction) Carry(
 	ctx context.Context,
 	owner event.Owner,
 	network string,
-) (settlement.Carry, error) {
+) (settlement.CarriedFee, error) {
 	c, ok, err := look(ctx, &tx.reader, carryTable, true, owner.AccountID, owner.Livemode, network)
 	if !ok {
 		c.Owner, c.Network = owner, network
@@ -217,7 +217,7 @@ func (tx *transaction) Carry(
 	return c, err
 }
 
-func (tx *transaction) PutCarry(ctx context.Context, c *settlement.Carry) error {
+func (tx *transaction) PutCarry(ctx context.Context, c *settlement.CarriedFee) error {
 	return put(ctx, tx, carryTable, c)
 }
 

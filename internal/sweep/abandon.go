@@ -11,9 +11,9 @@ import (
 )
 
 // abandon ends a release without success, between two transactions.
-func (p *planningRun) abandon(ctx context.Context, r settlement.Release, reason settlement.Reason) error {
+func (p *planningRun) abandon(ctx context.Context, r settlement.Sweep, reason settlement.Reason) error {
 	return p.update(ctx, func(ctx context.Context, tx settlement.Tx) error {
-		now, err := tx.Release(ctx, r.ID)
+		now, err := tx.Sweep(ctx, r.ID)
 		if err != nil || now.Version != r.Version {
 			return err
 		}
@@ -23,7 +23,7 @@ func (p *planningRun) abandon(ctx context.Context, r settlement.Release, reason 
 			return err
 		}
 
-		w := &releaseUpdate{
+		w := &sweepUpdate{
 			Sweeper: p.Sweeper,
 			tx:      tx,
 			release: &now,
@@ -40,7 +40,7 @@ func (p *planningRun) abandon(ctx context.Context, r settlement.Release, reason 
 
 // abandon ends a release without success. Reservations and the carry go back. The settlements fail, or are
 // queued again when nothing was signed and they can be planned anew.
-func (w *releaseUpdate) abandon(ctx context.Context, reason settlement.Reason) error {
+func (w *sweepUpdate) abandon(ctx context.Context, reason settlement.Reason) error {
 	r := w.release
 	r.Done, r.DueAt = true, time.Time{}
 
@@ -66,7 +66,7 @@ func (w *releaseUpdate) abandon(ctx context.Context, reason settlement.Reason) e
 
 // failSettlements fails or queues the release's settlements. It returns the platform fee that they
 // had taken over from earlier ones and not paid, in native base units.
-func (w *releaseUpdate) failSettlements(reason settlement.Reason) (back chain.Amount, err error) {
+func (w *sweepUpdate) failSettlements(reason settlement.Reason) (back chain.Amount, err error) {
 	due := time.Time{}
 	if reason == settlement.Replanning {
 		due = w.now()
@@ -76,7 +76,7 @@ func (w *releaseUpdate) failSettlements(reason settlement.Reason) (back chain.Am
 		s := &w.group[i]
 		switch s.Status {
 		case settlement.Pending, settlement.Held:
-			if s.ReleaseID != w.release.ID {
+			if s.SweepID != w.release.ID {
 				continue
 			}
 
@@ -114,12 +114,12 @@ func (w *releaseUpdate) failSettlements(reason settlement.Reason) (back chain.Am
 }
 
 // unreserve returns what the release reserved of the master wallet and did not spend.
-func (w *releaseUpdate) unreserve(ctx context.Context) error {
+func (w *sweepUpdate) unreserve(ctx context.Context) error {
 	n, _ := w.registry.Network(w.release.Network)
 
 	native, _ := n.Native()
 	for _, object := range append(unconfirmedIDs(w.release), w.release.ID) {
-		if err := w.outbox.ReleaseTx(
+		if err := w.outbox.UnreserveTx(
 			ctx, w.tx, w.release.Network, w.release.Master.Address, native.ID, object,
 		); err != nil {
 			return err
@@ -131,7 +131,7 @@ func (w *releaseUpdate) unreserve(ctx context.Context) error {
 
 // unconfirmedIDs returns the ids of the release's unconfirmed transactions. Reservations of confirmed
 // ones end with their inclusion.
-func unconfirmedIDs(r *settlement.Release) []string {
+func unconfirmedIDs(r *settlement.Sweep) []string {
 	var ids []string
 
 	for _, s := range r.Steps {
@@ -144,7 +144,7 @@ func unconfirmedIDs(r *settlement.Release) []string {
 }
 
 // returnCarryTx adds amount (native base units) to the fee that waits for a later release.
-func returnCarryTx(ctx context.Context, tx settlement.Tx, r *settlement.Release, amount chain.Amount) error {
+func returnCarryTx(ctx context.Context, tx settlement.Tx, r *settlement.Sweep, amount chain.Amount) error {
 	row, err := tx.Carry(ctx, r.Owner, r.Network)
 	if err != nil {
 		return err

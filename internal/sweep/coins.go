@@ -61,7 +61,7 @@ func (p *planningRun) releasable(
 
 // coinsOf returns the coins that hold a live release's deposits; nil where the network has none. Errors:
 // fault.State with code funds_missing for a coin that is spent or not in the UTXO index, and with code
-// deposit_lifted for one that is being CPFP-bumped.
+// deposit_bumped for one that is being CPFP-bumped.
 func (p *planningRun) coinsOf(ctx context.Context, g group) ([]chain.Coin, error) {
 	if !p.spendsCoins {
 		return nil, nil
@@ -78,7 +78,7 @@ func (p *planningRun) coinsOf(ctx context.Context, g group) ([]chain.Coin, error
 		switch {
 		case bumped[outputs[s.PaymentID]]:
 			return nil, fault.New(
-				fault.State, "deposit_lifted", "the output of payment %s is being lifted",
+				fault.State, "deposit_bumped", "the output of payment %s is being bumped",
 				s.PaymentID,
 			)
 		case !ok:

@@ -23,10 +23,10 @@ func (utxo) Unspent(context.Context, []chain.Outpoint) (chain.Ref, []chain.Amoun
 	return chain.Ref{}, nil, fault.New(fault.Unavailable, "unspent_unknown", "nobody asks here")
 }
 
-func (u utxo) PlanRelease(_ context.Context, r chain.Release) ([]chain.ReleaseStep, error) {
+func (u utxo) PlanSweep(_ context.Context, r chain.SweepRequest) ([]chain.SweepStep, error) {
 	native, _ := u.Network().Native()
 
-	return []chain.ReleaseStep{
+	return []chain.SweepStep{
 		{
 			Kind:       chain.StepSweep,
 			NetworkFee: milli(1),
@@ -100,18 +100,18 @@ func TestMissingCoinDelaysNobodyElse(t *testing.T) {
 
 	now := func(payment string) settlement.Settlement { return w.get(opened[payment].ID) }
 
-	first := now("p1").ReleaseID
-	if first == "" || now("p3").ReleaseID != first {
-		t.Errorf("the coins that are there are in releases %q and %q", first, now("p3").ReleaseID)
+	first := now("p1").SweepID
+	if first == "" || now("p3").SweepID != first {
+		t.Errorf("the coins that are there are in releases %q and %q", first, now("p3").SweepID)
 	}
 
-	r, err := w.store.Release(t.Context(), first)
+	r, err := w.store.Sweep(t.Context(), first)
 	if err != nil || len(r.SettlementIDs) != 2 || r.Amount != coin(2) {
 		t.Errorf("released together are %v, %s: %v", r.SettlementIDs, r.Amount, err)
 	}
 
 	for _, payment := range []string{"p2", "p4"} {
-		if s := now(payment); s.Status != settlement.Pending || s.ReleaseID != "" || !s.DueAt.After(w.now) {
+		if s := now(payment); s.Status != settlement.Pending || s.SweepID != "" || !s.DueAt.After(w.now) {
 			t.Errorf("without its coin %s is %+v", payment, s)
 		}
 	}
@@ -122,8 +122,8 @@ func TestMissingCoinDelaysNobodyElse(t *testing.T) {
 
 	plan()
 
-	if id := now("p2").ReleaseID; id == "" || id == first || now("p4").ReleaseID != "" {
-		t.Errorf("when its coin had come, p2 was in release %q and p4 in %q", id, now("p4").ReleaseID)
+	if id := now("p2").SweepID; id == "" || id == first || now("p4").SweepID != "" {
+		t.Errorf("when its coin had come, p2 was in release %q and p4 in %q", id, now("p4").SweepID)
 	}
 
 	w.now = w.now.Add(15 * time.Minute)
@@ -136,7 +136,7 @@ func TestMissingCoinDelaysNobodyElse(t *testing.T) {
 		t.Errorf("after 16 minutes without its coin p4 is %s %s", s.Status, s.Reason)
 	}
 
-	if now("p5").ReleaseID == "" {
+	if now("p5").SweepID == "" {
 		t.Error("p5 is in no release")
 	}
 

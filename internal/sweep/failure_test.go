@@ -135,7 +135,7 @@ func (c *closing) Broadcast(ctx context.Context, tx chain.Signed) error {
 	return err
 }
 
-func (c *closing) PlanRelease(ctx context.Context, r chain.Release) ([]chain.ReleaseStep, error) {
+func (c *closing) PlanSweep(ctx context.Context, r chain.SweepRequest) ([]chain.SweepStep, error) {
 	if r.KeepOpen {
 		c.Freeze(c.to, "USDX", false)
 
@@ -144,7 +144,7 @@ func (c *closing) PlanRelease(ctx context.Context, r chain.Release) ([]chain.Rel
 		}
 	}
 
-	steps, err := c.Chain.PlanRelease(ctx, r)
+	steps, err := c.Chain.PlanSweep(ctx, r)
 	if err == nil && len(steps) > 0 {
 		steps[len(steps)-1].Order.Close = !r.KeepOpen
 	}
@@ -188,7 +188,7 @@ func TestRevertedSweepThatClosesIsMadeAgainWithoutClosing(t *testing.T) {
 			opened := w.pay("p1", deposit, "USDX", dollars(400), 400)
 			s := w.until(opened.ID, c.ends)
 
-			r, err := w.store.Release(t.Context(), s.ReleaseID)
+			r, err := w.store.Sweep(t.Context(), s.SweepID)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -210,10 +210,10 @@ func TestRevertedSweepThatClosesIsMadeAgainWithoutClosing(t *testing.T) {
 				sweeps++
 			}
 
-			if sweeps != c.sweeps || s.ReleaseID != r.ID {
+			if sweeps != c.sweeps || s.SweepID != r.ID {
 				t.Errorf(
 					"release %s of the settlement in %s has %d sweeps, want %d",
-					r.ID, s.ReleaseID, sweeps, c.sweeps,
+					r.ID, s.SweepID, sweeps, c.sweeps,
 				)
 			}
 
@@ -289,14 +289,14 @@ func TestUnsignedReleaseIsPlannedAgain(t *testing.T) {
 	opened := w.pay("p1", w.deposit(1), "SIM", coin(1), 2000)
 	w.work()
 
-	first := w.get(opened.ID).ReleaseID
+	first := w.get(opened.ID).SweepID
 	for range 20 {
 		w.pass(5 * time.Minute)
 		w.work()
 	}
 
-	if s := w.get(opened.ID); s.Status != settlement.Pending || s.ReleaseID == first {
-		t.Fatalf("it is %s in release %s, the first was %s", s.Status, s.ReleaseID, first)
+	if s := w.get(opened.ID); s.Status != settlement.Pending || s.SweepID == first {
+		t.Fatalf("it is %s in release %s, the first was %s", s.Status, s.SweepID, first)
 	}
 
 	away = false
@@ -316,11 +316,11 @@ func TestReleaseThatIsGivenUpGivesItsReservationsBack(t *testing.T) {
 		w.work()
 
 		s := w.get(opened.ID)
-		if s.ReleaseID == "" {
+		if s.SweepID == "" {
 			continue
 		}
 
-		seen[s.ReleaseID] = true
+		seen[s.SweepID] = true
 
 		b, _, err := w.store.Balance(t.Context(), network, w.master().Address, w.asset("SIM").ID)
 		if err != nil || b.Reserved != *s.RequiredNative {
@@ -342,10 +342,10 @@ func TestNodeWithoutAnswerIsNotAskedInALoop(t *testing.T) {
 	w := newHarness(t, account.Settings{})
 	w.chain.Fund(w.master().Address, "SIM", coin(1))
 	opened := w.pay("p1", w.deposit(1), "USDX", dollars(400), 400)
-	w.chain.FailNext(sim.MethodPlanRelease, sim.Unavailable(), 5)
+	w.chain.FailNext(sim.MethodPlanSweep, sim.Unavailable(), 5)
 	w.work()
 
-	if n := w.chain.Calls(sim.MethodPlanRelease); n != 1 {
+	if n := w.chain.Calls(sim.MethodPlanSweep); n != 1 {
 		t.Errorf("it was asked %d times at once", n)
 	}
 

@@ -45,7 +45,7 @@ func (g group) net(arrived chain.Amount) []chain.Amount {
 }
 
 // arrivedBy returns what a sweep brought to the master wallet, in base units of the asset.
-func arrivedBy(r *settlement.Release, sweep wallet.Transaction) (sum chain.Amount) {
+func arrivedBy(r *settlement.Sweep, sweep wallet.Transaction) (sum chain.Amount) {
 	for _, m := range sweep.Transfers {
 		if m.To == r.Master.Address && m.AssetID == r.AssetID {
 			sum = sum.Add(m.Amount)
@@ -66,13 +66,13 @@ func grossOfEach(g []settlement.Settlement) []chain.Amount {
 }
 
 // setNetworkFee sets what the network took for a step, in native base units.
-func (w *releaseUpdate) setNetworkFee(step *settlement.Step, fee chain.Amount) {
+func (w *sweepUpdate) setNetworkFee(step *settlement.Step, fee chain.Amount) {
 	w.splitNetworkFees(func() { step.NetworkFee = fee })
 }
 
 // splitNetworkFees applies a change of the release's network fees and splits the new total among the
 // settlements by gross. The oldest takes the remainder.
-func (w *releaseUpdate) splitNetworkFees(change func()) {
+func (w *sweepUpdate) splitNetworkFees(change func()) {
 	if len(w.group) == 0 {
 		change()
 		return
@@ -89,7 +89,7 @@ func (w *releaseUpdate) splitNetworkFees(change func()) {
 
 // payFee marks the platform fee of a final step as paid: to each settlement its own, less the parts of
 // those that left the release.
-func (w *releaseUpdate) payFee(step *settlement.Step) {
+func (w *sweepUpdate) payFee(step *settlement.Step) {
 	amount := unbookedFee(step)
 
 	leaves := len(w.group) > 1 && step.Kind != chain.StepSweep
@@ -108,11 +108,11 @@ func (w *releaseUpdate) payFee(step *settlement.Step) {
 
 // payDetached marks a detached settlement's part of an in-flight platform fee as paid. The bytes are
 // signed and pay it whether its payment comes back or not.
-func payDetached(r *settlement.Release, lost *settlement.Settlement) {
+func payDetached(r *settlement.Sweep, lost *settlement.Settlement) {
 	r.Steps = slices.Clone(r.Steps)
 	for i := range r.Steps {
 		step := &r.Steps[i]
-		if step.Booked || step.State == wallet.Queued || step.State == wallet.Failed {
+		if step.Recorded || step.State == wallet.Queued || step.State == wallet.Failed {
 			continue
 		}
 
@@ -136,7 +136,7 @@ func unbookedFee(s *settlement.Step) chain.Amount {
 
 // unpayFee takes back the platform fee of a step that is proven dead: the parts and, if it was confirmed
 // before, the remainder. What released settlements paid is carried.
-func (w *releaseUpdate) unpayFee(ctx context.Context, step *settlement.Step, confirmed bool) error {
+func (w *sweepUpdate) unpayFee(ctx context.Context, step *settlement.Step, confirmed bool) error {
 	rest, parts := unbookedFee(step), step.Parts
 	step.Parts = nil
 
@@ -171,7 +171,7 @@ func (w *releaseUpdate) unpayFee(ctx context.Context, step *settlement.Step, con
 }
 
 // unpayDetached takes back the part of a settlement that left the release.
-func (w *releaseUpdate) unpayDetached(ctx context.Context, p settlement.Part) error {
+func (w *sweepUpdate) unpayDetached(ctx context.Context, p settlement.Part) error {
 	found, err := w.tx.SettlementsByID(ctx, []string{p.SettlementID})
 	if err != nil || len(found) == 0 {
 		return err
@@ -190,12 +190,12 @@ func (w *releaseUpdate) unpayDetached(ctx context.Context, p settlement.Part) er
 }
 
 // addCarry adds the fee that the release did not pay to the carry.
-func (w *releaseUpdate) addCarry(ctx context.Context) error {
+func (w *sweepUpdate) addCarry(ctx context.Context) error {
 	return w.updateCarry(ctx, func(c chain.Amount) chain.Amount { return c.Add(w.group.fee()) })
 }
 
 // takeBackCarry reverses addCarry. What a later release has paid of it counts as paid.
-func (w *releaseUpdate) takeBackCarry(ctx context.Context) error {
+func (w *sweepUpdate) takeBackCarry(ctx context.Context) error {
 	return w.updateCarry(ctx, func(c chain.Amount) chain.Amount {
 		for i := range w.group {
 			back := chain.Min(c, w.group[i].FeeCarried)
@@ -209,7 +209,7 @@ func (w *releaseUpdate) takeBackCarry(ctx context.Context) error {
 
 // updateCarry locks the carry of the release's owner and network, and stores what f makes of it (native
 // base units).
-func (w *releaseUpdate) updateCarry(ctx context.Context, f func(chain.Amount) chain.Amount) error {
+func (w *sweepUpdate) updateCarry(ctx context.Context, f func(chain.Amount) chain.Amount) error {
 	if w.group.fee().IsZero() {
 		return nil
 	}

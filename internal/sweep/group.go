@@ -83,7 +83,7 @@ func (g group) belowMin(minimum decimal.Decimal) bool {
 
 // uneconomic reports whether the network fees exceed half of what the group is worth. Native
 // deposits are compared in base units, tokens in USD at the newest snapshot of the group.
-func (g group) uneconomic(steps []chain.ReleaseStep, nativeDecimals uint8) bool {
+func (g group) uneconomic(steps []chain.SweepStep, nativeDecimals uint8) bool {
 	fees := networkFees(steps)
 	if g[0].FeeSource == settlement.FromDeposit {
 		return g.gross().Less(fees.Add(fees))
@@ -104,7 +104,7 @@ func (g group) uneconomic(steps []chain.ReleaseStep, nativeDecimals uint8) bool 
 func eligible(at []settlement.Settlement) group {
 	var g group
 	for _, s := range at {
-		if (s.Status != settlement.Pending && s.Status != settlement.Held) || s.ReleaseID != "" ||
+		if (s.Status != settlement.Pending && s.Status != settlement.Held) || s.SweepID != "" ||
 			s.DueAt.IsZero() ||
 			s.Simulated ||
 			len(g) == maxGroup {
@@ -123,27 +123,27 @@ func eligible(at []settlement.Settlement) group {
 	return g
 }
 
-// releaseKey is what a group shares: an address and an asset; where coins are spent, an owner and an
+// sweepKey is what a group shares: an address and an asset; where coins are spent, an owner and an
 // asset.
-type releaseKey struct {
+type sweepKey struct {
 	address chain.Address
 	owner   event.Owner
 	assetID string
 }
 
 // String returns the key as logs show it.
-func (p releaseKey) String() string { return string(p.address) + p.owner.AccountID }
+func (p sweepKey) String() string { return string(p.address) + p.owner.AccountID }
 
-func keyOf(s settlement.Settlement, spendsCoins bool) releaseKey {
+func keyOf(s settlement.Settlement, spendsCoins bool) sweepKey {
 	if spendsCoins {
-		return releaseKey{owner: s.Owner, assetID: s.AssetID}
+		return sweepKey{owner: s.Owner, assetID: s.AssetID}
 	}
 
-	return releaseKey{address: s.Deposit.Address, assetID: s.AssetID}
+	return sweepKey{address: s.Deposit.Address, assetID: s.AssetID}
 }
 
 // of returns the settlements that have the key.
-func (p releaseKey) of(all []settlement.Settlement) (at group) {
+func (p sweepKey) of(all []settlement.Settlement) (at group) {
 	for _, s := range all {
 		if keyOf(s, p.address == "") == p {
 			at = append(at, s)
@@ -154,8 +154,8 @@ func (p releaseKey) of(all []settlement.Settlement) (at group) {
 }
 
 // keysOf returns the distinct keys of due settlements, the oldest first.
-func keysOf(due []settlement.Settlement, spendsCoins bool) []releaseKey {
-	var out []releaseKey
+func keysOf(due []settlement.Settlement, spendsCoins bool) []sweepKey {
+	var out []sweepKey
 	for _, s := range due {
 		if p := keyOf(s, spendsCoins); !slices.Contains(out, p) {
 			out = append(out, p)

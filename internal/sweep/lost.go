@@ -62,14 +62,14 @@ func releaseOf(
 	ctx context.Context,
 	tx settlement.Tx,
 	of settlement.Settlement,
-) (r settlement.Release, ok bool, err error) {
-	if of.ReleaseID == "" {
-		return settlement.Release{}, false, nil
+) (r settlement.Sweep, ok bool, err error) {
+	if of.SweepID == "" {
+		return settlement.Sweep{}, false, nil
 	}
 
-	r, err = tx.Release(ctx, of.ReleaseID)
+	r, err = tx.Sweep(ctx, of.SweepID)
 	if err != nil {
-		return settlement.Release{}, false, err
+		return settlement.Sweep{}, false, err
 	}
 
 	return r, slices.Contains(r.SettlementIDs, of.ID), nil
@@ -80,13 +80,13 @@ func releaseOf(
 func (s *Sweeper) detachTx(
 	ctx context.Context,
 	tx settlement.Tx,
-	r settlement.Release,
+	r settlement.Sweep,
 	lost settlement.Settlement,
 ) error {
 	carried := lost.CarryOut()
 	payDetached(&r, &lost)
 
-	lost.ReleaseID = ""
+	lost.SweepID = ""
 	if err := s.putTx(ctx, tx, &lost, event.SettlementFailed); err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (s *Sweeper) detachTx(
 		}
 	}
 
-	if err := tx.PutRelease(ctx, &r); err != nil {
+	if err := tx.PutSweep(ctx, &r); err != nil {
 		return err
 	}
 
@@ -125,7 +125,7 @@ func (s *Sweeper) detachTx(
 func reassignFeeTx(
 	ctx context.Context,
 	tx settlement.Tx,
-	r *settlement.Release,
+	r *settlement.Sweep,
 	carried chain.Amount,
 ) error {
 	remaining, err := tx.SettlementsByID(ctx, r.SettlementIDs)

@@ -77,7 +77,7 @@ func TestPaymentLostFromAQueuedRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if s := w.get(a.ID); s.ReleaseID == "" || s.Status != settlement.Pending {
+	if s := w.get(a.ID); s.SweepID == "" || s.Status != settlement.Pending {
 		t.Fatalf("planned as %+v", s)
 	}
 
@@ -89,7 +89,7 @@ func TestPaymentLostFromAQueuedRelease(t *testing.T) {
 	if lost := w.get(
 		b.ID,
 	); lost.Status != settlement.Failed || lost.Reason != settlement.PaymentOrphaned ||
-		lost.ReleaseID != "" {
+		lost.SweepID != "" {
 		t.Errorf("the lost one is %+v", lost)
 	}
 
@@ -131,7 +131,7 @@ func TestPaymentLostWhileTheReleaseIsPlannedOn(t *testing.T) {
 	lost := false
 
 	w.chain.SetIntercept(func(_ context.Context, m sim.Method) error {
-		if m == sim.MethodPlanRelease && !lost {
+		if m == sim.MethodPlanSweep && !lost {
 			lost = true
 
 			w.lose("p2")
@@ -235,11 +235,11 @@ func TestPaymentLostWithAFeeThatFails(t *testing.T) {
 			w.chain.Replace(a.FeeTx)
 		},
 		"final": func(w *harness, a settlement.Settlement) {
-			w.chain.FailNext(sim.MethodPlanRelease, sim.Unavailable(), 1000) // no sweep is planned
+			w.chain.FailNext(sim.MethodPlanSweep, sim.Unavailable(), 1000) // no sweep is planned
 			w.run("it is booked", func() bool { return !w.get(a.ID).FeePaid.IsZero() })
 			w.lose("p2")
-			w.chain.Fork(sim.Fork{Depth: 4, Fate: sim.Forget})
-			w.chain.UseNonce(a.Deposit.Address)
+			w.chain.Fork(sim.Fork{Depth: 4, Fate: sim.DropOrphan})
+			w.chain.CancelNonce(a.Deposit.Address)
 			w.chain.Mine(1)
 		},
 	} {
@@ -251,7 +251,7 @@ func TestPaymentLostWithAFeeThatFails(t *testing.T) {
 			w.run("the fee is on its way", func() bool { return w.get(a.ID).FeeTx != "" })
 			undo(w, w.get(a.ID))
 
-			if lost := w.get(b.ID); lost.FeePaid != lost.FeeNative || lost.ReleaseID != "" {
+			if lost := w.get(b.ID); lost.FeePaid != lost.FeeNative || lost.SweepID != "" {
 				t.Errorf("out of its release the lost one has paid %s", lost.FeePaid)
 			}
 

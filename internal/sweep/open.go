@@ -119,7 +119,7 @@ func (s *Sweeper) open(o OpenParams, settings settlement.Settings) (settlement.S
 func simulate(s *settlement.Settlement, now time.Time) error {
 	net := s.Gross
 
-	s.ReleaseID, s.SweepTx = "sim_"+s.ID, "sim_sweep_"+s.ID
+	s.SweepID, s.SweepTx = "sim_"+s.ID, "sim_sweep_"+s.ID
 	if err := s.Start(chain.Amount{}); err != nil {
 		return err
 	}
@@ -194,7 +194,7 @@ func (s *Sweeper) rejoinTx(
 	ctx context.Context,
 	tx settlement.Tx,
 	old settlement.Settlement,
-	r settlement.Release,
+	r settlement.Sweep,
 ) (settlement.Settlement, error) {
 	if err := old.Return(false, true, time.Time{}); err != nil {
 		return settlement.Settlement{}, err
@@ -206,7 +206,7 @@ func (s *Sweeper) rejoinTx(
 
 	if !isSwept(&r) {
 		r.DueAt = s.now() // it waited for this payment
-		if err := tx.PutRelease(ctx, &r); err != nil {
+		if err := tx.PutSweep(ctx, &r); err != nil {
 			return settlement.Settlement{}, err
 		}
 
@@ -230,7 +230,7 @@ func (s *Sweeper) rejoinTx(
 func recomputeNet(
 	ctx context.Context,
 	tx settlement.Tx,
-	r *settlement.Release,
+	r *settlement.Sweep,
 	settlementID string,
 ) (chain.Amount, error) {
 	sweep, err := tx.Transaction(ctx, lastStep(r).TransactionID)

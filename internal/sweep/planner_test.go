@@ -27,7 +27,7 @@ func TestEligibleTakesWhatMayGoTogether(t *testing.T) {
 		s("c", keep),
 		s("a", keep),
 		s("b", func(s *settlement.Settlement) { s.Status = settlement.Held }),
-		s("d", func(s *settlement.Settlement) { s.ReleaseID = "r" }),
+		s("d", func(s *settlement.Settlement) { s.SweepID = "r" }),
 		s("e", func(s *settlement.Settlement) { s.DueAt = time.Time{} }),
 		s("f", func(s *settlement.Settlement) { s.Simulated = true }),
 		s("g", func(s *settlement.Settlement) { s.Owner.AccountID = "other" }),
@@ -57,8 +57,8 @@ func TestBelowMinimum(t *testing.T) {
 }
 
 func TestUneconomicAboveHalfOfTheWorth(t *testing.T) {
-	steps := func(fee uint64) []chain.ReleaseStep {
-		return []chain.ReleaseStep{{NetworkFee: chain.Units(1)}, {NetworkFee: chain.Units(fee - 1)}}
+	steps := func(fee uint64) []chain.SweepStep {
+		return []chain.SweepStep{{NetworkFee: chain.Units(1)}, {NetworkFee: chain.Units(fee - 1)}}
 	}
 	native := group{
 		{FeeSource: settlement.FromDeposit, Gross: chain.Units(60)},
@@ -102,7 +102,7 @@ func TestUneconomicAboveHalfOfTheWorth(t *testing.T) {
 func TestPlanIsCheckedBeforeItIsCarriedOut(t *testing.T) {
 	n := chain.Units
 	master, deposit := chain.Party{Address: "master"}, chain.Party{Address: "deposit"}
-	r := chain.Release{
+	r := chain.SweepRequest{
 		Asset:      chain.Asset{ID: "token"},
 		Deposit:    deposit,
 		Master:     master,
@@ -116,8 +116,8 @@ func TestPlanIsCheckedBeforeItIsCarriedOut(t *testing.T) {
 		to chain.Address,
 		asset string,
 		amount, paysFee uint64,
-	) chain.ReleaseStep {
-		return chain.ReleaseStep{
+	) chain.SweepStep {
+		return chain.SweepStep{
 			Kind:       kind,
 			PaysFee:    n(paysFee),
 			NetworkFee: n(1),
@@ -138,36 +138,36 @@ func TestPlanIsCheckedBeforeItIsCarriedOut(t *testing.T) {
 	free.Order.MaxFee = chain.Amount{}
 	for _, c := range []struct {
 		name  string
-		steps []chain.ReleaseStep
+		steps []chain.SweepStep
 		ok    bool
 	}{
-		{"a good plan", []chain.ReleaseStep{topup, fee, sweep}, true},
-		{"without the fee", []chain.ReleaseStep{topup, sweep}, true},
+		{"a good plan", []chain.SweepStep{topup, fee, sweep}, true},
+		{"without the fee", []chain.SweepStep{topup, sweep}, true},
 		{"nothing", nil, false},
-		{"no sweep", []chain.ReleaseStep{topup, fee}, false},
-		{"sweep first", []chain.ReleaseStep{sweep, topup}, false},
-		{"two sweeps", []chain.ReleaseStep{sweep, sweep}, false},
-		{"sweep to a thief", []chain.ReleaseStep{step(chain.StepSweep, deposit, "thief", "token", 100, 0)}, false},
-		{"sweep of more", []chain.ReleaseStep{step(chain.StepSweep, deposit, "master", "token", 101, 0)}, false},
+		{"no sweep", []chain.SweepStep{topup, fee}, false},
+		{"sweep first", []chain.SweepStep{sweep, topup}, false},
+		{"two sweeps", []chain.SweepStep{sweep, sweep}, false},
+		{"sweep to a thief", []chain.SweepStep{step(chain.StepSweep, deposit, "thief", "token", 100, 0)}, false},
+		{"sweep of more", []chain.SweepStep{step(chain.StepSweep, deposit, "master", "token", 101, 0)}, false},
 		{
 			"sweep of another asset",
-			[]chain.ReleaseStep{step(chain.StepSweep, deposit, "master", "coin", 100, 0)},
+			[]chain.SweepStep{step(chain.StepSweep, deposit, "master", "coin", 100, 0)},
 			false,
 		},
 		{
 			"sweep from the master wallet",
-			[]chain.ReleaseStep{step(chain.StepSweep, master, "master", "token", 100, 0)},
+			[]chain.SweepStep{step(chain.StepSweep, master, "master", "token", 100, 0)},
 			false,
 		},
-		{"top-up of a thief", []chain.ReleaseStep{step(chain.StepTopUp, master, "thief", "coin", 3, 0), sweep}, false},
-		{"another fee", []chain.ReleaseStep{step(chain.StepFee, master, "fee", "coin", 6, 6), sweep}, false},
+		{"top-up of a thief", []chain.SweepStep{step(chain.StepTopUp, master, "thief", "coin", 3, 0), sweep}, false},
+		{"another fee", []chain.SweepStep{step(chain.StepFee, master, "fee", "coin", 6, 6), sweep}, false},
 		{
 			"a fee that is not what it says",
-			[]chain.ReleaseStep{step(chain.StepFee, master, "fee", "coin", 6, 5), sweep},
+			[]chain.SweepStep{step(chain.StepFee, master, "fee", "coin", 6, 5), sweep},
 			false,
 		},
-		{"fees paid by somebody", []chain.ReleaseStep{foreign}, false},
-		{"no maximum", []chain.ReleaseStep{free}, false},
+		{"fees paid by somebody", []chain.SweepStep{foreign}, false},
+		{"no maximum", []chain.SweepStep{free}, false},
 	} {
 		err := checkPlan(r, c.steps, "coin")
 		if (err == nil) != c.ok ||
@@ -176,13 +176,13 @@ func TestPlanIsCheckedBeforeItIsCarriedOut(t *testing.T) {
 		}
 	}
 
-	if got := allFromMaster([]chain.ReleaseStep{topup, fee, sweep}, "master", "coin"); got != n(3+2+5+2) {
+	if got := allFromMaster([]chain.SweepStep{topup, fee, sweep}, "master", "coin"); got != n(3+2+5+2) {
 		t.Errorf("the master wallet has to hold %s", got)
 	}
 }
 
 func TestOnlyWhatReachesTheMasterWalletArrived(t *testing.T) {
-	r := settlement.Release{
+	r := settlement.Sweep{
 		Master:  chain.Party{Address: "master"},
 		AssetID: "coin",
 	}

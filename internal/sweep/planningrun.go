@@ -75,8 +75,8 @@ func (s *Sweeper) dueWork(
 	ctx context.Context,
 	network string,
 	spendsCoins bool,
-) (next []settlement.Release, due []settlement.Settlement, err error) {
-	live, err := s.db.LiveReleases(ctx, network, maxReleases)
+) (next []settlement.Sweep, due []settlement.Settlement, err error) {
+	live, err := s.db.LiveSweeps(ctx, network, maxReleases)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -130,7 +130,7 @@ func (p *planningRun) acquireLease(ctx context.Context) (acquired bool, err erro
 
 func (p *planningRun) plan(
 	ctx context.Context,
-	next []settlement.Release,
+	next []settlement.Sweep,
 	due []settlement.Settlement,
 ) error {
 	for _, r := range next {
@@ -176,7 +176,7 @@ func (p *planningRun) plan(
 // the address or, where coins are spent, of the owner.
 func (p *planningRun) candidates(
 	ctx context.Context,
-	at releaseKey,
+	at sweepKey,
 	due group,
 ) ([]settlement.Settlement, error) {
 	if !p.spendsCoins {
@@ -274,7 +274,7 @@ func (p *planningRun) postpone(ctx context.Context, due group) error {
 		}
 
 		for _, s := range waiting {
-			if (s.Status != settlement.Pending && s.Status != settlement.Held) || s.ReleaseID != "" ||
+			if (s.Status != settlement.Pending && s.Status != settlement.Held) || s.SweepID != "" ||
 				s.DueAt.IsZero() ||
 				s.DueAt.After(p.now()) {
 				continue

@@ -18,7 +18,7 @@ func TestReorganisationAfterTheRelease(t *testing.T) {
 	s := w.until(w.pay("p1", w.deposit(1), "SIM", coin(1), 2000).ID, settlement.Released)
 	before := s
 
-	w.chain.Fork(sim.Fork{Depth: 3, Fate: sim.Forget})
+	w.chain.Fork(sim.Fork{Depth: 3, Fate: sim.DropOrphan})
 
 	s = w.until(s.ID, settlement.Reverted)
 	if s.NetReleased != nil || !s.ReleasedAt.IsZero() || s.Resource().Reason != "" {
@@ -59,7 +59,7 @@ func TestPaymentLostAfterTheReleaseAndBack(t *testing.T) {
 
 	w.check("the sum", s.NetReleased.Add(s.FeePaid).Add(s.NetworkFees), s.Gross)
 	w.lose("p1")
-	w.chain.Fork(sim.Fork{Depth: 3, Fate: sim.Forget})
+	w.chain.Fork(sim.Fork{Depth: 3, Fate: sim.DropOrphan})
 	w.now = w.now.Add(2 * time.Minute)
 	w.work()
 
@@ -141,7 +141,7 @@ func TestReorganisationDoesNotCarryTwice(t *testing.T) {
 	w := newHarness(t, account.Settings{})
 	w.chain.Fund(w.master().Address, "SIM", coin(1))
 	first := w.until(w.pay("p1", w.deposit(1), "USDX", dollars(1), 1).ID, settlement.Released)
-	w.chain.Fork(sim.Fork{Depth: 3, Fate: sim.Forget})
+	w.chain.Fork(sim.Fork{Depth: 3, Fate: sim.DropOrphan})
 	w.until(first.ID, settlement.Reverted)
 	w.until(first.ID, settlement.Released)
 	second := w.until(w.pay("p2", w.deposit(2), "USDX", dollars(400), 400).ID, settlement.Released)
@@ -158,7 +158,7 @@ func TestTopUpThatIsUndone(t *testing.T) {
 	opened := w.pay("p1", deposit, "USDX", dollars(400), 400)
 	w.run("the top-up is on its way", func() bool { return w.get(opened.ID).TopUpTx != "" })
 	w.chain.SetIntercept(func(_ context.Context, m sim.Method) error {
-		if m == sim.MethodPlanRelease {
+		if m == sim.MethodPlanSweep {
 			return sim.Unavailable()
 		}
 
@@ -166,8 +166,8 @@ func TestTopUpThatIsUndone(t *testing.T) {
 	})
 	w.run("it is booked", func() bool { return !w.residue(deposit).IsZero() })
 	w.chain.SetIntercept(nil)
-	w.chain.Fork(sim.Fork{Depth: 3, Fate: sim.Forget})
-	w.chain.UseNonce(w.master().Address)
+	w.chain.Fork(sim.Fork{Depth: 3, Fate: sim.DropOrphan})
+	w.chain.CancelNonce(w.master().Address)
 	w.chain.Mine(1)
 	w.until(opened.ID, settlement.Failed)
 	w.check("booked at the address", w.residue(deposit), chain.Amount{})
@@ -225,7 +225,7 @@ func TestReorganisationThatIsDearerForAReleaseUnderWay(t *testing.T) {
 	opened := w.pay("p2", deposit, "SIM", coin(1), 2000)
 	w.run("its fee is on its way", func() bool { return w.get(opened.ID).FeeTx != "" })
 	w.chain.SetIntercept(func(_ context.Context, m sim.Method) error {
-		if m == sim.MethodPlanRelease {
+		if m == sim.MethodPlanSweep {
 			return sim.Unavailable()
 		}
 

@@ -11,7 +11,7 @@ import (
 
 // recordResidue updates the residue for a final step: the native coin at the deposit address that no
 // deposit explains.
-func (w *releaseUpdate) recordResidue(
+func (w *sweepUpdate) recordResidue(
 	ctx context.Context,
 	step *settlement.Step,
 	t wallet.Transaction,
@@ -46,11 +46,11 @@ func (w *releaseUpdate) recordResidue(
 
 // correctResidue corrects the residue that a confirmed sweep left, when an earlier step of a native
 // release costs something else after a reorganisation. more and less are native base units.
-func (w *releaseUpdate) correctResidue(ctx context.Context, more, less chain.Amount) error {
+func (w *sweepUpdate) correctResidue(ctx context.Context, more, less chain.Amount) error {
 	i := slices.IndexFunc(
 		w.release.Steps,
 		func(s settlement.Step) bool {
-			return s.Kind == chain.StepSweep && s.Booked && s.State == wallet.Confirmed
+			return s.Kind == chain.StepSweep && s.Recorded && s.State == wallet.Confirmed
 		},
 	)
 	if i < 0 {
@@ -58,13 +58,13 @@ func (w *releaseUpdate) correctResidue(ctx context.Context, more, less chain.Amo
 	}
 
 	sweep := &w.release.Steps[i]
-	left, took := sweep.Left.Add(more), sweep.Took.Add(less)
+	left, took := sweep.ResidueAdded.Add(more), sweep.ResidueTaken.Add(less)
 
 	return w.setResidue(ctx, sweep, left.SubFloor(took), took.SubFloor(left))
 }
 
 // setResidue replaces the step's residue delta (native base units) and updates the address row.
-func (w *releaseUpdate) setResidue(
+func (w *sweepUpdate) setResidue(
 	ctx context.Context,
 	step *settlement.Step,
 	left, took chain.Amount,
@@ -75,9 +75,9 @@ func (w *releaseUpdate) setResidue(
 	}
 
 	old := row
-	more, less := row.Amount.Add(step.Took).Add(left), row.Owed.Add(step.Left).Add(took)
+	more, less := row.Amount.Add(step.ResidueTaken).Add(left), row.Owed.Add(step.ResidueAdded).Add(took)
 	row.Amount, row.Owed = more.SubFloor(less), less.SubFloor(more)
-	step.Left, step.Took = left, took
+	step.ResidueAdded, step.ResidueTaken = left, took
 
 	w.release.ResidueOut = row.Amount
 	if row == old {
@@ -89,7 +89,7 @@ func (w *releaseUpdate) setResidue(
 
 // unspentDeposits returns what earlier transactions left of native deposits for the sweep, in base
 // units. The sweep's own costs are not deducted.
-func (w *releaseUpdate) unspentDeposits() chain.Amount {
+func (w *sweepUpdate) unspentDeposits() chain.Amount {
 	left, gone := w.release.Amount, chain.Amount{}
 	for _, s := range w.group {
 		gone = gone.Add(s.FeePaid).Add(s.NetworkFees)
@@ -97,7 +97,7 @@ func (w *releaseUpdate) unspentDeposits() chain.Amount {
 
 	if last := lastStep(w.release); last != nil && last.Kind == chain.StepSweep {
 		left = left.Add(last.NetworkFee)
-		if last.Booked {
+		if last.Recorded {
 			left = left.Add(last.PaysFee)
 		}
 	}
@@ -106,10 +106,10 @@ func (w *releaseUpdate) unspentDeposits() chain.Amount {
 }
 
 // ofNative reports whether the deposits are of the native coin, which pays its own network fees.
-func (w *releaseUpdate) ofNative() bool { return w.release.AssetID == w.nativeID() }
+func (w *sweepUpdate) ofNative() bool { return w.release.AssetID == w.nativeID() }
 
 // nativeID returns the id of the network's native coin.
-func (w *releaseUpdate) nativeID() string {
+func (w *sweepUpdate) nativeID() string {
 	n, _ := w.registry.Network(w.release.Network)
 	native, _ := n.Native()
 

@@ -12,7 +12,7 @@ import (
 )
 
 // resume queues the next transaction of a release whose last one is confirmed, planned at current fees.
-func (p *planningRun) resume(ctx context.Context, r settlement.Release) error {
+func (p *planningRun) resume(ctx context.Context, r settlement.Sweep) error {
 	found, err := p.db.SettlementsByID(ctx, r.SettlementIDs)
 	if err != nil {
 		return &storeError{err}
@@ -27,7 +27,7 @@ func (p *planningRun) resume(ctx context.Context, r settlement.Release) error {
 			return p.abandon(ctx, r, settlement.Replanning)
 		}
 
-		return p.postponeRelease(ctx, r)
+		return p.postponeSweep(ctx, r)
 	}
 
 	asset, _ := p.network.AssetByID(r.AssetID)
@@ -47,13 +47,13 @@ func (p *planningRun) resume(ctx context.Context, r settlement.Release) error {
 	required := allFromMaster(steps, r.Master.Address, p.native.ID)
 	if !required.IsZero() {
 		if err := p.refreshMaster(ctx, r.Owner, r.Master); err != nil {
-			return errors.Join(err, p.postponeRelease(ctx, r))
+			return errors.Join(err, p.postponeSweep(ctx, r))
 		}
 	}
 
 	short, err := p.storeNextStep(ctx, r, steps, required, residue)
 	if err == nil && short {
-		return p.postponeRelease(ctx, r)
+		return p.postponeSweep(ctx, r)
 	}
 
 	return err
@@ -62,10 +62,10 @@ func (p *planningRun) resume(ctx context.Context, r settlement.Release) error {
 // planRemaining returns the steps of a release that are not confirmed yet.
 func (p *planningRun) planRemaining(
 	ctx context.Context,
-	r *settlement.Release,
+	r *settlement.Sweep,
 	g group,
 	asset chain.Asset,
-) ([]chain.ReleaseStep, error) {
+) ([]chain.SweepStep, error) {
 	coins, err := p.coinsOf(ctx, g)
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (p *planningRun) planRemaining(
 
 // stopOrPostpone abandons a release whose remaining steps cannot be planned for good, and postpones
 // it otherwise.
-func (p *planningRun) stopOrPostpone(ctx context.Context, r settlement.Release, cause error) error {
+func (p *planningRun) stopOrPostpone(ctx context.Context, r settlement.Sweep, cause error) error {
 	switch {
 	case errors.Is(cause, fault.Invalid):
 		return p.abandon(ctx, r, settlement.NotReleasable)
@@ -87,22 +87,22 @@ func (p *planningRun) stopOrPostpone(ctx context.Context, r settlement.Release, 
 		return p.abandon(ctx, r, settlement.TransactionFailed)
 	}
 
-	return errors.Join(cause, p.postponeRelease(ctx, r))
+	return errors.Join(cause, p.postponeSweep(ctx, r))
 }
 
 // storeNextStep queues the first of the steps in one transaction, unless the release changed since
 // it was read. It returns true when the master wallet does not cover required (native base units).
 func (p *planningRun) storeNextStep(
 	ctx context.Context,
-	r settlement.Release,
-	steps []chain.ReleaseStep,
+	r settlement.Sweep,
+	steps []chain.SweepStep,
 	required chain.Amount,
 	residue settlement.Residue,
 ) (short bool, err error) {
 	err = p.update(ctx, func(ctx context.Context, tx settlement.Tx) error {
 		short = false
 
-		now, err := tx.Release(ctx, r.ID)
+		now, err := tx.Sweep(ctx, r.ID)
 		if err != nil || now.Version != r.Version {
 			return err
 		}
@@ -141,7 +141,7 @@ func (p *planningRun) storeNextStep(
 func (p *planningRun) availableTo(
 	ctx context.Context,
 	tx settlement.Tx,
-	r *settlement.Release,
+	r *settlement.Sweep,
 ) (chain.Amount, error) {
 	b, _, err := tx.BalanceForUpdate(ctx, r.Network, r.Master.Address, p.native.ID)
 	if err != nil {
@@ -177,16 +177,16 @@ func orphanedLast(g group) (last settlement.Settlement, ok bool) {
 	return last, true
 }
 
-// postponeRelease delays a release that cannot go on now, by a backoff that grows with its age.
-func (p *planningRun) postponeRelease(ctx context.Context, r settlement.Release) error {
+// postponeSweep delays a release that cannot go on now, by a backoff that grows with its age.
+func (p *planningRun) postponeSweep(ctx context.Context, r settlement.Sweep) error {
 	return p.update(ctx, func(ctx context.Context, tx settlement.Tx) error {
-		now, err := tx.Release(ctx, r.ID)
+		now, err := tx.Sweep(ctx, r.ID)
 		if err != nil || now.Version != r.Version {
 			return err
 		}
 
 		now.DueAt = p.now().Add(backoff(p.now().Sub(r.CreatedAt)))
 
-		return tx.PutRelease(ctx, &now)
+		return tx.PutSweep(ctx, &now)
 	})
 }

@@ -46,7 +46,7 @@ func (s *Sweeper) queueTx(
 			waits := &page[i]
 
 			queued := !waits.DueAt.IsZero() && !waits.DueAt.After(now)
-			if waits.ReleaseID != "" || waits.Simulated || queued {
+			if waits.SweepID != "" || waits.Simulated || queued {
 				continue
 			}
 

@@ -12,7 +12,7 @@ import (
 )
 
 // start plans what waits under a release key, and stores a release of it, holds it, or fails it.
-func (p *planningRun) start(ctx context.Context, at releaseKey, due group) (began bool, err error) {
+func (p *planningRun) start(ctx context.Context, at sweepKey, due group) (began bool, err error) {
 	waiting, err := p.candidates(ctx, at, due)
 	if err != nil {
 		return false, &storeError{err}
@@ -37,7 +37,7 @@ func (p *planningRun) start(ctx context.Context, at releaseKey, due group) (bega
 		return false, p.fail(ctx, g, settlement.NotReleasable)
 	}
 
-	master, err := p.outbox.Master(ctx, p.network.Slug, settings.Index)
+	master, err := p.outbox.MasterWallet(ctx, p.network.Slug, settings.Index)
 	if err != nil {
 		return false, err
 	}
@@ -54,7 +54,7 @@ func (p *planningRun) start(ctx context.Context, at releaseKey, due group) (bega
 	}
 
 	g = g.withResidueOwed(residue.Owed)
-	r := p.newRelease(g, asset, master, residue)
+	r := p.newSweep(g, asset, master, residue)
 
 	steps, err := p.withFee(ctx, &r, g, coins, asset, carry.Amount)
 	if err != nil {
@@ -65,17 +65,17 @@ func (p *planningRun) start(ctx context.Context, at releaseKey, due group) (bega
 		return false, p.hold(ctx, g, settlement.Uneconomic, nil)
 	}
 
-	return p.storeRelease(ctx, g, r, steps, carry, residue)
+	return p.storeSweep(ctx, g, r, steps, carry, residue)
 }
 
-// newRelease returns a release of the whole group that has no steps and no fee yet.
-func (p *planningRun) newRelease(
+// newSweep returns a release of the whole group that has no steps and no fee yet.
+func (p *planningRun) newSweep(
 	g group,
 	asset chain.Asset,
 	master chain.Party,
 	residue settlement.Residue,
-) settlement.Release {
-	return settlement.Release{
+) settlement.Sweep {
+	return settlement.Sweep{
 		ID:            p.config.IDs.Next(),
 		Owner:         g[0].Owner,
 		Network:       p.network.Slug,
@@ -116,7 +116,7 @@ func (p *planningRun) carryAndResidue(
 	ctx context.Context,
 	owner event.Owner,
 	at chain.Address,
-) (carry settlement.Carry, residue settlement.Residue, err error) {
+) (carry settlement.CarriedFee, residue settlement.Residue, err error) {
 	err = p.update(ctx, func(ctx context.Context, tx settlement.Tx) (err error) {
 		if carry, err = tx.Carry(ctx, owner, p.network.Slug); err != nil {
 			return err
@@ -130,17 +130,17 @@ func (p *planningRun) carryAndResidue(
 	return carry, residue, err
 }
 
-// storeRelease stores a release with its first transaction, in one transaction. It returns false
+// storeSweep stores a release with its first transaction, in one transaction. It returns false
 // when the plan is out of date; the next run plans anew.
 //
 // The master wallet's money is reserved for the whole plan: for the first transaction under its own
 // id, for the rest under the release's.
-func (p *planningRun) storeRelease(
+func (p *planningRun) storeSweep(
 	ctx context.Context,
 	g group,
-	r settlement.Release,
-	steps []chain.ReleaseStep,
-	carry settlement.Carry,
+	r settlement.Sweep,
+	steps []chain.SweepStep,
+	carry settlement.CarriedFee,
 	residue settlement.Residue,
 ) (began bool, err error) {
 	required := allFromMaster(steps, r.Master.Address, p.native.ID)
@@ -199,23 +199,23 @@ func (p *planningRun) lockPlanned(
 	ctx context.Context,
 	tx settlement.Tx,
 	g group,
-	r *settlement.Release,
-	carry settlement.Carry,
+	r *settlement.Sweep,
+	carry settlement.CarriedFee,
 	residue settlement.Residue,
-) (group, settlement.Carry, error) {
+) (group, settlement.CarriedFee, error) {
 	fresh, err := p.lockUnchanged(ctx, tx, g)
 	if err != nil || fresh == nil {
-		return nil, settlement.Carry{}, err
+		return nil, settlement.CarriedFee{}, err
 	}
 
 	nowCarry, err := tx.Carry(ctx, r.Owner, r.Network)
 	if err != nil || nowCarry.Amount != carry.Amount {
-		return nil, settlement.Carry{}, err
+		return nil, settlement.CarriedFee{}, err
 	}
 
 	unchanged, err := p.chargeResidue(ctx, tx, r, fresh, residue)
 	if err != nil || !unchanged {
-		return nil, settlement.Carry{}, err
+		return nil, settlement.CarriedFee{}, err
 	}
 
 	return fresh, nowCarry, nil
@@ -227,7 +227,7 @@ func assign(
 	ctx context.Context,
 	tx settlement.Tx,
 	g group,
-	r *settlement.Release,
+	r *settlement.Sweep,
 	required chain.Amount,
 ) error {
 	for i := range g {
@@ -253,7 +253,7 @@ func assign(
 func (p *planningRun) chargeResidue(
 	ctx context.Context,
 	tx settlement.Tx,
-	r *settlement.Release,
+	r *settlement.Sweep,
 	g group,
 	planned settlement.Residue,
 ) (unchanged bool, err error) {
@@ -279,8 +279,8 @@ func (p *planningRun) chargeResidue(
 func (p *planningRun) enqueue(
 	ctx context.Context,
 	tx settlement.Tx,
-	r *settlement.Release,
-	steps []chain.ReleaseStep,
+	r *settlement.Sweep,
+	steps []chain.SweepStep,
 ) error {
 	first := steps[0]
 
@@ -302,7 +302,7 @@ func (p *planningRun) enqueue(
 	)
 
 	r.DueAt = time.Time{}
-	if err := tx.PutRelease(ctx, r); err != nil {
+	if err := tx.PutSweep(ctx, r); err != nil {
 		return err
 	}
 

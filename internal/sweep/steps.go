@@ -14,12 +14,12 @@ import (
 // or where paying costs more than the fee.
 func (p *planningRun) withFee(
 	ctx context.Context,
-	r *settlement.Release,
+	r *settlement.Sweep,
 	g group,
 	coins []chain.Coin,
 	asset chain.Asset,
 	carry chain.Amount,
-) ([]chain.ReleaseStep, error) {
+) ([]chain.SweepStep, error) {
 	r.Fee, r.CarryIn = g.fee().Add(carry), carry
 	if r.FeeAddress == "" {
 		r.Fee, r.CarryIn = chain.Amount{}, chain.Amount{}
@@ -48,18 +48,18 @@ func (p *planningRun) withFee(
 // checkPlan.
 func (p *planningRun) planSteps(
 	ctx context.Context,
-	r *settlement.Release,
+	r *settlement.Sweep,
 	g group,
 	coins []chain.Coin,
 	asset chain.Asset,
 	done []chain.StepKind,
-) ([]chain.ReleaseStep, error) {
+) ([]chain.SweepStep, error) {
 	residue := r.ResidueIn
 	if len(done) > 0 {
 		residue = r.ResidueOut
 	}
 
-	order := chain.Release{
+	order := chain.SweepRequest{
 		Coins:      coins,
 		Asset:      asset,
 		Deposit:    r.Deposit,
@@ -73,7 +73,7 @@ func (p *planningRun) planSteps(
 		KeepOpen:   hasStep(r, chain.StepSweep, wallet.Failed), // it closed, or the release would have ended
 	}
 
-	steps, err := p.planner.PlanRelease(ctx, order)
+	steps, err := p.planner.PlanSweep(ctx, order)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (p *planningRun) planSteps(
 
 // checkPlan returns fault.Invalid with code not_releasable unless the plan does what was asked and
 // nothing else: a faulty driver must not move money.
-func checkPlan(r chain.Release, steps []chain.ReleaseStep, nativeID string) error {
+func checkPlan(r chain.SweepRequest, steps []chain.SweepStep, nativeID string) error {
 	what := planFault(r, steps, nativeID)
 	if what == "" {
 		return nil
@@ -97,7 +97,7 @@ func checkPlan(r chain.Release, steps []chain.ReleaseStep, nativeID string) erro
 }
 
 // planFault returns what is wrong with a plan as a predicate of it; empty when nothing is.
-func planFault(r chain.Release, steps []chain.ReleaseStep, nativeID string) string {
+func planFault(r chain.SweepRequest, steps []chain.SweepStep, nativeID string) string {
 	if len(steps) == 0 || steps[len(steps)-1].Kind != chain.StepSweep {
 		return "does not end with a sweep"
 	}
@@ -125,7 +125,7 @@ func planFault(r chain.Release, steps []chain.ReleaseStep, nativeID string) stri
 }
 
 // payerFault returns what is wrong with the wallets that pay a step; empty when nothing is.
-func payerFault(r chain.Release, s chain.ReleaseStep, nativeID string) string {
+func payerFault(r chain.SweepRequest, s chain.SweepStep, nativeID string) string {
 	from := r.Deposit.Address
 	if s.Kind == chain.StepTopUp || (s.Kind == chain.StepFee && r.Asset.ID != nativeID) {
 		from = r.Master.Address
@@ -144,7 +144,7 @@ func payerFault(r chain.Release, s chain.ReleaseStep, nativeID string) string {
 }
 
 // outputFault returns what is wrong with the outputs of a step; empty when nothing is.
-func outputFault(r chain.Release, s chain.ReleaseStep, nativeID string) string {
+func outputFault(r chain.SweepRequest, s chain.SweepStep, nativeID string) string {
 	var swept, paid chain.Amount
 
 	for _, o := range s.Order.Outputs {
@@ -171,7 +171,7 @@ func outputFault(r chain.Release, s chain.ReleaseStep, nativeID string) string {
 	return ""
 }
 
-func networkFees(steps []chain.ReleaseStep) (sum chain.Amount) {
+func networkFees(steps []chain.SweepStep) (sum chain.Amount) {
 	for _, s := range steps {
 		sum = sum.Add(s.NetworkFee)
 	}
@@ -180,7 +180,7 @@ func networkFees(steps []chain.ReleaseStep) (sum chain.Amount) {
 }
 
 // paysFee returns the platform fee that a plan pays, in native base units.
-func paysFee(steps []chain.ReleaseStep) (sum chain.Amount) {
+func paysFee(steps []chain.SweepStep) (sum chain.Amount) {
 	for _, s := range steps {
 		sum = sum.Add(s.PaysFee)
 	}
@@ -190,7 +190,7 @@ func paysFee(steps []chain.ReleaseStep) (sum chain.Amount) {
 
 // notWorthSending reports whether a transaction that does nothing but pay the platform fee costs
 // more than it pays.
-func notWorthSending(steps []chain.ReleaseStep) bool {
+func notWorthSending(steps []chain.SweepStep) bool {
 	for _, s := range steps {
 		if s.Kind == chain.StepFee && !s.NetworkFee.Less(s.PaysFee) {
 			return true
@@ -201,7 +201,7 @@ func notWorthSending(steps []chain.ReleaseStep) bool {
 }
 
 // fromMaster returns what a step can take from the master wallet at most, in native base units.
-func fromMaster(step chain.ReleaseStep, master chain.Address, nativeID string) (sum chain.Amount) {
+func fromMaster(step chain.SweepStep, master chain.Address, nativeID string) (sum chain.Amount) {
 	payer := step.Order.From.Address
 	if step.Order.FeePayer != nil {
 		payer = step.Order.FeePayer.Address
@@ -225,7 +225,7 @@ func fromMaster(step chain.ReleaseStep, master chain.Address, nativeID string) (
 // allFromMaster returns what a plan can take from the master wallet at most, in native base units:
 // platform fee, top-up, and network fees with headroom. The wallet must hold it, and it is reserved
 // there.
-func allFromMaster(steps []chain.ReleaseStep, master chain.Address, nativeID string) (sum chain.Amount) {
+func allFromMaster(steps []chain.SweepStep, master chain.Address, nativeID string) (sum chain.Amount) {
 	for _, s := range steps {
 		sum = sum.Add(fromMaster(s, master, nativeID))
 	}

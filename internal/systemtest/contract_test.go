@@ -256,7 +256,7 @@ func (c *client) deposits() {
 func (c *client) sendMoney(s *service) {
 	c.t.Helper()
 
-	master, err := internal.Of(s.engine).Transactions.Master(c.t.Context(), "simnet", s.account.Index)
+	master, err := internal.Of(s.engine).Transactions.MasterWallet(c.t.Context(), "simnet", s.account.Index)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ const simulatedChainID = 1337
 
 // geth is an engine over go-ethereum's node, and somebody else who uses the network.
 type geth struct {
-	*ethereum.World
+	*ethereum.Harness
 	t       *testing.T
 	backend *simulated.Backend
 	other   *ecdsa.PrivateKey
@@ -56,7 +56,7 @@ func newGeth(t *testing.T) *geth {
 	}
 
 	g := &geth{t: t, backend: backend, other: other}
-	g.World = ethereum.New(t, ethereum.Config{
+	g.Harness = ethereum.New(t, ethereum.Config{
 		URL:     url,
 		ChainID: simulatedChainID,
 		Mine: func(blocks int) {
@@ -175,7 +175,7 @@ func (g *geth) barelyMore(tx *types.Transaction) *types.Transaction {
 	})
 	keys, err := hdkey.New(testenv.WellKnownDevMnemonic, "")
 	g.Must(err)
-	master, err := internal.Of(g.Engine).Transactions.Master(g.t.Context(), g.Network, g.Account.Index)
+	master, err := internal.Of(g.Engine).Transactions.MasterWallet(g.t.Context(), g.Network, g.Account.Index)
 	g.Must(err)
 	signatures, err := keys.Sign(g.t.Context(), chain.SignRequest{
 		Network:  g.Network,

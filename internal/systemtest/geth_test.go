@@ -22,7 +22,7 @@ import (
 )
 
 // gethNode runs go-ethereum's node in this process, on a chain of its own with the first well-known
-// development account funded, and returns it with its URL. It makes a block when it is told to.
+// development account funded, and returns it with its URL. It makes a block on demand.
 func gethNode(t *testing.T, options ...func(*node.Config, *ethconfig.Config)) (*simulated.Backend, string) {
 	t.Helper()
 
@@ -81,7 +81,7 @@ func blockEverySecond(t *testing.T, backend *simulated.Backend) {
 	})
 }
 
-// The quickstart's story with real transactions on go-ethereum's own node.
+// The quickstart's scenario with real transactions on go-ethereum's own node.
 func TestQuickstartOnGeth(t *testing.T) {
 	if testing.Short() {
 		t.Skip("plays for half a minute; run without -short")
@@ -114,7 +114,7 @@ func TestQuickstartOnGeth(t *testing.T) {
 		"delivered, signature verified",
 	} {
 		if !strings.Contains(out.String(), step) {
-			t.Errorf("the story has no step %q:\n%s", step, out.String())
+			t.Errorf("the scenario has no step %q:\n%s", step, out.String())
 		}
 	}
 

@@ -180,7 +180,7 @@ func (c *client) refunding(s *service, what, id, amount, key string) request {
 func (c *client) refusedMoney(s *service) {
 	c.t.Helper()
 
-	master, err := internal.Of(s.engine).Transactions.Master(c.t.Context(), "simnet", s.account.Index)
+	master, err := internal.Of(s.engine).Transactions.MasterWallet(c.t.Context(), "simnet", s.account.Index)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -148,7 +148,7 @@ func matches(order chain.Order, unsigned chain.Unsigned) error {
 	}
 
 	if order.Bumps != nil && !slices.Contains(unsigned.Inputs, order.Bumps.Outpoint) {
-		return wrong("does not spend the payment that it is to lift")
+		return wrong("does not spend the payment that it is to bump")
 	}
 
 	for i, want := range order.Outputs {

@@ -84,8 +84,8 @@ func (o *Manager) ReserveTx(
 	return tx.PutBalance(ctx, &b)
 }
 
-// ReleaseTx releases the reservation of an object; without one it does nothing.
-func (o *Manager) ReleaseTx(
+// UnreserveTx releases the reservation of an object; without one it does nothing.
+func (o *Manager) UnreserveTx(
 	ctx context.Context,
 	tx wallet.Tx,
 	network string,
@@ -97,12 +97,12 @@ func (o *Manager) ReleaseTx(
 		return err
 	}
 
-	unreleased := func(r wallet.Reservation) bool { return r.ObjectID == objectID && !r.Released }
+	unreleased := func(r wallet.Reservation) bool { return r.ObjectID == objectID && !r.Unreserved }
 	if !slices.ContainsFunc(b.Reservations, unreleased) {
 		return nil
 	}
 
-	b.Release(objectID)
+	b.Unreserve(objectID)
 
 	return tx.PutBalance(ctx, &b)
 }
@@ -169,7 +169,7 @@ func spends(
 ) map[string]chain.Amount {
 	out := map[string]chain.Amount{}
 
-	outputs, maxFee := t.Part(t.LastAttempt(), transactionID)
+	outputs, maxFee := t.BatchShare(t.LastAttempt(), transactionID)
 	if from == t.Order.From.Address && t.Order.Bumps == nil {
 		for _, o := range outputs {
 			out[o.AssetID] = out[o.AssetID].Add(o.Amount)

@@ -54,7 +54,7 @@ func (d *walletWorker) batchCandidates(
 			break
 		}
 
-		if !stale.Joins(t) {
+		if !stale.BatchableWith(t) {
 			continue
 		}
 
@@ -63,7 +63,7 @@ func (d *walletWorker) batchCandidates(
 			return nil, &storeError{err}
 		}
 
-		if now.Joins(t) && !now.Stale(d.now()) {
+		if now.BatchableWith(t) && !now.Stale(d.now()) {
 			others = append(others, now)
 		}
 	}

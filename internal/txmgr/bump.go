@@ -26,8 +26,8 @@ const (
 	bumpSignTimeout = 30 * time.Minute
 )
 
-// Waiting is a payment in a payer's transaction that waits for a block.
-type Waiting struct {
+// WaitingPayment is a payment in a payer's transaction that waits for a block.
+type WaitingPayment struct {
 	Owner     event.Owner
 	PaymentID string
 	Network   string
@@ -41,7 +41,7 @@ type Waiting struct {
 // is false when nothing is to be done, or not now: the driver bumps nothing, the payment has not waited
 // long enough or is not worth it, or the wallet lacks the money or its key. A node that does not report
 // the fees of waiting transactions is fault.Unsupported.
-func (o *Manager) Bump(ctx context.Context, w Waiting, payer chain.Party) (queued bool, err error) {
+func (o *Manager) Bump(ctx context.Context, w WaitingPayment, payer chain.Party) (queued bool, err error) {
 	driver, err := o.registry.Driver(w.Network)
 	if err != nil {
 		return false, err
@@ -120,7 +120,7 @@ func (o *Manager) unreservedCoins(
 // queueBump stores the bump of a payment and its reservation, unless another process was faster.
 func (o *Manager) queueBump(
 	ctx context.Context,
-	w Waiting,
+	w WaitingPayment,
 	payer chain.Party,
 	order chain.Order,
 	state bumpState,
@@ -167,7 +167,7 @@ func (o *Manager) queueBump(
 
 	if err == nil {
 		o.config.Log.InfoContext(
-			ctx, "a payment pays the miner too little and is lifted",
+			ctx, "a payment pays the miner too little and is bumped",
 			"payment", w.PaymentID, "network", w.Network, "transaction", t.ID,
 			"max_fee", order.MaxFee.String(),
 		)
@@ -177,13 +177,13 @@ func (o *Manager) queueBump(
 }
 
 // errNotNow rolls the reservation back: another process was faster.
-var errNotNow = fault.New(fault.State, "lift_not_now", "the payment is lifted already, or as many as may be")
+var errNotNow = fault.New(fault.State, "bump_not_now", "the payment is bumped already, or as many as may be")
 
 // mayBump reports whether the records allow a bump of the payment; see bumpState.due.
 func (o *Manager) mayBump(
 	ctx context.Context,
 	r wallet.Reader,
-	w Waiting,
+	w WaitingPayment,
 	payer chain.Party,
 	state bumpState,
 ) (bool, error) {
@@ -283,7 +283,7 @@ func (d *walletWorker) endBumpTx(ctx context.Context, tx wallet.Tx, t wallet.Tra
 
 	native, _ := d.network.Native()
 
-	return d.ReleaseTx(ctx, tx, t.Network, d.party.Address, native.ID, t.ID)
+	return d.UnreserveTx(ctx, tx, t.Network, d.party.Address, native.ID, t.ID)
 }
 
 // displacedBytes returns the bytes that a cancel displaces. The payment that a bump spends is left out of

@@ -38,22 +38,22 @@ func TestWhenAPaymentMayBeBumped(t *testing.T) {
 		{"not long enough", bumpState{waited: time.Hour - 1}, false},
 		{"it is a payout of ours", bumpState{waited: time.Hour, own: true}, false},
 		{
-			"its lift is queued",
+			"its bump is queued",
 			bumpState{waited: time.Hour, earlier: []wallet.Transaction{row(wallet.Bump, wallet.Queued, "")}},
 			false,
 		},
 		{
-			"its lift is on its way",
+			"its bump is on its way",
 			bumpState{waited: time.Hour, earlier: []wallet.Transaction{row(wallet.Bump, wallet.Broadcast, "")}},
 			false,
 		},
 		{
-			"its lift was final, and left the chain with it",
+			"its bump was final, and left the chain with it",
 			bumpState{waited: time.Hour, earlier: []wallet.Transaction{row(wallet.Bump, wallet.Confirmed, "")}},
 			false,
 		},
 		{
-			"its lift is dead",
+			"its bump is dead",
 			bumpState{
 				waited:  time.Hour,
 				earlier: []wallet.Transaction{row(wallet.Bump, wallet.Failed, wallet.FailConflict)},
@@ -61,7 +61,7 @@ func TestWhenAPaymentMayBeBumped(t *testing.T) {
 			false,
 		},
 		{
-			"its lift was not needed any more",
+			"its bump was not needed any more",
 			bumpState{
 				waited:  time.Hour,
 				earlier: []wallet.Transaction{row(wallet.Bump, wallet.Failed, wallet.FailCanceled)},
@@ -69,12 +69,12 @@ func TestWhenAPaymentMayBeBumped(t *testing.T) {
 			true,
 		},
 		{
-			"its lift was not signed in time",
+			"its bump was not signed in time",
 			bumpState{waited: time.Hour, earlier: failed(maxBumpsPerPayment - 1)},
 			true,
 		},
 		{
-			"its lifts were never signed in time",
+			"its bumps were never signed in time",
 			bumpState{waited: time.Hour, earlier: failed(maxBumpsPerPayment)},
 			false,
 		},

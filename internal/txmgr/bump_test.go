@@ -138,7 +138,7 @@ func (p *bumpNode) Build(ctx context.Context, order chain.Order) (chain.Unsigned
 	}
 
 	if !p.waits {
-		return chain.Unsigned{}, fault.New(fault.NotFound, "lift_over", "it does not wait")
+		return chain.Unsigned{}, fault.New(fault.NotFound, "bump_not_needed", "it does not wait")
 	}
 
 	u, err := p.outputs.Build(ctx, order)
@@ -179,8 +179,8 @@ func (p *bumpNode) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus,
 }
 
 // payment is the one that waits.
-func (p *bumpNode) payment() txmgr.Waiting {
-	return txmgr.Waiting{
+func (p *bumpNode) payment() txmgr.WaitingPayment {
+	return txmgr.WaitingPayment{
 		Owner:     owner,
 		PaymentID: "payment",
 		Network:   network,
@@ -314,7 +314,7 @@ func TestPaymentIsBumped(t *testing.T) {
 	p.turn()
 
 	if all := p.bumpTxs(); len(all) != 0 {
-		t.Fatalf("lifted at once: %+v", all)
+		t.Fatalf("bumped at once: %+v", all)
 	}
 
 	if err := k.update(t.Context(), func(ctx context.Context, tx wallet.Tx) error {
@@ -336,7 +336,7 @@ func TestPaymentIsBumped(t *testing.T) {
 	got := p.bumpTx()
 	if got.State != wallet.Broadcast || got.Kind != wallet.Bump || got.Order.From != k.master() ||
 		len(got.Order.Coins) != 0 {
-		t.Fatalf("lifted as %+v", got)
+		t.Fatalf("bumped as %+v", got)
 	}
 
 	if n := p.offered[string(p.deposit.Address)]; n != 2 {
@@ -344,7 +344,7 @@ func TestPaymentIsBumped(t *testing.T) {
 	}
 
 	if b := p.balance(); b.Reserved != coin(5) {
-		t.Errorf("%s are reserved of what the lift takes", b.Reserved)
+		t.Errorf("%s are reserved of what the bump takes", b.Reserved)
 	}
 	// Its outputs in the pool are nobody's yet: neither another payment nor change to build upon.
 	pooled := chain.PoolTx{
@@ -356,12 +356,12 @@ func TestPaymentIsBumped(t *testing.T) {
 		Spent: spends(got.TxHash, "p", "m"),
 	}
 	k.want(
-		"the lift in the pool", k.take(follow.Batch{PoolRead: true, Pool: []chain.PoolTx{pooled}}),
+		"the bump in the pool", k.take(follow.Batch{PoolRead: true, Pool: []chain.PoolTx{pooled}}),
 		"m:0@2, n:0@2, p:0@0",
 	)
 
 	if held, bumped := p.fundingCoin(); held != "" || bumped != "p" {
-		t.Errorf("while it waits, %q holds the money and %q is lifted", held, bumped)
+		t.Errorf("while it waits, %q holds the money and %q is bumped", held, bumped)
 	}
 
 	state := p.mine(3, "a", got.TxHash)
@@ -375,7 +375,7 @@ func TestPaymentIsBumped(t *testing.T) {
 	)
 
 	if held, bumped := p.fundingCoin(); held != "" || bumped != "p" {
-		t.Errorf("before it is final, %q holds the money and %q is lifted", held, bumped)
+		t.Errorf("before it is final, %q holds the money and %q is bumped", held, bumped)
 	}
 
 	p.wait(time.Minute)
@@ -385,7 +385,7 @@ func TestPaymentIsBumped(t *testing.T) {
 	}
 
 	if held, bumped := p.fundingCoin(); held != got.TxHash || bumped != "" {
-		t.Errorf("in the end %q holds the money and %q is lifted", held, bumped)
+		t.Errorf("in the end %q holds the money and %q is bumped", held, bumped)
 	}
 
 	if b := p.balance(); !b.Reserved.IsZero() || len(b.Reservations) != 0 {
@@ -412,7 +412,7 @@ func TestBumpInAReorganisation(t *testing.T) {
 
 	if err := k.update(
 		t.Context(),
-		func(ctx context.Context, tx wallet.Tx) error { return k.outbox.ForkTx(ctx, tx, fork) },
+		func(ctx context.Context, tx wallet.Tx) error { return k.outbox.ApplyForkTx(ctx, tx, fork) },
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -424,7 +424,7 @@ func TestBumpInAReorganisation(t *testing.T) {
 	}
 
 	if held, bumped := p.fundingCoin(); held != "" || bumped != "p" {
-		t.Errorf("out of its block, %q holds the money and %q is lifted", held, bumped)
+		t.Errorf("out of its block, %q holds the money and %q is bumped", held, bumped)
 	}
 
 	if b := p.balance(); b.Reserved != p.bumpTx().Attempts[0].Signed.MaxFee {
@@ -602,12 +602,12 @@ func TestTwoProcessesBumpOnce(t *testing.T) {
 	}
 	p.rival = func() {
 		if !bump() {
-			t.Error("the rival lifts nothing")
+			t.Error("the rival bumps nothing")
 		}
 	}
 
 	if bump() {
-		t.Error("both lift it")
+		t.Error("both bump it")
 	}
 
 	p.bumpTx()
@@ -634,7 +634,7 @@ func TestBumpThatIsNoLongerNeeded(t *testing.T) {
 	}
 
 	if held, bumped := p.fundingCoin(); held != "p" || bumped != "" {
-		t.Errorf("%q holds the money and %q is lifted", held, bumped)
+		t.Errorf("%q holds the money and %q is bumped", held, bumped)
 	}
 
 	if b := p.balance(); len(b.Reservations) != 0 {

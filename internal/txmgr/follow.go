@@ -108,7 +108,7 @@ func (d *walletWorker) recordPooled(ctx context.Context, t wallet.Transaction, p
 	}
 
 	at := d.now()
-	taken := func(t *wallet.Transaction) error { return t.Taken(pooled, at) }
+	taken := func(t *wallet.Transaction) error { return t.RecordAccepted(pooled, at) }
 
 	return d.update(ctx, t.ID, taken)
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/follow"
 )
 
-// ForkTx applies a fork to the transactions of a network, in the transaction that moves its cursor.
+// ApplyForkTx applies a fork to the transactions of a network, in the transaction that moves its cursor.
 // Every transaction in a block above the common one becomes due at once. Those whose block the batch
 // proves to be replaced are retracted. An Included one that the new blocks hold too stays Included: the
 // next look finds its new block. Without a fork in the batch it does nothing.
-func (o *Manager) ForkTx(ctx context.Context, tx wallet.Tx, b follow.Batch) error {
+func (o *Manager) ApplyForkTx(ctx context.Context, tx wallet.Tx, b follow.Batch) error {
 	if !b.Rewound {
 		return nil
 	}

@@ -340,7 +340,7 @@ func (w *harness) fork(f sim.Fork) {
 
 	if err := w.update(
 		w.t.Context(),
-		func(ctx context.Context, tx wallet.Tx) error { return w.outbox.ForkTx(ctx, tx, b) },
+		func(ctx context.Context, tx wallet.Tx) error { return w.outbox.ApplyForkTx(ctx, tx, b) },
 	); err != nil {
 		w.t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ func TestManyPayoutsOfOneWalletTakeOneNonceEach(t *testing.T) {
 // Pitfall 16.
 func TestTimeoutAtBroadcastIsNotAFailure(t *testing.T) {
 	w := newHarness(t, sim.Config{})
-	w.chain.LoseResponseNext(1)
+	w.chain.LoseNextResponses(1)
 	p := w.payout("SIM", coin(1))
 	w.work()
 
@@ -236,8 +236,8 @@ func TestForeignTransactionTakesTheNonce(t *testing.T) {
 }
 
 func TestReorganisationAfterInclusion(t *testing.T) {
-	for name, fate := range map[string]sim.Fate{
-		"forgotten":        sim.Forget,
+	for name, fate := range map[string]sim.OrphanFate{
+		"forgotten":        sim.DropOrphan,
 		"back in the pool": sim.ReturnToPool,
 		"in another block": sim.Reinclude,
 	} {
@@ -268,7 +268,7 @@ func TestReorganisationAfterConfirmation(t *testing.T) {
 	w := newHarness(t, sim.Config{})
 	p := w.payout("SIM", coin(1))
 	w.confirmed(p.ID)
-	w.chain.Fork(sim.Fork{Depth: 8, Fate: sim.Forget})
+	w.chain.Fork(sim.Fork{Depth: 8, Fate: sim.DropOrphan})
 	w.wait(2 * time.Minute)
 
 	got := w.get(p.ID)
@@ -304,7 +304,7 @@ func TestForkBetweenAnswerAndUpdate(t *testing.T) {
 	w.chain.Mine(8)
 	w.answered = func() {
 		w.answered = nil
-		w.fork(sim.Fork{Depth: 9, Fate: sim.Forget})
+		w.fork(sim.Fork{Depth: 9, Fate: sim.DropOrphan})
 	}
 
 	w.now = w.now.Add(10 * time.Second)
@@ -602,7 +602,7 @@ func TestStuckForGoodIsDisplaced(t *testing.T) {
 // Pitfall 17. A foreign transaction took a nonce, ours took the next one, and the foreign one went away.
 func TestGapIsFilled(t *testing.T) {
 	w := newHarness(t, sim.Config{})
-	foreign := w.chain.UseNonce(w.master().Address)
+	foreign := w.chain.CancelNonce(w.master().Address)
 	w.chain.Mine(1)
 	p := w.payout("SIM", coin(1))
 	w.work()
@@ -611,7 +611,7 @@ func TestGapIsFilled(t *testing.T) {
 		t.Fatalf("took nonce %d", got.Nonce)
 	}
 
-	w.chain.Fork(sim.Fork{Depth: 1, Each: map[string]sim.Fate{foreign: sim.Forget}})
+	w.chain.Fork(sim.Fork{Depth: 1, Each: map[string]sim.OrphanFate{foreign: sim.DropOrphan}})
 	w.confirmed(p.ID)
 }
 
@@ -710,7 +710,7 @@ func TestReservationEndsWithTheBalanceThatShowsIt(t *testing.T) {
 		t.Errorf("afterwards %+v", b)
 	}
 
-	w.chain.Fork(sim.Fork{Depth: 8, Fate: sim.Forget})
+	w.chain.Fork(sim.Fork{Depth: 8, Fate: sim.DropOrphan})
 	w.wait(2 * time.Minute)
 
 	if b := row(); b.Reserved.Less(coin(60)) {

@@ -191,8 +191,12 @@ func movedEvent(t wallet.Transaction) event.Event {
 	return event.Event{Type: event.TransactionMoved, ObjectID: t.ObjectID, Owner: t.Owner, Subject: t}
 }
 
-// Master returns the master wallet of the account with an index, on a network.
-func (o *Manager) Master(ctx context.Context, network string, accountIndex uint32) (chain.Party, error) {
+// MasterWallet returns the master wallet of the account with an index, on a network.
+func (o *Manager) MasterWallet(
+	ctx context.Context,
+	network string,
+	accountIndex uint32,
+) (chain.Party, error) {
 	n, ok := o.registry.Network(network)
 	if !ok {
 		return chain.Party{}, unknownNetwork(network)

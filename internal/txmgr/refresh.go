@@ -126,7 +126,7 @@ func putBalancesTx(
 			b = wallet.Balance{Network: network, Address: h.Address, AssetID: h.AssetID}
 		}
 
-		if !b.Read(at, amounts[i]) {
+		if !b.Update(at, amounts[i]) {
 			continue
 		}
 
@@ -214,7 +214,7 @@ func sumCoinsTx(
 	}
 
 	was := b
-	if !b.Read(cursor.At, sum) {
+	if !b.Update(cursor.At, sum) {
 		return nil
 	}
 

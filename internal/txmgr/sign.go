@@ -217,13 +217,13 @@ func (d *walletWorker) broadcast(ctx context.Context, transactionID string, sign
 
 	if err != nil {
 		problem := publicText(err)
-		sent := func(t *wallet.Transaction) error { return t.Sent(signed.TxHash, at, problem) }
+		sent := func(t *wallet.Transaction) error { return t.RecordBroadcast(signed.TxHash, at, problem) }
 
 		return d.update(ctx, transactionID, sent)
 	}
 
-	sent := func(t *wallet.Transaction) error { return t.Sent(signed.TxHash, at, "") }
-	taken := func(t *wallet.Transaction) error { return t.Taken(signed.TxHash, at) }
+	sent := func(t *wallet.Transaction) error { return t.RecordBroadcast(signed.TxHash, at, "") }
+	taken := func(t *wallet.Transaction) error { return t.RecordAccepted(signed.TxHash, at) }
 
 	return d.update(ctx, transactionID, sent, taken)
 }

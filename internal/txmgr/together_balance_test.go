@@ -78,14 +78,14 @@ func TestReservationsTogether(t *testing.T) {
 					t.Fatalf("after the confirmation %v %v are reserved", a, b)
 				}
 
-				w.chain.Fork(sim.Fork{Depth: 8, Fate: sim.Forget})
+				w.chain.Fork(sim.Fork{Depth: 8, Fate: sim.DropOrphan})
 				w.wait(2 * time.Minute)
 				carrier := w.get(rows[0].ID)
 
 				var fees chain.Amount
 
 				for _, p := range rows {
-					out, fee := carrier.Part(carrier.Attempts[0], p.ID)
+					out, fee := carrier.BatchShare(carrier.Attempts[0], p.ID)
 					want := map[string]chain.Amount{symbol: out[0].Amount}
 
 					want["SIM"] = want["SIM"].Add(fee)

@@ -443,8 +443,8 @@ func TestDisplacedTogether(t *testing.T) {
 }
 
 func TestReorganisationTogether(t *testing.T) {
-	for name, fate := range map[string]sim.Fate{
-		"forgotten":        sim.Forget,
+	for name, fate := range map[string]sim.OrphanFate{
+		"forgotten":        sim.DropOrphan,
 		"back in the pool": sim.ReturnToPool,
 		"in another block": sim.Reinclude,
 	} {

@@ -10,14 +10,14 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/follow"
 )
 
-// Parties returns the addresses of ours among those given, with their keys.
-type Parties func(ctx context.Context, addresses []chain.Address) (map[chain.Address]chain.Party, error)
+// PartyLookup returns the addresses of ours among those given, with their keys.
+type PartyLookup func(ctx context.Context, addresses []chain.Address) (map[chain.Address]chain.Party, error)
 
 // IndexCoinsTx updates the UTXO index with a batch of blocks, in the transaction that moves the network's
 // cursor. Outputs to our addresses become coins, spent coins are marked, and a fork undoes both; balances
 // follow. From the pool it takes only change of our own transactions: payments of others, and their CPFP
 // bumps, count from their block. It is idempotent, and does nothing on account networks.
-func (o *Manager) IndexCoinsTx(ctx context.Context, tx wallet.Tx, b follow.Batch, parties Parties) error {
+func (o *Manager) IndexCoinsTx(ctx context.Context, tx wallet.Tx, b follow.Batch, parties PartyLookup) error {
 	driver, err := o.registry.Driver(b.Network.Slug)
 	if err != nil {
 		return err
@@ -173,7 +173,7 @@ func (k *utxoIndex) load(ctx context.Context) error {
 		return nil
 	}
 
-	return add(k.tx.WaitingCoins(ctx, network))
+	return add(k.tx.UnconfirmedCoins(ctx, network))
 }
 
 // rewind undoes what blocks above the fork did; the canonical ones among them apply it again.

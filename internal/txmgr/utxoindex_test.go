@@ -89,7 +89,7 @@ func (k *coinIndex) state() string {
 		k.t.Fatal(err)
 	}
 
-	waiting, err := k.store.WaitingCoins(k.t.Context(), network)
+	waiting, err := k.store.UnconfirmedCoins(k.t.Context(), network)
 	if err != nil {
 		k.t.Fatal(err)
 	}

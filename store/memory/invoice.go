@@ -231,7 +231,7 @@ func (r *reader) MatchAddresses(
 	return several(ctx, r, addresses, ids)
 }
 
-func (r *reader) AddressesMade(
+func (r *reader) AddressesSince(
 	ctx context.Context,
 	network string,
 	kind invoice.AddressKind,

@@ -242,7 +242,7 @@ func (r *reader) CoinsOf(ctx context.Context, network string, hashes []string) (
 	return out, nil
 }
 
-func (r *reader) WaitingCoins(ctx context.Context, network string) ([]wallet.Coin, error) {
+func (r *reader) UnconfirmedCoins(ctx context.Context, network string) ([]wallet.Coin, error) {
 	return scanRows(ctx, r, coinsWaiting, network, window[wallet.Coin]{})
 }
 

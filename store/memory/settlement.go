@@ -32,16 +32,16 @@ var (
 	})
 
 	releases = newKind(
-		"release", func(r *settlement.Release) string { return r.ID },
-		func(r *settlement.Release) *int64 { return &r.Version },
+		"release", func(r *settlement.Sweep) string { return r.ID },
+		func(r *settlement.Sweep) *int64 { return &r.Version },
 	)
 	releasesLive = releases.ordered(
-		func(r *settlement.Release) (string, string, bool) { return r.Network, r.ID, !r.Done },
+		func(r *settlement.Sweep) (string, string, bool) { return r.Network, r.ID, !r.Done },
 	)
 
 	carryKind = newKind(
-		"carry", func(c *settlement.Carry) string { return join(ownerKey(c.Owner), c.Network) },
-		func(c *settlement.Carry) *int64 { return &c.Version },
+		"carry", func(c *settlement.CarriedFee) string { return join(ownerKey(c.Owner), c.Network) },
+		func(c *settlement.CarriedFee) *int64 { return &c.Version },
 	)
 	residues = newKind(
 		"residue", func(r *settlement.Residue) string { return join(r.Network, string(r.Address)) },
@@ -141,19 +141,19 @@ func (r *reader) SettlementsAt(
 	return scanRows(ctx, r, settlementsAt, balance, window[settlement.Settlement]{})
 }
 
-func (r *reader) Release(ctx context.Context, id string) (settlement.Release, error) {
+func (r *reader) Sweep(ctx context.Context, id string) (settlement.Sweep, error) {
 	return get(ctx, r, releases, id, nil)
 }
 
-func (r *reader) LiveReleases(ctx context.Context, network string, limit int) ([]settlement.Release, error) {
-	return scanRows(ctx, r, releasesLive, network, window[settlement.Release]{limit: limit})
+func (r *reader) LiveSweeps(ctx context.Context, network string, limit int) ([]settlement.Sweep, error) {
+	return scanRows(ctx, r, releasesLive, network, window[settlement.Sweep]{limit: limit})
 }
 
 func (tx *transaction) PutSettlements(ctx context.Context, s ...*settlement.Settlement) error {
 	return putAll(ctx, tx, settlements, s)
 }
 
-func (tx *transaction) PutRelease(ctx context.Context, r *settlement.Release) error {
+func (tx *transaction) PutSweep(ctx context.Context, r *settlement.Sweep) error {
 	return put(ctx, tx, releases, r)
 }
 
@@ -162,7 +162,7 @@ func (tx *transaction) Carry(
 	ctx context.Context,
 	owner event.Owner,
 	network string,
-) (settlement.Carry, error) {
+) (settlement.CarriedFee, error) {
 	c, ok, err := try(ctx, &tx.reader, carryKind, join(ownerKey(owner), network))
 	if !ok {
 		c.Owner, c.Network = owner, network
@@ -171,7 +171,7 @@ func (tx *transaction) Carry(
 	return c, err
 }
 
-func (tx *transaction) PutCarry(ctx context.Context, c *settlement.Carry) error {
+func (tx *transaction) PutCarry(ctx context.Context, c *settlement.CarriedFee) error {
 	return put(ctx, tx, carryKind, c)
 }
 

@@ -271,7 +271,7 @@ func TestRetryAfter(t *testing.T) {
 
 			err := s.Ask(t.Context(), 2, 0, func(context.Context, *endpoint) error {
 				if calls++; calls == 1 {
-					e.HearRetryAfter(answer(header))
+					e.SetRetryAfter(answer(header))
 					return e.Fail(failover.Throttled, "no")
 				}
 
@@ -297,7 +297,7 @@ func TestRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSet(true)
 		s.Nodes = s.Nodes[:2]
-		s.Nodes[0].HearRetryAfter(answer("60"))
+		s.Nodes[0].SetRetryAfter(answer("60"))
 
 		calls := 0
 
@@ -372,12 +372,12 @@ func TestSecretsStayInside(t *testing.T) {
 	}
 
 	lost := &url.Error{Op: "Post", URL: u.String(), Err: errors.New("refused by abcdef1234567890")}
-	if got := n.Why(lost, time.Second); got != "refused by …" {
+	if got := n.Describe(lost, time.Second); got != "refused by …" {
 		t.Errorf("%q", got)
 	}
 
 	lost.Err = context.DeadlineExceeded
-	if got := n.Why(lost, time.Second); got != "no answer within 1s" {
+	if got := n.Describe(lost, time.Second); got != "no answer within 1s" {
 		t.Errorf("%q", got)
 	}
 }

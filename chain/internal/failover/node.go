@@ -41,8 +41,8 @@ func (n *Node) Fail(kind Kind, format string, args ...any) *Failure {
 // Garbled returns the Failure of an answer that cannot be right.
 func (n *Node) Garbled(format string, args ...any) error { return n.Fail(Garbled, format, args...) }
 
-// Why returns the text of a transport error without the URL that it may hold.
-func (n *Node) Why(err error, timeout time.Duration) string {
+// Describe returns the text of a transport error without the URL that it may hold.
+func (n *Node) Describe(err error, timeout time.Duration) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Sprintf("no answer within %s", timeout)
 	}
@@ -70,9 +70,9 @@ func (n *Node) KnownTip() uint64 {
 	return n.tip
 }
 
-// HearRetryAfter stores the Retry-After of a response in seconds (RFC 9110, section 10.2.3; the
+// SetRetryAfter stores the Retry-After of a response in seconds (RFC 9110, section 10.2.3; the
 // date form is ignored), one hour at most.
-func (n *Node) HearRetryAfter(answer *http.Response) {
+func (n *Node) SetRetryAfter(answer *http.Response) {
 	seconds, err := strconv.Atoi(answer.Header.Get("Retry-After"))
 	if err != nil || seconds <= 0 {
 		return
@@ -84,8 +84,8 @@ func (n *Node) HearRetryAfter(answer *http.Response) {
 	n.throttledUntil = time.Now().Add(time.Duration(min(seconds, maxRetryAfter)) * time.Second)
 }
 
-// Barred returns a Failure while the node's Retry-After runs, else nil.
-func (n *Node) Barred() *Failure {
+// BackingOff returns a Failure while the node's Retry-After runs, else nil.
+func (n *Node) BackingOff() *Failure {
 	wait := n.throttledFor()
 	if wait == 0 {
 		return nil

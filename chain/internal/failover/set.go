@@ -168,11 +168,11 @@ func (s *Set[N]) askNode(
 	call func(context.Context, N) error,
 ) error {
 	state := node.State()
-	if throttled := state.Barred(); throttled != nil {
+	if throttled := state.BackingOff(); throttled != nil {
 		return throttled
 	}
 
-	err := s.Vet(ctx, node)
+	err := s.Check(ctx, node)
 	if err == nil && need > state.KnownTip() {
 		err = s.Reach(ctx, node, need)
 	}
@@ -191,8 +191,8 @@ func (s *Set[N]) askNode(
 	return err
 }
 
-// Vet runs Verify on a node unless it succeeded before, and returns its error.
-func (s *Set[N]) Vet(ctx context.Context, node N) error {
+// Check runs Verify on a node unless it succeeded before, and returns its error.
+func (s *Set[N]) Check(ctx context.Context, node N) error {
 	state := node.State()
 	state.mu.Lock()
 	known := state.verified

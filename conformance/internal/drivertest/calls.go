@@ -26,7 +26,7 @@ type callArgs struct {
 	asset   chain.Asset
 	order   chain.Order
 	tx      chain.Signed
-	release chain.Release
+	release chain.SweepRequest
 }
 
 // nodeCall is one call of a driver that reaches a node. It returns the call's result beside the
@@ -144,7 +144,7 @@ var nodeCalls = []nodeCall{
 		"PlanRelease",
 		[]Capability{Sweeper},
 		func(ctx context.Context, driver chain.Driver, args callArgs) (any, error) {
-			return driver.(chain.Sweeper).PlanRelease(ctx, args.release)
+			return driver.(chain.Sweeper).PlanSweep(ctx, args.release)
 		},
 	},
 }

@@ -54,14 +54,14 @@ func (e *env) bumpOrder(coin chain.Coin, wallet chain.Party) chain.Order {
 	e.t.Helper()
 
 	if _, on := as[chain.Bumper](e).BumpAfter(); !on {
-		e.t.Fatal("the driver under test is configured to lift nothing: configure it to")
+		e.t.Fatal("the driver under test is configured to bump nothing: configure it to")
 	}
 
 	order, ok, err := as[chain.Bumper](e).Bump(e.ctx, coin, wallet, e.coinsOf(wallet))
 	e.must("Lift", err)
 
 	if !ok {
-		e.t.Fatalf("%+v is not to be lifted", coin)
+		e.t.Fatalf("%+v is not to be bumped", coin)
 	}
 
 	want := chain.Output{To: coin.Owner.Address, AssetID: e.native.ID, Amount: coin.Amount}
@@ -114,7 +114,7 @@ func testNoBump(e *env) {
 
 		order, ok, err := as[chain.Bumper](e).Bump(e.ctx, coin, wallet, coins)
 		if ok || err != nil {
-			e.t.Errorf("%s is to be lifted by %+v, %v", what, order, err)
+			e.t.Errorf("%s is to be bumped by %+v, %v", what, order, err)
 		}
 	}
 	refused("a coin without coins of the wallet", cheap, nil)
@@ -124,7 +124,7 @@ func testNoBump(e *env) {
 	tx := e.sign(e.bumpOrder(cheap, wallet))
 	e.broadcast(tx)
 	e.waitState(tx, chain.TxPooled)
-	refused("a coin that is lifted", cheap, e.coinsOf(wallet))
+	refused("a coin that is bumped", cheap, e.coinsOf(wallet))
 	e.mine(1)
 	e.waitState(tx, chain.TxIncluded)
 	refused("a coin in a block", cheap, e.coinsOf(wallet))

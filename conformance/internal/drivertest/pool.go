@@ -83,15 +83,15 @@ var finderTests = []testCase{
 	{"ForkTakesTheBlockAway", []Capability{Forking}, testFinderFork},
 }
 
-func (e *env) find(hash string) (chain.Found, error) {
+func (e *env) find(hash string) (chain.FoundTx, error) {
 	return as[chain.Finder](e).Transaction(e.ctx, hash)
 }
 
 // findIncluded waits until a transaction is found in a block.
-func (e *env) findIncluded(hash string) chain.Found {
+func (e *env) findIncluded(hash string) chain.FoundTx {
 	e.t.Helper()
 
-	var found chain.Found
+	var found chain.FoundTx
 
 	e.eventually("the transaction in a block", func() (err error) {
 		if found, err = e.find(hash); err == nil && found.Block.IsZero() {
@@ -167,7 +167,7 @@ func testFinderPool(e *env) {
 	to := e.newAddress()
 	hash := e.pay(to, e.native, amount(e.native))
 
-	var found chain.Found
+	var found chain.FoundTx
 
 	e.eventually("the waiting transaction", func() (err error) {
 		found, err = e.find(hash)

@@ -22,13 +22,13 @@ var releaseTests = []testCase{
 }
 
 // newRelease pays a deposit and returns its release.
-func (e *env) newRelease(asset chain.Asset, sum, fee chain.Amount) chain.Release {
+func (e *env) newRelease(asset chain.Asset, sum, fee chain.Amount) chain.SweepRequest {
 	e.t.Helper()
 	deposit := e.party(chain.RoleDeposit)
 	e.pay(deposit.Address, asset, sum)
 	e.mine(1)
 
-	release := chain.Release{
+	release := chain.SweepRequest{
 		Asset:      asset,
 		Deposit:    deposit,
 		Master:     e.wallet(asset),
@@ -46,9 +46,9 @@ func (e *env) newRelease(asset chain.Asset, sum, fee chain.Amount) chain.Release
 	return release
 }
 
-func (e *env) plan(release chain.Release) []chain.ReleaseStep {
+func (e *env) plan(release chain.SweepRequest) []chain.SweepStep {
 	e.t.Helper()
-	steps, err := as[chain.Sweeper](e).PlanRelease(e.ctx, release)
+	steps, err := as[chain.Sweeper](e).PlanSweep(e.ctx, release)
 	e.must("PlanRelease", err)
 
 	order := []chain.StepKind{chain.StepTopUp, chain.StepFee, chain.StepSweep}
@@ -78,7 +78,7 @@ func (e *env) plan(release chain.Release) []chain.ReleaseStep {
 	return steps
 }
 
-func stepKinds(steps []chain.ReleaseStep) []chain.StepKind {
+func stepKinds(steps []chain.SweepStep) []chain.StepKind {
 	out := make([]chain.StepKind, 0, len(steps))
 	for _, step := range steps {
 		out = append(out, step.Kind)
@@ -97,7 +97,7 @@ type releaseResult struct {
 }
 
 // runRelease runs a release to its end as the sender does: one step, confirmed, then the plan anew.
-func (e *env) runRelease(release chain.Release) releaseResult {
+func (e *env) runRelease(release chain.SweepRequest) releaseResult {
 	e.t.Helper()
 
 	var result releaseResult
@@ -248,7 +248,7 @@ func testReleaseToken(e *env) {
 	}
 }
 
-func topUpAmount(steps []chain.ReleaseStep) chain.Amount {
+func topUpAmount(steps []chain.SweepStep) chain.Amount {
 	for _, step := range steps {
 		if step.Kind == chain.StepTopUp {
 			return step.Order.Outputs[0].Amount
@@ -296,7 +296,7 @@ func testReleaseDone(e *env) {
 
 			release.Done = append(release.Done, first.Kind) // plan fails the test when a step comes back
 			if first.Kind == chain.StepTopUp {
-				given := topUpAmount([]chain.ReleaseStep{first})
+				given := topUpAmount([]chain.SweepStep{first})
 				e.payTopUp(release, given)
 				recorded := release // whether or not the top-up is recorded as residue by now
 				recorded.Residue = given
@@ -311,7 +311,7 @@ func testReleaseDone(e *env) {
 }
 
 // payTopUp pays the deposit address as a top-up does.
-func (e *env) payTopUp(release chain.Release, amount chain.Amount) {
+func (e *env) payTopUp(release chain.SweepRequest, amount chain.Amount) {
 	e.t.Helper()
 	e.pay(release.Deposit.Address, e.native, amount)
 	e.mine(1)
@@ -357,7 +357,7 @@ func testReleaseUneconomic(e *env) {
 		release.Coins[0].Amount = release.Amount
 	}
 
-	steps, err := as[chain.Sweeper](e).PlanRelease(e.ctx, release)
+	steps, err := as[chain.Sweeper](e).PlanSweep(e.ctx, release)
 	e.expectFault("PlanRelease of a deposit smaller than its fees", err, fault.State, "uneconomic")
 
 	if len(steps) != 0 {
@@ -368,7 +368,7 @@ func testReleaseUneconomic(e *env) {
 func testReleaseImpossible(e *env) {
 	release := e.newRelease(e.native, amount(e.native), chain.Amount{})
 	release.Asset.ID, release.Asset.Symbol, release.Asset.Contract = "000000000000000000000000", "NONE", "none"
-	steps, err := as[chain.Sweeper](e).PlanRelease(e.ctx, release)
+	steps, err := as[chain.Sweeper](e).PlanSweep(e.ctx, release)
 	e.expectFault("PlanRelease of an unknown asset", err, fault.Invalid, "not_releasable")
 
 	if len(steps) != 0 {

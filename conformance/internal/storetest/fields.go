@@ -238,14 +238,14 @@ func testCoinHeights(t *testing.T, st store.Store) {
 			return err
 		}
 
-		if got := hashes(tx.WaitingCoins(ctx, "net")); got != "waiting" {
+		if got := hashes(tx.UnconfirmedCoins(ctx, "net")); got != "waiting" {
 			t.Errorf("before the commit these wait: %s", got)
 		}
 
 		return nil
 	})
 
-	if got := hashes(st.WaitingCoins(ctx, "net")); got != "waiting" {
+	if got := hashes(st.UnconfirmedCoins(ctx, "net")); got != "waiting" {
 		t.Errorf("these wait: %s", got)
 	}
 

@@ -211,26 +211,26 @@ var settlementKinds = []recordKind{
 		},
 		versionOf: func(s *settlement.Settlement) *int64 { return &s.Version },
 	},
-	kindOf[settlement.Release]{
+	kindOf[settlement.Sweep]{
 		kind:   "Release",
-		setKey: func(r *settlement.Release, n int) { r.ID = recordID(n) },
-		store:  store.Tx.PutRelease,
-		read: func(ctx context.Context, tx store.Tx, r *settlement.Release) (settlement.Release, error) {
-			return tx.Release(ctx, r.ID)
+		setKey: func(r *settlement.Sweep, n int) { r.ID = recordID(n) },
+		store:  store.Tx.PutSweep,
+		read: func(ctx context.Context, tx store.Tx, r *settlement.Sweep) (settlement.Sweep, error) {
+			return tx.Sweep(ctx, r.ID)
 		},
-		versionOf: func(r *settlement.Release) *int64 { return &r.Version },
+		versionOf: func(r *settlement.Sweep) *int64 { return &r.Version },
 	},
-	kindOf[settlement.Carry]{
+	kindOf[settlement.CarriedFee]{
 		kind: "Carry",
-		setKey: func(c *settlement.Carry, n int) {
+		setKey: func(c *settlement.CarriedFee, n int) {
 			c.Owner, c.Network = event.Owner{AccountID: "acc", Livemode: true}, recordID(n)
 		},
 		store: store.Tx.PutCarry,
-		read: func(ctx context.Context, tx store.Tx, c *settlement.Carry) (settlement.Carry, error) {
+		read: func(ctx context.Context, tx store.Tx, c *settlement.CarriedFee) (settlement.CarriedFee, error) {
 			got, err := tx.Carry(ctx, c.Owner, c.Network)
 			return orMissing(got, got.Version != 0, err)
 		},
-		versionOf: func(c *settlement.Carry) *int64 { return &c.Version },
+		versionOf: func(c *settlement.CarriedFee) *int64 { return &c.Version },
 	},
 	kindOf[settlement.Residue]{
 		kind:   "Residue",

@@ -323,7 +323,7 @@ func testAddressesMade(t *testing.T, st store.Store) {
 		{invoice.ForOption, timeAt(19), "[]"},
 		{invoice.ForDeposit, timeAt(7), "[address19 address13 address07]"},
 	} {
-		got, err := st.AddressesMade(t.Context(), "a", c.kind, c.since)
+		got, err := st.AddressesSince(t.Context(), "a", c.kind, c.since)
 
 		ids := idsOf(got, func(address invoice.Address) string { return string(address.Address) })
 		if err != nil || fmt.Sprint(ids) != c.want {

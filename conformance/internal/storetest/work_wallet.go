@@ -171,15 +171,15 @@ func testSettlementWork(t *testing.T, st store.Store) {
 	got, err = st.SettlementsOfPayments(ctx, []string{"p7", "p3", "none", "p7"})
 	expectIDs(t, "SettlementsOfPayments", got, err, settlementID, ofPayments, true)
 
-	releases, err := st.LiveReleases(ctx, "a", 5)
+	releases, err := st.LiveSweeps(ctx, "a", 5)
 	expectIDs(t, "LiveReleases", releases, err, releaseID, []string{recordID(0), recordID(4)}, false)
-	releases, err = st.LiveReleases(ctx, "a", 1)
+	releases, err = st.LiveSweeps(ctx, "a", 1)
 	expectIDs(t, "LiveReleases, limit 1", releases, err, releaseID, []string{recordID(0)}, false)
 }
 
 func settlementID(s settlement.Settlement) string { return s.ID }
 
-func releaseID(r settlement.Release) string { return r.ID }
+func releaseID(r settlement.Sweep) string { return r.ID }
 
 // isRetried reports whether a settlement is one that DueSettlements returns: pending, held, or failed
 // for a reason that can pass.
@@ -228,8 +228,8 @@ func putSettlements(t *testing.T, st store.Store) (all []settlement.Settlement) 
 		}
 
 		for n := range 6 {
-			r := settlement.Release{ID: recordID(n), Network: []string{"a", "b"}[n%2], Done: n == 2}
-			if err := tx.PutRelease(ctx, &r); err != nil {
+			r := settlement.Sweep{ID: recordID(n), Network: []string{"a", "b"}[n%2], Done: n == 2}
+			if err := tx.PutSweep(ctx, &r); err != nil {
 				return err
 			}
 		}

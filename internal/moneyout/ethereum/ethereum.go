@@ -1,7 +1,7 @@
 // Package ethereum is an engine over a real Ethereum node, for tests of money out: on anvil, on
 // go-ethereum's node, and by several processes over one node.
 //
-// The node makes blocks when it is told to, and the engine's clock can be put forward, so that
+// The node makes blocks on demand, and the engine's clock can be put forward, so that
 // nothing waits for time.
 package ethereum
 
@@ -33,7 +33,7 @@ import (
 	"github.com/seed-8ee7f392/payments/store/memory"
 )
 
-// Config says what a World is made over. URL and ChainID are required.
+// Config says what a Harness is made over. URL and ChainID are required.
 type Config struct {
 	// URL is the node's JSON-RPC endpoint, ChainID its chain.
 	URL     string
@@ -46,7 +46,7 @@ type Config struct {
 	HTTP *http.Client
 	// Process is the engine's name among those over one store. Defaults to a random one.
 	Process string
-	// Now is the engine's clock. Defaults to the real time, which World.Forward puts forward.
+	// Now is the engine's clock. Defaults to the real time, which Harness.Forward puts forward.
 	Now func() time.Time
 	// AccountID is the merchant, who is there already. Defaults to a new one with Settings.
 	AccountID string
@@ -56,8 +56,8 @@ type Config struct {
 	Fund func(to chain.Address, amount chain.Amount)
 }
 
-// World is an engine over a node with one merchant.
-type World struct {
+// Harness is an engine over a node with one merchant.
+type Harness struct {
 	Engine *payments.Engine
 	// Node calls the node beside the engine.
 	Node    *rpc.Client
@@ -74,9 +74,9 @@ type World struct {
 }
 
 // New returns an engine over a node. The platform fee goes to FeeAddress.
-func New(t testing.TB, c Config) *World {
+func New(t testing.TB, c Config) *Harness {
 	t.Helper()
-	w := &World{t: t, config: c}
+	w := &Harness{t: t, config: c}
 	node, err := rpc.DialContext(t.Context(), c.URL)
 	w.Must(err)
 	w.Node = node
@@ -128,7 +128,7 @@ func New(t testing.TB, c Config) *World {
 
 	w.Must(err)
 	w.Owner = event.Owner{AccountID: w.Account.ID}
-	master, err := internal.Of(w.Engine).Transactions.Master(t.Context(), w.Network, w.Account.Index)
+	master, err := internal.Of(w.Engine).Transactions.MasterWallet(t.Context(), w.Network, w.Account.Index)
 	w.Must(err)
 	w.Master = master.Address
 
@@ -139,7 +139,7 @@ func New(t testing.TB, c Config) *World {
 var FeeAddress = chain.Address(common.BytesToAddress([]byte("platform fee")).Hex())
 
 // Must ends the test when there is an error.
-func (w *World) Must(err error) {
+func (w *Harness) Must(err error) {
 	w.t.Helper()
 
 	if err != nil {
@@ -148,7 +148,7 @@ func (w *World) Must(err error) {
 }
 
 // Call makes one call of the node and stores what it answers in result, unless that is nil.
-func (w *World) Call(result any, method string, args ...any) {
+func (w *Harness) Call(result any, method string, args ...any) {
 	w.t.Helper()
 
 	if err := w.Node.CallContext(w.t.Context(), result, method, args...); err != nil {
@@ -157,7 +157,7 @@ func (w *World) Call(result any, method string, args ...any) {
 }
 
 // Mine makes blocks.
-func (w *World) Mine(blocks int) {
+func (w *Harness) Mine(blocks int) {
 	w.t.Helper()
 
 	if w.config.Mine != nil {
@@ -169,7 +169,7 @@ func (w *World) Mine(blocks int) {
 }
 
 // Fund gives the master wallet coins from elsewhere, and buries them.
-func (w *World) Fund(amount chain.Amount) {
+func (w *Harness) Fund(amount chain.Amount) {
 	w.t.Helper()
 
 	w.funded = w.funded.Add(amount)
@@ -183,10 +183,10 @@ func (w *World) Fund(amount chain.Amount) {
 }
 
 // Forward puts the engine's clock forward.
-func (w *World) Forward(d time.Duration) { w.ahead.Add(int64(d)) }
+func (w *Harness) Forward(d time.Duration) { w.ahead.Add(int64(d)) }
 
 // Balance is what an address holds of ether.
-func (w *World) Balance(of chain.Address) chain.Amount {
+func (w *Harness) Balance(of chain.Address) chain.Amount {
 	w.t.Helper()
 
 	var v hexutil.Big
@@ -198,7 +198,7 @@ func (w *World) Balance(of chain.Address) chain.Amount {
 }
 
 // Nonce is how many transactions an address has in blocks.
-func (w *World) Nonce(of chain.Address) uint64 {
+func (w *Harness) Nonce(of chain.Address) uint64 {
 	w.t.Helper()
 
 	var n hexutil.Uint64
@@ -208,7 +208,7 @@ func (w *World) Nonce(of chain.Address) uint64 {
 }
 
 // Params are those of a payout of ether to a new address.
-func (w *World) Params(amount chain.Amount) payout.Params {
+func (w *Harness) Params(amount chain.Amount) payout.Params {
 	return payout.Params{
 		Owner:       w.Owner,
 		Network:     w.Network,
@@ -219,12 +219,12 @@ func (w *World) Params(amount chain.Amount) payout.Params {
 }
 
 // Stranger returns a new address. Nobody has its key.
-func (w *World) Stranger() chain.Address {
+func (w *Harness) Stranger() chain.Address {
 	return chain.Address(common.BytesToAddress([]byte("stranger" + internal.Of(w.Engine).NewID())).Hex())
 }
 
 // Pay asks for a payout of ether to a new address.
-func (w *World) Pay(amount chain.Amount) payout.Payout {
+func (w *Harness) Pay(amount chain.Amount) payout.Payout {
 	w.t.Helper()
 	p, err := w.Engine.Payouts.Create(w.t.Context(), w.Params(amount))
 	w.Must(err)
@@ -233,7 +233,7 @@ func (w *World) Pay(amount chain.Amount) payout.Payout {
 }
 
 // Get returns a payout, which must not have cost more than it may.
-func (w *World) Get(id string) payout.Payout {
+func (w *Harness) Get(id string) payout.Payout {
 	w.t.Helper()
 	p, err := w.Engine.Payouts.Get(w.t.Context(), w.Owner, id)
 	w.Must(err)
@@ -246,7 +246,7 @@ func (w *World) Get(id string) payout.Payout {
 }
 
 // Work does what is due now, and then puts the engine's clock forward to the next look.
-func (w *World) Work() {
+func (w *Harness) Work() {
 	w.t.Helper()
 
 	for range 20 {
@@ -264,7 +264,7 @@ func (w *World) Work() {
 }
 
 // Until works until the condition holds, making as many blocks each time as told.
-func (w *World) Until(what string, blocks int, done func() bool) {
+func (w *Harness) Until(what string, blocks int, done func() bool) {
 	w.t.Helper()
 
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
@@ -284,7 +284,7 @@ func (w *World) Until(what string, blocks int, done func() bool) {
 
 // Live runs the engine as a service does, followers and all, with a block at each look, until the
 // condition holds.
-func (w *World) Live(what string, done func() bool) {
+func (w *Harness) Live(what string, done func() bool) {
 	w.t.Helper()
 	ctx, stop := context.WithTimeout(w.t.Context(), time.Minute)
 
@@ -310,7 +310,7 @@ func (w *World) Live(what string, done func() bool) {
 }
 
 // Follow has the network read up to its newest block, as an audit compares what was read.
-func (w *World) Follow() {
+func (w *Harness) Follow() {
 	w.t.Helper()
 
 	var tip hexutil.Uint64
@@ -324,7 +324,7 @@ func (w *World) Follow() {
 }
 
 // Becomes works until a payout has a status, making as many blocks each time as told.
-func (w *World) Becomes(id string, status payout.Status, blocks int) (p payout.Payout) {
+func (w *Harness) Becomes(id string, status payout.Status, blocks int) (p payout.Payout) {
 	w.t.Helper()
 	w.Until("payout is "+string(status), blocks, func() bool { p = w.Get(id); return p.Status == status })
 
@@ -333,7 +333,7 @@ func (w *World) Becomes(id string, status payout.Status, blocks int) (p payout.P
 
 // Reorganised takes a payout that is in a block out of it: its status follows, the same bytes are
 // sent again, and it confirms.
-func (w *World) Reorganised(p payout.Payout, reorganise func()) {
+func (w *Harness) Reorganised(p payout.Payout, reorganise func()) {
 	w.t.Helper()
 
 	hash := p.TxHash
@@ -360,8 +360,8 @@ func (w *World) Reorganised(p payout.Payout, reorganise func()) {
 }
 
 // Arrived checks that the only payout of the wallet arrived once, and that an audit finds nothing
-// else in its books.
-func (w *World) Arrived(p payout.Payout) {
+// else in its records.
+func (w *Harness) Arrived(p payout.Payout) {
 	w.t.Helper()
 
 	if got := w.Balance(p.Destination); got != p.Amount {
@@ -381,7 +381,7 @@ func (w *World) Arrived(p payout.Payout) {
 
 // Clean checks that an audit finds no difference, and that what came from elsewhere into the wallet
 // is what Fund gave it.
-func (w *World) Clean() {
+func (w *Harness) Clean() {
 	w.t.Helper()
 	a, err := w.Engine.Audit(w.t.Context())
 	w.Must(err)

@@ -64,7 +64,7 @@ func sendFromDev(ctx context.Context, node *rpc.Client, tx map[string]string) (h
 }
 
 // Mint gives an address units of a token that DeployToken made.
-func (w *World) Mint(token chain.Asset, to chain.Address, amount chain.Amount) {
+func (w *Harness) Mint(token chain.Asset, to chain.Address, amount chain.Amount) {
 	w.t.Helper()
 
 	units := amount.Bytes32()
@@ -80,7 +80,7 @@ func (w *World) Mint(token chain.Asset, to chain.Address, amount chain.Amount) {
 }
 
 // TokenBalance is what an address holds of a token.
-func (w *World) TokenBalance(token chain.Asset, of chain.Address) chain.Amount {
+func (w *Harness) TokenBalance(token chain.Asset, of chain.Address) chain.Amount {
 	w.t.Helper()
 
 	data := append(

@@ -113,7 +113,7 @@ func invoiceReads() []Query {
 			return st.MatchAddresses(ctx, chain.Space{Family: "f"}, []chain.Address{"a", "b"})
 		}),
 		read("AddressesMade", func(ctx context.Context, st store.Reader) (any, error) {
-			return st.AddressesMade(ctx, "n", invoice.ForOption, at)
+			return st.AddressesSince(ctx, "n", invoice.ForOption, at)
 		}),
 	}
 }
@@ -157,7 +157,7 @@ func walletReads() []Query {
 			return st.CoinsOf(ctx, "n", []string{"a", "b"})
 		})),
 		read("WaitingCoins", func(ctx context.Context, st store.Reader) (any, error) {
-			return st.WaitingCoins(ctx, "n")
+			return st.UnconfirmedCoins(ctx, "n")
 		}),
 		read("CoinsAbove", func(ctx context.Context, st store.Reader) (any, error) {
 			return st.CoinsAbove(ctx, "n", 7)
@@ -188,7 +188,7 @@ func settlementReads() []Query {
 			return st.SettlementsAt(ctx, "n", "a", "s")
 		}),
 		read("LiveReleases", func(ctx context.Context, st store.Reader) (any, error) {
-			return st.LiveReleases(ctx, "n", 50)
+			return st.LiveSweeps(ctx, "n", 50)
 		}),
 		read("PayoutsSince", func(ctx context.Context, st store.Reader) (int, error) {
 			return st.PayoutsSince(ctx, owner, at)

@@ -274,8 +274,8 @@ CREATE TABLE {schema}payments_transactions (
   from_address TEXT COLLATE "C" NOT NULL,
   state        TEXT COLLATE "C" NOT NULL,
   attempts     JSON,
-  carries      JSON,
-  carried_by   TEXT COLLATE "C" NOT NULL,
+  batch_members JSON,
+  batched_by   TEXT COLLATE "C" NOT NULL,
   nonce        BIGINT NOT NULL,
   tx_hash      TEXT COLLATE "C" NOT NULL,
   block_height BIGINT NOT NULL,
@@ -381,7 +381,7 @@ CREATE TABLE {schema}payments_settlements (
   network_fees          TEXT COLLATE "C" NOT NULL,
   net_released          TEXT COLLATE "C",
   simulated             BOOLEAN NOT NULL,
-  release_id            TEXT COLLATE "C" NOT NULL,
+  sweep_id            TEXT COLLATE "C" NOT NULL,
   confirmed_at          TIMESTAMPTZ,
   held_since            TIMESTAMPTZ,
   released_at           TIMESTAMPTZ,
@@ -400,7 +400,7 @@ CREATE INDEX payments_settlements_deposit ON {schema}payments_settlements (depos
 CREATE INDEX payments_settlements_due ON {schema}payments_settlements (network, id) WHERE status IN ('pending', 'held', 'failed') AND due_at IS NOT NULL;
 CREATE INDEX payments_settlements_address ON {schema}payments_settlements (network, address, asset_id, id) WHERE status IN ('pending', 'held');
 
-CREATE TABLE {schema}payments_releases (
+CREATE TABLE {schema}payments_sweeps (
   id             TEXT COLLATE "C" NOT NULL,
   account_id     TEXT COLLATE "C" NOT NULL,
   livemode       BOOLEAN NOT NULL,
@@ -424,9 +424,9 @@ CREATE TABLE {schema}payments_releases (
   version        BIGINT NOT NULL,
   PRIMARY KEY (id)
 );
-CREATE INDEX payments_releases_network ON {schema}payments_releases (network, done, id);
+CREATE INDEX payments_sweeps_network ON {schema}payments_sweeps (network, done, id);
 
-CREATE TABLE {schema}payments_carries (
+CREATE TABLE {schema}payments_carried_fees (
   account_id TEXT COLLATE "C" NOT NULL,
   livemode   BOOLEAN NOT NULL,
   network    TEXT COLLATE "C" NOT NULL,

@@ -272,8 +272,8 @@ CREATE TABLE payments_transactions (
   from_address TEXT NOT NULL,
   state        TEXT NOT NULL,
   attempts     TEXT,
-  carries      TEXT,
-  carried_by   TEXT NOT NULL,
+  batch_members TEXT,
+  batched_by   TEXT NOT NULL,
   nonce        INTEGER NOT NULL,
   tx_hash      TEXT NOT NULL,
   block_height INTEGER NOT NULL,
@@ -379,7 +379,7 @@ CREATE TABLE payments_settlements (
   network_fees          TEXT NOT NULL,
   net_released          TEXT,
   simulated             INTEGER NOT NULL,
-  release_id            TEXT NOT NULL,
+  sweep_id            TEXT NOT NULL,
   confirmed_at          INTEGER,
   held_since            INTEGER,
   released_at           INTEGER,
@@ -398,7 +398,7 @@ CREATE INDEX payments_settlements_deposit ON payments_settlements (deposit_addre
 CREATE INDEX payments_settlements_due ON payments_settlements (network, id) WHERE status IN ('pending', 'held', 'failed') AND due_at IS NOT NULL;
 CREATE INDEX payments_settlements_address ON payments_settlements (network, address, asset_id, id) WHERE status IN ('pending', 'held');
 
-CREATE TABLE payments_releases (
+CREATE TABLE payments_sweeps (
   id             TEXT NOT NULL,
   account_id     TEXT NOT NULL,
   livemode       INTEGER NOT NULL,
@@ -422,9 +422,9 @@ CREATE TABLE payments_releases (
   version        INTEGER NOT NULL,
   PRIMARY KEY (id)
 ) STRICT;
-CREATE INDEX payments_releases_network ON payments_releases (network, done, id);
+CREATE INDEX payments_sweeps_network ON payments_sweeps (network, done, id);
 
-CREATE TABLE payments_carries (
+CREATE TABLE payments_carried_fees (
   account_id TEXT NOT NULL,
   livemode   INTEGER NOT NULL,
   network    TEXT NOT NULL,

@@ -8,14 +8,14 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// PlanRelease returns the remaining steps of a sweep, as on an EVM network. A native deposit pays the
+// PlanSweep returns the remaining steps of a sweep, as on an EVM network. A native deposit pays the
 // platform fee, if any, and then the sweep of the remainder. For a token deposit the master wallet
 // pays: a top-up of the gas that the deposit address lacks, the platform fee, then the token sweep.
 //
 // In addition to the errors of chain.Sweeper, an address that holds less than its deposits is
 // fault.State with code funds_missing.
-func (c *Chain) PlanRelease(ctx context.Context, r chain.Release) ([]chain.ReleaseStep, error) {
-	if err := c.call(ctx, MethodPlanRelease); err != nil {
+func (c *Chain) PlanSweep(ctx context.Context, r chain.SweepRequest) ([]chain.SweepStep, error) {
+	if err := c.call(ctx, MethodPlanSweep); err != nil {
 		return nil, err
 	}
 
@@ -42,13 +42,13 @@ func (c *Chain) PlanRelease(ctx context.Context, r chain.Release) ([]chain.Relea
 	return c.planToken(r, asset, balance)
 }
 
-func (c *Chain) planNative(r chain.Release, balance chain.Amount) ([]chain.ReleaseStep, error) {
+func (c *Chain) planNative(r chain.SweepRequest, balance chain.Amount) ([]chain.SweepStep, error) {
 	remaining := r.Amount.SubFloor(r.Spent)
 	if balance.Less(remaining) {
 		return nil, fundsMissing(r, balance)
 	}
 
-	var steps []chain.ReleaseStep
+	var steps []chain.SweepStep
 
 	if !r.Fee.IsZero() && !slices.Contains(r.Done, chain.StepFee) {
 		step, err := c.priceStep(chain.StepFee, chain.Order{
@@ -85,10 +85,10 @@ func (c *Chain) planNative(r chain.Release, balance chain.Amount) ([]chain.Relea
 }
 
 func (c *Chain) planToken(
-	r chain.Release,
+	r chain.SweepRequest,
 	asset chain.Asset,
 	balance chain.Amount,
-) ([]chain.ReleaseStep, error) {
+) ([]chain.SweepStep, error) {
 	if balance.Less(r.Amount) {
 		return nil, fundsMissing(r, balance)
 	}
@@ -101,7 +101,7 @@ func (c *Chain) planToken(
 		return nil, err
 	}
 
-	var steps []chain.ReleaseStep
+	var steps []chain.SweepStep
 
 	if missing := c.missingGas(r, sweep); !missing.IsZero() {
 		step, err := c.priceStep(chain.StepTopUp, chain.Order{
@@ -133,7 +133,7 @@ func (c *Chain) planToken(
 
 // missingGas returns the native coin that the deposit address lacks for its sweep. Before a top-up only
 // the residue counts, since other coin may be a deposit. After one, the whole balance counts.
-func (c *Chain) missingGas(r chain.Release, sweep chain.ReleaseStep) chain.Amount {
+func (c *Chain) missingGas(r chain.SweepRequest, sweep chain.SweepStep) chain.Amount {
 	available := r.Residue
 	if slices.Contains(r.Done, chain.StepTopUp) {
 		native := c.balances.at(chain.Holding{Address: r.Deposit.Address, AssetID: c.native.ID}, c.nodeTip())
@@ -148,10 +148,10 @@ func (c *Chain) missingGas(r chain.Release, sweep chain.ReleaseStep) chain.Amoun
 }
 
 // priceStep returns the step of an order with its network fee and maximum fee.
-func (c *Chain) priceStep(kind chain.StepKind, order chain.Order) (chain.ReleaseStep, error) {
+func (c *Chain) priceStep(kind chain.StepKind, order chain.Order) (chain.SweepStep, error) {
 	tx, err := c.transactionOf(order)
 	if err != nil {
-		return chain.ReleaseStep{}, fault.Wrap(
+		return chain.SweepStep{}, fault.Wrap(
 			err, fault.Invalid, "not_releasable", "the %s of a release from %s cannot be made",
 			kind, order.From.Address,
 		)
@@ -164,10 +164,10 @@ func (c *Chain) priceStep(kind chain.StepKind, order chain.Order) (chain.Release
 		price += c.baseFee / 8
 	}
 
-	return chain.ReleaseStep{Kind: kind, Order: order, NetworkFee: chain.Units(price).Mul(tx.gas())}, nil
+	return chain.SweepStep{Kind: kind, Order: order, NetworkFee: chain.Units(price).Mul(tx.gas())}, nil
 }
 
-func fundsMissing(r chain.Release, balance chain.Amount) error {
+func fundsMissing(r chain.SweepRequest, balance chain.Amount) error {
 	return fault.New(
 		fault.State, "funds_missing",
 		"%s holds %s base units of %s, less than its deposits of %s explain after %s were spent",
@@ -175,7 +175,7 @@ func fundsMissing(r chain.Release, balance chain.Amount) error {
 	)
 }
 
-func uneconomic(r chain.Release) error {
+func uneconomic(r chain.SweepRequest) error {
 	return fault.New(
 		fault.State, "uneconomic",
 		"the deposit of %s base units at %s does not cover the fees of its release",

@@ -8,11 +8,11 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-func tokenRelease(t *testing.T, c *sim.Chain) chain.Release {
+func tokenRelease(t *testing.T, c *sim.Chain) chain.SweepRequest {
 	t.Helper()
 
 	s := sim.NewSigner(1, nil)
-	r := chain.Release{
+	r := chain.SweepRequest{
 		Asset:      asset(t, c, "USDX"),
 		Deposit:    s.Party(chain.RoleDeposit, 0, c),
 		Master:     s.Party(chain.RoleMaster, 0, c),
@@ -27,10 +27,10 @@ func tokenRelease(t *testing.T, c *sim.Chain) chain.Release {
 	return r
 }
 
-func plan(t *testing.T, c *sim.Chain, r chain.Release) []chain.ReleaseStep {
+func plan(t *testing.T, c *sim.Chain, r chain.SweepRequest) []chain.SweepStep {
 	t.Helper()
 
-	steps, err := c.PlanRelease(t.Context(), r)
+	steps, err := c.PlanSweep(t.Context(), r)
 	if err != nil {
 		t.Fatalf("PlanRelease: %v", err)
 	}
@@ -38,7 +38,7 @@ func plan(t *testing.T, c *sim.Chain, r chain.Release) []chain.ReleaseStep {
 	return steps
 }
 
-func wantKinds(t *testing.T, steps []chain.ReleaseStep, want ...chain.StepKind) {
+func wantKinds(t *testing.T, steps []chain.SweepStep, want ...chain.StepKind) {
 	t.Helper()
 
 	if len(steps) != len(want) {
@@ -88,13 +88,13 @@ func TestTopUpIsRepeatedOnlyWhenPricesRose(t *testing.T) {
 func TestReleaseRefusals(t *testing.T) {
 	for _, test := range []struct {
 		name   string
-		change func(c *sim.Chain, r *chain.Release)
+		change func(c *sim.Chain, r *chain.SweepRequest)
 		kind   error
 		code   string
 	}{
 		{
 			"a master wallet that the token refuses",
-			func(c *sim.Chain, r *chain.Release) {
+			func(c *sim.Chain, r *chain.SweepRequest) {
 				c.Freeze(r.Master.Address, "USDX", true)
 			},
 			fault.Invalid,
@@ -102,19 +102,19 @@ func TestReleaseRefusals(t *testing.T) {
 		},
 		{
 			"a fee address that is none",
-			func(_ *sim.Chain, r *chain.Release) { r.FeeAddress = "nowhere" },
+			func(_ *sim.Chain, r *chain.SweepRequest) { r.FeeAddress = "nowhere" },
 			fault.Invalid,
 			"not_releasable",
 		},
 		{
 			"tokens that are gone",
-			func(_ *sim.Chain, r *chain.Release) { r.Amount = dollars(101) },
+			func(_ *sim.Chain, r *chain.SweepRequest) { r.Amount = dollars(101) },
 			fault.State,
 			"funds_missing",
 		},
 		{
 			"coins that are gone",
-			func(c *sim.Chain, r *chain.Release) {
+			func(c *sim.Chain, r *chain.SweepRequest) {
 				r.Asset, _ = c.Network().Asset("SIM")
 			},
 			fault.State,
@@ -125,7 +125,7 @@ func TestReleaseRefusals(t *testing.T) {
 			c := newChain(t)
 			r := tokenRelease(t, c)
 			test.change(c, &r)
-			steps, err := c.PlanRelease(t.Context(), r)
+			steps, err := c.PlanSweep(t.Context(), r)
 			wantFault(t, err, test.kind, test.code)
 
 			if len(steps) != 0 {

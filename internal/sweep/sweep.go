@@ -10,7 +10,7 @@ import (
 
 // What a Release knows of itself.
 
-func lastStep(r *settlement.Release) *settlement.Step {
+func lastStep(r *settlement.Sweep) *settlement.Step {
 	if len(r.Steps) == 0 {
 		return nil
 	}
@@ -19,7 +19,7 @@ func lastStep(r *settlement.Release) *settlement.Step {
 }
 
 // isRunning reports whether a transaction of the release may still be included.
-func isRunning(r *settlement.Release) bool {
+func isRunning(r *settlement.Sweep) bool {
 	return slices.ContainsFunc(
 		r.Steps,
 		func(s settlement.Step) bool { return s.State != wallet.Confirmed && s.State != wallet.Failed },
@@ -27,20 +27,20 @@ func isRunning(r *settlement.Release) bool {
 }
 
 // isStarted reports whether any transaction of the release was ever signed.
-func isStarted(r *settlement.Release) bool {
+func isStarted(r *settlement.Sweep) bool {
 	return slices.ContainsFunc(r.Steps, func(s settlement.Step) bool { return s.TxHash != "" })
 }
 
-func hasStep(r *settlement.Release, kind chain.StepKind, states ...wallet.State) bool {
+func hasStep(r *settlement.Sweep, kind chain.StepKind, states ...wallet.State) bool {
 	return slices.ContainsFunc(r.Steps, func(s settlement.Step) bool {
 		return s.Kind == kind && (len(states) == 0 || slices.Contains(states, s.State))
 	})
 }
 
-func isSwept(r *settlement.Release) bool { return hasStep(r, chain.StepSweep, wallet.Confirmed) }
+func isSwept(r *settlement.Sweep) bool { return hasStep(r, chain.StepSweep, wallet.Confirmed) }
 
 // hasLiveSweep reports whether a sweep was made that has not failed.
-func hasLiveSweep(r *settlement.Release) bool {
+func hasLiveSweep(r *settlement.Sweep) bool {
 	return slices.ContainsFunc(
 		r.Steps,
 		func(s settlement.Step) bool { return s.Kind == chain.StepSweep && s.State != wallet.Failed },
@@ -48,14 +48,14 @@ func hasLiveSweep(r *settlement.Release) bool {
 }
 
 // hasLiveFee reports whether a transaction that pays the platform fee was made and has not failed.
-func hasLiveFee(r *settlement.Release) bool {
+func hasLiveFee(r *settlement.Sweep) bool {
 	return slices.ContainsFunc(
 		r.Steps, func(s settlement.Step) bool { return !s.PaysFee.IsZero() && s.State != wallet.Failed },
 	)
 }
 
 // confirmedKinds returns the kinds of the confirmed steps.
-func confirmedKinds(r *settlement.Release) []chain.StepKind {
+func confirmedKinds(r *settlement.Sweep) []chain.StepKind {
 	var kinds []chain.StepKind
 
 	for _, s := range r.Steps {
@@ -69,7 +69,7 @@ func confirmedKinds(r *settlement.Release) []chain.StepKind {
 
 // totalNetworkFees returns the network fees of the release's transactions and of those that displaced
 // some of them, in native base units.
-func totalNetworkFees(r *settlement.Release) (sum chain.Amount) {
+func totalNetworkFees(r *settlement.Sweep) (sum chain.Amount) {
 	for _, s := range r.Steps {
 		sum = sum.Add(s.NetworkFee)
 		for _, c := range s.Displaced {

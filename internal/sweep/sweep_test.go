@@ -107,7 +107,7 @@ func TestSeveralDepositsOfOneAddressShareASweep(t *testing.T) {
 			first = s
 		}
 
-		if s.SweepTx != first.SweepTx || s.ReleaseID != first.ReleaseID {
+		if s.SweepTx != first.SweepTx || s.SweepID != first.SweepID {
 			t.Errorf("settlement %d has a sweep of its own", i)
 		}
 
@@ -163,7 +163,7 @@ func TestOneReleaseOfAnAddressAtATime(t *testing.T) {
 	a := w.pay("p1", deposit, "USDX", dollars(400), 400)
 	b := w.pay("p2", deposit, "SIM", coin(2), 4000)
 	both := func() (done bool) {
-		live, err := w.store.LiveReleases(t.Context(), network, 10)
+		live, err := w.store.LiveSweeps(t.Context(), network, 10)
 		if err != nil || len(live) > 1 {
 			t.Fatalf("%d releases at once, %v", len(live), err)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// PlanRelease returns the remaining steps of a release.
+// PlanSweep returns the remaining steps of a release.
 //
 // A native deposit pays its own fees: a transaction with the platform fee, if any, then a sweep of
 // the rest with an exact fee. For a token deposit the master wallet pays: a top-up of the gas that
@@ -19,7 +19,7 @@ import (
 // Amount less Spent; a token release may use Residue for gas. Errors, besides chain.Sweeper's:
 //
 //   - fault.State (funds_missing): the address holds less than its deposits
-func (d *Driver) PlanRelease(ctx context.Context, release chain.Release) ([]chain.ReleaseStep, error) {
+func (d *Driver) PlanSweep(ctx context.Context, release chain.SweepRequest) ([]chain.SweepStep, error) {
 	if slices.Contains(release.Done, chain.StepSweep) {
 		return nil, nil
 	}
@@ -32,7 +32,7 @@ func (d *Driver) PlanRelease(ctx context.Context, release chain.Release) ([]chai
 		)
 	}
 
-	var steps []chain.ReleaseStep
+	var steps []chain.SweepStep
 
 	err := d.ask(ctx, 0, func(ctx context.Context, node *endpoint) (err error) {
 		if asset.Kind == chain.Native {
@@ -54,8 +54,8 @@ func (d *Driver) PlanRelease(ctx context.Context, release chain.Release) ([]chai
 func (d *Driver) planNative(
 	ctx context.Context,
 	node *endpoint,
-	release chain.Release,
-) ([]chain.ReleaseStep, error) {
+	release chain.SweepRequest,
+) ([]chain.SweepStep, error) {
 	remaining := release.Amount.SubFloor(release.Spent)
 	if remaining.IsZero() {
 		return nil, uneconomic(release)
@@ -70,7 +70,7 @@ func (d *Driver) planNative(
 		return nil, err
 	}
 
-	var steps []chain.ReleaseStep
+	var steps []chain.SweepStep
 
 	if !release.Fee.IsZero() && !slices.Contains(release.Done, chain.StepFee) {
 		fee, err := d.planStep(ctx, node, release, chain.StepFee, chain.Order{
@@ -110,9 +110,9 @@ func (d *Driver) planNative(
 func (d *Driver) planToken(
 	ctx context.Context,
 	node *endpoint,
-	release chain.Release,
+	release chain.SweepRequest,
 	asset chain.Asset,
-) ([]chain.ReleaseStep, error) {
+) ([]chain.SweepStep, error) {
 	sweep, err := d.planStep(ctx, node, release, chain.StepSweep, chain.Order{
 		From:    release.Deposit,
 		Outputs: []chain.Output{{To: release.Master.Address, AssetID: asset.ID, Amount: release.Amount}},
@@ -121,7 +121,7 @@ func (d *Driver) planToken(
 		return nil, err
 	}
 
-	var steps []chain.ReleaseStep
+	var steps []chain.SweepStep
 
 	gasBalance, err := d.spendableGas(ctx, node, release)
 	if err != nil {
@@ -166,7 +166,7 @@ func (d *Driver) planToken(
 func (d *Driver) spendableGas(
 	ctx context.Context,
 	node *endpoint,
-	release chain.Release,
+	release chain.SweepRequest,
 ) (chain.Amount, error) {
 	rpcCall, err := d.balanceCall(
 		chain.Holding{Address: release.Deposit.Address, AssetID: d.native.ID}, "latest",
@@ -191,15 +191,15 @@ func (d *Driver) spendableGas(
 func (d *Driver) planStep(
 	ctx context.Context,
 	node *endpoint,
-	release chain.Release,
+	release chain.SweepRequest,
 	kind chain.StepKind,
 	order chain.Order,
-) (chain.ReleaseStep, error) {
-	step := chain.ReleaseStep{Kind: kind, Order: order}
+) (chain.SweepStep, error) {
+	step := chain.SweepStep{Kind: kind, Order: order}
 
 	msg, err := d.messageOf(order)
 	if err != nil {
-		return step, notReleasable(err, release, kind)
+		return step, notSweepable(err, release, kind)
 	}
 
 	if order.From.Address == release.Master.Address {
@@ -214,7 +214,7 @@ func (d *Driver) planStep(
 
 	switch {
 	case errors.Is(err, fault.Invalid):
-		return step, notReleasable(err, release, kind)
+		return step, notSweepable(err, release, kind)
 	case errors.Is(err, fault.State) && order.From.Address == release.Deposit.Address:
 		return step, fault.New(
 			fault.State, "funds_missing",
@@ -233,8 +233,8 @@ func (d *Driver) planStep(
 	return step, nil
 }
 
-// notReleasable returns fault.Invalid (not_releasable).
-func notReleasable(cause error, release chain.Release, kind chain.StepKind) error {
+// notSweepable returns fault.Invalid (not_releasable).
+func notSweepable(cause error, release chain.SweepRequest, kind chain.StepKind) error {
 	return fault.Wrap(
 		cause, fault.Invalid, "not_releasable", "the %s of a release from %s cannot be made",
 		kind, release.Deposit.Address,
@@ -242,7 +242,7 @@ func notReleasable(cause error, release chain.Release, kind chain.StepKind) erro
 }
 
 // uneconomic returns fault.State (uneconomic).
-func uneconomic(release chain.Release) error {
+func uneconomic(release chain.SweepRequest) error {
 	return fault.New(
 		fault.State, "uneconomic",
 		"the deposit of %s base units at %s does not cover the fees of its release",

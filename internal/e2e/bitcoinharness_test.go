@@ -14,8 +14,8 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/testenv/regtest"
 )
 
-// world is a node with the payers and the miner around it.
-type world interface {
+// harness is a node with the payers and the miner around it.
+type harness interface {
 	url() string
 	address(t *testing.T) string
 	// mine makes blocks of which the first includes what waits in the pool; mineEmpty leaves the pool alone.
@@ -35,21 +35,21 @@ type world interface {
 	rewind(t *testing.T, blocks int)
 }
 
-// bitcoindWorld is bitcoind, whose own wallet belongs to payers.
-type bitcoindWorld struct{ *testenv.BitcoindNode }
+// bitcoindHarness is bitcoind, whose own wallet belongs to payers.
+type bitcoindHarness struct{ *testenv.BitcoindNode }
 
-func startBitcoind(t *testing.T) world {
+func startBitcoind(t *testing.T) harness {
 	t.Helper()
-	n := bitcoindWorld{testenv.Bitcoind(t, testenv.BitcoindOptions{Args: []string{"-keypool=10"}})}
+	n := bitcoindHarness{testenv.Bitcoind(t, testenv.BitcoindOptions{Args: []string{"-keypool=10"}})}
 	n.call(t, nil, "createwallet", "payers")
 	n.mine(t, 120)
 
 	return n
 }
 
-func (n bitcoindWorld) url() string { return n.URL }
+func (n bitcoindHarness) url() string { return n.URL }
 
-func (n bitcoindWorld) call(t *testing.T, out any, method string, params ...any) {
+func (n bitcoindHarness) call(t *testing.T, out any, method string, params ...any) {
 	t.Helper()
 
 	if err := n.Call(t.Context(), out, method, params...); err != nil {
@@ -57,7 +57,7 @@ func (n bitcoindWorld) call(t *testing.T, out any, method string, params ...any)
 	}
 }
 
-func (n bitcoindWorld) address(t *testing.T) (a string) {
+func (n bitcoindHarness) address(t *testing.T) (a string) {
 	t.Helper()
 	n.call(t, &a, "getnewaddress", "", "bech32")
 
@@ -65,12 +65,12 @@ func (n bitcoindWorld) address(t *testing.T) (a string) {
 }
 
 // Blocks pay a fresh address, so that none is the same as one that was taken away.
-func (n bitcoindWorld) mine(t *testing.T, blocks int) {
+func (n bitcoindHarness) mine(t *testing.T, blocks int) {
 	t.Helper()
 	n.call(t, nil, "generatetoaddress", blocks, n.address(t))
 }
 
-func (n bitcoindWorld) mineEmpty(t *testing.T, blocks int) {
+func (n bitcoindHarness) mineEmpty(t *testing.T, blocks int) {
 	t.Helper()
 
 	for range blocks {
@@ -78,21 +78,21 @@ func (n bitcoindWorld) mineEmpty(t *testing.T, blocks int) {
 	}
 }
 
-func (n bitcoindWorld) height(t *testing.T) (h uint64) {
+func (n bitcoindHarness) height(t *testing.T) (h uint64) {
 	t.Helper()
 	n.call(t, &h, "getblockcount")
 
 	return h
 }
 
-func (n bitcoindWorld) pool(t *testing.T) (hashes []string) {
+func (n bitcoindHarness) pool(t *testing.T) (hashes []string) {
 	t.Helper()
 	n.call(t, &hashes, "getrawmempool")
 
 	return hashes
 }
 
-func (n bitcoindWorld) outputs(t *testing.T, hash string) int {
+func (n bitcoindHarness) outputs(t *testing.T, hash string) int {
 	t.Helper()
 	return outputsOf(t, n.Call, hash)
 }
@@ -110,14 +110,14 @@ func outputsOf(
 	return len(tx.Vout)
 }
 
-func (n bitcoindWorld) pay(t *testing.T, to chain.Address, v chain.Amount) (hash string) {
+func (n bitcoindHarness) pay(t *testing.T, to chain.Address, v chain.Amount) (hash string) {
 	t.Helper()
 	n.call(t, &hash, "sendtoaddress", to, json.Number(v.Decimal(8).String()))
 
 	return hash
 }
 
-func (n bitcoindWorld) replace(t *testing.T, hash string, to chain.Address, v chain.Amount) string {
+func (n bitcoindHarness) replace(t *testing.T, hash string, to chain.Address, v chain.Amount) string {
 	t.Helper()
 
 	var bumped struct{ Txid string }
@@ -129,7 +129,7 @@ func (n bitcoindWorld) replace(t *testing.T, hash string, to chain.Address, v ch
 	return bumped.Txid
 }
 
-func (n bitcoindWorld) holds(t *testing.T, a chain.Address) chain.Amount {
+func (n bitcoindHarness) holds(t *testing.T, a chain.Address) chain.Amount {
 	t.Helper()
 
 	var out struct {
@@ -147,7 +147,7 @@ func (n bitcoindWorld) holds(t *testing.T, a chain.Address) chain.Amount {
 
 // What was in the blocks is handed over again, as other nodes would: bitcoind returns to its pool
 // only what is final at the height it went back to, and of the newest ten blocks.
-func (n bitcoindWorld) rewind(t *testing.T, blocks int) {
+func (n bitcoindHarness) rewind(t *testing.T, blocks int) {
 	t.Helper()
 
 	var (
@@ -184,19 +184,19 @@ func (n bitcoindWorld) rewind(t *testing.T, blocks int) {
 	}
 }
 
-// btcdWorld is btcd, with a payer and miner of the tests' own.
-type btcdWorld struct {
+// btcdHarness is btcd, with a payer and miner of the tests' own.
+type btcdHarness struct {
 	node  *testenv.BtcdNode
 	payer *regtest.Payer
 }
 
-func startBtcd(t *testing.T) world {
+func startBtcd(t *testing.T) harness {
 	t.Helper()
 	n := testenv.Btcd(t)
 	payer, err := regtest.New(t.Context(), &n.BitcoinRPC, 1)
 	must(t, err)
 
-	return btcdWorld{n, payer}
+	return btcdHarness{n, payer}
 }
 
 func must(t *testing.T, err error) {
@@ -207,9 +207,9 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func (n btcdWorld) url() string { return n.node.URL }
+func (n btcdHarness) url() string { return n.node.URL }
 
-func (n btcdWorld) address(t *testing.T) string {
+func (n btcdHarness) address(t *testing.T) string {
 	t.Helper()
 	a, err := n.payer.NewAddress(t.Context())
 	must(t, err)
@@ -217,31 +217,31 @@ func (n btcdWorld) address(t *testing.T) string {
 	return string(a)
 }
 
-func (n btcdWorld) mine(t *testing.T, blocks int) {
+func (n btcdHarness) mine(t *testing.T, blocks int) {
 	t.Helper()
 	must(t, n.payer.Mine(t.Context(), blocks))
 }
 
-func (n btcdWorld) mineEmpty(t *testing.T, blocks int) {
+func (n btcdHarness) mineEmpty(t *testing.T, blocks int) {
 	t.Helper()
 	must(t, n.payer.MineEmpty(t.Context(), blocks))
 }
 
-func (n btcdWorld) height(*testing.T) uint64 { return n.payer.Tip() }
+func (n btcdHarness) height(*testing.T) uint64 { return n.payer.Tip() }
 
-func (n btcdWorld) pool(t *testing.T) (hashes []string) {
+func (n btcdHarness) pool(t *testing.T) (hashes []string) {
 	t.Helper()
 	must(t, n.node.Call(t.Context(), &hashes, "getrawmempool"))
 
 	return hashes
 }
 
-func (n btcdWorld) outputs(t *testing.T, hash string) int {
+func (n btcdHarness) outputs(t *testing.T, hash string) int {
 	t.Helper()
 	return outputsOf(t, n.node.Call, hash)
 }
 
-func (n btcdWorld) pay(t *testing.T, to chain.Address, v chain.Amount) string {
+func (n btcdHarness) pay(t *testing.T, to chain.Address, v chain.Amount) string {
 	t.Helper()
 	hash, err := n.payer.Pay(t.Context(), to, chain.Asset{}, v)
 	must(t, err)
@@ -249,7 +249,7 @@ func (n btcdWorld) pay(t *testing.T, to chain.Address, v chain.Amount) string {
 	return hash
 }
 
-func (n btcdWorld) replace(t *testing.T, hash string, to chain.Address, v chain.Amount) string {
+func (n btcdHarness) replace(t *testing.T, hash string, to chain.Address, v chain.Amount) string {
 	t.Helper()
 	other, err := n.payer.Replace(t.Context(), hash, to, v)
 	must(t, err)
@@ -257,7 +257,7 @@ func (n btcdWorld) replace(t *testing.T, hash string, to chain.Address, v chain.
 	return other
 }
 
-func (n btcdWorld) holds(t *testing.T, a chain.Address) (sum chain.Amount) {
+func (n btcdHarness) holds(t *testing.T, a chain.Address) (sum chain.Amount) {
 	t.Helper()
 	coins, err := n.payer.Coins(t.Context(), chain.Party{Address: a})
 	must(t, err)
@@ -269,17 +269,17 @@ func (n btcdWorld) holds(t *testing.T, a chain.Address) (sum chain.Amount) {
 	return sum
 }
 
-func (n btcdWorld) rewind(t *testing.T, blocks int) {
+func (n btcdHarness) rewind(t *testing.T, blocks int) {
 	t.Helper()
 	must(t, n.payer.Fork(t.Context(), blocks))
 }
 
-// onBothNodes plays a story on bitcoind and on btcd.
-func onBothNodes(t *testing.T, story func(t *testing.T, w world)) {
+// onBothNodes plays a scenario on bitcoind and on btcd.
+func onBothNodes(t *testing.T, scenario func(t *testing.T, w harness)) {
 	if testing.Short() {
 		t.Skip("needs bitcoind and btcd; run without -short")
 	}
 
-	t.Run("bitcoind", func(t *testing.T) { story(t, startBitcoind(t)) })
-	t.Run("btcd", func(t *testing.T) { story(t, startBtcd(t)) })
+	t.Run("bitcoind", func(t *testing.T) { scenario(t, startBitcoind(t)) })
+	t.Run("btcd", func(t *testing.T) { scenario(t, startBtcd(t)) })
 }

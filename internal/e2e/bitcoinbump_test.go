@@ -23,22 +23,22 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 )
 
-// liftStage is a service on a node whose miner leaves out what pays less than 5 satoshi per vB;
+// bumpStage is a service on a node whose miner leaves out what pays less than 5 satoshi per vB;
 // ours are 10 at least.
-type liftStage struct {
+type bumpStage struct {
 	*bitcoinStage
-	node   bitcoindWorld
+	node   bitcoindHarness
 	looked atomic.Int64 // how often the service asked what a waiting transaction pays
 }
 
-func stageLift(t *testing.T, config bitcoin.Config) *liftStage {
+func stageBump(t *testing.T, config bitcoin.Config) *bumpStage {
 	t.Helper()
 
 	if testing.Short() {
 		t.Skip("needs bitcoind; run without -short")
 	}
 
-	n := bitcoindWorld{
+	n := bitcoindHarness{
 		testenv.Bitcoind(
 			t,
 			testenv.BitcoindOptions{
@@ -48,7 +48,7 @@ func stageLift(t *testing.T, config bitcoin.Config) *liftStage {
 	}
 	n.call(t, nil, "createwallet", "payers")
 	n.mine(t, 120)
-	s := &liftStage{node: n}
+	s := &bumpStage{node: n}
 	config.Network, config.RPC, config.CPFPAfter, config.MinFeeRate = bitcoin.Regtest, n.url(), time.Millisecond, 10_000
 	config.HTTPClient = &http.Client{Transport: s}
 	driver, err := bitcoin.New(config)
@@ -60,7 +60,7 @@ func stageLift(t *testing.T, config bitcoin.Config) *liftStage {
 		feeTo:   chain.Address(feeTo),
 		slug:    bitcoin.Regtest.Slug,
 	}
-	master, err := internal.Of(s.engine).Transactions.Master(t.Context(), s.slug, s.account.Index)
+	master, err := internal.Of(s.engine).Transactions.MasterWallet(t.Context(), s.slug, s.account.Index)
 	must(t, err)
 
 	s.master = master.Address
@@ -77,7 +77,7 @@ func stageLift(t *testing.T, config bitcoin.Config) *liftStage {
 }
 
 // RoundTrip counts what the service asks.
-func (s *liftStage) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s *bumpStage) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, err
@@ -92,12 +92,12 @@ func (s *liftStage) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-func (s *liftStage) in(t *testing.T) *liftStage {
-	return &liftStage{bitcoinStage: s.bitcoinStage.at(t), node: s.node}
+func (s *bumpStage) in(t *testing.T) *bumpStage {
+	return &bumpStage{bitcoinStage: s.bitcoinStage.at(t), node: s.node}
 }
 
 // cheap makes an invoice and pays it at a satoshi per vB; the miner leaves that out.
-func (s *liftStage) cheap() (inv invoiceView, parent string) {
+func (s *bumpStage) cheap() (inv invoiceView, parent string) {
 	s.t.Helper()
 	inv = s.order("500", "BTC", s.slug)
 	s.node.call(
@@ -112,7 +112,7 @@ func (s *liftStage) cheap() (inv invoiceView, parent string) {
 
 // spendAgain has the wallet spend what a transaction of its own spends, to itself and at a fee. Its
 // bumpfee refuses to when there are children.
-func (n bitcoindWorld) spendAgain(t *testing.T, hash string, fee chain.Amount) {
+func (n bitcoindHarness) spendAgain(t *testing.T, hash string, fee chain.Amount) {
 	t.Helper()
 
 	type output struct {
@@ -150,7 +150,7 @@ func (n bitcoindWorld) spendAgain(t *testing.T, hash string, fee chain.Amount) {
 }
 
 // without returns the one transaction in the pool beside those named.
-func (n bitcoindWorld) without(t *testing.T, known ...string) string {
+func (n bitcoindHarness) without(t *testing.T, known ...string) string {
 	t.Helper()
 
 	pool := slices.DeleteFunc(n.pool(t), func(hash string) bool { return slices.Contains(known, hash) })
@@ -161,12 +161,12 @@ func (n bitcoindWorld) without(t *testing.T, known ...string) string {
 	return pool[0]
 }
 
-// child waits until the payment is lifted, and returns the row of the transaction that does.
-func (s *liftStage) child(inv invoiceView, parent string) (row wallet.Transaction) {
+// child waits until the payment is bumped, and returns the row of the transaction that does.
+func (s *bumpStage) child(inv invoiceView, parent string) (row wallet.Transaction) {
 	s.t.Helper()
 	payment := s.payments(inv.ID)[0].ID
 	eventually(s.t, "a child of "+parent+" in the pool", func() (bool, string) {
-		pool, rows := s.node.pool(s.t), s.lifts(payment)
+		pool, rows := s.node.pool(s.t), s.bumps(payment)
 		if len(rows) == 1 {
 			row = rows[0]
 		}
@@ -182,13 +182,13 @@ func (s *liftStage) child(inv invoiceView, parent string) (row wallet.Transactio
 			row.Attempts[0].Signed.Inputs,
 			chain.Outpoint{TxHash: parent, Vout: row.Order.Bumps.Outpoint.Vout},
 		) {
-		s.t.Errorf("it is lifted by %+v", row)
+		s.t.Errorf("it is bumped by %+v", row)
 	}
 
 	return row
 }
 
-func (s *liftStage) lifts(payment string) []wallet.Transaction {
+func (s *bumpStage) bumps(payment string) []wallet.Transaction {
 	s.t.Helper()
 	rows, err := s.store.TransactionsOf(s.t.Context(), payment)
 	must(s.t, err)
@@ -197,7 +197,7 @@ func (s *liftStage) lifts(payment string) []wallet.Transaction {
 }
 
 // unreserved fails unless nothing of the wallet is promised or held any more.
-func (s *liftStage) unreserved() {
+func (s *bumpStage) unreserved() {
 	s.t.Helper()
 	eventually(s.t, "the wallet's coins and balance are free", func() (bool, string) {
 		rows, err := s.store.BalancesOf(s.t.Context(), s.slug)
@@ -216,8 +216,8 @@ func (s *liftStage) unreserved() {
 
 // A payer pays the miner too little. The merchant's wallet pays for it, the deposit stays whole,
 // and everything goes its way.
-func TestBitcoinLift(t *testing.T) {
-	s := stageLift(t, bitcoin.Config{CPFPMaxFee: 50_000})
+func TestBitcoinBump(t *testing.T) {
+	s := stageBump(t, bitcoin.Config{CPFPMaxFee: 50_000})
 	t.Run("both in the next block", func(t *testing.T) {
 		s := s.in(t)
 		before := s.node.holds(t, s.master)
@@ -240,12 +240,12 @@ func TestBitcoinLift(t *testing.T) {
 			t.Errorf("the payment is %s, not the payer's %s", p.TxHash, parent)
 		}
 
-		rows := s.lifts(p.ID)
+		rows := s.bumps(p.ID)
 
 		fee := rows[0].Fee
 		if len(rows) != 1 || rows[0].ID != row.ID || rows[0].State != wallet.Confirmed || fee.IsZero() ||
 			chain.Units(50_000).Less(fee) {
-			t.Errorf("lifted by %+v", rows)
+			t.Errorf("bumped by %+v", rows)
 		}
 
 		set := p.Settlement
@@ -258,7 +258,7 @@ func TestBitcoinLift(t *testing.T) {
 
 		if got := s.node.holds(t, s.master).Add(fee).Sub(before); got != amount(t, set.NetReleased) {
 			t.Errorf(
-				"the wallet got %s beside the lift's fee of %s, the settlement says %s",
+				"the wallet got %s beside the bump's fee of %s, the settlement says %s",
 				got, fee, set.NetReleased,
 			)
 		}
@@ -281,7 +281,7 @@ func TestBitcoinLift(t *testing.T) {
 			return len(p) == 1 && p[0].Status == "dropped", fmt.Sprintf("%+v", p)
 		})
 		s.await(inv.ID, "open again", func(v invoiceView) bool { return v.Status == "open" })
-		s.mineUntil("the lift dead", func() (bool, string) {
+		s.mineUntil("the bump dead", func() (bool, string) {
 			now, err := s.store.Transaction(t.Context(), row.ID)
 			must(t, err)
 
@@ -308,7 +308,7 @@ func TestBitcoinLift(t *testing.T) {
 		)
 		s.node.mineEmpty(t, 2)
 		s.await(inv.ID, "paid", func(v invoiceView) bool { return v.Status == "paid" })
-		// The other payment does not wait for the one whose lift is on its way.
+		// The other payment does not wait for the one whose bump is on its way.
 		eventually(t, "a sweep of the other payment", func() (bool, string) {
 			p := s.payments(other.ID)
 
@@ -322,7 +322,7 @@ func TestBitcoinLift(t *testing.T) {
 			inv.ID,
 		); p[0].Settlement == nil || p[0].Settlement.Status != "pending" ||
 			p[0].Settlement.SweepTx != "" {
-			t.Errorf("while its lift waits the payment is %+v, settled by %+v", p[0], p[0].Settlement)
+			t.Errorf("while its bump waits the payment is %+v, settled by %+v", p[0], p[0].Settlement)
 		}
 
 		s.audited()
@@ -375,11 +375,11 @@ func TestBitcoinLift(t *testing.T) {
 			)
 		}
 
-		if rows := s.lifts(
+		if rows := s.bumps(
 			first.ID,
 		); len(rows) != 1 || rows[0].ID != row.ID ||
 			rows[0].State != wallet.Confirmed {
-			t.Errorf("lifted by %+v", rows)
+			t.Errorf("bumped by %+v", rows)
 		}
 
 		s.unreserved()
@@ -387,11 +387,11 @@ func TestBitcoinLift(t *testing.T) {
 	})
 }
 
-// Without Config.LiftMaxFee nothing is looked at, and below what it takes nothing is done.
-func TestBitcoinLiftIsOffOrTooDear(t *testing.T) {
+// Without Config.BumpMaxFee nothing is looked at, and below what it takes nothing is done.
+func TestBitcoinBumpIsOffOrTooDear(t *testing.T) {
 	for name, most := range map[string]uint64{"off": 0, "too dear": 2_000} {
 		t.Run(name, func(t *testing.T) {
-			s := stageLift(t, bitcoin.Config{CPFPMaxFee: most})
+			s := stageBump(t, bitcoin.Config{CPFPMaxFee: most})
 			inv, parent := s.cheap()
 			payment := s.payments(inv.ID)[0].ID
 			s.mineUntil("three blocks read", func() (bool, string) {
@@ -410,8 +410,8 @@ func TestBitcoinLiftIsOffOrTooDear(t *testing.T) {
 				t.Errorf("in the pool are %s", strings.Join(pool, " "))
 			}
 
-			if rows := s.lifts(payment); len(rows) != 0 || most == 0 && s.looked.Load() != 0 {
-				t.Errorf("looked %d times, lifted by %+v", s.looked.Load(), rows)
+			if rows := s.bumps(payment); len(rows) != 0 || most == 0 && s.looked.Load() != 0 {
+				t.Errorf("looked %d times, bumped by %+v", s.looked.Load(), rows)
 			}
 
 			s.unreserved()
@@ -421,7 +421,7 @@ func TestBitcoinLiftIsOffOrTooDear(t *testing.T) {
 }
 
 // btcd does not say what waiting transactions pay, and the service says so.
-func TestBitcoinLiftOnBtcd(t *testing.T) {
+func TestBitcoinBumpOnBtcd(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs btcd; run without -short")
 	}
@@ -442,7 +442,7 @@ func TestBitcoinLiftOnBtcd(t *testing.T) {
 	eventually(t, "the log says that it cannot be done", func() (bool, string) {
 		logs := s.logs.String()
 
-		return strings.Contains(logs, "payments cannot be lifted") &&
+		return strings.Contains(logs, "payments cannot be bumped") &&
 			strings.Contains(logs, "getmempoolentry"), logs
 	})
 	n.mine(t, 2)

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// PlanRelease returns the one transaction of a release. Its inputs are the deposits' coins, which may lie at
+// PlanSweep returns the one transaction of a release. Its inputs are the deposits' coins, which may lie at
 // several addresses. Its outputs are the platform fee and, less the network fee, the remainder to the master
 // wallet. Other coins at the addresses are not spent.
 //
@@ -18,12 +18,12 @@ import (
 // over. MaxFee allows for replacements, as far as the remainder stays above the dust limit. It errors:
 //   - fault.Invalid (not_releasable): an asset, address or sum of the release is wrong
 //   - fault.State (uneconomic): the deposit does not cover the fees
-func (d *Driver) PlanRelease(ctx context.Context, release chain.Release) ([]chain.ReleaseStep, error) {
+func (d *Driver) PlanSweep(ctx context.Context, release chain.SweepRequest) ([]chain.SweepStep, error) {
 	if slices.Contains(release.Done, chain.StepSweep) {
 		return nil, nil
 	}
 
-	plan, err := d.checkRelease(release)
+	plan, err := d.checkSweep(release)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func (d *Driver) PlanRelease(ctx context.Context, release chain.Release) ([]chai
 
 	target, err := d.targetOf(step.Order)
 	if err != nil {
-		return nil, notReleasable(release.Deposit, err.Error())
+		return nil, notSweepable(release.Deposit, err.Error())
 	}
 
 	err = d.ask(ctx, func(ctx context.Context, node *endpoint) error {
@@ -58,11 +58,11 @@ func (d *Driver) PlanRelease(ctx context.Context, release chain.Release) ([]chai
 		return nil, err
 	}
 
-	return []chain.ReleaseStep{step}, nil
+	return []chain.SweepStep{step}, nil
 }
 
-// releasePlan is what a release pays, in satoshi.
-type releasePlan struct {
+// sweepPlan is what a release pays, in satoshi.
+type sweepPlan struct {
 	// fee is the platform fee, 0 where it would be dust.
 	fee int64
 	// remainder goes to the master wallet, network fee included; leastRemainder is its dust limit.
@@ -71,59 +71,59 @@ type releasePlan struct {
 	inputWeights int64
 }
 
-// checkRelease returns what a release pays.
-func (d *Driver) checkRelease(release chain.Release) (releasePlan, error) {
+// checkSweep returns what a release pays.
+func (d *Driver) checkSweep(release chain.SweepRequest) (sweepPlan, error) {
 	if release.Asset.ID != d.native.ID {
-		return releasePlan{}, notReleasable(release.Deposit, "network "+d.network.Slug+" has no such asset")
+		return sweepPlan{}, notSweepable(release.Deposit, "network "+d.network.Slug+" has no such asset")
 	}
 
 	if _, deposit, err := d.parse(string(release.Deposit.Address)); err != nil || !spendableScript(deposit) {
-		return releasePlan{}, notReleasable(release.Deposit, notSpendable)
+		return sweepPlan{}, notSweepable(release.Deposit, notSpendable)
 	}
 
 	_, master, err := d.parse(string(release.Master.Address))
 	if err != nil {
-		return releasePlan{}, notReleasable(
+		return sweepPlan{}, notSweepable(
 			release.Deposit, "the master wallet is no address of this network",
 		)
 	}
 
 	weights, err := d.depositWeight(release)
 	if err != nil {
-		return releasePlan{}, err
+		return sweepPlan{}, err
 	}
 
 	total, ok := satoshi(release.Amount.SubFloor(release.Spent))
 	if !ok {
-		return releasePlan{}, uneconomic(release)
+		return sweepPlan{}, uneconomic(release)
 	}
 
 	fee, err := d.platformFee(release)
 	if err != nil {
-		return releasePlan{}, err
+		return sweepPlan{}, err
 	}
 
-	plan := releasePlan{
+	plan := sweepPlan{
 		fee:            fee,
 		remainder:      total - fee,
 		leastRemainder: dustLimit(master),
 		inputWeights:   weights,
 	}
 	if plan.remainder < plan.leastRemainder {
-		return releasePlan{}, uneconomic(release)
+		return sweepPlan{}, uneconomic(release)
 	}
 
 	return plan, nil
 }
 
 // depositWeight returns the weight of the inputs that hold the deposits, in weight units.
-func (d *Driver) depositWeight(release chain.Release) (weight int64, err error) {
+func (d *Driver) depositWeight(release chain.SweepRequest) (weight int64, err error) {
 	var sum chain.Amount
 
 	for _, coin := range release.Coins {
 		_, script, err := d.parse(string(coin.Owner.Address))
 		if err != nil || !spendableScript(script) {
-			return 0, notReleasable(coin.Owner, notSpendable)
+			return 0, notSweepable(coin.Owner, notSpendable)
 		}
 
 		weight += candidate{taproot: txscript.IsPayToTaproot(script)}.weight()
@@ -142,14 +142,14 @@ func (d *Driver) depositWeight(release chain.Release) (weight int64, err error) 
 }
 
 // platformFee returns the platform fee of a release in satoshi, 0 where it would be dust.
-func (d *Driver) platformFee(release chain.Release) (int64, error) {
+func (d *Driver) platformFee(release chain.SweepRequest) (int64, error) {
 	if release.Fee.IsZero() {
 		return 0, nil
 	}
 
 	_, payee, err := d.parse(string(release.FeeAddress))
 	if err != nil {
-		return 0, notReleasable(release.Deposit, "the platform's fee address is no address of this network")
+		return 0, notSweepable(release.Deposit, "the platform's fee address is no address of this network")
 	}
 
 	fee, ok := satoshi(release.Fee)
@@ -165,13 +165,13 @@ func (d *Driver) platformFee(release chain.Release) (int64, error) {
 }
 
 // sweepStep returns the step of a release without its network fees.
-func (d *Driver) sweepStep(release chain.Release, plan releasePlan) chain.ReleaseStep {
+func (d *Driver) sweepStep(release chain.SweepRequest, plan sweepPlan) chain.SweepStep {
 	var outputs []chain.Output
 	if plan.fee > 0 {
 		outputs = append(outputs, d.output(release.FeeAddress, plan.fee))
 	}
 
-	return chain.ReleaseStep{
+	return chain.SweepStep{
 		Kind:    chain.StepSweep,
 		PaysFee: satoshiAmount(plan.fee),
 		Order: chain.Order{
@@ -190,14 +190,14 @@ func (d *Driver) output(to chain.Address, amount int64) chain.Output {
 
 const notSpendable = "it is no P2WPKH or P2TR address of this network"
 
-func notReleasable(deposit chain.Party, reason string) error {
+func notSweepable(deposit chain.Party, reason string) error {
 	return fault.New(
 		fault.Invalid, "not_releasable", "the deposit at %s cannot be moved: %s",
 		truncate(string(deposit.Address)), reason,
 	)
 }
 
-func uneconomic(release chain.Release) error {
+func uneconomic(release chain.SweepRequest) error {
 	return fault.New(
 		fault.State, "uneconomic",
 		"the deposit of %s satoshi at %s does not cover the fees of its release",

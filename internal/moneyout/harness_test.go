@@ -1,8 +1,8 @@
-// Package moneyout_test tells the stories of money out through the whole engine: payouts, refunds
+// Package moneyout_test plays the scenarios of money out through the whole engine: payouts, refunds
 // and releases over the store in memory and a simulated network, in fake time, and a few of them
 // over a real Ethereum node.
 //
-// Nothing here is imported; the package exists so that the stories can use everything from the engine down.
+// Nothing here is imported; the package exists so that the scenarios can use everything from the engine down.
 package moneyout_test
 
 import (
@@ -44,8 +44,8 @@ func (c connection) Update(ctx context.Context, f func(ctx context.Context, tx s
 	return c.process.Do("update", func() error { return c.Store.Update(ctx, f) })
 }
 
-// world is a network, a store and what outlives a process, in fake time; engine is one process over them.
-type world struct {
+// harness is a network, a store and what outlives a process, in fake time; engine is one process over them.
+type harness struct {
 	t       *testing.T
 	chain   *sim.Chain
 	store   store.Store        // as it is without a process
@@ -61,26 +61,31 @@ type world struct {
 	boots   int
 }
 
-// inTime tells a story in a bubble of fake time.
-func inTime(t *testing.T, settings account.Settings, config sim.Config, story func(t *testing.T, w *world)) {
+// inTime runs a scenario in a bubble of fake time.
+func inTime(
+	t *testing.T,
+	settings account.Settings,
+	config sim.Config,
+	scenario func(t *testing.T, w *harness),
+) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { story(t, newWorld(t, settings, config)) })
+	synctest.Test(t, func(t *testing.T) { scenario(t, newHarness(t, settings, config)) })
 }
 
-func newWorld(t *testing.T, settings account.Settings, config sim.Config) *world {
+func newHarness(t *testing.T, settings account.Settings, config sim.Config) *harness {
 	t.Helper()
-	return newWorldOver(t, memory.New(), settings, config, nil)
+	return newHarnessOver(t, memory.New(), settings, config, nil)
 }
 
-func newWorldOver(
+func newHarnessOver(
 	t *testing.T,
 	over store.Store,
 	settings account.Settings,
 	config sim.Config,
 	change func(*payments.Config),
-) *world {
+) *harness {
 	t.Helper()
-	w := &world{t: t, chain: sim.New(config), store: over, change: change}
+	w := &harness{t: t, chain: sim.New(config), store: over, change: change}
 	w.signer = sim.NewSigner(7, func(r chain.SignRequest) error {
 		if w.policy != nil {
 			return w.policy(r)
@@ -109,7 +114,7 @@ func newWorldOver(
 }
 
 // boot starts a process over what is stored.
-func (w *world) boot() *payments.Engine {
+func (w *harness) boot() *payments.Engine {
 	w.t.Helper()
 	w.process.Next()
 	w.boots++
@@ -149,7 +154,7 @@ func (w *world) boot() *payments.Engine {
 	return engine
 }
 
-func (w *world) must(err error) {
+func (w *harness) must(err error) {
 	w.t.Helper()
 
 	if err != nil {
@@ -157,22 +162,22 @@ func (w *world) must(err error) {
 	}
 }
 
-func (w *world) master() chain.Address {
+func (w *harness) master() chain.Address {
 	w.t.Helper()
-	p, err := internal.Of(w.engine).Transactions.Master(w.t.Context(), network, w.account.Index)
+	p, err := internal.Of(w.engine).Transactions.MasterWallet(w.t.Context(), network, w.account.Index)
 	w.must(err)
 
 	return p.Address
 }
 
 // fund gives the master wallet money from elsewhere.
-func (w *world) fund(coins, usd uint64) {
+func (w *harness) fund(coins, usd uint64) {
 	w.chain.Fund(w.master(), "SIM", coin(coins))
 	w.chain.Fund(w.master(), "USDX", dollars(usd))
 }
 
 // pay asks for a payout to a new address.
-func (w *world) pay(symbol string, amount chain.Amount) payout.Payout {
+func (w *harness) pay(symbol string, amount chain.Amount) payout.Payout {
 	w.t.Helper()
 	p, err := w.engine.Payouts.Create(w.t.Context(), w.params(symbol, amount))
 	w.must(err)
@@ -180,7 +185,7 @@ func (w *world) pay(symbol string, amount chain.Amount) payout.Payout {
 	return p
 }
 
-func (w *world) params(symbol string, amount chain.Amount) payout.Params {
+func (w *harness) params(symbol string, amount chain.Amount) payout.Params {
 	return payout.Params{
 		Owner:       w.owner,
 		Network:     network,
@@ -191,7 +196,7 @@ func (w *world) params(symbol string, amount chain.Amount) payout.Params {
 	}
 }
 
-func (w *world) get(id string) payout.Payout {
+func (w *harness) get(id string) payout.Payout {
 	w.t.Helper()
 	p, err := w.engine.Payouts.Get(w.t.Context(), w.owner, id)
 	w.must(err)
@@ -204,7 +209,7 @@ func (w *world) get(id string) payout.Payout {
 }
 
 // work runs outbox and planning until nothing is due now. A process that dies is replaced by another one.
-func (w *world) work() {
+func (w *harness) work() {
 	w.t.Helper()
 
 	for range 200 {
@@ -232,13 +237,13 @@ func (w *world) work() {
 }
 
 // pass lets time pass, with one block at its end.
-func (w *world) pass(d time.Duration) {
+func (w *harness) pass(d time.Duration) {
 	time.Sleep(d)
 	w.chain.Mine(1)
 }
 
 // until works, block by block, until the condition holds.
-func (w *world) until(what string, done func() bool) {
+func (w *harness) until(what string, done func() bool) {
 	w.t.Helper()
 
 	for range 2000 {
@@ -255,7 +260,7 @@ func (w *world) until(what string, done func() bool) {
 }
 
 // becomes waits for a payout's status.
-func (w *world) becomes(id string, status payout.Status) (p payout.Payout) {
+func (w *harness) becomes(id string, status payout.Status) (p payout.Payout) {
 	w.t.Helper()
 	w.until("payout is "+string(status), func() bool { p = w.get(id); return p.Status == status })
 
@@ -263,7 +268,7 @@ func (w *world) becomes(id string, status payout.Status) (p payout.Payout) {
 }
 
 // live runs whole engines, followers and all, with a block every 2 seconds, until the condition holds.
-func (w *world) live(what string, done func() bool, engines ...*payments.Engine) {
+func (w *harness) live(what string, done func() bool, engines ...*payments.Engine) {
 	w.t.Helper()
 
 	if len(engines) == 0 {
@@ -297,7 +302,7 @@ func (w *world) live(what string, done func() bool, engines ...*payments.Engine)
 }
 
 // told counts the stored events of one type about one object.
-func (w *world) told(t event.Type, objectID string) int {
+func (w *harness) told(t event.Type, objectID string) int {
 	w.t.Helper()
 	found, _, err := w.engine.Webhooks.ListEvents(
 		w.t.Context(),
@@ -309,7 +314,7 @@ func (w *world) told(t event.Type, objectID string) int {
 }
 
 // arrived checks that a payout's destination holds exactly its amount, or nothing when it failed.
-func (w *world) arrived(p payout.Payout) {
+func (w *harness) arrived(p payout.Payout) {
 	w.t.Helper()
 
 	want := p.Amount
@@ -320,7 +325,7 @@ func (w *world) arrived(p payout.Payout) {
 	w.check("what arrived of payout "+p.ID, w.chain.Balance(p.Destination, p.Asset), want)
 }
 
-func (w *world) check(what string, got, want chain.Amount) {
+func (w *harness) check(what string, got, want chain.Amount) {
 	w.t.Helper()
 
 	if got != want {
@@ -329,7 +334,7 @@ func (w *world) check(what string, got, want chain.Amount) {
 }
 
 // follow has a network that was followed before read up to its tip, as an audit compares what was read.
-func (w *world) follow() {
+func (w *harness) follow() {
 	w.t.Helper()
 
 	tip := w.chain.Mine(1)
@@ -338,7 +343,7 @@ func (w *world) follow() {
 	}
 }
 
-func (w *world) cursor() (height uint64, followed bool) {
+func (w *harness) cursor() (height uint64, followed bool) {
 	w.t.Helper()
 	c, followed, err := internal.Of(w.engine).Store().Cursor(w.t.Context(), network)
 	w.must(err)
@@ -348,14 +353,14 @@ func (w *world) cursor() (height uint64, followed bool) {
 
 // clean checks that an audit finds no difference, that the master wallet's money from elsewhere is
 // what was put in, and that nothing is reserved any more.
-func (w *world) clean(coins, usd uint64) {
+func (w *harness) clean(coins, usd uint64) {
 	w.t.Helper()
 	w.follow()
 	w.settled(coins, usd)
 }
 
 // settled is clean for a network that is not followed any further.
-func (w *world) settled(coins, usd uint64) {
+func (w *harness) settled(coins, usd uint64) {
 	w.t.Helper()
 	w.must(internal.Of(w.engine).Transactions.RefreshBalances(w.t.Context(), network))
 	a, err := w.engine.Audit(w.t.Context())

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// PlanRelease returns the remaining steps of a release.
+// PlanSweep returns the remaining steps of a release.
 //
 // A native deposit pays its own fees: first the platform fee, if any, then a sweep of the remainder. For a
 // token deposit the master wallet pays: it tops up the TRX that the deposit address lacks, pays the platform
@@ -19,7 +19,7 @@ import (
 // Other money at the address may be another deposit and is not used. A native release moves Amount less
 // Spent; a token release has Residue for its fee. Beside the errors of chain.Sweeper, an address that holds
 // less than its deposits is fault.State (funds_missing).
-func (d *Driver) PlanRelease(ctx context.Context, release chain.Release) ([]chain.ReleaseStep, error) {
+func (d *Driver) PlanSweep(ctx context.Context, release chain.SweepRequest) ([]chain.SweepStep, error) {
 	if slices.Contains(release.Done, chain.StepSweep) {
 		return nil, nil
 	}
@@ -32,7 +32,7 @@ func (d *Driver) PlanRelease(ctx context.Context, release chain.Release) ([]chai
 		)
 	}
 
-	var steps []chain.ReleaseStep
+	var steps []chain.SweepStep
 
 	err := d.ask(ctx, 0, func(ctx context.Context, node *endpoint) (err error) {
 		if asset.Kind == chain.Native {
@@ -54,8 +54,8 @@ func (d *Driver) PlanRelease(ctx context.Context, release chain.Release) ([]chai
 func (d *Driver) planNative(
 	ctx context.Context,
 	node *endpoint,
-	release chain.Release,
-) ([]chain.ReleaseStep, error) {
+	release chain.SweepRequest,
+) ([]chain.SweepStep, error) {
 	left := release.Amount.SubFloor(release.Spent)
 	if left.IsZero() {
 		return nil, uneconomic(release)
@@ -70,7 +70,7 @@ func (d *Driver) planNative(
 		return nil, err
 	}
 
-	var steps []chain.ReleaseStep
+	var steps []chain.SweepStep
 
 	if !release.Fee.IsZero() && !slices.Contains(release.Done, chain.StepFee) {
 		fee, err := d.planStep(ctx, node, release, chain.StepFee, chain.Order{
@@ -107,9 +107,9 @@ func (d *Driver) planNative(
 func (d *Driver) planToken(
 	ctx context.Context,
 	node *endpoint,
-	release chain.Release,
+	release chain.SweepRequest,
 	asset chain.Asset,
-) ([]chain.ReleaseStep, error) {
+) ([]chain.SweepStep, error) {
 	sweep, err := d.planStep(ctx, node, release, chain.StepSweep, chain.Order{
 		From:    release.Deposit,
 		Outputs: []chain.Output{{To: release.Master.Address, AssetID: asset.ID, Amount: release.Amount}},
@@ -118,7 +118,7 @@ func (d *Driver) planToken(
 		return nil, err
 	}
 
-	var steps []chain.ReleaseStep
+	var steps []chain.SweepStep
 
 	coin, err := d.spendableTRX(ctx, node, release)
 	if err != nil {
@@ -161,7 +161,7 @@ func (d *Driver) planToken(
 func (d *Driver) spendableTRX(
 	ctx context.Context,
 	node *endpoint,
-	release chain.Release,
+	release chain.SweepRequest,
 ) (chain.Amount, error) {
 	deposit, err := parseAddress(string(release.Deposit.Address))
 	if err != nil {
@@ -180,15 +180,15 @@ func (d *Driver) spendableTRX(
 func (d *Driver) planStep(
 	ctx context.Context,
 	node *endpoint,
-	release chain.Release,
+	release chain.SweepRequest,
 	kind chain.StepKind,
 	order chain.Order,
-) (chain.ReleaseStep, error) {
-	step := chain.ReleaseStep{Kind: kind, Order: order}
+) (chain.SweepStep, error) {
+	step := chain.SweepStep{Kind: kind, Order: order}
 
 	payment, err := d.paymentOf(order)
 	if err != nil {
-		return step, notReleasable(err, release, kind)
+		return step, notSweepable(err, release, kind)
 	}
 
 	// Steps of the master wallet are planned before it is funded.
@@ -197,7 +197,7 @@ func (d *Driver) planStep(
 	quote, err := d.quote(ctx, node, payment)
 	switch {
 	case errors.Is(err, fault.Invalid):
-		return step, notReleasable(err, release, kind)
+		return step, notSweepable(err, release, kind)
 	case errors.Is(err, fault.State):
 		return step, fault.New(
 			fault.State, "funds_missing",
@@ -213,14 +213,14 @@ func (d *Driver) planStep(
 	return step, nil
 }
 
-func notReleasable(cause error, release chain.Release, kind chain.StepKind) error {
+func notSweepable(cause error, release chain.SweepRequest, kind chain.StepKind) error {
 	return fault.Wrap(
 		cause, fault.Invalid, "not_releasable", "the %s of a release from %s cannot be made",
 		kind, release.Deposit.Address,
 	)
 }
 
-func uneconomic(release chain.Release) error {
+func uneconomic(release chain.SweepRequest) error {
 	return fault.New(
 		fault.State, "uneconomic",
 		"the deposit of %s base units at %s does not cover the fees of its release",

@@ -14,12 +14,12 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// releaseUpdate is one update of a release: the records as they will be stored, and the events to
+// sweepUpdate is one update of a release: the records as they will be stored, and the events to
 // publish by settlement id.
-type releaseUpdate struct {
+type sweepUpdate struct {
 	*Sweeper
 	tx      settlement.Tx
-	release *settlement.Release
+	release *settlement.Sweep
 	group   group
 	events  map[string]event.Type
 }
@@ -31,7 +31,7 @@ func (s *Sweeper) TransactionTx(ctx context.Context, tx settlement.Tx, t wallet.
 		return s.displacedTx(ctx, tx, t)
 	}
 
-	w, i, err := s.releaseUpdateOf(ctx, tx, t)
+	w, i, err := s.sweepUpdateOf(ctx, tx, t)
 	if err != nil || w == nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (s *Sweeper) displacedTx(ctx context.Context, tx settlement.Tx, t wallet.Tr
 		return err
 	}
 
-	w, i, err := s.releaseUpdateOf(ctx, tx, displaced)
+	w, i, err := s.sweepUpdateOf(ctx, tx, displaced)
 	if err != nil || w == nil || isSwept(w.release) {
 		return err
 	}
@@ -96,18 +96,18 @@ func (s *Sweeper) displacedTx(ctx context.Context, tx settlement.Tx, t wallet.Tr
 	return w.save(ctx)
 }
 
-// releaseUpdateOf returns the update of the release that has the transaction as a step, and the step's
+// sweepUpdateOf returns the update of the release that has the transaction as a step, and the step's
 // index; nil for other transactions.
-func (s *Sweeper) releaseUpdateOf(
+func (s *Sweeper) sweepUpdateOf(
 	ctx context.Context,
 	tx settlement.Tx,
 	t wallet.Transaction,
-) (w *releaseUpdate, step int, err error) {
+) (w *sweepUpdate, step int, err error) {
 	if t.Kind != wallet.TopUp && t.Kind != wallet.Fee && t.Kind != wallet.Sweep {
 		return nil, 0, nil
 	}
 
-	r, err := tx.Release(ctx, t.ObjectID)
+	r, err := tx.Sweep(ctx, t.ObjectID)
 	if errors.Is(err, fault.NotFound) {
 		return nil, 0, nil
 	}
@@ -128,11 +128,11 @@ func (s *Sweeper) releaseUpdateOf(
 
 	r.Steps = slices.Clone(r.Steps)
 
-	return &releaseUpdate{Sweeper: s, tx: tx, release: &r, group: g, events: map[string]event.Type{}}, i, nil
+	return &sweepUpdate{Sweeper: s, tx: tx, release: &r, group: g, events: map[string]event.Type{}}, i, nil
 }
 
-func (w *releaseUpdate) save(ctx context.Context) error {
-	if err := w.tx.PutRelease(ctx, w.release); err != nil {
+func (w *sweepUpdate) save(ctx context.Context) error {
+	if err := w.tx.PutSweep(ctx, w.release); err != nil {
 		return err
 	}
 
@@ -155,7 +155,7 @@ func (w *releaseUpdate) save(ctx context.Context) error {
 }
 
 // copyTxHash copies a transaction's hash to the settlements' fields that the API shows.
-func (w *releaseUpdate) copyTxHash(t wallet.Transaction) {
+func (w *sweepUpdate) copyTxHash(t wallet.Transaction) {
 	for i := range w.group {
 		s := &w.group[i]
 
@@ -179,14 +179,14 @@ func (w *releaseUpdate) copyTxHash(t wallet.Transaction) {
 
 // advance applies a transaction that is signed and not final. The first one starts the settlements. A
 // sweep that was confirmed and left the chain reverts them.
-func (w *releaseUpdate) advance(ctx context.Context, before settlement.Step, t wallet.Transaction) error {
+func (w *sweepUpdate) advance(ctx context.Context, before settlement.Step, t wallet.Transaction) error {
 	carry := w.release.CarryIn
 	swept := t.Kind == wallet.Sweep && before.State == wallet.Confirmed
 
 	for i := range w.group {
 		s := &w.group[i]
 		switch {
-		case (s.Status == settlement.Pending || s.Status == settlement.Held) && s.ReleaseID == w.release.ID:
+		case (s.Status == settlement.Pending || s.Status == settlement.Held) && s.SweepID == w.release.ID:
 			if err := s.Start(carry); err != nil {
 				return err
 			}
@@ -213,9 +213,9 @@ func (w *releaseUpdate) advance(ctx context.Context, before settlement.Step, t w
 
 // confirm applies a final transaction. After the sweep the release is done; after any other step it
 // waits for the next.
-func (w *releaseUpdate) confirm(ctx context.Context, i int, t wallet.Transaction) error {
+func (w *sweepUpdate) confirm(ctx context.Context, i int, t wallet.Transaction) error {
 	step := &w.release.Steps[i]
-	again, was := step.Booked, step.NetworkFee // it was confirmed before, and left the chain in between
+	again, was := step.Recorded, step.NetworkFee // it was confirmed before, and left the chain in between
 	w.setNetworkFee(step, t.Fee)
 
 	if again && w.ofNative() && step.Kind != chain.StepSweep {
@@ -230,7 +230,7 @@ func (w *releaseUpdate) confirm(ctx context.Context, i int, t wallet.Transaction
 		w.payFee(step)
 	}
 
-	step.Booked = true
+	step.Recorded = true
 	if step.Kind != chain.StepSweep {
 		w.release.DueAt = w.now()
 		return nil
@@ -273,9 +273,9 @@ func (w *releaseUpdate) confirm(ctx context.Context, i int, t wallet.Transaction
 // fail applies a transaction that is proven dead, was never signed, or was reverted. It abandons the
 // release, except after a reverted sweep that closed its account. A reverted transaction cost its
 // network fee.
-func (w *releaseUpdate) fail(ctx context.Context, i int, t wallet.Transaction) error {
+func (w *sweepUpdate) fail(ctx context.Context, i int, t wallet.Transaction) error {
 	step := &w.release.Steps[i]
-	again, was := step.Booked, step.NetworkFee // it was confirmed before, and left the chain for good
+	again, was := step.Recorded, step.NetworkFee // it was confirmed before, and left the chain for good
 	w.setNetworkFee(step, t.Fee)
 
 	var err error
@@ -312,7 +312,7 @@ func (w *releaseUpdate) fail(ctx context.Context, i int, t wallet.Transaction) e
 }
 
 // reason returns the settlement's reason for a failure code (specification 2.8).
-func (w *releaseUpdate) reason(t wallet.Transaction) settlement.Reason {
+func (w *sweepUpdate) reason(t wallet.Transaction) settlement.Reason {
 	switch {
 	case t.Failure == wallet.FailNotPayable:
 		return settlement.NotReleasable

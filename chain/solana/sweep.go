@@ -11,7 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// PlanRelease returns the remaining steps of a sweep.
+// PlanSweep returns the remaining steps of a sweep.
 //
 // A native deposit pays for itself, in one transaction: the platform fee, and the remainder to the master
 // wallet. An address must keep nothing or the rent minimum, so the master wallet receives less where less
@@ -24,7 +24,7 @@ import (
 //
 // In addition to the errors of chain.Sweeper, an address that holds less than its deposits is fault.State
 // with code funds_missing.
-func (d *Driver) PlanRelease(ctx context.Context, r chain.Release) ([]chain.ReleaseStep, error) {
+func (d *Driver) PlanSweep(ctx context.Context, r chain.SweepRequest) ([]chain.SweepStep, error) {
 	if slices.Contains(r.Done, chain.StepSweep) {
 		return nil, ctx.Err()
 	}
@@ -37,7 +37,7 @@ func (d *Driver) PlanRelease(ctx context.Context, r chain.Release) ([]chain.Rele
 		)
 	}
 
-	var steps []chain.ReleaseStep
+	var steps []chain.SweepStep
 
 	err := d.ask(ctx, func(ctx context.Context, e *endpoint) (err error) {
 		if asset.Kind == chain.Native {
@@ -55,7 +55,11 @@ func (d *Driver) PlanRelease(ctx context.Context, r chain.Release) ([]chain.Rele
 	return steps, nil
 }
 
-func (d *Driver) planNative(ctx context.Context, e *endpoint, r chain.Release) ([]chain.ReleaseStep, error) {
+func (d *Driver) planNative(
+	ctx context.Context,
+	e *endpoint,
+	r chain.SweepRequest,
+) ([]chain.SweepStep, error) {
 	remaining := r.Amount.SubFloor(r.Spent)
 
 	fee, err := d.payableFee(ctx, e, r)
@@ -104,11 +108,11 @@ func (d *Driver) planNative(ctx context.Context, e *endpoint, r chain.Release) (
 
 	step.Order.MaxFee = chain.Min(b.suggestedMaxFee(price), last.Amount.Sub(chain.Units(1)))
 
-	return []chain.ReleaseStep{step}, nil
+	return []chain.SweepStep{step}, nil
 }
 
 // nativeSweep returns the sweep of an amount in lamports, of which the platform fee is paid.
-func (d *Driver) nativeSweep(r chain.Release, amount, fee chain.Amount) chain.ReleaseStep {
+func (d *Driver) nativeSweep(r chain.SweepRequest, amount, fee chain.Amount) chain.SweepStep {
 	var outputs []chain.Output
 	if !fee.IsZero() {
 		outputs = append(outputs, chain.Output{To: r.FeeAddress, AssetID: d.native.ID, Amount: fee})
@@ -120,15 +124,19 @@ func (d *Driver) nativeSweep(r chain.Release, amount, fee chain.Amount) chain.Re
 		Amount:  amount.Sub(fee),
 	})
 
-	return chain.ReleaseStep{
+	return chain.SweepStep{
 		Kind:    chain.StepSweep,
 		PaysFee: fee,
 		Order:   chain.Order{From: r.Deposit, SubtractFee: true, Outputs: outputs},
 	}
 }
 
-func (d *Driver) planToken(ctx context.Context, e *endpoint, r chain.Release) ([]chain.ReleaseStep, error) {
-	var steps []chain.ReleaseStep
+func (d *Driver) planToken(
+	ctx context.Context,
+	e *endpoint,
+	r chain.SweepRequest,
+) ([]chain.SweepStep, error) {
+	var steps []chain.SweepStep
 
 	if !slices.Contains(r.Done, chain.StepFee) {
 		fee, err := d.payableFee(ctx, e, r)
@@ -137,7 +145,7 @@ func (d *Driver) planToken(ctx context.Context, e *endpoint, r chain.Release) ([
 		}
 
 		if !fee.IsZero() {
-			step := chain.ReleaseStep{
+			step := chain.SweepStep{
 				Kind:    chain.StepFee,
 				PaysFee: fee,
 				Order: chain.Order{
@@ -160,7 +168,7 @@ func (d *Driver) planToken(ctx context.Context, e *endpoint, r chain.Release) ([
 		return nil, err
 	}
 
-	sweep := chain.ReleaseStep{
+	sweep := chain.SweepStep{
 		Kind: chain.StepSweep,
 		Order: chain.Order{
 			From:     r.Deposit,
@@ -178,7 +186,12 @@ func (d *Driver) planToken(ctx context.Context, e *endpoint, r chain.Release) ([
 
 // priceStep sets the fees of a step that the master wallet pays for. It does not check the master
 // wallet's funds.
-func (d *Driver) priceStep(ctx context.Context, e *endpoint, r chain.Release, step *chain.ReleaseStep) error {
+func (d *Driver) priceStep(
+	ctx context.Context,
+	e *endpoint,
+	r chain.SweepRequest,
+	step *chain.SweepStep,
+) error {
 	b, price, err := d.quote(ctx, e, r, step.Order)
 	if err != nil {
 		return err
@@ -187,7 +200,7 @@ func (d *Driver) priceStep(ctx context.Context, e *endpoint, r chain.Release, st
 	if b.sourceMint != nil {
 		if b.held.frozen {
 			frozen := fault.New(fault.State, "wallet_frozen", "the token account %s is frozen", b.source)
-			return notReleasable(frozen, r)
+			return notSweepable(frozen, r)
 		}
 
 		if balance := chain.Units(b.held.amount); balance.Less(r.Amount) {
@@ -207,7 +220,7 @@ func (d *Driver) priceStep(ctx context.Context, e *endpoint, r chain.Release, st
 func (d *Driver) quote(
 	ctx context.Context,
 	e *endpoint,
-	r chain.Release,
+	r chain.SweepRequest,
 	order chain.Order,
 ) (*txBuilder, uint64, error) {
 	b, err := d.newTxBuilder(order)
@@ -220,7 +233,7 @@ func (d *Driver) quote(
 	}
 
 	if errors.Is(err, fault.Invalid) || errors.Is(err, fault.Unsupported) {
-		return nil, 0, notReleasable(err, r)
+		return nil, 0, notSweepable(err, r)
 	}
 
 	if err != nil {
@@ -233,7 +246,7 @@ func (d *Driver) quote(
 }
 
 // payableFee returns the platform fee in lamports, or 0 when it cannot open the fee address.
-func (d *Driver) payableFee(ctx context.Context, e *endpoint, r chain.Release) (chain.Amount, error) {
+func (d *Driver) payableFee(ctx context.Context, e *endpoint, r chain.SweepRequest) (chain.Amount, error) {
 	if r.Fee.IsZero() {
 		return r.Fee, nil
 	}
@@ -256,7 +269,7 @@ func (d *Driver) payableFee(ctx context.Context, e *endpoint, r chain.Release) (
 func (d *Driver) amountAfterFee(
 	ctx context.Context,
 	e *endpoint,
-	r chain.Release,
+	r chain.SweepRequest,
 	m mint,
 ) (chain.Amount, error) {
 	amount, fits := r.Amount.Uint64()
@@ -287,14 +300,14 @@ func (d *Driver) amountAfterFee(
 	return chain.Units(amount - fee), nil
 }
 
-func notReleasable(cause error, r chain.Release) error {
+func notSweepable(cause error, r chain.SweepRequest) error {
 	return fault.Wrap(
 		cause, fault.Invalid, "not_releasable", "the deposit at %s cannot be moved",
 		r.Deposit.Address,
 	)
 }
 
-func fundsMissing(r chain.Release, balance chain.Amount) error {
+func fundsMissing(r chain.SweepRequest, balance chain.Amount) error {
 	return fault.New(
 		fault.State, "funds_missing",
 		"%s holds %s base units of %s, less than its deposits of %s explain after %s were spent",
@@ -302,7 +315,7 @@ func fundsMissing(r chain.Release, balance chain.Amount) error {
 	)
 }
 
-func uneconomic(r chain.Release) error {
+func uneconomic(r chain.SweepRequest) error {
 	return fault.New(
 		fault.State, "uneconomic",
 		"the deposit of %s base units at %s does not cover the fees of its release",
