@@ -49,9 +49,13 @@ type Block struct {
 	Parent string
 	// Transfers are in chain order. Failed transactions and amounts of 0 are left out.
 	Transfers []Transfer
-	// Spent is what the block's transactions use up, failed ones included; empty on networks where no
-	// transaction can replace another.
+	// Spent is what the block's transactions use up, failed ones included, and on networks without nonces
+	// who signed them. It is complete: what it does not list was not in the block.
 	Spent []Spend
+	// Unverified says why the block's contents could not be checked against its header, such as
+	// "unknown header fields"; empty when they were. Such a block was cross-checked as far as the
+	// network allows, and never leaves credits waiting.
+	Unverified string
 }
 
 // Spend is what a transaction uses up for good, so that no other transaction of the same chain can:
@@ -64,12 +68,21 @@ type Spend struct {
 	Sender Address `json:"sender,omitempty"`
 	Nonce  uint64  `json:"nonce,omitempty"`
 	By     string  `json:"by"` // hash of the transaction
+	// Shared is set on networks whose accounts have no nonce (Solana, Tron): the row says that Sender
+	// signed By, and excludes no other transaction.
+	Shared bool `json:"shared,omitempty"`
+	// Failed is set when the transaction is in the block and its execution failed. It is false in a pool.
+	Failed bool `json:"failed,omitempty"`
 }
 
-// Used returns the spend without its transaction. Of two transactions that share a Used, a chain holds
-// at most one.
+// Used returns what the spend uses up, without the transaction that does. Of two transactions that
+// share a Used, a chain holds at most one. A Shared spend keeps its transaction.
 func (s Spend) Used() Spend {
-	s.By = ""
+	s.Failed = false
+	if !s.Shared {
+		s.By = ""
+	}
+
 	return s
 }
 

@@ -34,6 +34,15 @@ type Rereader interface {
 	Reread(ctx context.Context, at Ref) (Block, error)
 }
 
+// RefConfirmer compares the nodes of a driver. Where more than one is configured, a payment confirms and
+// a transaction of ours is proven dead only at a block that two of them have.
+type RefConfirmer interface {
+	// ConfirmRef returns nil when another node than the preferred one has this block at its height, or
+	// when only one node is configured. It fails with fault.NotFound when that node has another block
+	// there, and with fault.Unavailable when no second node can be asked or none is that far.
+	ConfirmRef(ctx context.Context, at Ref) error
+}
+
 // NodeDemoter is notified when answers that may have come from one node of several contradict each other.
 type NodeDemoter interface {
 	// DemoteNode makes the driver prefer another node for a while, where there is one. It does no I/O.
