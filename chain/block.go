@@ -1,6 +1,9 @@
 package chain
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // Ref identifies one block by height and hash.
 type Ref struct {
@@ -84,6 +87,19 @@ func (s Spend) Used() Spend {
 	}
 
 	return s
+}
+
+// Key returns what the spend uses up as text: "<txid>:<vout>", "<sender>/<nonce>", or "<sender>/<hash>" of a
+// Shared one. Two spends of one chain never have the same key.
+func (s Spend) Key() string {
+	switch {
+	case s.Outpoint.TxHash != "":
+		return s.Outpoint.TxHash + ":" + strconv.FormatUint(uint64(s.Outpoint.Vout), 10)
+	case s.Shared:
+		return string(s.Sender) + "/" + s.By
+	}
+
+	return string(s.Sender) + "/" + strconv.FormatUint(s.Nonce, 10)
 }
 
 // PoolTx is a transaction that waits for a block.

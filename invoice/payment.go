@@ -38,7 +38,8 @@ const (
 	BySimulated Detection = "simulated"
 )
 
-// Payment is a transfer to an address of ours. (Network, TxHash, TxIndex) identifies it.
+// Payment is a transfer to an address of ours. (Network, TxHash, TxIndex, Address, AssetID) identifies it;
+// of one (Network, TxHash, TxIndex) at most one is neither orphaned nor dropped.
 type Payment struct {
 	ID     string
 	Owner  event.Owner
@@ -90,7 +91,9 @@ type Payment struct {
 }
 
 // TransferKey returns the transfer that the payment is, of its network.
-func (p Payment) TransferKey() TransferKey { return TransferKey{TxHash: p.TxHash, Index: p.TxIndex} }
+func (p Payment) TransferKey() TransferKey {
+	return TransferKey{TxHash: p.TxHash, Index: p.TxIndex, To: p.Address, AssetID: p.AssetID}
+}
 
 // ConfirmationsAt returns how many blocks confirm the payment when tip is the newest block, its own
 // counting as 1; 0 while it is in no block.

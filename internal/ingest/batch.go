@@ -3,7 +3,6 @@ package ingest
 // This file prepares batches of the follower: their prices, and how they can be split.
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -42,7 +41,7 @@ type observedTransfer struct {
 }
 
 func (t observedTransfer) key() invoice.TransferKey {
-	return invoice.TransferKey{TxHash: t.TxHash, Index: t.Index}
+	return invoice.KeyOf(t.Transfer)
 }
 
 // transfers returns the transfers of the batch, blocks before pool, each key once: a block outranks the pool.
@@ -154,9 +153,7 @@ func (s *Ingester) PrepareBatch(ctx context.Context, b follow.Batch) (PreparedBa
 		known[w.TransferKey()] = true
 	}
 
-	p.known = slices.SortedFunc(maps.Keys(known), func(a, b invoice.TransferKey) int {
-		return cmp.Or(cmp.Compare(a.TxHash, b.TxHash), cmp.Compare(a.Index, b.Index))
-	})
+	p.known = slices.SortedFunc(maps.Keys(known), invoice.TransferKey.Compare)
 	p.replaced = s.replaced(b, matched)
 	p.reread = s.rereadBlocks(ctx, b.Network.Slug)
 
@@ -304,6 +301,27 @@ func (s *Ingester) unconfirmed(
 			return page, err
 		}
 	}
+}
+
+// paymentsByKey returns the payments of a network with these keys.
+func paymentsByKey(
+	ctx context.Context,
+	r invoice.Reader,
+	network string,
+	keys ...invoice.TransferKey,
+) ([]invoice.Payment, error) {
+	hashes := make([]string, len(keys))
+	wanted := make(map[invoice.TransferKey]bool, len(keys))
+
+	for i, key := range keys {
+		hashes[i], wanted[key] = key.TxHash, true
+	}
+
+	found, err := r.PaymentsByHash(ctx, network, hashes)
+
+	return slices.DeleteFunc(
+		found, func(p invoice.Payment) bool { return !wanted[p.TransferKey()] },
+	), err
 }
 
 // String names the batch in errors.

@@ -65,7 +65,7 @@ func (in *intake) dropReplaced(ctx context.Context) error {
 		return nil
 	}
 
-	stored, err := in.tx.PaymentsByTransfer(ctx, in.n.Slug, keys)
+	stored, err := paymentsByKey(ctx, in.tx, in.n.Slug, keys...)
 	if err != nil {
 		return err
 	}
@@ -217,7 +217,7 @@ func (in *intake) retries(ctx context.Context, any bool) (map[invoice.TransferKe
 
 	for _, r := range rows {
 		if r.ID != in.p.retry {
-			queued[invoice.TransferKey{TxHash: r.Transfer.TxHash, Index: r.Transfer.Index}] = true
+			queued[invoice.KeyOf(r.Transfer)] = true
 		}
 	}
 

@@ -125,7 +125,7 @@ func (in *intake) recordTransfers(ctx context.Context, lost map[string]invoice.P
 		return err
 	}
 
-	stored, err := in.tx.PaymentsByTransfer(ctx, in.n.Slug, keys)
+	stored, err := paymentsByKey(ctx, in.tx, in.n.Slug, keys...)
 	if err != nil {
 		return err
 	}

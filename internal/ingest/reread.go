@@ -16,9 +16,7 @@ import (
 // transferID identifies a transfer by what every reading of its block shows alike.
 type transferID struct {
 	invoice.TransferKey
-	to      chain.Address
-	assetID string
-	amount  chain.Amount
+	amount chain.Amount
 }
 
 // shownInBlock reports whether a payment that is deep enough may confirm: its block was read again
@@ -49,7 +47,7 @@ func (in *intake) shownInBlock(p *invoice.Payment) (bool, error) {
 		)
 	}
 
-	if shown[transferID{p.TransferKey(), p.Address, p.AssetID, p.Amount}] {
+	if shown[transferID{p.TransferKey(), p.Amount}] {
 		return true, nil
 	}
 
@@ -140,7 +138,7 @@ func (s *Ingester) rereadBlock(ctx context.Context, network string, at chain.Ref
 	}
 
 	for _, t := range block.Transfers {
-		shown[transferID{invoice.TransferKey{TxHash: t.TxHash, Index: t.Index}, t.To, t.AssetID, t.Amount}] = true
+		shown[transferID{invoice.KeyOf(t), t.Amount}] = true
 	}
 
 	return shown

@@ -38,8 +38,14 @@ var (
 	paymentsByDeposit = payments.ordered(func(p *invoice.Payment) (string, string, bool) {
 		return p.DepositAddressID, p.ID, p.DepositAddressID != ""
 	})
-	paymentsByTransfer = payments.only(func(p *invoice.Payment) (string, bool) {
-		return transferKey(p.Network, p.TxHash, p.TxIndex), p.TxHash != ""
+	// No query uses a payment's identity, but it is unique.
+	_ = payments.only(func(p *invoice.Payment) (string, bool) {
+		return join(
+			p.Network, p.TxHash, strconv.FormatUint(uint64(p.TxIndex), 10), string(p.Address), p.AssetID,
+		), p.TxHash != ""
+	})
+	paymentsByHash = payments.ordered(func(p *invoice.Payment) (string, string, bool) {
+		return join(p.Network, p.TxHash), p.ID, p.TxHash != ""
 	})
 	// paymentsUnconfirmed has those detected in a block, paymentsInPool those detected in none, and
 	// paymentsInBlocks all that a reorganisation may take.
@@ -79,10 +85,6 @@ var (
 )
 
 func byHeight(p *invoice.Payment) string { return join(number(p.Block.Height), p.ID) }
-
-func transferKey(network, hash string, index uint32) string {
-	return join(network, hash, strconv.FormatUint(uint64(index), 10))
-}
 
 func addressKey(s chain.Space, a chain.Address) string { return join(s.String(), string(a)) }
 
@@ -145,25 +147,15 @@ func (r *reader) PaymentsOfInvoice(ctx context.Context, invoiceID string) ([]inv
 	return scanRows(ctx, r, paymentsByInvoice, invoiceID, window[invoice.Payment]{})
 }
 
-func (r *reader) PaymentsByTransfer(
+func (r *reader) PaymentsByHash(
 	ctx context.Context,
 	network string,
-	keys []invoice.TransferKey,
+	hashes []string,
 ) ([]invoice.Payment, error) {
 	var out []invoice.Payment
 
-	seen := make(map[invoice.TransferKey]bool, len(keys))
-	for _, k := range keys {
-		if seen[k] {
-			continue
-		}
-
-		seen[k] = true
-
-		found, err := scanRows(
-			ctx, r, paymentsByTransfer, transferKey(network, k.TxHash, k.Index),
-			window[invoice.Payment]{},
-		)
+	for _, hash := range slices.Compact(slices.Sorted(slices.Values(hashes))) {
+		found, err := scanRows(ctx, r, paymentsByHash, join(network, hash), window[invoice.Payment]{})
 		if err != nil {
 			return nil, err
 		}
