@@ -30,6 +30,10 @@ type Outpoint struct {
 	Vout   uint32 `json:"vout"`
 }
 
+// InternalIndex is the Transfer.Index of a transaction's first internal transfer: coin that a contract
+// sent, which shows in traces and balances and not in blocks.
+const InternalIndex = 1 << 20
+
 // Transfer is one transfer of one enabled asset to one address.
 //
 // (TxHash, Index) identifies it for ever: the index is the same from every source and through every
@@ -119,4 +123,6 @@ type FoundTx struct {
 	Transfers []Transfer
 	// Failed is set when it was included and its execution failed.
 	Failed bool
+	// Spent is what it uses up; see Block.Spent.
+	Spent []Spend
 }

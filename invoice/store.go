@@ -99,8 +99,8 @@ type Reader interface {
 	// UnconfirmedPayments returns the payments of a network that are detected and in a block at or below
 	// the height, lowest block first: those whose time may have come.
 	UnconfirmedPayments(ctx context.Context, network string, height uint64, limit int) ([]Payment, error)
-	// PoolPayments returns the payments of a network that are detected and in no block.
-	PoolPayments(ctx context.Context, network string) ([]Payment, error)
+	// UnminedPayments returns the payments of a network that are detected or orphaned and in no block.
+	UnminedPayments(ctx context.Context, network string) ([]Payment, error)
 	// PaymentsAbove returns the detected and confirmed payments of a network in blocks above the height.
 	PaymentsAbove(ctx context.Context, network string, height uint64) ([]Payment, error)
 	// BalancePayments returns payments to an address in an asset that are not dropped, oldest first.

@@ -122,7 +122,7 @@ func (s *Ingester) PrepareRetry(ctx context.Context, r scan.Retry) (PreparedRetr
 	}
 
 	out.batch = p.Only(invoice.KeyOf(r.Transfer))
-	out.batch.retry = r.ID
+	out.batch.retry, out.batch.partial = r.ID, true
 
 	return out, nil
 }

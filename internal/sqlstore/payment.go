@@ -148,9 +148,9 @@ func (r *reader) UnconfirmedPayments(
 	return list(ctx, r, payments, q, "ORDER BY block_height, id", limit)
 }
 
-func (r *reader) PoolPayments(ctx context.Context, network string) ([]invoice.Payment, error) {
+func (r *reader) UnminedPayments(ctx context.Context, network string) ([]invoice.Payment, error) {
 	q := &query{}
-	q.has("status = 'detected' AND block_hash = '' AND network = ?", network)
+	q.has("status IN ('detected', 'orphaned') AND block_hash = '' AND network = ?", network)
 
 	return list(ctx, r, payments, q, "ORDER BY id", 0)
 }

@@ -47,13 +47,15 @@ var (
 	paymentsByHash = payments.ordered(func(p *invoice.Payment) (string, string, bool) {
 		return join(p.Network, p.TxHash), p.ID, p.TxHash != ""
 	})
-	// paymentsUnconfirmed has those detected in a block, paymentsInPool those detected in none, and
+	// paymentsUnconfirmed has those detected in a block, paymentsUnmined those detected or orphaned in none, and
 	// paymentsInBlocks all that a reorganisation may take.
 	paymentsUnconfirmed = payments.ordered(func(p *invoice.Payment) (string, string, bool) {
 		return p.Network, byHeight(p), p.Status == invoice.Detected && !p.Block.IsZero()
 	})
-	paymentsInPool = payments.ordered(func(p *invoice.Payment) (string, string, bool) {
-		return p.Network, p.ID, p.Status == invoice.Detected && p.Block.IsZero()
+	paymentsUnmined = payments.ordered(func(p *invoice.Payment) (string, string, bool) {
+		waits := p.Status == invoice.Detected || p.Status == invoice.Orphaned
+
+		return p.Network, p.ID, waits && p.Block.IsZero()
 	})
 	paymentsInBlocks = payments.ordered(func(p *invoice.Payment) (string, string, bool) {
 		return p.Network, byHeight(
@@ -177,8 +179,8 @@ func (r *reader) UnconfirmedPayments(
 	return scanRows(ctx, r, paymentsUnconfirmed, network, upTo)
 }
 
-func (r *reader) PoolPayments(ctx context.Context, network string) ([]invoice.Payment, error) {
-	return scanRows(ctx, r, paymentsInPool, network, window[invoice.Payment]{})
+func (r *reader) UnminedPayments(ctx context.Context, network string) ([]invoice.Payment, error) {
+	return scanRows(ctx, r, paymentsUnmined, network, window[invoice.Payment]{})
 }
 
 func (r *reader) PaymentsAbove(

@@ -97,8 +97,8 @@ func invoiceReads() []Query {
 		read("UnconfirmedPayments", func(ctx context.Context, st store.Reader) ([]invoice.Payment, error) {
 			return st.UnconfirmedPayments(ctx, "n", 5, 50)
 		}),
-		read("PoolPayments", func(ctx context.Context, st store.Reader) ([]invoice.Payment, error) {
-			return st.PoolPayments(ctx, "n")
+		read("UnminedPayments", func(ctx context.Context, st store.Reader) ([]invoice.Payment, error) {
+			return st.UnminedPayments(ctx, "n")
 		}),
 		read("PaymentsAbove", func(ctx context.Context, st store.Reader) ([]invoice.Payment, error) {
 			return st.PaymentsAbove(ctx, "n", 5)

@@ -167,7 +167,7 @@ CREATE INDEX payments_payments_invoice ON {schema}payments_payments (invoice_id,
 CREATE INDEX payments_payments_deposit ON {schema}payments_payments (deposit_address_id, id) WHERE deposit_address_id <> '';
 CREATE UNIQUE INDEX payments_payments_transfer ON {schema}payments_payments (network, tx_hash, tx_index, address, asset_id) WHERE tx_hash <> '';
 CREATE INDEX payments_payments_unconfirmed ON {schema}payments_payments (network, block_height, id) WHERE status = 'detected' AND block_hash <> '';
-CREATE INDEX payments_payments_pool ON {schema}payments_payments (network, id) WHERE status = 'detected' AND block_hash = '';
+CREATE INDEX payments_payments_unmined ON {schema}payments_payments (network, id) WHERE status IN ('detected', 'orphaned') AND block_hash = '';
 CREATE INDEX payments_payments_blocks ON {schema}payments_payments (network, block_height, id) WHERE status IN ('detected', 'confirmed') AND block_hash <> '';
 CREATE INDEX payments_payments_address ON {schema}payments_payments (network, address, asset_id, id) WHERE status <> 'dropped';
 CREATE INDEX payments_payments_due ON {schema}payments_payments (due_at, id) WHERE due_at IS NOT NULL;

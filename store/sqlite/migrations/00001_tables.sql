@@ -165,7 +165,7 @@ CREATE INDEX payments_payments_invoice ON payments_payments (invoice_id, id) WHE
 CREATE INDEX payments_payments_deposit ON payments_payments (deposit_address_id, id) WHERE deposit_address_id <> '';
 CREATE UNIQUE INDEX payments_payments_transfer ON payments_payments (network, tx_hash, tx_index, address, asset_id) WHERE tx_hash <> '';
 CREATE INDEX payments_payments_unconfirmed ON payments_payments (network, block_height, id) WHERE status = 'detected' AND block_hash <> '';
-CREATE INDEX payments_payments_pool ON payments_payments (network, id) WHERE status = 'detected' AND block_hash = '';
+CREATE INDEX payments_payments_unmined ON payments_payments (network, id) WHERE status IN ('detected', 'orphaned') AND block_hash = '';
 CREATE INDEX payments_payments_blocks ON payments_payments (network, block_height, id) WHERE status IN ('detected', 'confirmed') AND block_hash <> '';
 CREATE INDEX payments_payments_address ON payments_payments (network, address, asset_id, id) WHERE status <> 'dropped';
 CREATE INDEX payments_payments_due ON payments_payments (due_at, id) WHERE due_at IS NOT NULL;
