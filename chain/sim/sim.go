@@ -67,7 +67,14 @@ type Config struct {
 	ValidBlocks uint64
 	ValidFor    time.Duration
 
-	// Intercept is called before every node call, without a lock held; see SetIntercept. Defaults to none.
+	// Nodes is the number of nodes that the driver asks, the first one preferred. Defaults to 1.
+	Nodes int
+
+	// Unverified makes the driver one that cannot verify blocks: it shows what the preferred node says and
+	// sets Block.Unverified. Defaults to false: it asks another node when contents contradict a header.
+	Unverified bool
+
+	// Intercept is called before every call, without a lock held; see SetIntercept. Defaults to none.
 	Intercept func(ctx context.Context, method Method) error
 
 	// Seed distinguishes the hashes of two networks. Defaults to 0.
@@ -142,9 +149,10 @@ type Chain struct {
 	calls            map[string]contractCall // by hash of the transaction
 	externalAccounts uint64                  // number of accounts created for payers and NewAddress
 
-	lag    uint64 // blocks that the node is behind the tip
-	pruned uint64 // lowest height that the node has
-	faults faults
+	nodes     []*node
+	preferred int // index of the node that is asked first
+	turn      int // number of second opinions so far
+	faults    faults
 }
 
 var (
@@ -161,6 +169,9 @@ var (
 	_ chain.Batcher      = (*Chain)(nil)
 	_ chain.Sweeper      = (*Chain)(nil)
 	_ chain.Checker      = (*Chain)(nil)
+	_ chain.Rereader     = (*Chain)(nil)
+	_ chain.RefConfirmer = (*Chain)(nil)
+	_ chain.NodeDemoter  = (*Chain)(nil)
 )
 
 // New returns a network with a genesis block, timed now. It panics when the configured network has no
@@ -175,6 +186,7 @@ func New(config Config) *Chain {
 	}
 
 	id := sha256.Sum256([]byte(network.CAIP2))
+
 	c := &Chain{
 		network:   network,
 		native:    native,
@@ -191,6 +203,10 @@ func New(config Config) *Chain {
 		calls:     map[string]contractCall{},
 		faults:    newFaults(config.Intercept),
 	}
+	for range config.Nodes {
+		c.nodes = append(c.nodes, &node{c: c})
+	}
+
 	c.appendBlock(c.now(), nil)
 
 	return c
@@ -221,6 +237,7 @@ func (config Config) withDefaults() Config {
 		config.SafeDepth = (config.FinalDepth + 1) / 2
 	}
 
+	config.Nodes = max(config.Nodes, 1)
 	config.MaxOutputs = min(max(config.MaxOutputs, 1), maxTransfers)
 
 	return config
