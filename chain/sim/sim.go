@@ -1,19 +1,31 @@
 // Package sim simulates a network in memory: blocks, a pool, accounts with nonces, fees, forks,
-// finality and time, with injectable node faults.
+// finality and time, with bad tokens and nodes that fail or lie.
 //
 // A *Chain is both the driver and the network. As a driver it implements chain.Driver, BlockScanner,
-// Mempool, Finder, Balancer, Deriver, URIBuilder, FeeEstimator, Nonces, Sender, Batcher, Sweeper and
-// Checker. It returns only what a node can know. As a network it has controls: Fund, Pay, Mine, Fork,
-// Drop, FailNext, Lag and others. The demo in examples/quickstart and the tests of the domains run on
-// them. Package conformance uses the same controls to run its driver suite against this driver.
+// Rereader, RefConfirmer, NodeDemoter, Mempool, Finder, Balancer, Deriver, URIBuilder, FeeEstimator,
+// Nonces, Sender, Batcher, Sweeper and Checker. It returns only what a node can know. As a network it
+// has controls. The demo in examples/quickstart and the tests of the domains run on them. Package
+// conformance uses the same controls to run its driver suite against this driver.
+//
+// The controls, by what they change:
+//   - payments: Fund, Pay, PayMany, PayInternal, PayFailing, PayVariable
+//   - tokens: SetToken, TransferFrom, LogTransfer, Freeze
+//   - the pool: Drop, Replace, CancelNonce, SetFee
+//   - blocks and time: Mine, MineEmpty, Tick, Run, Fork, Advance, SetClock
+//   - calls: FailNext, LoseNextResponses, SetIntercept
+//   - nodes: SetNode, Lag, Prune
 //
 // The model is the EVM's. A transaction pays gas × min(max price, base + priority price), and a
 // replacement at a nonce pays 10 % more. Tokens leave logs; contracts can transfer coin that no block
 // scan shows. Signatures are real (secp256k1), so a wrong key is found. No real network is used.
 //
+// The pool shows what senders claim; a block shows what its execution of a transaction did, which may
+// differ from branch to branch. With Config.Nodes the driver asks several nodes, and verifies that a
+// block's contents are those of its header unless Config.Unverified is set.
+//
 // The controls are for tests and demonstrations: they panic on a programming error, such as an unknown
 // asset. Everything is safe for concurrent use. With a fixed clock, the same calls on the same
-// Config.Seed give the same hashes.
+// Config.Seed show the same hashes, transfers and order.
 package sim
 
 import (

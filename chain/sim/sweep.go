@@ -16,9 +16,7 @@ import (
 // fault.State with code funds_missing.
 func (c *Chain) PlanSweep(ctx context.Context, r chain.SweepRequest) ([]chain.SweepStep, error) {
 	return ask(
-		ctx,
-		c,
-		MethodPlanSweep,
+		ctx, c, MethodPlanSweep,
 		func(n *node) ([]chain.SweepStep, error) { return c.planSweep(r, n.tip) },
 	)
 }
