@@ -13,7 +13,9 @@ import (
 // utxoControls are the controls of sim.UTXO as the suite wants them.
 type utxoControls struct{ u *sim.UTXO }
 
-func (c utxoControls) NewAddress(context.Context) (chain.Address, error) { return c.u.NewAddress(), nil }
+func (c utxoControls) NewAddress(context.Context) (chain.Address, error) {
+	return c.u.NewAddress(), nil
+}
 
 func (c utxoControls) Fund(_ context.Context, to chain.Address, _ chain.Asset, amount chain.Amount) error {
 	c.u.Fund(to, amount)

@@ -96,13 +96,13 @@ type UTXO struct {
 	node
 	config UTXOConfig
 
-	feeRate      uint64 // base units per 1000 vB; see SetFeeRate
-	relayRate    uint64 // least rate of the pool; see SetFloor
-	evictedRate  uint64 // least rate of the pool since something was evicted; 0 for none
-	minerRate    uint64 // least rate of a package that is mined; see SetMinerFloor
-	poolVSize    uint64
-	mintedCoins  uint64 // number of coins made by mint
-	rewards uint64 // number of block rewards
+	feeRate     uint64 // base units per 1000 vB; see SetFeeRate
+	relayRate   uint64 // least rate of the pool; see SetFloor
+	evictedRate uint64 // least rate of the pool since something was evicted; 0 for none
+	minerRate   uint64 // least rate of a package that is mined; see SetMinerFloor
+	poolVSize   uint64
+	mintedCoins uint64 // number of coins made by mint
+	rewards     uint64 // number of block rewards
 
 	blocks   []utxoBlock // by height
 	outputs  map[chain.Outpoint]*utxoOutput

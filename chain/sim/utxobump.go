@@ -106,7 +106,10 @@ func (u *UTXO) checkBump(order chain.Order) (parents uint64, err error) {
 
 	if order.Replaces != nil {
 		paid, _ := unitsOf(order.Replaces.MaxFee)
-		if old, err := decodeUTXO(order.Replaces.Raw); err == nil && paid >= parents+feeAt(rate, old.vsize()) {
+		if old, err := decodeUTXO(
+			order.Replaces.Raw,
+		); err == nil &&
+			paid >= parents+feeAt(rate, old.vsize()) {
 			return 0, fault.New(
 				fault.State, "bump_sufficient", "transaction %s pays enough for its parents",
 				order.Replaces.TxHash,

@@ -227,6 +227,7 @@ func (t utxoTarget) choose(fee utxoFee, coins, required []utxoCoin) (utxoSelecti
 // are enough. A coin that costs more than it is worth is passed over, unless the payments bear the fee.
 func (t utxoTarget) chooseFrom(fee utxoFee, coins, required []utxoCoin) (utxoSelection, error) {
 	inputCost := feeAt(fee.rate, vsizeOf(utxoWeight(1, 0)-utxoWeight(0, 0)))
+
 	if !t.subtractFee {
 		coins = slices.DeleteFunc(coins, func(coin utxoCoin) bool { return coin.amount <= inputCost })
 	}

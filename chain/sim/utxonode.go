@@ -406,9 +406,12 @@ func (n *node) checkReadable(height uint64) error {
 
 	if height < n.pruned {
 		return fault.New(
-			fault.Stopped, "node_pruned",
+			fault.Stopped,
+			"node_pruned",
 			"the node of network %s no longer has block %d: its oldest is %d; use a node with the full history",
-			n.network.Slug, height, n.pruned,
+			n.network.Slug,
+			height,
+			n.pruned,
 		)
 	}
 

@@ -65,7 +65,10 @@ func (u *UTXO) TrySend(p UTXOPayment) (string, error) {
 
 	tx := &utxoTx{network: u.networkID}
 	for _, output := range p.Outputs {
-		tx.outputs = append(tx.outputs, utxoPayment{to: mustAccount(output.To), amount: mustUnits(output.Amount)})
+		tx.outputs = append(
+			tx.outputs,
+			utxoPayment{to: mustAccount(output.To), amount: mustUnits(output.Amount)},
+		)
 	}
 
 	tx.outputs = append(tx.outputs, utxoPayment{to: u.newAccount(), amount: payerChange})
