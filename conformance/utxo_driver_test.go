@@ -41,7 +41,7 @@ func (c utxoControls) PayCheap(
 	asset chain.Asset,
 	amount chain.Amount,
 ) (string, error) {
-	return c.u.TrySend(sim.UTXOPayment{
+	return c.u.Send(sim.UTXOPayment{
 		Outputs: []chain.Output{{To: to, AssetID: asset.ID, Amount: amount}},
 		FeeRate: sim.DefaultRelayRate,
 	})

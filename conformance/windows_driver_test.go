@@ -10,23 +10,8 @@ import (
 	"github.com/seed-8ee7f392/payments/conformance"
 )
 
-// windowsNetwork is what sim.Windows and sim.AddressWindows have in common.
-type windowsNetwork interface {
-	chain.Driver
-	NewAddress() chain.Address
-	Fund(to chain.Address, symbol string, amount chain.Amount)
-	Pay(to chain.Address, symbol string, amount chain.Amount) string
-	PayFailing(to chain.Address, symbol string, amount chain.Amount) string
-	Mine(n int) chain.Ref
-	Fork(f sim.Fork) chain.Ref
-	Freeze(address chain.Address, symbol string, frozen bool)
-	Prune(below uint64)
-	Advance(d time.Duration)
-	Now() time.Time
-}
-
-// windowsControls are the controls of these networks as the suite wants them.
-type windowsControls struct{ w windowsNetwork }
+// windowsControls are the controls of sim.Windows as the suite wants them.
+type windowsControls struct{ w *sim.Windows }
 
 func (c windowsControls) NewAddress(context.Context) (chain.Address, error) {
 	return c.w.NewAddress(), nil
@@ -94,57 +79,48 @@ func (c windowsControls) Expire(_ context.Context, tx chain.Signed) error {
 	return nil
 }
 
-func windowsHarness(
-	w, unreachable windowsNetwork,
-	absent ...conformance.Capability,
-) conformance.DriverHarness {
-	h := conformance.DriverHarness{
-		Driver:  w,
-		Network: windowsControls{w},
-		Signer:  sim.NewSigner(1, nil),
-		Absent: append([]conformance.Capability{
-			conformance.Mempool,
-			conformance.TokenAccounter,
-			conformance.CoinSource,
-			conformance.Bumper,
-			conformance.CheapPayments,
-			conformance.Nonces,
-			conformance.Batcher,
-			conformance.Replacement,
-			conformance.WrongNode, // driver and node are one
-		}, absent...),
-		Unreachable: unreachable,
-	}
-	simAddresses(&h, w.NewAddress())
-
-	return h
-}
-
 func TestDriverOfWindows(t *testing.T) {
-	unreachable := sim.WindowsConfig{
-		Intercept: func(context.Context, sim.Method) error { return sim.Unavailable() },
-	}
-
-	for name, config := range map[string]sim.WindowsConfig{
-		"ByHeight": {},
-		"ByTime":   {ValidFor: time.Minute},
-		"ByBoth":   {ValidBlocks: 20, ValidFor: time.Minute},
+	for name, test := range map[string]struct {
+		config sim.WindowsConfig
+		driver func(w *sim.Windows) chain.Driver
+		absent conformance.Capability
+	}{
+		"ByHeight":  {sim.WindowsConfig{}, byBlock, conformance.AddressScanner},
+		"ByTime":    {sim.WindowsConfig{ValidFor: time.Minute}, byBlock, conformance.AddressScanner},
+		"ByBoth":    {sim.WindowsConfig{ValidBlocks: 20, ValidFor: time.Minute}, byBlock, conformance.AddressScanner},
+		"ByAddress": {sim.WindowsConfig{}, (*sim.Windows).ByAddress, conformance.BlockScanner},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conformance.TestDriver(t, func(*testing.T) conformance.DriverHarness {
-				return windowsHarness(
-					sim.NewWindows(config), sim.NewWindows(unreachable), conformance.AddressScanner,
-				)
+				w := sim.NewWindows(test.config)
+				unreachable := sim.NewWindows(sim.WindowsConfig{
+					Intercept: func(context.Context, sim.Method) error { return sim.Unavailable() },
+				})
+
+				h := conformance.DriverHarness{
+					Driver:  test.driver(w),
+					Network: windowsControls{w},
+					Signer:  sim.NewSigner(1, nil),
+					Absent: []conformance.Capability{
+						conformance.Mempool,
+						conformance.TokenAccounter,
+						conformance.CoinSource,
+						conformance.Bumper,
+						conformance.CheapPayments,
+						conformance.Nonces,
+						conformance.Batcher,
+						conformance.Replacement,
+						conformance.WrongNode, // driver and node are one
+						test.absent,
+					},
+					Unreachable: test.driver(unreachable),
+				}
+				simAddresses(&h, w.NewAddress())
+
+				return h
 			})
 		})
 	}
-
-	t.Run("ByAddress", func(t *testing.T) {
-		conformance.TestDriver(t, func(*testing.T) conformance.DriverHarness {
-			return windowsHarness(
-				sim.NewAddressWindows(sim.WindowsConfig{}), sim.NewAddressWindows(unreachable),
-				conformance.BlockScanner,
-			)
-		})
-	})
 }
+
+func byBlock(w *sim.Windows) chain.Driver { return w }

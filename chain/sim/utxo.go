@@ -7,15 +7,14 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// The policy of a UTXO network before it is configured or changed. Rates are base units per 1000
-// virtual bytes. Source: Bitcoin Core's defaults, except for the fee rate.
+// The rates of a UTXO network before they are configured or changed, in base units per 1000 virtual bytes.
 const (
-	DefaultFeeRate     = 10_000
-	DefaultRelayRate   = 1_000
-	DefaultDustLimit   = 294
-	DefaultMaturity    = 100
-	DefaultBlockVSize  = 1_000_000
-	DefaultPoolVSize   = 300_000_000
+	DefaultFeeRate   = 10_000
+	DefaultRelayRate = 1_000
+)
+
+// The policy of nodes. Source: Bitcoin Core's defaults.
+const (
 	maxPoolAncestors   = 25 // of a waiting transaction, itself included; likewise its descendants
 	maxDisplaced       = 100
 	maxTransactionSize = 100_000 // virtual bytes that nodes relay
@@ -39,15 +38,14 @@ type UTXOConfig struct {
 	// Defaults to DefaultRelayRate.
 	RelayRate uint64
 
-	// DustLimit is the smallest output that nodes relay, in base units. Defaults to DefaultDustLimit.
+	// DustLimit is the smallest output that nodes relay, in base units. Defaults to 294.
 	DustLimit uint64
 
-	// Maturity is the number of confirmations before a block reward can be spent. Defaults to
-	// DefaultMaturity.
+	// Maturity is the number of confirmations before a block reward can be spent. Defaults to 100.
 	Maturity uint64
 
 	// BlockVSize and PoolVSize bound a block and the pool, in virtual bytes. They default to
-	// DefaultBlockVSize and DefaultPoolVSize.
+	// 1,000,000 and 300,000,000.
 	BlockVSize, PoolVSize uint64
 
 	// MaxOutputs is the number of destinations that one order may pay. Defaults to 50.
@@ -157,10 +155,10 @@ func (config UTXOConfig) withDefaults() UTXOConfig {
 	}{
 		{&config.FeeRate, DefaultFeeRate},
 		{&config.RelayRate, DefaultRelayRate},
-		{&config.DustLimit, DefaultDustLimit},
-		{&config.Maturity, DefaultMaturity},
-		{&config.BlockVSize, DefaultBlockVSize},
-		{&config.PoolVSize, DefaultPoolVSize},
+		{&config.DustLimit, 294},
+		{&config.Maturity, 100},
+		{&config.BlockVSize, 1_000_000},
+		{&config.PoolVSize, 300_000_000},
 	} {
 		if *field.value == 0 {
 			*field.value = field.fallback

@@ -42,15 +42,10 @@ func (u *UTXO) Fund(to chain.Address, amount chain.Amount) chain.Outpoint {
 	return chain.Outpoint{TxHash: entry.hash}
 }
 
-// Pay puts a payment by a new, funded third party into the pool and returns its transaction hash.
+// Pay puts a payment by a new, funded third party into the pool and returns its transaction hash. It panics
+// when the pool does not take it.
 func (u *UTXO) Pay(to chain.Address, amount chain.Amount) string {
-	return u.Send(UTXOPayment{Outputs: []chain.Output{{To: to, AssetID: u.native.ID, Amount: amount}}})
-}
-
-// Send puts a transaction of a third party into the pool and returns its hash. It panics when the pool
-// does not take it, such as for a rate below the floor or too many unconfirmed ancestors.
-func (u *UTXO) Send(p UTXOPayment) string {
-	hash, err := u.TrySend(p)
+	hash, err := u.Send(UTXOPayment{Outputs: []chain.Output{{To: to, AssetID: u.native.ID, Amount: amount}}})
 	if err != nil {
 		panic("sim: " + err.Error())
 	}
@@ -58,8 +53,9 @@ func (u *UTXO) Send(p UTXOPayment) string {
 	return hash
 }
 
-// TrySend is Send with the pool's refusal as an error; see Broadcast.
-func (u *UTXO) TrySend(p UTXOPayment) (string, error) {
+// Send puts a transaction of a third party into the pool and returns its hash. It fails when the pool does
+// not take it, such as for a rate below the floor or too many unconfirmed ancestors; see Broadcast.
+func (u *UTXO) Send(p UTXOPayment) (string, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 

@@ -7,9 +7,6 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// DefaultValidBlocks is the window of a transaction, in blocks, when none is configured.
-const DefaultValidBlocks = 30
-
 // WindowsConfig describes a simulated network whose transactions are valid in a window only. The zero
 // value is usable.
 type WindowsConfig struct {
@@ -27,11 +24,11 @@ type WindowsConfig struct {
 	FinalDepth uint64
 
 	// ValidBlocks (in blocks) and ValidFor are the window, counted from the tip at Build. ValidBlocks
-	// defaults to DefaultValidBlocks where there is no ValidFor; ValidFor to 0: no limit in time.
+	// defaults to 30 where there is no ValidFor; ValidFor to 0: no limit in time.
 	ValidBlocks uint64
 	ValidFor    time.Duration
 
-	// LateBlocks is the number of blocks after which TransfersTo shows a transfer; see Late. Defaults to 0.
+	// LateBlocks is the number of blocks after which the driver of ByAddress shows a transfer; see Late. Defaults to 0.
 	LateBlocks uint64
 
 	// Intercept is called before every node call, without a lock held; see SetIntercept. Defaults to none.
@@ -57,14 +54,7 @@ func DefaultWindowsNetwork() chain.Network {
 // with the block that it refers to. Nothing displaces it.
 //
 // Addresses, keys, gas and node faults are those of Chain. Everything is safe for concurrent use.
-type Windows struct{ windows }
-
-// AddressWindows is the same network with a driver that reads the transfers to given addresses instead of
-// blocks, in Solana's manner.
-type AddressWindows struct{ windows }
-
-// windows is what both have in common.
-type windows struct {
+type Windows struct {
 	node
 	config WindowsConfig
 	price  uint64 // base units of the native coin per gas
@@ -81,6 +71,7 @@ type windows struct {
 	refs     map[uint64]uint64     // heights of the canonical blocks by reference
 }
 
+// windowsDriver is what the driver and that of ByAddress have in common.
 type windowsDriver interface {
 	chain.Driver
 	chain.RefConfirmer
@@ -97,41 +88,23 @@ type windowsDriver interface {
 var (
 	_ windowsDriver        = (*Windows)(nil)
 	_ chain.BlockScanner   = (*Windows)(nil)
-	_ windowsDriver        = (*AddressWindows)(nil)
-	_ chain.AddressScanner = (*AddressWindows)(nil)
+	_ windowsDriver        = addressDriver{}
+	_ chain.AddressScanner = addressDriver{}
 )
 
 // NewWindows returns a network with a genesis block, timed now. It panics when the configured network has
 // no native coin.
 func NewWindows(config WindowsConfig) *Windows {
-	w := new(Windows)
-	w.setUp(config)
-
-	return w
-}
-
-// NewAddressWindows is NewWindows for a driver that reads transfers by address.
-func NewAddressWindows(config WindowsConfig) *AddressWindows {
-	w := new(AddressWindows)
-	w.setUp(config)
-
-	return w
-}
-
-func (w *windows) setUp(config WindowsConfig) {
-	if config.Network.Slug == "" {
-		config.Network = DefaultWindowsNetwork()
+	config = config.withDefaults()
+	w := &Windows{
+		config:   config,
+		price:    DefaultBaseFee,
+		late:     config.LateBlocks,
+		receipts: map[string]*receipt{},
+		pool:     map[string]*poolEntry{},
+		failing:  map[string]bool{},
+		refs:     map[uint64]uint64{},
 	}
-
-	if config.FinalDepth == 0 && config.Network.Confirmations > 0 {
-		config.FinalDepth = config.Network.Confirmations - 1
-	}
-
-	if config.ValidBlocks == 0 && config.ValidFor <= 0 {
-		config.ValidBlocks = DefaultValidBlocks
-	}
-
-	w.config, w.price, w.late = config, DefaultBaseFee, config.LateBlocks
 	w.init(config.Network, config.Clock, config.BlockTime, config.Intercept, config.Seed)
 
 	w.ledger = &Chain{
@@ -141,24 +114,39 @@ func (w *windows) setUp(config WindowsConfig) {
 		config:    Config{MaxOutputs: 1},
 		frozen:    map[chain.Holding]bool{},
 	}
-	w.receipts, w.pool = map[string]*receipt{}, map[string]*poolEntry{}
-	w.failing, w.refs = map[string]bool{}, map[uint64]uint64{}
-
 	w.appendBlock(w.now(), nil)
+
+	return w
+}
+
+func (config WindowsConfig) withDefaults() WindowsConfig {
+	if config.Network.Slug == "" {
+		config.Network = DefaultWindowsNetwork()
+	}
+
+	if config.FinalDepth == 0 && config.Network.Confirmations > 0 {
+		config.FinalDepth = config.Network.Confirmations - 1
+	}
+
+	if config.ValidBlocks == 0 && config.ValidFor <= 0 {
+		config.ValidBlocks = 30
+	}
+
+	return config
 }
 
 // SetPrice sets the gas price, in base units of the native coin. Waiting transactions that offer less
 // wait, until they expire.
-func (w *windows) SetPrice(price uint64) {
+func (w *Windows) SetPrice(price uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
 	w.price = price
 }
 
-// Late makes TransfersTo show transfers only when that many blocks are on top of theirs. Until then they
-// are left out of its answers silently, as nodes do.
-func (w *windows) Late(blocks uint64) {
+// Late makes the driver of ByAddress show transfers only when that many blocks are on top of theirs. Until
+// then it leaves them out silently, as nodes do.
+func (w *Windows) Late(blocks uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
@@ -167,7 +155,7 @@ func (w *windows) Late(blocks uint64) {
 
 // Fund adds an amount, in base units, to an address' balance at every height, genesis included. No
 // transaction shows it and no fork reverts it.
-func (w *windows) Fund(to chain.Address, symbol string, amount chain.Amount) {
+func (w *Windows) Fund(to chain.Address, symbol string, amount chain.Amount) {
 	asset := w.ledger.asset(symbol)
 
 	mustAccount(to)
@@ -178,7 +166,7 @@ func (w *windows) Fund(to chain.Address, symbol string, amount chain.Amount) {
 }
 
 // Balance returns an address' balance at the tip, in base units.
-func (w *windows) Balance(of chain.Address, symbol string) chain.Amount {
+func (w *Windows) Balance(of chain.Address, symbol string) chain.Amount {
 	asset := w.ledger.asset(symbol)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -186,12 +174,12 @@ func (w *windows) Balance(of chain.Address, symbol string) chain.Amount {
 	return w.balance(of, asset.ID, w.tip())
 }
 
-func (w *windows) balance(of chain.Address, assetID string, height uint64) chain.Amount {
+func (w *Windows) balance(of chain.Address, assetID string, height uint64) chain.Amount {
 	return w.ledger.balances.at(chain.Holding{Address: of, AssetID: assetID}, height)
 }
 
 // Freeze sets whether every transfer of an asset to an address fails.
-func (w *windows) Freeze(address chain.Address, symbol string, frozen bool) {
+func (w *Windows) Freeze(address chain.Address, symbol string, frozen bool) {
 	asset := w.ledger.asset(symbol)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -201,7 +189,7 @@ func (w *windows) Freeze(address chain.Address, symbol string, frozen bool) {
 
 // Pay puts a payment by a new, funded external account into the pool and returns its transaction hash.
 // The amount is in base units; 0 is sent too.
-func (w *windows) Pay(to chain.Address, symbol string, amount chain.Amount) string {
+func (w *Windows) Pay(to chain.Address, symbol string, amount chain.Amount) string {
 	output := chain.Output{To: to, AssetID: w.ledger.asset(symbol).ID, Amount: amount}
 
 	moved, err := w.ledger.transferOf(output)
@@ -228,7 +216,7 @@ func (w *windows) Pay(to chain.Address, symbol string, amount chain.Amount) stri
 }
 
 // PayFailing is Pay for a payment that fails when it is mined.
-func (w *windows) PayFailing(to chain.Address, symbol string, amount chain.Amount) string {
+func (w *Windows) PayFailing(to chain.Address, symbol string, amount chain.Amount) string {
 	hash := w.Pay(to, symbol, amount)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -239,7 +227,7 @@ func (w *windows) PayFailing(to chain.Address, symbol string, amount chain.Amoun
 }
 
 // Drop removes a transaction from the pool and reports whether it was there.
-func (w *windows) Drop(hash string) bool {
+func (w *Windows) Drop(hash string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
@@ -250,7 +238,7 @@ func (w *windows) Drop(hash string) bool {
 }
 
 // enqueue puts a transaction into the pool and returns its hash.
-func (w *windows) enqueue(tx *transaction) string {
+func (w *Windows) enqueue(tx *transaction) string {
 	w.arrivals++
 	hash := tx.hash()
 	w.pool[hash] = &poolEntry{tx: tx, hash: hash, arrival: w.arrivals}

@@ -210,20 +210,26 @@ func TestWindowsPriceIsBounded(t *testing.T) {
 	}
 }
 
-func TestAddressWindowsSignaturesAppearLate(t *testing.T) {
-	w := sim.NewAddressWindows(sim.WindowsConfig{Clock: fixed, LateBlocks: 2})
+func TestWindowsByAddressShowsSignaturesLate(t *testing.T) {
+	w := sim.NewWindows(sim.WindowsConfig{Clock: fixed, LateBlocks: 2})
+	driver := w.ByAddress()
 	to := w.NewAddress()
 	hash := w.Pay(to, "USDX", dollars(3))
 	w.Mine(1)
 
-	if _, ok := any(w).(chain.BlockScanner); ok {
+	if _, ok := driver.(chain.BlockScanner); ok {
 		t.Error("a driver that reads by address reads blocks too")
 	}
 
 	for _, want := range []int{0, 0, 1} {
 		tip := w.Mine(0)
 
-		blocks, err := w.TransfersTo(t.Context(), []chain.Address{to}, 1, tip.Height)
+		blocks, err := driver.(chain.AddressScanner).TransfersTo(
+			t.Context(),
+			[]chain.Address{to},
+			1,
+			tip.Height,
+		)
 		if err != nil || len(blocks) != want {
 			t.Fatalf("at tip %d: %+v, %v, want %d blocks", tip.Height, blocks, err, want)
 		}

@@ -18,7 +18,7 @@ func referenceOf(block chain.Ref) uint64 {
 
 // setWindow makes a transaction refer to a block and limits its validity from there. The reference takes
 // the place of the nonce: equal orders at one tip are one transaction, at different tips they differ.
-func (w *windows) setWindow(tx *transaction, height uint64) {
+func (w *Windows) setWindow(tx *transaction, height uint64) {
 	tx.nonce = referenceOf(w.headers[height].Ref)
 
 	if w.config.ValidBlocks > 0 {
@@ -32,14 +32,14 @@ func (w *windows) setWindow(tx *transaction, height uint64) {
 
 // withinWindow reports whether a block of that height and time may include a transaction: the block that
 // it refers to is on the branch, and its validity has not ended and is not longer than the window.
-func (w *windows) withinWindow(tx *transaction, height uint64, at time.Time) bool {
+func (w *Windows) withinWindow(tx *transaction, height uint64, at time.Time) bool {
 	reference, known := w.refs[tx.nonce]
 
 	return known && reference < height && !tx.expired(height, at) && w.bounded(tx, reference)
 }
 
 // bounded reports whether a transaction's validity is no longer than the window from a height.
-func (w *windows) bounded(tx *transaction, height uint64) bool {
+func (w *Windows) bounded(tx *transaction, height uint64) bool {
 	longest := &transaction{}
 	w.setWindow(longest, height)
 
@@ -50,7 +50,7 @@ func (w *windows) bounded(tx *transaction, height uint64) bool {
 
 // Mine adds n blocks from the pool, timed now, and returns the new tip. A transaction with too low a
 // price or too little funds stays in the pool; one outside of its window is removed.
-func (w *windows) Mine(n int) chain.Ref {
+func (w *Windows) Mine(n int) chain.Ref {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
@@ -62,7 +62,7 @@ func (w *windows) Mine(n int) chain.Ref {
 }
 
 // MineEmpty adds n blocks without transactions and returns the new tip.
-func (w *windows) MineEmpty(n int) chain.Ref {
+func (w *Windows) MineEmpty(n int) chain.Ref {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
@@ -76,7 +76,7 @@ func (w *windows) MineEmpty(n int) chain.Ref {
 
 // Tick mines the blocks that are due at a time, one per block time since the tip, and returns their
 // number.
-func (w *windows) Tick(now time.Time) int {
+func (w *Windows) Tick(now time.Time) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
@@ -90,7 +90,7 @@ func (w *windows) Tick(now time.Time) int {
 	}
 }
 
-func (w *windows) mine(at time.Time) {
+func (w *Windows) mine(at time.Time) {
 	waiting := make([]*poolEntry, 0, len(w.pool))
 	for _, entry := range w.pool {
 		waiting = append(waiting, entry)
@@ -102,7 +102,7 @@ func (w *windows) mine(at time.Time) {
 }
 
 // evictExpired removes from the pool what no block after the tip can include.
-func (w *windows) evictExpired() {
+func (w *Windows) evictExpired() {
 	tip := w.tipRef()
 	for hash, entry := range w.pool {
 		if !w.withinWindow(entry.tx, tip.Height+1, tip.Time) {
@@ -112,7 +112,7 @@ func (w *windows) evictExpired() {
 }
 
 // appendBlock adds a block with the candidates that can be executed and returns the others.
-func (w *windows) appendBlock(at time.Time, candidates []*poolEntry) (excluded []*poolEntry) {
+func (w *Windows) appendBlock(at time.Time, candidates []*poolEntry) (excluded []*poolEntry) {
 	var (
 		included []*receipt
 		hashes   []string
@@ -145,7 +145,7 @@ func (w *windows) appendBlock(at time.Time, candidates []*poolEntry) (excluded [
 
 // execute applies one transaction to the state after the block. ok is false when the block cannot
 // include it.
-func (w *windows) execute(entry *poolEntry, in chain.Ref) (included *receipt, ok bool) {
+func (w *Windows) execute(entry *poolEntry, in chain.Ref) (included *receipt, ok bool) {
 	tx := entry.tx
 	price := max(w.price, tx.priority)
 
@@ -169,7 +169,7 @@ func (w *windows) execute(entry *poolEntry, in chain.Ref) (included *receipt, ok
 
 // Fork replaces the newest blocks by a new branch and returns its tip; see Chain.Fork. Transactions that
 // refer to an orphaned block can never be included on the new branch.
-func (w *windows) Fork(f Fork) chain.Ref {
+func (w *Windows) Fork(f Fork) chain.Ref {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
@@ -204,7 +204,7 @@ func (w *windows) Fork(f Fork) chain.Ref {
 }
 
 // disconnectBlocks reverts the newest blocks and returns their transactions, oldest first.
-func (w *windows) disconnectBlocks(depth uint64) []*receipt {
+func (w *Windows) disconnectBlocks(depth uint64) []*receipt {
 	var orphans []*receipt
 
 	for range depth {

@@ -1,10 +1,9 @@
 package sim
 
-// Driver methods of Windows and AddressWindows that read blocks, transactions and balances.
+// Driver methods of Windows that read blocks, transactions and balances.
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -12,13 +11,13 @@ import (
 )
 
 // finalHeight returns the height of the node's newest final block.
-func (w *windows) finalHeight() uint64 {
+func (w *Windows) finalHeight() uint64 {
 	tip := w.nodeTip()
 	return min(w.final, tip-min(w.config.FinalDepth, tip))
 }
 
 // Head returns the tip and the final block, which is the safe one too.
-func (w *windows) Head(ctx context.Context) (chain.Head, error) {
+func (w *Windows) Head(ctx context.Context) (chain.Head, error) {
 	if err := w.call(ctx, MethodHead); err != nil {
 		return chain.Head{}, err
 	}
@@ -55,7 +54,7 @@ func (w *Windows) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, e
 }
 
 // block returns the block at a height.
-func (w *windows) block(height uint64) chain.Block {
+func (w *Windows) block(height uint64) chain.Block {
 	out := chain.Block{Ref: w.headers[height].Ref, Parent: w.headers[height].parent}
 	for _, included := range w.blocks[height] {
 		out.Transfers = append(out.Transfers, w.transfers(included)...)
@@ -71,7 +70,7 @@ func (w *windows) block(height uint64) chain.Block {
 }
 
 // transfers returns what a transaction moved; nothing when it failed.
-func (w *windows) transfers(included *receipt) []chain.Transfer {
+func (w *Windows) transfers(included *receipt) []chain.Transfer {
 	if included.reverted {
 		return nil
 	}
@@ -79,46 +78,9 @@ func (w *windows) transfers(included *receipt) []chain.Transfer {
 	return w.ledger.chainTransfers(included.tx, included.hash, true)
 }
 
-// TransfersTo returns the blocks of a range with transfers to the addresses, without Spent; see Late.
-func (w *AddressWindows) TransfersTo(
-	ctx context.Context,
-	addresses []chain.Address,
-	from, to uint64,
-) ([]chain.Block, error) {
-	if err := w.call(ctx, MethodTransfersTo); err != nil {
-		return nil, err
-	}
-
-	w.mu.Lock()
-	defer w.mu.Unlock()
-
-	if _, err := w.checkRange(from, to); err != nil {
-		return nil, err
-	}
-
-	if err := w.checkReadable(to); err != nil {
-		return nil, err
-	}
-
-	isOther := func(moved chain.Transfer) bool { return !slices.Contains(addresses, moved.To) }
-
-	var blocks []chain.Block
-
-	for height := from; height <= to && height+w.late <= w.nodeTip(); height++ {
-		block := w.block(height)
-		block.Spent = nil
-
-		if block.Transfers = slices.DeleteFunc(block.Transfers, isOther); len(block.Transfers) > 0 {
-			blocks = append(blocks, block)
-		}
-	}
-
-	return blocks, nil
-}
-
 // Transaction returns a transaction of the chain or the pool by its hash. An unknown one is
 // fault.NotFound.
-func (w *windows) Transaction(ctx context.Context, hash string) (chain.FoundTx, error) {
+func (w *Windows) Transaction(ctx context.Context, hash string) (chain.FoundTx, error) {
 	if err := w.call(ctx, MethodTransaction); err != nil {
 		return chain.FoundTx{}, err
 	}
@@ -147,7 +109,7 @@ func (w *windows) Transaction(ctx context.Context, hash string) (chain.FoundTx, 
 }
 
 // Balances returns the balances after a block that the node has.
-func (w *windows) Balances(
+func (w *Windows) Balances(
 	ctx context.Context,
 	at chain.Ref,
 	holdings []chain.Holding,

@@ -9,7 +9,7 @@ import (
 
 // EstimateFee returns one and a half of the order's fee at the current price, in base units of the native
 // coin.
-func (w *windows) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount, error) {
+func (w *Windows) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount, error) {
 	if err := w.call(ctx, MethodEstimateFee); err != nil {
 		return chain.Amount{}, err
 	}
@@ -25,14 +25,14 @@ func (w *windows) EstimateFee(ctx context.Context, order chain.Order) (chain.Amo
 	return w.suggestedMaxFee(tx), nil
 }
 
-func (w *windows) suggestedMaxFee(tx *transaction) chain.Amount {
+func (w *Windows) suggestedMaxFee(tx *transaction) chain.Amount {
 	return chain.Units(w.price + (w.price+1)/2).Mul(tx.gas())
 }
 
 // Build returns the unsigned transaction of an order, which refers to the node's tip and is valid for the
 // window from there. It offers five quarters of the price, or what Order.MaxFee allows of that above the
 // price. With SubtractFee it pays exactly what it offers.
-func (w *windows) Build(ctx context.Context, order chain.Order) (chain.Unsigned, error) {
+func (w *Windows) Build(ctx context.Context, order chain.Order) (chain.Unsigned, error) {
 	if err := w.call(ctx, MethodBuild); err != nil {
 		return chain.Unsigned{}, err
 	}
@@ -91,7 +91,7 @@ func (w *windows) Build(ctx context.Context, order chain.Order) (chain.Unsigned,
 
 // Assemble adds the signature to an unsigned transaction. It returns fault.Invalid with code
 // signature_invalid when signature, key, sender or order do not match.
-func (w *windows) Assemble(
+func (w *Windows) Assemble(
 	order chain.Order,
 	unsigned chain.Unsigned,
 	keys []chain.PublicKey,
@@ -113,7 +113,7 @@ func (w *windows) Assemble(
 // Broadcast puts a transaction into the pool. In addition to the errors of chain.Sender, one outside of
 // its window is fault.State with code transaction_expired, which is no proof of expiry: the node that
 // has the block that it refers to may be another.
-func (w *windows) Broadcast(ctx context.Context, signed chain.Signed) error {
+func (w *Windows) Broadcast(ctx context.Context, signed chain.Signed) error {
 	if err := w.call(ctx, MethodBroadcast); err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (w *windows) Broadcast(ctx context.Context, signed chain.Signed) error {
 }
 
 // receive validates signed bytes and adds their transaction to the pool. A known one is accepted.
-func (w *windows) receive(raw []byte) error {
+func (w *Windows) receive(raw []byte) error {
 	tx, err := decode(raw)
 	if err != nil {
 		return err
@@ -165,7 +165,7 @@ func (w *windows) receive(raw []byte) error {
 
 // Status returns the status of a transaction. One outside the canonical chain is TxDead when its window
 // has ended at the final block.
-func (w *windows) Status(ctx context.Context, signed chain.Signed) (chain.TxStatus, error) {
+func (w *Windows) Status(ctx context.Context, signed chain.Signed) (chain.TxStatus, error) {
 	if err := w.call(ctx, MethodStatus); err != nil {
 		return chain.TxStatus{}, err
 	}

@@ -16,7 +16,7 @@ import (
 //
 // In addition to the errors of chain.Sweeper, an address that holds less than its deposits is
 // fault.State with code funds_missing.
-func (w *windows) PlanSweep(ctx context.Context, r chain.SweepRequest) ([]chain.SweepStep, error) {
+func (w *Windows) PlanSweep(ctx context.Context, r chain.SweepRequest) ([]chain.SweepStep, error) {
 	if err := w.call(ctx, MethodPlanSweep); err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (w *windows) PlanSweep(ctx context.Context, r chain.SweepRequest) ([]chain.
 	return plan(r, asset, remaining)
 }
 
-func (w *windows) planNative(
+func (w *Windows) planNative(
 	r chain.SweepRequest,
 	asset chain.Asset,
 	remaining chain.Amount,
@@ -85,7 +85,7 @@ func (w *windows) planNative(
 	return append(steps, sweep), nil
 }
 
-func (w *windows) planToken(
+func (w *Windows) planToken(
 	r chain.SweepRequest,
 	asset chain.Asset,
 	amount chain.Amount,
@@ -128,7 +128,7 @@ func (w *windows) planToken(
 }
 
 // planStep returns a step that pays one output, with its network fee and maximum fee.
-func (w *windows) planStep(
+func (w *Windows) planStep(
 	r chain.SweepRequest,
 	kind chain.StepKind,
 	from chain.Party,
