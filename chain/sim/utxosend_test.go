@@ -179,3 +179,16 @@ func TestUTXOBumpIsWorthIt(t *testing.T) {
 		})
 	}
 }
+
+func TestUTXOLostResponsesEnd(t *testing.T) {
+	u, signer := newUTXO(t), sim.NewSigner(1, nil)
+	wallet := utxoParty(t, u, signer, 0)
+	u.Fund(wallet.Address, chain.Units(100_000))
+	tx := signedBy(t, u, signer, utxoOrder(u, wallet, u.NewAddress(), 1_000))
+	u.LoseNextResponses(1)
+	expectCode(t, "the first", u.Broadcast(t.Context(), tx), fault.Unavailable, "node_unavailable")
+
+	if err := u.Broadcast(t.Context(), tx); err != nil {
+		t.Errorf("the second: %v", err)
+	}
+}
