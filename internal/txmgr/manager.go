@@ -141,7 +141,7 @@ func (o *Manager) EnqueueTx(
 
 	now := o.now()
 	t.State, t.Attempts, t.TxHash, t.Failure, t.Version = wallet.Queued, nil, "", "", 0
-	t.BatchMembers, t.BatchedBy = nil, ""
+	t.BatchMembers, t.BatchedBy, t.Conflict = nil, "", wallet.Conflict{}
 
 	t.CreatedAt, t.DueAt = now, now
 	if err := tx.PutTransaction(ctx, &t); err != nil {
