@@ -112,7 +112,10 @@ func (c *Chain) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, err
 	for _, b := range c.blocks[from : to+1] {
 		out := chain.Block{Ref: b.ref, Parent: b.parent}
 		for _, included := range b.receipts {
-			out.Spent = append(out.Spent, included.tx.nonceSpend(included.hash))
+			spend := included.tx.nonceSpend(included.hash)
+			spend.Failed = included.reverted
+
+			out.Spent = append(out.Spent, spend)
 			if !included.reverted {
 				out.Transfers = append(out.Transfers, c.chainTransfers(included.tx, included.hash, false)...)
 			}

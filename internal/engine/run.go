@@ -251,7 +251,7 @@ func (e *Engine) prune(ctx context.Context) (did bool, err error) {
 	return sent || answered, errors.Join(sentErr, answeredErr)
 }
 
-// Health returns the state of every network.
+// Health returns the state of every network, and the wallets that do not send.
 func (e *Engine) Health(ctx context.Context) (health.Report, error) {
 	var h health.Report
 
@@ -272,6 +272,13 @@ func (e *Engine) Health(ctx context.Context) (health.Report, error) {
 			ReadAt:   c.UpdatedAt,
 			Follower: f.Health(),
 		})
+
+		stuck, err := e.Transactions.StuckWallets(ctx, slug)
+		if err != nil {
+			return health.Report{}, err
+		}
+
+		h.Wallets = append(h.Wallets, stuck...)
 	}
 
 	return h, nil

@@ -70,6 +70,7 @@ type Manager struct {
 	db        wallet.DB
 	registry  *chain.Registry
 	addresses sync.Map // network and chain.KeyRef → chain.Address; they never change
+	waits     sync.Map // transaction id → why its outcome waits, as it was logged
 }
 
 // New returns a Manager. It starts nothing; the engine calls Step.
