@@ -21,7 +21,7 @@ type outputs struct {
 	chain.Driver
 	careless bool
 	parents  map[chain.Outpoint][]chain.Spend // unconfirmed ones of a coin
-	offered  map[string]int // by destination, how many coins the last Build was offered
+	offered  map[string]int                   // by destination, how many coins the last Build was offered
 	status   map[string]chain.TxStatus
 	sent     []string
 }

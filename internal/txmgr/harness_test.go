@@ -46,11 +46,11 @@ type harness struct {
 	// process counts updates and driver calls, and dies at one of them.
 	process   crashtest.Process
 	processes int
-	forgetful bool                // the node knows no transaction
-	answered  func()              // is called when the rows of a transaction were read
+	forgetful bool   // the node knows no transaction
+	answered  func() // is called when the rows of a transaction were read
 	follower  *follow.Follower
-	reading   bool   // the follower calls the node, not the process
-	reader    func() // reads the network instead of follower, where blocks are scripted
+	reading   bool                // the follower calls the node, not the process
+	reader    func()              // reads the network instead of follower, where blocks are scripted
 	driver    func() chain.Driver // what a process talks to; nil: the simulated network
 	// offers returns how many coins the last Build for a destination could choose from; see outputs.
 	offers func(to chain.Address) int
@@ -97,8 +97,8 @@ func (w *harness) startFollower() {
 		Owner:   "follower",
 		// deep forks find their common block
 		StartHeight: 1,
-		Now:     func() time.Time { return w.now },
-		Log:     slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Now:         func() time.Time { return w.now },
+		Log:         slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {
 		w.t.Fatal(err)

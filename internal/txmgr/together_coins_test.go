@@ -75,7 +75,6 @@ func (n *coinNode) Status(_ context.Context, signed chain.Signed) (chain.TxStatu
 		return chain.TxStatus{State: chain.TxPooled}, nil
 	}
 
-
 	if n.displaced {
 		return chain.TxStatus{State: chain.TxUnknown}, nil
 	}
