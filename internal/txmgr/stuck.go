@@ -3,11 +3,13 @@ package txmgr
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/health"
 )
 
@@ -35,12 +37,12 @@ func (o *Manager) StuckWallets(ctx context.Context, network string) ([]health.Wa
 	lowest := map[chain.Address]wallet.Transaction{}
 
 	for _, t := range due {
-		if t.State != wallet.Signed && t.State != wallet.Broadcast {
+		if !waitsAtNonce(t) {
 			continue
 		}
 
 		from := t.Order.From.Address
-		if have, ok := lowest[from]; !ok || t.Nonce < have.Nonce {
+		if have, ok := lowest[from]; !ok || nonceOf(t) < nonceOf(have) {
 			lowest[from] = t
 		}
 	}
@@ -48,7 +50,11 @@ func (o *Manager) StuckWallets(ctx context.Context, network string) ([]health.Wa
 	var stuck []health.Wallet
 
 	for address, t := range lowest {
-		since := t.Attempts[0].SignedAt
+		since, err := o.waitsSince(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+
 		if o.now().Sub(since) >= stuckAfter*o.config.ReplaceAfter {
 			stuck = append(stuck, health.Wallet{
 				Network:    network,
@@ -65,11 +71,47 @@ func (o *Manager) StuckWallets(ctx context.Context, network string) ([]health.Wa
 	return stuck, nil
 }
 
+// waitsAtNonce reports whether a transaction has a nonce and is in no block: it is signed, or a cancel.
+func waitsAtNonce(t wallet.Transaction) bool {
+	return t.State == wallet.Signed || t.State == wallet.Broadcast ||
+		t.State == wallet.Queued && t.Kind == wallet.Cancel
+}
+
+// nonceOf returns the nonce of signed bytes or of a cancel that is not signed yet.
+func nonceOf(t wallet.Transaction) uint64 {
+	if t.State == wallet.Queued {
+		return t.Order.Nonce
+	}
+
+	return t.Nonce
+}
+
+// waitsSince returns since when a nonce has waited for a block. That of a cancel has waited since what it
+// displaces was signed.
+func (o *Manager) waitsSince(ctx context.Context, t wallet.Transaction) (time.Time, error) {
+	if t.Kind == wallet.Cancel {
+		displaced, err := o.db.Transaction(ctx, t.ObjectID)
+		if err != nil && !errors.Is(err, fault.NotFound) {
+			return time.Time{}, err
+		}
+
+		if len(displaced.Attempts) > 0 && displaced.Nonce == nonceOf(t) {
+			return displaced.Attempts[0].SignedAt, nil
+		}
+	}
+
+	if len(t.Attempts) == 0 {
+		return t.CreatedAt, nil
+	}
+
+	return t.Attempts[0].SignedAt, nil
+}
+
 // stuckReason returns what a stuck wallet waits for, for people.
 func stuckReason(t wallet.Transaction, waited time.Duration) string {
 	reason := "no block holds the " + string(t.Kind) + " of " + t.ObjectID + " after " + waited.String()
-	if problem := t.LastAttempt().LastSendError; problem != "" {
-		reason += "; the node said " + problem
+	if n := len(t.Attempts); n > 0 && t.Attempts[n-1].LastSendError != "" {
+		reason += "; the node said " + t.Attempts[n-1].LastSendError
 	}
 
 	return reason
