@@ -52,6 +52,7 @@ func withLiar(t *testing.T, config sim.Config, scenario func(t *testing.T, w *ha
 		node := &liar{Chain: w.chain}
 		w.change = func(c *payments.Config) { c.Drivers = []payments.ChainDriver{node} }
 		w.engine = w.boot()
+
 		time.Sleep(time.Minute) // the first process's leases run out
 		scenario(t, w, node)
 	})
@@ -66,6 +67,7 @@ func TestHashDeniedWhileBlocksHoldIt(t *testing.T) {
 		w.chain.Mine(8) // included, and final
 
 		node.status = denied
+
 		for range 13 {
 			time.Sleep(time.Second)
 			w.work()
@@ -109,12 +111,14 @@ func TestReceiptsWithoutLogs(t *testing.T) {
 		w.deposited("USDX", dollars(400))
 
 		node.status = withoutLogs
+
 		w.live("the settlement ended", func() bool {
 			s := w.settlements()[0]
 			return s.Status == settlement.Released || s.Status == settlement.Failed
 		})
 
-		if s := w.settlements()[0]; s.Status != settlement.Released || s.NetReleased == nil || *s.NetReleased != dollars(400) {
+		if s := w.settlements()[0]; s.Status != settlement.Released || s.NetReleased == nil ||
+			*s.NetReleased != dollars(400) {
 			t.Errorf("it is %s %s, %s arrived", s.Status, s.Reason, s.NetReleased)
 		}
 	})

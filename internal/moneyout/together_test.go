@@ -216,7 +216,9 @@ func TestReorganisationOfABatch(t *testing.T) {
 					all := w.three("SIM")
 					w.becomes(all[0].ID, state)
 					w.chain.Fork(sim.Fork{Depth: depth, Fate: fate})
-					w.readAll(w.engine) // the audit reads balances at the cursor, which has to be in the chain
+					w.readAll(
+						w.engine,
+					) // the audit reads balances at the cursor, which has to be in the chain
 					w.auditMeanwhile(w.engine)
 
 					saw := map[payout.Status]bool{}

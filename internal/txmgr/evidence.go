@@ -136,7 +136,8 @@ func (d *walletWorker) statusIn(
 		return chain.TxStatus{}, false, err
 	}
 
-	if status.State != chain.TxIncluded || status.Block.Hash != row.Block.Hash || status.Reverted != row.Failed {
+	if status.State != chain.TxIncluded || status.Block.Hash != row.Block.Hash ||
+		status.Reverted != row.Failed {
 		if node, ok := d.driver.(chain.NodeDemoter); ok {
 			node.DemoteNode("it does not show a transaction in the block that holds it")
 		}

@@ -82,6 +82,7 @@ func TestAnswersAboutAHashDecideNothing(t *testing.T) {
 			w.work()
 
 			l.status = lie
+
 			for range 6 {
 				w.pass(13 * time.Second)
 				w.work()
@@ -92,6 +93,7 @@ func TestAnswersAboutAHashDecideNothing(t *testing.T) {
 			}
 
 			l.status = nil
+
 			w.wait(time.Minute)
 
 			if got := w.get(p.ID); got.State != wallet.Confirmed || len(got.Attempts) != 1 {
@@ -193,6 +195,7 @@ func TestOutcomeNeedsASecondNode(t *testing.T) {
 				}
 
 				l.confirm = nil
+
 				w.until(p.ID, c.end)
 			})
 		}
@@ -208,7 +211,8 @@ func TestConflictNamesItsTransaction(t *testing.T) {
 		thief := w.chain.Replace(w.get(p.ID).TxHash)
 
 		got := w.until(p.ID, wallet.Failed)
-		if want := (wallet.Conflict{TxHash: thief}); got.Failure != wallet.FailConflict || got.Conflict != want {
+		if want := (wallet.Conflict{TxHash: thief}); got.Failure != wallet.FailConflict ||
+			got.Conflict != want {
 			t.Errorf("failed as %s against %+v, want %+v", got.Failure, got.Conflict, want)
 		}
 	})
@@ -308,13 +312,15 @@ func TestWalletThatDoesNotMoveIsNamed(t *testing.T) {
 
 		for _, s := range got {
 			if s.Address != string(w.master().Address) || s.Account != owner.AccountID || s.Network != network ||
-				!s.StuckSince.Equal(w.get(p.ID).Attempts[0].SignedAt) || s.Reason == "" {
+				!s.StuckSince.Equal(w.get(p.ID).Attempts[0].SignedAt) ||
+				s.Reason == "" {
 				t.Errorf("named as %+v", s)
 			}
 		}
 	}
 
 	l.deaf = false
+
 	w.confirmed(p.ID)
 
 	if got, err := w.outbox.StuckWallets(t.Context(), network); err != nil || len(got) != 0 {

@@ -38,17 +38,9 @@ func (o *Manager) ApplyForkTx(ctx context.Context, tx wallet.Tx, b follow.Batch)
 			continue
 		}
 
-		gone := false
-
-		if o.readsBlocks(driver) {
-			row, err := attemptRow(ctx, tx, t)
-			if err != nil {
-				return err
-			}
-
-			gone = row.TxHash == "" || t.State == wallet.Confirmed && row.Block.Hash != t.Block.Hash
-		} else {
-			gone = blockGone(t, b.Blocks)
+		gone, err := o.blockLost(ctx, tx, driver, t, b)
+		if err != nil {
+			return err
 		}
 
 		if gone {
@@ -71,6 +63,27 @@ func (o *Manager) ApplyForkTx(ctx context.Context, tx wallet.Tx, b follow.Batch)
 	}
 
 	return nil
+}
+
+// blockLost reports whether a fork took the block of a transaction out of the chain: its row is gone, or for
+// a Confirmed one in another block. Where no blocks are read, the batch has to prove it.
+func (o *Manager) blockLost(
+	ctx context.Context,
+	tx wallet.Tx,
+	driver chain.Driver,
+	t wallet.Transaction,
+	b follow.Batch,
+) (bool, error) {
+	if !o.readsBlocks(driver) {
+		return blockGone(t, b.Blocks), nil
+	}
+
+	row, err := attemptRow(ctx, tx, t)
+	if err != nil {
+		return false, err
+	}
+
+	return row.TxHash == "" || t.State == wallet.Confirmed && row.Block.Hash != t.Block.Hash, nil
 }
 
 // blockGone reports whether canonical blocks prove that the transaction's block left the chain and that

@@ -144,6 +144,7 @@ func TestCoinsOfABatch(t *testing.T) {
 			}
 
 			want, holder := wallet.Confirmed, ids[0]
+
 			if displaced {
 				node.displaced = true
 				want, holder = wallet.Failed, ""
