@@ -22,9 +22,21 @@ type Network struct {
 	Follower Follower
 }
 
+// Wallet is a wallet that does not send.
+type Wallet struct {
+	// Network is the slug, Address the wallet's, Account the id of the account that owns it.
+	Network, Address, Account string
+	// StuckSince is when the transaction was signed that no block holds and all later ones wait for.
+	StuckSince time.Time
+	// Reason says why, for people.
+	Reason string
+}
+
 // Report is the state of every network.
 type Report struct {
 	Networks []Network
+	// Wallets are those that do not send; empty when all is well.
+	Wallets []Wallet
 }
 
 // OK reports whether every network is read and none is stopped.

@@ -54,6 +54,8 @@ type Payout struct {
 	RefundID       string
 	FailureCode    string
 	FailureMessage string
+	// Conflict is the transaction that took the payout's place; set when FailureCode is conflict.
+	Conflict       wallet.Conflict
 	RequestedBy    Requester
 	NativeAsset    string
 	NativeDecimals uint8
@@ -188,6 +190,7 @@ type Resource struct {
 	RefundID       string        `json:"refund_id,omitempty"`
 	FailureCode    string        `json:"failure_code,omitempty"`
 	FailureMessage string        `json:"failure_message,omitempty"`
+	Conflict       *Conflict     `json:"conflict,omitempty"`
 	RequestedBy    Requester     `json:"requested_by"`
 	CreatedAt      string        `json:"created_at" format:"date-time"`
 	ConfirmedAt    string        `json:"confirmed_at,omitempty" format:"date-time"`
@@ -197,6 +200,12 @@ type Resource struct {
 	MaxNetworkFee  string        `json:"max_network_fee,omitempty"`
 	NetworkFee     string        `json:"network_fee,omitempty"`
 	Livemode       bool          `json:"livemode"`
+}
+
+// Conflict is the transaction that took a failed payout's place, as the API shows it (decisions part 11).
+type Conflict struct {
+	TxHash string `json:"tx_hash"`
+	Own    bool   `json:"own"`
 }
 
 // Resource returns the payout as the API shows it.
@@ -230,6 +239,10 @@ func (p Payout) Resource() Resource {
 
 	if p.NetworkFee != nil {
 		r.NetworkFee = p.NetworkFee.String()
+	}
+
+	if p.Conflict.TxHash != "" {
+		r.Conflict = &Conflict{TxHash: p.Conflict.TxHash, Own: p.Conflict.Own}
 	}
 
 	return r

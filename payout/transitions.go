@@ -156,6 +156,8 @@ func (p *Payout) Follow(t wallet.Transaction, now time.Time) ([]event.Type, erro
 		events = append(events, event.PayoutConfirmed)
 	case Failed:
 		p.FailedAt, p.FailureCode, p.FailureMessage = now, t.Failure, messages[t.Failure]
+		p.Conflict = t.Conflict
+
 		if strings.HasPrefix(t.Failure, wallet.FailSignerRefused) {
 			p.FailureMessage = "The signer refused to sign. Nothing was sent; see its policy for the reason."
 		}

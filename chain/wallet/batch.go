@@ -57,7 +57,7 @@ func (t *Transaction) JoinBatch(carrier Transaction) error {
 	}
 
 	t.BatchedBy, t.DueAt = carrier.ID, time.Time{}
-	t.State, t.Failure = carrier.State, carrier.Failure
+	t.State, t.Failure, t.Conflict = carrier.State, carrier.Failure, carrier.Conflict
 	t.Nonce, t.TxHash, t.Block = carrier.Nonce, carrier.TxHash, carrier.Block
 	t.Fee = carrier.share(carrier.Fee, t.ID)
 

@@ -64,6 +64,14 @@ type Attempt struct {
 	LastSendError string `json:"last_send_error,omitzero"`
 }
 
+// Conflict is the transaction in a final block because of which another one can never be included.
+type Conflict struct {
+	// TxHash is the transaction; empty where the network's driver gave no more than the fact.
+	TxHash string `json:"tx_hash"`
+	// Own is set when the transaction is one of ours.
+	Own bool `json:"own"`
+}
+
 // Transaction is a transaction of ours, from the order to its final block.
 type Transaction struct {
 	ID      string
@@ -97,6 +105,8 @@ type Transaction struct {
 	Transfers []chain.Transfer
 	// Failure is the failure code; set exactly when State is Failed.
 	Failure string
+	// Conflict is set when Failure is FailConflict and blocks were read that prove it.
+	Conflict Conflict
 	// GiveUpAt is when an unsigned transaction is given up as stale.
 	GiveUpAt time.Time
 	// DueAt is when the worker looks at it next; zero for never, as for a batch member. A confirmed
@@ -266,6 +276,21 @@ func (t *Transaction) Fail(code string) error {
 	}
 
 	t.State, t.Failure, t.DueAt = Failed, code, time.Time{}
+
+	return nil
+}
+
+// FailAgainst is Fail with FailConflict; c is the transaction that proves it.
+func (t *Transaction) FailAgainst(c Conflict) error {
+	if t.State == Failed {
+		return t.Fail(FailConflict)
+	}
+
+	if err := t.Fail(FailConflict); err != nil {
+		return err
+	}
+
+	t.Conflict = c
 
 	return nil
 }

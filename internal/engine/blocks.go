@@ -84,6 +84,12 @@ func (s blockHandler) store(
 			}
 		}
 
+		// Before what follows from them: they are the proof of what our transactions did.
+		ours := parties(tx, b.Network.Space())
+		if err := s.engine.Transactions.RecordOutgoingTx(ctx, tx, b, ours); err != nil {
+			return err
+		}
+
 		// Before the payments: a payment that is back is distinguished from a sweep that is not.
 		if err := s.engine.Transactions.ApplyForkTx(ctx, tx, b); err != nil {
 			return err
@@ -94,12 +100,7 @@ func (s blockHandler) store(
 		}
 
 		// After the payments, whose invoices are locked before balances everywhere.
-		ours := parties(tx, b.Network.Space())
-		if err := s.engine.Transactions.IndexCoinsTx(ctx, tx, b, ours); err != nil {
-			return err
-		}
-
-		return s.engine.Transactions.RecordOutgoingTx(ctx, tx, b, ours)
+		return s.engine.Transactions.IndexCoinsTx(ctx, tx, b, ours)
 	})
 }
 

@@ -148,6 +148,17 @@ func (e *Engine) Step(ctx context.Context) (did bool, err error) {
 	return did, err
 }
 
+// Follow reads one batch of a network's blocks and stores it, as one of the steps of Run does.
+func (e *Engine) Follow(ctx context.Context, network string) (did bool, err error) {
+	for _, f := range e.followers {
+		if f.Driver.Network().Slug == network {
+			return f.Step(ctx)
+		}
+	}
+
+	return false, fault.New(fault.NotFound, "network_unknown", "network %q is not enabled here", network)
+}
+
 // loop runs a worker's steps until ctx ends: at once while there is work, otherwise at the worker's pace or a
 // wake-up. After errors it backs off exponentially.
 func (e *Engine) loop(ctx context.Context, w worker, wake <-chan struct{}) {
@@ -251,7 +262,7 @@ func (e *Engine) prune(ctx context.Context) (did bool, err error) {
 	return sent || answered, errors.Join(sentErr, answeredErr)
 }
 
-// Health returns the state of every network.
+// Health returns the state of every network, and the wallets that do not send.
 func (e *Engine) Health(ctx context.Context) (health.Report, error) {
 	var h health.Report
 
@@ -272,6 +283,13 @@ func (e *Engine) Health(ctx context.Context) (health.Report, error) {
 			ReadAt:   c.UpdatedAt,
 			Follower: f.Health(),
 		})
+
+		stuck, err := e.Transactions.StuckWallets(ctx, slug)
+		if err != nil {
+			return health.Report{}, err
+		}
+
+		h.Wallets = append(h.Wallets, stuck...)
 	}
 
 	return h, nil

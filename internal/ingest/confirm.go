@@ -187,34 +187,9 @@ func (in *intake) foreign(block chain.Ref) bool {
 	return known && hash != block.Hash
 }
 
-// final reports whether a block meets the network's rule: required confirmations, counted up to the
-// last block that was read, or its safe or final block reached. Where finality cannot be read,
-// required is the fall-back.
+// final reports whether a block is final by the network's rule; see scan.Cursor.FinalHeight.
 func (in *intake) final(required uint64, block chain.Ref) bool {
-	at := in.cursor.At.Height
-	if at < block.Height {
-		return false
-	}
-
-	reached := chain.Ref{}
-
-	switch in.n.Rule {
-	case chain.RuleSafe:
-		reached = in.cursor.Safe
-		if reached.IsZero() {
-			reached = in.cursor.Final
-		}
-	case chain.RuleFinalized:
-		reached = in.cursor.Final
-	case chain.RuleConfirmations:
-		// Counted below.
-	}
-
-	if !reached.IsZero() {
-		return reached.Height >= block.Height
-	}
-
-	return at-block.Height+1 >= required
+	return in.cursor.IsFinal(in.n, required, block)
 }
 
 // retries returns the transfers that wait in retry rows: batches skip them.

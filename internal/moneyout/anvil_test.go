@@ -82,6 +82,11 @@ func TestAnvilReorganisation(t *testing.T) {
 	}{{payout.Included, 1, 1}, {payout.Confirmed, 6, 4}} {
 		t.Run("after "+string(test.after), func(t *testing.T) {
 			w := onAnvil(t)
+			for range test.depth { // what is read below them is where both branches part
+				w.Mine(1)
+				w.Work()
+			}
+
 			p := w.Becomes(w.Pay(milli(100)).ID, test.after, test.mine)
 			w.Reorganised(p, func() {
 				w.Call(nil, "anvil_setCoinbase", common.BytesToAddress([]byte("another miner")))

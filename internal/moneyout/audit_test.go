@@ -236,7 +236,7 @@ func TestAuditNeedsItsNode(t *testing.T) {
 		w.fund(1, 0)
 		w.becomes(w.pay("SIM", milli(1)).ID, payout.Confirmed)
 
-		for _, m := range []sim.Method{sim.MethodBalances, sim.MethodNonce, sim.MethodHead} {
+		for _, m := range []sim.Method{sim.MethodBalances, sim.MethodNonce} {
 			w.chain.FailNext(m, sim.Unavailable(), 1)
 
 			if a, err := w.engine.Audit(
@@ -299,6 +299,8 @@ func TestAuditInTheMiddle(t *testing.T) {
 
 		for range 10 {
 			check()
+			w.readAll(w.engine)
+			check()
 
 			_, err := internal.Of(w.engine).Transactions.Step(t.Context(), network)
 			w.must(err)
@@ -312,8 +314,15 @@ func TestAuditInTheMiddle(t *testing.T) {
 		p = w.becomes(w.pay("SIM", milli(1)).ID, payout.Included)
 		w.chain.Fork(sim.Fork{Depth: 1, Fate: sim.DropOrphan})
 
-		if check(); w.get(p.ID).Status != payout.Included {
-			t.Fatal("the records know of the reorganisation already")
+		if _, err := w.engine.Audit(t.Context()); !errors.Is(err, fault.Unavailable) ||
+			w.get(p.ID).Status != payout.Included {
+			t.Fatalf("the records know of the reorganisation already: %v", err)
+		}
+
+		w.readAll(w.engine)
+
+		if check(); w.get(p.ID).Status != payout.Processing {
+			t.Fatal("the reorganisation was read, and the records do not know of it")
 		}
 
 		w.becomes(p.ID, payout.Confirmed)

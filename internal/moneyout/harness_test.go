@@ -8,6 +8,7 @@ package moneyout_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"sync"
@@ -20,6 +21,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/crashtest"
 	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
@@ -108,6 +110,8 @@ func newHarnessOver(
 	a, err := w.engine.Accounts.CreateAccount(t.Context(), settings)
 	w.must(err)
 	w.account, w.owner = a, event.Owner{AccountID: a.ID}
+	_, err = w.read(t.Context(), network) // from the first block, so that deep forks find their common one
+	w.must(err)
 	w.chain.Mine(10)
 
 	return w
@@ -208,7 +212,7 @@ func (w *harness) get(id string) payout.Payout {
 	return p
 }
 
-// work runs outbox and planning until nothing is due now. A process that dies is replaced by another one.
+// work runs follower, planning and outbox until nothing is due now. A process that dies is replaced by another one.
 func (w *harness) work() {
 	w.t.Helper()
 
@@ -216,6 +220,7 @@ func (w *harness) work() {
 		var did bool
 
 		for _, step := range []func(context.Context, string) (bool, error){
+			w.read,
 			internal.Of(w.engine).Sweeper.Step,
 			internal.Of(w.engine).Transactions.Step,
 		} {
@@ -229,6 +234,43 @@ func (w *harness) work() {
 
 			did = did || d
 		}
+
+		if !did {
+			return
+		}
+	}
+}
+
+// read reads a batch of blocks. A network that was stopped by a deep fork is resumed, as a person would; a
+// node without an answer is asked again by the next turn.
+func (w *harness) read(ctx context.Context, network string) (did bool, err error) {
+	did, err = internal.Of(w.engine).Follow(ctx, network)
+	if w.process.Dead() {
+		return did, err
+	}
+
+	if errors.Is(err, fault.Stopped) {
+		return true, w.engine.Resume(ctx, network)
+	}
+
+	if errors.Is(err, fault.Unavailable) {
+		return false, nil
+	}
+
+	return did, err
+}
+
+// readAll has a process read the network up to the tip that its node shows.
+func (w *harness) readAll(by *payments.Engine) {
+	w.t.Helper()
+
+	for range 100 {
+		did, err := internal.Of(by).Follow(w.t.Context(), network)
+		if errors.Is(err, fault.Stopped) {
+			did, err = true, by.Resume(w.t.Context(), network)
+		}
+
+		w.must(err)
 
 		if !did {
 			return

@@ -371,6 +371,8 @@ func TestSigners(t *testing.T) {
 			time.Sleep(2 * time.Minute) // its lease ran out, its signature is still being made
 
 			for range 5 {
+				w.readAll(other)
+
 				_, err := internal.Of(other).Transactions.Step(t.Context(), network)
 				w.must(err)
 				w.pass(10 * time.Second)

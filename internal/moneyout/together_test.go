@@ -216,6 +216,9 @@ func TestReorganisationOfABatch(t *testing.T) {
 					all := w.three("SIM")
 					w.becomes(all[0].ID, state)
 					w.chain.Fork(sim.Fork{Depth: depth, Fate: fate})
+					w.readAll(
+						w.engine,
+					) // the audit reads balances at the cursor, which has to be in the chain
 					w.auditMeanwhile(w.engine)
 
 					saw := map[payout.Status]bool{}
@@ -365,6 +368,8 @@ func TestAuditInTheMiddleOfABatch(t *testing.T) {
 		all := append(w.three("USDX"), w.three("SIM")...)
 
 		for range 10 {
+			check()
+			w.readAll(w.engine)
 			check()
 
 			_, err := internal.Of(w.engine).Transactions.Step(t.Context(), network)

@@ -32,6 +32,8 @@ var payouts = newTable(
 		str("refund_id", func(p *payout.Payout) *string { return &p.RefundID }),
 		str("failure_code", func(p *payout.Payout) *string { return &p.FailureCode }),
 		note("failure_message", func(p *payout.Payout) *string { return &p.FailureMessage }),
+		str("conflict_tx_hash", func(p *payout.Payout) *string { return &p.Conflict.TxHash }),
+		yes("conflict_own", func(p *payout.Payout) *bool { return &p.Conflict.Own }),
 		doc("requested_by", func(p *payout.Payout) *payout.Requester { return &p.RequestedBy }),
 		str("native_asset", func(p *payout.Payout) *string { return &p.NativeAsset }),
 		num("native_decimals", func(p *payout.Payout) *uint8 { return &p.NativeDecimals }),

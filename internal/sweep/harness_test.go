@@ -2,8 +2,10 @@ package sweep_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,10 +13,13 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/crashtest"
+	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/internal/sweep"
 	"github.com/seed-8ee7f392/payments/internal/txmgr"
@@ -48,6 +53,8 @@ type harness struct {
 	// process counts updates and driver calls, and dies at one of them.
 	process   crashtest.Process
 	processes int
+	follower  *follow.Follower
+	reading   bool // the follower calls the node, not the process
 	*services
 }
 
@@ -64,7 +71,13 @@ func newHarness(t *testing.T, settings account.Settings) *harness {
 	w.signer = sim.NewSigner(7, nil)
 	w.fee = w.chain.NewAddress()
 	w.driver = w.chain
-	w.chain.SetIntercept(func(_ context.Context, m sim.Method) error { return w.process.Call(string(m)) })
+	w.chain.SetIntercept(func(_ context.Context, m sim.Method) error {
+		if w.reading {
+			return nil
+		}
+
+		return w.process.Call(string(m))
+	})
 
 	err := w.store.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
 		return tx.PutAccount(ctx, &account.Account{ID: owner.AccountID, Settings: settings, CreatedAt: start})
@@ -75,7 +88,94 @@ func newHarness(t *testing.T, settings account.Settings) *harness {
 
 	w.boot()
 
+	w.follower, err = follow.New(follow.Config{
+		Driver:      w.chain,
+		Handler:     handler{w},
+		DB:          scanDB{w.store},
+		Owner:       "follower",
+		Now:         func() time.Time { return w.now },
+		Log:         slog.New(slog.NewTextHandler(io.Discard, nil)),
+		StartHeight: 1,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
 	return w
+}
+
+type scanDB struct{ *memory.Store }
+
+func (d scanDB) Update(ctx context.Context, f func(ctx context.Context, tx scan.Tx) error) error {
+	return d.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error { return f(ctx, tx) })
+}
+
+// handler stores what the blocks hold of our transactions, as the engine does.
+type handler struct{ w *harness }
+
+func (h handler) Apply(ctx context.Context, b follow.Batch) error {
+	w := h.w
+
+	return w.update(ctx, w.services, func(ctx context.Context, tx store.Tx) error {
+		if _, err := b.Advance(ctx, tx); err != nil {
+			return err
+		}
+
+		if err := w.outbox.RecordOutgoingTx(ctx, tx, b, w.parties); err != nil {
+			return err
+		}
+
+		return w.outbox.ApplyForkTx(ctx, tx, b)
+	})
+}
+
+// parties knows the master wallet and the first deposit addresses.
+func (w *harness) parties(
+	_ context.Context,
+	addresses []chain.Address,
+) (map[chain.Address]chain.Party, error) {
+	ours := []chain.Party{w.master()}
+	for i := range uint32(16) {
+		ours = append(ours, w.deposit(i))
+	}
+
+	found := map[chain.Address]chain.Party{}
+
+	for _, p := range ours {
+		if slices.Contains(addresses, p.Address) {
+			found[p.Address] = p
+		}
+	}
+
+	return found, nil
+}
+
+// read reads the network up to its tip.
+func (w *harness) read() {
+	w.t.Helper()
+
+	w.reading = true
+	defer func() { w.reading = false }()
+
+	for range 100 {
+		did, err := w.follower.Step(w.t.Context())
+		if errors.Is(err, fault.Stopped) { // deeper than final: a person has to look into it
+			did, err = true, follow.Resume(w.t.Context(), scanDB{w.store}, network, w.now)
+		}
+
+		if w.process.Dead() {
+			w.boot()
+			continue
+		}
+
+		if err != nil && !errors.Is(err, fault.Unavailable) {
+			w.t.Fatalf("follower: %v", err)
+		}
+
+		if !did {
+			return
+		}
+	}
 }
 
 // boot starts a process over what is stored.
@@ -292,6 +392,8 @@ func (w *harness) work() {
 	w.t.Helper()
 
 	for range 200 {
+		w.read()
+
 		var did bool
 
 		for _, step := range []func(context.Context, string) (bool, error){w.sweeper.Step, w.outbox.Step} {

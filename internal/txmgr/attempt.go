@@ -51,6 +51,15 @@ func (d *walletWorker) makeAttempt(
 		)
 	}
 
+	coins := order.Coins
+	if order.Bumps != nil {
+		coins = append(slices.Clone(coins), *order.Bumps)
+	}
+
+	if err := d.addOwnParents(ctx, &signed, coins); err != nil {
+		return wallet.Attempt{}, err
+	}
+
 	return wallet.Attempt{Signed: signed, SignedAt: d.now()}, nil
 }
 
@@ -185,6 +194,10 @@ func (d *walletWorker) storeAttempt(ctx context.Context, t wallet.Transaction, a
 					t.ID,
 				),
 			}
+		}
+
+		if err := dropOutputsTx(ctx, tx, stored); err != nil {
+			return err
 		}
 
 		if len(stored.Attempts) == 0 {

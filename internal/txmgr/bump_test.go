@@ -26,7 +26,6 @@ type bumpNode struct {
 	deposit  chain.Party
 	off      bool
 	waits    bool // the payment does
-	replaced bool // it was, by another transaction that is final
 	careless bool // Build leaves the payment out
 	rival    func()
 }
@@ -144,6 +143,7 @@ func (p *bumpNode) Build(ctx context.Context, order chain.Order) (chain.Unsigned
 	u, err := p.outputs.Build(ctx, order)
 	if err == nil && !p.careless {
 		u.Inputs = append([]chain.Outpoint{order.Bumps.Outpoint}, u.Inputs...)
+		u.UnconfirmedParents = spends("p", "payer")
 	}
 
 	return u, err
@@ -165,10 +165,6 @@ func (p *bumpNode) Broadcast(ctx context.Context, tx chain.Signed) error {
 func (p *bumpNode) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
 	if err := p.index.process.Call("Status"); err != nil {
 		return chain.TxStatus{}, err
-	}
-
-	if p.replaced && slices.Contains(tx.Inputs, chain.Outpoint{TxHash: "p"}) {
-		return chain.TxStatus{State: chain.TxDead, Reason: chain.ReasonConflict}, nil
 	}
 
 	if _, known := p.status[tx.TxHash]; !known && !slices.Contains(p.sent, tx.TxHash) {
@@ -258,14 +254,24 @@ func (p *bumpNode) mine(height uint64, branch string, child string) string {
 		spent = spends(child, "p", "m")
 		p.status[child] = chain.TxStatus{
 			State: chain.TxIncluded,
-			Final: true,
 			Block: block(height, branch, nil).Ref,
 		}
 	}
 
-	return k.take(
-		follow.Batch{PoolRead: true, Blocks: []chain.Block{block(height, branch, transfers, spent...)}},
-	)
+	b := buried(block(height, branch, transfers, spent...), branch)
+	b.PoolRead = true
+
+	return k.take(b)
+}
+
+// displace makes a final block with another transaction of the payer instead of the payment.
+func (p *bumpNode) displace() string {
+	p.waits = false
+
+	b := buried(block(3, "a", nil, spends("rival", "payer")...), "a")
+	b.PoolRead = true
+
+	return p.index.take(b)
 }
 
 func (p *bumpNode) fundingCoin() (held, bumped string) {
@@ -410,13 +416,6 @@ func TestBumpInAReorganisation(t *testing.T) {
 	}
 	fork.Network = p.Network()
 
-	if err := k.update(
-		t.Context(),
-		func(ctx context.Context, tx wallet.Tx) error { return k.outbox.ApplyForkTx(ctx, tx, fork) },
-	); err != nil {
-		t.Fatal(err)
-	}
-
 	k.want("the block is gone", k.take(fork), "m:0@2, n:0@2, p:0@0")
 
 	if got := p.bumpTx(); got.State != wallet.Broadcast {
@@ -450,11 +449,12 @@ func TestBumpInAReorganisation(t *testing.T) {
 func TestBumpFailsWithItsPayment(t *testing.T) {
 	p := newBumpNode(t)
 	p.wait(time.Hour)
-	p.waits, p.replaced = false, true
+	p.displace()
 	p.wait(time.Minute)
 
-	if got := p.bumpTx(); got.Failure != wallet.FailConflict {
-		t.Fatalf("it is %s %s", got.State, got.Failure)
+	got := p.bumpTx()
+	if got.Failure != wallet.FailConflict || got.Conflict != (wallet.Conflict{TxHash: "rival"}) {
+		t.Fatalf("it is %s %s, against %+v", got.State, got.Failure, got.Conflict)
 	}
 
 	p.index.want("its coins are free", p.index.take(follow.Batch{PoolRead: true}), "m:0@2, n:0@2")
@@ -469,7 +469,7 @@ func TestBumpFailsWithItsPayment(t *testing.T) {
 		t.Errorf("still reserved: %+v", b.Reservations)
 	}
 
-	p.waits, p.replaced = true, false
+	p.waits = true
 	p.wait(time.Hour)
 	p.bumpTx() // no second one
 }
@@ -504,16 +504,14 @@ func TestUnknownBumpReleasesItsCoins(t *testing.T) {
 		t.Errorf("it spends %+v and gives back %s", cancel.Inputs, all[0].Order.Outputs[0].Amount)
 	}
 
-	p.status[cancel.TxHash] = chain.TxStatus{
-		State: chain.TxIncluded,
-		Final: true,
-		Block: block(3, "a", nil).Ref,
-	}
-	p.status[bump.TxHash] = chain.TxStatus{State: chain.TxDead, Reason: chain.ReasonConflict}
+	p.status[cancel.TxHash] = chain.TxStatus{State: chain.TxIncluded, Block: block(3, "a", nil).Ref}
+	p.index.take(buried(block(3, "a", nil, spends(cancel.TxHash, "m")...), "a"))
 	p.wait(10 * time.Minute)
 
-	if got := p.bumpTx(); got.Failure != wallet.FailConflict {
-		t.Errorf("it is %s %s", got.State, got.Failure)
+	got := p.bumpTx()
+	if got.Failure != wallet.FailConflict ||
+		got.Conflict != (wallet.Conflict{TxHash: cancel.TxHash, Own: true}) {
+		t.Errorf("it is %s %s, against %+v", got.State, got.Failure, got.Conflict)
 	}
 
 	if b := p.balance(); len(b.Reservations) != 0 {
@@ -656,7 +654,7 @@ func TestBumpSurvivesCrashAtEveryStep(t *testing.T) {
 					p.wait(2 * time.Minute) // the lease of a dead process runs out
 
 					if replaced {
-						p.waits, p.replaced = false, true
+						p.displace()
 					} else {
 						p.mine(3, "a", p.bumpTx().TxHash)
 					}

@@ -24,7 +24,8 @@ func compareOutpoints(a, b chain.Outpoint) int {
 }
 
 // spendableCoins returns the coins that a transaction's bytes may spend: those reserved by it (or by the
-// one that it displaces), and unreserved ones. An order that names its coins gets no others.
+// one that it displaces), and unreserved ones, but not the change of its own earlier bytes. An order that
+// names its coins gets no others.
 func (d *walletWorker) spendableCoins(ctx context.Context, t wallet.Transaction) ([]chain.Coin, error) {
 	coins, err := d.candidateCoins(ctx, t)
 	if err != nil {
@@ -34,6 +35,10 @@ func (d *walletWorker) spendableCoins(ctx context.Context, t wallet.Transaction)
 	var out []chain.Coin
 
 	for _, c := range coins {
+		if t.AttemptIndex(c.Outpoint.TxHash) >= 0 {
+			continue
+		}
+
 		if c.SpentBy == "" && (c.ReservedBy == "" && spendable(c, t) || reservedFor(c, t)) {
 			out = append(out, c.Coin)
 		}

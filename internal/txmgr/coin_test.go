@@ -20,7 +20,8 @@ import (
 type outputs struct {
 	chain.Driver
 	careless bool
-	offered  map[string]int // by destination, how many coins the last Build was offered
+	parents  map[chain.Outpoint][]chain.Spend // unconfirmed ones of a coin
+	offered  map[string]int                   // by destination, how many coins the last Build was offered
 	status   map[string]chain.TxStatus
 	sent     []string
 }
@@ -44,6 +45,8 @@ func (o *outputs) Build(_ context.Context, order chain.Order) (chain.Unsigned, e
 		MaxFee:   chain.Units(1),
 		Inputs:   []chain.Outpoint{coin.Outpoint},
 		Outputs:  order.Outputs,
+
+		UnconfirmedParents: o.parents[coin.Outpoint],
 	}, nil
 }
 
@@ -60,6 +63,8 @@ func (o *outputs) Assemble(
 		Inputs:  u.Inputs,
 		Outputs: u.Outputs,
 		From:    order.From.Address,
+
+		UnconfirmedParents: u.UnconfirmedParents,
 	}, nil
 }
 
@@ -70,10 +75,22 @@ func (o *outputs) Broadcast(_ context.Context, tx chain.Signed) error {
 
 func (o *outputs) Status(_ context.Context, tx chain.Signed) (chain.TxStatus, error) {
 	if s, known := o.status[tx.TxHash]; known {
+		for _, out := range tx.Outputs {
+			s.Transfers = append(
+				s.Transfers,
+				chain.Transfer{TxHash: tx.TxHash, To: out.To, AssetID: out.AssetID, Amount: out.Amount},
+			)
+		}
+
 		return s, nil
 	}
 
 	return chain.TxStatus{State: chain.TxPooled}, nil
+}
+
+// Blocks makes it a network whose blocks are read; see harness.scripted.
+func (o *outputs) Blocks(context.Context, uint64, uint64) ([]chain.Block, error) {
+	return nil, fault.New(fault.Unavailable, "blocks_scripted", "nobody asks here")
 }
 
 // Unspent makes it a network that spends outputs.
@@ -84,6 +101,7 @@ func (o *outputs) Unspent(context.Context, []chain.Outpoint) (chain.Ref, []chain
 func newOutputs(t *testing.T, coins int) (*harness, *outputs) {
 	t.Helper()
 	w := newHarness(t, sim.Config{})
+	w.follower = nil
 	driver := &outputs{Driver: w.chain, offered: map[string]int{}, status: map[string]chain.TxStatus{}}
 	w.offers = func(to chain.Address) int { return driver.offered[string(to)] }
 
@@ -147,6 +165,19 @@ func (w *harness) coins() map[uint32]wallet.Coin {
 
 func TestCoinsAreSpentByOneTransactionEach(t *testing.T) {
 	w, driver := newOutputs(t, 2)
+	second, parent := chain.Outpoint{TxHash: "c", Vout: 1}, chain.Outpoint{TxHash: "parent"}
+	driver.parents = map[chain.Outpoint][]chain.Spend{second: spends("change", "parent")}
+
+	if err := w.store.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+		return tx.PutCoin(ctx, &wallet.Coin{
+			Network: network,
+			Coin:    chain.Coin{Outpoint: parent, Owner: w.master(), Amount: coin(5), Height: 1},
+			SpentBy: "change",
+		})
+	}); err != nil {
+		t.Fatal(err)
+	}
+
 	p, q, r := w.payout("SIM", coin(1)), w.payout("SIM", coin(2)), w.payout("SIM", coin(3))
 	w.work()
 
@@ -161,16 +192,24 @@ func TestCoinsAreSpentByOneTransactionEach(t *testing.T) {
 		)
 	}
 
-	driver.status[w.get(p.ID).TxHash] = chain.TxStatus{
-		State: chain.TxIncluded,
-		Final: true,
-		Block: chain.Ref{Height: 9, Hash: "nine", Time: w.now},
-	}
-	driver.status[w.get(q.ID).TxHash] = chain.TxStatus{State: chain.TxDead, Reason: chain.ReasonConflict}
+	mined := block(20, "a", nil, chain.Spend{
+		Outpoint: chain.Outpoint{TxHash: "c"},
+		By:       w.get(p.ID).TxHash,
+	}, chain.Spend{
+		Outpoint: parent,
+		By:       "thief",
+	})
+	driver.parents = nil
+	driver.status[w.get(p.ID).TxHash] = chain.TxStatus{State: chain.TxIncluded, Block: mined.Ref}
+	w.scripted(buried(mined, "a"))
 	w.wait(time.Minute)
 
 	if a, b := w.get(p.ID), w.get(q.ID); a.State != wallet.Confirmed || b.Failure != wallet.FailConflict {
 		t.Fatalf("they are %s and %s %s", a.State, b.State, b.Failure)
+	}
+
+	if got := w.get(q.ID).Conflict; got != (wallet.Conflict{TxHash: "thief"}) {
+		t.Errorf("it names %+v", got)
 	}
 
 	w.wait(time.Minute)

@@ -9,96 +9,97 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// observation is what the network returned for all attempts of one transaction.
-type observation struct {
-	// hash is the attempt that is in a block, with its status; else empty.
-	hash   string
-	status chain.TxStatus
-	// pooled is the newest attempt that waits for a block; else empty.
-	pooled string
-	// terminal is set when every attempt is proven dead: conflict if any is, else expired.
-	terminal chain.TerminalReason
-}
-
-// observe looks up every attempt, newest first: an earlier one may still be included.
-func (d *walletWorker) observe(ctx context.Context, t wallet.Transaction) (observation, error) {
-	var s observation
-
-	dead, conflict := 0, false
-
-	for i := len(t.Attempts) - 1; i >= 0; i-- {
-		signed := t.Attempts[i].Signed
-
-		status, err := d.sender.Status(ctx, signed)
-		if err != nil {
-			return observation{}, err
-		}
-
-		switch status.State {
-		case chain.TxIncluded:
-			return observation{hash: signed.TxHash, status: status}, nil
-		case chain.TxPooled:
-			if s.pooled == "" {
-				s.pooled = signed.TxHash
-			}
-		case chain.TxDead:
-			dead++
-			conflict = conflict || status.Reason != chain.ReasonExpired
-		case chain.TxUnknown:
-			// It proves nothing; the attempt is looked up again.
-		}
-	}
-
-	if dead == len(t.Attempts) {
-		s.terminal = chain.ReasonExpired
-		if conflict {
-			s.terminal = chain.ReasonConflict
-		}
-	}
-
-	return s, nil
-}
-
-// follow moves a signed transaction to the state that the network proves.
+// follow moves a signed transaction to the state that the blocks which were read prove.
 func (d *walletWorker) follow(ctx context.Context, t wallet.Transaction) error {
-	s, err := d.observe(ctx, t)
+	if !d.readsBlocks(d.driver) {
+		return d.followPolled(ctx, t)
+	}
+
+	e, err := d.readEvidence(ctx, t)
 	if err != nil {
 		return err
 	}
 
-	if s.hash != "" {
-		return d.recordInclusion(ctx, t, s)
+	if e.row.TxHash != "" {
+		return d.recordInclusion(ctx, t, e)
 	}
 
 	if t.State == wallet.Included || t.State == wallet.Confirmed {
-		gone, err := d.blockReplaced(ctx, t.Block)
-		if err != nil || !gone {
-			// the node lags, or lost its index: it claims nothing
-			return errors.Join(err, d.update(ctx, t.ID))
+		if e.cursor.At.Height < t.Block.Height {
+			return d.update(ctx, t.ID) // read again from below its block
 		}
 
 		d.logLostBlock(ctx, t)
 
-		if err := d.update(ctx, t.ID, (*wallet.Transaction).Retract); err != nil {
+		err := d.updateProven(ctx, t, wallet.Outgoing{}, nil, (*wallet.Transaction).Retract)
+		if err != nil {
 			return err
-		}
-
-		if s.pooled != "" {
-			return nil
 		}
 
 		return d.broadcast(ctx, t.ID, t.LastAttempt().Signed)
 	}
 
-	if s.terminal != "" {
-		return d.terminate(ctx, t, s.terminal)
-	}
-
-	if err := d.recordPooled(ctx, t, s.pooled); err != nil {
+	proof, dead, err := d.proveDeath(ctx, t, e.cursor)
+	if err != nil {
 		return err
 	}
 
-	return d.replace(ctx, t, s.pooled != "")
+	if dead {
+		return d.terminate(ctx, t, proof)
+	}
+
+	return d.followWaiting(ctx, t)
+}
+
+// followWaiting keeps a transaction that is in no block on its way: the network must have its bytes, no
+// nonce below it may be free, and the bytes must pay enough.
+func (d *walletWorker) followWaiting(ctx context.Context, t wallet.Transaction) error {
+	known, state, err := d.lookUp(ctx, t)
+	if err != nil {
+		return err
+	}
+
+	if err := d.recordPooled(ctx, t, known); err != nil {
+		return err
+	}
+
+	if state == chain.TxIncluded {
+		return nil // provisional: a block that was read will say so
+	}
+
+	if err := d.fillGaps(ctx, t); err != nil {
+		return err
+	}
+
+	return d.replace(ctx, t, known != "")
+}
+
+// lookUp returns the newest attempt that the node has, in its pool or a block; empty when it has none.
+func (d *walletWorker) lookUp(
+	ctx context.Context,
+	t wallet.Transaction,
+) (hash string, state chain.TxState, err error) {
+	for i := len(t.Attempts) - 1; i >= 0; i-- {
+		signed := t.Attempts[i].Signed
+
+		status, err := d.sender.Status(ctx, signed)
+		if err != nil {
+			return "", chain.TxUnknown, err
+		}
+
+		switch status.State {
+		case chain.TxIncluded:
+			return signed.TxHash, chain.TxIncluded, nil
+		case chain.TxPooled:
+			if hash == "" {
+				hash, state = signed.TxHash, chain.TxPooled
+			}
+		case chain.TxUnknown, chain.TxDead:
+			// It proves nothing.
+		}
+	}
+
+	return hash, state, nil
 }
 
 // recordPooled records that the network has an attempt, or broadcasts the last one when it has none.
@@ -121,65 +122,65 @@ func (o *Manager) logLostBlock(ctx context.Context, t wallet.Transaction) {
 	)
 }
 
-// recordInclusion records the block that holds an attempt, and its finality. If the record changed since
-// it was read (a fork was applied), the observation may be older than the fork: it is dropped, and the
-// next look decides.
-func (d *walletWorker) recordInclusion(ctx context.Context, t wallet.Transaction, s observation) error {
-	moves := []move{
-		func(now *wallet.Transaction) error {
-			if now.Version != t.Version {
-				return refuse(*now, "be included by what was seen before it was moved")
-			}
+// recordInclusion records the block of an attempt's row, and its finality. Fee and transfers come from the
+// node's answer about the same block; while it gives none, nothing is recorded.
+func (d *walletWorker) recordInclusion(ctx context.Context, t wallet.Transaction, e evidence) error {
+	var moves []move
 
-			return nil
-		},
-	}
-	if t.State == wallet.Confirmed && (t.Block.Hash != s.status.Block.Hash || t.TxHash != s.hash) {
-		moves = append(moves, (*wallet.Transaction).Retract)
-	}
-
-	moves = append(moves, func(t *wallet.Transaction) error { return t.Include(s.hash, s.status) })
-
-	if s.status.Final {
-		if s.status.Reverted {
-			moves = append(moves, fail(wallet.FailReverted))
-		} else {
-			moves = append(moves, (*wallet.Transaction).Confirm)
+	recorded := t.TxHash == e.row.TxHash && t.Block.Hash == e.row.Block.Hash
+	if !recorded {
+		status, ok, err := d.statusIn(ctx, t, e.row)
+		if err != nil {
+			return err
 		}
+
+		if !ok {
+			d.logWait(ctx, t, "the node does not show it in the block that holds it", true)
+			return d.update(ctx, t.ID)
+		}
+
+		if t.State == wallet.Confirmed {
+			moves = append(moves, (*wallet.Transaction).Retract)
+		}
+
+		moves = append(moves, func(t *wallet.Transaction) error { return t.Include(e.row.TxHash, status) })
 	}
 
-	return d.update(ctx, t.ID, moves...)
+	open := t.State != wallet.Confirmed || !recorded
+	if open && e.cursor.IsFinal(d.network, d.network.Confirmations, e.row.Block) &&
+		d.isShared(ctx, t, e.row.Block) {
+		moves = append(moves, end(e.row.Failed))
+	}
+
+	if len(moves) > 0 {
+		d.waits.Delete(t.ID)
+	}
+
+	return d.updateProven(ctx, t, e.row, nil, moves...)
 }
 
-// blockReplaced reports whether another block has the height of this one. A node that is not that far
-// yet, or has pruned the block, proves nothing.
-func (d *walletWorker) blockReplaced(ctx context.Context, block chain.Ref) (bool, error) {
-	at, err := d.driver.RefAt(ctx, block.Height)
-	if errors.Is(err, fault.NotFound) || errors.Is(err, fault.Stopped) {
-		return false, nil
+// end returns the move that ends an included transaction at finality.
+func end(reverted bool) move {
+	if reverted {
+		return fail(wallet.FailReverted)
 	}
 
-	if err != nil {
-		return false, err
-	}
-
-	return at.Hash != block.Hash, nil
+	return (*wallet.Transaction).Confirm
 }
 
 // terminate handles a transaction of which no attempt can be included any more. A conflict fails it.
 // Expired bytes are signed anew until GiveUpAt, at most maxAttempts times: the old ones cannot be
 // included as well.
-func (d *walletWorker) terminate(
-	ctx context.Context,
-	t wallet.Transaction,
-	reason chain.TerminalReason,
-) error {
-	if reason == chain.ReasonConflict {
-		return d.update(ctx, t.ID, fail(wallet.FailConflict))
+func (d *walletWorker) terminate(ctx context.Context, t wallet.Transaction, proof death) error {
+	if proof.reason == chain.ReasonConflict {
+		return d.updateProven(
+			ctx, t, wallet.Outgoing{}, proof.rows,
+			func(t *wallet.Transaction) error { return t.FailAgainst(proof.conflict) },
+		)
 	}
 
 	if len(t.Attempts) >= maxAttempts || t.Stale(d.now()) {
-		return d.update(ctx, t.ID, fail(wallet.FailExpired))
+		return d.giveUp(ctx, t)
 	}
 
 	order := t.Order
@@ -194,8 +195,35 @@ func (d *walletWorker) terminate(
 	case err == nil:
 		return d.broadcast(ctx, t.ID, a.Signed)
 	case errors.Is(err, fault.Invalid), errors.Is(err, fault.Unsupported), errors.Is(err, fault.Forbidden):
-		return d.update(ctx, t.ID, fail(wallet.FailExpired))
+		return d.giveUp(ctx, t)
 	}
 
 	return err
+}
+
+// giveUp fails a transaction whose bytes have expired. Its nonce is free and blocks all later ones, so the
+// same store transaction queues the cancel that uses it.
+func (d *walletWorker) giveUp(ctx context.Context, t wallet.Transaction) error {
+	if !d.hasNonces() {
+		return d.updateProven(ctx, t, wallet.Outgoing{}, nil, fail(wallet.FailExpired))
+	}
+
+	cancel, err := d.makeCancel(ctx, cancelOf(t), t.Nonce, nil)
+	if err != nil {
+		return err
+	}
+
+	return d.updateWith(ctx, t.ID, func(ctx context.Context, tx wallet.Tx, now wallet.Transaction) error {
+		if now.Version != t.Version {
+			return &illegalMove{refuse(now, "expire by what was read before it was moved")}
+		}
+
+		if err := stands(ctx, tx, t, wallet.Outgoing{}, nil); err != nil {
+			return err
+		}
+
+		_, err := d.EnqueueTx(ctx, tx, cancel)
+
+		return err
+	}, fail(wallet.FailExpired))
 }

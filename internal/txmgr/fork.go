@@ -9,10 +9,11 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/follow"
 )
 
-// ApplyForkTx applies a fork to the transactions of a network, in the transaction that moves its cursor.
-// Every transaction in a block above the common one becomes due at once. Those whose block the batch
-// proves to be replaced are retracted. An Included one that the new blocks hold too stays Included: the
-// next look finds its new block. Without a fork in the batch it does nothing.
+// ApplyForkTx applies a fork to the transactions of a network, in the transaction that moves its cursor and
+// after RecordOutgoingTx. Every transaction in a block above the common one becomes due at once. Those
+// without a row any more are retracted, and so are Confirmed ones whose row is in another block. An Included
+// one whose row moved stays Included: the next look records its new block. Without a fork in the batch it
+// does nothing.
 func (o *Manager) ApplyForkTx(ctx context.Context, tx wallet.Tx, b follow.Batch) error {
 	if !b.Rewound {
 		return nil
@@ -33,11 +34,16 @@ func (o *Manager) ApplyForkTx(ctx context.Context, tx wallet.Tx, b follow.Batch)
 	}
 
 	for _, t := range watched {
-		if t.Block.Height <= b.ForkedFrom.Height {
+		if t.Block.IsZero() || t.Block.Height <= b.ForkedFrom.Height {
 			continue
 		}
 
-		if blockGone(t, b.Blocks) {
+		gone, err := o.blockLost(ctx, tx, driver, t, b)
+		if err != nil {
+			return err
+		}
+
+		if gone {
 			o.logLostBlock(ctx, t)
 
 			d := &walletWorker{Manager: o, network: driver.Network(), party: t.Order.From}
@@ -57,6 +63,27 @@ func (o *Manager) ApplyForkTx(ctx context.Context, tx wallet.Tx, b follow.Batch)
 	}
 
 	return nil
+}
+
+// blockLost reports whether a fork took the block of a transaction out of the chain: its row is gone, or for
+// a Confirmed one in another block. Where no blocks are read, the batch has to prove it.
+func (o *Manager) blockLost(
+	ctx context.Context,
+	tx wallet.Tx,
+	driver chain.Driver,
+	t wallet.Transaction,
+	b follow.Batch,
+) (bool, error) {
+	if !o.readsBlocks(driver) {
+		return blockGone(t, b.Blocks), nil
+	}
+
+	row, err := attemptRow(ctx, tx, t)
+	if err != nil {
+		return false, err
+	}
+
+	return row.TxHash == "" || t.State == wallet.Confirmed && row.Block.Hash != t.Block.Hash, nil
 }
 
 // blockGone reports whether canonical blocks prove that the transaction's block left the chain and that

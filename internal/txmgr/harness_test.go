@@ -2,15 +2,18 @@ package txmgr_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/crashtest"
 	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/internal/id"
@@ -43,8 +46,11 @@ type harness struct {
 	// process counts updates and driver calls, and dies at one of them.
 	process   crashtest.Process
 	processes int
-	forgetful bool                // the node knows no transaction
-	answered  func()              // is called when the node has answered for a transaction
+	forgetful bool   // the node knows no transaction
+	answered  func() // is called when the rows of a transaction were read
+	follower  *follow.Follower
+	reading   bool                // the follower calls the node, not the process
+	reader    func()              // reads the network instead of follower, where blocks are scripted
 	driver    func() chain.Driver // what a process talks to; nil: the simulated network
 	// offers returns how many coins the last Build for a destination could choose from; see outputs.
 	offers func(to chain.Address) int
@@ -62,13 +68,159 @@ func newHarness(t *testing.T, config sim.Config) *harness {
 
 		return nil
 	})
-	w.chain.SetIntercept(func(_ context.Context, m sim.Method) error { return w.process.Call(string(m)) })
+	w.chain.SetIntercept(func(_ context.Context, m sim.Method) error {
+		if w.reading {
+			return nil
+		}
+
+		return w.process.Call(string(m))
+	})
 	w.chain.Fund(w.master().Address, "SIM", coin(100))
 	w.chain.Fund(w.master().Address, "USDX", dollars(1000))
 	w.chain.Mine(10)
 	w.outbox = w.boot("one")
+	w.startFollower()
+	w.read()
 
 	return w
+}
+
+func (w *harness) startFollower() {
+	w.t.Helper()
+
+	var err error
+
+	w.follower, err = follow.New(follow.Config{
+		Driver:  w.chain,
+		Handler: handler{w},
+		DB:      scanDB{w.store},
+		Owner:   "follower",
+		// deep forks find their common block
+		StartHeight: 1,
+		Now:         func() time.Time { return w.now },
+		Log:         slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+type scanDB struct{ *memory.Store }
+
+func (d scanDB) Update(ctx context.Context, f func(ctx context.Context, tx scan.Tx) error) error {
+	return d.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error { return f(ctx, tx) })
+}
+
+// handler stores what the blocks hold of our transactions, as the engine does.
+type handler struct{ w *harness }
+
+func (h handler) Apply(ctx context.Context, b follow.Batch) error {
+	return h.w.update(ctx, func(ctx context.Context, tx wallet.Tx) error {
+		if _, err := b.Advance(ctx, tx.(*listening).Tx); err != nil {
+			return err
+		}
+
+		return h.w.record(ctx, tx, b)
+	})
+}
+
+// record stores what a batch took from our wallets, and applies its fork.
+func (w *harness) record(ctx context.Context, tx wallet.Tx, b follow.Batch) error {
+	if err := w.outbox.RecordOutgoingTx(ctx, tx, b, w.parties); err != nil {
+		return err
+	}
+
+	return w.outbox.ApplyForkTx(ctx, tx, b)
+}
+
+func (w *harness) parties(
+	_ context.Context,
+	addresses []chain.Address,
+) (map[chain.Address]chain.Party, error) {
+	found := map[chain.Address]chain.Party{}
+
+	for _, a := range addresses {
+		if a == w.master().Address {
+			found[a] = w.master()
+		}
+	}
+
+	return found, nil
+}
+
+// read reads the network up to the tip that the node shows.
+func (w *harness) read() {
+	w.t.Helper()
+
+	if w.reader != nil {
+		w.reader()
+		return
+	}
+
+	if w.follower == nil {
+		return
+	}
+
+	w.reading = true
+	defer func() { w.reading = false }()
+
+	for range 100 {
+		did, err := w.follower.Step(w.t.Context())
+		if errors.Is(err, fault.Stopped) { // deeper than final: a person has to look into it
+			did, err = true, follow.Resume(w.t.Context(), scanDB{w.store}, network, w.now)
+		}
+
+		if err != nil && !errors.Is(err, fault.Unavailable) {
+			w.t.Fatalf("follower: %v", err)
+		}
+
+		if !did {
+			return
+		}
+	}
+}
+
+// scripted stores blocks of a network whose blocks are made up; the last one is the cursor.
+func (w *harness) scripted(b follow.Batch) {
+	w.t.Helper()
+
+	b.Network = w.chain.Network()
+
+	if err := w.update(w.t.Context(), func(ctx context.Context, tx wallet.Tx) error {
+		if err := moveCursor(ctx, tx.(*listening).Tx, b); err != nil {
+			return err
+		}
+
+		return w.record(ctx, tx, b)
+	}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// moveCursor moves the cursor to the last block of a batch.
+func moveCursor(ctx context.Context, tx store.Tx, b follow.Batch) error {
+	if len(b.Blocks) == 0 {
+		return nil
+	}
+
+	c, _, err := tx.Cursor(ctx, network)
+	if err != nil {
+		return err
+	}
+
+	c.Network, c.At = network, b.Blocks[len(b.Blocks)-1].Ref
+	c.Final, c.Safe, c.Recent = chain.Ref{}, chain.Ref{}, nil
+
+	return tx.PutCursor(ctx, &c)
+}
+
+// buried returns a block and the two on top of it that make it final.
+func buried(b chain.Block, branch string) follow.Batch {
+	return follow.Batch{Blocks: []chain.Block{
+		b,
+		block(b.Height+1, branch, nil),
+		block(b.Height+2, branch, nil),
+	}}
 }
 
 func (w *harness) boot(process string) *txmgr.Manager {
@@ -132,17 +284,25 @@ func (s spy) Status(ctx context.Context, signed chain.Signed) (chain.TxStatus, e
 		return chain.TxStatus{State: chain.TxUnknown}, nil
 	}
 
-	status, err := s.Chain.Status(ctx, signed)
-	if s.w.answered != nil {
-		s.w.answered()
-	}
-
-	return status, err
+	return s.Chain.Status(ctx, signed)
 }
 
 type db struct {
 	store.Reader
 	w *harness
+}
+
+func (d db) OutgoingByHash(
+	ctx context.Context,
+	network string,
+	hashes []string,
+) ([]wallet.Outgoing, error) {
+	rows, err := d.Reader.OutgoingByHash(ctx, network, hashes)
+	if d.w.answered != nil {
+		d.w.answered()
+	}
+
+	return rows, err
 }
 
 func (d db) Update(ctx context.Context, f func(ctx context.Context, tx wallet.Tx) error) error {
@@ -238,6 +398,8 @@ func (w *harness) get(id string) wallet.Transaction {
 func (w *harness) work() {
 	w.t.Helper()
 
+	w.read()
+
 	for range 200 {
 		did, err := w.outbox.Step(w.t.Context(), network)
 		if w.process.Dead() {
@@ -321,27 +483,6 @@ func (w *harness) states(id string) (out []wallet.State) {
 // fork has the chain fork, and takes that in.
 func (w *harness) fork(f sim.Fork) {
 	w.t.Helper()
-
-	before, err := w.chain.Head(w.t.Context())
-	if err != nil {
-		w.t.Fatal(err)
-	}
-
-	tip := w.chain.Fork(f)
-
-	b := follow.Batch{Network: w.chain.Network(), Rewound: true}
-	if b.ForkedFrom, err = w.chain.RefAt(w.t.Context(), before.Tip.Height-f.Depth); err != nil {
-		w.t.Fatal(err)
-	}
-
-	if b.Blocks, err = w.chain.Blocks(w.t.Context(), b.ForkedFrom.Height+1, tip.Height); err != nil {
-		w.t.Fatal(err)
-	}
-
-	if err := w.update(
-		w.t.Context(),
-		func(ctx context.Context, tx wallet.Tx) error { return w.outbox.ApplyForkTx(ctx, tx, b) },
-	); err != nil {
-		w.t.Fatal(err)
-	}
+	w.chain.Fork(f)
+	w.read()
 }

@@ -295,13 +295,15 @@ func TestReorganisationAfterConfirmation(t *testing.T) {
 	}
 }
 
-// The node called it final, and a fork was taken in before that was stored: it is not confirmed by
-// a block that is gone.
+// Its row was final, and a fork was taken in before that was stored: it is not confirmed by a block that
+// is gone.
 func TestForkBetweenAnswerAndUpdate(t *testing.T) {
 	w := newHarness(t, sim.Config{})
 	p := w.payout("SIM", coin(1))
 	w.until(p.ID, wallet.Included)
 	w.chain.Mine(8)
+	w.read()
+
 	w.answered = func() {
 		w.answered = nil
 		w.fork(sim.Fork{Depth: 9, Fate: sim.DropOrphan})
@@ -313,7 +315,7 @@ func TestForkBetweenAnswerAndUpdate(t *testing.T) {
 	}
 
 	if w.answered != nil {
-		t.Fatal("nobody asked the node")
+		t.Fatal("nobody read the rows")
 	}
 
 	if got := w.get(p.ID); got.State != wallet.Broadcast || got.DueAt.After(w.now) {

@@ -70,6 +70,7 @@ type Manager struct {
 	db        wallet.DB
 	registry  *chain.Registry
 	addresses sync.Map // network and chain.KeyRef → chain.Address; they never change
+	waits     sync.Map // transaction id → why its outcome waits, as it was logged
 }
 
 // New returns a Manager. It starts nothing; the engine calls Step.
@@ -141,7 +142,7 @@ func (o *Manager) EnqueueTx(
 
 	now := o.now()
 	t.State, t.Attempts, t.TxHash, t.Failure, t.Version = wallet.Queued, nil, "", "", 0
-	t.BatchMembers, t.BatchedBy = nil, ""
+	t.BatchMembers, t.BatchedBy, t.Conflict = nil, "", wallet.Conflict{}
 
 	t.CreatedAt, t.DueAt = now, now
 	if err := tx.PutTransaction(ctx, &t); err != nil {

@@ -12,7 +12,10 @@ import (
 
 // RecordOutgoingTx stores what the blocks of a batch took from our addresses, in the transaction that moves
 // the network's cursor: one row per nonce, coin or signature. A fork deletes the rows above it that the new
-// blocks do not hold. Coins must be indexed first (IndexCoinsTx). It is idempotent.
+// blocks do not hold. It comes before ApplyForkTx, which reads the rows, and is idempotent.
+//
+// What payers spend is recorded too, without an address, where a bump of ours rests on it: when another
+// transaction makes such a spend, the bump is dead.
 func (o *Manager) RecordOutgoingTx(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -80,14 +83,14 @@ func outgoingRows(
 		return nil, err
 	}
 
-	coins, err := tx.CoinsOf(ctx, b.Network.Slug, slices.Sorted(maps.Keys(coinHashes)))
+	owners, err := coinOwners(ctx, tx, b, coinHashes, parties)
 	if err != nil {
 		return nil, err
 	}
 
-	owners := make(map[chain.Outpoint]chain.Address, len(coins))
-	for _, coin := range coins {
-		owners[coin.Outpoint] = coin.Owner.Address
+	watched, err := parentSpends(ctx, tx, b, len(coinHashes) > 0)
+	if err != nil {
+		return nil, err
 	}
 
 	rows := map[string]wallet.Outgoing{}
@@ -99,13 +102,110 @@ func outgoingRows(
 				owner = owners[spend.Outpoint]
 			}
 
-			if owner != "" {
+			if owner != "" || watched[spend.Key()] {
 				rows[spend.Key()] = wallet.NewOutgoing(b.Network.Slug, owner, spend, block.Ref)
 			}
 		}
 	}
 
 	return rows, nil
+}
+
+// coinOwners returns the owners of our coins among the outputs of transactions: of those that are indexed,
+// and of those that a batch makes and spends itself.
+func coinOwners(
+	ctx context.Context,
+	tx wallet.Tx,
+	b follow.Batch,
+	hashes map[string]bool,
+	parties PartyLookup,
+) (map[chain.Outpoint]chain.Address, error) {
+	owners := map[chain.Outpoint]chain.Address{}
+	if len(hashes) == 0 {
+		return owners, nil
+	}
+
+	recipients := map[chain.Address]bool{}
+
+	for _, block := range b.Blocks {
+		for _, t := range block.Transfers {
+			if hashes[t.TxHash] {
+				owners[chain.Outpoint{TxHash: t.TxHash, Vout: t.Index}] = t.To
+				recipients[t.To] = true
+			}
+		}
+	}
+
+	ours, err := parties(ctx, slices.Sorted(maps.Keys(recipients)))
+	if err != nil {
+		return nil, err
+	}
+
+	maps.DeleteFunc(owners, func(_ chain.Outpoint, owner chain.Address) bool {
+		_, known := ours[owner]
+		return !known
+	})
+
+	coins, err := tx.CoinsOf(ctx, b.Network.Slug, slices.Sorted(maps.Keys(hashes)))
+	if err != nil {
+		return nil, err
+	}
+
+	for _, coin := range coins {
+		owners[coin.Outpoint] = coin.Owner.Address
+	}
+
+	return owners, nil
+}
+
+// parentSpends returns the keys of the spends that bumps of ours rest on. Each bump reserves the payment
+// that it spends, which is in no block.
+func parentSpends(ctx context.Context, tx wallet.Tx, b follow.Batch, coins bool) (map[string]bool, error) {
+	keys := map[string]bool{}
+	if !coins {
+		return keys, nil
+	}
+
+	waiting, err := tx.UnconfirmedCoins(ctx, b.Network.Slug)
+	if err != nil {
+		return nil, err
+	}
+
+	if b.Rewound { // the fork is not applied to the coins yet
+		above, err := tx.CoinsAbove(ctx, b.Network.Slug, b.ForkedFrom.Height)
+		if err != nil {
+			return nil, err
+		}
+
+		waiting = append(waiting, above...)
+	}
+
+	ids := map[string]bool{}
+
+	for _, coin := range waiting {
+		if coin.ReservedBy != "" {
+			ids[coin.ReservedBy] = true
+		}
+	}
+
+	if len(ids) == 0 {
+		return keys, nil
+	}
+
+	resting, err := tx.TransactionsByID(ctx, slices.Sorted(maps.Keys(ids)))
+	if err != nil {
+		return nil, err
+	}
+
+	for _, t := range resting {
+		for _, a := range t.Attempts {
+			for _, spend := range a.Signed.UnconfirmedParents {
+				keys[spend.Key()] = true
+			}
+		}
+	}
+
+	return keys, nil
 }
 
 // storedOutgoing returns the stored rows that a batch may change, by key.

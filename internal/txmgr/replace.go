@@ -39,6 +39,10 @@ func (d *walletWorker) replace(ctx context.Context, t wallet.Transaction, pooled
 		return err
 	}
 
+	if rests, err := hasDependents(ctx, d.db, t); err != nil || rests {
+		return err // what rests on it is bumped instead, and pays for both
+	}
+
 	if done, err := d.tryReplace(ctx, t); done || err != nil {
 		return err
 	}
@@ -51,8 +55,7 @@ func (d *walletWorker) replace(ctx context.Context, t wallet.Transaction, pooled
 	return d.queueCancel(ctx, cancelOf(t), t.Nonce, &t)
 }
 
-// nonceIsNext reports whether the chain waits for the transaction's nonce; always true without nonces. A
-// gap below the lowest nonce is filled first.
+// nonceIsNext reports whether the chain waits for the transaction's nonce; always true without nonces.
 func (d *walletWorker) nonceIsNext(
 	ctx context.Context,
 	t wallet.Transaction,
@@ -67,12 +70,7 @@ func (d *walletWorker) nonceIsNext(
 		return false, err
 	}
 
-	lowest := lowestNonce(t, live)
-	if counted < t.Nonce && lowest {
-		return false, d.fillGap(ctx, t, counted, live)
-	}
-
-	return counted == t.Nonce && lowest, nil
+	return counted == t.Nonce && lowestNonce(t, live), nil
 }
 
 // tryReplace signs, stores and broadcasts a replacement. done is false when there is none; the reason is
@@ -92,7 +90,7 @@ func (d *walletWorker) tryReplace(ctx context.Context, t wallet.Transaction) (do
 		}
 	}
 
-	a, err := d.makeReplacement(ctx, t, order)
+	a, err := d.makeBumping(ctx, t, order)
 	if err == nil {
 		err = d.storeAttempt(ctx, t, a)
 	}
@@ -138,35 +136,42 @@ func (d *walletWorker) makeReplacement(
 	return a, nil
 }
 
-// fillGap queues a cancel for the nonce that no live transaction holds and that keeps t waiting. Should
-// the node lag and the nonce be used already, the cancel fails without effect.
-func (d *walletWorker) fillGap(
-	ctx context.Context,
-	t wallet.Transaction,
-	counted uint64,
-	live []wallet.Transaction,
-) error {
-	nonce, ok := gap(counted, live)
-	if !ok {
-		return nil
+// cancelOf returns the cancel of a transaction, without its order. That of a cancel is for the same object.
+func cancelOf(t wallet.Transaction) wallet.Transaction {
+	object := t.ID
+	if t.Kind == wallet.Cancel {
+		object = t.ObjectID
 	}
 
-	return d.queueCancel(ctx, cancelOf(t), nonce, nil)
+	return wallet.Transaction{Owner: t.Owner, Network: t.Network, Kind: wallet.Cancel, ObjectID: object}
 }
 
-// cancelOf returns the cancel of a transaction, without its order.
-func cancelOf(t wallet.Transaction) wallet.Transaction {
-	return wallet.Transaction{Owner: t.Owner, Network: t.Network, Kind: wallet.Cancel, ObjectID: t.ID}
-}
-
-// queueCancel queues a payment of the wallet to itself, at a nonce or with the coins of the displaced
-// transaction: of 1 base unit, or of all that those coins hold.
+// queueCancel queues the cancel that makeCancel returns.
 func (d *walletWorker) queueCancel(
 	ctx context.Context,
 	t wallet.Transaction,
 	nonce uint64,
 	displaced *wallet.Transaction,
 ) error {
+	cancel, err := d.makeCancel(ctx, t, nonce, displaced)
+	if err != nil {
+		return err
+	}
+
+	return d.write(ctx, func(ctx context.Context, tx wallet.Tx) error {
+		_, err := d.EnqueueTx(ctx, tx, cancel)
+		return err
+	})
+}
+
+// makeCancel returns a payment of the wallet to itself, at a nonce or with the coins of the displaced
+// transaction: of 1 base unit, or of all that those coins hold.
+func (d *walletWorker) makeCancel(
+	ctx context.Context,
+	t wallet.Transaction,
+	nonce uint64,
+	displaced *wallet.Transaction,
+) (wallet.Transaction, error) {
 	native, _ := d.network.Native()
 	order := chain.Order{
 		From:    d.party,
@@ -176,14 +181,14 @@ func (d *walletWorker) queueCancel(
 
 	if displaced != nil {
 		if err := d.displaceWith(ctx, &order, *displaced); err != nil {
-			return err
+			return wallet.Transaction{}, err
 		}
 	}
 
 	if estimator, ok := d.driver.(chain.FeeEstimator); ok {
 		most, err := estimator.EstimateFee(ctx, order)
 		if err != nil {
-			return err
+			return wallet.Transaction{}, err
 		}
 
 		order.MaxFee = chain.Max(order.MaxFee, most)
@@ -192,10 +197,7 @@ func (d *walletWorker) queueCancel(
 	order.Replaces = nil // filled in when it is signed
 	t.Order = order
 
-	return d.write(ctx, func(ctx context.Context, tx wallet.Tx) error {
-		_, err := d.EnqueueTx(ctx, tx, t)
-		return err
-	})
+	return t, nil
 }
 
 // displaceWith has an order pay enough to displace a transaction: a maximum fee of twice the displaced

@@ -18,7 +18,7 @@ var (
 		{2 * time.Minute, 5 * time.Second},
 		{10 * time.Minute, 15 * time.Second},
 		{time.Hour, time.Minute},
-		{0, 5 * time.Minute},
+		{0, maxPendingInterval},
 	}
 	// confirmedIntervals are for confirmed transactions, by the time since their block, up to 24 hours:
 	// reorganisations deeper than finality have happened.
@@ -28,6 +28,9 @@ var (
 		{24 * time.Hour, time.Hour},
 	}
 )
+
+// maxPendingInterval is the longest of pendingIntervals: what is signed and in no block is due within it.
+const maxPendingInterval = 5 * time.Minute
 
 // inFlightRetryEvery is how often a queued transaction is retried while its wallet has maxInFlight
 // transactions in flight.

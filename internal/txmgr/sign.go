@@ -145,6 +145,10 @@ func (d *walletWorker) prepare(ctx context.Context, t wallet.Transaction, order 
 			return nil
 		}
 
+		if err := d.fillGaps(ctx, t); err != nil {
+			return err
+		}
+
 		counted, err := d.nonce(ctx)
 		if err != nil {
 			return err

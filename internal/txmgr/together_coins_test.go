@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/follow"
 )
 
 // Several payouts in one transaction that spends outputs, and crashes of the processes that make one.
@@ -19,6 +20,8 @@ type coinNode struct {
 	*outputs
 	w    *harness
 	sent map[string]coinTx
+	// displaced is set when another transaction has the coins.
+	displaced bool
 }
 
 type coinTx struct {
@@ -72,15 +75,48 @@ func (n *coinNode) Status(_ context.Context, signed chain.Signed) (chain.TxStatu
 		return chain.TxStatus{State: chain.TxPooled}, nil
 	}
 
-	at := tx.at.Add(10 * time.Second)
-	final := !n.w.now.Before(at.Add(10 * time.Second))
+	if n.displaced {
+		return chain.TxStatus{State: chain.TxUnknown}, nil
+	}
 
-	return chain.TxStatus{
-		State: chain.TxIncluded,
-		Block: chain.Ref{Height: 9, Hash: "nine", Time: at},
-		Final: final,
-		Fee:   signed.MaxFee,
-	}, nil
+	status := chain.TxStatus{State: chain.TxIncluded, Block: block(20, "a", nil).Ref, Fee: signed.MaxFee}
+	for _, out := range signed.Outputs {
+		status.Transfers = append(
+			status.Transfers,
+			chain.Transfer{TxHash: signed.TxHash, To: out.To, AssetID: out.AssetID, Amount: out.Amount},
+		)
+	}
+
+	return status, nil
+}
+
+// read stores block 20 with what was sent ten seconds ago, and ten seconds later two on top of it.
+func (n *coinNode) read() {
+	mined, final := block(20, "a", nil), false
+
+	for hash, tx := range n.sent {
+		_, waits := n.status[hash]
+		if waits || n.w.now.Before(tx.at.Add(10*time.Second)) {
+			continue
+		}
+
+		if n.displaced {
+			hash = "thief"
+		}
+
+		for _, in := range tx.signed.Inputs {
+			mined.Spent = append(mined.Spent, chain.Spend{Outpoint: in, By: hash})
+		}
+
+		final = !n.w.now.Before(tx.at.Add(20 * time.Second))
+	}
+
+	switch {
+	case final:
+		n.w.scripted(buried(mined, "a"))
+	case len(mined.Spent) > 0:
+		n.w.scripted(follow.Batch{Blocks: []chain.Block{mined}})
+	}
 }
 
 func newCoinNode(t *testing.T, coins int) (*harness, *coinNode) {
@@ -88,6 +124,7 @@ func newCoinNode(t *testing.T, coins int) (*harness, *coinNode) {
 	w, driver := newOutputs(t, coins)
 	node := &coinNode{outputs: driver, w: w, sent: map[string]coinTx{}}
 	w.driver = func() chain.Driver { return node }
+	w.reader = node.read
 	w.processes = 0
 	w.outbox = w.boot("coins")
 
@@ -107,11 +144,9 @@ func TestCoinsOfABatch(t *testing.T) {
 			}
 
 			want, holder := wallet.Confirmed, ids[0]
+
 			if displaced {
-				node.status[w.get(ids[0]).TxHash] = chain.TxStatus{
-					State:  chain.TxDead,
-					Reason: chain.ReasonConflict,
-				}
+				node.displaced = true
 				want, holder = wallet.Failed, ""
 			}
 

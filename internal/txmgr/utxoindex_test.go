@@ -52,23 +52,23 @@ func (k *coinIndex) parties(
 	return found, nil
 }
 
-// take indexes a batch twice, as a closure may run twice and a batch be read again.
+// take stores a batch twice, as a closure may run twice and a batch be read again.
 func (k *coinIndex) take(b follow.Batch) string {
 	k.t.Helper()
 
 	b.Network = k.network
 	for range 2 {
-		if err := k.store.Update(k.t.Context(), func(ctx context.Context, tx store.Tx) error {
-			if n := len(b.Blocks); n > 0 {
-				c, _, err := tx.Cursor(ctx, network)
-				if err != nil {
-					return err
-				}
+		if err := k.update(k.t.Context(), func(ctx context.Context, tx wallet.Tx) error {
+			if err := moveCursor(ctx, tx.(*listening).Tx, b); err != nil {
+				return err
+			}
 
-				c.Network, c.At = network, b.Blocks[n-1].Ref
-				if err := tx.PutCursor(ctx, &c); err != nil {
-					return err
-				}
+			if err := k.outbox.RecordOutgoingTx(ctx, tx, b, k.parties); err != nil {
+				return err
+			}
+
+			if err := k.outbox.ApplyForkTx(ctx, tx, b); err != nil {
+				return err
 			}
 
 			return k.outbox.IndexCoinsTx(ctx, tx, b, k.parties)

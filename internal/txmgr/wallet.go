@@ -15,28 +15,31 @@ func nextNonce(w wallet.Wallet, counted uint64) uint64 { return max(w.NextNonce,
 // advanceNonce raises NextNonce above a signed nonce.
 func advanceNonce(w *wallet.Wallet, nonce uint64) { w.NextNonce = max(w.NextNonce, nonce+1) }
 
-// gap returns the nonce that blocks the wallet's waiting transactions although no live transaction of ours
-// has it: a foreign transaction that used it left the chain with its block. ok is false when there is none.
-func gap(counted uint64, live []wallet.Transaction) (nonce uint64, ok bool) {
-	waiting := false
+// maxGapDepth is how far below the wallet's next nonce free ones are looked for.
+const maxGapDepth = 4 * maxInFlight
+
+// freeNonces returns the nonces below next that no live transaction of the wallet has, nor a queued cancel
+// is for, highest first, at most maxGapDepth below next.
+func freeNonces(next uint64, live []wallet.Transaction) []uint64 {
+	held := make(map[uint64]bool, len(live))
 
 	for _, t := range live {
-		if t.State == wallet.Queued && t.Kind == wallet.Cancel && t.Order.Nonce == counted {
-			return 0, false // a cancel fills it
+		if len(t.Attempts) > 0 {
+			held[t.Nonce] = true
+		} else if t.Kind == wallet.Cancel {
+			held[t.Order.Nonce] = true
 		}
-
-		if len(t.Attempts) == 0 {
-			continue
-		}
-
-		if t.Nonce == counted {
-			return 0, false
-		}
-
-		waiting = waiting || (t.Nonce > counted && t.State != wallet.Included)
 	}
 
-	return counted, waiting
+	var free []uint64
+
+	for nonce := next; nonce > 0 && next-nonce < maxGapDepth; nonce-- {
+		if !held[nonce-1] {
+			free = append(free, nonce-1)
+		}
+	}
+
+	return free
 }
 
 // lowestNonce reports whether no other waiting transaction of the wallet has a lower nonce. Only the lowest

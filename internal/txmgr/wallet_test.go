@@ -1,6 +1,7 @@
 package txmgr
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -56,23 +57,34 @@ func TestGap(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
+		next uint64
 		live []wallet.Transaction
-		gap  bool
+		free []uint64
 	}{
-		{"nothing waits", nil, false},
-		{"only unsigned ones wait", []wallet.Transaction{{State: wallet.Queued}}, false},
+		{"a new wallet", 0, nil, nil},
+		{"nothing waits", 3, nil, []uint64{2, 1, 0}},
+		{"only unsigned ones wait", 2, []wallet.Transaction{{State: wallet.Queued}}, []uint64{1, 0}},
 		{
-			"the next nonce is ours",
-			[]wallet.Transaction{waitingAt("a", 3, wallet.Broadcast), waitingAt("b", 4, wallet.Signed)},
-			false,
+			"all are ours",
+			2,
+			[]wallet.Transaction{waitingAt("a", 0, wallet.Included), waitingAt("b", 1, wallet.Signed)},
+			nil,
 		},
-		{"nobody has the next nonce", []wallet.Transaction{waitingAt("b", 4, wallet.Signed)}, true},
-		{"it is being filled", []wallet.Transaction{waitingAt("b", 4, wallet.Signed), cancel}, false},
-		{"the node lags", []wallet.Transaction{waitingAt("b", 4, wallet.Included)}, false},
+		{"one below", 5, []wallet.Transaction{waitingAt("b", 4, wallet.Signed)}, []uint64{3, 2, 1, 0}},
+		{
+			"it is being filled",
+			5,
+			[]wallet.Transaction{waitingAt("b", 4, wallet.Signed), cancel},
+			[]uint64{2, 1, 0},
+		},
 	} {
-		if nonce, ok := gap(3, c.live); ok != c.gap || (ok && nonce != 3) {
-			t.Errorf("%s: gap %d %v, want %v", c.name, nonce, ok, c.gap)
+		if free := freeNonces(c.next, c.live); !slices.Equal(free, c.free) {
+			t.Errorf("%s: free %v, want %v", c.name, free, c.free)
 		}
+	}
+
+	if free := freeNonces(1000, nil); len(free) != maxGapDepth || free[0] != 999 {
+		t.Errorf("%d nonces are looked at", len(free))
 	}
 }
 

@@ -71,6 +71,8 @@ type walletWorker struct {
 	inFlight *int
 	// unbatched is set when a batch could not be signed: the rest of the turn signs payouts one by one.
 	unbatched bool
+	// gapsFilled is set when the wallet's nonces were looked through for free ones.
+	gapsFilled bool
 	// deferred are the ids of a batch that was not signed because one of its members was moved; they
 	// stay due for the next turn.
 	deferred map[string]bool
@@ -208,12 +210,29 @@ type move func(t *wallet.Transaction) error
 // update applies moves to a transaction as it is stored now, schedules it, and publishes an event for each
 // move. A move that is no longer legal (it was canceled meanwhile) ends the update without effect.
 func (d *walletWorker) update(ctx context.Context, transactionID string, moves ...move) error {
+	return d.updateWith(ctx, transactionID, nil, moves...)
+}
+
+// updateWith is update with a closure that runs in the same store transaction before the moves, on the
+// transaction as it is stored. Its illegalMove ends the update without effect.
+func (d *walletWorker) updateWith(
+	ctx context.Context,
+	transactionID string,
+	before func(ctx context.Context, tx wallet.Tx, t wallet.Transaction) error,
+	moves ...move,
+) error {
 	changed := false
 
 	err := d.write(ctx, func(ctx context.Context, tx wallet.Tx) error {
 		t, err := tx.Transaction(ctx, transactionID)
 		if err != nil {
 			return err
+		}
+
+		if before != nil {
+			if err := before(ctx, tx, t); err != nil {
+				return err
+			}
 		}
 
 		changed, err = d.moveTx(ctx, tx, t, moves...)

@@ -8,6 +8,7 @@ package ethereum
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"math/big"
@@ -26,6 +27,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/evm"
 	"github.com/seed-8ee7f392/payments/chain/hdkey"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/fault"
 	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
@@ -250,12 +252,18 @@ func (w *Harness) Work() {
 	w.t.Helper()
 
 	for range 20 {
+		read, err := internal.Of(w.Engine).Follow(w.t.Context(), w.Network)
+		if errors.Is(err, fault.Stopped) { // deeper than final: a person has to look into it
+			read, err = true, w.Engine.Resume(w.t.Context(), w.Network)
+		}
+
+		w.Must(err)
 		planned, err := internal.Of(w.Engine).Sweeper.Step(w.t.Context(), w.Network)
 		w.Must(err)
 		sent, err := internal.Of(w.Engine).Transactions.Step(w.t.Context(), w.Network)
 		w.Must(err)
 
-		if !planned && !sent {
+		if !read && !planned && !sent {
 			break
 		}
 	}

@@ -1,0 +1,166 @@
+package txmgr
+
+import (
+	"context"
+	"slices"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/scan"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+)
+
+// death is the proof that no attempt of a transaction can be included any more.
+type death struct {
+	reason chain.TerminalReason
+	// conflict is the transaction that took the place of the newest attempt; zero for an expiry.
+	conflict wallet.Conflict
+	// rows are the spends of others that prove it, blocks all final blocks that it rests on.
+	rows   []wallet.Outgoing
+	blocks []chain.Ref
+}
+
+// proveDeath reports whether every attempt of a transaction is proven dead by blocks that were read. Each
+// needs a spend of its nonce or of one of its coins by another transaction in a final block, or the end of
+// its validity there. What a node says about a hash proves nothing.
+func (d *walletWorker) proveDeath(
+	ctx context.Context,
+	t wallet.Transaction,
+	cursor scan.Cursor,
+) (proof death, dead bool, err error) {
+	rows, err := d.rowsOfAttempts(ctx, t)
+	if err != nil {
+		return death{}, false, err
+	}
+
+	final, ok := finalHeight(cursor, d.network)
+	if !ok {
+		return death{}, false, nil
+	}
+
+	last := newestAt(cursor, final)
+	proof.reason = chain.ReasonExpired
+
+	for _, a := range t.Attempts {
+		row, spent := rival(d.usedUp(a.Signed), rows, final)
+
+		switch {
+		case spent && t.AttemptIndex(row.TxHash) >= 0:
+			return death{}, false, nil // a block that was just read holds it
+		case spent:
+			proof.reason, proof.conflict.TxHash = chain.ReasonConflict, row.TxHash
+			proof.rows, proof.blocks = append(proof.rows, row), append(proof.blocks, row.Block)
+		case expired(a.Signed, last):
+			proof.blocks = append(proof.blocks, last)
+		default:
+			return death{}, false, nil
+		}
+	}
+
+	for _, block := range proof.blocks {
+		if !d.isShared(ctx, t, block) {
+			return death{}, false, nil
+		}
+	}
+
+	if proof.reason == chain.ReasonConflict {
+		proof.conflict.Own, err = d.isOwn(ctx, t.Network, proof.conflict.TxHash)
+	}
+
+	return proof, err == nil, err
+}
+
+// isOwn reports whether a hash is of a transaction that we signed.
+func (d *walletWorker) isOwn(ctx context.Context, network, hash string) (bool, error) {
+	own, err := d.db.OwnTransactions(ctx, network, []string{hash})
+	if err != nil {
+		return false, &storeError{err}
+	}
+
+	return len(own) > 0, nil
+}
+
+// usedUp returns what an attempt and its unconfirmed parents use up, with the transaction that does.
+func (d *walletWorker) usedUp(signed chain.Signed) []chain.Spend {
+	if d.hasNonces() {
+		return []chain.Spend{{Sender: signed.From, Nonce: signed.Nonce, By: signed.TxHash}}
+	}
+
+	out := make([]chain.Spend, 0, len(signed.Inputs)+len(signed.UnconfirmedParents))
+	for _, in := range signed.Inputs {
+		out = append(out, chain.Spend{Outpoint: in, By: signed.TxHash})
+	}
+
+	return append(out, signed.UnconfirmedParents...)
+}
+
+// rowsOfAttempts returns the rows of what the attempts use up, by key.
+func (d *walletWorker) rowsOfAttempts(
+	ctx context.Context,
+	t wallet.Transaction,
+) (map[string]wallet.Outgoing, error) {
+	var keys []string
+
+	for _, a := range t.Attempts {
+		for _, s := range d.usedUp(a.Signed) {
+			keys = append(keys, s.Key())
+		}
+	}
+
+	if len(keys) == 0 {
+		return nil, nil
+	}
+
+	slices.Sort(keys)
+
+	found, err := d.db.OutgoingByKey(ctx, t.Network, slices.Compact(keys))
+	if err != nil {
+		return nil, &storeError{err}
+	}
+
+	rows := make(map[string]wallet.Outgoing, len(found))
+	for _, row := range found {
+		rows[row.Key] = row
+	}
+
+	return rows, nil
+}
+
+// rival returns the row of another transaction, at or below a final height, that made one of the spends.
+func rival(spends []chain.Spend, rows map[string]wallet.Outgoing, final uint64) (wallet.Outgoing, bool) {
+	for _, s := range spends {
+		row, ok := rows[s.Key()]
+		if ok && row.TxHash != s.By && row.Block.Height <= final {
+			return row, true
+		}
+	}
+
+	return wallet.Outgoing{}, false
+}
+
+// finalHeight returns the height up to which blocks are final for a death, which cannot be taken back: by
+// the network's rule, and by its own finality where that is known.
+func finalHeight(cursor scan.Cursor, n chain.Network) (height uint64, ok bool) {
+	height, ok = cursor.FinalHeight(n, n.Confirmations)
+	if !cursor.Final.IsZero() {
+		height = min(height, cursor.Final.Height)
+	}
+
+	return height, ok
+}
+
+// newestAt returns the newest block on record at or below a height; zero when there is none.
+func newestAt(cursor scan.Cursor, height uint64) (newest chain.Ref) {
+	for _, ref := range append([]chain.Ref{cursor.At, cursor.Safe, cursor.Final}, cursor.Recent...) {
+		if !ref.IsZero() && ref.Height <= height && ref.Height >= newest.Height {
+			newest = ref
+		}
+	}
+
+	return newest
+}
+
+// expired reports whether the validity of signed bytes ended at a final block. Every block up to it was read.
+func expired(signed chain.Signed, at chain.Ref) bool {
+	return signed.ValidToHeight != 0 && at.Height > signed.ValidToHeight ||
+		!signed.ValidTo.IsZero() && at.Time.After(signed.ValidTo)
+}

@@ -1,0 +1,202 @@
+package txmgr
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// A transaction of ours may spend the change of another one that waits. The one below is then never
+// replaced: its replacement would make the one above impossible. The one above is bumped and pays for both.
+
+// hasDependents reports whether a live transaction of ours spends an output of one of the attempts.
+func hasDependents(ctx context.Context, r wallet.Reader, t wallet.Transaction) (bool, error) {
+	outputs, err := outputsOf(ctx, r, t)
+	if err != nil {
+		return false, err
+	}
+
+	var ids []string
+
+	for _, c := range outputs {
+		if c.ReservedBy != "" && c.ReservedBy != t.ID {
+			ids = append(ids, c.ReservedBy)
+		}
+	}
+
+	if len(ids) == 0 {
+		return false, nil
+	}
+
+	slices.Sort(ids)
+
+	dependents, err := r.TransactionsByID(ctx, slices.Compact(ids))
+	if err != nil {
+		return false, asStoreError(err)
+	}
+
+	return slices.ContainsFunc(dependents, func(t wallet.Transaction) bool { return t.Live() }), nil
+}
+
+// outputsOf returns the coins that the attempts of a transaction made; none without inputs.
+func outputsOf(ctx context.Context, r wallet.Reader, t wallet.Transaction) ([]wallet.Coin, error) {
+	var hashes []string
+
+	for _, a := range t.Attempts {
+		if len(a.Signed.Inputs) > 0 {
+			hashes = append(hashes, a.Signed.TxHash)
+		}
+	}
+
+	if len(hashes) == 0 {
+		return nil, nil
+	}
+
+	slices.Sort(hashes)
+
+	coins, err := r.CoinsOf(ctx, t.Network, hashes)
+
+	return coins, asStoreError(err)
+}
+
+// dropOutputsTx deletes the outputs of attempts that are about to be replaced, so that nothing is built on
+// them any more. Outputs that something rests on are an illegalMove.
+func dropOutputsTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) error {
+	outputs, err := outputsOf(ctx, tx, t)
+	if err != nil {
+		return err
+	}
+
+	rests, err := hasDependents(ctx, tx, t)
+	if err != nil {
+		return err
+	}
+
+	if rests {
+		return &illegalMove{refuse(t, "be replaced: other transactions rest on it")}
+	}
+
+	for _, c := range outputs {
+		if c.Height > 0 || c.ReservedBy != "" {
+			continue
+		}
+
+		if err := tx.DeleteCoin(ctx, c.Network, c.Outpoint); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// addOwnParents adds the spends of the waiting transactions of ours that signed bytes rest on, and of what
+// those rest on. Once another transaction makes one of them, the bytes can never be included.
+func (d *walletWorker) addOwnParents(ctx context.Context, signed *chain.Signed, coins []chain.Coin) error {
+	waiting := map[string]bool{}
+
+	for _, c := range coins {
+		if c.Height == 0 && slices.Contains(signed.Inputs, c.Outpoint) {
+			waiting[c.Outpoint.TxHash] = true
+		}
+	}
+
+	if len(waiting) == 0 {
+		return nil
+	}
+
+	parents, err := d.parents(ctx, waiting)
+	if err != nil {
+		return err
+	}
+
+	spends := slices.Clone(signed.UnconfirmedParents)
+
+	for _, parent := range parents {
+		for _, in := range parent.Inputs {
+			spends = append(spends, chain.Spend{Outpoint: in, By: parent.TxHash})
+		}
+
+		spends = append(spends, parent.UnconfirmedParents...)
+	}
+
+	slices.SortFunc(spends, func(a, b chain.Spend) int { return compareOutpoints(a.Outpoint, b.Outpoint) })
+	signed.UnconfirmedParents = slices.Compact(spends)
+
+	return nil
+}
+
+// parents returns the signed bytes of ours with the given hashes that may wait for a block.
+func (d *walletWorker) parents(ctx context.Context, hashes map[string]bool) ([]chain.Signed, error) {
+	missing := maps.Clone(hashes)
+
+	var found []chain.Signed
+
+	collect := func(all []wallet.Transaction) {
+		for _, t := range all {
+			for _, a := range t.Attempts {
+				if missing[a.Signed.TxHash] {
+					delete(missing, a.Signed.TxHash)
+
+					found = append(found, a.Signed)
+				}
+			}
+		}
+	}
+
+	live, err := d.db.LiveTransactions(ctx, d.network.Slug, d.party.Address)
+	if err != nil {
+		return nil, &storeError{err}
+	}
+
+	if collect(live); len(missing) == 0 {
+		return found, nil
+	}
+
+	// A sweep of another address pays this wallet.
+	all, err := d.db.DueTransactions(ctx, d.network.Slug, d.now().Add(maxPendingInterval), 0)
+	if err != nil {
+		return nil, &storeError{err}
+	}
+
+	collect(all)
+
+	return found, nil
+}
+
+// makeBumping signs a replacement that also pays for the one waiting transaction of ours that it rests on,
+// where the network can; where that needs nothing, or cannot be had, a plain replacement.
+func (d *walletWorker) makeBumping(
+	ctx context.Context,
+	t wallet.Transaction,
+	order chain.Order,
+) (wallet.Attempt, error) {
+	_, bumps := d.driver.(chain.Bumper)
+	parent := -1
+
+	for i, c := range order.Coins {
+		if c.Height == 0 && slices.Contains(order.Replaces.Inputs, c.Outpoint) {
+			bumps = bumps && parent < 0 // one at most
+			parent = i
+		}
+	}
+
+	if !bumps || parent < 0 || order.Bumps != nil {
+		return d.makeReplacement(ctx, t, order)
+	}
+
+	both := order
+	both.Bumps = &order.Coins[parent]
+	both.Coins = slices.Delete(slices.Clone(order.Coins), parent, parent+1)
+
+	a, err := d.makeReplacement(ctx, t, both)
+	if errors.Is(err, fault.NotFound) || errors.Is(err, fault.Unsupported) || errors.Is(err, fault.Limited) {
+		return d.makeReplacement(ctx, t, order)
+	}
+
+	return a, err
+}

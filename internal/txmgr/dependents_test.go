@@ -1,0 +1,90 @@
+package txmgr_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/follow"
+)
+
+// onChange makes a payout whose change waits in the pool and, unless alone, another one that spends it.
+func onChange(t *testing.T, alone bool) (k *coinIndex, parent, child wallet.Transaction) {
+	t.Helper()
+	k = newCoinIndex(t)
+	master := k.master().Address
+	k.take(follow.Batch{Blocks: []chain.Block{block(2, "a", []chain.Transfer{k.pays("m", master)})}})
+
+	parent = k.payout("SIM", coin(1))
+	k.work()
+	parent = k.get(parent.ID)
+	k.take(follow.Batch{PoolRead: true, Pool: []chain.PoolTx{{
+		TxHash:    parent.TxHash,
+		Transfers: []chain.Transfer{k.pays(parent.TxHash, master)},
+		Spent:     spends(parent.TxHash, "m"),
+	}}})
+
+	if !alone {
+		child = k.payout("SIM", coin(2))
+		k.work()
+		child = k.get(child.ID)
+	}
+
+	return k, parent, child
+}
+
+// Pitfall 48. What others rest on is never replaced; what rests on it is.
+func TestParentOfAPayoutIsNotReplaced(t *testing.T) {
+	k, parent, child := onChange(t, false)
+
+	if got := child.Attempts[0].Signed.UnconfirmedParents; !slices.Equal(got, spends(parent.TxHash, "m")) {
+		t.Fatalf("it rests on %+v", got)
+	}
+
+	k.wait(5 * time.Minute)
+
+	if a, b := k.get(parent.ID), k.get(child.ID); len(a.Attempts) != 1 || len(b.Attempts) != 2 {
+		t.Errorf("the parent has %d attempts, the child %d", len(a.Attempts), len(b.Attempts))
+	}
+
+	child = k.get(child.ID)
+	if got := child.LastAttempt().Signed.UnconfirmedParents; len(got) != 1 {
+		t.Errorf("its replacement rests on %+v", got)
+	}
+
+	k.wait(7 * time.Hour)
+
+	for _, c := range k.cancels() {
+		if c.ObjectID == parent.ID {
+			t.Errorf("the parent is cancelled by %+v", c)
+		}
+	}
+}
+
+// A payout that rests on another one dies with it, and names what took the parent's coin.
+func TestPayoutDiesWithItsParent(t *testing.T) {
+	k, parent, child := onChange(t, false)
+	k.take(buried(block(3, "a", nil, spends("thief", "m")...), "a"))
+	k.wait(time.Minute)
+
+	for _, id := range []string{parent.ID, child.ID} {
+		got := k.get(id)
+		if got.Failure != wallet.FailConflict || got.Conflict != (wallet.Conflict{TxHash: "thief"}) {
+			t.Errorf("it is %s %s against %+v", got.State, got.Failure, got.Conflict)
+		}
+	}
+}
+
+// A replacement makes other change: nothing is built on the old one any more.
+func TestReplacementTakesItsOldChangeAlong(t *testing.T) {
+	k, parent, _ := onChange(t, true)
+	k.wait(5 * time.Minute)
+
+	if got := k.get(parent.ID); len(got.Attempts) != 2 {
+		t.Fatalf("%d attempts", len(got.Attempts))
+	}
+
+	k.want("without the old change", k.state(), "m:0@2")
+}

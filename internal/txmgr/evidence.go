@@ -1,0 +1,225 @@
+package txmgr
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/scan"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// evidence is what the blocks that were read hold of one transaction of ours.
+type evidence struct {
+	cursor scan.Cursor
+	// row is that of the attempt that is in a block; zero when no block read holds one.
+	row wallet.Outgoing
+}
+
+// readsBlocks reports whether the network's blocks are read. Where they are not, the driver's answers about
+// a hash decide; see polled.go.
+func (o *Manager) readsBlocks(driver chain.Driver) bool {
+	_, ok := driver.(chain.BlockScanner)
+
+	return ok
+}
+
+// readEvidence reads what the blocks hold of a transaction.
+func (d *walletWorker) readEvidence(ctx context.Context, t wallet.Transaction) (evidence, error) {
+	// before the row, which may be newer but not older
+	cursor, _, err := d.db.Cursor(ctx, t.Network)
+	if err != nil {
+		return evidence{}, &storeError{err}
+	}
+
+	row, err := attemptRow(ctx, d.db, t)
+	if err != nil {
+		return evidence{}, &storeError{err}
+	}
+
+	return evidence{cursor: cursor, row: row}, nil
+}
+
+// attemptRow returns the row of an attempt that is in a block; zero when there is none.
+func attemptRow(ctx context.Context, r wallet.Reader, t wallet.Transaction) (wallet.Outgoing, error) {
+	hashes := make([]string, len(t.Attempts))
+	for i, a := range t.Attempts {
+		hashes[i] = a.Signed.TxHash
+	}
+
+	slices.Sort(hashes)
+
+	rows, err := r.OutgoingByHash(ctx, t.Network, hashes)
+	if err != nil || len(rows) == 0 {
+		return wallet.Outgoing{}, err
+	}
+
+	// the rows of one transaction differ in their keys only
+	return slices.MinFunc(rows, func(a, b wallet.Outgoing) int { return cmp.Compare(a.Key, b.Key) }), nil
+}
+
+// updateProven is update for moves that rest on rows: it has no effect when the transaction was moved, or
+// the rows changed, since they were read. row is the attempt's, others are what proves a conflict.
+func (d *walletWorker) updateProven(
+	ctx context.Context,
+	t wallet.Transaction,
+	row wallet.Outgoing,
+	others []wallet.Outgoing,
+	moves ...move,
+) error {
+	return d.updateWith(ctx, t.ID, func(ctx context.Context, tx wallet.Tx, now wallet.Transaction) error {
+		if now.Version != t.Version {
+			return &illegalMove{refuse(now, "be moved by what was read before it was moved")}
+		}
+
+		return stands(ctx, tx, t, row, others)
+	}, moves...)
+}
+
+// stands returns an illegalMove when rows are not stored as they were read.
+func stands(
+	ctx context.Context,
+	tx wallet.Tx,
+	t wallet.Transaction,
+	row wallet.Outgoing,
+	others []wallet.Outgoing,
+) error {
+	changed := &illegalMove{refuse(t, "be moved by rows that a fork changed")}
+
+	now, err := attemptRow(ctx, tx, t)
+	if err != nil {
+		return err
+	}
+
+	if !sameSpend(now, row) {
+		return changed
+	}
+
+	keys := make([]string, len(others))
+	for i, other := range others {
+		keys[i] = other.Key
+	}
+
+	stored, err := tx.OutgoingByKey(ctx, t.Network, keys)
+	if err != nil {
+		return err
+	}
+
+	for _, other := range others {
+		if !slices.ContainsFunc(stored, func(s wallet.Outgoing) bool { return sameSpend(s, other) }) {
+			return changed
+		}
+	}
+
+	return nil
+}
+
+// sameSpend reports whether two rows are of one transaction in one block, with one result.
+func sameSpend(a, b wallet.Outgoing) bool {
+	return a.Key == b.Key && a.TxHash == b.TxHash && a.Block.Hash == b.Block.Hash && a.Failed == b.Failed
+}
+
+// statusIn returns the fee and transfers of an attempt in the block of its row. ok is false while the node
+// does not show it in that block with that result: then nothing is recorded.
+func (d *walletWorker) statusIn(
+	ctx context.Context,
+	t wallet.Transaction,
+	row wallet.Outgoing,
+) (status chain.TxStatus, ok bool, err error) {
+	signed := t.Attempts[t.AttemptIndex(row.TxHash)].Signed
+
+	status, err = d.sender.Status(ctx, signed)
+	if err != nil {
+		return chain.TxStatus{}, false, err
+	}
+
+	if status.State != chain.TxIncluded || status.Block.Hash != row.Block.Hash ||
+		status.Reverted != row.Failed {
+		if node, ok := d.driver.(chain.NodeDemoter); ok {
+			node.DemoteNode("it does not show a transaction in the block that holds it")
+		}
+
+		return chain.TxStatus{}, false, nil
+	}
+
+	if row.Failed {
+		status.Transfers = nil
+	} else if !pays(status.Transfers, signed.Outputs) {
+		status.Transfers, ok, err = d.transfersIn(ctx, row)
+		if err != nil || !ok {
+			return chain.TxStatus{}, false, err
+		}
+	}
+
+	status.Block = row.Block
+
+	return status, true, nil
+}
+
+// pays reports whether transfers contain all outputs.
+func pays(transfers []chain.Transfer, outputs []chain.Output) bool {
+	left := slices.Clone(transfers)
+
+	for _, out := range outputs {
+		i := slices.IndexFunc(left, func(m chain.Transfer) bool {
+			return m.To == out.To && m.AssetID == out.AssetID && m.Amount == out.Amount
+		})
+		if i < 0 {
+			return false
+		}
+
+		left = slices.Delete(left, i, i+1)
+	}
+
+	return true
+}
+
+// transfersIn returns the transfers of a transaction as its block shows them. An answer about a hash may
+// leave them out.
+func (d *walletWorker) transfersIn(
+	ctx context.Context,
+	row wallet.Outgoing,
+) (transfers []chain.Transfer, ok bool, err error) {
+	blocks, err := d.driver.(chain.BlockScanner).Blocks(ctx, row.Block.Height, row.Block.Height)
+	if err != nil || len(blocks) != 1 || blocks[0].Hash != row.Block.Hash {
+		return nil, false, err
+	}
+
+	for _, m := range blocks[0].Transfers {
+		if m.TxHash == row.TxHash {
+			transfers = append(transfers, m)
+		}
+	}
+
+	return transfers, true, nil
+}
+
+// isShared reports whether the driver's second node has a block too, where there is one.
+func (d *walletWorker) isShared(ctx context.Context, t wallet.Transaction, block chain.Ref) bool {
+	confirmer, ok := d.driver.(chain.RefConfirmer)
+	if !ok {
+		return true
+	}
+
+	err := confirmer.ConfirmRef(ctx, block)
+	if err != nil {
+		d.logWait(ctx, t, "no second node shows the block", errors.Is(err, fault.NotFound))
+	}
+
+	return err == nil
+}
+
+// logWait logs once per transaction and reason that its outcome waits.
+func (d *walletWorker) logWait(ctx context.Context, t wallet.Transaction, why string, denied bool) {
+	if _, logged := d.waits.LoadOrStore(t.ID, why); logged {
+		return
+	}
+
+	d.config.Log.WarnContext(
+		ctx, "the outcome of a transaction waits", "transaction", t.ID, "network", t.Network,
+		"reason", why, "denied", denied,
+	)
+}

@@ -1,0 +1,118 @@
+package txmgr
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/health"
+)
+
+// stuckAfter is after how many times Config.ReplaceAfter a wallet counts as stuck.
+const stuckAfter = 3
+
+// StuckWallets returns the wallets of a network that have not moved: no block that was read holds the
+// transaction of their lowest nonce, long after it was signed. Everything that they sign later waits
+// for it. It returns none for networks without nonces.
+func (o *Manager) StuckWallets(ctx context.Context, network string) ([]health.Wallet, error) {
+	driver, err := o.registry.Driver(network)
+	if err != nil {
+		return nil, err
+	}
+
+	if _, ok := driver.(chain.Nonces); !ok {
+		return nil, nil
+	}
+
+	due, err := o.db.DueTransactions(ctx, network, o.now().Add(maxPendingInterval), 0)
+	if err != nil {
+		return nil, err
+	}
+
+	lowest := map[chain.Address]wallet.Transaction{}
+
+	for _, t := range due {
+		if !waitsAtNonce(t) {
+			continue
+		}
+
+		from := t.Order.From.Address
+		if have, ok := lowest[from]; !ok || nonceOf(t) < nonceOf(have) {
+			lowest[from] = t
+		}
+	}
+
+	var stuck []health.Wallet
+
+	for address, t := range lowest {
+		since, err := o.waitsSince(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+
+		if o.now().Sub(since) >= stuckAfter*o.config.ReplaceAfter {
+			stuck = append(stuck, health.Wallet{
+				Network:    network,
+				Address:    string(address),
+				Account:    t.Owner.AccountID,
+				StuckSince: since,
+				Reason:     stuckReason(t, o.now().Sub(since).Truncate(time.Minute)),
+			})
+		}
+	}
+
+	slices.SortFunc(stuck, func(a, b health.Wallet) int { return cmp.Compare(a.Address, b.Address) })
+
+	return stuck, nil
+}
+
+// waitsAtNonce reports whether a transaction has a nonce and is in no block: it is signed, or a cancel.
+func waitsAtNonce(t wallet.Transaction) bool {
+	return t.State == wallet.Signed || t.State == wallet.Broadcast ||
+		t.State == wallet.Queued && t.Kind == wallet.Cancel
+}
+
+// nonceOf returns the nonce of signed bytes or of a cancel that is not signed yet.
+func nonceOf(t wallet.Transaction) uint64 {
+	if t.State == wallet.Queued {
+		return t.Order.Nonce
+	}
+
+	return t.Nonce
+}
+
+// waitsSince returns since when a nonce has waited for a block. That of a cancel has waited since what it
+// displaces was signed.
+func (o *Manager) waitsSince(ctx context.Context, t wallet.Transaction) (time.Time, error) {
+	if t.Kind == wallet.Cancel {
+		displaced, err := o.db.Transaction(ctx, t.ObjectID)
+		if err != nil && !errors.Is(err, fault.NotFound) {
+			return time.Time{}, err
+		}
+
+		if len(displaced.Attempts) > 0 && displaced.Nonce == nonceOf(t) {
+			return displaced.Attempts[0].SignedAt, nil
+		}
+	}
+
+	if len(t.Attempts) == 0 {
+		return t.CreatedAt, nil
+	}
+
+	return t.Attempts[0].SignedAt, nil
+}
+
+// stuckReason returns what a stuck wallet waits for, for people.
+func stuckReason(t wallet.Transaction, waited time.Duration) string {
+	reason := "no block holds the " + string(t.Kind) + " of " + t.ObjectID + " after " + waited.String()
+	if n := len(t.Attempts); n > 0 && t.Attempts[n-1].LastSendError != "" {
+		reason += "; the node said " + t.Attempts[n-1].LastSendError
+	}
+
+	return reason
+}
