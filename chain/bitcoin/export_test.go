@@ -28,13 +28,16 @@ func Witness(script []byte, key chain.PublicKey, signature []byte) (wire.TxWitne
 }
 
 // BlockProblem returns what is wrong with the bytes of a block of regtest whose hash is its own.
-func BlockProblem(raw []byte) string {
+func BlockProblem(raw []byte) string { return BlockProblemOn(&chaincfg.RegressionNetParams, raw) }
+
+// BlockProblemOn returns what is wrong with the bytes of a block of a network.
+func BlockProblemOn(params *chaincfg.Params, raw []byte) string {
 	block := new(wire.MsgBlock)
 	if err := block.Deserialize(bytes.NewReader(raw)); err != nil {
 		return err.Error()
 	}
 
 	return blockProblem(
-		&chaincfg.RegressionNetParams, 9, block.BlockHash().String(), &block.Header, block.Transactions,
+		params, 9, block.BlockHash().String(), &block.Header, block.Transactions,
 	)
 }

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/btcsuite/btcd/chaincfg/v2"
 	"github.com/btcsuite/btcd/chainhash/v2"
 	"github.com/btcsuite/btcd/wire/v2"
 
@@ -235,7 +236,14 @@ func TestBlocksOfNoChainAreNotTaken(t *testing.T) {
 			[]*wire.MsgTx{makeReward(pay)}, func(b *fakeBlock) { b.Bits = "217fffff"; again(b) }, "proof of work",
 		},
 		"a negative target": {
-			[]*wire.MsgTx{makeReward(pay)}, func(b *fakeBlock) { b.Bits = "20ffffff"; again(b) }, "proof of work",
+			[]*wire.MsgTx{makeReward(pay)},
+			func(b *fakeBlock) {
+				b.Bits = "20ffffff"
+				for again(b); b.Hash >= "7f"; again(b) {
+					b.Nonce++
+				}
+			},
+			"proof of work",
 		},
 		"a target of 0": {
 			[]*wire.MsgTx{makeReward(pay)}, func(b *fakeBlock) { b.Bits = "20000000"; again(b) }, "proof of work",
@@ -261,6 +269,23 @@ func TestBlocksOfNoChainAreNotTaken(t *testing.T) {
 		if len(blocks) != 0 || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %+v, %v; want an error that names %q", name, blocks, err, c.want)
 		}
+	}
+}
+
+// A block that regtest takes has far too little work for the main network.
+func TestTheTargetIsAtMostTheNetworks(t *testing.T) {
+	raw, err := hex.DecodeString(makeBlock(t, 9, makeReward(wire.NewTxOut(1_000, payeeScript()))).raw(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if problem := bitcoin.BlockProblem(raw); problem != "" {
+		t.Errorf("on regtest it %s", problem)
+	}
+
+	problem := bitcoin.BlockProblemOn(&chaincfg.MainNetParams, raw)
+	if !strings.Contains(problem, "proof of work") {
+		t.Errorf("on the main network it %q", problem)
 	}
 }
 

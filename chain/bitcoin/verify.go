@@ -53,7 +53,7 @@ func meetsTarget(params *chaincfg.Params, header *wire.BlockHeader) bool {
 	}
 
 	target := mantissa.Rsh(mantissa.Lsh(mantissa, 8*exponent), 8*3)
-	if target.Sign() == 0 || target.Cmp(params.PowLimit) > 0 {
+	if target.Cmp(params.PowLimit) > 0 {
 		return false
 	}
 
