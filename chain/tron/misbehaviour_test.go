@@ -721,6 +721,17 @@ func TestInclusionIsReadFromTheBlock(t *testing.T) {
 				})
 			},
 		},
+		"a block with another signature": {
+			block,
+			func(a answer) answer {
+				return edit(a, func(v map[string]any) {
+					txs, _ := v["transactions"].([]any)
+					for _, tx := range txs {
+						tx.(map[string]any)["signature"] = []any{strings.Repeat("1", 130)}
+					}
+				})
+			},
+		},
 		"a receipt with another result": {
 			infos,
 			func(a answer) answer {
