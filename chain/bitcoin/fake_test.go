@@ -263,7 +263,9 @@ func commitTo(reward *wire.MsgTx, txs ...*wire.MsgTx) *wire.MsgTx {
 	reserved := make([]byte, 32)
 	reward.TxIn[0].Witness = wire.TxWitness{reserved}
 	root := rootOf(ids)
-	script := append([]byte{0x6a, 0x24, 0xaa, 0x21, 0xa9, 0xed}, chainhash.DoubleHashB(append(root[:], reserved...))...)
+	script := append(
+		[]byte{0x6a, 0x24, 0xaa, 0x21, 0xa9, 0xed},
+		chainhash.DoubleHashB(append(root[:], reserved...))...)
 	reward.AddTxOut(wire.NewTxOut(0, script))
 
 	return reward

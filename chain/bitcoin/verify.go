@@ -96,7 +96,8 @@ func contentsProblem(header *wire.BlockHeader, txs []*wire.MsgTx) string {
 
 // isCoinbase reports whether a transaction is a block's reward: its one input spends no output.
 func isCoinbase(tx *wire.MsgTx) bool {
-	return len(tx.TxIn) == 1 && tx.TxIn[0].PreviousOutPoint == *wire.NewOutPoint(&chainhash.Hash{}, ^uint32(0))
+	return len(tx.TxIn) == 1 &&
+		tx.TxIn[0].PreviousOutPoint == *wire.NewOutPoint(&chainhash.Hash{}, ^uint32(0))
 }
 
 // commitmentPrefix begins the script of a coinbase's output that commits to the witnesses. Source: BIP-141,

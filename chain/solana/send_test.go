@@ -207,12 +207,22 @@ func TestExpiryNeedsProofFromTwoNodes(t *testing.T) {
 	want("while the second node cannot be asked,", with(n.URL, unreachable).Driver, tx, chain.TxUnknown)
 	want("with the proof of the only node,", with(n.URL).Driver, tx, chain.TxDead)
 	want("with the proof of two nodes,", with(n.URL, amnesiac.URL).Driver, tx, chain.TxDead)
-	want("with the proof of two of three nodes,", with(n.URL, unreachable, amnesiac.URL).Driver, tx, chain.TxDead)
+	want(
+		"with the proof of two of three nodes,",
+		with(n.URL, unreachable, amnesiac.URL).Driver,
+		tx,
+		chain.TxDead,
+	)
 	want("for a driver that reads blocks,", with(n.URL, amnesiac.URL), tx, chain.TxUnknown)
 
 	want("denied by one node of two,", with(amnesiac.URL, n.URL).Driver, kept, chain.TxIncluded)
 	want("denied by two of three,", with(amnesiac.URL, amnesiac.URL, n.URL).Driver, kept, chain.TxIncluded)
-	want("denied by the only node that answers,", with(amnesiac.URL, unreachable).Driver, kept, chain.TxUnknown)
+	want(
+		"denied by the only node that answers,",
+		with(amnesiac.URL, unreachable).Driver,
+		kept,
+		chain.TxUnknown,
+	)
 
 	must(t, n.Prune(head.Tip.Height+20))
 	want("of a node that has thrown its time away,", with(n.URL).Driver, tx, chain.TxUnknown)

@@ -214,7 +214,11 @@ func (e *endpoint) checkMeta(tx executedTx) error {
 
 	before, after := chain.Amount{}, chain.Units(meta.Fee)
 	for i := range keys {
-		before, after = before.Add(chain.Units(meta.PreBalances[i])), after.Add(chain.Units(meta.PostBalances[i]))
+		before, after = before.Add(
+			chain.Units(meta.PreBalances[i]),
+		), after.Add(
+			chain.Units(meta.PostBalances[i]),
+		)
 	}
 
 	if before.Less(after) {

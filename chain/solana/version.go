@@ -44,7 +44,10 @@ func (e *endpoint) accountsOfBlock(ctx context.Context, h blockHeader) ([]execut
 	}
 
 	if answer == nil || answer.Hash != h.Hash || len(answer.Transactions) != len(h.Transactions) {
-		return nil, e.Garbled("its block %d has other transactions with their accounts than without", h.Height)
+		return nil, e.Garbled(
+			"its block %d has other transactions with their accounts than without",
+			h.Height,
+		)
 	}
 
 	txs := make([]executedTx, len(answer.Transactions))

@@ -80,7 +80,11 @@ func FuzzVerify(f *testing.F) {
 		f.Add([]byte(realBlocks(f)[name]))
 	}
 
-	f.Add([]byte(`{"block_header":{"raw_data":{"zk":1}},"transactions":[{"ret":[{"x":1}],"signature":["zz"]}]}`))
+	f.Add(
+		[]byte(
+			`{"block_header":{"raw_data":{"zk":1}},"transactions":[{"ret":[{"x":1}],"signature":["zz"]}]}`,
+		),
+	)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var block blockJSON
 		if json.Unmarshal(text, &block) != nil {
