@@ -17,6 +17,14 @@ func FuzzAccounts(f *testing.F) {
 		[]byte(`{"fee":5,"preBalances":[9],"postBalances":[4]}`))
 	f.Add(signature, []byte(`[{"pubkey":"x"}]`), []byte(`{"fee":5,"preBalances":[9],"postBalances":[5]}`))
 
+	f.Add(
+		signature,
+		[]byte(
+			`[{"pubkey":"`+testKey.String()+`","signer":true},{"pubkey":"`+testKey.String()+`","signer":true}]`,
+		),
+		[]byte(`{"fee":5,"preBalances":[9,9],"postBalances":[4,9]}`),
+	)
+
 	e := new(endpoint)
 
 	f.Fuzz(func(t *testing.T, signature string, rawAccounts, rawMeta []byte) {
