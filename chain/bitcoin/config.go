@@ -87,7 +87,7 @@ func New(c Config) (*Driver, error) {
 		config:   c,
 		log:      c.Logger,
 		pool:     poolCache{limit: max(c.PoolLimit, 0)},
-		searches: map[string]*spenderSearch{},
+		searches: map[string]*inclusionSearch{},
 	}
 	d.native = d.network.Assets[0]
 

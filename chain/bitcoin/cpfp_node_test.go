@@ -201,7 +201,7 @@ func raisedWhenRatesRise(f *cpfpFixture) {
 
 	f.mine(2)
 
-	if status := f.status(first); status.State != chain.TxDead || status.Reason != chain.ReasonConflict {
+	if status := f.status(first); status.State != chain.TxUnknown || !f.displaced(first, 2) {
 		f.t.Errorf("the first one is %+v", status)
 	}
 
@@ -270,7 +270,7 @@ func (f *cpfpFixture) deadWith(grandparent bool) {
 	unknown("after the rival's block left the chain")
 	f.mine(2)
 
-	if status := f.status(child); status.State != chain.TxDead || status.Reason != chain.ReasonConflict {
+	if status := f.status(child); status.State != chain.TxUnknown || !f.displaced(child, 2) {
 		t.Errorf("after two blocks it is %+v", status)
 	}
 }

@@ -13,7 +13,13 @@
 // Our addresses are P2WPKH (BIP-84) or, with Config.Taproot, P2TR without scripts (BIP-86). Every standard
 // address can be paid.
 //
-// Answers of nodes are verified. The header of a block is hashed, and its transactions are decoded from their
-// bytes and must have the header's Merkle root. A node with another genesis block is not used. An answer that
-// cannot be verified is fault.Unavailable.
+// Answers of nodes are verified. A block must have the hash and the proof of work of its header. Its
+// transactions are decoded from their bytes and must have the header's Merkle root, their witnesses the
+// commitment of the coinbase (BIP-141). That a header's target is the one that its chain asks for is not
+// checked. A node with another genesis block is not used. An answer that cannot be verified is
+// fault.Unavailable.
+//
+// What a node says about a hash is a hint of where to look: Status and Transaction report a transaction as
+// included only out of a verified block. Status never answers chain.TxDead, which only the rows of blocks
+// prove.
 package bitcoin

@@ -24,12 +24,13 @@ type Driver struct {
 	pool poolCache
 
 	mu       sync.Mutex
-	searches map[string]*spenderSearch // by hash of our transaction
+	searches map[string]*inclusionSearch // by hash of our transaction
 }
 
 var _ interface {
 	chain.Driver
 	chain.BlockScanner
+	chain.RefConfirmer
 	chain.Mempool
 	chain.Finder
 	chain.CoinReader

@@ -1,6 +1,9 @@
 package bitcoin
 
 import (
+	"bytes"
+
+	"github.com/btcsuite/btcd/chaincfg/v2"
 	"github.com/btcsuite/btcd/txscript/v2"
 	"github.com/btcsuite/btcd/wire/v2"
 
@@ -22,4 +25,19 @@ func Digest(tx *wire.MsgTx, i int, spent []*wire.TxOut) ([]byte, error) {
 // Witness is what unlocks an output of ours.
 func Witness(script []byte, key chain.PublicKey, signature []byte) (wire.TxWitness, error) {
 	return witness(script, key, signature)
+}
+
+// BlockProblem returns what is wrong with the bytes of a block of regtest whose hash is its own.
+func BlockProblem(raw []byte) string { return BlockProblemOn(&chaincfg.RegressionNetParams, raw) }
+
+// BlockProblemOn returns what is wrong with the bytes of a block of a network.
+func BlockProblemOn(params *chaincfg.Params, raw []byte) string {
+	block := new(wire.MsgBlock)
+	if err := block.Deserialize(bytes.NewReader(raw)); err != nil {
+		return err.Error()
+	}
+
+	return blockProblem(
+		params, 9, block.BlockHash().String(), &block.Header, block.Transactions,
+	)
 }

@@ -4,9 +4,11 @@ package bitcoin_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -145,8 +147,14 @@ type fakeTx struct {
 	In  []map[string]any `json:"vin"`
 }
 
-// makeBlock returns a block of transactions without proof of work, which nodes check.
+// makeBlock returns a block of transactions, of which the first is makeReward's.
 func makeBlock(t *testing.T, height uint64, txs ...*wire.MsgTx) fakeBlock {
+	t.Helper()
+	return mineBlock(t, height, chaincfg.RegressionNetParams.GenesisHash.String(), txs...)
+}
+
+// mineBlock returns a block on top of a parent, with proof of work.
+func mineBlock(t *testing.T, height uint64, parent string, txs ...*wire.MsgTx) fakeBlock {
 	t.Helper()
 
 	var (
@@ -159,23 +167,20 @@ func makeBlock(t *testing.T, height uint64, txs ...*wire.MsgTx) fakeBlock {
 		in = append(in, fakeTx{Hex: hexOf(t, tx)})
 	}
 
-	for len(ids) > 1 { // written apart from the driver's own
-		var next []chainhash.Hash
-
-		for i := 0; i < len(ids); i += 2 {
-			right := ids[min(i+1, len(ids)-1)]
-			next = append(next, chainhash.DoubleHashH(append(ids[i][:], right[:]...)))
-		}
-
-		ids = next
+	prev, err := chainhash.NewHashFromStr(parent)
+	if err != nil {
+		t.Fatal(err)
 	}
 
 	h := wire.BlockHeader{
 		Version:    0x20000000,
-		PrevBlock:  *chaincfg.RegressionNetParams.GenesisHash,
-		MerkleRoot: ids[0],
+		PrevBlock:  *prev,
+		MerkleRoot: rootOf(ids),
 		Timestamp:  time.Unix(1_700_000_000, 0),
 		Bits:       0x207fffff,
+	}
+	for h.BlockHash()[31]&0x80 != 0 { // regtest's target is all but the highest bit
+		h.Nonce++
 	}
 
 	return fakeBlock{
@@ -186,8 +191,84 @@ func makeBlock(t *testing.T, height uint64, txs ...*wire.MsgTx) fakeBlock {
 		MerkleRoot: h.MerkleRoot.String(),
 		Time:       h.Timestamp.Unix(),
 		Bits:       "207fffff",
+		Nonce:      h.Nonce,
 		Txs:        in,
 	}
+}
+
+// rootOf returns the Merkle root, written apart from the driver's own.
+func rootOf(ids []chainhash.Hash) chainhash.Hash {
+	for len(ids) > 1 {
+		var next []chainhash.Hash
+
+		for i := 0; i < len(ids); i += 2 {
+			right := ids[min(i+1, len(ids)-1)]
+			next = append(next, chainhash.DoubleHashH(append(ids[i][:], right[:]...)))
+		}
+
+		ids = next
+	}
+
+	return ids[0]
+}
+
+// raw returns the block's bytes, as getblock answers them with verbosity 0.
+func (b fakeBlock) raw(t *testing.T) string {
+	t.Helper()
+
+	var prev, root chainhash.Hash
+	if chainhash.Decode(&prev, b.Parent) != nil || chainhash.Decode(&root, b.MerkleRoot) != nil {
+		t.Fatal("the block has no header")
+	}
+
+	bits, err := strconv.ParseUint(b.Bits, 16, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var text strings.Builder
+
+	header := wire.NewBlockHeader(b.Version, &prev, &root, uint32(bits), b.Nonce)
+	header.Timestamp = time.Unix(b.Time, 0)
+
+	if err := header.Serialize(hexWriter{&text}); err != nil {
+		t.Fatal(err)
+	}
+
+	fmt.Fprintf(&text, "%02x", len(b.Txs)) // fewer than 253
+
+	for _, tx := range b.Txs {
+		text.WriteString(tx.Hex)
+	}
+
+	return text.String()
+}
+
+// makeReward returns a coinbase transaction.
+func makeReward(outputs ...*wire.TxOut) *wire.MsgTx {
+	tx := wire.NewMsgTx(2)
+	tx.AddTxIn(wire.NewTxIn(wire.NewOutPoint(&chainhash.Hash{}, ^uint32(0)), []byte{1, 9}, nil))
+	tx.TxOut = outputs
+
+	return tx
+}
+
+// commitTo makes a coinbase transaction commit to the witnesses of the others (BIP-141).
+func commitTo(reward *wire.MsgTx, txs ...*wire.MsgTx) *wire.MsgTx {
+	ids := []chainhash.Hash{{}}
+	for _, tx := range txs {
+		ids = append(ids, tx.WitnessHash())
+	}
+
+	reserved := make([]byte, 32)
+	reward.TxIn[0].Witness = wire.TxWitness{reserved}
+	root := rootOf(ids)
+	script := append(
+		[]byte{0x6a, 0x24, 0xaa, 0x21, 0xa9, 0xed},
+		chainhash.DoubleHashB(append(root[:], reserved...))...)
+	reward.AddTxOut(wire.NewTxOut(0, script))
+
+	return reward
 }
 
 func hexOf(t *testing.T, tx *wire.MsgTx) string {

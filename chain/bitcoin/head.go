@@ -113,6 +113,17 @@ func (d *Driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 	return ref, nil
 }
 
+// ConfirmRef returns nil when two nodes have this block at its height, or when only one is configured. It
+// errors:
+//   - fault.NotFound (block_unknown): a node has another block there
+//   - fault.Unavailable: fewer than two nodes answer, or have reached the height
+func (d *Driver) ConfirmRef(ctx context.Context, at chain.Ref) error {
+	return d.nodes.Confirm(
+		ctx, at.Height, at.Hash,
+		func(ctx context.Context, node *endpoint) (string, error) { return node.hashAt(ctx, at.Height) },
+	)
+}
+
 // hashAt returns the hash of the canonical block at a height. A height above the tip is fault.NotFound.
 func (e *endpoint) hashAt(ctx context.Context, height uint64) (string, error) {
 	if height > math.MaxInt32 {

@@ -52,7 +52,7 @@ func TestBlockIsReadWhole(t *testing.T) {
 		wire.NewTxOut(6_000, payeeScript()),
 	)
 	b := makeBlock(
-		t, 9, makeTx(1, wire.NewTxOut(1, payeeScript())), tx,
+		t, 9, makeReward(wire.NewTxOut(1, payeeScript())), tx,
 		makeTx(3, wire.NewTxOut(2, payeeScript())),
 	)
 	b.Txs[1].In = []map[string]any{
@@ -109,33 +109,58 @@ func serveBlock(f *fakeNode, b fakeBlock) {
 
 func TestMalformedBlocksAreNotTaken(t *testing.T) {
 	pay := wire.NewTxOut(1_000, payeeScript())
-	one, two, three := makeTx(1, pay), makeTx(2, pay), makeTx(3, pay)
+	signed := makeTx(2, pay)
+	signed.TxIn[0].Witness = wire.TxWitness{{1, 2, 3}}
+	one, two, three := commitTo(makeReward(pay), signed, makeTx(3, pay)), signed, makeTx(3, pay)
 
-	for name, spoil := range map[string]func(b *fakeBlock){
-		"another hash":             func(b *fakeBlock) { b.Hash = strings.Repeat("0", 64) },
-		"another header":           func(b *fakeBlock) { b.Nonce++ },
-		"another parent":           func(b *fakeBlock) { b.Parent = strings.Repeat("0", 64) },
-		"a parent that is no hash": func(b *fakeBlock) { b.Parent = strings.Repeat("x", 64) },
-		"bits that are no number":  func(b *fakeBlock) { b.Bits = "zz" },
-		"another height":           func(b *fakeBlock) { b.Height++ },
-		"no transactions":          func(b *fakeBlock) { b.Txs = nil },
-		"a transaction left out":   func(b *fakeBlock) { b.Txs = b.Txs[:2] },
-		"a transaction added":      func(b *fakeBlock) { b.Txs = append(b.Txs, fakeTx{Hex: hexOf(t, makeTx(4, pay))}) },
-		// the same Merkle root
-		"a transaction twice": func(b *fakeBlock) { b.Txs = append(b.Txs, b.Txs[2]) },
-		"an amount changed": func(b *fakeBlock) {
-			b.Txs[1].Hex = strings.Replace(b.Txs[1].Hex, "e803", "e903", 1)
+	for name, c := range map[string]struct {
+		spoil func(b *fakeBlock)
+		want  string // what the error names
+	}{
+		"another header":           {func(b *fakeBlock) { b.Nonce++ }, "another hash"},
+		"another parent":           {func(b *fakeBlock) { b.Parent = strings.Repeat("0", 64) }, "another hash"},
+		"another Merkle root":      {func(b *fakeBlock) { b.MerkleRoot = b.Hash }, "another hash"},
+		"a parent that is no hash": {func(b *fakeBlock) { b.Parent = strings.Repeat("x", 64) }, "no header"},
+		"bits that are no number":  {func(b *fakeBlock) { b.Bits = "zz" }, "no header"},
+		"another height":           {func(b *fakeBlock) { b.Height++ }, "another height"},
+		"no transactions":          {func(b *fakeBlock) { b.Txs = nil }, "no transactions"},
+		"a transaction left out":   {func(b *fakeBlock) { b.Txs = b.Txs[:2] }, "Merkle root"},
+		"a transaction added": {
+			func(b *fakeBlock) { b.Txs = append(b.Txs, fakeTx{Hex: hexOf(t, makeTx(4, pay))}) }, "Merkle root",
 		},
-		"bytes that are no hex":           func(b *fakeBlock) { b.Txs[1].Hex = "zz" },
-		"bytes cut short":                 func(b *fakeBlock) { b.Txs[1].Hex = b.Txs[1].Hex[:20] },
-		"bytes behind":                    func(b *fakeBlock) { b.Txs[1].Hex += "00" },
-		"transactions in another order":   func(b *fakeBlock) { b.Txs[0], b.Txs[1] = b.Txs[1], b.Txs[0] },
-		"a length that would fill memory": func(b *fakeBlock) { b.Txs[1].Hex = "02000000feffffffff" },
+		"a transaction twice": { // the same Merkle root
+			func(b *fakeBlock) { b.Txs = append(b.Txs, b.Txs[2]) }, "twice",
+		},
+		"an amount changed": {
+			func(b *fakeBlock) { b.Txs[1].Hex = strings.Replace(b.Txs[1].Hex, "e803", "e903", 1) }, "Merkle root",
+		},
+		"a witness changed": {
+			func(b *fakeBlock) { b.Txs[1].Hex = strings.Replace(b.Txs[1].Hex, "010203", "010204", 1) }, "commits to",
+		},
+		"the witnesses stripped": {
+			func(b *fakeBlock) { b.Txs[1].Hex = hexOf(t, makeTx(2, pay)) }, "commits to",
+		},
+		"the reserved value left out": {
+			func(b *fakeBlock) {
+				bare := one.Copy()
+				bare.TxIn[0].Witness = nil
+				b.Txs[0].Hex = hexOf(t, bare)
+			}, "reserved value",
+		},
+		"bytes that are no hex": {func(b *fakeBlock) { b.Txs[1].Hex = "zz" }, "no transaction"},
+		"bytes cut short":       {func(b *fakeBlock) { b.Txs[1].Hex = b.Txs[1].Hex[:20] }, "no transaction"},
+		"bytes behind":          {func(b *fakeBlock) { b.Txs[1].Hex += "00" }, "no transaction"},
+		"transactions in another order": {
+			func(b *fakeBlock) { b.Txs[1], b.Txs[2] = b.Txs[2], b.Txs[1] }, "Merkle root",
+		},
+		"a length that would fill memory": {
+			func(b *fakeBlock) { b.Txs[1].Hex = "02000000feffffffff" }, "no transaction",
+		},
 	} {
 		f := newFake(t)
 		b := makeBlock(t, 9, one, two, three)
 		good := b.Hash
-		spoil(&b)
+		c.spoil(&b)
 		serveBlock(f, b)
 		f.on("getblockhash", func(p params) any {
 			if string(p[0]) == "0" {
@@ -145,15 +170,30 @@ func TestMalformedBlocksAreNotTaken(t *testing.T) {
 			return good
 		})
 
-		blocks, err := newDriver(t, f.config()).Blocks(t.Context(), 9, 9)
-		if name == "another hash" && err == nil {
-			continue // the hash is computed; what the node writes there does not matter
-		}
-
+		d := newDriver(t, f.config())
+		blocks, err := d.Blocks(t.Context(), 9, 9)
 		mustCode(t, name, err, fault.Unavailable, "node_unavailable")
 
-		if len(blocks) != 0 {
-			t.Errorf("%s: %+v beside the error", name, blocks)
+		if len(blocks) != 0 || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %+v, %v; want an error that names %q", name, blocks, err, c.want)
+		}
+
+		// Another node is asked, and kept to.
+		honest := newFake(t)
+		serveBlock(honest, makeBlock(t, 9, one, two, three))
+
+		config := f.config()
+		config.RPCs = []string{honest.URL}
+		d = newDriver(t, config)
+
+		for range 2 {
+			if blocks, err := d.Blocks(t.Context(), 9, 9); err != nil || blocks[0].Hash != good {
+				t.Errorf("%s: beside an honest node: %+v, %v", name, blocks, err)
+			}
+		}
+
+		if f.called("getblock") != 2 {
+			t.Errorf("%s: the node was asked %d times", name, f.called("getblock"))
 		}
 	}
 }

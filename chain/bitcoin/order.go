@@ -12,7 +12,7 @@ import (
 )
 
 // targetOf returns the coin target of an order: its outputs and where change goes. It errors:
-//   - fault.Invalid (order_invalid, asset_unknown, destination_not_payable): the order can never be paid
+//   - fault.Invalid (order_invalid, asset_not_enabled, destination_not_payable): the order can never be paid
 //   - fault.Unsupported (outputs_unsupported): it has more destinations than maxOutputs
 func (d *Driver) targetOf(order chain.Order) (coinTarget, error) {
 	target := coinTarget{subtractFee: order.SubtractFee}
@@ -59,7 +59,7 @@ func (d *Driver) targetOf(order chain.Order) (coinTarget, error) {
 func (d *Driver) txOutOf(output chain.Output, limit int64, bearsFee bool) (*wire.TxOut, error) {
 	if output.AssetID != d.native.ID {
 		return nil, fault.New(
-			fault.Invalid, "asset_unknown", "network %s has no asset with id %q",
+			fault.Invalid, "asset_not_enabled", "network %s has no asset with id %q",
 			d.network.Slug, output.AssetID,
 		)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/btcsuite/btcd/chainhash/v2"
 	"github.com/btcsuite/btcd/wire/v2"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -17,13 +16,12 @@ import (
 // Status returns the state of a transaction of ours, without an index of transactions. Fee is that of Build,
 // in satoshi: the signatures commit to it.
 //
-// While one of its coins is unspent, a transaction is in no block. Once all are spent, the blocks since its
-// lock time are searched for the transaction that spends them. If it is another one and final by the
-// network's rule, the transaction is dead (conflict). The same holds for the coins of its unconfirmed
-// parents.
+// A transaction is included when a verified block of the best chain holds it. The block is the one that a
+// node with an index names. Otherwise, once a coin of the transaction is spent, the blocks since its lock
+// time are searched. A call searches at most searchPerCall blocks and the next one continues.
 //
-// A call searches at most searchPerCall blocks and the next one continues. Until the search has an answer
-// the transaction is unknown.
+// Everything else is pooled or unknown. TxDead is never answered: a node's word on a hash or a coin is no
+// proof.
 func (d *Driver) Status(ctx context.Context, signed chain.Signed) (chain.TxStatus, error) {
 	tx, err := signedTx(signed)
 	if err != nil {
@@ -50,64 +48,58 @@ func (d *Driver) statusAt(
 	signed chain.Signed,
 	tx *wire.MsgTx,
 ) (chain.TxStatus, error) {
-	lookup, err := node.lookUp(ctx, signed.TxHash)
+	unknown := chain.TxStatus{State: chain.TxUnknown}
+
+	search, confirmations, err := d.findIncluded(ctx, node, signed.TxHash)
 	if err != nil {
 		return chain.TxStatus{}, err
 	}
 
-	if lookup.tx != nil && lookup.block.IsZero() {
-		return chain.TxStatus{State: chain.TxPooled}, nil
-	}
+	if search.spender == "" {
+		lookup, err := node.lookUp(ctx, signed.TxHash)
 
-	spender, block := signed.TxHash, lookup.block
-	if lookup.tx == nil {
-		if spender, block, err = d.findSpender(ctx, node, signed, tx); err != nil {
+		switch {
+		case err != nil:
+			return chain.TxStatus{}, err
+		case lookup.tx != nil && lookup.blockHash == "":
+			return chain.TxStatus{State: chain.TxPooled}, nil
+		case lookup.tx != nil:
+			search.spender = signed.TxHash
+			search.block, err = d.includingBlock(ctx, node, signed.TxHash, lookup.blockHash)
+		default:
+			search, err = d.searchSpender(ctx, node, signed.TxHash, tx)
+		}
+
+		if err != nil || search.spender == "" {
+			return unknown, err
+		}
+
+		d.saveSearch(signed.TxHash, search)
+
+		if confirmations, err = node.confirmations(ctx, search.block); err != nil {
 			return chain.TxStatus{}, err
 		}
 	}
 
-	if block.IsZero() {
-		return chain.TxStatus{State: chain.TxUnknown}, nil
+	if search.spender != signed.TxHash || confirmations == 0 {
+		return unknown, nil
 	}
 
-	final, err := d.isFinal(ctx, node, block)
-	switch {
-	case err != nil:
-		return chain.TxStatus{}, err
-	case spender == signed.TxHash:
-		return chain.TxStatus{
-			State:     chain.TxIncluded,
-			Block:     block,
-			Final:     final,
-			Fee:       signed.MaxFee,
-			Transfers: d.transfers(tx, spender, ""),
-		}, nil
-	case final:
-		return chain.TxStatus{State: chain.TxDead, Reason: chain.ReasonConflict}, nil
-	default:
-		return chain.TxStatus{State: chain.TxUnknown}, nil
-	}
+	return chain.TxStatus{
+		State:     chain.TxIncluded,
+		Block:     search.block,
+		Final:     confirmations >= d.network.Confirmations,
+		Fee:       signed.MaxFee,
+		Transfers: d.transfers(tx, signed.TxHash, ""),
+	}, nil
 }
 
-// isFinal reports whether a block has the confirmations that the network's rule asks for.
-func (d *Driver) isFinal(ctx context.Context, node *endpoint, block chain.Ref) (bool, error) {
-	header, err := node.header(ctx, block.Hash)
-	if err != nil {
-		return false, err
-	}
-
-	if header.Confirmations < 1 {
-		return false, node.Garbled("block %d left the chain while it was looked at", block.Height)
-	}
-
-	return uint64(header.Confirmations) >= d.network.Confirmations, nil
-}
-
-// spenderSearch is the progress of a search for the transaction that spends a transaction's coins.
-type spenderSearch struct {
+// inclusionSearch is the progress of a search for the block that includes a transaction.
+type inclusionSearch struct {
 	// next is the height to search next.
 	next uint64
-	// spender is the hash of what spends one of the coins, "" until it is found; block includes it.
+	// spender is the hash of what spends a coin of the transaction, "" until it is found: the transaction
+	// itself, or another one. block is the verified block that includes it.
 	spender string
 	block   chain.Ref
 }
@@ -121,75 +113,86 @@ const (
 	maxSearches = 10_000
 )
 
-// findSpender returns the canonical transaction that spends a coin of tx, with its block: tx itself, or one
-// that conflicts with it or with its unconfirmed parents. The Ref is zero while no such transaction is known.
-func (d *Driver) findSpender(
+// findIncluded returns the search of a transaction whose result is known, while its block is in the node's
+// best chain. Otherwise the search has no spender.
+func (d *Driver) findIncluded(
 	ctx context.Context,
 	node *endpoint,
-	signed chain.Signed,
-	tx *wire.MsgTx,
-) (string, chain.Ref, error) {
-	id := signed.TxHash
+	id string,
+) (search inclusionSearch, confirmations uint64, err error) {
+	search = d.searchOf(id, 0)
+	if search.spender == "" {
+		return search, 0, nil
+	}
 
-	spent, err := node.spentOutputs(ctx, signed, tx)
+	confirmations, err = node.confirmations(ctx, search.block)
 	if err != nil {
-		return "", chain.Ref{}, err
+		return inclusionSearch{}, 0, err
+	}
+
+	if confirmations == 0 { // its block left the chain
+		d.dropSearch(id)
+		return inclusionSearch{}, 0, nil
+	}
+
+	return search, confirmations, nil
+}
+
+// confirmations returns the number of blocks of the best chain at or above a block; 0 when it is not in that
+// chain.
+func (e *endpoint) confirmations(ctx context.Context, block chain.Ref) (uint64, error) {
+	hash, err := e.hashAt(ctx, block.Height)
+	if errors.Is(err, fault.NotFound) || err == nil && hash != block.Hash {
+		return 0, nil
+	}
+
+	if err != nil {
+		return 0, err
+	}
+
+	header, err := e.header(ctx, block.Hash)
+	if err != nil {
+		return 0, err
+	}
+
+	return uint64(max(0, header.Confirmations)), nil
+}
+
+// searchSpender searches blocks for what spends a coin of a transaction, once the node has one as spent. The
+// search has no spender while it is not found.
+func (d *Driver) searchSpender(
+	ctx context.Context,
+	node *endpoint,
+	id string,
+	tx *wire.MsgTx,
+) (inclusionSearch, error) {
+	spent, err := node.spentInputs(ctx, tx)
+	if err != nil {
+		return inclusionSearch{}, err
 	}
 
 	if len(spent) == 0 {
 		d.dropSearch(id)
-		return "", chain.Ref{}, nil
+		return inclusionSearch{}, nil
 	}
 
 	search := d.searchOf(id, uint64(max(0, int64(tx.LockTime)-searchMargin)))
-	if search.spender != "" {
-		header, err := node.header(ctx, search.block.Hash)
-		if err == nil && header.Confirmations > 0 {
-			return search.spender, search.block, nil
-		}
 
-		if err != nil && !failover.RefusedWith(err, codeNotFound) {
-			return "", chain.Ref{}, err
-		}
-
-		d.dropSearch(id) // its block left the chain
-
-		return "", chain.Ref{}, nil
-	}
-
-	spender, block, next, err := node.searchBlocks(ctx, spent, search.next)
+	search, err = d.searchBlocks(ctx, node, spent, search.next)
 	if err != nil {
-		return "", chain.Ref{}, err
+		return inclusionSearch{}, err
 	}
 
-	d.saveSearch(id, spenderSearch{next: next, spender: spender, block: block})
+	d.saveSearch(id, search)
 
-	return spender, block, nil
+	return search, nil
 }
 
-// spentOutputs returns the outputs that tx and its unconfirmed parents spend and that are not unspent in a
-// block, each with the hash of the parent that may spend it ("" for the inputs of tx).
-func (e *endpoint) spentOutputs(
-	ctx context.Context,
-	signed chain.Signed,
-	tx *wire.MsgTx,
-) (map[wire.OutPoint]string, error) {
-	var outpoints []wire.OutPoint
-	for _, in := range tx.TxIn {
-		outpoints = append(outpoints, in.PreviousOutPoint)
-	}
-
-	for _, spend := range signed.UnconfirmedParents {
-		hash, err := chainhash.NewHashFromStr(spend.Outpoint.TxHash)
-		if err != nil {
-			return nil, malformed(err)
-		}
-
-		outpoints = append(outpoints, wire.OutPoint{Hash: *hash, Index: spend.Outpoint.Vout})
-	}
-
-	calls := make([]*rpcCall, len(outpoints))
-	for i, outpoint := range outpoints {
+// spentInputs returns the outputs that a transaction spends and that are not unspent in a block.
+func (e *endpoint) spentInputs(ctx context.Context, tx *wire.MsgTx) (map[wire.OutPoint]bool, error) {
+	calls := make([]*rpcCall, len(tx.TxIn))
+	for i, in := range tx.TxIn {
+		outpoint := in.PreviousOutPoint
 		calls[i] = newCall("gettxout", outpoint.Hash.String(), outpoint.Index, false)
 	}
 
@@ -197,7 +200,7 @@ func (e *endpoint) spentOutputs(
 		return nil, err
 	}
 
-	spent := map[wire.OutPoint]string{}
+	spent := map[wire.OutPoint]bool{}
 
 	for i, call := range calls {
 		if call.err != nil {
@@ -205,90 +208,88 @@ func (e *endpoint) spentOutputs(
 		}
 
 		if call.isNull() {
-			allowed := ""
-			if i >= len(tx.TxIn) {
-				allowed = signed.UnconfirmedParents[i-len(tx.TxIn)].By
-			}
-
-			spent[outpoints[i]] = allowed
+			spent[tx.TxIn[i].PreviousOutPoint] = true
 		}
 	}
 
 	return spent, nil
 }
 
-// searchBlocks searches canonical blocks, from a height on, for a transaction that spends one of the outputs
-// and is not the one allowed to. next is the height to continue from. At the tip it is 0, for a search from
-// the start, since the chain may reorganize.
-func (e *endpoint) searchBlocks(
+// searchBlocks searches canonical blocks, from a height on, for a transaction that spends one of the outputs.
+// At the tip the search starts over, since the chain may reorganize.
+func (d *Driver) searchBlocks(
 	ctx context.Context,
-	spent map[wire.OutPoint]string,
+	node *endpoint,
+	spent map[wire.OutPoint]bool,
 	from uint64,
-) (spender string, block chain.Ref, next uint64, err error) {
+) (inclusionSearch, error) {
 	for height := from; height < from+searchPerCall; height++ {
-		hash, err := e.hashAt(ctx, height)
+		hash, err := node.hashAt(ctx, height)
 		if errors.Is(err, fault.NotFound) {
-			return "", chain.Ref{}, 0, nil
+			return inclusionSearch{}, nil
 		}
 
 		if err != nil {
-			return "", chain.Ref{}, 0, err
+			return inclusionSearch{}, err
 		}
 
-		block, err := e.rawBlock(ctx, height, hash)
+		block, err := d.rawBlock(ctx, node, height, hash)
 		if err != nil {
-			return "", chain.Ref{}, 0, err
+			return inclusionSearch{}, err
 		}
 
 		for _, tx := range block.Transactions {
 			for _, in := range tx.TxIn {
-				allowed, searched := spent[in.PreviousOutPoint]
-				if !searched {
-					continue
-				}
-
-				if by := tx.TxHash().String(); by != allowed {
-					return by, chain.Ref{
-						Height: height,
-						Hash:   hash,
-						Time:   block.Header.Timestamp.UTC(),
-					}, 0, nil
+				if spent[in.PreviousOutPoint] {
+					found := inclusionSearch{spender: tx.TxHash().String(), block: blockRef(height, block)}
+					return found, nil
 				}
 			}
 		}
 	}
 
-	return "", chain.Ref{}, from + searchPerCall, nil
+	return inclusionSearch{next: from + searchPerCall}, nil
 }
 
-// rawBlock returns the block of a hash, verified by header hash and Merkle root: it proves conflicts.
-func (e *endpoint) rawBlock(ctx context.Context, height uint64, hash string) (*wire.MsgBlock, error) {
-	if err := e.checkPruned(ctx, height); err != nil {
+// rawBlock returns the block of a hash, verified against it; see blockProblem.
+func (d *Driver) rawBlock(
+	ctx context.Context,
+	node *endpoint,
+	height uint64,
+	hash string,
+) (*wire.MsgBlock, error) {
+	if err := node.checkPruned(ctx, height); err != nil {
 		return nil, err
 	}
 
 	var text string
-	if err := e.call(ctx, &text, "getblock", hash, 0); err != nil {
+
+	err := node.call(ctx, &text, "getblock", hash, 0)
+	if failover.RefusedWith(err, codeMisc) {
+		if pruned := node.checkPruned(ctx, height); pruned != nil { // meanwhile
+			return nil, pruned
+		}
+	}
+
+	if err != nil {
 		return nil, err
 	}
 
 	block := new(wire.MsgBlock)
-
-	err := block.Deserialize(hex.NewDecoder(strings.NewReader(text)))
-	if err != nil || block.BlockHash().String() != hash || len(block.Transactions) == 0 {
-		return nil, e.Garbled("its block %s has another hash", e.Clean(hash))
+	if err := block.Deserialize(hex.NewDecoder(strings.NewReader(text))); err != nil {
+		return nil, node.Garbled("its block %s is none", node.Clean(hash))
 	}
 
-	ids, err := block.TxHashes()
-	if err != nil || merkleRoot(ids) != block.Header.MerkleRoot {
-		return nil, e.Garbled("its block %s has transactions that are not those of its header", e.Clean(hash))
+	problem := blockProblem(d.params, height, hash, &block.Header, block.Transactions)
+	if problem != "" {
+		return nil, node.Garbled("its block %s %s", node.Clean(hash), problem)
 	}
 
 	return block, nil
 }
 
 // searchOf returns the search for a transaction, or a new one from a height.
-func (d *Driver) searchOf(id string, from uint64) spenderSearch {
+func (d *Driver) searchOf(id string, from uint64) inclusionSearch {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
@@ -299,10 +300,10 @@ func (d *Driver) searchOf(id string, from uint64) spenderSearch {
 		return search
 	}
 
-	return spenderSearch{next: from}
+	return inclusionSearch{next: from}
 }
 
-func (d *Driver) saveSearch(id string, search spenderSearch) {
+func (d *Driver) saveSearch(id string, search inclusionSearch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 

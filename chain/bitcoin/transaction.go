@@ -18,10 +18,10 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Transaction returns a transaction of the mempool or of a canonical block. It errors:
-//   - fault.Invalid (hash_invalid): the text is no transaction hash
-//   - fault.NotFound (transaction_unknown): neither mempool nor chain has it
-//   - fault.Unavailable (txindex_missing): it is not in the mempool, and the node has no complete index of
+// Transaction returns a transaction of the mempool or of a verified canonical block. It errors:
+//   - fault.Invalid (tx_hash_invalid): the text is no transaction hash
+//   - fault.NotFound (transaction_unknown): neither mempool nor chain of any node has it
+//   - fault.Unavailable (txindex_missing): it is not in the mempool, and a node has no complete index of
 //     transactions (-txindex=1) that finds it in a block
 func (d *Driver) Transaction(ctx context.Context, hash string) (chain.FoundTx, error) {
 	hash, err := parseHash(hash)
@@ -42,15 +42,15 @@ func (d *Driver) Transaction(ctx context.Context, hash string) (chain.FoundTx, e
 				return err
 			}
 
-			return fault.New(
-				fault.NotFound, "transaction_unknown", "network %s has no transaction %s",
-				d.network.Slug, hash,
-			)
+			return failover.ErrMissing // another node may have it
 		}
 
-		found.Block, found.Transfers = lookup.block, d.transfers(lookup.tx, hash, "")
+		found.Block, found.Transfers = chain.Ref{}, d.transfers(lookup.tx, hash, "")
+		if lookup.blockHash != "" {
+			found.Block, err = d.includingBlock(ctx, node, hash, lookup.blockHash)
+		}
 
-		return nil
+		return err
 	})
 	if err != nil {
 		return chain.FoundTx{}, err
@@ -59,19 +59,20 @@ func (d *Driver) Transaction(ctx context.Context, hash string) (chain.FoundTx, e
 	return found, nil
 }
 
-// txLookup is a node's answer about a transaction.
+// txLookup is a node's answer about a hash, which is a hint: only a block shows what it includes.
 type txLookup struct {
 	// tx is nil when the node does not have it.
 	tx *wire.MsgTx
-	// block is the canonical block that includes it; zero while it is unconfirmed.
-	block chain.Ref
+	// blockHash is the hash of a block of the best chain that should include it; "" while it is unconfirmed.
+	blockHash string
 }
 
-// lookUp returns a transaction of the mempool or, where the node has an index, of a canonical block.
+// lookUp looks up a transaction in the mempool and, where the node has an index, in the best chain.
 func (e *endpoint) lookUp(ctx context.Context, hash string) (txLookup, error) {
 	var answer struct {
-		Hex       string `json:"hex"`
-		BlockHash string `json:"blockhash"`
+		Hex           string `json:"hex"`
+		BlockHash     string `json:"blockhash"`
+		Confirmations int64  `json:"confirmations"`
 	}
 
 	err := e.call(ctx, &answer, "getrawtransaction", hash, 1)
@@ -92,16 +93,59 @@ func (e *endpoint) lookUp(ctx context.Context, hash string) (txLookup, error) {
 		return txLookup{tx: tx}, nil
 	}
 
-	header, err := e.header(ctx, answer.BlockHash)
-	if err != nil {
-		return txLookup{}, err
+	if _, err := parseHash(answer.BlockHash); err != nil {
+		return txLookup{}, e.Garbled("transaction %s is in a block without a hash", hash)
 	}
 
-	if header.Confirmations < 1 {
+	if answer.Confirmations < 1 {
 		return txLookup{}, nil // in a block that left the chain
 	}
 
-	return txLookup{tx: tx, block: header.ref()}, nil
+	return txLookup{tx: tx, blockHash: answer.BlockHash}, nil
+}
+
+// includingBlock returns the verified block of the best chain that a node named for a transaction. That the
+// block does not hold the transaction is a *failover.Failure.
+func (d *Driver) includingBlock(
+	ctx context.Context,
+	node *endpoint,
+	txHash, blockHash string,
+) (chain.Ref, error) {
+	header, err := node.header(ctx, blockHash)
+	if err != nil {
+		return chain.Ref{}, err
+	}
+
+	at := header.ref()
+
+	canonical, err := node.hashAt(ctx, at.Height)
+	if err != nil && !errors.Is(err, fault.NotFound) {
+		return chain.Ref{}, err
+	}
+
+	if canonical != blockHash {
+		return chain.Ref{}, node.Garbled(
+			"its block %s of transaction %s is not in its chain", blockHash, txHash,
+		)
+	}
+
+	content, err := d.rawBlock(ctx, node, at.Height, blockHash)
+	if err != nil {
+		return chain.Ref{}, err
+	}
+
+	for _, tx := range content.Transactions {
+		if tx.TxHash().String() == txHash {
+			return blockRef(at.Height, content), nil
+		}
+	}
+
+	return chain.Ref{}, node.Garbled("its block %s does not hold transaction %s", blockHash, txHash)
+}
+
+// blockRef returns the reference to a verified block.
+func blockRef(height uint64, block *wire.MsgBlock) chain.Ref {
+	return chain.Ref{Height: height, Hash: block.BlockHash().String(), Time: block.Header.Timestamp.UTC()}
 }
 
 // checkTxIndex returns a *failover.Failure (txindex_missing) unless the node's index of transactions is
@@ -272,7 +316,7 @@ func signedTx(signed chain.Signed) (*wire.MsgTx, error) {
 	return tx, nil
 }
 
-// parseHash returns the canonical form of a transaction's hash, or fault.Invalid (hash_invalid).
+// parseHash returns the canonical form of a transaction's hash, or fault.Invalid (tx_hash_invalid).
 func parseHash(s string) (string, error) {
 	if len(s) == 64 {
 		s = strings.ToLower(s)
@@ -282,7 +326,7 @@ func parseHash(s string) (string, error) {
 	}
 
 	return "", fault.New(
-		fault.Invalid, "hash_invalid", "%q is not a transaction hash: write 64 hexadecimal digits",
+		fault.Invalid, "tx_hash_invalid", "%q is not a transaction hash: write 64 hexadecimal digits",
 		truncate(s),
 	)
 }

@@ -62,6 +62,17 @@ func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
 	return best, nil
 }
 
+// ConfirmRef returns nil when two nodes have this block at its height, or when only one is configured.
+// Errors:
+//   - fault.NotFound (block_unknown): a node has another block there;
+//   - fault.Unavailable: fewer than two nodes answer, or have reached the height.
+func (d *Driver) ConfirmRef(ctx context.Context, at chain.Ref) error {
+	return d.nodes.Confirm(ctx, at.Height, at.Hash, func(ctx context.Context, e *endpoint) (string, error) {
+		h, err := d.headerAt(ctx, e, at.Height)
+		return h.Hash, err
+	})
+}
+
 // RefAt returns the canonical block at a height. A height above the tip is fault.NotFound.
 func (d *Driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 	var ref chain.Ref
@@ -120,7 +131,7 @@ func (d *Driver) readBlocks(ctx context.Context, e *endpoint, from, to uint64) (
 		}
 
 		blocks[i] = chain.Block{Ref: h.ref(), Parent: h.Parent}
-		if blocks[i].Transfers, err = d.blockTransfers(e, h); err != nil {
+		if err = d.readTransactions(ctx, e, h, &blocks[i]); err != nil {
 			return err
 		}
 
@@ -149,29 +160,62 @@ func (d *Driver) readBlocks(ctx context.Context, e *endpoint, from, to uint64) (
 	return blocks, nil
 }
 
-// blockTransfers returns the transfers of all transactions of a block.
-func (d *Driver) blockTransfers(e *endpoint, h blockHeader) ([]chain.Transfer, error) {
+// readTransactions adds the transfers and signers of a block's transactions to it.
+func (d *Driver) readTransactions(
+	ctx context.Context,
+	e *endpoint,
+	h blockHeader,
+	block *chain.Block,
+) error {
 	if h.Transactions == nil {
-		return nil, e.Garbled("it sent block %d without its transactions", h.Height)
+		return e.Garbled("it sent block %d without its transactions", h.Height)
 	}
 
-	var all []chain.Transfer
+	txs, err := e.executedTxs(ctx, h)
+	if err != nil {
+		return err
+	}
 
-	for _, encoded := range h.Transactions {
-		tx, err := e.decodeTransaction(encoded.Transaction, encoded.Meta)
-		if err != nil {
-			return nil, err
+	seen := make(map[string]bool, len(txs))
+
+	for _, tx := range txs {
+		if seen[tx.hash] {
+			return e.Garbled("its block %d holds transaction %s twice", h.Height, tx.hash)
 		}
+
+		seen[tx.hash] = true
 
 		transfers, err := d.transfers(tx)
 		if err != nil {
-			return nil, err
+			return err
 		}
 
-		all = append(all, transfers...)
+		block.Transfers = append(block.Transfers, transfers...)
+		block.Spent = append(block.Spent, tx.spends()...)
 	}
 
-	return all, nil
+	return nil
+}
+
+// executedTxs returns a block's transactions. Where one is of an unknown version, all are read from the
+// accounts that the node names.
+func (e *endpoint) executedTxs(ctx context.Context, h blockHeader) ([]executedTx, error) {
+	txs := make([]executedTx, len(h.Transactions))
+
+	for i, encoded := range h.Transactions {
+		var err error
+
+		txs[i], err = e.decodeTransaction(encoded.Transaction, encoded.Meta)
+		if errors.Is(err, errUnknownVersion) {
+			return e.accountsOfBlock(ctx, h)
+		}
+
+		if err != nil {
+			return nil, err
+		}
+	}
+
+	return txs, nil
 }
 
 // blockHeader is a block; its transactions are read only with full details.
@@ -207,7 +251,7 @@ func (e *endpoint) block(ctx context.Context, slot uint64, details string) (bloc
 		"encoding":                       "base64",
 		"transactionDetails":             details,
 		"rewards":                        false,
-		"maxSupportedTransactionVersion": 0,
+		"maxSupportedTransactionVersion": anyVersion,
 	})
 	if err != nil {
 		return blockHeader{}, err

@@ -14,7 +14,7 @@ import (
 
 // Broadcast sends a transaction to a node, which simulates it first. Errors:
 //   - fault.Invalid, code transaction_malformed: the bytes are not a transaction with valid signatures;
-//   - fault.Invalid, code transaction_unfunded: an account lacks the funds.
+//   - fault.Invalid, code chain:insufficient_funds: an account lacks the funds.
 //
 // A transaction that would fail for another reason is sent without simulation. Included, its failure is
 // proven and costs the base fee; withheld, it could still succeed later.
@@ -49,7 +49,7 @@ func (d *Driver) Broadcast(ctx context.Context, tx chain.Signed) error {
 			return e.Garbled("%s", refusal)
 		case simulated.insufficientFunds():
 			return fault.Wrap(
-				refusal, fault.Invalid, "transaction_unfunded",
+				refusal, fault.Invalid, "chain:insufficient_funds",
 				"the money for transaction %s from %s is not there",
 				tx.TxHash, tx.From,
 			)

@@ -3,6 +3,7 @@ package solana
 import (
 	"context"
 	"encoding/binary"
+	"math/bits"
 
 	solanago "github.com/gagliardetto/solana-go"
 	"github.com/gagliardetto/solana-go/base58"
@@ -25,7 +26,12 @@ func (d *Driver) planClose(ctx context.Context, e *endpoint, b *txBuilder) error
 			return nil
 		}
 
-		total += p.gross // checkFunds refuses a sum that overflows
+		sum, carry := bits.Add64(total, p.gross, 0)
+		if carry != 0 {
+			return nil // more than there is: checkFunds refuses it
+		}
+
+		total = sum
 	}
 
 	closable := b.held.closeAuthority.IsZero() || b.held.closeAuthority == b.from

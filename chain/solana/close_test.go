@@ -89,7 +89,7 @@ func TestDustDuringASweep(t *testing.T) {
 
 			if c.native { // the simulation refuses it; a leader that has it already does not
 				err := s.d.Broadcast(t.Context(), swept)
-				if !errors.Is(err, fault.Invalid) || fault.Code(err) != "transaction_unfunded" {
+				if !errors.Is(err, fault.Invalid) || fault.Code(err) != "chain:insufficient_funds" {
 					t.Errorf("the sweep that would leave 1 lamport: %v", err)
 				}
 

@@ -14,6 +14,15 @@
 // So a transfer fee is not counted, and a payment by a program is. Tokens belong to the owner's
 // associated token account and are reported with the owner's address. Any other token account is
 // reported with its own address and never credited.
+//
+// No RPC shows what a block's hash commits to, so blocks cannot be verified against a root; those of
+// chain.Block.Unverified are none. They are cross-checked: heights, slots and parents must link, no
+// transaction may be there twice, and none may leave more lamports than it found. Histories must explain the
+// balances of their accounts. A node that fails a check is passed over. Two nodes must agree on a hash where
+// two are configured (ConfirmRef), and on the expiry of a transaction (Driver.Status).
+//
+// Blocks and histories say who signed. The transactions of a version that the driver does not know are read
+// from the accounts and balances that the node names.
 package solana
 
 import (
@@ -45,6 +54,7 @@ type BlockDriver struct{ *Driver }
 var _ interface {
 	chain.Driver
 	chain.AddressScanner
+	chain.RefConfirmer
 	chain.Finder
 	chain.Balancer
 	chain.Deriver
@@ -56,7 +66,10 @@ var _ interface {
 	chain.Checker
 } = (*Driver)(nil)
 
-var _ chain.BlockScanner = (*BlockDriver)(nil)
+var _ interface {
+	chain.BlockScanner
+	chain.Sender
+} = (*BlockDriver)(nil)
 
 // Network returns the network's description, with the ids of its assets. The caller may change it.
 func (d *Driver) Network() chain.Network {
@@ -140,7 +153,7 @@ func (d *Driver) TokenAccount(owner chain.Address, asset chain.Asset) (chain.Add
 	m, ok := d.mintOf(asset.ID)
 	if !ok {
 		return "", fault.New(
-			fault.Invalid, "asset_unknown", "network %s has no token with id %q",
+			fault.Invalid, "asset_not_enabled", "network %s has no token with id %q",
 			d.network.Slug, asset.ID,
 		)
 	}
@@ -166,7 +179,7 @@ func (d *Driver) PaymentURI(to chain.Address, asset chain.Asset, amount chain.Am
 
 func (d *Driver) unknownAsset(assetID string) error {
 	return fault.New(
-		fault.Invalid, "asset_unknown", "network %s has no asset with id %q",
+		fault.Invalid, "asset_not_enabled", "network %s has no asset with id %q",
 		d.network.Slug, assetID,
 	)
 }

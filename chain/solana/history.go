@@ -16,7 +16,8 @@ import (
 )
 
 // TransfersTo returns the blocks of a range of heights with transfers to the addresses and their token
-// accounts, read from the accounts' histories.
+// accounts, or with transactions that one of the addresses signed. They are read from the accounts'
+// histories. Spent lists those signers alone.
 //
 // Nodes omit signatures silently, so every history must be consistent. Each transaction finds the
 // balance that the one before left, the newest leaves the present balance, and the first finds none.
@@ -232,7 +233,7 @@ func checkHistory(
 	return nil
 }
 
-// blocks returns the transfers to the addresses, by block and in order of height.
+// blocks returns the transfers to the addresses and what they signed, by block and in order of height.
 func (s *historyScan) blocks(e *endpoint, byHash map[string]confirmedTx) ([]chain.Block, error) {
 	byHeight := map[uint64]*chain.Block{}
 
@@ -243,7 +244,9 @@ func (s *historyScan) blocks(e *endpoint, byHash map[string]confirmedTx) ([]chai
 		}
 
 		transfers = slices.DeleteFunc(transfers, func(t chain.Transfer) bool { return !s.addresses[t.To] })
-		if len(transfers) == 0 || tx.block.Height < s.from || tx.block.Height > s.to {
+		spent := slices.DeleteFunc(tx.spends(), func(by chain.Spend) bool { return !s.addresses[by.Sender] })
+
+		if len(transfers)+len(spent) == 0 || tx.block.Height < s.from || tx.block.Height > s.to {
 			continue
 		}
 
@@ -257,7 +260,7 @@ func (s *historyScan) blocks(e *endpoint, byHash map[string]confirmedTx) ([]chai
 			return nil, e.Garbled("block %d changed while it was read", b.Height)
 		}
 
-		b.Transfers = append(b.Transfers, transfers...)
+		b.Transfers, b.Spent = append(b.Transfers, transfers...), append(b.Spent, spent...)
 	}
 
 	var blocks []chain.Block
@@ -267,6 +270,10 @@ func (s *historyScan) blocks(e *endpoint, byHash map[string]confirmedTx) ([]chai
 		slices.SortFunc(b.Transfers, func(x, y chain.Transfer) int {
 			return cmp.Or(cmp.Compare(x.TxHash, y.TxHash), cmp.Compare(x.Index, y.Index))
 		})
+		slices.SortFunc(b.Spent, func(x, y chain.Spend) int {
+			return cmp.Or(cmp.Compare(x.By, y.By), cmp.Compare(x.Sender, y.Sender))
+		})
+
 		blocks = append(blocks, b)
 	}
 

@@ -194,7 +194,7 @@ func FuzzStaticKeys(f *testing.F) {
 	}
 
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		signature, keys, err := staticKeys(raw)
+		signature, keys, signers, err := staticKeys(raw)
 		if err != nil {
 			return
 		}
@@ -204,7 +204,8 @@ func FuzzStaticKeys(f *testing.F) {
 			return // it reads on to the end
 		}
 
-		if other.Signatures[0] != signature || len(other.Message.AccountKeys) != len(keys) {
+		if other.Signatures[0] != signature || len(other.Message.AccountKeys) != len(keys) ||
+			int(other.Message.Header.NumRequiredSignatures) != signers {
 			t.Fatalf(
 				"%d keys of %s, solana-go has %d of %s",
 				len(keys), signature, len(other.Message.AccountKeys), other.Signatures[0],

@@ -7,12 +7,14 @@ package solana_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -325,6 +327,58 @@ func TestMisbehaviourLosesNothing(t *testing.T) {
 			true,
 		},
 		{
+			"an amount that came from nowhere",
+			func(m string, _ []any, r any) (any, int) {
+				for _, meta := range metasOf(r) {
+					after := meta["postBalances"].([]any)
+					n, _ := after[len(after)-1].(json.Number).Int64()
+					after[len(after)-1] = json.Number(strconv.FormatInt(n+1, 10))
+				}
+
+				return r, 0
+			},
+			false,
+			false,
+		},
+		{
+			"transactions twice",
+			func(m string, _ []any, r any) (any, int) {
+				if b, ok := r.(map[string]any); m == "getBlock" && ok && b["transactions"] != nil {
+					b["transactions"] = append(list(b["transactions"]), list(b["transactions"])...)
+				}
+
+				return r, 0
+			},
+			false,
+			true,
+		},
+		{
+			"another parent",
+			func(m string, _ []any, r any) (any, int) {
+				if b, ok := r.(map[string]any); m == "getBlock" && ok {
+					b["previousBlockhash"] = b["blockhash"]
+				}
+
+				return r, 0
+			},
+			false,
+			true,
+		},
+		{"transactions of a later version", laterVersion, true, true},
+		{
+			"transactions of a later version, without their accounts",
+			func(m string, p []any, r any) (any, int) {
+				r, _ = laterVersion(m, p, r)
+				if !strings.Contains(fmt.Sprint(p), "base64") {
+					return nil, 0
+				}
+
+				return r, 0
+			},
+			false,
+			false,
+		},
+		{
 			"answers without results",
 			func(m string, _ []any, r any) (any, int) { return map[string]any{}, 0 },
 			false,
@@ -372,6 +426,139 @@ func TestMisbehaviourLosesNothing(t *testing.T) {
 				t.Errorf("beside a good node: %v, %v", byBlocks, byHistory)
 			}
 		})
+	}
+}
+
+// metasOf returns the results of the transactions in an answer.
+func metasOf(result any) (metas []map[string]any) {
+	answer, _ := result.(map[string]any)
+	txs, _ := answer["transactions"].([]any)
+
+	for _, tx := range append(txs, answer) {
+		if meta, ok := tx.(map[string]any)["meta"].(map[string]any); ok {
+			metas = append(metas, meta)
+		}
+	}
+
+	return metas
+}
+
+// laterVersion makes the bytes of transactions those of a version that does not exist yet.
+func laterVersion(_ string, _ []any, result any) (any, int) {
+	answer, _ := result.(map[string]any)
+	txs, _ := answer["transactions"].([]any)
+
+	for _, tx := range append(txs, result) {
+		encoded, _ := tx.(map[string]any)
+		if pair, ok := encoded["transaction"].([]any); ok { // base64
+			raw, _ := base64.StdEncoding.DecodeString(pair[0].(string))
+			raw[0] |= 0x80
+			pair[0] = base64.StdEncoding.EncodeToString(raw)
+		}
+	}
+
+	return result, 0
+}
+
+// TestReadingsSayWhoSigned compares what blocks and histories say of two wallets, failed transactions included.
+func TestReadingsSayWhoSigned(t *testing.T) {
+	n := startNode(t, solanago.TokenProgramID)
+	s := newSender(t, n)
+	from, payer := s.party(chain.RoleMaster, 1), s.party(chain.RoleMaster, 2)
+	s.fund(from, sol, 0)
+	s.fund(payer, sol, 0)
+
+	head, err := s.d.Head(t.Context())
+	must(t, err)
+
+	tx := s.sign(chain.Order{
+		From:     from,
+		FeePayer: &payer,
+		Outputs:  []chain.Output{{To: newAddress(t), AssetID: s.native().ID, Amount: chain.Units(1_000_000)}},
+	})
+	must(t, s.d.Broadcast(t.Context(), tx))
+	must(t, n.SolanaNode.Mine(1))
+
+	failing, err := controls{n}.PayFailing(t.Context(), newAddress(t), n.asset, chain.Units(1))
+	must(t, err)
+	must(t, n.SolanaNode.Mine(1))
+
+	now, err := s.d.Head(t.Context())
+	must(t, err)
+
+	blocks, err := s.d.Blocks(t.Context(), head.Tip.Height+1, now.Tip.Height)
+	must(t, err)
+
+	outsider := chain.Address(n.authority.PublicKey().String())
+	found := map[chain.Spend]int{}
+
+	for _, block := range blocks {
+		for _, spend := range block.Spent {
+			found[spend]++
+		}
+
+		if block.Unverified != "" {
+			t.Errorf("block %d is unverified: %s", block.Height, block.Unverified)
+		}
+	}
+
+	want := []chain.Spend{
+		{Sender: from.Address, By: tx.TxHash, Shared: true},
+		{Sender: payer.Address, By: tx.TxHash, Shared: true},
+		{Sender: outsider, By: failing, Shared: true, Failed: true},
+	}
+	for _, spend := range want {
+		if found[spend] != 1 {
+			t.Errorf("the blocks say %d times that %+v; all is %+v", found[spend], spend, found)
+		}
+	}
+
+	for _, by := range []chain.Address{from.Address, payer.Address, outsider} {
+		history, err := s.d.TransfersTo(t.Context(), []chain.Address{by}, head.Tip.Height+1, now.Tip.Height)
+		must(t, err)
+
+		for _, block := range history {
+			for _, spend := range block.Spent {
+				if found[spend]--; spend.Sender != by {
+					t.Errorf("asked of %s, the history says %+v", by, spend)
+				}
+			}
+		}
+	}
+
+	for _, spend := range want {
+		if found[spend] != 0 {
+			t.Errorf("the histories do not say that %+v", spend)
+		}
+	}
+}
+
+func TestABlockIsConfirmedByAnotherNode(t *testing.T) {
+	s := newScenario(t, 2)
+	both := s.driver(t, true)
+	head, err := both.Head(t.Context())
+	must(t, err)
+
+	at := head.Tip
+	must(t, s.driver(t, false).ConfirmRef(t.Context(), at)) // one node alone
+	must(t, both.ConfirmRef(t.Context(), at))
+
+	s.bad.set(func(m string, _ []any, r any) (any, int) {
+		if b, ok := r.(map[string]any); m == "getBlock" && ok {
+			b["blockhash"] = b["previousBlockhash"]
+		}
+
+		return r, 0
+	})
+
+	if err := both.ConfirmRef(t.Context(), at); !errors.Is(err, fault.NotFound) {
+		t.Errorf("of a node with another block: %v", err)
+	}
+
+	s.bad.set(func(string, []any, any) (any, int) { return nil, http.StatusBadGateway })
+
+	if err := both.ConfirmRef(t.Context(), at); !errors.Is(err, fault.Unavailable) {
+		t.Errorf("without a second node: %v", err)
 	}
 }
 

@@ -156,49 +156,76 @@ func TestPriorityFee(t *testing.T) {
 	}
 }
 
-// TestExpiryNeedsProofFromEveryNode shows what does not prove that a transaction has expired.
-func TestExpiryNeedsProofFromEveryNode(t *testing.T) {
+// TestExpiryNeedsProofFromTwoNodes shows what does not prove that a transaction has expired.
+func TestExpiryNeedsProofFromTwoNodes(t *testing.T) {
 	n := startNode(t, solanago.TokenProgramID)
 	s := newSender(t, n)
 	from := s.party(chain.RoleMaster, 1)
 	s.fund(from, sol, 0)
-	tx := s.sign(chain.Order{
-		From:    from,
-		Outputs: []chain.Output{{To: newAddress(t), AssetID: s.native().ID, Amount: chain.Units(1_000_000)}},
-	})
+
+	build := func(amount uint64) chain.Signed {
+		return s.sign(chain.Order{
+			From:    from,
+			Outputs: []chain.Output{{To: newAddress(t), AssetID: s.native().ID, Amount: chain.Units(amount)}},
+		})
+	}
+	tx, kept := build(1_000_000), build(2_000_000)
+	must(t, s.d.Broadcast(t.Context(), kept))
+
 	head, err := s.d.Head(t.Context())
 	must(t, err)
 	must(t, n.SolanaNode.Mine(int(tx.ValidToHeight-head.Tip.Height+1)))
 
-	status := func(d *solana.BlockDriver) chain.TxState {
+	// amnesiac denies every hash.
+	amnesiac := newFaultyNode(t, n)
+	amnesiac.set(func(method string, _ []any, result any) (any, int) {
+		switch method {
+		case "getSignatureStatuses":
+			return map[string]any{"value": []any{nil}}, 0
+		case "getTransaction":
+			return nil, 0
+		}
+
+		return result, 0
+	})
+
+	const unreachable = "http://127.0.0.1:1"
+
+	with := func(first string, others ...string) *solana.BlockDriver {
+		return n.driver(t, func(c *solana.Config) { c.RPC, c.RPCs = first, others })
+	}
+	want := func(what string, d chain.Sender, tx chain.Signed, state chain.TxState) {
 		t.Helper()
-		st, err := d.Status(t.Context(), tx)
-		must(t, err)
 
-		return st.State
+		if st, err := d.Status(t.Context(), tx); err != nil || st.State != state {
+			t.Errorf("%s it is %+v, %v; want %s", what, st, err, state)
+		}
 	}
-	if got := status(s.d); got != chain.TxUnknown {
-		t.Errorf("past its last height, which is not final yet, it is %s", got)
-	}
-
+	want("past its last height, which is not final yet,", s.d.Driver, tx, chain.TxUnknown)
 	must(t, n.SolanaNode.Mine(5))
 
-	withUnreachable := n.driver(t, func(c *solana.Config) { c.RPCs = []string{"http://127.0.0.1:1"} })
-	if got := status(withUnreachable); got != chain.TxUnknown {
-		t.Errorf("while another node cannot be asked, it is %s", got)
-	}
+	want("while the second node cannot be asked,", with(n.URL, unreachable).Driver, tx, chain.TxUnknown)
+	want("with the proof of the only node,", with(n.URL).Driver, tx, chain.TxDead)
+	want("with the proof of two nodes,", with(n.URL, amnesiac.URL).Driver, tx, chain.TxDead)
+	want(
+		"with the proof of two of three nodes,",
+		with(n.URL, unreachable, amnesiac.URL).Driver,
+		tx,
+		chain.TxDead,
+	)
+	want("for a driver that reads blocks,", with(n.URL, amnesiac.URL), tx, chain.TxUnknown)
+
+	want("denied by one node of two,", with(amnesiac.URL, n.URL).Driver, kept, chain.TxIncluded)
+	want("denied by two of three,", with(amnesiac.URL, amnesiac.URL, n.URL).Driver, kept, chain.TxIncluded)
+	want(
+		"denied by the only node that answers,",
+		with(amnesiac.URL, unreachable).Driver,
+		kept,
+		chain.TxUnknown,
+	)
 
 	must(t, n.Prune(head.Tip.Height+20))
-
-	if got := status(n.driver(t)); got != chain.TxUnknown {
-		t.Errorf("of a node that has thrown its time away, it is %s", got)
-	}
-
-	must(t, n.Prune(0))
-
-	if got := status(n.driver(t)); got != chain.TxDead {
-		t.Errorf("with every proof it is %s", got)
-	}
+	want("of a node that has thrown its time away,", with(n.URL).Driver, tx, chain.TxUnknown)
 }
 
 // TestOtherTokenAccounts does not credit an owner with tokens outside the associated account, which no

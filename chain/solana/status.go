@@ -11,10 +11,26 @@ import (
 // Status returns the status of a transaction. One in a block that is not confirmed yet is TxPooled. An
 // included one is final when its block is finalized, whatever the network's confirmation rule.
 //
-// TxDead by expiry needs proof by every node, all of which must answer. A node proves it when it has
-// finalized a block above the last valid height, still has the blocks since signing, and does not know
-// the transaction. A node that lags or has pruned proves nothing.
+// TxDead by expiry needs proof by two nodes where two are configured, and no node that knows the transaction.
+// A node proves it when it has finalized a block above the last valid height, still has the blocks since
+// signing, and does not know the transaction. A node that lags or has pruned proves nothing.
 func (d *Driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
+	status, err := d.status(ctx, tx)
+	if err != nil || status.State != chain.TxUnknown {
+		return status, err
+	}
+
+	return d.expiryStatus(ctx, tx)
+}
+
+// Status returns the status of a transaction, as Driver.Status does, without TxDead: final blocks up to
+// Signed.ValidToHeight without the transaction prove that it has expired.
+func (d *BlockDriver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
+	return d.status(ctx, tx)
+}
+
+// status returns TxUnknown when no node that answers knows the transaction.
+func (d *Driver) status(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
 	var status chain.TxStatus
 
 	unknownTo := 0 // nodes
@@ -32,7 +48,7 @@ func (d *Driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, e
 	case err == nil:
 		return status, nil
 	case unknownTo > 0 && ctx.Err() == nil: // no node knows it
-		return d.expiryStatus(ctx, tx)
+		return chain.TxStatus{State: chain.TxUnknown}, nil
 	}
 
 	return chain.TxStatus{}, err
@@ -105,48 +121,68 @@ func (tx executedTx) cost() chain.Amount {
 	return cost
 }
 
-// expiryStatus returns TxDead when every node proves that a transaction has expired, and TxUnknown
-// otherwise.
+// expiryStatus returns TxDead when two nodes, or the only one, prove that a transaction has expired and no
+// node knows it. It returns TxUnknown otherwise.
 func (d *Driver) expiryStatus(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
 	unknown := chain.TxStatus{State: chain.TxUnknown}
 	if tx.ValidToHeight == 0 {
 		return unknown, nil
 	}
 
+	proofs := 0
+
 	for _, e := range d.nodes.Nodes {
 		err := d.nodes.Check(ctx, e)
 
-		expired := false
+		expired, known := false, false
 		if err == nil {
-			expired, err = d.provesExpiry(ctx, e, tx)
+			expired, known, err = d.provesExpiry(ctx, e, tx)
 		}
 
 		if ctx.Err() != nil {
 			return chain.TxStatus{}, failover.Fault(d.network.Slug, ctx.Err())
 		}
 
-		if err != nil || !expired {
-			return unknown, nil // this node may know the transaction
+		if known {
+			return unknown, nil
 		}
+
+		if err == nil && expired {
+			proofs++
+		}
+	}
+
+	if proofs < min(2, len(d.nodes.Nodes)) {
+		return unknown, nil
 	}
 
 	return chain.TxStatus{State: chain.TxDead, Reason: chain.ReasonExpired}, nil
 }
 
-// provesExpiry reports whether one node proves that a transaction has expired. The final height is read
-// first, so that the lookup after it covers every block that could include the transaction.
-func (d *Driver) provesExpiry(ctx context.Context, e *endpoint, tx chain.Signed) (bool, error) {
+// provesExpiry reports whether one node proves that a transaction has expired, and whether it knows the
+// transaction. The final height is read first, so that the lookup after it covers every block that could
+// include the transaction.
+func (d *Driver) provesExpiry(
+	ctx context.Context,
+	e *endpoint,
+	tx chain.Signed,
+) (expired, known bool, err error) {
 	final, err := e.latestBlock(ctx, "finalized")
-	if err != nil || final.Height <= tx.ValidToHeight {
-		return false, err
-	}
-
-	signedAt := tx.ValidToHeight - min(tx.ValidToHeight, blockhashAge)
-	if _, err := d.headerAt(ctx, e, signedAt); err != nil {
-		return false, err
+	if err != nil {
+		return false, false, err
 	}
 
 	status, err := d.nodeStatus(ctx, e, tx)
+	if err != nil || status.State != chain.TxUnknown {
+		return false, err == nil, err
+	}
 
-	return err == nil && status.State == chain.TxUnknown, err
+	if final.Height <= tx.ValidToHeight {
+		return false, false, nil
+	}
+
+	signedAt := tx.ValidToHeight - min(tx.ValidToHeight, blockhashAge)
+	_, err = d.headerAt(ctx, e, signedAt)
+
+	return err == nil, false, err
 }

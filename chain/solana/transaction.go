@@ -68,7 +68,7 @@ func (d *Driver) fetchTransaction(ctx context.Context, e *endpoint, hash string)
 	err := e.call(ctx, &answer, "getTransaction", hash, map[string]any{
 		"commitment":                     "confirmed",
 		"encoding":                       "base64",
-		"maxSupportedTransactionVersion": 0,
+		"maxSupportedTransactionVersion": anyVersion,
 	})
 	if err != nil {
 		return confirmedTx{}, err
@@ -79,6 +79,10 @@ func (d *Driver) fetchTransaction(ctx context.Context, e *endpoint, hash string)
 	}
 
 	tx, err := e.decodeTransaction(answer.Transaction, answer.Meta)
+	if errors.Is(err, errUnknownVersion) {
+		tx, err = e.accountsOfTransaction(ctx, hash)
+	}
+
 	if err != nil {
 		return confirmedTx{}, err
 	}
@@ -99,7 +103,24 @@ func (d *Driver) fetchTransaction(ctx context.Context, e *endpoint, hash string)
 type executedTx struct {
 	hash string
 	keys []solanago.PublicKey // of the message, then writable and read-only ones of lookup tables
-	meta *txMeta
+	// signers is the number of keys that signed it; they come first. The first one paid the fee.
+	signers int
+	meta    *txMeta
+}
+
+// spends returns who signed the transaction.
+func (tx executedTx) spends() []chain.Spend {
+	out := make([]chain.Spend, tx.signers)
+	for i, key := range tx.keys[:tx.signers] {
+		out[i] = chain.Spend{
+			Sender: chain.Address(key.String()),
+			By:     tx.hash,
+			Shared: true,
+			Failed: tx.meta.failed(),
+		}
+	}
+
+	return out
 }
 
 // txMeta is the result of an execution. Balances are indexed like the transaction's keys.
@@ -139,9 +160,14 @@ type innerInstructions struct {
 	} `json:"instructions"`
 }
 
-// decodeTransaction parses a transaction, resolves its keys and checks its meta against them.
+// decodeTransaction parses a transaction, resolves its keys and checks its meta against them. One of a later
+// version is errUnknownVersion.
 func (e *endpoint) decodeTransaction(raw []byte, meta *txMeta) (executedTx, error) {
-	signature, keys, err := staticKeys(raw)
+	signature, keys, signers, err := staticKeys(raw)
+	if errors.Is(err, errUnknownVersion) {
+		return executedTx{}, err
+	}
+
 	if err != nil || meta == nil {
 		return executedTx{}, e.Garbled(
 			"it sent a transaction that cannot be read, or nothing of its execution",
@@ -159,9 +185,17 @@ func (e *endpoint) decodeTransaction(raw []byte, meta *txMeta) (executedTx, erro
 		}
 	}
 
-	tx := executedTx{hash: signature.String(), keys: keys, meta: meta}
+	tx := executedTx{hash: signature.String(), keys: keys, signers: signers, meta: meta}
+
+	return tx, e.checkMeta(tx)
+}
+
+// checkMeta checks that a transaction's balances are those of its keys, and that no lamports came from
+// nowhere: a transaction can only change accounts that it names.
+func (e *endpoint) checkMeta(tx executedTx) error {
+	keys, meta := tx.keys, tx.meta
 	if len(meta.PreBalances) != len(keys) || len(meta.PostBalances) != len(keys) {
-		return executedTx{}, e.Garbled(
+		return e.Garbled(
 			"transaction %s has %d accounts and %d balances",
 			tx.hash, len(keys), len(meta.PostBalances),
 		)
@@ -170,7 +204,7 @@ func (e *endpoint) decodeTransaction(raw []byte, meta *txMeta) (executedTx, erro
 	for _, balances := range [][]tokenBalance{meta.PreTokenBalances, meta.PostTokenBalances} {
 		for _, balance := range balances {
 			if balance.AccountIndex < 0 || balance.AccountIndex >= len(keys) {
-				return executedTx{}, e.Garbled(
+				return e.Garbled(
 					"transaction %s has a token balance of account %d of %d",
 					tx.hash, balance.AccountIndex, len(keys),
 				)
@@ -178,18 +212,46 @@ func (e *endpoint) decodeTransaction(raw []byte, meta *txMeta) (executedTx, erro
 		}
 	}
 
-	return tx, nil
+	before, after := chain.Amount{}, chain.Units(meta.Fee)
+	for i := range keys {
+		before, after = before.Add(
+			chain.Units(meta.PreBalances[i]),
+		), after.Add(
+			chain.Units(meta.PostBalances[i]),
+		)
+	}
+
+	if before.Less(after) {
+		return e.Garbled(
+			"transaction %s finds %s lamports and leaves %s with its fee", tx.hash, before, after,
+		)
+	}
+
+	return nil
 }
 
-var errMalformed = errors.New("malformed transaction")
+var (
+	errMalformed      = errors.New("malformed transaction")
+	errUnknownVersion = errors.New("transaction of an unknown version")
+)
 
-// staticKeys parses the first signature and the account keys of a legacy or version 0 transaction.
-// The rest of the message is not needed. Source: solana.com/docs/core/transactions, "transaction
-// format".
-func staticKeys(raw []byte) (signature solanago.Signature, keys []solanago.PublicKey, err error) {
+// anyVersion asks nodes for transactions of every version.
+const anyVersion = 255
+
+// staticKeys parses the first signature and the account keys of a legacy or version 0 transaction, of which
+// the first signers signed it. The rest of the message is not needed. Source:
+// solana.com/docs/core/transactions, "transaction format". From version 1 on the message comes first, whose
+// first byte is 0x80 plus the version (SIMD-0385); as a number of signatures that would be above 127.
+func staticKeys(
+	raw []byte,
+) (signature solanago.Signature, keys []solanago.PublicKey, signers int, err error) {
+	if len(raw) > 0 && raw[0]&0x80 != 0 {
+		return signature, nil, 0, errUnknownVersion
+	}
+
 	signatures, raw, ok := compactU16(raw)
 	if !ok || signatures == 0 || len(raw) < 64*signatures {
-		return signature, nil, errMalformed
+		return signature, nil, 0, errMalformed
 	}
 
 	copy(signature[:], raw)
@@ -197,19 +259,19 @@ func staticKeys(raw []byte) (signature solanago.Signature, keys []solanago.Publi
 	raw = raw[64*signatures:]
 	if len(raw) > 0 && raw[0]&0x80 != 0 {
 		if raw[0] != 0x80 {
-			return signature, nil, errMalformed // a later version
+			return signature, nil, 0, errUnknownVersion
 		}
 
 		raw = raw[1:]
 	}
 
 	if len(raw) < 3 || int(raw[0]) != signatures {
-		return signature, nil, errMalformed
+		return signature, nil, 0, errMalformed
 	}
 
 	count, raw, ok := compactU16(raw[3:])
 	if !ok || count < signatures || len(raw) < 32*count {
-		return signature, nil, errMalformed
+		return signature, nil, 0, errMalformed
 	}
 
 	keys = make([]solanago.PublicKey, count)
@@ -217,7 +279,7 @@ func staticKeys(raw []byte) (signature solanago.Signature, keys []solanago.Publi
 		copy(keys[i][:], raw[32*i:])
 	}
 
-	return signature, keys, nil
+	return signature, keys, signatures, nil
 }
 
 // compactU16 parses a compact-u16: one to three bytes of seven bits each, the lowest first.

@@ -2,6 +2,7 @@ package tron
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -10,9 +11,13 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Blocks returns canonical blocks with each transfer of an enabled asset, Config.MaxBlocks at most. They are
-// verified: a transaction must hash to its id and have a receipt of its block, and only a block with an empty
-// transaction root has no transactions. Other answers are fault.Unavailable.
+// Blocks returns canonical blocks with each transfer of an enabled asset, Config.MaxBlocks at most. Spent says
+// which owner each transaction acts for, and whether it failed.
+//
+// They are verified: the header must have the block's id, the transactions with their signatures and results
+// the header's transaction root, and each transaction a receipt with the same result. Other answers are
+// fault.Unavailable. A header or transaction with fields that this package does not know is reported in
+// Unverified where it has another id or root without them.
 func (d *Driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, error) {
 	if to < from {
 		return nil, fault.New(fault.Invalid, "range_invalid", "the range from %d to %d is empty", from, to)
@@ -26,7 +31,7 @@ func (d *Driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, er
 
 		for _, block := range scanned {
 			b := block.Block
-			b.Transfers = append([]chain.Transfer(nil), b.Transfers...)
+			b.Transfers, b.Spent = slices.Clone(b.Transfers), slices.Clone(b.Spent)
 			out = append(out, b)
 		}
 
@@ -129,22 +134,20 @@ func linkBlocks(
 	return linked, nil
 }
 
-// readTransactions adds to a block its transfers and balance changes, from its transactions and receipts.
+// readTransactions adds to a block its transfers, spends and balance changes, from its transactions and
+// receipts.
 func (d *Driver) readTransactions(
 	ctx context.Context,
 	node *endpoint,
 	block *blockJSON,
 	out *scannedBlock,
 ) error {
-	if len(block.Transactions) == 0 {
-		if block.Header.Raw.TxRoot != emptyTxRoot {
-			return node.Garbled("block %d has transactions that the node left out", out.Height)
-		}
-
-		return nil
+	var err error
+	if out.Unverified, err = block.verify(node); err != nil || len(block.Transactions) == 0 {
+		return err
 	}
 
-	infos, err := node.receipts(ctx, out.Height)
+	infos, err := node.receipts(ctx, out.Height, len(block.Transactions))
 	if err != nil {
 		return err
 	}
@@ -156,13 +159,6 @@ func (d *Driver) readTransactions(
 		}
 
 		info := infos[tx.hash]
-		if info == nil || len(infos) != len(block.Transactions) {
-			return node.Garbled(
-				"block %d has %d transactions and %d receipts, or others' receipts",
-				out.Height, len(block.Transactions), len(infos),
-			)
-		}
-
 		if err := info.check(node, tx, out.Height); err != nil {
 			return err
 		}
@@ -170,6 +166,15 @@ func (d *Driver) readTransactions(
 		transfers, flows, err := d.transfersOf(node, tx, info)
 		if err != nil {
 			return err
+		}
+
+		for _, owner := range tx.owners {
+			out.Spent = append(out.Spent, chain.Spend{
+				Sender: canonical(owner),
+				By:     tx.hash,
+				Shared: true,
+				Failed: info.failed(),
+			})
 		}
 
 		out.Transfers, out.changes = append(out.Transfers, transfers...), append(out.changes, flows...)
@@ -181,8 +186,8 @@ func (d *Driver) readTransactions(
 	return nil
 }
 
-// receipts returns the receipts of a block by transaction id.
-func (e *endpoint) receipts(ctx context.Context, height uint64) (map[string]*infoJSON, error) {
+// receipts returns the receipts of a block of count transactions, by transaction id.
+func (e *endpoint) receipts(ctx context.Context, height uint64, count int) (map[string]*infoJSON, error) {
 	var list []infoJSON
 	if _, err := e.post(ctx, full, "gettransactioninfobyblocknum", numRequest{height}, &list); err != nil {
 		return nil, err
@@ -191,6 +196,10 @@ func (e *endpoint) receipts(ctx context.Context, height uint64) (map[string]*inf
 	infos := make(map[string]*infoJSON, len(list))
 	for i := range list {
 		infos[list[i].ID] = &list[i]
+	}
+
+	if len(list) != count || len(infos) != count {
+		return nil, e.Garbled("block %d has %d transactions and %d receipts", height, count, len(list))
 	}
 
 	return infos, nil

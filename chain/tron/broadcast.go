@@ -10,9 +10,10 @@ import (
 )
 
 // Broadcast sends a transaction to the first node that accepts it; each is asked once. It errors:
-//   - fault.Invalid (transaction_malformed): the bytes have another hash or can never be valid
-//   - fault.Invalid (chain:insufficient_funds): every node that answers refuses it as unfunded
-//   - fault.Unavailable: any other refusal, which proves nothing: Status finds out
+//   - fault.Invalid (transaction_malformed): the bytes have another hash, or every node refuses them for good
+//   - fault.Invalid (chain:insufficient_funds): every node refuses it as unfunded
+//   - fault.Unavailable: any other refusal, also one that not all nodes share, which proves nothing: Status
+//     finds out
 func (d *Driver) Broadcast(ctx context.Context, signed chain.Signed) error {
 	tx, raw, signer, err := decodeSigned(signed.Raw)
 	if err != nil {
@@ -28,30 +29,37 @@ func (d *Driver) Broadcast(ctx context.Context, signed chain.Signed) error {
 		return malformed("they are not signed by " + string(canonical(tx.owner)))
 	}
 
-	var refusal *fault.Error // of the first node
-
-	unclear := false
+	var refusals []*fault.Error // one by each node that refuses it for good
 
 	err = d.nodes.Ask(ctx, 1, 0, func(ctx context.Context, node *endpoint) error {
 		err := node.broadcast(ctx, id, signed)
 
 		verdict, ok := errors.AsType[*fault.Error](err)
 		if !ok {
-			unclear = unclear || err != nil
 			return err
 		}
 
-		if refusal == nil {
-			refusal = verdict
-		}
+		refusals = append(refusals, verdict)
 
 		return errRefused
 	})
-	if err != nil && refusal != nil && !unclear && ctx.Err() == nil {
-		return refusal
+
+	if err != nil && ctx.Err() == nil && len(refusals) == len(d.nodes.Nodes) && haveSameCode(refusals) {
+		return refusals[0]
 	}
 
 	return err
+}
+
+// haveSameCode reports whether all refusals, at least one, are for the same reason.
+func haveSameCode(refusals []*fault.Error) bool {
+	for _, other := range refusals[1:] {
+		if other.Code != refusals[0].Code {
+			return false
+		}
+	}
+
+	return true
 }
 
 // errRefused makes ask try the next node, which may have newer balances.

@@ -6,13 +6,16 @@
 // balances at a block. It estimates fees, builds and broadcasts transfers, and plans the steps of a
 // release.
 //
-// Tron has no nonce and no replacement. A transaction has an expiration, and it is proven dead only when a
-// solidified block is past it. The pool is not read, since nodes list it one transaction at a time.
+// Tron has no nonce and no replacement. A transaction has an expiration, and it is dead once final blocks up
+// to it were read without the transaction; Status never says so. The pool is not read, since nodes list it
+// one transaction at a time.
 //
-// Answers of nodes are verified. Transactions are decoded from their bytes, which must hash to their id, and
-// receipts must cover each transaction of a block. A node with another genesis block is not used. An answer
-// that cannot be verified is fault.Unavailable. Block headers do not commit to logs: only balances show an
-// omitted one.
+// Answers of nodes are verified. The header of a block must hash to its id, and its transactions with their
+// signatures and results to the header's transaction root. Transactions are decoded from their bytes, which
+// must hash to their id. Receipts must cover each transaction of a block and have its result. That a witness
+// of the network signed the header is not checked. A node with another genesis block is not used. An answer
+// that cannot be verified is fault.Unavailable. Block headers do not commit to logs and internal transactions:
+// only balances show an omitted one.
 //
 // docs/tron.md lists what was tested against what. internal/follow and internal/txmgr use this
 // package through the interfaces of package chain alone.

@@ -29,6 +29,7 @@ type Driver struct {
 var _ interface {
 	chain.Driver
 	chain.BlockScanner
+	chain.RefConfirmer
 	chain.Finder
 	chain.Balancer
 	chain.Deriver

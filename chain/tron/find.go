@@ -3,14 +3,15 @@ package tron
 import (
 	"context"
 	"encoding/hex"
+	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
 
 // Transaction returns a transaction of the pool or of a canonical block. It errors:
 //   - fault.Invalid (tx_hash_invalid): the text is no transaction hash
-//   - fault.NotFound (transaction_unknown): neither pool nor chain has it
+//   - fault.NotFound (transaction_unknown): neither pool nor chain of any node has it
 func (d *Driver) Transaction(ctx context.Context, hash string) (chain.FoundTx, error) {
 	id, err := parseTxID(hash)
 	if err != nil {
@@ -25,12 +26,11 @@ func (d *Driver) Transaction(ctx context.Context, hash string) (chain.FoundTx, e
 		case err != nil:
 			return err
 		case lookup.tx == nil:
-			return fault.New(
-				fault.NotFound, "transaction_unknown", "network %s has no transaction %s",
-				d.network.Slug, found.TxHash,
-			)
+			return failover.ErrMissing // another node may have it
 		case lookup.info == nil:
+			found.Block, found.Failed = chain.Ref{}, false
 			found.Transfers = d.pendingTransfers(*lookup.tx)
+
 			return nil
 		}
 
@@ -54,9 +54,9 @@ type txLookup struct {
 	block chain.Ref
 }
 
-// lookUp returns a transaction at one endpoint. A receipt names no block id, so it counts only when
-// the canonical block of its height has the transaction. A pending transaction has bytes and no
-// receipt: java-tron keeps it in the same store.
+// lookUp returns a transaction at one endpoint. A receipt by id is a hint of the height: what counts is the
+// verified block there and its receipts. A pending transaction has bytes and no receipt: java-tron keeps it
+// in the same store.
 func (e *endpoint) lookUp(ctx context.Context, id [32]byte) (txLookup, error) {
 	hash := hex.EncodeToString(id[:])
 
@@ -68,7 +68,7 @@ func (e *endpoint) lookUp(ctx context.Context, id [32]byte) (txLookup, error) {
 	}
 
 	if included {
-		return e.includedTx(ctx, hash, &info)
+		return e.includedTx(ctx, hash, info.BlockNumber)
 	}
 
 	var tx txJSON
@@ -87,37 +87,44 @@ func (e *endpoint) lookUp(ctx context.Context, id [32]byte) (txLookup, error) {
 	return txLookup{tx: &parsed}, err
 }
 
-// includedTx returns a transaction from the block that its receipt names.
-func (e *endpoint) includedTx(ctx context.Context, hash string, info *infoJSON) (txLookup, error) {
-	if info.BlockNumber <= 0 {
+// includedTx returns a transaction from the canonical block of a height, verified as Blocks does. A block that
+// does not hold it is a *failover.Failure.
+func (e *endpoint) includedTx(ctx context.Context, hash string, height int64) (txLookup, error) {
+	if height <= 0 {
 		return txLookup{}, e.Garbled("the receipt of transaction %s names no block", hash)
 	}
 
-	block, err := e.block(ctx, uint64(info.BlockNumber))
+	block, err := e.block(ctx, uint64(height))
 	if err != nil {
 		return txLookup{}, err
 	}
 
-	for k := range block.Transactions {
-		if block.Transactions[k].TxID != hash {
-			continue
-		}
-
-		tx, err := block.Transactions[k].parse(e)
-		if err != nil {
-			return txLookup{}, err
-		}
-
-		lookup := txLookup{tx: &tx, info: info}
-		if lookup.block, err = block.ref(e); err != nil {
-			return txLookup{}, err
-		}
-
-		return lookup, info.check(e, tx, lookup.block.Height)
+	if _, err := block.verify(e); err != nil {
+		return txLookup{}, err
 	}
 
-	return txLookup{}, e.Garbled(
-		"transaction %s is not in block %d, which its receipt names",
-		hash, info.BlockNumber,
-	)
+	k := slices.IndexFunc(block.Transactions, func(tx txJSON) bool { return tx.TxID == hash })
+	if k < 0 {
+		return txLookup{}, e.Garbled(
+			"transaction %s is not in block %d, which its receipt names",
+			hash, height,
+		)
+	}
+
+	tx, err := block.Transactions[k].parse(e)
+	if err != nil {
+		return txLookup{}, err
+	}
+
+	infos, err := e.receipts(ctx, uint64(height), len(block.Transactions))
+	if err != nil {
+		return txLookup{}, err
+	}
+
+	lookup := txLookup{tx: &tx, info: infos[hash]}
+	if lookup.block, err = block.ref(e); err != nil {
+		return txLookup{}, err
+	}
+
+	return lookup, lookup.info.check(e, tx, lookup.block.Height)
 }

@@ -2,7 +2,9 @@ package tron
 
 import (
 	"bytes"
+	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -70,6 +72,48 @@ func FuzzTransaction(f *testing.F) {
 	})
 }
 
+// FuzzVerify: what passes as the transactions of a block encodes to its root, and has the bytes of its ids.
+func FuzzVerify(f *testing.F) {
+	node := testDriver(f).nodes.Nodes[0]
+
+	for _, name := range []string{"whole", "part"} {
+		f.Add([]byte(realBlocks(f)[name]))
+	}
+
+	f.Add(
+		[]byte(
+			`{"block_header":{"raw_data":{"zk":1}},"transactions":[{"ret":[{"x":1}],"signature":["zz"]}]}`,
+		),
+	)
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var block blockJSON
+		if json.Unmarshal(text, &block) != nil {
+			return
+		}
+
+		for k := range block.Transactions {
+			if tx, err := block.Transactions[k].parse(node); err == nil && tx.tx != nil &&
+				!slices.Equal(tx.owners, []address{tx.tx.owner}) {
+				t.Errorf("transaction %s of %x is that of %x", tx.hash, tx.tx.owner, tx.owners)
+			}
+		}
+
+		unverified, err := block.verify(node)
+		if err != nil || unverified != "" || len(block.Transactions) == 0 {
+			return
+		}
+
+		leaves := make([][32]byte, len(block.Transactions))
+		for k := range block.Transactions {
+			leaves[k], _ = block.Transactions[k].leaf()
+		}
+
+		if root := txRoot(leaves); hex.EncodeToString(root[:]) != block.Header.Raw.TxRoot {
+			t.Errorf("the transactions have the root %x, the header %s", root, block.Header.Raw.TxRoot)
+		}
+	})
+}
+
 // FuzzBlock decodes answers of a node as readBlocks does.
 func FuzzBlock(f *testing.F) {
 	d := testDriver(f)
@@ -107,6 +151,10 @@ func FuzzBlock(f *testing.F) {
 		)
 		if json.Unmarshal(rawBlock, &block) != nil || json.Unmarshal(rawInfos, &infos) != nil {
 			return
+		}
+
+		if id, ok := block.Header.Raw.id(); ok {
+			block.BlockID = id
 		}
 
 		ref, err := block.ref(node)

@@ -100,6 +100,22 @@ func (d *Driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 	return ref, nil
 }
 
+// ConfirmRef returns nil when two nodes have this block at its height, or when only one is configured. It
+// errors:
+//   - fault.NotFound (block_unknown): a node has another block there
+//   - fault.Unavailable: fewer than two nodes answer, or have reached the height
+func (d *Driver) ConfirmRef(ctx context.Context, at chain.Ref) error {
+	return d.nodes.Confirm(
+		ctx,
+		at.Height,
+		at.Hash,
+		func(ctx context.Context, node *endpoint) (string, error) {
+			ref, err := node.refAt(ctx, at.Height)
+			return ref.Hash, err
+		},
+	)
+}
+
 // refAt returns the canonical block at a height at one endpoint.
 func (e *endpoint) refAt(ctx context.Context, height uint64) (chain.Ref, error) {
 	block, err := e.block(ctx, height)

@@ -256,6 +256,69 @@ func TestLiesAboutABlockAreUnavailable(t *testing.T) {
 				})
 			},
 		},
+		"a transaction's signature changed": {
+			list,
+			func(a answer) answer {
+				return edit(a, func(v map[string]any) {
+					tx := blockIn(v)["transactions"].([]any)[0].(map[string]any)
+					tx["signature"] = []any{strings.Repeat("1", 130)}
+				})
+			},
+		},
+		"a result changed": {
+			list,
+			func(a answer) answer {
+				return edit(a, func(v map[string]any) {
+					tx := blockIn(v)["transactions"].([]any)[0].(map[string]any)
+					tx["ret"] = []any{map[string]any{"contractRet": "REVERT"}}
+				})
+			},
+		},
+		"transactions in another order": {
+			list,
+			func(a answer) answer {
+				return edit(a, func(v map[string]any) {
+					txs := blockIn(v)["transactions"].([]any)
+					txs[0], txs[1] = txs[1], txs[0]
+				})
+			},
+		},
+		"a transaction and its receipt left out": {
+			"",
+			func(a answer) answer {
+				a = editList(a, func(v []any) []any { return v[1:] })
+
+				return edit(a, func(v map[string]any) {
+					if v["block"] != nil {
+						blockIn(v)["transactions"] = blockIn(v)["transactions"].([]any)[1:]
+					}
+				})
+			},
+		},
+		"another transaction root": {
+			list,
+			func(a answer) answer {
+				return edit(a, func(v map[string]any) {
+					header := blockIn(v)["block_header"].(map[string]any)
+					header["raw_data"].(map[string]any)["txTrieRoot"] = strings.Repeat("1", 64)
+				})
+			},
+		},
+		"another parent": {
+			list,
+			func(a answer) answer {
+				return edit(a, func(v map[string]any) {
+					raw := blockIn(v)["block_header"].(map[string]any)["raw_data"].(map[string]any)
+					raw["parentHash"] = raw["parentHash"].(string)[:60] + "0000"
+				})
+			},
+		},
+		"a failure that the block does not have": {
+			infos,
+			func(a answer) answer {
+				return editList(a, func(v []any) []any { v[0].(map[string]any)["result"] = "FAILED"; return v })
+			},
+		},
 		"another height": {
 			list,
 			func(a answer) answer {
@@ -272,7 +335,7 @@ func TestLiesAboutABlockAreUnavailable(t *testing.T) {
 			d := h.driver(t, viaNodes(p.URL))
 			p.intercept(func(path string, ask func() answer) answer {
 				a := ask()
-				if path != lie.path {
+				if lie.path != "" && path != lie.path {
 					return a
 				}
 
@@ -284,6 +347,13 @@ func TestLiesAboutABlockAreUnavailable(t *testing.T) {
 
 			if len(blocks) != 0 {
 				t.Errorf("it returned %+v beside its error", blocks)
+			}
+
+			both := h.driver(t, viaNodes(p.URL, h.URL))
+
+			blocks, err = both.Blocks(t.Context(), head.Tip.Height, head.Tip.Height)
+			if err != nil || len(blocks) != 1 || len(blocks[0].Transfers) != 3 {
+				t.Errorf("beside an honest node: %+v, %v", blocks, err)
 			}
 
 			p.passThrough()
@@ -336,8 +406,14 @@ func TestShortListIsAPrefix(t *testing.T) {
 	for name, f := range map[string]func(list []any) []any{
 		"cut": func(list []any) []any { return list[:4] },
 		"relinked": func(list []any) []any {
-			raw := list[4].(map[string]any)["block_header"].(map[string]any)["raw_data"].(map[string]any)
+			block := list[4].(map[string]any)
+			raw := block["block_header"].(map[string]any)["raw_data"].(map[string]any)
 			raw["parentHash"] = raw["parentHash"].(string)[:60] + "0000"
+			text, err := json.Marshal(raw)
+			h.must(err)
+
+			block["blockID"], err = tron.HeaderID(text)
+			h.must(err)
 
 			return list
 		},
@@ -520,6 +596,50 @@ func TestRefusalsOfABroadcast(t *testing.T) {
 	h.must(both.Broadcast(t.Context(), signed))
 }
 
+// A refusal is final when all nodes refuse, and for the same reason.
+func TestARefusalNeedsEveryNode(t *testing.T) {
+	h := newHarness(t, testenv.TronOptions{})
+	from, to := h.wallet(100), h.wallet(1).Address
+	signed := h.sign(h.order(from, h.native, to, 1_000_000))
+
+	refusing := func(code string) *proxy {
+		p := newProxy(t, h.TronNode)
+		p.intercept(func(path string, ask func() answer) answer {
+			if path == "/wallet/broadcasthex" {
+				return ok(
+					`{"result":false,"code":"` + code + `","message":"no","txid":"` + signed.TxHash + `"}`,
+				)
+			}
+
+			return ask()
+		})
+
+		return p
+	}
+	first := refusing("CONTRACT_VALIDATE_ERROR")
+
+	down := newProxy(t, h.TronNode)
+	down.intercept(func(string, func() answer) answer { return answer{status: http.StatusBadGateway} })
+
+	for name, c := range map[string]struct {
+		second *proxy
+		want   error
+		code   string
+	}{
+		"the same reason": {refusing("BANDWITH_ERROR"), fault.Invalid, "chain:insufficient_funds"},
+		"another reason":  {refusing("SIGERROR"), fault.Unavailable, ""},
+		"no reason":       {refusing("SERVER_BUSY"), fault.Unavailable, ""},
+		"no answer":       {down, fault.Unavailable, ""},
+	} {
+		for order, urls := range [][]string{{first.URL, c.second.URL}, {c.second.URL, first.URL}} {
+			err := h.driver(t, viaNodes(urls...)).Broadcast(t.Context(), signed)
+			if wantFault(t, err, c.want, c.code); t.Failed() {
+				t.Fatalf("%s, order %d", name, order)
+			}
+		}
+	}
+}
+
 // The money is gone when the transaction is sent.
 func TestUnfundedBroadcastIsInvalid(t *testing.T) {
 	h := newHarness(t, testenv.TronOptions{})
@@ -530,60 +650,6 @@ func TestUnfundedBroadcastIsInvalid(t *testing.T) {
 
 	if status, err := h.d.Status(t.Context(), two); err != nil || status.State != chain.TxUnknown {
 		t.Errorf("%+v, %v", status, err)
-	}
-}
-
-// Expiry needs every node: one without an answer may have the transaction, and one that has it decides.
-func TestExpiryNeedsEveryNode(t *testing.T) {
-	h := newHarness(t, testenv.TronOptions{SolidLag: 3})
-	from, to := h.wallet(100), h.wallet(1).Address
-	lost := h.sign(h.order(from, h.native, to, 1_000_000))
-	kept := h.sign(h.order(from, h.native, to, 2_000_000))
-	h.include(kept)
-	p := newProxy(t, h.TronNode)
-	amnesia := func(path string, ask func() answer) answer {
-		if strings.Contains(path, "gettransaction") {
-			return ok("{}")
-		}
-
-		return ask()
-	}
-	p.intercept(amnesia)
-	d := h.driver(t, viaNodes(p.URL, h.URL))
-	h.must(h.Expire(t.Context(), lost))
-	h.mine(1)
-
-	if status, err := d.Status(t.Context(), lost); err != nil || status.State != chain.TxUnknown {
-		t.Errorf("before its expiration is solidified: %+v, %v", status, err)
-	}
-
-	h.mine(4)
-
-	status, err := d.Status(t.Context(), lost)
-	if err != nil || status.State != chain.TxDead || status.Reason != chain.ReasonExpired {
-		t.Errorf("what nobody knows is %+v, %v", status, err)
-	}
-
-	if status, err := d.Status(t.Context(), kept); err != nil || status.State != chain.TxIncluded {
-		t.Errorf("what one node forgot is %+v, %v", status, err)
-	}
-
-	p.intercept(func(string, func() answer) answer { return answer{status: http.StatusBadGateway} })
-
-	_, err = d.Status(t.Context(), lost)
-	wantFault(t, err, fault.Unavailable, "")
-	// What is only in the solidified store is known too.
-	p.intercept(func(path string, ask func() answer) answer {
-		if strings.HasPrefix(path, "/wallet/gettransaction") {
-			return ok("{}")
-		}
-
-		return ask()
-	})
-
-	status, err = h.driver(t, viaNodes(p.URL)).Status(t.Context(), kept)
-	if err != nil || status.State != chain.TxUnknown {
-		t.Errorf("a transaction in the solidified store is %+v, %v", status, err)
 	}
 }
 

@@ -3,8 +3,11 @@ package tron
 import (
 	"encoding/json"
 	"os"
+	"slices"
 	"testing"
 	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/seed-8ee7f392/payments/chain"
 )
@@ -100,5 +103,74 @@ func TestPublishedAnswersAreRead(t *testing.T) {
 
 	if usdt, _ := nile.network.Asset("USDT"); string(canonical(tx.tx.to)) != string(usdt.Contract) {
 		t.Errorf("Nile's USDT is %s, the documentation's TetherToken %s", usdt.Contract, canonical(tx.tx.to))
+	}
+}
+
+// realBlocks reads blocks of real networks that were published; the file names its sources.
+func realBlocks(t testing.TB) map[string]json.RawMessage {
+	t.Helper()
+
+	text, err := os.ReadFile("testdata/blocks.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var blocks map[string]json.RawMessage
+	if err := json.Unmarshal(text, &blocks); err != nil {
+		t.Fatal(err)
+	}
+
+	return blocks
+}
+
+// The checks hold for blocks that java-tron made: a whole one, and one with transactions left out.
+func TestRealBlocksAreVerified(t *testing.T) {
+	d := testDriver(t)
+	node := d.nodes.Nodes[0]
+
+	for name, complete := range map[string]bool{"whole": true, "part": false} {
+		var block blockJSON
+		if err := json.Unmarshal(realBlocks(t)[name], &block); err != nil {
+			t.Fatal(err)
+		}
+
+		if _, err := block.ref(node); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+
+		if unverified, err := block.verify(node); unverified != "" || (err == nil) != complete {
+			t.Errorf("%s: %q, %v", name, unverified, err)
+		}
+
+		tx, err := block.Transactions[0].parse(node)
+		if err != nil || len(tx.owners) != 1 || tx.owners[0] != tx.tx.owner || tx.failed || !tx.hasResult {
+			t.Errorf("%s: %+v, %v", name, tx, err)
+		}
+
+		block.Header.Raw.Version++
+
+		if ref, err := block.ref(node); err == nil {
+			t.Errorf("%s: a changed header is taken as %+v", name, ref)
+		}
+	}
+}
+
+// The owner is read of contracts that are not decoded otherwise.
+func TestOwnersOfOtherContracts(t *testing.T) {
+	owner := address{1, 2, 3}
+
+	for kind, number := range map[contractType]protowire.Number{
+		2:  2, // TransferAssetContract: the asset's name is before it
+		4:  1, // VoteWitnessContract
+		30: 1, // CreateSmartContract
+		99: 1, // one to come
+	} {
+		value := appendMessage(nil, 3-number, []byte("x"))
+		value = appendMessage(value, number, prefixedBytes(owner))
+		contract := appendMessage(appendInt(nil, 1, int64(kind)), 2, appendMessage(nil, 2, value))
+
+		if got := ownersOf(appendMessage(nil, 11, contract)); !slices.Equal(got, []address{owner}) {
+			t.Errorf("contract type %d: %x", kind, got)
+		}
 	}
 }

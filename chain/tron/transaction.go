@@ -89,6 +89,11 @@ func appendBytes(b []byte, number protowire.Number, v []byte) []byte {
 		return b
 	}
 
+	return appendMessage(b, number, v)
+}
+
+// appendMessage appends a field of bytes, also when it is empty.
+func appendMessage(b []byte, number protowire.Number, v []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(b, number, protowire.BytesType), v)
 }
 

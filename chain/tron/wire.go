@@ -2,6 +2,7 @@ package tron
 
 import (
 	"encoding/hex"
+	"encoding/json"
 	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -28,19 +29,35 @@ type addressRequest struct {
 type blockJSON struct {
 	BlockID string `json:"blockID"`
 	Header  struct {
-		Raw struct {
-			Number    int64  `json:"number"`
-			TxRoot    string `json:"txTrieRoot"`
-			Parent    string `json:"parentHash"`
-			Timestamp int64  `json:"timestamp"`
-		} `json:"raw_data"`
+		Raw headerJSON `json:"raw_data"`
 	} `json:"block_header"`
 	Transactions []txJSON `json:"transactions"`
 }
 
 type txJSON struct {
-	TxID       string `json:"txID"`
-	RawDataHex string `json:"raw_data_hex"`
+	TxID       string       `json:"txID"`
+	RawDataHex string       `json:"raw_data_hex"`
+	Signatures []string     `json:"signature"`
+	Results    []resultJSON `json:"ret"`
+
+	unknown bool // it has other fields than these, and than those that only explain them
+}
+
+// UnmarshalJSON decodes a transaction and notes unknown fields.
+func (t *txJSON) UnmarshalJSON(text []byte) error {
+	type fields txJSON
+
+	var known fields
+	if err := json.Unmarshal(text, &known); err != nil {
+		return err
+	}
+
+	*t = txJSON(known)
+	t.unknown = hasOtherFields(
+		text, "txID", "raw_data_hex", "signature", "ret", "raw_data", "visible", "contract_address",
+	)
+
+	return nil
 }
 
 type infoJSON struct {
@@ -93,8 +110,8 @@ func isLowerHex(s string, digits int) bool {
 	return true
 }
 
-// ref returns the reference to a block and checks its header. The first 8 bytes of a block's id are
-// its height.
+// ref returns the reference to a block and checks that its id is that of its header. The first 8 bytes of an
+// id are the height. The id of a header with unknown fields is not checked; see verify.
 func (b *blockJSON) ref(node *endpoint) (chain.Ref, error) {
 	h := &b.Header.Raw
 
@@ -105,6 +122,10 @@ func (b *blockJSON) ref(node *endpoint) (chain.Ref, error) {
 
 	if h.Number > 0 && !hasHeight(h.Parent, uint64(h.Number)-1) {
 		return chain.Ref{}, node.Garbled("block %d without a parent of the height before it", h.Number)
+	}
+
+	if id, ok := h.id(); !h.unknown && (!ok || id != b.BlockID) {
+		return chain.Ref{}, node.Garbled("block %d has a header of another id", h.Number)
 	}
 
 	return chain.Ref{Height: uint64(h.Number), Hash: b.BlockID, Time: at}, nil
@@ -127,6 +148,10 @@ type blockTx struct {
 	raw  []byte
 	// tx is nil for a contract type that this package does not decode.
 	tx *transaction
+	// owners are the accounts that it acts for.
+	owners []address
+	// failed is what its block says of its execution, where hasResult is set.
+	failed, hasResult bool
 }
 
 // parse decodes a transaction, whose bytes must hash to its id.
@@ -141,7 +166,12 @@ func (t *txJSON) parse(node *endpoint) (blockTx, error) {
 		return blockTx{}, node.Garbled("transaction %s has bytes whose id is %s", node.Clean(t.TxID), hash)
 	}
 
-	parsed := blockTx{hash: t.TxID, raw: raw}
+	parsed := blockTx{hash: t.TxID, raw: raw, owners: ownersOf(raw)}
+	for i := range t.Results {
+		parsed.failed = parsed.failed || t.Results[i].failed()
+		parsed.hasResult = parsed.hasResult || t.Results[i].ContractRet != ""
+	}
+
 	if decoded, ok := decodeTransaction(raw); ok {
 		parsed.tx = decoded
 	}
@@ -152,8 +182,7 @@ func (t *txJSON) parse(node *endpoint) (blockTx, error) {
 // failed reports whether the execution failed. A transfer of TRX has no result in its receipt. Source: TRON
 // documentation, gettransactioninfobyid.
 func (i *infoJSON) failed() bool {
-	return i.Result == "FAILED" ||
-		(i.Receipt.Result != "" && i.Receipt.Result != "SUCCESS" && i.Receipt.Result != "DEFAULT")
+	return i.Result == "FAILED" || isFailure(i.Receipt.Result)
 }
 
 // fee returns the burnt fee in sun.
@@ -167,8 +196,13 @@ func (i *infoJSON) fee(node *endpoint) (chain.Amount, error) {
 
 // check verifies that the receipt is that of the transaction in the block.
 func (i *infoJSON) check(node *endpoint, tx blockTx, height uint64) error {
-	if i.ID != tx.hash || i.BlockNumber < 0 || uint64(i.BlockNumber) != height {
+	if i == nil || i.ID != tx.hash || i.BlockNumber < 0 || uint64(i.BlockNumber) != height {
 		return node.Garbled("the receipt of transaction %s is missing or another's", tx.hash)
+	}
+
+	// The block's result is under its root, the receipt is not.
+	if tx.hasResult && tx.failed != i.failed() {
+		return node.Garbled("the receipt of transaction %s has another result than its block", tx.hash)
 	}
 
 	if tx.tx != nil && tx.tx.kind == triggerContract && i.Receipt.Result == "" {

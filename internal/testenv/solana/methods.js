@@ -45,10 +45,23 @@ function methods(machine, ledger) {
     };
   };
   const readTransaction = (text, o = {}) => decode(o.encoding === 'base64' ? Buffer.from(text, 'base64') : Buffer.from(bs58.decode(text)));
+  const signatures = (r) => r.t.tx.signatures.map((s) => bs58.encode(s));
+  const accountKeys = (r) => {
+    const m = r.t.message;
+    const { writable = [], readonly = [] } = r.meta.loadedAddresses || {};
+    const listed = (keys, isWritable) => keys.map((pubkey) => ({ pubkey, signer: false, writable: isWritable, source: 'lookupTable' }));
+    return [
+      ...m.staticAccountKeys.map((k, i) => ({
+        pubkey: k.toBase58(), signer: i < m.header.numRequiredSignatures, writable: m.isAccountWritable(i), source: 'transaction',
+      })),
+      ...listed(writable, true), ...listed(readonly, false),
+    ];
+  };
   const transaction = (r, encoding = 'json') => {
     const m = r.t.message;
     if (encoding === 'base64') return [r.t.bytes.toString('base64'), 'base64'];
     if (encoding === 'base58') return [bs58.encode(r.t.bytes), 'base58'];
+    if (encoding === 'jsonParsed') return { signatures: signatures(r), message: { accountKeys: accountKeys(r), recentBlockhash: m.recentBlockhash, instructions: [] } };
     if (encoding !== 'json') throw invalid(`encoding ${encoding} is not served`);
     const instructions = m.compiledInstructions.map((i) => ({
       programIdIndex: i.programIdIndex, accounts: [...i.accountKeyIndexes], data: bs58.encode(i.data), stackHeight: null,
@@ -57,7 +70,7 @@ function methods(machine, ledger) {
       accountKey: l.accountKey.toBase58(), writableIndexes: [...l.writableIndexes], readonlyIndexes: [...l.readonlyIndexes],
     }));
     return {
-      signatures: r.t.tx.signatures.map((s) => bs58.encode(s)),
+      signatures: signatures(r),
       message: {
         accountKeys: m.staticAccountKeys.map((k) => k.toBase58()), header: m.header, recentBlockhash: m.recentBlockhash, instructions,
         ...(r.t.legacy ? {} : { addressTableLookups: lookups }),
@@ -132,7 +145,11 @@ function methods(machine, ledger) {
       const details = o.transactionDetails || 'full';
       if (details === 'signatures') answer.signatures = b.records.map((r) => r.signature);
       else if (details === 'full') answer.transactions = b.records.map((r) => versioned(r, o));
-      else if (details !== 'none') throw invalid(`transactionDetails ${details} are not served`);
+      else if (details === 'accounts') {
+        answer.transactions = b.records.map((r) => ({
+          ...versioned(r, { ...o, encoding: 'json' }), transaction: { accountKeys: accountKeys(r), signatures: signatures(r) },
+        }));
+      } else if (details !== 'none') throw invalid(`transactionDetails ${details} are not served`);
       return answer;
     },
     getBlocks: (from, to, o) => ledger.slots(from, typeof to === 'number' ? to : Infinity, 500_001, commitment(typeof to === 'number' ? o : to)),

@@ -122,24 +122,42 @@ func newNode(c Config) (*node, error) {
 // append computes the id and makes the block the newest one. The id of a block is the SHA-256 of
 // its header with the height over the first 8 bytes. Source: java-tron, BlockCapsule.getBlockId.
 func (n *node) append(b *block) {
-	b.root = txRoot(b.txs)
+	b.root = b.txRoot()
 	b.id = b.header().id()
 	n.blocks = append(n.blocks, b)
 	n.byID[b.id] = b
 }
 
-// txRoot stands in for the Merkle root: zeros for no transactions, as java-tron's, else a hash of their ids.
-func txRoot(txs []*transaction) (root [32]byte) {
-	if len(txs) == 0 {
+// txRoot returns the Merkle root of the block's transactions with their results; zeros for none. An odd one
+// moves up as it is. Source: java-tron, BlockCapsule.calcMerkleRoot, MerkleTree.createTree.
+func (b *block) txRoot() (root [32]byte) {
+	if len(b.txs) == 0 {
 		return root
 	}
 
-	h := sha256.New()
-	for _, t := range txs {
-		h.Write(t.id[:])
+	var level [][]byte
+
+	for k, t := range b.txs {
+		sum := sha256.Sum256(t.included(b.infos[k].resultName()))
+		level = append(level, sum[:])
 	}
 
-	return [32]byte(h.Sum(nil))
+	for len(level) > 1 {
+		var parents [][]byte
+
+		for pair := range slices.Chunk(level, 2) {
+			if len(pair) == 2 {
+				sum := sha256.Sum256(slices.Concat(pair...))
+				pair = [][]byte{sum[:]}
+			}
+
+			parents = append(parents, pair[0])
+		}
+
+		level = parents
+	}
+
+	return [32]byte(level[0])
 }
 
 const blockVersion = 34

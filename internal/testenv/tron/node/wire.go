@@ -37,6 +37,13 @@ const (
 // specs are the messages; an enumeration is read as its number, and Any by its two fields.
 var specs = map[string][]fieldSpec{
 	"Transaction": {{"raw_data", 1, tMessage, false, "raw"}, {"signature", 2, tBytes, true, ""}},
+	// IncludedTransaction is a Transaction in a block, with its result; the messages in it are bytes here.
+	"IncludedTransaction": {
+		{"raw_data", 1, tBytes, false, ""},
+		{"signature", 2, tBytes, false, ""},
+		{"ret", 5, tBytes, false, ""},
+	},
+	"Result": {{"contractRet", 3, tInt32, false, ""}},
 	"raw": {
 		{"ref_block_bytes", 1, tBytes, false, ""},
 		{"ref_block_num", 3, tInt64, false, ""},
@@ -216,6 +223,29 @@ type transaction struct {
 	to     address // of a transfer; the contract of a call
 	amount int64   // of a transfer; the call value of a call
 	data   []byte
+}
+
+// contractResults are the names of Transaction.Result.contractResult that outcomes have.
+var contractResults = map[string]int32{
+	"SUCCESS":              1,
+	"REVERT":               2,
+	"BAD_JUMP_DESTINATION": 3,
+	"OUT_OF_ENERGY":        10,
+	"UNKNOWN":              13,
+}
+
+// included returns the transaction as its block has it, with the name of its result.
+func (t *transaction) included(result string) []byte {
+	number, known := contractResults[result]
+	if !known {
+		panic("node: a transaction has the unknown result " + result)
+	}
+
+	return newMessage("IncludedTransaction", map[string]any{
+		"raw_data":  t.raw,
+		"signature": t.signature,
+		"ret":       newMessage("Result", map[string]any{"contractRet": number}).encode(),
+	}).encode()
 }
 
 var errNoContract = errors.New("no contract")
