@@ -145,7 +145,10 @@ type Sender interface {
 	// fault.Invalid: the node refused them for good as malformed or unfunded. Any other error, such as a
 	// time-out, proves nothing: look the transaction up, and send the same bytes again.
 	Broadcast(ctx context.Context, tx Signed) error
-	// Status looks one attempt up. It answers TxDead only with a proof read at a final block.
+	// Status looks one attempt up. Included is only what a block of the chain holds, as that block shows
+	// it. A driver whose blocks are read (BlockScanner) need not answer TxDead: internal/txmgr proves
+	// deaths from blocks. Any other answers it with a proof read at a final block, by two nodes where two
+	// are configured, and never because one does not know the hash.
 	Status(ctx context.Context, tx Signed) (TxStatus, error)
 }
 

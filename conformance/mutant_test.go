@@ -29,9 +29,6 @@ func TestMutantsFail(t *testing.T) {
 		t.Run(name, func(t *testing.T) { expectFailure(t, name, "TestDriverOfSim/"+m.fails) })
 	}
 
-	t.Run("what ran out never dies", func(t *testing.T) {
-		expectFailure(t, "death never comes", "TestDriverOfExpiringSim/Sender/ExpiredIsDeadAtFinality")
-	})
 	t.Run("what is unknown ran out", func(t *testing.T) {
 		expectFailure(t, "what is unknown is dead", "TestDriverOfExpiringSim/Sender/ExpiredIsDeadAtFinality")
 	})
@@ -602,12 +599,14 @@ var driverMutants = map[string]driverMutant{
 			}
 		}),
 	},
-	"death never comes": {
+	"blocks do not say who used up what": {
 		"Replacement/DeathIsReadAtFinality",
-		mutateStatus(func(_ chain.Signed, st *chain.TxStatus) {
-			if st.State == chain.TxDead {
-				*st = chain.TxStatus{State: chain.TxUnknown}
+		mutateBlocks(func(b []chain.Block) []chain.Block {
+			for i := range b {
+				b[i].Spent = nil
 			}
+
+			return b
 		}),
 	},
 	"the last of several outputs is left out": {

@@ -88,40 +88,61 @@ func testReplaceDead(e *env) {
 
 	e.include(replacement)
 
-	sawAlive := false
-
-	e.eventually("the proof of death", func() error {
+	e.eventually("the replacement to be final", func() error {
 		// In this order: what is dead must have been displaced for good before.
-		st := e.status(old)
+		st, final := e.status(old), e.status(replacement).Final
 
-		final := e.status(replacement).Final
 		switch {
 		case st.State == chain.TxDead && st.Reason != chain.ReasonConflict:
 			e.t.Fatalf("the displaced transaction died of %q, want conflict", st.Reason)
 		case st.State == chain.TxDead && !final:
 			e.t.Fatalf("the displaced transaction is called dead before its replacement is final")
-		case st.State == chain.TxDead:
-			return nil
 		case st.State == chain.TxIncluded:
 			e.t.Fatalf("the displaced transaction is included as well: %+v", st)
-		case final && e.status(old).State != chain.TxDead:
-			return errors.New("the replacement is final, and it is " + string(st.State))
+		case final:
+			return nil
 		}
-
-		sawAlive = true
 
 		e.mine(1)
 
-		return fmt.Errorf("it is %s", st.State)
+		return errors.New("it is not")
 	})
 
-	if !sawAlive {
-		e.t.Error("the displaced transaction was dead as soon as its replacement was included")
-	}
-
-	if st := e.status(replacement); st.State != chain.TxIncluded || !st.Final {
+	st := e.status(replacement)
+	if st.State != chain.TxIncluded || !st.Final {
 		e.t.Errorf("the replacement is %+v", st)
 	}
+
+	if e.has(BlockScanner) {
+		e.wantDisplaced(old, replacement, st.Block)
+	}
+}
+
+// wantDisplaced fails unless the block of a replacement proves the death of what it displaced: it shows that
+// the replacement used up the nonce, or a coin, of the other.
+func (e *env) wantDisplaced(old, replacement chain.Signed, at chain.Ref) {
+	blocks, err := as[chain.BlockScanner](e).Blocks(e.ctx, at.Height, at.Height)
+	e.must("Blocks", err)
+
+	used := map[string]bool{}
+	if e.has(Nonces) {
+		used[chain.Spend{Sender: old.From, Nonce: old.Nonce}.Key()] = true
+	}
+
+	for _, in := range old.Inputs {
+		used[chain.Spend{Outpoint: in}.Key()] = true
+	}
+
+	for _, spend := range blocks[0].Spent {
+		if spend.By == replacement.TxHash && used[spend.Key()] {
+			return
+		}
+	}
+
+	e.t.Errorf(
+		"block %d does not show that %s used up what %s needs: %+v",
+		at.Height, replacement.TxHash, old.TxHash, blocks[0].Spent,
+	)
 }
 
 func testReplaceMaxFee(e *env) {
@@ -205,6 +226,21 @@ func testExpiry(e *env) {
 
 	e.must("Expirer.Expire", expirer.Expire(e.ctx, lost))
 	e.settle()
+
+	// Where blocks are read, they prove that what ran out is in none of them.
+	if !e.has(BlockScanner) {
+		e.wantExpired(lost)
+	} else if st := e.status(lost); st.State == chain.TxIncluded || st.State == chain.TxPooled {
+		e.t.Errorf("what ran out is %+v", st)
+	}
+
+	if st := e.status(kept); st.State != chain.TxIncluded {
+		e.t.Errorf("a transaction that was included in time is %+v", st)
+	}
+}
+
+// wantExpired fails unless Status proves that a transaction ran out, and not before it did at finality.
+func (e *env) wantExpired(lost chain.Signed) {
 	e.eventually("the death of what ran out", func() error {
 		st := e.status(lost)
 		if st.State == chain.TxDead {
@@ -220,15 +256,11 @@ func testExpiry(e *env) {
 		return fmt.Errorf("it is %s", st.State)
 	})
 
-	if head := e.head(); !head.Final.IsZero() && lost.ValidToHeight != 0 &&
-		head.Final.Height <= lost.ValidToHeight {
+	head := e.head()
+	if !head.Final.IsZero() && lost.ValidTo.IsZero() && head.Final.Height <= lost.ValidToHeight {
 		e.t.Errorf(
 			"it is called dead at the final height %d, but can be included up to %d",
 			head.Final.Height, lost.ValidToHeight,
 		)
-	}
-
-	if st := e.status(kept); st.State != chain.TxIncluded {
-		e.t.Errorf("a transaction that was included in time is %+v", st)
 	}
 }
