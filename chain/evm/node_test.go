@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"testing"
 	"time"
 
@@ -197,14 +198,18 @@ func TestRealCancellation(t *testing.T) {
 	}
 
 	b.must(b.Mine(t.Context(), 1)) // final: 2 confirmations
-	b.eventually(func() error {
-		st, err := b.driver.Status(t.Context(), first)
-		if err != nil || st.State != chain.TxDead || st.Reason != chain.ReasonConflict {
-			return fmt.Errorf("%+v, %w", st, err)
-		}
 
-		return nil
-	})
+	if st, err := b.driver.Status(t.Context(), first); err != nil || st.State != chain.TxUnknown {
+		t.Errorf("the displaced transaction is %+v, %v", st, err)
+	}
+
+	blocks, err := b.driver.Blocks(t.Context(), st.Block.Height, st.Block.Height)
+	b.must(err)
+
+	used := chain.Spend{Sender: from.Address, Nonce: first.Nonce, By: cancel.TxHash}
+	if !slices.Contains(blocks[0].Spent, used) || blocks[0].Unverified != "" {
+		t.Errorf("the block proves %+v, want %+v; %s", blocks[0].Spent, used, blocks[0].Unverified)
+	}
 }
 
 // A native release leaves the amount reserved for the L1 data fee; the amounts still balance.
