@@ -138,7 +138,8 @@ func (v *verification) compareLogs(rpcCall *call, contracts []common.Address) er
 	for i, receipt := range v.receipts {
 		for j := range receipt.Logs {
 			log := &receipt.Logs[j]
-			if slices.Contains(contracts, *log.Address) && len(log.Topics) > 0 && log.Topics[0] == transferTopic {
+			if slices.Contains(contracts, *log.Address) && len(log.Topics) > 0 &&
+				log.Topics[0] == transferTopic {
 				given[keyOf(log)] = slices.Contains(v.inside, i)
 			}
 		}
@@ -161,7 +162,10 @@ func (v *verification) compareLogs(rpcCall *call, contracts []common.Address) er
 
 	for _, isInside := range given {
 		if isInside {
-			return v.node.Garbled("block %d does not have all transfers of its receipts", uint64(*v.block.Number))
+			return v.node.Garbled(
+				"block %d does not have all transfers of its receipts",
+				uint64(*v.block.Number),
+			)
 		}
 	}
 

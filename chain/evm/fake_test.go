@@ -167,11 +167,11 @@ func (n *fakeNode) seal(from int) {
 			parent = common.HexToHash(n.blocks[height-1].hash())
 		}
 
-		n.blocks[height].seal(parent)
+		n.blocks[height].seal(parent, n.chainID)
 	}
 }
 
-func (b *fakeBlock) seal(parent common.Hash) {
+func (b *fakeBlock) seal(parent common.Hash, chainID uint64) {
 	var (
 		header   types.Header
 		txs      [][]byte
@@ -187,13 +187,15 @@ func (b *fakeBlock) seal(parent common.Hash) {
 	recode(b.header, &header)
 
 	gas := uint64(0)
+
 	for i := range b.txs {
-		kind, raw := sealTx(b.txs[i])
+		kind, raw := sealTx(b.txs[i], chainID)
 		receipt := sealReceipt(b.receipts[i], kind, &gas)
 		encoded, err := receipt.MarshalBinary()
 		must(err)
 
 		txs, receipts = append(txs, raw), append(receipts, encoded)
+
 		for j := range header.Bloom {
 			header.Bloom[j] |= receipt.Bloom[j]
 		}
@@ -215,7 +217,7 @@ func (b *fakeBlock) seal(parent common.Hash) {
 
 // sealTx signs a transaction and returns its type and encoding. One of a type that Ethereum does not
 // have is left alone, with its encoding in raw.
-func sealTx(fields jsonObject) (kind uint8, encoded []byte) {
+func sealTx(fields jsonObject, chainID uint64) (kind uint8, encoded []byte) {
 	if raw, ok := fields["raw"].(hexutil.Bytes); ok {
 		fields["hash"] = crypto.Keccak256Hash(raw).Hex()
 		return raw[0], raw
@@ -230,7 +232,7 @@ func sealTx(fields jsonObject) (kind uint8, encoded []byte) {
 
 	recode(fields, &wanted)
 
-	id := big.NewInt(fakeChainID)
+	id := new(big.Int).SetUint64(chainID)
 	tx, err := types.SignNewTx(payerKey, types.LatestSignerForChainID(id), &types.DynamicFeeTx{
 		ChainID:   id,
 		Nonce:     uint64(wanted.Nonce),
@@ -278,6 +280,20 @@ func sealReceipt(fields jsonObject, kind uint8, gas *uint64) *types.Receipt {
 	receipt.Bloom = types.CreateBloom(receipt)
 
 	return receipt
+}
+
+// rename gives a block another hash, as an upgrade does that hashes more than go-ethereum knows, and
+// seals the blocks above it.
+func (n *fakeNode) rename(height int) {
+	b := &n.blocks[height]
+	hash := crypto.Keccak256Hash([]byte(b.hash())).Hex()
+	b.header["hash"] = hash
+
+	for i := range b.txs {
+		b.txs[i]["blockHash"], b.receipts[i]["blockHash"] = hash, hash
+	}
+
+	n.seal(height + 1)
 }
 
 // recode writes one value into another of the same JSON form.

@@ -88,7 +88,11 @@ var (
 	polygonFormat = format{opaque: []uint8{polygonStateSync}, stateSync: true}
 	bnbFormat     = format{}
 	// otherFormat is that of networks outside the catalogue, such as development nodes and other rollups.
-	otherFormat = format{types: withOPDeposit(arbitrumTypes), unverifiable: []uint8{arbitrumLegacy}, ownPrice: true}
+	otherFormat = format{
+		types:        withOPDeposit(arbitrumTypes),
+		unverifiable: []uint8{arbitrumLegacy},
+		ownPrice:     true,
+	}
 )
 
 // formats are the formats by chain id. Every network of the catalogue has its row.
@@ -137,7 +141,14 @@ func decodeOPDeposit(tx *foreignJSON) foreignTx {
 			IsSystemTransaction bool
 			Data                []byte
 		}{
-			tx.SourceHash, tx.From, tx.To, number(tx.Mint), number(tx.Value), uint64(tx.Gas), tx.IsSystemTx, tx.Input,
+			tx.SourceHash,
+			tx.From,
+			tx.To,
+			number(tx.Mint),
+			number(tx.Value),
+			uint64(tx.Gas),
+			tx.IsSystemTx,
+			tx.Input,
 		},
 		from:  tx.From,
 		to:    tx.To,
@@ -184,7 +195,15 @@ var arbitrumTypes = map[uint8]foreignType{
 				Value   *big.Int
 				Data    []byte
 			}{
-				number(tx.ChainID), tx.From, uint64(tx.Nonce), tx.feeCap(), uint64(tx.Gas), tx.To, number(tx.Value),
+				number(
+					tx.ChainID,
+				),
+				tx.From,
+				uint64(tx.Nonce),
+				tx.feeCap(),
+				uint64(tx.Gas),
+				tx.To,
+				number(tx.Value),
 				tx.Input,
 			},
 			from:  tx.From,
@@ -205,7 +224,16 @@ var arbitrumTypes = map[uint8]foreignType{
 				Value     *big.Int
 				Data      []byte
 			}{
-				number(tx.ChainID), tx.RequestID, tx.From, tx.feeCap(), uint64(tx.Gas), tx.To, number(tx.Value), tx.Input,
+				number(
+					tx.ChainID,
+				),
+				tx.RequestID,
+				tx.From,
+				tx.feeCap(),
+				uint64(tx.Gas),
+				tx.To,
+				number(tx.Value),
+				tx.Input,
 			},
 			from:  tx.From,
 			to:    tx.To,
@@ -242,8 +270,20 @@ func decodeArbitrumRetry(tx *foreignJSON) foreignTx {
 			RefundTo                       common.Address
 			MaxRefund, SubmissionFeeRefund *big.Int
 		}{
-			number(tx.ChainID), uint64(tx.Nonce), tx.From, tx.feeCap(), uint64(tx.Gas), tx.To, number(tx.Value),
-			tx.Input, tx.TicketID, tx.RefundTo, number(tx.MaxRefund), number(tx.SubmissionFeeRefund),
+			number(
+				tx.ChainID,
+			),
+			uint64(tx.Nonce),
+			tx.From,
+			tx.feeCap(),
+			uint64(tx.Gas),
+			tx.To,
+			number(tx.Value),
+			tx.Input,
+			tx.TicketID,
+			tx.RefundTo,
+			number(tx.MaxRefund),
+			number(tx.SubmissionFeeRefund),
 		},
 		from:  tx.From,
 		to:    tx.To,
@@ -267,9 +307,21 @@ func decodeArbitrumSubmitRetry(tx *foreignJSON) foreignTx {
 			FeeRefundTo                     common.Address
 			RetryData                       []byte
 		}{
-			number(tx.ChainID), tx.RequestID, tx.From, number(tx.L1BaseFee), number(tx.DepositValue), tx.feeCap(),
-			uint64(tx.Gas), tx.RetryTo, number(tx.RetryValue), tx.Beneficiary, number(tx.MaxSubmissionFee),
-			tx.RefundTo, tx.RetryData,
+			number(
+				tx.ChainID,
+			),
+			tx.RequestID,
+			tx.From,
+			number(tx.L1BaseFee),
+			number(tx.DepositValue),
+			tx.feeCap(),
+			uint64(tx.Gas),
+			tx.RetryTo,
+			number(tx.RetryValue),
+			tx.Beneficiary,
+			number(tx.MaxSubmissionFee),
+			tx.RefundTo,
+			tx.RetryData,
 		},
 		from: tx.From,
 		to:   &arbRetryableTx,

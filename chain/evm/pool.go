@@ -78,7 +78,7 @@ func (e *endpoint) pendingBlock(ctx context.Context) ([]txJSON, error) {
 
 	var block struct {
 		Number       *hexutil.Uint64 `json:"number"`
-		Transactions []txJSON    `json:"transactions"`
+		Transactions []txJSON        `json:"transactions"`
 	}
 	if err := pending.decode(e, &block); err != nil {
 		return nil, err

@@ -322,7 +322,9 @@ func (v *verification) checkPrices() error {
 		if v.driver.format.ownPrice {
 			if price := receipt.EffectiveGasPrice; price != nil && price.ToInt().Cmp(tx.GasFeeCap()) > 0 {
 				return v.node.Garbled(
-					"block %d: transaction %s paid more for gas than it allows", uint64(*v.block.Number), tx.Hash().Hex(),
+					"block %d: transaction %s paid more for gas than it allows",
+					uint64(*v.block.Number),
+					tx.Hash().Hex(),
 				)
 			}
 

@@ -185,7 +185,13 @@ func TestFailedTransactionsAndForeignLogsMoveNothing(t *testing.T) {
 
 	for i, want := range []int{0, 1, 1, 0} {
 		if got := len(blocks[i].Transfers); got != want || blocks[i].Unverified != "" {
-			t.Errorf("block %d moves %+v, want %d transfers; %s", i+1, blocks[i].Transfers, want, blocks[i].Unverified)
+			t.Errorf(
+				"block %d moves %+v, want %d transfers; %s",
+				i+1,
+				blocks[i].Transfers,
+				want,
+				blocks[i].Unverified,
+			)
 		}
 
 		spent := chain.Spend{
@@ -207,6 +213,7 @@ func TestApprovalIsNoTransfer(t *testing.T) {
 	topics := slices.Clone(log["topics"].([]string))
 	topics[0] = crypto.Keccak256Hash([]byte("Approval(address,address,uint256)")).Hex()
 	log["topics"] = topics
+
 	n.seal(1)
 
 	blocks, err := driverOf(t, n).Blocks(t.Context(), 1, 1)

@@ -594,7 +594,7 @@ func TestStatus(t *testing.T) {
 		}
 		// Waiting.
 		waiting := jsonObject{"to": payee.Hex(), "value": "0x1", "nonce": "0x3"}
-		sealTx(waiting)
+		sealTx(waiting, fakeChainID)
 		n.update(func(n *fakeNode) {
 			n.answer = func(c rpcCall) (any, bool) { return waiting, c.Method == "eth_getTransactionByHash" }
 		})

@@ -135,6 +135,7 @@ const stateSyncPrefix = "matic-bor-receipt-"
 // leaveOutStateSync sets inside. A state-sync transaction from before PIP-74 is in none of the header's
 // roots. Its hash follows from the block's; it moves no value of its own and uses no nonce.
 func (v *verification) leaveOutStateSync() {
+	v.inside = nil
 	number := binary.BigEndian.AppendUint64([]byte(stateSyncPrefix), uint64(*v.block.Number))
 	outside := crypto.Keccak256Hash(number, v.block.Hash[:])
 
@@ -217,7 +218,12 @@ func (v *verification) checkTransaction(tx *txJSON) (leaf []byte, err error) {
 		return v.checkOpaque(tx, kind), nil
 	case err != nil:
 		return nil, v.failed(
-			[]string{checkTx(kind)}, "transaction %s cannot be read: %s", tx.Hash.Hex(), v.node.Clean(err.Error()),
+			[]string{
+				checkTx(kind),
+			},
+			"transaction %s cannot be read: %s",
+			tx.Hash.Hex(),
+			v.node.Clean(err.Error()),
 		)
 	case decoded.hash != *tx.Hash:
 		return nil, v.failed([]string{checkTx(kind)}, "transaction %s does not have that hash", tx.Hash.Hex())
@@ -284,7 +290,11 @@ func (v *verification) checkSenders() error {
 
 	if i := slices.Index(wrong, true); i >= 0 {
 		return v.failed(
-			[]string{checkSender}, "transaction %s was not signed by the sender that it names", signed[i].Hash.Hex(),
+			[]string{
+				checkSender,
+			},
+			"transaction %s was not signed by the sender that it names",
+			signed[i].Hash.Hex(),
 		)
 	}
 
