@@ -41,7 +41,12 @@ func BenchmarkVerifyBlock(b *testing.B) {
 
 					v.leaveOutStateSync()
 
-					checks := []func() error{v.checkHeader, v.checkTransactions, v.checkReceipts, v.checkPrices}
+					checks := []func() error{
+						v.checkHeader,
+						v.checkTransactions,
+						v.checkReceipts,
+						v.checkPrices,
+					}
 					if mode == "checks and senders" {
 						checks = append(checks, v.checkSenders)
 					}
@@ -88,7 +93,12 @@ func syntheticBlock(b *testing.B, count int) (block, receipts []byte) {
 			To:        &token,
 			Value:     big.NewInt(int64(i)),
 		}
-		receipt := &types.Receipt{Type: 2, Status: 1, CumulativeGasUsed: uint64(21000 * (i + 1)), GasUsed: 21000}
+		receipt := &types.Receipt{
+			Type:              2,
+			Status:            1,
+			CumulativeGasUsed: uint64(21000 * (i + 1)),
+			GasUsed:           21000,
+		}
 
 		if i%2 == 1 {
 			inner.Data = make([]byte, 68)
@@ -109,6 +119,7 @@ func syntheticBlock(b *testing.B, count int) (block, receipts []byte) {
 
 		leaf, _ := tx.MarshalBinary()
 		result, _ := receipt.MarshalBinary()
+
 		leaves, results = append(leaves, leaf), append(results, result)
 		txs = append(txs, with(b, tx, map[string]any{"from": crypto.PubkeyToAddress(key.PublicKey)}))
 		receiptList = append(receiptList, with(b, receipt, map[string]any{

@@ -75,6 +75,7 @@ func TestOPStackBlockVerifies(t *testing.T) {
 	}
 
 	tx.raw = []byte(`{"type":"0x7e","from":"0x0000000000000000000000000000000000000001"}`)
+
 	if err := v.checkTransactions(); err == nil {
 		t.Error("another deposit was accepted")
 	}
@@ -133,6 +134,7 @@ func TestEveryNetworkHasItsFormat(t *testing.T) {
 		fakeLocal:        {0x64, 0x65, 0x66, 0x68, 0x69, 0x6a, 0x78, opDeposit},
 	} {
 		format := formatOf(chain.Network{ChainID: chainID})
+
 		for kind := range 256 {
 			want := kind <= 4
 			for _, known := range types {

@@ -176,13 +176,16 @@ func (e *endpoint) missingBlock(ctx context.Context, height uint64, rpcCall *cal
 		return err
 	}
 
-	// Another call may have seen a lower tip meanwhile: nothing was pruned then.
-	if tip := e.KnownTip(); tip < height || tip-height < maxSyncDepth {
+	if !isPruned(e.KnownTip(), height) {
 		return e.Garbled("block %d is below its tip and missing", height)
 	}
 
 	return failover.ErrPruned
 }
+
+// isPruned reports whether a missing block is too deep to be imported still. The tip may be below the height:
+// another call may have seen a lower one meanwhile.
+func isPruned(tip, height uint64) bool { return tip >= height && tip-height >= maxSyncDepth }
 
 // unknownBlock returns failover.ErrLagging as fault.NotFound (block_unknown), others unchanged.
 func unknownBlock(err error, height uint64) error {

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/big"
 	"slices"
 	"testing"
@@ -381,5 +382,65 @@ func TestRealFailover(t *testing.T) {
 
 	if _, err := driver.Transaction(t.Context(), common.MaxHash.Hex()); !errors.Is(err, fault.NotFound) {
 		t.Error(err)
+	}
+}
+
+// Blocks of a real node verify, with every kind of transaction that it takes.
+func TestRealBlocksVerify(t *testing.T) {
+	b := newFixture(t)
+	to := newRandomAddress()
+
+	for _, fields := range []map[string]any{
+		{"type": "0x0", "gasPrice": "0x174876e800"},
+		{"type": "0x1", "gasPrice": "0x174876e800", "accessList": []any{
+			map[string]any{"address": to, "storageKeys": []common.Hash{{1}}},
+		}},
+		{"type": "0x2", "maxFeePerGas": "0x174876e800", "maxPriorityFeePerGas": "0x1"},
+		{"type": "0x2", "to": nil, "data": "0x6000"}, // creates a contract
+	} {
+		tx := map[string]any{
+			"from": testenv.WellKnownDevAccounts[0].Address, "to": to, "value": "0x5", "gas": "0x30d40",
+		}
+		maps.Copy(tx, fields)
+		b.must(b.call(t.Context(), new(common.Hash), "eth_sendTransaction", tx))
+	}
+
+	_, err := b.PayFailing(t.Context(), chain.Address(to.Hex()), b.token, chain.Units(1))
+	b.must(err)
+	b.must(b.Mine(t.Context(), 1))
+	head, err := b.driver.Head(t.Context())
+	b.must(err)
+
+	transfers, spent, failed := 0, 0, 0
+
+	for next := uint64(0); next <= head.Tip.Height; {
+		blocks, err := b.driver.Blocks(t.Context(), next, head.Tip.Height)
+		b.must(err)
+
+		for _, block := range blocks {
+			if block.Unverified != "" {
+				t.Errorf("block %d: %s", block.Height, block.Unverified)
+			}
+
+			for _, transfer := range block.Transfers {
+				if transfer.To == chain.Address(to.Hex()) {
+					transfers++
+				}
+			}
+
+			for _, spend := range block.Spent {
+				spent++
+
+				if spend.Failed {
+					failed++
+				}
+			}
+		}
+
+		next += uint64(len(blocks))
+	}
+
+	if transfers != 3 || failed != 1 || spent < 5 {
+		t.Errorf("%d transfers, %d transactions, %d of them failed", transfers, spent, failed)
 	}
 }

@@ -17,7 +17,10 @@ import (
 func FuzzVerifiedBlock(f *testing.F) {
 	n := newFakeNode(3)
 	n.chainID = evm.Ethereum.ChainID
-	n.blocks[3].txs = append(n.blocks[3].txs, jsonObject{"to": nil, "value": "0x0", "nonce": "0x4", "input": "0x6000"})
+	n.blocks[3].txs = append(
+		n.blocks[3].txs,
+		jsonObject{"to": nil, "value": "0x0", "nonce": "0x4", "input": "0x6000"},
+	)
 	n.blocks[3].receipts = append(
 		n.blocks[3].receipts, jsonObject{"status": "0x0", "gasUsed": "0x9", "logs": []jsonObject{}},
 	)

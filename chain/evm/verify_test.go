@@ -194,7 +194,8 @@ func TestChangedBlocksAreNotBelieved(t *testing.T) {
 				case c.refused != "":
 					wantFault(t, err, fault.Unavailable, "node_unavailable")
 
-					if !strings.Contains(err.Error(), c.refused) || !strings.Contains(err.Error(), "block 3") ||
+					if !strings.Contains(err.Error(), c.refused) ||
+						!strings.Contains(err.Error(), "block 3") ||
 						!strings.Contains(err.Error(), "node a") {
 						t.Errorf("%v does not name node, block and check (%s)", err, c.refused)
 					}
@@ -220,7 +221,12 @@ func TestChangedBlocksAreNotBelieved(t *testing.T) {
 
 				honest.resetRequests()
 
-				if _, err := both.Blocks(t.Context(), 6, 6); err != nil || honest.count("eth_getBlockByNumber") != 1 {
+				if _, err := both.Blocks(
+					t.Context(),
+					6,
+					6,
+				); err != nil ||
+					honest.count("eth_getBlockByNumber") != 1 {
 					t.Errorf("%v; the node that lied is still preferred: %v", err, honest.requests)
 				}
 			})
@@ -276,6 +282,7 @@ func TestUpgradesDoNotStopReading(t *testing.T) {
 			second.update(func(n *fakeNode) { n.blocks[3].receipts[0]["status"] = "0x0" })
 
 			_, err = driver.Blocks(t.Context(), 2, 5)
+
 			if reason != "unknown transaction type 0x55" { // the second one contradicts its own root
 				return
 			}
@@ -362,7 +369,11 @@ func TestFirstBlockOfAnUnknownNetwork(t *testing.T) {
 			n.seal(0)
 			n.blocks[3].receipts[0]["status"] = "0x0"
 
-			return driverOf(t, n, func(c *evm.Config) { c.Network.ChainID = chainID }).Blocks(t.Context(), 3, 3)
+			return driverOf(
+				t,
+				n,
+				func(c *evm.Config) { c.Network.ChainID = chainID },
+			).Blocks(t.Context(), 3, 3)
 		}
 
 		blocks, err := read(fakeChainID)
@@ -429,7 +440,9 @@ func TestPolygonStateSync(t *testing.T) {
 		b.txs, b.receipts = append(b.txs, tx), append(b.receipts, receipt)
 	}))
 	if outside.Unverified != "the state-sync transaction is outside the header's roots" ||
-		len(outside.Transfers) != 3 || outside.Transfers[2].Amount != chain.Units(77) || !outside.Spent[1].Shared {
+		len(
+			outside.Transfers,
+		) != 3 || outside.Transfers[2].Amount != chain.Units(77) || !outside.Spent[1].Shared {
 		t.Errorf("before PIP-74: %+v", outside)
 	}
 
@@ -451,7 +464,10 @@ func TestPolygonStateSync(t *testing.T) {
 		t.Errorf("after PIP-74: %+v", b)
 	}
 
-	if b := inside(false); !strings.Contains(b.Unverified, "0x7f were not given as bytes") || len(b.Transfers) != 3 {
+	if b := inside(
+		false,
+	); !strings.Contains(b.Unverified, "0x7f were not given as bytes") ||
+		len(b.Transfers) != 3 {
 		t.Errorf("after PIP-74, without the bytes: %+v", b)
 	}
 }
