@@ -21,7 +21,8 @@ func TestResponseLimit(t *testing.T) {
 			body := &boundedBody{ReadCloser: io.NopCloser(wrap(strings.NewReader(text))), remaining: 100}
 
 			got, err := io.ReadAll(body)
-			if errors.Is(err, errBodyTooLarge) != tooLarge || !tooLarge && (err != nil || string(got) != text) {
+			if errors.Is(err, errBodyTooLarge) != tooLarge ||
+				!tooLarge && (err != nil || string(got) != text) {
 				t.Errorf("%s, %d bytes: %d bytes, %v", name, length, len(got), err)
 			}
 		}
@@ -43,7 +44,12 @@ func TestPrunedDepth(t *testing.T) {
 // Numbers that a provider pads are those that go-ethereum reads.
 func TestPaddedSignaturesAreRead(t *testing.T) {
 	raw := []byte(`{"v":"0x00","r":"0x01d8","s":"0x0","yParity":null,"value":"0x5"}`)
-	if got := canonicalNumbers(raw); !bytes.Equal(got, []byte(`{"r":"0x1d8","s":"0x0","v":"0x0","value":"0x5"}`)) {
+	if got := canonicalNumbers(
+		raw,
+	); !bytes.Equal(
+		got,
+		[]byte(`{"r":"0x1d8","s":"0x0","v":"0x0","value":"0x5"}`),
+	) {
 		t.Errorf("%s", got)
 	}
 

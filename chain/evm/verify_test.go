@@ -472,6 +472,44 @@ func TestPolygonStateSync(t *testing.T) {
 	}
 }
 
+// A block costs two calls, in as many requests as the whole range; one that does not verify, two more.
+func TestCallsPerBlock(t *testing.T) {
+	n := newFakeNode(9)
+	hide(&n.blocks[9])
+	n.rename(9)
+
+	driver := driverOf(t, n)
+	if _, err := driver.Blocks(t.Context(), 1, 1); err != nil { // the chain id is known now
+		t.Fatal(err)
+	}
+
+	for _, c := range []struct {
+		from, to uint64
+		want     [][]string
+	}{
+		{2, 4, [][]string{
+			{"eth_getBlockByNumber", "eth_getBlockByNumber", "eth_getBlockByNumber"},
+			{"eth_getBlockReceipts", "eth_getBlockReceipts", "eth_getBlockReceipts"},
+		}},
+		{9, 9, [][]string{
+			{"eth_getBlockByNumber"},
+			{"eth_getBlockReceipts"},
+			{"eth_getBlockTransactionCountByHash", "eth_getLogs"},
+		}},
+	} {
+		n.resetRequests()
+
+		if _, err := driver.Blocks(
+			t.Context(),
+			c.from,
+			c.to,
+		); err != nil ||
+			!reflect.DeepEqual(n.requests, c.want) {
+			t.Errorf("blocks %d to %d: %v, %v", c.from, c.to, n.requests, err)
+		}
+	}
+}
+
 // A payment confirms at a block that two nodes have.
 func TestConfirmRef(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
