@@ -8,6 +8,7 @@ import (
 	"math/big"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -159,7 +160,7 @@ func (v *verification) checkHeader() error {
 		v.passed(checkHeader)
 		return nil
 	case len(v.block.unknown) > 0:
-		v.unchecked("unknown header fields " + v.node.Clean(strings.Join(firstOf(v.block.unknown, 5), ", ")))
+		v.unchecked("unknown header fields " + v.node.Clean(listOf(v.block.unknown)))
 		return nil
 	case header == nil:
 		return v.failed(
@@ -170,8 +171,15 @@ func (v *verification) checkHeader() error {
 	return v.failed([]string{checkHeader}, "its header does not hash to %s", v.block.Hash.Hex())
 }
 
-// firstOf returns the first n of a list.
-func firstOf(list []string, n int) []string { return list[:min(n, len(list))] }
+// listOf returns the first of the names that a node made up, as one short line.
+func listOf(names []string) string {
+	var short []string
+	for _, name := range names[:min(len(names), 5)] {
+		short = append(short, strings.Trim(strconv.QuoteToASCII(name[:min(len(name), 40)]), `"`))
+	}
+
+	return strings.Join(short, ", ")
+}
 
 // checkTransactions checks each transaction's hash and the transactions root, and replaces what the
 // node says about the transactions by what their bytes say.
