@@ -44,7 +44,7 @@ type verification struct {
 	unexpected bool
 }
 
-// verify returns the block with the facts that its header commits to. What cannot be checked is a
+// verifyBlock returns the block with the facts that its header commits to. What cannot be checked is a
 // reason in unverified, and the block is compared with what else the node says. A check that holds on
 // this network and fails here is a failure of the node.
 func (d *Driver) verifyBlock(
