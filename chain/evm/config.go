@@ -148,6 +148,11 @@ func (d *Driver) setAssets(config Config) error {
 
 	d.native = native
 
+	d.format = formatOf(d.network)
+	for _, check := range d.format.holds {
+		d.held.Store(check, true)
+	}
+
 	return nil
 }
 

@@ -11,7 +11,8 @@
 // A Driver keeps no state that must survive: what it knows of its nodes (chain id, tip, batch size)
 // only saves requests.
 //
-// Node answers are verified. Receipts must belong to their block, which is read by hash, and explain
-// its logs bloom. A node with another chain id is never asked for anything. What cannot be verified
-// is fault.Unavailable, never a guess.
+// Node answers are verified. Blocks are checked against their header: its hash, the roots of
+// transactions and receipts, and the senders' signatures. A node with another chain id is never asked
+// for anything. What does not verify is fault.Unavailable, never a guess; what cannot be verified is
+// named in chain.Block.Unverified. docs/verification.md has the details.
 package evm

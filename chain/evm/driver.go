@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -29,6 +30,9 @@ type Driver struct {
 	maxBatch         int
 	concurrency      int
 
+	format *format
+	held   sync.Map // names of the checks that hold on this network
+
 	hasFinality atomic.Bool // set once a node named safe or final blocks; their absence is then an error
 }
 
@@ -36,6 +40,7 @@ var _ interface {
 	chain.Driver
 	chain.BlockScanner
 	chain.Rereader
+	chain.RefConfirmer
 	chain.NodeDemoter
 	chain.Mempool
 	chain.Finder

@@ -93,16 +93,30 @@ type boundedBody struct {
 	remaining int64
 }
 
-// Read returns errBodyTooLarge once the limit is reached.
+// Read returns errBodyTooLarge for a byte beyond the limit.
 func (b *boundedBody) Read(buffer []byte) (int, error) {
 	if b.remaining <= 0 {
-		return 0, errBodyTooLarge
+		return b.readBeyond()
 	}
 
 	n, err := b.ReadCloser.Read(buffer[:min(int64(len(buffer)), b.remaining)])
 	b.remaining -= int64(n)
 
 	return n, err
+}
+
+// readBeyond returns what ends the body after the limit's last byte.
+func (b *boundedBody) readBeyond() (int, error) {
+	for {
+		n, err := b.ReadCloser.Read(make([]byte, 1))
+		if n > 0 {
+			return 0, errBodyTooLarge
+		}
+
+		if err != nil {
+			return 0, err
+		}
+	}
 }
 
 // call is one JSON-RPC call and its result.

@@ -15,11 +15,15 @@ const tooMuch failover.Kind = "too much"
 // The JSON-RPC error codes in use. Sources: JSON-RPC 2.0, section 5.1; EIP-1474; EIP-4444 as
 // go-ethereum answers it.
 const (
-	codeReverted    = 3
-	codePruned      = 4444
-	codeNoMethod    = -32601
-	codeUnsupported = -32004
-	codeLimit       = -32005
+	codeReverted      = 3
+	codePruned        = 4444
+	codeServer        = -32000
+	codeNotFound      = -32001
+	codeUnsupported   = -32004
+	codeLimit         = -32005
+	codeNoMethod      = -32601
+	codeInvalidParams = -32602
+	codeUnknownBlock  = -39001
 )
 
 // isThrottle reports whether a node refused a call because of its rate limit.
@@ -27,6 +31,12 @@ func isThrottle(err error) bool { return failover.RefusedWith(err, codeLimit, 42
 
 // isNoMethod reports whether a node does not support a method.
 func isNoMethod(err error) bool { return failover.RefusedWith(err, codeNoMethod, codeUnsupported) }
+
+// hasNoTag reports whether a node refused a block tag because it has no such block: go-ethereum answers
+// -32000 before the first finalized block, others that the block or the tag is unknown.
+func hasNoTag(err error) bool {
+	return failover.RefusedWith(err, codeServer, codeNotFound, codeInvalidParams, codeUnknownBlock)
+}
 
 // ask makes a call to the nodes in turn, with as many attempts as configured; see failover.Set.Ask.
 func (d *Driver) ask(ctx context.Context, need uint64, call func(context.Context, *endpoint) error) error {

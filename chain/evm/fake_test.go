@@ -4,10 +4,11 @@ package evm_test
 
 import (
 	"bytes"
+	"crypto/ecdsa"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -33,11 +34,20 @@ var (
 		Contract: chain.Address(common.HexToAddress("0x1000000000000000000000000000000000000001").Hex()),
 	}
 	transferTopic = crypto.Keccak256Hash([]byte("Transfer(address,address,uint256)"))
-	payer         = common.HexToAddress("0x2000000000000000000000000000000000000002")
+	payerKey      = keyOf(9)
+	payer         = crypto.PubkeyToAddress(payerKey.PublicKey)
 	payee         = common.HexToAddress("0x3000000000000000000000000000000000000003")
 )
 
 type jsonObject = map[string]any
+
+// keyOf returns the private key whose bytes are all the same.
+func keyOf(b byte) *ecdsa.PrivateKey {
+	key, err := crypto.ToECDSA(bytes.Repeat([]byte{b}, 32))
+	must(err)
+
+	return key
+}
 
 // rpcCall is one call of a JSON-RPC request.
 type rpcCall struct {
@@ -116,59 +126,23 @@ func newFakeNode(tip int) *fakeNode {
 
 func (n *fakeNode) extend(branch string) {
 	height := len(n.blocks)
-	hash := crypto.Keccak256Hash(fmt.Appendf(nil, "block %d %s", height, branch))
-
-	parent := common.Hash{}
-	if height > 0 {
-		parent = common.HexToHash(n.blocks[height-1].hash())
-	}
 
 	b := fakeBlock{
 		header: jsonObject{
-			"number":           hexutil.Uint64(height),
-			"hash":             hash.Hex(),
-			"parentHash":       parent.Hex(),
-			"timestamp":        hexutil.Uint64(1_700_000_000 + 12*height),
-			"transactionsRoot": types.EmptyTxsHash.Hex(),
-			"baseFeePerGas":    hexutil.Uint64(1_000_000_000),
-			"logsBloom":        types.Bloom{},
+			"number":        hexutil.Uint64(height),
+			"timestamp":     hexutil.Uint64(1_700_000_000 + 12*height),
+			"baseFeePerGas": hexutil.Uint64(1_000_000_000),
+			"extraData":     hexutil.Bytes(branch),
 		},
 	}
 	if height > 0 {
-		b.header["transactionsRoot"] = common.HexToHash("0x01").Hex()
-		tx := crypto.Keccak256Hash(fmt.Appendf(nil, "tx %d %s", height, branch)).Hex()
 		b.txs = []jsonObject{
-			{
-				"hash":      tx,
-				"from":      payer.Hex(),
-				"to":        payee.Hex(),
-				"value":     hexutil.Uint64(1000 + height),
-				"blockHash": hash.Hex(),
-				"input":     "0x",
-				"type":      "0x7e",
-			},
+			{"to": payee.Hex(), "value": hexutil.Uint64(1000 + height), "nonce": hexutil.Uint64(height)},
 		}
-		token := common.HexToAddress(string(fakeToken.Contract))
-
-		var bloom types.Bloom
-
 		other := common.HexToAddress("0x4000000000000000000000000000000000000004")
-		for _, item := range [][]byte{
-			other.Bytes(),
-			transferTopic[:],
-			token.Bytes(),
-			common.LeftPadBytes(payer[:], 32),
-			common.LeftPadBytes(payee[:], 32),
-		} {
-			bloom.Add(item)
-		}
-
-		b.header["logsBloom"] = bloom
+		token := common.HexToAddress(string(fakeToken.Contract))
 		b.receipts = []jsonObject{
 			{
-				"transactionHash":   tx,
-				"blockHash":         hash.Hex(),
-				"blockNumber":       hexutil.Uint64(height),
 				"status":            "0x1",
 				"gasUsed":           "0x5208",
 				"effectiveGasPrice": "0x3b9aca00",
@@ -181,6 +155,158 @@ func (n *fakeNode) extend(branch string) {
 	}
 
 	n.blocks = append(n.blocks, b)
+	n.seal(height)
+}
+
+// seal makes the blocks from a height on consistent: signatures, hashes, roots, blooms and links follow
+// from what the test wrote into transactions and receipts.
+func (n *fakeNode) seal(from int) {
+	for height := from; height < len(n.blocks); height++ {
+		parent := common.Hash{}
+		if height > 0 {
+			parent = common.HexToHash(n.blocks[height-1].hash())
+		}
+
+		n.blocks[height].seal(parent, n.chainID)
+	}
+}
+
+func (b *fakeBlock) seal(parent common.Hash, chainID uint64) {
+	var (
+		header   types.Header
+		txs      [][]byte
+		receipts [][]byte
+	)
+
+	for _, field := range []string{"sha3Uncles", "stateRoot", "transactionsRoot", "receiptsRoot"} {
+		b.header[field] = common.Hash{}
+	}
+
+	b.header["parentHash"], b.header["logsBloom"] = parent, types.Bloom{}
+	b.header["difficulty"], b.header["gasLimit"], b.header["gasUsed"] = "0x0", "0x1c9c380", "0x5208"
+	recode(b.header, &header)
+
+	gas := uint64(0)
+
+	for i := range b.txs {
+		kind, raw := sealTx(b.txs[i], chainID)
+		receipt := sealReceipt(b.receipts[i], kind, &gas)
+		encoded, err := receipt.MarshalBinary()
+		must(err)
+
+		txs, receipts = append(txs, raw), append(receipts, encoded)
+
+		for j := range header.Bloom {
+			header.Bloom[j] |= receipt.Bloom[j]
+		}
+	}
+
+	header.TxHash, header.ReceiptHash = evm.ListRoot(txs), evm.ListRoot(receipts)
+	hash := header.Hash()
+	recode(&header, &b.header)
+
+	for i := range b.txs {
+		for _, part := range []jsonObject{b.txs[i], b.receipts[i]} {
+			part["blockHash"], part["blockNumber"] = hash.Hex(), b.header["number"]
+			part["transactionIndex"] = hexutil.Uint64(i)
+		}
+
+		b.receipts[i]["transactionHash"] = b.txs[i]["hash"]
+	}
+}
+
+// sealTx signs a transaction and returns its type and encoding. One of a type that Ethereum does not
+// have is left alone, with its encoding in raw.
+func sealTx(fields jsonObject, chainID uint64) (kind uint8, encoded []byte) {
+	if raw, ok := fields["raw"].(hexutil.Bytes); ok {
+		fields["hash"] = crypto.Keccak256Hash(raw).Hex()
+		return raw[0], raw
+	}
+
+	var wanted struct {
+		To    *common.Address `json:"to"`
+		Value *hexutil.Big    `json:"value"`
+		Nonce hexutil.Uint64  `json:"nonce"`
+		Input hexutil.Bytes   `json:"input"`
+	}
+
+	recode(fields, &wanted)
+
+	id := new(big.Int).SetUint64(chainID)
+	tx, err := types.SignNewTx(payerKey, types.LatestSignerForChainID(id), &types.DynamicFeeTx{
+		ChainID:   id,
+		Nonce:     uint64(wanted.Nonce),
+		GasTipCap: new(big.Int),
+		GasFeeCap: big.NewInt(2_000_000_000),
+		Gas:       100_000,
+		To:        wanted.To,
+		Value:     wanted.Value.ToInt(),
+		Data:      wanted.Input,
+	})
+	must(err)
+	recode(tx, &fields)
+
+	fields["from"], fields["hash"] = payer.Hex(), tx.Hash().Hex()
+	encoded, err = tx.MarshalBinary()
+	must(err)
+
+	return tx.Type(), encoded
+}
+
+// sealReceipt returns a receipt as the receipts root has it, and sets what nodes add to it.
+func sealReceipt(fields jsonObject, kind uint8, gas *uint64) *types.Receipt {
+	var wanted struct {
+		Status  hexutil.Uint64 `json:"status"`
+		GasUsed hexutil.Uint64 `json:"gasUsed"`
+		Logs    []struct {
+			Address common.Address `json:"address"`
+			Topics  []common.Hash  `json:"topics"`
+			Data    hexutil.Bytes  `json:"data"`
+		} `json:"logs"`
+	}
+
+	recode(fields, &wanted)
+
+	*gas += uint64(wanted.GasUsed)
+	fields["cumulativeGasUsed"], fields["type"] = hexutil.Uint64(*gas), hexutil.Uint64(kind)
+	receipt := &types.Receipt{Type: kind, Status: uint64(wanted.Status), CumulativeGasUsed: *gas}
+
+	for _, log := range wanted.Logs {
+		receipt.Logs = append(
+			receipt.Logs, &types.Log{Address: log.Address, Topics: log.Topics, Data: log.Data},
+		)
+	}
+
+	receipt.Bloom = types.CreateBloom(receipt)
+
+	return receipt
+}
+
+// rename gives a block another hash, as an upgrade does that hashes more than go-ethereum knows, and
+// seals the blocks above it.
+func (n *fakeNode) rename(height int) {
+	b := &n.blocks[height]
+	hash := crypto.Keccak256Hash([]byte(b.hash())).Hex()
+	b.header["hash"] = hash
+
+	for i := range b.txs {
+		b.txs[i]["blockHash"], b.receipts[i]["blockHash"] = hash, hash
+	}
+
+	n.seal(height + 1)
+}
+
+// recode writes one value into another of the same JSON form.
+func recode(from, to any) {
+	raw, err := json.Marshal(from)
+	must(err)
+	must(json.Unmarshal(raw, to))
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
 }
 
 func logOf(contract common.Address, index, amount uint64) jsonObject {
@@ -288,13 +414,20 @@ func (n *fakeNode) respond(c rpcCall) any {
 
 		return n.blocks[height].json(full)
 	case "eth_getBlockReceipts":
-		for _, b := range n.blocks {
-			if b.hash() == c.param(0) {
-				return b.receipts
-			}
+		return n.inBlock(c.param(0), func(b fakeBlock) any { return b.receipts })
+	case "eth_getBlockTransactionCountByHash":
+		return n.inBlock(c.param(0), func(b fakeBlock) any { return hexutil.Uint64(len(b.txs)) })
+	case "eth_getLogs":
+		var filter struct {
+			BlockHash string           `json:"blockHash"`
+			Address   []common.Address `json:"address"`
 		}
 
-		return nil
+		must(json.Unmarshal(c.Params[0], &filter))
+
+		return n.inBlock(filter.BlockHash, func(b fakeBlock) any { return b.logsOf(filter.Address) })
+	case "eth_getRawTransactionByHash":
+		return n.find(c.param(0), func(b fakeBlock, i int) any { return b.txs[i]["raw"] })
 	case "eth_getTransactionReceipt":
 		return n.find(c.param(0), func(b fakeBlock, i int) any { return b.receipts[i] })
 	case "eth_getTransactionByHash":
@@ -315,6 +448,31 @@ func (n *fakeNode) respond(c rpcCall) any {
 	}
 
 	return rpcError{-32601, "the method does not exist"}
+}
+
+func (n *fakeNode) inBlock(hash string, get func(b fakeBlock) any) any {
+	for _, b := range n.blocks {
+		if b.hash() == hash {
+			return get(b)
+		}
+	}
+
+	return nil
+}
+
+// logsOf returns the logs of contracts.
+func (b fakeBlock) logsOf(contracts []common.Address) []jsonObject {
+	logs := []jsonObject{}
+
+	for _, receipt := range b.receipts {
+		for _, log := range receipt["logs"].([]jsonObject) {
+			if slices.Contains(contracts, common.HexToAddress(log["address"].(string))) {
+				logs = append(logs, log)
+			}
+		}
+	}
+
+	return logs
 }
 
 func (n *fakeNode) find(hash string, get func(b fakeBlock, i int) any) any {

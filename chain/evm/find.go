@@ -3,6 +3,7 @@ package evm
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -12,7 +13,8 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Transaction returns a transaction from the chain or the pool. Errors:
+// Transaction returns a transaction from the chain or the pool. What is in a block comes from that block,
+// verified as by Blocks; what waits comes from the transaction's own bytes and is provisional. Errors:
 //
 //   - fault.Invalid (tx_hash_invalid)
 //   - fault.NotFound (transaction_unknown)
@@ -44,7 +46,7 @@ func (d *Driver) Transaction(ctx context.Context, hash string) (chain.FoundTx, e
 
 		found.Block, found.Failed = lookup.block, *lookup.receipt.Status == 0
 
-		found.Transfers, err = d.transfersOf(node, &lookup.tx.txJSON, lookup.receipt)
+		found.Transfers, err = d.transfersOf(node, lookup.tx, lookup.receipt)
 		if err != nil || !d.traces || found.Failed {
 			return err
 		}
@@ -63,62 +65,91 @@ func (d *Driver) Transaction(ctx context.Context, hash string) (chain.FoundTx, e
 
 // txLookup is the result of a lookup: unknown (no tx), in the pool (no receipt), or in a block.
 type txLookup struct {
-	tx      *poolTxJSON
+	tx      *txJSON
 	receipt *receiptJSON
 	block   chain.Ref
 }
 
-// lookUpTx looks up a transaction at one node. A receipt counts only while its block is canonical.
+// lookUpTx looks up a transaction at one node. The node's answer by hash only says which block to read:
+// the transaction and its receipt are those of the canonical block, verified as by Blocks.
 func (d *Driver) lookUpTx(ctx context.Context, node *endpoint, hash common.Hash) (txLookup, error) {
 	byHash := newCall("eth_getTransactionByHash", hash)
-
-	receipt := newCall("eth_getTransactionReceipt", hash)
-	if err := node.do(ctx, byHash, receipt); err != nil {
+	if err := node.do(ctx, byHash); err != nil || byHash.isNull() {
 		return txLookup{}, err
 	}
 
-	if byHash.isNull() && receipt.isNull() {
-		return txLookup{}, nil
+	tx := new(txJSON)
+	if err := byHash.decode(node, tx); err != nil {
+		return txLookup{}, err
 	}
 
-	var found txLookup
-	if err := byHash.decode(node, &found.tx); err != nil {
-		return found, err
+	if err := tx.checkComplete(node); err != nil {
+		return txLookup{}, err
 	}
 
-	if err := found.tx.checkComplete(node); err != nil {
-		return found, err
+	switch {
+	case *tx.Hash != hash:
+		return txLookup{}, node.Garbled("asked for transaction %s, it answered %s", hash.Hex(), tx.Hash.Hex())
+	case tx.BlockHash == nil:
+		return txLookup{tx: tx}, d.verifyPooled(node, tx)
+	case tx.BlockNumber == nil:
+		return txLookup{}, node.Garbled("transaction %s is in a block without number", hash.Hex())
 	}
 
-	if *found.tx.Hash != hash {
-		return found, node.Garbled(
-			"asked for transaction %s, it answered %s",
-			hash.Hex(), found.tx.Hash.Hex(),
+	blocks, err := d.readVerified(ctx, node, uint64(*tx.BlockNumber), uint64(*tx.BlockNumber))
+	if err != nil {
+		return txLookup{}, err
+	}
+
+	block := &blocks[0]
+	if *block.json.Hash != *tx.BlockHash {
+		return txLookup{}, node.Garbled(
+			"transaction %s is in a block that is not the one at height %d", hash.Hex(), block.ref.Height,
 		)
 	}
 
-	if receipt.isNull() {
-		if found.tx.BlockHash != nil {
-			return found, node.Garbled("transaction %s is in a block and has no receipt", hash.Hex())
+	for i := range block.json.Transactions {
+		if included := &block.json.Transactions[i]; *included.Hash == hash {
+			return txLookup{tx: included, receipt: block.receipts[i], block: block.ref}, nil
 		}
-
-		return found, nil
 	}
 
-	if err := receipt.decode(node, &found.receipt); err != nil {
-		return found, err
+	return txLookup{}, node.Garbled("transaction %s is not in the block that it names", hash.Hex())
+}
+
+// verifyPooled replaces what the node says about a pending transaction by what its bytes say. A type
+// that is not known is left as the node says.
+func (d *Driver) verifyPooled(node *endpoint, tx *txJSON) error {
+	kind, err := tx.kind(node)
+	if err != nil {
+		return err
 	}
 
-	if found.receipt.BlockNumber == nil || found.receipt.BlockHash == nil {
-		return found, node.Garbled("the receipt of transaction %s names no block", hash.Hex())
+	decoded, err := d.format.decodeTx(kind, tx.raw)
+
+	switch {
+	case errors.Is(err, errUnknownType):
+		return nil
+	case err != nil:
+		return node.Garbled("transaction %s cannot be read: %s", tx.Hash.Hex(), node.Clean(err.Error()))
+	case decoded.hash != *tx.Hash:
+		return node.Garbled("transaction %s does not have that hash", tx.Hash.Hex())
 	}
 
-	var err error
-	if found.block, err = node.refAt(ctx, uint64(*found.receipt.BlockNumber)); err != nil {
-		return found, err
+	decoded.replace(tx)
+
+	if tx.signed == nil {
+		return nil
 	}
 
-	return found, found.receipt.check(node, hash, common.HexToHash(found.block.Hash))
+	tx.Input = tx.signed.Data()
+
+	wrong := make([]bool, 1)
+	if d.recoverSenders([]*txJSON{tx}, wrong); wrong[0] && d.holds(checkSender) {
+		return node.Garbled("transaction %s was not signed by the sender that it names", tx.Hash.Hex())
+	}
+
+	return nil
 }
 
 // parseHash returns a transaction hash; anything else is fault.Invalid (tx_hash_invalid).

@@ -91,8 +91,13 @@ func (d *Driver) readHead(ctx context.Context, node *endpoint) (chain.Head, erro
 }
 
 // taggedBlock returns the block of a finality tag, or zero if no node ever named one. Later absence
-// is an error: falling back to depth then could weaken the rule.
+// is an error: falling back to depth then could weaken the rule. A refusal for another reason than a
+// tag that the node does not have is an error too.
 func (d *Driver) taggedBlock(node *endpoint, rpcCall *call) (chain.Ref, error) {
+	if rpcCall.err != nil && !hasNoTag(rpcCall.err) {
+		return chain.Ref{}, rpcCall.err
+	}
+
 	if rpcCall.isNull() || rpcCall.err != nil {
 		if d.hasFinality.Load() {
 			return chain.Ref{}, node.Garbled("it no longer names its safe and final blocks")
@@ -171,12 +176,16 @@ func (e *endpoint) missingBlock(ctx context.Context, height uint64, rpcCall *cal
 		return err
 	}
 
-	if e.KnownTip()-height < maxSyncDepth {
+	if !isPruned(e.KnownTip(), height) {
 		return e.Garbled("block %d is below its tip and missing", height)
 	}
 
 	return failover.ErrPruned
 }
+
+// isPruned reports whether a missing block is too deep to be imported still. The tip may be below the height:
+// another call may have seen a lower one meanwhile.
+func isPruned(tip, height uint64) bool { return tip >= height && tip-height >= maxSyncDepth }
 
 // unknownBlock returns failover.ErrLagging as fault.NotFound (block_unknown), others unchanged.
 func unknownBlock(err error, height uint64) error {

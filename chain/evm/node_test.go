@@ -8,7 +8,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/big"
+	"slices"
 	"testing"
 	"time"
 
@@ -197,14 +199,18 @@ func TestRealCancellation(t *testing.T) {
 	}
 
 	b.must(b.Mine(t.Context(), 1)) // final: 2 confirmations
-	b.eventually(func() error {
-		st, err := b.driver.Status(t.Context(), first)
-		if err != nil || st.State != chain.TxDead || st.Reason != chain.ReasonConflict {
-			return fmt.Errorf("%+v, %w", st, err)
-		}
 
-		return nil
-	})
+	if st, err := b.driver.Status(t.Context(), first); err != nil || st.State != chain.TxUnknown {
+		t.Errorf("the displaced transaction is %+v, %v", st, err)
+	}
+
+	blocks, err := b.driver.Blocks(t.Context(), st.Block.Height, st.Block.Height)
+	b.must(err)
+
+	used := chain.Spend{Sender: from.Address, Nonce: first.Nonce, By: cancel.TxHash}
+	if !slices.Contains(blocks[0].Spent, used) || blocks[0].Unverified != "" {
+		t.Errorf("the block proves %+v, want %+v; %s", blocks[0].Spent, used, blocks[0].Unverified)
+	}
 }
 
 // A native release leaves the amount reserved for the L1 data fee; the amounts still balance.
@@ -376,5 +382,65 @@ func TestRealFailover(t *testing.T) {
 
 	if _, err := driver.Transaction(t.Context(), common.MaxHash.Hex()); !errors.Is(err, fault.NotFound) {
 		t.Error(err)
+	}
+}
+
+// Blocks of a real node verify, with every kind of transaction that it takes.
+func TestRealBlocksVerify(t *testing.T) {
+	b := newFixture(t)
+	to := newRandomAddress()
+
+	for _, fields := range []map[string]any{
+		{"type": "0x0", "gasPrice": "0x174876e800"},
+		{"type": "0x1", "gasPrice": "0x174876e800", "accessList": []any{
+			map[string]any{"address": to, "storageKeys": []common.Hash{{1}}},
+		}},
+		{"type": "0x2", "maxFeePerGas": "0x174876e800", "maxPriorityFeePerGas": "0x1"},
+		{"type": "0x2", "to": nil, "data": "0x6000"}, // creates a contract
+	} {
+		tx := map[string]any{
+			"from": testenv.WellKnownDevAccounts[0].Address, "to": to, "value": "0x5", "gas": "0x30d40",
+		}
+		maps.Copy(tx, fields)
+		b.must(b.call(t.Context(), new(common.Hash), "eth_sendTransaction", tx))
+	}
+
+	_, err := b.PayFailing(t.Context(), chain.Address(to.Hex()), b.token, chain.Units(1))
+	b.must(err)
+	b.must(b.Mine(t.Context(), 1))
+	head, err := b.driver.Head(t.Context())
+	b.must(err)
+
+	transfers, spent, failed := 0, 0, 0
+
+	for next := uint64(0); next <= head.Tip.Height; {
+		blocks, err := b.driver.Blocks(t.Context(), next, head.Tip.Height)
+		b.must(err)
+
+		for _, block := range blocks {
+			if block.Unverified != "" {
+				t.Errorf("block %d: %s", block.Height, block.Unverified)
+			}
+
+			for _, transfer := range block.Transfers {
+				if transfer.To == chain.Address(to.Hex()) {
+					transfers++
+				}
+			}
+
+			for _, spend := range block.Spent {
+				spent++
+
+				if spend.Failed {
+					failed++
+				}
+			}
+		}
+
+		next += uint64(len(blocks))
+	}
+
+	if transfers != 3 || failed != 1 || spent < 5 {
+		t.Errorf("%d transfers, %d transactions, %d of them failed", transfers, spent, failed)
 	}
 }

@@ -59,7 +59,7 @@ func (d *Driver) Pool(ctx context.Context) ([]chain.PoolTx, error) {
 
 // pendingBlock returns the transactions of the node's pending block. A node without a pool answers
 // with the newest block, which is ignored.
-func (e *endpoint) pendingBlock(ctx context.Context) ([]poolTxJSON, error) {
+func (e *endpoint) pendingBlock(ctx context.Context) ([]txJSON, error) {
 	tip := newCall("eth_blockNumber")
 
 	pending := newCall("eth_getBlockByNumber", "pending", true)
@@ -78,7 +78,7 @@ func (e *endpoint) pendingBlock(ctx context.Context) ([]poolTxJSON, error) {
 
 	var block struct {
 		Number       *hexutil.Uint64 `json:"number"`
-		Transactions []poolTxJSON    `json:"transactions"`
+		Transactions []txJSON        `json:"transactions"`
 	}
 	if err := pending.decode(e, &block); err != nil {
 		return nil, err
@@ -92,20 +92,20 @@ func (e *endpoint) pendingBlock(ctx context.Context) ([]poolTxJSON, error) {
 }
 
 // poolContent returns the pending transactions of txpool_content, without the queued ones.
-func (e *endpoint) poolContent(ctx context.Context) ([]poolTxJSON, error) {
+func (e *endpoint) poolContent(ctx context.Context) ([]txJSON, error) {
 	rpcCall := newCall("txpool_content")
 	if err := e.do(ctx, rpcCall); err != nil {
 		return nil, err
 	}
 
 	var content struct {
-		Pending map[common.Address]map[string]poolTxJSON `json:"pending"`
+		Pending map[common.Address]map[string]txJSON `json:"pending"`
 	}
 	if err := rpcCall.decode(e, &content); err != nil {
 		return nil, err
 	}
 
-	var out []poolTxJSON
+	var out []txJSON
 
 	for _, byNonce := range content.Pending {
 		for _, tx := range byNonce {

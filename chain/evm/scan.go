@@ -2,21 +2,24 @@ package evm
 
 import (
 	"context"
+	"errors"
+	"slices"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
-	"github.com/ethereum/go-ethereum/core/types"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
 // Blocks returns the canonical blocks of a range with all transfers of enabled assets. The number
 // of blocks follows what the node accepts (Config.MaxBatch).
 //
-// Blocks are read by height, then their receipts by block hash. Receipts must cover every
-// transaction, belong to the block and explain its logs bloom. Nodes are known to serve empty
-// receipts for new blocks and to lose logs. Errors:
+// Blocks are read by height, then their receipts by block hash, and both are checked against the header:
+// its hash, the transactions root, the receipts root and the senders' signatures. A node whose block
+// does not verify is demoted, and another one is asked. What cannot be checked is in Block.Unverified;
+// where there are several nodes, one that can give a block that verifies is preferred.
+// docs/verification.md has the details. Errors:
 //
 //   - fault.Invalid (range_invalid): the range is empty
 //   - fault.NotFound (block_unknown): from is above the tip
@@ -27,36 +30,80 @@ func (d *Driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, er
 		return nil, fault.New(fault.Invalid, "range_invalid", "the range from %d to %d is empty", from, to)
 	}
 
-	var out []chain.Block
+	var (
+		out        []chain.Block
+		unexpected bool
+	)
 
-	err := d.ask(ctx, from, func(ctx context.Context, node *endpoint) (err error) {
-		out, err = d.readBlocks(ctx, node, from, to)
+	read := func(ctx context.Context, node *endpoint) (err error) {
+		out, unexpected, err = d.readBlocks(ctx, node, from, to)
 		return err
-	})
-	if err != nil {
+	}
+	if err := d.ask(ctx, from, read); err != nil {
 		return nil, unknownBlock(err, from)
 	}
 
-	return out, nil
+	if !unexpected || len(d.nodes.Nodes) == 1 {
+		return out, nil
+	}
+
+	return d.secondOpinion(ctx, out)
 }
 
-// Reread returns a block as another node than the preferred one shows it, in rotation. Another
-// block at that height is fault.NotFound (block_unknown).
+// secondOpinion returns blocks that did not verify for an undeclared reason as another node has them. A node
+// must not escape verification by an invented header field. Without another node's answer the first one
+// stands; a contradiction between two answers is fault.Unavailable.
+func (d *Driver) secondOpinion(ctx context.Context, first []chain.Block) ([]chain.Block, error) {
+	var (
+		second     []chain.Block
+		unexpected bool
+		from, to   = first[0].Height, first[len(first)-1].Height
+	)
+
+	err := d.nodes.AskOthers(ctx, from, func(ctx context.Context, node *endpoint) (err error) {
+		second, unexpected, err = d.readBlocks(ctx, node, from, to)
+		return err
+	})
+	if ctx.Err() != nil {
+		return nil, failover.Fault(d.network.Slug, ctx.Err())
+	}
+
+	if err != nil {
+		return first, nil
+	}
+
+	if !unexpected {
+		d.nodes.DemoteNode("its block did not verify, another node's did: " + first[0].Hash)
+		return second, nil
+	}
+
+	for i := range min(len(first), len(second)) {
+		a, b := first[i], second[i]
+		if a.Hash != b.Hash || !slices.Equal(a.Transfers, b.Transfers) || !slices.Equal(a.Spent, b.Spent) {
+			return nil, fault.New(
+				fault.Unavailable, "nodes_disagree",
+				"two nodes of network %s show block %d differently, and neither can be verified: %s",
+				d.network.Slug, a.Height, a.Unverified,
+			)
+		}
+	}
+
+	return first, nil
+}
+
+// Reread returns a block as another node than the preferred one shows it, in rotation, verified as by
+// Blocks. Another block at that height is fault.NotFound (block_unknown).
 func (d *Driver) Reread(ctx context.Context, at chain.Ref) (chain.Block, error) {
 	var out chain.Block
 
 	err := d.nodes.AskOthers(ctx, at.Height, func(ctx context.Context, node *endpoint) error {
-		blocks, err := d.readBlocks(ctx, node, at.Height, at.Height)
+		blocks, _, err := d.readBlocks(ctx, node, at.Height, at.Height)
 		if err != nil {
 			return err
 		}
 
 		if blocks[0].Hash != at.Hash {
-			return fault.New(
-				fault.NotFound, "block_unknown",
-				"node %s of network %s has block %s at height %d, not %s",
-				node.Host, d.network.Slug, blocks[0].Hash, at.Height, at.Hash,
-			)
+			return d.anotherBlock(node, at, blocks[0].Hash)
 		}
 
 		out = blocks[0]
@@ -70,8 +117,100 @@ func (d *Driver) Reread(ctx context.Context, at chain.Ref) (chain.Block, error) 
 	return out, nil
 }
 
-// readBlocks returns one node's blocks of a range, or a prefix of it.
-func (d *Driver) readBlocks(ctx context.Context, node *endpoint, from, to uint64) ([]chain.Block, error) {
+// anotherBlock returns fault.NotFound (block_unknown) for a node with another block at a height.
+func (d *Driver) anotherBlock(node *endpoint, at chain.Ref, has string) error {
+	return fault.New(
+		fault.NotFound, "block_unknown", "node %s of network %s has block %s at height %d, not %s",
+		node.Host, d.network.Slug, has, at.Height, at.Hash,
+	)
+}
+
+// ConfirmRef returns nil when two nodes have this block at its height, or when only one is configured.
+// Errors:
+//
+//   - fault.NotFound (block_unknown): a node has another block there
+//   - fault.Unavailable (block_unconfirmed): fewer than two nodes answered, or are that far
+func (d *Driver) ConfirmRef(ctx context.Context, at chain.Ref) error {
+	if len(d.nodes.Nodes) == 1 {
+		return nil
+	}
+
+	agreed := 0
+
+	// The preferred node is asked last, and each node once.
+	err := d.nodes.AskOthers(ctx, at.Height, func(ctx context.Context, node *endpoint) error {
+		ref, err := node.refAt(ctx, at.Height)
+		if err != nil {
+			return err
+		}
+
+		if ref.Hash != at.Hash {
+			return d.anotherBlock(node, at, ref.Hash)
+		}
+
+		if agreed++; agreed < 2 {
+			return failover.ErrLagging // the next node is asked as well
+		}
+
+		return nil
+	})
+	if err == nil || errors.Is(err, fault.NotFound) {
+		return err
+	}
+
+	return fault.Wrap(
+		err, fault.Unavailable, "block_unconfirmed",
+		"%d of the %d nodes of network %s confirmed block %d, two are needed",
+		agreed, len(d.nodes.Nodes), d.network.Slug, at.Height,
+	)
+}
+
+// readBlocks returns one node's blocks of a range, or a prefix of it. unexpected is set when one could
+// not be verified for a reason that the network's format does not declare.
+func (d *Driver) readBlocks(
+	ctx context.Context,
+	node *endpoint,
+	from, to uint64,
+) (blocks []chain.Block, unexpected bool, err error) {
+	verified, err := d.readVerified(ctx, node, from, to)
+	if err != nil {
+		return nil, false, err
+	}
+
+	for i := range verified {
+		block, err := d.scanned(node, &verified[i])
+		if err != nil {
+			return nil, false, err
+		}
+
+		blocks = append(blocks, block)
+		unexpected = unexpected || verified[i].unexpected
+	}
+
+	return blocks, unexpected, nil
+}
+
+// scanned returns what a block transfers and uses up.
+func (d *Driver) scanned(node *endpoint, block *verifiedBlock) (chain.Block, error) {
+	out := chain.Block{Ref: block.ref, Parent: block.json.ParentHash.Hex(), Unverified: block.unverified}
+
+	for i := range block.json.Transactions {
+		tx, receipt := &block.json.Transactions[i], block.receipts[i]
+
+		transfers, err := d.transfersOf(node, tx, receipt)
+		if err != nil {
+			return out, err
+		}
+
+		out.Transfers = append(out.Transfers, transfers...)
+		out.Spent = append(out.Spent, tx.spend(*receipt.Status == 0))
+	}
+
+	return out, nil
+}
+
+// readVerified returns one node's blocks of a range, or a prefix of it, each checked against its header.
+func (d *Driver) readVerified(ctx context.Context, node *endpoint, from, to uint64) ([]verifiedBlock, error) {
 	blocks, err := node.fullBlocks(ctx, from, to)
 	if err != nil {
 		return nil, err
@@ -82,32 +221,62 @@ func (d *Driver) readBlocks(ctx context.Context, node *endpoint, from, to uint64
 		return nil, err
 	}
 
-	scanned := make([]chain.Block, len(blocks))
+	if err := node.rawTransactions(ctx, blocks, d.format); err != nil {
+		return nil, err
+	}
+
+	verified := make([]verifiedBlock, len(blocks))
 	for i := range blocks {
-		block := &blocks[i]
-
-		ref, err := block.ref(node)
-		if err != nil {
+		if verified[i], err = d.verifyBlock(ctx, node, &blocks[i], receipts[i]); err != nil {
 			return nil, err
-		}
-
-		scanned[i] = chain.Block{Ref: ref, Parent: block.ParentHash.Hex()}
-		if err := checkBloom(node, block, receipts[i]); err != nil {
-			return nil, err
-		}
-
-		for j := range block.Transactions {
-			transfers, err := d.transfersOf(node, &block.Transactions[j], receipts[i][j])
-			if err != nil {
-				return nil, err
-			}
-
-			scanned[i].Transfers = append(scanned[i].Transfers, transfers...)
-			scanned[i].Spent = append(scanned[i].Spent, block.Transactions[j].nonceSpent()...)
 		}
 	}
 
-	return scanned, nil
+	return verified, nil
+}
+
+// rawTransactions sets the bytes of the transactions whose JSON does not hold all of them, as far as the node
+// gives them.
+func (e *endpoint) rawTransactions(ctx context.Context, blocks []blockJSON, format *format) error {
+	var (
+		calls []*call
+		txs   []*txJSON
+	)
+
+	for i := range blocks {
+		for j := range blocks[i].Transactions {
+			tx := &blocks[i].Transactions[j]
+
+			kind, err := tx.kind(e)
+			if err != nil {
+				return err
+			}
+
+			if slices.Contains(format.opaque, kind) || !format.knows(kind) {
+				calls, txs = append(calls, newCall("eth_getRawTransactionByHash", *tx.Hash)), append(txs, tx)
+			}
+		}
+	}
+
+	if len(calls) == 0 {
+		return nil
+	}
+
+	if err := e.do(ctx, calls...); err != nil {
+		return err
+	}
+
+	for i, rpcCall := range calls {
+		if rpcCall.err != nil || rpcCall.isNull() {
+			continue
+		}
+
+		if err := rpcCall.decode(e, &txs[i].encoded); err != nil {
+			return err
+		}
+	}
+
+	return nil
 }
 
 // fullBlocks returns blocks with their transactions, as many of the range as one request holds. It
@@ -154,168 +323,4 @@ func (e *endpoint) fullBlocks(ctx context.Context, from, to uint64) ([]blockJSON
 	}
 
 	return blocks, nil
-}
-
-// receiptIndex holds the receipts of blocks by transaction hash, one map per block.
-type receiptIndex []map[common.Hash]*receiptJSON
-
-// receipts returns the receipts of each block's transactions, in their order. What
-// eth_getBlockReceipts leaves out is read singly: not every node has the method, and Bor nodes
-// leave out state-sync transactions.
-func (e *endpoint) receipts(ctx context.Context, blocks []blockJSON) ([][]*receiptJSON, error) {
-	found := make(receiptIndex, len(blocks))
-	for i := range blocks {
-		found[i] = make(map[common.Hash]*receiptJSON, len(blocks[i].Transactions))
-	}
-
-	if err := e.blockReceipts(ctx, blocks, found); err != nil {
-		return nil, err
-	}
-
-	if err := e.missingReceipts(ctx, blocks, found); err != nil {
-		return nil, err
-	}
-
-	out := make([][]*receiptJSON, len(blocks))
-	for i := range blocks {
-		for j := range blocks[i].Transactions {
-			hash := *blocks[i].Transactions[j].Hash
-
-			receipt := found[i][hash]
-			if err := receipt.check(e, hash, *blocks[i].Hash); err != nil {
-				return nil, err
-			}
-
-			out[i] = append(out[i], receipt)
-		}
-	}
-
-	return out, nil
-}
-
-// blockReceipts adds to found what eth_getBlockReceipts returns, unless the node lacks the method.
-func (e *endpoint) blockReceipts(ctx context.Context, blocks []blockJSON, found receiptIndex) error {
-	var (
-		calls   []*call
-		blockOf []int // index of each call's block
-	)
-
-	for i := range blocks {
-		if len(blocks[i].Transactions) > 0 {
-			calls = append(calls, newCall("eth_getBlockReceipts", blocks[i].Hash))
-			blockOf = append(blockOf, i)
-		}
-	}
-
-	if len(calls) == 0 || !e.hasBlockReceipts() {
-		return nil
-	}
-
-	if err := e.do(ctx, calls...); err != nil {
-		return err
-	}
-
-	for i, rpcCall := range calls {
-		if isNoMethod(rpcCall.err) {
-			e.disableBlockReceipts()
-			return nil
-		}
-
-		if rpcCall.isNull() || rpcCall.err != nil {
-			return e.missingBlock(ctx, uint64(*blocks[blockOf[i]].Number), rpcCall)
-		}
-
-		var receipts []receiptJSON
-		if err := rpcCall.decode(e, &receipts); err != nil {
-			return err
-		}
-
-		for j := range receipts {
-			if hash := receipts[j].TransactionHash; hash != nil {
-				found[blockOf[i]][*hash] = &receipts[j]
-			}
-		}
-	}
-
-	return nil
-}
-
-// hasBlockReceipts reports whether the node may know eth_getBlockReceipts.
-func (e *endpoint) hasBlockReceipts() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-
-	return !e.noBlockReceipts
-}
-
-// disableBlockReceipts stores that the node does not know eth_getBlockReceipts.
-func (e *endpoint) disableBlockReceipts() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-
-	e.noBlockReceipts = true
-}
-
-// missingReceipts adds to found the receipts that it lacks, by eth_getTransactionReceipt.
-func (e *endpoint) missingReceipts(ctx context.Context, blocks []blockJSON, found receiptIndex) error {
-	var (
-		calls   []*call
-		blockOf []int // index of each call's block
-	)
-
-	for i := range blocks {
-		for j := range blocks[i].Transactions {
-			if hash := *blocks[i].Transactions[j].Hash; found[i][hash] == nil {
-				calls = append(calls, newCall("eth_getTransactionReceipt", hash))
-				blockOf = append(blockOf, i)
-			}
-		}
-	}
-
-	if len(calls) == 0 {
-		return nil
-	}
-
-	if err := e.do(ctx, calls...); err != nil {
-		return err
-	}
-
-	for i, rpcCall := range calls {
-		if rpcCall.isNull() || rpcCall.err != nil {
-			return e.missingBlock(ctx, uint64(*blocks[blockOf[i]].Number), rpcCall)
-		}
-
-		receipt := new(receiptJSON)
-		if err := rpcCall.decode(e, receipt); err != nil {
-			return err
-		}
-
-		found[blockOf[i]][rpcCall.args[0].(common.Hash)] = receipt
-	}
-
-	return nil
-}
-
-// checkBloom checks that the receipts' logs set every bit of the block's bloom; a missing bit is a
-// lost log. More bits are allowed: Bor keeps state-sync logs out of the header.
-func checkBloom(node *endpoint, block *blockJSON, receipts []*receiptJSON) error {
-	var bloom types.Bloom
-
-	for _, receipt := range receipts {
-		for i := range receipt.Logs {
-			bloom.Add(receipt.Logs[i].Address[:])
-
-			for _, topic := range receipt.Logs[i].Topics {
-				bloom.Add(topic[:])
-			}
-		}
-	}
-
-	for i, bits := range block.LogsBloom {
-		if bits&^bloom[i] != 0 {
-			return node.Garbled("block %d has logs that its receipts leave out", uint64(*block.Number))
-		}
-	}
-
-	return nil
 }

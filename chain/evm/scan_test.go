@@ -176,6 +176,7 @@ func TestFailedTransactionsAndForeignLogsMoveNothing(t *testing.T) {
 	zero := common.Hash{}
 	n.blocks[4].receipts[0]["logs"].([]jsonObject)[1]["data"] = zero.Hex()
 	n.blocks[4].txs[0]["value"] = "0x0"
+	n.seal(1)
 
 	blocks, err := driverOf(t, n).Blocks(t.Context(), 1, 4)
 	if err != nil {
@@ -183,8 +184,24 @@ func TestFailedTransactionsAndForeignLogsMoveNothing(t *testing.T) {
 	}
 
 	for i, want := range []int{0, 1, 1, 0} {
-		if got := len(blocks[i].Transfers); got != want {
-			t.Errorf("block %d moves %+v, want %d transfers", i+1, blocks[i].Transfers, want)
+		if got := len(blocks[i].Transfers); got != want || blocks[i].Unverified != "" {
+			t.Errorf(
+				"block %d moves %+v, want %d transfers; %s",
+				i+1,
+				blocks[i].Transfers,
+				want,
+				blocks[i].Unverified,
+			)
+		}
+
+		spent := chain.Spend{
+			Sender: chain.Address(payer.Hex()),
+			Nonce:  uint64(i) + 1,
+			By:     n.blocks[i+1].txs[0]["hash"].(string),
+			Failed: i == 0,
+		}
+		if got := blocks[i].Spent; len(got) != 1 || got[0] != spent {
+			t.Errorf("block %d uses up %+v, want %+v", i+1, got, spent)
 		}
 	}
 }
@@ -196,6 +213,8 @@ func TestApprovalIsNoTransfer(t *testing.T) {
 	topics := slices.Clone(log["topics"].([]string))
 	topics[0] = crypto.Keccak256Hash([]byte("Approval(address,address,uint256)")).Hex()
 	log["topics"] = topics
+
+	n.seal(1)
 
 	blocks, err := driverOf(t, n).Blocks(t.Context(), 1, 1)
 	if err != nil {
@@ -214,6 +233,7 @@ func TestAbsurdAmountsAreLeftOut(t *testing.T) {
 	n.blocks[1].txs[0]["value"] = all
 	most := chain.MaxTransfer.Bytes32()
 	n.blocks[2].txs[0]["value"] = "0x" + common.Bytes2Hex(most[2:])
+	n.seal(1)
 
 	blocks, err := driverOf(t, n).Blocks(t.Context(), 1, 2)
 	if err != nil {
@@ -257,12 +277,10 @@ func TestNodeWithoutBlockReceipts(t *testing.T) {
 	}
 }
 
-// A Bor node omits state-sync transactions from eth_getBlockReceipts, and their logs from the
-// bloom.
+// A Bor node omits state-sync transactions from eth_getBlockReceipts.
 func TestReceiptLeftOutIsReadAlone(t *testing.T) {
 	n := newFakeNode(5)
 	full := n.blocks[3].receipts[0]
-	n.blocks[3].header["logsBloom"] = n.blocks[0].header["logsBloom"]
 	n.blocks[3].receipts = []jsonObject{}
 	n.answer = func(c rpcCall) (any, bool) {
 		return full, c.Method == "eth_getTransactionReceipt" && c.param(0) == full["transactionHash"]

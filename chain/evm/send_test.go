@@ -22,14 +22,7 @@ import (
 )
 
 // senderKey is the private key of the sender.
-var senderKey = func() *ecdsa.PrivateKey {
-	key, err := crypto.ToECDSA(bytes.Repeat([]byte{7}, 32))
-	if err != nil {
-		panic(err)
-	}
-
-	return key
-}()
+var senderKey = keyOf(7)
 
 func sender() chain.Party {
 	return chain.Party{Address: chain.Address(crypto.PubkeyToAddress(senderKey.PublicKey).Hex())}
@@ -589,7 +582,7 @@ func TestStatus(t *testing.T) {
 			}
 		}
 
-		n.update(func(n *fakeNode) { n.blocks[5].receipts[0]["status"] = "0x0" })
+		n.update(func(n *fakeNode) { n.blocks[5].receipts[0]["status"] = "0x0"; n.seal(5) })
 
 		if st := status(hashAt(5)); !st.Reverted || len(st.Transfers) != 0 || st.Fee.IsZero() {
 			t.Errorf("reverted: %+v", st)
@@ -600,22 +593,13 @@ func TestStatus(t *testing.T) {
 			t.Errorf("unknown: %+v", st)
 		}
 		// Waiting.
+		waiting := jsonObject{"to": payee.Hex(), "value": "0x1", "nonce": "0x3"}
+		sealTx(waiting, fakeChainID)
 		n.update(func(n *fakeNode) {
-			n.answer = func(c rpcCall) (any, bool) {
-				tx := jsonObject{
-					"hash":      unknown,
-					"from":      payer.Hex(),
-					"to":        payee.Hex(),
-					"value":     "0x1",
-					"input":     "0x",
-					"blockHash": nil,
-				}
-
-				return tx, c.Method == "eth_getTransactionByHash"
-			}
+			n.answer = func(c rpcCall) (any, bool) { return waiting, c.Method == "eth_getTransactionByHash" }
 		})
 
-		if st := status(unknown); st.State != chain.TxPooled {
+		if st := status(waiting["hash"].(string)); st.State != chain.TxPooled {
 			t.Errorf("waiting: %+v", st)
 		}
 		// A receipt of a block that left the chain decides nothing.
@@ -634,68 +618,19 @@ func TestStatus(t *testing.T) {
 	})
 }
 
-func TestConflictNeedsAProofAndAllNodes(t *testing.T) {
+// Whatever one node, or both, deny: death is proven from blocks, never by an answer about a hash.
+func TestUnknownTransactionIsNeverDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := newFakeNode(10), newFakeNode(10)
-		usedAtTip, usedAtFinal := "0x3", "0x3"
-		count := func(c rpcCall) (any, bool) {
-			if c.Method != "eth_getTransactionCount" {
-				return nil, false
-			}
-
-			if c.param(1) == "latest" {
-				return usedAtTip, true
-			}
-
-			if !strings.Contains(string(c.Params[1]), first.blocks[6].hash()) {
-				return rpcError{-32000, "not the final block"}, true
-			}
-
-			return usedAtFinal, true
-		}
-		first.answer, second.answer = count, count
+		used := func(c rpcCall) (any, bool) { return "0x9", c.Method == "eth_getTransactionCount" }
+		first.answer, second.answer = used, used
 		driver := fakeDriver(t, fakeTransport{"a": first, "b": second}, []string{"a", "b"})
-		signed := chain.Signed{TxHash: common.MaxHash.Hex(), From: sender().Address, Nonce: 3}
-		want := func(state chain.TxState) {
-			t.Helper()
+		denied := chain.Signed{TxHash: common.MaxHash.Hex(), From: sender().Address, Nonce: 3}
 
-			st, err := driver.Status(t.Context(), signed)
-			if err != nil || st.State != state ||
-				(state == chain.TxDead) != (st.Reason == chain.ReasonConflict) {
-				t.Fatalf("%+v, %v, want %s", st, err, state)
-			}
+		st, err := driver.Status(t.Context(), denied)
+		if err != nil || st.State != chain.TxUnknown || st.Reason != "" {
+			t.Errorf("%+v, %v, want %s", st, err, chain.TxUnknown)
 		}
-		want(chain.TxUnknown) // the nonce is free
-
-		usedAtTip = "0x4"
-
-		want(chain.TxUnknown) // used, but not finally
-		// What is in a block needs no old state, which most nodes do not have.
-		included := first.blocks[9].txs[0]["hash"].(string)
-
-		st, err := driver.Status(t.Context(), chain.Signed{TxHash: included, From: signed.From, Nonce: 3})
-		if err != nil || st.State != chain.TxIncluded {
-			t.Fatalf("%+v, %v", st, err)
-		}
-
-		if first.count("eth_getTransactionCount") != 3 { // for the unknown one
-			t.Errorf("%d nonces were read", first.count("eth_getTransactionCount"))
-		}
-
-		usedAtFinal = "0x4"
-
-		want(chain.TxDead)
-		// The other node still has the receipt: the first one has thrown its index away.
-		second.update(func(n *fakeNode) {
-			n.blocks[2].txs[0]["hash"], n.blocks[2].receipts[0]["transactionHash"] = signed.TxHash, signed.TxHash
-		})
-		want(chain.TxUnknown)
-		second.update(func(n *fakeNode) {
-			n.http = func(w http.ResponseWriter, _ []rpcCall) bool { w.WriteHeader(502); return true }
-		})
-
-		_, err = driver.Status(t.Context(), signed)
-		wantFault(t, err, fault.Unavailable, "")
 	})
 }
 

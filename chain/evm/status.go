@@ -8,95 +8,56 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
 
-// Status returns the state of one of our transactions.
+// Status returns the state of one of our transactions. What is in a block comes from that block, verified
+// as by Blocks. Of the fee, an OP-stack rollup's L1 data fee is as the node says.
 //
-// TxDead (conflict) needs a proof: at the newest final block the nonce is used up, and afterwards
-// no configured node knows the transaction. All nodes must say so, since one may have pruned its
-// transaction index, and a wrong proof would pay twice.
-//
-// A node that does not answer is fault.Unavailable, and so is one without the state of the final
-// block. If that block is more than 128 blocks deep, the proof needs a node with older states.
+// A transaction that the node does not know is TxUnknown. TxDead is never the answer: one node's "not
+// found" proves nothing, and neither does a nonce that is used up. The blocks do: they list by whom each
+// nonce was used (chain.Block.Spent).
 func (d *Driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
 	hash, err := parseHash(tx.TxHash)
 	if err != nil {
 		return chain.TxStatus{}, err
 	}
 
-	from, err := parseAddress(string(tx.From))
-	if err != nil {
-		return chain.TxStatus{}, err
-	}
-
 	var status chain.TxStatus
 
-	nonceUsed := false
-
 	err = d.ask(ctx, 0, func(ctx context.Context, node *endpoint) (err error) {
-		status, nonceUsed, err = d.nodeStatus(ctx, node, hash, from, tx.Nonce)
+		status, err = d.nodeStatus(ctx, node, hash)
 		return err
 	})
 	if err != nil {
 		return chain.TxStatus{}, err
 	}
 
-	if !nonceUsed {
-		return status, nil
-	}
-
-	for _, node := range d.nodes.Nodes {
-		if err := d.nodes.Check(ctx, node); err != nil {
-			return chain.TxStatus{}, failover.Fault(d.network.Slug, err)
-		}
-
-		lookup, err := d.lookUpTx(ctx, node, hash)
-		if err != nil {
-			return chain.TxStatus{}, failover.Fault(d.network.Slug, err)
-		}
-
-		if lookup.tx != nil {
-			return status, nil
-		}
-	}
-
-	return chain.TxStatus{State: chain.TxDead, Reason: chain.ReasonConflict}, nil
+	return status, nil
 }
 
-// nodeStatus returns the status at one node. nonceUsed reports that its final block proves the
-// nonce used up while it does not know the transaction.
+// nodeStatus returns the status at one node.
 func (d *Driver) nodeStatus(
 	ctx context.Context,
 	node *endpoint,
 	hash common.Hash,
-	from common.Address,
-	nonce uint64,
-) (status chain.TxStatus, nonceUsed bool, err error) {
+) (status chain.TxStatus, err error) {
 	head, err := d.readHead(ctx, node)
 	if err != nil {
-		return status, false, err
+		return status, err
 	}
 
-	final, isFinal := d.finalHeight(head)
 	lookup, err := d.lookUpTx(ctx, node, hash)
-
-	used := false
-	if err == nil && lookup.tx == nil && isFinal {
-		if used, err = node.nonceUsed(ctx, from, nonce, d.conflictHeight(head, final)); used {
-			// It may have been included meanwhile, and have used the nonce itself.
-			lookup, err = d.lookUpTx(ctx, node, hash)
-		}
-	}
 
 	switch {
 	case err != nil:
-		return status, false, err
+		return status, err
 	case lookup.tx == nil:
-		return chain.TxStatus{State: chain.TxUnknown}, used, nil
+		return chain.TxStatus{State: chain.TxUnknown}, nil
 	case lookup.receipt == nil:
-		return chain.TxStatus{State: chain.TxPooled}, false, nil
+		return chain.TxStatus{State: chain.TxPooled}, nil
 	}
+
+	final, isFinal := d.finalHeight(head)
 
 	status = chain.TxStatus{
 		State:    chain.TxIncluded,
@@ -105,12 +66,12 @@ func (d *Driver) nodeStatus(
 		Final:    isFinal && lookup.block.Height <= final,
 	}
 	if status.Fee, err = lookup.receipt.fee(node); err != nil {
-		return status, false, err
+		return status, err
 	}
 
-	status.Transfers, err = d.transfersOf(node, &lookup.tx.txJSON, lookup.receipt)
+	status.Transfers, err = d.transfersOf(node, lookup.tx, lookup.receipt)
 
-	return status, false, err
+	return status, err
 }
 
 // finalHeight returns the newest final height by the network's rule; ok is false while there is
@@ -126,47 +87,6 @@ func (d *Driver) finalHeight(head chain.Head) (height uint64, ok bool) {
 	}
 
 	return head.Tip.Height + 1 - d.network.Confirmations, true
-}
-
-// conflictHeight returns the height at which a conflict is proven. Under the "safe" rule that is
-// the finalized block where there is one, since TxDead cannot be taken back.
-func (d *Driver) conflictHeight(head chain.Head, final uint64) uint64 {
-	if d.network.Rule == chain.RuleSafe && !head.Final.IsZero() {
-		return head.Final.Height
-	}
-
-	return final
-}
-
-// nonceUsed reports whether the account had sent more than nonce transactions at the final height.
-// The count is read at that block's hash.
-func (e *endpoint) nonceUsed(ctx context.Context, from common.Address, nonce, final uint64) (bool, error) {
-	latest := newCall("eth_getTransactionCount", from, "latest")
-	if err := e.do(ctx, latest); err != nil {
-		return false, err
-	}
-
-	var count hexutil.Uint64
-	if err := latest.decode(e, &count); err != nil || uint64(count) <= nonce {
-		return false, err // unused at the tip, hence at any older state, which need not be read
-	}
-
-	ref, err := e.refAt(ctx, final)
-	if err != nil {
-		return false, err
-	}
-
-	rpcCall := newCall(
-		"eth_getTransactionCount", from,
-		map[string]any{"blockHash": ref.Hash, "requireCanonical": true},
-	)
-	if err := e.do(ctx, rpcCall); err != nil {
-		return false, err
-	}
-
-	err = rpcCall.decode(e, &count)
-
-	return err == nil && uint64(count) > nonce, err
 }
 
 // fee returns the fee in wei: gas used × effective gas price, plus the L1 data fee of an OP-stack

@@ -77,8 +77,8 @@ func (d *Driver) tokenTransfer(log *logJSON) (transfer chain.Transfer, ok bool) 
 
 // pendingTransfers returns what a pending transaction transfers if it succeeds: its own value, or
 // the amount of a plain token transfer. Index 1 holds for tokens whose first log is that event.
-func (d *Driver) pendingTransfers(node *endpoint, tx *poolTxJSON) ([]chain.Transfer, error) {
-	transfers, err := d.nativeTransfer(node, &tx.txJSON)
+func (d *Driver) pendingTransfers(node *endpoint, tx *txJSON) ([]chain.Transfer, error) {
+	transfers, err := d.nativeTransfer(node, tx)
 	if err != nil || tx.To == nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package evm
 import (
 	"encoding/json"
 	"math/big"
+	"slices"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -13,8 +14,8 @@ import (
 )
 
 // The JSON forms of blocks, transactions, receipts and logs. Source: Ethereum execution API
-// specification (execution-apis). Only fields in use are decoded, so that other networks' header
-// fields and transaction types do no harm. Those fields must be present.
+// specification (execution-apis). Fields that every network has must be present; what only some have
+// and verification needs is read by format.decodeTx and types.Header.
 
 // headerJSON is a block without its transactions.
 type headerJSON struct {
@@ -24,38 +25,131 @@ type headerJSON struct {
 	Timestamp        *hexutil.Uint64 `json:"timestamp"`
 	LogsBloom        *types.Bloom    `json:"logsBloom"`
 	TransactionsRoot *common.Hash    `json:"transactionsRoot"`
+	ReceiptsRoot     *common.Hash    `json:"receiptsRoot"`
 	BaseFeePerGas    *hexutil.Big    `json:"baseFeePerGas"`
 }
 
 // blockJSON is a block with its transactions.
 type blockJSON struct {
 	headerJSON
-	Transactions []txJSON `json:"transactions"`
+	Transactions []txJSON
+	// header is the header as go-ethereum knows it; nil if headerErr says why there is none.
+	header    *types.Header
+	headerErr error
+	// unknown names the fields that no known header has.
+	unknown []string
 }
 
-// txJSON is a transaction, in a block or pending.
+// knownFields are the fields of a block's JSON that go-ethereum knows, or that are derived from those.
+var knownFields = []string{
+	"parentHash", "sha3Uncles", "miner", "stateRoot", "transactionsRoot", "receiptsRoot", "logsBloom",
+	"difficulty", "number", "gasLimit", "gasUsed", "timestamp", "extraData", "mixHash", "nonce",
+	"baseFeePerGas", "withdrawalsRoot", "blobGasUsed", "excessBlobGas", "parentBeaconBlockRoot",
+	"requestsHash", "blockAccessListHash", "slotNumber",
+	// Beside the header, by every node.
+	"hash", "size", "totalDifficulty", "transactions", "uncles", "withdrawals",
+	// Derived from other fields: Arbitrum's from extraData and mixHash, BNB Smart Chain's from mixHash.
+	"l1BlockNumber", "sendCount", "sendRoot", "milliTimestamp",
+}
+
+// UnmarshalJSON reads a block. What go-ethereum cannot read as a header is no error.
+func (b *blockJSON) UnmarshalJSON(raw []byte) error {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return err
+	}
+
+	if list, ok := fields["transactions"]; ok {
+		if err := json.Unmarshal(list, &b.Transactions); err != nil {
+			return err
+		}
+
+		delete(fields, "transactions")
+	}
+
+	rest, err := json.Marshal(fields)
+	if err != nil {
+		return err
+	}
+
+	if err := json.Unmarshal(rest, &b.headerJSON); err != nil {
+		return err
+	}
+
+	header := new(types.Header)
+	if b.headerErr = header.UnmarshalJSON(rest); b.headerErr == nil {
+		b.header = header
+	}
+
+	for name, value := range fields {
+		if string(value) != "null" && !slices.Contains(knownFields, name) {
+			b.unknown = append(b.unknown, name)
+		}
+	}
+
+	slices.Sort(b.unknown)
+
+	return nil
+}
+
+// txJSON is a transaction, in a block or pending. Verification replaces what the node says about sender,
+// receiver, value and nonce by what the transaction's bytes say.
 type txJSON struct {
-	Hash      *common.Hash    `json:"hash"`
-	From      *common.Address `json:"from"`
-	To        *common.Address `json:"to"` // nil: creates a contract
-	Value     *hexutil.Big    `json:"value"`
-	Nonce     *hexutil.Uint64 `json:"nonce"`
-	BlockHash *common.Hash    `json:"blockHash"`
+	Type        *hexutil.Uint64 `json:"type"`
+	Hash        *common.Hash    `json:"hash"`
+	From        *common.Address `json:"from"`
+	To          *common.Address `json:"to"` // nil: creates a contract
+	Value       *hexutil.Big    `json:"value"`
+	Nonce       *hexutil.Uint64 `json:"nonce"`
+	Input       hexutil.Bytes   `json:"input"`
+	BlockHash   *common.Hash    `json:"blockHash"`
+	BlockNumber *hexutil.Uint64 `json:"blockNumber"`
+
+	raw     json.RawMessage    // the whole object
+	encoded hexutil.Bytes      // as eth_getRawTransactionByHash has it
+	signed  *types.Transaction // once its hash was checked
 }
 
-// nonceSpent returns the nonce that the transaction uses up; none where the network gives it none.
+// UnmarshalJSON reads a transaction and keeps its JSON.
+func (t *txJSON) UnmarshalJSON(raw []byte) error {
+	type fields txJSON
+
+	t.raw = slices.Clone(raw)
+
+	return json.Unmarshal(raw, (*fields)(t))
+}
+
+// kind returns the type, or an error for one that is no byte. A missing type is 0, as of old nodes.
+func (t *txJSON) kind(node *endpoint) (uint8, error) {
+	switch {
+	case t.Type == nil:
+		return types.LegacyTxType, nil
+	case *t.Type > 0xff:
+		return 0, node.Garbled("transaction %s has type %#x", t.Hash.Hex(), uint64(*t.Type))
+	}
+
+	return uint8(*t.Type), nil
+}
+
+// spend returns what the transaction uses up in a block: its nonce, or nothing but its sender's name.
+func (t *txJSON) spend(failed bool) chain.Spend {
+	spend := chain.Spend{Sender: canonical(*t.From), By: t.Hash.Hex(), Failed: failed}
+	if t.Nonce == nil {
+		spend.Shared = true
+	} else {
+		spend.Nonce = uint64(*t.Nonce)
+	}
+
+	return spend
+}
+
+// nonceSpent returns the nonce that a pending transaction will use up; none where it has none.
 func (t *txJSON) nonceSpent() []chain.Spend {
 	if t.Nonce == nil {
 		return nil
 	}
 
-	return []chain.Spend{{Sender: canonical(*t.From), Nonce: uint64(*t.Nonce), By: t.Hash.Hex()}}
-}
-
-// poolTxJSON is a pending transaction with its input, from which its transfers are derived.
-type poolTxJSON struct {
-	txJSON
-	Input hexutil.Bytes `json:"input"`
+	return []chain.Spend{t.spend(false)}
 }
 
 // receiptJSON is the receipt of a transaction.
@@ -65,10 +159,14 @@ type receiptJSON struct {
 	BlockNumber       *hexutil.Uint64 `json:"blockNumber"`
 	Status            *hexutil.Uint64 `json:"status"`
 	GasUsed           *hexutil.Uint64 `json:"gasUsed"`
+	CumulativeGasUsed *hexutil.Uint64 `json:"cumulativeGasUsed"`
 	EffectiveGasPrice *hexutil.Big    `json:"effectiveGasPrice"`
 	// L1Fee is the L1 data fee that an OP-stack rollup charged, in wei.
 	L1Fee *hexutil.Big `json:"l1Fee"`
-	Logs  []logJSON    `json:"logs"`
+	// DepositNonce and DepositReceiptVersion are of OP-stack deposits.
+	DepositNonce          *hexutil.Uint64 `json:"depositNonce"`
+	DepositReceiptVersion *hexutil.Uint64 `json:"depositReceiptVersion"`
+	Logs                  []logJSON       `json:"logs"`
 }
 
 // logJSON is one log of a receipt.
@@ -127,8 +225,8 @@ func (b *blockJSON) check(node *endpoint, height uint64) (chain.Ref, error) {
 		return ref, node.Garbled("asked for block %d, it answered block %d", height, ref.Height)
 	}
 
-	if b.LogsBloom == nil || b.TransactionsRoot == nil || b.Transactions == nil {
-		return ref, node.Garbled("block %d without logs bloom, transactions root or transactions", height)
+	if b.LogsBloom == nil || b.TransactionsRoot == nil || b.ReceiptsRoot == nil || b.Transactions == nil {
+		return ref, node.Garbled("block %d without logs bloom, roots or transactions", height)
 	}
 
 	if len(b.Transactions) == 0 && *b.TransactionsRoot != types.EmptyTxsHash {
@@ -163,8 +261,8 @@ func (t *txJSON) checkComplete(node *endpoint) error {
 
 // check returns an error unless the receipt is complete and of this transaction in this block.
 func (r *receiptJSON) check(node *endpoint, tx, block common.Hash) error {
-	if r.TransactionHash == nil || *r.TransactionHash != tx || r.Status == nil || r.GasUsed == nil ||
-		r.BlockNumber == nil {
+	if r.TransactionHash == nil || *r.TransactionHash != tx || r.Status == nil || *r.Status > 1 ||
+		r.GasUsed == nil || r.BlockNumber == nil {
 		return node.Garbled("the receipt of transaction %s is incomplete or another's", tx.Hex())
 	}
 

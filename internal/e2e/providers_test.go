@@ -283,11 +283,11 @@ func TestOneOfThreeProvidersLies(t *testing.T) {
 			return lie{answer: invents(victim)}
 		},
 	} {
-		t.Run(name, func(t *testing.T) { liesAtFirst(t, l, name == "it invents a payment") })
+		t.Run(name, func(t *testing.T) { liesAtFirst(t, l) })
 	}
 }
 
-func liesAtFirst(t *testing.T, lies func(p *provider, victim chain.Address) lie, invented bool) {
+func liesAtFirst(t *testing.T, lies func(p *provider, victim chain.Address) lie) {
 	node := testenv.Anvil(t, testenv.AnvilOptions{BlockTime: time.Second})
 	p := newPayer(t, node.URL, node.ChainID)
 	usdc := p.deploy(contracts.TestERC20, "USDC", "Test Dollar", "USDC", uint8(6))
@@ -334,8 +334,7 @@ func liesAtFirst(t *testing.T, lies func(p *provider, victim chain.Address) lie,
 		t.Error("the liar was never asked")
 	}
 
-	made := s.payments(victim.ID)
-	if invented && (len(made) != 1 || made[0].Status != "detected") || !invented && len(made) != 0 {
+	if made := s.payments(victim.ID); len(made) != 0 {
 		t.Errorf("an invoice that nobody paid has the payments %+v", made)
 	}
 }

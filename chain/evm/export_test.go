@@ -1,0 +1,4 @@
+package evm
+
+// ListRoot is listRoot, for nodes that tests make up.
+var ListRoot = listRoot

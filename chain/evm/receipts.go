@@ -1,0 +1,345 @@
+package evm
+
+import (
+	"bytes"
+	"context"
+	"math/big"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rlp"
+)
+
+// receiptIndex holds the receipts of blocks by transaction hash, one map per block.
+type receiptIndex []map[common.Hash]*receiptJSON
+
+// receipts returns the receipts of each block's transactions, in their order. What
+// eth_getBlockReceipts leaves out is read singly: not every node has the method, and Bor nodes
+// leave out state-sync transactions.
+func (e *endpoint) receipts(ctx context.Context, blocks []blockJSON) ([][]*receiptJSON, error) {
+	found := make(receiptIndex, len(blocks))
+	for i := range blocks {
+		found[i] = make(map[common.Hash]*receiptJSON, len(blocks[i].Transactions))
+	}
+
+	if err := e.blockReceipts(ctx, blocks, found); err != nil {
+		return nil, err
+	}
+
+	if err := e.missingReceipts(ctx, blocks, found); err != nil {
+		return nil, err
+	}
+
+	out := make([][]*receiptJSON, len(blocks))
+	for i := range blocks {
+		for j := range blocks[i].Transactions {
+			hash := *blocks[i].Transactions[j].Hash
+
+			receipt := found[i][hash]
+			if err := receipt.check(e, hash, *blocks[i].Hash); err != nil {
+				return nil, err
+			}
+
+			out[i] = append(out[i], receipt)
+		}
+	}
+
+	return out, nil
+}
+
+// blockReceipts adds to found what eth_getBlockReceipts returns, unless the node lacks the method.
+func (e *endpoint) blockReceipts(ctx context.Context, blocks []blockJSON, found receiptIndex) error {
+	var (
+		calls   []*call
+		blockOf []int // index of each call's block
+	)
+
+	for i := range blocks {
+		if len(blocks[i].Transactions) > 0 {
+			calls = append(calls, newCall("eth_getBlockReceipts", blocks[i].Hash))
+			blockOf = append(blockOf, i)
+		}
+	}
+
+	if len(calls) == 0 || !e.hasBlockReceipts() {
+		return nil
+	}
+
+	if err := e.do(ctx, calls...); err != nil {
+		return err
+	}
+
+	for i, rpcCall := range calls {
+		if isNoMethod(rpcCall.err) {
+			e.disableBlockReceipts()
+			return nil
+		}
+
+		if rpcCall.isNull() || rpcCall.err != nil {
+			return e.missingBlock(ctx, uint64(*blocks[blockOf[i]].Number), rpcCall)
+		}
+
+		var receipts []receiptJSON
+		if err := rpcCall.decode(e, &receipts); err != nil {
+			return err
+		}
+
+		for j := range receipts {
+			if hash := receipts[j].TransactionHash; hash != nil {
+				found[blockOf[i]][*hash] = &receipts[j]
+			}
+		}
+	}
+
+	return nil
+}
+
+// hasBlockReceipts reports whether the node may know eth_getBlockReceipts.
+func (e *endpoint) hasBlockReceipts() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+
+	return !e.noBlockReceipts
+}
+
+// disableBlockReceipts stores that the node does not know eth_getBlockReceipts.
+func (e *endpoint) disableBlockReceipts() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+
+	e.noBlockReceipts = true
+}
+
+// missingReceipts adds to found the receipts that it lacks, by eth_getTransactionReceipt.
+func (e *endpoint) missingReceipts(ctx context.Context, blocks []blockJSON, found receiptIndex) error {
+	var (
+		calls   []*call
+		blockOf []int // index of each call's block
+	)
+
+	for i := range blocks {
+		for j := range blocks[i].Transactions {
+			if hash := *blocks[i].Transactions[j].Hash; found[i][hash] == nil {
+				calls = append(calls, newCall("eth_getTransactionReceipt", hash))
+				blockOf = append(blockOf, i)
+			}
+		}
+	}
+
+	if len(calls) == 0 {
+		return nil
+	}
+
+	if err := e.do(ctx, calls...); err != nil {
+		return err
+	}
+
+	for i, rpcCall := range calls {
+		if rpcCall.isNull() || rpcCall.err != nil {
+			return e.missingBlock(ctx, uint64(*blocks[blockOf[i]].Number), rpcCall)
+		}
+
+		receipt := new(receiptJSON)
+		if err := rpcCall.decode(e, receipt); err != nil {
+			return err
+		}
+
+		found[blockOf[i]][rpcCall.args[0].(common.Hash)] = receipt
+	}
+
+	return nil
+}
+
+// receiptRLP is the wire form of a receipt after its type. Sources: EIP-658 and EIP-2718; for the fields
+// of deposits the Optimism specification, "Deposit receipt".
+type receiptRLP struct {
+	Status                []byte
+	CumulativeGasUsed     uint64
+	Bloom                 types.Bloom
+	Logs                  []logRLP
+	DepositNonce          *uint64 `rlp:"optional"`
+	DepositReceiptVersion *uint64 `rlp:"optional"`
+}
+
+// logRLP is the wire form of a log.
+type logRLP struct {
+	Address common.Address
+	Topics  []common.Hash
+	Data    []byte
+}
+
+// depositForm is how the receipts of OP-stack deposits are encoded.
+type depositForm int
+
+const (
+	depositAsGiven   depositForm = iota // with nonce and version if the receipt names a version
+	depositPlain                        // as other receipts: before Canyon
+	depositVersioned                    // version 1, for nodes that leave it out
+)
+
+// encode returns the receipt's encoding in the receipts root.
+func (r *receiptJSON) encode(kind uint8, tx *txJSON, form depositForm) []byte {
+	wire := receiptRLP{CumulativeGasUsed: uint64(*r.CumulativeGasUsed), Bloom: r.bloom()}
+	if *r.Status == 1 {
+		wire.Status = []byte{1}
+	}
+
+	for i := range r.Logs {
+		log := &r.Logs[i]
+		wire.Logs = append(wire.Logs, logRLP{Address: *log.Address, Topics: log.Topics, Data: log.Data})
+	}
+
+	if kind == opDeposit && form != depositPlain {
+		wire.DepositNonce = (*uint64)(r.DepositNonce)
+		wire.DepositReceiptVersion = (*uint64)(r.DepositReceiptVersion)
+
+		if form == depositVersioned {
+			version := uint64(depositReceiptVersion)
+			wire.DepositReceiptVersion = &version
+		}
+
+		if wire.DepositReceiptVersion == nil {
+			wire.DepositNonce = nil
+		}
+	}
+
+	var out bytes.Buffer
+	if kind != types.LegacyTxType {
+		out.WriteByte(kind)
+	}
+
+	_ = rlp.Encode(&out, &wire) // these types always encode
+
+	return out.Bytes()
+}
+
+// bloom returns the bloom filter of the receipt's logs.
+func (r *receiptJSON) bloom() types.Bloom {
+	var bloom types.Bloom
+
+	for i := range r.Logs {
+		bloom.Add(r.Logs[i].Address[:])
+
+		for _, topic := range r.Logs[i].Topics {
+			bloom.Add(topic[:])
+		}
+	}
+
+	return bloom
+}
+
+// checkReceipts checks the receipts root. Then status, logs and gas are what the header commits to, and
+// the nonces of deposits are those of their receipts.
+func (v *verification) checkReceipts() error {
+	var (
+		checks  []string
+		kinds   = make([]uint8, len(v.inside))
+		deposit bool
+		unknown bool
+	)
+
+	for j, i := range v.inside {
+		kind, err := v.block.Transactions[i].kind(v.node)
+		if err != nil {
+			return err
+		}
+
+		kinds[j] = kind
+		checks = append(checks, checkReceipt(kind))
+		deposit = deposit || kind == opDeposit
+		unknown = unknown || !v.driver.format.knows(kind)
+
+		if v.receipts[i].CumulativeGasUsed == nil {
+			return v.failed(
+				checks, "the receipt of transaction %s names no cumulative gas",
+				v.block.Transactions[i].Hash.Hex(),
+			)
+		}
+	}
+
+	form, ok := depositAsGiven, false
+	for ; !ok && (form == depositAsGiven || deposit && form <= depositVersioned); form++ {
+		ok = v.receiptsRoot(kinds, form) == *v.block.ReceiptsRoot
+	}
+
+	switch {
+	case !ok && unknown:
+		v.unchecked("receipts of an unknown transaction type")
+		return nil
+	case !ok:
+		return v.failed(checks, "its receipts are not those of its receipts root")
+	}
+
+	v.passed(checks...)
+
+	return v.takeReceipts(kinds, form-1)
+}
+
+// receiptsRoot returns the root of the receipts.
+func (v *verification) receiptsRoot(kinds []uint8, form depositForm) common.Hash {
+	leaves := make([][]byte, len(v.inside))
+	for j, i := range v.inside {
+		leaves[j] = v.receipts[i].encode(kinds[j], &v.block.Transactions[i], form)
+	}
+
+	return listRoot(leaves)
+}
+
+// takeReceipts sets what follows from verified receipts: the gas that each transaction used and the nonces of
+// deposits.
+func (v *verification) takeReceipts(kinds []uint8, form depositForm) error {
+	before := uint64(0)
+
+	for j, i := range v.inside {
+		receipt := v.receipts[i]
+
+		cumulative := uint64(*receipt.CumulativeGasUsed)
+		if cumulative < before {
+			return v.node.Garbled("block %d: its receipts count gas backwards", uint64(*v.block.Number))
+		}
+
+		used := hexutil.Uint64(cumulative - before)
+		receipt.GasUsed, before = &used, cumulative
+
+		if kinds[j] == opDeposit && form != depositPlain && receipt.DepositNonce != nil {
+			v.block.Transactions[i].Nonce = receipt.DepositNonce
+		}
+	}
+
+	return nil
+}
+
+// checkPrices sets each receipt's gas price to what transaction and base fee make it (EIP-1559). Where a
+// network has prices of its own, the node's stays within the sender's limit.
+func (v *verification) checkPrices() error {
+	for i := range v.block.Transactions {
+		tx, receipt := v.block.Transactions[i].signed, v.receipts[i]
+		if tx == nil || v.block.header == nil {
+			continue
+		}
+
+		if v.driver.format.ownPrice {
+			if price := receipt.EffectiveGasPrice; price != nil && price.ToInt().Cmp(tx.GasFeeCap()) > 0 {
+				return v.node.Garbled(
+					"block %d: transaction %s paid more for gas than it allows",
+					uint64(*v.block.Number),
+					tx.Hash().Hex(),
+				)
+			}
+
+			continue
+		}
+
+		price := new(big.Int).Set(tx.GasFeeCap())
+		if base := v.block.header.BaseFee; base != nil {
+			if most := new(big.Int).Add(base, tx.GasTipCap()); most.Cmp(price) < 0 {
+				price = most
+			}
+		}
+
+		receipt.EffectiveGasPrice = (*hexutil.Big)(price)
+	}
+
+	return nil
+}
