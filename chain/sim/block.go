@@ -24,6 +24,7 @@ type receipt struct {
 	height   uint64
 	reverted bool
 	fee      chain.Amount // paid by the sender, base units of the native coin
+	shown    []shownTransfer
 }
 
 func (c *Chain) tip() uint64 { return uint64(len(c.blocks) - 1) }
@@ -174,65 +175,4 @@ func (c *Chain) blockHash(b *block) string {
 	}
 
 	return hex.EncodeToString(h.Sum(nil))
-}
-
-// execute applies one transaction to the state after the block. ok is false when the block cannot
-// include it.
-func (c *Chain) execute(entry *poolEntry, in chain.Ref) (included *receipt, ok bool) {
-	tx, height := entry.tx, in.Height
-	from := tx.from.address()
-
-	price, pays := tx.price(c.baseFee)
-	if !pays || tx.nonce != c.nonces.at(from, height) || tx.expired(height, in.Time) ||
-		!c.affordable(tx, height) {
-		return nil, false
-	}
-
-	included = &receipt{tx: tx, hash: entry.hash, height: height, fee: chain.Units(price).Mul(tx.gas())}
-	c.nonces.set(from, height, tx.nonce+1)
-	c.debit(chain.Holding{Address: from, AssetID: c.native.ID}, height, included.fee)
-	included.reverted = c.failing[entry.hash] || !c.applyTransfers(tx, height)
-
-	return included, true
-}
-
-// applyTransfers applies the transfers of a transaction, all or none, and reports whether it did.
-func (c *Chain) applyTransfers(tx *transaction, height uint64) bool {
-	from := tx.from.address()
-	changed := map[chain.Holding]chain.Amount{}
-	balance := func(holding chain.Holding) chain.Amount {
-		if amount, ok := changed[holding]; ok {
-			return amount
-		}
-
-		return c.balances.at(holding, height)
-	}
-
-	for _, t := range tx.transfers {
-		source := chain.Holding{Address: from, AssetID: c.assetID(t)}
-
-		target := chain.Holding{Address: t.to.address(), AssetID: source.AssetID}
-		if c.frozen[target] || balance(source).Less(t.amount) {
-			return false
-		}
-
-		changed[source] = balance(source).Sub(t.amount)
-
-		sum, ok := balance(target).AddOK(t.amount)
-		if !ok {
-			return false
-		}
-
-		changed[target] = sum
-	}
-
-	for holding, amount := range changed {
-		c.balances.set(holding, height, amount)
-	}
-
-	return true
-}
-
-func (c *Chain) debit(holding chain.Holding, height uint64, amount chain.Amount) {
-	c.balances.set(holding, height, c.balances.at(holding, height).Sub(amount))
 }

@@ -149,16 +149,12 @@ func (c *Chain) Status(ctx context.Context, signed chain.Signed) (chain.TxStatus
 }
 
 func (c *Chain) includedStatus(included *receipt, final uint64) chain.TxStatus {
-	status := chain.TxStatus{
-		State:    chain.TxIncluded,
-		Block:    c.blocks[included.height].ref,
-		Final:    included.height <= final,
-		Reverted: included.reverted,
-		Fee:      included.fee,
+	return chain.TxStatus{
+		State:     chain.TxIncluded,
+		Block:     c.blocks[included.height].ref,
+		Final:     included.height <= final,
+		Reverted:  included.reverted,
+		Fee:       included.fee,
+		Transfers: included.transfers(true),
 	}
-	if !included.reverted {
-		status.Transfers = c.chainTransfers(included.tx, included.hash, true)
-	}
-
-	return status
 }

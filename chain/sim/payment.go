@@ -109,9 +109,13 @@ func (c *Chain) PayFailing(to chain.Address, symbol string, amount chain.Amount)
 
 // queuePayment puts a transaction of a new, funded account into the pool and returns its hash.
 func (c *Chain) queuePayment(transfers []transfer) string {
+	return c.queueFrom(c.newAccount(), transfers)
+}
+
+func (c *Chain) queueFrom(from account, transfers []transfer) string {
 	tx := &transaction{
 		network:   c.networkID,
-		from:      c.newAccount(),
+		from:      from,
 		transfers: transfers,
 		maxPrice:  2*c.baseFee + c.priority,
 		priority:  c.priority,

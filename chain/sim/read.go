@@ -112,10 +112,8 @@ func (c *Chain) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, err
 	for _, b := range c.blocks[from : to+1] {
 		out := chain.Block{Ref: b.ref, Parent: b.parent}
 		for _, included := range b.receipts {
-			out.Spent = append(out.Spent, included.tx.nonceSpend(included.hash))
-			if !included.reverted {
-				out.Transfers = append(out.Transfers, c.chainTransfers(included.tx, included.hash, false)...)
-			}
+			out.Spent = append(out.Spent, included.spend())
+			out.Transfers = append(out.Transfers, included.transfers(false)...)
 		}
 
 		blocks = append(blocks, out)
@@ -137,7 +135,7 @@ func (c *Chain) Pool(ctx context.Context) ([]chain.PoolTx, error) {
 	var out []chain.PoolTx
 
 	for _, entry := range c.pool.sorted(c.baseFee) {
-		transfers := c.chainTransfers(entry.tx, entry.hash, false)
+		transfers := c.claimed(entry, false)
 		if len(transfers) > 0 && c.executable(entry) {
 			out = append(out, chain.PoolTx{
 				TxHash:    entry.hash,
@@ -148,6 +146,14 @@ func (c *Chain) Pool(ctx context.Context) ([]chain.PoolTx, error) {
 	}
 
 	return out, nil
+}
+
+// spend returns the nonce that a transaction in a block used.
+func (r *receipt) spend() chain.Spend {
+	spend := r.tx.nonceSpend(r.hash)
+	spend.Failed = r.reverted
+
+	return spend
 }
 
 // nonceSpend returns the nonce that the transaction uses.
@@ -167,16 +173,16 @@ func (c *Chain) Transaction(ctx context.Context, hash string) (chain.FoundTx, er
 
 	hash = strings.ToLower(hash)
 	if included := c.receipts[hash]; included != nil && included.height <= c.nodeTip() {
-		found := chain.FoundTx{TxHash: hash, Block: c.blocks[included.height].ref, Failed: included.reverted}
-		if !included.reverted {
-			found.Transfers = c.chainTransfers(included.tx, hash, true)
-		}
-
-		return found, nil
+		return chain.FoundTx{
+			TxHash:    hash,
+			Block:     c.blocks[included.height].ref,
+			Transfers: included.transfers(true),
+			Failed:    included.reverted,
+		}, nil
 	}
 
 	if entry := c.pool.byHash[hash]; entry != nil {
-		return chain.FoundTx{TxHash: hash, Transfers: c.chainTransfers(entry.tx, hash, true)}, nil
+		return chain.FoundTx{TxHash: hash, Transfers: c.claimed(entry, true)}, nil
 	}
 
 	return chain.FoundTx{}, fault.New(

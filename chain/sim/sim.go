@@ -134,11 +134,13 @@ type Chain struct {
 	balances history[chain.Holding, chain.Amount]
 	nonces   history[chain.Address, uint64]
 	frozen   map[chain.Holding]bool
+	tokens   map[string]TokenRules // by asset id; absent for a plain token
 
 	pool             pool
-	receipts         map[string]*receipt // of the canonical chain, by transaction hash
-	failing          map[string]bool     // hashes of transactions that revert
-	externalAccounts uint64              // number of accounts created for payers and NewAddress
+	receipts         map[string]*receipt     // of the canonical chain, by transaction hash
+	failing          map[string]bool         // hashes of transactions that revert
+	calls            map[string]contractCall // by hash of the transaction
+	externalAccounts uint64                  // number of accounts created for payers and NewAddress
 
 	lag    uint64 // blocks that the node is behind the tip
 	pruned uint64 // lowest height that the node has
@@ -182,9 +184,11 @@ func New(config Config) *Chain {
 		baseFee:   DefaultBaseFee,
 		priority:  DefaultPriority,
 		frozen:    map[chain.Holding]bool{},
+		tokens:    map[string]TokenRules{},
 		pool:      newPool(),
 		receipts:  map[string]*receipt{},
 		failing:   map[string]bool{},
+		calls:     map[string]contractCall{},
 		faults:    newFaults(config.Intercept),
 	}
 	c.appendBlock(c.now(), nil)

@@ -47,13 +47,6 @@ const (
 	kindInternal = 2 // native coin sent by a contract, visible in no block
 )
 
-// The indices of transfers; see chain.Transfer. The first value transfer has index 0, tokens count
-// from 1.
-const (
-	firstInternalIndex = 1 << 20 // of the first internal transfer
-	firstFurtherIndex  = 1 << 19 // of the second value transfer
-)
-
 // transfer is one transfer of a transaction; amount is in base units.
 type transfer struct {
 	kind   byte
@@ -228,50 +221,6 @@ func (t *transaction) validToTime() time.Time {
 	}
 
 	return time.UnixMilli(int64(t.validTo)).UTC()
-}
-
-// chainTransfers returns the transfers of the transaction, internal ones only on demand. It omits
-// amounts of 0, but counts them in the indices, as logs of 0 are counted.
-func (c *Chain) chainTransfers(tx *transaction, hash string, internal bool) []chain.Transfer {
-	var (
-		visible                          []chain.Transfer
-		values, tokenLogs, internalCalls uint32
-	)
-
-	for _, t := range tx.transfers {
-		var index uint32
-
-		switch t.kind {
-		case kindValue:
-			if values > 0 {
-				index = firstFurtherIndex + values - 1
-			}
-
-			values++
-		case kindToken:
-			index = 1 + tokenLogs
-			tokenLogs++
-		case kindInternal:
-			index = firstInternalIndex + internalCalls
-			internalCalls++
-		}
-
-		asset, known := c.network.AssetByID(c.assetID(t))
-		if t.amount.IsZero() || !known || (t.kind == kindInternal && !internal) {
-			continue
-		}
-
-		visible = append(visible, chain.Transfer{
-			TxHash:  hash,
-			Index:   index,
-			From:    tx.from.address(),
-			To:      t.to.address(),
-			AssetID: asset.ID,
-			Amount:  t.amount,
-		})
-	}
-
-	return visible
 }
 
 func (c *Chain) assetID(t transfer) string {

@@ -83,7 +83,7 @@ func TestSeveralValues(t *testing.T) {
 	}
 
 	seen := map[uint32]bool{}
-	for i, m := range c.chainTransfers(tx, "h", false) {
+	for i, m := range c.claimed(&poolEntry{tx: tx, hash: "h"}, false) {
 		if m.Amount != chain.Units(uint64(1+i)) || seen[m.Index] || (m.Index == 0) != (i == 0) ||
 			m.Index >= firstInternalIndex {
 			t.Errorf("transfer %d is %+v", i, m)
@@ -121,7 +121,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		// What can be read can be looked at without a panic.
 		c := New(Config{})
-		c.chainTransfers(tx, tx.hash(), true)
+		c.claimed(&poolEntry{tx: tx, hash: tx.hash()}, true)
 		tx.nativeValue()
 
 		if tx.gas() < GasNative || tx.verify() == nil {
