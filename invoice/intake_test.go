@@ -31,11 +31,35 @@ func (w *harness) apply(b follow.Batch, at chain.Ref) {
 		b.Head.Tip = at
 	}
 
-	p, err := w.ingester.PrepareBatch(ctx, b)
+	w.show(b.Blocks)
+
+	err := invoice.ErrUnprepared
+	for try := 0; try < 3 && errors.Is(err, invoice.ErrUnprepared); try++ {
+		var p ingest.PreparedBatch
+
+		p, err = w.ingester.PrepareBatch(ctx, b)
+		w.must(err)
+
+		err = w.update(ctx, func(ctx context.Context, tx *tx) error {
+			return w.ingester.ApplyTx(ctx, tx, p, scan.Cursor{Network: b.Network.Slug, At: at, Tip: at})
+		})
+	}
+
 	w.must(err)
-	w.must(w.update(ctx, func(ctx context.Context, tx *tx) error {
-		return w.ingester.ApplyTx(ctx, tx, p, scan.Cursor{Network: b.Network.Slug, At: at, Tip: at})
-	}))
+}
+
+// show makes the first network's node show the blocks when they are read again.
+func (w *harness) show(blocks []chain.Block) {
+	shown := make(map[uint64]chain.Block, len(blocks))
+	for _, b := range blocks {
+		shown[b.Height] = b
+
+		for w.chains[0].MineEmpty(0).Height < b.Height {
+			w.chains[0].MineEmpty(1)
+		}
+	}
+
+	w.chains[0].SetNode(0, sim.NodeFaults{Blocks: shown})
 }
 
 func block(height uint64, hash string, transfers ...chain.Transfer) chain.Block {

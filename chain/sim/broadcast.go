@@ -14,17 +14,16 @@ import (
 //   - replacement_underpriced: it pays less than 10 % more than the pooled one at its nonce;
 //   - transaction_expired: its validity has ended.
 func (c *Chain) Broadcast(ctx context.Context, signed chain.Signed) error {
-	if err := c.call(ctx, MethodBroadcast); err != nil {
-		return err
-	}
+	lost, err := ask(ctx, c, MethodBroadcast, func(*node) (lost bool, err error) {
+		err = c.accept(signed.Raw)
+		if c.faults.lostResponses > 0 {
+			c.faults.lostResponses--
+			return true, nil
+		}
 
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	err := c.accept(signed.Raw)
-	if c.faults.lostResponses > 0 {
-		c.faults.lostResponses--
-
+		return false, err
+	})
+	if lost {
 		return fault.Wrap(
 			context.DeadlineExceeded, fault.Unavailable, "node_unavailable",
 			"network %s did not answer Broadcast in time",
@@ -119,42 +118,35 @@ func (c *Chain) checkState(tx *transaction) error {
 // Status returns the status of a transaction. One outside the canonical chain is TxDead when its nonce
 // is used or its validity has ended at the final block.
 func (c *Chain) Status(ctx context.Context, signed chain.Signed) (chain.TxStatus, error) {
-	if err := c.call(ctx, MethodStatus); err != nil {
-		return chain.TxStatus{}, err
-	}
-
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	final := c.finalHeight()
-	if included := c.receipts[signed.TxHash]; included != nil && included.height <= c.nodeTip() {
-		return c.includedStatus(included, final), nil
-	}
-
-	if c.nonces.at(signed.From, final) > signed.Nonce {
-		return chain.TxStatus{State: chain.TxDead, Reason: chain.ReasonConflict}, nil
-	}
-
-	finalRef := c.blocks[final].ref
-	if (signed.ValidToHeight != 0 && finalRef.Height > signed.ValidToHeight) ||
-		(!signed.ValidTo.IsZero() && finalRef.Time.After(signed.ValidTo)) {
-		return chain.TxStatus{State: chain.TxDead, Reason: chain.ReasonExpired}, nil
-	}
-
-	if c.pool.byHash[signed.TxHash] != nil {
-		return chain.TxStatus{State: chain.TxPooled}, nil
-	}
-
-	return chain.TxStatus{State: chain.TxUnknown}, nil
+	return ask(ctx, c, MethodStatus, func(n *node) (chain.TxStatus, error) { return n.status(signed), nil })
 }
 
-func (c *Chain) includedStatus(included *receipt, final uint64) chain.TxStatus {
-	return chain.TxStatus{
-		State:     chain.TxIncluded,
-		Block:     c.blocks[included.height].ref,
-		Final:     included.height <= final,
-		Reverted:  included.reverted,
-		Fee:       included.fee,
-		Transfers: included.transfers(true),
+func (n *node) status(signed chain.Signed) chain.TxStatus {
+	final := n.final()
+	if included := n.included(signed.TxHash); included != nil {
+		return chain.TxStatus{
+			State:     chain.TxIncluded,
+			Block:     n.ref(included.height),
+			Final:     included.height <= final,
+			Reverted:  included.reverted,
+			Fee:       included.fee,
+			Transfers: n.transfersOf(included),
+		}
 	}
+
+	if n.c.nonces.at(signed.From, final) > signed.Nonce {
+		return chain.TxStatus{State: chain.TxDead, Reason: chain.ReasonConflict}
+	}
+
+	finalRef := n.c.blocks[final].ref
+	if (signed.ValidToHeight != 0 && finalRef.Height > signed.ValidToHeight) ||
+		(!signed.ValidTo.IsZero() && finalRef.Time.After(signed.ValidTo)) {
+		return chain.TxStatus{State: chain.TxDead, Reason: chain.ReasonExpired}
+	}
+
+	if n.c.pool.byHash[signed.TxHash] != nil && !slices.Contains(n.faults.Denies, signed.TxHash) {
+		return chain.TxStatus{State: chain.TxPooled}
+	}
+
+	return chain.TxStatus{State: chain.TxUnknown}
 }

@@ -13,19 +13,14 @@ func (c *Chain) MaxOutputs() int { return c.config.MaxOutputs }
 // EstimateFee returns twice the maximum fee that Build would offer now, in base units of the native
 // coin, which covers several replacements.
 func (c *Chain) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount, error) {
-	if err := c.call(ctx, MethodEstimateFee); err != nil {
-		return chain.Amount{}, err
-	}
+	return ask(ctx, c, MethodEstimateFee, func(*node) (chain.Amount, error) {
+		tx, err := c.transactionOf(order)
+		if err != nil {
+			return chain.Amount{}, err
+		}
 
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	tx, err := c.transactionOf(order)
-	if err != nil {
-		return chain.Amount{}, err
-	}
-
-	return c.suggestedMaxFee(tx), nil
+		return c.suggestedMaxFee(tx), nil
+	})
 }
 
 // suggestedMaxFee returns the maximum fee to give an order now: twice the offered price × gas.
@@ -37,13 +32,11 @@ func (c *Chain) suggestedMaxFee(tx *transaction) chain.Amount {
 // price per gas, or what Order.MaxFee allows if that covers the current price. With SubtractFee it
 // offers the current price and an eighth of the base fee, all as priority price, so the fee is exact.
 func (c *Chain) Build(ctx context.Context, order chain.Order) (chain.Unsigned, error) {
-	if err := c.call(ctx, MethodBuild); err != nil {
-		return chain.Unsigned{}, err
-	}
+	return ask(ctx, c, MethodBuild, func(n *node) (chain.Unsigned, error) { return c.build(order, n.tip) })
+}
 
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
+// build returns the unsigned transaction of an order at a node's tip.
+func (c *Chain) build(order chain.Order, tip uint64) (chain.Unsigned, error) {
 	tx, err := c.transactionOf(order)
 	if err != nil {
 		return chain.Unsigned{}, err
@@ -59,11 +52,11 @@ func (c *Chain) Build(ctx context.Context, order chain.Order) (chain.Unsigned, e
 		}
 	}
 
-	if err := c.checkFunds(tx, c.nodeTip()); err != nil {
+	if err := c.checkFunds(tx, tip); err != nil {
 		return chain.Unsigned{}, err
 	}
 
-	c.setValidity(tx)
+	c.setValidity(tx, tip)
 
 	digest := tx.digest()
 
@@ -247,10 +240,10 @@ func (c *Chain) checkFunds(tx *transaction, height uint64) error {
 	return nil
 }
 
-// setValidity limits the validity by Config.ValidBlocks and Config.ValidFor.
-func (c *Chain) setValidity(tx *transaction) {
+// setValidity limits the validity, after a node's tip, by Config.ValidBlocks and Config.ValidFor.
+func (c *Chain) setValidity(tx *transaction, tip uint64) {
 	if c.config.ValidBlocks > 0 {
-		tx.validToHeight = c.nodeTip() + c.config.ValidBlocks
+		tx.validToHeight = tip + c.config.ValidBlocks
 	}
 
 	if c.config.ValidFor > 0 {

@@ -73,3 +73,55 @@ func ExampleChain_LoseNextResponses() {
 	// Output:
 	// an error: true and the transaction is pooled
 }
+
+// A payer whose contract pays another amount on another branch: the pool shows only a claim.
+func ExampleChain_PayVariable() {
+	ctx := context.Background()
+	network := sim.New(sim.Config{})
+	shop := network.NewAddress()
+	token, _ := network.Network().Asset("USDX")
+	pay := func(amount uint64) chain.Output {
+		return chain.Output{To: shop, AssetID: token.ID, Amount: chain.Units(amount)}
+	}
+
+	hash := network.PayVariable(pay(100), func(_, branch uint64) sim.Result {
+		if branch == 0 {
+			return sim.Result{Outputs: []chain.Output{pay(100)}}
+		}
+
+		return sim.Result{Outputs: []chain.Output{pay(1)}}
+	})
+	network.Mine(1)
+	found, _ := network.Transaction(ctx, hash)
+	fmt.Println("paid:", found.Transfers[0].Amount)
+
+	network.Fork(sim.Fork{Depth: 1, Fate: sim.Reinclude})
+	found, _ = network.Transaction(ctx, hash)
+	fmt.Println("paid on the new branch:", found.Transfers[0].Amount)
+
+	// Output:
+	// paid: 100
+	// paid on the new branch: 1
+}
+
+// A node that makes up a block with a payment: the other node has another block there.
+func ExampleChain_SetNode() {
+	ctx := context.Background()
+	network := sim.New(sim.Config{Nodes: 2})
+	shop := network.NewAddress()
+	token, _ := network.Network().Asset("USDX")
+	network.Mine(3)
+
+	fake := chain.Transfer{TxHash: "made-up", Index: 1, To: shop, AssetID: token.ID, Amount: chain.Units(100)}
+	network.SetNode(0, sim.NodeFaults{
+		Blocks: map[uint64]chain.Block{2: {Transfers: []chain.Transfer{fake}}},
+	})
+
+	blocks, _ := network.Blocks(ctx, 2, 2)
+	fmt.Println("payments shown:", len(blocks[0].Transfers))
+	fmt.Println("confirmed by another node:", network.ConfirmRef(ctx, blocks[0].Ref) == nil)
+
+	// Output:
+	// payments shown: 1
+	// confirmed by another node: false
+}

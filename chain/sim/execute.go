@@ -85,11 +85,11 @@ func (c *Chain) execute(entry *poolEntry, in chain.Ref) (included *receipt, ok b
 		moves, failed = call.execute(height, c.forks)
 	}
 
+	included.reverted = true
 	if !failed {
 		included.shown, ok = c.applyMoves(entry.hash, height, moves)
+		included.reverted = !ok
 	}
-
-	included.reverted = failed || !ok
 
 	return included, true
 }

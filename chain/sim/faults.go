@@ -1,6 +1,6 @@
 package sim
 
-// Controls of the node: failing calls, lag, pruning and time.
+// Controls of calls and time, and of a single node: failing calls, lag and pruning.
 
 import (
 	"context"
@@ -28,6 +28,8 @@ const (
 	MethodStatus      Method = "Status"
 	MethodCheck       Method = "Check"
 	MethodPlanSweep   Method = "PlanRelease"
+	MethodReread      Method = "Reread"
+	MethodConfirmRef  Method = "ConfirmRef"
 )
 
 type faults struct {
@@ -41,31 +43,40 @@ func newFaults(intercept func(context.Context, Method) error) faults {
 	return faults{intercept: intercept, queued: map[Method][]error{}, calls: map[Method]int{}}
 }
 
-// call counts a node call and returns its injected fault. The caller does not hold mu.
-func (c *Chain) call(ctx context.Context, method Method) error {
+// call counts a call and returns the nodes to ask. injected is the fault of node 0 when that is asked
+// first. The caller does not hold mu.
+func (c *Chain) call(ctx context.Context, method Method, order func() []*node) (
+	nodes []*node,
+	injected, err error,
+) {
 	c.mu.Lock()
 	c.faults.calls[method]++
 	c.faults.calls[AnyMethod]++
 	intercept := c.faults.intercept
-	queued := c.nextFault(method)
+
+	nodes = order()
+	if nodes[0] == c.nodes[0] {
+		injected = c.nextFault(method)
+	}
 	c.mu.Unlock()
 
 	if intercept != nil {
 		if err := intercept(ctx, method); err != nil {
-			return err
+			return nil, nil, err
 		}
 	}
 
 	if err := ctx.Err(); err != nil {
-		return fault.Wrap(
+		return nil, nil, fault.Wrap(
 			err, fault.Unavailable, "node_unavailable", "network %s did not answer %s",
 			c.network.Slug, method,
 		)
 	}
 
-	return queued
+	return nodes, injected, nil
 }
 
+// nextFault takes the next injected fault of a method at node 0.
 func (c *Chain) nextFault(method Method) error {
 	for _, key := range []Method{method, AnyMethod} {
 		if queued := c.faults.queued[key]; len(queued) > 0 {
@@ -86,7 +97,7 @@ func Unavailable() error {
 	)
 }
 
-// FailNext makes the next calls of a method, times in number, return err without effect.
+// FailNext makes the next calls of a method to node 0, times in number, return err without effect.
 func (c *Chain) FailNext(method Method, err error, times int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,21 +132,21 @@ func (c *Chain) Calls(method Method) int {
 	return c.faults.calls[method]
 }
 
-// Lag makes the node answer from a block that many blocks below the tip; 0 ends it. Broadcast still
+// Lag makes node 0 answer from a block that many blocks below the tip; 0 ends it. Broadcast still
 // reaches the whole network.
 func (c *Chain) Lag(blocks uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	c.lag = blocks
+	c.nodes[0].faults.Behind = blocks
 }
 
-// Prune removes the blocks below a height from the node.
+// Prune removes the blocks below a height from node 0.
 func (c *Chain) Prune(below uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	c.pruned = below
+	c.nodes[0].faults.PrunedBelow = below
 }
 
 // SetClock replaces Config.Clock and resets Advance.

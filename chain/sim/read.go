@@ -4,6 +4,7 @@ package sim
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -13,139 +14,123 @@ import (
 // maxBlocksPerCall is the largest number of blocks that Blocks returns.
 const maxBlocksPerCall = 256
 
-// nodeTip returns the height of the node's newest block. The caller holds mu.
-func (c *Chain) nodeTip() uint64 { return c.tip() - min(c.lag, c.tip()) }
-
-// finalHeight returns the height of the node's newest final block.
-func (c *Chain) finalHeight() uint64 {
-	tip := c.nodeTip()
-	return min(c.final, tip-min(c.config.FinalDepth, tip))
-}
-
-// Check returns the injected fault, if any. The node always serves the right network.
-func (c *Chain) Check(ctx context.Context) error { return c.call(ctx, MethodCheck) }
-
-// Head returns the tip and, without Config.NoFinality, the safe and the final block.
-func (c *Chain) Head(ctx context.Context) (chain.Head, error) {
-	if err := c.call(ctx, MethodHead); err != nil {
-		return chain.Head{}, err
+// Check asks every node. One of another network is fault.Stopped with code chain_id_mismatch.
+func (c *Chain) Check(ctx context.Context) error {
+	_, injected, err := c.call(ctx, MethodCheck, c.preferredFirst)
+	if err != nil {
+		return err
 	}
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	tip := c.nodeTip()
-
-	head := chain.Head{Tip: c.blocks[tip].ref}
-	if !c.config.NoFinality {
-		final := c.finalHeight()
-		head.Final = c.blocks[final].ref
-		head.Safe = c.blocks[max(final, tip-min(c.config.SafeDepth, tip))].ref
+	if c.preferred != 0 {
+		injected = c.nextFault(MethodCheck)
 	}
 
-	return head, nil
-}
-
-// RefAt returns the block at a height.
-func (c *Chain) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
-	if err := c.call(ctx, MethodRefAt); err != nil {
-		return chain.Ref{}, err
+	if injected != nil {
+		return injected
 	}
 
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	if err := c.checkReadable(height); err != nil {
-		return chain.Ref{}, err
-	}
-
-	return c.blocks[height].ref, nil
-}
-
-// checkReadable returns fault.NotFound for a height above the node's tip and fault.Stopped for a
-// pruned one.
-func (c *Chain) checkReadable(height uint64) error {
-	if tip := c.nodeTip(); height > tip {
-		return fault.New(
-			fault.NotFound, "block_unknown", "network %s has no block %d yet: its tip is %d",
-			c.network.Slug, height, tip,
-		)
-	}
-
-	if height < c.pruned {
-		return fault.New(
-			fault.Stopped,
-			"node_pruned",
-			"the node of network %s no longer has block %d: its oldest is %d; use a node with the full history",
-			c.network.Slug,
-			height,
-			c.pruned,
-		)
+	for _, n := range c.nodes {
+		if err := n.begin(); err != nil {
+			return err
+		}
 	}
 
 	return nil
 }
 
-// Blocks returns the blocks of a range of heights, at most 256 of them.
-func (c *Chain) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, error) {
-	if err := c.call(ctx, MethodBlocks); err != nil {
-		return nil, err
-	}
-
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	if from > to {
-		return nil, fault.New(
-			fault.Invalid, "range_invalid", "the range of blocks %d to %d is empty",
-			from, to,
-		)
-	}
-
-	if err := c.checkReadable(from); err != nil {
-		return nil, err
-	}
-
-	to = min(to, c.nodeTip(), from+maxBlocksPerCall-1)
-
-	blocks := make([]chain.Block, 0, to-from+1)
-	for _, b := range c.blocks[from : to+1] {
-		out := chain.Block{Ref: b.ref, Parent: b.parent}
-		for _, included := range b.receipts {
-			out.Spent = append(out.Spent, included.spend())
-			out.Transfers = append(out.Transfers, included.transfers(false)...)
+// Head returns the tip and, without Config.NoFinality, the safe and the final block.
+func (c *Chain) Head(ctx context.Context) (chain.Head, error) {
+	return ask(ctx, c, MethodHead, func(n *node) (chain.Head, error) {
+		head := chain.Head{Tip: n.ref(n.tip)}
+		if !c.config.NoFinality {
+			final := n.final()
+			head.Final = n.ref(final)
+			head.Safe = n.ref(max(final, n.tip-min(c.config.SafeDepth, n.tip)))
 		}
 
-		blocks = append(blocks, out)
+		return head, nil
+	})
+}
+
+// RefAt returns the block at a height.
+func (c *Chain) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
+	return ask(ctx, c, MethodRefAt, func(n *node) (chain.Ref, error) {
+		if err := n.checkReadable(height); err != nil {
+			return chain.Ref{}, err
+		}
+
+		return n.ref(height), nil
+	})
+}
+
+// Blocks returns the blocks of a range of heights, at most 256 of them. It ends before one that does
+// not link or, where the driver verifies blocks, contradicts its header.
+func (c *Chain) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, error) {
+	return ask(ctx, c, MethodBlocks, func(n *node) ([]chain.Block, error) {
+		if from > to {
+			return nil, fault.New(
+				fault.Invalid, "range_invalid", "the range of blocks %d to %d is empty",
+				from, to,
+			)
+		}
+
+		if err := n.checkReadable(from); err != nil {
+			return nil, err
+		}
+
+		last := min(to, n.tip, from+maxBlocksPerCall-1)
+		blocks := make([]chain.Block, 0, last-from+1)
+
+		for height := from; height <= last; height++ {
+			b, err := n.block(height)
+			if err != nil && height == from {
+				return nil, err
+			}
+
+			if err != nil || height > from && b.Parent != blocks[len(blocks)-1].Hash {
+				break
+			}
+
+			blocks = append(blocks, b)
+		}
+
+		return blocks, nil
+	})
+}
+
+// shown returns the block with the transfers that blocks show.
+func (b *block) shown() chain.Block {
+	out := chain.Block{Ref: b.ref, Parent: b.parent}
+	for _, included := range b.receipts {
+		out.Spent = append(out.Spent, included.spend())
+		out.Transfers = append(out.Transfers, included.transfers(false)...)
 	}
 
-	return blocks, nil
+	return out
 }
 
 // Pool returns the pooled transactions with visible transfers, by descending gas price. It omits those
-// behind a nonce gap.
+// behind a nonce gap. What they transfer is what their senders claim.
 func (c *Chain) Pool(ctx context.Context) ([]chain.PoolTx, error) {
-	if err := c.call(ctx, MethodPool); err != nil {
-		return nil, err
-	}
+	return ask(ctx, c, MethodPool, func(n *node) ([]chain.PoolTx, error) {
+		var out []chain.PoolTx
 
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	var out []chain.PoolTx
-
-	for _, entry := range c.pool.sorted(c.baseFee) {
-		transfers := c.claimed(entry, false)
-		if len(transfers) > 0 && c.executable(entry) {
-			out = append(out, chain.PoolTx{
-				TxHash:    entry.hash,
-				Transfers: transfers,
-				Spent:     []chain.Spend{entry.tx.nonceSpend(entry.hash)},
-			})
+		for _, entry := range c.pool.sorted(c.baseFee) {
+			transfers := c.claimed(entry, false)
+			if len(transfers) > 0 && c.executable(entry) && !slices.Contains(n.faults.Denies, entry.hash) {
+				out = append(out, chain.PoolTx{
+					TxHash:    entry.hash,
+					Transfers: transfers,
+					Spent:     []chain.Spend{entry.tx.nonceSpend(entry.hash)},
+				})
+			}
 		}
-	}
 
-	return out, nil
+		return out, nil
+	})
 }
 
 // spend returns the nonce that a transaction in a block used.
@@ -164,31 +149,9 @@ func (t *transaction) nonceSpend(hash string) chain.Spend {
 // Transaction returns a transaction of the chain or the pool by its hash, with its internal transfers.
 // An unknown one is fault.NotFound.
 func (c *Chain) Transaction(ctx context.Context, hash string) (chain.FoundTx, error) {
-	if err := c.call(ctx, MethodTransaction); err != nil {
-		return chain.FoundTx{}, err
-	}
-
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	hash = strings.ToLower(hash)
-	if included := c.receipts[hash]; included != nil && included.height <= c.nodeTip() {
-		return chain.FoundTx{
-			TxHash:    hash,
-			Block:     c.blocks[included.height].ref,
-			Transfers: included.transfers(true),
-			Failed:    included.reverted,
-		}, nil
-	}
-
-	if entry := c.pool.byHash[hash]; entry != nil {
-		return chain.FoundTx{TxHash: hash, Transfers: c.claimed(entry, true)}, nil
-	}
-
-	return chain.FoundTx{}, fault.New(
-		fault.NotFound, "transaction_unknown", "network %s knows no transaction %q",
-		c.network.Slug, hash,
-	)
+	return ask(ctx, c, MethodTransaction, func(n *node) (chain.FoundTx, error) {
+		return n.transaction(strings.ToLower(hash))
+	})
 }
 
 // Balances returns the balance of each holding after a block, in base units.
@@ -197,43 +160,34 @@ func (c *Chain) Balances(
 	at chain.Ref,
 	holdings []chain.Holding,
 ) ([]chain.Amount, error) {
-	if err := c.call(ctx, MethodBalances); err != nil {
-		return nil, err
-	}
-
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	if at.Height > c.nodeTip() || at.Height < c.pruned || c.blocks[at.Height].ref.Hash != at.Hash {
-		return nil, fault.New(
-			fault.Unavailable, "block_unknown", "the node of network %s does not have block %d %s",
-			c.network.Slug, at.Height, at.Hash,
-		)
-	}
-
-	amounts := make([]chain.Amount, 0, len(holdings))
-	for _, holding := range holdings {
-		if _, ok := c.network.AssetByID(holding.AssetID); !ok {
+	return ask(ctx, c, MethodBalances, func(n *node) ([]chain.Amount, error) {
+		if n.checkReadable(at.Height) != nil || n.ref(at.Height).Hash != at.Hash {
 			return nil, fault.New(
-				fault.Invalid, "asset_unknown", "network %s has no asset with id %q",
-				c.network.Slug, holding.AssetID,
+				fault.Unavailable, "block_unknown",
+				"the node of network %s does not have block %d %s",
+				c.network.Slug, at.Height, at.Hash,
 			)
 		}
 
-		amounts = append(amounts, c.balances.at(holding, at.Height))
-	}
+		amounts := make([]chain.Amount, 0, len(holdings))
+		for _, holding := range holdings {
+			if _, ok := c.network.AssetByID(holding.AssetID); !ok {
+				return nil, fault.New(
+					fault.Invalid, "asset_unknown", "network %s has no asset with id %q",
+					c.network.Slug, holding.AssetID,
+				)
+			}
 
-	return amounts, nil
+			amounts = append(amounts, c.balances.at(holding, at.Height))
+		}
+
+		return amounts, nil
+	})
 }
 
 // Nonce returns an address' next nonce: the number of its transactions in the chain.
 func (c *Chain) Nonce(ctx context.Context, address chain.Address) (uint64, error) {
-	if err := c.call(ctx, MethodNonce); err != nil {
-		return 0, err
-	}
-
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	return c.nonces.at(address, c.nodeTip()), nil
+	return ask(ctx, c, MethodNonce, func(n *node) (uint64, error) {
+		return c.nonces.at(address, n.tip), nil
+	})
 }

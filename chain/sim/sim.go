@@ -1,19 +1,31 @@
 // Package sim simulates a network in memory: blocks, a pool, accounts with nonces, fees, forks,
-// finality and time, with injectable node faults.
+// finality and time, with bad tokens and nodes that fail or lie.
 //
 // A *Chain is both the driver and the network. As a driver it implements chain.Driver, BlockScanner,
-// Mempool, Finder, Balancer, Deriver, URIBuilder, FeeEstimator, Nonces, Sender, Batcher, Sweeper and
-// Checker. It returns only what a node can know. As a network it has controls: Fund, Pay, Mine, Fork,
-// Drop, FailNext, Lag and others. The demo in examples/quickstart and the tests of the domains run on
-// them. Package conformance uses the same controls to run its driver suite against this driver.
+// Rereader, RefConfirmer, NodeDemoter, Mempool, Finder, Balancer, Deriver, URIBuilder, FeeEstimator,
+// Nonces, Sender, Batcher, Sweeper and Checker. It returns only what a node can know. As a network it
+// has controls. The demo in examples/quickstart and the tests of the domains run on them. Package
+// conformance uses the same controls to run its driver suite against this driver.
+//
+// The controls, by what they change:
+//   - payments: Fund, Pay, PayMany, PayInternal, PayFailing, PayVariable
+//   - tokens: SetToken, TransferFrom, LogTransfer, Freeze
+//   - the pool: Drop, Replace, CancelNonce, SetFee
+//   - blocks and time: Mine, MineEmpty, Tick, Run, Fork, Advance, SetClock
+//   - calls: FailNext, LoseNextResponses, SetIntercept
+//   - nodes: SetNode, Lag, Prune
 //
 // The model is the EVM's. A transaction pays gas × min(max price, base + priority price), and a
 // replacement at a nonce pays 10 % more. Tokens leave logs; contracts can transfer coin that no block
 // scan shows. Signatures are real (secp256k1), so a wrong key is found. No real network is used.
 //
+// The pool shows what senders claim; a block shows what its execution of a transaction did, which may
+// differ from branch to branch. With Config.Nodes the driver asks several nodes, and verifies that a
+// block's contents are those of its header unless Config.Unverified is set.
+//
 // The controls are for tests and demonstrations: they panic on a programming error, such as an unknown
 // asset. Everything is safe for concurrent use. With a fixed clock, the same calls on the same
-// Config.Seed give the same hashes.
+// Config.Seed show the same hashes, transfers and order.
 package sim
 
 import (
@@ -67,7 +79,14 @@ type Config struct {
 	ValidBlocks uint64
 	ValidFor    time.Duration
 
-	// Intercept is called before every node call, without a lock held; see SetIntercept. Defaults to none.
+	// Nodes is the number of nodes that the driver asks, the first one preferred. Defaults to 1.
+	Nodes int
+
+	// Unverified makes the driver one that cannot verify blocks: it shows what the preferred node says and
+	// sets Block.Unverified. Defaults to false: it asks another node when contents contradict a header.
+	Unverified bool
+
+	// Intercept is called before every call, without a lock held; see SetIntercept. Defaults to none.
 	Intercept func(ctx context.Context, method Method) error
 
 	// Seed distinguishes the hashes of two networks. Defaults to 0.
@@ -142,9 +161,10 @@ type Chain struct {
 	calls            map[string]contractCall // by hash of the transaction
 	externalAccounts uint64                  // number of accounts created for payers and NewAddress
 
-	lag    uint64 // blocks that the node is behind the tip
-	pruned uint64 // lowest height that the node has
-	faults faults
+	nodes     []*node
+	preferred int // index of the node that is asked first
+	turn      int // number of second opinions so far
+	faults    faults
 }
 
 var (
@@ -161,6 +181,9 @@ var (
 	_ chain.Batcher      = (*Chain)(nil)
 	_ chain.Sweeper      = (*Chain)(nil)
 	_ chain.Checker      = (*Chain)(nil)
+	_ chain.Rereader     = (*Chain)(nil)
+	_ chain.RefConfirmer = (*Chain)(nil)
+	_ chain.NodeDemoter  = (*Chain)(nil)
 )
 
 // New returns a network with a genesis block, timed now. It panics when the configured network has no
@@ -175,6 +198,7 @@ func New(config Config) *Chain {
 	}
 
 	id := sha256.Sum256([]byte(network.CAIP2))
+
 	c := &Chain{
 		network:   network,
 		native:    native,
@@ -191,6 +215,10 @@ func New(config Config) *Chain {
 		calls:     map[string]contractCall{},
 		faults:    newFaults(config.Intercept),
 	}
+	for range config.Nodes {
+		c.nodes = append(c.nodes, &node{c: c})
+	}
+
 	c.appendBlock(c.now(), nil)
 
 	return c
@@ -221,6 +249,7 @@ func (config Config) withDefaults() Config {
 		config.SafeDepth = (config.FinalDepth + 1) / 2
 	}
 
+	config.Nodes = max(config.Nodes, 1)
 	config.MaxOutputs = min(max(config.MaxOutputs, 1), maxTransfers)
 
 	return config

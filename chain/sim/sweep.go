@@ -15,13 +15,14 @@ import (
 // In addition to the errors of chain.Sweeper, an address that holds less than its deposits is
 // fault.State with code funds_missing.
 func (c *Chain) PlanSweep(ctx context.Context, r chain.SweepRequest) ([]chain.SweepStep, error) {
-	if err := c.call(ctx, MethodPlanSweep); err != nil {
-		return nil, err
-	}
+	return ask(
+		ctx, c, MethodPlanSweep,
+		func(n *node) ([]chain.SweepStep, error) { return c.planSweep(r, n.tip) },
+	)
+}
 
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
+// planSweep returns the remaining steps of a sweep at a node's tip.
+func (c *Chain) planSweep(r chain.SweepRequest, tip uint64) ([]chain.SweepStep, error) {
 	if slices.Contains(r.Done, chain.StepSweep) {
 		return nil, nil
 	}
@@ -34,12 +35,12 @@ func (c *Chain) PlanSweep(ctx context.Context, r chain.SweepRequest) ([]chain.Sw
 		)
 	}
 
-	balance := c.balances.at(chain.Holding{Address: r.Deposit.Address, AssetID: asset.ID}, c.nodeTip())
+	balance := c.balances.at(chain.Holding{Address: r.Deposit.Address, AssetID: asset.ID}, tip)
 	if asset.Kind == chain.Native {
 		return c.planNative(r, balance)
 	}
 
-	return c.planToken(r, asset, balance)
+	return c.planToken(r, asset, balance, tip)
 }
 
 func (c *Chain) planNative(r chain.SweepRequest, balance chain.Amount) ([]chain.SweepStep, error) {
@@ -88,6 +89,7 @@ func (c *Chain) planToken(
 	r chain.SweepRequest,
 	asset chain.Asset,
 	balance chain.Amount,
+	tip uint64,
 ) ([]chain.SweepStep, error) {
 	if balance.Less(r.Amount) {
 		return nil, fundsMissing(r, balance)
@@ -103,7 +105,7 @@ func (c *Chain) planToken(
 
 	var steps []chain.SweepStep
 
-	if missing := c.missingGas(r, sweep); !missing.IsZero() {
+	if missing := c.missingGas(r, sweep, tip); !missing.IsZero() {
 		step, err := c.priceStep(chain.StepTopUp, chain.Order{
 			From:    r.Master,
 			Outputs: []chain.Output{{To: r.Deposit.Address, AssetID: c.native.ID, Amount: missing}},
@@ -133,10 +135,10 @@ func (c *Chain) planToken(
 
 // missingGas returns the native coin that the deposit address lacks for its sweep. Before a top-up only
 // the residue counts, since other coin may be a deposit. After one, the whole balance counts.
-func (c *Chain) missingGas(r chain.SweepRequest, sweep chain.SweepStep) chain.Amount {
+func (c *Chain) missingGas(r chain.SweepRequest, sweep chain.SweepStep, tip uint64) chain.Amount {
 	available := r.Residue
 	if slices.Contains(r.Done, chain.StepTopUp) {
-		native := c.balances.at(chain.Holding{Address: r.Deposit.Address, AssetID: c.native.ID}, c.nodeTip())
+		native := c.balances.at(chain.Holding{Address: r.Deposit.Address, AssetID: c.native.ID}, tip)
 
 		available = chain.Max(available, native)
 		if !available.Less(sweep.NetworkFee) {
