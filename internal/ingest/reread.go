@@ -3,10 +3,12 @@ package ingest
 // This file reads blocks again before payments in them confirm.
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -94,7 +96,13 @@ func (s *Ingester) rereadBlocks(ctx context.Context, network string) map[string]
 	shown := make(map[string]map[transferID]bool, len(suspects))
 	now := s.now()
 
-	for at, r := range suspects {
+	order := slices.SortedFunc(maps.Keys(suspects), func(a, b chain.Ref) int {
+		return cmp.Or(cmp.Compare(a.Height, b.Height), cmp.Compare(a.Hash, b.Hash))
+	})
+
+	for _, at := range order {
+		r := suspects[at]
+
 		switch {
 		case r.shown == nil:
 			r = reread{s.rereadBlock(ctx, network, at), now.Add(rereadFor)}

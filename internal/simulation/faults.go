@@ -23,6 +23,7 @@ var faultRows = []faultRow{
 	{row: 40, open: true, rule: ruleTold, kinds: []Kind{PayHidden}},
 	{row: 41, open: true, rule: ruleAudit, kinds: []Kind{PayHidden}},
 	{row: 42, open: true, rule: ruleConfirmed, kinds: []Kind{PayBadToken}},
+	{row: 43, open: true, rule: ruleTold},
 	{row: 44, open: true, rule: ruleRest, kinds: []Kind{PayFailing}},
 	{row: 45, open: true, rule: ruleSent, kinds: []Kind{RestoreBackup}},
 	{row: 46, open: true, rule: ruleProgress, kinds: []Kind{StepClock}},
@@ -30,6 +31,7 @@ var faultRows = []faultRow{
 	{row: 51, open: true, rule: ruleProgress, kinds: []Kind{LagFar}},
 	{row: 61, open: true, rule: ruleFrozen},
 	{row: 63, open: true, rule: ruleValued, everywhere: true},
+	{row: 63, open: true, rule: ruleObject, everywhere: true},
 }
 
 // held are the kinds that random plans leave out, because a fault that they lead to is open.

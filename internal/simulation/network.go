@@ -78,6 +78,8 @@ func newAccountNetwork(w *world, index int) *accountNetwork {
 		MaxOutputs: max(w.plan.Batch, 1),
 		ValidFor:   w.plan.ValidFor,
 		Seed:       w.plan.Seed,
+		Nodes:      w.plan.Nodes,
+		Unverified: w.plan.Unverified,
 	}
 	if w.plan.Finality {
 		config.FinalDepth, config.SafeDepth = 8, 4

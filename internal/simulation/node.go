@@ -23,6 +23,10 @@ type node struct {
 	// lag is the number of blocks that the node is behind.
 	lag uint64
 
+	// faults are what the driver's preferred node does wrong.
+	faults sim.NodeFaults
+	lies   bool
+
 	// lost is the number of broadcasts that take effect and are not answered.
 	lost int
 
@@ -41,7 +45,7 @@ func (n *node) driver() chain.Driver { return n }
 
 // troubled reports whether the node has a fault.
 func (n *node) troubled() bool {
-	return n.dead || len(n.failing) > 0 || n.lag > 0 || n.lost > 0 || n.denied || n.silent || n.pausesIn > 0
+	return n.dead || len(n.failing) > 0 || n.lag > 0 || n.lost > 0 || n.denied || n.silent || n.lies || n.pausesIn > 0
 }
 
 // heal ends all faults.
@@ -82,9 +86,15 @@ func (n *node) call(method sim.Method) (leave func(), err error) {
 		}
 	}
 
-	n.Lag(n.lag)
+	if n.lag == 0 && !n.lies {
+		return func() {}, nil
+	}
 
-	return func() { n.Lag(0) }, nil
+	faults := n.faults
+	faults.Behind = n.lag
+	n.SetNode(0, faults)
+
+	return func() { n.SetNode(0, sim.NodeFaults{}) }, nil
 }
 
 // ask is one call of the node.
@@ -196,6 +206,20 @@ func (n *node) denial(signed chain.Signed) chain.TxStatus {
 	must(err)
 
 	return status
+}
+
+// Reread asks another node for a block.
+func (n *node) Reread(ctx context.Context, at chain.Ref) (chain.Block, error) {
+	return ask(n, sim.MethodReread, func() (chain.Block, error) { return n.Chain.Reread(ctx, at) })
+}
+
+// ConfirmRef asks the nodes whether they have a block.
+func (n *node) ConfirmRef(ctx context.Context, at chain.Ref) error {
+	_, err := ask(n, sim.MethodConfirmRef, func() (struct{}, error) {
+		return struct{}{}, n.Chain.ConfirmRef(ctx, at)
+	})
+
+	return err
 }
 
 // Check asks the node which network it serves.

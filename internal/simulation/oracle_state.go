@@ -49,7 +49,7 @@ var moves = map[string]map[string]string{
 		"held":      "releasing failed pending",
 		"releasing": "released failed",
 		"released":  "reverted",
-		"reverted":  "pending",
+		"reverted":  "pending releasing released",
 		"failed":    "pending",
 	},
 	"payout": {

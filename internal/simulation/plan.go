@@ -26,6 +26,10 @@ type Plan struct {
 	// Tolerates are the rules that are not reported.
 	Tolerates map[string]bool
 
+	// Nodes is the number of nodes that a driver asks. Unverified has it believe their blocks.
+	Nodes      int
+	Unverified bool
+
 	// ValidFor limits how long a transaction may wait for its block; 0: no limit.
 	ValidFor time.Duration
 }
