@@ -50,7 +50,7 @@ var moves = map[string]map[string]string{
 		"releasing": "released failed",
 		"released":  "reverted",
 		"reverted":  "pending releasing released",
-		"failed":    "pending",
+		"failed":    "pending releasing released",
 	},
 	"payout": {
 		"":           "pending",
