@@ -227,7 +227,11 @@ func (w *world) createPayout(p *process, m *merchant, op Op) {
 	n := w.network(op.B)
 
 	symbol, amount := "SIM", chain.Pow10(15).Mul(1+op.C%20)
-	if op.C>>16%3 == 0 {
+
+	switch {
+	case n.assets()[0].Symbol != "SIM":
+		symbol, amount = n.assets()[0].Symbol, chain.Units(10_000+op.C%10_000)
+	case op.C>>16%3 == 0:
 		symbol, amount = "USDX", chain.Pow10(6).Mul(1+op.C%20)
 	}
 

@@ -2,6 +2,7 @@ package simulation
 
 // fault is a row of docs/pitfalls.md that a scenario shows.
 type faultRow struct {
+	// row is that of docs/pitfalls.md; 0 for one that a seed found.
 	row int
 	// open is set while the library has the fault. Its scenario then has to break the rule.
 	open bool
@@ -30,6 +31,7 @@ var faultRows = []faultRow{
 	{row: 47, open: true, rule: ruleProgress, kinds: []Kind{DeadNode}},
 	{row: 51, open: true, rule: ruleProgress, kinds: []Kind{LagFar}},
 	{row: 61, open: true, rule: ruleFrozen},
+	{row: 0, open: true, rule: ruleRest, kinds: []Kind{ForkDeep}},
 	{row: 63, open: true, rule: ruleValued, everywhere: true},
 	{row: 63, open: true, rule: ruleObject, everywhere: true},
 }

@@ -29,8 +29,17 @@ func usdx(n uint64) chain.Amount { return chain.Pow10(6).Mul(n) }
 
 func sims(milli uint64) chain.Amount { return chain.Pow10(15).Mul(milli) }
 
+// withKind returns the plan of a seed in which an open kind is drawn too.
+func withKind(kind Kind, seed uint64, operations int) Plan {
+	others := maps.Clone(held)
+	delete(others, kind)
+
+	return planWithout(others, seed, operations)
+}
+
 // scenarios are those of faultRows, by row and rule.
 var scenarios = map[string]scenario{
+	"0 " + ruleRest: {plan: seed39},
 	"35 " + ruleConfirmed: {play: func(w *world) {
 		inv := w.owes("USDX", usdx(100))
 		hash := w.paysOther(inv, usdx(100), func(uint64) (chain.Address, chain.Amount) { return inv.Address, usdx(1) })
@@ -178,7 +187,16 @@ func (s scenario) run(t *testing.T) (violations []Violation) {
 	t.Helper()
 	synctest.Test(t, func(*testing.T) {
 		w := newWorld(context.Background(), s.plan, discard)
-		s.play(w)
+
+		for _, op := range s.plan.Ops {
+			if len(w.oracle.violations) == 0 {
+				w.play(op)
+			}
+		}
+
+		if s.play != nil {
+			s.play(w)
+		}
 
 		if !s.ends && len(w.oracle.violations) == 0 {
 			w.rest()

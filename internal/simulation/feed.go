@@ -34,7 +34,7 @@ func (f *feed) Quote(_ context.Context, base, currency string) (rate.Quote, erro
 		return rate.Quote{}, fault.New(fault.Unavailable, "price_unavailable", "the simulated feed does not answer")
 	}
 
-	cents, known := map[string]int64{"ETH": f.ethCents, "USDC": 100}[strings.ToUpper(base)]
+	cents, known := map[string]int64{"ETH": f.ethCents, "USDC": 100, "BTC": 30 * f.ethCents}[strings.ToUpper(base)]
 	if !known {
 		return rate.Quote{}, rate.Unsupported(base, currency)
 	}

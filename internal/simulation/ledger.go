@@ -152,6 +152,11 @@ func (l *ledger) arrivals(b truthBlock) map[chain.Holding]arrival {
 	arrived := map[chain.Holding]arrival{}
 
 	for to, gross := range in {
+		if b.exact {
+			arrived[to] = arrival{all: gross, foreign: gross.SubFloor(own[to])}
+			continue
+		}
+
 		holdings := []chain.Holding{to}
 		after, before := l.network.balances(b.ref.Height, holdings)[0], chain.Amount{}
 

@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
@@ -45,6 +44,8 @@ type truthBlock struct {
 	ref    chain.Ref
 	parent string
 	txs    []truthTx
+	// exact is set where what a block shows is what arrived: no contract can say otherwise.
+	exact bool
 }
 
 // truthTx is a transaction in a block.
@@ -82,7 +83,7 @@ func newAccountNetwork(w *world, index int) *accountNetwork {
 		Unverified: w.plan.Unverified,
 	}
 	if w.plan.Finality {
-		config.FinalDepth, config.SafeDepth = 8, 4
+		config.FinalDepth, config.SafeDepth = finalDepth, finalDepth/2
 	}
 
 	c := sim.New(config)
@@ -165,5 +166,5 @@ func must(err error) {
 	}
 }
 
-// blockTime is the time between blocks.
-const blockTime = 2 * time.Second
+// finalDepth is how many blocks the final one is below the tip, on networks with finality.
+const finalDepth = 8

@@ -13,6 +13,8 @@ import (
 // set. The process may be killed at each call.
 type node struct {
 	*sim.Chain
+	// other is the driver of a network without a Chain.
+	other   chain.Driver
 	process *process
 	slug    string
 
@@ -41,7 +43,13 @@ type node struct {
 	pause    func()
 }
 
-func (n *node) driver() chain.Driver { return n }
+func (n *node) driver() chain.Driver {
+	if n.other != nil {
+		return n.other
+	}
+
+	return n
+}
 
 // troubled reports whether the node has a fault.
 func (n *node) troubled() bool {
@@ -50,7 +58,7 @@ func (n *node) troubled() bool {
 
 // heal ends all faults.
 func (n *node) heal() {
-	*n = node{Chain: n.Chain, process: n.process, slug: n.slug}
+	*n = node{Chain: n.Chain, other: n.other, process: n.process, slug: n.slug}
 }
 
 // call is run before every call; leave is run after it.
@@ -86,7 +94,7 @@ func (n *node) call(method sim.Method) (leave func(), err error) {
 		}
 	}
 
-	if n.lag == 0 && !n.lies {
+	if n.Chain == nil || n.lag == 0 && !n.lies {
 		return func() {}, nil
 	}
 

@@ -39,6 +39,7 @@ const (
 	DropPayment    Kind = "drop payment from the pool"
 	PayBadToken    Kind = "pay a token that takes a fee"
 	ForkChain      Kind = "fork"
+	ForkDeep       Kind = "fork below the confirmations"
 	FeeSpike       Kind = "fee spike"
 	NoBlocks       Kind = "hour without blocks"
 	FailCalls      Kind = "node fails some calls"
@@ -66,7 +67,7 @@ const (
 var kindOrder = []Kind{
 	Step, Wait, Mine, CreateInvoice, SelectOption, CancelInvoice, AcceptInvoice, CreateDeposit, CreatePayout,
 	CancelPayout, CreateRefund, CancelRefund, ChangeSettings, RetrySettle, PayInvoice, PayDeposit, Hint,
-	PayHidden, PayFailing, PayVariable, ReplacePayment, DropPayment, PayBadToken, ForkChain, FeeSpike, NoBlocks,
+	PayHidden, PayFailing, PayVariable, ReplacePayment, DropPayment, PayBadToken, ForkChain, ForkDeep, FeeSpike, NoBlocks,
 	FailCalls, DeadNode, LagNode, LagFar, LoseAnswers, DenyHashes, SilentReceipts, PauseInCall, StopProcess,
 	KillProcess, StepClock, StoreDown, StoreUnknown, StoreConflict, RestoreBackup, FeedState, FeedPrice,
 	ReceiverState, Heal,
@@ -79,7 +80,7 @@ var weights = map[Kind]int{
 	CreatePayout: 8, CancelPayout: 2, CreateRefund: 3, CancelRefund: 1, ChangeSettings: 1, RetrySettle: 1,
 	PayInvoice: 16, PayDeposit: 10, Hint: 3,
 	PayHidden: 2, PayFailing: 1, PayVariable: 2, ReplacePayment: 2, DropPayment: 1, PayBadToken: 1,
-	ForkChain: 4, FeeSpike: 1, NoBlocks: 1, FailCalls: 4, DeadNode: 1, LagNode: 2, LagFar: 1, LoseAnswers: 2,
+	ForkChain: 4, ForkDeep: 1, FeeSpike: 1, NoBlocks: 1, FailCalls: 4, DeadNode: 1, LagNode: 2, LagFar: 1, LoseAnswers: 2,
 	DenyHashes: 1, SilentReceipts: 1, PauseInCall: 3, StopProcess: 2, KillProcess: 5, StepClock: 1,
 	StoreDown: 3, StoreUnknown: 3, StoreConflict: 3, RestoreBackup: 1, FeedState: 2, FeedPrice: 2,
 	ReceiverState: 3, Heal: 8,
@@ -181,7 +182,7 @@ func (w *world) playFault(op Op) {
 // playOutside plays a fault outside the processes.
 func (w *world) playOutside(op Op) {
 	switch op.Kind {
-	case ForkChain:
+	case ForkChain, ForkDeep:
 		w.fork(op)
 	case FeeSpike:
 		w.network(op.A).setFee(500 + op.B%4000)
@@ -233,13 +234,16 @@ func (w *world) pauseInCall(op Op) {
 	}
 }
 
-// fork replaces blocks, above the final one where the network has finality.
+// fork replaces blocks: above what counts as final, or up to forty, below the confirmations of payments.
 func (w *world) fork(op Op) {
 	n := w.network(op.A)
 	depth := 1 + op.B%40>>(op.C%6)
 
-	if w.plan.Finality {
-		depth = min(depth, 7)
+	switch {
+	case w.plan.Finality:
+		depth = min(depth, finalDepth-1)
+	case op.Kind == ForkChain:
+		depth = min(depth, 2)
 	}
 
 	depth = min(depth, n.tip().Height-1)

@@ -81,6 +81,8 @@ func (p *process) alive() *payments.Engine {
 		p.boot()
 	}
 
+	p.world.running = p
+
 	return p.engine
 }
 
@@ -103,6 +105,8 @@ func (p *process) step() {
 	if !p.runs() {
 		return
 	}
+
+	defer func(before *process) { p.world.running = before }(p.world.running)
 
 	e := p.alive()
 	_, err := e.Step(p.world.ctx)

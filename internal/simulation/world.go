@@ -20,7 +20,8 @@ import (
 type merchant struct {
 	owner    event.Owner
 	index    uint32
-	host     string // of its webhook receiver
+	host     string          // of its webhook receiver
+	wallets  []chain.Address // by network
 	invoices []string
 	deposits []string
 	payouts  []string
@@ -47,6 +48,8 @@ type world struct {
 	trace     hash.Hash64
 	// pooled are hashes of payers' transactions that may wait in a pool, by network.
 	pooled [][]string
+	// running is the process that runs; nil while nobody but the oracle asks a node.
+	running *process
 	// busy is set while an operation runs inside another one.
 	busy bool
 }
@@ -72,6 +75,11 @@ func newWorld(ctx context.Context, plan Plan, log *slog.Logger) *world {
 	}
 
 	for i := range max(plan.Networks, 1) {
+		if plan.UTXO && i == 0 {
+			w.networks = append(w.networks, newUTXONetwork(w))
+			continue
+		}
+
 		w.networks = append(w.networks, newAccountNetwork(w, i))
 	}
 
@@ -98,6 +106,7 @@ func newWorld(ctx context.Context, plan Plan, log *slog.Logger) *world {
 	}
 
 	w.step(0)
+	w.fundWallets()
 
 	for _, n := range w.networks {
 		n.mine(48)
@@ -129,10 +138,34 @@ func (w *world) addMerchant(host string) {
 		party, err := internal.Of(e).Transactions.MasterWallet(w.ctx, n.slug(), m.index)
 		must(err)
 
-		n.fund(party.Address, "SIM", chain.Pow10(18).Mul(20))
-		n.fund(party.Address, "USDX", chain.Pow10(6).Mul(20_000))
+		m.wallets = append(m.wallets, party.Address)
 		w.oracle.ownWallet(n, party.Address)
 	}
+}
+
+// fundWallets gives every master wallet money from elsewhere.
+func (w *world) fundWallets() {
+	for _, m := range w.merchants {
+		for i, n := range w.networks {
+			for _, asset := range n.assets() {
+				amount := chain.Pow10(asset.Decimals).Mul(20)
+				if asset.Kind == chain.Token {
+					amount = amount.Mul(1000)
+				}
+
+				n.fund(m.wallets[i], asset.Symbol, amount)
+			}
+		}
+	}
+}
+
+// aside runs f while no process asks a node.
+func (w *world) aside(f func()) {
+	defer func(before *process) { w.running = before }(w.running)
+
+	w.running = nil
+
+	f()
 }
 
 // step has one process do one batch of each kind of work, and the oracle look.
