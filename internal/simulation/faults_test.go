@@ -14,6 +14,7 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
+	"github.com/seed-8ee7f392/payments/settlement"
 )
 
 // scenario shows one row of the pitfalls.
@@ -132,6 +133,35 @@ var scenarios = map[string]scenario{
 	"47 " + ruleProgress: {plan: Plan{Processes: 2}, ends: true, play: func(w *world) {
 		w.processes[0].nodes[0].dead = true
 		w.passes(10 * time.Minute)
+	}},
+	"48 " + ruleFailed: {plan: Plan{UTXO: true}, play: func(w *world) {
+		w.outputs().SetMinerFloor(1_000_000)
+		w.paysOut("SIMB", chain.Units(50_000))
+		w.steps(3)
+		w.paysOut("SIMB", chain.Units(60_000))
+		w.passes(20 * time.Minute)
+		w.outputs().SetMinerFloor(0)
+	}},
+	"49 " + ruleFair: {plan: Plan{UTXO: true}, ends: true, play: func(w *world) {
+		address := w.depositAddress()
+		for range 49 {
+			w.outputs().Pay(address, chain.Units(300))
+		}
+
+		w.outputs().Pay(address, chain.Units(100_000))
+		w.passes(10 * time.Minute)
+		w.honestReleased(chain.Units(100_000))
+	}},
+	"50 " + ruleSpendable: {plan: Plan{UTXO: true}, ends: true, play: func(w *world) {
+		m := w.merchants[0]
+		w.outputs().Coinbase(m.wallets[0], chain.Pow10(8).Mul(50))
+		w.passes(time.Minute)
+
+		for _, b := range w.oracle.records.balances {
+			if spendable := chain.Pow10(8).Mul(20); b.Address == m.wallets[0] && spendable.Less(b.Available()) {
+				w.oracle.violate(ruleSpendable, "wallet %s offers %s, and %s can be spent", b.Address, b.Available(), spendable)
+			}
+		}
 	}},
 	"51 " + ruleProgress: {play: func(w *world) {
 		w.processes[0].nodes[0].lag = 100_000
@@ -253,14 +283,37 @@ func (w *world) hints(b bill, hash string) {
 	must(err)
 }
 
-// deposits pays a new deposit address.
-func (w *world) deposits(symbol string, amount chain.Amount) {
+// depositAddress returns a new deposit address.
+func (w *world) depositAddress() chain.Address {
 	d, err := w.processes[0].alive().Invoices.CreateDeposit(
 		w.ctx, invoice.DepositParams{Owner: w.merchants[0].owner, Network: w.networks[0].slug()},
 	)
 	must(err)
-	w.networks[0].pay(d.Address, symbol, amount)
+
+	return d.Address
+}
+
+// deposits pays a new deposit address.
+func (w *world) deposits(symbol string, amount chain.Amount) {
+	w.networks[0].pay(w.depositAddress(), symbol, amount)
 	w.passes(20 * time.Second)
+}
+
+func (w *world) outputs() *utxoNetwork { return w.networks[0].(*utxoNetwork) }
+
+// honestReleased checks that a deposit of an amount was released, at the cost of its own input.
+func (w *world) honestReleased(gross chain.Amount) {
+	const perDeposit = 5_000 // the fee of one input and two outputs is about 2,000
+
+	for id, s := range w.oracle.records.settlements {
+		switch {
+		case s.Gross != gross:
+		case s.Status != settlement.Released:
+			w.oracle.violate(ruleFair, "settlement %s of %s is %s %s", id, s.Gross, s.Status, s.Reason)
+		case chain.Units(perDeposit).Less(s.NetworkFees):
+			w.oracle.violate(ruleFair, "settlement %s of %s cost %s", id, s.Gross, s.NetworkFees)
+		}
+	}
 }
 
 // paysOut asks for a payout.

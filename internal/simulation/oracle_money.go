@@ -15,6 +15,7 @@ const (
 	ruleSent      = "what left is recorded, once"
 	ruleFailed    = "what failed sent nothing"
 	ruleReserved  = "reserved is what is under way"
+	ruleSpendable = "available is what can be spent"
 	ruleAudit     = "the audit sees every difference"
 )
 
@@ -114,6 +115,10 @@ func (o *oracle) checkSent(l *ledger) {
 
 // checkFailed checks a payout or a settlement that has just failed against the chain as it is.
 func (o *oracle) checkFailedPayout(p payout.Payout) {
+	if p.FailureCode == "conflict" {
+		o.violate(ruleFailed, "payout %s failed as conflict, and nobody else has the wallet's key", p.ID)
+	}
+
 	at := chain.Holding{Address: p.Destination, AssetID: p.AssetID}
 	if arrived := o.ledgers[p.Network].tip().arrived[at].all; !arrived.IsZero() {
 		o.violate(

@@ -20,6 +20,7 @@ const (
 	ruleValued   = "a confirmation shows its value"
 	ruleProgress = "a healthy process is not held up"
 	ruleRest     = "everything ends"
+	ruleFair     = "an honest deposit pays for itself alone"
 	ruleFrozen   = "no wallet is frozen without cause"
 )
 

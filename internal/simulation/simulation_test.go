@@ -72,9 +72,20 @@ func play(t *testing.T, first, steps int, more func(seed int) bool) *Account {
 
 	total, began, said := newAccount(), time.Now(), time.Now()
 
+	var found []string
+
 	for seed := first; more(seed); seed++ {
 		r := run(t, NewPlan(uint64(seed), steps))
 		total.Add(r.Account)
+
+		if os.Getenv("COUNT") != "" {
+			if len(r.Violations) > 0 {
+				found = append(found, fmt.Sprintf("%d (%s)", seed, r.Violations[0].Rule))
+			}
+
+			continue
+		}
+
 		report(t, r, steps)
 
 		if time.Since(said) > 10*time.Second {
@@ -88,12 +99,17 @@ func play(t *testing.T, first, steps int, more func(seed int) bool) *Account {
 		}
 	}
 
+	if len(found) > 0 {
+		t.Errorf("found in %d of %d seeds, first in seed %s", len(found), total.Runs, found[0])
+	}
+
 	t.Logf("%d steps a second\n%s", int(float64(total.Steps)/time.Since(began).Seconds()), total)
 
 	return total
 }
 
-// The short form: the seeds from SEED on, SEEDS in number, with STEPS operations each.
+// The short form: the seeds from SEED on, SEEDS in number, with STEPS operations each. With COUNT set it says
+// in how many of them something was found; see go run ./internal/mutants -simulate.
 func TestSimulate(t *testing.T) {
 	first, seeds := number(t, "SEED", 1), number(t, "SEEDS", shortSeeds)
 	play(t, first, number(t, "STEPS", shortSteps), func(seed int) bool { return seed < first+seeds })
