@@ -9,6 +9,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -72,7 +73,9 @@ func run(ctx context.Context) (ok bool, err error) {
 	}
 
 	if *simulate > 0 {
-		bySeeds(chosen, *simulate)
+		if err := bySeeds(chosen, *simulate); err != nil {
+			return false, err
+		}
 	}
 
 	switch {
@@ -90,13 +93,16 @@ func run(ctx context.Context) (ok bool, err error) {
 }
 
 // bySeeds has the simulation play seeds in place of each mutant's own test, and count those that find it.
-func bySeeds(mutants []mutant, seeds int) {
-	os.Setenv("COUNT", "1")
-	os.Setenv("SEEDS", strconv.Itoa(seeds))
+func bySeeds(mutants []mutant, seeds int) error {
+	if err := errors.Join(os.Setenv("COUNT", "1"), os.Setenv("SEEDS", strconv.Itoa(seeds))); err != nil {
+		return err
+	}
 
 	for i := range mutants {
 		mutants[i].Package, mutants[i].Test = "./internal/simulation", "^TestSimulate$"
 	}
+
+	return nil
 }
 
 // checkAll says which mutants cannot be planted, and reports whether there are none.

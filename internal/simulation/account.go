@@ -77,6 +77,47 @@ func add[K comparable](to, from map[K]int) {
 	}
 }
 
+// Coverage returns the pairs of fault and operation as a table: for each fault, how many operations it was
+// present at, and which it never was.
+func (a *Account) Coverage() string {
+	var b strings.Builder
+
+	fmt.Fprintln(&b, "| fault | operations | not with |")
+	fmt.Fprintln(&b, "|---|---|---|")
+
+	reached, cells := 0, 0
+
+	for _, fault := range Faults() {
+		if fault == Heal {
+			continue
+		}
+
+		if held[fault] {
+			fmt.Fprintf(&b, "| %s | – | held back by an open row |\n", fault)
+			continue
+		}
+
+		var never []string
+
+		for _, operation := range Operations() {
+			cells++
+
+			if a.Cells[Cell{fault, operation}] == 0 {
+				never = append(never, string(operation))
+			} else {
+				reached++
+			}
+		}
+
+		with := len(Operations()) - len(never)
+		fmt.Fprintf(&b, "| %s | %d of %d | %s |\n", fault, with, len(Operations()), strings.Join(never, ", "))
+	}
+
+	fmt.Fprintf(&b, "\n%d of %d cells that are not held back were reached.\n", reached, cells)
+
+	return b.String()
+}
+
 // String lists the counts.
 func (a *Account) String() string {
 	var b strings.Builder

@@ -88,7 +88,10 @@ func (w *world) createInvoice(p *process, m *merchant, op Op) {
 		}}
 	} else {
 		currency := []string{"USD", "EUR"}[op.C>>4%2]
-		params.Price = &invoice.Price{Currency: currency, Amount: decimal.New(int64(500+op.C>>8%20_000), -2).String()}
+		params.Price = &invoice.Price{
+			Currency: currency,
+			Amount:   decimal.New(int64(500+op.C>>8%20_000), -2).String(),
+		}
 	}
 
 	inv, err := p.alive().Invoices.Create(w.ctx, params)
@@ -149,6 +152,7 @@ func (w *world) payInvoice(p *process, m *merchant, inv invoice.Invoice, op Op) 
 	}
 
 	due := option.AmountDue
+
 	switch op.C >> 8 % 8 {
 	case 0:
 		due = due.Share(chain.Units(1), chain.Units(2))

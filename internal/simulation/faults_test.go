@@ -30,20 +30,16 @@ func usdx(n uint64) chain.Amount { return chain.Pow10(6).Mul(n) }
 
 func sims(milli uint64) chain.Amount { return chain.Pow10(15).Mul(milli) }
 
-// withKind returns the plan of a seed in which an open kind is drawn too.
-func withKind(kind Kind, seed uint64, operations int) Plan {
-	others := maps.Clone(held)
-	delete(others, kind)
-
-	return planWithout(others, seed, operations)
-}
-
 // scenarios are those of faultRows, by row and rule.
 var scenarios = map[string]scenario{
 	"0 " + ruleRest: {plan: seed39},
 	"35 " + ruleConfirmed: {play: func(w *world) {
 		inv := w.owes("USDX", usdx(100))
-		hash := w.paysOther(inv, usdx(100), func(uint64) (chain.Address, chain.Amount) { return inv.Address, usdx(1) })
+		hash := w.paysOther(
+			inv,
+			usdx(100),
+			func(uint64) (chain.Address, chain.Amount) { return inv.Address, usdx(1) },
+		)
 		w.hints(inv, hash)
 		w.passes(time.Minute)
 	}},
@@ -62,7 +58,11 @@ var scenarios = map[string]scenario{
 	}},
 	"37 " + ruleRest: {play: func(w *world) {
 		inv := w.owes("USDX", usdx(100))
-		w.paysOther(inv, usdx(100), func(uint64) (chain.Address, chain.Amount) { return inv.Address, usdx(1) })
+		w.paysOther(
+			inv,
+			usdx(100),
+			func(uint64) (chain.Address, chain.Amount) { return inv.Address, usdx(1) },
+		)
 		w.step(0)
 	}},
 	"38 " + ruleFailed: {play: func(w *world) {
@@ -101,7 +101,12 @@ var scenarios = map[string]scenario{
 		inv := w.owes("USDX", usdx(100))
 		hash := w.networks[0].pay(inv.Address, "USDX", usdx(100))
 		n := w.processes[0].nodes[0]
-		n.lies, n.faults = true, sim.NodeFaults{Denies: []string{hash}, DropsLogs: []string{hash}, DropsBloom: true}
+		n.lies, n.faults = true, sim.NodeFaults{
+			Denies:     []string{hash},
+			DropsLogs:  []string{hash},
+			DropsBloom: true,
+		}
+
 		w.passes(time.Minute)
 	}},
 	"44 " + ruleRest: {ends: true, play: func(w *world) {
@@ -126,6 +131,7 @@ var scenarios = map[string]scenario{
 	"46 " + ruleProgress: {plan: Plan{Processes: 2}, ends: true, play: func(w *world) {
 		first := w.processes[0]
 		first.offset = time.Hour
+
 		w.passes(time.Minute)
 		first.offset, first.stoppedUntil = 0, w.clock.now().Add(2*time.Hour)
 		w.passes(10 * time.Minute)
@@ -158,8 +164,16 @@ var scenarios = map[string]scenario{
 		w.passes(time.Minute)
 
 		for _, b := range w.oracle.records.balances {
-			if spendable := chain.Pow10(8).Mul(20); b.Address == m.wallets[0] && spendable.Less(b.Available()) {
-				w.oracle.violate(ruleSpendable, "wallet %s offers %s, and %s can be spent", b.Address, b.Available(), spendable)
+			if spendable := chain.Pow10(8).
+				Mul(20); b.Address == m.wallets[0] &&
+				spendable.Less(b.Available()) {
+				w.oracle.violate(
+					ruleSpendable,
+					"wallet %s offers %s, and %s can be spent",
+					b.Address,
+					b.Available(),
+					spendable,
+				)
 			}
 		}
 	}},

@@ -31,7 +31,11 @@ type feed struct {
 // Quote returns the price of base in a currency.
 func (f *feed) Quote(_ context.Context, base, currency string) (rate.Quote, error) {
 	if f.state == feedFails {
-		return rate.Quote{}, fault.New(fault.Unavailable, "price_unavailable", "the simulated feed does not answer")
+		return rate.Quote{}, fault.New(
+			fault.Unavailable,
+			"price_unavailable",
+			"the simulated feed does not answer",
+		)
 	}
 
 	cents, known := map[string]int64{"ETH": f.ethCents, "USDC": 100, "BTC": 30 * f.ethCents}[strings.ToUpper(base)]

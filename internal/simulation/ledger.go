@@ -134,7 +134,13 @@ func (l *ledger) arrivals(b truthBlock) map[chain.Holding]arrival {
 		spent[fee] = spent[fee].Add(tx.fee)
 
 		for _, t := range tx.shown {
-			to, from := chain.Holding{Address: t.To, AssetID: t.AssetID}, chain.Holding{Address: t.From, AssetID: t.AssetID}
+			to, from := chain.Holding{
+				Address: t.To,
+				AssetID: t.AssetID,
+			}, chain.Holding{
+				Address: t.From,
+				AssetID: t.AssetID,
+			}
 
 			in[to] = in[to].Add(t.Amount)
 			if l.ours[tx.sender] {

@@ -166,5 +166,8 @@ func must(err error) {
 	}
 }
 
+// confirmations is how many blocks every network asks for.
+const confirmations = 3
+
 // finalDepth is how many blocks the final one is below the tip, on networks with finality.
 const finalDepth = 8

@@ -53,7 +53,8 @@ func (n *node) driver() chain.Driver {
 
 // troubled reports whether the node has a fault.
 func (n *node) troubled() bool {
-	return n.dead || len(n.failing) > 0 || n.lag > 0 || n.lost > 0 || n.denied || n.silent || n.lies || n.pausesIn > 0
+	return n.dead || len(n.failing) > 0 || n.lag > 0 || n.lost > 0 || n.denied || n.silent || n.lies ||
+		n.pausesIn > 0
 }
 
 // heal ends all faults.
@@ -141,7 +142,12 @@ func (n *node) Transaction(ctx context.Context, hash string) (chain.FoundTx, err
 	return ask(n, sim.MethodTransaction, func() (chain.FoundTx, error) {
 		found, err := n.Chain.Transaction(ctx, hash)
 		if err == nil && n.denied && !found.Block.IsZero() {
-			return chain.FoundTx{}, fault.New(fault.NotFound, "transaction_unknown", "no transaction %s", hash)
+			return chain.FoundTx{}, fault.New(
+				fault.NotFound,
+				"transaction_unknown",
+				"no transaction %s",
+				hash,
+			)
 		}
 
 		return found, err
@@ -157,7 +163,11 @@ func (n *node) Balances(ctx context.Context, at chain.Ref, holdings []chain.Hold
 
 // EstimateFee asks the node for fees.
 func (n *node) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount, error) {
-	return ask(n, sim.MethodEstimateFee, func() (chain.Amount, error) { return n.Chain.EstimateFee(ctx, order) })
+	return ask(
+		n,
+		sim.MethodEstimateFee,
+		func() (chain.Amount, error) { return n.Chain.EstimateFee(ctx, order) },
+	)
 }
 
 // Nonce asks the node for a nonce.

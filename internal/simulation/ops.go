@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"slices"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain/sim"
@@ -65,25 +66,102 @@ const (
 
 // kindOrder is every kind, in a fixed order, so that a seed always draws the same.
 var kindOrder = []Kind{
-	Step, Wait, Mine, CreateInvoice, SelectOption, CancelInvoice, AcceptInvoice, CreateDeposit, CreatePayout,
-	CancelPayout, CreateRefund, CancelRefund, ChangeSettings, RetrySettle, PayInvoice, PayDeposit, Hint,
-	PayHidden, PayFailing, PayVariable, ReplacePayment, DropPayment, PayBadToken, ForkChain, ForkDeep, FeeSpike, NoBlocks,
-	FailCalls, DeadNode, LagNode, LagFar, LoseAnswers, DenyHashes, SilentReceipts, PauseInCall, StopProcess,
-	KillProcess, StepClock, StoreDown, StoreUnknown, StoreConflict, RestoreBackup, FeedState, FeedPrice,
-	ReceiverState, Heal,
+	Step,
+	Wait,
+	Mine,
+	CreateInvoice,
+	SelectOption,
+	CancelInvoice,
+	AcceptInvoice,
+	CreateDeposit,
+	CreatePayout,
+	CancelPayout,
+	CreateRefund,
+	CancelRefund,
+	ChangeSettings,
+	RetrySettle,
+	PayInvoice,
+	PayDeposit,
+	Hint,
+	PayHidden,
+	PayFailing,
+	PayVariable,
+	ReplacePayment,
+	DropPayment,
+	PayBadToken,
+	ForkChain,
+	ForkDeep,
+	FeeSpike,
+	NoBlocks,
+	FailCalls,
+	DeadNode,
+	LagNode,
+	LagFar,
+	LoseAnswers,
+	DenyHashes,
+	SilentReceipts,
+	PauseInCall,
+	StopProcess,
+	KillProcess,
+	StepClock,
+	StoreDown,
+	StoreUnknown,
+	StoreConflict,
+	RestoreBackup,
+	FeedState,
+	FeedPrice,
+	ReceiverState,
+	Heal,
 }
 
 // weights are how often kinds are drawn, relative to each other.
 var weights = map[Kind]int{
-	Step: 60, Wait: 40, Mine: 20,
-	CreateInvoice: 12, SelectOption: 8, CancelInvoice: 2, AcceptInvoice: 2, CreateDeposit: 4,
-	CreatePayout: 8, CancelPayout: 2, CreateRefund: 3, CancelRefund: 1, ChangeSettings: 1, RetrySettle: 1,
-	PayInvoice: 16, PayDeposit: 10, Hint: 3,
-	PayHidden: 2, PayFailing: 1, PayVariable: 2, ReplacePayment: 2, DropPayment: 1, PayBadToken: 1,
-	ForkChain: 4, ForkDeep: 1, FeeSpike: 1, NoBlocks: 1, FailCalls: 4, DeadNode: 1, LagNode: 2, LagFar: 1, LoseAnswers: 2,
-	DenyHashes: 1, SilentReceipts: 1, PauseInCall: 3, StopProcess: 2, KillProcess: 5, StepClock: 1,
-	StoreDown: 3, StoreUnknown: 3, StoreConflict: 3, RestoreBackup: 1, FeedState: 2, FeedPrice: 2,
-	ReceiverState: 3, Heal: 8,
+	Step:           60,
+	Wait:           40,
+	Mine:           20,
+	CreateInvoice:  12,
+	SelectOption:   8,
+	CancelInvoice:  2,
+	AcceptInvoice:  2,
+	CreateDeposit:  4,
+	CreatePayout:   8,
+	CancelPayout:   2,
+	CreateRefund:   3,
+	CancelRefund:   1,
+	ChangeSettings: 1,
+	RetrySettle:    1,
+	PayInvoice:     16,
+	PayDeposit:     10,
+	Hint:           3,
+	PayHidden:      2,
+	PayFailing:     1,
+	PayVariable:    2,
+	ReplacePayment: 2,
+	DropPayment:    1,
+	PayBadToken:    1,
+	ForkChain:      4,
+	ForkDeep:       1,
+	FeeSpike:       1,
+	NoBlocks:       1,
+	FailCalls:      4,
+	DeadNode:       1,
+	LagNode:        2,
+	LagFar:         1,
+	LoseAnswers:    2,
+	DenyHashes:     1,
+	SilentReceipts: 1,
+	PauseInCall:    3,
+	StopProcess:    2,
+	KillProcess:    5,
+	StepClock:      1,
+	StoreDown:      3,
+	StoreUnknown:   3,
+	StoreConflict:  3,
+	RestoreBackup:  1,
+	FeedState:      2,
+	FeedPrice:      2,
+	ReceiverState:  3,
+	Heal:           8,
 }
 
 // play plays one operation. What its arguments select may not exist; then nothing happens.
@@ -292,9 +370,29 @@ func (w *world) active() []Kind {
 	return kinds
 }
 
-// countCells counts the pairs of an operation and the faults that are present.
+// recentOps is for how many operations a fault that is over at once still counts as present.
+const recentOps = 5
+
+// countCells counts the pairs of an operation and the faults that are present, or were played just before it.
 func (w *world) countCells(operation Kind) {
-	for _, fault := range w.active() {
+	if slices.Contains(Faults(), operation) {
+		w.recent = append(w.recent, operation)
+		w.recent = w.recent[max(len(w.recent)-recentOps, 0):]
+
+		return
+	}
+
+	for _, fault := range append(w.active(), w.recent...) {
 		w.account.Cells[Cell{fault, operation}]++
 	}
+
+	if len(w.recent) > 0 {
+		w.recent = w.recent[1:]
+	}
 }
+
+// Operations returns the kinds that are no faults, Faults the others.
+func Operations() []Kind { return kindOrder[:slices.Index(kindOrder, PayHidden)] }
+
+// Faults returns the kinds that are faults.
+func Faults() []Kind { return kindOrder[slices.Index(kindOrder, PayHidden):] }

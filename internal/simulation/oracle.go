@@ -117,7 +117,10 @@ func newOracle(w *world) *oracle {
 // violate records that a rule was broken.
 func (o *oracle) violate(rule, format string, args ...any) {
 	if len(o.violations) < maxViolations && !o.world.plan.Tolerates[rule] {
-		o.violations = append(o.violations, Violation{Rule: rule, Text: fmt.Sprintf(format, args...), Step: o.step})
+		o.violations = append(
+			o.violations,
+			Violation{Rule: rule, Text: fmt.Sprintf(format, args...), Step: o.step},
+		)
 	}
 }
 
@@ -148,6 +151,7 @@ func (o *oracle) committed(_ *process, c *commit) {
 	o.checkEvents(c)
 	o.remember(c)
 	o.checkConfirmed(c)
+	o.checkReservedFor(c)
 	o.traceCommit(c)
 }
 

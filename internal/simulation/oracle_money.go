@@ -11,6 +11,7 @@ import (
 // The rules of money.
 const (
 	ruleConfirmed = "confirmed is what arrived"
+	ruleDepth     = "confirmed is as deep as the network asks for"
 	ruleTold      = "what arrived is told"
 	ruleSent      = "what left is recorded, once"
 	ruleFailed    = "what failed sent nothing"
@@ -43,7 +44,12 @@ func (o *oracle) checkPlace(at place, sum chain.Amount) {
 
 	arrived, known := o.ledgers[at.network].arrived(cursor.At.Hash, at.Holding)
 	if !known {
-		o.violate(ruleConfirmed, "%s was read up to block %s, which never was in the chain", at.network, cursor.At.Hash)
+		o.violate(
+			ruleConfirmed,
+			"%s was read up to block %s, which never was in the chain",
+			at.network,
+			cursor.At.Hash,
+		)
 		return
 	}
 
@@ -52,6 +58,21 @@ func (o *oracle) checkPlace(at place, sum chain.Amount) {
 			ruleConfirmed, "%s of %s is confirmed at %s, and %s arrived up to block %d",
 			sum, o.symbol(at), at.Address, arrived.foreign, cursor.At.Height,
 		)
+	}
+}
+
+// checkDepth checks that the block of a payment that confirms has as many blocks on it as the network asks for.
+func (o *oracle) checkDepth(c *commit, p invoice.Payment) {
+	read := o.records.cursors[p.Network].At.Height
+
+	for _, cursor := range c.cursors {
+		if cursor.Network == p.Network {
+			read = cursor.At.Height
+		}
+	}
+
+	if !p.Simulated && read+1 < p.Block.Height+confirmations {
+		o.violate(ruleDepth, "payment %s of block %d is confirmed at block %d", p.ID, p.Block.Height, read)
 	}
 }
 
@@ -122,7 +143,11 @@ func (o *oracle) checkFailedPayout(p payout.Payout) {
 	at := chain.Holding{Address: p.Destination, AssetID: p.AssetID}
 	if arrived := o.ledgers[p.Network].tip().arrived[at].all; !arrived.IsZero() {
 		o.violate(
-			ruleFailed, "payout %s failed as %s, and %s arrived at its destination", p.ID, p.FailureCode, arrived,
+			ruleFailed,
+			"payout %s failed as %s, and %s arrived at its destination",
+			p.ID,
+			p.FailureCode,
+			arrived,
 		)
 	}
 }
@@ -138,7 +163,11 @@ func (o *oracle) checkFailedSettlement(s settlement.Settlement) {
 		for _, tx := range l.network.block(height).txs {
 			if tx.hash == s.SweepTx && !tx.failed {
 				o.violate(
-					ruleFailed, "settlement %s failed as %s, and its sweep is in block %d", s.ID, s.Reason, height,
+					ruleFailed,
+					"settlement %s failed as %s, and its sweep is in block %d",
+					s.ID,
+					s.Reason,
+					height,
 				)
 			}
 		}
@@ -152,7 +181,12 @@ func (o *oracle) checkStopped(before, after scan.Cursor) {
 	}
 
 	if o.ledgers[after.Network].deepest == 0 {
-		o.violate(ruleProgress, "%s was stopped, and its chain never forked: %s", after.Network, after.Stopped)
+		o.violate(
+			ruleProgress,
+			"%s was stopped, and its chain never forked: %s",
+			after.Network,
+			after.Stopped,
+		)
 	}
 }
 
@@ -161,7 +195,8 @@ func (o *oracle) checkStopped(before, after scan.Cursor) {
 func (o *oracle) checkTold() {
 	for slug, l := range o.ledgers {
 		for holding, arrived := range l.tip().arrived {
-			if !o.addresses[holding.Address] || arrived.foreign.IsZero() || o.isWallet(slug, holding.Address) {
+			if !o.addresses[holding.Address] || arrived.foreign.IsZero() ||
+				o.isWallet(slug, holding.Address) {
 				continue
 			}
 
@@ -185,6 +220,29 @@ func (o *oracle) isWallet(network string, address chain.Address) bool {
 	}
 
 	return false
+}
+
+// checkReservedFor checks that what a payout that waits may take is reserved: its amount and its highest fee.
+func (o *oracle) checkReservedFor(c *commit) {
+	for id, p := range c.payouts {
+		if p.Status != payout.Pending {
+			continue
+		}
+
+		var reserved, needed chain.Amount
+
+		for at, b := range o.records.balances {
+			for _, r := range b.Reservations {
+				if at.network == p.Network && r.ObjectID == id && !r.Unreserved {
+					reserved = reserved.Add(r.Amount)
+				}
+			}
+		}
+
+		if needed = p.Amount.Add(p.MaxNetworkFee); reserved != needed {
+			o.violate(ruleReserved, "payout %s may take %s, and %s is reserved for it", id, needed, reserved)
+		}
+	}
 }
 
 // checkReserved checks that nothing is reserved.

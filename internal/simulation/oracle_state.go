@@ -78,7 +78,10 @@ func (o *oracle) checkStates(c *commit) {
 	}
 
 	for id, now := range c.payments {
-		o.checkMove("payment", id, string(r.payments[id].Status), string(now.Status))
+		if o.checkMove("payment", id, string(r.payments[id].Status), string(now.Status)) &&
+			now.Status == invoice.Confirmed {
+			o.checkDepth(c, now)
+		}
 	}
 
 	for id, now := range c.settlements {
@@ -155,7 +158,7 @@ func (o *oracle) checkObject(c *commit, e event.Event, object shown) {
 		object = *object.Payment
 	}
 
-	status := ""
+	var status string
 
 	switch id := object.ID; {
 	case has(c.payments, id):
@@ -175,7 +178,14 @@ func (o *oracle) checkObject(c *commit, e event.Event, object shown) {
 	}
 
 	if object.Status != status {
-		o.violate(ruleObject, "%s shows %s as %s, and it was left %s", e.Type, object.ID, object.Status, status)
+		o.violate(
+			ruleObject,
+			"%s shows %s as %s, and it was left %s",
+			e.Type,
+			object.ID,
+			object.Status,
+			status,
+		)
 	}
 }
 
@@ -188,14 +198,26 @@ func has[T any](records map[string]T, id string) bool {
 // checkPaymentShown checks amount and value of a payment in an event.
 func (o *oracle) checkPaymentShown(e event.Event, p invoice.Payment, object shown) {
 	if object.Amount != p.Amount.String() {
-		o.violate(ruleObject, "%s shows payment %s with %s, and it was left with %s", e.Type, p.ID, object.Amount, p.Amount)
+		o.violate(
+			ruleObject,
+			"%s shows payment %s with %s, and it was left with %s",
+			e.Type,
+			p.ID,
+			object.Amount,
+			p.Amount,
+		)
 	}
 
 	valued := p.USDValue.Valid || o.world.feed.state == feedWorks && p.Status == invoice.Confirmed
 
 	confirms := e.Type == event.InvoicePaymentConfirm || e.Type == event.DepositPaymentConfirmed
 	if confirms && valued && object.USDValue == "" {
-		o.violate(ruleValued, "%s shows payment %s without usd_value, and there is a fresh price", e.Type, p.ID)
+		o.violate(
+			ruleValued,
+			"%s shows payment %s without usd_value, and there is a fresh price",
+			e.Type,
+			p.ID,
+		)
 	}
 }
 

@@ -49,10 +49,7 @@ func (o Op) String() string { return fmt.Sprintf("%s(%d,%d,%d)", o.Kind, o.A, o.
 
 // NewPlan returns the plan of a seed with a number of operations. Kinds whose fault is known to be
 // unmended (see held) are left out.
-func NewPlan(seed uint64, operations int) Plan { return planWithout(held, seed, operations) }
-
-// planWithout is NewPlan for other kinds to leave out.
-func planWithout(held map[Kind]bool, seed uint64, operations int) Plan {
+func NewPlan(seed uint64, operations int) Plan {
 	random := rand.New(rand.NewPCG(seed, 0x5eed))
 	plan := Plan{
 		Seed:      seed,

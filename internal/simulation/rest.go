@@ -79,7 +79,13 @@ func (w *world) underWay() []string {
 
 	for slug, l := range w.oracle.ledgers {
 		if cursor := r.cursors[slug]; cursor.At.Hash != l.tip().ref.Hash {
-			note("%s is read up to block %d of %d (%s)", slug, cursor.At.Height, l.tip().ref.Height, cursor.Stopped)
+			note(
+				"%s is read up to block %d of %d (%s)",
+				slug,
+				cursor.At.Height,
+				l.tip().ref.Height,
+				cursor.Stopped,
+			)
 		}
 	}
 
@@ -159,8 +165,14 @@ func (w *world) canary() {
 
 	w.pass(time.Second)
 
-	if made := len(w.oracle.records.payouts) - before; made != len(w.networks)*len(w.merchants) {
-		w.oracle.violate(ruleFrozen, "only %d of %d payouts could be asked for", made, len(w.networks)*len(w.merchants))
+	asked := len(w.networks) * len(w.merchants)
+	if made := len(w.oracle.records.payouts) - before; made != asked {
+		w.oracle.violate(
+			ruleFrozen,
+			"only %d of %d payouts could be asked for",
+			made,
+			asked,
+		)
 	}
 
 	for range 60 {
@@ -172,9 +184,15 @@ func (w *world) canary() {
 	}
 
 	for _, m := range w.merchants {
-		for _, id := range m.payouts[len(m.payouts)-len(w.networks):] {
+		for _, id := range m.payouts[max(len(m.payouts)-len(w.networks), 0):] {
 			if p := w.oracle.records.payouts[id]; p.Status != payout.Confirmed {
-				w.oracle.violate(ruleFrozen, "payout %s is %s %s ten minutes after it was asked for", id, p.Status, p.FailureCode)
+				w.oracle.violate(
+					ruleFrozen,
+					"payout %s is %s %s ten minutes after it was asked for",
+					id,
+					p.Status,
+					p.FailureCode,
+				)
 			}
 		}
 	}

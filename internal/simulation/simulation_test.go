@@ -103,7 +103,10 @@ func play(t *testing.T, first, steps int, more func(seed int) bool) *Account {
 		t.Errorf("found in %d of %d seeds, first in seed %s", len(found), total.Runs, found[0])
 	}
 
-	t.Logf("%d steps a second\n%s", int(float64(total.Steps)/time.Since(began).Seconds()), total)
+	t.Logf(
+		"%d steps a second\n%s\n%s",
+		int(float64(total.Steps)/time.Since(began).Seconds()), total, total.Coverage(),
+	)
 
 	return total
 }
@@ -128,6 +131,7 @@ func TestSoakSimulation(t *testing.T) {
 	}
 
 	until := time.Now().Add(limit)
+
 	play(t, number(t, "SEED", 1_000_000), 1000, func(int) bool { return time.Now().Before(until) })
 }
 

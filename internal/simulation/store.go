@@ -73,7 +73,11 @@ func (c connection) Update(ctx context.Context, f func(ctx context.Context, tx s
 
 			if problem == failsToSerialize {
 				problem = noStoreFault
-				return fault.New(fault.Conflict, "serialization_failure", "the transactions cannot be serialized")
+				return fault.New(
+					fault.Conflict,
+					"serialization_failure",
+					"the transactions cannot be serialized",
+				)
 			}
 
 			return nil

@@ -46,6 +46,7 @@ func (n *utxoNetwork) intercept(_ context.Context, method sim.Method) error {
 
 		if method == sim.MethodBroadcast && node.lost > 0 {
 			node.lost--
+
 			n.LoseNextResponses(1)
 		}
 	}

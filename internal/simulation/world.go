@@ -48,6 +48,8 @@ type world struct {
 	trace     hash.Hash64
 	// pooled are hashes of payers' transactions that may wait in a pool, by network.
 	pooled [][]string
+	// recent are the faults that were played just now.
+	recent []Kind
 	// running is the process that runs; nil while nobody but the oracle asks a node.
 	running *process
 	// busy is set while an operation runs inside another one.
