@@ -34,7 +34,7 @@ var faultRows = []faultRow{
 	{row: 50, open: true, rule: ruleSpendable},
 	{row: 51, open: true, rule: ruleProgress, kinds: []Kind{LagFar}},
 	{row: 61, open: true, rule: ruleFrozen},
-	{row: 0, open: true, rule: ruleRest, kinds: []Kind{ForkDeep}},
+	{row: 0, open: true, rule: ruleReleased, everywhere: true},
 	{row: 63, open: true, rule: ruleValued, everywhere: true},
 	{row: 63, open: true, rule: ruleObject, everywhere: true},
 }

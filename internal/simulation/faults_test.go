@@ -32,7 +32,7 @@ func sims(milli uint64) chain.Amount { return chain.Pow10(15).Mul(milli) }
 
 // scenarios are those of faultRows, by row and rule.
 var scenarios = map[string]scenario{
-	"0 " + ruleRest: {plan: seed39},
+	"0 " + ruleReleased: {plan: seed39},
 	"35 " + ruleConfirmed: {play: func(w *world) {
 		inv := w.owes("USDX", usdx(100))
 		hash := w.paysOther(

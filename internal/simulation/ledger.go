@@ -26,9 +26,11 @@ type ledger struct {
 	network   network
 	tree      map[string]*treeBlock
 	canonical []*treeBlock // by height
+	// heights are the last heights of transactions, by hash.
+	heights map[string]uint64
 	// ours are the addresses whose keys the service has.
 	ours map[chain.Address]bool
-	// forkedTo is the lowest height that a fork replaced; 0: none.
+	// deepest is the number of blocks that the deepest fork replaced; 0: the chain never forked.
 	deepest uint64
 }
 
@@ -37,6 +39,7 @@ func newLedger(o *oracle, n network) *ledger {
 		oracle:  o,
 		network: n,
 		tree:    map[string]*treeBlock{},
+		heights: map[string]uint64{},
 		ours:    map[chain.Address]bool{},
 	}
 }
@@ -115,6 +118,8 @@ func (l *ledger) add(b truthBlock) {
 	l.canonical = append(l.canonical, t)
 
 	for _, tx := range b.txs {
+		l.heights[tx.hash] = b.ref.Height
+
 		if l.ours[tx.sender] && !tx.failed {
 			l.oracle.left(l, tx)
 		}

@@ -140,7 +140,7 @@ var weights = map[Kind]int{
 	DropPayment:    1,
 	PayBadToken:    1,
 	ForkChain:      4,
-	ForkDeep:       1,
+	ForkDeep:       3,
 	FeeSpike:       1,
 	NoBlocks:       1,
 	FailCalls:      4,

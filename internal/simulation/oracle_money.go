@@ -152,6 +152,33 @@ func (o *oracle) checkFailedPayout(p payout.Payout) {
 	}
 }
 
+// checkConfirmedPayout checks that a payout that is confirmed is in the chain, as deep as what is final.
+func (o *oracle) checkConfirmedPayout(p payout.Payout) {
+	l := o.ledgers[p.Network]
+	height, known := l.heights[p.TxHash]
+
+	depth := uint64(confirmations)
+	if o.world.plan.Finality {
+		depth = finalDepth
+	}
+
+	if tip := l.tip().ref.Height; !known || tip+1 < height+depth {
+		o.violate(ruleDepth, "payout %s is confirmed by block %d at block %d (%s)", p.ID, height, tip, p.TxHash)
+	}
+}
+
+// checkOrphanSettlements checks that no settlement stands for a payment that is gone.
+func (o *oracle) checkOrphanSettlements() {
+	for id, s := range o.records.settlements {
+		if p := o.records.payments[s.PaymentID]; p.Status == invoice.Confirmed || s.Status == settlement.Failed ||
+			s.Status == settlement.Reverted {
+			continue
+		}
+
+		o.violate(ruleConfirmed, "settlement %s is %s, and its payment is not confirmed", id, s.Status)
+	}
+}
+
 func (o *oracle) checkFailedSettlement(s settlement.Settlement) {
 	if s.Reason != settlement.TransactionFailed || s.SweepTx == "" {
 		return

@@ -20,6 +20,7 @@ const (
 	ruleValued   = "a confirmation shows its value"
 	ruleProgress = "a healthy process is not held up"
 	ruleRest     = "everything ends"
+	ruleReleased = "every settlement ends"
 	ruleFair     = "an honest deposit pays for itself alone"
 	ruleFrozen   = "no wallet is frozen without cause"
 )
@@ -92,9 +93,16 @@ func (o *oracle) checkStates(c *commit) {
 	}
 
 	for id, now := range c.payouts {
-		if o.checkMove("payout", id, string(r.payouts[id].Status), string(now.Status)) &&
-			now.Status == payout.Failed {
+		if !o.checkMove("payout", id, string(r.payouts[id].Status), string(now.Status)) {
+			continue
+		}
+
+		switch now.Status {
+		case payout.Failed:
 			o.checkFailedPayout(now)
+		case payout.Confirmed:
+			o.checkConfirmedPayout(now)
+		case payout.Pending, payout.Processing, payout.Included:
 		}
 	}
 

@@ -44,7 +44,15 @@ func (w *world) rest() bool {
 		}
 	}
 
-	w.oracle.violate(ruleRest, "two days after the last fault: %s", strings.Join(w.underWay(), "; "))
+	rest := w.underWay()
+	if !slices.ContainsFunc(rest, func(s string) bool { return !strings.HasPrefix(s, "settlement") }) {
+		w.oracle.violate(ruleReleased, "two days after the last fault: %s", strings.Join(rest, "; "))
+		w.settle()
+
+		return false
+	}
+
+	w.oracle.violate(ruleRest, "two days after the last fault: %s", strings.Join(rest, "; "))
 
 	return false
 }
@@ -62,6 +70,7 @@ func (w *world) resume() {
 func (w *world) settle() {
 	o := w.oracle
 	o.checkTold()
+	o.checkOrphanSettlements()
 	o.checkReserved()
 	o.checkAudit(true)
 
