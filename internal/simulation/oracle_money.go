@@ -50,6 +50,7 @@ func (o *oracle) checkPlace(at place, sum chain.Amount) {
 			at.network,
 			cursor.At.Hash,
 		)
+
 		return
 	}
 
@@ -163,14 +164,22 @@ func (o *oracle) checkConfirmedPayout(p payout.Payout) {
 	}
 
 	if tip := l.tip().ref.Height; !known || tip+1 < height+depth {
-		o.violate(ruleDepth, "payout %s is confirmed by block %d at block %d (%s)", p.ID, height, tip, p.TxHash)
+		o.violate(
+			ruleDepth,
+			"payout %s is confirmed by block %d at block %d (%s)",
+			p.ID,
+			height,
+			tip,
+			p.TxHash,
+		)
 	}
 }
 
 // checkOrphanSettlements checks that no settlement stands for a payment that is gone.
 func (o *oracle) checkOrphanSettlements() {
 	for id, s := range o.records.settlements {
-		if p := o.records.payments[s.PaymentID]; p.Status == invoice.Confirmed || s.Status == settlement.Failed ||
+		if p := o.records.payments[s.PaymentID]; p.Status == invoice.Confirmed ||
+			s.Status == settlement.Failed ||
 			s.Status == settlement.Reverted {
 			continue
 		}

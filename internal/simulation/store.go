@@ -73,6 +73,7 @@ func (c connection) Update(ctx context.Context, f func(ctx context.Context, tx s
 
 			if problem == failsToSerialize {
 				problem = noStoreFault
+
 				return fault.New(
 					fault.Conflict,
 					"serialization_failure",
