@@ -99,14 +99,14 @@ func play(t *testing.T, first, steps int, more func(seed int) bool) *Account {
 		}
 	}
 
-	if len(found) > 0 {
-		t.Errorf("found in %d of %d seeds, first in seed %s", len(found), total.Runs, found[0])
-	}
-
 	t.Logf(
 		"%d steps a second\n%s\n%s",
 		int(float64(total.Steps)/time.Since(began).Seconds()), total, total.Coverage(),
 	)
+
+	if len(found) > 0 {
+		t.Errorf("found in %d of %d seeds, first in seed %s", len(found), total.Runs, found[0])
+	}
 
 	return total
 }
