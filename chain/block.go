@@ -1,6 +1,9 @@
 package chain
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // Ref identifies one block by height and hash.
 type Ref struct {
@@ -26,6 +29,10 @@ type Outpoint struct {
 	TxHash string `json:"tx_hash"`
 	Vout   uint32 `json:"vout"`
 }
+
+// InternalIndex is the Transfer.Index of a transaction's first internal transfer: coin that a contract
+// sent, which shows in traces and balances and not in blocks.
+const InternalIndex = 1 << 20
 
 // Transfer is one transfer of one enabled asset to one address.
 //
@@ -86,6 +93,19 @@ func (s Spend) Used() Spend {
 	return s
 }
 
+// Key returns what the spend uses up as text: "<txid>:<vout>", "<sender>/<nonce>", or "<sender>/<hash>" of a
+// Shared one. Two spends of one chain never have the same key.
+func (s Spend) Key() string {
+	switch {
+	case s.Outpoint.TxHash != "":
+		return s.Outpoint.TxHash + ":" + strconv.FormatUint(uint64(s.Outpoint.Vout), 10)
+	case s.Shared:
+		return string(s.Sender) + "/" + s.By
+	}
+
+	return string(s.Sender) + "/" + strconv.FormatUint(s.Nonce, 10)
+}
+
 // PoolTx is a transaction that waits for a block.
 type PoolTx struct {
 	TxHash    string
@@ -103,4 +123,6 @@ type FoundTx struct {
 	Transfers []Transfer
 	// Failed is set when it was included and its execution failed.
 	Failed bool
+	// Spent is what it uses up; see Block.Spent.
+	Spent []Spend
 }

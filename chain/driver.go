@@ -37,9 +37,9 @@ type Rereader interface {
 // RefConfirmer compares the nodes of a driver. Where more than one is configured, a payment confirms and
 // a transaction of ours is proven dead only at a block that two of them have.
 type RefConfirmer interface {
-	// ConfirmRef returns nil when another node than the preferred one has this block at its height, or
-	// when only one node is configured. It fails with fault.NotFound when that node has another block
-	// there, and with fault.Unavailable when no second node can be asked or none is that far.
+	// ConfirmRef returns nil when two of the configured nodes have this block at its height, or when only
+	// one is configured. It fails with fault.NotFound when a node has another block there, and with
+	// fault.Unavailable when no second node can be asked or none is that far.
 	ConfirmRef(ctx context.Context, at Ref) error
 }
 

@@ -40,7 +40,7 @@ type Order struct {
 	SubtractFee bool `json:"subtract_fee,omitempty"`
 	// Close ends the account that the outputs empty, where networks have that (Solana: a token
 	// account, whose rent goes back to whoever paid it, or a wallet without coin). Such a
-	// transaction is reverted when something arrives in between. PlanRelease sets it; Build may
+	// transaction is reverted when something arrives in between. PlanSweep sets it; Build may
 	// leave the account open all the same.
 	Close bool `json:"close,omitempty"`
 	// MaxFee is the most the transaction may cost, in base units of the native coin. Build refuses with
@@ -205,7 +205,7 @@ type SweepStep struct {
 
 // Sweeper plans releases.
 type Sweeper interface {
-	// PlanRelease returns the steps that are still to be done, at current fees, in order. It reads the
+	// PlanSweep returns the steps that are still to be done, at current fees, in order. It reads the
 	// network and changes nothing. A deposit that cannot be moved as it stands is fault.Invalid (code
 	// not_releasable); a native deposit smaller than the fees is returned with an empty plan and code
 	// uneconomic as fault.State.

@@ -19,7 +19,7 @@ const (
 	Sender         Capability = "chain.Sender"
 	Batcher        Capability = "chain.Batcher"
 	Sweeper        Capability = "chain.Sweeper"
-	Bumper         Capability = "chain.Lifter"
+	Bumper         Capability = "chain.Bumper"
 	Checker        Capability = "chain.Checker"
 )
 

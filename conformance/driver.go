@@ -52,7 +52,7 @@ type DriverHarness struct {
 //   - Sender, Orders, Replacement, Batcher: transactions pay what the order says within its fee, and
 //     are called dead only when that is final.
 //   - Sweeper: a release balances to the base unit.
-//   - Lifter: a transaction of ours pays the fee of a waiting one (CPFP).
+//   - Bumper: a transaction of ours pays the fee of a waiting one (CPFP).
 //   - Calls: contexts, outages and concurrent calls, for every call that reaches a node.
 //
 // The factory is called once per subtest. The harnesses may share a node if their signers' keys

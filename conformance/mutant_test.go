@@ -197,7 +197,7 @@ func mutateBlocks(
 	})
 }
 
-// mutateRelease changes what PlanRelease is asked.
+// mutateRelease changes what PlanSweep is asked.
 func mutateRelease(
 	change func(c *sim.Chain, r *chain.SweepRequest),
 ) func(*conformance.DriverHarness, *sim.Chain) {

@@ -33,6 +33,7 @@ const (
 	InvoicePaymentDetected Type = "invoice.payment_detected"
 	InvoicePaymentConfirm  Type = "invoice.payment_confirmed"
 	InvoicePaymentReversed Type = "invoice.payment_reversed"
+	InvoiceReopened        Type = "invoice.reopened"
 
 	DepositPaymentDetected  Type = "deposit.payment_detected"
 	DepositPaymentConfirmed Type = "deposit.payment_confirmed"
@@ -41,6 +42,7 @@ const (
 	PaymentOrphaned            Type = "payment.orphaned"
 	PaymentDropped             Type = "payment.dropped"
 	PaymentTransactionAttached Type = "payment.transaction_attached"
+	PaymentPriced              Type = "payment.priced"
 
 	SettlementHeld     Type = "settlement.held"
 	SettlementReleased Type = "settlement.released"
@@ -75,12 +77,14 @@ func Types() []Type {
 		InvoicePaymentDetected,
 		InvoicePaymentConfirm,
 		InvoicePaymentReversed,
+		InvoiceReopened,
 		DepositPaymentDetected,
 		DepositPaymentConfirmed,
 		DepositPaymentReleased,
 		PaymentOrphaned,
 		PaymentDropped,
 		PaymentTransactionAttached,
+		PaymentPriced,
 		SettlementHeld,
 		SettlementReleased,
 		SettlementFailed,
@@ -102,7 +106,7 @@ func Types() []Type {
 const (
 	// PaymentValued reports that a confirmed payment got its usd_value, at confirmation or with the first
 	// fresh price.
-	PaymentValued Type = "payment_priced"
+	PaymentValued Type = "payment_valued"
 	// PaymentLost reports that a confirmed or detected payment left the chain or was dropped.
 	PaymentLost Type = "payment_lost"
 	// TransactionMoved reports that a transaction of ours changed state: signed, broadcast, included,

@@ -462,7 +462,7 @@ func TestDepositAddresses(t *testing.T) {
 
 	if got := strings.Join(
 		published, " ",
-	); got != "deposit.payment_detected deposit.payment_confirmed payment_priced" {
+	); got != "deposit.payment_detected deposit.payment_confirmed payment_valued" {
 		t.Errorf("published %q", got)
 	}
 

@@ -176,14 +176,18 @@ func (inv *Invoice) Recompute(payments []Payment, now time.Time) []event.Type {
 	return statusEvents(before, next)
 }
 
-// statusEvents returns the event of a change of status. From pending back to open there is none: the payment
-// has an event of its own.
+// statusEvents returns the event of a change of status. An invoice that waits for nothing any more returns
+// from pending to open or underpaid as invoice.reopened (decisions 11).
 func statusEvents(before, next Status) []event.Type {
 	switch {
 	case before == next:
 		return nil
 	case before == Paid && next != Refunded:
 		return []event.Type{event.InvoicePaymentReversed}
+	case before == Pending && next == Open:
+		return []event.Type{event.InvoiceReopened}
+	case before == Pending && next == Underpaid:
+		return []event.Type{event.InvoiceReopened, event.InvoiceUnderpaid}
 	}
 
 	switch next {

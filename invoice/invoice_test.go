@@ -275,13 +275,13 @@ func TestReversal(t *testing.T) {
 		status    Status
 		published []event.Type
 	}{
-		{"pending, nothing left", func() Invoice { inv, _ := settle(t, Pending); return inv }, gone, Open, nil},
+		{"pending, nothing left", func() Invoice { inv, _ := settle(t, Pending); return inv }, gone, Open, []event.Type{event.InvoiceReopened}},
 		{
 			"pending, some left",
 			func() Invoice { inv, _ := settle(t, Pending); return inv },
 			[]Payment{paying("1", Confirmed, 1)},
 			Underpaid,
-			[]event.Type{event.InvoiceUnderpaid},
+			[]event.Type{event.InvoiceReopened, event.InvoiceUnderpaid},
 		},
 		{
 			"paid, nothing left",

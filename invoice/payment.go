@@ -38,7 +38,8 @@ const (
 	BySimulated Detection = "simulated"
 )
 
-// Payment is a transfer to an address of ours. (Network, TxHash, TxIndex) identifies it.
+// Payment is a transfer to an address of ours. (Network, TxHash, TxIndex, Address, AssetID) identifies it;
+// of one (Network, TxHash, TxIndex) at most one is neither orphaned nor dropped.
 type Payment struct {
 	ID     string
 	Owner  event.Owner
@@ -90,7 +91,9 @@ type Payment struct {
 }
 
 // TransferKey returns the transfer that the payment is, of its network.
-func (p Payment) TransferKey() TransferKey { return TransferKey{TxHash: p.TxHash, Index: p.TxIndex} }
+func (p Payment) TransferKey() TransferKey {
+	return TransferKey{TxHash: p.TxHash, Index: p.TxIndex, To: p.Address, AssetID: p.AssetID}
+}
 
 // ConfirmationsAt returns how many blocks confirm the payment when tip is the newest block, its own
 // counting as 1; 0 while it is in no block.
@@ -155,6 +158,50 @@ func (p *Payment) Observe(at chain.Ref) ([]event.Type, error) {
 	}
 
 	return nil, p.refuse("payment_status_unknown", "be seen")
+}
+
+// Correct replaces what was seen earlier by what a transfer shows now: amount and sender. A detected
+// payment is detected again; one that was taken back waits for Observe. A confirmed payment has to be
+// orphaned first (payment_confirmed).
+func (p *Payment) Correct(t chain.Transfer) ([]event.Type, error) {
+	if p.Amount == t.Amount {
+		return nil, nil
+	}
+
+	if p.Status == Confirmed {
+		return nil, p.refuse("payment_confirmed", "change its amount to %s", t.Amount)
+	}
+
+	p.Amount, p.FromAddress = t.Amount, t.From
+	p.Credit = CreditOf(t.Amount, p.Decimals, p.Rate)
+
+	if p.Status == Detected {
+		return []event.Type{p.DetectedEvent()}, nil
+	}
+
+	return nil, nil
+}
+
+// Displace records that the payment's transaction stands in a canonical block that does not hold the
+// payment: it failed there, or pays somebody or something else. The payment is dropped; a confirmed one
+// is orphaned before.
+func (p *Payment) Displace(now time.Time) ([]event.Type, error) {
+	var types []event.Type
+
+	if p.Status == Confirmed {
+		orphaned, err := p.Orphan(now)
+		if err != nil {
+			return nil, err
+		}
+
+		types = orphaned
+	}
+
+	p.Block = chain.Ref{}
+
+	dropped, err := p.Drop()
+
+	return append(types, dropped...), err
 }
 
 // clearLost clears the times of a missing transaction.

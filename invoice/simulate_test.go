@@ -259,7 +259,7 @@ func TestSimulateDeposit(t *testing.T) {
 		published = append(published, string(e.Type))
 	}
 
-	const want = "deposit.payment_confirmed payment_priced payment.orphaned payment_lost payment.dropped " +
+	const want = "deposit.payment_confirmed payment_valued payment.orphaned payment_lost payment.dropped " +
 		"deposit.payment_detected payment.dropped payment_lost"
 	if got := strings.Join(published, " "); got != want {
 		t.Errorf("published %q, want %q", got, want)

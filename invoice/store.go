@@ -1,6 +1,7 @@
 package invoice
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -54,10 +55,26 @@ type DepositFilter struct {
 	Limit    int
 }
 
-// TransferKey identifies a payment on its network.
+// TransferKey identifies a payment on its network: the same transaction may pay somebody else, or in
+// another asset, on another branch of the chain.
 type TransferKey struct {
-	TxHash string
-	Index  uint32
+	TxHash  string
+	Index   uint32
+	To      chain.Address
+	AssetID string
+}
+
+// KeyOf returns the key of a transfer.
+func KeyOf(t chain.Transfer) TransferKey {
+	return TransferKey{TxHash: t.TxHash, Index: t.Index, To: t.To, AssetID: t.AssetID}
+}
+
+// Compare orders keys by transaction, index, receiver and asset.
+func (k TransferKey) Compare(other TransferKey) int {
+	return cmp.Or(
+		cmp.Compare(k.TxHash, other.TxHash), cmp.Compare(k.Index, other.Index),
+		cmp.Compare(k.To, other.To), cmp.Compare(k.AssetID, other.AssetID),
+	)
 }
 
 // Reader is what this package reads. Reads of one object answer fault.NotFound when the owner has none.
@@ -77,13 +94,13 @@ type Reader interface {
 	Payments(ctx context.Context, f PaymentFilter) ([]Payment, error)
 	// PaymentsOfInvoice returns all payments to an invoice, oldest first.
 	PaymentsOfInvoice(ctx context.Context, invoiceID string) ([]Payment, error)
-	// PaymentsByTransfer returns the payments of a network that have one of the keys.
-	PaymentsByTransfer(ctx context.Context, network string, keys []TransferKey) ([]Payment, error)
+	// PaymentsByHash returns the payments of a network whose transaction is one of these.
+	PaymentsByHash(ctx context.Context, network string, hashes []string) ([]Payment, error)
 	// UnconfirmedPayments returns the payments of a network that are detected and in a block at or below
 	// the height, lowest block first: those whose time may have come.
 	UnconfirmedPayments(ctx context.Context, network string, height uint64, limit int) ([]Payment, error)
-	// PoolPayments returns the payments of a network that are detected and in no block.
-	PoolPayments(ctx context.Context, network string) ([]Payment, error)
+	// UnminedPayments returns the payments of a network that are detected or orphaned and in no block.
+	UnminedPayments(ctx context.Context, network string) ([]Payment, error)
 	// PaymentsAbove returns the detected and confirmed payments of a network in blocks above the height.
 	PaymentsAbove(ctx context.Context, network string, height uint64) ([]Payment, error)
 	// BalancePayments returns payments to an address in an asset that are not dropped, oldest first.

@@ -36,6 +36,7 @@ type scenario struct {
 	account  account.Account
 	owner    event.Owner
 	refusing chain.Address // the signer signs nothing for it
+	prices   *rate.Fixed
 
 	mu   sync.Mutex
 	seen map[string][]event.Event // what OnEvent saw of each object, in the order it saw it
@@ -55,9 +56,11 @@ func newScenario(t *testing.T, m *merchant) *scenario {
 	})
 	fee := string(s.chain.NewAddress())
 	shared := memory.New()
+	prices, err := rate.NewFixed(map[string]string{"ETH/USD": "2000", "USDC/USD": "1"}, time.Minute, nil)
+	s.must(err)
+
+	s.prices = prices
 	boot := func() *payments.Engine {
-		prices, err := rate.NewFixed(map[string]string{"ETH/USD": "2000", "USDC/USD": "1"}, time.Minute, nil)
-		s.must(err)
 		e, err := payments.New(payments.Config{
 			Store:        shared,
 			Drivers:      []payments.ChainDriver{s.chain},
@@ -75,8 +78,6 @@ func newScenario(t *testing.T, m *merchant) *scenario {
 		return e
 	}
 	s.engine, s.other = boot(), boot()
-
-	var err error
 
 	s.account, err = s.engine.Accounts.CreateAccount(t.Context(), account.Settings{Name: "Corner Shop"})
 	s.must(err)
@@ -224,6 +225,7 @@ func (s *scenario) play() {
 		})
 		s.waitForEvent(event.Ping, hooks["all"])
 		s.deposits()
+		s.unpriced()
 		s.reversal()
 		s.moneyOut()
 		s.waitForEvent(event.WebhookEndpointDisabled, hooks["gone"])
@@ -326,6 +328,23 @@ func (s *scenario) deposits() {
 	s.chain.Fund(master.Address, "SIM", chain.Pow10(19))
 	s.settlementOf(payments[0].ID, settlement.Released)
 	s.waitForEvent(event.DepositPaymentReleased, payments[0].ID)
+}
+
+// unpriced: a deposit confirms while there is no price of its asset, and is priced once there is one again.
+func (s *scenario) unpriced() {
+	d, err := s.engine.Invoices.CreateDeposit(
+		s.t.Context(),
+		invoice.DepositParams{Owner: s.owner, Network: "simnet", Name: "customer 8"},
+	)
+	s.must(err)
+	s.must(s.prices.Set("USDC/USD", ""))
+	time.Sleep(2 * time.Minute) // no price is fresh any more
+	s.chain.Pay(d.Address, "USDX", chain.Pow10(6).Mul(5))
+
+	p := s.paymentOf("", d.ID)
+	s.waitForEvent(event.DepositPaymentConfirmed, p.ID)
+	s.must(s.prices.Set("USDC/USD", "1"))
+	s.waitForEvent(event.PaymentPriced, p.ID)
 }
 
 // reversal: an invoice is paid and its payment released; then the block of the payment leaves the chain.

@@ -27,7 +27,7 @@ const (
 	MethodBroadcast   Method = "Broadcast"
 	MethodStatus      Method = "Status"
 	MethodCheck       Method = "Check"
-	MethodPlanSweep   Method = "PlanRelease"
+	MethodPlanSweep   Method = "PlanSweep"
 	MethodReread      Method = "Reread"
 	MethodConfirmRef  Method = "ConfirmRef"
 )

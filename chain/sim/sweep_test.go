@@ -32,7 +32,7 @@ func plan(t *testing.T, c *sim.Chain, r chain.SweepRequest) []chain.SweepStep {
 
 	steps, err := c.PlanSweep(t.Context(), r)
 	if err != nil {
-		t.Fatalf("PlanRelease: %v", err)
+		t.Fatalf("PlanSweep: %v", err)
 	}
 
 	return steps

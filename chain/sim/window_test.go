@@ -296,3 +296,11 @@ func TestWindowsIsDeterministic(t *testing.T) {
 		t.Error("another seed made the same blocks")
 	}
 }
+
+func TestWindowsRefuseLongerWindows(t *testing.T) {
+	long, signer, wallet := newWindows(t, sim.WindowsConfig{ValidBlocks: 9})
+	short, _, _ := newWindows(t, sim.WindowsConfig{ValidBlocks: 8})
+	tx := signedBy(t, long, signer, windowsOrder(t, long, wallet, long.NewAddress()))
+
+	expectCode(t, "Broadcast", short.Broadcast(t.Context(), tx), fault.State, "transaction_expired")
+}

@@ -44,10 +44,25 @@ type Reader interface {
 	Coins(ctx context.Context, network string, address chain.Address) ([]Coin, error)
 	// CoinsOf returns the outputs of the transactions with these hashes, spent ones included.
 	CoinsOf(ctx context.Context, network string, hashes []string) ([]Coin, error)
-	// WaitingCoins returns the coins that are in no block.
+	// UnconfirmedCoins returns the coins that are in no block.
 	UnconfirmedCoins(ctx context.Context, network string) ([]Coin, error)
 	// CoinsAbove returns the coins that were made or spent in blocks above a height.
 	CoinsAbove(ctx context.Context, network string, height uint64) ([]Coin, error)
+	// OutgoingByKey returns the rows of a network with these keys (chain.Spend.Key).
+	OutgoingByKey(ctx context.Context, network string, keys []string) ([]Outgoing, error)
+	// OutgoingByHash returns the rows of a network of transactions with these hashes.
+	OutgoingByHash(ctx context.Context, network string, hashes []string) ([]Outgoing, error)
+	// OutgoingOf returns the rows of an address, lowest block and then key first: up to limit rows in
+	// blocks at or above a height.
+	OutgoingOf(
+		ctx context.Context,
+		network string,
+		address chain.Address,
+		from uint64,
+		limit int,
+	) ([]Outgoing, error)
+	// OutgoingAbove returns the rows of a network in blocks above a height.
+	OutgoingAbove(ctx context.Context, network string, height uint64) ([]Outgoing, error)
 	// Cursor returns how far a network was read.
 	Cursor(ctx context.Context, network string) (c scan.Cursor, ok bool, err error)
 }
@@ -72,6 +87,8 @@ type Tx interface {
 	PutBalance(ctx context.Context, b *Balance) error
 	PutCoin(ctx context.Context, c *Coin) error
 	DeleteCoin(ctx context.Context, network string, outpoint chain.Outpoint) error
+	PutOutgoing(ctx context.Context, o *Outgoing) error
+	DeleteOutgoing(ctx context.Context, network, key string) error
 }
 
 // DB is the store as internal/txmgr sees it.

@@ -94,7 +94,12 @@ func (s blockHandler) store(
 		}
 
 		// After the payments, whose invoices are locked before balances everywhere.
-		return s.engine.Transactions.IndexCoinsTx(ctx, tx, b, parties(tx, b.Network.Space()))
+		ours := parties(tx, b.Network.Space())
+		if err := s.engine.Transactions.IndexCoinsTx(ctx, tx, b, ours); err != nil {
+			return err
+		}
+
+		return s.engine.Transactions.RecordOutgoingTx(ctx, tx, b, ours)
 	})
 }
 

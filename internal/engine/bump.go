@@ -42,7 +42,7 @@ func (l *bumpLoop) bumpDue(ctx context.Context) (did bool, err error) {
 		return false, nil
 	}
 
-	waiting, err := l.engine.config.Store.PoolPayments(ctx, l.follower.Driver.Network().Slug)
+	waiting, err := l.engine.config.Store.UnminedPayments(ctx, l.follower.Driver.Network().Slug)
 	if err != nil {
 		return false, err
 	}
@@ -56,7 +56,7 @@ func (l *bumpLoop) bumpDue(ctx context.Context) (did bool, err error) {
 
 	for _, p := range waiting {
 		waited := now.Sub(p.DetectedAt)
-		if p.Simulated || p.TxHash == "" || !p.LostAt.IsZero() || waited < after || now.Before(next[p.ID]) {
+		if p.Status != invoice.Detected || p.Simulated || p.TxHash == "" || !p.LostAt.IsZero() || waited < after || now.Before(next[p.ID]) {
 			continue
 		}
 

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// This file keeps the master wallets of UTXO networks among the watched addresses. Their coins are indexed
-// from blocks, so every account's wallet has to be known before the blocks that pay it are stored.
+// This file keeps the master wallets among the watched addresses. What they spend, and on UTXO networks
+// their coins, is read from blocks, so every account's wallet has to be known before its blocks are stored.
 
 // walletWatch is the last account whose wallet was registered, per network.
 type walletWatch struct {
@@ -31,10 +31,6 @@ func (e *Engine) watchWallets(ctx context.Context, n chain.Network) error {
 		return err
 	}
 
-	if _, ok := driver.(chain.CoinReader); !ok {
-		return nil
-	}
-
 	e.watched.mu.Lock()
 	defer e.watched.mu.Unlock()
 
@@ -48,7 +44,7 @@ func (e *Engine) watchWallets(ctx context.Context, n chain.Network) error {
 			return err
 		}
 
-		if err := e.registerWallets(ctx, n, page); err != nil {
+		if err := e.registerWallets(ctx, driver, page); err != nil {
 			return err
 		}
 
@@ -56,8 +52,16 @@ func (e *Engine) watchWallets(ctx context.Context, n chain.Network) error {
 	}
 }
 
-// registerWallets stores the master wallets of accounts as watched addresses with balances. It is idempotent.
-func (e *Engine) registerWallets(ctx context.Context, n chain.Network, accounts []account.Account) error {
+// registerWallets stores the master wallets of accounts as watched addresses, on UTXO networks with
+// balances. It is idempotent.
+func (e *Engine) registerWallets(
+	ctx context.Context,
+	driver chain.Driver,
+	accounts []account.Account,
+) error {
+	n := driver.Network()
+	_, coins := driver.(chain.CoinReader)
+
 	owners := map[chain.Address]event.Owner{}
 
 	var (
@@ -67,8 +71,8 @@ func (e *Engine) registerWallets(ctx context.Context, n chain.Network, accounts 
 
 	for _, a := range accounts {
 		p, err := e.Transactions.MasterWallet(ctx, n.Slug, a.Index)
-		if errors.Is(err, fault.Forbidden) {
-			continue // the signer has no such key: nothing will ever be sent from there
+		if errors.Is(err, fault.Forbidden) || errors.Is(err, fault.Unsupported) {
+			continue // the signer has no such key, or the driver no wallets: nothing is ever sent
 		}
 
 		if err != nil {
@@ -91,8 +95,10 @@ func (e *Engine) registerWallets(ctx context.Context, n chain.Network, accounts 
 		}
 
 		for _, p := range parties {
-			if err := e.Transactions.TrackTx(ctx, tx, owners[p.Address], n.Slug, p); err != nil {
-				return err
+			if coins {
+				if err := e.Transactions.TrackTx(ctx, tx, owners[p.Address], n.Slug, p); err != nil {
+					return err
+				}
 			}
 
 			if have[p.Address] {

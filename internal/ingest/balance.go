@@ -12,6 +12,11 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
+// errBalances is the error of a node that answered for another number of holdings than asked.
+var errBalances = fault.New(
+	fault.Unavailable, "balance_unreadable", "the node answered for another number of balances than asked",
+)
+
 // optionExcess is native coin at an option's address that no transfer explains.
 type optionExcess struct {
 	option  invoice.Option

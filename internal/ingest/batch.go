@@ -3,7 +3,6 @@ package ingest
 // This file prepares batches of the follower: their prices, and how they can be split.
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -23,8 +22,14 @@ type PreparedBatch struct {
 	prices prices
 	// replaced are payments whose transactions were replaced by others.
 	replaced []invoice.TransferKey
+	// observed are the transfers of the batch, net, each key once: a block outranks the pool.
+	observed []observedTransfer
+	// measured are the amounts that arrived by the transfers to our addresses in blocks.
+	measured measured
 	// reread is what blocks hold that were read again, by hash.
-	reread map[string]map[transferID]bool
+	reread map[string]rereadBlock
+	// partial is set when the blocks of the batch do not hold all their transfers.
+	partial bool
 	// only, when not nil, are the keys to take in; without those to leave out.
 	only, without map[invoice.TransferKey]bool
 	// known are the keys of payments that the batch may confirm or take back.
@@ -42,35 +47,61 @@ type observedTransfer struct {
 }
 
 func (t observedTransfer) key() invoice.TransferKey {
-	return invoice.TransferKey{TxHash: t.TxHash, Index: t.Index}
+	return invoice.KeyOf(t.Transfer)
 }
 
-// transfers returns the transfers of the batch, blocks before pool, each key once: a block outranks the pool.
-func (p PreparedBatch) transfers() []observedTransfer {
+// observe returns the transfers of a batch, net, each key once: a block outranks the pool, which is not asked
+// about transactions that are in a block of the batch.
+func observe(b follow.Batch) []observedTransfer {
 	var out []observedTransfer
 
-	seen := map[invoice.TransferKey]bool{}
+	seen, mined := map[invoice.TransferKey]bool{}, map[string]bool{}
 
 	add := func(t chain.Transfer, at chain.Ref) {
 		observed := observedTransfer{t, at}
-
-		key := observed.key()
-		if !seen[key] && p.takes(key) {
+		if key := observed.key(); !seen[key] {
 			seen[key] = true
 
 			out = append(out, observed)
 		}
 	}
 
-	for _, b := range p.batch.Blocks {
-		for _, t := range b.Transfers {
-			add(t, b.Ref)
+	for _, block := range b.Blocks {
+		for _, spend := range block.Spent {
+			mined[spend.By] = true
+		}
+
+		for _, t := range arrivals(block.Transfers) {
+			mined[t.TxHash] = true
+
+			add(t, block.Ref)
 		}
 	}
 
-	for _, tx := range p.batch.Pool {
-		for _, t := range tx.Transfers {
+	for _, tx := range b.Pool {
+		if mined[tx.TxHash] {
+			continue
+		}
+
+		for _, t := range arrivals(tx.Transfers) {
 			add(t, chain.Ref{})
+		}
+	}
+
+	return out
+}
+
+// transfers returns the transfers of the batch as it was split.
+func (p PreparedBatch) transfers() []observedTransfer {
+	if p.only == nil && len(p.without) == 0 {
+		return p.observed
+	}
+
+	var out []observedTransfer
+
+	for _, t := range p.observed {
+		if p.takes(t.key()) {
+			out = append(out, t)
 		}
 	}
 
@@ -115,7 +146,7 @@ func (p PreparedBatch) Without(keys ...invoice.TransferKey) PreparedBatch {
 // PrepareBatch reads what ApplyTx will need, outside of any transaction: which recipients are ours
 // at present, and the prices of what they received and of what may confirm. ApplyTx matches again.
 func (s *Ingester) PrepareBatch(ctx context.Context, b follow.Batch) (PreparedBatch, error) {
-	p := PreparedBatch{batch: b, prices: prices{}, detectedBy: invoice.ByPoll}
+	p := PreparedBatch{batch: b, prices: prices{}, detectedBy: invoice.ByPoll, observed: observe(b)}
 	s.recall(b.Network.Slug, p.prices)
 
 	matched, addresses, err := s.match(ctx, s.db, b.Network, p.transfers())
@@ -132,18 +163,9 @@ func (s *Ingester) PrepareBatch(ctx context.Context, b follow.Batch) (PreparedBa
 		return PreparedBatch{}, err
 	}
 
-	waiting, err := s.unconfirmed(ctx, s.db, b.Network.Slug, topHeight(b))
+	waiting, err := s.waiting(ctx, b)
 	if err != nil {
 		return PreparedBatch{}, err
-	}
-
-	if b.Rewound {
-		above, err := s.db.PaymentsAbove(ctx, b.Network.Slug, b.ForkedFrom.Height)
-		if err != nil {
-			return PreparedBatch{}, err
-		}
-
-		waiting = append(waiting, above...)
 	}
 
 	for _, w := range waiting {
@@ -154,13 +176,42 @@ func (s *Ingester) PrepareBatch(ctx context.Context, b follow.Batch) (PreparedBa
 		known[w.TransferKey()] = true
 	}
 
-	p.known = slices.SortedFunc(maps.Keys(known), func(a, b invoice.TransferKey) int {
-		return cmp.Or(cmp.Compare(a.TxHash, b.TxHash), cmp.Compare(a.Index, b.Index))
-	})
+	p.known = slices.SortedFunc(maps.Keys(known), invoice.TransferKey.Compare)
 	p.replaced = s.replaced(b, matched)
+	p.measured = s.measure(ctx, b.Network, b.Blocks, matched)
 	p.reread = s.rereadBlocks(ctx, b.Network.Slug)
 
 	return p, s.fill(ctx, p.prices)
+}
+
+// waiting returns the payments that a batch may confirm, take back or drop.
+func (s *Ingester) waiting(ctx context.Context, b follow.Batch) ([]invoice.Payment, error) {
+	network := b.Network.Slug
+
+	waiting, err := s.unconfirmed(ctx, s.db, network, topHeight(b))
+	if err != nil {
+		return nil, err
+	}
+
+	if len(b.Blocks) > 0 {
+		unmined, err := s.db.UnminedPayments(ctx, network)
+		if err != nil {
+			return nil, err
+		}
+
+		waiting = append(waiting, unmined...)
+	}
+
+	if b.Rewound {
+		above, err := s.db.PaymentsAbove(ctx, network, b.ForkedFrom.Height)
+		if err != nil {
+			return nil, err
+		}
+
+		waiting = append(waiting, above...)
+	}
+
+	return waiting, nil
 }
 
 // topHeight returns the height up to which payments may confirm with the batch.
@@ -304,6 +355,27 @@ func (s *Ingester) unconfirmed(
 			return page, err
 		}
 	}
+}
+
+// paymentsByKey returns the payments of a network with these keys.
+func paymentsByKey(
+	ctx context.Context,
+	r invoice.Reader,
+	network string,
+	keys ...invoice.TransferKey,
+) ([]invoice.Payment, error) {
+	hashes := make([]string, len(keys))
+	wanted := make(map[invoice.TransferKey]bool, len(keys))
+
+	for i, key := range keys {
+		hashes[i], wanted[key] = key.TxHash, true
+	}
+
+	found, err := r.PaymentsByHash(ctx, network, hashes)
+
+	return slices.DeleteFunc(
+		found, func(p invoice.Payment) bool { return !wanted[p.TransferKey()] },
+	), err
 }
 
 // String names the batch in errors.

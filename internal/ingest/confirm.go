@@ -20,13 +20,13 @@ func (in *intake) pool(ctx context.Context) error {
 		return err
 	}
 
-	waiting, err := in.tx.PoolPayments(ctx, in.n.Slug)
+	waiting, err := in.tx.UnminedPayments(ctx, in.n.Slug)
 	if err != nil {
 		return err
 	}
 
 	for _, stored := range waiting {
-		if stored.Simulated || stored.TxHash == "" || in.seen[stored.ID] ||
+		if stored.Status != invoice.Detected || stored.Simulated || stored.TxHash == "" || in.seen[stored.ID] ||
 			!in.p.takes(stored.TransferKey()) {
 			continue
 		}
@@ -65,7 +65,7 @@ func (in *intake) dropReplaced(ctx context.Context) error {
 		return nil
 	}
 
-	stored, err := in.tx.PaymentsByTransfer(ctx, in.n.Slug, keys)
+	stored, err := paymentsByKey(ctx, in.tx, in.n.Slug, keys...)
 	if err != nil {
 		return err
 	}
@@ -93,24 +93,9 @@ func (in *intake) dropReplaced(ctx context.Context) error {
 // confirmations confirms payments that are deep enough. A payment whose block is known not to be canonical,
 // because the fork was not applied to it, is orphaned instead.
 func (in *intake) confirmations(ctx context.Context) error {
-	waiting, err := in.s.unconfirmed(ctx, in.tx, in.n.Slug, in.cursor.At.Height)
+	queued, err := in.openDue(ctx)
 	if err != nil {
 		return err
-	}
-
-	queued, err := in.retries(ctx, len(waiting) > 0)
-	if err != nil {
-		return err
-	}
-
-	for _, stored := range waiting {
-		key := stored.TransferKey()
-		if !stored.Simulated && in.p.takes(key) && !queued[key] &&
-			(in.near(stored.Block) || in.foreign(stored.Block)) {
-			if _, _, err := in.payment(ctx, stored); err != nil {
-				return err
-			}
-		}
 	}
 
 	var unread error
@@ -122,27 +107,14 @@ func (in *intake) confirmations(ctx context.Context) error {
 		}
 
 		for _, p := range a.payments {
-			key := p.TransferKey()
-
-			waits := p.Network == in.n.Slug && p.Status == invoice.Detected && !p.Block.IsZero() &&
-				!p.Simulated
-			if !waits || !in.p.takes(key) || queued[key] {
+			if queued[p.TransferKey()] || !in.waitsInBlock(p) {
 				continue
 			}
 
-			switch {
-			case in.foreign(p.Block):
-				err = in.move(
-					a, p,
-					func(p *invoice.Payment) ([]event.Type, error) { return p.Orphan(in.now) },
-				)
-			case in.final(p.Required, p.Block):
-				var shown bool
-				if shown, err = in.shownInBlock(p); shown {
-					err = in.confirm(a, p)
-				} else if err != nil && errors.Is(err, invoice.ErrUnprepared) {
-					unread, err = err, nil // all blocks are named before the batch is prepared again
-				}
+			err := in.confirmOrOrphan(a, p)
+			if errors.Is(err, invoice.ErrUnprepared) {
+				unread = err // all blocks are named before the batch is prepared again
+				continue
 			}
 
 			if err != nil {
@@ -154,6 +126,49 @@ func (in *intake) confirmations(ctx context.Context) error {
 	}
 
 	return unread
+}
+
+// openDue opens the entries of payments that this batch may confirm, and returns the transfers that wait in
+// retry rows.
+func (in *intake) openDue(ctx context.Context) (queued map[invoice.TransferKey]bool, err error) {
+	waiting, err := in.s.unconfirmed(ctx, in.tx, in.n.Slug, in.cursor.At.Height)
+	if err != nil {
+		return nil, err
+	}
+
+	if queued, err = in.retries(ctx, len(waiting) > 0); err != nil {
+		return nil, err
+	}
+
+	for _, stored := range waiting {
+		key := stored.TransferKey()
+		if !stored.Simulated && in.p.takes(key) && !queued[key] &&
+			(in.near(stored.Block) || in.foreign(stored.Block)) {
+			if _, _, err := in.payment(ctx, stored); err != nil {
+				return nil, err
+			}
+		}
+	}
+
+	return queued, nil
+}
+
+// waitsInBlock reports whether the batch may confirm a payment.
+func (in *intake) waitsInBlock(p *invoice.Payment) bool {
+	return p.Network == in.n.Slug && p.Status == invoice.Detected && !p.Block.IsZero() &&
+		!p.Simulated && in.p.takes(p.TransferKey())
+}
+
+// confirmOrOrphan confirms a payment that is deep enough, or orphans one whose block left the chain.
+func (in *intake) confirmOrOrphan(a *entry, p *invoice.Payment) error {
+	switch {
+	case in.foreign(p.Block):
+		return in.move(a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.Orphan(in.now) })
+	case in.final(p.Required, p.Block):
+		return in.confirmRead(a, p)
+	}
+
+	return nil
 }
 
 // near reports whether a block is deep enough for the lowest confirmation count of the network.
@@ -217,7 +232,7 @@ func (in *intake) retries(ctx context.Context, any bool) (map[invoice.TransferKe
 
 	for _, r := range rows {
 		if r.ID != in.p.retry {
-			queued[invoice.TransferKey{TxHash: r.Transfer.TxHash, Index: r.Transfer.Index}] = true
+			queued[invoice.KeyOf(r.Transfer)] = true
 		}
 	}
 

@@ -81,48 +81,76 @@ func (l *ledger) credit(inv *invoice.Invoice, p *invoice.Payment, optionID strin
 	return nil
 }
 
-// confirm confirms a payment and sets its price, when there is one.
+// confirm confirms a payment and sets its price when there is one, in one move: its event shows usd_value.
+// Without a fresh price it is tried again after priceRetry, and payment.priced follows.
 func (l *ledger) confirm(a *entry, p *invoice.Payment) error {
-	late := a.invoice != nil && a.invoice.Closed()
-	confirmed := false
+	if p.Status == invoice.Confirmed {
+		return nil
+	}
 
-	err := l.move(a, p, func(p *invoice.Payment) ([]event.Type, error) {
-		confirmed = p.Status != invoice.Confirmed
-		return p.Confirm(late, l.now)
-	})
-	if err != nil || !confirmed {
+	late := a.invoice != nil && a.invoice.Closed()
+
+	set, err := l.pricer(p)
+	if err != nil {
 		return err
 	}
 
-	return l.value(a, p)
+	return l.move(a, p, func(p *invoice.Payment) ([]event.Type, error) {
+		confirmed, err := p.Confirm(late, l.now)
+		if err != nil {
+			return nil, err
+		}
+
+		priced, err := set(p)
+
+		return append(confirmed, priced...), err
+	})
 }
 
-// value sets the price snapshot of a confirmed payment; without fresh prices it is retried after priceRetry.
+// value sets the price snapshot of a payment that confirmed without one.
 func (l *ledger) value(a *entry, p *invoice.Payment) error {
-	asset, native, err := l.s.registry.AssetByID(p.Network, p.AssetID)
+	set, err := l.pricer(p)
 	if err != nil {
 		return err
+	}
+
+	return l.move(a, p, func(p *invoice.Payment) ([]event.Type, error) {
+		types, err := set(p)
+		if len(types) > 0 {
+			types = append(types, event.PaymentPriced)
+		}
+
+		return types, err
+	})
+}
+
+// pricer returns the transition that sets a payment's price snapshot, or without fresh prices makes it due
+// after priceRetry.
+func (l *ledger) pricer(p *invoice.Payment) (func(p *invoice.Payment) ([]event.Type, error), error) {
+	asset, native, err := l.s.registry.AssetByID(p.Network, p.AssetID)
+	if err != nil {
+		return nil, err
 	}
 
 	inUSD, assetPriced, err := l.price(asset.PriceSymbol(), usd)
 
 	nativeUSD, nativePriced, nativeErr := l.price(native.PriceSymbol(), usd)
 	if err := errors.Join(err, nativeErr); err != nil {
-		return err
+		return nil, err
 	}
 
-	return l.move(a, p, func(p *invoice.Payment) ([]event.Type, error) {
+	return func(p *invoice.Payment) ([]event.Type, error) {
 		if !assetPriced || !nativePriced {
 			p.DueAt = l.now.Add(priceRetry)
 			return nil, nil
 		}
 
 		return p.Price(inUSD, nativeUSD)
-	})
+	}, nil
 }
 
 // setRequired sets how many confirmations the unconfirmed payments of an entry need. The tier follows the USD
-// sum of all of them, and is the highest one while a price is missing.
+// sum of those in blocks, and is the highest one while a price is missing: what a pool shows raises nothing.
 func (l *ledger) setRequired(a *entry) error {
 	var sum decimal.Decimal
 
@@ -160,7 +188,7 @@ func (l *ledger) setRequired(a *entry) error {
 // is missing.
 func (l *ledger) unconfirmedUSD(a *entry) (sum decimal.Decimal, priced bool, err error) {
 	for _, p := range a.payments {
-		if p.Status != invoice.Detected || p.Simulated {
+		if p.Status != invoice.Detected || p.Simulated || p.Block.IsZero() {
 			continue
 		}
 

@@ -127,72 +127,124 @@ func (s *Ingester) addFound(
 		out.result = invoice.HintForeign
 	}
 
-	b, err := s.hintBatch(ctx, driver, ours, found)
-	if err != nil || b == nil {
-		return err
+	if !paysOne(found.Transfers, ours) {
+		return nil
 	}
 
-	p, err := s.PrepareBatch(ctx, *b)
+	p, err := s.prepareFound(ctx, driver, found)
 	if err != nil {
 		return err
 	}
 
 	p.detectedBy, out.result = invoice.ByHint, invoice.HintFound
-
-	var keys []invoice.TransferKey
-	for _, t := range p.transfers() {
-		keys = append(keys, t.key())
-	}
-
-	out.batches = append(out.batches, p.Only(keys...))
+	out.batches = append(out.batches, p)
 
 	return nil
 }
 
-// hintBatch returns a batch of those transfers of a transaction that go to addresses of ours, or nil. A block
-// that was not read yet is omitted: the transaction waits until the follower has checked that block.
-func (s *Ingester) hintBatch(
+// paysOne reports whether some transfer goes to one of the addresses.
+func paysOne(transfers []chain.Transfer, addresses map[chain.Address]bool) bool {
+	return slices.ContainsFunc(
+		transfers, func(t chain.Transfer) bool { return addresses[t.To] && !t.Amount.IsZero() },
+	)
+}
+
+// prepareFound prepares a batch of the transfers of one transaction that was looked up. In a block that the
+// follower has passed they are what that block shows; else they are provisional, as in the pool.
+func (s *Ingester) prepareFound(
 	ctx context.Context,
 	driver chain.Driver,
-	ours map[chain.Address]bool,
 	found chain.FoundTx,
-) (*follow.Batch, error) {
-	n := driver.Network()
+) (PreparedBatch, error) {
+	network := driver.Network()
+	b := follow.Batch{Network: network}
 
-	var transfers []chain.Transfer
+	block, err := s.passedBlock(ctx, driver, found)
+	if err != nil {
+		return PreparedBatch{}, err
+	}
 
-	for _, t := range found.Transfers {
-		if ours[t.To] && !t.Amount.IsZero() {
-			transfers = append(transfers, t)
+	if block != nil {
+		b.Blocks = []chain.Block{*block}
+	} else {
+		b.Pool = []chain.PoolTx{{TxHash: found.TxHash, Transfers: found.Transfers, Spent: found.Spent}}
+	}
+
+	p, err := s.PrepareBatch(ctx, b)
+	if err != nil {
+		return PreparedBatch{}, err
+	}
+
+	stored, err := s.db.PaymentsByHash(ctx, network.Slug, []string{found.TxHash})
+	if err != nil {
+		return PreparedBatch{}, err
+	}
+
+	var keys []invoice.TransferKey
+
+	for _, payment := range stored {
+		keys = append(keys, payment.TransferKey())
+	}
+
+	for _, t := range p.observed {
+		if t.TxHash == found.TxHash {
+			keys = append(keys, t.key())
 		}
 	}
 
-	if found.Failed || len(transfers) == 0 {
-		return nil, nil
-	}
+	return p.Only(keys...), nil
+}
 
-	b := &follow.Batch{Network: n}
+// passedBlock returns the block of a transaction that was looked up, as it is read now; nil while the follower
+// has not passed it, or when the chain has another block there. Blocks show no internal transfers: those of
+// the look-up are added, unless the transaction failed.
+func (s *Ingester) passedBlock(
+	ctx context.Context,
+	driver chain.Driver,
+	found chain.FoundTx,
+) (*chain.Block, error) {
+	network := driver.Network().Slug
 
-	cursor, err := s.cursor(ctx, n.Slug)
-	if err != nil {
+	cursor, err := s.cursor(ctx, network)
+	if err != nil || found.Block.IsZero() || found.Block.Height > cursor.At.Height {
 		return nil, err
 	}
 
-	if !found.Block.IsZero() && found.Block.Height <= cursor.At.Height {
-		ref, err := driver.RefAt(ctx, found.Block.Height)
+	block := chain.Block{Ref: found.Block, Transfers: found.Transfers, Spent: found.Spent}
+
+	if scanner, can := driver.(chain.BlockScanner); can {
+		blocks, err := scanner.Blocks(ctx, found.Block.Height, found.Block.Height)
 		if err != nil {
 			return nil, err
 		}
 
-		if ref.Hash == found.Block.Hash {
-			b.Blocks = []chain.Block{{Ref: ref, Transfers: transfers}}
-			return b, nil
+		if len(blocks) != 1 || blocks[0].Hash != found.Block.Hash {
+			return nil, nil
+		}
+
+		block = withInternal(blocks[0], found)
+	} else if block.Ref, err = driver.RefAt(ctx, found.Block.Height); err != nil {
+		return nil, err
+	} else if block.Hash != found.Block.Hash {
+		return nil, nil
+	}
+
+	return &block, nil
+}
+
+// withInternal returns the block with the internal transfers of a transaction in it.
+func withInternal(block chain.Block, found chain.FoundTx) chain.Block {
+	transfers := slices.Clone(block.Transfers)
+
+	for _, t := range found.Transfers {
+		if t.Index >= chain.InternalIndex && !found.Failed {
+			transfers = append(transfers, t)
 		}
 	}
 
-	b.Pool = []chain.PoolTx{{TxHash: found.TxHash, Transfers: transfers}}
+	block.Transfers = transfers
 
-	return b, nil
+	return block
 }
 
 // cursor returns the cursor of a network.

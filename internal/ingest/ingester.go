@@ -70,7 +70,7 @@ type Ingester struct {
 	// wanted are prices that a batch turned out to need.
 	wanted map[string]map[pair]bool
 	// suspects are blocks that are to be read again.
-	suspects map[string]map[chain.Ref]reread
+	suspects map[string]map[chain.Ref]rereadBlock
 	// uses are what the transactions of payments spend, by hash.
 	uses map[string]map[string]*use
 }
@@ -90,7 +90,7 @@ func New(c Config) *Ingester {
 		log:      c.Log,
 		kept:     c.Leftovers,
 		wanted:   map[string]map[pair]bool{},
-		suspects: map[string]map[chain.Ref]reread{},
+		suspects: map[string]map[chain.Ref]rereadBlock{},
 		uses:     map[string]map[string]*use{},
 	}
 }

@@ -2,6 +2,9 @@ package ingest
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
+	"maps"
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -59,8 +62,12 @@ func (in *intake) run(ctx context.Context) error {
 		return err
 	}
 
-	for _, p := range lost {
-		if err := in.orphan(ctx, p); err != nil {
+	if err := in.displace(ctx, lost); err != nil {
+		return err
+	}
+
+	for _, id := range slices.Sorted(maps.Keys(lost)) {
+		if err := in.orphan(ctx, lost[id]); err != nil {
 			return err
 		}
 	}
@@ -110,29 +117,26 @@ func (in *intake) recordTransfers(ctx context.Context, lost map[string]invoice.P
 		return err
 	}
 
-	var (
-		hashes []string
-		keys   []invoice.TransferKey
-	)
-	for _, m := range matched {
-		hashes, keys = append(hashes, m.TxHash), append(keys, m.key())
+	if matched, err = in.p.arrived(matched); err != nil {
+		return err
+	}
+
+	hashes := make([]string, len(matched))
+	for i, m := range matched {
+		hashes[i] = m.TxHash
 	}
 
 	slices.Sort(hashes)
+	hashes = slices.Compact(hashes)
 
-	own, err := in.tx.OwnTransactions(ctx, in.n.Slug, slices.Compact(hashes))
+	own, err := in.tx.OwnTransactions(ctx, in.n.Slug, hashes)
 	if err != nil {
 		return err
 	}
 
-	stored, err := in.tx.PaymentsByTransfer(ctx, in.n.Slug, keys)
+	known, err := in.tx.PaymentsByHash(ctx, in.n.Slug, hashes)
 	if err != nil {
 		return err
-	}
-
-	known := map[invoice.TransferKey]invoice.Payment{}
-	for _, p := range stored {
-		known[p.TransferKey()] = p
 	}
 
 	for _, m := range matched {
@@ -143,15 +147,7 @@ func (in *intake) recordTransfers(ctx context.Context, lost map[string]invoice.P
 			continue // an asset that is not enabled, or our own top-up, fee, sweep or cancellation
 		}
 
-		if p, ok := known[m.key()]; ok {
-			if err := in.recordKnown(ctx, p, m, lost); err != nil {
-				return err
-			}
-
-			continue
-		}
-
-		if err := in.recordNew(ctx, m, addresses[m.To], asset); err != nil {
+		if err := in.record(ctx, m, known, addresses[m.To], asset, lost); err != nil {
 			return err
 		}
 	}
@@ -159,8 +155,57 @@ func (in *intake) recordTransfers(ctx context.Context, lost map[string]invoice.P
 	return nil
 }
 
-// recordKnown moves a known payment to the block its transaction is in now. A payment that a fork moved to
-// another block keeps its id and has no event, unless it had been confirmed and is not deep enough there.
+// arrived returns the matched transfers with what arrived by each; those by which nothing did are left out.
+// It fails with invoice.ErrUnprepared when one in a block was not measured: its address was not ours yet.
+func (p PreparedBatch) arrived(matched []observedTransfer) ([]observedTransfer, error) {
+	out := matched[:0]
+
+	for _, m := range matched {
+		if !m.at.IsZero() {
+			amount, ok := p.measured[arrivalKey{m.at.Hash, m.key()}]
+			if !ok {
+				return nil, fmt.Errorf("transfer %s:%d: %w", m.TxHash, m.Index, invoice.ErrUnprepared)
+			}
+
+			m.Amount = amount
+		}
+
+		if !m.Amount.IsZero() {
+			out = append(out, m)
+		}
+	}
+
+	return out, nil
+}
+
+// record records one transfer: as the payment that it is known as, or as a new one. The pool adds none
+// beside a payment in a block that is the same transfer of the same transaction.
+func (in *intake) record(
+	ctx context.Context,
+	m observedTransfer,
+	known []invoice.Payment,
+	to invoice.Address,
+	asset chain.Asset,
+	lost map[string]invoice.Payment,
+) error {
+	for _, p := range known {
+		if p.TransferKey() == m.key() {
+			return in.recordKnown(ctx, p, m, lost)
+		}
+	}
+
+	for _, p := range known {
+		if m.at.IsZero() && p.TxHash == m.TxHash && p.TxIndex == m.Index && p.Status != invoice.Dropped {
+			return nil
+		}
+	}
+
+	return in.recordNew(ctx, m, to, asset)
+}
+
+// recordKnown brings a known payment in line with the block that its transaction is in now. A payment that a
+// fork moved to another block keeps its id and has no event, unless it had been confirmed and is not deep
+// enough there, or another amount arrived there.
 func (in *intake) recordKnown(
 	ctx context.Context,
 	stored invoice.Payment,
@@ -173,35 +218,122 @@ func (in *intake) recordKnown(
 	}
 
 	in.seen[p.ID] = true
-	if _, gone := lost[p.ID]; gone {
-		delete(lost, p.ID)
+	_, moved := lost[p.ID]
+	delete(lost, p.ID)
 
-		switch {
-		case p.Status == invoice.Confirmed && !m.at.IsZero() && in.final(p.Required, m.at):
-			return in.move(
-				a,
-				p,
-				func(p *invoice.Payment) ([]event.Type, error) { return nil, p.SetBlock(m.at) },
-			)
-		case p.Status == invoice.Confirmed:
-			if err := in.move(
-				a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.Orphan(in.now) },
-			); err != nil {
-				return err
-			}
-		case m.at.IsZero(): // detected in a block that is gone, and back in the pool
-			return in.move(a, p, func(p *invoice.Payment) ([]event.Type, error) {
-				p.Block = chain.Ref{}
-				return p.Observe(m.at)
-			})
+	differs := p.Amount != m.Amount
+
+	switch {
+	case moved && p.Status == invoice.Confirmed && !differs && !m.at.IsZero() && in.final(p.Required, m.at):
+		return in.move(a, p, func(p *invoice.Payment) ([]event.Type, error) { return nil, p.SetBlock(m.at) })
+	case moved && p.Status == invoice.Confirmed:
+		if err := in.move(
+			a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.Orphan(in.now) },
+		); err != nil {
+			return err
 		}
-	}
-
-	if p.Status == invoice.Confirmed {
+	case p.Status == invoice.Confirmed:
+		in.reportContradiction(ctx, p, m)
 		return nil // in its block, or read again in a back-fill
 	}
 
-	return in.move(a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.Observe(m.at) })
+	return in.move(a, p, func(p *invoice.Payment) ([]event.Type, error) {
+		switch {
+		case moved && m.at.IsZero(): // detected in a block that is gone, and back in the pool
+			p.Block = chain.Ref{}
+		case m.at.IsZero() && !p.Block.IsZero(): // a pool that is older than the block
+			return p.Observe(m.at)
+		}
+
+		corrected, err := p.Correct(m.Transfer)
+		if err != nil {
+			return nil, err
+		}
+
+		detected, err := p.Observe(m.at)
+
+		return append(corrected, detected...), err
+	})
+}
+
+// reportContradiction logs that the block of a confirmed payment shows another amount than it was read with.
+func (in *intake) reportContradiction(ctx context.Context, p *invoice.Payment, m observedTransfer) {
+	if p.Amount == m.Amount || m.at.Hash != p.Block.Hash {
+		return
+	}
+
+	in.s.log.LogAttrs(
+		ctx, slog.LevelError, "the block of a confirmed payment was read again and shows another amount",
+		slog.String("payment", p.ID), slog.String("network", p.Network), slog.String("tx", p.TxHash),
+		slog.String("amount", p.Amount.String()), slog.String("shown", m.Amount.String()),
+	)
+}
+
+// displace drops the payments whose transactions stand in blocks of the batch that do not hold them: they
+// failed there, or pay somebody or something else.
+func (in *intake) displace(ctx context.Context, lost map[string]invoice.Payment) error {
+	mined := in.minedHashes()
+	if len(mined) == 0 {
+		return nil
+	}
+
+	candidates, err := in.tx.UnminedPayments(ctx, in.n.Slug)
+	if err != nil {
+		return err
+	}
+
+	for _, id := range slices.Sorted(maps.Keys(lost)) {
+		candidates = append(candidates, lost[id])
+	}
+
+	for _, stored := range candidates {
+		failed, found := mined[stored.TxHash]
+		if !found || stored.TxIndex >= chain.InternalIndex && !failed || stored.Simulated ||
+			in.seen[stored.ID] || !in.p.takes(stored.TransferKey()) {
+			continue // blocks do not show the internal transfers of a transaction
+		}
+
+		a, p, err := in.payment(ctx, stored)
+		if err != nil {
+			return err
+		}
+
+		delete(lost, p.ID)
+
+		if err := in.move(
+			a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.Displace(in.now) },
+		); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// minedHashes returns the transactions that the blocks of the batch are known to hold with all that they
+// moved, and whether each failed.
+func (in *intake) minedHashes() map[string]bool {
+	mined := map[string]bool{}
+	if in.p.partial {
+		return mined
+	}
+
+	driver, err := in.s.registry.Driver(in.n.Slug)
+	_, whole := driver.(chain.BlockScanner)
+
+	for _, block := range in.p.batch.Blocks {
+		for _, t := range block.Transfers {
+			if whole && err == nil { // by address, a block shows what was asked for
+				mined[t.TxHash] = false
+			}
+		}
+
+		for _, spend := range block.Spent {
+			mined[spend.By] = spend.Failed
+		}
+	}
+
+	return mined
 }
 
 // recordNew adds a payment that was not known.

@@ -167,7 +167,7 @@ func (l *ledger) move(a *entry, p *invoice.Payment, f func(p *invoice.Payment) (
 	l.changed(a, p)
 
 	for _, t := range types {
-		a.events = append(a.events, l.paymentEvent(p, t, before.Status))
+		a.events = append(a.events, l.paymentEvent(p, t, &before))
 	}
 
 	return nil
@@ -180,7 +180,8 @@ func (l *ledger) changed(a *entry, p *invoice.Payment) {
 }
 
 // paymentEvent returns an event with the payment as it is now; a later transition has an event of its own.
-func (l *ledger) paymentEvent(p *invoice.Payment, t event.Type, before invoice.PaymentStatus) event.Event {
+// before is the payment as it was; nil for a new one.
+func (l *ledger) paymentEvent(p *invoice.Payment, t event.Type, before *invoice.Payment) event.Event {
 	if !t.Internal() { // internal events are not published: a number for one would look like a lost event
 		p.Sequence++
 	}
@@ -195,11 +196,30 @@ func (l *ledger) paymentEvent(p *invoice.Payment, t event.Type, before invoice.P
 		Subject:   *p,
 		CreatedAt: l.now,
 	}
-	if before != "" && before != p.Status {
-		e.Previous = map[string]any{"status": before}
+
+	if before != nil {
+		e.Previous = changedAttributes(*before, *p)
 	}
 
 	return e
+}
+
+// changedAttributes returns what a payment was before, of what changed; nil for nothing.
+func changedAttributes(before, after invoice.Payment) map[string]any {
+	changed := map[string]any{}
+	if before.Status != after.Status {
+		changed["status"] = before.Status
+	}
+
+	if before.Amount != after.Amount {
+		changed["amount"] = before.Amount.String()
+	}
+
+	if len(changed) == 0 {
+		return nil
+	}
+
+	return changed
 }
 
 // add adds a payment that was not known.
@@ -219,7 +239,7 @@ func (l *ledger) add(a *entry, p invoice.Payment) *invoice.Payment {
 func (l *ledger) notifyNew(a *entry) {
 	for _, p := range a.payments {
 		if p.Status == invoice.Detected && slices.Contains(a.fresh, p.ID) {
-			a.events = append(a.events, l.paymentEvent(p, p.DetectedEvent(), ""))
+			a.events = append(a.events, l.paymentEvent(p, p.DetectedEvent(), nil))
 		}
 	}
 

@@ -3,7 +3,6 @@ package ingest
 // This file detects that another transaction replaced a payment's.
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -61,9 +60,7 @@ func (s *Ingester) replaced(b follow.Batch, matched []observedTransfer) []invoic
 		}
 	}
 
-	slices.SortFunc(out, func(a, b invoice.TransferKey) int {
-		return cmp.Or(cmp.Compare(a.TxHash, b.TxHash), cmp.Compare(a.Index, b.Index))
-	})
+	slices.SortFunc(out, invoice.TransferKey.Compare)
 
 	return out
 }

@@ -1,10 +1,11 @@
 package ingest
 
-// This file reads blocks again before payments in them confirm.
+// This file reads blocks again before payments in them confirm, from another node where there are several.
 
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -12,55 +13,78 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// transferID identifies a transfer by what every reading of its block shows alike.
-type transferID struct {
-	invoice.TransferKey
-	to      chain.Address
-	assetID string
-	amount  chain.Amount
+// rereadFor is how long what a block showed is used: one batch may be prepared several times.
+const rereadFor = 10 * time.Second
+
+// rereadBlock is what a block shows that was read again. The zero value is one that was not read yet.
+type rereadBlock struct {
+	// agreed is set when a second node, where there is one, has this block at its height.
+	agreed bool
+	// shown are the transfers in it, net, in base units; nil where the driver cannot read blocks again.
+	shown map[invoice.TransferKey]chain.Amount
+	// verified is set when the block's contents were checked against its header.
+	verified bool
+	until    time.Time
 }
 
-// shownInBlock reports whether a payment that is deep enough may confirm: its block was read again
-// and still shows it, or the driver cannot read blocks again. A payment known from a hint or a
-// balance is not checked. It fails with invoice.ErrUnprepared when the block was not read again
-// yet.
-func (in *intake) shownInBlock(p *invoice.Payment) (bool, error) {
-	if p.DetectedBy != invoice.ByPoll {
-		return true, nil
+// confirmRead confirms a payment that is deep enough, if its block was read again and still shows it. A block
+// that was checked against its header and shows less corrects the payment; one that shows nothing of it
+// drops it. It fails with invoice.ErrUnprepared when the block was not read again yet.
+func (in *intake) confirmRead(a *entry, p *invoice.Payment) error {
+	if p.DetectedBy == invoice.ByBalance && p.TxHash == "" || !in.s.canReread(p.Network) {
+		return in.confirm(a, p)
 	}
 
-	driver, err := in.s.registry.Driver(p.Network)
-	if err != nil {
-		return false, err
-	}
-
-	if _, can := driver.(chain.Rereader); !can {
-		return true, nil
-	}
-
-	shown, read := in.p.reread[p.Block.Hash]
+	block, read := in.p.reread[p.Block.Hash]
 	if !read {
 		in.s.suspectBlock(p.Network, p.Block)
 
-		return false, fmt.Errorf(
-			"block %d of %s was not read again: %w",
-			p.Block.Height, p.Network, invoice.ErrUnprepared,
+		return fmt.Errorf(
+			"block %d of %s was not read again: %w", p.Block.Height, p.Network, invoice.ErrUnprepared,
 		)
 	}
 
-	if shown[transferID{p.TransferKey(), p.Address, p.AssetID, p.Amount}] {
-		return true, nil
+	if !block.agreed {
+		return nil
 	}
 
-	in.s.log.Warn(
-		"a payment is not in its block when that is read again; it waits",
-		"payment", p.ID, "network", p.Network, "tx", p.TxHash, "height", p.Block.Height,
-	)
+	shown, present := block.shown[p.TransferKey()]
 
-	return false, nil
+	switch {
+	case block.shown == nil, present && !shown.Less(p.Amount), p.TxIndex >= chain.InternalIndex:
+		return in.confirm(a, p) // blocks show no internal transfers; balances do
+	case !block.verified:
+		in.s.log.Warn(
+			"a payment is not in its block when that is read again; it waits",
+			"payment", p.ID, "network", p.Network, "tx", p.TxHash, "height", p.Block.Height,
+		)
+
+		return nil
+	case present:
+		return in.move(a, p, func(p *invoice.Payment) ([]event.Type, error) {
+			return p.Correct(chain.Transfer{From: p.FromAddress, Amount: shown})
+		})
+	}
+
+	return in.move(a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.Displace(in.now) })
+}
+
+// canReread reports whether the driver of a network can read a block again or ask a second node for it.
+func (s *Ingester) canReread(network string) bool {
+	driver, err := s.registry.Driver(network)
+	if err != nil {
+		return false
+	}
+
+	_, rereads := driver.(chain.Rereader)
+	_, confirms := driver.(chain.RefConfirmer)
+
+	return rereads || confirms
 }
 
 // suspectBlock queues a block to be read again when the next batch of the network is prepared.
@@ -69,31 +93,22 @@ func (s *Ingester) suspectBlock(network string, block chain.Ref) {
 	defer s.mu.Unlock()
 
 	if s.suspects[network] == nil {
-		s.suspects[network] = map[chain.Ref]reread{}
+		s.suspects[network] = map[chain.Ref]rereadBlock{}
 	}
 
 	if _, known := s.suspects[network][block]; !known {
-		s.suspects[network][block] = reread{}
+		s.suspects[network][block] = rereadBlock{}
 	}
 }
 
-// rereadFor is how long what a block showed is used: one batch may be prepared several times.
-const rereadFor = 10 * time.Second
-
-// reread holds what a suspect block shows, once it was read again, and until when that is used.
-type reread struct {
-	shown map[transferID]bool
-	until time.Time
-}
-
 // rereadBlocks reads the suspect blocks again and returns what they show, by hash. Payments in one
-// that cannot be read now, or does not show them, do not confirm with this batch.
-func (s *Ingester) rereadBlocks(ctx context.Context, network string) map[string]map[transferID]bool {
+// that cannot be read now do not confirm with this batch.
+func (s *Ingester) rereadBlocks(ctx context.Context, network string) map[string]rereadBlock {
 	s.mu.Lock()
 	suspects := maps.Clone(s.suspects[network])
 	s.mu.Unlock()
 
-	shown := make(map[string]map[transferID]bool, len(suspects))
+	blocks := make(map[string]rereadBlock, len(suspects))
 	now := s.now()
 
 	order := slices.SortedFunc(maps.Keys(suspects), func(a, b chain.Ref) int {
@@ -104,52 +119,68 @@ func (s *Ingester) rereadBlocks(ctx context.Context, network string) map[string]
 		r := suspects[at]
 
 		switch {
-		case r.shown == nil:
-			r = reread{s.rereadBlock(ctx, network, at), now.Add(rereadFor)}
+		case r.until.IsZero():
+			r = s.rereadBlock(ctx, network, at)
+			r.until = now.Add(rereadFor)
 		case now.After(r.until):
-			r = reread{}
+			r = rereadBlock{}
 		}
 
 		s.mu.Lock()
-		if r.shown == nil {
+		if r.until.IsZero() {
 			delete(s.suspects[network], at)
 		} else {
 			s.suspects[network][at] = r
-			shown[at.Hash] = r.shown
+			blocks[at.Hash] = r
 		}
 		s.mu.Unlock()
 	}
 
-	return shown
+	return blocks
 }
 
-// rereadBlock returns what a block shows when it is read again; nothing when it cannot be.
-func (s *Ingester) rereadBlock(ctx context.Context, network string, at chain.Ref) map[transferID]bool {
-	shown := map[transferID]bool{}
-
+// rereadBlock reads a block again and asks a second node for it. agreed is false when either gives no answer.
+func (s *Ingester) rereadBlock(ctx context.Context, network string, at chain.Ref) rereadBlock {
 	driver, err := s.registry.Driver(network)
 	if err != nil {
-		return shown
+		return rereadBlock{}
+	}
+
+	if confirmer, can := driver.(chain.RefConfirmer); can {
+		if err := confirmer.ConfirmRef(ctx, at); err != nil {
+			s.logReread(ctx, network, at, err)
+			return rereadBlock{}
+		}
 	}
 
 	reader, can := driver.(chain.Rereader)
 	if !can {
-		return shown
+		return rereadBlock{agreed: true}
 	}
 
 	block, err := reader.Reread(ctx, at)
 	if err != nil {
-		s.log.LogAttrs(
-			ctx, slog.LevelWarn, "a block could not be read again; payments in it wait",
-			slog.String("network", network), slog.Any("height", at.Height), slog.Any("error", err),
-		)
-
-		return shown
+		s.logReread(ctx, network, at, err)
+		return rereadBlock{}
 	}
 
-	for _, t := range block.Transfers {
-		shown[transferID{invoice.TransferKey{TxHash: t.TxHash, Index: t.Index}, t.To, t.AssetID, t.Amount}] = true
+	shown := map[invoice.TransferKey]chain.Amount{}
+	for _, t := range arrivals(block.Transfers) {
+		shown[invoice.KeyOf(t)] = t.Amount
 	}
 
-	return shown
+	return rereadBlock{agreed: true, shown: shown, verified: block.Unverified == "" && block.Hash == at.Hash}
+}
+
+// logReread logs why payments in a block wait.
+func (s *Ingester) logReread(ctx context.Context, network string, at chain.Ref, err error) {
+	level := slog.LevelWarn
+	if errors.Is(err, fault.NotFound) {
+		level = slog.LevelError
+	}
+
+	s.log.LogAttrs(
+		ctx, level, "a block could not be read again; payments in it wait",
+		slog.String("network", network), slog.Any("height", at.Height), slog.Any("error", err),
+	)
 }

@@ -39,7 +39,12 @@ func (s *Ingester) QueueRetryTx(
 		Attempts:  1,
 		DueAt:     now.Add(retryFirst),
 		CreatedAt: now,
-		Transfer:  chain.Transfer{TxHash: key.TxHash, Index: key.Index},
+		Transfer: chain.Transfer{
+			TxHash:  key.TxHash,
+			Index:   key.Index,
+			To:      key.To,
+			AssetID: key.AssetID,
+		},
 	}
 
 	shown := false
@@ -48,7 +53,7 @@ func (s *Ingester) QueueRetryTx(
 	}
 
 	if !shown {
-		stored, err := tx.PaymentsByTransfer(ctx, network, []invoice.TransferKey{key})
+		stored, err := paymentsByKey(ctx, tx, network, key)
 		if err != nil || len(stored) == 0 {
 			return err
 		}
@@ -116,8 +121,8 @@ func (s *Ingester) PrepareRetry(ctx context.Context, r scan.Retry) (PreparedRetr
 		return PreparedRetry{}, err
 	}
 
-	out.batch = p.Only(invoice.TransferKey{TxHash: r.Transfer.TxHash, Index: r.Transfer.Index})
-	out.batch.retry = r.ID
+	out.batch = p.Only(invoice.KeyOf(r.Transfer))
+	out.batch.retry, out.batch.partial = r.ID, true
 
 	return out, nil
 }
@@ -145,9 +150,7 @@ func (s *Ingester) RetryTx(ctx context.Context, tx invoice.Tx, p PreparedRetry) 
 
 // orphanRetried orphans the payment of a retry row whose block left the chain.
 func (s *Ingester) orphanRetried(ctx context.Context, tx invoice.Tx, p PreparedRetry) error {
-	key := invoice.TransferKey{TxHash: p.row.Transfer.TxHash, Index: p.row.Transfer.Index}
-
-	stored, err := tx.PaymentsByTransfer(ctx, p.row.Network, []invoice.TransferKey{key})
+	stored, err := paymentsByKey(ctx, tx, p.row.Network, invoice.KeyOf(p.row.Transfer))
 	if err != nil {
 		return err
 	}

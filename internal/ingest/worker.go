@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -147,6 +148,43 @@ func (s *Ingester) postponePayment(ctx context.Context, id string, cause error) 
 
 // duePayment reads a missing price, or looks a missing transaction up.
 func (s *Ingester) duePayment(ctx context.Context, p invoice.Payment) error {
+	if p.Status == invoice.Confirmed {
+		return s.dueValue(ctx, p)
+	}
+
+	found, err := s.find(ctx, p)
+	if err != nil {
+		return err
+	}
+
+	return s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
+		stored, err := tx.PaymentByID(ctx, p.ID)
+		if err != nil || stored.DueAt.IsZero() || s.now().Before(stored.DueAt) || stored.Status != p.Status {
+			return err // another process did it
+		}
+
+		if found != nil {
+			cursor, _, err := tx.Cursor(ctx, p.Network)
+			if err != nil {
+				return err
+			}
+
+			if err := s.ApplyTx(ctx, tx, *found, cursor); err != nil {
+				return err
+			}
+		}
+
+		return s.searchedTx(ctx, tx, p.ID, found != nil && found.shows(stored.TransferKey()))
+	})
+}
+
+// shows reports whether the batch holds a transfer.
+func (p PreparedBatch) shows(key invoice.TransferKey) bool {
+	return slices.ContainsFunc(p.observed, func(t observedTransfer) bool { return t.key() == key })
+}
+
+// dueValue sets the price of a payment that confirmed without one.
+func (s *Ingester) dueValue(ctx context.Context, p invoice.Payment) error {
 	prices := prices{}
 
 	if n, ok := s.registry.Network(p.Network); ok {
@@ -155,17 +193,8 @@ func (s *Ingester) duePayment(ctx context.Context, p invoice.Payment) error {
 		}
 	}
 
-	found, known := chain.FoundTx{}, false
-
-	if p.Status == invoice.Confirmed {
-		if err := s.fill(ctx, prices); err != nil {
-			return err
-		}
-	} else {
-		var err error
-		if found, known, err = s.find(ctx, p); err != nil {
-			return err
-		}
+	if err := s.fill(ctx, prices); err != nil {
+		return err
 	}
 
 	return s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
@@ -175,7 +204,7 @@ func (s *Ingester) duePayment(ctx context.Context, p invoice.Payment) error {
 		}
 
 		l := s.newLedger(tx, p.Network, prices)
-		if stored.DueAt.IsZero() || l.now.Before(stored.DueAt) || stored.Status != p.Status {
+		if stored.DueAt.IsZero() || l.now.Before(stored.DueAt) || stored.Status != invoice.Confirmed {
 			return nil // another process did it
 		}
 
@@ -184,13 +213,7 @@ func (s *Ingester) duePayment(ctx context.Context, p invoice.Payment) error {
 			return err
 		}
 
-		if q.Status == invoice.Confirmed {
-			err = l.value(a, q)
-		} else {
-			err = l.search(ctx, a, q, found, known)
-		}
-
-		if err != nil {
+		if err := l.value(a, q); err != nil {
 			return err
 		}
 
@@ -198,60 +221,53 @@ func (s *Ingester) duePayment(ctx context.Context, p invoice.Payment) error {
 	})
 }
 
-// find looks a transaction up where the driver can. A network without an answer is an error; whether the
-// transaction moved what the payment says is part of being found.
-func (s *Ingester) find(ctx context.Context, p invoice.Payment) (found chain.FoundTx, known bool, err error) {
+// find looks the transaction of a payment up where the driver can, and prepares what it shows; nil when
+// neither chain nor pool has it. A network without an answer is an error.
+func (s *Ingester) find(ctx context.Context, p invoice.Payment) (*PreparedBatch, error) {
 	driver, err := s.registry.Driver(p.Network)
 	if err != nil {
-		return found, false, err
+		return nil, err
 	}
 
 	finder, ok := driver.(chain.Finder)
 	if !ok || p.TxHash == "" || p.Simulated {
-		return found, false, nil
+		return nil, nil
 	}
 
-	found, err = finder.Transaction(ctx, p.TxHash)
+	found, err := finder.Transaction(ctx, p.TxHash)
 	if errors.Is(err, fault.NotFound) {
-		return found, false, nil
+		return nil, nil
 	}
 
 	if err != nil {
-		return found, false, err
+		return nil, err
 	}
 
-	for _, t := range found.Transfers {
-		if t.Index == p.TxIndex && t.To == p.Address && t.AssetID == p.AssetID && t.Amount == p.Amount {
-			return found, true, nil
-		}
-	}
+	prepared, err := s.prepareFound(ctx, driver, found)
 
-	return found, false, nil
+	return &prepared, err
 }
 
-// search moves a payment that is in no block by what its transaction's look-up gave. In a block
-// that was read, the payment takes the block. In the pool, or in a later block, it waits. Missing
-// for a day, it is dropped.
-func (l *ledger) search(
-	ctx context.Context,
-	a *entry,
-	p *invoice.Payment,
-	found chain.FoundTx,
-	known bool,
-) error {
-	cursor, _, err := l.tx.Cursor(ctx, p.Network)
+// searchedTx schedules a payment whose transaction was looked up. In a block, or dropped by it, it waits for
+// nothing. In the pool, or in a later block, it is looked up again. Missing for a day, it is dropped.
+func (s *Ingester) searchedTx(ctx context.Context, tx Tx, id string, shown bool) error {
+	stored, err := tx.PaymentByID(ctx, id)
 	if err != nil {
 		return err
 	}
 
-	return l.move(a, p, func(p *invoice.Payment) ([]event.Type, error) {
+	l := s.newLedger(tx, stored.Network, prices{})
+
+	a, p, err := l.payment(ctx, stored)
+	if err != nil {
+		return err
+	}
+
+	err = l.move(a, p, func(p *invoice.Payment) ([]event.Type, error) {
 		switch {
-		case !p.Block.IsZero():
-			p.LostAt, p.DueAt = time.Time{}, time.Time{} // it was found meanwhile
+		case p.Status == invoice.Dropped || p.Status == invoice.Confirmed || !p.Block.IsZero():
 			return nil, nil
-		case known && !found.Block.IsZero() && found.Block.Height <= cursor.At.Height:
-			return p.Observe(found.Block)
-		case known:
+		case shown:
 			types, err := p.Observe(chain.Ref{})
 			p.DueAt = l.now.Add(postponed)
 
@@ -266,4 +282,9 @@ func (l *ledger) search(
 
 		return nil, nil
 	})
+	if err != nil {
+		return err
+	}
+
+	return l.flush(ctx)
 }

@@ -4,7 +4,6 @@ package sqlstore
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -126,25 +125,12 @@ func (r *reader) PaymentsOfInvoice(ctx context.Context, invoiceID string) ([]inv
 	return list(ctx, r, payments, q, "ORDER BY id", 0)
 }
 
-// PaymentsByTransfer asks for the hashes and picks the indexes: few transactions pay us more than once.
-func (r *reader) PaymentsByTransfer(
+func (r *reader) PaymentsByHash(
 	ctx context.Context,
 	network string,
-	keys []invoice.TransferKey,
+	hashes []string,
 ) ([]invoice.Payment, error) {
-	hashes := make([]string, len(keys))
-
-	wanted := make(map[invoice.TransferKey]bool, len(keys))
-	for i, k := range keys {
-		hashes[i], wanted[k] = k.TxHash, true
-	}
-
-	found, err := among(ctx, r, payments, "tx_hash", hashes, "", "tx_hash <> '' AND network = ?", network)
-
-	return slices.DeleteFunc(
-		found,
-		func(p invoice.Payment) bool { return !wanted[invoice.TransferKey{TxHash: p.TxHash, Index: p.TxIndex}] },
-	), err
+	return among(ctx, r, payments, "tx_hash", hashes, "", "tx_hash <> '' AND network = ?", network)
 }
 
 func (r *reader) UnconfirmedPayments(
@@ -162,9 +148,9 @@ func (r *reader) UnconfirmedPayments(
 	return list(ctx, r, payments, q, "ORDER BY block_height, id", limit)
 }
 
-func (r *reader) PoolPayments(ctx context.Context, network string) ([]invoice.Payment, error) {
+func (r *reader) UnminedPayments(ctx context.Context, network string) ([]invoice.Payment, error) {
 	q := &query{}
-	q.has("status = 'detected' AND block_hash = '' AND network = ?", network)
+	q.has("status IN ('detected', 'orphaned') AND block_hash = '' AND network = ?", network)
 
 	return list(ctx, r, payments, q, "ORDER BY id", 0)
 }

@@ -146,6 +146,20 @@ var coins = newTable("coins", "coin", 3, func(c *wallet.Coin) *int64 { return &c
 	num("depth", func(c *wallet.Coin) *int { return &c.Depth }),
 ))
 
+var outgoing = newTable("outgoing", "outgoing transaction", 2,
+	func(o *wallet.Outgoing) *int64 { return &o.Version }, cols[wallet.Outgoing](
+		str("network", func(o *wallet.Outgoing) *string { return &o.Network }),
+		str("spend_key", func(o *wallet.Outgoing) *string { return &o.Key }),
+		str("address", func(o *wallet.Outgoing) *chain.Address { return &o.Address }),
+		num("nonce", func(o *wallet.Outgoing) *uint64 { return &o.Nonce }),
+		str("coin_hash", func(o *wallet.Outgoing) *string { return &o.Outpoint.TxHash }),
+		num("coin_vout", func(o *wallet.Outgoing) *uint32 { return &o.Outpoint.Vout }),
+		str("tx_hash", func(o *wallet.Outgoing) *string { return &o.TxHash }),
+		block("block", func(o *wallet.Outgoing) *chain.Ref { return &o.Block }),
+		yes("failed", func(o *wallet.Outgoing) *bool { return &o.Failed }),
+		note("acknowledged", func(o *wallet.Outgoing) *string { return &o.Acknowledged }),
+	))
+
 func (r *reader) Cursor(ctx context.Context, network string) (scan.Cursor, bool, error) {
 	return look(ctx, r, cursors, false, network)
 }
@@ -335,6 +349,46 @@ func (r *reader) CoinsAbove(ctx context.Context, network string, height uint64) 
 	return out, nil
 }
 
+func (r *reader) OutgoingByKey(
+	ctx context.Context,
+	network string,
+	keys []string,
+) ([]wallet.Outgoing, error) {
+	return among(ctx, r, outgoing, "spend_key", keys, "", "network = ?", network)
+}
+
+func (r *reader) OutgoingByHash(
+	ctx context.Context,
+	network string,
+	hashes []string,
+) ([]wallet.Outgoing, error) {
+	return among(ctx, r, outgoing, "tx_hash", hashes, "", "network = ?", network)
+}
+
+func (r *reader) OutgoingOf(
+	ctx context.Context,
+	network string,
+	address chain.Address,
+	from uint64,
+	limit int,
+) ([]wallet.Outgoing, error) {
+	q := &query{}
+	q.has("network = ? AND address = ? AND block_height >= ?", network, string(address), from)
+
+	return list(ctx, r, outgoing, q, "ORDER BY block_height, spend_key", limit)
+}
+
+func (r *reader) OutgoingAbove(
+	ctx context.Context,
+	network string,
+	height uint64,
+) ([]wallet.Outgoing, error) {
+	q := &query{}
+	q.has("network = ? AND block_height > ?", network, height)
+
+	return list(ctx, r, outgoing, q, "ORDER BY block_height, spend_key", 0)
+}
+
 func (tx *transaction) PutTransaction(ctx context.Context, t *wallet.Transaction) error {
 	return put(ctx, tx, transactions, t)
 }
@@ -370,4 +424,12 @@ func (tx *transaction) PutCoin(ctx context.Context, c *wallet.Coin) error {
 
 func (tx *transaction) DeleteCoin(ctx context.Context, network string, o chain.Outpoint) error {
 	return remove(ctx, tx, coins, network, o.TxHash, o.Vout)
+}
+
+func (tx *transaction) PutOutgoing(ctx context.Context, o *wallet.Outgoing) error {
+	return put(ctx, tx, outgoing, o)
+}
+
+func (tx *transaction) DeleteOutgoing(ctx context.Context, network, key string) error {
+	return remove(ctx, tx, outgoing, network, key)
 }

@@ -38,16 +38,24 @@ var (
 	paymentsByDeposit = payments.ordered(func(p *invoice.Payment) (string, string, bool) {
 		return p.DepositAddressID, p.ID, p.DepositAddressID != ""
 	})
-	paymentsByTransfer = payments.only(func(p *invoice.Payment) (string, bool) {
-		return transferKey(p.Network, p.TxHash, p.TxIndex), p.TxHash != ""
+	// No query uses a payment's identity, but it is unique.
+	_ = payments.only(func(p *invoice.Payment) (string, bool) {
+		return join(
+			p.Network, p.TxHash, strconv.FormatUint(uint64(p.TxIndex), 10), string(p.Address), p.AssetID,
+		), p.TxHash != ""
 	})
-	// paymentsUnconfirmed has those detected in a block, paymentsInPool those detected in none, and
+	paymentsByHash = payments.ordered(func(p *invoice.Payment) (string, string, bool) {
+		return join(p.Network, p.TxHash), p.ID, p.TxHash != ""
+	})
+	// paymentsUnconfirmed has those detected in a block, paymentsUnmined those detected or orphaned in none, and
 	// paymentsInBlocks all that a reorganisation may take.
 	paymentsUnconfirmed = payments.ordered(func(p *invoice.Payment) (string, string, bool) {
 		return p.Network, byHeight(p), p.Status == invoice.Detected && !p.Block.IsZero()
 	})
-	paymentsInPool = payments.ordered(func(p *invoice.Payment) (string, string, bool) {
-		return p.Network, p.ID, p.Status == invoice.Detected && p.Block.IsZero()
+	paymentsUnmined = payments.ordered(func(p *invoice.Payment) (string, string, bool) {
+		waits := p.Status == invoice.Detected || p.Status == invoice.Orphaned
+
+		return p.Network, p.ID, waits && p.Block.IsZero()
 	})
 	paymentsInBlocks = payments.ordered(func(p *invoice.Payment) (string, string, bool) {
 		return p.Network, byHeight(
@@ -79,10 +87,6 @@ var (
 )
 
 func byHeight(p *invoice.Payment) string { return join(number(p.Block.Height), p.ID) }
-
-func transferKey(network, hash string, index uint32) string {
-	return join(network, hash, strconv.FormatUint(uint64(index), 10))
-}
 
 func addressKey(s chain.Space, a chain.Address) string { return join(s.String(), string(a)) }
 
@@ -145,25 +149,15 @@ func (r *reader) PaymentsOfInvoice(ctx context.Context, invoiceID string) ([]inv
 	return scanRows(ctx, r, paymentsByInvoice, invoiceID, window[invoice.Payment]{})
 }
 
-func (r *reader) PaymentsByTransfer(
+func (r *reader) PaymentsByHash(
 	ctx context.Context,
 	network string,
-	keys []invoice.TransferKey,
+	hashes []string,
 ) ([]invoice.Payment, error) {
 	var out []invoice.Payment
 
-	seen := make(map[invoice.TransferKey]bool, len(keys))
-	for _, k := range keys {
-		if seen[k] {
-			continue
-		}
-
-		seen[k] = true
-
-		found, err := scanRows(
-			ctx, r, paymentsByTransfer, transferKey(network, k.TxHash, k.Index),
-			window[invoice.Payment]{},
-		)
+	for _, hash := range slices.Compact(slices.Sorted(slices.Values(hashes))) {
+		found, err := scanRows(ctx, r, paymentsByHash, join(network, hash), window[invoice.Payment]{})
 		if err != nil {
 			return nil, err
 		}
@@ -185,8 +179,8 @@ func (r *reader) UnconfirmedPayments(
 	return scanRows(ctx, r, paymentsUnconfirmed, network, upTo)
 }
 
-func (r *reader) PoolPayments(ctx context.Context, network string) ([]invoice.Payment, error) {
-	return scanRows(ctx, r, paymentsInPool, network, window[invoice.Payment]{})
+func (r *reader) UnminedPayments(ctx context.Context, network string) ([]invoice.Payment, error) {
+	return scanRows(ctx, r, paymentsUnmined, network, window[invoice.Payment]{})
 }
 
 func (r *reader) PaymentsAbove(

@@ -4,6 +4,7 @@ package memory
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -88,6 +89,20 @@ var (
 			number(max(c.Height, c.SpentAt)), c.Outpoint.TxHash, number(uint64(c.Outpoint.Vout)),
 		), true
 	})
+	outgoing = newKind(
+		"outgoing transaction", func(o *wallet.Outgoing) string { return join(o.Network, o.Key) },
+		func(o *wallet.Outgoing) *int64 { return &o.Version },
+	)
+	outgoingByHash = outgoing.ordered(func(o *wallet.Outgoing) (string, string, bool) {
+		return join(o.Network, o.TxHash), o.Key, true
+	})
+	outgoingByAddress = outgoing.ordered(func(o *wallet.Outgoing) (string, string, bool) {
+		return join(o.Network, string(o.Address)), join(number(o.Block.Height), o.Key), true
+	})
+	outgoingByHeight = outgoing.ordered(func(o *wallet.Outgoing) (string, string, bool) {
+		return o.Network, join(number(o.Block.Height), o.Key), true
+	})
+
 	coinsWaiting = coins.ordered(func(c *wallet.Coin) (string, string, bool) {
 		return c.Network, join(c.Outpoint.TxHash, number(uint64(c.Outpoint.Vout))), c.Height == 0
 	})
@@ -253,6 +268,64 @@ func (r *reader) CoinsAbove(ctx context.Context, network string, height uint64) 
 	)
 }
 
+func (r *reader) OutgoingByKey(
+	ctx context.Context,
+	network string,
+	keys []string,
+) ([]wallet.Outgoing, error) {
+	ids := make([]string, len(keys))
+	for i, key := range keys {
+		ids[i] = join(network, key)
+	}
+
+	return several(ctx, r, outgoing, ids)
+}
+
+func (r *reader) OutgoingByHash(
+	ctx context.Context,
+	network string,
+	hashes []string,
+) ([]wallet.Outgoing, error) {
+	var out []wallet.Outgoing
+
+	for _, hash := range slices.Compact(slices.Sorted(slices.Values(hashes))) {
+		found, err := scanRows(ctx, r, outgoingByHash, join(network, hash), window[wallet.Outgoing]{})
+		if err != nil {
+			return nil, err
+		}
+
+		out = append(out, found...)
+	}
+
+	return out, nil
+}
+
+func (r *reader) OutgoingOf(
+	ctx context.Context,
+	network string,
+	address chain.Address,
+	from uint64,
+	limit int,
+) ([]wallet.Outgoing, error) {
+	atOrAbove := func(o *wallet.Outgoing) bool { return o.Block.Height >= from }
+
+	return scanRows(
+		ctx, r, outgoingByAddress, join(network, string(address)),
+		window[wallet.Outgoing]{limit: limit, match: atOrAbove},
+	)
+}
+
+func (r *reader) OutgoingAbove(
+	ctx context.Context,
+	network string,
+	height uint64,
+) ([]wallet.Outgoing, error) {
+	return scanRows(
+		ctx, r, outgoingByHeight, network,
+		window[wallet.Outgoing]{downward: true, above: number(height + 1)},
+	)
+}
+
 func (tx *transaction) PutTransaction(ctx context.Context, t *wallet.Transaction) error {
 	return put(ctx, tx, transactions, t)
 }
@@ -288,4 +361,12 @@ func (tx *transaction) PutCoin(ctx context.Context, c *wallet.Coin) error {
 
 func (tx *transaction) DeleteCoin(ctx context.Context, network string, o chain.Outpoint) error {
 	return remove(ctx, tx, coins, join(network, o.TxHash, strconv.FormatUint(uint64(o.Vout), 10)))
+}
+
+func (tx *transaction) PutOutgoing(ctx context.Context, o *wallet.Outgoing) error {
+	return put(ctx, tx, outgoing, o)
+}
+
+func (tx *transaction) DeleteOutgoing(ctx context.Context, network, key string) error {
+	return remove(ctx, tx, outgoing, join(network, key))
 }

@@ -141,7 +141,7 @@ var nodeCalls = []nodeCall{
 		},
 	},
 	{
-		"PlanRelease",
+		"PlanSweep",
 		[]Capability{Sweeper},
 		func(ctx context.Context, driver chain.Driver, args callArgs) (any, error) {
 			return driver.(chain.Sweeper).PlanSweep(ctx, args.release)

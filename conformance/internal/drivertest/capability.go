@@ -25,7 +25,7 @@ const (
 	Sender         = "chain.Sender"
 	Batcher        = "chain.Batcher"
 	Sweeper        = "chain.Sweeper"
-	Bumper         = "chain.Lifter"
+	Bumper         = "chain.Bumper"
 	Checker        = "chain.Checker"
 )
 

@@ -81,6 +81,6 @@ var parts = []part{
 	{"Replacement", []Capability{Sender, Replacement}, replacementTests},
 	{"Batcher", []Capability{Sender, Batcher}, batchTests},
 	{"Sweeper", []Capability{Sweeper}, releaseTests},
-	{"Lifter", []Capability{Bumper, Mempool, CoinSource}, bumpTests},
+	{"Bumper", []Capability{Bumper, Mempool, CoinSource}, bumpTests},
 	{"Calls", nil, callTests},
 }

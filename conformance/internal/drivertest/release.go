@@ -49,7 +49,7 @@ func (e *env) newRelease(asset chain.Asset, sum, fee chain.Amount) chain.SweepRe
 func (e *env) plan(release chain.SweepRequest) []chain.SweepStep {
 	e.t.Helper()
 	steps, err := as[chain.Sweeper](e).PlanSweep(e.ctx, release)
-	e.must("PlanRelease", err)
+	e.must("PlanSweep", err)
 
 	order := []chain.StepKind{chain.StepTopUp, chain.StepFee, chain.StepSweep}
 	last := -1
@@ -358,7 +358,7 @@ func testReleaseUneconomic(e *env) {
 	}
 
 	steps, err := as[chain.Sweeper](e).PlanSweep(e.ctx, release)
-	e.expectFault("PlanRelease of a deposit smaller than its fees", err, fault.State, "uneconomic")
+	e.expectFault("PlanSweep of a deposit smaller than its fees", err, fault.State, "uneconomic")
 
 	if len(steps) != 0 {
 		e.t.Errorf("the plan is %v beside its error", stepKinds(steps))
@@ -369,7 +369,7 @@ func testReleaseImpossible(e *env) {
 	release := e.newRelease(e.native, amount(e.native), chain.Amount{})
 	release.Asset.ID, release.Asset.Symbol, release.Asset.Contract = "000000000000000000000000", "NONE", "none"
 	steps, err := as[chain.Sweeper](e).PlanSweep(e.ctx, release)
-	e.expectFault("PlanRelease of an unknown asset", err, fault.Invalid, "not_releasable")
+	e.expectFault("PlanSweep of an unknown asset", err, fault.Invalid, "not_releasable")
 
 	if len(steps) != 0 {
 		e.t.Errorf("the plan is %v beside its error", stepKinds(steps))

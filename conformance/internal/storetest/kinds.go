@@ -198,6 +198,16 @@ var walletKinds = []recordKind{
 		},
 		versionOf: func(coin *wallet.Coin) *int64 { return &coin.Version },
 	},
+	kindOf[wallet.Outgoing]{
+		kind:   "Outgoing",
+		setKey: func(o *wallet.Outgoing, n int) { o.Network, o.Key = "net", recordID(n) },
+		store:  store.Tx.PutOutgoing,
+		read: func(ctx context.Context, tx store.Tx, o *wallet.Outgoing) (wallet.Outgoing, error) {
+			all, err := tx.OutgoingByKey(ctx, o.Network, []string{o.Key})
+			return findRecord(all, err, func(x wallet.Outgoing) bool { return x.Key == o.Key })
+		},
+		versionOf: func(o *wallet.Outgoing) *int64 { return &o.Version },
+	},
 }
 
 var settlementKinds = []recordKind{

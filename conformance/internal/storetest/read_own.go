@@ -79,11 +79,8 @@ func readOwnPayments(ctx context.Context, t *testing.T, tx store.Tx, owner event
 		t.Errorf("the second put of a transaction is not read: %+v", list[0])
 	}
 
-	list, err = tx.PaymentsByTransfer(
-		ctx, "net",
-		[]invoice.TransferKey{{TxHash: "h", Index: 2}, {TxHash: "h", Index: 1}, {TxHash: "x", Index: 2}},
-	)
-	expectOne(t, "PaymentsByTransfer", len(list), err)
+	list, err = tx.PaymentsByHash(ctx, "net", []string{"h", "x"})
+	expectOne(t, "PaymentsByHash", len(list), err)
 
 	list, err = tx.DuePayments(ctx, epoch, 5)
 	expectOne(t, "DuePayments", len(list), err)

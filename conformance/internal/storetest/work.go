@@ -113,10 +113,11 @@ func testPaymentWork(t *testing.T, st store.Store) {
 			passes: func(payment invoice.Payment) bool { return payment.InvoiceID == "i2" },
 		},
 		{
-			what: "PoolPayments",
-			read: func() ([]invoice.Payment, error) { return st.PoolPayments(ctx, "b") },
+			what: "UnminedPayments",
+			read: func() ([]invoice.Payment, error) { return st.UnminedPayments(ctx, "b") },
 			passes: func(payment invoice.Payment) bool {
-				return payment.Network == "b" && payment.Status == invoice.Detected && payment.Block.IsZero()
+				waits := payment.Status == invoice.Detected || payment.Status == invoice.Orphaned
+				return payment.Network == "b" && waits && payment.Block.IsZero()
 			},
 			anyOrder: true,
 		},
@@ -144,9 +145,9 @@ func testPaymentWork(t *testing.T, st store.Store) {
 			order:  func(payment invoice.Payment) string { return timeKey(payment.DueAt) },
 		},
 		{
-			what:     "PaymentsByTransfer",
-			read:     func() ([]invoice.Payment, error) { return st.PaymentsByTransfer(ctx, "b", transferKeys()) },
-			passes:   func(payment invoice.Payment) bool { return payment.Network == "b" && payment.TxIndex == 1 },
+			what:     "PaymentsByHash",
+			read:     func() ([]invoice.Payment, error) { return st.PaymentsByHash(ctx, "b", transferHashes()) },
+			passes:   func(payment invoice.Payment) bool { return payment.Network == "b" && payment.TxHash != "h3" },
 			anyOrder: true,
 		},
 	} {
@@ -235,16 +236,17 @@ func putPayments(t *testing.T, st store.Store) (all []invoice.Payment) {
 	return all
 }
 
-// transferKeys returns the second transfer of 40 transactions, each twice.
-func transferKeys() []invoice.TransferKey {
-	var keys []invoice.TransferKey
+// transferHashes returns the hashes of 40 transactions but one, each twice.
+func transferHashes() []string {
+	var hashes []string
 
 	for n := range 40 {
-		key := invoice.TransferKey{TxHash: fmt.Sprint("h", n), Index: 1}
-		keys = append(keys, key, key)
+		if n != 3 {
+			hashes = append(hashes, fmt.Sprint("h", n), fmt.Sprint("h", n))
+		}
 	}
 
-	return keys
+	return hashes
 }
 
 // testMatchAddresses matches batches of recipients far longer than what databases take as arguments.
@@ -341,8 +343,8 @@ func testNothing(t *testing.T, st store.Store) {
 		"DeliveriesByID": func() (int, error) { r, err := st.DeliveriesByID(ctx, nil); return len(r), err },
 		"EndpointsByID":  func() (int, error) { r, err := st.EndpointsByID(ctx, nil); return len(r), err },
 		"EventsByID":     func() (int, error) { r, err := st.EventsByID(ctx, nil); return len(r), err },
-		"PaymentsByTransfer": func() (int, error) {
-			r, err := st.PaymentsByTransfer(ctx, "a", nil)
+		"PaymentsByHash": func() (int, error) {
+			r, err := st.PaymentsByHash(ctx, "a", nil)
 			return len(r), err
 		},
 		"MatchAddresses": func() (int, error) {
@@ -354,6 +356,8 @@ func testNothing(t *testing.T, st store.Store) {
 			return len(r), err
 		},
 		"CoinsOf":          func() (int, error) { r, err := st.CoinsOf(ctx, "a", nil); return len(r), err },
+		"OutgoingByKey":    func() (int, error) { r, err := st.OutgoingByKey(ctx, "a", nil); return len(r), err },
+		"OutgoingByHash":   func() (int, error) { r, err := st.OutgoingByHash(ctx, "a", nil); return len(r), err },
 		"TransactionsByID": func() (int, error) { r, err := st.TransactionsByID(ctx, nil); return len(r), err },
 		"SettlementsByID":  func() (int, error) { r, err := st.SettlementsByID(ctx, nil); return len(r), err },
 		"SettlementsOfPayments": func() (int, error) {

@@ -91,14 +91,14 @@ func invoiceReads() []Query {
 		read("PaymentsOfInvoice", func(ctx context.Context, st store.Reader) ([]invoice.Payment, error) {
 			return st.PaymentsOfInvoice(ctx, "i")
 		}),
-		read("PaymentsByTransfer", func(ctx context.Context, st store.Reader) ([]invoice.Payment, error) {
-			return st.PaymentsByTransfer(ctx, "n", []invoice.TransferKey{{TxHash: "a"}, {TxHash: "b"}})
+		read("PaymentsByHash", func(ctx context.Context, st store.Reader) ([]invoice.Payment, error) {
+			return st.PaymentsByHash(ctx, "n", []string{"a", "b"})
 		}),
 		read("UnconfirmedPayments", func(ctx context.Context, st store.Reader) ([]invoice.Payment, error) {
 			return st.UnconfirmedPayments(ctx, "n", 5, 50)
 		}),
-		read("PoolPayments", func(ctx context.Context, st store.Reader) ([]invoice.Payment, error) {
-			return st.PoolPayments(ctx, "n")
+		read("UnminedPayments", func(ctx context.Context, st store.Reader) ([]invoice.Payment, error) {
+			return st.UnminedPayments(ctx, "n")
 		}),
 		read("PaymentsAbove", func(ctx context.Context, st store.Reader) ([]invoice.Payment, error) {
 			return st.PaymentsAbove(ctx, "n", 5)
@@ -156,11 +156,23 @@ func walletReads() []Query {
 		sorted(read("CoinsOf", func(ctx context.Context, st store.Reader) ([]wallet.Coin, error) {
 			return st.CoinsOf(ctx, "n", []string{"a", "b"})
 		})),
-		read("WaitingCoins", func(ctx context.Context, st store.Reader) (any, error) {
+		read("UnconfirmedCoins", func(ctx context.Context, st store.Reader) (any, error) {
 			return st.UnconfirmedCoins(ctx, "n")
 		}),
 		read("CoinsAbove", func(ctx context.Context, st store.Reader) (any, error) {
 			return st.CoinsAbove(ctx, "n", 7)
+		}),
+		sorted(read("OutgoingByKey", func(ctx context.Context, st store.Reader) ([]wallet.Outgoing, error) {
+			return st.OutgoingByKey(ctx, "n", []string{"a", "b"})
+		})),
+		sorted(read("OutgoingByHash", func(ctx context.Context, st store.Reader) ([]wallet.Outgoing, error) {
+			return st.OutgoingByHash(ctx, "n", []string{"a", "b"})
+		})),
+		read("OutgoingOf", func(ctx context.Context, st store.Reader) (any, error) {
+			return st.OutgoingOf(ctx, "n", "a", 7, 10)
+		}),
+		read("OutgoingAbove", func(ctx context.Context, st store.Reader) (any, error) {
+			return st.OutgoingAbove(ctx, "n", 7)
 		}),
 	}
 }

@@ -165,9 +165,9 @@ CREATE INDEX payments_payments_owner ON {schema}payments_payments (account_id, l
 CREATE INDEX payments_payments_status ON {schema}payments_payments (account_id, livemode, status, id);
 CREATE INDEX payments_payments_invoice ON {schema}payments_payments (invoice_id, id) WHERE invoice_id <> '';
 CREATE INDEX payments_payments_deposit ON {schema}payments_payments (deposit_address_id, id) WHERE deposit_address_id <> '';
-CREATE UNIQUE INDEX payments_payments_transfer ON {schema}payments_payments (network, tx_hash, tx_index) WHERE tx_hash <> '';
+CREATE UNIQUE INDEX payments_payments_transfer ON {schema}payments_payments (network, tx_hash, tx_index, address, asset_id) WHERE tx_hash <> '';
 CREATE INDEX payments_payments_unconfirmed ON {schema}payments_payments (network, block_height, id) WHERE status = 'detected' AND block_hash <> '';
-CREATE INDEX payments_payments_pool ON {schema}payments_payments (network, id) WHERE status = 'detected' AND block_hash = '';
+CREATE INDEX payments_payments_unmined ON {schema}payments_payments (network, id) WHERE status IN ('detected', 'orphaned') AND block_hash = '';
 CREATE INDEX payments_payments_blocks ON {schema}payments_payments (network, block_height, id) WHERE status IN ('detected', 'confirmed') AND block_hash <> '';
 CREATE INDEX payments_payments_address ON {schema}payments_payments (network, address, asset_id, id) WHERE status <> 'dropped';
 CREATE INDEX payments_payments_due ON {schema}payments_payments (due_at, id) WHERE due_at IS NOT NULL;
@@ -328,6 +328,26 @@ CREATE TABLE {schema}payments_balances (
   PRIMARY KEY (network, address, asset_id)
 );
 CREATE INDEX payments_balances_owner ON {schema}payments_balances (account_id, livemode, network, asset_id, address);
+
+CREATE TABLE {schema}payments_outgoing (
+  network      TEXT COLLATE "C" NOT NULL,
+  spend_key    TEXT COLLATE "C" NOT NULL,
+  address      TEXT COLLATE "C" NOT NULL,
+  nonce        BIGINT NOT NULL,
+  coin_hash    TEXT COLLATE "C" NOT NULL,
+  coin_vout    BIGINT NOT NULL,
+  tx_hash      TEXT COLLATE "C" NOT NULL,
+  block_height BIGINT NOT NULL,
+  block_hash   TEXT COLLATE "C" NOT NULL,
+  block_time   TIMESTAMPTZ,
+  failed       BOOLEAN NOT NULL,
+  acknowledged TEXT COLLATE "C" NOT NULL,
+  version      BIGINT NOT NULL,
+  PRIMARY KEY (network, spend_key)
+);
+CREATE INDEX payments_outgoing_hash ON {schema}payments_outgoing (network, tx_hash);
+CREATE INDEX payments_outgoing_address ON {schema}payments_outgoing (network, address, block_height, spend_key);
+CREATE INDEX payments_outgoing_height ON {schema}payments_outgoing (network, block_height, spend_key);
 
 CREATE TABLE {schema}payments_coins (
   network     TEXT COLLATE "C" NOT NULL,

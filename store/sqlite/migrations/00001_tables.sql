@@ -163,9 +163,9 @@ CREATE INDEX payments_payments_owner ON payments_payments (account_id, livemode,
 CREATE INDEX payments_payments_status ON payments_payments (account_id, livemode, status, id);
 CREATE INDEX payments_payments_invoice ON payments_payments (invoice_id, id) WHERE invoice_id <> '';
 CREATE INDEX payments_payments_deposit ON payments_payments (deposit_address_id, id) WHERE deposit_address_id <> '';
-CREATE UNIQUE INDEX payments_payments_transfer ON payments_payments (network, tx_hash, tx_index) WHERE tx_hash <> '';
+CREATE UNIQUE INDEX payments_payments_transfer ON payments_payments (network, tx_hash, tx_index, address, asset_id) WHERE tx_hash <> '';
 CREATE INDEX payments_payments_unconfirmed ON payments_payments (network, block_height, id) WHERE status = 'detected' AND block_hash <> '';
-CREATE INDEX payments_payments_pool ON payments_payments (network, id) WHERE status = 'detected' AND block_hash = '';
+CREATE INDEX payments_payments_unmined ON payments_payments (network, id) WHERE status IN ('detected', 'orphaned') AND block_hash = '';
 CREATE INDEX payments_payments_blocks ON payments_payments (network, block_height, id) WHERE status IN ('detected', 'confirmed') AND block_hash <> '';
 CREATE INDEX payments_payments_address ON payments_payments (network, address, asset_id, id) WHERE status <> 'dropped';
 CREATE INDEX payments_payments_due ON payments_payments (due_at, id) WHERE due_at IS NOT NULL;
@@ -326,6 +326,26 @@ CREATE TABLE payments_balances (
   PRIMARY KEY (network, address, asset_id)
 ) STRICT;
 CREATE INDEX payments_balances_owner ON payments_balances (account_id, livemode, network, asset_id, address);
+
+CREATE TABLE payments_outgoing (
+  network      TEXT NOT NULL,
+  spend_key    TEXT NOT NULL,
+  address      TEXT NOT NULL,
+  nonce        INTEGER NOT NULL,
+  coin_hash    TEXT NOT NULL,
+  coin_vout    INTEGER NOT NULL,
+  tx_hash      TEXT NOT NULL,
+  block_height INTEGER NOT NULL,
+  block_hash   TEXT NOT NULL,
+  block_time   INTEGER,
+  failed       INTEGER NOT NULL,
+  acknowledged TEXT NOT NULL,
+  version      INTEGER NOT NULL,
+  PRIMARY KEY (network, spend_key)
+) STRICT;
+CREATE INDEX payments_outgoing_hash ON payments_outgoing (network, tx_hash);
+CREATE INDEX payments_outgoing_address ON payments_outgoing (network, address, block_height, spend_key);
+CREATE INDEX payments_outgoing_height ON payments_outgoing (network, block_height, spend_key);
 
 CREATE TABLE payments_coins (
   network     TEXT NOT NULL,
