@@ -21,7 +21,12 @@ var faultRows = []faultRow{
 	{row: 37, open: false, rule: ruleRest, kinds: []Kind{PayVariable}},
 	{row: 38, open: true, rule: ruleFailed, kinds: []Kind{DenyHashes}},
 	{row: 39, open: true, rule: ruleFailed, kinds: []Kind{SilentReceipts}},
-	{row: 40, open: true, rule: ruleTold, kinds: []Kind{PayHidden, PayBadToken, PayVariable, PayFailing, LagFar}},
+	{
+		row:   40,
+		open:  true,
+		rule:  ruleTold,
+		kinds: []Kind{PayHidden, PayBadToken, PayVariable, PayFailing, LagFar},
+	},
 	{row: 41, open: true, rule: ruleAudit, kinds: []Kind{PayHidden}},
 	{row: 42, open: false, rule: ruleConfirmed, kinds: []Kind{PayBadToken}},
 	{row: 43, open: true, rule: ruleTold},
